@@ -1,0 +1,63 @@
+# weft_room(NAME SEES lower rooms... FILES sources... [LINKS libraries...]): one static library a room.
+# weft_tests(ROOM FILES sources... [SEES rooms...] [LABEL label]): one test binary a room.
+# A test binary links only the floors its room may see, so a forbidden use fails to link.
+
+add_library(weft_flags INTERFACE)
+target_include_directories(weft_flags INTERFACE ${CMAKE_SOURCE_DIR})
+target_compile_options(weft_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
+  $<$<BOOL:${WEFT_WERROR}>:-Werror>)
+if(WEFT_SANITIZE)
+  target_compile_options(weft_flags INTERFACE -fsanitize=${WEFT_SANITIZE} -fno-omit-frame-pointer
+    -fno-sanitize-recover=all)
+  target_link_options(weft_flags INTERFACE -fsanitize=${WEFT_SANITIZE})
+endif()
+if(WEFT_FUZZ)
+  target_compile_options(weft_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
+function(weft_room name)
+  cmake_parse_arguments(ROOM "" "" "SEES;FILES;LINKS" ${ARGN})
+  add_library(weft_${name} STATIC ${ROOM_FILES})
+  set_target_properties(weft_${name} PROPERTIES LINKER_LANGUAGE CXX)
+  list(TRANSFORM ROOM_SEES PREPEND weft_)
+  target_link_libraries(weft_${name} PUBLIC weft_flags ${ROOM_SEES} PRIVATE ${ROOM_LINKS})
+endfunction()
+
+function(weft_tests room)
+  if(NOT WEFT_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(TESTS "" "LABEL;NAME" "FILES;SEES;LINKS" ${ARGN})
+  if(NOT TESTS_NAME)
+    set(TESTS_NAME ${room})
+  endif()
+  if(NOT TESTS_LABEL)
+    set(TESTS_LABEL fast)
+  endif()
+  list(TRANSFORM TESTS_SEES PREPEND weft_)
+  add_executable(${TESTS_NAME}_tests ${TESTS_FILES})
+  target_link_libraries(${TESTS_NAME}_tests PRIVATE weft_${room} ${TESTS_SEES} ${TESTS_LINKS}
+    GTest::gtest_main GTest::gmock)
+  target_compile_definitions(${TESTS_NAME}_tests PRIVATE WEFT_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  gtest_discover_tests(${TESTS_NAME}_tests TEST_PREFIX ${TESTS_NAME}: DISCOVERY_TIMEOUT 60
+    PROPERTIES LABELS "${TESTS_LABEL};${room}")
+endfunction()
+
+function(weft_bench name)
+  if(NOT WEFT_BENCH)
+    return()
+  endif()
+  cmake_parse_arguments(BENCH "" "" "FILES;SEES;LINKS" ${ARGN})
+  list(TRANSFORM BENCH_SEES PREPEND weft_)
+  add_executable(bench_${name} ${BENCH_FILES})
+  target_link_libraries(bench_${name} PRIVATE ${BENCH_SEES} ${BENCH_LINKS} benchmark::benchmark weft_flags)
+endfunction()
+
+# Enters a room's folder, then its tests' and its benchmarks' folders, where they exist.
+macro(weft_enter room)
+  foreach(wing IN ITEMS weft tests bench)
+    if(EXISTS ${CMAKE_SOURCE_DIR}/${wing}/${room}/CMakeLists.txt)
+      add_subdirectory(${wing}/${room})
+    endif()
+  endforeach()
+endmacro()
