@@ -54,10 +54,12 @@ function(weft_bench name)
 endfunction()
 
 # Enters a room's folder, then its tests' and its benchmarks' folders, where they exist.
+# Rooms build under rooms/, because build/<preset>/weft is the program.
 macro(weft_enter room)
   foreach(wing IN ITEMS weft tests bench)
     if(EXISTS ${CMAKE_SOURCE_DIR}/${wing}/${room}/CMakeLists.txt)
-      add_subdirectory(${wing}/${room})
+      string(REGEX REPLACE "^weft$" "rooms" place ${wing})
+      add_subdirectory(${wing}/${room} ${CMAKE_BINARY_DIR}/${place}/${room})
     endif()
   endforeach()
 endmacro()

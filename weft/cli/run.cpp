@@ -1,0 +1,78 @@
+// Finds the verb, runs it, and says what went wrong.
+#include <algorithm>
+#include <exception>
+#include <iostream>
+#include <new>
+
+#include "weft/base/error.h"
+#include "weft/cli/help.h"
+#include "weft/cli/nearest.h"
+#include "weft/cli/verb.h"
+
+namespace weft::cli {
+namespace {
+
+bool asks_for_help(Args args) {
+  const auto end = std::find(args.begin(), args.end(), "--");
+  return std::any_of(args.begin(), end, [](std::string_view a) { return a == "--help" || a == "-h"; });
+}
+
+const Verb& find(std::span<const Verb> known, std::string_view name) {
+  for (const Verb& verb : known)
+    if (verb.name == name) return verb;
+  std::vector<std::string_view> names;
+  for (const Verb& verb : known) names.push_back(verb.name);
+  fail(Kind::usage, "weft: '", name, "' is not a verb", did_you_mean(name, names), "; weft help lists them");
+}
+
+bool persons(const Error& e) { return e.kind() == Kind::usage || e.kind() == Kind::data; }
+
+std::string_view short_place(std::string_view file) {
+  const auto at = file.rfind("weft/");
+  return at == std::string_view::npos ? file : file.substr(at);
+}
+
+int say(const Error& e) {
+  std::cout.flush();
+  std::cerr << e.what();
+  if (!persons(e))
+    std::cerr << " [" << word(e.kind()) << ", " << short_place(e.where().file) << ":" << e.where().line
+              << "]";
+  std::cerr << std::endl;
+  return static_cast<int>(persons(e) ? Exit::usage : Exit::failed);
+}
+
+int say(std::string_view sentence) {
+  std::cout.flush();
+  std::cerr << sentence << std::endl;
+  return static_cast<int>(Exit::failed);
+}
+
+int dispatch(std::span<const Verb> known, Args words) {
+  if (words.empty()) {
+    std::cerr << overview(known);
+    return static_cast<int>(Exit::usage);
+  }
+  if (words[0] == "--version") return find(known, "version").run(words.subspan(1));
+  if (words[0] == "--help" || words[0] == "-h") return find(known, "help").run(words.subspan(1));
+  const Verb& verb = find(known, words[0]);
+  if (!asks_for_help(words.subspan(1))) return verb.run(words.subspan(1));
+  std::cout << manual(verb);
+  return static_cast<int>(Exit::done);
+}
+
+}  // namespace
+
+int run(std::span<const Verb> known, Args words) {
+  try {
+    return dispatch(known, words);
+  } catch (const Error& e) {
+    return say(e);
+  } catch (const std::bad_alloc&) {
+    return say("weft: out of memory");
+  } catch (const std::exception& e) {
+    return say(text("weft: ", e.what(), " [a failure weft did not foresee]"));
+  }
+}
+
+}  // namespace weft::cli

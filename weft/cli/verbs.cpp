@@ -1,0 +1,16 @@
+// The table of all verbs, in the order help lists them. A new verb adds its line here and in verbs.h.
+#include "weft/cli/verbs.h"
+
+#include <array>
+
+namespace weft::cli {
+
+std::span<const Verb> verbs() {
+  static const std::array table{
+      version_verb(),
+      help_verb(),
+  };
+  return table;
+}
+
+}  // namespace weft::cli

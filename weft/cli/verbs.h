@@ -1,0 +1,11 @@
+// One line a verb: each is made in the file of its name and listed in verbs.cpp.
+#pragma once
+
+#include "weft/cli/verb.h"
+
+namespace weft::cli {
+
+Verb help_verb();
+Verb version_verb();
+
+}  // namespace weft::cli

@@ -1,0 +1,62 @@
+// Completes a model's shape and refuses what cannot be built.
+#include "weft/model/config.h"
+
+#include "weft/base/error.h"
+
+namespace weft {
+namespace {
+
+void need(bool given, std::string_view what) {
+  if (!given) fail(Kind::usage, "model: ", what, " is not set");
+}
+
+void check_sizes(const ModelConfig& m) {
+  need(m.layers > 0, "the number of layers");
+  need(m.hidden > 0, "the hidden size");
+  need(m.heads > 0, "the number of attention heads");
+  need(m.sequence > 0, "the sequence length");
+}
+
+// swiglu keeps the parameter count of a plain MLP: two thirds of 4h, cut down to a multiple of 64.
+std::int64_t usual_ffn(const ModelConfig& m) {
+  const bool swiglu = m.gated && m.activation == Activation::silu;
+  return swiglu ? (4 * m.hidden * 2 / 3) / 64 * 64 : 4 * m.hidden;
+}
+
+void complete_heads(ModelConfig& m) {
+  if (m.groups == 0) m.groups = m.heads;
+  if (m.heads % m.groups != 0)
+    fail(Kind::usage, "model: ", m.heads, " attention heads are not a multiple of ", m.groups,
+         " query groups");
+  if (m.channels == 0 && m.hidden % m.heads != 0)
+    fail(Kind::usage, "model: hidden size ", m.hidden, " is not a multiple of ", m.heads,
+         " attention heads; set the channels of a head");
+  if (m.channels == 0) m.channels = m.hidden / m.heads;
+}
+
+void complete_vocabulary(ModelConfig& m) {
+  const std::int64_t unit = m.vocabulary_unit;
+  if (unit < 1) fail(Kind::usage, "model: the vocabulary cannot be rounded up to a multiple of ", unit);
+  if (m.padded_vocabulary == 0) m.padded_vocabulary = (m.vocabulary + unit - 1) / unit * unit;
+  if (m.padded_vocabulary < m.vocabulary)
+    fail(Kind::usage, "model: the padded vocabulary ", m.padded_vocabulary,
+         " is smaller than the vocabulary ", m.vocabulary);
+}
+
+}  // namespace
+
+void complete(ModelConfig& m) {
+  check_sizes(m);
+  if (m.ffn_hidden == 0) m.ffn_hidden = usual_ffn(m);
+  complete_heads(m);
+  complete_vocabulary(m);
+  if (m.max_positions == 0) m.max_positions = m.sequence;
+  if (m.max_positions < m.sequence)
+    fail(Kind::usage, "model: ", m.max_positions, " positions are fewer than the sequence length ",
+         m.sequence);
+  if (!m.window_layers.empty() && std::ssize(m.window_layers) != m.layers)
+    fail(Kind::usage, "model: ", m.window_layers.size(),
+         " entries say which layers have a window, but there are ", m.layers, " layers");
+}
+
+}  // namespace weft

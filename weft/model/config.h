@@ -1,0 +1,187 @@
+// ModelConfig: what to build, as plain values; each field is listed once, in describe().
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace weft {
+
+/// What activations and multiplied weights are stored in; sums, masters and moments are f32 whatever this
+/// says.
+enum class Precision : std::uint8_t { f32, bf16, f16 };
+enum class Positions : std::uint8_t { learned, rotary, none };
+enum class RotaryScaling : std::uint8_t { none, linear, llama3, yarn };
+enum class NormKind : std::uint8_t { layer, rms };
+/// gelu is the tanh form; gelu_erf the exact one; quick_gelu is x·sigmoid(1.702x).
+enum class Activation : std::uint8_t { gelu, gelu_erf, silu, squared_relu, quick_gelu };
+enum class InitMethod : std::uint8_t { normal, xavier_uniform };
+enum class Recompute : std::uint8_t { none, full, selective };
+enum class RecomputeMethod : std::uint8_t { uniform, block };
+/// What selective recompute may forget inside a block.
+enum class RecomputeModule : std::uint8_t { core_attention, norm, mlp };
+
+/// The words of an enum in the order of its enumerators: how flags, files and help spell them.
+constexpr std::array<std::string_view, 3> words(Precision) { return {"f32", "bf16", "f16"}; }
+constexpr std::array<std::string_view, 3> words(Positions) { return {"learned", "rotary", "none"}; }
+constexpr std::array<std::string_view, 4> words(RotaryScaling) {
+  return {"none", "linear", "llama3", "yarn"};
+}
+constexpr std::array<std::string_view, 2> words(NormKind) { return {"layer", "rms"}; }
+constexpr std::array<std::string_view, 5> words(Activation) {
+  return {"gelu", "gelu_erf", "silu", "squared_relu", "quick_gelu"};
+}
+constexpr std::array<std::string_view, 2> words(InitMethod) { return {"normal", "xavier_uniform"}; }
+constexpr std::array<std::string_view, 3> words(Recompute) { return {"none", "full", "selective"}; }
+constexpr std::array<std::string_view, 2> words(RecomputeMethod) { return {"uniform", "block"}; }
+constexpr std::array<std::string_view, 3> words(RecomputeModule) { return {"core_attention", "norm", "mlp"}; }
+
+/// The angles of rotary positions. `percent` of each head's channels turn, the rest pass.
+struct RotaryConfig {
+  double base = 10000.0;
+  double percent = 1.0;
+  bool interleaved = false;  // pairs (0,1), (2,3), … instead of first half with second half
+  RotaryScaling scaling = RotaryScaling::none;
+  double factor = 1.0;           // how many times longer than trained: linear, llama3, yarn
+  double low = 1.0, high = 4.0;  // llama3: wavelengths in original_positions / low … / high are blended
+  std::int64_t original_positions = 0;    // llama3, yarn: the length the base was trained for
+  double beta_fast = 32, beta_slow = 1;   // yarn: rotations between which the two forms are blended
+  double mscale = 1.0, mscale_all = 0.0;  // yarn: growth of the attention temperature
+  int skip_every = 0;                     // every n-th layer turns nothing; 0: all layers turn
+};
+
+/// Initial weights. Output layers (attention projection, second MLP matrix) are scaled by 1/sqrt(2 layers) if
+/// asked.
+struct InitConfig {
+  InitMethod method = InitMethod::normal;
+  double std = 0.02;
+  std::optional<double> embedding_std;  // unset: std
+  bool scale_output_layers = true;
+};
+
+struct RecomputeConfig {
+  Recompute what = Recompute::none;
+  RecomputeMethod method =
+      RecomputeMethod::uniform;  // full: chunks of `layers`, or the first `layers` of each stage
+  int layers = 1;
+  std::vector<RecomputeModule> modules;  // selective
+};
+
+/// A decoder's shape. Zero in a size marked "0:" means it follows from the others; complete() fills it in.
+struct ModelConfig {
+  int layers = 0;
+  std::int64_t hidden = 0;
+  std::int64_t ffn_hidden = 0;  // 0: 4·hidden, or floor(8·hidden/3/64)·64 if the activation is swiglu
+  int heads = 0;
+  int groups = 0;             // key/value heads; 0: as many as heads
+  std::int64_t channels = 0;  // per head; 0: hidden / heads
+
+  std::int64_t sequence = 0;       // tokens in a training sample
+  std::int64_t max_positions = 0;  // rows of the learned position table
+  std::int64_t vocabulary = 0;     // ids that may occur: softmax, norms and files see these only
+  std::int64_t vocabulary_unit = 128;
+  std::int64_t padded_vocabulary = 0;  // rows in storage; 0: vocabulary rounded up to vocabulary_unit
+
+  Positions positions = Positions::learned;
+  RotaryConfig rotary;
+
+  NormKind norm = NormKind::layer;
+  double norm_epsilon = 1e-5;
+  bool norm_centered_gain = false;  // the stored gain g is used as 1 + g
+  bool qk_norm = false;             // normalize each head's queries and keys before they turn
+
+  Activation activation = Activation::gelu;
+  bool gated = false;  // act(x W_gate) * (x W_up): swiglu with silu, geglu with gelu
+
+  bool linear_bias = true;  // of attention projection and both MLP matrices
+  bool qkv_bias = true;
+  bool tied_output = true;
+  double embedding_multiplier = 1.0;  // applied to the summed embeddings
+
+  double hidden_dropout = 0.1, attention_dropout = 0.1;
+  double softmax_scale = 0.0;      // 0: 1/sqrt(channels)
+  std::int64_t window = 0;         // keys a query sees, itself included; 0: all before it
+  std::vector<int> window_layers;  // one 0 or 1 a layer: 1 looks through the window; empty: all do
+
+  InitConfig init;
+  RecomputeConfig recompute;
+  Precision precision = Precision::f32;
+  bool exact = false;  // fixed units of summation: bits do not depend on the layout
+};
+
+template <class Visitor>
+void describe(Visitor& v, RotaryConfig& c) {
+  v("base", c.base, "base of the rotary angles");
+  v("percent", c.percent, "part of each head's channels that turns");
+  v("interleaved", c.interleaved, "turn neighboring channels instead of halves");
+  v("scaling", c.scaling, "how angles stretch beyond the trained length");
+  v("factor", c.factor, "how many times the trained length");
+  v("low", c.low, "llama3 scaling: wavelengths above original_positions / low are divided by the factor");
+  v("high", c.high, "llama3 scaling: wavelengths below original_positions / high are kept");
+  v("original_positions", c.original_positions, "length the angles were first trained for");
+  v("beta_fast", c.beta_fast, "yarn: channels turning more often than this are kept");
+  v("beta_slow", c.beta_slow, "yarn: channels turning less often than this are divided by the factor");
+  v("mscale", c.mscale, "yarn: growth of the attention temperature");
+  v("mscale_all", c.mscale_all, "yarn: the same for all channels, by which mscale is divided");
+  v("skip_every", c.skip_every, "every n-th layer has no rotary positions (0: all have)");
+}
+
+template <class Visitor>
+void describe(Visitor& v, InitConfig& c) {
+  v("method", c.method, "distribution of initial weights");
+  v("std", c.std, "standard deviation of initial weights");
+  v("embedding_std", c.embedding_std, "standard deviation of initial embeddings");
+  v("scale_output_layers", c.scale_output_layers,
+    "divide it by sqrt(2 layers) where a block's output is made");
+}
+
+template <class Visitor>
+void describe(Visitor& v, RecomputeConfig& c) {
+  v("what", c.what, "what is forgotten in forward and computed again in backward");
+  v("method", c.method, "full: chunks of layers, or the first layers of each stage");
+  v("layers", c.layers, "layers in a chunk (uniform), or how many of a stage (block)");
+  v("modules", c.modules, "selective: which parts of a block");
+}
+
+template <class Visitor>
+void describe(Visitor& v, ModelConfig& c) {
+  v("layers", c.layers, "transformer blocks");
+  v("hidden", c.hidden, "width of the residual stream");
+  v("ffn_hidden", c.ffn_hidden, "inner width of the MLP");
+  v("heads", c.heads, "query heads");
+  v("groups", c.groups, "key/value heads");
+  v("channels", c.channels, "channels of one head");
+  v("sequence", c.sequence, "tokens in one training sample");
+  v("max_positions", c.max_positions, "length of the learned position table");
+  v("vocabulary", c.vocabulary, "token ids that may occur");
+  v("vocabulary_unit", c.vocabulary_unit, "storage of the vocabulary is rounded up to a multiple of this");
+  v("padded_vocabulary", c.padded_vocabulary, "rows of the embedding in storage");
+  v("positions", c.positions, "how a token knows where it stands");
+  v.group("rotary", c.rotary);
+  v("norm", c.norm, "kind of all norms");
+  v("norm_epsilon", c.norm_epsilon, "added to the variance in all norms");
+  v("norm_centered_gain", c.norm_centered_gain, "store the gain minus one");
+  v("qk_norm", c.qk_norm, "normalize queries and keys, head by head");
+  v("activation", c.activation, "non-linearity of the MLP");
+  v("gated", c.gated, "gate the MLP: activation(gate) times up");
+  v("linear_bias", c.linear_bias, "biases in the attention projection and the MLP");
+  v("qkv_bias", c.qkv_bias, "biases in the query, key and value projection");
+  v("tied_output", c.tied_output, "the output layer is the embedding");
+  v("embedding_multiplier", c.embedding_multiplier, "embeddings are multiplied by this");
+  v("hidden_dropout", c.hidden_dropout, "dropout on embeddings and on what a block adds");
+  v("attention_dropout", c.attention_dropout, "dropout on attention probabilities");
+  v("softmax_scale", c.softmax_scale, "scores are multiplied by this (0: 1/sqrt(channels))");
+  v("window", c.window, "keys that a query sees, itself included (0: all before it)");
+  v("window_layers", c.window_layers, "which layers look through the window (empty: all)");
+  v.group("init", c.init);
+  v.group("recompute", c.recompute);
+  v("precision", c.precision, "type of activations and multiplied weights");
+  v("exact", c.exact, "bits do not depend on the layout");
+}
+
+/// Fills in what follows from other fields, and refuses shapes that no model has.
+void complete(ModelConfig&);
+
+}  // namespace weft
