@@ -37,7 +37,7 @@ function(weft_tests room)
   list(TRANSFORM TESTS_SEES PREPEND weft_)
   add_executable(${TESTS_NAME}_tests ${TESTS_FILES})
   target_link_libraries(${TESTS_NAME}_tests PRIVATE weft_${room} ${TESTS_SEES} ${TESTS_LINKS}
-    GTest::gtest_main GTest::gmock)
+    GTest::gtest_main GTest::gmock rapidcheck)
   target_compile_definitions(${TESTS_NAME}_tests PRIVATE WEFT_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   gtest_discover_tests(${TESTS_NAME}_tests TEST_PREFIX ${TESTS_NAME}: DISCOVERY_TIMEOUT 60
     PROPERTIES LABELS "${TESTS_LABEL};${room}")

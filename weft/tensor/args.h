@@ -1,0 +1,194 @@
+// The options of the computations that a backend offers, one struct each; ops check them, backends trust
+// them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "weft/base/random.h"
+#include "weft/tensor/tensor.h"
+
+namespace weft {
+
+// ---- products ---------------------------------------------------------------------------------------------
+
+enum class Read : std::uint8_t { as_is, transposed };
+
+/// Pointwise functions; gated ones read [gate | up] and give f(gate) * up.
+enum class Activation : std::uint8_t { identity, gelu_tanh, gelu_erf, quick_gelu, silu, relu, squared_relu };
+
+struct MatmulArgs {
+  Read a = Read::as_is;
+  Read b = Read::as_is;
+  bool accumulate = false;  // out += instead of out =
+  Tensor bias = {};         // [n], added to every row
+  /// K is cut into this many equal slabs, whose products are added as a balanced tree in f32: what exact mode
+  /// asks of contractions that tensor parallelism may cut.
+  int slabs = 1;
+};
+
+/// Groups of consecutive rows: group g of a and out is rows [offsets[g], offsets[g + 1]).
+struct Groups {
+  std::span<const std::int64_t> offsets;
+};
+
+// ---- random numbers by address
+// ------------------------------------------------------------------------------
+
+/// Where an element stands in the whole job, so that its random number is the same under every layout: the
+/// address of its row of the batch (base/random.h), and element = position * width + channel.
+struct DropoutArgs {
+  float probability = 0;     // of being dropped; kept elements are divided by 1 - probability
+  Address at = {};           // its sample is taken from samples
+  Tensor samples = {};       // i64 [b], the global sample of every row of the batch
+  Tensor positions = {};     // i32 [s], the global position of every step of the sequence
+  std::int64_t width = 0;    // channels of the whole tensor
+  std::int64_t channel = 0;  // the first one held here
+};
+
+/// A block of a matrix that nobody may hold whole: elements are numbered by their place in the whole.
+struct RandomBlock {
+  Address at = {};
+  std::int64_t row = 0, column = 0;  // where the block starts
+  std::int64_t columns = 0;          // width of the whole matrix
+};
+
+// ---- norms
+// --------------------------------------------------------------------------------------------------
+
+enum class NormKind : std::uint8_t { layer, rms };
+
+struct NormArgs {
+  NormKind kind = NormKind::layer;
+  float epsilon = 1e-5F;
+  bool one_plus_gain = false;  // the 1p form: gain is stored around zero
+};
+/// bias is empty for RMS norms.
+struct NormWeights {
+  Tensor gain, bias;  // [h]
+};
+/// mean is empty for RMS norms.
+struct NormStats {
+  Tensor mean, rstd;  // f32 [t]
+};
+/// What backward reads of forward.
+struct NormSaved {
+  Tensor x;
+  NormStats stats;
+  Tensor gain;
+};
+/// dgain and dbias (empty for RMS norms) are added to, in f32.
+struct NormGrads {
+  Tensor dx, dgain, dbias;
+};
+/// The end of one half of a block and the start of the next, in one pass over memory.
+struct SumNormOut {
+  Tensor sum, y;
+  NormStats stats;
+};
+struct SumNormIn {
+  Tensor x, bias, residual;  // bias may be empty
+  DropoutArgs dropout;
+};
+
+// ---- attention
+// ------------------------------------------------------------------------------------------------
+
+enum class Mask : std::uint8_t { none, causal };
+
+struct AttentionArgs {
+  float scale = 1;
+  Mask mask = Mask::none;
+  /// Causal: query i sees key j where j <= i + diagonal. Also what the window counts from.
+  std::int64_t diagonal = 0;
+  /// Sliding window: query i sees key j only where j > i + diagonal - window (0: no window).
+  std::int64_t window = 0;
+  /// Query i of row b sees key j only where segments are equal: documents, and padding as a segment of its
+  /// own.
+  Tensor query_segments = {}, key_segments = {};  // i32 [b, sq], [b, sk]; both or neither
+  Tensor bias = {};                               // f32 [n, sq, sk], added to the scaled scores (T5)
+  /// Dropout of probabilities. Element = ((head0 + head) << 40 | query position << 20 | key position), of
+  /// sample b.
+  float dropout = 0;
+  Address at = {};
+  Tensor samples = {};  // i64 [b]
+  std::int64_t head0 = 0, query0 = 0, key0 = 0;
+  /// Exact mode: partial results are kept by key blocks of this many and merged in ascending order (0: free).
+  std::int64_t block = 0;
+};
+/// q [s, b, g, r, d] where query head = group * r + i; k and v [s, b, g, d]; any strides but the last, which
+/// is 1.
+struct Attended {
+  Tensor q, k, v;
+};
+struct AttentionOut {
+  Tensor o;    // [sq, b, g, r, d]
+  Tensor lse;  // f32 [b, n, sq]; -inf where a query sees nothing (its o is zero)
+};
+/// Shapes of q, k and v. dbias (f32, like bias) is added to where it is given.
+struct AttentionGrads {
+  Tensor dq, dk, dv;
+  Tensor dbias = {};
+  bool accumulate = false;
+};
+
+// ---- rotary positions
+// -------------------------------------------------------------------------------------------
+
+enum class Pairing : std::uint8_t { halves, neighbours };
+enum class Turn : std::uint8_t { forward, backward };
+
+struct RopeArgs {
+  Tensor angles = {};     // f32 [positions, rotated / 2, 2]: cosine and sine
+  Tensor positions = {};  // i32 [s], or [b, s] where they differ by row
+  Pairing pairing = Pairing::halves;
+  Turn turn = Turn::forward;
+};
+
+// ---- loss over a cut vocabulary
+// ------------------------------------------------------------------------------------
+
+/// Columns of the logits that are real words, as global ids [first, first + count); columns beyond are
+/// padding and are in no maximum, no sum and get a zero gradient.
+struct VocabularyPart {
+  std::int64_t first = 0, count = 0;
+  std::int64_t whole = 0;  // words in all parts
+};
+/// What the parts of a vocabulary must agree on. Per token, f32 [t].
+struct LossParts {
+  Tensor max;     // greatest logit; the caller takes the maximum over parts before the sums
+  Tensor sum;     // of exp(logit - max)
+  Tensor target;  // logit - max at the target, 0 where it lies in another part
+  Tensor logits;  // sum of (logit - max), for label smoothing; may be empty without it
+};
+struct LossTargets {
+  Tensor ids;     // i32 [t]
+  Tensor weight;  // f32 [t], the factor of each token's loss in the objective
+};
+struct LossArgs {
+  float smoothing = 0;  // label smoothing over the whole vocabulary
+  float z_loss = 0;     // weight of (log sum exp)^2
+};
+
+// ---- optimizers
+// ---------------------------------------------------------------------------------------------------
+
+struct AdamArgs {
+  float rate = 0, beta1 = 0.9F, beta2 = 0.999F, epsilon = 1e-8F, decay = 0;
+  float correction1 = 1, correction2 = 1;  // 1 - beta^t
+  float grad_scale = 1;                    // clipping and loss scale in one factor
+  bool decoupled = true;                   // AdamW; else decay is added to the gradient
+};
+struct SgdArgs {
+  float rate = 0, momentum = 0.9F, decay = 0, grad_scale = 1;
+};
+/// Flat and contiguous. copy is the weight that layers read (bf16, f16), empty where layers read the master
+/// itself.
+struct AdamState {
+  Tensor master, m, v, copy;  // f32, f32, f32
+};
+struct SgdState {
+  Tensor master, momentum, copy;
+};
+
+}  // namespace weft

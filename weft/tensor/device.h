@@ -1,0 +1,48 @@
+// A device is an object, not a number: it owns memory, order and arithmetic for one rank.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "weft/tensor/meter.h"
+#include "weft/tensor/storage.h"
+
+namespace weft {
+
+class Kernels;
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  /// "cpu", "meta", …: the word for messages.
+  virtual const char* name() const = 0;
+  /// A block of at least this many bytes, aligned to 64. Fails with Kind::device when memory is exhausted, or
+  /// when the steady state was declared and no free block fits.
+  virtual StorageRef allocate(std::int64_t bytes, Use use) = 0;
+  /// Takes a block back. Called by its last holder, from any thread.
+  virtual void recycle(Storage& storage) noexcept = 0;
+  virtual Kernels& kernels() = 0;
+  /// False on a device that only counts: its tensors have shapes and no numbers.
+  virtual bool holds_numbers() const { return true; }
+  /// True when the host may read tensors' memory directly.
+  virtual bool host_visible() const { return true; }
+  virtual void copy_from_host(Storage& to, std::int64_t offset, const void* from, std::int64_t bytes) = 0;
+  virtual void copy_to_host(void* to, const Storage& from, std::int64_t offset, std::int64_t bytes) = 0;
+  virtual void synchronize() = 0;
+  /// Threads that this rank's arithmetic may use.
+  virtual int threads() const { return 1; }
+  /// Bits do not depend on the layout (DESIGN: exact mode).
+  virtual bool exact() const { return false; }
+  /// From now on (or no longer) a block that the pool has not got is an error, not a request to the system.
+  virtual void forbid_fresh_memory(bool forbidden) = 0;
+  /// A snapshot; peaks since the last forget_peaks().
+  virtual MemoryMeter memory() const = 0;
+  virtual void forget_peaks() = 0;
+
+  WorkMeter& work() { return work_; }
+
+ private:
+  WorkMeter work_;
+};
+
+}  // namespace weft

@@ -1,0 +1,106 @@
+// Copies through the device's own words, one contiguous run at a time.
+#include "weft/tensor/host.h"
+
+#include <functional>
+
+namespace weft {
+namespace {
+
+/// Calls run(offset in the storage, elements) for every stretch of consecutive elements, in order.
+void each_run(const Tensor& tensor, const std::function<void(std::int64_t, std::int64_t)>& run) {
+  if (tensor.elements() == 0) return;
+  if (tensor.contiguous()) return run(tensor.offset(), tensor.elements());
+  for (std::int64_t i = 0; i < tensor.dim(0); ++i) each_run(tensor.at(0, i), run);
+}
+
+template <class From>
+void widen(const Tensor& tensor, std::vector<double>& out) {
+  for (const From value : to_host<From>(tensor)) out.push_back(static_cast<double>(value));
+}
+
+}  // namespace
+
+template <class T>
+std::vector<T> to_host(const Tensor& tensor) {
+  (void)tensor.data<T>();  // checks the type
+  std::vector<T> out(std::size_t(tensor.elements()));
+  T* to = out.data();
+  each_run(tensor, [&](std::int64_t offset, std::int64_t count) {
+    tensor.device().copy_to_host(to, *tensor.storage(), offset * std::int64_t(sizeof(T)),
+                                 count * std::int64_t(sizeof(T)));
+    to += count;
+  });
+  return out;
+}
+
+template <class T>
+void copy_to(const Tensor& tensor, std::span<const T> values) {
+  (void)tensor.data<T>();
+  if (std::int64_t(values.size()) != tensor.elements())
+    fail(Kind::shape, "copy_to: ", values.size(), " values for ", tensor.shape());
+  const T* from = values.data();
+  each_run(tensor, [&](std::int64_t offset, std::int64_t count) {
+    tensor.device().copy_from_host(*tensor.storage(), offset * std::int64_t(sizeof(T)), from,
+                                   count * std::int64_t(sizeof(T)));
+    from += count;
+  });
+}
+
+template <class T>
+Tensor from_host(Device& device, const Shape& shape, std::span<const T> values, Use use) {
+  Tensor out = empty(device, shape, dtype_of<T>, use);
+  copy_to(out, values);
+  return out;
+}
+
+std::vector<double> numbers(const Tensor& tensor) {
+  std::vector<double> out;
+  switch (tensor.dtype()) {
+    case Dtype::f64:
+      return to_host<double>(tensor);
+    case Dtype::i64:
+      widen<std::int64_t>(tensor, out);
+      break;
+    case Dtype::i32:
+      widen<std::int32_t>(tensor, out);
+      break;
+    case Dtype::u8:
+      widen<std::uint8_t>(tensor, out);
+      break;
+    default:
+      visit_float(tensor.dtype(), [&]<class T>() {
+        for (const T value : to_host<T>(tensor)) out.push_back(double(float(value)));
+      });
+  }
+  return out;
+}
+
+double number(const Tensor& tensor) {
+  if (tensor.elements() != 1)
+    fail(Kind::shape, "number: a tensor of one element was expected, ", tensor.shape(), " was given");
+  return tensor.device().holds_numbers() ? numbers(tensor).front() : 0;
+}
+
+template std::vector<float> to_host(const Tensor&);
+template std::vector<double> to_host(const Tensor&);
+template std::vector<bf16> to_host(const Tensor&);
+template std::vector<f16> to_host(const Tensor&);
+template std::vector<std::int64_t> to_host(const Tensor&);
+template std::vector<std::int32_t> to_host(const Tensor&);
+template std::vector<std::uint8_t> to_host(const Tensor&);
+template void copy_to(const Tensor&, std::span<const float>);
+template void copy_to(const Tensor&, std::span<const double>);
+template void copy_to(const Tensor&, std::span<const bf16>);
+template void copy_to(const Tensor&, std::span<const f16>);
+template void copy_to(const Tensor&, std::span<const std::int64_t>);
+template void copy_to(const Tensor&, std::span<const std::int32_t>);
+template void copy_to(const Tensor&, std::span<const std::uint8_t>);
+template Tensor from_host(Device&, const Shape&, std::span<const float>, Use);
+template Tensor from_host(Device&, const Shape&, std::span<const double>, Use);
+template Tensor from_host(Device&, const Shape&, std::span<const bf16>, Use);
+template Tensor from_host(Device&, const Shape&, std::span<const f16>, Use);
+template Tensor from_host(Device&, const Shape&, std::span<const std::int64_t>, Use);
+template Tensor from_host(Device&, const Shape&, std::span<const std::int32_t>, Use);
+template Tensor from_host(Device&, const Shape&, std::span<const std::uint8_t>, Use);
+
+}  // namespace weft

@@ -1,0 +1,126 @@
+// Every computation a backend can offer. The default body of each is "not here". Shapes and types are checked
+// by ops/ before these are called; t stands for all leading dimensions together.
+#pragma once
+
+#include "weft/tensor/args.h"
+
+namespace weft {
+
+class Kernels {
+ public:
+  virtual ~Kernels() = default;
+  virtual const char* name() const = 0;
+
+  // ---- products: f32, bf16, f16 operands, sums in f32; out f32 or the operands' type
+  /// out[.., m, n] (+)= a[.., m, k] b[.., k, n] (+ bias[n]); rank 2 or 3, rows of any stride
+  virtual void matmul(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs&);
+  /// Rows by group: out_g = a_g b[g]; with a transposed, out[g] (+)= a_g^T b_g
+  virtual void grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b, Groups, const MatmulArgs&);
+  /// Elements of storage that w's packed form takes, 0 where this backend gains nothing from packing it.
+  virtual std::int64_t packed_bytes(const Tensor& w, Read);
+  /// packed = w (or its transposed), in the order that products with it as b like best
+  virtual void pack(const Tensor& packed, const Tensor& w, Read);
+
+  // ---- elementwise: any strides
+  virtual void fill(const Tensor& out, double value);
+  /// out = in, between any two types
+  virtual void copy(const Tensor& out, const Tensor& in);
+  /// out = a + b, elements of one type; out may be a or b
+  virtual void add(const Tensor& out, const Tensor& a, const Tensor& b);
+  /// out += alpha x
+  virtual void add_scaled(const Tensor& out, const Tensor& x, float alpha);
+  virtual void scale(const Tensor& x, float alpha);
+  /// out = a * b
+  virtual void multiply(const Tensor& out, const Tensor& a, const Tensor& b);
+  /// x[t, h] += bias[h]
+  virtual void add_bias(const Tensor& x, const Tensor& bias);
+  /// dbias[h] += sum over t of dy[t, h]; dbias f32
+  virtual void sum_rows(const Tensor& dbias, const Tensor& dy);
+  /// y = x where kept, / (1 - p), else 0; x [s, b, h]; y may be x. Its own derivative.
+  virtual void dropout(const Tensor& y, const Tensor& x, const DropoutArgs&);
+  /// out = residual + dropout(x + bias); [s, b, h]; bias may be empty
+  virtual void bias_dropout_add(const Tensor& out, const Tensor& x, const Tensor& bias,
+                                const Tensor& residual, const DropoutArgs&);
+  /// Normally distributed, by place in the whole matrix; out [rows, columns] f32
+  virtual void random_normal(const Tensor& out, float mean, float deviation, const RandomBlock&);
+  /// Uniform in [low, high)
+  virtual void random_uniform(const Tensor& out, float low, float high, const RandomBlock&);
+
+  // ---- activations: x [t, f], bias [f] or empty is added before
+  virtual void activation(const Tensor& y, const Tensor& x, const Tensor& bias, Activation);
+  /// dx = f'(x + bias) dy; dx may be dy
+  virtual void activation_backward(const Tensor& dx, const Tensor& dy, const Tensor& x, const Tensor& bias,
+                                   Activation);
+  /// x [t, 2f] holds gate and up: y [t, f] = f(gate) * up
+  virtual void gated(const Tensor& y, const Tensor& x, const Tensor& bias, Activation);
+  virtual void gated_backward(const Tensor& dx, const Tensor& dy, const Tensor& x, const Tensor& bias,
+                              Activation);
+
+  // ---- norms: x [t, h]
+  virtual void norm(const Tensor& y, const NormStats&, const Tensor& x, const NormWeights&, const NormArgs&);
+  /// dx = (residual +) J^T dy; residual may be empty; dx may be dy or residual
+  virtual void norm_backward(const NormGrads&, const Tensor& dy, const Tensor& residual, const NormSaved&,
+                             const NormArgs&);
+  /// sum = residual + dropout(x + bias), y = norm(sum); [s, b, h]
+  virtual void sum_norm(const SumNormOut&, const SumNormIn&, const NormWeights&, const NormArgs&);
+  /// y[t, h] = x[t, h] * factor[t]
+  virtual void scale_rows(const Tensor& y, const Tensor& x, const Tensor& factor);
+
+  // ---- softmax and attention
+  /// x [.., sq, sk] -> y; causal: key j <= query i + sk - sq; padding: u8 [b, sk], 0 is masked, or empty
+  virtual void softmax(const Tensor& y, const Tensor& x, Mask, const Tensor& padding);
+  virtual void softmax_backward(const Tensor& dx, const Tensor& dy, const Tensor& y);
+  virtual void attention(const AttentionOut&, const Attended&, const AttentionArgs&);
+  virtual void attention_backward(const AttentionGrads&, const Tensor& dout, const AttentionOut& out,
+                                  const Attended&, const AttentionArgs&);
+  /// Merges parts over different keys: into (o, lse) comes (part.o, part.lse)
+  virtual void merge_attention(const AttentionOut& into, const AttentionOut& part);
+  /// In place on the first 2 * angles.dim(1) of d; x [s, b, .., d]
+  virtual void rope(const Tensor& x, const RopeArgs&);
+
+  // ---- embedding: ids i32 [t]; rows [first, first + table.dim(0)) are held here, others give zero rows
+  virtual void gather(const Tensor& out, const Tensor& table, const Tensor& ids, std::int64_t first);
+  /// dtable[id - first] += dout, f32, in ascending order of t for every row
+  virtual void scatter_add(const Tensor& dtable, const Tensor& dout, const Tensor& ids, std::int64_t first);
+
+  // ---- loss: logits [t, v], targets i32 [t]
+  virtual void loss_max(const LossParts&, const Tensor& logits, VocabularyPart);
+  virtual void loss_sums(const LossParts&, const Tensor& logits, const Tensor& targets, VocabularyPart);
+  /// loss[t] f32 from the parts summed over the whole vocabulary
+  virtual void loss_finish(const Tensor& loss, const LossParts&, const LossArgs&, std::int64_t whole);
+  /// logits become their gradient times weight[t]
+  virtual void loss_backward(const Tensor& logits, const LossParts&, const LossTargets&, VocabularyPart,
+                             const LossArgs&);
+
+  // ---- sums: results are tensors of one element
+  /// out f64 = sum of x
+  virtual void sum(const Tensor& out, const Tensor& x);
+  /// out f64 += sum of squares; the same bits however x is cut or ordered, up to f64 rounding of binned sums
+  virtual void sum_squares(const Tensor& out, const Tensor& x);
+  /// out f64 = greatest |x|; NaN where x holds one
+  virtual void max_abs(const Tensor& out, const Tensor& x);
+  /// out i64 = index of the first element that is not finite, -1 if all are
+  virtual void find_nonfinite(const Tensor& out, const Tensor& x);
+  /// out i64 = elements that are zero
+  virtual void count_zeros(const Tensor& out, const Tensor& x);
+
+  // ---- choosing and moving rows (experts)
+  /// The k greatest of every row of x [t, e] f32, ties to the lower index: values f32, indices i32 [t, k]
+  virtual void top_k(const Tensor& values, const Tensor& indices, const Tensor& x);
+  /// Stable order of keys i32 [n] in [0, buckets): order i32 [n], counts i64 [buckets]
+  virtual void sort_by_key(const Tensor& order, const Tensor& counts, const Tensor& keys);
+  /// out[i] = x[index[i]]; a negative index gives zeros
+  virtual void gather_rows(const Tensor& out, const Tensor& x, const Tensor& index);
+  /// out[index[i]] += weight[i] x[i], in ascending i; weight f32 [n] or empty; a negative index is skipped
+  virtual void scatter_add_rows(const Tensor& out, const Tensor& x, const Tensor& index,
+                                const Tensor& weight);
+
+  // ---- optimizers: one pass; grad f32 (or bf16), flat
+  virtual void adam(const AdamState&, const Tensor& grad, const AdamArgs&);
+  virtual void sgd(const SgdState&, const Tensor& grad, const SgdArgs&);
+
+ protected:
+  [[noreturn]] void missing(const char* op) const;
+};
+
+}  // namespace weft
