@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/tensor/kinds.h"
+
 namespace weft {
 
 /// What activations and multiplied weights are stored in; sums, masters and moments are f32 whatever this
@@ -14,9 +16,6 @@ namespace weft {
 enum class Precision : std::uint8_t { f32, bf16, f16 };
 enum class Positions : std::uint8_t { learned, rotary, none };
 enum class RotaryScaling : std::uint8_t { none, linear, llama3, yarn };
-enum class NormKind : std::uint8_t { layer, rms };
-/// gelu is the tanh form; gelu_erf the exact one; quick_gelu is x·sigmoid(1.702x).
-enum class Activation : std::uint8_t { gelu, gelu_erf, silu, squared_relu, quick_gelu };
 enum class InitMethod : std::uint8_t { normal, xavier_uniform };
 enum class Recompute : std::uint8_t { none, full, selective };
 enum class RecomputeMethod : std::uint8_t { uniform, block };
@@ -28,10 +27,6 @@ constexpr std::array<std::string_view, 3> words(Precision) { return {"f32", "bf1
 constexpr std::array<std::string_view, 3> words(Positions) { return {"learned", "rotary", "none"}; }
 constexpr std::array<std::string_view, 4> words(RotaryScaling) {
   return {"none", "linear", "llama3", "yarn"};
-}
-constexpr std::array<std::string_view, 2> words(NormKind) { return {"layer", "rms"}; }
-constexpr std::array<std::string_view, 5> words(Activation) {
-  return {"gelu", "gelu_erf", "silu", "squared_relu", "quick_gelu"};
 }
 constexpr std::array<std::string_view, 2> words(InitMethod) { return {"normal", "xavier_uniform"}; }
 constexpr std::array<std::string_view, 3> words(Recompute) { return {"none", "full", "selective"}; }

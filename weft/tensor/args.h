@@ -6,6 +6,7 @@
 #include <span>
 
 #include "weft/base/random.h"
+#include "weft/tensor/kinds.h"
 #include "weft/tensor/tensor.h"
 
 namespace weft {
@@ -13,9 +14,6 @@ namespace weft {
 // ---- products ---------------------------------------------------------------------------------------------
 
 enum class Read : std::uint8_t { as_is, transposed };
-
-/// Pointwise functions; gated ones read [gate | up] and give f(gate) * up.
-enum class Activation : std::uint8_t { identity, gelu_tanh, gelu_erf, quick_gelu, silu, relu, squared_relu };
 
 struct MatmulArgs {
   Read a = Read::as_is;
@@ -55,8 +53,6 @@ struct RandomBlock {
 
 // ---- norms
 // --------------------------------------------------------------------------------------------------
-
-enum class NormKind : std::uint8_t { layer, rms };
 
 struct NormArgs {
   NormKind kind = NormKind::layer;
