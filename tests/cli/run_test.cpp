@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "weft/base/error.h"
-#include "weft/cli/nearest.h"
 #include "weft/cli/verb.h"
 
 using namespace weft;
@@ -72,10 +71,4 @@ TEST(Run, without_a_verb_lists_them_and_exits_with_2) {
   const Told t = told({});
   EXPECT_EQ(t.status, 2);
   EXPECT_THAT(t.err, HasSubstr("  mistaken      is used wrongly\n"));
-}
-
-TEST(Nearest, counts_a_swap_as_one_slip_and_offers_nothing_far_away) {
-  const std::string_view names[] = {"num-layers", "hidden-size", "lr"};
-  EXPECT_EQ(nearest("num-layesr", names), "num-layers");
-  EXPECT_EQ(nearest("completely-else", names), "");
 }

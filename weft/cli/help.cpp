@@ -5,7 +5,7 @@
 #include <iostream>
 
 #include "weft/base/error.h"
-#include "weft/cli/nearest.h"
+#include "weft/base/nearest.h"
 #include "weft/cli/verbs.h"
 
 namespace weft::cli {

@@ -5,8 +5,8 @@
 #include <new>
 
 #include "weft/base/error.h"
+#include "weft/base/nearest.h"
 #include "weft/cli/help.h"
-#include "weft/cli/nearest.h"
 #include "weft/cli/verb.h"
 
 namespace weft::cli {

@@ -1,12 +1,12 @@
 // Edit distance over known names; a swap of neighbors counts as one slip.
-#include "weft/cli/nearest.h"
+#include "weft/base/nearest.h"
 
 #include <algorithm>
 #include <vector>
 
 #include "weft/base/error.h"
 
-namespace weft::cli {
+namespace weft {
 namespace {
 
 std::size_t slips(std::string_view a, std::string_view b) {
@@ -41,4 +41,4 @@ std::string did_you_mean(std::string_view typed, std::span<const std::string_vie
   return close.empty() ? "" : text(", did you mean ", close);
 }
 
-}  // namespace weft::cli
+}  // namespace weft
