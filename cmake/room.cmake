@@ -42,7 +42,7 @@ function(weft_tests room)
     GTest::gtest_main GTest::gmock rapidcheck)
   target_compile_definitions(${TESTS_NAME}_tests PRIVATE WEFT_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   gtest_discover_tests(${TESTS_NAME}_tests TEST_PREFIX ${TESTS_NAME}: DISCOVERY_TIMEOUT 60
-    PROPERTIES LABELS "${TESTS_LABEL};${room}" ENVIRONMENT RC_PARAMS=seed=11)
+    PROPERTIES ENVIRONMENT RC_PARAMS=seed=11 LABELS ${TESTS_LABEL})
 endfunction()
 
 function(weft_bench name)
