@@ -1,0 +1,41 @@
+// A communicator is a circle of ranks that can speak. Every backend says the same few words.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "weft/comm/pending.h"
+#include "weft/tensor/tensor.h"
+
+namespace weft {
+
+enum class Reduce : std::uint8_t { sum, max };
+
+/// Tensors are contiguous. Every sum is the balanced binary tree in rank order, with terms in f32 (f64 for
+/// f64, integers for integers) and one rounding at the end, in every backend: the same call gives the same
+/// bits every time and everywhere. A rank that fails frees the others: their words throw.
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  /// x becomes the reduction of every rank's x.
+  virtual Pending all_reduce(const Tensor& x, Reduce how) = 0;
+  /// full = every rank's shard, one after the other, along the first dimension.
+  virtual Pending all_gather(const Tensor& full, const Tensor& shard) = 0;
+  /// shard = this rank's part (along the first dimension) of the sum of every rank's full.
+  virtual Pending reduce_scatter(const Tensor& shard, const Tensor& full) = 0;
+  /// Sends in_rows[r] rows of in to rank r, receives out_rows[r] rows from it, both in rank order.
+  virtual Pending all_to_all(const Tensor& out, const Tensor& in, std::span<const std::int64_t> in_rows,
+                             std::span<const std::int64_t> out_rows) = 0;
+  virtual Pending broadcast(const Tensor& x, int root) = 0;
+  virtual Pending send(const Tensor& x, int to, int tag) = 0;
+  virtual Pending recv(const Tensor& x, int from, int tag) = 0;
+  virtual void barrier() = 0;
+  /// Ranks that name the same color form a new circle, ordered by key, then by rank.
+  virtual std::unique_ptr<Communicator> split(int color, int key) = 0;
+};
+
+}  // namespace weft

@@ -1,0 +1,44 @@
+// Work under way between ranks.
+#pragma once
+
+#include <utility>
+
+#include "weft/base/inline_function.h"
+
+namespace weft {
+
+/// Holds the tensors it touches until it is waited for. Dropping one waits too, so that no memory is reused
+/// under a peer's hands; a failure is then lost, so do wait.
+class [[nodiscard]] Pending {
+ public:
+  using Finish = InlineFunction<480>;
+
+  Pending() = default;
+  explicit Pending(Finish finish) : finish_(std::move(finish)) {}
+  Pending(Pending&&) noexcept = default;
+  Pending& operator=(Pending&& other) noexcept {
+    if (this != &other) {
+      settle();
+      finish_ = std::move(other.finish_);
+    }
+    return *this;
+  }
+  ~Pending() { settle(); }
+
+  void wait() {
+    Finish finish = std::move(finish_);
+    if (finish) finish();
+  }
+  explicit operator bool() const { return bool(finish_); }
+
+ private:
+  void settle() noexcept {
+    try {
+      wait();
+    } catch (...) {  // the communicator is broken: every later word of it fails with the first cause
+    }
+  }
+  Finish finish_;
+};
+
+}  // namespace weft
