@@ -19,7 +19,7 @@ struct MatmulArgs {
   Read a = Read::as_is;
   Read b = Read::as_is;
   bool accumulate = false;  // out += instead of out =
-  Tensor bias = {};         // [n], added to every row
+  Tensor bias = {};         // [n], added to every row; [groups, n] in grouped products
   /// K is cut into this many equal slabs, whose products are added as a balanced tree in f32: what exact mode
   /// asks of contractions that tensor parallelism may cut.
   int slabs = 1;
@@ -73,7 +73,8 @@ struct NormSaved {
   NormStats stats;
   Tensor gain;
 };
-/// dgain and dbias (empty for RMS norms) are added to, in f32.
+/// dgain and dbias are added to, in f32; either may be empty: nobody asks (and there is no dbias of an RMS
+/// norm).
 struct NormGrads {
   Tensor dx, dgain, dbias;
 };
@@ -105,7 +106,7 @@ struct AttentionArgs {
   Tensor bias = {};                               // f32 [n, sq, sk], added to the scaled scores (T5)
   /// Dropout of probabilities. Element = ((head0 + head) << 40 | query position << 20 | key position), of
   /// sample b.
-  float dropout = 0;
+  float dropout = 0;  // of being dropped; a word below share(dropout) is
   Address at = {};
   Tensor samples = {};  // i64 [b]
   std::int64_t head0 = 0, query0 = 0, key0 = 0;
@@ -121,7 +122,7 @@ struct AttentionOut {
   Tensor o;    // [sq, b, g, r, d]
   Tensor lse;  // f32 [b, n, sq]; -inf where a query sees nothing (its o is zero)
 };
-/// Shapes of q, k and v. dbias (f32, like bias) is added to where it is given.
+/// Shapes of q, k and v; accumulate adds to these. dbias (f32, like bias) is added to where it is given.
 struct AttentionGrads {
   Tensor dq, dk, dv;
   Tensor dbias = {};

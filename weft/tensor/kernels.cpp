@@ -47,8 +47,10 @@ void Kernels::sum_norm(const SumNormOut&, const SumNormIn&, const NormWeights&, 
   missing("sum_norm");
 }
 void Kernels::scale_rows(const Tensor&, const Tensor&, const Tensor&) { missing("scale_rows"); }
+void Kernels::dot_rows(const Tensor&, const Tensor&, const Tensor&) { missing("dot_rows"); }
 void Kernels::softmax(const Tensor&, const Tensor&, Mask, const Tensor&) { missing("softmax"); }
 void Kernels::softmax_backward(const Tensor&, const Tensor&, const Tensor&) { missing("softmax_backward"); }
+void Kernels::log_sum_exp(const Tensor&, const Tensor&) { missing("log_sum_exp"); }
 void Kernels::attention(const AttentionOut&, const Attended&, const AttentionArgs&) { missing("attention"); }
 void Kernels::attention_backward(const AttentionGrads&, const Tensor&, const AttentionOut&, const Attended&,
                                  const AttentionArgs&) {
@@ -72,6 +74,7 @@ void Kernels::loss_backward(const Tensor&, const LossParts&, const LossTargets&,
   missing("loss_backward");
 }
 void Kernels::sum(const Tensor&, const Tensor&) { missing("sum"); }
+void Kernels::sum_exact(const Tensor&, const Tensor&) { missing("sum_exact"); }
 void Kernels::sum_squares(const Tensor&, const Tensor&) { missing("sum_squares"); }
 void Kernels::max_abs(const Tensor&, const Tensor&) { missing("max_abs"); }
 void Kernels::find_nonfinite(const Tensor&, const Tensor&) { missing("find_nonfinite"); }

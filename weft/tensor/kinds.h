@@ -9,14 +9,24 @@ namespace weft {
 
 enum class NormKind : std::uint8_t { layer, rms };
 
-/// gelu is the tanh form, gelu_erf the exact one; quick_gelu is x * sigmoid(1.702 x). Gated layers read [gate | up]
-/// and give f(gate) * up.
-enum class Activation : std::uint8_t { identity, gelu, gelu_erf, quick_gelu, silu, relu, squared_relu };
+/// gelu is the tanh form, gelu_erf the exact one; quick_gelu is x * sigmoid(1.702 x). Gated layers read [gate
+/// | up] and give f(gate) * up.
+enum class Activation : std::uint8_t {
+  identity,
+  gelu,
+  gelu_erf,
+  quick_gelu,
+  silu,
+  relu,
+  squared_relu,
+  tanh,
+  sigmoid
+};
 
 /// The words in the order of the enumerators: how flags, files and help spell them.
 constexpr std::array<std::string_view, 2> words(NormKind) { return {"layer", "rms"}; }
-constexpr std::array<std::string_view, 7> words(Activation) {
-  return {"identity", "gelu", "gelu_erf", "quick_gelu", "silu", "relu", "squared_relu"};
+constexpr std::array<std::string_view, 9> words(Activation) {
+  return {"identity", "gelu", "gelu_erf", "quick_gelu", "silu", "relu", "squared_relu", "tanh", "sigmoid"};
 }
 
 }  // namespace weft
