@@ -7,7 +7,9 @@ target_include_directories(weft_flags INTERFACE ${CMAKE_SOURCE_DIR})
 target_compile_options(weft_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
   $<$<BOOL:${WEFT_WERROR}>:-Werror>
   # g++ 12 warns about its own std::string (GCC bug 105651).
-  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>)
+  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>
+  # An error's place reads weft/ops/matmul.cpp:12 wherever the tree lies.
+  -fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=)
 if(WEFT_SANITIZE)
   target_compile_options(weft_flags INTERFACE -fsanitize=${WEFT_SANITIZE} -fno-omit-frame-pointer
     -fno-sanitize-recover=all)

@@ -47,7 +47,8 @@ std::string text(const Parts&... parts) {
 
 /// Carries the caller's place beside the kind, so that fail() needs no macro.
 struct At {
-  At(Kind k, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : kind(k), place{file, line} {}
+  constexpr At(Kind k, const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : kind(k), place{file, line} {}
   Kind kind;
   Place place;
 };
