@@ -1,5 +1,10 @@
 # weft_room(NAME SEES lower rooms... FILES sources... [LINKS libraries...]): one static library a room.
-# weft_tests(ROOM FILES sources... [SEES rooms...] [LABEL label]): one test binary a room.
+# weft_tests(ROOM FILES sources... [SEES rooms...] [LINKS libraries...] [NAME name] [LABEL labels...]): one test binary a room.
+#   Labels say when CI runs it: `fast` (the default) also under ASan+UBSan, `threads` also under TSan, `slow` in neither.
+#   The room's name is a label too. `LABEL fast threads` gives both.
+# weft_bench(NAME FILES sources... SEES rooms...): a Google Benchmark program.
+# weft_fuzz(NAME FILES sources... SEES rooms... [SEEDS folder]): a libFuzzer program, built by preset `fuzz`; its test runs
+#   it for WEFT_FUZZ_SECONDS from the files in SEEDS (relative to the room's folder).
 # A test binary links only the floors its room may see, so a forbidden use fails to link.
 
 add_library(weft_flags INTERFACE)
@@ -31,7 +36,7 @@ function(weft_tests room)
   if(NOT WEFT_TESTS)
     return()
   endif()
-  cmake_parse_arguments(TESTS "" "LABEL;NAME" "FILES;SEES;LINKS" ${ARGN})
+  cmake_parse_arguments(TESTS "" "NAME" "FILES;SEES;LINKS;LABEL" ${ARGN})
   if(NOT TESTS_NAME)
     set(TESTS_NAME ${room})
   endif()
@@ -44,7 +49,15 @@ function(weft_tests room)
     GTest::gtest_main GTest::gmock rapidcheck)
   target_compile_definitions(${TESTS_NAME}_tests PRIVATE WEFT_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   gtest_discover_tests(${TESTS_NAME}_tests TEST_PREFIX ${TESTS_NAME}: DISCOVERY_TIMEOUT 60
-    PROPERTIES ENVIRONMENT RC_PARAMS=seed=11 LABELS ${TESTS_LABEL})
+    TEST_LIST ${TESTS_NAME}_names PROPERTIES ENVIRONMENT RC_PARAMS=seed=11)
+  # gtest_discover_tests loses the second of two labels, so they are set when ctest reads the tests it found.
+  set(labels ${CMAKE_CURRENT_BINARY_DIR}/${TESTS_NAME}_labels.cmake)
+  file(CONFIGURE OUTPUT ${labels} @ONLY CONTENT [[
+if(@TESTS_NAME@_names)
+  set_tests_properties(${@TESTS_NAME@_names} PROPERTIES LABELS "@TESTS_LABEL@;@room@")
+endif()
+]])
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${labels})
 endfunction()
 
 function(weft_bench name)
@@ -57,10 +70,30 @@ function(weft_bench name)
   target_link_libraries(bench_${name} PRIVATE ${BENCH_SEES} ${BENCH_LINKS} benchmark::benchmark weft_flags)
 endfunction()
 
-# Enters a room's folder, then its tests' and its benchmarks' folders, where they exist.
+function(weft_fuzz name)
+  if(NOT WEFT_FUZZ)
+    return()
+  endif()
+  cmake_parse_arguments(FUZZ "" "SEEDS" "FILES;SEES;LINKS" ${ARGN})
+  list(TRANSFORM FUZZ_SEES PREPEND weft_)
+  add_executable(fuzz_${name} ${FUZZ_FILES})
+  target_link_libraries(fuzz_${name} PRIVATE ${FUZZ_SEES} ${FUZZ_LINKS} weft_flags)
+  target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+  # What libFuzzer finds goes to the first folder; the seeds are only read.
+  set(found ${CMAKE_CURRENT_BINARY_DIR}/${name}_found)
+  file(MAKE_DIRECTORY ${found})
+  if(FUZZ_SEEDS)
+    set(FUZZ_SEEDS ${CMAKE_CURRENT_SOURCE_DIR}/${FUZZ_SEEDS})
+  endif()
+  add_test(NAME fuzz:${name} WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}
+    COMMAND fuzz_${name} -seed=1 -max_total_time=${WEFT_FUZZ_SECONDS} -timeout=10 -rss_limit_mb=2048 ${found} ${FUZZ_SEEDS})
+  set_tests_properties(fuzz:${name} PROPERTIES LABELS fuzz)
+endfunction()
+
+# Enters a room's folder, then its tests', benchmarks' and fuzz targets' folders, where they exist.
 # Rooms build under rooms/, because build/<preset>/weft is the program.
 macro(weft_enter room)
-  foreach(wing IN ITEMS weft tests bench)
+  foreach(wing IN ITEMS weft tests bench fuzz)
     if(EXISTS ${CMAKE_SOURCE_DIR}/${wing}/${room}/CMakeLists.txt)
       string(REGEX REPLACE "^weft$" "rooms" place ${wing})
       add_subdirectory(${wing}/${room} ${CMAKE_BINARY_DIR}/${place}/${room})
