@@ -1,0 +1,211 @@
+// Unicode through utf8proc, and the tables that pre-tokenization scans with.
+#include "weft/text/unicode.h"
+
+#include <simdjson.h>
+#include <utf8proc.h>
+
+#include <cstdlib>
+#include <map>
+#include <memory>
+
+#include "weft/base/error.h"
+
+namespace weft::unicode {
+
+namespace {
+
+utf8proc_category_t category(char32_t code) { return utf8proc_category(static_cast<utf8proc_int32_t>(code)); }
+
+std::uint8_t classify(char32_t code) {
+  unsigned bits = is_space(code) ? Classes::space : 0;
+  if (code == '\r' || code == '\n') bits |= Classes::newline;
+  switch (category(code)) {
+    case UTF8PROC_CATEGORY_LU:
+    case UTF8PROC_CATEGORY_LT:
+      bits |= Classes::letter | Classes::upper;
+      break;
+    case UTF8PROC_CATEGORY_LL:
+      bits |= Classes::letter | Classes::lower;
+      break;
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_LO:
+      bits |= Classes::letter | Classes::upper | Classes::lower;
+      break;
+    case UTF8PROC_CATEGORY_MN:
+    case UTF8PROC_CATEGORY_MC:
+    case UTF8PROC_CATEGORY_ME:
+      bits |= Classes::upper | Classes::lower;
+      break;
+    case UTF8PROC_CATEGORY_ND:
+    case UTF8PROC_CATEGORY_NL:
+    case UTF8PROC_CATEGORY_NO:
+      bits |= Classes::number;
+      break;
+    default:
+      break;
+  }
+  return static_cast<std::uint8_t>(bits);
+}
+
+// How many bytes from `at` form one code point; 0 and the length of the maximal broken part otherwise.
+struct Read {
+  std::size_t good = 0, bad = 0;
+};
+
+Read read(std::string_view bytes, std::size_t at) {
+  const auto byte = [&](std::size_t k) {
+    return at + k < bytes.size() ? static_cast<unsigned>(static_cast<unsigned char>(bytes[at + k])) : 0x100u;
+  };
+  const unsigned lead = byte(0);
+  if (lead < 0x80) return {.good = 1};
+  if (lead < 0xc2 || lead > 0xf4) return {.bad = 1};
+  const std::size_t wanted = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+  // The second byte's range excludes overlong forms, surrogates and what lies above U+10FFFF.
+  const unsigned low = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
+  const unsigned high = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
+  if (byte(1) < low || byte(1) > high) return {.bad = 1};
+  for (std::size_t k = 2; k < wanted; ++k) {
+    if (byte(k) < 0x80 || byte(k) > 0xbf) return {.bad = k};
+  }
+  return {.good = wanted};
+}
+
+}  // namespace
+
+bool valid(std::string_view bytes) { return simdjson::validate_utf8(bytes.data(), bytes.size()); }
+
+std::string repaired(std::string_view bytes) {
+  std::string out;
+  out.reserve(bytes.size() + bytes.size() / 8);
+  for (std::size_t at = 0; at < bytes.size();) {
+    const Read one = read(bytes, at);
+    if (one.good > 0) {
+      out.append(bytes.substr(at, one.good));
+    } else {
+      out.append("\xef\xbf\xbd");
+    }
+    at += one.good + one.bad;
+  }
+  return out;
+}
+
+void append(std::string& out, char32_t code) {
+  const auto put = [&](char32_t byte) { out.push_back(static_cast<char>(byte)); };
+  if (code < 0x80) {
+    put(code);
+  } else if (code < 0x800) {
+    put(0xc0 | code >> 6);
+    put(0x80 | (code & 0x3f));
+  } else if (code < 0x10000) {
+    put(0xe0 | code >> 12);
+    put(0x80 | (code >> 6 & 0x3f));
+    put(0x80 | (code & 0x3f));
+  } else {
+    put(0xf0 | code >> 18);
+    put(0x80 | (code >> 12 & 0x3f));
+    put(0x80 | (code >> 6 & 0x3f));
+    put(0x80 | (code & 0x3f));
+  }
+}
+
+std::u32string decoded(std::string_view utf8) {
+  std::u32string out;
+  out.reserve(utf8.size());
+  for (std::size_t at = 0; at < utf8.size();) {
+    const Rune rune = rune_at(utf8, at);
+    out.push_back(rune.code);
+    at += rune.bytes;
+  }
+  return out;
+}
+
+std::string encoded(std::u32string_view codes) {
+  std::string out;
+  for (const char32_t code : codes) append(out, code);
+  return out;
+}
+
+std::string normalized(std::string_view utf8, Form form) {
+  const bool composed = form == Form::nfc || form == Form::nfkc;
+  const bool compatible = form == Form::nfkc || form == Form::nfkd;
+  const int options = UTF8PROC_STABLE | (composed ? UTF8PROC_COMPOSE : UTF8PROC_DECOMPOSE) |
+                      (compatible ? UTF8PROC_COMPAT : 0);
+  utf8proc_uint8_t* raw = nullptr;
+  const auto length =
+      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(utf8.data()),
+                   static_cast<utf8proc_ssize_t>(utf8.size()), &raw, static_cast<utf8proc_option_t>(options));
+  const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> holder(raw, &std::free);
+  if (length < 0) fail(Kind::data, "unicode: normalizing ", utf8.size(), " bytes: ", utf8proc_errmsg(length));
+  return {reinterpret_cast<const char*>(raw), static_cast<std::size_t>(length)};
+}
+
+bool is_letter(char32_t code) {
+  const auto kind = category(code);
+  return kind >= UTF8PROC_CATEGORY_LU && kind <= UTF8PROC_CATEGORY_LO;
+}
+
+bool is_number(char32_t code) {
+  const auto kind = category(code);
+  return kind >= UTF8PROC_CATEGORY_ND && kind <= UTF8PROC_CATEGORY_NO;
+}
+
+bool is_space(char32_t code) {
+  return (code >= 9 && code <= 13) || code == 0x20 || code == 0x85 || code == 0xa0 || code == 0x1680 ||
+         (code >= 0x2000 && code <= 0x200a) || code == 0x2028 || code == 0x2029 || code == 0x202f ||
+         code == 0x205f || code == 0x3000;
+}
+
+bool is_mark(char32_t code) {
+  const auto kind = category(code);
+  return kind >= UTF8PROC_CATEGORY_MN && kind <= UTF8PROC_CATEGORY_ME;
+}
+
+bool is_nonspacing_mark(char32_t code) { return category(code) == UTF8PROC_CATEGORY_MN; }
+
+bool is_punctuation(char32_t code) {
+  const auto kind = category(code);
+  return kind >= UTF8PROC_CATEGORY_PC && kind <= UTF8PROC_CATEGORY_PO;
+}
+
+bool is_other(char32_t code) {
+  const auto kind = category(code);
+  return kind == UTF8PROC_CATEGORY_CN || (kind >= UTF8PROC_CATEGORY_CC && kind <= UTF8PROC_CATEGORY_CO);
+}
+
+bool is_word(char32_t code) {
+  const auto kind = category(code);
+  return is_letter(code) || is_mark(code) || kind == UTF8PROC_CATEGORY_ND || kind == UTF8PROC_CATEGORY_NL ||
+         kind == UTF8PROC_CATEGORY_PC || (code >= 0x24b6 && code <= 0x24e9) || code == 0x200c ||
+         code == 0x200d;
+}
+
+bool is_cjk(char32_t code) {
+  return (code >= 0x4e00 && code <= 0x9fff) || (code >= 0x3400 && code <= 0x4dbf) ||
+         (code >= 0x20000 && code <= 0x2a6df) || (code >= 0x2a700 && code <= 0x2b73f) ||
+         (code >= 0x2b740 && code <= 0x2b81f) || (code >= 0x2b820 && code <= 0x2ceaf) ||
+         (code >= 0xf900 && code <= 0xfaff) || (code >= 0x2f800 && code <= 0x2fa1f);
+}
+
+void append_lower(std::string& out, char32_t code) {
+  if (code == 0x130) {
+    out.append("i\xcc\x87");
+  } else {
+    append(out, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(code))));
+  }
+}
+
+Classes::Classes() {
+  std::map<std::array<std::uint8_t, 256>, std::uint16_t> known;
+  for (std::uint32_t page = 0; page < page_of_.size(); ++page) {
+    std::array<std::uint8_t, 256> bits{};
+    // Planes 4 to 13 hold nothing, planes 15 and 16 are private: no class, and no time spent asking.
+    const bool inhabited = page < 0x400 || (page >= 0xe00 && page < 0xe02);
+    for (std::uint32_t low = 0; inhabited && low < 256; ++low) bits[low] = classify(page << 8 | low);
+    const auto [at, fresh] = known.try_emplace(bits, static_cast<std::uint16_t>(pages_.size()));
+    if (fresh) pages_.push_back(bits);
+    page_of_[page] = at->second;
+  }
+  for (std::uint32_t code = 0; code < 128; ++code) ascii_[code] = of(code);
+}
+
+}  // namespace weft::unicode
