@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "weft/tensor/meter.h"
 #include "weft/tensor/storage.h"
@@ -38,6 +40,9 @@ class Device {
   /// A snapshot; peaks since the last forget_peaks().
   virtual MemoryMeter memory() const = 0;
   virtual void forget_peaks() = 0;
+
+  /// Sentences for the log: what this device does otherwise than was asked, and why.
+  virtual std::vector<std::string> notes() const { return {}; }
 
   WorkMeter& work() { return work_; }
 

@@ -1,0 +1,109 @@
+// Address space cut into pieces: best fit, split when taken, merged again when given back.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "weft/tensor/storage.h"
+
+namespace weft {
+
+struct Piece;
+
+/// What a tensor holds while a piece is taken: storage that knows its piece.
+class Block final : public Storage {
+ public:
+  Block(Device& device, std::byte* data, std::int64_t bytes, Use use, Piece& piece)
+      : Storage(device, data, bytes, use), piece_(&piece) {}
+  Piece& piece() const { return *piece_; }
+
+ private:
+  Piece* piece_;
+};
+
+/// A run of bytes, free or taken. Its neighbours in memory are `before` and `after`; a free piece also hangs
+/// in the list of its size.
+struct Piece {
+  std::byte* data = nullptr;  // null where there is no memory, only its arithmetic
+  std::int64_t bytes = 0;
+  int segment = 0;
+  bool free = false;
+  Piece* before = nullptr;
+  Piece* after = nullptr;
+  Piece* previous = nullptr;
+  Piece* next = nullptr;
+  std::optional<Block> block;
+};
+
+/// Where address space comes from: the system, or nowhere for a device that only counts.
+class Ground {
+ public:
+  virtual ~Ground() = default;
+  struct Span {
+    bool granted = false;
+    std::byte* data = nullptr;
+  };
+  /// Address space that costs nothing before it is touched.
+  virtual Span map(std::int64_t bytes) = 0;
+  virtual void unmap(std::byte* data, std::int64_t bytes) noexcept = 0;
+};
+/// Anonymous memory in huge pages where the system has them.
+std::unique_ptr<Ground> system_ground();
+/// Grants everything and holds nothing.
+std::unique_ptr<Ground> counting_ground();
+
+/// Which piece serves which request depends on the order of requests alone, so an arena without memory knows
+/// what one with memory reserves. A segment is a large span whose used part grows step by step; everything
+/// that lies side by side in it can be merged, so what is reserved stays near the peak of what is held.
+class Arena {
+ public:
+  static constexpr std::int64_t grain = 64;
+  static constexpr std::int64_t step = std::int64_t(2) << 20;  // a huge page
+
+  explicit Arena(Ground& ground) : ground_(&ground) {}  // which must outlive it
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+  ~Arena();
+
+  /// A taken piece of so many bytes, a multiple of grain; null where no free piece fits.
+  Piece* take(std::int64_t bytes);
+  /// The same after asking the ground for more; null where it refuses.
+  Piece* take_fresh(std::int64_t bytes);
+  void give(Piece& piece) noexcept;
+  /// Bytes in use by segments, free pieces among them.
+  std::int64_t reserved() const { return reserved_; }
+
+ private:
+  static constexpr std::size_t bins = 512;
+  struct Segment {
+    std::byte* data;
+    std::int64_t bytes;  // of address space
+    std::int64_t used;   // of it, from its start
+    Piece* last;
+  };
+
+  bool open_segment(std::int64_t bytes);
+  void extend(std::int64_t bytes);
+  Piece* smallest(std::size_t bin, std::int64_t bytes) const;
+  Piece* cut(Piece& piece, std::int64_t bytes);
+  void absorb(Piece& into, Piece& next) noexcept;
+  void hang(Piece& piece) noexcept;
+  void unhang(Piece& piece) noexcept;
+  Piece& node();
+  void drop(Piece& piece) noexcept;
+
+  Ground* ground_;
+  std::vector<Segment> segments_;
+  std::array<Piece*, bins> free_{};
+  std::array<std::uint64_t, bins / 64> filled_{};
+  std::deque<Piece> nodes_;
+  Piece* spare_ = nullptr;
+  std::int64_t reserved_ = 0;
+};
+
+}  // namespace weft

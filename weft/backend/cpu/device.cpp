@@ -1,0 +1,29 @@
+// Memory from the pool, arithmetic from the kernels that were chosen.
+#include "weft/backend/cpu/device.h"
+
+#include <cstring>
+
+#include "weft/backend/cpu/choose.h"
+#include "weft/backend/cpu/threads.h"
+
+namespace weft {
+CpuDevice::CpuDevice(const CpuOptions& options)
+    : threads_(checked_threads("cpu device", options.threads)),
+      exact_(options.exact),
+      pool_(*this, system_ground(), options.memory_limit),
+      kernels_(choose_kernels(*this, options.kernels, notes_)) {
+  // What the choice itself used is nobody's peak.
+  pool_.forget_peaks();
+}
+
+CpuDevice::~CpuDevice() = default;
+
+void CpuDevice::copy_from_host(Storage& to, std::int64_t offset, const void* from, std::int64_t bytes) {
+  if (bytes > 0) std::memcpy(to.data() + offset, from, std::size_t(bytes));
+}
+
+void CpuDevice::copy_to_host(void* to, const Storage& from, std::int64_t offset, std::int64_t bytes) {
+  if (bytes > 0) std::memcpy(to, from.data() + offset, std::size_t(bytes));
+}
+
+}  // namespace weft

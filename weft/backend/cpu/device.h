@@ -1,0 +1,53 @@
+// The processor as a device: one for each rank, with its own memory and its own number of threads.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weft/backend/pool.h"
+#include "weft/tensor/kernels.h"
+
+namespace weft {
+
+/// Who computes: plain loops, own vector loops, or those with oneDNN's products. Each builds on the one
+/// before.
+enum class CpuKernels : std::uint8_t { reference, fast, onednn };
+
+struct CpuOptions {
+  int threads = 0;                // 0: as many as this process may run on
+  bool exact = false;             // bits do not depend on how a product is cut
+  std::int64_t memory_limit = 0;  // bytes, 0: none but the machine's
+  CpuKernels kernels = CpuKernels::onednn;
+};
+
+class CpuDevice final : public Device {
+ public:
+  explicit CpuDevice(const CpuOptions& options = {});
+  ~CpuDevice() override;
+
+  const char* name() const override { return "cpu"; }
+  StorageRef allocate(std::int64_t bytes, Use use) override { return pool_.take(bytes, use); }
+  void recycle(Storage& storage) noexcept override { pool_.give(storage); }
+  Kernels& kernels() override { return *kernels_; }
+  void copy_from_host(Storage& to, std::int64_t offset, const void* from, std::int64_t bytes) override;
+  void copy_to_host(void* to, const Storage& from, std::int64_t offset, std::int64_t bytes) override;
+  void synchronize() override {}  // every call has finished when it returns
+  int threads() const override { return threads_; }
+  bool exact() const override { return exact_; }
+  void forbid_fresh_memory(bool forbidden) override { pool_.forbid_fresh(forbidden); }
+  MemoryMeter memory() const override { return pool_.meter(); }
+  void forget_peaks() override { pool_.forget_peaks(); }
+  std::vector<std::string> notes() const override { return notes_; }
+  /// Bytes of the system's memory that the pool uses, held or waiting.
+  std::int64_t reserved() const { return pool_.reserved(); }
+
+ private:
+  int threads_;
+  bool exact_;
+  Pool pool_;
+  std::vector<std::string> notes_;
+  std::unique_ptr<Kernels> kernels_;
+};
+
+}  // namespace weft

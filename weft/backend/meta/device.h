@@ -1,0 +1,47 @@
+// A device that holds no numbers: it runs the same code and counts the same bytes.
+#pragma once
+
+#include <memory>
+
+#include "weft/backend/pool.h"
+#include "weft/tensor/kernels.h"
+
+namespace weft {
+
+struct MetaOptions {
+  int threads = 0;  // of the device that is counted for: some workspaces grow with them
+  bool exact = false;
+  std::int64_t memory_limit = 0;  // bytes, 0: none
+};
+
+/// Its pool is the processor's without memory behind it, so that what is held, its peak, and even what is
+/// reserved are equal, byte by byte.
+class MetaDevice final : public Device {
+ public:
+  explicit MetaDevice(const MetaOptions& options = {});
+  ~MetaDevice() override;
+
+  const char* name() const override { return "meta"; }
+  StorageRef allocate(std::int64_t bytes, Use use) override { return pool_.take(bytes, use); }
+  void recycle(Storage& storage) noexcept override { pool_.give(storage); }
+  Kernels& kernels() override { return *kernels_; }
+  bool holds_numbers() const override { return false; }
+  bool host_visible() const override { return false; }
+  void copy_from_host(Storage&, std::int64_t, const void*, std::int64_t) override {}
+  void copy_to_host(void* to, const Storage& from, std::int64_t offset, std::int64_t bytes) override;
+  void synchronize() override {}
+  int threads() const override { return threads_; }
+  bool exact() const override { return exact_; }
+  void forbid_fresh_memory(bool forbidden) override { pool_.forbid_fresh(forbidden); }
+  MemoryMeter memory() const override { return pool_.meter(); }
+  void forget_peaks() override { pool_.forget_peaks(); }
+  std::int64_t reserved() const { return pool_.reserved(); }
+
+ private:
+  int threads_;
+  bool exact_;
+  Pool pool_;
+  std::unique_ptr<Kernels> kernels_;
+};
+
+}  // namespace weft

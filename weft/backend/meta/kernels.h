@@ -1,0 +1,71 @@
+// Every computation as nothing but the workspace it would take.
+#pragma once
+
+#include "weft/tensor/kernels.h"
+
+namespace weft {
+
+class MetaKernels final : public Kernels {
+ public:
+  explicit MetaKernels(Device& device) : device_(&device) {}
+  const char* name() const override { return "meta"; }
+
+  void matmul(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs&) override;
+  void grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b, Groups,
+                      const MatmulArgs&) override;
+  std::int64_t packed_bytes(const Tensor& w, Read) override;
+  void pack(const Tensor& packed, const Tensor& w, Read) override;
+
+  void fill(const Tensor&, double) override {}
+  void copy(const Tensor&, const Tensor&) override {}
+  void add(const Tensor&, const Tensor&, const Tensor&) override {}
+  void add_scaled(const Tensor&, const Tensor&, float) override {}
+  void scale(const Tensor&, float) override {}
+  void multiply(const Tensor&, const Tensor&, const Tensor&) override {}
+  void add_bias(const Tensor&, const Tensor&) override {}
+  void sum_rows(const Tensor&, const Tensor&) override {}
+  void dropout(const Tensor&, const Tensor&, const DropoutArgs&) override {}
+  void bias_dropout_add(const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                        const DropoutArgs&) override {}
+  void random_normal(const Tensor&, float, float, const RandomBlock&) override {}
+  void random_uniform(const Tensor&, float, float, const RandomBlock&) override {}
+  void activation(const Tensor&, const Tensor&, const Tensor&, Activation) override {}
+  void activation_backward(const Tensor&, const Tensor&, const Tensor&, const Tensor&, Activation) override {}
+  void gated(const Tensor&, const Tensor&, const Tensor&, Activation) override {}
+  void gated_backward(const Tensor&, const Tensor&, const Tensor&, const Tensor&, Activation) override {}
+  void norm(const Tensor&, const NormStats&, const Tensor&, const NormWeights&, const NormArgs&) override {}
+  void norm_backward(const NormGrads&, const Tensor&, const Tensor&, const NormSaved&,
+                     const NormArgs&) override {}
+  void sum_norm(const SumNormOut&, const SumNormIn&, const NormWeights&, const NormArgs&) override {}
+  void scale_rows(const Tensor&, const Tensor&, const Tensor&) override {}
+  void softmax(const Tensor&, const Tensor&, Mask, const Tensor&) override {}
+  void softmax_backward(const Tensor&, const Tensor&, const Tensor&) override {}
+  void attention(const AttentionOut&, const Attended&, const AttentionArgs&) override {}
+  void attention_backward(const AttentionGrads&, const Tensor&, const AttentionOut&, const Attended&,
+                          const AttentionArgs&) override {}
+  void merge_attention(const AttentionOut&, const AttentionOut&) override {}
+  void rope(const Tensor&, const RopeArgs&) override {}
+  void gather(const Tensor&, const Tensor&, const Tensor&, std::int64_t) override {}
+  void scatter_add(const Tensor&, const Tensor&, const Tensor&, std::int64_t) override {}
+  void loss_max(const LossParts&, const Tensor&, VocabularyPart) override {}
+  void loss_sums(const LossParts&, const Tensor&, const Tensor&, VocabularyPart) override {}
+  void loss_finish(const Tensor&, const LossParts&, const LossArgs&, std::int64_t) override {}
+  void loss_backward(const Tensor&, const LossParts&, const LossTargets&, VocabularyPart,
+                     const LossArgs&) override {}
+  void sum(const Tensor&, const Tensor&) override {}
+  void sum_squares(const Tensor&, const Tensor&) override {}
+  void max_abs(const Tensor&, const Tensor&) override {}
+  void find_nonfinite(const Tensor&, const Tensor&) override {}
+  void count_zeros(const Tensor&, const Tensor&) override {}
+  void top_k(const Tensor&, const Tensor&, const Tensor&) override {}
+  void sort_by_key(const Tensor&, const Tensor&, const Tensor&) override {}
+  void gather_rows(const Tensor&, const Tensor&, const Tensor&) override {}
+  void scatter_add_rows(const Tensor&, const Tensor&, const Tensor&, const Tensor&) override {}
+  void adam(const AdamState&, const Tensor&, const AdamArgs&) override {}
+  void sgd(const SgdState&, const Tensor&, const SgdArgs&) override {}
+
+ private:
+  Device* device_;
+};
+
+}  // namespace weft

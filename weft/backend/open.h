@@ -1,0 +1,21 @@
+// Devices by name.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "weft/tensor/device.h"
+
+namespace weft {
+
+struct DeviceOptions {
+  int threads = 0;                // 0: as many as this process may run on
+  bool exact = false;             // bits do not depend on the layout
+  std::int64_t memory_limit = 0;  // bytes, 0: none but the machine's
+};
+
+/// "cpu" (the fastest kernels this build has), "cpu:reference", "cpu:fast", "cpu:onednn", or "meta".
+std::unique_ptr<Device> open_device(std::string_view name, const DeviceOptions& options = {});
+
+}  // namespace weft
