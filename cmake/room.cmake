@@ -13,6 +13,8 @@ target_compile_options(weft_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -W
   $<$<BOOL:${WEFT_WERROR}>:-Werror>
   # g++ 12 warns about its own std::string (GCC bug 105651).
   $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>
+  # The house calls with designated initializers and names only the options that differ.
+  -Wno-missing-field-initializers
   # An error's place reads weft/ops/matmul.cpp:12 wherever the tree lies.
   -fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=)
 if(WEFT_SANITIZE)
