@@ -1,0 +1,121 @@
+// Doors of attention: shapes, masks, and positions that an address can hold.
+#include "weft/ops/attention.h"
+
+#include "weft/ops/count.h"
+#include "weft/ops/door.h"
+#include "weft/ops/dropout_door.h"
+
+namespace weft::ops {
+namespace {
+
+constexpr std::int64_t positions = std::int64_t{1} << 20;  // what an element's address has room for
+constexpr std::int64_t heads = std::int64_t{1} << 23;
+
+Shape lse_shape(const Tensor& q) { return {q.dim(1), q.dim(2) * q.dim(3), q.dim(0)}; }
+
+void check_operands(const Door& door, const Attended& in) {
+  door.floats("q", in.q).ranked("q", in.q, 5, 5).floats("k", in.k).ranked("k", in.k, 4, 4);
+  const Shape keys{in.k.dim(0), in.q.dim(1), in.q.dim(2), in.q.dim(4)};
+  door.shaped("k", in.k, keys).floats("v", in.v, keys);
+  if (in.q.dtype() != in.k.dtype() || in.q.dtype() != in.v.dtype())
+    door.refuse(Kind::shape, "q is ", in.q.dtype(), ", k ", in.k.dtype(), " and v ", in.v.dtype());
+  if (in.q.dim(4) == 0) door.refuse(Kind::shape, "heads have no channels");
+  door.dense_rows("q", in.q).dense_rows("k", in.k).dense_rows("v", in.v);
+}
+
+void check_dropout(const Door& door, const Attended& in, const AttentionArgs& how) {
+  check_probability(door, how.dropout);
+  if (how.dropout == 0) return;
+  door.holds("samples", how.samples, Dtype::i64, {in.q.dim(1)}).contiguous("samples", how.samples);
+  if (how.head0 < 0 || how.query0 < 0 || how.key0 < 0 || how.head0 + in.q.dim(2) * in.q.dim(3) > heads ||
+      how.query0 + in.q.dim(0) > positions || how.key0 + in.k.dim(0) > positions)
+    door.refuse(Kind::usage, "dropout numbers at most ", positions, " positions and ", heads,
+                " heads; set the attention dropout to 0 for longer sequences");
+}
+
+void check(const Door& door, const Attended& in, const AttentionArgs& how) {
+  check_operands(door, in);
+  const Tensor& q = in.q;
+  if (bool(how.query_segments) != bool(how.key_segments))
+    door.refuse(Kind::shape, "segments are given for ", how.query_segments ? "queries" : "keys", " only");
+  if (how.query_segments) {
+    door.holds("query_segments", how.query_segments, Dtype::i32, {q.dim(1), q.dim(0)});
+    door.holds("key_segments", how.key_segments, Dtype::i32, {q.dim(1), in.k.dim(0)});
+    door.dense_rows("query_segments", how.query_segments).dense_rows("key_segments", how.key_segments);
+  }
+  if (how.bias) {
+    door.holds("bias", how.bias, Dtype::f32, {q.dim(2) * q.dim(3), q.dim(0), in.k.dim(0)});
+    door.dense_rows("bias", how.bias);
+  }
+  if (how.window < 0) door.refuse(Kind::usage, "a window of ", how.window, " keys");
+  if (how.block < 0) door.refuse(Kind::usage, "blocks of ", how.block, " keys");
+  check_dropout(door, in, how);
+}
+
+void check_out(const Door& door, const AttentionOut& out, const Attended& in) {
+  door.floats("o", out.o, in.q.shape()).dense_rows("o", out.o);
+  door.holds("lse", out.lse, Dtype::f32, lse_shape(in.q)).dense_rows("lse", out.lse);
+}
+
+std::int64_t mask_bytes(const AttentionArgs& how) {
+  return count::traffic(how.query_segments, how.key_segments, how.bias);
+}
+
+}  // namespace
+
+AttentionOut attention(const Attended& in, const AttentionArgs& how) {
+  const Door door("attention", in.q);
+  check(door, in, how);
+  AttentionOut out{empty_like(in.q), empty(in.q.device(), lse_shape(in.q))};
+  attention_into(out, in, how);
+  return out;
+}
+
+void attention_into(const AttentionOut& out, const Attended& in, const AttentionArgs& how) {
+  const Door door("attention", in.q);
+  check(door, in, how);
+  check_out(door, out, in);
+  count::attention(in, how, count::attention_products,
+                   count::traffic(in.q, in.k, in.v, out.o, out.lse) + mask_bytes(how));
+  in.q.device().kernels().attention(out, in, how);
+}
+
+AttentionGrads attention_backward(const Tensor& dout, const AttentionOut& out, const Attended& in,
+                                  const AttentionArgs& how) {
+  check(Door("attention_backward", in.q), in, how);
+  AttentionGrads grads{empty_like(in.q), empty_like(in.k), empty_like(in.v)};
+  attention_backward_into(grads, dout, out, in, how);
+  return grads;
+}
+
+void attention_backward_into(const AttentionGrads& grads, const Tensor& dout, const AttentionOut& out,
+                             const Attended& in, const AttentionArgs& how) {
+  const Door door("attention_backward", in.q);
+  check(door, in, how);
+  check_out(door, out, in);
+  door.floats("dout", dout, in.q.shape()).dense_rows("dout", dout);
+  door.floats("dq", grads.dq, in.q.shape()).dense_rows("dq", grads.dq);
+  door.floats("dk", grads.dk, in.k.shape()).dense_rows("dk", grads.dk);
+  door.floats("dv", grads.dv, in.v.shape()).dense_rows("dv", grads.dv);
+  if (grads.dbias && !how.bias) door.refuse(Kind::shape, "dbias is given where there is no bias");
+  if (grads.dbias)
+    door.holds("dbias", grads.dbias, Dtype::f32, how.bias.shape()).dense_rows("dbias", grads.dbias);
+  const std::int64_t written = count::traffic(grads.dq, grads.dk, grads.dv);
+  count::attention(in, how, count::attention_backward_products,
+                   count::traffic(in.q, in.k, in.v, dout, out.o, out.lse) + mask_bytes(how) + written +
+                       (grads.accumulate ? written : 0) + 2 * count::traffic(grads.dbias));
+  in.q.device().kernels().attention_backward(grads, dout, out, in, how);
+}
+
+void merge_attention(const AttentionOut& into, const AttentionOut& part) {
+  const Door door("merge_attention", into.o);
+  door.floats("o", into.o).ranked("o", into.o, 5, 5).floats("part.o", part.o, into.o.shape());
+  door.holds("lse", into.lse, Dtype::f32, lse_shape(into.o))
+      .holds("part.lse", part.lse, Dtype::f32, lse_shape(into.o));
+  door.dense_rows("o", into.o).dense_rows("part.o", part.o);
+  count::pass(into.o, Work::attention, 3,
+              count::traffic(into.o, into.o, part.o, into.lse, into.lse, part.lse));
+  into.o.device().kernels().merge_attention(into, part);
+}
+
+}  // namespace weft::ops

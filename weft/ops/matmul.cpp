@@ -1,0 +1,201 @@
+// Views that are transposed become Read::transposed here, so that kernels see rows without gaps.
+#include "weft/ops/matmul.h"
+
+#include "weft/ops/count.h"
+#include "weft/ops/door.h"
+#include "weft/ops/elementwise.h"
+
+namespace weft::ops {
+namespace {
+
+/// A matrix, or a batch of them, and how to read it.
+struct Operand {
+  Tensor tensor;
+  Read read;
+  std::int64_t rows() const { return tensor.dim(read == Read::as_is ? -2 : -1); }
+  std::int64_t columns() const { return tensor.dim(read == Read::as_is ? -1 : -2); }
+};
+
+Read other(Read read) { return read == Read::as_is ? Read::transposed : Read::as_is; }
+
+Operand straighten(const Door& door, const char* what, const Tensor& tensor, Read read) {
+  if (tensor.layout() == Layout::packed) return {tensor, read};
+  const bool turned =
+      tensor.stride(-1) != 1 && tensor.dim(-1) != 1 && (tensor.stride(-2) == 1 || tensor.dim(-2) == 1);
+  if (!turned) {
+    door.dense_rows(what, tensor);
+    return {tensor, read};
+  }
+  return {tensor.rank() == 2 ? tensor.permute({1, 0}) : tensor.permute({0, 2, 1}), other(read)};
+}
+
+std::string spelled(const Tensor& tensor, Read read) {
+  return text(tensor.shape(), read == Read::transposed ? "^T" : "");
+}
+
+void check_types(const Door& door, const Tensor& out, const Tensor& a, const Tensor& b) {
+  door.floats("a", a).floats("out", out);
+  if (b.layout() != Layout::packed) door.floats("b", b);
+  if (a.dtype() != b.dtype()) door.refuse(Kind::shape, "a is ", a.dtype(), " and b is ", b.dtype());
+  if (out.dtype() != a.dtype() && out.dtype() != Dtype::f32)
+    door.refuse(Kind::shape, "out is ", out.dtype(), ", neither f32 nor the operands' ", a.dtype());
+}
+
+void check_packed(const Door& door, const Tensor& a, const Tensor& b, const MatmulArgs& how) {
+  if (!b) door.refuse(Kind::shape, "b has no memory");
+  if (b.layout() != Layout::packed) return;
+  if (&b.device() != &a.device()) door.refuse(Kind::device, "b is packed on another device than a");
+  if (how.b == Read::transposed)
+    door.refuse(Kind::shape, "b ", b.shape(), " is packed and cannot be read transposed; pack it so");
+}
+
+void check_slabs(const Door& door, std::int64_t k, const MatmulArgs& how) {
+  if (how.slabs < 1 || k % how.slabs != 0)
+    door.refuse(Kind::shape, "k ", k, " cannot be cut into ", how.slabs, " equal slabs");
+}
+
+/// No products to add: what is left is zeros, or what was there, and the bias.
+void add_nothing(const Tensor& out, const MatmulArgs& how) {
+  if (!how.accumulate) fill(out, 0);
+  if (how.bias) add_bias_in_place(out.rows(), how.bias);
+}
+
+}  // namespace
+
+Tensor matmul(const Tensor& a, const Tensor& b, const MatmulArgs& how) {
+  const Door door("matmul", a);
+  check_packed(door, a, b, how);
+  door.ranked("a", a, 2, Dims::max_rank);
+  const bool merges = a.rank() > 2 && b.rank() == 2 && how.a == Read::as_is;
+  Dims dims = a.shape();
+  dims[-2] = merges ? a.dim(-2) : Operand{a, how.a}.rows();
+  dims[-1] = Operand{b, how.b}.columns();
+  Tensor out = empty(a.device(), Shape(dims), a.dtype());
+  if (merges)
+    matmul_into(out.rows(), a.rows(), b, how);
+  else
+    matmul_into(out, a, b, how);
+  return out;
+}
+
+void matmul_into(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how) {
+  const Door door("matmul", a);
+  check_packed(door, a, b, how);
+  check_types(door, out, a, b);
+  door.ranked("a", a, 2, 3);
+  if (a.rank() != b.rank() || a.rank() != out.rank())
+    door.refuse(Kind::shape, a.shape(), " by ", b.shape(), " into ", out.shape(),
+                " mixes matrices and batches");
+  const Operand left = straighten(door, "a", a, how.a);
+  const Operand right = straighten(door, "b", b, how.b);
+  const bool one_batch = a.rank() == 2 || (a.dim(0) == b.dim(0) && a.dim(0) == out.dim(0));
+  if (!one_batch || left.columns() != right.rows() || out.dim(-2) != left.rows() ||
+      out.dim(-1) != right.columns())
+    door.refuse(Kind::shape, spelled(a, how.a), " by ", spelled(b, how.b), " does not give ", out.shape());
+  door.dense_rows("out", out);
+  if (how.bias) door.floats("bias", how.bias, {right.columns()});
+  check_slabs(door, left.columns(), how);
+  count::product(out, left.columns(),
+                 count::traffic(a, b, how.bias, out) + (how.accumulate ? out.bytes() : 0));
+  if (out.elements() == 0) return;
+  if (left.columns() == 0) return add_nothing(out, how);
+  MatmulArgs args = how;
+  args.a = left.read;
+  args.b = right.read;
+  a.device().kernels().matmul(out, left.tensor, right.tensor, args);
+}
+
+namespace {
+
+void check_groups(const Door& door, Groups groups, std::int64_t count, std::int64_t rows) {
+  const auto& at = groups.offsets;
+  if (std::int64_t(at.size()) != count + 1)
+    door.refuse(Kind::shape, at.size(), " offsets for ", count, " groups; one more than groups is needed");
+  for (std::size_t g = 0; g + 1 < at.size(); ++g)
+    if (at[g] > at[g + 1]) door.refuse(Kind::shape, "offsets descend from ", at[g], " to ", at[g + 1]);
+  if (at.front() != 0 || at.back() != rows)
+    door.refuse(Kind::shape, "groups cover rows ", at.front(), " to ", at.back(), " of ", rows);
+}
+
+/// a [rows, k] b [groups, k, n] -> out [rows, n]
+std::int64_t check_grouped(const Door& door, const Tensor& out, const Tensor& a, const Operand& b) {
+  door.ranked("b", b.tensor, 3, 3).ranked("out", out, 2, 2);
+  if (a.dim(1) != b.rows() || out.dim(0) != a.dim(0) || out.dim(1) != b.columns())
+    door.refuse(Kind::shape, a.shape(), " by groups of ", spelled(b.tensor, b.read), " does not give ",
+                out.shape());
+  return b.tensor.dim(0);
+}
+
+/// a [rows, m] b [rows, n] -> out [groups, m, n]
+std::int64_t check_grouped_gradient(const Door& door, const Tensor& out, const Tensor& a, const Operand& b) {
+  door.ranked("b", b.tensor, 2, 2).ranked("out", out, 3, 3);
+  if (b.read == Read::transposed) door.refuse(Kind::shape, "b cannot be transposed where a is");
+  if (a.dim(0) != b.rows() || out.dim(1) != a.dim(1) || out.dim(2) != b.columns())
+    door.refuse(Kind::shape, spelled(a, Read::transposed), " by ", b.tensor.shape(),
+                " in groups does not give ", out.shape());
+  return out.dim(0);
+}
+
+}  // namespace
+
+Tensor grouped_matmul(const Tensor& a, const Tensor& b, Groups groups, const MatmulArgs& how) {
+  const Door door("grouped_matmul", a);
+  door.ranked("a", a, 2, 2).ranked("b", b, 3, 3);
+  if (how.a == Read::transposed)
+    door.refuse(Kind::shape, "a transposed gives weight gradients; use grouped_matmul_into");
+  Tensor out = empty(a.device(), {a.dim(0), Operand{b, how.b}.columns()}, a.dtype());
+  grouped_matmul_into(out, a, b, groups, how);
+  return out;
+}
+
+void grouped_matmul_into(const Tensor& out, const Tensor& a, const Tensor& b, Groups groups,
+                         const MatmulArgs& how) {
+  const Door door("grouped_matmul", a);
+  door.ranked("a", a, 2, 2).given("b", b);
+  check_types(door, out, a, b);
+  const Operand right = straighten(door, "b", b, how.b);
+  door.dense_rows("a", a).dense_rows("out", out);
+  const bool gradient = how.a == Read::transposed;
+  const std::int64_t count =
+      gradient ? check_grouped_gradient(door, out, a, right) : check_grouped(door, out, a, right);
+  check_groups(door, groups, count, a.dim(0));
+  if (how.bias && gradient) door.refuse(Kind::shape, "a weight gradient takes no bias");
+  if (how.bias) door.floats("bias", how.bias, {count, right.columns()});
+  if (how.slabs != 1) door.refuse(Kind::shape, "products in groups are not cut into slabs");
+  a.device().work().add(Work::product, 2 * a.elements() * right.columns(),
+                        count::traffic(a, b, how.bias, out) + (how.accumulate ? out.bytes() : 0));
+  if (out.elements() == 0) return;
+  MatmulArgs args = how;
+  args.b = right.read;
+  a.device().kernels().grouped_matmul(out, a, right.tensor, groups, args);
+}
+
+Tensor pack(const Tensor& w, Read read) {
+  const Door door("pack", w);
+  door.ranked("w", w, 2, 2).floats("w", w).dense_rows("w", w);
+  const std::int64_t bytes = w.device().kernels().packed_bytes(w, read);
+  if (bytes == 0) return read == Read::as_is ? w : w.permute({1, 0});
+  const Operand seen{w, read};
+  Tensor packed = Tensor::packed(w.device().allocate(bytes, Use::packed_weights),
+                                 {seen.rows(), seen.columns()}, w.dtype());
+  pack_into(packed, w, read);
+  return packed;
+}
+
+void pack_into(const Tensor& packed, const Tensor& w, Read read) {
+  const Door door("pack", w);
+  if (!packed) door.refuse(Kind::shape, "packed has no memory");
+  if (packed.layout() != Layout::packed) {
+    if (packed.storage() != w.storage()) door.refuse(Kind::shape, "out is neither packed nor a view of w");
+    return;
+  }
+  door.ranked("w", w, 2, 2).floats("w", w).dense_rows("w", w);
+  const Operand seen{w, read};
+  if (packed.shape() != Shape{seen.rows(), seen.columns()} || packed.dtype() != w.dtype())
+    door.refuse(Kind::shape, "packed is ", packed.shape(), " of ", packed.dtype(), ", w ", spelled(w, read),
+                " of ", w.dtype());
+  count::pass(w, Work::other, count::copy, 2 * w.bytes());
+  w.device().kernels().pack(packed, w, read);
+}
+
+}  // namespace weft::ops

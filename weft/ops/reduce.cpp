@@ -1,0 +1,78 @@
+// Doors of the reductions.
+#include "weft/ops/reduce.h"
+
+#include "weft/ops/count.h"
+#include "weft/ops/door.h"
+#include "weft/ops/elementwise.h"
+#include "weft/tensor/exact_sum.h"
+#include "weft/tensor/host.h"
+
+namespace weft::ops {
+namespace {
+
+Tensor result(const Tensor& x, Dtype dtype) {
+  Tensor out = empty(x.device(), {1}, dtype);
+  count::pass(x, Work::other, count::add, count::traffic(x, out));
+  return out;
+}
+
+void check_digits(const Door& door, const Tensor& digits) {
+  door.holds("digits", digits, Dtype::f64, {exact_digits}).contiguous("digits", digits);
+}
+
+}  // namespace
+
+Tensor sum(const Tensor& x) {
+  Door("sum", x).given("x", x);
+  Tensor out = result(x, Dtype::f64);
+  x.device().kernels().sum(out, x);
+  return out;
+}
+
+Tensor max_abs(const Tensor& x) {
+  Door("max_abs", x).floats("x", x);
+  Tensor out = result(x, Dtype::f64);
+  x.device().kernels().max_abs(out, x);
+  return out;
+}
+
+Tensor find_nonfinite(const Tensor& x) {
+  Door("find_nonfinite", x).floats("x", x);
+  Tensor out = result(x, Dtype::i64);
+  x.device().kernels().find_nonfinite(out, x);
+  return out;
+}
+
+Tensor count_zeros(const Tensor& x) {
+  Door("count_zeros", x).floats("x", x);
+  Tensor out = result(x, Dtype::i64);
+  x.device().kernels().count_zeros(out, x);
+  return out;
+}
+
+Tensor exact_zero(Device& device) { return zeros(device, {exact_digits}, Dtype::f64); }
+
+void sum_exact_into(const Tensor& digits, const Tensor& x) {
+  const Door door("sum_exact", x);
+  check_digits(door, digits);
+  door.floats("x", x);
+  count::pass(x, Work::other, count::add, count::traffic(x));
+  x.device().kernels().sum_exact(digits, x);
+}
+
+void sum_squares_into(const Tensor& digits, const Tensor& x) {
+  const Door door("sum_squares", x);
+  check_digits(door, digits);
+  door.floats("x", x);
+  count::pass(x, Work::other, count::multiply_add, count::traffic(x));
+  x.device().kernels().sum_squares(digits, x);
+}
+
+double exact_number(const Tensor& digits) {
+  check_digits(Door("exact_number", digits), digits);
+  if (!digits.device().holds_numbers()) return 0;
+  const std::vector<double> host = to_host<double>(digits);
+  return exact_value(std::span<const double, exact_digits>(host.data(), exact_digits));
+}
+
+}  // namespace weft::ops

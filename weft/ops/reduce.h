@@ -1,0 +1,27 @@
+// Whole tensors to one number. Results stay on the device; weft/tensor/host.h reads them.
+#pragma once
+
+#include "weft/tensor/kernels.h"
+
+namespace weft::ops {
+
+/// f64 [1]; x of any type
+Tensor sum(const Tensor& x);
+/// f64 [1]: the greatest |x|, NaN where x holds one, 0 where x is empty
+Tensor max_abs(const Tensor& x);
+/// i64 [1]: the index of the first element that is not finite, -1 if all are
+Tensor find_nonfinite(const Tensor& x);
+/// i64 [1]: how many elements are zero
+Tensor count_zeros(const Tensor& x);
+
+/// Zero, as a sum that does not depend on order (tensor/exact_sum.h): f64 [exact_digits]. A plain f64
+/// all-reduce adds those of many ranks.
+Tensor exact_zero(Device& device);
+/// digits += the sum of x
+void sum_exact_into(const Tensor& digits, const Tensor& x);
+/// digits += the sum of squares of x
+void sum_squares_into(const Tensor& digits, const Tensor& x);
+/// The number that digits stand for, on the host; 0 on a device that holds no numbers.
+double exact_number(const Tensor& digits);
+
+}  // namespace weft::ops
