@@ -1,0 +1,58 @@
+// Which instruction sets there are, and that each has loops of its own which agree to the bit.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <bit>
+#include <vector>
+
+#include "weft/backend/cpu/fast/loops.h"
+#include "weft/base/half.h"
+
+namespace weft::fast {
+namespace {
+
+TEST(InstructionSets, generic_runs_everywhere_and_comes_first) {
+  EXPECT_TRUE(runs_here(InstructionSet::generic));
+  EXPECT_EQ(all_here().front(), InstructionSet::generic);
+  EXPECT_EQ(all_here().back(), best_here());
+}
+
+TEST(InstructionSets, each_has_a_name_and_loops_of_its_own) {
+  EXPECT_STREQ(name(InstructionSet::avx512_bf16), "avx512_bf16");
+  EXPECT_NE(&loops(InstructionSet::generic), &loops(InstructionSet::avx2));
+  EXPECT_NE(loops(InstructionSet::avx2).elementwise.copy, loops(InstructionSet::avx512).elementwise.copy);
+}
+
+/// Every 16-bit code, and the floats around the borders of rounding.
+std::vector<float> awkward_floats() {
+  std::vector<float> all;
+  for (std::uint32_t code = 0; code < 0x10000; ++code)
+    for (const std::uint32_t low : {0U, 1U, 0x7fffU, 0x8000U, 0x8001U, 0xffffU})
+      all.push_back(std::bit_cast<float>(code << 16 | low));
+  return all;
+}
+
+template <class T>
+void expect_rounded_as(Type type, InstructionSet set) {
+  const std::vector<float> in = awkward_floats();
+  std::vector<T> out(in.size());
+  const auto n = std::int64_t(in.size());
+  loops(set).elementwise.copy({out.data(), type, false}, {in.data(), Type::f32}, n - 3);
+  for (std::size_t i = 0; i + 3 < in.size(); ++i)
+    ASSERT_EQ(out[i].bits, T(in[i]).bits) << name(set) << " at " << std::bit_cast<std::uint32_t>(in[i]);
+  std::vector<float> back(in.size());
+  loops(set).elementwise.copy({back.data(), Type::f32, false}, {out.data(), type}, n - 3);
+  for (std::size_t i = 0; i + 3 < in.size(); ++i)
+    ASSERT_EQ(std::bit_cast<std::uint32_t>(back[i]), std::bit_cast<std::uint32_t>(float(out[i])))
+        << name(set);
+}
+
+TEST(InstructionSets, each_rounds_to_sixteen_bits_as_the_half_types_do) {
+  for (const InstructionSet set : all_here()) {
+    expect_rounded_as<bf16>(Type::bf16, set);
+    expect_rounded_as<f16>(Type::f16, set);
+  }
+}
+
+}  // namespace
+}  // namespace weft::fast

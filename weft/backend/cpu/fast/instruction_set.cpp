@@ -1,0 +1,29 @@
+// Names, and the order in which instruction sets are preferred.
+#include "weft/backend/cpu/fast/instruction_set.h"
+
+namespace weft::fast {
+
+const char* name(InstructionSet set) {
+  switch (set) {
+    case InstructionSet::generic:
+      return "generic";
+    case InstructionSet::avx2:
+      return "avx2";
+    case InstructionSet::avx512:
+      return "avx512";
+    case InstructionSet::avx512_bf16:
+      return "avx512_bf16";
+  }
+  return "?";
+}
+
+std::vector<InstructionSet> all_here() {
+  std::vector<InstructionSet> here;
+  for (const InstructionSet set : instruction_sets)
+    if (runs_here(set)) here.push_back(set);
+  return here;
+}
+
+InstructionSet best_here() { return all_here().back(); }
+
+}  // namespace weft::fast

@@ -1,0 +1,36 @@
+// The instruction sets that our own loops are compiled for, and which of them this processor runs.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace weft::fast {
+
+/// One set of sources (loops/*.cpp) is compiled once for each of these, into a namespace of its name. From
+/// the least to the most: a processor that runs one runs those before it.
+enum class InstructionSet : std::uint8_t {
+  generic,      // any 64-bit processor
+  avx2,         // AVX2, FMA, F16C
+  avx512,       // AVX-512 F, BW, DQ, VL
+  avx512_bf16,  // and products of bf16 pairs
+};
+inline constexpr std::array<InstructionSet, 4> instruction_sets = {
+    InstructionSet::generic, InstructionSet::avx2, InstructionSet::avx512, InstructionSet::avx512_bf16};
+
+const char* name(InstructionSet set);
+/// Whether this processor and its operating system run it.
+bool runs_here(InstructionSet set);
+/// The most that runs here.
+InstructionSet best_here();
+/// All that run here, generic first: what tests walk over.
+std::vector<InstructionSet> all_here();
+
+/// The same thing as each namespace made it: `choose(set, {&generic::sums, &avx2::sums, &avx512::sums,
+/// &avx512_bf16::sums})`.
+template <class Made>
+const Made& choose(InstructionSet set, const std::array<const Made*, 4>& made) {
+  return *made[std::size_t(set)];
+}
+
+}  // namespace weft::fast

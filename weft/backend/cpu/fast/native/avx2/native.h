@@ -1,0 +1,44 @@
+// The widest registers of an instruction set: AVX2 with F16C.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+
+namespace weft::fast::WEFT_ISA {
+
+inline constexpr int width = 8;
+using Floats [[gnu::vector_size(32)]] = float;
+using Ints [[gnu::vector_size(32)]] = std::int32_t;
+using Words [[gnu::vector_size(32)]] = std::uint32_t;
+using Longs [[gnu::vector_size(32)]] = std::uint64_t;
+using Codes [[gnu::vector_size(16)]] = std::uint16_t;
+
+[[gnu::always_inline]] inline Floats root(Floats x) { return (Floats)_mm256_sqrt_ps((__m256)x); }
+
+/// The product of the lower halves of each 64 bits.
+[[gnu::always_inline]] inline Longs multiply_halves(Longs a, Longs b) {
+  return (Longs)_mm256_mul_epu32((__m256i)a, (__m256i)b);
+}
+
+[[gnu::always_inline]] inline Floats widen_f16(Codes codes) {
+  return (Floats)_mm256_cvtph_ps((__m128i)codes);
+}
+[[gnu::always_inline]] inline Codes shorten_f16(Floats x) {
+  return (Codes)_mm256_cvtps_ph((__m256)x, _MM_FROUND_TO_NEAREST_INT);
+}
+[[gnu::always_inline]] inline Words widen(Codes x) { return (Words)_mm256_cvtepu16_epi32((__m128i)x); }
+/// Of numbers below 2^16.
+[[gnu::always_inline]] inline Codes truncate(Words x) {
+  const __m256i all = (__m256i)x;
+  return (Codes)_mm_packus_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
+}
+
+// Past the caches; addresses are multiples of the register.
+[[gnu::always_inline]] inline void stream(float* to, Floats x) { _mm256_stream_ps(to, (__m256)x); }
+[[gnu::always_inline]] inline void stream(std::uint16_t* to, Codes x) {
+  _mm_stream_si128(reinterpret_cast<__m128i*>(to), (__m128i)x);
+}
+[[gnu::always_inline]] inline void finish_streams() { _mm_sfence(); }
+
+}  // namespace weft::fast::WEFT_ISA

@@ -1,0 +1,56 @@
+// The widest registers of an instruction set: any 64-bit processor's.
+#pragma once
+
+#include <cstdint>
+
+namespace weft::fast::WEFT_ISA {
+
+inline constexpr int width = 4;
+using Floats [[gnu::vector_size(16)]] = float;
+using Ints [[gnu::vector_size(16)]] = std::int32_t;
+using Words [[gnu::vector_size(16)]] = std::uint32_t;
+using Longs [[gnu::vector_size(16)]] = std::uint64_t;
+using Codes [[gnu::vector_size(8)]] = std::uint16_t;
+
+[[gnu::always_inline]] inline Floats root(Floats x) {
+  for (int i = 0; i < width; ++i) x[i] = __builtin_sqrtf(x[i]);
+  return x;
+}
+
+/// The product of the lower halves of each 64 bits.
+[[gnu::always_inline]] inline Longs multiply_halves(Longs a, Longs b) {
+  return (a & 0xffffffffU) * (b & 0xffffffffU);
+}
+
+// IEEE binary16 by arithmetic on the codes, as base/half.h has it.
+[[gnu::always_inline]] inline Floats widen_f16(Codes codes) {
+  const Words code = __builtin_convertvector(codes, Words);
+  const Words rest = code & 0x7fffU;
+  const Words normal = (rest << 13) + (112U << 23);
+  const Floats tiny = __builtin_convertvector((Ints)rest, Floats) * 0x1p-24F;
+  const Words special = (Words)(rest > 0x7c00U ? (0x7fc00000U | rest << 13) : Words{} + 0x7f800000U);
+  const Words number = (Words)(rest < 0x400U ? (Words)tiny : normal);
+  return (Floats)((code & 0x8000U) << 16 | (Words)(rest >= 0x7c00U ? special : number));
+}
+[[gnu::always_inline]] inline Codes shorten_f16(Floats x) {
+  const Words bits = (Words)x;
+  const Words rest = bits & 0x7fffffffU;
+  const Words normal = (rest - (112U << 23) + (rest >> 13 & 1U) + 0xfffU) >> 13;
+  const Floats anchor = Floats{} + 0.5F;
+  const Words denormal = (Words)((Floats)rest + anchor) - (Words)anchor;
+  const Words number = (Words)(rest < (113U << 23) ? denormal : normal);
+  const Words finite = (Words)(number > 0x7c00U ? Words{} + 0x7c00U : number);
+  const Words payload = (rest >> 13 & 0x3ffU) | 0x7e00U;
+  const Words top = (Words)(rest > 0x7f800000U ? payload : Words{} + 0x7c00U);
+  const Words whole = (Words)(rest >= 0x7f800000U ? top : finite);
+  return __builtin_convertvector(whole | bits >> 31 << 15, Codes);
+}
+[[gnu::always_inline]] inline Words widen(Codes x) { return __builtin_convertvector(x, Words); }
+[[gnu::always_inline]] inline Codes truncate(Words x) { return __builtin_convertvector(x, Codes); }
+
+// Stores past the caches have no portable form; the plain ones mean the same.
+[[gnu::always_inline]] inline void stream(float* to, Floats x) { __builtin_memcpy(to, &x, sizeof x); }
+[[gnu::always_inline]] inline void stream(std::uint16_t* to, Codes x) { __builtin_memcpy(to, &x, sizeof x); }
+[[gnu::always_inline]] inline void finish_streams() {}
+
+}  // namespace weft::fast::WEFT_ISA

@@ -1,0 +1,53 @@
+// What an x86 processor says of itself.
+#include <cpuid.h>
+
+#include "weft/backend/cpu/fast/instruction_set.h"
+
+namespace weft::fast {
+namespace {
+
+// The compilers' own question leaves this one out.
+bool has_f16c() {
+  unsigned a = 0;
+  unsigned b = 0;
+  unsigned c = 0;
+  unsigned d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+
+bool has_avx2() {
+  // These also ask whether the operating system saves the wide registers.
+  return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 && has_f16c();
+}
+
+bool has_avx512() {
+  return has_avx2() && __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
+         __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0;
+}
+
+bool has_avx512_bf16() {
+  unsigned a = 0;
+  unsigned b = 0;
+  unsigned c = 0;
+  unsigned d = 0;
+  constexpr unsigned bf16_pairs = 1U << 5;
+  return has_avx512() && __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & bf16_pairs) != 0;
+}
+
+}  // namespace
+
+bool runs_here(InstructionSet set) {
+  switch (set) {
+    case InstructionSet::generic:
+      return true;
+    case InstructionSet::avx2:
+      return has_avx2();
+    case InstructionSet::avx512:
+      return has_avx512();
+    case InstructionSet::avx512_bf16:
+      return has_avx512_bf16();
+  }
+  return false;
+}
+
+}  // namespace weft::fast
