@@ -1,0 +1,241 @@
+// From a config to layers: every parameter gets its name, its shape, its place in the whole and its beginning
+// here.
+#include "weft/model/gpt.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "weft/base/number.h"
+#include "weft/nn/block.h"
+#include "weft/nn/embedding.h"
+#include "weft/nn/heads.h"
+#include "weft/nn/recompute.h"
+
+namespace weft {
+namespace {
+
+Init constant(float value) { return {.how = Init::How::constant, .value = value, .spread = 0}; }
+
+class Builder {
+ public:
+  Builder(const ModelConfig& config, const StagePart& part, const Circles& circles, Device& device)
+      : config_(config), part_(part), tp_{circles.tp, circles.between}, device_(device) {}
+
+  Stage build() {
+    Stage stage;
+    if (part_.embeds) stage.layers.push_back(embedding());
+    add_blocks(stage);
+    if (part_.measures) {
+      stage.layers.push_back(std::make_unique<FinalNorm>(norm("final_norm")));
+      stage.layers.push_back(head());
+    }
+    return stage;
+  }
+
+ private:
+  // ---- beginnings
+  Init random(std::int64_t rows, std::int64_t columns, double std) const {
+    if (config_.init.method == InitMethod::xavier_uniform)
+      return {
+          .how = Init::How::uniform, .value = 0, .spread = float(std::sqrt(6.0 / double(rows + columns)))};
+    return {.how = Init::How::normal, .value = 0, .spread = float(std)};
+  }
+  Init inner(std::int64_t rows, std::int64_t columns) const {
+    return random(rows, columns, config_.init.std);
+  }
+  Init output(std::int64_t rows, std::int64_t columns) const {
+    const double shrink = config_.init.scale_output_layers ? std::sqrt(2.0 * config_.layers) : 1;
+    return random(rows, columns, config_.init.std / shrink);
+  }
+
+  // ---- pieces of a block
+  Norm norm(const std::string& name) const { return norm_of(name, config_.hidden, tp_.sequence_cut()); }
+  Norm norm_of(const std::string& name, std::int64_t width, bool partial) const {
+    Parameter gain = whole_parameter(name + ".gain", {width}, constant(config_.norm_centered_gain ? 0 : 1));
+    gain.sequence_partial = partial;
+    std::optional<Parameter> bias;
+    if (config_.norm == NormKind::layer) {
+      bias = whole_parameter(name + ".bias", {width}, constant(0));
+      bias->sequence_partial = partial;
+    }
+    return {std::move(gain),
+            std::move(bias),
+            {.kind = config_.norm,
+             .epsilon = float(config_.norm_epsilon),
+             .one_plus_gain = config_.norm_centered_gain}};
+  }
+  std::optional<Parameter> bias(bool wanted, Parameter made) const {
+    return wanted ? std::optional(std::move(made)) : std::nullopt;
+  }
+  ColumnLinear column(const std::string& name, std::int64_t out, bool biased, BiasAdded added) const {
+    Parameter weight = row_parameter(name + ".weight", {out, config_.hidden}, inner(out, config_.hidden),
+                                     tp_.rank(), tp_.size());
+    Parameter offset = row_parameter(name + ".bias", {out}, constant(0), tp_.rank(), tp_.size());
+    return {Product(std::move(weight), bias(biased, std::move(offset)), added), tp_};
+  }
+  RowLinear row(const std::string& name, std::int64_t in) const {
+    Parameter weight = column_parameter(name + ".weight", {config_.hidden, in}, output(config_.hidden, in),
+                                        tp_.rank(), tp_.size());
+    Parameter offset = whole_parameter(name + ".bias", {config_.hidden}, constant(0));
+    return {Product(std::move(weight), bias(config_.linear_bias, std::move(offset)), BiasAdded::by_reader),
+            tp_};
+  }
+
+  bool turns(int layer) const {
+    const int skip = config_.rotary.skip_every;
+    return config_.positions == Positions::rotary && (skip == 0 || (layer + 1) % skip != 0);
+  }
+  std::int64_t window(int layer) const {
+    const auto& chosen = config_.window_layers;
+    return chosen.empty() || chosen[std::size_t(layer)] != 0 ? config_.window : 0;
+  }
+  AttentionShape attention_shape(int layer) {
+    if (turns(layer) && !angles_) angles_ = rotary_angles(config_, device_);
+    const std::int64_t per_group = exact(config_.heads, config_.groups);
+    const std::int64_t groups = exact(config_.groups, tp_.size());
+    const double scale =
+        config_.softmax_scale != 0 ? config_.softmax_scale : 1 / std::sqrt(double(config_.channels));
+    return {.groups = groups,
+            .per_group = per_group,
+            .channels = config_.channels,
+            .head0 = tp_.rank() * groups * per_group,
+            .layer = layer,
+            .scale = float(scale),
+            .dropout = float(config_.attention_dropout),
+            .window = window(layer),
+            .angles = turns(layer) ? angles_ : Tensor(),
+            .pairing = config_.rotary.interleaved ? Pairing::neighbours : Pairing::halves};
+  }
+  SelfAttention attention(const std::string& name, int layer) {
+    const std::int64_t rows = (config_.heads + 2 * config_.groups) * config_.channels;
+    std::optional<SelfAttention::HeadNorms> norms;
+    // Every tensor-parallel rank sees its own heads only, so these gradients are partial even without
+    // sequence cuts.
+    if (config_.qk_norm)
+      norms.emplace(SelfAttention::HeadNorms{norm_of(name + ".q_norm", config_.channels, tp_.size() > 1),
+                                             norm_of(name + ".k_norm", config_.channels, tp_.size() > 1)});
+    return {column(name + ".qkv", rows, config_.qkv_bias, BiasAdded::by_product),
+            row(name + ".project", config_.heads * config_.channels), std::move(norms),
+            attention_shape(layer)};
+  }
+
+  // [gate | up]: each half is cut by itself, so the rank's rows are two boxes of the whole.
+  void cut_in_halves(Parameter& parameter) const {
+    const Shard whole = parameter.pieces.front().where;
+    const std::int64_t half = whole.global[0] / 2;
+    const std::int64_t part = exact(half, tp_.size());
+    parameter.pieces.clear();
+    for (const std::int64_t side : {0, 1}) {
+      Shard box = whole;
+      box.local[0] = part;
+      box.offset[0] = side * half + tp_.rank() * part;
+      parameter.pieces.push_back({box, side * box.local.elements()});
+    }
+  }
+  Mlp mlp(const std::string& name) const {
+    const std::int64_t width = config_.gated ? 2 * config_.ffn_hidden : config_.ffn_hidden;
+    ColumnLinear up = column(name + ".up", width, config_.linear_bias, BiasAdded::by_reader);
+    if (config_.gated) up.each_parameter([this](Parameter& p) { cut_in_halves(p); });
+    return {std::move(up),
+            row(name + ".down", config_.ffn_hidden),
+            {.activation = config_.activation,
+             .gated = config_.gated,
+             .recompute = recomputes(RecomputeModule::mlp)}};
+  }
+  bool recomputes(RecomputeModule module) const {
+    const auto& chosen = config_.recompute;
+    return chosen.what == weft::Recompute::selective &&
+           std::find(chosen.modules.begin(), chosen.modules.end(), module) != chosen.modules.end();
+  }
+
+  // ---- layers
+  std::unique_ptr<Layer> block(int layer) {
+    const std::string name = "layers." + std::to_string(layer);
+    return std::make_unique<Block>(norm(name + ".attention_norm"), attention(name + ".attention", layer),
+                                   norm(name + ".mlp_norm"), mlp(name + ".mlp"),
+                                   Block::Options{.layer = layer,
+                                                  .dropout = float(config_.hidden_dropout),
+                                                  .recompute_norms = recomputes(RecomputeModule::norm),
+                                                  .tp = tp_});
+  }
+
+  // Full recompute: uniform wraps every run of `layers` blocks, block wraps each of the first `layers` of the
+  // stage.
+  void add_blocks(Stage& stage) {
+    const RecomputeConfig& recompute = config_.recompute;
+    const bool full = recompute.what == weft::Recompute::full;
+    const bool uniform = recompute.method == RecomputeMethod::uniform;
+    const int run = full && uniform ? std::max(recompute.layers, 1) : 1;
+    for (int i = 0; i < part_.layers; i += run) {
+      std::vector<std::unique_ptr<Layer>> together;
+      for (int k = i; k < std::min(i + run, part_.layers); ++k)
+        together.push_back(block(part_.first_layer + k));
+      if (full && (uniform || i < recompute.layers))
+        stage.layers.push_back(std::make_unique<weft::RecomputeLayers>(std::move(together)));
+      else
+        for (auto& layer : together) stage.layers.push_back(std::move(layer));
+    }
+  }
+
+  // Each rank stores an equal number of rows; rows beyond the vocabulary are storage only and belong to no
+  // tensor.
+  std::int64_t stored_words() const { return divide_up(config_.padded_vocabulary, std::int64_t(tp_.size())); }
+  VocabularyPart words_here() const {
+    const std::int64_t first = tp_.rank() * stored_words();
+    const std::int64_t count = std::clamp(config_.vocabulary - first, std::int64_t{0}, stored_words());
+    return {.first = first, .count = count, .whole = config_.vocabulary};
+  }
+  Parameter word_matrix(const std::string& name) const {
+    const double std = config_.init.embedding_std.value_or(config_.init.std);
+    const VocabularyPart part = words_here();
+    Parameter words;
+    words.name = name;
+    words.shape = {stored_words(), config_.hidden};
+    if (part.count > 0)
+      words.pieces = {{{.global = {config_.vocabulary, config_.hidden},
+                        .offset = {part.first, 0},
+                        .local = {part.count, config_.hidden}},
+                       0}};
+    words.init = random(config_.vocabulary, config_.hidden, std);
+    words.at_the_ends = true;
+    return words;
+  }
+  std::unique_ptr<Layer> embedding() {
+    Parameter words = word_matrix("embedding.words");
+    std::optional<Parameter> positions;
+    if (config_.positions == Positions::learned) {
+      positions = whole_parameter("embedding.positions", {config_.max_positions, config_.hidden},
+                                  inner(config_.max_positions, config_.hidden));
+      positions->sequence_partial = tp_.sequence_cut();
+    }
+    auto layer =
+        std::make_unique<Embedding>(std::move(words), std::move(positions),
+                                    Embedding::Options{.dropout = float(config_.hidden_dropout),
+                                                       .multiplier = float(config_.embedding_multiplier),
+                                                       .first = words_here().first,
+                                                       .tp = tp_});
+    words_ = &layer->words();
+    return layer;
+  }
+  std::unique_ptr<Layer> head() const {
+    const LanguageHead::Options options{.part = words_here(), .loss = {}, .tp = tp_};
+    if (config_.tied_output && words_) return std::make_unique<LanguageHead>(*words_, options);
+    Parameter output = word_matrix(config_.tied_output ? "embedding.words" : "output.words");
+    return std::make_unique<LanguageHead>(std::move(output), options);
+  }
+
+  const ModelConfig& config_;
+  StagePart part_;
+  TensorParallel tp_;
+  Device& device_;
+  Tensor angles_;               // one table for all layers
+  Parameter* words_ = nullptr;  // of this stage's embedding
+};
+
+}  // namespace
+
+Stage build_gpt(const ModelConfig& config, const StagePart& part, const Circles& circles, Device& device) {
+  return Builder(config, part, circles, device).build();
+}
+
+}  // namespace weft

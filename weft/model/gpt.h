@@ -1,0 +1,30 @@
+// Decoder-only language models of all common shapes: config -> the layers of one stage.
+#pragma once
+
+#include "weft/model/config.h"
+#include "weft/nn/layer.h"
+
+namespace weft {
+
+/// Which part of a model a stage is.
+struct StagePart {
+  int first_layer = 0;
+  int layers = 0;
+  bool embeds = true;    // the embedding stands first
+  bool measures = true;  // final norm and head stand last
+};
+
+/// The circles that layers are cut over.
+struct Circles {
+  Communicator& tp;
+  Between between = Between::whole;
+};
+
+/// The layers of one stage, without memory for their weights: whoever owns the weights binds it.
+Stage build_gpt(const ModelConfig& config, const StagePart& part, const Circles& circles, Device& device);
+
+/// Cosines and sines of rotary positions, f32 [positions, channels * percent / 2, 2]; empty without rotary
+/// positions.
+Tensor rotary_angles(const ModelConfig& config, Device& device);
+
+}  // namespace weft

@@ -1,0 +1,84 @@
+// Frequencies of rotary positions, with the ways of stretching them beyond the length they were trained for.
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <vector>
+
+#include "weft/model/gpt.h"
+#include "weft/tensor/host.h"
+
+namespace weft {
+namespace {
+
+// Long wavelengths are stretched, short ones kept, those between blended.
+double llama3(double frequency, const RotaryConfig& rotary) {
+  const double wavelength = 2 * std::numbers::pi / frequency;
+  const double length = double(rotary.original_positions);
+  if (wavelength > length / rotary.low) return frequency / rotary.factor;
+  if (wavelength < length / rotary.high) return frequency;
+  const double smooth = (length / wavelength - rotary.low) / (rotary.high - rotary.low);
+  return (1 - smooth) * frequency / rotary.factor + smooth * frequency;
+}
+
+// The channel that turns this many times over the trained length.
+double yarn_channel(double turns, std::int64_t channels, const RotaryConfig& rotary) {
+  return double(channels) * std::log(double(rotary.original_positions) / (turns * 2 * std::numbers::pi)) /
+         (2 * std::log(rotary.base));
+}
+
+double yarn(double frequency, std::int64_t i, std::int64_t channels, const RotaryConfig& rotary) {
+  const double low = std::max(0.0, std::floor(yarn_channel(rotary.beta_fast, channels, rotary)));
+  const double high =
+      std::min(double(channels - 1), std::ceil(yarn_channel(rotary.beta_slow, channels, rotary)));
+  const double ramp = std::clamp((double(i) - low) / std::max(high - low, 0.001), 0.0, 1.0);
+  return frequency / rotary.factor * ramp + frequency * (1 - ramp);
+}
+
+double mscale(double factor, double m) { return factor <= 1 ? 1 : 0.1 * m * std::log(factor) + 1; }
+
+std::vector<double> frequencies(const RotaryConfig& rotary, std::int64_t channels) {
+  std::vector<double> out;
+  for (std::int64_t i = 0; i < channels / 2; ++i) {
+    // Rounded as the originals do, which compute frequencies in f32.
+    const double plain = float(1.0 / std::pow(rotary.base, double(2 * i) / double(channels)));
+    switch (rotary.scaling) {
+      case RotaryScaling::none:
+        out.push_back(plain);
+        break;
+      case RotaryScaling::linear:
+        out.push_back(plain / rotary.factor);
+        break;
+      case RotaryScaling::llama3:
+        out.push_back(llama3(plain, rotary));
+        break;
+      case RotaryScaling::yarn:
+        out.push_back(yarn(plain, i, channels, rotary));
+        break;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Tensor rotary_angles(const ModelConfig& config, Device& device) {
+  if (config.positions != Positions::rotary) return {};
+  const auto channels = std::int64_t(double(config.channels) * config.rotary.percent) / 2 * 2;
+  const std::vector<double> frequency = frequencies(config.rotary, channels);
+  const double concentration = config.rotary.scaling == RotaryScaling::yarn
+                                   ? mscale(config.rotary.factor, config.rotary.mscale) /
+                                         mscale(config.rotary.factor, config.rotary.mscale_all)
+                                   : 1;
+  const std::int64_t positions = std::max(config.sequence, config.max_positions);
+  std::vector<float> angles;
+  angles.reserve(std::size_t(positions) * std::size_t(channels));
+  for (std::int64_t at = 0; at < positions; ++at)
+    for (const double f : frequency) {
+      const double angle = float(float(at) * float(f));
+      angles.push_back(float(std::cos(angle) * concentration));
+      angles.push_back(float(std::sin(angle) * concentration));
+    }
+  return from_host(device, {positions, channels / 2, 2}, angles, Use::weights);
+}
+
+}  // namespace weft

@@ -1,0 +1,100 @@
+// One product makes [g][r queries, key, value][d] for every token; attention reads it through strides,
+// copying nothing.
+#include "weft/nn/attention.h"
+
+#include "weft/ops/attention.h"
+#include "weft/ops/elementwise.h"
+#include "weft/ops/rope.h"
+
+namespace weft {
+
+Attended SelfAttention::views(const Tensor& qkv) const {
+  const auto [g, r, d] = std::array{shape_.groups, shape_.per_group, shape_.channels};
+  const Tensor heads = qkv.split(2, {g, r + 2, d});
+  return {heads.slice(3, 0, r), heads.at(3, r), heads.at(3, r + 1)};
+}
+
+// Queries and keys from the normed copy, values from where the product left them.
+Attended SelfAttention::normed_views(const Saved& saved) const {
+  const auto [g, r, d] = std::array{shape_.groups, shape_.per_group, shape_.channels};
+  const Tensor heads = saved.qk.split(2, {g, r + 1, d});
+  return {heads.slice(3, 0, r), heads.at(3, r), views(saved.qkv).v};
+}
+
+void SelfAttention::norm_heads(Saved& saved) const {
+  const Attended raw = views(saved.qkv);
+  const Shape qk{saved.qkv.dim(0), saved.qkv.dim(1),
+                 shape_.groups * (shape_.per_group + 1) * shape_.channels};
+  saved.qk = empty(saved.qkv.device(), qk, saved.qkv.dtype());
+  const Attended normed = normed_views(saved);
+  saved.q_stats = norms_->q.forward_into(normed.q, raw.q);
+  saved.k_stats = norms_->k.forward_into(normed.k, raw.k);
+}
+
+void SelfAttention::norm_heads_backward(const Saved& saved, const Attended& dqkv) {
+  const Attended raw = views(saved.qkv);
+  (void)norms_->q.backward(dqkv.q, {}, raw.q, saved.q_stats);
+  (void)norms_->k.backward(dqkv.k, {}, raw.k, saved.k_stats);
+}
+
+void SelfAttention::turn(const Pass& pass, const Attended& heads, Turn turn) const {
+  if (!shape_.angles) return;
+  const Batch& batch = pass.batch();
+  const RopeArgs how{.angles = shape_.angles,
+                     .positions = batch.restarted ? batch.positions.permute({1, 0}) : batch.places,
+                     .pairing = shape_.pairing,
+                     .turn = turn};
+  ops::rope_in_place(heads.q, how);
+  ops::rope_in_place(heads.k, how);
+}
+
+AttentionArgs SelfAttention::args(const Pass& pass) const {
+  const Batch& batch = pass.batch();
+  return {.scale = shape_.scale,
+          .mask = shape_.mask,
+          .window = shape_.window,
+          .query_segments = batch.segments,
+          .key_segments = batch.segments,
+          .dropout = pass.training() ? shape_.dropout : 0,
+          .at = pass.address(Purpose::dropout_attention, shape_.layer),
+          .samples = batch.samples,
+          .head0 = shape_.head0};
+}
+
+Tensor SelfAttention::forward(Pass& pass, const Tensor& x) {
+  Saved saved;
+  saved.qkv = qkv_.forward(x);
+  if (norms_) norm_heads(saved);
+  const Attended heads = norms_ ? normed_views(saved) : views(saved.qkv);
+  turn(pass, heads, Turn::forward);
+  saved.out = ops::attention(heads, args(pass));
+  pass.see("attention", shape_.layer, saved.out.o);
+  const Tensor o = saved.out.o;
+  pass.save(std::move(saved));
+  return project_.forward(o.view({o.dim(0), o.dim(1), shape_.groups * shape_.per_group * shape_.channels}));
+}
+
+Tensor SelfAttention::backward(Pass& pass, const Tensor& dy, const Tensor& x) {
+  const Saved saved = pass.take<Saved>();
+  const Attended heads = norms_ ? normed_views(saved) : views(saved.qkv);
+  const Tensor& o = saved.out.o;
+  const Tensor flat = o.view({o.dim(0), o.dim(1), shape_.groups * shape_.per_group * shape_.channels});
+  const Tensor dout = project_.backward(pass, dy, flat).view(o.shape());
+  const Tensor dqkv = empty_like(saved.qkv);
+  const Attended grads = views(dqkv);
+  ops::attention_backward_into({grads.q, grads.k, grads.v}, dout, saved.out, heads, args(pass));
+  turn(pass, grads, Turn::backward);
+  if (norms_) norm_heads_backward(saved, grads);
+  return qkv_.backward(pass, dqkv, x);
+}
+
+void SelfAttention::each_parameter(const VisitParameter& visit) {
+  qkv_.each_parameter(visit);
+  if (norms_) {
+    norms_->q.each_parameter(visit);
+    norms_->k.each_parameter(visit);
+  }
+  project_.each_parameter(visit);
+}
+
+}  // namespace weft

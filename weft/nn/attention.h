@@ -1,0 +1,62 @@
+// Self-attention: query, key and value from one product, heads in groups that share a key and a value.
+#pragma once
+
+#include <optional>
+
+#include "weft/nn/linear.h"
+#include "weft/nn/norm.h"
+#include "weft/tensor/args.h"
+
+namespace weft {
+
+/// What a rank needs to know about its heads.
+struct AttentionShape {
+  std::int64_t groups = 1;     // key heads held here
+  std::int64_t per_group = 1;  // query heads that share one
+  std::int64_t channels = 1;   // of a head
+  std::int64_t head0 = 0;      // number of the first query head held here, in the whole model
+  int layer = 0;               // number of the layer, in the whole model
+  float scale = 1;
+  float dropout = 0;
+  std::int64_t window = 0;
+  Mask mask = Mask::causal;
+  Tensor angles;  // rotary positions; empty without them
+  Pairing pairing = Pairing::halves;
+};
+
+class SelfAttention {
+ public:
+  /// Norms of single heads' queries and keys, where a model has them.
+  struct HeadNorms {
+    Norm q, k;
+  };
+  SelfAttention(ColumnLinear qkv, RowLinear project, std::optional<HeadNorms> norms,
+                const AttentionShape& shape)
+      : qkv_(std::move(qkv)), project_(std::move(project)), norms_(std::move(norms)), shape_(shape) {}
+  /// x [s (/tp), b, h] -> y [s (/tp), b, h]; the projection's bias is left to the reader
+  Tensor forward(Pass& pass, const Tensor& x);
+  Tensor backward(Pass& pass, const Tensor& dy, const Tensor& x);
+  Tensor bias_for_reader() const { return project_.bias_for_reader(); }
+  void each_parameter(const VisitParameter& visit);
+
+ private:
+  struct Saved {
+    Tensor qkv;  // [s, b, g (r + 2) d]; turned in place where there are no head norms
+    Tensor qk;   // [s, b, g (r + 1) d]: normed and turned, where there are
+    NormStats q_stats, k_stats;
+    AttentionOut out;
+  };
+  Attended views(const Tensor& qkv) const;
+  Attended normed_views(const Saved& saved) const;
+  void norm_heads(Saved& saved) const;
+  void norm_heads_backward(const Saved& saved, const Attended& dqkv);
+  void turn(const Pass& pass, const Attended& heads, Turn turn) const;
+  AttentionArgs args(const Pass& pass) const;
+
+  ColumnLinear qkv_;
+  RowLinear project_;
+  std::optional<HeadNorms> norms_;
+  AttentionShape shape_;
+};
+
+}  // namespace weft

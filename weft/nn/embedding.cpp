@@ -1,0 +1,72 @@
+// Gather forward, scatter-add backward; words of other ranks' rows come as zeros and are summed in.
+#include "weft/nn/embedding.h"
+
+#include "weft/base/number.h"
+#include "weft/nn/block.h"
+#include "weft/nn/region.h"
+#include "weft/ops/elementwise.h"
+#include "weft/ops/embedding.h"
+
+namespace weft {
+namespace {
+
+Tensor flat(const Tensor& x) { return x.view({x.elements()}); }
+
+}  // namespace
+
+// Positions of the part of the sequence that this rank keeps after the cut layer.
+Tensor Embedding::position_ids(const Pass& pass) const {
+  const Tensor& all = pass.batch().positions;
+  if (!options_.tp.sequence_cut()) return all;
+  const std::int64_t part = exact(all.dim(0), options_.tp.size());
+  return all.slice(0, options_.tp.rank() * part, part);
+}
+
+DropoutArgs Embedding::dropout(const Pass& pass, std::int64_t width) const {
+  if (!pass.training() || options_.dropout == 0) return {};
+  DropoutArgs args = hidden_dropout(pass, options_.tp, pass.address(Purpose::dropout_embedding, 0), width);
+  args.probability = options_.dropout;
+  return args;
+}
+
+Flow Embedding::forward(Pass& pass, const Flow&) {
+  const Tensor& tokens = pass.batch().tokens;
+  const std::int64_t width = words_.shape[1];
+  const Tensor found =
+      ops::gather(words_.value, flat(tokens), options_.first).view({tokens.dim(0), tokens.dim(1), width});
+  const Tensor x = leave(options_.tp, found).wait();
+  if (positions_) {
+    const Tensor ids = position_ids(pass);
+    const Tensor places = ops::gather(positions_->value, flat(ids), 0);
+    ops::add_into(x, x, places.view(x.shape()));
+  }
+  if (options_.multiplier != 1) ops::scale_in_place(x, options_.multiplier);
+  const DropoutArgs args = dropout(pass, width);
+  if (args.probability > 0) ops::dropout_into(x, x, args);
+  pass.see("embedding", -1, x);
+  return {x, {}};
+}
+
+Flow Embedding::backward(Pass& pass, const Flow& dout) {
+  const DropoutArgs args = dropout(pass, words_.shape[1]);
+  Tensor dx = args.probability > 0 ? ops::dropout(dout.hidden, args) : dout.hidden;
+  if (options_.multiplier != 1) ops::scale_in_place(dx, options_.multiplier);
+  if (positions_ && positions_->grad.wanted())
+    pass.weight_grads().owe([sum = positions_->grad.sum(), dx, ids = position_ids(pass)] {
+      ops::scatter_add_into(sum, dx.rows(), flat(ids), 0);
+    });
+  const Tensor full = enter(options_.tp, dx).wait();
+  if (words_.grad.wanted())
+    pass.weight_grads().owe(
+        [sum = words_.grad.sum(), full, ids = pass.batch().tokens, first = options_.first] {
+          ops::scatter_add_into(sum, full.rows(), flat(ids), first);
+        });
+  return {};
+}
+
+void Embedding::each_parameter(const VisitParameter& visit) {
+  visit(words_);
+  if (positions_) visit(*positions_);
+}
+
+}  // namespace weft

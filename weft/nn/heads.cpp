@@ -1,0 +1,85 @@
+// The loss in pieces that ranks can agree on: greatest logit, sum of exponentials, logit of the target.
+#include "weft/nn/heads.h"
+
+#include <algorithm>
+
+#include "weft/nn/region.h"
+#include "weft/ops/elementwise.h"
+#include "weft/ops/loss.h"
+#include "weft/ops/matmul.h"
+
+namespace weft {
+
+Flow FinalNorm::forward(Pass& pass, const Flow& in) {
+  auto [y, stats] = norm_.forward(in.hidden);
+  pass.see("final norm", -1, y);
+  pass.save(Saved{in.hidden, stats});
+  return {y, in.memory};
+}
+
+Flow FinalNorm::backward(Pass& pass, const Flow& dout) {
+  const Saved saved = pass.take<Saved>();
+  return {norm_.backward(dout.hidden, {}, saved.x, saved.stats), dout.memory};
+}
+
+/// Rows [from, from + count) of everything that has a row a token.
+struct LanguageHead::Chunk {
+  Tensor x, dx;                  // [c, h]; dx is empty where there is no backward
+  Tensor targets, mask, losses;  // [c]
+};
+
+Tensor LanguageHead::logits(const Tensor& x) const {
+  return ops::matmul(x, output().value, {.b = Read::transposed});
+}
+
+LossParts LanguageHead::parts(const Tensor& logits, const Tensor& targets) const {
+  const Tensor max = ops::loss_max(logits, options_.part);
+  options_.tp.circle.all_reduce(max, Reduce::max).wait();
+  const ops::LossSums sums = ops::loss_sums(max, logits, targets, options_.part, options_.loss);
+  options_.tp.circle.all_reduce(sums.all, Reduce::sum).wait();
+  return sums.parts;
+}
+
+// y = x W^T, dy = factor (softmax(y) - onehot)  =>  dx = dy W,  dW += dy^T x
+void LanguageHead::measure(const Chunk& chunk, const Pass& pass) const {
+  const Tensor y = logits(chunk.x);
+  pass.see("logits", -1, y);
+  const LossParts shared = parts(y, chunk.targets);
+  ops::multiply_into(chunk.losses, ops::loss_finish(shared, options_.loss, options_.part.whole), chunk.mask);
+  if (!chunk.dx) return;
+  const Tensor weight = empty_like(chunk.mask);
+  ops::copy_into(weight, chunk.mask);
+  ops::scale_in_place(weight, pass.place().loss_factor);
+  ops::loss_backward_in_place(y, shared, {chunk.targets, weight}, options_.part, options_.loss);
+  ops::matmul_into(chunk.dx, y, output().value);
+  if (output().grad.wanted())
+    ops::matmul_into(output().grad.sum(), y, chunk.x, {.a = Read::transposed, .accumulate = true});
+}
+
+Flow LanguageHead::forward(Pass& pass, const Flow& in) {
+  const Tensor full = enter(options_.tp, in.hidden).wait();
+  const Tensor x = full.rows();
+  const std::int64_t tokens = x.dim(0);
+  const Tensor losses = empty(x.device(), {tokens});
+  const Tensor dx = pass.training() ? empty_like(x) : Tensor();
+  const Tensor targets = pass.batch().targets.view({tokens});
+  const Tensor mask = pass.batch().mask.view({tokens});
+  for (std::int64_t from = 0; from < tokens; from += options_.chunk) {
+    const std::int64_t count = std::min(options_.chunk, tokens - from);
+    const auto cut = [&](const Tensor& t) { return t ? t.slice(0, from, count) : t; };
+    measure({cut(x), cut(dx), cut(targets), cut(mask), cut(losses)}, pass);
+  }
+  pass.set_losses(losses);
+  if (dx) pass.save(Saved{dx.view(full.shape())});
+  return {};
+}
+
+Flow LanguageHead::backward(Pass& pass, const Flow&) {
+  return {leave(options_.tp, pass.take<Saved>().dx).wait(), {}};
+}
+
+void LanguageHead::each_parameter(const VisitParameter& visit) {
+  if (own_) visit(*own_);
+}
+
+}  // namespace weft

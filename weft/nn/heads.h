@@ -1,0 +1,66 @@
+// What stands at the end of a language model: the last norm, and the loss over a cut vocabulary.
+#pragma once
+
+#include <optional>
+
+#include "weft/nn/layer.h"
+#include "weft/nn/norm.h"
+#include "weft/tensor/args.h"
+
+namespace weft {
+
+class FinalNorm final : public Layer {
+ public:
+  explicit FinalNorm(Norm norm) : norm_(std::move(norm)) {}
+  Flow forward(Pass& pass, const Flow& x) override;
+  Flow backward(Pass& pass, const Flow& dy) override;
+  void each_parameter(const VisitParameter& visit) override { norm_.each_parameter(visit); }
+
+ private:
+  struct Saved {
+    Tensor x;
+    NormStats stats;
+  };
+  Norm norm_;
+};
+
+/// Output layer and cross entropy, a chunk of tokens at a time: the logits of a long sequence never exist
+/// whole.
+///
+/// Training makes all gradients in forward, while a chunk's logits are at hand: the pass knows the factor of
+/// the loss already, so dx is kept (h numbers a token) instead of the logits (v numbers a token), and nothing
+/// is multiplied twice. Backward only hands dx on.
+class LanguageHead final : public Layer {
+ public:
+  struct Options {
+    VocabularyPart part;        // the words of this rank's rows
+    std::int64_t chunk = 1024;  // tokens whose logits exist at once
+    LossArgs loss;
+    TensorParallel tp;
+  };
+  /// An output matrix of its own, or the embedding's, which outlives this.
+  LanguageHead(Parameter&& output, const Options& options) : own_(std::move(output)), options_(options) {}
+  LanguageHead(Parameter& tied, const Options& options) : tied_(&tied), options_(options) {}
+
+  /// x [s (/tp), b, h] -> nothing; the pass gets the losses [s * b]
+  Flow forward(Pass& pass, const Flow& x) override;
+  Flow backward(Pass& pass, const Flow& unused) override;
+  void each_parameter(const VisitParameter& visit) override;
+  /// x [t, h] -> this rank's columns of the logits [t, v/tp]
+  Tensor logits(const Tensor& x) const;
+
+ private:
+  struct Saved {
+    Tensor dx;
+  };
+  struct Chunk;
+  void measure(const Chunk& chunk, const Pass& pass) const;
+  LossParts parts(const Tensor& logits, const Tensor& targets) const;
+  const Parameter& output() const { return tied_ ? *tied_ : *own_; }
+
+  std::optional<Parameter> own_;
+  Parameter* tied_ = nullptr;
+  Options options_;
+};
+
+}  // namespace weft

@@ -1,0 +1,85 @@
+// y = x W^T (+ b), whole or cut over the ranks of a tensor-parallel circle.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "weft/comm/communicator.h"
+#include "weft/nn/parameter.h"
+#include "weft/nn/pass.h"
+
+namespace weft {
+
+using VisitParameter = std::function<void(Parameter&)>;
+
+/// Who adds a layer's bias: the product itself, or whoever reads y next, in the pass over memory it makes
+/// anyway.
+enum class BiasAdded : std::uint8_t { by_product, by_reader };
+
+/// W [out, in], b [out] or none: the three multiplications of a linear layer.
+class Product {
+ public:
+  Product(Parameter weight, std::optional<Parameter> bias, BiasAdded added)
+      : weight_(std::move(weight)), bias_(std::move(bias)), added_(added) {}
+  /// x [t, in] -> y [t, out]
+  Tensor forward(const Tensor& x) const;
+  /// dy [t, out] -> dx [t, in]
+  Tensor input_grad(const Tensor& dy) const;
+  /// dW += dy^T x and db += sum of dy, now or when the debt is paid.
+  void owe_weight_grads(Debts& debts, const Tensor& dy, const Tensor& x);
+  /// What the reader of y must add; empty where there is nothing to add.
+  Tensor bias_for_reader() const;
+  void each_parameter(const VisitParameter& visit);
+  Parameter& weight() { return weight_; }
+
+ private:
+  Parameter weight_;
+  std::optional<Parameter> bias_;
+  BiasAdded added_;
+};
+
+/// How activations lie between cut layers: whole on every rank, or cut along the sequence.
+enum class Between : std::uint8_t { whole, sequence_cut };
+
+/// The circle a layer is cut over.
+struct TensorParallel {
+  Communicator& circle;
+  Between between = Between::whole;
+  int rank() const { return circle.rank(); }
+  int size() const { return circle.size(); }
+  bool sequence_cut() const { return between == Between::sequence_cut && circle.size() > 1; }
+};
+
+/// W is cut along out: every rank reads all of x and makes its own columns of y.
+class ColumnLinear {
+ public:
+  ColumnLinear(Product product, TensorParallel tp) : product_(std::move(product)), tp_(tp) {}
+  /// x [s (/tp), b, in] -> y [s, b, out/tp]
+  Tensor forward(const Tensor& x) const;
+  /// dy [s, b, out/tp] -> dx [s (/tp), b, in]; x as forward read it
+  Tensor backward(Pass& pass, const Tensor& dy, const Tensor& x);
+  Tensor bias_for_reader() const { return product_.bias_for_reader(); }
+  void each_parameter(const VisitParameter& visit) { product_.each_parameter(visit); }
+
+ private:
+  Product product_;
+  TensorParallel tp_;
+};
+
+/// W is cut along in: every rank reads its own columns of x and makes a part of all of y.
+class RowLinear {
+ public:
+  RowLinear(Product product, TensorParallel tp) : product_(std::move(product)), tp_(tp) {}
+  /// x [s, b, in/tp] -> y [s (/tp), b, out]
+  Tensor forward(const Tensor& x) const;
+  /// dy [s (/tp), b, out] -> dx [s, b, in/tp]
+  Tensor backward(Pass& pass, const Tensor& dy, const Tensor& x);
+  Tensor bias_for_reader() const { return product_.bias_for_reader(); }
+  void each_parameter(const VisitParameter& visit) { product_.each_parameter(visit); }
+
+ private:
+  Product product_;
+  TensorParallel tp_;
+};
+
+}  // namespace weft

@@ -1,0 +1,34 @@
+// The position-wise half of a block: up, activation, down.
+#pragma once
+
+#include "weft/nn/linear.h"
+#include "weft/tensor/kinds.h"
+
+namespace weft {
+
+class Mlp {
+ public:
+  struct Options {
+    Activation activation = Activation::gelu;
+    bool gated = false;      // up makes [gate | up]
+    bool recompute = false;  // keep nothing but x, which the block keeps anyway
+  };
+  Mlp(ColumnLinear up, RowLinear down, const Options& options)
+      : up_(std::move(up)), down_(std::move(down)), options_(options) {}
+  /// x [s, b, h] -> y [s, b, h]; down's bias is left to the reader
+  Tensor forward(Pass& pass, const Tensor& x);
+  Tensor backward(Pass& pass, const Tensor& dy, const Tensor& x);
+  Tensor bias_for_reader() const { return down_.bias_for_reader(); }
+  void each_parameter(const VisitParameter& visit);
+
+ private:
+  struct Saved {
+    Tensor before, after;  // the activation
+  };
+  Saved widen(const Tensor& x) const;
+  ColumnLinear up_;
+  RowLinear down_;
+  Options options_;
+};
+
+}  // namespace weft

@@ -1,0 +1,77 @@
+// Pieces and initial values of parameters.
+#include "weft/nn/parameter.h"
+
+#include "weft/base/number.h"
+#include "weft/ops/elementwise.h"
+#include "weft/ops/random.h"
+
+namespace weft {
+namespace {
+
+/// A number for a name that no layout changes: FNV-1a, 64 bits.
+std::uint64_t number_of(const std::string& name) {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  return hash;
+}
+
+Parameter cut_parameter(std::string name, const Shape& whole, const Init& init, int dim, int rank,
+                        int ranks) {
+  Shape local = whole;
+  local[dim] = exact(whole[dim], ranks);
+  Shape offset = whole;
+  for (int i = 0; i < offset.rank(); ++i) offset[i] = i == dim ? rank * local[dim] : 0;
+  Parameter out;
+  out.name = std::move(name);
+  out.shape = local;
+  out.pieces = {{{whole, offset, local}, 0}};
+  out.init = init;
+  out.decays = whole.rank() > 1;
+  return out;
+}
+
+/// The part of the local memory that a piece fills, as a matrix.
+Tensor block_of(const Tensor& value, const Piece& piece) {
+  const Tensor flat = value.view({value.elements()});
+  const Shape& box = piece.where.local;
+  return flat.slice(0, piece.at, box.elements()).view(box.rank() == 1 ? Shape{1, box[0]} : box);
+}
+
+RandomBlock random_block(const Parameter& parameter, const Piece& piece, std::uint64_t seed) {
+  const Shard& at = piece.where;
+  const bool vector = at.global.rank() == 1;
+  return {.at = {.seed = seed, .purpose = Purpose::init, .sample = number_of(parameter.name)},
+          .row = vector ? 0 : at.offset[0],
+          .column = vector ? at.offset[0] : at.offset[1],
+          .columns = at.global[-1]};
+}
+
+}  // namespace
+
+Parameter whole_parameter(std::string name, const Shape& shape, const Init& init) {
+  return cut_parameter(std::move(name), shape, init, 0, 0, 1);
+}
+
+Parameter row_parameter(std::string name, const Shape& whole, const Init& init, int rank, int ranks) {
+  return cut_parameter(std::move(name), whole, init, 0, rank, ranks);
+}
+
+Parameter column_parameter(std::string name, const Shape& whole, const Init& init, int rank, int ranks) {
+  return cut_parameter(std::move(name), whole, init, 1, rank, ranks);
+}
+
+void initialize(const Parameter& parameter, const Tensor& value, std::uint64_t seed) {
+  const Init& init = parameter.init;
+  if (init.how == Init::How::constant) return ops::fill(value, init.value);
+  ops::fill(value, 0);  // what belongs to no piece: rows that only fill up storage
+  for (const Piece& piece : parameter.pieces) {
+    const Tensor block = block_of(value, piece);
+    const RandomBlock place = random_block(parameter, piece, seed);
+    if (init.how == Init::How::normal)
+      ops::random_normal_into(block, init.value, init.spread, place);
+    else
+      ops::random_uniform_into(block, init.value - init.spread, init.value + init.spread, place);
+  }
+}
+
+}  // namespace weft

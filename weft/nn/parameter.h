@@ -1,0 +1,56 @@
+// A weight, its gradient, and what the rest of the house must know about both.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "weft/mesh/shard.h"
+#include "weft/tensor/tensor.h"
+
+namespace weft {
+
+/// How a parameter starts. Random elements are addressed by the parameter's name and their place in the whole
+/// tensor.
+struct Init {
+  enum class How : std::uint8_t { normal, uniform, constant };
+  How how = How::normal;
+  float value = 0;       // the constant, or the mean
+  float spread = 0.02F;  // standard deviation, or half the width of the uniform range
+};
+
+/// Where the gradients of a weight are summed: f32, over all microbatches of a step.
+class GradSink {
+ public:
+  void bind(Tensor sum) { sum_ = std::move(sum); }
+  const Tensor& sum() const { return sum_; }
+  bool wanted() const { return bool(sum_); }
+
+ private:
+  Tensor sum_;
+};
+
+struct Parameter {
+  std::string name;           // of the whole tensor, the same on every rank: "layers.3.mlp.up.weight"
+  Shape shape;                // of this rank's part
+  std::vector<Piece> pieces;  // where that part sits in the whole; one box unless cut otherwise
+  Init init;
+  bool decays = true;        // weight decay applies
+  bool at_the_ends = false;  // embedding or output: a learning rate of their own may apply
+  bool sequence_partial =
+      false;     // its gradient is partial on every tensor-parallel rank that holds other tokens
+  Tensor value;  // what layers multiply with
+  GradSink grad;
+};
+
+/// A parameter that every rank holds whole.
+Parameter whole_parameter(std::string name, const Shape& shape, const Init& init);
+/// A matrix of `rows` rows (or a vector of elements) cut over ranks along its first dimension.
+Parameter row_parameter(std::string name, const Shape& whole, const Init& init, int rank, int ranks);
+/// A matrix cut along its second dimension.
+Parameter column_parameter(std::string name, const Shape& whole, const Init& init, int rank, int ranks);
+
+/// Fills value (f32, of the parameter's shape) by its init: the same numbers however the tensor is cut.
+void initialize(const Parameter& parameter, const Tensor& value, std::uint64_t seed);
+
+}  // namespace weft

@@ -1,0 +1,102 @@
+// A pass is one microbatch's trip through one stage: what it must remember, and what it owes.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "weft/base/random.h"
+#include "weft/nn/batch.h"
+#include "weft/nn/keep.h"
+
+namespace weft {
+
+/// Weight gradients that were put off, in the order they were owed.
+class Debts {
+ public:
+  template <class Work>
+  void owe(Work work) {
+    work_.push(std::move(work));
+    if (at_once_) pay();
+  }
+  void pay() { work_.run_all(); }
+  /// Under the action `backward` nothing is put off: a debt is paid as soon as it is owed.
+  void pay_at_once(bool yes) { at_once_ = yes; }
+  bool at_once() const { return at_once_; }
+  bool empty() const { return work_.empty(); }
+
+ private:
+  Keep work_;
+  bool at_once_ = true;
+};
+
+/// What is the same for all passes of one step.
+struct StepPlace {
+  std::uint64_t seed = 0;
+  std::uint64_t step = 0;
+  bool training = true;
+  /// The factor of every counted token's loss in the objective, loss scale included: gradients start from it,
+  /// and everything after is a plain sum.
+  float loss_factor = 1;
+};
+
+/// Told what flows by, where somebody looks for the first number that is not finite.
+class Watch {
+ public:
+  virtual ~Watch() = default;
+  virtual void see(const char* operation, int layer, const Tensor& x) = 0;
+};
+
+class Pass {
+ public:
+  Pass() = default;
+  Pass(const Pass&) = delete;  // debts_ may point inside
+  Pass& operator=(const Pass&) = delete;
+  /// Starts a trip. A pass is used again and again, so that its memory is.
+  void open(const Batch& batch, const StepPlace& place, Watch* watch = nullptr);
+  /// The same trip once more, for a part that was forgotten: remembers on its own, and reports no loss again.
+  void open_again(const Pass& outer);
+
+  /// Puts away what a module needs for its backward; nothing is kept where there will be none.
+  template <class Saved>
+  void save(Saved saved) {
+    if (place_.training && !forgetful_) saved_.push(std::move(saved));
+  }
+  /// Takes back the latest. Backward runs in the reverse order of forward, and this checks it.
+  template <class Saved>
+  Saved take() {
+    return saved_.pop<Saved>();
+  }
+  /// While forgetful, save() keeps nothing: somebody will compute it again.
+  void forget(bool yes) { forgetful_ = yes; }
+  bool forgetful() const { return forgetful_; }
+
+  Debts& weight_grads() { return *debts_; }
+  bool finished() const { return saved_.empty() && debts_->empty(); }
+
+  const Batch& batch() const { return *batch_; }
+  const StepPlace& place() const { return place_; }
+  bool training() const { return place_.training; }
+  Address address(Purpose purpose, int layer) const {
+    return {.seed = place_.seed, .purpose = purpose, .step = place_.step, .layer = std::uint32_t(layer)};
+  }
+
+  /// The loss of every token, zero where it does not count; set by the head, read by the step.
+  void set_losses(Tensor losses) { losses_ = std::move(losses); }
+  const Tensor& losses() const { return losses_; }
+
+  void see(const char* operation, int layer, const Tensor& x) const {
+    if (watch_) watch_->see(operation, layer, x);
+  }
+
+ private:
+  Keep saved_;
+  Debts own_debts_;
+  Debts* debts_ = &own_debts_;
+  const Batch* batch_ = nullptr;
+  StepPlace place_;
+  Tensor losses_;
+  Watch* watch_ = nullptr;
+  bool forgetful_ = false;
+};
+
+}  // namespace weft
