@@ -1,0 +1,42 @@
+// From gradients to new weights.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "weft/optim/weights.h"
+
+namespace weft {
+
+/// What differs from step to step. Rates are the schedule's at the start of the step.
+struct UpdateArgs {
+  double rate = 0, ends_rate = 0;  // of embedding and output where they have one of their own
+  double decay = 0;
+  double grad_scale = 1;  // clipping, loss scale and whatever else, in one factor
+};
+
+/// A tensor of optimizer state that belongs to a parameter, under a name like "layers.0.mlp.up.weight.m".
+using VisitState = std::function<void(const std::string& name, const Parameter&, const Tensor& state)>;
+
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  virtual void update(const UpdateArgs& args) = 0;
+  virtual void each_state(const VisitState& visit) const = 0;
+  /// Updates that were applied: what Adam's corrections count.
+  std::int64_t updates() const { return updates_; }
+  void set_updates(std::int64_t updates) { updates_ = updates; }
+
+ protected:
+  std::int64_t updates_ = 0;
+};
+
+struct AdamConfig {
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+  bool decoupled = true;
+};
+std::unique_ptr<Optimizer> make_adam(Weights& weights, const AdamConfig& config);
+std::unique_ptr<Optimizer> make_sgd(Weights& weights, double momentum);
+
+}  // namespace weft

@@ -1,0 +1,134 @@
+// The loop over a program. What a pass remembered is gone as soon as its weight gradients are paid.
+#include "weft/pipe/runner.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "weft/base/error.h"
+
+namespace weft::pipe {
+namespace {
+
+bool carries_gradient(Do what) { return what == Do::send_gradient || what == Do::recv_gradient; }
+
+bool goes_forward(Do what) {
+  return what == Do::forward || what == Do::send_activation || what == Do::recv_activation;
+}
+
+Tensor take(Tensor& kept) { return std::exchange(kept, Tensor()); }
+
+}  // namespace
+
+Runner::Runner(const Schedule& schedule, const std::map<int, Stage>& stages, Communicator& along_pp,
+               Device& device)
+    : schedule_(schedule),
+      stages_(stages),
+      along_pp_(along_pp),
+      device_(device),
+      slots_(std::size_t(schedule.stages() * schedule.microbatches)) {}
+
+void Runner::run(const Order& order, const Forwarded& forwarded) {
+  for (const Action& action : schedule_.program[std::size_t(along_pp_.rank())])
+    if (order.place.training || goes_forward(action.what)) act(action, order, forwarded);
+  for (Pending& pending : under_way_) pending.wait();
+  under_way_.clear();
+}
+
+void Runner::act(const Action& action, const Order& order, const Forwarded& forwarded) {
+  Slot& here = slot(action.stage, action.microbatch);
+  switch (action.what) {
+    case Do::recv_activation:
+      here.input = receive(action.stage - 1, action, order.parcel);
+      break;
+    case Do::recv_gradient:
+      here.output_grad = receive(action.stage + 1, action, order.parcel);
+      break;
+    case Do::forward:
+      forward(action, order, forwarded);
+      break;
+    case Do::backward:
+      here.pass->weight_grads().pay_at_once(true);
+      backward(action);
+      settle(action);
+      break;
+    case Do::backward_input:
+      here.pass->weight_grads().pay_at_once(false);
+      backward(action);
+      break;
+    case Do::backward_weight:
+      settle(action);
+      break;
+    case Do::send_activation:
+      send(take(here.output), action.stage + 1, action);
+      break;
+    case Do::send_gradient:
+      send(take(here.input_grad), action.stage - 1, action);
+      break;
+  }
+}
+
+void Runner::forward(const Action& action, const Order& order, const Forwarded& forwarded) {
+  Slot& here = slot(action.stage, action.microbatch);
+  here.pass = fresh_pass();
+  StepPlace place = order.place;
+  place.loss_factor = order.loss_factors[std::size_t(action.microbatch)];
+  here.pass->open(order.microbatches[std::size_t(action.microbatch)], place, order.watch);
+  Tensor y = stages_.at(action.stage).forward(*here.pass, {take(here.input), {}}).hidden;
+  if (last(action.stage))
+    forwarded(action.microbatch, *here.pass);
+  else
+    (mine(action.stage + 1) ? slot(action.stage + 1, action.microbatch).input : here.output) = std::move(y);
+  if (!order.place.training) settle(action);
+}
+
+void Runner::backward(const Action& action) {
+  Slot& here = slot(action.stage, action.microbatch);
+  Tensor dx = stages_.at(action.stage).backward(*here.pass, {take(here.output_grad), {}}).hidden;
+  if (action.stage == 0) return;
+  (mine(action.stage - 1) ? slot(action.stage - 1, action.microbatch).output_grad : here.input_grad) =
+      std::move(dx);
+}
+
+// The pass pays what it owes and is forgotten. One that still remembers something is a bug in a layer.
+void Runner::settle(const Action& action) {
+  Pass* pass = std::exchange(slot(action.stage, action.microbatch).pass, nullptr);
+  if (!pass)
+    fail(Kind::internal, "runner: stage ", action.stage, ", microbatch ", action.microbatch, " is not open");
+  pass->weight_grads().pay();
+  if (!pass->finished())
+    fail(Kind::internal, "runner: stage ", action.stage, " saved more than its backward took");
+  pass->set_losses({});
+  free_.push_back(pass);
+}
+
+void Runner::send(const Tensor& x, int to_stage, const Action& action) {
+  const int tag =
+      action.microbatch * 2 * schedule_.stages() + to_stage * 2 + int(carries_gradient(action.what));
+  under_way_.push_back(along_pp_.send(x, schedule_.home[std::size_t(to_stage)], tag));
+}
+
+Tensor Runner::receive(int from_stage, const Action& action, const Parcel& parcel) {
+  const int tag =
+      action.microbatch * 2 * schedule_.stages() + action.stage * 2 + int(carries_gradient(action.what));
+  Tensor x = empty(device_, parcel.hidden, parcel.dtype);
+  along_pp_.recv(x, schedule_.home[std::size_t(from_stage)], tag).wait();
+  return x;
+}
+
+Runner::Slot& Runner::slot(int stage, int microbatch) {
+  return slots_[std::size_t(stage * schedule_.microbatches + microbatch)];
+}
+
+Pass* Runner::fresh_pass() {
+  if (free_.empty()) {
+    passes_.push_back(std::make_unique<Pass>());
+    free_.reserve(passes_.size());
+    free_.push_back(passes_.back().get());
+  }
+  Pass* pass = free_.back();
+  free_.pop_back();
+  most_remembered_ = std::max(most_remembered_, int(passes_.size() - free_.size()));
+  return pass;
+}
+
+}  // namespace weft::pipe

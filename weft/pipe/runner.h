@@ -1,0 +1,69 @@
+// Plays a schedule for real: one rank's program over its stages.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "weft/comm/communicator.h"
+#include "weft/nn/layer.h"
+#include "weft/pipe/schedule.h"
+
+namespace weft::pipe {
+
+/// What travels between stages.
+struct Parcel {
+  Shape hidden;
+  Dtype dtype = Dtype::f32;
+};
+
+class Runner {
+ public:
+  /// stages holds those that live on this rank, by stage number. The schedule has its transfers.
+  Runner(const Schedule& schedule, const std::map<int, Stage>& stages, Communicator& along_pp,
+         Device& device);
+
+  /// Told of every microbatch's pass when the last stage's forward is done: losses are read there.
+  using Forwarded = std::function<void(int microbatch, const Pass&)>;
+  struct Order {
+    std::span<const Batch> microbatches;
+    std::span<const float> loss_factors;  // one a microbatch
+    StepPlace place;                      // its loss_factor is taken from loss_factors
+    Parcel parcel;
+    Watch* watch = nullptr;
+  };
+  /// Every microbatch, forward and backward; or forward only, where the place says that nobody trains.
+  void run(const Order& order, const Forwarded& forwarded);
+  /// Most passes that were open at once.
+  int most_remembered() const { return most_remembered_; }
+
+ private:
+  struct Slot {
+    Pass* pass = nullptr;
+    Tensor input, output, output_grad, input_grad;
+  };
+  void act(const Action& action, const Order& order, const Forwarded& forwarded);
+  void forward(const Action& action, const Order& order, const Forwarded& forwarded);
+  void backward(const Action& action);
+  void settle(const Action& action);
+  void send(const Tensor& x, int to_stage, const Action& action);
+  Tensor receive(int from_stage, const Action& action, const Parcel& parcel);
+  Slot& slot(int stage, int microbatch);
+  Pass* fresh_pass();
+  bool mine(int stage) const { return schedule_.home[std::size_t(stage)] == along_pp_.rank(); }
+  bool last(int stage) const { return stage == schedule_.stages() - 1; }
+
+  const Schedule& schedule_;
+  const std::map<int, Stage>& stages_;
+  Communicator& along_pp_;
+  Device& device_;
+  std::vector<Slot> slots_;  // by stage and microbatch
+  std::vector<std::unique_ptr<Pass>> passes_;
+  std::vector<Pass*> free_;
+  std::vector<Pending> under_way_;
+  int most_remembered_ = 0;
+};
+
+}  // namespace weft::pipe

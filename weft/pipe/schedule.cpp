@@ -1,0 +1,117 @@
+// The generators: who does what in which order, as data.
+#include "weft/pipe/schedule.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "weft/base/error.h"
+
+namespace weft::pipe {
+namespace {
+
+Schedule one_stage_per_rank(std::string name, int ranks, int microbatches) {
+  Schedule s{std::move(name), ranks, microbatches, std::vector<int>(std::size_t(ranks)), {}};
+  std::iota(s.home.begin(), s.home.end(), 0);
+  s.program.resize(std::size_t(ranks));
+  return s;
+}
+
+}  // namespace
+
+Schedule gpipe(int ranks, int microbatches) {
+  Schedule s = one_stage_per_rank("gpipe", ranks, microbatches);
+  for (int r = 0; r < ranks; ++r) {
+    auto& todo = s.program[std::size_t(r)];
+    for (int m = 0; m < microbatches; ++m) todo.push_back({Do::forward, r, m});
+    for (int m = 0; m < microbatches; ++m) todo.push_back({Do::backward, r, m});
+  }
+  return s;
+}
+
+Schedule one_f_one_b(int ranks, int microbatches) {
+  Schedule s = one_stage_per_rank("1f1b", ranks, microbatches);
+  for (int r = 0; r < ranks; ++r) {
+    auto& todo = s.program[std::size_t(r)];
+    const int ahead = std::min(ranks - r - 1, microbatches);  // forwards before the first backward
+    for (int m = 0; m < ahead; ++m) todo.push_back({Do::forward, r, m});
+    for (int m = 0; m < microbatches; ++m) {
+      if (m + ahead < microbatches) todo.push_back({Do::forward, r, m + ahead});
+      todo.push_back({Do::backward, r, m});
+    }
+  }
+  return s;
+}
+
+// Stage s lives on rank s mod ranks. Microbatches go round in groups, chunk by chunk.
+Schedule interleaved(int ranks, int chunks, int microbatches, int group) {
+  if (group == 0) group = ranks;
+  if (group < ranks || (microbatches % group != 0 && microbatches % group < ranks))
+    fail(Kind::usage, "interleaved: ", microbatches, " microbatches in groups of ", group,
+         " leave a group smaller than ", ranks, " ranks");
+  Schedule s{"interleaved", ranks, microbatches, {}, {}};
+  for (int stage = 0; stage < ranks * chunks; ++stage) s.home.push_back(stage % ranks);
+  s.program.resize(std::size_t(ranks));
+  struct Turn {
+    int chunk, microbatch;
+  };
+  std::vector<Turn> turns;
+  for (int first = 0; first < microbatches; first += group)
+    for (int chunk = 0; chunk < chunks; ++chunk)
+      for (int m = first; m < std::min(first + group, microbatches); ++m) turns.push_back({chunk, m});
+  const int total = int(turns.size());
+  for (int r = 0; r < ranks; ++r) {
+    auto& todo = s.program[std::size_t(r)];
+    const auto take_turn = [&](Do what, int k) {
+      const auto [chunk, m] = turns[std::size_t(k)];
+      todo.push_back({what, (what == Do::forward ? chunk : chunks - 1 - chunk) * ranks + r, m});
+    };
+    const int ahead = std::min((ranks - r - 1) * 2 + (chunks - 1) * group, total);
+    for (int k = 0; k < ahead; ++k) take_turn(Do::forward, k);
+    for (int k = 0; k < total; ++k) {
+      if (k + ahead < total) take_turn(Do::forward, k + ahead);
+      take_turn(Do::backward, k);
+    }
+  }
+  return s;
+}
+
+// Rank r lets r weight gradients pile up before it starts paying them off: the input gradients travel
+// sooner, and no rank remembers more microbatches than rank 0 does under 1F1B.
+Schedule zero_bubble_h1(int ranks, int microbatches) {
+  Schedule s = one_stage_per_rank("zb-h1", ranks, microbatches);
+  for (int r = 0; r < ranks; ++r) {
+    auto& todo = s.program[std::size_t(r)];
+    const int ahead = std::min(ranks - r - 1, microbatches);
+    int paid = 0;
+    for (int m = 0; m < ahead; ++m) todo.push_back({Do::forward, r, m});
+    for (int m = 0; m < microbatches; ++m) {
+      if (m + ahead < microbatches) todo.push_back({Do::forward, r, m + ahead});
+      todo.push_back({Do::backward_input, r, m});
+      if (m >= r) todo.push_back({Do::backward_weight, r, paid++});
+    }
+    while (paid < microbatches) todo.push_back({Do::backward_weight, r, paid++});
+  }
+  return s;
+}
+
+Schedule with_transfers(Schedule s) {
+  for (int r = 0; r < s.ranks; ++r) {
+    std::vector<Action> all;
+    for (const Action& a : s.program[std::size_t(r)]) {
+      const auto elsewhere = [&](int stage) {
+        return stage >= 0 && stage < s.stages() && s.home[std::size_t(stage)] != r;
+      };
+      const bool forward = a.what == Do::forward;
+      const bool backward = a.what == Do::backward || a.what == Do::backward_input;
+      if (forward && elsewhere(a.stage - 1)) all.push_back({Do::recv_activation, a.stage, a.microbatch});
+      if (backward && elsewhere(a.stage + 1)) all.push_back({Do::recv_gradient, a.stage, a.microbatch});
+      all.push_back(a);
+      if (forward && elsewhere(a.stage + 1)) all.push_back({Do::send_activation, a.stage, a.microbatch});
+      if (backward && elsewhere(a.stage - 1)) all.push_back({Do::send_gradient, a.stage, a.microbatch});
+    }
+    s.program[std::size_t(r)] = std::move(all);
+  }
+  return s;
+}
+
+}  // namespace weft::pipe
