@@ -1,18 +1,13 @@
 // The chain of kernels: reference, fast, onednn.
 #include "weft/backend/cpu/choose.h"
 
+#include "weft/backend/cpu/reference/kernels.h"
+
 namespace weft {
-namespace {
 
-class NoKernels final : public Kernels {
- public:
-  const char* name() const override { return "cpu"; }
-};
-
-}  // namespace
-
-std::unique_ptr<Kernels> choose_kernels(CpuDevice&, CpuKernels, std::vector<std::string>&) {
-  return std::make_unique<NoKernels>();
+std::unique_ptr<Kernels> choose_kernels(CpuDevice&, CpuKernels asked, std::vector<std::string>& notes) {
+  if (asked != CpuKernels::reference) notes.push_back("this build has only the reference kernels: plain loops");
+  return std::make_unique<ReferenceKernels>();
 }
 
 }  // namespace weft

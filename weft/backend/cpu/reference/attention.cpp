@@ -1,0 +1,226 @@
+// Attention, one row of scores at a time, in double.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "weft/backend/cpu/reference/kernels.h"
+#include "weft/backend/cpu/reference/rows.h"
+
+namespace weft {
+namespace {
+
+using reference::Rows;
+using Row = std::vector<double>;
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+double dot(std::span<const double> a, std::span<const double> b) {
+  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+}
+
+void add_times(std::span<double> out, std::span<const double> x, double factor) {
+  for (std::size_t j = 0; j < out.size(); ++j) out[j] += factor * x[j];
+}
+
+/// Where a query stands.
+struct Query {
+  std::int64_t b, head, i;
+};
+
+/// The keys of one row of the batch and one group.
+struct Matrix {
+  explicit Matrix(const Tensor& rows) : d(std::size_t(rows.dim(-1))), elements(reference::load(rows)) {}
+  Matrix(std::int64_t count, std::int64_t width)
+      : d(std::size_t(width)), elements(std::size_t(count * width)) {}
+  std::span<const double> operator[](std::int64_t j) const {
+    return std::span(elements).subspan(std::size_t(j) * d, d);
+  }
+  std::span<double> operator[](std::int64_t j) { return std::span(elements).subspan(std::size_t(j) * d, d); }
+  std::size_t d;
+  Row elements;
+};
+
+/// Scores, what is seen, and what is dropped.
+class Scores {
+ public:
+  Scores(const Attended& in, const AttentionArgs& how) : how_(how), sk_(in.k.dim(0)) {
+    if (how.bias) bias_ = reference::load(how.bias);
+    if (how.query_segments) {
+      query_segments_ = reference::load(how.query_segments);
+      key_segments_ = reference::load(how.key_segments);
+    }
+    sq_ = in.q.dim(0);
+    if (how.dropout == 0) return;
+    for (const std::int64_t sample : how.samples.as<std::int64_t>()) {
+      Address at = how.at;
+      at.sample = std::uint64_t(sample);
+      draws_.emplace_back(at);
+    }
+  }
+
+  bool sees(const Query& at, std::int64_t j) const {
+    if (how_.mask == Mask::causal && j > at.i + how_.diagonal) return false;
+    if (how_.window > 0 && j <= at.i + how_.diagonal - how_.window) return false;
+    return query_segments_.empty() ||
+           query_segments_[std::size_t(at.b * sq_ + at.i)] == key_segments_[std::size_t(at.b * sk_ + j)];
+  }
+
+  /// scale q k + bias, minus infinity where nothing is seen
+  Row row(const Query& at, std::span<const double> q, const Matrix& k) const {
+    Row out(std::size_t(sk_), -infinity);
+    for (std::int64_t j = 0; j < sk_; ++j) {
+      if (!sees(at, j)) continue;
+      const double bias = bias_.empty() ? 0 : bias_[std::size_t((at.head * sq_ + at.i) * sk_ + j)];
+      out[std::size_t(j)] = double(how_.scale) * dot(q, k[j]) + bias;
+    }
+    return out;
+  }
+
+  /// What a probability is multiplied with: 0 where dropped, 1 / (1 - p) where kept.
+  double kept(const Query& at, std::int64_t j) const {
+    if (how_.dropout == 0) return 1;
+    const std::int64_t element =
+        ((how_.head0 + at.head) << 40) | ((how_.query0 + at.i) << 20) | (how_.key0 + j);
+    const bool drop = draws_[std::size_t(at.b)].word(std::uint64_t(element)) < share(how_.dropout);
+    return drop ? 0 : 1 / (1 - double(how_.dropout));
+  }
+
+ private:
+  AttentionArgs how_;
+  std::int64_t sk_, sq_ = 0;
+  Row bias_, query_segments_, key_segments_;
+  std::vector<Draw> draws_;
+};
+
+double log_of_sum(std::span<const double> scores) {
+  const double max = scores.empty() ? -infinity : *std::max_element(scores.begin(), scores.end());
+  if (max == -infinity) return max;
+  double sum = 0;
+  for (const double score : scores) sum += std::exp(score - max);
+  return max + std::log(sum);
+}
+
+Tensor group_of(const Tensor& keys, std::int64_t b, std::int64_t g) { return keys.at(1, b).at(1, g); }
+
+/// The rows of one query head: [sq, d]
+Tensor head_of(const Tensor& queries, std::int64_t b, std::int64_t g, std::int64_t r) {
+  return queries.at(1, b).at(1, g).at(1, r);
+}
+
+/// Calls f(b, g, r, head) for every query head.
+template <class F>
+void each_head(const Tensor& q, F f) {
+  for (std::int64_t b = 0; b < q.dim(1); ++b)
+    for (std::int64_t g = 0; g < q.dim(2); ++g)
+      for (std::int64_t r = 0; r < q.dim(3); ++r) f(b, g, r, g * q.dim(3) + r);
+}
+
+void store_sum(const Tensor& out, Row values, bool accumulate) {
+  if (accumulate) add_times(values, reference::load(out), 1);
+  reference::store(out, values);
+}
+
+/// The derivative for one query head. p = exp(score - lse), k(ept) its dropout factor:
+///   dv_j += p k dout,  ds = p (k <dout, v_j> - <dout, o>),  dq += scale ds k_j,  dk_j += scale ds q,  dbias
+///   += ds
+struct HeadBackward {
+  const Scores& scores;
+  double scale;
+  const Matrix &k, &v;
+  Matrix &dk, &dv;
+
+  Row query(const Query& at, std::span<const double> q, const Row& dout, const Row& o, double lse,
+            Row& ds) const {
+    Row dq(q.size());
+    const Row row = scores.row(at, q, k);
+    const double correction = dot(dout, o);
+    for (std::int64_t j = 0; j < std::int64_t(row.size()); ++j) {
+      const double p = std::exp(row[std::size_t(j)] - lse);
+      if (row[std::size_t(j)] == -infinity || p == 0) continue;
+      const double kept = scores.kept(at, j);
+      const double slope = p * (kept * dot(dout, v[j]) - correction);
+      add_times(dv[j], dout, p * kept);
+      add_times(dq, k[j], scale * slope);
+      add_times(dk[j], q, scale * slope);
+      ds[std::size_t(j)] += slope;
+    }
+    return dq;
+  }
+};
+
+}  // namespace
+
+void ReferenceKernels::attention(const AttentionOut& out, const Attended& in, const AttentionArgs& how) {
+  const Scores scores(in, how);
+  each_head(in.q, [&](std::int64_t b, std::int64_t g, std::int64_t r, std::int64_t head) {
+    const Matrix k(group_of(in.k, b, g));
+    const Matrix v(group_of(in.v, b, g));
+    const Rows q(head_of(in.q, b, g, r));
+    const Rows o(head_of(out.o, b, g, r));
+    Row logs;
+    for (std::int64_t i = 0; i < q.count(); ++i) {
+      const Query at{b, head, i};
+      const Row row = scores.row(at, q.load(i), k);
+      logs.push_back(log_of_sum(row));
+      Row sum(v.d);
+      for (std::int64_t j = 0; j < std::int64_t(row.size()); ++j)
+        if (row[std::size_t(j)] != -infinity)
+          add_times(sum, v[j], scores.kept(at, j) * std::exp(row[std::size_t(j)] - logs.back()));
+      o.store(i, sum);
+    }
+    reference::store(out.lse.at(0, b).at(0, head), logs);
+  });
+}
+
+void ReferenceKernels::attention_backward(const AttentionGrads& grads, const Tensor& dout,
+                                          const AttentionOut& out, const Attended& in,
+                                          const AttentionArgs& how) {
+  const Scores scores(in, how);
+  for (std::int64_t b = 0; b < in.k.dim(1); ++b)
+    for (std::int64_t g = 0; g < in.k.dim(2); ++g) {
+      const Matrix k(group_of(in.k, b, g));
+      const Matrix v(group_of(in.v, b, g));
+      Matrix dk(in.k.dim(0), in.k.dim(3));
+      Matrix dv(in.k.dim(0), in.k.dim(3));
+      const HeadBackward backward{scores, double(how.scale), k, v, dk, dv};
+      for (std::int64_t r = 0; r < in.q.dim(3); ++r) {
+        const std::int64_t head = g * in.q.dim(3) + r;
+        const Rows q(head_of(in.q, b, g, r));
+        const Rows o(head_of(out.o, b, g, r));
+        const Rows given(head_of(dout, b, g, r));
+        const Row lse = reference::load(out.lse.at(0, b).at(0, head));
+        for (std::int64_t i = 0; i < q.count(); ++i) {
+          Row ds(std::size_t(in.k.dim(0)));
+          const Row dq =
+              backward.query({b, head, i}, q.load(i), given.load(i), o.load(i), lse[std::size_t(i)], ds);
+          store_sum(head_of(grads.dq, b, g, r).at(0, i), dq, grads.accumulate);
+          if (grads.dbias) store_sum(grads.dbias.at(0, head).at(0, i), ds, true);
+        }
+      }
+      store_sum(group_of(grads.dk, b, g), dk.elements, grads.accumulate);
+      store_sum(group_of(grads.dv, b, g), dv.elements, grads.accumulate);
+    }
+}
+
+// lse = log(e^a + e^b),  o = e^(a - lse) o_a + e^(b - lse) o_b
+void ReferenceKernels::merge_attention(const AttentionOut& into, const AttentionOut& part) {
+  each_head(into.o, [&](std::int64_t b, std::int64_t g, std::int64_t r, std::int64_t head) {
+    const Rows to(head_of(into.o, b, g, r));
+    const Rows from(head_of(part.o, b, g, r));
+    Row logs = reference::load(into.lse.at(0, b).at(0, head));
+    const Row more = reference::load(part.lse.at(0, b).at(0, head));
+    for (std::int64_t i = 0; i < to.count(); ++i) {
+      const std::array<double, 2> both{logs[std::size_t(i)], more[std::size_t(i)]};
+      const double lse = log_of_sum(both);
+      Row sum(std::size_t(to.width()));
+      if (both[0] != -infinity) add_times(sum, to.load(i), std::exp(both[0] - lse));
+      if (both[1] != -infinity) add_times(sum, from.load(i), std::exp(both[1] - lse));
+      logs[std::size_t(i)] = lse;
+      to.store(i, sum);
+    }
+    reference::store(into.lse.at(0, b).at(0, head), logs);
+  });
+}
+
+}  // namespace weft

@@ -1,0 +1,83 @@
+// Every computation in plain loops, in double, for all types and strides: the oracle that other kernels are
+// compared with, and what they fall back on.
+#pragma once
+
+#include "weft/tensor/kernels.h"
+
+namespace weft {
+
+/// Rows are read into the heap's doubles, so no device memory is used. Packs nothing. Attention::block is not
+/// obeyed: a whole row is summed at once.
+class ReferenceKernels : public Kernels {
+ public:
+  const char* name() const override { return "reference"; }
+
+  void matmul(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs&) override;
+  void grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b, Groups,
+                      const MatmulArgs&) override;
+  std::int64_t packed_bytes(const Tensor&, Read) override { return 0; }
+
+  void fill(const Tensor& out, double value) override;
+  void copy(const Tensor& out, const Tensor& in) override;
+  void add(const Tensor& out, const Tensor& a, const Tensor& b) override;
+  void add_scaled(const Tensor& out, const Tensor& x, float alpha) override;
+  void scale(const Tensor& x, float alpha) override;
+  void multiply(const Tensor& out, const Tensor& a, const Tensor& b) override;
+  void add_bias(const Tensor& x, const Tensor& bias) override;
+  void sum_rows(const Tensor& dbias, const Tensor& dy) override;
+  void dropout(const Tensor& y, const Tensor& x, const DropoutArgs&) override;
+  void bias_dropout_add(const Tensor& out, const Tensor& x, const Tensor& bias, const Tensor& residual,
+                        const DropoutArgs&) override;
+  void random_normal(const Tensor& out, float mean, float deviation, const RandomBlock&) override;
+  void random_uniform(const Tensor& out, float low, float high, const RandomBlock&) override;
+
+  void activation(const Tensor& y, const Tensor& x, const Tensor& bias, Activation) override;
+  void activation_backward(const Tensor& dx, const Tensor& dy, const Tensor& x, const Tensor& bias,
+                           Activation) override;
+  void gated(const Tensor& y, const Tensor& x, const Tensor& bias, Activation) override;
+  void gated_backward(const Tensor& dx, const Tensor& dy, const Tensor& x, const Tensor& bias,
+                      Activation) override;
+
+  void norm(const Tensor& y, const NormStats&, const Tensor& x, const NormWeights&, const NormArgs&) override;
+  void norm_backward(const NormGrads&, const Tensor& dy, const Tensor& residual, const NormSaved&,
+                     const NormArgs&) override;
+  void sum_norm(const SumNormOut&, const SumNormIn&, const NormWeights&, const NormArgs&) override;
+  void scale_rows(const Tensor& y, const Tensor& x, const Tensor& factor) override;
+  void dot_rows(const Tensor& out, const Tensor& a, const Tensor& b) override;
+
+  void softmax(const Tensor& y, const Tensor& x, Mask, const Tensor& padding) override;
+  void softmax_backward(const Tensor& dx, const Tensor& dy, const Tensor& y) override;
+  void log_sum_exp(const Tensor& out, const Tensor& x) override;
+  void attention(const AttentionOut&, const Attended&, const AttentionArgs&) override;
+  void attention_backward(const AttentionGrads&, const Tensor& dout, const AttentionOut& out, const Attended&,
+                          const AttentionArgs&) override;
+  void merge_attention(const AttentionOut& into, const AttentionOut& part) override;
+  void rope(const Tensor& x, const RopeArgs&) override;
+
+  void gather(const Tensor& out, const Tensor& table, const Tensor& ids, std::int64_t first) override;
+  void scatter_add(const Tensor& dtable, const Tensor& dout, const Tensor& ids, std::int64_t first) override;
+
+  void loss_max(const LossParts&, const Tensor& logits, VocabularyPart) override;
+  void loss_sums(const LossParts&, const Tensor& logits, const Tensor& targets, VocabularyPart) override;
+  void loss_finish(const Tensor& loss, const LossParts&, const LossArgs&, std::int64_t whole) override;
+  void loss_backward(const Tensor& logits, const LossParts&, const LossTargets&, VocabularyPart,
+                     const LossArgs&) override;
+
+  void sum(const Tensor& out, const Tensor& x) override;
+  void sum_exact(const Tensor& digits, const Tensor& x) override;
+  void sum_squares(const Tensor& digits, const Tensor& x) override;
+  void max_abs(const Tensor& out, const Tensor& x) override;
+  void find_nonfinite(const Tensor& out, const Tensor& x) override;
+  void count_zeros(const Tensor& out, const Tensor& x) override;
+
+  void top_k(const Tensor& values, const Tensor& indices, const Tensor& x) override;
+  void sort_by_key(const Tensor& order, const Tensor& counts, const Tensor& keys) override;
+  void gather_rows(const Tensor& out, const Tensor& x, const Tensor& index) override;
+  void scatter_add_rows(const Tensor& out, const Tensor& x, const Tensor& index,
+                        const Tensor& weight) override;
+
+  void adam(const AdamState&, const Tensor& grad, const AdamArgs&) override;
+  void sgd(const SgdState&, const Tensor& grad, const SgdArgs&) override;
+};
+
+}  // namespace weft
