@@ -61,7 +61,7 @@ Flow LanguageHead::forward(Pass& pass, const Flow& in) {
   const Tensor x = full.rows();
   const std::int64_t tokens = x.dim(0);
   const Tensor losses = empty(x.device(), {tokens});
-  const Tensor dx = pass.training() ? empty_like(x) : Tensor();
+  const Tensor dx = pass.training() && !pass.forgetful() ? empty_like(x) : Tensor();
   const Tensor targets = pass.batch().targets.view({tokens});
   const Tensor mask = pass.batch().mask.view({tokens});
   for (std::int64_t from = 0; from < tokens; from += options_.chunk) {

@@ -1,0 +1,47 @@
+#include "weft/nn/recompute.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/tiny.h"
+
+using namespace weft;
+using namespace weft::testing;
+
+namespace {
+
+struct Trained {
+  double loss;
+  std::map<std::string, std::vector<double>> grads;
+  std::int64_t peak;
+};
+
+Trained train_once(ModelConfig config, const RecomputeConfig& recompute) {
+  config.recompute = recompute;
+  const auto device = open_device("cpu", {.threads = 1});
+  TinyModel model(config, *device);
+  const Batch batch = tiny_batch(*device, config, 2);
+  device->forget_peaks();
+  const double loss = model.train(batch);
+  return {loss, model.grads(), device->memory().peak[std::size_t(Use::activations)]};
+}
+
+}  // namespace
+
+TEST(Recompute, changes_no_bit_and_keeps_less) {
+  ModelConfig config = tiny_gpt2();
+  config.layers = 6;
+  config.hidden_dropout = config.attention_dropout = 0.3;
+  const Trained plain = train_once(config, {});
+  for (const RecomputeConfig& how : {
+           RecomputeConfig{.what = Recompute::full, .method = RecomputeMethod::uniform, .layers = 1},
+           RecomputeConfig{.what = Recompute::full, .method = RecomputeMethod::uniform, .layers = 4},
+           RecomputeConfig{.what = Recompute::full, .method = RecomputeMethod::block, .layers = 3},
+           RecomputeConfig{.what = Recompute::selective, .modules = {RecomputeModule::norm}},
+           RecomputeConfig{.what = Recompute::selective, .modules = {RecomputeModule::mlp}},
+       }) {
+    const Trained again = train_once(config, how);
+    EXPECT_EQ(again.loss, plain.loss);
+    EXPECT_EQ(again.grads, plain.grads);
+    EXPECT_LT(again.peak, plain.peak);
+  }
+}

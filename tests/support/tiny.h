@@ -1,0 +1,134 @@
+// Models small enough to differentiate by hand, with weights, a batch, and one step of training them.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "weft/backend/open.h"
+#include "weft/base/random.h"
+#include "weft/comm/solo.h"
+#include "weft/model/gpt.h"
+#include "weft/optim/weights.h"
+#include "weft/tensor/host.h"
+
+namespace weft::testing {
+
+/// A GPT-2 with two layers; tests change what they are about.
+inline ModelConfig tiny_gpt2() {
+  ModelConfig config;
+  config.layers = 2;
+  config.hidden = 16;
+  config.heads = 4;
+  config.sequence = 8;
+  config.max_positions = 8;
+  config.vocabulary = 29;
+  config.vocabulary_unit = 8;
+  config.hidden_dropout = config.attention_dropout = 0;
+  config.init.std = 0.2;  // large enough that every part shows in the loss
+  complete(config);
+  return config;
+}
+
+inline ModelConfig tiny_llama() {
+  ModelConfig config = tiny_gpt2();
+  config.groups = 2;
+  config.positions = Positions::rotary;
+  config.norm = NormKind::rms;
+  config.activation = Activation::silu;
+  config.gated = true;
+  config.ffn_hidden = 24;
+  config.linear_bias = config.qkv_bias = false;
+  config.tied_output = false;
+  return config;
+}
+
+/// Random tokens; targets are the next ones; the last position does not count.
+inline Batch tiny_batch(Device& device, const ModelConfig& config, std::int64_t b, std::uint64_t seed = 1) {
+  const std::int64_t s = config.sequence;
+  std::vector<std::int32_t> tokens, targets, places, positions;
+  std::vector<float> mask;
+  std::vector<std::int64_t> samples;
+  const auto token = [&](std::int64_t i, std::int64_t row) {
+    const Draw draw({.seed = seed, .purpose = Purpose::test, .sample = std::uint64_t(row)});
+    return std::int32_t(draw.word(std::uint64_t(i)) % std::uint32_t(config.vocabulary));
+  };
+  for (std::int64_t i = 0; i < s; ++i) {
+    places.push_back(std::int32_t(i));
+    for (std::int64_t row = 0; row < b; ++row) {
+      tokens.push_back(token(i, row));
+      targets.push_back(token(i + 1, row));
+      positions.push_back(std::int32_t(i));
+      mask.push_back(i + 1 < s ? 1.F : 0.F);
+    }
+  }
+  for (std::int64_t row = 0; row < b; ++row) samples.push_back(std::int64_t(100 * seed) + row);
+  return {.tokens = from_host(device, {s, b}, tokens),
+          .targets = from_host(device, {s, b}, targets),
+          .mask = from_host(device, {s, b}, mask),
+          .places = from_host(device, {s}, places),
+          .positions = from_host(device, {s, b}, positions),
+          .segments = {},
+          .samples = from_host(device, {b}, samples)};
+}
+
+/// A whole model on one rank, with its weights and gradients.
+class TinyModel {
+ public:
+  explicit TinyModel(const ModelConfig& config, Device& device, std::uint64_t seed = 7)
+      : stage_(build_gpt(config, {.first_layer = 0, .layers = config.layers}, {.tp = solo_}, device)),
+        weights_([this](const VisitParameter& visit) { stage_.each_parameter(visit); }, device,
+                 dtype_for(config.precision), Weights::For::training) {
+    weights_.initialize(seed);
+  }
+  Stage& stage() { return stage_; }
+  Weights& weights() { return weights_; }
+
+  /// The objective of one batch; adds its gradients.
+  double train(const Batch& batch, float factor = 1, std::uint64_t step = 0) {
+    return run(batch, {.seed = 5, .step = step, .training = true, .loss_factor = factor});
+  }
+  double evaluate(const Batch& batch) { return run(batch, {.training = false}); }
+  /// The same dropout as train(), and no gradients.
+  double objective(const Batch& batch, float factor = 1, std::uint64_t step = 0) {
+    const StepPlace place{.seed = 5, .step = step, .training = true, .loss_factor = factor};
+    pass_.open(batch, place);
+    pass_.forget(true);
+    (void)stage_.forward(pass_, {});
+    return total(pass_) * factor;
+  }
+
+  std::map<std::string, std::vector<double>> grads() {
+    std::map<std::string, std::vector<double>> out;
+    stage_.each_parameter([&](Parameter& p) { out[p.name] = numbers(p.grad.sum()); });
+    return out;
+  }
+
+  static Dtype dtype_for(Precision precision) {
+    return precision == Precision::f32 ? Dtype::f32 : precision == Precision::bf16 ? Dtype::bf16 : Dtype::f16;
+  }
+
+ private:
+  double run(const Batch& batch, const StepPlace& place) {
+    pass_.open(batch, place);
+    (void)stage_.forward(pass_, {});
+    const double loss = total(pass_) * place.loss_factor;
+    if (place.training) {
+      (void)stage_.backward(pass_, {});
+      pass_.weight_grads().pay();
+    }
+    return loss;
+  }
+  static double total(const Pass& pass) {
+    double sum = 0;
+    for (const double loss : numbers(pass.losses())) sum += loss;
+    return sum;
+  }
+
+  SoloCommunicator solo_;
+  Stage stage_;
+  Weights weights_;
+  Pass pass_;
+};
+
+}  // namespace weft::testing
