@@ -16,11 +16,11 @@ class InlineFunction {
   template <class F>
   requires(!std::is_same_v<std::remove_cvref_t<F>, InlineFunction>)
       InlineFunction(F&& work) {  // NOLINT(google-explicit-constructor): a lambda is what callers write
-    using Work = std::remove_cvref_t<F>;
-    static_assert(sizeof(Work) <= capacity, "the captures are larger than the room kept for them");
-    static_assert(std::is_nothrow_move_constructible_v<Work>);
-    new (place_) Work(std::forward<F>(work));
-    words_ = &words_for<Work>;
+    using Callable = std::remove_cvref_t<F>;
+    static_assert(sizeof(Callable) <= capacity, "the captures are larger than the room kept for them");
+    static_assert(std::is_nothrow_move_constructible_v<Callable>);
+    new (place_) Callable(std::forward<F>(work));
+    words_ = &words_for<Callable>;
   }
   InlineFunction(InlineFunction&& other) noexcept { take(other); }
   InlineFunction& operator=(InlineFunction&& other) noexcept {
@@ -44,14 +44,14 @@ class InlineFunction {
     void (*move)(void* to, void* from);
     void (*destroy)(void*);
   };
-  template <class Work>
+  template <class Callable>
   static constexpr Words words_for = {
-      [](void* at) { (*static_cast<Work*>(at))(); },
+      [](void* at) { (*static_cast<Callable*>(at))(); },
       [](void* to, void* from) {
-        new (to) Work(std::move(*static_cast<Work*>(from)));
-        static_cast<Work*>(from)->~Work();
+        new (to) Callable(std::move(*static_cast<Callable*>(from)));
+        static_cast<Callable*>(from)->~Callable();
       },
-      [](void* at) { static_cast<Work*>(at)->~Work(); },
+      [](void* at) { static_cast<Callable*>(at)->~Callable(); },
   };
   void take(InlineFunction& other) {
     words_ = std::exchange(other.words_, nullptr);

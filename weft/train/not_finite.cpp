@@ -1,4 +1,5 @@
-// Looking for the first number that is not finite: forward with a watch, then the gradients one microbatch at a time.
+// Looking for the first number that is not finite: forward with a watch, then the gradients one microbatch at
+// a time.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -38,7 +39,8 @@ std::string bad_gradient(const Workshop& shop) {
 
 }  // namespace
 
-std::string find_not_finite(const Workshop& shop, std::span<const Batch> microbatches, const StepOrder& order) {
+std::string find_not_finite(const Workshop& shop, std::span<const Batch> microbatches,
+                            const StepOrder& order) {
   const float scale = shop.scaler ? float(shop.scaler->scale()) : 1;
   for (const Batch& batch : microbatches) {
     Pass pass;

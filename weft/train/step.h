@@ -52,8 +52,9 @@ struct Evaluation {
 /// Forward only; adds to the sums.
 void evaluate_step(const Workshop& shop, std::span<const Batch> microbatches, Evaluation& into);
 
-/// After a step that was not applied: does it again with open eyes. "first seen after attention of layer 3, samples 17,
-/// 18" or "in the gradient of layers.3.mlp.up.weight, samples 17, 18".
-std::string find_not_finite(const Workshop& shop, std::span<const Batch> microbatches, const StepOrder& order);
+/// After a step that was not applied: does it again with open eyes. "first seen after attention of layer 3,
+/// samples 17, 18" or "in the gradient of layers.3.mlp.up.weight, samples 17, 18".
+std::string find_not_finite(const Workshop& shop, std::span<const Batch> microbatches,
+                            const StepOrder& order);
 
 }  // namespace weft
