@@ -34,6 +34,14 @@ function(weft_room name)
   target_link_libraries(weft_${name} PUBLIC weft_flags ${ROOM_SEES} PRIVATE ${ROOM_LINKS})
 endfunction()
 
+# Makes a target part of another that stands for many: tests_fast, tests_threads, benchmarks, fuzzers.
+function(weft_joins all one)
+  if(NOT TARGET ${all})
+    add_custom_target(${all})
+  endif()
+  add_dependencies(${all} ${one})
+endfunction()
+
 function(weft_tests room)
   if(NOT WEFT_TESTS)
     return()
@@ -60,6 +68,9 @@ if(@TESTS_NAME@_names)
 endif()
 ]])
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${labels})
+  foreach(label IN LISTS TESTS_LABEL)
+    weft_joins(tests_${label} ${TESTS_NAME}_tests)
+  endforeach()
 endfunction()
 
 function(weft_bench name)
@@ -70,6 +81,7 @@ function(weft_bench name)
   list(TRANSFORM BENCH_SEES PREPEND weft_)
   add_executable(bench_${name} ${BENCH_FILES})
   target_link_libraries(bench_${name} PRIVATE ${BENCH_SEES} ${BENCH_LINKS} benchmark::benchmark weft_flags)
+  weft_joins(benchmarks bench_${name})
 endfunction()
 
 function(weft_fuzz name)
@@ -90,6 +102,7 @@ function(weft_fuzz name)
   add_test(NAME fuzz:${name} WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}
     COMMAND fuzz_${name} -seed=1 -max_total_time=${WEFT_FUZZ_SECONDS} -timeout=10 -rss_limit_mb=2048 ${found} ${FUZZ_SEEDS})
   set_tests_properties(fuzz:${name} PROPERTIES LABELS fuzz)
+  weft_joins(fuzzers fuzz_${name})
 endfunction()
 
 # Enters a room's folder, then its tests', benchmarks' and fuzz targets' folders, where they exist.

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""longest.py [ROOT]: files of more than 400 lines and functions of more than 60 fail, with file and line. Short pieces are read whole."""
+import fnmatch
+import pathlib
+import re
+import sys
+
+FILE_LINES, FUNCTION_LINES = 400, 60
+FOLDERS = ["weft", "tests", "bench", "fuzz"]
+SOURCES = {".h", ".cpp", ".cu", ".cuh"}
+
+# Tables that one reads by looking up, not from the top: pattern of the path -> (lines allowed, reason).
+ALLOWED_FILES = {}
+# Functions that are one table: pattern of "path:name" -> (lines allowed, reason).
+ALLOWED_FUNCTIONS = {
+    "weft/cli/dialect/*.cpp:*": (120, "a row a flag of Megatron's, by its topics"),
+}
+
+
+def blanked(text):
+    """The source with comments, strings and characters blanked and every line break kept."""
+    pattern = re.compile(
+        r'//[^\n]*|/\*.*?\*/|R"([^()\\\s]{0,16})\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-zA-Z_])\'(?:\\.|[^\'\\\n])+\'',
+        re.S)
+    text = pattern.sub(lambda m: '""' + "\n" * m[0].count("\n") if m[0][0] in 'R"' else "\n" * m[0].count("\n"), text)
+    return re.sub(r"^[ \t]*#(?:[^\n\\]|\\.|\\\n)*", lambda m: "\n" * m[0].count("\n"), text, flags=re.M | re.S)
+
+
+def kind_of(head):
+    """What an opening brace begins, from the text since the last statement: a scope, a function, or a value."""
+    head = re.sub(r"\[\[.*?\]\]", " ", head, flags=re.S)
+    head = re.sub(r"^\s*(?:public|private|protected)\s*:", " ", head)
+    if re.search(r"\bnamespace\b|\bextern\s*\"\"\s*$", head):
+        return "scope"
+    body = re.sub(r"template\s*<.*?>\s*(?=\w)", " ", head, flags=re.S)
+    if re.match(r"\s*(?:typedef\s+)?(?:class|struct|union|enum)\b[^()=]*(?:alignas\s*\([^)]*\)[^()=]*)?$", body):
+        return "scope"
+    outside = re.sub(r"\boperator\s*(?:[^\s\w(]+|\(\s*\))", "operator_", body)
+    if re.search(r"(?<![=!<>])=(?!=)\s*[\w:<>, ]*$", re.sub(r"\([^()]*\)", "()", outside)):
+        return "value"
+    if re.search(r"\)\s*(?:const|noexcept|override|final|mutable|volatile|&|\s|->\s*[\w:<>,\s*&]+|requires\b.*"
+                 r"|try|:\s.*[)}])*$", outside, re.S):
+        return "function"
+    return "value"
+
+
+def functions(text):
+    """(name, first line, last line) of every function that is not inside another."""
+    text = blanked(text)
+    open_braces, head, line, head_line = [], "", 1, 1
+    for c in text:
+        if c == "\n":
+            line += 1
+        inside = any(kind == "function" for kind, *_ in open_braces)
+        if c == "{":
+            kind = "value" if inside else kind_of(head)
+            if kind == "function":
+                before = head[:head.index("(")] if "(" in head else head
+                if re.match(r"\s*(?:TEST|TEST_F|TEST_P|TYPED_TEST)\s*$", before):
+                    before = ".".join(re.findall(r"\w+", head[head.index("(") + 1:])[:2])
+                name = (re.findall(r"[\w:~.]+", before) or ["?"])[-1]
+                open_braces.append((kind, name, head_line))
+            else:
+                open_braces.append((kind, head, head_line))
+            if kind != "value":
+                head = ""
+        elif c == "}":
+            if not open_braces:
+                continue
+            kind, name, first = open_braces.pop()
+            if kind == "function":
+                yield name, first, line
+            if kind == "value" and not inside:
+                head += "}"  # the value is part of a longer statement
+            elif not inside or kind == "function":
+                head = ""
+        elif not inside:
+            if c == ";" and not (open_braces and open_braces[-1][0] == "value"):
+                head = ""
+            elif head or not c.isspace():
+                if not head:
+                    head_line = line
+                head += c
+
+
+def limit_of(name, allowed, usual):
+    return next((lines for pattern, (lines, _) in allowed.items() if fnmatch.fnmatch(name, pattern)), usual)
+
+
+def check(root):
+    complaints = []
+    for folder in FOLDERS:
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix not in SOURCES:
+                continue
+            name, text = path.relative_to(root).as_posix(), path.read_text()
+            lines, allowed = text.count("\n"), limit_of(name, ALLOWED_FILES, FILE_LINES)
+            if lines > allowed:
+                complaints.append(f"{name}:{allowed + 1}: the file has {lines} lines, and {allowed} are allowed")
+            for function, first, last in functions(text):
+                count, limit = last - first + 1, limit_of(f"{name}:{function}", ALLOWED_FUNCTIONS, FUNCTION_LINES)
+                if count > limit:
+                    complaints.append(f"{name}:{first}: {function} has {count} lines, and {limit} are allowed")
+    return complaints
+
+
+if __name__ == "__main__":
+    found = check(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "."))
+    print("\n".join(found), end="\n" if found else "")
+    sys.exit(1 if found else 0)
