@@ -1,0 +1,151 @@
+// Small products of a batch go to one thread each, large ones to all threads one after another.
+#include "weft/backend/cpu/product/kernels.h"
+
+#include <omp.h>
+
+#include <algorithm>
+
+#include "weft/base/error.h"
+
+namespace weft::product {
+namespace {
+
+constexpr double worth_all_threads = 4e6;  // operations of one product of a batch
+
+bool one_thread_each(const Tensor& out, std::int64_t k, int threads) {
+  if (out.rank() < 3 || threads == 1 || out.dim(0) < 2) return false;
+  return 2.0 * double(out.dim(1)) * double(out.dim(2)) * double(k) < worth_all_threads;
+}
+
+Matrix matrix(const Tensor& tensor, std::int64_t i) {
+  const Dtype dtype = tensor.dtype();
+  const auto* first = static_cast<const char*>(tensor.address());
+  const std::int64_t at = tensor.rank() == 3 ? i * tensor.stride(0) * size_of(dtype) : 0;
+  return {first ? first + at : nullptr, type_of(dtype), tensor.stride(-2)};
+}
+
+std::int64_t bytes_of(const Form& form, int threads) { return plan(form, threads).bytes(); }
+
+float* workspace(const StorageRef& storage) { return reinterpret_cast<float*>(storage->data()); }
+
+/// One group: rows [from, to) of a, and of out or b.
+Problem group(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how, std::int64_t g,
+              Groups groups) {
+  const std::int64_t from = groups.offsets[std::size_t(g)];
+  const std::int64_t count = groups.offsets[std::size_t(g) + 1] - from;
+  if (how.a == Read::transposed)
+    return problem(out.at(0, g), a.slice(0, from, count), b.slice(0, from, count), how);
+  MatmulArgs one = how;
+  if (how.bias) one.bias = how.bias.at(0, g);
+  return problem(out.slice(0, from, count), a.slice(0, from, count), b.at(0, g), one);
+}
+
+void fill_zeros(const Tensor& out, std::int64_t g) {
+  const Tensor one = out.at(0, g);
+  auto* first = static_cast<char*>(one.address());
+  const std::int64_t size = size_of(out.dtype());
+  for (std::int64_t i = 0; i < one.dim(0); ++i)
+    std::fill_n(first + i * one.stride(0) * size, one.dim(1) * size, char(0));
+}
+
+}  // namespace
+
+fast::Type type_of(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::f32:
+      return fast::Type::f32;
+    case Dtype::bf16:
+      return fast::Type::bf16;
+    case Dtype::f16:
+      return fast::Type::f16;
+    default:
+      fail(Kind::internal, "matmul: ", name(dtype), " is not a type that products compute in");
+  }
+}
+
+Problem problem(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how, std::int64_t i) {
+  Problem p;
+  p.a_turned = how.a == Read::transposed;
+  p.b_turned = how.b == Read::transposed;
+  p.m = out.dim(-2);
+  p.n = out.dim(-1);
+  p.k = a.dim(p.a_turned ? -2 : -1);
+  p.a = matrix(a, i);
+  if (b.layout() == Layout::packed)
+    p.packed = static_cast<const float*>(b.address());
+  else
+    p.b = matrix(b, i);
+  const Matrix to = matrix(out, i);
+  p.out = {const_cast<void*>(to.from), to.type, false};
+  p.out_row = to.row;
+  p.accumulate = how.accumulate;
+  if (how.bias) p.bias = {how.bias.address(), type_of(how.bias.dtype())};
+  p.slabs = how.slabs;
+  return p;
+}
+
+namespace {
+
+/// What a problem on these tensors depends on, also where they hold no numbers.
+Form form(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how) {
+  Form f = problem(out, a, b, how).form();
+  f.packed = b.layout() == Layout::packed;
+  f.bias = bool(how.bias);
+  return f;
+}
+
+}  // namespace
+
+std::int64_t matmul_bytes(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how,
+                          int threads) {
+  const Form f = form(out, a, b, how);
+  return one_thread_each(out, f.k, threads) ? threads * bytes_of(f, 1) : bytes_of(f, threads);
+}
+
+void matmul(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how, const Loops& loops) {
+  Device& device = out.device();
+  const int threads = device.threads();
+  const std::int64_t bytes = matmul_bytes(out, a, b, how, threads);
+  const StorageRef memory = device.allocate(bytes, Use::workspace);
+  const std::int64_t batch = out.rank() == 3 ? out.dim(0) : 1;
+  if (one_thread_each(out, problem(out, a, b, how).k, threads)) {
+    const std::int64_t own = bytes / threads / std::int64_t(sizeof(float));
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (std::int64_t i = 0; i < batch; ++i)
+      run(problem(out, a, b, how, i), loops, 1, workspace(memory) + omp_get_thread_num() * own);
+    return;
+  }
+  for (std::int64_t i = 0; i < batch; ++i) run(problem(out, a, b, how, i), loops, threads, workspace(memory));
+}
+
+std::int64_t grouped_bytes(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how,
+                           int threads) {
+  Form f = form(out, a, b, how);
+  const bool sums_rows = how.a == Read::transposed;
+  (sums_rows ? f.k : f.m) = std::max(a.dim(0), std::int64_t(1));
+  return grouped_bytes(f, sums_rows, threads);
+}
+
+void grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b, Groups groups, const MatmulArgs& how,
+                    const Loops& loops) {
+  Device& device = out.device();
+  const int threads = device.threads();
+  const std::int64_t bytes = grouped_bytes(out, a, b, how, threads);
+  const StorageRef memory = device.allocate(bytes, Use::workspace);
+  const auto count = std::int64_t(groups.offsets.size()) - 1;
+  for (std::int64_t g = 0; g < count; ++g) {
+    const Problem p = group(out, a, b, how, g, groups);
+    if (p.m > 0 && p.n > 0 && p.k > 0)
+      run(p, loops, threads, workspace(memory));
+    else if (p.k == 0 && !how.accumulate)
+      fill_zeros(out, g);
+  }
+}
+
+void pack(const Tensor& packed, const Tensor& w, Read read, const Loops& loops) {
+  const bool turned = read == Read::transposed;
+  pack(static_cast<float*>(packed.address()), matrix(w, 0), turned, packed.dim(0), packed.dim(1), loops,
+       packed.device().threads());
+}
+
+}  // namespace weft::product

@@ -1,0 +1,58 @@
+// The inner loops of our own matrix product, compiled once for each instruction set.
+//
+// Every element of the result is one chain of fused additions over k in ascending order, in parts of at most
+// part_limit, and the parts are added in order: no tile, block or thread changes a bit.
+#pragma once
+
+#include <cstdint>
+
+#include "weft/backend/cpu/fast/loops.h"
+
+namespace weft::product {
+
+/// Columns of the second operand that lie together, k by k: panel[k][64].
+inline constexpr std::int64_t panel = 64;
+/// Rows of the first operand that are multiplied together. Copied, they lie as [k][6].
+inline constexpr std::int64_t six = 6;
+
+struct Matrix {
+  const void* from;
+  fast::Type type;
+  std::int64_t row;  // elements from one row to the next
+};
+
+/// c[rows, columns] (+)= a[rows, k] panel[k, columns] (+ bias): one panel, one part of k.
+struct Stripe {
+  const float* a;
+  std::int64_t row;       // from one row of a to the next; 1 where rows lie in sixes
+  std::int64_t next_six;  // from six rows to the next six
+  const float* b;
+  float* c;
+  std::int64_t c_row;
+  const float* bias;  // of this panel, or null
+  std::int64_t k, rows;
+  std::int64_t columns;  // a multiple of 16
+  bool add;
+};
+
+struct Loops {
+  void (*multiply)(const Stripe&);
+  /// panel[k][64] from k rows, or from the transposed of `columns` rows; zeros beyond the columns.
+  void (*panel_from_rows)(float* to, Matrix b, std::int64_t k, std::int64_t columns);
+  void (*panel_from_columns)(float* to, Matrix b, std::int64_t k, std::int64_t columns);
+  /// [rows, k] as f32, row by row
+  void (*widen)(float* to, Matrix a, std::int64_t rows, std::int64_t k);
+  /// Sixes from the transposed of k rows.
+  void (*sixes)(float* to, Matrix a, std::int64_t rows, std::int64_t k);
+  /// tile[rows][64] from and to a matrix of any type.
+  void (*load_tile)(float* tile, Matrix c, std::int64_t rows, std::int64_t columns);
+  void (*store_tile)(fast::Out c, std::int64_t row, const float* tile, std::int64_t rows,
+                     std::int64_t columns);
+  /// into += from; n a multiple of 16
+  void (*add_tile)(float* into, const float* from, std::int64_t n);
+  /// rows of tile += bias[64]
+  void (*add_bias)(float* tile, const float* bias, std::int64_t rows);
+};
+const Loops& loops(fast::InstructionSet set);
+
+}  // namespace weft::product

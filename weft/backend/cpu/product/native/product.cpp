@@ -1,0 +1,220 @@
+// The product's inner loops: a tile of six rows stays in registers while k goes by.
+#include "weft/backend/cpu/fast/lanes.h"
+#include "weft/backend/cpu/product/loops.h"
+
+namespace weft::product::WEFT_ISA {
+
+using namespace fast::WEFT_ISA;
+using fast::In;
+using fast::Out;
+using fast::Type;
+
+namespace {
+
+/// Registers in a row of the tile: as many as leave room for six rows of them.
+constexpr int most = width == 16 ? 4 : 2;
+
+/// Not 0 + x, which would turn -0 into 0 and cost an addition.
+[[gnu::always_inline]] inline Floats spread(float x) { return x - Floats{}; }
+
+/// Where a(i, k) lies: sixes step by 1 and 6, rows by their length and 1.
+template <bool in_sixes>
+[[gnu::always_inline]] inline const float* element(const float* a, std::int64_t row, std::int64_t i,
+                                                   std::int64_t k) {
+  return in_sixes ? a + k * six + i : a + i * row + k;
+}
+
+template <int rows, int registers, bool in_sixes>
+[[gnu::noinline]] void tile(const Stripe& s, const float* a, const float* b, float* c, const float* bias) {
+  Floats sum[rows][registers] = {};
+  for (int i = 0; i < rows; ++i)
+    for (int j = 0; j < registers; ++j) __builtin_prefetch(c + i * s.c_row + j * width, 1);
+  const std::int64_t row = s.row;
+  const std::int64_t end = s.k;
+  for (std::int64_t k = 0; k < end; ++k) {
+    Floats right[registers];
+    for (int j = 0; j < registers; ++j) right[j] = read<Floats>(b + k * panel + j * width);
+    for (int j = 0; j < registers; ++j) __builtin_prefetch(b + (k + 6) * panel + j * width);
+    for (int i = 0; i < rows; ++i) {
+      const Floats left = spread(*element<in_sixes>(a, row, i, k));
+      for (int j = 0; j < registers; ++j) sum[i][j] += left * right[j];
+    }
+  }
+  for (int i = 0; i < rows; ++i) {
+    for (int j = 0; j < registers; ++j) {
+      float* to = c + i * s.c_row + j * width;
+      Floats x = sum[i][j];
+      if (bias) x = x + read<Floats>(bias + j * width);
+      if (s.add) x = read<Floats>(to) + x;
+      write(to, x);
+    }
+  }
+}
+
+template <int registers, bool in_sixes>
+void column(const Stripe& s, std::int64_t from) {
+  const float* bias = s.bias ? s.bias + from : nullptr;
+  for (std::int64_t i = 0; i < s.rows; i += six) {
+    const float* a = s.a + i / six * s.next_six;
+    float* c = s.c + i * s.c_row + from;
+    switch (s.rows - i) {
+      case 1:
+        tile<1, registers, in_sixes>(s, a, s.b + from, c, bias);
+        break;
+      case 2:
+        tile<2, registers, in_sixes>(s, a, s.b + from, c, bias);
+        break;
+      case 3:
+        tile<3, registers, in_sixes>(s, a, s.b + from, c, bias);
+        break;
+      case 4:
+        tile<4, registers, in_sixes>(s, a, s.b + from, c, bias);
+        break;
+      case 5:
+        tile<5, registers, in_sixes>(s, a, s.b + from, c, bias);
+        break;
+      default:
+        tile<6, registers, in_sixes>(s, a, s.b + from, c, bias);
+        break;
+    }
+  }
+}
+
+template <bool in_sixes>
+void multiply_as(const Stripe& s) {
+  std::int64_t from = 0;
+  for (; from + most * width <= s.columns; from += most * width) column<most, in_sixes>(s, from);
+  if constexpr (most * width > lanes) {
+    if (s.columns - from == 3 * lanes) column<3, in_sixes>(s, from);
+    if (s.columns - from == 2 * lanes) column<2, in_sixes>(s, from);
+    if (s.columns - from == lanes) column<1, in_sixes>(s, from);
+  }
+}
+
+void multiply(const Stripe& s) {
+  if (s.row == 1)
+    multiply_as<true>(s);
+  else
+    multiply_as<false>(s);
+}
+
+[[gnu::always_inline]] inline In part(Matrix m, std::int64_t row, std::int64_t column) {
+  const std::int64_t at = row * m.row + column;
+  return {static_cast<const char*>(m.from) + at * (m.type == Type::f32 ? 4 : 2), m.type};
+}
+
+/// A row of at most 64, zeros beyond.
+[[gnu::always_inline]] inline void copy_64(float* to, In from, std::int64_t columns) {
+  for (std::int64_t j = 0; j < panel; j += lanes) {
+    if (j + lanes <= columns)
+      store(to + j, load(from, Whole{j}));
+    else if (j < columns)
+      store(to + j, load(from, Tail{j, columns - j}));
+    else
+      store(to + j, all(0.0F));
+  }
+}
+
+void panel_from_rows(float* to, Matrix b, std::int64_t k, std::int64_t columns) {
+  for (std::int64_t i = 0; i < k; ++i) copy_64(to + i * panel, part(b, i, 0), columns);
+}
+
+/// A register's first and second half of lanes, taken in turns from two registers.
+template <int... i>
+[[gnu::always_inline]] inline void weave(Floats& a, Floats& b, std::integer_sequence<int, i...>) {
+  const Floats low = __builtin_shufflevector(a, b, (i / 2 + i % 2 * width)...);
+  b = __builtin_shufflevector(a, b, (width / 2 + i / 2 + i % 2 * width)...);
+  a = low;
+}
+
+/// Rows of a square become its columns: weaving row i with row i + width / 2 once for each bit of the index.
+[[gnu::always_inline]] inline void turn(Floats (&square)[width]) {
+  for (int bits = width; bits > 1; bits /= 2) {
+    Floats next[width];
+    for (int i = 0; i < width / 2; ++i) {
+      next[2 * i] = square[i];
+      next[2 * i + 1] = square[i + width / 2];
+      weave(next[2 * i], next[2 * i + 1], std::make_integer_sequence<int, width>{});
+    }
+    for (int i = 0; i < width; ++i) square[i] = next[i];
+  }
+}
+
+/// width rows of b, sixteen k of each, into the panel's columns from `column` on.
+[[gnu::always_inline]] inline void turn_sixteen(float* to, Matrix b, std::int64_t column, std::int64_t k) {
+  F rows[width];
+  for (int i = 0; i < width; ++i) rows[i] = load(part(b, column + i, k), Whole{0});
+  for (int p = 0; p < parts; ++p) {
+    Floats square[width];
+    for (int i = 0; i < width; ++i) square[i] = rows[i].part[p];
+    turn(square);
+    for (int i = 0; i < width; ++i) write(to + (k + p * width + i) * panel + column, square[i]);
+  }
+}
+
+[[gnu::always_inline]] inline float one(In in) {
+  if (in.type == Type::f32) return *static_cast<const float*>(in.from);
+  if (in.type == Type::bf16) return *static_cast<const bf16*>(in.from);
+  return *static_cast<const f16*>(in.from);
+}
+
+void panel_from_columns(float* to, Matrix b, std::int64_t k, std::int64_t columns) {
+  const std::int64_t whole_k = k / lanes * lanes;
+  const std::int64_t whole_columns = columns / width * width;
+  for (std::int64_t i = 0; i < whole_k; i += lanes)
+    for (std::int64_t j = 0; j < whole_columns; j += width) turn_sixteen(to, b, j, i);
+  for (std::int64_t i = 0; i < k; ++i) {
+    for (std::int64_t j = i < whole_k ? whole_columns : 0; j < columns; ++j)
+      to[i * panel + j] = one(part(b, j, i));
+    for (std::int64_t j = columns; j < panel; ++j) to[i * panel + j] = 0;
+  }
+}
+
+void widen(float* to, Matrix a, std::int64_t rows, std::int64_t k) {
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const In from = part(a, i, 0);
+    each(k, [&](auto at) { store(to + i * k, at, load(from, at)); });
+  }
+}
+
+void sixes(float* to, Matrix a, std::int64_t rows, std::int64_t k) {
+  const std::int64_t whole = rows / six * six;
+  for (std::int64_t i = 0; i < k; ++i) {
+    std::int64_t m = 0;
+    if (a.type == Type::f32) {
+      const float* from = static_cast<const float*>(a.from) + i * a.row;
+      for (; m < whole; m += six) __builtin_memcpy(to + m * k + i * six, from + m, six * sizeof(float));
+    }
+    for (; m < rows; ++m) to[m / six * six * k + i * six + m % six] = one(part(a, i, m));
+  }
+}
+
+void load_tile(float* tile, Matrix c, std::int64_t rows, std::int64_t columns) {
+  for (std::int64_t i = 0; i < rows; ++i) copy_64(tile + i * panel, part(c, i, 0), columns);
+}
+
+void store_tile(Out c, std::int64_t row, const float* tile, std::int64_t rows, std::int64_t columns) {
+  const std::int64_t size = c.type == Type::f32 ? 4 : 2;
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const Out to{static_cast<char*>(c.to) + i * row * size, c.type, false};
+    each(columns, [&](auto at) { store(to, at, load(tile + i * panel, at)); });
+  }
+}
+
+void add_tile(float* into, const float* from, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; i += lanes) store(into + i, load(into + i) + load(from + i));
+}
+
+void add_bias(float* tile, const float* bias, std::int64_t rows) {
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t j = 0; j < panel; j += lanes)
+      store(tile + i * panel + j, load(tile + i * panel + j) + load(bias + j));
+}
+
+}  // namespace
+
+extern const Loops loops;
+const Loops loops = {multiply,  panel_from_rows, panel_from_columns, widen,   sixes,
+                     load_tile, store_tile,      add_tile,           add_bias};
+
+}  // namespace weft::product::WEFT_ISA

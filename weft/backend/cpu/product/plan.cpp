@@ -1,0 +1,89 @@
+// Sizes by the caches: a block of rows and a part of a panel stay in a core's second level. What is set aside
+// never shrinks where a dimension grows, so that groups of any sizes fit what their sum would take.
+#include "weft/backend/cpu/product/plan.h"
+
+#include <algorithm>
+
+#include "weft/backend/cpu/product/loops.h"
+
+namespace weft::product {
+namespace {
+
+constexpr std::int64_t part_limit = 384;  // a part of a panel: 96 KiB
+constexpr std::int64_t parts_in_group = 4;
+constexpr std::int64_t few = 256;                         // rows
+constexpr std::int64_t least_rows = 48, most_rows = 192;  // of a block
+constexpr std::int64_t block_floats = 150'000;            // a block of rows: 600 KB
+constexpr std::int64_t panels_floats = 4 << 20;           // panels copied for one walk: 16 MiB
+constexpr double worth_a_thread = 1e6;                    // operations
+
+std::int64_t divide(std::int64_t a, std::int64_t by) { return (a + by - 1) / by; }
+std::int64_t round_up(std::int64_t a, std::int64_t to) { return divide(a, to) * to; }
+/// The share of a thread, and then of a cache, begins at a multiple of 64 bytes.
+std::int64_t line(std::int64_t floats) { return round_up(floats, 16); }
+
+void cut_depth(Plan& p, const Form& f) {
+  const std::int64_t slab = f.k / f.slabs;
+  p.part = divide(slab, divide(slab, part_limit));
+  p.group = f.direct && f.slabs == 1 ? std::min(f.k, p.part * parts_in_group) : f.k;
+}
+
+/// The greatest group of any k up to this one.
+std::int64_t deepest(const Plan& p, const Form& f) {
+  return p.group < f.k ? part_limit * parts_in_group : f.k;
+}
+
+void cut_few_rows(Plan& p, const Form& f) {
+  p.rows = f.m;
+  p.columns = round_up(f.n, panel);
+  p.items = divide(f.n, panel);
+  if (!f.a_lies) p.shared_rows = line(round_up(f.m, six) * deepest(p, f));
+}
+
+void cut_many_rows(Plan& p, const Form& f) {
+  const std::int64_t most = std::clamp(block_floats / p.group, least_rows, most_rows) / six * six;
+  const std::int64_t blocks = round_up(divide(f.m, most), p.threads);
+  p.rows = round_up(divide(f.m, blocks), six);
+  const std::int64_t all = round_up(f.n, panel);
+  p.columns = f.packed ? all : std::min(all, std::max(panels_floats / p.group / panel * panel, panel));
+  p.items = std::min(divide(p.columns, panel), divide(2 * p.threads, divide(f.m, p.rows)));
+  const std::int64_t deep = deepest(p, f);
+  if (!f.packed) p.panels = line(std::min(all * deep, std::max(panels_floats, panel * deep)));
+  if (!f.a_lies) p.own_rows = line(std::min(most_rows * deep, std::max(block_floats, least_rows * deep)));
+}
+
+}  // namespace
+
+Plan plan(const Form& f, int threads) {
+  Plan p;
+  p.threads = 2.0 * double(f.m) * double(f.n) * double(f.k) < worth_a_thread ? 1 : threads;
+  cut_depth(p, f);
+  p.few_rows = f.m <= few;
+  if (p.few_rows)
+    cut_few_rows(p, f);
+  else
+    cut_many_rows(p, f);
+  if (p.few_rows && !f.packed) p.own_panel = std::min(f.k, part_limit) * panel;
+  for (int height = f.slabs; height > 1; height = (height + 1) / 2) ++p.tiles;
+  if (f.slabs > 1 || !f.direct || f.n % 16 != 0) ++p.tiles;
+  p.own_tiles = p.tiles * (p.few_rows ? p.rows : most_rows) * panel;
+  if (f.bias) p.bias = round_up(f.n, panel);
+  return p;
+}
+
+std::int64_t grouped_bytes(Form form, bool sums_rows, int threads) {
+  std::int64_t most = 0;
+  // Sizes grow with the rows between these, where the cut changes.
+  const std::int64_t rows = sums_rows ? form.k : form.m;
+  for (std::int64_t some : {rows, few, few + 1}) {
+    (sums_rows ? form.k : form.m) = std::min(some, rows);
+    most = std::max(most, plan(form, threads).bytes());
+  }
+  return most;
+}
+
+std::int64_t packed_bytes(std::int64_t k, std::int64_t n) {
+  return k * round_up(n, panel) * std::int64_t(sizeof(float));
+}
+
+}  // namespace weft::product
