@@ -1,0 +1,78 @@
+// Splits, in the order of double operations that decides which document lies on which side.
+#include "weft/data/split.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <vector>
+
+#include "weft/base/error.h"
+
+namespace weft::data {
+namespace {
+
+std::vector<double> numbers_in(std::string_view text) {
+  std::vector<double> numbers;
+  constexpr std::string_view marks = ".0123456789";
+  for (std::size_t at = text.find_first_of(marks); at < text.size();) {
+    const std::size_t end = std::min(text.find_first_not_of(marks, at), text.size());
+    const std::string word(text.substr(at, end - at));
+    char* rest = nullptr;
+    numbers.push_back(std::strtod(word.c_str(), &rest));
+    if (*rest != '\0') fail(Kind::usage, "--split ", text, ": ", word, " is not a number");
+    at = text.find_first_of(marks, end);
+  }
+  return numbers;
+}
+
+}  // namespace
+
+std::string_view name(Split split) {
+  constexpr std::array<std::string_view, 3> names = {"train", "valid", "test"};
+  return names[static_cast<std::size_t>(split)];
+}
+
+std::array<double, 3> split_weights(std::string_view text) {
+  std::vector<double> w = numbers_in(text);
+  if (w.size() > 3) {
+    fail(Kind::usage, "--split ", text, ": ", w.size(), " numbers, expected at most 3 (train, valid, test)");
+  }
+  w.resize(3, 0.0);
+  const double sum = (w[0] + w[1]) + w[2];
+  if (!(sum > 0)) fail(Kind::usage, "--split ", text, ": the weights sum to 0, expected one above 0");
+  return {w[0] / sum, w[1] / sum, w[2] / sum};
+}
+
+SplitMatrix split_matrix(const std::array<double, 3>& weights) {
+  SplitMatrix matrix;
+  double begin = 0;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const double end = begin + weights[i];
+    if (end > begin) matrix[i] = Portion{begin, end};
+    begin = end;
+  }
+  return matrix;
+}
+
+SplitMatrix split_matrix(std::string_view text) { return split_matrix(split_weights(text)); }
+
+Range range_of(const Portion& portion, std::int64_t count) {
+  const auto n = static_cast<double>(count);
+  return {static_cast<std::int64_t>(std::nearbyint(portion.begin * n)),
+          static_cast<std::int64_t>(std::nearbyint(portion.end * n))};
+}
+
+std::array<std::int64_t, 4> legacy_split(std::string_view text, std::int64_t count) {
+  std::vector<double> w = numbers_in(text);
+  w.resize(3, 0.0);
+  const double sum = (w[0] + w[1]) + w[2];
+  if (!(sum > 0)) fail(Kind::usage, "--split ", text, ": the weights sum to 0, expected one above 0");
+  std::array<std::int64_t, 4> bounds{};
+  for (std::size_t i = 0; i < 3; ++i) {
+    bounds[i + 1] = bounds[i] + std::llrint(w[i] / sum * static_cast<double>(count));
+  }
+  const std::int64_t excess = bounds[3] - count;
+  for (std::size_t i = 1; i < 4; ++i) bounds[i] -= excess;
+  return bounds;
+}
+
+}  // namespace weft::data
