@@ -1,0 +1,171 @@
+// GPT samples out of pieces of documents.
+#include "weft/data/gpt_dataset.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "weft/base/error.h"
+
+namespace weft::data {
+namespace {
+
+class IndexedComposition : public Composition {
+ public:
+  IndexedComposition(std::shared_ptr<const Source> source, GptIndex index, const Order& order)
+      : source_(std::move(source)), index_(std::move(index)), extra_(order.extra_token ? 1 : 0) {}
+
+  std::int64_t size() const override { return static_cast<std::int64_t>(index_.shuffle.size()); }
+
+  std::vector<Piece> pieces(std::int64_t i) const override {
+    const std::size_t row = index_.shuffle[static_cast<std::size_t>(i)];
+    // A cache file may hold anything: what comes out of it is checked before it is used as a place.
+    if (2 * row + 3 >= index_.samples.size()) damaged("sample", i);
+    const std::int64_t first = index_.samples[2 * row], begin = index_.samples[2 * row + 1];
+    const std::int64_t last = index_.samples[2 * row + 2], end = index_.samples[2 * row + 3] + extra_;
+    if (first < 0 || last < first || last >= static_cast<std::int64_t>(index_.documents.size()))
+      damaged("sample", i);
+    std::vector<Piece> pieces;
+    pieces.reserve(static_cast<std::size_t>(last - first) + 1);
+    for (std::int64_t d = first; d <= last; ++d) {
+      const std::int64_t sequence = index_.documents[static_cast<std::size_t>(d)];
+      const std::int64_t length = source_->length(sequence);
+      const std::int64_t from = d == first ? begin : 0;
+      const std::int64_t to = d == last ? end : length;
+      if (from < 0 || to < from || to > length) damaged("document", sequence);
+      pieces.push_back({sequence, from, to - from});
+    }
+    return pieces;
+  }
+
+ private:
+  [[noreturn]] void damaged(const char* what, std::int64_t number) const {
+    fail(Kind::data, source_->name(), ": the cached index does not fit the data at ", what, " ", number,
+         "; remove the cache and start again");
+  }
+
+  std::shared_ptr<const Source> source_;
+  GptIndex index_;
+  std::int64_t extra_;
+};
+
+void mask_loss(Sample& sample, const GptRows& rows) {
+  auto& tokens = sample[Field::tokens];
+  auto& labels = sample[Field::labels];
+  auto& mask = sample[Field::loss_mask];
+  mask.assign(tokens.size(), 1);
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if ((rows.mask_eod_loss && tokens[i] == rows.eod) || labels[i] == rows.pad) mask[i] = 0;
+  }
+  std::replace(tokens.begin(), tokens.end(), rows.pad, 0);
+  std::replace(labels.begin(), labels.end(), rows.pad, 0);
+}
+
+// Numbers and segments by end-of-document tokens: the token itself still belongs to what it ends.
+void place_by_eod(Sample& sample, const GptRows& rows, const std::vector<std::int32_t>& tokens) {
+  auto& positions = sample[Field::positions];
+  positions.resize(static_cast<std::size_t>(rows.sequence_length));
+  std::iota(positions.begin(), positions.end(), 0);
+  if (!rows.reset_positions && !rows.reset_attention) return;
+  auto& segments = sample[Field::segments];
+  if (rows.reset_attention) segments.resize(positions.size());
+  std::int32_t begin = 0, segment = 0;
+  for (std::size_t i = 0; i < positions.size(); ++i) {
+    if (rows.reset_positions) positions[i] = static_cast<std::int32_t>(i) - begin;
+    if (rows.reset_attention) segments[i] = segment;
+    if (tokens[i] != rows.eod) continue;
+    begin = static_cast<std::int32_t>(i) + 1;
+    ++segment;
+  }
+}
+
+// Numbers and segments by the documents that the pieces are of; padding belongs to the last one.
+void place_by_document(Sample& sample, const GptRows& rows, std::span<const Piece> pieces) {
+  auto& positions = sample[Field::positions];
+  auto& segments = sample[Field::segments];
+  const auto length = static_cast<std::size_t>(rows.sequence_length);
+  for (std::size_t p = 0; p < pieces.size(); ++p) {
+    const std::size_t left = length - positions.size();
+    const bool last = p + 1 == pieces.size();
+    const std::size_t count = last ? left : std::min(left, static_cast<std::size_t>(pieces[p].count));
+    for (std::size_t k = 0; k < count; ++k) positions.push_back(static_cast<std::int32_t>(k));
+    segments.insert(segments.end(), count, static_cast<std::int32_t>(p));
+  }
+}
+
+}  // namespace
+
+Sample make_gpt_sample(std::vector<std::int32_t> tokens, std::span<const Piece> pieces, const GptRows& rows) {
+  const auto length = static_cast<std::size_t>(rows.sequence_length);
+  Sample sample;
+  tokens.resize(length + 1, rows.pad);  // without the extra token, the label of the last one is padding
+  sample[Field::tokens].assign(tokens.begin(), tokens.end() - 1);
+  sample[Field::labels].assign(tokens.begin() + 1, tokens.end());
+  if (rows.between_documents) {
+    place_by_document(sample, rows, pieces);
+  } else {
+    place_by_eod(sample, rows, tokens);
+  }
+  mask_loss(sample, rows);
+  return sample;
+}
+
+std::unique_ptr<Composition> indexed_composition(std::shared_ptr<const Source> source, GptIndex index,
+                                                 const Order& order) {
+  return std::make_unique<IndexedComposition>(std::move(source), std::move(index), order);
+}
+
+GptDataset::GptDataset(std::shared_ptr<const Source> source, std::unique_ptr<Composition> composition,
+                       GptRows rows)
+    : source_(std::move(source)), composition_(std::move(composition)), rows_(rows) {}
+
+Sample GptDataset::get(std::int64_t i) const {
+  if (i < 0 || i >= size())
+    fail(Kind::data, source_->name(), ": sample ", i, " asked for, there are ", size());
+  const std::vector<Piece> pieces = composition_->pieces(i);
+  const auto want = static_cast<std::size_t>(rows_.sequence_length + (rows_.extra_token ? 1 : 0));
+  std::vector<std::int32_t> tokens;
+  tokens.reserve(static_cast<std::size_t>(rows_.sequence_length) + 1);
+  for (const Piece& piece : pieces) {
+    const std::size_t at = tokens.size();
+    const auto count = static_cast<std::size_t>(piece.count);
+    if (at + count > want)
+      fail(Kind::data, source_->name(), ": sample ", i, " is longer than ", want,
+           " tokens; remove the cached index");
+    tokens.resize(at + count);
+    source_->read(piece.sequence, piece.from, std::span(tokens).subspan(at));
+    const auto most = static_cast<std::uint32_t>(rows_.vocabulary > 0 ? rows_.vocabulary - 1 : 0x7fffffff);
+    std::uint32_t highest = 0;  // a negative id is a very high one
+    for (std::size_t k = at; k < tokens.size(); ++k)
+      highest = std::max(highest, static_cast<std::uint32_t>(tokens[k]));
+    if (highest > most) {
+      fail(Kind::data, source_->name(), ": token ", static_cast<std::int32_t>(highest), " in sequence ",
+           piece.sequence, ", the vocabulary has ", most + 1LL,
+           " tokens; was the data made with another tokenizer?");
+    }
+  }
+  return make_gpt_sample(std::move(tokens), pieces, rows_);
+}
+
+std::vector<Origin> GptDataset::origins(std::int64_t i) const {
+  std::vector<Origin> origins;
+  for (const Piece& piece : composition_->pieces(i)) {
+    if (piece.count > 0) origins.push_back({source_->name(), piece.sequence, piece.from, piece.count});
+  }
+  return origins;
+}
+
+Sample GptDataset::filler() const {
+  Sample sample = get(0);
+  std::fill(sample[Field::loss_mask].begin(), sample[Field::loss_mask].end(), 0);
+  return sample;
+}
+
+std::int32_t effective_pad(std::optional<std::int32_t> pad, std::span<const std::int32_t> other_specials,
+                           bool allow_ambiguous) {
+  const bool ambiguous =
+      pad && std::find(other_specials.begin(), other_specials.end(), *pad) != other_specials.end();
+  return !pad || (ambiguous && !allow_ambiguous) ? -1 : *pad;
+}
+
+}  // namespace weft::data

@@ -1,0 +1,13 @@
+// The names of a sample's rows.
+#include "weft/data/sample.h"
+
+namespace weft::data {
+
+std::string_view name(Field field) {
+  constexpr std::array<std::string_view, num_fields> names = {
+      "tokens",         "labels",       "loss_mask",    "positions",      "segments",
+      "encoder_tokens", "encoder_mask", "decoder_mask", "sentence_order", "truncated"};
+  return names[static_cast<std::size_t>(field)];
+}
+
+}  // namespace weft::data

@@ -1,0 +1,41 @@
+// A sample: named rows of integers, all a model may ask of one piece of text.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace weft::data {
+
+/// Rows of a sample. GPT: the first four, and segments where attention stops between documents. BERT:
+/// segments are its token types. T5: tokens and labels are the decoder's.
+enum class Field : std::uint8_t {
+  tokens,
+  labels,
+  loss_mask,  // 1 where the loss counts
+  positions,
+  segments,  // attention stays within equal numbers
+  encoder_tokens,
+  encoder_mask,    // 1 where the encoder's input is not padding
+  decoder_mask,    // 1 where the decoder's input is not padding
+  sentence_order,  // one number: 1 where BERT's two parts were swapped
+  truncated,       // one number: 1 where text was cut off
+};
+inline constexpr std::size_t num_fields = 10;
+std::string_view name(Field field);
+
+class Sample {
+ public:
+  std::vector<std::int32_t>& operator[](Field field) { return rows_[static_cast<std::size_t>(field)]; }
+  const std::vector<std::int32_t>& operator[](Field field) const {
+    return rows_[static_cast<std::size_t>(field)];
+  }
+  bool has(Field field) const { return !(*this)[field].empty(); }
+
+ private:
+  std::array<std::vector<std::int32_t>, num_fields> rows_;
+};
+
+}  // namespace weft::data

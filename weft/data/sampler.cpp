@@ -1,0 +1,160 @@
+// Sequential and cyclic samplers.
+#include "weft/data/sampler.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "weft/base/error.h"
+#include "weft/data/numpy_random.h"
+
+namespace weft::data {
+namespace {
+
+// Calls use(micro, k, place) for each sample of the turn: the k-th of its micro batch, at which place of the
+// global batch.
+template <class Use>
+void each_place(const Turn& turn, const Use& use) {
+  const std::int64_t micros = turn.global_batch / (turn.micro_batch * turn.ranks);
+  const std::int64_t mine = micros * turn.micro_batch;
+  for (std::int64_t micro = 0; micro < micros; ++micro) {
+    const std::int64_t first = turn.owners == Owners::megatron
+                                   ? (micro * turn.ranks + turn.rank) * turn.micro_batch
+                                   : turn.rank * mine + micro * turn.micro_batch;
+    for (std::int64_t k = 0; k < turn.micro_batch; ++k) use(micro, k, first + k);
+  }
+}
+
+class Sequential : public Sampler {
+ public:
+  explicit Sequential(std::int64_t total) : total_(total) {}
+  std::vector<std::int64_t> at(std::int64_t consumed, const Turn& turn) const override {
+    check(turn);
+    if (consumed < 0 || consumed > total_ - turn.global_batch) {
+      fail(Kind::usage, "data: a step from sample ", consumed, " on takes ", turn.global_batch,
+           " samples, there are ", total_, "; build for more samples or use --dataloader-type cyclic");
+    }
+    std::vector<std::int64_t> samples;
+    each_place(turn,
+               [&](std::int64_t, std::int64_t, std::int64_t place) { samples.push_back(consumed + place); });
+    return samples;
+  }
+
+ private:
+  std::int64_t total_;
+};
+
+class Cyclic : public Sampler {
+ public:
+  Cyclic(std::int64_t total, Sharding sharding) : total_(total), sharding_(sharding) {}
+
+  std::vector<std::int64_t> at(std::int64_t consumed, const Turn& turn) const override {
+    check(turn);
+    return turn.owners == Owners::contiguous ? contiguous(consumed, turn) : as_megatron(consumed, turn);
+  }
+
+ private:
+  std::vector<std::int64_t> as_megatron(std::int64_t consumed, const Turn& turn) const {
+    const std::int64_t group = std::int64_t{turn.micro_batch} * turn.ranks;
+    const std::int64_t active = checked_active(group);
+    if (consumed % active % group != 0) {
+      fail(Kind::usage, "cyclic order: ", consumed, " samples consumed, expected whole groups of ", group,
+           " (micro batch times data-parallel ranks) within an epoch of ", active);
+    }
+    const std::int64_t bucket = total_ / group * turn.micro_batch;
+    const std::int64_t full = total_ / turn.micro_batch * turn.micro_batch;
+    std::vector<std::int64_t> samples;
+    each_place(turn, [&](std::int64_t micro, std::int64_t k, std::int64_t) {
+      const std::int64_t here = consumed + micro * group;
+      const std::int64_t epoch = here / active, within = here % active;
+      const std::int64_t sample = sharding_ == Sharding::on
+                                      ? turn.rank * bucket + order(epoch, bucket, within / turn.ranks + k)
+                                      : order(epoch, full, within + turn.rank + k * turn.ranks);
+      samples.push_back(sample);
+    });
+    return samples;
+  }
+
+  // The same order for every layout: one permutation of all samples, cut at whole global batches.
+  std::vector<std::int64_t> contiguous(std::int64_t consumed, const Turn& turn) const {
+    if (sharding_ == Sharding::on) {
+      fail(Kind::usage,
+           "cyclic order: sharded by rank, which no other layout repeats; give --no-data-sharding");
+    }
+    const std::int64_t active = checked_active(turn.global_batch);
+    std::vector<std::int64_t> samples;
+    each_place(turn, [&](std::int64_t, std::int64_t, std::int64_t place) {
+      samples.push_back(order(consumed / active, total_, consumed % active + place));
+    });
+    return samples;
+  }
+
+  std::int64_t checked_active(std::int64_t group) const {
+    const std::int64_t active = total_ - total_ % group;
+    if (active > 0) return active;
+    fail(Kind::usage, "cyclic order: ", total_, " samples are less than one batch of ", group);
+  }
+
+  std::int64_t order(std::int64_t epoch, std::int64_t size, std::int64_t place) const {
+    if (epoch != epoch_ || size != static_cast<std::int64_t>(permutation_.size())) {
+      permutation_.resize(static_cast<std::size_t>(size));
+      torch_randperm(static_cast<std::uint32_t>(epoch), permutation_);
+      epoch_ = epoch;
+    }
+    return permutation_[static_cast<std::size_t>(place)];
+  }
+
+  std::int64_t total_;
+  Sharding sharding_;
+  mutable std::int64_t epoch_ = -1;
+  mutable std::vector<std::int64_t> permutation_;
+};
+
+}  // namespace
+
+void check(const Turn& turn) {
+  if (turn.micro_batch < 1 || turn.ranks < 1 || turn.rank < 0 || turn.rank >= turn.ranks) {
+    fail(Kind::internal, "sampler: micro batch ", turn.micro_batch, ", rank ", turn.rank, " of ", turn.ranks);
+  }
+  if (turn.global_batch < 1 || turn.global_batch % (turn.micro_batch * turn.ranks) != 0) {
+    fail(Kind::usage, "global batch ", turn.global_batch, " is not a multiple of micro batch ",
+         turn.micro_batch, " times ", turn.ranks, " data-parallel ranks");
+  }
+}
+
+std::unique_ptr<Sampler> sequential_sampler(std::int64_t total) {
+  return std::make_unique<Sequential>(total);
+}
+
+std::unique_ptr<Sampler> cyclic_sampler(std::int64_t total, Sharding sharding) {
+  return std::make_unique<Cyclic>(total, sharding);
+}
+
+std::vector<std::int64_t> full_validation(std::int64_t total, int rank, int ranks) {
+  if (total < ranks) {
+    fail(Kind::usage, "--full-validation: ", total, " samples for ", ranks,
+         " data-parallel ranks, expected one for each at least");
+  }
+  const std::int64_t rounds = (total + ranks - 1) / ranks;
+  std::vector<std::int64_t> samples;
+  for (std::int64_t i = rank; i < total; i += ranks) samples.push_back(i);
+  for (std::size_t k = 0; static_cast<std::int64_t>(samples.size()) < rounds; ++k)
+    samples.push_back(samples[k]);
+  return samples;
+}
+
+std::vector<std::vector<std::int64_t>> sequential_slices(std::int64_t total, std::int64_t consumed,
+                                                         const Turn& turn, bool drop_last) {
+  const std::int64_t group = std::int64_t{turn.micro_batch} * turn.ranks;
+  std::vector<std::vector<std::int64_t>> slices;
+  for (std::int64_t first = consumed; first < total; first += group) {
+    if (drop_last && first + group > total) break;
+    const std::int64_t begin = std::min(first + turn.rank * turn.micro_batch, total);
+    const std::int64_t end = std::min(begin + turn.micro_batch, total);
+    slices.emplace_back(static_cast<std::size_t>(end - begin));
+    std::iota(slices.back().begin(), slices.back().end(), begin);
+  }
+  return slices;
+}
+
+}  // namespace weft::data
