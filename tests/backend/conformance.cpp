@@ -1,0 +1,145 @@
+// Operands, guards, and the comparison.
+#include "tests/backend/conformance.h"
+
+#include <cctype>
+#include <limits>
+
+#include "tests/support/numbers.h"
+#include "weft/backend/open.h"
+#include "weft/base/random.h"
+
+namespace weft::conformance {
+namespace {
+
+constexpr double guard = 3;  // every type can hold it
+
+/// Offsets from the storage's start of all elements, in order.
+void offsets_of(const Tensor& tensor, std::vector<std::int64_t>& out) {
+  if (tensor.rank() == 0) return out.push_back(tensor.offset());
+  for (std::int64_t i = 0; i < tensor.dim(0); ++i) offsets_of(tensor.at(0, i), out);
+}
+
+Tensor placed(Device& device, const Shape& shape, Dtype dtype, Lay lay) {
+  Dims dims = shape;
+  const int rank = shape.rank();
+  if (lay == Lay::gaps) {
+    dims[-1] += 3;
+    if (rank > 1) dims[0] += 1;
+    const Tensor wider = empty(device, Shape(dims), dtype).slice(-1, 2, shape[-1]);
+    return rank > 1 ? wider.slice(0, 1, shape[0]) : wider;
+  }
+  if (lay == Lay::swapped && rank > 1) {
+    std::swap(dims[0], dims[1]);
+    const Tensor other = empty(device, Shape(dims), dtype);
+    return rank == 2   ? other.permute({1, 0})
+           : rank == 3 ? other.permute({1, 0, 2})
+                       : other.permute({1, 0, 2, 3});
+  }
+  if (lay == Lay::scattered && rank < Dims::max_rank) {
+    dims.push_back(2);
+    return empty(device, Shape(dims), dtype).at(-1, 1);
+  }
+  return empty(device, shape, dtype);
+}
+
+/// The whole storage of a view, as one run.
+Tensor whole_of(const Tensor& part) {
+  return {part.storage(), {part.storage()->bytes() / size_of(part.dtype())}, part.dtype()};
+}
+
+}  // namespace
+
+std::string spelled(const ::testing::TestParamInfo<Subject>& info) {
+  std::string out = info.param.name;
+  for (char& c : out) c = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  return out;
+}
+
+const char* word(Lay lay) {
+  constexpr std::array<const char*, 4> words{"contiguous", "with gaps", "swapped", "scattered"};
+  return words[static_cast<std::size_t>(lay)];
+}
+
+Tensor Desk::place(const Shape& shape, Dtype dtype) {
+  const Tensor part = shape.elements() == 0 || shape.rank() > 4 ? empty(*device_, shape, dtype)
+                                                                : placed(*device_, shape, dtype, lay_);
+  const Tensor whole = whole_of(part);
+  put(whole, std::vector<double>(std::size_t(whole.elements()), guard));
+  sheets_.push_back({whole, part});
+  return part;
+}
+
+Tensor Desk::normal(const Shape& shape, Dtype dtype, double deviation) {
+  const Draw draw({.seed = 7, .purpose = Purpose::test, .step = operands_++});
+  std::vector<double> values(std::size_t(shape.elements()));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = deviation * double(draw.normal(i));
+  return holding(shape, dtype, values);
+}
+
+Tensor Desk::integers(const Shape& shape, Dtype dtype, std::int64_t low, std::int64_t high) {
+  const Draw draw({.seed = 7, .purpose = Purpose::test, .step = operands_++});
+  std::vector<double> values(std::size_t(shape.elements()));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = double(low + draw.word(i) % (high - low));
+  return holding(shape, dtype, values);
+}
+
+Tensor Desk::holding(const Shape& shape, Dtype dtype, const std::vector<double>& values) {
+  Tensor out = place(shape, dtype);
+  put(out, values);
+  return out;
+}
+
+Tensor Desk::blank(const Shape& shape, Dtype dtype) {
+  const double nothing = is_float(dtype) ? std::numeric_limits<double>::quiet_NaN() : 77;
+  return holding(shape, dtype, std::vector<double>(std::size_t(shape.elements()), nothing));
+}
+
+void Desk::result(const char* name, const Tensor& tensor, Tolerance within) {
+  results_.push_back({name, numbers(tensor), within});
+}
+
+std::string Desk::guards() const {
+  for (std::size_t i = 0; i < sheets_.size(); ++i) {
+    std::vector<double> around = numbers(sheets_[i].whole);
+    std::vector<std::int64_t> mine;
+    if (sheets_[i].part.elements() > 0) offsets_of(sheets_[i].part, mine);
+    for (const std::int64_t at : mine) around[std::size_t(at)] = guard;
+    for (std::size_t at = 0; at < around.size(); ++at)
+      if (around[at] != guard) return text("operand ", i, " was written to outside of its elements, at ", at);
+  }
+  return "";
+}
+
+Tolerance close(Dtype dtype, std::int64_t terms, double scale) {
+  // f32 kernels evaluate exp and the like with a few roundings; sums lose at most one rounding a term.
+  const double relative = 2 * rounding(dtype) + 16 * rounding(Dtype::f32);
+  return {relative, scale * double(terms + 8) * rounding(Dtype::f32)};
+}
+
+void Conformance::SetUp() {
+  oracle_ = open_device("cpu:reference", {.threads = 1});
+  one_ = GetParam().open(1);
+  three_ = GetParam().open(3);
+}
+
+void Conformance::same(const Act& act, Lay lay) {
+  SCOPED_TRACE(word(lay));
+  Desk expected(*oracle_, lay);
+  Desk found(*one_, lay);
+  Desk threaded(*three_, lay);
+  for (Desk* desk : {&expected, &found, &threaded}) act(*desk);
+  ASSERT_FALSE(expected.results().empty());
+  for (std::size_t i = 0; i < expected.results().size(); ++i) {
+    const Desk::Result& right = expected.results()[i];
+    ASSERT_EQ(difference(found.results()[i].numbers, right.numbers, right.within), "") << right.name;
+    ASSERT_EQ(difference(threaded.results()[i].numbers, found.results()[i].numbers, exactly), "")
+        << right.name << " depends on the number of threads";
+  }
+  ASSERT_EQ(found.guards(), "");
+}
+
+void Conformance::same_however_it_lies(const Act& act) {
+  for (const Lay lay : lays) same(act, lay);
+}
+
+}  // namespace weft::conformance

@@ -1,0 +1,179 @@
+// Attention: every mask, head grouping, length, bias and dropout; forward, backward and merged parts.
+#include "tests/backend/conformance.h"
+
+namespace weft::conformance {
+namespace {
+
+struct Case {
+  std::string name;
+  std::int64_t sq = 12, sk = 12, b = 2, g = 2, r = 1, d = 16;
+  Mask mask = Mask::causal;
+  std::int64_t diagonal = 0, window = 0;
+  bool segments = false, bias = false;
+  float dropout = 0;
+  std::int64_t block = 0;
+};
+
+std::vector<Case> cases() {
+  return {
+      {.name = "causal"},
+      {.name = "open", .mask = Mask::none},
+      {.name = "grouped heads", .r = 3},
+      {.name = "one group", .g = 1, .r = 4, .d = 24},
+      {.name = "small heads", .d = 8},
+      {.name = "odd heads", .d = 20},
+      {.name = "large heads", .b = 1, .g = 1, .d = 256},
+      {.name = "one query", .sq = 1, .sk = 37, .diagonal = 36},
+      {.name = "more keys", .sq = 9, .sk = 70, .diagonal = 61},
+      {.name = "more queries, some see nothing", .sq = 33, .sk = 20, .diagonal = -13},
+      {.name = "across blocks", .sq = 150, .sk = 150, .b = 1, .d = 32},
+      {.name = "across blocks, open", .sq = 70, .sk = 141, .b = 1, .d = 64, .mask = Mask::none},
+      {.name = "window", .sq = 90, .sk = 90, .b = 1, .window = 17},
+      {.name = "window of one", .window = 1},
+      {.name = "documents", .sq = 40, .sk = 40, .segments = true},
+      {.name = "padding", .sq = 40, .sk = 40, .mask = Mask::none, .segments = true},
+      {.name = "segments across", .sq = 7, .sk = 33, .r = 2, .mask = Mask::none, .segments = true},
+      {.name = "bias", .mask = Mask::none, .bias = true},
+      {.name = "causal bias, grouped", .sq = 34, .sk = 34, .r = 2, .bias = true},
+      {.name = "dropout", .sq = 35, .sk = 35, .dropout = 0.3F},
+      {.name = "everything",
+       .sq = 40,
+       .sk = 52,
+       .r = 2,
+       .diagonal = 12,
+       .window = 30,
+       .segments = true,
+       .bias = true,
+       .dropout = 0.2F},
+      {.name = "blocks", .sq = 64, .sk = 64, .block = 16},
+      {.name = "blocks with a window", .sq = 64, .sk = 64, .r = 2, .window = 20, .block = 8},
+  };
+}
+
+struct Operands {
+  Attended in;
+  AttentionArgs how;
+};
+
+Operands operands(Desk& desk, const Case& c, Dtype dtype) {
+  Operands out;
+  out.in = {desk.normal({c.sq, c.b, c.g, c.r, c.d}, dtype), desk.normal({c.sk, c.b, c.g, c.d}, dtype),
+            desk.normal({c.sk, c.b, c.g, c.d}, dtype)};
+  out.how = {.scale = 0.3F, .mask = c.mask, .diagonal = c.diagonal, .window = c.window};
+  out.how.dropout = c.dropout;
+  out.how.at = {.seed = 5, .purpose = Purpose::dropout_attention, .step = 3, .layer = 1};
+  out.how.block = c.block;
+  if (c.segments) {
+    out.how.query_segments = desk.integers({c.b, c.sq}, Dtype::i32, 0, 3);
+    out.how.key_segments = desk.integers({c.b, c.sk}, Dtype::i32, 0, 3);
+  }
+  if (c.bias) out.how.bias = desk.normal({c.g * c.r, c.sq, c.sk});
+  if (c.dropout > 0) {
+    out.how.samples = desk.integers({c.b}, Dtype::i64, 0, 1000);
+    out.how.head0 = 3;
+    out.how.query0 = 100;
+    out.how.key0 = 90;
+  }
+  return out;
+}
+
+AttentionOut blank_out(Desk& desk, const Case& c, Dtype dtype) {
+  return {desk.blank({c.sq, c.b, c.g, c.r, c.d}, dtype), desk.blank({c.b, c.g * c.r, c.sq})};
+}
+
+/// Half types round probabilities too, which the oracle does not.
+Tolerance within(const Case& c, Dtype dtype) {
+  const double scale = c.dropout > 0 ? 2 : 1;
+  return {8 * rounding(dtype) + 1e-5, scale * (8 * rounding(dtype) + 2e-6 * double(8 + c.sk) / 8)};
+}
+
+void forward(Desk& desk, const Case& c, Dtype dtype) {
+  const Operands o = operands(desk, c, dtype);
+  const AttentionOut out = blank_out(desk, c, dtype);
+  desk.kernels().attention(out, o.in, o.how);
+  desk.result("o", out.o, within(c, dtype));
+  desk.result("lse", out.lse, {1e-5, 1e-5});
+}
+
+void backward(Desk& desk, const Case& c, Dtype dtype, bool accumulate) {
+  const Operands o = operands(desk, c, dtype);
+  const AttentionOut out = blank_out(desk, c, dtype);
+  desk.kernels().attention(out, o.in, o.how);
+  const Tensor dout = desk.normal({c.sq, c.b, c.g, c.r, c.d}, dtype);
+  // What is added to is f32, as gradients of ring attention are.
+  const Dtype kept = accumulate ? Dtype::f32 : dtype;
+  AttentionGrads grads{desk.normal(o.in.q.shape(), kept), desk.normal(o.in.k.shape(), kept),
+                       desk.normal(o.in.v.shape(), kept)};
+  grads.accumulate = accumulate;
+  if (c.bias) grads.dbias = desk.normal(o.how.bias.shape());
+  desk.kernels().attention_backward(grads, dout, out, o.in, o.how);
+  const Tolerance near = within(c, dtype);
+  const double more = double(c.sq * c.r) / 16 + 8;
+  const Tolerance wide{near.relative, near.absolute * more};
+  desk.result("dq", grads.dq, wide);
+  desk.result("dk", grads.dk, wide);
+  desk.result("dv", grads.dv, wide);
+  if (c.bias) desk.result("dbias", grads.dbias, wide);
+}
+
+TEST_P(Conformance, attends) {
+  for (const Case& c : cases())
+    for (const Dtype dtype : floats) {
+      SCOPED_TRACE(c.name + " " + name(dtype));
+      same([&](Desk& desk) { forward(desk, c, dtype); });
+    }
+}
+
+TEST_P(Conformance, gives_derivatives_of_attention) {
+  for (const Case& c : cases())
+    for (const Dtype dtype : floats) {
+      SCOPED_TRACE(c.name + " " + name(dtype));
+      same([&](Desk& desk) { backward(desk, c, dtype, false); });
+    }
+}
+
+TEST_P(Conformance, adds_derivatives_of_attention_to_f32) {
+  for (const Case& c : cases())
+    for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
+      SCOPED_TRACE(c.name + " " + name(dtype));
+      same([&](Desk& desk) { backward(desk, c, dtype, true); });
+    }
+}
+
+TEST_P(Conformance, attends_in_views_of_one_fused_tensor) {
+  for (const Dtype dtype : floats)
+    same([&](Desk& desk) {
+      // [s, b, g, (r + 2) d]: the queries of a group, then its key and its value
+      const Tensor qkv = desk.normal({20, 2, 3, 4 * 16}, dtype);
+      const Attended in{qkv.slice(3, 0, 32).split(3, {2, 16}), qkv.slice(3, 32, 16), qkv.slice(3, 48, 16)};
+      const AttentionOut out{desk.blank({20, 2, 3, 2, 16}, dtype), desk.blank({2, 6, 20})};
+      const AttentionArgs how{.scale = 0.25F, .mask = Mask::causal};
+      desk.kernels().attention(out, in, how);
+      desk.result("o", out.o, within({.name = ""}, dtype));
+      const Tensor grad = desk.blank({20, 2, 3, 4 * 16}, dtype);
+      const AttentionGrads grads{grad.slice(3, 0, 32).split(3, {2, 16}), grad.slice(3, 32, 16),
+                                 grad.slice(3, 48, 16)};
+      desk.kernels().attention_backward(grads, desk.normal({20, 2, 3, 2, 16}, dtype), out, in, how);
+      const Tolerance near = within({.name = "", .sk = 20}, dtype);
+      desk.result("gradient", grad, {near.relative, 10 * near.absolute});
+    });
+}
+
+TEST_P(Conformance, merges_parts_of_attention) {
+  for (const Dtype dtype : floats)
+    for (const std::int64_t diagonal : {0, -6})
+      same([&](Desk& desk) {
+        const Case c{.name = "", .r = 2};
+        Operands o = operands(desk, c, dtype);
+        const AttentionOut into = blank_out(desk, c, Dtype::f32);
+        const AttentionOut part = blank_out(desk, c, dtype);
+        desk.kernels().attention(into, o.in, {.scale = 0.3F, .mask = Mask::causal, .diagonal = -3});
+        desk.kernels().attention(part, o.in, {.scale = 0.3F, .mask = Mask::causal, .diagonal = diagonal});
+        desk.kernels().merge_attention(into, part);
+        desk.result("o", into.o, within(c, dtype));
+        desk.result("lse", into.lse, {1e-5, 1e-5});
+      });
+}
+
+}  // namespace
+}  // namespace weft::conformance

@@ -1,0 +1,17 @@
+// The devices that must conform: a line each.
+#include "tests/backend/conformance.h"
+#include "weft/backend/open.h"
+
+namespace weft::conformance {
+namespace {
+
+Subject named(const std::string& device, bool exact = false) {
+  return {device + (exact ? " exact" : ""),
+          [=](int threads) { return open_device(device, {.threads = threads, .exact = exact}); }};
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, Conformance, ::testing::Values(named("cpu:reference"), named("cpu")),
+                         spelled);
+
+}  // namespace
+}  // namespace weft::conformance

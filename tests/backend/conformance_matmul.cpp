@@ -1,0 +1,166 @@
+// Products: shapes that fill tiles and shapes that do not, all transpositions, views, batches, groups, slabs.
+#include "tests/backend/conformance.h"
+
+namespace weft::conformance {
+namespace {
+
+struct Sizes {
+  std::int64_t m, n, k;
+};
+constexpr std::array<Sizes, 8> sizes{{{1, 1, 1},
+                                      {1, 17, 5},
+                                      {16, 16, 16},
+                                      {33, 1, 64},
+                                      {7, 50, 129},
+                                      {64, 96, 80},
+                                      {5, 3, 300},
+                                      {130, 66, 48}}};
+
+std::string told(const Sizes& s, Dtype dtype) {
+  return text(s.m, " x ", s.n, " x ", s.k, " in ", name(dtype));
+}
+
+Shape held(std::int64_t rows, std::int64_t columns, Read read) {
+  return read == Read::as_is ? Shape{rows, columns} : Shape{columns, rows};
+}
+
+/// Gaps between rows are legal; gaps between elements are not.
+constexpr std::array<Lay, 2> row_lays{Lay::contiguous, Lay::gaps};
+
+TEST_P(Conformance, multiplies_all_forms_of_matrices) {
+  for (const Sizes& s : sizes)
+    for (const Dtype dtype : floats)
+      for (const Read a : {Read::as_is, Read::transposed})
+        for (const Read b : {Read::as_is, Read::transposed})
+          for (const Lay lay : row_lays) {
+            SCOPED_TRACE(told(s, dtype));
+            same(
+                [&](Desk& desk) {
+                  const Tensor left = desk.normal(held(s.m, s.k, a), dtype);
+                  const Tensor right = desk.normal(held(s.k, s.n, b), dtype);
+                  const Tensor out = desk.blank({s.m, s.n}, dtype);
+                  desk.kernels().matmul(out, left, right, {.a = a, .b = b});
+                  desk.result("out", out, close(dtype, s.k));
+                },
+                lay);
+          }
+}
+
+TEST_P(Conformance, accumulates_products_in_f32) {
+  for (const Sizes& s : sizes)
+    for (const Dtype dtype : floats)
+      for (const Read a : {Read::as_is, Read::transposed}) {
+        SCOPED_TRACE(told(s, dtype));
+        same(
+            [&](Desk& desk) {
+              const Tensor left = desk.normal(held(s.m, s.k, a), dtype);
+              const Tensor right = desk.normal({s.k, s.n}, dtype);
+              const Tensor out = desk.normal({s.m, s.n});
+              desk.kernels().matmul(out, left, right, {.a = a, .accumulate = true});
+              desk.result("out", out, close(Dtype::f32, s.k));
+            },
+            Lay::gaps);
+      }
+}
+
+TEST_P(Conformance, adds_a_bias_of_any_type_to_products) {
+  for (const Dtype dtype : floats)
+    for (const Dtype bias : {dtype, Dtype::f32})
+      same([&](Desk& desk) {
+        const Tensor x = desk.normal({9, 40}, dtype);
+        const Tensor w = desk.normal({21, 40}, dtype);
+        const Tensor out = desk.blank({9, 21}, dtype);
+        desk.kernels().matmul(out, x, w, {.b = Read::transposed, .bias = desk.normal({21}, bias)});
+        desk.result("out", out, close(dtype, 40));
+      });
+}
+
+TEST_P(Conformance, multiplies_long_sums) {
+  // The weight gradient's form is where libraries split k among threads.
+  for (const Dtype dtype : floats)
+    for (const Read a : {Read::as_is, Read::transposed})
+      same([&](Desk& desk) {
+        const Tensor left = desk.normal(held(24, 4100, a), dtype);
+        const Tensor right = desk.normal({4100, 20}, dtype);
+        const Tensor out = desk.blank({24, 20});
+        desk.kernels().matmul(out, left, right, {.a = a});
+        desk.result("out", out, close(Dtype::f32, 4100));
+      });
+}
+
+TEST_P(Conformance, multiplies_batches) {
+  for (const Dtype dtype : floats)
+    for (const Read a : {Read::as_is, Read::transposed})
+      for (const Read b : {Read::as_is, Read::transposed})
+        same(
+            [&](Desk& desk) {
+              const Tensor left = desk.normal(a == Read::as_is ? Shape{3, 10, 24} : Shape{3, 24, 10}, dtype);
+              const Tensor right = desk.normal(b == Read::as_is ? Shape{3, 24, 18} : Shape{3, 18, 24}, dtype);
+              const Tensor out = desk.blank({3, 10, 18}, dtype);
+              desk.kernels().matmul(out, left, right, {.a = a, .b = b});
+              desk.result("out", out, close(dtype, 24));
+            },
+            Lay::swapped);
+}
+
+TEST_P(Conformance, adds_slabs_as_a_tree) {
+  for (const Dtype dtype : floats)
+    for (const bool accumulate : {false, true})
+      same([&](Desk& desk) {
+        const Tensor x = desk.normal({12, 64}, dtype);
+        const Tensor w = desk.normal({20, 64}, dtype);
+        const Tensor out = desk.normal({12, 20});
+        desk.kernels().matmul(out, x, w, {.b = Read::transposed, .accumulate = accumulate, .slabs = 8});
+        desk.result("out", out, close(Dtype::f32, 64));
+      });
+}
+
+TEST_P(Conformance, multiplies_with_packed_weights) {
+  for (const Dtype dtype : floats)
+    for (const Read read : {Read::as_is, Read::transposed})
+      same([&](Desk& desk) {
+        const Tensor w = desk.normal(held(48, 40, read), dtype);
+        const std::int64_t bytes = desk.kernels().packed_bytes(w, read);
+        Tensor b = read == Read::as_is ? w : w.permute({1, 0});
+        if (bytes > 0) {
+          b = Tensor::packed(desk.device().allocate(bytes, Use::packed_weights), {48, 40}, dtype);
+          desk.kernels().pack(b, w, read);
+        }
+        for (const std::int64_t m : {1, 5, 64}) {
+          const Tensor out = desk.blank({m, 40}, dtype);
+          const MatmulArgs how{.b = bytes == 0 ? read : Read::as_is};
+          desk.kernels().matmul(out, desk.normal({m, 48}, dtype), bytes == 0 ? w : b, how);
+          desk.result("out", out, close(dtype, 48));
+        }
+      });
+}
+
+TEST_P(Conformance, multiplies_rows_in_groups) {
+  const std::vector<std::int64_t> offsets{0, 5, 5, 6, 30};
+  for (const Dtype dtype : floats)
+    for (const Read b : {Read::as_is, Read::transposed})
+      same([&](Desk& desk) {
+        const Tensor x = desk.normal({30, 24}, dtype);
+        const Tensor w = desk.normal(b == Read::as_is ? Shape{4, 24, 16} : Shape{4, 16, 24}, dtype);
+        const Tensor out = desk.blank({30, 16}, dtype);
+        desk.kernels().grouped_matmul(out, x, w, {offsets}, {.b = b, .bias = desk.normal({4, 16}, dtype)});
+        desk.result("out", out, close(dtype, 24));
+      });
+}
+
+TEST_P(Conformance, gives_weight_gradients_in_groups) {
+  const std::vector<std::int64_t> offsets{0, 5, 5, 6, 30};
+  for (const Dtype dtype : floats)
+    for (const bool accumulate : {false, true})
+      same([&](Desk& desk) {
+        const Tensor dy = desk.normal({30, 16}, dtype);
+        const Tensor x = desk.normal({30, 24}, dtype);
+        const Tensor out = accumulate ? desk.normal({4, 16, 24}) : desk.blank({4, 16, 24});
+        desk.kernels().grouped_matmul(out, dy, x, {offsets},
+                                      {.a = Read::transposed, .accumulate = accumulate});
+        desk.result("out", out, close(Dtype::f32, 24));
+      });
+}
+
+}  // namespace
+}  // namespace weft::conformance
