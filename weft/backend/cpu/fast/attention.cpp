@@ -1,0 +1,185 @@
+// Attention's tasks over the threads of the device, and the memory they work in.
+#include "weft/backend/cpu/fast/attention.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "weft/backend/cpu/fast/attention_plan.h"
+
+namespace weft::fast {
+
+namespace generic {
+extern const AttentionLoops attention_loops;
+}
+namespace avx2 {
+extern const AttentionLoops attention_loops;
+}
+namespace avx512 {
+extern const AttentionLoops attention_loops;
+}
+namespace avx512_bf16 {
+extern const AttentionLoops attention_loops;
+}
+
+const AttentionLoops& attention_loops(InstructionSet set) {
+  return choose<AttentionLoops>(set, {&generic::attention_loops, &avx2::attention_loops,
+                                      &avx512::attention_loops, &avx512_bf16::attention_loops});
+}
+
+namespace {
+
+/// task(i, workspace) for i in [0, tasks), the next one to whoever is free.
+template <class Task>
+void share_out(std::int64_t tasks, int threads, std::int64_t floats, float* workspace, const Task& task) {
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1)
+  for (std::int64_t i = 0; i < tasks; ++i) task(i, workspace + omp_get_thread_num() * floats);
+}
+
+std::int64_t bytes_for(std::int64_t tasks, int threads, std::int64_t floats) {
+  return std::min<std::int64_t>(tasks, threads) * floats * std::int64_t(sizeof(float));
+}
+
+std::vector<AttentionDraw> draws(const AttentionArgs& how, std::int64_t rows) {
+  std::vector<AttentionDraw> all;
+  if (how.dropout == 0) return all;
+  const std::int64_t* samples = how.samples.data<std::int64_t>();
+  for (std::int64_t row = 0; row < rows; ++row) {
+    Address at = how.at;
+    at.sample = std::uint64_t(samples[row * how.samples.stride(0)]);
+    const Draw draw(at);
+    all.push_back({{draw.key()[0], draw.key()[1]}, {draw.upper()[0], draw.upper()[1]}});
+  }
+  return all;
+}
+
+void set_dropout(AttentionJob& job, const AttentionArgs& how) {
+  if (how.dropout == 0) return;
+  job.dropout.wanted = true;
+  job.dropout.dropped = share(double(how.dropout));
+  job.dropout.kept = 1 / (1 - how.dropout);
+  job.dropout.head0 = how.head0;
+  job.dropout.query0 = how.query0;
+  job.dropout.key0 = how.key0;
+}
+
+void set_grads(AttentionJob& job, const AttentionGrads& grads) {
+  job.dq = attention_rows(grads.dq);
+  job.dk = attention_rows(grads.dk);
+  job.dv = attention_rows(grads.dv);
+  if (grads.dbias) job.dbias = attention_bias(grads.dbias);
+  job.accumulate = grads.accumulate;
+}
+
+void set_forward(AttentionJob& job, const AttentionOut& out) {
+  job.o = attention_rows(out.o);
+  job.lse = attention_sums(out.lse);
+}
+
+std::int64_t backward_bytes(const BackwardPlan& plan, int threads) {
+  return bytes_for(std::max({plan.all, plan.keys, plan.queries}), threads, plan.places.floats);
+}
+
+/// Task i of a kind: heads fastest but for the parts of one head, so that a head's keys stay near.
+AttentionTask task_of(const BackwardPlan& plan, const AttentionJob& job, AttentionShare share,
+                      std::int64_t i) {
+  AttentionTask task;
+  const std::int64_t parts = share == AttentionShare::all    ? 1
+                             : share == AttentionShare::keys ? plan.chunks
+                                                             : plan.stripes;
+  task.part = share == AttentionShare::queries ? parts - 1 - i % parts : i % parts;
+  i /= parts;
+  if (share == AttentionShare::queries) {
+    task.head = i % job.r;
+    i /= job.r;
+  }
+  task.group = i % job.g;
+  task.row = i / job.g;
+  task.rows = share == AttentionShare::keys ? 1 : plan.rows;
+  return task;
+}
+
+}  // namespace
+
+void attention(const AttentionLoops& loops, const AttentionOut& out, const Attended& in,
+               const AttentionArgs& how) {
+  if (out.o.elements() == 0) return;
+  Device& device = in.q.device();
+  AttentionJob job = attention_job(in, how);
+  set_forward(job, out);
+  set_dropout(job, how);
+  const std::vector<AttentionDraw> random = draws(how, job.b);
+  job.dropout.draws = random.data();
+  const ForwardPlan plan = plan_forward(job);
+  job.forward = plan.places;
+  const StorageRef workspace =
+      device.allocate(bytes_for(plan.tasks, device.threads(), plan.places.floats), Use::workspace);
+  const std::int64_t heads = job.g * job.r;
+  // The last stripe first: under a causal mask it is the longest.
+  const auto task = [&](std::int64_t i, float* floats) {
+    const std::int64_t stripe = plan.stripes - 1 - i % plan.stripes;
+    const std::int64_t head = i / plan.stripes % heads;
+    loops.forward(job, i / plan.stripes / heads, head, stripe * attention_stripe, floats);
+  };
+  share_out(plan.tasks, device.threads(), plan.places.floats, reinterpret_cast<float*>(workspace->data()),
+            task);
+}
+
+void attention_backward(const AttentionLoops& loops, const AttentionGrads& grads, const Tensor& dout,
+                        const AttentionOut& out, const Attended& in, const AttentionArgs& how) {
+  if (in.q.elements() == 0 && in.k.elements() == 0) return;
+  Device& device = in.q.device();
+  AttentionJob job = attention_job(in, how);
+  set_forward(job, out);
+  set_grads(job, grads);
+  set_dropout(job, how);
+  job.dout = attention_rows(dout);
+  const std::vector<AttentionDraw> random = draws(how, job.b);
+  job.dropout.draws = random.data();
+  const BackwardPlan plan = plan_backward(job, device.threads());
+  job.backward = plan.places;
+  job.chunk = plan.chunk;
+  const StorageRef workspace = device.allocate(backward_bytes(plan, device.threads()), Use::workspace);
+  const auto run = [&](std::int64_t tasks, AttentionShare share) {
+    const auto task = [&](std::int64_t i, float* floats) {
+      loops.backward(job, share, task_of(plan, job, share, i), floats);
+    };
+    share_out(tasks, device.threads(), plan.places.floats, reinterpret_cast<float*>(workspace->data()), task);
+  };
+  run(plan.all, AttentionShare::all);
+  run(plan.keys, AttentionShare::keys);
+  run(plan.queries, AttentionShare::queries);
+}
+
+void merge_attention(const AttentionLoops& loops, const AttentionOut& into, const AttentionOut& part) {
+  if (into.o.elements() == 0) return;
+  AttentionJob to, from;
+  set_forward(to, into);
+  set_forward(from, part);
+  to.sq = into.o.dim(0);
+  to.r = into.o.dim(3);
+  to.d = into.o.dim(4);
+  const std::int64_t heads = into.o.dim(2) * to.r;
+  share_out(into.o.dim(1) * heads, into.o.device().threads(), 0, nullptr,
+            [&](std::int64_t i, float*) { loops.merge(to, from, i / heads, i % heads); });
+}
+
+std::int64_t attention_workspace(const Attended& in, const AttentionArgs& how, int threads) {
+  if (in.q.elements() == 0) return 0;
+  AttentionJob job = attention_job(in, how);
+  set_dropout(job, how);
+  const ForwardPlan plan = plan_forward(job);
+  return bytes_for(plan.tasks, threads, plan.places.floats);
+}
+
+std::int64_t attention_backward_workspace(const AttentionGrads& grads, const Attended& in,
+                                          const AttentionArgs& how, int threads) {
+  if (in.q.elements() == 0 && in.k.elements() == 0) return 0;
+  AttentionJob job = attention_job(in, how);
+  set_grads(job, grads);
+  set_dropout(job, how);
+  return backward_bytes(plan_backward(job, threads), threads);
+}
+
+}  // namespace weft::fast

@@ -1,0 +1,116 @@
+// What the attention loops of every instruction set are given: plain numbers and addresses, nothing that
+// owns.
+#pragma once
+
+#include <cstdint>
+
+namespace weft::fast {
+
+enum class Element : std::uint8_t { f32, bf16, f16 };
+
+/// A tensor [s, b, g, r, d] (r is 1 for keys and values); steps in elements, the last one is 1.
+struct AttentionRows {
+  void* at = nullptr;
+  std::int64_t s = 0, b = 0, g = 0, r = 0;
+  Element type = Element::f32;
+};
+
+/// f32 [n, sq, sk], any steps.
+struct AttentionBias {
+  bool wanted = false;
+  float* at = nullptr;
+  std::int64_t n = 0, q = 0, k = 0;
+};
+
+/// i32 [b, s], any steps.
+struct AttentionSegments {
+  const std::int32_t* at = nullptr;
+  std::int64_t b = 0, s = 0;
+};
+
+/// f32 [b, n, sq], any steps.
+struct AttentionSums {
+  float* at = nullptr;
+  std::int64_t b = 0, n = 0, s = 0;
+};
+
+/// The folded address of one sample's random numbers (base/random.h, Draw).
+struct AttentionDraw {
+  std::uint32_t key[2];
+  std::uint32_t upper[2];
+};
+
+struct AttentionDropout {
+  bool wanted = false;
+  const AttentionDraw* draws = nullptr;  // [b]
+  std::uint32_t dropped = 0;             // words below this are
+  float kept = 1;                        // factor of what is kept
+  std::int64_t head0 = 0, query0 = 0, key0 = 0;
+};
+
+/// Where a forward task keeps its things, in floats from the start of its workspace.
+struct ForwardPlaces {
+  std::int64_t q = 0, rows = 0, k = 0, v = 0, scores = 0, factor = 0, scale = 0;
+  std::int64_t o = 0, maximum = 0, sum = 0;
+  std::int64_t merged = 0, merged_lse = 0;  // of the key blocks so far, in exact mode
+  std::int64_t floats = 0;
+};
+
+/// The same of a backward task.
+struct BackwardPlaces {
+  std::int64_t q = 0, dout = 0, q_rows = 0, dout_rows = 0, o_rows = 0;  // of a tile's queries
+  std::int64_t k = 0, v = 0;                                            // of a chunk of keys
+  std::int64_t scores = 0, dscores = 0, factor = 0, lse = 0, delta = 0;
+  std::int64_t dq = 0, dq_sum = 0;        // of a key block; of the key blocks so far
+  std::int64_t dk = 0, dv = 0;            // of a head, and under it sums over heads, `plane` floats each
+  std::int64_t dk_part = 0, dv_part = 0;  // of a query block
+  std::int64_t plane = 0, floats = 0;
+};
+
+/// Forward reads q, k, v and writes o, lse. Backward reads those and dout and writes dq, dk, dv, dbias.
+struct AttentionJob {
+  std::int64_t sq = 0, sk = 0, b = 0, g = 0, r = 0, d = 0;
+  AttentionRows q, k, v, o, dout, dq, dk, dv;
+  AttentionSums lse;
+  float scale = 1;
+  bool causal = false;
+  std::int64_t diagonal = 0, window = 0;
+  AttentionSegments query_segments, key_segments;
+  AttentionBias bias, dbias;
+  AttentionDropout dropout;
+  std::int64_t block = 0;  // 0: free
+  bool accumulate = false;
+  std::int64_t chunk = 0;  // keys that a backward task holds at once
+  ForwardPlaces forward;
+  BackwardPlaces backward;
+};
+
+/// How far the loops cut an axis: results depend on the first two, so they are the same everywhere.
+inline constexpr std::int64_t attention_queries = 48;                    // of a tile
+inline constexpr std::int64_t attention_keys = 96;                       // of a tile
+inline constexpr std::int64_t attention_stripe = 4 * attention_queries;  // of a task
+
+/// Which gradients a task computes: all in one sweep, or keys' and queries' apart where there are too few
+/// heads for the threads (seven products instead of five; the same bits).
+enum class AttentionShare : std::uint8_t { all, keys, queries };
+
+/// One instruction set's loops. A task's results do not depend on which thread runs it.
+struct AttentionLoops {
+  /// Queries [from, from + attention_stripe) of head `head` of row `row`.
+  void (*forward)(const AttentionJob&, std::int64_t row, std::int64_t head, std::int64_t from,
+                  float* workspace);
+  /// share all: `part` is not used. keys: key chunk `part`. queries: stripe `part` of head `head` of the
+  /// group.
+  void (*backward)(const AttentionJob&, AttentionShare, const struct AttentionTask&, float* workspace);
+  /// into = softmax-weighted mean of into and part, for rows of one head.
+  void (*merge)(const AttentionJob& into, const AttentionJob& part, std::int64_t row, std::int64_t head);
+  /// x = 2^x, for the test of its accuracy.
+  void (*exp2)(float* x, std::int64_t count);
+};
+
+/// Where a backward task works. With dbias a task walks over all rows in ascending order.
+struct AttentionTask {
+  std::int64_t row = 0, rows = 1, group = 0, head = 0, part = 0;
+};
+
+}  // namespace weft::fast

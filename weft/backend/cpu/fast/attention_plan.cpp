@@ -1,0 +1,181 @@
+// How attention is cut: stripes of queries forward; heads backward, or chunks of keys and stripes of queries
+// where there are too few heads to keep the threads busy.
+#include "weft/backend/cpu/fast/attention_plan.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "weft/base/error.h"
+
+namespace weft::fast {
+
+namespace {
+
+constexpr std::int64_t padding = 16;  // floats: a cache line, and what rows of a head are padded to
+constexpr std::int64_t slack = 24;    // rows that a product may touch beyond its last
+
+constexpr std::int64_t round_up(std::int64_t x, std::int64_t unit) { return (x + unit - 1) / unit * unit; }
+constexpr std::int64_t pieces(std::int64_t x, std::int64_t unit) { return (x + unit - 1) / unit; }
+
+/// Lays one thing after another.
+class Layout {
+ public:
+  std::int64_t take(std::int64_t floats) {
+    const std::int64_t at = total_;
+    total_ += round_up(floats, padding);
+    return at;
+  }
+  std::int64_t total() const { return total_; }
+
+ private:
+  std::int64_t total_ = 0;
+};
+
+Element element(const Tensor& t) {
+  switch (t.dtype()) {
+    case Dtype::f32:
+      return Element::f32;
+    case Dtype::bf16:
+      return Element::bf16;
+    case Dtype::f16:
+      return Element::f16;
+    default:
+      fail(Kind::internal, "attention: ", t.dtype(), " is not a type that layers compute in");
+  }
+}
+
+void* address(const Tensor& t) { return t.device().holds_numbers() ? t.address() : nullptr; }
+
+AttentionSegments segments(const Tensor& t) {
+  return {static_cast<const std::int32_t*>(address(t)), t.stride(0), t.stride(1)};
+}
+
+std::int64_t blocks(const AttentionJob& job) { return job.block > 0 ? pieces(job.sk, job.block) : 1; }
+
+}  // namespace
+
+AttentionRows attention_rows(const Tensor& t) {
+  return {address(t), t.stride(0), t.stride(1), t.stride(2), t.rank() == 5 ? t.stride(3) : 0, element(t)};
+}
+AttentionSums attention_sums(const Tensor& lse) {
+  return {static_cast<float*>(address(lse)), lse.stride(0), lse.stride(1), lse.stride(2)};
+}
+AttentionBias attention_bias(const Tensor& bias) {
+  return {true, static_cast<float*>(address(bias)), bias.stride(0), bias.stride(1), bias.stride(2)};
+}
+
+AttentionJob attention_job(const Attended& in, const AttentionArgs& how) {
+  AttentionJob job;
+  job.sq = in.q.dim(0);
+  job.b = in.q.dim(1);
+  job.g = in.q.dim(2);
+  job.r = in.q.dim(3);
+  job.d = in.q.dim(4);
+  job.sk = in.k.dim(0);
+  job.q = attention_rows(in.q);
+  job.k = attention_rows(in.k);
+  job.v = attention_rows(in.v);
+  job.scale = how.scale;
+  job.causal = how.mask == Mask::causal;
+  job.diagonal = how.diagonal;
+  job.window = how.window;
+  if (how.query_segments) {
+    job.query_segments = segments(how.query_segments);
+    job.key_segments = segments(how.key_segments);
+  }
+  if (how.bias) job.bias = attention_bias(how.bias);
+  job.block = how.block;
+  return job;
+}
+
+ForwardPlan plan_forward(const AttentionJob& job) {
+  ForwardPlan plan;
+  plan.stripes = pieces(job.sq, attention_stripe);
+  plan.tasks = plan.stripes * job.b * job.g * job.r;
+  const std::int64_t padded = round_up(job.d, padding);
+  const std::int64_t queries = std::min(attention_stripe, round_up(job.sq, attention_queries));
+  const std::int64_t tile = (attention_keys + slack) * attention_queries;
+  Layout layout;
+  ForwardPlaces& at = plan.places;
+  at.q = layout.take(queries * job.d);
+  at.rows = layout.take(attention_queries * padded);
+  at.k = layout.take((attention_keys + slack) * padded);
+  at.v = layout.take(attention_keys * padded);
+  at.scores = layout.take(tile);
+  at.factor = job.dropout.wanted ? layout.take(tile) : 0;
+  at.scale = layout.take(attention_queries);
+  at.o = layout.take(queries * padded);
+  at.maximum = layout.take(queries);
+  at.sum = layout.take(queries);
+  at.merged = job.block > 0 ? layout.take(queries * padded) : 0;
+  at.merged_lse = job.block > 0 ? layout.take(queries) : 0;
+  at.floats = layout.total();
+  return plan;
+}
+
+namespace {
+
+/// Keys whose rows and gradients fit a core's second cache together.
+std::int64_t chunk_of(const AttentionJob& job) {
+  const std::int64_t fitting = 32768 / round_up(job.d, padding) / attention_keys * attention_keys;
+  const std::int64_t block = job.block > 0 ? std::min(job.block, job.sk) : job.sk;
+  return std::min(std::clamp<std::int64_t>(fitting, attention_keys, 4 * attention_keys),
+                  round_up(block, attention_keys));
+}
+
+BackwardPlaces backward_places(const AttentionJob& job, const BackwardPlan& plan) {
+  const std::int64_t padded = round_up(job.d, padding);
+  const std::int64_t tile = (attention_keys + slack) * attention_queries;
+  const std::int64_t rows = attention_queries * padded;
+  const std::int64_t chunk = (plan.chunk + slack) * padded;
+  const std::int64_t queries =
+      plan.all > 0 ? round_up(job.sq, attention_queries) + attention_queries : attention_stripe;
+  const std::int64_t levels =
+      job.block > 0 && job.r > 1 ? std::int64_t(std::bit_width(std::uint64_t(job.r))) : 1;
+  Layout layout;
+  BackwardPlaces at;
+  at.q = layout.take(attention_queries * job.d);
+  at.dout = layout.take(attention_queries * job.d);
+  at.q_rows = layout.take(rows);
+  at.dout_rows = layout.take(rows);
+  at.o_rows = layout.take(rows);
+  at.k = layout.take(chunk);
+  at.v = layout.take(chunk);
+  at.scores = layout.take(tile);
+  at.dscores = layout.take(tile);
+  at.factor = job.dropout.wanted ? layout.take(tile) : 0;
+  at.lse = layout.take(attention_queries);
+  at.delta = layout.take(attention_queries);
+  at.dq = layout.take(queries * padded);
+  at.dq_sum = job.block > 0 ? layout.take(queries * padded) : 0;
+  at.plane = plan.all > 0 && job.r > 1 ? (job.sk + slack) * padded : chunk;
+  at.dk = layout.take(levels * at.plane);
+  at.dv = layout.take(levels * at.plane);
+  at.dk_part = job.block > 0 ? layout.take(chunk) : 0;
+  at.dv_part = job.block > 0 ? layout.take(chunk) : 0;
+  at.floats = layout.total();
+  return at;
+}
+
+}  // namespace
+
+BackwardPlan plan_backward(const AttentionJob& job, int threads) {
+  BackwardPlan plan;
+  plan.rows = job.dbias.wanted ? job.b : 1;
+  plan.chunk = chunk_of(job);
+  const std::int64_t block = job.block > 0 ? std::min(job.block, job.sk) : job.sk;
+  plan.chunks = blocks(job) * pieces(block, plan.chunk);
+  plan.stripes = pieces(job.sq, attention_stripe);
+  // Five products a head, and a thread takes whole heads; or seven, cut as finely as one likes.
+  const std::int64_t heads = job.b / plan.rows * job.g;
+  if (5 * pieces(heads, threads) * threads <= 7 * heads) {
+    plan.all = heads;
+  } else {
+    plan.keys = job.b * job.g * plan.chunks;
+    plan.queries = heads * job.r * plan.stripes;
+  }
+  plan.places = backward_places(job, plan);
+  return plan;
+}
+
+}  // namespace weft::fast

@@ -1,0 +1,280 @@
+// What forward and backward attention share: tiles of scores [keys, queries] with queries along the lanes, so
+// that maxima and sums over keys need no shuffles; their masks, bias, dropout; 2^x; and the copies of rows
+// they multiply. For sources of loops/ only.
+#pragma once
+
+#include "weft/backend/cpu/fast/attention_job.h"
+#include "weft/backend/cpu/fast/gemm_tile.h"
+#include "weft/backend/cpu/fast/lanes.h"
+
+namespace weft::fast::WEFT_ISA {
+
+using Index = std::int64_t;
+
+inline constexpr Index tile_queries = attention_queries;
+inline constexpr Index tile_keys = attention_keys;
+inline constexpr Index tile_registers = tile_queries / width;
+inline constexpr float log2_e = 1.44269504088896341F;
+inline constexpr float ln_2 = 0.693147180559945309F;
+inline constexpr float infinite = __builtin_inff();
+
+[[gnu::always_inline]] inline Floats spread(float x) { return x - Floats{}; }
+[[gnu::always_inline]] inline Ints spread(std::int32_t x) { return x - Ints{}; }
+[[gnu::always_inline]] inline Index least(Index a, Index b) { return a < b ? a : b; }
+[[gnu::always_inline]] inline Index most(Index a, Index b) { return a > b ? a : b; }
+[[gnu::always_inline]] inline Index round_up(Index x, Index unit) { return (x + unit - 1) / unit * unit; }
+
+/// Where keys or queries start and end.
+struct Range {
+  Index from = 0, to = 0;
+  [[gnu::always_inline]] Index size() const { return to - from; }
+  [[gnu::always_inline]] bool empty() const { return to <= from; }
+  [[gnu::always_inline]] Range both(Range other) const {
+    return {most(from, other.from), least(to, other.to)};
+  }
+};
+
+/// 2^x to 1 ulp for x up to 127; below -126 zero, and at -inf; NaN stays.
+[[gnu::always_inline]] inline Floats exp2(Floats x) {
+  // x = n + f with |f| <= 1/2; adding 1.5 * 2^23 + 127 leaves n + 127 in the lowest bits.
+  const Floats shifted = x + (0x1.8p23F + 127);
+  const Floats f = x - (shifted - (0x1.8p23F + 127));
+  Floats p = spread(0x1.44400p-13F);
+  p = p * f + 0x1.5f48c0p-10F;
+  p = p * f + 0x1.3b2a1cp-7F;
+  p = p * f + 0x1.c6aeccp-5F;
+  p = p * f + 0x1.ebfbe0p-3F;
+  p = p * f + 0x1.62e430p-1F;
+  p = p * f + 1.0F;
+  const Floats power = (Floats)((Words)shifted << 23);
+  return x < -126.0F ? Floats{} : p * power;
+}
+
+// ---- copies of rows
+
+template <class T>
+[[gnu::always_inline]] inline void widen_row(float* to, const T* from, Index d, float factor) {
+  Index c = 0;
+  for (; c + lanes <= d; c += lanes) store(to + c, load(from + c) * all(factor));
+  if (c < d) store(to + c, load(from, Tail{c, d - c}) * all(factor));
+}
+
+/// Rows of d elements as f32 times factor; each ends in zeros up to a multiple of lanes.
+struct Widen {
+  Index count, d;
+  float factor = 1;
+};
+template <class T>
+[[gnu::noinline]] void widen_rows(float* to, const T* from, Index step, Widen how) {
+  const Index padded = round_up(how.d, lanes);
+  for (Index i = 0; i < how.count; ++i) widen_row(to + i * padded, from + i * step, how.d, how.factor);
+}
+inline void widen_rows(float* to, const AttentionRows& rows, Index offset, Widen how) {
+  if (rows.type == Element::f32) widen_rows(to, static_cast<const float*>(rows.at) + offset, rows.s, how);
+  if (rows.type == Element::bf16) widen_rows(to, static_cast<const bf16*>(rows.at) + offset, rows.s, how);
+  if (rows.type == Element::f16) widen_rows(to, static_cast<const f16*>(rows.at) + offset, rows.s, how);
+}
+
+/// to (+)= from * factor, in the tensor's type.
+struct Narrow {
+  Index count, d;
+  float factor = 1;
+  bool more = false;
+};
+template <class T>
+[[gnu::noinline]] void narrow_rows(T* to, Index step, const float* from, Narrow how) {
+  const Index padded = round_up(how.d, lanes);
+  for (Index i = 0; i < how.count; ++i) {
+    T* row = to + i * step;
+    const float* source = from + i * padded;
+    const auto put = [&](auto where) {
+      F x = load(source, where) * all(how.factor);
+      if (how.more) x = x + load(row, where);
+      store(row, where, x);
+    };
+    each(how.d, put);
+  }
+}
+inline void narrow_rows(const AttentionRows& rows, Index offset, const float* from, Narrow how) {
+  if (rows.type == Element::f32) narrow_rows(static_cast<float*>(rows.at) + offset, rows.s, from, how);
+  if (rows.type == Element::bf16) narrow_rows(static_cast<bf16*>(rows.at) + offset, rows.s, from, how);
+  if (rows.type == Element::f16) narrow_rows(static_cast<f16*>(rows.at) + offset, rows.s, from, how);
+}
+
+/// to[c][i] = from[i][c]: `to` has rows of tile_queries; rows i beyond count up to a register's border are
+/// zero.
+inline void transpose(float* to, const float* from, Index step, Index count, Index columns) {
+  const Index whole = round_up(count, lanes);
+  for (Index i = 0; i < whole; i += lanes)
+    for (Index c = 0; c < columns; ++c)
+      for (Index j = i; j < i + lanes; ++j) to[c * tile_queries + j] = j < count ? from[j * step + c] : 0.0F;
+}
+
+// ---- who sees whom
+
+/// The part of the scores at hand: one row of the batch, one head, some queries.
+struct Place {
+  Index row = 0, head = 0;
+  Range queries;
+};
+
+/// Keys that at least one of the queries may see by position.
+inline Range visible(const AttentionJob& job, Range queries) {
+  Range keys = {0, job.sk};
+  if (job.causal) keys.to = least(keys.to, queries.to + job.diagonal);
+  if (job.window > 0) keys.from = most(keys.from, queries.from + job.diagonal - job.window + 1);
+  return keys;
+}
+/// Whether every query sees every key, by position.
+inline bool all_visible(const AttentionJob& job, Range queries, Range keys) {
+  if (job.causal && keys.to - 1 > queries.from + job.diagonal) return false;
+  return job.window == 0 || keys.from > queries.to - 1 + job.diagonal - job.window;
+}
+
+enum class Seen : std::uint8_t { nothing, some, everything };
+
+struct Spread {
+  std::int32_t low, high;
+};
+inline Spread spread_of(const AttentionSegments& segments, Index row, Range range) {
+  const std::int32_t* at = segments.at + row * segments.b;
+  Spread found = {at[range.from * segments.s], at[range.from * segments.s]};
+  for (Index i = range.from + 1; i < range.to; ++i) {
+    const std::int32_t x = at[i * segments.s];
+    found.low = x < found.low ? x : found.low;
+    found.high = x > found.high ? x : found.high;
+  }
+  return found;
+}
+/// By segments.
+inline Seen seen(const AttentionJob& job, const Place& place, Range keys) {
+  if (job.query_segments.at == nullptr) return Seen::everything;
+  const Spread q = spread_of(job.query_segments, place.row, place.queries);
+  const Spread k = spread_of(job.key_segments, place.row, keys);
+  if (q.high < k.low || k.high < q.low) return Seen::nothing;
+  return q.low == q.high && k.low == k.high ? Seen::everything : Seen::some;
+}
+
+/// scores[k][q] = -inf where q does not see k by position.
+inline void mask_positions(const AttentionJob& job, float* scores, const Place& place, Range keys) {
+  // Positions count from the tile's first query, so that they fit a lane: |everything| < 2^31 - tile.
+  const Index from = place.queries.from + job.diagonal;
+  Ints lane;
+  for (int i = 0; i < width; ++i) lane[i] = i;
+  for (Index k = keys.from; k < keys.to; ++k) {
+    const auto behind = [&](Index limit) { return std::int32_t(most(least(limit, 1 << 20), -(1 << 20))); };
+    const Ints low = spread(job.causal ? behind(k - from) : -(1 << 20));  // query >= low sees k
+    const Ints high =
+        spread(job.window > 0 ? behind(k - from + job.window) : 1 << 20);  // query < high sees k
+    float* row = scores + (k - keys.from) * tile_queries;
+    for (Index v = 0; v < tile_queries; v += width) {
+      const Ints query = lane + std::int32_t(v);
+      const Floats x = read(row + v);
+      write(row + v, (query >= low) & (query < high) ? x : spread(-infinite));
+    }
+  }
+}
+
+inline void mask_segments(const AttentionJob& job, float* scores, const Place& place, Range keys) {
+  const AttentionSegments& qs = job.query_segments;
+  const AttentionSegments& ks = job.key_segments;
+  std::int32_t mine[tile_queries] = {};
+  for (Index i = 0; i < place.queries.size(); ++i)
+    mine[i] = qs.at[place.row * qs.b + (place.queries.from + i) * qs.s];
+  for (Index k = keys.from; k < keys.to; ++k) {
+    const Ints key = spread(ks.at[place.row * ks.b + k * ks.s]);
+    float* row = scores + (k - keys.from) * tile_queries;
+    for (Index v = 0; v < tile_queries; v += width) {
+      Ints query;
+      __builtin_memcpy(&query, mine + v, sizeof query);
+      const Floats x = read(row + v);
+      write(row + v, query == key ? x : spread(-infinite));
+    }
+  }
+}
+
+/// scores += log2(e) bias
+inline void add_bias(const AttentionJob& job, float* scores, const Place& place, Range keys) {
+  const AttentionBias& bias = job.bias;
+  for (Index i = 0; i < place.queries.size(); ++i) {
+    const float* from = bias.at + place.head * bias.n + (place.queries.from + i) * bias.q;
+    for (Index k = keys.from; k < keys.to; ++k)
+      scores[(k - keys.from) * tile_queries + i] += log2_e * from[k * bias.k];
+  }
+}
+
+/// dbias += dscores
+inline void add_to_dbias(const AttentionJob& job, const float* dscores, const Place& place, Range keys) {
+  const AttentionBias& bias = job.dbias;
+  for (Index i = 0; i < place.queries.size(); ++i) {
+    float* to = bias.at + place.head * bias.n + (place.queries.from + i) * bias.q;
+    for (Index k = keys.from; k < keys.to; ++k) to[k * bias.k] += dscores[(k - keys.from) * tile_queries + i];
+  }
+}
+
+/// The scores of one tile in powers of two: base-2 logarithms, masked. q is transposed and scaled by log2(e).
+inline bool score(const AttentionJob& job, float* scores, const Place& place, Range keys, ByRows k, Panel q) {
+  const Seen by_segment = seen(job, place, keys);
+  if (by_segment == Seen::nothing) return false;
+  const Index registers = round_up(place.queries.size(), width) / width;
+  multiply<Start::zero>({scores, tile_queries}, keys.size(), registers, k, q, job.d);
+  if (job.bias.wanted) add_bias(job, scores, place, keys);
+  if (!all_visible(job, place.queries, keys)) mask_positions(job, scores, place, keys);
+  if (by_segment == Seen::some) mask_segments(job, scores, place, keys);
+  return true;
+}
+
+// ---- dropout by address
+
+struct Four {
+  Words word[4];
+};
+[[gnu::always_inline]] inline void products(Words a, std::uint32_t by, Words& high, Words& low) {
+  const Longs even = multiply_halves((Longs)a, Longs{} + by);
+  const Longs odd = multiply_halves((Longs)a >> 32, Longs{} + by);
+  const Longs upper = Longs{} + 0xffffffff00000000U;
+  high = (Words)((even >> 32) | (odd & upper));
+  low = (Words)((even & ~upper) | (odd << 32));
+}
+/// Philox 4x32-10 on a register of counters, as base/random.h has it.
+[[gnu::always_inline]] inline Four philox(Four counter, std::uint32_t key0, std::uint32_t key1) {
+  for (int round = 0; round < 10; ++round) {
+    Words even_high, even_low, odd_high, odd_low;
+    products(counter.word[0], 0xD2511F53U, even_high, even_low);
+    products(counter.word[2], 0xCD9E8D57U, odd_high, odd_low);
+    counter = {{odd_high ^ counter.word[1] ^ key0, odd_low, even_high ^ counter.word[3] ^ key1, even_low}};
+    key0 += 0x9E3779B9U;
+    key1 += 0xBB67AE85U;
+  }
+  return counter;
+}
+
+/// factor[k][q] = 0 where the probability is dropped, else dropout.kept. Four keys share a block of numbers.
+inline void draw(const AttentionJob& job, float* factor, const Place& place, Range keys) {
+  const AttentionDropout& dropout = job.dropout;
+  const AttentionDraw& at = dropout.draws[place.row];
+  const auto head = std::uint64_t(dropout.head0 + place.head);
+  const Index shift = dropout.key0;
+  for (Index v = 0; v < place.queries.size(); v += width) {
+    Words low, high;
+    for (int i = 0; i < width; ++i) {
+      const auto query = std::uint64_t(dropout.query0 + place.queries.from + v + i);
+      const std::uint64_t block = head << 38 | query << 18;
+      low[i] = std::uint32_t(block);
+      high[i] = std::uint32_t(block >> 32);
+    }
+    for (Index k = (keys.from + shift) & ~Index{3}; k < keys.to + shift; k += 4) {
+      const Four random =
+          philox({{low | std::uint32_t(k >> 2), high, Words{} + at.upper[0], Words{} + at.upper[1]}},
+                 at.key[0], at.key[1]);
+      for (int j = 0; j < 4; ++j) {
+        const Index row = k + j - shift - keys.from;
+        if (row < 0 || row >= keys.size()) continue;
+        const Words dropped = Words{} + dropout.dropped;
+        write(factor + row * tile_queries + v, random.word[j] < dropped ? Floats{} : spread(dropout.kept));
+      }
+    }
+  }
+}
+
+}  // namespace weft::fast::WEFT_ISA

@@ -1,0 +1,131 @@
+// Products of small panels, held in registers: c (+)= a b for tiles of a few rows by a few registers. Every
+// element of c is one chain of additions in ascending depth, whatever the tile, so no bit depends on how a
+// product is cut in rows or columns. For sources of loops/ only.
+#pragma once
+
+#include <native.h>
+
+#include <cstdint>
+
+namespace weft::fast::WEFT_ISA {
+
+/// Sums that a tile keeps in registers: of 32 registers 24, of 16 12.
+inline constexpr int tile_sums = width == 16 ? 24 : 12;
+inline constexpr int tile_columns = width == 16 ? 4 : 3;
+/// Rows that any tile may read and write beyond the last one asked for.
+inline constexpr int tile_slack = 24;
+
+/// Element (i, k) of a.
+struct ByRows {  // rows of depth
+  const float* at;
+  std::int64_t step;
+  [[gnu::always_inline]] ByRows from(std::int64_t i) const { return {at + i * step, step}; }
+  [[gnu::always_inline]] float get(int i, std::int64_t k) const { return at[i * step + k]; }
+};
+struct ByColumns {  // rows side by side
+  const float* at;
+  std::int64_t step;
+  [[gnu::always_inline]] ByColumns from(std::int64_t i) const { return {at + i, step}; }
+  [[gnu::always_inline]] float get(int i, std::int64_t k) const { return at[i + k * step]; }
+};
+
+/// What c's sums start from: nothing, c, or c times a factor of its row.
+enum class Start : std::uint8_t { zero, more, scaled };
+
+struct Panel {
+  const float* at;
+  std::int64_t step;  // between rows of depth; rows lie on register borders
+};
+struct Target {
+  float* at;
+  std::int64_t step;
+  const float* factor = nullptr;  // of each row, for Start::scaled
+};
+
+template <int... I>
+struct Numbers {};
+template <int n, int... I>
+struct UpTo : UpTo<n - 1, n - 1, I...> {};
+template <int... I>
+struct UpTo<0, I...> {
+  using type = Numbers<I...>;
+};
+
+[[gnu::always_inline]] inline Floats read(const float* from) {
+  Floats r;
+  __builtin_memcpy(&r, from, sizeof r);
+  return r;
+}
+[[gnu::always_inline]] inline void write(float* to, Floats x) { __builtin_memcpy(to, &x, sizeof x); }
+
+/// One tile of `rows` by `columns` registers. All indices are constants, so that the sums stay in registers.
+template <int rows, int columns, Start start, class A>
+struct Tile {
+  Floats sum[rows * columns];
+
+  template <int i, int... J>
+  [[gnu::always_inline]] void begin_row(const Target& c, Numbers<J...>) {
+    if constexpr (start == Start::zero) {
+      ((sum[i * columns + J] = Floats{}), ...);
+    } else if constexpr (start == Start::more) {
+      ((sum[i * columns + J] = read(c.at + i * c.step + J * width)), ...);
+    } else {
+      const Floats factor = c.factor[i] - Floats{};
+      ((sum[i * columns + J] = read(c.at + i * c.step + J * width) * factor), ...);
+    }
+  }
+  template <int i, int... J>
+  [[gnu::always_inline]] void end_row(const Target& c, Numbers<J...>) {
+    (write(c.at + i * c.step + J * width, sum[i * columns + J]), ...);
+  }
+  template <int i, int... J>
+  [[gnu::always_inline]] void add_row(float x, const Floats* b, Numbers<J...>) {
+    const Floats all = x - Floats{};  // x + 0 would be an addition: it is not -0 where x is
+    ((sum[i * columns + J] = all * b[J] + sum[i * columns + J]), ...);
+  }
+  template <int... I, int... J>
+  [[gnu::always_inline]] void step(const A& a, const float* b, std::int64_t k, Numbers<I...>, Numbers<J...>) {
+    const Floats panel[columns] = {read(b + J * width)...};
+    (add_row<I>(a.get(I, k), panel, Numbers<J...>{}), ...);
+  }
+  template <int... I>
+  [[gnu::always_inline]] void run(const Target& c, const A& a, const Panel& b, std::int64_t depth,
+                                  Numbers<I...> all) {
+    using Columns = typename UpTo<columns>::type;
+    (begin_row<I>(c, Columns{}), ...);
+    for (std::int64_t k = 0; k < depth; ++k) step(a, b.at + k * b.step, k, all, Columns{});
+    (end_row<I>(c, Columns{}), ...);
+  }
+};
+
+/// Columns of one tile's width, all rows (rounded up to tiles).
+template <int columns, Start start, class A>
+[[gnu::noinline]] void column_of_tiles(Target c, std::int64_t rows, A a, Panel b, std::int64_t depth) {
+  constexpr int step = tile_sums / columns;
+  for (std::int64_t i = 0; i < rows; i += step) {
+    Tile<step, columns, start, A> tile;
+    const Target here = {c.at + i * c.step, c.step, c.factor + (start == Start::scaled ? i : 0)};
+    tile.run(here, a.from(i), b, depth, typename UpTo<step>::type{});
+  }
+}
+
+/// c [rows, registers * width] (+)= a [rows, depth] b. Up to tile_slack rows beyond `rows` are read and
+/// written.
+template <Start start, class A>
+void multiply(Target c, std::int64_t rows, std::int64_t registers, A a, Panel b, std::int64_t depth) {
+  std::int64_t left = registers;
+  while (left > 0) {
+    const std::int64_t now = left < tile_columns ? left : tile_columns;
+    if (now == 1) column_of_tiles<1, start>(c, rows, a, b, depth);
+    if (now == 2) column_of_tiles<2, start>(c, rows, a, b, depth);
+    if (now == 3) column_of_tiles<3, start>(c, rows, a, b, depth);
+    if constexpr (tile_columns > 3) {
+      if (now == 4) column_of_tiles<4, start>(c, rows, a, b, depth);
+    }
+    c.at += now * width;
+    b.at += now * width;
+    left -= now;
+  }
+}
+
+}  // namespace weft::fast::WEFT_ISA
