@@ -34,7 +34,10 @@ function(weft_room name)
   target_link_libraries(weft_${name} PUBLIC weft_flags ${ROOM_SEES} PRIVATE ${ROOM_LINKS})
 endfunction()
 
-# Makes a target part of another that stands for many: tests_fast, tests_threads, benchmarks, fuzzers.
+# Targets that stand for many; weft_joins makes one part of another.
+foreach(all IN ITEMS tests_fast tests_threads benchmarks fuzzers)
+  add_custom_target(${all})
+endforeach()
 function(weft_joins all one)
   if(NOT TARGET ${all})
     add_custom_target(${all})
