@@ -51,7 +51,8 @@ std::string expected(Arity arity) {
 
 [[noreturn]] void unknown(std::span<const Flag> known, std::string_view typed) {
   std::vector<std::string> owned;
-  for (const Flag& flag : known) owned.push_back(dashed(flag.name));
+  for (const Flag& flag : known)
+    if (flag.may_be_cut) owned.push_back(dashed(flag.name));
   const std::vector<std::string_view> names(owned.begin(), owned.end());
   const std::string_view close = nearest(dashed(typed), names);
   fail(Kind::usage, "--", typed, " is not a flag", close.empty() ? "" : text(", did you mean --", close));
@@ -114,7 +115,7 @@ std::size_t find_flag(std::span<const Flag> known, std::string_view typed) {
   for (std::size_t i = 0; i < known.size(); ++i) {
     const std::string name = dashed(known[i].name);
     if (name == wanted) return i;
-    if (!wanted.empty() && name.starts_with(wanted)) begun.push_back(i);
+    if (!wanted.empty() && known[i].may_be_cut && name.starts_with(wanted)) begun.push_back(i);
   }
   if (begun.empty()) unknown(known, typed);
   if (begun.size() == 1) return begun[0];
@@ -147,7 +148,8 @@ std::string help_with_default(const Field& field) {
   std::string value;
   for (const std::string& word : field.write()) value += text(value.empty() ? "" : " ", word);
   const bool off = field.kind() == FieldKind::boolean && value == "false";
-  return value.empty() || off ? field.help() : text(field.help(), " (default ", value, ")");
+  const bool follows = value == "0";  // a zero that means "as the others say" is no news
+  return value.empty() || off || follows ? field.help() : text(field.help(), " (default ", value, ")");
 }
 
 std::vector<std::string> read_flags(Fields& fields, std::span<const std::string_view> words) {
@@ -165,7 +167,10 @@ std::vector<std::string> read_flags(Fields& fields, std::span<const std::string_
   std::vector<Flag> known;
   for (std::size_t i = 0; i < names.size(); ++i) {
     const bool is_switch = value_name(*targets[i]).empty();
-    known.push_back({names[i], is_switch ? Arity::none : targets[i]->list() ? Arity::some : Arity::one});
+    known.push_back({.name = names[i],
+                     .arity = is_switch            ? Arity::none
+                              : targets[i]->list() ? Arity::some
+                                                   : Arity::one});
   }
   Split split = split_flags(known, words);
   for (Given& given : split.flags) {

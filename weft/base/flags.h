@@ -17,6 +17,7 @@ enum class Arity : std::uint8_t { none, one, two, maybe_one, any, some };
 struct Flag {
   std::string_view name;  // without the leading dashes
   Arity arity = Arity::one;
+  bool may_be_cut = true;  // false: only its whole name is it, and it is never suggested
 };
 
 /// A flag as it was typed, and the words that follow it. `flag` is its place in the table.

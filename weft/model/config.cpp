@@ -43,6 +43,15 @@ void complete_vocabulary(ModelConfig& m) {
          " is smaller than the vocabulary ", m.vocabulary);
 }
 
+void complete_window(ModelConfig& m) {
+  if (m.window_full_every > 0 && m.window_layers.empty())
+    for (int layer = 1; layer <= m.layers; ++layer)
+      m.window_layers.push_back(layer % m.window_full_every != 0);
+  if (!m.window_layers.empty() && std::ssize(m.window_layers) != m.layers)
+    fail(Kind::usage, "model: ", m.window_layers.size(),
+         " entries say which layers have a window, but there are ", m.layers, " layers");
+}
+
 }  // namespace
 
 void complete(ModelConfig& m) {
@@ -54,9 +63,7 @@ void complete(ModelConfig& m) {
   if (m.max_positions < m.sequence)
     fail(Kind::usage, "model: ", m.max_positions, " positions are fewer than the sequence length ",
          m.sequence);
-  if (!m.window_layers.empty() && std::ssize(m.window_layers) != m.layers)
-    fail(Kind::usage, "model: ", m.window_layers.size(),
-         " entries say which layers have a window, but there are ", m.layers, " layers");
+  complete_window(m);
 }
 
 }  // namespace weft

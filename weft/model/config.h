@@ -99,6 +99,7 @@ struct ModelConfig {
   double softmax_scale = 0.0;      // 0: 1/sqrt(channels)
   std::int64_t window = 0;         // keys a query sees, itself included; 0: all before it
   std::vector<int> window_layers;  // one 0 or 1 a layer: 1 looks through the window; empty: all do
+  int window_full_every = 0;       // fills window_layers: every n-th layer sees everything; 0: none does
 
   InitConfig init;
   RecomputeConfig recompute;
@@ -170,6 +171,7 @@ void describe(Visitor& v, ModelConfig& c) {
   v("softmax_scale", c.softmax_scale, "scores are multiplied by this (0: 1/sqrt(channels))");
   v("window", c.window, "keys that a query sees, itself included (0: all before it)");
   v("window_layers", c.window_layers, "which layers look through the window (empty: all)");
+  v("window_full_every", c.window_full_every, "every n-th layer sees everything (0: none does)");
   v.group("init", c.init);
   v.group("recompute", c.recompute);
   v("precision", c.precision, "type of activations and multiplied weights");

@@ -1,0 +1,359 @@
+#include "weft/train/validate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "weft/base/error.h"
+
+using namespace weft;
+using testing::ElementsAre;
+using testing::ThrowsMessage;
+
+namespace {
+
+using Change = std::function<void(TrainConfig&)>;
+
+TrainConfig good() {
+  TrainConfig c;
+  c.model.layers = 4;
+  c.model.hidden = 64;
+  c.model.heads = 4;
+  c.model.sequence = 64;
+  c.model.vocabulary = 250;
+  c.batch.micro = 2;
+  c.length.iterations = 100;
+  c.rate.peak = 1e-3;
+  c.data.mock = true;
+  return c;
+}
+
+void refused(const Change& change, const std::string& sentence, int world = 0) {
+  TrainConfig c = good();
+  change(c);
+  EXPECT_THAT([&] { complete(c, world); }, ThrowsMessage<Error>(sentence));
+}
+
+TrainConfig completed(const Change& change, int world = 0) {
+  TrainConfig c = good();
+  change(c);
+  complete(c, world);
+  return c;
+}
+
+}  // namespace
+
+TEST(Validate, takes_what_is_good_and_fills_in_the_rest) {
+  const TrainConfig c = completed([](TrainConfig& t) { t.parallel.tp = 2; }, 8);
+  EXPECT_EQ(c.parallel.dp, 4);
+  EXPECT_EQ(c.batch.global, 8);
+  EXPECT_EQ(c.eval.micro, 2);
+  EXPECT_EQ(c.eval.global, 8);
+  EXPECT_EQ(c.data.split, "969, 30, 1");
+}
+
+TEST(Validate, refuses_ranks_that_the_layout_cannot_share) {
+  const auto tp = [](int n) { return [n](TrainConfig& c) { c.parallel.tp = n; }; };
+  refused(tp(0), "--tensor-model-parallel-size 0 is not at least 1");
+  refused([](TrainConfig& c) { c.parallel.pp = 0; }, "--pipeline-model-parallel-size 0 is not at least 1");
+  refused([](TrainConfig& c) { c.parallel.cp = -1; }, "--context-parallel-size -1 is not at least 1");
+  refused(tp(4),
+          "6 ranks cannot be shared out: tensor 4 times pipeline 1 times context 1 is 4; take a multiple of "
+          "4 ranks",
+          6);
+  refused([](TrainConfig& c) { c.parallel.zero = 4; }, "--zero-stage 4 is not 0, 1, 2 or 3");
+}
+
+TEST(Validate, refuses_layers_that_tensor_parallel_ranks_cannot_share) {
+  refused([](TrainConfig& c) { c.parallel.tp = 3; },
+          "4 attention heads cannot be shared by 3 tensor-parallel ranks");
+  refused(
+      [](TrainConfig& c) {
+        c.model.heads = 12;
+        c.model.channels = 8;
+        c.model.groups = 6;
+        c.parallel.tp = 4;
+      },
+      "6 query groups are neither a multiple nor a divisor of 4 tensor-parallel ranks");
+  refused(
+      [](TrainConfig& c) {
+        c.model.ffn_hidden = 255;
+        c.parallel.tp = 2;
+      },
+      "the MLP's width 255 cannot be shared by 2 tensor-parallel ranks");
+}
+
+TEST(Validate, takes_fewer_query_groups_than_ranks) {
+  const TrainConfig c = completed([](TrainConfig& t) {
+    t.model.groups = 2;
+    t.parallel.tp = 4;
+  });
+  EXPECT_EQ(c.model.groups, 2);
+}
+
+TEST(Validate, turns_sequence_parallel_off_where_there_is_nothing_to_cut) {
+  EXPECT_FALSE(completed([](TrainConfig& c) { c.parallel.sequence = true; }).parallel.sequence);
+}
+
+TEST(Validate, refuses_sequences_that_ranks_cannot_share) {
+  refused(
+      [](TrainConfig& c) {
+        c.parallel.cp = 4;
+        c.model.sequence = 60;
+      },
+      "sequence length 60 is not a multiple of 8, twice the context-parallel ranks");
+  refused(
+      [](TrainConfig& c) {
+        c.parallel.tp = 4;
+        c.parallel.sequence = true;
+        c.model.sequence = 66;
+      },
+      "--sequence-parallel: 66 tokens of a rank cannot be shared by 4 tensor-parallel ranks");
+  refused(
+      [](TrainConfig& c) {
+        c.parallel.tp = 2;
+        c.parallel.cp = 4;
+        c.parallel.context = ContextForm::heads;
+      },
+      "--cp-comm-type a2a: 2 heads of a rank cannot be shared by 4 context-parallel ranks");
+}
+
+TEST(Validate, refuses_stages_that_cannot_be_cut) {
+  refused([](TrainConfig& c) { c.parallel.pp = 3; },
+          "4 layers cannot be shared evenly by 3 pipeline stages; --decoder-first-pipeline-num-layers and "
+          "--decoder-last-pipeline-num-layers cut them unevenly");
+  refused(
+      [](TrainConfig& c) {
+        c.parallel.pp = 4;
+        c.parallel.count_embedding = true;
+      },
+      "5 layers, embedding and output counted, cannot be shared evenly by 4 pipeline stages; "
+      "--decoder-first-pipeline-num-layers and --decoder-last-pipeline-num-layers cut them unevenly");
+  refused([](TrainConfig& c) { c.parallel.virtual_stages = 2; },
+          "virtual stages need --pipeline-model-parallel-size 2 or more, found 1");
+  refused(
+      [](TrainConfig& c) {
+        c.parallel.pp = 2;
+        c.parallel.virtual_stages = 3;
+      },
+      "4 layers cannot be shared by 2 ranks of 3 virtual stages");
+  refused(
+      [](TrainConfig& c) {
+        c.parallel.pp = 2;
+        c.parallel.virtual_stage_layers = 3;
+      },
+      "4 layers over 2 ranks cannot be cut into stages of 3");
+  refused(
+      [](TrainConfig& c) {
+        c.parallel.layout = "Et*4|L";
+        c.parallel.first_stage_layers = 1;
+      },
+      "stages can be cut in one way only: by --num-layers-per-virtual-pipeline-stage, "
+      "--num-virtual-stages-per-pipeline-rank, --pipeline-model-parallel-layout, or an uneven first and last "
+      "stage");
+}
+
+TEST(Validate, counts_virtual_stages_from_their_layers) {
+  const auto two = [](TrainConfig& c) {
+    c.parallel.pp = 2;
+    c.parallel.virtual_stage_layers = 1;
+  };
+  EXPECT_EQ(completed(two).parallel.virtual_stages, 2);
+}
+
+TEST(Validate, refuses_overlap_with_nothing_to_overlap) {
+  refused([](TrainConfig& c) { c.parallel.overlap_gather = true; },
+          "--overlap-param-gather needs --use-distributed-optimizer: there is nothing to gather");
+  refused(
+      [](TrainConfig& c) {
+        c.parallel.overlap_gather = true;
+        c.parallel.zero = 1;
+      },
+      "--overlap-param-gather needs --overlap-grad-reduce");
+}
+
+TEST(Validate, refuses_batches_that_ranks_cannot_share) {
+  refused([](TrainConfig& c) { c.batch.micro = 0; },
+          "--micro-batch-size is not set: how many samples a rank takes at once");
+  refused([](TrainConfig& c) { c.batch.global = 7; },
+          "global batch size 7 is not a multiple of micro batch size times data-parallel ranks, 2; the next "
+          "smaller is 6");
+  refused(
+      [](TrainConfig& c) {
+        c.batch.schedule = "0:2 1K:4";
+        c.batch.global = 4;
+      },
+      "--step-batch-size-schedule says the batch size: leave --global-batch-size out");
+  refused(
+      [](TrainConfig& c) {
+        c.batch.schedule = "0:2 1K:4";
+        c.batch.round_down = true;
+      },
+      "--step-batch-size-schedule goes with neither --rampup-batch-size nor --decrease-batch-size-if-needed");
+}
+
+TEST(Validate, wants_one_length) {
+  refused([](TrainConfig& c) { c.length.samples = 10; },
+          "--train-iters and --train-samples both say how long to train: leave one out");
+  refused([](TrainConfig& c) { c.length.iterations = 0; },
+          "nothing says how long to train: --train-iters, --train-samples or --train-tokens");
+  refused([](TrainConfig& c) { c.rate.warmup_samples = 10; },
+          "--train-iters counts steps: use --lr-decay-iters, --lr-warmup-iters and --lr-wsd-decay-iters");
+  refused(
+      [](TrainConfig& c) {
+        c.length = {.samples = 100};
+        c.rate.decay_iterations = 10;
+      },
+      "--train-samples counts samples: use --lr-decay-samples, --lr-warmup-samples and "
+      "--lr-wsd-decay-samples");
+}
+
+TEST(Validate, refuses_rates_that_no_schedule_has) {
+  refused([](TrainConfig& c) { c.rate.peak.reset(); }, "--lr is not set: the learning rate after warm-up");
+  refused([](TrainConfig& c) { c.rate.floor = -1; },
+          "a learning rate is not 0 or more: --lr 0.001, --min-lr -1");
+  refused([](TrainConfig& c) { c.rate.floor = 1; }, "--min-lr 1 is greater than --lr 0.001");
+  refused([](TrainConfig& c) { c.rate.start = 1; }, "--lr-warmup-init 1 is greater than --lr 0.001");
+  refused(
+      [](TrainConfig& c) {
+        c.rate.warmup_fraction = 0.1;
+        c.rate.warmup_iterations = 5;
+      },
+      "--lr-warmup-fraction and a length of warm-up contradict each other: leave one out");
+  refused([](TrainConfig& c) { c.rate.warmup_fraction = 1; },
+          "--lr-warmup-fraction 1 is not at least 0 and below 1");
+  refused([](TrainConfig& c) { c.rate.warmup_iterations = 100; },
+          "warm-up over 200 samples does not end before the decay at 200 samples");
+  refused([](TrainConfig& c) { c.rate.style = RateStyle::wsd; },
+          "--lr-decay-style WSD needs --lr-wsd-decay-iters or -samples between 1 and the decay at 200 "
+          "samples, found 0");
+}
+
+TEST(Validate, refuses_what_no_optimizer_takes) {
+  refused([](TrainConfig& c) { c.optimizer.beta1 = 1; }, "--adam-beta1 1 is not at least 0 and below 1");
+  refused([](TrainConfig& c) { c.optimizer.beta2 = -0.1; },
+          "--adam-beta2 -0.1 is not at least 0 and below 1");
+  refused([](TrainConfig& c) { c.optimizer.momentum = 2; }, "--sgd-momentum 2 is not at least 0 and below 1");
+  refused([](TrainConfig& c) { c.optimizer.epsilon = -1; }, "--adam-eps -1 is not 0 or more");
+  refused([](TrainConfig& c) { c.optimizer.clip = -1; }, "--clip-grad -1 is not 0 or more");
+  refused([](TrainConfig& c) { c.optimizer.weight_decay = -1; }, "--weight-decay -1 is not 0 or more");
+  refused([](TrainConfig& c) { c.optimizer.weight_decay_end = 1; },
+          "--start-weight-decay and --end-weight-decay need --weight-decay-incr-style linear or cosine");
+  refused([](TrainConfig& c) { c.optimizer.weight_decay_growth = DecayGrowth::linear; },
+          "--weight-decay-incr-style needs --start-weight-decay and --end-weight-decay");
+  refused(
+      [](TrainConfig& c) {
+        c.optimizer.weight_decay_growth = DecayGrowth::cosine;
+        c.optimizer.weight_decay_start = 0.2;
+        c.optimizer.weight_decay_end = 0.1;
+      },
+      "weight decay cannot grow from 0.2 to 0.1");
+}
+
+TEST(Validate, refuses_precision_settings_that_contradict_each_other) {
+  refused([](TrainConfig& c) { c.scaling.constant = 0; }, "--loss-scale 0 is not greater than 0");
+  refused(
+      [](TrainConfig& c) {
+        c.model.precision = Precision::f16;
+        c.scaling.initial = 0.5;
+      },
+      "--initial-loss-scale 0.5 is below --min-loss-scale 1");
+  refused([](TrainConfig& c) { c.scaling.window = 0; }, "--loss-scale-window 0 is not at least 1");
+  refused([](TrainConfig& c) { c.scaling.hysteresis = 0; }, "--hysteresis 0 is not at least 1");
+  refused(
+      [](TrainConfig& c) {
+        c.model.exact = true;
+        c.scaling.reduce_in_bf16 = true;
+      },
+      "--grad-reduce-in-bf16 rounds sums that --exact keeps whole: leave one of them out");
+  refused([](TrainConfig& c) { c.guard.non_finite = NonFinite::rescale; },
+          "--non-finite rescale needs --fp16, the only precision with a loss scale");
+}
+
+TEST(Validate, rescales_under_fp16_and_says_when_a_scale_is_for_nothing) {
+  EXPECT_EQ(completed([](TrainConfig& c) { c.model.precision = Precision::f16; }).guard.non_finite,
+            NonFinite::rescale);
+  TrainConfig c = good();
+  c.scaling.constant = 128;
+  EXPECT_THAT(complete(c, 0), ElementsAre("no effect here: --loss-scale (only --fp16 scales the loss)"));
+}
+
+TEST(Validate, refuses_models_that_cannot_be) {
+  refused([](TrainConfig& c) { c.model.hidden_dropout = 1; },
+          "--hidden-dropout 1 is not at least 0 and below 1");
+  refused([](TrainConfig& c) { c.model.attention_dropout = -0.1; },
+          "--attention-dropout -0.1 is not at least 0 and below 1");
+  refused([](TrainConfig& c) { c.model.rotary.percent = 1.5; },
+          "--rotary-percent 1.5 is not between 0 and 1");
+  refused([](TrainConfig& c) { c.model.norm_epsilon = 0; }, "--norm-epsilon 0 is not greater than 0");
+  refused([](TrainConfig& c) { c.model.init.std = -1; }, "--init-method-std -1 is not 0 or more");
+  refused(
+      [](TrainConfig& c) {
+        c.model.positions = Positions::rotary;
+        c.model.rotary.base = 0;
+      },
+      "--rotary-base 0 is not greater than 0");
+  refused([](TrainConfig& c) { c.model.rotary.scaling = RotaryScaling::llama3; },
+          "positions are not rotary, so there are no angles to stretch: add --position-embedding-type rope");
+  refused([](TrainConfig& c) { c.model.recompute.modules = {RecomputeModule::mlp}; },
+          "--recompute-modules needs --recompute-granularity selective");
+  refused([](TrainConfig& c) { c.model.recompute = {.what = Recompute::full, .layers = 5, .modules = {}}; },
+          "--recompute-num-layers 5 is not between 1 and 4 layers");
+}
+
+TEST(Validate, recomputes_core_attention_when_selective_names_nothing) {
+  const auto selective = [](TrainConfig& c) { c.model.recompute.what = Recompute::selective; };
+  EXPECT_THAT(completed(selective).model.recompute.modules, ElementsAre(RecomputeModule::core_attention));
+}
+
+TEST(Validate, wants_data_from_one_place_and_a_vocabulary) {
+  refused([](TrainConfig& c) { c.data.mock = false; },
+          "nothing to train on: give --data-path, paths per split, or --mock-data");
+  refused(
+      [](TrainConfig& c) { c.data.paths = {"a"}; },
+      "data come from one place: --data-path, paths per split, or --mock-data, and more than one was given");
+  refused(
+      [](TrainConfig& c) {
+        c.data.mock = false;
+        c.data.train_paths = {"a"};
+        c.data.split = "1,1,1";
+      },
+      "--split cuts --data-path; paths per split are cut already");
+  refused([](TrainConfig& c) { c.model.vocabulary = 0; },
+          "nothing says which token ids may occur: give --tokenizer-type with its files, or --vocab-size");
+  refused(
+      [](TrainConfig& c) {
+        c.model.vocabulary = 0;
+        c.data.tokenizer.type = "NullTokenizer";
+      },
+      "--tokenizer-type NullTokenizer needs --vocab-size");
+}
+
+TEST(Validate, wants_to_know_when_to_save_and_what_to_load) {
+  refused([](TrainConfig& c) { c.checkpoint.save = "dir"; },
+          "--save dir needs --save-interval: after how many steps to write");
+  refused(
+      [](TrainConfig& c) {
+        c.checkpoint.interval = 10;
+        c.checkpoint.retain_interval = 15;
+      },
+      "--save-retain-interval 15 is not a multiple of --save-interval 10");
+  refused([](TrainConfig& c) { c.checkpoint.finetune = true; },
+          "--finetune needs --load: the weights to start from");
+  refused([](TrainConfig& c) { c.checkpoint.use_args = true; },
+          "--use-checkpoint-args needs --load: the checkpoint to ask");
+}
+
+TEST(Validate, refuses_evaluation_batches_that_ranks_cannot_share) {
+  refused([](TrainConfig& c) { c.eval.global = 3; },
+          "evaluation batch size 3 is not a multiple of micro batch size times data-parallel ranks, 2");
+  refused([](TrainConfig& c) { c.eval.iterations = -1; }, "--eval-iters -1 is not 0 or more");
+}
+
+TEST(Validate, refuses_at_run_time_what_nothing_consumes_yet) {
+  TrainConfig c = completed([](TrainConfig& t) { t.run.device = "cuda"; });
+  EXPECT_THAT([&] { refuse_unsupported(c); }, ThrowsMessage<Error>("weft cannot do this yet: --device"));
+  c = completed([](TrainConfig&) {});
+  EXPECT_NO_THROW(refuse_unsupported(c));
+}

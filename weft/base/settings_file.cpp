@@ -1,0 +1,52 @@
+// Flattens a YAML document into settings.
+#include "weft/base/settings_file.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include "weft/base/error.h"
+
+namespace weft {
+namespace {
+
+void flatten(const YAML::Node& map, std::vector<Setting>& out) {
+  for (const auto& item : map) {
+    Setting setting{item.first.as<std::string>(), {}, item.second.IsSequence()};
+    if (item.second.IsMap()) {
+      flatten(item.second, out);
+      continue;
+    }
+    if (item.second.IsScalar()) setting.words.push_back(item.second.Scalar());
+    for (const auto& word : item.second) {
+      if (!word.IsScalar())
+        fail(Kind::usage, setting.name, ": a list or map stands where one value was expected");
+      setting.words.push_back(word.Scalar());
+    }
+    out.push_back(std::move(setting));
+  }
+}
+
+YAML::Node load(const std::filesystem::path& file) {
+  try {
+    return YAML::LoadFile(file.string());
+  } catch (const YAML::BadFile&) {
+    fail(Kind::usage, file.string(), ": cannot be read");
+  } catch (const YAML::Exception& e) {
+    fail(Kind::data, file.string(), ": not YAML: ", e.what());
+  }
+}
+
+}  // namespace
+
+std::vector<Setting> read_settings(const std::filesystem::path& file) {
+  const YAML::Node root = load(file);
+  if (!root.IsMap()) fail(Kind::data, file.string(), ": not a map of settings");
+  std::vector<Setting> out;
+  try {
+    flatten(root, out);
+  } catch (const Error& e) {
+    fail(e.kind(), file.string(), ": ", e.what());
+  }
+  return out;
+}
+
+}  // namespace weft

@@ -1,0 +1,138 @@
+// Constant batches, batches that grow evenly, and batches that step up.
+#include "weft/train/batch_size.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "weft/base/error.h"
+#include "weft/base/fields.h"
+
+namespace weft {
+namespace {
+
+// "250B" is 250 000 000 000.
+std::int64_t read_amount(std::string_view from) {
+  std::int64_t factor = 1;
+  const std::string_view suffixes = "KMBT";
+  if (const auto at = from.empty() ? std::string_view::npos : suffixes.find(from.back());
+      at != std::string_view::npos) {
+    for (std::size_t i = 0; i <= at; ++i) factor *= 1000;
+    from.remove_suffix(1);
+  }
+  std::int64_t amount = 0;
+  read_word(from, amount);
+  if (amount < 0 || amount > std::numeric_limits<std::int64_t>::max() / factor)
+    fail(Kind::usage, "'", from, "' is out of range");
+  return amount * factor;
+}
+
+void check_ramp(const BatchConfig& c) {
+  if (c.rampup.size() != 3)
+    fail(Kind::usage, "--rampup-batch-size needs a first batch, an increment and a number of samples, found ",
+         c.rampup.size(), " numbers");
+  const auto [start, step, over] = std::array{c.rampup[0], c.rampup[1], c.rampup[2]};
+  if (start < 1 || step < 1 || over < 0)
+    fail(Kind::usage, "--rampup-batch-size ", start, " ", step, " ", over,
+         ": the first batch and the increment are at least 1");
+  if (start > c.global || (c.global - start) % step != 0)
+    fail(Kind::usage, "--rampup-batch-size: steps of ", step, " do not lead from ", start,
+         " to the global batch size ", c.global);
+}
+
+}  // namespace
+
+std::vector<BatchStep> read_batch_steps(std::string_view schedule) {
+  std::vector<BatchStep> steps;
+  while (!schedule.empty()) {
+    const auto space = std::min(schedule.find(' '), schedule.size());
+    const std::string_view entry = schedule.substr(0, space);
+    schedule.remove_prefix(std::min(space + 1, schedule.size()));
+    if (entry.empty()) continue;
+    const auto colon = entry.find(':');
+    if (colon == std::string_view::npos)
+      fail(Kind::usage, "--step-batch-size-schedule: '", entry, "' is not threshold:batch");
+    BatchStep step{read_amount(entry.substr(0, colon)), read_amount(entry.substr(colon + 1))};
+    if (step.batch < 1) fail(Kind::usage, "--step-batch-size-schedule: '", entry, "' has an empty batch");
+    if (steps.empty() ? step.tokens != 0 : step.tokens <= steps.back().tokens)
+      fail(Kind::usage, "--step-batch-size-schedule: thresholds start at 0 and grow, found '", entry, "'");
+    steps.push_back(step);
+  }
+  return steps;
+}
+
+BatchSchedule::BatchSchedule(const BatchConfig& c, int data_ranks, std::int64_t sequence)
+    : share_(c.micro * data_ranks), round_down_(c.round_down), stepped_(!c.schedule.empty()) {
+  if (stepped_) {
+    for (const BatchStep& step : read_batch_steps(c.schedule))
+      stages_.push_back({step.tokens / sequence, step.batch});
+  } else if (!c.rampup.empty()) {
+    check_ramp(c);
+    const std::int64_t increments = (c.global - c.rampup[0]) / c.rampup[1];
+    const double each = increments == 0 ? 0 : double(c.rampup[2]) / double(increments);
+    for (std::int64_t i = 0; i < increments; ++i)
+      stages_.push_back({std::int64_t(std::ceil(double(i) * each)), c.rampup[0] + i * c.rampup[1]});
+    // The last increment falls due exactly at the end of the ramp, and is taken there.
+    stages_.push_back({c.rampup[2], c.global});
+  } else {
+    stages_.push_back({0, c.global});
+  }
+  for (const Stage& stage : stages_) static_cast<void>(shared(stage.batch));
+}
+
+std::int64_t BatchSchedule::shared(std::int64_t batch) const {
+  if (batch % share_ == 0) return batch;
+  if (round_down_ && batch >= share_) return batch / share_ * share_;
+  fail(Kind::usage, "global batch size ", batch,
+       " is not a multiple of micro batch size times data-parallel ranks, ", share_, "; the next smaller is ",
+       batch / share_ * share_);
+}
+
+std::int64_t BatchSchedule::at(std::int64_t consumed) const {
+  const auto later = std::upper_bound(stages_.begin(), stages_.end(), consumed,
+                                      [](std::int64_t n, const Stage& s) { return n < s.from; });
+  return shared(later == stages_.begin() ? stages_.front().batch : std::prev(later)->batch);
+}
+
+int BatchSchedule::microbatches_at(std::int64_t consumed) const {
+  return static_cast<int>(at(consumed) / share_);
+}
+
+std::int64_t BatchSchedule::consumed_after(std::int64_t steps) const {
+  std::int64_t consumed = 0;
+  for (; steps > 0 && consumed < stages_.back().from; --steps) consumed += at(consumed);
+  return consumed + steps * shared(stages_.back().batch);
+}
+
+std::int64_t BatchSchedule::steps_until(std::int64_t samples) const {
+  std::int64_t consumed = 0, steps = 0;
+  for (; consumed < samples && consumed < stages_.back().from; ++steps) consumed += at(consumed);
+  const std::int64_t last = shared(stages_.back().batch);
+  return steps + std::max<std::int64_t>(0, samples - consumed + last - 1) / last;
+}
+
+std::int64_t BatchSchedule::steps_for(std::int64_t samples) const {
+  if (stepped_) return steps_until(samples);
+  std::int64_t consumed = 0, steps = 0;
+  for (; consumed < samples && consumed < stages_.back().from; ++steps) consumed += at(consumed);
+  return steps + std::max<std::int64_t>(0, samples - consumed) / shared(stages_.back().batch);
+}
+
+std::int64_t steps_of(const TrainConfig& c, const BatchSchedule& batch) {
+  std::int64_t steps = std::numeric_limits<std::int64_t>::max();
+  if (c.length.iterations > 0) steps = c.length.iterations;
+  if (c.length.samples > 0) steps = std::min(steps, batch.steps_for(c.length.samples));
+  if (c.length.tokens > 0) {
+    const std::int64_t samples = (c.length.tokens + c.model.sequence - 1) / c.model.sequence;
+    steps = std::min(steps, batch.steps_until(samples));
+  }
+  return steps;
+}
+
+EvalCounts eval_counts(const EvalConfig& c, std::int64_t steps) {
+  const std::int64_t one = c.iterations * c.global;
+  return {.valid = c.interval > 0 ? (steps / c.interval + 1) * one : 0, .test = one};
+}
+
+}  // namespace weft

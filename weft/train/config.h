@@ -1,0 +1,196 @@
+// TrainConfig: everything a run is told, one struct per subject. describe.h lists the fields.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weft/model/config.h"
+#include "weft/optim/rate.h"
+
+namespace weft {
+
+enum class SampleOrder : std::uint8_t { single, cyclic };
+/// stored: Megatron's shuffled index; keyed: a permutation that is computed, any step addressable at once.
+enum class IndexKind : std::uint8_t { stored, keyed };
+enum class OptimizerKind : std::uint8_t { adam, sgd, muon, lion, soap };
+enum class SchedulerSource : std::uint8_t { must_agree, given, checkpoint };
+/// What a loss or gradient that is not finite does.
+enum class NonFinite : std::uint8_t { stop, skip, rescale };
+enum class TimerReport : std::uint8_t { max, minmax, all };
+enum class RankOrderKind : std::uint8_t { tp_cp_ep_dp_pp, tp_cp_ep_pp_dp };
+enum class ContextForm : std::uint8_t { ring, gather, heads };
+enum class FaultCheck : std::uint8_t { off, rerun, report };
+
+constexpr std::array<std::string_view, 2> words(SampleOrder) { return {"single", "cyclic"}; }
+constexpr std::array<std::string_view, 2> words(IndexKind) { return {"stored", "keyed"}; }
+constexpr std::array<std::string_view, 5> words(OptimizerKind) {
+  return {"adam", "sgd", "muon", "lion", "soap"};
+}
+constexpr std::array<std::string_view, 3> words(SchedulerSource) {
+  return {"must_agree", "given", "checkpoint"};
+}
+constexpr std::array<std::string_view, 3> words(NonFinite) { return {"stop", "skip", "rescale"}; }
+constexpr std::array<std::string_view, 3> words(TimerReport) { return {"max", "minmax", "all"}; }
+constexpr std::array<std::string_view, 2> words(RankOrderKind) {
+  return {"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"};
+}
+constexpr std::array<std::string_view, 3> words(ContextForm) { return {"ring", "gather", "heads"}; }
+constexpr std::array<std::string_view, 3> words(FaultCheck) { return {"off", "rerun", "report"}; }
+
+struct TokenizerConfig {
+  std::string type;  // Megatron's name: GPT2BPETokenizer, HuggingFaceTokenizer, NullTokenizer, …
+  std::string model, vocab_file, merge_file;
+  std::string pattern;  // tiktoken: v1 or v2
+  int extra_ids = 0;    // T5's sentinels
+};
+
+struct DataConfig {
+  std::vector<std::string> paths;  // prefixes, or weight prefix weight prefix …
+  std::vector<std::string> train_paths, valid_paths, test_paths;
+  std::string paths_file, per_split_file;  // a file that holds `paths`; a JSON file of lists per split
+  std::string split;                       // "949,50,1"
+  bool mock = false;
+  std::string cache;
+  IndexKind index = IndexKind::stored;
+  SampleOrder order = SampleOrder::single;
+  bool mask_eod_loss = false, reset_positions = false, reset_attention = false;
+  TokenizerConfig tokenizer;
+};
+
+struct BatchConfig {
+  std::int64_t micro = 0;
+  std::int64_t global = 0;           // 0: micro times the data-parallel ranks
+  std::vector<std::int64_t> rampup;  // start, increment, samples
+  std::string schedule;              // "0:768 250B:1536": threshold in tokens, batch from there on
+  bool round_down = false;           // a running batch that does not divide is rounded down
+  bool per_token_loss = false;       // the objective is a mean over the tokens of the global batch
+};
+
+/// One of the three.
+struct LengthConfig {
+  std::int64_t iterations = 0, samples = 0, tokens = 0;
+};
+
+struct OptimizerConfig {
+  OptimizerKind kind = OptimizerKind::adam;
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+  double momentum = 0.9;
+  double weight_decay = 0.01;
+  std::optional<double> weight_decay_start, weight_decay_end;
+  DecayGrowth weight_decay_growth = DecayGrowth::constant;
+  bool decoupled_decay = true;  // false: added to the gradient
+  bool decay_qk_norm = false;
+  double clip = 1.0;  // of the global gradient norm; 0: off
+};
+
+struct RateConfig {
+  std::optional<double> peak;
+  double floor = 0.0, start = 0.0;
+  RateStyle style = RateStyle::linear;
+  std::int64_t decay_iterations = 0, decay_samples = 0, decay_tokens = 0;
+  std::int64_t warmup_iterations = 0, warmup_samples = 0, warmup_tokens = 0;
+  std::optional<double> warmup_fraction;
+  AnnealStyle anneal_style = AnnealStyle::exponential;
+  std::int64_t anneal_iterations = 0, anneal_samples = 0;
+  std::optional<double> embedding_peak, embedding_floor;
+  SchedulerSource resume = SchedulerSource::must_agree;
+};
+
+struct ScalingConfig {
+  std::optional<double> constant;  // unset with f16: dynamic
+  double initial = 4294967296.0, least = 1.0;
+  std::int64_t window = 1000;
+  int hysteresis = 2;
+  bool reduce_in_bf16 = false;  // gradients
+};
+
+struct ParallelConfig {
+  int tp = 1, pp = 1, cp = 1;
+  int dp = 0;  // 0: what is left of the ranks
+  bool sequence = false;
+  RankOrderKind order = RankOrderKind::tp_cp_ep_dp_pp;
+  ContextForm context = ContextForm::ring;
+  std::string schedule;  // empty: 1f1b, or interleaved with virtual stages
+  int virtual_stage_layers = 0, virtual_stages = 0, microbatch_group = 0;
+  std::string layout;
+  int first_stage_layers = 0, last_stage_layers = 0;
+  bool count_embedding = false, count_loss = false;
+  int zero = 0;
+  bool overlap_reduce = false, overlap_gather = false;
+};
+
+struct CheckpointConfig {
+  std::string save, load, pretrained;
+  std::int64_t interval = 0, retain_interval = 0;
+  std::int64_t step = 0;  // which to load; 0: the latest
+  bool finetune = false, allow_fresh_start = false;
+  bool load_optimizer = true, load_random = true, save_optimizer = true, save_random = true;
+  bool use_args = false, use_tokenizer = true;
+  bool in_background = false;
+};
+
+struct EvalConfig {
+  std::int64_t interval = 0;  // 0: never
+  std::int64_t iterations = 100;
+  std::int64_t micro = 0, global = 0;  // 0: as in training
+  bool whole_set = false;
+  bool skip_train = false;
+};
+
+struct LogConfig {
+  std::int64_t interval = 100;
+  bool throughput = false, params_norm = false, zeros = false, progress = false;
+  std::int64_t memory_interval = 0;
+  std::string jsonl;
+  std::string tensorboard;
+  std::int64_t tensorboard_interval = 1, tensorboard_queue = 1000;
+  bool tensorboard_timers = false, tensorboard_memory = false, tensorboard_perplexity = false;
+  bool tensorboard_world_size = false, tensorboard_learning_rate = true, tensorboard_loss_scale = true;
+  int timing_level = 0;
+  TimerReport timing_report = TimerReport::minmax;
+};
+
+struct GuardConfig {
+  NonFinite non_finite = NonFinite::stop;
+  bool spiky_loss = false;
+  std::vector<std::int64_t> skip_iterations;
+  std::int64_t replica_check_interval = 0;
+  FaultCheck faults = FaultCheck::off;
+};
+
+struct ExitConfig {
+  std::int64_t interval = 0;
+  double minutes = 0;
+  bool on_signal = false;
+};
+
+struct RunConfig {
+  std::int64_t seed = 1234;
+  std::string device = "cpu";
+  int ranks = 0;    // thread ranks; 0: tp·pp·cp
+  int threads = 0;  // of a rank; 0: the processors it may use
+  double timeout_minutes = 10;
+};
+
+struct TrainConfig {
+  ModelConfig model;
+  DataConfig data;
+  BatchConfig batch;
+  LengthConfig length;
+  OptimizerConfig optimizer;
+  RateConfig rate;
+  ScalingConfig scaling;
+  ParallelConfig parallel;
+  CheckpointConfig checkpoint;
+  EvalConfig eval;
+  LogConfig log;
+  GuardConfig guard;
+  ExitConfig exit;
+  RunConfig run;
+};
+
+}  // namespace weft

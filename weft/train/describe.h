@@ -1,0 +1,218 @@
+// The fields of TrainConfig, each listed once: flags, files, help and checkpoints read this list.
+#pragma once
+
+#include "weft/train/config.h"
+
+namespace weft {
+
+template <class Visitor>
+void describe(Visitor& v, TokenizerConfig& c) {
+  v("type", c.type, "kind of tokenizer");
+  v("model", c.model, "tokenizer file, or directory of a Hugging Face model");
+  v("vocab_file", c.vocab_file, "vocabulary");
+  v("merge_file", c.merge_file, "merges of a byte-level BPE");
+  v("pattern", c.pattern, "which split pattern a tiktoken file goes with");
+  v("extra_ids", c.extra_ids, "sentinel ids at the end of the vocabulary");
+}
+
+template <class Visitor>
+void describe(Visitor& v, DataConfig& c) {
+  v("paths", c.paths, "token files without .bin or .idx, or weight and file in turn; cut by the split");
+  v("train_paths", c.train_paths, "token files for training");
+  v("valid_paths", c.valid_paths, "token files for validation");
+  v("test_paths", c.test_paths, "token files for the final test");
+  v("paths_file", c.paths_file, "a file that holds the list of token files");
+  v("per_split_file", c.per_split_file, "a JSON file with a list of token files for each split");
+  v("split", c.split, "proportions of training, validation and test documents");
+  v("mock", c.mock, "train on made-up documents");
+  v("cache", c.cache, "where indices are kept");
+  v("index", c.index, "a stored shuffle as Megatron's, or one that is computed");
+  v("order", c.order, "one pass over the samples, or shuffled passes");
+  v("mask_eod_loss", c.mask_eod_loss, "no loss where the end of a document is predicted");
+  v("reset_positions", c.reset_positions, "positions start again after the end of a document");
+  v("reset_attention", c.reset_attention, "a document does not see the one before it");
+  v.group("tokenizer", c.tokenizer);
+}
+
+template <class Visitor>
+void describe(Visitor& v, BatchConfig& c) {
+  v("micro", c.micro, "samples in one forward pass of a rank");
+  v("global", c.global, "samples in one optimizer step, over all ranks");
+  v("rampup", c.rampup, "first batch, increment, and the samples over which it grows");
+  v("schedule", c.schedule, "\"0:768 250B:1536\": batch 768 at first, 1536 from 250 billion tokens on");
+  v("round_down", c.round_down, "round a running batch down to what the ranks can share");
+  v("per_token_loss", c.per_token_loss, "every counting token of the global batch weighs the same");
+}
+
+template <class Visitor>
+void describe(Visitor& v, LengthConfig& c) {
+  v("iterations", c.iterations, "optimizer steps to take");
+  v("samples", c.samples, "samples to train on");
+  v("tokens", c.tokens, "tokens to train on");
+}
+
+template <class Visitor>
+void describe(Visitor& v, OptimizerConfig& c) {
+  v("kind", c.kind, "how gradients become updates");
+  v("beta1", c.beta1, "decay of the first moment");
+  v("beta2", c.beta2, "decay of the second moment");
+  v("epsilon", c.epsilon, "added to the root of the second moment");
+  v("momentum", c.momentum, "momentum of sgd");
+  v("weight_decay", c.weight_decay, "decay of matrices and embeddings");
+  v("weight_decay_start", c.weight_decay_start, "weight decay at the start, where it grows");
+  v("weight_decay_end", c.weight_decay_end, "weight decay at the end, where it grows");
+  v("weight_decay_growth", c.weight_decay_growth, "how weight decay grows");
+  v("decoupled_decay", c.decoupled_decay, "take the decay off the weights, not through the gradient");
+  v("decay_qk_norm", c.decay_qk_norm, "decay the gains of query and key norms too");
+  v("clip", c.clip, "largest global norm of the gradient (0: not clipped)");
+}
+
+template <class Visitor>
+void describe(Visitor& v, RateConfig& c) {
+  v("peak", c.peak, "learning rate after warm-up");
+  v("floor", c.floor, "learning rate after decay");
+  v("start", c.start, "learning rate at the start of warm-up");
+  v("style", c.style, "curve of the decay");
+  v("decay_iterations", c.decay_iterations, "steps at which decay is over");
+  v("decay_samples", c.decay_samples, "samples at which decay is over");
+  v("decay_tokens", c.decay_tokens, "tokens at which decay is over");
+  v("warmup_iterations", c.warmup_iterations, "steps of linear warm-up");
+  v("warmup_samples", c.warmup_samples, "samples of linear warm-up");
+  v("warmup_tokens", c.warmup_tokens, "tokens of linear warm-up");
+  v("warmup_fraction", c.warmup_fraction, "warm-up as a part of the decay");
+  v("anneal_style", c.anneal_style, "wsd: curve of the last part");
+  v("anneal_iterations", c.anneal_iterations, "wsd: steps of the last part");
+  v("anneal_samples", c.anneal_samples, "wsd: samples of the last part");
+  v("embedding_peak", c.embedding_peak, "learning rate of embedding and output layer, if another");
+  v("embedding_floor", c.embedding_floor, "learning rate of embedding and output layer after decay");
+  v("resume", c.resume, "whose schedule a resumed run follows");
+}
+
+template <class Visitor>
+void describe(Visitor& v, ScalingConfig& c) {
+  v("constant", c.constant, "fixed factor on the loss (unset with f16: grown and halved)");
+  v("initial", c.initial, "first loss scale");
+  v("least", c.least, "smallest loss scale");
+  v("window", c.window, "clean steps after which the scale doubles");
+  v("hysteresis", c.hysteresis, "overflows after which the scale halves");
+  v("reduce_in_bf16", c.reduce_in_bf16, "add gradients over ranks in bf16");
+}
+
+template <class Visitor>
+void describe(Visitor& v, ParallelConfig& c) {
+  v("tp", c.tp, "ranks that share each layer");
+  v("pp", c.pp, "stages that layers are spread over");
+  v("cp", c.cp, "ranks that share a sequence");
+  v("dp", c.dp, "ranks that share a batch");
+  v("sequence", c.sequence, "cut norms and dropout along the sequence over the tensor-parallel ranks");
+  v("order", c.order, "which ranks are neighbors");
+  v("context", c.context, "how ranks that share a sequence exchange keys and values");
+  v("schedule", c.schedule, "pipeline schedule: gpipe, 1f1b, interleaved, zb-h1, zb-v, or a file");
+  v("virtual_stage_layers", c.virtual_stage_layers, "layers in each of several stages of a rank");
+  v("virtual_stages", c.virtual_stages, "stages a rank holds");
+  v("microbatch_group", c.microbatch_group, "microbatches a stage takes in a row when interleaved (0: pp)");
+  v("layout", c.layout, "which layers each stage holds, spelled out");
+  v("first_stage_layers", c.first_stage_layers, "layers of the first stage, if others hold another number");
+  v("last_stage_layers", c.last_stage_layers, "layers of the last stage, if others hold another number");
+  v("count_embedding", c.count_embedding, "the embedding counts as a layer when stages are cut");
+  v("count_loss", c.count_loss, "the output layer counts as a layer when stages are cut");
+  v("zero", c.zero, "what data-parallel ranks cut up: 1 optimizer states, 2 gradients too, 3 weights too");
+  v("overlap_reduce", c.overlap_reduce, "add gradients over ranks during backward");
+  v("overlap_gather", c.overlap_gather, "gather weights during the next forward");
+}
+
+template <class Visitor>
+void describe(Visitor& v, CheckpointConfig& c) {
+  v("save", c.save, "where checkpoints go");
+  v("load", c.load, "where to resume from");
+  v("pretrained", c.pretrained, "weights to start from if there is nothing to resume");
+  v("interval", c.interval, "steps between checkpoints");
+  v("retain_interval", c.retain_interval, "keep only checkpoints of steps that this divides");
+  v("step", c.step, "which checkpoint to load (0: the latest)");
+  v("finetune", c.finetune, "load weights only and count from step 0");
+  v("allow_fresh_start", c.allow_fresh_start, "start anew if there is nothing to load");
+  v("load_optimizer", c.load_optimizer, "load optimizer states");
+  v("load_random", c.load_random, "load the seed");
+  v("save_optimizer", c.save_optimizer, "save optimizer states");
+  v("save_random", c.save_random, "save the seed");
+  v("use_args", c.use_args, "take the model's settings from the checkpoint");
+  v("use_tokenizer", c.use_tokenizer, "and the tokenizer's");
+  v("in_background", c.in_background, "write while training goes on");
+}
+
+template <class Visitor>
+void describe(Visitor& v, EvalConfig& c) {
+  v("interval", c.interval, "steps between validations (0: none)");
+  v("iterations", c.iterations, "batches in one validation or test");
+  v("micro", c.micro, "samples in one forward pass when evaluating");
+  v("global", c.global, "samples in one batch when evaluating");
+  v("whole_set", c.whole_set, "validate on the whole set");
+  v("skip_train", c.skip_train, "evaluate only");
+}
+
+template <class Visitor>
+void describe(Visitor& v, LogConfig& c) {
+  v("interval", c.interval, "steps between lines");
+  v("throughput", c.throughput, "add TFLOP/s to the line");
+  v("params_norm", c.params_norm, "add the norm of all weights");
+  v("zeros", c.zeros, "add the number of zeros in the gradient");
+  v("progress", c.progress, "append to progress.txt beside the checkpoints");
+  v("memory_interval", c.memory_interval, "steps between reports of memory (0: none)");
+  v("jsonl", c.jsonl, "write a JSON object a step to this file");
+  v("tensorboard", c.tensorboard, "write TensorBoard event files to this directory");
+  v("tensorboard_interval", c.tensorboard_interval, "steps between TensorBoard points");
+  v("tensorboard_queue", c.tensorboard_queue, "points that may wait to be written");
+  v("tensorboard_timers", c.tensorboard_timers, "timers to TensorBoard");
+  v("tensorboard_memory", c.tensorboard_memory, "memory to TensorBoard");
+  v("tensorboard_perplexity", c.tensorboard_perplexity, "validation perplexity to TensorBoard");
+  v("tensorboard_world_size", c.tensorboard_world_size, "number of ranks to TensorBoard");
+  v("tensorboard_learning_rate", c.tensorboard_learning_rate, "learning rate to TensorBoard");
+  v("tensorboard_loss_scale", c.tensorboard_loss_scale, "loss scale to TensorBoard");
+  v("timing_level", c.timing_level, "how finely time is told: 0, 1 or 2");
+  v("timing_report", c.timing_report, "longest rank, shortest and longest, or all ranks");
+}
+
+template <class Visitor>
+void describe(Visitor& v, GuardConfig& c) {
+  v("non_finite", c.non_finite, "what happens when a loss or gradient is not finite");
+  v("spiky_loss", c.spiky_loss, "warn when the loss jumps tenfold");
+  v("skip_iterations", c.skip_iterations, "steps whose data is read and not learned from");
+  v("replica_check_interval", c.replica_check_interval, "steps between comparisons of replicas (0: none)");
+  v("faults", c.faults, "run a suspicious step again to tell a fault of the machine");
+}
+
+template <class Visitor>
+void describe(Visitor& v, ExitConfig& c) {
+  v("interval", c.interval, "stop at a step that this divides");
+  v("minutes", c.minutes, "save and stop after this time (0: no limit)");
+  v("on_signal", c.on_signal, "save and stop when told to terminate");
+}
+
+template <class Visitor>
+void describe(Visitor& v, RunConfig& c) {
+  v("seed", c.seed, "seed of weights, dropout and data order");
+  v("device", c.device, "where to compute");
+  v("ranks", c.ranks, "thread ranks, where no launcher gives them (0: tp times pp times cp)");
+  v("threads", c.threads, "threads of a rank (0: the processors it may use, divided by the ranks here)");
+  v("timeout_minutes", c.timeout_minutes, "how long a rank waits for the others");
+}
+
+template <class Visitor>
+void describe(Visitor& v, TrainConfig& c) {
+  v.group("model", c.model);
+  v.group("data", c.data);
+  v.group("batch", c.batch);
+  v.group("length", c.length);
+  v.group("optimizer", c.optimizer);
+  v.group("rate", c.rate);
+  v.group("scaling", c.scaling);
+  v.group("parallel", c.parallel);
+  v.group("checkpoint", c.checkpoint);
+  v.group("eval", c.eval);
+  v.group("log", c.log);
+  v.group("guard", c.guard);
+  v.group("exit", c.exit);
+  v.group("run", c.run);
+}
+
+}  // namespace weft

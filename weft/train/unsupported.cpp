@@ -1,0 +1,53 @@
+// Settings that are understood and that nothing consumes yet. Whoever builds one deletes its line.
+#include <array>
+
+#include "weft/base/error.h"
+#include "weft/train/validate.h"
+
+namespace weft {
+namespace {
+
+struct Refusal {
+  std::string_view flag;
+  bool (*asked)(const TrainConfig&);
+};
+
+constexpr std::array refusals{
+    Refusal{"--tensor-model-parallel-size above 1", [](const TrainConfig& c) { return c.parallel.tp > 1; }},
+    Refusal{"--pipeline-model-parallel-size above 1", [](const TrainConfig& c) { return c.parallel.pp > 1; }},
+    Refusal{"--context-parallel-size above 1", [](const TrainConfig& c) { return c.parallel.cp > 1; }},
+    Refusal{"more than one data-parallel rank", [](const TrainConfig& c) { return c.parallel.dp > 1; }},
+    Refusal{"--zero-stage above 1", [](const TrainConfig& c) { return c.parallel.zero > 1; }},
+    Refusal{"--pipeline-schedule", [](const TrainConfig& c) { return !c.parallel.schedule.empty(); }},
+    Refusal{"--pipeline-model-parallel-layout",
+            [](const TrainConfig& c) { return !c.parallel.layout.empty(); }},
+    Refusal{"--exact", [](const TrainConfig& c) { return c.model.exact; }},
+    Refusal{"--device", [](const TrainConfig& c) { return c.run.device != "cpu"; }},
+    Refusal{"--optimizer other than adam and sgd",
+            [](const TrainConfig& c) {
+              return c.optimizer.kind != OptimizerKind::adam && c.optimizer.kind != OptimizerKind::sgd;
+            }},
+    Refusal{"--save", [](const TrainConfig& c) { return !c.checkpoint.save.empty(); }},
+    Refusal{"--load", [](const TrainConfig& c) { return !c.checkpoint.load.empty(); }},
+    Refusal{"--pretrained-checkpoint", [](const TrainConfig& c) { return !c.checkpoint.pretrained.empty(); }},
+    Refusal{"--rerun-mode", [](const TrainConfig& c) { return c.guard.faults != FaultCheck::off; }},
+    Refusal{"--check-weight-hash-across-dp-replicas-interval",
+            [](const TrainConfig& c) { return c.guard.replica_check_interval > 0 && c.parallel.dp > 1; }},
+};
+
+}  // namespace
+
+std::vector<std::string> unsupported(const TrainConfig& c) {
+  std::vector<std::string> out;
+  for (const Refusal& refusal : refusals)
+    if (refusal.asked(c)) out.emplace_back(refusal.flag);
+  return out;
+}
+
+void refuse_unsupported(const TrainConfig& c) {
+  std::string all;
+  for (const std::string& flag : unsupported(c)) all += text(all.empty() ? "" : ", ", flag);
+  if (!all.empty()) fail(Kind::usage, "weft cannot do this yet: ", all);
+}
+
+}  // namespace weft

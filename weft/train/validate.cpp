@@ -1,0 +1,115 @@
+// The rules of a run, in the order a person would ask for them.
+#include "weft/train/validate.h"
+
+#include <cmath>
+
+#include "weft/base/error.h"
+
+namespace weft {
+namespace {
+
+void within(double value, double least, double most, std::string_view flag) {
+  if (!(value >= least && value <= most))
+    fail(Kind::usage, flag, " ", value, " is not between ", least, " and ", most);
+}
+
+void fraction(double value, std::string_view flag) {
+  if (!(value >= 0 && value < 1)) fail(Kind::usage, flag, " ", value, " is not at least 0 and below 1");
+}
+
+void not_negative(double value, std::string_view flag) {
+  if (!(value >= 0) || std::isinf(value)) fail(Kind::usage, flag, " ", value, " is not 0 or more");
+}
+
+}  // namespace
+
+std::vector<std::string> complete(TrainConfig& c, int world) {
+  std::vector<std::string> notices;
+  validate::model(c);
+  validate::layout(c, world);
+  validate::batches(c);
+  validate::length(c);
+  validate::evaluation(c);
+  validate::rates(c);
+  validate::optimizer(c);
+  validate::precision(c, notices);
+  validate::data(c);
+  validate::checkpoint(c);
+  return notices;
+}
+
+void validate::model(TrainConfig& c) {
+  ModelConfig& m = c.model;
+  complete(m);
+  fraction(m.hidden_dropout, "--hidden-dropout");
+  fraction(m.attention_dropout, "--attention-dropout");
+  within(m.rotary.percent, 0, 1, "--rotary-percent");
+  if (!(m.norm_epsilon > 0)) fail(Kind::usage, "--norm-epsilon ", m.norm_epsilon, " is not greater than 0");
+  not_negative(m.init.std, "--init-method-std");
+  if (m.positions == Positions::rotary && !(m.rotary.base > 0))
+    fail(Kind::usage, "--rotary-base ", m.rotary.base, " is not greater than 0");
+  const bool stretched = m.rotary.scaling != RotaryScaling::none;
+  if (stretched && m.positions != Positions::rotary)
+    fail(Kind::usage,
+         "positions are not rotary, so there are no angles to stretch: add --position-embedding-type rope");
+  const bool trained = m.rotary.scaling == RotaryScaling::llama3 || m.rotary.scaling == RotaryScaling::yarn;
+  if (trained && m.rotary.original_positions == 0) m.rotary.original_positions = m.max_positions;
+  if (m.recompute.what == Recompute::selective && m.recompute.modules.empty())
+    m.recompute.modules = {RecomputeModule::core_attention};
+  if (m.recompute.what != Recompute::selective && !m.recompute.modules.empty())
+    fail(Kind::usage, "--recompute-modules needs --recompute-granularity selective");
+  if (m.recompute.what == Recompute::full && (m.recompute.layers < 1 || m.recompute.layers > m.layers))
+    fail(Kind::usage, "--recompute-num-layers ", m.recompute.layers, " is not between 1 and ", m.layers,
+         " layers");
+}
+
+void validate::optimizer(const TrainConfig& c) {
+  const OptimizerConfig& o = c.optimizer;
+  fraction(o.beta1, "--adam-beta1");
+  fraction(o.beta2, "--adam-beta2");
+  fraction(o.momentum, "--sgd-momentum");
+  not_negative(o.epsilon, "--adam-eps");
+  not_negative(o.clip, "--clip-grad");
+  not_negative(o.weight_decay, "--weight-decay");
+  const bool both = o.weight_decay_start && o.weight_decay_end,
+             none = !o.weight_decay_start && !o.weight_decay_end;
+  if (o.weight_decay_growth == DecayGrowth::constant && !none)
+    fail(Kind::usage,
+         "--start-weight-decay and --end-weight-decay need --weight-decay-incr-style linear or cosine");
+  if (o.weight_decay_growth == DecayGrowth::constant) return;
+  if (!both) fail(Kind::usage, "--weight-decay-incr-style needs --start-weight-decay and --end-weight-decay");
+  if (*o.weight_decay_start < 0 || *o.weight_decay_end < *o.weight_decay_start)
+    fail(Kind::usage, "weight decay cannot grow from ", *o.weight_decay_start, " to ", *o.weight_decay_end);
+}
+
+void validate::precision(TrainConfig& c, std::vector<std::string>& notices) {
+  const ScalingConfig& s = c.scaling;
+  const bool f16 = c.model.precision == Precision::f16;
+  if (s.constant && !f16) notices.push_back("no effect here: --loss-scale (only --fp16 scales the loss)");
+  if (s.constant && !(*s.constant > 0))
+    fail(Kind::usage, "--loss-scale ", *s.constant, " is not greater than 0");
+  if (f16 && !(s.initial >= s.least && s.least > 0))
+    fail(Kind::usage, "--initial-loss-scale ", s.initial, " is below --min-loss-scale ", s.least);
+  if (s.window < 1) fail(Kind::usage, "--loss-scale-window ", s.window, " is not at least 1");
+  if (s.hysteresis < 1) fail(Kind::usage, "--hysteresis ", s.hysteresis, " is not at least 1");
+  if (c.model.exact && s.reduce_in_bf16)
+    fail(Kind::usage, "--grad-reduce-in-bf16 rounds sums that --exact keeps whole: leave one of them out");
+  if (c.guard.non_finite == NonFinite::rescale && !f16)
+    fail(Kind::usage, "--non-finite rescale needs --fp16, the only precision with a loss scale");
+  if (f16 && !s.constant) c.guard.non_finite = NonFinite::rescale;
+}
+
+void validate::checkpoint(const TrainConfig& c) {
+  const CheckpointConfig& k = c.checkpoint;
+  if (!k.save.empty() && k.interval < 1)
+    fail(Kind::usage, "--save ", k.save, " needs --save-interval: after how many steps to write");
+  if (k.retain_interval > 0 && (k.interval < 1 || k.retain_interval % k.interval != 0))
+    fail(Kind::usage, "--save-retain-interval ", k.retain_interval, " is not a multiple of --save-interval ",
+         k.interval);
+  if (k.finetune && k.load.empty() && k.pretrained.empty())
+    fail(Kind::usage, "--finetune needs --load: the weights to start from");
+  if (k.use_args && k.load.empty())
+    fail(Kind::usage, "--use-checkpoint-args needs --load: the checkpoint to ask");
+}
+
+}  // namespace weft

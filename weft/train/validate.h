@@ -1,0 +1,32 @@
+// Fills in what follows from other settings, and refuses what does not fit together.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "weft/train/config.h"
+
+namespace weft {
+
+/// `world` is the number of ranks; 0: as many as the layout and --ranks ask for. Returns sentences to be said
+/// once.
+std::vector<std::string> complete(TrainConfig&, int world);
+/// Fails for settings that nothing here consumes yet, all of them in one sentence.
+void refuse_unsupported(const TrainConfig&);
+/// What refuse_unsupported() would say, one entry a setting.
+std::vector<std::string> unsupported(const TrainConfig&);
+
+namespace validate {
+void layout(TrainConfig&, int world);
+void batches(TrainConfig&);
+void length(TrainConfig&);
+void rates(const TrainConfig&);
+void optimizer(const TrainConfig&);
+void precision(TrainConfig&, std::vector<std::string>& notices);
+void data(TrainConfig&);
+void checkpoint(const TrainConfig&);
+void evaluation(TrainConfig&);
+void model(TrainConfig&);
+}  // namespace validate
+
+}  // namespace weft

@@ -1,0 +1,110 @@
+// Rules of the layout over ranks.
+#include <algorithm>
+
+#include "weft/base/error.h"
+#include "weft/train/validate.h"
+
+namespace weft {
+namespace {
+
+void degrees(const ParallelConfig& p) {
+  const auto positive = [](int degree, std::string_view flag) {
+    if (degree < 1) fail(Kind::usage, flag, " ", degree, " is not at least 1");
+  };
+  positive(p.tp, "--tensor-model-parallel-size");
+  positive(p.pp, "--pipeline-model-parallel-size");
+  positive(p.cp, "--context-parallel-size");
+  if (p.zero < 0 || p.zero > 3) fail(Kind::usage, "--zero-stage ", p.zero, " is not 0, 1, 2 or 3");
+}
+
+void share_out(TrainConfig& c, int world) {
+  ParallelConfig& p = c.parallel;
+  const int model = p.tp * p.pp * p.cp;
+  if (world == 0) world = c.run.ranks > 0 ? c.run.ranks : model;
+  if (world % model != 0)
+    fail(Kind::usage, world, " ranks cannot be shared out: tensor ", p.tp, " times pipeline ", p.pp,
+         " times context ", p.cp, " is ", model, "; take a multiple of ", model, " ranks");
+  p.dp = world / model;
+}
+
+void tensor(TrainConfig& c) {
+  ParallelConfig& p = c.parallel;
+  const ModelConfig& m = c.model;
+  if (m.heads % p.tp != 0)
+    fail(Kind::usage, m.heads, " attention heads cannot be shared by ", p.tp, " tensor-parallel ranks");
+  if (m.groups % p.tp != 0 && p.tp % m.groups != 0)
+    fail(Kind::usage, m.groups, " query groups are neither a multiple nor a divisor of ", p.tp,
+         " tensor-parallel ranks");
+  if (m.ffn_hidden % p.tp != 0)
+    fail(Kind::usage, "the MLP's width ", m.ffn_hidden, " cannot be shared by ", p.tp,
+         " tensor-parallel ranks");
+  if (p.tp == 1) p.sequence = false;
+}
+
+void sequence(const TrainConfig& c) {
+  const ParallelConfig& p = c.parallel;
+  const std::int64_t s = c.model.sequence;
+  if (p.cp > 1 && s % (2 * p.cp) != 0)
+    fail(Kind::usage, "sequence length ", s, " is not a multiple of ", 2 * p.cp,
+         ", twice the context-parallel ranks");
+  if (p.sequence && s / p.cp % p.tp != 0)
+    fail(Kind::usage, "--sequence-parallel: ", s / p.cp, " tokens of a rank cannot be shared by ", p.tp,
+         " tensor-parallel ranks");
+  if (p.context == ContextForm::heads && p.cp > 1 && c.model.heads / p.tp % p.cp != 0)
+    fail(Kind::usage, "--cp-comm-type a2a: ", c.model.heads / p.tp, " heads of a rank cannot be shared by ",
+         p.cp, " context-parallel ranks");
+}
+
+int ways_to_cut(const ParallelConfig& p) {
+  const bool uneven = p.first_stage_layers > 0 || p.last_stage_layers > 0;
+  return (p.virtual_stage_layers > 0) + (p.virtual_stages > 1) + !p.layout.empty() + uneven;
+}
+
+void virtual_stages(TrainConfig& c, int layers) {
+  ParallelConfig& p = c.parallel;
+  if (p.virtual_stage_layers > 0) {
+    if (layers % p.pp != 0 || layers / p.pp % p.virtual_stage_layers != 0)
+      fail(Kind::usage, layers, " layers over ", p.pp, " ranks cannot be cut into stages of ",
+           p.virtual_stage_layers);
+    p.virtual_stages = layers / p.pp / p.virtual_stage_layers;
+  }
+  if (p.virtual_stages <= 1) return;
+  if (p.pp < 2)
+    fail(Kind::usage, "virtual stages need --pipeline-model-parallel-size 2 or more, found ", p.pp);
+  if (layers % (p.pp * p.virtual_stages) != 0)
+    fail(Kind::usage, layers, " layers cannot be shared by ", p.pp, " ranks of ", p.virtual_stages,
+         " virtual stages");
+}
+
+void stages(TrainConfig& c) {
+  ParallelConfig& p = c.parallel;
+  if (ways_to_cut(p) > 1)
+    fail(Kind::usage, "stages can be cut in one way only: by --num-layers-per-virtual-pipeline-stage, ",
+         "--num-virtual-stages-per-pipeline-rank, --pipeline-model-parallel-layout, or an uneven first and "
+         "last stage");
+  const int layers = c.model.layers + p.count_embedding + p.count_loss;
+  virtual_stages(c, layers);
+  if (ways_to_cut(p) > 0 || p.pp == 1) return;
+  if (layers % p.pp != 0)
+    fail(Kind::usage, layers,
+         p.count_embedding || p.count_loss ? " layers, embedding and output counted," : " layers",
+         " cannot be shared evenly by ", p.pp, " pipeline stages; ",
+         "--decoder-first-pipeline-num-layers and --decoder-last-pipeline-num-layers cut them unevenly");
+}
+
+}  // namespace
+
+void validate::layout(TrainConfig& c, int world) {
+  degrees(c.parallel);
+  share_out(c, world);
+  tensor(c);
+  sequence(c);
+  stages(c);
+  const ParallelConfig& p = c.parallel;
+  if (p.overlap_gather && p.zero == 0)
+    fail(Kind::usage, "--overlap-param-gather needs --use-distributed-optimizer: there is nothing to gather");
+  if (p.overlap_gather && !p.overlap_reduce)
+    fail(Kind::usage, "--overlap-param-gather needs --overlap-grad-reduce");
+}
+
+}  // namespace weft
