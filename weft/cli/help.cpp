@@ -6,6 +6,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/nearest.h"
+#include "weft/cli/dialect.h"
 #include "weft/cli/verbs.h"
 
 namespace weft::cli {
@@ -48,6 +49,10 @@ std::string line(const Option& option) {
 int run_help(Args args) {
   if (args.empty()) {
     std::cout << overview(verbs());
+    return static_cast<int>(Exit::done);
+  }
+  if (args[0] == "flags") {
+    std::cout << dialect_markdown();
     return static_cast<int>(Exit::done);
   }
   std::vector<std::string_view> names;

@@ -7,6 +7,7 @@ namespace weft::cli {
 
 std::span<const Verb> verbs() {
   static const std::array table{
+      train_verb(),
       version_verb(),
       help_verb(),
   };

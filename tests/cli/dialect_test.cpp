@@ -1,0 +1,279 @@
+#include "weft/cli/dialect.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+
+#include "weft/base/error.h"
+#include "weft/cli/dialect/rows.h"
+
+using namespace weft;
+using namespace weft::cli;
+using dialect::Row;
+using dialect::Treatment;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+namespace {
+
+std::unique_ptr<Command> read(std::vector<std::string_view> words) { return read_command(words); }
+
+void refused(std::vector<std::string_view> words, const std::string& sentence) {
+  EXPECT_THAT([&] { read(words); }, ThrowsMessage<Error>(sentence));
+}
+
+std::vector<Row> all_rows() {
+  std::vector<Row> out;
+  for (auto& group : dialect::table()) out.insert(out.end(), group.rows.begin(), group.rows.end());
+  return out;
+}
+
+// A file of this test's own, gone with it.
+class File {
+ public:
+  File(const std::string& name, const std::string& holds) : path_(testing::TempDir() + "dialect_" + name) {
+    std::ofstream(path_) << holds;
+  }
+  ~File() { std::filesystem::remove(path_); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace
+
+TEST(Dialect, has_one_row_for_every_flag_of_megatrons_scripts) {
+  std::map<std::string, int> rows;
+  for (const Row& row : all_rows()) ++rows[dashed(row.flag)];
+  for (const auto& [flag, count] : rows) EXPECT_EQ(count, 1) << flag;
+  std::ifstream in(WEFT_SOURCE_DIR "/tests/golden/cli/megatron_flags.txt");
+  int flags = 0;
+  for (std::string flag; std::getline(in, flag); ++flags) EXPECT_TRUE(rows.contains(dashed(flag))) << flag;
+  EXPECT_EQ(flags, 596);
+}
+
+TEST(Dialect, sets_only_fields_that_exist_to_words_they_take) {
+  for (const Row& row : all_rows())
+    for (const dialect::Effect& effect : row.effects) {
+      TrainConfig config;
+      Fields fields(config);
+      if (effect.path.empty()) continue;
+      ASSERT_NE(fields.find(effect.path), nullptr) << row.flag;
+      if (effect.value.empty()) continue;
+      EXPECT_NO_THROW(fields.at(effect.path).read(std::vector{std::string(effect.value)}, Origin::file))
+          << row.flag;
+    }
+}
+
+TEST(Dialect, leads_to_every_field) {
+  std::set<std::string> reached;
+  for (const Row& row : all_rows())
+    for (const dialect::Effect& effect : row.effects) reached.emplace(effect.path);
+  reached.insert(
+      {"parallel.dp", "model.window_layers"});  // derived; the other form of --window-attn-skip-freq
+  TrainConfig config;
+  const Fields fields(config);
+  for (const auto& field : fields.all()) EXPECT_TRUE(reached.contains(field->path())) << field->path();
+}
+
+TEST(Dialect, gives_a_reason_for_every_flag_without_effect_and_every_refusal) {
+  for (const Row& row : all_rows()) {
+    EXPECT_TRUE(row.treatment == Treatment::honored || !row.text.empty()) << row.flag;
+  }
+}
+
+TEST(Dialect, reads_a_megatron_command_line) {
+  const auto c = read({"--num_layers",
+                       "12",
+                       "--hidden-size=768",
+                       "--position-embedding-type",
+                       "rope",
+                       "--normalization",
+                       "RMSNorm",
+                       "--swiglu",
+                       "--disable-bias-linear",
+                       "--untie-embeddings-and-output-weights",
+                       "--data-path",
+                       "0.3",
+                       "a",
+                       "0.7",
+                       "b",
+                       "--lr",
+                       "6.0e-5",
+                       "--lr-decay-style",
+                       "inverse-square-root",
+                       "--bf16"});
+  const ModelConfig& m = c->config.model;
+  EXPECT_EQ(m.layers, 12);
+  EXPECT_EQ(m.hidden, 768);
+  EXPECT_EQ(m.positions, Positions::rotary);
+  EXPECT_EQ(m.norm, NormKind::rms);
+  EXPECT_TRUE(m.gated && m.activation == Activation::silu);
+  EXPECT_FALSE(m.linear_bias || m.qkv_bias || m.tied_output);
+  EXPECT_THAT(c->config.data.paths, ElementsAre("0.3", "a", "0.7", "b"));
+  EXPECT_EQ(c->config.rate.peak, 6e-5);
+  EXPECT_EQ(c->config.rate.style, RateStyle::inverse_square_root);
+  EXPECT_EQ(m.precision, Precision::bf16);
+  EXPECT_TRUE(c->notices.empty());
+}
+
+TEST(Dialect, says_once_and_with_the_reason_what_has_no_effect) {
+  const auto c =
+      read({"--use-mcore-models", "--use-mcore-models", "--transformer-impl", "local", "--no-rope-fusion"});
+  EXPECT_THAT(
+      c->notices,
+      ElementsAre("no effect here: --use-mcore-models, --transformer-impl (there is one implementation)",
+                  "no effect here: --no-rope-fusion (fusion does not change what is computed here)"));
+}
+
+TEST(Dialect, refuses_what_weft_cannot_do_all_at_once) {
+  refused({"--num-experts", "8", "--moe-router-topk", "2", "--fp8-format", "hybrid"},
+          "weft cannot do this yet: mixtures of experts: --num-experts, --moe-router-topk; 8-bit products: "
+          "--fp8-format");
+  refused({"--position-embedding-type", "mrope"},
+          "weft cannot do this yet: positions of images and video: --position-embedding-type");
+  refused({"--grpo-iterations", "2"}, "weft cannot do this yet: reinforcement learning: --grpo-iterations");
+}
+
+TEST(Dialect, takes_the_one_value_of_a_refused_flag_that_changes_nothing) {
+  EXPECT_NO_THROW(
+      read({"--num-experts", "0", "--expert-model-parallel-size", "1", "--exp-avg-dtype", "fp32"}));
+}
+
+TEST(Dialect, says_what_to_write_instead_of_a_flag_that_is_gone) {
+  refused({"--model-parallel-size", "8"},
+          "--model-parallel-size is gone from Megatron-LM; write --tensor-model-parallel-size");
+}
+
+TEST(Dialect, names_the_flag_and_the_choices_when_a_value_is_wrong) {
+  refused({"--lr", "fast"}, "--lr: 'fast' is not a number");
+  refused({"--normalization", "BatchNorm"}, "--normalization: 'BatchNorm' is not one of LayerNorm, RMSNorm");
+  refused({"--cp-comm-type", "p2p", "a2a"}, "--cp-comm-type: one value holds for all layers, found 2");
+  refused({"--recompute-modules", "moe_act"},
+          "--recompute-modules: 'moe_act' is not one of core_attn, layernorm or mlp");
+  refused({"--num-layesr", "2"}, "--num-layesr is not a flag, did you mean --num-layers");
+}
+
+TEST(Dialect, finds_two_flags_that_contradict_each_other) {
+  refused({"--fp16", "--bf16"},
+          "--fp16 and --bf16 contradict each other: one sets model.precision to f16, the other to bf16");
+  refused({"--swiglu", "--squared-relu"},
+          "--swiglu and --squared-relu contradict each other: one sets model.activation to silu, the other "
+          "to squared_relu");
+  EXPECT_EQ(read({"--lr", "1", "--lr", "2"})->config.rate.peak, 2);  // the same flag again: the last one wins
+}
+
+TEST(Dialect, keeps_the_old_spellings_of_positions) {
+  EXPECT_EQ(read({"--no-position-embedding"})->config.model.positions, Positions::none);
+  EXPECT_EQ(read({"--no-position-embedding", "--use-rotary-position-embeddings"})->config.model.positions,
+            Positions::rotary);
+}
+
+TEST(Dialect, takes_megatrons_gelu_which_depends_on_the_bias) {
+  EXPECT_EQ(read({})->config.model.activation, Activation::gelu);
+  EXPECT_EQ(read({"--no-bias-gelu-fusion"})->config.model.activation, Activation::gelu_erf);
+  EXPECT_EQ(read({"--disable-bias-linear"})->config.model.activation, Activation::gelu_erf);
+  EXPECT_EQ(read({"--swiglu", "--no-bias-gelu-fusion"})->config.model.activation, Activation::silu);
+  EXPECT_EQ(read({"--geglu", "--disable-bias-linear"})->config.model.activation, Activation::gelu);
+}
+
+TEST(Dialect, puts_a_bias_on_the_qkv_projection_alone) {
+  const auto c = read({"--add-qkv-bias", "--disable-bias-linear"});
+  EXPECT_TRUE(c->config.model.qkv_bias);
+  EXPECT_FALSE(c->config.model.linear_bias);
+}
+
+TEST(Dialect, reads_windows_as_pairs_and_layers_as_python_lists) {
+  EXPECT_EQ(read({"--window-size", "127,0"})->config.model.window, 128);
+  EXPECT_EQ(read({"--window-size", "(127, 0)"})->config.model.window, 128);
+  EXPECT_EQ(read({"--window-size", "-1", "0"})->config.model.window, 0);
+  EXPECT_EQ(read({"--window-attn-skip-freq", "6"})->config.model.window_full_every, 6);
+  EXPECT_THAT(read({"--window-attn-skip-freq", "([0]*1+[1]*2)*2"})->config.model.window_layers,
+              ElementsAre(0, 1, 1, 0, 1, 1));
+  refused({"--window-size", "127"}, "--window-size: expected two numbers, left and right, found 1");
+  refused({"--window-size", "127,5"}, "--window-size: a causal model sees nothing to the right, found 5");
+  refused({"--window-attn-skip-freq", "[0]*x"},
+          "--window-attn-skip-freq: '[0]*x' is neither a whole number nor a list such as ([0]*3+[1]*5)");
+  refused({"--window-attn-skip-freq", "[0]*900000*900000"},
+          "--window-attn-skip-freq: '[0]*900000*900000' is neither a whole number nor a list such as "
+          "([0]*3+[1]*5)");
+}
+
+TEST(Dialect, lets_the_command_line_win_over_a_file_over_the_built_in) {
+  const File file("precedence.yaml",
+                  "model:\n  num-layers: 4\n  hidden_size: 32\nlr: 1.0e-3\nswiglu: true\nbf16: false\n");
+  const auto c = read({"--num-layers", "6", "--config", file.path()});
+  EXPECT_EQ(c->config.model.layers, 6);
+  EXPECT_EQ(c->fields.at("model.layers").origin(), Origin::command_line);
+  EXPECT_EQ(c->config.model.hidden, 32);
+  EXPECT_EQ(c->fields.at("model.hidden").origin(), Origin::file);
+  EXPECT_EQ(c->fields.at("model.heads").origin(), Origin::built_in);
+  EXPECT_TRUE(c->config.model.gated);
+  EXPECT_EQ(c->config.model.precision, Precision::f32);
+}
+
+TEST(Dialect, asks_a_checkpoint_between_file_and_command_line) {
+  const File file("checkpoint.yaml", "num-layers: 4\nhidden-size: 32\nnum-attention-heads: 2\n");
+  const std::vector<std::string_view> words = {
+      "--config", file.path(), "--load", "dir", "--use-checkpoint-args", "--num-layers", "6"};
+  const auto c = read_command(words, [](const CheckpointConfig& k) {
+    EXPECT_EQ(k.load, "dir");
+    return R"({"model": {"layers": 8, "hidden": 64}})";
+  });
+  EXPECT_EQ(c->config.model.layers, 6);
+  EXPECT_EQ(c->config.model.hidden, 64);
+  EXPECT_EQ(c->fields.at("model.hidden").origin(), Origin::checkpoint);
+  EXPECT_EQ(c->config.model.heads, 2);
+}
+
+TEST(Dialect, says_which_file_a_mistake_is_in) {
+  const File typo("typo.yaml", "num-layesr: 4\n"), own("own.yaml", "dry-run: true\n"),
+      bad("bad.yaml", "a: [\n");
+  const File many("many.yaml", "num-layers: [1, 2]\n"), empty("empty.yaml", "- 1\n");
+  refused({"--config", typo.path()}, typo.path() + ": --num-layesr is not a flag, did you mean --num-layers");
+  refused({"--config", own.path()}, own.path() + ": --dry-run belongs on the command line");
+  refused({"--config", many.path()}, many.path() + ": --num-layers needs a value, found 2");
+  refused({"--config", empty.path()}, empty.path() + ": not a map of settings");
+  refused({"--config", "nowhere.yaml"}, "nowhere.yaml: cannot be read");
+  EXPECT_THAT([&] { read({"--config", bad.path()}); }, ThrowsMessage<Error>(HasSubstr(": not YAML: ")));
+}
+
+TEST(Dialect, takes_deepspeeds_settings_and_lets_flags_win) {
+  const File json("ds.json",
+                  R"({"train_batch_size": 256, "train_micro_batch_size_per_gpu": 16, "steps_per_print": 1,
+    "zero_optimization": {"stage": 1}, "gradient_clipping": 1.5,
+    "fp16": {"enabled": true, "loss_scale": 0, "loss_scale_window": 500, "hysteresis": 2, "min_loss_scale": 1, "initial_scale_power": 11}})");
+  const auto c = read({"--micro-batch-size", "8", "--deepspeed", "--deepspeed_config", json.path()});
+  EXPECT_EQ(c->config.batch.global, 256);
+  EXPECT_EQ(c->config.batch.micro, 8);
+  EXPECT_EQ(c->config.parallel.zero, 1);
+  EXPECT_EQ(c->config.optimizer.clip, 1.5);
+  EXPECT_EQ(c->config.model.precision, Precision::f16);
+  EXPECT_EQ(c->config.scaling.initial, 2048);
+  EXPECT_EQ(c->config.scaling.window, 500);
+  EXPECT_EQ(c->fields.at("batch.global").origin(), Origin::file);
+}
+
+TEST(Dialect, refuses_what_it_does_not_know_in_deepspeeds_settings) {
+  const File json("ds_unknown.json", R"({"curriculum_learning": {"enabled": true}})"),
+      broken("ds_broken.json", "[");
+  refused({"--deepspeed_config", json.path()},
+          "--deepspeed_config: " + json.path() + ": weft cannot do curriculum_learning/enabled yet");
+  refused({"--deepspeed_config", broken.path()},
+          "--deepspeed_config: " + broken.path() + " is not a JSON object");
+  refused({"--deepspeed_config", "nowhere.json"}, "--deepspeed_config: cannot read nowhere.json");
+}
+
+TEST(Dialect, is_what_the_page_of_flags_says) {
+  std::ifstream in(WEFT_SOURCE_DIR "/docs/flags.md");
+  const std::string page{std::istreambuf_iterator<char>(in), {}};
+  EXPECT_EQ(page, dialect_markdown()) << "write it again: weft help flags > docs/flags.md";
+}

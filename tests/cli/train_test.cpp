@@ -1,0 +1,120 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "weft/cli/verb.h"
+
+using namespace weft::cli;
+using testing::HasSubstr;
+using Json = nlohmann::json;
+
+namespace {
+
+struct Told {
+  int status;
+  std::string out, err;
+};
+
+Told told(std::vector<std::string_view> words) {
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  const int status = run(verbs(), words);
+  return {status, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
+}
+
+std::vector<std::string_view> tiny(std::vector<std::string_view> more = {}) {
+  std::vector<std::string_view> words = {"train",
+                                         "gpt",
+                                         "--num-layers",
+                                         "2",
+                                         "--hidden-size",
+                                         "64",
+                                         "--num-attention-heads",
+                                         "4",
+                                         "--seq-length",
+                                         "64",
+                                         "--micro-batch-size",
+                                         "4",
+                                         "--lr",
+                                         "1e-3",
+                                         "--train-iters",
+                                         "100",
+                                         "--mock-data",
+                                         "--vocab-size",
+                                         "250",
+                                         "--dry-run"};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+// Sets a variable for one test.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
+  ~Variable() { unsetenv(name_); }
+
+ private:
+  const char* name_;
+};
+
+}  // namespace
+
+TEST(Train, prints_every_value_with_who_set_it) {
+  const Told t = told(tiny());
+  EXPECT_EQ(t.status, 0);
+  EXPECT_THAT(t.out,
+              HasSubstr("  model.layers                        2                       command line\n"));
+  EXPECT_THAT(t.out, HasSubstr("  model.padded_vocabulary             256                     derived\n"));
+  EXPECT_THAT(t.out, HasSubstr("  rate.style                          linear                  built-in\n"));
+  EXPECT_THAT(t.out, HasSubstr("100 steps on 400 samples; 1 microbatches in the first step"));
+}
+
+TEST(Train, prints_the_same_as_one_json_object) {
+  const Json j = Json::parse(told(tiny({"--json", "--use-mcore-models"})).out);
+  EXPECT_EQ(j["settings"]["model"]["layers"], Json({{"value", 2}, {"origin", "command line"}}));
+  EXPECT_EQ(j["settings"]["model"]["ffn_hidden"]["origin"], "derived");
+  EXPECT_EQ(j["steps"], 100);
+  EXPECT_EQ(j["notices"].size(), 1u);
+  EXPECT_TRUE(j["unsupported"].empty());
+}
+
+TEST(Train, lets_the_environment_stand_in_for_a_launcher) {
+  const Variable world("WORLD_SIZE", "8"), rank("RANK", "5");
+  const Json j = Json::parse(
+      told(tiny({"--tensor-model-parallel-size", "2", "--pipeline-model-parallel-size", "2", "--json"})).out);
+  EXPECT_EQ(j["world"], 8);
+  EXPECT_EQ(j["settings"]["parallel"]["dp"]["value"], 2);
+  EXPECT_EQ(j["coordinate"], Json({{"tp", 1}, {"cp", 0}, {"dp", 0}, {"pp", 1}}));
+}
+
+TEST(Train, lets_ranks_stand_in_for_a_launcher) {
+  const Json j = Json::parse(told(tiny({"--ranks", "6", "--tensor-model-parallel-size", "2", "--json"})).out);
+  EXPECT_EQ(j["world"], 6);
+  EXPECT_EQ(j["settings"]["parallel"]["dp"]["value"], 3);
+}
+
+TEST(Train, refuses_an_environment_that_contradicts_itself) {
+  const Variable world("WORLD_SIZE", "4"), rank("RANK", "4");
+  const Told t = told(tiny());
+  EXPECT_EQ(t.status, 2);
+  EXPECT_EQ(t.err, "environment: RANK 4 is not below WORLD_SIZE 4\n");
+}
+
+TEST(Train, needs_a_model_that_it_knows) {
+  EXPECT_EQ(told({"train"}).err, "train: name the model: weft train gpt …; weft help train shows examples\n");
+  EXPECT_EQ(told({"train", "bert"}).err, "train: weft cannot train bert yet\n");
+  EXPECT_EQ(told({"train", "gtp"}).err, "train: 'gtp' is not a model; write weft train gpt\n");
+  EXPECT_EQ(told(tiny({"stray"})).status, 2);
+  EXPECT_EQ(told(tiny({"--lr", "1", "stray"})).err, "train: 'stray' follows no flag that takes it\n");
+}
+
+TEST(Train, shows_examples_before_options) {
+  const std::string out = told({"help", "train"}).out;
+  EXPECT_LT(out.find("examples:"), out.find("Model:"));
+  EXPECT_THAT(out, HasSubstr("  --num-layers N                  transformer blocks\n"));
+  EXPECT_THAT(out,
+              HasSubstr("  --adam-beta2 X                  decay of the second moment (default 0.999)\n"));
+}

@@ -1,0 +1,226 @@
+// Applies rows of the dialect, one source after the other.
+#include "weft/cli/dialect.h"
+
+#include <algorithm>
+#include <map>
+
+#include "weft/base/error.h"
+#include "weft/base/settings_file.h"
+#include "weft/cli/dialect/rows.h"
+
+namespace weft::cli {
+namespace {
+
+using dialect::Effect;
+using dialect::Row;
+using dialect::Treatment;
+
+// Flags of the verb itself, after those of the table.
+constexpr Flag own[] = {{"config"}, {"dry-run", Arity::none}, {"json", Arity::none}};
+enum Own : std::size_t { config_file, dry_run, as_json };
+
+class Reader {
+ public:
+  Reader(Command& command) : command_(command) {
+    for (dialect::Group& group : dialect::table())
+      for (Row& row : group.rows) {
+        flags_.push_back({row.flag, row.arity, row.treatment != Treatment::foreign});
+        rows_.push_back(std::move(row));
+      }
+    flags_.insert(flags_.end(), std::begin(own), std::end(own));
+  }
+
+  void read(Args args, const CheckpointSettings& checkpoint) {
+    Split split = split_flags(flags_, args);
+    command_.others = std::move(split.others);
+    std::string file;
+    std::erase_if(split.flags, [&](const Given& given) { return take_own(given, file); });
+    if (!file.empty()) apply(from_file(file), Origin::file);
+    // Where to load from must be known before the checkpoint's own settings, which the command line then
+    // overrides.
+    apply(split.flags, Origin::command_line);
+    if (command_.config.checkpoint.use_args && checkpoint) {
+      from_json(command_.fields, checkpoint(command_.config.checkpoint), Origin::checkpoint);
+      apply(split.flags, Origin::command_line);
+    }
+    refuse();
+    settle();
+    for (const auto& [why, flags] : without_effect_)
+      command_.notices.push_back(text("no effect here: ", joined(flags), " (", why, ")"));
+  }
+
+ private:
+  using Names = std::vector<std::string_view>;
+  // The flag that set a field in this source, and to what.
+  struct Setter {
+    std::string_view flag;
+    std::vector<std::string> words;
+  };
+
+  static std::string joined(const Names& flags) {
+    std::string out;
+    for (const std::string_view flag : flags) out += text(out.empty() ? "--" : ", --", flag);
+    return out;
+  }
+
+  bool take_own(const Given& given, std::string& file) {
+    if (given.flag < rows_.size()) return false;
+    if (given.flag == rows_.size() + config_file) file = given.words[0];
+    if (given.flag == rows_.size() + dry_run) command_.dry_run = true;
+    if (given.flag == rows_.size() + as_json) command_.json = true;
+    return true;
+  }
+
+  std::vector<Given> from_file(const std::string& file) {
+    std::vector<Given> out;
+    for (Setting& setting : read_settings(file)) {
+      try {
+        const std::string_view bare =
+            std::string_view(setting.name).substr(setting.name.starts_with("--") ? 2 : 0);
+        Given given{find_flag(flags_, bare), std::move(setting.words)};
+        if (given.flag >= rows_.size())
+          fail(Kind::usage, "--", own[given.flag - rows_.size()].name, " belongs on the command line");
+        if (switched_on(given)) out.push_back(std::move(given));
+      } catch (const Error& e) {
+        fail(e.kind(), file, ": ", e.what());
+      }
+    }
+    return out;
+  }
+
+  // A switch in a file is true or false; false is as if it were not there.
+  bool switched_on(Given& given) const {
+    const Flag& flag = flags_[given.flag];
+    if (flag.arity != Arity::none) {
+      if (flag.arity == Arity::one && given.words.size() != 1)
+        fail(Kind::usage, "--", flag.name, " needs a value, found ", given.words.size());
+      return true;
+    }
+    bool is_on = true;
+    if (!given.words.empty()) read_word(given.words[0], is_on);
+    given.words.clear();
+    return is_on;
+  }
+
+  // DeepSpeed's file comes first, what needs arithmetic on other flags last.
+  void apply(const std::vector<Given>& flags, Origin who) {
+    std::map<std::string_view, Setter> setters;
+    const auto is_file = [&](const Given& g) { return rows_[g.flag].parse == dialect::deepspeed; };
+    for (const Given& given : flags)
+      if (is_file(given)) run(given, who);
+    for (const Given& given : flags)
+      if (rows_[given.flag].parse == nullptr) treat(rows_[given.flag], given.words, who, setters);
+    for (const Given& given : flags)
+      if (rows_[given.flag].parse != nullptr && !is_file(given)) run(given, who);
+  }
+
+  void run(const Given& given, Origin who) {
+    const Row& row = rows_[given.flag];
+    try {
+      row.parse(command_.fields, given.words, who);
+    } catch (const Error& e) {
+      fail(e.kind(), "--", row.flag, ": ", e.what());
+    }
+  }
+
+  void treat(const Row& row, const std::vector<std::string>& words, Origin who,
+             std::map<std::string_view, Setter>& setters) {
+    switch (row.treatment) {
+      case Treatment::honored:
+        return honor(row, words, who, setters);
+      case Treatment::no_effect:
+        return remember(without_effect_, row.text, row.flag);
+      case Treatment::refused:
+      case Treatment::foreign:
+        return remember(refused_, row.text, row.flag);
+      case Treatment::gone:
+        fail(Kind::usage, "--", row.flag, " is gone from Megatron-LM; write ", row.text);
+    }
+  }
+
+  void honor(const Row& row, const std::vector<std::string>& words, Origin who,
+             std::map<std::string_view, Setter>& setters) {
+    bool known = false;
+    for (const Effect& effect : row.effects) {
+      const bool mine = effect.word.empty() ? !known || row.effects[0].word.empty()
+                                            : !words.empty() && words[0] == effect.word;
+      if (!mine) continue;
+      known = true;
+      if (!effect.refusal.empty()) return remember(refused_, effect.refusal, row.flag);
+      if (!effect.path.empty()) set(row, effect, words, who, setters);
+    }
+    if (!known)
+      fail(Kind::usage, "--", row.flag, ": '", words.empty() ? "" : words[0], "' is not one of ",
+           choices(row));
+    if (!row.effects[0].word.empty() && words.size() > 1)
+      fail(Kind::usage, "--", row.flag, ": one value holds for all layers, found ", words.size());
+  }
+
+  void set(const Row& row, const Effect& effect, const std::vector<std::string>& words, Origin who,
+           std::map<std::string_view, Setter>& setters) {
+    const auto fixed = effect.value.empty() ? words : std::vector{std::string(effect.value)};
+    const auto [it, fresh] = setters.try_emplace(effect.path, Setter{row.flag, fixed});
+    if (!fresh && it->second.flag != row.flag && it->second.words != fixed)
+      fail(Kind::usage, "--", it->second.flag, " and --", row.flag, " contradict each other: one sets ",
+           effect.path, " to ", spelled(it->second.words), ", the other to ", spelled(fixed));
+    it->second = {row.flag, fixed};
+    try {
+      command_.fields.at(effect.path).read(fixed, who);
+    } catch (const Error& e) {
+      fail(e.kind(), "--", row.flag, ": ", e.what());
+    }
+  }
+
+  static std::string spelled(const std::vector<std::string>& words) {
+    std::string out;
+    for (const std::string& word : words) out += text(out.empty() ? "" : " ", word);
+    return out;
+  }
+
+  static std::string choices(const Row& row) {
+    std::string out;
+    std::string_view last;
+    for (const Effect& effect : row.effects)
+      if (effect.word != last && effect.refusal.empty()) {
+        out += text(out.empty() ? "" : ", ", effect.word);
+        last = effect.word;
+      }
+    return out;
+  }
+
+  static void remember(std::vector<std::pair<std::string_view, Names>>& reasons, std::string_view why,
+                       std::string_view flag) {
+    auto at = std::find_if(reasons.begin(), reasons.end(), [&](const auto& r) { return r.first == why; });
+    if (at == reasons.end()) at = reasons.insert(at, {why, {}});
+    if (std::find(at->second.begin(), at->second.end(), flag) == at->second.end()) at->second.push_back(flag);
+  }
+
+  void refuse() const {
+    std::string all;
+    for (const auto& [what, flags] : refused_)
+      all += text(all.empty() ? "" : "; ", what, ": ", joined(flags));
+    if (!all.empty()) fail(Kind::usage, "weft cannot do this yet: ", all);
+  }
+
+  // Megatron's gelu is the tanh form only where it is fused with a bias.
+  void settle() {
+    Field& activation = command_.fields.at("model.activation");
+    if (activation.origin() != Origin::built_in || command_.config.model.linear_bias) return;
+    activation.read(std::vector<std::string>{"gelu_erf"}, Origin::derived);
+  }
+
+  Command& command_;
+  std::vector<Row> rows_;
+  std::vector<Flag> flags_;
+  std::vector<std::pair<std::string_view, Names>> without_effect_, refused_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> read_command(Args args, const CheckpointSettings& checkpoint) {
+  auto command = std::make_unique<Command>();
+  Reader(*command).read(args, checkpoint);
+  return command;
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,40 @@
+// Reads a training command in Megatron's words into a TrainConfig: built-in, file, checkpoint, command line.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weft/base/fields.h"
+#include "weft/cli/verb.h"
+#include "weft/train/describe.h"
+
+namespace weft::cli {
+
+/// What a command line said, with every value's origin. Fields point into config, so it stays where it is.
+struct Command {
+  Command() = default;
+  Command(const Command&) = delete;
+  Command& operator=(const Command&) = delete;
+
+  TrainConfig config;
+  Fields fields{config};
+  std::vector<std::string> notices;  // to be said once: what was accepted and has no effect
+  std::vector<std::string> others;   // words that belong to no flag
+  bool dry_run = false, json = false;
+};
+
+/// Gives the settings that a checkpoint holds, as the JSON that to_json() wrote.
+using CheckpointSettings = std::function<std::string(const CheckpointConfig&)>;
+
+/// Fails for flags that weft refuses, naming all of them at once, and for typos, with the nearest name.
+std::unique_ptr<Command> read_command(Args args, const CheckpointSettings& = {});
+
+/// Every flag by topic, for help; foreign ones are left out.
+std::vector<Topic> dialect_topics();
+/// docs/flags.md: every flag, what weft does about it, and the rules that are not ours.
+std::string dialect_markdown();
+
+}  // namespace weft::cli

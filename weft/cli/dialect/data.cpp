@@ -1,0 +1,61 @@
+// Megatron's flags: data and tokenizer.
+#include "weft/cli/dialect/rows.h"
+
+namespace weft::cli::dialect {
+
+Group data() {
+  return {"Data and tokenizer",
+          {
+              list("data-path", Arity::any, "data.paths"),
+              list("train-data-path", Arity::any, "data.train_paths"),
+              list("valid-data-path", Arity::any, "data.valid_paths"),
+              list("test-data-path", Arity::any, "data.test_paths"),
+              value("data-args-path", "data.paths_file"),
+              value("per-split-data-args-path", "data.per_split_file"),
+              value("split", "data.split"),
+              on("mock-data", {{.path = "data.mock", .value = "true"}}),
+              value("data-cache-path", "data.cache"),
+              value("data-order", "data.index"),
+              pick("dataloader-type", Arity::one,
+                   {{.word = "single", .path = "data.order", .value = "single"},
+                    {.word = "cyclic", .path = "data.order", .value = "cyclic"},
+                    {.word = "external", .refusal = "loaders written in Python"}}),
+              on("eod-mask-loss", {{.path = "data.mask_eod_loss", .value = "true"}}),
+              on("reset-position-ids", {{.path = "data.reset_positions", .value = "true"}}),
+              on("reset-attention-mask", {{.path = "data.reset_attention", .value = "true"}}),
+              pick("tokenizer-type", Arity::one,
+                   {{.word = "BertWordPieceLowerCase", .path = "data.tokenizer.type"},
+                    {.word = "BertWordPieceCase", .path = "data.tokenizer.type"},
+                    {.word = "GPT2BPETokenizer", .path = "data.tokenizer.type"},
+                    {.word = "SentencePieceTokenizer", .path = "data.tokenizer.type"},
+                    {.word = "GPTSentencePieceTokenizer", .path = "data.tokenizer.type"},
+                    {.word = "HuggingFaceTokenizer", .path = "data.tokenizer.type"},
+                    {.word = "Llama2Tokenizer", .path = "data.tokenizer.type"},
+                    {.word = "TikTokenizer", .path = "data.tokenizer.type"},
+                    {.word = "NullTokenizer", .path = "data.tokenizer.type"},
+                    {.word = "ByteTokenizer", .path = "data.tokenizer.type"},
+                    {.word = "MultimodalTokenizer", .refusal = "images"},
+                    {.word = "NullMultimodalTokenizer", .refusal = "images"},
+                    {.word = "SFTTokenizer", .refusal = "supervised fine-tuning"}}),
+              value("tokenizer-model", "data.tokenizer.model"),
+              value("vocab-file", "data.tokenizer.vocab_file"),
+              value("merge-file", "data.tokenizer.merge_file"),
+              value("tiktoken-pattern", "data.tokenizer.pattern"),
+              no_effect("num-workers", Arity::one, "one thread reads one batch ahead"),
+              no_effect("no-create-attention-mask-in-dataloader", Arity::none, "masks are never stored"),
+              no_effect("create-attention-mask-in-dataloader", Arity::none, "masks are never stored"),
+              no_effect("no-mmap-bin-files", Arity::none, "token files are mapped; the samples are the same"),
+              pick("data-impl", Arity::one,
+                   {{.word = "mmap"},
+                    {.word = "infer"},
+                    {.word = "", .refusal = "token files of another form than .bin and .idx"}}),
+              no_effect("trust-remote-code", Arity::none, "no code comes with a tokenizer here"),
+              cannot("fim-data", Arity::none, "fill-in-the-middle samples"),
+              cannot("fim-rate", Arity::one, "fill-in-the-middle samples"),
+              cannot("fim-spm-rate", Arity::one, "fill-in-the-middle samples"),
+              cannot("use-packed-sequence", Arity::none, "packed samples"),
+              cannot("dataloader-save", Arity::one, "loaders written in Python"),
+          }};
+}
+
+}  // namespace weft::cli::dialect

@@ -1,0 +1,171 @@
+// The few flags whose words need arithmetic before they are a field's.
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "weft/base/error.h"
+#include "weft/cli/dialect/rows.h"
+
+namespace weft::cli::dialect {
+namespace {
+
+using Words = std::vector<std::string>;
+
+void set(Fields& fields, std::string_view path, const Words& words, Origin who) {
+  fields.at(path).read(words, who);
+}
+
+bool is(const Fields& fields, std::string_view path, std::string_view word) {
+  return fields.at(path).write() == Words{std::string(word)};
+}
+
+// list = term { "+" term };  term = ( "[" numbers "]" | "(" list ")" ) { "*" number }
+class Pattern {
+ public:
+  explicit Pattern(std::string_view from) : all_(from) {
+    for (const char c : from)
+      if (!std::isspace(static_cast<unsigned char>(c))) text_ += c;
+  }
+  std::vector<int> read() {
+    const std::vector<int> out = list(0);
+    if (at_ != text_.size()) wrong();
+    return out;
+  }
+
+ private:
+  static constexpr std::size_t most = 100'000;
+
+  [[noreturn]] void wrong() const {
+    fail(Kind::usage, "'", all_, "' is neither a whole number nor a list such as ([0]*3+[1]*5)");
+  }
+  bool next(char c) {
+    if (at_ >= text_.size() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+  int number() {
+    const std::size_t from = at_;
+    while (at_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_]))) ++at_;
+    if (from == at_ || at_ - from > 6) wrong();
+    return std::stoi(text_.substr(from, at_ - from));
+  }
+  std::vector<int> list(int depth) {
+    std::vector<int> out = term(depth);
+    while (next('+')) {
+      const std::vector<int> more = term(depth);
+      out.insert(out.end(), more.begin(), more.end());
+    }
+    return out;
+  }
+  std::vector<int> term(int depth) {
+    if (depth > 20) wrong();
+    std::vector<int> out;
+    if (next('(')) {
+      out = list(depth + 1);
+      if (!next(')')) wrong();
+    } else if (next('[')) {
+      do out.push_back(number());
+      while (next(','));
+      if (!next(']')) wrong();
+    } else {
+      wrong();
+    }
+    while (next('*')) out = repeated(out, number());
+    return out;
+  }
+  std::vector<int> repeated(const std::vector<int>& once, int times) const {
+    if (once.size() * static_cast<std::size_t>(times) > most) wrong();
+    std::vector<int> out;
+    for (int i = 0; i < times; ++i) out.insert(out.end(), once.begin(), once.end());
+    return out;
+  }
+
+  std::string_view all_;
+  std::string text_;
+  std::size_t at_ = 0;
+};
+
+// "(127, 0)", "127,0" and "127 0" are two numbers.
+std::vector<std::int64_t> numbers(std::span<const std::string> words) {
+  std::vector<std::int64_t> out;
+  for (const std::string& word : words)
+    for (std::size_t i = 0; i < word.size();) {
+      const std::size_t from = word.find_first_not_of("(), ", i);
+      if (from == std::string::npos) break;
+      i = std::min(word.find_first_of("(), ", from), word.size());
+      read_word(std::string_view(word).substr(from, i - from), out.emplace_back());
+    }
+  return out;
+}
+
+}  // namespace
+
+std::vector<int> read_pattern(std::string_view from) {
+  const bool plain =
+      !from.empty() && std::all_of(from.begin(), from.end(), [](unsigned char c) { return std::isdigit(c); });
+  if (!plain) return Pattern(from).read();
+  int n = 0;
+  read_word(from, n);
+  return {n};
+}
+
+void no_learned_positions(Fields& fields, std::span<const std::string>, Origin who) {
+  if (is(fields, "model.positions", "learned")) set(fields, "model.positions", {"none"}, who);
+}
+
+void linear_scaling(Fields& fields, std::span<const std::string> words, Origin who) {
+  set(fields, "model.rotary.factor", {words.begin(), words.end()}, who);
+  set(fields, "model.rotary.scaling", {"linear"}, who);
+}
+
+// Llama 3 was trained on 8192 positions and stretched eight times.
+void llama3_scaling(Fields& fields, std::span<const std::string>, Origin who) {
+  set(fields, "model.rotary.scaling", {"llama3"}, who);
+  if (is(fields, "model.rotary.factor", "1")) set(fields, "model.rotary.factor", {"8"}, who);
+  if (is(fields, "model.rotary.original_positions", "0"))
+    set(fields, "model.rotary.original_positions", {"8192"}, who);
+}
+
+void exact_gelu(Fields& fields, std::span<const std::string>, Origin who) {
+  const bool plain = is(fields, "model.activation", "gelu") && is(fields, "model.gated", "false");
+  if (plain) set(fields, "model.activation", {"gelu_erf"}, who);
+}
+
+void qkv_bias(Fields& fields, std::span<const std::string>, Origin who) {
+  set(fields, "model.qkv_bias", {"true"}, who);
+}
+
+void window(Fields& fields, std::span<const std::string> words, Origin who) {
+  const auto sides = numbers(words);
+  if (sides.size() != 2) fail(Kind::usage, "expected two numbers, left and right, found ", sides.size());
+  if (sides[1] > 0) fail(Kind::usage, "a causal model sees nothing to the right, found ", sides[1]);
+  if (sides[0] < -1) fail(Kind::usage, "a window reaches 0 or more to the left (-1: all), found ", sides[0]);
+  set(fields, "model.window", {write_word(sides[0] + 1)}, who);
+}
+
+void window_layers(Fields& fields, std::span<const std::string> words, Origin who) {
+  if (words.size() != 1) fail(Kind::usage, "expected one value, found ", words.size());
+  const auto pattern = read_pattern(words[0]);
+  Words all;
+  for (const int layer : pattern) all.push_back(write_word(layer));
+  const bool every = words[0].find('[') == std::string::npos;
+  set(fields, every ? "model.window_full_every" : "model.window_layers", all, who);
+}
+
+void recompute_modules(Fields& fields, std::span<const std::string> words, Origin who) {
+  struct Known {
+    std::string_view theirs, ours;
+  };
+  constexpr std::array known{Known{"core_attn", "core_attention"}, Known{"layernorm", "norm"},
+                             Known{"mlp", "mlp"}};
+  Words ours;
+  for (const std::string& word : words) {
+    const auto at =
+        std::find_if(known.begin(), known.end(), [&](const Known& k) { return k.theirs == word; });
+    if (at == known.end()) fail(Kind::usage, "'", word, "' is not one of core_attn, layernorm or mlp");
+    ours.emplace_back(at->ours);
+  }
+  set(fields, "model.recompute.modules", ours, who);
+}
+
+}  // namespace weft::cli::dialect

@@ -1,0 +1,102 @@
+// Prints a completed command as a table or as JSON.
+#include "weft/cli/dry_run.h"
+
+#include <nlohmann/json.hpp>
+
+#include "weft/base/error.h"
+#include "weft/train/batch_size.h"
+#include "weft/train/validate.h"
+
+namespace weft::cli {
+namespace {
+
+struct Outlook {
+  int world, rank, tp, cp, dp, pp;
+  std::int64_t steps, microbatches, samples, valid_samples, test_samples;
+};
+
+// The first of an order varies fastest: tp, cp, then dp and pp as the order says.
+Outlook outlook(const TrainConfig& c, const Launched& launched) {
+  const ParallelConfig& p = c.parallel;
+  const BatchSchedule batch(c.batch, p.dp, c.model.sequence);
+  Outlook o{};
+  o.world = p.tp * p.cp * p.dp * p.pp;
+  o.rank = launched.rank;
+  o.tp = o.rank % p.tp;
+  o.cp = o.rank / p.tp % p.cp;
+  const int rest = o.rank / (p.tp * p.cp);
+  const bool dp_first = p.order == RankOrderKind::tp_cp_ep_dp_pp;
+  o.dp = dp_first ? rest % p.dp : rest / p.pp;
+  o.pp = dp_first ? rest / p.dp : rest % p.pp;
+  o.steps = c.eval.skip_train ? 0 : steps_of(c, batch);
+  o.microbatches = batch.microbatches_at(0);
+  o.samples = batch.consumed_after(o.steps);
+  const EvalCounts eval = eval_counts(c.eval, o.steps);
+  o.valid_samples = eval.valid;
+  o.test_samples = eval.test;
+  return o;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string out;
+  for (const std::string& word : words) out += text(out.empty() ? "" : " ", word);
+  return out.empty() ? "-" : out;
+}
+
+std::string row(const Field& field) {
+  std::string line = text("  ", field.path());
+  line.append(line.size() < 38 ? 38 - line.size() : 1, ' ').append(joined(field.write()));
+  line.append(line.size() < 62 ? 62 - line.size() : 1, ' ').append(name(field.origin()));
+  return line + "\n";
+}
+
+}  // namespace
+
+void complete(Command& command, int world) {
+  std::vector<std::vector<std::string>> before;
+  for (const auto& field : command.fields.all()) before.push_back(field->write());
+  for (std::string& sentence : weft::complete(command.config, world))
+    command.notices.push_back(std::move(sentence));
+  std::size_t i = 0;
+  for (const auto& field : command.fields.all())
+    if (field->write() != before[i++]) field->set_origin(Origin::derived);
+}
+
+std::string dry_run_text(const Command& command, const Launched& launched) {
+  const Outlook o = outlook(command.config, launched);
+  std::string out;
+  std::string group;
+  for (const auto& field : command.fields.all()) {
+    const std::string mine = field->path().substr(0, field->path().find('.'));
+    if (mine != group) out += text(group.empty() ? "" : "\n", mine, "\n");
+    group = mine;
+    out += row(*field);
+  }
+  out += text("\nrank ", o.rank, " of ", o.world, ": tensor ", o.tp, ", context ", o.cp, ", data ", o.dp,
+              ", pipeline ", o.pp, "\n", o.steps, " steps on ", o.samples, " samples; ", o.microbatches,
+              " microbatches in the first step; ", o.valid_samples, " samples to validate on, ",
+              o.test_samples, " to test on\n");
+  for (const std::string& flag : unsupported(command.config))
+    out += text("weft cannot do this yet: ", flag, "\n");
+  return out;
+}
+
+std::string dry_run_json(const Command& command, const Launched& launched) {
+  using Json = nlohmann::ordered_json;
+  const Outlook o = outlook(command.config, launched);
+  Json out;
+  out["world"] = o.world;
+  out["rank"] = o.rank;
+  out["coordinate"] = {{"tp", o.tp}, {"cp", o.cp}, {"dp", o.dp}, {"pp", o.pp}};
+  out["steps"] = o.steps;
+  out["samples"] = o.samples;
+  out["microbatches"] = o.microbatches;
+  out["valid_samples"] = o.valid_samples;
+  out["test_samples"] = o.test_samples;
+  out["settings"] = Json::parse(to_json(command.fields, JsonForm::with_origins));
+  out["notices"] = command.notices;
+  out["unsupported"] = unsupported(command.config);
+  return out.dump(2);
+}
+
+}  // namespace weft::cli

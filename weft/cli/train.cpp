@@ -1,0 +1,72 @@
+// weft train: reads Megatron's words, and shows or runs what they mean.
+#include <iostream>
+
+#include "weft/base/error.h"
+#include "weft/cli/dialect.h"
+#include "weft/cli/dry_run.h"
+#include "weft/cli/verbs.h"
+#include "weft/train/validate.h"
+
+namespace weft::cli {
+namespace {
+
+void check_model(std::string_view named) {
+  if (named == "gpt") return;
+  if (named == "bert" || named == "t5") fail(Kind::usage, "train: weft cannot train ", named, " yet");
+  fail(Kind::usage, "train: '", named, "' is not a model; write weft train gpt");
+}
+
+void say_once(const Command& command) {
+  for (const std::string& notice : command.notices) std::cerr << notice << "\n";
+}
+
+int run_train(Args args) {
+  if (args.empty())
+    fail(Kind::usage, "train: name the model: weft train gpt …; weft help train shows examples");
+  check_model(args[0]);
+  const auto command = read_command(args.subspan(1));
+  if (!command->others.empty())
+    fail(Kind::usage, "train: '", command->others[0], "' follows no flag that takes it");
+  const Launched launched = launched_by_environment();
+  complete(*command, launched.world);
+  if (command->dry_run) {
+    if (command->json)
+      std::cout << dry_run_json(*command, launched) << "\n";
+    else
+      std::cout << dry_run_text(*command, launched);
+    if (!command->json) say_once(*command);
+    return static_cast<int>(Exit::done);
+  }
+  say_once(*command);
+  refuse_unsupported(command->config);
+  fail(Kind::usage, "train: weft cannot train yet; --dry-run shows what it would do");
+}
+
+VerbHelp about_train() {
+  VerbHelp help{
+      .usage = "weft train gpt [--config FILE.yaml] [Megatron-LM's flags] [--dry-run] [--json]",
+      .examples = {{"weft train gpt --config examples/gpt2_124m.yaml --data-path wiki_text_document",
+                    "a model from a file; the command line wins over it"},
+                   {"weft train gpt --num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 64 "
+                    "--micro-batch-size 4 "
+                    "--lr 1e-3 --train-iters 100 --mock-data --vocab-size 256",
+                    "a tiny model on made-up data"},
+                   {"weft train gpt --config examples/llama2_70b.yaml --mock-data --dry-run --ranks 64",
+                    "every value and who set it, for 64 ranks, without running"}},
+      .topics = {{"This command",
+                  {{"--config", "FILE", "settings in YAML, under the same names; the command line wins"},
+                   {"--dry-run", "", "read, check, print every value with who set it, and stop"},
+                   {"--json", "", "print one JSON object"}}}}};
+  for (Topic& topic : dialect_topics()) help.topics.push_back(std::move(topic));
+  help.topics.push_back({"Other flags of Megatron-LM",
+                         {{"weft help flags", "", "lists every flag and what weft does about it"}}});
+  return help;
+}
+
+}  // namespace
+
+Verb train_verb() {
+  return {"train", "pretrains a model; takes Megatron-LM's flags", run_train, about_train};
+}
+
+}  // namespace weft::cli
