@@ -1,0 +1,167 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/refused.h"
+#include "weft/base/file.h"
+#include "weft/report/jsonl.h"
+#include "weft/report/line.h"
+#include "weft/report/outlet.h"
+#include "weft/report/tensorboard.h"
+
+using namespace weft;
+using namespace weft::report;
+
+namespace {
+
+Step some_step() {
+  Step step;
+  step.iteration = 10;
+  step.iterations = 100;
+  step.consumed_samples = 80;
+  step.milliseconds = 123.45;
+  step.learning_rate = 0.00015;
+  step.global_batch = 8;
+  step.losses = {{"lm loss", 10.5}};
+  step.grad_norm = 1.25;
+  step.tokens_per_second = 2048;
+  return step;
+}
+
+/// A folder that is gone when the test is.
+class Folder : public ::testing::Test {
+ protected:
+  Folder() {
+    path_ = std::filesystem::temp_directory_path() /
+            ("weft_report_" + std::to_string(::getpid()) +
+             ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    std::filesystem::create_directories(path_);
+  }
+  ~Folder() override { std::filesystem::remove_all(path_); }
+  std::filesystem::path path_;
+};
+using Jsonl = Folder;
+using TensorBoard = Folder;
+
+/// Remembers what it was told; fails from the given entry on.
+class Remembering final : public Sink {
+ public:
+  Remembering(std::vector<std::int64_t>& seen, std::int64_t fails_at) : seen_(seen), fails_at_(fails_at) {}
+  const char* name() const override { return "memory"; }
+  void write(const Step& step) override {
+    if (step.iteration == fails_at_) fail(Kind::data, "no room left");
+    seen_.push_back(step.iteration);
+  }
+  void write(const Evaluation&) override {}
+
+ private:
+  std::vector<std::int64_t>& seen_;
+  std::int64_t fails_at_;
+};
+
+}  // namespace
+
+TEST(Line, is_megatrons_to_the_character) {
+  EXPECT_EQ(
+      iteration_line(some_step(), "2026-01-31 10:00:00.000000"),
+      " [2026-01-31 10:00:00.000000] iteration       10/     100 | consumed samples:           80 | elapsed "
+      "time per iteration (ms): 123.5 | learning rate: 1.500000E-04 | global batch size:     8 | lm loss: "
+      "1.050000E+01 | loss scale: 1.0 | grad norm: 1.250 | number of skipped iterations:   0 | number of nan "
+      "iterations:   0 |");
+}
+
+TEST(Line, has_its_optional_parts_in_megatrons_places) {
+  Step step = some_step();
+  step.skipped_samples = 16;
+  step.teraflops = 0.25;
+  step.zeros = 7;
+  step.params_norm = 99.5;
+  const std::string line = iteration_line(step, "t");
+  EXPECT_NE(line.find("80 | skipped samples:           16 | elapsed"), std::string::npos) << line;
+  EXPECT_NE(line.find("123.5 | throughput per GPU (TFLOP/s/GPU): 0.2 | learning"), std::string::npos) << line;
+  EXPECT_NE(line.find("grad norm: 1.250 | num zeros: 7 | params norm: 99.500 | number"), std::string::npos)
+      << line;
+}
+
+TEST(Line, of_an_evaluation_stands_between_dashes_of_its_length) {
+  const std::string line =
+      " validation loss at iteration 5 | lm loss value: 2.000000E+00 | lm loss PPL: 7.389056E+00 | ";
+  const std::string rule(line.size() + 1, '-');
+  EXPECT_EQ(evaluation_lines({.of = "iteration 5", .losses = {{"lm loss", 2.0}}}),
+            rule + "\n" + line + "\n" + rule);
+}
+
+TEST_F(Jsonl, keeps_every_bit_of_a_number_and_appends) {
+  Step step = some_step();
+  step.losses = {{"lm loss", 0.1 + 0.2}};
+  jsonl_sink(path_ / "log")->write(step);
+  jsonl_sink(path_ / "log")->write(step);
+  const std::string written = read_file(path_ / "log");
+  const auto first = nlohmann::json::parse(written.substr(0, written.find('\n')));
+  EXPECT_EQ(double(first["lm_loss"]), 0.1 + 0.2);
+  EXPECT_EQ(first["iteration"], 10);
+  EXPECT_EQ(std::ranges::count(written, '\n'), 2);
+}
+
+TEST(Events, have_the_published_checksum_of_crc32c) {
+  const std::string digits = "123456789";
+  const std::uint32_t plain = 0xE3069283U;  // the check value of CRC-32C
+  EXPECT_EQ(events::masked_crc(digits), ((plain >> 15U) | (plain << 17U)) + 0xA282EAD8U);
+}
+
+TEST(Events, are_framed_by_length_and_two_checksums) {
+  const std::string record = events::record("abc");
+  EXPECT_EQ(record.size(), 8U + 4 + 3 + 4);
+  EXPECT_EQ(record.substr(0, 8), std::string("\3\0\0\0\0\0\0\0", 8));
+  EXPECT_EQ(events::scalar(0, 3, "a", 1).substr(9), std::string("\x10\x03\x2a\x0a\x0a\x08\x0a\x01"
+                                                                "a\x15\0\0\x80\x3f",
+                                                                14));
+}
+
+TEST_F(TensorBoard, writes_each_scalar_over_steps_and_over_samples) {
+  {
+    const auto sink = tensorboard_sink({.directory = path_ / "runs"});
+    sink->write(some_step());
+  }
+  const auto file = std::filesystem::directory_iterator(path_ / "runs")->path();
+  const std::string bytes = read_file(file);
+  for (const char* tag : {"learning-rate", "lm loss vs samples", "grad-norm", "batch-size", "loss-scale"})
+    EXPECT_NE(bytes.find(tag), std::string::npos) << tag;
+  EXPECT_EQ(bytes.find("world-size"), std::string::npos);
+}
+
+TEST(Outlet, writes_everything_in_order_before_it_closes) {
+  std::vector<std::int64_t> seen;
+  {
+    std::vector<std::unique_ptr<Sink>> sinks;
+    sinks.push_back(std::make_unique<Remembering>(seen, -1));
+    Outlet outlet(std::move(sinks), 100, [](const std::string&) {});
+    for (std::int64_t i = 0; i < 50; ++i) {
+      Step step;
+      step.iteration = i;
+      outlet.write(step);
+    }
+  }
+  ASSERT_EQ(seen.size(), 50U);
+  EXPECT_TRUE(std::ranges::is_sorted(seen));
+}
+
+TEST(Outlet, tells_once_of_a_sink_that_fails_and_goes_on_without_it) {
+  std::vector<std::int64_t> bad, good;
+  std::vector<std::string> said;
+  {
+    std::vector<std::unique_ptr<Sink>> sinks;
+    sinks.push_back(std::make_unique<Remembering>(bad, 2));
+    sinks.push_back(std::make_unique<Remembering>(good, -1));
+    Outlet outlet(std::move(sinks), 100, [&](const std::string& s) { said.push_back(s); });
+    for (std::int64_t i = 0; i < 5; ++i) {
+      Step step;
+      step.iteration = i;
+      outlet.write(step);
+    }
+  }
+  EXPECT_EQ(bad.size(), 2U);
+  EXPECT_EQ(good.size(), 5U);
+  EXPECT_EQ(said, std::vector<std::string>{"memory is not written any more: no room left"});
+}

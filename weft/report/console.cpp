@@ -1,0 +1,53 @@
+// The live line is written over itself; whatever else is said starts on a line of its own.
+#include "weft/report/console.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "weft/report/line.h"
+
+namespace weft::report {
+namespace {
+
+class Lines final : public Sink {
+ public:
+  const char* name() const override { return "the log"; }
+  void write(const Step& step) override { fmt::print(stderr, "{}\n", iteration_line(step, now_text())); }
+  void write(const Evaluation& evaluation) override {
+    fmt::print(stderr, "{}\n", evaluation_lines(evaluation));
+  }
+  void write(const Timers& timers) override {
+    fmt::print(stderr, "(min, max) time across ranks (ms):\n");
+    for (const auto& [name, ms] : timers.milliseconds)
+      fmt::print(stderr, "    {:.<48}: ({:.2f}, {:.2f})\n", name, ms, ms);
+  }
+  void flush() override { std::fflush(stderr); }
+};
+
+class Live final : public Sink {
+ public:
+  const char* name() const override { return "the terminal"; }
+  void write(const Step& step) override {
+    fmt::print(stderr, "\r\x1b[K{}", live_line(step));
+    if (step.iteration == step.iterations) fmt::print(stderr, "\n");
+    std::fflush(stderr);
+  }
+  void write(const Evaluation& evaluation) override {
+    fmt::print(stderr, "\r\x1b[K");
+    for (const auto& [name, loss] : evaluation.losses)
+      fmt::print(stderr, "{}: {} {:.4f}, perplexity {:.2f}\n", evaluation.of, name, loss, perplexity(loss));
+  }
+};
+
+}  // namespace
+
+Console console_of_stderr() { return isatty(STDERR_FILENO) ? Console::live : Console::lines; }
+
+std::unique_ptr<Sink> console_sink(Console kind) {
+  if (kind == Console::live) return std::make_unique<Live>();
+  return std::make_unique<Lines>();
+}
+
+}  // namespace weft::report

@@ -1,0 +1,77 @@
+// Formats that other people's scripts read are spelled out here and nowhere else.
+#include "weft/report/line.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <iterator>
+
+#include "weft/base/format.h"
+
+namespace weft::report {
+namespace {
+
+using Line = std::back_insert_iterator<std::string>;
+
+void append_losses(Line out, const Step& step) {
+  // Megatron leaves out averages that are negative or no number.
+  for (const auto& [name, value] : step.losses)
+    if (value >= 0) fmt::format_to(out, " {}: {:.6E} |", name, value);
+}
+
+void append_norms(Line out, const Step& step) {
+  fmt::format_to(out, " loss scale: {:.1f} |", step.loss_scale);
+  if (step.grad_norm) fmt::format_to(out, " grad norm: {:.3f} |", *step.grad_norm);
+  if (step.zeros) fmt::format_to(out, " num zeros: {} |", *step.zeros);
+  if (step.params_norm) fmt::format_to(out, " params norm: {:.3f} |", *step.params_norm);
+}
+
+}  // namespace
+
+double perplexity(double loss) { return std::exp(std::min(20.0, loss)); }
+
+std::string iteration_line(const Step& step, const std::string& when) {
+  std::string line;
+  const Line out(line);
+  fmt::format_to(out, " [{}] iteration {:8d}/{:8d} | consumed samples: {:12d} |", when, step.iteration,
+                 step.iterations, step.consumed_samples);
+  if (step.skipped_samples > 0) fmt::format_to(out, " skipped samples: {:12d} |", step.skipped_samples);
+  fmt::format_to(out, " elapsed time per iteration (ms): {:.1f} |", step.milliseconds);
+  if (step.teraflops) fmt::format_to(out, " throughput per GPU (TFLOP/s/GPU): {:.1f} |", *step.teraflops);
+  if (step.learning_rate) fmt::format_to(out, " learning rate: {:.6E} |", *step.learning_rate);
+  fmt::format_to(out, " global batch size: {:5d} |", step.global_batch);
+  append_losses(out, step);
+  append_norms(out, step);
+  fmt::format_to(out, " number of skipped iterations: {:3d} | number of nan iterations: {:3d} |",
+                 step.skipped, step.not_finite);
+  return line;
+}
+
+std::string evaluation_lines(const Evaluation& evaluation) {
+  std::string line = fmt::format(" validation loss at {} | ", evaluation.of);
+  for (const auto& [name, loss] : evaluation.losses)
+    line += fmt::format("{} value: {:.6E} | {} PPL: {:.6E} | ", name, loss, name, perplexity(loss));
+  const std::string rule(line.size() + 1, '-');
+  return fmt::format("{}\n{}\n{}", rule, line, rule);
+}
+
+std::string live_line(const Step& step) {
+  const double left = double(step.iterations - step.iteration) * step.milliseconds / 1000;
+  std::string line = fmt::format("step {}/{}", step.iteration, step.iterations);
+  for (const auto& [name, value] : step.losses) line += fmt::format("  {} {:.4f}", name, value);
+  if (step.learning_rate) line += fmt::format("  rate {:.2e}", *step.learning_rate);
+  line += fmt::format("  {} tokens/s  {} left", human_count(step.tokens_per_second), human_duration(left));
+  return line;
+}
+
+std::string now_text() {
+  const auto now = std::chrono::system_clock::now();
+  const auto micros =
+      std::chrono::duration_cast<std::chrono::microseconds>(now.time_since_epoch()).count() % 1'000'000;
+  return fmt::format("{:%Y-%m-%d %H:%M:%S}.{:06d}", fmt::localtime(std::chrono::system_clock::to_time_t(now)),
+                     micros);
+}
+
+}  // namespace weft::report

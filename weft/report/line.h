@@ -1,0 +1,20 @@
+// Lines for people: Megatron's, character by character, and the live one.
+#pragma once
+
+#include <string>
+
+#include "weft/report/record.h"
+
+namespace weft::report {
+
+/// " [2026-01-31 10:00:00.000000] iteration       10/     100 | consumed samples: …": what scripts that read
+/// Megatron's logs expect. `when` is the text between the brackets.
+std::string iteration_line(const Step& step, const std::string& when);
+/// The three lines of an evaluation, dashes above and below.
+std::string evaluation_lines(const Evaluation& evaluation);
+/// One short line with rate and time left, for a terminal.
+std::string live_line(const Step& step);
+/// Local time with microseconds, as the iteration line has it.
+std::string now_text();
+
+}  // namespace weft::report

@@ -1,0 +1,46 @@
+// What there is to say about a step, an evaluation and a run: plain numbers, whoever writes them down.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace weft::report {
+
+/// One step as the log sees it. Means are over the steps since the last line.
+struct Step {
+  std::int64_t iteration = 0, iterations = 0;
+  std::int64_t consumed_samples = 0, skipped_samples = 0;
+  double milliseconds = 0;          // a step
+  std::optional<double> teraflops;  // a second and rank
+  double tokens_per_second = 0;
+  std::optional<double> learning_rate;
+  std::int64_t global_batch = 0;
+  std::vector<std::pair<std::string, double>> losses;  // "lm loss"
+  double loss_scale = 1;
+  std::optional<double> grad_norm;
+  std::optional<std::int64_t> zeros;
+  std::optional<double> params_norm;
+  std::int64_t skipped = 0, not_finite = 0;  // steps since the last line
+  std::int64_t world_size = 1;
+  std::map<std::string, std::int64_t> memory;  // bytes, by TensorBoard's tag
+};
+
+struct Evaluation {
+  std::string of;  // "iteration 100", "iteration 100 on test set"
+  std::int64_t iteration = 0, consumed_samples = 0;
+  std::vector<std::pair<std::string, double>> losses;
+};
+
+/// Milliseconds of a part of the work, by name.
+struct Timers {
+  std::int64_t iteration = 0;
+  std::vector<std::pair<std::string, double>> milliseconds;
+};
+
+/// exp of a loss, cut off where nobody reads it any more.
+double perplexity(double loss);
+
+}  // namespace weft::report
