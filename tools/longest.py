@@ -44,43 +44,43 @@ def kind_of(head):
     return "value"
 
 
+def name_of(head):
+    """The name in a function's head; a test's is Subject.says_a_sentence."""
+    before = head[:head.index("(")] if "(" in head else head
+    if re.match(r"\s*(?:TEST|TEST_F|TEST_P|TYPED_TEST)\s*$", before):
+        return ".".join(re.findall(r"\w+", head[head.index("(") + 1:])[:2])
+    return (re.findall(r"[\w:~.]+", before) or ["?"])[-1]
+
+
 def functions(text):
     """(name, first line, last line) of every function that is not inside another."""
     text = blanked(text)
-    open_braces, head, line, head_line = [], "", 1, 1
-    for c in text:
-        if c == "\n":
-            line += 1
-        inside = any(kind == "function" for kind, *_ in open_braces)
-        if c == "{":
-            kind = "value" if inside else kind_of(head)
+    braces, head, at, line, head_line, depth = [], "", 0, 1, 1, 0
+    for mark in re.finditer(r"[{};]", text):
+        piece, at = text[at:mark.start()], mark.end()
+        if depth == 0:  # outside of functions
+            if not head.strip():
+                blank = len(piece) - len(piece.lstrip())
+                head_line = line + piece.count("\n", 0, blank)
+            head += piece
+        line += piece.count("\n")
+        if depth > 0:
+            depth += {"{": 1, "}": -1, ";": 0}[mark[0]]
+            if depth == 0:
+                yield (*function, line)
+                head = ""
+        elif mark[0] == "{":
+            kind = kind_of(head)
             if kind == "function":
-                before = head[:head.index("(")] if "(" in head else head
-                if re.match(r"\s*(?:TEST|TEST_F|TEST_P|TYPED_TEST)\s*$", before):
-                    before = ".".join(re.findall(r"\w+", head[head.index("(") + 1:])[:2])
-                name = (re.findall(r"[\w:~.]+", before) or ["?"])[-1]
-                open_braces.append((kind, name, head_line))
+                function, depth = (name_of(head), head_line), 1
             else:
-                open_braces.append((kind, head, head_line))
-            if kind != "value":
-                head = ""
-        elif c == "}":
-            if not open_braces:
-                continue
-            kind, name, first = open_braces.pop()
-            if kind == "function":
-                yield name, first, line
-            if kind == "value" and not inside:
-                head += "}"  # the value is part of a longer statement
-            elif not inside or kind == "function":
-                head = ""
-        elif not inside:
-            if c == ";" and not (open_braces and open_braces[-1][0] == "value"):
-                head = ""
-            elif head or not c.isspace():
-                if not head:
-                    head_line = line
-                head += c
+                braces.append(kind)
+                head = head + "{" if kind == "value" else ""
+        elif mark[0] == "}":
+            # What follows a value belongs to the same statement.
+            head = head + "}" if braces and braces.pop() == "value" else ""
+        elif not (braces and braces[-1] == "value"):
+            head = ""
 
 
 def limit_of(name, allowed, usual):
