@@ -8,6 +8,7 @@ namespace weft::cli {
 std::span<const Verb> verbs() {
   static const std::array table{
       train_verb(),
+      tokenizer_verb(),
       version_verb(),
       help_verb(),
   };

@@ -6,6 +6,7 @@
 namespace weft::cli {
 
 Verb help_verb();
+Verb tokenizer_verb();
 Verb train_verb();
 Verb version_verb();
 

@@ -25,6 +25,8 @@ class Tokenizer {
   [[nodiscard]] virtual std::optional<std::int32_t> special(std::string_view name) const = 0;
   /// A token as the vocabulary writes it ("##able", "Ġthe", "▁the"); empty for an id that names nothing.
   [[nodiscard]] virtual std::string token(std::int32_t id) const = 0;
+  /// Whether an id is a special token's: no part of a text that people read.
+  [[nodiscard]] virtual bool is_special(std::int32_t) const { return false; }
 };
 
 /// V rounded up to whole units: ceil(V / unit) · unit. The unit is the user's, whatever the layout is.

@@ -74,7 +74,7 @@ Read read(std::string_view bytes, std::size_t at) {
 
 bool valid(std::string_view bytes) { return simdjson::validate_utf8(bytes.data(), bytes.size()); }
 
-std::string repaired(std::string_view bytes) {
+std::string repaired(std::string_view bytes, std::string_view replacement) {
   std::string out;
   out.reserve(bytes.size() + bytes.size() / 8);
   for (std::size_t at = 0; at < bytes.size();) {
@@ -82,7 +82,7 @@ std::string repaired(std::string_view bytes) {
     if (one.good > 0) {
       out.append(bytes.substr(at, one.good));
     } else {
-      out.append("\xef\xbf\xbd");
+      out.append(replacement);
     }
     at += one.good + one.bad;
   }
@@ -137,6 +137,22 @@ std::string normalized(std::string_view utf8, Form form) {
   const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> holder(raw, &std::free);
   if (length < 0) fail(Kind::data, "unicode: normalizing ", utf8.size(), " bytes: ", utf8proc_errmsg(length));
   return {reinterpret_cast<const char*>(raw), static_cast<std::size_t>(length)};
+}
+
+std::vector<Grapheme> graphemes(std::string_view utf8) {
+  std::vector<Grapheme> parts;
+  utf8proc_int32_t state = 0;
+  char32_t before = 0;
+  for (std::size_t at = 0; at < utf8.size();) {
+    const Rune rune = rune_at(utf8, at);
+    const bool breaks = at == 0 || utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(before),
+                                                                    static_cast<utf8proc_int32_t>(rune.code), &state);
+    if (breaks) parts.push_back({at, at});
+    at += rune.bytes;
+    parts.back().end = at;
+    before = rune.code;
+  }
+  return parts;
 }
 
 bool is_letter(char32_t code) {

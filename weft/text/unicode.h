@@ -37,13 +37,19 @@ struct Rune {
 
 [[nodiscard]] bool valid(std::string_view bytes);
 /// Valid UTF-8 with U+FFFD for every maximal part that is none: what Python's and Rust's lossy reading give.
-[[nodiscard]] std::string repaired(std::string_view bytes);
+[[nodiscard]] std::string repaired(std::string_view bytes, std::string_view replacement = "\xef\xbf\xbd");
 void append(std::string& out, char32_t code);
 [[nodiscard]] std::u32string decoded(std::string_view utf8);
 [[nodiscard]] std::string encoded(std::u32string_view codes);
 
 enum class Form { nfc, nfd, nfkc, nfkd };
 [[nodiscard]] std::string normalized(std::string_view utf8, Form form);
+
+/// Extended grapheme clusters.
+struct Grapheme {
+  std::size_t begin = 0, end = 0;
+};
+[[nodiscard]] std::vector<Grapheme> graphemes(std::string_view utf8);
 
 [[nodiscard]] bool is_letter(char32_t code);
 [[nodiscard]] bool is_number(char32_t code);

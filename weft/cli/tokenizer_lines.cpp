@@ -1,0 +1,134 @@
+// Lines in and out of the tokenizer verb.
+#include "weft/cli/tokenizer_lines.h"
+
+#include <charconv>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "weft/base/error.h"
+#include "weft/base/file.h"
+
+namespace weft::cli {
+
+using nlohmann::json;
+
+namespace {
+
+json parsed(std::string_view line, const LinePlace& place) {
+  try {
+    return json::parse(line);
+  } catch (const json::exception& error) {
+    fail(Kind::data, place.file, ": line ", place.line, " is not JSON: ", error.what());
+  }
+}
+
+}  // namespace
+
+void each_line(const std::string& file, const std::function<void(const LinePlace&, std::string_view)>& each) {
+  std::ifstream opened;
+  if (file != "-") {
+    opened.open(file, std::ios::binary);
+    if (!opened) fail_errno("open", file, errno);
+  }
+  std::istream& in = file == "-" ? std::cin : opened;
+  LinePlace place{file == "-" ? "standard input" : file, 0};
+  for (std::string line; std::getline(in, line);) {
+    ++place.line;
+    if (line.ends_with('\r')) line.pop_back();
+    if (!line.empty()) each(place, line);
+  }
+}
+
+std::string whole_input(const std::string& file) {
+  if (file != "-") return read_file(file);
+  return {std::istreambuf_iterator<char>(std::cin), {}};
+}
+
+std::string text_in(std::string_view line, std::string_view key, const LinePlace& place) {
+  json object = parsed(line, place);
+  const auto at = object.is_object() ? object.find(key) : object.end();
+  if (!object.is_object() || at == object.end() || !at->is_string()) {
+    fail(Kind::data, place.file, ": line ", place.line, " holds no text under '", key, "'");
+  }
+  return std::move(at->get_ref<std::string&>());
+}
+
+std::vector<std::int32_t> ids_in(std::string_view line, const LinePlace& place) {
+  const json value = parsed(line, place);
+  const json& list = value.is_object() && value.contains("ids") ? value["ids"] : value;
+  try {
+    return list.get<std::vector<std::int32_t>>();
+  } catch (const json::exception&) {
+    fail(Kind::data, place.file, ": line ", place.line, " holds no list of numbers under 'ids'");
+  }
+}
+
+std::vector<std::int32_t> plain_ids_in(std::string_view text) {
+  constexpr std::string_view between = " \t\r\n,[]";
+  std::vector<std::int32_t> ids;
+  for (auto at = text.find_first_not_of(between); at != std::string_view::npos;
+       at = text.find_first_not_of(between, at)) {
+    const auto end = std::min(text.find_first_of(between, at), text.size());
+    std::int32_t id = 0;
+    const auto [stop, error] = std::from_chars(text.data() + at, text.data() + end, id);
+    if (error != std::errc() || stop != text.data() + end) {
+      fail(Kind::usage, "tokenizer decode: '", text.substr(at, end - at), "' is not an id");
+    }
+    ids.push_back(id);
+    at = end;
+  }
+  return ids;
+}
+
+Output::~Output() { flush(); }
+
+void Output::flush() {
+  std::cout.write(held_.data(), static_cast<std::streamsize>(held_.size()));
+  std::cout.flush();
+  held_.clear();
+}
+
+void Output::raw(std::string_view text) {
+  held_.append(text);
+  if (held_.size() > (1 << 20)) flush();
+}
+
+void Output::numbers(std::span<const std::int32_t> ids, std::string_view between) {
+  char digits[16];
+  bool first = true;
+  for (const std::int32_t id : ids) {
+    if (!first) held_.append(between);
+    first = false;
+    held_.append(digits, std::to_chars(digits, digits + sizeof digits, id).ptr);
+  }
+}
+
+void Output::plain_ids(std::span<const std::int32_t> ids) {
+  numbers(ids, " ");
+  raw("\n");
+}
+
+void Output::ids_line(std::span<const std::int32_t> ids) {
+  held_.append("{\"ids\": [");
+  numbers(ids, ", ");
+  raw("]}\n");
+}
+
+void Output::text_line(std::string_view text, std::string_view key) { raw(json{{key, text}}.dump() + "\n"); }
+
+void Output::inspect_json(const Tokenizer& tokenizer,
+                          std::span<const std::pair<std::string, std::int32_t>> special,
+                          std::span<const std::int32_t> ids) {
+  json parts = json::object(), pieces = json::array();
+  for (const auto& [part, id] : special) parts[part] = id;
+  for (const std::int32_t id : ids) pieces.push_back({{"id", id}, {"token", tokenizer.token(id)}});
+  const json out{{"vocabulary", tokenizer.size()},
+                 {"padded", padded_vocabulary(tokenizer.size())},
+                 {"special", parts},
+                 {"pieces", pieces}};
+  raw(out.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+}
+
+}  // namespace weft::cli

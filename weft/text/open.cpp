@@ -1,0 +1,116 @@
+// Opening a tokenizer: which type takes which files.
+#include "weft/text/open.h"
+
+#include <array>
+#include <filesystem>
+
+#include "weft/base/error.h"
+#include "weft/base/fields.h"
+#include "weft/base/file.h"
+#include "weft/base/nearest.h"
+#include "weft/base/number.h"
+#include "weft/text/byte_level.h"
+#include "weft/text/plain.h"
+
+namespace weft {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<std::string_view, 12> types{
+    "GPT2BPETokenizer",       "HuggingFaceTokenizer",      "HFTokenizer",     "TikTokenizer",
+    "SentencePieceTokenizer", "GPTSentencePieceTokenizer", "Llama2Tokenizer", "BertWordPieceLowerCase",
+    "BertWordPieceCase",      "ByteLevelTokenizer",        "NullTokenizer",   "SFTTokenizer"};
+
+const std::string& needed(const std::string& value, const char* flag, const std::string& type) {
+  if (value.empty()) fail(Kind::usage, type, " needs ", flag);
+  return value;
+}
+
+std::string type_of(const TokenizerOptions& o) {
+  if (!o.tokenizer_type.empty()) return o.tokenizer_type;
+  if (!o.merge_file.empty()) return "GPT2BPETokenizer";
+  const fs::path model(o.tokenizer_model);
+  if (fs::is_directory(model) || model.filename() == "tokenizer.json") return "HuggingFaceTokenizer";
+  if (model.extension() == ".model") return "SentencePieceTokenizer";
+  if (model.extension() == ".tiktoken") return "TikTokenizer";
+  if (model.extension() == ".json") {
+    const std::string head = read_file(model);
+    const auto first = head.find_first_not_of(" \t\r\n");
+    return first != std::string::npos && head[first] == '[' ? "TikTokenizer" : "HuggingFaceTokenizer";
+  }
+  fail(Kind::usage,
+       "tokenizer: nothing says which one; give --tokenizer-type, or --tokenizer-model with a file that "
+       "ends in .json, .model or .tiktoken");
+}
+
+std::unique_ptr<Tokenizer> open_tiktoken(const TokenizerOptions& o) {
+  const std::string& path = needed(o.tokenizer_model, "--tokenizer-model", "TikTokenizer");
+  const TiktokenOptions options{.pattern = o.tiktoken_pattern,
+                                .vocabulary = o.vocab_size.value_or(131072),
+                                .num_special = o.tiktoken_num_special_tokens,
+                                .special = o.tokenizer_special_tokens};
+  const std::string content = read_file(path);
+  return fs::path(path).extension() == ".json" ? make_tiktoken_json(content, options)
+                                               : make_tiktoken_ranks(content, options);
+}
+
+std::unique_ptr<Tokenizer> open_null(const TokenizerOptions& o) {
+  if (!o.vocab_size) fail(Kind::usage, "NullTokenizer needs --vocab-size");
+  NullOptions options{.vocabulary = narrow<std::int32_t>(*o.vocab_size, Kind::usage), .eod = {}, .pad = {}};
+  if (o.null_tokenizer_eod_id) options.eod = narrow<std::int32_t>(*o.null_tokenizer_eod_id, Kind::usage);
+  if (o.null_tokenizer_pad_id) options.pad = narrow<std::int32_t>(*o.null_tokenizer_pad_id, Kind::usage);
+  return make_null_tokenizer(options);
+}
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> open_tokenizer(const TokenizerOptions& o) {
+  const std::string type = type_of(o);
+  if (type == "NullTokenizer") return open_null(o);
+  if (type == "TikTokenizer") return open_tiktoken(o);
+  if (type == "ByteLevelTokenizer") {
+    return make_byte_tokenizer({.vocabulary = narrow<std::int32_t>(o.vocab_size.value_or(512), Kind::usage),
+                                .special = o.tokenizer_special_tokens});
+  }
+  if (type == "GPT2BPETokenizer") {
+    return make_gpt2(read_file(needed(o.vocab_file, "--vocab-file", type)),
+                     read_file(needed(o.merge_file, "--merge-file", type)));
+  }
+  fail(Kind::usage, "tokenizer: there is no type '", type, "'", did_you_mean(type, types));
+}
+
+TokenizerOptions tokenizer_named(std::string_view name) {
+  const auto colon = name.find(':');
+  const std::string kind(name.substr(0, colon));
+  const std::string rest(colon == std::string_view::npos ? "" : name.substr(colon + 1));
+  TokenizerOptions o;
+  if (kind == "byte") {
+    o.tokenizer_type = "ByteLevelTokenizer";
+  } else if (kind == "null") {
+    o.tokenizer_type = "NullTokenizer";
+    o.vocab_size = std::int64_t{};
+    read_word(rest, *o.vocab_size);
+  } else if (kind == "gpt2") {
+    o.tokenizer_type = "GPT2BPETokenizer";
+    const auto comma = rest.find(',');
+    if (comma == std::string::npos)
+      fail(Kind::usage, "tokenizer: '", name, "', expected gpt2:vocab.json,merges.txt");
+    o.vocab_file = rest.substr(0, comma);
+    o.merge_file = rest.substr(comma + 1);
+  } else if (kind == "bert" || kind == "bert-cased") {
+    o.tokenizer_type = kind == "bert" ? "BertWordPieceLowerCase" : "BertWordPieceCase";
+    o.vocab_file = rest;
+  } else if (kind == "hf" || kind == "tiktoken" || kind == "spm") {
+    o.tokenizer_type = kind == "hf"    ? "HuggingFaceTokenizer"
+                       : kind == "spm" ? "SentencePieceTokenizer"
+                                       : "TikTokenizer";
+    o.tokenizer_model = rest;
+  } else {
+    o.tokenizer_model = name;
+  }
+  return o;
+}
+
+}  // namespace weft

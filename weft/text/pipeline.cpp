@@ -1,0 +1,90 @@
+// Pipeline: the order of things.
+#include "weft/text/pipeline.h"
+
+#include "weft/base/error.h"
+#include "weft/text/unicode.h"
+
+namespace weft {
+
+void check_id(std::int32_t id, std::int32_t size) {
+  if (id < 0 || id >= size) {
+    fail(Kind::usage, "tokenizer: id ", id, " is outside a vocabulary of ", size, " tokens");
+  }
+}
+
+Pipeline::Pipeline(PipelineParts parts) : parts_(std::move(parts)) {
+  std::vector<AddedToken> raw, normalized;
+  for (const AddedToken& token : parts_.added) {
+    if (token.special) special_ids_.insert(token.id);
+    if (!token.normalized || parts_.normalizer == nullptr) {
+      // Without a normalizer both kinds are looked for in the same text, those of the raw text first.
+      (token.normalized ? normalized : raw).push_back(token);
+    } else {
+      AddedToken changed = token;
+      changed.content = parts_.normalizer->apply(changed.content);
+      normalized.push_back(changed);
+    }
+  }
+  raw_ = AddedTokens(std::move(raw));
+  normalized_ = AddedTokens(std::move(normalized));
+}
+
+std::vector<std::int32_t> Pipeline::encode(std::string_view utf8) const {
+  std::string repaired;
+  if (!unicode::valid(utf8)) {
+    repaired = unicode::repaired(utf8);
+    utf8 = repaired;
+  }
+  std::vector<std::int32_t> ids;
+  ids.reserve(utf8.size() / 3 + 16);
+  ids.insert(ids.end(), parts_.before.begin(), parts_.before.end());
+  std::vector<AddedTokens::Part> parts;
+  raw_.split(utf8, parts);
+  for (const auto& part : parts) {
+    if (part.id >= 0) {
+      ids.push_back(part.id);
+      continue;
+    }
+    const std::string_view stretch = utf8.substr(part.begin, part.end - part.begin);
+    if (parts_.normalizer == nullptr) {
+      encode_rest(stretch, part.begin == 0, ids);
+    } else {
+      encode_rest(parts_.normalizer->apply(std::string(stretch)), part.begin == 0, ids);
+    }
+  }
+  ids.insert(ids.end(), parts_.after.begin(), parts_.after.end());
+  return ids;
+}
+
+void Pipeline::encode_rest(std::string_view text, bool first, std::vector<std::int32_t>& ids) const {
+  if (normalized_.empty()) {
+    if (!text.empty()) parts_.encoder->encode(text, first, ids);
+    return;
+  }
+  std::vector<AddedTokens::Part> parts;
+  normalized_.split(text, parts);
+  for (const auto& part : parts) {
+    if (part.id >= 0) {
+      ids.push_back(part.id);
+    } else {
+      parts_.encoder->encode(text.substr(part.begin, part.end - part.begin), first && part.begin == 0, ids);
+    }
+  }
+}
+
+std::string Pipeline::decode(std::span<const std::int32_t> ids) const {
+  std::vector<std::string> tokens;
+  tokens.reserve(ids.size());
+  for (const std::int32_t id : ids) {
+    check_id(id, size());
+    if (parts_.vocabulary.names(id)) tokens.push_back(parts_.vocabulary.token(id));
+  }
+  return parts_.decoder->decode(std::move(tokens));
+}
+
+std::optional<std::int32_t> Pipeline::special(std::string_view name) const {
+  const auto named = parts_.named.find(std::string(name));
+  return parts_.vocabulary.id(named == parts_.named.end() ? name : std::string_view(named->second));
+}
+
+}  // namespace weft

@@ -1,0 +1,71 @@
+// Pipeline: the tokenizer most others are made of. Added tokens are cut out, the rest is normalized, cut and
+// encoded.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "weft/text/added.h"
+#include "weft/text/tokenizer.h"
+#include "weft/text/vocabulary.h"
+
+namespace weft {
+
+/// Text to text, before tokens are looked for.
+class Normalizer {
+ public:
+  virtual ~Normalizer() = default;
+  [[nodiscard]] virtual std::string apply(std::string text) const = 0;
+};
+
+/// Encodes a stretch of normalized text that holds no added token.
+class StretchEncoder {
+ public:
+  virtual ~StretchEncoder() = default;
+  /// `first` says that the stretch begins the text.
+  virtual void encode(std::string_view stretch, bool first, std::vector<std::int32_t>& ids) const = 0;
+};
+
+/// Tokens to text.
+class Decoder {
+ public:
+  virtual ~Decoder() = default;
+  [[nodiscard]] virtual std::string decode(std::vector<std::string> tokens) const = 0;
+};
+
+struct PipelineParts {
+  Vocabulary vocabulary;  // added tokens included
+  std::vector<AddedToken> added;
+  std::unique_ptr<Normalizer> normalizer;  // may be null
+  std::unique_ptr<StretchEncoder> encoder;
+  std::unique_ptr<Decoder> decoder;
+  std::vector<std::int32_t> before, after;   // what the post-processor puts around a text
+  std::map<std::string, std::string> named;  // "eod" -> "<|endoftext|>"
+};
+
+class Pipeline final : public Tokenizer {
+ public:
+  explicit Pipeline(PipelineParts parts);
+  [[nodiscard]] std::vector<std::int32_t> encode(std::string_view utf8) const override;
+  [[nodiscard]] std::string decode(std::span<const std::int32_t> ids) const override;
+  [[nodiscard]] std::int32_t size() const override { return parts_.vocabulary.size(); }
+  [[nodiscard]] std::optional<std::int32_t> special(std::string_view name) const override;
+  [[nodiscard]] std::string token(std::int32_t id) const override { return parts_.vocabulary.token(id); }
+  [[nodiscard]] bool is_special(std::int32_t id) const override { return special_ids_.contains(id); }
+
+ private:
+  void encode_rest(std::string_view text, bool first, std::vector<std::int32_t>& ids) const;
+
+  PipelineParts parts_;
+  AddedTokens raw_, normalized_;
+  std::set<std::int32_t> special_ids_;
+};
+
+/// Refuses an id that no vocabulary of `size` holds.
+void check_id(std::int32_t id, std::int32_t size);
+
+}  // namespace weft
