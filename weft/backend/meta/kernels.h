@@ -38,8 +38,10 @@ class MetaKernels final : public Kernels {
                      const NormArgs&) override {}
   void sum_norm(const SumNormOut&, const SumNormIn&, const NormWeights&, const NormArgs&) override {}
   void scale_rows(const Tensor&, const Tensor&, const Tensor&) override {}
+  void dot_rows(const Tensor&, const Tensor&, const Tensor&) override {}
   void softmax(const Tensor&, const Tensor&, Mask, const Tensor&) override {}
   void softmax_backward(const Tensor&, const Tensor&, const Tensor&) override {}
+  void log_sum_exp(const Tensor&, const Tensor&) override {}
   void attention(const AttentionOut&, const Attended&, const AttentionArgs&) override {}
   void attention_backward(const AttentionGrads&, const Tensor&, const AttentionOut&, const Attended&,
                           const AttentionArgs&) override {}
@@ -53,6 +55,7 @@ class MetaKernels final : public Kernels {
   void loss_backward(const Tensor&, const LossParts&, const LossTargets&, VocabularyPart,
                      const LossArgs&) override {}
   void sum(const Tensor&, const Tensor&) override {}
+  void sum_exact(const Tensor&, const Tensor&) override {}
   void sum_squares(const Tensor&, const Tensor&) override {}
   void max_abs(const Tensor&, const Tensor&) override {}
   void find_nonfinite(const Tensor&, const Tensor&) override {}
