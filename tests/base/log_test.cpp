@@ -119,7 +119,8 @@ TEST(Log, keeps_lines_of_many_threads_whole) {
     }
   }
   std::set<std::pair<int, int>> seen;
-  for (const auto line : split(trim(read_file(path)), '\n')) {
+  const std::string written = read_file(path);
+  for (const auto line : split(trim(written), '\n')) {
     const auto event = nlohmann::json::parse(line);
     seen.emplace(event["rank"], event["i"]);
   }
