@@ -18,7 +18,8 @@ std::unique_ptr<Device> open_cpu(CpuKernels kernels, const DeviceOptions& option
 }  // namespace
 
 std::unique_ptr<Device> open_device(std::string_view name, const DeviceOptions& options) {
-  if (name == "cpu" || name == "cpu:onednn") return open_cpu(CpuKernels::onednn, options);
+  if (name == "cpu") return open_cpu(CpuKernels::best, options);
+  if (name == "cpu:onednn") return open_cpu(CpuKernels::onednn, options);
   if (name == "cpu:fast") return open_cpu(CpuKernels::fast, options);
   if (name == "cpu:reference") return open_cpu(CpuKernels::reference, options);
   if (name == "meta")

@@ -15,7 +15,8 @@ struct DeviceOptions {
   std::int64_t memory_limit = 0;  // bytes, 0: none but the machine's
 };
 
-/// "cpu" (the fastest kernels this build has), "cpu:reference", "cpu:fast", "cpu:onednn", or "meta".
+/// "cpu" (the fastest kernels this build has), "cpu:reference", "cpu:fast", "cpu:onednn" (its products
+/// wherever it has them), or "meta" (counts for "cpu").
 std::unique_ptr<Device> open_device(std::string_view name, const DeviceOptions& options = {});
 
 }  // namespace weft

@@ -1,39 +1,60 @@
-// The chain of kernels: reference, then our own vector loops.
+// The chain of kernels: reference, then our own vector loops, with a library's products where they are
+// faster.
 #include "weft/backend/cpu/choose.h"
 
-#include "weft/backend/cpu/product/kernels.h"
+#include "weft/backend/cpu/onednn/engine.h"
 #include "weft/backend/cpu/reference/kernels.h"
+#include "weft/base/error.h"
 
 namespace weft {
 namespace {
 
+using fast::InstructionSet;
+using fast::Type;
+
 class ProductKernels final : public ReferenceKernels {
  public:
-  explicit ProductKernels(const product::Loops& loops) : loops_(&loops) {}
+  explicit ProductKernels(product::Products products) : products_(std::move(products)) {}
   const char* name() const override { return "cpu"; }
   void matmul(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how) override {
-    product::matmul(out, a, b, how, *loops_);
+    products_.matmul(out, a, b, how);
   }
   void grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b, Groups groups,
                       const MatmulArgs& how) override {
-    product::grouped_matmul(out, a, b, groups, how, *loops_);
+    products_.grouped_matmul(out, a, b, groups, how);
   }
-  std::int64_t packed_bytes(const Tensor& w, Read read) override {
-    return product::packed_bytes(w.dim(read == Read::as_is ? 0 : 1), w.dim(read == Read::as_is ? 1 : 0));
-  }
-  void pack(const Tensor& packed, const Tensor& w, Read read) override {
-    product::pack(packed, w, read, *loops_);
-  }
+  std::int64_t packed_bytes(const Tensor& w, Read read) override { return products_.packed_bytes(w, read); }
+  void pack(const Tensor& packed, const Tensor& w, Read read) override { products_.pack(packed, w, read); }
 
  private:
-  const product::Loops* loops_;
+  product::Products products_;
 };
 
 }  // namespace
 
-std::unique_ptr<Kernels> choose_kernels(CpuDevice&, CpuKernels asked, std::vector<std::string>&) {
-  if (asked == CpuKernels::reference) return std::make_unique<ReferenceKernels>();
-  return std::make_unique<ProductKernels>(product::loops(fast::best_here()));
+product::Products choose_products(const ProductChoice& choice, std::vector<std::string>& notes) {
+  product::Products products({.exact = choice.exact});
+  if (choice.exact) products.check_own(choice.threads);
+  if (choice.kernels == CpuKernels::fast) return products;
+  const std::shared_ptr<product::Engine> library = open_onednn();
+  if (!library && choice.kernels == CpuKernels::onednn)
+    fail(Kind::usage, "device cpu:onednn: this build has no oneDNN (libdnnl-dev); use cpu");
+  if (!library) return products;
+  const bool everything = choice.kernels == CpuKernels::onednn;
+  const auto use = [&](Type type) {
+    const std::string refusal = products.use(type, library, choice.threads);
+    if (!refusal.empty()) notes.push_back(refusal);
+  };
+  // In f32 our own product is as fast or faster (bench/results/products); for bf16 the library has the
+  // instructions, where the processor has them.
+  if (everything) use(Type::f32);
+  if (everything || fast::runs_here(InstructionSet::avx512_bf16)) use(Type::bf16);
+  return products;
+}
+
+std::unique_ptr<Kernels> choose_kernels(const ProductChoice& choice, std::vector<std::string>& notes) {
+  if (choice.kernels == CpuKernels::reference) return std::make_unique<ReferenceKernels>();
+  return std::make_unique<ProductKernels>(choose_products(choice, notes));
 }
 
 }  // namespace weft

@@ -6,10 +6,19 @@
 #include <vector>
 
 #include "weft/backend/cpu/device.h"
+#include "weft/backend/cpu/product/products.h"
 
 namespace weft {
 
-/// Adds a sentence to notes for every choice that is not the one asked for.
-std::unique_ptr<Kernels> choose_kernels(CpuDevice& device, CpuKernels asked, std::vector<std::string>& notes);
+/// What decides who multiplies; the same for a device that only counts.
+struct ProductChoice {
+  CpuKernels kernels = CpuKernels::best;
+  int threads = 1;
+  bool exact = false;
+};
+/// Adds a sentence to notes for every engine that is not used although it was asked for.
+product::Products choose_products(const ProductChoice& choice, std::vector<std::string>& notes);
+
+std::unique_ptr<Kernels> choose_kernels(const ProductChoice& choice, std::vector<std::string>& notes);
 
 }  // namespace weft

@@ -10,15 +10,19 @@
 
 namespace weft {
 
-/// Who computes: plain loops, own vector loops, or those with oneDNN's products. Each builds on the one
-/// before.
-enum class CpuKernels : std::uint8_t { reference, fast, onednn };
+/// Who computes. Each builds on the one before but for products.
+enum class CpuKernels : std::uint8_t {
+  reference,  // plain loops in double
+  fast,       // our own vector loops, products too
+  onednn,     // those, with every product that oneDNN takes left to it
+  best,       // whichever product was measured to be faster, by type
+};
 
 struct CpuOptions {
   int threads = 0;                // 0: as many as this process may run on
   bool exact = false;             // bits do not depend on how a product is cut
   std::int64_t memory_limit = 0;  // bytes, 0: none but the machine's
-  CpuKernels kernels = CpuKernels::onednn;
+  CpuKernels kernels = CpuKernels::best;
 };
 
 class CpuDevice final : public Device {

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "weft/backend/cpu/choose.h"
 #include "weft/backend/cpu/threads.h"
 #include "weft/backend/meta/kernels.h"
 
@@ -12,7 +13,8 @@ MetaDevice::MetaDevice(const MetaOptions& options)
     : threads_(checked_threads("meta device", options.threads)),
       exact_(options.exact),
       pool_(*this, counting_ground(), options.memory_limit),
-      kernels_(std::make_unique<MetaKernels>(*this)) {}
+      kernels_(std::make_unique<MetaKernels>(
+          *this, choose_products({.threads = threads_, .exact = exact_}, notes_))) {}
 
 MetaDevice::~MetaDevice() = default;
 

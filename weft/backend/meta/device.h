@@ -35,11 +35,13 @@ class MetaDevice final : public Device {
   void forbid_fresh_memory(bool forbidden) override { pool_.forbid_fresh(forbidden); }
   MemoryMeter memory() const override { return pool_.meter(); }
   void forget_peaks() override { pool_.forget_peaks(); }
+  std::vector<std::string> notes() const override { return notes_; }
   std::int64_t reserved() const { return pool_.reserved(); }
 
  private:
   int threads_;
   bool exact_;
+  std::vector<std::string> notes_;
   Pool pool_;
   std::unique_ptr<Kernels> kernels_;
 };

@@ -1,13 +1,15 @@
 // Every computation as nothing but the workspace it would take.
 #pragma once
 
+#include "weft/backend/cpu/product/products.h"
 #include "weft/tensor/kernels.h"
 
 namespace weft {
 
 class MetaKernels final : public Kernels {
  public:
-  explicit MetaKernels(Device& device) : device_(&device) {}
+  MetaKernels(Device& device, product::Products products)
+      : device_(&device), products_(std::move(products)) {}
   const char* name() const override { return "meta"; }
 
   void matmul(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs&) override;
@@ -69,6 +71,7 @@ class MetaKernels final : public Kernels {
 
  private:
   Device* device_;
+  product::Products products_;
 };
 
 }  // namespace weft

@@ -55,7 +55,7 @@ class Walk {
   }
 
   void run() {
-    if (p_.bias.from) {
+    if (p_.has_bias) {
       loops_.panel_from_rows(bias_, {p_.bias.from, p_.bias.type, 0}, 1, std::min(p_.n, panel));
       for (std::int64_t j = panel; j < p_.n; j += panel)
         loops_.panel_from_rows(bias_ + j, at({p_.bias.from, p_.bias.type, 0}, 0, j), 1,
@@ -134,7 +134,7 @@ class Walk {
     const std::int64_t size = p_.out.type == fast::Type::f32 ? 4 : 2;
     char* out = static_cast<char*>(p_.out.to) + (first * p_.out_row + j0_ + j) * size;
     const bool adds = p_.accumulate || k0_ > 0;
-    const float* bias = p_.bias.from && k0_ == 0 ? bias_ + j0_ + j : nullptr;
+    const float* bias = p_.has_bias && k0_ == 0 ? bias_ + j0_ + j : nullptr;
     s.columns = (columns + 15) / 16 * 16;
     if (p_.slabs == 1 && p_.out.type == fast::Type::f32 && columns % 16 == 0) {
       s.c = reinterpret_cast<float*>(out);
@@ -199,7 +199,7 @@ class Walk {
   }
 
   const float* panel_at(std::int64_t j, std::int64_t k, std::int64_t depth, int thread) const {
-    if (p_.packed) return p_.packed + (j0_ + j) * p_.k + (k0_ + k) * panel;
+    if (p_.packed) return static_cast<const float*>(p_.b.from) + (j0_ + j) * p_.k + (k0_ + k) * panel;
     if (plan_.panels > 0) return panels_ + j * depth_ + k * panel;
     float* to = own_panel(thread);
     copy_panel(loops_, to, p_.b, p_.b_turned, k0_ + k, depth, j0_ + j, std::min(panel, width_ - j));
@@ -224,9 +224,9 @@ Form Problem::form() const {
           .n = n,
           .k = k,
           .a_lies = a.type == fast::Type::f32 && !a_turned,
-          .packed = packed != nullptr,
+          .packed = packed,
           .direct = out.type == fast::Type::f32,
-          .bias = bias.from != nullptr,
+          .bias = has_bias,
           .slabs = slabs};
 }
 

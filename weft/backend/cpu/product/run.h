@@ -7,15 +7,16 @@
 
 namespace weft::product {
 
-/// out[m, n] (+)= a[m, k] b[k, n] (+ bias[n])
+/// out[m, n] (+)= a[m, k] b[k, n] (+ bias[n]). On a device that only counts, the same with nowhere to point.
 struct Problem {
   std::int64_t m = 0, n = 0, k = 0;
   Matrix a{}, b{};
   bool a_turned = false, b_turned = false;  // stored transposed
-  const float* packed = nullptr;            // in place of b: its panels, all k of each
+  bool packed = false;                      // b is in an engine's own order: ours is panels, all k of each
   fast::Out out{};
   std::int64_t out_row = 0;
   bool accumulate = false;
+  bool has_bias = false;
   fast::In bias{};
   int slabs = 1;
 

@@ -1,10 +1,11 @@
 // Small products of a batch go to one thread each, large ones to all threads one after another.
-#include "weft/backend/cpu/product/kernels.h"
+#include "weft/backend/cpu/product/products.h"
 
 #include <omp.h>
 
 #include <algorithm>
 
+#include "weft/backend/cpu/product/check.h"
 #include "weft/base/error.h"
 
 namespace weft::product {
@@ -17,14 +18,25 @@ bool one_thread_each(const Tensor& out, std::int64_t k, int threads) {
   return 2.0 * double(out.dim(1)) * double(out.dim(2)) * double(k) < worth_all_threads;
 }
 
+fast::Type type_of(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::f32:
+      return fast::Type::f32;
+    case Dtype::bf16:
+      return fast::Type::bf16;
+    case Dtype::f16:
+      return fast::Type::f16;
+    default:
+      fail(Kind::internal, "matmul: ", name(dtype), " is not a type that products compute in");
+  }
+}
+
 Matrix matrix(const Tensor& tensor, std::int64_t i) {
   const Dtype dtype = tensor.dtype();
   const auto* first = static_cast<const char*>(tensor.address());
   const std::int64_t at = tensor.rank() == 3 ? i * tensor.stride(0) * size_of(dtype) : 0;
   return {first ? first + at : nullptr, type_of(dtype), tensor.stride(-2)};
 }
-
-std::int64_t bytes_of(const Form& form, int threads) { return plan(form, threads).bytes(); }
 
 float* workspace(const StorageRef& storage) { return reinterpret_cast<float*>(storage->data()); }
 
@@ -50,19 +62,6 @@ void fill_zeros(const Tensor& out, std::int64_t g) {
 
 }  // namespace
 
-fast::Type type_of(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::f32:
-      return fast::Type::f32;
-    case Dtype::bf16:
-      return fast::Type::bf16;
-    case Dtype::f16:
-      return fast::Type::f16;
-    default:
-      fail(Kind::internal, "matmul: ", name(dtype), " is not a type that products compute in");
-  }
-}
-
 Problem problem(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how, std::int64_t i) {
   Problem p;
   p.a_turned = how.a == Read::transposed;
@@ -71,81 +70,105 @@ Problem problem(const Tensor& out, const Tensor& a, const Tensor& b, const Matmu
   p.n = out.dim(-1);
   p.k = a.dim(p.a_turned ? -2 : -1);
   p.a = matrix(a, i);
-  if (b.layout() == Layout::packed)
-    p.packed = static_cast<const float*>(b.address());
-  else
-    p.b = matrix(b, i);
+  p.b = matrix(b, i);
+  p.packed = b.layout() == Layout::packed;
   const Matrix to = matrix(out, i);
   p.out = {const_cast<void*>(to.from), to.type, false};
   p.out_row = to.row;
   p.accumulate = how.accumulate;
+  p.has_bias = bool(how.bias);
   if (how.bias) p.bias = {how.bias.address(), type_of(how.bias.dtype())};
   p.slabs = how.slabs;
   return p;
 }
 
-namespace {
+Products::Products(const ProductsOptions& options) : exact_(options.exact), own_(options.set) {}
 
-/// What a problem on these tensors depends on, also where they hold no numbers.
-Form form(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how) {
-  Form f = problem(out, a, b, how).form();
-  f.packed = b.layout() == Layout::packed;
-  f.bias = bool(how.bias);
-  return f;
+std::string Products::use(fast::Type type, std::shared_ptr<Engine> engine, int threads) {
+  if (exact_) {
+    const std::string found = cutting_changes(*engine, type, threads);
+    if (!found.empty())
+      return text("exact mode: ", engine->name(), "'s product ", found,
+                  " on this processor; our own product of fixed order takes its place");
+  }
+  by_type_[std::size_t(type)] = std::move(engine);
+  return "";
 }
 
-}  // namespace
-
-std::int64_t matmul_bytes(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how,
-                          int threads) {
-  const Form f = form(out, a, b, how);
-  return one_thread_each(out, f.k, threads) ? threads * bytes_of(f, 1) : bytes_of(f, threads);
+void Products::check_own(int threads) {
+  for (const fast::Type type : {fast::Type::f32, fast::Type::bf16, fast::Type::f16}) {
+    const std::string found = cutting_changes(own_, type, threads);
+    if (!found.empty())
+      fail(Kind::device, "exact mode: our own product ", found, " on this processor; leave out --exact");
+  }
 }
 
-void matmul(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how, const Loops& loops) {
+Engine& Products::engine(const Problem& problem) {
+  Engine* chosen = by_type_[std::size_t(problem.a.type)].get();
+  if (!chosen || (!problem.packed && !chosen->takes(problem))) return own_;
+  return *chosen;
+}
+
+std::int64_t Products::matmul_bytes(const Tensor& out, const Tensor& a, const Tensor& b,
+                                    const MatmulArgs& how, int threads) {
+  const Problem p = problem(out, a, b, how);
+  if (one_thread_each(out, p.k, threads)) return threads * own_.bytes(p, 1);
+  return engine(p).bytes(p, threads);
+}
+
+void Products::matmul(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how) {
   Device& device = out.device();
   const int threads = device.threads();
   const std::int64_t bytes = matmul_bytes(out, a, b, how, threads);
   const StorageRef memory = device.allocate(bytes, Use::workspace);
   const std::int64_t batch = out.rank() == 3 ? out.dim(0) : 1;
-  if (one_thread_each(out, problem(out, a, b, how).k, threads)) {
+  const Problem first = problem(out, a, b, how);
+  if (one_thread_each(out, first.k, threads)) {
     const std::int64_t own = bytes / threads / std::int64_t(sizeof(float));
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (std::int64_t i = 0; i < batch; ++i)
-      run(problem(out, a, b, how, i), loops, 1, workspace(memory) + omp_get_thread_num() * own);
+      own_.run(problem(out, a, b, how, i), 1, workspace(memory) + omp_get_thread_num() * own);
     return;
   }
-  for (std::int64_t i = 0; i < batch; ++i) run(problem(out, a, b, how, i), loops, threads, workspace(memory));
+  Engine& chosen = engine(first);
+  for (std::int64_t i = 0; i < batch; ++i) chosen.run(problem(out, a, b, how, i), threads, workspace(memory));
 }
 
-std::int64_t grouped_bytes(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how,
-                           int threads) {
-  Form f = form(out, a, b, how);
+std::int64_t Products::grouped_bytes(const Tensor& out, const Tensor& a, const Tensor& b,
+                                     const MatmulArgs& how, int threads) {
+  Form f = problem(out, a, b, how).form();
   const bool sums_rows = how.a == Read::transposed;
   (sums_rows ? f.k : f.m) = std::max(a.dim(0), std::int64_t(1));
-  return grouped_bytes(f, sums_rows, threads);
+  return product::grouped_bytes(f, sums_rows, threads);
 }
 
-void grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b, Groups groups, const MatmulArgs& how,
-                    const Loops& loops) {
+void Products::grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b, Groups groups,
+                              const MatmulArgs& how) {
   Device& device = out.device();
   const int threads = device.threads();
-  const std::int64_t bytes = grouped_bytes(out, a, b, how, threads);
-  const StorageRef memory = device.allocate(bytes, Use::workspace);
+  const StorageRef memory = device.allocate(grouped_bytes(out, a, b, how, threads), Use::workspace);
   const auto count = std::int64_t(groups.offsets.size()) - 1;
   for (std::int64_t g = 0; g < count; ++g) {
     const Problem p = group(out, a, b, how, g, groups);
     if (p.m > 0 && p.n > 0 && p.k > 0)
-      run(p, loops, threads, workspace(memory));
+      own_.run(p, threads, workspace(memory));
     else if (p.k == 0 && !how.accumulate)
       fill_zeros(out, g);
   }
 }
 
-void pack(const Tensor& packed, const Tensor& w, Read read, const Loops& loops) {
+std::int64_t Products::packed_bytes(const Tensor& w, Read read) {
+  const fast::Type type = type_of(w.dtype());
   const bool turned = read == Read::transposed;
-  pack(static_cast<float*>(packed.address()), matrix(w, 0), turned, packed.dim(0), packed.dim(1), loops,
-       packed.device().threads());
+  Engine* chosen = by_type_[std::size_t(type)].get();
+  return (chosen ? *chosen : own_).packed_bytes(type, w.dim(turned ? 1 : 0), w.dim(turned ? 0 : 1));
+}
+
+void Products::pack(const Tensor& packed, const Tensor& w, Read read) {
+  Engine* chosen = by_type_[std::size_t(type_of(w.dtype()))].get();
+  (chosen ? *chosen : own_)
+      .pack(packed.address(), matrix(w, 0), read == Read::transposed, packed.dim(0), packed.dim(1),
+            packed.device().threads());
 }
 
 }  // namespace weft::product

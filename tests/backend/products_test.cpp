@@ -1,0 +1,226 @@
+// Products of tensors on every kind of processor device: batches, groups, packing, and what exact mode does.
+#include "weft/backend/cpu/product/products.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/support/refused.h"
+#include "weft/backend/cpu/device.h"
+#include "weft/backend/cpu/onednn/engine.h"
+#include "weft/backend/cpu/product/check.h"
+#include "weft/base/random.h"
+#include "weft/tensor/host.h"
+
+namespace weft {
+namespace {
+
+using fast::Type;
+
+Tensor random(Device& device, const Shape& shape, Dtype dtype, std::uint64_t seed) {
+  std::vector<float> values(static_cast<std::size_t>(shape.elements()));
+  fill_uniform(Draw({.seed = seed, .purpose = Purpose::test}), 0, values);
+  if (dtype == Dtype::bf16) return from_host(device, shape, std::vector<bf16>(values.begin(), values.end()));
+  if (dtype == Dtype::f16) return from_host(device, shape, std::vector<f16>(values.begin(), values.end()));
+  return from_host(device, shape, values);
+}
+
+/// The same product by a device and by the oracle; numbers in [0, 1), so sums are of the size of k.
+struct Compared {
+  CpuDevice oracle{{.kernels = CpuKernels::reference}};
+  CpuDevice device;
+  explicit Compared(CpuKernels kernels, int threads = 2) : device({.threads = threads, .kernels = kernels}) {}
+
+  template <class Act>
+  void expect_equal(const Act& act, double tolerance) {
+    const std::vector<double> expected = numbers(act(oracle));
+    const std::vector<double> found = numbers(act(device));
+    ASSERT_EQ(found.size(), expected.size());
+    for (std::size_t i = 0; i < found.size(); ++i)
+      ASSERT_NEAR(found[i], expected[i], tolerance * std::max(1.0, std::abs(expected[i]))) << i;
+  }
+};
+
+/// Rounded once to the type after sums in f32, which near the middle of two numbers gives the other one.
+double tolerance(Dtype dtype) {
+  return dtype == Dtype::f32 ? 3e-6 : dtype == Dtype::bf16 ? 1.0 / 128 : 1.0 / 1024;
+}
+
+class Products : public ::testing::TestWithParam<CpuKernels> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == CpuKernels::onednn && !open_onednn()) GTEST_SKIP() << "this build has no oneDNN";
+  }
+};
+
+TEST_P(Products, are_the_oracles_in_every_form_and_type) {
+  Compared both(GetParam());
+  for (const Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::f16})
+    for (const Dtype to : {Dtype::f32, dtype})
+      for (int form = 0; form < 16; ++form)
+        both.expect_equal(
+            [&](Device& device) {
+              const Read a = form & 1 ? Read::transposed : Read::as_is;
+              const Read b = form & 2 ? Read::transposed : Read::as_is;
+              MatmulArgs how{.a = a, .b = b, .accumulate = (form & 4) != 0};
+              if (form & 8) how.bias = random(device, {33}, dtype, 4);
+              const Tensor out = random(device, {70, 33}, to, 3);
+              device.kernels().matmul(out, random(device, form & 1 ? Shape{90, 70} : Shape{70, 90}, dtype, 1),
+                                      random(device, form & 2 ? Shape{33, 90} : Shape{90, 33}, dtype, 2),
+                                      how);
+              return out;
+            },
+            tolerance(to));
+}
+
+TEST_P(Products, walk_long_sums_of_transposed_operands) {
+  Compared both(GetParam());
+  for (const Dtype dtype : {Dtype::f32, Dtype::bf16})
+    both.expect_equal(
+        [&](Device& device) {
+          const Tensor out = random(device, {20, 32}, Dtype::f32, 3);
+          device.kernels().matmul(out, random(device, {2500, 20}, dtype, 1),
+                                  random(device, {2500, 32}, dtype, 2),
+                                  {.a = Read::transposed, .accumulate = true});
+          return out;
+        },
+        3e-6);
+}
+
+TEST_P(Products, go_over_batches_with_rows_of_any_stride) {
+  Compared both(GetParam());
+  for (const std::int64_t k : {16, 1500})
+    both.expect_equal(
+        [&](Device& device) {
+          const Tensor a = random(device, {50, 5, k}, Dtype::f32, 1).permute({1, 0, 2});
+          const Tensor b = random(device, {5, k, 40}, Dtype::f32, 2).slice(2, 3, 31);
+          const Tensor out = random(device, {5, 50, 64}, Dtype::f32, 3);
+          device.kernels().matmul(out.slice(2, 1, 31), a, b, {});
+          return out;
+        },
+        3e-6);
+}
+
+TEST_P(Products, go_over_groups_of_rows) {
+  Compared both(GetParam());
+  const std::vector<std::int64_t> offsets = {0, 3, 3, 300, 310};
+  const Groups groups{offsets};
+  for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
+    both.expect_equal(
+        [&](Device& device) {
+          const Tensor out = random(device, {310, 24}, dtype, 3);
+          device.kernels().grouped_matmul(out, random(device, {310, 40}, dtype, 1),
+                                          random(device, {4, 24, 40}, dtype, 2), groups,
+                                          {.b = Read::transposed, .bias = random(device, {4, 24}, dtype, 4)});
+          return out;
+        },
+        tolerance(dtype));
+    both.expect_equal(
+        [&](Device& device) {
+          const Tensor out = random(device, {4, 40, 24}, Dtype::f32, 3);
+          device.kernels().grouped_matmul(out, random(device, {310, 40}, dtype, 1),
+                                          random(device, {310, 24}, dtype, 2), groups,
+                                          {.a = Read::transposed});
+          return out;
+        },
+        3e-6);
+  }
+}
+
+TEST_P(Products, read_packed_operands) {
+  Compared both(GetParam());
+  for (const Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::f16})
+    for (const Read read : {Read::as_is, Read::transposed})
+      for (const std::int64_t rows : {9, 300})
+        both.expect_equal(
+            [&](Device& device) {
+              Kernels& kernels = device.kernels();
+              const Tensor w = random(device, read == Read::as_is ? Shape{90, 33} : Shape{33, 90}, dtype, 2);
+              const Tensor out = random(device, {rows, 33}, dtype, 3);
+              const Tensor a = random(device, {rows, 90}, dtype, 1);
+              const std::int64_t bytes = kernels.packed_bytes(w, read);
+              if (bytes == 0) {
+                kernels.matmul(out, a, w, {.b = read});
+                return out;
+              }
+              const Tensor packed =
+                  Tensor::packed(device.allocate(bytes, Use::packed_weights), {90, 33}, dtype);
+              kernels.pack(packed, w, read);
+              kernels.matmul(out, a, packed, {});
+              return out;
+            },
+            tolerance(dtype));
+}
+
+TEST_P(Products, add_slabs_as_the_oracle_does) {
+  Compared both(GetParam());
+  both.expect_equal(
+      [&](Device& device) {
+        const Tensor out = random(device, {30, 32}, Dtype::bf16, 3);
+        device.kernels().matmul(out, random(device, {30, 800}, Dtype::bf16, 1),
+                                random(device, {800, 32}, Dtype::bf16, 2), {.slabs = 8});
+        return out;
+      },
+      tolerance(Dtype::bf16));
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, Products,
+                         ::testing::Values(CpuKernels::fast, CpuKernels::onednn, CpuKernels::best));
+
+/// Multiplies as our own does, but adds a little where there are many rows: an engine with another kernel for
+/// them.
+class Fickle final : public product::Engine {
+ public:
+  const char* name() const override { return "fickle"; }
+  bool takes(const product::Problem&) const override { return true; }
+  std::int64_t bytes(const product::Problem& p, int threads) override { return own_.bytes(p, threads); }
+  void run(const product::Problem& p, int threads, float* workspace) override {
+    own_.run(p, threads, workspace);
+    if (p.m > 8 && p.out.type == Type::f32) *static_cast<float*>(p.out.to) += 1;
+  }
+  std::int64_t packed_bytes(Type, std::int64_t, std::int64_t) override { return 0; }
+  void pack(void*, product::Matrix, bool, std::int64_t, std::int64_t, int) override {}
+
+ private:
+  product::OwnEngine own_{fast::best_here()};
+};
+
+TEST(ExactProducts, an_engine_whose_bits_depend_on_the_cut_is_replaced_and_named) {
+  product::Products exact({.exact = true});
+  EXPECT_EQ(exact.use(Type::f32, std::make_shared<Fickle>(), 2),
+            "exact mode: fickle's product changes bits when rows are cut (k 40) on this processor; our own "
+            "product of "
+            "fixed order takes its place");
+  CpuDevice device;
+  const Tensor ones = from_host(device, {16, 16}, std::vector<float>(256, 1));
+  const Tensor out = empty(device, {16, 16});
+  exact.matmul(out, ones, ones, {});
+  EXPECT_EQ(out.as<float>()[0], 16);
+  product::Products quick({.exact = false});
+  EXPECT_EQ(quick.use(Type::f32, std::make_shared<Fickle>(), 2), "");
+  quick.matmul(out, ones, ones, {});
+  EXPECT_EQ(out.as<float>()[0], 17);
+}
+
+TEST(ExactProducts, our_own_never_changes_a_bit) {
+  for (const fast::InstructionSet set : fast::all_here()) {
+    product::OwnEngine own(set);
+    for (const Type type : {Type::f32, Type::bf16, Type::f16})
+      EXPECT_EQ(cutting_changes(own, type, 3), "") << name(set);
+  }
+}
+
+TEST(ExactProducts, a_device_opens_with_all_products_tried) {
+  const CpuDevice device({.threads = 2, .exact = true});
+  EXPECT_TRUE(device.exact());
+  EXPECT_EQ(device.memory().total_peak, 0);
+}
+
+TEST(OneDnn, is_refused_by_name_where_the_build_has_none) {
+  if (open_onednn()) GTEST_SKIP() << "this build has oneDNN";
+  EXPECT_EQ(refused([] { CpuDevice({.kernels = CpuKernels::onednn}); }),
+            "device cpu:onednn: this build has no oneDNN (libdnnl-dev); use cpu");
+}
+
+}  // namespace
+}  // namespace weft

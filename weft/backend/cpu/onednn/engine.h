@@ -1,0 +1,13 @@
+// oneDNN's matrix products, or the answer that this build has none.
+#pragma once
+
+#include <memory>
+
+#include "weft/backend/cpu/product/engine.h"
+
+namespace weft {
+
+/// Null in a build without oneDNN.
+std::shared_ptr<product::Engine> open_onednn();
+
+}  // namespace weft

@@ -1,0 +1,8 @@
+// The twin for builds without oneDNN: our own product computes everything.
+#include "weft/backend/cpu/onednn/engine.h"
+
+namespace weft {
+
+std::shared_ptr<product::Engine> open_onednn() { return nullptr; }
+
+}  // namespace weft

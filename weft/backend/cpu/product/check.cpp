@@ -1,0 +1,163 @@
+// Small products, computed whole and in parts, compared as bytes.
+#include "weft/backend/cpu/product/check.h"
+
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "weft/base/error.h"
+#include "weft/base/half.h"
+#include "weft/base/random.h"
+
+namespace weft::product {
+namespace {
+
+/// Numbers that make every rounding visible, in the type's own bytes.
+std::vector<std::byte> numbers(fast::Type type, std::int64_t count, std::uint64_t seed) {
+  const Draw draw({.seed = seed, .purpose = Purpose::test});
+  std::vector<float> floats(static_cast<std::size_t>(count));
+  fill_uniform(draw, 0, floats);
+  std::vector<std::byte> bytes(floats.size() * (type == fast::Type::f32 ? 4 : 2));
+  for (std::size_t i = 0; i < floats.size(); ++i) {
+    const float x = floats[i] - 0.5F;
+    const bf16 b(x);
+    const f16 h(x);
+    if (type == fast::Type::f32) std::memcpy(bytes.data() + 4 * i, &x, 4);
+    if (type == fast::Type::bf16) std::memcpy(bytes.data() + 2 * i, &b, 2);
+    if (type == fast::Type::f16) std::memcpy(bytes.data() + 2 * i, &h, 2);
+  }
+  return bytes;
+}
+
+struct Trial {
+  std::int64_t m, n, k;
+  bool a_turned, b_turned, packed, accumulate, bias;
+  fast::Type type, out;
+};
+
+class Tried {
+ public:
+  Tried(Engine& engine, const Trial& t)
+      : engine_(engine),
+        t_(t),
+        a_(numbers(t.type, t.m * t.k, 1)),
+        b_(numbers(t.type, t.k * t.n, 2)),
+        bias_(numbers(t.type, t.n, 3)),
+        old_(numbers(t.out, t.m * t.n, 4)) {
+    whole_.m = t.m;
+    whole_.n = t.n;
+    whole_.k = t.k;
+    whole_.a = {a_.data(), t.type, t.a_turned ? t.m : t.k};
+    whole_.b = {b_.data(), t.type, t.b_turned ? t.k : t.n};
+    whole_.a_turned = t.a_turned;
+    whole_.b_turned = t.b_turned;
+    whole_.out = {nullptr, t.out, false};
+    whole_.out_row = t.n;
+    whole_.accumulate = t.accumulate;
+    whole_.has_bias = t.bias;
+    whole_.bias = {bias_.data(), t.type};
+  }
+
+  bool taken() const { return engine_.takes(whole_); }
+
+  struct Box {
+    std::int64_t i, m, j, n;
+  };
+  Box all() const { return {0, t_.m, 0, t_.n}; }
+
+  void compute_whole(int threads) {
+    whole_out_ = old_;
+    block(whole_out_, all(), threads);
+  }
+
+  /// Whether a box computed alone has the bytes it has in the whole.
+  bool same(Box box, int threads) {
+    std::vector<std::byte> out = old_;
+    block(out, box, threads);
+    const std::int64_t size = t_.out == fast::Type::f32 ? 4 : 2;
+    for (std::int64_t i = box.i; i < box.i + box.m; ++i) {
+      const std::int64_t at = (i * t_.n + box.j) * size;
+      if (std::memcmp(out.data() + at, whole_out_.data() + at, std::size_t(box.n * size)) != 0) return false;
+    }
+    return true;
+  }
+
+ private:
+  void block(std::vector<std::byte>& out, Box box, int threads) {
+    const auto size = [](fast::Type type) { return type == fast::Type::f32 ? 4 : 2; };
+    Problem p = whole_;
+    p.m = box.m;
+    p.n = box.n;
+    p.a.from = a_.data() + box.i * (t_.a_turned ? 1 : t_.k) * size(t_.type);
+    p.b.from = b_.data() + box.j * (t_.b_turned ? t_.k : 1) * size(t_.type);
+    p.bias.from = bias_.data() + box.j * size(t_.type);
+    p.out.to = out.data() + (box.i * t_.n + box.j) * size(t_.out);
+    std::vector<float> packed;
+    if (t_.packed) {
+      packed.resize(std::size_t(engine_.packed_bytes(t_.type, t_.k, box.n) + 3) / 4 + 16);
+      auto* to = aligned(packed.data());
+      engine_.pack(to, p.b, t_.b_turned, t_.k, box.n, threads);
+      p.b.from = to;
+      p.packed = true;
+      p.b_turned = false;
+    }
+    std::vector<float> workspace(std::size_t(engine_.bytes(p, threads)) / 4 + 32);
+    engine_.run(p, threads, aligned(workspace.data()));
+  }
+
+  static float* aligned(float* memory) {
+    const auto ahead = -reinterpret_cast<std::intptr_t>(memory) & 63;
+    return memory + ahead / std::intptr_t(sizeof(float));
+  }
+
+  Engine& engine_;
+  Trial t_;
+  std::vector<std::byte> a_, b_, bias_, old_, whole_out_;
+  Problem whole_;
+};
+
+std::string cutting_changes(Engine& engine, const Trial& t, int threads) {
+  Tried tried(engine, t);
+  if (!tried.taken()) return "";
+  tried.compute_whole(threads);
+  const auto [m, n] = std::pair(t.m, t.n);
+  const auto at = [&](const char* how) {
+    return text("changes bits when ", how, " (k ", t.k, t.a_turned ? ", first operand transposed" : "", ")");
+  };
+  if (threads > 1 && !tried.same(tried.all(), 1)) return at("threads are fewer");
+  for (const std::int64_t rows : {std::int64_t(1), std::int64_t(5), m / 2})
+    if (!tried.same({0, rows, 0, n}, 1) || !tried.same({m - rows, rows, 0, n}, threads))
+      return at("rows are cut");
+  for (const std::int64_t columns : {std::int64_t(1), std::int64_t(5), n / 2})
+    if (!tried.same({0, m, 0, columns}, 1) || !tried.same({0, m, n - columns, columns}, threads))
+      return at("columns are cut");
+  return tried.same({m / 2, 1, n / 2, 1}, 1) ? "" : at("one element is alone");
+}
+
+}  // namespace
+
+std::string cutting_changes(Engine& engine, fast::Type type, int threads) {
+  const bool packs = engine.packed_bytes(type, 64, 64) > 0;
+  int count = 0;
+  for (const std::int64_t k : {40, 768, 2100}) {
+    for (const bool turned : {false, true}) {
+      // Each pair of options is met with both values somewhere; all of them with all would take too long.
+      ++count;
+      const Trial t{.m = count % 2 == 0 ? 11 : 260,
+                    .n = count % 2 == 0 ? 100 : 23,
+                    .k = k,
+                    .a_turned = turned,
+                    .b_turned = count % 3 == 0,
+                    .packed = packs && count % 2 == 0,
+                    .accumulate = turned,
+                    .bias = !turned,
+                    .type = type,
+                    .out = turned ? fast::Type::f32 : type};
+      const std::string found = cutting_changes(engine, t, threads);
+      if (!found.empty()) return found;
+    }
+  }
+  return "";
+}
+
+}  // namespace weft::product

@@ -1,0 +1,54 @@
+// Products of tensors: shapes, batches and groups become problems for an engine, workspace comes from the
+// pool.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weft/backend/cpu/product/engine.h"
+#include "weft/tensor/kernels.h"
+
+namespace weft::product {
+
+struct ProductsOptions {
+  fast::InstructionSet set = fast::best_here();
+  bool exact = false;
+};
+
+/// One for each device, with or without numbers: the same engines are chosen, and asked for the same
+/// workspace.
+class Products {
+ public:
+  explicit Products(const ProductsOptions& options);
+  /// An engine computes every product of a type that it takes. Where bits must not depend on how m and n are
+  /// cut, it is tried first; one that fails is not taken, and what is said about it is returned.
+  std::string use(fast::Type type, std::shared_ptr<Engine> engine, int threads);
+
+  /// Exact mode cannot be had where our own product's bits depend on how it is cut; fails then.
+  void check_own(int threads);
+
+  std::int64_t matmul_bytes(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how,
+                            int threads);
+  void matmul(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how);
+  std::int64_t grouped_bytes(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how,
+                             int threads);
+  void grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b, Groups groups,
+                      const MatmulArgs& how);
+  std::int64_t packed_bytes(const Tensor& w, Read read);
+  void pack(const Tensor& packed, const Tensor& w, Read read);
+
+ private:
+  Engine& engine(const Problem& problem);
+
+  bool exact_;
+  OwnEngine own_;
+  std::array<std::shared_ptr<Engine>, 3> by_type_;  // null: our own
+};
+
+/// The i-th product of a batch, or the only one.
+Problem problem(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how,
+                std::int64_t i = 0);
+
+}  // namespace weft::product
