@@ -2,6 +2,7 @@
 // faster.
 #include "weft/backend/cpu/choose.h"
 
+#include "weft/backend/cpu/fast/attention.h"
 #include "weft/backend/cpu/onednn/engine.h"
 #include "weft/backend/cpu/reference/kernels.h"
 #include "weft/base/error.h"
@@ -26,7 +27,19 @@ class ProductKernels final : public ReferenceKernels {
   std::int64_t packed_bytes(const Tensor& w, Read read) override { return products_.packed_bytes(w, read); }
   void pack(const Tensor& packed, const Tensor& w, Read read) override { products_.pack(packed, w, read); }
 
+  void attention(const AttentionOut& out, const Attended& in, const AttentionArgs& how) override {
+    fast::attention(attention_, out, in, how);
+  }
+  void attention_backward(const AttentionGrads& grads, const Tensor& dout, const AttentionOut& out,
+                          const Attended& in, const AttentionArgs& how) override {
+    fast::attention_backward(attention_, grads, dout, out, in, how);
+  }
+  void merge_attention(const AttentionOut& into, const AttentionOut& part) override {
+    fast::merge_attention(attention_, into, part);
+  }
+
  private:
+  const fast::AttentionLoops& attention_ = fast::attention_loops(fast::best_here());
   product::Products products_;
 };
 

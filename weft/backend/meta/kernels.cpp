@@ -1,6 +1,8 @@
 // The workspaces of the processor's kernels, asked for and given back.
 #include "weft/backend/meta/kernels.h"
 
+#include "weft/backend/cpu/fast/attention.h"
+
 namespace weft {
 
 void MetaKernels::matmul(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how) {
@@ -13,6 +15,19 @@ void MetaKernels::grouped_matmul(const Tensor& out, const Tensor& a, const Tenso
 }
 
 std::int64_t MetaKernels::packed_bytes(const Tensor& w, Read read) { return products_.packed_bytes(w, read); }
+
+void MetaKernels::pass_through(std::int64_t bytes) {
+  if (bytes > 0) device_->allocate(bytes, Use::workspace);
+}
+
+void MetaKernels::attention(const AttentionOut&, const Attended& in, const AttentionArgs& how) {
+  pass_through(fast::attention_workspace(in, how, device_->threads()));
+}
+
+void MetaKernels::attention_backward(const AttentionGrads& grads, const Tensor&, const AttentionOut&,
+                                     const Attended& in, const AttentionArgs& how) {
+  pass_through(fast::attention_backward_workspace(grads, in, how, device_->threads()));
+}
 
 void MetaKernels::pack(const Tensor&, const Tensor&, Read) {}
 

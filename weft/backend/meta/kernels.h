@@ -44,9 +44,9 @@ class MetaKernels final : public Kernels {
   void softmax(const Tensor&, const Tensor&, Mask, const Tensor&) override {}
   void softmax_backward(const Tensor&, const Tensor&, const Tensor&) override {}
   void log_sum_exp(const Tensor&, const Tensor&) override {}
-  void attention(const AttentionOut&, const Attended&, const AttentionArgs&) override {}
-  void attention_backward(const AttentionGrads&, const Tensor&, const AttentionOut&, const Attended&,
-                          const AttentionArgs&) override {}
+  void attention(const AttentionOut&, const Attended& in, const AttentionArgs& how) override;
+  void attention_backward(const AttentionGrads& grads, const Tensor&, const AttentionOut&, const Attended& in,
+                          const AttentionArgs& how) override;
   void merge_attention(const AttentionOut&, const AttentionOut&) override {}
   void rope(const Tensor&, const RopeArgs&) override {}
   void gather(const Tensor&, const Tensor&, const Tensor&, std::int64_t) override {}
@@ -70,6 +70,9 @@ class MetaKernels final : public Kernels {
   void sgd(const SgdState&, const Tensor&, const SgdArgs&) override {}
 
  private:
+  /// Workspace that is asked for and given back.
+  void pass_through(std::int64_t bytes);
+
   Device* device_;
   product::Products products_;
 };
