@@ -80,6 +80,7 @@ struct AttentionJob {
   AttentionDropout dropout;
   std::int64_t block = 0;  // 0: free
   bool accumulate = false;
+  std::int64_t step = 0;   // floats from one copied row to the next
   std::int64_t chunk = 0;  // keys that a backward task holds at once
   ForwardPlaces forward;
   BackwardPlaces backward;

@@ -50,6 +50,13 @@ AttentionSegments segments(const Tensor& t) {
   return {static_cast<const std::int32_t*>(address(t)), t.stride(0), t.stride(1)};
 }
 
+/// Rows that are a multiple of 128 bytes longer than a tile is wide would put its columns into half of a
+/// cache's sets.
+std::int64_t row_step(std::int64_t d) {
+  const std::int64_t whole = round_up(d, padding);
+  return whole > 64 && whole % 32 == 0 ? whole + padding : whole;
+}
+
 std::int64_t blocks(const AttentionJob& job) { return job.block > 0 ? pieces(job.sk, job.block) : 1; }
 
 }  // namespace
@@ -85,6 +92,7 @@ AttentionJob attention_job(const Attended& in, const AttentionArgs& how) {
   }
   if (how.bias) job.bias = attention_bias(how.bias);
   job.block = how.block;
+  job.step = row_step(job.d);
   return job;
 }
 
@@ -92,22 +100,22 @@ ForwardPlan plan_forward(const AttentionJob& job) {
   ForwardPlan plan;
   plan.stripes = pieces(job.sq, attention_stripe);
   plan.tasks = plan.stripes * job.b * job.g * job.r;
-  const std::int64_t padded = round_up(job.d, padding);
+  const std::int64_t step = job.step;
   const std::int64_t queries = std::min(attention_stripe, round_up(job.sq, attention_queries));
   const std::int64_t tile = (attention_keys + slack) * attention_queries;
   Layout layout;
   ForwardPlaces& at = plan.places;
-  at.q = layout.take(queries * job.d);
-  at.rows = layout.take(attention_queries * padded);
-  at.k = layout.take((attention_keys + slack) * padded);
-  at.v = layout.take(attention_keys * padded);
+  at.q = layout.take(queries * round_up(job.d, padding));
+  at.rows = layout.take(attention_queries * step);
+  at.k = layout.take((attention_keys + slack) * step);
+  at.v = layout.take(attention_keys * step);
   at.scores = layout.take(tile);
   at.factor = job.dropout.wanted ? layout.take(tile) : 0;
   at.scale = layout.take(attention_queries);
-  at.o = layout.take(queries * padded);
+  at.o = layout.take(queries * step);
   at.maximum = layout.take(queries);
   at.sum = layout.take(queries);
-  at.merged = job.block > 0 ? layout.take(queries * padded) : 0;
+  at.merged = job.block > 0 ? layout.take(queries * step) : 0;
   at.merged_lse = job.block > 0 ? layout.take(queries) : 0;
   at.floats = layout.total();
   return plan;
@@ -124,18 +132,18 @@ std::int64_t chunk_of(const AttentionJob& job) {
 }
 
 BackwardPlaces backward_places(const AttentionJob& job, const BackwardPlan& plan) {
-  const std::int64_t padded = round_up(job.d, padding);
+  const std::int64_t step = job.step;
   const std::int64_t tile = (attention_keys + slack) * attention_queries;
-  const std::int64_t rows = attention_queries * padded;
-  const std::int64_t chunk = (plan.chunk + slack) * padded;
+  const std::int64_t rows = attention_queries * step;
+  const std::int64_t chunk = (plan.chunk + slack) * step;
   const std::int64_t queries =
       plan.all > 0 ? round_up(job.sq, attention_queries) + attention_queries : attention_stripe;
   const std::int64_t levels =
       job.block > 0 && job.r > 1 ? std::int64_t(std::bit_width(std::uint64_t(job.r))) : 1;
   Layout layout;
   BackwardPlaces at;
-  at.q = layout.take(attention_queries * job.d);
-  at.dout = layout.take(attention_queries * job.d);
+  at.q = layout.take(rows);
+  at.dout = layout.take(rows);
   at.q_rows = layout.take(rows);
   at.dout_rows = layout.take(rows);
   at.o_rows = layout.take(rows);
@@ -146,9 +154,9 @@ BackwardPlaces backward_places(const AttentionJob& job, const BackwardPlan& plan
   at.factor = job.dropout.wanted ? layout.take(tile) : 0;
   at.lse = layout.take(attention_queries);
   at.delta = layout.take(attention_queries);
-  at.dq = layout.take(queries * padded);
-  at.dq_sum = job.block > 0 ? layout.take(queries * padded) : 0;
-  at.plane = plan.all > 0 && job.r > 1 ? (job.sk + slack) * padded : chunk;
+  at.dq = layout.take(queries * step);
+  at.dq_sum = job.block > 0 ? layout.take(queries * step) : 0;
+  at.plane = plan.all > 0 && job.r > 1 ? (job.sk + slack) * step : chunk;
   at.dk = layout.take(levels * at.plane);
   at.dv = layout.take(levels * at.plane);
   at.dk_part = job.block > 0 ? layout.take(chunk) : 0;

@@ -59,15 +59,14 @@ template <class T>
   if (c < d) store(to + c, load(from, Tail{c, d - c}) * all(factor));
 }
 
-/// Rows of d elements as f32 times factor; each ends in zeros up to a multiple of lanes.
+/// Rows of d elements as f32 times factor, `step` floats apart; each ends in zeros up to a multiple of lanes.
 struct Widen {
-  Index count, d;
+  Index count, d, step;
   float factor = 1;
 };
 template <class T>
 [[gnu::noinline]] void widen_rows(float* to, const T* from, Index step, Widen how) {
-  const Index padded = round_up(how.d, lanes);
-  for (Index i = 0; i < how.count; ++i) widen_row(to + i * padded, from + i * step, how.d, how.factor);
+  for (Index i = 0; i < how.count; ++i) widen_row(to + i * how.step, from + i * step, how.d, how.factor);
 }
 inline void widen_rows(float* to, const AttentionRows& rows, Index offset, Widen how) {
   if (rows.type == Element::f32) widen_rows(to, static_cast<const float*>(rows.at) + offset, rows.s, how);
@@ -75,20 +74,18 @@ inline void widen_rows(float* to, const AttentionRows& rows, Index offset, Widen
   if (rows.type == Element::f16) widen_rows(to, static_cast<const f16*>(rows.at) + offset, rows.s, how);
 }
 
-/// to (+)= from * factor, in the tensor's type.
+/// to (+)= from, whose rows are `step` floats apart, in the tensor's type.
 struct Narrow {
-  Index count, d;
-  float factor = 1;
+  Index count, d, step;
   bool more = false;
 };
 template <class T>
 [[gnu::noinline]] void narrow_rows(T* to, Index step, const float* from, Narrow how) {
-  const Index padded = round_up(how.d, lanes);
   for (Index i = 0; i < how.count; ++i) {
     T* row = to + i * step;
-    const float* source = from + i * padded;
+    const float* source = from + i * how.step;
     const auto put = [&](auto where) {
-      F x = load(source, where) * all(how.factor);
+      F x = load(source, where);
       if (how.more) x = x + load(row, where);
       store(row, where, x);
     };
@@ -101,13 +98,18 @@ inline void narrow_rows(const AttentionRows& rows, Index offset, const float* fr
   if (rows.type == Element::f16) narrow_rows(static_cast<f16*>(rows.at) + offset, rows.s, from, how);
 }
 
-/// to[c][i] = from[i][c]: `to` has rows of tile_queries; rows i beyond count up to a register's border are
-/// zero.
-inline void transpose(float* to, const float* from, Index step, Index count, Index columns) {
-  const Index whole = round_up(count, lanes);
-  for (Index i = 0; i < whole; i += lanes)
-    for (Index c = 0; c < columns; ++c)
-      for (Index j = i; j < i + lanes; ++j) to[c * tile_queries + j] = j < count ? from[j * step + c] : 0.0F;
+/// to[c][i] = from[i][c]: `to` has rows of tile_queries, and columns are a multiple of lanes. Rows i beyond
+/// the count are cleared in both, up to a register's border.
+struct Turn {
+  Index count, columns;
+};
+inline void transpose(float* to, float* from, Index step, Turn how) {
+  const Index whole = round_up(how.count, width);
+  for (Index i = how.count; i < whole; ++i)
+    for (Index c = 0; c < how.columns; c += width) write(from + i * step + c, Floats{});
+  for (Index i = 0; i < whole; i += width)
+    for (Index c = 0; c < how.columns; c += width)
+      transpose_square(to + c * tile_queries + i, tile_queries, from + i * step + c, step);
 }
 
 // ---- who sees whom

@@ -98,6 +98,38 @@ struct Tile {
   }
 };
 
+/// A square of registers, turned about its diagonal: at distance 1, 2, 4, … two rows exchange halves.
+struct Square {
+  Floats row[width];
+
+  template <int h, int... L>
+  [[gnu::always_inline]] static void exchange(Floats& a, Floats& b, Numbers<L...>) {
+    const Floats upper = __builtin_shufflevector(a, b, ((L & h) != 0 ? width + L - h : L)...);
+    b = __builtin_shufflevector(a, b, ((L & h) != 0 ? width + L : L + h)...);
+    a = upper;
+  }
+  template <int h, int... P>
+  [[gnu::always_inline]] void exchange_all(Numbers<P...>) {
+    using Lane = typename UpTo<width>::type;
+    (exchange<h>(row[P / h * 2 * h + P % h], row[P / h * 2 * h + P % h + h], Lane{}), ...);
+  }
+  template <int... I>
+  [[gnu::always_inline]] void run(float* to, std::int64_t to_step, const float* from, std::int64_t from_step,
+                                  Numbers<I...>) {
+    using Pairs = typename UpTo<width / 2>::type;
+    ((row[I] = read(from + I * from_step)), ...);
+    exchange_all<1>(Pairs{});
+    exchange_all<2>(Pairs{});
+    if constexpr (width > 4) exchange_all<4>(Pairs{});
+    if constexpr (width > 8) exchange_all<8>(Pairs{});
+    (write(to + I * to_step, row[I]), ...);
+  }
+};
+inline void transpose_square(float* to, std::int64_t to_step, const float* from, std::int64_t from_step) {
+  Square square;
+  square.run(to, to_step, from, from_step, typename UpTo<width>::type{});
+}
+
 /// Columns of one tile's width, all rows (rounded up to tiles).
 template <int columns, Start start, class A>
 [[gnu::noinline]] void column_of_tiles(Target c, std::int64_t rows, A a, Panel b, std::int64_t depth) {

@@ -17,14 +17,14 @@ namespace {
 struct Sweep {
   const AttentionJob& job;
   AttentionShare share;
-  Place place;  // all queries that meet the keys
-  Index padded;
+  Place place;         // all queries that meet the keys
+  Index padded, step;  // columns of a row's copy, and floats from one to the next
   Range chunk;
   float *q, *dout, *q_rows, *dout_rows, *o_rows, *k, *v, *scores, *dscores, *factor, *lse, *delta;
   float *dq, *dq_sum, *dk, *dv, *dk_part, *dv_part;
 
   Sweep(const AttentionJob& j, AttentionShare what, Place at, float* workspace)
-      : job(j), share(what), place(at), padded(round_up(j.d, lanes)) {
+      : job(j), share(what), place(at), padded(round_up(j.d, lanes)), step(j.step) {
     const BackwardPlaces& places = j.backward;
     q = workspace + places.q;
     dout = workspace + places.dout;
@@ -69,13 +69,13 @@ void clear(float* to, Index count) {
 /// Queries, what came back for them, their log-sum-exp in powers of two, and D.
 void load_queries(const Sweep& s, Range queries) {
   const AttentionJob& job = s.job;
-  const Widen plain = {queries.size(), job.d};
+  const Widen plain = {queries.size(), job.d, s.step};
   widen_rows(s.o_rows, job.q, s.query_offset(job.q, queries.from),
-             {queries.size(), job.d, job.scale * log2_e});
-  transpose(s.q, s.o_rows, s.padded, queries.size(), job.d);
+             {queries.size(), job.d, s.step, job.scale * log2_e});
+  transpose(s.q, s.o_rows, s.step, {queries.size(), s.padded});
   widen_rows(s.q_rows, job.q, s.query_offset(job.q, queries.from), plain);
   widen_rows(s.dout_rows, job.dout, s.query_offset(job.dout, queries.from), plain);
-  transpose(s.dout, s.dout_rows, s.padded, queries.size(), job.d);
+  transpose(s.dout, s.dout_rows, s.step, {queries.size(), s.padded});
   widen_rows(s.o_rows, job.o, s.query_offset(job.o, queries.from), plain);
   const float* lse = job.lse.at + s.place.row * job.lse.b + s.place.head * job.lse.n;
   for (Index i = 0; i < tile_queries; ++i) {
@@ -84,7 +84,7 @@ void load_queries(const Sweep& s, Range queries) {
     s.lse[i] = sum_of_exp == -infinite ? infinite : sum_of_exp * log2_e;  // exp(s - infinity) is 0
     F products = all(0.0F);
     for (Index c = 0; there && c < s.padded; c += lanes)
-      products = products + load(s.dout_rows + i * s.padded + c) * load(s.o_rows + i * s.padded + c);
+      products = products + load(s.dout_rows + i * s.step + c) * load(s.o_rows + i * s.step + c);
     s.delta[i] = sum(products);
   }
 }
@@ -117,10 +117,10 @@ void scale_dscores(const Sweep& s, Index keys) {
 /// Queries (at most a tile of them, already loaded) meet one tile of keys.
 void meet(const Sweep& s, const Place& here, Range keys, float* dk, float* dv, float* dq) {
   const AttentionJob& job = s.job;
-  const Index skipped = (keys.from - s.chunk.from) * s.padded;
+  const Index skipped = (keys.from - s.chunk.from) * s.step;
   const Index registers = round_up(here.queries.size(), width) / width;
-  if (!score(job, s.scores, here, keys, {s.k + skipped, s.padded}, {s.q, tile_queries})) return;
-  multiply<Start::zero>({s.dscores, tile_queries}, keys.size(), registers, ByRows{s.v + skipped, s.padded},
+  if (!score(job, s.scores, here, keys, {s.k + skipped, s.step}, {s.q, tile_queries})) return;
+  multiply<Start::zero>({s.dscores, tile_queries}, keys.size(), registers, ByRows{s.v + skipped, s.step},
                         {s.dout, tile_queries}, job.d);
   if (job.dropout.wanted) draw(job, s.factor, here, keys);
   differentiate(s, here.queries.size(), keys.size(), job.dbias.wanted ? 1 : job.scale);
@@ -130,22 +130,22 @@ void meet(const Sweep& s, const Place& here, Range keys, float* dk, float* dv, f
   }
   const Index columns = s.padded / width;
   if (s.wants_keys()) {
-    multiply<Start::more>({dv + skipped, s.padded}, keys.size(), columns, ByRows{s.scores, tile_queries},
-                          {s.dout_rows, s.padded}, here.queries.size());
-    multiply<Start::more>({dk + skipped, s.padded}, keys.size(), columns, ByRows{s.dscores, tile_queries},
-                          {s.q_rows, s.padded}, here.queries.size());
+    multiply<Start::more>({dv + skipped, s.step}, keys.size(), columns, ByRows{s.scores, tile_queries},
+                          {s.dout_rows, s.step}, here.queries.size());
+    multiply<Start::more>({dk + skipped, s.step}, keys.size(), columns, ByRows{s.dscores, tile_queries},
+                          {s.q_rows, s.step}, here.queries.size());
   }
   if (s.wants_queries())
-    multiply<Start::more>({dq, s.padded}, here.queries.size(), columns, ByColumns{s.dscores, tile_queries},
-                          {s.k + skipped, s.padded}, keys.size());
+    multiply<Start::more>({dq, s.step}, here.queries.size(), columns, ByColumns{s.dscores, tile_queries},
+                          {s.k + skipped, s.step}, keys.size());
 }
 
 // ---- a chunk of keys and all queries of a task
 
 void load_keys(Sweep& s, Range chunk) {
   s.chunk = chunk;
-  widen_rows(s.k, s.job.k, s.key_offset(s.job.k, chunk.from), {chunk.size(), s.job.d});
-  widen_rows(s.v, s.job.v, s.key_offset(s.job.v, chunk.from), {chunk.size(), s.job.d});
+  widen_rows(s.k, s.job.k, s.key_offset(s.job.k, chunk.from), {chunk.size(), s.job.d, s.step});
+  widen_rows(s.v, s.job.v, s.key_offset(s.job.v, chunk.from), {chunk.size(), s.job.d, s.step});
 }
 
 void meet_tiles(const Sweep& s, Range queries, float* dk, float* dv) {
@@ -154,7 +154,7 @@ void meet_tiles(const Sweep& s, Range queries, float* dk, float* dv) {
     const Range keys = visible(s.job, here.queries).both(s.chunk);
     if (keys.empty()) continue;
     load_queries(s, here.queries);
-    float* dq = s.dq + (from - s.place.queries.from) * s.padded;
+    float* dq = s.dq + (from - s.place.queries.from) * s.step;
     for (Index k = s.chunk.from; k < s.chunk.to; k += tile_keys) {
       const Range tile = keys.both({k, k + tile_keys});
       if (!tile.empty()) meet(s, here, tile, dk, dv, dq);
@@ -165,13 +165,13 @@ void meet_tiles(const Sweep& s, Range queries, float* dk, float* dv) {
 /// dk, dv: rows of the chunk, added to.
 void meet_queries(const Sweep& s, float* dk, float* dv) {
   if (!s.exact() || !s.wants_keys()) return meet_tiles(s, s.place.queries, dk, dv);
-  const Index floats = (s.chunk.size() + tile_slack) * s.padded;
+  const Index floats = (s.chunk.size() + tile_slack) * s.step;
   for (Index from = 0; from < s.job.sq; from += s.job.block) {
     clear(s.dk_part, floats);
     clear(s.dv_part, floats);
     meet_tiles(s, {from, least(from + s.job.block, s.job.sq)}, s.dk_part, s.dv_part);
-    add_to(dk, s.dk_part, s.chunk.size() * s.padded);
-    add_to(dv, s.dv_part, s.chunk.size() * s.padded);
+    add_to(dk, s.dk_part, s.chunk.size() * s.step);
+    add_to(dv, s.dv_part, s.chunk.size() * s.step);
   }
 }
 
@@ -180,9 +180,9 @@ void meet_queries(const Sweep& s, float* dk, float* dv) {
 /// Sums start from what is there already, or from nothing.
 void start_rows(const Sweep& s, float* to, const AttentionRows& rows, Index offset, Index count) {
   if (s.job.accumulate)
-    widen_rows(to, rows, offset, {count, s.job.d});
+    widen_rows(to, rows, offset, {count, s.job.d, s.step});
   else
-    clear(to, count * s.padded);
+    clear(to, count * s.step);
 }
 
 void start_queries(const Sweep& s) {
@@ -193,7 +193,7 @@ void start_queries(const Sweep& s) {
 void finish_queries(const Sweep& s) {
   const Range queries = s.place.queries;
   narrow_rows(s.job.dq, s.query_offset(s.job.dq, queries.from), s.exact() ? s.dq_sum : s.dq,
-              {queries.size(), s.job.d});
+              {queries.size(), s.job.d, s.step});
 }
 
 /// Sums over the heads of a group. In exact mode a tree: plane i holds a finished sub-tree, the last one the
@@ -204,7 +204,7 @@ struct Heads {
   Range keys;  // that the planes hold
 
   bool tree() const { return s.exact() && s.job.r > 1; }
-  Index floats() const { return keys.size() * s.padded; }
+  Index floats() const { return keys.size() * s.step; }
   float* dk() const { return s.dk + (tree() ? planes * s.job.backward.plane : 0); }
   float* dv() const { return s.dv + (tree() ? planes * s.job.backward.plane : 0); }
 
@@ -232,7 +232,7 @@ struct Heads {
   }
   void write() {
     while (tree() && planes > 1) join();
-    const Narrow how = {keys.size(), s.job.d, 1, tree() && s.job.accumulate};
+    const Narrow how = {keys.size(), s.job.d, s.step, tree() && s.job.accumulate};
     narrow_rows(s.job.dk, s.key_offset(s.job.dk, keys.from), s.dk, how);
     narrow_rows(s.job.dv, s.key_offset(s.job.dv, keys.from), s.dv, how);
   }
@@ -253,7 +253,7 @@ void each_chunk(const Sweep& s, const Body& body, const After& after) {
 /// Sums of a key block start from zero and join the sum of those before.
 void fold_queries(const Sweep& s) {
   if (!s.exact()) return;
-  const Index floats = s.place.queries.size() * s.padded;
+  const Index floats = s.place.queries.size() * s.step;
   add_to(s.dq_sum, s.dq, floats);
   clear(s.dq, floats);
 }
@@ -262,13 +262,12 @@ void fold_queries(const Sweep& s) {
 /// straight out.
 void sweep_head(Sweep& s, Heads& group) {
   start_queries(s);
-  if (s.exact()) clear(s.dq, s.place.queries.size() * s.padded);
+  if (s.exact()) clear(s.dq, s.place.queries.size() * s.step);
   const bool alone = s.job.r == 1;
   if (!alone) group.begin();
   const auto body = [&](Range chunk, Range) {
     load_keys(s, chunk);
-    if (!alone)
-      return meet_queries(s, group.dk() + chunk.from * s.padded, group.dv() + chunk.from * s.padded);
+    if (!alone) return meet_queries(s, group.dk() + chunk.from * s.step, group.dv() + chunk.from * s.step);
     Heads own = {.s = s, .keys = chunk};
     own.begin();
     meet_queries(s, own.dk(), own.dv());
@@ -319,7 +318,7 @@ void backward_queries(Sweep& s, const AttentionTask& task) {
   for (Index row = task.row; row < task.row + task.rows; ++row) {
     s.place.row = row;
     start_queries(s);
-    if (s.exact()) clear(s.dq, s.place.queries.size() * s.padded);
+    if (s.exact()) clear(s.dq, s.place.queries.size() * s.step);
     const auto body = [&](Range chunk, Range seen_keys) {
       if (chunk.both(seen_keys).empty()) return;
       load_keys(s, chunk);

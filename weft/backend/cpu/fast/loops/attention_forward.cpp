@@ -15,12 +15,12 @@ namespace {
 /// One task's state, in its workspace.
 struct Stripe {
   const AttentionJob& job;
-  Place place;  // all queries of the stripe
-  Index padded;
+  Place place;         // all queries of the stripe
+  Index padded, step;  // columns of a row's copy, and floats from one to the next
   float *q, *rows, *k, *v, *scores, *factor, *scale, *o, *maximum, *sum, *merged, *merged_lse;
 
   Stripe(const AttentionJob& j, Place at, float* workspace)
-      : job(j), place(at), padded(round_up(j.d, lanes)) {
+      : job(j), place(at), padded(round_up(j.d, lanes)), step(j.step) {
     const ForwardPlaces& places = j.forward;
     q = workspace + places.q;
     rows = workspace + places.rows;
@@ -52,8 +52,8 @@ void load_queries(const Stripe& s) {
   for (Index t = 0; t < s.tiles(); ++t) {
     const Range here = s.queries(t);
     widen_rows(s.rows, s.job.q, s.offset(s.job.q, here.from, true),
-               {here.size(), s.job.d, s.job.scale * log2_e});
-    transpose(s.q + t * s.job.d * tile_queries, s.rows, s.padded, here.size(), s.job.d);
+               {here.size(), s.job.d, s.step, s.job.scale * log2_e});
+    transpose(s.q + t * s.padded * tile_queries, s.rows, s.step, {here.size(), s.padded});
   }
 }
 
@@ -63,7 +63,7 @@ void begin(const Stripe& s) {
     s.maximum[i] = -infinite;
     s.sum[i] = 0;
   }
-  for (Index i = 0; i < queries * s.padded; ++i) s.o[i] = 0;
+  for (Index i = 0; i < queries * s.step; ++i) s.o[i] = 0;
 }
 
 /// Greatest score of each query of a register.
@@ -115,19 +115,19 @@ void drop(const Stripe& s, const Place& place, Range keys) {
 /// All queries of the stripe meet one tile of keys.
 void attend(const Stripe& s, Range tile) {
   const AttentionJob& job = s.job;
-  widen_rows(s.k, job.k, s.offset(job.k, tile.from, false), {tile.size(), job.d});
-  widen_rows(s.v, job.v, s.offset(job.v, tile.from, false), {tile.size(), job.d});
+  widen_rows(s.k, job.k, s.offset(job.k, tile.from, false), {tile.size(), job.d, s.step});
+  widen_rows(s.v, job.v, s.offset(job.v, tile.from, false), {tile.size(), job.d, s.step});
   for (Index t = 0; t < s.tiles(); ++t) {
     const Place here = {s.place.row, s.place.head, s.queries(t)};
     const Range keys = visible(job, here.queries).both(tile);
     if (keys.empty()) continue;
-    const Index skipped = (keys.from - tile.from) * s.padded;
-    const Panel q = {s.q + t * job.d * tile_queries, tile_queries};
-    if (!score(job, s.scores, here, keys, {s.k + skipped, s.padded}, q)) continue;
+    const Index skipped = (keys.from - tile.from) * s.step;
+    const Panel q = {s.q + t * s.padded * tile_queries, tile_queries};
+    if (!score(job, s.scores, here, keys, {s.k + skipped, s.step}, q)) continue;
     normalize(s, t * tile_queries, here.queries.size(), keys.size());
     if (job.dropout.wanted) drop(s, here, keys);
-    multiply<Start::scaled>({s.o + t * tile_queries * s.padded, s.padded, s.scale}, here.queries.size(),
-                            s.padded / width, ByColumns{s.scores, tile_queries}, {s.v + skipped, s.padded},
+    multiply<Start::scaled>({s.o + t * tile_queries * s.step, s.step, s.scale}, here.queries.size(),
+                            s.padded / width, ByColumns{s.scores, tile_queries}, {s.v + skipped, s.step},
                             keys.size());
   }
 }
@@ -138,7 +138,7 @@ void finish(const Stripe& s) {
     const float sum = s.sum[i];
     const F factor = all(sum == 0 ? 0.0F : 1 / sum);
     for (Index c = 0; c < s.padded; c += lanes)
-      store(s.o + i * s.padded + c, load(s.o + i * s.padded + c) * factor);
+      store(s.o + i * s.step + c, load(s.o + i * s.step + c) * factor);
     s.maximum[i] = sum == 0
                        ? -infinite
                        : float((double(s.maximum[i]) + __builtin_log2(double(sum))) * 0.693147180559945309);
@@ -169,13 +169,14 @@ template <class T, class U>
 void merge_block(const Stripe& s) {
   for (Index i = 0; i < s.place.queries.size(); ++i) {
     const Weights w = weigh(s.merged_lse[i], s.maximum[i]);
-    combine(s.merged + i * s.padded, s.o + i * s.padded, s.job.d, w);
+    combine(s.merged + i * s.step, s.o + i * s.step, s.job.d, w);
     s.merged_lse[i] = w.lse;
   }
 }
 
 void write_out(const Stripe& s, const float* o, const float* lse) {
-  narrow_rows(s.job.o, s.offset(s.job.o, s.place.queries.from, true), o, {s.place.queries.size(), s.job.d});
+  narrow_rows(s.job.o, s.offset(s.job.o, s.place.queries.from, true), o,
+              {s.place.queries.size(), s.job.d, s.step});
   const AttentionSums& to = s.job.lse;
   float* at = to.at + s.place.row * to.b + s.place.head * to.n + s.place.queries.from * to.s;
   for (Index i = 0; i < s.place.queries.size(); ++i) at[i * to.s] = lse[i];
@@ -213,7 +214,7 @@ void attention_forward(const AttentionJob& job, Index row, Index head, Index fro
   begin(s);
   if (job.block > 0) {
     for (Index i = 0; i < queries.size(); ++i) s.merged_lse[i] = -infinite;
-    for (Index i = 0; i < queries.size() * s.padded; ++i) s.merged[i] = 0;
+    for (Index i = 0; i < queries.size() * s.step; ++i) s.merged[i] = 0;
   }
   const Range all_keys = visible(job, queries);
   const Index block = job.block > 0 ? job.block : job.sk;
