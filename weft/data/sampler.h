@@ -17,6 +17,7 @@ struct Turn {
   int rank = 0;
   int ranks = 1;
   Owners owners = Owners::megatron;
+  bool operator==(const Turn&) const = default;
 };
 /// Refuses a global batch that micro batches and ranks do not divide.
 void check(const Turn& turn);

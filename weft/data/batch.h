@@ -1,0 +1,41 @@
+// Samples of one microbatch, row under row: on the host, and as tensors on a device.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "weft/data/dataset.h"
+#include "weft/data/sample.h"
+#include "weft/tensor/tensor.h"
+
+namespace weft::data {
+
+struct HostBatch {
+  std::vector<std::int64_t> samples;  // their numbers in the run's order, which address random numbers
+  std::array<std::vector<std::int32_t>, num_fields> rows;  // one sample behind the other
+
+  std::vector<std::int32_t>& operator[](Field field) { return rows[static_cast<std::size_t>(field)]; }
+  const std::vector<std::int32_t>& operator[](Field field) const {
+    return rows[static_cast<std::size_t>(field)];
+  }
+  bool has(Field field) const { return !(*this)[field].empty(); }
+  std::int64_t size() const { return static_cast<std::int64_t>(samples.size()); }
+};
+
+/// Refuses samples whose rows differ in length.
+HostBatch collect(const Dataset& dataset, std::span<const std::int64_t> samples);
+
+/// Fields [b, s]; a field that the data set does not give is an empty tensor. loss_mask is f32, everything
+/// else i32.
+struct Batch {
+  std::vector<std::int64_t> samples;
+  std::array<Tensor, num_fields> fields;
+
+  const Tensor& operator[](Field field) const { return fields[static_cast<std::size_t>(field)]; }
+  bool has(Field field) const { return bool((*this)[field]); }
+};
+Batch to_device(const HostBatch& batch, Device& device);
+
+}  // namespace weft::data

@@ -1,0 +1,19 @@
+// Cuts a batch along the sequence for context parallelism, so that every rank has as much causal attention to
+// do as the others.
+#pragma once
+
+#include <cstdint>
+
+#include "weft/data/batch.h"
+
+namespace weft::data {
+
+struct ContextPart {
+  int rank = 0, ranks = 1;
+};
+
+/// The sequence in 2·ranks chunks; rank c keeps chunks c and 2·ranks − 1 − c. Rows of a single number stay
+/// whole.
+HostBatch context_split(const HostBatch& batch, const ContextPart& part);
+
+}  // namespace weft::data
