@@ -1,0 +1,79 @@
+// Samples for BERT (hidden words, order of two parts) and T5 (hidden spans).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "weft/data/array.h"
+#include "weft/data/dataset.h"
+#include "weft/data/description.h"
+#include "weft/data/masking.h"
+#include "weft/data/sentence_mapping.h"
+#include "weft/data/token_file.h"
+#include "weft/text/tokenizer.h"
+
+namespace weft::data {
+
+enum class MaskedModel { bert, t5 };
+
+/// What a run asks of masked samples.
+struct MaskedRules {
+  MaskedModel model = MaskedModel::bert;
+  std::int64_t sequence_length = 0;
+  std::int64_t decoder_length = 0;  // T5
+  bool sentence_order = true;       // BERT's second task; --bert-no-binary-head turns it off
+  double short_probability = 0.1;
+  std::uint32_t seed = 1234;
+  MaskingRules masking;  // {.max_ngram = 3} for BERT, {.max_ngram = 10, .geometric = true} for T5
+
+  /// Tokens of a sample without what the model puts around them.
+  std::int64_t max_length() const { return sequence_length - (model == MaskedModel::bert ? 3 : 2); }
+  int min_sentences() const { return model == MaskedModel::bert && sentence_order ? 2 : 1; }
+};
+MaskingRules usual_masking(MaskedModel model);
+
+/// The special tokens and word pieces of a tokenizer; refuses one that lacks what the model needs.
+MaskedVocabulary masked_vocabulary(const Tokenizer& tokenizer, MaskedModel model);
+
+class MaskedDataset : public Dataset {
+ public:
+  MaskedDataset(std::shared_ptr<const TokenFile> file, Array<std::uint32_t> mapping, MaskedRules rules,
+                MaskedVocabulary vocabulary);
+  std::int64_t size() const override { return static_cast<std::int64_t>(mapping_.size() / 3); }
+  Sample get(std::int64_t i) const override;
+  std::vector<Origin> origins(std::int64_t i) const override;
+
+ private:
+  struct Row {
+    std::int64_t begin, end, target;
+  };
+  Row row(std::int64_t i) const;
+  std::vector<std::vector<std::int32_t>> sentences(const Row& row) const;
+  Sample bert(const Row& row, NumpyRandom random) const;
+  Sample t5(const Row& row, NumpyRandom random) const;
+
+  std::shared_ptr<const TokenFile> file_;
+  Array<std::uint32_t> mapping_;
+  MaskedRules rules_;
+  MaskedVocabulary vocabulary_;
+};
+
+struct MaskedRequest {
+  std::string prefix;
+  std::string split = "969, 30, 1";
+  std::array<std::optional<std::int64_t>, 3> sizes;  // nothing: one epoch; 0: not opened
+  MaskedRules rules;
+  MaskedVocabulary vocabulary;
+  std::optional<std::string> cache_path;  // nothing: below the prefix
+  std::string tokenizer = "{}";
+};
+
+/// One data set shared out by document; a split that has none is a null pointer. Mappings are cached under
+/// Megatron's names.
+std::array<std::shared_ptr<const Dataset>, 3> open_masked_datasets(const MaskedRequest& request);
+
+}  // namespace weft::data
