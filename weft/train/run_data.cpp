@@ -1,0 +1,130 @@
+// Joins the configuration to the text and data rooms.
+#include "weft/train/run_data.h"
+
+#include "weft/base/error.h"
+#include "weft/data/tokenizer_identity.h"
+#include "weft/text/open.h"
+#include "weft/train/batch_size.h"
+
+namespace weft {
+namespace {
+
+std::optional<std::string> unless_empty(const std::string& text) {
+  return text.empty() ? std::nullopt : std::optional(text);
+}
+
+data::DataPathFlags path_flags(const DataConfig& c) {
+  return {.data_path = c.paths,
+          .data_args_path = unless_empty(c.paths_file),
+          .split_paths = {c.train_paths, c.valid_paths, c.test_paths},
+          .per_split_data_args_path = unless_empty(c.per_split_file),
+          .mock = c.mock};
+}
+
+std::string identity_of(const TrainConfig& config) {
+  const TokenizerConfig& c = config.data.tokenizer;
+  data::TokenizerFlags flags;
+  flags.type = c.type;
+  flags.vocab_file = unless_empty(c.vocab_file);
+  flags.merge_file = unless_empty(c.merge_file);
+  flags.model = unless_empty(c.model);
+  if (config.model.vocabulary > 0) flags.vocab_size = config.model.vocabulary;
+  flags.tiktoken_pattern = unless_empty(c.pattern);
+  flags.vocab_extra_ids = c.extra_ids;
+  return data::tokenizer_identity(flags);
+}
+
+std::vector<std::int32_t> specials_but_pad(const Tokenizer& tokenizer) {
+  std::vector<std::int32_t> ids;
+  for (const char* name : {"eod", "bos", "eos", "unk", "cls", "sep", "mask"})
+    if (const auto id = tokenizer.special(name)) ids.push_back(*id);
+  return ids;
+}
+
+data::GptRows rows_of(const TrainConfig& config, const Tokenizer* tokenizer) {
+  data::GptRows rows{.sequence_length = config.model.sequence};
+  rows.vocabulary = tokenizer != nullptr ? tokenizer->size() : config.model.vocabulary;
+  rows.reset_positions = config.data.reset_positions;
+  rows.reset_attention = config.data.reset_attention;
+  rows.mask_eod_loss = config.data.mask_eod_loss;
+  const auto eod = tokenizer != nullptr ? tokenizer->special("eod")
+                                        : std::optional(static_cast<std::int32_t>(rows.vocabulary - 1));
+  if (!eod && (rows.reset_positions || rows.reset_attention || rows.mask_eod_loss)) {
+    fail(Kind::usage,
+         "data: --reset-position-ids, --reset-attention-mask and --eod-mask-loss need an end-of-document "
+         "token, which the tokenizer has not");
+  }
+  rows.eod = eod.value_or(-1);
+  if (tokenizer != nullptr)
+    rows.pad = data::effective_pad(tokenizer->special("pad"), specials_but_pad(*tokenizer), false);
+  return rows;
+}
+
+}  // namespace
+
+std::shared_ptr<const Tokenizer> run_tokenizer(const TrainConfig& config) {
+  const TokenizerConfig& c = config.data.tokenizer;
+  if (c.type.empty()) return nullptr;
+  TokenizerOptions options;
+  options.tokenizer_type = c.type;
+  options.vocab_file = c.vocab_file;
+  options.merge_file = c.merge_file;
+  options.tokenizer_model = c.model;
+  options.vocab_extra_ids = c.extra_ids;
+  if (config.model.vocabulary > 0) options.vocab_size = config.model.vocabulary;
+  if (!c.pattern.empty()) options.tiktoken_pattern = c.pattern;
+  return open_tokenizer(options);
+}
+
+data::DataRequest data_request(const TrainConfig& config, const Tokenizer* tokenizer) {
+  const BatchSchedule batch(config.batch, config.parallel.dp, config.model.sequence);
+  const std::int64_t steps = steps_of(config, batch);
+  const EvalCounts eval = eval_counts(config.eval, steps);
+  data::DataRequest request;
+  request.paths = data::data_paths(path_flags(config.data));
+  request.split = unless_empty(config.data.split);
+  request.sizes = {batch.consumed_after(steps), eval.valid, eval.test};
+  if (config.eval.skip_train) request.sizes[0] = 0;
+  if (config.eval.whole_set) request.sizes[1].reset();
+  request.rows = rows_of(config, tokenizer);
+  request.seed = static_cast<std::uint32_t>(config.run.seed);
+  request.order = config.data.index == IndexKind::keyed ? data::DataOrder::keyed : data::DataOrder::megatron;
+  request.cache_path = unless_empty(config.data.cache);
+  request.tokenizer = identity_of(config);
+  request.mock_vocabulary = static_cast<std::int32_t>(request.rows.vocabulary);
+  return request;
+}
+
+RunData open_run_data(const TrainConfig& config) {
+  RunData run{run_tokenizer(config), {}};
+  run.sets = data::open_gpt_datasets(data_request(config, run.tokenizer.get()));
+  return run;
+}
+
+std::unique_ptr<data::Sampler> run_sampler(const TrainConfig& config, std::int64_t total) {
+  return config.data.order == SampleOrder::cyclic ? data::cyclic_sampler(total, data::Sharding::on)
+                                                  : data::sequential_sampler(total);
+}
+
+data::Turn run_turn(const TrainConfig& config, std::int64_t consumed, int rank) {
+  const BatchSchedule batch(config.batch, config.parallel.dp, config.model.sequence);
+  return {.global_batch = static_cast<int>(batch.at(consumed)),
+          .micro_batch = static_cast<int>(config.batch.micro),
+          .rank = rank,
+          .ranks = config.parallel.dp};
+}
+
+std::vector<std::int64_t> samples_of_step(const TrainConfig& config, const data::Sampler& sampler,
+                                          std::int64_t step) {
+  if (step < 1) fail(Kind::usage, "data: step ", step, ", the first one is 1");
+  const BatchSchedule batch(config.batch, config.parallel.dp, config.model.sequence);
+  const std::int64_t consumed = batch.consumed_after(step - 1);
+  std::vector<std::int64_t> all;
+  for (int rank = 0; rank < config.parallel.dp; ++rank) {
+    const auto mine = sampler.at(consumed, run_turn(config, consumed, rank));
+    all.insert(all.end(), mine.begin(), mine.end());
+  }
+  return all;
+}
+
+}  // namespace weft

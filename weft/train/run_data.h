@@ -1,0 +1,35 @@
+// What a run reads: from its configuration to a tokenizer, data sets and the order of samples.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "weft/data/open.h"
+#include "weft/data/sampler.h"
+#include "weft/text/tokenizer.h"
+#include "weft/train/config.h"
+
+namespace weft {
+
+struct RunData {
+  std::shared_ptr<const Tokenizer> tokenizer;  // null: mock data of a bare vocabulary
+  data::Datasets sets;
+};
+
+/// The tokenizer that a configuration names; null where it names none.
+std::shared_ptr<const Tokenizer> run_tokenizer(const TrainConfig& config);
+/// What the data room is asked for; of a completed configuration.
+data::DataRequest data_request(const TrainConfig& config, const Tokenizer* tokenizer);
+/// GPT's data sets.
+RunData open_run_data(const TrainConfig& config);
+
+/// The order of a split of so many samples.
+std::unique_ptr<data::Sampler> run_sampler(const TrainConfig& config, std::int64_t total);
+/// Rank `rank`'s part of the step that begins at `consumed`; `rank` is a data-parallel one.
+data::Turn run_turn(const TrainConfig& config, std::int64_t consumed, int rank);
+/// All samples of a step, 1 is the first, in the order the ranks take them.
+std::vector<std::int64_t> samples_of_step(const TrainConfig& config, const data::Sampler& sampler,
+                                          std::int64_t step);
+
+}  // namespace weft
