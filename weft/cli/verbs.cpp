@@ -7,10 +7,7 @@ namespace weft::cli {
 
 std::span<const Verb> verbs() {
   static const std::array table{
-      train_verb(),
-      tokenizer_verb(),
-      version_verb(),
-      help_verb(),
+      train_verb(), preprocess_verb(), data_verb(), tokenizer_verb(), version_verb(), help_verb(),
   };
   return table;
 }

@@ -5,7 +5,9 @@
 
 namespace weft::cli {
 
+Verb data_verb();
 Verb help_verb();
+Verb preprocess_verb();
 Verb tokenizer_verb();
 Verb train_verb();
 Verb version_verb();

@@ -1,0 +1,77 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "weft/cli/verb.h"
+
+using namespace weft::cli;
+using testing::HasSubstr;
+using Json = nlohmann::json;
+
+namespace {
+
+struct Told {
+  int status;
+  std::string out, err;
+};
+
+Told told(std::vector<std::string_view> words) {
+  const std::vector<std::string_view> run_flags = {
+      "--num-layers", "1",    "--hidden-size",      "8",  "--num-attention-heads", "1",
+      "--seq-length", "16",   "--micro-batch-size", "2",  "--global-batch-size",   "4",
+      "--lr",         "1e-3", "--train-iters",      "10", "--mock-data",           "--vocab-size",
+      "250"};
+  words.insert(words.end(), run_flags.begin(), run_flags.end());
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  const int status = run(verbs(), words);
+  return {status, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
+}
+
+std::vector<Json> lines(const std::string& text) {
+  std::vector<Json> all;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) all.push_back(Json::parse(line));
+  return all;
+}
+
+}  // namespace
+
+TEST(DataVerb, shows_the_rows_of_samples) {
+  const Told t = told({"data", "sample", "--index", "3", "--count=2", "--json"});
+  EXPECT_EQ(t.status, 0) << t.err;
+  const auto samples = lines(t.out);
+  ASSERT_EQ(samples.size(), 2U);
+  EXPECT_EQ(samples[0]["index"], 3);
+  EXPECT_EQ(samples[0]["tokens"].size(), 16U);
+  EXPECT_EQ(samples[0]["positions"][15], 15);
+}
+
+TEST(DataVerb, shows_what_a_step_sees_and_where_it_comes_from) {
+  const auto seen = lines(told({"data", "sample", "--step", "2", "--json"}).out);
+  const auto from = lines(told({"data", "why", "--step", "2", "--json"}).out);
+  ASSERT_EQ(seen.size(), 4U);
+  ASSERT_EQ(from.size(), 4U);
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(seen[i]["index"], i + 4);
+    std::int64_t tokens = 0;
+    for (const Json& piece : from[i]["documents"]) tokens += piece["count"].get<std::int64_t>();
+    EXPECT_EQ(tokens, 17);
+  }
+  EXPECT_THAT(told({"data", "why", "--index", "0"}).out, HasSubstr("mock data sequence "));
+}
+
+TEST(DataVerb, says_what_it_does_not_know) {
+  EXPECT_THAT(told({"data"}).err, HasSubstr("data: '--num-layers': expected sample or why"));
+  EXPECT_THAT(told({"data", "sample", "--of", "all"}).err,
+              HasSubstr("data: --of all: expected train, valid or test"));
+  EXPECT_THAT(told({"data", "sample", "--count", "x"}).err,
+              HasSubstr("data: --count x is not a whole number"));
+  EXPECT_THAT(told({"data", "sample", "bert"}).err, HasSubstr("data: 'bert': weft data shows gpt's samples"));
+  EXPECT_THAT(told({"data", "sample", "--index", "99999999"}).err,
+              HasSubstr("mock data: sample 99999999 asked for, there are "));
+}

@@ -1,0 +1,177 @@
+// weft data sample|why: the tokens that a run's steps see, and the documents they come from. Takes the flags
+// of weft train.
+#include <algorithm>
+#include <charconv>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "weft/base/error.h"
+#include "weft/cli/dialect.h"
+#include "weft/cli/dry_run.h"
+#include "weft/cli/verbs.h"
+#include "weft/data/source.h"
+#include "weft/train/run_data.h"
+
+namespace weft::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// The verb's own flags; the others are train's.
+struct Asked {
+  std::int64_t index = 0, count = 1;
+  std::int64_t step = 0;  // 0: by index
+  data::Split split = data::Split::train;
+  std::vector<std::string_view> train;
+};
+
+std::int64_t number(std::string_view flag, std::string_view word) {
+  std::int64_t value = 0;
+  const auto result = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (result.ec != std::errc() || result.ptr != word.data() + word.size())
+    fail(Kind::usage, "data: --", flag, ' ', word, " is not a whole number");
+  return value;
+}
+
+data::Split split_named(std::string_view word) {
+  for (const data::Split split : data::splits)
+    if (name(split) == word) return split;
+  fail(Kind::usage, "data: --of ", word, ": expected train, valid or test");
+}
+
+Asked read_asked(Args args) {
+  Asked asked;
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    const std::string_view word = args[i];
+    const std::size_t equals = std::min(word.find('='), word.size());
+    const std::string_view flag = word.starts_with("--") ? word.substr(2, equals - 2) : std::string_view();
+    if (flag != "index" && flag != "count" && flag != "step" && flag != "of") {
+      asked.train.push_back(word);
+      continue;
+    }
+    if (equals == word.size() && i + 1 == args.size()) fail(Kind::usage, "data: --", flag, " needs a value");
+    const std::string_view value = equals == word.size() ? args[++i] : word.substr(equals + 1);
+    if (flag == "of") asked.split = split_named(value);
+    if (flag == "index") asked.index = number(flag, value);
+    if (flag == "count") asked.count = number(flag, value);
+    if (flag == "step") asked.step = number(flag, value);
+  }
+  return asked;
+}
+
+// A run as far as its data goes.
+struct Run {
+  Asked asked;
+  std::unique_ptr<Command> command;
+  RunData opened;
+  std::shared_ptr<const data::Dataset> set;
+  std::vector<std::int64_t> samples;
+
+  explicit Run(Args args) : asked(read_asked(args)) {
+    if (!asked.train.empty() && !asked.train[0].starts_with("-")) {
+      if (asked.train[0] != "gpt")
+        fail(Kind::usage, "data: '", asked.train[0], "': weft data shows gpt's samples");
+      asked.train.erase(asked.train.begin());
+    }
+    command = read_command(asked.train);
+    if (!command->others.empty())
+      fail(Kind::usage, "data: '", command->others[0], "' follows no flag that takes it");
+    complete(*command, launched_by_environment().world);
+    opened = open_run_data(command->config);
+    set = opened.sets[asked.split];
+    if (!set) fail(Kind::usage, "data: this run opens no ", name(asked.split), " data");
+    if (asked.step > 0) {
+      samples = samples_of_step(command->config, *run_sampler(command->config, set->size()), asked.step);
+    } else {
+      for (std::int64_t k = 0; k < asked.count; ++k) samples.push_back(asked.index + k);
+    }
+  }
+};
+
+int sample(const Run& run) {
+  for (const std::int64_t i : run.samples) {
+    const data::Sample sample = run.set->get(i);
+    if (run.command->json) {
+      Json object = {{"index", i}};
+      for (std::size_t f = 0; f < data::num_fields; ++f) {
+        const auto field = static_cast<data::Field>(f);
+        if (sample.has(field)) object[std::string(name(field))] = sample[field];
+      }
+      std::cout << object.dump() << '\n';
+    } else if (run.opened.tokenizer) {
+      std::cout << "sample " << i << '\n'
+                << run.opened.tokenizer->decode(sample[data::Field::tokens]) << '\n';
+    } else {
+      std::cout << "sample " << i << '\n';
+      for (const std::int32_t token : sample[data::Field::tokens]) std::cout << token << ' ';
+      std::cout << '\n';
+    }
+  }
+  return static_cast<int>(Exit::done);
+}
+
+std::string text_of(const Run& run, const data::Origin& origin) {
+  if (!run.opened.tokenizer || run.command->config.data.mock) return {};
+  std::vector<std::int32_t> ids(static_cast<std::size_t>(origin.count));
+  data::open_source(origin.source)->read(origin.sequence, origin.from, ids);
+  return run.opened.tokenizer->decode(ids);
+}
+
+int why(const Run& run) {
+  for (const std::int64_t i : run.samples) {
+    Json object = {{"index", i}, {"documents", Json::array()}};
+    if (!run.command->json) std::cout << "sample " << i << '\n';
+    for (const data::Origin& origin : run.set->origins(i)) {
+      const std::string words = text_of(run, origin);
+      if (run.command->json) {
+        Json piece = {{"source", origin.source},
+                      {"sequence", origin.sequence},
+                      {"from", origin.from},
+                      {"count", origin.count}};
+        if (!words.empty()) piece["text"] = words;
+        object["documents"].push_back(std::move(piece));
+      } else {
+        std::cout << text("  ", origin.source, " sequence ", origin.sequence, ", tokens ", origin.from,
+                          " to ", origin.from + origin.count, "\n");
+        if (!words.empty()) std::cout << "    " << words << '\n';
+      }
+    }
+    if (run.command->json) std::cout << object.dump() << '\n';
+  }
+  return static_cast<int>(Exit::done);
+}
+
+int run_data(Args args) {
+  if (args.empty()) fail(Kind::usage, "data: expected sample or why");
+  if (args[0] != "sample" && args[0] != "why")
+    fail(Kind::usage, "data: '", args[0], "': expected sample or why");
+  const Run run(args.subspan(1));
+  return args[0] == "sample" ? sample(run) : why(run);
+}
+
+VerbHelp about_data() {
+  VerbHelp help{.usage =
+                    "weft data sample|why [--step N | --index I --count N] [--of train|valid|test] [--json] "
+                    "[the flags of weft train]",
+                .examples = {},
+                .topics = {}};
+  help.examples = {
+      {"weft data why --step 1200 --config run.yaml", "the documents and text that step 1200 sees"},
+      {"weft data sample --index 0 --count 4 --json --config run.yaml",
+       "the rows of the first four samples"}};
+  help.topics = {{"This command",
+                  {{"--step", "N", "the samples of a step, 1 is the first"},
+                   {"--index", "I", "samples from this number on"},
+                   {"--count", "N", "how many"},
+                   {"--of", "train|valid|test", "which split"},
+                   {"--json", "", "a JSON object a line"}}}};
+  return help;
+}
+
+}  // namespace
+
+Verb data_verb() {
+  return {"data", "shows the tokens that a step sees, and where they come from", run_data, about_data};
+}
+
+}  // namespace weft::cli
