@@ -67,7 +67,7 @@ TEST(IndexCache, writes_the_files_that_megatron_writes_under_the_same_names) {
     const Order order{.sequence_length = 8, .num_samples = asked[k]};
     const IndexCache cache(folder.path(), golden_identity(split, asked[k]));
     EXPECT_FALSE(cache.find());
-    cache.store(build_index(packed, range, order, plan_epochs(count_tokens(packed, range, "x"), order, "x")));
+    cache.build(packed, range, order, plan_epochs(count_tokens(packed, range, "x"), order, "x"));
     EXPECT_TRUE(cache.find());
   }
   std::size_t found = 0;

@@ -10,6 +10,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/file.h"
+#include "weft/data/cache_file.h"
 #include "weft/data/md5.h"
 #include "weft/data/npy.h"
 
@@ -138,7 +139,7 @@ void store_blend(const std::filesystem::path& folder, const BlendIdentity& ident
   make_directories(folder);
   write_npy(blend_path(folder, identity, "dataset_index.npy"), index.datasets.values());
   write_npy(blend_path(folder, identity, "dataset_sample_index.npy"), index.samples.values());
-  write_atomically(blend_path(folder, identity, "description.txt"), std::string_view(describe(identity)));
+  write_cache_file(blend_path(folder, identity, "description.txt"), std::string_view(describe(identity)));
 }
 
 Blend::Blend(std::vector<std::shared_ptr<const Dataset>> members, BlendIndex index)

@@ -49,20 +49,25 @@ class IndexedComposition : public Composition {
   std::int64_t extra_;
 };
 
+// No branches and a store for every place: the compiler makes vector code of these loops.
 void mask_loss(Sample& sample, const GptRows& rows) {
   auto& tokens = sample[Field::tokens];
   auto& labels = sample[Field::labels];
   auto& mask = sample[Field::loss_mask];
-  mask.assign(tokens.size(), 1);
-  for (std::size_t i = 0; i < tokens.size(); ++i) {
-    if ((rows.mask_eod_loss && tokens[i] == rows.eod) || labels[i] == rows.pad) mask[i] = 0;
+  const std::size_t length = tokens.size();
+  mask.resize(length);
+  const std::int32_t pad = rows.pad;
+  for (std::size_t i = 0; i < length; ++i) mask[i] = labels[i] != pad ? 1 : 0;
+  if (rows.mask_eod_loss) {
+    for (std::size_t i = 0; i < length; ++i) mask[i] &= tokens[i] != rows.eod ? 1 : 0;
   }
-  std::replace(tokens.begin(), tokens.end(), rows.pad, 0);
-  std::replace(labels.begin(), labels.end(), rows.pad, 0);
+  for (std::size_t i = 0; i < length; ++i) tokens[i] = tokens[i] == pad ? 0 : tokens[i];
+  for (std::size_t i = 0; i < length; ++i) labels[i] = labels[i] == pad ? 0 : labels[i];
 }
 
 // Numbers and segments by end-of-document tokens: the token itself still belongs to what it ends.
-void place_by_eod(Sample& sample, const GptRows& rows, const std::vector<std::int32_t>& tokens) {
+void place_by_eod(Sample& sample, const GptRows& rows) {
+  const auto& tokens = sample[Field::tokens];
   auto& positions = sample[Field::positions];
   positions.resize(static_cast<std::size_t>(rows.sequence_length));
   std::iota(positions.begin(), positions.end(), 0);
@@ -99,12 +104,13 @@ Sample make_gpt_sample(std::vector<std::int32_t> tokens, std::span<const Piece> 
   const auto length = static_cast<std::size_t>(rows.sequence_length);
   Sample sample;
   tokens.resize(length + 1, rows.pad);  // without the extra token, the label of the last one is padding
-  sample[Field::tokens].assign(tokens.begin(), tokens.end() - 1);
   sample[Field::labels].assign(tokens.begin() + 1, tokens.end());
+  tokens.pop_back();
+  sample[Field::tokens] = std::move(tokens);
   if (rows.between_documents) {
     place_by_document(sample, rows, pieces);
   } else {
-    place_by_eod(sample, rows, tokens);
+    place_by_eod(sample, rows);
   }
   mask_loss(sample, rows);
   return sample;
@@ -128,23 +134,25 @@ Sample GptDataset::get(std::int64_t i) const {
   tokens.reserve(static_cast<std::size_t>(rows_.sequence_length) + 1);
   for (const Piece& piece : pieces) {
     const std::size_t at = tokens.size();
-    const auto count = static_cast<std::size_t>(piece.count);
-    if (at + count > want)
+    tokens.resize(at + static_cast<std::size_t>(piece.count));
+    if (tokens.size() > want) {
       fail(Kind::data, source_->name(), ": sample ", i, " is longer than ", want,
            " tokens; remove the cached index");
-    tokens.resize(at + count);
-    source_->read(piece.sequence, piece.from, std::span(tokens).subspan(at));
-    const auto most = static_cast<std::uint32_t>(rows_.vocabulary > 0 ? rows_.vocabulary - 1 : 0x7fffffff);
-    std::uint32_t highest = 0;  // a negative id is a very high one
-    for (std::size_t k = at; k < tokens.size(); ++k)
-      highest = std::max(highest, static_cast<std::uint32_t>(tokens[k]));
-    if (highest > most) {
-      fail(Kind::data, source_->name(), ": token ", static_cast<std::int32_t>(highest), " in sequence ",
-           piece.sequence, ", the vocabulary has ", most + 1LL,
-           " tokens; was the data made with another tokenizer?");
     }
+    const auto part = std::span(tokens).subspan(at);
+    source_->read(piece.sequence, piece.from, part);
+    check_ids(part, piece.sequence);
   }
   return make_gpt_sample(std::move(tokens), pieces, rows_);
+}
+
+void GptDataset::check_ids(std::span<const std::int32_t> tokens, std::int64_t sequence) const {
+  const auto most = static_cast<std::uint32_t>(rows_.vocabulary > 0 ? rows_.vocabulary - 1 : 0x7fffffff);
+  std::uint32_t highest = 0;  // a negative id is a very high one
+  for (const std::int32_t token : tokens) highest = std::max(highest, static_cast<std::uint32_t>(token));
+  if (highest <= most) return;
+  fail(Kind::data, source_->name(), ": token ", static_cast<std::int32_t>(highest), " in sequence ", sequence,
+       ", the vocabulary has ", most + 1LL, " tokens; was the data made with another tokenizer?");
 }
 
 std::vector<Origin> GptDataset::origins(std::int64_t i) const {

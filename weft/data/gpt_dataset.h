@@ -57,6 +57,8 @@ class GptDataset : public Dataset {
   Sample filler() const;
 
  private:
+  void check_ids(std::span<const std::int32_t> tokens, std::int64_t sequence) const;
+
   std::shared_ptr<const Source> source_;
   std::unique_ptr<Composition> composition_;
   GptRows rows_;

@@ -8,12 +8,15 @@
 #include <future>
 #include <limits>
 #include <numeric>
+#include <vector>
 
 #include "weft/base/error.h"
 #include "weft/data/numpy_random.h"
 
 namespace weft::data {
 namespace {
+
+constexpr std::size_t block_rows = 32768;
 
 std::int64_t extra(const Order& order) { return order.extra_token ? 1 : 0; }
 
@@ -44,33 +47,6 @@ Blocks sample_blocks(const Epochs& epochs) {
   return epochs.separate_last ? Blocks{before, n - before} : Blocks{n, 0};
 }
 
-Array<std::int32_t> shuffled_documents(Range range, const Epochs& epochs, NumpyRandom random) {
-  const auto [first, second] = document_blocks(range, epochs);
-  Array<std::int32_t> documents(first + second);
-  const auto all = documents.writable();
-  const auto n = static_cast<std::size_t>(range.size());
-  for (std::size_t epoch = 0; epoch < all.size(); epoch += n) {
-    const auto one = all.subspan(epoch, n);
-    std::iota(one.begin(), one.end(), static_cast<std::int32_t>(range.begin));
-  }
-  random.shuffle(all.first(first));
-  random.shuffle(all.subspan(first));
-  return documents;
-}
-
-Array<std::uint32_t> shuffled_samples(Range range, const Epochs& epochs, NumpyRandom random) {
-  const auto documents = document_blocks(range, epochs);
-  random.skip_shuffle(documents.first);
-  random.skip_shuffle(documents.second);
-  const auto [first, second] = sample_blocks(epochs);
-  Array<std::uint32_t> samples(first + second);
-  const auto all = samples.writable();
-  std::iota(all.begin(), all.end(), 0U);
-  random.shuffle(all.first(first));
-  random.shuffle(all.subspan(first));
-  return samples;
-}
-
 // The lengths of documents in shuffled order, fetched some hundreds at a time, so that many misses of the
 // cache are under way at once.
 class LengthsInOrder {
@@ -97,39 +73,6 @@ class LengthsInOrder {
   std::array<std::int32_t, 512> block_;
   std::size_t begin_ = 0, end_ = 0;
 };
-
-// Row r is where token r·S of the stream of documents lies; with the extra token a row that falls on a
-// document's end stays on its last token. That is the original's loop, seen from the positions.
-Array<std::int32_t> cut_samples(const Packed<std::int32_t>& lengths, std::span<const std::int32_t> documents,
-                                const Order& order, const Epochs& epochs) {
-  Array<std::int32_t> samples(2 * static_cast<std::size_t>(epochs.samples + 1));
-  auto* out = samples.writable().data();
-  LengthsInOrder length(lengths, documents);
-  const std::int64_t x = extra(order);
-  const auto last = static_cast<std::int64_t>(documents.size()) - 1;
-  std::int64_t d = 0, begin = 0, end = length[0], position = 0;
-  *out++ = 0;
-  *out++ = 0;
-  for (std::int64_t row = 1; row <= epochs.samples; ++row) {
-    position += order.sequence_length;
-    while (end < position + x && d < last) {
-      begin = end;
-      end += length[static_cast<std::size_t>(++d)];
-    }
-    *out++ = static_cast<std::int32_t>(d);
-    *out++ = static_cast<std::int32_t>(std::min(position, end - x) - begin);
-  }
-  return samples;
-}
-
-void check_sizes(Range range, const Epochs& epochs) {
-  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
-  if (range.end > most || range.size() > most / epochs.count || epochs.samples > most) {
-    fail(Kind::usage, "data: an index of ", range.size(), " documents, ", epochs.count, " epochs and ",
-         epochs.samples, " samples, the most is ", most,
-         " of each; use --data-order keyed, which needs no index");
-  }
-}
 
 }  // namespace
 
@@ -175,14 +118,81 @@ Epochs plan_epochs(std::int64_t tokens, const Order& order, const std::string& w
   return epochs;
 }
 
+Array<std::int32_t> shuffled_documents(Range range, const Epochs& epochs, std::uint32_t seed) {
+  NumpyRandom random(seed);
+  const auto [first, second] = document_blocks(range, epochs);
+  Array<std::int32_t> documents(first + second);
+  const auto all = documents.writable();
+  const auto n = static_cast<std::size_t>(range.size());
+  for (std::size_t epoch = 0; epoch < all.size(); epoch += n) {
+    const auto one = all.subspan(epoch, n);
+    std::iota(one.begin(), one.end(), static_cast<std::int32_t>(range.begin));
+  }
+  random.shuffle(all.first(first));
+  random.shuffle(all.subspan(first));
+  return documents;
+}
+
+Array<std::uint32_t> shuffled_samples(Range range, const Epochs& epochs, std::uint32_t seed) {
+  NumpyRandom random(seed);
+  const auto documents = document_blocks(range, epochs);
+  random.skip_shuffle(documents.first);
+  random.skip_shuffle(documents.second);
+  const auto [first, second] = sample_blocks(epochs);
+  Array<std::uint32_t> samples(first + second);
+  const auto all = samples.writable();
+  std::iota(all.begin(), all.end(), 0U);
+  random.shuffle(all.first(first));
+  random.shuffle(all.subspan(first));
+  return samples;
+}
+
+// Row r is where token r·S of the stream of documents lies; with the extra token a row that falls on a
+// document's end stays on its last token. That is the original's loop, seen from the positions.
+void cut_samples(const Packed<std::int32_t>& lengths, std::span<const std::int32_t> documents,
+                 const Order& order, const Epochs& epochs, const PutRows& put) {
+  std::vector<std::int32_t> rows = {0, 0};
+  rows.reserve(block_rows * 2);
+  LengthsInOrder length(lengths, documents);
+  const std::int64_t x = extra(order);
+  const auto last = static_cast<std::int64_t>(documents.size()) - 1;
+  std::int64_t d = 0, begin = 0, end = length[0], position = 0;
+  for (std::int64_t row = 1; row <= epochs.samples; ++row) {
+    position += order.sequence_length;
+    while (end < position + x && d < last) {
+      begin = end;
+      end += length[static_cast<std::size_t>(++d)];
+    }
+    rows.push_back(static_cast<std::int32_t>(d));
+    rows.push_back(static_cast<std::int32_t>(std::min(position, end - x) - begin));
+    if (rows.size() < 2 * block_rows) continue;
+    put(rows);
+    rows.clear();
+  }
+  put(rows);
+}
+
+void check_index_size(Range range, const Epochs& epochs) {
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  if (range.end > most || range.size() > most / epochs.count || epochs.samples > most) {
+    fail(Kind::usage, "data: an index of ", range.size(), " documents, ", epochs.count, " epochs and ",
+         epochs.samples, " samples, the most is ", most,
+         " of each; use --data-order keyed, which needs no index");
+  }
+}
+
 GptIndex build_index(const Packed<std::int32_t>& lengths, Range range, const Order& order,
                      const Epochs& epochs) {
-  check_sizes(range, epochs);
-  const NumpyRandom random(order.seed);
-  auto shuffle = std::async(std::launch::async, [&] { return shuffled_samples(range, epochs, random); });
+  check_index_size(range, epochs);
+  auto shuffle = std::async(std::launch::async, [&] { return shuffled_samples(range, epochs, order.seed); });
   GptIndex index;
-  index.documents = shuffled_documents(range, epochs, random);
-  index.samples = cut_samples(lengths, index.documents.values(), order, epochs);
+  index.documents = shuffled_documents(range, epochs, order.seed);
+  index.samples = Array<std::int32_t>(2 * static_cast<std::size_t>(epochs.samples + 1));
+  auto rest = index.samples.writable();
+  cut_samples(lengths, index.documents.values(), order, epochs, [&](std::span<const std::int32_t> rows) {
+    std::copy(rows.begin(), rows.end(), rest.begin());
+    rest = rest.subspan(rows.size());
+  });
   index.shuffle = shuffle.get();
   return index;
 }

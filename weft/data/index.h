@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "weft/data/array.h"
@@ -47,5 +49,16 @@ std::int64_t count_tokens(const Packed<std::int32_t>& lengths, Range range, cons
 /// For the sequences of `range`. Uses two threads.
 GptIndex build_index(const Packed<std::int32_t>& lengths, Range range, const Order& order,
                      const Epochs& epochs);
+
+/// The parts of it, for who does not want all of them in memory at once. Each begins with a generator of the
+/// seed.
+Array<std::int32_t> shuffled_documents(Range range, const Epochs& epochs, std::uint32_t seed);
+Array<std::uint32_t> shuffled_samples(Range range, const Epochs& epochs, std::uint32_t seed);
+/// Calls put() with pairs of `samples`, some thousands at a time.
+using PutRows = std::function<void(std::span<const std::int32_t>)>;
+void cut_samples(const Packed<std::int32_t>& lengths, std::span<const std::int32_t> documents,
+                 const Order& order, const Epochs& epochs, const PutRows& put);
+/// Refuses an index that the format cannot hold.
+void check_index_size(Range range, const Epochs& epochs);
 
 }  // namespace weft::data

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/data/cache_file.h"
 #include "weft/data/md5.h"
 #include "weft/data/npy.h"
 
@@ -37,14 +38,27 @@ std::optional<GptIndex> IndexCache::find() const {
   return index;
 }
 
-void IndexCache::store(const GptIndex& index) const {
+GptIndex IndexCache::build(const Packed<std::int32_t>& lengths, Range range, const Order& order,
+                           const Epochs& epochs) const {
+  check_index_size(range, epochs);
   make_directories(folder_);
-  auto samples =
-      std::async(std::launch::async, [&] { write_npy(path("sample_index.npy"), index.samples.values(), 2); });
-  write_npy(path("document_index.npy"), index.documents.values());
-  write_npy(path("shuffle_index.npy"), index.shuffle.values());
-  samples.get();
-  write_atomically(path("description.txt"), std::string_view(description_));
+  auto shuffle = std::async(std::launch::async, [&] {
+    write_npy(path("shuffle_index.npy"), shuffled_samples(range, epochs, order.seed).values());
+  });
+  const auto documents = shuffled_documents(range, epochs, order.seed);
+  write_cache_file(path("sample_index.npy"), [&](File& out) {
+    out.write(npy_header("<i4", epochs.samples + 1, 2));
+    cut_samples(lengths, documents.values(), order, epochs,
+                [&](auto rows) { out.write(std::as_bytes(rows)); });
+  });
+  write_npy(path("document_index.npy"), documents.values());
+  shuffle.get();
+  write_cache_file(path("description.txt"), std::string_view(description_));
+  auto index = find();
+  if (!index)
+    fail(Kind::data, path("description.txt").string(),
+         ": gone as soon as it was written; does another run clean this folder?");
+  return std::move(*index);
 }
 
 }  // namespace weft::data

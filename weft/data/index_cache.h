@@ -20,8 +20,10 @@ class IndexCache {
   IndexCache(std::filesystem::path folder, const Identity& identity);
   /// Only if all four files are there.
   std::optional<GptIndex> find() const;
-  /// The description comes last, so a cache that is found is whole.
-  void store(const GptIndex& index) const;
+  /// Builds the index into its files and maps them, so that little of it is ever in memory. The description
+  /// comes last: a cache that is found is whole.
+  GptIndex build(const Packed<std::int32_t>& lengths, Range range, const Order& order,
+                 const Epochs& epochs) const;
   const std::string& description() const { return description_; }
   std::filesystem::path path(const char* ending) const;
 

@@ -4,6 +4,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/file.h"
+#include "weft/data/cache_file.h"
 #include "weft/data/index_cache.h"
 #include "weft/data/masked_dataset.h"
 #include "weft/data/md5.h"
@@ -59,7 +60,7 @@ Array<std::uint32_t> mapping_of(const MaskedRequest& request, const TokenFile& f
                                                text(request.prefix, ' ', data::name(split)));
   make_directories(folder);
   write_npy(rows, mapping.values(), 3);
-  write_atomically(described, std::string_view(description));
+  write_cache_file(described, std::string_view(description));
   return mapping;
 }
 

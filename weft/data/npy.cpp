@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "weft/base/error.h"
+#include "weft/data/cache_file.h"
 
 namespace weft::data {
 namespace {
@@ -46,7 +47,7 @@ void write_npy(const std::filesystem::path& path, std::string_view type, std::sp
                std::int64_t columns) {
   const std::int64_t width = type.back() - '0';
   const auto rows = static_cast<std::int64_t>(values.size()) / (width * columns);
-  write_atomically(path, [&](File& out) {
+  write_cache_file(path, [&](File& out) {
     out.write(npy_header(type, rows, columns));
     out.write(values);
   });

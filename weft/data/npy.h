@@ -27,7 +27,7 @@ inline constexpr std::string_view npy_type<std::uint32_t> = "<u4";
 /// "{'descr': '<i4', …}" with all that stands before the numbers; columns 1 is a plain list.
 std::string npy_header(std::string_view type, std::int64_t rows, std::int64_t columns);
 
-/// Writes `values` as rows of `columns`. The file appears whole or not at all.
+/// Writes `values` as rows of `columns`, as a cache file.
 void write_npy(const std::filesystem::path& path, std::string_view type, std::span<const std::byte> values,
                std::int64_t columns = 1);
 template <class T>

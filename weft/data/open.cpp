@@ -183,18 +183,14 @@ class SplitOpener {
 
   GptIndex index_of(const Source& source, Range range, const Order& order, const Identity& identity,
                     const std::string& who) const {
-    const auto build = [&] {
-      const Epochs epochs = plan_epochs(count_tokens(source.lengths(), range, who), order, who);
-      return build_index(source.lengths(), range, order, epochs);
-    };
-    if (request_.paths.mock && !request_.cache_path) return build();
+    const auto plan = [&] { return plan_epochs(count_tokens(source.lengths(), range, who), order, who); };
+    if (request_.paths.mock && !request_.cache_path)
+      return build_index(source.lengths(), range, order, plan());
     const IndexCache cache(request_.cache_path ? std::filesystem::path(*request_.cache_path)
                                                : default_cache_folder(source.name(), identity.kind),
                            identity);
     if (auto found = cache.find()) return std::move(*found);
-    GptIndex index = build();
-    cache.store(index);
-    return index;
+    return cache.build(source.lengths(), range, order, plan());
   }
 
   const DataRequest& request_;
