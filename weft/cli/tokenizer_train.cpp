@@ -38,9 +38,13 @@ void describe(Visitor& v, TrainFlags& o) {
   v("workers", o.workers, "threads; 0: one a core");
 }
 
+// tiktoken's own spelling of cl100k means something else to Oniguruma, which reads tokenizer.json.
+constexpr std::string_view cl100k_for_json =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+
 std::string_view pattern_named(std::string_view name) {
   if (name == "gpt2" || name == "r50k") return gpt2_pattern();
-  if (name == "cl100k") return cl100k_pattern();
+  if (name == "cl100k") return cl100k_for_json;
   if (name == "o200k") return o200k_pattern();
   if (name == "v1") return megatron_v1_pattern();
   return name == "v2" ? megatron_v2_pattern() : name;

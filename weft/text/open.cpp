@@ -10,7 +10,9 @@
 #include "weft/base/nearest.h"
 #include "weft/base/number.h"
 #include "weft/text/byte_level.h"
+#include "weft/text/huggingface.h"
 #include "weft/text/plain.h"
+#include "weft/text/sentencepiece.h"
 
 namespace weft {
 
@@ -45,6 +47,38 @@ std::string type_of(const TokenizerOptions& o) {
        "ends in .json, .model or .tiktoken");
 }
 
+// Sentinels come behind the special tokens given.
+std::vector<std::string> special_of(const TokenizerOptions& o) {
+  std::vector<std::string> special = o.tokenizer_special_tokens;
+  for (std::int64_t k = 0; k < o.vocab_extra_ids; ++k) special.push_back(text("<extra_id_", k, ">"));
+  return special;
+}
+
+std::unique_ptr<Tokenizer> open_huggingface(const TokenizerOptions& o) {
+  fs::path path(needed(o.tokenizer_model, "--tokenizer-model", "HuggingFaceTokenizer"));
+  if (fs::is_directory(path)) path /= "tokenizer.json";
+  const auto beside = [&](const char* name) {
+    const fs::path file = path.parent_path() / name;
+    return fs::exists(file) ? read_file(file) : std::string();
+  };
+  return make_huggingface(
+      {.tokenizer = read_file(path),
+       .config = beside("tokenizer_config.json"),
+       .special = beside("special_tokens_map.json")},
+      {.include_special = !o.tokenizer_hf_no_include_special_tokens, .special = special_of(o)});
+}
+
+// The cased vocabulary gets T5's hundred sentinels, as Megatron gives them.
+std::unique_ptr<Tokenizer> open_bert(const TokenizerOptions& o, const std::string& type) {
+  BertOptions options{.lower = type == "BertWordPieceLowerCase", .special = special_of(o)};
+  if (!options.lower && type != "BertWordPieceCase")
+    fail(Kind::usage, "tokenizer: there is no type '", type, "'", did_you_mean(type, types));
+  if (!options.lower && o.vocab_extra_ids == 0) {
+    for (int k = 0; k < 100; ++k) options.special.push_back(text("<extra_id_", k, ">"));
+  }
+  return make_bert(read_file(needed(o.vocab_file, "--vocab-file", type)), options);
+}
+
 std::unique_ptr<Tokenizer> open_tiktoken(const TokenizerOptions& o) {
   const std::string& path = needed(o.tokenizer_model, "--tokenizer-model", "TikTokenizer");
   const TiktokenOptions options{.pattern = o.tiktoken_pattern,
@@ -75,8 +109,19 @@ std::unique_ptr<Tokenizer> open_tokenizer(const TokenizerOptions& o) {
                                 .special = o.tokenizer_special_tokens});
   }
   if (type == "GPT2BPETokenizer") {
-    return make_gpt2(read_file(needed(o.vocab_file, "--vocab-file", type)),
-                     read_file(needed(o.merge_file, "--merge-file", type)));
+    const std::string vocab = read_file(needed(o.vocab_file, "--vocab-file", type));
+    return make_gpt2(vocab, read_file(needed(o.merge_file, "--merge-file", type)));
+  }
+  if (type == "HuggingFaceTokenizer" || type == "HFTokenizer") return open_huggingface(o);
+  if (type.starts_with("BertWordPiece")) return open_bert(o, type);
+  if (type == "SentencePieceTokenizer" || type == "GPTSentencePieceTokenizer" || type == "Llama2Tokenizer") {
+    return make_sentencepiece(read_file(needed(o.tokenizer_model, "--tokenizer-model", type)),
+                              {.legacy = o.tokenizer_sentencepiece_legacy,
+                               .ignore_extra_whitespaces = o.tokenizer_sentencepiece_ignore_extra_whitespaces,
+                               .special = special_of(o)});
+  }
+  if (type == "SFTTokenizer" || type == "MultimodalTokenizer" || type == "NullMultimodalTokenizer") {
+    fail(Kind::usage, "tokenizer: weft has no ", type);
   }
   fail(Kind::usage, "tokenizer: there is no type '", type, "'", did_you_mean(type, types));
 }

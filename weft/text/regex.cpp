@@ -23,25 +23,59 @@ struct FreeLimits {
   void operator()(pcre2_match_context* limits) const { pcre2_match_context_free(limits); }
 };
 
-// PCRE2's \s under UCP also matches U+180E, which is no white space; the property says what the originals
-// mean. \h and \H, hexadecimal digits in Oniguruma and horizontal space in PCRE2, are refused rather than
-// confused.
+// What the originals mean by \s and \w: PCRE2's \s also matches U+180E, and its \w of 10.42 knows no marks.
+constexpr std::string_view space = R"(\p{White_Space})";
+std::string_view word_of(Dialect dialect) {
+  return dialect == Dialect::rust ? R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{200c}\x{200d})"
+                                  : R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be})";
+}
+
+// An escape as PCRE2 must read it. \h and \H, hexadecimal digits in Oniguruma and horizontal space in PCRE2,
+// are refused rather than confused.
+std::string escape(char letter, bool in_class, std::size_t at, std::string_view pattern, Dialect dialect) {
+  const std::string_view word = word_of(dialect);
+  if (letter == 's') return std::string(space);
+  if (letter == 'S') return R"(\P{White_Space})";
+  if (letter == 'w') return in_class ? std::string(word) : text("[", word, "]");
+  if (letter == 'W' && !in_class) return text("[^", word, "]");
+  if (letter == 'W')
+    fail(Kind::data, "pattern: \\W inside brackets at ", at, " of '", pattern, "' is not supported");
+  if ((letter == 'h' || letter == 'H') && dialect == Dialect::oniguruma) {
+    fail(Kind::data, "pattern: \\", letter, " at ", at, " of '", pattern,
+         "' means hexadecimal digits; write [0-9a-fA-F]");
+  }
+  return {'\\', letter};
+}
+
+// To Oniguruma X{1,3}+ is X{1,3} again and again, to the others an X{1,3} that gives nothing back.
+bool repeats_interval(std::string_view pattern, std::size_t close, Dialect dialect) {
+  const auto open = pattern.rfind('{', close);
+  return dialect == Dialect::oniguruma && pattern.substr(close).starts_with("}+") &&
+         open != std::string_view::npos && close > open + 1 &&
+         pattern.substr(open + 1, close - open - 1).find_first_not_of("0123456789,") ==
+             std::string_view::npos;
+}
+
 std::string translated(std::string_view pattern, Dialect dialect) {
   std::string out;
+  bool in_class = false;
   for (std::size_t at = 0; at < pattern.size(); ++at) {
-    if (pattern[at] != '\\' || at + 1 == pattern.size()) {
-      out.push_back(pattern[at]);
+    if (pattern[at] == '\\' && at + 1 < pattern.size()) {
+      out += escape(pattern[at + 1], in_class, at, pattern, dialect);
+      ++at;
       continue;
     }
-    const char escaped = pattern[++at];
-    if (escaped == 's' || escaped == 'S') {
-      out.append(escaped == 's' ? "\\p{White_Space}" : "\\P{White_Space}");
-    } else if ((escaped == 'h' || escaped == 'H') && dialect == Dialect::oniguruma) {
-      fail(Kind::data, "pattern: \\", escaped, " at ", at - 1, " of '", pattern,
-           "' means hexadecimal digits; write [0-9a-fA-F]");
-    } else {
-      out.append({'\\', escaped});
+    if (!in_class && pattern[at] == '}' && repeats_interval(pattern, at, dialect)) {
+      const auto interval = pattern.substr(pattern.rfind('{', at), at - pattern.rfind('{', at));
+      if (!interval.starts_with("{1,")) {
+        fail(Kind::data, "pattern: ", interval, "}+ at ", at, " of '", pattern, "' is not supported");
+      }
+      out.resize(out.size() - interval.size());
+      continue;  // X{1,n} again and again is X+, and the + comes next
     }
+    if (pattern[at] == '[') in_class = true;
+    if (pattern[at] == ']') in_class = false;
+    out.push_back(pattern[at]);
   }
   return out;
 }
@@ -109,7 +143,12 @@ std::unique_ptr<Splitter> make_regex_splitter(std::string_view pattern, Dialect 
 }
 
 std::unique_ptr<Splitter> make_splitter(std::string_view pattern, Dialect dialect) {
-  if (auto scanner = make_scanner(pattern)) return scanner;
+  // A scanner follows Rust's reading, which Oniguruma's leaves in one point.
+  bool same = true;
+  for (std::size_t at = 0; at < pattern.size(); ++at) {
+    if (pattern[at] == '}') same = same && !repeats_interval(pattern, at, dialect);
+  }
+  if (auto scanner = same ? make_scanner(pattern) : nullptr) return scanner;
   return make_regex_splitter(pattern, dialect);
 }
 

@@ -145,8 +145,9 @@ std::vector<Grapheme> graphemes(std::string_view utf8) {
   char32_t before = 0;
   for (std::size_t at = 0; at < utf8.size();) {
     const Rune rune = rune_at(utf8, at);
-    const bool breaks = at == 0 || utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(before),
-                                                                    static_cast<utf8proc_int32_t>(rune.code), &state);
+    const bool breaks =
+        at == 0 || utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(before),
+                                                    static_cast<utf8proc_int32_t>(rune.code), &state);
     if (breaks) parts.push_back({at, at});
     at += rune.bytes;
     parts.back().end = at;
@@ -191,14 +192,16 @@ bool is_other(char32_t code) {
 bool is_word(char32_t code) {
   const auto kind = category(code);
   return is_letter(code) || is_mark(code) || kind == UTF8PROC_CATEGORY_ND || kind == UTF8PROC_CATEGORY_NL ||
-         kind == UTF8PROC_CATEGORY_PC || (code >= 0x24b6 && code <= 0x24e9) || code == 0x200c ||
-         code == 0x200d;
+         kind == UTF8PROC_CATEGORY_PC || (code >= 0x24b6 && code <= 0x24e9) ||
+         (code >= 0x1f130 && code <= 0x1f149) || (code >= 0x1f150 && code <= 0x1f169) ||
+         (code >= 0x1f170 && code <= 0x1f189) || code == 0x200c || code == 0x200d;
 }
 
 bool is_cjk(char32_t code) {
+  // As Hugging Face has it: U+2B820 to U+2B91F are left out, which the first BERT had.
   return (code >= 0x4e00 && code <= 0x9fff) || (code >= 0x3400 && code <= 0x4dbf) ||
          (code >= 0x20000 && code <= 0x2a6df) || (code >= 0x2a700 && code <= 0x2b73f) ||
-         (code >= 0x2b740 && code <= 0x2b81f) || (code >= 0x2b820 && code <= 0x2ceaf) ||
+         (code >= 0x2b740 && code <= 0x2b81f) || (code >= 0x2b920 && code <= 0x2ceaf) ||
          (code >= 0xf900 && code <= 0xfaff) || (code >= 0x2f800 && code <= 0x2fa1f);
 }
 

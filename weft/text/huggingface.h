@@ -1,0 +1,37 @@
+// Tokenizers of Hugging Face: tokenizer.json with the files beside it, and BERT's vocab.txt.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weft/text/tokenizer.h"
+
+namespace weft {
+
+struct HuggingFaceFiles {
+  std::string tokenizer;  // tokenizer.json
+  std::string config;     // tokenizer_config.json, or empty
+  std::string special;    // special_tokens_map.json, or empty
+};
+
+struct HuggingFaceOptions {
+  bool include_special = true;       // what the post-processor puts around a text
+  std::vector<std::string> special;  // further special tokens, behind the vocabulary
+};
+
+/// Truncation and padding of the file are not applied, as transformers does not. Where no file names the end
+/// of text, the usual names are looked for: "<|endoftext|>", "</s>" and so on.
+[[nodiscard]] std::unique_ptr<Tokenizer> make_huggingface(const HuggingFaceFiles& files,
+                                                          const HuggingFaceOptions& options);
+
+struct BertOptions {
+  bool lower = true;
+  bool include_special = false;      // [CLS] … [SEP]; BERT's dataset puts its own
+  std::vector<std::string> special;  // sentinels, behind the vocabulary
+};
+/// A token a line, its id the number of the line.
+[[nodiscard]] std::unique_ptr<Tokenizer> make_bert(std::string_view vocab_txt, const BertOptions& options);
+
+}  // namespace weft

@@ -1,0 +1,49 @@
+// Patterns of tokenizer.json.
+#include "weft/text/pattern.h"
+
+#include "weft/base/error.h"
+#include "weft/text/json.h"
+
+namespace weft {
+
+Pattern Pattern::literal(std::string text) {
+  Pattern pattern;
+  pattern.literal_ = std::move(text);
+  return pattern;
+}
+
+Pattern Pattern::regex(const std::string& expression) {
+  Pattern pattern;
+  pattern.regex_ = make_splitter(expression, Dialect::oniguruma);
+  return pattern;
+}
+
+std::vector<Span> Pattern::matches(std::string_view text) const {
+  if (regex_ != nullptr) return regex_->all(text);
+  std::vector<Span> found;
+  if (literal_.empty()) return found;
+  for (auto at = text.find(literal_); at != std::string_view::npos;
+       at = text.find(literal_, at + literal_.size())) {
+    found.push_back({at, at + literal_.size()});
+  }
+  return found;
+}
+
+Pattern read_pattern(const nlohmann::json& spec, std::string_view who) {
+  const auto pattern = spec.find("pattern");
+  if (pattern != spec.end() && pattern->is_object() && pattern->contains("Regex")) {
+    return Pattern::regex(text_field(*pattern, "Regex", who));
+  }
+  if (pattern != spec.end() && pattern->is_object())
+    return Pattern::literal(text_field(*pattern, "String", who));
+  // Files of early versions hold the text itself.
+  return Pattern::literal(text_field(spec, "pattern", who));
+}
+
+std::string regex_of(const nlohmann::json& spec) {
+  const auto pattern = spec.find("pattern");
+  if (pattern == spec.end() || !pattern->is_object() || !pattern->contains("Regex")) return {};
+  return text_field(*pattern, "Regex", "pattern");
+}
+
+}  // namespace weft
