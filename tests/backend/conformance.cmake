@@ -1,5 +1,5 @@
 weft_tests(backend NAME conformance SEES base tensor FILES
-  conformance.cpp conformance_devices.cpp
+  conformance.cpp conformance_devices.cpp fast_conformance.cpp
   conformance_activation.cpp conformance_adam.cpp conformance_attention.cpp conformance_elementwise.cpp
   conformance_embedding.cpp conformance_loss.cpp conformance_matmul.cpp conformance_norm.cpp
   conformance_permute.cpp conformance_random.cpp conformance_reduce.cpp conformance_softmax.cpp)

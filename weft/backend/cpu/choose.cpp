@@ -3,6 +3,7 @@
 #include "weft/backend/cpu/choose.h"
 
 #include "weft/backend/cpu/fast/attention.h"
+#include "weft/backend/cpu/fast/kernels.h"
 #include "weft/backend/cpu/onednn/engine.h"
 #include "weft/backend/cpu/reference/kernels.h"
 #include "weft/base/error.h"
@@ -13,9 +14,10 @@ namespace {
 using fast::InstructionSet;
 using fast::Type;
 
-class ProductKernels final : public ReferenceKernels {
+class ProductKernels final : public FastKernels {
  public:
-  explicit ProductKernels(product::Products products) : products_(std::move(products)) {}
+  ProductKernels(product::Products products, int threads)
+      : FastKernels(threads), products_(std::move(products)) {}
   const char* name() const override { return "cpu"; }
   void matmul(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how) override {
     products_.matmul(out, a, b, how);
@@ -67,7 +69,7 @@ product::Products choose_products(const ProductChoice& choice, std::vector<std::
 
 std::unique_ptr<Kernels> choose_kernels(const ProductChoice& choice, std::vector<std::string>& notes) {
   if (choice.kernels == CpuKernels::reference) return std::make_unique<ReferenceKernels>();
-  return std::make_unique<ProductKernels>(choose_products(choice, notes));
+  return std::make_unique<ProductKernels>(choose_products(choice, notes), choice.threads);
 }
 
 }  // namespace weft

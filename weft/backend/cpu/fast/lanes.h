@@ -137,6 +137,11 @@ template <class V>
   for (int i = 0; i < parts; ++i) x.part[i] = root(x.part[i]);
   return x;
 }
+/// Each pair of neighbours the other way round.
+[[gnu::always_inline]] inline F swapped(F x) {
+  for (int i = 0; i < parts; ++i) x.part[i] = swapped(x.part[i]);
+  return x;
+}
 [[gnu::always_inline]] inline F absolute(F x) { return as_floats(as_words(x) & all(0x7fffffffU)); }
 /// Magnitude of the first, sign of the second.
 [[gnu::always_inline]] inline F with_sign(F x, F sign) {
@@ -295,6 +300,15 @@ template <class At>
     put(static_cast<bf16*>(out.to), out.past, at, x);
   else
     put(static_cast<f16*>(out.to), out.past, at, x);
+}
+
+/// What is read back where x is stored as this type.
+[[gnu::always_inline]] inline F as_stored(Type type, F x) {
+  if (type == Type::f32) return x;
+  for (int i = 0; i < parts; ++i)
+    x.part[i] = type == Type::bf16 ? (Floats)(widen(shorten_bf16(x.part[i])) << 16)
+                                   : widen_f16(shorten_f16(x.part[i]));
+  return x;
 }
 
 /// x in the lanes that are there, `beyond` in those that are not.

@@ -12,12 +12,10 @@ extern const Loops loops;
 namespace avx512 {
 extern const Loops loops;
 }
-namespace avx512_bf16 {
-extern const Loops loops;
-}
 
 const Loops& loops(InstructionSet set) {
-  return choose<Loops>(set, {&generic::loops, &avx2::loops, &avx512::loops, &avx512_bf16::loops});
+  // Products of bf16 pairs are of no use to these.
+  return choose<Loops>(set, {&generic::loops, &avx2::loops, &avx512::loops, &avx512::loops});
 }
 
 }  // namespace weft::fast

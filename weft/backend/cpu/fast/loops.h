@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "weft/backend/cpu/fast/instruction_set.h"
+#include "weft/tensor/kinds.h"
 
 namespace weft::fast {
 
@@ -26,6 +27,7 @@ struct Out {
 };
 
 struct ElementwiseLoops {
+  void (*fill)(Out out, float value, std::int64_t n);
   void (*copy)(Out out, In in, std::int64_t n);
   void (*add)(Out out, In a, In b, std::int64_t n);
   void (*multiply)(Out out, In a, In b, std::int64_t n);
@@ -38,9 +40,136 @@ struct ElementwiseLoops {
   void (*finish)();
 };
 
+/// The words of a row's elements (base/random.h): element `first` and those after it.
+struct DropRow {
+  std::uint32_t key[2], upper[2];
+  std::uint64_t first;
+  std::uint32_t below;  // words below this are dropped; 0 drops none and draws none
+  float scale;          // of what is kept
+};
+/// bias f32, or null.
+struct DropoutLoops {
+  void (*dropout)(Out y, In x, const DropRow& row, std::int64_t n);
+  /// out = residual + dropout(x + bias)
+  void (*bias_dropout_add)(Out out, In x, const float* bias, In residual, const DropRow& row, std::int64_t n);
+};
+
+/// bias f32, or null.
+struct ActivationLoops {
+  void (*forward)(Activation, Out y, In x, const float* bias, std::int64_t n);
+  void (*backward)(Activation, Out dx, In dy, In x, const float* bias, std::int64_t n);
+  /// x and bias hold n of the gate, then n that it lets through; dx likewise.
+  void (*gated)(Activation, Out y, In x, const float* bias, std::int64_t n);
+  void (*gated_backward)(Activation, Out dx, In dy, In x, const float* bias, std::int64_t n);
+};
+
+struct NormShape {
+  NormKind kind;
+  float epsilon;
+  std::int64_t n;
+};
+struct NormRow {
+  float mean, rstd;
+};
+/// gain f32; bias f32 or null; row is room for n numbers.
+struct NormLoops {
+  NormRow (*forward)(Out y, In x, const float* gain, const float* bias, float* row, const NormShape& shape);
+  /// row becomes what the sum is when stored: what forward() then reads.
+  void (*sum)(Out sum, In x, const float* bias, In residual, const DropRow& drop, float* row, std::int64_t n);
+  /// dx = (residual +) rstd (g - mean(g) - xhat mean(g xhat)), g = dy gain; dgain += dy xhat, dbias += dy
+  /// where not null.
+  void (*backward)(Out dx, In dy, In residual, In x, NormRow stats, const float* gain, float* dgain,
+                   float* dbias, const NormShape& shape);
+};
+
+struct SoftmaxLoops {
+  /// The first `seen` of n take part, of these only where padding (or null) is not 0; the others become 0.
+  /// row: room for n.
+  void (*forward)(Out y, In x, const std::uint8_t* padding, std::int64_t seen, float* row, std::int64_t n);
+  /// dx = y (dy - <y, dy>)
+  void (*backward)(Out dx, In dy, In y, std::int64_t n);
+  float (*greatest)(In x, std::int64_t n);
+  /// Of exp(x - greatest), and of x - greatest.
+  void (*sums)(In x, float greatest, std::int64_t n, double* exponentials, double* differences);
+};
+
+/// What a row of logits becomes: slope exp(logit - greatest) + offset, plus extra at the target.
+struct LossRow {
+  float greatest, slope, offset, extra;
+  std::int64_t target;  // -1: not here
+};
+struct LossLoops {
+  void (*backward)(Out logits, const LossRow& row, std::int64_t n);
+};
+
+/// A sum as integers times powers of two: value = sum over i of integer[i] * 2^exponent[i].
+struct ExactPiece {
+  std::int64_t integer[4];
+  int exponent[4];
+};
+inline constexpr std::int64_t exact_piece = 4096;
+enum class Term : std::uint8_t { number, square };
+
+struct SumLoops {
+  double (*sum)(In x, std::int64_t n);
+  /// Of at most exact_piece numbers or squares; false where they are not all finite or too far apart for four
+  /// integers. row: room for n.
+  bool (*exact)(In x, Term term, std::int64_t n, float* row, ExactPiece& piece);
+  /// NaN where there is one.
+  float (*greatest_size)(In x, std::int64_t n);
+  /// -1 where there is none.
+  std::int64_t (*first_nonfinite)(In x, std::int64_t n);
+  std::int64_t (*zeros)(In x, std::int64_t n);
+};
+
+/// Turns pairs of one head in place. halves: pair i is elements i and i + pairs, and cosines and sines hold a
+/// number a pair. Else pair i is elements 2 i and 2 i + 1, cosines hold each number twice, and sines too,
+/// with a minus first.
+struct RopeLoops {
+  void (*halves)(Out x, const float* cosines, const float* sines, std::int64_t pairs);
+  void (*neighbours)(Out x, const float* cosines, const float* sines, std::int64_t pairs);
+};
+
+/// The update of n weights; copy.to may be null.
+struct AdamRow {
+  float* master;
+  float* m;
+  float* v;
+  In grad;
+  Out copy;
+};
+struct AdamStep {
+  float beta1, rest1, beta2, rest2;  // rest = 1 - beta
+  float step, root, epsilon;         // m <- ..., v <- ..., w -= step m / (sqrt(v) root + epsilon)
+  float keep;                        // w *= keep first
+  float decay;                       // grad += decay w
+  float grad_scale;
+};
+struct SgdRow {
+  float* master;
+  float* momentum;  // may be null
+  In grad;
+  Out copy;
+};
+struct SgdStep {
+  float rate, momentum, decay, grad_scale;
+};
+struct OptimizerLoops {
+  void (*adam)(const AdamRow& row, const AdamStep& step, std::int64_t n);
+  void (*sgd)(const SgdRow& row, const SgdStep& step, std::int64_t n);
+};
+
 /// All loops of one instruction set.
 struct Loops {
   const ElementwiseLoops& elementwise;
+  const DropoutLoops& dropout;
+  const ActivationLoops& activation;
+  const NormLoops& norm;
+  const SoftmaxLoops& softmax;
+  const LossLoops& loss;
+  const SumLoops& sums;
+  const RopeLoops& rope;
+  const OptimizerLoops& optimizer;
 };
 const Loops& loops(InstructionSet set);
 

@@ -4,6 +4,11 @@
 namespace weft::fast::WEFT_ISA {
 namespace {
 
+void fill(Out out, float value, std::int64_t n) {
+  const F x = all(value);
+  each(n, [=](auto at) { store(out, at, x); });
+}
+
 void copy(Out out, In in, std::int64_t n) {
   each(n, [=](auto at) { store(out, at, load(in, at)); });
 }
@@ -37,7 +42,8 @@ void finish() { finish_streams(); }
 }  // namespace
 
 extern const ElementwiseLoops elementwise;
-const ElementwiseLoops elementwise = {.copy = copy,
+const ElementwiseLoops elementwise = {.fill = fill,
+                                      .copy = copy,
                                       .add = add,
                                       .multiply = multiply,
                                       .add_scaled = add_scaled,

@@ -4,8 +4,16 @@
 namespace weft::fast::WEFT_ISA {
 
 extern const ElementwiseLoops elementwise;
+extern const DropoutLoops dropouts;
+extern const ActivationLoops activations;
+extern const NormLoops norms;
+extern const SoftmaxLoops softmaxes;
+extern const LossLoops losses;
+extern const SumLoops sums;
+extern const RopeLoops ropes;
+extern const OptimizerLoops optimizers;
 
 extern const Loops loops;
-const Loops loops = {elementwise};
+const Loops loops = {elementwise, dropouts, activations, norms, softmaxes, losses, sums, ropes, optimizers};
 
 }  // namespace weft::fast::WEFT_ISA

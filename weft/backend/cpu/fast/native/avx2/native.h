@@ -12,10 +12,26 @@ using Floats [[gnu::vector_size(32)]] = float;
 using Ints [[gnu::vector_size(32)]] = std::int32_t;
 using Words [[gnu::vector_size(32)]] = std::uint32_t;
 using Longs [[gnu::vector_size(32)]] = std::uint64_t;
+using Doubles [[gnu::vector_size(32)]] = double;
 using Codes [[gnu::vector_size(16)]] = std::uint16_t;
 
 [[gnu::always_inline]] inline Floats root(Floats x) { return (Floats)_mm256_sqrt_ps((__m256)x); }
 
+[[gnu::always_inline]] inline Doubles lower_half(Floats x) {
+  return __builtin_convertvector(__builtin_shufflevector(x, x, 0, 1, 2, 3), Doubles);
+}
+[[gnu::always_inline]] inline Doubles upper_half(Floats x) {
+  return __builtin_convertvector(__builtin_shufflevector(x, x, 4, 5, 6, 7), Doubles);
+}
+/// Each pair of neighbours the other way round.
+[[gnu::always_inline]] inline Floats swapped(Floats x) {
+  return __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6);
+}
+/// a and b in turn.
+[[gnu::always_inline]] inline void interleave(Longs a, Longs b, Longs& low, Longs& high) {
+  low = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+  high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+}
 /// The product of the lower halves of each 64 bits.
 [[gnu::always_inline]] inline Longs multiply_halves(Longs a, Longs b) {
   return (Longs)_mm256_mul_epu32((__m256i)a, (__m256i)b);

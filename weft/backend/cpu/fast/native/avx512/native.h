@@ -12,10 +12,26 @@ using Floats [[gnu::vector_size(64)]] = float;
 using Ints [[gnu::vector_size(64)]] = std::int32_t;
 using Words [[gnu::vector_size(64)]] = std::uint32_t;
 using Longs [[gnu::vector_size(64)]] = std::uint64_t;
+using Doubles [[gnu::vector_size(64)]] = double;
 using Codes [[gnu::vector_size(32)]] = std::uint16_t;
 
 [[gnu::always_inline]] inline Floats root(Floats x) { return (Floats)_mm512_sqrt_ps((__m512)x); }
 
+[[gnu::always_inline]] inline Doubles lower_half(Floats x) {
+  return __builtin_convertvector(__builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7), Doubles);
+}
+[[gnu::always_inline]] inline Doubles upper_half(Floats x) {
+  return __builtin_convertvector(__builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15), Doubles);
+}
+/// Each pair of neighbours the other way round.
+[[gnu::always_inline]] inline Floats swapped(Floats x) {
+  return __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
+}
+/// a and b in turn.
+[[gnu::always_inline]] inline void interleave(Longs a, Longs b, Longs& low, Longs& high) {
+  low = __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
+  high = __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+}
 /// The product of the lower halves of each 64 bits.
 [[gnu::always_inline]] inline Longs multiply_halves(Longs a, Longs b) {
   return (Longs)_mm512_mul_epu32((__m512i)a, (__m512i)b);

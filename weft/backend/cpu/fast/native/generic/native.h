@@ -10,6 +10,7 @@ using Floats [[gnu::vector_size(16)]] = float;
 using Ints [[gnu::vector_size(16)]] = std::int32_t;
 using Words [[gnu::vector_size(16)]] = std::uint32_t;
 using Longs [[gnu::vector_size(16)]] = std::uint64_t;
+using Doubles [[gnu::vector_size(16)]] = double;
 using Codes [[gnu::vector_size(8)]] = std::uint16_t;
 
 [[gnu::always_inline]] inline Floats root(Floats x) {
@@ -17,6 +18,19 @@ using Codes [[gnu::vector_size(8)]] = std::uint16_t;
   return x;
 }
 
+[[gnu::always_inline]] inline Doubles lower_half(Floats x) {
+  return __builtin_convertvector(__builtin_shufflevector(x, x, 0, 1), Doubles);
+}
+[[gnu::always_inline]] inline Doubles upper_half(Floats x) {
+  return __builtin_convertvector(__builtin_shufflevector(x, x, 2, 3), Doubles);
+}
+/// Each pair of neighbours the other way round.
+[[gnu::always_inline]] inline Floats swapped(Floats x) { return __builtin_shufflevector(x, x, 1, 0, 3, 2); }
+/// a and b in turn.
+[[gnu::always_inline]] inline void interleave(Longs a, Longs b, Longs& low, Longs& high) {
+  low = __builtin_shufflevector(a, b, 0, 2);
+  high = __builtin_shufflevector(a, b, 1, 3);
+}
 /// The product of the lower halves of each 64 bits.
 [[gnu::always_inline]] inline Longs multiply_halves(Longs a, Longs b) {
   return (a & 0xffffffffU) * (b & 0xffffffffU);

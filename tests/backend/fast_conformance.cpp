@@ -1,0 +1,19 @@
+// The fast kernels against the oracle, with every instruction set that this machine has.
+#include "tests/backend/conformance.h"
+#include "tests/backend/fast_device.h"
+
+namespace weft::conformance {
+namespace {
+
+std::vector<Subject> instruction_sets() {
+  std::vector<Subject> out;
+  for (const fast::InstructionSet set : fast::all_here())
+    out.push_back({std::string("fast ") + fast::name(set),
+                   [set](int threads) { return std::make_unique<testing::FastDevice>(set, threads); }});
+  return out;
+}
+
+INSTANTIATE_TEST_SUITE_P(InstructionSets, Conformance, ::testing::ValuesIn(instruction_sets()), spelled);
+
+}  // namespace
+}  // namespace weft::conformance

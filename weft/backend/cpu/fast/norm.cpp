@@ -1,0 +1,122 @@
+// Norms row by row; gradients of gain and bias by pieces of rows.
+#include <algorithm>
+
+#include "weft/backend/cpu/fast/drop_rows.h"
+#include "weft/backend/cpu/fast/kernels.h"
+#include "weft/backend/cpu/fast/lines.h"
+#include "weft/backend/cpu/fast/parallel.h"
+
+namespace weft {
+
+using fast::in_parallel;
+using fast::Lines;
+using fast::ready;
+
+/// The gain as it multiplies, always in room where it is not as stored.
+const float* FastKernels::widened_gain(const Tensor& gain, const NormArgs& how, float* room) const {
+  const float* as_is = widened(gain, room);
+  if (!how.one_plus_gain) return as_is;
+  for (std::int64_t j = 0; j < gain.elements(); ++j) room[j] = 1 + as_is[j];
+  return room;
+}
+
+namespace {
+
+/// Where the statistics of rows lie; they are f32 and whole.
+struct Stats {
+  explicit Stats(const NormStats& stats)
+      : mean(stats.mean ? stats.mean.data<float>() : nullptr), rstd(stats.rstd.data<float>()) {}
+  fast::NormRow get(std::int64_t i) const { return {mean ? mean[i] : 0, rstd[i]}; }
+  void set(std::int64_t i, fast::NormRow row) const {
+    if (mean) mean[i] = row.mean;
+    rstd[i] = row.rstd;
+  }
+  float* mean;
+  float* rstd;
+};
+
+bool whole(const NormStats& stats) {
+  return (!stats.mean || stats.mean.contiguous()) && stats.rstd.contiguous();
+}
+
+}  // namespace
+
+void FastKernels::norm(const Tensor& y, const NormStats& stats, const Tensor& x, const NormWeights& weights,
+                       const NormArgs& how) {
+  if (!ready({&y, &x, &weights.gain, &weights.bias}) || !whole(stats))
+    return ReferenceKernels::norm(y, stats, x, weights, how);
+  const Lines to(y, {&x});
+  const Lines from(x);
+  const std::int64_t h = to.width();
+  float* room = scratch_.take<float>((2 + threads_) * h);
+  const float* gain = widened_gain(weights.gain, how, room);
+  const float* bias = widened(weights.bias, room + h);
+  const Stats kept(stats);
+  const fast::NormShape shape = {how.kind, how.epsilon, h};
+  in_parallel(threads_, to.count(), to.elements(), [&](std::int64_t first, std::int64_t last) {
+    float* row = room + (2 + fast::me()) * h;
+    for (std::int64_t i = first; i < last; ++i)
+      kept.set(i, loops_.norm.forward(to.out(i), from.in(i), gain, bias, row, shape));
+    loops_.elementwise.finish();
+  });
+}
+
+void FastKernels::sum_norm(const SumNormOut& out, const SumNormIn& in, const NormWeights& weights,
+                           const NormArgs& how) {
+  if (!ready({&out.sum, &out.y, &in.x, &in.bias, &in.residual, &weights.gain, &weights.bias}) ||
+      !whole(out.stats))
+    return ReferenceKernels::sum_norm(out, in, weights, how);
+  const Lines to(out.y, {&in.x, &in.residual});
+  const Lines total(out.sum, {&in.x, &in.residual});
+  const Lines from(in.x);
+  const Lines old(in.residual);
+  const fast::DropRows drops(in.dropout, few_);
+  const std::int64_t h = to.width();
+  float* room = scratch_.take<float>((3 + threads_) * h);
+  const float* gain = widened_gain(weights.gain, how, room);
+  const float* bias = widened(weights.bias, room + h);
+  const float* more = widened(in.bias, room + 2 * h);
+  const Stats kept(out.stats);
+  const fast::NormShape shape = {how.kind, how.epsilon, h};
+  in_parallel(threads_, to.count(), to.elements(), [&](std::int64_t first, std::int64_t last) {
+    float* row = room + (3 + fast::me()) * h;
+    const fast::In sum = {row, fast::Type::f32};
+    for (std::int64_t i = first; i < last; ++i) {
+      loops_.norm.sum(total.out(i), from.in(i), more, old.in(i), drops.row(i), row, h);
+      kept.set(i, loops_.norm.forward(to.out(i), sum, gain, bias, row, shape));
+    }
+    loops_.elementwise.finish();
+  });
+}
+
+void FastKernels::norm_backward(const NormGrads& grads, const Tensor& dy, const Tensor& residual,
+                                const NormSaved& saved, const NormArgs& how) {
+  if (!ready({&grads.dx, &grads.dgain, &grads.dbias, &dy, &residual, &saved.x, &saved.gain}) ||
+      !whole(saved.stats))
+    return ReferenceKernels::norm_backward(grads, dy, residual, saved, how);
+  const Lines to(grads.dx, {&dy, &residual, &saved.x});
+  const Lines given(dy);
+  const Lines old(residual);
+  const Lines from(saved.x);
+  const std::int64_t h = to.width();
+  const fast::Pieces pieces(to.count());
+  float* room = scratch_.take<float>((1 + 2 * pieces.count()) * h);
+  const float* gain = widened_gain(saved.gain, how, room);
+  float* sums = room + h;
+  const Stats kept(saved.stats);
+  const fast::NormShape shape = {how.kind, how.epsilon, h};
+  in_parallel(threads_, pieces.count(), to.elements(), [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t p = first; p < last; ++p) {
+      float* dgain = sums + 2 * p * h;
+      std::fill_n(dgain, 2 * h, 0.0F);
+      for (std::int64_t i = pieces.first(p); i < pieces.first(p + 1); ++i)
+        loops_.norm.backward(to.out(i), given.in(i), old.in(i), from.in(i), kept.get(i), gain,
+                             grads.dgain ? dgain : nullptr, grads.dbias ? dgain + h : nullptr, shape);
+    }
+    loops_.elementwise.finish();
+  });
+  if (grads.dgain) add_pieces(grads.dgain, sums, 2 * h, pieces.count());
+  if (grads.dbias) add_pieces(grads.dbias, sums + h, 2 * h, pieces.count());
+}
+
+}  // namespace weft

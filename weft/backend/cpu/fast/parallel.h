@@ -1,0 +1,43 @@
+// Work cut for a rank's threads. Whatever is added up is added by pieces of fixed size, in their order, so
+// that no result depends on how many threads there are.
+#pragma once
+
+#include <omp.h>
+
+#include <cstdint>
+
+namespace weft::fast {
+
+/// Fewer elements than this are not worth waking a thread for.
+inline constexpr std::int64_t worth_a_team = std::int64_t{1} << 14;
+
+/// Which of the team's threads asks, 0 where there is no team.
+inline int me() { return omp_get_thread_num(); }
+
+/// body(first, last) on each thread, over items that do not touch each other; `elements` is all that there is
+/// to do.
+template <class Body>
+void in_parallel(int threads, std::int64_t items, std::int64_t elements, const Body& body) {
+  if (threads == 1 || items < 2 || elements < worth_a_team) {
+    body(std::int64_t{0}, items);
+    return;
+  }
+#pragma omp parallel num_threads(threads)
+  {
+    const std::int64_t me = omp_get_thread_num();
+    const std::int64_t team = omp_get_num_threads();
+    body(items * me / team, items * (me + 1) / team);
+  }
+}
+
+/// Rows in pieces, at most 64, whose sums are kept apart: [first(i), first(i + 1)).
+struct Pieces {
+  explicit Pieces(std::int64_t row_count) : rows(row_count), each((row_count + 63) / 64) {
+    if (each < 16) each = 16;
+  }
+  std::int64_t count() const { return (rows + each - 1) / each; }
+  std::int64_t first(std::int64_t piece) const { return piece * each < rows ? piece * each : rows; }
+  std::int64_t rows, each;
+};
+
+}  // namespace weft::fast
