@@ -1,0 +1,1 @@
+weft_bench(memory FILES memory.cpp SEES base tensor backend)

@@ -1,0 +1,296 @@
+// What moves memory, beside a copy of the same memory with the same threads in the same process: each turn
+// copies, then computes, and the share is that of the medians. Bytes are counted as they travel: what is
+// written past the caches once, what is read and written in place twice.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "weft/backend/open.h"
+#include "weft/tensor/exact_sum.h"
+#include "weft/tensor/host.h"
+#include "weft/tensor/kernels.h"
+
+namespace weft {
+namespace {
+
+constexpr std::int64_t t = 8192, h = 4096, v = 50304;
+
+double seconds(const std::function<void()>& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+double median(std::vector<double> x) {
+  std::nth_element(x.begin(), x.begin() + std::ptrdiff_t(x.size() / 2), x.end());
+  return x[x.size() / 2];
+}
+
+/// The copy that everything is measured beside: 134 MB in f32.
+struct Yardstick {
+  explicit Yardstick(Device& device) : from(empty(device, {t, h})), to(empty(device, {t, h})) {
+    device.kernels().fill(from, 1);
+    device.kernels().fill(to, 1);
+  }
+  double run() const {
+    return seconds([&] { to.device().kernels().copy(to, from); });
+  }
+  double bytes() const { return double(2 * from.bytes()); }
+  Tensor from, to;
+};
+
+void turns(benchmark::State& state, const Yardstick& copy, double bytes, const std::function<void()>& work) {
+  work();
+  std::vector<double> copies;
+  std::vector<double> works;
+  for (auto _ : state) {
+    copies.push_back(copy.run());
+    works.push_back(seconds(work));
+    state.SetIterationTime(works.back());
+  }
+  const double rate = bytes / median(works);
+  const double limit = copy.bytes() / median(copies);
+  state.counters["MB"] = bytes / 1e6;
+  state.counters["GB/s"] = rate / 1e9;
+  state.counters["copy"] = limit / 1e9;
+  state.counters["share"] = rate / limit;
+}
+
+/// Operands of one type, filled with numbers around zero.
+class Bench {
+ public:
+  Bench(Device& device, Dtype dtype) : device_(&device), dtype_(dtype) {}
+  Kernels& kernels() const { return device_->kernels(); }
+  Dtype dtype() const { return dtype_; }
+  Tensor normal(const Shape& shape) const { return normal(shape, dtype_); }
+  Tensor normal(const Shape& shape, Dtype dtype) const {
+    const Tensor out = empty(*device_, shape, dtype);
+    kernels().random_normal(out.view({shape.elements() / shape[-1], shape[-1]}), 0, 1, {{}, 0, 0, shape[-1]});
+    return out;
+  }
+  Tensor vector() const { return normal({1, h}).view({h}); }
+  template <class T>
+  Tensor holding(const Shape& shape, const std::vector<T>& values) const {
+    return from_host(*device_, shape, values);
+  }
+
+ private:
+  Device* device_;
+  Dtype dtype_;
+};
+
+/// What a benchmark does, and the bytes it must move.
+struct Job {
+  std::function<void()> work;
+  double bytes;
+};
+using Make = std::function<Job(const Bench&)>;
+
+double sum_of_bytes(std::initializer_list<Tensor> tensors) {
+  double bytes = 0;
+  for (const Tensor& tensor : tensors) bytes += double(tensor.bytes());
+  return bytes;
+}
+
+Job cast(const Bench& b, Dtype to) {
+  const Tensor x = b.normal({t, h});
+  const Tensor y = b.normal({t, h}, to);
+  return {[=] { y.device().kernels().copy(y, x); }, sum_of_bytes({x, y})};
+}
+
+Job add(const Bench& b) {
+  const Tensor x = b.normal({t, h});
+  const Tensor y = b.normal({t, h});
+  const Tensor out = b.normal({t, h});
+  return {[=] { out.device().kernels().add(out, x, y); }, sum_of_bytes({x, y, out})};
+}
+
+DropoutArgs dropout(const Bench& b, float probability) {
+  DropoutArgs how{
+      .probability = probability, .at = {.seed = 1, .purpose = Purpose::dropout_hidden}, .width = h};
+  std::vector<std::int32_t> positions(t / 4);
+  for (std::size_t i = 0; i < positions.size(); ++i) positions[i] = std::int32_t(i);
+  how.samples = b.holding<std::int64_t>({4}, {1, 2, 3, 4});
+  how.positions = b.holding({t / 4}, positions);
+  return how;
+}
+
+Job bias_dropout_add(const Bench& b, float probability) {
+  const Tensor x = b.normal({t / 4, 4, h});
+  const Tensor residual = b.normal({t / 4, 4, h});
+  const Tensor out = b.normal({t / 4, 4, h});
+  const Tensor bias = b.vector();
+  const DropoutArgs how = dropout(b, probability);
+  return {[=] { out.device().kernels().bias_dropout_add(out, x, bias, residual, how); },
+          sum_of_bytes({x, residual, out})};
+}
+
+NormStats stats(const Bench& b, NormKind kind) {
+  return {kind == NormKind::layer ? b.normal({t}, Dtype::f32) : Tensor(), b.normal({t}, Dtype::f32)};
+}
+
+Job norm(const Bench& b, NormKind kind) {
+  const Tensor x = b.normal({t, h});
+  const Tensor y = b.normal({t, h});
+  const NormWeights weights{b.vector(), kind == NormKind::layer ? b.vector() : Tensor()};
+  const NormStats kept = stats(b, kind);
+  return {[=] { y.device().kernels().norm(y, kept, x, weights, {.kind = kind}); }, sum_of_bytes({x, y})};
+}
+
+Job norm_backward(const Bench& b, NormKind kind) {
+  const Tensor x = b.normal({t, h});
+  const Tensor dy = b.normal({t, h});
+  const Tensor residual = b.normal({t, h});
+  const NormStats kept = stats(b, kind);
+  const Tensor gain = b.vector();
+  const Tensor dgain = b.normal({1, h}, Dtype::f32).view({h});
+  b.kernels().norm(dy, kept, x, {gain, {}}, {.kind = kind});
+  const NormGrads grads{residual, dgain, kind == NormKind::layer ? dgain : Tensor()};
+  return {[=] {
+            x.device().kernels().norm_backward(grads, dy, residual, {x, kept, gain}, {.kind = kind});
+          },
+          sum_of_bytes({x, dy, residual, residual})};
+}
+
+Job sum_norm(const Bench& b, float probability) {
+  const Shape shape{t / 4, 4, h};
+  const SumNormIn in{b.normal(shape), b.vector(), b.normal(shape), dropout(b, probability)};
+  const NormStats kept = stats(b, NormKind::rms);
+  const SumNormOut out{b.normal(shape), b.normal(shape), {{}, kept.rstd.view({t / 4, 4})}};
+  const Tensor gain = b.vector();
+  return {[=] {
+            in.x.device().kernels().sum_norm(out, in, {gain, {}}, {.kind = NormKind::rms});
+          },
+          sum_of_bytes({in.x, in.residual, out.sum, out.y})};
+}
+
+Job activation(const Bench& b, Activation kind) {
+  const Tensor x = b.normal({t, h});
+  const Tensor y = b.normal({t, h});
+  const Tensor bias = b.vector();
+  return {[=] { y.device().kernels().activation(y, x, bias, kind); }, sum_of_bytes({x, y})};
+}
+
+Job activation_backward(const Bench& b, Activation kind) {
+  const Tensor x = b.normal({t, h});
+  const Tensor dy = b.normal({t, h});
+  const Tensor dx = b.normal({t, h});
+  const Tensor bias = b.vector();
+  return {[=] { x.device().kernels().activation_backward(dx, dy, x, bias, kind); },
+          sum_of_bytes({x, dy, dx})};
+}
+
+Job gated(const Bench& b) {
+  const Tensor x = b.normal({t, 2 * h});
+  const Tensor y = b.normal({t, h});
+  return {[=] { y.device().kernels().gated(y, x, {}, Activation::silu); }, sum_of_bytes({x, y})};
+}
+
+Job gated_backward(const Bench& b) {
+  const Tensor x = b.normal({t, 2 * h});
+  const Tensor dy = b.normal({t, h});
+  const Tensor dx = b.normal({t, 2 * h});
+  return {[=] { x.device().kernels().gated_backward(dx, dy, x, {}, Activation::silu); },
+          sum_of_bytes({x, dy, dx})};
+}
+
+/// b's type is that of the copy that layers read.
+Job adam(const Bench& b) {
+  const std::int64_t n = t * h / 2;
+  const bool copied = b.dtype() != Dtype::f32;
+  const AdamState state{b.normal({n / h, h}, Dtype::f32).view({n}),
+                        b.normal({n / h, h}, Dtype::f32).view({n}), empty(b.normal({1, 1}).device(), {n}),
+                        copied ? b.normal({n / h, h}).view({n}) : Tensor()};
+  const Tensor grad = b.normal({n / h, h}, Dtype::f32).view({n});
+  b.kernels().fill(state.v, 1);
+  const double bytes = 2 * sum_of_bytes({state.master, state.m, state.v}) + double(grad.bytes()) +
+                       (copied ? double(state.copy.bytes()) : 0);
+  return {[=] { grad.device().kernels().adam(state, grad, {.rate = 1e-4F}); }, bytes};
+}
+
+/// One of the three passes over logits [1024, 50304].
+Job loss(const Bench& b, int pass) {
+  constexpr std::int64_t tokens = 1024;
+  const Tensor logits = b.normal({tokens, v});
+  const auto column = [&] { return b.normal({tokens}, Dtype::f32); };
+  const LossParts parts{column(), column(), column(), {}};
+  const LossTargets targets{b.holding({tokens}, std::vector<std::int32_t>(tokens, 7)), column()};
+  const VocabularyPart part{0, 50257, 50257};
+  b.kernels().loss_max(parts, logits, part);
+  b.kernels().loss_sums(parts, logits, targets.ids, part);
+  if (pass == 0)
+    return {[=] { logits.device().kernels().loss_max(parts, logits, part); }, sum_of_bytes({logits})};
+  if (pass == 1)
+    return {[=] { logits.device().kernels().loss_sums(parts, logits, targets.ids, part); },
+            sum_of_bytes({logits})};
+  return {[=] { logits.device().kernels().loss_backward(logits, parts, targets, part, {}); },
+          sum_of_bytes({logits, logits})};
+}
+
+Job sum_squares(const Bench& b) {
+  const Tensor x = b.normal({t, h});
+  const Tensor digits = b.holding({exact_digits}, std::vector<double>(exact_digits));
+  return {[=] { x.device().kernels().sum_squares(digits, x); }, sum_of_bytes({x})};
+}
+
+Job sum_rows(const Bench& b) {
+  const Tensor x = b.normal({t, h});
+  const Tensor sums = b.normal({1, h}, Dtype::f32).view({h});
+  return {[=] { x.device().kernels().sum_rows(sums, x); }, sum_of_bytes({x})};
+}
+
+std::vector<std::pair<std::string, Make>> jobs() {
+  return {
+      {"cast to f32", [](const Bench& b) { return cast(b, Dtype::f32); }},
+      {"cast to bf16", [](const Bench& b) { return cast(b, Dtype::bf16); }},
+      {"add", add},
+      {"bias_dropout_add p=0", [](const Bench& b) { return bias_dropout_add(b, 0); }},
+      {"bias_dropout_add p=0.1", [](const Bench& b) { return bias_dropout_add(b, 0.1F); }},
+      {"layer norm", [](const Bench& b) { return norm(b, NormKind::layer); }},
+      {"rms norm", [](const Bench& b) { return norm(b, NormKind::rms); }},
+      {"layer norm backward", [](const Bench& b) { return norm_backward(b, NormKind::layer); }},
+      {"rms norm backward", [](const Bench& b) { return norm_backward(b, NormKind::rms); }},
+      {"sum_norm p=0", [](const Bench& b) { return sum_norm(b, 0); }},
+      {"sum_norm p=0.1", [](const Bench& b) { return sum_norm(b, 0.1F); }},
+      {"gelu", [](const Bench& b) { return activation(b, Activation::gelu); }},
+      {"gelu backward", [](const Bench& b) { return activation_backward(b, Activation::gelu); }},
+      {"gelu_erf", [](const Bench& b) { return activation(b, Activation::gelu_erf); }},
+      {"swiglu", gated},
+      {"swiglu backward", gated_backward},
+      {"adam", adam},
+      {"loss_max", [](const Bench& b) { return loss(b, 0); }},
+      {"loss_sums", [](const Bench& b) { return loss(b, 1); }},
+      {"loss_backward", [](const Bench& b) { return loss(b, 2); }},
+      {"sum_squares", sum_squares},
+      {"sum_rows", sum_rows},
+  };
+}
+
+void run(benchmark::State& state, Device& device, const Yardstick& copy, Dtype dtype, const Make& make) {
+  const Job job = make(Bench(device, dtype));
+  turns(state, copy, job.bytes, job.work);
+}
+
+}  // namespace
+}  // namespace weft
+
+int main(int argc, char** argv) {
+  using namespace weft;
+  const auto device = open_device("cpu", {});
+  const Yardstick copy(*device);
+  for (const auto& [title, make] : jobs())
+    for (const Dtype dtype : {Dtype::f32, Dtype::bf16})
+      benchmark::RegisterBenchmark(
+          (title + "/" + name(dtype)).c_str(),
+          [&, dtype, job = make](benchmark::State& state) { run(state, *device, copy, dtype, job); })
+          ->UseManualTime()
+          ->Unit(benchmark::kMillisecond)
+          ->Iterations(9);
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}
