@@ -127,11 +127,10 @@ void FastKernels::add_pieces(const Tensor& total, float* sums, std::int64_t step
 }
 
 void FastKernels::scale_rows(const Tensor& y, const Tensor& x, const Tensor& factor) {
-  if (!ready({&y, &x, &factor})) return ReferenceKernels::scale_rows(y, x, factor);
+  if (!ready({&y, &x}) || !factor.contiguous()) return ReferenceKernels::scale_rows(y, x, factor);
   const Lines to(y, {&x});
   const Lines from(x);
-  const Lines factors(factor.view({factor.elements()}));
-  const auto* by = reinterpret_cast<const float*>(factors.at(0));
+  const auto* by = factor.data<float>();
   in_parallel(threads_, to.count(), to.elements(), [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t i = first; i < last; ++i)
       loops_.elementwise.scale(to.out(i), from.in(i), by[i], to.width());
