@@ -136,6 +136,12 @@ TEST(FastAttention, gives_zero_and_minus_infinity_to_a_query_that_sees_nothing) 
   for (std::int64_t key = 40; key < 60; ++key) EXPECT_EQ(got.grads.dv.data<float>()[key * 16], 0);
 }
 
+TEST(FastAttention, takes_no_keys_and_no_queries) {
+  expect_right({.sq = 5, .sk = 0, .d = 16});
+  expect_right({.sq = 0, .sk = 5, .d = 16});
+  expect_right({.sq = 0, .sk = 5, .g = 2, .r = 3, .d = 16, .how = {.block = 2}});
+}
+
 TEST(FastAttention, adds_to_gradients_where_asked) {
   for (const std::int64_t block : {0, 64}) {
     const auto device = device_of(2);

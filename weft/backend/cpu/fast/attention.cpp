@@ -111,8 +111,9 @@ void attention(const AttentionLoops& loops, const AttentionOut& out, const Atten
   set_dropout(job, how);
   const std::vector<AttentionDraw> random = draws(how, job.b);
   job.dropout.draws = random.data();
-  const ForwardPlan plan = plan_forward(job);
+  const ForwardPlan plan = plan_forward(job, device.threads());
   job.forward = plan.places;
+  job.stripe = plan.stripe;
   const StorageRef workspace =
       device.allocate(bytes_for(plan.tasks, device.threads(), plan.places.floats), Use::workspace);
   const std::int64_t heads = job.g * job.r;
@@ -120,7 +121,7 @@ void attention(const AttentionLoops& loops, const AttentionOut& out, const Atten
   const auto task = [&](std::int64_t i, float* floats) {
     const std::int64_t stripe = plan.stripes - 1 - i % plan.stripes;
     const std::int64_t head = i / plan.stripes % heads;
-    loops.forward(job, i / plan.stripes / heads, head, stripe * attention_stripe, floats);
+    loops.forward(job, i / plan.stripes / heads, head, stripe * plan.stripe, floats);
   };
   share_out(plan.tasks, device.threads(), plan.places.floats, reinterpret_cast<float*>(workspace->data()),
             task);
@@ -169,7 +170,7 @@ std::int64_t attention_workspace(const Attended& in, const AttentionArgs& how, i
   if (in.q.elements() == 0) return 0;
   AttentionJob job = attention_job(in, how);
   set_dropout(job, how);
-  const ForwardPlan plan = plan_forward(job);
+  const ForwardPlan plan = plan_forward(job, threads);
   return bytes_for(plan.tasks, threads, plan.places.floats);
 }
 

@@ -80,8 +80,9 @@ struct AttentionJob {
   AttentionDropout dropout;
   std::int64_t block = 0;  // 0: free
   bool accumulate = false;
-  std::int64_t step = 0;   // floats from one copied row to the next
-  std::int64_t chunk = 0;  // keys that a backward task holds at once
+  std::int64_t step = 0;    // floats from one copied row to the next
+  std::int64_t stripe = 0;  // queries of a forward task
+  std::int64_t chunk = 0;   // keys that a backward task holds at once
   ForwardPlaces forward;
   BackwardPlaces backward;
 };
@@ -89,7 +90,7 @@ struct AttentionJob {
 /// How far the loops cut an axis: results depend on the first two, so they are the same everywhere.
 inline constexpr std::int64_t attention_queries = 48;                    // of a tile
 inline constexpr std::int64_t attention_keys = 96;                       // of a tile
-inline constexpr std::int64_t attention_stripe = 4 * attention_queries;  // of a task
+inline constexpr std::int64_t attention_stripe = 4 * attention_queries;  // of a task that computes dq
 
 /// Which gradients a task computes: all in one sweep, or keys' and queries' apart where there are too few
 /// heads for the threads (seven products instead of five; the same bits).
@@ -97,7 +98,7 @@ enum class AttentionShare : std::uint8_t { all, keys, queries };
 
 /// One instruction set's loops. A task's results do not depend on which thread runs it.
 struct AttentionLoops {
-  /// Queries [from, from + attention_stripe) of head `head` of row `row`.
+  /// Queries [from, from + job.stripe) of head `head` of row `row`.
   void (*forward)(const AttentionJob&, std::int64_t row, std::int64_t head, std::int64_t from,
                   float* workspace);
   /// share all: `part` is not used. keys: key chunk `part`. queries: stripe `part` of head `head` of the

@@ -96,12 +96,16 @@ AttentionJob attention_job(const Attended& in, const AttentionArgs& how) {
   return job;
 }
 
-ForwardPlan plan_forward(const AttentionJob& job) {
+ForwardPlan plan_forward(const AttentionJob& job, int threads) {
   ForwardPlan plan;
-  plan.stripes = pieces(job.sq, attention_stripe);
+  // Long stripes read keys less often, short ones keep all threads busy to the end. No bit depends on it.
+  const std::int64_t enough = 8 * std::int64_t(threads);
+  plan.stripe = 2 * attention_stripe;
+  if (pieces(job.sq, plan.stripe) * job.b * job.g * job.r < enough) plan.stripe = attention_stripe;
+  plan.stripes = pieces(job.sq, plan.stripe);
   plan.tasks = plan.stripes * job.b * job.g * job.r;
   const std::int64_t step = job.step;
-  const std::int64_t queries = std::min(attention_stripe, round_up(job.sq, attention_queries));
+  const std::int64_t queries = std::min(plan.stripe, round_up(job.sq, attention_queries));
   const std::int64_t tile = (attention_keys + slack) * attention_queries;
   Layout layout;
   ForwardPlaces& at = plan.places;
@@ -128,7 +132,7 @@ std::int64_t chunk_of(const AttentionJob& job) {
   const std::int64_t fitting = 32768 / round_up(job.d, padding) / attention_keys * attention_keys;
   const std::int64_t block = job.block > 0 ? std::min(job.block, job.sk) : job.sk;
   return std::min(std::clamp<std::int64_t>(fitting, attention_keys, 4 * attention_keys),
-                  round_up(block, attention_keys));
+                  round_up(std::max<std::int64_t>(block, 1), attention_keys));
 }
 
 BackwardPlaces backward_places(const AttentionJob& job, const BackwardPlan& plan) {

@@ -17,10 +17,10 @@ AttentionBias attention_bias(const Tensor& bias);
 
 /// Tasks of one kind, and what one thread of them needs.
 struct ForwardPlan {
-  std::int64_t stripes = 0, tasks = 0;
+  std::int64_t stripe = 0, stripes = 0, tasks = 0;
   ForwardPlaces places;
 };
-ForwardPlan plan_forward(const AttentionJob& job);
+ForwardPlan plan_forward(const AttentionJob& job, int threads);
 
 /// Either `all` tasks, or `keys` and then `queries` tasks.
 struct BackwardPlan {

@@ -74,6 +74,14 @@ inline void widen_rows(float* to, const AttentionRows& rows, Index offset, Widen
   if (rows.type == Element::f16) widen_rows(to, static_cast<const f16*>(rows.at) + offset, rows.s, how);
 }
 
+/// Rows lie pages apart, where the processor's own prefetching ends: asks for those that come next.
+inline void fetch_rows(const AttentionRows& rows, Index offset, Index count, Index d) {
+  const Index size = rows.type == Element::f32 ? 4 : 2;
+  const char* from = static_cast<const char*>(rows.at) + offset * size;
+  for (Index i = 0; i < count; ++i)
+    for (Index c = 0; c < d * size; c += 64) __builtin_prefetch(from + i * rows.s * size + c, 0, 2);
+}
+
 /// to (+)= from, whose rows are `step` floats apart, in the tensor's type.
 struct Narrow {
   Index count, d, step;

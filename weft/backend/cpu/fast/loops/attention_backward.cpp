@@ -148,12 +148,19 @@ void load_keys(Sweep& s, Range chunk) {
   widen_rows(s.v, s.job.v, s.key_offset(s.job.v, chunk.from), {chunk.size(), s.job.d, s.step});
 }
 
+void fetch_queries(const Sweep& s, Range next) {
+  for (const AttentionRows* rows : {&s.job.q, &s.job.dout, &s.job.o})
+    fetch_rows(*rows, s.query_offset(*rows, next.from), next.size(), s.job.d);
+}
+
 void meet_tiles(const Sweep& s, Range queries, float* dk, float* dv) {
   for (Index from = queries.from; from < queries.to; from += tile_queries) {
     const Place here = {s.place.row, s.place.head, {from, least(from + tile_queries, queries.to)}};
     const Range keys = visible(s.job, here.queries).both(s.chunk);
     if (keys.empty()) continue;
     load_queries(s, here.queries);
+    const Range next = Range{here.queries.to, here.queries.to + tile_queries}.both(queries);
+    if (!next.empty()) fetch_queries(s, next);
     float* dq = s.dq + (from - s.place.queries.from) * s.step;
     for (Index k = s.chunk.from; k < s.chunk.to; k += tile_keys) {
       const Range tile = keys.both({k, k + tile_keys});

@@ -112,12 +112,22 @@ void drop(const Stripe& s, const Place& place, Range keys) {
       write(s.scores + v, read(s.scores + v) * read(s.factor + v));
 }
 
+/// Asks for the share of the next tile's keys that falls to query tile t.
+void fetch_keys(const Stripe& s, Range next, Index t) {
+  const Index each = (next.size() + s.tiles() - 1) / s.tiles();
+  const Range part = Range{next.from + t * each, next.from + (t + 1) * each}.both(next);
+  if (part.empty()) return;
+  fetch_rows(s.job.k, s.offset(s.job.k, part.from, false), part.size(), s.job.d);
+  fetch_rows(s.job.v, s.offset(s.job.v, part.from, false), part.size(), s.job.d);
+}
+
 /// All queries of the stripe meet one tile of keys.
-void attend(const Stripe& s, Range tile) {
+void attend(const Stripe& s, Range tile, Range next) {
   const AttentionJob& job = s.job;
   widen_rows(s.k, job.k, s.offset(job.k, tile.from, false), {tile.size(), job.d, s.step});
   widen_rows(s.v, job.v, s.offset(job.v, tile.from, false), {tile.size(), job.d, s.step});
   for (Index t = 0; t < s.tiles(); ++t) {
+    fetch_keys(s, next, t);
     const Place here = {s.place.row, s.place.head, s.queries(t)};
     const Range keys = visible(job, here.queries).both(tile);
     if (keys.empty()) continue;
@@ -208,7 +218,7 @@ void merge_into(const AttentionJob& into, const AttentionJob& part, Place place)
 }  // namespace
 
 void attention_forward(const AttentionJob& job, Index row, Index head, Index from, float* workspace) {
-  const Range queries = {from, least(from + attention_stripe, job.sq)};
+  const Range queries = {from, least(from + job.stripe, job.sq)};
   const Stripe s(job, {row, head, queries}, workspace);
   load_queries(s);
   begin(s);
@@ -223,7 +233,7 @@ void attention_forward(const AttentionJob& job, Index row, Index head, Index fro
     if (keys.both(all_keys).empty()) continue;
     for (Index k = keys.from; k < keys.to; k += tile_keys) {
       const Range tile = {k, least(k + tile_keys, keys.to)};
-      if (!tile.both(all_keys).empty()) attend(s, tile);
+      if (!tile.both(all_keys).empty()) attend(s, tile, Range{tile.to, tile.to + tile_keys}.both(all_keys));
     }
     if (job.block == 0) continue;
     finish(s);
