@@ -34,14 +34,14 @@ BytePairParts byte_pair_parts(const Vocabulary& vocabulary,
   for (const std::string& token : vocabulary.tokens()) {
     parts.tokens.push_back(byte_alphabet.bytes(token).value_or(""));
   }
-  for (const auto& [left, right] : merges) {
+  for (const auto& merge : merges) {
     const auto rank = static_cast<std::int32_t>(parts.merges.size());
     const auto id = [&](const std::string& token) {
       if (const auto found = vocabulary.id(token)) return *found;
-      fail(Kind::data, "merges: merge ", rank, " ('", left, "' '", right, "') needs '", token,
+      fail(Kind::data, "merges: merge ", rank, " ('", merge.first, "' '", merge.second, "') needs '", token,
            "', which the vocabulary does not hold");
     };
-    parts.merges.push_back({id(left), id(right), id(left + right), rank});
+    parts.merges.push_back({id(merge.first), id(merge.second), id(merge.first + merge.second), rank});
   }
   return parts;
 }

@@ -25,9 +25,11 @@ namespace {
 
 constexpr const char* who = "tokenizer.json";
 
-json part(const json& file, const char* key) {
-  const auto at = file.find(key);
-  return at == file.end() ? json() : *at;
+// A part of an object, null where it is missing or the object is none.
+const json& part(const json& object, const char* key) {
+  static const json nothing;
+  const auto at = object.find(key);
+  return at == object.end() ? nothing : *at;
 }
 
 // How a byte-level pre-tokenizer cuts, if it is one that BytePairs can follow.
@@ -44,7 +46,7 @@ std::optional<ByteLevelCut> byte_level_cut(const json& spec) {
     if (flag_field(spec, "use_regex", true, who)) out.pattern = gpt2_pattern();
     return out;
   }
-  const json list = part(spec, "pretokenizers");
+  const json& list = part(spec, "pretokenizers");
   if (type != "Sequence" || !list.is_array() || list.size() != 2 || !list[0].is_object() ||
       !list[1].is_object()) {
     return std::nullopt;
@@ -65,7 +67,7 @@ std::optional<ByteLevelCut> byte_level_cut(const json& spec) {
 // Byte-level BPE takes the fast road if every byte is a token, so that nothing is ever unknown, and tokens
 // are plain.
 std::unique_ptr<StretchEncoder> fast_encoder(const json& file, const Vocabulary& vocabulary) {
-  const json model = part(file, "model");
+  const json& model = part(file, "model");
   const auto set = [&](const char* key) {
     return model.contains(key) && model[key].is_string() && model[key] != "";
   };
@@ -87,7 +89,7 @@ std::unique_ptr<StretchEncoder> fast_encoder(const json& file, const Vocabulary&
 }
 
 void read_added(const json& file, PipelineParts& parts) {
-  const json list = part(file, "added_tokens");
+  const json& list = part(file, "added_tokens");
   for (const json& token : list) {
     if (!token.is_object() || !part(token, "id").is_number_integer())
       fail(Kind::data, who, ": an added token has no id");
@@ -117,7 +119,7 @@ std::int32_t id_in(const json& value) {
 }
 
 void read_template(const json& spec, std::vector<std::int32_t>& before, std::vector<std::int32_t>& after) {
-  const json single = part(spec, "single"), special = part(spec, "special_tokens");
+  const json &single = part(spec, "single"), &special = part(spec, "special_tokens");
   int sequences = 0;
   for (const json& piece : single) {
     if (piece.is_object() && piece.contains("Sequence")) {
@@ -143,7 +145,7 @@ void read_post_processor(const json& spec, PipelineParts& parts) {
   } else if (type == "TemplateProcessing") {
     read_template(spec, before, after);
   } else if (type == "BertProcessing" || type == "RobertaProcessing") {
-    const json cls = part(spec, "cls"), sep = part(spec, "sep");
+    const json &cls = part(spec, "cls"), &sep = part(spec, "sep");
     if (!cls.is_array() || !sep.is_array() || cls.size() != 2 || sep.size() != 2) {
       fail(Kind::data, who, ": ", type, " has no 'cls' and 'sep' of a token and an id");
     }
@@ -161,7 +163,7 @@ void read_names(const std::string& text, const char* file, std::map<std::string,
   if (text.empty()) return;
   const json spec = parse_json(text, file);
   for (const char* name : {"eos", "bos", "pad", "unk", "cls", "sep", "mask"}) {
-    const json token = part(spec, (std::string(name) + "_token").c_str());
+    const json& token = part(spec, (std::string(name) + "_token").c_str());
     if (token.is_string()) named[name] = token.get<std::string>();
     if (token.is_object()) named[name] = text_field(token, "content", file);
   }

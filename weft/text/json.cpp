@@ -1,19 +1,42 @@
 // Reading JSON that people wrote.
 #include "weft/text/json.h"
 
+#include <algorithm>
+
 #include "weft/base/error.h"
 
 namespace weft {
 
+namespace {
+
+// How deep brackets nest outside of texts.
+int depth_of(std::string_view text) {
+  int depth = 0, deepest = 0;
+  bool quoted = false;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char letter = text[at];
+    if (quoted) {
+      if (letter == '\\') ++at;
+      quoted = letter != '"';
+    } else if (letter == '"') {
+      quoted = true;
+    } else if (letter == '[' || letter == '{') {
+      deepest = std::max(deepest, ++depth);
+    } else if (letter == ']' || letter == '}') {
+      --depth;
+    }
+  }
+  return deepest;
+}
+
+}  // namespace
+
 nlohmann::json parse_json(std::string_view text, std::string_view who) {
-  // The parser recurses: a file of brackets must not be able to end the stack.
-  constexpr int deepest = 64;
-  const auto shallow = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
-    if (depth > deepest) fail(Kind::data, who, ": nests deeper than ", deepest, " levels");
-    return true;
-  };
+  // What reads the result recurses: a file of brackets must not be able to end the stack.
+  constexpr int most = 64;
+  if (depth_of(text) > most) fail(Kind::data, who, ": nests deeper than ", most, " levels");
   try {
-    return nlohmann::json::parse(text, shallow);
+    return nlohmann::json::parse(text);
   } catch (const nlohmann::json::exception& error) {
     fail(Kind::data, who, ": is not JSON: ", error.what());
   }
