@@ -43,14 +43,23 @@ inline ModelConfig tiny_llama() {
   return config;
 }
 
+/// Which samples of a job: `count` of them from `first` on in a step's global batch.
+struct TinyRows {
+  int step = 1;
+  std::int64_t first = 0, count = 1;
+};
+
 /// Random tokens; targets are the next ones; the last position does not count.
-inline Batch tiny_batch(Device& device, const ModelConfig& config, std::int64_t b, std::uint64_t seed = 1) {
+inline Batch tiny_rows(Device& device, const ModelConfig& config, const TinyRows& rows) {
   const std::int64_t s = config.sequence;
+  const std::int64_t b = rows.count;
   std::vector<std::int32_t> tokens, targets, places, positions;
   std::vector<float> mask;
   std::vector<std::int64_t> samples;
   const auto token = [&](std::int64_t i, std::int64_t row) {
-    const Draw draw({.seed = seed, .purpose = Purpose::test, .sample = std::uint64_t(row)});
+    const Draw draw({.seed = std::uint64_t(rows.step),
+                     .purpose = Purpose::test,
+                     .sample = std::uint64_t(rows.first + row)});
     return std::int32_t(draw.word(std::uint64_t(i)) % std::uint32_t(config.vocabulary));
   };
   for (std::int64_t i = 0; i < s; ++i) {
@@ -62,7 +71,7 @@ inline Batch tiny_batch(Device& device, const ModelConfig& config, std::int64_t 
       mask.push_back(i + 1 < s ? 1.F : 0.F);
     }
   }
-  for (std::int64_t row = 0; row < b; ++row) samples.push_back(std::int64_t(100 * seed) + row);
+  for (std::int64_t row = 0; row < b; ++row) samples.push_back(1000 * rows.step + rows.first + row);
   return {.tokens = from_host(device, {s, b}, tokens),
           .targets = from_host(device, {s, b}, targets),
           .mask = from_host(device, {s, b}, mask),
@@ -70,6 +79,10 @@ inline Batch tiny_batch(Device& device, const ModelConfig& config, std::int64_t 
           .positions = from_host(device, {s, b}, positions),
           .segments = {},
           .samples = from_host(device, {b}, samples)};
+}
+
+inline Batch tiny_batch(Device& device, const ModelConfig& config, std::int64_t b) {
+  return tiny_rows(device, config, {.step = 1, .first = 0, .count = b});
 }
 
 /// A whole model on one rank, with its weights and gradients.

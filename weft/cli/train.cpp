@@ -4,7 +4,9 @@
 #include "weft/base/error.h"
 #include "weft/cli/dialect.h"
 #include "weft/cli/dry_run.h"
+#include "weft/cli/train_run.h"
 #include "weft/cli/verbs.h"
+#include "weft/train/run_data.h"
 #include "weft/train/validate.h"
 
 namespace weft::cli {
@@ -28,6 +30,8 @@ int run_train(Args args) {
   if (!command->others.empty())
     fail(Kind::usage, "train: '", command->others[0], "' follows no flag that takes it");
   const Launched launched = launched_by_environment();
+  if (const auto tokenizer = run_tokenizer(command->config))
+    command->config.model.vocabulary = tokenizer->size();
   complete(*command, launched.world);
   if (command->dry_run) {
     if (command->json)
@@ -39,7 +43,7 @@ int run_train(Args args) {
   }
   say_once(*command);
   refuse_unsupported(command->config);
-  fail(Kind::usage, "train: weft cannot train yet; --dry-run shows what it would do");
+  return run_training(command->config);
 }
 
 VerbHelp about_train() {

@@ -49,13 +49,19 @@ class Builder {
   }
 
   // ---- pieces of a block
+  /// Held whole by every tensor-parallel rank; the first one's copy is the one that counts.
+  Parameter shared(const std::string& name, const Shape& shape, const Init& init) const {
+    Parameter parameter = whole_parameter(name, shape, init);
+    parameter.pieces.front().where.replica = tp_.rank();
+    return parameter;
+  }
   Norm norm(const std::string& name) const { return norm_of(name, config_.hidden, tp_.sequence_cut()); }
   Norm norm_of(const std::string& name, std::int64_t width, bool partial) const {
-    Parameter gain = whole_parameter(name + ".gain", {width}, constant(config_.norm_centered_gain ? 0 : 1));
+    Parameter gain = shared(name + ".gain", {width}, constant(config_.norm_centered_gain ? 0 : 1));
     gain.sequence_partial = partial;
     std::optional<Parameter> bias;
     if (config_.norm == NormKind::layer) {
-      bias = whole_parameter(name + ".bias", {width}, constant(0));
+      bias = shared(name + ".bias", {width}, constant(0));
       bias->sequence_partial = partial;
     }
     return {std::move(gain),
@@ -76,7 +82,7 @@ class Builder {
   RowLinear row(const std::string& name, std::int64_t in) const {
     Parameter weight = column_parameter(name + ".weight", {config_.hidden, in}, output(config_.hidden, in),
                                         tp_.rank(), tp_.size());
-    Parameter offset = whole_parameter(name + ".bias", {config_.hidden}, constant(0));
+    Parameter offset = shared(name + ".bias", {config_.hidden}, constant(0));
     return {Product(std::move(weight), bias(config_.linear_bias, std::move(offset)), BiasAdded::by_reader),
             tp_};
   }
@@ -204,8 +210,8 @@ class Builder {
     Parameter words = word_matrix("embedding.words");
     std::optional<Parameter> positions;
     if (config_.positions == Positions::learned) {
-      positions = whole_parameter("embedding.positions", {config_.max_positions, config_.hidden},
-                                  inner(config_.max_positions, config_.hidden));
+      positions = shared("embedding.positions", {config_.max_positions, config_.hidden},
+                         inner(config_.max_positions, config_.hidden));
       positions->sequence_partial = tp_.sequence_cut();
     }
     auto layer =

@@ -1,6 +1,7 @@
 // The order of a step: zero, forward and backward, reduce, look at the norm, clip, update.
 #include "weft/train/step.h"
 
+#include <array>
 #include <cmath>
 
 #include "weft/ops/elementwise.h"
@@ -15,7 +16,11 @@ class LossSums {
  public:
   explicit LossSums(Device& device) : losses_(ops::exact_zero(device)) {}
   void add(const Pass& pass) { ops::sum_exact_into(losses_, pass.losses()); }
-  double losses() const { return ops::exact_number(losses_); }
+  /// Of all ranks that read other samples.
+  double losses(const ProcessMesh& mesh) const {
+    mesh.along({Axis::dp, Axis::cp}).all_reduce(losses_, Reduce::sum).wait();
+    return ops::exact_number(losses_);
+  }
 
  private:
   Tensor losses_;
@@ -27,38 +32,53 @@ std::vector<double> counting_tokens(std::span<const Batch> microbatches) {
   return out;
 }
 
-double total(std::span<const double> counts) {
+/// Of all ranks that read other samples.
+double total(std::span<const double> counts, const Workshop& shop) {
   double sum = 0;
   for (const double count : counts) sum += count;
-  return sum;
+  const Tensor all = ops::zeros(shop.weights.device(), {1}, Dtype::f64);
+  ops::fill(all, sum);
+  shop.mesh.along({Axis::dp, Axis::cp}).all_reduce(all, Reduce::sum).wait();
+  return number(all);
 }
 
 /// The factor of each microbatch's losses in the objective, loss scale included.
-std::vector<float> loss_factors(std::span<const double> counts, double scale, bool per_token) {
-  const double all = total(counts);
+std::vector<float> loss_factors(std::span<const double> counts, double scale, double all_tokens,
+                                const StepOrder& order, int data_ranks) {
   std::vector<float> out;
   for (const double count : counts) {
-    const double tokens = per_token ? all : count * double(counts.size());
+    const double tokens = order.per_token ? all_tokens : count * double(counts.size()) * data_ranks;
     out.push_back(tokens > 0 ? float(scale / tokens) : 0);
   }
   return out;
 }
 
-pipe::Parcel parcel_of(const Workshop& shop, const Batch& batch);
-
-pipe::Runner::Order runner_order(const Workshop& shop, std::span<const Batch> microbatches,
-                                 std::span<const float> factors, const StepPlace& place) {
-  return {.microbatches = microbatches,
-          .loss_factors = factors,
-          .place = place,
-          .parcel = parcel_of(shop, microbatches.front())};
+pipe::Runner::Order runner_order(std::span<const Batch> microbatches, std::span<const float> factors,
+                                 const StepPlace& place) {
+  return {.microbatches = microbatches, .loss_factors = factors, .place = place, .parcel = {}};
 }
 
-// Stages exchange hidden states; a pipeline of one exchanges nothing.
-pipe::Parcel parcel_of(const Workshop&, const Batch&) { return {}; }
+/// The circles over which a model's weights are cut.
+std::array<Communicator*, 1> model_circles(const ProcessMesh& mesh) {
+  return {&mesh.along({Axis::tp, Axis::pp})};
+}
 
 StepPlace place_of(const StepOrder& order) {
   return {.seed = order.seed, .step = std::uint64_t(order.step), .training = true};
+}
+
+// What tensor-parallel ranks computed from other tokens or heads is added first, then what data-parallel
+// ranks did.
+void reduce_gradients(const Workshop& shop) {
+  Communicator& tp = shop.mesh.along(Axis::tp);
+  Communicator& data = shop.mesh.along({Axis::dp, Axis::cp});
+  for (const WeightBlock& block : shop.weights.blocks()) {
+    if (tp.size() > 1)
+      for (const WeightSlot& slot : block.slots)
+        if (slot.parameter->sequence_partial)
+          tp.all_reduce(Weights::part(block.grads, slot), Reduce::sum).wait();
+    data.all_reduce(block.grads, Reduce::sum).wait();
+  }
 }
 
 void update(const Workshop& shop, const StepOrder& order, StepReport& report) {
@@ -67,7 +87,8 @@ void update(const Workshop& shop, const StepOrder& order, StepReport& report) {
                          .ends_rate = order.ends_rate,
                          .decay = order.decay,
                          .grad_scale = clip / report.loss_scale});
-  if (order.params_norm) report.params_norm = global_norm(shop.weights, Look::masters, {});
+  if (order.params_norm)
+    report.params_norm = global_norm(shop.weights, Look::masters, model_circles(shop.mesh));
 }
 
 }  // namespace
@@ -76,17 +97,20 @@ StepReport train_step(const Workshop& shop, std::span<const Batch> microbatches,
   StepReport report;
   report.loss_scale = shop.scaler ? shop.scaler->scale() : 1;
   const std::vector<double> counts = counting_tokens(microbatches);
-  const std::vector<float> factors = loss_factors(counts, report.loss_scale, order.per_token);
+  report.tokens = total(counts, shop);
+  const std::vector<float> factors =
+      loss_factors(counts, report.loss_scale, report.tokens, order, shop.mesh.layout().degree(Axis::dp));
   LossSums sums(shop.weights.device());
   shop.weights.zero_grads();
-  shop.runner.run(runner_order(shop, microbatches, factors, place_of(order)),
+  shop.runner.run(runner_order(microbatches, factors, place_of(order)),
                   [&](int, const Pass& pass) { sums.add(pass); });
-  report.tokens = total(counts);
-  report.loss = report.tokens > 0 ? sums.losses() / report.tokens : 0;
+  reduce_gradients(shop);
+  const auto circles = model_circles(shop.mesh);
+  report.loss = report.tokens > 0 ? sums.losses(shop.mesh) / report.tokens : 0;
   report.loss_finite = std::isfinite(report.loss);
-  report.grad_norm = global_norm(shop.weights, Look::grads, {}) / report.loss_scale;
+  report.grad_norm = global_norm(shop.weights, Look::grads, circles) / report.loss_scale;
   report.applied = report.loss_finite && std::isfinite(report.grad_norm);
-  if (order.count_zeros) report.zeros = global_zeros(shop.weights, {});
+  if (order.count_zeros) report.zeros = global_zeros(shop.weights, circles);
   if (shop.scaler) shop.scaler->update(report.applied);
   if (report.applied) update(shop, order, report);
   return report;
@@ -95,10 +119,10 @@ StepReport train_step(const Workshop& shop, std::span<const Batch> microbatches,
 void evaluate_step(const Workshop& shop, std::span<const Batch> microbatches, Evaluation& into) {
   const std::vector<float> factors(microbatches.size(), 1.F);
   LossSums sums(shop.weights.device());
-  shop.runner.run(runner_order(shop, microbatches, factors, {.training = false}),
+  shop.runner.run(runner_order(microbatches, factors, {.training = false}),
                   [&](int, const Pass& pass) { sums.add(pass); });
-  into.loss_sum += sums.losses();
-  into.tokens += total(counting_tokens(microbatches));
+  into.loss_sum += sums.losses(shop.mesh);
+  into.tokens += total(counting_tokens(microbatches), shop);
 }
 
 }  // namespace weft

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/mesh/mesh.h"
 #include "weft/optim/norms.h"
 #include "weft/optim/optimizer.h"
 #include "weft/optim/scaler.h"
@@ -19,6 +20,7 @@ struct Workshop {
   Weights& weights;
   Optimizer& optimizer;
   pipe::Runner& runner;
+  const ProcessMesh& mesh;
   LossScaler* scaler = nullptr;  // f16 only
 };
 

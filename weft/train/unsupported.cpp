@@ -13,10 +13,8 @@ struct Refusal {
 };
 
 constexpr std::array refusals{
-    Refusal{"--tensor-model-parallel-size above 1", [](const TrainConfig& c) { return c.parallel.tp > 1; }},
     Refusal{"--pipeline-model-parallel-size above 1", [](const TrainConfig& c) { return c.parallel.pp > 1; }},
     Refusal{"--context-parallel-size above 1", [](const TrainConfig& c) { return c.parallel.cp > 1; }},
-    Refusal{"more than one data-parallel rank", [](const TrainConfig& c) { return c.parallel.dp > 1; }},
     Refusal{"--zero-stage above 1", [](const TrainConfig& c) { return c.parallel.zero > 1; }},
     Refusal{"--pipeline-schedule", [](const TrainConfig& c) { return !c.parallel.schedule.empty(); }},
     Refusal{"--pipeline-model-parallel-layout",

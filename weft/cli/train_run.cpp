@@ -1,0 +1,114 @@
+// Joins what training needs: nothing is computed here.
+#include "weft/cli/train_run.h"
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <iostream>
+#include <thread>
+
+#include "weft/backend/open.h"
+#include "weft/cli/verb.h"
+#include "weft/comm/threads.h"
+#include "weft/report/console.h"
+#include "weft/report/jsonl.h"
+#include "weft/report/tensorboard.h"
+#include "weft/train/trainer.h"
+
+namespace weft::cli {
+namespace {
+
+/// Hears SIGTERM and SIGINT on a thread of its own, so that no handler is needed and no global either. A
+/// second one ends the process, as people expect who press Ctrl-C twice.
+class Ears {
+ public:
+  Ears() {
+    sigemptyset(&wanted_);
+    for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) sigaddset(&wanted_, signal);
+    pthread_sigmask(SIG_BLOCK, &wanted_, nullptr);
+    thread_ = std::thread([this] { listen(); });
+  }
+  ~Ears() {
+    closing_ = true;
+    pthread_kill(thread_.native_handle(), SIGUSR1);
+    thread_.join();
+  }
+  Ears(const Ears&) = delete;
+  Ears& operator=(const Ears&) = delete;
+  const std::atomic<bool>& asked() const { return asked_; }
+
+ private:
+  void listen() {
+    for (int signal = 0; !closing_;) {
+      sigwait(&wanted_, &signal);
+      if (signal == SIGUSR1) continue;
+      if (asked_.exchange(true)) std::quick_exit(static_cast<int>(Exit::stopped));
+    }
+  }
+  sigset_t wanted_{};
+  std::atomic<bool> asked_{false}, closing_{false};
+  std::thread thread_;
+};
+
+std::vector<std::unique_ptr<report::Sink>> sinks_of(const LogConfig& log) {
+  std::vector<std::unique_ptr<report::Sink>> sinks;
+  sinks.push_back(report::console_sink(report::console_of_stderr()));
+  if (!log.jsonl.empty()) sinks.push_back(report::jsonl_sink(log.jsonl));
+  if (!log.tensorboard.empty())
+    sinks.push_back(report::tensorboard_sink({.directory = log.tensorboard,
+                                              .learning_rate = log.tensorboard_learning_rate,
+                                              .loss_scale = log.tensorboard_loss_scale,
+                                              .timers = log.tensorboard_timers,
+                                              .memory = log.tensorboard_memory,
+                                              .perplexity = log.tensorboard_perplexity,
+                                              .world_size = log.tensorboard_world_size}));
+  return sinks;
+}
+
+Exit exit_of(Ending ending) { return ending == Ending::finished ? Exit::done : Exit::stopped; }
+
+/// A rank's device gets its share of the processors.
+int threads_of_a_rank(const RunConfig& run, int ranks) {
+  if (run.threads > 0) return run.threads;
+  return std::max(1, int(std::thread::hardware_concurrency()) / ranks);
+}
+
+ParallelLayout layout_of(const ParallelConfig& p) {
+  const RankOrder order = p.order == RankOrderKind::tp_cp_ep_pp_dp
+                              ? RankOrder{Axis::tp, Axis::cp, Axis::ep, Axis::pp, Axis::dp}
+                              : usual_order;
+  return ParallelLayout({.tp = p.tp, .cp = p.cp, .dp = p.dp, .pp = p.pp}, order);
+}
+
+}  // namespace
+
+int run_training(const TrainConfig& config) {
+  const Ears ears;
+  const Log log(0, {.stamped = false});
+  const ParallelLayout layout = layout_of(config.parallel);
+  report::Outlet outlet(sinks_of(config.log), std::size_t(config.log.tensorboard_queue),
+                        [&log](const std::string& sentence) { log.warning(sentence); });
+  const RunData data = open_run_data(config);
+  std::atomic<Ending> ending = Ending::finished;
+  const auto rank = [&](Communicator& world) {
+    const DeviceOptions options{.threads = threads_of_a_rank(config.run, world.size()),
+                                .exact = config.model.exact};
+    const auto device = open_device(config.run.device, options);
+    const bool tells = world.rank() == 0;
+    if (tells)
+      for (const std::string& note : device->notes()) log.info(note);
+    const ProcessMesh mesh(layout, world);
+    Trainer trainer(config, data,
+                    {.device = *device,
+                     .mesh = mesh,
+                     .log = log,
+                     .outlet = tells ? &outlet : nullptr,
+                     .asked_to_stop = &ears.asked()});
+    const Ending mine = trainer.run();
+    if (tells) ending = mine;
+  };
+  run_as_threads(layout.world(), rank);
+  return static_cast<int>(exit_of(ending));
+}
+
+}  // namespace weft::cli

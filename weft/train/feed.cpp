@@ -1,0 +1,55 @@
+// From rows of samples to tensors.
+#include "weft/train/feed.h"
+
+#include <numeric>
+
+#include "weft/ops/elementwise.h"
+#include "weft/tensor/host.h"
+
+namespace weft {
+namespace {
+
+using data::Field;
+
+}  // namespace
+
+Feed::Feed(std::shared_ptr<const data::Dataset> dataset, std::unique_ptr<data::Sampler> sampler,
+           Device& device, std::int64_t consumed)
+    : loader_(std::move(dataset), std::move(sampler), consumed), device_(device) {}
+
+std::span<const Batch> Feed::next(const data::Turn& turn) {
+  const std::vector<data::HostBatch> hosts = loader_.next(turn);
+  batches_.resize(hosts.size());
+  for (std::size_t i = 0; i < hosts.size(); ++i) fill(batches_[i], hosts[i]);
+  return batches_;
+}
+
+// Rows [b][s] become [s, b].
+Tensor Feed::turned(const std::vector<std::int32_t>& rows, std::int64_t b) {
+  const auto s = std::int64_t(rows.size()) / b;
+  scratch_.resize(rows.size());
+  for (std::int64_t row = 0; row < b; ++row)
+    for (std::int64_t i = 0; i < s; ++i) scratch_[std::size_t(i * b + row)] = rows[std::size_t(row * s + i)];
+  return from_host(device_, {s, b}, scratch_);
+}
+
+void Feed::fill(Batch& batch, const data::HostBatch& host) {
+  const std::int64_t b = host.size();
+  const auto s = std::int64_t(host[Field::tokens].size()) / b;
+  batch.tokens = turned(host[Field::tokens], b);
+  batch.targets = turned(host[Field::labels], b);
+  const Tensor counts = turned(host[Field::loss_mask], b);
+  batch.mask = empty(device_, counts.shape());
+  ops::copy_into(batch.mask, counts);
+  batch.positions = turned(host[Field::positions], b);
+  scratch_.resize(std::size_t(s));
+  std::iota(scratch_.begin(), scratch_.end(), 0);
+  batch.places = from_host(device_, {s}, scratch_);
+  batch.segments = host.has(Field::segments) ? from_host(device_, {b, s}, host[Field::segments]) : Tensor();
+  batch.samples = from_host(device_, {b}, host.samples);
+  batch.restarted = false;
+  for (std::size_t i = 0; i < host[Field::positions].size() && !batch.restarted; ++i)
+    batch.restarted = host[Field::positions][i] != std::int32_t(std::int64_t(i) % s);
+}
+
+}  // namespace weft

@@ -1,0 +1,263 @@
+// Building a run from its settings, and the loop.
+#include "weft/train/trainer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "weft/base/error.h"
+#include "weft/base/format.h"
+#include "weft/model/count.h"
+#include "weft/model/gpt.h"
+#include "weft/ops/elementwise.h"
+#include "weft/tensor/host.h"
+
+namespace weft {
+namespace {
+
+Dtype compute_type(Precision precision) {
+  switch (precision) {
+    case Precision::f32:
+      return Dtype::f32;
+    case Precision::bf16:
+      return Dtype::bf16;
+    case Precision::f16:
+      return Dtype::f16;
+  }
+  return Dtype::f32;
+}
+
+std::unique_ptr<Optimizer> make_optimizer(Weights& weights, const OptimizerConfig& config) {
+  if (config.kind == OptimizerKind::sgd) return make_sgd(weights, config.momentum);
+  return make_adam(weights, {.beta1 = config.beta1,
+                             .beta2 = config.beta2,
+                             .epsilon = config.epsilon,
+                             .decoupled = config.decoupled_decay});
+}
+
+std::unique_ptr<LossScaler> make_scaler(const TrainConfig& config) {
+  if (config.model.precision != Precision::f16) return nullptr;
+  const ScalingConfig& s = config.scaling;
+  return std::make_unique<LossScaler>(ScalerConfig{.constant = s.constant,
+                                                   .initial = s.initial,
+                                                   .least = s.least,
+                                                   .window = int(s.window),
+                                                   .hysteresis = s.hysteresis});
+}
+
+}  // namespace
+
+/// What adds up between two lines of the log.
+struct Trainer::Interval {
+  Stopwatch watch;
+  double loss = 0;
+  std::int64_t steps = 0, applied = 0, skipped = 0, not_finite = 0;
+  double tokens = 0;
+  void forget() { *this = {}; }
+};
+
+Trainer::Trainer(const TrainConfig& config, const RunData& data, const Lent& lent)
+    : config_(config),
+      data_(data),
+      lent_(lent),
+      batches_(config.batch, config.parallel.dp, config.model.sequence),
+      steps_(steps_of(config, batches_)),
+      rate_(rate_plan(config, steps_)),
+      ends_rate_(embedding_rate_plan(config, steps_)),
+      decay_(decay_plan(config, steps_)),
+      interval_(std::make_unique<Interval>()) {
+  build();
+}
+
+Trainer::~Trainer() = default;
+
+Between Trainer::between() const {
+  return config_.parallel.sequence ? Between::sequence_cut : Between::whole;
+}
+
+void Trainer::build() {
+  stages_[0] = build_gpt(config_.model, {.first_layer = 0, .layers = config_.model.layers},
+                         {.tp = lent_.mesh.along(Axis::tp), .between = between()}, lent_.device);
+  const auto each = [this](const VisitParameter& visit) {
+    for (const auto& [number, stage] : stages_) stage.each_parameter(visit);
+  };
+  weights_ = std::make_unique<Weights>(each, lent_.device, compute_type(config_.model.precision),
+                                       Weights::For::training);
+  weights_->initialize(std::uint64_t(config_.run.seed));
+  optimizer_ = make_optimizer(*weights_, config_.optimizer);
+  scaler_ = make_scaler(config_);
+  const auto train = data_.sets[data::Split::train];
+  if (!train) fail(Kind::usage, "train: the data hold no training documents; see --split");
+  feed_ = std::make_unique<Feed>(train, run_sampler(config_, train->size()), lent_.device, 0);
+  if (lent_.outlet)
+    lent_.log.info(fmt::format("{} parameters, {} steps of {} samples",
+                               human_count(double(count_parameters(config_.model).total())), steps_,
+                               config_.batch.global));
+}
+
+data::Turn Trainer::turn_at(std::int64_t consumed) const {
+  return {.global_batch = int(batches_.at(consumed)),
+          .micro_batch = int(config_.batch.micro),
+          .rank = lent_.mesh.place(Axis::dp),
+          .ranks = lent_.mesh.layout().degree(Axis::dp)};
+}
+
+Workshop Trainer::workshop() {
+  return {stages_, *weights_, *optimizer_, *runner_, lent_.mesh, scaler_.get()};
+}
+
+StepOrder Trainer::order_of(std::int64_t step) const {
+  return {.seed = std::uint64_t(config_.run.seed),
+          .step = step,
+          .rate = rate_.at(learned_samples_),
+          .ends_rate = ends_rate_.at(learned_samples_),
+          .decay = decay_.at(learned_samples_),
+          .clip = config_.optimizer.clip,
+          .per_token = config_.batch.per_token_loss,
+          .count_zeros = config_.log.zeros,
+          .params_norm = config_.log.params_norm};
+}
+
+bool Trainer::step_is_skipped(std::int64_t step) const {
+  return std::ranges::find(config_.guard.skip_iterations, step) != config_.guard.skip_iterations.end();
+}
+
+void Trainer::prepare_runner(int microbatches) {
+  if (runner_ && schedule_.microbatches == microbatches) return;
+  runner_.reset();
+  schedule_ = pipe::with_transfers(pipe::one_f_one_b(1, microbatches));
+  runner_ = std::make_unique<pipe::Runner>(schedule_, stages_, lent_.mesh.along(Axis::pp), lent_.device);
+}
+
+StepReport Trainer::one_step(std::int64_t step) {
+  const data::Turn turn = turn_at(feed_->consumed());
+  const std::span<const Batch> batches = feed_->next(turn);
+  prepare_runner(int(batches.size()));
+  if (step_is_skipped(step)) {
+    skipped_samples_ += turn.global_batch;
+    return {.applied = false};
+  }
+  const StepReport report = train_step(workshop(), batches, order_of(step));
+  if (report.applied)
+    learned_samples_ += turn.global_batch;
+  else
+    not_finite(step, report, batches);
+  return report;
+}
+
+void Trainer::not_finite(std::int64_t step, const StepReport& report, std::span<const Batch> batches) {
+  const bool rescales = scaler_ && !config_.scaling.constant;
+  if (rescales) return;  // dynamic scaling lives on such steps
+  const std::string where = find_not_finite(workshop(), batches, order_of(step));
+  const std::string sentence =
+      fmt::format("step {}: {} is not finite, {}; the weights are as they were before", step,
+                  report.loss_finite ? "the gradient" : "the loss", where);
+  if (config_.guard.non_finite == NonFinite::stop) fail(Kind::data, sentence);
+  lent_.log.warning(sentence + "; the step is skipped");
+}
+
+void Trainer::tell(std::int64_t step, const StepReport& report) {
+  Interval& sum = *interval_;
+  ++sum.steps;
+  sum.tokens += report.tokens;
+  if (report.applied) {
+    ++sum.applied;
+    sum.loss += report.loss;
+  } else {
+    ++(report.loss_finite ? sum.skipped : sum.not_finite);
+  }
+  const bool due = step % config_.log.interval == 0;
+  if (!due && step != first_step_) return;
+  if (lent_.outlet) lent_.outlet->write(record_of(step, report));
+  if (due) sum.forget();
+}
+
+report::Step Trainer::record_of(std::int64_t step, const StepReport& report) const {
+  const Interval& sum = *interval_;
+  const double seconds = sum.watch.seconds();
+  report::Step out;
+  out.iteration = step;
+  out.iterations = steps_;
+  out.consumed_samples = feed_->consumed();
+  out.skipped_samples = skipped_samples_;
+  out.milliseconds = 1000 * seconds / double(sum.steps);
+  out.tokens_per_second = sum.tokens / seconds;
+  out.learning_rate = rate_.at(learned_samples_);
+  out.global_batch = batches_.at(std::max<std::int64_t>(feed_->consumed() - 1, 0));
+  out.losses = {{"lm loss", sum.applied > 0 ? sum.loss / double(sum.applied) : report.loss}};
+  out.loss_scale = report.loss_scale;
+  if (report.applied) out.grad_norm = report.grad_norm;
+  out.zeros = report.zeros;
+  out.params_norm = report.params_norm;
+  out.skipped = sum.skipped;
+  out.not_finite = sum.not_finite;
+  if (config_.log.throughput) {
+    const double flops = training_flops(config_.model, config_.model.sequence) * double(out.global_batch);
+    out.teraflops = flops * double(sum.steps) / seconds / 1e12 / double(lent_.mesh.world().size());
+  }
+  const MemoryMeter memory = lent_.device.memory();
+  out.memory = {{"mem-allocated-bytes", memory.total}, {"mem-max-allocated-bytes", memory.total_peak}};
+  out.world_size = lent_.mesh.world().size();
+  return out;
+}
+
+data::Turn Trainer::evaluation_turn() const {
+  return {.global_batch = int(config_.eval.global > 0 ? config_.eval.global : config_.batch.global),
+          .micro_batch = int(config_.eval.micro > 0 ? config_.eval.micro : config_.batch.micro),
+          .rank = lent_.mesh.place(Axis::dp),
+          .ranks = lent_.mesh.layout().degree(Axis::dp)};
+}
+
+void Trainer::evaluate(std::int64_t step, data::Split split, const std::string& of) {
+  const auto dataset = data_.sets[split];
+  if (!dataset) return;
+  const data::Turn turn = evaluation_turn();
+  const std::int64_t rounds =
+      config_.eval.whole_set ? dataset->size() / turn.global_batch : config_.eval.iterations;
+  // Every evaluation of a set goes on where the last one stopped, as Megatron's does.
+  std::int64_t& consumed = evaluated_[split];
+  if (config_.eval.whole_set) consumed = 0;
+  Feed feed(dataset, run_sampler(config_, dataset->size()), lent_.device, consumed);
+  Evaluation sums;
+  for (std::int64_t round = 0; round < rounds; ++round) {
+    const std::span<const Batch> batches = feed.next(turn);
+    prepare_runner(int(batches.size()));
+    evaluate_step(workshop(), batches, sums);
+  }
+  consumed = feed.consumed();
+  const double loss = sums.tokens > 0 ? sums.loss_sum / sums.tokens : 0;
+  if (lent_.outlet)
+    lent_.outlet->write(report::Evaluation{
+        .of = of, .iteration = step, .consumed_samples = feed_->consumed(), .losses = {{"lm loss", loss}}});
+}
+
+// Clocks and signals differ from rank to rank, so the ranks agree: the greatest reason of any is that of all.
+std::optional<Ending> Trainer::must_stop(std::int64_t step) {
+  const bool asked = lent_.asked_to_stop && lent_.asked_to_stop->load();
+  const bool late = config_.exit.minutes > 0 && since_start_.seconds() > 60 * config_.exit.minutes;
+  const Tensor reason = ops::zeros(lent_.device, {1}, Dtype::i32);
+  ops::fill(reason, asked ? 2 : late ? 1 : 0);
+  lent_.mesh.world().all_reduce(reason, Reduce::max).wait();
+  const int agreed = int(number(reason));
+  if (agreed == 2) return Ending::asked;
+  if (agreed == 1) return Ending::out_of_time;
+  if (config_.exit.interval > 0 && step % config_.exit.interval == 0 && step < steps_) return Ending::asked;
+  return std::nullopt;
+}
+
+Ending Trainer::run() {
+  interval_->forget();
+  for (std::int64_t step = first_step_; step <= steps_ && !config_.eval.skip_train; ++step) {
+    tell(step, one_step(step));
+    if (config_.eval.interval > 0 && step % config_.eval.interval == 0)
+      evaluate(step, data::Split::valid, fmt::format("iteration {}", step));
+    if (const auto ending = must_stop(step)) return *ending;
+  }
+  const std::string at = fmt::format("iteration {} on ", steps_);
+  evaluate(steps_, data::Split::valid, at + "validation set");
+  evaluate(steps_, data::Split::test, at + "test set");
+  return Ending::finished;
+}
+
+}  // namespace weft

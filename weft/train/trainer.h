@@ -1,0 +1,80 @@
+// The loop: build, train, tell, evaluate, stop.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+
+#include "weft/base/clock.h"
+#include "weft/base/log.h"
+#include "weft/mesh/mesh.h"
+#include "weft/nn/linear.h"
+#include "weft/report/outlet.h"
+#include "weft/train/batch_size.h"
+#include "weft/train/feed.h"
+#include "weft/train/run_data.h"
+#include "weft/train/schedules.h"
+#include "weft/train/step.h"
+
+namespace weft {
+
+/// Why a run ended.
+enum class Ending { finished, asked, out_of_time };
+
+/// What a run is lent.
+struct Lent {
+  Device& device;
+  const ProcessMesh& mesh;
+  const Log& log;
+  report::Outlet* outlet = nullptr;                  // rank 0's; the others tell nothing
+  const std::atomic<bool>* asked_to_stop = nullptr;  // set by whoever hears signals
+};
+
+class Trainer {
+ public:
+  /// config is complete; the data may be shared by many ranks. Both outlive the trainer.
+  Trainer(const TrainConfig& config, const RunData& data, const Lent& lent);
+  ~Trainer();
+  Ending run();
+  Weights& weights() { return *weights_; }
+
+ private:
+  struct Interval;  // what adds up between two lines of the log
+  void build();
+  Between between() const;
+  Workshop workshop();
+  StepOrder order_of(std::int64_t step) const;
+  void prepare_runner(int microbatches);
+  StepReport one_step(std::int64_t step);
+  void not_finite(std::int64_t step, const StepReport& report, std::span<const Batch> batches);
+  void tell(std::int64_t step, const StepReport& report);
+  report::Step record_of(std::int64_t step, const StepReport& report) const;
+  void evaluate(std::int64_t step, data::Split split, const std::string& of);
+  std::optional<Ending> must_stop(std::int64_t step);
+  data::Turn turn_at(std::int64_t consumed) const;
+  data::Turn evaluation_turn() const;
+  bool step_is_skipped(std::int64_t step) const;
+
+  const TrainConfig& config_;
+  const RunData& data_;
+  Lent lent_;
+  BatchSchedule batches_;
+  std::int64_t steps_;
+  RatePlan rate_, ends_rate_;
+  DecaySchedule decay_;
+  pipe::Schedule schedule_;
+  std::map<int, Stage> stages_;
+  std::unique_ptr<Weights> weights_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<LossScaler> scaler_;
+  std::unique_ptr<pipe::Runner> runner_;
+  std::unique_ptr<Feed> feed_;
+  std::map<data::Split, std::int64_t> evaluated_;  // samples of each set that evaluations have used
+  std::unique_ptr<Interval> interval_;
+  Stopwatch since_start_;
+  std::int64_t learned_samples_ = 0;  // of steps that were applied: what the schedules count
+  std::int64_t skipped_samples_ = 0;
+  std::int64_t first_step_ = 1;
+};
+
+}  // namespace weft
