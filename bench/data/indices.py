@@ -8,13 +8,15 @@ import argparse, filecmp, json, os, pathlib, shutil, statistics, subprocess, sys
 import numpy
 
 MEGATRON = r'''
-import json, resource, sys, time
+import json, resource, sys, tempfile, time
 t = time.time()
+import torch
 from megatron.core.datasets.blended_megatron_dataset_builder import BlendedMegatronDatasetBuilder
 from megatron.core.datasets.gpt_dataset import GPTDataset, GPTDatasetConfig
 from megatron.core.datasets.utils import get_blend_from_list
 from megatron.core.tokenizers import MegatronTokenizer
 sequence, samples, cache, *data = sys.argv[1:]
+torch.distributed.init_process_group("gloo", init_method=f"file://{tempfile.mkdtemp()}/meeting", rank=0, world_size=1)
 peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 before, imported = peak(), time.time() - t
 config = GPTDatasetConfig(random_seed=1234, sequence_length=int(sequence), blend=get_blend_from_list(data), split="1,0,0",
