@@ -55,6 +55,9 @@ struct DataConfig {
   std::string split;                       // "949,50,1"
   bool mock = false;
   std::string cache;
+  std::string
+      cache_version;  // whose names the cached indices get: a release of Megatron core; empty: the newest
+  std::string cache_tokenizer;  // a JSON file that stands for the tokenizer in those names
   IndexKind index = IndexKind::stored;
   SampleOrder order = SampleOrder::single;
   bool mask_eod_loss = false, reset_positions = false, reset_attention = false;

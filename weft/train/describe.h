@@ -26,6 +26,10 @@ void describe(Visitor& v, DataConfig& c) {
   v("split", c.split, "proportions of training, validation and test documents");
   v("mock", c.mock, "train on made-up documents");
   v("cache", c.cache, "where indices are kept");
+  v("cache_version", c.cache_version,
+    "the release of Megatron core that names cached indices, such as 0.16; left out: the newest");
+  v("cache_tokenizer", c.cache_tokenizer,
+    "a JSON file that stands for the tokenizer in the names of cached indices");
   v("index", c.index, "a stored shuffle as Megatron's, or one that is computed");
   v("order", c.order, "one pass over the samples, or shuffled passes");
   v("mask_eod_loss", c.mask_eod_loss, "no loss where the end of a document is predicted");

@@ -2,6 +2,7 @@
 #include "weft/train/run_data.h"
 
 #include "weft/base/error.h"
+#include "weft/base/file.h"
 #include "weft/data/tokenizer_identity.h"
 #include "weft/text/open.h"
 #include "weft/train/batch_size.h"
@@ -23,6 +24,7 @@ data::DataPathFlags path_flags(const DataConfig& c) {
 
 std::string identity_of(const TrainConfig& config) {
   const TokenizerConfig& c = config.data.tokenizer;
+  if (!config.data.cache_tokenizer.empty()) return read_file(config.data.cache_tokenizer);
   data::TokenizerFlags flags;
   flags.type = c.type;
   flags.vocab_file = unless_empty(c.vocab_file);
@@ -31,7 +33,9 @@ std::string identity_of(const TrainConfig& config) {
   if (config.model.vocabulary > 0) flags.vocab_size = config.model.vocabulary;
   flags.tiktoken_pattern = unless_empty(c.pattern);
   flags.vocab_extra_ids = c.extra_ids;
-  return data::tokenizer_identity(flags);
+  const std::string& version = config.data.cache_version;
+  return data::tokenizer_identity(flags,
+                                  version.empty() ? data::newest_upstream : data::upstream_of(version));
 }
 
 std::vector<std::int32_t> specials_but_pad(const Tokenizer& tokenizer) {

@@ -15,6 +15,8 @@ Group data() {
               value("split", "data.split"),
               on("mock-data", {{.path = "data.mock", .value = "true"}}),
               value("data-cache-path", "data.cache"),
+              value("data-cache-version", "data.cache_version"),
+              value("data-cache-tokenizer", "data.cache_tokenizer"),
               value("data-order", "data.index"),
               pick("dataloader-type", Arity::one,
                    {{.word = "single", .path = "data.order", .value = "single"},
