@@ -44,7 +44,11 @@ TEST(SentencePiece, special_tokens_of_the_old_way_cut_the_text) {
 
 TEST(SentencePiece, refuses_what_is_no_model_and_tokens_it_cannot_take) {
   EXPECT_THAT([] { (void)make_sentencepiece("no model", {.special = {}}); },
-              ThrowsMessage<Error>(::testing::StartsWith("SentencePiece: ")));
+              ThrowsMessage<Error>("SentencePiece: the model breaks off or is none, at byte 1 of 8"));
+  EXPECT_THAT([] { (void)make_sentencepiece("", {.special = {}}); },
+              ThrowsMessage<Error>("SentencePiece: the model holds no piece"));
+  EXPECT_THAT([] { (void)make_sentencepiece(std::string_view("\x0a\x02\x0a\x00", 4), {.special = {}}); },
+              ThrowsMessage<Error>("SentencePiece: piece 0 is empty, holds a zero byte or is not UTF-8"));
   EXPECT_THAT([] { (void)make_sentencepiece(read_file(folder + "toy.model"), {.special = {"<x>"}}); },
               ThrowsMessage<Error>("SentencePiece: 1 special tokens, which a model takes at training or with "
                                    "--tokenizer-sentencepiece-legacy"));

@@ -18,10 +18,82 @@ namespace {
 constexpr std::string_view extra_space = "\xe2\x98\xaf";
 constexpr std::string_view separator = "\xe2\x96\x81";
 
+// Walks the fields of a protobuf message, because the library ends the process over pieces it cannot put into
+// its trie.
+class Message {
+ public:
+  explicit Message(std::string_view bytes) : bytes_(bytes) {}
+  // The next field; its content where it is a text or a message. False at the end; a torn message is refused.
+  bool next(std::uint64_t& field, std::string_view& content) {
+    if (at_ == bytes_.size()) return false;
+    const std::uint64_t key = number();
+    field = key >> 3;
+    content = {};
+    switch (key & 7) {
+      case 0:
+        (void)number();
+        break;
+      case 1:
+        (void)take(8);
+        break;
+      case 2:
+        content = take(number());
+        break;
+      case 5:
+        (void)take(4);
+        break;
+      default:
+        torn();
+    }
+    return true;
+  }
+
+ private:
+  [[noreturn]] void torn() const {
+    fail(Kind::data, "SentencePiece: the model breaks off or is none, at byte ", at_, " of ", bytes_.size());
+  }
+  std::string_view take(std::uint64_t count) {
+    if (count > bytes_.size() - at_) torn();
+    at_ += count;
+    return bytes_.substr(at_ - count, count);
+  }
+  std::uint64_t number() {
+    std::uint64_t value = 0;
+    for (int shift = 0; shift < 64; shift += 7) {
+      const auto byte = static_cast<unsigned char>(take(1)[0]);
+      value |= static_cast<std::uint64_t>(byte & 0x7f) << shift;
+      if (byte < 0x80) return value;
+    }
+    torn();
+  }
+  std::string_view bytes_;
+  std::size_t at_ = 0;
+};
+
+// Field 1 of a model is a piece, whose field 1 is its text.
+void check_pieces(std::string_view model) {
+  std::uint64_t field = 0;
+  std::string_view piece, content;
+  std::int64_t count = 0;
+  for (Message message(model); message.next(field, piece);) {
+    if (field != 1) continue;
+    std::string_view text;
+    for (Message parts(piece); parts.next(field, content);) {
+      if (field == 1) text = content;
+    }
+    if (text.empty() || text.find('\0') != std::string_view::npos || !unicode::valid(text)) {
+      fail(Kind::data, "SentencePiece: piece ", count, " is empty, holds a zero byte or is not UTF-8");
+    }
+    ++count;
+  }
+  if (count == 0) fail(Kind::data, "SentencePiece: the model holds no piece");
+}
+
 class SentencePiece final : public Tokenizer {
  public:
   SentencePiece(std::string_view model, const SentencePieceOptions& options)
       : legacy_(options.legacy), ignore_extra_(options.ignore_extra_whitespaces) {
+    check_pieces(model);
     const auto loaded = model_.LoadFromSerializedProto(absl::string_view(model.data(), model.size()));
     if (!loaded.ok()) fail(Kind::data, "SentencePiece: ", loaded.ToString());
     size_ = model_.GetPieceSize();
