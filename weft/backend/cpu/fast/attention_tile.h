@@ -74,12 +74,16 @@ inline void widen_rows(float* to, const AttentionRows& rows, Index offset, Widen
   if (rows.type == Element::f16) widen_rows(to, static_cast<const f16*>(rows.at) + offset, rows.s, how);
 }
 
-/// Rows lie pages apart, where the processor's own prefetching ends: asks for those that come next.
-inline void fetch_rows(const AttentionRows& rows, Index offset, Index count, Index d) {
+inline void add_rows(Fetch& fetch, const AttentionRows& rows, Index offset, Index d) {
   const Index size = rows.type == Element::f32 ? 4 : 2;
-  const char* from = static_cast<const char*>(rows.at) + offset * size;
-  for (Index i = 0; i < count; ++i)
-    for (Index c = 0; c < d * size; c += 64) __builtin_prefetch(from + i * rows.s * size + c, 0, 2);
+  fetch.from[fetch.count++] = {static_cast<const char*>(rows.at) + offset * size, rows.s * size};
+  fetch.lines = most(fetch.lines, (d * size + 63) / 64);
+}
+/// `rows` of each tensor, over the tiles of about `products` products with a tile of keys.
+inline void pace(Fetch& fetch, Index rows, Index products) {
+  constexpr Index tiles = tile_keys / 8;
+  fetch.left = rows;
+  fetch.at_once = (rows * fetch.count + products * tiles - 1) / (products * tiles);
 }
 
 /// to (+)= from, whose rows are `step` floats apart, in the tensor's type.
@@ -223,11 +227,12 @@ inline void add_to_dbias(const AttentionJob& job, const float* dscores, const Pl
 }
 
 /// The scores of one tile in powers of two: base-2 logarithms, masked. q is transposed and scaled by log2(e).
-inline bool score(const AttentionJob& job, float* scores, const Place& place, Range keys, ByRows k, Panel q) {
+inline bool score(const AttentionJob& job, float* scores, const Place& place, Range keys, ByRows k, Panel q,
+                  Fetch* fetch) {
   const Seen by_segment = seen(job, place, keys);
   if (by_segment == Seen::nothing) return false;
   const Index registers = round_up(place.queries.size(), width) / width;
-  multiply<Start::zero>({scores, tile_queries}, keys.size(), registers, k, q, job.d);
+  multiply<Start::zero>({scores, tile_queries}, keys.size(), registers, k, q, job.d, fetch);
   if (job.bias.wanted) add_bias(job, scores, place, keys);
   if (!all_visible(job, place.queries, keys)) mask_positions(job, scores, place, keys);
   if (by_segment == Seen::some) mask_segments(job, scores, place, keys);

@@ -42,6 +42,31 @@ struct Target {
   const float* factor = nullptr;  // of each row, for Start::scaled
 };
 
+/// Rows that will be read next, pages apart, where the processor's own prefetching ends. A product asks for a
+/// few of them at every tile: asked for all at once they would hold up the loads behind them.
+struct Fetch {
+  struct From {
+    const char* at;
+    std::int64_t step;  // bytes
+  };
+  From from[3];
+  int count = 0;             // of the above
+  std::int64_t lines = 0;    // of each row
+  std::int64_t left = 0;     // rows of each
+  std::int64_t at_once = 0;  // rows of all, at every tile
+  int next = 0;
+
+  void some() {
+    for (std::int64_t i = 0; i < at_once && left > 0; ++i) {
+      From& here = from[next];
+      for (std::int64_t line = 0; line < lines; ++line) __builtin_prefetch(here.at + line * 64, 0, 2);
+      here.at += here.step;
+      next = next + 1 == count ? 0 : next + 1;
+      if (next == 0) --left;
+    }
+  }
+};
+
 template <int... I>
 struct Numbers {};
 template <int n, int... I>
@@ -132,9 +157,11 @@ inline void transpose_square(float* to, std::int64_t to_step, const float* from,
 
 /// Columns of one tile's width, all rows (rounded up to tiles).
 template <int columns, Start start, class A>
-[[gnu::noinline]] void column_of_tiles(Target c, std::int64_t rows, A a, Panel b, std::int64_t depth) {
+[[gnu::noinline]] void column_of_tiles(Target c, std::int64_t rows, A a, Panel b, std::int64_t depth,
+                                       Fetch* fetch) {
   constexpr int step = tile_sums / columns;
   for (std::int64_t i = 0; i < rows; i += step) {
+    if (fetch != nullptr) fetch->some();
     Tile<step, columns, start, A> tile;
     const Target here = {c.at + i * c.step, c.step, c.factor + (start == Start::scaled ? i : 0)};
     tile.run(here, a.from(i), b, depth, typename UpTo<step>::type{});
@@ -144,15 +171,16 @@ template <int columns, Start start, class A>
 /// c [rows, registers * width] (+)= a [rows, depth] b. Up to tile_slack rows beyond `rows` are read and
 /// written.
 template <Start start, class A>
-void multiply(Target c, std::int64_t rows, std::int64_t registers, A a, Panel b, std::int64_t depth) {
+void multiply(Target c, std::int64_t rows, std::int64_t registers, A a, Panel b, std::int64_t depth,
+              Fetch* fetch = nullptr) {
   std::int64_t left = registers;
   while (left > 0) {
     const std::int64_t now = left < tile_columns ? left : tile_columns;
-    if (now == 1) column_of_tiles<1, start>(c, rows, a, b, depth);
-    if (now == 2) column_of_tiles<2, start>(c, rows, a, b, depth);
-    if (now == 3) column_of_tiles<3, start>(c, rows, a, b, depth);
+    if (now == 1) column_of_tiles<1, start>(c, rows, a, b, depth, fetch);
+    if (now == 2) column_of_tiles<2, start>(c, rows, a, b, depth, fetch);
+    if (now == 3) column_of_tiles<3, start>(c, rows, a, b, depth, fetch);
     if constexpr (tile_columns > 3) {
-      if (now == 4) column_of_tiles<4, start>(c, rows, a, b, depth);
+      if (now == 4) column_of_tiles<4, start>(c, rows, a, b, depth, fetch);
     }
     c.at += now * width;
     b.at += now * width;

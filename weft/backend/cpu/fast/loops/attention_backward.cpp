@@ -114,14 +114,20 @@ void scale_dscores(const Sweep& s, Index keys) {
     write(s.dscores + i, read(s.dscores + i) * spread(s.job.scale));
 }
 
+/// Rows of the chunk's first key and of the tile's first query, all added to; and what to ask for meanwhile.
+struct Sums {
+  float *dk, *dv, *dq;
+  Fetch fetch;
+};
+
 /// Queries (at most a tile of them, already loaded) meet one tile of keys.
-void meet(const Sweep& s, const Place& here, Range keys, float* dk, float* dv, float* dq) {
+void meet(const Sweep& s, const Place& here, Range keys, Sums& sums) {
   const AttentionJob& job = s.job;
   const Index skipped = (keys.from - s.chunk.from) * s.step;
   const Index registers = round_up(here.queries.size(), width) / width;
-  if (!score(job, s.scores, here, keys, {s.k + skipped, s.step}, {s.q, tile_queries})) return;
+  if (!score(job, s.scores, here, keys, {s.k + skipped, s.step}, {s.q, tile_queries}, &sums.fetch)) return;
   multiply<Start::zero>({s.dscores, tile_queries}, keys.size(), registers, ByRows{s.v + skipped, s.step},
-                        {s.dout, tile_queries}, job.d);
+                        {s.dout, tile_queries}, job.d, &sums.fetch);
   if (job.dropout.wanted) draw(job, s.factor, here, keys);
   differentiate(s, here.queries.size(), keys.size(), job.dbias.wanted ? 1 : job.scale);
   if (job.dbias.wanted) {
@@ -130,13 +136,13 @@ void meet(const Sweep& s, const Place& here, Range keys, float* dk, float* dv, f
   }
   const Index columns = s.padded / width;
   if (s.wants_keys()) {
-    multiply<Start::more>({dv + skipped, s.step}, keys.size(), columns, ByRows{s.scores, tile_queries},
+    multiply<Start::more>({sums.dv + skipped, s.step}, keys.size(), columns, ByRows{s.scores, tile_queries},
                           {s.dout_rows, s.step}, here.queries.size());
-    multiply<Start::more>({dk + skipped, s.step}, keys.size(), columns, ByRows{s.dscores, tile_queries},
+    multiply<Start::more>({sums.dk + skipped, s.step}, keys.size(), columns, ByRows{s.dscores, tile_queries},
                           {s.q_rows, s.step}, here.queries.size());
   }
   if (s.wants_queries())
-    multiply<Start::more>({dq, s.step}, here.queries.size(), columns, ByColumns{s.dscores, tile_queries},
+    multiply<Start::more>({sums.dq, s.step}, here.queries.size(), columns, ByColumns{s.dscores, tile_queries},
                           {s.k + skipped, s.step}, keys.size());
 }
 
@@ -148,9 +154,12 @@ void load_keys(Sweep& s, Range chunk) {
   widen_rows(s.v, s.job.v, s.key_offset(s.job.v, chunk.from), {chunk.size(), s.job.d, s.step});
 }
 
-void fetch_queries(const Sweep& s, Range next) {
+Fetch fetch_queries(const Sweep& s, Range next) {
+  Fetch fetch;
   for (const AttentionRows* rows : {&s.job.q, &s.job.dout, &s.job.o})
-    fetch_rows(*rows, s.query_offset(*rows, next.from), next.size(), s.job.d);
+    add_rows(fetch, *rows, s.query_offset(*rows, next.from), s.job.d);
+  pace(fetch, next.size(), 2 * (s.chunk.size() + tile_keys - 1) / tile_keys);
+  return fetch;
 }
 
 void meet_tiles(const Sweep& s, Range queries, float* dk, float* dv) {
@@ -160,11 +169,10 @@ void meet_tiles(const Sweep& s, Range queries, float* dk, float* dv) {
     if (keys.empty()) continue;
     load_queries(s, here.queries);
     const Range next = Range{here.queries.to, here.queries.to + tile_queries}.both(queries);
-    if (!next.empty()) fetch_queries(s, next);
-    float* dq = s.dq + (from - s.place.queries.from) * s.step;
+    Sums sums = {dk, dv, s.dq + (from - s.place.queries.from) * s.step, fetch_queries(s, next)};
     for (Index k = s.chunk.from; k < s.chunk.to; k += tile_keys) {
       const Range tile = keys.both({k, k + tile_keys});
-      if (!tile.empty()) meet(s, here, tile, dk, dv, dq);
+      if (!tile.empty()) meet(s, here, tile, sums);
     }
   }
 }

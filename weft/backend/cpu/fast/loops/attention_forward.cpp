@@ -112,13 +112,12 @@ void drop(const Stripe& s, const Place& place, Range keys) {
       write(s.scores + v, read(s.scores + v) * read(s.factor + v));
 }
 
-/// Asks for the share of the next tile's keys that falls to query tile t.
-void fetch_keys(const Stripe& s, Range next, Index t) {
-  const Index each = (next.size() + s.tiles() - 1) / s.tiles();
-  const Range part = Range{next.from + t * each, next.from + (t + 1) * each}.both(next);
-  if (part.empty()) return;
-  fetch_rows(s.job.k, s.offset(s.job.k, part.from, false), part.size(), s.job.d);
-  fetch_rows(s.job.v, s.offset(s.job.v, part.from, false), part.size(), s.job.d);
+Fetch fetch_keys(const Stripe& s, Range next) {
+  Fetch fetch;
+  add_rows(fetch, s.job.k, s.offset(s.job.k, next.from, false), s.job.d);
+  add_rows(fetch, s.job.v, s.offset(s.job.v, next.from, false), s.job.d);
+  pace(fetch, next.size(), s.tiles());
+  return fetch;
 }
 
 /// All queries of the stripe meet one tile of keys.
@@ -126,14 +125,14 @@ void attend(const Stripe& s, Range tile, Range next) {
   const AttentionJob& job = s.job;
   widen_rows(s.k, job.k, s.offset(job.k, tile.from, false), {tile.size(), job.d, s.step});
   widen_rows(s.v, job.v, s.offset(job.v, tile.from, false), {tile.size(), job.d, s.step});
+  Fetch fetch = fetch_keys(s, next);
   for (Index t = 0; t < s.tiles(); ++t) {
-    fetch_keys(s, next, t);
     const Place here = {s.place.row, s.place.head, s.queries(t)};
     const Range keys = visible(job, here.queries).both(tile);
     if (keys.empty()) continue;
     const Index skipped = (keys.from - tile.from) * s.step;
     const Panel q = {s.q + t * s.padded * tile_queries, tile_queries};
-    if (!score(job, s.scores, here, keys, {s.k + skipped, s.step}, q)) continue;
+    if (!score(job, s.scores, here, keys, {s.k + skipped, s.step}, q, &fetch)) continue;
     normalize(s, t * tile_queries, here.queries.size(), keys.size());
     if (job.dropout.wanted) drop(s, here, keys);
     multiply<Start::scaled>({s.o + t * tile_queries * s.step, s.step, s.scale}, here.queries.size(),
