@@ -127,12 +127,14 @@ ForwardPlan plan_forward(const AttentionJob& job, int threads) {
 
 namespace {
 
-/// Keys whose rows and gradients fit a core's second cache together.
+/// Keys whose rows and gradients fit a core's second cache together (four times so many floats), in equal
+/// chunks.
 std::int64_t chunk_of(const AttentionJob& job) {
-  const std::int64_t fitting = 32768 / round_up(job.d, padding) / attention_keys * attention_keys;
-  const std::int64_t block = job.block > 0 ? std::min(job.block, job.sk) : job.sk;
-  return std::min(std::clamp<std::int64_t>(fitting, attention_keys, 4 * attention_keys),
-                  round_up(std::max<std::int64_t>(block, 1), attention_keys));
+  constexpr std::int64_t floats = 40960;
+  const std::int64_t fitting =
+      std::max(attention_keys, floats / round_up(job.d, padding) / attention_keys * attention_keys);
+  const std::int64_t block = std::max<std::int64_t>(job.block > 0 ? std::min(job.block, job.sk) : job.sk, 1);
+  return round_up(pieces(block, pieces(block, std::min(fitting, 6 * attention_keys))), attention_keys);
 }
 
 BackwardPlaces backward_places(const AttentionJob& job, const BackwardPlan& plan) {
