@@ -74,16 +74,16 @@ inline void widen_rows(float* to, const AttentionRows& rows, Index offset, Widen
   if (rows.type == Element::f16) widen_rows(to, static_cast<const f16*>(rows.at) + offset, rows.s, how);
 }
 
-inline void add_rows(Fetch& fetch, const AttentionRows& rows, Index offset, Index d) {
+/// Some rows of a tensor, over the tiles of about `products` products with a tile of keys.
+struct Ahead {
+  Index offset, rows, products;
+};
+inline void fetch_rows(Fetch& fetch, const AttentionRows& rows, Index d, Ahead how) {
+  if (how.rows <= 0) return;
   const Index size = rows.type == Element::f32 ? 4 : 2;
-  fetch.from[fetch.count++] = {static_cast<const char*>(rows.at) + offset * size, rows.s * size};
-  fetch.lines = most(fetch.lines, (d * size + 63) / 64);
-}
-/// `rows` of each tensor, over the tiles of about `products` products with a tile of keys.
-inline void pace(Fetch& fetch, Index rows, Index products) {
-  constexpr Index tiles = tile_keys / 8;
-  fetch.left = rows;
-  fetch.at_once = (rows * fetch.count + products * tiles - 1) / (products * tiles);
+  const Index tiles = how.products * (tile_keys / 8);
+  fetch.from[fetch.count++] = {static_cast<const char*>(rows.at) + how.offset * size, rows.s * size,
+                               (d * size + 63) / 64, how.rows, (how.rows + tiles - 1) / tiles};
 }
 
 /// to (+)= from, whose rows are `step` floats apart, in the tensor's type.

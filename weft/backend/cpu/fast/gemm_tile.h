@@ -47,22 +47,19 @@ struct Target {
 struct Fetch {
   struct From {
     const char* at;
-    std::int64_t step;  // bytes
+    std::int64_t step;     // bytes
+    std::int64_t lines;    // of each row
+    std::int64_t left;     // rows
+    std::int64_t at_once;  // rows at every tile
   };
   From from[3];
-  int count = 0;             // of the above
-  std::int64_t lines = 0;    // of each row
-  std::int64_t left = 0;     // rows of each
-  std::int64_t at_once = 0;  // rows of all, at every tile
-  int next = 0;
+  int count = 0;
 
   void some() {
-    for (std::int64_t i = 0; i < at_once && left > 0; ++i) {
-      From& here = from[next];
-      for (std::int64_t line = 0; line < lines; ++line) __builtin_prefetch(here.at + line * 64, 0, 2);
-      here.at += here.step;
-      next = next + 1 == count ? 0 : next + 1;
-      if (next == 0) --left;
+    for (int i = 0; i < count; ++i) {
+      From& here = from[i];
+      for (std::int64_t n = here.at_once; n > 0 && here.left > 0; --n, --here.left, here.at += here.step)
+        for (std::int64_t line = 0; line < here.lines; ++line) __builtin_prefetch(here.at + line * 64, 0, 2);
     }
   }
 };

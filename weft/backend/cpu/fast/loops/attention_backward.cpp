@@ -156,9 +156,9 @@ void load_keys(Sweep& s, Range chunk) {
 
 Fetch fetch_queries(const Sweep& s, Range next) {
   Fetch fetch;
+  const Index products = 2 * ((s.chunk.size() + tile_keys - 1) / tile_keys);
   for (const AttentionRows* rows : {&s.job.q, &s.job.dout, &s.job.o})
-    add_rows(fetch, *rows, s.query_offset(*rows, next.from), s.job.d);
-  pace(fetch, next.size(), 2 * (s.chunk.size() + tile_keys - 1) / tile_keys);
+    fetch_rows(fetch, *rows, s.job.d, {s.query_offset(*rows, next.from), next.size(), products});
   return fetch;
 }
 

@@ -15,8 +15,9 @@ namespace {
 /// One task's state, in its workspace.
 struct Stripe {
   const AttentionJob& job;
-  Place place;         // all queries of the stripe
-  Index padded, step;  // columns of a row's copy, and floats from one to the next
+  Place place;          // all queries of the stripe
+  unsigned loaded = 0;  // a bit for every tile of queries
+  Index padded, step;   // columns of a row's copy, and floats from one to the next
   float *q, *rows, *k, *v, *scores, *factor, *scale, *o, *maximum, *sum, *merged, *merged_lse;
 
   Stripe(const AttentionJob& j, Place at, float* workspace)
@@ -48,13 +49,11 @@ struct Stripe {
   }
 };
 
-void load_queries(const Stripe& s) {
-  for (Index t = 0; t < s.tiles(); ++t) {
-    const Range here = s.queries(t);
-    widen_rows(s.rows, s.job.q, s.offset(s.job.q, here.from, true),
-               {here.size(), s.job.d, s.step, s.job.scale * log2_e});
-    transpose(s.q + t * s.padded * tile_queries, s.rows, s.step, {here.size(), s.padded});
-  }
+void load_queries(const Stripe& s, Index t) {
+  const Range here = s.queries(t);
+  widen_rows(s.rows, s.job.q, s.offset(s.job.q, here.from, true),
+             {here.size(), s.job.d, s.step, s.job.scale * log2_e});
+  transpose(s.q + t * s.padded * tile_queries, s.rows, s.step, {here.size(), s.padded});
 }
 
 void begin(const Stripe& s) {
@@ -112,24 +111,31 @@ void drop(const Stripe& s, const Place& place, Range keys) {
       write(s.scores + v, read(s.scores + v) * read(s.factor + v));
 }
 
-Fetch fetch_keys(const Stripe& s, Range next) {
+/// The next tile of keys, and at the stripe's first one its queries.
+Fetch fetch_ahead(const Stripe& s, Range keys) {
   Fetch fetch;
-  add_rows(fetch, s.job.k, s.offset(s.job.k, next.from, false), s.job.d);
-  add_rows(fetch, s.job.v, s.offset(s.job.v, next.from, false), s.job.d);
-  pace(fetch, next.size(), s.tiles());
+  const AttentionJob& job = s.job;
+  const Index tiles = s.tiles();
+  fetch_rows(fetch, job.k, job.d, {s.offset(job.k, keys.from, false), keys.size(), tiles});
+  fetch_rows(fetch, job.v, job.d, {s.offset(job.v, keys.from, false), keys.size(), tiles});
+  const Range queries = {s.place.queries.from + tile_queries, s.place.queries.to};
+  if (s.loaded == 0)
+    fetch_rows(fetch, job.q, job.d, {s.offset(job.q, queries.from, true), queries.size(), tiles - 1});
   return fetch;
 }
 
 /// All queries of the stripe meet one tile of keys.
-void attend(const Stripe& s, Range tile, Range next) {
+void attend(Stripe& s, Range tile, Range next) {
   const AttentionJob& job = s.job;
   widen_rows(s.k, job.k, s.offset(job.k, tile.from, false), {tile.size(), job.d, s.step});
   widen_rows(s.v, job.v, s.offset(job.v, tile.from, false), {tile.size(), job.d, s.step});
-  Fetch fetch = fetch_keys(s, next);
+  Fetch fetch = fetch_ahead(s, next);
   for (Index t = 0; t < s.tiles(); ++t) {
     const Place here = {s.place.row, s.place.head, s.queries(t)};
     const Range keys = visible(job, here.queries).both(tile);
     if (keys.empty()) continue;
+    if ((s.loaded >> t & 1) == 0) load_queries(s, t);
+    s.loaded |= 1U << t;
     const Index skipped = (keys.from - tile.from) * s.step;
     const Panel q = {s.q + t * s.padded * tile_queries, tile_queries};
     if (!score(job, s.scores, here, keys, {s.k + skipped, s.step}, q, &fetch)) continue;
@@ -218,8 +224,7 @@ void merge_into(const AttentionJob& into, const AttentionJob& part, Place place)
 
 void attention_forward(const AttentionJob& job, Index row, Index head, Index from, float* workspace) {
   const Range queries = {from, least(from + job.stripe, job.sq)};
-  const Stripe s(job, {row, head, queries}, workspace);
-  load_queries(s);
+  Stripe s(job, {row, head, queries}, workspace);
   begin(s);
   if (job.block > 0) {
     for (Index i = 0; i < queries.size(); ++i) s.merged_lse[i] = -infinite;
