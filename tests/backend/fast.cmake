@@ -3,7 +3,11 @@ weft_tests(backend NAME backend_fast SEES base tensor
   FILES fast_dispatch_test.cpp fast_same_bits_test.cpp)
 if(WEFT_TESTS)
   # TSan does not see the barriers of an OpenMP team that was built without it.
-  target_compile_definitions(backend_fast_tests PRIVATE WEFT_TEAM=$<IF:$<STREQUAL:${WEFT_SANITIZE},thread>,1,3>)
+  if(WEFT_SANITIZE STREQUAL thread)
+    target_compile_definitions(backend_fast_tests PRIVATE WEFT_TEAM=1)
+  else()
+    target_compile_definitions(backend_fast_tests PRIVATE WEFT_TEAM=3)
+  endif()
 endif()
 if(WEFT_TESTS AND NOT WEFT_SANITIZE)
   foreach(set IN ITEMS avx2 avx512 avx512_bf16)
