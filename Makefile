@@ -25,6 +25,11 @@ test: build ## build and run every test
 	echo "make: running the tests, $(JOBS) at a time"
 	ctest --preset all -j $(JOBS)
 
+oracle: build ## compare with the originals themselves (installed by pip into build/oracle)
+	python3 -m venv build/oracle
+	build/oracle/bin/pip install --quiet tensorboard
+	build/oracle/bin/python tests/oracle/read_tensorboard.py build/release/tests/report/tensorboard_sample
+
 lint: ## check layout, names, floors, lengths and manners of the source
 	tools/setup build check
 	tools/lint
@@ -36,4 +41,4 @@ format: ## lay the source out as .clang-format says
 clean: ## remove everything that was built
 	rm -rf build
 
-.PHONY: help setup configure build test lint format clean
+.PHONY: help setup configure build test oracle lint format clean
