@@ -100,6 +100,8 @@ constexpr OtherRule not_ours[] = {
     {"`--rampup-batch-size` is ignored", "it works, by the rule of Megatron-LM before it was dropped"},
     {"`--recompute-granularity full` needs `--recompute-method` and `--recompute-num-layers`",
      "they have defaults: uniform, 1"},
+    {"`--num-query-groups` is ignored without `--group-query-attention`",
+     "no setting is ignored: the number alone says it"},
     {"`--max-position-embeddings` is mandatory", "without it the sequence length is meant"},
     {"the padded vocabulary is a multiple of 128 times tp",
      "padding is storage only: it is in no softmax, norm or file"},

@@ -6,6 +6,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/nearest.h"
+#include "weft/cli/completion.h"
 #include "weft/cli/dialect.h"
 #include "weft/cli/verbs.h"
 
@@ -51,8 +52,8 @@ int run_help(Args args) {
     std::cout << overview(verbs());
     return static_cast<int>(Exit::done);
   }
-  if (args[0] == "flags") {
-    std::cout << dialect_markdown();
+  if (args[0] == "flags" || args[0] == "--man") {
+    std::cout << (args[0] == "flags" ? dialect_markdown() : man_page(verbs()));
     return static_cast<int>(Exit::done);
   }
   std::vector<std::string_view> names;
@@ -67,7 +68,11 @@ int run_help(Args args) {
 }
 
 VerbHelp about_help() {
-  return {.usage = "weft help [VERB]", .examples = {{"weft help version", "one verb's page"}}, .topics = {}};
+  return {.usage = "weft help [VERB | flags | --man]",
+          .examples = {{"weft help train", "one verb's page"},
+                       {"weft help flags", "every flag of Megatron-LM and what weft does about it"},
+                       {"weft help --man > weft.1", "the manual page"}},
+          .topics = {}};
 }
 
 }  // namespace

@@ -6,9 +6,19 @@
 namespace weft::cli {
 
 std::span<const Verb> verbs() {
+  // A line a verb, so that two new verbs do not collide.
+  // clang-format off
   static const std::array table{
-      train_verb(), preprocess_verb(), data_verb(), tokenizer_verb(), version_verb(), help_verb(),
+      train_verb(),
+      preprocess_verb(),
+      tokenizer_verb(),
+      data_verb(),
+      doctor_verb(),
+      completion_verb(),
+      version_verb(),
+      help_verb(),
   };
+  // clang-format on
   return table;
 }
 

@@ -5,7 +5,9 @@
 
 namespace weft::cli {
 
+Verb completion_verb();
 Verb data_verb();
+Verb doctor_verb();
 Verb help_verb();
 Verb preprocess_verb();
 Verb tokenizer_verb();

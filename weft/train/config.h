@@ -168,7 +168,6 @@ struct GuardConfig {
 struct ExitConfig {
   std::int64_t interval = 0;
   double minutes = 0;
-  bool on_signal = false;
 };
 
 struct RunConfig {
@@ -176,7 +175,6 @@ struct RunConfig {
   std::string device = "cpu";
   int ranks = 0;    // thread ranks; 0: tp·pp·cp
   int threads = 0;  // of a rank; 0: the processors it may use
-  double timeout_minutes = 10;
 };
 
 struct TrainConfig {

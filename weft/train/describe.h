@@ -189,7 +189,6 @@ template <class Visitor>
 void describe(Visitor& v, ExitConfig& c) {
   v("interval", c.interval, "stop at a step that this divides");
   v("minutes", c.minutes, "save and stop after this time (0: no limit)");
-  v("on_signal", c.on_signal, "save and stop when told to terminate");
 }
 
 template <class Visitor>
@@ -198,7 +197,6 @@ void describe(Visitor& v, RunConfig& c) {
   v("device", c.device, "where to compute");
   v("ranks", c.ranks, "thread ranks, where no launcher gives them (0: tp times pp times cp)");
   v("threads", c.threads, "threads of a rank (0: the processors it may use, divided by the ranks here)");
-  v("timeout_minutes", c.timeout_minutes, "how long a rank waits for the others");
 }
 
 template <class Visitor>

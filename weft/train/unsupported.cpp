@@ -15,7 +15,6 @@ struct Refusal {
 constexpr std::array refusals{
     Refusal{"--pipeline-model-parallel-size above 1", [](const TrainConfig& c) { return c.parallel.pp > 1; }},
     Refusal{"--context-parallel-size above 1", [](const TrainConfig& c) { return c.parallel.cp > 1; }},
-    Refusal{"--zero-stage above 1", [](const TrainConfig& c) { return c.parallel.zero > 1; }},
     Refusal{"--pipeline-schedule", [](const TrainConfig& c) { return !c.parallel.schedule.empty(); }},
     Refusal{"--pipeline-model-parallel-layout",
             [](const TrainConfig& c) { return !c.parallel.layout.empty(); }},
@@ -31,6 +30,23 @@ constexpr std::array refusals{
     Refusal{"--rerun-mode", [](const TrainConfig& c) { return c.guard.faults != FaultCheck::off; }},
     Refusal{"--check-weight-hash-across-dp-replicas-interval",
             [](const TrainConfig& c) { return c.guard.replica_check_interval > 0 && c.parallel.dp > 1; }},
+    Refusal{"optimizer states cut over data-parallel ranks",
+            [](const TrainConfig& c) { return c.parallel.zero > 0 && c.parallel.dp > 1; }},
+    Refusal{"--num-virtual-stages-per-pipeline-rank",
+            [](const TrainConfig& c) { return c.parallel.virtual_stages > 1; }},
+    Refusal{"an uneven first or last stage",
+            [](const TrainConfig& c) {
+              return c.parallel.first_stage_layers > 0 || c.parallel.last_stage_layers > 0;
+            }},
+    Refusal{"--apply-wd-to-qk-layernorm", [](const TrainConfig& c) { return c.optimizer.decay_qk_norm; }},
+    Refusal{"--grad-reduce-in-bf16", [](const TrainConfig& c) { return c.scaling.reduce_in_bf16; }},
+    Refusal{"--check-for-spiky-loss", [](const TrainConfig& c) { return c.guard.spiky_loss; }},
+    Refusal{"--log-progress", [](const TrainConfig& c) { return c.log.progress; }},
+    Refusal{"--log-memory-interval", [](const TrainConfig& c) { return c.log.memory_interval > 0; }},
+    Refusal{"--timing-log-level above 0", [](const TrainConfig& c) { return c.log.timing_level > 0; }},
+    Refusal{
+        "--tensorboard-log-interval other than 1",
+        [](const TrainConfig& c) { return !c.log.tensorboard.empty() && c.log.tensorboard_interval != 1; }},
 };
 
 }  // namespace

@@ -131,6 +131,10 @@ void exact_gelu(Fields& fields, std::span<const std::string>, Origin who) {
   if (plain) set(fields, "model.activation", {"gelu_erf"}, who);
 }
 
+void query_groups(Fields& fields, std::span<const std::string>, Origin who) {
+  if (is(fields, "model.groups", "0")) set(fields, "model.groups", {"1"}, who);
+}
+
 void qkv_bias(Fields& fields, std::span<const std::string>, Origin who) {
   set(fields, "model.qkv_bias", {"true"}, who);
 }

@@ -76,6 +76,7 @@ void no_learned_positions(Fields&, std::span<const std::string>, Origin);
 void linear_scaling(Fields&, std::span<const std::string>, Origin);
 void llama3_scaling(Fields&, std::span<const std::string>, Origin);
 void exact_gelu(Fields&, std::span<const std::string>, Origin);
+void query_groups(Fields&, std::span<const std::string>, Origin);
 void qkv_bias(Fields&, std::span<const std::string>, Origin);
 void window(Fields&, std::span<const std::string>, Origin);
 void window_layers(Fields&, std::span<const std::string>, Origin);

@@ -1,0 +1,84 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "weft/cli/completion.h"
+#include "weft/cli/doctor.h"
+
+using namespace weft::cli;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+using Json = nlohmann::json;
+
+namespace {
+
+struct Told {
+  int status;
+  std::string out, err;
+};
+
+Told told(std::vector<std::string_view> words) {
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  const int status = run(verbs(), words);
+  return {status, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
+}
+
+int nothing(Args) { return 0; }
+VerbHelp about() {
+  return {
+      .usage = "weft spin [options]",
+      .examples = {{"weft spin --yarn silk", "it's fine"}},
+      .topics = {
+          {"Yarn",
+           {{"--yarn", "wool|silk", "of [what]"}, {"--pattern", "FILE", "how"}, {"--fast", "", "at once"}}}}};
+}
+constexpr Verb table[] = {{"spin", "makes yarn", nothing, about}};
+
+}  // namespace
+
+TEST(Version, tells_compiler_instruction_sets_and_libraries) {
+  EXPECT_THAT(told({"version"}).out, AllOf(StartsWith("weft 0."), HasSubstr("compiler  "),
+                                           HasSubstr("avx512_bf16"), HasSubstr("fmt ")));
+  const Json j = Json::parse(told({"version", "--json"}).out);
+  EXPECT_EQ(j["instruction_sets"]["compiled"][0], "generic");
+  EXPECT_TRUE(j["libraries"].contains("oneDNN"));
+  EXPECT_EQ(told({"version", "x"}).err, "version: takes no 'x'\n");
+}
+
+TEST(Doctor, finds_this_machine_in_order) {
+  const Told t = told({"doctor", "--json"});
+  EXPECT_EQ(t.status, 0);
+  const Json j = Json::parse(t.out);
+  EXPECT_EQ(j["findings"].size(), 7u);
+  for (const Json& finding : j["findings"]) EXPECT_NE(finding["verdict"], "broken") << finding;
+  EXPECT_EQ(told({"doctor", "x"}).err, "doctor: takes no 'x'\n");
+}
+
+TEST(Doctor, says_when_a_launcher_bound_the_process) {
+  EXPECT_EQ(binding(2, 2).sentence, "2 of 2 may be used");
+  EXPECT_EQ(binding(1, 64).sentence,
+            "this process may use 1 of 64: its launcher bound it (mpirun: --bind-to none)");
+  const Finding found[] = {binding(1, 64)};
+  EXPECT_THAT(findings_text(found), StartsWith("slow    processors  this process"));
+}
+
+TEST(Completion, knows_verbs_flags_and_the_words_they_take) {
+  EXPECT_THAT(bash_completion(table),
+              AllOf(HasSubstr("compgen -W 'spin'"), HasSubstr("spin:--yarn) words='wool silk'"),
+                    HasSubstr("spin) words=' --yarn --pattern --fast'")));
+  EXPECT_THAT(zsh_completion(table),
+              AllOf(StartsWith("#compdef weft\n"), HasSubstr("'*--yarn[of \\[what\\]]:value:(wool silk)'"),
+                    HasSubstr("'*--pattern[how]:file:_files'"), HasSubstr("'*--fast[at once]'")));
+  EXPECT_THAT(fish_completion(table), HasSubstr("-l yarn -x -a 'wool silk' -d 'of [what]'\n"));
+  EXPECT_EQ(told({"completion", "tcsh"}).err, "completion: name one shell, bash, zsh or fish\n");
+}
+
+TEST(ManPage, is_made_from_the_same_list) {
+  EXPECT_THAT(man_page(table), AllOf(StartsWith(".TH WEFT 1"), HasSubstr(".SH \"WEFT spin\"\n"),
+                                     HasSubstr(".TP\n.B \\-\\-yarn \\fIwool|silk\\fR\nof [what]\n"),
+                                     HasSubstr("weft spin \\-\\-yarn silk")));
+}

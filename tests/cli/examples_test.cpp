@@ -1,0 +1,41 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+
+#include "weft/cli/dialect.h"
+#include "weft/cli/dry_run.h"
+#include "weft/model/count.h"
+
+using namespace weft;
+using namespace weft::cli;
+
+namespace {
+
+// The parameters of the models that the examples are named after, as their makers publish them.
+const std::map<std::string, std::int64_t> published = {
+    {"gpt2_124m", 124'439'808},     {"gpt2_1.5b", 1'557'611'200},   {"gpt3_175b", 174'604'259'328},
+    {"llama2_7b", 6'738'415'616},   {"llama2_70b", 68'976'648'192}, {"llama3_8b", 8'030'261'248},
+    {"llama3.1_8b", 8'030'261'248}, {"llama3_70b", 70'553'706'496}, {"mistral_7b", 7'241'732'096},
+    {"qwen2_0.5b", 494'032'768},    {"qwen2_7b", 7'615'616'512},    {"qwen3_0.6b", 596'049'920},
+    {"qwen3_8b", 8'190'735'360},    {"gemma_2b", 2'506'172'416},    {"gemma_7b", 8'537'680'896},
+};
+
+}  // namespace
+
+TEST(Examples, are_all_understood_and_have_the_parameters_of_the_model_they_name) {
+  std::size_t seen = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(WEFT_SOURCE_DIR "/examples")) {
+    if (entry.path().extension() != ".yaml") continue;
+    const std::string file = entry.path().string(), name = entry.path().stem().string();
+    const std::vector<std::string_view> words = {"--config", file, "--mock-data"};
+    const auto command = read_command(words);
+    const ParallelConfig& p = command->config.parallel;
+    ASSERT_NO_THROW(complete(*command, 8 * p.tp * p.cp * p.pp)) << name;
+    EXPECT_TRUE(command->notices.empty()) << name << ": " << command->notices[0];
+    ASSERT_TRUE(published.contains(name)) << name;
+    EXPECT_EQ(count_parameters(command->config.model).total(), published.at(name)) << name;
+    ++seen;
+  }
+  EXPECT_EQ(seen, published.size());
+}

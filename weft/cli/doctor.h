@@ -1,0 +1,25 @@
+// What the doctor finds.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace weft::cli {
+
+/// warn: it works, slower than it could.
+enum class Verdict : std::uint8_t { good, warn, bad };
+std::string_view word(Verdict);
+
+struct Finding {
+  Verdict verdict;
+  std::string what, sentence;
+};
+
+/// Whether a launcher left this process all processors.
+Finding binding(int allowed, int online);
+std::string findings_text(std::span<const Finding>);
+std::string findings_json(std::span<const Finding>);
+
+}  // namespace weft::cli

@@ -1,0 +1,47 @@
+// How findings are told.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "weft/base/error.h"
+#include "weft/cli/doctor.h"
+
+namespace weft::cli {
+
+Finding binding(int allowed, int online) {
+  if (allowed >= online) return {Verdict::good, "processors", text(allowed, " of ", online, " may be used")};
+  return {Verdict::warn, "processors",
+          text("this process may use ", allowed, " of ", online,
+               ": its launcher bound it (mpirun: --bind-to none)")};
+}
+
+std::string_view word(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::good:
+      return "ok";
+    case Verdict::warn:
+      return "slow";
+    case Verdict::bad:
+      return "broken";
+  }
+  return "unknown";
+}
+
+std::string findings_text(std::span<const Finding> findings) {
+  std::string out;
+  for (const Finding& f : findings) {
+    std::string line(word(f.verdict));
+    line.append(8 - line.size(), ' ').append(f.what);
+    line.append(20 - std::min<std::size_t>(line.size(), 19), ' ').append(f.sentence);
+    out += line + "\n";
+  }
+  return out;
+}
+
+std::string findings_json(std::span<const Finding> findings) {
+  nlohmann::ordered_json out = {{"findings", nlohmann::ordered_json::array()}};
+  for (const Finding& f : findings)
+    out["findings"].push_back({{"what", f.what}, {"verdict", word(f.verdict)}, {"sentence", f.sentence}});
+  return out.dump(2) + "\n";
+}
+
+}  // namespace weft::cli
