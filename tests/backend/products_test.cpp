@@ -87,6 +87,19 @@ TEST_P(Products, walk_long_sums_of_transposed_operands) {
         3e-6);
 }
 
+TEST_P(Products, serve_few_tokens_in_a_layer) {
+  Compared both(GetParam());
+  both.expect_equal(
+      [&](Device& device) {
+        const Tensor out = random(device, {128, 160}, Dtype::f32, 3);
+        device.kernels().matmul(out, random(device, {128, 200}, Dtype::f32, 1),
+                                random(device, {160, 200}, Dtype::f32, 2),
+                                {.b = Read::transposed, .bias = random(device, {160}, Dtype::f32, 4)});
+        return out;
+      },
+      3e-6);
+}
+
 TEST_P(Products, go_over_batches_with_rows_of_any_stride) {
   Compared both(GetParam());
   for (const std::int64_t k : {16, 1500})
@@ -200,6 +213,19 @@ TEST(ExactProducts, an_engine_whose_bits_depend_on_the_cut_is_replaced_and_named
   EXPECT_EQ(quick.use(Type::f32, std::make_shared<Fickle>(), 2), "");
   quick.matmul(out, ones, ones, {});
   EXPECT_EQ(out.as<float>()[0], 17);
+}
+
+TEST(ExactProducts, rows_do_not_choose_the_engine) {
+  CpuDevice device;
+  product::Products exact({.exact = true});
+  product::Products quick({.exact = false});
+  const Tensor ones = from_host(device, {128, 128}, std::vector<float>(128 * 128, 1));
+  const Tensor out = empty(device, {128, 128});
+  for (product::Products* products : {&exact, &quick}) {
+    products->use_for_few_rows(std::make_shared<Fickle>());
+    products->matmul(out, ones, ones, {.b = Read::transposed});
+    EXPECT_EQ(out.as<float>()[0], products == &exact ? 128 : 129);
+  }
 }
 
 TEST(ExactProducts, our_own_never_changes_a_bit) {

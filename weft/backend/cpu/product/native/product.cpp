@@ -1,4 +1,6 @@
 // The product's inner loops: a tile of six rows stays in registers while k goes by.
+#include <utility>
+
 #include "weft/backend/cpu/fast/lanes.h"
 #include "weft/backend/cpu/product/loops.h"
 

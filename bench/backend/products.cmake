@@ -1,0 +1,5 @@
+# Beside oneDNN, so only where it is.
+if(WEFT_HAS_ONEDNN)
+  weft_bench(products FILES products.cpp SEES backend ops tensor base LINKS DNNL::dnnl OpenMP::OpenMP_CXX)
+endif()
+weft_bench(overhead FILES overhead.cpp SEES backend ops tensor base)
