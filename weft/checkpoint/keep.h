@@ -1,0 +1,28 @@
+// Retention: which old checkpoints to delete, and deleting them so that none is ever half there and trusted.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <vector>
+
+#include "weft/base/file.h"
+#include "weft/checkpoint/find.h"
+
+namespace weft::checkpoint {
+
+struct Keep {
+  int last = 1;                    // the newest so many; at least 1
+  std::int64_t every = 0;          // and every step that is a multiple; 0: no such rule
+  std::vector<std::int64_t> also;  // and these: the best by validation, say
+};
+
+/// Those of `complete` (oldest first) that no rule keeps.
+std::vector<StepDirectory> surplus(std::span<const StepDirectory> complete, const Keep& keep);
+
+/// Deletes surplus steps, and what unfinished saves older than the newest complete step left; returns the
+/// steps deleted. A damaged step that has its mark is a person's to judge: it is neither counted nor deleted.
+std::vector<std::int64_t> prune(const std::filesystem::path& root, const Keep& keep,
+                                const FileSystem& files = disk());
+
+}  // namespace weft::checkpoint

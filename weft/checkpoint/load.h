@@ -1,0 +1,31 @@
+// Loading: any layout from any layout, each rank the boxes it holds and nothing else.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "weft/checkpoint/find.h"
+#include "weft/checkpoint/named.h"
+#include "weft/comm/communicator.h"
+
+namespace weft::checkpoint {
+
+/// Every rank of `world` calls it. Fills every piece, of every replica, from whatever boxes the files hold,
+/// and returns the facts. The hash of each block is compared before it is used. Throws on every rank with the
+/// failure of the first that had one: Kind::data for damage, Kind::usage where the checkpoint holds other
+/// tensors than are wanted; the tensors then hold what they held, or part of the checkpoint.
+std::string load(const std::filesystem::path& directory, std::span<const Named> mine, Communicator& world);
+
+struct Loaded {
+  StepDirectory from;
+  std::string facts;
+  std::vector<std::string> notices;  // of newer steps that were passed over, and why
+};
+/// The newest step that loads: a damaged one is passed over with a notice for an older one. Fails with
+/// Kind::data, all notices in the message, where none is left.
+Loaded load_latest(const std::filesystem::path& root, std::span<const Named> mine, Communicator& world);
+
+}  // namespace weft::checkpoint
