@@ -6,7 +6,9 @@
 // device, a line in conformance_devices.cpp.
 #pragma once
 
+#include <array>
 #include <functional>
+#include <iosfwd>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,6 +24,7 @@ struct Subject {
   std::string name;
   std::function<std::unique_ptr<Device>(int threads)> open;
 };
+std::ostream& operator<<(std::ostream& out, const Subject& subject);
 /// For the name of a test.
 std::string spelled(const ::testing::TestParamInfo<Subject>& info);
 

@@ -1,4 +1,5 @@
-// The devices that must conform: a line each.
+// The devices that must conform: a line each. The reference is not among them: it is what they are compared
+// with.
 #include "tests/backend/conformance.h"
 #include "weft/backend/open.h"
 
@@ -10,7 +11,8 @@ Subject named(const std::string& device, bool exact = false) {
           [=](int threads) { return open_device(device, {.threads = threads, .exact = exact}); }};
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, Conformance, ::testing::Values(named("cpu:reference"), named("cpu")),
+INSTANTIATE_TEST_SUITE_P(Devices, Conformance,
+                         ::testing::Values(named("cpu:fast"), named("cpu:onednn"), named("cpu", true)),
                          spelled);
 
 }  // namespace

@@ -35,12 +35,12 @@ inline std::string difference(std::span<const double> found, std::span<const dou
   return wrong == 0 ? "" : text(first, " (", wrong, " of ", found.size(), " differ)");
 }
 
-/// Half the distance of neighbours around 1: what storing in this type may add, relative to the number.
+/// Half the distance of neighbours just above 1: what storing in this type may add, relative to the number.
 constexpr double rounding(Dtype dtype) {
-  return dtype == Dtype::bf16  ? 0x1p-9
-         : dtype == Dtype::f16 ? 0x1p-12
-         : dtype == Dtype::f64 ? 0x1p-54
-                               : 0x1p-25;
+  return dtype == Dtype::bf16  ? 0x1p-8
+         : dtype == Dtype::f16 ? 0x1p-11
+         : dtype == Dtype::f64 ? 0x1p-53
+                               : 0x1p-24;
 }
 
 }  // namespace weft
