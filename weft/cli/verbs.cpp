@@ -13,6 +13,7 @@ std::span<const Verb> verbs() {
       preprocess_verb(),
       tokenizer_verb(),
       data_verb(),
+      checkpoint_verb(),
       doctor_verb(),
       completion_verb(),
       version_verb(),

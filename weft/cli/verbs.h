@@ -5,6 +5,7 @@
 
 namespace weft::cli {
 
+Verb checkpoint_verb();
 Verb completion_verb();
 Verb data_verb();
 Verb doctor_verb();
