@@ -6,9 +6,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <cstring>
 #include <limits>
 
 #include "tests/backend/attention_example.h"
+#include "tests/support/plain_device.h"
 #include "weft/base/random.h"
 #include "weft/tensor/kernels.h"
 
@@ -140,6 +143,51 @@ TEST(FastAttention, takes_no_keys_and_no_queries) {
   expect_right({.sq = 5, .sk = 0, .d = 16});
   expect_right({.sq = 0, .sk = 5, .d = 16});
   expect_right({.sq = 0, .sk = 5, .g = 2, .r = 3, .d = 16, .how = {.block = 2}});
+}
+
+/// Many threads, and behind every block eight times as much memory that nobody may touch.
+class GuardedDevice final : public Device {
+ public:
+  const char* name() const override { return "guarded"; }
+  StorageRef allocate(std::int64_t bytes, Use use) override {
+    auto* memory = static_cast<std::byte*>(std::aligned_alloc(64, std::size_t(whole(bytes))));
+    std::fill(memory + bytes, memory + whole(bytes), std::byte{0x5a});
+    return StorageRef(new Storage(*this, memory, bytes, use));
+  }
+  void recycle(Storage& block) noexcept override {
+    for (std::int64_t i = block.bytes(); i < whole(block.bytes()); ++i)
+      touched_ += block.data()[i] != std::byte{0x5a};
+    std::free(block.data());
+    delete &block;
+  }
+  Kernels& kernels() override { return kernels_; }
+  void copy_from_host(Storage& to, std::int64_t offset, const void* from, std::int64_t bytes) override {
+    std::memcpy(to.data() + offset, from, std::size_t(bytes));
+  }
+  void copy_to_host(void* to, const Storage& from, std::int64_t offset, std::int64_t bytes) override {
+    std::memcpy(to, from.data() + offset, std::size_t(bytes));
+  }
+  void synchronize() override {}
+  int threads() const override { return 8; }
+  void forbid_fresh_memory(bool) override {}
+  MemoryMeter memory() const override { return {}; }
+  void forget_peaks() override {}
+  std::int64_t touched() const { return touched_; }
+
+ private:
+  static std::int64_t whole(std::int64_t bytes) { return (8 * bytes + 128) / 64 * 64; }
+  testing::PlainKernels kernels_;
+  std::int64_t touched_ = 0;
+};
+
+TEST(FastAttention, stays_in_its_workspace_where_threads_outnumber_tasks) {
+  GuardedDevice device;
+  for (const std::int64_t block : {0, 40}) {
+    const Example example = testing::make(
+        device, {.sq = 385, .sk = 200, .d = 40, .how = {.mask = causal, .dropout = 0.1F, .block = block}});
+    for (int i = 0; i < 5; ++i) testing::compute(best(), example);
+  }
+  EXPECT_EQ(device.touched(), 0);
 }
 
 TEST(FastAttention, adds_to_gradients_where_asked) {

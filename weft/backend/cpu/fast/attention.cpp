@@ -33,7 +33,9 @@ namespace {
 /// task(i, workspace) for i in [0, tasks), the next one to whoever is free.
 template <class Task>
 void share_out(std::int64_t tasks, int threads, std::int64_t floats, float* workspace, const Task& task) {
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1)
+  // No more threads than tasks: the workspace has a piece for each.
+  const int team = int(std::clamp<std::int64_t>(tasks, 1, threads));
+#pragma omp parallel for schedule(dynamic, 1) num_threads(team) if (team > 1)
   for (std::int64_t i = 0; i < tasks; ++i) task(i, workspace + omp_get_thread_num() * floats);
 }
 
