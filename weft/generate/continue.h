@@ -1,0 +1,34 @@
+// Text from a model, plainly: the whole context is computed again for every token.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "weft/generate/choose.h"
+#include "weft/model/config.h"
+#include "weft/nn/layer.h"
+#include "weft/text/tokenizer.h"
+
+namespace weft {
+
+/// A model on this rank. Every tensor-parallel rank takes part and draws the same tokens.
+struct Speaker {
+  const Stage& stage;
+  const ModelConfig& config;
+  const Tokenizer& tokenizer;
+  TensorParallel tp;
+  Device& device;
+};
+struct Wish {
+  std::string prompt;
+  std::int64_t tokens = 64;
+  Choice choice;
+  std::uint64_t seed = 1234;
+};
+
+/// The prompt's continuation; stops early at the end of a document. tell, if given, gets each piece of text
+/// as it comes.
+std::string continue_text(const Speaker& speaker, const Wish& wish,
+                          const std::function<void(const std::string& piece)>& tell = {});
+
+}  // namespace weft
