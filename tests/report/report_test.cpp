@@ -5,6 +5,7 @@
 
 #include "tests/support/refused.h"
 #include "weft/base/file.h"
+#include "weft/report/chart.h"
 #include "weft/report/jsonl.h"
 #include "weft/report/line.h"
 #include "weft/report/outlet.h"
@@ -164,4 +165,23 @@ TEST(Outlet, tells_once_of_a_sink_that_fails_and_goes_on_without_it) {
   EXPECT_EQ(bad.size(), 2U);
   EXPECT_EQ(good.size(), 5U);
   EXPECT_EQ(said, std::vector<std::string>{"memory is not written any more: no room left"});
+}
+
+TEST(Chart, draws_a_falling_curve_from_the_upper_left_to_the_lower_right) {
+  const std::vector<Point> points{{0, 4}, {1, 2}, {2, 0}};
+  const std::string chart = text_chart(points, {.title = "loss", .columns = 3, .rows = 2});
+  EXPECT_EQ(chart, "loss
+    4.000 │▀▄ 
+    0.000 │  ▄
+          └───
+0            2
+");
+}
+
+TEST(Chart, reads_a_key_from_json_lines_and_passes_over_evaluations) {
+  const auto points =
+      read_curve("{\"iteration\":1,\"lm_loss\":3.5}\n{\"evaluation\":\"x\",\"lm_loss\":1}\n", "lm_loss");
+  ASSERT_EQ(points.size(), 1U);
+  EXPECT_EQ(points[0].y, 3.5);
+  EXPECT_EQ(refused([] { (void)read_curve("{}\nnot json\n", "a"); }), "plot: line 2 is not a JSON object");
 }

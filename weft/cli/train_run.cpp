@@ -10,6 +10,7 @@
 #include "weft/backend/open.h"
 #include "weft/cli/verb.h"
 #include "weft/comm/threads.h"
+#include "weft/generate/continue.h"
 #include "weft/report/console.h"
 #include "weft/report/jsonl.h"
 #include "weft/report/tensorboard.h"
@@ -73,6 +74,20 @@ int threads_of_a_rank(const RunConfig& run, int ranks) {
   return std::max(1, int(std::thread::hardware_concurrency()) / ranks);
 }
 
+/// How the trained model goes on from the prompt; all ranks take part.
+std::string sample(const TrainConfig& config, const RunData& data, const Trainer& trainer, Device& device) {
+  if (!data.tokenizer) fail(Kind::usage, "--sample-prompt needs a tokenizer; see --tokenizer-type");
+  return continue_text({.stage = trainer.stage(),
+                        .config = config.model,
+                        .tokenizer = *data.tokenizer,
+                        .tp = trainer.tensor_parallel(),
+                        .device = device},
+                       {.prompt = config.run.sample_prompt,
+                        .tokens = config.run.sample_tokens,
+                        .choice = {.temperature = 0.8, .top_k = 40},
+                        .seed = std::uint64_t(config.run.seed)});
+}
+
 ParallelLayout layout_of(const ParallelConfig& p) {
   const RankOrder order = p.order == RankOrderKind::tp_cp_ep_pp_dp
                               ? RankOrder{Axis::tp, Axis::cp, Axis::ep, Axis::pp, Axis::dp}
@@ -106,6 +121,10 @@ int run_training(const TrainConfig& config) {
                      .asked_to_stop = &ears.asked()});
     const Ending mine = trainer.run();
     if (tells) ending = mine;
+    if (config.run.sample_prompt.empty()) return;
+    outlet.drain();
+    const std::string said = sample(config, data, trainer, *device);
+    if (tells) std::cout << config.run.sample_prompt << said << "\n";
   };
   run_as_threads(layout.world(), rank);
   return static_cast<int>(exit_of(ending));

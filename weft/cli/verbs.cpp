@@ -14,6 +14,7 @@ std::span<const Verb> verbs() {
       tokenizer_verb(),
       data_verb(),
       checkpoint_verb(),
+      plot_verb(),
       doctor_verb(),
       completion_verb(),
       version_verb(),

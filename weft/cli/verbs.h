@@ -10,6 +10,7 @@ Verb completion_verb();
 Verb data_verb();
 Verb doctor_verb();
 Verb help_verb();
+Verb plot_verb();
 Verb preprocess_verb();
 Verb tokenizer_verb();
 Verb train_verb();

@@ -175,6 +175,8 @@ struct RunConfig {
   std::string device = "cpu";
   int ranks = 0;    // thread ranks; 0: tp·pp·cp
   int threads = 0;  // of a rank; 0: the processors it may use
+  std::string sample_prompt;        // text to go on from when training is done; empty: none
+  std::int64_t sample_tokens = 64;  // of its continuation
 };
 
 struct TrainConfig {

@@ -197,6 +197,8 @@ void describe(Visitor& v, RunConfig& c) {
   v("device", c.device, "where to compute");
   v("ranks", c.ranks, "thread ranks, where no launcher gives them (0: tp times pp times cp)");
   v("threads", c.threads, "threads of a rank (0: the processors it may use, divided by the ranks here)");
+  v("sample_prompt", c.sample_prompt, "when training is done, print how the model goes on from this text");
+  v("sample_tokens", c.sample_tokens, "tokens of that continuation");
 }
 
 template <class Visitor>

@@ -37,6 +37,9 @@ class Trainer {
   ~Trainer();
   Ending run();
   Weights& weights() { return *weights_; }
+  const Stage& stage() const { return stages_.at(0); }
+  /// How this rank's layers are cut.
+  TensorParallel tensor_parallel() const { return {lent_.mesh.along(Axis::tp), between()}; }
 
  private:
   struct Interval;  // what adds up between two lines of the log

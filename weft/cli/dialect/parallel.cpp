@@ -43,6 +43,8 @@ Group parallel() {
           value("ranks", "run.ranks"),
           value("device", "run.device"),
           value("threads", "run.threads"),
+          value("sample-prompt", "run.sample_prompt"),
+          value("sample-tokens", "run.sample_tokens"),
           no_effect("distributed-timeout-minutes", Arity::one,
                     "a rank that fails frees the others at once; none waits for a timeout"),
           no_effect("distributed-backend", Arity::one,
