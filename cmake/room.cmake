@@ -60,6 +60,8 @@ function(weft_tests room)
   add_executable(${TESTS_NAME}_tests ${TESTS_FILES})
   target_link_libraries(${TESTS_NAME}_tests PRIVATE weft_${room} ${TESTS_SEES} ${TESTS_LINKS}
     GTest::gtest_main GTest::gmock rapidcheck)
+  # Tests are many and each runs once: what they are compiled for is a quick build.
+  target_compile_options(${TESTS_NAME}_tests PRIVATE $<$<CONFIG:Release>:-O1>)
   target_compile_definitions(${TESTS_NAME}_tests PRIVATE WEFT_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   gtest_discover_tests(${TESTS_NAME}_tests TEST_PREFIX ${TESTS_NAME}: DISCOVERY_TIMEOUT 60
     TEST_LIST ${TESTS_NAME}_names PROPERTIES ENVIRONMENT RC_PARAMS=seed=11)

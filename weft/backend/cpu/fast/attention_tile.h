@@ -184,7 +184,7 @@ inline void mask_positions(const AttentionJob& job, float* scores, const Place& 
     for (Index v = 0; v < tile_queries; v += width) {
       const Ints query = lane + std::int32_t(v);
       const Floats x = read(row + v);
-      write(row + v, (query >= low) & (query < high) ? x : spread(-infinite));
+      write(row + v, ((query >= low) & (query < high)) ? x : spread(-infinite));
     }
   }
 }

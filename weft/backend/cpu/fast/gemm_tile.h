@@ -70,7 +70,7 @@ template <int n, int... I>
 struct UpTo : UpTo<n - 1, n - 1, I...> {};
 template <int... I>
 struct UpTo<0, I...> {
-  using type = Numbers<I...>;
+  using List = Numbers<I...>;
 };
 
 [[gnu::always_inline]] inline Floats read(const float* from) {
@@ -113,7 +113,7 @@ struct Tile {
   template <int... I>
   [[gnu::always_inline]] void run(const Target& c, const A& a, const Panel& b, std::int64_t depth,
                                   Numbers<I...> all) {
-    using Columns = typename UpTo<columns>::type;
+    using Columns = typename UpTo<columns>::List;
     (begin_row<I>(c, Columns{}), ...);
     for (std::int64_t k = 0; k < depth; ++k) step(a, b.at + k * b.step, k, all, Columns{});
     (end_row<I>(c, Columns{}), ...);
@@ -132,13 +132,13 @@ struct Square {
   }
   template <int h, int... P>
   [[gnu::always_inline]] void exchange_all(Numbers<P...>) {
-    using Lane = typename UpTo<width>::type;
+    using Lane = typename UpTo<width>::List;
     (exchange<h>(row[P / h * 2 * h + P % h], row[P / h * 2 * h + P % h + h], Lane{}), ...);
   }
   template <int... I>
   [[gnu::always_inline]] void run(float* to, std::int64_t to_step, const float* from, std::int64_t from_step,
                                   Numbers<I...>) {
-    using Pairs = typename UpTo<width / 2>::type;
+    using Pairs = typename UpTo<width / 2>::List;
     ((row[I] = read(from + I * from_step)), ...);
     exchange_all<1>(Pairs{});
     exchange_all<2>(Pairs{});
@@ -149,7 +149,7 @@ struct Square {
 };
 inline void transpose_square(float* to, std::int64_t to_step, const float* from, std::int64_t from_step) {
   Square square;
-  square.run(to, to_step, from, from_step, typename UpTo<width>::type{});
+  square.run(to, to_step, from, from_step, typename UpTo<width>::List{});
 }
 
 /// Columns of one tile's width, all rows (rounded up to tiles).
@@ -161,7 +161,7 @@ template <int columns, Start start, class A>
     if (fetch != nullptr) fetch->some();
     Tile<step, columns, start, A> tile;
     const Target here = {c.at + i * c.step, c.step, c.factor + (start == Start::scaled ? i : 0)};
-    tile.run(here, a.from(i), b, depth, typename UpTo<step>::type{});
+    tile.run(here, a.from(i), b, depth, typename UpTo<step>::List{});
   }
 }
 
