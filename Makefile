@@ -25,10 +25,26 @@ test: build ## build and run every test
 	echo "make: running the tests, $(JOBS) at a time"
 	ctest --preset all -j $(JOBS)
 
+demo: configure ## train a small GPT on this project's own text, in three minutes
+	echo "make: building weft with $(JOBS) jobs"
+	cmake --build --preset release --target weft -j $(JOBS)
+	examples/demo.sh build/release/weft
+
+bench: configure ## build the benchmarks and run each; results in build/bench
+	cmake --build --preset release --target benchmarks -j $(JOBS)
+	mkdir -p build/bench
+	for program in build/release/bench/*/bench_*; do \
+	  [ -x "$$program" ] || continue; \
+	  echo "make: $$program"; \
+	  "$$program" | tee "build/bench/$$(basename "$$program").txt"; \
+	done
+
 oracle: build ## compare with the originals themselves (installed by pip into build/oracle)
 	python3 -m venv build/oracle
-	build/oracle/bin/pip install --quiet tensorboard
+	build/oracle/bin/pip install --quiet tensorboard tokenizers transformers tiktoken sentencepiece torch megatron-core==0.16.1
 	build/oracle/bin/python tests/oracle/read_tensorboard.py build/release/tests/report/tensorboard_sample
+	build/oracle/bin/python tests/oracle/text.py --weft build/release/weft
+	build/oracle/bin/python tests/oracle/data.py build/release/weft
 
 lint: ## check layout, names, floors, lengths and manners of the source
 	tools/setup build check
@@ -41,4 +57,4 @@ format: ## lay the source out as .clang-format says
 clean: ## remove everything that was built
 	rm -rf build
 
-.PHONY: help setup configure build test oracle lint format clean
+.PHONY: help setup configure build test demo bench oracle lint format clean

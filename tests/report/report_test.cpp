@@ -170,12 +170,7 @@ TEST(Outlet, tells_once_of_a_sink_that_fails_and_goes_on_without_it) {
 TEST(Chart, draws_a_falling_curve_from_the_upper_left_to_the_lower_right) {
   const std::vector<Point> points{{0, 4}, {1, 2}, {2, 0}};
   const std::string chart = text_chart(points, {.title = "loss", .columns = 3, .rows = 2});
-  EXPECT_EQ(chart, "loss
-    4.000 │▀▄ 
-    0.000 │  ▄
-          └───
-0            2
-");
+  EXPECT_EQ(chart, "loss\n    4.000 │▀▄ \n    0.000 │  ▄\n          └───\n0            2\n");
 }
 
 TEST(Chart, reads_a_key_from_json_lines_and_passes_over_evaluations) {
