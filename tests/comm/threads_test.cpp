@@ -146,6 +146,35 @@ TEST(Threads, a_failing_rank_wakes_the_others_and_its_sentence_is_the_one_told) 
             "shard 2 is missing");
 }
 
+TEST(Threads, a_rank_that_fails_does_not_wait_for_what_it_asked_for) {
+  EXPECT_EQ(refused([] {
+              run_as_threads(2, [](Communicator& world) {
+                PlainDevice device;
+                const Tensor x = filled(device, 0, 8);
+                // Rank 1 would send only after it heard of rank 0, which fails with its receive still open.
+                auto mail = world.recv(x, 1 - world.rank(), world.rank());
+                if (world.rank() == 0) fail(Kind::data, "shard 0 is missing");
+                mail.wait();
+                world.send(x, 0, 0).wait();
+              });
+            }),
+            "shard 0 is missing");
+}
+
+TEST(Threads, a_rank_that_fails_leaves_no_reader_of_its_memory) {
+  for (int round = 0; round < 20; ++round)
+    EXPECT_EQ(refused([] {
+                run_as_threads(4, [](Communicator& world) {
+                  PlainDevice device;
+                  const Tensor x = filled(device, 0, 1 << 16);
+                  auto sum = world.all_reduce(x, Reduce::sum);
+                  if (world.rank() == 2) fail(Kind::data, "shard 2 is missing");
+                  sum.wait();
+                });
+              }),
+              "shard 2 is missing");
+}
+
 TEST(Threads, ranks_that_disagree_are_told_about_what) {
   const std::string said = refused([] {
     run_as_threads(2, [](Communicator& world) {

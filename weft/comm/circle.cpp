@@ -50,8 +50,13 @@ const char* name(Word word) {
 
 void ThreadWorld::break_off() {
   broken_.store(true, std::memory_order_release);
-  std::lock_guard lock(mutex_);
-  for (const auto& weak : circles_)
+  // Woken from a copy: a circle that splits holds its own lock while it joins this list.
+  std::vector<std::weak_ptr<Circle>> all;
+  {
+    std::lock_guard lock(mutex_);
+    all = circles_;
+  }
+  for (const auto& weak : all)
     if (const auto circle = weak.lock()) circle->wake();
 }
 
@@ -75,7 +80,14 @@ void Circle::wake() {
 
 void Circle::wait(std::unique_lock<std::mutex>& lock) {
   if (!world_->broken()) changed_.wait(lock);
-  if (world_->broken()) fail(Kind::comm, "another rank failed, so this one stopped waiting for it");
+  if (world_->broken())
+    throw BrokenOff(Kind::comm, "another rank failed, so this one stopped waiting for it", Place{});
+}
+
+// A rank that gives up takes its memory with it, so it stays until nobody reads that any more.
+void Circle::wait_in(std::unique_lock<std::mutex>& lock, const Operation& operation) {
+  if (world_->broken()) changed_.wait(lock, [&] { return operation.busy == 0; });
+  wait(lock);
 }
 
 void Circle::check(const Operation& operation, int rank, const Saying& saying) const {
@@ -92,7 +104,7 @@ std::int64_t Circle::join(int rank, const Saying& saying, const Offer& offer) {
   if (operation.number == -1) {
     operation.number = number;
     operation.saying = saying;
-    operation.joined = operation.done = operation.left = 0;
+    operation.joined = operation.busy = operation.done = operation.left = 0;
     std::ranges::fill(operation.worked, std::uint8_t{0});
   }
   check(operation, rank, saying);
@@ -105,7 +117,7 @@ void Circle::finish(int rank, std::int64_t number, std::vector<Offer>* seen) {
   std::unique_lock lock(mutex_);
   Operation& operation = at(number);
   while (operation.done < size_)
-    if (!work_on_any(lock, rank)) wait(lock);
+    if (!work_on_any(lock, rank)) wait_in(lock, operation);
   if (seen) *seen = operation.offers;
   if (++operation.left < size_) return;
   operation.number = -1;
@@ -113,6 +125,7 @@ void Circle::finish(int rank, std::int64_t number, std::vector<Offer>* seen) {
 }
 
 bool Circle::work_on_any(std::unique_lock<std::mutex>& lock, int rank) {
+  if (world_->broken()) return false;
   for (Operation& operation : operations_) {
     if (operation.number < 0 || operation.joined < size_ || operation.worked[std::size_t(rank)]) continue;
     work(lock, rank, operation);

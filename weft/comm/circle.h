@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/base/error.h"
 #include "weft/comm/tree_sum.h"
 #include "weft/tensor/tensor.h"
 
@@ -27,6 +28,12 @@ class ThreadWorld {
   std::atomic<bool> broken_{false};
   std::mutex mutex_;
   std::vector<std::weak_ptr<class Circle>> circles_;
+};
+
+/// Why a rank stopped that did nothing wrong itself: never the first cause.
+class BrokenOff : public Error {
+ public:
+  using Error::Error;
 };
 
 enum class Word : std::uint8_t {
@@ -79,7 +86,7 @@ class Circle : public std::enable_shared_from_this<Circle> {
   struct Letter {
     int from = 0, to = 0, tag = 0;
     Tensor x;
-    bool* taken = nullptr;  // the sender's flag
+    std::shared_ptr<bool> taken;  // seen by both sides; outlives whichever gives up first
   };
   /// `taken` becomes true, under the circle's lock, when the receiver has its copy.
   void post(const Letter& letter);
@@ -95,12 +102,13 @@ class Circle : public std::enable_shared_from_this<Circle> {
     Saying saying;
     std::vector<Offer> offers;
     std::vector<std::uint8_t> worked;  // by rank: has done its share
-    int joined = 0, done = 0, left = 0;
+    int joined = 0, busy = 0, done = 0, left = 0;
     std::int64_t number = -1;
   };
   static constexpr std::size_t under_way = 64;
   Operation& at(std::int64_t number) { return operations_[std::size_t(number) % under_way]; }
   void wait(std::unique_lock<std::mutex>& lock);
+  void wait_in(std::unique_lock<std::mutex>& lock, const Operation& operation);
   void work(std::unique_lock<std::mutex>& lock, int rank, Operation& operation);
   bool work_on_any(std::unique_lock<std::mutex>& lock, int rank);
   void share(int rank, const Operation& operation) const;

@@ -22,6 +22,12 @@ void require_contiguous(const char* word, const Tensor& x) {
          " has gaps; it must be contiguous");
 }
 
+/// Words still under way while an exception passes are dropped, not finished: the peer may wait for a word
+/// that this rank will never say.
+void give_up_if_unwinding(const Circle& circle) {
+  if (std::uncaught_exceptions() > 0) circle.world()->break_off();
+}
+
 class ThreadCommunicator final : public Communicator {
  public:
   ThreadCommunicator(std::shared_ptr<Circle> circle, int rank) : circle_(std::move(circle)), rank_(rank) {}
@@ -62,14 +68,17 @@ class ThreadCommunicator final : public Communicator {
 
   Pending send(const Tensor& x, int to, int tag) override {
     require_contiguous("send", x);
-    // The flag outlives both sides: it lives in the Pending, whose destructor waits.
     auto taken = std::make_shared<bool>(false);
-    circle_->post({.from = rank_, .to = to, .tag = tag, .x = x, .taken = taken.get()});
-    return Pending([circle = circle_, taken] { circle->wait_taken(*taken); });
+    circle_->post({.from = rank_, .to = to, .tag = tag, .x = x, .taken = taken});
+    return Pending([circle = circle_, taken] {
+      give_up_if_unwinding(*circle);
+      circle->wait_taken(*taken);
+    });
   }
   Pending recv(const Tensor& x, int from, int tag) override {
     require_contiguous("recv", x);
     return Pending([circle = circle_, x = x, from, tag, rank = rank_] {
+      give_up_if_unwinding(*circle);
       circle->fetch({.from = from, .to = rank, .tag = tag, .x = x});
     });
   }
@@ -96,20 +105,23 @@ class ThreadCommunicator final : public Communicator {
   }
   Pending begin(const Saying& saying, const Tensor& out, const Tensor& in) {
     const std::int64_t number = circle_->join(rank_, saying, {.out = out.address(), .in = in.address()});
-    return Pending(
-        [circle = circle_, rank = rank_, number, out = out, in = in] { circle->finish(rank, number); });
+    return Pending([circle = circle_, rank = rank_, number, out = out, in = in] {
+      give_up_if_unwinding(*circle);
+      circle->finish(rank, number);
+    });
   }
 
   std::shared_ptr<Circle> circle_;
   int rank_;
 };
 
-/// Keeps the first of many failures.
+/// Keeps the first of many failures; that somebody else failed is only told where nobody says why.
 class FirstFailure {
  public:
-  void note(std::exception_ptr failure) {
+  void note(std::exception_ptr failure, bool is_cause) {
     std::lock_guard lock(mutex_);
-    if (!first_) first_ = std::move(failure);
+    if (!first_ || (is_cause && !has_cause_)) first_ = std::move(failure);
+    has_cause_ = has_cause_ || is_cause;
   }
   void rethrow() const {
     if (first_) std::rethrow_exception(first_);
@@ -118,6 +130,7 @@ class FirstFailure {
  private:
   std::mutex mutex_;
   std::exception_ptr first_;
+  bool has_cause_ = false;
 };
 
 }  // namespace
@@ -136,8 +149,10 @@ void run_as_threads(int ranks, const std::function<void(Communicator&)>& body) {
         try {
           ThreadCommunicator speaker(circle, r);
           body(speaker);
+        } catch (const BrokenOff&) {
+          first.note(std::current_exception(), false);
         } catch (...) {
-          first.note(std::current_exception());
+          first.note(std::current_exception(), true);
           world->break_off();
         }
       });
