@@ -190,6 +190,33 @@ TEST(Load, names_what_is_missing_or_of_another_kind) {
             at + "/none: no complete checkpoint, its mark COMPLETE is missing");
 }
 
+TEST(Load, rounds_a_float_to_another_width_where_that_is_allowed) {
+  const TemporaryDirectory folder;
+  PlainDevice device;
+  SoloCommunicator world;
+  const std::vector<float> values{1.F, 1.00390625F, -3.1415927F, 70000.F};
+  save(folder.path(), std::vector<Named>{whole("x", from_host<float>(device, {4}, values))}, "{}", world);
+  const Tensor narrow = empty(device, {4}, Dtype::bf16);
+  load(folder.path(), std::vector<Named>{whole("x", narrow)}, world, Types::may_differ);
+  EXPECT_EQ(numbers(narrow), (std::vector<double>{1, 1, -3.140625, 70144}));
+  EXPECT_EQ(refused([&] {
+              load(folder.path(), std::vector<Named>{whole("x", empty(device, {4}, Dtype::i32))}, world,
+                   Types::may_differ);
+            }),
+            folder.path().string() + ": holds x as f32 [4], and i32 [4] is wanted");
+}
+
+TEST(Load, widens_a_half_without_changing_it) {
+  const TemporaryDirectory folder;
+  PlainDevice device;
+  SoloCommunicator world;
+  const std::vector<bf16> values{bf16(0.1F), bf16(-2.5F)};
+  save(folder.path(), std::vector<Named>{whole("x", from_host<bf16>(device, {2}, values))}, "{}", world);
+  const Tensor wide = empty(device, {2});
+  load(folder.path(), std::vector<Named>{whole("x", wide)}, world, Types::may_differ);
+  EXPECT_EQ(to_host<float>(wide), (std::vector<float>{float(values[0]), -2.5F}));
+}
+
 // Written by version 1: two ranks, each half of the rows of "w" and one of them all of "b". Every later
 // version must read it.
 TEST(Load, reads_the_golden_checkpoint_of_version_1) {

@@ -12,19 +12,40 @@
 namespace weft::checkpoint {
 namespace {
 
-const Stored& stored_for(const Step& step, const Named& named) {
+bool same_or_float(Dtype stored, Dtype wanted, Types types) {
+  return stored == wanted || (types == Types::may_differ && is_float(stored) && is_float(wanted));
+}
+
+const Stored& stored_for(const Step& step, const Named& named, Types types) {
   const auto found = step.index().tensors.find(named.name);
   if (found == step.index().tensors.end()) {
     fail(Kind::usage, step.directory().string(), ": holds no ", named.name, " among its ",
          step.index().tensors.size(), " tensors");
   }
   const Stored& stored = found->second;
-  if (stored.dtype != named.tensor.dtype() || stored.global != named.pieces.front().where.global) {
+  if (!same_or_float(stored.dtype, named.tensor.dtype(), types) ||
+      stored.global != named.pieces.front().where.global) {
     fail(Kind::usage, step.directory().string(), ": holds ", named.name, " as ", name(stored.dtype), ' ',
          stored.global, ", and ", name(named.tensor.dtype()), ' ', named.pieces.front().where.global,
          " is wanted");
   }
   return stored;
+}
+
+// The same numbers in another type.
+std::vector<std::byte> converted(std::span<const std::byte> from, Dtype stored, Dtype wanted) {
+  std::vector<std::byte> out(from.size() / std::size_t(size_of(stored)) * std::size_t(size_of(wanted)));
+  visit_float(stored, [&]<class From>() {
+    visit_float(wanted, [&]<class To>() {
+      for (std::size_t i = 0; i < from.size() / sizeof(From); ++i) {
+        From read;
+        std::memcpy(&read, from.data() + i * sizeof(From), sizeof read);
+        const auto number = static_cast<To>(static_cast<float>(read));
+        std::memcpy(out.data() + i * sizeof(To), &number, sizeof number);
+      }
+    });
+  });
+  return out;
 }
 
 // Into the piece's memory, what the block holds of it.
@@ -47,25 +68,30 @@ bool wanted(const Block& block, const Named& named) {
 }
 
 // That the blocks cover the tensor was checked when the step was opened, so every piece is filled.
-void fill(Step& step, const Named& named) {
+void fill(Step& step, const Named& named, Types types) {
   if (named.pieces.empty()) return;
-  const Stored& stored = stored_for(step, named);
+  const Stored& stored = stored_for(step, named, types);
+  const Dtype dtype = named.tensor.dtype();
   for (const Block& block : stored.blocks) {
     if (!wanted(block, named)) continue;
     const auto bytes = step.read(named.name, stored, block);
-    for (const Piece& piece : named.pieces) copy(bytes, block.box, named, piece);
+    const auto other =
+        stored.dtype == dtype ? std::vector<std::byte>() : converted(bytes, stored.dtype, dtype);
+    for (const Piece& piece : named.pieces)
+      copy(stored.dtype == dtype ? bytes : std::span<const std::byte>(other), block.box, named, piece);
+    named.tensor.device().synchronize();  // the bytes must stay until they are copied
   }
-  named.tensor.device().synchronize();  // the mapped bytes must stay until they are copied
 }
 
 }  // namespace
 
-std::string load(const std::filesystem::path& directory, std::span<const Named> mine, Communicator& world) {
+std::string load(const std::filesystem::path& directory, std::span<const Named> mine, Communicator& world,
+                 Types types) {
   std::string facts;
   const auto seen = agree(world, [&] {
     for (const Named& named : mine) check(named);
     Step step(directory);
-    for (const Named& named : mine) fill(step, named);
+    for (const Named& named : mine) fill(step, named, types);
     facts = step.facts();
     return step.index_hash().hex();
   });

@@ -13,11 +13,16 @@
 
 namespace weft::checkpoint {
 
+/// Whether a float may be stored in another width than is wanted: it is then rounded to the nearest, or
+/// widened.
+enum class Types : std::uint8_t { must_agree, may_differ };
+
 /// Every rank of `world` calls it. Fills every piece, of every replica, from whatever boxes the files hold,
 /// and returns the facts. The hash of each block is compared before it is used. Throws on every rank with the
 /// failure of the first that had one: Kind::data for damage, Kind::usage where the checkpoint holds other
 /// tensors than are wanted; the tensors then hold what they held, or part of the checkpoint.
-std::string load(const std::filesystem::path& directory, std::span<const Named> mine, Communicator& world);
+std::string load(const std::filesystem::path& directory, std::span<const Named> mine, Communicator& world,
+                 Types types = Types::must_agree);
 
 struct Loaded {
   StepDirectory from;

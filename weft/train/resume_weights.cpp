@@ -1,0 +1,31 @@
+// Joins parameters to names and boxes.
+#include "weft/train/resume_weights.h"
+
+#include "weft/checkpoint/find.h"
+#include "weft/checkpoint/load.h"
+#include "weft/checkpoint/step.h"
+
+namespace weft {
+
+std::filesystem::path checkpoint_step(const std::filesystem::path& directory,
+                                      std::vector<std::string>& notices) {
+  std::error_code error;
+  const bool is_step = std::filesystem::exists(directory / checkpoint::complete_name, error);
+  return is_step ? directory : checkpoint::latest(directory, notices).path;
+}
+
+std::vector<checkpoint::Named> named_weights(const Weights& weights) {
+  std::vector<checkpoint::Named> out;
+  for (const WeightBlock& block : weights.blocks())
+    for (const WeightSlot& slot : block.slots)
+      out.push_back({slot.parameter->name, Weights::part(block.master, slot), slot.parameter->pieces});
+  return out;
+}
+
+std::string load_weights(const std::filesystem::path& step, Weights& weights, Communicator& world) {
+  std::string facts = checkpoint::load(step, named_weights(weights), world, checkpoint::Types::may_differ);
+  weights.publish();
+  return facts;
+}
+
+}  // namespace weft

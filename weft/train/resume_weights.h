@@ -1,0 +1,26 @@
+// The weights of a checkpoint for a model that was built: to go on training, to generate, to export.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "weft/checkpoint/named.h"
+#include "weft/comm/communicator.h"
+#include "weft/optim/weights.h"
+
+namespace weft {
+
+/// The step's directory that a person means: `directory` itself, or the newest complete step under it. Fails
+/// with Kind::data where there is none; notices say what was passed over.
+std::filesystem::path checkpoint_step(const std::filesystem::path& directory,
+                                      std::vector<std::string>& notices);
+
+/// This rank's part of every master, under its parameter's name.
+std::vector<checkpoint::Named> named_weights(const Weights& weights);
+
+/// Every rank of `world` calls it. Fills the weights from a step's directory, whatever layout and precision
+/// it was saved under, and publishes them; returns the facts of the run.
+std::string load_weights(const std::filesystem::path& step, Weights& weights, Communicator& world);
+
+}  // namespace weft
