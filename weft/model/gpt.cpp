@@ -208,6 +208,7 @@ class Builder {
   }
   std::unique_ptr<Layer> embedding() {
     Parameter words = word_matrix("embedding.words");
+    words.tied = config_.tied_output && !part_.measures;
     std::optional<Parameter> positions;
     if (config_.positions == Positions::learned) {
       positions = shared("embedding.positions", {config_.max_positions, config_.hidden},
@@ -227,6 +228,10 @@ class Builder {
     const LanguageHead::Options options{.part = words_here(), .loss = {}, .tp = tp_};
     if (config_.tied_output && words_) return std::make_unique<LanguageHead>(*words_, options);
     Parameter output = word_matrix(config_.tied_output ? "embedding.words" : "output.words");
+    if (config_.tied_output) {
+      output.tied = true;  // a second copy: the first stage's counts
+      for (Piece& piece : output.pieces) piece.where.replica = 1;
+    }
     return std::make_unique<LanguageHead>(std::move(output), options);
   }
 

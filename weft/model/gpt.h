@@ -2,17 +2,10 @@
 #pragma once
 
 #include "weft/model/config.h"
+#include "weft/model/partition.h"
 #include "weft/nn/layer.h"
 
 namespace weft {
-
-/// Which part of a model a stage is.
-struct StagePart {
-  int first_layer = 0;
-  int layers = 0;
-  bool embeds = true;    // the embedding stands first
-  bool measures = true;  // final norm and head stand last
-};
 
 /// The circles that layers are cut over.
 struct Circles {

@@ -38,8 +38,9 @@ struct Parameter {
   bool decays = true;        // weight decay applies
   bool at_the_ends = false;  // embedding or output: a learning rate of their own may apply
   bool sequence_partial =
-      false;     // its gradient is partial on every tensor-parallel rank that holds other tokens
-  Tensor value;  // what layers multiply with
+      false;          // its gradient is partial on every tensor-parallel rank that holds other tokens
+  bool tied = false;  // another stage holds it too: gradients of both copies are added before an update
+  Tensor value;       // what layers multiply with
   GradSink grad;
 };
 
