@@ -29,6 +29,10 @@ const char* word(Do what) {
       return "send_gradient";
     case Do::recv_gradient:
       return "recv_gradient";
+    case Do::post_activation:
+      return "post_activation";
+    case Do::post_gradient:
+      return "post_gradient";
   }
   return "?";
 }
@@ -99,6 +103,9 @@ class Player {
         return arrived(a, Do::send_activation, a.stage - 1, r);
       case Do::recv_gradient:
         return arrived(a, Do::send_gradient, a.stage + 1, r);
+      case Do::post_activation:
+      case Do::post_gradient:
+        return 0;
     }
     return -1;
   }

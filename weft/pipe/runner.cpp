@@ -9,10 +9,9 @@
 namespace weft::pipe {
 namespace {
 
-bool carries_gradient(Do what) { return what == Do::send_gradient || what == Do::recv_gradient; }
-
 bool goes_forward(Do what) {
-  return what == Do::forward || what == Do::send_activation || what == Do::recv_activation;
+  return what == Do::forward || what == Do::send_activation || what == Do::recv_activation ||
+         what == Do::post_activation;
 }
 
 Tensor take(Tensor& kept) { return std::exchange(kept, Tensor()); }
@@ -25,7 +24,13 @@ Runner::Runner(const Schedule& schedule, const std::map<int, Stage>& stages, Com
       stages_(stages),
       along_pp_(along_pp),
       device_(device),
-      slots_(std::size_t(schedule.stages() * schedule.microbatches)) {}
+      slots_(std::size_t(schedule.stages() * schedule.microbatches)) {
+  const auto sends = [](const Action& a) {
+    return a.what == Do::send_activation || a.what == Do::send_gradient;
+  };
+  const auto& program = schedule.program[std::size_t(along_pp.rank())];
+  under_way_.reserve(std::size_t(std::ranges::count_if(program, sends)));
+}
 
 void Runner::run(const Order& order, const Forwarded& forwarded) {
   for (const Action& action : schedule_.program[std::size_t(along_pp_.rank())])
@@ -38,10 +43,14 @@ void Runner::act(const Action& action, const Order& order, const Forwarded& forw
   Slot& here = slot(action.stage, action.microbatch);
   switch (action.what) {
     case Do::recv_activation:
-      here.input = receive(action.stage - 1, action, order.parcel);
+      here.input = receive(action, order.parcel);
       break;
     case Do::recv_gradient:
-      here.output_grad = receive(action.stage + 1, action, order.parcel);
+      here.output_grad = receive(action, order.parcel);
+      break;
+    case Do::post_activation:
+    case Do::post_gradient:
+      post(action, order.parcel);
       break;
     case Do::forward:
       forward(action, order, forwarded);
@@ -101,17 +110,39 @@ void Runner::settle(const Action& action) {
   free_.push_back(pass);
 }
 
-void Runner::send(const Tensor& x, int to_stage, const Action& action) {
-  const int tag =
-      action.microbatch * 2 * schedule_.stages() + to_stage * 2 + int(carries_gradient(action.what));
-  under_way_.push_back(along_pp_.send(x, schedule_.home[std::size_t(to_stage)], tag));
+namespace {
+
+/// A message is known by its microbatch, the stage that reads it, and its direction.
+int tag_of(const Schedule& schedule, const Action& action, int to_stage) {
+  return (action.microbatch * schedule.stages() + to_stage) * 2 + int(!goes_forward(action.what));
 }
 
-Tensor Runner::receive(int from_stage, const Action& action, const Parcel& parcel) {
-  const int tag =
-      action.microbatch * 2 * schedule_.stages() + action.stage * 2 + int(carries_gradient(action.what));
+}  // namespace
+
+// The wire keeps a tensor until its reader has it, and no longer: nothing here holds it.
+void Runner::send(const Tensor& x, int to_stage, const Action& action) {
+  under_way_.push_back(
+      along_pp_.send(x, schedule_.home[std::size_t(to_stage)], tag_of(schedule_, action, to_stage)));
+}
+
+void Runner::post(const Action& action, const Parcel& parcel) {
+  const int from_stage = action.stage + (goes_forward(action.what) ? -1 : 1);
+  const int tag = tag_of(schedule_, action, action.stage);
   Tensor x = empty(device_, parcel.hidden, parcel.dtype);
-  along_pp_.recv(x, schedule_.home[std::size_t(from_stage)], tag).wait();
+  Pending pending = along_pp_.recv(x, schedule_.home[std::size_t(from_stage)], tag);
+  coming_.push_back({tag, std::move(x), std::move(pending)});
+}
+
+Tensor Runner::receive(const Action& action, const Parcel& parcel) {
+  const int tag = tag_of(schedule_, action, action.stage);
+  auto found = std::ranges::find(coming_, tag, &Coming::tag);
+  if (found == coming_.end()) {
+    post(action, parcel);
+    found = coming_.end() - 1;
+  }
+  found->pending.wait();
+  Tensor x = std::move(found->x);
+  coming_.erase(found);
   return x;
 }
 

@@ -13,7 +13,7 @@
 
 namespace weft::pipe {
 
-/// What travels between stages.
+/// What travels between stages: the same tensor for every microbatch of a run.
 struct Parcel {
   Shape hidden;
   Dtype dtype = Dtype::f32;
@@ -38,6 +38,7 @@ class Runner {
   void run(const Order& order, const Forwarded& forwarded);
   /// Most passes that were open at once.
   int most_remembered() const { return most_remembered_; }
+  const Schedule& schedule() const { return schedule_; }
 
  private:
   struct Slot {
@@ -49,7 +50,8 @@ class Runner {
   void backward(const Action& action);
   void settle(const Action& action);
   void send(const Tensor& x, int to_stage, const Action& action);
-  Tensor receive(int from_stage, const Action& action, const Parcel& parcel);
+  void post(const Action& action, const Parcel& parcel);
+  Tensor receive(const Action& action, const Parcel& parcel);
   Slot& slot(int stage, int microbatch);
   Pass* fresh_pass();
   bool mine(int stage) const { return schedule_.home[std::size_t(stage)] == along_pp_.rank(); }
@@ -62,6 +64,13 @@ class Runner {
   std::vector<Slot> slots_;  // by stage and microbatch
   std::vector<std::unique_ptr<Pass>> passes_;
   std::vector<Pass*> free_;
+  /// A receive that was posted and not waited for.
+  struct Coming {
+    int tag = 0;
+    Tensor x;
+    Pending pending;
+  };
+  std::vector<Coming> coming_;  // few at a time
   std::vector<Pending> under_way_;
   int most_remembered_ = 0;
 };

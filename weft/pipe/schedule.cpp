@@ -9,11 +9,17 @@
 namespace weft::pipe {
 namespace {
 
-Schedule one_stage_per_rank(std::string name, int ranks, int microbatches) {
-  Schedule s{std::move(name), ranks, microbatches, std::vector<int>(std::size_t(ranks)), {}};
-  std::iota(s.home.begin(), s.home.end(), 0);
+Schedule empty_program(std::string name, std::vector<int> home, int microbatches) {
+  const int ranks = 1 + *std::ranges::max_element(home);
+  Schedule s{std::move(name), ranks, microbatches, std::move(home), {}};
   s.program.resize(std::size_t(ranks));
   return s;
+}
+
+Schedule one_stage_per_rank(std::string name, int ranks, int microbatches) {
+  std::vector<int> home(std::size_t(ranks), 0);
+  std::iota(home.begin(), home.end(), 0);
+  return empty_program(std::move(name), std::move(home), microbatches);
 }
 
 }  // namespace
@@ -94,6 +100,27 @@ Schedule zero_bubble_h1(int ranks, int microbatches) {
   return s;
 }
 
+// By groups of as many microbatches as there are ranks, stage by stage: whatever an action needs stands
+// before it in this one order, wherever stages live, so no rank can wait for ever.
+Schedule forwards_only(std::vector<int> home, int microbatches) {
+  Schedule s = empty_program("forwards", std::move(home), microbatches);
+  for (int first = 0; first < microbatches; first += s.ranks)
+    for (int stage = 0; stage < s.stages(); ++stage)
+      for (int m = first; m < std::min(first + s.ranks, microbatches); ++m)
+        s.program[std::size_t(s.home[std::size_t(stage)])].push_back({Do::forward, stage, m});
+  return s;
+}
+
+Schedule forwards_then_backwards(std::vector<int> home, int microbatches) {
+  Schedule s = forwards_only(std::move(home), microbatches);
+  s.name = "gpipe";
+  for (int first = 0; first < microbatches; first += s.ranks)
+    for (int stage = s.stages() - 1; stage >= 0; --stage)
+      for (int m = first; m < std::min(first + s.ranks, microbatches); ++m)
+        s.program[std::size_t(s.home[std::size_t(stage)])].push_back({Do::backward, stage, m});
+  return s;
+}
+
 Schedule with_transfers(Schedule s) {
   for (int r = 0; r < s.ranks; ++r) {
     std::vector<Action> all;
@@ -110,6 +137,24 @@ Schedule with_transfers(Schedule s) {
       if (backward && elsewhere(a.stage - 1)) all.push_back({Do::send_gradient, a.stage, a.microbatch});
     }
     s.program[std::size_t(r)] = std::move(all);
+  }
+  return s;
+}
+
+Schedule posted_early(Schedule s) {
+  for (auto& program : s.program) {
+    std::vector<Action> all;
+    std::size_t before = 0;  // where the latest computation stands in `all`
+    for (const Action& a : program) {
+      const bool activation = a.what == Do::recv_activation;
+      if (activation || a.what == Do::recv_gradient) {
+        const Action post{activation ? Do::post_activation : Do::post_gradient, a.stage, a.microbatch};
+        all.insert(all.begin() + std::ptrdiff_t(before++), post);
+      }
+      if (computes(a.what)) before = all.size();
+      all.push_back(a);
+    }
+    program = std::move(all);
   }
   return s;
 }
