@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "weft/base/error.h"
+#include <algorithm>
+
+#include "weft/ops/elementwise.h"
 #include "weft/ops/reduce.h"
 #include "weft/tensor/host.h"
 #include "weft/train/step.h"
@@ -11,53 +13,101 @@
 namespace weft {
 namespace {
 
+constexpr int nowhere = 1 << 30;
+constexpr int at_the_end = nowhere - 2;  // what is not numbered and stands behind all layers
+constexpr int in_gradients = nowhere - 1;
+
 /// Remembers the first operation whose result holds a number that is not finite.
 class FirstNotFinite final : public Watch {
  public:
   void see(const char* operation, int layer, const Tensor& x) override {
-    if (!found_.empty() || number(ops::find_nonfinite(x)) < 0) return;
-    found_ = layer < 0 ? fmt::format("first seen after {}", operation)
+    if (found() || number(ops::find_nonfinite(x)) < 0) return;
+    const bool first = layer < 0 && std::string_view(operation) == "embedding";
+    depth_ = first ? -1 : layer < 0 ? at_the_end : layer;
+    where_ = layer < 0 ? fmt::format("first seen after {}", operation)
                        : fmt::format("first seen after {} of layer {}", operation, layer);
   }
-  const std::string& found() const { return found_; }
+  bool found() const { return depth_ != nowhere; }
+  int depth() const { return depth_; }
+  const std::string& where() const { return where_; }
 
  private:
-  std::string found_;
+  int depth_ = nowhere;
+  std::string where_;
 };
+
+/// What a rank has to say, and how early in the model it stands; the earliest of a circle is everybody's.
+struct Finding {
+  int depth = nowhere;
+  std::string sentence;
+  bool found() const { return depth != nowhere; }
+};
+
+int least_of(Communicator& circle, Device& device, int mine) {
+  const Tensor word = ops::zeros(device, {1}, Dtype::i32);
+  ops::fill(word, -mine);
+  circle.all_reduce(word, Reduce::max).wait();
+  return -int(number(word));
+}
+
+Finding agree(Communicator& circle, Device& device, Finding mine) {
+  constexpr std::size_t longest = 512;
+  const int depth = least_of(circle, device, mine.depth);
+  if (depth == nowhere || circle.size() == 1) return mine;
+  const int speaker = least_of(circle, device, mine.depth == depth ? circle.rank() : circle.size());
+  std::vector<std::int32_t> letters(longest, 0);
+  for (std::size_t i = 0; i < std::min(longest, mine.sentence.size()); ++i)
+    letters[i] = static_cast<unsigned char>(mine.sentence[i]);
+  const Tensor said = from_host(device, {std::int64_t(longest)}, letters);
+  circle.broadcast(said, speaker).wait();
+  mine = {.depth = depth, .sentence = {}};
+  for (const std::int32_t letter : to_host<std::int32_t>(said))
+    if (letter != 0) mine.sentence.push_back(static_cast<char>(letter));
+  return mine;
+}
 
 std::string samples_of(const Batch& batch) {
   return fmt::format("samples {}", fmt::join(to_host<std::int64_t>(batch.samples), ", "));
 }
 
-std::string bad_gradient(const Workshop& shop) {
+Finding bad_gradient(const Workshop& shop) {
   for (const WeightBlock& block : shop.weights.blocks())
     for (const WeightSlot& slot : block.slots)
       if (number(ops::find_nonfinite(Weights::part(block.grads, slot))) >= 0)
-        return "in the gradient of " + slot.parameter->name;
-  return "";
+        return {.depth = in_gradients, .sentence = "in the gradient of " + slot.parameter->name};
+  return {};
+}
+
+/// One microbatch, forward and backward, on all ranks of the model.
+Finding look(const Workshop& shop, const Batch& batch, const StepOrder& order) {
+  const pipe::Schedule schedule =
+      pipe::with_transfers(pipe::forwards_then_backwards(shop.runner.schedule().home, 1));
+  pipe::Runner runner(schedule, shop.stages, shop.mesh.along(Axis::pp), shop.weights.device());
+  FirstNotFinite watch;
+  const double tokens = number(ops::sum(batch.mask));
+  const float scale = shop.scaler ? float(shop.scaler->scale()) : 1;
+  const float factor = tokens > 0 ? scale / float(tokens) : 0;
+  shop.weights.zero_grads();
+  runner.run({.microbatches = {&batch, 1},
+              .loss_factors = {&factor, 1},
+              .place = {.seed = order.seed, .step = std::uint64_t(order.step), .training = true},
+              .parcel = parcel_of(shop, batch),
+              .watch = &watch},
+             [](int, const Pass&) {});
+  Finding found = watch.found() ? Finding{watch.depth(), watch.where()} : bad_gradient(shop);
+  found.sentence += ", " + samples_of(batch);
+  return agree(shop.mesh.along({Axis::tp, Axis::pp}), shop.weights.device(), std::move(found));
 }
 
 }  // namespace
 
 std::string find_not_finite(const Workshop& shop, std::span<const Batch> microbatches,
                             const StepOrder& order) {
-  const float scale = shop.scaler ? float(shop.scaler->scale()) : 1;
-  for (const Batch& batch : microbatches) {
-    Pass pass;
-    FirstNotFinite watch;
-    const double tokens = number(ops::sum(batch.mask));
-    const StepPlace place{.seed = order.seed,
-                          .step = std::uint64_t(order.step),
-                          .training = true,
-                          .loss_factor = tokens > 0 ? scale / float(tokens) : 0};
-    shop.weights.zero_grads();
-    pass.open(batch, place, &watch);
-    for (const auto& [number, stage] : shop.stages) (void)stage.forward(pass, {});
-    for (const auto& [number, stage] : shop.stages) (void)stage.backward(pass, {});
-    pass.weight_grads().pay();
-    const std::string found = watch.found().empty() ? bad_gradient(shop) : watch.found();
-    if (!found.empty()) return found + ", " + samples_of(batch);
-  }
+  Finding found;
+  for (std::size_t i = 0; i < microbatches.size() && !found.found(); ++i)
+    found = look(shop, microbatches[i], order);
+  found = agree(shop.mesh.along({Axis::dp, Axis::cp}), shop.weights.device(), std::move(found));
+  if (found.found()) return found.sentence;
   return "only in the sum over microbatches: gradients are too large to be added";
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "weft/base/number.h"
 #include "weft/ops/elementwise.h"
 #include "weft/ops/reduce.h"
 #include "weft/tensor/host.h"
@@ -16,9 +17,10 @@ class LossSums {
  public:
   explicit LossSums(Device& device) : losses_(ops::exact_zero(device)) {}
   void add(const Pass& pass) { ops::sum_exact_into(losses_, pass.losses()); }
-  /// Of all ranks that read other samples.
-  double losses(const ProcessMesh& mesh) const {
-    mesh.along({Axis::dp, Axis::cp}).all_reduce(losses_, Reduce::sum).wait();
+  /// Of all ranks that read other samples; the last stage, which alone knows them, tells the others.
+  double losses(const Workshop& shop) const {
+    shop.mesh.along({Axis::dp, Axis::cp}).all_reduce(losses_, Reduce::sum).wait();
+    shop.mesh.along(Axis::pp).broadcast(losses_, last_home(shop)).wait();
     return ops::exact_number(losses_);
   }
 
@@ -53,9 +55,12 @@ std::vector<float> loss_factors(std::span<const double> counts, double scale, do
   return out;
 }
 
-pipe::Runner::Order runner_order(std::span<const Batch> microbatches, std::span<const float> factors,
-                                 const StepPlace& place) {
-  return {.microbatches = microbatches, .loss_factors = factors, .place = place, .parcel = {}};
+pipe::Runner::Order runner_order(const Workshop& shop, std::span<const Batch> microbatches,
+                                 std::span<const float> factors, const StepPlace& place) {
+  return {.microbatches = microbatches,
+          .loss_factors = factors,
+          .place = place,
+          .parcel = parcel_of(shop, microbatches.front())};
 }
 
 /// The circles over which a model's weights are cut.
@@ -79,6 +84,7 @@ void reduce_gradients(const Workshop& shop) {
           tp.all_reduce(Weights::part(block.grads, slot), Reduce::sum).wait();
     data.all_reduce(block.grads, Reduce::sum).wait();
   }
+  if (shop.tied) shop.tied->add_gradients();
 }
 
 void update(const Workshop& shop, const StepOrder& order, StepReport& report) {
@@ -93,6 +99,15 @@ void update(const Workshop& shop, const StepOrder& order, StepReport& report) {
 
 }  // namespace
 
+int last_home(const Workshop& shop) { return shop.runner.schedule().home.back(); }
+
+pipe::Parcel parcel_of(const Workshop& shop, const Batch& batch) {
+  const bool cut = shop.wire.between == Between::sequence_cut;
+  const int parts = cut ? shop.mesh.layout().degree(Axis::tp) : 1;
+  return {.hidden = {exact(batch.tokens.dim(0), std::int64_t(parts)), batch.tokens.dim(1), shop.wire.width},
+          .dtype = shop.wire.dtype};
+}
+
 StepReport train_step(const Workshop& shop, std::span<const Batch> microbatches, const StepOrder& order) {
   StepReport report;
   report.loss_scale = shop.scaler ? shop.scaler->scale() : 1;
@@ -102,11 +117,11 @@ StepReport train_step(const Workshop& shop, std::span<const Batch> microbatches,
       loss_factors(counts, report.loss_scale, report.tokens, order, shop.mesh.layout().degree(Axis::dp));
   LossSums sums(shop.weights.device());
   shop.weights.zero_grads();
-  shop.runner.run(runner_order(microbatches, factors, place_of(order)),
+  shop.runner.run(runner_order(shop, microbatches, factors, place_of(order)),
                   [&](int, const Pass& pass) { sums.add(pass); });
   reduce_gradients(shop);
   const auto circles = model_circles(shop.mesh);
-  report.loss = report.tokens > 0 ? sums.losses(shop.mesh) / report.tokens : 0;
+  report.loss = report.tokens > 0 ? sums.losses(shop) / report.tokens : 0;
   report.loss_finite = std::isfinite(report.loss);
   report.grad_norm = global_norm(shop.weights, Look::grads, circles) / report.loss_scale;
   report.applied = report.loss_finite && std::isfinite(report.grad_norm);
@@ -119,9 +134,9 @@ StepReport train_step(const Workshop& shop, std::span<const Batch> microbatches,
 void evaluate_step(const Workshop& shop, std::span<const Batch> microbatches, Evaluation& into) {
   const std::vector<float> factors(microbatches.size(), 1.F);
   LossSums sums(shop.weights.device());
-  shop.runner.run(runner_order(microbatches, factors, {.training = false}),
+  shop.runner.run(runner_order(shop, microbatches, factors, {.training = false}),
                   [&](int, const Pass& pass) { sums.add(pass); });
-  into.loss_sum += sums.losses(shop.mesh);
+  into.loss_sum += sums.losses(shop);
   into.tokens += total(counting_tokens(microbatches), shop);
 }
 

@@ -10,9 +10,17 @@
 #include "weft/optim/norms.h"
 #include "weft/optim/optimizer.h"
 #include "weft/optim/scaler.h"
+#include "weft/optim/tied.h"
 #include "weft/pipe/runner.h"
 
 namespace weft {
+
+/// What every stage hands on, a row a token: [s (/tp), b, width].
+struct Wire {
+  std::int64_t width = 0;
+  Dtype dtype = Dtype::f32;
+  Between between = Between::whole;
+};
 
 /// What a step works on: this rank's stages and what goes with them.
 struct Workshop {
@@ -21,7 +29,9 @@ struct Workshop {
   Optimizer& optimizer;
   pipe::Runner& runner;
   const ProcessMesh& mesh;
-  LossScaler* scaler = nullptr;  // f16 only
+  Wire wire;
+  LossScaler* scaler = nullptr;       // f16 only
+  const TiedWeights* tied = nullptr;  // where a weight lives on two stages
 };
 
 /// What differs from step to step.
@@ -54,8 +64,13 @@ struct Evaluation {
 /// Forward only; adds to the sums.
 void evaluate_step(const Workshop& shop, std::span<const Batch> microbatches, Evaluation& into);
 
+/// The rank along the pipeline that knows the losses.
+int last_home(const Workshop& shop);
+/// What travels between stages for microbatches like this one.
+pipe::Parcel parcel_of(const Workshop& shop, const Batch& batch);
+
 /// After a step that was not applied: does it again with open eyes. "first seen after attention of layer 3,
-/// samples 17, 18" or "in the gradient of layers.3.mlp.up.weight, samples 17, 18".
+/// samples 17, 18" or "in the gradient of layers.3.mlp.up.weight, samples 17, 18"; all ranks say the same.
 std::string find_not_finite(const Workshop& shop, std::span<const Batch> microbatches,
                             const StepOrder& order);
 

@@ -12,6 +12,7 @@
 #include "weft/model/gpt.h"
 #include "weft/ops/elementwise.h"
 #include "weft/tensor/host.h"
+#include "weft/train/stages.h"
 
 namespace weft {
 namespace {
@@ -77,14 +78,20 @@ Between Trainer::between() const {
 }
 
 void Trainer::build() {
-  stages_[0] = build_gpt(config_.model, {.first_layer = 0, .layers = config_.model.layers},
-                         {.tp = lent_.mesh.along(Axis::tp), .between = between()}, lent_.device);
+  Communicator& pp = lent_.mesh.along(Axis::pp);
+  const std::vector<StagePart> parts = stages_of(config_);
+  const std::vector<int> home = schedule_of(config_.parallel, pp.size()).home;
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    if (home[i] == pp.rank())
+      stages_[int(i)] = build_gpt(config_.model, parts[i],
+                                  {.tp = lent_.mesh.along(Axis::tp), .between = between()}, lent_.device);
   const auto each = [this](const VisitParameter& visit) {
     for (const auto& [number, stage] : stages_) stage.each_parameter(visit);
   };
   weights_ = std::make_unique<Weights>(each, lent_.device, compute_type(config_.model.precision),
                                        Weights::For::training);
   weights_->initialize(std::uint64_t(config_.run.seed));
+  if (pp.size() > 1) tied_ = std::make_unique<TiedWeights>(*weights_, pp);
   optimizer_ = make_optimizer(*weights_, config_.optimizer);
   scaler_ = make_scaler(config_);
   const auto train = data_.sets[data::Split::train];
@@ -104,7 +111,16 @@ data::Turn Trainer::turn_at(std::int64_t consumed) const {
 }
 
 Workshop Trainer::workshop() {
-  return {stages_, *weights_, *optimizer_, *runner_, lent_.mesh, scaler_.get()};
+  return {.stages = stages_,
+          .weights = *weights_,
+          .optimizer = *optimizer_,
+          .runner = *runner_,
+          .mesh = lent_.mesh,
+          .wire = {.width = config_.model.hidden,
+                   .dtype = compute_type(config_.model.precision),
+                   .between = between()},
+          .scaler = scaler_.get(),
+          .tied = tied_.get()};
 }
 
 StepOrder Trainer::order_of(std::int64_t step) const {
@@ -123,17 +139,19 @@ bool Trainer::step_is_skipped(std::int64_t step) const {
   return std::ranges::find(config_.guard.skip_iterations, step) != config_.guard.skip_iterations.end();
 }
 
-void Trainer::prepare_runner(int microbatches) {
-  if (runner_ && schedule_.microbatches == microbatches) return;
+void Trainer::prepare_runner(For purpose, int microbatches) {
+  if (runner_ && prepared_for_ == purpose && schedule_.microbatches == microbatches) return;
   runner_.reset();
-  schedule_ = pipe::with_transfers(pipe::one_f_one_b(1, microbatches));
+  prepared_for_ = purpose;
+  schedule_ = purpose == For::training ? schedule_of(config_.parallel, microbatches)
+                                       : evaluation_of(config_.parallel, microbatches);
   runner_ = std::make_unique<pipe::Runner>(schedule_, stages_, lent_.mesh.along(Axis::pp), lent_.device);
 }
 
 StepReport Trainer::one_step(std::int64_t step) {
   const data::Turn turn = turn_at(feed_->consumed());
   const std::span<const Batch> batches = feed_->next(turn);
-  prepare_runner(int(batches.size()));
+  prepare_runner(For::training, int(batches.size()));
   if (step_is_skipped(step)) {
     skipped_samples_ += turn.global_batch;
     return {.applied = false};
@@ -222,7 +240,7 @@ void Trainer::evaluate(std::int64_t step, data::Split split, const std::string& 
   Evaluation sums;
   for (std::int64_t round = 0; round < rounds; ++round) {
     const std::span<const Batch> batches = feed.next(turn);
-    prepare_runner(int(batches.size()));
+    prepare_runner(For::evaluation, int(batches.size()));
     evaluate_step(workshop(), batches, sums);
   }
   consumed = feed.consumed();

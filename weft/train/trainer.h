@@ -47,7 +47,8 @@ class Trainer {
   Between between() const;
   Workshop workshop();
   StepOrder order_of(std::int64_t step) const;
-  void prepare_runner(int microbatches);
+  enum class For : std::uint8_t { training, evaluation };
+  void prepare_runner(For purpose, int microbatches);
   StepReport one_step(std::int64_t step);
   void not_finite(std::int64_t step, const StepReport& report, std::span<const Batch> batches);
   void tell(std::int64_t step, const StepReport& report);
@@ -66,8 +67,10 @@ class Trainer {
   RatePlan rate_, ends_rate_;
   DecaySchedule decay_;
   pipe::Schedule schedule_;
+  For prepared_for_ = For::training;
   std::map<int, Stage> stages_;
   std::unique_ptr<Weights> weights_;
+  std::unique_ptr<TiedWeights> tied_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<LossScaler> scaler_;
   std::unique_ptr<pipe::Runner> runner_;

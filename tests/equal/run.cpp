@@ -1,0 +1,185 @@
+// One rank as the trainer builds it, over samples that no file holds.
+#include "tests/equal/run.h"
+
+#include <cmath>
+#include <map>
+#include <mutex>
+
+#include "tests/support/tiny.h"
+#include "weft/comm/threads.h"
+#include "weft/mesh/mesh.h"
+#include "weft/train/stages.h"
+#include "weft/train/step.h"
+
+namespace weft::testing {
+namespace {
+
+constexpr std::int64_t global_batch = 8;
+
+/// This rank's samples of a step: the global batch is the same whatever the layout.
+std::vector<Batch> batches_of(Device& device, const ModelConfig& config, const Cut& cut, int dp_rank,
+                              int step) {
+  std::vector<Batch> out;
+  const std::int64_t per_rank = global_batch / cut.parallel.dp;
+  for (std::int64_t first = 0; first < per_rank; first += cut.micro_batch)
+    out.push_back(tiny_rows(device, config,
+                            {.step = step, .first = dp_rank * per_rank + first, .count = cut.micro_batch}));
+  return out;
+}
+
+/// One rank's part of the model, and everything that trains it.
+class Rank {
+ public:
+  Rank(const ModelConfig& config, const Cut& cut, Communicator& world)
+      : config_(config),
+        cut_(cut),
+        device_(open_device("cpu", {.threads = 1})),
+        mesh_(layout_of(cut.parallel), world),
+        schedule_(schedule_of(cut.parallel, microbatches())),
+        evaluation_(evaluation_of(cut.parallel, microbatches())) {
+    build_stages();
+    weights_ = std::make_unique<Weights>(
+        [this](const VisitParameter& visit) {
+          for (auto& [number, stage] : stages_) stage.each_parameter(visit);
+        },
+        *device_, TinyModel::dtype_for(config.precision), Weights::For::training);
+    weights_->initialize(7);
+    if (cut.parallel.pp > 1) tied_ = std::make_unique<TiedWeights>(*weights_, pp());
+    adam_ = make_adam(*weights_, {});
+    runner_ = std::make_unique<pipe::Runner>(schedule_, stages_, pp(), *device_);
+  }
+
+  StepReport step(int number) {
+    const double rate = 5e-3 * std::min(1.0, (number - 1) / 5.0);
+    const auto batches = batches_of(*device_, config_, cut_, mesh_.place(Axis::dp), number);
+    return train_step(shop(*runner_), batches,
+                      {.seed = 3,
+                       .step = number,
+                       .rate = rate,
+                       .ends_rate = rate,
+                       .decay = 0.01,
+                       .clip = 1.0,
+                       .per_token = cut_.per_token});
+  }
+  double evaluate() {
+    pipe::Runner runner(evaluation_, stages_, pp(), *device_);
+    Evaluation sums;
+    evaluate_step(shop(runner), batches_of(*device_, config_, cut_, mesh_.place(Axis::dp), 99), sums);
+    return sums.loss_sum / sums.tokens;
+  }
+  std::map<std::string, std::vector<std::vector<double>>> tied_values() const {
+    std::map<std::string, std::vector<std::vector<double>>> out;
+    for (const auto& [number, stage] : stages_)
+      stage.each_parameter([&](Parameter& p) {
+        if (p.tied) out[p.name + std::to_string(mesh_.place(Axis::tp))].push_back(numbers(p.value));
+      });
+    return out;
+  }
+  std::int64_t most_remembered() const { return runner_->most_remembered(); }
+  std::int64_t bytes_at_rest() const {
+    std::int64_t bytes = 0;
+    for (const WeightBlock& block : weights_->blocks()) bytes += block.elements;
+    return bytes * 16;  // weight, gradient and two moments
+  }
+
+ private:
+  static ParallelLayout layout_of(const ParallelConfig& p) {
+    return ParallelLayout({.tp = p.tp, .cp = p.cp, .dp = p.dp, .pp = p.pp});
+  }
+  int microbatches() const { return int(global_batch / cut_.parallel.dp / cut_.micro_batch); }
+  Communicator& pp() const { return mesh_.along(Axis::pp); }
+  Between between() const { return cut_.parallel.sequence ? Between::sequence_cut : Between::whole; }
+  Workshop shop(pipe::Runner& runner) {
+    return {.stages = stages_,
+            .weights = *weights_,
+            .optimizer = *adam_,
+            .runner = runner,
+            .mesh = mesh_,
+            .wire = {.width = config_.hidden,
+                     .dtype = TinyModel::dtype_for(config_.precision),
+                     .between = between()},
+            .tied = tied_.get()};
+  }
+  void build_stages() {
+    TrainConfig whole;
+    whole.model = config_;
+    whole.parallel = cut_.parallel;
+    const auto parts = stages_of(whole);
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      if (schedule_.home[i] == mesh_.place(Axis::pp))
+        stages_[int(i)] =
+            build_gpt(config_, parts[i], {.tp = mesh_.along(Axis::tp), .between = between()}, *device_);
+  }
+
+  ModelConfig config_;
+  Cut cut_;
+  std::unique_ptr<Device> device_;
+  ProcessMesh mesh_;
+  pipe::Schedule schedule_, evaluation_;
+  std::map<int, Stage> stages_;
+  std::unique_ptr<Weights> weights_;
+  std::unique_ptr<TiedWeights> tied_;
+  std::unique_ptr<Optimizer> adam_;
+  std::unique_ptr<pipe::Runner> runner_;
+};
+
+}  // namespace
+
+Curve train(const ModelConfig& config, const Cut& cut) {
+  Curve curve;
+  std::mutex mutex;
+  std::map<std::string, std::vector<std::vector<double>>> tied;
+  const int world_size = cut.parallel.tp * cut.parallel.pp * cut.parallel.dp;
+  curve.most_remembered.resize(std::size_t(world_size));
+  curve.bytes_at_rest.resize(std::size_t(world_size));
+  run_as_threads(world_size, [&](Communicator& world) {
+    Rank rank(config, cut, world);
+    for (int step = 1; step <= cut.steps; ++step) {
+      const StepReport report = rank.step(step);
+      if (world.rank() > 0) continue;
+      curve.losses.push_back(report.loss);
+      curve.norms.push_back(report.grad_norm);
+    }
+    const double evaluation = rank.evaluate();
+    const std::lock_guard lock(mutex);
+    if (world.rank() == 0) curve.evaluations.push_back(evaluation);
+    const auto here = std::size_t(world.rank());
+    curve.most_remembered[here] = rank.most_remembered();
+    curve.bytes_at_rest[here] = rank.bytes_at_rest();
+    for (auto& [name, copies] : rank.tied_values())
+      for (const auto& copy : copies) tied[name].push_back(copy);
+  });
+  for (const auto& [name, copies] : tied)
+    for (const auto& copy : copies) curve.tied_copies_agree &= copy == copies.front();
+  return curve;
+}
+
+ModelConfig shape_of(const std::string& name, int layers) {
+  ModelConfig config = name == "gpt2" ? tiny_gpt2() : tiny_llama();
+  config.layers = layers;
+  if (name == "llama") config.groups = config.heads;  // so that four ranks have a group each
+  config.hidden_dropout = config.attention_dropout = 0.1;
+  complete(config);
+  return config;
+}
+
+std::string name_of(const Cut& cut) {
+  const ParallelConfig& p = cut.parallel;
+  std::string name;
+  const auto say = [&name](const std::string& word) { name += (name.empty() ? "" : "_") + word; };
+  const auto degree = [&](const char* axis, int n) {
+    if (n > 1) say(axis + std::to_string(n));
+  };
+  degree("tp", p.tp);
+  degree("pp", p.pp);
+  degree("dp", p.dp);
+  if (p.sequence) say("sp");
+  if (!p.schedule.empty()) say(p.schedule);
+  degree("v", p.virtual_stages);
+  say("b" + std::to_string(cut.micro_batch));
+  for (char& c : name)
+    if (c == '-' || c == '/' || c == '.') c = '_';
+  return name;
+}
+
+}  // namespace weft::testing

@@ -1,0 +1,36 @@
+// A short training of a tiny model under any layout, and what came of it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "weft/model/config.h"
+#include "weft/train/config.h"
+
+namespace weft::testing {
+
+/// A layout, and how the global batch of eight samples is cut into microbatches.
+struct Cut {
+  ParallelConfig parallel;
+  std::int64_t micro_batch = 2;
+  int steps = 20;
+  bool per_token = false;
+};
+
+struct Curve {
+  std::vector<double> losses, norms, evaluations;  // a step each; one evaluation at the end
+  bool tied_copies_agree = true;                   // bit by bit, after the last step
+  std::vector<std::int64_t> most_remembered;       // passes, by rank
+  std::vector<std::int64_t> bytes_at_rest;         // weights, gradients and optimizer, by rank
+  bool operator==(const Curve&) const = default;
+};
+
+Curve train(const ModelConfig& config, const Cut& cut);
+
+/// "gpt2" or "llama" with so many layers, dropout on.
+ModelConfig shape_of(const std::string& name, int layers = 2);
+
+/// "tp2_pp2_dp2_sp_zb-h1_v2_b1", without what is 1 or off.
+std::string name_of(const Cut& cut);
+
+}  // namespace weft::testing

@@ -1,0 +1,19 @@
+// From a configuration to a pipeline: how the model is cut, where stages live, and in which order they run.
+#pragma once
+
+#include <vector>
+
+#include "weft/model/partition.h"
+#include "weft/pipe/schedule.h"
+#include "weft/train/config.h"
+
+namespace weft {
+
+/// The parts of all stages. Refuses what cannot be cut so.
+std::vector<StagePart> stages_of(const TrainConfig& config);
+/// The program of a step of so many microbatches, with its transfers.
+pipe::Schedule schedule_of(const ParallelConfig& parallel, int microbatches);
+/// The same stages, forward only.
+pipe::Schedule evaluation_of(const ParallelConfig& parallel, int microbatches);
+
+}  // namespace weft
