@@ -42,7 +42,10 @@ class Rank {
         [this](const VisitParameter& visit) {
           for (auto& [number, stage] : stages_) stage.each_parameter(visit);
         },
-        *device_, TinyModel::dtype_for(config.precision), Weights::For::training);
+        *device_, TinyModel::dtype_for(config.precision), Weights::For::training, data_parallel());
+    reduction_ = std::make_unique<GradReduction>(
+        *weights_, mesh_.along(Axis::tp),
+        cut.parallel.overlap_reduce ? ReduceWhen::when_a_bucket_is_full : ReduceWhen::after_backward);
     weights_->initialize(7);
     if (cut.parallel.pp > 1) tied_ = std::make_unique<TiedWeights>(*weights_, pp());
     adam_ = make_adam(*weights_, {});
@@ -78,8 +81,9 @@ class Rank {
   std::int64_t most_remembered() const { return runner_->most_remembered(); }
   std::int64_t bytes_at_rest() const {
     std::int64_t bytes = 0;
-    for (const WeightBlock& block : weights_->blocks()) bytes += block.elements;
-    return bytes * 16;  // weight, gradient and two moments
+    for (const WeightBlock& block : weights_->blocks())
+      bytes += 8 * block.elements + 8 * block.kept;  // weight and gradient, two moments
+    return bytes;
   }
 
  private:
@@ -87,11 +91,17 @@ class Rank {
     return ParallelLayout({.tp = p.tp, .cp = p.cp, .dp = p.dp, .pp = p.pp});
   }
   int microbatches() const { return int(global_batch / cut_.parallel.dp / cut_.micro_batch); }
+  DataParallel data_parallel() const {
+    return {.circle = &mesh_.along({Axis::dp, Axis::cp}),
+            .cut_states = cut_.parallel.zero > 0,
+            .bucket = cut_.parallel.bucket_elements};
+  }
   Communicator& pp() const { return mesh_.along(Axis::pp); }
   Between between() const { return cut_.parallel.sequence ? Between::sequence_cut : Between::whole; }
   Workshop shop(pipe::Runner& runner) {
     return {.stages = stages_,
             .weights = *weights_,
+            .reduction = *reduction_,
             .optimizer = *adam_,
             .runner = runner,
             .mesh = mesh_,
@@ -118,6 +128,7 @@ class Rank {
   pipe::Schedule schedule_, evaluation_;
   std::map<int, Stage> stages_;
   std::unique_ptr<Weights> weights_;
+  std::unique_ptr<GradReduction> reduction_;
   std::unique_ptr<TiedWeights> tied_;
   std::unique_ptr<Optimizer> adam_;
   std::unique_ptr<pipe::Runner> runner_;

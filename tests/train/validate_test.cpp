@@ -162,15 +162,9 @@ TEST(Validate, counts_virtual_stages_from_their_layers) {
   EXPECT_EQ(completed(two).parallel.virtual_stages, 2);
 }
 
-TEST(Validate, refuses_overlap_with_nothing_to_overlap) {
-  refused([](TrainConfig& c) { c.parallel.overlap_gather = true; },
-          "--overlap-param-gather needs --use-distributed-optimizer: there is nothing to gather");
-  refused(
-      [](TrainConfig& c) {
-        c.parallel.overlap_gather = true;
-        c.parallel.zero = 1;
-      },
-      "--overlap-param-gather needs --overlap-grad-reduce");
+TEST(Validate, refuses_buckets_of_nothing) {
+  refused([](TrainConfig& c) { c.parallel.bucket_elements = -1; }, "--ddp-bucket-size -1 is not positive");
+  refused([](TrainConfig& c) { c.parallel.buckets = -2; }, "--ddp-num-buckets -2 is not positive");
 }
 
 TEST(Validate, refuses_batches_that_ranks_cannot_share) {

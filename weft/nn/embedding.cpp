@@ -52,15 +52,16 @@ Flow Embedding::backward(Pass& pass, const Flow& dout) {
   Tensor dx = args.probability > 0 ? ops::dropout(dout.hidden, args) : dout.hidden;
   if (options_.multiplier != 1) ops::scale_in_place(dx, options_.multiplier);
   if (positions_ && positions_->grad.wanted())
-    pass.weight_grads().owe([sum = positions_->grad.sum(), dx, ids = position_ids(pass)] {
-      ops::scatter_add_into(sum, dx.rows(), flat(ids), 0);
+    pass.weight_grads().owe([sink = &positions_->grad, dx, ids = position_ids(pass)] {
+      ops::scatter_add_into(sink->sum(), dx.rows(), flat(ids), 0);
+      sink->added();
     });
   const Tensor full = enter(options_.tp, dx).wait();
   if (words_.grad.wanted())
-    pass.weight_grads().owe(
-        [sum = words_.grad.sum(), full, ids = pass.batch().tokens, first = options_.first] {
-          ops::scatter_add_into(sum, full.rows(), flat(ids), first);
-        });
+    pass.weight_grads().owe([sink = &words_.grad, full, ids = pass.batch().tokens, first = options_.first] {
+      ops::scatter_add_into(sink->sum(), full.rows(), flat(ids), first);
+      sink->added();
+    });
   return {};
 }
 

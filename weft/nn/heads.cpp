@@ -70,7 +70,10 @@ Flow LanguageHead::forward(Pass& pass, const Flow& in) {
     measure({cut(x), cut(dx), cut(targets), cut(mask), cut(losses)}, pass);
   }
   pass.set_losses(losses);
-  if (dx) pass.save(Saved{dx.view(full.shape())});
+  if (dx) {
+    output().grad.added();
+    pass.save(Saved{dx.view(full.shape())});
+  }
   return {};
 }
 

@@ -26,11 +26,15 @@ Tensor Product::input_grad(const Tensor& dy) const { return ops::matmul(dy, weig
 // y = x W^T + b  =>  dx = dy W,  dW += dy^T x,  db += sum over t of dy
 void Product::owe_weight_grads(Debts& debts, const Tensor& dy, const Tensor& x) {
   if (weight_.grad.wanted())
-    debts.owe([sum = weight_.grad.sum(), dy, x] {
-      ops::matmul_into(sum, dy, x, {.a = Read::transposed, .accumulate = true});
+    debts.owe([sink = &weight_.grad, dy, x] {
+      ops::matmul_into(sink->sum(), dy, x, {.a = Read::transposed, .accumulate = true});
+      sink->added();
     });
   if (bias_ && bias_->grad.wanted())
-    debts.owe([sum = bias_->grad.sum(), dy] { ops::sum_rows_into(sum, dy); });
+    debts.owe([sink = &bias_->grad, dy] {
+      ops::sum_rows_into(sink->sum(), dy);
+      sink->added();
+    });
 }
 
 Tensor Product::bias_for_reader() const {

@@ -33,6 +33,8 @@ SumNormOut Norm::forward_sum(const SumNormIn& in) const {
 Tensor Norm::backward(const Tensor& dy, const Tensor& residual, const Tensor& x, const NormStats& stats) {
   const NormGrads grads{dy, gain_.grad.sum(), bias_ ? bias_->grad.sum() : Tensor()};
   ops::norm_backward_into(grads, dy, residual, {x, stats, gain_.value}, args_);
+  gain_.grad.added();
+  if (bias_) bias_->grad.added();
   return dy;
 }
 

@@ -19,15 +19,33 @@ struct Init {
   float spread = 0.02F;  // standard deviation, or half the width of the uniform range
 };
 
+/// Told when a layer has added what one of its uses of a weight gives for one microbatch.
+class GradListener {
+ public:
+  virtual ~GradListener() = default;
+  virtual void added(int parameter) = 0;
+};
+
 /// Where the gradients of a weight are summed: f32, over all microbatches of a step.
 class GradSink {
  public:
   void bind(Tensor sum) { sum_ = std::move(sum); }
   const Tensor& sum() const { return sum_; }
   bool wanted() const { return bool(sum_); }
+  /// Nobody listens, or one who knows the parameter by this number.
+  void listen(GradListener* listener, int parameter) {
+    listener_ = listener;
+    parameter_ = parameter;
+  }
+  /// Every use of a weight says this once a microbatch, when its gradient is in the sum.
+  void added() const {
+    if (listener_) listener_->added(parameter_);
+  }
 
  private:
   Tensor sum_;
+  GradListener* listener_ = nullptr;
+  int parameter_ = 0;
 };
 
 struct Parameter {

@@ -12,8 +12,8 @@ namespace weft {
 /// Which of a block's tensors is looked at.
 enum class Look : std::uint8_t { grads, masters };
 
-/// Euclidean norm over every rank of `circles`, whose ranks hold different parts; not finite where an element
-/// is not.
+/// Euclidean norm over every rank of `circles`, whose ranks hold different parts, and over data-parallel
+/// ranks where they keep different parts of the states; not finite where an element is not.
 double global_norm(const Weights& weights, Look look, std::span<Communicator* const> circles);
 /// Elements that are exactly zero, storage that belongs to no parameter left out.
 std::int64_t global_zeros(const Weights& weights, std::span<Communicator* const> circles);

@@ -10,33 +10,33 @@
 namespace weft {
 namespace {
 
-std::vector<Tensor> zeros_like_blocks(const Weights& weights) {
+/// A state of what this rank updates, one tensor a block.
+std::vector<Tensor> kept_zeros(const Weights& weights) {
   std::vector<Tensor> out;
   for (const WeightBlock& block : weights.blocks())
-    out.push_back(ops::zeros(weights.device(), {block.elements}, Dtype::f32, Use::optimizer));
+    out.push_back(ops::zeros(weights.device(), {block.kept}, Dtype::f32, Use::optimizer));
   return out;
 }
 
 /// The copy that layers read; empty where they read the master itself.
-Tensor copy_of(const WeightBlock& block) {
-  return block.values.dtype() == Dtype::f32 ? Tensor() : block.values;
+Tensor copy_of(const WeightBlock& block, const OwnedPart& own) {
+  return block.master_is_values() ? Tensor() : block.values.slice(0, own.at, own.count);
+}
+
+Tensor kept_of(const Tensor& state, const OwnedPart& own) { return state.slice(0, own.kept, own.count); }
+
+Tensor grads_of(const WeightBlock& block, const OwnedPart& own) {
+  return block.grads.slice(0, own.at, own.count);
 }
 
 double rate_of(const WeightBlock& block, const UpdateArgs& args) {
   return block.kind.at_the_ends ? args.ends_rate : args.rate;
 }
 
-void visit_parts(const Weights& weights, const std::vector<Tensor>& flats, const char* suffix,
-                 const VisitState& visit) {
-  for (std::size_t i = 0; i < flats.size(); ++i)
-    for (const WeightSlot& slot : weights.blocks()[i].slots)
-      visit(slot.parameter->name + suffix, *slot.parameter, Weights::part(flats[i], slot));
-}
-
 class Adam final : public Optimizer {
  public:
   Adam(Weights& weights, const AdamConfig& config)
-      : weights_(weights), config_(config), m_(zeros_like_blocks(weights)), v_(zeros_like_blocks(weights)) {}
+      : weights_(weights), config_(config), m_(kept_zeros(weights)), v_(kept_zeros(weights)) {}
 
   void update(const UpdateArgs& args) override {
     ++updates_;
@@ -51,12 +51,15 @@ class Adam final : public Optimizer {
       const WeightBlock& block = weights_.blocks()[i];
       how.rate = float(rate_of(block, args));
       how.decay = block.kind.decays ? float(args.decay) : 0;
-      ops::adam_into({block.master, m_[i], v_[i], copy_of(block)}, block.grads, how);
+      for (const OwnedPart& own : block.owned)
+        ops::adam_into({block.master_of(own), kept_of(m_[i], own), kept_of(v_[i], own), copy_of(block, own)},
+                       grads_of(block, own), how);
     }
+    weights_.gather();
   }
-  void each_state(const VisitState& visit) const override {
-    visit_parts(weights_, m_, ".m", visit);
-    visit_parts(weights_, v_, ".v", visit);
+  void each_state(const VisitHeld& visit) const override {
+    weights_.each_kept(m_, ".m", visit);
+    weights_.each_kept(v_, ".v", visit);
   }
 
  private:
@@ -68,21 +71,24 @@ class Adam final : public Optimizer {
 class Sgd final : public Optimizer {
  public:
   Sgd(Weights& weights, double momentum)
-      : weights_(weights), momentum_(momentum), velocity_(zeros_like_blocks(weights)) {}
+      : weights_(weights), momentum_(momentum), velocity_(kept_zeros(weights)) {}
 
   void update(const UpdateArgs& args) override {
     ++updates_;
     for (std::size_t i = 0; i < velocity_.size(); ++i) {
       const WeightBlock& block = weights_.blocks()[i];
-      ops::sgd_into({block.master, velocity_[i], copy_of(block)}, block.grads,
-                    {.rate = float(rate_of(block, args)),
-                     .momentum = float(momentum_),
-                     .decay = block.kind.decays ? float(args.decay) : 0,
-                     .grad_scale = float(args.grad_scale)});
+      const SgdArgs how{.rate = float(rate_of(block, args)),
+                        .momentum = float(momentum_),
+                        .decay = block.kind.decays ? float(args.decay) : 0,
+                        .grad_scale = float(args.grad_scale)};
+      for (const OwnedPart& own : block.owned)
+        ops::sgd_into({block.master_of(own), kept_of(velocity_[i], own), copy_of(block, own)},
+                      grads_of(block, own), how);
     }
+    weights_.gather();
   }
-  void each_state(const VisitState& visit) const override {
-    visit_parts(weights_, velocity_, ".momentum", visit);
+  void each_state(const VisitHeld& visit) const override {
+    weights_.each_kept(velocity_, ".momentum", visit);
   }
 
  private:

@@ -16,14 +16,12 @@ struct UpdateArgs {
   double grad_scale = 1;  // clipping, loss scale and whatever else, in one factor
 };
 
-/// A tensor of optimizer state that belongs to a parameter, under a name like "layers.0.mlp.up.weight.m".
-using VisitState = std::function<void(const std::string& name, const Parameter&, const Tensor& state)>;
-
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
   virtual void update(const UpdateArgs& args) = 0;
-  virtual void each_state(const VisitState& visit) const = 0;
+  /// States by parameter, under names like "layers.0.mlp.up.weight.m", and which boxes of them are here.
+  virtual void each_state(const VisitHeld& visit) const = 0;
   /// Updates that were applied: what Adam's corrections count.
   std::int64_t updates() const { return updates_; }
   void set_updates(std::int64_t updates) { updates_ = updates; }

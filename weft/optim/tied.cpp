@@ -1,19 +1,31 @@
 // First the copies of one rank are added, then those of all ranks that hold one.
 #include "weft/optim/tied.h"
 
+#include <algorithm>
 #include <map>
 #include <string>
 
 #include "weft/ops/elementwise.h"
 
 namespace weft {
+namespace {
+
+/// What this rank updates of a weight that fills a bucket.
+Tensor own_gradient(const Weights& weights, const WeightBlock& block, int slot) {
+  const auto bucket = std::ranges::find(block.buckets, slot, &WeightBucket::first_slot);
+  if (!weights.data().cut()) return block.grads.slice(0, bucket->at, bucket->elements);
+  const OwnedPart& own = block.owned[std::size_t(bucket - block.buckets.begin())];
+  return block.grads.slice(0, own.at, own.count);
+}
+
+}  // namespace
 
 TiedWeights::TiedWeights(Weights& weights, Communicator& along_pp) {
   std::map<std::string, Copies> by_name;
   for (const WeightBlock& block : weights.blocks())
-    for (const WeightSlot& slot : block.slots)
-      if (slot.parameter->tied)
-        by_name[slot.parameter->name].gradients.push_back(Weights::part(block.grads, slot));
+    for (std::size_t i = 0; i < block.slots.size(); ++i)
+      if (const Parameter& parameter = *block.slots[i].parameter; parameter.tied)
+        by_name[parameter.name].gradients.push_back(own_gradient(weights, block, int(i)));
   for (auto& [name, copies] : by_name) here_.push_back(std::move(copies));
   auto circle = along_pp.split(here_.empty() ? 0 : 1, along_pp.rank());
   if (!here_.empty() && circle->size() > 1) others_ = std::move(circle);

@@ -15,7 +15,8 @@ class TiedWeights {
  public:
   /// Collective over the pipeline: finds who else holds what is tied here.
   TiedWeights(Weights& weights, Communicator& along_pp);
-  /// After all microbatches, before anybody looks at the gradients.
+  /// After gradients were added over data-parallel ranks, before anybody looks at them. Where states are cut,
+  /// ranks add what they update.
   void add_gradients() const;
 
  private:

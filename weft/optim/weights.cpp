@@ -1,10 +1,12 @@
-// Sorting parameters into blocks, and cutting the blocks back into parameters.
+// Sorting parameters into blocks, cutting the blocks into buckets and shares, and naming what lies where.
 #include "weft/optim/weights.h"
 
 #include <algorithm>
 
 #include "weft/base/number.h"
 #include "weft/ops/elementwise.h"
+#include "weft/optim/fragments.h"
+#include "weft/optim/under_way.h"
 
 namespace weft {
 namespace {
@@ -14,24 +16,77 @@ constexpr std::int64_t slot_unit = 16;  // elements of f32 in 64 bytes
 WeightKind kind_of(const Parameter& parameter) {
   const bool counted = std::all_of(parameter.pieces.begin(), parameter.pieces.end(),
                                    [](const Piece& piece) { return piece.where.replica == 0; });
-  return {.decays = parameter.decays, .at_the_ends = parameter.at_the_ends, .counted = counted};
+  return {.decays = parameter.decays,
+          .at_the_ends = parameter.at_the_ends,
+          .counted = counted,
+          .partial = parameter.sequence_partial};
+}
+
+std::int64_t rounded_up(std::int64_t n, std::int64_t unit) { return divide_up(n, unit) * unit; }
+
+std::int64_t stored(const WeightSlot& slot) {
+  return rounded_up(slot.parameter->shape.elements(), slot_unit);
 }
 
 }  // namespace
 
 Weights::Weights(const std::function<void(const VisitParameter&)>& each, Device& device, Dtype compute,
-                 For purpose)
-    : device_(device) {
+                 For purpose, const DataParallel& data)
+    : device_(device), data_(data) {
   each([this](Parameter& parameter) { place(parameter); });
-  for (WeightBlock& block : blocks_) allocate(block, compute, purpose);
+  for (WeightBlock& block : blocks_) {
+    cut_into_buckets(block);
+    share_out(block);
+    allocate(block, compute, purpose);
+  }
 }
 
 void Weights::place(Parameter& parameter) {
   const WeightKind kind = kind_of(parameter);
   auto block = std::find_if(blocks_.begin(), blocks_.end(), [&](const auto& b) { return b.kind == kind; });
   if (block == blocks_.end()) block = blocks_.insert(blocks_.end(), WeightBlock{.kind = kind});
-  block->slots.push_back({&parameter, block->elements});
-  block->elements += divide_up(parameter.shape.elements(), slot_unit) * slot_unit;
+  block->slots.push_back({&parameter, 0});
+}
+
+// Backward comes from the last parameter to the first, so buckets are filled from there. A weight that
+// another stage holds too stands alone: its shares are then the same wherever it lies.
+void Weights::cut_into_buckets(WeightBlock& block) const {
+  int last = int(block.slots.size());
+  std::int64_t elements = 0;
+  for (int i = last - 1; i >= 0; --i) {
+    const auto tied = [&](int slot) { return block.slots[std::size_t(slot)].parameter->tied; };
+    elements += stored(block.slots[std::size_t(i)]);
+    const bool full = data_.bucket > 0 && elements >= data_.bucket;
+    if (i > 0 && !full && !tied(i) && !tied(i - 1)) continue;
+    block.buckets.push_back({.first_slot = i, .slots = last - i});
+    last = i;
+    elements = 0;
+  }
+}
+
+// A share must be whole for every rank, and start at a multiple of 64 bytes.
+void Weights::share_out(WeightBlock& block) const {
+  const std::int64_t unit = data_.cut() ? slot_unit * data_.ranks() : slot_unit;
+  std::for_each(block.buckets.rbegin(), block.buckets.rend(), [&](WeightBucket& bucket) {
+    bucket.at = block.elements;
+    for (int i = 0; i < bucket.slots; ++i) {
+      WeightSlot& slot = block.slots[std::size_t(bucket.first_slot + i)];
+      slot.at = block.elements;
+      block.elements += stored(slot);
+    }
+    bucket.elements = rounded_up(block.elements - bucket.at, unit);
+    block.elements = bucket.at + bucket.elements;
+  });
+  if (!data_.cut()) {
+    block.owned = {{.count = block.elements}};
+    block.kept = block.elements;
+    return;
+  }
+  for (const WeightBucket& bucket : block.buckets) {
+    const std::int64_t share = bucket.elements / data_.ranks();
+    block.owned.push_back({bucket.at + data_.rank() * share, block.kept, share});
+    block.kept += share;
+  }
 }
 
 void Weights::allocate(WeightBlock& block, Dtype compute, For purpose) {
@@ -39,7 +94,7 @@ void Weights::allocate(WeightBlock& block, Dtype compute, For purpose) {
   block.values = ops::zeros(device_, flat, compute, Use::weights);
   block.master = block.values;
   if (purpose == For::training) {
-    if (compute != Dtype::f32) block.master = ops::zeros(device_, flat, Dtype::f32, Use::optimizer);
+    if (compute != Dtype::f32) block.master = ops::zeros(device_, {block.kept}, Dtype::f32, Use::optimizer);
     block.grads = ops::zeros(device_, flat, Dtype::f32, Use::gradients);
   }
   for (const WeightSlot& slot : block.slots) {
@@ -49,10 +104,24 @@ void Weights::allocate(WeightBlock& block, Dtype compute, For purpose) {
 }
 
 void Weights::initialize(std::uint64_t seed) {
-  for (const WeightBlock& block : blocks_)
+  for (const WeightBlock& block : blocks_) {
+    if (!block.master_is_values()) {
+      initialize_through_grads(block, seed);
+      continue;
+    }
     for (const WeightSlot& slot : block.slots)
-      weft::initialize(*slot.parameter, part(block.master, slot), seed);
-  publish();
+      weft::initialize(*slot.parameter, part(block.values, slot), seed);
+  }
+}
+
+// Whole parameters are made where gradients will lie, so that a rank that keeps a part of the masters never
+// needs more memory than training does.
+void Weights::initialize_through_grads(const WeightBlock& block, std::uint64_t seed) {
+  for (const WeightSlot& slot : block.slots) weft::initialize(*slot.parameter, part(block.grads, slot), seed);
+  for (const OwnedPart& own : block.owned)
+    ops::copy_into(block.master_of(own), block.grads.slice(0, own.at, own.count));
+  ops::copy_into(block.values, block.grads);
+  ops::fill(block.grads, 0);
 }
 
 void Weights::zero_grads() {
@@ -62,12 +131,59 @@ void Weights::zero_grads() {
 
 void Weights::publish() {
   for (const WeightBlock& block : blocks_)
-    if (block.master.dtype() != block.values.dtype()) ops::copy_into(block.values, block.master);
+    if (!block.master_is_values())
+      for (const OwnedPart& own : block.owned)
+        ops::copy_into(block.values.slice(0, own.at, own.count), block.master_of(own));
+  gather();
+}
+
+void Weights::gather() {
+  if (!data_.cut()) return;
+  UnderWay under_way;
+  for (const WeightBlock& block : blocks_)
+    for (std::size_t i = 0; i < block.buckets.size(); ++i) {
+      const WeightBucket& bucket = block.buckets[i];
+      const OwnedPart& own = block.owned[i];
+      under_way.add(data_.circle->all_gather(block.values.slice(0, bucket.at, bucket.elements),
+                                             block.values.slice(0, own.at, own.count)));
+    }
+  under_way.wait();
 }
 
 Tensor Weights::part(const Tensor& flat, const WeightSlot& slot) {
   const Shape& shape = slot.parameter->shape;
   return flat.slice(0, slot.at, shape.elements()).view(shape);
+}
+
+// Uncut states are the same on all data-parallel ranks: the first one's are replica 0.
+std::vector<Piece> Weights::pieces_here(const WeightBlock& block, const WeightSlot& slot,
+                                        Counted counted) const {
+  std::vector<Piece> out;
+  for (const OwnedPart& own : block.owned) {
+    const std::int64_t shift = counted == Counted::from_the_block ? 0 : own.kept - own.at;
+    for (Piece piece : fragments(slot.parameter->pieces, own.at - slot.at, own.count)) {
+      piece.at += slot.at + shift;
+      if (!data_.cut() && data_.rank() > 0) piece.where.replica = std::max(piece.where.replica, data_.rank());
+      out.push_back(piece);
+    }
+  }
+  return out;
+}
+
+void Weights::each_master(const VisitHeld& visit) const {
+  for (const WeightBlock& block : blocks_) {
+    const Counted counted = block.master_is_values() ? Counted::from_the_block : Counted::from_what_is_kept;
+    for (const WeightSlot& slot : block.slots)
+      visit({slot.parameter->name, *slot.parameter, block.master, pieces_here(block, slot, counted)});
+  }
+}
+
+void Weights::each_kept(const std::vector<Tensor>& kept, const std::string& suffix,
+                        const VisitHeld& visit) const {
+  for (std::size_t i = 0; i < blocks_.size(); ++i)
+    for (const WeightSlot& slot : blocks_[i].slots)
+      visit({slot.parameter->name + suffix, *slot.parameter, kept[i],
+             pieces_here(blocks_[i], slot, Counted::from_what_is_kept)});
 }
 
 }  // namespace weft

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include "weft/comm/communicator.h"
 #include "weft/nn/linear.h"
 #include "weft/nn/parameter.h"
 
@@ -15,6 +17,7 @@ struct WeightKind {
   bool decays = true;
   bool at_the_ends = false;  // embedding or output: a learning rate of their own may apply
   bool counted = true;       // this rank's copy is the one that norms count
+  bool partial = false;      // tensor-parallel ranks hold parts of a sum
   auto operator<=>(const WeightKind&) const = default;
 };
 
@@ -24,36 +27,92 @@ struct WeightSlot {
   std::int64_t at;
 };
 
+/// Parameters whose gradients are added over data-parallel ranks in one go.
+struct WeightBucket {
+  int first_slot = 0, slots = 0;
+  std::int64_t at = 0, elements = 0;
+};
+
+/// Elements that this rank updates. Borders between ranks ignore borders of parameters.
+struct OwnedPart {
+  std::int64_t at = 0;    // in the block
+  std::int64_t kept = 0;  // in memory that holds owned elements only
+  std::int64_t count = 0;
+};
+
 /// Contiguous memory of all parameters of one kind. Between parameters lie zeros, up to the next 64 bytes.
 struct WeightBlock {
   WeightKind kind;
   std::vector<WeightSlot> slots;
-  std::int64_t elements = 0;
+  std::vector<WeightBucket> buckets;  // as backward fills them: the last parameters first
+  std::vector<OwnedPart> owned;       // one a bucket where states are cut, else one for all
+  std::int64_t elements = 0, kept = 0;
   Tensor values;  // what layers read: f32, bf16 or f16
-  Tensor master;  // f32; the values themselves where those are f32
+  Tensor master;  // f32: the values themselves where those are f32, else of owned elements
   Tensor grads;   // f32; empty where nothing is trained
+
+  bool master_is_values() const { return values.dtype() == master.dtype(); }
+  Tensor master_of(const OwnedPart& part) const {
+    return master.slice(0, master_is_values() ? part.at : part.kept, part.count);
+  }
 };
+
+/// How ranks that read other samples share the work on one set of weights.
+struct DataParallel {
+  Communicator* circle = nullptr;  // none: nobody else reads samples
+  bool cut_states = false;         // ZeRO-1: every rank keeps the states of its part, and updates that
+  std::int64_t bucket = 0;         // elements after which a bucket is closed; 0: a bucket a block
+
+  int rank() const { return circle ? circle->rank() : 0; }
+  int ranks() const { return circle ? circle->size() : 1; }
+  bool cut() const { return cut_states && ranks() > 1; }
+};
+
+/// What this rank holds of a tensor that is as large as a parameter: a master, a moment. Replica 0 of every
+/// box is written to checkpoints; memory holds more than the pieces.
+struct Held {
+  std::string name;
+  const Parameter& parameter;
+  Tensor memory;              // contiguous
+  std::vector<Piece> pieces;  // boxes of the global tensor, and where they start in memory
+};
+using VisitHeld = std::function<void(const Held&)>;
 
 class Weights {
  public:
   enum class For : std::uint8_t { training, reading };
   /// Gathers what `each` visits, makes the memory, and binds every parameter to its part.
-  Weights(const std::function<void(const VisitParameter&)>& each, Device& device, Dtype compute, For purpose);
+  Weights(const std::function<void(const VisitParameter&)>& each, Device& device, Dtype compute, For purpose,
+          const DataParallel& data = {});
   /// Fills masters by each parameter's init; the same numbers under every layout.
   void initialize(std::uint64_t seed);
   void zero_grads();
-  /// Layers see what the masters hold now: after they were filled or loaded. An update does this itself.
+  /// Layers see what the masters hold now, those of all data-parallel ranks: after they were filled or
+  /// loaded. An update does this itself.
   void publish();
+  /// Values that other ranks updated arrive here.
+  void gather();
   std::vector<WeightBlock>& blocks() { return blocks_; }
   const std::vector<WeightBlock>& blocks() const { return blocks_; }
-  /// The part of a block-wide tensor (master, grads, a moment) that belongs to a parameter, in its shape.
+  const DataParallel& data() const { return data_; }
+  /// The part of a block-wide tensor (values, grads) that belongs to a parameter, in its shape.
   static Tensor part(const Tensor& flat, const WeightSlot& slot);
+  /// What of the masters is here. After filling them, publish().
+  void each_master(const VisitHeld& visit) const;
+  /// What of a tensor of owned elements, one a block, is here; `suffix` is added to the parameters' names.
+  void each_kept(const std::vector<Tensor>& kept, const std::string& suffix, const VisitHeld& visit) const;
   Device& device() const { return device_; }
 
  private:
   void place(Parameter& parameter);
+  void cut_into_buckets(WeightBlock& block) const;
+  void share_out(WeightBlock& block) const;
   void allocate(WeightBlock& block, Dtype compute, For purpose);
+  void initialize_through_grads(const WeightBlock& block, std::uint64_t seed);
+  enum class Counted : std::uint8_t { from_the_block, from_what_is_kept };
+  std::vector<Piece> pieces_here(const WeightBlock& block, const WeightSlot& slot, Counted counted) const;
   Device& device_;
+  DataParallel data_;
   std::vector<WeightBlock> blocks_;
 };
 

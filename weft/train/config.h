@@ -123,7 +123,8 @@ struct ParallelConfig {
   int first_stage_layers = 0, last_stage_layers = 0;
   bool count_embedding = false, count_loss = false;
   int zero = 0;
-  bool overlap_reduce = false, overlap_gather = false;
+  bool overlap_reduce = false;
+  std::int64_t bucket_elements = 0, buckets = 0;  // 0: by overlap_reduce
 };
 
 struct CheckpointConfig {
@@ -173,8 +174,8 @@ struct ExitConfig {
 struct RunConfig {
   std::int64_t seed = 1234;
   std::string device = "cpu";
-  int ranks = 0;    // thread ranks; 0: tp·pp·cp
-  int threads = 0;  // of a rank; 0: the processors it may use
+  int ranks = 0;                    // thread ranks; 0: tp·pp·cp
+  int threads = 0;                  // of a rank; 0: the processors it may use
   std::string sample_prompt;        // text to go on from when training is done; empty: none
   std::int64_t sample_tokens = 64;  // of its continuation
 };

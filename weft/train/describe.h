@@ -122,7 +122,9 @@ void describe(Visitor& v, ParallelConfig& c) {
   v("count_loss", c.count_loss, "the output layer counts as a layer when stages are cut");
   v("zero", c.zero, "what data-parallel ranks cut up: 1 optimizer states, 2 gradients too, 3 weights too");
   v("overlap_reduce", c.overlap_reduce, "add gradients over ranks during backward");
-  v("overlap_gather", c.overlap_gather, "gather weights during the next forward");
+  v("bucket_elements", c.bucket_elements,
+    "gradients that are added over ranks at once; 0: 40 million with overlap_reduce, else all of a kind");
+  v("buckets", c.buckets, "into how many buckets the gradients are cut; 0: by bucket_elements");
 }
 
 template <class Visitor>

@@ -16,9 +16,7 @@ std::filesystem::path checkpoint_step(const std::filesystem::path& directory,
 
 std::vector<checkpoint::Named> named_weights(const Weights& weights) {
   std::vector<checkpoint::Named> out;
-  for (const WeightBlock& block : weights.blocks())
-    for (const WeightSlot& slot : block.slots)
-      out.push_back({slot.parameter->name, Weights::part(block.master, slot), slot.parameter->pieces});
+  weights.each_master([&](const Held& held) { out.push_back({held.name, held.memory, held.pieces}); });
   return out;
 }
 

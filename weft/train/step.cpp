@@ -72,21 +72,6 @@ StepPlace place_of(const StepOrder& order) {
   return {.seed = order.seed, .step = std::uint64_t(order.step), .training = true};
 }
 
-// What tensor-parallel ranks computed from other tokens or heads is added first, then what data-parallel
-// ranks did.
-void reduce_gradients(const Workshop& shop) {
-  Communicator& tp = shop.mesh.along(Axis::tp);
-  Communicator& data = shop.mesh.along({Axis::dp, Axis::cp});
-  for (const WeightBlock& block : shop.weights.blocks()) {
-    if (tp.size() > 1)
-      for (const WeightSlot& slot : block.slots)
-        if (slot.parameter->sequence_partial)
-          tp.all_reduce(Weights::part(block.grads, slot), Reduce::sum).wait();
-    data.all_reduce(block.grads, Reduce::sum).wait();
-  }
-  if (shop.tied) shop.tied->add_gradients();
-}
-
 void update(const Workshop& shop, const StepOrder& order, StepReport& report) {
   const double clip = clip_factor(report.grad_norm, order.clip);
   shop.optimizer.update({.rate = order.rate,
@@ -117,9 +102,11 @@ StepReport train_step(const Workshop& shop, std::span<const Batch> microbatches,
       loss_factors(counts, report.loss_scale, report.tokens, order, shop.mesh.layout().degree(Axis::dp));
   LossSums sums(shop.weights.device());
   shop.weights.zero_grads();
+  shop.reduction.begin(int(microbatches.size()));
   shop.runner.run(runner_order(shop, microbatches, factors, place_of(order)),
                   [&](int, const Pass& pass) { sums.add(pass); });
-  reduce_gradients(shop);
+  shop.reduction.finish();
+  if (shop.tied) shop.tied->add_gradients();
   const auto circles = model_circles(shop.mesh);
   report.loss = report.tokens > 0 ? sums.losses(shop) / report.tokens : 0;
   report.loss_finite = std::isfinite(report.loss);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "weft/mesh/mesh.h"
+#include "weft/optim/grad_reduction.h"
 #include "weft/optim/norms.h"
 #include "weft/optim/optimizer.h"
 #include "weft/optim/scaler.h"
@@ -26,6 +27,7 @@ struct Wire {
 struct Workshop {
   const std::map<int, Stage>& stages;
   Weights& weights;
+  GradReduction& reduction;
   Optimizer& optimizer;
   pipe::Runner& runner;
   const ProcessMesh& mesh;

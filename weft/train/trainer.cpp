@@ -37,6 +37,21 @@ std::unique_ptr<Optimizer> make_optimizer(Weights& weights, const OptimizerConfi
                              .decoupled = config.decoupled_decay});
 }
 
+/// Megatron's sizes: a bucket a block, or where buckets leave during backward, buckets that are worth a trip.
+std::int64_t bucket_elements(const TrainConfig& config, int data_ranks) {
+  const ParallelConfig& p = config.parallel;
+  if (p.buckets > 0) return count_parameters(config.model).total() / p.buckets;
+  if (p.bucket_elements > 0) return p.bucket_elements;
+  return p.overlap_reduce ? std::max<std::int64_t>(40'000'000, 1'000'000 * std::int64_t{data_ranks}) : 0;
+}
+
+DataParallel data_parallel(const TrainConfig& config, const ProcessMesh& mesh) {
+  Communicator& circle = mesh.along({Axis::dp, Axis::cp});
+  return {.circle = &circle,
+          .cut_states = config.parallel.zero > 0,
+          .bucket = bucket_elements(config, circle.size())};
+}
+
 std::unique_ptr<LossScaler> make_scaler(const TrainConfig& config) {
   if (config.model.precision != Precision::f16) return nullptr;
   const ScalingConfig& s = config.scaling;
@@ -89,7 +104,10 @@ void Trainer::build() {
     for (const auto& [number, stage] : stages_) stage.each_parameter(visit);
   };
   weights_ = std::make_unique<Weights>(each, lent_.device, compute_type(config_.model.precision),
-                                       Weights::For::training);
+                                       Weights::For::training, data_parallel(config_, lent_.mesh));
+  reduction_ = std::make_unique<GradReduction>(
+      *weights_, lent_.mesh.along(Axis::tp),
+      config_.parallel.overlap_reduce ? ReduceWhen::when_a_bucket_is_full : ReduceWhen::after_backward);
   weights_->initialize(std::uint64_t(config_.run.seed));
   if (pp.size() > 1) tied_ = std::make_unique<TiedWeights>(*weights_, pp);
   optimizer_ = make_optimizer(*weights_, config_.optimizer);
@@ -113,6 +131,7 @@ data::Turn Trainer::turn_at(std::int64_t consumed) const {
 Workshop Trainer::workshop() {
   return {.stages = stages_,
           .weights = *weights_,
+          .reduction = *reduction_,
           .optimizer = *optimizer_,
           .runner = *runner_,
           .mesh = lent_.mesh,

@@ -71,6 +71,7 @@ class Trainer {
   std::map<int, Stage> stages_;
   std::unique_ptr<Weights> weights_;
   std::unique_ptr<TiedWeights> tied_;
+  std::unique_ptr<GradReduction> reduction_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<LossScaler> scaler_;
   std::unique_ptr<pipe::Runner> runner_;

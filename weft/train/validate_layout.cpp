@@ -101,10 +101,8 @@ void validate::layout(TrainConfig& c, int world) {
   sequence(c);
   stages(c);
   const ParallelConfig& p = c.parallel;
-  if (p.overlap_gather && p.zero == 0)
-    fail(Kind::usage, "--overlap-param-gather needs --use-distributed-optimizer: there is nothing to gather");
-  if (p.overlap_gather && !p.overlap_reduce)
-    fail(Kind::usage, "--overlap-param-gather needs --overlap-grad-reduce");
+  if (p.bucket_elements < 0) fail(Kind::usage, "--ddp-bucket-size ", p.bucket_elements, " is not positive");
+  if (p.buckets < 0) fail(Kind::usage, "--ddp-num-buckets ", p.buckets, " is not positive");
 }
 
 }  // namespace weft

@@ -1,0 +1,227 @@
+// Gradients added in buckets, during backward, and with states cut over ranks: the bits of the plain sum.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <mutex>
+
+#include "tests/equal/run.h"
+#include "tests/support/tiny.h"
+#include "weft/comm/threads.h"
+#include "weft/mesh/mesh.h"
+#include "weft/train/step.h"
+
+using namespace weft;
+using namespace weft::testing;
+
+namespace {
+
+constexpr std::int64_t global_batch = 8;
+
+struct How {
+  ParallelLayout::Degrees degrees;
+  bool sequence = false, zero = false;
+  ReduceWhen when = ReduceWhen::after_backward;
+  std::int64_t bucket = 0;
+  bool sgd = false;
+  int steps = 6;
+};
+
+/// Everything that a run leaves behind on rank 0, and what each rank held.
+struct Outcome {
+  std::vector<double> losses, norms, params_norms;
+  std::vector<std::int64_t> zeros;
+  std::map<std::string, std::vector<double>> values;
+  std::map<int, std::int64_t> optimizer_bytes;  // by rank
+  std::vector<int> left_early;                  // by step
+};
+
+std::vector<Batch> batches_of(Device& device, const ModelConfig& config, const How& how, int rank, int step) {
+  std::vector<Batch> out;
+  const std::int64_t per_rank = global_batch / how.degrees.dp;
+  for (std::int64_t i = 0; i < per_rank; ++i)
+    out.push_back(tiny_rows(device, config, {.step = step, .first = rank * per_rank + i, .count = 1}));
+  return out;
+}
+
+void note(Outcome& outcome, const StepReport& report, const GradReduction& reduction) {
+  outcome.losses.push_back(report.loss);
+  outcome.norms.push_back(report.grad_norm);
+  outcome.params_norms.push_back(*report.params_norm);
+  outcome.zeros.push_back(*report.zeros);
+  outcome.left_early.push_back(reduction.left_early());
+}
+
+void run_rank(const ModelConfig& config, const How& how, const ProcessMesh& mesh, Outcome& outcome,
+              std::mutex& mutex) {
+  const auto device = open_device("cpu", {.threads = 1});
+  std::map<int, Stage> stages;
+  stages[0] = build_gpt(
+      config, {.first_layer = 0, .layers = config.layers},
+      {.tp = mesh.along(Axis::tp), .between = how.sequence ? Between::sequence_cut : Between::whole},
+      *device);
+  Weights weights(
+      [&](const VisitParameter& visit) { stages[0].each_parameter(visit); }, *device,
+      TinyModel::dtype_for(config.precision), Weights::For::training,
+      {.circle = &mesh.along({Axis::dp, Axis::cp}), .cut_states = how.zero, .bucket = how.bucket});
+  weights.initialize(7);
+  GradReduction reduction(weights, mesh.along(Axis::tp), how.when);
+  const auto optimizer = how.sgd ? make_sgd(weights, 0.9) : make_adam(weights, {});
+  const pipe::Schedule schedule = pipe::one_f_one_b(1, int(global_batch / how.degrees.dp));
+  pipe::Runner runner(schedule, stages, mesh.along(Axis::pp), *device);
+  const Workshop shop{.stages = stages,
+                      .weights = weights,
+                      .reduction = reduction,
+                      .optimizer = *optimizer,
+                      .runner = runner,
+                      .mesh = mesh,
+                      .wire = {.width = config.hidden, .dtype = TinyModel::dtype_for(config.precision)}};
+  const bool tells = mesh.world().rank() == 0;
+  for (int step = 1; step <= how.steps; ++step) {
+    const auto batches = batches_of(*device, config, how, mesh.place(Axis::dp), step);
+    const StepReport report = train_step(shop, batches,
+                                         {.seed = 3,
+                                          .step = step,
+                                          .rate = 5e-3,
+                                          .ends_rate = 4e-3,
+                                          .decay = 0.01,
+                                          .clip = 1.0,
+                                          .count_zeros = true,
+                                          .params_norm = true});
+    if (tells) note(outcome, report, reduction);
+  }
+  const std::lock_guard lock(mutex);
+  outcome.optimizer_bytes[mesh.world().rank()] = device->memory().now[std::size_t(Use::optimizer)];
+  if (tells) stages[0].each_parameter([&](Parameter& p) { outcome.values[p.name] = numbers(p.value); });
+}
+
+Outcome outcome_of(const ModelConfig& config, const How& how) {
+  Outcome outcome;
+  std::mutex mutex;
+  const ParallelLayout layout(how.degrees);
+  run_as_threads(layout.world(), [&](Communicator& world) {
+    const ProcessMesh mesh(layout, world);
+    run_rank(config, how, mesh, outcome, mutex);
+  });
+  return outcome;
+}
+
+ModelConfig model_of(const std::string& name, Precision precision = Precision::f32) {
+  ModelConfig config = name == "gpt2" ? tiny_gpt2() : tiny_llama();
+  config.hidden_dropout = config.attention_dropout = 0.1;
+  config.precision = precision;
+  complete(config);
+  return config;
+}
+
+void expect_same_bits(const Outcome& a, const Outcome& b) {
+  EXPECT_EQ(a.losses, b.losses);
+  EXPECT_EQ(a.norms, b.norms);
+  EXPECT_EQ(a.params_norms, b.params_norms);
+  EXPECT_EQ(a.zeros, b.zeros);
+  EXPECT_EQ(a.values, b.values);
+}
+
+struct Case {
+  std::string name, model;
+  How plain;
+  Precision precision = Precision::f32;
+};
+
+class DataParallelSums : public ::testing::TestWithParam<Case> {};
+
+std::vector<Case> cases() {
+  std::vector<Case> out{{"gpt2_dp2", "gpt2", {.degrees = {.dp = 2}}},
+                        {"gpt2_dp4", "gpt2", {.degrees = {.dp = 4}}},
+                        {"gpt2_dp8", "gpt2", {.degrees = {.dp = 8}}},
+                        {"llama_dp4", "llama", {.degrees = {.dp = 4}}},
+                        {"gpt2_tp2_dp2", "gpt2", {.degrees = {.tp = 2, .dp = 2}}},
+                        {"llama_tp2_dp2_sp", "llama", {.degrees = {.tp = 2, .dp = 2}, .sequence = true}},
+                        {"gpt2_bf16_dp2", "gpt2", {.degrees = {.dp = 2}}, Precision::bf16},
+                        {"llama_f16_tp2_dp2", "llama", {.degrees = {.tp = 2, .dp = 2}}, Precision::f16},
+                        {"gpt2_sgd_dp4", "gpt2", {.degrees = {.dp = 4}}}};
+  out.back().plain.sgd = true;
+  return out;
+}
+
+}  // namespace
+
+TEST_P(DataParallelSums, are_the_same_bits_in_buckets_that_leave_during_backward) {
+  const Case& c = GetParam();
+  const ModelConfig config = model_of(c.model, c.precision);
+  How overlapped = c.plain;
+  overlapped.when = ReduceWhen::when_a_bucket_is_full;
+  overlapped.bucket = 500;
+  const Outcome early = outcome_of(config, overlapped);
+  expect_same_bits(early, outcome_of(config, c.plain));
+  EXPECT_EQ(early.left_early.front(), 0) << "how often a gradient comes is learned in the first step";
+  EXPECT_GT(early.left_early.back(), 4);
+}
+
+TEST_P(DataParallelSums, are_the_same_bits_where_states_are_cut) {
+  const Case& c = GetParam();
+  const ModelConfig config = model_of(c.model, c.precision);
+  const Outcome plain = outcome_of(config, c.plain);
+  How cut = c.plain;
+  cut.zero = true;
+  expect_same_bits(outcome_of(config, cut), plain);
+  cut.when = ReduceWhen::when_a_bucket_is_full;
+  cut.bucket = 700;
+  expect_same_bits(outcome_of(config, cut), plain);
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, DataParallelSums, ::testing::ValuesIn(cases()),
+                         [](const auto& test) { return test.param.name; });
+
+// The words stand in two stages, whose copies stay equal though each rank updates a part of them.
+TEST(CutStates, of_a_pipeline_with_tied_words_are_the_same_bits) {
+  for (const char* model : {"gpt2", "llama"})
+    for (const int virtual_stages : {0, 2}) {
+      const ModelConfig config = shape_of(model, 4);
+      Cut plain{.parallel = {.pp = 2, .dp = 2, .virtual_stages = virtual_stages}, .steps = 6};
+      const auto of = [&] {
+        Curve curve = train(config, plain);
+        curve.bytes_at_rest.clear();
+        return curve;
+      };
+      const Curve whole = of();
+      plain.parallel.zero = 1;
+      plain.parallel.bucket_elements = 600;
+      EXPECT_EQ(of(), whole);
+      plain.parallel.overlap_reduce = true;
+      EXPECT_EQ(of(), whole);
+      EXPECT_TRUE(whole.tied_copies_agree);
+    }
+}
+
+// As in Layouts: sums over samples are rounded in another order, which six steps of Adam carry on.
+TEST(CutStates, train_as_one_rank_does) {
+  const ModelConfig config = model_of("gpt2");
+  const Outcome alone = outcome_of(config, {.degrees = {}});
+  for (const int dp : {2, 4}) {
+    const Outcome cut = outcome_of(config, {.degrees = {.dp = dp}, .zero = true, .bucket = 500});
+    ASSERT_EQ(cut.losses.size(), alone.losses.size());
+    for (std::size_t i = 0; i < alone.losses.size(); ++i) {
+      EXPECT_NEAR(cut.losses[i], alone.losses[i], 2e-4);
+      EXPECT_NEAR(cut.norms[i], alone.norms[i], 2e-3 * alone.norms[i]);
+    }
+  }
+}
+
+// f32: two moments; bf16: masters too. Buckets end at multiples of 16 elements a rank, so a share may be a
+// few lines longer than its part.
+TEST(CutStates, are_held_once_over_the_ranks) {
+  for (const Precision precision : {Precision::f32, Precision::bf16}) {
+    const ModelConfig config = model_of("gpt2", precision);
+    const std::int64_t whole = outcome_of(config, {.degrees = {}, .steps = 1}).optimizer_bytes.at(0);
+    for (const int dp : {2, 4}) {
+      const Outcome plain = outcome_of(config, {.degrees = {.dp = dp}, .steps = 1});
+      const Outcome cut = outcome_of(config, {.degrees = {.dp = dp}, .zero = true, .steps = 1});
+      for (int rank = 0; rank < dp; ++rank) {
+        EXPECT_EQ(plain.optimizer_bytes.at(rank), whole);
+        EXPECT_GE(cut.optimizer_bytes.at(rank), whole / dp);
+        EXPECT_LE(cut.optimizer_bytes.at(rank), whole / dp + 3 * 3 * 64);
+      }
+    }
+  }
+}

@@ -1,0 +1,59 @@
+// Gradients of ranks that read other samples, added: bucket by bucket, while backward goes on where asked.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "weft/optim/under_way.h"
+#include "weft/optim/weights.h"
+
+namespace weft {
+
+enum class ReduceWhen : std::uint8_t { after_backward, when_a_bucket_is_full };
+
+/// Layers tell when a use of a weight has added a microbatch's gradient. How often that happens in a
+/// microbatch is learned in the first step; from then on a bucket leaves as soon as the last microbatch has
+/// filled it. All ranks of a circle run the same program, so their buckets leave in the same order. Where
+/// states are cut a rank receives its own part only. Sums are those of all_reduce in either case, and no
+/// border shows in them.
+class GradReduction final : public GradListener {
+ public:
+  GradReduction(Weights& weights, Communicator& tensor_parallel, ReduceWhen when);
+  ~GradReduction() override;
+  GradReduction(const GradReduction&) = delete;
+  GradReduction& operator=(const GradReduction&) = delete;
+
+  /// Before the first microbatch of a step.
+  void begin(int microbatches);
+  void added(int parameter) override;
+  /// When backward is done: whatever has not left leaves, and everything has arrived.
+  void finish();
+  /// Buckets of the latest step that left before its backward was done.
+  int left_early() const { return left_early_; }
+
+ private:
+  struct Leaving {
+    WeightBlock* block;
+    std::size_t bucket;
+    int waits_for = 0;  // gradients that are still to be added in this step
+    bool left = false;
+  };
+  struct Counted {
+    std::size_t leaving;   // the bucket it stands in
+    int added = 0;         // in this step
+    int a_microbatch = 0;  // 0: not known yet
+  };
+  void learn();
+  void leave(Leaving& bucket);
+
+  Weights& weights_;
+  Communicator& tensor_parallel_;
+  ReduceWhen when_;
+  std::vector<Leaving> buckets_;
+  std::vector<Counted> parameters_;
+  UnderWay under_way_;
+  bool open_ = false;
+  int microbatches_ = 0, left_early_ = 0;
+};
+
+}  // namespace weft
