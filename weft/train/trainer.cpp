@@ -92,14 +92,22 @@ Between Trainer::between() const {
   return config_.parallel.sequence ? Between::sequence_cut : Between::whole;
 }
 
+Circles Trainer::circles() const {
+  return {.tp = lent_.mesh.along(Axis::tp),
+          .between = between(),
+          .context = {&lent_.mesh.along(Axis::cp), config_.parallel.context}};
+}
+
+Feed::Place Trainer::feed_place() const {
+  return {lent_.device, {lent_.mesh.place(Axis::cp), lent_.mesh.layout().degree(Axis::cp)}};
+}
+
 void Trainer::build() {
   Communicator& pp = lent_.mesh.along(Axis::pp);
   const std::vector<StagePart> parts = stages_of(config_);
   const std::vector<int> home = schedule_of(config_.parallel, pp.size()).home;
   for (std::size_t i = 0; i < parts.size(); ++i)
-    if (home[i] == pp.rank())
-      stages_[int(i)] = build_gpt(config_.model, parts[i],
-                                  {.tp = lent_.mesh.along(Axis::tp), .between = between()}, lent_.device);
+    if (home[i] == pp.rank()) stages_[int(i)] = build_gpt(config_.model, parts[i], circles(), lent_.device);
   const auto each = [this](const VisitParameter& visit) {
     for (const auto& [number, stage] : stages_) stage.each_parameter(visit);
   };
@@ -114,7 +122,7 @@ void Trainer::build() {
   scaler_ = make_scaler(config_);
   const auto train = data_.sets[data::Split::train];
   if (!train) fail(Kind::usage, "train: the data hold no training documents; see --split");
-  feed_ = std::make_unique<Feed>(train, run_sampler(config_, train->size()), lent_.device, 0);
+  feed_ = std::make_unique<Feed>(train, run_sampler(config_, train->size()), feed_place(), 0);
   if (lent_.outlet)
     lent_.log.info(fmt::format("{} parameters, {} steps of {} samples",
                                human_count(double(count_parameters(config_.model).total())), steps_,
@@ -255,7 +263,7 @@ void Trainer::evaluate(std::int64_t step, data::Split split, const std::string& 
   // Every evaluation of a set goes on where the last one stopped, as Megatron's does.
   std::int64_t& consumed = evaluated_[split];
   if (config_.eval.whole_set) consumed = 0;
-  Feed feed(dataset, run_sampler(config_, dataset->size()), lent_.device, consumed);
+  Feed feed(dataset, run_sampler(config_, dataset->size()), feed_place(), consumed);
   Evaluation sums;
   for (std::int64_t round = 0; round < rounds; ++round) {
     const std::span<const Batch> batches = feed.next(turn);
