@@ -163,5 +163,32 @@ TEST(Bert, adds_sentinels_behind_the_vocabulary_and_names_its_parts) {
   EXPECT_EQ(tokenizer->decode(Ids{5, 6}), "unable");
 }
 
+// Letters alone, so that the ids show the words.
+std::string letters_of(const json& normalizer, const json& cutter, const std::string& text) {
+  json vocab{{"<unk>", 0}};
+  for (const char* letter : {"\u2581", "1", "2", "4", "\u2044", "a", "b", "\u00e9"})
+    vocab[letter] = vocab.size();
+  const json model{{"type", "BPE"}, {"unk_token", "<unk>"}, {"vocab", vocab}, {"merges", json::array()}};
+  const json metaspace{
+      {"type", "Metaspace"}, {"replacement", "\u2581"}, {"prepend_scheme", "first"}, {"split", false}};
+  const json steps{{"type", "Sequence"},
+                   {"pretokenizers", cutter.is_null() ? json{metaspace} : json{cutter, metaspace}}};
+  const auto tokenizer = open(json{{"model", model}, {"pre_tokenizer", steps}, {"normalizer", normalizer}});
+  std::string out;
+  for (const std::int32_t id : tokenizer->encode(text)) out += tokenizer->token(id);
+  return out;
+}
+
+TEST(HuggingFace, metaspace_leads_every_word_that_comes_of_the_texts_first_character) {
+  const json words{{"type", "Whitespace"}}, decompose{{"type", "NFKD"}}, compose{{"type", "NFC"}},
+      strip{{"type", "Strip"}, {"strip_left", true}, {"strip_right", true}};
+  EXPECT_EQ(letters_of(decompose, words, "\u00bd\u00b2a"), "\u25811\u2581\u2044\u258122a");
+  EXPECT_EQ(letters_of(decompose, nullptr, "\u00bd\u00b2a"), "\u25811\u204422a");
+  EXPECT_EQ(letters_of(compose, words, "e\u0301 a"), "\u2581\u00e9a");
+  EXPECT_EQ(letters_of(strip, nullptr, " a b"), "a\u2581b");
+  EXPECT_EQ(letters_of(nullptr, words, "a b"), "\u2581ab");
+  EXPECT_EQ(letters_of(nullptr, words, " a b"), "ab");
+}
+
 }  // namespace
 }  // namespace weft

@@ -50,5 +50,68 @@ TEST(Open, says_what_a_type_needs) {
               ThrowsMessage<Error>("tokenizer: 'gpt2:vocab.json', expected gpt2:vocab.json,merges.txt"));
 }
 
+TokenizerOptions gpt2_files() {
+  return {.tokenizer_type = "GPT2BPETokenizer",
+          .vocab_file = folder + "toy_bpe_vocab.json",
+          .merge_file = folder + "toy_bpe_merges.txt",
+          .tokenizer_model = {},
+          .vocab_size = {},
+          .tokenizer_special_tokens = {},
+          .null_tokenizer_eod_id = {},
+          .null_tokenizer_pad_id = {}};
+}
+
+TEST(Open, gives_gpt2_further_special_tokens_and_sentinels_behind_its_vocabulary) {
+  TokenizerOptions options = gpt2_files();
+  options.tokenizer_special_tokens = {"<|user|>", "hello"};
+  options.vocab_extra_ids = 2;
+  const auto tokenizer = open_tokenizer(options);
+  EXPECT_EQ(tokenizer->size(), 275);
+  EXPECT_EQ(tokenizer->special("<|user|>"), 272);
+  EXPECT_EQ(tokenizer->special("<extra_id_1>"), 274);
+  EXPECT_EQ(tokenizer->encode("hello<|user|><extra_id_0>"), (std::vector<std::int32_t>{259, 272, 273}));
+  EXPECT_TRUE(tokenizer->is_special(272));
+  EXPECT_EQ(tokenizer->special("eod"), 271);
+}
+
+TEST(Open, gives_bytes_sentinels_too) {
+  TokenizerOptions options = tokenizer_named("byte");
+  options.vocab_extra_ids = 3;
+  EXPECT_EQ(open_tokenizer(options)->size(), 515);
+  EXPECT_TRUE(open_tokenizer(options)->special("<extra_id_2>").has_value());
+}
+
+TEST(Open, refuses_tokens_that_a_type_cannot_take_in) {
+  const auto refuses = [](TokenizerOptions options) { return [options] { (void)open_tokenizer(options); }; };
+  TokenizerOptions numbers = tokenizer_named("null:100");
+  numbers.tokenizer_special_tokens = {"<a>"};
+  EXPECT_THAT(
+      refuses(numbers),
+      ThrowsMessage<Error>("NullTokenizer takes no --tokenizer-special-tokens: its tokens are numbers"));
+  numbers.tokenizer_special_tokens = {};
+  numbers.vocab_extra_ids = 100;
+  EXPECT_THAT(refuses(numbers),
+              ThrowsMessage<Error>("NullTokenizer takes no --vocab-extra-ids: its tokens are numbers; give a "
+                                   "larger --vocab-size"));
+  TokenizerOptions ranks = tokenizer_named("tiktoken:none.json");
+  ranks.vocab_extra_ids = 1;
+  EXPECT_THAT(refuses(ranks), ThrowsMessage<Error>("TikTokenizer takes no --vocab-extra-ids; give the "
+                                                   "sentinels with --tokenizer-special-tokens"));
+  TokenizerOptions less = gpt2_files();
+  less.vocab_extra_ids = -1;
+  EXPECT_THAT(refuses(less), ThrowsMessage<Error>("--vocab-extra-ids -1: expected 0 or more"));
+}
+
+TEST(Open, says_which_settings_a_type_does_not_read) {
+  TokenizerOptions options = gpt2_files();
+  EXPECT_THAT(unread_options(options), ::testing::IsEmpty());
+  options.tokenizer_type = "NullTokenizer";
+  options.tiktoken_pattern = "v1";
+  EXPECT_THAT(unread_options(options),
+              ::testing::ElementsAre("no effect here: --vocab-file (NullTokenizer does not read it)",
+                                     "no effect here: --merge-file (NullTokenizer does not read it)",
+                                     "no effect here: --tiktoken-pattern (NullTokenizer does not read it)"));
+}
+
 }  // namespace
 }  // namespace weft

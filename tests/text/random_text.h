@@ -10,8 +10,9 @@
 
 namespace weft::testing {
 
-/// Valid UTF-8. One generator call a code point: nested generators made the tests ten times slower.
-inline rc::Gen<std::string> random_text() {
+/// Valid UTF-8 of up to about `most` code points. One generator call a code point: nested generators made the
+/// tests ten times slower.
+inline rc::Gen<std::string> random_text(int most = 100) {
   static const std::u32string telling =
       U"abzABZ's't're've'm'll'dSTREVELLMD0189 "
       U"\t\r\n/.,!?-_(){}<>|#@\u00a0\u0085\u1680\u180e\u2003\u2028\u202f\u3000"
@@ -24,12 +25,13 @@ inline rc::Gen<std::string> random_text() {
     const std::uint32_t any = rest % 0x10f800;
     return any >= 0xd800 ? any + 0x800 : any;
   };
-  return rc::gen::map(rc::gen::container<std::vector<std::uint32_t>>(rc::gen::arbitrary<std::uint32_t>()),
-                      [code](const std::vector<std::uint32_t>& numbers) {
-                        std::string text;
-                        for (const std::uint32_t n : numbers) unicode::append(text, code(n));
-                        return text;
-                      });
+  const auto numbers = rc::gen::container<std::vector<std::uint32_t>>(
+      rc::gen::resize(100, rc::gen::arbitrary<std::uint32_t>()));
+  return rc::gen::map(rc::gen::scale(most / 100.0, numbers), [code](const std::vector<std::uint32_t>& drawn) {
+    std::string text;
+    for (const std::uint32_t n : drawn) unicode::append(text, code(n));
+    return text;
+  });
 }
 
 }  // namespace weft::testing

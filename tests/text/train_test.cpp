@@ -51,7 +51,7 @@ TEST(Training, stops_where_no_pair_is_frequent_enough) {
 }
 
 RC_GTEST_PROP(Training, gives_the_same_merges_whatever_the_threads_and_the_order_of_texts, ()) {
-  auto texts = *rc::gen::container<std::vector<std::string>>(weft::testing::random_text());
+  auto texts = *rc::gen::container<std::vector<std::string>>(weft::testing::random_text(30));
   const auto one = merges_of(trained(texts, 50));
   RC_ASSERT(merges_of(trained(texts, 50, 3)) == one);
   std::reverse(texts.begin(), texts.end());
@@ -68,7 +68,7 @@ RC_GTEST_PROP(Training, makes_a_tokenizer_that_gives_its_texts_back, ()) {
 
 RC_GTEST_PROP(Training, parts_of_a_text_have_the_same_words_as_the_whole, ()) {
   std::string text;
-  for (int k = 0; k < 20; ++k) text += *weft::testing::random_text() + "x\n";
+  for (int k = 0; k < 20; ++k) text += *weft::testing::random_text(30) + "x\n";
   std::vector<std::string> parts;
   for (const Span& part : parts_of(text, 40)) parts.push_back(text.substr(part.begin, part.end - part.begin));
   const WordCounts whole = counted({text}), cut = counted(parts);

@@ -237,7 +237,9 @@ std::unique_ptr<Tokenizer> tokenizer_of(const PreprocessFlags& flags) {
   }
   const bool any =
       !options.tokenizer_type.empty() || !options.vocab_file.empty() || !options.tokenizer_model.empty();
-  return any ? open_tokenizer(options) : nullptr;
+  if (!any) return nullptr;
+  for (const std::string& sentence : unread_options(options)) std::cerr << sentence << '\n';
+  return open_tokenizer(options);
 }
 
 Verb preprocess_verb() {

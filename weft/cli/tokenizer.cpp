@@ -53,6 +53,7 @@ struct Use {
       options.tokenizer.tokenizer_model = named.tokenizer_model;
       if (named.vocab_size) options.tokenizer.vocab_size = named.vocab_size;
     }
+    for (const std::string& sentence : unread_options(options.tokenizer)) std::cerr << sentence << '\n';
     tokenizer = open_tokenizer(options.tokenizer);
   }
   // Calls `each` with every line of the files, or of standard input.

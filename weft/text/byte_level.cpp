@@ -51,7 +51,7 @@ class ByteLevel final : public StretchEncoder {
         prefix_space_(parts.prefix_space),
         keep_gaps_(parts.keep_gaps) {}
 
-  void encode(std::string_view stretch, bool, std::vector<std::int32_t>& ids) const override {
+  void encode(std::string_view stretch, std::size_t, std::vector<std::int32_t>& ids) const override {
     const CachePool::Lent cache(caches_);
     if (prefix_space_ && !stretch.starts_with(' ')) {
       encode_pieces(" " + std::string(stretch), ids, *cache);

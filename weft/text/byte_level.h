@@ -25,8 +25,10 @@ struct ByteLevelParts {
 /// Tokens written in the byte alphabet to text.
 [[nodiscard]] std::unique_ptr<Decoder> make_byte_level_decoder();
 
-/// GPT-2's files, given as text. Where "<|endoftext|>" has no id it gets the next one.
-[[nodiscard]] std::unique_ptr<Tokenizer> make_gpt2(std::string_view vocab_json, std::string_view merges_txt);
+/// GPT-2's files, given as text. Where "<|endoftext|>" has no id it gets the next one; further special tokens
+/// come behind it.
+[[nodiscard]] std::unique_ptr<Tokenizer> make_gpt2(std::string_view vocab_json, std::string_view merges_txt,
+                                                   const std::vector<std::string>& special = {});
 
 struct TiktokenOptions {
   std::string pattern = "v2";  // v1, v2, r50k, cl100k, o200k, or a regular expression

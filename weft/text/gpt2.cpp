@@ -46,7 +46,8 @@ BytePairParts byte_pair_parts(const Vocabulary& vocabulary,
   return parts;
 }
 
-std::unique_ptr<Tokenizer> make_gpt2(std::string_view vocab_json, std::string_view merges_txt) {
+std::unique_ptr<Tokenizer> make_gpt2(std::string_view vocab_json, std::string_view merges_txt,
+                                     const std::vector<std::string>& special) {
   constexpr const char* end_of_text = "<|endoftext|>";
   if (!unicode::valid(merges_txt)) fail(Kind::data, "merges.txt: is not UTF-8");
   const nlohmann::json json = parse_json(vocab_json, "vocab.json");
@@ -60,6 +61,7 @@ std::unique_ptr<Tokenizer> make_gpt2(std::string_view vocab_json, std::string_vi
   parts.encoder = make_byte_level(std::move(words));
   parts.decoder = make_byte_level_decoder();
   parts.added.push_back({.content = end_of_text, .id = *parts.vocabulary.id(end_of_text)});
+  add_special(special, parts);
   for (const char* name : {"eod", "eos", "bos", "unk"}) parts.named[name] = end_of_text;
   return std::make_unique<Pipeline>(std::move(parts));
 }

@@ -205,13 +205,6 @@ void rename_normalized(PipelineParts& parts) {
   }
 }
 
-void add_special(const std::vector<std::string>& tokens, PipelineParts& parts) {
-  for (const std::string& token : tokens) {
-    if (!parts.vocabulary.id(token)) parts.vocabulary.set(token, parts.vocabulary.size(), "special tokens");
-    parts.added.push_back({.content = token, .id = *parts.vocabulary.id(token)});
-  }
-}
-
 }  // namespace
 
 std::unique_ptr<Tokenizer> make_huggingface(const HuggingFaceFiles& files,

@@ -47,6 +47,61 @@ std::string type_of(const TokenizerOptions& o) {
        "ends in .json, .model or .tiktoken");
 }
 
+bool is_sentencepiece(std::string_view type) {
+  return type == "SentencePieceTokenizer" || type == "GPTSentencePieceTokenizer" || type == "Llama2Tokenizer";
+}
+bool is_huggingface(std::string_view type) { return type == "HuggingFaceTokenizer" || type == "HFTokenizer"; }
+bool is_bert(std::string_view type) { return type.starts_with("BertWordPiece"); }
+
+// Settings that change no id where the type does not read them.
+struct Setting {
+  std::string_view flag;
+  bool (*given)(const TokenizerOptions&);
+  bool (*read_by)(std::string_view type);
+};
+constexpr auto tiktoken_reads = [](std::string_view type) { return type == "TikTokenizer"; };
+constexpr auto null_reads = [](std::string_view type) { return type == "NullTokenizer"; };
+constexpr std::array settings{
+    Setting{"--vocab-file", [](const TokenizerOptions& o) { return !o.vocab_file.empty(); },
+            [](std::string_view type) { return type == "GPT2BPETokenizer" || is_bert(type); }},
+    Setting{"--merge-file", [](const TokenizerOptions& o) { return !o.merge_file.empty(); },
+            [](std::string_view type) { return type == "GPT2BPETokenizer"; }},
+    Setting{"--tokenizer-model", [](const TokenizerOptions& o) { return !o.tokenizer_model.empty(); },
+            [](std::string_view type) {
+              return type == "TikTokenizer" || is_huggingface(type) || is_sentencepiece(type);
+            }},
+    Setting{"--tiktoken-pattern", [](const TokenizerOptions& o) { return o.tiktoken_pattern != "v2"; },
+            tiktoken_reads},
+    Setting{"--tiktoken-num-special-tokens",
+            [](const TokenizerOptions& o) { return o.tiktoken_num_special_tokens != 1000; }, tiktoken_reads},
+    Setting{"--tokenizer-hf-no-include-special-tokens",
+            [](const TokenizerOptions& o) { return o.tokenizer_hf_no_include_special_tokens; },
+            is_huggingface},
+    Setting{"--tokenizer-sentencepiece-legacy",
+            [](const TokenizerOptions& o) { return o.tokenizer_sentencepiece_legacy; }, is_sentencepiece},
+    Setting{"--tokenizer-sentencepiece-ignore-extra-whitespaces",
+            [](const TokenizerOptions& o) { return !o.tokenizer_sentencepiece_ignore_extra_whitespaces; },
+            is_sentencepiece},
+    Setting{"--null-tokenizer-eod-id",
+            [](const TokenizerOptions& o) { return o.null_tokenizer_eod_id.has_value(); }, null_reads},
+    Setting{"--null-tokenizer-pad-id",
+            [](const TokenizerOptions& o) { return o.null_tokenizer_pad_id.has_value(); }, null_reads},
+};
+
+// Tokens that were asked for and would not be there change ids: no mere notice.
+void refuse_further_tokens(const TokenizerOptions& o, const std::string& type) {
+  if (type == "NullTokenizer" && !o.tokenizer_special_tokens.empty())
+    fail(Kind::usage, type, " takes no --tokenizer-special-tokens: its tokens are numbers");
+  if (type == "NullTokenizer" && o.vocab_extra_ids > 0)
+    fail(Kind::usage, type,
+         " takes no --vocab-extra-ids: its tokens are numbers; give a larger --vocab-size");
+  if (type == "TikTokenizer" && o.vocab_extra_ids > 0)
+    fail(Kind::usage, type,
+         " takes no --vocab-extra-ids; give the sentinels with --tokenizer-special-tokens");
+  if (o.vocab_extra_ids < 0)
+    fail(Kind::usage, "--vocab-extra-ids ", o.vocab_extra_ids, ": expected 0 or more");
+}
+
 // Sentinels come behind the special tokens given.
 std::vector<std::string> special_of(const TokenizerOptions& o) {
   std::vector<std::string> special = o.tokenizer_special_tokens;
@@ -102,19 +157,20 @@ std::unique_ptr<Tokenizer> open_null(const TokenizerOptions& o) {
 
 std::unique_ptr<Tokenizer> open_tokenizer(const TokenizerOptions& o) {
   const std::string type = type_of(o);
+  refuse_further_tokens(o, type);
   if (type == "NullTokenizer") return open_null(o);
   if (type == "TikTokenizer") return open_tiktoken(o);
   if (type == "ByteLevelTokenizer") {
     return make_byte_tokenizer({.vocabulary = narrow<std::int32_t>(o.vocab_size.value_or(512), Kind::usage),
-                                .special = o.tokenizer_special_tokens});
+                                .special = special_of(o)});
   }
   if (type == "GPT2BPETokenizer") {
     const std::string vocab = read_file(needed(o.vocab_file, "--vocab-file", type));
-    return make_gpt2(vocab, read_file(needed(o.merge_file, "--merge-file", type)));
+    return make_gpt2(vocab, read_file(needed(o.merge_file, "--merge-file", type)), special_of(o));
   }
-  if (type == "HuggingFaceTokenizer" || type == "HFTokenizer") return open_huggingface(o);
-  if (type.starts_with("BertWordPiece")) return open_bert(o, type);
-  if (type == "SentencePieceTokenizer" || type == "GPTSentencePieceTokenizer" || type == "Llama2Tokenizer") {
+  if (is_huggingface(type)) return open_huggingface(o);
+  if (is_bert(type)) return open_bert(o, type);
+  if (is_sentencepiece(type)) {
     return make_sentencepiece(read_file(needed(o.tokenizer_model, "--tokenizer-model", type)),
                               {.legacy = o.tokenizer_sentencepiece_legacy,
                                .ignore_extra_whitespaces = o.tokenizer_sentencepiece_ignore_extra_whitespaces,
@@ -124,6 +180,15 @@ std::unique_ptr<Tokenizer> open_tokenizer(const TokenizerOptions& o) {
     fail(Kind::usage, "tokenizer: weft has no ", type);
   }
   fail(Kind::usage, "tokenizer: there is no type '", type, "'", did_you_mean(type, types));
+}
+
+std::vector<std::string> unread_options(const TokenizerOptions& o) {
+  const std::string type = type_of(o);
+  std::vector<std::string> sentences;
+  for (const Setting& setting : settings)
+    if (setting.given(o) && !setting.read_by(type))
+      sentences.push_back(text("no effect here: ", setting.flag, " (", type, " does not read it)"));
+  return sentences;
 }
 
 TokenizerOptions tokenizer_named(std::string_view name) {

@@ -53,7 +53,13 @@ void describe(Visitor& v, TokenizerOptions& o) {
   v("null_tokenizer_pad_id", o.null_tokenizer_pad_id, "instead of -1");
 }
 
+/// Refuses tokens that the type cannot take in; other settings that it does not read are left to
+/// unread_options().
 [[nodiscard]] std::unique_ptr<Tokenizer> open_tokenizer(const TokenizerOptions& options);
+
+/// A sentence for each setting that was given and that this type does not read, such as a pattern for
+/// NullTokenizer: scripts carry them along, and whoever runs one should hear it.
+[[nodiscard]] std::vector<std::string> unread_options(const TokenizerOptions& options);
 
 /// "gpt2:vocab.json,merges.txt", "hf:tokenizer.json", "tiktoken:FILE", "spm:FILE", "bert:vocab.txt",
 /// "bert-cased:vocab.txt", "byte", "null:SIZE", or just a file or directory that says what it is.

@@ -1,6 +1,8 @@
 // Pipeline: the order of things.
 #include "weft/text/pipeline.h"
 
+#include <algorithm>
+
 #include "weft/base/error.h"
 #include "weft/text/unicode.h"
 
@@ -9,6 +11,20 @@ namespace weft {
 void check_id(std::int32_t id, std::int32_t size) {
   if (id < 0 || id >= size) {
     fail(Kind::usage, "tokenizer: id ", id, " is outside a vocabulary of ", size, " tokens");
+  }
+}
+
+namespace {
+
+// The bytes of a text's first character.
+std::size_t head_of(std::string_view text) { return text.empty() ? 0 : unicode::rune_at(text, 0).bytes; }
+
+}  // namespace
+
+void add_special(const std::vector<std::string>& tokens, PipelineParts& parts) {
+  for (const std::string& token : tokens) {
+    if (!parts.vocabulary.id(token)) parts.vocabulary.set(token, parts.vocabulary.size(), "special tokens");
+    parts.added.push_back({.content = token, .id = *parts.vocabulary.id(token)});
   }
 }
 
@@ -47,18 +63,27 @@ std::vector<std::int32_t> Pipeline::encode(std::string_view utf8) const {
     }
     const std::string_view stretch = utf8.substr(part.begin, part.end - part.begin);
     if (parts_.normalizer == nullptr) {
-      encode_rest(stretch, part.begin == 0, ids);
+      encode_rest(stretch, part.begin == 0 ? head_of(stretch) : 0, ids);
     } else {
-      encode_rest(parts_.normalizer->apply(std::string(stretch)), part.begin == 0, ids);
+      const std::string normalized = parts_.normalizer->apply(std::string(stretch));
+      encode_rest(normalized, part.begin == 0 ? normalized_head(stretch, normalized) : 0, ids);
     }
   }
   ids.insert(ids.end(), parts_.after.begin(), parts_.after.end());
   return ids;
 }
 
-void Pipeline::encode_rest(std::string_view text, bool first, std::vector<std::int32_t>& ids) const {
+// What the text's first character became: as much of it as still stands there where a normalizer joined it
+// with its neighbors, and a byte at least if it did not fall away.
+std::size_t Pipeline::normalized_head(std::string_view text, std::string_view normalized) const {
+  const std::string head = parts_.normalizer->apply(std::string(text.substr(0, head_of(text))));
+  const auto kept = static_cast<std::size_t>(std::ranges::mismatch(head, normalized).in1 - head.begin());
+  return head.empty() ? 0 : std::max<std::size_t>(kept, 1);
+}
+
+void Pipeline::encode_rest(std::string_view text, std::size_t head, std::vector<std::int32_t>& ids) const {
   if (normalized_.empty()) {
-    if (!text.empty()) parts_.encoder->encode(text, first, ids);
+    if (!text.empty()) parts_.encoder->encode(text, head, ids);
     return;
   }
   std::vector<AddedTokens::Part> parts;
@@ -67,7 +92,8 @@ void Pipeline::encode_rest(std::string_view text, bool first, std::vector<std::i
     if (part.id >= 0) {
       ids.push_back(part.id);
     } else {
-      parts_.encoder->encode(text.substr(part.begin, part.end - part.begin), first && part.begin == 0, ids);
+      const std::size_t rest = head > part.begin ? head - part.begin : 0;
+      parts_.encoder->encode(text.substr(part.begin, part.end - part.begin), rest, ids);
     }
   }
 }

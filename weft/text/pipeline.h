@@ -26,8 +26,8 @@ class Normalizer {
 class StretchEncoder {
  public:
   virtual ~StretchEncoder() = default;
-  /// `first` says that the stretch begins the text.
-  virtual void encode(std::string_view stretch, bool first, std::vector<std::int32_t>& ids) const = 0;
+  /// `head` bytes at the stretch's front come from the text's first character; 0: it does not begin the text.
+  virtual void encode(std::string_view stretch, std::size_t head, std::vector<std::int32_t>& ids) const = 0;
 };
 
 /// Tokens to text.
@@ -47,6 +47,9 @@ struct PipelineParts {
   std::map<std::string, std::string> named;  // "eod" -> "<|endoftext|>"
 };
 
+/// Special tokens a person asked for: those that the vocabulary has keep their ids, others get the next ones.
+void add_special(const std::vector<std::string>& tokens, PipelineParts& parts);
+
 class Pipeline final : public Tokenizer {
  public:
   explicit Pipeline(PipelineParts parts);
@@ -58,7 +61,9 @@ class Pipeline final : public Tokenizer {
   [[nodiscard]] bool is_special(std::int32_t id) const override { return special_ids_.contains(id); }
 
  private:
-  void encode_rest(std::string_view text, bool first, std::vector<std::int32_t>& ids) const;
+  void encode_rest(std::string_view text, std::size_t head, std::vector<std::int32_t>& ids) const;
+
+  [[nodiscard]] std::size_t normalized_head(std::string_view text, std::string_view normalized) const;
 
   PipelineParts parts_;
   AddedTokens raw_, normalized_;

@@ -16,6 +16,9 @@ using nlohmann::json;
 
 namespace {
 
+// How much of a head is left behind its first bytes.
+std::size_t rest_of(std::size_t head, std::size_t bytes) { return head > bytes ? head - bytes : 0; }
+
 using Matches = std::function<std::vector<Span>(std::string_view)>;
 
 // Cuts every word where something matches.
@@ -28,7 +31,7 @@ class Cutter final : public PreTokenizer {
     for (const Word& word : words) {
       for (const Span& piece : cut(word.text.size(), matches_(word.text), behavior_, invert_)) {
         out.push_back(
-            {word.text.substr(piece.begin, piece.end - piece.begin), word.first && piece.begin == 0});
+            {word.text.substr(piece.begin, piece.end - piece.begin), rest_of(word.head, piece.begin)});
       }
     }
     words = std::move(out);
@@ -77,11 +80,15 @@ class ByteLevelWords final : public PreTokenizer {
   void apply(std::vector<Word>& words) const override {
     std::vector<Word> out;
     for (Word& word : words) {
-      if (prefix_space_ && !word.text.starts_with(' ')) word.text.insert(0, " ");
+      if (prefix_space_ && !word.text.starts_with(' ')) {
+        word.text.insert(0, " ");
+        if (word.head > 0) ++word.head;
+      }
       const auto pieces = splitter_ ? splitter_->all(word.text) : std::vector<Span>{{0, word.text.size()}};
       for (const Span& piece : pieces) {
         const auto bytes = std::string_view(word.text).substr(piece.begin, piece.end - piece.begin);
-        out.push_back({byte_alphabet.written(bytes), word.first && piece.begin == 0});
+        const std::size_t head = std::min(rest_of(word.head, piece.begin), bytes.size());
+        out.push_back({byte_alphabet.written(bytes), byte_alphabet.written(bytes.substr(0, head)).size()});
       }
     }
     words = std::move(out);
@@ -99,16 +106,13 @@ class Metaspace final : public PreTokenizer {
       : replacement_(std::move(replacement)), prepend_(prepend), cuts_(cuts) {}
   void apply(std::vector<Word>& words) const override {
     for (Word& word : words) {
-      std::string text;
-      for (const char letter : word.text) {
-        if (letter == ' ') {
-          text += replacement_;
-        } else {
-          text.push_back(letter);
-        }
+      std::string text = spaces_replaced(word.text);
+      if (word.head > 0) word.head = spaces_replaced(std::string_view(word.text).substr(0, word.head)).size();
+      const bool wanted = prepend_ == Prepend::always || (prepend_ == Prepend::first && word.head > 0);
+      if (wanted && !text.starts_with(replacement_)) {
+        text.insert(0, replacement_);
+        if (word.head > 0) word.head += replacement_.size();
       }
-      const bool wanted = prepend_ == Prepend::always || (prepend_ == Prepend::first && word.first);
-      if (wanted && !text.starts_with(replacement_)) text.insert(0, replacement_);
       word.text = std::move(text);
     }
     if (cuts_) {
@@ -118,6 +122,17 @@ class Metaspace final : public PreTokenizer {
   }
 
  private:
+  std::string spaces_replaced(std::string_view from) const {
+    std::string text;
+    for (const char letter : from) {
+      if (letter == ' ')
+        text += replacement_;
+      else
+        text.push_back(letter);
+    }
+    return text;
+  }
+
   std::string replacement_;
   Prepend prepend_;
   bool cuts_;

@@ -11,10 +11,11 @@
 
 namespace weft {
 
-/// A piece of text that the model will encode; `first` if it begins the whole text.
+/// A piece of text that the model will encode. `head` bytes at its front come from the first character of the
+/// whole text, which a normalizer may have made several of; 0: the piece does not begin the text.
 struct Word {
   std::string text;
-  bool first = false;
+  std::size_t head = 0;
 };
 
 class PreTokenizer {

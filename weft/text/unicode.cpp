@@ -14,36 +14,33 @@ namespace weft::unicode {
 
 namespace {
 
-utf8proc_category_t category(char32_t code) { return utf8proc_category(static_cast<utf8proc_int32_t>(code)); }
+// Straight from the table: a splitter asks for every code point when it is made.
+utf8proc_category_t category(char32_t code) {
+  return static_cast<utf8proc_category_t>(
+      utf8proc_get_property(static_cast<utf8proc_int32_t>(code))->category);
+}
+
+// The classes that follow from a general category.
+constexpr std::array<std::uint8_t, 30> category_classes() {
+  std::array<std::uint8_t, 30> bits{};
+  for (const auto kind : {UTF8PROC_CATEGORY_LU, UTF8PROC_CATEGORY_LT})
+    bits[kind] = Classes::letter | Classes::upper;
+  bits[UTF8PROC_CATEGORY_LL] = Classes::letter | Classes::lower;
+  for (const auto kind : {UTF8PROC_CATEGORY_LM, UTF8PROC_CATEGORY_LO})
+    bits[kind] = Classes::letter | Classes::upper | Classes::lower;
+  for (const auto kind : {UTF8PROC_CATEGORY_MN, UTF8PROC_CATEGORY_MC, UTF8PROC_CATEGORY_ME})
+    bits[kind] = Classes::upper | Classes::lower;
+  for (const auto kind : {UTF8PROC_CATEGORY_ND, UTF8PROC_CATEGORY_NL, UTF8PROC_CATEGORY_NO})
+    bits[kind] = Classes::number;
+  return bits;
+}
 
 std::uint8_t classify(char32_t code) {
-  unsigned bits = is_space(code) ? Classes::space : 0;
+  constexpr auto classes = category_classes();
+  constexpr char32_t last_space = 0x3000;
+  unsigned bits = classes[category(code)];
+  if (code <= last_space && is_space(code)) bits |= Classes::space;
   if (code == '\r' || code == '\n') bits |= Classes::newline;
-  switch (category(code)) {
-    case UTF8PROC_CATEGORY_LU:
-    case UTF8PROC_CATEGORY_LT:
-      bits |= Classes::letter | Classes::upper;
-      break;
-    case UTF8PROC_CATEGORY_LL:
-      bits |= Classes::letter | Classes::lower;
-      break;
-    case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_LO:
-      bits |= Classes::letter | Classes::upper | Classes::lower;
-      break;
-    case UTF8PROC_CATEGORY_MN:
-    case UTF8PROC_CATEGORY_MC:
-    case UTF8PROC_CATEGORY_ME:
-      bits |= Classes::upper | Classes::lower;
-      break;
-    case UTF8PROC_CATEGORY_ND:
-    case UTF8PROC_CATEGORY_NL:
-    case UTF8PROC_CATEGORY_NO:
-      bits |= Classes::number;
-      break;
-    default:
-      break;
-  }
   return static_cast<std::uint8_t>(bits);
 }
 
@@ -214,15 +211,22 @@ void append_lower(std::string& out, char32_t code) {
 }
 
 Classes::Classes() {
-  std::map<std::array<std::uint8_t, 256>, std::uint16_t> known;
+  using Page = std::array<std::uint8_t, 256>;
+  std::map<Page, std::uint16_t> known;
+  const Page* last = nullptr;  // most pages are like the one before
   for (std::uint32_t page = 0; page < page_of_.size(); ++page) {
-    std::array<std::uint8_t, 256> bits{};
+    Page bits{};
     // Planes 4 to 13 hold nothing, planes 15 and 16 are private: no class, and no time spent asking.
     const bool inhabited = page < 0x400 || (page >= 0xe00 && page < 0xe02);
     for (std::uint32_t low = 0; inhabited && low < 256; ++low) bits[low] = classify(page << 8 | low);
+    if (last != nullptr && bits == *last) {
+      page_of_[page] = page_of_[page - 1];
+      continue;
+    }
     const auto [at, fresh] = known.try_emplace(bits, static_cast<std::uint16_t>(pages_.size()));
     if (fresh) pages_.push_back(bits);
     page_of_[page] = at->second;
+    last = &at->first;
   }
   for (std::uint32_t code = 0; code < 128; ++code) ascii_[code] = of(code);
 }

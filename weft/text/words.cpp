@@ -17,8 +17,8 @@ class WordEncoder final : public StretchEncoder {
  public:
   WordEncoder(std::unique_ptr<PreTokenizer> cutter, std::unique_ptr<WordModel> model)
       : cutter_(std::move(cutter)), model_(std::move(model)) {}
-  void encode(std::string_view stretch, bool first, std::vector<std::int32_t>& ids) const override {
-    std::vector<Word> words{{std::string(stretch), first}};
+  void encode(std::string_view stretch, std::size_t head, std::vector<std::int32_t>& ids) const override {
+    std::vector<Word> words{{std::string(stretch), head}};
     if (cutter_ != nullptr) cutter_->apply(words);
     for (const Word& word : words) {
       if (!word.text.empty()) model_->encode(word.text, ids);
@@ -59,10 +59,7 @@ std::unique_ptr<Tokenizer> make_bert(std::string_view vocab_txt, const BertOptio
   }
   parts.named["eod"] = parts.named["eos"] = "[SEP]";
   parts.named["bos"] = "[CLS]";
-  for (const std::string& token : options.special) {
-    if (!parts.vocabulary.id(token)) parts.vocabulary.set(token, parts.vocabulary.size(), who);
-    parts.added.push_back({.content = token, .id = *parts.vocabulary.id(token)});
-  }
+  add_special(options.special, parts);
   if (options.include_special) {
     const auto id_of = [&](const char* token) {
       if (const auto known = parts.vocabulary.id(token)) return *known;
