@@ -127,7 +127,7 @@ TEST(KeyedOrder, walks_over_empty_documents) {
                                     {.sequence_length = 8, .last = LastSample::kept});
                 },
                 Kind::usage),
-            "--data-order keyed: every sample is whole; --no-drop-last-partial-validation-sequence needs "
+            "--data-order keyed: every sample is whole; --keep-last-partial-validation-sequence needs "
             "--data-order stored");
 }
 

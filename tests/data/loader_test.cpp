@@ -96,3 +96,14 @@ TEST(ContextSplit, gives_each_rank_an_early_and_a_late_chunk) {
   EXPECT_EQ(refusal([&] { context_split(batch, {.rank = 0, .ranks = 3}); }, Kind::usage),
             "context parallelism: a sequence of 8 tokens is not a multiple of 2 times 3 ranks");
 }
+
+TEST(Batch, whole_batches_end_with_samples_that_count_nowhere) {
+  const auto counting = std::make_shared<Counting>();
+  EXPECT_EQ(in_whole_batches(counting, 8), counting);
+  const auto whole = in_whole_batches(counting, 48);
+  EXPECT_EQ(whole->size(), 1008);
+  EXPECT_EQ(whole->get(999)[Field::loss_mask], counting->get(999)[Field::loss_mask]);
+  EXPECT_EQ(whole->get(1000)[Field::loss_mask], (std::vector<std::int32_t>{0, 0, 0, 0}));
+  EXPECT_EQ(whole->get(1000)[Field::tokens].size(), 4U);
+  EXPECT_TRUE(whole->origins(1007).empty());
+}

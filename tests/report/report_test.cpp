@@ -173,6 +173,17 @@ TEST(Chart, draws_a_falling_curve_from_the_upper_left_to_the_lower_right) {
   EXPECT_EQ(chart, "loss\n    4.000 │▀▄ \n    0.000 │  ▄\n          └───\n0            2\n");
 }
 
+TEST(Line, of_one_of_several_validation_sets_names_it) {
+  const Evaluation evaluation{
+      .of = "iteration 5", .set = "-web", .iteration = 5, .losses = {{"lm loss", 2.0}}};
+  EXPECT_NE(
+      evaluation_lines(evaluation).find("lm loss-web value: 2.000000E+00 | lm loss-web PPL: 7.389056E+00"),
+      std::string::npos);
+  EXPECT_EQ(json_line(evaluation),
+            "{\"evaluation\":\"iteration "
+            "5\",\"iteration\":5,\"consumed_samples\":0,\"set\":\"web\",\"lm_loss\":2.0}");
+}
+
 TEST(Chart, reads_a_key_from_json_lines_and_passes_over_evaluations) {
   const auto points =
       read_curve("{\"iteration\":1,\"lm_loss\":3.5}\n{\"evaluation\":\"x\",\"lm_loss\":1}\n", "lm_loss");

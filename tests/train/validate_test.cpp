@@ -116,8 +116,7 @@ TEST(Validate, refuses_sequences_that_ranks_cannot_share) {
         c.parallel.cp = 4;
         c.parallel.context = ContextForm::heads;
       },
-      "--cp-comm-type a2a: 2 key heads of a rank cannot be shared by 4 context-parallel ranks; take p2p or "
-      "all_gather");
+      "--cp-comm-type a2a: 2 heads of a rank cannot be shared by 4 context-parallel ranks");
 }
 
 TEST(Validate, refuses_stages_that_cannot_be_cut) {
@@ -351,4 +350,38 @@ TEST(Validate, refuses_at_run_time_what_nothing_consumes_yet) {
   EXPECT_THAT([&] { refuse_unsupported(c); }, ThrowsMessage<Error>("weft cannot do this yet: --device"));
   c = completed([](TrainConfig&) {});
   EXPECT_NO_THROW(refuse_unsupported(c));
+}
+
+TEST(Validate, refuses_two_places_where_attention_begins_anew) {
+  refused(
+      [](TrainConfig& c) {
+        c.data.between_documents = true;
+        c.data.reset_attention = true;
+      },
+      "--dataloader-inter-document-masking begins anew with each document, --reset-position-ids and "
+      "--reset-attention-mask behind each end-of-document token: leave one of them out");
+}
+
+TEST(Validate, refuses_names_of_validation_sets_that_are_one) {
+  refused([](TrainConfig& c) { c.data.validation_names = {"web"}; },
+          "--validation-set-names needs --multiple-validation-sets");
+}
+
+TEST(Validate, asks_for_an_order_that_layouts_share_in_exact_mode) {
+  const Change cyclic = [](TrainConfig& c) {
+    c.model.exact = true;
+    c.data.order = SampleOrder::cyclic;
+  };
+  refused(cyclic,
+          "--dataloader-type cyclic gives every data-parallel rank samples of its own, so another layout "
+          "trains on others: give --no-data-sharding with --exact",
+          2);
+  EXPECT_EQ(completed(cyclic, 1).parallel.dp, 1);
+}
+
+TEST(Validate, says_where_sharding_has_nothing_to_shard) {
+  TrainConfig c = good();
+  c.data.sharded_cycles = false;
+  EXPECT_THAT(complete(c, 1), ElementsAre("no effect here: --no-data-sharding (only --dataloader-type cyclic "
+                                          "shuffles by rank)"));
 }

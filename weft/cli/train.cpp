@@ -22,6 +22,17 @@ void say_once(const Command& command) {
   for (const std::string& notice : command.notices) std::cerr << notice << "\n";
 }
 
+// What a tokenizer has counts, whatever --vocab-size says; what is passed over is said.
+void take_vocabulary(Command& command, std::int64_t size) {
+  std::int64_t& asked = command.config.model.vocabulary;
+  for (std::string& sentence : unread_tokenizer_settings(command.config))
+    command.notices.push_back(std::move(sentence));
+  if (asked > 0 && asked != size)
+    command.notices.push_back(
+        text("no effect here: --vocab-size ", asked, " (the tokenizer has ", size, " tokens)"));
+  asked = size;
+}
+
 int run_train(Args args) {
   if (args.empty())
     fail(Kind::usage, "train: name the model: weft train gpt …; weft help train shows examples");
@@ -30,8 +41,7 @@ int run_train(Args args) {
   if (!command->others.empty())
     fail(Kind::usage, "train: '", command->others[0], "' follows no flag that takes it");
   const Launched launched = launched_by_environment();
-  if (const auto tokenizer = run_tokenizer(command->config))
-    command->config.model.vocabulary = tokenizer->size();
+  if (const auto tokenizer = run_tokenizer(command->config)) take_vocabulary(*command, tokenizer->size());
   complete(*command, launched.world);
   if (command->dry_run) {
     if (command->json)

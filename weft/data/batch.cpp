@@ -1,10 +1,41 @@
 // Putting samples together, and copying them to a device.
 #include "weft/data/batch.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "weft/base/error.h"
 #include "weft/tensor/host.h"
 
 namespace weft::data {
+namespace {
+
+class WholeBatches : public Dataset {
+ public:
+  WholeBatches(std::shared_ptr<const Dataset> dataset, std::int64_t batch)
+      : dataset_(std::move(dataset)), size_((dataset_->size() + batch - 1) / batch * batch) {}
+  std::int64_t size() const override { return size_; }
+  Sample get(std::int64_t i) const override {
+    if (i < dataset_->size()) return dataset_->get(i);
+    Sample filler = dataset_->get(0);
+    std::ranges::fill(filler[Field::loss_mask], 0);
+    return filler;
+  }
+  std::vector<Origin> origins(std::int64_t i) const override {
+    return i < dataset_->size() ? dataset_->origins(i) : std::vector<Origin>{};
+  }
+
+ private:
+  std::shared_ptr<const Dataset> dataset_;
+  std::int64_t size_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Dataset> in_whole_batches(std::shared_ptr<const Dataset> dataset, std::int64_t batch) {
+  if (dataset->size() == 0 || dataset->size() % batch == 0) return dataset;
+  return std::make_shared<WholeBatches>(std::move(dataset), batch);
+}
 
 HostBatch collect(const Dataset& dataset, std::span<const std::int64_t> samples) {
   HostBatch batch;

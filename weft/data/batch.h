@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -23,6 +24,10 @@ struct HostBatch {
   bool has(Field field) const { return !(*this)[field].empty(); }
   std::int64_t size() const { return static_cast<std::int64_t>(samples.size()); }
 };
+
+/// A data set that is a whole number of batches long: behind its last sample stand some whose loss counts
+/// nowhere, so that a sum over all batches is a sum over its samples, whoever shares them.
+std::shared_ptr<const Dataset> in_whole_batches(std::shared_ptr<const Dataset> dataset, std::int64_t batch);
 
 /// Refuses samples whose rows differ in length.
 HostBatch collect(const Dataset& dataset, std::span<const std::int64_t> samples);

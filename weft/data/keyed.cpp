@@ -119,7 +119,7 @@ std::unique_ptr<Composition> keyed_composition(std::shared_ptr<const Source> sou
                                                const Order& order) {
   if (order.last == LastSample::kept) {
     fail(Kind::usage,
-         "--data-order keyed: every sample is whole; --no-drop-last-partial-validation-sequence needs "
+         "--data-order keyed: every sample is whole; --keep-last-partial-validation-sequence needs "
          "--data-order stored");
   }
   return std::make_unique<KeyedComposition>(std::move(source), range, order);

@@ -37,7 +37,8 @@ class Live final : public Sink {
   void write(const Evaluation& evaluation) override {
     fmt::print(stderr, "\r\x1b[K");
     for (const auto& [name, loss] : evaluation.losses)
-      fmt::print(stderr, "{}: {} {:.4f}, perplexity {:.2f}\n", evaluation.of, name, loss, perplexity(loss));
+      fmt::print(stderr, "{}: {} {:.4f}, perplexity {:.2f}\n", evaluation.of, name + evaluation.set, loss,
+                 perplexity(loss));
   }
 };
 

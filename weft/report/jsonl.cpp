@@ -55,6 +55,7 @@ std::string json_line(const Evaluation& evaluation) {
   Json line{{"evaluation", evaluation.of},
             {"iteration", evaluation.iteration},
             {"consumed_samples", evaluation.consumed_samples}};
+  if (!evaluation.set.empty()) line["set"] = evaluation.set.substr(1);
   for (const auto& [name, value] : evaluation.losses) line[key(name)] = numeric(value);
   return line.dump();
 }

@@ -29,7 +29,8 @@ struct Step {
 };
 
 struct Evaluation {
-  std::string of;  // "iteration 100", "iteration 100 on test set"
+  std::string of;   // "iteration 100", "iteration 100 on test set"
+  std::string set;  // "-0": which of several validation sets; empty where there is one
   std::int64_t iteration = 0, consumed_samples = 0;
   std::vector<std::pair<std::string, double>> losses;
 };

@@ -49,11 +49,12 @@ class TensorBoard final : public Sink {
 
   void write(const Evaluation& evaluation) override {
     for (const auto& [name, loss] : evaluation.losses) {
-      add(evaluation.iteration, name + " validation", loss);
-      add(evaluation.consumed_samples, name + " validation vs samples", loss);
+      add(evaluation.iteration, name + " validation" + evaluation.set, loss);
+      add(evaluation.consumed_samples, name + " validation" + evaluation.set + " vs samples", loss);
       if (!options_.perplexity) continue;
-      add(evaluation.iteration, name + " validation ppl", perplexity(loss));
-      add(evaluation.consumed_samples, name + " validation ppl vs samples", perplexity(loss));
+      add(evaluation.iteration, name + " validation" + evaluation.set + " ppl", perplexity(loss));
+      add(evaluation.consumed_samples, name + " validation" + evaluation.set + " ppl vs samples",
+          perplexity(loss));
     }
   }
 

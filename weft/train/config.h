@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "weft/model/config.h"
-#include "weft/nn/context_form.h"
 #include "weft/optim/rate.h"
 
 namespace weft {
@@ -23,6 +22,7 @@ enum class SchedulerSource : std::uint8_t { must_agree, given, checkpoint };
 enum class NonFinite : std::uint8_t { stop, skip, rescale };
 enum class TimerReport : std::uint8_t { max, minmax, all };
 enum class RankOrderKind : std::uint8_t { tp_cp_ep_dp_pp, tp_cp_ep_pp_dp };
+enum class ContextForm : std::uint8_t { ring, gather, heads };
 enum class FaultCheck : std::uint8_t { off, rerun, report };
 
 constexpr std::array<std::string_view, 2> words(SampleOrder) { return {"single", "cyclic"}; }
@@ -38,13 +38,20 @@ constexpr std::array<std::string_view, 3> words(TimerReport) { return {"max", "m
 constexpr std::array<std::string_view, 2> words(RankOrderKind) {
   return {"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"};
 }
+constexpr std::array<std::string_view, 3> words(ContextForm) { return {"ring", "gather", "heads"}; }
 constexpr std::array<std::string_view, 3> words(FaultCheck) { return {"off", "rerun", "report"}; }
 
 struct TokenizerConfig {
   std::string type;  // Megatron's name: GPT2BPETokenizer, HuggingFaceTokenizer, NullTokenizer, …
   std::string model, vocab_file, merge_file;
-  std::string pattern;  // tiktoken: v1 or v2
-  int extra_ids = 0;    // T5's sentinels
+  std::string pattern;              // tiktoken: v1 or v2
+  std::int64_t num_special = 1000;  // tiktoken: special ids before the ranks
+  std::vector<std::string> special;
+  int extra_ids = 0;                           // T5's sentinels
+  bool wraps_text = true;                      // tokenizer.json: what it puts around every text
+  bool legacy_pieces = false;                  // SentencePiece: special tokens behind the pieces
+  bool drops_spaces = true;                    // SentencePiece: repeated ones, if the model does
+  std::optional<std::int64_t> eod_id, pad_id;  // of NullTokenizer
 };
 
 struct DataConfig {
@@ -59,7 +66,13 @@ struct DataConfig {
   std::string cache_tokenizer;  // a JSON file that stands for the tokenizer in those names
   IndexKind index = IndexKind::stored;
   SampleOrder order = SampleOrder::single;
+  bool sharded_cycles = true;  // cyclic: every data-parallel rank shuffles a part of its own
   bool mask_eod_loss = false, reset_positions = false, reset_attention = false;
+  bool between_documents = false;    // attention and positions begin anew with each document of the data
+  bool ambiguous_pad = false;        // padding counts as such where its id is another special token's too
+  bool partial_validation = false;   // the last, shorter validation sample is padded and kept
+  bool separate_validation = false;  // a loss for each validation set
+  std::vector<std::string> validation_names;
   TokenizerConfig tokenizer;
 };
 

@@ -12,7 +12,14 @@ void describe(Visitor& v, TokenizerConfig& c) {
   v("vocab_file", c.vocab_file, "vocabulary");
   v("merge_file", c.merge_file, "merges of a byte-level BPE");
   v("pattern", c.pattern, "which split pattern a tiktoken file goes with");
+  v("num_special", c.num_special, "special ids before the ranks of a tiktoken file");
+  v("special", c.special, "further special tokens");
   v("extra_ids", c.extra_ids, "sentinel ids at the end of the vocabulary");
+  v("wraps_text", c.wraps_text, "keep what a tokenizer.json puts around every text");
+  v("legacy_pieces", c.legacy_pieces, "special tokens behind a SentencePiece model's pieces");
+  v("drops_spaces", c.drops_spaces, "let a SentencePiece model drop repeated spaces, if it does");
+  v("eod_id", c.eod_id, "end of document of NullTokenizer, in place of the last id");
+  v("pad_id", c.pad_id, "padding of NullTokenizer");
 }
 
 template <class Visitor>
@@ -32,9 +39,16 @@ void describe(Visitor& v, DataConfig& c) {
     "a JSON file that stands for the tokenizer in the names of cached indices");
   v("index", c.index, "a stored shuffle as Megatron's, or one that is computed");
   v("order", c.order, "one pass over the samples, or shuffled passes");
+  v("sharded_cycles", c.sharded_cycles, "cyclic: every data-parallel rank shuffles a part of its own");
   v("mask_eod_loss", c.mask_eod_loss, "no loss where the end of a document is predicted");
   v("reset_positions", c.reset_positions, "positions start again after the end of a document");
   v("reset_attention", c.reset_attention, "a document does not see the one before it");
+  v("between_documents", c.between_documents,
+    "attention and positions begin anew with each document of the data, whatever its tokens");
+  v("ambiguous_pad", c.ambiguous_pad, "a padding token counts as such even where it is another one too");
+  v("partial_validation", c.partial_validation, "pad and keep the last, shorter validation sample");
+  v("separate_validation", c.separate_validation, "a loss for each validation set instead of their blend");
+  v("validation_names", c.validation_names, "names of the validation sets, in place of their numbers");
   v.group("tokenizer", c.tokenizer);
 }
 

@@ -22,6 +22,26 @@ data::DataPathFlags path_flags(const DataConfig& c) {
           .mock = c.mock};
 }
 
+TokenizerOptions tokenizer_options(const TrainConfig& config) {
+  const TokenizerConfig& c = config.data.tokenizer;
+  TokenizerOptions options;
+  options.tokenizer_type = c.type;
+  options.vocab_file = c.vocab_file;
+  options.merge_file = c.merge_file;
+  options.tokenizer_model = c.model;
+  options.tokenizer_special_tokens = c.special;
+  options.vocab_extra_ids = c.extra_ids;
+  if (config.model.vocabulary > 0) options.vocab_size = config.model.vocabulary;
+  if (!c.pattern.empty()) options.tiktoken_pattern = c.pattern;
+  options.tiktoken_num_special_tokens = c.num_special;
+  options.tokenizer_hf_no_include_special_tokens = !c.wraps_text;
+  options.tokenizer_sentencepiece_legacy = c.legacy_pieces;
+  options.tokenizer_sentencepiece_ignore_extra_whitespaces = c.drops_spaces;
+  options.null_tokenizer_eod_id = c.eod_id;
+  options.null_tokenizer_pad_id = c.pad_id;
+  return options;
+}
+
 std::string identity_of(const TrainConfig& config) {
   const TokenizerConfig& c = config.data.tokenizer;
   if (!config.data.cache_tokenizer.empty()) return read_file(config.data.cache_tokenizer);
@@ -31,8 +51,15 @@ std::string identity_of(const TrainConfig& config) {
   flags.merge_file = unless_empty(c.merge_file);
   flags.model = unless_empty(c.model);
   if (config.model.vocabulary > 0) flags.vocab_size = config.model.vocabulary;
+  flags.special_tokens = c.special;
   flags.tiktoken_pattern = unless_empty(c.pattern);
+  flags.tiktoken_num_special_tokens = c.num_special;
   flags.vocab_extra_ids = c.extra_ids;
+  flags.include_special_tokens = c.wraps_text;
+  flags.sentencepiece_legacy = c.legacy_pieces;
+  flags.ignore_extra_whitespaces = c.drops_spaces;
+  flags.null_eod = c.eod_id;
+  flags.null_pad = c.pad_id;
   const std::string& version = config.data.cache_version;
   return data::tokenizer_identity(flags,
                                   version.empty() ? data::newest_upstream : data::upstream_of(version));
@@ -51,6 +78,7 @@ data::GptRows rows_of(const TrainConfig& config, const Tokenizer* tokenizer) {
   rows.reset_positions = config.data.reset_positions;
   rows.reset_attention = config.data.reset_attention;
   rows.mask_eod_loss = config.data.mask_eod_loss;
+  rows.between_documents = config.data.between_documents;
   const auto eod = tokenizer != nullptr ? tokenizer->special("eod")
                                         : std::optional(static_cast<std::int32_t>(rows.vocabulary - 1));
   if (!eod && (rows.reset_positions || rows.reset_attention || rows.mask_eod_loss)) {
@@ -60,24 +88,28 @@ data::GptRows rows_of(const TrainConfig& config, const Tokenizer* tokenizer) {
   }
   rows.eod = eod.value_or(-1);
   if (tokenizer != nullptr)
-    rows.pad = data::effective_pad(tokenizer->special("pad"), specials_but_pad(*tokenizer), false);
+    rows.pad = data::effective_pad(tokenizer->special("pad"), specials_but_pad(*tokenizer),
+                                   config.data.ambiguous_pad);
   return rows;
+}
+
+void check_names(const TrainConfig& config, const data::Datasets& sets) {
+  const std::size_t names = config.data.validation_names.size();
+  const std::size_t found = sets.of[std::size_t(data::Split::valid)].size();
+  if (names > 0 && found > 0 && names != found)
+    fail(Kind::usage, "--validation-set-names gives ", names, " names for ", found, " validation sets");
 }
 
 }  // namespace
 
 std::shared_ptr<const Tokenizer> run_tokenizer(const TrainConfig& config) {
-  const TokenizerConfig& c = config.data.tokenizer;
-  if (c.type.empty()) return nullptr;
-  TokenizerOptions options;
-  options.tokenizer_type = c.type;
-  options.vocab_file = c.vocab_file;
-  options.merge_file = c.merge_file;
-  options.tokenizer_model = c.model;
-  options.vocab_extra_ids = c.extra_ids;
-  if (config.model.vocabulary > 0) options.vocab_size = config.model.vocabulary;
-  if (!c.pattern.empty()) options.tiktoken_pattern = c.pattern;
-  return open_tokenizer(options);
+  if (config.data.tokenizer.type.empty()) return nullptr;
+  return open_tokenizer(tokenizer_options(config));
+}
+
+std::vector<std::string> unread_tokenizer_settings(const TrainConfig& config) {
+  if (config.data.tokenizer.type.empty()) return {};
+  return unread_options(tokenizer_options(config));
 }
 
 data::DataRequest data_request(const TrainConfig& config, const Tokenizer* tokenizer) {
@@ -92,6 +124,8 @@ data::DataRequest data_request(const TrainConfig& config, const Tokenizer* token
   if (config.eval.whole_set) request.sizes[1].reset();
   request.rows = rows_of(config, tokenizer);
   request.seed = static_cast<std::uint32_t>(config.run.seed);
+  if (config.data.partial_validation) request.last_valid = data::LastSample::kept;
+  if (config.data.separate_validation) request.validation = data::ValidationSets::separate;
   request.order = config.data.index == IndexKind::keyed ? data::DataOrder::keyed : data::DataOrder::megatron;
   request.cache_path = unless_empty(config.data.cache);
   request.tokenizer = identity_of(config);
@@ -102,12 +136,15 @@ data::DataRequest data_request(const TrainConfig& config, const Tokenizer* token
 RunData open_run_data(const TrainConfig& config) {
   RunData run{run_tokenizer(config), {}};
   run.sets = data::open_gpt_datasets(data_request(config, run.tokenizer.get()));
+  check_names(config, run.sets);
   return run;
 }
 
 std::unique_ptr<data::Sampler> run_sampler(const TrainConfig& config, std::int64_t total) {
-  return config.data.order == SampleOrder::cyclic ? data::cyclic_sampler(total, data::Sharding::on)
-                                                  : data::sequential_sampler(total);
+  return config.data.order == SampleOrder::cyclic
+             ? data::cyclic_sampler(total,
+                                    config.data.sharded_cycles ? data::Sharding::on : data::Sharding::off)
+             : data::sequential_sampler(total);
 }
 
 data::Turn run_turn(const TrainConfig& config, std::int64_t consumed, int rank) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "weft/data/open.h"
@@ -19,6 +20,8 @@ struct RunData {
 
 /// The tokenizer that a configuration names; null where it names none.
 std::shared_ptr<const Tokenizer> run_tokenizer(const TrainConfig& config);
+/// A sentence for each tokenizer setting that was given and that its type does not read.
+std::vector<std::string> unread_tokenizer_settings(const TrainConfig& config);
 /// What the data room is asked for; of a completed configuration.
 data::DataRequest data_request(const TrainConfig& config, const Tokenizer* tokenizer);
 /// GPT's data sets.

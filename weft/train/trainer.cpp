@@ -92,22 +92,14 @@ Between Trainer::between() const {
   return config_.parallel.sequence ? Between::sequence_cut : Between::whole;
 }
 
-Circles Trainer::circles() const {
-  return {.tp = lent_.mesh.along(Axis::tp),
-          .between = between(),
-          .context = {&lent_.mesh.along(Axis::cp), config_.parallel.context}};
-}
-
-Feed::Place Trainer::feed_place() const {
-  return {lent_.device, {lent_.mesh.place(Axis::cp), lent_.mesh.layout().degree(Axis::cp)}};
-}
-
 void Trainer::build() {
   Communicator& pp = lent_.mesh.along(Axis::pp);
   const std::vector<StagePart> parts = stages_of(config_);
   const std::vector<int> home = schedule_of(config_.parallel, pp.size()).home;
   for (std::size_t i = 0; i < parts.size(); ++i)
-    if (home[i] == pp.rank()) stages_[int(i)] = build_gpt(config_.model, parts[i], circles(), lent_.device);
+    if (home[i] == pp.rank())
+      stages_[int(i)] = build_gpt(config_.model, parts[i],
+                                  {.tp = lent_.mesh.along(Axis::tp), .between = between()}, lent_.device);
   const auto each = [this](const VisitParameter& visit) {
     for (const auto& [number, stage] : stages_) stage.each_parameter(visit);
   };
@@ -122,7 +114,7 @@ void Trainer::build() {
   scaler_ = make_scaler(config_);
   const auto train = data_.sets[data::Split::train];
   if (!train) fail(Kind::usage, "train: the data hold no training documents; see --split");
-  feed_ = std::make_unique<Feed>(train, run_sampler(config_, train->size()), feed_place(), 0);
+  feed_ = std::make_unique<Feed>(train, run_sampler(config_, train->size()), lent_.device, 0);
   if (lent_.outlet)
     lent_.log.info(fmt::format("{} parameters, {} steps of {} samples",
                                human_count(double(count_parameters(config_.model).total())), steps_,
@@ -254,27 +246,44 @@ data::Turn Trainer::evaluation_turn() const {
           .ranks = lent_.mesh.layout().degree(Axis::dp)};
 }
 
+// "-0", or the name that was given; empty where there is one set.
+std::string Trainer::name_of_set(data::Split split, std::size_t number) const {
+  if (data_.sets.of[std::size_t(split)].size() < 2) return {};
+  const auto& names = config_.data.validation_names;
+  return number < names.size() ? "-" + names[number] : fmt::format("-{}", number);
+}
+
 void Trainer::evaluate(std::int64_t step, data::Split split, const std::string& of) {
-  const auto dataset = data_.sets[split];
-  if (!dataset) return;
-  const data::Turn turn = evaluation_turn();
-  const std::int64_t rounds =
-      config_.eval.whole_set ? dataset->size() / turn.global_batch : config_.eval.iterations;
+  const auto& sets = data_.sets.of[std::size_t(split)];
   // Every evaluation of a set goes on where the last one stopped, as Megatron's does.
-  std::int64_t& consumed = evaluated_[split];
-  if (config_.eval.whole_set) consumed = 0;
-  Feed feed(dataset, run_sampler(config_, dataset->size()), feed_place(), consumed);
+  const std::int64_t from = config_.eval.whole_set ? 0 : evaluated_[split];
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    report::Evaluation told{.of = of,
+                            .set = name_of_set(split, i),
+                            .iteration = step,
+                            .consumed_samples = feed_->consumed(),
+                            .losses = {}};
+    evaluated_[split] = evaluate_set(sets[i], from, told);
+    if (lent_.outlet) lent_.outlet->write(told);
+  }
+}
+
+std::int64_t Trainer::evaluate_set(const std::shared_ptr<const data::Dataset>& given, std::int64_t consumed,
+                                   report::Evaluation& into) {
+  const data::Turn turn = evaluation_turn();
+  const bool whole = config_.eval.whole_set;
+  const auto set = whole ? data::in_whole_batches(given, turn.global_batch) : given;
+  const std::int64_t rounds = whole ? set->size() / turn.global_batch : config_.eval.iterations;
+  auto sampler = whole ? data::sequential_sampler(set->size()) : run_sampler(config_, set->size());
+  Feed feed(set, std::move(sampler), lent_.device, consumed);
   Evaluation sums;
   for (std::int64_t round = 0; round < rounds; ++round) {
     const std::span<const Batch> batches = feed.next(turn);
     prepare_runner(For::evaluation, int(batches.size()));
     evaluate_step(workshop(), batches, sums);
   }
-  consumed = feed.consumed();
-  const double loss = sums.tokens > 0 ? sums.loss_sum / sums.tokens : 0;
-  if (lent_.outlet)
-    lent_.outlet->write(report::Evaluation{
-        .of = of, .iteration = step, .consumed_samples = feed_->consumed(), .losses = {{"lm loss", loss}}});
+  into.losses = {{"lm loss", sums.tokens > 0 ? sums.loss_sum / sums.tokens : 0}};
+  return feed.consumed();
 }
 
 // Clocks and signals differ from rank to rank, so the ranks agree: the greatest reason of any is that of all.

@@ -8,7 +8,6 @@
 #include "weft/base/clock.h"
 #include "weft/base/log.h"
 #include "weft/mesh/mesh.h"
-#include "weft/model/gpt.h"
 #include "weft/nn/linear.h"
 #include "weft/report/outlet.h"
 #include "weft/train/batch_size.h"
@@ -46,8 +45,6 @@ class Trainer {
   struct Interval;  // what adds up between two lines of the log
   void build();
   Between between() const;
-  Circles circles() const;
-  Feed::Place feed_place() const;
   Workshop workshop();
   StepOrder order_of(std::int64_t step) const;
   enum class For : std::uint8_t { training, evaluation };
@@ -57,6 +54,9 @@ class Trainer {
   void tell(std::int64_t step, const StepReport& report);
   report::Step record_of(std::int64_t step, const StepReport& report) const;
   void evaluate(std::int64_t step, data::Split split, const std::string& of);
+  std::int64_t evaluate_set(const std::shared_ptr<const data::Dataset>& given, std::int64_t consumed,
+                            report::Evaluation& into);
+  std::string name_of_set(data::Split split, std::size_t number) const;
   std::optional<Ending> must_stop(std::int64_t step);
   data::Turn turn_at(std::int64_t consumed) const;
   data::Turn evaluation_turn() const;

@@ -15,8 +15,7 @@ struct Refusal {
 constexpr std::array refusals{
     Refusal{"--sample-prompt with --pipeline-model-parallel-size above 1",
             [](const TrainConfig& c) { return c.parallel.pp > 1 && !c.run.sample_prompt.empty(); }},
-    Refusal{"--sample-prompt with --context-parallel-size above 1",
-            [](const TrainConfig& c) { return c.parallel.cp > 1 && !c.run.sample_prompt.empty(); }},
+    Refusal{"--context-parallel-size above 1", [](const TrainConfig& c) { return c.parallel.cp > 1; }},
     Refusal{"--pipeline-schedule", [](const TrainConfig& c) { return !c.parallel.schedule.empty(); }},
     Refusal{"--pipeline-model-parallel-layout",
             [](const TrainConfig& c) { return !c.parallel.layout.empty(); }},

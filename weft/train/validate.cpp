@@ -33,7 +33,7 @@ std::vector<std::string> complete(TrainConfig& c, int world) {
   validate::rates(c);
   validate::optimizer(c);
   validate::precision(c, notices);
-  validate::data(c);
+  validate::data(c, notices);
   validate::checkpoint(c);
   return notices;
 }

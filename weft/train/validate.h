@@ -23,7 +23,7 @@ void length(TrainConfig&);
 void rates(const TrainConfig&);
 void optimizer(const TrainConfig&);
 void precision(TrainConfig&, std::vector<std::string>& notices);
-void data(TrainConfig&);
+void data(TrainConfig&, std::vector<std::string>& notices);
 void checkpoint(const TrainConfig&);
 void evaluation(TrainConfig&);
 void model(TrainConfig&);

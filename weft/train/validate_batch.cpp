@@ -74,7 +74,7 @@ void validate::rates(const TrainConfig& c) {
          " ", unit, ", found ", s.anneal);
 }
 
-void validate::data(TrainConfig& c) {
+void validate::data(TrainConfig& c, std::vector<std::string>& notices) {
   DataConfig& d = c.data;
   const bool per_split =
       !d.train_paths.empty() || !d.valid_paths.empty() || !d.test_paths.empty() || !d.per_split_file.empty();
@@ -94,6 +94,19 @@ void validate::data(TrainConfig& c) {
          "nothing says which token ids may occur: give --tokenizer-type with its files, or --vocab-size");
   if (d.tokenizer.type == "NullTokenizer" && c.model.vocabulary == 0)
     fail(Kind::usage, "--tokenizer-type NullTokenizer needs --vocab-size");
+  if (d.between_documents && (d.reset_positions || d.reset_attention))
+    fail(Kind::usage,
+         "--dataloader-inter-document-masking begins anew with each document, --reset-position-ids and "
+         "--reset-attention-mask behind each end-of-document token: leave one of them out");
+  if (!d.validation_names.empty() && !d.separate_validation)
+    fail(Kind::usage, "--validation-set-names needs --multiple-validation-sets");
+  if (!d.sharded_cycles && d.order == SampleOrder::single)
+    notices.push_back("no effect here: --no-data-sharding (only --dataloader-type cyclic shuffles by rank)");
+  if (d.sharded_cycles && d.order == SampleOrder::cyclic && c.model.exact && c.parallel.dp > 1)
+    fail(Kind::usage,
+         "--dataloader-type cyclic gives every data-parallel rank samples of its own, so another layout "
+         "trains on "
+         "others: give --no-data-sharding with --exact");
 }
 
 }  // namespace weft

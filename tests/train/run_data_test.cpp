@@ -1,0 +1,155 @@
+// From a configuration to data sets: each setting of the data reaches the samples.
+#include "weft/train/run_data.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <numeric>
+
+#include "weft/base/error.h"
+#include "weft/data/token_writer.h"
+#include "weft/train/validate.h"
+
+using namespace weft;
+using data::Field;
+using data::Split;
+using testing::ElementsAre;
+using testing::ThrowsMessage;
+
+namespace {
+
+// Documents of `length` tokens that count from 1 and end with 99.
+std::string documents(const std::string& name, int count, int length) {
+  const std::string prefix = (std::filesystem::path(testing::TempDir()) / ("run_data_" + name)).string();
+  std::filesystem::remove_all(prefix);  // the cache that an earlier test left
+  data::TokenWriter writer(prefix, {.type = data::TokenType::u16});
+  for (int d = 0; d < count; ++d) {
+    std::vector<std::int32_t> tokens;
+    for (int i = 1; i < length; ++i) tokens.push_back(i);
+    tokens.push_back(99);
+    writer.add_document(tokens, std::vector<std::int32_t>{length});
+  }
+  writer.finish();
+  return prefix;
+}
+
+TrainConfig config_for(std::vector<std::string> paths) {
+  TrainConfig c;
+  c.model.layers = 1;
+  c.model.hidden = 16;
+  c.model.heads = 2;
+  c.model.sequence = 8;
+  c.model.vocabulary = 100;
+  c.batch.micro = 1;
+  c.length.iterations = 2;
+  c.rate.peak = 1e-3;
+  c.data.paths = std::move(paths);
+  c.data.split = "60,40,0";
+  c.data.tokenizer.type = "NullTokenizer";
+  return c;
+}
+
+RunData opened(TrainConfig c) {
+  complete(c, 1);
+  return open_run_data(c);
+}
+
+auto refusal(const TrainConfig& c) {
+  return [c] { (void)opened(c); };
+}
+
+}  // namespace
+
+TEST(RunData, positions_begin_anew_with_each_document_of_the_data) {
+  TrainConfig c = config_for({documents("between", 20, 5)});
+  c.data.between_documents = true;
+  const data::Sample sample = opened(c).sets[Split::train]->get(0);
+  const auto& positions = sample[Field::positions];
+  ASSERT_TRUE(sample.has(Field::segments));
+  for (std::size_t i = 1; i < positions.size(); ++i)
+    EXPECT_EQ(positions[i], sample[Field::tokens][i - 1] == 99 ? 0 : positions[i - 1] + 1);
+}
+
+TEST(RunData, the_last_validation_sample_is_kept_and_padded_where_asked) {
+  TrainConfig c =
+      config_for({documents("partial", 10, 5)});  // 20 tokens to validate on: 2 samples and 3 left
+  c.eval.whole_set = true;
+  EXPECT_EQ(opened(c).sets[Split::valid]->size(), 2);
+  c.data.partial_validation = true;
+  c.data.paths = {documents("partial_kept", 10, 5)};
+  const auto valid = opened(c).sets[Split::valid];
+  ASSERT_EQ(valid->size(), 3);
+  int counting = 0;
+  for (int i = 0; i < 3; ++i) {
+    const data::Sample sample = valid->get(i);
+    counting += std::accumulate(sample[Field::loss_mask].begin(), sample[Field::loss_mask].end(), 0);
+  }
+  EXPECT_EQ(counting, 19);
+}
+
+TEST(RunData, validation_sets_are_one_or_several) {
+  const std::vector<std::string> paths{documents("one", 20, 5), documents("two", 20, 5)};
+  TrainConfig c = config_for(paths);
+  c.eval.interval = 1;
+  c.eval.iterations = 1;
+  EXPECT_EQ(opened(c).sets.of[std::size_t(Split::valid)].size(), 1u);
+  c.data.separate_validation = true;
+  EXPECT_EQ(opened(c).sets.of[std::size_t(Split::valid)].size(), 2u);
+  c.data.validation_names = {"web"};
+  EXPECT_THAT(refusal(c), ThrowsMessage<Error>("--validation-set-names gives 1 names for 2 validation sets"));
+}
+
+TEST(RunData, cycles_are_sharded_by_rank_unless_told_not_to) {
+  TrainConfig c = config_for({});
+  c.data.order = SampleOrder::cyclic;
+  const data::Turn second{.global_batch = 2, .micro_batch = 1, .rank = 1, .ranks = 2};
+  const auto of_second = [&] { return run_sampler(c, 8)->at(0, second).at(0); };
+  EXPECT_GE(of_second(), 4);  // the second half is the second rank's
+  c.data.sharded_cycles = false;
+  std::vector<std::int64_t> seen;
+  for (int rank = 0; rank < 2; ++rank)
+    for (std::int64_t consumed = 0; consumed < 8; consumed += 2)
+      seen.push_back(run_sampler(c, 8)->at(
+          consumed, {.global_batch = 2, .micro_batch = 1, .rank = rank, .ranks = 2})[0]);
+  EXPECT_LT(*std::min_element(seen.begin() + 4, seen.end()), 4);
+  std::sort(seen.begin(), seen.end());
+  EXPECT_THAT(seen, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+TEST(RunData, tokenizer_settings_reach_the_tokenizer) {
+  TrainConfig c = config_for({});
+  c.data.tokenizer.eod_id = 3;
+  EXPECT_EQ(run_tokenizer(c)->special("eod"), 3);
+  c.data.tokenizer.special = {"<a>"};
+  EXPECT_THAT(
+      [&] { (void)run_tokenizer(c); },
+      ThrowsMessage<Error>("NullTokenizer takes no --tokenizer-special-tokens: its tokens are numbers"));
+  c.data.tokenizer.special = {};
+  c.data.tokenizer.pattern = "v1";
+  EXPECT_THAT(unread_tokenizer_settings(c),
+              ElementsAre("no effect here: --tiktoken-pattern (NullTokenizer does not read it)"));
+}
+
+TEST(RunData, refuses_a_part_without_documents_and_a_vocabulary_beyond_the_files_type) {
+  TrainConfig c = config_for({documents("empty", 1, 50)});
+  c.eval.interval = 1;
+  EXPECT_THAT(refusal(c), ThrowsMessage<Error>(c.data.paths[0] +
+                                               " valid: none of 1 documents fall to this split, but 300 "
+                                               "samples are asked of it; change --split"));
+  c.model.vocabulary = 70000;
+  EXPECT_THAT(
+      refusal(c),
+      ThrowsMessage<Error>(c.data.paths[0] + ": tokens of type u16 hold ids up to 65535, the vocabulary has "
+                                             "70000; the data was made with another tokenizer"));
+}
+
+TEST(RunData, refuses_data_that_do_not_fill_one_sequence) {
+  TrainConfig c = config_for({documents("short", 10, 5)});
+  c.model.sequence = 64;
+  c.eval.whole_set = true;
+  EXPECT_THAT(refusal(c),
+              ThrowsMessage<Error>(c.data.paths[0] + " valid: 20 tokens, a sample takes 65; shorten "
+                                                     "--seq-length or add data"));
+}
