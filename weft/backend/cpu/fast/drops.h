@@ -1,40 +1,52 @@
 // Which of sixteen elements a dropout keeps. For sources of loops/ only.
 #pragma once
 
+#include <arithmetic.h>
+
 #include "weft/backend/cpu/fast/lanes.h"
 
 namespace weft::fast::WEFT_ISA {
 
-inline constexpr int blocks_at_once = 8;
+inline constexpr int blocks_at_once = 16;
 
-/// The words of blocks `first` to `first` + 7 of a draw, in order: philox4x32 of base/random.h on the lower
+/// The words of blocks `first` to `first` + 15 of a draw, in order: philox4x32 of base/random.h on the lower
 /// halves of 64 bits. What stands in the upper halves is never read.
 [[gnu::always_inline]] inline void draw(const DropRow& row, std::uint64_t first, std::uint32_t* words) {
   constexpr int each = width / 2;
-  for (int p = 0; p < parts; ++p) {
-    Longs block;
-    for (int i = 0; i < each; ++i) block[i] = first + std::uint64_t(p * each + i);
-    Longs c0 = block;
-    Longs c1 = block >> 32;
-    Longs c2 = Longs{} + row.upper[0];
-    Longs c3 = Longs{} + row.upper[1];
-    std::uint32_t k0 = row.key[0];
-    std::uint32_t k1 = row.key[1];
-    for (int round = 0; round < 10; ++round) {
-      const Longs even = multiply_halves(c0, Longs{} + 0xD2511F53U);
-      const Longs odd = multiply_halves(c2, Longs{} + 0xCD9E8D57U);
-      c0 = (odd >> 32) ^ c1 ^ (Longs{} + k0);
-      c1 = odd;
-      c2 = (even >> 32) ^ c3 ^ (Longs{} + k1);
-      c3 = even;
-      k0 += 0x9E3779B9U;
-      k1 += 0xBB67AE85U;
+  constexpr int groups = blocks_at_once / each;
+  Longs c0[groups];
+  Longs c1[groups];
+  Longs c2[groups];
+  Longs c3[groups];
+  Longs count = {};
+  for (int i = 0; i < each; ++i) count[i] = std::uint64_t(i);
+  for (int g = 0; g < groups; ++g) {
+    c0[g] = count + (first + std::uint64_t(g * each));
+    c1[g] = c0[g] >> 32;
+    c2[g] = Longs{} + row.upper[0];
+    c3[g] = Longs{} + row.upper[1];
+  }
+  Longs k0 = Longs{} + row.key[0];
+  Longs k1 = Longs{} + row.key[1];
+  for (int round = 0; round < 10; ++round) {
+    for (int g = 0; g < groups; ++g) {
+      const Longs even = multiply_halves(c0[g], Longs{} + 0xD2511F53U);
+      const Longs odd = multiply_halves(c2[g], Longs{} + 0xCD9E8D57U);
+      c0[g] = exclusive_or(upper_halves(odd), c1[g], k0);
+      c1[g] = odd;
+      c2[g] = exclusive_or(upper_halves(even), c3[g], k1);
+      c3[g] = even;
     }
+    // What these carry into the upper halves is never read either.
+    k0 += Longs{} + 0x9E3779B9U;
+    k1 += Longs{} + 0xBB67AE85U;
+  }
+  for (int g = 0; g < groups; ++g) {
     Longs low;
     Longs high;
-    interleave((c0 & 0xffffffffU) | c1 << 32, (c2 & 0xffffffffU) | c3 << 32, low, high);
-    write(words + p * 4 * each, low);
-    write(words + p * 4 * each + 2 * each, high);
+    interleave(lower_pairs(c0[g], c1[g]), lower_pairs(c2[g], c3[g]), low, high);
+    write(words + g * 4 * each, low);
+    write(words + g * 4 * each + 2 * each, high);
   }
 }
 

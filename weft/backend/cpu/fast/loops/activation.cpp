@@ -11,11 +11,11 @@ struct Identity {
 
 // x (1 + tanh u) / 2 = x sigmoid(2 u),  u = sqrt(2 / pi) (x + 0.044715 x^3)
 struct Gelu {
-  static F inner(F x) { return x * (all(1.595769122F) + all(0.0713548163F) * (x * x)); }
+  static F inner(F x) { return x * fused(all(0.0713548163F), x * x, all(1.595769122F)); }
   static F value(F x) { return x * sigmoid(inner(x)); }
   static F slope(F x) {
     const F s = sigmoid(inner(x));
-    return s + x * (s * (all(1.0F) - s)) * (all(1.595769122F) + all(0.2140644488F) * (x * x));
+    return fused(x * (s * (all(1.0F) - s)), fused(all(0.2140644488F), x * x, all(1.595769122F)), s);
   }
 };
 

@@ -33,11 +33,19 @@ NormRow forward(Out y, In in, const float* gain, const float* bias, float* row, 
   const float rstd = 1.0F / __builtin_sqrtf(mean_square(x, mean, n) + shape.epsilon);
   const F middle = all(mean);
   const F factor = all(rstd);
+  // Writing alone leaves the memory idle half the time: the next row comes in meanwhile.
+  const std::int64_t size = in.type == Type::f32 ? 4 : 2;
+  const char* next = static_cast<const char*>(in.from) + n * size;
   if (bias)
-    each(n,
-         [=](auto at) { store(y, at, (load(x, at) - middle) * factor * load(gain, at) + load(bias, at)); });
+    each(n, [=](auto at) {
+      __builtin_prefetch(next + at.at * size, 0, 2);
+      store(y, at, (load(x, at) - middle) * factor * load(gain, at) + load(bias, at));
+    });
   else
-    each(n, [=](auto at) { store(y, at, (load(x, at) - middle) * factor * load(gain, at)); });
+    each(n, [=](auto at) {
+      __builtin_prefetch(next + at.at * size, 0, 2);
+      store(y, at, (load(x, at) - middle) * factor * load(gain, at));
+    });
   return {mean, rstd};
 }
 

@@ -1,0 +1,34 @@
+// What math.h and drops.h ask of the registers beyond native.h: AVX-512.
+#pragma once
+
+#include <native.h>
+
+namespace weft::fast::WEFT_ISA {
+
+/// a b + c, rounded once.
+[[gnu::always_inline]] inline Floats fused(Floats a, Floats b, Floats c) {
+  return (Floats)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+}
+/// The second where either is no number.
+[[gnu::always_inline]] inline Floats least(Floats a, Floats b) {
+  return (Floats)_mm512_min_ps((__m512)a, (__m512)b);
+}
+[[gnu::always_inline]] inline Floats most(Floats a, Floats b) {
+  return (Floats)_mm512_max_ps((__m512)a, (__m512)b);
+}
+/// x 2^n for whole n, rounded once.
+[[gnu::always_inline]] inline Floats times_power(Floats x, Floats n) {
+  return (Floats)_mm512_scalef_ps((__m512)x, (__m512)n);
+}
+[[gnu::always_inline]] inline Longs upper_halves(Longs x) {
+  return (Longs)_mm512_shuffle_epi32((__m512i)x, _MM_PERM_DDBB);
+}
+[[gnu::always_inline]] inline Longs exclusive_or(Longs a, Longs b, Longs c) {
+  return (Longs)_mm512_ternarylogic_epi64((__m512i)a, (__m512i)b, (__m512i)c, 0x96);
+}
+/// The lower halves of a, and those of b above them.
+[[gnu::always_inline]] inline Longs lower_pairs(Longs a, Longs b) {
+  return (Longs)_mm512_mask_shuffle_epi32((__m512i)a, 0xAAAA, (__m512i)b, _MM_PERM_CCAA);
+}
+
+}  // namespace weft::fast::WEFT_ISA
