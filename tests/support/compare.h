@@ -35,7 +35,8 @@ inline std::string difference(std::span<const double> found, std::span<const dou
   return wrong == 0 ? "" : text(first, " (", wrong, " of ", found.size(), " differ)");
 }
 
-/// Half the distance of neighbours just above 1: what storing in this type may add, relative to the number.
+/// What rounding to the nearest number of this type may change, relative to the number: half the distance of
+/// neighbours just above 1.
 constexpr double rounding(Dtype dtype) {
   return dtype == Dtype::bf16  ? 0x1p-8
          : dtype == Dtype::f16 ? 0x1p-11

@@ -45,12 +45,31 @@ class Longest(unittest.TestCase):
 
     def test_is_not_misled_by_comments_strings_and_characters(self):
         text = 'int f() {\n  // }\n  auto a = "}";\n  char c = \'}\';\n  auto r = R"x(}})x";\n  int n = 1\'000;\n  /* } */\n}\nint g() {}\n'
-        self.assertEqual([*longest.functions(text)], [("f", 1, 8), ("g", 9, 9)])
+        self.assertEqual([*longest.functions(text)], [("f", 1, 8, 0), ("g", 9, 9, 0)])
+
+    def test_finds_a_function_with_too_many_parameters(self):
+        for head in ["void f(int a, int b, int c, int d, int e, int g)", "A::A(int a, int b, int c, int d, int e, int g) : a_{a}",
+                     "template <class T, class U>\nauto f(std::map<T, U> a, T b, T c, T d, T e, U g = {1, 2}) -> int",
+                     "bool operator()(int a, int b, int c, int d, int e, int g) const",
+                     "[[gnu::aligned(8)]] std::function<int(int, int)> f(int a, int b, int c, int d, int e, int g)"]:
+            complaints = said(longest.check, {"weft/a.cpp": head + " {\n}\n"})
+            self.assertEqual(len(complaints), 1, head)
+            self.assertRegex(complaints[0], r"^weft/a\.cpp:1: \S+ takes 6 parameters, and 5 are allowed: name them in a struct$")
+
+    def test_counts_parameters_not_their_commas(self):
+        for head in ["void f(std::map<int, std::pair<int, int>> a, std::array<int, 2> b = {1, 2}, int c = g(1, 2, 3, 4))",
+                     "template <class A, class B, class C, class D, class E, class F>\nvoid f(A a)", "int f(void)", "int f()",
+                     "TEST(Subject, f)", "A::A(int a) : A(a, 1, 2, 3, 4, 5, 6)", "void operator<(int a, int b)"]:
+            self.assertEqual(said(longest.check, {"weft/a.cpp": head + " {\n}\n"}), [], head)
 
     def test_excuses_only_what_is_listed_with_a_reason(self):
         for pattern, (lines, reason) in {**longest.ALLOWED_FILES, **longest.ALLOWED_FUNCTIONS}.items():
             self.assertGreater(len(reason), 10, pattern)
             self.assertGreater(lines, 60, pattern)
+            self.assertTrue(any(ROOT.glob(pattern.split(":")[0])), f"{pattern} excuses nothing")
+        for pattern, (parameters, reason) in longest.ALLOWED_PARAMETERS.items():
+            self.assertGreater(len(reason), 10, pattern)
+            self.assertGreater(parameters, 5, pattern)
             self.assertTrue(any(ROOT.glob(pattern.split(":")[0])), f"{pattern} excuses nothing")
         table = {"weft/cli/dialect/a.cpp": function("void f()", 100)}
         self.assertEqual(said(longest.check, table), [])

@@ -157,7 +157,7 @@ Sample MaskedDataset::bert(const Row& r, NumpyRandom random) const {
   if (!b.empty()) tokens.push_back(vocabulary_.sep);
   types.resize(tokens.size(), 1);
   Masked masked =
-      mask_tokens(std::move(tokens), r.target, vocabulary_, rules_.masking, Replacement::bert, random);
+      mask_tokens(std::move(tokens), r.target, {vocabulary_, rules_.masking, Replacement::bert}, random);
   masked.tokens.resize(length, vocabulary_.pad);
   types.resize(length, vocabulary_.pad);
   Tokens labels(length, -1), loss_mask(length, 0);
@@ -184,7 +184,7 @@ Sample MaskedDataset::t5(const Row& r, NumpyRandom random) const {
   if (cut) tokens.resize(static_cast<std::size_t>(r.target));
   const Tokens original = tokens;
   const Masked masked =
-      mask_tokens(std::move(tokens), r.target, vocabulary_, rules_.masking, Replacement::t5, random);
+      mask_tokens(std::move(tokens), r.target, {vocabulary_, rules_.masking, Replacement::t5}, random);
   if (masked.spans.size() > vocabulary_.sentinels.size()) {
     fail(Kind::usage, "t5: ", masked.spans.size(), " spans are hidden, the tokenizer has ",
          vocabulary_.sentinels.size(), " sentinels; give more --vocab-extra-ids");

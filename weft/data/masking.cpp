@@ -123,9 +123,9 @@ class Masker {
 
 }  // namespace
 
-Masked mask_tokens(std::vector<std::int32_t> tokens, std::int64_t target, const MaskedVocabulary& vocabulary,
-                   const MaskingRules& rules, Replacement replacement, NumpyRandom& random) {
-  return Masker(vocabulary, rules, replacement, random).run(std::move(tokens), target);
+Masked mask_tokens(std::vector<std::int32_t> tokens, std::int64_t target, const Masking& how,
+                   NumpyRandom& random) {
+  return Masker(how.vocabulary, how.rules, how.replacement, random).run(std::move(tokens), target);
 }
 
 }  // namespace weft::data

@@ -37,8 +37,13 @@ struct Masked {
   std::vector<std::vector<std::int32_t>> spans;  // positions that were hidden together, by the first
 };
 
+struct Masking {
+  const MaskedVocabulary& vocabulary;
+  const MaskingRules& rules;
+  Replacement replacement;
+};
 /// `target` is the length the sample was cut for, which bounds how much is hidden.
-Masked mask_tokens(std::vector<std::int32_t> tokens, std::int64_t target, const MaskedVocabulary& vocabulary,
-                   const MaskingRules& rules, Replacement replacement, NumpyRandom& random);
+Masked mask_tokens(std::vector<std::int32_t> tokens, std::int64_t target, const Masking& how,
+                   NumpyRandom& random);
 
 }  // namespace weft::data

@@ -15,12 +15,15 @@ std::uint64_t number_of(const std::string& name) {
   return hash;
 }
 
-Parameter cut_parameter(std::string name, const Shape& whole, const Init& init, int dim, int rank,
-                        int ranks) {
+struct Cut {
+  int dim, rank, ranks;
+};
+
+Parameter cut_parameter(std::string name, const Shape& whole, const Init& init, Cut cut) {
   Shape local = whole;
-  local[dim] = exact(whole[dim], ranks);
+  local[cut.dim] = exact(whole[cut.dim], cut.ranks);
   Shape offset = whole;
-  for (int i = 0; i < offset.rank(); ++i) offset[i] = i == dim ? rank * local[dim] : 0;
+  for (int i = 0; i < offset.rank(); ++i) offset[i] = i == cut.dim ? cut.rank * local[cut.dim] : 0;
   Parameter out;
   out.name = std::move(name);
   out.shape = local;
@@ -49,15 +52,15 @@ RandomBlock random_block(const Parameter& parameter, const Piece& piece, std::ui
 }  // namespace
 
 Parameter whole_parameter(std::string name, const Shape& shape, const Init& init) {
-  return cut_parameter(std::move(name), shape, init, 0, 0, 1);
+  return cut_parameter(std::move(name), shape, init, {0, 0, 1});
 }
 
 Parameter row_parameter(std::string name, const Shape& whole, const Init& init, int rank, int ranks) {
-  return cut_parameter(std::move(name), whole, init, 0, rank, ranks);
+  return cut_parameter(std::move(name), whole, init, {0, rank, ranks});
 }
 
 Parameter column_parameter(std::string name, const Shape& whole, const Init& init, int rank, int ranks) {
-  return cut_parameter(std::move(name), whole, init, 1, rank, ranks);
+  return cut_parameter(std::move(name), whole, init, {1, rank, ranks});
 }
 
 void initialize(const Parameter& parameter, const Tensor& value, std::uint64_t seed) {

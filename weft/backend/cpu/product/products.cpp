@@ -40,11 +40,14 @@ Matrix matrix(const Tensor& tensor, std::int64_t i) {
 
 float* workspace(const StorageRef& storage) { return reinterpret_cast<float*>(storage->data()); }
 
-/// One group: rows [from, to) of a, and of out or b.
-Problem group(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how, std::int64_t g,
-              Groups groups) {
-  const std::int64_t from = groups.offsets[std::size_t(g)];
-  const std::int64_t count = groups.offsets[std::size_t(g) + 1] - from;
+struct Group {
+  std::int64_t number, from, count;
+};
+
+/// One group: some rows of a, and of out or b.
+Problem problem_of(const Group& group, const Tensor& out, const Tensor& a, const Tensor& b,
+                   const MatmulArgs& how) {
+  const auto [g, from, count] = group;
   if (how.a == Read::transposed)
     return problem(out.at(0, g), a.slice(0, from, count), b.slice(0, from, count), how);
   MatmulArgs one = how;
@@ -163,7 +166,8 @@ void Products::grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& 
   const StorageRef memory = device.allocate(grouped_bytes(out, a, b, how, threads), Use::workspace);
   const auto count = std::int64_t(groups.offsets.size()) - 1;
   for (std::int64_t g = 0; g < count; ++g) {
-    const Problem p = group(out, a, b, how, g, groups);
+    const std::int64_t from = groups.offsets[std::size_t(g)];
+    const Problem p = problem_of({g, from, groups.offsets[std::size_t(g) + 1] - from}, out, a, b, how);
     if (p.m > 0 && p.n > 0 && p.k > 0)
       own_.run(p, threads, workspace(memory));
     else if (p.k == 0 && !how.accumulate)

@@ -130,8 +130,12 @@ struct HeadBackward {
   const Matrix &k, &v;
   Matrix &dk, &dv;
 
-  Row query(const Query& at, std::span<const double> q, const Row& dout, const Row& o, double lse,
-            Row& ds) const {
+  struct Saved {
+    Row q, dout, o;
+    double lse;
+  };
+  Row query(const Query& at, const Saved& saved, Row& ds) const {
+    const auto& [q, dout, o, lse] = saved;
     Row dq(q.size());
     const Row row = scores.row(at, q, k);
     const double correction = dot(dout, o);
@@ -192,8 +196,8 @@ void ReferenceKernels::attention_backward(const AttentionGrads& grads, const Ten
         const Row lse = reference::load(out.lse.at(0, b).at(0, head));
         for (std::int64_t i = 0; i < q.count(); ++i) {
           Row ds(std::size_t(in.k.dim(0)));
-          const Row dq =
-              backward.query({b, head, i}, q.load(i), given.load(i), o.load(i), lse[std::size_t(i)], ds);
+          const HeadBackward::Saved saved{q.load(i), given.load(i), o.load(i), lse[std::size_t(i)]};
+          const Row dq = backward.query({b, head, i}, saved, ds);
           store_sum(head_of(grads.dq, b, g, r).at(0, i), dq, grads.accumulate);
           if (grads.dbias) store_sum(grads.dbias.at(0, head).at(0, i), ds, true);
         }
