@@ -2,51 +2,37 @@
 #include "weft/generate/continue.h"
 
 #include <algorithm>
-#include <numeric>
+#include <string_view>
 #include <vector>
 
 #include "weft/base/error.h"
-#include "weft/base/number.h"
 #include "weft/base/random.h"
-#include "weft/nn/heads.h"
-#include "weft/nn/region.h"
-#include "weft/tensor/host.h"
+#include "weft/generate/logits.h"
 
 namespace weft {
 namespace {
 
-/// The context as a batch of one. Sequence-parallel ranks need equal parts, so it is filled up behind;
-/// nothing before sees what comes after.
-Batch batch_of(const Speaker& speaker, std::span<const std::int32_t> context) {
-  const auto s = round_up(std::int64_t(context.size()), std::int64_t(speaker.tp.size()));
-  std::vector<std::int32_t> tokens(context.begin(), context.end());
-  tokens.resize(std::size_t(s), 0);
-  std::vector<std::int32_t> places(static_cast<std::size_t>(s));
-  std::iota(places.begin(), places.end(), 0);
-  Device& device = speaker.device;
-  Batch batch;
-  batch.tokens = from_host(device, {s, 1}, tokens);
-  batch.places = from_host(device, {s}, places);
-  batch.positions = from_host(device, {s, 1}, places);
-  batch.samples = from_host(device, {1}, std::vector<std::int64_t>{0});
-  return batch;
-}
+// Bytes of one character may be spread over tokens: until the last has come, they decode to this.
+constexpr std::string_view unfinished = "\xEF\xBF\xBD";
 
-std::vector<float> next_logits(const Speaker& speaker, std::span<const std::int32_t> context, Pass& pass) {
-  const Batch batch = batch_of(speaker, context);
-  pass.open(batch, {.training = false});
-  Flow flow;
-  for (std::size_t i = 0; i + 1 < speaker.stage.layers.size(); ++i)
-    flow = speaker.stage.layers[i]->forward(pass, flow);
-  const auto* head = dynamic_cast<const LanguageHead*>(speaker.stage.layers.back().get());
-  if (!head) fail(Kind::internal, "generate: the model does not end in a language head");
-  const Tensor hidden = enter(speaker.tp, flow.hidden).wait().rows();
-  const Tensor mine = head->logits(hidden.slice(0, std::int64_t(context.size()) - 1, 1));
-  const Tensor all = empty(speaker.device, {speaker.tp.size(), mine.dim(1)}, mine.dtype());
-  speaker.tp.circle.all_gather(all, mine).wait();
-  const std::vector<double> values = numbers(all);
-  return {values.begin(), values.begin() + speaker.config.vocabulary};
-}
+// Tells what is new in a text that grows; its end is held back while it may still change.
+class Teller {
+ public:
+  explicit Teller(const std::function<void(const std::string&)>& tell) : tell_(tell) {}
+  void say(std::string_view text) {
+    while (text.ends_with(unfinished)) text.remove_suffix(unfinished.size());
+    finish(text);
+  }
+  void finish(std::string_view text) {
+    if (!tell_ || text.size() <= said_) return;
+    tell_(std::string(text.substr(said_)));
+    said_ = text.size();
+  }
+
+ private:
+  const std::function<void(const std::string&)>& tell_;
+  std::size_t said_ = 0;  // bytes
+};
 
 }  // namespace
 
@@ -57,22 +43,27 @@ std::string continue_text(const Speaker& speaker, const Wish& wish,
   if (ids.empty()) fail(Kind::usage, "generate: the prompt has no tokens to go on from");
   const std::size_t prompt = ids.size();
   const auto window = std::size_t(speaker.config.sequence);
-  const auto eod = speaker.tokenizer.special("eod");
+  const auto words = std::size_t(std::min<std::int64_t>(speaker.tokenizer.size(), speaker.config.vocabulary));
+  std::vector<std::int32_t> ends = wish.ends;
+  if (const auto eod = speaker.tokenizer.special("eod")) ends.push_back(*eod);
+  const ModelHere model{speaker.stage, speaker.config, speaker.tp, speaker.device};
   const Draw draw({.seed = wish.seed, .purpose = Purpose::sample_text});
   Pass pass;
-  std::string said;
+  Teller teller(tell);
+  const auto text = [&] { return speaker.tokenizer.decode(std::span(ids).subspan(prompt)); };
   for (std::int64_t i = 0; i < wish.tokens; ++i) {
     const std::size_t from = ids.size() > window ? ids.size() - window : 0;
-    const auto logits = next_logits(speaker, std::span(ids).subspan(from), pass);
-    const std::int32_t token = choose_token(logits, wish.choice, draw.uniform(std::uint64_t(i)));
-    if (eod && token == *eod) break;
+    const auto logits = logits_of(model, std::span(ids).subspan(from), 1, pass);
+    // A model may have rows for ids that its tokenizer does not know.
+    const std::int32_t token =
+        choose_token(std::span(logits).first(words), wish.choice, draw.uniform(std::uint64_t(i)));
+    if (std::ranges::find(ends, token) != ends.end()) break;
     ids.push_back(token);
-    // Bytes of one character may be spread over tokens, so the whole is decoded and only what is new is told.
-    const std::string text = speaker.tokenizer.decode(std::span(ids).subspan(prompt));
-    if (tell && text.starts_with(said)) tell(text.substr(said.size()));
-    if (text.starts_with(said)) said = text;
+    if (tell) teller.say(text());
   }
-  return speaker.tokenizer.decode(std::span(ids).subspan(prompt));
+  std::string all = text();
+  teller.finish(all);
+  return all;
 }
 
 }  // namespace weft

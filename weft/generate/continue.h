@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "weft/generate/choose.h"
 #include "weft/model/config.h"
@@ -24,10 +25,11 @@ struct Wish {
   std::int64_t tokens = 64;
   Choice choice;
   std::uint64_t seed = 1234;
+  std::vector<std::int32_t> ends;  // ids that end a text beside the tokenizer's own
 };
 
 /// The prompt's continuation; stops early at the end of a document. tell, if given, gets each piece of text
-/// as it comes.
+/// as it comes; characters that are spread over tokens come whole.
 std::string continue_text(const Speaker& speaker, const Wish& wish,
                           const std::function<void(const std::string& piece)>& tell = {});
 

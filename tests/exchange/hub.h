@@ -1,0 +1,76 @@
+// Model directories of transformers that lie in the tests, and models made from them.
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/support/tiny.h"
+#include "weft/exchange/hub_weights.h"
+#include "weft/generate/logits.h"
+
+namespace weft::testing {
+
+constexpr const char* hub_models[] = {"gpt2",  "llama2",       "llama3", "mistral",
+                                      "qwen2", "qwen2_window", "qwen3",  "gemma"};
+
+inline std::filesystem::path hub_model(const std::string& name) {
+  return std::filesystem::path(WEFT_SOURCE_DIR) / "tests/golden/exchange" / name;
+}
+
+struct Expected {
+  std::vector<std::int32_t> prompt;
+  std::vector<float> logits;
+};
+inline Expected expected_of(const std::filesystem::path& directory) {
+  std::ifstream file(directory / "logits.json");
+  const auto all = nlohmann::json::parse(file);
+  Expected out{all["prompt"].get<std::vector<std::int32_t>>(), {}};
+  for (const auto& row : all["logits"])
+    for (const auto& value : row) out.logits.push_back(value.get<float>());
+  return out;
+}
+
+/// A model that only reads its weights, on `world`.
+class ReadModel {
+ public:
+  ReadModel(const ModelConfig& config, Communicator& world)
+      : config_(config),
+        world_(world),
+        stage_(build_gpt(config_, {.first_layer = 0, .layers = config_.layers}, {.tp = world}, *device_)),
+        weights_([this](const VisitParameter& visit) { stage_.each_parameter(visit); }, *device_, Dtype::f32,
+                 Weights::For::reading) {}
+  std::vector<checkpoint::Named> named() {
+    std::vector<checkpoint::Named> out;
+    stage_.each_parameter([&](Parameter& p) { out.push_back({p.name, p.value, p.pieces}); });
+    return out;
+  }
+  std::vector<float> logits(std::span<const std::int32_t> prompt) {
+    Pass pass;
+    return logits_of({stage_, config_, {world_}, *device_}, prompt, std::ssize(prompt), pass);
+  }
+  const ModelConfig& config() const { return config_; }
+
+ private:
+  std::unique_ptr<Device> device_ = open_device("cpu", {.threads = 1});
+  ModelConfig config_;
+  Communicator& world_;
+  Stage stage_;
+  Weights weights_;
+};
+
+/// The largest difference, as a part of the largest expected value.
+inline double difference(const std::vector<float>& found, const std::vector<float>& expected) {
+  if (found.size() != expected.size()) return 1;
+  double worst = 0, greatest = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    worst = std::max(worst, std::abs(double(found[i]) - expected[i]));
+    greatest = std::max(greatest, std::abs(double(expected[i])));
+  }
+  return worst / greatest;
+}
+
+}  // namespace weft::testing

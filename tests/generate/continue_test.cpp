@@ -1,0 +1,127 @@
+// How a model that says one thing goes on: what is told, where it ends, what it may not say.
+#include "weft/generate/continue.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/refused.h"
+#include "tests/support/tiny.h"
+#include "weft/comm/threads.h"
+#include "weft/generate/logits.h"
+#include "weft/optim/weights.h"
+
+using namespace weft;
+using namespace weft::testing;
+
+namespace {
+
+/// Every id is one byte of the text that the ids say in turn, whatever they are.
+class Saying : public Tokenizer {
+ public:
+  Saying(std::string text, std::int32_t size) : text_(std::move(text)), size_(size) {}
+  std::vector<std::int32_t> encode(std::string_view utf8) const override {
+    return std::vector<std::int32_t>(utf8.size(), 1);
+  }
+  std::string decode(std::span<const std::int32_t> ids) const override {
+    std::string out = text_.substr(0, ids.size());
+    // As tokenizers do: a character that is not complete is U+FFFD.
+    if (!out.empty() && out.back() == '\xC3') out.replace(out.size() - 1, 1, "\xEF\xBF\xBD");
+    return out;
+  }
+  std::int32_t size() const override { return size_; }
+  std::optional<std::int32_t> special(std::string_view) const override { return {}; }
+  std::string token(std::int32_t) const override { return ""; }
+
+ private:
+  std::string text_;
+  std::int32_t size_;
+};
+
+/// Every id is a letter.
+class Letters final : public Saying {
+ public:
+  Letters() : Saying("", 29) {}
+  std::string decode(std::span<const std::int32_t> ids) const override {
+    std::string out;
+    for (const std::int32_t id : ids) out += static_cast<char>('A' + id);
+    return out;
+  }
+};
+
+struct Here {
+  std::unique_ptr<Device> device = open_device("cpu", {.threads = 1});
+  ModelConfig config = tiny_llama();
+  SoloCommunicator solo;
+  TinyModel model{config, *device};
+  Speaker speaker(const Tokenizer& tokenizer) { return {model.stage(), config, tokenizer, {solo}, *device}; }
+};
+
+}  // namespace
+
+TEST(Continue, tells_characters_whole_and_everything_once) {
+  Here here;
+  const Saying tokenizer("a\xC3\xA9z", 29);
+  std::vector<std::string> told;
+  const std::string all = continue_text(here.speaker(tokenizer), {.prompt = "x", .tokens = 4},
+                                        [&](const std::string& piece) { told.push_back(piece); });
+  EXPECT_EQ(all, "a\xC3\xA9z");
+  EXPECT_EQ(told, (std::vector<std::string>{"a", "\xC3\xA9", "z"}));
+}
+
+TEST(Continue, the_same_seed_draws_the_same_text_and_greedy_needs_none) {
+  Here here;
+  const Letters tokenizer;
+  const auto said = [&](double temperature, std::uint64_t seed) {
+    return continue_text(here.speaker(tokenizer),
+                         {.prompt = "x", .tokens = 20, .choice = {.temperature = temperature}, .seed = seed});
+  };
+  EXPECT_EQ(said(1, 1), said(1, 1));
+  EXPECT_NE(said(1, 1), said(1, 2));
+  EXPECT_EQ(said(0, 1), said(0, 2));
+}
+
+TEST(Continue, ids_that_the_tokenizer_does_not_know_are_never_chosen) {
+  Here here;
+  const Saying tokenizer(std::string(30, 'a'), 1);
+  // Only id 0 is left, and it ends the text.
+  EXPECT_EQ(continue_text(here.speaker(tokenizer), {.prompt = "x", .tokens = 30, .ends = {0}}), "");
+  EXPECT_EQ(continue_text(here.speaker(tokenizer), {.prompt = "x", .tokens = 30}), std::string(30, 'a'));
+}
+
+TEST(Continue, a_prompt_without_tokens_is_refused) {
+  Here here;
+  EXPECT_EQ(refused([&] { continue_text(here.speaker(Saying("a", 29)), {.prompt = ""}); }),
+            "generate: the prompt has no tokens to go on from");
+}
+
+TEST(Logits, of_every_position_are_those_of_its_beginning) {
+  Here here;
+  const std::vector<std::int32_t> text{3, 1, 4, 1, 5, 9};
+  Pass pass;
+  const ModelHere model{here.model.stage(), here.config, {here.solo}, *here.device};
+  const auto all = logits_of(model, text, 6, pass);
+  ASSERT_EQ(std::ssize(all), 6 * here.config.vocabulary);
+  for (std::int64_t length = 1; length <= 6; ++length) {
+    const auto last = logits_of(model, std::span(text).first(std::size_t(length)), 1, pass);
+    for (std::int64_t word = 0; word < here.config.vocabulary; ++word)
+      EXPECT_NEAR(last[std::size_t(word)], all[std::size_t((length - 1) * here.config.vocabulary + word)],
+                  1e-5);
+  }
+}
+
+TEST(Logits, are_the_same_on_every_rank_that_holds_a_part) {
+  Here here;
+  const std::vector<std::int32_t> text{3, 1, 4, 1, 5, 9};
+  Pass pass;
+  const auto whole = logits_of({here.model.stage(), here.config, {here.solo}, *here.device}, text, 3, pass);
+  run_as_threads(2, [&](Communicator& world) {
+    const auto device = open_device("cpu", {.threads = 1});
+    const Stage stage = build_gpt(here.config, {.layers = here.config.layers}, {.tp = world}, *device);
+    Weights weights([&](const VisitParameter& visit) { stage.each_parameter(visit); }, *device, Dtype::f32,
+                    Weights::For::reading);
+    weights.initialize(7);
+    Pass mine;
+    const auto found = logits_of({stage, here.config, {world}, *device}, text, 3, mine);
+    ASSERT_EQ(found.size(), whole.size());
+    for (std::size_t i = 0; i < whole.size(); ++i) EXPECT_NEAR(found[i], whole[i], 1e-4);
+  });
+}

@@ -1,0 +1,51 @@
+// config.json of a Hugging Face model directory: a family's words for a ModelConfig, read and written.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weft/model/config.h"
+#include "weft/tensor/dtype.h"
+
+namespace weft::exchange {
+
+/// What "model_type" says: how tensors are called and which settings go without saying.
+enum class Family : std::uint8_t { gpt2, llama, mistral, qwen2, qwen3, gemma };
+constexpr std::array<std::string_view, 6> words(Family) {
+  return {"gpt2", "llama", "mistral", "qwen2", "qwen3", "gemma"};
+}
+
+struct HubConfig {
+  Family family = Family::llama;
+  ModelConfig model;  // complete; f32, and a sequence is as long as positions go
+  Dtype dtype = Dtype::f32;
+  std::vector<std::int32_t> ends;    // "eos_token_id"
+  std::vector<std::string> notices;  // settings that weft does not know and passes over
+};
+
+/// Fails with Kind::data, naming `who` and the setting, on what is no such file or describes a model that
+/// weft cannot compute.
+HubConfig hub_config_from_json(std::string_view json, const std::string& who);
+HubConfig read_hub_config(const std::filesystem::path& directory);
+
+/// Whether a directory is Hugging Face's: it has a config.json and no step of a weft checkpoint.
+bool is_hub_directory(const std::filesystem::path& directory);
+
+/// What else config.json says, for programs that read it.
+struct HubTokens {
+  std::optional<std::int32_t> begin, end, pad;
+};
+
+/// The family that has all of a model's features. Fails with Kind::usage, saying which one no family has.
+Family family_for(const ModelConfig& model);
+std::string hub_config_json(const ModelConfig& model, Dtype dtype, const HubTokens& tokens);
+std::string generation_config_json(const HubTokens& tokens);
+
+/// Fails with Kind::usage where a run's model would compute something else from the same weights: the first
+/// setting that differs is named. Dropout, precision, the beginnings of weights and a shorter sequence may.
+void must_agree(const ModelConfig& run, const HubConfig& hub, const std::string& who);
+
+}  // namespace weft::exchange

@@ -1,0 +1,42 @@
+// The tensors of a Hugging Face model directory, over however many safetensors files they are spread.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weft/checkpoint/safetensors.h"
+
+namespace weft::exchange {
+
+/// model.safetensors.index.json: which file holds which tensor. Fails with Kind::data on anything that could
+/// lead out of the directory.
+std::map<std::string, std::string> hub_index_from_json(std::string_view json, const std::string& who);
+
+/// Files are mapped: a tensor's bytes are read when they are touched.
+class HubTensors {
+ public:
+  /// Fails with Kind::data where index and files contradict each other, or one is missing.
+  explicit HubTensors(const std::filesystem::path& directory);
+
+  const std::filesystem::path& directory() const { return directory_; }
+  std::vector<std::string> names() const;
+  /// Null where there is none.
+  const checkpoint::Entry* find(const std::string& name) const;
+  std::span<const std::byte> bytes(const std::string& name) const;
+
+ private:
+  struct Placed {
+    std::size_t file;
+    const checkpoint::Entry* entry;
+  };
+  void add(const std::filesystem::path& file);
+  std::filesystem::path directory_;
+  std::vector<checkpoint::TensorFile> files_;
+  std::map<std::string, Placed> placed_;
+};
+
+}  // namespace weft::exchange

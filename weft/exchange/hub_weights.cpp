@@ -1,0 +1,183 @@
+// Rows are found by the recipe's runs; numbers become float on the way.
+#include "weft/exchange/hub_weights.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "weft/base/error.h"
+#include "weft/checkpoint/agree.h"
+
+namespace weft::exchange {
+namespace {
+
+constexpr std::int64_t chunk_elements = std::int64_t{1} << 20;
+
+// `count` elements of `bytes`, from element `first` on, each `step` after the last.
+struct Walk {
+  std::int64_t first = 0, step = 1, count = 0;
+};
+void widen(std::span<const std::byte> bytes, Dtype dtype, const Walk& walk, float* to) {
+  visit_float(dtype, [&]<class T>() {
+    const std::byte* from = bytes.data() + walk.first * std::int64_t(sizeof(T));
+    for (std::int64_t i = 0; i < walk.count; ++i) {
+      T value;  // a file's bytes need not be aligned
+      std::memcpy(&value, from + i * walk.step * std::int64_t(sizeof(T)), sizeof value);
+      to[i] = static_cast<float>(value);
+    }
+  });
+}
+
+// Old GPT-2 files leave the first word of their names out.
+std::string short_name(const std::string& name) {
+  return name.starts_with("transformer.") ? name.substr(std::strlen("transformer.")) : name;
+}
+
+std::vector<std::byte> narrowed(std::span<const float> values, Dtype dtype) {
+  std::vector<std::byte> out(values.size() * std::size_t(size_of(dtype)));
+  visit_float(dtype, [&]<class T>() {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const T value(values[i]);
+      std::memcpy(out.data() + i * sizeof(T), &value, sizeof value);
+    }
+  });
+  return out;
+}
+
+}  // namespace
+
+HubWeights::HubWeights(const std::filesystem::path& directory, const HubConfig& config)
+    : tensors_(directory), recipes_(recipes(config.family, config.model)) {
+  account_for(config);
+}
+
+void HubWeights::account_for(const HubConfig& config) {
+  const std::string where = tensors_.directory().string();
+  std::set<std::string> used;
+  for (std::size_t i = 0; i < recipes_.size(); ++i) {
+    places_[recipes_[i].name] = i;
+    for (Theirs& theirs : recipes_[i].parts) {
+      check_part(recipes_[i], theirs);
+      used.insert(theirs.name);
+    }
+  }
+  for (const std::string& name : tensors_.names()) {
+    if (used.contains(name) || is_known_table(name)) continue;
+    if (name == "lm_head.weight" && config.model.tied_output) {
+      check_tied();
+      continue;
+    }
+    fail(Kind::data, where, ": holds ", name, ", which is no part of a ",
+         words(config.family)[std::size_t(config.family)], " model of ", config.model.layers, " layers");
+  }
+}
+
+void HubWeights::check_part(const Recipe& recipe, Theirs& theirs) const {
+  const std::string where = tensors_.directory().string();
+  const checkpoint::Entry* entry = tensors_.find(theirs.name);
+  if (entry == nullptr && (entry = tensors_.find(short_name(theirs.name))) != nullptr)
+    theirs.name = entry->name;
+  if (entry == nullptr)
+    fail(Kind::data, where, ": lacks ", theirs.name, ", which ", recipe.name, " is made of");
+  if (entry->shape != theirs.shape)
+    fail(Kind::data, where, ": ", theirs.name, " is ", entry->shape, ", its config.json asks for ",
+         theirs.shape);
+  if (!is_float(entry->dtype))
+    fail(Kind::data, where, ": ", theirs.name, " is of ", name(entry->dtype), ", expected f32, bf16 or f16");
+}
+
+// A tied output that is stored all the same must be the embedding.
+void HubWeights::check_tied() const {
+  const std::string& words = at("embedding.words").parts.front().name;
+  const auto a = tensors_.bytes(words), b = tensors_.bytes("lm_head.weight");
+  if (a.size() != b.size() || std::memcmp(a.data(), b.data(), a.size()) != 0)
+    fail(Kind::data, tensors_.directory().string(),
+         ": its config.json ties lm_head.weight to the embedding, and they differ");
+}
+
+const Recipe& HubWeights::at(const std::string& ours) const {
+  const auto found = places_.find(ours);
+  if (found == places_.end()) fail(Kind::usage, tensors_.directory().string(), ": its model has no ", ours);
+  return recipes_[found->second];
+}
+
+Dtype HubWeights::dtype(const Recipe& recipe) const {
+  Dtype widest = tensors_.find(recipe.parts.front().name)->dtype;
+  for (const Theirs& theirs : recipe.parts)
+    if (const Dtype other = tensors_.find(theirs.name)->dtype; other != widest) widest = Dtype::f32;
+  return widest;
+}
+
+void HubWeights::read(const Recipe& recipe, std::int64_t first, std::span<float> to) const {
+  const std::int64_t columns = recipe.columns();
+  std::int64_t row = first / columns, column = first % columns;
+  auto run = std::ranges::upper_bound(recipe.runs, row, {}, &RowRun::to) - 1;
+  for (std::size_t done = 0; done < to.size();) {
+    if (row >= run->to + run->count) ++run;
+    const std::int64_t count = std::min(columns - column, std::int64_t(to.size() - done));
+    const Theirs& theirs = recipe.parts[run->part];
+    const std::int64_t their_row = run->from + row - run->to;
+    const Walk walk = theirs.turned ? Walk{column * theirs.rows() + their_row, theirs.rows(), count}
+                                    : Walk{their_row * columns + column, 1, count};
+    widen(tensors_.bytes(theirs.name), tensors_.find(theirs.name)->dtype, walk, to.data() + done);
+    done += std::size_t(count);
+    column = 0;
+    ++row;
+  }
+  if (recipe.plus != 0)
+    for (float& value : to) value = float(double(value) - recipe.plus);
+}
+
+namespace {
+
+// A box is whole rows, or parts of rows that are read one by one.
+void fill(const HubWeights& weights, const Recipe& recipe, const checkpoint::Named& named,
+          const Piece& piece) {
+  const bool matrix = recipe.shape.rank() == 2;
+  const std::int64_t rows = piece.where.local[0], row0 = piece.where.offset[0];
+  const std::int64_t width = matrix ? piece.where.local[1] : 1;
+  const std::int64_t column0 = matrix ? piece.where.offset[1] : 0;
+  const Tensor& tensor = named.tensor;
+  const std::int64_t at_once =
+      width == recipe.columns() ? std::max<std::int64_t>(1, chunk_elements / std::max<std::int64_t>(width, 1))
+                                : 1;
+  std::vector<float> values;
+  for (std::int64_t row = 0; row < rows; row += at_once) {
+    const std::int64_t now = std::min(at_once, rows - row);
+    values.resize(std::size_t(now * width));
+    weights.read(recipe, (row0 + row) * recipe.columns() + column0, values);
+    const auto bytes = narrowed(values, tensor.dtype());
+    tensor.device().copy_from_host(*tensor.storage(),
+                                   (tensor.offset() + piece.at + row * width) * size_of(tensor.dtype()),
+                                   bytes.data(), std::ssize(bytes));
+    tensor.device().synchronize();
+  }
+}
+
+}  // namespace
+
+void load_hub(const HubWeights& weights, std::span<const checkpoint::Named> mine, Communicator& world) {
+  checkpoint::agree(world, [&]() -> std::string {
+    for (const checkpoint::Named& named : mine) {
+      check(named);
+      if (named.pieces.empty()) continue;
+      const Recipe& recipe = weights.at(named.name);
+      if (recipe.shape != named.pieces.front().where.global)
+        fail(Kind::usage, "exchange: ", named.name, " is ", recipe.shape, ", and ",
+             named.pieces.front().where.global, " is wanted");
+      for (const Piece& piece : named.pieces)
+        if (piece.where.local.elements() > 0) fill(weights, recipe, named, piece);
+    }
+    return {};
+  });
+}
+
+std::vector<std::string> load_hugging_face(const std::filesystem::path& directory, const ModelConfig& run,
+                                           std::span<const checkpoint::Named> mine, Communicator& world) {
+  const HubConfig config = read_hub_config(directory);
+  must_agree(run, config, directory.string());
+  load_hub(HubWeights(directory, config), mine, world);
+  return config.notices;
+}
+
+}  // namespace weft::exchange

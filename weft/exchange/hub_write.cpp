@@ -1,0 +1,194 @@
+// Their tensors in the order of ours, so that what several of theirs are cut from is read once.
+#include "weft/exchange/hub_write.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "weft/base/error.h"
+#include "weft/base/file.h"
+
+namespace weft::exchange {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t chunk_elements = std::size_t{1} << 20;
+
+struct Job {
+  const Recipe* recipe = nullptr;
+  std::size_t part = 0;
+  std::int64_t bytes = 0;
+  const Theirs& theirs() const { return recipe->parts[part]; }
+};
+
+std::vector<std::vector<Job>> shards_of(const std::vector<Recipe>& all, const HubExport& how) {
+  std::vector<std::vector<Job>> shards(1);
+  std::int64_t filled = 0;
+  for (const Recipe& recipe : all)
+    for (std::size_t part = 0; part < recipe.parts.size(); ++part) {
+      const std::int64_t bytes = recipe.parts[part].shape.elements() * size_of(how.dtype);
+      if (filled > 0 && filled + bytes > how.shard_bytes) {
+        shards.emplace_back();
+        filled = 0;
+      }
+      shards.back().push_back({&recipe, part, bytes});
+      filled += bytes;
+    }
+  return shards;
+}
+
+// Their elements in their order, out of ours.
+std::vector<float> theirs_of(const Job& job, const std::vector<float>& ours) {
+  const Theirs& theirs = job.theirs();
+  const std::int64_t columns = job.recipe->columns();
+  std::vector<float> out(std::size_t(theirs.shape.elements()));
+  for (const RowRun& run : job.recipe->runs) {
+    if (run.part != job.part) continue;
+    const float* from = ours.data() + run.to * columns;
+    if (!theirs.turned) {
+      std::copy(from, from + run.count * columns, out.data() + run.from * columns);
+      continue;
+    }
+    for (std::int64_t row = 0; row < run.count; ++row)
+      for (std::int64_t column = 0; column < columns; ++column)
+        out[std::size_t(column * theirs.rows() + run.from + row)] = from[row * columns + column];
+  }
+  if (job.recipe->plus != 0)
+    for (float& value : out) value = float(double(value) + job.recipe->plus);
+  return out;
+}
+
+void write_as(Dtype dtype, const std::vector<float>& values, File& file) {
+  visit_float(dtype, [&]<class T>() {
+    std::vector<T> part;
+    for (std::size_t at = 0; at < values.size(); at += chunk_elements) {
+      const std::size_t now = std::min(chunk_elements, values.size() - at);
+      part.clear();
+      for (std::size_t i = 0; i < now; ++i) part.push_back(T(values[at + i]));
+      file.write(std::as_bytes(std::span<const T>(part)));
+    }
+  });
+}
+
+// Holds the last of our tensors: the parts of one recipe follow one another.
+class Kitchen {
+ public:
+  Kitchen(const ReadWeight& read, Dtype dtype) : read_(read), dtype_(dtype) {}
+  void write_shard(const fs::path& path, const std::vector<Job>& jobs) {
+    std::vector<checkpoint::Entry> entries;
+    std::map<std::string, const Job*> by_name;
+    for (const Job& job : jobs) {
+      entries.push_back({job.theirs().name, dtype_, job.theirs().shape, 0});
+      by_name[entries.back().name] = &job;
+    }
+    const std::string first = checkpoint::lay_out(entries, {{"format", "pt"}});
+    checkpoint::write_tensors(path, first, entries, [&](const checkpoint::Entry& entry, File& file) {
+      const Job& job = *by_name.at(entry.name);
+      if (recipe_ != job.recipe) ours_ = read_(*job.recipe);
+      recipe_ = job.recipe;
+      write_as(dtype_, theirs_of(job, ours_), file);
+    });
+  }
+
+ private:
+  const ReadWeight& read_;
+  Dtype dtype_;
+  const Recipe* recipe_ = nullptr;
+  std::vector<float> ours_;
+};
+
+std::string shard_name(std::size_t i, std::size_t count) {
+  if (count == 1) return "model.safetensors";
+  char name[64];
+  std::snprintf(name, sizeof name, "model-%05zu-of-%05zu.safetensors", i + 1, count);
+  return name;
+}
+
+void must_be_free(const fs::path& directory) {
+  std::error_code error;
+  for (const char* name : {"config.json", "model.safetensors", "model.safetensors.index.json"})
+    if (fs::exists(directory / name, error))
+      fail(Kind::usage, directory.string(), ": holds a model already (", name, "); name another directory");
+}
+
+}  // namespace
+
+Written write_hub(const fs::path& directory, const ModelConfig& model, const ReadWeight& read,
+                  const HubExport& how) {
+  const std::string config = hub_config_json(model, how.dtype, how.tokens);
+  must_be_free(directory);
+  make_directories(directory);
+  const std::vector<Recipe> all = recipes(family_for(model), model);
+  const auto shards = shards_of(all, how);
+  Kitchen kitchen(read, how.dtype);
+  Written out{.files = std::ssize(shards)};
+  nlohmann::ordered_json map;
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    const std::string name = shard_name(i, shards.size());
+    kitchen.write_shard(directory / name, shards[i]);
+    for (const Job& job : shards[i]) {
+      map[job.theirs().name] = name;
+      out.bytes += job.bytes;
+      ++out.tensors;
+    }
+  }
+  if (shards.size() > 1) {
+    const nlohmann::ordered_json index{{"metadata", {{"total_size", out.bytes}}}, {"weight_map", map}};
+    write_atomically(directory / "model.safetensors.index.json", std::string_view(index.dump(2) + "\n"));
+  }
+  write_atomically(directory / "generation_config.json",
+                   std::string_view(generation_config_json(how.tokens)));
+  write_atomically(directory / "config.json", std::string_view(config));
+  return out;
+}
+
+std::vector<std::string> copy_tokenizer(const fs::path& from, const fs::path& directory) {
+  std::vector<fs::path> files;
+  if (fs::is_directory(from)) {
+    for (const char* name : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
+                             "added_tokens.json", "tokenizer.model", "vocab.json", "merges.txt", "vocab.txt"})
+      if (fs::is_regular_file(from / name)) files.push_back(from / name);
+    if (files.empty()) fail(Kind::usage, from.string(), ": holds no file of a tokenizer");
+  } else {
+    files.push_back(from);
+  }
+  make_directories(directory);
+  std::vector<std::string> names;
+  for (const fs::path& file : files) {
+    names.push_back(file.filename().string());
+    write_atomically(directory / file.filename(), std::string_view(read_file(file)));
+  }
+  return names;
+}
+
+std::vector<float> StepWeights::read(const Recipe& recipe) {
+  const auto found = step_.index().tensors.find(recipe.name);
+  const std::string where = step_.directory().string();
+  if (found == step_.index().tensors.end()) fail(Kind::usage, where, ": holds no ", recipe.name);
+  const checkpoint::Stored& stored = found->second;
+  if (stored.global != recipe.shape || !is_float(stored.dtype))
+    fail(Kind::usage, where, ": holds ", recipe.name, " as ", name(stored.dtype), ' ', stored.global,
+         ", and its configuration says ", recipe.shape);
+  std::vector<float> out(std::size_t(stored.global.elements()));
+  Dims zero;
+  for (int i = 0; i < stored.global.rank(); ++i) zero.push_back(0);
+  const checkpoint::Box whole{Shape(zero), stored.global};
+  for (const checkpoint::Block& block : stored.blocks) {
+    const auto bytes = step_.read(recipe.name, stored, block);
+    visit_float(stored.dtype, [&]<class T>() {
+      checkpoint::each_run(block.box, block.box, whole, [&](const checkpoint::Run& run) {
+        for (std::int64_t i = 0; i < run.count; ++i) {
+          T value;
+          std::memcpy(&value, bytes.data() + (run.from + i) * std::int64_t(sizeof(T)), sizeof value);
+          out[std::size_t(run.to + i)] = static_cast<float>(value);
+        }
+      });
+    });
+  }
+  return out;
+}
+
+}  // namespace weft::exchange
