@@ -114,6 +114,20 @@ TEST_P(Products, go_over_batches_with_rows_of_any_stride) {
         3e-6);
 }
 
+// A dimension of one may have any step; the view of a batch of one token has 1.
+TEST_P(Products, read_a_single_row_whatever_its_step) {
+  Compared both(GetParam());
+  both.expect_equal(
+      [&](Device& device) {
+        const Tensor a = random(device, {1, 1, 40}, Dtype::f32, 1).view({1, 40});
+        const Tensor b = random(device, {24, 40}, Dtype::f32, 2);
+        const Tensor out = empty(device, {1, 24});
+        device.kernels().matmul(out, a, b, {.b = Read::transposed});
+        return out;
+      },
+      tolerance(Dtype::f32));
+}
+
 TEST_P(Products, go_over_groups_of_rows) {
   Compared both(GetParam());
   const std::vector<std::int64_t> offsets = {0, 3, 3, 300, 310};

@@ -104,7 +104,8 @@ TEST(Logits, of_every_position_are_those_of_its_beginning) {
     const auto last = logits_of(model, std::span(text).first(std::size_t(length)), 1, pass);
     for (std::int64_t word = 0; word < here.config.vocabulary; ++word)
       EXPECT_NEAR(last[std::size_t(word)], all[std::size_t((length - 1) * here.config.vocabulary + word)],
-                  1e-5);
+                  1e-5)
+          << "length " << length;
   }
 }
 

@@ -35,7 +35,9 @@ Matrix matrix(const Tensor& tensor, std::int64_t i) {
   const Dtype dtype = tensor.dtype();
   const auto* first = static_cast<const char*>(tensor.address());
   const std::int64_t at = tensor.rank() == 3 ? i * tensor.stride(0) * size_of(dtype) : 0;
-  return {first ? first + at : nullptr, type_of(dtype), tensor.stride(-2)};
+  // A single row has no next one, so its step may be any: 1 would mean rows in sixes to the walk.
+  const std::int64_t row = tensor.dim(-2) == 1 ? tensor.dim(-1) : tensor.stride(-2);
+  return {first ? first + at : nullptr, type_of(dtype), row};
 }
 
 float* workspace(const StorageRef& storage) { return reinterpret_cast<float*>(storage->data()); }
