@@ -36,9 +36,63 @@ TEST(Schedule, interleaving_divides_the_bubble_by_the_chunks) {
     }
 }
 
+TEST(Schedule, zero_bubble_v_has_no_bubble_but_the_start_in_the_memory_of_1f1b) {
+  for (const int p : {1, 2, 4, 8})
+    for (const int m : {2 * p, 3 * p + 1}) {
+      const auto seen = rehearse(with_transfers(zero_bubble_v(p, m)));
+      EXPECT_EQ(seen.duration, 6 * m + p - 1) << p << " ranks, " << m << " microbatches";
+      for (const int peak : seen.peak_remembered) EXPECT_LE(peak, 2 * p);
+    }
+}
+
+TEST(Schedule, zero_bubble_v_runs_with_any_number_of_microbatches) {
+  for (int p = 1; p <= 5; ++p)
+    for (int m = 1; m <= 12; ++m) EXPECT_NO_THROW(rehearse(with_transfers(zero_bubble_v(p, m))));
+}
+
 TEST(Schedule, interleaving_takes_uneven_groups_as_megatron_does) {
   EXPECT_NO_THROW(rehearse(with_transfers(interleaved(4, 2, 10, 6)), {}, Delivery::in_order));
   EXPECT_NO_THROW(rehearse(with_transfers(interleaved(4, 3, 16, 8)), {}, Delivery::in_order));
   EXPECT_EQ(refused([] { (void)interleaved(4, 2, 10); }),
             "interleaved: 10 microbatches in groups of 4 leave a group smaller than 4 ranks");
+}
+
+TEST(Schedule, receives_begin_one_computation_before_they_are_needed) {
+  const Schedule s = posted_early(with_transfers(one_f_one_b(2, 2)));
+  const std::vector<Action> second{{Do::post_activation, 1, 0}, {Do::recv_activation, 1, 0},
+                                   {Do::forward, 1, 0},         {Do::post_activation, 1, 1},
+                                   {Do::backward, 1, 0},        {Do::send_gradient, 1, 0},
+                                   {Do::recv_activation, 1, 1}, {Do::forward, 1, 1},
+                                   {Do::backward, 1, 1},        {Do::send_gradient, 1, 1}};
+  EXPECT_EQ(s.program[1], second);
+}
+
+TEST(Schedule, evaluation_runs_wherever_stages_live) {
+  for (const auto& home : {std::vector<int>{0, 1, 2}, {0, 1, 1, 0}, {0, 1, 0, 1}, {1, 0, 1}, {2, 0, 1, 1}})
+    for (int m = 1; m <= 5; ++m) {
+      EXPECT_NO_THROW(rehearse(with_transfers(forwards_then_backwards(home, m))));
+      EXPECT_EQ(forwards_only(home, m).stages(), int(home.size()));
+    }
+}
+
+TEST(Rehearsal, refuses_sums_out_of_order) {
+  Schedule s = zero_bubble_h1(1, 2);
+  std::swap(s.program[0][2], s.program[0][5]);
+  EXPECT_EQ(refused([&] { (void)rehearse(s); }),
+            "zb-h1: backward_weight of stage 0, microbatch 0 comes after microbatch 1; sums are taken in "
+            "ascending order, once each");
+}
+
+TEST(Rehearsal, names_what_every_stuck_rank_waits_for) {
+  Schedule s = one_f_one_b(2, 1);
+  std::swap(s.program[0][0], s.program[0][1]);
+  EXPECT_EQ(refused([&] { (void)rehearse(with_transfers(s)); }),
+            "1f1b: deadlock\n  rank 0 waits to recv_gradient of stage 0, microbatch 0\n  rank 1 waits to "
+            "recv_activation of stage 1, microbatch 0");
+}
+
+TEST(Rehearsal, refuses_work_that_is_left_out) {
+  Schedule s = one_f_one_b(1, 2);
+  s.program[0].pop_back();
+  EXPECT_EQ(refused([&] { (void)rehearse(s); }), "1f1b: stage 0, microbatch 1 is not done exactly once");
 }

@@ -49,12 +49,12 @@ class Player {
         delivery_(d),
         next_(std::size_t(s.ranks)),
         clock_(std::size_t(s.ranks)),
-        alive_(std::size_t(s.ranks)),
-        lines_(std::size_t(s.ranks)) {
+        alive_(std::size_t(s.ranks)) {
     out_.peak_remembered.resize(std::size_t(s.ranks));
   }
 
   Rehearsal play() {
+    check_order();
     for (bool moved = true; moved;) {
       moved = false;
       for (int r = 0; r < s_.ranks; ++r)
@@ -63,9 +63,8 @@ class Player {
     report_stuck();
     report_undone();
     out_.duration = *std::max_element(clock_.begin(), clock_.end());
-    out_.bubble = 1.0 - double(busy_) / double(out_.duration * s_.ranks);
-    for (auto& line : lines_) out_.picture += line + "\n";
-    return out_;
+    out_.bubble = 1.0 - double(busy_) / (double(out_.duration) * s_.ranks);
+    return std::move(out_);
   }
 
  private:
@@ -140,23 +139,18 @@ class Player {
     if (start < 0 || !receiver_is_there(a)) return false;
     auto& clock = clock_[std::size_t(r)];
     int cost = 0;
-    char mark = ' ';
     switch (a.what) {
       case Do::forward:
         cost = costs_.forward;
-        mark = 'F';
         break;
       case Do::backward:
         cost = costs_.backward_input + costs_.backward_weight;
-        mark = 'B';
         break;
       case Do::backward_input:
         cost = costs_.backward_input;
-        mark = 'I';
         break;
       case Do::backward_weight:
         cost = costs_.backward_weight;
-        mark = 'W';
         break;
       case Do::send_activation:
         wire_[{r, s_.home[std::size_t(a.stage + 1)]}].push_back(a);
@@ -167,11 +161,9 @@ class Player {
       default:
         break;
     }
-    if (cost > 0) {
-      auto& line = lines_[std::size_t(r)];
+    if (computes(a.what)) {
       clock = std::max(clock, start);
-      line.resize(std::size_t(clock), '.');
-      line.append(std::size_t(cost), mark);
+      out_.spans.push_back({a, r, clock, clock + cost});
       clock += cost;
       busy_ += cost;
     }
@@ -180,12 +172,26 @@ class Player {
           std::max(out_.peak_remembered[std::size_t(r)], ++alive_[std::size_t(r)]);
     if (a.what == Do::backward || a.what == Do::backward_weight) --alive_[std::size_t(r)];
     ended_[a] = a.what == Do::recv_activation || a.what == Do::recv_gradient ? start
-                : cost > 0                                                   ? clock
+                : computes(a.what)                                           ? clock
                                                                              : start;
     ++next_[std::size_t(r)];
     return true;
   }
 
+  // The head adds to its gradients in forward, everything else in backward, so both must count upwards.
+  void check_order() const {
+    for (const auto& program : s_.program) {
+      std::map<std::pair<Do, int>, int> latest;
+      for (const Action& a : program) {
+        if (!computes(a.what)) continue;
+        const auto [at, first] = latest.try_emplace({a.what, a.stage}, a.microbatch);
+        if (!first && at->second >= a.microbatch)
+          fail(Kind::internal, s_.name, ": ", say(a), " comes after microbatch ", at->second,
+               "; sums are taken in ascending order, once each");
+        at->second = a.microbatch;
+      }
+    }
+  }
   void report_stuck() const {
     std::string stuck;
     for (int r = 0; r < s_.ranks; ++r)
@@ -208,7 +214,6 @@ class Player {
   Delivery delivery_;
   std::vector<std::size_t> next_;
   std::vector<int> clock_, alive_;
-  std::vector<std::string> lines_;
   std::map<Action, int> ended_;
   std::map<std::pair<int, int>, std::vector<Action>> wire_;
   long busy_ = 0;

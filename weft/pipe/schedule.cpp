@@ -50,7 +50,7 @@ Schedule one_f_one_b(int ranks, int microbatches) {
 
 // Stage s lives on rank s mod ranks. Microbatches go round in groups, chunk by chunk.
 Schedule interleaved(int ranks, int chunks, int microbatches, int group) {
-  if (group == 0) group = ranks;
+  group = std::min(group == 0 ? ranks : group, microbatches);
   if (group < ranks || (microbatches % group != 0 && microbatches % group < ranks))
     fail(Kind::usage, "interleaved: ", microbatches, " microbatches in groups of ", group,
          " leave a group smaller than ", ranks, " ranks");
@@ -97,6 +97,65 @@ Schedule zero_bubble_h1(int ranks, int microbatches) {
     }
     while (paid < microbatches) todo.push_back({Do::backward_weight, r, paid++});
   }
+  return s;
+}
+
+namespace {
+
+/// A rank's program under zb-v: `down` is its stage on the way to the last rank, `up` the one on the way
+/// back. Counters run past the last microbatch, so that few microbatches are many of which some are left out.
+class VProgram {
+ public:
+  VProgram(int down, int up, int microbatches) : down_{down}, up_{up}, microbatches_(microbatches) {}
+
+  std::vector<Action> write(int rank, int ranks) {
+    const int most = std::max(2 * ranks - 1, microbatches_);
+    repeat(2 * (ranks - rank) - 1, [&] { forward(down_); });
+    repeat(rank, [&] { forward(up_), forward(down_); });
+    repeat(ranks - rank, [&] { forward(up_), input(up_), weight(up_); });
+    while (up_.forwards < down_.forwards || down_.forwards < most) {
+      if (down_.forwards < most) forward(down_);
+      input(down_), weight(down_);
+      forward(up_);
+      input(up_), weight(up_);
+    }
+    // The way out: input gradients first, for others wait for them; weights fill the gaps.
+    repeat(rank, [&] { input(down_), input(up_); });
+    repeat(ranks - rank, [&] { input(down_), weight(down_); });
+    while (up_.weights < up_.inputs) weight(up_);
+    while (down_.weights < down_.inputs) weight(down_);
+    return std::move(todo_);
+  }
+
+ private:
+  struct Leg {
+    int stage = 0, forwards = 0, inputs = 0, weights = 0;
+  };
+  template <class Work>
+  static void repeat(int times, const Work& work) {
+    for (int i = 0; i < times; ++i) work();
+  }
+  void add(Do what, int stage, int microbatch) {
+    if (microbatch < microbatches_) todo_.push_back({what, stage, microbatch});
+  }
+  void forward(Leg& leg) { add(Do::forward, leg.stage, leg.forwards++); }
+  void input(Leg& leg) { add(Do::backward_input, leg.stage, leg.inputs++); }
+  void weight(Leg& leg) { add(Do::backward_weight, leg.stage, leg.weights++); }
+
+  Leg down_, up_;
+  int microbatches_;
+  std::vector<Action> todo_;
+};
+
+}  // namespace
+
+Schedule zero_bubble_v(int ranks, int microbatches) {
+  std::vector<int> home;
+  for (int r = 0; r < ranks; ++r) home.push_back(r);
+  for (int r = ranks; r-- > 0;) home.push_back(r);
+  Schedule s = empty_program("zb-v", std::move(home), microbatches);
+  for (int r = 0; r < ranks; ++r)
+    s.program[std::size_t(r)] = VProgram(r, 2 * ranks - 1 - r, microbatches).write(r, ranks);
   return s;
 }
 
