@@ -137,8 +137,6 @@ std::vector<StagePart> evenly(int layers, const StageCut& cut) {
   std::vector<int> counts(std::size_t(stages), units / stages);
   counts.front() -= cut.count_embedding;
   counts.back() -= cut.count_loss;
-  if (counts.front() < 0 || counts.back() < 0)
-    fail(Kind::usage, "one stage cannot count both as embedding and as output with no layer to give");
   return parts_of(counts);
 }
 
