@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/equal/run.h"
+#include "tests/support/temporary.h"
+#include "weft/base/file.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -9,6 +11,8 @@ using namespace weft::testing;
 namespace {
 
 class Layouts : public ::testing::TestWithParam<std::tuple<std::string, Cut>> {};
+
+constexpr int few = 6;  // steps where bits are compared: a difference shows at once
 
 Cut alone() { return {.parallel = {.dp = 1}, .micro_batch = 8}; }
 
@@ -48,16 +52,79 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& test) { return std::get<0>(test.param) + "_" + name_of(std::get<1>(test.param)); });
 
 TEST(Layouts, the_same_layout_gives_the_same_bits_twice) {
-  const Cut cut{{.tp = 2, .pp = 2, .dp = 2, .sequence = true}, 1};
+  const Cut cut{{.tp = 2, .pp = 2, .dp = 2, .sequence = true}, 1, few};
   EXPECT_EQ(train(shape_of("gpt2"), cut), train(shape_of("gpt2"), cut));
 }
 
+// Two copies of a tied embedding have a gradient each, and all sums are taken in ascending microbatch order:
+// where stages live and when they run cannot show.
+TEST(Layouts, no_schedule_changes_a_bit) {
+  for (const char* name : {"gpt2", "llama"}) {
+    const ModelConfig config = shape_of(name, 4);
+    const Curve usual = train(config, {.parallel = {.pp = 2, .dp = 1}, .steps = few});
+    const auto same = [&](const ParallelConfig& parallel) {
+      const Curve other = train(config, {.parallel = parallel, .steps = few});
+      EXPECT_EQ(other.losses, usual.losses) << parallel.schedule;
+      EXPECT_EQ(other.norms, usual.norms) << parallel.schedule;
+      EXPECT_EQ(other.evaluations, usual.evaluations) << parallel.schedule;
+      EXPECT_TRUE(other.tied_copies_agree) << parallel.schedule;
+    };
+    same({.pp = 2, .dp = 1, .schedule = "gpipe"});
+    same({.pp = 2, .dp = 1, .schedule = "zb-h1"});
+    same({.pp = 2, .dp = 1, .schedule = "zb-v", .virtual_stages = 2});
+    same({.pp = 2, .dp = 1, .schedule = "interleaved", .virtual_stages = 2});
+    same({.pp = 2, .dp = 1, .virtual_stages = 2, .microbatch_group = 4});
+  }
+}
+
+TEST(Layouts, no_cut_of_the_layers_changes_a_bit) {
+  const ModelConfig config = shape_of("gpt2", 4);
+  const Curve usual = train(config, {.parallel = {.pp = 2, .dp = 1}, .steps = few});
+  const auto same = [&](const ParallelConfig& parallel) {
+    const Curve other = train(config, {.parallel = parallel, .steps = few});
+    EXPECT_EQ(other.losses, usual.losses);
+    EXPECT_EQ(other.norms, usual.norms);
+    EXPECT_EQ(other.evaluations, usual.evaluations);
+  };
+  same({.pp = 2, .dp = 1, .first_stage_layers = 1, .last_stage_layers = 3});
+  same({.pp = 3, .dp = 1, .count_embedding = true, .count_loss = true});
+  same({.pp = 2, .dp = 1, .virtual_stages = 3, .layout = "E|t|t|t||tL"});
+  same({.pp = 2, .dp = 1, .schedule = "zb-v", .virtual_stages = 2, .layout = "E|tt|t|tL"});
+}
+
+TEST(Layouts, a_schedule_out_of_a_file_changes_no_bit) {
+  const support::TemporaryDirectory folder;
+  const std::string path = (folder / "mine.txt").string();
+  write_atomically(path,
+                   "stages 0 1\nrank 0: F0 F1 F2 B0 B1 F3 B2 B3\nrank 1: F0 I0 F1 W0 I1 W1 F2 B2 F3 B3\n");
+  const ModelConfig config = shape_of("gpt2", 4);
+  const Curve own = train(config, {.parallel = {.pp = 2, .dp = 1, .schedule = path}, .steps = few});
+  EXPECT_EQ(own.losses, train(config, {.parallel = {.pp = 2, .dp = 1}, .steps = few}).losses);
+  EXPECT_EQ(own.most_remembered, (std::vector<std::int64_t>{3, 2}));
+}
+
+TEST(Layouts, every_schedule_goes_with_the_other_cuts) {
+  const ModelConfig config = shape_of("gpt2", 4);
+  Cut whole = alone();
+  whole.steps = 10;
+  const Curve one = train(config, whole);
+  for (const char* schedule : {"gpipe", "zb-h1", "zb-v", "interleaved"}) {
+    const int chunks = schedule[0] == 'i' || schedule[3] == 'v' ? 2 : 1;
+    const Cut cut{
+        {.tp = 2, .pp = 2, .dp = 2, .sequence = true, .schedule = schedule, .virtual_stages = chunks}, 1, 10};
+    expect_near(train(config, cut), one);
+  }
+}
+
 TEST(Layouts, recompute_changes_no_bit_in_a_pipeline) {
-  const Cut cut{{.pp = 2, .dp = 1}, 1};
-  ModelConfig config = shape_of("gpt2", 4);
-  const Curve kept = train(config, cut);
-  config.recompute.what = Recompute::full;
-  EXPECT_EQ(train(config, cut), kept);
+  for (const char* schedule : {"1f1b", "zb-h1"}) {
+    const Cut cut{{.pp = 2, .dp = 1, .schedule = schedule}, 1, few};
+    ModelConfig config = shape_of("gpt2", 4);
+    const Curve kept = train(config, cut);
+    config.recompute.what = Recompute::full;
+    config.recompute.layers = 2;
+    EXPECT_EQ(train(config, cut), kept);
+  }
 }
 
 TEST(Layouts, a_mean_over_all_tokens_is_the_same_in_a_pipeline) {

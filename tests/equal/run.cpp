@@ -47,7 +47,7 @@ class Rank {
         *weights_, mesh_.along(Axis::tp),
         cut.parallel.overlap_reduce ? ReduceWhen::when_a_bucket_is_full : ReduceWhen::after_backward);
     weights_->initialize(7);
-    if (cut.parallel.pp > 1) tied_ = std::make_unique<TiedWeights>(*weights_, pp());
+    if (schedule_.stages() > 1) tied_ = std::make_unique<TiedWeights>(*weights_, pp());
     adam_ = make_adam(*weights_, {});
     runner_ = std::make_unique<pipe::Runner>(schedule_, stages_, pp(), *device_);
   }

@@ -1,48 +1,11 @@
 #include "weft/train/validate.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <functional>
-
-#include "weft/base/error.h"
+#include "tests/train/completing.h"
 
 using namespace weft;
-using testing::ElementsAre;
-using testing::ThrowsMessage;
-
-namespace {
-
-using Change = std::function<void(TrainConfig&)>;
-
-TrainConfig good() {
-  TrainConfig c;
-  c.model.layers = 4;
-  c.model.hidden = 64;
-  c.model.heads = 4;
-  c.model.sequence = 64;
-  c.model.vocabulary = 250;
-  c.batch.micro = 2;
-  c.length.iterations = 100;
-  c.rate.peak = 1e-3;
-  c.data.mock = true;
-  return c;
-}
-
-void refused(const Change& change, const std::string& sentence, int world = 0) {
-  TrainConfig c = good();
-  change(c);
-  EXPECT_THAT([&] { complete(c, world); }, ThrowsMessage<Error>(sentence));
-}
-
-TrainConfig completed(const Change& change, int world = 0) {
-  TrainConfig c = good();
-  change(c);
-  complete(c, world);
-  return c;
-}
-
-}  // namespace
+using namespace weft::testing;
+using ::testing::ElementsAre;
+using ::testing::ThrowsMessage;
 
 TEST(Validate, takes_what_is_good_and_fills_in_the_rest) {
   const TrainConfig c = completed([](TrainConfig& t) { t.parallel.tp = 2; }, 8);
@@ -117,49 +80,6 @@ TEST(Validate, refuses_sequences_that_ranks_cannot_share) {
         c.parallel.context = ContextForm::heads;
       },
       "--cp-comm-type a2a: 2 heads of a rank cannot be shared by 4 context-parallel ranks");
-}
-
-TEST(Validate, refuses_stages_that_cannot_be_cut) {
-  refused([](TrainConfig& c) { c.parallel.pp = 3; },
-          "4 layers cannot be shared evenly by 3 pipeline stages; --decoder-first-pipeline-num-layers and "
-          "--decoder-last-pipeline-num-layers cut them unevenly");
-  refused(
-      [](TrainConfig& c) {
-        c.parallel.pp = 4;
-        c.parallel.count_embedding = true;
-      },
-      "5 layers, embedding and output counted, cannot be shared evenly by 4 pipeline stages; "
-      "--decoder-first-pipeline-num-layers and --decoder-last-pipeline-num-layers cut them unevenly");
-  refused([](TrainConfig& c) { c.parallel.virtual_stages = 2; },
-          "virtual stages need --pipeline-model-parallel-size 2 or more, found 1");
-  refused(
-      [](TrainConfig& c) {
-        c.parallel.pp = 2;
-        c.parallel.virtual_stages = 3;
-      },
-      "4 layers cannot be shared by 2 ranks of 3 virtual stages");
-  refused(
-      [](TrainConfig& c) {
-        c.parallel.pp = 2;
-        c.parallel.virtual_stage_layers = 3;
-      },
-      "4 layers over 2 ranks cannot be cut into stages of 3");
-  refused(
-      [](TrainConfig& c) {
-        c.parallel.layout = "Et*4|L";
-        c.parallel.first_stage_layers = 1;
-      },
-      "stages can be cut in one way only: by --num-layers-per-virtual-pipeline-stage, "
-      "--num-virtual-stages-per-pipeline-rank, --pipeline-model-parallel-layout, or an uneven first and last "
-      "stage");
-}
-
-TEST(Validate, counts_virtual_stages_from_their_layers) {
-  const auto two = [](TrainConfig& c) {
-    c.parallel.pp = 2;
-    c.parallel.virtual_stage_layers = 1;
-  };
-  EXPECT_EQ(completed(two).parallel.virtual_stages, 2);
 }
 
 TEST(Validate, refuses_buckets_of_nothing) {

@@ -1,25 +1,68 @@
 // One place decides what a pipeline looks like; checks, runs and drawings all ask here.
 #include "weft/train/stages.h"
 
+#include <algorithm>
+#include <span>
+
+#include "weft/base/error.h"
+#include "weft/pipe/choose.h"
+
 namespace weft {
+namespace {
+
+pipe::Wanted wanted_by(const ParallelConfig& p, int microbatches) {
+  return {.name = p.schedule,
+          .ranks = p.pp,
+          .chunks = std::max(p.virtual_stages, 1),
+          .microbatches = microbatches,
+          .group = p.microbatch_group};
+}
+
+/// Stages go round the ranks in turn: the one placement for which Megatron's flags have a meaning.
+bool in_turn(std::span<const int> home, int ranks) {
+  for (std::size_t i = 0; i < home.size(); ++i)
+    if (home[i] != int(i) % ranks) return false;
+  return true;
+}
+
+pipe::Schedule sent(pipe::Schedule schedule) {
+  return pipe::posted_early(pipe::with_transfers(std::move(schedule)));
+}
+
+}  // namespace
+
+std::vector<int> homes_of(const ParallelConfig& parallel) {
+  return pipe::stage_homes(wanted_by(parallel, parallel.pp));
+}
 
 std::vector<StagePart> stages_of(const TrainConfig& config) {
   const ParallelConfig& p = config.parallel;
-  return cut_stages(config.model.layers, {.ranks = p.pp,
-                                          .first_layers = p.first_stage_layers,
-                                          .last_layers = p.last_stage_layers,
-                                          .count_embedding = p.count_embedding,
-                                          .count_loss = p.count_loss,
-                                          .layout = p.layout});
+  const std::vector<int> home = homes_of(p);
+  const bool turns = in_turn(home, p.pp);
+  if (!turns && (p.first_stage_layers > 0 || p.last_stage_layers > 0))
+    fail(Kind::usage, "pipeline schedule ", p.schedule,
+         " does not go round the ranks in turn, so no rank's layers are the first or the last: cut them with "
+         "--pipeline-model-parallel-layout");
+  const int stages = int(home.size());
+  auto parts = cut_stages(config.model.layers, {.ranks = turns ? p.pp : stages,
+                                                .chunks = turns ? stages / p.pp : 1,
+                                                .first_layers = p.first_stage_layers,
+                                                .last_layers = p.last_stage_layers,
+                                                .count_embedding = p.count_embedding,
+                                                .count_loss = p.count_loss,
+                                                .layout = p.layout});
+  if (int(parts.size()) != stages)
+    fail(Kind::usage, "--pipeline-model-parallel-layout '", p.layout, "' has ", parts.size(),
+         " stages, the pipeline schedule has ", stages);
+  return parts;
 }
 
 pipe::Schedule schedule_of(const ParallelConfig& parallel, int microbatches) {
-  return pipe::posted_early(pipe::with_transfers(pipe::one_f_one_b(parallel.pp, microbatches)));
+  return sent(pipe::make_schedule(wanted_by(parallel, microbatches)));
 }
 
 pipe::Schedule evaluation_of(const ParallelConfig& parallel, int microbatches) {
-  std::vector<int> home = schedule_of(parallel, microbatches).home;
-  return pipe::posted_early(pipe::with_transfers(pipe::forwards_only(std::move(home), microbatches)));
+  return sent(pipe::forwards_only(homes_of(parallel), microbatches));
 }
 
 }  // namespace weft

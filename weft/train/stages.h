@@ -9,9 +9,12 @@
 
 namespace weft {
 
-/// The parts of all stages. Refuses what cannot be cut so.
+/// The parts of all stages. Refuses what cannot be cut so, and a cut that the schedule has no place for.
 std::vector<StagePart> stages_of(const TrainConfig& config);
-/// The program of a step of so many microbatches, with its transfers.
+/// The pipeline rank of each stage.
+std::vector<int> homes_of(const ParallelConfig& parallel);
+/// The program of a step of so many microbatches, with its transfers. A configuration's is the same on all
+/// ranks.
 pipe::Schedule schedule_of(const ParallelConfig& parallel, int microbatches);
 /// The same stages, forward only.
 pipe::Schedule evaluation_of(const ParallelConfig& parallel, int microbatches);

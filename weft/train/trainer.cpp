@@ -95,7 +95,7 @@ Between Trainer::between() const {
 void Trainer::build() {
   Communicator& pp = lent_.mesh.along(Axis::pp);
   const std::vector<StagePart> parts = stages_of(config_);
-  const std::vector<int> home = schedule_of(config_.parallel, pp.size()).home;
+  const std::vector<int> home = homes_of(config_.parallel);
   for (std::size_t i = 0; i < parts.size(); ++i)
     if (home[i] == pp.rank())
       stages_[int(i)] = build_gpt(config_.model, parts[i],
@@ -109,7 +109,7 @@ void Trainer::build() {
       *weights_, lent_.mesh.along(Axis::tp),
       config_.parallel.overlap_reduce ? ReduceWhen::when_a_bucket_is_full : ReduceWhen::after_backward);
   weights_->initialize(std::uint64_t(config_.run.seed));
-  if (pp.size() > 1) tied_ = std::make_unique<TiedWeights>(*weights_, pp);
+  if (home.size() > 1) tied_ = std::make_unique<TiedWeights>(*weights_, pp);
   optimizer_ = make_optimizer(*weights_, config_.optimizer);
   scaler_ = make_scaler(config_);
   const auto train = data_.sets[data::Split::train];

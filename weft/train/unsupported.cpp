@@ -16,9 +16,6 @@ constexpr std::array refusals{
     Refusal{"--sample-prompt with --pipeline-model-parallel-size above 1",
             [](const TrainConfig& c) { return c.parallel.pp > 1 && !c.run.sample_prompt.empty(); }},
     Refusal{"--context-parallel-size above 1", [](const TrainConfig& c) { return c.parallel.cp > 1; }},
-    Refusal{"--pipeline-schedule", [](const TrainConfig& c) { return !c.parallel.schedule.empty(); }},
-    Refusal{"--pipeline-model-parallel-layout",
-            [](const TrainConfig& c) { return !c.parallel.layout.empty(); }},
     Refusal{"--exact", [](const TrainConfig& c) { return c.model.exact; }},
     Refusal{"--device", [](const TrainConfig& c) { return c.run.device != "cpu"; }},
     Refusal{"--optimizer other than adam and sgd",
@@ -33,12 +30,6 @@ constexpr std::array refusals{
             [](const TrainConfig& c) { return c.guard.replica_check_interval > 0 && c.parallel.dp > 1; }},
     Refusal{"--zero-stage 2 and 3: gradients and weights cut over data-parallel ranks",
             [](const TrainConfig& c) { return c.parallel.zero > 1 && c.parallel.dp > 1; }},
-    Refusal{"--num-virtual-stages-per-pipeline-rank",
-            [](const TrainConfig& c) { return c.parallel.virtual_stages > 1; }},
-    Refusal{"an uneven first or last stage",
-            [](const TrainConfig& c) {
-              return c.parallel.first_stage_layers > 0 || c.parallel.last_stage_layers > 0;
-            }},
     Refusal{"--apply-wd-to-qk-layernorm", [](const TrainConfig& c) { return c.optimizer.decay_qk_norm; }},
     Refusal{"--grad-reduce-in-bf16", [](const TrainConfig& c) { return c.scaling.reduce_in_bf16; }},
     Refusal{"--check-for-spiky-loss", [](const TrainConfig& c) { return c.guard.spiky_loss; }},

@@ -2,6 +2,7 @@
 #include "weft/base/error.h"
 #include "weft/train/batch_size.h"
 #include "weft/train/schedules.h"
+#include "weft/train/stages.h"
 #include "weft/train/validate.h"
 
 namespace weft {
@@ -21,6 +22,9 @@ void validate::batches(TrainConfig& c) {
   if (b.global == 0) b.global = b.micro * c.parallel.dp;
   if (b.global < 0) fail(Kind::usage, "--global-batch-size ", b.global, " is not at least 1");
   static_cast<void>(BatchSchedule(b, c.parallel.dp, c.model.sequence));
+  if (c.parallel.pp == 1) return;
+  const std::int64_t share = b.micro * c.parallel.dp;
+  if (b.global % share == 0) static_cast<void>(schedule_of(c.parallel, int(b.global / share)));
 }
 
 void validate::length(TrainConfig& c) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
+#include "weft/train/stages.h"
 #include "weft/train/validate.h"
 
 namespace weft {
@@ -55,41 +56,52 @@ void sequence(const TrainConfig& c) {
          p.cp, " context-parallel ranks");
 }
 
-int ways_to_cut(const ParallelConfig& p) {
-  const bool uneven = p.first_stage_layers > 0 || p.last_stage_layers > 0;
-  return (p.virtual_stage_layers > 0) + (p.virtual_stages > 1) + !p.layout.empty() + uneven;
+bool uneven(const ParallelConfig& p) { return p.first_stage_layers > 0 || p.last_stage_layers > 0; }
+
+void one_way_to_cut(const ParallelConfig& p) {
+  const int virtually = (p.virtual_stage_layers > 0) + (p.virtual_stages > 1);
+  if (virtually + !p.layout.empty() > 1 || (uneven(p) && (p.virtual_stage_layers > 0 || !p.layout.empty())))
+    fail(Kind::usage, "stages can be cut in one way only: by --num-layers-per-virtual-pipeline-stage, ",
+         "--num-virtual-stages-per-pipeline-rank, --pipeline-model-parallel-layout, or an uneven first and "
+         "last stage");
+  const bool counted = p.count_embedding || p.count_loss;
+  if (counted && !p.layout.empty())
+    fail(Kind::usage, "--pipeline-model-parallel-layout says where embedding and output stand: leave ",
+         "--account-for-embedding-in-pipeline-split and --account-for-loss-in-pipeline-split out");
 }
 
-void virtual_stages(TrainConfig& c, int layers) {
-  ParallelConfig& p = c.parallel;
+/// How many stages a rank holds, however that was said.
+int chunks_of(const TrainConfig& c, int layers) {
+  const ParallelConfig& p = c.parallel;
   if (p.virtual_stage_layers > 0) {
     if (layers % p.pp != 0 || layers / p.pp % p.virtual_stage_layers != 0)
       fail(Kind::usage, layers, " layers over ", p.pp, " ranks cannot be cut into stages of ",
            p.virtual_stage_layers);
-    p.virtual_stages = layers / p.pp / p.virtual_stage_layers;
+    return layers / p.pp / p.virtual_stage_layers;
   }
-  if (p.virtual_stages <= 1) return;
-  if (p.pp < 2)
-    fail(Kind::usage, "virtual stages need --pipeline-model-parallel-size 2 or more, found ", p.pp);
-  if (layers % (p.pp * p.virtual_stages) != 0)
-    fail(Kind::usage, layers, " layers cannot be shared by ", p.pp, " ranks of ", p.virtual_stages,
-         " virtual stages");
+  if (!p.layout.empty())
+    return int(cut_stages(c.model.layers, {.ranks = p.pp, .layout = p.layout}).size()) / p.pp;
+  return p.schedule == "zb-v" && p.virtual_stages <= 1 ? 2 : p.virtual_stages;
 }
 
 void stages(TrainConfig& c) {
   ParallelConfig& p = c.parallel;
-  if (ways_to_cut(p) > 1)
-    fail(Kind::usage, "stages can be cut in one way only: by --num-layers-per-virtual-pipeline-stage, ",
-         "--num-virtual-stages-per-pipeline-rank, --pipeline-model-parallel-layout, or an uneven first and "
-         "last stage");
+  one_way_to_cut(p);
   const int layers = c.model.layers + p.count_embedding + p.count_loss;
-  virtual_stages(c, layers);
-  if (ways_to_cut(p) > 0 || p.pp == 1) return;
-  if (layers % p.pp != 0)
-    fail(Kind::usage, layers,
-         p.count_embedding || p.count_loss ? " layers, embedding and output counted," : " layers",
-         " cannot be shared evenly by ", p.pp, " pipeline stages; ",
-         "--decoder-first-pipeline-num-layers and --decoder-last-pipeline-num-layers cut them unevenly");
+  p.virtual_stages = chunks_of(c, layers);
+  const bool many = p.virtual_stages > 1;
+  if (many && p.pp < 2)
+    fail(Kind::usage, "virtual stages need --pipeline-model-parallel-size 2 or more, found ", p.pp);
+  if (many && !uneven(p) && p.layout.empty() && layers % (p.pp * p.virtual_stages) != 0)
+    fail(Kind::usage, layers, " layers cannot be shared by ", p.pp, " ranks of ", p.virtual_stages,
+         " virtual stages");
+  if (p.microbatch_group > 0 && !many)
+    fail(Kind::usage, "--microbatch-group-size-per-virtual-pipeline-stage ", p.microbatch_group,
+         " needs virtual stages: --num-virtual-stages-per-pipeline-rank");
+  if (p.pp == 1 && (uneven(p) || !p.schedule.empty()))
+    fail(Kind::usage, uneven(p) ? "an uneven first or last stage" : "--pipeline-schedule",
+         " needs --pipeline-model-parallel-size 2 or more, found 1");
+  (void)stages_of(c);
 }
 
 }  // namespace

@@ -1,0 +1,122 @@
+// Rules of pipeline stages and schedules.
+#include "tests/train/completing.h"
+
+using namespace weft;
+using namespace weft::testing;
+
+TEST(Validate, refuses_stages_that_cannot_be_cut) {
+  refused([](TrainConfig& c) { c.parallel.pp = 3; },
+          "4 layers cannot be shared evenly by 3 pipeline stages; --decoder-first-pipeline-num-layers and "
+          "--decoder-last-pipeline-num-layers cut them unevenly");
+  refused(
+      [](TrainConfig& c) {
+        c.parallel.pp = 4;
+        c.parallel.count_embedding = true;
+      },
+      "5 layers, embedding and output counted, cannot be shared evenly by 4 pipeline stages; "
+      "--decoder-first-pipeline-num-layers and --decoder-last-pipeline-num-layers cut them unevenly");
+  refused([](TrainConfig& c) { c.parallel.virtual_stages = 2; },
+          "virtual stages need --pipeline-model-parallel-size 2 or more, found 1");
+  refused(
+      [](TrainConfig& c) {
+        c.parallel.pp = 2;
+        c.parallel.virtual_stages = 3;
+      },
+      "4 layers cannot be shared by 2 ranks of 3 virtual stages");
+  refused(
+      [](TrainConfig& c) {
+        c.parallel.pp = 2;
+        c.parallel.virtual_stage_layers = 3;
+      },
+      "4 layers over 2 ranks cannot be cut into stages of 3");
+  refused(
+      [](TrainConfig& c) {
+        c.parallel.layout = "Et*4|L";
+        c.parallel.first_stage_layers = 1;
+      },
+      "stages can be cut in one way only: by --num-layers-per-virtual-pipeline-stage, "
+      "--num-virtual-stages-per-pipeline-rank, --pipeline-model-parallel-layout, or an uneven first and last "
+      "stage");
+}
+
+TEST(Validate, refuses_schedules_that_do_not_fit) {
+  const auto scheduled = [](const std::string& name, int chunks = 0) {
+    return [name, chunks](TrainConfig& c) {
+      c.parallel.pp = 2;
+      c.parallel.schedule = name;
+      c.parallel.virtual_stages = chunks;
+    };
+  };
+  refused(scheduled("gpipe", 2),
+          "pipeline schedule gpipe has one stage a rank, found 2: interleaved and zb-v take more");
+  refused(scheduled("zbv"),
+          "pipeline schedule 'zbv' is neither a file nor one of gpipe, 1f1b, interleaved, zb-h1, zb-v, did "
+          "you mean zb-v");
+  refused([](TrainConfig& c) { c.parallel.schedule = "zb-h1"; },
+          "--pipeline-schedule needs --pipeline-model-parallel-size 2 or more, found 1");
+  refused([](TrainConfig& c) { c.parallel.first_stage_layers = 1; },
+          "an uneven first or last stage needs --pipeline-model-parallel-size 2 or more, found 1");
+  refused(
+      [](TrainConfig& c) {
+        c.parallel.pp = 2;
+        c.parallel.microbatch_group = 4;
+      },
+      "--microbatch-group-size-per-virtual-pipeline-stage 4 needs virtual stages: "
+      "--num-virtual-stages-per-pipeline-rank");
+  refused(
+      [](TrainConfig& c) {
+        c.parallel.pp = 2;
+        c.parallel.schedule = "zb-v";
+        c.parallel.first_stage_layers = 1;
+      },
+      "pipeline schedule zb-v does not go round the ranks in turn, so no rank's layers are the first or the "
+      "last: cut them with --pipeline-model-parallel-layout");
+  refused(
+      [](TrainConfig& c) {
+        c.parallel.pp = 2;
+        c.parallel.layout = "Et|t|t|tL";
+        c.parallel.schedule = "1f1b";
+      },
+      "pipeline schedule 1f1b has one stage a rank, found 2: interleaved and zb-v take more");
+  refused(
+      [](TrainConfig& c) {
+        c.parallel.pp = 2;
+        c.parallel.layout = "Ett|ttL";
+        c.parallel.count_loss = true;
+      },
+      "--pipeline-model-parallel-layout says where embedding and output stand: leave "
+      "--account-for-embedding-in-pipeline-split and --account-for-loss-in-pipeline-split out");
+}
+
+TEST(Validate, refuses_microbatches_that_virtual_stages_cannot_take_in_groups) {
+  refused(
+      [](TrainConfig& c) {
+        c.parallel.pp = 2;
+        c.parallel.virtual_stages = 2;
+        c.batch.global = 6;
+      },
+      "interleaved: 3 microbatches in groups of 2 leave a group smaller than 2 ranks");
+}
+
+TEST(Validate, counts_virtual_stages_from_a_layout_or_a_schedule) {
+  const auto laid = [](TrainConfig& c) {
+    c.parallel.pp = 2;
+    c.parallel.layout = "Et|t|t|tL";
+    c.batch.global = 4;
+  };
+  EXPECT_EQ(completed(laid).parallel.virtual_stages, 2);
+  const auto v = [](TrainConfig& c) {
+    c.parallel.pp = 2;
+    c.parallel.schedule = "zb-v";
+  };
+  EXPECT_EQ(completed(v).parallel.virtual_stages, 2);
+}
+
+TEST(Validate, counts_virtual_stages_from_their_layers) {
+  const auto two = [](TrainConfig& c) {
+    c.parallel.pp = 2;
+    c.parallel.virtual_stage_layers = 1;
+    c.batch.global = 4;
+  };
+  EXPECT_EQ(completed(two).parallel.virtual_stages, 2);
+}
