@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <set>
+
 #include "tests/data/golden.h"
 #include "tests/data/pack.h"
 #include "tests/data/refusal.h"
@@ -124,6 +127,30 @@ TEST(Preprocess, deals_lines_out_to_partitions_as_megatron_does) {
   preprocess(options, Bytes());
   EXPECT_EQ(documents(folder / "out_text_document"),
             (std::vector<std::string>{"0|", "1|", "2|", "3|", "4|"}));
+}
+
+TEST(Preprocess, reads_its_input_once_for_all_partitions_and_leaves_no_parts) {
+  const TestFolder folder;
+  std::string lines;
+  for (int i = 0; i < 7; ++i) {
+    const std::string n = std::to_string(i);
+    lines += R"({"q": "q)" + n + R"(", "a": ["a)" + n + R"(", "b"]})" + "\n";
+  }
+  write_text(folder / "a.jsonl.gz", gzipped(lines));
+  PreprocessOptions options = options_for(folder, {"a.jsonl.gz"});
+  options.json_keys = {"q", "a"};
+  options.workers = options.partitions = 3;
+  const PreprocessReport report = preprocess(options, Bytes());
+  EXPECT_EQ(report.bytes, static_cast<std::int64_t>(gzipped(lines).size()));
+  EXPECT_EQ(report.documents, 7);
+  EXPECT_EQ(documents(folder / "out_q_document"),
+            (std::vector<std::string>{"q0|", "q3|", "q6|", "q1|", "q4|", "q2|", "q5|"}));
+  EXPECT_EQ(documents(folder / "out_a_document")[3], "a1|b|");
+  std::set<std::string> left;
+  for (const auto& entry : std::filesystem::directory_iterator(folder / ""))
+    left.insert(entry.path().filename().string());
+  EXPECT_EQ(left, (std::set<std::string>{"a.jsonl.gz", "out_a_document.bin", "out_a_document.idx",
+                                         "out_q_document.bin", "out_q_document.idx"}));
 }
 
 TEST(Preprocess, stops_at_a_broken_line_and_names_it) {

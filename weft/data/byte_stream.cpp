@@ -148,12 +148,27 @@ std::array<unsigned char, 4> first_bytes(const std::filesystem::path& path) {
   return bytes;
 }
 
+enum class Packing { none, gzip, zstd };
+
+Packing packing_of(const std::filesystem::path& path) {
+  const auto begin = first_bytes(path);
+  if (begin[0] == 0x1f && begin[1] == 0x8b) return Packing::gzip;
+  return begin == std::array<unsigned char, 4>{0x28, 0xb5, 0x2f, 0xfd} ? Packing::zstd : Packing::none;
+}
+
 }  // namespace
 
+bool is_packed(const std::filesystem::path& path) { return packing_of(path) != Packing::none; }
+
 std::unique_ptr<ByteStream> open_stream(const std::filesystem::path& path) {
-  const auto begin = first_bytes(path);
-  if (begin[0] == 0x1f && begin[1] == 0x8b) return std::make_unique<Gzip>(path);
-  if (begin == std::array<unsigned char, 4>{0x28, 0xb5, 0x2f, 0xfd}) return std::make_unique<Zstd>(path);
+  switch (packing_of(path)) {
+    case Packing::gzip:
+      return std::make_unique<Gzip>(path);
+    case Packing::zstd:
+      return std::make_unique<Zstd>(path);
+    case Packing::none:
+      break;
+  }
   return std::make_unique<Plain>(path);
 }
 

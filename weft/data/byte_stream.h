@@ -19,6 +19,9 @@ class ByteStream {
   virtual std::int64_t file_size() const = 0;
 };
 
+/// Whether a file is gzip or zstd, as its first bytes say.
+bool is_packed(const std::filesystem::path& path);
+
 /// Packed or not is told by the first bytes, whatever the name says. Memory does not depend on the file.
 std::unique_ptr<ByteStream> open_stream(const std::filesystem::path& path);
 

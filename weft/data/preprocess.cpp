@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <filesystem>
 #include <future>
 #include <utility>
 
@@ -38,7 +39,7 @@ struct EncodedDocuments {
 };
 
 struct EncodedBlock {
-  std::vector<EncodedDocuments> keys;
+  std::vector<EncodedDocuments> columns;  // key after key of the first partition, then of the next
   std::int64_t broken = 0;
   std::string first_broken;
 };
@@ -49,6 +50,7 @@ struct Job {
   const Tokenizer& tokenizer;
   std::optional<std::int32_t> eod;
   std::size_t num_keys;
+  std::size_t num_parts;  // partitions that lines are dealt out to in turn
 };
 
 bool is_text(const PreprocessOptions& options, const std::string& file) {
@@ -60,7 +62,7 @@ bool is_text(const PreprocessOptions& options, const std::string& file) {
 }
 
 void encode_texts(const Job& job, const std::vector<std::vector<std::string_view>>& texts,
-                  EncodedBlock& out) {
+                  std::span<EncodedDocuments> keys) {
   std::vector<std::vector<std::int32_t>> parts;
   for (std::size_t k = 0; k < texts.size(); ++k) {
     parts.clear();
@@ -72,31 +74,27 @@ void encode_texts(const Job& job, const std::vector<std::vector<std::string_view
       for (const std::string_view sentence : sentences_of(text, job.options.newlines))
         parts.push_back(job.tokenizer.encode(sentence));
     }
-    out.keys[k].add(parts, job.eod);
+    keys[k].add(parts, job.eod);
   }
 }
 
-// Whether a line is this pass's: dealt out in turn, one partition a pass.
-bool is_mine(const PreprocessOptions& options, std::int64_t index, int pass) {
-  return options.partitions == 1 || options.keep_sequential_samples || index % options.partitions == pass;
-}
-
-EncodedBlock encode_block(const Job& job, const LineBlock& block, int pass) {
+EncodedBlock encode_block(const Job& job, const LineBlock& block) {
   EncodedBlock out;
-  out.keys.resize(job.num_keys);
+  out.columns.resize(job.num_keys * job.num_parts);
   JsonTexts json(job.options.json_keys);
   const bool text_file = is_text(job.options, block.file);
   std::vector<std::vector<std::string_view>> line_as_text(1);
   for (std::size_t i = 0; i < block.size(); ++i) {
     const std::string_view line = block.line(i);
-    if (!is_mine(job.options, block.index + static_cast<std::int64_t>(i), pass)) continue;
+    const std::size_t part = (static_cast<std::size_t>(block.index) + i) % job.num_parts;
+    const auto keys = std::span(out.columns).subspan(part * job.num_keys, job.num_keys);
     if (text_file) {
       line_as_text[0] = {line};
-      encode_texts(job, line_as_text, out);
+      encode_texts(job, line_as_text, keys);
       continue;
     }
     try {
-      encode_texts(job, json.read(line), out);
+      encode_texts(job, json.read(line), keys);
     } catch (const Error& e) {
       if (e.kind() != Kind::data) throw;
       const std::string what =
@@ -109,38 +107,62 @@ EncodedBlock encode_block(const Job& job, const LineBlock& block, int pass) {
   return out;
 }
 
-// Where encoded documents go, if anywhere.
+// Where encoded documents go, if anywhere: a data set for each key, which several partitions first write in
+// parts beside it.
 class Output {
  public:
-  Output(const Job& job, bool writes) {
+  Output(const Job& job, bool writes) : num_keys_(job.num_keys), num_parts_(job.num_parts) {
     const auto& options = job.options;
-    for (const std::string& key : options.json_keys) {
-      if (!writes) break;
+    for (const std::string& key : options.json_keys)
       prefixes_.push_back(
           text(options.output_prefix, '_', key, options.split_sentences ? "_sentence" : "_document"));
-      writers_.push_back(std::make_unique<TokenWriter>(
-          prefixes_.back(), TokenWriter::Options{.type = token_type_for(job.tokenizer.size())}));
-    }
+    const TokenWriter::Options as{.type = token_type_for(job.tokenizer.size())};
+    for (std::size_t part = 0; writes && part < num_parts_; ++part)
+      for (std::size_t k = 0; k < num_keys_; ++k)
+        writers_.push_back(std::make_unique<TokenWriter>(prefix_of(k, part), as));
   }
+  ~Output() { remove_parts(); }
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
 
   void put(const EncodedBlock& block, PreprocessReport& report) {
-    for (std::size_t k = 0; k < block.keys.size(); ++k) {
-      const EncodedDocuments& documents = block.keys[k];
+    for (std::size_t c = 0; c < block.columns.size(); ++c) {
+      const EncodedDocuments& documents = block.columns[c];
       report.tokens += static_cast<std::int64_t>(documents.tokens.size());
       report.sentences += static_cast<std::int64_t>(documents.sentence_lengths.size());
-      if (!writers_.empty()) write(documents, *writers_[k]);
+      if (c % num_keys_ == 0) report.documents += static_cast<std::int64_t>(documents.counts.size());
+      if (!writers_.empty()) write(documents, *writers_[c]);
     }
     if (report.broken == 0) report.first_broken = block.first_broken;
     report.broken += block.broken;
-    report.documents += static_cast<std::int64_t>(block.keys.front().counts.size());
   }
 
   std::vector<std::string> finish() {
+    if (writers_.empty()) return {};
     for (const auto& writer : writers_) writer->finish();
+    for (std::size_t k = 0; k < num_keys_ && num_parts_ > 1; ++k) merge(parts_of(k), prefixes_[k]);
+    remove_parts();
     return prefixes_;
   }
 
  private:
+  std::string prefix_of(std::size_t key, std::size_t part) const {
+    return num_parts_ == 1 ? prefixes_[key] : text(prefixes_[key], ".part", part);
+  }
+  std::vector<std::string> parts_of(std::size_t key) const {
+    std::vector<std::string> prefixes;
+    for (std::size_t part = 0; part < num_parts_; ++part) prefixes.push_back(prefix_of(key, part));
+    return prefixes;
+  }
+  void remove_parts() const {
+    for (std::size_t k = 0; k < num_keys_ && num_parts_ > 1 && !writers_.empty(); ++k) {
+      for (const std::string& prefix : parts_of(k)) {
+        std::error_code gone_already;
+        std::filesystem::remove(index_path(prefix), gone_already);
+        std::filesystem::remove(bin_path(prefix), gone_already);
+      }
+    }
+  }
   static void write(const EncodedDocuments& documents, TokenWriter& writer) {
     std::span<const std::int32_t> tokens = documents.tokens, lengths = documents.sentence_lengths;
     for (std::size_t d = 0; d < documents.counts.size(); ++d) {
@@ -150,6 +172,7 @@ class Output {
     }
   }
 
+  std::size_t num_keys_, num_parts_;
   std::vector<std::string> prefixes_;
   std::vector<std::unique_ptr<TokenWriter>> writers_;
 };
@@ -171,8 +194,7 @@ void check(const PreprocessOptions& options) {
   if (options.json_keys.empty()) fail(Kind::usage, "--json-keys: no keys");
 }
 
-// One walk over the input.
-void run_pass(const Job& job, int pass, Output& output, PreprocessReport& report, const Progress& progress) {
+void walk(const Job& job, Output& output, PreprocessReport& report, const Progress& progress) {
   const auto& options = job.options;
   Workers workers(options.workers);
   LineReader reader(files_of(options.input));
@@ -184,14 +206,14 @@ void run_pass(const Job& job, int pass, Output& output, PreprocessReport& report
     output.put(block, report);
     report.bytes = reader.bytes_read();
     report.seconds = watch.seconds();
-    if (progress) progress(report, (pass + reader.progress()) / options.partitions);
+    if (progress) progress(report, reader.progress());
   };
   const auto window = static_cast<std::size_t>(4 * options.workers);
   for (;;) {
     auto block = std::make_shared<LineBlock>();
     const bool enough = options.max_documents && report.documents >= *options.max_documents;
     if (enough || !reader.next(*block)) break;
-    under_way.push_back(workers.submit([&job, block, pass] { return encode_block(job, *block, pass); }));
+    under_way.push_back(workers.submit([&job, block] { return encode_block(job, *block); }));
     if (under_way.size() >= window) settle();
   }
   while (!under_way.empty()) settle();
@@ -200,7 +222,9 @@ void run_pass(const Job& job, int pass, Output& output, PreprocessReport& report
 PreprocessReport run(const PreprocessOptions& options, const Tokenizer& tokenizer, const Progress& progress,
                      bool writes) {
   check(options);
-  const Job job{options, tokenizer, eod_of(options, tokenizer), options.json_keys.size()};
+  const int parts = options.keep_sequential_samples ? 1 : options.partitions;
+  const Job job{options, tokenizer, eod_of(options, tokenizer), options.json_keys.size(),
+                static_cast<std::size_t>(parts)};
   const auto files = files_of(options.input);
   const bool any_text = std::any_of(files.begin(), files.end(),
                                     [&](const auto& file) { return is_text(options, file.string()); });
@@ -210,8 +234,7 @@ PreprocessReport run(const PreprocessOptions& options, const Tokenizer& tokenize
   }
   PreprocessReport report;
   Output output(job, writes);
-  const int passes = options.keep_sequential_samples ? 1 : options.partitions;
-  for (int pass = 0; pass < passes; ++pass) run_pass(job, pass, output, report, progress);
+  walk(job, output, report, progress);
   report.prefixes = output.finish();
   return report;
 }
