@@ -2,8 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 
+#include "tests/data/pack.h"
 #include "weft/base/error.h"
 #include "weft/base/file.h"
 #include "weft/cli/tokenizer_lines.h"
@@ -78,6 +80,55 @@ TEST(TokenizerVerb, trains_what_it_can_open) {
             "lolow low\n");
 }
 
+// Three kinds of files with the same texts, and text that is no JSON.
+TEST(TokenizerVerb, learns_the_same_from_packed_files_as_from_plain_ones) {
+  const auto folder_out = std::filesystem::path(::testing::TempDir()) / "tokenizer_verb_packed";
+  std::string text, lines;
+  for (int k = 0; k < 3000; ++k) {
+    const std::string words = "word" + std::to_string(k * k % 977) + " and low lower lowest";
+    text += words + "\n";
+    lines += "{\"text\": \"" + words + "\\n\"}\n";
+  }
+  const auto learned = [&](const std::string& name, const std::string& content) {
+    const auto corpus = std::filesystem::path(::testing::TempDir()) / name;
+    write_atomically(corpus, content);
+    EXPECT_EQ(
+        run_words({"train", "--vocab-size", "600", "--output", folder_out.string(), corpus.string()}).exit,
+        0);
+    return read_file(folder_out / "merges.txt");
+  };
+  const std::string merges = learned("tokenizer_verb_plain.txt", text);
+  EXPECT_GT(std::count(merges.begin(), merges.end(), '\n'), 300);
+  EXPECT_EQ(learned("tokenizer_verb_packed.txt.gz", data::gzipped(text)), merges);
+  EXPECT_EQ(learned("tokenizer_verb_packed.txt.zst", data::zstandard(text)), merges);
+  EXPECT_EQ(learned("tokenizer_verb_plain.jsonl", lines), merges);
+  EXPECT_EQ(learned("tokenizer_verb_packed.jsonl.gz", data::gzipped(lines)), merges);
+  EXPECT_EQ(learned("tokenizer_verb_packed.jsonl.zst", data::zstandard(lines)), merges);
+}
+
+// Larger than what is unpacked at a time.
+TEST(TokenizerVerb, learns_the_same_whatever_is_unpacked_at_a_time) {
+  const auto to = std::filesystem::path(::testing::TempDir()) / "tokenizer_verb_batches";
+  const auto plain = to.string() + ".txt", packed = to.string() + ".txt.zst";
+  std::string text;
+  for (int k = 0; text.size() < (9 << 20); ++k)
+    text += "the word" + std::to_string(k % 5000) + " and\nmore of it\n";
+  write_atomically(plain, text);
+  write_atomically(packed, data::zstandard(text));
+  const auto learned = [&](const std::string& corpus) {
+    run_words({"train", "--vocab-size", "500", "--output", to.string(), corpus});
+    return read_file(to / "tokenizer.json");
+  };
+  EXPECT_EQ(learned(packed), learned(plain));
+}
+
+TEST(TokenizerVerb, names_the_broken_line_of_a_packed_file) {
+  const auto corpus = std::filesystem::path(::testing::TempDir()) / "tokenizer_verb_broken.jsonl.gz";
+  write_atomically(corpus, data::gzipped("{\"text\": \"a\"}\n{\"body\": \"b\"}\n"));
+  EXPECT_THAT(refusal({"train", "--output", "x", corpus.string()}),
+              ThrowsMessage<Error>(corpus.string() + ": line 2 holds no text under 'text'"));
+}
+
 TEST(TokenizerVerb, says_what_it_cannot_do) {
   EXPECT_THAT(refusal({}), ThrowsMessage<Error>("tokenizer: expected train, encode, decode, inspect"));
   EXPECT_THAT(
@@ -87,8 +138,6 @@ TEST(TokenizerVerb, says_what_it_cannot_do) {
               ThrowsMessage<Error>("tokenizer train: expected files of text or JSON lines to learn from"));
   EXPECT_THAT(refusal({"train", "file"}),
               ThrowsMessage<Error>("tokenizer train: expected --output DIRECTORY"));
-  EXPECT_THAT(refusal({"train", "--output", "x", "corpus.jsonl.gz"}),
-              ThrowsMessage<Error>("tokenizer train: corpus.jsonl.gz is compressed; unpack it first"));
   EXPECT_THAT(refusal({"decode", "--tokenizer", toy, "--text", "12 x"}),
               ThrowsMessage<Error>("tokenizer decode: 'x' is not an id"));
 }

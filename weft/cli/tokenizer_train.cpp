@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <deque>
 #include <filesystem>
+#include <future>
 #include <iostream>
+#include <span>
 #include <thread>
+#include <utility>
 
 #include "weft/base/clock.h"
 #include "weft/base/error.h"
@@ -13,6 +16,7 @@
 #include "weft/base/flags.h"
 #include "weft/base/format.h"
 #include "weft/cli/tokenizer_lines.h"
+#include "weft/data/byte_stream.h"
 #include "weft/text/train.h"
 
 namespace weft::cli {
@@ -50,61 +54,155 @@ std::string_view pattern_named(std::string_view name) {
   return name == "v2" ? megatron_v2_pattern() : name;
 }
 
-// Mapped files in parts: whole lines where they are JSON, else stretches of text that no pattern joins.
-class Corpus {
- public:
-  Corpus(const std::vector<std::string>& names, const TrainFlags& flags) : key_(flags.json_key) {
-    for (const std::string& name : names) {
-      const auto extension = std::filesystem::path(name).extension();
-      if (extension == ".gz" || extension == ".zst") {
-        fail(Kind::usage, "tokenizer train: ", name, " is compressed; unpack it first");
-      }
-      const MappedFile& file = files_.emplace_back(name);
-      const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
-      const bool lines = flags.jsonl || extension == ".jsonl";
-      for (const Span& part : lines ? line_parts(text) : parts_of(text, part_size)) {
-        parts_.push_back({text.substr(part.begin, part.end - part.begin), lines, {name, line_ + 1}});
-        if (lines) line_ += std::count(parts_.back().text.begin(), parts_.back().text.end(), '\n');
-      }
-      line_ = 0;
-      bytes_ += file.size();
-    }
+constexpr std::size_t part_size = 1 << 20;
+
+// A stretch of a file: whole lines of JSON, or text that no pattern joins to what is beside it.
+struct Part {
+  std::string_view text;
+  bool lines = false;
+  LinePlace first;
+};
+
+std::vector<Span> line_parts(std::string_view text) {
+  std::vector<Span> parts;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const auto end = text.find('\n', std::min(begin + part_size, text.size()) - 1);
+    parts.push_back({begin, end == std::string_view::npos ? text.size() : end + 1});
+    begin = parts.back().end;
   }
-  [[nodiscard]] std::int64_t parts() const { return static_cast<std::int64_t>(parts_.size()); }
+  return parts;
+}
+
+// The parts of a text; `first` is the place of its first line, and then of the one behind it.
+std::vector<Part> cut(std::string_view text, bool lines, LinePlace& first) {
+  std::vector<Part> parts;
+  for (const Span& part : lines ? line_parts(text) : parts_of(text, part_size)) {
+    parts.push_back({text.substr(part.begin, part.end - part.begin), lines, first});
+    if (lines) first.line += std::count(parts.back().text.begin(), parts.back().text.end(), '\n');
+  }
+  return parts;
+}
+
+// A packed file, unpacked a batch of parts at a time, so that memory does not grow with the file.
+class Unpacking {
+ public:
+  Unpacking(const std::string& name, bool lines)
+      : stream_(data::open_stream(name)), lines_(lines), place_{name, 1} {}
+
+  struct Batch {
+    std::unique_ptr<std::string> text;  // what the parts point into
+    std::vector<Part> parts;
+  };
+  /// No parts at the end of the file.
+  Batch next() {
+    Batch batch{std::make_unique<std::string>(std::exchange(rest_, {})), {}};
+    std::string& text = *batch.text;
+    while (!at_end_) {
+      read_more(text);
+      const std::size_t end = at_end_ ? 0 : last_cut(text);
+      if (end == 0) continue;
+      rest_ = text.substr(end);
+      text.resize(end);
+      break;
+    }
+    batch.parts = cut(text, lines_, place_);
+    return batch;
+  }
+
+ private:
+  void read_more(std::string& text) {
+    const std::size_t before = text.size();
+    text.resize(before + batch_bytes_);
+    const std::size_t count = stream_->read(std::as_writable_bytes(std::span(text).subspan(before)));
+    text.resize(before + count);
+    at_end_ = count < batch_bytes_;
+    batch_bytes_ = std::min(2 * batch_bytes_, std::size_t{32} << 20);
+  }
+  // Where the last part begins, 0 if there is but one: what is behind may still belong to it.
+  std::size_t last_cut(std::string_view text) const {
+    if (lines_) return text.rfind('\n') + 1;
+    const auto parts = parts_of(text, part_size);
+    return parts.empty() ? 0 : parts.back().begin;
+  }
+
+  std::unique_ptr<data::ByteStream> stream_;
+  bool lines_;
+  LinePlace place_;
+  std::size_t batch_bytes_ = std::size_t{4} << 20;  // grows, so that a small file needs little
+  std::string rest_;
+  bool at_end_ = false;
+};
+
+// Counts the words of files: mapped ones all together, packed ones a batch at a time, the next one read
+// meanwhile.
+class Counting {
+ public:
+  Counting(const TrainFlags& flags, std::string_view pattern, int threads)
+      : flags_(flags), pattern_(pattern), threads_(threads) {}
+
+  WordCounts count(const std::vector<std::string>& names) {
+    std::deque<MappedFile> files;
+    std::vector<Part> parts;
+    WordCounts words;
+    for (const std::string& name : names) {
+      const bool lines = flags_.jsonl || named_jsonl(name);
+      if (data::is_packed(name)) {
+        count_packed(name, lines, words);
+        continue;
+      }
+      const auto bytes = files.emplace_back(name).bytes();
+      LinePlace place{name, 1};
+      for (Part& part : cut({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, lines, place))
+        parts.push_back(std::move(part));
+    }
+    if (!parts.empty()) add(parts, words);
+    return words;
+  }
   [[nodiscard]] std::int64_t bytes() const { return bytes_; }
 
-  void texts(std::int64_t index, const std::function<void(std::string_view)>& each) const {
-    const Part& part = parts_[static_cast<std::size_t>(index)];
+ private:
+  static bool named_jsonl(std::string_view name) {
+    for (const std::string_view ending : {".gz", ".zst"})
+      if (name.ends_with(ending)) name.remove_suffix(ending.size());
+    return name.ends_with(".jsonl");
+  }
+
+  void count_packed(const std::string& name, bool lines, WordCounts& words) {
+    Unpacking file(name, lines);
+    const auto next = [&file] { return file.next(); };
+    for (Unpacking::Batch batch = next(); !batch.parts.empty();) {
+      std::future<Unpacking::Batch> ahead = std::async(std::launch::async, next);
+      add(batch.parts, words);
+      batch = ahead.get();
+    }
+  }
+
+  void add(const std::vector<Part>& parts, WordCounts& words) {
+    for (const Part& part : parts) bytes_ += static_cast<std::int64_t>(part.text.size());
+    const auto texts = [&](std::int64_t index, const auto& each) {
+      texts_of(parts[static_cast<std::size_t>(index)], each);
+    };
+    WordCounts more = count_words(static_cast<std::int64_t>(parts.size()), texts, pattern_, threads_);
+    if (words.size() == 0)
+      words = std::move(more);
+    else
+      words.add(more);
+  }
+
+  void texts_of(const Part& part, const std::function<void(std::string_view)>& each) const {
     if (!part.lines) return each(part.text);
     LinePlace place = part.first;
     for (std::string_view line : split(part.text, '\n')) {
       if (line.ends_with('\r')) line.remove_suffix(1);
-      if (!line.empty()) each(text_in(line, key_, place));
+      if (!line.empty()) each(text_in(line, flags_.json_key, place));
       ++place.line;
     }
   }
 
- private:
-  static constexpr std::size_t part_size = 1 << 20;
-  struct Part {
-    std::string_view text;
-    bool lines = false;
-    LinePlace first;
-  };
-  static std::vector<Span> line_parts(std::string_view text) {
-    std::vector<Span> parts;
-    for (std::size_t begin = 0; begin < text.size();) {
-      const auto end = text.find('\n', std::min(begin + part_size, text.size()) - 1);
-      parts.push_back({begin, end == std::string_view::npos ? text.size() : end + 1});
-      begin = parts.back().end;
-    }
-    return parts;
-  }
-
-  std::deque<MappedFile> files_;
-  std::vector<Part> parts_;
-  std::string key_;
-  std::int64_t line_ = 0, bytes_ = 0;
+  const TrainFlags& flags_;
+  std::string_view pattern_;
+  int threads_;
+  std::int64_t bytes_ = 0;
 };
 
 void write(const std::string& directory, const TrainedBpe& bpe) {
@@ -129,12 +227,11 @@ int train_tokenizer(Args args) {
   const bool terminal = ::isatty(STDERR_FILENO) != 0;
   const Stopwatch watch;
 
-  const Corpus corpus(files, flags);
-  const auto texts = [&](std::int64_t part, const auto& each) { corpus.texts(part, each); };
-  const WordCounts words = count_words(corpus.parts(), texts, pattern, threads);
+  Counting counting(flags, pattern, threads);
+  const WordCounts words = counting.count(files);
   const double counted = watch.seconds();
   std::cerr << text("counted ", human_count(static_cast<double>(words.size())), " different words in ",
-                    human_bytes(corpus.bytes()), ", ", human_duration(counted), "\n");
+                    human_bytes(counting.bytes()), ", ", human_duration(counted), "\n");
   const auto told = [&](std::int64_t tokens) {
     if (terminal) std::cerr << "\r" << tokens << " of " << flags.vocab_size << " tokens " << std::flush;
   };
