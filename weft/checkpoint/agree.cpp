@@ -2,52 +2,16 @@
 #include "weft/checkpoint/agree.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <memory>
 #include <new>
 
 #include "weft/base/error.h"
+#include "weft/checkpoint/host_memory.h"
 #include "weft/tensor/host.h"
-#include "weft/tensor/kernels.h"
 
 namespace weft::checkpoint {
 namespace {
-
-class NoKernels final : public Kernels {
- public:
-  const char* name() const override { return "host memory"; }
-};
-
-// Memory for messages. The run's own device would not do: in its steady state it may refuse fresh blocks.
-class HostMemory final : public Device {
- public:
-  const char* name() const override { return "host memory"; }
-  StorageRef allocate(std::int64_t bytes, Use use) override {
-    auto* memory = static_cast<std::byte*>(std::aligned_alloc(64, std::size_t(bytes + 64) / 64 * 64));
-    if (memory == nullptr) throw std::bad_alloc();
-    return StorageRef(std::make_unique<Storage>(*this, memory, bytes, use).release());
-  }
-  void recycle(Storage& storage) noexcept override {
-    const std::unique_ptr<Storage> owner(&storage);
-    std::free(storage.data());
-  }
-  Kernels& kernels() override { return kernels_; }
-  void copy_from_host(Storage& to, std::int64_t offset, const void* from, std::int64_t bytes) override {
-    std::memcpy(to.data() + offset, from, std::size_t(bytes));
-  }
-  void copy_to_host(void* to, const Storage& from, std::int64_t offset, std::int64_t bytes) override {
-    std::memcpy(to, from.data() + offset, std::size_t(bytes));
-  }
-  void synchronize() override {}
-  void forbid_fresh_memory(bool) override {}
-  MemoryMeter memory() const override { return {}; }
-  void forget_peaks() override {}
-
- private:
-  NoKernels kernels_;
-};
 
 struct Outcome {
   Kind kind = Kind::internal;
@@ -76,18 +40,19 @@ Outcome outcome_of(const std::function<std::string()>& work) {
 
 std::vector<std::string> tell_all(Communicator& world, const std::string& mine) {
   if (world.size() == 1) return {mine};
-  HostMemory memory;
+  // The run's own device would not do: in its steady state it may refuse fresh blocks.
+  const auto memory = host_memory();
   const std::int64_t ranks = world.size();
-  const Tensor lengths = empty(memory, {ranks}, Dtype::i64, Use::communication);
+  const Tensor lengths = empty(*memory, {ranks}, Dtype::i64, Use::communication);
   const auto length = static_cast<std::int64_t>(mine.size());
-  world.all_gather(lengths, from_host<std::int64_t>(memory, {1}, std::span(&length, 1), Use::communication))
+  world.all_gather(lengths, from_host<std::int64_t>(*memory, {1}, std::span(&length, 1), Use::communication))
       .wait();
   const auto sizes = lengths.as<std::int64_t>();
   const std::int64_t longest = *std::max_element(sizes.begin(), sizes.end());
   std::vector<std::string> out;
   if (longest == 0) return std::vector<std::string>(sizes.size());
-  const Tensor all = empty(memory, {ranks * longest}, Dtype::u8, Use::communication);
-  const Tensor padded = empty(memory, {longest}, Dtype::u8, Use::communication);
+  const Tensor all = empty(*memory, {ranks * longest}, Dtype::u8, Use::communication);
+  const Tensor padded = empty(*memory, {longest}, Dtype::u8, Use::communication);
   std::memset(padded.address(), 0, std::size_t(longest));
   std::memcpy(padded.address(), mine.data(), mine.size());
   world.all_gather(all, padded).wait();

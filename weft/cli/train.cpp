@@ -6,6 +6,7 @@
 #include "weft/cli/dry_run.h"
 #include "weft/cli/train_run.h"
 #include "weft/cli/verbs.h"
+#include "weft/train/resume.h"
 #include "weft/train/run_data.h"
 #include "weft/train/validate.h"
 
@@ -33,13 +34,22 @@ void take_vocabulary(Command& command, std::int64_t size) {
   asked = size;
 }
 
+/// A run goes on with its seed unless another was asked for.
+void take_seed(Command& command) {
+  Field& seed = command.fields.at("run.seed");
+  if (seed.origin() != Origin::built_in) return;
+  const auto saved = seed_of_checkpoint(command.config.checkpoint);
+  if (saved) seed.read(std::vector{write_word(*saved)}, Origin::checkpoint);
+}
+
 int run_train(Args args) {
   if (args.empty())
     fail(Kind::usage, "train: name the model: weft train gpt …; weft help train shows examples");
   check_model(args[0]);
-  const auto command = read_command(args.subspan(1));
+  const auto command = read_command(args.subspan(1), settings_of_checkpoint);
   if (!command->others.empty())
     fail(Kind::usage, "train: '", command->others[0], "' follows no flag that takes it");
+  take_seed(*command);
   const Launched launched = launched_by_environment();
   if (const auto tokenizer = run_tokenizer(command->config)) take_vocabulary(*command, tokenizer->size());
   complete(*command, launched.world);

@@ -66,7 +66,10 @@ std::vector<std::unique_ptr<report::Sink>> sinks_of(const LogConfig& log) {
   return sinks;
 }
 
-Exit exit_of(Ending ending) { return ending == Ending::finished ? Exit::done : Exit::stopped; }
+Exit exit_of(Ending ending) {
+  if (ending == Ending::unsaved) return Exit::failed;
+  return ending == Ending::finished ? Exit::done : Exit::stopped;
+}
 
 /// A rank's device gets its share of the processors.
 int threads_of_a_rank(const RunConfig& run, int ranks) {
@@ -121,6 +124,8 @@ int run_training(const TrainConfig& config) {
                      .asked_to_stop = &ears.asked()});
     const Ending mine = trainer.run();
     if (tells) ending = mine;
+    if (tells && mine == Ending::unsaved)
+      log.error(text("the run ends without its last checkpoint, see above; --save ", config.checkpoint.save));
     if (config.run.sample_prompt.empty()) return;
     outlet.drain();
     const std::string said = sample(config, data, trainer, *device);

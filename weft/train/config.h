@@ -147,6 +147,8 @@ struct CheckpointConfig {
   bool load_optimizer = true, load_random = true, save_optimizer = true, save_random = true;
   bool use_args = false, use_tokenizer = true;
   bool in_background = false;
+  int keep_last = 0, keep_best = 0;  // 0: no such rule
+  bool verify = false;
 };
 
 struct EvalConfig {

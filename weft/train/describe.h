@@ -158,6 +158,9 @@ void describe(Visitor& v, CheckpointConfig& c) {
   v("use_args", c.use_args, "take the model's settings from the checkpoint");
   v("use_tokenizer", c.use_tokenizer, "and the tokenizer's");
   v("in_background", c.in_background, "write while training goes on");
+  v("keep_last", c.keep_last, "keep only the newest so many checkpoints (0: all)");
+  v("keep_best", c.keep_best, "and so many of the lowest validation loss");
+  v("verify", c.verify, "compute the last saved step again before going on, and compare");
 }
 
 template <class Visitor>

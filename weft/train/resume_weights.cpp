@@ -1,6 +1,8 @@
 // Joins parameters to names and boxes.
 #include "weft/train/resume_weights.h"
 
+#include <algorithm>
+
 #include "weft/checkpoint/find.h"
 #include "weft/checkpoint/load.h"
 #include "weft/checkpoint/step.h"
@@ -17,6 +19,31 @@ std::filesystem::path checkpoint_step(const std::filesystem::path& directory,
 std::vector<checkpoint::Named> named_weights(const Weights& weights) {
   std::vector<checkpoint::Named> out;
   weights.each_master([&](const Held& held) { out.push_back({held.name, held.memory, held.pieces}); });
+  return out;
+}
+
+std::vector<checkpoint::Named> named_states(const Optimizer& optimizer) {
+  std::vector<checkpoint::Named> out;
+  optimizer.each_state([&](const Held& held) { out.push_back({held.name, held.memory, held.pieces}); });
+  return out;
+}
+
+std::vector<checkpoint::Named> named_to_save(const Weights& weights, const Optimizer* optimizer) {
+  const DataParallel& data = weights.data();
+  std::vector<std::int64_t> shares(std::size_t(data.ranks()));
+  std::vector<checkpoint::Named> out;
+  const auto visit = [&](const Held& held) {
+    out.push_back({held.name, held.memory, held.pieces});
+    if (data.cut()) return;
+    const auto writer = std::min_element(shares.begin(), shares.end());
+    *writer += held.parameter.shape.elements();
+    // Among the ranks that share layers it stays as the layer says.
+    const int replica =
+        held.parameter.pieces.front().where.replica + (writer - shares.begin() == data.rank() ? 0 : 1);
+    for (Piece& piece : out.back().pieces) piece.where.replica = replica;
+  };
+  weights.each_master(visit);
+  if (optimizer != nullptr) optimizer->each_state(visit);
   return out;
 }
 

@@ -7,6 +7,7 @@
 
 #include "weft/checkpoint/named.h"
 #include "weft/comm/communicator.h"
+#include "weft/optim/optimizer.h"
 #include "weft/optim/weights.h"
 
 namespace weft {
@@ -18,6 +19,13 @@ std::filesystem::path checkpoint_step(const std::filesystem::path& directory,
 
 /// This rank's part of every master, under its parameter's name.
 std::vector<checkpoint::Named> named_weights(const Weights& weights);
+
+/// This rank's part of every optimizer state, under names like "layers.0.mlp.up.weight.m".
+std::vector<checkpoint::Named> named_states(const Optimizer& optimizer);
+
+/// Masters, and states unless `optimizer` is null, each box left to one of the ranks that hold it: about as
+/// many bytes to each data-parallel rank.
+std::vector<checkpoint::Named> named_to_save(const Weights& weights, const Optimizer* optimizer);
 
 /// Every rank of `world` calls it. Fills the weights from a step's directory, whatever layout and precision
 /// it was saved under, and publishes them; returns the facts of the run.

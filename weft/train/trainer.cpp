@@ -119,6 +119,8 @@ void Trainer::build() {
     lent_.log.info(fmt::format("{} parameters, {} steps of {} samples",
                                human_count(double(count_parameters(config_.model).total())), steps_,
                                config_.batch.global));
+  tokenizer_ = tokenizer_fact(config_, config_.model.vocabulary);
+  open_checkpoints();
 }
 
 data::Turn Trainer::turn_at(std::int64_t consumed) const {
@@ -170,6 +172,7 @@ void Trainer::prepare_runner(For purpose, int microbatches) {
 StepReport Trainer::one_step(std::int64_t step) {
   const data::Turn turn = turn_at(feed_->consumed());
   const std::span<const Batch> batches = feed_->next(turn);
+  position_.last_batch = turn.global_batch;
   prepare_runner(For::training, int(batches.size()));
   if (step_is_skipped(step)) {
     skipped_samples_ += turn.global_batch;
@@ -253,6 +256,16 @@ std::string Trainer::name_of_set(data::Split split, std::size_t number) const {
   return number < names.size() ? "-" + names[number] : fmt::format("-{}", number);
 }
 
+Evaluation Trainer::evaluated(Feed& feed, const data::Turn& turn, std::int64_t rounds) {
+  Evaluation sums;
+  for (std::int64_t round = 0; round < rounds; ++round) {
+    const std::span<const Batch> batches = feed.next(turn);
+    prepare_runner(For::evaluation, int(batches.size()));
+    evaluate_step(workshop(), batches, sums);
+  }
+  return sums;
+}
+
 void Trainer::evaluate(std::int64_t step, data::Split split, const std::string& of) {
   const auto& sets = data_.sets.of[std::size_t(split)];
   // Every evaluation of a set goes on where the last one stopped, as Megatron's does.
@@ -264,6 +277,7 @@ void Trainer::evaluate(std::int64_t step, data::Split split, const std::string& 
                             .consumed_samples = feed_->consumed(),
                             .losses = {}};
     evaluated_[split] = evaluate_set(sets[i], from, told);
+    if (i == 0 && split == data::Split::valid) validated_ = {step, told.losses.front().second};
     if (lent_.outlet) lent_.outlet->write(told);
   }
 }
@@ -276,12 +290,7 @@ std::int64_t Trainer::evaluate_set(const std::shared_ptr<const data::Dataset>& g
   const std::int64_t rounds = whole ? set->size() / turn.global_batch : config_.eval.iterations;
   auto sampler = whole ? data::sequential_sampler(set->size()) : run_sampler(config_, set->size());
   Feed feed(set, std::move(sampler), lent_.device, consumed);
-  Evaluation sums;
-  for (std::int64_t round = 0; round < rounds; ++round) {
-    const std::span<const Batch> batches = feed.next(turn);
-    prepare_runner(For::evaluation, int(batches.size()));
-    evaluate_step(workshop(), batches, sums);
-  }
+  const Evaluation sums = evaluated(feed, turn, rounds);
   into.losses = {{"lm loss", sums.tokens > 0 ? sums.loss_sum / sums.tokens : 0}};
   return feed.consumed();
 }
@@ -306,12 +315,14 @@ Ending Trainer::run() {
     tell(step, one_step(step));
     if (config_.eval.interval > 0 && step % config_.eval.interval == 0)
       evaluate(step, data::Split::valid, fmt::format("iteration {}", step));
-    if (const auto ending = must_stop(step)) return *ending;
+    const auto ending = must_stop(step);
+    save_if_due(step, ending || step == steps_);
+    if (ending) return ended(*ending);
   }
   const std::string at = fmt::format("iteration {} on ", steps_);
   evaluate(steps_, data::Split::valid, at + "validation set");
   evaluate(steps_, data::Split::test, at + "test set");
-  return Ending::finished;
+  return ended(Ending::finished);
 }
 
 }  // namespace weft

@@ -13,13 +13,15 @@
 #include "weft/train/batch_size.h"
 #include "weft/train/feed.h"
 #include "weft/train/run_data.h"
+#include "weft/train/save.h"
+#include "weft/train/save_facts.h"
 #include "weft/train/schedules.h"
 #include "weft/train/step.h"
 
 namespace weft {
 
 /// Why a run ended.
-enum class Ending { finished, asked, out_of_time };
+enum class Ending { finished, asked, out_of_time, unsaved };  // unsaved: the last checkpoint failed
 
 /// What a run is lent.
 struct Lent {
@@ -28,6 +30,7 @@ struct Lent {
   const Log& log;
   report::Outlet* outlet = nullptr;                  // rank 0's; the others tell nothing
   const std::atomic<bool>* asked_to_stop = nullptr;  // set by whoever hears signals
+  const FileSystem* files = nullptr;                 // what checkpoints are written through; null: the disk
 };
 
 class Trainer {
@@ -61,6 +64,19 @@ class Trainer {
   data::Turn turn_at(std::int64_t consumed) const;
   data::Turn evaluation_turn() const;
   bool step_is_skipped(std::int64_t step) const;
+  Evaluation evaluated(Feed& feed, const data::Turn& turn, std::int64_t rounds);
+
+  // Checkpoints: trainer_resume.cpp.
+  void open_checkpoints();
+  std::vector<std::int64_t> take_up();
+  void restore(const RunFacts& facts);
+  std::int64_t steps_after(const RunPosition& at) const;
+  RunFacts facts_after(std::int64_t step);
+  void save(std::int64_t step);
+  void save_if_due(std::int64_t step, bool last);
+  Ending ended(Ending how);
+  RunWitness witness(const RunPosition& at);
+  void verify(const RunFacts& facts, const std::string& from);
 
   const TrainConfig& config_;
   const RunData& data_;
@@ -85,6 +101,15 @@ class Trainer {
   std::int64_t learned_samples_ = 0;  // of steps that were applied: what the schedules count
   std::int64_t skipped_samples_ = 0;
   std::int64_t first_step_ = 1;
+  struct Validated {
+    std::int64_t step = 0;
+    double loss = 0;
+  };
+  std::optional<Validated> validated_;
+  RunTokenizer tokenizer_;
+  RunPosition position_;  // what the last checkpoint said, and the size of the last batch
+  std::unique_ptr<Saver> saver_;
+  std::int64_t saved_at_ = 0;
 };
 
 }  // namespace weft

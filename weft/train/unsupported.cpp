@@ -22,9 +22,6 @@ constexpr std::array refusals{
             [](const TrainConfig& c) {
               return c.optimizer.kind != OptimizerKind::adam && c.optimizer.kind != OptimizerKind::sgd;
             }},
-    Refusal{"--save", [](const TrainConfig& c) { return !c.checkpoint.save.empty(); }},
-    Refusal{"--load", [](const TrainConfig& c) { return !c.checkpoint.load.empty(); }},
-    Refusal{"--pretrained-checkpoint", [](const TrainConfig& c) { return !c.checkpoint.pretrained.empty(); }},
     Refusal{"--rerun-mode", [](const TrainConfig& c) { return c.guard.faults != FaultCheck::off; }},
     Refusal{"--check-weight-hash-across-dp-replicas-interval",
             [](const TrainConfig& c) { return c.guard.replica_check_interval > 0 && c.parallel.dp > 1; }},

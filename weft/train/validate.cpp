@@ -106,6 +106,21 @@ void validate::checkpoint(const TrainConfig& c) {
   if (k.retain_interval > 0 && (k.interval < 1 || k.retain_interval % k.interval != 0))
     fail(Kind::usage, "--save-retain-interval ", k.retain_interval, " is not a multiple of --save-interval ",
          k.interval);
+  if (k.step < 0) fail(Kind::usage, "--ckpt-step ", k.step, " is not 0 or more");
+  if (k.step > 0 && k.load.empty())
+    fail(Kind::usage, "--ckpt-step ", k.step, " needs --load: the checkpoints to choose from");
+  if (k.keep_last < 0 || k.keep_best < 0)
+    fail(Kind::usage, "--save-keep-last ", k.keep_last, " and --save-keep-best ", k.keep_best,
+         " are not 0 or more");
+  if ((k.keep_last > 0 || k.keep_best > 0) && k.save.empty())
+    fail(Kind::usage, "--save-keep-last and --save-keep-best need --save: the checkpoints to keep");
+  if (k.keep_best > 0 && (c.eval.interval < 1 || k.interval % c.eval.interval != 0))
+    fail(Kind::usage, "--save-keep-best ", k.keep_best,
+         " needs a validation before every save: --save-interval ", k.interval,
+         " is not a multiple of --eval-interval ", c.eval.interval);
+  if (k.in_background && k.save.empty()) fail(Kind::usage, "--async-save needs --save");
+  if (k.verify && k.save.empty() && k.load.empty())
+    fail(Kind::usage, "--verify-resume needs --save or --load: what to compare with");
   if (k.finetune && k.load.empty() && k.pretrained.empty())
     fail(Kind::usage, "--finetune needs --load: the weights to start from");
   if (k.use_args && k.load.empty())

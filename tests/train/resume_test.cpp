@@ -1,0 +1,138 @@
+// A run that stops, saves and goes on is the run that never stopped: losses, weights and moments, bit by bit.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/refused.h"
+#include "tests/support/temporary.h"
+#include "tests/train/tiny_run.h"
+
+using namespace weft;
+using namespace weft::testing;
+using support::TemporaryDirectory;
+using ::testing::HasSubstr;
+
+namespace {
+
+using Change = void (*)(TrainConfig&);
+struct Case {
+  const char* name;
+  Change change;
+};
+void PrintTo(const Case& of, std::ostream* out) { *out << of.name; }
+
+class Resume : public ::testing::TestWithParam<Case> {};
+
+/// Six steps at once, and three and three; what the second half saved at step 6.
+void expect_equal_halves(const TrainConfig& config) {
+  const TemporaryDirectory whole, halves;
+  const Told unbroken = train(saving(config, whole.path()));
+  TrainConfig first = saving(config, halves.path());
+  first.exit.interval = 3;
+  const Told before = train(first);
+  EXPECT_EQ(before.ending, Ending::asked);
+  TrainConfig second = saving(config, halves.path());
+  second.checkpoint.load = second.checkpoint.save;
+  const Told after = train(second);
+  EXPECT_EQ(after.ending, Ending::finished);
+  ASSERT_EQ(after.losses.size(), 3U);
+  EXPECT_EQ(joined(before.losses, after.losses), unbroken.losses);
+  EXPECT_EQ(joined(before.norms, after.norms), unbroken.norms);
+  EXPECT_EQ(joined(before.scales, after.scales), unbroken.scales);
+  EXPECT_EQ(after.validations.back(), unbroken.validations.back());
+  EXPECT_EQ(tensors_of(halves / "step_00000006"), tensors_of(whole / "step_00000006"));
+}
+
+}  // namespace
+
+TEST_P(Resume, gives_the_bits_of_the_unbroken_run) {
+  TrainConfig config = saving(tiny_run(), "later");
+  GetParam().change(config);
+  expect_equal_halves(completed(config));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Of, Resume,
+    ::testing::Values(Case{"dropout_and_adam", [](TrainConfig&) {}},
+                      Case{"sgd", [](TrainConfig& c) { c.optimizer.kind = OptimizerKind::sgd; }},
+                      Case{"a_growing_batch",
+                           [](TrainConfig& c) {
+                             c.batch.rampup = {4, 4, 8};
+                           }},
+                      Case{"bf16", [](TrainConfig& c) { c.model.precision = Precision::bf16; }},
+                      Case{"f16_with_a_scale_that_moves",
+                           [](TrainConfig& c) {
+                             c.model.precision = Precision::f16;
+                             c.scaling.initial = 1e9;
+                             c.scaling.window = 2;
+                             c.scaling.hysteresis = 1;
+                           }},
+                      Case{"shuffled_epochs", [](TrainConfig& c) { c.data.order = SampleOrder::cyclic; }},
+                      Case{"a_stored_order", [](TrainConfig& c) { c.data.index = IndexKind::stored; }},
+                      Case{"a_skipped_step", [](TrainConfig& c) { c.guard.skip_iterations = {2}; }},
+                      Case{"saving_in_the_background",
+                           [](TrainConfig& c) { c.checkpoint.in_background = true; }},
+                      Case{"two_by_two_ranks",
+                           [](TrainConfig& c) {
+                             c.parallel.tp = c.parallel.dp = 2;
+                             c.run.ranks = 4;
+                           }},
+                      Case{"two_stages", [](TrainConfig& c) { c.parallel.pp = c.run.ranks = 2; }}),
+    [](const auto& of) { return std::string(of.param.name); });
+
+namespace {
+
+struct Cut {
+  const char* name;
+  int tp, dp, pp, micro;
+};
+void PrintTo(const Cut& of, std::ostream* out) { *out << of.name; }
+
+TrainConfig cut_as(const Cut& cut) {
+  TrainConfig config = tiny_run();
+  config.parallel.tp = cut.tp;
+  config.parallel.dp = cut.dp;
+  config.parallel.pp = cut.pp;
+  config.run.ranks = cut.tp * cut.dp * cut.pp;
+  config.batch.micro = cut.micro;
+  return completed(config);
+}
+
+class OtherLayout : public ::testing::TestWithParam<std::pair<Cut, Cut>> {};
+
+}  // namespace
+
+// Sums over ranks and microbatches are rounded in another order: as in tests/equal, no more than 2e-4.
+TEST_P(OtherLayout, goes_on_to_rounding) {
+  const TemporaryDirectory folder;
+  const Told unbroken = train(cut_as({"one", 1, 1, 1, 8}));
+  TrainConfig first = saving(cut_as(GetParam().first), folder.path());
+  first.exit.interval = 3;
+  train(first);
+  TrainConfig second = saving(cut_as(GetParam().second), folder.path());
+  second.checkpoint.load = second.checkpoint.save;
+  second.checkpoint.verify = false;
+  const Told after = train(second);
+  ASSERT_EQ(after.losses.size(), 3U);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(after.losses[i], unbroken.losses[3 + i], 2e-4);
+}
+
+INSTANTIATE_TEST_SUITE_P(From, OtherLayout,
+                         ::testing::Values(std::pair(Cut{"tp2", 2, 1, 1, 4}, Cut{"tp1", 1, 1, 1, 8}),
+                                           std::pair(Cut{"tp1", 1, 1, 1, 8}, Cut{"dp2", 1, 2, 1, 2}),
+                                           std::pair(Cut{"dp2", 1, 2, 1, 2}, Cut{"tp2", 2, 1, 1, 1}),
+                                           std::pair(Cut{"pp2", 1, 1, 2, 2}, Cut{"tp2dp2", 2, 2, 1, 2}),
+                                           std::pair(Cut{"tp2dp2", 2, 2, 1, 2}, Cut{"pp2", 1, 1, 2, 4})),
+                         [](const auto& of) {
+                           return std::string(of.param.first.name) + "_to_" + of.param.second.name;
+                         });
+
+// A feed reads one step ahead, so a run that stops has read the next step's samples too, where there is one.
+TEST(Ledger, has_every_sample_once_when_ranks_and_microbatches_change) {
+  const TemporaryDirectory folder;
+  TrainConfig first = saving(cut_as({"one", 1, 1, 1, 8}), folder.path());
+  first.exit.interval = 3;
+  EXPECT_EQ(train(first, {.ledger = true}).samples, counted(0, 4 * 8));
+  TrainConfig second = saving(cut_as({"dp2", 1, 2, 1, 2}), folder.path());
+  second.checkpoint.load = second.checkpoint.save;
+  EXPECT_EQ(train(second, {.ledger = true}).samples, counted(3 * 8, 6 * 8));
+}

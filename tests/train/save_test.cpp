@@ -1,0 +1,399 @@
+// Saving while a run goes on: disks that fail, runs that are killed, what is kept, what is refused.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tests/checkpoint/faulty.h"
+#include "tests/support/refused.h"
+#include "tests/support/temporary.h"
+#include "tests/train/tiny_run.h"
+#include "weft/checkpoint/find.h"
+#include "weft/checkpoint/save.h"
+#include "weft/train/resume.h"
+#include "weft/train/save_facts.h"
+
+using namespace weft;
+using namespace weft::testing;
+using checkpoint::testing::Faulty;
+using checkpoint::testing::Manner;
+using support::TemporaryDirectory;
+using ::testing::ContainsRegex;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+
+namespace {
+
+/// Six steps that save after each second one.
+TrainConfig saving_often(const std::filesystem::path& folder) {
+  TrainConfig config = saving(tiny_run(), folder);
+  config.checkpoint.interval = 2;
+  config.eval.interval = 0;
+  return completed(config);
+}
+
+TrainConfig going_on(TrainConfig config) {
+  config.checkpoint.load = config.checkpoint.save;
+  return config;
+}
+
+std::vector<std::int64_t> steps_in(const std::filesystem::path& root) {
+  std::vector<std::int64_t> out;
+  for (const auto& step : checkpoint::step_directories(root)) out.push_back(step.step);
+  return out;
+}
+
+RunFacts facts_in(const std::filesystem::path& step) {
+  return facts_from_json(checkpoint::Step(step).facts(), step.string());
+}
+
+int calls_of(TrainConfig config) {
+  const TemporaryDirectory folder;
+  config.checkpoint.save = folder.path().string();
+  const Faulty none(1 << 30, Manner::once);
+  train(config, {.files = &none});
+  return none.calls();
+}
+
+/// Two steps, each saved.
+TrainConfig saving_twice(const std::filesystem::path& folder) {
+  TrainConfig config = saving_often(folder);
+  config.checkpoint.interval = 1;
+  config.length.iterations = 2;
+  config.rate.warmup_iterations = 0;
+  return config;
+}
+
+/// A file system on which all writes fail after some calls, with an error of the disk's.
+class Broken : public ::testing::TestWithParam<std::pair<const char*, int>> {};
+
+}  // namespace
+
+TEST_P(Broken, does_not_stop_training_and_is_told_in_the_end) {
+  const TemporaryDirectory folder;
+  const Faulty files(5, Manner::for_good, GetParam().second);
+  const Told unbroken = train(saving_often((folder / "whole")));
+  const Told told = train(saving_often(folder / "broken"), {.files = &files});
+  EXPECT_EQ(told.losses, unbroken.losses);
+  EXPECT_EQ(told.ending, Ending::unsaved);
+  EXPECT_THAT(told.said, HasSubstr("warning: the checkpoint of step 2 could not be saved: cannot "));
+  EXPECT_THAT(told.said, HasSubstr("; training goes on, nothing is saved yet"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Disks, Broken,
+                         ::testing::Values(std::pair("full", ENOSPC), std::pair("failing", EIO),
+                                           std::pair("read_only", EROFS), std::pair("over_quota", EDQUOT),
+                                           std::pair("path_too_long", ENAMETOOLONG)),
+                         [](const auto& of) { return of.param.first; });
+
+TEST(Save, that_fails_once_leaves_the_previous_step_and_the_run_whole) {
+  const TemporaryDirectory folder;
+  const int calls = calls_of(saving_often(folder.path()));
+  const Faulty files(calls / 2, Manner::once);
+  const Told told = train(saving_often(folder.path()), {.files = &files});
+  EXPECT_EQ(told.ending, Ending::finished);
+  EXPECT_THAT(told.said, HasSubstr("the checkpoint of step 4 could not be saved: "));
+  EXPECT_THAT(told.said,
+              HasSubstr("No space left on device; training goes on, step 2 is the newest that is saved"));
+  EXPECT_TRUE(facts_in(folder / "step_00000006").run.optimizer);
+}
+
+// Every call of the file layer in a run is one at which it may be killed: nothing after it happens. What is
+// on the disk then must lead to the bits of the unbroken run.
+TEST(Kill, at_any_write_rename_or_sync_resumes_with_the_bits_of_the_unbroken_run) {
+  const TemporaryDirectory whole;
+  const Told unbroken = train(saving_twice(whole.path()));
+  const auto tensors = tensors_of(whole / "step_00000002");
+  const int calls = calls_of(saving_twice(whole.path()));
+  ASSERT_GT(calls, 40);
+  std::set<std::size_t> resumed_at;
+  for (int nth = 2; nth <= calls; ++nth) {
+    const TemporaryDirectory folder;
+    const Faulty files(nth, Manner::for_good);
+    train(saving_twice(folder.path()), {.files = &files});
+    ASSERT_TRUE(files.fired());
+    TrainConfig again = going_on(saving_twice(folder.path()));
+    again.checkpoint.allow_fresh_start = true;
+    const Told told = train(again);
+    const std::size_t done = unbroken.losses.size() - told.losses.size();
+    resumed_at.insert(done);
+    ASSERT_EQ(told.losses,
+              std::vector<double>(unbroken.losses.begin() + std::ptrdiff_t(done), unbroken.losses.end()))
+        << "killed at call " << nth;
+    ASSERT_EQ(tensors_of(folder / "step_00000002"), tensors) << "killed at call " << nth;
+  }
+  EXPECT_EQ(resumed_at, (std::set<std::size_t>{0, 1, 2}));
+}
+
+TEST(Save, in_the_background_survives_a_disk_that_fails) {
+  const TemporaryDirectory folder;
+  TrainConfig config = saving_often(folder.path());
+  config.checkpoint.in_background = true;
+  const Faulty files(5, Manner::for_good);
+  const Told told = train(config, {.files = &files});
+  EXPECT_EQ(told.losses.size(), 6U);
+  EXPECT_EQ(told.ending, Ending::unsaved);
+}
+
+TEST(Save, keeps_the_last_every_mth_and_the_best) {
+  const TemporaryDirectory folder;
+  TrainConfig config = saving_often(folder.path());
+  config.checkpoint.interval = config.eval.interval = 1;
+  config.checkpoint.retain_interval = 4;
+  config.checkpoint.keep_last = 1;
+  config.checkpoint.keep_best = 1;
+  const Told told = train(config);
+  const auto best = std::min_element(told.validations.begin(), told.validations.begin() + 6);
+  std::set<std::int64_t> kept{4, 6, best - told.validations.begin() + 1};
+  EXPECT_EQ(steps_in(folder.path()), (std::vector<std::int64_t>(kept.begin(), kept.end())));
+  EXPECT_EQ(facts_in(folder / "step_00000006").run.validated_losses.size(), 6U);
+}
+
+TEST(Save, says_where_the_run_stood) {
+  const TemporaryDirectory folder;
+  TrainConfig config = saving_often(folder.path());
+  config.eval.interval = 3;
+  train(config);
+  const RunFacts facts = facts_in(folder / "step_00000004");
+  EXPECT_EQ(facts.run.step, 4);
+  EXPECT_EQ(facts.run.consumed_samples, 32);
+  EXPECT_EQ(facts.run.learned_samples, 32);
+  EXPECT_EQ(facts.run.valid_samples, 8);
+  EXPECT_EQ(facts.run.updates, 4);
+  EXPECT_EQ(facts.run.seed, 1234);
+  EXPECT_EQ(facts.configuration.model.hidden, 16);
+  EXPECT_EQ(facts.schedules.rate.schedule.warmup, 16);
+}
+
+namespace {
+
+/// A run of four steps in a folder, and what a second one says that is changed.
+class Refusal {
+ public:
+  Refusal() {
+    TrainConfig config = saving_often(folder_.path());
+    config.exit.interval = 4;
+    train(config);
+  }
+  std::string step() const { return (folder_ / "step_00000004").string(); }
+  const std::filesystem::path& path() const { return folder_.path(); }
+  TrainConfig again() const { return going_on(saving_often(folder_.path())); }
+  std::string of(const std::function<void(TrainConfig&)>& change) const {
+    TrainConfig config = again();
+    change(config);
+    return refused([&] { train(config); });
+  }
+
+ private:
+  TemporaryDirectory folder_;
+};
+
+}  // namespace
+
+TEST(Resume, refuses_another_model_by_name) {
+  const Refusal run;
+  EXPECT_EQ(run.of([](TrainConfig& c) { c.model.norm_epsilon = 1e-6; }),
+            run.step() +
+                ": is of another model: model.norm_epsilon is 1e-05 there and 1e-06 here; give the same "
+                "flags, or --use-checkpoint-args without them");
+  EXPECT_THAT(run.of([](TrainConfig& c) { c.model.layers = 3; }),
+              HasSubstr("model.layers is 2 there and 3 here"));
+}
+
+TEST(Resume, refuses_another_seed_unless_told) {
+  const Refusal run;
+  const auto other = [](TrainConfig& c) { c.run.seed = 5; };
+  EXPECT_EQ(run.of(other), run.step() +
+                               ": its seed is 1234 and --seed 5 is asked for: leave --seed out, or add "
+                               "--no-load-rng");
+  TrainConfig config = run.again();
+  config.run.seed = 5;
+  config.checkpoint.load_random = false;
+  EXPECT_EQ(train(config).losses.size(), 2U);
+}
+
+TEST(Resume, refuses_to_cut_shuffled_epochs_another_way) {
+  const Refusal run;
+  EXPECT_EQ(run.of([](TrainConfig& c) {
+    c.data.order = SampleOrder::cyclic;
+    c.batch.micro = 4;
+  }),
+            run.step() +
+                ": --dataloader-type cyclic cuts every epoch by data-parallel ranks and micro batch, 1 and "
+                "2 there, 1 and 4 here: samples would come twice; keep them, or use --dataloader-type "
+                "single from the start");
+}
+
+TEST(Resume, wants_to_know_whose_schedule_holds) {
+  const Refusal run;
+  const auto other = [](TrainConfig& c) { c.rate.peak = 1e-3; };
+  EXPECT_EQ(run.of(other), run.step() +
+                               ": its schedules differ: rate.peak is 0.005 there and 0.001 here, "
+                               "ends_rate.peak is 0.005 there and 0.001 here; add "
+                               "--override-opt-param-scheduler for those of the command line, or "
+                               "--use-checkpoint-opt_param-scheduler for the checkpoint's");
+  const Told unbroken = train(run.again());
+  TrainConfig config = run.again();
+  other(config);
+  config.checkpoint.save.clear();
+  config.rate.resume = SchedulerSource::checkpoint;
+  config.checkpoint.step = 4;
+  EXPECT_EQ(train(config).losses, unbroken.losses);
+  config.rate.resume = SchedulerSource::given;
+  EXPECT_NE(train(config).losses, unbroken.losses);
+}
+
+TEST(Resume, never_starts_anew_in_silence) {
+  const TemporaryDirectory folder;
+  TrainConfig config = going_on(saving_often(folder.path()));
+  const std::string root = folder.path().string();
+  EXPECT_EQ(refused([&] { train(config); }),
+            "--load " + root + ": no checkpoint can be loaded: " + root +
+                ": holds no directory of a step; add --allow-fresh-start to begin with new weights");
+  config.checkpoint.allow_fresh_start = true;
+  const Told told = train(config);
+  EXPECT_EQ(told.losses.size(), 6U);
+  EXPECT_THAT(told.said, HasSubstr("a fresh start: the run begins with new weights at step 0"));
+}
+
+TEST(Resume, does_not_start_over_a_step_that_was_complete) {
+  const Refusal run;
+  for (const std::int64_t step : {2, 4})
+    std::ofstream(checkpoint::step_directory(run.path(), step) / "COMPLETE") << "torn";
+  EXPECT_THAT(
+      run.of([](TrainConfig& c) { c.checkpoint.allow_fresh_start = true; }),
+      AllOf(HasSubstr(": step 2 was complete and is damaged, so --allow-fresh-start does not start over it"),
+            EndsWith("; repair it or move it away")));
+}
+
+TEST(Resume, passes_over_a_damaged_step_and_says_so) {
+  const Refusal run;
+  const Told unbroken = train(tiny_run_without_evaluation());
+  std::ofstream(run.step() + "/COMPLETE") << "torn";
+  const Told told = train(run.again());
+  EXPECT_EQ(told.losses, std::vector<double>(unbroken.losses.begin() + 2, unbroken.losses.end()));
+  EXPECT_THAT(told.said, HasSubstr("warning: step 4 is passed over: "));
+}
+
+TEST(Resume, loads_the_step_that_is_named) {
+  const Refusal run;
+  TrainConfig config = run.again();
+  config.checkpoint.step = 2;
+  EXPECT_EQ(refused([&] { train(config); }),
+            "--save " + run.path().string() +
+                ": holds step 4, and this run starts from step 2: two runs would mix; save elsewhere");
+  config.checkpoint.save.clear();
+  EXPECT_EQ(train(config).losses.size(), 4U);
+  config.checkpoint.step = 3;
+  EXPECT_EQ(refused([&] { train(config); }), checkpoint::step_directory(run.path(), 3).string() +
+                                                 ": no complete checkpoint, its mark COMPLETE is missing");
+}
+
+TEST(Save, refuses_to_mix_a_new_run_with_an_old_one) {
+  const Refusal run;
+  const std::string root = run.path().string();
+  EXPECT_EQ(refused([&] { train(saving_often(run.path())); }),
+            "--save " + root +
+                ": holds step 4, and this run starts from step 0: two runs would mix; add --load " + root +
+                " to go on from it, or save elsewhere");
+}
+
+TEST(Resume, takes_weights_alone_for_another_task) {
+  const Refusal run;
+  TrainConfig config = run.again();
+  config.checkpoint.save.clear();
+  config.checkpoint.finetune = true;
+  config.run.seed = 5;
+  const Told tuned = train(config);
+  EXPECT_EQ(tuned.losses.size(), 6U);
+  config.checkpoint.load.clear();
+  config.checkpoint.finetune = false;
+  config.checkpoint.pretrained = run.path().string();
+  EXPECT_EQ(train(config).losses, tuned.losses);
+}
+
+TEST(Resume, without_optimizer_states_starts_moments_and_schedule_anew) {
+  const TemporaryDirectory folder;
+  TrainConfig config = saving_often(folder.path());
+  config.checkpoint.save_optimizer = false;
+  config.exit.interval = 4;
+  train(config);
+  for (const auto& [name, values] : tensors_of(folder / "step_00000004"))
+    EXPECT_FALSE(name.ends_with(".m") || name.ends_with(".v")) << name;
+  TrainConfig again = going_on(saving_often(folder.path()));
+  EXPECT_EQ(
+      refused([&] { train(again); }),
+      (folder / "step_00000004").string() + ": holds no optimizer states; add --no-load-optim or --finetune");
+  again.checkpoint.load_optimizer = false;
+  EXPECT_EQ(train(again).losses.size(), 2U);
+  const RunFacts facts = facts_in(folder / "step_00000006");
+  EXPECT_EQ(facts.run.consumed_samples, 48);
+  EXPECT_EQ(facts.run.learned_samples, 16);
+  EXPECT_EQ(facts.run.updates, 2);
+}
+
+namespace {
+
+/// The same step with one weight moved by a hair, every hash right.
+void save_changed(const std::filesystem::path& from, const std::filesystem::path& to) {
+  const auto device = open_device("cpu", {.threads = 1});
+  SoloCommunicator world;
+  const checkpoint::Step step(from);
+  std::vector<checkpoint::Named> all;
+  for (const auto& [name, stored] : step.index().tensors)
+    all.push_back(checkpoint::whole(name, empty(*device, stored.global, stored.dtype)));
+  checkpoint::load(from, all, world);
+  const auto one = std::find_if(all.begin(), all.end(),
+                                [](const auto& named) { return named.name.ends_with("mlp.up.weight"); });
+  ASSERT_NE(one, all.end());
+  one->tensor.as<float>()[3] += 1e-3F;
+  checkpoint::save(to, all, step.facts(), world);
+}
+
+}  // namespace
+
+TEST(Verify, computes_the_last_step_again_and_finds_a_weight_that_changed) {
+  const TemporaryDirectory folder;
+  TrainConfig config = saving_often(folder.path());
+  config.checkpoint.verify = true;
+  config.exit.interval = 4;
+  train(config);
+  save_changed(folder / "step_00000004", folder / "other");
+  TrainConfig again = going_on(config);
+  EXPECT_THAT(train(again).said,
+              ContainsRegex("verified: the last batch has loss [0-9.]+ again, every bit equal"));
+  again.checkpoint.load = (folder / "other").string();
+  again.checkpoint.save.clear();
+  EXPECT_THAT(refused([&] { train(again); }), HasSubstr("other: the last batch has loss "));
+}
+
+TEST(Verify, says_when_there_is_nothing_to_compare_with) {
+  const Refusal run;
+  EXPECT_EQ(run.of([](TrainConfig& c) { c.checkpoint.verify = true; }),
+            "--verify-resume: " + run.step() +
+                " says nothing to compare with: --verify-resume was not given when it was saved");
+}
+
+TEST(Settings, of_a_checkpoint_are_the_models_and_the_tokenizers) {
+  const Refusal run;
+  const std::string json = settings_of_checkpoint(run.again().checkpoint);
+  EXPECT_THAT(json, AllOf(HasSubstr(R"("hidden":16)"), HasSubstr(R"("tokenizer":)")));
+  CheckpointConfig bare = run.again().checkpoint;
+  bare.use_tokenizer = false;
+  EXPECT_THAT(settings_of_checkpoint(bare), Not(HasSubstr("tokenizer")));
+  EXPECT_EQ(seed_of_checkpoint(bare), 1234);
+  bare.load = "/nowhere";
+  EXPECT_EQ(refused([&] { (void)settings_of_checkpoint(bare); }),
+            "--use-checkpoint-args: /nowhere holds no complete checkpoint to ask");
+}
+
+TEST(Facts, of_another_program_or_a_later_version_are_refused) {
+  EXPECT_EQ(refused([] { (void)facts_from_json(R"({"a": 1})", "x"); }), "x: not the facts of a run of weft");
+  EXPECT_EQ(refused([] { (void)facts_from_json(R"({"format": "weft run", "version": 2})", "x"); }),
+            "x: version 2 of the facts of a run, this weft reads version 1");
+  EXPECT_EQ(facts_from_json(R"({"format": "weft run", "version": 1, "run": {"step": 7},
+                               "configuration": {"model": {"hidden": 5, "later": 1}}})",
+                            "x")
+                .configuration.model.hidden,
+            5);
+}

@@ -1,0 +1,198 @@
+// From the newest step down to the first that is whole and fits; what is found is the same on every rank.
+#include "weft/train/resume.h"
+
+#include <algorithm>
+
+#include "weft/base/error.h"
+#include "weft/base/fields.h"
+#include "weft/base/format.h"
+#include "weft/checkpoint/agree.h"
+#include "weft/checkpoint/find.h"
+#include "weft/checkpoint/load.h"
+#include "weft/checkpoint/step.h"
+#include "weft/train/resume_settings.h"
+#include "weft/train/resume_weights.h"
+
+namespace weft {
+namespace {
+
+namespace fs = std::filesystem;
+using checkpoint::StepDirectory;
+
+bool has_mark(const fs::path& step) {
+  std::error_code error;
+  return fs::exists(step / checkpoint::complete_name, error);
+}
+
+// Mark, index, facts and sizes are right.
+bool is_whole(const fs::path& step) {
+  try {
+    (void)checkpoint::Step(step);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+bool is_step(const fs::path& directory) { return has_mark(directory); }
+
+RunFacts facts_of(const fs::path& step) {
+  return facts_from_json(checkpoint::Step(step).facts(), step.string());
+}
+
+void must_hold_states(const RunFacts& facts, const TrainConfig& config, const std::string& who) {
+  if (!facts.run.optimizer)
+    fail(Kind::usage, who, ": holds no optimizer states; add --no-load-optim or --finetune");
+  const OptimizerKind was = facts.configuration.optimizer.kind, is = config.optimizer.kind;
+  if (was != is)
+    fail(Kind::usage, who, ": holds the states of --optimizer ", write_word(was), ", not of ", write_word(is),
+         "; add --no-load-optim or --finetune");
+}
+
+void compare(const ResumeInto& into, const RunFacts& facts, const std::string& who) {
+  const TrainConfig& config = into.config;
+  must_continue(facts, config, who);
+  if (!config.checkpoint.load_optimizer) return;
+  must_hold_states(facts, config, who);
+  if (config.rate.resume == SchedulerSource::must_agree) must_agree(facts.schedules, into.schedules, who);
+}
+
+void say_tokenizers(const RunFacts& facts, const ResumeInto& into, std::vector<std::string>& notices) {
+  if (facts.tokenizer.hashes != into.tokenizer.hashes || facts.tokenizer.type != into.tokenizer.type)
+    notices.push_back(text(
+        "the tokenizer is not the one that the checkpoint was trained with: ", facts.tokenizer.type, " of ",
+        facts.tokenizer.size, " ids there, ", into.tokenizer.type, " of ", into.tokenizer.size, " here"));
+}
+
+// Settings are compared before a tensor moves; what is damaged throws Kind::data.
+void take(const fs::path& step, const ResumeInto& into, Resumed& out) {
+  RunFacts facts;
+  checkpoint::agree(into.world, [&]() -> std::string {
+    facts = facts_of(step);
+    return {};
+  });
+  if (!out.weights_only) compare(into, facts, step.string());
+  auto wanted = named_weights(into.weights);
+  const bool states = !out.weights_only && into.config.checkpoint.load_optimizer;
+  if (states) {
+    for (auto& state : named_states(into.optimizer)) wanted.push_back(std::move(state));
+    into.optimizer.set_updates(facts.run.updates);
+  }
+  checkpoint::load(step, wanted, into.world);
+  into.weights.publish();
+  out.from = step;
+  if (!out.weights_only) {
+    say_tokenizers(facts, into, out.notices);
+    if (auto others = other_settings(facts, into.config); !others.empty()) out.notices.push_back(others);
+  }
+  out.facts = std::move(facts);
+}
+
+// Whether a step could be loaded.
+bool scan(const fs::path& root, const ResumeInto& into, Resumed& out) {
+  for (std::int64_t below = checkpoint::no_step;;) {
+    const checkpoint::Found found = checkpoint::agree_on_latest(root, below, into.world);
+    out.notices.insert(out.notices.end(), found.notices.begin(), found.notices.end());
+    if (!found.step) return false;
+    try {
+      take(found.step->path, into, out);
+      return true;
+    } catch (const Error& error) {
+      if (error.kind() != Kind::data) throw;
+      out.notices.push_back(text("step ", found.step->step, " is passed over: ", error.what()));
+      out.passed_over.push_back(found.step->step);
+    }
+    below = found.step->step;
+  }
+}
+
+// A step that was complete once is worth a person's look before a run starts over it.
+void must_hold_nothing(const fs::path& root, const ResumeInto& into, const Resumed& out) {
+  checkpoint::agree(into.world, [&]() -> std::string {
+    if (into.world.rank() != 0) return {};
+    for (const StepDirectory& step : checkpoint::step_directories(root)) {
+      if (has_mark(step.path))
+        fail(Kind::data, root.string(), ": step ", step.step,
+             " was complete and is damaged, so --allow-fresh-start does not start over it: ",
+             join(out.notices, "; "), "; repair it or move it away");
+    }
+    return {};
+  });
+}
+
+void start_anew(const ResumeInto& into, Resumed& out) {
+  const CheckpointConfig& k = into.config.checkpoint;
+  if (!k.pretrained.empty()) {
+    out.weights_only = true;
+    std::vector<std::string> notices;
+    return take(checkpoint_step(k.pretrained, notices), into, out);
+  }
+  if (!k.allow_fresh_start)
+    fail(Kind::data, "--load ", k.load, ": no checkpoint can be loaded: ", join(out.notices, "; "),
+         "; add --allow-fresh-start to begin with new weights");
+  must_hold_nothing(k.load, into, out);
+  out.notices.emplace_back("a fresh start: the run begins with new weights at step 0");
+}
+
+// The step that a person means without a run being built; none where there is nothing.
+std::optional<fs::path> meant(const CheckpointConfig& k) {
+  if (k.load.empty()) return std::nullopt;
+  if (k.step > 0) return checkpoint::step_directory(k.load, k.step);
+  if (is_step(k.load)) return k.load;
+  const auto found = checkpoint::find_latest(k.load);
+  if (found.step) return found.step->path;
+  return std::nullopt;
+}
+
+}  // namespace
+
+Resumed resume(const ResumeInto& into) {
+  const CheckpointConfig& k = into.config.checkpoint;
+  Resumed out{.weights_only = k.finetune};
+  if (k.load.empty()) {
+    start_anew(into, out);
+  } else if (k.step > 0) {
+    take(checkpoint::step_directory(k.load, k.step), into, out);
+  } else if (is_step(k.load)) {
+    take(k.load, into, out);
+  } else if (!scan(k.load, into, out)) {
+    start_anew(into, out);
+  }
+  return out;
+}
+
+void must_not_mix_runs(const CheckpointConfig& config, std::int64_t step,
+                       const std::vector<std::int64_t>& passed_over, Communicator& world) {
+  checkpoint::agree(world, [&]() -> std::string {
+    if (world.rank() != 0) return {};
+    auto steps = checkpoint::step_directories(config.save);
+    std::reverse(steps.begin(), steps.end());
+    for (const StepDirectory& there : steps) {
+      const bool damaged = std::ranges::find(passed_over, there.step) != passed_over.end();
+      if (there.step <= step || damaged || !is_whole(there.path)) continue;
+      fail(Kind::usage, "--save ", config.save, ": holds step ", there.step,
+           ", and this run starts from step ", step, ": two runs would mix; ",
+           step == 0 ? text("add --load ", config.save, " to go on from it, or ") : std::string(),
+           "save elsewhere");
+    }
+    return {};
+  });
+}
+
+std::string settings_of_checkpoint(const CheckpointConfig& config) {
+  const auto step = meant(config);
+  if (!step) {
+    if (config.allow_fresh_start) return "{}";
+    fail(Kind::data, "--use-checkpoint-args: ", config.load, " holds no complete checkpoint to ask");
+  }
+  return settings_to_take(facts_of(*step), config.use_tokenizer);
+}
+
+std::optional<std::int64_t> seed_of_checkpoint(const CheckpointConfig& config) {
+  if (config.finetune || !config.load_random) return std::nullopt;
+  const auto step = meant(config);
+  if (!step || !has_mark(*step)) return std::nullopt;
+  return facts_of(*step).run.seed;
+}
+
+}  // namespace weft

@@ -1,0 +1,190 @@
+// The trainer's side of checkpoints: what it says about itself, and taking itself up again.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "weft/base/error.h"
+#include "weft/train/resume.h"
+#include "weft/train/resume_weights.h"
+#include "weft/train/trainer.h"
+
+namespace weft {
+namespace {
+
+/// The saved steps of the lowest validation loss.
+std::vector<std::int64_t> best_of(const RunPosition& run, int count) {
+  std::vector<std::pair<double, std::int64_t>> order;
+  for (std::size_t i = 0; i < run.validated_steps.size(); ++i)
+    order.emplace_back(run.validated_losses[i], run.validated_steps[i]);
+  std::sort(order.begin(), order.end());
+  std::vector<std::int64_t> out;
+  for (std::size_t i = 0; i < order.size() && i < std::size_t(count); ++i) out.push_back(order[i].second);
+  return out;
+}
+
+/// Between layouts, sums are rounded in another order; a wrong weight shows a thousand times larger.
+constexpr double rounding = 2e-4;
+
+}  // namespace
+
+void Trainer::open_checkpoints() {
+  const CheckpointConfig& k = config_.checkpoint;
+  std::vector<std::int64_t> passed_over;
+  if (!k.load.empty() || !k.pretrained.empty()) passed_over = take_up();
+  if (k.save.empty()) return;
+  const FileSystem& files = lent_.files != nullptr ? *lent_.files : disk();
+  saver_ = std::make_unique<Saver>(k, lent_.mesh.world(), lent_.log, files);
+  must_not_mix_runs(k, first_step_ - 1, passed_over, lent_.mesh.world());
+}
+
+std::vector<std::int64_t> Trainer::take_up() {
+  Resumed found = resume({.config = config_,
+                          .weights = *weights_,
+                          .optimizer = *optimizer_,
+                          .world = lent_.mesh.world(),
+                          .schedules = {rate_, ends_rate_, decay_},
+                          .tokenizer = tokenizer_});
+  const bool tells = lent_.mesh.world().rank() == 0;
+  for (const std::string& notice : found.notices)
+    if (tells) lent_.log.warning(notice);
+  if (!found.facts) return {};
+  if (tells)
+    lent_.log.info(found.weights_only
+                       ? fmt::format("weights from {}; the run starts at step 0", found.from.string())
+                       : fmt::format("resumed from {}: step {}, {} samples consumed", found.from.string(),
+                                     found.facts->run.step, found.facts->run.consumed_samples));
+  if (!found.weights_only) {
+    restore(*found.facts);
+    if (config_.checkpoint.verify) verify(*found.facts, found.from.string());
+  }
+  return found.passed_over;
+}
+
+void Trainer::restore(const RunFacts& facts) {
+  const RunPosition& at = facts.run;
+  position_ = at;
+  first_step_ = at.step + 1;
+  feed_->seek(at.consumed_samples);
+  skipped_samples_ = at.skipped_samples;
+  evaluated_[data::Split::valid] = at.valid_samples;
+  evaluated_[data::Split::test] = at.test_samples;
+  if (at.consumed_samples != batches_.consumed_after(at.step)) steps_ = steps_after(at);
+  if (!config_.checkpoint.load_optimizer) return;
+  learned_samples_ = at.learned_samples;
+  if (scaler_ && at.loss_scale) scaler_->restore({*at.loss_scale, at.scale_clean, at.scale_patience});
+  if (config_.rate.resume != SchedulerSource::checkpoint) return;
+  rate_ = facts.schedules.rate;
+  ends_rate_ = facts.schedules.ends;
+  decay_ = facts.schedules.decay;
+}
+
+// The batch was another one before: a length in samples or tokens is other steps now.
+std::int64_t Trainer::steps_after(const RunPosition& at) const {
+  const LengthConfig& length = config_.length;
+  std::int64_t samples = length.samples > 0 ? length.samples : std::numeric_limits<std::int64_t>::max();
+  if (length.tokens > 0)
+    samples = std::min(samples, (length.tokens + config_.model.sequence - 1) / config_.model.sequence);
+  std::int64_t steps = at.step;
+  const std::int64_t most =
+      length.iterations > 0 ? length.iterations : std::numeric_limits<std::int64_t>::max();
+  for (std::int64_t consumed = at.consumed_samples; consumed < samples && steps < most; ++steps)
+    consumed += batches_.at(consumed);
+  return steps;
+}
+
+RunFacts Trainer::facts_after(std::int64_t step) {
+  RunFacts out{.run = position_,
+               .layout = {.tp = config_.parallel.tp,
+                          .cp = config_.parallel.cp,
+                          .dp = config_.parallel.dp,
+                          .pp = config_.parallel.pp},
+               .tokenizer = tokenizer_,
+               .schedules = {rate_, ends_rate_, decay_},
+               .configuration = config_};
+  RunPosition& at = out.run;
+  at.step = step;
+  at.consumed_samples = feed_->consumed();
+  at.learned_samples = learned_samples_;
+  at.skipped_samples = skipped_samples_;
+  at.valid_samples = evaluated_[data::Split::valid];
+  at.test_samples = evaluated_[data::Split::test];
+  at.optimizer = config_.checkpoint.save_optimizer;
+  at.updates = optimizer_->updates();
+  at.loss_scale.reset();
+  if (scaler_) {
+    const LossScaler::State state = scaler_->state();
+    at.loss_scale = state.scale;
+    at.scale_clean = state.clean;
+    at.scale_patience = state.patience;
+  }
+  at.seed.reset();
+  if (config_.checkpoint.save_random) at.seed = config_.run.seed;
+  if (config_.checkpoint.verify) out.witness = witness(at);
+  return out;
+}
+
+void Trainer::save(std::int64_t step) {
+  if (!saver_ || saved_at_ == step) return;
+  saved_at_ = step;
+  const bool validated = validated_ && validated_->step == step;
+  if (validated) {
+    position_.validated_steps.push_back(step);
+    position_.validated_losses.push_back(validated_->loss);
+  }
+  SaveOrder order{.step = step, .facts = to_json(facts_after(step)), .mine = {}};
+  order.mine = named_to_save(*weights_, config_.checkpoint.save_optimizer ? optimizer_.get() : nullptr);
+  order.best = best_of(position_, config_.checkpoint.keep_best);
+  saver_->save(std::move(order));
+}
+
+void Trainer::save_if_due(std::int64_t step, bool last) {
+  if (!saver_) return;
+  saver_->look();
+  const std::int64_t interval = config_.checkpoint.interval;
+  if (last || (interval > 0 && step % interval == 0)) save(step);
+}
+
+Ending Trainer::ended(Ending how) {
+  if (!saver_) return how;
+  saver_->settle();
+  return saver_->failed() ? Ending::unsaved : how;
+}
+
+RunWitness Trainer::witness(const RunPosition& at) {
+  if (at.last_batch == 0) return {};
+  const auto train = data_.sets[data::Split::train];
+  data::Turn turn = turn_at(at.consumed_samples - at.last_batch);
+  turn.global_batch = int(at.last_batch);
+  Feed feed(train, run_sampler(config_, train->size()), lent_.device, at.consumed_samples - at.last_batch);
+  const Evaluation sums = evaluated(feed, turn, 1);
+  const std::array<Communicator*, 1> circles{&lent_.mesh.along({Axis::tp, Axis::pp})};
+  return {.loss = sums.tokens > 0 ? sums.loss_sum / sums.tokens : 0,
+          .weights_norm = global_norm(*weights_, Look::masters, circles)};
+}
+
+void Trainer::verify(const RunFacts& facts, const std::string& from) {
+  if (!facts.witness.loss)
+    fail(Kind::usage, "--verify-resume: ", from,
+         " says nothing to compare with: --verify-resume was not given when it was saved");
+  const RunWitness now = witness(facts.run);
+  const RunLayout& was = facts.layout;
+  const ParallelConfig& is = config_.parallel;
+  const bool same = was.tp == is.tp && was.cp == is.cp && was.dp == is.dp && was.pp == is.pp &&
+                    facts.configuration.batch.micro == config_.batch.micro;
+  const double allowed = same ? 0 : rounding;
+  const double loss_off = std::abs(*now.loss - *facts.witness.loss);
+  const double norm_off = std::abs(*now.weights_norm - *facts.witness.weights_norm);
+  if (!(loss_off <= allowed * std::abs(*facts.witness.loss)) ||
+      !(norm_off <= allowed * std::abs(*facts.witness.weights_norm)))
+    fail(Kind::data,
+         fmt::format("--verify-resume: {}: the last batch has loss {:.17g}, and {:.17g} when it was saved; "
+                     "the weights have norm {:.17g}, and {:.17g} when they were saved",
+                     from, *now.loss, *facts.witness.loss, *now.weights_norm, *facts.witness.weights_norm));
+  if (lent_.mesh.world().rank() == 0)
+    lent_.log.info(fmt::format("verified: the last batch has loss {:.9g} again, {}", *now.loss,
+                               same ? "every bit equal" : "equal to rounding under another layout"));
+}
+
+}  // namespace weft
