@@ -103,6 +103,18 @@ TEST(Train, refuses_an_environment_that_contradicts_itself) {
   EXPECT_EQ(t.err, "environment: RANK 4 is not below WORLD_SIZE 4\n");
 }
 
+TEST(Train, takes_the_ranks_that_mpirun_started) {
+  const Variable world("PMI_SIZE", "4"), rank("PMI_RANK", "0");
+  const Told t = told(tiny({"--tensor-model-parallel-size", "3"}));
+  EXPECT_EQ(t.status, 2);
+  EXPECT_THAT(t.err, HasSubstr("4 ranks cannot be shared out"));
+  const Variable other("WORLD_SIZE", "8");
+  EXPECT_EQ(
+      told(tiny()).err,
+      "environment: MPI says rank 0 of 4, RANK and WORLD_SIZE say 0 of 8; unset what the other launcher "
+      "left\n");
+}
+
 TEST(Train, needs_a_model_that_it_knows) {
   EXPECT_EQ(told({"train"}).err, "train: name the model: weft train gpt …; weft help train shows examples\n");
   EXPECT_EQ(told({"train", "bert"}).err, "train: weft cannot train bert yet\n");

@@ -63,15 +63,23 @@ int dispatch(std::span<const Verb> known, Args words) {
 
 }  // namespace
 
-int run(std::span<const Verb> known, Args words) {
+int say_failure() {
   try {
-    return dispatch(known, words);
+    throw;
   } catch (const Error& e) {
     return say(e);
   } catch (const std::bad_alloc&) {
     return say("weft: out of memory");
   } catch (const std::exception& e) {
     return say(text("weft: ", e.what(), " [a failure weft did not foresee]"));
+  }
+}
+
+int run(std::span<const Verb> known, Args words) {
+  try {
+    return dispatch(known, words);
+  } catch (const std::exception&) {
+    return say_failure();
   }
 }
 

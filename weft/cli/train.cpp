@@ -1,5 +1,7 @@
 // weft train: reads Megatron's words, and shows or runs what they mean.
+#include <chrono>
 #include <iostream>
+#include <thread>
 
 #include "weft/base/error.h"
 #include "weft/cli/dialect.h"
@@ -42,28 +44,46 @@ void take_seed(Command& command) {
   if (saved) seed.read(std::vector{write_word(*saved)}, Origin::checkpoint);
 }
 
-int run_train(Args args) {
+std::unique_ptr<Command> complete_command(Args args, const Launched& launched) {
   if (args.empty())
     fail(Kind::usage, "train: name the model: weft train gpt …; weft help train shows examples");
   check_model(args[0]);
-  const auto command = read_command(args.subspan(1), settings_of_checkpoint);
+  auto command = read_command(args.subspan(1), settings_of_checkpoint);
   if (!command->others.empty())
     fail(Kind::usage, "train: '", command->others[0], "' follows no flag that takes it");
   take_seed(*command);
-  const Launched launched = launched_by_environment();
   if (const auto tokenizer = run_tokenizer(command->config)) take_vocabulary(*command, tokenizer->size());
   complete(*command, launched.world);
-  if (command->dry_run) {
-    if (command->json)
-      std::cout << dry_run_json(*command, launched) << "\n";
-    else
-      std::cout << dry_run_text(*command, launched);
-    if (!command->json) say_once(*command);
-    return static_cast<int>(Exit::done);
+  if (!command->dry_run) refuse_unsupported(command->config);
+  return command;
+}
+
+// All ranks of mpirun read the same words, and would all say what is wrong with them. The first one does, and
+// its launcher ends the others; they speak up only where that does not happen.
+std::unique_ptr<Command> complete_command_once(Args args, const Launched& launched) {
+  try {
+    return complete_command(args, launched);
+  } catch (const Error&) {
+    if (launched.mpi && launched.rank > 0) std::this_thread::sleep_for(std::chrono::seconds(5));
+    throw;
   }
-  say_once(*command);
-  refuse_unsupported(command->config);
-  return run_training(command->config);
+}
+
+void show(const Command& command, const Launched& launched) {
+  if (command.json)
+    std::cout << dry_run_json(command, launched) << "\n";
+  else
+    std::cout << dry_run_text(command, launched);
+}
+
+int run_train(Args args) {
+  const Launched launched = launched_by_environment();
+  const auto command = complete_command_once(args, launched);
+  const bool tells = !launched.mpi || launched.rank == 0;
+  if (command->dry_run && tells) show(*command, launched);
+  if (tells && !(command->dry_run && command->json)) say_once(*command);
+  if (command->dry_run) return static_cast<int>(Exit::done);
+  return run_training(command->config, launched);
 }
 
 VerbHelp about_train() {
@@ -76,7 +96,9 @@ VerbHelp about_train() {
                     "--lr 1e-3 --train-iters 100 --mock-data --vocab-size 256",
                     "a tiny model on made-up data"},
                    {"weft train gpt --config examples/llama2_70b.yaml --mock-data --dry-run --ranks 64",
-                    "every value and who set it, for 64 ranks, without running"}},
+                    "every value and who set it, for 64 ranks, without running"},
+                   {"mpirun -n 8 weft train gpt --config examples/gpt2_124m.yaml --mock-data",
+                    "ranks as processes, on the machines that mpirun knows"}},
       .topics = {{"This command",
                   {{"--config", "FILE", "settings in YAML, under the same names; the command line wins"},
                    {"--dry-run", "", "read, check, print every value with who set it, and stop"},

@@ -1,6 +1,8 @@
 // Joins what training needs: nothing is computed here.
 #include "weft/cli/train_run.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <csignal>
@@ -9,6 +11,7 @@
 
 #include "weft/backend/open.h"
 #include "weft/cli/verb.h"
+#include "weft/comm/mpi.h"
 #include "weft/comm/threads.h"
 #include "weft/generate/continue.h"
 #include "weft/report/console.h"
@@ -51,8 +54,10 @@ class Ears {
   std::thread thread_;
 };
 
-std::vector<std::unique_ptr<report::Sink>> sinks_of(const LogConfig& log) {
-  std::vector<std::unique_ptr<report::Sink>> sinks;
+using Sinks = std::vector<std::unique_ptr<report::Sink>>;
+
+Sinks sinks_of(const LogConfig& log) {
+  Sinks sinks;
   sinks.push_back(report::console_sink(report::console_of_stderr()));
   if (!log.jsonl.empty()) sinks.push_back(report::jsonl_sink(log.jsonl));
   if (!log.tensorboard.empty())
@@ -71,10 +76,21 @@ Exit exit_of(Ending ending) {
   return ending == Ending::finished ? Exit::done : Exit::stopped;
 }
 
-/// A rank's device gets its share of the processors.
-int threads_of_a_rank(const RunConfig& run, int ranks) {
+/// A rank's device gets its share of the processors: of those that a launcher bound it to, or of all.
+int threads_of_a_rank(const RunConfig& run, const Launched& launched, int ranks) {
   if (run.threads > 0) return run.threads;
-  return std::max(1, int(std::thread::hardware_concurrency()) / ranks);
+  const int usable = int(std::thread::hardware_concurrency());
+  if (!launched.mpi) return std::max(1, usable / ranks);
+  const bool bound = usable < int(sysconf(_SC_NPROCESSORS_ONLN));
+  return std::max(1, bound ? usable : usable / launched.on_this_machine);
+}
+
+// The first process writes the indices that the others find.
+RunData open_data_in_turn(const TrainConfig& config, Communicator& world) {
+  if (world.rank() > 0) world.barrier();
+  RunData data = open_run_data(config);
+  if (world.rank() == 0) world.barrier();
+  return data;
 }
 
 /// How the trained model goes on from the prompt; all ranks take part.
@@ -100,16 +116,16 @@ ParallelLayout layout_of(const ParallelConfig& p) {
 
 }  // namespace
 
-int run_training(const TrainConfig& config) {
+int run_training(const TrainConfig& config, const Launched& launched) {
   const Ears ears;
   const Log log(0, {.stamped = false});
   const ParallelLayout layout = layout_of(config.parallel);
-  report::Outlet outlet(sinks_of(config.log), std::size_t(config.log.tensorboard_queue),
+  report::Outlet outlet(launched.rank == 0 ? sinks_of(config.log) : Sinks(),
+                        std::size_t(config.log.tensorboard_queue),
                         [&log](const std::string& sentence) { log.warning(sentence); });
-  const RunData data = open_run_data(config);
   std::atomic<Ending> ending = Ending::finished;
-  const auto rank = [&](Communicator& world) {
-    const DeviceOptions options{.threads = threads_of_a_rank(config.run, world.size()),
+  const auto rank = [&](Communicator& world, const RunData& data) {
+    const DeviceOptions options{.threads = threads_of_a_rank(config.run, launched, world.size()),
                                 .exact = config.model.exact};
     const auto device = open_device(config.run.device, options);
     const bool tells = world.rank() == 0;
@@ -123,7 +139,7 @@ int run_training(const TrainConfig& config) {
                      .outlet = tells ? &outlet : nullptr,
                      .asked_to_stop = &ears.asked()});
     const Ending mine = trainer.run();
-    if (tells) ending = mine;
+    if (tells || launched.mpi) ending = mine;
     if (tells && mine == Ending::unsaved)
       log.error(text("the run ends without its last checkpoint, see above; --save ", config.checkpoint.save));
     if (config.run.sample_prompt.empty()) return;
@@ -131,7 +147,12 @@ int run_training(const TrainConfig& config) {
     const std::string said = sample(config, data, trainer, *device);
     if (tells) std::cout << config.run.sample_prompt << said << "\n";
   };
-  run_as_threads(layout.world(), rank);
+  if (launched.mpi) {
+    run_under_mpi([&](Communicator& world) { rank(world, open_data_in_turn(config, world)); }, say_failure);
+  } else {
+    const RunData data = open_run_data(config);
+    run_as_threads(layout.world(), [&](Communicator& world) { rank(world, data); });
+  }
   return static_cast<int>(exit_of(ending));
 }
 

@@ -51,5 +51,7 @@ std::span<const Verb> verbs();
 /// Runs the verb named first. Errors are said on standard error, the first failing message last:
 /// the person's mistakes as one sentence (exit 2), everything else with its place (exit 1).
 int run(std::span<const Verb> known, Args words);
+/// Says what the exception at hand means, the same way.
+int say_failure();
 
 }  // namespace weft::cli

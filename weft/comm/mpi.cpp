@@ -4,13 +4,16 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <exception>
+#include <list>
 #include <span>
+#include <thread>
 #include <vector>
 
 #include "weft/base/error.h"
-#include "weft/comm/mpi_exchange.h"
+#include "weft/comm/checks.h"
 #include "weft/comm/tree_sum.h"
 
 namespace weft {
@@ -19,10 +22,140 @@ namespace {
 constexpr int word_tags = 32767;              // every MPI has as many
 constexpr std::int64_t small_sum = 16 << 10;  // bytes: up to here one trip is worth more than few bytes
 
-void require_contiguous(const char* word, const Tensor& x) {
-  if (!x.contiguous())
-    fail(Kind::shape, word, ": ", x.shape(), " with strides ", x.strides(),
-         " has gaps; it must be contiguous");
+constexpr std::int64_t largest_message = std::int64_t{1} << 30;  // MPI counts in int
+
+// Ranks may outnumber processors: after a while of asking, others get the processor.
+void rest(int rounds) {
+  if (rounds < 64) return;
+  if (rounds < 512)
+    std::this_thread::yield();
+  else
+    std::this_thread::sleep_for(std::chrono::microseconds(40));
+}
+
+void check_mpi(int code, const char* word) {
+  if (code == MPI_SUCCESS) return;
+  std::string said(MPI_MAX_ERROR_STRING, ' ');
+  int length = 0;
+  MPI_Error_string(code, said.data(), &length);
+  fail(Kind::comm, "mpi: ", word, ": ", said.substr(0, std::size_t(length)));
+}
+
+/// One word of one rank. Phases follow each other when all messages of the one before have arrived; what they
+/// touch is held by what they capture.
+class Exchange {
+ public:
+  using Phase = std::function<void(Exchange&)>;
+  Exchange(const char* word, MPI_Comm circle, int tag) : word_(word), circle_(circle), tag_(tag) {}
+
+  void send(const void* from, std::int64_t bytes, int to);
+  void receive(void* to, std::int64_t bytes, int from);
+  /// Room for what others send, kept until the word is done.
+  std::byte* scratch(std::int64_t bytes);
+  void then(Phase phase) { phases_.push_back(std::move(phase)); }
+  /// Goes on as far as it can without waiting; true when all is done.
+  bool advance();
+
+ private:
+  struct Message {
+    int peer = 0;
+    std::int64_t expected = -1;  // bytes; -1 for what is sent
+  };
+  void check_arrived(const std::vector<MPI_Status>& statuses) const;
+  const char* word_;
+  MPI_Comm circle_;
+  int tag_;
+  std::vector<MPI_Request> requests_;
+  std::vector<Message> messages_;
+  std::vector<MPI_Status> statuses_;
+  std::vector<Phase> phases_;
+  std::size_t next_phase_ = 0;
+  std::vector<std::vector<std::byte>> scratch_;
+};
+
+/// All words of this process. Ranks may finish words in different orders, so waiting for one moves the
+/// others.
+class Exchanges {
+ public:
+  std::shared_ptr<Exchange> begin(std::shared_ptr<Exchange> exchange);
+  void finish(const Exchange& exchange);
+
+ private:
+  bool advance_all(const Exchange& wanted);
+  std::list<std::shared_ptr<Exchange>> under_way_;
+};
+
+void Exchange::send(const void* from, std::int64_t bytes, int to) {
+  for (std::int64_t at = 0; at < bytes; at += largest_message) {
+    const int count = int(std::min(largest_message, bytes - at));
+    messages_.push_back({to, -1});
+    requests_.emplace_back();
+    check_mpi(MPI_Isend(static_cast<const std::byte*>(from) + at, count, MPI_BYTE, to, tag_, circle_,
+                        &requests_.back()),
+              word_);
+  }
+}
+
+void Exchange::receive(void* to, std::int64_t bytes, int from) {
+  for (std::int64_t at = 0; at < bytes; at += largest_message) {
+    const int count = int(std::min(largest_message, bytes - at));
+    messages_.push_back({from, count});
+    requests_.emplace_back();
+    check_mpi(
+        MPI_Irecv(static_cast<std::byte*>(to) + at, count, MPI_BYTE, from, tag_, circle_, &requests_.back()),
+        word_);
+  }
+}
+
+std::byte* Exchange::scratch(std::int64_t bytes) {
+  scratch_.emplace_back(std::size_t(bytes));
+  return scratch_.back().data();
+}
+
+void Exchange::check_arrived(const std::vector<MPI_Status>& statuses) const {
+  for (std::size_t i = 0; i < messages_.size(); ++i) {
+    if (messages_[i].expected < 0) continue;
+    int bytes = 0;
+    MPI_Get_count(&statuses[i], MPI_BYTE, &bytes);
+    if (bytes != messages_[i].expected)
+      fail(Kind::comm, word_, ": ", messages_[i].expected, " bytes are expected from rank ",
+           messages_[i].peer, ", which sends ", bytes);
+  }
+}
+
+bool Exchange::advance() {
+  while (true) {
+    if (!requests_.empty()) {
+      int done = 0;
+      statuses_.resize(requests_.size());
+      check_mpi(MPI_Testall(int(requests_.size()), requests_.data(), &done, statuses_.data()), word_);
+      if (!done) return false;
+      check_arrived(statuses_);
+      requests_.clear();
+      messages_.clear();
+    }
+    if (next_phase_ == phases_.size()) return true;
+    phases_[next_phase_++](*this);
+  }
+}
+
+std::shared_ptr<Exchange> Exchanges::begin(std::shared_ptr<Exchange> exchange) {
+  if (!exchange->advance()) under_way_.push_back(exchange);
+  return exchange;
+}
+
+bool Exchanges::advance_all(const Exchange& wanted) {
+  bool found = false;
+  for (auto at = under_way_.begin(); at != under_way_.end();) {
+    const bool done = (*at)->advance();
+    found = found || (at->get() == &wanted && !done);
+    at = done ? under_way_.erase(at) : std::next(at);
+  }
+  return !found;
+}
+
+void Exchanges::finish(const Exchange& exchange) {
+  for (int rounds = 0; !advance_all(exchange); ++rounds) rest(rounds);
 }
 
 std::byte* bytes_at(const Tensor& x, std::int64_t offset) {
@@ -66,7 +199,7 @@ class MpiCommunicator final : public Communicator {
   }
 
   Pending all_gather(const Tensor& full, const Tensor& shard) override {
-    require_parts("all_gather", full, shard);
+    require_parts("all_gather", full, shard, size());
     move_bytes(bytes_at(full, rank_ * shard.bytes()), shard.address(), shard.bytes());
     auto exchange = word("all_gather");
     exchange->then([this, full, shard](Exchange& e) {
@@ -77,7 +210,7 @@ class MpiCommunicator final : public Communicator {
   }
 
   Pending reduce_scatter(const Tensor& shard, const Tensor& full) override {
-    require_parts("reduce_scatter", full, shard);
+    require_parts("reduce_scatter", full, shard, size());
     auto exchange = word("reduce_scatter");
     std::byte* parts = exchange->scratch(shard.bytes() * size_);
     const auto part_of = [parts, shard](int r) { return parts + r * shard.bytes(); };
@@ -161,13 +294,6 @@ class MpiCommunicator final : public Communicator {
   template <class Body>
   void for_others(const Body& body) const {
     for (int i = 1; i < size_; ++i) body((rank_ + i) % size_);
-  }
-  void require_parts(const char* word, const Tensor& full, const Tensor& shard) const {
-    require_contiguous(word, full);
-    require_contiguous(word, shard);
-    if (full.elements() != shard.elements() * size_ || full.dtype() != shard.dtype())
-      fail(Kind::shape, word, ": ", size_, " shards of ", shard.shape(), " ", shard.dtype(), " are not ",
-           full.shape(), " ", full.dtype());
   }
   std::shared_ptr<Exchange> word(const char* name) {
     number_ = (number_ + 1) % word_tags;

@@ -9,18 +9,13 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/comm/checks.h"
 #include "weft/comm/circle.h"
 
 namespace weft {
 namespace {
 
 constexpr int most_ranks = 1024;
-
-void require_contiguous(const char* word, const Tensor& x) {
-  if (!x.contiguous())
-    fail(Kind::shape, word, ": ", x.shape(), " with strides ", x.strides(),
-         " has gaps; it must be contiguous");
-}
 
 /// Words still under way while an exception passes are dropped, not finished: the peer may wait for a word
 /// that this rank will never say.
@@ -41,11 +36,11 @@ class ThreadCommunicator final : public Communicator {
     return begin({.word = Word::all_reduce, .dtype = x.dtype(), .how = how, .elements = x.elements()}, x, x);
   }
   Pending all_gather(const Tensor& full, const Tensor& shard) override {
-    require_parts("all_gather", full, shard);
+    require_parts("all_gather", full, shard, size());
     return begin({.word = Word::all_gather, .dtype = full.dtype(), .elements = full.elements()}, full, shard);
   }
   Pending reduce_scatter(const Tensor& shard, const Tensor& full) override {
-    require_parts("reduce_scatter", full, shard);
+    require_parts("reduce_scatter", full, shard, size());
     return begin({.word = Word::reduce_scatter, .dtype = full.dtype(), .elements = full.elements()}, shard,
                  full);
   }
@@ -96,13 +91,6 @@ class ThreadCommunicator final : public Communicator {
   }
 
  private:
-  void require_parts(const char* word, const Tensor& full, const Tensor& shard) const {
-    require_contiguous(word, full);
-    require_contiguous(word, shard);
-    if (full.elements() != shard.elements() * size() || full.dtype() != shard.dtype())
-      fail(Kind::shape, word, ": ", size(), " shards of ", shard.shape(), " ", shard.dtype(), " are not ",
-           full.shape(), " ", full.dtype());
-  }
   Pending begin(const Saying& saying, const Tensor& out, const Tensor& in) {
     const std::int64_t number = circle_->join(rank_, saying, {.out = out.address(), .in = in.address()});
     return Pending([circle = circle_, rank = rank_, number, out = out, in = in] {
