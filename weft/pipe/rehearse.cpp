@@ -43,9 +43,10 @@ std::string say(const Action& a) {
 
 class Player {
  public:
-  Player(const Schedule& s, const Costs& c, Delivery d)
+  Player(const Schedule& s, const CostOf& cost_of, int transfer, Delivery d)
       : s_(s),
-        costs_(c),
+        cost_of_(cost_of),
+        transfer_(transfer),
         delivery_(d),
         next_(std::size_t(s.ranks)),
         clock_(std::size_t(s.ranks)),
@@ -130,7 +131,7 @@ class Player {
       fail(Kind::internal, s_.name, ": rank ", to, " receives ", say(message), " but rank ", from, " sent ",
            say(queue.front()), " first");
     queue.erase(place);
-    return it->second + costs_.transfer;
+    return it->second + transfer_;
   }
 
   bool step(int r) {
@@ -138,20 +139,8 @@ class Player {
     const int start = ready(r, a);
     if (start < 0 || !receiver_is_there(a)) return false;
     auto& clock = clock_[std::size_t(r)];
-    int cost = 0;
+    const int cost = computes(a.what) ? cost_of_(a) : 0;
     switch (a.what) {
-      case Do::forward:
-        cost = costs_.forward;
-        break;
-      case Do::backward:
-        cost = costs_.backward_input + costs_.backward_weight;
-        break;
-      case Do::backward_input:
-        cost = costs_.backward_input;
-        break;
-      case Do::backward_weight:
-        cost = costs_.backward_weight;
-        break;
       case Do::send_activation:
         wire_[{r, s_.home[std::size_t(a.stage + 1)]}].push_back(a);
         break;
@@ -210,7 +199,8 @@ class Player {
   }
 
   const Schedule& s_;
-  Costs costs_;
+  const CostOf& cost_of_;
+  int transfer_;
   Delivery delivery_;
   std::vector<std::size_t> next_;
   std::vector<int> clock_, alive_;
@@ -223,7 +213,17 @@ class Player {
 }  // namespace
 
 Rehearsal rehearse(const Schedule& s, const Costs& costs, Delivery delivery) {
-  return Player(s, costs, delivery).play();
+  const auto cost_of = [&costs](const Action& a) {
+    if (a.what == Do::forward) return costs.forward;
+    if (a.what == Do::backward_input) return costs.backward_input;
+    if (a.what == Do::backward_weight) return costs.backward_weight;
+    return costs.backward_input + costs.backward_weight;
+  };
+  return rehearse(s, cost_of, costs.transfer, delivery);
+}
+
+Rehearsal rehearse(const Schedule& s, const CostOf& cost_of, int transfer, Delivery delivery) {
+  return Player(s, cost_of, transfer, delivery).play();
 }
 
 }  // namespace weft::pipe

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "weft/base/clock.h"
 #include "weft/base/error.h"
 
 namespace weft::pipe {
@@ -34,9 +35,16 @@ Runner::Runner(const Schedule& schedule, const std::map<int, Stage>& stages, Com
 
 void Runner::run(const Order& order, const Forwarded& forwarded) {
   for (const Action& action : schedule_.program[std::size_t(along_pp_.rank())])
-    if (order.place.training || goes_forward(action.what)) act(action, order, forwarded);
+    if (order.place.training || goes_forward(action.what)) act_and_tell(action, order, forwarded);
   for (Pending& pending : under_way_) pending.wait();
   under_way_.clear();
+}
+
+void Runner::act_and_tell(const Action& action, const Order& order, const Forwarded& forwarded) {
+  if (!order.timekeeper || !computes(action.what)) return act(action, order, forwarded);
+  const Stopwatch watch;
+  act(action, order, forwarded);
+  order.timekeeper->took(action, watch.seconds());
 }
 
 void Runner::act(const Action& action, const Order& order, const Forwarded& forwarded) {

@@ -19,6 +19,13 @@ struct Parcel {
   Dtype dtype = Dtype::f32;
 };
 
+/// Told how long every computation took, where somebody measures.
+class Timekeeper {
+ public:
+  virtual ~Timekeeper() = default;
+  virtual void took(const Action& action, double seconds) = 0;
+};
+
 class Runner {
  public:
   /// stages holds those that live on this rank, by stage number. The schedule has its transfers.
@@ -33,6 +40,7 @@ class Runner {
     StepPlace place;                      // its loss_factor is taken from loss_factors
     Parcel parcel;
     Watch* watch = nullptr;
+    Timekeeper* timekeeper = nullptr;
   };
   /// Every microbatch, forward and backward; or forward only, where the place says that nobody trains.
   void run(const Order& order, const Forwarded& forwarded);
@@ -46,6 +54,7 @@ class Runner {
     Tensor input, output, output_grad, input_grad;
   };
   void act(const Action& action, const Order& order, const Forwarded& forwarded);
+  void act_and_tell(const Action& action, const Order& order, const Forwarded& forwarded);
   void forward(const Action& action, const Order& order, const Forwarded& forwarded);
   void backward(const Action& action);
   void settle(const Action& action);
