@@ -15,6 +15,7 @@ std::span<const Verb> verbs() {
       data_verb(),
       checkpoint_verb(),
       plot_verb(),
+      schedule_verb(),
       doctor_verb(),
       completion_verb(),
       version_verb(),

@@ -12,6 +12,7 @@ Verb doctor_verb();
 Verb help_verb();
 Verb plot_verb();
 Verb preprocess_verb();
+Verb schedule_verb();
 Verb tokenizer_verb();
 Verb train_verb();
 Verb version_verb();
