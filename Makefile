@@ -25,6 +25,10 @@ test: build ## build and run every test
 	echo "make: running the tests, $(JOBS) at a time"
 	ctest --preset all -j $(JOBS)
 
+fuzz-layouts: configure ## compare 2000 random layouts with one rank
+	cmake --build --preset release --target equal_tests -j $(JOBS)
+	WEFT_LAYOUTS=2000 build/release/tests/equal/equal_tests --gtest_filter='RandomLayouts.*'
+
 demo: configure ## train a small GPT on this project's own text, in three minutes
 	echo "make: building weft with $(JOBS) jobs"
 	cmake --build --preset release --target weft -j $(JOBS)
@@ -57,4 +61,4 @@ format: ## lay the source out as .clang-format says
 clean: ## remove everything that was built
 	rm -rf build
 
-.PHONY: help setup configure build test demo bench oracle lint format clean
+.PHONY: help setup configure build test fuzz-layouts demo bench oracle lint format clean

@@ -1,11 +1,13 @@
 // One rank as the trainer builds it, over samples that no file holds.
 #include "tests/equal/run.h"
 
+#include <cctype>
 #include <cmath>
 #include <map>
 #include <mutex>
 
 #include "tests/support/tiny.h"
+#include "weft/base/error.h"
 #include "weft/comm/threads.h"
 #include "weft/mesh/mesh.h"
 #include "weft/train/stages.h"
@@ -38,16 +40,17 @@ class Rank {
         schedule_(schedule_of(cut.parallel, microbatches())),
         evaluation_(evaluation_of(cut.parallel, microbatches())) {
     build_stages();
-    weights_ = std::make_unique<Weights>(
-        [this](const VisitParameter& visit) {
-          for (auto& [number, stage] : stages_) stage.each_parameter(visit);
-        },
-        *device_, TinyModel::dtype_for(config.precision), Weights::For::training, data_parallel());
+    plant_in_parameters();
+    weights_ = std::make_unique<Weights>([this](const VisitParameter& visit) { each_parameter(visit); },
+                                         *device_, TinyModel::dtype_for(config.precision),
+                                         Weights::For::training, data_parallel());
     reduction_ = std::make_unique<GradReduction>(
         *weights_, mesh_.along(Axis::tp),
         cut.parallel.overlap_reduce ? ReduceWhen::when_a_bucket_is_full : ReduceWhen::after_backward);
     weights_->initialize(7);
     if (schedule_.stages() > 1) tied_ = std::make_unique<TiedWeights>(*weights_, pp());
+    if (cut.fault == Fault::tied_copies_not_added) tied_.reset();
+    if (cut.fault == Fault::weight_gradient_dropped) drop_a_gradient();
     adam_ = make_adam(*weights_, {});
     runner_ = std::make_unique<pipe::Runner>(schedule_, stages_, pp(), *device_);
   }
@@ -72,10 +75,9 @@ class Rank {
   }
   std::map<std::string, std::vector<std::vector<double>>> tied_values() const {
     std::map<std::string, std::vector<std::vector<double>>> out;
-    for (const auto& [number, stage] : stages_)
-      stage.each_parameter([&](Parameter& p) {
-        if (p.tied) out[p.name + std::to_string(mesh_.place(Axis::tp))].push_back(numbers(p.value));
-      });
+    each_parameter([&](Parameter& p) {
+      if (p.tied) out[p.name + std::to_string(mesh_.place(Axis::tp))].push_back(numbers(p.value));
+    });
     return out;
   }
   std::int64_t most_remembered() const { return runner_->most_remembered(); }
@@ -119,6 +121,24 @@ class Rank {
       if (schedule_.home[i] == mesh_.place(Axis::pp))
         stages_[int(i)] =
             build_gpt(config_, parts[i], {.tp = mesh_.along(Axis::tp), .between = between()}, *device_);
+  }
+
+  // ---- mistakes
+  void plant_in_parameters() {
+    each_parameter([this](Parameter& p) {
+      if (cut_.fault == Fault::sequence_parts_not_added) p.sequence_partial = false;
+      if (cut_.fault == Fault::norm_counts_copies && p.tied)
+        for (Piece& piece : p.pieces) piece.where.replica = 0;
+    });
+  }
+  void drop_a_gradient() {
+    const std::string name = "layers." + std::to_string(config_.layers - 1) + ".mlp.down.weight";
+    each_parameter([&](Parameter& p) {
+      if (p.name == name) p.grad.bind({});
+    });
+  }
+  void each_parameter(const VisitParameter& visit) const {
+    for (const auto& [number, stage] : stages_) stage.each_parameter(visit);
   }
 
   ModelConfig config_;
@@ -165,6 +185,20 @@ Curve train(const ModelConfig& config, const Cut& cut) {
   return curve;
 }
 
+std::string difference(const Curve& a, const Curve& b) {
+  const auto far = [](double x, double y, double bound) { return !(std::abs(x - y) <= bound); };
+  if (a.losses.size() != b.losses.size()) return "one has more steps than the other";
+  for (std::size_t i = 0; i < a.losses.size(); ++i) {
+    if (far(a.losses[i], b.losses[i], 2e-4))
+      return text("losses of step ", i + 1, " are ", a.losses[i], " and ", b.losses[i]);
+    if (far(a.norms[i], b.norms[i], 2e-3 * b.norms[i]))
+      return text("gradient norms of step ", i + 1, " are ", a.norms[i], " and ", b.norms[i]);
+  }
+  if (far(a.evaluations.at(0), b.evaluations.at(0), 2e-4))
+    return text("evaluations are ", a.evaluations[0], " and ", b.evaluations[0]);
+  return a.tied_copies_agree && b.tied_copies_agree ? "" : "copies of a tied weight differ";
+}
+
 ModelConfig shape_of(const std::string& name, int layers) {
   ModelConfig config = name == "gpt2" ? tiny_gpt2() : tiny_llama();
   config.layers = layers;
@@ -187,9 +221,12 @@ std::string name_of(const Cut& cut) {
   if (p.sequence) say("sp");
   if (!p.schedule.empty()) say(p.schedule);
   degree("v", p.virtual_stages);
+  if (!p.layout.empty()) say(p.layout);
+  if (p.zero > 0) say("zero");
+  if (p.overlap_reduce) say("overlap");
   say("b" + std::to_string(cut.micro_batch));
   for (char& c : name)
-    if (c == '-' || c == '/' || c == '.') c = '_';
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
   return name;
 }
 
