@@ -177,11 +177,10 @@ TEST(Line, of_one_of_several_validation_sets_names_it) {
   const Evaluation evaluation{
       .of = "iteration 5", .set = "-web", .iteration = 5, .losses = {{"lm loss", 2.0}}};
   EXPECT_NE(
-      evaluation_lines(evaluation).find("lm loss-web value: 2.000000E+00 | lm loss-web PPL: 7.389056E+00"),
+      evaluation_lines(evaluation).find(" validation-web loss at iteration 5 | lm loss value: 2.000000E+00"),
       std::string::npos);
   EXPECT_EQ(json_line(evaluation),
-            "{\"evaluation\":\"iteration "
-            "5\",\"iteration\":5,\"consumed_samples\":0,\"set\":\"web\",\"lm_loss\":2.0}");
+            R"({"evaluation":"iteration 5","iteration":5,"consumed_samples":0,"set":"web","lm_loss":2.0})");
 }
 
 TEST(Chart, reads_a_key_from_json_lines_and_passes_over_evaluations) {

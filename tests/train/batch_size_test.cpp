@@ -107,4 +107,5 @@ TEST(Evaluation, counts_one_pass_more_than_intervals) {
   EXPECT_EQ(n.valid, 220);
   EXPECT_EQ(n.test, 20);
   EXPECT_EQ(eval_counts({.interval = 0, .iterations = 5, .global = 4}, 100).valid, 0);
+  EXPECT_EQ(eval_counts({.interval = 10, .iterations = 5, .global = 4, .skip_train = true}, 100).valid, 20);
 }

@@ -50,10 +50,9 @@ std::string iteration_line(const Step& step, const std::string& when) {
 }
 
 std::string evaluation_lines(const Evaluation& evaluation) {
-  std::string line = fmt::format(" validation loss at {} | ", evaluation.of);
+  std::string line = fmt::format(" validation{} loss at {} | ", evaluation.set, evaluation.of);
   for (const auto& [name, loss] : evaluation.losses)
-    line += fmt::format("{0}{1} value: {2:.6E} | {0}{1} PPL: {3:.6E} | ", name, evaluation.set, loss,
-                        perplexity(loss));
+    line += fmt::format("{} value: {:.6E} | {} PPL: {:.6E} | ", name, loss, name, perplexity(loss));
   const std::string rule(line.size() + 1, '-');
   return fmt::format("{}\n{}\n{}", rule, line, rule);
 }

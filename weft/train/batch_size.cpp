@@ -132,6 +132,7 @@ std::int64_t steps_of(const TrainConfig& c, const BatchSchedule& batch) {
 
 EvalCounts eval_counts(const EvalConfig& c, std::int64_t steps) {
   const std::int64_t one = c.iterations * c.global;
+  if (c.skip_train) return {.valid = one, .test = one};
   return {.valid = c.interval > 0 ? (steps / c.interval + 1) * one : 0, .test = one};
 }
 

@@ -113,8 +113,9 @@ void Trainer::build() {
   optimizer_ = make_optimizer(*weights_, config_.optimizer);
   scaler_ = make_scaler(config_);
   const auto train = data_.sets[data::Split::train];
-  if (!train) fail(Kind::usage, "train: the data hold no training documents; see --split");
-  feed_ = std::make_unique<Feed>(train, run_sampler(config_, train->size()), lent_.device, 0);
+  if (!train && !config_.eval.skip_train)
+    fail(Kind::usage, "train: the data hold no training documents; see --split");
+  if (train) feed_ = std::make_unique<Feed>(train, run_sampler(config_, train->size()), lent_.device, 0);
   if (lent_.outlet)
     lent_.log.info(fmt::format("{} parameters, {} steps of {} samples",
                                human_count(double(count_parameters(config_.model).total())), steps_,
@@ -224,7 +225,7 @@ report::Step Trainer::record_of(std::int64_t step, const StepReport& report) con
   out.milliseconds = 1000 * seconds / double(sum.steps);
   out.tokens_per_second = sum.tokens / seconds;
   out.learning_rate = rate_.at(learned_samples_);
-  out.global_batch = batches_.at(std::max<std::int64_t>(feed_->consumed() - 1, 0));
+  out.global_batch = position_.last_batch;
   out.losses = {{"lm loss", sum.applied > 0 ? sum.loss / double(sum.applied) : report.loss}};
   out.loss_scale = report.loss_scale;
   if (report.applied) out.grad_norm = report.grad_norm;
@@ -274,7 +275,7 @@ void Trainer::evaluate(std::int64_t step, data::Split split, const std::string& 
     report::Evaluation told{.of = of,
                             .set = name_of_set(split, i),
                             .iteration = step,
-                            .consumed_samples = feed_->consumed(),
+                            .consumed_samples = feed_ ? feed_->consumed() : 0,
                             .losses = {}};
     evaluated_[split] = evaluate_set(sets[i], from, told);
     if (i == 0 && split == data::Split::valid) validated_ = {step, told.losses.front().second};
