@@ -66,7 +66,7 @@ void Trainer::restore(const RunFacts& facts) {
   const RunPosition& at = facts.run;
   position_ = at;
   first_step_ = at.step + 1;
-  feed_->seek(at.consumed_samples);
+  if (feed_) feed_->seek(at.consumed_samples);  // none where training is skipped
   skipped_samples_ = at.skipped_samples;
   evaluated_[data::Split::valid] = at.valid_samples;
   evaluated_[data::Split::test] = at.test_samples;
