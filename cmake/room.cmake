@@ -3,7 +3,7 @@
 #   Labels say when CI runs it: `fast` (the default) also under ASan+UBSan, `threads` also under TSan, `slow` in neither.
 #   The room's name is a label too. `LABEL fast threads` gives both.
 # weft_bench(NAME FILES sources... SEES rooms...): a Google Benchmark program.
-# weft_fuzz(NAME FILES sources... SEES rooms... [SEEDS folder]): a libFuzzer program, built by preset `fuzz`; its test runs
+# weft_fuzz(NAME FILES sources... SEES rooms... [SEEDS folder]): a libFuzzer program, built by preset `asan`; its test runs
 #   it for WEFT_FUZZ_SECONDS from the files in SEEDS (relative to the room's folder).
 # A test binary links only the floors its room may see, so a forbidden use fails to link.
 
@@ -24,7 +24,33 @@ if(WEFT_SANITIZE)
 endif()
 if(WEFT_FUZZ)
   target_compile_options(weft_flags INTERFACE -fsanitize=fuzzer-no-link)
+  target_link_options(weft_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
+
+# Most of a quick build is reading the same standard headers again, so WEFT_PCH reads them once: for the rooms, and for their tests.
+# A source with instructions of its own cannot share them.
+function(weft_precompile name)
+  if(WEFT_PCH)
+    file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/${name}.cpp CONTENT "// Only here to be compiled with the headers.\n")
+    add_library(${name} STATIC ${CMAKE_BINARY_DIR}/${name}.cpp)
+    target_link_libraries(${name} PRIVATE weft_flags)
+    target_precompile_headers(${name} PRIVATE ${ARGN})
+  endif()
+endfunction()
+set(standard_headers <algorithm> <array> <atomic> <cmath> <cstdint> <cstring> <filesystem> <functional> <limits> <map> <memory> <mutex>
+  <numeric> <optional> <span> <sstream> <string> <string_view> <utility> <vector>)
+weft_precompile(weft_precompiled ${standard_headers})
+function(weft_share_headers name from)
+  if(WEFT_PCH)
+    target_precompile_headers(${name} REUSE_FROM ${from})
+    set_target_properties(${name} PROPERTIES PCH_WARN_INVALID OFF)
+  endif()
+endfunction()
+
+# Tests are many and each runs once: what they are compiled for is a quick build.
+function(weft_compile_as_tests name)
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+endfunction()
 
 function(weft_room name)
   cmake_parse_arguments(ROOM "" "" "SEES;FILES;LINKS" ${ARGN})
@@ -32,7 +58,16 @@ function(weft_room name)
   set_target_properties(weft_${name} PROPERTIES LINKER_LANGUAGE CXX)
   list(TRANSFORM ROOM_SEES PREPEND weft_)
   target_link_libraries(weft_${name} PUBLIC weft_flags ${ROOM_SEES} PRIVATE ${ROOM_LINKS})
+  weft_share_headers(weft_${name} weft_precompiled)
 endfunction()
+
+if(WEFT_TESTS)
+  weft_precompile(weft_precompiled_tests ${standard_headers} <gmock/gmock.h> <gtest/gtest.h> <rapidcheck.h>)
+  if(WEFT_PCH)
+    weft_compile_as_tests(weft_precompiled_tests)
+    target_link_libraries(weft_precompiled_tests PRIVATE GTest::gmock rapidcheck)
+  endif()
+endif()
 
 # Targets that stand for many; weft_joins makes one part of another.
 foreach(all IN ITEMS tests_fast tests_threads benchmarks fuzzers)
@@ -60,8 +95,8 @@ function(weft_tests room)
   add_executable(${TESTS_NAME}_tests ${TESTS_FILES})
   target_link_libraries(${TESTS_NAME}_tests PRIVATE weft_${room} ${TESTS_SEES} ${TESTS_LINKS}
     GTest::gtest_main GTest::gmock rapidcheck)
-  # Tests are many and each runs once: what they are compiled for is a quick build.
-  target_compile_options(${TESTS_NAME}_tests PRIVATE $<$<CONFIG:Release>:-O1>)
+  weft_compile_as_tests(${TESTS_NAME}_tests)
+  weft_share_headers(${TESTS_NAME}_tests weft_precompiled_tests)
   target_compile_definitions(${TESTS_NAME}_tests PRIVATE WEFT_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   gtest_discover_tests(${TESTS_NAME}_tests TEST_PREFIX ${TESTS_NAME}: DISCOVERY_TIMEOUT 60
     TEST_LIST ${TESTS_NAME}_names PROPERTIES ENVIRONMENT RC_PARAMS=seed=11)
