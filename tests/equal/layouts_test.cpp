@@ -36,6 +36,10 @@ INSTANTIATE_TEST_SUITE_P(
                                          Cut{{.tp = 2, .dp = 1, .sequence = true}},
                                          Cut{{.tp = 4, .dp = 1, .sequence = true}}, Cut{{.dp = 2}},
                                          Cut{{.dp = 4}, 1}, Cut{{.tp = 2, .dp = 2, .sequence = true}, 1},
+                                         Cut{{.cp = 2, .dp = 1}}, Cut{{.cp = 4, .dp = 1}},
+                                         Cut{{.cp = 2, .dp = 1, .context = ContextForm::gather}},
+                                         Cut{{.cp = 2, .dp = 1, .context = ContextForm::heads}},
+                                         Cut{{.tp = 2, .cp = 2, .pp = 2, .dp = 2, .sequence = true}, 1},
                                          Cut{{.pp = 2, .dp = 1}}, Cut{{.pp = 4, .dp = 1}, 1},
                                          Cut{{.pp = 4, .dp = 1}, 4}, Cut{{.tp = 2, .pp = 2, .dp = 1}},
                                          Cut{{.pp = 2, .dp = 2}, 1},
@@ -114,6 +118,12 @@ TEST(Layouts, an_untied_pipeline_gives_the_bits_of_one_rank) {
   EXPECT_EQ(cut.losses, one.losses);
   EXPECT_EQ(cut.norms, one.norms);
   EXPECT_EQ(cut.evaluations, one.evaluations);
+}
+
+TEST(Layouts, a_mean_over_microbatches_counts_whole_sequences) {
+  const ModelConfig config = shape_of("llama");
+  expect_near(train(config, {.parallel = {.cp = 2, .dp = 2}, .micro_batch = 1, .per_token = true}),
+              train(config, {.parallel = {.dp = 1}, .micro_batch = 8, .per_token = true}));
 }
 
 TEST(Layouts, recompute_changes_no_bit_in_a_pipeline) {

@@ -10,6 +10,7 @@
 #include "weft/base/error.h"
 #include "weft/comm/threads.h"
 #include "weft/mesh/mesh.h"
+#include "weft/ops/elementwise.h"
 #include "weft/train/stages.h"
 #include "weft/train/step.h"
 
@@ -18,14 +19,30 @@ namespace {
 
 constexpr std::int64_t global_batch = 8;
 
+/// A context-parallel rank's two chunks of what has the sequence first.
+Tensor chunks_of(const Tensor& x, int rank, int ranks) {
+  const std::int64_t chunk = x.dim(0) / (2 * ranks);
+  Shape part = x.shape();
+  part[0] = 2 * chunk;
+  const Tensor out = empty(x.device(), part, x.dtype());
+  ops::copy_into(out.slice(0, 0, chunk), x.slice(0, rank * chunk, chunk));
+  ops::copy_into(out.slice(0, chunk, chunk), x.slice(0, (2 * ranks - 1 - rank) * chunk, chunk));
+  return out;
+}
+
 /// This rank's samples of a step: the global batch is the same whatever the layout.
-std::vector<Batch> batches_of(Device& device, const ModelConfig& config, const Cut& cut, int dp_rank,
-                              int step) {
+std::vector<Batch> batches_of(Device& device, const ModelConfig& config, const Cut& cut,
+                              const ProcessMesh& mesh, int step) {
   std::vector<Batch> out;
   const std::int64_t per_rank = global_batch / cut.parallel.dp;
-  for (std::int64_t first = 0; first < per_rank; first += cut.micro_batch)
-    out.push_back(tiny_rows(device, config,
-                            {.step = step, .first = dp_rank * per_rank + first, .count = cut.micro_batch}));
+  for (std::int64_t first = 0; first < per_rank; first += cut.micro_batch) {
+    const std::int64_t sample = mesh.place(Axis::dp) * per_rank + first;
+    out.push_back(tiny_rows(device, config, {.step = step, .first = sample, .count = cut.micro_batch}));
+    Batch& batch = out.back();
+    if (cut.parallel.cp > 1)
+      for (Tensor* x : {&batch.tokens, &batch.targets, &batch.mask, &batch.places, &batch.positions})
+        *x = chunks_of(*x, mesh.place(Axis::cp), cut.parallel.cp);
+  }
   return out;
 }
 
@@ -57,7 +74,7 @@ class Rank {
 
   StepReport step(int number) {
     const double rate = 5e-3 * std::min(1.0, (number - 1) / 5.0);
-    const auto batches = batches_of(*device_, config_, cut_, mesh_.place(Axis::dp), number);
+    const auto batches = batches_of(*device_, config_, cut_, mesh_, number);
     return train_step(shop(*runner_), batches,
                       {.seed = 3,
                        .step = number,
@@ -70,7 +87,7 @@ class Rank {
   double evaluate() {
     pipe::Runner runner(evaluation_, stages_, pp(), *device_);
     Evaluation sums;
-    evaluate_step(shop(runner), batches_of(*device_, config_, cut_, mesh_.place(Axis::dp), 99), sums);
+    evaluate_step(shop(runner), batches_of(*device_, config_, cut_, mesh_, 99), sums);
     return sums.loss_sum / sums.tokens;
   }
   std::map<std::string, std::vector<std::vector<double>>> tied_values() const {
@@ -119,8 +136,11 @@ class Rank {
     const auto parts = stages_of(whole);
     for (std::size_t i = 0; i < parts.size(); ++i)
       if (schedule_.home[i] == mesh_.place(Axis::pp))
-        stages_[int(i)] =
-            build_gpt(config_, parts[i], {.tp = mesh_.along(Axis::tp), .between = between()}, *device_);
+        stages_[int(i)] = build_gpt(config_, parts[i],
+                                    {.tp = mesh_.along(Axis::tp),
+                                     .between = between(),
+                                     .context = {&mesh_.along(Axis::cp), cut_.parallel.context}},
+                                    *device_);
   }
 
   // ---- mistakes
@@ -160,7 +180,7 @@ Curve train(const ModelConfig& config, const Cut& cut) {
   Curve curve;
   std::mutex mutex;
   std::map<std::string, std::vector<std::vector<double>>> tied;
-  const int world_size = cut.parallel.tp * cut.parallel.pp * cut.parallel.dp;
+  const int world_size = cut.parallel.tp * cut.parallel.cp * cut.parallel.pp * cut.parallel.dp;
   curve.most_remembered.resize(std::size_t(world_size));
   curve.bytes_at_rest.resize(std::size_t(world_size));
   run_as_threads(world_size, [&](Communicator& world) {
@@ -216,6 +236,8 @@ std::string name_of(const Cut& cut) {
     if (n > 1) say(axis + std::to_string(n));
   };
   degree("tp", p.tp);
+  degree("cp", p.cp);
+  if (p.cp > 1) say(std::string(words(p.context)[std::size_t(p.context)]));
   degree("pp", p.pp);
   degree("dp", p.dp);
   if (p.sequence) say("sp");

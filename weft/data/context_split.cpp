@@ -5,6 +5,13 @@
 
 namespace weft::data {
 
+std::int64_t place_of(std::int64_t i, std::int64_t steps, const ContextPart& part) {
+  if (part.ranks == 1) return i;
+  const std::int64_t size = steps / 2;
+  const std::int64_t chunk = i < size ? part.rank : 2 * std::int64_t{part.ranks} - 1 - part.rank;
+  return chunk * size + i % size;
+}
+
 HostBatch context_split(const HostBatch& batch, const ContextPart& part) {
   if (part.ranks == 1) return batch;
   HostBatch mine{.samples = batch.samples, .rows = {}};

@@ -16,4 +16,7 @@ struct ContextPart {
 /// whole.
 HostBatch context_split(const HostBatch& batch, const ContextPart& part);
 
+/// Where step i of the `steps` that a rank holds stands in the whole sequence.
+std::int64_t place_of(std::int64_t i, std::int64_t steps, const ContextPart& part);
+
 }  // namespace weft::data

@@ -19,7 +19,11 @@ Init constant(float value) { return {.how = Init::How::constant, .value = value,
 class Builder {
  public:
   Builder(const ModelConfig& config, const StagePart& part, const Circles& circles, Device& device)
-      : config_(config), part_(part), tp_{circles.tp, circles.between}, device_(device) {}
+      : config_(config),
+        part_(part),
+        tp_{circles.tp, circles.between},
+        context_(circles.context),
+        device_(device) {}
 
   Stage build() {
     Stage stage;
@@ -110,7 +114,8 @@ class Builder {
             .dropout = float(config_.attention_dropout),
             .window = window(layer),
             .angles = turns(layer) ? angles_ : Tensor(),
-            .pairing = config_.rotary.interleaved ? Pairing::neighbours : Pairing::halves};
+            .pairing = config_.rotary.interleaved ? Pairing::neighbours : Pairing::halves,
+            .context = context_};
   }
   SelfAttention attention(const std::string& name, int layer) {
     const std::int64_t rows = (config_.heads + 2 * config_.groups) * config_.channels;
@@ -238,6 +243,7 @@ class Builder {
   const ModelConfig& config_;
   StagePart part_;
   TensorParallel tp_;
+  ContextParallel context_;
   Device& device_;
   Tensor angles_;               // one table for all layers
   Parameter* words_ = nullptr;  // of this stage's embedding

@@ -3,6 +3,7 @@
 
 #include "weft/model/config.h"
 #include "weft/model/partition.h"
+#include "weft/nn/context_attention.h"
 #include "weft/nn/layer.h"
 
 namespace weft {
@@ -11,6 +12,7 @@ namespace weft {
 struct Circles {
   Communicator& tp;
   Between between = Between::whole;
+  ContextParallel context = {};
 };
 
 /// The layers of one stage, without memory for their weights: whoever owns the weights binds it.

@@ -2,7 +2,6 @@
 // copying nothing.
 #include "weft/nn/attention.h"
 
-#include "weft/ops/attention.h"
 #include "weft/ops/elementwise.h"
 #include "weft/ops/rope.h"
 
@@ -67,9 +66,9 @@ Tensor SelfAttention::forward(Pass& pass, const Tensor& x) {
   if (norms_) norm_heads(saved);
   const Attended heads = norms_ ? normed_views(saved) : views(saved.qkv);
   turn(pass, heads, Turn::forward);
-  saved.out = ops::attention(heads, args(pass));
-  pass.see("attention", shape_.layer, saved.out.o);
-  const Tensor o = saved.out.o;
+  saved.kept = context_attention(shape_.context, heads, args(pass));
+  const Tensor o = saved.kept.out.o;
+  pass.see("attention", shape_.layer, o);
   pass.save(std::move(saved));
   return project_.forward(o.view({o.dim(0), o.dim(1), shape_.groups * shape_.per_group * shape_.channels}));
 }
@@ -77,12 +76,13 @@ Tensor SelfAttention::forward(Pass& pass, const Tensor& x) {
 Tensor SelfAttention::backward(Pass& pass, const Tensor& dy, const Tensor& x) {
   const Saved saved = pass.take<Saved>();
   const Attended heads = norms_ ? normed_views(saved) : views(saved.qkv);
-  const Tensor& o = saved.out.o;
+  const Tensor& o = saved.kept.out.o;
   const Tensor flat = o.view({o.dim(0), o.dim(1), shape_.groups * shape_.per_group * shape_.channels});
   const Tensor dout = project_.backward(pass, dy, flat).view(o.shape());
   const Tensor dqkv = empty_like(saved.qkv);
   const Attended grads = views(dqkv);
-  ops::attention_backward_into({grads.q, grads.k, grads.v}, dout, saved.out, heads, args(pass));
+  context_attention_backward_into(shape_.context, {grads.q, grads.k, grads.v}, dout, saved.kept, heads,
+                                  args(pass));
   turn(pass, grads, Turn::backward);
   if (norms_) norm_heads_backward(saved, grads);
   return qkv_.backward(pass, dqkv, x);

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "weft/nn/context_attention.h"
 #include "weft/nn/linear.h"
 #include "weft/nn/norm.h"
 #include "weft/tensor/args.h"
@@ -22,6 +23,7 @@ struct AttentionShape {
   Mask mask = Mask::causal;
   Tensor angles;  // rotary positions; empty without them
   Pairing pairing = Pairing::halves;
+  ContextParallel context;
 };
 
 class SelfAttention {
@@ -44,7 +46,7 @@ class SelfAttention {
     Tensor qkv;  // [s, b, g (r + 2) d]; turned in place where there are no head norms
     Tensor qk;   // [s, b, g (r + 1) d]: normed and turned, where there are
     NormStats q_stats, k_stats;
-    AttentionOut out;
+    ContextKept kept;
   };
   Attended views(const Tensor& qkv) const;
   Attended normed_views(const Saved& saved) const;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "weft/model/config.h"
+#include "weft/nn/context_form.h"
 #include "weft/optim/rate.h"
 
 namespace weft {
@@ -22,7 +23,6 @@ enum class SchedulerSource : std::uint8_t { must_agree, given, checkpoint };
 enum class NonFinite : std::uint8_t { stop, skip, rescale };
 enum class TimerReport : std::uint8_t { max, minmax, all };
 enum class RankOrderKind : std::uint8_t { tp_cp_ep_dp_pp, tp_cp_ep_pp_dp };
-enum class ContextForm : std::uint8_t { ring, gather, heads };
 enum class FaultCheck : std::uint8_t { off, rerun, report };
 
 constexpr std::array<std::string_view, 2> words(SampleOrder) { return {"single", "cyclic"}; }
@@ -38,7 +38,6 @@ constexpr std::array<std::string_view, 3> words(TimerReport) { return {"max", "m
 constexpr std::array<std::string_view, 2> words(RankOrderKind) {
   return {"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"};
 }
-constexpr std::array<std::string_view, 3> words(ContextForm) { return {"ring", "gather", "heads"}; }
 constexpr std::array<std::string_view, 3> words(FaultCheck) { return {"off", "rerun", "report"}; }
 
 struct TokenizerConfig {

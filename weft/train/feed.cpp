@@ -1,8 +1,6 @@
 // From rows of samples to tensors.
 #include "weft/train/feed.h"
 
-#include <numeric>
-
 #include "weft/ops/elementwise.h"
 #include "weft/tensor/host.h"
 
@@ -14,13 +12,15 @@ using data::Field;
 }  // namespace
 
 Feed::Feed(std::shared_ptr<const data::Dataset> dataset, std::unique_ptr<data::Sampler> sampler,
-           Device& device, std::int64_t consumed)
-    : loader_(std::move(dataset), std::move(sampler), consumed), device_(device) {}
+           const Place& place, std::int64_t consumed)
+    : loader_(std::move(dataset), std::move(sampler), consumed),
+      device_(place.device),
+      context_(place.context) {}
 
 std::span<const Batch> Feed::next(const data::Turn& turn) {
   const std::vector<data::HostBatch> hosts = loader_.next(turn);
   batches_.resize(hosts.size());
-  for (std::size_t i = 0; i < hosts.size(); ++i) fill(batches_[i], hosts[i]);
+  for (std::size_t i = 0; i < hosts.size(); ++i) fill(batches_[i], data::context_split(hosts[i], context_));
   return batches_;
 }
 
@@ -42,14 +42,14 @@ void Feed::fill(Batch& batch, const data::HostBatch& host) {
   batch.mask = empty(device_, counts.shape());
   ops::copy_into(batch.mask, counts);
   batch.positions = turned(host[Field::positions], b);
-  scratch_.resize(std::size_t(s));
-  std::iota(scratch_.begin(), scratch_.end(), 0);
+  scratch_.clear();
+  for (std::int64_t i = 0; i < s; ++i) scratch_.push_back(std::int32_t(data::place_of(i, s, context_)));
   batch.places = from_host(device_, {s}, scratch_);
   batch.segments = host.has(Field::segments) ? from_host(device_, {b, s}, host[Field::segments]) : Tensor();
   batch.samples = from_host(device_, {b}, host.samples);
   batch.restarted = false;
   for (std::size_t i = 0; i < host[Field::positions].size() && !batch.restarted; ++i)
-    batch.restarted = host[Field::positions][i] != std::int32_t(std::int64_t(i) % s);
+    batch.restarted = host[Field::positions][i] != scratch_[i % std::size_t(s)];
 }
 
 }  // namespace weft

@@ -28,10 +28,15 @@ class LossSums {
   Tensor losses_;
 };
 
-std::vector<double> counting_tokens(std::span<const Batch> microbatches) {
+/// Of every microbatch, whole sequences.
+std::vector<double> counting_tokens(std::span<const Batch> microbatches, const Workshop& shop) {
   std::vector<double> out;
   for (const Batch& batch : microbatches) out.push_back(number(ops::sum(batch.mask)));
-  return out;
+  Communicator& context = shop.mesh.along(Axis::cp);
+  if (context.size() == 1) return out;
+  const Tensor all = from_host(shop.weights.device(), {std::int64_t(out.size())}, out);
+  context.all_reduce(all, Reduce::sum).wait();
+  return to_host<double>(all);
 }
 
 /// Of all ranks that read other samples.
@@ -40,7 +45,7 @@ double total(std::span<const double> counts, const Workshop& shop) {
   for (const double count : counts) sum += count;
   const Tensor all = ops::zeros(shop.weights.device(), {1}, Dtype::f64);
   ops::fill(all, sum);
-  shop.mesh.along({Axis::dp, Axis::cp}).all_reduce(all, Reduce::sum).wait();
+  shop.mesh.along(Axis::dp).all_reduce(all, Reduce::sum).wait();
   return number(all);
 }
 
@@ -96,7 +101,7 @@ pipe::Parcel parcel_of(const Workshop& shop, const Batch& batch) {
 StepReport train_step(const Workshop& shop, std::span<const Batch> microbatches, const StepOrder& order) {
   StepReport report;
   report.loss_scale = shop.scaler ? shop.scaler->scale() : 1;
-  const std::vector<double> counts = counting_tokens(microbatches);
+  const std::vector<double> counts = counting_tokens(microbatches, shop);
   report.tokens = total(counts, shop);
   const std::vector<float> factors =
       loss_factors(counts, report.loss_scale, report.tokens, order, shop.mesh.layout().degree(Axis::dp));
@@ -124,7 +129,7 @@ void evaluate_step(const Workshop& shop, std::span<const Batch> microbatches, Ev
   shop.runner.run(runner_order(shop, microbatches, factors, {.training = false}),
                   [&](int, const Pass& pass) { sums.add(pass); });
   into.loss_sum += sums.losses(shop);
-  into.tokens += total(counting_tokens(microbatches), shop);
+  into.tokens += total(counting_tokens(microbatches, shop), shop);
 }
 
 }  // namespace weft

@@ -92,14 +92,22 @@ Between Trainer::between() const {
   return config_.parallel.sequence ? Between::sequence_cut : Between::whole;
 }
 
+Circles Trainer::circles() const {
+  return {.tp = lent_.mesh.along(Axis::tp),
+          .between = between(),
+          .context = {&lent_.mesh.along(Axis::cp), config_.parallel.context}};
+}
+
+Feed::Place Trainer::feed_place() const {
+  return {lent_.device, {lent_.mesh.place(Axis::cp), lent_.mesh.layout().degree(Axis::cp)}};
+}
+
 void Trainer::build() {
   Communicator& pp = lent_.mesh.along(Axis::pp);
   const std::vector<StagePart> parts = stages_of(config_);
   const std::vector<int> home = homes_of(config_.parallel);
   for (std::size_t i = 0; i < parts.size(); ++i)
-    if (home[i] == pp.rank())
-      stages_[int(i)] = build_gpt(config_.model, parts[i],
-                                  {.tp = lent_.mesh.along(Axis::tp), .between = between()}, lent_.device);
+    if (home[i] == pp.rank()) stages_[int(i)] = build_gpt(config_.model, parts[i], circles(), lent_.device);
   const auto each = [this](const VisitParameter& visit) {
     for (const auto& [number, stage] : stages_) stage.each_parameter(visit);
   };
@@ -115,7 +123,7 @@ void Trainer::build() {
   const auto train = data_.sets[data::Split::train];
   if (!train && !config_.eval.skip_train)
     fail(Kind::usage, "train: the data hold no training documents; see --split");
-  if (train) feed_ = std::make_unique<Feed>(train, run_sampler(config_, train->size()), lent_.device, 0);
+  if (train) feed_ = std::make_unique<Feed>(train, run_sampler(config_, train->size()), feed_place(), 0);
   if (lent_.outlet)
     lent_.log.info(fmt::format("{} parameters, {} steps of {} samples",
                                human_count(double(count_parameters(config_.model).total())), steps_,
@@ -290,7 +298,7 @@ std::int64_t Trainer::evaluate_set(const std::shared_ptr<const data::Dataset>& g
   const auto set = whole ? data::in_whole_batches(given, turn.global_batch) : given;
   const std::int64_t rounds = whole ? set->size() / turn.global_batch : config_.eval.iterations;
   auto sampler = whole ? data::sequential_sampler(set->size()) : run_sampler(config_, set->size());
-  Feed feed(set, std::move(sampler), lent_.device, consumed);
+  Feed feed(set, std::move(sampler), feed_place(), consumed);
   const Evaluation sums = evaluated(feed, turn, rounds);
   into.losses = {{"lm loss", sums.tokens > 0 ? sums.loss_sum / sums.tokens : 0}};
   return feed.consumed();

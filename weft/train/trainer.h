@@ -48,6 +48,8 @@ class Trainer {
   struct Interval;  // what adds up between two lines of the log
   void build();
   Between between() const;
+  Circles circles() const;
+  Feed::Place feed_place() const;
   Workshop workshop();
   StepOrder order_of(std::int64_t step) const;
   enum class For : std::uint8_t { training, evaluation };

@@ -15,7 +15,8 @@ struct Refusal {
 constexpr std::array refusals{
     Refusal{"--sample-prompt with --pipeline-model-parallel-size above 1",
             [](const TrainConfig& c) { return c.parallel.pp > 1 && !c.run.sample_prompt.empty(); }},
-    Refusal{"--context-parallel-size above 1", [](const TrainConfig& c) { return c.parallel.cp > 1; }},
+    Refusal{"--sample-prompt with --context-parallel-size above 1",
+            [](const TrainConfig& c) { return c.parallel.cp > 1 && !c.run.sample_prompt.empty(); }},
     Refusal{"--exact", [](const TrainConfig& c) { return c.model.exact; }},
     Refusal{"--device", [](const TrainConfig& c) { return c.run.device != "cpu"; }},
     Refusal{"--optimizer other than adam and sgd",

@@ -51,9 +51,10 @@ void sequence(const TrainConfig& c) {
   if (p.sequence && s / p.cp % p.tp != 0)
     fail(Kind::usage, "--sequence-parallel: ", s / p.cp, " tokens of a rank cannot be shared by ", p.tp,
          " tensor-parallel ranks");
-  if (p.context == ContextForm::heads && p.cp > 1 && c.model.heads / p.tp % p.cp != 0)
-    fail(Kind::usage, "--cp-comm-type a2a: ", c.model.heads / p.tp, " heads of a rank cannot be shared by ",
-         p.cp, " context-parallel ranks");
+  const std::int64_t groups = std::max(c.model.groups / p.tp, std::int64_t{1});
+  if (p.context == ContextForm::heads && p.cp > 1 && groups % p.cp != 0)
+    fail(Kind::usage, "--cp-comm-type a2a: ", groups, " key heads of a rank cannot be shared by ", p.cp,
+         " context-parallel ranks; take p2p or all_gather");
 }
 
 bool uneven(const ParallelConfig& p) { return p.first_stage_layers > 0 || p.last_stage_layers > 0; }

@@ -1,0 +1,136 @@
+// Attention over cut sequences against attention over whole ones.
+#include "weft/nn/context_attention.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/compare.h"
+#include "tests/support/numbers.h"
+#include "weft/backend/open.h"
+#include "weft/base/random.h"
+#include "weft/comm/threads.h"
+#include "weft/ops/attention.h"
+#include "weft/ops/elementwise.h"
+
+using namespace weft;
+
+namespace {
+
+constexpr std::int64_t s = 16, b = 2, g = 4, r = 2, d = 16;
+
+struct Case {
+  std::string name;
+  AttentionArgs how;
+  bool segments = false;
+  Dtype dtype = Dtype::f32;
+};
+
+/// Whole sequences, the same for every rank.
+struct Whole {
+  Attended in;
+  Tensor dout, segments, samples;
+};
+
+Tensor drawn(Device& device, const Shape& shape, std::uint64_t number, Dtype dtype) {
+  const Draw draw({.seed = 11, .purpose = Purpose::test, .sample = number});
+  std::vector<double> values(std::size_t(shape.elements()));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = 2 * unit_float(draw.word(i)) - 1;
+  return of(device, shape, dtype, values);
+}
+
+Whole whole_of(Device& device, const Case& test) {
+  Whole all{{drawn(device, {s, b, g, r, d}, 1, test.dtype), drawn(device, {s, b, g, d}, 2, test.dtype),
+             drawn(device, {s, b, g, d}, 3, test.dtype)},
+            drawn(device, {s, b, g, r, d}, 4, test.dtype),
+            {},
+            of(device, {b}, Dtype::i64, {41, 42})};
+  if (!test.segments) return all;
+  std::vector<double> documents;  // borders inside chunks and between them
+  for (std::int64_t row = 0; row < b; ++row)
+    for (std::int64_t i = 0; i < s; ++i) documents.push_back(double(i >= 3) + double(i >= 8 + row));
+  all.segments = of(device, {b, s}, Dtype::i32, documents);
+  return all;
+}
+
+AttentionArgs args_of(const Case& test, const Tensor& segments, const Tensor& samples) {
+  AttentionArgs how = test.how;
+  how.scale = 0.25;
+  how.mask = Mask::causal;
+  how.at = {.seed = 3, .purpose = Purpose::dropout_attention, .step = 1, .layer = 2};
+  how.query_segments = how.key_segments = segments;
+  how.samples = samples;
+  how.head0 = 8;
+  return how;
+}
+
+/// This rank's two chunks of a dimension.
+Tensor mine(const Communicator& circle, const Tensor& x, int dim) {
+  const std::int64_t chunk = x.dim(dim) / (2 * circle.size());
+  Shape part = x.shape();
+  part[dim] = 2 * chunk;
+  const Tensor out = empty(x.device(), part, x.dtype());
+  ops::copy_into(out.slice(dim, 0, chunk), x.slice(dim, circle.rank() * chunk, chunk));
+  ops::copy_into(out.slice(dim, chunk, chunk),
+                 x.slice(dim, (2 * circle.size() - 1 - circle.rank()) * chunk, chunk));
+  return out;
+}
+
+std::string gap(const Tensor& found, const Tensor& expected, Tolerance within) {
+  return difference(numbers(found), numbers(expected), within);
+}
+
+void compare(Communicator& circle, ContextForm form, const Case& test) {
+  const auto device = open_device("cpu", {.threads = 1});
+  const Whole all = whole_of(*device, test);
+  const AttentionArgs whole_how = args_of(test, all.segments, all.samples);
+  const AttentionOut whole = ops::attention(all.in, whole_how);
+  const AttentionGrads expected = ops::attention_backward(all.dout, whole, all.in, whole_how);
+
+  const Attended in{mine(circle, all.in.q, 0), mine(circle, all.in.k, 0), mine(circle, all.in.v, 0)};
+  const AttentionArgs how =
+      args_of(test, all.segments ? mine(circle, all.segments, 1) : Tensor(), all.samples);
+  const ContextParallel context{&circle, form};
+  const ContextKept kept = context_attention(context, in, how);
+  const AttentionGrads grads{empty_like(in.q), empty_like(in.k), empty_like(in.v)};
+  context_attention_backward_into(context, grads, mine(circle, all.dout, 0), kept, in, how);
+
+  // Parts are summed in another order; bf16 is stored once more on the way out of backward.
+  const Tolerance within = test.dtype == Dtype::f32 ? Tolerance{2e-5, 2e-6} : Tolerance{2e-2, 2e-2};
+  EXPECT_EQ(gap(kept.out.o, mine(circle, whole.o, 0), within), "") << "o";
+  EXPECT_EQ(gap(grads.dq, mine(circle, expected.dq, 0), within), "") << "dq";
+  EXPECT_EQ(gap(grads.dk, mine(circle, expected.dk, 0), within), "") << "dk";
+  EXPECT_EQ(gap(grads.dv, mine(circle, expected.dv, 0), within), "") << "dv";
+}
+
+std::vector<Case> cases() {
+  return {{"causal", {}},
+          {"documents", {}, true},
+          {"window", {.window = 5}},
+          {"dropout", {.dropout = 0.25F}},
+          {"bf16", {}, false, Dtype::bf16}};
+}
+
+class ContextAttention : public ::testing::TestWithParam<std::tuple<Case, ContextForm, int>> {};
+
+}  // namespace
+
+TEST_P(ContextAttention, is_that_of_whole_sequences) {
+  const auto& [test, form, ranks] = GetParam();
+  run_as_threads(ranks,
+                 [&, &test = test, form = form](Communicator& circle) { compare(circle, form, test); });
+}
+
+namespace {
+
+std::string name_of(const ::testing::TestParamInfo<ContextAttention::ParamType>& made) {
+  const auto& [test, form, ranks] = made.param;
+  return test.name + "_" + std::string(words(form)[std::size_t(form)]) + std::to_string(ranks);
+}
+
+}  // namespace
+
+INSTANTIATE_TEST_SUITE_P(Forms, ContextAttention,
+                         ::testing::Combine(::testing::ValuesIn(cases()),
+                                            ::testing::Values(ContextForm::ring, ContextForm::gather,
+                                                              ContextForm::heads),
+                                            ::testing::Values(2, 4)),
+                         name_of);

@@ -1,0 +1,154 @@
+// Ring, gather and heads: the same attention, with keys and values brought together in three ways.
+#include "weft/nn/context_attention.h"
+
+#include "weft/base/number.h"
+#include "weft/nn/context_heads.h"
+#include "weft/nn/context_parts.h"
+#include "weft/ops/attention.h"
+#include "weft/ops/elementwise.h"
+
+namespace weft {
+namespace {
+
+/// Keys and values of the steps held here, ready to travel: [2, s, b, g, d].
+Tensor packed(const Attended& in) {
+  const Tensor out =
+      empty(in.k.device(), {2, in.k.dim(0), in.k.dim(1), in.k.dim(2), in.k.dim(3)}, in.k.dtype());
+  ops::copy_into(out.at(0, 0), in.k);
+  ops::copy_into(out.at(0, 1), in.v);
+  return out;
+}
+
+void unpack_into(const AttentionGrads& grads, const Tensor& dkv) {
+  ops::copy_into(grads.dk, dkv.at(0, 0));
+  ops::copy_into(grads.dv, dkv.at(0, 1));
+}
+
+/// Blocks that go round: what this rank has at turn t is of rank() - t.
+class Ring {
+ public:
+  explicit Ring(Communicator& circle) : circle_(circle) {}
+  int turns() const { return circle_.size(); }
+  int owner(int turn) const { return (circle_.rank() - turn + circle_.size()) % circle_.size(); }
+
+  /// One block on its way to the next rank, and the one that comes instead.
+  struct Exchange {
+    Tensor coming;
+    Pending sent, received;
+    Tensor wait() {
+      received.wait();
+      sent.wait();
+      return std::move(coming);
+    }
+  };
+  Exchange pass_on(const Tensor& block, int tag) const {
+    Exchange exchange{empty_like(block), {}, {}};
+    exchange.received = circle_.recv(exchange.coming, owner(1), tag);
+    exchange.sent = circle_.send(block, (circle_.rank() + 1) % circle_.size(), tag);
+    return exchange;
+  }
+
+ private:
+  Communicator& circle_;
+};
+constexpr int keys_tag = 1;
+constexpr int grads_tag = 2;
+
+/// work(block, owner) for every rank's block; the next one travels meanwhile.
+template <class Work>
+void each_in_ring(const Ring& ring, Tensor block, const Work& work) {
+  for (int turn = 0; turn < ring.turns(); ++turn) {
+    Ring::Exchange exchange;
+    const bool more = turn + 1 < ring.turns();
+    if (more) exchange = ring.pass_on(block, keys_tag);
+    work(block, ring.owner(turn));
+    if (more) block = exchange.wait();
+  }
+}
+
+/// The same for blocks that are all fetched at once; the own one is worked on meanwhile.
+template <class Work>
+void each_gathered(Communicator& circle, const Tensor& block, const Work& work) {
+  const Tensor all =
+      empty(block.device(), {circle.size() * 2, block.dim(1), block.dim(2), block.dim(3), block.dim(4)},
+            block.dtype());
+  Pending fetched = circle.all_gather(all, block);
+  const Ring order(circle);
+  for (int turn = 0; turn < order.turns(); ++turn) {
+    const int owner = order.owner(turn);
+    if (turn == 1) fetched.wait();
+    work(turn == 0 ? block : all.slice(0, 2 * owner, 2), owner);
+  }
+}
+
+Tensor all_segments(Communicator& circle, const Tensor& mine) {
+  if (!mine) return {};
+  const Tensor all = empty(mine.device(), {circle.size() * mine.dim(0), mine.dim(1)}, mine.dtype());
+  circle.all_gather(all, ops::contiguous(mine)).wait();
+  return all.split(0, {circle.size(), mine.dim(0)});
+}
+
+ContextParts parts_of(const ContextParallel& context, const Attended& in, const AttentionArgs& how) {
+  return {*context.circle, in, how, all_segments(*context.circle, how.query_segments)};
+}
+
+// The gradient of a block goes round behind it and comes home after a whole turn.
+void ring_backward(const ContextParallel& context, const ContextParts& parts, const AttentionGrads& grads,
+                   const Tensor& dq, const Tensor& dout, const AttentionOut& out, const Attended& in) {
+  const Ring ring(*context.circle);
+  const Tensor mine = packed(in);
+  Ring::Exchange coming;
+  each_in_ring(ring, mine, [&](const Tensor& block, int owner) {
+    const Tensor dkv = ops::zeros(block.device(), block.shape());
+    parts.add_backward(dq, dkv, block, owner, dout, out);
+    if (owner != context.circle->rank()) ops::add_into(dkv, dkv, coming.wait());
+    coming = ring.pass_on(dkv, grads_tag);
+  });
+  unpack_into(grads, coming.wait());
+}
+
+void gather_backward(const ContextParallel& context, const ContextParts& parts, const AttentionGrads& grads,
+                     const Tensor& dq, const Tensor& dout, const AttentionOut& out, const Attended& in) {
+  Communicator& circle = *context.circle;
+  const Tensor mine = packed(in);
+  const Tensor all =
+      ops::zeros(mine.device(), {circle.size() * 2, mine.dim(1), mine.dim(2), mine.dim(3), mine.dim(4)});
+  each_gathered(circle, mine, [&](const Tensor& block, int owner) {
+    parts.add_backward(dq, all.slice(0, 2 * owner, 2), block, owner, dout, out);
+  });
+  const Tensor home = empty(mine.device(), mine.shape());
+  circle.reduce_scatter(home, all).wait();
+  unpack_into(grads, home);
+}
+
+}  // namespace
+
+ContextKept context_attention(const ContextParallel& context, const Attended& in, const AttentionArgs& how) {
+  if (!context.cut()) return {ops::attention(in, how), {}, {}};
+  if (context.form == ContextForm::heads) return heads_attention(*context.circle, in, how);
+  ContextParts parts = parts_of(context, in, how);
+  const AttentionOut sum = parts.empty_sum();
+  const auto add = [&](const Tensor& block, int owner) { parts.add(sum, block, owner); };
+  if (context.form == ContextForm::ring)
+    each_in_ring(Ring(*context.circle), packed(in), add);
+  else
+    each_gathered(*context.circle, packed(in), add);
+  return {{ops::cast(sum.o, in.q.dtype()), sum.lse}, {}, {}};
+}
+
+void context_attention_backward_into(const ContextParallel& context, const AttentionGrads& grads,
+                                     const Tensor& dout, const ContextKept& kept, const Attended& in,
+                                     const AttentionArgs& how) {
+  if (!context.cut()) return ops::attention_backward_into(grads, dout, kept.out, in, how);
+  if (context.form == ContextForm::heads)
+    return heads_attention_backward_into(*context.circle, grads, dout, kept, how);
+  const ContextParts parts = parts_of(context, in, how);
+  const Tensor dq = ops::zeros(in.q.device(), in.q.shape());
+  if (context.form == ContextForm::ring)
+    ring_backward(context, parts, grads, dq, dout, kept.out, in);
+  else
+    gather_backward(context, parts, grads, dq, dout, kept.out, in);
+  ops::copy_into(grads.dq, dq);
+}
+
+}  // namespace weft

@@ -1,0 +1,15 @@
+// How ranks that share a sequence reach each other's keys and values.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace weft {
+
+/// Handed round while one computes; all fetched at once; or traded for heads, so that each rank has whole
+/// sequences of fewer heads.
+enum class ContextForm : std::uint8_t { ring, gather, heads };
+constexpr std::array<std::string_view, 3> words(ContextForm) { return {"ring", "gather", "heads"}; }
+
+}  // namespace weft

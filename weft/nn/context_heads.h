@@ -1,0 +1,13 @@
+// Heads for steps: each rank of a context-parallel circle gets whole sequences of its share of the heads.
+#pragma once
+
+#include "weft/nn/context_attention.h"
+
+namespace weft {
+
+/// The key heads held here must be a multiple of the circle's ranks.
+ContextKept heads_attention(Communicator& circle, const Attended& in, const AttentionArgs& how);
+void heads_attention_backward_into(Communicator& circle, const AttentionGrads& grads, const Tensor& dout,
+                                   const ContextKept& kept, const AttentionArgs& how);
+
+}  // namespace weft
