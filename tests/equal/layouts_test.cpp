@@ -39,7 +39,7 @@ INSTANTIATE_TEST_SUITE_P(
                                          Cut{{.cp = 2, .dp = 1}}, Cut{{.cp = 4, .dp = 1}},
                                          Cut{{.cp = 2, .dp = 1, .context = ContextForm::gather}},
                                          Cut{{.cp = 2, .dp = 1, .context = ContextForm::heads}},
-                                         Cut{{.tp = 2, .cp = 2, .pp = 2, .dp = 2, .sequence = true}, 1},
+                                         Cut{{.tp = 2, .pp = 2, .cp = 2, .dp = 2, .sequence = true}, 1},
                                          Cut{{.pp = 2, .dp = 1}}, Cut{{.pp = 4, .dp = 1}, 1},
                                          Cut{{.pp = 4, .dp = 1}, 4}, Cut{{.tp = 2, .pp = 2, .dp = 1}},
                                          Cut{{.pp = 2, .dp = 2}, 1},

@@ -79,7 +79,8 @@ TEST(Validate, refuses_sequences_that_ranks_cannot_share) {
         c.parallel.cp = 4;
         c.parallel.context = ContextForm::heads;
       },
-      "--cp-comm-type a2a: 2 heads of a rank cannot be shared by 4 context-parallel ranks");
+      "--cp-comm-type a2a: 2 key heads of a rank cannot be shared by 4 context-parallel ranks; take p2p or "
+      "all_gather");
 }
 
 TEST(Validate, refuses_buckets_of_nothing) {

@@ -8,6 +8,7 @@
 #include "weft/base/clock.h"
 #include "weft/base/log.h"
 #include "weft/mesh/mesh.h"
+#include "weft/model/gpt.h"
 #include "weft/nn/linear.h"
 #include "weft/report/outlet.h"
 #include "weft/train/batch_size.h"

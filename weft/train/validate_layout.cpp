@@ -51,7 +51,7 @@ void sequence(const TrainConfig& c) {
   if (p.sequence && s / p.cp % p.tp != 0)
     fail(Kind::usage, "--sequence-parallel: ", s / p.cp, " tokens of a rank cannot be shared by ", p.tp,
          " tensor-parallel ranks");
-  const std::int64_t groups = std::max(c.model.groups / p.tp, std::int64_t{1});
+  const int groups = std::max(c.model.groups / p.tp, 1);
   if (p.context == ContextForm::heads && p.cp > 1 && groups % p.cp != 0)
     fail(Kind::usage, "--cp-comm-type a2a: ", groups, " key heads of a rank cannot be shared by ", p.cp,
          " context-parallel ranks; take p2p or all_gather");
