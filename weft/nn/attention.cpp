@@ -75,14 +75,12 @@ Tensor SelfAttention::forward(Pass& pass, const Tensor& x) {
 
 Tensor SelfAttention::backward(Pass& pass, const Tensor& dy, const Tensor& x) {
   const Saved saved = pass.take<Saved>();
-  const Attended heads = norms_ ? normed_views(saved) : views(saved.qkv);
   const Tensor& o = saved.kept.out.o;
   const Tensor flat = o.view({o.dim(0), o.dim(1), shape_.groups * shape_.per_group * shape_.channels});
   const Tensor dout = project_.backward(pass, dy, flat).view(o.shape());
   const Tensor dqkv = empty_like(saved.qkv);
   const Attended grads = views(dqkv);
-  context_attention_backward_into(shape_.context, {grads.q, grads.k, grads.v}, dout, saved.kept, heads,
-                                  args(pass));
+  context_attention_backward_into(shape_.context, {grads.q, grads.k, grads.v}, dout, saved.kept, args(pass));
   turn(pass, grads, Turn::backward);
   if (norms_) norm_heads_backward(saved, grads);
   return qkv_.backward(pass, dqkv, x);

@@ -94,13 +94,13 @@ ContextParts parts_of(const ContextParallel& context, const Attended& in, const 
 
 // The gradient of a block goes round behind it and comes home after a whole turn.
 void ring_backward(const ContextParallel& context, const ContextParts& parts, const AttentionGrads& grads,
-                   const Tensor& dq, const Tensor& dout, const AttentionOut& out, const Attended& in) {
+                   const ContextBackward& queries, const Attended& in) {
   const Ring ring(*context.circle);
   const Tensor mine = packed(in);
   Ring::Exchange coming;
   each_in_ring(ring, mine, [&](const Tensor& block, int owner) {
     const Tensor dkv = ops::zeros(block.device(), block.shape());
-    parts.add_backward(dq, dkv, block, owner, dout, out);
+    parts.add_backward(queries, dkv, block, owner);
     if (owner != context.circle->rank()) ops::add_into(dkv, dkv, coming.wait());
     coming = ring.pass_on(dkv, grads_tag);
   });
@@ -108,13 +108,13 @@ void ring_backward(const ContextParallel& context, const ContextParts& parts, co
 }
 
 void gather_backward(const ContextParallel& context, const ContextParts& parts, const AttentionGrads& grads,
-                     const Tensor& dq, const Tensor& dout, const AttentionOut& out, const Attended& in) {
+                     const ContextBackward& queries, const Attended& in) {
   Communicator& circle = *context.circle;
   const Tensor mine = packed(in);
   const Tensor all =
       ops::zeros(mine.device(), {circle.size() * 2, mine.dim(1), mine.dim(2), mine.dim(3), mine.dim(4)});
   each_gathered(circle, mine, [&](const Tensor& block, int owner) {
-    parts.add_backward(dq, all.slice(0, 2 * owner, 2), block, owner, dout, out);
+    parts.add_backward(queries, all.slice(0, 2 * owner, 2), block, owner);
   });
   const Tensor home = empty(mine.device(), mine.shape());
   circle.reduce_scatter(home, all).wait();
@@ -124,7 +124,7 @@ void gather_backward(const ContextParallel& context, const ContextParts& parts, 
 }  // namespace
 
 ContextKept context_attention(const ContextParallel& context, const Attended& in, const AttentionArgs& how) {
-  if (!context.cut()) return {ops::attention(in, how), {}, {}};
+  if (!context.cut()) return {in, ops::attention(in, how), {}, {}};
   if (context.form == ContextForm::heads) return heads_attention(*context.circle, in, how);
   ContextParts parts = parts_of(context, in, how);
   const AttentionOut sum = parts.empty_sum();
@@ -133,22 +133,22 @@ ContextKept context_attention(const ContextParallel& context, const Attended& in
     each_in_ring(Ring(*context.circle), packed(in), add);
   else
     each_gathered(*context.circle, packed(in), add);
-  return {{ops::cast(sum.o, in.q.dtype()), sum.lse}, {}, {}};
+  return {in, {ops::cast(sum.o, in.q.dtype()), sum.lse}, {}, {}};
 }
 
 void context_attention_backward_into(const ContextParallel& context, const AttentionGrads& grads,
-                                     const Tensor& dout, const ContextKept& kept, const Attended& in,
-                                     const AttentionArgs& how) {
+                                     const Tensor& dout, const ContextKept& kept, const AttentionArgs& how) {
+  const Attended& in = kept.in;
   if (!context.cut()) return ops::attention_backward_into(grads, dout, kept.out, in, how);
   if (context.form == ContextForm::heads)
     return heads_attention_backward_into(*context.circle, grads, dout, kept, how);
   const ContextParts parts = parts_of(context, in, how);
-  const Tensor dq = ops::zeros(in.q.device(), in.q.shape());
+  const ContextBackward queries{ops::zeros(in.q.device(), in.q.shape()), dout, kept.out};
   if (context.form == ContextForm::ring)
-    ring_backward(context, parts, grads, dq, dout, kept.out, in);
+    ring_backward(context, parts, grads, queries, in);
   else
-    gather_backward(context, parts, grads, dq, dout, kept.out, in);
-  ops::copy_into(grads.dq, dq);
+    gather_backward(context, parts, grads, queries, in);
+  ops::copy_into(grads.dq, queries.dq);
 }
 
 }  // namespace weft

@@ -18,6 +18,7 @@ struct ContextParallel {
 
 /// What backward needs again.
 struct ContextKept {
+  Attended in;         // windows on what the caller keeps anyway
   AttentionOut out;    // of the steps held here
   Attended whole;      // heads only: this rank's heads of whole sequences,
   AttentionOut inner;  // and what came of them
@@ -26,7 +27,6 @@ struct ContextKept {
 /// in: the steps held here, as ops::attention takes them; so are the segments in how.
 ContextKept context_attention(const ContextParallel& context, const Attended& in, const AttentionArgs& how);
 void context_attention_backward_into(const ContextParallel& context, const AttentionGrads& grads,
-                                     const Tensor& dout, const ContextKept& kept, const Attended& in,
-                                     const AttentionArgs& how);
+                                     const Tensor& dout, const ContextKept& kept, const AttentionArgs& how);
 
 }  // namespace weft

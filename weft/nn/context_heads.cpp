@@ -101,7 +101,7 @@ AttentionArgs whole_args(const Trade& trade, const Communicator& circle, const A
 
 ContextKept heads_attention(Communicator& circle, const Attended& in, const AttentionArgs& how) {
   const Trade trade(circle);
-  ContextKept kept;
+  ContextKept kept{.in = in, .out = {}, .whole = {}, .inner = {}};
   kept.whole = {trade.to_whole(in.q), trade.to_whole(in.k), trade.to_whole(in.v)};
   kept.inner = ops::attention(kept.whole, whole_args(trade, circle, kept.whole, how));
   kept.out.o = empty(in.q.device(), in.q.shape(), in.q.dtype());

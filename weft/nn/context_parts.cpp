@@ -57,16 +57,16 @@ void ContextParts::add(const AttentionOut& sum, const Tensor& keys_values, int o
   });
 }
 
-void ContextParts::add_backward(const Tensor& dq, const Tensor& dkv, const Tensor& keys_values, int owner,
-                                const Tensor& dout, const AttentionOut& out) const {
+void ContextParts::add_backward(const ContextBackward& mine, const Tensor& dkv, const Tensor& keys_values,
+                                int owner) const {
   each_pair(owner, [&](const Pair& pair) {
-    const AttentionOut mine{half(out.o, 0, pair.query_half), half(out.lse, 2, pair.query_half)};
-    const AttentionGrads grads{half(dq, 0, pair.query_half),
+    const AttentionOut out{half(mine.out.o, 0, pair.query_half), half(mine.out.lse, 2, pair.query_half)};
+    const AttentionGrads grads{half(mine.dq, 0, pair.query_half),
                                half(dkv.at(0, 0), 0, pair.key_half),
                                half(dkv.at(0, 1), 0, pair.key_half),
                                {},
                                true};
-    ops::attention_backward_into(grads, half(dout, 0, pair.query_half), mine, operands(pair, keys_values),
+    ops::attention_backward_into(grads, half(mine.dout, 0, pair.query_half), out, operands(pair, keys_values),
                                  args(pair));
   });
 }

@@ -14,6 +14,13 @@ struct Zigzag {
   }
 };
 
+/// What the queries held here know in backward.
+struct ContextBackward {
+  Tensor dq;  // f32, added to
+  Tensor dout;
+  AttentionOut out;
+};
+
 /// Queries of one rank against the keys of all, a rank's keys at a time.
 class ContextParts {
  public:
@@ -21,9 +28,9 @@ class ContextParts {
   ContextParts(const Communicator& circle, Attended in, AttentionArgs how, Tensor key_segments);
   /// Adds what rank `owner`'s keys and values [2, s, b, g, d] say.
   void add(const AttentionOut& sum, const Tensor& keys_values, int owner);
-  /// dq (f32) is added to; dkv f32 [2, s, b, g, d] is added to.
-  void add_backward(const Tensor& dq, const Tensor& dkv, const Tensor& keys_values, int owner,
-                    const Tensor& dout, const AttentionOut& out) const;
+  /// dkv f32 [2, s, b, g, d] is added to.
+  void add_backward(const ContextBackward& mine, const Tensor& dkv, const Tensor& keys_values,
+                    int owner) const;
   /// Room for a sum: f32, so that parts are rounded once.
   AttentionOut empty_sum() const;
 

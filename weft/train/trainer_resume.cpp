@@ -157,7 +157,7 @@ RunWitness Trainer::witness(const RunPosition& at) {
   const auto train = data_.sets[data::Split::train];
   data::Turn turn = turn_at(at.consumed_samples - at.last_batch);
   turn.global_batch = int(at.last_batch);
-  Feed feed(train, run_sampler(config_, train->size()), lent_.device, at.consumed_samples - at.last_batch);
+  Feed feed(train, run_sampler(config_, train->size()), feed_place(), at.consumed_samples - at.last_batch);
   const Evaluation sums = evaluated(feed, turn, 1);
   const std::array<Communicator*, 1> circles{&lent_.mesh.along({Axis::tp, Axis::pp})};
   return {.loss = sums.tokens > 0 ? sums.loss_sum / sums.tokens : 0,
