@@ -1,8 +1,6 @@
 // A stage is its layers, one after the other.
 #include "weft/nn/layer.h"
 
-#include <ranges>
-
 namespace weft {
 
 Flow Stage::forward(Pass& pass, Flow x) const {
@@ -11,7 +9,7 @@ Flow Stage::forward(Pass& pass, Flow x) const {
 }
 
 Flow Stage::backward(Pass& pass, Flow dy) const {
-  for (const auto& layer : std::views::reverse(layers)) dy = layer->backward(pass, dy);
+  for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) dy = (*layer)->backward(pass, dy);
   return dy;
 }
 
