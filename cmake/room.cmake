@@ -58,7 +58,10 @@ function(weft_room name)
   set_target_properties(weft_${name} PROPERTIES LINKER_LANGUAGE CXX)
   list(TRANSFORM ROOM_SEES PREPEND weft_)
   target_link_libraries(weft_${name} PUBLIC weft_flags ${ROOM_SEES} PRIVATE ${ROOM_LINKS})
-  weft_share_headers(weft_${name} weft_precompiled)
+  # clang 14 crashes over headers that were compiled without OpenMP.
+  if(NOT "OpenMP::OpenMP_CXX" IN_LIST ROOM_LINKS)
+    weft_share_headers(weft_${name} weft_precompiled)
+  endif()
 endfunction()
 
 if(WEFT_TESTS)
