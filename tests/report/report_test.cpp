@@ -183,6 +183,29 @@ TEST(Line, of_one_of_several_validation_sets_names_it) {
             R"({"evaluation":"iteration 5","iteration":5,"consumed_samples":0,"set":"web","lm_loss":2.0})");
 }
 
+TEST_F(TensorBoard, and_json_lines_hold_steps_and_no_means) {
+  std::filesystem::create_directories(path_);
+  Step step = some_step();
+  {
+    const auto lines = jsonl_sink(path_ / "lines");
+    const auto events = tensorboard_sink({.directory = path_ / "runs", .interval = 2});
+    for (std::int64_t n = 1; n <= 3; ++n) {
+      for (const Span span : {Span::step, Span::interval}) {
+        step.iteration = n;
+        step.span = span;
+        lines->write(step);
+        events->write(step);
+      }
+    }
+  }
+  const std::string lines = read_file(path_ / "lines");
+  EXPECT_EQ(std::ranges::count(lines, '\n'), 3);
+  const std::string events = read_file(std::filesystem::directory_iterator(path_ / "runs")->path());
+  const auto first = events.find("grad-norm vs samples");
+  ASSERT_NE(first, std::string::npos);
+  EXPECT_EQ(events.find("grad-norm vs samples", first + 1), std::string::npos);
+}
+
 TEST(Chart, reads_a_key_from_json_lines_and_passes_over_evaluations) {
   const auto points =
       read_curve("{\"iteration\":1,\"lm_loss\":3.5}\n{\"evaluation\":\"x\",\"lm_loss\":1}\n", "lm_loss");

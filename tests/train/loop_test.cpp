@@ -316,6 +316,39 @@ TEST(Loop, half_precision_with_a_constant_scale_that_is_too_large_stops) {
   EXPECT_THAT([&] { (void)run(c); }, ThrowsMessage<Error>(HasSubstr("step 1: the gradient is not finite, ")));
 }
 
+TEST(Loop, files_for_programs_tell_every_step_whatever_the_interval_of_lines) {
+  TrainConfig c = tiny();
+  c.log.interval = 3;
+  c.log.jsonl = "said by whoever opens the sink";
+  const Heard heard = run(c);
+  std::vector<std::int64_t> steps, lines;
+  for (const report::Step& step : heard.steps)
+    (step.span == report::Span::step ? steps : lines).push_back(step.iteration);
+  EXPECT_THAT(steps, ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_THAT(lines, ElementsAre(1, 3, 6));
+}
+
+TEST(Loop, tells_memory_at_its_interval) {
+  TrainConfig c = tiny();
+  c.log.memory_interval = 4;
+  const std::string path = temporary("memory.json");
+  const Log log(0, {.console = false, .json_path = path, .now = [] { return 0.0; }});
+  run(c, {.log = log});
+  log.flush();
+  const std::string events = read_file(path);
+  EXPECT_THAT(events, HasSubstr("memory after step 4: "));
+  EXPECT_THAT(events, testing::Not(HasSubstr("memory after step 3: ")));
+}
+
+TEST(Spikes, are_losses_ten_times_the_largest_of_the_first_hundred) {
+  SpikeWatch watch;
+  EXPECT_FALSE(watch.look(4).has_value());
+  for (int i = 1; i < 100; ++i) EXPECT_FALSE(watch.look(i == 50 ? 3 : 2).has_value());
+  EXPECT_FALSE(watch.look(40).has_value());
+  EXPECT_EQ(watch.look(40.1), 4);
+  EXPECT_FALSE(watch.look(3).has_value());
+}
+
 TEST(Loop, writes_a_line_of_json_a_step_and_events_for_tensorboard) {
   const std::string lines = temporary("steps.jsonl"), folder = temporary("events");
   TrainConfig c = tiny();

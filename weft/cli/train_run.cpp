@@ -67,7 +67,8 @@ Sinks sinks_of(const LogConfig& log) {
                                               .timers = log.tensorboard_timers,
                                               .memory = log.tensorboard_memory,
                                               .perplexity = log.tensorboard_perplexity,
-                                              .world_size = log.tensorboard_world_size}));
+                                              .world_size = log.tensorboard_world_size,
+                                              .interval = log.tensorboard_interval}));
   return sinks;
 }
 

@@ -14,7 +14,10 @@ namespace {
 class Lines final : public Sink {
  public:
   const char* name() const override { return "the log"; }
-  void write(const Step& step) override { fmt::print(stderr, "{}\n", iteration_line(step, now_text())); }
+  void write(const Step& step) override {
+    if (step.span == Span::step) return;
+    fmt::print(stderr, "{}\n", iteration_line(step, now_text()));
+  }
   void write(const Evaluation& evaluation) override {
     fmt::print(stderr, "{}\n", evaluation_lines(evaluation));
   }
@@ -30,6 +33,7 @@ class Live final : public Sink {
  public:
   const char* name() const override { return "the terminal"; }
   void write(const Step& step) override {
+    if (step.span == Span::step) return;
     fmt::print(stderr, "\r\x1b[K{}", live_line(step));
     if (step.iteration == step.iterations) fmt::print(stderr, "\n");
     std::fflush(stderr);

@@ -24,7 +24,9 @@ class JsonLines final : public Sink {
  public:
   explicit JsonLines(const std::filesystem::path& path) : file_(path, Open::append) {}
   const char* name() const override { return "the JSON lines"; }
-  void write(const Step& step) override { file_.write(json_line(step) + "\n"); }
+  void write(const Step& step) override {
+    if (step.span != Span::interval) file_.write(json_line(step) + "\n");
+  }
   void write(const Evaluation& evaluation) override { file_.write(json_line(evaluation) + "\n"); }
   void flush() override { file_.sync(); }
 

@@ -17,6 +17,7 @@ struct TensorBoardOptions {
   std::filesystem::path directory;
   bool learning_rate = true, loss_scale = true;
   bool timers = false, memory = false, perplexity = false, world_size = false;
+  std::int64_t interval = 1;  // steps between two writings
 };
 std::unique_ptr<Sink> tensorboard_sink(const TensorBoardOptions& options);
 

@@ -71,6 +71,16 @@ struct Trainer::Interval {
   std::int64_t steps = 0, applied = 0, skipped = 0, not_finite = 0;
   double tokens = 0;
   void forget() { *this = {}; }
+  void add(const StepReport& report) {
+    ++steps;
+    tokens += report.tokens;
+    if (report.applied) {
+      ++applied;
+      loss += report.loss;
+    } else {
+      ++(report.loss_finite ? skipped : not_finite);
+    }
+  }
 };
 
 Trainer::Trainer(const TrainConfig& config, const RunData& data, const Lent& lent)
@@ -82,7 +92,8 @@ Trainer::Trainer(const TrainConfig& config, const RunData& data, const Lent& len
       rate_(rate_plan(config, steps_)),
       ends_rate_(embedding_rate_plan(config, steps_)),
       decay_(decay_plan(config, steps_)),
-      interval_(std::make_unique<Interval>()) {
+      interval_(std::make_unique<Interval>()),
+      alone_(std::make_unique<Interval>()) {
   build();
 }
 
@@ -207,23 +218,44 @@ void Trainer::not_finite(std::int64_t step, const StepReport& report, std::span<
 }
 
 void Trainer::tell(std::int64_t step, const StepReport& report) {
-  Interval& sum = *interval_;
-  ++sum.steps;
-  sum.tokens += report.tokens;
-  if (report.applied) {
-    ++sum.applied;
-    sum.loss += report.loss;
-  } else {
-    ++(report.loss_finite ? sum.skipped : sum.not_finite);
+  interval_->add(report);
+  alone_->add(report);
+  if (config_.guard.spiky_loss) watch_loss(step, report);
+  const LogConfig& log = config_.log;
+  if (log.memory_interval > 0 && step % log.memory_interval == 0) tell_memory(step);
+  const bool due = step % log.interval == 0;
+  const auto write = [&](report::Span span, const Interval& sum) {
+    report::Step record = record_of(step, report, sum);
+    record.span = span;
+    lent_.outlet->write(std::move(record));
+  };
+  if (lent_.outlet && log.interval == 1) {
+    write(report::Span::both, *interval_);
+  } else if (lent_.outlet) {
+    // Nobody but these files asks for single steps, and a record asks the heap for memory.
+    if (!log.jsonl.empty() || !log.tensorboard.empty()) write(report::Span::step, *alone_);
+    if (due || step == first_step_) write(report::Span::interval, *interval_);
   }
-  const bool due = step % config_.log.interval == 0;
-  if (!due && step != first_step_) return;
-  if (lent_.outlet) lent_.outlet->write(record_of(step, report));
-  if (due) sum.forget();
+  alone_->forget();
+  if (due) interval_->forget();
 }
 
-report::Step Trainer::record_of(std::int64_t step, const StepReport& report) const {
-  const Interval& sum = *interval_;
+void Trainer::watch_loss(std::int64_t step, const StepReport& report) {
+  const auto usual = report.applied ? spikes_.look(report.loss) : std::nullopt;
+  if (!usual) return;
+  lent_.log.warning(
+      fmt::format("step {}: the loss {:.4g} is more than {:g} times {:.4g}, the largest of the first {}",
+                  step, report.loss, SpikeWatch::factor, *usual, SpikeWatch::first));
+}
+
+void Trainer::tell_memory(std::int64_t step) const {
+  if (!lent_.outlet) return;
+  const MemoryMeter memory = lent_.device.memory();
+  lent_.log.info(fmt::format("memory after step {}: {} allocated, {} at most", step,
+                             human_bytes(memory.total), human_bytes(memory.total_peak)));
+}
+
+report::Step Trainer::record_of(std::int64_t step, const StepReport& report, const Interval& sum) const {
   const double seconds = sum.watch.seconds();
   report::Step out;
   out.iteration = step;
@@ -320,6 +352,7 @@ std::optional<Ending> Trainer::must_stop(std::int64_t step) {
 
 Ending Trainer::run() {
   interval_->forget();
+  alone_->forget();
   for (std::int64_t step = first_step_; step <= steps_ && !config_.eval.skip_train; ++step) {
     tell(step, one_step(step));
     if (config_.eval.interval > 0 && step % config_.eval.interval == 0)

@@ -17,6 +17,7 @@
 #include "weft/train/save.h"
 #include "weft/train/save_facts.h"
 #include "weft/train/schedules.h"
+#include "weft/train/spikes.h"
 #include "weft/train/step.h"
 
 namespace weft {
@@ -58,7 +59,9 @@ class Trainer {
   StepReport one_step(std::int64_t step);
   void not_finite(std::int64_t step, const StepReport& report, std::span<const Batch> batches);
   void tell(std::int64_t step, const StepReport& report);
-  report::Step record_of(std::int64_t step, const StepReport& report) const;
+  report::Step record_of(std::int64_t step, const StepReport& report, const Interval& sum) const;
+  void watch_loss(std::int64_t step, const StepReport& report);
+  void tell_memory(std::int64_t step) const;
   void evaluate(std::int64_t step, data::Split split, const std::string& of);
   std::int64_t evaluate_set(const std::shared_ptr<const data::Dataset>& given, std::int64_t consumed,
                             report::Evaluation& into);
@@ -99,7 +102,8 @@ class Trainer {
   std::unique_ptr<pipe::Runner> runner_;
   std::unique_ptr<Feed> feed_;
   std::map<data::Split, std::int64_t> evaluated_;  // samples of each set that evaluations have used
-  std::unique_ptr<Interval> interval_;
+  std::unique_ptr<Interval> interval_, alone_;     // since the last line; since the last step
+  SpikeWatch spikes_;
   Stopwatch since_start_;
   std::int64_t learned_samples_ = 0;  // of steps that were applied: what the schedules count
   std::int64_t skipped_samples_ = 0;

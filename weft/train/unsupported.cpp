@@ -30,13 +30,8 @@ constexpr std::array refusals{
             [](const TrainConfig& c) { return c.parallel.zero > 1 && c.parallel.dp > 1; }},
     Refusal{"--apply-wd-to-qk-layernorm", [](const TrainConfig& c) { return c.optimizer.decay_qk_norm; }},
     Refusal{"--grad-reduce-in-bf16", [](const TrainConfig& c) { return c.scaling.reduce_in_bf16; }},
-    Refusal{"--check-for-spiky-loss", [](const TrainConfig& c) { return c.guard.spiky_loss; }},
     Refusal{"--log-progress", [](const TrainConfig& c) { return c.log.progress; }},
-    Refusal{"--log-memory-interval", [](const TrainConfig& c) { return c.log.memory_interval > 0; }},
     Refusal{"--timing-log-level above 0", [](const TrainConfig& c) { return c.log.timing_level > 0; }},
-    Refusal{
-        "--tensorboard-log-interval other than 1",
-        [](const TrainConfig& c) { return !c.log.tensorboard.empty() && c.log.tensorboard_interval != 1; }},
 };
 
 }  // namespace
