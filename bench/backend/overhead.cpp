@@ -49,6 +49,22 @@ void norm(benchmark::State& state) {
 }
 BENCHMARK(norm);
 
+void open_device_exact(benchmark::State& state) {
+  for (auto _ : state) {
+    CpuDevice device({.exact = true});
+    benchmark::DoNotOptimize(device.exact());
+  }
+}
+BENCHMARK(open_device_exact)->Unit(benchmark::kMillisecond)->MeasureProcessCPUTime();
+
+void open_device_fast(benchmark::State& state) {
+  for (auto _ : state) {
+    CpuDevice device;
+    benchmark::DoNotOptimize(device.exact());
+  }
+}
+BENCHMARK(open_device_fast)->Unit(benchmark::kMillisecond)->MeasureProcessCPUTime();
+
 }  // namespace
 
 BENCHMARK_MAIN();

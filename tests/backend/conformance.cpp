@@ -14,10 +14,21 @@ namespace {
 
 constexpr double guard = 3;  // every type can hold it
 
-/// Offsets from the storage's start of all elements, in order.
-void offsets_of(const Tensor& tensor, std::vector<std::int64_t>& out) {
-  if (tensor.rank() == 0) return out.push_back(tensor.offset());
-  for (std::int64_t i = 0; i < tensor.dim(0); ++i) offsets_of(tensor.at(0, i), out);
+/// Offsets of all elements from the storage's start, in order.
+std::vector<std::int64_t> offsets_of(const Tensor& tensor) {
+  std::vector<std::int64_t> out;
+  if (tensor.elements() == 0) return out;
+  out.reserve(std::size_t(tensor.elements()));
+  out.push_back(tensor.offset());
+  // From the last dimension to the first, each repeats what is there: in order when read by rows.
+  std::vector<std::int64_t> inner;
+  for (int d = tensor.rank() - 1; d >= 0; --d) {
+    inner.swap(out);
+    out.clear();
+    for (std::int64_t i = 0; i < tensor.dim(d); ++i)
+      for (const std::int64_t at : inner) out.push_back(at + i * tensor.stride(d));
+  }
+  return out;
 }
 
 Tensor placed(Device& device, const Shape& shape, Dtype dtype, Lay lay) {
@@ -63,26 +74,16 @@ const char* word(Lay lay) {
   return words[static_cast<std::size_t>(lay)];
 }
 
-Tensor Desk::place(const Shape& shape, Dtype dtype) {
-  const Tensor part = shape.elements() == 0 || shape.rank() > 4 ? empty(*device_, shape, dtype)
-                                                                : placed(*device_, shape, dtype, lay_);
-  const Tensor whole = whole_of(part);
-  put(whole, std::vector<double>(std::size_t(whole.elements()), guard));
-  sheets_.push_back({whole, part});
-  return part;
-}
-
-// Four bytes added are near enough to normal; the whole word below them fills every bit of a float.
+// Four bytes added are near enough to normal; the whole word below them fills every bit of a float. The words
+// are a congruence's, mixed: they need be no better than different.
 Tensor Desk::normal(const Shape& shape, Dtype dtype, double deviation) {
-  const Draw draw({.seed = 7, .purpose = Purpose::test, .step = operands_++});
+  std::uint64_t state = 0x9E3779B97F4A7C15U * ++operands_;
   std::vector<double> values(std::size_t(shape.elements()));
-  for (std::size_t i = 0; i < values.size(); i += 4) {
-    const PhiloxCounter words = draw.block(i / 4);
-    for (std::size_t j = i; j < std::min(values.size(), i + 4); ++j) {
-      const std::uint32_t w = words[j - i];
-      const double bytes = double((w & 255U) + (w >> 8 & 255U) + (w >> 16 & 255U) + (w >> 24));
-      values[j] = deviation * (bytes - 510 + double(w) * 0x1p-32) / 147.8;
-    }
+  for (double& value : values) {
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    const auto w = std::uint32_t((state ^ state >> 29) >> 32);
+    const double bytes = double((w & 255U) + (w >> 8 & 255U) + (w >> 16 & 255U) + (w >> 24));
+    value = deviation * (bytes - 510 + double(w) * 0x1p-32) / 147.8;
   }
   return holding(shape, dtype, values);
 }
@@ -95,9 +96,14 @@ Tensor Desk::integers(const Shape& shape, Dtype dtype, std::int64_t low, std::in
 }
 
 Tensor Desk::holding(const Shape& shape, Dtype dtype, const std::vector<double>& values) {
-  Tensor out = place(shape, dtype);
-  put(out, values);
-  return out;
+  const Tensor part = shape.elements() == 0 || shape.rank() > 4 ? empty(*device_, shape, dtype)
+                                                                : placed(*device_, shape, dtype, lay_);
+  Sheet sheet{whole_of(part), part, offsets_of(part)};
+  std::vector<double> around(std::size_t(sheet.whole.elements()), guard);
+  for (std::size_t i = 0; i < values.size(); ++i) around[std::size_t(sheet.elements[i])] = values[i];
+  put(sheet.whole, around);
+  sheets_.push_back(std::move(sheet));
+  return part;
 }
 
 Tensor Desk::blank(const Shape& shape, Dtype dtype) {
@@ -106,15 +112,16 @@ Tensor Desk::blank(const Shape& shape, Dtype dtype) {
 }
 
 void Desk::result(const char* name, const Tensor& tensor, Tolerance within) {
-  results_.push_back({name, numbers(tensor), within});
+  const std::vector<double> around = numbers(whole_of(tensor));
+  std::vector<double> found;
+  for (const std::int64_t at : offsets_of(tensor)) found.push_back(around[std::size_t(at)]);
+  results_.push_back({name, std::move(found), within});
 }
 
 std::string Desk::guards() const {
   for (std::size_t i = 0; i < sheets_.size(); ++i) {
     std::vector<double> around = numbers(sheets_[i].whole);
-    std::vector<std::int64_t> mine;
-    if (sheets_[i].part.elements() > 0) offsets_of(sheets_[i].part, mine);
-    for (const std::int64_t at : mine) around[std::size_t(at)] = guard;
+    for (const std::int64_t at : sheets_[i].elements) around[std::size_t(at)] = guard;
     for (std::size_t at = 0; at < around.size(); ++at)
       if (around[at] != guard) return text("operand ", i, " was written to outside of its elements, at ", at);
   }
@@ -131,15 +138,17 @@ Tolerance close(Dtype dtype, std::int64_t terms, double scale) {
 
 void Conformance::SetUp() {
   oracle_ = open_device("cpu:reference", {.threads = 1});
-  one_ = GetParam().open(1);
-  three_ = GetParam().open(3);
+  Opened& subject = *GetParam().opened;
+  if (subject.one) return;
+  subject.one = GetParam().open(1);
+  subject.three = GetParam().open(3);
 }
 
 void Conformance::same(const Act& act, Lay lay) {
   SCOPED_TRACE(word(lay));
   Desk expected(*oracle_, lay);
-  Desk found(*one_, lay);
-  Desk threaded(*three_, lay);
+  Desk found(*GetParam().opened->one, lay);
+  Desk threaded(*GetParam().opened->three, lay);
   for (Desk* desk : {&expected, &found, &threaded}) act(*desk);
   ASSERT_FALSE(expected.results().empty());
   for (std::size_t i = 0; i < expected.results().size(); ++i) {

@@ -20,9 +20,14 @@
 
 namespace weft::conformance {
 
+/// A device of a subject, with one thread and with three; opened by the first test that asks.
+struct Opened {
+  std::unique_ptr<Device> one, three;
+};
 struct Subject {
   std::string name;
   std::function<std::unique_ptr<Device>(int threads)> open;
+  std::shared_ptr<Opened> opened = std::make_shared<Opened>();
 };
 std::ostream& operator<<(std::ostream& out, const Subject& subject);
 /// For the name of a test.
@@ -69,10 +74,11 @@ class Desk {
   std::string guards() const;
 
  private:
+  /// An operand, the whole memory that it lies in, and where in that its elements are.
   struct Sheet {
     Tensor whole, part;
+    std::vector<std::int64_t> elements;
   };
-  Tensor place(const Shape& shape, Dtype dtype);
   Device* device_;
   Lay lay_;
   std::uint64_t operands_ = 0;
@@ -94,7 +100,7 @@ class Conformance : public ::testing::TestWithParam<Subject> {
   void same_however_it_lies(const Act& act);
 
  private:
-  std::unique_ptr<Device> oracle_, one_, three_;
+  std::unique_ptr<Device> oracle_;
 };
 
 }  // namespace weft::conformance

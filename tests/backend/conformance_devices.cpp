@@ -11,9 +11,13 @@ Subject named(const std::string& device, bool exact = false) {
           [=](int threads) { return open_device(device, {.threads = threads, .exact = exact}); }};
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, Conformance,
-                         ::testing::Values(named("cpu:fast"), named("cpu:onednn"), named("cpu", true)),
-                         spelled);
+/// The same ones for every test, which each asks again.
+const std::vector<Subject>& devices() {
+  static const std::vector<Subject> all{named("cpu:fast"), named("cpu:onednn"), named("cpu", true)};
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, Conformance, ::testing::ValuesIn(devices()), spelled);
 
 }  // namespace
 }  // namespace weft::conformance

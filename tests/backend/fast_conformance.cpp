@@ -6,13 +6,19 @@
 namespace weft::conformance {
 namespace {
 
-std::vector<Subject> instruction_sets() {
+std::vector<Subject> all_instruction_sets() {
   std::vector<Subject> out;
   for (const fast::InstructionSet set : fast::all_here())
     if (set != fast::best_here())
       out.push_back({std::string("fast ") + fast::name(set),
                      [set](int threads) { return std::make_unique<testing::FastDevice>(set, threads); }});
   return out;
+}
+
+/// The same ones for every test, which each asks again.
+const std::vector<Subject>& instruction_sets() {
+  static const std::vector<Subject> all = all_instruction_sets();
+  return all;
 }
 
 INSTANTIATE_TEST_SUITE_P(InstructionSets, Conformance, ::testing::ValuesIn(instruction_sets()), spelled);

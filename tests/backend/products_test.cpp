@@ -242,6 +242,36 @@ TEST(ExactProducts, rows_do_not_choose_the_engine) {
   }
 }
 
+/// Its bits depend on the number of threads where there are few rows.
+class Unsteady final : public product::Engine {
+ public:
+  const char* name() const override { return "unsteady"; }
+  bool takes(const product::Problem&) const override { return true; }
+  bool steady(const product::Problem& p) const override { return p.m >= 64; }
+  std::int64_t bytes(const product::Problem& p, int threads) override { return own_.bytes(p, threads); }
+  void run(const product::Problem& p, int threads, float* workspace) override {
+    own_.run(p, threads, workspace);
+    *static_cast<float*>(p.out.to) += float(threads);
+  }
+  std::int64_t packed_bytes(Type, std::int64_t, std::int64_t) override { return 0; }
+  void pack(void*, product::Matrix, bool, std::int64_t, std::int64_t, int) override {}
+
+ private:
+  product::OwnEngine own_{fast::best_here()};
+};
+
+TEST(SteadyProducts, an_engine_that_threads_change_does_not_get_such_products) {
+  CpuDevice device({.threads = 2});
+  product::Products products({.exact = false});
+  EXPECT_EQ(products.use(Type::f32, std::make_shared<Unsteady>(), 2), "");
+  const Tensor ones = from_host(device, {64, 64}, std::vector<float>(64 * 64, 1));
+  const Tensor out = empty(device, {64, 64});
+  products.matmul(out.slice(0, 0, 32), ones.slice(0, 0, 32), ones, {});
+  EXPECT_EQ(out.as<float>()[0], 64);
+  products.matmul(out, ones, ones, {});
+  EXPECT_EQ(out.as<float>()[0], 66);
+}
+
 TEST(ExactProducts, our_own_never_changes_a_bit) {
   for (const fast::InstructionSet set : fast::all_here()) {
     product::OwnEngine own(set);

@@ -18,11 +18,9 @@ using fast::Type;
 using product::Matrix;
 using product::Problem;
 
-/// oneDNN splits a long k among threads, and then bits depend on m, n and threads: products walk k in pieces of
-/// at most this.
+/// oneDNN splits a long k among threads, and then bits depend on m, n and threads: products walk k in pieces
+/// of at most this.
 constexpr std::int64_t longest_piece = 1024;
-/// It does so with a short k too where the result is small: such products are left to our own.
-constexpr std::int64_t least_side = 64;
 
 std::int64_t piece(const Problem& p) {
   const std::int64_t pieces = (p.k + longest_piece - 1) / longest_piece;
@@ -91,12 +89,14 @@ class OneDnn final : public product::Engine {
   const char* name() const override { return "oneDNN"; }
 
   bool takes(const Problem& p) const override {
-    if (p.m < least_side || p.n < least_side) return false;
     const bool half_out = p.out.type != Type::f32;
     if (p.slabs > 1 || p.a.type == Type::f16 || (p.has_bias && p.bias.type == Type::f16)) return false;
     if (half_out && (p.accumulate || piece(p) < p.k)) return false;
     return !(p.has_bias && p.accumulate);
   }
+
+  // It splits a short k among threads too where the result is small.
+  bool steady(const Problem& p) const override { return p.m >= 64 && p.n >= 64; }
 
   std::int64_t bytes(const Problem& p, int threads) override {
     const std::lock_guard lock(mutex_);

@@ -118,14 +118,16 @@ void Products::use_for_few_rows(std::shared_ptr<Engine> engine) {
 bool Products::takes_few(const Problem& p) const {
   if (!few_rows_ || p.a.type != fast::Type::f32 || p.a_turned || !p.b_turned || p.packed) return false;
   const bool large = 2.0 * double(p.m) * double(p.n) * double(p.k) >= worth_all_threads;
-  return large && p.m <= 256 && p.m % 64 == 0 && few_rows_->takes(p);
+  return large && p.m <= 256 && p.m % 64 == 0 && few_rows_->takes(p) && few_rows_->steady(p);
 }
 
 Engine& Products::engine(const Problem& problem) {
   if (takes_few(problem)) return *few_rows_;
   Engine* chosen = by_type_[std::size_t(problem.a.type)].get();
-  if (!chosen || (!problem.packed && !chosen->takes(problem))) return own_;
-  return *chosen;
+  if (!chosen) return own_;
+  // What is packed is in the engine's own order.
+  if (problem.packed || (chosen->takes(problem) && (exact_ || chosen->steady(problem)))) return *chosen;
+  return own_;
 }
 
 std::int64_t Products::matmul_bytes(const Tensor& out, const Tensor& a, const Tensor& b,
