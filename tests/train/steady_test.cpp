@@ -30,7 +30,8 @@ class Rank {
                         .optimizer = *adam_,
                         .runner = runner_,
                         .mesh = mesh_,
-                        .wire = {.width = config_.hidden, .dtype = TinyModel::dtype_for(config_.precision)}};
+                        .wire = {.width = config_.hidden, .dtype = TinyModel::dtype_for(config_.precision)},
+                        .room = &room_};
     return train_step(shop, batches_,
                       {.seed = 3, .step = number, .rate = 1e-3, .ends_rate = 1e-3, .decay = 0.01, .clip = 1});
   }
@@ -54,6 +55,7 @@ class Rank {
   std::unique_ptr<Optimizer> adam_ = make_adam(weights_, {});
   pipe::Runner runner_{schedule_, stages_, solo_, *device_};
   std::vector<Batch> batches_;
+  StepRoom room_;
 };
 
 struct Asked {

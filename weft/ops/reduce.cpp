@@ -1,6 +1,8 @@
 // Doors of the reductions.
 #include "weft/ops/reduce.h"
 
+#include <array>
+
 #include "weft/ops/count.h"
 #include "weft/ops/door.h"
 #include "weft/ops/elementwise.h"
@@ -71,8 +73,10 @@ void sum_squares_into(const Tensor& digits, const Tensor& x) {
 double exact_number(const Tensor& digits) {
   check_digits(Door("exact_number", digits), digits);
   if (!digits.device().holds_numbers()) return 0;
-  const std::vector<double> host = to_host<double>(digits);
-  return exact_value(std::span<const double, exact_digits>(host.data(), exact_digits));
+  std::array<double, exact_digits> host{};
+  digits.device().copy_to_host(host.data(), *digits.storage(), digits.offset() * std::int64_t(sizeof(double)),
+                               sizeof host);
+  return exact_value(host);
 }
 
 }  // namespace weft::ops

@@ -75,10 +75,38 @@ std::vector<double> numbers(const Tensor& tensor) {
   return out;
 }
 
+namespace {
+
+template <class T>
+double only_number(const Tensor& tensor) {
+  T x{};
+  constexpr auto size = std::int64_t(sizeof(T));
+  tensor.device().copy_to_host(&x, *tensor.storage(), tensor.offset() * size, size);
+  if constexpr (std::is_arithmetic_v<T>)
+    return static_cast<double>(x);
+  else
+    return double(float(x));
+}
+
+}  // namespace
+
 double number(const Tensor& tensor) {
   if (tensor.elements() != 1)
     fail(Kind::shape, "number: a tensor of one element was expected, ", tensor.shape(), " was given");
-  return tensor.device().holds_numbers() ? numbers(tensor).front() : 0;
+  if (!tensor.device().holds_numbers()) return 0;
+  // Without a vector: steps ask for losses and norms.
+  switch (tensor.dtype()) {
+    case Dtype::f64:
+      return only_number<double>(tensor);
+    case Dtype::i64:
+      return only_number<std::int64_t>(tensor);
+    case Dtype::i32:
+      return only_number<std::int32_t>(tensor);
+    case Dtype::u8:
+      return only_number<std::uint8_t>(tensor);
+    default:
+      return visit_float(tensor.dtype(), [&]<class T>() { return only_number<T>(tensor); });
+  }
 }
 
 template std::vector<float> to_host(const Tensor&);

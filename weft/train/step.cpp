@@ -29,14 +29,14 @@ class LossSums {
 };
 
 /// Of every microbatch, whole sequences.
-std::vector<double> counting_tokens(std::span<const Batch> microbatches, const Workshop& shop) {
-  std::vector<double> out;
-  for (const Batch& batch : microbatches) out.push_back(number(ops::sum(batch.mask)));
+void count_tokens(std::vector<double>& counts, std::span<const Batch> microbatches, const Workshop& shop) {
+  counts.clear();
+  for (const Batch& batch : microbatches) counts.push_back(number(ops::sum(batch.mask)));
   Communicator& context = shop.mesh.along(Axis::cp);
-  if (context.size() == 1) return out;
-  const Tensor all = from_host(shop.weights.device(), {std::int64_t(out.size())}, out);
+  if (context.size() == 1) return;
+  const Tensor all = from_host(shop.weights.device(), {std::int64_t(counts.size())}, counts);
   context.all_reduce(all, Reduce::sum).wait();
-  return to_host<double>(all);
+  counts = to_host<double>(all);
 }
 
 /// Of all ranks that read other samples.
@@ -50,14 +50,12 @@ double total(std::span<const double> counts, const Workshop& shop) {
 }
 
 /// The factor of each microbatch's losses in the objective, loss scale included.
-std::vector<float> loss_factors(std::span<const double> counts, double scale, double all_tokens,
-                                const StepOrder& order, int data_ranks) {
-  std::vector<float> out;
-  for (const double count : counts) {
-    const double tokens = order.per_token ? all_tokens : count * double(counts.size()) * data_ranks;
-    out.push_back(tokens > 0 ? float(scale / tokens) : 0);
+void set_loss_factors(StepRoom& room, const StepReport& report, const StepOrder& order, int data_ranks) {
+  room.factors.clear();
+  for (const double count : room.counts) {
+    const double tokens = order.per_token ? report.tokens : count * double(room.counts.size()) * data_ranks;
+    room.factors.push_back(tokens > 0 ? float(report.loss_scale / tokens) : 0);
   }
-  return out;
 }
 
 pipe::Runner::Order runner_order(const Workshop& shop, std::span<const Batch> microbatches,
@@ -101,14 +99,15 @@ pipe::Parcel parcel_of(const Workshop& shop, const Batch& batch) {
 StepReport train_step(const Workshop& shop, std::span<const Batch> microbatches, const StepOrder& order) {
   StepReport report;
   report.loss_scale = shop.scaler ? shop.scaler->scale() : 1;
-  const std::vector<double> counts = counting_tokens(microbatches, shop);
-  report.tokens = total(counts, shop);
-  const std::vector<float> factors =
-      loss_factors(counts, report.loss_scale, report.tokens, order, shop.mesh.layout().degree(Axis::dp));
+  StepRoom own;
+  StepRoom& room = shop.room ? *shop.room : own;
+  count_tokens(room.counts, microbatches, shop);
+  report.tokens = total(room.counts, shop);
+  set_loss_factors(room, report, order, shop.mesh.layout().degree(Axis::dp));
   LossSums sums(shop.weights.device());
   shop.weights.zero_grads();
   shop.reduction.begin(int(microbatches.size()));
-  shop.runner.run(runner_order(shop, microbatches, factors, place_of(order)),
+  shop.runner.run(runner_order(shop, microbatches, room.factors, place_of(order)),
                   [&](int, const Pass& pass) { sums.add(pass); });
   shop.reduction.finish();
   if (shop.tied) shop.tied->add_gradients();
@@ -129,7 +128,9 @@ void evaluate_step(const Workshop& shop, std::span<const Batch> microbatches, Ev
   shop.runner.run(runner_order(shop, microbatches, factors, {.training = false}),
                   [&](int, const Pass& pass) { sums.add(pass); });
   into.loss_sum += sums.losses(shop);
-  into.tokens += total(counting_tokens(microbatches, shop), shop);
+  std::vector<double> counts;
+  count_tokens(counts, microbatches, shop);
+  into.tokens += total(counts, shop);
 }
 
 }  // namespace weft

@@ -23,6 +23,12 @@ struct Wire {
   Between between = Between::whole;
 };
 
+/// A number a microbatch, kept from step to step.
+struct StepRoom {
+  std::vector<double> counts;
+  std::vector<float> factors;
+};
+
 /// What a step works on: this rank's stages and what goes with them.
 struct Workshop {
   const std::map<int, Stage>& stages;
@@ -34,6 +40,7 @@ struct Workshop {
   Wire wire;
   LossScaler* scaler = nullptr;       // f16 only
   const TiedWeights* tied = nullptr;  // where a weight lives on two stages
+  StepRoom* room = nullptr;           // with it, the steady state asks the heap for nothing
 };
 
 /// What differs from step to step.

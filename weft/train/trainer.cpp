@@ -161,7 +161,8 @@ Workshop Trainer::workshop() {
                    .dtype = compute_type(config_.model.precision),
                    .between = between()},
           .scaler = scaler_.get(),
-          .tied = tied_.get()};
+          .tied = tied_.get(),
+          .room = &room_};
 }
 
 StepOrder Trainer::order_of(std::int64_t step) const {

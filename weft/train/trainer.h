@@ -101,6 +101,7 @@ class Trainer {
   std::unique_ptr<LossScaler> scaler_;
   std::unique_ptr<pipe::Runner> runner_;
   std::unique_ptr<Feed> feed_;
+  StepRoom room_;
   std::map<data::Split, std::int64_t> evaluated_;  // samples of each set that evaluations have used
   std::unique_ptr<Interval> interval_, alone_;     // since the last line; since the last step
   SpikeWatch spikes_;

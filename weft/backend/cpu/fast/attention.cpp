@@ -4,7 +4,6 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <vector>
 
 #include "weft/backend/cpu/fast/attention_plan.h"
 
@@ -43,17 +42,27 @@ std::int64_t bytes_for(std::int64_t tasks, int threads, std::int64_t floats) {
   return std::min<std::int64_t>(tasks, threads) * floats * std::int64_t(sizeof(float));
 }
 
-std::vector<AttentionDraw> draws(const AttentionArgs& how, std::int64_t rows) {
-  std::vector<AttentionDraw> all;
-  if (how.dropout == 0) return all;
-  const std::int64_t* samples = how.samples.data<std::int64_t>();
-  for (std::int64_t row = 0; row < rows; ++row) {
-    Address at = how.at;
-    at.sample = std::uint64_t(samples[row * how.samples.stride(0)]);
-    const Draw draw(at);
-    all.push_back({{draw.key()[0], draw.key()[1]}, {draw.upper()[0], draw.upper()[1]}});
+/// The draws of all rows of the batch stand at the start of the workspace.
+std::int64_t draw_bytes(const AttentionArgs& how, std::int64_t rows) {
+  if (how.dropout == 0) return 0;
+  return (rows * std::int64_t(sizeof(AttentionDraw)) + 63) / 64 * 64;
+}
+
+/// Writes them; what follows is for the threads.
+float* set_draws(AttentionJob& job, const AttentionArgs& how, std::byte* workspace) {
+  const std::int64_t bytes = draw_bytes(how, job.b);
+  if (bytes > 0) {
+    auto* draws = reinterpret_cast<AttentionDraw*>(workspace);
+    const std::int64_t* samples = how.samples.data<std::int64_t>();
+    for (std::int64_t row = 0; row < job.b; ++row) {
+      Address at = how.at;
+      at.sample = std::uint64_t(samples[row * how.samples.stride(0)]);
+      const Draw draw(at);
+      draws[row] = {{draw.key()[0], draw.key()[1]}, {draw.upper()[0], draw.upper()[1]}};
+    }
+    job.dropout.draws = draws;
   }
-  return all;
+  return reinterpret_cast<float*>(workspace + bytes);
 }
 
 void set_dropout(AttentionJob& job, const AttentionArgs& how) {
@@ -111,13 +120,12 @@ void attention(const AttentionLoops& loops, const AttentionOut& out, const Atten
   AttentionJob job = attention_job(in, how);
   set_forward(job, out);
   set_dropout(job, how);
-  const std::vector<AttentionDraw> random = draws(how, job.b);
-  job.dropout.draws = random.data();
   const ForwardPlan plan = plan_forward(job, device.threads());
   job.forward = plan.places;
   job.stripe = plan.stripe;
-  const StorageRef workspace =
-      device.allocate(bytes_for(plan.tasks, device.threads(), plan.places.floats), Use::workspace);
+  const std::int64_t bytes = bytes_for(plan.tasks, device.threads(), plan.places.floats);
+  const StorageRef workspace = device.allocate(draw_bytes(how, job.b) + bytes, Use::workspace);
+  float* room = set_draws(job, how, workspace->data());
   const std::int64_t heads = job.g * job.r;
   // The last stripe first: under a causal mask it is the longest.
   const auto task = [&](std::int64_t i, float* floats) {
@@ -125,8 +133,7 @@ void attention(const AttentionLoops& loops, const AttentionOut& out, const Atten
     const std::int64_t head = i / plan.stripes % heads;
     loops.forward(job, i / plan.stripes / heads, head, stripe * plan.stripe, floats);
   };
-  share_out(plan.tasks, device.threads(), plan.places.floats, reinterpret_cast<float*>(workspace->data()),
-            task);
+  share_out(plan.tasks, device.threads(), plan.places.floats, room, task);
 }
 
 void attention_backward(const AttentionLoops& loops, const AttentionGrads& grads, const Tensor& dout,
@@ -138,17 +145,17 @@ void attention_backward(const AttentionLoops& loops, const AttentionGrads& grads
   set_grads(job, grads);
   set_dropout(job, how);
   job.dout = attention_rows(dout);
-  const std::vector<AttentionDraw> random = draws(how, job.b);
-  job.dropout.draws = random.data();
   const BackwardPlan plan = plan_backward(job, device.threads());
   job.backward = plan.places;
   job.chunk = plan.chunk;
-  const StorageRef workspace = device.allocate(backward_bytes(plan, device.threads()), Use::workspace);
+  const std::int64_t bytes = draw_bytes(how, job.b) + backward_bytes(plan, device.threads());
+  const StorageRef workspace = device.allocate(bytes, Use::workspace);
+  float* room = set_draws(job, how, workspace->data());
   const auto run = [&](std::int64_t tasks, AttentionShare share) {
     const auto task = [&](std::int64_t i, float* floats) {
       loops.backward(job, share, task_of(plan, job, share, i), floats);
     };
-    share_out(tasks, device.threads(), plan.places.floats, reinterpret_cast<float*>(workspace->data()), task);
+    share_out(tasks, device.threads(), plan.places.floats, room, task);
   };
   run(plan.all, AttentionShare::all);
   run(plan.keys, AttentionShare::keys);
@@ -173,7 +180,7 @@ std::int64_t attention_workspace(const Attended& in, const AttentionArgs& how, i
   AttentionJob job = attention_job(in, how);
   set_dropout(job, how);
   const ForwardPlan plan = plan_forward(job, threads);
-  return bytes_for(plan.tasks, threads, plan.places.floats);
+  return draw_bytes(how, job.b) + bytes_for(plan.tasks, threads, plan.places.floats);
 }
 
 std::int64_t attention_backward_workspace(const AttentionGrads& grads, const Attended& in,
@@ -182,7 +189,7 @@ std::int64_t attention_backward_workspace(const AttentionGrads& grads, const Att
   AttentionJob job = attention_job(in, how);
   set_grads(job, grads);
   set_dropout(job, how);
-  return backward_bytes(plan_backward(job, threads), threads);
+  return draw_bytes(how, job.b) + backward_bytes(plan_backward(job, threads), threads);
 }
 
 }  // namespace weft::fast

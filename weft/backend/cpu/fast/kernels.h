@@ -82,6 +82,7 @@ class FastKernels : public ReferenceKernels {
 
   void loss_max(const LossParts&, const Tensor& logits, VocabularyPart) override;
   void loss_sums(const LossParts&, const Tensor& logits, const Tensor& targets, VocabularyPart) override;
+  void loss_finish(const Tensor& loss, const LossParts&, const LossArgs&, std::int64_t whole) override;
   void loss_backward(const Tensor& logits, const LossParts&, const LossTargets&, VocabularyPart,
                      const LossArgs&) override;
 

@@ -25,6 +25,10 @@ std::int64_t column_of(std::int32_t target, VocabularyPart part) {
   return column >= 0 && column < part.count ? column : -1;
 }
 
+double smoothing(const LossArgs& how, std::int64_t vocabulary) {
+  return how.smoothing == 0 ? 0 : double(how.smoothing) * double(vocabulary) / double(vocabulary - 1);
+}
+
 float number_at(const Lines& rows, std::int64_t row, std::int64_t column, const fast::Loops& loops) {
   float x = 0;
   const fast::In in = rows.in(row);
@@ -42,8 +46,7 @@ struct Slopes {
         wanted(targets.ids.data<std::int32_t>()),
         part(vocabulary),
         z_loss(double(args.z_loss)),
-        smooth(args.smoothing == 0 ? 0
-                                   : double(args.smoothing) * double(part.whole) / double(part.whole - 1)) {}
+        smooth(smoothing(args, part.whole)) {}
 
   fast::LossRow row(std::int64_t t) const {
     const double pull = 1 + 2 * z_loss * (double(max[t]) + std::log(double(sum[t])));
@@ -92,6 +95,25 @@ void FastKernels::loss_sums(const LossParts& parts, const Tensor& logits, const 
       if (differences) differences[t] = float(d);
     }
   });
+}
+
+void FastKernels::loss_finish(const Tensor& loss, const LossParts& parts, const LossArgs& how,
+                              std::int64_t vocabulary) {
+  if (!whole({&loss, &parts.max, &parts.sum, &parts.target, &parts.logits}))
+    return ReferenceKernels::loss_finish(loss, parts, how, vocabulary);
+  const double smooth = smoothing(how, vocabulary);
+  const auto* max = parts.max.data<float>();
+  const auto* sum = parts.sum.data<float>();
+  const auto* target = parts.target.data<float>();
+  const auto* all = smooth == 0 ? nullptr : parts.logits.data<float>();
+  auto* to = loss.data<float>();
+  for (std::int64_t t = 0; t < loss.elements(); ++t) {
+    const double log_sum = std::log(double(sum[t]));
+    const double mean = all ? double(all[t]) / double(vocabulary) : 0;
+    const double lse = double(max[t]) + log_sum;
+    to[t] =
+        float(log_sum - (1 - smooth) * double(target[t]) - smooth * mean + double(how.z_loss) * lse * lse);
+  }
 }
 
 void FastKernels::loss_backward(const Tensor& logits, const LossParts& parts, const LossTargets& targets,
