@@ -55,9 +55,9 @@ Arena::~Arena() {
   for (const Segment& segment : segments_) ground_->unmap(segment.data, segment.bytes);
 }
 
-Piece* Arena::take(std::int64_t bytes) {
+MemoryPiece* Arena::take(std::int64_t bytes) {
   const std::size_t bin = bin_of(bytes);
-  if (Piece* found = smallest(bin, bytes)) return cut(*found, bytes);
+  if (MemoryPiece* found = smallest(bin, bytes)) return cut(*found, bytes);
   // Whatever hangs in a later list is large enough.
   const std::size_t from = bin + 1;
   for (std::size_t word = from / 64; word < filled_.size(); ++word) {
@@ -70,9 +70,9 @@ Piece* Arena::take(std::int64_t bytes) {
   return nullptr;
 }
 
-Piece* Arena::take_fresh(std::int64_t bytes) {
+MemoryPiece* Arena::take_fresh(std::int64_t bytes) {
   const auto missing = [&] {
-    const Piece* last = segments_.back().last;
+    const MemoryPiece* last = segments_.back().last;
     return round_up(bytes - (last && last->free ? last->bytes : 0), step);
   };
   const auto fits = [&] {
@@ -100,7 +100,7 @@ bool Arena::open_segment(std::int64_t bytes) {
 /// Moves the end of the last segment's used part.
 void Arena::extend(std::int64_t bytes) {
   Segment& segment = segments_.back();
-  Piece& fresh = node();
+  MemoryPiece& fresh = node();
   fresh.data = segment.data ? segment.data + segment.used : nullptr;
   fresh.bytes = bytes;
   fresh.before = segment.last;
@@ -112,9 +112,9 @@ void Arena::extend(std::int64_t bytes) {
   give(fresh);
 }
 
-Piece* Arena::smallest(std::size_t bin, std::int64_t bytes) const {
-  Piece* best = nullptr;
-  for (Piece* piece = free_[bin]; piece; piece = piece->next) {
+MemoryPiece* Arena::smallest(std::size_t bin, std::int64_t bytes) const {
+  MemoryPiece* best = nullptr;
+  for (MemoryPiece* piece = free_[bin]; piece; piece = piece->next) {
     if (piece->bytes < bytes || (best && piece->bytes >= best->bytes)) continue;
     best = piece;
     if (best->bytes == bytes) break;
@@ -123,10 +123,10 @@ Piece* Arena::smallest(std::size_t bin, std::int64_t bytes) const {
 }
 
 /// Takes the front of a free piece; the rest stays free.
-Piece* Arena::cut(Piece& piece, std::int64_t bytes) {
+MemoryPiece* Arena::cut(MemoryPiece& piece, std::int64_t bytes) {
   unhang(piece);
   if (piece.bytes > bytes) {
-    Piece& rest = node();
+    MemoryPiece& rest = node();
     rest.data = piece.data ? piece.data + bytes : nullptr;
     rest.bytes = piece.bytes - bytes;
     rest.segment = piece.segment;
@@ -141,8 +141,8 @@ Piece* Arena::cut(Piece& piece, std::int64_t bytes) {
   return &piece;
 }
 
-void Arena::give(Piece& piece) noexcept {
-  Piece* whole = &piece;
+void Arena::give(MemoryPiece& piece) noexcept {
+  MemoryPiece* whole = &piece;
   if (whole->after && whole->after->free) {
     unhang(*whole->after);
     absorb(*whole, *whole->after);
@@ -155,14 +155,14 @@ void Arena::give(Piece& piece) noexcept {
   hang(*whole);
 }
 
-void Arena::absorb(Piece& into, Piece& next) noexcept {
+void Arena::absorb(MemoryPiece& into, MemoryPiece& next) noexcept {
   into.bytes += next.bytes;
   into.after = next.after;
   (into.after ? into.after->before : segments_[std::size_t(into.segment)].last) = &into;
   drop(next);
 }
 
-void Arena::hang(Piece& piece) noexcept {
+void Arena::hang(MemoryPiece& piece) noexcept {
   const std::size_t bin = bin_of(piece.bytes);
   piece.free = true;
   piece.previous = nullptr;
@@ -172,7 +172,7 @@ void Arena::hang(Piece& piece) noexcept {
   filled_[bin / 64] |= std::uint64_t(1) << bin % 64;
 }
 
-void Arena::unhang(Piece& piece) noexcept {
+void Arena::unhang(MemoryPiece& piece) noexcept {
   const std::size_t bin = bin_of(piece.bytes);
   piece.free = false;
   (piece.previous ? piece.previous->next : free_[bin]) = piece.next;
@@ -181,19 +181,19 @@ void Arena::unhang(Piece& piece) noexcept {
 }
 
 /// Pieces come by the thousand, so that a steady state that cuts a little differently still needs no heap.
-Piece& Arena::node() {
+MemoryPiece& Arena::node() {
   constexpr int batch = 1024;
   if (!spare_) {
     for (int i = 0; i < batch; ++i) drop(nodes_.emplace_back());
   }
-  Piece& piece = *spare_;
+  MemoryPiece& piece = *spare_;
   spare_ = piece.next;
   piece.free = false;
   piece.before = piece.after = piece.previous = piece.next = nullptr;
   return piece;
 }
 
-void Arena::drop(Piece& piece) noexcept {
+void Arena::drop(MemoryPiece& piece) noexcept {
   piece.free = false;
   piece.next = spare_;
   spare_ = &piece;

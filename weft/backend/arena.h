@@ -13,30 +13,30 @@
 
 namespace weft {
 
-struct Piece;
+struct MemoryPiece;
 
 /// What a tensor holds while a piece is taken: storage that knows its piece.
 class Block final : public Storage {
  public:
-  Block(Device& device, std::byte* data, std::int64_t bytes, Use use, Piece& piece)
+  Block(Device& device, std::byte* data, std::int64_t bytes, Use use, MemoryPiece& piece)
       : Storage(device, data, bytes, use), piece_(&piece) {}
-  Piece& piece() const { return *piece_; }
+  MemoryPiece& piece() const { return *piece_; }
 
  private:
-  Piece* piece_;
+  MemoryPiece* piece_;
 };
 
 /// A run of bytes, free or taken. Its neighbours in memory are `before` and `after`; a free piece also hangs
 /// in the list of its size.
-struct Piece {
+struct MemoryPiece {
   std::byte* data = nullptr;  // null where there is no memory, only its arithmetic
   std::int64_t bytes = 0;
   int segment = 0;
   bool free = false;
-  Piece* before = nullptr;
-  Piece* after = nullptr;
-  Piece* previous = nullptr;
-  Piece* next = nullptr;
+  MemoryPiece* before = nullptr;
+  MemoryPiece* after = nullptr;
+  MemoryPiece* previous = nullptr;
+  MemoryPiece* next = nullptr;
   std::optional<Block> block;
 };
 
@@ -71,10 +71,10 @@ class Arena {
   ~Arena();
 
   /// A taken piece of so many bytes, a multiple of grain; null where no free piece fits.
-  Piece* take(std::int64_t bytes);
+  MemoryPiece* take(std::int64_t bytes);
   /// The same after asking the ground for more; null where it refuses.
-  Piece* take_fresh(std::int64_t bytes);
-  void give(Piece& piece) noexcept;
+  MemoryPiece* take_fresh(std::int64_t bytes);
+  void give(MemoryPiece& piece) noexcept;
   /// Bytes in use by segments, free pieces among them.
   std::int64_t reserved() const { return reserved_; }
 
@@ -84,25 +84,25 @@ class Arena {
     std::byte* data;
     std::int64_t bytes;  // of address space
     std::int64_t used;   // of it, from its start
-    Piece* last;
+    MemoryPiece* last;
   };
 
   bool open_segment(std::int64_t bytes);
   void extend(std::int64_t bytes);
-  Piece* smallest(std::size_t bin, std::int64_t bytes) const;
-  Piece* cut(Piece& piece, std::int64_t bytes);
-  void absorb(Piece& into, Piece& next) noexcept;
-  void hang(Piece& piece) noexcept;
-  void unhang(Piece& piece) noexcept;
-  Piece& node();
-  void drop(Piece& piece) noexcept;
+  MemoryPiece* smallest(std::size_t bin, std::int64_t bytes) const;
+  MemoryPiece* cut(MemoryPiece& piece, std::int64_t bytes);
+  void absorb(MemoryPiece& into, MemoryPiece& next) noexcept;
+  void hang(MemoryPiece& piece) noexcept;
+  void unhang(MemoryPiece& piece) noexcept;
+  MemoryPiece& node();
+  void drop(MemoryPiece& piece) noexcept;
 
   Ground* ground_;
   std::vector<Segment> segments_;
-  std::array<Piece*, bins> free_{};
+  std::array<MemoryPiece*, bins> free_{};
   std::array<std::uint64_t, bins / 64> filled_{};
-  std::deque<Piece> nodes_;
-  Piece* spare_ = nullptr;
+  std::deque<MemoryPiece> nodes_;
+  MemoryPiece* spare_ = nullptr;
   std::int64_t reserved_ = 0;
 };
 

@@ -18,27 +18,27 @@ StorageRef Pool::take(std::int64_t bytes, Use use) {
     fail(Kind::internal, device_->name(), ": ", bytes, " bytes of memory asked for");
   const std::int64_t counted = (bytes + Arena::grain - 1) / Arena::grain * Arena::grain;
   const std::lock_guard lock(mutex_);
-  Piece& piece = find(counted, use);
+  MemoryPiece& piece = find(counted, use);
   meter_.hold(use, counted);
   return StorageRef(&piece.block.emplace(*device_, piece.data, bytes, use, piece));
 }
 
 void Pool::give(Storage& storage) noexcept {
   const std::lock_guard lock(mutex_);
-  Piece& piece = static_cast<Block&>(storage).piece();
+  MemoryPiece& piece = static_cast<Block&>(storage).piece();
   const std::int64_t counted = (storage.bytes() + Arena::grain - 1) / Arena::grain * Arena::grain;
   meter_.release(storage.use(), counted);
   piece.block.reset();
   (piece.bytes <= small ? small_ : large_).give(piece);
 }
 
-Piece& Pool::find(std::int64_t bytes, Use use) {
+MemoryPiece& Pool::find(std::int64_t bytes, Use use) {
   if (limit_ > 0 && meter_.total + bytes > limit_) refuse(bytes, use, "out of memory");
   const std::int64_t size = std::max(bytes, Arena::grain);
   Arena& arena = size <= small ? small_ : large_;
-  if (Piece* piece = arena.take(size)) return *piece;
+  if (MemoryPiece* piece = arena.take(size)) return *piece;
   if (forbidden_) refuse(bytes, use, "the steady state was declared and no free block fits");
-  Piece* piece = arena.take_fresh(size);
+  MemoryPiece* piece = arena.take_fresh(size);
   if (!piece) refuse(bytes, use, "out of memory");
   ++meter_.fresh_blocks;
   return *piece;

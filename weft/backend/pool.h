@@ -28,7 +28,7 @@ class Pool {
 
  private:
   static constexpr std::int64_t small = 16 << 10;
-  Piece& find(std::int64_t bytes, Use use);
+  MemoryPiece& find(std::int64_t bytes, Use use);
   [[noreturn]] void refuse(std::int64_t bytes, Use use, const char* reason) const;
   std::string held() const;
 

@@ -16,6 +16,7 @@ std::span<const Verb> verbs() {
       checkpoint_verb(),
       plot_verb(),
       schedule_verb(),
+      bench_verb(),
       doctor_verb(),
       completion_verb(),
       version_verb(),

@@ -5,6 +5,7 @@
 
 namespace weft::cli {
 
+Verb bench_verb();
 Verb checkpoint_verb();
 Verb completion_verb();
 Verb data_verb();

@@ -12,6 +12,7 @@ CpuDevice::CpuDevice(const CpuOptions& options)
       exact_(options.exact),
       pool_(*this, system_ground(), options.memory_limit),
       kernels_(choose_kernels({options.kernels, threads_, exact_}, notes_)) {
+  if (options.times) kernels_ = timed(std::move(kernels_), *options.times);
   // What the choice itself used is nobody's peak.
   pool_.forget_peaks();
 }

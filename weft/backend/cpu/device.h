@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/backend/cpu/timed.h"
 #include "weft/backend/pool.h"
 #include "weft/tensor/kernels.h"
 
@@ -23,6 +24,7 @@ struct CpuOptions {
   bool exact = false;             // bits do not depend on how a product is cut
   std::int64_t memory_limit = 0;  // bytes, 0: none but the machine's
   CpuKernels kernels = CpuKernels::best;
+  WorkTimes* times = nullptr;  // what each kind of work takes is added here; outlives the device
 };
 
 class CpuDevice final : public Device {

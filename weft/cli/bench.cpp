@@ -1,0 +1,189 @@
+// weft bench: what a configuration reaches here, beside what this machine can do.
+#include <algorithm>
+#include <charconv>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "weft/base/error.h"
+#include "weft/base/format.h"
+#include "weft/cli/bench_train.h"
+#include "weft/cli/dialect.h"
+#include "weft/cli/dry_run.h"
+#include "weft/cli/verbs.h"
+#include "weft/model/count.h"
+#include "weft/train/validate.h"
+
+namespace weft::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Words = std::vector<std::string_view>;
+
+constexpr int usual_steps = 5;
+
+/// Takes `--bench-steps N` out of the words.
+int take_steps(Words& words) {
+  const auto flag = std::ranges::find(words, "--bench-steps");
+  if (flag == words.end()) return usual_steps;
+  const std::string_view given = flag + 1 == words.end() ? "" : *(flag + 1);
+  int steps = 0;
+  const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), steps);
+  if (error != std::errc() || end != given.data() + given.size() || steps < 1)
+    fail(Kind::usage, "bench train: --bench-steps takes a number of steps, not '", given, "'");
+  words.erase(flag, flag + 2);
+  return steps;
+}
+
+/// What training must be told and measuring need not.
+void add_usual(Words& words, std::string_view flag, std::string_view value) {
+  if (std::ranges::find(words, flag) != words.end()) return;
+  words.push_back(flag);
+  if (!value.empty()) words.push_back(value);
+}
+
+double theory_of(Use use, const TrainConfig& config) {
+  const auto parameters = double(count_parameters(config.model).total());
+  const bool half = config.model.precision != Precision::f32;
+  switch (use) {
+    case Use::weights:
+      return parameters * (half ? 2 : 4);
+    case Use::gradients:
+      return parameters * 4;
+    case Use::optimizer:
+      return parameters * (half ? 12 : 8);
+    case Use::activations:
+      return activation_bound(config.model, config.batch.micro);
+    default:
+      return 0;
+  }
+}
+
+std::string fixed(double x, int digits) {
+  std::array<char, 64> room{};
+  const auto end = std::to_chars(room.data(), room.data() + room.size(), x, std::chars_format::fixed, digits);
+  return {room.data(), end.ptr};
+}
+
+std::string padded(const std::string& x, std::size_t width) {
+  return x.size() < width ? std::string(width - x.size(), ' ') + x : x;
+}
+
+/// A line of right-aligned columns after a name.
+std::string line(std::string_view name, const std::vector<std::string>& columns) {
+  std::string out(name);
+  out.resize(std::max<std::size_t>(out.size(), 20), ' ');
+  for (const std::string& column : columns) out += padded(column, 14);
+  return out + "\n";
+}
+
+std::string times_text(const TrainBench& b) {
+  const auto steps = double(b.steps.size());
+  double all = 0;
+  for (const double step : b.steps) all += step;
+  std::string out = line("kind of work", {"calls", "ms", "of the step", "GFLOP/s", "of the limit", "GB/s"});
+  for (int i = 0; i < works; ++i) {
+    const auto at = std::size_t(i);
+    const double seconds = b.times.seconds[at];
+    if (b.times.calls[at] == 0) continue;
+    const double flops = double(b.work[at].flops) / seconds;
+    out += line(name(Work(i)), {fixed(double(b.times.calls[at]) / steps, 0), fixed(1e3 * seconds / steps, 1),
+                                fixed(100 * seconds / all, 1) + " %", fixed(flops / 1e9, 1),
+                                fixed(100 * flops / b.limits.product_flops, 1) + " %",
+                                fixed(double(b.work[at].bytes) / seconds / 1e9, 2)});
+  }
+  const double rest = all - b.times.total();
+  return out + line("between kernels", {"", fixed(1e3 * rest / steps, 1), fixed(100 * rest / all, 1) + " %"});
+}
+
+std::string bytes_text(const TrainConfig& config, const TrainBench& b) {
+  std::string out = line("memory", {"most held", "theory"});
+  for (int i = 0; i < uses; ++i) {
+    const std::int64_t held = b.memory.peak[std::size_t(i)];
+    const double theory = theory_of(Use(i), config);
+    if (held == 0 && theory == 0) continue;
+    out += line(name(Use(i)), {human_bytes(held), theory > 0 ? human_bytes(std::int64_t(theory)) : "-"});
+  }
+  return out + line("together", {human_bytes(b.memory.total_peak)});
+}
+
+std::string told(const TrainConfig& config, const TrainBench& b) {
+  const auto [least, most] = std::ranges::minmax(b.steps);
+  return text("gpt with ", human_count(double(count_parameters(config.model).total())), " parameters, ",
+              config.batch.global, " x ", config.model.sequence, " tokens a step, ", b.threads, " threads\n",
+              "step                ", fixed(b.median(), 3), " s (", fixed(least, 3), " to ", fixed(most, 3),
+              " over ", b.steps.size(), " steps; the first took ", fixed(b.first, 3), " s)\n",
+              "speed               ", fixed(b.tokens_per_second(), 1), " tokens/s\n", "limit               ",
+              fixed(b.limits.product_flops / 1e9, 1), " GFLOP/s in products, ",
+              fixed(b.limits.copy_bytes / 1e9, 2),
+              " GB/s in copies, measured here: ", fixed(b.tokens * b.limits.product_flops / b.flops, 1),
+              " tokens/s\n", "share of the limit  ", fixed(100 * b.share(), 1), " %\n\n", times_text(b), "\n",
+              bytes_text(config, b), "blocks asked of the system in these steps: ", b.fresh_blocks, "\n");
+}
+
+Json json_of(const TrainConfig& config, const TrainBench& b) {
+  Json out{{"tokens_per_second", b.tokens_per_second()},
+           {"share_of_product_rate", b.share()},
+           {"step_seconds", b.steps},
+           {"first_step_seconds", b.first},
+           {"tokens", b.tokens},
+           {"flops", b.flops},
+           {"threads", b.threads},
+           {"product_flops", b.limits.product_flops},
+           {"copy_bytes", b.limits.copy_bytes},
+           {"fresh_blocks", b.fresh_blocks},
+           {"loss", b.loss}};
+  for (int i = 0; i < works; ++i) {
+    const auto at = std::size_t(i);
+    out["work"][name(Work(i))] = {{"seconds", b.times.seconds[at]},
+                                  {"calls", b.times.calls[at]},
+                                  {"flops", b.work[at].flops},
+                                  {"bytes", b.work[at].bytes}};
+  }
+  for (int i = 0; i < uses; ++i)
+    out["memory"][name(Use(i))] = {{"peak", b.memory.peak[std::size_t(i)]},
+                                   {"theory", theory_of(Use(i), config)}};
+  return out;
+}
+
+int run_bench(Args args) {
+  if (args.empty() || args[0] != "train")
+    fail(Kind::usage, "bench: name what is measured: weft bench train gpt …");
+  if (args.size() < 2 || args[1] != "gpt")
+    fail(Kind::usage, "bench train: name the model: weft bench train gpt …");
+  Words words(args.begin() + 2, args.end());
+  const int steps = take_steps(words);
+  add_usual(words, "--mock-data", "");
+  add_usual(words, "--lr", "1e-4");
+  add_usual(words, "--train-iters", "10");
+  const auto command = read_command(words);
+  if (!command->others.empty())
+    fail(Kind::usage, "bench train: '", command->others[0], "' follows no flag that takes it");
+  if (command->dry_run) fail(Kind::usage, "bench train: --dry-run measures nothing; use weft train for it");
+  TrainConfig& config = command->config;
+  complete(*command, 1);
+  for (const std::string& notice : command->notices) std::cerr << notice << "\n";
+  refuse_unsupported(config);
+  const TrainBench measured = bench_training(config, steps);
+  if (command->json)
+    std::cout << json_of(config, measured).dump() << "\n";
+  else
+    std::cout << told(config, measured);
+  return static_cast<int>(Exit::done);
+}
+
+VerbHelp about_bench() {
+  return {.usage = "weft bench train gpt [flags of weft train] [--bench-steps N] [--json]",
+          .examples = {{"weft bench train gpt --config examples/gpt2_124m.yaml --vocab-size 50257",
+                        "tokens a second, the share of this machine's limit, and where the time goes"}},
+          .topics = {{"This command",
+                      {{"--bench-steps", "N", "steps that are measured, after two that are not; 5"},
+                       {"--json", "", "print one JSON object"}}}}};
+}
+
+}  // namespace
+
+Verb bench_verb() {
+  return {"bench", "measures training here against this machine's limits", run_bench, about_bench};
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,160 @@
+// One rank as the trainer builds it, without data, log or checkpoints.
+#include "weft/cli/bench_train.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+
+#include "weft/backend/cpu/device.h"
+#include "weft/base/clock.h"
+#include "weft/base/error.h"
+#include "weft/base/random.h"
+#include "weft/comm/solo.h"
+#include "weft/model/count.h"
+#include "weft/model/gpt.h"
+#include "weft/tensor/host.h"
+#include "weft/train/stages.h"
+#include "weft/train/step.h"
+
+namespace weft::cli {
+namespace {
+
+Dtype compute_type(Precision precision) {
+  if (precision == Precision::f32) return Dtype::f32;
+  return precision == Precision::bf16 ? Dtype::bf16 : Dtype::f16;
+}
+
+/// Tokens that nobody wrote; every one counts.
+Batch made_up(Device& device, const ModelConfig& config, std::int64_t b, std::uint64_t number) {
+  const std::int64_t s = config.sequence;
+  const Draw draw({.seed = 1, .purpose = Purpose::test, .step = number});
+  std::vector<std::int32_t> tokens, targets, places, positions;
+  std::vector<std::int64_t> samples;
+  for (std::int64_t i = 0; i < s; ++i) {
+    places.push_back(std::int32_t(i));
+    for (std::int64_t row = 0; row < b; ++row) {
+      const auto at = std::uint64_t(row * (s + 1) + i);
+      tokens.push_back(std::int32_t(draw.word(at) % std::uint32_t(config.vocabulary)));
+      targets.push_back(std::int32_t(draw.word(at + 1) % std::uint32_t(config.vocabulary)));
+      positions.push_back(std::int32_t(i));
+    }
+  }
+  for (std::int64_t row = 0; row < b; ++row) samples.push_back(std::int64_t(number) * b + row);
+  return {.tokens = from_host(device, {s, b}, tokens),
+          .targets = from_host(device, {s, b}, targets),
+          .mask = from_host(device, {s, b}, std::vector<float>(tokens.size(), 1)),
+          .places = from_host(device, {s}, places),
+          .positions = from_host(device, {s, b}, positions),
+          .segments = {},
+          .samples = from_host(device, {b}, samples)};
+}
+
+class OneRank {
+ public:
+  OneRank(const TrainConfig& config, WorkTimes& times)
+      : config_(config),
+        device_({.threads = config.run.threads, .exact = config.model.exact, .times = &times}),
+        schedule_(schedule_of(config.parallel, microbatches())),
+        weights_([this](const VisitParameter& visit) { stages_.at(0).each_parameter(visit); }, device_,
+                 compute_type(config.model.precision), Weights::For::training) {
+    weights_.initialize(std::uint64_t(config.run.seed));
+    for (int i = 0; i < microbatches(); ++i)
+      batches_.push_back(made_up(device_, config.model, config.batch.micro, std::uint64_t(i)));
+  }
+  CpuDevice& device() { return device_; }
+  int microbatches() const { return int(config_.batch.global / config_.batch.micro); }
+  Dtype dtype() const { return compute_type(config_.model.precision); }
+
+  StepReport step(int number) {
+    const double rate = config_.rate.peak.value_or(1e-4);
+    return train_step({.stages = stages_,
+                       .weights = weights_,
+                       .reduction = reduction_,
+                       .optimizer = *optimizer_,
+                       .runner = runner_,
+                       .mesh = mesh_,
+                       .wire = {.width = config_.model.hidden, .dtype = dtype()},
+                       .room = &room_},
+                      batches_,
+                      {.seed = std::uint64_t(config_.run.seed),
+                       .step = number,
+                       .rate = rate,
+                       .ends_rate = rate,
+                       .decay = 0.01,
+                       .clip = config_.optimizer.clip});
+  }
+
+ private:
+  std::map<int, Stage> built() {
+    std::map<int, Stage> out;
+    out[0] = build_gpt(config_.model, stages_of(config_).at(0), {.tp = solo_}, device_);
+    return out;
+  }
+
+  const TrainConfig& config_;
+  CpuDevice device_;
+  SoloCommunicator solo_;
+  ProcessMesh mesh_{ParallelLayout({}), solo_};
+  pipe::Schedule schedule_;
+  std::map<int, Stage> stages_ = built();
+  Weights weights_;
+  GradReduction reduction_{weights_, solo_, ReduceWhen::after_backward};
+  std::unique_ptr<Optimizer> optimizer_ = make_adam(weights_, {});
+  pipe::Runner runner_{schedule_, stages_, solo_, device_};
+  std::vector<Batch> batches_;
+  StepRoom room_;
+};
+
+void refuse_what_is_not_measured(const TrainConfig& config) {
+  const ParallelConfig& p = config.parallel;
+  if (config.optimizer.kind == OptimizerKind::sgd)
+    fail(Kind::usage, "bench train: measures steps of Adam; leave out --optimizer sgd");
+  if (p.tp * p.cp * p.dp * p.pp > 1)
+    fail(Kind::usage, "bench train: the layout has ", p.tp * p.cp * p.dp * p.pp,
+         " ranks, and what is measured is one; leave out the flags of the layout");
+}
+
+Limits better(const Limits& a, const Limits& b) {
+  return {std::max(a.product_flops, b.product_flops), std::max(a.copy_bytes, b.copy_bytes)};
+}
+
+}  // namespace
+
+double TrainBench::median() const {
+  std::vector<double> sorted = steps;
+  std::ranges::sort(sorted);
+  return sorted.at(sorted.size() / 2);
+}
+
+TrainBench bench_training(const TrainConfig& config, int steps) {
+  refuse_what_is_not_measured(config);
+  TrainBench out;
+  OneRank rank(config, out.times);
+  CpuDevice& device = rank.device();
+  out.threads = device.threads();
+  out.tokens = double(config.batch.global) * double(config.model.sequence);
+  out.flops = double(config.batch.global) * training_flops(config.model, config.model.sequence);
+  const Stopwatch first;
+  (void)rank.step(1);
+  out.first = first.seconds();
+  out.limits = measure_limits(device, rank.dtype());
+  (void)rank.step(2);
+  device.forget_peaks();
+  out.times.clear();
+  device.work() = {};
+  const std::int64_t before = device.memory().fresh_blocks;
+  for (int i = 0; i < steps; ++i) {
+    const Stopwatch watch;
+    out.loss = rank.step(3 + i).loss;
+    out.steps.push_back(watch.seconds());
+  }
+  out.memory = device.memory();
+  out.fresh_blocks = out.memory.fresh_blocks - before;
+  out.work = device.work().by;
+  const WorkTimes kept = out.times;
+  out.limits = better(out.limits, measure_limits(device, rank.dtype()));
+  out.times = kept;
+  return out;
+}
+
+}  // namespace weft::cli
