@@ -43,6 +43,10 @@ bench: configure ## build the benchmarks and run each; results in build/bench
 	  "$$program" | tee "build/bench/$$(basename "$$program").txt"; \
 	done
 
+soak: configure ## kill training a thousand times and compare with a run that nobody killed; an hour (ROUNDS=, SECONDS=)
+	cmake --build --preset release --target weft -j $(JOBS)
+	python3 tests/train/kill.py --weft build/release/weft --rounds $(or $(ROUNDS),1000) --seconds $(or $(SECONDS),1000000000) --seed $$RANDOM
+
 oracle: build ## compare with the originals themselves (installed by pip into build/oracle)
 	python3 -m venv build/oracle
 	build/oracle/bin/pip install --quiet tensorboard tokenizers transformers tiktoken sentencepiece torch megatron-core==0.16.1
@@ -61,4 +65,4 @@ format: ## lay the source out as .clang-format says
 clean: ## remove everything that was built
 	rm -rf build
 
-.PHONY: help setup configure build test fuzz-layouts demo bench oracle lint format clean
+.PHONY: help setup configure build test fuzz-layouts demo bench soak oracle lint format clean

@@ -101,3 +101,58 @@ TEST_F(CheckpointVerb, says_what_it_cannot_do) {
   EXPECT_EQ(told({"list", root() + "/step_00000100"}).err,
             "checkpoint list: " + root() + "/step_00000100 holds no directory of a step\n");
 }
+
+namespace {
+
+/// A step beside the fixture's, with other values and facts.
+void save_other(const std::filesystem::path& root, const std::vector<checkpoint::Named>& mine) {
+  SoloCommunicator world;
+  checkpoint::save(checkpoint::step_directory(root, 200), mine, R"({"tokens":13})", world);
+}
+
+}  // namespace
+
+TEST_F(CheckpointVerb, diffs_tensors_and_facts) {
+  EXPECT_EQ(told({"diff", root(), root() + "/step_00000100"}).status, 0);
+  const TemporaryDirectory other;
+  weft::testing::PlainDevice device;
+  save_other(other.path(), {checkpoint::whole("w", from_host<float>(device, {2, 3}, {1, 2, 3, 4, 5, 6.5})),
+                            checkpoint::whole("b", from_host<float>(device, {1}, {0}))});
+  const Told t = told({"diff", root(), other.path().string()});
+  EXPECT_EQ(t.status, 1);
+  EXPECT_EQ(t.out,
+            "b  f32 [1]  only in the second\n"
+            "w  1 of 6 differ, by at most 0.5, relative to its norm 0.0524142418360959\n"
+            "tokens  12 and 13\n"
+            "2 of 1 tensors differ, and 1 facts\n");
+  const Json j = Json::parse(told({"diff", "--json", root(), other.path().string()}).out);
+  EXPECT_EQ(j["tensors"]["w"]["differing"], 1);
+  EXPECT_EQ(j["facts"]["tokens"], Json({12, 13}));
+}
+
+TEST_F(CheckpointVerb, diffs_shapes_before_values) {
+  const TemporaryDirectory other;
+  weft::testing::PlainDevice device;
+  save_other(other.path(), {checkpoint::whole("w", from_host<float>(device, {3}, {1, 2, 3}))});
+  EXPECT_THAT(told({"diff", root(), other.path().string()}).out, HasSubstr("w  f32 [2, 3] and f32 [3]\n"));
+}
+
+TEST_F(CheckpointVerb, prunes_what_no_rule_keeps) {
+  const Told dry = told({"prune", root(), "--keep-last", "1", "--dry-run"});
+  EXPECT_EQ(dry.out, "would delete steps 100\n");
+  EXPECT_EQ(told({"prune", root(), "--keep-last", "1", "--keep-every", "100"}).out, "nothing to delete\n");
+  EXPECT_EQ(told({"prune", root(), "--keep-last", "1", "--keep-steps", "100", "--json"}).out,
+            "{\"deleted\":[]}\n");
+  EXPECT_EQ(told({"prune", root(), "--keep-last", "1"}).out, "deleted steps 100\n");
+  EXPECT_EQ(checkpoint::step_directories(folder.path()).size(), 1U);
+}
+
+TEST_F(CheckpointVerb, does_not_prune_without_being_told_what_to_keep) {
+  EXPECT_EQ(told({"prune", root()}).err,
+            "checkpoint prune: say how many to keep: --keep-last N, with N at least 1, found 0\n");
+  const TemporaryDirectory nothing;
+  EXPECT_EQ(told({"prune", nothing.path().string(), "--keep-last", "1"}).err,
+            "checkpoint prune: " + nothing.path().string() + " holds no directory of a step\n");
+  EXPECT_EQ(told({"diff", root()}).err, "checkpoint diff: 1 directories are named, expected two\n");
+  EXPECT_EQ(told({"diff", root(), "/nowhere"}).err, "checkpoint diff: /nowhere is no directory\n");
+}

@@ -76,6 +76,12 @@ INSTANTIATE_TEST_SUITE_P(
                              c.parallel.tp = c.parallel.dp = 2;
                              c.run.ranks = 4;
                            }},
+                      Case{"states_cut_over_ranks",
+                           [](TrainConfig& c) {
+                             c.parallel.dp = c.run.ranks = 2;
+                             c.parallel.zero = 1;
+                             c.model.precision = Precision::bf16;
+                           }},
                       Case{"two_stages", [](TrainConfig& c) { c.parallel.pp = c.run.ranks = 2; }}),
     [](const auto& of) { return std::string(of.param.name); });
 
@@ -84,6 +90,7 @@ namespace {
 struct Cut {
   const char* name;
   int tp, dp, pp, micro;
+  int zero = 0;
 };
 void PrintTo(const Cut& of, std::ostream* out) { *out << of.name; }
 
@@ -94,6 +101,7 @@ TrainConfig cut_as(const Cut& cut) {
   config.parallel.pp = cut.pp;
   config.run.ranks = cut.tp * cut.dp * cut.pp;
   config.batch.micro = cut.micro;
+  config.parallel.zero = cut.zero;
   return completed(config);
 }
 
@@ -121,6 +129,8 @@ INSTANTIATE_TEST_SUITE_P(From, OtherLayout,
                                            std::pair(Cut{"tp1", 1, 1, 1, 8}, Cut{"dp2", 1, 2, 1, 2}),
                                            std::pair(Cut{"dp2", 1, 2, 1, 2}, Cut{"tp2", 2, 1, 1, 1}),
                                            std::pair(Cut{"pp2", 1, 1, 2, 2}, Cut{"tp2dp2", 2, 2, 1, 2}),
+                                           std::pair(Cut{"zero2", 1, 2, 1, 2, 1}, Cut{"one", 1, 1, 1, 8}),
+                                           std::pair(Cut{"tp2", 2, 1, 1, 4}, Cut{"zero4", 1, 4, 1, 2, 1}),
                                            std::pair(Cut{"tp2dp2", 2, 2, 1, 2}, Cut{"pp2", 1, 1, 2, 4})),
                          [](const auto& of) {
                            return std::string(of.param.first.name) + "_to_" + of.param.second.name;

@@ -258,6 +258,28 @@ TEST(Validate, wants_to_know_when_to_save_and_what_to_load) {
           "--finetune needs --load: the weights to start from");
   refused([](TrainConfig& c) { c.checkpoint.use_args = true; },
           "--use-checkpoint-args needs --load: the checkpoint to ask");
+  refused([](TrainConfig& c) { c.checkpoint.step = -1; }, "--ckpt-step -1 is not 0 or more");
+  refused([](TrainConfig& c) { c.checkpoint.step = 5; },
+          "--ckpt-step 5 needs --load: the checkpoints to choose from");
+  refused([](TrainConfig& c) { c.checkpoint.in_background = true; }, "--async-save needs --save");
+  refused([](TrainConfig& c) { c.checkpoint.verify = true; },
+          "--verify-resume needs --save or --load: what to compare with");
+}
+
+TEST(Validate, wants_checkpoints_to_keep_and_validations_to_rank_them) {
+  refused([](TrainConfig& c) { c.checkpoint.keep_last = -1; },
+          "--save-keep-last -1 and --save-keep-best 0 are not 0 or more");
+  refused([](TrainConfig& c) { c.checkpoint.keep_last = 1; },
+          "--save-keep-last and --save-keep-best need --save: the checkpoints to keep");
+  refused(
+      [](TrainConfig& c) {
+        c.checkpoint.save = "dir";
+        c.checkpoint.interval = 10;
+        c.checkpoint.keep_best = 1;
+        c.eval.interval = 4;
+      },
+      "--save-keep-best 1 needs a validation before every save: --save-interval 10 is not a multiple of "
+      "--eval-interval 4");
 }
 
 TEST(Validate, refuses_evaluation_batches_that_ranks_cannot_share) {

@@ -1,5 +1,4 @@
-// weft checkpoint list|show|verify: what is saved under a directory, and whether every byte is what was
-// written.
+// weft checkpoint: what is saved under a directory, and whether every byte is what was written.
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -14,6 +13,7 @@
 #include "weft/base/nearest.h"
 #include "weft/checkpoint/find.h"
 #include "weft/checkpoint/step.h"
+#include "weft/cli/checkpoint_diff.h"
 #include "weft/cli/verbs.h"
 
 namespace weft::cli {
@@ -43,20 +43,8 @@ Asked asked(std::string_view sub, Args args) {
   const auto others = read_flags(fields, args);
   if (others.size() != 1)
     fail(Kind::usage, "checkpoint ", sub, ": ", others.size(), " directories are named, expected one");
-  out.directory = others[0];
-  std::error_code error;
-  if (!std::filesystem::is_directory(out.directory, error))
-    fail(Kind::usage, "checkpoint ", sub, ": ", others[0], " is no directory");
+  out.directory = directory_of(sub, others[0]);
   return out;
-}
-
-// A root stands for its newest complete step; what is passed over is said.
-std::filesystem::path step_in(const std::filesystem::path& directory) {
-  if (checkpoint::step_directories(directory).empty()) return directory;
-  std::vector<std::string> notices;
-  const StepDirectory found = checkpoint::latest(directory, notices);
-  for (const std::string& notice : notices) std::cerr << notice << '\n';
-  return found.path;
 }
 
 json facts_of(const Step& step) {
@@ -173,7 +161,8 @@ struct Sub {
   std::string_view name;
   int (*run)(Args);
 };
-constexpr std::array subs{Sub{"list", list_steps}, Sub{"show", show_step}, Sub{"verify", verify_step}};
+constexpr std::array subs{Sub{"list", list_steps}, Sub{"show", show_step}, Sub{"verify", verify_step},
+                          Sub{"diff", diff_checkpoints}, Sub{"prune", prune_checkpoints}};
 
 int run_checkpoint(Args args) {
   std::vector<std::string_view> names;
@@ -186,19 +175,44 @@ int run_checkpoint(Args args) {
 }
 
 VerbHelp about_checkpoint() {
-  return {.usage = "weft checkpoint list|show|verify [--json] DIR",
+  return {.usage = "weft checkpoint list|show|verify|diff|prune [options] DIR [DIR]",
           .examples = {{"weft checkpoint list run/checkpoints", "a line a step: size, tensors, digest"},
                        {"weft checkpoint show run/checkpoints",
                         "tensors and facts of the newest complete step, or of the step named"},
                        {"weft checkpoint verify run/checkpoints/step_00000100",
-                        "reads every byte and compares every hash; exit status 2 where one is wrong"}},
-          .topics = {{"list, show, verify", {{"--json", "", "one JSON object"}}}}};
+                        "reads every byte and compares every hash; exit status 2 where one is wrong"},
+                       {"weft checkpoint diff run/checkpoints other/checkpoints",
+                        "which tensors and facts differ, and by how much; exit status 1 where any does"},
+                       {"weft checkpoint prune run/checkpoints --keep-last 3 --keep-every 1000",
+                        "deletes all but the last three and every thousandth step"}},
+          .topics = {{"All of them", {{"--json", "", "one JSON object"}}},
+                     {"prune",
+                      {{"--keep-last", "N", "keep the newest so many; needed"},
+                       {"--keep-every", "N", "and every step that this divides"},
+                       {"--keep-steps", "N ...", "and these steps"},
+                       {"--dry-run", "", "say what would be deleted, and delete nothing"}}}}};
 }
 
 }  // namespace
 
+std::filesystem::path directory_of(std::string_view sub, const std::string& given) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(given, error))
+    fail(Kind::usage, "checkpoint ", sub, ": ", given, " is no directory");
+  return given;
+}
+
+std::filesystem::path step_in(const std::filesystem::path& directory) {
+  if (checkpoint::step_directories(directory).empty()) return directory;
+  std::vector<std::string> notices;
+  const StepDirectory found = checkpoint::latest(directory, notices);
+  for (const std::string& notice : notices) std::cerr << notice << '\n';
+  return found.path;
+}
+
 Verb checkpoint_verb() {
-  return {"checkpoint", "lists, shows and verifies checkpoints", run_checkpoint, about_checkpoint};
+  return {"checkpoint", "lists, shows, verifies, compares and prunes checkpoints", run_checkpoint,
+          about_checkpoint};
 }
 
 }  // namespace weft::cli
