@@ -94,7 +94,7 @@ TEST_F(CheckpointVerb, verifies_every_step_of_a_root_and_fails_where_one_is_dama
 }
 
 TEST_F(CheckpointVerb, says_what_it_cannot_do) {
-  EXPECT_EQ(told({}).err, "checkpoint: expected list, show, verify\n");
+  EXPECT_EQ(told({}).err, "checkpoint: expected list, show, verify, diff, prune\n");
   EXPECT_THAT(told({"vrify"}).err, HasSubstr("checkpoint: 'vrify' is none of list, show, verify"));
   EXPECT_EQ(told({"list"}).err, "checkpoint list: 0 directories are named, expected one\n");
   EXPECT_EQ(told({"show", root() + "/none"}).err, "checkpoint show: " + root() + "/none is no directory\n");
@@ -122,7 +122,7 @@ TEST_F(CheckpointVerb, diffs_tensors_and_facts) {
   EXPECT_EQ(t.status, 1);
   EXPECT_EQ(t.out,
             "b  f32 [1]  only in the second\n"
-            "w  1 of 6 differ, by at most 0.5, relative to its norm 0.0524142418360959\n"
+            "w  1 of 6 differ, by at most 0.5, relative to its norm 0.052414241836095915\n"
             "tokens  12 and 13\n"
             "2 of 1 tensors differ, and 1 facts\n");
   const Json j = Json::parse(told({"diff", "--json", root(), other.path().string()}).out);

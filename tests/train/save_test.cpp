@@ -24,19 +24,6 @@ using ::testing::HasSubstr;
 
 namespace {
 
-/// Six steps that save after each second one.
-TrainConfig saving_often(const std::filesystem::path& folder) {
-  TrainConfig config = saving(tiny_run(), folder);
-  config.checkpoint.interval = 2;
-  config.eval.interval = 0;
-  return completed(config);
-}
-
-TrainConfig going_on(TrainConfig config) {
-  config.checkpoint.load = config.checkpoint.save;
-  return config;
-}
-
 std::vector<std::int64_t> steps_in(const std::filesystem::path& root) {
   std::vector<std::int64_t> out;
   for (const auto& step : checkpoint::step_directories(root)) out.push_back(step.step);
@@ -45,23 +32,6 @@ std::vector<std::int64_t> steps_in(const std::filesystem::path& root) {
 
 RunFacts facts_in(const std::filesystem::path& step) {
   return facts_from_json(checkpoint::Step(step).facts(), step.string());
-}
-
-int calls_of(TrainConfig config) {
-  const TemporaryDirectory folder;
-  config.checkpoint.save = folder.path().string();
-  const Faulty none(1 << 30, Manner::once);
-  train(config, {.files = &none});
-  return none.calls();
-}
-
-/// Two steps, each saved.
-TrainConfig saving_twice(const std::filesystem::path& folder) {
-  TrainConfig config = saving_often(folder);
-  config.checkpoint.interval = 1;
-  config.length.iterations = 2;
-  config.rate.warmup_iterations = 0;
-  return config;
 }
 
 /// A file system on which all writes fail after some calls, with an error of the disk's.
@@ -96,33 +66,6 @@ TEST(Save, that_fails_once_leaves_the_previous_step_and_the_run_whole) {
   EXPECT_THAT(told.said,
               HasSubstr("No space left on device; training goes on, step 2 is the newest that is saved"));
   EXPECT_TRUE(facts_in(folder / "step_00000006").run.optimizer);
-}
-
-// Every call of the file layer in a run is one at which it may be killed: nothing after it happens. What is
-// on the disk then must lead to the bits of the unbroken run.
-TEST(Kill, at_any_write_rename_or_sync_resumes_with_the_bits_of_the_unbroken_run) {
-  const TemporaryDirectory whole;
-  const Told unbroken = train(saving_twice(whole.path()));
-  const auto tensors = tensors_of(whole / "step_00000002");
-  const int calls = calls_of(saving_twice(whole.path()));
-  ASSERT_GT(calls, 40);
-  std::set<std::size_t> resumed_at;
-  for (int nth = 2; nth <= calls; ++nth) {
-    const TemporaryDirectory folder;
-    const Faulty files(nth, Manner::for_good);
-    train(saving_twice(folder.path()), {.files = &files});
-    ASSERT_TRUE(files.fired());
-    TrainConfig again = going_on(saving_twice(folder.path()));
-    again.checkpoint.allow_fresh_start = true;
-    const Told told = train(again);
-    const std::size_t done = unbroken.losses.size() - told.losses.size();
-    resumed_at.insert(done);
-    ASSERT_EQ(told.losses,
-              std::vector<double>(unbroken.losses.begin() + std::ptrdiff_t(done), unbroken.losses.end()))
-        << "killed at call " << nth;
-    ASSERT_EQ(tensors_of(folder / "step_00000002"), tensors) << "killed at call " << nth;
-  }
-  EXPECT_EQ(resumed_at, (std::set<std::size_t>{0, 1, 2}));
 }
 
 TEST(Save, in_the_background_survives_a_disk_that_fails) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/checkpoint/faulty.h"
+#include "tests/support/temporary.h"
 #include "weft/backend/open.h"
 #include "weft/checkpoint/load.h"
 #include "weft/checkpoint/step.h"
@@ -72,6 +73,7 @@ struct Told {
 struct Options {
   const FileSystem* files = nullptr;  // null: a disk that takes every sync as done
   bool ledger = false;
+  const RunData* data = nullptr;  // opened before, where many runs read the same
 };
 
 class Listener final : public report::Sink {
@@ -131,7 +133,7 @@ class Overheard {
 inline void train_into(Told& run, const TrainConfig& config, const Options& options) {
   const checkpoint::testing::Swift swift;
   const Overheard overheard(run.said);
-  RunData data = open_run_data(config);
+  RunData data = options.data != nullptr ? *options.data : open_run_data(config);
   auto& train_set = data.sets.of[std::size_t(data::Split::train)].front();
   const auto ledger = std::make_shared<Ledger>(train_set);
   if (options.ledger) train_set = ledger;
@@ -163,6 +165,37 @@ inline Told train(const TrainConfig& config, const Options& options = {}) {
   Told run;
   train_into(run, config, options);
   return run;
+}
+
+/// Six steps that save after each second one.
+inline TrainConfig saving_often(const std::filesystem::path& folder) {
+  TrainConfig config = saving(tiny_run(), folder);
+  config.checkpoint.interval = 2;
+  config.eval.interval = 0;
+  return completed(config);
+}
+
+inline TrainConfig going_on(TrainConfig config) {
+  config.checkpoint.load = config.checkpoint.save;
+  return config;
+}
+
+/// Two steps, each saved.
+inline TrainConfig saving_twice(const std::filesystem::path& folder) {
+  TrainConfig config = saving_often(folder);
+  config.checkpoint.interval = 1;
+  config.length.iterations = 2;
+  config.rate.warmup_iterations = 0;
+  return config;
+}
+
+/// How often such a run asks something of the file layer.
+inline int calls_of(TrainConfig config) {
+  const support::TemporaryDirectory folder;
+  config.checkpoint.save = folder.path().string();
+  const checkpoint::testing::Faulty none(1 << 30, checkpoint::testing::Manner::once);
+  train(config, {.files = &none});
+  return none.calls();
 }
 
 template <class T>
