@@ -185,6 +185,7 @@ inline TrainConfig saving_twice(const std::filesystem::path& folder) {
   TrainConfig config = saving_often(folder);
   config.checkpoint.interval = 1;
   config.length.iterations = 2;
+  config.model.layers = 1;
   config.rate.warmup_iterations = 0;
   return config;
 }
