@@ -2,10 +2,13 @@
 #include "weft/data/open.h"
 
 #include <algorithm>
+#include <future>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/base/workers.h"
 #include "weft/data/index_cache.h"
 #include "weft/data/keyed.h"
 
@@ -13,6 +16,7 @@ namespace weft::data {
 namespace {
 
 constexpr const char* usual_split = "969, 30, 1";
+constexpr int most_at_once = 2;  // indices that are built side by side: each takes memory
 
 using Set = std::shared_ptr<const Dataset>;
 using Asked = std::optional<std::int64_t>;
@@ -69,28 +73,41 @@ class SplitOpener {
       fail(Kind::usage,
            "blend: weights are given, but no number of samples (--full-validation); leave the weights out");
     const auto once = normalized(blend.weights);
-    std::vector<Member> members;
     std::int64_t total = 0;
     const auto parts = shares(once, *size, request_.surplus);
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      members.push_back(member(open_file(blend.prefixes[i]), parts[i].built));
-      total += parts[i].target;
-    }
+    for (const auto& part : parts) total += part.target;
+    std::vector<Member> members =
+        members_of(blend.prefixes, [&](std::size_t i) { return Asked(parts[i].built); });
     return blended(std::move(members), normalized(once), total);
   }
 
   // Without weights every member gives one epoch, mixed by length: all of it, or as much as is asked for.
   Set by_length(const BlendArguments& blend, Asked size) const {
-    std::vector<Member> members;
     std::vector<double> weights;
     std::int64_t total = 0;
-    for (const std::string& prefix : blend.prefixes) {
-      members.push_back(member(open_file(prefix), std::nullopt));
-      weights.push_back(static_cast<double>(members.back().set->size()));
-      total += members.back().set->size();
+    std::vector<Member> members = members_of(blend.prefixes, [](std::size_t) { return Asked(); });
+    for (const Member& m : members) {
+      weights.push_back(static_cast<double>(m.set->size()));
+      total += m.set->size();
     }
     if (!size) return blended(std::move(members), {}, std::nullopt);
     return blended(std::move(members), normalized(weights), std::min(*size, total));
+  }
+
+  // Members do not know of each other, so their indices are built side by side. The same prefix twice is
+  // built once and then found: two writers of one cache would meet.
+  template <class SizeOf>
+  std::vector<Member> members_of(const std::vector<std::string>& prefixes, const SizeOf& size_of) const {
+    const std::set<std::string> different(prefixes.begin(), prefixes.end());
+    const bool together = different.size() == prefixes.size();
+    Workers workers(together ? std::min(most_at_once, static_cast<int>(prefixes.size())) : 1);
+    std::vector<std::future<Member>> opening;
+    for (std::size_t i = 0; i < prefixes.size(); ++i)
+      opening.push_back(workers.submit([&, i] { return member(open_file(prefixes[i]), size_of(i)); }));
+    for (const auto& one : opening) one.wait();
+    std::vector<Member> members;
+    for (auto& one : opening) members.push_back(one.get());
+    return members;
   }
 
   Set blended(std::vector<Member> members, std::vector<double> weights, Asked size) const {
