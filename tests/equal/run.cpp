@@ -106,9 +106,6 @@ class Rank {
   }
 
  private:
-  static ParallelLayout layout_of(const ParallelConfig& p) {
-    return ParallelLayout({.tp = p.tp, .cp = p.cp, .dp = p.dp, .pp = p.pp});
-  }
   int microbatches() const { return int(global_batch / cut_.parallel.dp / cut_.micro_batch); }
   DataParallel data_parallel() const {
     return {.circle = &mesh_.along({Axis::dp, Axis::cp}),

@@ -17,6 +17,7 @@
 #include "weft/report/console.h"
 #include "weft/report/jsonl.h"
 #include "weft/report/tensorboard.h"
+#include "weft/train/stages.h"
 #include "weft/train/trainer.h"
 
 namespace weft::cli {
@@ -106,13 +107,6 @@ std::string sample(const TrainConfig& config, const RunData& data, const Trainer
                         .tokens = config.run.sample_tokens,
                         .choice = {.temperature = 0.8, .top_k = 40},
                         .seed = std::uint64_t(config.run.seed)});
-}
-
-ParallelLayout layout_of(const ParallelConfig& p) {
-  const RankOrder order = p.order == RankOrderKind::tp_cp_ep_pp_dp
-                              ? RankOrder{Axis::tp, Axis::cp, Axis::ep, Axis::pp, Axis::dp}
-                              : usual_order;
-  return ParallelLayout({.tp = p.tp, .cp = p.cp, .dp = p.dp, .pp = p.pp}, order);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@ std::span<const Verb> verbs() {
       plot_verb(),
       schedule_verb(),
       bench_verb(),
+      selftest_verb(),
       doctor_verb(),
       completion_verb(),
       version_verb(),

@@ -14,6 +14,7 @@ Verb help_verb();
 Verb plot_verb();
 Verb preprocess_verb();
 Verb schedule_verb();
+Verb selftest_verb();
 Verb tokenizer_verb();
 Verb train_verb();
 Verb version_verb();

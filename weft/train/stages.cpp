@@ -35,6 +35,13 @@ std::vector<int> homes_of(const ParallelConfig& parallel) {
   return pipe::stage_homes(wanted_by(parallel, parallel.pp));
 }
 
+ParallelLayout layout_of(const ParallelConfig& p) {
+  const RankOrder order = p.order == RankOrderKind::tp_cp_ep_pp_dp
+                              ? RankOrder{Axis::tp, Axis::cp, Axis::ep, Axis::pp, Axis::dp}
+                              : usual_order;
+  return ParallelLayout({.tp = p.tp, .cp = p.cp, .dp = p.dp, .pp = p.pp}, order);
+}
+
 std::vector<StagePart> stages_of(const TrainConfig& config) {
   const ParallelConfig& p = config.parallel;
   const std::vector<int> home = homes_of(p);

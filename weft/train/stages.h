@@ -3,11 +3,15 @@
 
 #include <vector>
 
+#include "weft/mesh/layout.h"
 #include "weft/model/partition.h"
 #include "weft/pipe/schedule.h"
 #include "weft/train/config.h"
 
 namespace weft {
+
+/// Which ranks belong together.
+ParallelLayout layout_of(const ParallelConfig& parallel);
 
 /// The parts of all stages. Refuses what cannot be cut so, and a cut that the schedule has no place for.
 std::vector<StagePart> stages_of(const TrainConfig& config);

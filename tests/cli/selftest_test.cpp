@@ -1,0 +1,101 @@
+// weft selftest: layouts that are right, and comparisons that notice what is wrong.
+#include "weft/cli/selftest.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "weft/cli/verb.h"
+
+using namespace weft::cli;
+using testing::HasSubstr;
+
+namespace {
+
+struct Told {
+  int status;
+  std::string out, err;
+};
+
+Told told(std::vector<std::string_view> words) {
+  const std::vector<std::string_view> model{"--num-layers",
+                                            "40",
+                                            "--hidden-size",
+                                            "5120",
+                                            "--num-attention-heads",
+                                            "40",
+                                            "--seq-length",
+                                            "4096",
+                                            "--micro-batch-size",
+                                            "4",
+                                            "--lr",
+                                            "1e-4",
+                                            "--train-iters",
+                                            "1000",
+                                            "--max-position-embeddings",
+                                            "4096",
+                                            "--vocab-size",
+                                            "50000",
+                                            "--mock-data"};
+  words.insert(words.begin(), {"selftest", "gpt"});
+  words.insert(words.end(), model.begin(), model.end());
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  const int status = run(verbs(), words);
+  return {status, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
+}
+
+Trained tiny() {
+  Trained t;
+  t.before = {
+      {"layers.0.mlp.up.weight", {1, 2}}, {"layers.1.mlp.up.weight", {3, 4}}, {"final_norm.gain", {1}}};
+  t.after = {
+      {"layers.0.mlp.up.weight", {1.5, 2}}, {"layers.1.mlp.up.weight", {3, 5}}, {"final_norm.gain", {2}}};
+  t.losses = {1};
+  return t;
+}
+
+}  // namespace
+
+TEST(Selftest, finds_that_a_layout_trains_as_one_rank_does) {
+  const Told t =
+      told({"--tensor-model-parallel-size", "2", "--sequence-parallel", "--pipeline-model-parallel-size", "2",
+            "--context-parallel-size", "2", "--ranks", "8"});
+  EXPECT_EQ(t.status, 0) << t.out << t.err;
+  EXPECT_THAT(t.out,
+              HasSubstr("2 layers of 32 channels and 2 heads, 32 tokens: your model, made small\n"
+                        "tensor 2 · sequence cut · context 2 · pipeline 2, against one rank, 6 steps\n"));
+  EXPECT_THAT(t.out, HasSubstr("layers.*.attention.qkv.weight"));
+  EXPECT_THAT(t.out, HasSubstr("the layout trains as one rank does\n"));
+}
+
+TEST(Selftest, compares_all_layers_of_a_kind_by_what_training_changed) {
+  Trained other = tiny();
+  other.after["layers.1.mlp.up.weight"][0] = 3.25;
+  const auto all = compare(other, tiny());
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(all[0].group, "final_norm.gain");
+  EXPECT_EQ(all[0].difference, 0);
+  EXPECT_EQ(all[1].group, "layers.*.mlp.up.weight");
+  EXPECT_EQ(all[1].change, 1);
+  EXPECT_EQ(all[1].difference, 0.25);
+}
+
+TEST(Selftest, notices_another_start_a_lost_tensor_and_what_is_no_number) {
+  Trained other = tiny();
+  other.before["final_norm.gain"][0] = 1.0001F;
+  EXPECT_FALSE(compare(other, tiny())[0].started_alike);
+  other = tiny();
+  other.after.erase("final_norm.gain");
+  EXPECT_EQ(compare(other, tiny())[0].difference, INFINITY);
+  other = tiny();
+  other.after["final_norm.gain"][0] = NAN;
+  EXPECT_EQ(compare(other, tiny())[0].difference, INFINITY);
+}
+
+TEST(Selftest, wants_the_name_of_a_model) {
+  const std::vector<std::string_view> words{"selftest"};
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(run(verbs(), words), 2);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("selftest: name the model and its flags: weft selftest gpt --ranks 4 …"));
+}

@@ -1,0 +1,38 @@
+// What weft selftest is made of: a small model under a person's layout, and its comparison with one rank.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "weft/train/config.h"
+
+namespace weft::cli {
+
+/// What a training of the small model came to: whole tensors, whoever held their parts.
+struct Trained {
+  using Tensors = std::map<std::string, std::vector<float>>;
+  Tensors before, after;
+  std::vector<double> losses;
+};
+
+/// `asked` is complete; `raw` is the same before it was completed. Sizes become small, the layout stays.
+TrainConfig shrunk(const TrainConfig& asked, TrainConfig raw);
+/// The same small model on one rank.
+TrainConfig alone(const TrainConfig& small);
+/// On as many thread ranks as the configuration says.
+Trained train_small(const TrainConfig& small);
+
+/// One kind of parameter, all layers together. Largest numbers.
+struct Comparison {
+  std::string group;
+  double change = 0;      // by training on one rank
+  double difference = 0;  // between the two, after training
+  bool started_alike = true;
+  double share() const { return change > 0 ? difference / change : difference; }
+};
+std::vector<Comparison> compare(const Trained& cut, const Trained& one);
+/// What rounding in another order may come to, as a share of the change.
+double allowed(const TrainConfig& small);
+
+}  // namespace weft::cli

@@ -1,0 +1,139 @@
+// The small model, and its training on thread ranks.
+#include <algorithm>
+#include <mutex>
+#include <numeric>
+
+#include "weft/backend/open.h"
+#include "weft/cli/selftest.h"
+#include "weft/comm/threads.h"
+#include "weft/tensor/host.h"
+#include "weft/train/stages.h"
+#include "weft/train/trainer.h"
+#include "weft/train/validate.h"
+
+namespace weft::cli {
+namespace {
+
+constexpr int steps = 6;
+
+/// Keeps every loss.
+class Losses final : public report::Sink {
+ public:
+  explicit Losses(std::vector<double>& into) : into_(into) {}
+  const char* name() const override { return "selftest"; }
+  void write(const report::Step& step) override { into_.push_back(step.losses.front().second); }
+  void write(const report::Evaluation&) override {}
+
+ private:
+  std::vector<double>& into_;
+};
+
+/// Puts a box of a tensor where it belongs in the whole.
+void place(std::vector<float>& whole, const Shard& box, std::span<const float> from) {
+  const Shape &all = box.global, &part = box.local;
+  whole.resize(std::size_t(all.elements()));
+  const std::int64_t row = part[-1];
+  const std::int64_t rows = row > 0 ? part.elements() / row : 0;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    std::int64_t at = 0, left = r, step = 1;
+    for (int i = part.rank() - 1; i >= 0; --i) {
+      const std::int64_t place = i == part.rank() - 1 ? 0 : left % part[i];
+      if (i < part.rank() - 1) left /= part[i];
+      at += (box.offset[i] + place) * step;
+      step *= all[i];
+    }
+    std::copy_n(from.begin() + r * row, row, whole.begin() + at);
+  }
+}
+
+void collect(const Weights& weights, Trained::Tensors& into, std::mutex& mutex) {
+  weights.each_master([&](const Held& held) {
+    const std::vector<float> memory = to_host<float>(held.memory);
+    const std::lock_guard lock(mutex);
+    for (const Piece& piece : held.pieces)
+      place(into[held.name], piece.where, std::span(memory).subspan(std::size_t(piece.at)));
+  });
+}
+
+// Heads and groups stay what the layout can cut; a head is 16 channels wide.
+void shrink_model(ModelConfig& m, const TrainConfig& asked) {
+  const ParallelConfig& p = asked.parallel;
+  const bool trades_heads = p.cp > 1 && p.context == ContextForm::heads;
+  const int share = p.tp * (trades_heads ? p.cp : 1);
+  const int per_group = std::min(asked.model.heads / asked.model.groups, 4);
+  m.groups = asked.model.groups % p.tp == 0 ? std::max(share, 2) : asked.model.groups;
+  m.heads = std::lcm(m.groups * per_group, p.tp);
+  m.channels = 16;
+  m.hidden = 16 * m.heads;
+  m.ffn_hidden = 2 * m.hidden;
+  m.vocabulary = 250;  // of no ranks a multiple
+  m.padded_vocabulary = 0;
+  const std::int64_t unit = std::int64_t{2} * p.cp * p.tp;
+  m.sequence = (32 + unit - 1) / unit * unit;
+  m.max_positions = m.sequence;
+  if (m.window > 0) m.window = m.sequence / 3;
+  const bool counted = !p.layout.empty() || p.first_stage_layers > 0 || p.last_stage_layers > 0;
+  if (!counted) m.layers = std::max(2, p.pp * std::max(p.virtual_stages, 1));
+  if (!m.window_layers.empty()) m.window_layers.resize(std::size_t(m.layers), 1);
+  m.rotary.original_positions = std::min(m.rotary.original_positions, m.sequence);
+}
+
+}  // namespace
+
+TrainConfig shrunk(const TrainConfig& asked, TrainConfig raw) {
+  TrainConfig c = std::move(raw);
+  shrink_model(c.model, asked);
+  c.parallel = asked.parallel;
+  c.parallel.virtual_stage_layers = 0;
+  c.data = {};
+  c.data.mock = true;
+  const int round = std::max(asked.parallel.microbatch_group, asked.parallel.pp);
+  c.batch = {.micro = std::min<std::int64_t>(asked.batch.micro, 2),
+             .per_token_loss = asked.batch.per_token_loss};
+  c.batch.global = c.batch.micro * asked.parallel.dp * round * (asked.parallel.pp > 1 ? 2 : 1);
+  c.length = {.iterations = steps};
+  c.rate = {.peak = 1e-2, .style = RateStyle::constant};
+  // A gradient that is zero but for rounding must not become a step of Adam's.
+  c.optimizer.epsilon = 1e-2;
+  c.checkpoint = {};
+  c.eval = {.iterations = 0};
+  c.log = {.interval = 1};
+  c.guard = {};
+  c.exit = {};
+  c.run.ranks = asked.parallel.tp * asked.parallel.cp * asked.parallel.pp * asked.parallel.dp;
+  c.run.sample_prompt.clear();
+  complete(c, c.run.ranks);
+  return c;
+}
+
+TrainConfig alone(const TrainConfig& small) {
+  TrainConfig c = small;
+  c.parallel = {.dp = 1};
+  c.run.ranks = 1;
+  return c;
+}
+
+Trained train_small(const TrainConfig& small) {
+  Trained out;
+  std::mutex mutex;
+  const Log log(0, {.least = Level::warning, .stamped = false});
+  std::vector<std::unique_ptr<report::Sink>> sinks;
+  sinks.push_back(std::make_unique<Losses>(out.losses));
+  report::Outlet outlet(std::move(sinks), std::size_t(2 * steps), [](const std::string&) {});
+  const RunData data = open_run_data(small);
+  const ParallelLayout layout = layout_of(small.parallel);
+  run_as_threads(layout.world(), [&](Communicator& world) {
+    const auto device = open_device(small.run.device, {.threads = 1, .exact = small.model.exact});
+    const ProcessMesh mesh(layout, world);
+    Trainer trainer(
+        small, data,
+        {.device = *device, .mesh = mesh, .log = log, .outlet = world.rank() == 0 ? &outlet : nullptr});
+    collect(trainer.weights(), out.before, mutex);
+    (void)trainer.run();
+    collect(trainer.weights(), out.after, mutex);
+  });
+  outlet.drain();
+  return out;
+}
+
+}  // namespace weft::cli
