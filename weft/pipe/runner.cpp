@@ -15,6 +15,16 @@ bool goes_forward(Do what) {
          what == Do::post_activation;
 }
 
+bool sends(Do what) { return what == Do::send_activation || what == Do::send_gradient; }
+
+/// A message is known by its microbatch, the stage that reads it, and its direction: both ends make the same
+/// of it.
+int tag_of(const Schedule& schedule, const Action& action) {
+  const bool activation = goes_forward(action.what);
+  const int reader = sends(action.what) ? action.stage + (activation ? 1 : -1) : action.stage;
+  return (action.microbatch * schedule.stages() + reader) * 2 + int(!activation);
+}
+
 Tensor take(Tensor& kept) { return std::exchange(kept, Tensor()); }
 
 }  // namespace
@@ -26,18 +36,25 @@ Runner::Runner(const Schedule& schedule, const std::map<int, Stage>& stages, Com
       along_pp_(along_pp),
       device_(device),
       slots_(std::size_t(schedule.stages() * schedule.microbatches)) {
-  const auto sends = [](const Action& a) {
-    return a.what == Do::send_activation || a.what == Do::send_gradient;
-  };
+  const std::size_t tags = slots_.size() * 2;
+  sent_at_.resize(tags);
+  read_at_.resize(tags);
+  for (const auto& program : schedule.program)
+    for (std::size_t at = 0; at < program.size(); ++at) {
+      const Action& a = program[at];
+      if (sends(a.what)) sent_at_[std::size_t(tag_of(schedule, a))] = int(at);
+      if (a.what == Do::recv_activation || a.what == Do::recv_gradient)
+        read_at_[std::size_t(tag_of(schedule, a))] = int(at);
+    }
   const auto& program = schedule.program[std::size_t(along_pp.rank())];
-  under_way_.reserve(std::size_t(std::ranges::count_if(program, sends)));
+  going_.reserve(std::size_t(std::ranges::count_if(program, sends, &Action::what)));
 }
 
 void Runner::run(const Order& order, const Forwarded& forwarded) {
   for (const Action& action : schedule_.program[std::size_t(along_pp_.rank())])
     if (order.place.training || goes_forward(action.what)) act_and_tell(action, order, forwarded);
-  for (Pending& pending : under_way_) pending.wait();
-  under_way_.clear();
+  for (Going& going : going_) going.pending.wait();
+  going_.clear();
 }
 
 void Runner::act_and_tell(const Action& action, const Order& order, const Forwarded& forwarded) {
@@ -76,10 +93,10 @@ void Runner::act(const Action& action, const Order& order, const Forwarded& forw
       settle(action);
       break;
     case Do::send_activation:
-      send(take(here.output), action.stage + 1, action);
+      send(take(here.output), action);
       break;
     case Do::send_gradient:
-      send(take(here.input_grad), action.stage - 1, action);
+      send(take(here.input_grad), action);
       break;
   }
 }
@@ -118,31 +135,31 @@ void Runner::settle(const Action& action) {
   free_.push_back(pass);
 }
 
-namespace {
-
-/// A message is known by its microbatch, the stage that reads it, and its direction.
-int tag_of(const Schedule& schedule, const Action& action, int to_stage) {
-  return (action.microbatch * schedule.stages() + to_stage) * 2 + int(!goes_forward(action.what));
+// The wire keeps a tensor until its reader has it, and no longer.
+void Runner::send(const Tensor& x, const Action& action) {
+  const int to_stage = action.stage + (goes_forward(action.what) ? 1 : -1);
+  const int to = schedule_.home[std::size_t(to_stage)], tag = tag_of(schedule_, action);
+  going_.push_back({to, read_at_[std::size_t(tag)], along_pp_.send(x, to, tag)});
+  most_going_ = std::max(most_going_, int(going_.size()));
 }
 
-}  // namespace
-
-// The wire keeps a tensor until its reader has it, and no longer: nothing here holds it.
-void Runner::send(const Tensor& x, int to_stage, const Action& action) {
-  under_way_.push_back(
-      along_pp_.send(x, schedule_.home[std::size_t(to_stage)], tag_of(schedule_, action, to_stage)));
+// Whoever sent this has read everything that stands before it in its program.
+void Runner::forget_what_arrived(int rank, int its_place) {
+  for (Going& going : going_)
+    if (going.to == rank && going.read_at < its_place) going.pending.wait();
+  std::erase_if(going_, [&](const Going& g) { return g.to == rank && g.read_at < its_place; });
 }
 
 void Runner::post(const Action& action, const Parcel& parcel) {
   const int from_stage = action.stage + (goes_forward(action.what) ? -1 : 1);
-  const int tag = tag_of(schedule_, action, action.stage);
+  const int tag = tag_of(schedule_, action);
   Tensor x = empty(device_, parcel.hidden, parcel.dtype);
   Pending pending = along_pp_.recv(x, schedule_.home[std::size_t(from_stage)], tag);
   coming_.push_back({tag, std::move(x), std::move(pending)});
 }
 
 Tensor Runner::receive(const Action& action, const Parcel& parcel) {
-  const int tag = tag_of(schedule_, action, action.stage);
+  const int tag = tag_of(schedule_, action);
   auto found = std::ranges::find(coming_, tag, &Coming::tag);
   if (found == coming_.end()) {
     post(action, parcel);
@@ -151,6 +168,8 @@ Tensor Runner::receive(const Action& action, const Parcel& parcel) {
   found->pending.wait();
   Tensor x = std::move(found->x);
   coming_.erase(found);
+  const int from_stage = action.stage + (goes_forward(action.what) ? -1 : 1);
+  forget_what_arrived(schedule_.home[std::size_t(from_stage)], sent_at_[std::size_t(tag)]);
   return x;
 }
 

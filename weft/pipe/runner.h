@@ -46,6 +46,8 @@ class Runner {
   void run(const Order& order, const Forwarded& forwarded);
   /// Most passes that were open at once.
   int most_remembered() const { return most_remembered_; }
+  /// Most sends whose tensors were held at once.
+  int most_going() const { return most_going_; }
   const Schedule& schedule() const { return schedule_; }
 
  private:
@@ -58,8 +60,9 @@ class Runner {
   void forward(const Action& action, const Order& order, const Forwarded& forwarded);
   void backward(const Action& action);
   void settle(const Action& action);
-  void send(const Tensor& x, int to_stage, const Action& action);
+  void send(const Tensor& x, const Action& action);
   void post(const Action& action, const Parcel& parcel);
+  void forget_what_arrived(int rank, int its_place);
   Tensor receive(const Action& action, const Parcel& parcel);
   Slot& slot(int stage, int microbatch);
   Pass* fresh_pass();
@@ -80,8 +83,15 @@ class Runner {
     Pending pending;
   };
   std::vector<Coming> coming_;  // few at a time
-  std::vector<Pending> under_way_;
-  int most_remembered_ = 0;
+  /// A send whose reader may not have it yet.
+  struct Going {
+    int to = 0;
+    int read_at = 0;  // where the reader's program takes it
+    Pending pending;
+  };
+  std::vector<Going> going_;
+  std::vector<int> sent_at_, read_at_;  // by tag: places in the programs of sender and reader
+  int most_remembered_ = 0, most_going_ = 0;
 };
 
 }  // namespace weft::pipe
