@@ -155,3 +155,16 @@ TEST(Layouts, a_pipeline_rank_holds_its_own_layers_only) {
   EXPECT_EQ(cut.bytes_at_rest[1], cut.bytes_at_rest[2]);
   EXPECT_EQ(cut.most_remembered, (std::vector<std::int64_t>{4, 3, 2, 1}));
 }
+
+TEST(NotFinite, is_found_through_the_pipeline_and_all_ranks_say_the_same) {
+  const ModelConfig config = shape_of("gpt2", 4);
+  for (const char* schedule : {"1f1b", "zb-v"}) {
+    const int chunks = schedule[0] == 'z' ? 2 : 1;
+    const Cut cut{{.tp = 2, .pp = 2, .dp = 2, .schedule = schedule, .virtual_stages = chunks}};
+    const auto said = searched(config, cut, "layers.2.mlp.down.weight");
+    for (const std::string& sentence : said) {
+      EXPECT_EQ(sentence, said.front());
+      EXPECT_EQ(sentence, "first seen after mlp block of layer 2, samples 1000, 1001");
+    }
+  }
+}

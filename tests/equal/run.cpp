@@ -3,6 +3,7 @@
 
 #include <cctype>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <mutex>
 
@@ -83,6 +84,13 @@ class Rank {
                        .decay = 0.01,
                        .clip = 1.0,
                        .per_token = cut_.per_token});
+  }
+  std::string search(const std::string& weight) {
+    each_parameter([&](Parameter& p) {
+      if (p.name == weight) ops::fill(p.value, std::numeric_limits<double>::infinity());
+    });
+    const auto batches = batches_of(*device_, config_, cut_, mesh_, 1);
+    return find_not_finite(shop(*runner_), batches, {.seed = 3, .step = 1});
   }
   double evaluate() {
     pipe::Runner runner(evaluation_, stages_, pp(), *device_);
@@ -200,6 +208,15 @@ Curve train(const ModelConfig& config, const Cut& cut) {
   for (const auto& [name, copies] : tied)
     for (const auto& copy : copies) curve.tied_copies_agree &= copy == copies.front();
   return curve;
+}
+
+std::vector<std::string> searched(const ModelConfig& config, const Cut& cut, const std::string& weight) {
+  const int world_size = cut.parallel.tp * cut.parallel.cp * cut.parallel.pp * cut.parallel.dp;
+  std::vector<std::string> said(static_cast<std::size_t>(world_size));
+  run_as_threads(world_size, [&](Communicator& world) {
+    said[std::size_t(world.rank())] = Rank(config, cut, world).search(weight);
+  });
+  return said;
 }
 
 std::string difference(const Curve& a, const Curve& b) {

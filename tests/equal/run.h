@@ -37,6 +37,9 @@ struct Curve {
 
 Curve train(const ModelConfig& config, const Cut& cut);
 
+/// What every rank says of a step in which this weight is infinite wherever it is held.
+std::vector<std::string> searched(const ModelConfig& config, const Cut& cut, const std::string& weight);
+
 /// "" where two curves are the same but for rounding, else the first difference that is none. In f32, sums
 /// over a cut contraction, over ranks and over microbatches are rounded in another order: a few units in the
 /// last place a step, which twenty steps of Adam carry on to no more than 2e-4 in a loss of about 3.4.

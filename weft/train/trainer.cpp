@@ -256,6 +256,19 @@ void Trainer::tell_memory(std::int64_t step) const {
                              human_bytes(memory.total), human_bytes(memory.total_peak)));
 }
 
+// Ranks of a pipeline hold different layers and remember different numbers of microbatches, so each is named.
+void Trainer::tell_memory_of_ranks() const {
+  Communicator& world = lent_.mesh.world();
+  if (world.size() == 1) return;
+  const Tensor mine = ops::zeros(lent_.device, {1}, Dtype::f64);
+  const Tensor all = ops::zeros(lent_.device, {world.size()}, Dtype::f64);
+  ops::fill(mine, double(lent_.device.memory().total_peak));
+  world.all_gather(all, mine).wait();
+  std::string sentence = "most memory held in the first step, by rank:";
+  for (const double bytes : to_host<double>(all)) sentence += " " + human_bytes(std::int64_t(bytes));
+  if (lent_.outlet) lent_.log.info(sentence);
+}
+
 report::Step Trainer::record_of(std::int64_t step, const StepReport& report, const Interval& sum) const {
   const double seconds = sum.watch.seconds();
   report::Step out;
@@ -356,6 +369,7 @@ Ending Trainer::run() {
   alone_->forget();
   for (std::int64_t step = first_step_; step <= steps_ && !config_.eval.skip_train; ++step) {
     tell(step, one_step(step));
+    if (step == first_step_) tell_memory_of_ranks();
     if (config_.eval.interval > 0 && step % config_.eval.interval == 0)
       evaluate(step, data::Split::valid, fmt::format("iteration {}", step));
     const auto ending = must_stop(step);

@@ -62,6 +62,7 @@ class Trainer {
   report::Step record_of(std::int64_t step, const StepReport& report, const Interval& sum) const;
   void watch_loss(std::int64_t step, const StepReport& report);
   void tell_memory(std::int64_t step) const;
+  void tell_memory_of_ranks() const;
   void evaluate(std::int64_t step, data::Split split, const std::string& of);
   std::int64_t evaluate_set(const std::shared_ptr<const data::Dataset>& given, std::int64_t consumed,
                             report::Evaluation& into);
