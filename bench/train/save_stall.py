@@ -8,8 +8,8 @@ import sys
 import tempfile
 
 INTERVAL, STEPS = 100, 320
-MODEL = """--num-layers 4 --hidden-size 256 --num-attention-heads 8 --seq-length 128 --micro-batch-size 4 --global-batch-size 4
-  --vocab-size 4000 --lr 1e-3 --mock-data --data-order keyed --eval-iters 0 --log-interval 1""".split()
+MODEL = """--num-layers 4 --hidden-size 128 --num-attention-heads 4 --seq-length 64 --micro-batch-size 4 --global-batch-size 4
+  --vocab-size 2000 --lr 1e-3 --mock-data --data-order keyed --eval-iters 0 --log-interval 1""".split()
 
 
 def milliseconds(weft, how, extra):
