@@ -16,9 +16,9 @@ namespace weft {
 struct MemoryPiece;
 
 /// What a tensor holds while a piece is taken: storage that knows its piece.
-class Block final : public Storage {
+class MemoryBlock final : public Storage {
  public:
-  Block(Device& device, std::byte* data, std::int64_t bytes, Use use, MemoryPiece& piece)
+  MemoryBlock(Device& device, std::byte* data, std::int64_t bytes, Use use, MemoryPiece& piece)
       : Storage(device, data, bytes, use), piece_(&piece) {}
   MemoryPiece& piece() const { return *piece_; }
 
@@ -37,7 +37,7 @@ struct MemoryPiece {
   MemoryPiece* after = nullptr;
   MemoryPiece* previous = nullptr;
   MemoryPiece* next = nullptr;
-  std::optional<Block> block;
+  std::optional<MemoryBlock> block;
 };
 
 /// Where address space comes from: the system, or nowhere for a device that only counts.

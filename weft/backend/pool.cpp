@@ -25,7 +25,7 @@ StorageRef Pool::take(std::int64_t bytes, Use use) {
 
 void Pool::give(Storage& storage) noexcept {
   const std::lock_guard lock(mutex_);
-  MemoryPiece& piece = static_cast<Block&>(storage).piece();
+  MemoryPiece& piece = static_cast<MemoryBlock&>(storage).piece();
   const std::int64_t counted = (storage.bytes() + Arena::grain - 1) / Arena::grain * Arena::grain;
   meter_.release(storage.use(), counted);
   piece.block.reset();
