@@ -83,6 +83,28 @@ TEST(Validate, refuses_sequences_that_ranks_cannot_share) {
       "all_gather");
 }
 
+TEST(Validate, refuses_exact_sums_that_ranks_cannot_share) {
+  const auto exact = [](const std::function<void(TrainConfig&)>& change) {
+    return [change](TrainConfig& c) {
+      c.model.exact = true;
+      change(c);
+    };
+  };
+  refused(exact([](TrainConfig&) {}),
+          "--exact halves a batch again and again, which 3 data-parallel ranks cannot share: take a power of "
+          "two",
+          3);
+  refused(exact([](TrainConfig& c) {
+            c.parallel.tp = 3;
+            c.model.heads = c.model.groups = 6;
+            c.model.channels = 8;
+            c.model.ffn_hidden = 24;
+          }),
+          "--exact adds eighths, which 3 tensor-parallel ranks cannot share: take 1, 2, 4 or 8", 3);
+  refused(exact([](TrainConfig& c) { c.model.ffn_hidden = 12; }),
+          "--exact adds eighths: the MLP's width, 12 is not a multiple of 8", 1);
+}
+
 TEST(Validate, refuses_buckets_of_nothing) {
   refused([](TrainConfig& c) { c.parallel.bucket_elements = -1; }, "--ddp-bucket-size -1 is not positive");
   refused([](TrainConfig& c) { c.parallel.buckets = -2; }, "--ddp-num-buckets -2 is not positive");

@@ -2,7 +2,9 @@
 #include "weft/nn/heads.h"
 
 #include <algorithm>
+#include <array>
 
+#include "weft/base/number.h"
 #include "weft/nn/region.h"
 #include "weft/ops/elementwise.h"
 #include "weft/ops/loss.h"
@@ -32,10 +34,28 @@ Tensor LanguageHead::logits(const Tensor& x) const {
   return ops::matmul(x, output().value, {.b = Read::transposed});
 }
 
+// Exact mode adds fixed parts of the vocabulary as a tree, whoever holds them.
+ops::LossSums LanguageHead::sums_here(const Tensor& max, const Tensor& logits, const Tensor& targets) const {
+  const int slabs = slabs_here(options_.tp, logits.device());
+  const std::int64_t columns = exact(logits.dim(1), std::int64_t{slabs});
+  std::array<ops::LossSums, exact_slabs> sums;
+  for (int i = 0; i < slabs; ++i) {
+    VocabularyPart part = options_.part;
+    part.first = std::min(part.first + i * columns, part.whole);
+    part.count = std::clamp(options_.part.count - i * columns, std::int64_t{0}, columns);
+    sums[std::size_t(i)] =
+        ops::loss_sums(max, logits.slice(1, i * columns, columns), targets, part, options_.loss);
+  }
+  for (std::size_t step = 1; step < std::size_t(slabs); step *= 2)
+    for (std::size_t i = 0; i < std::size_t(slabs); i += 2 * step)
+      ops::add_into(sums[i].all, sums[i].all, sums[i + step].all);
+  return sums.front();
+}
+
 LossParts LanguageHead::parts(const Tensor& logits, const Tensor& targets) const {
   const Tensor max = ops::loss_max(logits, options_.part);
   options_.tp.circle.all_reduce(max, Reduce::max).wait();
-  const ops::LossSums sums = ops::loss_sums(max, logits, targets, options_.part, options_.loss);
+  const ops::LossSums sums = sums_here(max, logits, targets);
   options_.tp.circle.all_reduce(sums.all, Reduce::sum).wait();
   return sums.parts;
 }
@@ -51,7 +71,7 @@ void LanguageHead::measure(const Chunk& chunk, const Pass& pass) const {
   ops::copy_into(weight, chunk.mask);
   ops::scale_in_place(weight, pass.place().loss_factor);
   ops::loss_backward_in_place(y, shared, {chunk.targets, weight}, options_.part, options_.loss);
-  ops::matmul_into(chunk.dx, y, output().value);
+  ops::matmul_into(chunk.dx, y, output().value, {.slabs = slabs_here(options_.tp, y.device())});
   if (output().grad.wanted())
     ops::matmul_into(output().grad.sum(), y, chunk.x, {.a = Read::transposed, .accumulate = true});
 }
@@ -61,7 +81,9 @@ Flow LanguageHead::forward(Pass& pass, const Flow& in) {
   const Tensor x = full.rows();
   const std::int64_t tokens = x.dim(0);
   const Tensor losses = empty(x.device(), {tokens});
-  const Tensor dx = pass.training() && !pass.forgetful() ? empty_like(x) : Tensor();
+  const bool wanted = pass.training() && !pass.forgetful();
+  const Dtype kept = x.device().exact() ? Dtype::f32 : x.dtype();
+  const Tensor dx = wanted ? empty(x.device(), x.shape(), kept) : Tensor();
   const Tensor targets = pass.batch().targets.view({tokens});
   const Tensor mask = pass.batch().mask.view({tokens});
   for (std::int64_t from = 0; from < tokens; from += options_.chunk) {
@@ -72,13 +94,14 @@ Flow LanguageHead::forward(Pass& pass, const Flow& in) {
   pass.set_losses(losses);
   if (dx) {
     output().grad.added();
-    pass.save(Saved{dx.view(full.shape())});
+    pass.save(Saved{dx.view(full.shape()), x.dtype()});
   }
   return {};
 }
 
 Flow LanguageHead::backward(Pass& pass, const Flow&) {
-  return {leave(options_.tp, pass.take<Saved>().dx).wait(), {}};
+  const Saved saved = pass.take<Saved>();
+  return {ops::cast(leave(options_.tp, saved.dx).wait(), saved.dtype), {}};
 }
 
 void LanguageHead::each_parameter(const VisitParameter& visit) {

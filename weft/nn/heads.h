@@ -5,6 +5,7 @@
 
 #include "weft/nn/layer.h"
 #include "weft/nn/norm.h"
+#include "weft/ops/loss.h"
 #include "weft/tensor/args.h"
 
 namespace weft {
@@ -40,7 +41,7 @@ class LanguageHead final : public Layer {
   };
   /// An output matrix of its own, or the embedding's, which outlives this.
   LanguageHead(Parameter&& output, const Options& options) : own_(std::move(output)), options_(options) {}
-  LanguageHead(Parameter& tied, const Options& options) : tied_(&tied), options_(options) {}
+  LanguageHead(Parameter& tied, const Options& options) : tied_(&tied), options_(options) { ++tied.uses; }
 
   /// x [s (/tp), b, h] -> nothing; the pass gets the losses [s * b]
   Flow forward(Pass& pass, const Flow& x) override;
@@ -51,11 +52,13 @@ class LanguageHead final : public Layer {
 
  private:
   struct Saved {
-    Tensor dx;
+    Tensor dx;  // f32 where it is a part of an exact sum
+    Dtype dtype;
   };
   struct Chunk;
   void measure(const Chunk& chunk, const Pass& pass) const;
   LossParts parts(const Tensor& logits, const Tensor& targets) const;
+  ops::LossSums sums_here(const Tensor& max, const Tensor& logits, const Tensor& targets) const;
   const Parameter& output() const { return tied_ ? *tied_ : *own_; }
 
   std::optional<Parameter> own_;

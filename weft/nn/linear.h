@@ -25,6 +25,11 @@ class Product {
   Tensor forward(const Tensor& x) const;
   /// dy [t, out] -> dx [t, in]
   Tensor input_grad(const Tensor& dy) const;
+  /// The same as parts of sums over ranks, in f32 and by so many slabs: y [t, out], and dx [boxes t, in], one
+  /// sum for each box that the rank holds of the weight, since boxes of one rank are not neighbours
+  /// elsewhere.
+  Tensor forward_in_slabs(const Tensor& x, int slabs) const;
+  Tensor input_grad_in_slabs(const Tensor& dy, int slabs) const;
   /// dW += dy^T x and db += sum of dy, now or when the debt is paid.
   void owe_weight_grads(Debts& debts, const Tensor& dy, const Tensor& x);
   /// What the reader of y must add; empty where there is nothing to add.

@@ -7,6 +7,7 @@ namespace weft {
 
 GradReduction::GradReduction(Weights& weights, Communicator& tensor_parallel, ReduceWhen when)
     : weights_(weights), tensor_parallel_(tensor_parallel), when_(when) {
+  if (weights_.device().exact()) tree_.emplace(weights_);
   for (WeightBlock& block : weights_.blocks())
     for (std::size_t i = 0; i < block.buckets.size(); ++i) {
       const WeightBucket& bucket = block.buckets[i];
@@ -31,11 +32,13 @@ void GradReduction::begin(int microbatches) {
     parameter.added = 0;
     buckets_[parameter.leaving].waits_for += parameter.a_microbatch * microbatches;
   }
+  if (tree_) tree_->begin(microbatches);
   open_ = true;
 }
 
 void GradReduction::added(int parameter) {
   if (!open_) return;
+  if (tree_) return tree_->added();
   Counted& counted = parameters_[std::size_t(parameter)];
   ++counted.added;
   Leaving& bucket = buckets_[counted.leaving];

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "weft/optim/grad_tree.h"
 #include "weft/optim/under_way.h"
 #include "weft/optim/weights.h"
 
@@ -15,7 +17,8 @@ enum class ReduceWhen : std::uint8_t { after_backward, when_a_bucket_is_full };
 /// microbatch is learned in the first step; from then on a bucket leaves as soon as the last microbatch has
 /// filled it. All ranks of a circle run the same program, so their buckets leave in the same order. Where
 /// states are cut a rank receives its own part only. Sums are those of all_reduce in either case, and no
-/// border shows in them.
+/// border shows in them. Where bits must not show the layout, microbatches are added as a tree, and buckets
+/// leave when it is complete.
 class GradReduction final : public GradListener {
  public:
   GradReduction(Weights& weights, Communicator& tensor_parallel, ReduceWhen when);
@@ -51,6 +54,7 @@ class GradReduction final : public GradListener {
   ReduceWhen when_;
   std::vector<Leaving> buckets_;
   std::vector<Counted> parameters_;
+  std::optional<GradTree> tree_;  // exact mode
   UnderWay under_way_;
   bool open_ = false;
   int microbatches_ = 0, left_early_ = 0;

@@ -147,12 +147,17 @@ std::unique_ptr<data::Sampler> run_sampler(const TrainConfig& config, std::int64
              : data::sequential_sampler(total);
 }
 
+data::Owners owners_of(const TrainConfig& config) {
+  return config.model.exact ? data::Owners::contiguous : data::Owners::megatron;
+}
+
 data::Turn run_turn(const TrainConfig& config, std::int64_t consumed, int rank) {
   const BatchSchedule batch(config.batch, config.parallel.dp, config.model.sequence);
   return {.global_batch = static_cast<int>(batch.at(consumed)),
           .micro_batch = static_cast<int>(config.batch.micro),
           .rank = rank,
-          .ranks = config.parallel.dp};
+          .ranks = config.parallel.dp,
+          .owners = owners_of(config)};
 }
 
 std::vector<std::int64_t> samples_of_step(const TrainConfig& config, const data::Sampler& sampler,

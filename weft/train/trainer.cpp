@@ -147,7 +147,8 @@ data::Turn Trainer::turn_at(std::int64_t consumed) const {
   return {.global_batch = int(batches_.at(consumed)),
           .micro_batch = int(config_.batch.micro),
           .rank = lent_.mesh.place(Axis::dp),
-          .ranks = lent_.mesh.layout().degree(Axis::dp)};
+          .ranks = lent_.mesh.layout().degree(Axis::dp),
+          .owners = owners_of(config_)};
 }
 
 Workshop Trainer::workshop() {

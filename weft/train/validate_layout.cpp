@@ -105,6 +105,29 @@ void stages(TrainConfig& c) {
   (void)stages_of(c);
 }
 
+bool power_of_two(int n) { return n > 0 && (n & (n - 1)) == 0; }
+
+// Every rank owns whole sub-trees of the sums: eighths of what tensor-parallel ranks cut, halves of halves of
+// a batch.
+void exact_units(const TrainConfig& c) {
+  const ParallelConfig& p = c.parallel;
+  const ModelConfig& m = c.model;
+  if (!m.exact) return;
+  if (8 % p.tp != 0)
+    fail(Kind::usage, "--exact adds eighths, which ", p.tp,
+         " tensor-parallel ranks cannot share: take 1, 2, 4 or 8");
+  if (!power_of_two(p.dp))
+    fail(Kind::usage, "--exact halves a batch again and again, which ", p.dp,
+         " data-parallel ranks cannot share: take a power of two");
+  const auto eighths = [](std::int64_t n, std::string_view what) {
+    if (n % 8 != 0) fail(Kind::usage, "--exact adds eighths: ", what, " ", n, " is not a multiple of 8");
+  };
+  eighths(m.heads * m.channels, "the width of all heads,");
+  eighths((m.heads + 2 * m.groups) * m.channels, "the width of all queries, keys and values,");
+  eighths(m.ffn_hidden, "the MLP's width,");
+  eighths(m.padded_vocabulary, "the padded vocabulary,");
+}
+
 }  // namespace
 
 void validate::layout(TrainConfig& c, int world) {
@@ -113,6 +136,7 @@ void validate::layout(TrainConfig& c, int world) {
   tensor(c);
   sequence(c);
   stages(c);
+  exact_units(c);
   const ParallelConfig& p = c.parallel;
   if (p.bucket_elements < 0) fail(Kind::usage, "--ddp-bucket-size ", p.bucket_elements, " is not positive");
   if (p.buckets < 0) fail(Kind::usage, "--ddp-num-buckets ", p.buckets, " is not positive");
