@@ -74,11 +74,12 @@ TEST(HubConfig, sizes_that_no_model_has_are_refused) {
   EXPECT_EQ(said(base, {{"num_hidden_layers", 4000000000}}),
             "c: \"num_hidden_layers\" is 4000000000, expected a whole number from 1 to 10000");
   EXPECT_EQ(said(base, {{"hidden_size", -16}}),
-            "c: \"hidden_size\" is -16, expected a whole number from 1 to 2147483648");
+            "c: \"hidden_size\" is -16, expected a whole number from 1 to 16777216");
   EXPECT_EQ(said(base, {{"vocab_size", nullptr}}),
-            "c: \"vocab_size\" is missing, expected a whole number from 1 to 2147483648");
+            "c: \"vocab_size\" is missing, expected a whole number from 1 to 2147483647");
   EXPECT_EQ(said(base, {{"num_key_value_heads", 3}}),
             "c: model: 4 attention heads are not a multiple of 3 query groups");
+  EXPECT_EQ(said(base, {{"head_dim", 3}}), "c: heads of 3 channels, and rotary positions turn them in pairs");
   EXPECT_EQ(said(base, {{"rms_norm_eps", "small"}}), "c: \"rms_norm_eps\" is \"small\", expected a number");
   EXPECT_EQ(said(base, {{"tie_word_embeddings", 1}}),
             "c: \"tie_word_embeddings\" is 1, expected true or false");

@@ -93,6 +93,13 @@ TEST(Continue, a_prompt_without_tokens_is_refused) {
             "generate: the prompt has no tokens to go on from");
 }
 
+TEST(Continue, tokens_that_the_model_does_not_know_are_refused) {
+  Here here;
+  here.config.vocabulary = 1;  // the prompt is id 1
+  EXPECT_EQ(refused([&] { continue_text(here.speaker(Saying("a", 29)), {.prompt = "x"}); }),
+            "generate: the prompt has token 1, and the model knows 1; is it the model's tokenizer");
+}
+
 TEST(Logits, of_every_position_are_those_of_its_beginning) {
   Here here;
   const std::vector<std::int32_t> text{3, 1, 4, 1, 5, 9};

@@ -14,6 +14,7 @@
 #include "weft/checkpoint/find.h"
 #include "weft/checkpoint/step.h"
 #include "weft/cli/checkpoint_diff.h"
+#include "weft/cli/convert.h"
 #include "weft/cli/verbs.h"
 
 namespace weft::cli {
@@ -161,8 +162,9 @@ struct Sub {
   std::string_view name;
   int (*run)(Args);
 };
-constexpr std::array subs{Sub{"list", list_steps}, Sub{"show", show_step}, Sub{"verify", verify_step},
-                          Sub{"diff", diff_checkpoints}, Sub{"prune", prune_checkpoints}};
+constexpr std::array subs{Sub{"list", list_steps},         Sub{"show", show_step},
+                          Sub{"verify", verify_step},      Sub{"diff", diff_checkpoints},
+                          Sub{"prune", prune_checkpoints}, Sub{"convert", convert_checkpoint}};
 
 int run_checkpoint(Args args) {
   std::vector<std::string_view> names;
@@ -175,7 +177,8 @@ int run_checkpoint(Args args) {
 }
 
 VerbHelp about_checkpoint() {
-  return {.usage = "weft checkpoint list|show|verify|diff|prune [options] DIR [DIR]",
+  return {.usage =
+              "weft checkpoint list|show|verify|diff|prune [options] DIR [DIR], or convert [options] FROM TO",
           .examples = {{"weft checkpoint list run/checkpoints", "a line a step: size, tensors, digest"},
                        {"weft checkpoint show run/checkpoints",
                         "tensors and facts of the newest complete step, or of the step named"},
@@ -184,13 +187,18 @@ VerbHelp about_checkpoint() {
                        {"weft checkpoint diff run/checkpoints other/checkpoints",
                         "which tensors and facts differ, and by how much; exit status 1 where any does"},
                        {"weft checkpoint prune run/checkpoints --keep-last 3 --keep-every 1000",
-                        "deletes all but the last three and every thousandth step"}},
+                        "deletes all but the last three and every thousandth step"},
+                       {"weft checkpoint convert Qwen3-0.6B run/checkpoints",
+                        "a Hugging Face directory to a checkpoint that weft train --finetune --load takes"},
+                       {"weft checkpoint convert --dtype bf16 run/checkpoints exported",
+                        "the newest step to a Hugging Face directory; read again and compared"}},
           .topics = {{"All of them", {{"--json", "", "one JSON object"}}},
                      {"prune",
                       {{"--keep-last", "N", "keep the newest so many; needed"},
                        {"--keep-every", "N", "and every step that this divides"},
                        {"--keep-steps", "N ...", "and these steps"},
-                       {"--dry-run", "", "say what would be deleted, and delete nothing"}}}}};
+                       {"--dry-run", "", "say what would be deleted, and delete nothing"}}},
+                     convert_topic()}};
 }
 
 }  // namespace
@@ -211,7 +219,7 @@ std::filesystem::path step_in(const std::filesystem::path& directory) {
 }
 
 Verb checkpoint_verb() {
-  return {"checkpoint", "lists, shows, verifies, compares and prunes checkpoints", run_checkpoint,
+  return {"checkpoint", "lists, shows, verifies, compares, prunes and converts checkpoints", run_checkpoint,
           about_checkpoint};
 }
 

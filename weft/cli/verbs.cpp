@@ -12,6 +12,7 @@ std::span<const Verb> verbs() {
       train_verb(),
       preprocess_verb(),
       tokenizer_verb(),
+      generate_verb(),
       data_verb(),
       checkpoint_verb(),
       plot_verb(),

@@ -10,6 +10,7 @@ Verb checkpoint_verb();
 Verb completion_verb();
 Verb data_verb();
 Verb doctor_verb();
+Verb generate_verb();
 Verb help_verb();
 Verb plot_verb();
 Verb preprocess_verb();

@@ -21,7 +21,9 @@ using nlohmann::json;
 
 // Of sizes, so that no hostile file makes a list that memory cannot hold.
 constexpr std::int64_t most_layers = 10'000;
-constexpr std::int64_t most = std::int64_t{1} << 31;
+constexpr std::int64_t most_heads = 1 << 16;
+constexpr std::int64_t widest = 1 << 24;
+constexpr std::int64_t most = (std::int64_t{1} << 31) - 1;
 
 // Settings of training, of other tasks and of programs that run models: they change no logit.
 constexpr std::string_view harmless[] = {"_name_or_path",
@@ -90,8 +92,8 @@ class Settings {
       refuse(name, text("expected a whole number from 1 to ", greatest));
     return value->get<std::int64_t>();
   }
-  std::int64_t size_or(const char* name, std::int64_t otherwise) {
-    return find(name) == nullptr ? otherwise : size(name);
+  std::int64_t size_or(const char* name, std::int64_t otherwise, std::int64_t greatest = most) {
+    return find(name) == nullptr ? otherwise : size(name, greatest);
   }
   double number(const char* name, double otherwise) {
     const json* value = find(name);
@@ -234,9 +236,9 @@ void read_window(ModelConfig& model, Family family, Settings& s) {
 
 void read_gpt2(ModelConfig& m, Settings& s) {
   m.layers = int(s.size("n_layer", most_layers));
-  m.hidden = s.size("n_embd");
-  m.heads = int(s.size("n_head"));
-  m.ffn_hidden = s.size_or("n_inner", 4 * m.hidden);
+  m.hidden = s.size("n_embd", widest);
+  m.heads = int(s.size("n_head", most_heads));
+  m.ffn_hidden = s.size_or("n_inner", 4 * m.hidden, widest);
   m.max_positions = s.size("n_positions");
   m.norm_epsilon = s.positive("layer_norm_epsilon", 1e-5);
   m.activation = activation_of(s.word("activation_function", "gelu_new"), s, "activation_function");
@@ -260,13 +262,13 @@ void read_biases(ModelConfig& m, Family family, Settings& s) {
 
 void read_llama_like(ModelConfig& m, Family family, Settings& s) {
   m.layers = int(s.size("num_hidden_layers", most_layers));
-  m.hidden = s.size("hidden_size");
-  m.heads = int(s.size("num_attention_heads"));
-  m.groups = int(family == Family::llama ? s.size_or("num_key_value_heads", m.heads)
-                                         : s.size("num_key_value_heads"));
+  m.hidden = s.size("hidden_size", widest);
+  m.heads = int(s.size("num_attention_heads", most_heads));
+  m.groups = int(family == Family::llama ? s.size_or("num_key_value_heads", m.heads, most_heads)
+                                         : s.size("num_key_value_heads", most_heads));
   const bool own_width = family == Family::qwen3 || family == Family::gemma;
-  m.channels = own_width ? s.size("head_dim") : s.size_or("head_dim", 0);
-  m.ffn_hidden = s.size("intermediate_size");
+  m.channels = own_width ? s.size("head_dim", widest / 16) : s.size_or("head_dim", 0, widest / 16);
+  m.ffn_hidden = s.size("intermediate_size", widest);
   m.max_positions = s.size("max_position_embeddings");
   m.norm = NormKind::rms;
   m.norm_epsilon = s.positive("rms_norm_eps", 1e-6);
@@ -342,6 +344,8 @@ HubConfig hub_config_from_json(std::string_view from, const std::string& who) {
   } catch (const Error& error) {
     fail(Kind::data, who, ": ", error.what());
   }
+  if (m.positions == Positions::rotary && m.channels % 2 != 0)
+    fail(Kind::data, who, ": heads of ", m.channels, " channels, and rotary positions turn them in pairs");
   return out;
 }
 

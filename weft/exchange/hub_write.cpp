@@ -107,14 +107,14 @@ std::string shard_name(std::size_t i, std::size_t count) {
   return name;
 }
 
+}  // namespace
+
 void must_be_free(const fs::path& directory) {
   std::error_code error;
   for (const char* name : {"config.json", "model.safetensors", "model.safetensors.index.json"})
     if (fs::exists(directory / name, error))
       fail(Kind::usage, directory.string(), ": holds a model already (", name, "); name another directory");
 }
-
-}  // namespace
 
 Written write_hub(const fs::path& directory, const ModelConfig& model, const ReadWeight& read,
                   const HubExport& how) {

@@ -20,6 +20,9 @@ struct HubExport {
   HubTokens tokens;
 };
 
+/// Fails with Kind::usage where the directory holds a model already.
+void must_be_free(const std::filesystem::path& directory);
+
 struct Written {
   std::int64_t tensors = 0, bytes = 0, files = 0;
 };

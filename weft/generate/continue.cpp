@@ -41,6 +41,10 @@ std::string continue_text(const Speaker& speaker, const Wish& wish,
   check(wish.choice);
   std::vector<std::int32_t> ids = speaker.tokenizer.encode(wish.prompt);
   if (ids.empty()) fail(Kind::usage, "generate: the prompt has no tokens to go on from");
+  for (const std::int32_t id : ids)
+    if (id < 0 || id >= speaker.config.vocabulary)
+      fail(Kind::usage, "generate: the prompt has token ", id, ", and the model knows ",
+           speaker.config.vocabulary, "; is it the model's tokenizer");
   const std::size_t prompt = ids.size();
   const auto window = std::size_t(speaker.config.sequence);
   const auto words = std::size_t(std::min<std::int64_t>(speaker.tokenizer.size(), speaker.config.vocabulary));

@@ -1,0 +1,112 @@
+// weft checkpoint convert: what it makes, what it says, and what it refuses.
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/told.h"
+#include "tests/support/temporary.h"
+#include "weft/cli/read_model.h"
+#include "weft/cli/verbs.h"
+
+using namespace weft;
+using namespace weft::cli;
+using support::TemporaryDirectory;
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string model(const std::string& name) {
+  return std::string(WEFT_SOURCE_DIR) + "/tests/golden/exchange/" + name;
+}
+Told convert(std::vector<std::string> words) {
+  words.insert(words.begin(), "convert");
+  return told(checkpoint_verb(), std::move(words));
+}
+std::string refused_by(const std::vector<std::string>& words) {
+  const Told found = convert(words);
+  EXPECT_EQ(found.status, 2);
+  return found.err;
+}
+
+}  // namespace
+
+TEST(Convert, there_and_back_gives_every_logit_again) {
+  const TemporaryDirectory folder;
+  const std::string there = (folder / "there").string(), back = (folder / "back").string();
+  const Told first = convert({model("qwen3"), there});
+  EXPECT_EQ(first.status, 0) << first.err;
+  EXPECT_THAT(first.out, HasSubstr("the largest difference of a logit is 0, of logits up to 3.7"));
+  const Told second = convert({"--json", "--shard-bytes", "8000", there, back});
+  EXPECT_EQ(second.status, 0) << second.err;
+  const Json said = Json::parse(second.out);
+  EXPECT_EQ(said["largest_difference"], 0);
+  EXPECT_EQ(said["tensors"], 25);
+  EXPECT_EQ(said["dtype"], "f32");
+  EXPECT_GT(said["files"], 1);
+  EXPECT_TRUE(fs::exists(folder / "back/model.safetensors.index.json"));
+  EXPECT_TRUE(fs::exists(folder / "back/generation_config.json"));
+  EXPECT_EQ(find_model(back).hub->family, exchange::Family::qwen3);
+}
+
+TEST(Convert, numbers_stay_as_they_are_stored_unless_told) {
+  const TemporaryDirectory folder;
+  const std::string there = (folder / "there").string(), back = (folder / "back").string();
+  EXPECT_THAT(convert({model("mistral"), there}).out, HasSubstr(" of bf16 in 1 file"));
+  EXPECT_THAT(convert({"--dtype", "f16", there, back}).out, HasSubstr(" of f16 in 1 file"));
+  const Told rounded = convert({"--dtype", "bf16", "--json", model("llama3"), (folder / "rounded").string()});
+  const double difference = Json::parse(rounded.out)["largest_difference"];
+  EXPECT_GT(difference, 0);  // 8 bits of every weight are left
+  EXPECT_LT(difference, 0.1);
+}
+
+TEST(Convert, takes_the_tokenizer_along_in_both_directions) {
+  const TemporaryDirectory folder;
+  fs::copy(model("gpt2"), folder / "model");
+  const std::string text = std::string(WEFT_SOURCE_DIR) + "/tests/golden/text/";
+  fs::copy(text + "toy_bpe_vocab.json", folder / "model/vocab.json");
+  fs::copy(text + "toy_bpe_merges.txt", folder / "model/merges.txt");
+  const std::string there = (folder / "there").string(), back = (folder / "back").string();
+  EXPECT_THAT(convert({(folder / "model").string(), there}).out,
+              HasSubstr("tokenizer: vocab.json, merges.txt\n"));
+  EXPECT_EQ(find_model(there).settings.data.tokenizer.type, "GPT2BPETokenizer");
+  EXPECT_THAT(convert({there, back}).out, HasSubstr("tokenizer: vocab.json, merges.txt\n"));
+  EXPECT_EQ(tokenizer_in(back).vocab_file, (folder / "back/vocab.json").string());
+  std::ifstream config(folder / "back/config.json");
+  EXPECT_TRUE(Json::parse(config)["eos_token_id"].is_number());
+}
+
+TEST(Convert, refuses_what_it_cannot_read_or_write) {
+  const TemporaryDirectory folder;
+  const std::string here = folder.path().string(), to = (folder / "to").string();
+  EXPECT_EQ(
+      refused_by({here}),
+      "checkpoint convert: 1 directories are named, expected two: the model to read and the one to make\n");
+  EXPECT_EQ(refused_by({here + "/none", to}), "checkpoint convert: " + here + "/none is no directory\n");
+  EXPECT_EQ(refused_by({"--to", "gguf", model("gpt2"), to}),
+            "checkpoint convert: weft cannot read or write gguf yet\n");
+  EXPECT_EQ(refused_by({"--to", "hf", model("gpt2"), to}),
+            "checkpoint convert: " + model("gpt2") + " is hf's already\n");
+  EXPECT_EQ(refused_by({"--from", "weft", model("gpt2"), to}),
+            "checkpoint convert: " + model("gpt2") + " is hf's, and --from weft is asked for\n");
+  EXPECT_EQ(refused_by({"--shard-bytes", "0", model("gpt2"), to}),
+            "checkpoint convert: --shard-bytes 0, expected 1 or more\n");
+  EXPECT_EQ(refused_by({here, to}),
+            here + ": no complete checkpoint: " + here + ": holds no directory of a step\n");
+}
+
+TEST(Convert, leaves_alone_what_is_there) {
+  const TemporaryDirectory folder;
+  const std::string there = (folder / "there").string();
+  ASSERT_EQ(convert({model("gpt2"), there}).status, 0);
+  EXPECT_EQ(refused_by({model("gpt2"), there}),
+            there + ": holds checkpoints already; name another directory\n");
+  fs::create_directory(folder / "taken");
+  std::ofstream(folder / "taken/config.json") << "{}";
+  EXPECT_EQ(refused_by({there, (folder / "taken").string()}),
+            (folder / "taken").string() + ": holds a model already (config.json); name another directory\n");
+}

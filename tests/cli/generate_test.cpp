@@ -1,0 +1,113 @@
+// weft generate: the likeliest tokens are the model's, and what it cannot do is said.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/told.h"
+#include "tests/support/temporary.h"
+#include "weft/cli/verbs.h"
+
+using namespace weft;
+using namespace weft::cli;
+using support::TemporaryDirectory;
+using Json = nlohmann::json;
+
+namespace {
+
+const std::string model = std::string(WEFT_SOURCE_DIR) + "/tests/golden/exchange/qwen3";
+
+Told generate(const std::vector<std::string>& words) { return told(generate_verb(), words); }
+
+/// Numbers as text: the ids themselves.
+std::vector<std::string> with(std::vector<std::string> more) {
+  std::vector<std::string> words{model, "--tokenizer", "null:37"};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+/// The prompt of the golden logits, and its likeliest next token.
+struct Known {
+  std::string prompt;
+  std::string next;
+};
+Known known() {
+  std::ifstream file(model + "/logits.json");
+  const Json all = Json::parse(file);
+  Known out;
+  for (const int id : all["prompt"]) out.prompt += std::to_string(id) + " ";
+  out.prompt.pop_back();
+  const std::vector<double> last = all["logits"].back();
+  out.next = std::to_string(std::ranges::max_element(last) - last.begin());
+  return out;
+}
+
+std::string refused_by(const std::vector<std::string>& words) {
+  const Told found = generate(words);
+  EXPECT_EQ(found.status, 2);
+  return found.err;
+}
+
+}  // namespace
+
+TEST(Generate, the_likeliest_token_is_that_of_transformers) {
+  const Known golden = known();
+  const Told found = generate(with({"--prompt", golden.prompt, "--tokens", "1", "--greedy", "--no-echo"}));
+  EXPECT_EQ(found.status, 0) << found.err;
+  EXPECT_EQ(found.out, golden.next + "\n");
+}
+
+TEST(Generate, a_prompt_comes_from_a_file_too_and_is_printed_first) {
+  const TemporaryDirectory folder;
+  const Known golden = known();
+  const std::string file = (folder / "prompt.txt").string();
+  std::ofstream(file) << golden.prompt << "\n";
+  EXPECT_EQ(generate(with({"--prompt-file", file, "--tokens", "1", "--greedy"})).out,
+            golden.prompt + golden.next + "\n");
+}
+
+TEST(Generate, the_same_seed_gives_the_same_text_and_another_another) {
+  const auto said = [](const std::string& seed) {
+    const Told found = generate(with({"--prompt", "3 1 4", "--tokens", "12", "--json", "--seed", seed}));
+    return Json::parse(found.out)["text"].get<std::string>();
+  };
+  EXPECT_EQ(said("5"), said("5"));
+  EXPECT_NE(said("5"), said("6"));
+}
+
+TEST(Generate, stops_where_the_model_says_a_text_ends) {
+  const TemporaryDirectory folder;
+  const Known golden = known();
+  std::filesystem::copy(model, folder / "model");
+  std::ifstream from(model + "/config.json");
+  Json config = Json::parse(from);
+  config["eos_token_id"] = {2, std::stoi(golden.next)};
+  std::ofstream(folder / "model/config.json") << config.dump();
+  const Told found = generate({(folder / "model").string(), "--tokenizer", "null:37", "--prompt",
+                               golden.prompt, "--greedy", "--no-echo"});
+  EXPECT_EQ(found.status, 0) << found.err;
+  EXPECT_EQ(found.out, "\n");
+}
+
+TEST(Generate, says_what_is_missing_or_contradicts_itself) {
+  const TemporaryDirectory folder;
+  EXPECT_EQ(refused_by({"--prompt", "x"}),
+            "generate: 0 models are named, expected one: a checkpoint, or a Hugging Face directory\n");
+  EXPECT_EQ(refused_by({model, "--prompt", "x"}),
+            "generate: " + model + " names no tokenizer; give one with --tokenizer\n");
+  EXPECT_EQ(refused_by(with({"--prompt", "3", "--greedy", "--temperature", "0.5"})),
+            "generate: --greedy and --temperature 0.5 contradict each other\n");
+  EXPECT_EQ(refused_by(with({"--prompt", "3", "--prompt-file", "x"})),
+            "generate: --prompt and --prompt-file contradict each other\n");
+  EXPECT_EQ(refused_by(with({"--prompt", "3", "--tokens", "0"})),
+            "generate: --tokens 0, expected 1 or more\n");
+  EXPECT_EQ(refused_by(with({"--prompt", "3", "--top-p", "2"})),
+            "generate: top-p 2 is not between 0 and 1\n");
+  std::ofstream(folder / "empty") << "\n";
+  EXPECT_EQ(refused_by(with({"--prompt-file", (folder / "empty").string()})),
+            "generate: the prompt is empty\n");
+  EXPECT_EQ(refused_by({folder.path().string() + "/none", "--prompt", "x"}),
+            folder.path().string() + "/none: is no directory\n");
+}

@@ -1,0 +1,304 @@
+// weft checkpoint convert: a Hugging Face directory to a checkpoint of weft and back. What was written is
+// read again, and its logits compared, before it is called done.
+#include "weft/cli/convert.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "weft/backend/open.h"
+#include "weft/base/error.h"
+#include "weft/base/flags.h"
+#include "weft/base/format.h"
+#include "weft/base/number.h"
+#include "weft/checkpoint/find.h"
+#include "weft/checkpoint/save.h"
+#include "weft/cli/read_model.h"
+#include "weft/exchange/hub_weights.h"
+#include "weft/exchange/hub_write.h"
+#include "weft/tensor/host.h"
+#include "weft/text/open.h"
+#include "weft/train/run_data.h"
+#include "weft/train/save_facts.h"
+
+namespace weft::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using exchange::Recipe;
+
+enum class Form : std::uint8_t { guess, weft, hf };
+constexpr std::array<std::string_view, 3> words(Form) { return {"guess", "weft", "hf"}; }
+enum class Store : std::uint8_t { same, f32, bf16, f16 };
+constexpr std::array<std::string_view, 4> words(Store) { return {"same", "f32", "bf16", "f16"}; }
+
+struct ConvertOptions {
+  std::string from = "guess", to = "guess";
+  Store dtype = Store::same;
+  std::string tokenizer;
+  std::int64_t shard_bytes = 5'000'000'000;
+  std::string device = "cpu";
+  int threads = 0;
+  bool json = false;
+};
+
+template <class Visitor>
+void describe(Visitor& v, ConvertOptions& o) {
+  v("from", o.from, "weft or hf; guess: what the directory is");
+  v("to", o.to, "weft or hf; guess: the other one");
+  v("dtype", o.dtype, "type of the numbers written; same: as they are stored");
+  v("tokenizer", o.tokenizer,
+    "directory or file of the tokenizer to put beside the weights, instead of the model's");
+  v("shard_bytes", o.shard_bytes, "hf: files are not larger than this");
+  v("device", o.device, "what computes the logits that are compared");
+  v("threads", o.threads, "of the device (0: the processors it may use)");
+  v("json", o.json, "one JSON object");
+}
+
+struct Job {
+  ConvertOptions options;
+  fs::path from, to;
+  Form target = Form::hf;
+};
+
+Form form_of(const std::string& word, const char* flag) {
+  for (const std::string_view later : {"megatron", "gguf"})
+    if (word == later) fail(Kind::usage, "checkpoint convert: weft cannot read or write ", later, " yet");
+  try {
+    Form form = Form::guess;
+    read_word(word, form);
+    return form;
+  } catch (const Error& error) {
+    fail(Kind::usage, "checkpoint convert: ", flag, ": ", error.what());
+  }
+}
+
+Job asked(Args args) {
+  Job job;
+  Fields fields(job.options);
+  const auto others = read_flags(fields, args);
+  if (others.size() != 2)
+    fail(Kind::usage, "checkpoint convert: ", others.size(),
+         " directories are named, expected two: the model to read and the one to make");
+  job.from = others[0];
+  job.to = others[1];
+  std::error_code error;
+  if (!fs::is_directory(job.from, error))
+    fail(Kind::usage, "checkpoint convert: ", others[0], " is no directory");
+  const Form found = exchange::is_hub_directory(job.from) ? Form::hf : Form::weft;
+  const Form given = form_of(job.options.from, "--from");
+  if (given != Form::guess && given != found)
+    fail(Kind::usage, "checkpoint convert: ", others[0], " is ", words(found)[std::size_t(found)],
+         "'s, and --from ", job.options.from, " is asked for");
+  job.target = form_of(job.options.to, "--to");
+  if (job.target == Form::guess) job.target = found == Form::hf ? Form::weft : Form::hf;
+  if (job.target == found)
+    fail(Kind::usage, "checkpoint convert: ", others[0], " is ", words(found)[std::size_t(found)],
+         "'s already");
+  if (job.options.shard_bytes < 1)
+    fail(Kind::usage, "checkpoint convert: --shard-bytes ", job.options.shard_bytes, ", expected 1 or more");
+  return job;
+}
+
+Dtype dtype_or(Store wanted, Dtype same) {
+  switch (wanted) {
+    case Store::f32:
+      return Dtype::f32;
+    case Store::bf16:
+      return Dtype::bf16;
+    case Store::f16:
+      return Dtype::f16;
+    case Store::same:
+      break;
+  }
+  return same;
+}
+
+// ---- what is said in the end
+
+struct Compared {
+  double difference = 0, greatest = 0;
+};
+// Ids that no text has to give: the same for both sides.
+std::vector<std::int32_t> fixed_prompt(const ModelConfig& model) {
+  std::vector<std::int32_t> out;
+  for (std::int64_t i = 0; i < std::min<std::int64_t>(16, model.sequence); ++i)
+    out.push_back(std::int32_t((7 * i * i + 3 * i + 1) % model.vocabulary));
+  return out;
+}
+std::vector<float> logits_of_named(const NamedModel& named, Device& device) {
+  ReadModel model(named, Precision::f32, device);
+  const auto prompt = fixed_prompt(model.config());
+  Pass pass;
+  return logits_of(model.here(), prompt, std::ssize(prompt), pass);
+}
+
+// One model after the other, so that never two are in memory.
+Compared compare(const NamedModel& source, const NamedModel& made, const ConvertOptions& options) {
+  const auto device = open_device(options.device, {.threads = options.threads});
+  const auto before = logits_of_named(source, *device);
+  const auto after = logits_of_named(made, *device);
+  if (before.size() != after.size())
+    fail(Kind::internal, "checkpoint convert: the model read gives ", before.size(), " logits, the one made ",
+         after.size());
+  Compared out;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    const double difference = std::abs(double(after[i]) - before[i]);
+    if (!(difference <= out.difference)) out.difference = difference;  // a NaN stays
+    out.greatest = std::max(out.greatest, std::abs(double(before[i])));
+  }
+  return out;
+}
+
+// f32 is the same numbers; a half keeps 8 or 11 bits of every weight, and a model adds up what that costs.
+double allowed(Dtype stored, Dtype written) {
+  if (written == stored || written == Dtype::f32) return 1e-4;
+  return written == Dtype::bf16 ? 0.25 : 0.05;
+}
+
+struct Result {
+  exchange::Written written;
+  Dtype stored = Dtype::f32, dtype = Dtype::f32;
+  std::vector<std::string> tokenizer;
+  fs::path made;
+};
+
+void report(const Job& job, const Result& result, const Compared& compared) {
+  const double part = compared.greatest > 0 ? compared.difference / compared.greatest : compared.difference;
+  if (job.options.json)
+    std::cout << nlohmann::ordered_json{{"from", job.from.string()},
+                                        {"to", result.made.string()},
+                                        {"tensors", result.written.tensors},
+                                        {"bytes", result.written.bytes},
+                                        {"files", result.written.files},
+                                        {"dtype", name(result.dtype)},
+                                        {"tokenizer", result.tokenizer},
+                                        {"largest_difference", compared.difference},
+                                        {"largest_logit", compared.greatest}}
+                     .dump()
+              << '\n';
+  else
+    std::cout << result.made.string() << ": " << result.written.tensors << " tensors, "
+              << human_bytes(result.written.bytes) << " of " << name(result.dtype) << " in "
+              << result.written.files << (result.written.files == 1 ? " file" : " files") << '\n'
+              << (result.tokenizer.empty() ? "no tokenizer beside it"
+                                           : "tokenizer: " + join(result.tokenizer, ", "))
+              << '\n'
+              << "read again: the largest difference of a logit is " << compared.difference
+              << ", of logits up to " << compared.greatest << '\n';
+  if (!(part <= allowed(result.stored, result.dtype)))
+    fail(Kind::internal, "checkpoint convert: ", result.made.string(), " does not give the logits of ",
+         job.from.string(), ": they differ by ", part, " of the largest; do not use it");
+}
+
+// ---- Hugging Face to weft
+
+Result to_weft(const Job& job, const NamedModel& source) {
+  const exchange::HubWeights weights(source.path, *source.hub);
+  Result out;
+  out.made = checkpoint::step_directory(job.to, 0);
+  if (!checkpoint::step_directories(job.to).empty())
+    fail(Kind::usage, job.to.string(), ": holds checkpoints already; name another directory");
+  RunFacts facts;
+  facts.configuration.model = source.settings.model;
+  facts.run.optimizer = false;
+  const fs::path tokenizer = job.options.tokenizer.empty() ? job.from : fs::path(job.options.tokenizer);
+  if (!job.options.tokenizer.empty() || !tokenizer_in(tokenizer).type.empty()) {
+    out.tokenizer = exchange::copy_tokenizer(tokenizer, job.to / "tokenizer");
+    facts.configuration.data.tokenizer = tokenizer_in(fs::absolute(job.to / "tokenizer"));
+    facts.tokenizer = tokenizer_fact(facts.configuration, run_tokenizer(facts.configuration)->size());
+  }
+  out.stored = weights.dtype(weights.all().front());
+  out.dtype = dtype_or(job.options.dtype, out.stored);
+  const exchange::Streamed streamed = exchange::stream(
+      weights, [&](const Recipe& r) { return dtype_or(job.options.dtype, weights.dtype(r)); });
+  SoloCommunicator solo;
+  checkpoint::save(out.made, streamed.tensors, to_json(facts), solo);
+  const checkpoint::Step step(out.made);
+  out.written = {.tensors = std::ssize(step.index().tensors),
+                 .bytes = step.bytes(),
+                 .files = std::ssize(step.index().files)};
+  return out;
+}
+
+// ---- weft to Hugging Face
+
+exchange::HubTokens tokens_of(const fs::path& directory, const NamedModel& source) {
+  TrainConfig settings;
+  settings.data.tokenizer = tokenizer_in(directory);
+  settings.model = source.settings.model;
+  const auto tokenizer = run_tokenizer(settings);
+  if (!tokenizer) return {};
+  return {
+      .begin = tokenizer->special("bos"), .end = tokenizer->special("eod"), .pad = tokenizer->special("pad")};
+}
+
+// The files of the checkpoint's tokenizer: one by one, as its settings name them.
+std::vector<std::string> copy_own_tokenizer(const NamedModel& source, const fs::path& to) {
+  const TokenizerConfig& own = source.settings.data.tokenizer;
+  std::vector<std::string> names;
+  for (const std::string& file : {own.model, own.vocab_file, own.merge_file}) {
+    std::error_code error;
+    if (file.empty()) continue;
+    if (!fs::exists(file, error)) {
+      std::cerr << file
+                << ": the checkpoint's tokenizer is not there any more; copy its files, or name them "
+                   "with --tokenizer\n";
+      continue;
+    }
+    // What lies beside a tokenizer.json belongs to it.
+    const bool json = fs::path(file).filename() == "tokenizer.json";
+    for (std::string& name :
+         exchange::copy_tokenizer(json ? fs::path(file).parent_path() : fs::path(file), to))
+      names.push_back(std::move(name));
+  }
+  return names;
+}
+
+Dtype stored_in(const checkpoint::Step& step, const Recipe& recipe) {
+  const auto found = step.index().tensors.find(recipe.name);
+  return found == step.index().tensors.end() ? Dtype::f32 : found->second.dtype;
+}
+
+Result to_hub(const Job& job, const NamedModel& source) {
+  exchange::StepWeights weights(source.path);
+  const ModelConfig& model = source.settings.model;
+  const auto all = exchange::recipes(exchange::family_for(model), model);
+  Result out;
+  out.made = job.to;
+  out.stored = stored_in(weights.step(), all.front());
+  out.dtype = dtype_or(job.options.dtype, out.stored);
+  exchange::must_be_free(job.to);
+  out.tokenizer = job.options.tokenizer.empty() ? copy_own_tokenizer(source, job.to)
+                                                : exchange::copy_tokenizer(job.options.tokenizer, job.to);
+  const exchange::HubExport how{
+      .dtype = out.dtype,
+      .shard_bytes = job.options.shard_bytes,
+      .tokens = out.tokenizer.empty() ? exchange::HubTokens{} : tokens_of(job.to, source)};
+  out.written = exchange::write_hub(
+      job.to, model, [&](const Recipe& recipe) { return weights.read(recipe); }, how);
+  return out;
+}
+
+}  // namespace
+
+int convert_checkpoint(Args args) {
+  const Job job = asked(args);
+  const NamedModel source = find_model(job.from);
+  for (const std::string& notice : source.notices) std::cerr << notice << '\n';
+  const Result result = job.target == Form::weft ? to_weft(job, source) : to_hub(job, source);
+  report(job, result, compare(source, find_model(job.to), job.options));
+  return static_cast<int>(Exit::done);
+}
+
+Topic convert_topic() {
+  ConvertOptions options;
+  const Fields fields(options);
+  Topic topic{"convert FROM TO", {}};
+  for (const auto& field : fields.all())
+    topic.options.push_back({flag_of(*field), value_name(*field), help_with_default(*field)});
+  return topic;
+}
+
+}  // namespace weft::cli

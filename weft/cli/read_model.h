@@ -1,0 +1,46 @@
+// A model that a person names on the command line: a checkpoint of weft or a Hugging Face directory.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "weft/comm/solo.h"
+#include "weft/exchange/hub_config.h"
+#include "weft/generate/logits.h"
+#include "weft/optim/weights.h"
+#include "weft/train/config.h"
+
+namespace weft::cli {
+
+struct NamedModel {
+  std::filesystem::path path;              // a step's directory, or Hugging Face's
+  std::optional<exchange::HubConfig> hub;  // none: a step of weft
+  TrainConfig settings;                    // model and tokenizer
+  std::vector<std::string> notices;        // to be said once
+};
+/// Fails with Kind::usage where there is no such directory, with Kind::data where it holds no model.
+NamedModel find_model(const std::filesystem::path& directory);
+
+/// The files of a tokenizer in a directory as settings; nothing set where it holds none.
+TokenizerConfig tokenizer_in(const std::filesystem::path& directory);
+
+/// The whole model on one rank, only to be read.
+class ReadModel {
+ public:
+  ReadModel(const NamedModel& named, Precision precision, Device& device);
+  ModelHere here() { return {stage_, config_, {solo_}, device_}; }
+  const ModelConfig& config() const { return config_; }
+  Weights& weights() { return *weights_; }
+
+ private:
+  Device& device_;
+  ModelConfig config_;
+  SoloCommunicator solo_;
+  Stage stage_;
+  std::unique_ptr<Weights> weights_;
+};
+
+}  // namespace weft::cli
