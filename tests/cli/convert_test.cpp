@@ -9,6 +9,7 @@
 #include "tests/support/temporary.h"
 #include "weft/cli/read_model.h"
 #include "weft/cli/verbs.h"
+#include "weft/train/resume_hub.h"
 
 using namespace weft;
 using namespace weft::cli;

@@ -19,6 +19,7 @@
 #include "weft/exchange/hub_write.h"
 #include "weft/tensor/host.h"
 #include "weft/text/open.h"
+#include "weft/train/resume_hub.h"
 #include "weft/train/run_data.h"
 #include "weft/train/save_facts.h"
 

@@ -3,8 +3,8 @@
 
 #include "weft/base/error.h"
 #include "weft/checkpoint/step.h"
-#include "weft/exchange/hub_weights.h"
 #include "weft/model/gpt.h"
+#include "weft/train/resume_hub.h"
 #include "weft/train/resume_weights.h"
 #include "weft/train/save_facts.h"
 
@@ -50,37 +50,16 @@ NamedModel find_model(const fs::path& directory) {
   return exchange::is_hub_directory(directory) ? found_hub(directory) : found_step(directory);
 }
 
-TokenizerConfig tokenizer_in(const fs::path& directory) {
-  std::error_code error;
-  const auto has = [&](const char* name) { return fs::is_regular_file(directory / name, error); };
-  TokenizerConfig out;
-  if (has("tokenizer.json")) {
-    out.type = "HuggingFaceTokenizer";
-    out.model = (directory / "tokenizer.json").string();
-  } else if (has("tokenizer.model")) {
-    out.type = "SentencePieceTokenizer";
-    out.model = (directory / "tokenizer.model").string();
-  } else if (has("vocab.json") && has("merges.txt")) {
-    out.type = "GPT2BPETokenizer";
-    out.vocab_file = (directory / "vocab.json").string();
-    out.merge_file = (directory / "merges.txt").string();
-  }
-  return out;
-}
-
 ReadModel::ReadModel(const NamedModel& named, Precision precision, Device& device)
     : device_(device),
       config_(to_read(named.settings.model, precision)),
       stage_(build_gpt(config_, {.first_layer = 0, .layers = config_.layers}, {.tp = solo_}, device)) {
   weights_ = std::make_unique<Weights>([this](const VisitParameter& visit) { stage_.each_parameter(visit); },
                                        device, dtype_of(precision), Weights::For::reading);
-  if (named.hub) {
-    const exchange::HubWeights weights(named.path, *named.hub);
-    exchange::load_hub(weights, named_weights(*weights_), solo_);
-    weights_->publish();
-  } else {
+  if (named.hub)
+    (void)load_hub_weights(named.path, named.settings.model, *weights_, solo_);
+  else
     (void)load_weights(named.path, *weights_, solo_);
-  }
 }
 
 }  // namespace weft::cli

@@ -24,9 +24,6 @@ struct NamedModel {
 /// Fails with Kind::usage where there is no such directory, with Kind::data where it holds no model.
 NamedModel find_model(const std::filesystem::path& directory);
 
-/// The files of a tokenizer in a directory as settings; nothing set where it holds none.
-TokenizerConfig tokenizer_in(const std::filesystem::path& directory);
-
 /// The whole model on one rank, only to be read.
 class ReadModel {
  public:

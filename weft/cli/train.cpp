@@ -30,6 +30,8 @@ void take_vocabulary(Command& command, std::int64_t size) {
   std::int64_t& asked = command.config.model.vocabulary;
   for (std::string& sentence : unread_tokenizer_settings(command.config))
     command.notices.push_back(std::move(sentence));
+  // A model that was trained elsewhere may have rows for more ids than its tokenizer.
+  if (command.fields.at("model.vocabulary").origin() == Origin::checkpoint && asked >= size) return;
   if (asked > 0 && asked != size)
     command.notices.push_back(
         text("no effect here: --vocab-size ", asked, " (the tokenizer has ", size, " tokens)"));

@@ -10,6 +10,8 @@
 #include "weft/checkpoint/find.h"
 #include "weft/checkpoint/load.h"
 #include "weft/checkpoint/step.h"
+#include "weft/exchange/hub_config.h"
+#include "weft/train/resume_hub.h"
 #include "weft/train/resume_settings.h"
 #include "weft/train/resume_weights.h"
 
@@ -78,7 +80,9 @@ void take(const fs::path& step, const ResumeInto& into, Resumed& out) {
     for (auto& state : named_states(into.optimizer)) wanted.push_back(std::move(state));
     into.optimizer.set_updates(facts.run.updates);
   }
-  checkpoint::load(step, wanted, into.world);
+  // A converted model may be stored in a half type; a run's own masters are f32 to the bit.
+  checkpoint::load(step, wanted, into.world,
+                   out.weights_only ? checkpoint::Types::may_differ : checkpoint::Types::must_agree);
   into.weights.publish();
   out.from = step;
   if (!out.weights_only) {
@@ -86,6 +90,14 @@ void take(const fs::path& step, const ResumeInto& into, Resumed& out) {
     if (auto others = other_settings(facts, into.config); !others.empty()) out.notices.push_back(others);
   }
   out.facts = std::move(facts);
+}
+
+// A model of another program is weights to start from, whatever was asked.
+void take_hub(const fs::path& directory, const ResumeInto& into, Resumed& out) {
+  out.weights_only = true;
+  out.notices = load_hub_weights(directory, into.config.model, into.weights, into.world);
+  out.from = directory;
+  out.facts = RunFacts{};
 }
 
 // Whether a step could be loaded.
@@ -124,6 +136,7 @@ void start_anew(const ResumeInto& into, Resumed& out) {
   const CheckpointConfig& k = into.config.checkpoint;
   if (!k.pretrained.empty()) {
     out.weights_only = true;
+    if (exchange::is_hub_directory(k.pretrained)) return take_hub(k.pretrained, into, out);
     std::vector<std::string> notices;
     return take(checkpoint_step(k.pretrained, notices), into, out);
   }
@@ -155,6 +168,8 @@ Resumed resume(const ResumeInto& into) {
     take(checkpoint::step_directory(k.load, k.step), into, out);
   } else if (is_step(k.load)) {
     take(k.load, into, out);
+  } else if (exchange::is_hub_directory(k.load)) {
+    take_hub(k.load, into, out);
   } else if (!scan(k.load, into, out)) {
     start_anew(into, out);
   }
@@ -180,6 +195,7 @@ void must_not_mix_runs(const CheckpointConfig& config, std::int64_t step,
 }
 
 std::string settings_of_checkpoint(const CheckpointConfig& config) {
+  if (exchange::is_hub_directory(config.load)) return settings_of_hub(config.load, config.use_tokenizer);
   const auto step = meant(config);
   if (!step) {
     if (config.allow_fresh_start) return "{}";

@@ -1,0 +1,50 @@
+// Joins the exchange room to what a run has built and to how its settings are read.
+#include "weft/train/resume_hub.h"
+
+#include <nlohmann/json.hpp>
+
+#include "weft/exchange/hub_weights.h"
+#include "weft/train/resume_weights.h"
+#include "weft/train/save_facts.h"
+
+namespace weft {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> load_hub_weights(const fs::path& directory, const ModelConfig& model,
+                                          Weights& weights, Communicator& world) {
+  const auto mine = named_weights(weights);
+  auto notices = exchange::load_hugging_face(directory, model, mine, world);
+  weights.publish();
+  return notices;
+}
+
+std::string settings_of_hub(const fs::path& directory, bool tokenizer_too) {
+  RunFacts facts;
+  facts.configuration.model = exchange::read_hub_config(directory).model;
+  facts.configuration.data.tokenizer = tokenizer_in(directory);
+  const bool tokenizer = tokenizer_too && !facts.configuration.data.tokenizer.type.empty();
+  auto settings = nlohmann::ordered_json::parse(settings_to_take(facts, tokenizer));
+  for (const char* own : {"sequence", "init", "vocabulary_unit"}) settings["model"].erase(own);
+  return settings.dump();
+}
+
+TokenizerConfig tokenizer_in(const fs::path& directory) {
+  std::error_code error;
+  const auto has = [&](const char* name) { return fs::is_regular_file(directory / name, error); };
+  TokenizerConfig out;
+  if (has("tokenizer.json")) {
+    out.type = "HuggingFaceTokenizer";
+    out.model = (directory / "tokenizer.json").string();
+  } else if (has("tokenizer.model")) {
+    out.type = "SentencePieceTokenizer";
+    out.model = (directory / "tokenizer.model").string();
+  } else if (has("vocab.json") && has("merges.txt")) {
+    out.type = "GPT2BPETokenizer";
+    out.vocab_file = (directory / "vocab.json").string();
+    out.merge_file = (directory / "merges.txt").string();
+  }
+  return out;
+}
+
+}  // namespace weft
