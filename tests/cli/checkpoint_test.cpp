@@ -94,7 +94,7 @@ TEST_F(CheckpointVerb, verifies_every_step_of_a_root_and_fails_where_one_is_dama
 }
 
 TEST_F(CheckpointVerb, says_what_it_cannot_do) {
-  EXPECT_EQ(told({}).err, "checkpoint: expected list, show, verify, diff, prune\n");
+  EXPECT_EQ(told({}).err, "checkpoint: expected list, show, verify, diff, prune, convert\n");
   EXPECT_THAT(told({"vrify"}).err, HasSubstr("checkpoint: 'vrify' is none of list, show, verify"));
   EXPECT_EQ(told({"list"}).err, "checkpoint list: 0 directories are named, expected one\n");
   EXPECT_EQ(told({"show", root() + "/none"}).err, "checkpoint show: " + root() + "/none is no directory\n");

@@ -175,6 +175,19 @@ TEST(Threads, a_rank_that_fails_leaves_no_reader_of_its_memory) {
               "shard 2 is missing");
 }
 
+TEST(Threads, a_letter_never_outlives_its_senders_device) {
+  EXPECT_EQ(refused([] {
+              run_as_threads(2, [](Communicator& world) {
+                PlainDevice device;
+                const Tensor x = filled(device, 0, 8);
+                auto letter = world.send(x, 1 - world.rank(), 0);
+                if (world.rank() == 1) fail(Kind::data, "shard 1 is missing");
+                letter.wait();
+              });
+            }),
+            "shard 1 is missing");
+}
+
 TEST(Threads, ranks_that_disagree_are_told_about_what) {
   const std::string said = refused([] {
     run_as_threads(2, [](Communicator& world) {

@@ -120,6 +120,14 @@ TEST(Layouts, an_untied_pipeline_gives_the_bits_of_one_rank) {
   EXPECT_EQ(cut.evaluations, one.evaluations);
 }
 
+TEST(Layouts, a_rank_may_hold_no_word_of_the_vocabulary) {
+  ModelConfig config = shape_of("gpt2");
+  config.vocabulary_unit = 128;
+  config.padded_vocabulary = 0;
+  complete(config);
+  expect_near(train(config, {.parallel = {.tp = 2, .dp = 1}}), train(config, alone()));
+}
+
 TEST(Layouts, a_mean_over_microbatches_counts_whole_sequences) {
   const ModelConfig config = shape_of("llama");
   expect_near(train(config, {.parallel = {.cp = 2, .dp = 2}, .micro_batch = 1, .per_token = true}),

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 
 #include "weft/base/error.h"
 
@@ -136,10 +137,18 @@ bool Circle::work_on_any(std::unique_lock<std::mutex>& lock, int rank) {
 
 void Circle::work(std::unique_lock<std::mutex>& lock, int rank, Operation& operation) {
   operation.worked[std::size_t(rank)] = 1;
+  ++operation.busy;
+  std::exception_ptr failure;
   lock.unlock();
-  share(rank, operation);
+  try {
+    share(rank, operation);
+  } catch (...) {
+    failure = std::current_exception();
+  }
   lock.lock();
-  if (++operation.done == size_) changed_.notify_all();
+  --operation.busy;
+  if (++operation.done == size_ || world_->broken()) changed_.notify_all();
+  if (failure) std::rethrow_exception(failure);
 }
 
 // Every rank reduces its slice for all, and copies what is only for itself.
@@ -204,21 +213,30 @@ void Circle::fetch(const Letter& wanted) {
   auto found = std::ranges::find_if(mail_, matches);
   for (; found == mail_.end(); found = std::ranges::find_if(mail_, matches))
     if (!work_on_any(lock, wanted.to)) wait(lock);
-  const Letter letter = *found;
-  mail_.erase(found);
-  if (letter.x.bytes() != wanted.x.bytes() || letter.x.dtype() != wanted.x.dtype())
+  if (found->x.bytes() != wanted.x.bytes() || found->x.dtype() != wanted.x.dtype())
     fail(Kind::comm, "rank ", wanted.to, " expects ", wanted.x.shape(), " of ", wanted.x.dtype(),
-         " from rank ", wanted.from, ", which sends ", letter.x.shape(), " of ", letter.x.dtype());
+         " from rank ", wanted.from, ", which sends ", found->x.shape(), " of ", found->x.dtype());
+  Letter letter = std::move(*found);
+  mail_.erase(found);
+  *letter.way = Way::being_read;
   lock.unlock();
   if (letter.x.address()) copy(wanted.x.address(), letter.x.address(), wanted.x.bytes());
+  letter.x = {};  // before the sender goes on, whose device it belongs to
   lock.lock();
-  *letter.taken = true;
+  *letter.way = Way::taken;
   changed_.notify_all();
 }
 
-void Circle::wait_taken(const bool& taken) {
+// A sender that gives up takes its letter back: nothing of its device stays behind, and nobody reads it.
+void Circle::wait_taken(const Way& way) {
   std::unique_lock lock(mutex_);
-  while (!taken) wait(lock);
+  while (way != Way::taken) {
+    if (world_->broken()) {
+      changed_.wait(lock, [&] { return way != Way::being_read; });
+      std::erase_if(mail_, [&](const Letter& l) { return l.way.get() == &way; });
+    }
+    wait(lock);
+  }
 }
 
 std::shared_ptr<Circle> Circle::child(std::int64_t number, int color, int members) {

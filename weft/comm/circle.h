@@ -83,15 +83,17 @@ class Circle : public std::enable_shared_from_this<Circle> {
   /// `seen` receives everybody's offers, where it is asked for.
   void finish(int rank, std::int64_t number, std::vector<Offer>* seen = nullptr);
 
+  /// How far a letter has come, as both sides see it; outlives whichever gives up first.
+  enum class Way : std::uint8_t { posted, being_read, taken };
   struct Letter {
     int from = 0, to = 0, tag = 0;
     Tensor x;
-    std::shared_ptr<bool> taken;  // seen by both sides; outlives whichever gives up first
+    std::shared_ptr<Way> way;
   };
-  /// `taken` becomes true, under the circle's lock, when the receiver has its copy.
+  /// `way` changes under the circle's lock; it is taken when the receiver has its copy.
   void post(const Letter& letter);
   void fetch(const Letter& wanted);
-  void wait_taken(const bool& taken);
+  void wait_taken(const Way& way);
 
   /// The circle of those that named the same color; all ranks call it in the same split.
   std::shared_ptr<Circle> child(std::int64_t number, int color, int members);

@@ -63,11 +63,11 @@ class ThreadCommunicator final : public Communicator {
 
   Pending send(const Tensor& x, int to, int tag) override {
     require_contiguous("send", x);
-    auto taken = std::make_shared<bool>(false);
-    circle_->post({.from = rank_, .to = to, .tag = tag, .x = x, .taken = taken});
-    return Pending([circle = circle_, taken] {
+    auto way = std::make_shared<Circle::Way>(Circle::Way::posted);
+    circle_->post({.from = rank_, .to = to, .tag = tag, .x = x, .way = way});
+    return Pending([circle = circle_, way] {
       give_up_if_unwinding(*circle);
-      circle->wait_taken(*taken);
+      circle->wait_taken(*way);
     });
   }
   Pending recv(const Tensor& x, int from, int tag) override {

@@ -192,8 +192,8 @@ class Builder {
   // tensor.
   std::int64_t stored_words() const { return divide_up(config_.padded_vocabulary, std::int64_t(tp_.size())); }
   VocabularyPart words_here() const {
-    const std::int64_t first = tp_.rank() * stored_words();
-    const std::int64_t count = std::clamp(config_.vocabulary - first, std::int64_t{0}, stored_words());
+    const std::int64_t first = std::min(tp_.rank() * stored_words(), config_.vocabulary);
+    const std::int64_t count = std::min(config_.vocabulary - first, stored_words());
     return {.first = first, .count = count, .whole = config_.vocabulary};
   }
   Parameter word_matrix(const std::string& name) const {
