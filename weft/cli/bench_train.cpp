@@ -106,12 +106,8 @@ class OneRank {
 };
 
 void refuse_what_is_not_measured(const TrainConfig& config) {
-  const ParallelConfig& p = config.parallel;
   if (config.optimizer.kind == OptimizerKind::sgd)
     fail(Kind::usage, "bench train: measures steps of Adam; leave out --optimizer sgd");
-  if (p.tp * p.cp * p.dp * p.pp > 1)
-    fail(Kind::usage, "bench train: the layout has ", p.tp * p.cp * p.dp * p.pp,
-         " ranks, and what is measured is one; leave out the flags of the layout");
 }
 
 Limits better(const Limits& a, const Limits& b) {

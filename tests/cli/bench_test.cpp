@@ -1,0 +1,64 @@
+// weft bench train: what it measures, and what it refuses.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "weft/cli/verb.h"
+
+using namespace weft::cli;
+using Json = nlohmann::json;
+
+namespace {
+
+struct Told {
+  int status;
+  std::string out, err;
+};
+
+Told told(std::vector<std::string_view> more) {
+  std::vector<std::string_view> words = {"bench", "train",
+                                         "gpt",   "--num-layers",
+                                         "1",     "--hidden-size",
+                                         "32",    "--num-attention-heads",
+                                         "2",     "--seq-length",
+                                         "16",    "--max-position-embeddings",
+                                         "16",    "--micro-batch-size",
+                                         "2",     "--vocab-size",
+                                         "50"};
+  words.insert(words.end(), more.begin(), more.end());
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  const int status = run(verbs(), words);
+  return {status, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
+}
+
+}  // namespace
+
+TEST(BenchTrain, says_what_steps_take_of_the_limit_and_where) {
+  const Told found = told({"--bench-steps", "2", "--json"});
+  ASSERT_EQ(found.status, 0) << found.err;
+  const Json json = Json::parse(found.out);
+  EXPECT_EQ(json["tokens"], 32);
+  EXPECT_EQ(json["step_seconds"].size(), 2U);
+  EXPECT_EQ(json["fresh_blocks"], 0);
+  EXPECT_GT(json["share_of_product_rate"].get<double>(), 0);
+  EXPECT_LT(json["share_of_product_rate"].get<double>(), 1);
+  for (const char* kind : {"product", "attention", "norm", "elementwise", "loss", "embedding", "optimizer"})
+    EXPECT_GT(json["work"][kind]["seconds"].get<double>(), 0) << kind;
+  for (const char* use : {"weights", "gradients", "optimizer"}) {
+    const double peak = json["memory"][use]["peak"];
+    const double theory = json["memory"][use]["theory"];
+    EXPECT_GE(peak, theory) << use;
+    EXPECT_LT(peak, 2 * theory) << use;  // a vocabulary of 50 has 128 rows
+  }
+}
+
+TEST(BenchTrain, says_what_it_cannot_take) {
+  EXPECT_EQ(told({"--bench-steps", "none"}).err,
+            "bench train: --bench-steps takes a number of steps, not 'none'\n");
+  EXPECT_EQ(told({"--bench-steps"}).err, "bench train: --bench-steps takes a number of steps, not ''\n");
+  EXPECT_EQ(told({"--optimizer", "sgd"}).err,
+            "bench train: measures steps of Adam; leave out --optimizer sgd\n");
+  EXPECT_EQ(told({"--dry-run"}).err, "bench train: --dry-run measures nothing; use weft train for it\n");
+}
