@@ -15,7 +15,7 @@ class InlineFunction {
   InlineFunction() = default;
   template <class F>
   requires(!std::is_same_v<std::remove_cvref_t<F>, InlineFunction>)
-      InlineFunction(F&& work) {  // NOLINT(google-explicit-constructor): a lambda is what callers write
+      InlineFunction(F&& work) {  // NOLINT(bugprone-forwarding-reference-overload): 14 reads no requires
     using Callable = std::remove_cvref_t<F>;
     static_assert(sizeof(Callable) <= capacity, "the captures are larger than the room kept for them");
     static_assert(std::is_nothrow_move_constructible_v<Callable>);

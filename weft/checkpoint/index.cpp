@@ -83,7 +83,7 @@ Stored stored_from(const json& from, std::size_t num_files, const std::string& w
       fail(Kind::data, who, ": a block ", block.box.shape, " at ", block.box.offset, " is not within ",
            out.global);
     }
-    out.blocks.push_back(std::move(block));
+    out.blocks.push_back(block);
   }
   return out;
 }
@@ -176,7 +176,7 @@ void merge(Index& whole, const Index& part) {
     }
     for (Block block : stored.blocks) {
       block.file += before;
-      into.blocks.push_back(std::move(block));
+      into.blocks.push_back(block);
     }
   }
 }

@@ -36,9 +36,8 @@ class Keep {
     if (*entry.words->type != typeid(T))
       fail(Kind::internal, "pass: backward out of order, wanted ", typeid(T).name(), ", found ",
            entry.words->type->name());
-    T& kept = *static_cast<T*>(entry.at);
-    T value = std::move(kept);
-    kept.~T();
+    T value = std::move(*static_cast<T*>(entry.at));
+    entry.words->destroy(entry.at);
     entries_.pop_back();
     give_back(entry.at);
     return value;

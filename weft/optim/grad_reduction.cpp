@@ -12,7 +12,8 @@ GradReduction::GradReduction(Weights& weights, Communicator& tensor_parallel, Re
     for (std::size_t i = 0; i < block.buckets.size(); ++i) {
       const WeightBucket& bucket = block.buckets[i];
       for (int k = 0; k < bucket.slots; ++k) {
-        block.slots[std::size_t(bucket.first_slot + k)].parameter->grad.listen(this, int(parameters_.size()));
+        block.slots[std::size_t(bucket.first_slot) + std::size_t(k)].parameter->grad.listen(
+            this, int(parameters_.size()));
         parameters_.push_back({.leaving = buckets_.size()});
       }
       buckets_.push_back({.block = &block, .bucket = i});

@@ -70,7 +70,7 @@ void Weights::share_out(WeightBlock& block) const {
   std::for_each(block.buckets.rbegin(), block.buckets.rend(), [&](WeightBucket& bucket) {
     bucket.at = block.elements;
     for (int i = 0; i < bucket.slots; ++i) {
-      WeightSlot& slot = block.slots[std::size_t(bucket.first_slot + i)];
+      WeightSlot& slot = block.slots[std::size_t(bucket.first_slot) + std::size_t(i)];
       slot.at = block.elements;
       block.elements += stored(slot);
     }

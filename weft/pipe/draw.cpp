@@ -79,7 +79,8 @@ class TextPicture {
     std::string line = padded("time");
     for (int at = from; at < to; ++at) {
       if (at % apart != 0) continue;
-      line.resize(std::size_t(name_width_ + (at - from) * width_), ' ');
+      const int column = name_width_ + (at - from) * width_;
+      line.resize(std::size_t(column), ' ');
       line += text(at * unit_);
     }
     return line + "\n";
@@ -100,7 +101,7 @@ class TextPicture {
     return line + "\n";
   }
   std::string cell(const char* mark, int columns) const {
-    return mark + std::string(std::size_t(width_ - columns), ' ');
+    return mark + std::string(std::size_t(width_) - std::size_t(columns), ' ');
   }
   std::string block(const Action& a, std::string label, int columns) const {
     const int left = columns - int(label.size());

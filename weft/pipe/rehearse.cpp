@@ -142,10 +142,10 @@ class Player {
     const int cost = computes(a.what) ? cost_of_(a) : 0;
     switch (a.what) {
       case Do::send_activation:
-        wire_[{r, s_.home[std::size_t(a.stage + 1)]}].push_back(a);
+        wire_[{r, s_.home[std::size_t(a.stage) + 1]}].push_back(a);
         break;
       case Do::send_gradient:
-        wire_[{r, s_.home[std::size_t(a.stage - 1)]}].push_back(a);
+        wire_[{r, s_.home[std::size_t(a.stage) - 1]}].push_back(a);
         break;
       default:
         break;

@@ -174,7 +174,7 @@ Tensor Runner::receive(const Action& action, const Parcel& parcel) {
 }
 
 Runner::Slot& Runner::slot(int stage, int microbatch) {
-  return slots_[std::size_t(stage * schedule_.microbatches + microbatch)];
+  return slots_[std::size_t(stage) * std::size_t(schedule_.microbatches) + std::size_t(microbatch)];
 }
 
 Pass* Runner::fresh_pass() {

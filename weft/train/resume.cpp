@@ -162,15 +162,14 @@ std::optional<fs::path> meant(const CheckpointConfig& k) {
 Resumed resume(const ResumeInto& into) {
   const CheckpointConfig& k = into.config.checkpoint;
   Resumed out{.weights_only = k.finetune};
-  if (k.load.empty()) {
-    start_anew(into, out);
-  } else if (k.step > 0) {
+  const bool named = !k.load.empty();
+  if (named && k.step > 0) {
     take(checkpoint::step_directory(k.load, k.step), into, out);
-  } else if (is_step(k.load)) {
+  } else if (named && is_step(k.load)) {
     take(k.load, into, out);
-  } else if (exchange::is_hub_directory(k.load)) {
+  } else if (named && exchange::is_hub_directory(k.load)) {
     take_hub(k.load, into, out);
-  } else if (!scan(k.load, into, out)) {
+  } else if (!named || !scan(k.load, into, out)) {
     start_anew(into, out);
   }
   return out;
