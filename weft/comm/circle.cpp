@@ -79,16 +79,24 @@ void Circle::wake() {
   changed_.notify_all();
 }
 
+void Circle::give_up() {
+  throw BrokenOff(Kind::comm, "another rank failed, so this one stopped waiting for it", Place{});
+}
+
+// Asked once, before sleeping: whoever wakes comes here again. Breaking off wakes under the lock, so no call
+// is lost.
 void Circle::wait(std::unique_lock<std::mutex>& lock) {
-  if (!world_->broken()) changed_.wait(lock);
-  if (world_->broken())
-    throw BrokenOff(Kind::comm, "another rank failed, so this one stopped waiting for it", Place{});
+  if (world_->broken()) give_up();
+  changed_.wait(lock);
 }
 
 // A rank that gives up takes its memory with it, so it stays until nobody reads that any more.
 void Circle::wait_in(std::unique_lock<std::mutex>& lock, const Operation& operation) {
-  if (world_->broken()) changed_.wait(lock, [&] { return operation.busy == 0; });
-  wait(lock);
+  if (world_->broken()) {
+    changed_.wait(lock, [&] { return operation.busy == 0; });
+    give_up();
+  }
+  changed_.wait(lock);
 }
 
 void Circle::check(const Operation& operation, int rank, const Saying& saying) const {
@@ -145,10 +153,13 @@ void Circle::work(std::unique_lock<std::mutex>& lock, int rank, Operation& opera
   } catch (...) {
     failure = std::current_exception();
   }
+  if (failure) world_->break_off();
   lock.lock();
   --operation.busy;
   if (++operation.done == size_ || world_->broken()) changed_.notify_all();
-  if (failure) std::rethrow_exception(failure);
+  if (!failure) return;
+  changed_.wait(lock, [&] { return operation.busy == 0; });
+  std::rethrow_exception(failure);
 }
 
 // Every rank reduces its slice for all, and copies what is only for itself.
@@ -231,11 +242,11 @@ void Circle::fetch(const Letter& wanted) {
 void Circle::wait_taken(const Way& way) {
   std::unique_lock lock(mutex_);
   while (way != Way::taken) {
-    if (world_->broken()) {
-      changed_.wait(lock, [&] { return way != Way::being_read; });
+    if (world_->broken() && way == Way::posted) {
       std::erase_if(mail_, [&](const Letter& l) { return l.way.get() == &way; });
+      give_up();
     }
-    wait(lock);
+    changed_.wait(lock);
   }
 }
 

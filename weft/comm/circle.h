@@ -109,6 +109,7 @@ class Circle : public std::enable_shared_from_this<Circle> {
   };
   static constexpr std::size_t under_way = 64;
   Operation& at(std::int64_t number) { return operations_[std::size_t(number) % under_way]; }
+  [[noreturn]] static void give_up();
   void wait(std::unique_lock<std::mutex>& lock);
   void wait_in(std::unique_lock<std::mutex>& lock, const Operation& operation);
   void work(std::unique_lock<std::mutex>& lock, int rank, Operation& operation);

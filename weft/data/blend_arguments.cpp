@@ -87,7 +87,7 @@ std::array<std::optional<BlendArguments>, 3> read_split_blend_file(const std::st
     const std::string key(name(split));
     if (!object.contains(key))
       fail(Kind::usage, flag, ": no ", key, "; train, valid and test are needed, null for no data");
-    blends[static_cast<std::size_t>(split)] = split_entry(object.at(key), flag + " " + key);
+    blends[static_cast<std::size_t>(split)] = split_entry(object.at(key), text(flag, " ", key));
   }
   return blends;
 }

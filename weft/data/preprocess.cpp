@@ -208,7 +208,7 @@ void walk(const Job& job, Output& output, PreprocessReport& report, const Progre
     report.seconds = watch.seconds();
     if (progress) progress(report, reader.progress());
   };
-  const auto window = static_cast<std::size_t>(4 * options.workers);
+  const auto window = 4 * static_cast<std::size_t>(options.workers);
   for (;;) {
     auto block = std::make_shared<LineBlock>();
     const bool enough = options.max_documents && report.documents >= *options.max_documents;

@@ -98,6 +98,7 @@ std::string existing(std::string path, const std::string& prefix) {
 template <class T>
 void widen(std::span<const std::byte> from, std::span<std::int32_t> to) {
   const Packed<T> values(from);
+  // NOLINTNEXTLINE(bugprone-signed-char-misuse): its bytes are numbers
   for (std::size_t i = 0; i < to.size(); ++i) to[i] = static_cast<std::int32_t>(values[i]);
 }
 

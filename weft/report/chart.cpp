@@ -54,9 +54,9 @@ std::string text_chart(std::span<const Point> points, const ChartOptions& option
   for (int row = 0; row < options.rows; ++row) {
     const double value = box.high - (box.high - box.low) * row / std::max(1, options.rows - 1);
     out += fmt::format("{:>9.3f} │", value);
-    for (int column = 0; column < options.columns; ++column)
-      out += mark(grid[std::size_t(2 * row)][std::size_t(column)],
-                  grid[std::size_t(2 * row + 1)][std::size_t(column)]);
+    const auto& upper = grid[2 * std::size_t(row)];
+    const auto& lower = grid[2 * std::size_t(row) + 1];
+    for (std::size_t column = 0; column < upper.size(); ++column) out += mark(upper[column], lower[column]);
     out += "\n";
   }
   out += std::string(10, ' ') + "└";

@@ -111,7 +111,7 @@ Tokens byte_fallback(Tokens tokens) {
   return out;
 }
 
-Tokens fuse(Tokens tokens) {
+Tokens fuse(const Tokens& tokens) {
   std::string all;
   for (const std::string& token : tokens) all += token;
   return {all};

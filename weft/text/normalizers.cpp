@@ -185,7 +185,7 @@ std::unique_ptr<Normalizer> make_normalizer(const json& spec) {
   }
   if (type == "Prepend") {
     const std::string what = text_field(spec, "prepend", "normalizer Prepend");
-    return function([what](std::string text) { return text.empty() ? text : what + text; });
+    return function([what](const std::string& text) { return text.empty() ? text : what + text; });
   }
   if (type == "Precompiled") {
     return make_charsmap(base64_decoded(text_field(spec, "precompiled_charsmap", "normalizer Precompiled"),

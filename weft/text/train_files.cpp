@@ -24,7 +24,7 @@ std::string vocab_json(const TrainedBpe& bpe) { return vocabulary(bpe, bpe.token
 
 std::string merges_txt(const TrainedBpe& bpe) {
   std::string out = "#version: 0.2\n";
-  for (const auto& [left, right] : bpe.merges) out += left + " " + right + "\n";
+  for (const auto& [left, right] : bpe.merges) out.append(left).append(" ").append(right) += '\n';
   return out;
 }
 
