@@ -81,7 +81,7 @@ TEST_P(Counters, are_those_of_the_device_that_computes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Counters, ::testing::ValuesIn(cases()),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& model) { return model.param.name; });
 
 // What takes time is found where it is spent, and looking changes no bit.
 TEST(TimedKernels, give_the_same_numbers_and_say_what_took_time) {
