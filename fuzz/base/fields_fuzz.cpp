@@ -41,8 +41,7 @@ void describe(Visitor& v, Config& c) {
   v.group("inner", c.inner);
 }
 
-// What JSON cannot write (a name that is not UTF-8, a rate that is not finite) is out of the round trip's
-// reach.
+// What JSON cannot write (a rate that is not finite) is out of the round trip's reach.
 void must_come_back(weft::Fields& fields) {
   std::string written;
   try {

@@ -94,6 +94,7 @@ TEST(Fields, say_what_a_value_should_have_been) {
   refused("loud", {"yes"}, "'yes' is neither true nor false");
   refused("yarn", {"nylon"}, "'nylon' is not one of wool or silk");
   refused("steps", {"1", "2"}, "expected one value, found 2");
+  refused("path", {"caf\xe9"}, "\"caf\ufffd\" is not UTF-8 text, the only kind that settings are written in");
 }
 
 TEST(Fields, a_refused_value_leaves_the_field_as_it_was) {

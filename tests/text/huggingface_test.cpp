@@ -171,8 +171,9 @@ std::string letters_of(const json& normalizer, const json& cutter, const std::st
   const json model{{"type", "BPE"}, {"unk_token", "<unk>"}, {"vocab", vocab}, {"merges", json::array()}};
   const json metaspace{
       {"type", "Metaspace"}, {"replacement", "\u2581"}, {"prepend_scheme", "first"}, {"split", false}};
-  const json steps{{"type", "Sequence"},
-                   {"pretokenizers", cutter.is_null() ? json{metaspace} : json{cutter, metaspace}}};
+  const json steps{
+      {"type", "Sequence"},
+      {"pretokenizers", cutter.is_null() ? json::array({metaspace}) : json::array({cutter, metaspace})}};
   const auto tokenizer = open(json{{"model", model}, {"pre_tokenizer", steps}, {"normalizer", normalizer}});
   std::string out;
   for (const std::int32_t id : tokenizer->encode(text)) out += tokenizer->token(id);

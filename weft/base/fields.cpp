@@ -52,7 +52,6 @@ void read_word(std::string_view from, std::uint64_t& to) {
   read_number(from, to, "a whole number, 0 or more");
 }
 void read_word(std::string_view from, double& to) { read_number(from, to, "a number"); }
-void read_word(std::string_view from, std::string& to) { to = from; }
 
 std::size_t choose(std::string_view from, std::span<const std::string_view> choices) {
   std::string all;

@@ -101,6 +101,14 @@ void take(Fields& fields, const YAML::Node& value, const std::string& path, Orig
 
 }  // namespace
 
+// Refused at the door: what was accepted must not fail when the settings are written.
+void read_word(std::string_view from, std::string& to) {
+  const std::string shown = Json(from).dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (Json::parse(shown).get_ref<const std::string&>() != from)
+    fail(Kind::usage, shown, " is not UTF-8 text, the only kind that settings are written in");
+  to = from;
+}
+
 std::string to_json(const Fields& fields, JsonForm form) {
   Json root = Json::object();
   for (const auto& field : fields.all()) {

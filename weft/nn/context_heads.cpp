@@ -75,7 +75,8 @@ class Trade {
   /// [c, steps, b, heads, ...]
   Tensor empty_parts(const Tensor& x, std::int64_t steps, std::int64_t heads) const {
     Dims dims{ranks_};
-    for (const std::int64_t n : resized(x.shape(), steps, heads).all()) dims.push_back(n);
+    const Shape part = resized(x.shape(), steps, heads);
+    for (const std::int64_t n : part.all()) dims.push_back(n);
     return empty(x.device(), Shape(dims), x.dtype());
   }
   Tensor exchanged(const Tensor& out) const {

@@ -1,6 +1,8 @@
 // The product's inner loops: a tile of six rows stays in registers while k goes by.
 #include <utility>
 
+#include <arithmetic.h>
+
 #include "weft/backend/cpu/fast/lanes.h"
 #include "weft/backend/cpu/product/loops.h"
 
@@ -39,7 +41,8 @@ template <int rows, int registers, bool in_sixes>
     for (int j = 0; j < registers; ++j) __builtin_prefetch(b + (k + 6) * panel + j * width);
     for (int i = 0; i < rows; ++i) {
       const Floats left = spread(*element<in_sixes>(a, row, i, k));
-      for (int j = 0; j < registers; ++j) sum[i][j] += left * right[j];
+      // Named: a compiler left to fuse decides anew for each size of tile, and all must agree to the bit.
+      for (int j = 0; j < registers; ++j) sum[i][j] = added_product(left, right[j], sum[i][j]);
     }
   }
   for (int i = 0; i < rows; ++i) {

@@ -9,6 +9,7 @@ namespace weft::fast::WEFT_ISA {
 [[gnu::always_inline]] inline Floats fused(Floats a, Floats b, Floats c) {
   return (Floats)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
 }
+[[gnu::always_inline]] inline Floats added_product(Floats a, Floats b, Floats c) { return fused(a, b, c); }
 /// The second where either is no number.
 [[gnu::always_inline]] inline Floats least(Floats a, Floats b) {
   return (Floats)_mm512_min_ps((__m512)a, (__m512)b);

@@ -10,6 +10,14 @@ namespace weft::fast::WEFT_ISA {
   for (int i = 0; i < width; ++i) a[i] = __builtin_fmaf(a[i], b[i], c[i]);
   return a;
 }
+/// a b + c, rounded once where the processor has an instruction for it, else twice: always the same way.
+[[gnu::always_inline]] inline Floats added_product(Floats a, Floats b, Floats c) {
+#ifdef __ARM_FEATURE_FMA
+  return fused(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
 /// The second where either is no number.
 [[gnu::always_inline]] inline Floats least(Floats a, Floats b) { return a < b ? a : b; }
 [[gnu::always_inline]] inline Floats most(Floats a, Floats b) { return a > b ? a : b; }
