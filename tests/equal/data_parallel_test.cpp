@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "tests/equal/run.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/tiny.h"
 #include "weft/comm/threads.h"
 #include "weft/mesh/mesh.h"
@@ -243,7 +244,8 @@ TEST_P(ExactMode, gives_the_same_bits_under_every_layout) {
       {.degrees = {.dp = 4}, .zero = true},
       {.degrees = {.dp = 8}, .when = ReduceWhen::when_a_bucket_is_full, .bucket = 500},
       {.degrees = {.tp = 2, .dp = 2}, .zero = true}};
-  for (How how : layouts) {
+  for (std::size_t i = 0; i < layouts.size(); i += std::size_t(every(2))) {
+    How how = layouts[i];
     how.exact = true;
     const Outcome cut = outcome_of(config, how);
     EXPECT_EQ(cut.losses, alone.losses) << "tp " << how.degrees.tp << " dp " << how.degrees.dp;

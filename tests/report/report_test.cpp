@@ -206,6 +206,25 @@ TEST_F(TensorBoard, and_json_lines_hold_steps_and_no_means) {
   EXPECT_EQ(events.find("grad-norm vs samples", first + 1), std::string::npos);
 }
 
+TEST(TimerLines, tell_of_ranks_as_megatron_does) {
+  Timers timers{.iteration = 5,
+                .milliseconds = {{"forward-backward", {12.5, 20}}, {"forward-recv", {7.504, 0}}}};
+  EXPECT_EQ(timer_lines(timers),
+            "(min, max) time across ranks (ms):\n"
+            "    forward-backward ...............................: (12.50, 20.00)\n"
+            "    forward-recv ...................................: (0.00, 7.50)");
+  timers.form = TimerForm::max;
+  EXPECT_EQ(timer_lines(timers),
+            "max time across ranks (ms):\n"
+            "    forward-backward ...............................: 20.00\n"
+            "    forward-recv ...................................: 7.50");
+  timers.form = TimerForm::all;
+  EXPECT_EQ(timer_lines(timers),
+            "times across ranks (ms):\n"
+            "  forward-backward:\n     rank  0: 12.50\n     rank  1: 20.00\n"
+            "  forward-recv:\n     rank  0: 7.50\n     rank  1: 0.00");
+}
+
 TEST(Chart, reads_a_key_from_json_lines_and_passes_over_evaluations) {
   const auto points =
       read_curve("{\"iteration\":1,\"lm_loss\":3.5}\n{\"evaluation\":\"x\",\"lm_loss\":1}\n", "lm_loss");

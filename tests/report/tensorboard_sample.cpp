@@ -34,7 +34,7 @@ int main(int count, char** words) {
   const auto sink = weft::report::tensorboard_sink(all);
   for (int n = 1; n <= 10; ++n) {
     sink->write(step(n));
-    sink->write(weft::report::Timers{.iteration = n, .milliseconds = {{"forward-backward", 200.0}}});
+    sink->write(weft::report::Timers{.iteration = n, .milliseconds = {{"forward-backward", {150.0, 200.0}}}});
   }
   sink->write(weft::report::Evaluation{
       .of = "iteration 10", .iteration = 10, .consumed_samples = 80, .losses = {{"lm loss", 1.5}}});

@@ -1,6 +1,7 @@
 // Runs that are killed, or lose power, at any call of the file layer.
 #include <gtest/gtest.h>
 
+#include "tests/support/sanitized.h"
 #include "tests/train/power_cut.h"
 #include "tests/train/tiny_run.h"
 
@@ -43,7 +44,7 @@ TEST_F(Killed, at_any_write_rename_or_sync_a_run_goes_on_with_the_bits_of_the_un
   const int calls = calls_of(saving_twice("later"));
   ASSERT_GT(calls, 40);
   std::set<std::size_t> done;
-  for (int nth = 2; nth <= calls && !HasFailure(); ++nth) {
+  for (int nth = 2; nth <= calls && !HasFailure(); nth += every(5)) {
     SCOPED_TRACE("killed at call " + std::to_string(nth));
     const TemporaryDirectory folder;
     const Faulty files(nth, Manner::for_good);
@@ -61,7 +62,7 @@ TEST_F(Killed, by_a_power_cut_at_any_call_a_run_goes_on_with_the_bits_of_the_unb
   none.left(counting.path());
   EXPECT_EQ(go_on(counting.path()), 2U) << "what a save returned from survives";
   std::set<std::size_t> done;
-  for (int nth = 2; nth <= none.calls() && !HasFailure(); ++nth) {
+  for (int nth = 2; nth <= none.calls() && !HasFailure(); nth += every(5)) {
     SCOPED_TRACE("power cut at call " + std::to_string(nth));
     const TemporaryDirectory folder;
     const PowerCut files(nth);

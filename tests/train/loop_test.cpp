@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "weft/backend/open.h"
 #include "weft/base/error.h"
@@ -48,6 +49,7 @@ TrainConfig tiny() {
 struct Heard {
   std::vector<report::Step> steps;
   std::vector<report::Evaluation> evaluations;
+  std::vector<report::Timers> timers;
   Ending ending = Ending::finished;
 
   template <class Of>
@@ -67,6 +69,7 @@ class Ear final : public report::Sink {
   const char* name() const override { return "the test"; }
   void write(const report::Step& step) override { heard_.steps.push_back(step); }
   void write(const report::Evaluation& evaluation) override { heard_.evaluations.push_back(evaluation); }
+  void write(const report::Timers& timers) override { heard_.timers.push_back(timers); }
 
  private:
   Heard& heard_;
@@ -370,4 +373,28 @@ TEST(Loop, writes_a_line_of_json_a_step_and_events_for_tensorboard) {
        {"lm loss", "lm loss vs samples", "learning-rate", "batch-size", "loss-scale", "grad-norm",
         "world-size", "mem-allocated-bytes", "lm loss validation", "lm loss validation ppl"})
     EXPECT_THAT(events, HasSubstr(tag));
+}
+
+// The names of a step's parts, none of which is longer than the step.
+std::set<std::string> timed_parts(int level) {
+  TrainConfig c = tiny();
+  c.log.interval = 6;
+  c.log.timing_level = level;
+  const Heard heard = run(c);
+  std::set<std::string> names;
+  for (const report::Timers& timers : heard.timers)
+    for (const auto& [name, ms] : timers.milliseconds) {
+      names.insert(name);
+      EXPECT_LE(ms.at(0), heard.steps.back().milliseconds) << name;
+    }
+  return names;
+}
+
+TEST(Loop, tells_where_its_steps_spent_their_time_as_finely_as_asked) {
+  const std::set<std::string> stages = {"forward-backward", "all-grads-sync", "optimizer-clip-main-grad",
+                                        "optimizer-inner-step", "optimizer"};
+  EXPECT_EQ(timed_parts(0), std::set<std::string>{});
+  EXPECT_EQ(timed_parts(1), stages);
+  EXPECT_THAT(timed_parts(2),
+              ::testing::IsSupersetOf({"batch-generator", "forward-compute", "backward-compute"}));
 }

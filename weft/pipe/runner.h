@@ -19,7 +19,7 @@ struct Parcel {
   Dtype dtype = Dtype::f32;
 };
 
-/// Told how long every computation took, where somebody measures.
+/// Told how long every action took, where somebody measures.
 class Timekeeper {
  public:
   virtual ~Timekeeper() = default;

@@ -21,11 +21,7 @@ class Lines final : public Sink {
   void write(const Evaluation& evaluation) override {
     fmt::print(stderr, "{}\n", evaluation_lines(evaluation));
   }
-  void write(const Timers& timers) override {
-    fmt::print(stderr, "(min, max) time across ranks (ms):\n");
-    for (const auto& [name, ms] : timers.milliseconds)
-      fmt::print(stderr, "    {:.<48}: ({:.2f}, {:.2f})\n", name, ms, ms);
-  }
+  void write(const Timers& timers) override { fmt::print(stderr, "{}\n", timer_lines(timers)); }
   void flush() override { std::fflush(stderr); }
 };
 
@@ -44,6 +40,7 @@ class Live final : public Sink {
       fmt::print(stderr, "{}: {} {:.4f}, perplexity {:.2f}\n", evaluation.of, name + evaluation.set, loss,
                  perplexity(loss));
   }
+  void write(const Timers& timers) override { fmt::print(stderr, "\r\x1b[K{}\n", timer_lines(timers)); }
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <iterator>
@@ -26,6 +27,29 @@ void append_norms(Line out, const Step& step) {
   if (step.grad_norm) fmt::format_to(out, " grad norm: {:.3f} |", *step.grad_norm);
   if (step.zeros) fmt::format_to(out, " num zeros: {} |", *step.zeros);
   if (step.params_norm) fmt::format_to(out, " params norm: {:.3f} |", *step.params_norm);
+}
+
+const char* heading(TimerForm form) {
+  switch (form) {
+    case TimerForm::max:
+      return "max time across ranks (ms):";
+    case TimerForm::minmax:
+      return "(min, max) time across ranks (ms):";
+    case TimerForm::all:
+      return "times across ranks (ms):";
+  }
+  return "";
+}
+
+std::string timer_row(const std::string& name, const std::vector<double>& of_ranks, TimerForm form) {
+  const auto [least, most] = std::ranges::minmax(of_ranks);
+  const std::string padded = fmt::format("\n    {:.<48}", name + " ");
+  if (form == TimerForm::max) return fmt::format("{}: {:.2f}", padded, most);
+  if (form == TimerForm::minmax) return fmt::format("{}: ({:.2f}, {:.2f})", padded, least, most);
+  std::string rows = fmt::format("\n  {}:", name);
+  for (std::size_t rank = 0; rank < of_ranks.size(); ++rank)
+    rows += fmt::format("\n     rank {:2d}: {:.2f}", rank, of_ranks[rank]);
+  return rows;
 }
 
 }  // namespace
@@ -72,6 +96,12 @@ std::string now_text() {
       std::chrono::duration_cast<std::chrono::microseconds>(now.time_since_epoch()).count() % 1'000'000;
   return fmt::format("{:%Y-%m-%d %H:%M:%S}.{:06d}", fmt::localtime(std::chrono::system_clock::to_time_t(now)),
                      micros);
+}
+
+std::string timer_lines(const Timers& timers) {
+  std::string lines = heading(timers.form);
+  for (const auto& [name, of_ranks] : timers.milliseconds) lines += timer_row(name, of_ranks, timers.form);
+  return lines;
 }
 
 }  // namespace weft::report

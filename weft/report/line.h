@@ -12,6 +12,8 @@ namespace weft::report {
 std::string iteration_line(const Step& step, const std::string& when);
 /// The three lines of an evaluation, dashes above and below.
 std::string evaluation_lines(const Evaluation& evaluation);
+/// A heading and a line a part: "    forward-backward ....: (12.50, 20.00)".
+std::string timer_lines(const Timers& timers);
 /// One short line with rate and time left, for a terminal.
 std::string live_line(const Step& step);
 /// Local time with microseconds, as the iteration line has it.

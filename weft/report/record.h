@@ -1,10 +1,12 @@
 // What there is to say about a step, an evaluation and a run: plain numbers, whoever writes them down.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace weft::report {
@@ -40,10 +42,15 @@ struct Evaluation {
   std::vector<std::pair<std::string, double>> losses;
 };
 
-/// Milliseconds of a part of the work, by name.
+/// Of which ranks the times are told: the slowest, the fastest and the slowest, all.
+enum class TimerForm : std::uint8_t { max, minmax, all };
+constexpr std::array<std::string_view, 3> words(TimerForm) { return {"max", "minmax", "all"}; }
+
+/// Milliseconds a step of the parts of the work, by name and rank.
 struct Timers {
   std::int64_t iteration = 0;
-  std::vector<std::pair<std::string, double>> milliseconds;
+  TimerForm form = TimerForm::minmax;
+  std::vector<std::pair<std::string, std::vector<double>>> milliseconds;
 };
 
 /// exp of a loss, cut off where nobody reads it any more.

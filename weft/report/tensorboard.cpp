@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "weft/base/file.h"
@@ -61,7 +62,8 @@ class TensorBoard final : public Sink {
 
   void write(const Timers& timers) override {
     if (!options_.timers) return;
-    for (const auto& [name, ms] : timers.milliseconds) add(timers.iteration, name + "-time", ms / 1000);
+    for (const auto& [name, ms] : timers.milliseconds)
+      add(timers.iteration, name + "-time", std::ranges::max(ms) / 1000);
   }
   void flush() override { file_.sync(); }
 

@@ -11,6 +11,7 @@
 #include "weft/model/config.h"
 #include "weft/nn/context_form.h"
 #include "weft/optim/rate.h"
+#include "weft/report/record.h"
 
 namespace weft {
 
@@ -21,7 +22,6 @@ enum class OptimizerKind : std::uint8_t { adam, sgd, muon, lion, soap };
 enum class SchedulerSource : std::uint8_t { must_agree, given, checkpoint };
 /// What a loss or gradient that is not finite does.
 enum class NonFinite : std::uint8_t { stop, skip, rescale };
-enum class TimerReport : std::uint8_t { max, minmax, all };
 enum class RankOrderKind : std::uint8_t { tp_cp_ep_dp_pp, tp_cp_ep_pp_dp };
 enum class FaultCheck : std::uint8_t { off, rerun, report };
 
@@ -34,7 +34,6 @@ constexpr std::array<std::string_view, 3> words(SchedulerSource) {
   return {"must_agree", "given", "checkpoint"};
 }
 constexpr std::array<std::string_view, 3> words(NonFinite) { return {"stop", "skip", "rescale"}; }
-constexpr std::array<std::string_view, 3> words(TimerReport) { return {"max", "minmax", "all"}; }
 constexpr std::array<std::string_view, 2> words(RankOrderKind) {
   return {"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"};
 }
@@ -168,7 +167,7 @@ struct LogConfig {
   bool tensorboard_timers = false, tensorboard_memory = false, tensorboard_perplexity = false;
   bool tensorboard_world_size = false, tensorboard_learning_rate = true, tensorboard_loss_scale = true;
   int timing_level = 0;
-  TimerReport timing_report = TimerReport::minmax;
+  report::TimerForm timing_report = report::TimerForm::minmax;
 };
 
 struct GuardConfig {

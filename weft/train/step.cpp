@@ -63,7 +63,9 @@ pipe::Runner::Order runner_order(const Workshop& shop, std::span<const Batch> mi
   return {.microbatches = microbatches,
           .loss_factors = factors,
           .place = place,
-          .parcel = parcel_of(shop, microbatches.front())};
+          .parcel = parcel_of(shop, microbatches.front()),
+          .watch = nullptr,
+          .timekeeper = nullptr};
 }
 
 /// The circles over which a model's weights are cut.
@@ -107,18 +109,31 @@ StepReport train_step(const Workshop& shop, std::span<const Batch> microbatches,
   LossSums sums(shop.weights.device());
   shop.weights.zero_grads();
   shop.reduction.begin(int(microbatches.size()));
-  shop.runner.run(runner_order(shop, microbatches, room.factors, place_of(order)),
-                  [&](int, const Pass& pass) { sums.add(pass); });
+  pipe::Runner::Order work = runner_order(shop, microbatches, room.factors, place_of(order));
+  if (order.timers && order.timers->level() > 1) work.timekeeper = order.timers;
+  Laps laps(order.timers);
+  shop.runner.run(work, [&](int, const Pass& pass) { sums.add(pass); });
+  laps.end(Part::forward_backward);
   shop.reduction.finish();
-  if (shop.tied) shop.tied->add_gradients();
+  laps.end(Part::all_grads_sync);
+  if (shop.tied) {
+    shop.tied->add_gradients();
+    laps.end(Part::embedding_grads);
+  }
   const auto circles = model_circles(shop.mesh);
   report.loss = report.tokens > 0 ? sums.losses(shop) / report.tokens : 0;
   report.loss_finite = std::isfinite(report.loss);
+  laps.skip();
   report.grad_norm = global_norm(shop.weights, Look::grads, circles) / report.loss_scale;
   report.applied = report.loss_finite && std::isfinite(report.grad_norm);
-  if (order.count_zeros) report.zeros = global_zeros(shop.weights, circles);
+  laps.end(Part::clip);
+  if (order.count_zeros) {
+    report.zeros = global_zeros(shop.weights, circles);
+    laps.end(Part::count_zeros);
+  }
   if (shop.scaler) shop.scaler->update(report.applied);
   if (report.applied) update(shop, order, report);
+  laps.end(Part::inner_step);
   return report;
 }
 

@@ -13,6 +13,7 @@
 #include "weft/optim/scaler.h"
 #include "weft/optim/tied.h"
 #include "weft/pipe/runner.h"
+#include "weft/train/timers.h"
 
 namespace weft {
 
@@ -51,6 +52,7 @@ struct StepOrder {
   double clip = 0;
   bool per_token = false;  // the objective is a mean over the tokens of the global batch
   bool count_zeros = false, params_norm = false;
+  StepTimers* timers = nullptr;
 };
 
 struct StepReport {

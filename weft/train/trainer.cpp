@@ -93,7 +93,8 @@ Trainer::Trainer(const TrainConfig& config, const RunData& data, const Lent& len
       ends_rate_(embedding_rate_plan(config, steps_)),
       decay_(decay_plan(config, steps_)),
       interval_(std::make_unique<Interval>()),
-      alone_(std::make_unique<Interval>()) {
+      alone_(std::make_unique<Interval>()),
+      timers_(config.log.timing_level) {
   build();
 }
 
@@ -175,7 +176,8 @@ StepOrder Trainer::order_of(std::int64_t step) const {
           .clip = config_.optimizer.clip,
           .per_token = config_.batch.per_token_loss,
           .count_zeros = config_.log.zeros,
-          .params_norm = config_.log.params_norm};
+          .params_norm = config_.log.params_norm,
+          .timers = nullptr};
 }
 
 bool Trainer::step_is_skipped(std::int64_t step) const {
@@ -193,14 +195,18 @@ void Trainer::prepare_runner(For purpose, int microbatches) {
 
 StepReport Trainer::one_step(std::int64_t step) {
   const data::Turn turn = turn_at(feed_->consumed());
+  Laps laps(timers_.level() > 1 ? &timers_ : nullptr);
   const std::span<const Batch> batches = feed_->next(turn);
+  laps.end(Part::batch_generator);
   position_.last_batch = turn.global_batch;
   prepare_runner(For::training, int(batches.size()));
   if (step_is_skipped(step)) {
     skipped_samples_ += turn.global_batch;
     return {.applied = false};
   }
-  const StepReport report = train_step(workshop(), batches, order_of(step));
+  StepOrder order = order_of(step);
+  order.timers = &timers_;
+  const StepReport report = train_step(workshop(), batches, order);
   if (report.applied)
     learned_samples_ += turn.global_batch;
   else
@@ -238,6 +244,7 @@ void Trainer::tell(std::int64_t step, const StepReport& report) {
     if (!log.jsonl.empty() || !log.tensorboard.empty()) write(report::Span::step, *alone_);
     if (due || step == first_step_) write(report::Span::interval, *interval_);
   }
+  if (due && timers_.level() > 0) tell_times(step, interval_->steps);
   alone_->forget();
   if (due) interval_->forget();
 }

@@ -61,6 +61,7 @@ class Trainer {
   void tell(std::int64_t step, const StepReport& report);
   report::Step record_of(std::int64_t step, const StepReport& report, const Interval& sum) const;
   void watch_loss(std::int64_t step, const StepReport& report);
+  void tell_times(std::int64_t step, std::int64_t steps);
   void tell_memory(std::int64_t step) const;
   void tell_memory_of_ranks() const;
   void evaluate(std::int64_t step, data::Split split, const std::string& of);
@@ -106,6 +107,7 @@ class Trainer {
   std::map<data::Split, std::int64_t> evaluated_;  // samples of each set that evaluations have used
   std::unique_ptr<Interval> interval_, alone_;     // since the last line; since the last step
   SpikeWatch spikes_;
+  StepTimers timers_;
   Stopwatch since_start_;
   std::int64_t learned_samples_ = 0;  // of steps that were applied: what the schedules count
   std::int64_t skipped_samples_ = 0;

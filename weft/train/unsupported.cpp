@@ -42,7 +42,6 @@ constexpr std::array refusals{
     Refusal{"--apply-wd-to-qk-layernorm", [](const TrainConfig& c) { return c.optimizer.decay_qk_norm; }},
     Refusal{"--grad-reduce-in-bf16", [](const TrainConfig& c) { return c.scaling.reduce_in_bf16; }},
     Refusal{"--log-progress", [](const TrainConfig& c) { return c.log.progress; }},
-    Refusal{"--timing-log-level above 0", [](const TrainConfig& c) { return c.log.timing_level > 0; }},
 };
 
 }  // namespace

@@ -35,6 +35,7 @@ std::vector<std::string> complete(TrainConfig& c, int world) {
   validate::precision(c, notices);
   validate::data(c, notices);
   validate::checkpoint(c);
+  within(c.log.timing_level, 0, 2, "--timing-log-level");
   return notices;
 }
 

@@ -1,0 +1,53 @@
+// Megatron's names of what a step does.
+#include "weft/train/timers.h"
+
+namespace weft {
+namespace {
+
+using pipe::Do;
+
+Part part_of(Do what) {
+  switch (what) {
+    case Do::forward:
+      return Part::forward_compute;
+    case Do::backward:
+    case Do::backward_input:
+    case Do::backward_weight:
+      return Part::backward_compute;
+    case Do::post_activation:
+    case Do::recv_activation:
+      return Part::forward_recv;
+    case Do::send_activation:
+      return Part::forward_send;
+    case Do::post_gradient:
+    case Do::recv_gradient:
+      return Part::backward_recv;
+    case Do::send_gradient:
+      return Part::backward_send;
+  }
+  return Part::forward_backward;
+}
+
+}  // namespace
+
+std::string_view name(Part part) {
+  static constexpr std::array<std::string_view, parts_of_step> names = {"forward-backward",
+                                                                        "batch-generator",
+                                                                        "forward-compute",
+                                                                        "backward-compute",
+                                                                        "forward-recv",
+                                                                        "forward-send",
+                                                                        "backward-recv",
+                                                                        "backward-send",
+                                                                        "embedding-grads-all-reduce",
+                                                                        "all-grads-sync",
+                                                                        "optimizer-clip-main-grad",
+                                                                        "optimizer-count-zeros",
+                                                                        "optimizer-inner-step",
+                                                                        "optimizer"};
+  return names[std::size_t(part)];
+}
+
+void StepTimers::took(const pipe::Action& action, double seconds) { add(part_of(action.what), seconds); }
+
+}  // namespace weft
