@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "tests/support/refused.h"
 #include "weft/base/file.h"
@@ -9,6 +10,7 @@
 #include "weft/report/jsonl.h"
 #include "weft/report/line.h"
 #include "weft/report/outlet.h"
+#include "weft/report/progress.h"
 #include "weft/report/tensorboard.h"
 
 using namespace weft;
@@ -44,6 +46,7 @@ class Folder : public ::testing::Test {
 };
 using Jsonl = Folder;
 using TensorBoard = Folder;
+using ProgressLog = Folder;
 
 /// Remembers what it was told; fails from the given entry on.
 class Remembering final : public Sink {
@@ -223,6 +226,50 @@ TEST(TimerLines, tell_of_ranks_as_megatron_does) {
             "times across ranks (ms):\n"
             "  forward-backward:\n     rank  0: 12.50\n     rank  1: 20.00\n"
             "  forward-recv:\n     rank  0: 7.50\n     rank  1: 0.00");
+}
+
+TEST_F(ProgressLog, tells_of_jobs_and_checkpoints_and_of_the_time_since_the_first_with_as_many_ranks) {
+  const auto file = path_ / "run" / "progress.txt";
+  double now = 1e9;
+  const auto job = [&](int ranks, const std::string& name) {
+    return progress_sink({.file = file, .ranks = ranks, .job = name, .now = [&now] { return now; }});
+  };
+  job(4, "6")->write(Saved{.iteration = 5, .flops = 4e13, .flops_before_job = 0, .tokens = 5e7});
+  now += 10;
+  {
+    const auto first = job(2, "7");
+    now += 10;
+    first->write(Saved{.iteration = 10, .flops = 8e13, .flops_before_job = 4e13, .tokens = 1e8});
+  }
+  now += 20;
+  const auto second = job(2, "");
+  now += 10;
+  second->write(Saved{.iteration = 20, .flops = 1.6e14, .flops_before_job = 8e13, .tokens = 2.5e9});
+  std::vector<std::string> told;
+  std::istringstream in(read_file(file));
+  for (std::string line; std::getline(in, line);) told.push_back(line.substr(line.find('\t') + 1));
+  EXPECT_EQ(told,
+            (std::vector<std::string>{
+                "Job ID: 6\t# GPUs: 4\tStarting job",
+                "Job ID: 6\t# GPUs: 4\tSaved checkpoint\tIteration: 5\tJob throughput: 0.0 TFLOP/s/GPU\t"
+                "Cumulative throughput: 0.0 TFLOP/s/GPU\tFloating-point operations: 4.00e+13\t"
+                "Tokens (in billions): 0.05",
+                "Job ID: 7\t# GPUs: 2\tStarting job",
+                "Job ID: 7\t# GPUs: 2\tSaved checkpoint\tIteration: 10\tJob throughput: 2.0 TFLOP/s/GPU\t"
+                "Cumulative throughput: 2.0 TFLOP/s/GPU\tFloating-point operations: 8.00e+13\t"
+                "Tokens (in billions): 0.10",
+                "Job ID: \t# GPUs: 2\tStarting job",
+                "Job ID: \t# GPUs: 2\tSaved checkpoint\tIteration: 20\tJob throughput: 4.0 TFLOP/s/GPU\t"
+                "Cumulative throughput: 1.5 TFLOP/s/GPU\tFloating-point operations: 1.60e+14\t"
+                "Tokens (in billions): 2.50"}));
+}
+
+TEST_F(ProgressLog, passes_over_lines_that_it_cannot_read) {
+  const auto file = path_ / "progress.txt";
+  write_atomically(file, "\tx\n\t\t# GPUs: 1\tStarting job\n");
+  const auto sink = progress_sink({.file = file, .ranks = 1, .job = {}, .now = [] { return 5e8; }});
+  sink->write(Saved{.iteration = 1, .flops = 1e12});
+  EXPECT_NE(read_file(file).find("Iteration: 1\tJob throughput: 0.0"), std::string::npos);
 }
 
 TEST(Chart, reads_a_key_from_json_lines_and_passes_over_evaluations) {

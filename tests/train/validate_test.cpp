@@ -284,6 +284,9 @@ TEST(Validate, wants_to_know_when_to_save_and_what_to_load) {
   refused([](TrainConfig& c) { c.checkpoint.step = 5; },
           "--ckpt-step 5 needs --load: the checkpoints to choose from");
   refused([](TrainConfig& c) { c.checkpoint.in_background = true; }, "--async-save needs --save");
+  refused([](TrainConfig& c) { c.log.progress = true; },
+          "--log-progress needs --save: the directory of its progress.txt");
+  refused([](TrainConfig& c) { c.log.timing_level = 3; }, "--timing-log-level 3 is not between 0 and 2");
   refused([](TrainConfig& c) { c.checkpoint.verify = true; },
           "--verify-resume needs --save or --load: what to compare with");
 }

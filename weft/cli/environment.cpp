@@ -23,6 +23,11 @@ int number(const char* name, int otherwise) {
   return value;
 }
 
+std::string word(const char* name) {
+  const char* set = std::getenv(name);
+  return set != nullptr ? set : "";
+}
+
 struct Names {
   const char *world, *rank, *local;
 };
@@ -34,7 +39,7 @@ constexpr std::array mpi_names{
 Launched launched_by_mpi() {
   for (const Names& names : mpi_names) {
     const int world = number(names.world, 0);
-    if (world > 1) return {world, number(names.rank, 0), number(names.local, 1), true};
+    if (world > 1) return {world, number(names.rank, 0), number(names.local, 1), true, {}};
   }
   return {};
 }
@@ -43,7 +48,8 @@ Launched launched_by_mpi() {
 
 Launched launched_by_environment() {
   const Launched mpi = launched_by_mpi();
-  const Launched out{number("WORLD_SIZE", mpi.world), number("RANK", mpi.rank), mpi.on_this_machine, mpi.mpi};
+  const Launched out{number("WORLD_SIZE", mpi.world), number("RANK", mpi.rank), mpi.on_this_machine, mpi.mpi,
+                     word("SLURM_JOB_ID")};
   if (out.world < 0) fail(Kind::usage, "environment: WORLD_SIZE ", out.world, " is not at least 1");
   if (out.rank < 0 || (out.world > 0 && out.rank >= out.world))
     fail(Kind::usage, "environment: RANK ", out.rank, " is not below WORLD_SIZE ", out.world);

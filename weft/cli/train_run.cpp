@@ -16,6 +16,7 @@
 #include "weft/generate/continue.h"
 #include "weft/report/console.h"
 #include "weft/report/jsonl.h"
+#include "weft/report/progress.h"
 #include "weft/report/tensorboard.h"
 #include "weft/train/stages.h"
 #include "weft/train/trainer.h"
@@ -57,7 +58,8 @@ class Ears {
 
 using Sinks = std::vector<std::unique_ptr<report::Sink>>;
 
-Sinks sinks_of(const LogConfig& log) {
+Sinks sinks_of(const TrainConfig& config, const std::string& job) {
+  const LogConfig& log = config.log;
   Sinks sinks;
   sinks.push_back(report::console_sink(report::console_of_stderr()));
   if (!log.jsonl.empty()) sinks.push_back(report::jsonl_sink(log.jsonl));
@@ -70,6 +72,12 @@ Sinks sinks_of(const LogConfig& log) {
                                               .perplexity = log.tensorboard_perplexity,
                                               .world_size = log.tensorboard_world_size,
                                               .interval = log.tensorboard_interval}));
+  if (log.progress)
+    sinks.push_back(
+        report::progress_sink({.file = std::filesystem::path(config.checkpoint.save) / "progress.txt",
+                               .ranks = layout_of(config.parallel).world(),
+                               .job = job,
+                               .now = {}}));
   return sinks;
 }
 
@@ -115,7 +123,7 @@ int run_training(const TrainConfig& config, const Launched& launched) {
   const Ears ears;
   const Log log(0, {.stamped = false});
   const ParallelLayout layout = layout_of(config.parallel);
-  report::Outlet outlet(launched.rank == 0 ? sinks_of(config.log) : Sinks(),
+  report::Outlet outlet(launched.rank == 0 ? sinks_of(config, launched.job) : Sinks(),
                         std::size_t(config.log.tensorboard_queue),
                         [&log](const std::string& sentence) { log.warning(sentence); });
   std::atomic<Ending> ending = Ending::finished;

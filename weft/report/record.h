@@ -53,6 +53,12 @@ struct Timers {
   std::vector<std::pair<std::string, std::vector<double>>> milliseconds;
 };
 
+/// A checkpoint that survives a power cut, and the work of the run up to it.
+struct Saved {
+  std::int64_t iteration = 0;
+  double flops = 0, flops_before_job = 0, tokens = 0;
+};
+
 /// exp of a loss, cut off where nobody reads it any more.
 double perplexity(double loss);
 

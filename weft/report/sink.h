@@ -16,6 +16,7 @@ class Sink {
   virtual void write(const Step& step) = 0;
   virtual void write(const Evaluation& evaluation) = 0;
   virtual void write(const Timers&) {}
+  virtual void write(const Saved&) {}
   /// Everything written so far reaches its file.
   virtual void flush() {}
 };

@@ -82,6 +82,7 @@ class Trainer {
   RunFacts facts_after(std::int64_t step);
   void save(std::int64_t step);
   void save_if_due(std::int64_t step, bool last);
+  void tell_saved();
   Ending ended(Ending how);
   RunWitness witness(const RunPosition& at);
   void verify(const RunFacts& facts, const std::string& from);
@@ -120,7 +121,9 @@ class Trainer {
   RunTokenizer tokenizer_;
   RunPosition position_;  // what the last checkpoint said, and the size of the last batch
   std::unique_ptr<Saver> saver_;
-  std::int64_t saved_at_ = 0;
+  std::int64_t saved_at_ = 0, told_saved_ = 0;
+  std::map<std::int64_t, std::int64_t> samples_at_save_;  // by step
+  std::int64_t samples_before_job_ = 0;
 };
 
 }  // namespace weft

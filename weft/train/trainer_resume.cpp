@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "weft/base/error.h"
+#include "weft/model/count.h"
 #include "weft/train/resume.h"
 #include "weft/train/resume_weights.h"
 #include "weft/train/trainer.h"
@@ -67,6 +68,7 @@ void Trainer::restore(const RunFacts& facts) {
   position_ = at;
   first_step_ = at.step + 1;
   if (feed_) feed_->seek(at.consumed_samples);  // none where training is skipped
+  samples_before_job_ = at.consumed_samples;
   skipped_samples_ = at.skipped_samples;
   evaluated_[data::Split::valid] = at.valid_samples;
   evaluated_[data::Split::test] = at.test_samples;
@@ -128,6 +130,7 @@ RunFacts Trainer::facts_after(std::int64_t step) {
 void Trainer::save(std::int64_t step) {
   if (!saver_ || saved_at_ == step) return;
   saved_at_ = step;
+  samples_at_save_[step] = feed_->consumed();
   const bool validated = validated_ && validated_->step == step;
   if (validated) {
     position_.validated_steps.push_back(step);
@@ -144,11 +147,26 @@ void Trainer::save_if_due(std::int64_t step, bool last) {
   saver_->look();
   const std::int64_t interval = config_.checkpoint.interval;
   if (last || (interval > 0 && step % interval == 0)) save(step);
+  tell_saved();
+}
+
+// In the background a save ends at some later step.
+void Trainer::tell_saved() {
+  const std::int64_t step = saver_->last_saved().value_or(0);
+  if (!lent_.outlet || step == told_saved_) return;
+  told_saved_ = step;
+  const double flops = training_flops(config_.model, config_.model.sequence);
+  const double samples = double(samples_at_save_.at(step));
+  lent_.outlet->write(report::Saved{.iteration = step,
+                                    .flops = flops * samples,
+                                    .flops_before_job = flops * double(samples_before_job_),
+                                    .tokens = samples * double(config_.model.sequence)});
 }
 
 Ending Trainer::ended(Ending how) {
   if (!saver_) return how;
   saver_->settle();
+  tell_saved();
   return saver_->failed() ? Ending::unsaved : how;
 }
 

@@ -41,7 +41,6 @@ constexpr std::array refusals{
             [](const TrainConfig& c) { return c.parallel.zero > 1 && c.parallel.dp > 1; }},
     Refusal{"--apply-wd-to-qk-layernorm", [](const TrainConfig& c) { return c.optimizer.decay_qk_norm; }},
     Refusal{"--grad-reduce-in-bf16", [](const TrainConfig& c) { return c.scaling.reduce_in_bf16; }},
-    Refusal{"--log-progress", [](const TrainConfig& c) { return c.log.progress; }},
 };
 
 }  // namespace

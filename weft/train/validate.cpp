@@ -119,6 +119,8 @@ void validate::checkpoint(const TrainConfig& c) {
     fail(Kind::usage, "--save-keep-best ", k.keep_best,
          " needs a validation before every save: --save-interval ", k.interval,
          " is not a multiple of --eval-interval ", c.eval.interval);
+  if (c.log.progress && k.save.empty())
+    fail(Kind::usage, "--log-progress needs --save: the directory of its progress.txt");
   if (k.in_background && k.save.empty()) fail(Kind::usage, "--async-save needs --save");
   if (k.verify && k.save.empty() && k.load.empty())
     fail(Kind::usage, "--verify-resume needs --save or --load: what to compare with");
