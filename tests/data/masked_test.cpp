@@ -78,7 +78,8 @@ void compare(const Json& all, const char* which, MaskedModel model, const Names&
       const Sample sample = set.get(static_cast<std::int64_t>(i));
       for (const auto& [field, name] : names) {
         const Json& row = c["samples"][i][name];
-        EXPECT_EQ(Json(sample[field]), row.is_array() ? row : Json::array({row})) << name << " of sample " << i;
+        EXPECT_EQ(Json(sample[field]), row.is_array() ? row : Json::array({row}))
+            << name << " of sample " << i;
       }
     }
   }
