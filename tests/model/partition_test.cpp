@@ -89,6 +89,8 @@ TEST(Partition, refuses_layouts_that_say_something_else) {
   EXPECT_EQ(at(4, 2, "Et*|L"), named("Et*|L") + "no number after * at character 4" + tail);
   EXPECT_EQ(at(4, 2, "Et*99999|L"), named("Et*99999|L") + "too many repetitions at character 8" + tail);
   EXPECT_EQ(at(4, 2, "E(t*999)*999|L"), named("E(t*999)*999|L") + "too many stages at character 13" + tail);
+  const std::string deep = "E" + std::string(200'000, '(');
+  EXPECT_EQ(at(4, 2, deep), named(deep) + "more than 100 '(' within each other at character 102" + tail);
   EXPECT_EQ(at(4, 2, "Ett|tt|mL"),
             named("Ett|tt|mL") +
                 "m, a layer that predicts further tokens, which weft does not have, at character 8" + tail);

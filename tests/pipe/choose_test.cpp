@@ -65,6 +65,7 @@ TEST(Choose, says_what_is_wrong_with_a_text_and_where) {
     return refused([&] { (void)read_schedule(script, "mine.txt"); });
   };
   EXPECT_EQ(with(""), "mine.txt: no line 'stages …' says where stages live");
+  EXPECT_EQ(with("stages 0"), "mine.txt: no line 'rank N: …' says what is done");
   EXPECT_EQ(with("stages"), "mine.txt line 1: 'stages' names no rank");
   EXPECT_EQ(with("stages 0 2"), "mine.txt line 1: rank 1 holds no stage");
   EXPECT_EQ(with("stages 0\nstages 0"), "mine.txt line 2: a second line 'stages …'");

@@ -10,6 +10,7 @@ namespace weft {
 namespace {
 
 constexpr int most_stages = 1 << 16;  // of a layout: repetitions multiply quickly
+constexpr int most_within = 100;      // parentheses within each other
 
 /// Writes a layout's repetitions out: "(t|)*2" and "t*2" become "t|t|" and "tt".
 class Unrolled {
@@ -41,10 +42,12 @@ class Unrolled {
   std::string item() {
     const char c = layout_[at_];
     if (c == '(') {
+      if (++within_ > most_within) refuse(weft::text("more than ", most_within, " '(' within each other"));
       ++at_;
       std::string inner = sequence();
       if (!more()) refuse("a '(' that nothing closes");
       ++at_;
+      --within_;
       return inner;
     }
     if (c == 'm') refuse("m, a layer that predicts further tokens, which weft does not have,");
@@ -65,6 +68,7 @@ class Unrolled {
 
   const std::string& layout_;
   std::size_t at_ = 0;
+  int within_ = 0;
 };
 
 std::vector<StagePart> parts_of(const std::vector<int>& counts) {

@@ -73,6 +73,7 @@ class Reader {
         refuse("'", first, "' begins no line: stages or rank does");
     }
     if (schedule_.home.empty()) fail(Kind::usage, name_, ": no line 'stages …' says where stages live");
+    if (schedule_.microbatches == 0) fail(Kind::usage, name_, ": no line 'rank N: …' says what is done");
     return std::move(schedule_);
   }
 
