@@ -192,7 +192,7 @@ TEST(CutStates, of_a_pipeline_with_tied_words_are_the_same_bits) {
       EXPECT_EQ(of(), whole);
       plain.parallel.overlap_reduce = true;
       EXPECT_EQ(of(), whole);
-      EXPECT_TRUE(whole.tied_copies_agree);
+      EXPECT_TRUE(whole.copies_agree);
     }
 }
 

@@ -29,6 +29,12 @@ TEST_P(Layouts, train_as_one_rank_does) {
   expect_near(train(config, cut), train(config, alone()));
 }
 
+TEST_P(Layouts, hold_what_the_counting_device_counts) {
+  const auto& [name, cut] = GetParam();
+  const ModelConfig config = shape_of(name, cut.parallel.pp > 1 ? 4 : 2);
+  EXPECT_EQ(memory_difference(config, cut), "");
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Ranks, Layouts,
     ::testing::Combine(::testing::Values("gpt2", "llama"),
@@ -62,7 +68,7 @@ TEST(Layouts, no_schedule_changes_a_bit) {
       EXPECT_EQ(other.losses, usual.losses) << parallel.schedule;
       EXPECT_EQ(other.norms, usual.norms) << parallel.schedule;
       EXPECT_EQ(other.evaluations, usual.evaluations) << parallel.schedule;
-      EXPECT_TRUE(other.tied_copies_agree) << parallel.schedule;
+      EXPECT_TRUE(other.copies_agree) << parallel.schedule;
     };
     same({.pp = 2, .dp = 1, .schedule = "gpipe"});
     same({.pp = 2, .dp = 1, .schedule = "zb-h1"});
@@ -162,6 +168,70 @@ TEST(Layouts, a_pipeline_rank_holds_its_own_layers_only) {
   EXPECT_EQ(all, whole);
   EXPECT_EQ(cut.bytes_at_rest[1], cut.bytes_at_rest[2]);
   EXPECT_EQ(cut.most_remembered, (std::vector<std::int64_t>{4, 3, 2, 1}));
+}
+
+// Every rank's gradient and their sum are rounded to eight bits, each off by at most 2^-9 of itself: so a
+// norm is off by at most 2^-9 (1 + sum over ranks of |g_r| / |g|), and four ranks' gradients are together no
+// longer than three times their sum.
+TEST(ReduceInBf16, is_off_by_its_rounding_and_no_more) {
+  const ModelConfig config = shape_of("gpt2");
+  Cut cut{.parallel = {.dp = 4}, .micro_batch = 1, .steps = few};
+  const Curve exactly = train(config, cut);
+  cut.reduce_in_bf16 = true;
+  const Curve rounded = train(config, cut);
+  EXPECT_NE(rounded.norms, exactly.norms);
+  EXPECT_NEAR(rounded.norms.front(), exactly.norms.front(), 0x1p-7 * exactly.norms.front());
+  EXPECT_EQ(rounded.losses.front(), exactly.losses.front());
+  for (std::size_t i = 0; i < few; ++i) EXPECT_NEAR(rounded.losses[i], exactly.losses[i], 5e-3);
+}
+
+TEST(ReduceInBf16, gives_the_same_bits_in_buckets_and_where_states_are_cut) {
+  for (const char* name : {"gpt2", "llama"}) {
+    const ModelConfig config = shape_of(name);
+    Cut cut{.parallel = {.tp = 2, .dp = 4, .sequence = true}, .micro_batch = 1, .steps = few};
+    cut.reduce_in_bf16 = true;
+    const auto of = [&] {
+      Curve curve = train(config, cut);
+      curve.bytes_at_rest.clear();
+      return curve;
+    };
+    const Curve plain = of();
+    cut.parallel.bucket_elements = 600;
+    cut.parallel.overlap_reduce = true;
+    EXPECT_EQ(of(), plain);
+    cut.parallel.zero = 1;
+    EXPECT_EQ(of(), plain);
+    EXPECT_EQ(memory_difference(config, cut), "");
+  }
+}
+
+TEST(ReduceInBf16, changes_nothing_where_one_rank_reads_all_samples) {
+  const ModelConfig config = shape_of("gpt2");
+  Cut cut{.parallel = {.tp = 2, .dp = 1}, .steps = few};
+  const Curve plain = train(config, cut);
+  cut.reduce_in_bf16 = true;
+  EXPECT_EQ(train(config, cut), plain);
+}
+
+TEST(Memory, is_what_the_counting_device_counts_under_every_schedule_and_option) {
+  ModelConfig config = shape_of("gpt2", 4);
+  const ParallelConfig whole{.tp = 2, .pp = 2, .dp = 2, .sequence = true};
+  const auto with = [&](const std::string& schedule, int chunks, int zero) {
+    Cut cut{whole, 1};
+    cut.parallel.schedule = schedule;
+    cut.parallel.virtual_stages = chunks;
+    cut.parallel.zero = zero;
+    cut.parallel.overlap_reduce = zero > 0;
+    cut.parallel.bucket_elements = zero > 0 ? 600 : 0;
+    EXPECT_EQ(memory_difference(config, cut), "") << name_of(cut);
+  };
+  with("gpipe", 1, 0);
+  with("zb-h1", 1, 1);
+  with("zb-v", 2, 1);
+  config.precision = Precision::bf16;
+  with("interleaved", 2, 1);
+  config.recompute = {.what = Recompute::full, .layers = 1};
+  with("1f1b", 1, 0);
 }
 
 TEST(NotFinite, is_found_through_the_pipeline_and_all_ranks_say_the_same) {

@@ -47,13 +47,16 @@ std::vector<Batch> batches_of(Device& device, const ModelConfig& config, const C
   return out;
 }
 
+/// By name and place in the whole.
+using Copies = std::map<std::string, std::vector<std::vector<double>>>;
+
 /// One rank's part of the model, and everything that trains it.
 class Rank {
  public:
-  Rank(const ModelConfig& config, const Cut& cut, Communicator& world)
+  Rank(const ModelConfig& config, const Cut& cut, Communicator& world, const std::string& device = "cpu")
       : config_(config),
         cut_(cut),
-        device_(open_device("cpu", {.threads = 1})),
+        device_(open_device(device, {.threads = 1, .exact = cut.exact})),
         mesh_(layout_of(cut.parallel), world),
         schedule_(schedule_of(cut.parallel, microbatches())),
         evaluation_(evaluation_of(cut.parallel, microbatches())) {
@@ -98,13 +101,21 @@ class Rank {
     evaluate_step(shop(runner), batches_of(*device_, config_, cut_, mesh_, 99), sums);
     return sums.loss_sum / sums.tokens;
   }
-  std::map<std::string, std::vector<std::vector<double>>> tied_values() const {
-    std::map<std::string, std::vector<std::vector<double>>> out;
+  /// What some other rank holds too.
+  Copies copies() const {
+    Copies out;
     each_parameter([&](Parameter& p) {
-      if (p.tied) out[p.name + std::to_string(mesh_.place(Axis::tp))].push_back(numbers(p.value));
+      for (const Piece& piece : p.pieces) {
+        const bool shared = p.sharers > 1 && &piece == &p.pieces.back();
+        const Tensor held = p.value.view({p.shape.elements()});
+        if (p.tied || shared)
+          out[text(p.name, piece.where.offset)].push_back(
+              numbers(held.slice(0, piece.at, piece.where.local.elements())));
+      }
     });
     return out;
   }
+  MemoryMeter memory() const { return device_->memory(); }
   std::int64_t most_remembered() const { return runner_->most_remembered(); }
   std::int64_t bytes_at_rest() const {
     std::int64_t bytes = 0;
@@ -118,7 +129,8 @@ class Rank {
   DataParallel data_parallel() const {
     return {.circle = &mesh_.along({Axis::dp, Axis::cp}),
             .cut_states = cut_.parallel.zero > 0,
-            .bucket = cut_.parallel.bucket_elements};
+            .bucket = cut_.parallel.bucket_elements,
+            .wire = cut_.reduce_in_bf16 ? Dtype::bf16 : Dtype::f32};
   }
   Communicator& pp() const { return mesh_.along(Axis::pp); }
   Between between() const { return cut_.parallel.sequence ? Between::sequence_cut : Between::whole; }
@@ -151,6 +163,7 @@ class Rank {
   // ---- mistakes
   void plant_in_parameters() {
     each_parameter([this](Parameter& p) {
+      if (cut_.fault == Fault::shared_keys_not_added) p.sharers = 1;
       if (cut_.fault == Fault::sequence_parts_not_added) p.sequence_partial = false;
       if (cut_.fault == Fault::norm_counts_copies && p.tied)
         for (Piece& piece : p.pieces) piece.where.replica = 0;
@@ -179,13 +192,27 @@ class Rank {
   std::unique_ptr<pipe::Runner> runner_;
 };
 
+int ranks_of(const Cut& cut) { return cut.parallel.tp * cut.parallel.cp * cut.parallel.pp * cut.parallel.dp; }
+
+/// After two steps and an evaluation, by rank.
+std::vector<MemoryMeter> memory_of(const ModelConfig& config, const Cut& cut, const std::string& device) {
+  std::vector<MemoryMeter> meters(std::size_t(ranks_of(cut)));
+  run_as_threads(ranks_of(cut), [&](Communicator& world) {
+    Rank rank(config, cut, world, device);
+    for (int step = 1; step <= 2; ++step) (void)rank.step(step);
+    (void)rank.evaluate();
+    meters[std::size_t(world.rank())] = rank.memory();
+  });
+  return meters;
+}
+
 }  // namespace
 
 Curve train(const ModelConfig& config, const Cut& cut) {
   Curve curve;
   std::mutex mutex;
-  std::map<std::string, std::vector<std::vector<double>>> tied;
-  const int world_size = cut.parallel.tp * cut.parallel.cp * cut.parallel.pp * cut.parallel.dp;
+  Copies copies;
+  const int world_size = ranks_of(cut);
   curve.most_remembered.resize(std::size_t(world_size));
   curve.bytes_at_rest.resize(std::size_t(world_size));
   run_as_threads(world_size, [&](Communicator& world) {
@@ -202,16 +229,33 @@ Curve train(const ModelConfig& config, const Cut& cut) {
     const auto here = std::size_t(world.rank());
     curve.most_remembered[here] = rank.most_remembered();
     curve.bytes_at_rest[here] = rank.bytes_at_rest();
-    for (auto& [name, copies] : rank.tied_values())
-      for (const auto& copy : copies) tied[name].push_back(copy);
+    for (auto& [name, values] : rank.copies())
+      for (const auto& copy : values) copies[name].push_back(copy);
   });
-  for (const auto& [name, copies] : tied)
-    for (const auto& copy : copies) curve.tied_copies_agree &= copy == copies.front();
+  for (const auto& [name, values] : copies)
+    for (const auto& copy : values) curve.copies_agree &= copy == values.front();
   return curve;
 }
 
+std::string memory_difference(const ModelConfig& config, const Cut& cut) {
+  const auto held = memory_of(config, cut, "cpu");
+  const auto counted = memory_of(config, cut, "meta");
+  for (std::size_t rank = 0; rank < held.size(); ++rank) {
+    const MemoryMeter &a = held[rank], &b = counted[rank];
+    if (a.peak[std::size_t(Use::activations)] == 0) return text("rank ", rank, " held nothing");
+    for (std::size_t use = 0; use < std::size_t(uses); ++use)
+      if (a.now[use] != b.now[use] || a.peak[use] != b.peak[use])
+        return text("rank ", rank, ", ", weft::name(Use(use)), ": ", a.now[use], " bytes, at most ",
+                    a.peak[use], ", are held; counted are ", b.now[use], " and ", b.peak[use]);
+    if (a.total != b.total || a.total_peak != b.total_peak)
+      return text("rank ", rank, ": ", a.total, " bytes, at most ", a.total_peak, ", are held; counted are ",
+                  b.total, " and ", b.total_peak);
+  }
+  return "";
+}
+
 std::vector<std::string> searched(const ModelConfig& config, const Cut& cut, const std::string& weight) {
-  const int world_size = cut.parallel.tp * cut.parallel.cp * cut.parallel.pp * cut.parallel.dp;
+  const int world_size = ranks_of(cut);
   std::vector<std::string> said(static_cast<std::size_t>(world_size));
   run_as_threads(world_size, [&](Communicator& world) {
     said[std::size_t(world.rank())] = Rank(config, cut, world).search(weight);
@@ -219,18 +263,23 @@ std::vector<std::string> searched(const ModelConfig& config, const Cut& cut, con
   return said;
 }
 
-std::string difference(const Curve& a, const Curve& b) {
+Rounding rounding_of(Precision precision) {
+  if (precision == Precision::f32) return {};
+  return {.loss = 3e-2, .norm = 1e-1};
+}
+
+std::string difference(const Curve& a, const Curve& b, const Rounding& rounding) {
   const auto far = [](double x, double y, double bound) { return !(std::abs(x - y) <= bound); };
   if (a.losses.size() != b.losses.size()) return "one has more steps than the other";
   for (std::size_t i = 0; i < a.losses.size(); ++i) {
-    if (far(a.losses[i], b.losses[i], 2e-4))
+    if (far(a.losses[i], b.losses[i], rounding.loss))
       return text("losses of step ", i + 1, " are ", a.losses[i], " and ", b.losses[i]);
-    if (far(a.norms[i], b.norms[i], 2e-3 * b.norms[i]))
+    if (far(a.norms[i], b.norms[i], rounding.norm * b.norms[i]))
       return text("gradient norms of step ", i + 1, " are ", a.norms[i], " and ", b.norms[i]);
   }
-  if (far(a.evaluations.at(0), b.evaluations.at(0), 2e-4))
+  if (far(a.evaluations.at(0), b.evaluations.at(0), rounding.loss))
     return text("evaluations are ", a.evaluations[0], " and ", b.evaluations[0]);
-  return a.tied_copies_agree && b.tied_copies_agree ? "" : "copies of a tied weight differ";
+  return a.copies_agree && b.copies_agree ? "" : "copies of a tied weight or a shared key differ";
 }
 
 ModelConfig shape_of(const std::string& name, int layers) {
@@ -260,6 +309,7 @@ std::string name_of(const Cut& cut) {
   if (!p.layout.empty()) say(p.layout);
   if (p.zero > 0) say("zero");
   if (p.overlap_reduce) say("overlap");
+  if (cut.reduce_in_bf16) say("bf16_gradients");
   say("b" + std::to_string(cut.micro_batch));
   for (char& c : name)
     if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';

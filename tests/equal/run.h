@@ -15,6 +15,7 @@ enum class Fault {
   tied_copies_not_added,     // first and last stage each learn from their own gradient
   norm_counts_copies,        // a tied gradient is counted twice
   weight_gradient_dropped,   // of one matrix of the last layer
+  shared_keys_not_added,     // a key that two ranks hold learns from each one's queries
   sequence_parts_not_added,  // norms learn from the tokens of one tensor-parallel rank
 };
 
@@ -24,12 +25,14 @@ struct Cut {
   std::int64_t micro_batch = 2;
   int steps = 20;
   bool per_token = false;
+  bool reduce_in_bf16 = false;
   Fault fault = Fault::none;
+  bool exact = false;
 };
 
 struct Curve {
   std::vector<double> losses, norms, evaluations;  // a step each; one evaluation at the end
-  bool tied_copies_agree = true;                   // bit by bit, after the last step
+  bool copies_agree = true;                        // of tied weights and shared keys, after the last step
   std::vector<std::int64_t> most_remembered;       // passes, by rank
   std::vector<std::int64_t> bytes_at_rest;         // weights, gradients and optimizer, by rank
   bool operator==(const Curve&) const = default;
@@ -37,13 +40,24 @@ struct Curve {
 
 Curve train(const ModelConfig& config, const Cut& cut);
 
+/// "" where two steps and an evaluation make every rank hold, of every use of memory, now and at most, just
+/// what the device says that only counts; else the first difference.
+std::string memory_difference(const ModelConfig& config, const Cut& cut);
+
 /// What every rank says of a step in which this weight is infinite wherever it is held.
 std::vector<std::string> searched(const ModelConfig& config, const Cut& cut, const std::string& weight);
 
-/// "" where two curves are the same but for rounding, else the first difference that is none. In f32, sums
-/// over a cut contraction, over ranks and over microbatches are rounded in another order: a few units in the
-/// last place a step, which twenty steps of Adam carry on to no more than 2e-4 in a loss of about 3.4.
-std::string difference(const Curve& a, const Curve& b);
+/// How far two curves may part: losses by so much, norms by such a share of themselves.
+struct Rounding {
+  double loss = 2e-4, norm = 2e-3;
+};
+/// In f32, sums over a cut contraction, over ranks and over microbatches are rounded in another order: a few
+/// units in the last place a step, which twenty steps of Adam carry on to no more than 2e-4 in a loss of
+/// about 3.4.
+Rounding rounding_of(Precision precision);
+
+/// "" where two curves are the same but for that, else the first difference that is more.
+std::string difference(const Curve& a, const Curve& b, const Rounding& rounding = {});
 
 /// "gpt2" or "llama" with so many layers, dropout on.
 ModelConfig shape_of(const std::string& name, int layers = 2);

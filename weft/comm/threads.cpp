@@ -65,7 +65,9 @@ class ThreadCommunicator final : public Communicator {
     require_contiguous("send", x);
     auto way = std::make_shared<Circle::Way>(Circle::Way::posted);
     circle_->post({.from = rank_, .to = to, .tag = tag, .x = x, .way = way});
-    return Pending([circle = circle_, way] {
+    // Held until the sender looks again, as other communicators must: what a rank holds when is then the
+    // same in every run.
+    return Pending([circle = circle_, way, x = x] {
       give_up_if_unwinding(*circle);
       circle->wait_taken(*way);
     });

@@ -101,14 +101,14 @@ class Builder {
   }
   AttentionShape attention_shape(int layer) {
     if (turns(layer) && !angles_) angles_ = rotary_angles(config_, device_);
-    const std::int64_t per_group = exact(config_.heads, config_.groups);
-    const std::int64_t groups = exact(config_.groups, tp_.size());
+    const std::int64_t groups = std::max<std::int64_t>(config_.groups / tp_.size(), 1);
+    const std::int64_t heads = exact(config_.heads, tp_.size());
     const double scale =
         config_.softmax_scale != 0 ? config_.softmax_scale : 1 / std::sqrt(double(config_.channels));
     return {.groups = groups,
-            .per_group = per_group,
+            .per_group = exact(heads, groups),
             .channels = config_.channels,
-            .head0 = tp_.rank() * groups * per_group,
+            .head0 = tp_.rank() * heads,
             .layer = layer,
             .scale = float(scale),
             .dropout = float(config_.attention_dropout),
@@ -117,16 +117,42 @@ class Builder {
             .pairing = config_.rotary.interleaved ? Pairing::neighbours : Pairing::halves,
             .context = context_};
   }
-  SelfAttention attention(const std::string& name, int layer) {
+  // Fewer groups than ranks: neighbours share a group. Each has its own queries of it, and all have its key
+  // and value.
+  void share_group(Parameter& parameter) const {
+    const int sharers = tp_.size() / config_.groups;
+    const int group = tp_.rank() / sharers, neighbour = tp_.rank() % sharers;
+    const std::int64_t per_group = exact(config_.heads, config_.groups);
+    const std::int64_t heads = exact(config_.heads, tp_.size());
+    Shard queries = parameter.pieces.front().where, key_value = queries;
+    const auto take = [&](Shard& box, std::int64_t head, std::int64_t count) {
+      box.offset[0] = (group * (per_group + 2) + head) * config_.channels;
+      box.local[0] = count * config_.channels;
+    };
+    take(queries, neighbour * heads, heads);
+    take(key_value, per_group, 2);
+    key_value.replica = neighbour;
+    parameter.pieces = {{queries, 0}, {key_value, queries.local.elements()}};
+    parameter.shape[0] = (heads + 2) * config_.channels;
+    parameter.sharers = sharers;
+  }
+  ColumnLinear qkv(const std::string& name) const {
     const std::int64_t rows = (config_.heads + 2 * config_.groups) * config_.channels;
+    if (config_.groups >= tp_.size()) return column(name, rows, config_.qkv_bias, BiasAdded::by_product);
+    Parameter weight = whole_parameter(name + ".weight", {rows, config_.hidden}, inner(rows, config_.hidden));
+    Parameter offset = whole_parameter(name + ".bias", {rows}, constant(0));
+    for (Parameter* parameter : {&weight, &offset}) share_group(*parameter);
+    return {Product(std::move(weight), bias(config_.qkv_bias, std::move(offset)), BiasAdded::by_product),
+            tp_};
+  }
+  SelfAttention attention(const std::string& name, int layer) {
     std::optional<SelfAttention::HeadNorms> norms;
     // Every tensor-parallel rank sees its own heads only, so these gradients are partial even without
     // sequence cuts.
     if (config_.qk_norm)
       norms.emplace(SelfAttention::HeadNorms{norm_of(name + ".q_norm", config_.channels, tp_.size() > 1),
                                              norm_of(name + ".k_norm", config_.channels, tp_.size() > 1)});
-    return {column(name + ".qkv", rows, config_.qkv_bias, BiasAdded::by_product),
-            row(name + ".project", config_.heads * config_.channels), std::move(norms),
+    return {qkv(name + ".qkv"), row(name + ".project", config_.heads * config_.channels), std::move(norms),
             attention_shape(layer)};
   }
 

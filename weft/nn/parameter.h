@@ -57,6 +57,8 @@ struct Parameter {
   bool at_the_ends = false;  // embedding or output: a learning rate of their own may apply
   bool sequence_partial =
       false;          // its gradient is partial on every tensor-parallel rank that holds other tokens
+  int sharers = 1;    // neighbours among tensor-parallel ranks that hold its last piece too, whose gradient
+                      // is then partial on each
   int uses = 1;       // gradients that a microbatch adds to it
   bool tied = false;  // another stage holds it too: gradients of both copies are added before an update
   Tensor value;       // what layers multiply with

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -21,6 +22,7 @@ enum class ReduceWhen : std::uint8_t { after_backward, when_a_bucket_is_full };
 /// leave when it is complete.
 class GradReduction final : public GradListener {
  public:
+  /// Collective over the tensor-parallel ranks.
   GradReduction(Weights& weights, Communicator& tensor_parallel, ReduceWhen when);
   ~GradReduction() override;
   GradReduction(const GradReduction&) = delete;
@@ -40,6 +42,7 @@ class GradReduction final : public GradListener {
     std::size_t bucket;
     int waits_for = 0;  // gradients that are still to be added in this step
     bool left = false;
+    Tensor wire;  // where gradients travel rounded: all of the bucket's, until it has arrived
   };
   struct Counted {
     std::size_t leaving;   // the bucket it stands in
@@ -48,9 +51,13 @@ class GradReduction final : public GradListener {
   };
   void learn();
   void leave(Leaving& bucket);
+  Tensor own_part(const Leaving& bucket) const;
+  void arrive(Leaving& bucket) const;
+  void add_among_tensor_parallel_ranks();
 
   Weights& weights_;
   Communicator& tensor_parallel_;
+  std::unique_ptr<Communicator> sharers_;  // who holds the same keys; null where nobody else does
   ReduceWhen when_;
   std::vector<Leaving> buckets_;
   std::vector<Counted> parameters_;

@@ -18,8 +18,9 @@ WeightKind kind_of(const Parameter& parameter) {
                                    [](const Piece& piece) { return piece.where.replica == 0; });
   return {.decays = parameter.decays,
           .at_the_ends = parameter.at_the_ends,
-          .counted = counted,
-          .partial = parameter.sequence_partial};
+          .counted = counted || parameter.sharers > 1,
+          .partial = parameter.sequence_partial,
+          .sharers = parameter.sharers};
 }
 
 std::int64_t rounded_up(std::int64_t n, std::int64_t unit) { return divide_up(n, unit) * unit; }

@@ -18,6 +18,7 @@ struct WeightKind {
   bool at_the_ends = false;  // embedding or output: a learning rate of their own may apply
   bool counted = true;       // this rank's copy is the one that norms count
   bool partial = false;      // tensor-parallel ranks hold parts of a sum
+  int sharers = 1;           // above 1: so many hold parts of the sum of each last piece, and one counts it
   auto operator<=>(const WeightKind&) const = default;
 };
 
@@ -62,6 +63,7 @@ struct DataParallel {
   Communicator* circle = nullptr;  // none: nobody else reads samples
   bool cut_states = false;         // ZeRO-1: every rank keeps the states of its part, and updates that
   std::int64_t bucket = 0;         // elements after which a bucket is closed; 0: a bucket a block
+  Dtype wire = Dtype::f32;         // what gradients travel as
 
   int rank() const { return circle ? circle->rank() : 0; }
   int ranks() const { return circle ? circle->size() : 1; }

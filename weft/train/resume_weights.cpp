@@ -37,10 +37,11 @@ std::vector<checkpoint::Named> named_to_save(const Weights& weights, const Optim
     if (data.cut()) return;
     const auto writer = std::min_element(shares.begin(), shares.end());
     *writer += held.parameter.shape.elements();
-    // Among the ranks that share layers it stays as the layer says.
-    const int replica =
-        held.parameter.pieces.front().where.replica + (writer - shares.begin() == data.rank() ? 0 : 1);
-    for (Piece& piece : out.back().pieces) piece.where.replica = replica;
+    // Among the ranks that share layers it stays as the layer says, which holds every parameter whole here.
+    const int others = writer - shares.begin() == data.rank() ? 0 : 1;
+    std::vector<Piece>& pieces = out.back().pieces;
+    for (std::size_t i = 0; i < pieces.size(); ++i)
+      pieces[i].where.replica = held.parameter.pieces[i].where.replica + others;
   };
   weights.each_master(visit);
   if (optimizer != nullptr) optimizer->each_state(visit);

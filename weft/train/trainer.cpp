@@ -49,7 +49,8 @@ DataParallel data_parallel(const TrainConfig& config, const ProcessMesh& mesh) {
   Communicator& circle = mesh.along({Axis::dp, Axis::cp});
   return {.circle = &circle,
           .cut_states = config.parallel.zero > 0,
-          .bucket = bucket_elements(config, circle.size())};
+          .bucket = bucket_elements(config, circle.size()),
+          .wire = config.scaling.reduce_in_bf16 ? Dtype::bf16 : Dtype::f32};
 }
 
 std::unique_ptr<LossScaler> make_scaler(const TrainConfig& config) {

@@ -27,8 +27,8 @@ constexpr std::array refusals{
             [](const TrainConfig& c) { return c.model.exact && c.parallel.sequence; }},
     Refusal{"--exact with --qk-layernorm over tensor-parallel ranks",
             [](const TrainConfig& c) { return c.model.exact && c.model.qk_norm && c.parallel.tp > 1; }},
-    Refusal{"fewer --num-query-groups than tensor-parallel ranks",
-            [](const TrainConfig& c) { return c.model.groups < c.parallel.tp; }},
+    Refusal{"--exact with fewer --num-query-groups than tensor-parallel ranks",
+            [](const TrainConfig& c) { return c.model.exact && c.model.groups < c.parallel.tp; }},
     Refusal{"--device", [](const TrainConfig& c) { return c.run.device != "cpu"; }},
     Refusal{"--optimizer other than adam and sgd",
             [](const TrainConfig& c) {
@@ -40,7 +40,6 @@ constexpr std::array refusals{
     Refusal{"--zero-stage 2 and 3: gradients and weights cut over data-parallel ranks",
             [](const TrainConfig& c) { return c.parallel.zero > 1 && c.parallel.dp > 1; }},
     Refusal{"--apply-wd-to-qk-layernorm", [](const TrainConfig& c) { return c.optimizer.decay_qk_norm; }},
-    Refusal{"--grad-reduce-in-bf16", [](const TrainConfig& c) { return c.scaling.reduce_in_bf16; }},
 };
 
 }  // namespace
