@@ -104,16 +104,27 @@ TEST(GptDataset, gives_megatrons_mock_samples) {
   }
 }
 
+namespace {
+
+Sample completed(std::vector<std::int32_t> tokens, std::vector<Piece> pieces, const GptRows& rows) {
+  Sample sample;
+  sample[Field::tokens] = std::move(tokens);
+  sample.pieces() = std::move(pieces);
+  complete_gpt_sample(sample, rows);
+  return sample;
+}
+
+}  // namespace
+
 TEST(GptDataset, keeps_attention_and_positions_within_documents_when_asked) {
-  const std::vector<Piece> pieces = {{0, 2, 3}, {1, 0, 2}, {2, 0, 1}};
   const GptRows rows{.sequence_length = 6, .pad = -1, .between_documents = true};
-  const Sample sample =
-      make_gpt_sample({1, 2, 3, 4, 5, 6}, pieces, rows);  // one token short of a whole sample
+  // One token short of a whole sample.
+  const Sample sample = completed({1, 2, 3, 4, 5, 6}, {{0, 2, 3}, {1, 0, 2}, {2, 0, 1}}, rows);
   EXPECT_EQ(Json(sample[Field::positions]), Json({0, 1, 2, 0, 1, 0}));
   EXPECT_EQ(Json(sample[Field::segments]), Json({0, 0, 0, 1, 1, 2}));
   EXPECT_EQ(Json(sample[Field::loss_mask]), Json({1, 1, 1, 1, 1, 0}));
-  const std::vector<Piece> exact = {{0, 0, 6}, {1, 0, 1}};  // the last piece is only the extra token
-  EXPECT_EQ(Json(make_gpt_sample({1, 2, 3, 4, 5, 6, 7}, exact, rows)[Field::segments]),
+  // The last piece is only the extra token.
+  EXPECT_EQ(Json(completed({1, 2, 3, 4, 5, 6, 7}, {{0, 0, 6}, {1, 0, 1}}, rows)[Field::segments]),
             Json({0, 0, 0, 0, 0, 0}));
 }
 

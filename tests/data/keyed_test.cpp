@@ -22,6 +22,12 @@ std::vector<std::uint64_t> whole(std::uint64_t size, const KeyedPermutation::Key
   return places;
 }
 
+std::vector<Piece> pieces_of(const Composition& composition, std::int64_t i) {
+  std::vector<Piece> pieces;
+  composition.pieces(i, pieces);
+  return pieces;
+}
+
 }  // namespace
 
 TEST(KeyedPermutation, meets_every_element_once) {
@@ -85,7 +91,7 @@ TEST(KeyedOrder, reads_every_token_of_an_epoch_once) {
     std::vector<int> seen(static_cast<std::size_t>(tokens), 0);
     for (std::int64_t i = 0; i < per_epoch; ++i) {
       std::int64_t count = 0;
-      for (const Piece& piece : composition->pieces(epoch * per_epoch + i)) {
+      for (const Piece& piece : pieces_of(*composition, epoch * per_epoch + i)) {
         for (std::int64_t k = 0; k < piece.count; ++k, ++count) {
           if (count < 64)
             ++seen[static_cast<std::size_t>(source->tokens_before(piece.sequence) + piece.from + k - first)];
@@ -116,7 +122,7 @@ TEST(KeyedOrder, walks_over_empty_documents) {
     std::vector<std::int32_t> lengths_ = {0, 3, 0, 0, 4, 2, 0};
   };
   const auto composition = keyed_composition(std::make_shared<Few>(), {0, 7}, {.sequence_length = 8});
-  const auto pieces = composition->pieces(0);
+  const auto pieces = pieces_of(*composition, 0);
   ASSERT_EQ(pieces.size(), 3U);
   EXPECT_EQ(pieces[0].sequence, 1);
   EXPECT_EQ(pieces[1].sequence, 4);
@@ -143,10 +149,8 @@ TEST(KeyedBlend, takes_each_members_samples_in_turn_and_none_twice) {
    public:
     Numbers(std::int32_t first, std::int64_t size) : first_(first), size_(size) {}
     std::int64_t size() const override { return size_; }
-    Sample get(std::int64_t i) const override {
-      Sample sample;
+    void fill(std::int64_t i, Sample& sample) const override {
       sample[Field::tokens] = {first_ + static_cast<std::int32_t>(i)};
-      return sample;
     }
     std::vector<Origin> origins(std::int64_t) const override { return {}; }
 

@@ -16,19 +16,18 @@ namespace {
 class Counting : public Dataset {
  public:
   std::int64_t size() const override { return 1000; }
-  Sample get(std::int64_t i) const override {
+  void fill(std::int64_t i, Sample& sample) const override {
     ++reads;
-    Sample sample;
+    sample.clear();
     const auto first = static_cast<std::int32_t>(10 * i);
     sample[Field::tokens] = {first, first + 1, first + 2, first + 3};
     sample[Field::loss_mask] = {1, 1, 1, 0};
-    return sample;
   }
   std::vector<Origin> origins(std::int64_t) const override { return {}; }
   mutable std::atomic<int> reads = 0;
 };
 
-std::vector<std::int64_t> numbers(const std::vector<HostBatch>& step) {
+std::vector<std::int64_t> numbers(std::span<const HostBatch> step) {
   std::vector<std::int64_t> all;
   for (const HostBatch& batch : step) all.insert(all.end(), batch.samples.begin(), batch.samples.end());
   return all;
@@ -40,7 +39,7 @@ constexpr Turn turn{.global_batch = 8, .micro_batch = 2, .rank = 1, .ranks = 2};
 
 TEST(Loader, gives_the_turns_of_a_run_in_order) {
   Loader loader(std::make_shared<Counting>(), sequential_sampler(1000), 0);
-  const auto first = loader.next(turn);
+  const std::span<const HostBatch> first = loader.next(turn);
   ASSERT_EQ(first.size(), 2U);
   EXPECT_EQ(numbers(first), (std::vector<std::int64_t>{2, 3, 6, 7}));
   EXPECT_EQ(first[1][Field::tokens], (std::vector<std::int32_t>{60, 61, 62, 63, 70, 71, 72, 73}));
@@ -66,6 +65,15 @@ TEST(Loader, follows_a_batch_size_that_grows_and_a_place_that_changes) {
   EXPECT_EQ(numbers(loader.next(turn)), (std::vector<std::int64_t>{2, 3, 6, 7}));
 }
 
+TEST(Loader, goes_on_after_a_step_that_could_not_be_read) {
+  Loader loader(std::make_shared<Counting>(), sequential_sampler(10), 0);
+  static_cast<void>(loader.next(turn));
+  for (int i = 0; i < 2; ++i) EXPECT_THROW(static_cast<void>(loader.next(turn)), Error);
+  EXPECT_EQ(loader.consumed(), 8);
+  loader.seek(2);
+  EXPECT_EQ(numbers(loader.next(turn)), (std::vector<std::int64_t>{4, 5, 8, 9}));
+}
+
 TEST(Loader, fails_only_when_the_step_that_cannot_be_read_is_asked_for) {
   Loader loader(std::make_shared<Counting>(), sequential_sampler(10), 0);
   static_cast<void>(loader.next(turn));
@@ -83,17 +91,28 @@ TEST(Loader, reads_a_step_ahead_and_no_more) {
   EXPECT_EQ(dataset->reads, 8);
 }
 
+namespace {
+
+HostBatch part_of(const HostBatch& batch, const ContextPart& part) {
+  HostBatch mine;
+  mine[Field::tokens] = {99};  // of another batch
+  context_split(batch, part, mine);
+  return mine;
+}
+
+}  // namespace
+
 TEST(ContextSplit, gives_each_rank_an_early_and_a_late_chunk) {
   HostBatch batch;
   batch.samples = {0, 1};
   batch[Field::tokens] = {0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12, 13, 14, 15, 16, 17};
   batch[Field::truncated] = {0, 1};
-  const HostBatch first = context_split(batch, {.rank = 0, .ranks = 2});
+  const HostBatch first = part_of(batch, {.rank = 0, .ranks = 2});
   EXPECT_EQ(first[Field::tokens], (std::vector<std::int32_t>{0, 1, 6, 7, 10, 11, 16, 17}));
   EXPECT_EQ(first[Field::truncated], (std::vector<std::int32_t>{0, 1}));
-  EXPECT_EQ(context_split(batch, {.rank = 1, .ranks = 2})[Field::tokens],
+  EXPECT_EQ(part_of(batch, {.rank = 1, .ranks = 2})[Field::tokens],
             (std::vector<std::int32_t>{2, 3, 4, 5, 12, 13, 14, 15}));
-  EXPECT_EQ(refusal([&] { context_split(batch, {.rank = 0, .ranks = 3}); }, Kind::usage),
+  EXPECT_EQ(refusal([&] { part_of(batch, {.rank = 0, .ranks = 3}); }, Kind::usage),
             "context parallelism: a sequence of 8 tokens is not a multiple of 2 times 3 ranks");
 }
 

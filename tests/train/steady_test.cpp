@@ -5,6 +5,7 @@
 
 #include "tests/backend/heap.h"
 #include "tests/support/tiny.h"
+#include "tests/train/tiny_run.h"
 #include "weft/mesh/mesh.h"
 #include "weft/train/step.h"
 
@@ -87,6 +88,22 @@ TEST_P(SteadyStep, of_a_llama_that_recomputes_asks_for_no_memory) {
   const Asked asked = asked_by_steps_3_to_6(config);
   EXPECT_EQ(asked.heap, 0);
   EXPECT_EQ(asked.system, 0);
+}
+
+std::int64_t asked_by_a_run_of(std::int64_t steps) {
+  TrainConfig config = tiny_run();
+  config.length.iterations = steps;
+  config.eval.iterations = 0;
+  config.log.interval = 1000;  // a line of the log is text, which the heap holds
+  const std::int64_t before = heap_calls();
+  (void)train(completed(config));
+  return heap_calls() - before;
+}
+
+// From the sample to the weights: reading ahead, microbatches, the step, what ranks agree on behind it.
+TEST(SteadyRun, asks_the_heap_for_no_more_the_longer_it_is) {
+  (void)asked_by_a_run_of(10);
+  EXPECT_EQ(asked_by_a_run_of(40), asked_by_a_run_of(20));
 }
 
 INSTANTIATE_TEST_SUITE_P(Precisions, SteadyStep, ::testing::Values(Precision::f32, Precision::bf16));

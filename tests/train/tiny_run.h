@@ -98,12 +98,12 @@ class Ledger final : public data::Dataset {
  public:
   explicit Ledger(std::shared_ptr<const data::Dataset> of) : of_(std::move(of)) {}
   std::int64_t size() const override { return of_->size(); }
-  data::Sample get(std::int64_t i) const override {
+  void fill(std::int64_t i, data::Sample& into) const override {
     {
       const std::scoped_lock lock(mutex_);
       read_.insert(i);
     }
-    return of_->get(i);
+    of_->fill(i, into);
   }
   std::vector<data::Origin> origins(std::int64_t i) const override { return of_->origins(i); }
   const std::multiset<std::int64_t>& read() const { return read_; }

@@ -15,11 +15,10 @@ class WholeBatches : public Dataset {
   WholeBatches(std::shared_ptr<const Dataset> dataset, std::int64_t batch)
       : dataset_(std::move(dataset)), size_((dataset_->size() + batch - 1) / batch * batch) {}
   std::int64_t size() const override { return size_; }
-  Sample get(std::int64_t i) const override {
-    if (i < dataset_->size()) return dataset_->get(i);
-    Sample filler = dataset_->get(0);
-    std::ranges::fill(filler[Field::loss_mask], 0);
-    return filler;
+  void fill(std::int64_t i, Sample& into) const override {
+    if (i < dataset_->size()) return dataset_->fill(i, into);
+    dataset_->fill(0, into);
+    std::ranges::fill(into[Field::loss_mask], 0);
   }
   std::vector<Origin> origins(std::int64_t i) const override {
     return i < dataset_->size() ? dataset_->origins(i) : std::vector<Origin>{};
@@ -37,11 +36,12 @@ std::shared_ptr<const Dataset> in_whole_batches(std::shared_ptr<const Dataset> d
   return std::make_shared<WholeBatches>(std::move(dataset), batch);
 }
 
-HostBatch collect(const Dataset& dataset, std::span<const std::int64_t> samples) {
-  HostBatch batch;
+void collect(const Dataset& dataset, std::span<const std::int64_t> samples, Sample& sample,
+             HostBatch& batch) {
   batch.samples.assign(samples.begin(), samples.end());
+  for (auto& rows : batch.rows) rows.clear();
   for (std::size_t i = 0; i < samples.size(); ++i) {
-    const Sample sample = dataset.get(samples[i]);
+    dataset.fill(samples[i], sample);
     for (std::size_t f = 0; f < num_fields; ++f) {
       const auto& row = sample[static_cast<Field>(f)];
       auto& rows = batch.rows[f];
@@ -53,7 +53,6 @@ HostBatch collect(const Dataset& dataset, std::span<const std::int64_t> samples)
       rows.insert(rows.end(), row.begin(), row.end());
     }
   }
-  return batch;
 }
 
 Batch to_device(const HostBatch& host, Device& device) {

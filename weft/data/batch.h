@@ -29,8 +29,9 @@ struct HostBatch {
 /// nowhere, so that a sum over all batches is a sum over its samples, whoever shares them.
 std::shared_ptr<const Dataset> in_whole_batches(std::shared_ptr<const Dataset> dataset, std::int64_t batch);
 
-/// Refuses samples whose rows differ in length.
-HostBatch collect(const Dataset& dataset, std::span<const std::int64_t> samples);
+/// Samples take the place of what the batch held, one read after the other into `sample`; the memory of both
+/// is used again. Refuses samples whose rows differ in length.
+void collect(const Dataset& dataset, std::span<const std::int64_t> samples, Sample& sample, HostBatch& batch);
 
 /// Fields [b, s]; a field that the data set does not give is an empty tensor. loss_mask is f32, everything
 /// else i32.

@@ -159,9 +159,9 @@ Blend::Place Blend::at(std::int64_t i) const {
   return {*members_[member], sample};
 }
 
-Sample Blend::get(std::int64_t i) const {
+void Blend::fill(std::int64_t i, Sample& into) const {
   const Place place = at(i);
-  return place.member.get(place.sample);
+  place.member.fill(place.sample, into);
 }
 
 std::vector<Origin> Blend::origins(std::int64_t i) const {

@@ -62,7 +62,7 @@ class Blend : public Dataset {
  public:
   Blend(std::vector<std::shared_ptr<const Dataset>> members, BlendIndex index);
   std::int64_t size() const override { return static_cast<std::int64_t>(index_.datasets.size()); }
-  Sample get(std::int64_t i) const override;
+  void fill(std::int64_t i, Sample& into) const override;
   std::vector<Origin> origins(std::int64_t i) const override;
   const BlendIndex& index() const { return index_; }
 

@@ -12,14 +12,14 @@ std::int64_t place_of(std::int64_t i, std::int64_t steps, const ContextPart& par
   return chunk * size + i % size;
 }
 
-HostBatch context_split(const HostBatch& batch, const ContextPart& part) {
-  if (part.ranks == 1) return batch;
-  HostBatch mine{.samples = batch.samples, .rows = {}};
+void context_split(const HostBatch& batch, const ContextPart& part, HostBatch& mine) {
+  mine.samples = batch.samples;
   for (std::size_t f = 0; f < num_fields; ++f) {
     const auto& rows = batch.rows[f];
+    mine.rows[f].clear();
     if (rows.empty()) continue;
     const std::int64_t length = static_cast<std::int64_t>(rows.size()) / batch.size();
-    if (length == 1) {
+    if (length == 1 || part.ranks == 1) {
       mine.rows[f] = rows;
       continue;
     }
@@ -36,7 +36,6 @@ HostBatch context_split(const HostBatch& batch, const ContextPart& part) {
       }
     }
   }
-  return mine;
 }
 
 }  // namespace weft::data

@@ -13,8 +13,8 @@ struct ContextPart {
 };
 
 /// The sequence in 2·ranks chunks; rank c keeps chunks c and 2·ranks − 1 − c. Rows of a single number stay
-/// whole.
-HostBatch context_split(const HostBatch& batch, const ContextPart& part);
+/// whole. What `mine` held is gone, its memory used again.
+void context_split(const HostBatch& batch, const ContextPart& part, HostBatch& mine);
 
 /// Where step i of the `steps` that a rank holds stands in the whole sequence.
 std::int64_t place_of(std::int64_t i, std::int64_t steps, const ContextPart& part);

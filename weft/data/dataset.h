@@ -21,8 +21,14 @@ class Dataset {
  public:
   virtual ~Dataset() = default;
   virtual std::int64_t size() const = 0;
-  virtual Sample get(std::int64_t i) const = 0;
-  /// The pieces that get(i) is made of, in order.
+  /// Sample i takes the place of what `into` held, whose memory is used again.
+  virtual void fill(std::int64_t i, Sample& into) const = 0;
+  Sample get(std::int64_t i) const {
+    Sample sample;
+    fill(i, sample);
+    return sample;
+  }
+  /// The pieces that sample i is made of, in order.
   virtual std::vector<Origin> origins(std::int64_t i) const = 0;
 };
 

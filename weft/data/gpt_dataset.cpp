@@ -17,7 +17,7 @@ class IndexedComposition : public Composition {
 
   std::int64_t size() const override { return static_cast<std::int64_t>(index_.shuffle.size()); }
 
-  std::vector<Piece> pieces(std::int64_t i) const override {
+  void pieces(std::int64_t i, std::vector<Piece>& into) const override {
     const std::size_t row = index_.shuffle[static_cast<std::size_t>(i)];
     // A cache file may hold anything: what comes out of it is checked before it is used as a place.
     if (2 * row + 3 >= index_.samples.size()) damaged("sample", i);
@@ -25,17 +25,14 @@ class IndexedComposition : public Composition {
     const std::int64_t last = index_.samples[2 * row + 2], end = index_.samples[2 * row + 3] + extra_;
     if (first < 0 || last < first || last >= static_cast<std::int64_t>(index_.documents.size()))
       damaged("sample", i);
-    std::vector<Piece> pieces;
-    pieces.reserve(static_cast<std::size_t>(last - first) + 1);
     for (std::int64_t d = first; d <= last; ++d) {
       const std::int64_t sequence = index_.documents[static_cast<std::size_t>(d)];
       const std::int64_t length = source_->length(sequence);
       const std::int64_t from = d == first ? begin : 0;
       const std::int64_t to = d == last ? end : length;
       if (from < 0 || to < from || to > length) damaged("document", sequence);
-      pieces.push_back({sequence, from, to - from});
+      into.push_back({sequence, from, to - from});
     }
-    return pieces;
   }
 
  private:
@@ -100,20 +97,18 @@ void place_by_document(Sample& sample, const GptRows& rows, std::span<const Piec
 
 }  // namespace
 
-Sample make_gpt_sample(std::vector<std::int32_t> tokens, std::span<const Piece> pieces, const GptRows& rows) {
+void complete_gpt_sample(Sample& sample, const GptRows& rows) {
   const auto length = static_cast<std::size_t>(rows.sequence_length);
-  Sample sample;
+  auto& tokens = sample[Field::tokens];
   tokens.resize(length + 1, rows.pad);  // without the extra token, the label of the last one is padding
   sample[Field::labels].assign(tokens.begin() + 1, tokens.end());
   tokens.pop_back();
-  sample[Field::tokens] = std::move(tokens);
   if (rows.between_documents) {
-    place_by_document(sample, rows, pieces);
+    place_by_document(sample, rows, sample.pieces());
   } else {
     place_by_eod(sample, rows);
   }
   mask_loss(sample, rows);
-  return sample;
 }
 
 std::unique_ptr<Composition> indexed_composition(std::shared_ptr<const Source> source, GptIndex index,
@@ -125,14 +120,15 @@ GptDataset::GptDataset(std::shared_ptr<const Source> source, std::unique_ptr<Com
                        GptRows rows)
     : source_(std::move(source)), composition_(std::move(composition)), rows_(rows) {}
 
-Sample GptDataset::get(std::int64_t i) const {
+void GptDataset::fill(std::int64_t i, Sample& into) const {
   if (i < 0 || i >= size())
     fail(Kind::data, source_->name(), ": sample ", i, " asked for, there are ", size());
-  const std::vector<Piece> pieces = composition_->pieces(i);
+  into.clear();
+  composition_->pieces(i, into.pieces());
   const auto want = static_cast<std::size_t>(rows_.sequence_length + (rows_.extra_token ? 1 : 0));
-  std::vector<std::int32_t> tokens;
+  auto& tokens = into[Field::tokens];
   tokens.reserve(static_cast<std::size_t>(rows_.sequence_length) + 1);
-  for (const Piece& piece : pieces) {
+  for (const Piece& piece : into.pieces()) {
     const std::size_t at = tokens.size();
     tokens.resize(at + static_cast<std::size_t>(piece.count));
     if (tokens.size() > want) {
@@ -143,7 +139,7 @@ Sample GptDataset::get(std::int64_t i) const {
     source_->read(piece.sequence, piece.from, part);
     check_ids(part, piece.sequence);
   }
-  return make_gpt_sample(std::move(tokens), pieces, rows_);
+  complete_gpt_sample(into, rows_);
 }
 
 void GptDataset::check_ids(std::span<const std::int32_t> tokens, std::int64_t sequence) const {
@@ -156,8 +152,10 @@ void GptDataset::check_ids(std::span<const std::int32_t> tokens, std::int64_t se
 }
 
 std::vector<Origin> GptDataset::origins(std::int64_t i) const {
+  std::vector<Piece> pieces;
+  composition_->pieces(i, pieces);
   std::vector<Origin> origins;
-  for (const Piece& piece : composition_->pieces(i)) {
+  for (const Piece& piece : pieces) {
     if (piece.count > 0) origins.push_back({source_->name(), piece.sequence, piece.from, piece.count});
   }
   return origins;

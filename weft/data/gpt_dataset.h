@@ -27,20 +27,17 @@ struct GptRows {
       false;  // --dataloader-inter-document-masking: segments and positions follow documents, not eod
 };
 
-/// A piece of a sample.
-struct Piece {
-  std::int64_t sequence, from, count;
-};
-
-/// Labels, masks and positions for the tokens of `pieces`; what is missing to a whole sequence is padded.
-Sample make_gpt_sample(std::vector<std::int32_t> tokens, std::span<const Piece> pieces, const GptRows& rows);
+/// Labels, masks and positions for the tokens of a sample's pieces; what is missing to a whole sequence is
+/// padded.
+void complete_gpt_sample(Sample& sample, const GptRows& rows);
 
 /// Which pieces a sample is made of.
 class Composition {
  public:
   virtual ~Composition() = default;
   virtual std::int64_t size() const = 0;
-  virtual std::vector<Piece> pieces(std::int64_t i) const = 0;
+  /// Puts them behind those that `into` holds.
+  virtual void pieces(std::int64_t i, std::vector<Piece>& into) const = 0;
 };
 
 /// By the stored index, Megatron's order.
@@ -51,7 +48,7 @@ class GptDataset : public Dataset {
  public:
   GptDataset(std::shared_ptr<const Source> source, std::unique_ptr<Composition> composition, GptRows rows);
   std::int64_t size() const override { return composition_->size(); }
-  Sample get(std::int64_t i) const override;
+  void fill(std::int64_t i, Sample& into) const override;
   std::vector<Origin> origins(std::int64_t i) const override;
   /// A sample to fill a batch with: the first one, none of whose tokens count.
   Sample filler() const;

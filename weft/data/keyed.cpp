@@ -40,7 +40,7 @@ class KeyedComposition : public Composition {
 
   std::int64_t size() const override { return order_.num_samples.value_or(per_epoch_); }
 
-  std::vector<Piece> pieces(std::int64_t i) const override {
+  void pieces(std::int64_t i, std::vector<Piece>& into) const override {
     const auto epoch = static_cast<std::uint64_t>(i / per_epoch_);
     const auto stream = static_cast<std::uint64_t>(range_.begin);
     const KeyedPermutation order(static_cast<std::uint64_t>(per_epoch_), {order_.seed, stream, epoch});
@@ -50,20 +50,19 @@ class KeyedComposition : public Composition {
         {.seed = order_.seed, .purpose = Purpose::data, .step = epoch, .sample = stream, .layer = 1});
     const auto shift =
         static_cast<std::int64_t>(wide(draw.block(0)) % static_cast<std::uint64_t>(slack_ + 1));
-    return cut(source_->tokens_before(range_.begin) + shift + sample * order_.sequence_length,
-               order_.sequence_length + (order_.extra_token ? 1 : 0));
+    cut(source_->tokens_before(range_.begin) + shift + sample * order_.sequence_length,
+        order_.sequence_length + (order_.extra_token ? 1 : 0), into);
   }
 
  private:
   // The sequences that hold tokens [position, position + count) of the file.
-  std::vector<Piece> cut(std::int64_t position, std::int64_t count) const {
+  void cut(std::int64_t position, std::int64_t count, std::vector<Piece>& into) const {
     std::int64_t low = range_.begin,
                  high = range_.end;  // the last sequence that begins at or before the position
     while (high - low > 1) {
       const std::int64_t middle = low + (high - low) / 2;
       (source_->tokens_before(middle) <= position ? low : high) = middle;
     }
-    std::vector<Piece> pieces;
     std::int64_t from = position - source_->tokens_before(low);
     for (std::int64_t sequence = low; count > 0; ++sequence, from = 0) {
       const std::int64_t length = sequence < range_.end ? source_->length(sequence) : -1;
@@ -72,10 +71,9 @@ class KeyedComposition : public Composition {
              ", where the index puts it; the index is damaged");
       }
       const std::int64_t part = std::min(count, length - from);
-      if (part > 0) pieces.push_back({sequence, from, part});
+      if (part > 0) into.push_back({sequence, from, part});
       count -= part;
     }
-    return pieces;
   }
 
   std::shared_ptr<const Source> source_;
@@ -166,9 +164,9 @@ KeyedBlend::Place KeyedBlend::at(std::int64_t i) const {
   return {*members_[member], number * (ends_[member] - begin) + place - begin};
 }
 
-Sample KeyedBlend::get(std::int64_t i) const {
+void KeyedBlend::fill(std::int64_t i, Sample& into) const {
   const Place place = at(i);
-  return place.member.get(place.sample);
+  place.member.fill(place.sample, into);
 }
 
 std::vector<Origin> KeyedBlend::origins(std::int64_t i) const {

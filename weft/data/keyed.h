@@ -45,7 +45,7 @@ class KeyedBlend : public Dataset {
   KeyedBlend(std::vector<std::shared_ptr<const Dataset>> members, std::span<const double> weights,
              std::int64_t size, std::uint64_t seed);
   std::int64_t size() const override { return size_; }
-  Sample get(std::int64_t i) const override;
+  void fill(std::int64_t i, Sample& into) const override;
   std::vector<Origin> origins(std::int64_t i) const override;
 
   static constexpr std::int64_t block = 65536;

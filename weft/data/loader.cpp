@@ -1,39 +1,81 @@
 // Reading one step ahead.
 #include "weft/data/loader.h"
 
-#include <span>
 #include <utility>
 
 namespace weft::data {
 
 Loader::Loader(std::shared_ptr<const Dataset> dataset, std::unique_ptr<Sampler> sampler,
                std::int64_t consumed)
-    : dataset_(std::move(dataset)), sampler_(std::move(sampler)), consumed_(consumed) {}
+    : dataset_(std::move(dataset)),
+      sampler_(std::move(sampler)),
+      consumed_(consumed),
+      thread_([this] { read_ahead(); }) {}
 
 Loader::~Loader() {
-  if (ahead_.valid()) ahead_.wait();
+  static_cast<void>(settled());
+  order(Ahead::no_more);
+  thread_.join();
 }
 
-Loader::Step Loader::read(std::int64_t consumed, const Turn& turn) const {
-  Step step{consumed, turn, {}};
-  const std::vector<std::int64_t> samples = sampler_->at(consumed, turn);
+void Loader::read(std::int64_t consumed, const Turn& turn, Step& into) {
+  into.consumed = consumed;
+  into.turn = turn;
+  numbers_.clear();
+  sampler_->list(consumed, turn, numbers_);
   const auto micro = static_cast<std::size_t>(turn.micro_batch);
-  for (std::size_t at = 0; at < samples.size(); at += micro) {
-    step.batches.push_back(collect(*dataset_, std::span(samples).subspan(at, micro)));
-  }
-  return step;
+  into.batches.resize(numbers_.size() / micro);
+  for (std::size_t i = 0; i < into.batches.size(); ++i)
+    collect(*dataset_, std::span(numbers_).subspan(i * micro, micro), sample_, into.batches[i]);
 }
 
-std::vector<HostBatch> Loader::next(const Turn& turn) {
-  std::future<Step> ahead = std::move(ahead_);
-  const bool guessed = ahead.valid() && ahead_from_ == consumed_ && ahead_turn_ == turn;
-  if (ahead.valid() && !guessed) ahead.wait();  // its failure, if any, is of a step that nobody asked for
-  Step step = guessed ? ahead.get() : read(consumed_, turn);
+void Loader::read_ahead() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return state_ == Ahead::wanted || state_ == Ahead::no_more; });
+    if (state_ == Ahead::no_more) return;
+    lock.unlock();
+    Ahead outcome = Ahead::ready;
+    try {
+      read(ahead_.consumed, ahead_.turn, ahead_);
+    } catch (...) {
+      failure_ = std::current_exception();
+      outcome = Ahead::failed;
+    }
+    lock.lock();
+    state_ = outcome;
+    changed_.notify_all();
+  }
+}
+
+Loader::Ahead Loader::settled() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return state_ != Ahead::wanted; });
+  return state_;
+}
+
+void Loader::order(Ahead what) {
+  const std::lock_guard lock(mutex_);
+  state_ = what;
+  changed_.notify_all();
+}
+
+std::span<const HostBatch> Loader::next(const Turn& turn) {
+  const Ahead found = settled();
+  const bool guessed = found != Ahead::nothing && ahead_.consumed == consumed_ && ahead_.turn == turn;
+  order(Ahead::nothing);
+  // A failure is of no concern where it is of a step that nobody asked for.
+  const std::exception_ptr failure = std::exchange(failure_, nullptr);
+  if (guessed && failure) std::rethrow_exception(failure);
+  if (guessed)
+    std::swap(now_, ahead_);
+  else
+    read(consumed_, turn, now_);
   consumed_ += turn.global_batch;
-  ahead_from_ = consumed_;
-  ahead_turn_ = turn;
-  ahead_ = std::async(std::launch::async, [this, from = consumed_, turn] { return read(from, turn); });
-  return std::move(step.batches);
+  ahead_.consumed = consumed_;
+  ahead_.turn = turn;
+  order(Ahead::wanted);
+  return now_.batches;
 }
 
 }  // namespace weft::data

@@ -1,9 +1,13 @@
 // A loader that is one step ahead on a thread of its own; all its state is the number of samples consumed.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
-#include <future>
+#include <exception>
 #include <memory>
+#include <mutex>
+#include <span>
+#include <thread>
 #include <vector>
 
 #include "weft/data/batch.h"
@@ -14,7 +18,7 @@ namespace weft::data {
 
 /// While the caller works on a step, the next one is read, on the guess that it asks for the same turn. A
 /// step is a function of the number of samples consumed and of the turn alone: a wrong guess costs time and
-/// changes nothing. A failure in the thread is thrown by next().
+/// changes nothing. A failure in the thread is thrown by next(). Two steps' memory serves the whole run.
 class Loader {
  public:
   Loader(std::shared_ptr<const Dataset> dataset, std::unique_ptr<Sampler> sampler, std::int64_t consumed);
@@ -22,8 +26,8 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  /// The microbatches of the next step that are this turn's, in order.
-  [[nodiscard]] std::vector<HostBatch> next(const Turn& turn);
+  /// The microbatches of the next step that are this turn's, in order; until the next call.
+  [[nodiscard]] std::span<const HostBatch> next(const Turn& turn);
   /// Samples of all ranks in the steps handed out.
   std::int64_t consumed() const { return consumed_; }
   /// Goes to another place, backward or forward.
@@ -31,18 +35,29 @@ class Loader {
 
  private:
   struct Step {
-    std::int64_t consumed = 0;
+    std::int64_t consumed = -1;
     Turn turn;
     std::vector<HostBatch> batches;
   };
-  Step read(std::int64_t consumed, const Turn& turn) const;
+  /// Whose the step ahead is: the thread's while it is wanted, the caller's else.
+  enum class Ahead : std::uint8_t { nothing, wanted, ready, failed, no_more };
+
+  void read(std::int64_t consumed, const Turn& turn, Step& into);
+  void read_ahead();
+  Ahead settled();
+  void order(Ahead what);
 
   std::shared_ptr<const Dataset> dataset_;
   std::unique_ptr<Sampler> sampler_;
   std::int64_t consumed_;
-  std::int64_t ahead_from_ = -1;  // what ahead_ reads
-  Turn ahead_turn_;
-  std::future<Step> ahead_;
+  Step now_, ahead_;
+  std::vector<std::int64_t> numbers_;  // scratch of whoever reads
+  Sample sample_;                      // the same
+  std::exception_ptr failure_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Ahead state_ = Ahead::nothing;
+  std::thread thread_;
 };
 
 }  // namespace weft::data

@@ -118,9 +118,9 @@ std::vector<Tokens> MaskedDataset::sentences(const Row& r) const {
   return out;
 }
 
-Sample MaskedDataset::get(std::int64_t i) const {
+void MaskedDataset::fill(std::int64_t i, Sample& into) const {
   const NumpyRandom random(rules_.seed + static_cast<std::uint32_t>(i));
-  return rules_.model == MaskedModel::bert ? bert(row(i), random) : t5(row(i), random);
+  into = rules_.model == MaskedModel::bert ? bert(row(i), random) : t5(row(i), random);
 }
 
 std::vector<Origin> MaskedDataset::origins(std::int64_t i) const {

@@ -44,7 +44,7 @@ class MaskedDataset : public Dataset {
   MaskedDataset(std::shared_ptr<const TokenFile> file, Array<std::uint32_t> mapping, MaskedRules rules,
                 MaskedVocabulary vocabulary);
   std::int64_t size() const override { return static_cast<std::int64_t>(mapping_.size() / 3); }
-  Sample get(std::int64_t i) const override;
+  void fill(std::int64_t i, Sample& into) const override;
   std::vector<Origin> origins(std::int64_t i) const override;
 
  private:

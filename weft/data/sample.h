@@ -26,6 +26,11 @@ enum class Field : std::uint8_t {
 inline constexpr std::size_t num_fields = 10;
 std::string_view name(Field field);
 
+/// Tokens of a document, or of another sequence.
+struct Piece {
+  std::int64_t sequence, from, count;
+};
+
 class Sample {
  public:
   std::vector<std::int32_t>& operator[](Field field) { return rows_[static_cast<std::size_t>(field)]; }
@@ -33,9 +38,17 @@ class Sample {
     return rows_[static_cast<std::size_t>(field)];
   }
   bool has(Field field) const { return !(*this)[field].empty(); }
+  /// What its tokens were put together from, where the data set knows.
+  std::vector<Piece>& pieces() { return pieces_; }
+  /// Empty again; the memory stays for the next one.
+  void clear() {
+    for (auto& row : rows_) row.clear();
+    pieces_.clear();
+  }
 
  private:
   std::array<std::vector<std::int32_t>, num_fields> rows_;
+  std::vector<Piece> pieces_;
 };
 
 }  // namespace weft::data

@@ -28,16 +28,14 @@ void each_place(const Turn& turn, const Use& use) {
 class Sequential : public Sampler {
  public:
   explicit Sequential(std::int64_t total) : total_(total) {}
-  std::vector<std::int64_t> at(std::int64_t consumed, const Turn& turn) const override {
+  void list(std::int64_t consumed, const Turn& turn, std::vector<std::int64_t>& into) const override {
     check(turn);
     if (consumed < 0 || consumed > total_ - turn.global_batch) {
       fail(Kind::usage, "data: a step from sample ", consumed, " on takes ", turn.global_batch,
            " samples, there are ", total_, "; build for more samples or use --dataloader-type cyclic");
     }
-    std::vector<std::int64_t> samples;
     each_place(turn,
-               [&](std::int64_t, std::int64_t, std::int64_t place) { samples.push_back(consumed + place); });
-    return samples;
+               [&](std::int64_t, std::int64_t, std::int64_t place) { into.push_back(consumed + place); });
   }
 
  private:
@@ -48,13 +46,14 @@ class Cyclic : public Sampler {
  public:
   Cyclic(std::int64_t total, Sharding sharding) : total_(total), sharding_(sharding) {}
 
-  std::vector<std::int64_t> at(std::int64_t consumed, const Turn& turn) const override {
+  void list(std::int64_t consumed, const Turn& turn, std::vector<std::int64_t>& into) const override {
     check(turn);
-    return turn.owners == Owners::contiguous ? contiguous(consumed, turn) : as_megatron(consumed, turn);
+    return turn.owners == Owners::contiguous ? contiguous(consumed, turn, into)
+                                             : as_megatron(consumed, turn, into);
   }
 
  private:
-  std::vector<std::int64_t> as_megatron(std::int64_t consumed, const Turn& turn) const {
+  void as_megatron(std::int64_t consumed, const Turn& turn, std::vector<std::int64_t>& into) const {
     const std::int64_t group = std::int64_t{turn.micro_batch} * turn.ranks;
     const std::int64_t active = checked_active(group);
     if (consumed % active % group != 0) {
@@ -63,30 +62,26 @@ class Cyclic : public Sampler {
     }
     const std::int64_t bucket = total_ / group * turn.micro_batch;
     const std::int64_t full = total_ / turn.micro_batch * turn.micro_batch;
-    std::vector<std::int64_t> samples;
     each_place(turn, [&](std::int64_t micro, std::int64_t k, std::int64_t) {
       const std::int64_t here = consumed + micro * group;
       const std::int64_t epoch = here / active, within = here % active;
       const std::int64_t sample = sharding_ == Sharding::on
                                       ? turn.rank * bucket + order(epoch, bucket, within / turn.ranks + k)
                                       : order(epoch, full, within + turn.rank + k * turn.ranks);
-      samples.push_back(sample);
+      into.push_back(sample);
     });
-    return samples;
   }
 
   // The same order for every layout: one permutation of all samples, cut at whole global batches.
-  std::vector<std::int64_t> contiguous(std::int64_t consumed, const Turn& turn) const {
+  void contiguous(std::int64_t consumed, const Turn& turn, std::vector<std::int64_t>& into) const {
     if (sharding_ == Sharding::on) {
       fail(Kind::usage,
            "cyclic order: sharded by rank, which no other layout repeats; give --no-data-sharding");
     }
     const std::int64_t active = checked_active(turn.global_batch);
-    std::vector<std::int64_t> samples;
     each_place(turn, [&](std::int64_t, std::int64_t, std::int64_t place) {
-      samples.push_back(order(consumed / active, total_, consumed % active + place));
+      into.push_back(order(consumed / active, total_, consumed % active + place));
     });
-    return samples;
   }
 
   std::int64_t checked_active(std::int64_t group) const {

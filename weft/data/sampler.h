@@ -28,7 +28,13 @@ class Sampler {
  public:
   virtual ~Sampler() = default;
   /// `consumed` counts samples of the whole run.
-  virtual std::vector<std::int64_t> at(std::int64_t consumed, const Turn& turn) const = 0;
+  std::vector<std::int64_t> at(std::int64_t consumed, const Turn& turn) const {
+    std::vector<std::int64_t> samples;
+    list(consumed, turn, samples);
+    return samples;
+  }
+  /// The same, behind those that `into` holds.
+  virtual void list(std::int64_t consumed, const Turn& turn, std::vector<std::int64_t>& into) const = 0;
 };
 
 /// --dataloader-type single: 0, 1, 2, …, and a refusal at the end of the data.

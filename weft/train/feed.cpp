@@ -1,7 +1,6 @@
 // From rows of samples to tensors.
 #include "weft/train/feed.h"
 
-#include "weft/ops/elementwise.h"
 #include "weft/tensor/host.h"
 
 namespace weft {
@@ -18,30 +17,36 @@ Feed::Feed(std::shared_ptr<const data::Dataset> dataset, std::unique_ptr<data::S
       context_(place.context) {}
 
 std::span<const Batch> Feed::next(const data::Turn& turn) {
-  const std::vector<data::HostBatch> hosts = loader_.next(turn);
+  const std::span<const data::HostBatch> hosts = loader_.next(turn);
   batches_.resize(hosts.size());
-  for (std::size_t i = 0; i < hosts.size(); ++i) fill(batches_[i], data::context_split(hosts[i], context_));
+  for (std::size_t i = 0; i < hosts.size(); ++i) fill(batches_[i], part_of(hosts[i]));
   return batches_;
 }
 
+const data::HostBatch& Feed::part_of(const data::HostBatch& whole) {
+  if (context_.ranks == 1) return whole;
+  data::context_split(whole, context_, part_);
+  return part_;
+}
+
 // Rows [b][s] become [s, b].
-Tensor Feed::turned(const std::vector<std::int32_t>& rows, std::int64_t b) {
+template <class T>
+Tensor Feed::turned(const std::vector<std::int32_t>& rows, std::int64_t b, std::vector<T>& scratch) {
   const auto s = std::int64_t(rows.size()) / b;
-  scratch_.resize(rows.size());
+  scratch.resize(rows.size());
   for (std::int64_t row = 0; row < b; ++row)
-    for (std::int64_t i = 0; i < s; ++i) scratch_[std::size_t(i * b + row)] = rows[std::size_t(row * s + i)];
-  return from_host(device_, {s, b}, scratch_);
+    for (std::int64_t i = 0; i < s; ++i)
+      scratch[std::size_t(i * b + row)] = T(rows[std::size_t(row * s + i)]);
+  return from_host(device_, {s, b}, scratch);
 }
 
 void Feed::fill(Batch& batch, const data::HostBatch& host) {
   const std::int64_t b = host.size();
   const auto s = std::int64_t(host[Field::tokens].size()) / b;
-  batch.tokens = turned(host[Field::tokens], b);
-  batch.targets = turned(host[Field::labels], b);
-  const Tensor counts = turned(host[Field::loss_mask], b);
-  batch.mask = empty(device_, counts.shape());
-  ops::copy_into(batch.mask, counts);
-  batch.positions = turned(host[Field::positions], b);
+  batch.tokens = turned(host[Field::tokens], b, scratch_);
+  batch.targets = turned(host[Field::labels], b, scratch_);
+  batch.mask = turned(host[Field::loss_mask], b, counts_);
+  batch.positions = turned(host[Field::positions], b, scratch_);
   scratch_.clear();
   for (std::int64_t i = 0; i < s; ++i) scratch_.push_back(std::int32_t(data::place_of(i, s, context_)));
   batch.places = from_host(device_, {s}, scratch_);

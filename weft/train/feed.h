@@ -26,14 +26,18 @@ class Feed {
   void seek(std::int64_t consumed) { loader_.seek(consumed); }
 
  private:
+  const data::HostBatch& part_of(const data::HostBatch& whole);
   void fill(Batch& batch, const data::HostBatch& host);
-  Tensor turned(const std::vector<std::int32_t>& rows, std::int64_t b);
+  template <class T>
+  Tensor turned(const std::vector<std::int32_t>& rows, std::int64_t b, std::vector<T>& scratch);
 
   data::Loader loader_;
   Device& device_;
   data::ContextPart context_;
   std::vector<Batch> batches_;
+  data::HostBatch part_;               // of a microbatch, where the sequence is cut
   std::vector<std::int32_t> scratch_;  // one field, sequence first
+  std::vector<float> counts_;          // the same, of the loss mask
 };
 
 }  // namespace weft

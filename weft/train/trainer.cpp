@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "weft/base/error.h"
@@ -363,8 +364,8 @@ std::int64_t Trainer::evaluate_set(const std::shared_ptr<const data::Dataset>& g
 std::optional<Ending> Trainer::must_stop(std::int64_t step) {
   const bool asked = lent_.asked_to_stop && lent_.asked_to_stop->load();
   const bool late = config_.exit.minutes > 0 && since_start_.seconds() > 60 * config_.exit.minutes;
-  const Tensor reason = ops::zeros(lent_.device, {1}, Dtype::i32);
-  ops::fill(reason, asked ? 2 : late ? 1 : 0);
+  const std::array<std::int32_t, 1> mine{asked ? 2 : late ? 1 : 0};
+  const Tensor reason = from_host<std::int32_t>(lent_.device, {1}, mine);
   lent_.mesh.world().all_reduce(reason, Reduce::max).wait();
   const int agreed = int(number(reason));
   if (agreed == 2) return Ending::asked;
