@@ -54,6 +54,7 @@ oracle: build ## compare with the originals themselves (installed by pip into bu
 	build/oracle/bin/python tests/oracle/text.py --weft build/release/weft
 	build/oracle/bin/python tests/oracle/data.py build/release/weft
 	build/oracle/bin/python tests/oracle/exchange.py --weft build/release/weft
+	build/oracle/bin/python tests/oracle/train.py build/release/weft
 
 lint: ## check layout, names, floors, lengths and manners of the source
 	tools/setup build check

@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+"""Twenty steps of AdamW, by weft, by transformers and by megatron-core's own GPTModel, from the same weights on the same samples:
+train.py WEFT [--cases N] [--seed S]. Random small GPT-2-like and Llama-like configurations. The losses and gradient norms of all
+steps and the weights after them must agree. Needs torch, transformers and megatron-core (`make oracle` installs them)."""
+import argparse, functools, importlib.util, json, pathlib, random, subprocess, sys, tempfile, warnings
+
+warnings.filterwarnings("ignore")
+import numpy
+import torch
+import transformers
+from megatron.core import parallel_state, tensor_parallel
+from megatron.core.datasets.indexed_dataset import IndexedDatasetBuilder
+from megatron.core.models.gpt import GPTModel
+from megatron.core.models.gpt.gpt_layer_specs import get_gpt_layer_local_spec
+from megatron.core.transformer import TransformerConfig
+from torch.nn import functional as F
+
+STEPS, WARM, RATE, DECAY, GLOBAL, MICRO = 20, 5, 3e-3, 0.1, 4, 2
+peers = importlib.util.spec_from_file_location("peers", pathlib.Path(__file__).parents[2] / "bench/step/peers.py")
+PEERS = importlib.util.module_from_spec(peers)
+peers.loader.exec_module(PEERS)
+
+
+def draw(rng):
+    """A model of transformers with random weights, and what megatron-core must know of it."""
+    heads = rng.choice([2, 4, 6])
+    width = heads * rng.choice([4, 8, 16])
+    layers, words, sequence = rng.randint(1, 3), rng.choice([64, 101, 130]), rng.choice([8, 16, 24])
+    shape = dict(heads=heads, width=width, layers=layers, words=words, sequence=sequence)
+    if rng.random() < 0.5:
+        config = transformers.GPT2Config(vocab_size=words, n_positions=sequence, n_embd=width, n_layer=layers, n_head=heads, resid_pdrop=0,
+                                         embd_pdrop=0, attn_pdrop=0, bos_token_id=0, eos_token_id=0)
+        model = transformers.GPT2LMHeadModel(config)
+        return model, shape | dict(kind="gpt2", groups=heads, inner=4 * width)
+    groups, inner = rng.choice([g for g in (1, 2, heads) if heads % g == 0]), rng.choice([24, 40, 64])
+    tied = rng.random() < 0.5
+    config = transformers.LlamaConfig(vocab_size=words, hidden_size=width, intermediate_size=inner, num_hidden_layers=layers, num_attention_heads=heads,
+                                      num_key_value_heads=groups, max_position_embeddings=sequence, rms_norm_eps=1e-5, tie_word_embeddings=tied,
+                                      rope_parameters=dict(rope_type="default", rope_theta=500.0))
+    return transformers.LlamaForCausalLM(config), shape | dict(kind="llama", groups=groups, inner=inner, tied=tied)
+
+
+def megatron(shape):
+    llama = shape["kind"] == "llama"
+    config = TransformerConfig(
+        num_layers=shape["layers"], hidden_size=shape["width"], num_attention_heads=shape["heads"], num_query_groups=shape["groups"],
+        ffn_hidden_size=shape["inner"], use_cpu_initialization=True, hidden_dropout=0.0, attention_dropout=0.0, gated_linear_unit=llama,
+        activation_func=F.silu if llama else functools.partial(F.gelu, approximate="tanh"), add_bias_linear=not llama,
+        normalization="RMSNorm" if llama else "LayerNorm", layernorm_epsilon=1e-5, apply_rope_fusion=False, gradient_accumulation_fusion=False,
+        masked_softmax_fusion=False, bias_activation_fusion=False, persist_layer_norm=False)
+    return GPTModel(config, get_gpt_layer_local_spec(normalization=config.normalization), shape["words"], shape["sequence"],
+                    share_embeddings_and_output_weights=shape.get("tied", True), rotary_base=500,
+                    position_embedding_type="rope" if llama else "learned_absolute")
+
+
+def by_groups(parts, shape):
+    """Queries, keys and values as Megatron keeps them: group by group."""
+    d = shape["width"] // shape["heads"]
+    return torch.cat([p.unflatten(0, (shape["groups"], -1, d)).flatten(1, 2) for p in parts], 1).flatten(0, 1)
+
+
+def renamed(weights, shape):
+    """Weights of transformers under megatron-core's names."""
+    out = {}
+    if shape["kind"] == "gpt2":
+        out |= {"embedding.word_embeddings.weight": weights["transformer.wte.weight"],
+                "embedding.position_embeddings.weight": weights["transformer.wpe.weight"]}
+        ends, layer = "transformer.ln_f", "transformer.h"
+        plain = {"ln_1": "input_layernorm", "ln_2": "pre_mlp_layernorm"}
+        turned = {"attn.c_attn": "self_attention.linear_qkv", "attn.c_proj": "self_attention.linear_proj", "mlp.c_fc": "mlp.linear_fc1",
+                  "mlp.c_proj": "mlp.linear_fc2"}
+    else:
+        out["embedding.word_embeddings.weight"] = weights["model.embed_tokens.weight"]
+        ends, layer = "model.norm", "model.layers"
+        plain = {"input_layernorm": "input_layernorm", "post_attention_layernorm": "pre_mlp_layernorm", "self_attn.o_proj": "self_attention.linear_proj",
+                 "mlp.down_proj": "mlp.linear_fc2"}
+        turned = {}
+    if not shape.get("tied", True):
+        out["output_layer.weight"] = weights["lm_head.weight"]
+    kinds = ("weight", "bias") if shape["kind"] == "gpt2" else ("weight",)
+    for kind in kinds:
+        out[f"decoder.final_layernorm.{kind}"] = weights[f"{ends}.{kind}"]
+        for i in range(shape["layers"]):
+            to = f"decoder.layers.{i}."
+            for old, new in plain.items():
+                out[f"{to}{new}.{kind}"] = weights[f"{layer}.{i}.{old}.{kind}"]
+            for old, new in turned.items():
+                out[f"{to}{new}.{kind}"] = weights[f"{layer}.{i}.{old}.{kind}"].t()
+            if shape["kind"] == "gpt2":
+                qkv = out[f"{to}self_attention.linear_qkv.{kind}"].chunk(3)
+            else:
+                qkv = [weights[f"{layer}.{i}.self_attn.{p}_proj.weight"] for p in "qkv"]
+                out[f"{to}mlp.linear_fc1.weight"] = torch.cat([weights[f"{layer}.{i}.mlp.{p}_proj.weight"] for p in ("gate", "up")])
+            out[f"{to}self_attention.linear_qkv.{kind}"] = by_groups(qkv, shape)
+    return out
+
+
+def steps(model, loss_of, samples):
+    """Megatron's recipe with torch's AdamW: the mean over microbatches, clipping to 1, no decay of biases and gains."""
+    wide = [p for p in model.parameters() if p.dim() > 1]
+    thin = [p for p in model.parameters() if p.dim() == 1]
+    adam = torch.optim.AdamW([{"params": wide, "weight_decay": DECAY}, {"params": thin, "weight_decay": 0.0}], betas=(0.9, 0.999), eps=1e-8)
+    losses, norms = [], []
+    for step in range(STEPS):
+        for group in adam.param_groups:
+            group["lr"] = RATE * min(1.0, step / WARM)
+        rows = samples[step * GLOBAL:(step + 1) * GLOBAL]
+        parts = []
+        for at in range(0, GLOBAL, MICRO):
+            tokens, labels = (torch.tensor([r[key] for r in rows[at:at + MICRO]]) for key in ("tokens", "labels"))
+            parts.append(loss_of(tokens, labels))
+            (parts[-1] * MICRO / GLOBAL).backward()
+        losses.append(sum(p.item() for p in parts) / len(parts))
+        norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0).item())
+        adam.step()
+        adam.zero_grad()
+    return losses, norms
+
+
+def run(*words):
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, words))}\n{done.stderr}")
+    return done.stdout
+
+
+def by_weft(weft, folder, shape):
+    """Losses and norms, the samples of the run, and the weights after it as transformers names them."""
+    flags = ["--load", folder / "model", "--finetune", "--use-checkpoint-args", "--data-path", folder / "text", "--split", "1,0,0", "--seq-length",
+             shape["sequence"], "--micro-batch-size", MICRO, "--global-batch-size", GLOBAL, "--train-iters", STEPS, "--lr", RATE, "--min-lr", RATE,
+             "--lr-decay-style", "constant", "--lr-warmup-iters", WARM, "--weight-decay", DECAY, "--clip-grad", 1, "--adam-beta2", 0.999,
+             "--attention-dropout", 0, "--hidden-dropout", 0, "--eval-iters", 0, "--tokenizer-type", "NullTokenizer", "--vocab-size",
+             shape["words"], "--max-position-embeddings", shape["sequence"]]
+    run(weft, "train", "gpt", *flags, "--log-interval", 1, "--log-jsonl", folder / "log.jsonl", "--save", folder / "saved", "--save-interval", STEPS)
+    lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    samples = run(weft, "data", "sample", "--index", 0, "--count", STEPS * GLOBAL, "--json", *flags)
+    run(weft, "checkpoint", "convert", "--dtype", "f32", folder / "saved", folder / "after")
+    after = transformers.AutoModelForCausalLM.from_pretrained(folder / "after", dtype=torch.float32).state_dict()
+    return [line["lm_loss"] for line in lines], [line["grad_norm"] for line in lines], [json.loads(s) for s in samples.splitlines()], after
+
+
+def apart(a, b):
+    return max(abs(x - y) / abs(y) for x, y in zip(a, b, strict=True))
+
+
+def zero_in_theory(name, shape):
+    """The gradient of a key's bias is zero, so Adam walks after noise."""
+    return shape["kind"] == "gpt2" and "linear_qkv.bias" in name
+
+
+def compare(weft, folder, seed):
+    rng = random.Random(seed)
+    torch.manual_seed(seed)
+    model, shape = draw(rng)
+    model.save_pretrained(folder / "model")
+    builder = IndexedDatasetBuilder(str(folder / "text.bin"), dtype=numpy.uint16)
+    for _ in range(40):
+        tokens = [rng.randrange(shape["words"] - 1) for _ in range(rng.randint(5, 90))]
+        builder.add_document(torch.tensor(tokens), [len(tokens)])
+    builder.finalize(str(folder / "text.idx"))
+    losses, norms, samples, after = by_weft(weft, folder, shape)
+    other = megatron(shape)
+    other.load_state_dict({k: v.clone() for k, v in renamed(model.state_dict(), shape).items()}, strict=False)
+    positions = torch.arange(shape["sequence"]).expand(MICRO, -1)
+    mask = torch.ones(1, 1, shape["sequence"], shape["sequence"], dtype=torch.bool).triu(1)
+    found = {"transformers": steps(model, lambda x, y: F.cross_entropy(model(x).logits.flatten(0, 1), y.flatten()), samples),
+             "megatron-core": steps(other, lambda x, y: other(x, positions, mask, labels=y).mean(), samples)}
+    print(f"seed {seed}: {shape}")
+    for name, (their_losses, their_norms) in found.items():
+        a, b = apart(losses, their_losses), apart(norms, their_norms)
+        print(f"  {name}: losses apart by {a:.1e}, gradient norms by {b:.1e}")
+        if a > 1e-4 or b > 1e-3:
+            sys.exit(f"  ours   {losses} {norms}\n  theirs {their_losses} {their_norms}")
+    ours, theirs = renamed(after, shape), dict(other.named_parameters())
+    for name in ours.keys() - {n for n in ours if zero_in_theory(n, shape)}:
+        difference = ((ours[name] - theirs[name]).abs().max() / theirs[name].abs().max()).item()
+        if difference > 2e-3:
+            sys.exit(f"  {name} after {STEPS} steps is apart by {difference:.1e}")
+
+
+def main():
+    words = argparse.ArgumentParser(description=__doc__)
+    words.add_argument("weft"), words.add_argument("--cases", type=int, default=6), words.add_argument("--seed", type=int, default=None)
+    args = words.parse_args()
+    seed = random.randrange(2**31) if args.seed is None else args.seed
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    PEERS.pretend_cuda()
+    with tempfile.TemporaryDirectory() as folder:
+        torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=0, world_size=1)
+        parallel_state.initialize_model_parallel()
+        tensor_parallel.model_parallel_cuda_manual_seed(1)
+        for case in range(args.cases):
+            own = pathlib.Path(folder) / str(case)
+            own.mkdir()
+            compare(args.weft, own, seed + case)
+    print(f"{args.cases} models: {STEPS} steps as transformers' and as megatron-core's")
+
+
+if __name__ == "__main__":
+    main()
