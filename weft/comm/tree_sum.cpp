@@ -70,13 +70,12 @@ class Tree {
 template <class T>
 void reduce_as(const Reduction& what, std::span<void* const> outs, std::span<const void* const> parts) {
   Tree<T> tree(what.how, parts);
+  std::array<T, block> rounded;  // once, whoever gets it
   for (std::int64_t from = 0; from < what.count; from += block) {
     const std::int64_t count = std::min(block, what.count - from);
     const auto* sum = tree.at(from, count);
-    for (void* out : outs) {
-      T* to = static_cast<T*>(out) + from;
-      for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<T>(sum[i]);
-    }
+    for (std::int64_t i = 0; i < count; ++i) rounded[std::size_t(i)] = static_cast<T>(sum[i]);
+    for (void* out : outs) std::copy_n(rounded.data(), count, static_cast<T*>(out) + from);
   }
 }
 
