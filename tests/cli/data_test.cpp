@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/temporary.h"
 #include "weft/cli/verb.h"
 
 using namespace weft::cli;
@@ -74,4 +75,30 @@ TEST(DataVerb, says_what_it_does_not_know) {
   EXPECT_THAT(told({"data", "sample", "bert"}).err, HasSubstr("data: 'bert': weft data shows gpt's samples"));
   EXPECT_THAT(told({"data", "sample", "--index", "99999999"}).err,
               HasSubstr("mock data: sample 99999999 asked for, there are "));
+}
+
+TEST(DataVerb, asks_the_checkpoint_for_settings_and_seed_as_the_run_does) {
+  const weft::support::TemporaryDirectory folder;
+  const std::string saved = (folder / "saved").string();
+  const Told trained = told({"train", "gpt", "--seed", "77", "--data-order", "keyed", "--eval-iters", "0",
+                             "--save", saved, "--save-interval", "10"});
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  const std::vector<std::string_view> asked = {"data",   "sample",       "--count", "3",
+                                               "--json", "--data-order", "keyed"};
+  const auto with = [&](std::vector<std::string_view> more) {
+    std::vector<std::string_view> words = asked;
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  const auto seen = [](std::vector<std::string_view> words) {
+    testing::internal::CaptureStdout();
+    EXPECT_EQ(run(verbs(), words), 0);
+    return testing::internal::GetCapturedStdout();
+  };
+  const std::string of_the_run = told(with({"--seed", "77"})).out;
+  EXPECT_EQ(
+      seen(with({"--load", saved, "--use-checkpoint-args", "--mock-data", "--micro-batch-size", "2",
+                 "--global-batch-size", "4", "--lr", "1e-3", "--train-iters", "10", "--vocab-size", "250"})),
+      of_the_run);
+  EXPECT_NE(told(with({"--seed", "78"})).out, of_the_run);
 }

@@ -11,6 +11,7 @@
 #include "weft/cli/dry_run.h"
 #include "weft/cli/verbs.h"
 #include "weft/model/count.h"
+#include "weft/train/resume.h"
 #include "weft/train/validate.h"
 
 namespace weft::cli {
@@ -155,7 +156,7 @@ int run_bench(Args args) {
   add_usual(words, "--mock-data", "");
   add_usual(words, "--lr", "1e-4");
   add_usual(words, "--train-iters", "10");
-  const auto command = read_command(words);
+  const auto command = read_command(words, settings_of_checkpoint);
   if (!command->others.empty())
     fail(Kind::usage, "bench train: '", command->others[0], "' follows no flag that takes it");
   if (command->dry_run) fail(Kind::usage, "bench train: --dry-run measures nothing; use weft train for it");

@@ -10,6 +10,7 @@
 #include "weft/cli/dry_run.h"
 #include "weft/cli/verbs.h"
 #include "weft/data/source.h"
+#include "weft/train/resume.h"
 #include "weft/train/run_data.h"
 
 namespace weft::cli {
@@ -73,9 +74,10 @@ struct Run {
         fail(Kind::usage, "data: '", asked.train[0], "': weft data shows gpt's samples");
       asked.train.erase(asked.train.begin());
     }
-    command = read_command(asked.train);
+    command = read_command(asked.train, settings_of_checkpoint);
     if (!command->others.empty())
       fail(Kind::usage, "data: '", command->others[0], "' follows no flag that takes it");
+    take_saved_seed(*command);
     complete(*command, launched_by_environment().world);
     opened = open_run_data(command->config);
     set = opened.sets[asked.split];

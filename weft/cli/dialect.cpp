@@ -7,6 +7,7 @@
 #include "weft/base/error.h"
 #include "weft/base/settings_file.h"
 #include "weft/cli/dialect/rows.h"
+#include "weft/train/resume.h"
 
 namespace weft::cli {
 namespace {
@@ -221,6 +222,13 @@ std::unique_ptr<Command> read_command(Args args, const CheckpointSettings& check
   auto command = std::make_unique<Command>();
   Reader(*command).read(args, checkpoint);
   return command;
+}
+
+void take_saved_seed(Command& command) {
+  Field& seed = command.fields.at("run.seed");
+  if (seed.origin() != Origin::built_in) return;
+  const auto saved = seed_of_checkpoint(command.config.checkpoint);
+  if (saved) seed.read(std::vector{write_word(*saved)}, Origin::checkpoint);
 }
 
 }  // namespace weft::cli

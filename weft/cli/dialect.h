@@ -31,6 +31,8 @@ using CheckpointSettings = std::function<std::string(const CheckpointConfig&)>;
 
 /// Fails for flags that weft refuses, naming all of them at once, and for typos, with the nearest name.
 std::unique_ptr<Command> read_command(Args args, const CheckpointSettings& = {});
+/// A run goes on with the seed of its checkpoint unless another was asked for.
+void take_saved_seed(Command& command);
 
 /// Every flag by topic, for help; foreign ones are left out.
 std::vector<Topic> dialect_topics();

@@ -38,14 +38,6 @@ void take_vocabulary(Command& command, std::int64_t size) {
   asked = size;
 }
 
-/// A run goes on with its seed unless another was asked for.
-void take_seed(Command& command) {
-  Field& seed = command.fields.at("run.seed");
-  if (seed.origin() != Origin::built_in) return;
-  const auto saved = seed_of_checkpoint(command.config.checkpoint);
-  if (saved) seed.read(std::vector{write_word(*saved)}, Origin::checkpoint);
-}
-
 std::unique_ptr<Command> complete_command(Args args, const Launched& launched) {
   if (args.empty())
     fail(Kind::usage, "train: name the model: weft train gpt …; weft help train shows examples");
@@ -53,7 +45,7 @@ std::unique_ptr<Command> complete_command(Args args, const Launched& launched) {
   auto command = read_command(args.subspan(1), settings_of_checkpoint);
   if (!command->others.empty())
     fail(Kind::usage, "train: '", command->others[0], "' follows no flag that takes it");
-  take_seed(*command);
+  take_saved_seed(*command);
   if (const auto tokenizer = run_tokenizer(command->config)) take_vocabulary(*command, tokenizer->size());
   complete(*command, launched.world);
   if (!command->dry_run) refuse_unsupported(command->config);
