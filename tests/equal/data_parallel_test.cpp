@@ -6,7 +6,6 @@
 #include <mutex>
 
 #include "tests/equal/run.h"
-#include "tests/support/sanitized.h"
 #include "tests/support/tiny.h"
 #include "weft/comm/threads.h"
 #include "weft/mesh/mesh.h"
@@ -26,7 +25,6 @@ struct How {
   std::int64_t bucket = 0;
   bool sgd = false;
   int steps = 6;
-  bool exact = false;
 };
 
 /// Everything that a run leaves behind on rank 0, and what each rank held.
@@ -56,7 +54,7 @@ void note(Outcome& outcome, const StepReport& report, const GradReduction& reduc
 
 void run_rank(const ModelConfig& config, const How& how, const ProcessMesh& mesh, Outcome& outcome,
               std::mutex& mutex) {
-  const auto device = open_device("cpu", {.threads = 1, .exact = how.exact});
+  const auto device = open_device("cpu", {.threads = 1});
   std::map<int, Stage> stages;
   stages[0] = build_gpt(
       config, {.first_layer = 0, .layers = config.layers},
@@ -226,50 +224,4 @@ TEST(CutStates, are_held_once_over_the_ranks) {
       }
     }
   }
-}
-
-// Exact mode: the same leaves in the same tree, whoever holds them.
-class ExactMode : public ::testing::TestWithParam<std::tuple<const char*, Precision>> {};
-
-TEST_P(ExactMode, gives_the_same_bits_under_every_layout) {
-  const auto& [model, precision] = GetParam();
-  ModelConfig config = model_of(model, precision);
-  config.groups = config.heads;  // so that four ranks have one each
-  complete(config);
-  const Outcome alone = outcome_of(config, {.degrees = {}, .exact = true});
-  const std::vector<How> layouts{
-      {.degrees = {.tp = 2}},
-      {.degrees = {.tp = 4}},
-      {.degrees = {.dp = 2}},
-      {.degrees = {.dp = 4}, .zero = true},
-      {.degrees = {.dp = 8}, .when = ReduceWhen::when_a_bucket_is_full, .bucket = 500},
-      {.degrees = {.tp = 2, .dp = 2}, .zero = true}};
-  for (std::size_t i = 0; i < layouts.size(); i += std::size_t(every(2))) {
-    How how = layouts[i];
-    how.exact = true;
-    const Outcome cut = outcome_of(config, how);
-    EXPECT_EQ(cut.losses, alone.losses) << "tp " << how.degrees.tp << " dp " << how.degrees.dp;
-    EXPECT_EQ(cut.norms, alone.norms) << "tp " << how.degrees.tp << " dp " << how.degrees.dp;
-    EXPECT_EQ(cut.params_norms, alone.params_norms) << "tp " << how.degrees.tp << " dp " << how.degrees.dp;
-    if (how.degrees.tp == 1) {
-      EXPECT_EQ(cut.values, alone.values);
-    }
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Models, ExactMode,
-                         ::testing::Combine(::testing::Values("gpt2", "llama"),
-                                            ::testing::Values(Precision::f32, Precision::bf16)),
-                         [](const auto& test) {
-                           return std::get<0>(test.param) +
-                                  std::string(std::get<1>(test.param) == Precision::f32 ? "_f32" : "_bf16");
-                         });
-
-// Sums in another order are seen: fast mode's layouts part within a few steps, exact mode's two ways of
-// adding nowhere.
-TEST(ExactMode, would_see_a_sum_in_another_order) {
-  const ModelConfig config = model_of("gpt2");
-  const Outcome alone = outcome_of(config, {.degrees = {}});
-  EXPECT_NE(outcome_of(config, {.degrees = {.tp = 2}}).norms, alone.norms);
-  EXPECT_NE(outcome_of(config, {.degrees = {.dp = 2}}).norms, alone.norms);
 }

@@ -1,6 +1,7 @@
 // One rank as the trainer builds it, over samples that no file holds.
 #include "tests/equal/run.h"
 
+#include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <limits>
@@ -31,15 +32,25 @@ Tensor chunks_of(const Tensor& x, int rank, int ranks) {
   return out;
 }
 
+/// The first tokens of every sample do not count, of each another number.
+void leave_out_tokens(const Batch& batch, std::int64_t sample) {
+  for (std::int64_t row = 0; row < batch.mask.dim(1); ++row)
+    ops::fill(batch.mask.slice(1, row, 1).slice(0, 0, (sample + row) % 4), 0);
+}
+
+std::int64_t rows_of_a_pass(const Cut& cut) { return cut.exact ? 1 : cut.micro_batch; }
+
 /// This rank's samples of a step: the global batch is the same whatever the layout.
 std::vector<Batch> batches_of(Device& device, const ModelConfig& config, const Cut& cut,
                               const ProcessMesh& mesh, int step) {
   std::vector<Batch> out;
   const std::int64_t per_rank = global_batch / cut.parallel.dp;
-  for (std::int64_t first = 0; first < per_rank; first += cut.micro_batch) {
+  const std::int64_t rows = rows_of_a_pass(cut);
+  for (std::int64_t first = 0; first < per_rank; first += rows) {
     const std::int64_t sample = mesh.place(Axis::dp) * per_rank + first;
-    out.push_back(tiny_rows(device, config, {.step = step, .first = sample, .count = cut.micro_batch}));
+    out.push_back(tiny_rows(device, config, {.step = step, .first = sample, .count = rows}));
     Batch& batch = out.back();
+    if (cut.uneven) leave_out_tokens(batch, sample);
     if (cut.parallel.cp > 1)
       for (Tensor* x : {&batch.tokens, &batch.targets, &batch.mask, &batch.places, &batch.positions})
         *x = chunks_of(*x, mesh.place(Axis::cp), cut.parallel.cp);
@@ -69,7 +80,7 @@ class Rank {
         *weights_, mesh_.along(Axis::tp),
         cut.parallel.overlap_reduce ? ReduceWhen::when_a_bucket_is_full : ReduceWhen::after_backward);
     weights_->initialize(7);
-    if (schedule_.stages() > 1) tied_ = std::make_unique<TiedWeights>(*weights_, pp());
+    if (schedule_.stages() > 1 || cut.exact) tied_ = std::make_unique<TiedWeights>(*weights_, pp());
     if (cut.fault == Fault::tied_copies_not_added) tied_.reset();
     if (cut.fault == Fault::weight_gradient_dropped) drop_a_gradient();
     adam_ = make_adam(*weights_, {});
@@ -78,7 +89,8 @@ class Rank {
 
   StepReport step(int number) {
     const double rate = 5e-3 * std::min(1.0, (number - 1) / 5.0);
-    const auto batches = batches_of(*device_, config_, cut_, mesh_, number);
+    auto batches = batches_of(*device_, config_, cut_, mesh_, number);
+    if (cut_.fault == Fault::samples_reordered) std::ranges::reverse(batches);
     return train_step(shop(*runner_), batches,
                       {.seed = 3,
                        .step = number,
@@ -86,7 +98,8 @@ class Rank {
                        .ends_rate = rate,
                        .decay = 0.01,
                        .clip = 1.0,
-                       .per_token = cut_.per_token});
+                       .per_token = cut_.per_token,
+                       .together = int(cut_.micro_batch / rows_of_a_pass(cut_))});
   }
   std::string search(const std::string& weight) {
     each_parameter([&](Parameter& p) {
@@ -125,7 +138,7 @@ class Rank {
   }
 
  private:
-  int microbatches() const { return int(global_batch / cut_.parallel.dp / cut_.micro_batch); }
+  int microbatches() const { return int(global_batch / cut_.parallel.dp / rows_of_a_pass(cut_)); }
   DataParallel data_parallel() const {
     return {.circle = &mesh_.along({Axis::dp, Axis::cp}),
             .cut_states = cut_.parallel.zero > 0,

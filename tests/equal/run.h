@@ -17,6 +17,7 @@ enum class Fault {
   weight_gradient_dropped,   // of one matrix of the last layer
   shared_keys_not_added,     // a key that two ranks hold learns from each one's queries
   sequence_parts_not_added,  // norms learn from the tokens of one tensor-parallel rank
+  samples_reordered,         // a rank adds its samples from the last to the first
 };
 
 /// A layout, and how the global batch of eight samples is cut into microbatches.
@@ -28,6 +29,7 @@ struct Cut {
   bool reduce_in_bf16 = false;
   Fault fault = Fault::none;
   bool exact = false;
+  bool uneven = false;  // samples do not have the same number of tokens that count
 };
 
 struct Curve {

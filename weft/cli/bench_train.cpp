@@ -59,10 +59,10 @@ class OneRank {
                  compute_type(config.model.precision), Weights::For::training) {
     weights_.initialize(std::uint64_t(config.run.seed));
     for (int i = 0; i < microbatches(); ++i)
-      batches_.push_back(made_up(device_, config.model, config.batch.micro, std::uint64_t(i)));
+      batches_.push_back(made_up(device_, config.model, rows_of_a_pass(config), std::uint64_t(i)));
   }
   CpuDevice& device() { return device_; }
-  int microbatches() const { return int(config_.batch.global / config_.batch.micro); }
+  int microbatches() const { return int(config_.batch.global / rows_of_a_pass(config_)); }
   Dtype dtype() const { return compute_type(config_.model.precision); }
 
   StepReport step(int number) {
@@ -81,7 +81,8 @@ class OneRank {
                        .rate = rate,
                        .ends_rate = rate,
                        .decay = 0.01,
-                       .clip = config_.optimizer.clip});
+                       .clip = config_.optimizer.clip,
+                       .together = int(config_.batch.micro / rows_of_a_pass(config_))});
   }
 
  private:

@@ -237,9 +237,14 @@ class Builder {
     words.at_the_ends = true;
     return words;
   }
+  // One memory for both uses of the words, where that cannot show: in exact mode the gradients of the uses
+  // are trees of their own, as they are where the uses stand in two stages.
+  bool shares_words() const {
+    return config_.tied_output && part_.embeds && part_.measures && !device_.exact();
+  }
   std::unique_ptr<Layer> embedding() {
     Parameter words = word_matrix("embedding.words");
-    words.tied = config_.tied_output && !part_.measures;
+    words.tied = config_.tied_output && !shares_words();
     std::optional<Parameter> positions;
     if (config_.positions == Positions::learned) {
       positions = shared("embedding.positions", {config_.max_positions, config_.hidden},
@@ -257,7 +262,7 @@ class Builder {
   }
   std::unique_ptr<Layer> head() const {
     const LanguageHead::Options options{.part = words_here(), .loss = {}, .tp = tp_};
-    if (config_.tied_output && words_) return std::make_unique<LanguageHead>(*words_, options);
+    if (words_ && shares_words()) return std::make_unique<LanguageHead>(*words_, options);
     Parameter output = word_matrix(config_.tied_output ? "embedding.words" : "output.words");
     if (config_.tied_output) {
       output.tied = true;  // a second copy: the first stage's counts

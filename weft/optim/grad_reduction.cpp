@@ -46,7 +46,7 @@ void GradReduction::begin(int microbatches) {
 
 void GradReduction::added(int parameter) {
   if (!open_) return;
-  if (tree_) return tree_->added();
+  if (tree_) return tree_->added(parameter);
   Counted& counted = parameters_[std::size_t(parameter)];
   ++counted.added;
   Leaving& bucket = buckets_[counted.leaving];

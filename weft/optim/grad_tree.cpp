@@ -13,43 +13,59 @@ int sums_after(int i, int n) {
 }
 
 GradTree::GradTree(Weights& weights) : weights_(weights) {
-  for (const WeightBlock& block : weights_.blocks())
-    for (const WeightSlot& slot : block.slots) gradients_ += slot.parameter->uses;
+  for (std::size_t i = 0; i < weights_.blocks().size(); ++i) {
+    const WeightBlock& block = weights_.blocks()[i];
+    for (const WeightBucket& bucket : block.buckets)
+      for (int k = 0; k < bucket.slots; ++k) {
+        const WeightSlot& slot = block.slots[std::size_t(bucket.first_slot + k)];
+        trees_.push_back({.block = i,
+                          .at = slot.at,
+                          .elements = slot.parameter->shape.elements(),
+                          .uses = slot.parameter->uses});
+      }
+  }
 }
 
 void GradTree::begin(int microbatches) {
   microbatches_ = microbatches;
-  added_ = closed_ = 0;
-  depth_ = 0;
-}
-
-void GradTree::added() {
-  if (++added_ < gradients_) return;
-  added_ = 0;
-  close();
-}
-
-void GradTree::close() {
-  for (int sums = sums_after(closed_, microbatches_); sums > 0; --sums) {
-    --depth_;
-    for (std::size_t i = 0; i < weights_.blocks().size(); ++i) {
-      const Tensor& grads = weights_.blocks()[i].grads;
-      ops::add_into(grads, waits_[depth_][i], grads);
-    }
+  for (Tree& tree : trees_) {
+    tree.added = tree.closed = 0;
+    tree.depth = 0;
   }
-  if (++closed_ < microbatches_) put_away();
 }
 
-void GradTree::put_away() {
-  if (depth_ == waits_.size()) waits_.emplace_back(weights_.blocks().size());
-  for (std::size_t i = 0; i < weights_.blocks().size(); ++i) {
-    const Tensor& grads = weights_.blocks()[i].grads;
-    Tensor& kept = waits_[depth_][i];
-    if (!kept) kept = empty(weights_.device(), grads.shape(), Dtype::f32, Use::gradients);
-    ops::copy_into(kept, grads);
-    ops::fill(grads, 0);
+void GradTree::added(int parameter) {
+  Tree& tree = trees_[std::size_t(parameter)];
+  if (++tree.added < tree.uses) return;
+  tree.added = 0;
+  close(tree);
+}
+
+Tensor GradTree::sum(const Tree& tree) const {
+  return weights_.blocks()[tree.block].grads.slice(0, tree.at, tree.elements);
+}
+
+Tensor GradTree::waiting(const Tree& tree, std::size_t depth) const {
+  return waits_[depth][tree.block].slice(0, tree.at, tree.elements);
+}
+
+void GradTree::close(Tree& tree) {
+  const Tensor here = sum(tree);
+  for (int sums = sums_after(tree.closed, microbatches_); sums > 0; --sums)
+    ops::add_into(here, waiting(tree, --tree.depth), here);
+  if (++tree.closed < microbatches_) put_away(tree);
+}
+
+void GradTree::put_away(Tree& tree) {
+  if (tree.depth == waits_.size()) waits_.emplace_back(weights_.blocks().size());
+  Tensor& block = waits_[tree.depth][tree.block];
+  if (!block) {
+    const Tensor& grads = weights_.blocks()[tree.block].grads;
+    block = empty(weights_.device(), grads.shape(), Dtype::f32, Use::gradients);
   }
-  ++depth_;
+  const Tensor here = sum(tree);
+  ops::copy_into(waiting(tree, tree.depth++), here);
+  ops::fill(here, 0);
 }
 
 }  // namespace weft

@@ -7,23 +7,34 @@
 
 namespace weft {
 
-/// Layers add a microbatch into the blocks' gradients; close() makes it a leaf of the tree over the step's
-/// microbatches, in which [a, b) is [a, m) plus [m, b), m = a + (b - a + 1) / 2: what communicators do with
-/// ranks. Partial sums wait in further blocks, as many as the tree is deep.
+/// Layers add a microbatch into a parameter's gradient; with the last use of it in that microbatch this
+/// becomes a leaf of the tree over the step's microbatches, in which [a, b) is [a, m) plus [m, b),
+/// m = a + (b - a + 1) / 2: what communicators do with ranks. Every parameter has a tree of its own, because
+/// the stages of a rank are not at the same microbatch. Partial sums wait in further blocks, as many as the
+/// tree is deep.
 class GradTree {
  public:
   explicit GradTree(Weights& weights);
   void begin(int microbatches);
-  /// A parameter got a gradient; with the last one of its microbatch that becomes a leaf.
-  void added();
+  /// A use of a parameter has added its gradient. Parameters are numbered by block, bucket and slot.
+  void added(int parameter);
 
  private:
-  void close();
-  void put_away();
+  struct Tree {
+    std::size_t block = 0;
+    std::int64_t at = 0, elements = 0;  // in the block
+    int uses = 1;
+    int added = 0, closed = 0;  // uses of this microbatch, and microbatches
+    std::size_t depth = 0;      // partial sums that wait
+  };
+  void close(Tree& tree);
+  void put_away(Tree& tree);
+  Tensor sum(const Tree& tree) const;
+  Tensor waiting(const Tree& tree, std::size_t depth) const;
+
   Weights& weights_;
-  int gradients_ = 0;  // of a microbatch
-  int added_ = 0, closed_ = 0, microbatches_ = 0;
-  std::size_t depth_ = 0;                   // partial sums that wait
+  int microbatches_ = 0;
+  std::vector<Tree> trees_;
   std::vector<std::vector<Tensor>> waits_;  // by depth and block
 };
 

@@ -31,6 +31,8 @@ pipe::Schedule sent(pipe::Schedule schedule) {
 
 }  // namespace
 
+std::int64_t rows_of_a_pass(const TrainConfig& config) { return config.model.exact ? 1 : config.batch.micro; }
+
 std::vector<int> homes_of(const ParallelConfig& parallel) {
   return pipe::stage_homes(wanted_by(parallel, parallel.pp));
 }

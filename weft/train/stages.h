@@ -10,6 +10,10 @@
 
 namespace weft {
 
+/// Samples that go through the layers together: a microbatch, or in exact mode a sequence, because sums over
+/// tokens have sequences as leaves.
+std::int64_t rows_of_a_pass(const TrainConfig& config);
+
 /// Which ranks belong together.
 ParallelLayout layout_of(const ParallelConfig& parallel);
 

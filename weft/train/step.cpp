@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cmath>
+#include <numeric>
 
 #include "weft/base/number.h"
 #include "weft/ops/elementwise.h"
@@ -52,8 +53,12 @@ double total(std::span<const double> counts, const Workshop& shop) {
 /// The factor of each microbatch's losses in the objective, loss scale included.
 void set_loss_factors(StepRoom& room, const StepReport& report, const StepOrder& order, int data_ranks) {
   room.factors.clear();
-  for (const double count : room.counts) {
-    const double tokens = order.per_token ? report.tokens : count * double(room.counts.size()) * data_ranks;
+  const auto together = std::size_t(order.together);
+  const auto means = double(room.counts.size() / together) * data_ranks;
+  for (std::size_t i = 0; i < room.counts.size(); ++i) {
+    const auto first = room.counts.begin() + std::ptrdiff_t(i / together * together);
+    const double count = std::accumulate(first, first + order.together, 0.0);
+    const double tokens = order.per_token ? report.tokens : count * means;
     room.factors.push_back(tokens > 0 ? float(report.loss_scale / tokens) : 0);
   }
 }

@@ -51,6 +51,7 @@ struct StepOrder {
   double rate = 0, ends_rate = 0, decay = 0;
   double clip = 0;
   bool per_token = false;  // the objective is a mean over the tokens of the global batch
+  int together = 1;  // so many microbatches in a row share one mean, where they are parts of what was asked
   bool count_zeros = false, params_norm = false;
   StepTimers* timers = nullptr;
 };

@@ -131,7 +131,7 @@ void Trainer::build() {
       *weights_, lent_.mesh.along(Axis::tp),
       config_.parallel.overlap_reduce ? ReduceWhen::when_a_bucket_is_full : ReduceWhen::after_backward);
   weights_->initialize(std::uint64_t(config_.run.seed));
-  if (home.size() > 1) tied_ = std::make_unique<TiedWeights>(*weights_, pp);
+  if (home.size() > 1 || lent_.device.exact()) tied_ = std::make_unique<TiedWeights>(*weights_, pp);
   optimizer_ = make_optimizer(*weights_, config_.optimizer);
   scaler_ = make_scaler(config_);
   const auto train = data_.sets[data::Split::train];
@@ -148,7 +148,7 @@ void Trainer::build() {
 
 data::Turn Trainer::turn_at(std::int64_t consumed) const {
   return {.global_batch = int(batches_.at(consumed)),
-          .micro_batch = int(config_.batch.micro),
+          .micro_batch = int(rows_of_a_pass(config_)),
           .rank = lent_.mesh.place(Axis::dp),
           .ranks = lent_.mesh.layout().degree(Axis::dp),
           .owners = owners_of(config_)};
@@ -177,6 +177,7 @@ StepOrder Trainer::order_of(std::int64_t step) const {
           .decay = decay_.at(learned_samples_),
           .clip = config_.optimizer.clip,
           .per_token = config_.batch.per_token_loss,
+          .together = int(config_.batch.micro / rows_of_a_pass(config_)),
           .count_zeros = config_.log.zeros,
           .params_norm = config_.log.params_norm,
           .timers = nullptr};
@@ -309,7 +310,9 @@ report::Step Trainer::record_of(std::int64_t step, const StepReport& report, con
 
 data::Turn Trainer::evaluation_turn() const {
   return {.global_batch = int(config_.eval.global > 0 ? config_.eval.global : config_.batch.global),
-          .micro_batch = int(config_.eval.micro > 0 ? config_.eval.micro : config_.batch.micro),
+          .micro_batch = lent_.device.exact()     ? 1
+                         : config_.eval.micro > 0 ? int(config_.eval.micro)
+                                                  : int(config_.batch.micro),
           .rank = lent_.mesh.place(Axis::dp),
           .ranks = lent_.mesh.layout().degree(Axis::dp)};
 }

@@ -1,0 +1,100 @@
+// Exact mode: the same leaves in the same tree, whoever holds them. Every layout gives the bits of one rank.
+#include <gtest/gtest.h>
+
+#include "tests/equal/run.h"
+#include "tests/support/sanitized.h"
+
+using namespace weft;
+using namespace weft::testing;
+
+namespace {
+
+constexpr int few = 4;  // steps: a sum in another order shows in the second
+
+ModelConfig model_of(const std::string& name, Precision precision) {
+  ModelConfig config = shape_of(name, 4);
+  config.precision = precision;
+  complete(config);
+  return config;
+}
+
+Curve exactly(const ModelConfig& config, Cut cut) {
+  cut.exact = true;
+  cut.steps = few;
+  return train(config, cut);
+}
+
+void expect_same_bits(const Curve& a, const Curve& b, const std::string& what) {
+  EXPECT_EQ(a.losses, b.losses) << what;
+  EXPECT_EQ(a.norms, b.norms) << what;
+  EXPECT_EQ(a.evaluations, b.evaluations) << what;
+  EXPECT_TRUE(a.tied_copies_agree) << what;
+}
+
+class ExactMode : public ::testing::TestWithParam<std::tuple<const char*, Precision>> {
+ protected:
+  void expect_the_bits_of_one_rank(const std::vector<Cut>& cuts) const {
+    const auto& [name, precision] = GetParam();
+    const ModelConfig config = model_of(name, precision);
+    const Curve alone = exactly(config, {.parallel = {.dp = 1}, .micro_batch = 1});
+    for (std::size_t i = 0; i < cuts.size(); i += std::size_t(every(4)))
+      expect_same_bits(exactly(config, cuts[i]), alone, name_of(cuts[i]));
+  }
+};
+
+}  // namespace
+
+TEST_P(ExactMode, gives_the_bits_of_one_rank_over_tensor_and_data_parallel_ranks) {
+  expect_the_bits_of_one_rank({Cut{{.tp = 2, .dp = 1}}, Cut{{.tp = 4, .dp = 1}, 4}, Cut{{.dp = 2}},
+                               Cut{{.dp = 4, .zero = 1}, 1},
+                               Cut{{.dp = 8, .overlap_reduce = true, .bucket_elements = 500}, 1},
+                               Cut{{.tp = 2, .dp = 2, .zero = 1}}});
+}
+
+TEST_P(ExactMode, gives_the_bits_of_one_rank_whatever_a_micro_batch_holds) {
+  expect_the_bits_of_one_rank({Cut{{.dp = 1}, 2}, Cut{{.dp = 1}, 8}, Cut{{.dp = 2}, 4}});
+}
+
+TEST_P(ExactMode, gives_the_bits_of_one_rank_under_every_schedule) {
+  expect_the_bits_of_one_rank({Cut{{.pp = 2, .dp = 1}}, Cut{{.pp = 4, .dp = 1}, 1},
+                               Cut{{.pp = 2, .dp = 1, .schedule = "gpipe"}, 4},
+                               Cut{{.pp = 2, .dp = 1, .schedule = "zb-h1"}},
+                               Cut{{.pp = 2, .dp = 1, .schedule = "zb-v", .virtual_stages = 2}},
+                               Cut{{.pp = 2, .dp = 1, .schedule = "interleaved", .virtual_stages = 2}},
+                               Cut{{.tp = 2, .pp = 2, .dp = 2, .schedule = "zb-h1"}, 1},
+                               Cut{{.pp = 2, .dp = 4, .zero = 1, .schedule = "zb-v", .virtual_stages = 2}, 1},
+                               Cut{{.tp = 4, .pp = 2, .dp = 8, .zero = 1}, 1}});
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, ExactMode,
+                         ::testing::Combine(::testing::Values("gpt2", "llama"),
+                                            ::testing::Values(Precision::f32, Precision::bf16)),
+                         [](const auto& test) {
+                           return std::get<0>(test.param) +
+                                  std::string(std::get<1>(test.param) == Precision::f32 ? "_f32" : "_bf16");
+                         });
+
+// A mean of a micro batch stays one: sequences of other lengths do not weigh more.
+TEST(ExactMode, means_what_fast_mode_means) {
+  const ModelConfig config = model_of("gpt2", Precision::f32);
+  for (const bool per_token : {false, true}) {
+    const Cut four{
+        .parallel = {.dp = 1}, .micro_batch = 4, .steps = few, .per_token = per_token, .uneven = true};
+    const Curve alone = exactly(config, four);
+    EXPECT_EQ(difference(alone, train(config, four)), "");
+    Cut cut = four;
+    cut.parallel = {.tp = 2, .pp = 2, .dp = 2};
+    expect_same_bits(exactly(config, cut), alone, name_of(cut));
+  }
+}
+
+// Sums in another order are seen: fast mode's layouts part within a few steps, exact mode's nowhere, unless
+// somebody adds the samples from the last to the first.
+TEST(ExactMode, would_see_a_sum_in_another_order) {
+  const ModelConfig config = model_of("gpt2", Precision::f32);
+  const Curve alone = train(config, {.parallel = {.dp = 1}, .steps = few});
+  EXPECT_NE(train(config, {.parallel = {.tp = 2, .dp = 1}, .steps = few}).norms, alone.norms);
+  EXPECT_NE(train(config, {.parallel = {.dp = 2}, .steps = few}).norms, alone.norms);
+  const Cut reordered{.parallel = {.dp = 2}, .fault = Fault::samples_reordered};
+  EXPECT_NE(exactly(config, reordered).norms, exactly(config, {.parallel = {.dp = 2}}).norms);
+}
