@@ -9,7 +9,7 @@ using namespace weft::testing;
 
 namespace {
 
-constexpr int few = 4;  // steps: a sum in another order shows in the second
+constexpr int few = 3;  // steps: a sum in another order shows in the second
 
 ModelConfig model_of(const std::string& name, Precision precision) {
   ModelConfig config = shape_of(name, 4);
@@ -37,7 +37,9 @@ class ExactMode : public ::testing::TestWithParam<std::tuple<const char*, Precis
     const auto& [name, precision] = GetParam();
     const ModelConfig config = model_of(name, precision);
     const Curve alone = exactly(config, {.parallel = {.dp = 1}, .micro_batch = 1});
-    for (std::size_t i = 0; i < cuts.size(); i += std::size_t(every(4)))
+    // Every layout meets both models and both precisions in two of the four products of them.
+    const bool odd = (name == std::string("gpt2")) == (precision == Precision::bf16);
+    for (std::size_t i = odd ? 1 : 0; i < cuts.size(); i += std::size_t(2 * every(3)))
       expect_same_bits(exactly(config, cuts[i]), alone, name_of(cuts[i]));
   }
 };
@@ -62,8 +64,19 @@ TEST_P(ExactMode, gives_the_bits_of_one_rank_under_every_schedule) {
                                Cut{{.pp = 2, .dp = 1, .schedule = "zb-v", .virtual_stages = 2}},
                                Cut{{.pp = 2, .dp = 1, .schedule = "interleaved", .virtual_stages = 2}},
                                Cut{{.tp = 2, .pp = 2, .dp = 2, .schedule = "zb-h1"}, 1},
-                               Cut{{.pp = 2, .dp = 4, .zero = 1, .schedule = "zb-v", .virtual_stages = 2}, 1},
+                               Cut{{.pp = 2, .dp = 4, .schedule = "zb-v", .virtual_stages = 2, .zero = 1}, 1},
                                Cut{{.tp = 4, .pp = 2, .dp = 8, .zero = 1}, 1}});
+}
+
+TEST_P(ExactMode, gives_the_bits_of_one_rank_where_sequences_are_cut) {
+  expect_the_bits_of_one_rank(
+      {Cut{{.tp = 2, .dp = 1, .sequence = true}}, Cut{{.tp = 4, .dp = 2, .sequence = true, .zero = 1}, 4},
+       Cut{{.tp = 2, .pp = 2, .dp = 1, .sequence = true, .schedule = "zb-h1"}}, Cut{{.cp = 2, .dp = 1}},
+       Cut{{.cp = 4, .dp = 1, .context = ContextForm::gather}, 1},
+       Cut{{.cp = 2, .dp = 4, .context = ContextForm::heads, .zero = 1}, 1}, Cut{{.tp = 4, .cp = 2, .dp = 1}},
+       Cut{{.tp = 2, .cp = 4, .dp = 1, .sequence = true}},
+       Cut{{.tp = 2, .pp = 2, .cp = 2, .dp = 2, .sequence = true}, 1},
+       Cut{{.tp = 2, .pp = 4, .cp = 2, .dp = 4, .sequence = true, .zero = 1}, 1}});
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, ExactMode,
@@ -73,6 +86,31 @@ INSTANTIATE_TEST_SUITE_P(Models, ExactMode,
                            return std::get<0>(test.param) +
                                   std::string(std::get<1>(test.param) == Precision::f32 ? "_f32" : "_bf16");
                          });
+
+// Gains of heads' norms are summed over the heads of all tensor-parallel ranks, and over the tokens of all
+// context-parallel ones.
+TEST(ExactMode, gives_the_bits_of_one_rank_with_norms_of_heads) {
+  for (const char* name : {"gpt2", "llama"}) {
+    ModelConfig config = model_of(name, name[0] == 'g' ? Precision::f32 : Precision::bf16);
+    config.qk_norm = true;
+    complete(config);
+    const Curve alone = exactly(config, {.parallel = {.dp = 1}});
+    for (const Cut& cut : {Cut{{.tp = 2, .dp = 1}}, Cut{{.tp = 4, .cp = 2, .dp = 1, .sequence = true}},
+                           Cut{{.cp = 2, .dp = 2}}})
+      expect_same_bits(exactly(config, cut), alone, name_of(cut));
+  }
+}
+
+// Two query heads share a key head, and a circle of four has two key heads to share.
+TEST(ExactMode, gives_the_bits_of_one_rank_where_heads_cannot_be_traded) {
+  ModelConfig config = model_of("llama", Precision::f32);
+  config.groups = 2;
+  config.qk_norm = true;
+  complete(config);
+  const Curve alone = exactly(config, {.parallel = {.dp = 1}});
+  for (const Cut& cut : {Cut{{.cp = 4, .dp = 1}}, Cut{{.tp = 2, .cp = 2, .dp = 1, .sequence = true}}})
+    expect_same_bits(exactly(config, cut), alone, name_of(cut));
+}
 
 // A mean of a micro batch stays one: sequences of other lengths do not weigh more.
 TEST(ExactMode, means_what_fast_mode_means) {
@@ -89,7 +127,7 @@ TEST(ExactMode, means_what_fast_mode_means) {
 }
 
 // Sums in another order are seen: fast mode's layouts part within a few steps, exact mode's nowhere, unless
-// somebody adds the samples from the last to the first.
+// somebody adds samples in another order.
 TEST(ExactMode, would_see_a_sum_in_another_order) {
   const ModelConfig config = model_of("gpt2", Precision::f32);
   const Curve alone = train(config, {.parallel = {.dp = 1}, .steps = few});

@@ -17,7 +17,7 @@ enum class Fault {
   weight_gradient_dropped,   // of one matrix of the last layer
   shared_keys_not_added,     // a key that two ranks hold learns from each one's queries
   sequence_parts_not_added,  // norms learn from the tokens of one tensor-parallel rank
-  samples_reordered,         // a rank adds its samples from the last to the first
+  samples_reordered,         // a rank adds its first sample last
 };
 
 /// A layout, and how the global batch of eight samples is cut into microbatches.

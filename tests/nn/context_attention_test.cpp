@@ -78,8 +78,10 @@ std::string gap(const Tensor& found, const Tensor& expected, Tolerance within) {
   return difference(numbers(found), numbers(expected), within);
 }
 
-void compare(Communicator& circle, ContextForm form, const Case& test) {
-  const auto device = open_device("cpu", {.threads = 1});
+enum class Mode { fast, exact };
+
+void compare(Communicator& circle, ContextForm form, const Case& test, Mode mode = Mode::fast) {
+  const auto device = open_device("cpu", {.threads = 1, .exact = mode == Mode::exact});
   const Whole all = whole_of(*device, test);
   const AttentionArgs whole_how = args_of(test, all.segments, all.samples);
   const AttentionOut whole = ops::attention(all.in, whole_how);
@@ -94,7 +96,8 @@ void compare(Communicator& circle, ContextForm form, const Case& test) {
   context_attention_backward_into(context, grads, mine(circle, all.dout, 0), kept, how);
 
   // Parts are summed in another order; bf16 is stored once more on the way out of backward.
-  const Tolerance within = test.dtype == Dtype::f32 ? Tolerance{2e-5, 2e-6} : Tolerance{2e-2, 2e-2};
+  const Tolerance rounded = test.dtype == Dtype::f32 ? Tolerance{2e-5, 2e-6} : Tolerance{2e-2, 2e-2};
+  const Tolerance within = mode == Mode::exact ? Tolerance{0, 0} : rounded;
   EXPECT_EQ(gap(kept.out.o, mine(circle, whole.o, 0), within), "") << "o";
   EXPECT_EQ(gap(grads.dq, mine(circle, expected.dq, 0), within), "") << "dq";
   EXPECT_EQ(gap(grads.dk, mine(circle, expected.dk, 0), within), "") << "dk";
@@ -117,6 +120,16 @@ TEST_P(ContextAttention, is_that_of_whole_sequences) {
   const auto& [test, form, ranks] = GetParam();
   run_as_threads(ranks,
                  [&, &test = test, form = form](Communicator& circle) { compare(circle, form, test); });
+}
+
+// Two ranks trade the four heads, eight cannot.
+TEST(ExactContextAttention, is_that_of_whole_sequences_bit_by_bit_in_exact_mode) {
+  for (const Case& test : cases())
+    for (const int ranks : {2, 8})
+      run_as_threads(ranks, [&](Communicator& circle) {
+        SCOPED_TRACE(test.name);
+        compare(circle, ContextForm::ring, test, Mode::exact);
+      });
 }
 
 namespace {

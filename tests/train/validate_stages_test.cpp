@@ -1,5 +1,6 @@
 // Rules of pipeline stages and schedules.
 #include "tests/train/completing.h"
+#include "weft/train/stages.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -119,4 +120,19 @@ TEST(Validate, counts_virtual_stages_from_their_layers) {
     c.batch.global = 4;
   };
   EXPECT_EQ(completed(two).parallel.virtual_stages, 2);
+}
+
+TEST(Stages, say_what_exact_mode_does_with_sequences_that_are_cut) {
+  TrainConfig c;
+  c.model.groups = 8;
+  c.parallel.cp = 4;
+  EXPECT_EQ(exact_context(c), "");
+  c.model.exact = true;
+  EXPECT_EQ(exact_context(c), "exact mode: context-parallel ranks trade heads, as with --cp-comm-type a2a");
+  c.parallel.tp = 4;
+  EXPECT_EQ(exact_context(c),
+            "exact mode: 2 key heads of a rank cannot be shared by 4 context-parallel ranks, so each of them "
+            "computes attention for all");
+  c.parallel.context = ContextForm::heads;
+  EXPECT_EQ(exact_context(c), "");
 }

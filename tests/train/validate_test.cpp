@@ -101,6 +101,14 @@ TEST(Validate, refuses_exact_sums_that_ranks_cannot_share) {
             c.model.ffn_hidden = 24;
           }),
           "--exact adds eighths, which 3 tensor-parallel ranks cannot share: take 1, 2, 4 or 8", 3);
+  refused(exact([](TrainConfig& c) {
+            c.parallel.tp = 2;
+            c.parallel.cp = 8;
+            c.model.heads = c.model.groups = 16;
+          }),
+          "--exact adds eighths of the vocabulary, which 2 tensor-parallel times 8 context-parallel ranks "
+          "cannot share: take 1, 2, 4 or 8 in all",
+          16);
   refused(exact([](TrainConfig& c) { c.model.ffn_hidden = 12; }),
           "--exact adds eighths: the MLP's width, 12 is not a multiple of 8", 1);
 }

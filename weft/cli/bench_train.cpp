@@ -74,6 +74,7 @@ class OneRank {
                        .runner = runner_,
                        .mesh = mesh_,
                        .wire = {.width = config_.model.hidden, .dtype = dtype()},
+                       .tied = &tied_,
                        .room = &room_},
                       batches_,
                       {.seed = std::uint64_t(config_.run.seed),
@@ -100,6 +101,7 @@ class OneRank {
   std::map<int, Stage> stages_ = built();
   Weights weights_;
   GradReduction reduction_{weights_, solo_, ReduceWhen::after_backward};
+  TiedWeights tied_{weights_, solo_};  // exact mode's two copies of the words
   std::unique_ptr<Optimizer> optimizer_ = make_adam(weights_, {});
   pipe::Runner runner_{schedule_, stages_, solo_, device_};
   std::vector<Batch> batches_;

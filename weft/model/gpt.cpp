@@ -59,8 +59,15 @@ class Builder {
     parameter.pieces.front().where.replica = tp_.rank();
     return parameter;
   }
-  Norm norm(const std::string& name) const { return norm_of(name, config_.hidden, tp_.sequence_cut()); }
-  Norm norm_of(const std::string& name, std::int64_t width, bool partial) const {
+  // In exact mode a gain's gradient is the same on all tensor-parallel ranks, who bring their pieces
+  // together.
+  TokenCut token_cut() const { return TokenCut(context_.circle); }
+  Norm norm(const std::string& name) const {
+    Communicator* sequence = tp_.sequence_cut() ? &tp_.circle : nullptr;
+    return norm_of(name, config_.hidden, {.sequence = sequence, .context = token_cut()});
+  }
+  Norm norm_of(const std::string& name, std::int64_t width, const NormRows& rows) const {
+    const bool partial = (rows.sequence || rows.heads) && !device_.exact();
     Parameter gain = shared(name + ".gain", {width}, constant(config_.norm_centered_gain ? 0 : 1));
     gain.sequence_partial = partial;
     std::optional<Parameter> bias;
@@ -72,7 +79,8 @@ class Builder {
             std::move(bias),
             {.kind = config_.norm,
              .epsilon = float(config_.norm_epsilon),
-             .one_plus_gain = config_.norm_centered_gain}};
+             .one_plus_gain = config_.norm_centered_gain},
+            rows};
   }
   std::optional<Parameter> bias(bool wanted, Parameter made) const {
     return wanted ? std::optional(std::move(made)) : std::nullopt;
@@ -81,13 +89,14 @@ class Builder {
     Parameter weight = row_parameter(name + ".weight", {out, config_.hidden}, inner(out, config_.hidden),
                                      tp_.rank(), tp_.size());
     Parameter offset = row_parameter(name + ".bias", {out}, constant(0), tp_.rank(), tp_.size());
-    return {Product(std::move(weight), bias(biased, std::move(offset)), added), tp_};
+    return {Product(std::move(weight), bias(biased, std::move(offset)), added, token_cut()), tp_};
   }
   RowLinear row(const std::string& name, std::int64_t in) const {
     Parameter weight = column_parameter(name + ".weight", {config_.hidden, in}, output(config_.hidden, in),
                                         tp_.rank(), tp_.size());
     Parameter offset = shared(name + ".bias", {config_.hidden}, constant(0));
-    return {Product(std::move(weight), bias(config_.linear_bias, std::move(offset)), BiasAdded::by_reader),
+    return {Product(std::move(weight), bias(config_.linear_bias, std::move(offset)), BiasAdded::by_reader,
+                    token_cut()),
             tp_};
   }
 
@@ -149,9 +158,10 @@ class Builder {
     std::optional<SelfAttention::HeadNorms> norms;
     // Every tensor-parallel rank sees its own heads only, so these gradients are partial even without
     // sequence cuts.
+    const NormRows seen{.heads = tp_.size() > 1 ? &tp_.circle : nullptr, .context = token_cut()};
     if (config_.qk_norm)
-      norms.emplace(SelfAttention::HeadNorms{norm_of(name + ".q_norm", config_.channels, tp_.size() > 1),
-                                             norm_of(name + ".k_norm", config_.channels, tp_.size() > 1)});
+      norms.emplace(SelfAttention::HeadNorms{norm_of(name + ".q_norm", config_.channels, seen),
+                                             norm_of(name + ".k_norm", config_.channels, seen)});
     return {qkv(name + ".qkv"), row(name + ".project", config_.heads * config_.channels), std::move(norms),
             attention_shape(layer)};
   }
@@ -249,19 +259,20 @@ class Builder {
     if (config_.positions == Positions::learned) {
       positions = shared("embedding.positions", {config_.max_positions, config_.hidden},
                          inner(config_.max_positions, config_.hidden));
-      positions->sequence_partial = tp_.sequence_cut();
+      positions->sequence_partial = tp_.sequence_cut() && !device_.exact();
     }
     auto layer =
         std::make_unique<Embedding>(std::move(words), std::move(positions),
                                     Embedding::Options{.dropout = float(config_.hidden_dropout),
                                                        .multiplier = float(config_.embedding_multiplier),
                                                        .first = words_here().first,
-                                                       .tp = tp_});
+                                                       .tp = tp_,
+                                                       .context = token_cut()});
     words_ = &layer->words();
     return layer;
   }
   std::unique_ptr<Layer> head() const {
-    const LanguageHead::Options options{.part = words_here(), .loss = {}, .tp = tp_};
+    const LanguageHead::Options options{.part = words_here(), .loss = {}, .tp = tp_, .context = token_cut()};
     if (words_ && shares_words()) return std::make_unique<LanguageHead>(*words_, options);
     Parameter output = word_matrix(config_.tied_output ? "embedding.words" : "output.words");
     if (config_.tied_output) {

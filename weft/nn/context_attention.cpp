@@ -4,6 +4,7 @@
 #include "weft/base/number.h"
 #include "weft/nn/context_heads.h"
 #include "weft/nn/context_parts.h"
+#include "weft/nn/token_cut.h"
 #include "weft/ops/attention.h"
 #include "weft/ops/elementwise.h"
 
@@ -121,11 +122,45 @@ void gather_backward(const ContextParallel& context, const ContextParts& parts, 
   unpack_into(grads, home);
 }
 
+// In exact mode no sum over keys or queries is cut: ranks have whole sequences of their share of the heads,
+// or where the heads cannot be shared, of all of them.
+bool trades_heads(const ContextParallel& context, const Attended& in) {
+  if (!in.q.device().exact()) return context.form == ContextForm::heads;
+  return in.k.dim(2) % context.circle->size() == 0;
+}
+
+AttentionArgs whole_args(const TokenCut& cut, const AttentionArgs& how) {
+  AttentionArgs args = how;
+  if (how.query_segments)
+    args.query_segments = args.key_segments =
+        ops::contiguous(cut.whole(how.query_segments.permute({1, 0})).permute({1, 0}));
+  return args;
+}
+
+ContextKept whole_attention(const TokenCut& cut, const Attended& in, const AttentionArgs& how) {
+  ContextKept kept{.in = in, .out = {}, .whole = {}, .inner = {}};
+  kept.whole = {cut.whole(in.q), cut.whole(in.k), cut.whole(in.v)};
+  kept.inner = ops::attention(kept.whole, whole_args(cut, how));
+  kept.out.o = cut.here(kept.inner.o);
+  return kept;
+}
+
+void whole_attention_backward_into(const TokenCut& cut, const AttentionGrads& grads, const Tensor& dout,
+                                   const ContextKept& kept, const AttentionArgs& how) {
+  const Attended& whole = kept.whole;
+  const AttentionGrads inner{empty_like(whole.q), empty_like(whole.k), empty_like(whole.v)};
+  ops::attention_backward_into(inner, cut.whole(dout), kept.inner, whole, whole_args(cut, how));
+  ops::copy_into(grads.dq, cut.here(inner.dq));
+  ops::copy_into(grads.dk, cut.here(inner.dk));
+  ops::copy_into(grads.dv, cut.here(inner.dv));
+}
+
 }  // namespace
 
 ContextKept context_attention(const ContextParallel& context, const Attended& in, const AttentionArgs& how) {
   if (!context.cut()) return {in, ops::attention(in, how), {}, {}};
-  if (context.form == ContextForm::heads) return heads_attention(*context.circle, in, how);
+  if (trades_heads(context, in)) return heads_attention(*context.circle, in, how);
+  if (in.q.device().exact()) return whole_attention(TokenCut(context.circle), in, how);
   ContextParts parts = parts_of(context, in, how);
   const AttentionOut sum = parts.empty_sum();
   const auto add = [&](const Tensor& block, int owner) { parts.add(sum, block, owner); };
@@ -140,8 +175,10 @@ void context_attention_backward_into(const ContextParallel& context, const Atten
                                      const Tensor& dout, const ContextKept& kept, const AttentionArgs& how) {
   const Attended& in = kept.in;
   if (!context.cut()) return ops::attention_backward_into(grads, dout, kept.out, in, how);
-  if (context.form == ContextForm::heads)
+  if (trades_heads(context, in))
     return heads_attention_backward_into(*context.circle, grads, dout, kept, how);
+  if (in.q.device().exact())
+    return whole_attention_backward_into(TokenCut(context.circle), grads, dout, kept, how);
   const ContextParts parts = parts_of(context, in, how);
   const ContextBackward queries{ops::zeros(in.q.device(), in.q.shape()), dout, kept.out};
   if (context.form == ContextForm::ring)

@@ -51,6 +51,10 @@ Flow Embedding::backward(Pass& pass, const Flow& dout) {
   const DropoutArgs args = dropout(pass, words_.shape[1]);
   Tensor dx = args.probability > 0 ? ops::dropout(dout.hidden, args) : dout.hidden;
   if (options_.multiplier != 1) ops::scale_in_place(dx, options_.multiplier);
+  if (dx.device().exact()) {
+    owe_whole_sequences(pass, pass.weight_grads(), enter(options_.tp, dx).wait());
+    return {};
+  }
   if (positions_ && positions_->grad.wanted())
     pass.weight_grads().owe([sink = &positions_->grad, dx, ids = position_ids(pass)] {
       ops::scatter_add_into(sink->sum(), dx.rows(), flat(ids), 0);
@@ -63,6 +67,21 @@ Flow Embedding::backward(Pass& pass, const Flow& dout) {
       sink->added();
     });
   return {};
+}
+
+// In exact mode no rank's part of a sequence shows: rows are added to in the order of the sequence, by the
+// first of the ranks that share it.
+void Embedding::owe_whole_sequences(const Pass& pass, Debts& debts, const Tensor& dx) const {
+  const auto add = [&](const Parameter& rows, const Tensor& ids, std::int64_t first) {
+    if (!rows.grad.wanted()) return;
+    debts.owe([sink = &rows.grad, dx, ids, first, cut = options_.context] {
+      const Tensor all = cut.whole(dx), where = cut.whole(ids);
+      if (cut.rank() == 0) ops::scatter_add_into(sink->sum(), all.rows(), flat(where), first);
+      sink->added();
+    });
+  };
+  if (positions_) add(*positions_, pass.batch().positions, 0);
+  add(words_, pass.batch().tokens, options_.first);
 }
 
 void Embedding::each_parameter(const VisitParameter& visit) {

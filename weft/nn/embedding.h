@@ -16,6 +16,7 @@ class Embedding final : public Layer {
     float multiplier = 1;
     std::int64_t first = 0;  // the first word of this rank's rows
     TensorParallel tp;
+    TokenCut context = TokenCut();
   };
   Embedding(Parameter words, std::optional<Parameter> positions, const Options& options)
       : words_(std::move(words)), positions_(std::move(positions)), options_(options) {}
@@ -26,6 +27,7 @@ class Embedding final : public Layer {
   Parameter& words() { return words_; }
 
  private:
+  void owe_whole_sequences(const Pass& pass, Debts& debts, const Tensor& dx) const;
   Tensor position_ids(const Pass& pass) const;
   DropoutArgs dropout(const Pass& pass, std::int64_t width) const;
   Parameter words_;

@@ -34,35 +34,45 @@ Tensor LanguageHead::logits(const Tensor& x) const {
   return ops::matmul(x, output().value, {.b = Read::transposed});
 }
 
+/// The words of some of this rank's rows.
+VocabularyPart LanguageHead::part(const Share& rows) const {
+  VocabularyPart part = options_.part;
+  part.first = std::min(part.first + rows.from, part.whole);
+  part.count = std::clamp(options_.part.count - rows.from, std::int64_t{0}, rows.count);
+  return part;
+}
+
 // Exact mode adds fixed parts of the vocabulary as a tree, whoever holds them.
 ops::LossSums LanguageHead::sums_here(const Tensor& max, const Tensor& logits, const Tensor& targets) const {
-  const int slabs = slabs_here(options_.tp, logits.device());
-  const std::int64_t columns = exact(logits.dim(1), std::int64_t{slabs});
+  const int slabs_now = slabs(logits.device());
+  const std::int64_t first = words_cut(logits.device()).share(output().shape[0]).from;
+  const std::int64_t columns = exact(logits.dim(1), std::int64_t{slabs_now});
   std::array<ops::LossSums, exact_slabs> sums;
-  for (int i = 0; i < slabs; ++i) {
-    VocabularyPart part = options_.part;
-    part.first = std::min(part.first + i * columns, part.whole);
-    part.count = std::clamp(options_.part.count - i * columns, std::int64_t{0}, columns);
-    sums[std::size_t(i)] =
-        ops::loss_sums(max, logits.slice(1, i * columns, columns), targets, part, options_.loss);
-  }
-  for (std::size_t step = 1; step < std::size_t(slabs); step *= 2)
-    for (std::size_t i = 0; i < std::size_t(slabs); i += 2 * step)
+  for (int i = 0; i < slabs_now; ++i)
+    sums[std::size_t(i)] = ops::loss_sums(max, logits.slice(1, i * columns, columns), targets,
+                                          part({first + i * columns, columns}), options_.loss);
+  for (std::size_t step = 1; step < std::size_t(slabs_now); step *= 2)
+    for (std::size_t i = 0; i < std::size_t(slabs_now); i += 2 * step)
       ops::add_into(sums[i].all, sums[i].all, sums[i + step].all);
   return sums.front();
 }
 
 LossParts LanguageHead::parts(const Tensor& logits, const Tensor& targets) const {
-  const Tensor max = ops::loss_max(logits, options_.part);
+  const TokenCut cut = words_cut(logits.device());
+  const Tensor max = ops::loss_max(logits, part(cut.share(output().shape[0])));
+  if (cut.cut()) cut.circle().all_reduce(max, Reduce::max).wait();
   options_.tp.circle.all_reduce(max, Reduce::max).wait();
   const ops::LossSums sums = sums_here(max, logits, targets);
+  if (cut.cut()) cut.circle().all_reduce(sums.all, Reduce::sum).wait();
   options_.tp.circle.all_reduce(sums.all, Reduce::sum).wait();
   return sums.parts;
 }
 
 // y = x W^T, dy = factor (softmax(y) - onehot)  =>  dx = dy W,  dW += dy^T x
 void LanguageHead::measure(const Chunk& chunk, const Pass& pass) const {
-  const Tensor y = logits(chunk.x);
+  const Share rows = words_cut(chunk.x.device()).share(output().shape[0]);
+  const Tensor weights = output().value.slice(0, rows.from, rows.count);
+  const Tensor y = ops::matmul(chunk.x, weights, {.b = Read::transposed});
   pass.see("logits", -1, y);
   const LossParts shared = parts(y, chunk.targets);
   ops::multiply_into(chunk.losses, ops::loss_finish(shared, options_.loss, options_.part.whole), chunk.mask);
@@ -70,28 +80,31 @@ void LanguageHead::measure(const Chunk& chunk, const Pass& pass) const {
   const Tensor weight = empty_like(chunk.mask);
   ops::copy_into(weight, chunk.mask);
   ops::scale_in_place(weight, pass.place().loss_factor);
-  ops::loss_backward_in_place(y, shared, {chunk.targets, weight}, options_.part, options_.loss);
-  ops::matmul_into(chunk.dx, y, output().value, {.slabs = slabs_here(options_.tp, y.device())});
+  ops::loss_backward_in_place(y, shared, {chunk.targets, weight}, part(rows), options_.loss);
+  ops::matmul_into(chunk.dx, y, weights, {.slabs = slabs(y.device())});
   if (output().grad.wanted())
-    ops::matmul_into(output().grad.sum(), y, chunk.x, {.a = Read::transposed, .accumulate = true});
+    ops::matmul_into(output().grad.sum().slice(0, rows.from, rows.count), y, chunk.x,
+                     {.a = Read::transposed, .accumulate = true});
 }
 
 Flow LanguageHead::forward(Pass& pass, const Flow& in) {
-  const Tensor full = enter(options_.tp, in.hidden).wait();
+  const TokenCut cut = words_cut(in.hidden.device());
+  const Tensor full = cut.whole(enter(options_.tp, in.hidden).wait());
   const Tensor x = full.rows();
   const std::int64_t tokens = x.dim(0);
   const Tensor losses = empty(x.device(), {tokens});
   const bool wanted = pass.training() && !pass.forgetful();
   const Dtype kept = x.device().exact() ? Dtype::f32 : x.dtype();
   const Tensor dx = wanted ? empty(x.device(), x.shape(), kept) : Tensor();
-  const Tensor targets = pass.batch().targets.view({tokens});
-  const Tensor mask = pass.batch().mask.view({tokens});
+  const Tensor targets = cut.whole(pass.batch().targets).view({tokens});
+  const Tensor mask = cut.whole(pass.batch().mask).view({tokens});
   for (std::int64_t from = 0; from < tokens; from += options_.chunk) {
     const std::int64_t count = std::min(options_.chunk, tokens - from);
-    const auto cut = [&](const Tensor& t) { return t ? t.slice(0, from, count) : t; };
-    measure({cut(x), cut(dx), cut(targets), cut(mask), cut(losses)}, pass);
+    const auto some = [&](const Tensor& t) { return t ? t.slice(0, from, count) : t; };
+    measure({some(x), some(dx), some(targets), some(mask), some(losses)}, pass);
   }
-  pass.set_losses(losses);
+  const Tensor mine = cut.here(losses.view({full.dim(0), full.dim(1)}));
+  pass.set_losses(mine.view({mine.elements()}));
   if (dx) {
     output().grad.added();
     pass.save(Saved{dx.view(full.shape()), x.dtype()});
@@ -101,7 +114,9 @@ Flow LanguageHead::forward(Pass& pass, const Flow& in) {
 
 Flow LanguageHead::backward(Pass& pass, const Flow&) {
   const Saved saved = pass.take<Saved>();
-  return {ops::cast(leave(options_.tp, saved.dx).wait(), saved.dtype), {}};
+  const TokenCut cut = words_cut(saved.dx.device());
+  if (cut.cut()) cut.circle().all_reduce(saved.dx, Reduce::sum).wait();
+  return {ops::cast(leave(options_.tp, cut.here(saved.dx)).wait(), saved.dtype), {}};
 }
 
 void LanguageHead::each_parameter(const VisitParameter& visit) {

@@ -5,6 +5,7 @@
 
 #include "weft/nn/layer.h"
 #include "weft/nn/norm.h"
+#include "weft/nn/region.h"
 #include "weft/ops/loss.h"
 #include "weft/tensor/args.h"
 
@@ -38,6 +39,8 @@ class LanguageHead final : public Layer {
     std::int64_t chunk = 1024;  // tokens whose logits exist at once
     LossArgs loss;
     TensorParallel tp;
+    /// In exact mode ranks that share sequences share the rank's words instead, and read whole sequences.
+    TokenCut context = TokenCut();
   };
   /// An output matrix of its own, or the embedding's, which outlives this.
   LanguageHead(Parameter&& output, const Options& options) : own_(std::move(output)), options_(options) {}
@@ -57,6 +60,11 @@ class LanguageHead final : public Layer {
   };
   struct Chunk;
   void measure(const Chunk& chunk, const Pass& pass) const;
+  TokenCut words_cut(const Device& device) const { return device.exact() ? options_.context : TokenCut(); }
+  int slabs(const Device& device) const {
+    return slabs_here(options_.tp, device) / words_cut(device).ranks();
+  }
+  VocabularyPart part(const Share& rows) const;
   LossParts parts(const Tensor& logits, const Tensor& targets) const;
   ops::LossSums sums_here(const Tensor& max, const Tensor& logits, const Tensor& targets) const;
   const Parameter& output() const { return tied_ ? *tied_ : *own_; }

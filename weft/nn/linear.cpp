@@ -3,6 +3,7 @@
 #include "weft/nn/linear.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "weft/base/number.h"
 #include "weft/nn/region.h"
@@ -15,13 +16,6 @@ namespace {
 /// [t, h] as [s, b, h] of the same batch as x.
 Tensor as_sequence(const Tensor& rows, const Tensor& like) {
   return rows.view({like.dim(0), like.dim(1), rows.dim(1)});
-}
-
-/// [boxes t, h] as their sum [t, h].
-Tensor boxes_added(const Tensor& partials, std::int64_t t) {
-  const Tensor sum = partials.slice(0, 0, t);
-  for (std::int64_t at = t; at < partials.dim(0); at += t) ops::add_into(sum, sum, partials.slice(0, at, t));
-  return sum;
 }
 
 }  // namespace
@@ -50,15 +44,22 @@ Tensor Product::input_grad_in_slabs(const Tensor& dy, int slabs) const {
 }
 
 // y = x W^T + b  =>  dx = dy W,  dW += dy^T x,  db += sum over t of dy
+//
+// In exact mode a context-parallel rank makes its share of the rows of dW and db over whole sequences.
 void Product::owe_weight_grads(Debts& debts, const Tensor& dy, const Tensor& x) {
+  const TokenCut cut = dy.device().exact() ? context_ : TokenCut();
+  const Share rows = cut.share(dy.dim(1));
   if (weight_.grad.wanted())
-    debts.owe([sink = &weight_.grad, dy, x] {
-      ops::matmul_into(sink->sum(), dy, x, {.a = Read::transposed, .accumulate = true});
+    debts.owe([sink = &weight_.grad, cut, rows, dy, x] {
+      ops::matmul_into(sink->sum().slice(0, rows.from, rows.count),
+                       cut.whole(dy).slice(1, rows.from, rows.count), cut.whole(x),
+                       {.a = Read::transposed, .accumulate = true});
       sink->added();
     });
   if (bias_ && bias_->grad.wanted())
-    debts.owe([sink = &bias_->grad, dy] {
-      ops::sum_rows_into(sink->sum(), dy);
+    debts.owe([sink = &bias_->grad, cut, rows, dy] {
+      ops::sum_rows_into(sink->sum().slice(0, rows.from, rows.count),
+                         cut.whole(dy).slice(1, rows.from, rows.count));
       sink->added();
     });
 }
@@ -78,24 +79,31 @@ Tensor ColumnLinear::forward(const Tensor& x) const {
 }
 
 Tensor ColumnLinear::backward(Pass& pass, const Tensor& dy, const Tensor& x) {
+  if (dy.device().exact()) return backward_in_slabs(pass, dy, x);
   Arriving full = enter(tp_, x);
-  if (dy.device().exact()) {
-    const Tensor partials = product_.input_grad_in_slabs(dy.rows(), slabs_here(tp_, dy.device()));
-    Pending added = tp_.circle.all_reduce(partials, Reduce::sum);
-    product_.owe_weight_grads(pass.weight_grads(), dy.rows(), full.wait().rows());
-    added.wait();
-    return as_sequence(ops::cast(boxes_added(partials, dy.dim(0) * dy.dim(1)), dy.dtype()), dy);
-  }
   Arriving dx = leave(tp_, as_sequence(product_.input_grad(dy.rows()), dy));
   product_.owe_weight_grads(pass.weight_grads(), dy.rows(), full.wait().rows());
   return dx.wait();
 }
 
+// Parts of sums leave in f32 and are rounded once, boxes of the weight one after the other.
+Tensor ColumnLinear::backward_in_slabs(Pass& pass, const Tensor& dy, const Tensor& x) {
+  Arriving full = enter(tp_, x);
+  const std::int64_t t = dy.dim(0) * dy.dim(1);
+  const Tensor partials = product_.input_grad_in_slabs(dy.rows(), slabs_here(tp_, dy.device()));
+  std::vector<Arriving> boxes;
+  for (std::int64_t at = 0; at < partials.dim(0); at += t)
+    boxes.push_back(leave(tp_, as_sequence(partials.slice(0, at, t), dy)));
+  product_.owe_weight_grads(pass.weight_grads(), dy.rows(), full.wait().rows());
+  const Tensor sum = boxes.front().wait();
+  for (std::size_t i = 1; i < boxes.size(); ++i) ops::add_into(sum, sum, boxes[i].wait());
+  return ops::cast(sum, dy.dtype());
+}
+
 Tensor RowLinear::forward(const Tensor& x) const {
   if (x.device().exact()) {
     const Tensor partial = product_.forward_in_slabs(x.rows(), slabs_here(tp_, x.device()));
-    tp_.circle.all_reduce(partial, Reduce::sum).wait();
-    return as_sequence(ops::cast(partial, x.dtype()), x);
+    return ops::cast(leave(tp_, as_sequence(partial, x)).wait(), x.dtype());
   }
   return leave(tp_, as_sequence(product_.forward(x.rows()), x)).wait();
 }

@@ -7,6 +7,7 @@
 #include "weft/comm/communicator.h"
 #include "weft/nn/parameter.h"
 #include "weft/nn/pass.h"
+#include "weft/nn/token_cut.h"
 
 namespace weft {
 
@@ -19,8 +20,8 @@ enum class BiasAdded : std::uint8_t { by_product, by_reader };
 /// W [out, in], b [out] or none: the three multiplications of a linear layer.
 class Product {
  public:
-  Product(Parameter weight, std::optional<Parameter> bias, BiasAdded added)
-      : weight_(std::move(weight)), bias_(std::move(bias)), added_(added) {}
+  Product(Parameter weight, std::optional<Parameter> bias, BiasAdded added, TokenCut context = TokenCut())
+      : weight_(std::move(weight)), bias_(std::move(bias)), added_(added), context_(context) {}
   /// x [t, in] -> y [t, out]
   Tensor forward(const Tensor& x) const;
   /// dy [t, out] -> dx [t, in]
@@ -41,6 +42,7 @@ class Product {
   Parameter weight_;
   std::optional<Parameter> bias_;
   BiasAdded added_;
+  TokenCut context_;
 };
 
 /// How activations lie between cut layers: whole on every rank, or cut along the sequence.
@@ -67,6 +69,7 @@ class ColumnLinear {
   void each_parameter(const VisitParameter& visit) { product_.each_parameter(visit); }
 
  private:
+  Tensor backward_in_slabs(Pass& pass, const Tensor& dy, const Tensor& x);
   Product product_;
   TensorParallel tp_;
 };

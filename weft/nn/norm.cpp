@@ -1,6 +1,8 @@
 // Norms keep their input and two numbers a row; everything else is cheaper to compute again.
 #include "weft/nn/norm.h"
 
+#include "weft/base/number.h"
+#include "weft/ops/elementwise.h"
 #include "weft/ops/norm.h"
 
 namespace weft {
@@ -30,9 +32,60 @@ SumNormOut Norm::forward_sum(const SumNormIn& in) const {
   return out;
 }
 
+/// What backward reads, some rows of it.
+struct Norm::Rows {
+  Tensor dy, residual, x;
+  NormStats stats;
+  Rows slice(int dim, std::int64_t from, std::int64_t count) const {
+    const auto cut = [&](const Tensor& t) { return t ? t.slice(dim, from, count) : t; };
+    return {cut(dy), cut(residual), cut(x), {cut(stats.mean), cut(stats.rstd)}};
+  }
+};
+
+// A sum for every piece of the sequence that is held here, and for every key head: units that no layout cuts.
+void Norm::backward_in_pieces(const Rows& rows) {
+  const std::int64_t steps = rows.dy.dim(0), width = rows.dy.dim(-1);
+  const std::int64_t heads = rows.dy.rank() > 3 ? rows.dy.dim(2) : 1;
+  const std::int64_t ranks =
+      rows_.context.ranks() * std::int64_t{rows_.sequence ? rows_.sequence->size() : 1};
+  const std::int64_t pieces = exact(pieces_of(steps * ranks), ranks);
+  const Tensor sums = ops::zeros(rows.dy.device(), {pieces, heads, 2, width});
+  for (std::int64_t piece = 0; piece < pieces; ++piece)
+    for (std::int64_t head = 0; head < heads; ++head) {
+      Rows some = rows.slice(0, piece * (steps / pieces), steps / pieces);
+      if (rows.dy.rank() > 3) some = some.slice(2, head, 1);
+      const NormStats stats{some.stats.mean ? ops::contiguous(some.stats.mean) : Tensor(),
+                            ops::contiguous(some.stats.rstd)};
+      const Tensor here = sums.at(0, piece).at(0, head);
+      const NormGrads grads{some.dy, here.at(0, 0), bias_ ? here.at(0, 1) : Tensor()};
+      ops::norm_backward_into(grads, some.dy, some.residual, {some.x, stats, gain_.value}, args_);
+    }
+  add_pieces(sums);
+}
+
+/// pieces [p, heads, 2, h], of this rank
+void Norm::add_pieces(const Tensor& pieces) const {
+  Tensor all = pieces;
+  if (rows_.sequence && rows_.sequence->size() > 1) {
+    Dims dims = pieces.shape();
+    dims[0] *= rows_.sequence->size();
+    all = empty(pieces.device(), Shape(dims));
+    rows_.sequence->all_gather(all, pieces).wait();
+  }
+  const Tensor sum = added_as_tree(added_as_tree(rows_.context.whole(all)));
+  if (rows_.heads) rows_.heads->all_reduce(sum, Reduce::sum).wait();
+  if (rows_.context.rank() > 0) return;  // the gradients of context-parallel ranks are added
+  ops::add_into(gain_.grad.sum(), gain_.grad.sum(), sum.at(0, 0));
+  if (bias_) ops::add_into(bias_->grad.sum(), bias_->grad.sum(), sum.at(0, 1));
+}
+
 Tensor Norm::backward(const Tensor& dy, const Tensor& residual, const Tensor& x, const NormStats& stats) {
-  const NormGrads grads{dy, gain_.grad.sum(), bias_ ? bias_->grad.sum() : Tensor()};
-  ops::norm_backward_into(grads, dy, residual, {x, stats, gain_.value}, args_);
+  if (dy.device().exact()) {
+    backward_in_pieces({dy, residual, x, stats});
+  } else {
+    const NormGrads grads{dy, gain_.grad.sum(), bias_ ? bias_->grad.sum() : Tensor()};
+    ops::norm_backward_into(grads, dy, residual, {x, stats, gain_.value}, args_);
+  }
   gain_.grad.added();
   if (bias_) bias_->grad.added();
   return dy;

@@ -4,14 +4,22 @@
 #include <optional>
 
 #include "weft/nn/linear.h"
+#include "weft/nn/token_cut.h"
 #include "weft/tensor/args.h"
 
 namespace weft {
 
+/// Who sees other rows of what a norm is for, where bits must not show it.
+struct NormRows {
+  Communicator* sequence = nullptr;  // tensor-parallel ranks with neighbouring parts of what is held here
+  Communicator* heads = nullptr;     // tensor-parallel ranks with other heads
+  TokenCut context = TokenCut();
+};
+
 class Norm {
  public:
-  Norm(Parameter gain, std::optional<Parameter> bias, const NormArgs& args)
-      : gain_(std::move(gain)), bias_(std::move(bias)), args_(args) {}
+  Norm(Parameter gain, std::optional<Parameter> bias, const NormArgs& args, const NormRows& rows = {})
+      : gain_(std::move(gain)), bias_(std::move(bias)), args_(args), rows_(rows) {}
   struct Out {
     Tensor y;
     NormStats stats;
@@ -24,16 +32,20 @@ class Norm {
   SumNormOut forward_sum(const SumNormIn& in) const;
   /// y again, from what backward kept
   Tensor again(const Tensor& x) const { return forward(x).y; }
-  /// dx = residual + J^T dy, written over dy
+  /// dx = residual + J^T dy, written over dy. [s, b, h], or [s, b, g, .., d] for norms of heads
   Tensor backward(const Tensor& dy, const Tensor& residual, const Tensor& x, const NormStats& stats);
   void each_parameter(const VisitParameter& visit);
 
  private:
   NormStats make_stats(const Tensor& x) const;
+  struct Rows;
+  void backward_in_pieces(const Rows& rows);
+  void add_pieces(const Tensor& pieces) const;
   NormWeights weights() const { return {gain_.value, bias_ ? bias_->value : Tensor()}; }
   Parameter gain_;
   std::optional<Parameter> bias_;
   NormArgs args_;
+  NormRows rows_;
 };
 
 }  // namespace weft

@@ -33,6 +33,15 @@ pipe::Schedule sent(pipe::Schedule schedule) {
 
 std::int64_t rows_of_a_pass(const TrainConfig& config) { return config.model.exact ? 1 : config.batch.micro; }
 
+std::string exact_context(const TrainConfig& config) {
+  const ParallelConfig& p = config.parallel;
+  if (!config.model.exact || p.cp == 1 || p.context == ContextForm::heads) return {};
+  const int groups = config.model.groups / p.tp;
+  if (groups % p.cp == 0) return "exact mode: context-parallel ranks trade heads, as with --cp-comm-type a2a";
+  return text("exact mode: ", groups, " key heads of a rank cannot be shared by ", p.cp,
+              " context-parallel ranks, so each of them computes attention for all");
+}
+
 std::vector<int> homes_of(const ParallelConfig& parallel) {
   return pipe::stage_homes(wanted_by(parallel, parallel.pp));
 }

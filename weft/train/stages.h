@@ -1,6 +1,7 @@
 // From a configuration to a pipeline: how the model is cut, where stages live, and in which order they run.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "weft/mesh/layout.h"
@@ -13,6 +14,10 @@ namespace weft {
 /// Samples that go through the layers together: a microbatch, or in exact mode a sequence, because sums over
 /// tokens have sequences as leaves.
 std::int64_t rows_of_a_pass(const TrainConfig& config);
+
+/// What exact mode does instead of the form of context parallelism that was asked for; empty where it does
+/// that.
+std::string exact_context(const TrainConfig& config);
 
 /// Which ranks belong together.
 ParallelLayout layout_of(const ParallelConfig& parallel);

@@ -142,6 +142,7 @@ void Trainer::build() {
     lent_.log.info(fmt::format("{} parameters, {} steps of {} samples",
                                human_count(double(count_parameters(config_.model).total())), steps_,
                                config_.batch.global));
+  if (const std::string note = exact_context(config_); lent_.outlet && !note.empty()) lent_.log.info(note);
   tokenizer_ = tokenizer_fact(config_, config_.model.vocabulary);
   open_checkpoints();
 }

@@ -116,6 +116,9 @@ void exact_units(const TrainConfig& c) {
   if (8 % p.tp != 0)
     fail(Kind::usage, "--exact adds eighths, which ", p.tp,
          " tensor-parallel ranks cannot share: take 1, 2, 4 or 8");
+  if (8 % (p.tp * p.cp) != 0)
+    fail(Kind::usage, "--exact adds eighths of the vocabulary, which ", p.tp, " tensor-parallel times ", p.cp,
+         " context-parallel ranks cannot share: take 1, 2, 4 or 8 in all");
   if (!power_of_two(p.dp))
     fail(Kind::usage, "--exact halves a batch again and again, which ", p.dp,
          " data-parallel ranks cannot share: take a power of two");
