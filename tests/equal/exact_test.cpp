@@ -28,7 +28,7 @@ void expect_same_bits(const Curve& a, const Curve& b, const std::string& what) {
   EXPECT_EQ(a.losses, b.losses) << what;
   EXPECT_EQ(a.norms, b.norms) << what;
   EXPECT_EQ(a.evaluations, b.evaluations) << what;
-  EXPECT_TRUE(a.tied_copies_agree) << what;
+  EXPECT_TRUE(a.copies_agree) << what;
 }
 
 class ExactMode : public ::testing::TestWithParam<std::tuple<const char*, Precision>> {
