@@ -33,7 +33,8 @@ class Damage : public ::testing::Test {
   void save_step(std::int64_t step, float value) {
     const std::vector<Named> mine{whole("w", from_host<float>(device, {2, 3}, std::vector<float>(6, value))),
                                   whole("b", from_host<double>(device, {3}, {value, 2, 3}))};
-    save(step_directory(folder.path(), step), mine, R"({"tokens": 12, "loss_scale": 1.5})", world);
+    const std::vector<Attached> files{{"tokenizer", "vocab.json", "{}"}, {"tokenizer", "merges.txt", "a b"}};
+    save(step_directory(folder.path(), step), mine, {R"({"tokens": 12, "loss_scale": 1.5})", files}, world);
   }
   std::filesystem::path step() const { return step_directory(folder.path(), 100); }
   // Loading everything, as a run does.
@@ -41,6 +42,12 @@ class Damage : public ::testing::Test {
     load(step(),
          std::vector<Named>{whole("w", empty(device, {2, 3})), whole("b", empty(device, {3}, Dtype::f64))},
          world);
+  }
+  std::vector<std::filesystem::path> files_of_it() const {
+    std::vector<std::filesystem::path> out;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(step()))
+      if (entry.is_regular_file()) out.push_back(entry.path());
+    return out;
   }
   bool noticed() {
     const bool by_verify = !refused([&] { verify(step()); }).empty();
@@ -58,40 +65,40 @@ class Damage : public ::testing::Test {
 TEST_F(Damage, any_flipped_bit_is_noticed_in_any_file) {
   ASSERT_FALSE(noticed());
   int files = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(step())) {
-    const std::string content = read_file(entry.path());
+  for (const auto& path : files_of_it()) {
+    const std::string content = read_file(path);
     ++files;
     for (std::size_t at = 0; at < content.size(); ++at) {
       std::string changed = content;
       changed[at] = char(changed[at] ^ (1 << at % 8));
-      put(entry.path(), changed);
-      ASSERT_TRUE(noticed()) << entry.path() << " byte " << at;
+      put(path, changed);
+      ASSERT_TRUE(noticed()) << path << " byte " << at;
     }
-    put(entry.path(), content);
+    put(path, content);
   }
-  EXPECT_EQ(files, 4);
+  EXPECT_EQ(files, 6);
   EXPECT_FALSE(noticed());
 }
 
 TEST_F(Damage, any_shorter_length_and_any_longer_is_noticed_in_any_file) {
-  for (const auto& entry : std::filesystem::directory_iterator(step())) {
-    const std::string content = read_file(entry.path());
+  for (const auto& path : files_of_it()) {
+    const std::string content = read_file(path);
     for (std::size_t length = 0; length < content.size(); ++length) {
-      put(entry.path(), content.substr(0, length));
-      ASSERT_TRUE(noticed()) << entry.path() << " cut to " << length;
+      put(path, content.substr(0, length));
+      ASSERT_TRUE(noticed()) << path << " cut to " << length;
     }
-    put(entry.path(), content + "x");
-    ASSERT_TRUE(noticed()) << entry.path();
-    put(entry.path(), content);
+    put(path, content + "x");
+    ASSERT_TRUE(noticed()) << path;
+    put(path, content);
   }
 }
 
 TEST_F(Damage, any_lost_file_is_noticed) {
-  for (const auto& entry : std::filesystem::directory_iterator(step())) {
-    const std::string content = read_file(entry.path());
-    std::filesystem::remove(entry.path());
-    ASSERT_TRUE(noticed()) << entry.path();
-    put(entry.path(), content);
+  for (const auto& path : files_of_it()) {
+    const std::string content = read_file(path);
+    std::filesystem::remove(path);
+    ASSERT_TRUE(noticed()) << path;
+    put(path, content);
   }
 }
 
@@ -111,6 +118,8 @@ TEST_F(Damage, says_what_is_damaged) {
   EXPECT_EQ(said("facts.json", 3), at("facts.json") + ": damaged, its hash is not the one in index.json");
   EXPECT_EQ(said("rank_00000.safetensors", 9),
             at("rank_00000.safetensors") + ": its header is damaged, its hash is not the one in index.json");
+  EXPECT_EQ(said("tokenizer/merges.txt", 1),
+            at("tokenizer/merges.txt") + ": damaged, its hash is not the one in index.json");
   const std::size_t last = read_file(step() / "rank_00000.safetensors").size() - 1;
   EXPECT_EQ(said("rank_00000.safetensors", last),
             at("rank_00000.safetensors") + ": w is damaged, its hash is not the one in index.json");
@@ -140,6 +149,10 @@ TEST_F(Hostile, names_that_lead_out_of_the_directory_are_refused) {
         << name;
     EXPECT_THAT(with("facts.json", name), HasSubstr("is no name of a file of a checkpoint")) << name;
   }
+  for (const char* name : {"vocab.json", "../vocab.json", "tokenizer/../vocab.json", "/vocab.json", "a/b/c",
+                           "a/", "a/.hidden", ""})
+    EXPECT_THAT(with("tokenizer/vocab.json", name), HasSubstr("is no name of a file of a checkpoint"))
+        << name;
   put(step() / "COMPLETE", complete_text("../index.json", Hash{}));
   EXPECT_THAT(refused([&] { verify(step()); }), HasSubstr("the mark of a complete checkpoint is damaged"));
 }

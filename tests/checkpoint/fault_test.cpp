@@ -32,8 +32,10 @@ std::string save_step(const std::filesystem::path& root, std::int64_t step, floa
     PlainDevice device;
     const Tensor row = from_host<float>(device, {3}, {value, value, value});
     const std::vector<Named> mine{{"w", row, {{{{2, 3}, {world.rank(), 0}, {1, 3}}, 0}}}};
-    const std::string mine_said =
-        refused([&] { save(step_directory(root, step), mine, R"({"a": 1})", world, files); });
+    const std::vector<Attached> tokenizer{{"tokenizer", "vocab.json", text("{\"", value, "\": 0}")}};
+    const std::string mine_said = refused([&] {
+      save(step_directory(root, step), mine, {R"({"a": 1})", tokenizer}, world, files);
+    });
     if (world.rank() == 0) said = mine_said;
   });
   return said;
@@ -47,6 +49,8 @@ std::pair<std::int64_t, float> loads(const std::filesystem::path& root) {
   const Loaded loaded = load_latest(root, std::vector<Named>{whole("w", w)}, world);
   const auto values = to_host<float>(w);
   EXPECT_EQ(values, std::vector<float>(6, values[0]));
+  EXPECT_EQ(read_file(Step(loaded.from.path).attached("tokenizer", "vocab.json")),
+            text("{\"", values[0], "\": 0}"));
   return {loaded.from.step, values[0]};
 }
 
@@ -94,6 +98,18 @@ TEST_P(Faults, at_any_call_leave_the_checkpoint_that_is_being_replaced_intact) {
     ASSERT_EQ(step, 100);
     ASSERT_TRUE(value == 2 || (value == 1 && !said.empty())) << "call " << nth << ": " << said;
   }
+}
+
+TEST(Save, that_replaces_a_step_leaves_one_folder_of_its_files) {
+  const TemporaryDirectory folder;
+  const auto step = step_directory(folder.path(), 100);
+  save_step(folder.path(), 100, 1);
+  save_step(folder.path(), 100, 2);
+  EXPECT_FALSE(std::filesystem::exists(step / "tokenizer"));
+  EXPECT_EQ(Step(step).attached("tokenizer", "vocab.json"), step / "tokenizer.1/vocab.json");
+  save_step(folder.path(), 100, 3);
+  EXPECT_FALSE(std::filesystem::exists(step / "tokenizer.1"));
+  EXPECT_EQ(Step(step).attached("tokenizer", "merges.txt"), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Manners, Faults, ::testing::Values(Manner::once, Manner::for_good),

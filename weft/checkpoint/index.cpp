@@ -31,15 +31,33 @@ Hash hash_at(const json& object, const char* name, const std::string& who) {
 }
 
 // A name from a file must not lead out of the checkpoint's directory.
+bool is_plain(std::string_view name) {
+  constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+  return !name.empty() && name.size() <= 255 && name.front() != '.' &&
+         name.find("..") == std::string_view::npos &&
+         name.find_first_not_of(letters) == std::string_view::npos;
+}
+
+[[noreturn]] void refuse_name(const std::string& name, const std::string& who) {
+  fail(Kind::data, who, ": ", json(name).dump().substr(0, 80),
+       " is no name of a file of a checkpoint: expected letters, digits, '.', '_' and '-'");
+}
+
 std::string file_name_at(const json& object, const std::string& who) {
   std::string name = word(object, "file", who);
-  constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-  if (name.empty() || name.size() > 255 || name.front() == '.' || name.find("..") != std::string::npos ||
-      name.find_first_not_of(letters) != std::string::npos) {
-    fail(Kind::data, who, ": ", json(name).dump().substr(0, 80),
-         " is no name of a file of a checkpoint: expected letters, digits, '.', '_' and '-'");
-  }
+  if (!is_plain(name)) refuse_name(name, who);
   return name;
+}
+
+AttachedFact attached_from(const json& from, const std::string& who) {
+  std::string name = word(from, "file", who);
+  const auto folder = std::min(name.find('/'), name.size() - 1);
+  if (!is_plain(std::string_view(name).substr(0, folder)) ||
+      !is_plain(std::string_view(name).substr(folder + 1)))
+    refuse_name(name, who);
+  return {.name = std::move(name),
+          .bytes = whole_number(from, "bytes", who),
+          .hash = hash_at(from, "xxh3_128", who)};
 }
 
 Dtype dtype_at(const json& object, const std::string& who) {
@@ -130,6 +148,8 @@ std::string to_json(const Index& index) {
                             {"header_bytes", file.header_bytes},
                             {"header_xxh3_128", file.header.hex()}});
   }
+  for (const AttachedFact& file : index.attached)
+    out["attached"].push_back({{"file", file.name}, {"bytes", file.bytes}, {"xxh3_128", file.hash.hex()}});
   for (const auto& [tensor, stored] : index.tensors) {
     json blocks = json::array();
     for (const Block& block : stored.blocks) blocks.push_back(block_json(block));
@@ -152,6 +172,8 @@ Index index_from_json(std::string_view from, const std::string& who) {
   out.facts_file = file_name_at(facts, who);
   out.facts = hash_at(facts, "xxh3_128", who);
   for (const json& file : list_at(all, "files", who)) out.files.push_back(file_from(file, who));
+  if (all.contains("attached"))
+    for (const json& file : list_at(all, "attached", who)) out.attached.push_back(attached_from(file, who));
   const json& tensors = member(all, "tensors", who);
   if (!tensors.is_object())
     fail(Kind::data, who, ": \"tensors\" is ", tensors.type_name(), ", expected an object");

@@ -35,9 +35,17 @@ struct FileFact {
   Hash header;
 };
 
+/// A small file that the run needs, as "tokenizer/vocab.json": its size, and the hash of all of it.
+struct AttachedFact {
+  std::string name;
+  std::int64_t bytes = 0;
+  Hash hash;
+};
+
 struct Index {
   std::string facts_file;
   Hash facts;
+  std::vector<AttachedFact> attached;  // none before version 1 had them
   std::vector<FileFact> files;
   std::map<std::string, Stored> tensors;
 };

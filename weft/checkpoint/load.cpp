@@ -91,6 +91,7 @@ std::string load(const std::filesystem::path& directory, std::span<const Named> 
   const auto seen = agree(world, [&] {
     for (const Named& named : mine) check(named);
     Step step(directory);
+    if (world.rank() == 0) step.check_attached();
     for (const Named& named : mine) fill(step, named, types);
     facts = step.facts();
     return step.index_hash().hex();

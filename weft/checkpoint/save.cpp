@@ -3,6 +3,7 @@
 #include "weft/checkpoint/save.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -115,33 +116,68 @@ Index write_mine(const std::filesystem::path& path, std::span<const Named> mine,
   return part;
 }
 
+// "tokenizer", 1 -> "tokenizer.1".
+std::string generation_folder(const std::string& folder, int generation) {
+  return generation == 0 ? folder : text(folder, '.', generation);
+}
+
+void attach(const std::filesystem::path& directory, const Attached& file, int generation,
+            const FileSystem& files) {
+  const auto folder = directory / generation_folder(file.folder, generation);
+  make_directories(folder, files);
+  write_atomically(folder / file.name, std::string_view(file.content), files);
+}
+
+// Everything in a folder that is not one of `needed`, and then the folder, if it is empty.
+void tidy_folder(const std::filesystem::path& folder, const std::vector<std::string>& needed,
+                 const FileSystem& files) {
+  std::error_code error;
+  std::filesystem::directory_iterator entry(folder, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    const std::string name = folder.filename() / entry->path().filename();
+    if (std::find(needed.begin(), needed.end(), name) == needed.end()) files.remove(entry->path().c_str());
+  }
+  std::filesystem::remove(folder, error);
+}
+
 // What earlier saves left in the directory and the new index does not name. A failure here costs only room.
 void tidy(const std::filesystem::path& directory, const Index& index, const std::string& index_name,
           const FileSystem& files) {
   std::vector<std::string> needed{complete_name, index_name, index.facts_file};
   for (const FileFact& file : index.files) needed.push_back(file.name);
+  for (const AttachedFact& file : index.attached) needed.push_back(file.name);
   std::error_code error;
   std::filesystem::directory_iterator entry(directory, error);
   for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
     const std::string name = entry->path().filename().string();
+    std::error_code unknown;
+    if (name.starts_with("tokenizer") && entry->is_directory(unknown)) {
+      tidy_folder(entry->path(), needed, files);
+      continue;
+    }
     const bool ours = name.starts_with("rank_") || name.starts_with("index.") || name.starts_with("facts.") ||
-                      is_partial(entry->path());
+                      name == "replay.json" || is_partial(entry->path());
     if (ours && std::find(needed.begin(), needed.end(), name) == needed.end())
       files.remove(entry->path().c_str());
   }
 }
 
 void finish(const std::filesystem::path& directory, std::span<const std::string> parts, int generation,
-            const std::string& facts_json, const FileSystem& files) {
+            const Beside& beside, const FileSystem& files) {
   Index index;
   for (std::size_t r = 0; r < parts.size(); ++r)
     merge(index, index_from_json(parts[r], text("rank ", r, "'s part of the index")));
   must_be_whole(index, "checkpoint");
+  for (const Attached& file : beside.files) {
+    attach(directory, file, generation, files);
+    index.attached.push_back({text(generation_folder(file.folder, generation), '/', file.name),
+                              std::ssize(file.content), hash(file.content)});
+  }
   index.facts_file = generation_name("facts", "json", generation);
-  index.facts = hash(facts_json);
+  index.facts = hash(beside.facts);
   const std::string index_name = generation_name("index", "json", generation);
   const std::string json = to_json(index);
-  write_atomically(directory / index.facts_file, std::string_view(facts_json), files);
+  write_atomically(directory / index.facts_file, std::string_view(beside.facts), files);
   write_atomically(directory / index_name, std::string_view(json), files);
   write_atomically(directory / complete_name, std::string_view(complete_text(index_name, hash(json))), files);
   tidy(directory, index, index_name, files);
@@ -149,12 +185,22 @@ void finish(const std::filesystem::path& directory, std::span<const std::string>
 
 }  // namespace
 
-void save(const std::filesystem::path& directory, std::span<const Named> mine, const std::string& facts_json,
+std::string plain_name(std::string_view name) {
+  std::string out;
+  for (const char c : name.substr(0, 200)) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' ||
+                       (c == '.' && !out.empty() && out.back() != '.');
+    out += plain ? c : '_';
+  }
+  return out.empty() ? "_" : out;
+}
+
+void save(const std::filesystem::path& directory, std::span<const Named> mine, const Beside& beside,
           Communicator& world, const FileSystem& files) {
   const bool first = world.rank() == 0;
   const auto prepared = agree(world, [&]() -> std::string {
     if (!first) return {};
-    (void)strict_json(facts_json, "checkpoint: the facts of the run", 64);
+    (void)strict_json(beside.facts, "checkpoint: the facts of the run", 64);
     make_directories(directory, files);
     // The mark that is read now must be the one on the disk, or the generation it needs may be overwritten.
     sync_directory(directory, files);
@@ -169,7 +215,7 @@ void save(const std::filesystem::path& directory, std::span<const Named> mine, c
     return to_json(part);
   });
   agree(world, [&]() -> std::string {
-    if (first) finish(directory, parts, generation, facts_json, files);
+    if (first) finish(directory, parts, generation, beside, files);
     return {};
   });
 }

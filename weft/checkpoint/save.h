@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "weft/base/file.h"
 #include "weft/checkpoint/named.h"
@@ -16,11 +18,30 @@ namespace weft::checkpoint {
 /// wants is then read and hashed without much else.
 inline constexpr std::int64_t block_bytes = std::int64_t{64} << 20;
 
+/// A small file to keep with the tensors, as "tokenizer/vocab.json": one folder, one plain name.
+struct Attached {
+  std::string folder, name, content;
+};
+
+/// What lies beside the tensors: one JSON object, and files. Both are taken from rank 0.
+struct Beside {
+  Beside(std::string facts_json) : facts(std::move(facts_json)) {}
+  Beside(const char* facts_json) : facts(facts_json) {}
+  Beside(std::string facts_json, std::span<const Attached> with)
+      : facts(std::move(facts_json)), files(with) {}
+
+  std::string facts;
+  std::span<const Attached> files = {};
+};
+
+/// A name made of what names in a checkpoint may be made of.
+std::string plain_name(std::string_view name);
+
 /// Every rank of `world` calls it. Only pieces of replica 0 are written. Returns on every rank when the
 /// checkpoint survives a power cut; throws on every rank with the failure of the first that had one, and the
 /// communicator may go on. A complete checkpoint in `directory` is replaced only when the new one is
-/// complete; other directories are not touched. `facts_json`, one JSON object, is taken from rank 0.
-void save(const std::filesystem::path& directory, std::span<const Named> mine, const std::string& facts_json,
+/// complete; other directories are not touched.
+void save(const std::filesystem::path& directory, std::span<const Named> mine, const Beside& beside,
           Communicator& world, const FileSystem& files = disk());
 
 }  // namespace weft::checkpoint

@@ -54,15 +54,38 @@ Step::Step(std::filesystem::path directory) : directory_(std::move(directory)) {
   facts_ = read_file(facts_path);
   if (hash(facts_) != index_.facts)
     fail(Kind::data, facts_path.string(), ": damaged, its hash is not the one in ", index_name_);
-  for (const FileFact& file : index_.files) {
-    const auto path = directory_ / file.name;
-    std::error_code error;
-    const auto size = std::filesystem::file_size(path, error);
-    if (error) fail_errno("measure", path, error.value());
-    if (static_cast<std::int64_t>(size) != file.bytes) {
-      fail(Kind::data, path.string(), ": holds ", size, " bytes, ", file.bytes, " were written");
-    }
+  for (const FileFact& file : index_.files) must_measure(file.name, file.bytes);
+  for (const AttachedFact& file : index_.attached) must_measure(file.name, file.bytes);
+}
+
+void Step::must_measure(const std::string& name, std::int64_t bytes) const {
+  const auto path = directory_ / name;
+  std::error_code error;
+  const auto size = std::filesystem::file_size(path, error);
+  if (error) fail_errno("measure", path, error.value());
+  if (static_cast<std::int64_t>(size) != bytes)
+    fail(Kind::data, path.string(), ": holds ", size, " bytes, ", bytes, " were written");
+}
+
+void Step::check(const AttachedFact& file) const {
+  if (hash(MappedFile(directory_ / file.name).bytes()) != file.hash)
+    fail(Kind::data, (directory_ / file.name).string(), ": damaged, its hash is not the one in ",
+         index_name_);
+}
+
+void Step::check_attached() const {
+  for (const AttachedFact& file : index_.attached) check(file);
+}
+
+// A folder has the number of its generation behind its name, if it has one.
+std::filesystem::path Step::attached(std::string_view folder, std::string_view name) const {
+  for (const AttachedFact& file : index_.attached) {
+    const std::filesystem::path path(file.name);
+    if (path.parent_path().stem() != folder || path.filename() != name) continue;
+    check(file);
+    return directory_ / path;
   }
+  return {};
 }
 
 std::int64_t Step::bytes() const {
@@ -104,6 +127,7 @@ std::span<const std::byte> Step::read(const std::string& tensor, const Stored& s
 
 Verified verify(const std::filesystem::path& directory) {
   Step step(directory);
+  step.check_attached();
   Verified out;
   std::map<std::size_t, std::int64_t> held;
   for (const auto& [name, stored] : step.index().tensors) {

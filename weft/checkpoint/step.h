@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "weft/checkpoint/index.h"
 #include "weft/checkpoint/safetensors.h"
@@ -31,6 +32,11 @@ class Step {
   const Hash& index_hash() const { return index_hash_; }
   /// JSON.
   const std::string& facts() const { return facts_; }
+  /// Where an attached file lies, "tokenizer" and "vocab.json", after its hash was compared; empty where
+  /// there is none.
+  std::filesystem::path attached(std::string_view folder, std::string_view name) const;
+  /// Compares the hash of every attached file.
+  void check_attached() const;
   /// Of all files, without index, facts and mark.
   std::int64_t bytes() const;
 
@@ -39,6 +45,8 @@ class Step {
 
  private:
   const TensorFile& file(std::size_t number);
+  void check(const AttachedFact& file) const;
+  void must_measure(const std::string& name, std::int64_t bytes) const;
 
   std::filesystem::path directory_;
   std::string index_name_;
