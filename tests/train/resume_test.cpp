@@ -90,7 +90,7 @@ namespace {
 struct Cut {
   const char* name;
   int tp, dp, pp, micro;
-  int zero = 0;
+  int zero = 0, cp = 1;
 };
 void PrintTo(const Cut& of, std::ostream* out) { *out << of.name; }
 
@@ -99,7 +99,8 @@ TrainConfig cut_as(const Cut& cut) {
   config.parallel.tp = cut.tp;
   config.parallel.dp = cut.dp;
   config.parallel.pp = cut.pp;
-  config.run.ranks = cut.tp * cut.dp * cut.pp;
+  config.parallel.cp = cut.cp;
+  config.run.ranks = cut.tp * cut.dp * cut.pp * cut.cp;
   config.batch.micro = cut.micro;
   config.parallel.zero = cut.zero;
   return completed(config);
@@ -124,17 +125,19 @@ TEST_P(OtherLayout, goes_on_to_rounding) {
   for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(after.losses[i], unbroken.losses[3 + i], 2e-4);
 }
 
-INSTANTIATE_TEST_SUITE_P(From, OtherLayout,
-                         ::testing::Values(std::pair(Cut{"tp2", 2, 1, 1, 4}, Cut{"tp1", 1, 1, 1, 8}),
-                                           std::pair(Cut{"tp1", 1, 1, 1, 8}, Cut{"dp2", 1, 2, 1, 2}),
-                                           std::pair(Cut{"dp2", 1, 2, 1, 2}, Cut{"tp2", 2, 1, 1, 1}),
-                                           std::pair(Cut{"pp2", 1, 1, 2, 2}, Cut{"tp2dp2", 2, 2, 1, 2}),
-                                           std::pair(Cut{"zero2", 1, 2, 1, 2, 1}, Cut{"one", 1, 1, 1, 8}),
-                                           std::pair(Cut{"tp2", 2, 1, 1, 4}, Cut{"zero4", 1, 4, 1, 2, 1}),
-                                           std::pair(Cut{"tp2dp2", 2, 2, 1, 2}, Cut{"pp2", 1, 1, 2, 4})),
-                         [](const auto& of) {
-                           return std::string(of.param.first.name) + "_to_" + of.param.second.name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    From, OtherLayout,
+    ::testing::Values(std::pair(Cut{"tp2", 2, 1, 1, 4}, Cut{"tp1", 1, 1, 1, 8}),
+                      std::pair(Cut{"tp1", 1, 1, 1, 8}, Cut{"dp2", 1, 2, 1, 2}),
+                      std::pair(Cut{"dp2", 1, 2, 1, 2}, Cut{"tp2", 2, 1, 1, 1}),
+                      std::pair(Cut{"pp2", 1, 1, 2, 2}, Cut{"tp2dp2", 2, 2, 1, 2}),
+                      std::pair(Cut{"zero2", 1, 2, 1, 2, 1}, Cut{"one", 1, 1, 1, 8}),
+                      std::pair(Cut{"tp2", 2, 1, 1, 4}, Cut{"zero4", 1, 4, 1, 2, 1}),
+                      std::pair(Cut{"tp2dp2", 2, 2, 1, 2}, Cut{"pp2", 1, 1, 2, 4}),
+                      std::pair(Cut{"cp2", 1, 1, 1, 8, 0, 2}, Cut{"cp1", 1, 1, 1, 8}),
+                      std::pair(Cut{"cp1", 1, 1, 1, 8}, Cut{"cp2", 1, 1, 1, 8, 0, 2}),
+                      std::pair(Cut{"cp2zero2", 1, 2, 1, 4, 1, 2}, Cut{"tp2", 2, 1, 1, 8})),
+    [](const auto& of) { return std::string(of.param.first.name) + "_to_" + of.param.second.name; });
 
 // A feed reads one step ahead, so a run that stops has read the next step's samples too, where there is one.
 TEST(Ledger, has_every_sample_once_when_ranks_and_microbatches_change) {

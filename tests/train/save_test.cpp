@@ -275,48 +275,6 @@ TEST(Resume, without_optimizer_states_starts_moments_and_schedule_anew) {
   EXPECT_EQ(facts.run.updates, 2);
 }
 
-namespace {
-
-/// The same step with one weight moved by a hair, every hash right.
-void save_changed(const std::filesystem::path& from, const std::filesystem::path& to) {
-  const auto device = open_device("cpu", {.threads = 1});
-  SoloCommunicator world;
-  const checkpoint::Step step(from);
-  std::vector<checkpoint::Named> all;
-  for (const auto& [name, stored] : step.index().tensors)
-    all.push_back(checkpoint::whole(name, empty(*device, stored.global, stored.dtype)));
-  checkpoint::load(from, all, world);
-  const auto one = std::find_if(all.begin(), all.end(),
-                                [](const auto& named) { return named.name.ends_with("mlp.up.weight"); });
-  ASSERT_NE(one, all.end());
-  one->tensor.as<float>()[3] += 1e-3F;
-  checkpoint::save(to, all, step.facts(), world);
-}
-
-}  // namespace
-
-TEST(Verify, computes_the_last_step_again_and_finds_a_weight_that_changed) {
-  const TemporaryDirectory folder;
-  TrainConfig config = saving_often(folder.path());
-  config.checkpoint.verify = true;
-  config.exit.interval = 4;
-  train(config);
-  save_changed(folder / "step_00000004", folder / "other");
-  TrainConfig again = going_on(config);
-  EXPECT_THAT(train(again).said,
-              ContainsRegex("verified: the last batch has loss [0-9.]+ again, every bit equal"));
-  again.checkpoint.load = (folder / "other").string();
-  again.checkpoint.save.clear();
-  EXPECT_THAT(refused([&] { train(again); }), HasSubstr("other: the last batch has loss "));
-}
-
-TEST(Verify, says_when_there_is_nothing_to_compare_with) {
-  const Refusal run;
-  EXPECT_EQ(run.of([](TrainConfig& c) { c.checkpoint.verify = true; }),
-            "--verify-resume: " + run.step() +
-                " says nothing to compare with: --verify-resume was not given when it was saved");
-}
-
 TEST(Settings, of_a_checkpoint_are_the_models_and_the_tokenizers) {
   const Refusal run;
   const std::string json = settings_of_checkpoint(run.again().checkpoint);

@@ -145,7 +145,7 @@ inline void train_into(Told& run, const TrainConfig& config, const Options& opti
     const ParallelLayout layout({.tp = p.tp, .cp = p.cp, .dp = p.dp, .pp = p.pp});
     const Log log(0, {.stamped = false});
     run_as_threads(layout.world(), [&](Communicator& world) {
-      const auto device = open_device("cpu", {.threads = 1});
+      const auto device = open_device("cpu", {.threads = 1, .exact = config.model.exact});
       const ProcessMesh mesh(layout, world);
       Trainer trainer(config, data,
                       {.device = *device,

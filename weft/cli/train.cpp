@@ -38,6 +38,12 @@ void take_vocabulary(Command& command, std::int64_t size) {
   asked = size;
 }
 
+/// A run goes on with its tokenizer, even where the files were moved away.
+void take_tokenizer(Command& command) {
+  auto said = tokenizer_of_checkpoint(command.config.checkpoint, command.config.data.tokenizer);
+  for (std::string& sentence : said) command.notices.push_back(std::move(sentence));
+}
+
 std::unique_ptr<Command> complete_command(Args args, const Launched& launched) {
   if (args.empty())
     fail(Kind::usage, "train: name the model: weft train gpt …; weft help train shows examples");
@@ -46,6 +52,7 @@ std::unique_ptr<Command> complete_command(Args args, const Launched& launched) {
   if (!command->others.empty())
     fail(Kind::usage, "train: '", command->others[0], "' follows no flag that takes it");
   take_saved_seed(*command);
+  take_tokenizer(*command);
   if (const auto tokenizer = run_tokenizer(command->config)) take_vocabulary(*command, tokenizer->size());
   complete(*command, launched.world);
   if (!command->dry_run) refuse_unsupported(command->config);

@@ -11,6 +11,7 @@
 #include "weft/checkpoint/load.h"
 #include "weft/checkpoint/step.h"
 #include "weft/exchange/hub_config.h"
+#include "weft/train/keep_tokenizer.h"
 #include "weft/train/resume_hub.h"
 #include "weft/train/resume_settings.h"
 #include "weft/train/resume_weights.h"
@@ -208,6 +209,12 @@ std::optional<std::int64_t> seed_of_checkpoint(const CheckpointConfig& config) {
   const auto step = meant(config);
   if (!step || !has_mark(*step)) return std::nullopt;
   return facts_of(*step).run.seed;
+}
+
+std::vector<std::string> tokenizer_of_checkpoint(const CheckpointConfig& config, TokenizerConfig& tokenizer) {
+  const auto step = meant(config);
+  if (!step || !has_mark(*step)) return {};
+  return take_kept_tokenizer(*step, tokenizer);
 }
 
 }  // namespace weft

@@ -46,4 +46,8 @@ std::string settings_of_checkpoint(const CheckpointConfig& config);
 /// The seed that a run resumes with; none where nothing is there to resume from, or its seed is not wanted.
 std::optional<std::int64_t> seed_of_checkpoint(const CheckpointConfig& config);
 
+/// Where a file of `tokenizer` is gone, the copy in the checkpoint that --load means stands in for it.
+/// Returns what is to be said.
+std::vector<std::string> tokenizer_of_checkpoint(const CheckpointConfig& config, TokenizerConfig& tokenizer);
+
 }  // namespace weft

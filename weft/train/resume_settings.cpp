@@ -31,6 +31,13 @@ constexpr std::array told{"model.precision",
                           "optimizer.",
                           "scaling."};
 constexpr std::array untold{"data.cache", "data.tokenizer."};
+// What a step computes, beside the model and the rates, which are compared by themselves.
+constexpr std::array of_a_step{
+    "model.precision",           "model.hidden_dropout",    "model.attention_dropout", "data.",
+    "batch.per_token_loss",      "optimizer.beta",          "optimizer.epsilon",       "optimizer.momentum",
+    "optimizer.decoupled_decay", "optimizer.decay_qk_norm", "optimizer.clip",          "scaling."};
+// In which order it is summed.
+constexpr std::array of_rounding{"parallel.", "batch.micro", "model.exact", "model.recompute.", "run.device"};
 
 template <std::size_t n>
 bool begins(const std::string& path, const std::array<const char*, n>& beginnings) {
@@ -98,6 +105,19 @@ std::string other_settings(const RunFacts& facts, const TrainConfig& config) {
     return begins(path, told) && !begins(path, untold);
   });
   return differ.empty() ? "" : "other settings than the checkpoint's: " + join(differ, ", ");
+}
+
+std::string settings_of_another_step(const RunFacts& facts, const TrainConfig& config) {
+  return join(
+      differences(facts.configuration, config,
+                  [](const std::string& path) { return begins(path, of_a_step) && !begins(path, untold); }),
+      ", ");
+}
+
+bool rounds_otherwise(const RunFacts& facts, const TrainConfig& config) {
+  return !differences(facts.configuration, config, [](const std::string& path) {
+            return begins(path, of_rounding);
+          }).empty();
 }
 
 }  // namespace weft

@@ -15,4 +15,9 @@ void must_agree(const RunSchedules& saved, const RunSchedules& given, const std:
 /// A sentence that names all settings that may differ and do; empty where none does.
 std::string other_settings(const RunFacts& facts, const TrainConfig& config);
 
+/// Names the settings without which a step is another one; empty where all agree.
+std::string settings_of_another_step(const RunFacts& facts, const TrainConfig& config);
+/// Whether what a step computes is summed in another order: another layout, micro batch or device.
+bool rounds_otherwise(const RunFacts& facts, const TrainConfig& config);
+
 }  // namespace weft

@@ -10,7 +10,6 @@
 #include "weft/checkpoint/agree.h"
 #include "weft/checkpoint/find.h"
 #include "weft/checkpoint/keep.h"
-#include "weft/checkpoint/save.h"
 
 namespace weft {
 namespace {
@@ -49,6 +48,23 @@ void Saver::save(SaveOrder order) {
   thread_ = std::async(std::launch::async, [this] { return write(under_way_, snapshot_.named()); });
 }
 
+void Saver::record(Replay next) {
+  if (circle_->rank() != 0) return;
+  record_ = std::move(next);
+  if (!thread_.valid()) write_record();
+}
+
+void Saver::write_record() {
+  if (!record_ || last_saved_ != record_->step - 1) return;
+  try {
+    write_replay(checkpoint::step_directory(config_.save, record_->step - 1), *record_, files_);
+  } catch (const Error& error) {
+    if (!survivable(error)) throw;
+    log_.warning(text("step ", record_->step, " could not be recorded for --verify-resume: ", error.what()));
+  }
+  record_.reset();
+}
+
 void Saver::look() {
   if (thread_.valid() && thread_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) settle();
 }
@@ -77,8 +93,8 @@ bool Saver::copied(const SaveOrder& order) {
 
 std::string Saver::write(const SaveOrder& order, std::span<const checkpoint::Named> mine) {
   try {
-    checkpoint::save(checkpoint::step_directory(config_.save, order.step), mine, order.facts, *circle_,
-                     files_);
+    checkpoint::save(checkpoint::step_directory(config_.save, order.step), mine, {order.facts, kept_},
+                     *circle_, files_);
   } catch (const Error& error) {
     if (!survivable(error)) throw;
     return error.what();
@@ -110,6 +126,7 @@ void Saver::outcome(std::int64_t step, const std::string& failure) {
   }
   last_saved_ = step;
   log_.info(text("saved ", checkpoint::step_directory(config_.save, step).string()));
+  write_record();
 }
 
 }  // namespace weft

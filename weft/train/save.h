@@ -10,9 +10,11 @@
 #include "weft/base/file.h"
 #include "weft/base/log.h"
 #include "weft/checkpoint/named.h"
+#include "weft/checkpoint/save.h"
 #include "weft/checkpoint/snapshot.h"
 #include "weft/comm/communicator.h"
 #include "weft/train/config.h"
+#include "weft/train/replay.h"
 
 namespace weft {
 
@@ -38,7 +40,11 @@ class Saver {
   Saver(const Saver&) = delete;
   Saver& operator=(const Saver&) = delete;
 
+  /// Files that go along with every save; those of rank 0 count.
+  void keep(std::vector<checkpoint::Attached> files) { kept_ = std::move(files); }
   void save(SaveOrder order);
+  /// Puts the step that followed a save beside it, once that is complete. A failure costs the record alone.
+  void record(Replay next);
   /// Tells of a save in the background that has ended; does not wait.
   void look();
   /// Waits for the thread, if it writes.
@@ -54,6 +60,7 @@ class Saver {
   void outcome(std::int64_t step, const std::string& failure);
   void prune(const SaveOrder& order);
   bool copied(const SaveOrder& order);
+  void write_record();
 
   const CheckpointConfig& config_;
   std::unique_ptr<Communicator> circle_;
@@ -65,6 +72,8 @@ class Saver {
   std::future<std::string> thread_;
   bool failed_ = false;
   std::optional<std::int64_t> last_saved_;
+  std::vector<checkpoint::Attached> kept_;
+  std::optional<Replay> record_;  // rank 0's: of the step after the one that is being written
 };
 
 }  // namespace weft

@@ -45,6 +45,7 @@ void describe(Visitor& v, RunTokenizer& c) {
   v("size", c.size, "token ids");
   v("files", c.files, "files it was read from");
   v("hashes", c.hashes, "XXH3-128 of each");
+  v("copies", c.copies, "names of their copies in the folder tokenizer");
 }
 
 template <class Visitor>

@@ -41,6 +41,7 @@ struct RunTokenizer {
   std::string type;
   std::int64_t size = 0;
   std::vector<std::string> files, hashes;
+  std::vector<std::string> copies;  // their names beside the checkpoint, then those of what belongs to them
 };
 
 struct RunSchedules {

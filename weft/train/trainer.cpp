@@ -197,7 +197,7 @@ void Trainer::prepare_runner(For purpose, int microbatches) {
   runner_ = std::make_unique<pipe::Runner>(schedule_, stages_, lent_.mesh.along(Axis::pp), lent_.device);
 }
 
-StepReport Trainer::one_step(std::int64_t step) {
+StepReport Trainer::one_step(std::int64_t step, NotFinite trouble) {
   const data::Turn turn = turn_at(feed_->consumed());
   Laps laps(timers_.level() > 1 ? &timers_ : nullptr);
   const std::span<const Batch> batches = feed_->next(turn);
@@ -213,7 +213,7 @@ StepReport Trainer::one_step(std::int64_t step) {
   const StepReport report = train_step(workshop(), batches, order);
   if (report.applied)
     learned_samples_ += turn.global_batch;
-  else
+  else if (trouble == NotFinite::looked_for)
     not_finite(step, report, batches);
   return report;
 }
@@ -382,12 +382,13 @@ Ending Trainer::run() {
   interval_->forget();
   alone_->forget();
   for (std::int64_t step = first_step_; step <= steps_ && !config_.eval.skip_train; ++step) {
-    tell(step, one_step(step));
+    tell(step, watched_step(step));
     if (step == first_step_) tell_memory_of_ranks();
     if (config_.eval.interval > 0 && step % config_.eval.interval == 0)
       evaluate(step, data::Split::valid, fmt::format("iteration {}", step));
     const auto ending = must_stop(step);
     save_if_due(step, ending || step == steps_);
+    if (ending && step < steps_) record_one_more(step + 1);
     if (ending) return ended(*ending);
   }
   const std::string at = fmt::format("iteration {} on ", steps_);

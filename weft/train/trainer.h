@@ -13,6 +13,7 @@
 #include "weft/report/outlet.h"
 #include "weft/train/batch_size.h"
 #include "weft/train/feed.h"
+#include "weft/train/replay.h"
 #include "weft/train/run_data.h"
 #include "weft/train/save.h"
 #include "weft/train/save_facts.h"
@@ -56,7 +57,8 @@ class Trainer {
   StepOrder order_of(std::int64_t step) const;
   enum class For : std::uint8_t { training, evaluation };
   void prepare_runner(For purpose, int microbatches);
-  StepReport one_step(std::int64_t step);
+  enum class NotFinite : std::uint8_t { looked_for, passed_over };
+  StepReport one_step(std::int64_t step, NotFinite trouble = NotFinite::looked_for);
   void not_finite(std::int64_t step, const StepReport& report, std::span<const Batch> batches);
   void tell(std::int64_t step, const StepReport& report);
   report::Step record_of(std::int64_t step, const StepReport& report, const Interval& sum) const;
@@ -86,6 +88,16 @@ class Trainer {
   Ending ended(Ending how);
   RunWitness witness(const RunPosition& at);
   void verify(const RunFacts& facts, const std::string& from);
+
+  // The step after a save: trainer_replay.cpp.
+  void expect_replay(const RunFacts& facts, const std::string& from);
+  std::string not_to_be_replayed(const RunFacts& facts, const std::string& from);
+  double rounding_between(const RunFacts& facts) const;
+  Replay about_to_do(std::int64_t step) const;
+  void did(Replay& replay, const StepReport& report);
+  StepReport watched_step(std::int64_t step);
+  void compare_replay(const Replay& now);
+  void record_one_more(std::int64_t step);
 
   const TrainConfig& config_;
   const RunData& data_;
@@ -124,6 +136,12 @@ class Trainer {
   std::int64_t saved_at_ = 0, told_saved_ = 0;
   std::map<std::int64_t, std::int64_t> samples_at_save_;  // by step
   std::int64_t samples_before_job_ = 0;
+  struct Expected {
+    Replay saved;
+    double rounding = 0;
+    std::string from;
+  };
+  std::optional<Expected> expected_;  // --verify-resume: how the first step came out before
 };
 
 }  // namespace weft

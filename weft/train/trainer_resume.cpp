@@ -7,6 +7,7 @@
 
 #include "weft/base/error.h"
 #include "weft/model/count.h"
+#include "weft/train/keep_tokenizer.h"
 #include "weft/train/resume.h"
 #include "weft/train/resume_weights.h"
 #include "weft/train/trainer.h"
@@ -25,9 +26,6 @@ std::vector<std::int64_t> best_of(const RunPosition& run, int count) {
   return out;
 }
 
-/// Between layouts, sums are rounded in another order; a wrong weight shows a thousand times larger.
-constexpr double rounding = 2e-4;
-
 }  // namespace
 
 void Trainer::open_checkpoints() {
@@ -37,6 +35,7 @@ void Trainer::open_checkpoints() {
   if (k.save.empty()) return;
   const FileSystem& files = lent_.files != nullptr ? *lent_.files : disk();
   saver_ = std::make_unique<Saver>(k, lent_.mesh.world(), lent_.log, files);
+  if (lent_.mesh.world().rank() == 0) saver_->keep(keep_tokenizer(tokenizer_));
   must_not_mix_runs(k, first_step_ - 1, passed_over, lent_.mesh.world());
 }
 
@@ -58,7 +57,7 @@ std::vector<std::int64_t> Trainer::take_up() {
                                      found.facts->run.step, found.facts->run.consumed_samples));
   if (!found.weights_only) {
     restore(*found.facts);
-    if (config_.checkpoint.verify) verify(*found.facts, found.from.string());
+    if (config_.checkpoint.verify) expect_replay(*found.facts, found.from.string());
   }
   return found.passed_over;
 }
@@ -164,6 +163,10 @@ void Trainer::tell_saved() {
 }
 
 Ending Trainer::ended(Ending how) {
+  if (how != Ending::finished && lent_.mesh.world().rank() == 0)
+    lent_.log.info(how == Ending::asked
+                       ? "the run stops before its end: a signal or --exit-interval asked for it"
+                       : "the run stops before its end: --exit-duration-in-mins is over");
   if (!saver_) return how;
   saver_->settle();
   tell_saved();
@@ -187,11 +190,7 @@ void Trainer::verify(const RunFacts& facts, const std::string& from) {
     fail(Kind::usage, "--verify-resume: ", from,
          " says nothing to compare with: --verify-resume was not given when it was saved");
   const RunWitness now = witness(facts.run);
-  const RunLayout& was = facts.layout;
-  const ParallelConfig& is = config_.parallel;
-  const bool same = was.tp == is.tp && was.cp == is.cp && was.dp == is.dp && was.pp == is.pp &&
-                    facts.configuration.batch.micro == config_.batch.micro;
-  const double allowed = same ? 0 : rounding;
+  const double allowed = rounding_between(facts);
   const double loss_off = std::abs(*now.loss - *facts.witness.loss);
   const double norm_off = std::abs(*now.weights_norm - *facts.witness.weights_norm);
   if (!(loss_off <= allowed * std::abs(*facts.witness.loss)) ||
@@ -202,7 +201,7 @@ void Trainer::verify(const RunFacts& facts, const std::string& from) {
                      from, *now.loss, *facts.witness.loss, *now.weights_norm, *facts.witness.weights_norm));
   if (lent_.mesh.world().rank() == 0)
     lent_.log.info(fmt::format("verified: the last batch has loss {:.9g} again, {}", *now.loss,
-                               same ? "every bit equal" : "equal to rounding under another layout"));
+                               allowed == 0 ? "every bit equal" : "equal to rounding under another layout"));
 }
 
 }  // namespace weft
