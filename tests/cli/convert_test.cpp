@@ -7,9 +7,16 @@
 
 #include "tests/cli/told.h"
 #include "tests/support/temporary.h"
+#include "weft/backend/open.h"
+#include "weft/checkpoint/find.h"
+#include "weft/checkpoint/save.h"
+#include "weft/checkpoint/step.h"
 #include "weft/cli/read_model.h"
 #include "weft/cli/verbs.h"
+#include "weft/model/gpt.h"
 #include "weft/train/resume_hub.h"
+#include "weft/train/resume_weights.h"
+#include "weft/train/save_facts.h"
 
 using namespace weft;
 using namespace weft::cli;
@@ -79,6 +86,69 @@ TEST(Convert, takes_the_tokenizer_along_in_both_directions) {
   EXPECT_EQ(tokenizer_in(back).vocab_file, (folder / "back/vocab.json").string());
   std::ifstream config(folder / "back/config.json");
   EXPECT_TRUE(Json::parse(config)["eos_token_id"].is_number());
+}
+
+TEST(Convert, keeps_the_tokenizer_in_the_checkpoint_itself) {
+  const TemporaryDirectory folder;
+  fs::copy(model("gpt2"), folder / "model");
+  const std::string text = std::string(WEFT_SOURCE_DIR) + "/tests/golden/text/";
+  fs::copy(text + "toy_bpe_vocab.json", folder / "model/vocab.json");
+  fs::copy(text + "toy_bpe_merges.txt", folder / "model/merges.txt");
+  const std::string there = (folder / "there").string(), back = (folder / "back").string();
+  convert({(folder / "model").string(), there});
+  const std::vector<std::string> words{there, "--prompt", "!", "--tokens", "4", "--greedy"};
+  const Told before = told(generate_verb(), words);
+  EXPECT_EQ(before.status, 0) << before.err;
+  fs::remove_all(folder / "there/tokenizer");
+  const Told after = told(generate_verb(), words);
+  EXPECT_EQ(after.out, before.out);
+  const std::string copy = there + "/step_00000000/tokenizer/vocab.json";
+  EXPECT_THAT(after.err, HasSubstr("tokenizer: " + there + "/tokenizer/vocab.json is not there; " + copy +
+                                   ", which the checkpoint keeps, is used instead\n"));
+  EXPECT_THAT(convert({there, back}).out, HasSubstr("tokenizer: vocab.json, merges.txt\n"));
+}
+
+namespace {
+
+/// A checkpoint of a model of many layers, random.
+NamedModel deep_model(const fs::path& root, int layers, bool tied) {
+  TrainConfig config;
+  config.model.layers = layers;
+  config.model.hidden = config.model.ffn_hidden = 64;
+  config.model.heads = 4;
+  config.model.sequence = config.model.max_positions = 32;
+  config.model.vocabulary = 100;
+  config.model.tied_output = tied;
+  complete(config.model);
+  SoloCommunicator solo;
+  const auto device = open_device("cpu", {.threads = 1});
+  const Stage stage = build_gpt(config.model, {.layers = layers}, {.tp = solo}, *device);
+  Weights weights([&](const VisitParameter& visit) { stage.each_parameter(visit); }, *device, Dtype::f32,
+                  Weights::For::reading);
+  weights.initialize(3);
+  checkpoint::save(checkpoint::step_directory(root, 0), named_weights(weights),
+                   to_json(RunFacts{.configuration = config}), solo);
+  return find_model(root);
+}
+
+}  // namespace
+
+// What is compared before a conversion is done: the largest part of a model fits where the model would not.
+TEST(Convert, computes_logits_in_the_memory_of_a_layer) {
+  for (const bool tied : {true, false}) {
+    const TemporaryDirectory folder;
+    const NamedModel named = deep_model(folder.path(), 24, tied);
+    const std::vector<std::int32_t> text{1, 5, 9, 2, 77, 31};
+    const auto device = open_device("cpu", {.threads = 1});
+    const auto found = logits_in_parts(named, text, *device);
+    const std::int64_t in_parts = device->memory().total_peak;
+    ReadModel whole(named, Precision::f32, *device);
+    Pass pass;
+    EXPECT_EQ(found, logits_of(whole.here(), text, std::ssize(text), pass));
+    const std::int64_t parameters = checkpoint::Step(named.path).bytes();
+    EXPECT_GT(device->memory().total_peak, parameters);
+    EXPECT_LT(in_parts, parameters / 8) << "24 layers";
+  }
 }
 
 TEST(Convert, refuses_what_it_cannot_read_or_write) {

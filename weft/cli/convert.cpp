@@ -19,6 +19,7 @@
 #include "weft/exchange/hub_write.h"
 #include "weft/tensor/host.h"
 #include "weft/text/open.h"
+#include "weft/train/keep_tokenizer.h"
 #include "weft/train/resume_hub.h"
 #include "weft/train/run_data.h"
 #include "weft/train/save_facts.h"
@@ -128,18 +129,12 @@ std::vector<std::int32_t> fixed_prompt(const ModelConfig& model) {
     out.push_back(std::int32_t((7 * i * i + 3 * i + 1) % model.vocabulary));
   return out;
 }
-std::vector<float> logits_of_named(const NamedModel& named, Device& device) {
-  ReadModel model(named, Precision::f32, device);
-  const auto prompt = fixed_prompt(model.config());
-  Pass pass;
-  return logits_of(model.here(), prompt, std::ssize(prompt), pass);
-}
-
-// One model after the other, so that never two are in memory.
+// One model after the other, and of each a layer after the other.
 Compared compare(const NamedModel& source, const NamedModel& made, const ConvertOptions& options) {
   const auto device = open_device(options.device, {.threads = options.threads});
-  const auto before = logits_of_named(source, *device);
-  const auto after = logits_of_named(made, *device);
+  const auto prompt = fixed_prompt(source.settings.model);
+  const auto before = logits_in_parts(source, prompt, *device);
+  const auto after = logits_in_parts(made, prompt, *device);
   if (before.size() != after.size())
     fail(Kind::internal, "checkpoint convert: the model read gives ", before.size(), " logits, the one made ",
          after.size());
@@ -215,7 +210,8 @@ Result to_weft(const Job& job, const NamedModel& source) {
   const exchange::Streamed streamed = exchange::stream(
       weights, [&](const Recipe& r) { return dtype_or(job.options.dtype, weights.dtype(r)); });
   SoloCommunicator solo;
-  checkpoint::save(out.made, streamed.tensors, to_json(facts), solo);
+  const auto kept = keep_tokenizer(facts.tokenizer);
+  checkpoint::save(out.made, streamed.tensors, {to_json(facts), kept}, solo);
   const checkpoint::Step step(out.made);
   out.written = {.tensors = std::ssize(step.index().tensors),
                  .bytes = step.bytes(),

@@ -2,8 +2,11 @@
 #include "weft/cli/read_model.h"
 
 #include "weft/base/error.h"
+#include "weft/checkpoint/load.h"
 #include "weft/checkpoint/step.h"
+#include "weft/exchange/hub_weights.h"
 #include "weft/model/gpt.h"
+#include "weft/train/keep_tokenizer.h"
 #include "weft/train/resume_hub.h"
 #include "weft/train/resume_weights.h"
 #include "weft/train/save_facts.h"
@@ -27,6 +30,8 @@ NamedModel found_step(const fs::path& directory) {
   const std::string facts = checkpoint::Step(out.path).facts();
   out.settings = facts_from_json(facts, out.path.string()).configuration;
   complete(out.settings.model);
+  for (std::string& sentence : take_kept_tokenizer(out.path, out.settings.data.tokenizer))
+    out.notices.push_back(std::move(sentence));
   return out;
 }
 
@@ -41,6 +46,26 @@ ModelConfig to_read(ModelConfig model, Precision precision) {
   model.precision = precision;
   return model;
 }
+
+/// Fills weights from what a person named; a directory of Hugging Face is looked through once.
+class Source {
+ public:
+  explicit Source(const NamedModel& named) : named_(named) {
+    if (named.hub) hub_.emplace(named.path, *named.hub);
+  }
+  void fill(Weights& weights, Communicator& world) const {
+    if (!hub_) {
+      (void)load_weights(named_.path, weights, world);
+      return;
+    }
+    exchange::load_hub(*hub_, named_weights(weights), world);
+    weights.publish();
+  }
+
+ private:
+  const NamedModel& named_;
+  std::optional<exchange::HubWeights> hub_;
+};
 
 }  // namespace
 
@@ -60,6 +85,23 @@ ReadModel::ReadModel(const NamedModel& named, Precision precision, Device& devic
     (void)load_hub_weights(named.path, named.settings.model, *weights_, solo_);
   else
     (void)load_weights(named.path, *weights_, solo_);
+}
+
+std::vector<float> logits_in_parts(const NamedModel& named, std::span<const std::int32_t> text,
+                                   Device& device) {
+  ModelConfig config = to_read(named.settings.model, Precision::f32);
+  // Every part has a table of angles: for the text's places, not for all that the model knows.
+  if (config.positions == Positions::rotary) config.sequence = config.max_positions = std::ssize(text);
+  SoloCommunicator solo;
+  const Source source(named);
+  const auto with = [&](const StagePart& part, const ModelInParts::Use& use) {
+    const Stage stage = build_gpt(config, part, {.tp = solo}, device);
+    Weights weights([&](const VisitParameter& visit) { stage.each_parameter(visit); }, device, Dtype::f32,
+                    Weights::For::reading);
+    source.fill(weights, solo);
+    use(stage);
+  };
+  return logits_of(ModelInParts{config, {solo}, device, with}, text, std::ssize(text));
 }
 
 }  // namespace weft::cli

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -39,5 +40,10 @@ class ReadModel {
   Stage stage_;
   std::unique_ptr<Weights> weights_;
 };
+
+/// The logits of every place of a text in f32. Embedding, layers and head are in memory one after the other,
+/// so this needs room for the largest of them, however large the model is.
+std::vector<float> logits_in_parts(const NamedModel& named, std::span<const std::int32_t> text,
+                                   Device& device);
 
 }  // namespace weft::cli
