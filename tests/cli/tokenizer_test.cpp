@@ -62,6 +62,30 @@ TEST(TokenizerVerb, encodes_a_line_of_json_a_document) {
             "{\"ids\": [259]}\n{\"ids\": []}\n");
 }
 
+// Longer than what is read at a time, and without an end of line behind the last.
+TEST(TokenizerVerb, encodes_and_decodes_packed_files_as_plain_ones) {
+  std::string lines, text;
+  for (int k = 0; lines.size() < (3 << 20); ++k) {
+    lines += "{\"text\": \"hello world " + std::to_string(k) + "\"}\r\n\n";
+    text += "hello " + std::to_string(k) + "\n";
+  }
+  lines += "{\"text\": \"low\"}";
+  const auto answer = [&](std::vector<std::string> words, const std::string& content) {
+    const auto path = std::filesystem::path(::testing::TempDir()) / "tokenizer_verb_packed_in";
+    write_atomically(path, std::string_view(content));
+    words.insert(words.end(), {"--tokenizer", toy, path.string()});
+    return run_words(words).out;
+  };
+  const std::string plain = answer({"encode", "--jsonl"}, lines);
+  EXPECT_TRUE(plain.starts_with("{\"ids\": [259, 264,"));
+  EXPECT_EQ(answer({"encode", "--jsonl"}, data::gzipped(lines)), plain);
+  EXPECT_EQ(answer({"encode", "--jsonl"}, data::zstandard(lines)), plain);
+  EXPECT_EQ(answer({"decode", "--jsonl"}, data::zstandard(plain)), answer({"decode", "--jsonl"}, plain));
+  const std::string ids = answer({"encode"}, text);
+  EXPECT_EQ(answer({"encode"}, data::gzipped(text)), ids);
+  EXPECT_EQ(answer({"decode"}, data::zstandard(ids)), text + "\n");
+}
+
 TEST(TokenizerVerb, inspects_as_json) {
   const Said said = run_words({"inspect", "--json", "--tokenizer", toy, "--text", "hello"});
   EXPECT_EQ(said.out,

@@ -161,6 +161,8 @@ VerbHelp about_tokenizer() {
                {"weft tokenizer encode --tokenizer hf:tok/tokenizer.json --text 'Hello world'", "prints ids"},
                {"weft tokenizer encode --jsonl --tokenizer gpt2:tok/vocab.json,tok/merges.txt corpus.jsonl",
                 "{\"text\": …} lines to {\"ids\": […]} lines"},
+               {"weft tokenizer encode --jsonl --tokenizer hf:tok corpus.jsonl.zst",
+                "gzip and zstd are unpacked on the way"},
                {"weft tokenizer decode --tokenizer hf:tok ids.txt", "numbers back to text"},
                {"weft tokenizer inspect --tokenizer hf:tok --text 'What is this?'",
                 "size, special tokens, pieces"}},

@@ -2,13 +2,15 @@
 #include "weft/cli/tokenizer_lines.h"
 
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <iterator>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
 #include "weft/base/file.h"
+#include "weft/data/byte_stream.h"
 
 namespace weft::cli {
 
@@ -24,26 +26,68 @@ json parsed(std::string_view line, const LinePlace& place) {
   }
 }
 
+/// Fills a buffer, and says with how much: 0 at the end.
+using Reader = std::function<std::size_t(std::span<std::byte>)>;
+
+Reader reader_of(std::istream& in) {
+  return [&in](std::span<std::byte> to) {
+    in.read(reinterpret_cast<char*>(to.data()), std::ssize(to));
+    return std::size_t(in.gcount());
+  };
+}
+
+// A pipe cannot be looked into before it is read, so only files are unpacked.
+Reader reader_of(const std::string& file) {
+  if (file == "-") return reader_of(std::cin);
+  std::error_code error;
+  if (std::filesystem::is_regular_file(file, error))
+    return [stream = std::shared_ptr(data::open_stream(file))](std::span<std::byte> to) {
+      return stream->read(to);
+    };
+  const auto opened = std::make_shared<std::ifstream>(file, std::ios::binary);
+  if (!*opened) fail_errno("open", file, errno);
+  return [opened, read = reader_of(*opened)](std::span<std::byte> to) { return read(to); };
+}
+
+std::size_t read_more(std::string& text, const Reader& read) {
+  constexpr std::size_t at_once = std::size_t{1} << 20;
+  const std::size_t before = text.size();
+  text.resize(before + at_once);
+  const std::size_t count = read(std::as_writable_bytes(std::span(text).subspan(before)));
+  text.resize(before + count);
+  return count;
+}
+
 }  // namespace
 
 void each_line(const std::string& file, const std::function<void(const LinePlace&, std::string_view)>& each) {
-  std::ifstream opened;
-  if (file != "-") {
-    opened.open(file, std::ios::binary);
-    if (!opened) fail_errno("open", file, errno);
-  }
-  std::istream& in = file == "-" ? std::cin : opened;
+  const auto read = reader_of(file);
   LinePlace place{file == "-" ? "standard input" : file, 0};
-  for (std::string line; std::getline(in, line);) {
+  const auto tell = [&](std::string_view line) {
     ++place.line;
-    if (line.ends_with('\r')) line.pop_back();
+    if (line.ends_with('\r')) line.remove_suffix(1);
     if (!line.empty()) each(place, line);
+  };
+  std::string held;  // from the beginning of a line on
+  for (std::size_t more = 1; more > 0;) {
+    const std::size_t before = held.size();
+    more = read_more(held, read);
+    std::size_t begin = 0;
+    for (std::size_t end = held.find('\n', before); end != std::string::npos; end = held.find('\n', begin)) {
+      tell(std::string_view(held).substr(begin, end - begin));
+      begin = end + 1;
+    }
+    held.erase(0, begin);
   }
+  if (!held.empty()) tell(held);
 }
 
 std::string whole_input(const std::string& file) {
-  if (file != "-") return read_file(file);
-  return {std::istreambuf_iterator<char>(std::cin), {}};
+  const auto read = reader_of(file);
+  std::string all;
+  while (read_more(all, read) > 0) {
+  }
+  return all;
 }
 
 std::string text_in(std::string_view line, std::string_view key, const LinePlace& place) {

@@ -19,7 +19,8 @@ struct LinePlace {
   std::int64_t line = 0;
 };
 
-/// Calls `each` with every line that is not empty; "-" is standard input.
+/// Calls `each` with every line that is not empty; "-" is standard input. A file that is gzip or zstd is
+/// unpacked, whatever its name.
 void each_line(const std::string& file, const std::function<void(const LinePlace&, std::string_view)>& each);
 [[nodiscard]] std::string whole_input(const std::string& file);
 
