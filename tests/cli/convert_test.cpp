@@ -8,6 +8,7 @@
 #include "tests/cli/told.h"
 #include "tests/support/temporary.h"
 #include "weft/backend/open.h"
+#include "weft/base/format.h"
 #include "weft/checkpoint/find.h"
 #include "weft/checkpoint/save.h"
 #include "weft/checkpoint/step.h"
@@ -96,6 +97,9 @@ TEST(Convert, keeps_the_tokenizer_in_the_checkpoint_itself) {
   fs::copy(text + "toy_bpe_merges.txt", folder / "model/merges.txt");
   const std::string there = (folder / "there").string(), back = (folder / "back").string();
   convert({(folder / "model").string(), there});
+  EXPECT_THAT(told(checkpoint_verb(), {"show", there}).out,
+              HasSubstr("\n  tokenizer/merges.txt  " +
+                        human_bytes(std::int64_t(fs::file_size(text + "toy_bpe_merges.txt")))));
   const std::vector<std::string> words{there, "--prompt", "!", "--tokens", "4", "--greedy"};
   const Told before = told(generate_verb(), words);
   EXPECT_EQ(before.status, 0) << before.err;

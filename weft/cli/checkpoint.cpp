@@ -104,6 +104,8 @@ int show_step(Args args) {
                            {"shape", std::vector<std::int64_t>(dims.begin(), dims.end())},
                            {"blocks", stored.blocks.size()}};
   }
+  for (const checkpoint::AttachedFact& file : step.index().attached)
+    out["attached"][file.name] = {{"bytes", file.bytes}, {"xxh3_128", file.hash.hex()}};
   if (what.options.json) {
     std::cout << out.dump() << '\n';
     return static_cast<int>(Exit::done);
@@ -114,6 +116,8 @@ int show_step(Args args) {
   for (const auto& [name, stored] : step.index().tensors)
     std::cout << "  " << name << "  " << weft::name(stored.dtype) << ' ' << stored.global << "  "
               << stored.blocks.size() << (stored.blocks.size() == 1 ? " block\n" : " blocks\n");
+  for (const checkpoint::AttachedFact& file : step.index().attached)
+    std::cout << "  " << file.name << "  " << human_bytes(file.bytes) << '\n';
   std::cout << out["facts"].dump(2) << '\n';
   return static_cast<int>(Exit::done);
 }
