@@ -78,6 +78,9 @@ struct Run {
     if (!command->others.empty())
       fail(Kind::usage, "data: '", command->others[0], "' follows no flag that takes it");
     take_saved_seed(*command);
+    TrainConfig& config = command->config;
+    for (const std::string& said : tokenizer_of_checkpoint(config.checkpoint, config.data.tokenizer))
+      std::cerr << said << '\n';
     complete(*command, launched_by_environment().world);
     opened = open_run_data(command->config);
     set = opened.sets[asked.split];
