@@ -148,6 +148,20 @@ TEST_F(Verify, does_not_compare_what_was_asked_to_differ_and_says_so) {
               HasSubstr(start + "optimizer states were not loaded"));
 }
 
+// A micro batch's loss is a mean over its own counting tokens.
+TEST(VerifyRecord, is_of_other_micro_batches_where_tokens_are_masked) {
+  const TemporaryDirectory folder;
+  TrainConfig config = verifying(folder.path());
+  config.data.mask_eod_loss = true;
+  train(config);
+  config = from(config, folder / "step_00000004");
+  EXPECT_THAT(train(config).said, HasSubstr("again, every bit equal"));
+  config.batch.micro = 4;
+  EXPECT_THAT(train(config).said,
+              HasSubstr("step 5 was not compared, moments were not looked at: micro batches "
+                        "hold other samples, and each weighs its own tokens"));
+}
+
 TEST_F(Verify, says_when_there_is_nothing_to_compare_with) {
   const TemporaryDirectory plain;
   TrainConfig config = verifying(plain.path());
@@ -184,7 +198,7 @@ class NoRecords final : public FileSystem {
 
 struct Cut {
   const char* name;
-  int tp = 1, dp = 1, pp = 1, micro = 8, zero = 0;
+  int tp = 1, cp = 1, dp = 1, pp = 1, micro = 8, zero = 0;
   bool exact = false;
   Precision precision = Precision::f32;
 };
@@ -195,8 +209,9 @@ TrainConfig cut_as(const Cut& cut, const fs::path& folder) {
   config.parallel.tp = cut.tp;
   config.parallel.dp = cut.dp;
   config.parallel.pp = cut.pp;
+  config.parallel.cp = cut.cp;
   config.parallel.zero = cut.zero;
-  config.run.ranks = cut.tp * cut.dp * cut.pp;
+  config.run.ranks = cut.tp * cut.cp * cut.dp * cut.pp;
   config.batch.micro = cut.micro;
   config.model.exact = cut.exact;
   config.model.precision = cut.precision;
@@ -236,6 +251,10 @@ INSTANTIATE_TEST_SUITE_P(
                                 Cut{.name = "half_tp2", .tp = 2, .precision = Precision::bf16}),
                       std::pair(Cut{.name = "exact", .micro = 2, .exact = true},
                                 Cut{.name = "exact_tp2", .tp = 2, .micro = 2, .exact = true}),
+                      std::pair(Cut{.name = "exact_again_tp2", .tp = 2, .micro = 2, .exact = true},
+                                Cut{.name = "exact_pp2", .pp = 2, .micro = 4, .exact = true}),
+                      std::pair(Cut{.name = "exact_one", .exact = true},
+                                Cut{.name = "exact_cp2", .cp = 2, .exact = true}),
                       std::pair(Cut{.name = "exact_dp2", .dp = 2, .micro = 2, .exact = true},
                                 Cut{.name = "exact_zero4", .dp = 4, .micro = 2, .zero = 1, .exact = true})),
     [](const auto& of) { return std::string(of.param.first.name) + "_to_" + of.param.second.name; });

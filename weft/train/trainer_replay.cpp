@@ -63,6 +63,10 @@ std::string Trainer::not_to_be_replayed(const RunFacts& facts, const std::string
   if (!config_.checkpoint.load_optimizer) return "optimizer states were not loaded";
   if (facts.run.seed != config_.run.seed) return "its seed is another one, or was not saved";
   if (std::string differ = settings_of_another_step(facts, config_); !differ.empty()) return differ;
+  const bool regrouped =
+      facts.layout.dp != config_.parallel.dp || facts.configuration.batch.micro != config_.batch.micro;
+  if (regrouped && config_.data.mask_eod_loss && !config_.batch.per_token_loss)
+    return "micro batches hold other samples, and each weighs its own tokens";
   std::string why;
   const std::string record = told_by_first(lent_.mesh.world(), from, why);
   if (record.empty()) return why;
