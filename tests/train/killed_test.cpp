@@ -20,14 +20,19 @@ class Killed : public ::testing::Test {
 
   /// Goes on with what lies in the folder; returns how many steps need not be done again.
   std::size_t go_on(const std::filesystem::path& folder) const {
-    TrainConfig again = going_on(saving_twice(folder));
+    return go_on(saving_twice(folder), folder).first;
+  }
+  /// And what was said.
+  std::pair<std::size_t, std::string> go_on(const TrainConfig& config,
+                                            const std::filesystem::path& folder) const {
+    TrainConfig again = going_on(config);
     again.checkpoint.allow_fresh_start = true;
     const Told told = train(again, {.data = &data_});
     const std::size_t done = unbroken_.losses.size() - told.losses.size();
     const auto from = unbroken_.losses.begin() + std::ptrdiff_t(done);
     EXPECT_EQ(told.losses, std::vector<double>(from, unbroken_.losses.end()));
     EXPECT_EQ(tensors_of(folder / "step_00000002"), tensors_);
-    return done;
+    return {done, told.said};
   }
 
   TemporaryDirectory whole_;
@@ -71,4 +76,26 @@ TEST_F(Killed, by_a_power_cut_at_any_call_a_run_goes_on_with_the_bits_of_the_unb
     done.insert(go_on(folder.path()));
   }
   EXPECT_EQ(done, (std::set<std::size_t>{0, 1}));
+}
+
+// The record of the next step is written after a checkpoint is complete: with it the step is compared,
+// without it the last batch.
+TEST_F(Killed, at_any_call_of_a_run_that_records_its_steps_what_is_there_is_found_to_be_true) {
+  const auto recording = [](const std::filesystem::path& folder) {
+    TrainConfig config = saving_twice(folder);
+    config.checkpoint.verify = true;
+    return config;
+  };
+  const int calls = calls_of(recording("later"));
+  std::set<std::string> compared;
+  for (int nth = 2; nth <= calls && !HasFailure(); nth += 3 * every(5)) {
+    SCOPED_TRACE("killed at call " + std::to_string(nth));
+    const TemporaryDirectory folder;
+    const Faulty files(nth, Manner::for_good);
+    train(recording(folder.path()), {.files = &files, .data = &data_});
+    const auto [done, said] = go_on(recording(folder.path()), folder.path());
+    for (const char* what : {"verified: step 2 gives", "verified: the last batch has", "a fresh start"})
+      if (said.find(what) != std::string::npos) compared.insert(what);
+  }
+  EXPECT_EQ(compared.size(), 3U);
 }
