@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/equal/run.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/temporary.h"
 #include "tests/train/tiny_run.h"
 #include "weft/checkpoint/save.h"
@@ -29,16 +30,23 @@ struct Case {
 
 class FewGroups : public ::testing::TestWithParam<std::tuple<std::string, Case>> {};
 
-const Case cases[] = {{1, {{.tp = 2, .dp = 1}, 2, 10}},
-                      {1, {{.tp = 4, .dp = 1}, 2, 10}},
-                      {2, {{.tp = 4, .dp = 1}, 2, 10}},
-                      {2, {{.tp = 4, .dp = 1, .sequence = true}, 2, 10}},
-                      {1, {{.tp = 2, .dp = 2, .sequence = true, .zero = 1, .bucket_elements = 300}, 1, 10}},
-                      {2, {{.tp = 4, .dp = 2, .zero = 1, .overlap_reduce = true}, 2, 10}},
-                      {1, {{.tp = 2, .pp = 2, .dp = 1}, 2, 10}},
-                      {2, {{.tp = 4, .pp = 2, .dp = 1, .sequence = true, .schedule = "zb-h1"}, 2, 10}},
-                      {1, {{.tp = 2, .cp = 2, .dp = 1}, 2, 10}},
-                      {2, {{.tp = 4, .cp = 2, .dp = 1, .context = ContextForm::gather}, 2, 10}}};
+const Case all_cases[] = {
+    {1, {{.tp = 2, .dp = 1}, 2, 10}},
+    {1, {{.tp = 4, .dp = 1}, 2, 10}},
+    {2, {{.tp = 4, .dp = 1}, 2, 10}},
+    {2, {{.tp = 4, .dp = 1, .sequence = true}, 2, 10}},
+    {1, {{.tp = 2, .dp = 2, .sequence = true, .zero = 1, .bucket_elements = 300}, 1, 10}},
+    {2, {{.tp = 4, .dp = 2, .zero = 1, .overlap_reduce = true}, 2, 10}},
+    {1, {{.tp = 2, .pp = 2, .dp = 1}, 2, 10}},
+    {2, {{.tp = 4, .pp = 2, .dp = 1, .sequence = true, .schedule = "zb-h1"}, 2, 10}},
+    {1, {{.tp = 2, .cp = 2, .dp = 1}, 2, 10}},
+    {2, {{.tp = 4, .cp = 2, .dp = 1, .context = ContextForm::gather}, 2, 10}}};
+
+std::vector<Case> cases() {
+  std::vector<Case> out;
+  for (std::size_t i = 0; i < std::size(all_cases); i += std::size_t(every(3))) out.push_back(all_cases[i]);
+  return out;
+}
 
 /// What four ranks, two of which hold the same key, leave after six steps; two such halves of a batch.
 TrainConfig run_on_eight(const std::filesystem::path& folder) {
@@ -108,7 +116,7 @@ TEST(FewGroupsCheckpoint, is_the_same_bits_after_a_journey_through_other_layouts
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, FewGroups,
-                         ::testing::Combine(::testing::Values("gpt2", "llama"), ::testing::ValuesIn(cases)),
+                         ::testing::Combine(::testing::Values("gpt2", "llama"), ::testing::ValuesIn(cases())),
                          [](const auto& test) {
                            const Case& c = std::get<1>(test.param);
                            return std::get<0>(test.param) + "_g" + std::to_string(c.groups) + "_" +

@@ -278,7 +278,7 @@ std::vector<std::string> searched(const ModelConfig& config, const Cut& cut, con
 
 Rounding rounding_of(Precision precision) {
   if (precision == Precision::f32) return {};
-  return {.loss = 3e-2, .norm = 1e-1};
+  return {.loss = 1e-2, .norm = 4e-2};
 }
 
 std::string difference(const Curve& a, const Curve& b, const Rounding& rounding) {

@@ -56,6 +56,8 @@ struct Rounding {
 /// In f32, sums over a cut contraction, over ranks and over microbatches are rounded in another order: a few
 /// units in the last place a step, which twenty steps of Adam carry on to no more than 2e-4 in a loss of
 /// about 3.4.
+/// In bf16 every product is rounded to eight bits: in 160 random layouts five steps parted by up to 2.7e-3 in
+/// the loss and 1.3 % in the norm.
 Rounding rounding_of(Precision precision);
 
 /// "" where two curves are the same but for that, else the first difference that is more.

@@ -80,6 +80,9 @@ TEST(Choose, says_what_is_wrong_with_a_text_and_where) {
             "mine.txt line 2: 'F0': rank 0 holds several stages, say which: F0@0");
   EXPECT_EQ(with("stages 0 1\nrank 0: F0@1"), "mine.txt line 2: 'F0@1': stage 1 lives on rank 1");
   EXPECT_EQ(with("stages 0\nrank 0: F0"), "mine.txt: stage 0, microbatch 0 is not done exactly once");
+  EXPECT_EQ(
+      with("stages 0 1\nrank 0: F0 I0 B0\nrank 1: F0 B0"),
+      "mine.txt: rank 0 waits twice for send_gradient of stage 1, microbatch 0, which rank 1 does once");
 }
 
 TEST(Choose, refuses_a_file_for_other_ranks_or_microbatches) {

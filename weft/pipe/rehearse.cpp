@@ -127,6 +127,9 @@ class Player {
     if (it == ended_.end()) return -1;
     auto& queue = wire_[{from, to}];
     const auto place = std::find(queue.begin(), queue.end(), message);
+    if (place == queue.end())
+      fail(Kind::internal, s_.name, ": rank ", to, " waits twice for ", say(message), ", which rank ", from,
+           " does once");
     if (delivery_ == Delivery::in_order && place != queue.begin())
       fail(Kind::internal, s_.name, ": rank ", to, " receives ", say(message), " but rank ", from, " sent ",
            say(queue.front()), " first");
