@@ -6,7 +6,7 @@
 #include "tests/support/refused.h"
 #include "tests/support/tiny.h"
 #include "weft/comm/threads.h"
-#include "weft/generate/logits.h"
+#include "weft/mesh/mesh.h"
 #include "weft/optim/weights.h"
 
 using namespace weft;
@@ -54,6 +54,51 @@ struct Here {
   TinyModel model{config, *device};
   Speaker speaker(const Tokenizer& tokenizer) { return {model.stage(), config, tokenizer, {solo}, *device}; }
 };
+
+struct Cut {
+  ParallelLayout::Degrees degrees;
+  Between between = Between::whole;
+  ContextForm form = ContextForm::ring;
+};
+
+/// What every rank says follows the last three tokens. Embedding, two layers and head are stages of their own
+/// that go round the ranks of the pipeline; a whole stage where there is none.
+std::vector<std::vector<float>> logits_when_cut(const ModelConfig& config, const Cut& cut,
+                                                std::span<const std::int32_t> text) {
+  const ParallelLayout layout(cut.degrees);
+  std::vector<std::vector<float>> found(std::size_t(layout.world()));
+  std::vector<StagePart> parts{{.first_layer = 0, .layers = 2}};
+  if (cut.degrees.pp > 1)
+    parts = {{0, 0, true, false}, {0, 1, false, false}, {1, 1, false, false}, {2, 0, false, true}};
+  run_as_threads(layout.world(), [&](Communicator& world) {
+    const ProcessMesh mesh(layout, world);
+    const auto device = open_device("cpu", {.threads = 1});
+    const Circles circles{mesh.along(Axis::tp), cut.between, {&mesh.along(Axis::cp), cut.form}};
+    std::map<int, Stage> stages;
+    std::vector<int> home;
+    for (int i = 0; i < int(parts.size()); ++i) {
+      home.push_back(i % cut.degrees.pp);
+      if (home.back() == mesh.place(Axis::pp))
+        stages[i] = build_gpt(config, parts[std::size_t(i)], circles, *device);
+    }
+    Weights weights(
+        [&](const VisitParameter& visit) {
+          for (const auto& [number, stage] : stages) stage.each_parameter(visit);
+        },
+        *device, Dtype::f32, Weights::For::reading);
+    weights.initialize(7);
+    const PipelineHere pipeline{stages, home, mesh.along(Axis::pp)};
+    Pass pass;
+    const ModelHere model{stages.begin()->second,
+                          config,
+                          {circles.tp, circles.between},
+                          *device,
+                          circles.context,
+                          parts.size() > 1 ? &pipeline : nullptr};
+    found[std::size_t(world.rank())] = logits_of(model, text, 3, pass);
+  });
+  return found;
+}
 
 }  // namespace
 
@@ -132,4 +177,19 @@ TEST(Logits, are_the_same_on_every_rank_that_holds_a_part) {
     ASSERT_EQ(found.size(), whole.size());
     for (std::size_t i = 0; i < whole.size(); ++i) EXPECT_NEAR(found[i], whole[i], 1e-4);
   });
+}
+
+TEST(Logits, are_those_of_one_rank_through_stages_and_over_cut_sequences) {
+  Here here;
+  const std::vector<std::int32_t> text{3, 1, 4, 1, 5};
+  Pass pass;
+  SoloCommunicator solo;
+  const auto whole = logits_of({here.model.stage(), here.config, {solo}, *here.device}, text, 3, pass);
+  for (const Cut& cut :
+       {Cut{{.pp = 2}}, Cut{{.cp = 2}}, Cut{{.cp = 2, .pp = 4}, Between::whole, ContextForm::heads},
+        Cut{{.tp = 2, .cp = 2, .pp = 2}, Between::sequence_cut, ContextForm::gather}})
+    for (const std::vector<float>& found : logits_when_cut(here.config, cut, text)) {
+      ASSERT_EQ(found.size(), whole.size());
+      for (std::size_t i = 0; i < whole.size(); ++i) EXPECT_NEAR(found[i], whole[i], 1e-4);
+    }
 }

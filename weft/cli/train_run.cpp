@@ -104,13 +104,20 @@ RunData open_data_in_turn(const TrainConfig& config, Communicator& world) {
 }
 
 /// How the trained model goes on from the prompt; all ranks take part.
-std::string sample(const TrainConfig& config, const RunData& data, const Trainer& trainer, Device& device) {
+std::string sample(const TrainConfig& config, const RunData& data, const Trainer& trainer, const Lent& lent) {
   if (!data.tokenizer) fail(Kind::usage, "--sample-prompt needs a tokenizer; see --tokenizer-type");
-  return continue_text({.stage = trainer.stage(),
+  const Circles circles = trainer.circles();
+  const PipelineHere pipeline{.stages = trainer.stages(),
+                              .home = homes_of(config.parallel),
+                              .circle = lent.mesh.along(Axis::pp),
+                              .dtype = trainer.hands_on()};
+  return continue_text({.stage = trainer.stages().begin()->second,
                         .config = config.model,
                         .tokenizer = *data.tokenizer,
-                        .tp = trainer.tensor_parallel(),
-                        .device = device},
+                        .tp = {circles.tp, circles.between},
+                        .device = lent.device,
+                        .context = circles.context,
+                        .pipeline = pipeline.home.size() > 1 ? &pipeline : nullptr},
                        {.prompt = config.run.sample_prompt,
                         .tokens = config.run.sample_tokens,
                         .choice = {.temperature = 0.8, .top_k = 40},
@@ -135,19 +142,19 @@ int run_training(const TrainConfig& config, const Launched& launched) {
     if (tells)
       for (const std::string& note : device->notes()) log.info(note);
     const ProcessMesh mesh(layout, world);
-    Trainer trainer(config, data,
-                    {.device = *device,
-                     .mesh = mesh,
-                     .log = log,
-                     .outlet = tells ? &outlet : nullptr,
-                     .asked_to_stop = &ears.asked()});
+    const Lent lent{.device = *device,
+                    .mesh = mesh,
+                    .log = log,
+                    .outlet = tells ? &outlet : nullptr,
+                    .asked_to_stop = &ears.asked()};
+    Trainer trainer(config, data, lent);
     const Ending mine = trainer.run();
     if (tells || launched.mpi) ending = mine;
     if (tells && mine == Ending::unsaved)
       log.error(text("the run ends without its last checkpoint, see above; --save ", config.checkpoint.save));
     if (config.run.sample_prompt.empty()) return;
     outlet.drain();
-    const std::string said = sample(config, data, trainer, *device);
+    const std::string said = sample(config, data, trainer, lent);
     if (tells) std::cout << config.run.sample_prompt << said << "\n";
   };
   if (launched.mpi) {

@@ -7,7 +7,6 @@
 
 #include "weft/base/error.h"
 #include "weft/base/random.h"
-#include "weft/generate/logits.h"
 
 namespace weft {
 namespace {
@@ -50,7 +49,8 @@ std::string continue_text(const Speaker& speaker, const Wish& wish,
   const auto words = std::size_t(std::min<std::int64_t>(speaker.tokenizer.size(), speaker.config.vocabulary));
   std::vector<std::int32_t> ends = wish.ends;
   if (const auto eod = speaker.tokenizer.special("eod")) ends.push_back(*eod);
-  const ModelHere model{speaker.stage, speaker.config, speaker.tp, speaker.device};
+  const ModelHere model{speaker.stage,  speaker.config,  speaker.tp,
+                        speaker.device, speaker.context, speaker.pipeline};
   const Draw draw({.seed = wish.seed, .purpose = Purpose::sample_text});
   Pass pass;
   Teller teller(tell);

@@ -6,19 +6,20 @@
 #include <vector>
 
 #include "weft/generate/choose.h"
-#include "weft/model/config.h"
-#include "weft/nn/layer.h"
+#include "weft/generate/logits.h"
 #include "weft/text/tokenizer.h"
 
 namespace weft {
 
-/// A model on this rank. Every tensor-parallel rank takes part and draws the same tokens.
+/// A model on this rank. Every rank that it is cut over takes part and draws the same tokens.
 struct Speaker {
-  const Stage& stage;
+  const Stage& stage;  // all of it, unless it is a pipeline
   const ModelConfig& config;
   const Tokenizer& tokenizer;
   TensorParallel tp;
   Device& device;
+  ContextParallel context = {};
+  const PipelineHere* pipeline = nullptr;
 };
 struct Wish {
   std::string prompt;

@@ -3,22 +3,34 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <span>
 #include <vector>
 
 #include "weft/model/config.h"
 #include "weft/model/partition.h"
+#include "weft/nn/context_attention.h"
 #include "weft/nn/layer.h"
 #include "weft/nn/linear.h"
 
 namespace weft {
 
-/// A model on this rank. Every tensor-parallel rank takes part.
+/// How the stages of a model lie over the ranks of a pipeline.
+struct PipelineHere {
+  const std::map<int, Stage>& stages;  // that live here, by number
+  std::vector<int> home;               // the rank of each stage
+  Communicator& circle;
+  Dtype dtype = Dtype::f32;  // of what stages hand on
+};
+
+/// A model on this rank. Every rank that it is cut over takes part.
 struct ModelHere {
-  const Stage& stage;
+  const Stage& stage;  // all of it, unless it is a pipeline
   const ModelConfig& config;
   TensorParallel tp;
   Device& device;
+  ContextParallel context = {};
+  const PipelineHere* pipeline = nullptr;
 };
 
 /// What may follow each of the last `count` tokens: [count, vocabulary], the same on every rank.

@@ -112,6 +112,8 @@ Circles Trainer::circles() const {
           .context = {&lent_.mesh.along(Axis::cp), config_.parallel.context}};
 }
 
+Dtype Trainer::hands_on() const { return compute_type(config_.model.precision); }
+
 Feed::Place Trainer::feed_place() const {
   return {lent_.device, {lent_.mesh.place(Axis::cp), lent_.mesh.layout().degree(Axis::cp)}};
 }
@@ -162,9 +164,7 @@ Workshop Trainer::workshop() {
           .optimizer = *optimizer_,
           .runner = *runner_,
           .mesh = lent_.mesh,
-          .wire = {.width = config_.model.hidden,
-                   .dtype = compute_type(config_.model.precision),
-                   .between = between()},
+          .wire = {.width = config_.model.hidden, .dtype = hands_on(), .between = between()},
           .scaler = scaler_.get(),
           .tied = tied_.get(),
           .room = &room_};

@@ -43,15 +43,16 @@ class Trainer {
   ~Trainer();
   Ending run();
   Weights& weights() { return *weights_; }
-  const Stage& stage() const { return stages_.at(0); }
+  /// That live on this rank, by number.
+  const std::map<int, Stage>& stages() const { return stages_; }
   /// How this rank's layers are cut.
-  TensorParallel tensor_parallel() const { return {lent_.mesh.along(Axis::tp), between()}; }
+  Circles circles() const;
+  Dtype hands_on() const;  // the type of what stages send
 
  private:
   struct Interval;  // what adds up between two lines of the log
   void build();
   Between between() const;
-  Circles circles() const;
   Feed::Place feed_place() const;
   Workshop workshop();
   StepOrder order_of(std::int64_t step) const;

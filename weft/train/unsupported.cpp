@@ -13,10 +13,6 @@ struct Refusal {
 };
 
 constexpr std::array refusals{
-    Refusal{"--sample-prompt with --pipeline-model-parallel-size above 1",
-            [](const TrainConfig& c) { return c.parallel.pp > 1 && !c.run.sample_prompt.empty(); }},
-    Refusal{"--sample-prompt with --context-parallel-size above 1",
-            [](const TrainConfig& c) { return c.parallel.cp > 1 && !c.run.sample_prompt.empty(); }},
     Refusal{"--exact with fewer --num-query-groups than tensor-parallel ranks",
             [](const TrainConfig& c) { return c.model.exact && c.model.groups < c.parallel.tp; }},
     Refusal{"--device", [](const TrainConfig& c) { return c.run.device != "cpu"; }},
