@@ -89,12 +89,11 @@ Tensor rows_of_text(const ContextParallel& context, const Tensor& x, std::int64_
   return rows;
 }
 
-/// Of the last `count` of `tokens` positions.
-Tensor measured(const Stage& stage, const TensorParallel& tp, const Tensor& hidden, std::int64_t tokens,
-                std::int64_t count, const ContextParallel& context = {}) {
+/// rows [count, h] as the last stage leaves them -> logits [count, v/tp]
+Tensor measured(const Stage& stage, const Tensor& rows) {
   const auto* head = dynamic_cast<const LanguageHead*>(stage.layers.back().get());
   if (!head) fail(Kind::internal, "generate: the model does not end in a language head");
-  return head->logits(rows_of_text(context, enter(tp, hidden).wait().rows(), tokens - count, count));
+  return head->logits(rows);
 }
 
 /// A stage after the other; what the last one leaves is where it lives.
@@ -136,8 +135,9 @@ std::vector<float> logits_of(const ModelHere& model, std::span<const std::int32_
   std::vector<float> out(std::size_t(count * model.config.vocabulary));
   if (!p || p->home.back() == p->circle.rank()) {
     const Stage& last = p ? p->stages.at(int(p->home.size()) - 1) : model.stage;
-    out = joined(measured(last, model.tp, flow.hidden, std::ssize(tokens), count, model.context),
-                 model.config.vocabulary, model.tp);
+    const Tensor x = enter(model.tp, flow.hidden).wait().rows();
+    const Tensor rows = rows_of_text(model.context, x, std::ssize(tokens) - count, count);
+    out = joined(measured(last, rows), model.config.vocabulary, model.tp);
   }
   return p ? told_by_the_last(*p, model.device, out) : out;
 }
@@ -155,7 +155,8 @@ std::vector<float> logits_of(const ModelInParts& model, std::span<const std::int
   std::vector<float> out;
   model.with({.first_layer = model.config.layers, .embeds = false}, [&](const Stage& stage) {
     walk(stage, pass, flow);
-    out = joined(measured(stage, model.tp, flow.hidden, std::ssize(tokens), count), model.config.vocabulary,
+    const Tensor x = enter(model.tp, flow.hidden).wait().rows();
+    out = joined(measured(stage, x.slice(0, std::ssize(tokens) - count, count)), model.config.vocabulary,
                  model.tp);
   });
   return out;
