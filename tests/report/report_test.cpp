@@ -173,7 +173,15 @@ TEST(Outlet, tells_once_of_a_sink_that_fails_and_goes_on_without_it) {
 TEST(Chart, draws_a_falling_curve_from_the_upper_left_to_the_lower_right) {
   const std::vector<Point> points{{0, 4}, {1, 2}, {2, 0}};
   const std::string chart = text_chart(points, {.title = "loss", .columns = 3, .rows = 2});
-  EXPECT_EQ(chart, "loss\n    4.000 │▀▄ \n    0.000 │  ▄\n          └───\n0            2\n");
+  EXPECT_EQ(chart, "loss\n    4.000 │▀▄ \n    0.000 │  ▄\n          └───\n           0 2\n");
+}
+
+TEST(Chart, as_a_picture_has_round_numbers_at_its_axes) {
+  const std::vector<Point> points{{1, 7.63}, {100, 4.67}};
+  const std::string picture = svg_chart(points, {.title = "lm loss"});
+  for (const char* label : {">5<", ">6<", ">7<", ">20<", ">100<", ">lm loss<", ">iteration<"})
+    EXPECT_NE(picture.find(label), std::string::npos) << label;
+  EXPECT_NE(picture.find("M60.0 40.0 L700.0 280.0"), std::string::npos);
 }
 
 TEST(Line, of_one_of_several_validation_sets_names_it) {

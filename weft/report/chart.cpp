@@ -40,6 +40,16 @@ std::string mark(bool upper, bool lower) {
   return upper ? "▀" : lower ? "▄" : " ";
 }
 
+/// About five of them in [from, to], for an axis.
+std::vector<double> round_numbers(double from, double to) {
+  const double rough = (to - from) / 5;
+  const double unit = std::pow(10, std::floor(std::log10(rough)));
+  const double step = unit * (rough > 5 * unit ? 10 : rough > 2 * unit ? 5 : rough > unit ? 2 : 1);
+  std::vector<double> out;
+  for (double i = std::ceil(from / step); i * step <= to; ++i) out.push_back(i * step);
+  return out;
+}
+
 }  // namespace
 
 std::string text_chart(std::span<const Point> points, const ChartOptions& options) {
@@ -61,27 +71,32 @@ std::string text_chart(std::span<const Point> points, const ChartOptions& option
   }
   out += std::string(10, ' ') + "└";
   for (int column = 0; column < options.columns; ++column) out += "─";
-  return out + fmt::format("\n{:<{}g}{:>{}g}\n", box.left, 11 + options.columns / 2, box.right,
+  return out + fmt::format("\n{:11}{:<{}g}{:>{}g}\n", "", box.left, options.columns / 2, box.right,
                            options.columns - options.columns / 2);
 }
 
 std::string svg_chart(std::span<const Point> points, const ChartOptions& options) {
   if (points.empty()) return "";
   const Box box = box_of(points);
-  std::string path;
+  const auto across = [&](double x) { return 60 + 640 * (x - box.left) / (box.right - box.left); };
+  const auto down = [&](double y) { return 280 - 240 * (y - box.low) / (box.high - box.low); };
+  std::string grid, labels, path;
+  for (const double y : round_numbers(box.low, box.high)) {
+    grid += fmt::format("M60 {0:.1f}H700", down(y));
+    labels += fmt::format("<text x=\"54\" y=\"{:.1f}\" text-anchor=\"end\">{:g}</text>\n", down(y) + 4, y);
+  }
+  for (const double x : round_numbers(box.left, box.right))
+    labels += fmt::format("<text x=\"{:.1f}\" y=\"298\" text-anchor=\"middle\">{:g}</text>\n", across(x), x);
   for (const Point& p : points)
-    path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : " L",
-                        60 + 640 * (p.x - box.left) / (box.right - box.left),
-                        290 - 250 * (p.y - box.low) / (box.high - box.low));
+    path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : " L", across(p.x), down(p.y));
   return fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 720 320\" font-family=\"sans-serif\" "
       "font-size=\"12\">\n<rect width=\"720\" height=\"320\" fill=\"white\"/>\n"
-      "<text x=\"60\" y=\"24\" font-size=\"14\">{}</text>\n<path d=\"M60 40V290H700\" fill=\"none\" "
-      "stroke=\"#888\"/>\n<text x=\"54\" y=\"44\" text-anchor=\"end\">{:.2f}</text>\n"
-      "<text x=\"54\" y=\"294\" text-anchor=\"end\">{:.2f}</text>\n<text x=\"60\" y=\"308\">{:g}</text>\n"
-      "<text x=\"700\" y=\"308\" text-anchor=\"end\">{:g}</text>\n"
+      "<text x=\"60\" y=\"24\" font-size=\"14\">{}</text>\n<path d=\"{}\" stroke=\"#ddd\"/>\n"
+      "<path d=\"M60 40V280H700\" fill=\"none\" stroke=\"#888\"/>\n{}"
+      "<text x=\"380\" y=\"315\" text-anchor=\"middle\">iteration</text>\n"
       "<path d=\"{}\" fill=\"none\" stroke=\"#1f77b4\" stroke-width=\"1.6\"/>\n</svg>\n",
-      options.title, box.high, box.low, box.left, box.right, path);
+      options.title, grid, labels, path);
 }
 
 std::vector<Point> read_curve(const std::string& jsonl, const std::string& key) {
