@@ -36,20 +36,7 @@ TEST_P(Layouts, hold_what_the_counting_device_counts) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Ranks, Layouts,
-    ::testing::Combine(::testing::Values("gpt2", "llama"),
-                       ::testing::Values(Cut{{.tp = 2, .dp = 1}}, Cut{{.tp = 4, .dp = 1}},
-                                         Cut{{.tp = 2, .dp = 1, .sequence = true}},
-                                         Cut{{.tp = 4, .dp = 1, .sequence = true}}, Cut{{.dp = 2}},
-                                         Cut{{.dp = 4}, 1}, Cut{{.tp = 2, .dp = 2, .sequence = true}, 1},
-                                         Cut{{.cp = 2, .dp = 1}}, Cut{{.cp = 4, .dp = 1}},
-                                         Cut{{.cp = 2, .dp = 1, .context = ContextForm::gather}},
-                                         Cut{{.cp = 2, .dp = 1, .context = ContextForm::heads}},
-                                         Cut{{.tp = 2, .pp = 2, .cp = 2, .dp = 2, .sequence = true}, 1},
-                                         Cut{{.pp = 2, .dp = 1}}, Cut{{.pp = 4, .dp = 1}, 1},
-                                         Cut{{.pp = 4, .dp = 1}, 4}, Cut{{.tp = 2, .pp = 2, .dp = 1}},
-                                         Cut{{.pp = 2, .dp = 2}, 1},
-                                         Cut{{.tp = 2, .pp = 2, .dp = 2, .sequence = true}, 1})),
+    Ranks, Layouts, ::testing::Combine(::testing::Values("gpt2", "llama"), ::testing::ValuesIn(usual_cuts())),
     [](const auto& test) { return std::get<0>(test.param) + "_" + name_of(std::get<1>(test.param)); });
 
 TEST(Layouts, the_same_layout_gives_the_same_bits_twice) {

@@ -205,7 +205,16 @@ class Rank {
   std::unique_ptr<pipe::Runner> runner_;
 };
 
-int ranks_of(const Cut& cut) { return cut.parallel.tp * cut.parallel.cp * cut.parallel.pp * cut.parallel.dp; }
+Curve trained(Rank& rank, const Cut& cut) {
+  Curve curve;
+  for (int step = 1; step <= cut.steps; ++step) {
+    const StepReport report = rank.step(step);
+    curve.losses.push_back(report.loss);
+    curve.norms.push_back(report.grad_norm);
+  }
+  curve.evaluations.push_back(rank.evaluate());
+  return curve;
+}
 
 /// After two steps and an evaluation, by rank.
 std::vector<MemoryMeter> memory_of(const ModelConfig& config, const Cut& cut, const std::string& device) {
@@ -221,30 +230,52 @@ std::vector<MemoryMeter> memory_of(const ModelConfig& config, const Cut& cut, co
 
 }  // namespace
 
+int ranks_of(const Cut& cut) { return cut.parallel.tp * cut.parallel.cp * cut.parallel.pp * cut.parallel.dp; }
+
+std::vector<Cut> usual_cuts() {
+  return {{{.tp = 2, .dp = 1}},
+          {{.tp = 4, .dp = 1}},
+          {{.tp = 2, .dp = 1, .sequence = true}},
+          {{.tp = 4, .dp = 1, .sequence = true}},
+          {{.dp = 2}},
+          {{.dp = 4}, 1},
+          {{.tp = 2, .dp = 2, .sequence = true}, 1},
+          {{.cp = 2, .dp = 1}},
+          {{.cp = 4, .dp = 1}},
+          {{.cp = 2, .dp = 1, .context = ContextForm::gather}},
+          {{.cp = 2, .dp = 1, .context = ContextForm::heads}},
+          {{.tp = 2, .pp = 2, .cp = 2, .dp = 2, .sequence = true}, 1},
+          {{.pp = 2, .dp = 1}},
+          {{.pp = 4, .dp = 1}, 1},
+          {{.pp = 4, .dp = 1}, 4},
+          {{.tp = 2, .pp = 2, .dp = 1}},
+          {{.pp = 2, .dp = 2}, 1},
+          {{.tp = 2, .pp = 2, .dp = 2, .sequence = true}, 1}};
+}
+
+Curve train_in(Communicator& world, const ModelConfig& config, const Cut& cut) {
+  Rank rank(config, cut, world);
+  return trained(rank, cut);
+}
+
 Curve train(const ModelConfig& config, const Cut& cut) {
   Curve curve;
   std::mutex mutex;
   Copies copies;
-  const int world_size = ranks_of(cut);
-  curve.most_remembered.resize(std::size_t(world_size));
-  curve.bytes_at_rest.resize(std::size_t(world_size));
-  run_as_threads(world_size, [&](Communicator& world) {
+  const auto ranks = std::size_t(ranks_of(cut));
+  std::vector<std::int64_t> remembered(ranks), bytes(ranks);
+  run_as_threads(int(ranks), [&](Communicator& world) {
     Rank rank(config, cut, world);
-    for (int step = 1; step <= cut.steps; ++step) {
-      const StepReport report = rank.step(step);
-      if (world.rank() > 0) continue;
-      curve.losses.push_back(report.loss);
-      curve.norms.push_back(report.grad_norm);
-    }
-    const double evaluation = rank.evaluate();
+    Curve seen = trained(rank, cut);
     const std::lock_guard lock(mutex);
-    if (world.rank() == 0) curve.evaluations.push_back(evaluation);
-    const auto here = std::size_t(world.rank());
-    curve.most_remembered[here] = rank.most_remembered();
-    curve.bytes_at_rest[here] = rank.bytes_at_rest();
+    if (world.rank() == 0) curve = std::move(seen);
+    remembered[std::size_t(world.rank())] = rank.most_remembered();
+    bytes[std::size_t(world.rank())] = rank.bytes_at_rest();
     for (auto& [name, values] : rank.copies())
       for (const auto& copy : values) copies[name].push_back(copy);
   });
+  curve.most_remembered = std::move(remembered);
+  curve.bytes_at_rest = std::move(bytes);
   for (const auto& [name, values] : copies)
     for (const auto& copy : values) curve.copies_agree &= copy == values.front();
   return curve;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/comm/communicator.h"
 #include "weft/model/config.h"
 #include "weft/train/config.h"
 
@@ -40,7 +41,13 @@ struct Curve {
   bool operator==(const Curve&) const = default;
 };
 
+/// On thread ranks.
 Curve train(const ModelConfig& config, const Cut& cut);
+/// One rank's training, of a circle that is as large as the layout: rank 0 gets the losses and norms.
+Curve train_in(Communicator& world, const ModelConfig& config, const Cut& cut);
+int ranks_of(const Cut& cut);
+/// Every kind of cut by itself and in products, eight ranks at most but for one.
+std::vector<Cut> usual_cuts();
 
 /// "" where two steps and an evaluation make every rank hold, of every use of memory, now and at most, just
 /// what the device says that only counts; else the first difference.
