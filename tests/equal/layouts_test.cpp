@@ -221,6 +221,14 @@ TEST(Memory, is_what_the_counting_device_counts_under_every_schedule_and_option)
   with("1f1b", 1, 0);
 }
 
+TEST(Memory, is_what_the_counting_device_counts_in_exact_mode) {
+  for (const char* name : {"gpt2", "llama"}) {
+    Cut cut{{.tp = 2, .pp = 2, .cp = 2, .dp = 1, .sequence = true}};
+    cut.exact = true;
+    EXPECT_EQ(memory_difference(shape_of(name, 4), cut), "");
+  }
+}
+
 TEST(NotFinite, is_found_through_the_pipeline_and_all_ranks_say_the_same) {
   const ModelConfig config = shape_of("gpt2", 4);
   for (const char* schedule : {"1f1b", "zb-v"}) {
