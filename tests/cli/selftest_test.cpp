@@ -68,6 +68,13 @@ TEST(Selftest, finds_that_a_layout_trains_as_one_rank_does) {
   EXPECT_THAT(t.out, HasSubstr("the layout trains as one rank does\n"));
 }
 
+TEST(Selftest, allows_for_gradients_that_travel_in_bf16_and_for_keys_that_ranks_share) {
+  const Told t = told({"--tensor-model-parallel-size", "2", "--group-query-attention", "--num-query-groups",
+                       "1", "--ranks", "4", "--grad-reduce-in-bf16"});
+  EXPECT_EQ(t.status, 0) << t.out << t.err;
+  EXPECT_THAT(t.out, HasSubstr("the layout trains as one rank does\n"));
+}
+
 TEST(Selftest, compares_all_layers_of_a_kind_by_what_training_changed) {
   Trained other = tiny();
   other.after["layers.1.mlp.up.weight"][0] = 3.25;
