@@ -160,7 +160,7 @@ void describe(Visitor& v, CheckpointConfig& c) {
   v("in_background", c.in_background, "write while training goes on");
   v("keep_last", c.keep_last, "keep only the newest so many checkpoints (0: all)");
   v("keep_best", c.keep_best, "and so many of the lowest validation loss");
-  v("verify", c.verify, "compute the last saved step again before going on, and compare");
+  v("verify", c.verify, "do the step after the save again before going on, and compare");
 }
 
 template <class Visitor>
