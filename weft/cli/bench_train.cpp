@@ -24,16 +24,16 @@ Dtype compute_type(Precision precision) {
   return precision == Precision::bf16 ? Dtype::bf16 : Dtype::f16;
 }
 
-/// Tokens that nobody wrote; every one counts.
+/// Tokens that nobody wrote, the same however many are in a batch; every one counts.
 Batch made_up(Device& device, const ModelConfig& config, std::int64_t b, std::uint64_t number) {
   const std::int64_t s = config.sequence;
-  const Draw draw({.seed = 1, .purpose = Purpose::test, .step = number});
+  const Draw draw({.seed = 1, .purpose = Purpose::test});
   std::vector<std::int32_t> tokens, targets, places, positions;
   std::vector<std::int64_t> samples;
   for (std::int64_t i = 0; i < s; ++i) {
     places.push_back(std::int32_t(i));
     for (std::int64_t row = 0; row < b; ++row) {
-      const auto at = std::uint64_t(row * (s + 1) + i);
+      const auto at = number * std::uint64_t(b * (s + 1)) + std::uint64_t(row * (s + 1) + i);
       tokens.push_back(std::int32_t(draw.word(at) % std::uint32_t(config.vocabulary)));
       targets.push_back(std::int32_t(draw.word(at + 1) % std::uint32_t(config.vocabulary)));
       positions.push_back(std::int32_t(i));

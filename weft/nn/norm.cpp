@@ -49,18 +49,16 @@ void Norm::backward_in_pieces(const Rows& rows) {
   const std::int64_t ranks =
       rows_.context.ranks() * std::int64_t{rows_.sequence ? rows_.sequence->size() : 1};
   const std::int64_t pieces = exact(pieces_of(steps * ranks), ranks);
-  const Tensor sums = ops::zeros(rows.dy.device(), {pieces, heads, 2, width});
-  for (std::int64_t piece = 0; piece < pieces; ++piece)
-    for (std::int64_t head = 0; head < heads; ++head) {
-      Rows some = rows.slice(0, piece * (steps / pieces), steps / pieces);
-      if (rows.dy.rank() > 3) some = some.slice(2, head, 1);
-      const NormStats stats{some.stats.mean ? ops::contiguous(some.stats.mean) : Tensor(),
-                            ops::contiguous(some.stats.rstd)};
-      const Tensor here = sums.at(0, piece).at(0, head);
-      const NormGrads grads{some.dy, here.at(0, 0), bias_ ? here.at(0, 1) : Tensor()};
-      ops::norm_backward_into(grads, some.dy, some.residual, {some.x, stats, gain_.value}, args_);
-    }
-  add_pieces(sums);
+  const Tensor sums = ops::zeros(rows.dy.device(), {heads, 2, pieces, width});
+  for (std::int64_t head = 0; head < heads; ++head) {
+    const Rows some = rows.dy.rank() > 3 ? rows.slice(2, head, 1) : rows;
+    const NormStats stats{some.stats.mean ? ops::contiguous(some.stats.mean) : Tensor(),
+                          ops::contiguous(some.stats.rstd)};
+    const Tensor here = sums.at(0, head);
+    const NormGrads grads{some.dy, here.at(0, 0), bias_ ? here.at(0, 1) : Tensor()};
+    ops::norm_backward_into(grads, some.dy, some.residual, {some.x, stats, gain_.value}, args_);
+  }
+  add_pieces(ops::contiguous(sums.permute({2, 0, 1, 3})));
 }
 
 /// pieces [p, heads, 2, h], of this rank

@@ -78,10 +78,14 @@ void norm_backward_into(const NormGrads& grads, const Tensor& dy, const Tensor& 
   check_stats(door, x, saved.stats, how.kind);
   door.floats("gain", saved.gain, {x.dim(-1)}).floats("dy", dy, x.shape()).floats("dx", grads.dx, x.shape());
   if (residual) door.floats("residual", residual, x.shape());
-  if (grads.dgain) door.holds("dgain", grads.dgain, Dtype::f32, {x.dim(-1)});
+  const std::int64_t pieces = grads.dgain && grads.dgain.rank() == 2 ? grads.dgain.dim(0) : 1;
+  if (pieces < 1 || x.dim(0) % pieces != 0)
+    door.refuse(Kind::shape, "dgain has ", pieces, " pieces of x ", x.shape(), ", which cannot be cut so");
+  const Shape sums = grads.dgain && grads.dgain.rank() == 2 ? Shape{pieces, x.dim(-1)} : Shape{x.dim(-1)};
+  if (grads.dgain) door.holds("dgain", grads.dgain, Dtype::f32, sums);
   if (grads.dbias && how.kind == NormKind::rms)
     door.refuse(Kind::shape, "an RMS norm has no bias to give a gradient to");
-  if (grads.dbias) door.holds("dbias", grads.dbias, Dtype::f32, {x.dim(-1)});
+  if (grads.dbias) door.holds("dbias", grads.dbias, Dtype::f32, sums);
   count::pass(x, Work::norm, count::norm_backward,
               count::traffic(grads.dx, grads.dgain, grads.dgain, grads.dbias, grads.dbias) +
                   count::traffic(dy, residual, x, saved.stats.mean, saved.stats.rstd, saved.gain));

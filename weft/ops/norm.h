@@ -17,7 +17,8 @@ void norm_into(const NormOut& out, const Tensor& x, const NormWeights& weights, 
 /// either may be empty) are added to.
 Tensor norm_backward(const Tensor& dy, const Tensor& residual, const NormSaved& saved,
                      const NormWeights& dweights, const NormArgs& how);
-/// grads.dx may be dy or residual.
+/// grads.dx may be dy or residual. With dgain (and dbias) [n, h], each of n equal pieces of x along its first
+/// dimension has a sum of its own, of the bits that a call for this piece alone gives.
 void norm_backward_into(const NormGrads& grads, const Tensor& dy, const Tensor& residual,
                         const NormSaved& saved, const NormArgs& how);
 

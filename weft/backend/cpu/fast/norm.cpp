@@ -99,24 +99,33 @@ void FastKernels::norm_backward(const NormGrads& grads, const Tensor& dy, const 
   const Lines old(residual);
   const Lines from(saved.x);
   const std::int64_t h = to.width();
-  const fast::Pieces pieces(to.count());
-  float* room = scratch_.take<float>((1 + 2 * pieces.count()) * h);
+  const std::int64_t sets = grads.dgain && grads.dgain.rank() == 2 ? grads.dgain.dim(0) : 1;
+  const std::int64_t rows = to.count() / sets;
+  const fast::Pieces pieces(rows);
+  float* room = scratch_.take<float>((1 + 2 * sets * pieces.count()) * h);
   const float* gain = widened_gain(saved.gain, how, room);
   float* sums = room + h;
   const Stats kept(saved.stats);
   const fast::NormShape shape = {how.kind, how.epsilon, h};
-  in_parallel(threads_, pieces.count(), to.elements(), [&](std::int64_t first, std::int64_t last) {
+  in_parallel(threads_, sets * pieces.count(), to.elements(), [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t p = first; p < last; ++p) {
+      const std::int64_t start = p / pieces.count() * rows, piece = p % pieces.count();
       float* dgain = sums + 2 * p * h;
       std::fill_n(dgain, 2 * h, 0.0F);
-      for (std::int64_t i = pieces.first(p); i < pieces.first(p + 1); ++i)
+      for (std::int64_t i = start + pieces.first(piece); i < start + pieces.first(piece + 1); ++i)
         loops_.norm.backward(to.out(i), given.in(i), old.in(i), from.in(i), kept.get(i), gain,
                              grads.dgain ? dgain : nullptr, grads.dbias ? dgain + h : nullptr, shape);
     }
     loops_.elementwise.finish();
   });
-  if (grads.dgain) add_pieces(grads.dgain, sums, 2 * h, pieces.count());
-  if (grads.dbias) add_pieces(grads.dbias, sums + h, 2 * h, pieces.count());
+  const auto sum_of = [&](const Tensor& sum, std::int64_t set) {
+    return sets > 1 ? sum.at(0, set) : sum.view({h});
+  };
+  for (std::int64_t set = 0; set < sets; ++set) {
+    float* mine = sums + 2 * set * pieces.count() * h;
+    if (grads.dgain) add_pieces(sum_of(grads.dgain, set), mine, 2 * h, pieces.count());
+    if (grads.dbias) add_pieces(sum_of(grads.dbias, set), mine + h, 2 * h, pieces.count());
+  }
 }
 
 }  // namespace weft
