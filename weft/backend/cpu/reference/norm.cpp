@@ -84,26 +84,19 @@ void ReferenceKernels::norm(const Tensor& y, const NormStats& stats, const Tenso
   normalizer.finish();
 }
 
-namespace {
-
-/// One piece of rows after the other.
-void backward_in_pieces(ReferenceKernels& kernels, const NormGrads& grads, const Tensor& dy,
-                        const Tensor& residual, const NormSaved& saved, const NormArgs& how) {
-  const std::int64_t rows = saved.x.dim(0) / grads.dgain.dim(0);
-  for (std::int64_t i = 0; i < grads.dgain.dim(0); ++i) {
-    const auto some = [&](const Tensor& t) { return t ? t.slice(0, i * rows, rows) : t; };
-    kernels.ReferenceKernels::norm_backward(
-        {some(grads.dx), grads.dgain.at(0, i), grads.dbias ? grads.dbias.at(0, i) : Tensor()}, some(dy),
-        some(residual), {some(saved.x), {some(saved.stats.mean), some(saved.stats.rstd)}, saved.gain}, how);
-  }
-}
-
-}  // namespace
-
 void ReferenceKernels::norm_backward(const NormGrads& grads, const Tensor& dy, const Tensor& residual,
                                      const NormSaved& saved, const NormArgs& how) {
-  if (grads.dgain && grads.dgain.rank() == 2)
-    return backward_in_pieces(*this, grads, dy, residual, saved, how);
+  if (grads.dgain && grads.dgain.rank() == 2) {
+    const std::int64_t sets = grads.dgain.dim(0), rows = saved.x.dim(0) / sets;
+    for (std::int64_t i = 0; i < sets; ++i) {
+      const auto some = [&](const Tensor& t) { return t ? t.slice(0, i * rows, rows) : t; };
+      const NormSaved piece{some(saved.x), {some(saved.stats.mean), some(saved.stats.rstd)}, saved.gain};
+      const Tensor dbias = grads.dbias ? grads.dbias.at(0, i) : Tensor();
+      ReferenceKernels::norm_backward({some(grads.dx), grads.dgain.at(0, i), dbias}, some(dy), some(residual),
+                                      piece, how);
+    }
+    return;
+  }
   const Rows to(grads.dx);
   const Rows from(saved.x);
   const Rows given(dy);
