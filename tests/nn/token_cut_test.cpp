@@ -45,8 +45,10 @@ TEST(AddedAsTree, adds_halves_first) {
   EXPECT_EQ(numbers(added_as_tree(of(*device, {3, 1}, Dtype::f32, {large, 1, 1}))).front(), large);
 }
 
-TEST(NormBackward, gives_every_piece_the_bits_that_it_has_alone) {
-  const auto device = open_device("cpu", {.threads = 2});
+class NormBackward : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(NormBackward, gives_every_piece_the_bits_that_it_has_alone) {
+  const auto device = open_device(GetParam(), {.threads = 2});
   constexpr std::int64_t s = 96, h = 200, pieces = 4;
   std::vector<double> values;
   for (std::int64_t i = 0; i < s * h; ++i) values.push_back(double(i * 7919 % 1009) / 500 - 1);
@@ -70,3 +72,6 @@ TEST(NormBackward, gives_every_piece_the_bits_that_it_has_alone) {
     EXPECT_EQ(numbers(cut(all.dx)), numbers(one.dx));
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Devices, NormBackward, ::testing::Values("cpu", "cpu:reference"),
+                         [](const auto& test) { return test.index == 0 ? "fast" : "reference"; });
