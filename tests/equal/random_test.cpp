@@ -98,6 +98,9 @@ class Lottery {
     model.hidden_dropout = model.attention_dropout = coin() ? 0.1 : 0;
     model.qk_norm = coin();
     model.precision = one_of({0, 0, 1}) == 1 ? Precision::bf16 : Precision::f32;
+    // Deep and with norms of heads, a model so small answers bf16's rounding with a tenth of its gradient:
+    // one rank's norm of such a step was 5.29 in bf16, two ranks' 6.01 and everybody's in f32 4.88.
+    if (model.precision == Precision::bf16 && layers > 4) model.qk_norm = false;
     if (coin()) model.recompute = {.what = Recompute::full, .layers = one_of({1, 2})};
     return model;
   }
