@@ -90,7 +90,8 @@ class Rank {
   StepReport step(int number) {
     const double rate = 5e-3 * std::min(1.0, (number - 1) / 5.0);
     auto batches = batches_of(*device_, config_, cut_, mesh_, number);
-    if (cut_.fault == Fault::samples_reordered) std::ranges::rotate(batches, batches.begin() + 1);
+    if (cut_.fault == Fault::samples_reordered)
+      std::rotate(batches.begin(), batches.begin() + 1, batches.end());
     return train_step(shop(*runner_), batches,
                       {.seed = 3,
                        .step = number,
