@@ -10,7 +10,7 @@
 namespace weft {
 namespace {
 
-/// Between layouts, sums are rounded in another order; a wrong weight shows a thousand times larger.
+/// Between layouts, sums are rounded in another order.
 constexpr double rounding_of_floats = 2e-4, rounding_of_halves = 1e-2;
 
 /// The record beside a checkpoint as the first rank reads it, or `why` there is none.
