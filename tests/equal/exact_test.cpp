@@ -39,7 +39,7 @@ class ExactMode : public ::testing::TestWithParam<std::tuple<const char*, Precis
     const Curve alone = exactly(config, {.parallel = {.dp = 1}, .micro_batch = 1});
     // Every layout meets both models and both precisions in two of the four products of them.
     const bool odd = (name == std::string("gpt2")) == (precision == Precision::bf16);
-    for (std::size_t i = odd ? 1 : 0; i < cuts.size(); i += std::size_t(2 * every(3)))
+    for (std::size_t i = odd ? 1 : 0; i < cuts.size(); i += std::size_t(2 * every(4)))
       expect_same_bits(exactly(config, cuts[i]), alone, name_of(cuts[i]));
   }
 };
@@ -95,9 +95,10 @@ TEST(ExactMode, gives_the_bits_of_one_rank_with_norms_of_heads) {
     config.qk_norm = true;
     complete(config);
     const Curve alone = exactly(config, {.parallel = {.dp = 1}});
-    for (const Cut& cut : {Cut{{.tp = 2, .dp = 1}}, Cut{{.tp = 4, .cp = 2, .dp = 1, .sequence = true}},
-                           Cut{{.cp = 2, .dp = 2}}})
-      expect_same_bits(exactly(config, cut), alone, name_of(cut));
+    const std::vector<Cut> cuts{
+        {{.tp = 2, .cp = 2, .dp = 1}}, {{.tp = 4, .cp = 2, .dp = 1, .sequence = true}}, {{.cp = 2, .dp = 2}}};
+    for (std::size_t i = 0; i < cuts.size(); i += std::size_t(every(3)))
+      expect_same_bits(exactly(config, cuts[i]), alone, name_of(cuts[i]));
   }
 }
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/equal/run.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/temporary.h"
 #include "weft/base/file.h"
 
@@ -222,10 +223,11 @@ TEST(Memory, is_what_the_counting_device_counts_under_every_schedule_and_option)
 }
 
 TEST(Memory, is_what_the_counting_device_counts_in_exact_mode) {
-  for (const char* name : {"gpt2", "llama"}) {
-    Cut cut{{.tp = 2, .pp = 2, .cp = 2, .dp = 1, .sequence = true}};
-    cut.exact = true;
-    EXPECT_EQ(memory_difference(shape_of(name, 4), cut), "");
+  Cut cut{{.tp = 2, .pp = 2, .cp = 2, .dp = 1, .sequence = true}};
+  cut.exact = true;
+  EXPECT_EQ(memory_difference(shape_of("gpt2", 4), cut), "");
+  if (every(2) == 1) {
+    EXPECT_EQ(memory_difference(shape_of("llama", 4), cut), "");
   }
 }
 
