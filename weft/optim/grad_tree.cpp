@@ -17,7 +17,7 @@ GradTree::GradTree(Weights& weights) : weights_(weights) {
     const WeightBlock& block = weights_.blocks()[i];
     for (const WeightBucket& bucket : block.buckets)
       for (int k = 0; k < bucket.slots; ++k) {
-        const WeightSlot& slot = block.slots[std::size_t(bucket.first_slot + k)];
+        const WeightSlot& slot = block.slots[std::size_t(bucket.first_slot) + std::size_t(k)];
         trees_.push_back({.block = i,
                           .at = slot.at,
                           .elements = slot.parameter->shape.elements(),

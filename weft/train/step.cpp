@@ -54,7 +54,8 @@ double total(std::span<const double> counts, const Workshop& shop) {
 void set_loss_factors(StepRoom& room, const StepReport& report, const StepOrder& order, int data_ranks) {
   room.factors.clear();
   const auto together = std::size_t(order.together);
-  const auto means = double(room.counts.size() / together) * data_ranks;
+  const std::size_t means_here = room.counts.size() / together;
+  const auto means = double(means_here) * data_ranks;
   for (std::size_t i = 0; i < room.counts.size(); ++i) {
     const auto first = room.counts.begin() + std::ptrdiff_t(i / together * together);
     const double count = std::accumulate(first, first + order.together, 0.0);
