@@ -42,6 +42,14 @@ std::string refused_by(const std::vector<std::string>& words) {
   return found.err;
 }
 
+/// A GPT-2 whose directory holds the toy vocabulary, too.
+void copy_model_with_tokenizer(const fs::path& to) {
+  const std::string text = std::string(WEFT_SOURCE_DIR) + "/tests/golden/text/";
+  fs::copy(model("gpt2"), to);
+  fs::copy(text + "toy_bpe_vocab.json", to / "vocab.json");
+  fs::copy(text + "toy_bpe_merges.txt", to / "merges.txt");
+}
+
 }  // namespace
 
 TEST(Convert, there_and_back_gives_every_logit_again) {
@@ -75,10 +83,7 @@ TEST(Convert, numbers_stay_as_they_are_stored_unless_told) {
 
 TEST(Convert, takes_the_tokenizer_along_in_both_directions) {
   const TemporaryDirectory folder;
-  fs::copy(model("gpt2"), folder / "model");
-  const std::string text = std::string(WEFT_SOURCE_DIR) + "/tests/golden/text/";
-  fs::copy(text + "toy_bpe_vocab.json", folder / "model/vocab.json");
-  fs::copy(text + "toy_bpe_merges.txt", folder / "model/merges.txt");
+  copy_model_with_tokenizer(folder / "model");
   const std::string there = (folder / "there").string(), back = (folder / "back").string();
   EXPECT_THAT(convert({(folder / "model").string(), there}).out,
               HasSubstr("tokenizer: vocab.json, merges.txt\n"));
@@ -91,15 +96,12 @@ TEST(Convert, takes_the_tokenizer_along_in_both_directions) {
 
 TEST(Convert, keeps_the_tokenizer_in_the_checkpoint_itself) {
   const TemporaryDirectory folder;
-  fs::copy(model("gpt2"), folder / "model");
-  const std::string text = std::string(WEFT_SOURCE_DIR) + "/tests/golden/text/";
-  fs::copy(text + "toy_bpe_vocab.json", folder / "model/vocab.json");
-  fs::copy(text + "toy_bpe_merges.txt", folder / "model/merges.txt");
+  copy_model_with_tokenizer(folder / "model");
   const std::string there = (folder / "there").string(), back = (folder / "back").string();
   convert({(folder / "model").string(), there});
   EXPECT_THAT(told(checkpoint_verb(), {"show", there}).out,
               HasSubstr("\n  tokenizer/merges.txt  " +
-                        human_bytes(std::int64_t(fs::file_size(text + "toy_bpe_merges.txt")))));
+                        human_bytes(std::int64_t(fs::file_size(folder / "model/merges.txt")))));
   const std::vector<std::string> words{there, "--prompt", "!", "--tokens", "4", "--greedy"};
   const Told before = told(generate_verb(), words);
   EXPECT_EQ(before.status, 0) << before.err;

@@ -4,6 +4,7 @@
 
 #include "tests/support/refused.h"
 #include "tests/support/temporary.h"
+#include "tests/train/run_cut.h"
 #include "tests/train/tiny_run.h"
 
 using namespace weft;
@@ -87,37 +88,18 @@ INSTANTIATE_TEST_SUITE_P(
 
 namespace {
 
-struct Cut {
-  const char* name;
-  int tp, dp, pp, micro;
-  int zero = 0, cp = 1;
-};
-void PrintTo(const Cut& of, std::ostream* out) { *out << of.name; }
-
-TrainConfig cut_as(const Cut& cut) {
-  TrainConfig config = tiny_run();
-  config.parallel.tp = cut.tp;
-  config.parallel.dp = cut.dp;
-  config.parallel.pp = cut.pp;
-  config.parallel.cp = cut.cp;
-  config.run.ranks = cut.tp * cut.dp * cut.pp * cut.cp;
-  config.batch.micro = cut.micro;
-  config.parallel.zero = cut.zero;
-  return completed(config);
-}
-
-class OtherLayout : public ::testing::TestWithParam<std::pair<Cut, Cut>> {};
+class OtherLayout : public ::testing::TestWithParam<std::pair<RunCut, RunCut>> {};
 
 }  // namespace
 
 // Sums over ranks and microbatches are rounded in another order: as in tests/equal, no more than 2e-4.
 TEST_P(OtherLayout, goes_on_to_rounding) {
   const TemporaryDirectory folder;
-  const Told unbroken = train(cut_as({"one", 1, 1, 1, 8}));
-  TrainConfig first = saving(cut_as(GetParam().first), folder.path());
+  const Told unbroken = train(cut_as({"one", 1, 1, 1, 8}, tiny_run()));
+  TrainConfig first = saving(cut_as(GetParam().first, tiny_run()), folder.path());
   first.exit.interval = 3;
   train(first);
-  TrainConfig second = saving(cut_as(GetParam().second), folder.path());
+  TrainConfig second = saving(cut_as(GetParam().second, tiny_run()), folder.path());
   second.checkpoint.load = second.checkpoint.save;
   second.checkpoint.verify = false;
   const Told after = train(second);
@@ -127,25 +109,25 @@ TEST_P(OtherLayout, goes_on_to_rounding) {
 
 INSTANTIATE_TEST_SUITE_P(
     From, OtherLayout,
-    ::testing::Values(std::pair(Cut{"tp2", 2, 1, 1, 4}, Cut{"tp1", 1, 1, 1, 8}),
-                      std::pair(Cut{"tp1", 1, 1, 1, 8}, Cut{"dp2", 1, 2, 1, 2}),
-                      std::pair(Cut{"dp2", 1, 2, 1, 2}, Cut{"tp2", 2, 1, 1, 1}),
-                      std::pair(Cut{"pp2", 1, 1, 2, 2}, Cut{"tp2dp2", 2, 2, 1, 2}),
-                      std::pair(Cut{"zero2", 1, 2, 1, 2, 1}, Cut{"one", 1, 1, 1, 8}),
-                      std::pair(Cut{"tp2", 2, 1, 1, 4}, Cut{"zero4", 1, 4, 1, 2, 1}),
-                      std::pair(Cut{"tp2dp2", 2, 2, 1, 2}, Cut{"pp2", 1, 1, 2, 4}),
-                      std::pair(Cut{"cp2", 1, 1, 1, 8, 0, 2}, Cut{"cp1", 1, 1, 1, 8}),
-                      std::pair(Cut{"cp1", 1, 1, 1, 8}, Cut{"cp2", 1, 1, 1, 8, 0, 2}),
-                      std::pair(Cut{"cp2zero2", 1, 2, 1, 4, 1, 2}, Cut{"tp2", 2, 1, 1, 8})),
+    ::testing::Values(std::pair(RunCut{"tp2", 2, 1, 1, 4}, RunCut{"tp1", 1, 1, 1, 8}),
+                      std::pair(RunCut{"tp1", 1, 1, 1, 8}, RunCut{"dp2", 1, 2, 1, 2}),
+                      std::pair(RunCut{"dp2", 1, 2, 1, 2}, RunCut{"tp2", 2, 1, 1, 1}),
+                      std::pair(RunCut{"pp2", 1, 1, 2, 2}, RunCut{"tp2dp2", 2, 2, 1, 2}),
+                      std::pair(RunCut{"zero2", 1, 2, 1, 2, 1}, RunCut{"one", 1, 1, 1, 8}),
+                      std::pair(RunCut{"tp2", 2, 1, 1, 4}, RunCut{"zero4", 1, 4, 1, 2, 1}),
+                      std::pair(RunCut{"tp2dp2", 2, 2, 1, 2}, RunCut{"pp2", 1, 1, 2, 4}),
+                      std::pair(RunCut{"cp2", 1, 1, 1, 8, 0, 2}, RunCut{"cp1", 1, 1, 1, 8}),
+                      std::pair(RunCut{"cp1", 1, 1, 1, 8}, RunCut{"cp2", 1, 1, 1, 8, 0, 2}),
+                      std::pair(RunCut{"cp2zero2", 1, 2, 1, 4, 1, 2}, RunCut{"tp2", 2, 1, 1, 8})),
     [](const auto& of) { return std::string(of.param.first.name) + "_to_" + of.param.second.name; });
 
 // A feed reads one step ahead, so a run that stops has read the next step's samples too, where there is one.
 TEST(Ledger, has_every_sample_once_when_ranks_and_microbatches_change) {
   const TemporaryDirectory folder;
-  TrainConfig first = saving(cut_as({"one", 1, 1, 1, 8}), folder.path());
+  TrainConfig first = saving(cut_as({"one", 1, 1, 1, 8}, tiny_run()), folder.path());
   first.exit.interval = 3;
   EXPECT_EQ(train(first, {.ledger = true}).samples, counted(0, 4 * 8));
-  TrainConfig second = saving(cut_as({"dp2", 1, 2, 1, 2}), folder.path());
+  TrainConfig second = saving(cut_as({"dp2", 1, 2, 1, 2}, tiny_run()), folder.path());
   second.checkpoint.load = second.checkpoint.save;
   EXPECT_EQ(train(second, {.ledger = true}).samples, counted(3 * 8, 6 * 8));
 }

@@ -6,6 +6,7 @@
 
 #include "tests/support/refused.h"
 #include "tests/support/temporary.h"
+#include "tests/train/run_cut.h"
 #include "tests/train/tiny_run.h"
 #include "weft/checkpoint/save.h"
 #include "weft/train/replay.h"
@@ -196,29 +197,7 @@ class NoRecords final : public FileSystem {
   }
 };
 
-struct Cut {
-  const char* name;
-  int tp = 1, cp = 1, dp = 1, pp = 1, micro = 8, zero = 0;
-  bool exact = false;
-  Precision precision = Precision::f32;
-};
-void PrintTo(const Cut& of, std::ostream* out) { *out << of.name; }
-
-TrainConfig cut_as(const Cut& cut, const fs::path& folder) {
-  TrainConfig config = verifying(folder);
-  config.parallel.tp = cut.tp;
-  config.parallel.dp = cut.dp;
-  config.parallel.pp = cut.pp;
-  config.parallel.cp = cut.cp;
-  config.parallel.zero = cut.zero;
-  config.run.ranks = cut.tp * cut.cp * cut.dp * cut.pp;
-  config.batch.micro = cut.micro;
-  config.model.exact = cut.exact;
-  config.model.precision = cut.precision;
-  return completed(config);
-}
-
-class VerifyUnder : public ::testing::TestWithParam<std::pair<Cut, Cut>> {};
+class VerifyUnder : public ::testing::TestWithParam<std::pair<RunCut, RunCut>> {};
 
 }  // namespace
 
@@ -235,26 +214,27 @@ TEST(VerifyRecord, that_cannot_be_written_costs_a_warning) {
 TEST_P(VerifyUnder, another_layout_compares_to_rounding_and_exact_mode_to_the_bit) {
   const auto& [before, after] = GetParam();
   const TemporaryDirectory folder;
-  train(cut_as(before, folder.path()));
-  EXPECT_THAT(train(from(cut_as(after, folder.path()), folder / "step_00000004")).said,
+  train(cut_as(before, verifying(folder.path())));
+  EXPECT_THAT(train(from(cut_as(after, verifying(folder.path())), folder / "step_00000004")).said,
               ContainsRegex(std::string("verified: step 5 gives its loss .* again, ") +
                             (before.exact ? "every bit equal" : "equal to rounding under another layout")));
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Layouts, VerifyUnder,
-    ::testing::Values(std::pair(Cut{.name = "tp2", .tp = 2}, Cut{.name = "one"}),
-                      std::pair(Cut{.name = "one"}, Cut{.name = "dp2", .dp = 2, .micro = 2}),
-                      std::pair(Cut{.name = "zero2", .dp = 2, .micro = 2, .zero = 1},
-                                Cut{.name = "pp2", .pp = 2, .micro = 2}),
-                      std::pair(Cut{.name = "half_pp2", .pp = 2, .micro = 2, .precision = Precision::bf16},
-                                Cut{.name = "half_tp2", .tp = 2, .precision = Precision::bf16}),
-                      std::pair(Cut{.name = "exact", .micro = 2, .exact = true},
-                                Cut{.name = "exact_tp2", .tp = 2, .micro = 2, .exact = true}),
-                      std::pair(Cut{.name = "exact_again_tp2", .tp = 2, .micro = 2, .exact = true},
-                                Cut{.name = "exact_pp2", .pp = 2, .micro = 4, .exact = true}),
-                      std::pair(Cut{.name = "exact_one", .exact = true},
-                                Cut{.name = "exact_cp2", .cp = 2, .exact = true}),
-                      std::pair(Cut{.name = "exact_dp2", .dp = 2, .micro = 2, .exact = true},
-                                Cut{.name = "exact_zero4", .dp = 4, .micro = 2, .zero = 1, .exact = true})),
+    ::testing::Values(std::pair(RunCut{.name = "tp2", .tp = 2}, RunCut{.name = "one"}),
+                      std::pair(RunCut{.name = "one"}, RunCut{.name = "dp2", .dp = 2, .micro = 2}),
+                      std::pair(RunCut{.name = "zero2", .dp = 2, .micro = 2, .zero = 1},
+                                RunCut{.name = "pp2", .pp = 2, .micro = 2}),
+                      std::pair(RunCut{.name = "half_pp2", .pp = 2, .micro = 2, .precision = Precision::bf16},
+                                RunCut{.name = "half_tp2", .tp = 2, .precision = Precision::bf16}),
+                      std::pair(RunCut{.name = "exact", .micro = 2, .exact = true},
+                                RunCut{.name = "exact_tp2", .tp = 2, .micro = 2, .exact = true}),
+                      std::pair(RunCut{.name = "exact_again_tp2", .tp = 2, .micro = 2, .exact = true},
+                                RunCut{.name = "exact_pp2", .pp = 2, .micro = 4, .exact = true}),
+                      std::pair(RunCut{.name = "exact_one", .exact = true},
+                                RunCut{.name = "exact_cp2", .cp = 2, .exact = true}),
+                      std::pair(RunCut{.name = "exact_dp2", .dp = 2, .micro = 2, .exact = true},
+                                RunCut{
+                                    .name = "exact_zero4", .dp = 4, .micro = 2, .zero = 1, .exact = true})),
     [](const auto& of) { return std::string(of.param.first.name) + "_to_" + of.param.second.name; });
