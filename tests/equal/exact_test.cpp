@@ -3,6 +3,7 @@
 
 #include "tests/equal/run.h"
 #include "tests/support/sanitized.h"
+#include "weft/base/error.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -102,16 +103,71 @@ TEST(ExactMode, gives_the_bits_of_one_rank_with_norms_of_heads) {
   }
 }
 
-// Two query heads share a key head, and a circle of four has two key heads to share.
+// Two heads, and a circle of four to share them.
 TEST(ExactMode, gives_the_bits_of_one_rank_where_heads_cannot_be_traded) {
   ModelConfig config = model_of("llama", Precision::f32);
-  config.groups = 2;
+  config.heads = 2;
+  config.groups = 1;
   config.qk_norm = true;
   complete(config);
   const Curve alone = exactly(config, {.parallel = {.dp = 1}});
   for (const Cut& cut : {Cut{{.cp = 4, .dp = 1}}, Cut{{.tp = 2, .cp = 2, .dp = 1, .sequence = true}}})
     expect_same_bits(exactly(config, cut), alone, name_of(cut));
 }
+
+namespace {
+
+struct Keys {
+  const char* name;
+  int heads, groups;
+  Precision precision = Precision::f32;
+};
+
+class ExactSharedKeys : public ::testing::TestWithParam<Keys> {};
+
+/// "gpt2" has biases, "llama" turns its heads, and has norms of them here.
+ModelConfig model_of(const Keys& keys) {
+  ModelConfig config = shape_of(keys.name, 2);
+  config.precision = keys.precision;
+  config.heads = keys.heads;
+  config.groups = keys.groups;
+  config.channels = 4;
+  config.qk_norm = keys.name == std::string("llama");
+  complete(config);
+  return config;
+}
+
+}  // namespace
+
+// A rank holds all queries of two keys, of one key, a half of them or a quarter: what they say of the key is
+// the same sum. Every layout meets half of the models.
+TEST_P(ExactSharedKeys, give_the_bits_of_one_rank) {
+  const ModelConfig config = model_of(GetParam());
+  const Curve alone = exactly(config, {.parallel = {.dp = 1}, .micro_batch = 1});
+  const std::vector<Cut> cuts{Cut{{.tp = 2, .dp = 1}},
+                              Cut{{.tp = 4, .dp = 1, .sequence = true}, 4},
+                              Cut{{.tp = 4, .dp = 2, .zero = 1, .bucket_elements = 300}, 1},
+                              Cut{{.tp = 8, .dp = 1, .sequence = true}},
+                              Cut{{.cp = 2, .dp = 1}},
+                              Cut{{.tp = 2, .cp = 4, .dp = 1, .sequence = true}},
+                              Cut{{.tp = 4, .pp = 2, .dp = 1, .sequence = true, .schedule = "zb-h1"}},
+                              Cut{{.tp = 4, .cp = 2, .dp = 1}},
+                              Cut{{.tp = 2, .pp = 2, .cp = 2, .dp = 2, .sequence = true, .zero = 1}, 1}};
+  const bool odd = GetParam().precision == Precision::bf16;
+  for (std::size_t i = odd ? 1 : 0; i < cuts.size(); i += std::size_t(2 * every(3)))
+    if (cuts[i].parallel.tp <= config.heads)
+      expect_same_bits(exactly(config, cuts[i]), alone, name_of(cuts[i]));
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, ExactSharedKeys,
+                         ::testing::Values(Keys{"gpt2", 4, 1}, Keys{"gpt2", 8, 1, Precision::bf16},
+                                           Keys{"llama", 4, 2}, Keys{"llama", 8, 2, Precision::bf16},
+                                           Keys{"llama", 8, 4}, Keys{"gpt2", 4, 2, Precision::bf16}),
+                         [](const auto& test) {
+                           const Keys& keys = test.param;
+                           return text(keys.name, "_", keys.heads, "_heads_", keys.groups, "_keys_",
+                                       keys.precision == Precision::f32 ? "f32" : "bf16");
+                         });
 
 // A mean of a micro batch stays one: sequences of other lengths do not weigh more.
 TEST(ExactMode, means_what_fast_mode_means) {

@@ -100,15 +100,6 @@ TEST_P(FewGroups, hold_what_the_counting_device_counts) {
   EXPECT_EQ(memory_difference(grouped(name, c.groups, c.cut.parallel.pp > 1 ? 4 : 2), c.cut), "");
 }
 
-TEST(FewGroupsExactly, are_refused) {
-  TrainConfig config = tiny_run();
-  config.model.groups = 2;
-  config.model.exact = true;
-  config.parallel.tp = config.run.ranks = 4;
-  EXPECT_EQ(refused([&] { refuse_unsupported(completed(config)); }),
-            "weft cannot do this yet: --exact with fewer --num-query-groups than tensor-parallel ranks");
-}
-
 TEST(FewGroupsCheckpoint, is_the_same_bits_after_a_journey_through_other_layouts) {
   const support::TemporaryDirectory run, folder;
   const TrainConfig config = run_on_eight(run.path());

@@ -229,6 +229,9 @@ TEST(Memory, is_what_the_counting_device_counts_in_exact_mode) {
   if (every(2) == 1) {
     EXPECT_EQ(memory_difference(shape_of("llama", 4), cut), "");
   }
+  ModelConfig shared = shape_of("llama", 4);
+  shared.groups = 1;
+  EXPECT_EQ(memory_difference(shared, cut), "");
 }
 
 TEST(NotFinite, is_found_through_the_pipeline_and_all_ranks_say_the_same) {

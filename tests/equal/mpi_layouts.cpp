@@ -1,5 +1,6 @@
 // Under mpirun -n 8: trains under the usual cuts over MPI and, as many thread ranks, over threads, and
-// compares bits. One model trains in fast mode, the other in exact mode.
+// compares bits. One model trains in fast mode, the other in exact mode, a third, whose ranks share keys, in
+// both.
 #include <cstdio>
 #include <exception>
 
@@ -39,6 +40,14 @@ void compare(Communicator& world) {
       cut.exact = exact;
       cut.steps = few;
       const ModelConfig config = shape_of(exact ? "llama" : "gpt2", cut.parallel.pp > 1 ? 4 : 2);
+      ++compared;
+      different += same_as_threads(world, config, cut) ? 0 : 1;
+    }
+    for (Cut cut : {Cut{{.tp = 4, .dp = 2}}, Cut{{.tp = 2, .cp = 2, .dp = 2, .sequence = true}}}) {
+      ModelConfig config = shape_of("gpt2", 2);
+      config.groups = 1;
+      cut.exact = exact;
+      cut.steps = few;
       ++compared;
       different += same_as_threads(world, config, cut) ? 0 : 1;
     }

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "weft/base/number.h"
 #include "weft/nn/block.h"
 #include "weft/nn/embedding.h"
 #include "weft/nn/heads.h"
 #include "weft/nn/recompute.h"
+#include "weft/nn/region.h"
 
 namespace weft {
 namespace {
@@ -27,6 +29,10 @@ class Builder {
 
   Stage build() {
     Stage stage;
+    if (parts() > 1 && sharers() > 1) {
+      stage.sharers = tp_.circle.split(tp_.rank() / sharers(), tp_.rank());
+      sharers_ = stage.sharers.get();
+    }
     if (part_.embeds) stage.layers.push_back(embedding());
     add_blocks(stage);
     if (part_.measures) {
@@ -124,13 +130,18 @@ class Builder {
             .window = window(layer),
             .angles = turns(layer) ? angles_ : Tensor(),
             .pairing = config_.rotary.interleaved ? Pairing::neighbours : Pairing::halves,
-            .context = context_};
+            .context = context_,
+            .parts = {.here = parts_here(), .sharers = sharers_}};
   }
+  /// Of a key group, in sums over its heads; 1 where nobody asks for the same bits.
+  std::int64_t parts() const { return device_.exact() ? key_parts(config_) : 1; }
+  std::int64_t parts_here() const { return parts() > 1 ? parts() / sharers() : 1; }
+  int sharers() const { return std::max(tp_.size() / config_.groups, 1); }
+  int neighbour() const { return tp_.rank() % sharers(); }
   // Fewer groups than ranks: neighbours share a group. Each has its own queries of it, and all have its key
   // and value.
   void share_group(Parameter& parameter) const {
-    const int sharers = tp_.size() / config_.groups;
-    const int group = tp_.rank() / sharers, neighbour = tp_.rank() % sharers;
+    const int group = tp_.rank() / sharers();
     const std::int64_t per_group = exact(config_.heads, config_.groups);
     const std::int64_t heads = exact(config_.heads, tp_.size());
     Shard queries = parameter.pieces.front().where, key_value = queries;
@@ -138,30 +149,45 @@ class Builder {
       box.offset[0] = (group * (per_group + 2) + head) * config_.channels;
       box.local[0] = count * config_.channels;
     };
-    take(queries, neighbour * heads, heads);
+    take(queries, neighbour() * heads, heads);
     take(key_value, per_group, 2);
-    key_value.replica = neighbour;
+    key_value.replica = neighbour();
     parameter.pieces = {{queries, 0}, {key_value, queries.local.elements()}};
     parameter.shape[0] = (heads + 2) * config_.channels;
-    parameter.sharers = sharers;
+    parameter.sharers = sharers();
+  }
+  KeyRows key_rows() const {
+    if (parts() == 1) return {};
+    const std::int64_t rows = 2 * config_.channels, share = exact(rows, sharers());
+    return {.groups = std::max(config_.groups / tp_.size(), 1),
+            .of_group = rows,
+            .counted = {neighbour() * share, share}};
   }
   ColumnLinear qkv(const std::string& name) const {
     const std::int64_t rows = (config_.heads + 2 * config_.groups) * config_.channels;
-    if (config_.groups >= tp_.size()) return column(name, rows, config_.qkv_bias, BiasAdded::by_product);
-    Parameter weight = whole_parameter(name + ".weight", {rows, config_.hidden}, inner(rows, config_.hidden));
-    Parameter offset = whole_parameter(name + ".bias", {rows}, constant(0));
-    for (Parameter* parameter : {&weight, &offset}) share_group(*parameter);
-    return {Product(std::move(weight), bias(config_.qkv_bias, std::move(offset)), BiasAdded::by_product),
+    const bool shared = sharers() > 1;
+    const int rank = shared ? 0 : tp_.rank(), ranks = shared ? 1 : tp_.size();
+    Parameter weight =
+        row_parameter(name + ".weight", {rows, config_.hidden}, inner(rows, config_.hidden), rank, ranks);
+    Parameter offset = row_parameter(name + ".bias", {rows}, constant(0), rank, ranks);
+    if (shared)
+      for (Parameter* parameter : {&weight, &offset}) share_group(*parameter);
+    return {Product(std::move(weight), bias(config_.qkv_bias, std::move(offset)), BiasAdded::by_product,
+                    token_cut(), key_rows()),
             tp_};
   }
   SelfAttention attention(const std::string& name, int layer) {
     std::optional<SelfAttention::HeadNorms> norms;
     // Every tensor-parallel rank sees its own heads only, so these gradients are partial even without
     // sequence cuts.
-    const NormRows seen{.heads = tp_.size() > 1 ? &tp_.circle : nullptr, .context = token_cut()};
+    const NormRows keys{
+        .heads = tp_.size() > 1 ? &tp_.circle : nullptr, .context = token_cut(), .counted = neighbour() == 0};
+    NormRows queries = keys;
+    queries.parts = parts_here();
+    queries.counted = true;
     if (config_.qk_norm)
-      norms.emplace(SelfAttention::HeadNorms{norm_of(name + ".q_norm", config_.channels, seen),
-                                             norm_of(name + ".k_norm", config_.channels, seen)});
+      norms.emplace(SelfAttention::HeadNorms{norm_of(name + ".q_norm", config_.channels, queries),
+                                             norm_of(name + ".k_norm", config_.channels, keys)});
     return {qkv(name + ".qkv"), row(name + ".project", config_.heads * config_.channels), std::move(norms),
             attention_shape(layer)};
   }
@@ -287,11 +313,17 @@ class Builder {
   TensorParallel tp_;
   ContextParallel context_;
   Device& device_;
+  Communicator* sharers_ = nullptr;
   Tensor angles_;               // one table for all layers
   Parameter* words_ = nullptr;  // of this stage's embedding
 };
 
 }  // namespace
+
+std::int64_t key_parts(const ModelConfig& config) {
+  const std::int64_t most = std::gcd(exact_slabs, config.heads);
+  return most > config.groups && most % config.groups == 0 ? most / config.groups : 1;
+}
 
 Stage build_gpt(const ModelConfig& config, const StagePart& part, const Circles& circles, Device& device) {
   return Builder(config, part, circles, device).build();

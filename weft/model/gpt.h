@@ -18,6 +18,10 @@ struct Circles {
 /// The layers of one stage, without memory for their weights: whoever owns the weights binds it.
 Stage build_gpt(const ModelConfig& config, const StagePart& part, const Circles& circles, Device& device);
 
+/// In how many parts exact mode adds what a key group's query heads give (nn/key_parts.h): as many as ranks
+/// may share a group, whatever the layout.
+std::int64_t key_parts(const ModelConfig& config);
+
 /// Cosines and sines of rotary positions, f32 [positions, channels * percent / 2, 2]; empty without rotary
 /// positions.
 Tensor rotary_angles(const ModelConfig& config, Device& device);

@@ -66,7 +66,7 @@ Tensor SelfAttention::forward(Pass& pass, const Tensor& x) {
   if (norms_) norm_heads(saved);
   const Attended heads = norms_ ? normed_views(saved) : views(saved.qkv);
   turn(pass, heads, Turn::forward);
-  saved.kept = context_attention(shape_.context, heads, args(pass));
+  saved.kept = shape_.parts.attention(shape_.context, heads, args(pass));
   const Tensor o = saved.kept.out.o;
   pass.see("attention", shape_.layer, o);
   pass.save(std::move(saved));
@@ -80,7 +80,8 @@ Tensor SelfAttention::backward(Pass& pass, const Tensor& dy, const Tensor& x) {
   const Tensor dout = project_.backward(pass, dy, flat).view(o.shape());
   const Tensor dqkv = empty_like(saved.qkv);
   const Attended grads = views(dqkv);
-  context_attention_backward_into(shape_.context, {grads.q, grads.k, grads.v}, dout, saved.kept, args(pass));
+  shape_.parts.attention_backward_into(shape_.context, {grads.q, grads.k, grads.v}, dout, saved.kept,
+                                       args(pass));
   turn(pass, grads, Turn::backward);
   if (norms_) norm_heads_backward(saved, grads);
   return qkv_.backward(pass, dqkv, x);

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "weft/nn/context_attention.h"
+#include "weft/nn/key_parts.h"
 #include "weft/nn/linear.h"
 #include "weft/nn/norm.h"
 #include "weft/tensor/args.h"
@@ -24,6 +24,7 @@ struct AttentionShape {
   Tensor angles;  // rotary positions; empty without them
   Pairing pairing = Pairing::halves;
   ContextParallel context;
+  KeyParts parts;  // of key groups, in exact mode
 };
 
 class SelfAttention {

@@ -129,6 +129,9 @@ bool trades_heads(const ContextParallel& context, const Attended& in) {
   return in.k.dim(2) % context.circle->size() == 0;
 }
 
+/// What forward did.
+bool traded(const ContextKept& kept) { return kept.whole.q && kept.whole.q.dim(2) != kept.out.o.dim(2); }
+
 AttentionArgs whole_args(const TokenCut& cut, const AttentionArgs& how) {
   AttentionArgs args = how;
   if (how.query_segments)
@@ -148,7 +151,7 @@ ContextKept whole_attention(const TokenCut& cut, const Attended& in, const Atten
 void whole_attention_backward_into(const TokenCut& cut, const AttentionGrads& grads, const Tensor& dout,
                                    const ContextKept& kept, const AttentionArgs& how) {
   const Attended& whole = kept.whole;
-  const AttentionGrads inner{empty_like(whole.q), empty_like(whole.k), empty_like(whole.v)};
+  const AttentionGrads inner = grads_like(whole, grads);
   ops::attention_backward_into(inner, cut.whole(dout), kept.inner, whole, whole_args(cut, how));
   ops::copy_into(grads.dq, cut.here(inner.dq));
   ops::copy_into(grads.dk, cut.here(inner.dk));
@@ -175,8 +178,7 @@ void context_attention_backward_into(const ContextParallel& context, const Atten
                                      const Tensor& dout, const ContextKept& kept, const AttentionArgs& how) {
   const Attended& in = kept.in;
   if (!context.cut()) return ops::attention_backward_into(grads, dout, kept.out, in, how);
-  if (trades_heads(context, in))
-    return heads_attention_backward_into(*context.circle, grads, dout, kept, how);
+  if (traded(kept)) return heads_attention_backward_into(*context.circle, grads, dout, kept, how);
   if (in.q.device().exact())
     return whole_attention_backward_into(TokenCut(context.circle), grads, dout, kept, how);
   const ContextParts parts = parts_of(context, in, how);

@@ -100,6 +100,13 @@ AttentionArgs whole_args(const Trade& trade, const Communicator& circle, const A
 
 }  // namespace
 
+AttentionGrads grads_like(const Attended& heads, const AttentionGrads& types) {
+  const auto like = [](const Tensor& x, const Tensor& dx) {
+    return empty(x.device(), x.shape(), dx.dtype());
+  };
+  return {like(heads.q, types.dq), like(heads.k, types.dk), like(heads.v, types.dv)};
+}
+
 ContextKept heads_attention(Communicator& circle, const Attended& in, const AttentionArgs& how) {
   const Trade trade(circle);
   ContextKept kept{.in = in, .out = {}, .whole = {}, .inner = {}};
@@ -114,7 +121,7 @@ void heads_attention_backward_into(Communicator& circle, const AttentionGrads& g
                                    const ContextKept& kept, const AttentionArgs& how) {
   const Trade trade(circle);
   const Attended& whole = kept.whole;
-  const AttentionGrads inner{empty_like(whole.q), empty_like(whole.k), empty_like(whole.v)};
+  const AttentionGrads inner = grads_like(whole, grads);
   ops::attention_backward_into(inner, trade.to_whole(dout), kept.inner, whole,
                                whole_args(trade, circle, whole, how));
   trade.to_steps(grads.dq, inner.dq);

@@ -10,4 +10,7 @@ ContextKept heads_attention(Communicator& circle, const Attended& in, const Atte
 void heads_attention_backward_into(Communicator& circle, const AttentionGrads& grads, const Tensor& dout,
                                    const ContextKept& kept, const AttentionArgs& how);
 
+/// Memory for gradients of these heads, of the types of those.
+AttentionGrads grads_like(const Attended& heads, const AttentionGrads& types);
+
 }  // namespace weft

@@ -26,6 +26,7 @@ class Layer {
 
 struct Stage {
   std::vector<std::unique_ptr<Layer>> layers;
+  std::unique_ptr<Communicator> sharers = nullptr;  // of key groups, where layers add among them
 
   Flow forward(Pass& pass, Flow x) const;
   Flow backward(Pass& pass, Flow dy) const;

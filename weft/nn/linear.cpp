@@ -18,6 +18,17 @@ Tensor as_sequence(const Tensor& rows, const Tensor& like) {
   return rows.view({like.dim(0), like.dim(1), rows.dim(1)});
 }
 
+/// Some of every group along a dimension of a matrix, one group's after the other's; a copy where there are
+/// several.
+Tensor of_groups(const Tensor& x, int dim, std::int64_t groups, const Share& some) {
+  if (groups == 1) return x.slice(dim, some.from, some.count);
+  const Tensor parts =
+      x.split(dim, {groups, exact(x.dim(dim), groups)}).slice(dim + 1, some.from, some.count);
+  Shape shape = x.shape();
+  shape[dim] = groups * some.count;
+  return ops::contiguous(parts).view(shape);
+}
+
 }  // namespace
 
 Tensor Product::forward(const Tensor& x) const {
@@ -33,13 +44,28 @@ Tensor Product::forward_in_slabs(const Tensor& x, int slabs) const {
   return y;
 }
 
+std::vector<Product::Box> Product::boxes() const {
+  const std::int64_t rows = weight_.shape[0];
+  if (keys_.groups > 0) {
+    const std::int64_t queries = exact(rows, keys_.groups) - keys_.of_group;
+    return {{keys_.groups, {0, queries}},
+            {keys_.groups, {queries + keys_.counted.from, keys_.counted.count}}};
+  }
+  const auto count = std::max<std::int64_t>(1, std::int64_t(weight_.pieces.size()));
+  std::vector<Box> out;
+  for (std::int64_t i = 0; i < count; ++i) out.push_back({1, {i * (rows / count), exact(rows, count)}});
+  return out;
+}
+
 Tensor Product::input_grad_in_slabs(const Tensor& dy, int slabs) const {
-  const auto boxes = std::max<std::int64_t>(1, std::int64_t(weight_.pieces.size()));
-  const std::int64_t t = dy.dim(0), rows = exact(dy.dim(1), boxes);
-  const Tensor dx = empty(dy.device(), {boxes * t, weight_.shape[1]});
-  for (std::int64_t i = 0; i < boxes; ++i)
-    ops::matmul_into(dx.slice(0, i * t, t), dy.slice(1, i * rows, rows),
-                     weight_.value.slice(0, i * rows, rows), {.slabs = slabs});
+  const std::vector<Box> all = boxes();
+  const std::int64_t t = dy.dim(0);
+  const Tensor dx = empty(dy.device(), {std::ssize(all) * t, weight_.shape[1]});
+  for (std::int64_t i = 0; i < std::ssize(all); ++i) {
+    const auto& [groups, some] = all[std::size_t(i)];
+    ops::matmul_into(dx.slice(0, i * t, t), of_groups(dy, 1, groups, some),
+                     of_groups(weight_.value, 0, groups, some), {.slabs = slabs});
+  }
   return dx;
 }
 

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "weft/comm/communicator.h"
 #include "weft/nn/parameter.h"
@@ -17,18 +18,28 @@ using VisitParameter = std::function<void(Parameter&)>;
 /// anyway.
 enum class BiasAdded : std::uint8_t { by_product, by_reader };
 
+/// Rows of a weight that makes queries, keys and values, group by group, keys and values last. Exact sums
+/// over rows take those apart, because ranks may share a group: each has queries of its own, and counts a
+/// share of the rows that it has in common with others.
+struct KeyRows {
+  std::int64_t groups = 0;  // held here; 0: rows are no heads, or never shared
+  std::int64_t of_group = 0;
+  Share counted;
+};
+
 /// W [out, in], b [out] or none: the three multiplications of a linear layer.
 class Product {
  public:
-  Product(Parameter weight, std::optional<Parameter> bias, BiasAdded added, TokenCut context = TokenCut())
-      : weight_(std::move(weight)), bias_(std::move(bias)), added_(added), context_(context) {}
+  Product(Parameter weight, std::optional<Parameter> bias, BiasAdded added, TokenCut context = TokenCut(),
+          KeyRows keys = {})
+      : weight_(std::move(weight)), bias_(std::move(bias)), added_(added), context_(context), keys_(keys) {}
   /// x [t, in] -> y [t, out]
   Tensor forward(const Tensor& x) const;
   /// dy [t, out] -> dx [t, in]
   Tensor input_grad(const Tensor& dy) const;
   /// The same as parts of sums over ranks, in f32 and by so many slabs: y [t, out], and dx [boxes t, in], one
-  /// sum for each box that the rank holds of the weight, since boxes of one rank are not neighbours
-  /// elsewhere.
+  /// sum for each box that the rank holds of the weight (queries are one, keys and values another), since
+  /// boxes of one rank are not neighbours elsewhere.
   Tensor forward_in_slabs(const Tensor& x, int slabs) const;
   Tensor input_grad_in_slabs(const Tensor& dy, int slabs) const;
   /// dW += dy^T x and db += sum of dy, now or when the debt is paid.
@@ -39,10 +50,17 @@ class Product {
   Parameter& weight() { return weight_; }
 
  private:
+  /// Rows that one sum goes over, `some` of every group.
+  struct Box {
+    std::int64_t groups;
+    Share some;
+  };
+  std::vector<Box> boxes() const;
   Parameter weight_;
   std::optional<Parameter> bias_;
   BiasAdded added_;
   TokenCut context_;
+  KeyRows keys_;
 };
 
 /// How activations lie between cut layers: whole on every rank, or cut along the sequence.

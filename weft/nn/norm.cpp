@@ -40,28 +40,38 @@ struct Norm::Rows {
     const auto cut = [&](const Tensor& t) { return t ? t.slice(dim, from, count) : t; };
     return {cut(dy), cut(residual), cut(x), {cut(stats.mean), cut(stats.rstd)}};
   }
+  bool of_heads() const { return dy.rank() > 3; }
+  /// Of key heads in so many parts each, the i-th part of all.
+  Rows part(std::int64_t i, std::int64_t parts) const {
+    if (!of_heads()) return *this;
+    const Rows head = slice(2, i / parts, 1);
+    if (parts == 1) return head;
+    const std::int64_t count = exact(dy.dim(3), parts);
+    return head.slice(3, i % parts * count, count);
+  }
 };
 
-// A sum for every piece of the sequence that is held here, and for every key head: units that no layout cuts.
+// A sum for every piece of the sequence that is held here, and for every part of a key head: units that no
+// layout cuts.
 void Norm::backward_in_pieces(const Rows& rows) {
   const std::int64_t steps = rows.dy.dim(0), width = rows.dy.dim(-1);
-  const std::int64_t heads = rows.dy.rank() > 3 ? rows.dy.dim(2) : 1;
+  const std::int64_t parts = rows.of_heads() ? rows.dy.dim(2) * rows_.parts : 1;
   const std::int64_t ranks =
       rows_.context.ranks() * std::int64_t{rows_.sequence ? rows_.sequence->size() : 1};
   const std::int64_t pieces = exact(pieces_of(steps * ranks), ranks);
-  const Tensor sums = ops::zeros(rows.dy.device(), {heads, 2, pieces, width});
-  for (std::int64_t head = 0; head < heads; ++head) {
-    const Rows some = rows.dy.rank() > 3 ? rows.slice(2, head, 1) : rows;
+  const Tensor sums = ops::zeros(rows.dy.device(), {parts, 2, pieces, width});
+  for (std::int64_t i = 0; i < parts; ++i) {
+    const Rows some = rows.part(i, rows_.parts);
     const NormStats stats{some.stats.mean ? ops::contiguous(some.stats.mean) : Tensor(),
                           ops::contiguous(some.stats.rstd)};
-    const Tensor here = sums.at(0, head);
+    const Tensor here = sums.at(0, i);
     const NormGrads grads{some.dy, here.at(0, 0), bias_ ? here.at(0, 1) : Tensor()};
     ops::norm_backward_into(grads, some.dy, some.residual, {some.x, stats, gain_.value}, args_);
   }
   add_pieces(ops::contiguous(sums.permute({2, 0, 1, 3})));
 }
 
-/// pieces [p, heads, 2, h], of this rank
+/// pieces [p, parts of heads, 2, h], of this rank
 void Norm::add_pieces(const Tensor& pieces) const {
   Tensor all = pieces;
   if (rows_.sequence && rows_.sequence->size() > 1) {
@@ -71,6 +81,7 @@ void Norm::add_pieces(const Tensor& pieces) const {
     rows_.sequence->all_gather(all, pieces).wait();
   }
   const Tensor sum = added_as_tree(added_as_tree(rows_.context.whole(all)));
+  if (!rows_.counted) ops::fill(sum, 0);
   if (rows_.heads) rows_.heads->all_reduce(sum, Reduce::sum).wait();
   if (rows_.context.rank() > 0) return;  // the gradients of context-parallel ranks are added
   ops::add_into(gain_.grad.sum(), gain_.grad.sum(), sum.at(0, 0));

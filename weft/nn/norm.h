@@ -14,6 +14,8 @@ struct NormRows {
   Communicator* sequence = nullptr;  // tensor-parallel ranks with neighbouring parts of what is held here
   Communicator* heads = nullptr;     // tensor-parallel ranks with other heads
   TokenCut context = TokenCut();
+  std::int64_t parts = 1;  // of a key head's queries, which have sums of their own (key_parts.h)
+  bool counted = true;     // false: heads that others count
 };
 
 class Norm {

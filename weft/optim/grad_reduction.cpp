@@ -13,7 +13,7 @@ GradReduction::GradReduction(Weights& weights, Communicator& tensor_parallel, Re
   if (weights_.device().exact()) tree_.emplace(weights_);
   for (WeightBlock& block : weights_.blocks()) {
     const int sharers = block.kind.sharers;
-    if (sharers > 1 && !sharers_)
+    if (sharers > 1 && !tree_ && !sharers_)
       sharers_ = tensor_parallel.split(tensor_parallel.rank() / sharers, tensor_parallel.rank());
     for (std::size_t i = 0; i < block.buckets.size(); ++i) {
       const WeightBucket& bucket = block.buckets[i];
@@ -108,7 +108,7 @@ void GradReduction::add_among_tensor_parallel_ranks() {
   if (tensor_parallel_.size() == 1) return;
   for (const WeightBlock& block : weights_.blocks()) {
     if (block.kind.partial) tensor_parallel_.all_reduce(block.grads, Reduce::sum).wait();
-    if (block.kind.sharers == 1) continue;
+    if (!sharers_ || block.kind.sharers == 1) continue;
     for (const WeightSlot& slot : block.slots) {
       const Piece& shared = slot.parameter->pieces.back();
       under_way_.add(sharers_->all_reduce(

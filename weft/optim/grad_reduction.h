@@ -57,7 +57,8 @@ class GradReduction final : public GradListener {
 
   Weights& weights_;
   Communicator& tensor_parallel_;
-  std::unique_ptr<Communicator> sharers_;  // who holds the same keys; null where nobody else does
+  // Who holds the same keys; none in exact mode, where each has their whole gradient.
+  std::unique_ptr<Communicator> sharers_;
   ReduceWhen when_;
   std::vector<Leaving> buckets_;
   std::vector<Counted> parameters_;

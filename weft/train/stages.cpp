@@ -5,6 +5,7 @@
 #include <span>
 
 #include "weft/base/error.h"
+#include "weft/model/gpt.h"
 #include "weft/pipe/choose.h"
 
 namespace weft {
@@ -36,7 +37,7 @@ std::int64_t rows_of_a_pass(const TrainConfig& config) { return config.model.exa
 std::string exact_context(const TrainConfig& config) {
   const ParallelConfig& p = config.parallel;
   if (!config.model.exact || p.cp == 1 || p.context == ContextForm::heads) return {};
-  const int groups = config.model.groups / p.tp;
+  const std::int64_t groups = config.model.groups * key_parts(config.model) / p.tp;
   if (groups % p.cp == 0) return "exact mode: context-parallel ranks trade heads, as with --cp-comm-type a2a";
   return text("exact mode: ", groups, " key heads of a rank cannot be shared by ", p.cp,
               " context-parallel ranks, so each of them computes attention for all");

@@ -13,8 +13,6 @@ struct Refusal {
 };
 
 constexpr std::array refusals{
-    Refusal{"--exact with fewer --num-query-groups than tensor-parallel ranks",
-            [](const TrainConfig& c) { return c.model.exact && c.model.groups < c.parallel.tp; }},
     Refusal{"--device", [](const TrainConfig& c) { return c.run.device != "cpu"; }},
     Refusal{"--optimizer other than adam and sgd",
             [](const TrainConfig& c) {
