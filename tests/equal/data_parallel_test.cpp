@@ -106,8 +106,9 @@ Outcome outcome_of(const ModelConfig& config, const How& how) {
   return outcome;
 }
 
-ModelConfig model_of(const std::string& name, Precision precision = Precision::f32) {
+ModelConfig model_of(const std::string& name, Precision precision = Precision::f32, int groups = 0) {
   ModelConfig config = name == "gpt2" ? tiny_gpt2() : tiny_llama();
+  if (groups > 0) config.groups = groups;
   config.hidden_dropout = config.attention_dropout = 0.1;
   config.precision = precision;
   complete(config);
@@ -126,6 +127,7 @@ struct Case {
   std::string name, model;
   How plain;
   Precision precision = Precision::f32;
+  int groups = 0;  // of heads that share a key; 0: the model's own
 };
 
 class DataParallelSums : public ::testing::TestWithParam<Case> {};
@@ -141,6 +143,9 @@ std::vector<Case> cases() {
                         {"llama_f16_tp2_dp2", "llama", {.degrees = {.tp = 2, .dp = 2}}, Precision::f16},
                         {"gpt2_sgd_dp4", "gpt2", {.degrees = {.dp = 4}}}};
   out.back().plain.sgd = true;
+  const How sharing{.degrees = {.tp = 4, .dp = 2}, .sequence = true};
+  out.push_back({"gpt2_tp4_dp2_sp_a_key_for_all", "gpt2", sharing, Precision::f32, 1});
+  out.push_back({"llama_tp4_dp2_sp_a_key_for_two", "llama", sharing, Precision::bf16, 2});
   return out;
 }
 
@@ -148,7 +153,7 @@ std::vector<Case> cases() {
 
 TEST_P(DataParallelSums, are_the_same_bits_in_buckets_that_leave_during_backward) {
   const Case& c = GetParam();
-  const ModelConfig config = model_of(c.model, c.precision);
+  const ModelConfig config = model_of(c.model, c.precision, c.groups);
   How overlapped = c.plain;
   overlapped.when = ReduceWhen::when_a_bucket_is_full;
   overlapped.bucket = 500;
@@ -160,7 +165,7 @@ TEST_P(DataParallelSums, are_the_same_bits_in_buckets_that_leave_during_backward
 
 TEST_P(DataParallelSums, are_the_same_bits_where_states_are_cut) {
   const Case& c = GetParam();
-  const ModelConfig config = model_of(c.model, c.precision);
+  const ModelConfig config = model_of(c.model, c.precision, c.groups);
   const Outcome plain = outcome_of(config, c.plain);
   How cut = c.plain;
   cut.zero = true;

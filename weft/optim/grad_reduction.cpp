@@ -7,6 +7,32 @@
 #include "weft/ops/elementwise.h"
 
 namespace weft {
+namespace {
+
+/// visit(gradient, its place among all of them) for every key of a bucket that neighbours hold too.
+template <class Visit>
+void each_shared(const WeightBlock& block, const WeightBucket& bucket, const Tensor& all,
+                 const Visit& visit) {
+  std::int64_t at = 0;
+  for (int k = 0; k < bucket.slots; ++k) {
+    const WeightSlot& slot = block.slots[std::size_t(bucket.first_slot) + std::size_t(k)];
+    const Piece& shared = slot.parameter->pieces.back();
+    const std::int64_t count = shared.where.local.elements();
+    visit(block.grads.slice(0, slot.at + shared.at, count), all.slice(0, at, count));
+    at += count;
+  }
+}
+
+std::int64_t shared_elements(const WeightBlock& block, const WeightBucket& bucket) {
+  std::int64_t elements = 0;
+  for (int k = 0; k < bucket.slots; ++k)
+    elements += block.slots[std::size_t(bucket.first_slot) + std::size_t(k)]
+                    .parameter->pieces.back()
+                    .where.local.elements();
+  return elements;
+}
+
+}  // namespace
 
 GradReduction::GradReduction(Weights& weights, Communicator& tensor_parallel, ReduceWhen when)
     : weights_(weights), tensor_parallel_(tensor_parallel), when_(when) {
@@ -50,18 +76,52 @@ void GradReduction::added(int parameter) {
   Counted& counted = parameters_[std::size_t(parameter)];
   ++counted.added;
   Leaving& bucket = buckets_[counted.leaving];
-  // What tensor-parallel ranks have parts of is added among them first, which must not interrupt backward.
-  const WeightKind& kind = bucket.block->kind;
-  if (when_ == ReduceWhen::after_backward || kind.partial || kind.sharers > 1) return;
+  if (when_ == ReduceWhen::after_backward) return;
   if (counted.a_microbatch == 0 || --bucket.waits_for > 0) return;
   const auto known = [&](const Counted& c) { return &buckets_[c.leaving] != &bucket || c.a_microbatch > 0; };
   if (!std::ranges::all_of(parameters_, known)) return;
-  leave(bucket);
+  set_out(bucket);
   ++left_early_;
 }
 
+void GradReduction::set_out(Leaving& bucket) {
+  go_on();
+  bucket.left = true;
+  if (!in_parts(bucket)) return leave(bucket);
+  add_parts(bucket);
+  first_ = &bucket;
+}
+
+bool GradReduction::in_parts(const Leaving& bucket) const {
+  const WeightKind& kind = bucket.block->kind;
+  return (kind.partial && tensor_parallel_.size() > 1) || (kind.sharers > 1 && sharers_);
+}
+
+void GradReduction::add_parts(Leaving& leaving) {
+  const WeightBlock& block = *leaving.block;
+  const WeightBucket& bucket = block.buckets[leaving.bucket];
+  if (block.kind.partial) {
+    parts_ = tensor_parallel_.all_reduce(block.grads.slice(0, bucket.at, bucket.elements), Reduce::sum);
+    return;
+  }
+  shared_ =
+      empty(block.grads.device(), {shared_elements(block, bucket)}, block.grads.dtype(), Use::communication);
+  each_shared(block, bucket, shared_,
+              [](const Tensor& grads, const Tensor& packed) { ops::copy_into(packed, grads); });
+  parts_ = sharers_->all_reduce(shared_, Reduce::sum);
+}
+
+void GradReduction::go_on() {
+  if (!first_) return;
+  Leaving& leaving = *std::exchange(first_, nullptr);
+  parts_.wait();
+  if (const Tensor shared = std::exchange(shared_, Tensor()))
+    each_shared(*leaving.block, leaving.block->buckets[leaving.bucket], shared,
+                [](const Tensor& grads, const Tensor& packed) { ops::copy_into(grads, packed); });
+  leave(leaving);
+}
+
 void GradReduction::leave(Leaving& leaving) {
-  leaving.left = true;
   const DataParallel& data = weights_.data();
   if (data.ranks() == 1) return;
   const WeightBucket& bucket = leaving.block->buckets[leaving.bucket];
@@ -96,26 +156,12 @@ void GradReduction::arrive(Leaving& leaving) const {
 
 void GradReduction::finish() {
   open_ = false;
-  add_among_tensor_parallel_ranks();
   for (Leaving& bucket : buckets_)
-    if (!bucket.left) leave(bucket);
+    if (!bucket.left) set_out(bucket);
+  go_on();
   under_way_.wait();
   for (Leaving& bucket : buckets_) arrive(bucket);
   learn();
-}
-
-void GradReduction::add_among_tensor_parallel_ranks() {
-  if (tensor_parallel_.size() == 1) return;
-  for (const WeightBlock& block : weights_.blocks()) {
-    if (block.kind.partial) tensor_parallel_.all_reduce(block.grads, Reduce::sum).wait();
-    if (!sharers_ || block.kind.sharers == 1) continue;
-    for (const WeightSlot& slot : block.slots) {
-      const Piece& shared = slot.parameter->pieces.back();
-      under_way_.add(sharers_->all_reduce(
-          block.grads.slice(0, slot.at + shared.at, shared.where.local.elements()), Reduce::sum));
-    }
-    under_way_.wait();
-  }
 }
 
 void GradReduction::learn() {

@@ -18,8 +18,10 @@ enum class ReduceWhen : std::uint8_t { after_backward, when_a_bucket_is_full };
 /// microbatch is learned in the first step; from then on a bucket leaves as soon as the last microbatch has
 /// filled it. All ranks of a circle run the same program, so their buckets leave in the same order. Where
 /// states are cut a rank receives its own part only. Sums are those of all_reduce in either case, and no
-/// border shows in them. Where bits must not show the layout, microbatches are added as a tree, and buckets
-/// leave when it is complete.
+/// border shows in them. What tensor-parallel ranks have parts of is added among them first, a bucket in one
+/// word, and goes on when the next bucket sets out: backward never waits for a word that has just begun.
+/// Where bits must not show the layout, microbatches are added as a tree, and buckets leave when it is
+/// complete.
 class GradReduction final : public GradListener {
  public:
   /// Collective over the tensor-parallel ranks.
@@ -50,10 +52,13 @@ class GradReduction final : public GradListener {
     int a_microbatch = 0;  // 0: not known yet
   };
   void learn();
+  void set_out(Leaving& bucket);
+  bool in_parts(const Leaving& bucket) const;
+  void add_parts(Leaving& bucket);
+  void go_on();
   void leave(Leaving& bucket);
   Tensor own_part(const Leaving& bucket) const;
   void arrive(Leaving& bucket) const;
-  void add_among_tensor_parallel_ranks();
 
   Weights& weights_;
   Communicator& tensor_parallel_;
@@ -61,6 +66,9 @@ class GradReduction final : public GradListener {
   std::unique_ptr<Communicator> sharers_;
   ReduceWhen when_;
   std::vector<Leaving> buckets_;
+  Leaving* first_ = nullptr;  // the bucket whose parts are being added
+  Pending parts_;
+  Tensor shared_;  // of that bucket: keys that neighbours hold too, one after the other
   std::vector<Counted> parameters_;
   std::optional<GradTree> tree_;  // exact mode
   UnderWay under_way_;
