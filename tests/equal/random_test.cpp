@@ -88,6 +88,8 @@ class Lottery {
     out.cut.micro_batch = one_of({1, 1, 2, 8 / p.dp});
     out.cut.per_token = coin();
     out.cut.exact = one_of({0, 0, 1}) == 1;
+    out.cut.reduce_in_bf16 = !out.cut.exact && p.dp * p.cp > 1 && one_of({0, 0, 1}) == 1;
+    out.cut.loss_scale = one_of({14, 14, 14, 40}) == 14 ? 0x1p14 : 0x1p40;
     pipeline(p, 8 / p.dp / int(out.cut.micro_batch));
     out.model = model(cut_layers(p));
     return out;
@@ -97,10 +99,11 @@ class Lottery {
     model.groups = one_of({1, 2, 4, 4, 4});
     model.hidden_dropout = model.attention_dropout = coin() ? 0.1 : 0;
     model.qk_norm = coin();
-    model.precision = one_of({0, 0, 1}) == 1 ? Precision::bf16 : Precision::f32;
-    // Deep and with norms of heads, a model so small answers bf16's rounding with a tenth of its gradient:
-    // one rank's norm of such a step was 5.29 in bf16, two ranks' 6.01 and everybody's in f32 4.88.
-    if (model.precision == Precision::bf16 && layers > 4) model.qk_norm = false;
+    model.precision = Precision(one_of({0, 0, 1, 2}));
+    // Deep and with norms of heads, a model so small answers rounding with a tenth of its gradient: one
+    // rank's norm of such a step was 5.29 in bf16, two ranks' 6.01 and everybody's in f32 4.88; of another
+    // one 5.17 in f16, six ranks' 5.53 and everybody's in f32 8.09.
+    if (model.precision != Precision::f32 && layers > 4) model.qk_norm = false;
     if (coin()) model.recompute = {.what = Recompute::full, .layers = one_of({1, 2})};
     return model;
   }
@@ -137,7 +140,11 @@ class Lottery {
 };
 
 Cut one_rank(const Cut& cut) {
-  return {.parallel = {.dp = 1}, .micro_batch = 8, .steps = cut.steps, .per_token = cut.per_token};
+  return {.parallel = {.dp = 1},
+          .micro_batch = 8,
+          .steps = cut.steps,
+          .per_token = cut.per_token,
+          .loss_scale = cut.loss_scale};
 }
 
 /// "" where a layout trains as one rank does: to the bit in exact mode, else but for rounding.
@@ -146,23 +153,31 @@ std::string far_from_one_rank(const Drawn& drawn) {
   alone.exact = drawn.cut.exact;
   if (alone.exact) alone.micro_batch = 1;
   const Curve cut = train(drawn.model, drawn.cut), one = train(drawn.model, alone);
-  if (!alone.exact) return difference(cut, one, rounding_of(drawn.model.precision));
-  return difference(cut, one, {.loss = 0, .norm = 0});
+  return difference(cut, one, rounding_of(drawn.model, drawn.cut));
 }
 
 std::string name_of(const Drawn& drawn) {
   const ModelConfig& m = drawn.model;
-  return text(m.layers, " layers, ", m.groups, " groups, ", m.precision == Precision::bf16 ? "bf16, " : "",
-              drawn.cut.exact ? "exact, " : "", name_of(drawn.cut));
+  const std::string precision(words(m.precision)[std::size_t(m.precision)]);
+  return text(m.layers, " layers, ", m.groups, " groups, ", precision, ", ", drawn.cut.exact ? "exact, " : "",
+              name_of(drawn.cut));
 }
 
-std::string with_fault(Fault fault) {
-  Cut cut{{.tp = 2, .pp = 2, .dp = 1, .sequence = true}, 2, 5};
+/// With gradients that travel as bf16, or without.
+struct Numbers {
+  Precision precision = Precision::f32;
+  bool reduce_in_bf16 = false;
+};
+
+std::string with_fault(Fault fault, const Numbers& numbers = {}) {
+  Cut cut{{.tp = 2, .pp = 2, .dp = numbers.reduce_in_bf16 ? 2 : 1, .sequence = true}, 2, 5};
+  cut.reduce_in_bf16 = numbers.reduce_in_bf16;
   ModelConfig config = shape_of("gpt2", 2);
+  config.precision = numbers.precision;
   if (fault == Fault::shared_keys_not_added) config.groups = 1;
   const Curve one = train(config, one_rank(cut));
   cut.fault = fault;
-  return difference(train(config, cut), one);
+  return difference(train(config, cut), one, rounding_of(config, cut));
 }
 
 }  // namespace
@@ -185,19 +200,25 @@ TEST(RandomLayouts, have_something_of_everything) {
     if (p.cp > 1) seen.insert(std::string(words(p.context)[std::size_t(p.context)]));
     if (model.groups < p.tp) seen.insert("shared keys");
     if (model.precision == Precision::bf16) seen.insert("bf16");
-    if (cut.exact && p.tp * p.dp > 1) seen.insert("exact");
+    if (model.precision == Precision::f16) seen.insert(cut.loss_scale > 0x1p14 ? "overflow" : "f16");
+    if (cut.reduce_in_bf16) seen.insert("bf16 gradients");
+    if (cut.exact && p.tp * p.dp > 1) seen.insert(model.groups < p.tp ? "exact shared keys" : "exact");
     if (p.tp > 1 && p.cp > 1 && p.pp > 1) seen.insert("three cuts");
   }
-  EXPECT_EQ(seen,
-            (std::set<std::string>{"ring", "gather", "heads", "shared keys", "bf16", "exact", "three cuts"}));
+  EXPECT_EQ(seen, (std::set<std::string>{"ring", "gather", "heads", "shared keys", "bf16", "f16", "overflow",
+                                         "bf16 gradients", "exact", "exact shared keys", "three cuts"}));
 }
 
-TEST(PlantedFaults, none_is_seen_where_none_is) { EXPECT_EQ(with_fault(Fault::none), ""); }
-
-TEST(PlantedFaults, are_all_seen) {
-  EXPECT_NE(with_fault(Fault::tied_copies_not_added), "");
-  EXPECT_NE(with_fault(Fault::norm_counts_copies), "");
-  EXPECT_NE(with_fault(Fault::weight_gradient_dropped), "");
-  EXPECT_NE(with_fault(Fault::shared_keys_not_added), "");
-  EXPECT_NE(with_fault(Fault::sequence_parts_not_added), "");
+// bf16's own rounding hides the smaller ones: half of the layouts are drawn in f32.
+TEST(PlantedFaults, are_all_seen_and_none_where_none_is) {
+  const Fault faults[] = {Fault::tied_copies_not_added, Fault::norm_counts_copies,
+                          Fault::weight_gradient_dropped, Fault::shared_keys_not_added,
+                          Fault::sequence_parts_not_added};
+  for (const Numbers& numbers :
+       {Numbers{}, Numbers{Precision::f16}, Numbers{Precision::f32, true}, Numbers{Precision::f16, true}}) {
+    SCOPED_TRACE(text(words(numbers.precision)[std::size_t(numbers.precision)], ", ",
+                      numbers.reduce_in_bf16 ? "bf16 gradients" : ""));
+    EXPECT_EQ(with_fault(Fault::none, numbers), "");
+    for (const Fault fault : faults) EXPECT_NE(with_fault(fault, numbers), "") << "fault " << int(fault);
+  }
 }
