@@ -170,6 +170,9 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{50, 80, 800, Type::f32, Type::f32, false, true, false, true, false, 8},
                       Case{260, 90, 96, Type::bf16, Type::bf16, true, false, true, true, false, 8, 2},
                       Case{20, 70, 3200, Type::f32, Type::f32, false, false, true, false, true, 4},
+                      Case{130, 99, 1700, Type::f32, Type::f32, false, true, true, false, false, 1, 2},
+                      Case{70, 200, 500, Type::bf16, Type::bf16, true, true, true, false, false, 1, 2},
+                      Case{300, 1030, 1024, Type::f32, Type::f32, false, true, false, true, false, 1, 2},
                       Case{12, 20, 9, Type::f32, Type::f32, false, false, false, false, false, 3}));
 
 /// The bits of out after a product made of parts.
@@ -246,6 +249,9 @@ TEST(ProductPlan, bounds_what_groups_can_take) {
     Form f{.m = *rc::gen::inRange(1, 2000), .n = *rc::gen::inRange(1, 3000), .k = *rc::gen::inRange(1, 5000)};
     f.a_lies = !sums_rows && *rc::gen::arbitrary<bool>();
     f.direct = *rc::gen::arbitrary<bool>();
+    f.packed = *rc::gen::arbitrary<bool>();
+    f.may_turn = !f.packed && *rc::gen::arbitrary<bool>();
+    f.b_lies = *rc::gen::arbitrary<bool>();
     const int threads = *rc::gen::inRange(1, 9);
     (sums_rows ? f.k : f.m) = rows;
     const std::int64_t bound = grouped_bytes(f, sums_rows, threads);

@@ -229,19 +229,6 @@ TEST(ExactProducts, an_engine_whose_bits_depend_on_the_cut_is_replaced_and_named
   EXPECT_EQ(out.as<float>()[0], 17);
 }
 
-TEST(ExactProducts, rows_do_not_choose_the_engine) {
-  CpuDevice device;
-  product::Products exact({.exact = true});
-  product::Products quick({.exact = false});
-  const Tensor ones = from_host(device, {128, 128}, std::vector<float>(128 * 128, 1));
-  const Tensor out = empty(device, {128, 128});
-  for (product::Products* products : {&exact, &quick}) {
-    products->use_for_few_rows(std::make_shared<Fickle>());
-    products->matmul(out, ones, ones, {.b = Read::transposed});
-    EXPECT_EQ(out.as<float>()[0], products == &exact ? 128 : 129);
-  }
-}
-
 /// Its bits depend on the number of threads where there are few rows.
 class Unsteady final : public product::Engine {
  public:

@@ -60,10 +60,9 @@ product::Products choose_products(const ProductChoice& choice, std::vector<std::
     const std::string refusal = products.use(type, library, choice.threads);
     if (!refusal.empty()) notes.push_back(refusal);
   };
-  // In f32 our own product is as fast or faster but for few rows; for bf16 the library has the instructions,
-  // where the processor has them.
+  // In f32 our own product is as fast or faster; for bf16 the library has the instructions, where the
+  // processor has them.
   if (everything) use(Type::f32);
-  if (!everything && fast::runs_here(InstructionSet::avx512)) products.use_for_few_rows(library);
   if (everything || fast::runs_here(InstructionSet::avx512_bf16)) use(Type::bf16);
   return products;
 }

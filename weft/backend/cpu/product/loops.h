@@ -12,6 +12,8 @@ namespace weft::product {
 
 /// Columns of the second operand that lie together, k by k: panel[k][64].
 inline constexpr std::int64_t panel = 64;
+/// Rows in a tile of a product that is computed as its transpose, at most.
+inline constexpr std::int64_t turned_rows = 48;
 /// Rows of the first operand that are multiplied together. Copied, they lie as [k][6].
 inline constexpr std::int64_t six = 6;
 
@@ -48,6 +50,12 @@ struct Loops {
   void (*load_tile)(float* tile, Matrix c, std::int64_t rows, std::int64_t columns);
   void (*store_tile)(fast::Out c, std::int64_t row, const float* tile, std::int64_t rows,
                      std::int64_t columns);
+  /// The same from and to the transposed of a matrix of any type: `columns` rows of it.
+  void (*load_turned)(float* tile, Matrix c, std::int64_t rows, std::int64_t columns);
+  void (*store_turned)(fast::Out c, std::int64_t row, const float* tile, std::int64_t rows,
+                       std::int64_t columns);
+  /// Every row of the tile all its number of bias[rows].
+  void (*fill_rows)(float* tile, const float* bias, std::int64_t rows);
   /// into += from; n a multiple of 16
   void (*add_tile)(float* into, const float* from, std::int64_t n);
   /// rows of tile += bias[64]

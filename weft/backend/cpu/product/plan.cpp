@@ -3,6 +3,7 @@
 #include "weft/backend/cpu/product/plan.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "weft/backend/cpu/product/loops.h"
 
@@ -14,8 +15,12 @@ constexpr std::int64_t parts_in_group = 4;
 constexpr std::int64_t few = 256;                         // rows
 constexpr std::int64_t least_rows = 48, most_rows = 192;  // of a block
 constexpr std::int64_t block_floats = 150'000;            // a block of rows: 600 KB
-constexpr std::int64_t panels_floats = 4 << 20;           // panels copied for one walk: 16 MiB
-constexpr double worth_a_thread = 1e6;                    // operations
+constexpr std::int64_t block_beside_panels = 75'000;      // the same where panels need room too
+constexpr std::int64_t most_panels = 4, panels_floats = 4 * part_limit * panel;  // of a thread: 384 KiB
+constexpr std::int64_t most_stretch = 2046;                                      // rows
+constexpr std::int64_t stretch_floats = 2 << 20;                                 // 8 MiB
+constexpr std::int64_t items_a_thread = 2;
+constexpr double worth_a_thread = 1e6;  // operations
 
 std::int64_t divide(std::int64_t a, std::int64_t by) { return (a + by - 1) / by; }
 std::int64_t round_up(std::int64_t a, std::int64_t to) { return divide(a, to) * to; }
@@ -33,23 +38,36 @@ std::int64_t deepest(const Plan& p, const Form& f) {
   return p.group < f.k ? part_limit * parts_in_group : f.k;
 }
 
-void cut_few_rows(Plan& p, const Form& f) {
-  p.rows = f.m;
-  p.columns = round_up(f.n, panel);
-  p.items = divide(f.n, panel);
-  if (!f.a_lies) p.shared_rows = line(round_up(f.m, six) * deepest(p, f));
+void cut_by_panels(Plan& p, const Form& f) {
+  const std::int64_t deep = deepest(p, f);
+  const std::int64_t most = std::clamp(stretch_floats / deep, most_rows, most_stretch) / six * six;
+  p.stretch = round_up(divide(f.m, divide(f.m, most)), six);
+  p.rows = std::clamp(block_beside_panels / p.group, least_rows, most_rows) / six * six;
+  const std::int64_t panels = divide(f.n, panel);
+  const std::int64_t wanted = p.threads > 1 ? items_a_thread * p.threads : 1;
+  p.panels =
+      std::clamp(std::min(panels_floats / (deep * panel), panels / wanted), std::int64_t{1}, most_panels);
+  p.items = std::min(divide(wanted, divide(panels, p.panels)), divide(p.stretch, least_rows));
+  if (!f.packed) p.own_panel = std::min(most_panels * deep * panel, std::max(panels_floats, deep * panel));
+  if (!f.a_lies) p.shared_rows = line(std::min(round_up(f.m, six), most) * deep);
 }
 
-void cut_many_rows(Plan& p, const Form& f) {
-  const std::int64_t most = std::clamp(block_floats / p.group, least_rows, most_rows) / six * six;
+void cut_by_rows(Plan& p, const Form& f, std::int64_t most_of_a_block) {
+  const std::int64_t most = std::clamp(block_floats / p.group, least_rows, most_of_a_block) / six * six;
   const std::int64_t blocks = round_up(divide(f.m, most), p.threads);
+  p.stretch = f.m;
   p.rows = round_up(divide(f.m, blocks), six);
-  const std::int64_t all = round_up(f.n, panel);
-  p.columns = f.packed ? all : std::min(all, std::max(panels_floats / p.group / panel * panel, panel));
-  p.items = std::min(divide(p.columns, panel), divide(2 * p.threads, divide(f.m, p.rows)));
+  p.items = std::min(divide(f.n, panel), divide(2 * p.threads, divide(f.m, p.rows)));
   const std::int64_t deep = deepest(p, f);
-  if (!f.packed) p.panels = line(std::min(all * deep, std::max(panels_floats, panel * deep)));
-  if (!f.a_lies) p.own_rows = line(std::min(most_rows * deep, std::max(block_floats, least_rows * deep)));
+  if (!f.a_lies)
+    p.own_rows = line(std::min(most_of_a_block * deep, std::max(block_floats, least_rows * deep)));
+}
+
+void cut_turned(Plan& p, Form f) {
+  std::swap(f.m, f.n);
+  std::swap(f.a_lies, f.b_lies);
+  cut_by_rows(p, f, turned_rows);
+  p.shared_panels = deepest(p, f) * round_up(f.n, panel);
 }
 
 }  // namespace
@@ -58,15 +76,17 @@ Plan plan(const Form& f, int threads) {
   Plan p;
   p.threads = 2.0 * double(f.m) * double(f.n) * double(f.k) < worth_a_thread ? 1 : threads;
   cut_depth(p, f);
-  p.few_rows = f.m <= few;
-  if (p.few_rows)
-    cut_few_rows(p, f);
+  p.turned = f.may_turn && f.m <= few;
+  p.by_panels = !p.turned && (!f.packed || f.m <= few);
+  if (p.turned)
+    cut_turned(p, f);
+  else if (p.by_panels)
+    cut_by_panels(p, f);
   else
-    cut_many_rows(p, f);
-  if (p.few_rows && !f.packed) p.own_panel = std::min(f.k, part_limit) * panel;
+    cut_by_rows(p, f, most_rows);
   for (int height = f.slabs; height > 1; height = (height + 1) / 2) ++p.tiles;
-  if (f.slabs > 1 || !f.direct || f.n % 16 != 0) ++p.tiles;
-  p.own_tiles = p.tiles * (p.few_rows ? p.rows : most_rows) * panel;
+  if (f.slabs > 1 || !f.direct || f.n % 16 != 0 || p.turned) ++p.tiles;
+  p.own_tiles = p.tiles * (p.turned ? turned_rows : most_rows) * panel;
   if (f.bias) p.bias = round_up(f.n, panel);
   return p;
 }

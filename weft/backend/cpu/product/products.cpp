@@ -108,21 +108,7 @@ void Products::check_own(int threads) {
   }
 }
 
-void Products::use_for_few_rows(std::shared_ptr<Engine> engine) {
-  if (!exact_) few_rows_ = std::move(engine);
-}
-
-/// A layer's forward product of few tokens in f32: copying the weights into panels, which our own product
-/// must, weighs most there (measured: 0.84 of oneDNN's rate at 128 tokens). A library makes a primitive for
-/// each m, so only for those that a training step repeats, not for every length of a text.
-bool Products::takes_few(const Problem& p) const {
-  if (!few_rows_ || p.a.type != fast::Type::f32 || p.a_turned || !p.b_turned || p.packed) return false;
-  const bool large = 2.0 * double(p.m) * double(p.n) * double(p.k) >= worth_all_threads;
-  return large && p.m <= 256 && p.m % 64 == 0 && few_rows_->takes(p) && few_rows_->steady(p);
-}
-
 Engine& Products::engine(const Problem& problem) {
-  if (takes_few(problem)) return *few_rows_;
   Engine* chosen = by_type_[std::size_t(problem.a.type)].get();
   if (!chosen) return own_;
   // What is packed is in the engine's own order.

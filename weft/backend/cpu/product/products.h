@@ -25,9 +25,6 @@ class Products {
   /// An engine computes every product of a type that it takes. Where bits must not depend on how m and n are
   /// cut, it is tried first; one that fails is not taken, and what is said about it is returned.
   std::string use(fast::Type type, std::shared_ptr<Engine> engine, int threads);
-
-  /// An engine computes what takes_few() describes; in exact mode nothing, where m may not choose.
-  void use_for_few_rows(std::shared_ptr<Engine> engine);
   /// Exact mode cannot be had where our own product's bits depend on how it is cut; fails then.
   void check_own(int threads);
 
@@ -43,12 +40,10 @@ class Products {
 
  private:
   Engine& engine(const Problem& problem);
-  bool takes_few(const Problem& problem) const;
 
   bool exact_;
   OwnEngine own_;
   std::array<std::shared_ptr<Engine>, 3> by_type_;  // null: our own
-  std::shared_ptr<Engine> few_rows_;                // may be null
 };
 
 /// The i-th product of a batch, or the only one.

@@ -1,4 +1,5 @@
 // The product's inner loops: a tile of six rows stays in registers while k goes by.
+#include <algorithm>
 #include <utility>
 
 #include <arithmetic.h>
@@ -120,8 +121,18 @@ void multiply(const Stripe& s) {
   }
 }
 
+/// A row of a few lines is too short for the processor to see what follows it: a later row is asked for.
+[[gnu::always_inline]] inline void ask_for(Matrix m, std::int64_t row, std::int64_t columns) {
+  const char* next = static_cast<const char*>(part(m, row, 0).from);
+  for (std::int64_t j = 0; j < columns * (m.type == Type::f32 ? 4 : 2); j += 64) __builtin_prefetch(next + j);
+}
+constexpr std::int64_t ahead = 16;  // rows
+
 void panel_from_rows(float* to, Matrix b, std::int64_t k, std::int64_t columns) {
-  for (std::int64_t i = 0; i < k; ++i) copy_64(to + i * panel, part(b, i, 0), columns);
+  for (std::int64_t i = 0; i < k; ++i) {
+    ask_for(b, std::min(i + ahead, k - 1), columns);
+    copy_64(to + i * panel, part(b, i, 0), columns);
+  }
 }
 
 /// A register's first and second half of lanes, taken in turns from two registers.
@@ -148,7 +159,10 @@ template <int... i>
 /// width rows of b, sixteen k of each, into the panel's columns from `column` on.
 [[gnu::always_inline]] inline void turn_sixteen(float* to, Matrix b, std::int64_t column, std::int64_t k) {
   F rows[width];
-  for (int i = 0; i < width; ++i) rows[i] = load(part(b, column + i, k), Whole{0});
+  for (int i = 0; i < width; ++i) {
+    rows[i] = load(part(b, column + i, k), Whole{0});
+    __builtin_prefetch(part(b, column + i, k + 4 * lanes).from);
+  }
   for (int p = 0; p < parts; ++p) {
     Floats square[width];
     for (int i = 0; i < width; ++i) square[i] = rows[i].part[p];
@@ -166,8 +180,9 @@ template <int... i>
 void panel_from_columns(float* to, Matrix b, std::int64_t k, std::int64_t columns) {
   const std::int64_t whole_k = k / lanes * lanes;
   const std::int64_t whole_columns = columns / width * width;
-  for (std::int64_t i = 0; i < whole_k; i += lanes)
-    for (std::int64_t j = 0; j < whole_columns; j += width) turn_sixteen(to, b, j, i);
+  // Few rows at a time, far along each: as many streams as a processor follows.
+  for (std::int64_t j = 0; j < whole_columns; j += width)
+    for (std::int64_t i = 0; i < whole_k; i += lanes) turn_sixteen(to, b, j, i);
   for (std::int64_t i = 0; i < k; ++i) {
     for (std::int64_t j = i < whole_k ? whole_columns : 0; j < columns; ++j)
       to[i * panel + j] = one(part(b, j, i));
@@ -185,6 +200,7 @@ void widen(float* to, Matrix a, std::int64_t rows, std::int64_t k) {
 void sixes(float* to, Matrix a, std::int64_t rows, std::int64_t k) {
   const std::int64_t whole = rows / six * six;
   for (std::int64_t i = 0; i < k; ++i) {
+    ask_for(a, std::min(i + ahead, k - 1), rows);
     std::int64_t m = 0;
     if (a.type == Type::f32) {
       const float* from = static_cast<const float*>(a.from) + i * a.row;
@@ -206,6 +222,52 @@ void store_tile(Out c, std::int64_t row, const float* tile, std::int64_t rows, s
   }
 }
 
+/// Rows of floats at a distance from each other.
+template <class T>
+struct Lined {
+  T* at;
+  std::int64_t row;
+  T* operator()(std::int64_t i, std::int64_t j) const { return at + i * row + j; }
+};
+
+/// to(j, i) = from(i, j)
+void transpose(Lined<float> to, Lined<const float> from, std::int64_t rows, std::int64_t columns) {
+  const std::int64_t whole_rows = rows / width * width, whole_columns = columns / width * width;
+  for (std::int64_t i = 0; i < whole_rows; i += width)
+    for (std::int64_t j = 0; j < whole_columns; j += width) {
+      Floats square[width];
+      for (int p = 0; p < width; ++p) square[p] = read<Floats>(from(i + p, j));
+      turn(square);
+      for (int p = 0; p < width; ++p) write(to(j + p, i), square[p]);
+    }
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t j = i < whole_rows ? whole_columns : 0; j < columns; ++j) *to(j, i) = *from(i, j);
+}
+
+void load_turned(float* tile, Matrix c, std::int64_t rows, std::int64_t columns) {
+  float turned[panel * turned_rows];
+  for (std::int64_t j = 0; j < columns; ++j) {
+    const In from = part(c, j, 0);
+    each(rows, [&](auto at) { store(turned + j * turned_rows, at, load(from, at)); });
+  }
+  transpose({tile, panel}, {turned, turned_rows}, columns, rows);
+}
+
+void store_turned(Out c, std::int64_t row, const float* tile, std::int64_t rows, std::int64_t columns) {
+  float turned[panel * turned_rows];
+  transpose({turned, turned_rows}, {tile, panel}, rows, columns);
+  const std::int64_t size = c.type == Type::f32 ? 4 : 2;
+  for (std::int64_t j = 0; j < columns; ++j) {
+    const Out to{static_cast<char*>(c.to) + j * row * size, c.type, false};
+    each(rows, [&](auto at) { store(to, at, load(turned + j * turned_rows, at)); });
+  }
+}
+
+void fill_rows(float* tile, const float* bias, std::int64_t rows) {
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t j = 0; j < panel; j += lanes) store(tile + i * panel + j, all(bias[i]));
+}
+
 void add_tile(float* into, const float* from, std::int64_t n) {
   for (std::int64_t i = 0; i < n; i += lanes) store(into + i, load(into + i) + load(from + i));
 }
@@ -219,7 +281,7 @@ void add_bias(float* tile, const float* bias, std::int64_t rows) {
 }  // namespace
 
 extern const Loops loops;
-const Loops loops = {multiply,  panel_from_rows, panel_from_columns, widen,   sixes,
-                     load_tile, store_tile,      add_tile,           add_bias};
+const Loops loops = {multiply,   panel_from_rows, panel_from_columns, widen,     sixes,    load_tile,
+                     store_tile, load_turned,     store_turned,       fill_rows, add_tile, add_bias};
 
 }  // namespace weft::product::WEFT_ISA
