@@ -96,12 +96,27 @@ AttentionJob attention_job(const Attended& in, const AttentionArgs& how) {
   return job;
 }
 
+namespace {
+
+/// Long stripes read keys less often, as long as their queries and results stay in a core's second cache;
+/// short ones keep all threads busy to the end. No bit depends on it.
+std::int64_t stripe_of(const AttentionJob& job, int threads) {
+  constexpr std::int64_t floats = 67584;  // of queries, and as many of results: 264 KiB each
+  constexpr std::int64_t most = 22 * attention_queries;
+  const std::int64_t fitting = floats / round_up(job.d, padding) / (job.block > 0 ? 2 : 1);
+  const std::int64_t heads = job.b * job.g * job.r;
+  const std::int64_t wanted = pieces(8 * std::int64_t(threads), heads);
+  const std::int64_t long_enough = std::clamp(fitting, attention_stripe, most);
+  const std::int64_t stripes =
+      std::max(pieces(job.sq, long_enough), std::min(wanted, pieces(job.sq, attention_stripe)));
+  return round_up(pieces(job.sq, stripes), attention_queries);
+}
+
+}  // namespace
+
 ForwardPlan plan_forward(const AttentionJob& job, int threads) {
   ForwardPlan plan;
-  // Long stripes read keys less often, short ones keep all threads busy to the end. No bit depends on it.
-  const std::int64_t enough = 8 * std::int64_t(threads);
-  plan.stripe = 2 * attention_stripe;
-  if (pieces(job.sq, plan.stripe) * job.b * job.g * job.r < enough) plan.stripe = attention_stripe;
+  plan.stripe = stripe_of(job, threads);
   plan.stripes = pieces(job.sq, plan.stripe);
   plan.tasks = plan.stripes * job.b * job.g * job.r;
   const std::int64_t step = job.step;
