@@ -8,12 +8,13 @@ namespace weft {
 using fast::in_parallel;
 using fast::Lines;
 using fast::ready;
+using fast::walk_of;
 
 void FastKernels::activation(const Tensor& y, const Tensor& x, const Tensor& bias, Activation kind) {
   if (!ready({&y, &x, &bias})) return ReferenceKernels::activation(y, x, bias, kind);
   const Lines to(y, {&x});
   const Lines from(x);
-  const float* more = widened(bias, scratch_.take<float>(to.width()));
+  const float* more = arranged(bias, walk_of(to.type(), from.type()), scratch_.take<float>(2 * to.width()));
   in_parallel(threads_, to.count(), to.elements(), [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t i = first; i < last; ++i)
       loops_.activation.forward(kind, to.out(i), from.in(i), more, to.width());
@@ -27,7 +28,8 @@ void FastKernels::activation_backward(const Tensor& dx, const Tensor& dy, const 
   const Lines to(dx, {&dy, &x});
   const Lines given(dy);
   const Lines from(x);
-  const float* more = widened(bias, scratch_.take<float>(to.width()));
+  const float* more =
+      arranged(bias, walk_of(to.type(), given.type(), from.type()), scratch_.take<float>(2 * to.width()));
   in_parallel(threads_, to.count(), to.elements(), [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t i = first; i < last; ++i)
       loops_.activation.backward(kind, to.out(i), given.in(i), from.in(i), more, to.width());
@@ -39,7 +41,8 @@ void FastKernels::gated(const Tensor& y, const Tensor& x, const Tensor& bias, Ac
   if (!ready({&y, &x, &bias})) return ReferenceKernels::gated(y, x, bias, kind);
   const Lines to(y, {&x});
   const Lines from(x);
-  const float* more = widened(bias, scratch_.take<float>(from.width()));
+  const float* more =
+      arranged(bias, walk_of(to.type(), from.type()), scratch_.take<float>(2 * from.width()), 2);
   in_parallel(threads_, to.count(), to.elements(), [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t i = first; i < last; ++i)
       loops_.activation.gated(kind, to.out(i), from.in(i), more, to.width());
@@ -53,7 +56,8 @@ void FastKernels::gated_backward(const Tensor& dx, const Tensor& dy, const Tenso
   const Lines to(dx, {&dy, &x});
   const Lines given(dy);
   const Lines from(x);
-  const float* more = widened(bias, scratch_.take<float>(from.width()));
+  const float* more = arranged(bias, walk_of(to.type(), given.type(), from.type()),
+                               scratch_.take<float>(2 * from.width()), 2);
   in_parallel(threads_, to.count(), to.elements(), [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t i = first; i < last; ++i)
       loops_.activation.gated_backward(kind, to.out(i), given.in(i), from.in(i), more, given.width());

@@ -66,7 +66,8 @@ void FastKernels::bias_dropout_add(const Tensor& out, const Tensor& x, const Ten
   const Lines from(x);
   const Lines old(residual);
   const DropRows drops(how, few_);
-  const float* more = widened(bias, scratch_.take<float>(to.width()));
+  const float* more =
+      arranged(bias, fast::walk_of(to.type(), from.type(), old.type()), scratch_.take<float>(2 * to.width()));
   in_parallel(threads_, to.count(), to.elements(), [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t i = first; i < last; ++i)
       loops_.dropout.bias_dropout_add(to.out(i), from.in(i), more, old.in(i), drops.row(i), to.width());

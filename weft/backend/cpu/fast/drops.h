@@ -3,7 +3,7 @@
 
 #include <arithmetic.h>
 
-#include "weft/backend/cpu/fast/lanes.h"
+#include "weft/backend/cpu/fast/order.h"
 
 namespace weft::fast::WEFT_ISA {
 
@@ -50,40 +50,63 @@ inline constexpr int blocks_at_once = 16;
   }
 }
 
+/// A row's words, and the operands that come in from memory while they are drawn.
+struct Kept {
+  const DropRow& row;
+  In first, second;
+};
+[[gnu::always_inline]] inline void ask(In in, std::int64_t from, std::int64_t n) {
+  const std::int64_t size = in.type == Type::f32 ? 4 : 2;
+  const char* at = static_cast<const char*>(in.from) + from * size;
+  for (std::int64_t byte = 0; byte < n * size; byte += 64) __builtin_prefetch(at + byte);
+}
+
 /// The words of a stretch of a row, drawn together.
 struct Stretch {
   static constexpr std::int64_t elements = 512;
   std::uint32_t words[elements + 4 * blocks_at_once + lanes];
   std::int64_t skip = 0;  // words before the first element's
 };
-[[gnu::always_inline]] inline void draw(const DropRow& row, std::int64_t at, std::int64_t n,
-                                        Stretch& stretch) {
-  const std::uint64_t element = row.first + std::uint64_t(at);
+[[gnu::always_inline]] inline void draw(const Kept& kept, std::int64_t at, std::int64_t n, Stretch& stretch) {
+  const std::uint64_t element = kept.row.first + std::uint64_t(at);
+  constexpr std::int64_t words = 4 * blocks_at_once;
   stretch.skip = std::int64_t(element % 4);
-  for (std::int64_t i = 0; i < n + stretch.skip; i += 4 * blocks_at_once)
-    draw(row, element / 4 + std::uint64_t(i / 4), stretch.words + i);
+  for (std::int64_t i = 0; i < n + stretch.skip; i += words) {
+    ask(kept.first, at + i, words);
+    ask(kept.second, at + i, words);
+    draw(kept.row, element / 4 + std::uint64_t(i / 4), stretch.words + i);
+  }
 }
 
-/// body(at, keep) for every sixteen of a row; keep(x) is x as dropout leaves it.
-template <class Body>
-[[gnu::always_inline]] inline void each_kept(const DropRow& row, std::int64_t n, const Body& body) {
-  if (row.below == 0) {
-    each(n, [&](auto at) { body(at, [](F x) { return x; }); });
-    return;
-  }
-  const F scale = all(row.scale);
-  const U below = all(row.below);
+[[gnu::always_inline]] inline Out after(Out out, std::int64_t elements) {
+  const std::int64_t size = out.type == Type::f32 ? 4 : 2;
+  return {static_cast<char*>(out.to) + elements * size, out.type, out.past};
+}
+
+/// Each row becomes value(at, keep), in the order of its type; keep(x) is x as dropout leaves it.
+template <int count, class Value>
+[[gnu::always_inline]] inline void map_kept(const Outs<count>& outs, const Kept& kept, std::int64_t n,
+                                            const Value& value) {
+  const Walk walk = walk_of(outs.of[0].type, kept.first.type, kept.second.type);
+  if (kept.row.below == 0)
+    return map(
+        outs, walk, n, [&](auto at) __attribute__((always_inline)) {
+          return value(
+              at, [](F x) __attribute__((always_inline)) { return x; });
+        });
+  const F scale = all(kept.row.scale);
+  const U below = all(kept.row.below);
   Stretch stretch;
   for (std::int64_t from = 0; from < n; from += Stretch::elements) {
-    const std::int64_t count = n - from < Stretch::elements ? n - from : Stretch::elements;
-    draw(row, from, count, stretch);
-    each(count, [&](auto within) {
-      const U words = load(stretch.words + stretch.skip + within.at);
-      const auto keep = [&](F x) __attribute__((always_inline)) {
-        return choose(words < below, all(0.0F), x * scale);
-      };
+    const std::int64_t size = n - from < Stretch::elements ? n - from : Stretch::elements;
+    draw(kept, from, size, stretch);
+    Outs<count> here = outs;
+    for (Out& out : here.of) out = after(out, from);
+    map(here, walk, size, [&](auto within) {
+      const U words = load_words(stretch.words + stretch.skip, within);
+      const auto keep = [&](F x) { return choose(words < below, all(0.0F), x * scale); };
       within.at += from;
-      body(within, keep);
+      return value(within, keep);
     });
   }
 }

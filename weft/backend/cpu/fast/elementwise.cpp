@@ -95,6 +95,15 @@ const float* FastKernels::widened(const Tensor& vector, float* room) const {
   return room;
 }
 
+const float* FastKernels::arranged(const Tensor& vector, fast::Walk walk, float* room, int pieces) const {
+  if (!vector || walk != fast::Walk::bf16) return widened(vector, room);
+  const std::int64_t n = vector.elements();
+  const float* plain = widened(vector, room + n);
+  for (int i = 0; i < pieces; ++i)
+    loops_.elementwise.arrange(room + i * n / pieces, plain + i * n / pieces, n / pieces);
+  return room;
+}
+
 void FastKernels::add_bias(const Tensor& x, const Tensor& bias) {
   if (!ready({&x, &bias})) return ReferenceKernels::add_bias(x, bias);
   const Lines rows(x);

@@ -107,7 +107,9 @@ class FastKernels : public ReferenceKernels {
  private:
   /// The numbers of a vector as f32: where they lie, or converted into room; null for an empty one.
   const float* widened(const Tensor& vector, float* room) const;
-  const float* widened_gain(const Tensor& gain, const NormArgs& how, float* room) const;
+  /// The same in the order of a walk: `pieces` equal ones one after the other. room: twice as many.
+  const float* arranged(const Tensor& vector, fast::Walk walk, float* room, int pieces = 1) const;
+  const float* arranged_gain(const Tensor& gain, const NormArgs& how, fast::Walk walk, float* room) const;
   /// total += sums + those `step` after them + …, in order; sums are lost.
   void add_pieces(const Tensor& total, float* sums, std::int64_t step, std::int64_t count) const;
   void add_exactly(const Tensor& digits, const Tensor& x, fast::Term term);

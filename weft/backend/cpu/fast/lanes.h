@@ -218,11 +218,7 @@ template <class Native>
 }
 
 /// To the nearest, ties to even, as base/half.h rounds.
-[[gnu::always_inline]] inline Codes shorten_bf16(Floats x) {
-  const Words bits = (Words)x;
-  const Words rounded = (bits + 0x7fffU + (bits >> 16 & 1U)) >> 16;
-  return truncate((x == x) ? rounded : (bits >> 16 | 0x40U));
-}
+[[gnu::always_inline]] inline Codes shorten_bf16(Floats x) { return truncate(round_bf16(x) >> 16); }
 [[gnu::always_inline]] inline void store(float* to, F x) {
   for (int i = 0; i < parts; ++i) write(to + i * width, x.part[i]);
 }
@@ -300,15 +296,6 @@ template <class At>
     put(static_cast<bf16*>(out.to), out.past, at, x);
   else
     put(static_cast<f16*>(out.to), out.past, at, x);
-}
-
-/// What is read back where x is stored as this type.
-[[gnu::always_inline]] inline F as_stored(Type type, F x) {
-  if (type == Type::f32) return x;
-  for (int i = 0; i < parts; ++i)
-    x.part[i] = type == Type::bf16 ? (Floats)(widen(shorten_bf16(x.part[i])) << 16)
-                                   : widen_f16(shorten_f16(x.part[i]));
-  return x;
 }
 
 /// x in the lanes that are there, `beyond` in those that are not.

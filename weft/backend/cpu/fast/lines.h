@@ -36,6 +36,7 @@ class Lines {
   In in(std::int64_t line) const { return {at(line), type_}; }
   Out out(std::int64_t line) const { return {at(line), type_, past_}; }
   bool past() const { return past_; }
+  Type type() const { return type_; }
 
  private:
   std::int64_t offset(std::int64_t line) const;

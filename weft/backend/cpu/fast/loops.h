@@ -18,6 +18,16 @@ struct In {
   const void* from;  // may be null where the loop says so
   Type type;
 };
+/// How a row is walked: with the type of its operands and results settled where all have the same. Numbers
+/// that a loop takes as const float* or float* lie in the order of its walk: as they are, but for bf16 as
+/// arrange() makes them.
+enum class Walk : std::uint8_t { mixed, f32, bf16 };
+template <class... Types>
+[[gnu::always_inline]] constexpr Walk walk_of(Type first, Types... others) {
+  if (first == Type::f16 || (... || (others != first))) return Walk::mixed;
+  return first == Type::f32 ? Walk::f32 : Walk::bf16;
+}
+
 /// A row to write. past: the whole result is larger than the caches, so its lines go past them (aligned to
 /// 64) and need not be read first.
 struct Out {
@@ -36,6 +46,9 @@ struct ElementwiseLoops {
   /// y = alpha x
   void (*scale)(Out y, In x, float alpha, std::int64_t n);
   float (*dot)(In a, In b, std::int64_t n);
+  /// A vector in the order of Walk::bf16; and back again, in place.
+  void (*arrange)(float* to, const float* from, std::int64_t n);
+  void (*restore)(float* x, std::int64_t n);
   /// Makes what was written past the caches visible to other threads.
   void (*finish)();
 };
@@ -71,11 +84,11 @@ struct NormShape {
 struct NormRow {
   float mean, rstd;
 };
-/// gain f32; bias f32 or null; row is room for n numbers.
+/// gain f32; bias f32 or null.
 struct NormLoops {
-  NormRow (*forward)(Out y, In x, const float* gain, const float* bias, float* row, const NormShape& shape);
-  /// row becomes what the sum is when stored: what forward() then reads.
-  void (*sum)(Out sum, In x, const float* bias, In residual, const DropRow& drop, float* row, std::int64_t n);
+  NormRow (*forward)(Out y, In x, const float* gain, const float* bias, const NormShape& shape);
+  /// row, as long and of the same type, holds the sum too: what forward() then reads.
+  void (*sum)(Out sum, In x, const float* bias, In residual, const DropRow& drop, void* row, std::int64_t n);
   /// dx = (residual +) rstd (g - mean(g) - xhat mean(g xhat)), g = dy gain; dgain += dy xhat, dbias += dy
   /// where not null.
   void (*backward)(Out dx, In dy, In residual, In x, NormRow stats, const float* gain, float* dgain,
@@ -89,7 +102,7 @@ struct SoftmaxLoops {
   /// dx = y (dy - <y, dy>)
   void (*backward)(Out dx, In dy, In y, std::int64_t n);
   float (*greatest)(In x, std::int64_t n);
-  /// Of exp(x - greatest), and of x - greatest.
+  /// Of exp(x - greatest), and of x - greatest where differences is not null.
   void (*sums)(In x, float greatest, std::int64_t n, double* exponentials, double* differences);
 };
 

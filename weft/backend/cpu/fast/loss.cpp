@@ -88,7 +88,7 @@ void FastKernels::loss_sums(const LossParts& parts, const Tensor& logits, const 
     for (std::int64_t t = first; t < last; ++t) {
       double e = 0;
       double d = 0;
-      loops_.softmax.sums(rows.in(t), max[t], part.count, &e, &d);
+      loops_.softmax.sums(rows.in(t), max[t], part.count, &e, differences ? &d : nullptr);
       const std::int64_t column = column_of(wanted[t], part);
       sum[t] = float(e);
       target[t] = column < 0 ? 0 : number_at(rows, t, column, loops_) - max[t];

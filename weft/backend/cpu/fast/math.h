@@ -26,6 +26,14 @@ namespace weft::fast::WEFT_ISA {
   for (int i = 0; i < parts; ++i) x.part[i] = times_power(x.part[i], n.part[i]);
   return x;
 }
+[[gnu::always_inline]] inline F times_whole_power(F x, F t) {
+  for (int i = 0; i < parts; ++i) x.part[i] = times_whole_power(x.part[i], t.part[i]);
+  return x;
+}
+[[gnu::always_inline]] inline F beyond_whole(F t) {
+  for (int i = 0; i < parts; ++i) t.part[i] = beyond_whole(t.part[i]);
+  return t;
+}
 
 /// c[0] + c[1] x + c[2] x^2 + …
 template <int n>
@@ -35,36 +43,47 @@ template <int n>
   return sum;
 }
 
-/// e^x within 2 units in the last place, down to the denormals and, where `high` is 89 or more, up to
-/// infinity; above `high` it is e^high. NaN stays NaN.
-[[gnu::always_inline]] inline F exponential(F x, float high = 89.0F) {
-  x = most(all(-104.0F), least(all(high), x));
+/// 2^t, as good as a polynomial of beyond_whole(t) with these coefficients. NaN stays NaN.
+template <int n>
+[[gnu::always_inline]] inline F power_by(F t, const float (&c)[n]) {
+  return times_whole_power(polynomial(beyond_whole(t), c), t);
+}
+/// 2^t within 2 units in the last place, down to the denormals and up to infinity.
+[[gnu::always_inline]] inline F power(F t) {
+  constexpr float c[] = {1.0F,           0.693147182F,   0.240226477F,  0.0555033237F,
+                         0.00961843692F, 0.00133988739F, 0.00015353362F};
+  return power_by(t, c);
+}
+/// Within 1e-7 of it, to be added up.
+[[gnu::always_inline]] inline F summed_power(F t) {
+  constexpr float c[] = {1.0F, 0.693147004F, 0.240222424F, 0.0555073358F, 0.00967151299F, 0.00132647273F};
+  return power_by(t, c);
+}
+/// Within 3e-6 of it, to be rounded to sixteen bits.
+[[gnu::always_inline]] inline F coarse_power(F t) {
+  constexpr float c[] = {1.0F, 0.693124175F, 0.240240991F, 0.0559064262F, 0.00958285294F};
+  return power_by(t, c);
+}
+
+inline constexpr float log2_of_e = 1.44269504F;
+
+/// e^x within 2 units in the last place, down to the denormals and up to infinity. NaN stays NaN. power(x
+/// log2 e) is cheaper, and further off by x / 2 units.
+[[gnu::always_inline]] inline F exponential(F x) {
+  x = most(all(-104.0F), least(all(89.0F), x));
   // x = n log 2 + r, |r| <= log 2 / 2
   const F magic = all(0x1.8p23F);
-  const F n = fused(x, all(1.44269504F), magic) - magic;
+  const F n = fused(x, all(log2_of_e), magic) - magic;
   const F r = fused(n, all(2.12194440e-4F), fused(n, all(-0.693359375F), x));
-  constexpr float c[] = {5.0000001201E-1F, 1.6666665459E-1F, 4.1665795894E-2F,
-                         8.3334519073E-3F, 1.3981999507E-3F, 1.9875691500E-4F};
-  return times_power(fused(polynomial(r, c), r * r, r) + all(1.0F), n);
+  constexpr float c[] = {1.0F, 1.0F, 0.49999994F, 0.16666429F, 4.166802E-2F, 8.37439E-3F, 1.38434E-3F};
+  return times_power(polynomial(r, c), n);
 }
 
-/// 1 / d within 2 units in the last place, 2^-100 <= d <= 2^120. A division would hold up its port for
-/// sixteen cycles.
-[[gnu::always_inline]] inline F reciprocal(F d) {
-  // The exponent changes its sign in the first guess, which is off by at most 1/8; each step cubes that.
-  F y = as_floats(all(0x7EF311C7) - as_ints(d));
-  const F minus = all(0.0F) - d;
-  for (int step = 0; step < 2; ++step) {
-    const F off = fused(minus, y, all(1.0F));
-    y = fused(y, fused(off, off, off), y);
-  }
-  return y;
+/// 1 / (1 + e^-x), x given in powers of two: x log2 e.
+[[gnu::always_inline]] inline F sigmoid_of_power(F t) {
+  return all(1.0F) / (all(1.0F) + power(all(0.0F) - t));
 }
-
-/// 1 / (1 + e^-x); not below e^-80
-[[gnu::always_inline]] inline F sigmoid(F x) {
-  return reciprocal(all(1.0F) + exponential(all(0.0F) - x, 80.0F));
-}
+[[gnu::always_inline]] inline F sigmoid(F x) { return sigmoid_of_power(all(log2_of_e) * x); }
 
 [[gnu::always_inline]] inline F hyperbolic_tangent(F x) {
   const F size = absolute(x);
@@ -73,19 +92,23 @@ template <int n>
   constexpr float c[] = {-3.33332819422E-1F, 1.33314422036E-1F, -5.37397155531E-2F, 2.06390887954E-2F,
                          -5.70498872745E-3F};
   const F small = fused(x, z * polynomial(z, c), x);
-  const F large = fused(all(-2.0F), reciprocal(exponential(size + size, 80.0F) + all(1.0F)), all(1.0F));
+  const F large = all(1.0F) - all(2.0F) / (power(all(2 * log2_of_e) * size) + all(1.0F));
   return choose(size < all(0.625F), small, with_sign(large, x));
 }
 
-/// The normal distribution's share below x, with a small relative error even far below 0:
-/// erfc(z) = t exp(-z^2 + p(t)), t = 1 / (1 + z / 2), z >= 0 (Chebyshev fit, relative error below 1.2e-7).
-[[gnu::always_inline]] inline F normal_share(F x) {
-  const F z = least(all(20.0F), absolute(x) * all(0.70710678F));  // beyond, the tail is 0
-  const F t = reciprocal(fused(all(0.5F), z, all(1.0F)));
-  constexpr float c[] = {-1.26551223F, 1.00002368F,  0.37409196F, 0.09678418F,  -0.18628806F,
-                         0.27886807F,  -1.13520398F, 1.48851587F, -0.82215223F, 0.17087277F};
-  const F tail = all(0.5F) * t * exponential(fused(all(0.0F) - z, z, polynomial(t, c)));
-  return choose(x < all(0.0F), tail, all(1.0F) - tail);
+/// e^(-x^2 / 2)
+[[gnu::always_inline]] inline F bell(F x) { return power(all(-0.72134752F) * (x * x)); }
+
+/// The normal distribution's share beyond |x|, over bell(x): erfcx(|x| / sqrt 2) / 2 as a quotient within
+/// 1e-8.
+struct Quotient {
+  F over, under, size;  // size: |x|, at most 20
+};
+[[gnu::always_inline]] inline Quotient tail_over_bell(F x) {
+  const F z = least(all(20.0F), absolute(x));  // beyond, the bell is 0
+  constexpr float over[] = {0.5F, 0.438296877F, 0.183236555F, 4.06337014E-2F, 4.11637876E-3F};
+  constexpr float under[] = {1.0F, 1.67447874F, 1.20250905F, 0.469474369F, 0.101860031F, 1.03181117E-2F};
+  return {polynomial(z, over), polynomial(z, under), z};
 }
 
 }  // namespace weft::fast::WEFT_ISA

@@ -12,9 +12,10 @@ using fast::in_parallel;
 using fast::Lines;
 using fast::ready;
 
-/// The gain as it multiplies, always in room where it is not as stored.
-const float* FastKernels::widened_gain(const Tensor& gain, const NormArgs& how, float* room) const {
-  const float* as_is = widened(gain, room);
+/// The gain as it multiplies; room: twice as many.
+const float* FastKernels::arranged_gain(const Tensor& gain, const NormArgs& how, fast::Walk walk,
+                                        float* room) const {
+  const float* as_is = arranged(gain, walk, room);
   if (!how.one_plus_gain) return as_is;
   for (std::int64_t j = 0; j < gain.elements(); ++j) room[j] = 1 + as_is[j];
   return room;
@@ -48,15 +49,15 @@ void FastKernels::norm(const Tensor& y, const NormStats& stats, const Tensor& x,
   const Lines to(y, {&x});
   const Lines from(x);
   const std::int64_t h = to.width();
-  float* room = scratch_.take<float>((2 + threads_) * h);
-  const float* gain = widened_gain(weights.gain, how, room);
-  const float* bias = widened(weights.bias, room + h);
+  const fast::Walk walk = fast::walk_of(to.type(), from.type());
+  float* room = scratch_.take<float>(3 * h);
+  const float* gain = arranged_gain(weights.gain, how, walk, room);
+  const float* bias = arranged(weights.bias, walk, room + h);
   const Stats kept(stats);
   const fast::NormShape shape = {how.kind, how.epsilon, h};
   in_parallel(threads_, to.count(), to.elements(), [&](std::int64_t first, std::int64_t last) {
-    float* row = room + (2 + fast::me()) * h;
     for (std::int64_t i = first; i < last; ++i)
-      kept.set(i, loops_.norm.forward(to.out(i), from.in(i), gain, bias, row, shape));
+      kept.set(i, loops_.norm.forward(to.out(i), from.in(i), gain, bias, shape));
     loops_.elementwise.finish();
   });
 }
@@ -72,18 +73,20 @@ void FastKernels::sum_norm(const SumNormOut& out, const SumNormIn& in, const Nor
   const Lines old(in.residual);
   const fast::DropRows drops(in.dropout, few_);
   const std::int64_t h = to.width();
-  float* room = scratch_.take<float>((3 + threads_) * h);
-  const float* gain = widened_gain(weights.gain, how, room);
-  const float* bias = widened(weights.bias, room + h);
-  const float* more = widened(in.bias, room + 2 * h);
+  const fast::Walk walk = fast::walk_of(to.type(), total.type());
+  const fast::Walk sum_walk = fast::walk_of(total.type(), from.type(), old.type());
+  float* room = scratch_.take<float>((4 + threads_) * h);
+  const float* gain = arranged_gain(weights.gain, how, walk, room);
+  const float* bias = arranged(weights.bias, walk, room + h);
+  const float* more = arranged(in.bias, sum_walk, room + 2 * h);
   const Stats kept(out.stats);
   const fast::NormShape shape = {how.kind, how.epsilon, h};
   in_parallel(threads_, to.count(), to.elements(), [&](std::int64_t first, std::int64_t last) {
-    float* row = room + (3 + fast::me()) * h;
-    const fast::In sum = {row, fast::Type::f32};
+    float* row = room + (4 + fast::me()) * h;
+    const fast::In sum = {row, total.type()};
     for (std::int64_t i = first; i < last; ++i) {
       loops_.norm.sum(total.out(i), from.in(i), more, old.in(i), drops.row(i), row, h);
-      kept.set(i, loops_.norm.forward(to.out(i), sum, gain, bias, row, shape));
+      kept.set(i, loops_.norm.forward(to.out(i), sum, gain, bias, shape));
     }
     loops_.elementwise.finish();
   });
@@ -102,9 +105,11 @@ void FastKernels::norm_backward(const NormGrads& grads, const Tensor& dy, const 
   const std::int64_t sets = grads.dgain && grads.dgain.rank() == 2 ? grads.dgain.dim(0) : 1;
   const std::int64_t rows = to.count() / sets;
   const fast::Pieces pieces(rows);
-  float* room = scratch_.take<float>((1 + 2 * sets * pieces.count()) * h);
-  const float* gain = widened_gain(saved.gain, how, room);
-  float* sums = room + h;
+  const fast::Walk walk =
+      fast::walk_of(to.type(), given.type(), residual ? old.type() : to.type(), from.type());
+  float* room = scratch_.take<float>((2 + 2 * sets * pieces.count()) * h);
+  const float* gain = arranged_gain(saved.gain, how, walk, room);
+  float* sums = room + 2 * h;
   const Stats kept(saved.stats);
   const fast::NormShape shape = {how.kind, how.epsilon, h};
   in_parallel(threads_, sets * pieces.count(), to.elements(), [&](std::int64_t first, std::int64_t last) {
@@ -115,6 +120,9 @@ void FastKernels::norm_backward(const NormGrads& grads, const Tensor& dy, const 
       for (std::int64_t i = start + pieces.first(piece); i < start + pieces.first(piece + 1); ++i)
         loops_.norm.backward(to.out(i), given.in(i), old.in(i), from.in(i), kept.get(i), gain,
                              grads.dgain ? dgain : nullptr, grads.dbias ? dgain + h : nullptr, shape);
+      if (walk != fast::Walk::bf16) continue;
+      loops_.elementwise.restore(dgain, h);
+      loops_.elementwise.restore(dgain + h, h);
     }
     loops_.elementwise.finish();
   });

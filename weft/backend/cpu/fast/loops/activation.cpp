@@ -1,72 +1,95 @@
 // Pointwise functions and their derivatives, alone and as gates.
 #include "weft/backend/cpu/fast/math.h"
+#include "weft/backend/cpu/fast/order.h"
 
 namespace weft::fast::WEFT_ISA {
 namespace {
 
+/// A function and its slope at one place.
+struct Both {
+  F value, slope;
+};
+
 struct Identity {
   static F value(F x) { return x; }
-  static F slope(F) { return all(1.0F); }
+  static Both both(F x) { return {x, all(1.0F)}; }
 };
 
-// x (1 + tanh u) / 2 = x sigmoid(2 u),  u = sqrt(2 / pi) (x + 0.044715 x^3)
+// x (1 + tanh u) / 2 = x sigmoid(2 u),  u = sqrt(2 / pi) (x + 0.044715 x^3); in powers of two
 struct Gelu {
-  static F inner(F x) { return x * fused(all(0.0713548163F), x * x, all(1.595769122F)); }
-  static F value(F x) { return x * sigmoid(inner(x)); }
-  static F slope(F x) {
-    const F s = sigmoid(inner(x));
-    return fused(x * (s * (all(1.0F) - s)), fused(all(0.2140644488F), x * x, all(1.595769122F)), s);
+  static F inner(F x, F square) { return x * fused(all(0.1029432397F), square, all(2.3022081983F)); }
+  static F value(F x) { return x / (all(1.0F) + power(all(0.0F) - inner(x, x * x))); }
+  static Both both(F x) {
+    x = most(all(-1e6F), least(all(1e6F), x));  // x^2 stays finite
+    const F square = x * x;
+    const F s = sigmoid_of_power(inner(x, square));
+    const F value = x * s;
+    return {value, fused(value * (all(1.0F) - s), fused(all(0.2140644488F), square, all(1.595769122F)), s)};
   }
 };
 
-// x Phi(x)
+// x Phi(x) = max(x, 0) - |x| Phi(-|x|)
 struct GeluErf {
-  static F value(F x) { return x * normal_share(x); }
-  static F slope(F x) {
-    return normal_share(x) + x * (all(0.3989422804F) * exponential(all(-0.5F) * (x * x)));
+  static F value(F x) {
+    const Quotient tail = tail_over_bell(x);
+    const F lost = tail.size * bell(x) * tail.over / tail.under;
+    return most(all(0.0F), x) - lost;
+  }
+  static Both both(F x) {
+    x = most(all(-1e6F), least(all(1e6F), x));
+    const Quotient tail = tail_over_bell(x);
+    const F height = bell(x);
+    const F share = height * tail.over / tail.under;
+    const F below = choose(x < all(0.0F), share, all(1.0F) - share);
+    return {x * below, fused(x * all(0.3989422804F), height, below)};
   }
 };
 
-struct QuickGelu {
-  static F value(F x) { return x * sigmoid(all(1.702F) * x); }
-  static F slope(F x) {
-    const F s = sigmoid(all(1.702F) * x);
-    return s + all(1.702F) * x * (s * (all(1.0F) - s));
+template <class Scale>
+struct Swish {  // x sigmoid(scale x)
+  static F value(F x) { return x / (all(1.0F) + power(all(-Scale::in_powers) * x)); }
+  static Both both(F x) {
+    const F s = sigmoid_of_power(all(Scale::in_powers) * x);
+    const F value = x * s;
+    return {value, fused(all(Scale::scale) * value, all(1.0F) - s, s)};
   }
 };
-
-struct Silu {
-  static F value(F x) { return x * sigmoid(x); }
-  static F slope(F x) {
-    const F s = sigmoid(x);
-    return s + x * (s * (all(1.0F) - s));
-  }
+struct One {
+  static constexpr float scale = 1, in_powers = log2_of_e;
 };
+struct Quick {
+  static constexpr float scale = 1.702F, in_powers = 2.4554669595F;
+};
+using Silu = Swish<One>;
+using QuickGelu = Swish<Quick>;
 
 // Written so that NaN stays NaN.
 struct Relu {
-  static F value(F x) { return choose(x < all(0.0F), all(0.0F), x); }
-  static F slope(F x) { return choose(all(0.0F) < x, all(1.0F), all(0.0F)); }
+  static F value(F x) { return most(all(0.0F), x); }
+  static Both both(F x) { return {value(x), choose(all(0.0F) < x, all(1.0F), all(0.0F))}; }
 };
 
 struct SquaredRelu {
   static F value(F x) { return square(Relu::value(x)); }
-  static F slope(F x) {
+  static Both both(F x) {
     const F positive = Relu::value(x);
-    return positive + positive;
+    return {square(positive), positive + positive};
   }
 };
 
 struct Tanh {
   static F value(F x) { return hyperbolic_tangent(x); }
-  static F slope(F x) { return all(1.0F) - square(hyperbolic_tangent(x)); }
+  static Both both(F x) {
+    const F y = hyperbolic_tangent(x);
+    return {y, all(1.0F) - square(y)};
+  }
 };
 
 struct Sigmoid {
   static F value(F x) { return sigmoid(x); }
-  static F slope(F x) {
+  static Both both(F x) {
     const F s = sigmoid(x);
-    return s * (all(1.0F) - s);
+    return {s, s * (all(1.0F) - s)};
   }
 };
 
@@ -98,7 +121,7 @@ template <class Work>
 template <class At>
 [[gnu::always_inline]] inline F biased(In x, const float* bias, At at) {
   const F in = load(x, at);
-  return bias ? in + load(bias, at) : in;
+  return bias ? in + along(bias, at) : in;
 }
 
 In second_half(In x, std::int64_t n) {
@@ -110,36 +133,37 @@ Out second_half(Out x, std::int64_t n) {
   return {static_cast<char*>(x.to) + n * size, x.type, x.past};
 }
 
-void forward(Activation f, Out y, In x, const float* bias, std::int64_t n) {
-  with(f,
-       [&](auto function) { each(n, [&](auto at) { store(y, at, function.value(biased(x, bias, at))); }); });
-}
-
-void backward(Activation f, Out dx, In dy, In x, const float* bias, std::int64_t n) {
+[[gnu::flatten]] void forward(Activation f, Out y, In x, const float* bias, std::int64_t n) {
   with(f, [&](auto function) {
-    each(n, [&](auto at) { store(dx, at, load(dy, at) * function.slope(biased(x, bias, at))); });
+    map(y, walk_of(y.type, x.type), n, [&](auto at) { return function.value(biased(x, bias, at)); });
   });
 }
 
-void gated(Activation f, Out y, In x, const float* bias, std::int64_t n) {
-  const In up = second_half(x, n);
-  const float* up_bias = bias ? bias + n : nullptr;
+[[gnu::flatten]] void backward(Activation f, Out dx, In dy, In x, const float* bias, std::int64_t n) {
   with(f, [&](auto function) {
-    each(n, [&](auto at) { store(y, at, function.value(biased(x, bias, at)) * biased(up, up_bias, at)); });
+    map(dx, walk_of(dx.type, dy.type, x.type), n,
+        [&](auto at) { return load(dy, at) * function.both(biased(x, bias, at)).slope; });
   });
 }
 
-void gated_backward(Activation f, Out dx, In dy, In x, const float* bias, std::int64_t n) {
+[[gnu::flatten]] void gated(Activation f, Out y, In x, const float* bias, std::int64_t n) {
   const In up = second_half(x, n);
-  const Out dup = second_half(dx, n);
   const float* up_bias = bias ? bias + n : nullptr;
   with(f, [&](auto function) {
-    each(n, [&](auto at) {
-      const F gate = biased(x, bias, at);
+    map(y, walk_of(y.type, x.type), n,
+        [&](auto at) { return function.value(biased(x, bias, at)) * biased(up, up_bias, at); });
+  });
+}
+
+[[gnu::flatten]] void gated_backward(Activation f, Out dx, In dy, In x, const float* bias, std::int64_t n) {
+  const In up = second_half(x, n);
+  const Outs<2> both = {{dx, second_half(dx, n)}};
+  const float* up_bias = bias ? bias + n : nullptr;
+  with(f, [&](auto function) {
+    map(both, walk_of(dx.type, dy.type, x.type), n, [&](auto at) {
+      const Both gate = function.both(biased(x, bias, at));
       const F d = load(dy, at);
-      const F open = biased(up, up_bias, at);
-      store(dup, at, d * function.value(gate));
-      store(dx, at, d * open * function.slope(gate));
+      return Values<2>{{d * biased(up, up_bias, at) * gate.slope, d * gate.value}};
     });
   });
 }

@@ -4,15 +4,16 @@
 namespace weft::fast::WEFT_ISA {
 namespace {
 
-void dropout(Out y, In x, const DropRow& row, std::int64_t n) {
-  each_kept(row, n, [=](auto at, auto keep) { store(y, at, keep(load(x, at))); });
+[[gnu::flatten]] void dropout(Out y, In x, const DropRow& row, std::int64_t n) {
+  map_kept(Outs<1>{{y}}, {row, x, x}, n, [=](auto at, auto keep) { return Values<1>{{keep(load(x, at))}}; });
 }
 
-void bias_dropout_add(Out out, In x, const float* bias, In residual, const DropRow& row, std::int64_t n) {
-  each_kept(row, n, [=](auto at, auto keep) {
+[[gnu::flatten]] void bias_dropout_add(Out out, In x, const float* bias, In residual, const DropRow& row,
+                                       std::int64_t n) {
+  map_kept(Outs<1>{{out}}, {row, x, residual}, n, [=](auto at, auto keep) {
     F in = load(x, at);
-    if (bias) in = in + load(bias, at);
-    store(out, at, load(residual, at) + keep(in));
+    if (bias) in = in + along(bias, at);
+    return Values<1>{{load(residual, at) + keep(in)}};
   });
 }
 

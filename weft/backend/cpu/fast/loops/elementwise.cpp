@@ -1,40 +1,67 @@
 // Copies with conversion, sums and products, element by element.
-#include "weft/backend/cpu/fast/lanes.h"
+#include "weft/backend/cpu/fast/order.h"
 
 namespace weft::fast::WEFT_ISA {
 namespace {
 
-void fill(Out out, float value, std::int64_t n) {
+[[gnu::flatten]] void fill(Out out, float value, std::int64_t n) {
   const F x = all(value);
-  each(n, [=](auto at) { store(out, at, x); });
+  map(out, walk_of(out.type), n, [=](auto) { return x; });
 }
 
-void copy(Out out, In in, std::int64_t n) {
-  each(n, [=](auto at) { store(out, at, load(in, at)); });
+[[gnu::flatten]] void copy(Out out, In in, std::int64_t n) {
+  map(out, walk_of(out.type, in.type), n, [=](auto at) { return load(in, at); });
 }
 
-void add(Out out, In a, In b, std::int64_t n) {
-  each(n, [=](auto at) { store(out, at, load(a, at) + load(b, at)); });
+[[gnu::flatten]] void add(Out out, In a, In b, std::int64_t n) {
+  map(out, walk_of(out.type, a.type, b.type), n, [=](auto at) { return load(a, at) + load(b, at); });
 }
 
-void multiply(Out out, In a, In b, std::int64_t n) {
-  each(n, [=](auto at) { store(out, at, load(a, at) * load(b, at)); });
+[[gnu::flatten]] void multiply(Out out, In a, In b, std::int64_t n) {
+  map(out, walk_of(out.type, a.type, b.type), n, [=](auto at) { return load(a, at) * load(b, at); });
 }
 
-void add_scaled(Out out, In x, float alpha, std::int64_t n) {
+[[gnu::flatten]] void add_scaled(Out out, In x, float alpha, std::int64_t n) {
   const F factor = all(alpha);
-  each(n, [=](auto at) { store(out, at, load(out, at) + factor * load(x, at)); });
+  map(out, walk_of(out.type, x.type), n, [=](auto at) { return load(out, at) + factor * load(x, at); });
 }
 
-void scale(Out y, In x, float alpha, std::int64_t n) {
+[[gnu::flatten]] void scale(Out y, In x, float alpha, std::int64_t n) {
   const F factor = all(alpha);
-  each(n, [=](auto at) { store(y, at, factor * load(x, at)); });
+  map(y, walk_of(y.type, x.type), n, [=](auto at) { return factor * load(x, at); });
 }
 
-float dot(In a, In b, std::int64_t n) {
+[[gnu::flatten]] float dot(In a, In b, std::int64_t n) {
   Sums sums;
-  each_of_four(n, [&](auto at, int i) { sums.of[i] = sums.of[i] + load(a, at) * load(b, at); });
+  each_of_four(walk_of(a.type, b.type), n,
+               [&](auto at, int i) { sums.of[i] = sums.of[i] + load(a, at) * load(b, at); });
   return sums.total();
+}
+
+void arrange(float* to, const float* from, std::int64_t n) {
+  std::int64_t i = 0;
+  for (; i + pair <= n; i += pair)
+    for (int k = 0; k < parts; ++k) {
+      const Floats low = read<Floats>(from + i + 2 * k * width);
+      const Floats high = read<Floats>(from + i + (2 * k + 1) * width);
+      write(to + i + k * width, evens(low, high));
+      write(to + i + lanes + k * width, odds(low, high));
+    }
+  for (; i < n; ++i) to[i] = from[i];
+}
+
+void restore(float* x, std::int64_t n) {
+  for (std::int64_t i = 0; i + pair <= n; i += pair) {
+    const F even = along(x, Evens{i});
+    const F odd = along(x, Odds{i});
+    for (int k = 0; k < parts; ++k) {
+      Floats low;
+      Floats high;
+      interleave(even.part[k], odd.part[k], low, high);
+      write(x + i + 2 * k * width, low);
+      write(x + i + (2 * k + 1) * width, high);
+    }
+  }
 }
 
 void finish() { finish_streams(); }
@@ -49,6 +76,8 @@ const ElementwiseLoops elementwise = {.fill = fill,
                                       .add_scaled = add_scaled,
                                       .scale = scale,
                                       .dot = dot,
+                                      .arrange = arrange,
+                                      .restore = restore,
                                       .finish = finish};
 
 }  // namespace weft::fast::WEFT_ISA

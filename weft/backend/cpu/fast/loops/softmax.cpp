@@ -1,15 +1,16 @@
 // Softmax of a row and what the loss needs of one: the greatest, the sum of exponentials.
 #include "weft/backend/cpu/fast/math.h"
+#include "weft/backend/cpu/fast/order.h"
 
 namespace weft::fast::WEFT_ISA {
 namespace {
 
 constexpr float infinity = __builtin_inff();
 
-float greatest(In x, std::int64_t n) {
+[[gnu::flatten]] float greatest(In x, std::int64_t n) {
   Sums most;
   for (F& one : most.of) one = all(-infinity);
-  each_of_four(n, [&](auto at, int i) {
+  each_of_four(walk_of(x.type), n, [&](auto at, int i) {
     const F here = only(at, load(x, at), -infinity);
     // NaN stays: the comparison with it is false.
     most.of[i] = choose(here < most.of[i], most.of[i], here);
@@ -19,27 +20,37 @@ float greatest(In x, std::int64_t n) {
   return weft::fast::WEFT_ISA::greatest(all_four);
 }
 
-void sums(In x, float from, std::int64_t n, double* exponentials, double* differences) {
-  // Short sums in f32, long ones in f64: the error does not grow with the vocabulary.
+/// Sums of power(x) and of x - top. Short sums in f32, long ones in f64: the error does not grow with the
+/// vocabulary.
+template <bool both, class Power>
+[[gnu::always_inline]] inline void add_up(In x, std::int64_t n, float top, const Power& power, double* sums) {
   constexpr std::int64_t piece = 1024;
-  const F top = all(from);
-  double exponential_sum = 0;
-  double difference_sum = 0;
   for (std::int64_t first = 0; first < n; first += piece) {
     Sums e;
     Sums d;
     const std::int64_t count = n - first < piece ? n - first : piece;
-    each_of_four(count, [&](auto at, int i) {
-      at.at += first;
-      const F difference = load(x, at) - top;
-      e.of[i] = e.of[i] + only(at, exponential(difference), 0.0F);
-      d.of[i] = d.of[i] + only(at, difference, 0.0F);
+    each_of_four(walk_of(x.type), count, [&](auto at, int i) {
+      auto here = at;
+      here.at += first;
+      const F difference = load(x, here) - all(top);
+      e.of[i] = e.of[i] + only(at, power(difference), 0.0F);
+      if constexpr (both) d.of[i] = d.of[i] + only(at, difference, 0.0F);
     });
-    exponential_sum += double(e.total());
-    difference_sum += double(d.total());
+    sums[0] += double(e.total());
+    if constexpr (both) sums[1] += double(d.total());
   }
-  *exponentials = exponential_sum;
-  *differences = difference_sum;
+}
+
+[[gnu::flatten]] void sums(In x, float from, std::int64_t n, double* exponentials, double* differences) {
+  double sums[2] = {};
+  const auto fine = [](F d) { return exponential(d); };
+  const auto coarse = [](F d) { return summed_power(d * all(log2_of_e)); };
+  if (x.type == Type::f32)
+    differences ? add_up<true>(x, n, from, fine, sums) : add_up<false>(x, n, from, fine, sums);
+  else
+    differences ? add_up<true>(x, n, from, coarse, sums) : add_up<false>(x, n, from, coarse, sums);
+  *exponentials = sums[0];
+  if (differences) *differences = sums[1];
 }
 
 void fill(Out y, std::int64_t from, std::int64_t to) {
@@ -47,7 +58,8 @@ void fill(Out y, std::int64_t from, std::int64_t to) {
   each(to - from, [=](auto at) { store(rest, at, all(0.0F)); });
 }
 
-void forward(Out y, In x, const std::uint8_t* padding, std::int64_t seen, float* row, std::int64_t n) {
+[[gnu::flatten]] void forward(Out y, In x, const std::uint8_t* padding, std::int64_t seen, float* row,
+                              std::int64_t n) {
   each(seen, [=](auto at) { store(row, at, load(x, at)); });
   if (padding)
     for (std::int64_t i = 0; i < seen; ++i) row[i] = padding[i] ? row[i] : -infinity;
@@ -61,15 +73,16 @@ void forward(Out y, In x, const std::uint8_t* padding, std::int64_t seen, float*
     total.of[i] = total.of[i] + only(at, e, 0.0F);
   });
   const F share = all(1.0F / total.total());
-  each(seen, [&](auto at) { store(y, at, load(row, at) * share); });
+  map(y, walk_of(y.type, Type::f32), seen, [&](auto at) { return load(In{row, Type::f32}, at) * share; });
   fill(y, seen, n);
 }
 
-void backward(Out dx, In dy, In y, std::int64_t n) {
+[[gnu::flatten]] void backward(Out dx, In dy, In y, std::int64_t n) {
   Sums dots;
-  each_of_four(n, [&](auto at, int i) { dots.of[i] = dots.of[i] + load(y, at) * load(dy, at); });
+  each_of_four(walk_of(dy.type, y.type), n,
+               [&](auto at, int i) { dots.of[i] = dots.of[i] + load(y, at) * load(dy, at); });
   const F dot = all(dots.total());
-  each(n, [=](auto at) { store(dx, at, load(y, at) * (load(dy, at) - dot)); });
+  map(dx, walk_of(dx.type, dy.type, y.type), n, [=](auto at) { return load(y, at) * (load(dy, at) - dot); });
 }
 
 }  // namespace

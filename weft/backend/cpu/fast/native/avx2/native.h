@@ -32,6 +32,17 @@ using Codes [[gnu::vector_size(16)]] = std::uint16_t;
   low = __builtin_shufflevector(a, b, 0, 4, 1, 5);
   high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
 }
+/// Of the numbers of a and then b: every second one, from the first; from the second; and both put together.
+[[gnu::always_inline]] inline Floats evens(Floats a, Floats b) {
+  return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14);
+}
+[[gnu::always_inline]] inline Floats odds(Floats a, Floats b) {
+  return __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15);
+}
+[[gnu::always_inline]] inline void interleave(Floats even, Floats odd, Floats& low, Floats& high) {
+  low = __builtin_shufflevector(even, odd, 0, 8, 1, 9, 2, 10, 3, 11);
+  high = __builtin_shufflevector(even, odd, 4, 12, 5, 13, 6, 14, 7, 15);
+}
 /// The product of the lower halves of each 64 bits.
 [[gnu::always_inline]] inline Longs multiply_halves(Longs a, Longs b) {
   return (Longs)_mm256_mul_epu32((__m256i)a, (__m256i)b);
@@ -48,6 +59,17 @@ using Codes [[gnu::vector_size(16)]] = std::uint16_t;
 [[gnu::always_inline]] inline Codes truncate(Words x) {
   const __m256i all = (__m256i)x;
   return (Codes)_mm_packus_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
+}
+
+/// Rounded to bf16 in the upper halves, to the nearest, ties to even, NaN made quiet; the lower halves are
+/// whatever they are.
+[[gnu::always_inline]] inline Words round_bf16(Floats x) {
+  const Words bits = (Words)x;
+  return (x == x) ? bits + 0x7fffU + (bits >> 16 & 1U) : (bits | 0x400000U);
+}
+/// The upper halves of both, those of odd above those of even.
+[[gnu::always_inline]] inline Words join_upper(Words even, Words odd) {
+  return (Words)_mm256_blend_epi16((__m256i)(even >> 16), (__m256i)odd, 0xAA);
 }
 
 // Past the caches; addresses are multiples of the register.

@@ -21,6 +21,15 @@ namespace weft::fast::WEFT_ISA {
 [[gnu::always_inline]] inline Floats times_power(Floats x, Floats n) {
   return (Floats)_mm512_scalef_ps((__m512)x, (__m512)n);
 }
+/// t less the whole number next to it, 0 for what is infinite.
+[[gnu::always_inline]] inline Floats beyond_whole(Floats t) {
+  constexpr int nearest = 0x08;
+  return (Floats)_mm512_reduce_ps((__m512)t, nearest);
+}
+/// x 2^n, rounded once, where n is the whole number next to t and 0.7 <= x <= 1.5.
+[[gnu::always_inline]] inline Floats times_whole_power(Floats x, Floats t) {
+  return times_power(x, t - beyond_whole(t));
+}
 [[gnu::always_inline]] inline Longs upper_halves(Longs x) {
   return (Longs)_mm512_shuffle_epi32((__m512i)x, _MM_PERM_DDBB);
 }

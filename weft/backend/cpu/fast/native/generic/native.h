@@ -31,6 +31,17 @@ using Codes [[gnu::vector_size(8)]] = std::uint16_t;
   low = __builtin_shufflevector(a, b, 0, 2);
   high = __builtin_shufflevector(a, b, 1, 3);
 }
+/// Of the numbers of a and then b: every second one, from the first; from the second; and both put together.
+[[gnu::always_inline]] inline Floats evens(Floats a, Floats b) {
+  return __builtin_shufflevector(a, b, 0, 2, 4, 6);
+}
+[[gnu::always_inline]] inline Floats odds(Floats a, Floats b) {
+  return __builtin_shufflevector(a, b, 1, 3, 5, 7);
+}
+[[gnu::always_inline]] inline void interleave(Floats even, Floats odd, Floats& low, Floats& high) {
+  low = __builtin_shufflevector(even, odd, 0, 4, 1, 5);
+  high = __builtin_shufflevector(even, odd, 2, 6, 3, 7);
+}
 /// The product of the lower halves of each 64 bits.
 [[gnu::always_inline]] inline Longs multiply_halves(Longs a, Longs b) {
   return (a & 0xffffffffU) * (b & 0xffffffffU);
@@ -61,6 +72,17 @@ using Codes [[gnu::vector_size(8)]] = std::uint16_t;
 }
 [[gnu::always_inline]] inline Words widen(Codes x) { return __builtin_convertvector(x, Words); }
 [[gnu::always_inline]] inline Codes truncate(Words x) { return __builtin_convertvector(x, Codes); }
+
+/// Rounded to bf16 in the upper halves, to the nearest, ties to even, NaN made quiet; the lower halves are
+/// whatever they are.
+[[gnu::always_inline]] inline Words round_bf16(Floats x) {
+  const Words bits = (Words)x;
+  return (x == x) ? bits + 0x7fffU + (bits >> 16 & 1U) : (bits | 0x400000U);
+}
+/// The upper halves of both, those of odd above those of even.
+[[gnu::always_inline]] inline Words join_upper(Words even, Words odd) {
+  return even >> 16 | (odd & 0xffff0000U);
+}
 
 // Stores past the caches have no portable form; the plain ones mean the same.
 [[gnu::always_inline]] inline void stream(float* to, Floats x) { __builtin_memcpy(to, &x, sizeof x); }
