@@ -272,7 +272,7 @@ class Walk {
     s.b = b;
   }
 
-  const Problem p_;
+  Problem p_;
   const Loops& loops_;
   const Plan& plan_;
   float* panels_;
