@@ -28,7 +28,7 @@ std::vector<bf16> every_bf16() {
 }
 
 /// Half a step is what rounding costs; the rest is the loop's. A result below 3e-37 may be 0: its e^-x is no
-/// f32. may be 0.
+/// f32.
 void expect_rounded_once(InstructionSet set, Activation kind, const std::function<double(double)>& right) {
   const std::vector<bf16> x = every_bf16();
   std::vector<bf16> y(x.size());
