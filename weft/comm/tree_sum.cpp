@@ -3,9 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
-#include <limits>
-#include <vector>
+#include <cstring>
+#include <type_traits>
 
 namespace weft {
 namespace {
@@ -27,6 +28,45 @@ struct Wide<f16> {
   using Type = float;
 };
 
+template <class T, class Sum>
+void widen(Sum* out, const T* part, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<Sum>(part[i]);
+}
+template <class T, class Sum>
+void round_to(T* out, const Sum* sums, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<T>(sums[i]);
+}
+
+// A word holds two bf16, and a float is one of them in the word's upper half: no lane changes its width. In
+// between, the first of each two lie before the second ones.
+
+void widen(float* out, const bf16* part, std::int64_t count) {
+  const std::int64_t words = count / 2;
+  for (std::int64_t i = 0; i < words; ++i) {
+    std::uint32_t word;
+    std::memcpy(&word, part + 2 * i, sizeof word);
+    out[i] = std::bit_cast<float>(word << 16);
+    out[words + i] = std::bit_cast<float>(word & 0xffff0000U);
+  }
+  if (count % 2 != 0) out[count - 1] = part[count - 1];
+}
+
+/// As bf16's constructor rounds, but the result is left in the upper half.
+std::uint32_t rounded_above(float x) {
+  const auto all = std::bit_cast<std::uint32_t>(x);
+  const bool is_nan = (all & 0x7fffffffU) > 0x7f800000U;
+  return is_nan ? all | 0x400000U : all + 0x7fffU + (all >> 16 & 1U);
+}
+
+void round_to(bf16* out, const float* sums, std::int64_t count) {
+  const std::int64_t words = count / 2;
+  for (std::int64_t i = 0; i < words; ++i) {
+    const std::uint32_t word = rounded_above(sums[i]) >> 16 | (rounded_above(sums[words + i]) & 0xffff0000U);
+    std::memcpy(out + 2 * i, &word, sizeof word);
+  }
+  if (count % 2 != 0) out[count - 1] = bf16(sums[count - 1]);
+}
+
 template <class T>
 class Tree {
  public:
@@ -45,19 +85,27 @@ class Tree {
   void reduce(std::size_t first, std::size_t last, std::size_t level) {
     Sum* out = levels_[level].data();
     if (last - first == 1) {
-      const T* part = static_cast<const T*>(parts_[first]) + from_;
-      for (std::int64_t i = 0; i < count_; ++i) out[i] = static_cast<Sum>(part[i]);
-      return;
+      widen(out, part_at(first), count_);
+    } else {
+      const std::size_t middle = first + (last - first + 1) / 2;
+      if constexpr (std::is_same_v<T, Sum>) {
+        if (last - first == 2) return join(out, part_at(first), part_at(first + 1));
+      }
+      reduce(first, middle, level);
+      reduce(middle, last, level + 1);
+      join(out, out, levels_[level + 1].data());
     }
-    const std::size_t middle = first + (last - first + 1) / 2;
-    reduce(first, middle, level);
-    reduce(middle, last, level + 1);
-    const Sum* other = levels_[level + 1].data();
-    if (how_ == Reduce::sum)
-      for (std::int64_t i = 0; i < count_; ++i) out[i] += other[i];
-    else
-      for (std::int64_t i = 0; i < count_; ++i) out[i] = greater(out[i], other[i]);
   }
+
+  const T* part_at(std::size_t i) const { return static_cast<const T*>(parts_[i]) + from_; }
+
+  void join(Sum* out, const Sum* a, const Sum* b) const {
+    if (how_ == Reduce::sum)
+      for (std::int64_t i = 0; i < count_; ++i) out[i] = static_cast<Sum>(a[i] + b[i]);
+    else
+      for (std::int64_t i = 0; i < count_; ++i) out[i] = greater(a[i], b[i]);
+  }
+
   // A NaN must not get lost on the way.
   static Sum greater(Sum a, Sum b) { return b > a || b != b ? b : a; }
 
@@ -70,12 +118,19 @@ class Tree {
 template <class T>
 void reduce_as(const Reduction& what, std::span<void* const> outs, std::span<const void* const> parts) {
   Tree<T> tree(what.how, parts);
-  std::array<T, block> rounded;  // once, whoever gets it
   for (std::int64_t from = 0; from < what.count; from += block) {
     const std::int64_t count = std::min(block, what.count - from);
     const auto* sum = tree.at(from, count);
-    for (std::int64_t i = 0; i < count; ++i) rounded[std::size_t(i)] = static_cast<T>(sum[i]);
-    for (void* out : outs) std::copy_n(rounded.data(), count, static_cast<T*>(out) + from);
+    const auto give = [&](const T* result) {
+      for (void* out : outs) std::copy_n(result, count, static_cast<T*>(out) + from);
+    };
+    if constexpr (std::is_same_v<T, typename Tree<T>::Sum>) {
+      give(sum);
+    } else {
+      std::array<T, block> rounded;  // once, whoever gets it
+      round_to(rounded.data(), sum, count);
+      give(rounded.data());
+    }
   }
 }
 
