@@ -20,7 +20,7 @@ namespace {
 /// WEFT_LAYOUTS=500 draws more of them.
 int cases() {
   const char* asked = std::getenv("WEFT_LAYOUTS");
-  return asked != nullptr ? std::atoi(asked) : 24 / every(3);
+  return asked != nullptr ? std::atoi(asked) : 24 / every(6);
 }
 
 struct Drawn {
