@@ -173,6 +173,17 @@ class Walk {
     });
   }
 
+  /// A block of rows and a panel of so many columns, with no result yet.
+  static Stripe stripe(const Block& block, const float* b, std::int64_t columns) {
+    Stripe s{};
+    s.row = block.rows.row;
+    s.next_six = block.rows.next_six;
+    s.rows = block.count;
+    s.b = b;
+    s.columns = (columns + 15) / 16 * 16;
+    return s;
+  }
+
   /// The same where what is computed is the result's transpose: rows of the block are columns of the result.
   void multiply_turned(const Block& block, const float* b, std::int64_t j, int thread) {
     const auto& [a, first, count] = block;
@@ -184,14 +195,9 @@ class Walk {
       loops_.load_turned(tile, {out, p_.out.type, p_.out_row}, count, columns);
     else if (p_.has_bias)
       loops_.fill_rows(tile, bias_ + first, count);
-    Stripe s{};
-    s.row = a.row;
-    s.next_six = a.next_six;
-    s.b = b;
+    Stripe s = stripe(block, b, columns);
     s.c = tile;
     s.c_row = panel;
-    s.rows = count;
-    s.columns = (columns + 15) / 16 * 16;
     s.add = adds || p_.has_bias;
     multiply_depth(s, a, 0, depth_);
     loops_.store_turned({out, p_.out.type, false}, p_.out_row, tile, count, columns);
@@ -200,16 +206,11 @@ class Walk {
   /// `b`: the panel of the columns from j on, this group's k of it
   void multiply_panel(const Block& block, const float* b, std::int64_t j, int thread) {
     const auto& [a, first, count] = block;
-    Stripe s{};
-    s.row = a.row;
-    s.next_six = a.next_six;
-    s.rows = count;
-    s.b = b;
     const std::int64_t columns = std::min(panel, p_.n - j);
+    Stripe s = stripe(block, b, columns);
     char* out = static_cast<char*>(p_.out.to) + (first * p_.out_row + j) * size_of(p_.out.type);
     const bool adds = p_.accumulate || k0_ > 0;
     const float* bias = p_.has_bias && k0_ == 0 ? bias_ + j : nullptr;
-    s.columns = (columns + 15) / 16 * 16;
     if (p_.slabs == 1 && p_.out.type == fast::Type::f32 && columns % 16 == 0) {
       s.c = reinterpret_cast<float*>(out);
       s.c_row = p_.out_row;
