@@ -62,7 +62,7 @@ void expect_the_tree(Dtype dtype, Reduce how, std::size_t ranks, std::int64_t co
 
 TEST(ReduceParts, is_a_balanced_tree_in_f32_rounded_once) {
   for (const Reduce how : {Reduce::sum, Reduce::max})
-    for (const std::size_t ranks : {1, 2, 3, 5, 8})
+    for (const std::size_t ranks : {1U, 2U, 3U, 5U, 8U})
       for (const std::int64_t count : {1, 2, 7, 511, 512, 513, 1025}) {
         expect_the_tree<float>(Dtype::f32, how, ranks, count);
         expect_the_tree<bf16>(Dtype::bf16, how, ranks, count);
