@@ -7,47 +7,127 @@
 
 namespace weft::fast::WEFT_ISA {
 
-inline constexpr int blocks_at_once = 16;
+// As many at once as keep the multipliers busy and the words in registers.
+inline constexpr int pairs_at_once = width == 16 ? 4 : 2;
+inline constexpr int blocks_at_once = 8 * pairs_at_once;
 
-/// The words of blocks `first` to `first` + 15 of a draw, in order: philox4x32 of base/random.h on the lower
-/// halves of 64 bits. What stands in the upper halves is never read.
-[[gnu::always_inline]] inline void draw(const DropRow& row, std::uint64_t first, std::uint32_t* words) {
-  constexpr int each = width / 2;
-  constexpr int groups = blocks_at_once / each;
-  Longs c0[groups];
-  Longs c1[groups];
-  Longs c2[groups];
-  Longs c3[groups];
-  Longs count = {};
-  for (int i = 0; i < each; ++i) count[i] = std::uint64_t(i);
-  for (int g = 0; g < groups; ++g) {
-    c0[g] = count + (first + std::uint64_t(g * each));
-    c1[g] = c0[g] >> 32;
-    c2[g] = Longs{} + row.upper[0];
-    c3[g] = Longs{} + row.upper[1];
-  }
-  Longs k0 = Longs{} + row.key[0];
-  Longs k1 = Longs{} + row.key[1];
-  for (int round = 0; round < 10; ++round) {
-    for (int g = 0; g < groups; ++g) {
-      const Longs even = multiply_halves(c0[g], Longs{} + 0xD2511F53U);
-      const Longs odd = multiply_halves(c2[g], Longs{} + 0xCD9E8D57U);
-      c0[g] = exclusive_or(upper_halves(odd), c1[g], k0);
-      c1[g] = odd;
-      c2[g] = exclusive_or(upper_halves(even), c3[g], k1);
-      c3[g] = even;
+inline constexpr std::uint64_t even_factor = 0xD2511F53U;
+inline constexpr std::uint64_t odd_factor = 0xCD9E8D57U;
+
+/// The keys of a row's ten rounds, and what its first two are where the counter's upper half stays: all of
+/// the blocks share three of the four words there.
+struct Rounds {
+  [[gnu::always_inline]] explicit Rounds(const DropRow& row) {
+    for (std::uint32_t i = 0; i < 10; ++i) {
+      k0[i] = row.key[0] + i * 0x9E3779B9U;
+      k1[i] = row.key[1] + i * 0xBB67AE85U;
     }
-    // What these carry into the upper halves is never read either.
-    k0 += Longs{} + 0x9E3779B9U;
-    k1 += Longs{} + 0xBB67AE85U;
+    constexpr std::uint64_t lower = 0xffffffffU;
+    const std::uint64_t odd = row.upper[0] * odd_factor;
+    const std::uint64_t even = ((odd >> 32 ^ k0[0] ^ row.first >> 34) & lower) * even_factor;
+    first2 = row.upper[1] ^ k1[0];
+    second0 = (odd & lower) ^ k0[1];
+    second2 = even >> 32 ^ k1[1];
+    third2 = (even & lower) ^ k1[2];
   }
-  for (int g = 0; g < groups; ++g) {
+  std::uint64_t k0[10], k1[10], first2, second0, second2, third2;
+};
+
+/// Blocks of four words in the lower halves of 64 bits: word j of block i is c[j][i / each] at i % each. What
+/// stands in the upper halves is never read.
+struct Blocks {
+  static constexpr int each = width / 2;
+  static constexpr int groups = blocks_at_once / each;
+  Longs c[4][groups];
+};
+/// Rounds from..9 of philox4x32 of base/random.h.
+[[gnu::always_inline]] inline void turn(Blocks& b, const Rounds& rounds, int from) {
+#pragma GCC unroll 10
+  for (int round = from; round < 10; ++round) {
+    for (int g = 0; g < Blocks::groups; ++g) {
+      const Longs even = multiply_halves(b.c[0][g], Longs{} + even_factor);
+      const Longs odd = multiply_halves(b.c[2][g], Longs{} + odd_factor);
+      b.c[0][g] = exclusive_or(upper_halves(odd), b.c[1][g], Longs{} + rounds.k0[round]);
+      b.c[1][g] = odd;
+      b.c[2][g] = exclusive_or(upper_halves(even), b.c[3][g], Longs{} + rounds.k1[round]);
+      b.c[3][g] = even;
+    }
+  }
+}
+[[gnu::always_inline]] inline Longs counter(std::uint64_t first, int group) {
+  Longs count = {};
+  for (int i = 0; i < Blocks::each; ++i) count[i] = std::uint64_t(i);
+  return count + (first + std::uint64_t(group * Blocks::each));
+}
+/// Blocks `first` and those after it of a draw.
+[[gnu::always_inline]] inline Blocks draw(const DropRow& row, const Rounds& rounds, std::uint64_t first) {
+  Blocks b;
+  for (int g = 0; g < Blocks::groups; ++g) {
+    b.c[0][g] = counter(first, g);
+    b.c[1][g] = b.c[0][g] >> 32;
+    b.c[2][g] = Longs{} + row.upper[0];
+    b.c[3][g] = Longs{} + row.upper[1];
+  }
+  turn(b, rounds, 0);
+  return b;
+}
+/// The same where the upper halves of the blocks' numbers are that of the row's first.
+[[gnu::always_inline]] inline Blocks draw_near(const Rounds& rounds, std::uint64_t first) {
+  Blocks b;
+  for (int g = 0; g < Blocks::groups; ++g) {
+    const Longs even = multiply_halves(counter(first, g), Longs{} + even_factor);
+    const Longs odd = multiply_halves(upper_halves(even) ^ (Longs{} + rounds.first2), Longs{} + odd_factor);
+    const Longs third_even =
+        multiply_halves(upper_halves(odd) ^ (Longs{} + rounds.second0), Longs{} + even_factor);
+    const Longs third_odd = multiply_halves(even ^ (Longs{} + rounds.second2), Longs{} + odd_factor);
+    b.c[0][g] = exclusive_or(upper_halves(third_odd), odd, Longs{} + rounds.k0[2]);
+    b.c[1][g] = third_odd;
+    b.c[2][g] = upper_halves(third_even) ^ (Longs{} + rounds.third2);
+    b.c[3][g] = third_even;
+  }
+  turn(b, rounds, 3);
+  return b;
+}
+/// The words of group g, element after element.
+[[gnu::always_inline]] inline void in_order(const Blocks& b, int g, Longs& low, Longs& high) {
+  interleave(lower_pairs(b.c[0][g], b.c[1][g]), lower_pairs(b.c[2][g], b.c[3][g]), low, high);
+}
+[[gnu::always_inline]] inline void write(std::uint32_t* words, const Blocks& b) {
+  for (int g = 0; g < Blocks::groups; ++g) {
     Longs low;
     Longs high;
-    interleave(lower_pairs(c0[g], c1[g]), lower_pairs(c2[g], c3[g]), low, high);
-    write(words + g * 4 * each, low);
-    write(words + g * 4 * each + 2 * each, high);
+    in_order(b, g, low, high);
+    write(words + g * 4 * Blocks::each, low);
+    write(words + g * 4 * Blocks::each + 2 * Blocks::each, high);
   }
+}
+
+/// The words of thirty-two elements, `at` from the first of the blocks.
+[[gnu::always_inline]] inline U words_of(const Blocks& b, Evens at) {
+  U words;
+  for (int i = 0; i < parts; ++i) {
+    const std::int64_t g = at.at / pair * parts + i;
+    words.part[i] = (Words)lower_pairs(b.c[0][g], b.c[2][g]);
+  }
+  return words;
+}
+[[gnu::always_inline]] inline U words_of(const Blocks& b, Odds at) {
+  U words;
+  for (int i = 0; i < parts; ++i) {
+    const std::int64_t g = at.at / pair * parts + i;
+    words.part[i] = (Words)lower_pairs(b.c[1][g], b.c[3][g]);
+  }
+  return words;
+}
+[[gnu::always_inline]] inline U words_of(const Blocks& b, Plain at) {
+  U words;
+  for (int i = 0; i < parts; ++i) {
+    const int from = int(at.at) / width + i;  // of the registers in order, two a group
+    Longs halves[2];
+    in_order(b, from / 2, halves[0], halves[1]);
+    words.part[i] = (Words)halves[from % 2];
+  }
+  return words;
 }
 
 /// A row's words, and the operands that come in from memory while they are drawn.
@@ -67,20 +147,64 @@ struct Stretch {
   std::uint32_t words[elements + 4 * blocks_at_once + lanes];
   std::int64_t skip = 0;  // words before the first element's
 };
-[[gnu::always_inline]] inline void draw(const Kept& kept, std::int64_t at, std::int64_t n, Stretch& stretch) {
+[[gnu::always_inline]] inline void draw(const Kept& kept, const Rounds& rounds, std::int64_t at,
+                                        std::int64_t n, Stretch& stretch) {
   const std::uint64_t element = kept.row.first + std::uint64_t(at);
   constexpr std::int64_t words = 4 * blocks_at_once;
   stretch.skip = std::int64_t(element % 4);
   for (std::int64_t i = 0; i < n + stretch.skip; i += words) {
     ask(kept.first, at + i, words);
     ask(kept.second, at + i, words);
-    draw(kept.row, element / 4 + std::uint64_t(i / 4), stretch.words + i);
+    write(stretch.words + i, draw(kept.row, rounds, element / 4 + std::uint64_t(i / 4)));
   }
 }
 
 [[gnu::always_inline]] inline Out after(Out out, std::int64_t elements) {
   const std::int64_t size = out.type == Type::f32 ? 4 : 2;
   return {static_cast<char*>(out.to) + elements * size, out.type, out.past};
+}
+
+/// What dropout leaves of x, whose words these are.
+struct Keep {
+  [[gnu::always_inline]] F operator()(F x) const { return choose(words < below, all(0.0F), x * scale); }
+  U words, below;
+  F scale;
+};
+
+/// The rows' start, as far as whole draws go, with the words in registers all the way; its length.
+template <int count, class Value>
+[[gnu::always_inline]] inline std::int64_t map_drawn(const Outs<count>& to, const Kept& kept, Walk walk,
+                                                     std::int64_t n, const Value& value) {
+  constexpr std::int64_t elements = 4 * blocks_at_once;
+  if (walk == Walk::mixed || kept.row.first % 4 != 0) return 0;
+  if (kept.row.first >> 34 != (kept.row.first + std::uint64_t(n)) >> 34) return 0;
+  constexpr std::int64_t ahead = 512;
+  const Outs<count> outs = to;
+  const Rounds rounds(kept.row);
+  const U below = all(kept.row.below);
+  const F scale = all(kept.row.scale);
+  std::int64_t i = 0;
+  for (; i + elements <= n; i += elements) {
+    ask(kept.first, i + ahead, elements);
+    ask(kept.second, i + ahead, elements);
+    const Blocks blocks = draw_near(rounds, (kept.row.first + std::uint64_t(i)) / 4);
+    const auto kept_at = [&](auto at, auto within) __attribute__((always_inline)) {
+      return value(at, Keep{words_of(blocks, within), below, scale});
+    };
+    if (walk == Walk::bf16)
+      for (std::int64_t j = 0; j < elements; j += pair) {
+        const Values<count> even = kept_at(Evens{i + j}, Evens{j});
+        const Values<count> odd = kept_at(Odds{i + j}, Odds{j});
+        for (int k = 0; k < count; ++k) store_halves(outs.of[k], i + j, even.of[k], odd.of[k]);
+      }
+    else
+      for (std::int64_t j = 0; j < elements; j += pair) {
+        const Values<count> first = kept_at(Plain{i + j}, Plain{j});
+        const Values<count> second = kept_at(Plain{i + j + lanes}, Plain{j + lanes});
+        for (int k = 0; k < count; ++k) store_two(outs.of[k], i + j, first.of[k], second.of[k]);
+      }
+  }
+  return i;
 }
 
 /// Each row becomes value(at, keep), in the order of its type; keep(x) is x as dropout leaves it.
@@ -96,15 +220,15 @@ template <int count, class Value>
         });
   const F scale = all(kept.row.scale);
   const U below = all(kept.row.below);
+  const Rounds rounds(kept.row);
   Stretch stretch;
-  for (std::int64_t from = 0; from < n; from += Stretch::elements) {
+  for (std::int64_t from = map_drawn(outs, kept, walk, n, value); from < n; from += Stretch::elements) {
     const std::int64_t size = n - from < Stretch::elements ? n - from : Stretch::elements;
-    draw(kept, from, size, stretch);
+    draw(kept, rounds, from, size, stretch);
     Outs<count> here = outs;
     for (Out& out : here.of) out = after(out, from);
     map(here, walk, size, [&](auto within) {
-      const U words = load_words(stretch.words + stretch.skip, within);
-      const auto keep = [&](F x) { return choose(words < below, all(0.0F), x * scale); };
+      const Keep keep{load_words(stretch.words + stretch.skip, within), below, scale};
       within.at += from;
       return value(within, keep);
     });
