@@ -1,6 +1,6 @@
 # Tests of cpu/fast: a binary of their own, and a look at the symbols of what was compiled for one instruction set.
 weft_tests(backend NAME backend_fast SEES base tensor
-  FILES fast_dispatch_test.cpp fast_drops_test.cpp fast_precision_test.cpp fast_same_bits_test.cpp)
+  FILES fast_dispatch_test.cpp fast_drops_test.cpp fast_norm_test.cpp fast_precision_test.cpp fast_same_bits_test.cpp)
 if(WEFT_TESTS)
   # TSan does not see the barriers of an OpenMP team that was built without it.
   if(WEFT_SANITIZE STREQUAL thread)

@@ -151,19 +151,37 @@ template <class V>
 
 // ---- all lanes to one, halves added to halves
 
-[[gnu::always_inline]] inline float sum(F x) {
-  float a[lanes];
-  for (int i = 0; i < parts; ++i) __builtin_memcpy(a + i * width, &x.part[i], sizeof x.part[i]);
-  for (int half = lanes / 2; half > 0; half /= 2)
-    for (int i = 0; i < half; ++i) a[i] += a[i + half];
-  return a[0];
+struct Plus {
+  template <class V>
+  [[gnu::always_inline]] V operator()(V a, V b) const {
+    return a + b;
+  }
+};
+/// a unless b is greater.
+struct Greater {
+  template <class V>
+  [[gnu::always_inline]] V operator()(V a, V b) const {
+    return b > a ? b : a;
+  }
+};
+template <class Join>
+[[gnu::always_inline]] inline float joined(F x, const Join& join) {
+  const Fours four = to_four(x.part, join);
+  const Fours two = join(four, __builtin_shufflevector(four, four, 2, 3, 0, 1));
+  return join(two[0], two[1]);
 }
-[[gnu::always_inline]] inline float greatest(F x) {
-  float a[lanes];
-  for (int i = 0; i < parts; ++i) __builtin_memcpy(a + i * width, &x.part[i], sizeof x.part[i]);
-  for (int half = lanes / 2; half > 0; half /= 2)
-    for (int i = 0; i < half; ++i) a[i] = a[i + half] > a[i] ? a[i + half] : a[i];
-  return a[0];
+[[gnu::always_inline]] inline float sum(F x) { return joined(x, Plus{}); }
+[[gnu::always_inline]] inline float greatest(F x) { return joined(x, Greater{}); }
+/// sum() of each, at once.
+[[gnu::always_inline]] inline Fours sums_of(F a, F b, F c, F d) {
+  const Fours four[] = {to_four(a.part, Plus{}), to_four(b.part, Plus{}), to_four(c.part, Plus{}),
+                        to_four(d.part, Plus{})};
+  const auto halves = [](Fours x, Fours y) {
+    return __builtin_shufflevector(x, y, 0, 1, 4, 5) + __builtin_shufflevector(x, y, 2, 3, 6, 7);
+  };
+  const Fours ab = halves(four[0], four[1]);
+  const Fours cd = halves(four[2], four[3]);
+  return __builtin_shufflevector(ab, cd, 0, 2, 4, 6) + __builtin_shufflevector(ab, cd, 1, 3, 5, 7);
 }
 [[gnu::always_inline]] inline bool any(I answer) {
   Ints r = answer.part[0];
@@ -318,7 +336,8 @@ template <class Body>
 /// Four running sums over i = 0, 1, 2, 3 (mod 4) sixteens: the order of every sum of a row.
 struct Sums {
   F of[4] = {all(0.0F), all(0.0F), all(0.0F), all(0.0F)};
-  [[gnu::always_inline]] float total() const { return sum((of[0] + of[1]) + (of[2] + of[3])); }
+  [[gnu::always_inline]] F joined() const { return (of[0] + of[1]) + (of[2] + of[3]); }
+  [[gnu::always_inline]] float total() const { return sum(joined()); }
 };
 /// body(at, number of the running sum 0..3)
 template <class Body>

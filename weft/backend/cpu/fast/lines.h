@@ -37,6 +37,9 @@ class Lines {
   Out out(std::int64_t line) const { return {at(line), type_, past_}; }
   bool past() const { return past_; }
   Type type() const { return type_; }
+  /// True where all lines are step() bytes apart.
+  bool even() const { return even_; }
+  std::int64_t step() const { return step_ * size_; }
 
  private:
   std::int64_t offset(std::int64_t line) const;

@@ -13,6 +13,9 @@ namespace weft::fast {
 /// The types that layers compute in.
 enum class Type : std::uint8_t { f32, bf16, f16 };
 
+/// Bytes of an element.
+[[gnu::always_inline]] constexpr std::int64_t size_of(Type type) { return type == Type::f32 ? 4 : 2; }
+
 /// Numbers in a row, each operand of its own type.
 struct In {
   const void* from;  // may be null where the loop says so
@@ -84,9 +87,20 @@ struct NormShape {
 struct NormRow {
   float mean, rstd;
 };
+/// Rows of one type: the first of x and of y, and how many bytes lie between one and the next.
+struct NormRows {
+  Out y;
+  In x;
+  std::int64_t y_step, x_step, count;
+  float* mean;  // may be null
+  float* rstd;
+  In later;  // a row that is read next, from null where there is none
+};
+/// Rows of at most so many elements are best given four at a time.
+inline constexpr std::int64_t narrow_row = 512;
 /// gain f32; bias f32 or null.
 struct NormLoops {
-  NormRow (*forward)(Out y, In x, const float* gain, const float* bias, const NormShape& shape);
+  void (*forward)(const NormRows& rows, const float* gain, const float* bias, const NormShape& shape);
   /// row, as long and of the same type, holds the sum too: what forward() then reads.
   void (*sum)(Out sum, In x, const float* bias, In residual, const DropRow& drop, void* row, std::int64_t n);
   /// dx = (residual +) rstd (g - mean(g) - xhat mean(g xhat)), g = dy gain; dgain += dy xhat, dbias += dy

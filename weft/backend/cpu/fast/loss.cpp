@@ -32,7 +32,7 @@ double smoothing(const LossArgs& how, std::int64_t vocabulary) {
 float number_at(const Lines& rows, std::int64_t row, std::int64_t column, const fast::Loops& loops) {
   float x = 0;
   const fast::In in = rows.in(row);
-  const std::int64_t size = in.type == fast::Type::f32 ? 4 : 2;
+  const std::int64_t size = size_of(in.type);
   loops.elementwise.copy({&x, fast::Type::f32, false}, {rows.at(row) + column * size, in.type}, 1);
   return x;
 }

@@ -28,9 +28,8 @@ struct Stats {
   explicit Stats(const NormStats& stats)
       : mean(stats.mean ? stats.mean.data<float>() : nullptr), rstd(stats.rstd.data<float>()) {}
   fast::NormRow get(std::int64_t i) const { return {mean ? mean[i] : 0, rstd[i]}; }
-  void set(std::int64_t i, fast::NormRow row) const {
-    if (mean) mean[i] = row.mean;
-    rstd[i] = row.rstd;
+  fast::NormRows rows(const Lines& y, fast::In x, std::int64_t first, std::int64_t count) const {
+    return {y.out(first), x, y.step(), 0, count, mean ? mean + first : nullptr, rstd + first, {}};
   }
   float* mean;
   float* rstd;
@@ -56,8 +55,12 @@ void FastKernels::norm(const Tensor& y, const NormStats& stats, const Tensor& x,
   const Stats kept(stats);
   const fast::NormShape shape = {how.kind, how.epsilon, h};
   in_parallel(threads_, to.count(), to.elements(), [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t i = first; i < last; ++i)
-      kept.set(i, loops_.norm.forward(to.out(i), from.in(i), gain, bias, shape));
+    const std::int64_t together = to.even() && from.even() ? last - first : 1;
+    for (std::int64_t i = first; i < last; i += together) {
+      fast::NormRows rows = kept.rows(to, from.in(i), i, together);
+      rows.x_step = from.step();
+      loops_.norm.forward(rows, gain, bias, shape);
+    }
     loops_.elementwise.finish();
   });
 }
@@ -75,18 +78,24 @@ void FastKernels::sum_norm(const SumNormOut& out, const SumNormIn& in, const Nor
   const std::int64_t h = to.width();
   const fast::Walk walk = fast::walk_of(to.type(), total.type());
   const fast::Walk sum_walk = fast::walk_of(total.type(), from.type(), old.type());
-  float* room = scratch_.take<float>((4 + threads_) * h);
+  const std::int64_t together = h > fast::narrow_row ? 1 : 4;
+  float* room = scratch_.take<float>((4 + threads_ * together) * h);
   const float* gain = arranged_gain(weights.gain, how, walk, room);
   const float* bias = arranged(weights.bias, walk, room + h);
   const float* more = arranged(in.bias, sum_walk, room + 2 * h);
   const Stats kept(out.stats);
   const fast::NormShape shape = {how.kind, how.epsilon, h};
   in_parallel(threads_, to.count(), to.elements(), [&](std::int64_t first, std::int64_t last) {
-    float* row = room + (4 + fast::me()) * h;
-    const fast::In sum = {row, total.type()};
-    for (std::int64_t i = first; i < last; ++i) {
-      loops_.norm.sum(total.out(i), from.in(i), more, old.in(i), drops.row(i), row, h);
-      kept.set(i, loops_.norm.forward(to.out(i), sum, gain, bias, shape));
+    float* row = room + (4 + fast::me() * together) * h;
+    const std::int64_t step = to.even() ? together : 1;
+    for (std::int64_t i = first; i < last; i += step) {
+      fast::NormRows rows = kept.rows(to, {row, total.type()}, i, std::min(step, last - i));
+      for (std::int64_t k = 0; k < rows.count; ++k)
+        loops_.norm.sum(total.out(i + k), from.in(i + k), more, old.in(i + k), drops.row(i + k), row + k * h,
+                        h);
+      rows.x_step = h * std::int64_t{sizeof(float)};
+      if (i + step < last) rows.later = from.in(i + step);
+      loops_.norm.forward(rows, gain, bias, shape);
     }
     loops_.elementwise.finish();
   });

@@ -38,19 +38,15 @@ struct Odds {
   return r;
 }
 
+[[gnu::always_inline]] inline Floats every_second(Evens, Floats a, Floats b) { return evens(a, b); }
+[[gnu::always_inline]] inline Floats every_second(Odds, Floats a, Floats b) { return odds(a, b); }
 /// Of thirty-two words that lie element after element.
-[[gnu::always_inline]] inline U load_words(const std::uint32_t* from, Evens at) {
+template <class At>
+[[gnu::always_inline]] inline U load_words(const std::uint32_t* from, At at) {
   U r;
   for (int i = 0; i < parts; ++i)
-    r.part[i] = (Words)evens(read<Floats>(from + at.at + 2 * i * width),
-                             read<Floats>(from + at.at + (2 * i + 1) * width));
-  return r;
-}
-[[gnu::always_inline]] inline U load_words(const std::uint32_t* from, Odds at) {
-  U r;
-  for (int i = 0; i < parts; ++i)
-    r.part[i] = (Words)odds(read<Floats>(from + at.at + 2 * i * width),
-                            read<Floats>(from + at.at + (2 * i + 1) * width));
+    r.part[i] = (Words)every_second(at, read<Floats>(from + at.at + 2 * i * width),
+                                    read<Floats>(from + at.at + (2 * i + 1) * width));
   return r;
 }
 [[gnu::always_inline]] inline U load_words(const std::uint32_t* from, Plain at) { return load(from + at.at); }
@@ -89,6 +85,38 @@ struct Odds {
   put(to, out.past, Whole{at}, first);
   put(to, out.past, Whole{at + lanes}, second);
 }
+[[gnu::always_inline]] inline void store_both(Out out, Evens even, Odds, F x, F y) {
+  store_halves(out, even.at, x, y);
+}
+[[gnu::always_inline]] inline void store_both(Out out, Plain first, Plain, F x, F y) {
+  store_two(out, first.at, x, y);
+}
+
+/// Asks the memory for a row of n, and for the next that lies `step` bytes after it, some way ahead of a loop
+/// that reads them: processors' own look-ahead ends with each page of 4 KiB.
+struct Lookahead {
+  static constexpr std::int64_t distance = 4096;
+  Lookahead(In in, std::int64_t n, std::int64_t step)
+      : size(size_of(in.type)),
+        end(n * size),
+        row(static_cast<const char*>(in.from)),
+        next(row + step - end) {
+    const std::int64_t by = end < distance ? end : distance;
+    row += by;
+    next += by;
+    end -= by;
+  }
+  Lookahead(In in, std::int64_t n) : Lookahead(in, n, n * size_of(in.type)) {}
+  template <class At>
+  [[gnu::always_inline]] void ask(At at) const {
+    const std::int64_t byte = at.at * size;
+    __builtin_prefetch((byte < end ? row : next) + byte);
+  }
+  [[gnu::always_inline]] void ask(Odds) const {}  // its line is that of the even ones
+  std::int64_t size, end;
+  const char* row;
+  const char* next;
+};
 
 /// Rows of a type that are written together, and what is written to each.
 template <int count>
@@ -129,30 +157,43 @@ template <class Value>
   map(Outs<1>{{out}}, walk, n, [&](auto at) { return Values<1>{{value(at)}}; });
 }
 
-/// body(at, number of the running sum 0..3).
-template <class Body>
-[[gnu::always_inline]] inline void each_of_four(Walk walk, std::int64_t n, const Body& body) {
+/// two(at, at, number of the first one's running sum, 0 or 2) for thirty-two elements that are stored
+/// together, one(at, number) where they are not: the order of each_of_four(), for loops that write as they
+/// add.
+template <class Two, class One>
+[[gnu::always_inline]] inline void each_of_four(Walk walk, std::int64_t n, const Two& two, const One& one) {
   std::int64_t i = 0;
   if (walk == Walk::bf16) {
     for (; i + 2 * pair <= n; i += 2 * pair) {
-      body(Evens{i}, 0);
-      body(Odds{i}, 1);
-      body(Evens{i + pair}, 2);
-      body(Odds{i + pair}, 3);
+      two(Evens{i}, Odds{i}, 0);
+      two(Evens{i + pair}, Odds{i + pair}, 2);
     }
-    for (; i + pair <= n; i += pair) {
-      body(Evens{i}, 0);
-      body(Odds{i}, 1);
-    }
+    for (; i + pair <= n; i += pair) two(Evens{i}, Odds{i}, 0);
   } else if (walk == Walk::f32) {
-    for (; i + 2 * pair <= n; i += 2 * pair)
-      for (int k = 0; k < 4; ++k) body(Plain{i + k * lanes}, k);
+    for (; i + 2 * pair <= n; i += 2 * pair) {
+      two(Plain{i}, Plain{i + lanes}, 0);
+      two(Plain{i + pair}, Plain{i + pair + lanes}, 2);
+    }
   } else {
-    for (; i + 2 * pair <= n; i += 2 * pair)
-      for (int k = 0; k < 4; ++k) body(Whole{i + k * lanes}, k);
+    // Four calls: a running sum whose number the compiler does not know would live in memory.
+    for (; i + 2 * pair <= n; i += 2 * pair) {
+      one(Whole{i}, 0);
+      one(Whole{i + lanes}, 1);
+      one(Whole{i + pair}, 2);
+      one(Whole{i + pair + lanes}, 3);
+    }
   }
-  for (; i + lanes <= n; i += lanes) body(Whole{i}, 0);
-  if (i < n) body(Tail{i, n - i}, 0);
+  for (; i + lanes <= n; i += lanes) one(Whole{i}, 0);
+  if (i < n) one(Tail{i, n - i}, 0);
+}
+/// body(at, number of the running sum 0..3).
+template <class Body>
+[[gnu::always_inline]] inline void each_of_four(Walk walk, std::int64_t n, const Body& body) {
+  const auto two = [&](auto a, auto b, int k) __attribute__((always_inline)) {
+    body(a, k);
+    body(b, k + 1);
+  };
+  each_of_four(walk, n, two, body);
 }
 
 }  // namespace weft::fast::WEFT_ISA

@@ -27,7 +27,7 @@ struct Block {
     Numbers numbers;
     for (std::int64_t i = begin; i < end; ++i) {
       const fast::Out row = rows.out(i);
-      const std::int64_t size = row.type == fast::Type::f32 ? 4 : 2;
+      const std::int64_t size = size_of(row.type);
       for (std::int64_t j = 0; j < rows.width(); j += std::int64_t(numbers.size())) {
         const std::int64_t n = std::min(std::int64_t(numbers.size()), rows.width() - j);
         const std::int64_t element = (place.row + i) * place.columns + place.column + j;

@@ -52,15 +52,15 @@ struct Added {
   void run(const fast::Loops& loops, std::int64_t begin, std::int64_t end) const {
     const std::int64_t column = 16 * begin;
     const std::int64_t n = std::min(16 * end, to.width()) - column;
-    const auto size = [](fast::Type type) { return std::int64_t{type == fast::Type::f32 ? 4 : 2}; };
     for (std::int64_t i = 0; i < from.count(); ++i) {
       const std::int64_t row = std::int64_t{wanted[i]} - first;
       if (row < 0 || row >= rows) continue;
       const fast::In x = from.in(i);
       const fast::Out out = to.out(row);
       loops.elementwise.add_scaled(
-          {static_cast<std::byte*>(out.to) + column * size(out.type), out.type, false},
-          {static_cast<const std::byte*>(x.from) + column * size(x.type), x.type}, weight ? weight[i] : 1, n);
+          {static_cast<std::byte*>(out.to) + column * size_of(out.type), out.type, false},
+          {static_cast<const std::byte*>(x.from) + column * size_of(x.type), x.type}, weight ? weight[i] : 1,
+          n);
     }
   }
 };

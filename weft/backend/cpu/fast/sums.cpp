@@ -44,7 +44,7 @@ void add_one_by_one(Digits& digits, const float* x, std::int64_t n, fast::Term t
 /// Adds a line's numbers or squares.
 void add_line(Digits& digits, const fast::Loops& loops, fast::In x, std::int64_t n, fast::Term term) {
   std::array<float, fast::exact_piece> row;
-  const std::int64_t size = x.type == fast::Type::f32 ? 4 : 2;
+  const std::int64_t size = size_of(x.type);
   for (std::int64_t from = 0; from < n; from += fast::exact_piece) {
     const std::int64_t count = std::min(fast::exact_piece, n - from);
     const fast::In here = {static_cast<const std::byte*>(x.from) + from * size, x.type};

@@ -128,7 +128,7 @@ class OneDnn final : public product::Engine {
  private:
   template <class Body>
   static void each_piece(const Problem& whole, const Body& body) {
-    const std::int64_t size = whole.a.type == Type::f32 ? 4 : 2;
+    const std::int64_t size = size_of(whole.a.type);
     const std::int64_t step = piece(whole);
     for (std::int64_t k = 0; k < whole.k; k += step) {
       Problem p = whole;

@@ -77,7 +77,7 @@ class Tried {
   bool same(Box box, int threads) {
     std::vector<std::byte> out = old_;
     block(out, box, threads);
-    const std::int64_t size = t_.out == fast::Type::f32 ? 4 : 2;
+    const std::int64_t size = size_of(t_.out);
     for (std::int64_t i = box.i; i < box.i + box.m; ++i) {
       const std::int64_t at = (i * t_.n + box.j) * size;
       if (std::memcmp(out.data() + at, whole_out_.data() + at, std::size_t(box.n * size)) != 0) return false;
@@ -87,14 +87,13 @@ class Tried {
 
  private:
   void block(std::vector<std::byte>& out, Box box, int threads) {
-    const auto size = [](fast::Type type) { return type == fast::Type::f32 ? 4 : 2; };
     Problem p = whole_;
     p.m = box.m;
     p.n = box.n;
-    p.a.from = a_.data() + box.i * (t_.a_turned ? 1 : t_.k) * size(t_.type);
-    p.b.from = b_.data() + box.j * (t_.b_turned ? t_.k : 1) * size(t_.type);
-    p.bias.from = bias_.data() + box.j * size(t_.type);
-    p.out.to = out.data() + (box.i * t_.n + box.j) * size(t_.out);
+    p.a.from = a_.data() + box.i * (t_.a_turned ? 1 : t_.k) * size_of(t_.type);
+    p.b.from = b_.data() + box.j * (t_.b_turned ? t_.k : 1) * size_of(t_.type);
+    p.bias.from = bias_.data() + box.j * size_of(t_.type);
+    p.out.to = out.data() + (box.i * t_.n + box.j) * size_of(t_.out);
     std::vector<float> packed;
     if (t_.packed) {
       packed.resize(std::size_t(engine_.packed_bytes(t_.type, t_.k, box.n) + 3) / 4 + 16);

@@ -22,8 +22,6 @@ void share_out(std::int64_t count, int threads, const Body& body) {
   for (std::int64_t i = 0; i < count; ++i) body(i, omp_get_thread_num());
 }
 
-std::int64_t size_of(fast::Type type) { return type == fast::Type::f32 ? 4 : 2; }
-
 Matrix at(Matrix m, std::int64_t row, std::int64_t column) {
   m.from = static_cast<const char*>(m.from) + (row * m.row + column) * size_of(m.type);
   return m;

@@ -5,7 +5,7 @@ namespace weft::fast::WEFT_ISA {
 namespace {
 
 void halves(Out x, const float* cosines, const float* sines, std::int64_t pairs) {
-  const Out second = {static_cast<char*>(x.to) + pairs * (x.type == Type::f32 ? 4 : 2), x.type, false};
+  const Out second = {static_cast<char*>(x.to) + pairs * size_of(x.type), x.type, false};
   each(pairs, [=](auto at) {
     const F a = load(x, at);
     const F b = load(second, at);

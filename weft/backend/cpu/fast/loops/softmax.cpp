@@ -25,6 +25,7 @@ constexpr float infinity = __builtin_inff();
 template <bool both, class Power>
 [[gnu::always_inline]] inline void add_up(In x, std::int64_t n, float top, const Power& power, double* sums) {
   constexpr std::int64_t piece = 1024;
+  const Lookahead ahead(x, n);
   for (std::int64_t first = 0; first < n; first += piece) {
     Sums e;
     Sums d;
@@ -32,6 +33,7 @@ template <bool both, class Power>
     each_of_four(walk_of(x.type), count, [&](auto at, int i) {
       auto here = at;
       here.at += first;
+      ahead.ask(here);
       const F difference = load(x, here) - all(top);
       e.of[i] = e.of[i] + only(at, power(difference), 0.0F);
       if constexpr (both) d.of[i] = d.of[i] + only(at, difference, 0.0F);
@@ -54,7 +56,7 @@ template <bool both, class Power>
 }
 
 void fill(Out y, std::int64_t from, std::int64_t to) {
-  const Out rest = {static_cast<char*>(y.to) + from * (y.type == Type::f32 ? 4 : 2), y.type, false};
+  const Out rest = {static_cast<char*>(y.to) + from * size_of(y.type), y.type, false};
   each(to - from, [=](auto at) { store(rest, at, all(0.0F)); });
 }
 

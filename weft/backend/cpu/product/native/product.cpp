@@ -106,7 +106,7 @@ void multiply(const Stripe& s) {
 
 [[gnu::always_inline]] inline In part(Matrix m, std::int64_t row, std::int64_t column) {
   const std::int64_t at = row * m.row + column;
-  return {static_cast<const char*>(m.from) + at * (m.type == Type::f32 ? 4 : 2), m.type};
+  return {static_cast<const char*>(m.from) + at * size_of(m.type), m.type};
 }
 
 /// A row of at most 64, zeros beyond.
@@ -124,7 +124,7 @@ void multiply(const Stripe& s) {
 /// A row of a few lines is too short for the processor to see what follows it: a later row is asked for.
 [[gnu::always_inline]] inline void ask_for(Matrix m, std::int64_t row, std::int64_t columns) {
   const char* next = static_cast<const char*>(part(m, row, 0).from);
-  for (std::int64_t j = 0; j < columns * (m.type == Type::f32 ? 4 : 2); j += 64) __builtin_prefetch(next + j);
+  for (std::int64_t j = 0; j < columns * size_of(m.type); j += 64) __builtin_prefetch(next + j);
 }
 constexpr std::int64_t ahead = 16;  // rows
 
@@ -215,7 +215,7 @@ void load_tile(float* tile, Matrix c, std::int64_t rows, std::int64_t columns) {
 }
 
 void store_tile(Out c, std::int64_t row, const float* tile, std::int64_t rows, std::int64_t columns) {
-  const std::int64_t size = c.type == Type::f32 ? 4 : 2;
+  const std::int64_t size = size_of(c.type);
   for (std::int64_t i = 0; i < rows; ++i) {
     const Out to{static_cast<char*>(c.to) + i * row * size, c.type, false};
     each(columns, [&](auto at) { store(to, at, load(tile + i * panel, at)); });
@@ -256,7 +256,7 @@ void load_turned(float* tile, Matrix c, std::int64_t rows, std::int64_t columns)
 void store_turned(Out c, std::int64_t row, const float* tile, std::int64_t rows, std::int64_t columns) {
   float turned[panel * turned_rows];
   transpose({turned, turned_rows}, {tile, panel}, rows, columns);
-  const std::int64_t size = c.type == Type::f32 ? 4 : 2;
+  const std::int64_t size = size_of(c.type);
   for (std::int64_t j = 0; j < columns; ++j) {
     const Out to{static_cast<char*>(c.to) + j * row * size, c.type, false};
     each(rows, [&](auto at) { store(to, at, load(turned + j * turned_rows, at)); });

@@ -14,6 +14,7 @@ using Words [[gnu::vector_size(32)]] = std::uint32_t;
 using Longs [[gnu::vector_size(32)]] = std::uint64_t;
 using Doubles [[gnu::vector_size(32)]] = double;
 using Codes [[gnu::vector_size(16)]] = std::uint16_t;
+using Fours [[gnu::vector_size(16)]] = float;
 
 [[gnu::always_inline]] inline Floats root(Floats x) { return (Floats)_mm256_sqrt_ps((__m256)x); }
 
@@ -22,6 +23,14 @@ using Codes [[gnu::vector_size(16)]] = std::uint16_t;
 }
 [[gnu::always_inline]] inline Doubles upper_half(Floats x) {
   return __builtin_convertvector(__builtin_shufflevector(x, x, 4, 5, 6, 7), Doubles);
+}
+/// Sixteen numbers to four: halves joined with halves, then halves of these.
+template <class Join>
+[[gnu::always_inline]] inline Fours to_four(const Floats (&x)[2], const Join& join) {
+  const Floats eight = join(x[0], x[1]);
+  const Fours lower = __builtin_shufflevector(eight, eight, 0, 1, 2, 3);
+  const Fours upper = __builtin_shufflevector(eight, eight, 4, 5, 6, 7);
+  return join(lower, upper);
 }
 /// Each pair of neighbours the other way round.
 [[gnu::always_inline]] inline Floats swapped(Floats x) {

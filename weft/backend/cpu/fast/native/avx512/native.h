@@ -14,6 +14,7 @@ using Words [[gnu::vector_size(64)]] = std::uint32_t;
 using Longs [[gnu::vector_size(64)]] = std::uint64_t;
 using Doubles [[gnu::vector_size(64)]] = double;
 using Codes [[gnu::vector_size(32)]] = std::uint16_t;
+using Fours [[gnu::vector_size(16)]] = float;
 
 [[gnu::always_inline]] inline Floats root(Floats x) { return (Floats)_mm512_sqrt_ps((__m512)x); }
 
@@ -22,6 +23,17 @@ using Codes [[gnu::vector_size(32)]] = std::uint16_t;
 }
 [[gnu::always_inline]] inline Doubles upper_half(Floats x) {
   return __builtin_convertvector(__builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15), Doubles);
+}
+using Eights [[gnu::vector_size(32)]] = float;
+/// Sixteen numbers to four: halves joined with halves, then halves of these.
+template <class Join>
+[[gnu::always_inline]] inline Fours to_four(const Floats (&x)[1], const Join& join) {
+  const Eights low = __builtin_shufflevector(x[0], x[0], 0, 1, 2, 3, 4, 5, 6, 7);
+  const Eights high = __builtin_shufflevector(x[0], x[0], 8, 9, 10, 11, 12, 13, 14, 15);
+  const Eights eight = join(low, high);
+  const Fours lower = __builtin_shufflevector(eight, eight, 0, 1, 2, 3);
+  const Fours upper = __builtin_shufflevector(eight, eight, 4, 5, 6, 7);
+  return join(lower, upper);
 }
 /// Each pair of neighbours the other way round.
 [[gnu::always_inline]] inline Floats swapped(Floats x) {

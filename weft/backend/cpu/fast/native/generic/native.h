@@ -12,6 +12,7 @@ using Words [[gnu::vector_size(16)]] = std::uint32_t;
 using Longs [[gnu::vector_size(16)]] = std::uint64_t;
 using Doubles [[gnu::vector_size(16)]] = double;
 using Codes [[gnu::vector_size(8)]] = std::uint16_t;
+using Fours [[gnu::vector_size(16)]] = float;
 
 [[gnu::always_inline]] inline Floats root(Floats x) {
   for (int i = 0; i < width; ++i) x[i] = __builtin_sqrtf(x[i]);
@@ -23,6 +24,11 @@ using Codes [[gnu::vector_size(8)]] = std::uint16_t;
 }
 [[gnu::always_inline]] inline Doubles upper_half(Floats x) {
   return __builtin_convertvector(__builtin_shufflevector(x, x, 2, 3), Doubles);
+}
+/// Sixteen numbers to four: halves joined with halves, then halves of these.
+template <class Join>
+[[gnu::always_inline]] inline Fours to_four(const Floats (&x)[4], const Join& join) {
+  return join(join(x[0], x[2]), join(x[1], x[3]));
 }
 /// Each pair of neighbours the other way round.
 [[gnu::always_inline]] inline Floats swapped(Floats x) { return __builtin_shufflevector(x, x, 1, 0, 3, 2); }

@@ -1,0 +1,141 @@
+// Norms of rows side by side: as alone, and as precise as in double where a row is far from zero.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "weft/backend/cpu/fast/loops.h"
+#include "weft/base/half.h"
+
+namespace weft::fast {
+namespace {
+
+constexpr float epsilon = 1e-5F;
+
+/// Rows of one type, and what becomes of them.
+template <class T>
+struct Rows {
+  Rows(Type rows_type, std::int64_t rows, std::int64_t width)
+      : type(rows_type),
+        count(rows),
+        n(width),
+        x(std::size_t(rows * width)),
+        y(x.size()),
+        gain(std::size_t(width), 1.5F),
+        bias(std::size_t(width), 0.25F),
+        mean(std::size_t(rows)),
+        rstd(std::size_t(rows)) {}
+  void run(InstructionSet set, NormKind kind, std::int64_t first, std::int64_t together) {
+    const std::int64_t step = n * size_of(type);
+    const NormRows rows = {{y.data() + first * n, type, false},
+                           {x.data() + first * n, type},
+                           step,
+                           step,
+                           together,
+                           mean.data() + first,
+                           rstd.data() + first,
+                           {}};
+    loops(set).norm.forward(rows, gain.data(), bias.data(), {kind, epsilon, n});
+  }
+  Type type;
+  std::int64_t count, n;
+  std::vector<T> x, y;
+  std::vector<float> gain, bias, mean, rstd;
+};
+
+template <class T>
+bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
+}
+
+template <class T>
+void expect_alike(Type type, NormKind kind, std::int64_t n) {
+  Rows<T> apart(type, 7, n);
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal(0.5F, 2.0F);
+  for (T& one : apart.x) one = T(normal(random));
+  for (std::int64_t i = 0; i < apart.count; ++i) apart.run(InstructionSet::generic, kind, i, 1);
+  for (const InstructionSet set : all_here()) {
+    Rows<T> together = apart;
+    together.run(set, kind, 0, together.count);
+    EXPECT_TRUE(same_bits(apart.y, together.y)) << name(set) << ", rows of " << n;
+    EXPECT_TRUE(same_bits(apart.mean, together.mean)) << name(set) << ", rows of " << n;
+    EXPECT_TRUE(same_bits(apart.rstd, together.rstd)) << name(set) << ", rows of " << n;
+  }
+}
+
+TEST(NormRows, give_the_same_bits_together_and_apart_on_every_instruction_set) {
+  for (const NormKind kind : {NormKind::layer, NormKind::rms})
+    for (const std::int64_t n : {1, 16, 70, 512, 513, 1040, 1111}) {
+      expect_alike<float>(Type::f32, kind, n);
+      expect_alike<bf16>(Type::bf16, kind, n);
+      expect_alike<f16>(Type::f16, kind, n);
+    }
+}
+
+/// Of the first row, in double.
+struct Right {
+  explicit Right(const Rows<float>& rows) {
+    for (std::int64_t j = 0; j < rows.n; ++j) mean += double(rows.x[std::size_t(j)]) / double(rows.n);
+    for (std::int64_t j = 0; j < rows.n; ++j)
+      variance += std::pow(double(rows.x[std::size_t(j)]) - mean, 2) / double(rows.n);
+  }
+  double mean = 0, variance = 0;
+};
+
+/// f32 sums of 4096 numbers in 64 lanes are off by a few units of 6e-8; a center that cancels would cost
+/// 1e-3.
+void expect_precise(Rows<float>& rows, const char* what) {
+  const Right right(rows);
+  const double rstd = 1 / std::sqrt(right.variance + double(epsilon));
+  for (const InstructionSet set : all_here()) {
+    rows.run(set, NormKind::layer, 0, 1);
+    EXPECT_NEAR(double(rows.rstd[0]) / rstd, 1, 1e-6) << what << ", " << name(set);
+    EXPECT_NEAR(double(rows.mean[0]), right.mean, 2e-7 * (std::abs(right.mean) + std::sqrt(right.variance)))
+        << what << ", " << name(set);
+  }
+}
+
+TEST(NormRows, keep_their_precision_far_from_zero_and_with_outliers) {
+  Rows<float> rows(Type::f32, 1, 4096);
+  std::mt19937 random(7);
+  std::normal_distribution<float> normal(0.0F, 1.0F);
+  const auto draw = [&](float mean) {
+    for (float& one : rows.x) one = mean + normal(random);
+  };
+  draw(1000);
+  expect_precise(rows, "mean 1000");
+  draw(0);
+  rows.x[3] = 300;
+  expect_precise(rows, "one outlier among the first");
+  for (std::size_t j = 0; j < 64; ++j) rows.x[j] = 1e4F;
+  expect_precise(rows, "nothing but outliers at first");
+  rows.x.assign(rows.x.size(), 0.3F);
+  expect_precise(rows, "constant");
+}
+
+TEST(NormRows, that_hold_no_number_leave_their_neighbours_alone) {
+  for (const std::int64_t n : {64, 1024}) {
+    Rows<float> rows(Type::f32, 6, n);
+    for (std::size_t i = 0; i < rows.x.size(); ++i) rows.x[i] = float(i % 7);
+    Rows<float> spoilt = rows;
+    spoilt.x[std::size_t(2 * n + 5)] = std::numeric_limits<float>::quiet_NaN();
+    for (const InstructionSet set : all_here()) {
+      rows.run(set, NormKind::layer, 0, rows.count);
+      spoilt.run(set, NormKind::layer, 0, rows.count);
+      for (std::int64_t i = 0; i < rows.count; ++i) {
+        const auto at = std::size_t(i);
+        EXPECT_EQ(std::isnan(spoilt.rstd[at]), i == 2) << name(set) << ", row " << i << " of " << n;
+        if (i != 2) {
+          EXPECT_EQ(spoilt.y[at * std::size_t(n)], rows.y[at * std::size_t(n)]) << "row " << i << " of " << n;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weft::fast
