@@ -14,50 +14,53 @@ namespace weft::fast::WEFT_ISA {
 inline constexpr int lanes = 16;
 inline constexpr int parts = lanes / width;
 
-/// Sixteen of one kind. Only operators and the functions below touch it.
-template <class Native>
+/// Numbers of one kind: sixteen, or several sixteens. Only operators and the functions below touch them.
+template <class Native, int count = parts>
 struct Lanes {
-  Native part[parts];
+  Native part[count];
 };
-using F = Lanes<Floats>;
+template <int n>
+using Many = Lanes<Floats, n>;
+using F = Many<parts>;
 using I = Lanes<Ints>;  // also the answer of a comparison: -1 or 0
 using U = Lanes<Words>;
 
 // ---- made of one number, or of another kind's bits
 
-[[gnu::always_inline]] inline F all(float x) {
-  F r;
-  for (int i = 0; i < parts; ++i) r.part[i] = Floats{} + x;
+template <int n = parts>
+[[gnu::always_inline]] inline Many<n> all(float x) {
+  Many<n> r;
+  for (int i = 0; i < n; ++i) r.part[i] = Floats{} + x;
   return r;
 }
-[[gnu::always_inline]] inline I all(std::int32_t x) {
-  I r;
-  for (int i = 0; i < parts; ++i) r.part[i] = Ints{} + x;
+template <int n = parts>
+[[gnu::always_inline]] inline Lanes<Ints, n> all(std::int32_t x) {
+  Lanes<Ints, n> r;
+  for (int i = 0; i < n; ++i) r.part[i] = Ints{} + x;
   return r;
 }
-[[gnu::always_inline]] inline U all(std::uint32_t x) {
-  U r;
-  for (int i = 0; i < parts; ++i) r.part[i] = Words{} + x;
+template <int n = parts>
+[[gnu::always_inline]] inline Lanes<Words, n> all(std::uint32_t x) {
+  Lanes<Words, n> r;
+  for (int i = 0; i < n; ++i) r.part[i] = Words{} + x;
   return r;
 }
-[[gnu::always_inline]] inline F as_floats(U x) {
-  F r;
-  for (int i = 0; i < parts; ++i) r.part[i] = (Floats)x.part[i];
+template <class V, int n>
+[[gnu::always_inline]] inline Many<n> as_floats(Lanes<V, n> x) {
+  Many<n> r;
+  for (int i = 0; i < n; ++i) r.part[i] = (Floats)x.part[i];
   return r;
 }
-[[gnu::always_inline]] inline U as_words(F x) {
-  U r;
-  for (int i = 0; i < parts; ++i) r.part[i] = (Words)x.part[i];
+template <class V, int n>
+[[gnu::always_inline]] inline Lanes<Words, n> as_words(Lanes<V, n> x) {
+  Lanes<Words, n> r;
+  for (int i = 0; i < n; ++i) r.part[i] = (Words)x.part[i];
   return r;
 }
-[[gnu::always_inline]] inline I as_ints(F x) {
-  I r;
-  for (int i = 0; i < parts; ++i) r.part[i] = (Ints)x.part[i];
-  return r;
-}
-[[gnu::always_inline]] inline F as_floats(I x) {
-  F r;
-  for (int i = 0; i < parts; ++i) r.part[i] = (Floats)x.part[i];
+template <class V, int n>
+[[gnu::always_inline]] inline Lanes<Ints, n> as_ints(Lanes<V, n> x) {
+  Lanes<Ints, n> r;
+  for (int i = 0; i < n; ++i) r.part[i] = (Ints)x.part[i];
   return r;
 }
 [[gnu::always_inline]] inline F to_floats(I x) {
@@ -68,66 +71,67 @@ using U = Lanes<Words>;
 
 // ---- arithmetic
 
-template <class V>
-[[gnu::always_inline]] inline Lanes<V> operator+(Lanes<V> a, Lanes<V> b) {
-  for (int i = 0; i < parts; ++i) a.part[i] = a.part[i] + b.part[i];
+template <class V, int n>
+[[gnu::always_inline]] inline Lanes<V, n> operator+(Lanes<V, n> a, Lanes<V, n> b) {
+  for (int i = 0; i < n; ++i) a.part[i] = a.part[i] + b.part[i];
   return a;
 }
-template <class V>
-[[gnu::always_inline]] inline Lanes<V> operator-(Lanes<V> a, Lanes<V> b) {
-  for (int i = 0; i < parts; ++i) a.part[i] = a.part[i] - b.part[i];
+template <class V, int n>
+[[gnu::always_inline]] inline Lanes<V, n> operator-(Lanes<V, n> a, Lanes<V, n> b) {
+  for (int i = 0; i < n; ++i) a.part[i] = a.part[i] - b.part[i];
   return a;
 }
-template <class V>
-[[gnu::always_inline]] inline Lanes<V> operator*(Lanes<V> a, Lanes<V> b) {
-  for (int i = 0; i < parts; ++i) a.part[i] = a.part[i] * b.part[i];
+template <class V, int n>
+[[gnu::always_inline]] inline Lanes<V, n> operator*(Lanes<V, n> a, Lanes<V, n> b) {
+  for (int i = 0; i < n; ++i) a.part[i] = a.part[i] * b.part[i];
   return a;
 }
-[[gnu::always_inline]] inline F operator/(F a, F b) {
-  for (int i = 0; i < parts; ++i) a.part[i] = a.part[i] / b.part[i];
+template <class V, int n>
+[[gnu::always_inline]] inline Lanes<V, n> operator/(Lanes<V, n> a, Lanes<V, n> b) {
+  for (int i = 0; i < n; ++i) a.part[i] = a.part[i] / b.part[i];
   return a;
 }
-template <class V>
-[[gnu::always_inline]] inline Lanes<V> operator&(Lanes<V> a, Lanes<V> b) {
-  for (int i = 0; i < parts; ++i) a.part[i] = a.part[i] & b.part[i];
+template <class V, int n>
+[[gnu::always_inline]] inline Lanes<V, n> operator&(Lanes<V, n> a, Lanes<V, n> b) {
+  for (int i = 0; i < n; ++i) a.part[i] = a.part[i] & b.part[i];
   return a;
 }
-template <class V>
-[[gnu::always_inline]] inline Lanes<V> operator|(Lanes<V> a, Lanes<V> b) {
-  for (int i = 0; i < parts; ++i) a.part[i] = a.part[i] | b.part[i];
+template <class V, int n>
+[[gnu::always_inline]] inline Lanes<V, n> operator|(Lanes<V, n> a, Lanes<V, n> b) {
+  for (int i = 0; i < n; ++i) a.part[i] = a.part[i] | b.part[i];
   return a;
 }
-template <class V>
-[[gnu::always_inline]] inline Lanes<V> operator^(Lanes<V> a, Lanes<V> b) {
-  for (int i = 0; i < parts; ++i) a.part[i] = a.part[i] ^ b.part[i];
+template <class V, int n>
+[[gnu::always_inline]] inline Lanes<V, n> operator^(Lanes<V, n> a, Lanes<V, n> b) {
+  for (int i = 0; i < n; ++i) a.part[i] = a.part[i] ^ b.part[i];
   return a;
 }
-template <class V>
-[[gnu::always_inline]] inline Lanes<V> operator<<(Lanes<V> a, int by) {
-  for (int i = 0; i < parts; ++i) a.part[i] = a.part[i] << by;
+template <class V, int n>
+[[gnu::always_inline]] inline Lanes<V, n> operator<<(Lanes<V, n> a, int by) {
+  for (int i = 0; i < n; ++i) a.part[i] = a.part[i] << by;
   return a;
 }
-template <class V>
-[[gnu::always_inline]] inline Lanes<V> operator>>(Lanes<V> a, int by) {
-  for (int i = 0; i < parts; ++i) a.part[i] = a.part[i] >> by;
+template <class V, int n>
+[[gnu::always_inline]] inline Lanes<V, n> operator>>(Lanes<V, n> a, int by) {
+  for (int i = 0; i < n; ++i) a.part[i] = a.part[i] >> by;
   return a;
 }
-template <class V>
-[[gnu::always_inline]] inline I operator<(Lanes<V> a, Lanes<V> b) {
-  I r;
-  for (int i = 0; i < parts; ++i) r.part[i] = (Ints)(a.part[i] < b.part[i]);
+template <class V, int n>
+[[gnu::always_inline]] inline Lanes<Ints, n> operator<(Lanes<V, n> a, Lanes<V, n> b) {
+  Lanes<Ints, n> r;
+  for (int i = 0; i < n; ++i) r.part[i] = (Ints)(a.part[i] < b.part[i]);
   return r;
 }
-template <class V>
-[[gnu::always_inline]] inline I operator==(Lanes<V> a, Lanes<V> b) {
-  I r;
-  for (int i = 0; i < parts; ++i) r.part[i] = (Ints)(a.part[i] == b.part[i]);
+template <class V, int n>
+[[gnu::always_inline]] inline Lanes<Ints, n> operator==(Lanes<V, n> a, Lanes<V, n> b) {
+  Lanes<Ints, n> r;
+  for (int i = 0; i < n; ++i) r.part[i] = (Ints)(a.part[i] == b.part[i]);
   return r;
 }
 /// yes where the answer is -1, no where it is 0.
-template <class V>
-[[gnu::always_inline]] inline Lanes<V> choose(I answer, Lanes<V> yes, Lanes<V> no) {
-  for (int i = 0; i < parts; ++i) yes.part[i] = answer.part[i] ? yes.part[i] : no.part[i];
+template <class V, int n>
+[[gnu::always_inline]] inline Lanes<V, n> choose(Lanes<Ints, n> answer, Lanes<V, n> yes, Lanes<V, n> no) {
+  for (int i = 0; i < n; ++i) yes.part[i] = answer.part[i] ? yes.part[i] : no.part[i];
   return yes;
 }
 /// b where either is no number.
@@ -142,12 +146,19 @@ template <class V>
   for (int i = 0; i < parts; ++i) x.part[i] = swapped(x.part[i]);
   return x;
 }
-[[gnu::always_inline]] inline F absolute(F x) { return as_floats(as_words(x) & all(0x7fffffffU)); }
-/// Magnitude of the first, sign of the second.
-[[gnu::always_inline]] inline F with_sign(F x, F sign) {
-  return as_floats(as_words(x) | (as_words(sign) & all(0x80000000U)));
+template <int n>
+[[gnu::always_inline]] inline Many<n> absolute(Many<n> x) {
+  return as_floats(as_words(x) & all<n>(0x7fffffffU));
 }
-[[gnu::always_inline]] inline F square(F x) { return x * x; }
+/// Magnitude of the first, sign of the second.
+template <int n>
+[[gnu::always_inline]] inline Many<n> with_sign(Many<n> x, Many<n> sign) {
+  return as_floats(as_words(x) | (as_words(sign) & all<n>(0x80000000U)));
+}
+template <int n>
+[[gnu::always_inline]] inline Many<n> square(Many<n> x) {
+  return x * x;
+}
 
 // ---- all lanes to one, halves added to halves
 

@@ -1,4 +1,4 @@
-// Exponentials and their kin on sixteen numbers: the same bits on every instruction set. For sources of
+// Exponentials and their kin, number by number: the same bits on every instruction set. For sources of
 // loops/ only.
 #pragma once
 
@@ -9,105 +9,163 @@
 namespace weft::fast::WEFT_ISA {
 
 /// a b + c, rounded once.
-[[gnu::always_inline]] inline F fused(F a, F b, F c) {
-  for (int i = 0; i < parts; ++i) a.part[i] = fused(a.part[i], b.part[i], c.part[i]);
+template <int n>
+[[gnu::always_inline]] inline Many<n> fused(Many<n> a, Many<n> b, Many<n> c) {
+  for (int i = 0; i < n; ++i) a.part[i] = fused(a.part[i], b.part[i], c.part[i]);
   return a;
 }
 /// The second where either is no number.
-[[gnu::always_inline]] inline F least(F a, F b) {
-  for (int i = 0; i < parts; ++i) a.part[i] = least(a.part[i], b.part[i]);
+template <int n>
+[[gnu::always_inline]] inline Many<n> least(Many<n> a, Many<n> b) {
+  for (int i = 0; i < n; ++i) a.part[i] = least(a.part[i], b.part[i]);
   return a;
 }
-[[gnu::always_inline]] inline F most(F a, F b) {
-  for (int i = 0; i < parts; ++i) a.part[i] = most(a.part[i], b.part[i]);
+template <int n>
+[[gnu::always_inline]] inline Many<n> most(Many<n> a, Many<n> b) {
+  for (int i = 0; i < n; ++i) a.part[i] = most(a.part[i], b.part[i]);
   return a;
 }
-[[gnu::always_inline]] inline F times_power(F x, F n) {
-  for (int i = 0; i < parts; ++i) x.part[i] = times_power(x.part[i], n.part[i]);
+template <int n>
+[[gnu::always_inline]] inline Many<n> times_power(Many<n> x, Many<n> by) {
+  for (int i = 0; i < n; ++i) x.part[i] = times_power(x.part[i], by.part[i]);
   return x;
 }
-[[gnu::always_inline]] inline F times_whole_power(F x, F t) {
-  for (int i = 0; i < parts; ++i) x.part[i] = times_whole_power(x.part[i], t.part[i]);
+template <int n>
+[[gnu::always_inline]] inline Many<n> times_whole_power(Many<n> x, Many<n> t) {
+  for (int i = 0; i < n; ++i) x.part[i] = times_whole_power(x.part[i], t.part[i]);
   return x;
 }
-[[gnu::always_inline]] inline F beyond_whole(F t) {
-  for (int i = 0; i < parts; ++i) t.part[i] = beyond_whole(t.part[i]);
+template <int n>
+[[gnu::always_inline]] inline Many<n> beyond_whole(Many<n> t) {
+  for (int i = 0; i < n; ++i) t.part[i] = beyond_whole(t.part[i]);
+  return t;
+}
+template <int n>
+[[gnu::always_inline]] inline Many<n> times_floor_power(Many<n> x, Many<n> t) {
+  for (int i = 0; i < n; ++i) x.part[i] = times_floor_power(x.part[i], t.part[i]);
+  return x;
+}
+template <int n>
+[[gnu::always_inline]] inline Many<n> above_floor(Many<n> t) {
+  for (int i = 0; i < n; ++i) t.part[i] = above_floor(t.part[i]);
   return t;
 }
 
 /// c[0] + c[1] x + c[2] x^2 + …
-template <int n>
-[[gnu::always_inline]] inline F polynomial(F x, const float (&c)[n]) {
-  F sum = all(c[n - 1]);
-  for (int i = n - 2; i >= 0; --i) sum = fused(sum, x, all(c[i]));
+template <int n, int terms>
+[[gnu::always_inline]] inline Many<n> polynomial(Many<n> x, const float (&c)[terms]) {
+  Many<n> sum = all<n>(c[terms - 1]);
+  for (int i = terms - 2; i >= 0; --i) sum = fused(sum, x, all<n>(c[i]));
   return sum;
 }
 
 /// 2^t, as good as a polynomial of beyond_whole(t) with these coefficients. NaN stays NaN.
-template <int n>
-[[gnu::always_inline]] inline F power_by(F t, const float (&c)[n]) {
+template <int n, int terms>
+[[gnu::always_inline]] inline Many<n> power_by(Many<n> t, const float (&c)[terms]) {
   return times_whole_power(polynomial(beyond_whole(t), c), t);
 }
 /// 2^t within 2 units in the last place, down to the denormals and up to infinity.
-[[gnu::always_inline]] inline F power(F t) {
+template <int n>
+[[gnu::always_inline]] inline Many<n> power(Many<n> t) {
   constexpr float c[] = {1.0F,           0.693147182F,   0.240226477F,  0.0555033237F,
                          0.00961843692F, 0.00133988739F, 0.00015353362F};
   return power_by(t, c);
 }
 /// Within 1e-7 of it, to be added up.
-[[gnu::always_inline]] inline F summed_power(F t) {
+template <int n>
+[[gnu::always_inline]] inline Many<n> summed_power(Many<n> t) {
   constexpr float c[] = {1.0F, 0.693147004F, 0.240222424F, 0.0555073358F, 0.00967151299F, 0.00132647273F};
   return power_by(t, c);
 }
 /// Within 3e-6 of it, to be rounded to sixteen bits.
-[[gnu::always_inline]] inline F coarse_power(F t) {
+template <int n>
+[[gnu::always_inline]] inline Many<n> coarse_power(Many<n> t) {
   constexpr float c[] = {1.0F, 0.693124175F, 0.240240991F, 0.0559064262F, 0.00958285294F};
   return power_by(t, c);
+}
+/// Within 8e-5 of it, to be rounded to bf16.
+template <int n>
+[[gnu::always_inline]] inline Many<n> rough_power(Many<n> t) {
+  constexpr float c[] = {0.999925224F, 0.695833538F, 0.226067155F, 0.0780245225F};
+  return times_floor_power(polynomial(above_floor(t), c), t);
+}
+
+/// 1 / (8 d) within 4e-5, as a product; 0 < d < 2^125. A guess by the bits of d is off by a twentieth: d
+/// guess is between 0.475 and 0.526, and there u (flat + (u - middle)^2) is next to 1 / 8.
+template <int n>
+struct Eighth {
+  Many<n> guess, better;
+};
+template <int n>
+[[gnu::always_inline]] inline Eighth<n> eighth_over(Many<n> d) {
+  const Many<n> guess = as_floats(all<n>(0x7e73340bU) - as_words(d));
+  const Many<n> off = fused(d, guess, all<n>(-0.750480568F));
+  return {guess, fused(off, off, all<n>(0.187259764F))};
 }
 
 inline constexpr float log2_of_e = 1.44269504F;
 
 /// e^x within 2 units in the last place, down to the denormals and up to infinity. NaN stays NaN. power(x
 /// log2 e) is cheaper, and further off by x / 2 units.
-[[gnu::always_inline]] inline F exponential(F x) {
-  x = most(all(-104.0F), least(all(89.0F), x));
-  // x = n log 2 + r, |r| <= log 2 / 2
-  const F magic = all(0x1.8p23F);
-  const F n = fused(x, all(log2_of_e), magic) - magic;
-  const F r = fused(n, all(2.12194440e-4F), fused(n, all(-0.693359375F), x));
+template <int n>
+[[gnu::always_inline]] inline Many<n> exponential(Many<n> x) {
+  x = most(all<n>(-104.0F), least(all<n>(89.0F), x));
+  // x = whole log 2 + r, |r| <= log 2 / 2
+  const Many<n> magic = all<n>(0x1.8p23F);
+  const Many<n> whole = fused(x, all<n>(log2_of_e), magic) - magic;
+  const Many<n> r = fused(whole, all<n>(2.12194440e-4F), fused(whole, all<n>(-0.693359375F), x));
   constexpr float c[] = {1.0F, 1.0F, 0.49999994F, 0.16666429F, 4.166802E-2F, 8.37439E-3F, 1.38434E-3F};
-  return times_power(polynomial(r, c), n);
+  return times_power(polynomial(r, c), whole);
 }
 
 /// 1 / (1 + e^-x), x given in powers of two: x log2 e.
-[[gnu::always_inline]] inline F sigmoid_of_power(F t) {
-  return all(1.0F) / (all(1.0F) + power(all(0.0F) - t));
+template <int n>
+[[gnu::always_inline]] inline Many<n> sigmoid_of_power(Many<n> t) {
+  return all<n>(1.0F) / (all<n>(1.0F) + power(all<n>(0.0F) - t));
 }
-[[gnu::always_inline]] inline F sigmoid(F x) { return sigmoid_of_power(all(log2_of_e) * x); }
+template <int n>
+[[gnu::always_inline]] inline Many<n> sigmoid(Many<n> x) {
+  return sigmoid_of_power(all<n>(log2_of_e) * x);
+}
 
-[[gnu::always_inline]] inline F hyperbolic_tangent(F x) {
-  const F size = absolute(x);
+template <int n>
+[[gnu::always_inline]] inline Many<n> hyperbolic_tangent(Many<n> x) {
+  const Many<n> size = absolute(x);
   // Small x: x + x^3 p(x^2), because 1 - 2 / (e^2x + 1) cancels there.
-  const F z = x * x;
+  const Many<n> z = x * x;
   constexpr float c[] = {-3.33332819422E-1F, 1.33314422036E-1F, -5.37397155531E-2F, 2.06390887954E-2F,
                          -5.70498872745E-3F};
-  const F small = fused(x, z * polynomial(z, c), x);
-  const F large = all(1.0F) - all(2.0F) / (power(all(2 * log2_of_e) * size) + all(1.0F));
-  return choose(size < all(0.625F), small, with_sign(large, x));
+  const Many<n> small = fused(x, z * polynomial(z, c), x);
+  const Many<n> large = all<n>(1.0F) - all<n>(2.0F) / (power(all<n>(2 * log2_of_e) * size) + all<n>(1.0F));
+  return choose(size < all<n>(0.625F), small, with_sign(large, x));
 }
 
 /// e^(-x^2 / 2)
-[[gnu::always_inline]] inline F bell(F x) { return power(all(-0.72134752F) * (x * x)); }
+template <int n>
+[[gnu::always_inline]] inline Many<n> bell(Many<n> x) {
+  return power(all<n>(-0.72134752F) * (x * x));
+}
 
-/// The normal distribution's share beyond |x|, over bell(x): erfcx(|x| / sqrt 2) / 2 as a quotient within
-/// 1e-8.
+/// The normal distribution's share beyond |x|, over bell(x): erfcx(|x| / sqrt 2) / 2 as a quotient.
+template <int n>
 struct Quotient {
-  F over, under, size;  // size: |x|, at most 20
+  Many<n> over, under, size;  // size: |x|, at most 20
 };
-[[gnu::always_inline]] inline Quotient tail_over_bell(F x) {
-  const F z = least(all(20.0F), absolute(x));  // beyond, the bell is 0
+/// Within 1e-8.
+template <int n>
+[[gnu::always_inline]] inline Quotient<n> tail_over_bell(Many<n> x) {
+  const Many<n> z = least(all<n>(20.0F), absolute(x));  // beyond, the bell is 0
   constexpr float over[] = {0.5F, 0.438296877F, 0.183236555F, 4.06337014E-2F, 4.11637876E-3F};
   constexpr float under[] = {1.0F, 1.67447874F, 1.20250905F, 0.469474369F, 0.101860031F, 1.03181117E-2F};
+  return {polynomial(z, over), polynomial(z, under), z};
+}
+
+/// Within 3e-5.
+template <int n>
+[[gnu::always_inline]] inline Quotient<n> rough_tail_over_bell(Many<n> x) {
+  const Many<n> z = least(all<n>(20.0F), absolute(x));
+  constexpr float over[] = {0.50001137F, 0.27694866F, 0.0619677F};
+  constexpr float under[] = {1.0F, 1.35249333F, 0.6995104F, 0.15514029F};
   return {polynomial(z, over), polynomial(z, under), z};
 }
 

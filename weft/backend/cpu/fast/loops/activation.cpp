@@ -1,57 +1,79 @@
 // Pointwise functions and their derivatives, alone and as gates.
 #include "weft/backend/cpu/fast/math.h"
-#include "weft/backend/cpu/fast/order.h"
+#include "weft/backend/cpu/fast/wide.h"
 
 namespace weft::fast::WEFT_ISA {
 namespace {
 
 /// A function and its slope at one place.
+template <int n>
 struct Both {
-  F value, slope;
+  Many<n> value, slope;
 };
 
 struct Identity {
-  static F value(F x) { return x; }
-  static Both both(F x) { return {x, all(1.0F)}; }
+  template <int n>
+  [[gnu::always_inline]] static Many<n> value(Many<n> x) {
+    return x;
+  }
+  template <int n>
+  [[gnu::always_inline]] static Both<n> both(Many<n> x) {
+    return {x, all<n>(1.0F)};
+  }
 };
 
 // x (1 + tanh u) / 2 = x sigmoid(2 u),  u = sqrt(2 / pi) (x + 0.044715 x^3); in powers of two
+constexpr float gelu_first = 2.3022081983F, gelu_third = 0.1029432397F;
+/// The slope of 2 u.
+template <int n>
+[[gnu::always_inline]] inline Many<n> gelu_inner_slope(Many<n> square) {
+  return fused(all<n>(0.2140644488F), square, all<n>(1.595769122F));
+}
 struct Gelu {
-  static F inner(F x, F square) { return x * fused(all(0.1029432397F), square, all(2.3022081983F)); }
-  static F value(F x) { return x / (all(1.0F) + power(all(0.0F) - inner(x, x * x))); }
-  static Both both(F x) {
-    x = most(all(-1e6F), least(all(1e6F), x));  // x^2 stays finite
-    const F square = x * x;
-    const F s = sigmoid_of_power(inner(x, square));
-    const F value = x * s;
-    return {value, fused(value * (all(1.0F) - s), fused(all(0.2140644488F), square, all(1.595769122F)), s)};
+  template <int n>
+  [[gnu::always_inline]] static Many<n> value(Many<n> x) {
+    return x / (all<n>(1.0F) + power(x * fused(all<n>(-gelu_third), x * x, all<n>(-gelu_first))));
+  }
+  template <int n>
+  [[gnu::always_inline]] static Both<n> both(Many<n> x) {
+    x = most(all<n>(-1e6F), least(all<n>(1e6F), x));  // x^2 stays finite
+    const Many<n> square = x * x;
+    const Many<n> s = sigmoid_of_power(x * fused(all<n>(gelu_third), square, all<n>(gelu_first)));
+    const Many<n> value = x * s;
+    return {value, fused(value * (all<n>(1.0F) - s), gelu_inner_slope(square), s)};
   }
 };
 
 // x Phi(x) = max(x, 0) - |x| Phi(-|x|)
 struct GeluErf {
-  static F value(F x) {
-    const Quotient tail = tail_over_bell(x);
-    const F lost = tail.size * bell(x) * tail.over / tail.under;
-    return most(all(0.0F), x) - lost;
+  template <int n>
+  [[gnu::always_inline]] static Many<n> value(Many<n> x) {
+    const Quotient<n> tail = tail_over_bell(x);
+    const Many<n> lost = tail.size * bell(x) * tail.over / tail.under;
+    return most(all<n>(0.0F), x) - lost;
   }
-  static Both both(F x) {
-    x = most(all(-1e6F), least(all(1e6F), x));
-    const Quotient tail = tail_over_bell(x);
-    const F height = bell(x);
-    const F share = height * tail.over / tail.under;
-    const F below = choose(x < all(0.0F), share, all(1.0F) - share);
-    return {x * below, fused(x * all(0.3989422804F), height, below)};
+  template <int n>
+  [[gnu::always_inline]] static Both<n> both(Many<n> x) {
+    x = most(all<n>(-1e6F), least(all<n>(1e6F), x));
+    const Quotient<n> tail = tail_over_bell(x);
+    const Many<n> height = bell(x);
+    const Many<n> share = height * tail.over / tail.under;
+    const Many<n> below = choose(x < all<n>(0.0F), share, all<n>(1.0F) - share);
+    return {x * below, fused(x * all<n>(0.3989422804F), height, below)};
   }
 };
 
 template <class Scale>
 struct Swish {  // x sigmoid(scale x)
-  static F value(F x) { return x / (all(1.0F) + power(all(-Scale::in_powers) * x)); }
-  static Both both(F x) {
-    const F s = sigmoid_of_power(all(Scale::in_powers) * x);
-    const F value = x * s;
-    return {value, fused(all(Scale::scale) * value, all(1.0F) - s, s)};
+  template <int n>
+  [[gnu::always_inline]] static Many<n> value(Many<n> x) {
+    return x / (all<n>(1.0F) + power(all<n>(-Scale::in_powers) * x));
+  }
+  template <int n>
+  [[gnu::always_inline]] static Both<n> both(Many<n> x) {
+    const Many<n> s = sigmoid_of_power(all<n>(Scale::in_powers) * x);
+    const Many<n> value = x * s;
+    return {value, fused(all<n>(Scale::scale) * value, all<n>(1.0F) - s, s)};
   }
 };
 struct One {
@@ -60,67 +82,177 @@ struct One {
 struct Quick {
   static constexpr float scale = 1.702F, in_powers = 2.4554669595F;
 };
-using Silu = Swish<One>;
-using QuickGelu = Swish<Quick>;
+
+// ---- the same, to be rounded to bf16: within 1.1e-4, with neither long polynomials nor a division
+
+/// 1 / (1 + 2^t) = guess better, where t <= 127.9.
+template <int n>
+struct RoughSigmoid {
+  [[gnu::always_inline]] RoughSigmoid(Many<n> a, Many<n> b)  // t = a b
+      : rest(rough_power(fused(a, b, all<n>(-3.0F)))), eighth(eighth_over(rest + all<n>(0.125F))) {}
+  // In this order nothing is beyond x on the way.
+  [[gnu::always_inline]] Many<n> times(Many<n> x) const { return x * eighth.better * eighth.guess; }
+  Many<n> rest;  // 2^t / 8
+  Eighth<n> eighth;
+};
+
+/// Worth several sixteens at once.
+struct Long {};
+template <class Function>
+constexpr bool is_long = __is_base_of(Long, Function);
+
+struct RoughGelu : Long {
+  // Below, t is beyond 127.9 and the result below 3e-37.
+  template <int n>
+  [[gnu::always_inline]] static Many<n> value(Many<n> x) {
+    x = most(all<n>(-10.05F), x);
+    const Many<n> factor = fused(all<n>(-gelu_third), x * x, all<n>(-gelu_first));
+    return RoughSigmoid<n>(x, factor).times(x);
+  }
+  template <int n>
+  [[gnu::always_inline]] static Both<n> both(Many<n> in) {
+    const Many<n> x = most(all<n>(-10.05F), in);
+    const Many<n> near = least(all<n>(10.05F), x);
+    const Many<n> square = near * near;
+    const RoughSigmoid<n> s(near, fused(all<n>(-gelu_third), square, all<n>(-gelu_first)));
+    const Many<n> share = s.eighth.guess * s.eighth.better;
+    const Many<n> others = all<n>(8.0F) * s.rest * share;
+    return {x * share, fused(near * share * others, gelu_inner_slope(square), share)};
+  }
+};
+
+struct RoughGeluErf : Long {
+  template <int n>
+  [[gnu::always_inline]] static Many<n> value(Many<n> x) {
+    const Quotient<n> tail = rough_tail_over_bell(x);
+    const Eighth<n> under = eighth_over(tail.under);
+    const Many<n> bell = rough_power(tail.size * (all<n>(-0.72134752F) * tail.size));
+    const Many<n> over = tail.size * tail.over;
+    return fused(over * under.guess, all<n>(-8.0F) * bell * under.better, most(all<n>(0.0F), x));
+  }
+  template <int n>
+  [[gnu::always_inline]] static Both<n> both(Many<n> x) {
+    const Quotient<n> tail = rough_tail_over_bell(x);
+    const Eighth<n> under = eighth_over(tail.under);
+    const Many<n> height = rough_power(tail.size * (all<n>(-0.72134752F) * tail.size));
+    const Many<n> share = tail.over * under.guess * (all<n>(8.0F) * height * under.better);
+    const Many<n> below = choose(x < all<n>(0.0F), share, all<n>(1.0F) - share);
+    const Many<n> near = most(all<n>(-20.0F), least(all<n>(20.0F), x));
+    return {x * below, fused(near * all<n>(0.3989422804F), height, below)};
+  }
+};
+
+template <class Scale>
+struct RoughSwish : Long {
+  // 127.9 powers
+  static constexpr float least_x = -127.9F / Scale::in_powers;
+  template <int n>
+  [[gnu::always_inline]] static Many<n> value(Many<n> x) {
+    x = most(all<n>(least_x), x);
+    return RoughSigmoid<n>(x, all<n>(-Scale::in_powers)).times(x);
+  }
+  template <int n>
+  [[gnu::always_inline]] static Both<n> both(Many<n> in) {
+    const Many<n> x = most(all<n>(least_x), in);
+    const RoughSigmoid<n> s(x, all<n>(-Scale::in_powers));
+    const Many<n> share = s.eighth.guess * s.eighth.better;
+    const Many<n> value = x * share;
+    return {value, fused(all<n>(8 * Scale::scale) * s.rest * share, value, share)};
+  }
+};
 
 // Written so that NaN stays NaN.
 struct Relu {
-  static F value(F x) { return most(all(0.0F), x); }
-  static Both both(F x) { return {value(x), choose(all(0.0F) < x, all(1.0F), all(0.0F))}; }
+  template <int n>
+  [[gnu::always_inline]] static Many<n> value(Many<n> x) {
+    return most(all<n>(0.0F), x);
+  }
+  template <int n>
+  [[gnu::always_inline]] static Both<n> both(Many<n> x) {
+    return {value(x), choose(all<n>(0.0F) < x, all<n>(1.0F), all<n>(0.0F))};
+  }
 };
 
 struct SquaredRelu {
-  static F value(F x) { return square(Relu::value(x)); }
-  static Both both(F x) {
-    const F positive = Relu::value(x);
+  template <int n>
+  [[gnu::always_inline]] static Many<n> value(Many<n> x) {
+    return square(Relu::value(x));
+  }
+  template <int n>
+  [[gnu::always_inline]] static Both<n> both(Many<n> x) {
+    const Many<n> positive = Relu::value(x);
     return {square(positive), positive + positive};
   }
 };
 
 struct Tanh {
-  static F value(F x) { return hyperbolic_tangent(x); }
-  static Both both(F x) {
-    const F y = hyperbolic_tangent(x);
-    return {y, all(1.0F) - square(y)};
+  template <int n>
+  [[gnu::always_inline]] static Many<n> value(Many<n> x) {
+    return hyperbolic_tangent(x);
+  }
+  template <int n>
+  [[gnu::always_inline]] static Both<n> both(Many<n> x) {
+    const Many<n> y = hyperbolic_tangent(x);
+    return {y, all<n>(1.0F) - square(y)};
   }
 };
 
 struct Sigmoid {
-  static F value(F x) { return sigmoid(x); }
-  static Both both(F x) {
-    const F s = sigmoid(x);
-    return {s, s * (all(1.0F) - s)};
+  template <int n>
+  [[gnu::always_inline]] static Many<n> value(Many<n> x) {
+    return sigmoid(x);
+  }
+  template <int n>
+  [[gnu::always_inline]] static Both<n> both(Many<n> x) {
+    const Many<n> s = sigmoid(x);
+    return {s, s * (all<n>(1.0F) - s)};
   }
 };
 
-template <class Work>
+/// What is rounded to bf16 from bf16 may be rough.
+template <Walk walk, class Rough, class Fine>
+[[gnu::always_inline]] inline auto fit(Rough rough, Fine fine) {
+  if constexpr (walk == Walk::bf16)
+    return rough;
+  else
+    return fine;
+}
+
+/// work<walk>(function)
+template <Walk walk, class Work>
 [[gnu::always_inline]] inline void with(Activation f, const Work& work) {
   switch (f) {
     case Activation::identity:
-      return work(Identity{});
+      return work.template operator()<walk>(Identity{});
     case Activation::gelu:
-      return work(Gelu{});
+      return work.template operator()<walk>(fit<walk>(RoughGelu{}, Gelu{}));
     case Activation::gelu_erf:
-      return work(GeluErf{});
+      return work.template operator()<walk>(fit<walk>(RoughGeluErf{}, GeluErf{}));
     case Activation::quick_gelu:
-      return work(QuickGelu{});
+      return work.template operator()<walk>(fit<walk>(RoughSwish<Quick>{}, Swish<Quick>{}));
     case Activation::silu:
-      return work(Silu{});
+      return work.template operator()<walk>(fit<walk>(RoughSwish<One>{}, Swish<One>{}));
     case Activation::relu:
-      return work(Relu{});
+      return work.template operator()<walk>(Relu{});
     case Activation::squared_relu:
-      return work(SquaredRelu{});
+      return work.template operator()<walk>(SquaredRelu{});
     case Activation::tanh:
-      return work(Tanh{});
+      return work.template operator()<walk>(Tanh{});
     case Activation::sigmoid:
-      return work(Sigmoid{});
+      return work.template operator()<walk>(Sigmoid{});
   }
+}
+template <class Work>
+[[gnu::always_inline]] inline void with(Activation f, Walk walk, const Work& work) {
+  if (walk == Walk::bf16) return with<Walk::bf16>(f, work);
+  if (walk == Walk::f32) return with<Walk::f32>(f, work);
+  with<Walk::mixed>(f, work);
 }
 
 /// x + bias, where there is one.
 template <class At>
-[[gnu::always_inline]] inline F biased(In x, const float* bias, At at) {
-  const F in = load(x, at);
+[[gnu::always_inline]] inline auto biased(In x, const float* bias, At at) {
+  const auto in = load(x, at);
   return bias ? in + along(bias, at) : in;
 }
 
@@ -133,35 +265,44 @@ Out second_half(Out x, std::int64_t n) {
   return {static_cast<char*>(x.to) + n * size, x.type, x.past};
 }
 
-[[gnu::flatten]] void forward(Activation f, Out y, In x, const float* bias, std::int64_t n) {
-  with(f, [&](auto function) {
-    map(y, walk_of(y.type, x.type), n, [&](auto at) { return function.value(biased(x, bias, at)); });
+[[gnu::flatten]] void forward(Activation f, Out to, In from, const float* bias, std::int64_t n) {
+  with(f, walk_of(to.type, from.type), [&]<Walk walk>(auto function) {
+    const In x = settled<walk>(from);
+    map_at_once<walk, is_long<decltype(function)>>(
+        to, n, [&](auto at) { return function.value(biased(x, bias, at)); });
   });
 }
 
-[[gnu::flatten]] void backward(Activation f, Out dx, In dy, In x, const float* bias, std::int64_t n) {
-  with(f, [&](auto function) {
-    map(dx, walk_of(dx.type, dy.type, x.type), n,
-        [&](auto at) { return load(dy, at) * function.both(biased(x, bias, at)).slope; });
+[[gnu::flatten]] void backward(Activation f, Out to, In given, In from, const float* bias, std::int64_t n) {
+  with(f, walk_of(to.type, given.type, from.type), [&]<Walk walk>(auto function) {
+    const In dy = settled<walk>(given);
+    const In x = settled<walk>(from);
+    map_at_once<walk, is_long<decltype(function)>>(
+        to, n, [&](auto at) { return load(dy, at) * function.both(biased(x, bias, at)).slope; });
   });
 }
 
-[[gnu::flatten]] void gated(Activation f, Out y, In x, const float* bias, std::int64_t n) {
-  const In up = second_half(x, n);
+[[gnu::flatten]] void gated(Activation f, Out to, In from, const float* bias, std::int64_t n) {
   const float* up_bias = bias ? bias + n : nullptr;
-  with(f, [&](auto function) {
-    map(y, walk_of(y.type, x.type), n,
-        [&](auto at) { return function.value(biased(x, bias, at)) * biased(up, up_bias, at); });
+  with(f, walk_of(to.type, from.type), [&]<Walk walk>(auto function) {
+    const In x = settled<walk>(from);
+    const In up = second_half(x, n);
+    map_as<walk>(Outs<1>{{to}}, n, [&](auto at) {
+      return Values<1>{{function.value(biased(x, bias, at)) * biased(up, up_bias, at)}};
+    });
   });
 }
 
-[[gnu::flatten]] void gated_backward(Activation f, Out dx, In dy, In x, const float* bias, std::int64_t n) {
-  const In up = second_half(x, n);
-  const Outs<2> both = {{dx, second_half(dx, n)}};
+[[gnu::flatten]] void gated_backward(Activation f, Out to, In given, In from, const float* bias,
+                                     std::int64_t n) {
+  const Outs<2> both = {{to, second_half(to, n)}};
   const float* up_bias = bias ? bias + n : nullptr;
-  with(f, [&](auto function) {
-    map(both, walk_of(dx.type, dy.type, x.type), n, [&](auto at) {
-      const Both gate = function.both(biased(x, bias, at));
+  with(f, walk_of(to.type, given.type, from.type), [&]<Walk walk>(auto function) {
+    const In dy = settled<walk>(given);
+    const In x = settled<walk>(from);
+    const In up = second_half(x, n);
+    map_as<walk>(both, n, [&](auto at) {
+      const auto gate = function.both(biased(x, bias, at));
       const F d = load(dy, at);
       return Values<2>{{d * biased(up, up_bias, at) * gate.slope, d * gate.value}};
     });

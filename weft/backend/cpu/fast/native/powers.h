@@ -25,4 +25,18 @@ namespace weft::fast::WEFT_ISA {
   return times_power(x, next_whole(in_reach(t)));
 }
 
+[[gnu::always_inline]] inline Floats floor_of(Floats reached) {
+  const Floats whole = next_whole(reached);
+  return whole > reached ? whole - 1.0F : whole;
+}
+/// t less the whole number below it, 0 for what is infinite.
+[[gnu::always_inline]] inline Floats above_floor(Floats t) {
+  const Floats reached = in_reach(t);
+  return reached - floor_of(reached);
+}
+/// x 2^n, rounded once, where n is the whole number below t and 0.9 <= x <= 2.1.
+[[gnu::always_inline]] inline Floats times_floor_power(Floats x, Floats t) {
+  return times_power(x, floor_of(in_reach(t)));
+}
+
 }  // namespace weft::fast::WEFT_ISA

@@ -30,6 +30,13 @@ namespace weft::fast::WEFT_ISA {
 [[gnu::always_inline]] inline Floats times_whole_power(Floats x, Floats t) {
   return times_power(x, t - beyond_whole(t));
 }
+/// t less the whole number below it, 0 for what is infinite.
+[[gnu::always_inline]] inline Floats above_floor(Floats t) {
+  constexpr int down = 0x09;
+  return (Floats)_mm512_reduce_ps((__m512)t, down);
+}
+/// x 2^n, rounded once, where n is the whole number below t and 0.9 <= x <= 2.1.
+[[gnu::always_inline]] inline Floats times_floor_power(Floats x, Floats t) { return times_power(x, t); }
 [[gnu::always_inline]] inline Longs upper_halves(Longs x) {
   return (Longs)_mm512_shuffle_epi32((__m512i)x, _MM_PERM_DDBB);
 }
