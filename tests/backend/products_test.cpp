@@ -202,15 +202,32 @@ class Fickle final : public product::Engine {
   bool takes(const product::Problem&) const override { return true; }
   std::int64_t bytes(const product::Problem& p, int threads) override { return own_.bytes(p, threads); }
   void run(const product::Problem& p, int threads, float* workspace) override {
+    ++runs;
     own_.run(p, threads, workspace);
     if (p.m > 8 && p.out.type == Type::f32) *static_cast<float*>(p.out.to) += 1;
   }
   std::int64_t packed_bytes(Type, std::int64_t, std::int64_t) override { return 0; }
   void pack(void*, product::Matrix, bool, std::int64_t, std::int64_t, int) override {}
+  int runs = 0;
 
  private:
   product::OwnEngine own_{fast::best_here()};
 };
+
+TEST(ExactProducts, what_was_found_out_holds_for_every_device_that_shares_it) {
+  const auto fickle = std::make_shared<Fickle>();
+  const auto trials = std::make_shared<ProductTrials>();
+  product::Products first({.exact = true, .trials = trials});
+  product::Products second({.exact = true, .trials = trials});
+  const std::string refusal = first.use(Type::f32, fickle, 2);
+  const int tried = fickle->runs;
+  EXPECT_GT(tried, 0);
+  EXPECT_EQ(second.use(Type::f32, fickle, 2), refusal);
+  EXPECT_EQ(fickle->runs, tried);
+  // Other threads and other types may differ, and so they are tried.
+  EXPECT_NE(second.use(Type::f32, fickle, 1), "");
+  EXPECT_GT(fickle->runs, tried);
+}
 
 TEST(ExactProducts, an_engine_whose_bits_depend_on_the_cut_is_replaced_and_named) {
   product::Products exact({.exact = true});

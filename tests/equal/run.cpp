@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "tests/support/tiny.h"
+#include "tests/support/trials.h"
 #include "weft/base/error.h"
 #include "weft/comm/threads.h"
 #include "weft/mesh/mesh.h"
@@ -67,7 +68,7 @@ class Rank {
   Rank(const ModelConfig& config, const Cut& cut, Communicator& world, const std::string& device = "cpu")
       : config_(config),
         cut_(cut),
-        device_(open_device(device, {.threads = 1, .exact = cut.exact})),
+        device_(open_device(device, {.threads = 1, .exact = cut.exact, .trials = trials()})),
         mesh_(layout_of(cut.parallel), world),
         schedule_(schedule_of(cut.parallel, microbatches())),
         evaluation_(evaluation_of(cut.parallel, microbatches())) {

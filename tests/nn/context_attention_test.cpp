@@ -5,6 +5,7 @@
 
 #include "tests/support/compare.h"
 #include "tests/support/numbers.h"
+#include "tests/support/trials.h"
 #include "weft/backend/open.h"
 #include "weft/base/random.h"
 #include "weft/comm/threads.h"
@@ -81,7 +82,8 @@ std::string gap(const Tensor& found, const Tensor& expected, Tolerance within) {
 enum class Mode { fast, exact };
 
 void compare(Communicator& circle, ContextForm form, const Case& test, Mode mode = Mode::fast) {
-  const auto device = open_device("cpu", {.threads = 1, .exact = mode == Mode::exact});
+  const auto device =
+      open_device("cpu", {.threads = 1, .exact = mode == Mode::exact, .trials = weft::testing::trials()});
   const Whole all = whole_of(*device, test);
   const AttentionArgs whole_how = args_of(test, all.segments, all.samples);
   const AttentionOut whole = ops::attention(all.in, whole_how);

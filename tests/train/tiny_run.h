@@ -11,6 +11,7 @@
 
 #include "tests/checkpoint/faulty.h"
 #include "tests/support/temporary.h"
+#include "tests/support/trials.h"
 #include "weft/backend/open.h"
 #include "weft/checkpoint/load.h"
 #include "weft/checkpoint/step.h"
@@ -145,7 +146,8 @@ inline void train_into(Told& run, const TrainConfig& config, const Options& opti
     const ParallelLayout layout({.tp = p.tp, .cp = p.cp, .dp = p.dp, .pp = p.pp});
     const Log log(0, {.stamped = false});
     run_as_threads(layout.world(), [&](Communicator& world) {
-      const auto device = open_device("cpu", {.threads = 1, .exact = config.model.exact});
+      const auto device =
+          open_device("cpu", {.threads = 1, .exact = config.model.exact, .trials = weft::testing::trials()});
       const ProcessMesh mesh(layout, world);
       Trainer trainer(config, data,
                       {.device = *device,

@@ -2,6 +2,7 @@
 #include "weft/backend/open.h"
 
 #include "weft/backend/cpu/device.h"
+#include "weft/backend/cpu/product/check.h"
 #include "weft/backend/meta/device.h"
 #include "weft/base/error.h"
 
@@ -12,10 +13,13 @@ std::unique_ptr<Device> open_cpu(CpuKernels kernels, const DeviceOptions& option
   return std::make_unique<CpuDevice>(CpuOptions{.threads = options.threads,
                                                 .exact = options.exact,
                                                 .memory_limit = options.memory_limit,
-                                                .kernels = kernels});
+                                                .kernels = kernels,
+                                                .trials = options.trials});
 }
 
 }  // namespace
+
+std::shared_ptr<ProductTrials> new_trials() { return std::make_shared<ProductTrials>(); }
 
 std::unique_ptr<Device> open_device(std::string_view name, const DeviceOptions& options) {
   if (name == "cpu") return open_cpu(CpuKernels::best, options);
@@ -23,8 +27,10 @@ std::unique_ptr<Device> open_device(std::string_view name, const DeviceOptions& 
   if (name == "cpu:fast") return open_cpu(CpuKernels::fast, options);
   if (name == "cpu:reference") return open_cpu(CpuKernels::reference, options);
   if (name == "meta")
-    return std::make_unique<MetaDevice>(MetaOptions{
-        .threads = options.threads, .exact = options.exact, .memory_limit = options.memory_limit});
+    return std::make_unique<MetaDevice>(MetaOptions{.threads = options.threads,
+                                                    .exact = options.exact,
+                                                    .memory_limit = options.memory_limit,
+                                                    .trials = options.trials});
   if (name == "cuda" || name.starts_with("cuda:"))
     fail(Kind::usage, "device ", name, ": this build has no CUDA; use cpu");
   fail(Kind::usage, "device ", name, ": unknown, expected cpu, cpu:onednn, cpu:fast, cpu:reference or meta");

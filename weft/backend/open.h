@@ -9,11 +9,17 @@
 
 namespace weft {
 
+class ProductTrials;
+
 struct DeviceOptions {
-  int threads = 0;                // 0: as many as this process may run on
-  bool exact = false;             // bits do not depend on the layout
-  std::int64_t memory_limit = 0;  // bytes, 0: none but the machine's
+  int threads = 0;                                  // 0: as many as this process may run on
+  bool exact = false;                               // bits do not depend on the layout
+  std::int64_t memory_limit = 0;                    // bytes, 0: none but the machine's
+  std::shared_ptr<ProductTrials> trials = nullptr;  // null: not shared
 };
+
+/// Exact mode tries the bits of products on the processor it finds: once for all devices that share this.
+std::shared_ptr<ProductTrials> new_trials();
 
 /// "cpu" (the fastest kernels this build has), "cpu:reference", "cpu:fast", "cpu:onednn" (its products
 /// wherever it has them), or "meta" (counts for "cpu").

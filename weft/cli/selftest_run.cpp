@@ -122,8 +122,10 @@ Trained train_small(const TrainConfig& small) {
   report::Outlet outlet(std::move(sinks), std::size_t(2 * steps), [](const std::string&) {});
   const RunData data = open_run_data(small);
   const ParallelLayout layout = layout_of(small.parallel);
+  const auto trials = new_trials();
   run_as_threads(layout.world(), [&](Communicator& world) {
-    const auto device = open_device(small.run.device, {.threads = 1, .exact = small.model.exact});
+    const auto device =
+        open_device(small.run.device, {.threads = 1, .exact = small.model.exact, .trials = trials});
     const ProcessMesh mesh(layout, world);
     Trainer trainer(
         small, data,

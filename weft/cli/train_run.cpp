@@ -134,9 +134,11 @@ int run_training(const TrainConfig& config, const Launched& launched) {
                         std::size_t(config.log.tensorboard_queue),
                         [&log](const std::string& sentence) { log.warning(sentence); });
   std::atomic<Ending> ending = Ending::finished;
+  const auto trials = new_trials();
   const auto rank = [&](Communicator& world, const RunData& data) {
     const DeviceOptions options{.threads = threads_of_a_rank(config.run, launched, world.size()),
-                                .exact = config.model.exact};
+                                .exact = config.model.exact,
+                                .trials = trials};
     const auto device = open_device(config.run.device, options);
     const bool tells = world.rank() == 0;
     if (tells)

@@ -48,7 +48,7 @@ class ProductKernels final : public FastKernels {
 }  // namespace
 
 product::Products choose_products(const ProductChoice& choice, std::vector<std::string>& notes) {
-  product::Products products({.exact = choice.exact});
+  product::Products products({.exact = choice.exact, .trials = choice.trials});
   if (choice.exact) products.check_own(choice.threads);
   if (choice.kernels == CpuKernels::fast) return products;
   const std::shared_ptr<product::Engine> library = open_onednn();

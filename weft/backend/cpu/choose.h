@@ -15,6 +15,7 @@ struct ProductChoice {
   CpuKernels kernels = CpuKernels::best;
   int threads = 1;
   bool exact = false;
+  std::shared_ptr<ProductTrials> trials = nullptr;
 };
 /// Adds a sentence to notes for every engine that is not used although it was asked for.
 product::Products choose_products(const ProductChoice& choice, std::vector<std::string>& notes);

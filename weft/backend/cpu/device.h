@@ -11,6 +11,8 @@
 
 namespace weft {
 
+class ProductTrials;
+
 /// Who computes. Each builds on the one before but for products.
 enum class CpuKernels : std::uint8_t {
   reference,  // plain loops in double
@@ -25,6 +27,7 @@ struct CpuOptions {
   std::int64_t memory_limit = 0;  // bytes, 0: none but the machine's
   CpuKernels kernels = CpuKernels::best;
   WorkTimes* times = nullptr;  // what each kind of work takes is added here; outlives the device
+  std::shared_ptr<ProductTrials> trials = nullptr;  // what is known of its products; null: nothing yet
 };
 
 class CpuDevice final : public Device {

@@ -14,7 +14,8 @@ MetaDevice::MetaDevice(const MetaOptions& options)
       exact_(options.exact),
       pool_(*this, counting_ground(), options.memory_limit),
       kernels_(std::make_unique<MetaKernels>(
-          *this, choose_products({.threads = threads_, .exact = exact_}, notes_))) {}
+          *this, choose_products({.threads = threads_, .exact = exact_, .trials = options.trials}, notes_))) {
+}
 
 MetaDevice::~MetaDevice() = default;
 

@@ -8,10 +8,13 @@
 
 namespace weft {
 
+class ProductTrials;
+
 struct MetaOptions {
   int threads = 0;  // of the device that is counted for: some workspaces grow with them
   bool exact = false;
   std::int64_t memory_limit = 0;  // bytes, 0: none
+  std::shared_ptr<ProductTrials> trials = nullptr;
 };
 
 /// Its pool is the processor's without memory behind it, so that what is held, its peak, and even what is

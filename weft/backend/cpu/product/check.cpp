@@ -165,3 +165,14 @@ std::string cutting_changes(Engine& engine, fast::Type type, int threads) {
 }
 
 }  // namespace weft::product
+
+namespace weft {
+
+std::string ProductTrials::cutting_changes(product::Engine& engine, fast::Type type, int threads) {
+  const std::lock_guard lock(mutex_);
+  const auto [said, is_new] = said_.try_emplace({engine.name(), type, threads});
+  if (is_new) said->second = product::cutting_changes(engine, type, threads);
+  return said->second;
+}
+
+}  // namespace weft

@@ -1,7 +1,10 @@
 // Tries whether an engine's bits depend on how a product is cut: what exact mode must know of this processor.
 #pragma once
 
+#include <map>
+#include <mutex>
 #include <string>
+#include <tuple>
 
 #include "weft/backend/cpu/product/engine.h"
 
@@ -14,3 +17,18 @@ namespace weft::product {
 std::string cutting_changes(Engine& engine, fast::Type type, int threads);
 
 }  // namespace weft::product
+
+namespace weft {
+
+/// What cutting_changes said of each engine, by its name. The devices of a process share one, so that every
+/// engine is tried once; who asks meanwhile waits for the answer.
+class ProductTrials {
+ public:
+  std::string cutting_changes(product::Engine& engine, fast::Type type, int threads);
+
+ private:
+  std::mutex mutex_;
+  std::map<std::tuple<std::string, fast::Type, int>, std::string> said_;
+};
+
+}  // namespace weft

@@ -87,11 +87,14 @@ Problem problem(const Tensor& out, const Tensor& a, const Tensor& b, const Matmu
   return p;
 }
 
-Products::Products(const ProductsOptions& options) : exact_(options.exact), own_(options.set) {}
+Products::Products(const ProductsOptions& options)
+    : exact_(options.exact),
+      trials_(options.trials ? options.trials : std::make_shared<ProductTrials>()),
+      own_(options.set) {}
 
 std::string Products::use(fast::Type type, std::shared_ptr<Engine> engine, int threads) {
   if (exact_) {
-    const std::string found = cutting_changes(*engine, type, threads);
+    const std::string found = trials_->cutting_changes(*engine, type, threads);
     if (!found.empty())
       return text("exact mode: ", engine->name(), "'s product ", found,
                   " on this processor; our own product of fixed order takes its place");
@@ -102,7 +105,7 @@ std::string Products::use(fast::Type type, std::shared_ptr<Engine> engine, int t
 
 void Products::check_own(int threads) {
   for (const fast::Type type : {fast::Type::f32, fast::Type::bf16, fast::Type::f16}) {
-    const std::string found = cutting_changes(own_, type, threads);
+    const std::string found = trials_->cutting_changes(own_, type, threads);
     if (!found.empty())
       fail(Kind::device, "exact mode: our own product ", found, " on this processor; leave out --exact");
   }

@@ -10,11 +10,16 @@
 #include "weft/backend/cpu/product/engine.h"
 #include "weft/tensor/kernels.h"
 
+namespace weft {
+class ProductTrials;
+}
+
 namespace weft::product {
 
 struct ProductsOptions {
   fast::InstructionSet set = fast::best_here();
   bool exact = false;
+  std::shared_ptr<ProductTrials> trials = nullptr;  // null: engines are tried for this device alone
 };
 
 /// One for each device, with or without numbers: the same engines are chosen, and asked for the same
@@ -42,6 +47,7 @@ class Products {
   Engine& engine(const Problem& problem);
 
   bool exact_;
+  std::shared_ptr<ProductTrials> trials_;
   OwnEngine own_;
   std::array<std::shared_ptr<Engine>, 3> by_type_;  // null: our own
 };
