@@ -37,11 +37,11 @@ TrainConfig tiny() {
   c.batch.micro = 1;
   c.batch.global = 2;
   c.length.iterations = 6;
-  c.rate.peak = 1e-2;
-  c.rate.style = RateStyle::constant;
+  c.rate = {.peak = 1e-2, .style = RateStyle::constant};
   c.log.interval = 1;
   c.eval.iterations = 1;
   c.data.mock = true;
+  c.data.index = IndexKind::keyed;  // a stored one takes a second to shuffle
   return c;
 }
 
