@@ -10,6 +10,7 @@ namespace weft::fast::WEFT_ISA {
 /// As many sixteens as have room in the registers; two, which is a pair, is none at once.
 inline constexpr int at_once = width == 16 ? 8 : 2;
 inline constexpr std::int64_t broad = at_once * lanes;
+inline constexpr std::int64_t ahead = 1024;  // elements
 using Wide = Many<at_once * parts>;
 
 /// Where several sixteens start: every operand f32, or every operand bf16 and each thirty-two even ones
@@ -25,6 +26,8 @@ struct Broad {
 [[gnu::always_inline]] inline Wide load(In in, Broad<Walk::bf16> at) {
   Wide r;
   for (int k = 0; k < at_once; k += 2) {
+    // The steps take as long as the memory does: what comes later is asked for meanwhile.
+    __builtin_prefetch(static_cast<const bf16*>(in.from) + at.at + ahead + k * lanes);
     const F even = load(in, Evens{at.at + k * lanes});
     const F odd = load(in, Odds{at.at + k * lanes});
     for (int i = 0; i < parts; ++i) {
