@@ -265,47 +265,67 @@ Out second_half(Out x, std::int64_t n) {
   return {static_cast<char*>(x.to) + n * size, x.type, x.past};
 }
 
-[[gnu::flatten]] void forward(Activation f, Out to, In from, const float* bias, std::int64_t n) {
-  with(f, walk_of(to.type, from.type), [&]<Walk walk>(auto function) {
-    const In x = settled<walk>(from);
-    map_at_once<walk, is_long<decltype(function)>>(
-        to, n, [&](auto at) { return function.value(biased(x, bias, at)); });
-  });
+// Each function in each walk is a piece of code of its own: compilers take far longer over all of them in
+// one.
+
+template <Walk walk, class Function>
+[[gnu::noinline, gnu::flatten]] void forward_as(Out to, In from, const float* bias, std::int64_t n) {
+  const In x = settled<walk>(from);
+  map_at_once<walk, is_long<Function>>(to, n, [&](auto at) { return Function::value(biased(x, bias, at)); });
 }
 
-[[gnu::flatten]] void backward(Activation f, Out to, In given, In from, const float* bias, std::int64_t n) {
-  with(f, walk_of(to.type, given.type, from.type), [&]<Walk walk>(auto function) {
-    const In dy = settled<walk>(given);
-    const In x = settled<walk>(from);
-    map_at_once<walk, is_long<decltype(function)>>(
-        to, n, [&](auto at) { return load(dy, at) * function.both(biased(x, bias, at)).slope; });
-  });
+template <Walk walk, class Function>
+[[gnu::noinline, gnu::flatten]] void backward_as(Out to, In given, In from, const float* bias,
+                                                 std::int64_t n) {
+  const In dy = settled<walk>(given);
+  const In x = settled<walk>(from);
+  map_at_once<walk, is_long<Function>>(
+      to, n, [&](auto at) { return load(dy, at) * Function::both(biased(x, bias, at)).slope; });
 }
 
-[[gnu::flatten]] void gated(Activation f, Out to, In from, const float* bias, std::int64_t n) {
+template <Walk walk, class Function>
+[[gnu::noinline, gnu::flatten]] void gated_as(Out to, In from, const float* bias, std::int64_t n) {
   const float* up_bias = bias ? bias + n : nullptr;
-  with(f, walk_of(to.type, from.type), [&]<Walk walk>(auto function) {
-    const In x = settled<walk>(from);
-    const In up = second_half(x, n);
-    map_as<walk>(Outs<1>{{to}}, n, [&](auto at) {
-      return Values<1>{{function.value(biased(x, bias, at)) * biased(up, up_bias, at)}};
-    });
+  const In x = settled<walk>(from);
+  const In up = second_half(x, n);
+  map_as<walk>(Outs<1>{{to}}, n, [&](auto at) {
+    return Values<1>{{Function::value(biased(x, bias, at)) * biased(up, up_bias, at)}};
   });
 }
 
-[[gnu::flatten]] void gated_backward(Activation f, Out to, In given, In from, const float* bias,
-                                     std::int64_t n) {
+template <Walk walk, class Function>
+[[gnu::noinline, gnu::flatten]] void gated_backward_as(Out to, In given, In from, const float* bias,
+                                                       std::int64_t n) {
   const Outs<2> both = {{to, second_half(to, n)}};
   const float* up_bias = bias ? bias + n : nullptr;
+  const In dy = settled<walk>(given);
+  const In x = settled<walk>(from);
+  const In up = second_half(x, n);
+  map_as<walk>(both, n, [&](auto at) {
+    const auto gate = Function::both(biased(x, bias, at));
+    const F d = load(dy, at);
+    return Values<2>{{d * biased(up, up_bias, at) * gate.slope, d * gate.value}};
+  });
+}
+
+void forward(Activation f, Out to, In from, const float* bias, std::int64_t n) {
+  with(f, walk_of(to.type, from.type),
+       [&]<Walk walk>(auto function) { forward_as<walk, decltype(function)>(to, from, bias, n); });
+}
+
+void backward(Activation f, Out to, In given, In from, const float* bias, std::int64_t n) {
+  with(f, walk_of(to.type, given.type, from.type),
+       [&]<Walk walk>(auto function) { backward_as<walk, decltype(function)>(to, given, from, bias, n); });
+}
+
+void gated(Activation f, Out to, In from, const float* bias, std::int64_t n) {
+  with(f, walk_of(to.type, from.type),
+       [&]<Walk walk>(auto function) { gated_as<walk, decltype(function)>(to, from, bias, n); });
+}
+
+void gated_backward(Activation f, Out to, In given, In from, const float* bias, std::int64_t n) {
   with(f, walk_of(to.type, given.type, from.type), [&]<Walk walk>(auto function) {
-    const In dy = settled<walk>(given);
-    const In x = settled<walk>(from);
-    const In up = second_half(x, n);
-    map_as<walk>(both, n, [&](auto at) {
-      const auto gate = function.both(biased(x, bias, at));
-      const F d = load(dy, at);
-      return Values<2>{{d * biased(up, up_bias, at) * gate.slope, d * gate.value}};
-    });
+    gated_backward_as<walk, decltype(function)>(to, given, from, bias, n);
   });
 }
 
