@@ -5,13 +5,15 @@
 
 namespace weft::fast::WEFT_ISA {
 
-/// a b + c, rounded once. Without an instruction for it these are calls, which are not written out everywhere.
+/// a b + c, rounded once. Without an instruction for it these are calls, which are not written out
+/// everywhere.
 #ifdef __ARM_FEATURE_FMA
 [[gnu::always_inline]]
 #else
 [[gnu::noinline]]
 #endif
-inline Floats fused(Floats a, Floats b, Floats c) {
+inline Floats
+fused(Floats a, Floats b, Floats c) {
   for (int i = 0; i < width; ++i) a[i] = __builtin_fmaf(a[i], b[i], c[i]);
   return a;
 }
