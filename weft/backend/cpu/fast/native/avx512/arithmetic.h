@@ -30,10 +30,12 @@ namespace weft::fast::WEFT_ISA {
 [[gnu::always_inline]] inline Floats times_whole_power(Floats x, Floats t) {
   return times_power(x, t - beyond_whole(t));
 }
-/// t less the whole number below it, 0 for what is infinite.
+/// t less the whole number below it, 0 for what is infinite. The instruction that takes the floor also rounds
+/// the rest down, where the other sets round it to the nearest.
 [[gnu::always_inline]] inline Floats above_floor(Floats t) {
-  constexpr int down = 0x09;
-  return (Floats)_mm512_reduce_ps((__m512)t, down);
+  const auto rest = (__m512)beyond_whole(t);
+  const __mmask16 below = _mm512_cmp_ps_mask(rest, _mm512_setzero_ps(), _CMP_LT_OQ);
+  return (Floats)_mm512_mask_add_ps(rest, below, rest, _mm512_set1_ps(1.0F));
 }
 /// x 2^n, rounded once, where n is the whole number below t and 0.9 <= x <= 2.1.
 [[gnu::always_inline]] inline Floats times_floor_power(Floats x, Floats t) { return times_power(x, t); }
