@@ -136,7 +136,7 @@ struct Kept {
   In first, second;
 };
 [[gnu::always_inline]] inline void ask(In in, std::int64_t from, std::int64_t n) {
-  const std::int64_t size = in.type == Type::f32 ? 4 : 2;
+  const std::int64_t size = size_of(in.type);
   const char* at = static_cast<const char*>(in.from) + from * size;
   for (std::int64_t byte = 0; byte < n * size; byte += 64) __builtin_prefetch(at + byte);
 }
@@ -160,7 +160,7 @@ struct Stretch {
 }
 
 [[gnu::always_inline]] inline Out after(Out out, std::int64_t elements) {
-  const std::int64_t size = out.type == Type::f32 ? 4 : 2;
+  const std::int64_t size = size_of(out.type);
   return {static_cast<char*>(out.to) + elements * size, out.type, out.past};
 }
 
@@ -188,21 +188,16 @@ template <int count, class Value>
     ask(kept.first, i + ahead, elements);
     ask(kept.second, i + ahead, elements);
     const Blocks blocks = draw_near(rounds, (kept.row.first + std::uint64_t(i)) / 4);
-    const auto kept_at = [&](auto at, auto within) __attribute__((always_inline)) {
+    const auto kept_at = [&](auto at) __attribute__((always_inline)) {
+      auto within = at;
+      within.at -= i;
       return value(at, Keep{words_of(blocks, within), below, scale});
     };
     if (walk == Walk::bf16)
-      for (std::int64_t j = 0; j < elements; j += pair) {
-        const Values<count> even = kept_at(Evens{i + j}, Evens{j});
-        const Values<count> odd = kept_at(Odds{i + j}, Odds{j});
-        for (int k = 0; k < count; ++k) store_halves(outs.of[k], i + j, even.of[k], odd.of[k]);
-      }
+      for (std::int64_t j = i; j < i + elements; j += pair) map_two(outs, Evens{j}, Odds{j}, kept_at);
     else
-      for (std::int64_t j = 0; j < elements; j += pair) {
-        const Values<count> first = kept_at(Plain{i + j}, Plain{j});
-        const Values<count> second = kept_at(Plain{i + j + lanes}, Plain{j + lanes});
-        for (int k = 0; k < count; ++k) store_two(outs.of[k], i + j, first.of[k], second.of[k]);
-      }
+      for (std::int64_t j = i; j < i + elements; j += pair)
+        map_two(outs, Plain{j}, Plain{j + lanes}, kept_at);
   }
   return i;
 }

@@ -128,23 +128,23 @@ struct Values {
   F of[count];
 };
 
+/// Thirty-two elements of each row, which are stored together.
+template <int count, class A, class B, class Value>
+[[gnu::always_inline]] inline void map_two(const Outs<count>& outs, A a, B b, const Value& value) {
+  const Values<count> x = value(a);
+  const Values<count> y = value(b);
+  for (int k = 0; k < count; ++k) store_both(outs.of[k], a, b, x.of[k], y.of[k]);
+}
+
 /// Each row becomes value(at). Functions that call this are to be [[gnu::flatten]], or value stays a call.
 template <int count, class Value>
 [[gnu::always_inline]] inline void map(const Outs<count>& to, Walk walk, std::int64_t n, const Value& value) {
   const Outs<count> outs = to;
   std::int64_t i = 0;
   if (walk == Walk::bf16)
-    for (; i + pair <= n; i += pair) {
-      const Values<count> even = value(Evens{i});
-      const Values<count> odd = value(Odds{i});
-      for (int k = 0; k < count; ++k) store_halves(outs.of[k], i, even.of[k], odd.of[k]);
-    }
+    for (; i + pair <= n; i += pair) map_two(outs, Evens{i}, Odds{i}, value);
   else if (walk == Walk::f32)
-    for (; i + pair <= n; i += pair) {
-      const Values<count> first = value(Plain{i});
-      const Values<count> second = value(Plain{i + lanes});
-      for (int k = 0; k < count; ++k) store_two(outs.of[k], i, first.of[k], second.of[k]);
-    }
+    for (; i + pair <= n; i += pair) map_two(outs, Plain{i}, Plain{i + lanes}, value);
   const auto put = [&](auto at) {
     const Values<count> x = value(at);
     for (int k = 0; k < count; ++k) store(outs.of[k], at, x.of[k]);

@@ -69,17 +69,9 @@ template <Walk walk, int count, class Value>
   Outs<count> outs = to;
   for (Out& out : outs.of) out = settled<walk>(out);
   if constexpr (walk == Walk::bf16)
-    for (; i + pair <= n; i += pair) {
-      const Values<count> even = value(Evens{i});
-      const Values<count> odd = value(Odds{i});
-      for (int k = 0; k < count; ++k) store_halves(outs.of[k], i, even.of[k], odd.of[k]);
-    }
+    for (; i + pair <= n; i += pair) map_two(outs, Evens{i}, Odds{i}, value);
   else if constexpr (walk == Walk::f32)
-    for (; i + pair <= n; i += pair) {
-      const Values<count> first = value(Plain{i});
-      const Values<count> second = value(Plain{i + lanes});
-      for (int k = 0; k < count; ++k) store_two(outs.of[k], i, first.of[k], second.of[k]);
-    }
+    for (; i + pair <= n; i += pair) map_two(outs, Plain{i}, Plain{i + lanes}, value);
   const auto put = [&](auto at) {
     const Values<count> x = value(at);
     for (int k = 0; k < count; ++k) store(outs.of[k], at, x.of[k]);

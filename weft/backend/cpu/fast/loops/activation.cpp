@@ -257,11 +257,11 @@ template <class At>
 }
 
 In second_half(In x, std::int64_t n) {
-  const std::int64_t size = x.type == Type::f32 ? 4 : 2;
+  const std::int64_t size = size_of(x.type);
   return {static_cast<const char*>(x.from) + n * size, x.type};
 }
 Out second_half(Out x, std::int64_t n) {
-  const std::int64_t size = x.type == Type::f32 ? 4 : 2;
+  const std::int64_t size = size_of(x.type);
   return {static_cast<char*>(x.to) + n * size, x.type, x.past};
 }
 
