@@ -21,9 +21,19 @@ endif()
 
 set(WEFT_HAS_ONEDNN OFF)
 if(WEFT_ONEDNN)
-  find_package(dnnl QUIET CONFIG)
-  if(TARGET DNNL::dnnl)
+  # Looked for by hand: Debian's own description of the package ends the configuration where OpenCL's headers are missing,
+  # which only its use on graphics processors would need.
+  find_path(WEFT_DNNL_HEADERS oneapi/dnnl/dnnl_version.h)
+  find_library(WEFT_DNNL dnnl)
+  mark_as_advanced(WEFT_DNNL_HEADERS WEFT_DNNL)
+  if(WEFT_DNNL_HEADERS AND WEFT_DNNL)
     set(WEFT_HAS_ONEDNN ON)
+    add_library(DNNL::dnnl UNKNOWN IMPORTED)
+    set_target_properties(DNNL::dnnl PROPERTIES IMPORTED_LOCATION ${WEFT_DNNL}
+      INTERFACE_INCLUDE_DIRECTORIES ${WEFT_DNNL_HEADERS})
+    file(STRINGS ${WEFT_DNNL_HEADERS}/oneapi/dnnl/dnnl_version.h dnnl_VERSION REGEX "define DNNL_VERSION_(MAJOR|MINOR|PATCH)")
+    list(TRANSFORM dnnl_VERSION REPLACE "[^0-9]" "")
+    list(JOIN dnnl_VERSION "." dnnl_VERSION)
   endif()
 endif()
 

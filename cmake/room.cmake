@@ -16,7 +16,7 @@ target_compile_options(weft_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -W
   # The house calls with designated initializers and names only the options that differ.
   -Wno-missing-field-initializers
   # An error's place reads weft/ops/matmul.cpp:12 wherever the tree lies.
-  -fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=)
+  -fmacro-prefix-map=${WEFT_TREE}=)
 if(WEFT_SANITIZE)
   target_compile_options(weft_flags INTERFACE -fsanitize=${WEFT_SANITIZE} -fno-omit-frame-pointer
     -fno-sanitize-recover=all)
@@ -64,7 +64,13 @@ function(weft_room name)
   endif()
 endfunction()
 
+# Where the tree lies, for the few tests that read it: in a header, so that a compiler cache can serve the others in every clone.
 if(WEFT_TESTS)
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/tests/support/source_dir.h CONTENT [[
+// Made by cmake.
+#pragma once
+#define WEFT_SOURCE_DIR "@CMAKE_SOURCE_DIR@"
+]] @ONLY)
   weft_precompile(weft_precompiled_tests ${standard_headers} <gmock/gmock.h> <gtest/gtest.h> <rapidcheck.h>)
   if(WEFT_PCH)
     weft_compile_as_tests(weft_precompiled_tests)
@@ -99,8 +105,8 @@ function(weft_tests room)
   target_link_libraries(${TESTS_NAME}_tests PRIVATE weft_${room} ${TESTS_SEES} ${TESTS_LINKS}
     GTest::gtest_main GTest::gmock rapidcheck)
   weft_compile_as_tests(${TESTS_NAME}_tests)
+  target_include_directories(${TESTS_NAME}_tests PRIVATE ${CMAKE_BINARY_DIR}/generated)
   weft_share_headers(${TESTS_NAME}_tests weft_precompiled_tests)
-  target_compile_definitions(${TESTS_NAME}_tests PRIVATE WEFT_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   gtest_discover_tests(${TESTS_NAME}_tests TEST_PREFIX ${TESTS_NAME}: DISCOVERY_TIMEOUT 60
     TEST_LIST ${TESTS_NAME}_names PROPERTIES ENVIRONMENT RC_PARAMS=seed=11)
   # gtest_discover_tests loses the second of two labels, so they are set when ctest reads the tests it found.

@@ -9,6 +9,7 @@
 #include "tests/checkpoint/cuts.h"
 #include "tests/checkpoint/faulty.h"
 #include "tests/support/refused.h"
+#include "tests/support/source_dir.h"
 #include "tests/support/temporary.h"
 #include "weft/checkpoint/load.h"
 #include "weft/checkpoint/save.h"

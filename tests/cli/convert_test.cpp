@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/told.h"
+#include "tests/support/source_dir.h"
 #include "tests/support/temporary.h"
 #include "weft/backend/open.h"
 #include "weft/base/format.h"

@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "tests/support/source_dir.h"
 #include "weft/base/error.h"
 #include "weft/cli/dialect/rows.h"
 

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <map>
 
+#include "tests/support/source_dir.h"
 #include "weft/cli/dialect.h"
 #include "weft/cli/dry_run.h"
 #include "weft/model/count.h"

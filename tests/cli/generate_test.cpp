@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/told.h"
+#include "tests/support/source_dir.h"
 #include "tests/support/temporary.h"
 #include "weft/cli/verbs.h"
 

@@ -7,6 +7,7 @@
 
 #include "tests/data/pack.h"
 #include "tests/support/sanitized.h"
+#include "tests/support/source_dir.h"
 #include "weft/base/error.h"
 #include "weft/base/file.h"
 #include "weft/cli/tokenizer_lines.h"

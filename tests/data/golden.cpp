@@ -10,6 +10,8 @@
 #include <iterator>
 #include <stdexcept>
 
+#include "tests/support/source_dir.h"
+
 namespace weft::data {
 namespace {
 

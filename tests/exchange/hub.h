@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/source_dir.h"
 #include "tests/support/tiny.h"
 #include "weft/exchange/hub_weights.h"
 #include "weft/generate/logits.h"

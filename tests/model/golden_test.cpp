@@ -4,6 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/source_dir.h"
 #include "tests/support/tiny.h"
 #include "weft/nn/heads.h"
 #include "weft/optim/norms.h"

@@ -6,6 +6,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/source_dir.h"
+
 using namespace weft;
 using Json = nlohmann::json;
 

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/source_dir.h"
 #include "tests/text/random_text.h"
 #include "weft/base/error.h"
 #include "weft/base/file.h"

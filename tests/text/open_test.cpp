@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/source_dir.h"
 #include "weft/base/error.h"
 
 namespace weft {

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/source_dir.h"
 #include "weft/base/error.h"
 #include "weft/base/file.h"
 

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/source_dir.h"
 #include "tests/text/random_text.h"
 #include "weft/base/error.h"
 

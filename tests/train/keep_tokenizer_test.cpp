@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/refused.h"
+#include "tests/support/source_dir.h"
 #include "tests/support/temporary.h"
 #include "tests/train/tiny_run.h"
 #include "weft/train/keep_tokenizer.h"

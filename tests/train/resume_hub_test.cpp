@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/support/refused.h"
+#include "tests/support/source_dir.h"
 #include "tests/support/temporary.h"
 #include "tests/train/tiny_run.h"
 #include "weft/base/fields.h"
