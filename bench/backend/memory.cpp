@@ -1,7 +1,9 @@
 // What moves memory, beside a copy of the same memory with the same threads in the same process: each turn
-// copies, then computes, and the share is that of the medians. Bytes are counted as they travel: what is
-// written past the caches once, what is read and written in place twice. "share" is by the clock on the wall,
-// "busy" by processor time, for which OMP_WAIT_POLICY must be passive.
+// copies, then computes, then does the same work again and again in a cache, and the shares are those of the
+// medians. Bytes are counted as they travel: what is written past the caches once, what is read and written
+// in place twice. "share" is by the clock on the wall, "busy" by processor time, for which OMP_WAIT_POLICY
+// must be passive. "arithmetic" is how long the work takes one thread where memory costs nothing, divided by
+// the threads, and "limit" the share that the slower of the two, memory and arithmetic, would allow at best.
 #include <benchmark/benchmark.h>
 #include <time.h>
 
@@ -20,6 +22,7 @@ namespace weft {
 namespace {
 
 constexpr std::int64_t t = 8192, h = 4096, v = 50304;
+constexpr std::int64_t turns_in_cache = 256;  // on so many times fewer rows: 32, in f32 512 KiB an operand
 
 double seconds(const std::function<void()>& work) {
   const auto start = std::chrono::steady_clock::now();
@@ -52,8 +55,29 @@ struct Yardstick {
   Tensor from, to;
 };
 
-void turns(benchmark::State& state, const Yardstick& copy, double bytes, const std::function<void()>& work) {
+/// What a benchmark does, and the bytes it must move.
+struct Job {
+  std::function<void()> work;
+  double bytes;
+};
+
+/// The same work in memory and, on fewer rows and with one thread, in a cache.
+struct Jobs {
+  Job in_memory, in_cache;
+  int threads;
+
+  double arithmetic() const {
+    const double one = seconds([&] {
+      for (std::int64_t i = 0; i < turns_in_cache; ++i) in_cache.work();
+    });
+    return one / threads;
+  }
+};
+
+void turns(benchmark::State& state, const Yardstick& copy, const Jobs& jobs) {
+  const auto& [work, bytes] = jobs.in_memory;
   work();
+  std::vector<double> arithmetic;
   std::vector<double> copies;
   std::vector<double> works;
   std::vector<double> busy_copies;
@@ -65,11 +89,15 @@ void turns(benchmark::State& state, const Yardstick& copy, double bytes, const s
     works.push_back(seconds(work));
     busy_works.push_back(processor_seconds() - between);
     busy_copies.push_back(between - start);
+    arithmetic.push_back(jobs.arithmetic());
     state.SetIterationTime(works.back());
   }
   const double rate = bytes / median(works);
   const double limit = copy.bytes() / median(copies);
+  const double in_cache = median(arithmetic);
   state.counters["MB"] = bytes / 1e6;
+  state.counters["arithmetic"] = in_cache * 1e3;
+  state.counters["limit"] = std::min(1.0, bytes / limit / in_cache);
   state.counters["GB/s"] = rate / 1e9;
   state.counters["copy"] = limit / 1e9;
   state.counters["share"] = rate / limit;
@@ -79,7 +107,8 @@ void turns(benchmark::State& state, const Yardstick& copy, double bytes, const s
 /// Operands of one type, filled with numbers around zero.
 class Bench {
  public:
-  Bench(Device& device, Dtype dtype) : device_(&device), dtype_(dtype) {}
+  Bench(Device& device, Dtype dtype, std::int64_t rows) : t(rows), device_(&device), dtype_(dtype) {}
+  const std::int64_t t;
   Kernels& kernels() const { return device_->kernels(); }
   Dtype dtype() const { return dtype_; }
   Tensor normal(const Shape& shape) const { return normal(shape, dtype_); }
@@ -99,11 +128,6 @@ class Bench {
   Dtype dtype_;
 };
 
-/// What a benchmark does, and the bytes it must move.
-struct Job {
-  std::function<void()> work;
-  double bytes;
-};
 using Make = std::function<Job(const Bench&)>;
 
 double sum_of_bytes(std::initializer_list<Tensor> tensors) {
@@ -113,32 +137,32 @@ double sum_of_bytes(std::initializer_list<Tensor> tensors) {
 }
 
 Job cast(const Bench& b, Dtype to) {
-  const Tensor x = b.normal({t, h});
-  const Tensor y = b.normal({t, h}, to);
+  const Tensor x = b.normal({b.t, h});
+  const Tensor y = b.normal({b.t, h}, to);
   return {[=] { y.device().kernels().copy(y, x); }, sum_of_bytes({x, y})};
 }
 
 Job add(const Bench& b) {
-  const Tensor x = b.normal({t, h});
-  const Tensor y = b.normal({t, h});
-  const Tensor out = b.normal({t, h});
+  const Tensor x = b.normal({b.t, h});
+  const Tensor y = b.normal({b.t, h});
+  const Tensor out = b.normal({b.t, h});
   return {[=] { out.device().kernels().add(out, x, y); }, sum_of_bytes({x, y, out})};
 }
 
 DropoutArgs dropout(const Bench& b, float probability) {
   DropoutArgs how{
       .probability = probability, .at = {.seed = 1, .purpose = Purpose::dropout_hidden}, .width = h};
-  std::vector<std::int32_t> positions(t / 4);
+  std::vector<std::int32_t> positions(b.t / 4);
   for (std::size_t i = 0; i < positions.size(); ++i) positions[i] = std::int32_t(i);
   how.samples = b.holding<std::int64_t>({4}, {1, 2, 3, 4});
-  how.positions = b.holding({t / 4}, positions);
+  how.positions = b.holding({b.t / 4}, positions);
   return how;
 }
 
 Job bias_dropout_add(const Bench& b, float probability) {
-  const Tensor x = b.normal({t / 4, 4, h});
-  const Tensor residual = b.normal({t / 4, 4, h});
-  const Tensor out = b.normal({t / 4, 4, h});
+  const Tensor x = b.normal({b.t / 4, 4, h});
+  const Tensor residual = b.normal({b.t / 4, 4, h});
+  const Tensor out = b.normal({b.t / 4, 4, h});
   const Tensor bias = b.vector();
   const DropoutArgs how = dropout(b, probability);
   return {[=] { out.device().kernels().bias_dropout_add(out, x, bias, residual, how); },
@@ -146,21 +170,21 @@ Job bias_dropout_add(const Bench& b, float probability) {
 }
 
 NormStats stats(const Bench& b, NormKind kind) {
-  return {kind == NormKind::layer ? b.normal({t}, Dtype::f32) : Tensor(), b.normal({t}, Dtype::f32)};
+  return {kind == NormKind::layer ? b.normal({b.t}, Dtype::f32) : Tensor(), b.normal({b.t}, Dtype::f32)};
 }
 
 Job norm(const Bench& b, NormKind kind) {
-  const Tensor x = b.normal({t, h});
-  const Tensor y = b.normal({t, h});
+  const Tensor x = b.normal({b.t, h});
+  const Tensor y = b.normal({b.t, h});
   const NormWeights weights{b.vector(), kind == NormKind::layer ? b.vector() : Tensor()};
   const NormStats kept = stats(b, kind);
   return {[=] { y.device().kernels().norm(y, kept, x, weights, {.kind = kind}); }, sum_of_bytes({x, y})};
 }
 
 Job norm_backward(const Bench& b, NormKind kind) {
-  const Tensor x = b.normal({t, h});
-  const Tensor dy = b.normal({t, h});
-  const Tensor residual = b.normal({t, h});
+  const Tensor x = b.normal({b.t, h});
+  const Tensor dy = b.normal({b.t, h});
+  const Tensor residual = b.normal({b.t, h});
   const NormStats kept = stats(b, kind);
   const Tensor gain = b.vector();
   const Tensor dgain = b.normal({1, h}, Dtype::f32).view({h});
@@ -173,10 +197,10 @@ Job norm_backward(const Bench& b, NormKind kind) {
 }
 
 Job sum_norm(const Bench& b, float probability) {
-  const Shape shape{t / 4, 4, h};
+  const Shape shape{b.t / 4, 4, h};
   const SumNormIn in{b.normal(shape), b.vector(), b.normal(shape), dropout(b, probability)};
   const NormStats kept = stats(b, NormKind::rms);
-  const SumNormOut out{b.normal(shape), b.normal(shape), {{}, kept.rstd.view({t / 4, 4})}};
+  const SumNormOut out{b.normal(shape), b.normal(shape), {{}, kept.rstd.view({b.t / 4, 4})}};
   const Tensor gain = b.vector();
   return {[=] {
             in.x.device().kernels().sum_norm(out, in, {gain, {}}, {.kind = NormKind::rms});
@@ -185,38 +209,38 @@ Job sum_norm(const Bench& b, float probability) {
 }
 
 Job activation(const Bench& b, Activation kind) {
-  const Tensor x = b.normal({t, h});
-  const Tensor y = b.normal({t, h});
+  const Tensor x = b.normal({b.t, h});
+  const Tensor y = b.normal({b.t, h});
   const Tensor bias = b.vector();
   return {[=] { y.device().kernels().activation(y, x, bias, kind); }, sum_of_bytes({x, y})};
 }
 
 Job activation_backward(const Bench& b, Activation kind) {
-  const Tensor x = b.normal({t, h});
-  const Tensor dy = b.normal({t, h});
-  const Tensor dx = b.normal({t, h});
+  const Tensor x = b.normal({b.t, h});
+  const Tensor dy = b.normal({b.t, h});
+  const Tensor dx = b.normal({b.t, h});
   const Tensor bias = b.vector();
   return {[=] { x.device().kernels().activation_backward(dx, dy, x, bias, kind); },
           sum_of_bytes({x, dy, dx})};
 }
 
 Job gated(const Bench& b) {
-  const Tensor x = b.normal({t, 2 * h});
-  const Tensor y = b.normal({t, h});
+  const Tensor x = b.normal({b.t, 2 * h});
+  const Tensor y = b.normal({b.t, h});
   return {[=] { y.device().kernels().gated(y, x, {}, Activation::silu); }, sum_of_bytes({x, y})};
 }
 
 Job gated_backward(const Bench& b) {
-  const Tensor x = b.normal({t, 2 * h});
-  const Tensor dy = b.normal({t, h});
-  const Tensor dx = b.normal({t, 2 * h});
+  const Tensor x = b.normal({b.t, 2 * h});
+  const Tensor dy = b.normal({b.t, h});
+  const Tensor dx = b.normal({b.t, 2 * h});
   return {[=] { x.device().kernels().gated_backward(dx, dy, x, {}, Activation::silu); },
           sum_of_bytes({x, dy, dx})};
 }
 
 /// b's type is that of the copy that layers read.
 Job adam(const Bench& b) {
-  const std::int64_t n = t * h / 2;
+  const std::int64_t n = b.t * h / 2;
   const bool copied = b.dtype() != Dtype::f32;
   const AdamState state{b.normal({n / h, h}, Dtype::f32).view({n}),
                         b.normal({n / h, h}, Dtype::f32).view({n}), empty(b.normal({1, 1}).device(), {n}),
@@ -230,7 +254,7 @@ Job adam(const Bench& b) {
 
 /// One of the three passes over logits [1024, 50304].
 Job loss(const Bench& b, int pass) {
-  constexpr std::int64_t tokens = 1024;
+  const std::int64_t tokens = b.t / 8;
   const Tensor logits = b.normal({tokens, v});
   const auto column = [&] { return b.normal({tokens}, Dtype::f32); };
   const LossParts parts{column(), column(), column(), {}};
@@ -248,13 +272,13 @@ Job loss(const Bench& b, int pass) {
 }
 
 Job sum_squares(const Bench& b) {
-  const Tensor x = b.normal({t, h});
+  const Tensor x = b.normal({b.t, h});
   const Tensor digits = b.holding({exact_digits}, std::vector<double>(exact_digits));
   return {[=] { x.device().kernels().sum_squares(digits, x); }, sum_of_bytes({x})};
 }
 
 Job sum_rows(const Bench& b) {
-  const Tensor x = b.normal({t, h});
+  const Tensor x = b.normal({b.t, h});
   const Tensor sums = b.normal({1, h}, Dtype::f32).view({h});
   return {[=] { x.device().kernels().sum_rows(sums, x); }, sum_of_bytes({x})};
 }
@@ -286,9 +310,15 @@ std::vector<std::pair<std::string, Make>> jobs() {
   };
 }
 
-void run(benchmark::State& state, Device& device, const Yardstick& copy, Dtype dtype, const Make& make) {
-  const Job job = make(Bench(device, dtype));
-  turns(state, copy, job.bytes, job.work);
+struct Devices {
+  std::unique_ptr<Device> all = open_device("cpu", {});
+  std::unique_ptr<Device> one = open_device("cpu", {.threads = 1});
+};
+
+void run(benchmark::State& state, const Devices& devices, const Yardstick& copy, Dtype dtype,
+         const Make& make) {
+  const Bench in_memory(*devices.all, dtype, t), in_cache(*devices.one, dtype, t / turns_in_cache);
+  turns(state, copy, {make(in_memory), make(in_cache), devices.all->threads()});
 }
 
 }  // namespace
@@ -296,13 +326,13 @@ void run(benchmark::State& state, Device& device, const Yardstick& copy, Dtype d
 
 int main(int argc, char** argv) {
   using namespace weft;
-  const auto device = open_device("cpu", {});
-  const Yardstick copy(*device);
+  const Devices devices;
+  const Yardstick copy(*devices.all);
   for (const auto& [title, make] : jobs())
     for (const Dtype dtype : {Dtype::f32, Dtype::bf16})
       benchmark::RegisterBenchmark(
           (title + "/" + name(dtype)).c_str(),
-          [&, dtype, job = make](benchmark::State& state) { run(state, *device, copy, dtype, job); })
+          [&, dtype, job = make](benchmark::State& state) { run(state, devices, copy, dtype, job); })
           ->UseManualTime()
           ->Unit(benchmark::kMillisecond)
           ->Iterations(9);
