@@ -1,26 +1,41 @@
 // The gradient of cross entropy, in place of the logits.
 #include "weft/backend/cpu/fast/math.h"
-#include "weft/backend/cpu/fast/order.h"
+#include "weft/backend/cpu/fast/wide.h"
 
 namespace weft::fast::WEFT_ISA {
 namespace {
 
-[[gnu::flatten]] void backward(Out logits, const LossRow& row, std::int64_t n) {
-  const auto with = [&](const auto& gradient) {
-    // The target's is written last, from the logit as it was.
-    const bool here = row.target >= 0;
-    const Tail target = {row.target, 1};
-    const F at_target = here ? gradient(load(logits, target)) + all(row.extra) : all(0.0F);
-    map(logits, walk_of(logits.type), n, [&](auto at) { return gradient(load(logits, at)); });
-    if (here) store(logits, target, at_target);
-  };
-  const F greatest = all(row.greatest);
-  const F slope = all(row.slope);
-  const F offset = all(row.offset);
-  if (logits.type == Type::f32)
-    with([=](F x) { return fused(slope, exponential(x - greatest), offset); });
-  else
-    with([=](F x) { return fused(slope, coarse_power((x - greatest) * all(log2_of_e)), offset); });
+/// slope e^(x - greatest) + offset
+template <Walk walk>
+struct Gradient {
+  template <int n>
+  [[gnu::always_inline]] Many<n> operator()(Many<n> x) const {
+    const Many<n> off = x - all<n>(row.greatest);
+    if constexpr (walk == Walk::f32)
+      return fused(all<n>(row.slope), exponential(off), all<n>(row.offset));
+    else
+      return fused(all<n>(row.slope), coarse_power(off * all<n>(log2_of_e)), all<n>(row.offset));
+  }
+  LossRow row;
+};
+
+template <Walk walk>
+[[gnu::noinline, gnu::flatten]] void backward_as(Out logits, const LossRow& row, std::int64_t n) {
+  const Gradient<walk> gradient = {row};
+  const In from = settled<walk>(In{logits.to, logits.type});
+  // The target's is written last, from the logit as it was.
+  const bool here = row.target >= 0;
+  const Tail target = {row.target, 1};
+  const F at_target = here ? gradient(load(from, target)) + all(row.extra) : all(0.0F);
+  map_at_once<walk, walk == Walk::bf16>(logits, n, [&](auto at) { return gradient(load(from, at)); });
+  if (here) store(logits, target, at_target);
+}
+
+void backward(Out logits, const LossRow& row, std::int64_t n) {
+  const Walk walk = walk_of(logits.type);
+  if (walk == Walk::f32) return backward_as<Walk::f32>(logits, row, n);
+  if (walk == Walk::bf16) return backward_as<Walk::bf16>(logits, row, n);
+  backward_as<Walk::mixed>(logits, row, n);
 }
 
 }  // namespace
