@@ -1,1 +1,1 @@
-weft_bench(memory FILES memory.cpp SEES base tensor backend)
+weft_bench(memory FILES memory.cpp SEES base tensor backend LINKS OpenMP::OpenMP_CXX)

@@ -4,11 +4,13 @@
 // in place twice. "share" is by the clock on the wall, "busy" by processor time, for which OMP_WAIT_POLICY
 // must be passive. "arithmetic" is how long the work takes one thread where memory costs nothing, divided by
 // the threads, and "limit" the share that the slower of the two, memory and arithmetic, would allow at best.
+// "copy" and "read" are the rates of a copy and of a loop that only reads, which can be the slower one.
 #include <benchmark/benchmark.h>
 #include <time.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <functional>
 #include <string>
 #include <vector>
@@ -22,7 +24,7 @@ namespace weft {
 namespace {
 
 constexpr std::int64_t t = 8192, h = 4096, v = 50304;
-constexpr std::int64_t turns_in_cache = 256;  // on so many times fewer rows: 32, in f32 512 KiB an operand
+constexpr std::int64_t turns_in_cache = 512;  // on so many times fewer rows: 16, in f32 256 KiB an operand
 
 double seconds(const std::function<void()>& work) {
   const auto start = std::chrono::steady_clock::now();
@@ -52,6 +54,20 @@ struct Yardstick {
     return seconds([&] { to.device().kernels().copy(to, from); });
   }
   double bytes() const { return double(2 * from.bytes()); }
+  /// Only reads, by looking for a byte that is not there: what no loop that writes nothing can pass.
+  double read() const {
+    const auto* bytes = reinterpret_cast<const char*>(from.data<float>());
+    const int threads = from.device().threads();
+    const std::int64_t share = from.bytes() / threads;
+    bool found = false;
+    const double time = seconds([&] {
+#pragma omp parallel for reduction(|| : found) num_threads(threads)
+      for (int i = 0; i < threads; ++i)
+        found = found || std::memchr(bytes + i * share, 'a', std::size_t(share)) != nullptr;
+    });
+    benchmark::DoNotOptimize(found);
+    return time;
+  }
   Tensor from, to;
 };
 
@@ -78,6 +94,7 @@ void turns(benchmark::State& state, const Yardstick& copy, const Jobs& jobs) {
   const auto& [work, bytes] = jobs.in_memory;
   work();
   std::vector<double> arithmetic;
+  std::vector<double> reads;
   std::vector<double> copies;
   std::vector<double> works;
   std::vector<double> busy_copies;
@@ -90,6 +107,7 @@ void turns(benchmark::State& state, const Yardstick& copy, const Jobs& jobs) {
     busy_works.push_back(processor_seconds() - between);
     busy_copies.push_back(between - start);
     arithmetic.push_back(jobs.arithmetic());
+    reads.push_back(copy.read());
     state.SetIterationTime(works.back());
   }
   const double rate = bytes / median(works);
@@ -100,6 +118,7 @@ void turns(benchmark::State& state, const Yardstick& copy, const Jobs& jobs) {
   state.counters["limit"] = std::min(1.0, bytes / limit / in_cache);
   state.counters["GB/s"] = rate / 1e9;
   state.counters["copy"] = limit / 1e9;
+  state.counters["read"] = copy.bytes() / 2 / median(reads) / 1e9;
   state.counters["share"] = rate / limit;
   state.counters["busy"] = bytes / median(busy_works) / (copy.bytes() / median(busy_copies));
 }
