@@ -1,13 +1,16 @@
-// Norms of rows side by side: as alone, and as precise as in double where a row is far from zero.
+// Norms and their gradients of rows side by side: as alone. Norms as precise as in double where a row is far
+// from zero.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <random>
+#include <type_traits>
 #include <vector>
 
 #include "weft/backend/cpu/fast/loops.h"
+#include "weft/base/error.h"
 #include "weft/base/half.h"
 
 namespace weft::fast {
@@ -30,10 +33,8 @@ struct Rows {
         rstd(std::size_t(rows)) {}
   void run(InstructionSet set, NormKind kind, std::int64_t first, std::int64_t together) {
     const std::int64_t step = n * size_of(type);
-    const NormRows rows = {{y.data() + first * n, type, false},
-                           {x.data() + first * n, type},
-                           step,
-                           step,
+    const NormRows rows = {{{y.data() + first * n, type, false}, step},
+                           {{x.data() + first * n, type}, step},
                            together,
                            mean.data() + first,
                            rstd.data() + first,
@@ -73,6 +74,123 @@ TEST(NormRows, give_the_same_bits_together_and_apart_on_every_instruction_set) {
       expect_alike<float>(Type::f32, kind, n);
       expect_alike<bf16>(Type::bf16, kind, n);
       expect_alike<f16>(Type::f16, kind, n);
+    }
+}
+
+/// A residual and what a norm's sum makes of it, with its statistics.
+template <class T>
+struct Summed {
+  Summed(Type of, std::int64_t width, float probability) : type(of), n(width), x(std::size_t(width)) {
+    std::mt19937 random(11);
+    std::normal_distribution<float> normal(0.5F, 2.0F);
+    for (T& one : x) one = T(normal(random));
+    residual = x;
+    for (T& one : residual) one = T(normal(random));
+    bias.resize(x.size());
+    for (float& one : bias) one = normal(random);
+    drop = {{1, 2}, {3, 4}, 8, std::uint32_t(double(probability) * 4294967296.0), 1 / (1 - probability)};
+  }
+  SumRow row() {
+    sum = copy = std::vector<T>(x.size());
+    return {{sum.data(), type, false}, copy.data(), {x.data(), type}, bias.data(),
+            {residual.data(), type},   drop};
+  }
+  Type type;
+  std::int64_t n;
+  std::vector<T> x, residual, sum, copy;
+  std::vector<float> bias;
+  DropRow drop;
+};
+
+template <class T>
+void expect_norms_bits(InstructionSet set, NormKind kind, Summed<T> of) {
+  const std::string what = text(name(set), ", ", of.n, " elements, first ", of.drop.first);
+  loops(set).norm.sum(of.row(), of.n);
+  const std::vector<T> plain = of.sum;
+  Rows<T> rows(of.type, 1, of.n);
+  rows.x = plain;
+  rows.run(set, kind, 0, 1);
+  const NormRow found = loops(set).norm.sum_wide(of.row(), {kind, epsilon, of.n});
+  EXPECT_TRUE(same_bits(of.sum, plain)) << what;
+  EXPECT_TRUE(same_bits(of.copy, plain)) << what;
+  EXPECT_EQ(found.rstd, rows.rstd[0]) << what;
+  if (kind == NormKind::layer) {
+    EXPECT_EQ(found.mean, rows.mean[0]) << what;
+  }
+}
+
+TEST(NormSums, give_the_statistics_that_a_norm_by_itself_would) {
+  for (const InstructionSet set : all_here())
+    for (const NormKind kind : {NormKind::layer, NormKind::rms})
+      for (const std::int64_t n : {513, 640, 1000, 1111, 4096})
+        for (const float probability : {0.0F, 0.1F})
+          for (const std::uint64_t first : {std::uint64_t{8}, std::uint64_t{9}}) {
+            Summed<float> f32(Type::f32, n, probability);
+            Summed<bf16> half(Type::bf16, n, probability);
+            f32.drop.first = half.drop.first = first;
+            expect_norms_bits(set, kind, f32);
+            expect_norms_bits(set, kind, half);
+          }
+}
+
+/// Gradients of rows of one type.
+template <class T>
+struct Backward {
+  Backward(Type of, std::int64_t rows, std::int64_t width)
+      : type(of), count(rows), n(width), dy(std::size_t(rows * width)) {
+    std::mt19937 random(13);
+    std::normal_distribution<float> normal(0.5F, 2.0F);
+    const auto draw = [&](auto& numbers) {
+      for (auto& one : numbers) one = std::remove_reference_t<decltype(one)>(normal(random));
+    };
+    x = residual = dx = dy;
+    gain.resize(std::size_t(n));
+    mean.resize(std::size_t(rows));
+    draw(dy);
+    draw(x);
+    draw(residual);
+    draw(gain);
+    draw(mean);
+    rstd = mean;
+    dgain = dbias = std::vector<float>(gain.size(), 1.0F);
+  }
+  void run(InstructionSet set, NormKind kind, std::int64_t first, std::int64_t together) {
+    const std::int64_t at = first * n, step = n * size_of(type);
+    loops(set).norm.backward({{{dx.data() + at, type, false}, step},
+                              {{dy.data() + at, type}, step},
+                              {{residual.data() + at, type}, step},
+                              {{x.data() + at, type}, step},
+                              together,
+                              kind == NormKind::layer ? mean.data() + first : nullptr,
+                              rstd.data() + first},
+                             gain.data(), dgain.data(), dbias.data(), {kind, epsilon, n});
+  }
+  Type type;
+  std::int64_t count, n;
+  std::vector<T> dy, x, residual, dx;
+  std::vector<float> gain, mean, rstd, dgain, dbias;
+};
+
+template <class T>
+void expect_gradients_alike(Type type, NormKind kind, std::int64_t n) {
+  Backward<T> apart(type, 5, n);
+  const Backward<T> fresh = apart;
+  for (std::int64_t i = 0; i < apart.count; ++i) apart.run(InstructionSet::generic, kind, i, 1);
+  for (const InstructionSet set : all_here()) {
+    Backward<T> together = fresh;
+    together.run(set, kind, 0, together.count);
+    EXPECT_TRUE(same_bits(apart.dx, together.dx)) << name(set) << ", rows of " << n;
+    EXPECT_TRUE(same_bits(apart.dgain, together.dgain)) << name(set) << ", rows of " << n;
+    EXPECT_TRUE(same_bits(apart.dbias, together.dbias)) << name(set) << ", rows of " << n;
+  }
+}
+
+TEST(NormGradients, have_the_same_bits_together_and_apart_on_every_instruction_set) {
+  for (const NormKind kind : {NormKind::layer, NormKind::rms})
+    for (const std::int64_t n : {1, 16, 70, 512, 1040, 1111}) {
+      expect_gradients_alike<float>(Type::f32, kind, n);
+      expect_gradients_alike<bf16>(Type::bf16, kind, n);
+      expect_gradients_alike<f16>(Type::f16, kind, n);
     }
 }
 

@@ -171,15 +171,17 @@ struct Keep {
   F scale;
 };
 
-/// The rows' start, as far as whole draws go, with the words in registers all the way; its length.
-template <int count, class Value>
-[[gnu::always_inline]] inline std::int64_t map_drawn(const Outs<count>& to, const Kept& kept, Walk walk,
-                                                     std::int64_t n, const Value& value) {
+/// two(at, at, number of the first one's running sum, 0 or 2, keep) for each thirty-two elements of a row's
+/// start, as far as whole draws go, with the words in registers all the way: keep(at) gives their Keep. The
+/// start's length.
+template <class Two>
+[[gnu::always_inline]] inline std::int64_t each_drawn(const Kept& kept, Walk walk, std::int64_t n,
+                                                      const Two& two) {
   constexpr std::int64_t elements = 4 * blocks_at_once;
+  static_assert(elements % (2 * pair) == 0);
   if (walk == Walk::mixed || kept.row.first % 4 != 0) return 0;
   if (kept.row.first >> 34 != (kept.row.first + std::uint64_t(n)) >> 34) return 0;
   constexpr std::int64_t ahead = 512;
-  const Outs<count> outs = to;
   const Rounds rounds(kept.row);
   const U below = all(kept.row.below);
   const F scale = all(kept.row.scale);
@@ -188,16 +190,21 @@ template <int count, class Value>
     ask(kept.first, i + ahead, elements);
     ask(kept.second, i + ahead, elements);
     const Blocks blocks = draw_near(rounds, (kept.row.first + std::uint64_t(i)) / 4);
-    const auto kept_at = [&](auto at) __attribute__((always_inline)) {
-      auto within = at;
-      within.at -= i;
-      return value(at, Keep{words_of(blocks, within), below, scale});
+    const auto keep = [&](auto at) __attribute__((always_inline)) {
+      at.at -= i;
+      return Keep{words_of(blocks, at), below, scale};
     };
-    if (walk == Walk::bf16)
-      for (std::int64_t j = i; j < i + elements; j += pair) map_two(outs, Evens{j}, Odds{j}, kept_at);
-    else
-      for (std::int64_t j = i; j < i + elements; j += pair)
-        map_two(outs, Plain{j}, Plain{j + lanes}, kept_at);
+    if (walk == Walk::bf16) {
+      for (std::int64_t j = i; j < i + elements; j += 2 * pair) {
+        two(Evens{j}, Odds{j}, 0, keep);
+        two(Evens{j + pair}, Odds{j + pair}, 2, keep);
+      }
+    } else {
+      for (std::int64_t j = i; j < i + elements; j += 2 * pair) {
+        two(Plain{j}, Plain{j + lanes}, 0, keep);
+        two(Plain{j + pair}, Plain{j + pair + lanes}, 2, keep);
+      }
+    }
   }
   return i;
 }
@@ -217,7 +224,13 @@ template <int count, class Value>
   const U below = all(kept.row.below);
   const Rounds rounds(kept.row);
   Stretch stretch;
-  for (std::int64_t from = map_drawn(outs, kept, walk, n, value); from < n; from += Stretch::elements) {
+  const std::int64_t drawn = each_drawn(
+      kept, walk, n,
+      [&, to = outs ](auto a, auto b, int, const auto& keep_of) __attribute__((always_inline)) {
+        map_two(
+            to, a, b, [&](auto at) __attribute__((always_inline)) { return value(at, keep_of(at)); });
+      });
+  for (std::int64_t from = drawn; from < n; from += Stretch::elements) {
     const std::int64_t size = n - from < Stretch::elements ? n - from : Stretch::elements;
     draw(kept, rounds, from, size, stretch);
     Outs<count> here = outs;

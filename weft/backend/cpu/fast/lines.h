@@ -35,6 +35,9 @@ class Lines {
   std::byte* at(std::int64_t line) const { return first_ ? first_ + offset(line) * size_ : nullptr; }
   In in(std::int64_t line) const { return {at(line), type_}; }
   Out out(std::int64_t line) const { return {at(line), type_, past_}; }
+  /// A line and those after it, where lines are even.
+  InRows ins(std::int64_t line) const { return {in(line), step()}; }
+  OutRows outs(std::int64_t line) const { return {out(line), step()}; }
   bool past() const { return past_; }
   Type type() const { return type_; }
   /// True where all lines are step() bytes apart.

@@ -87,26 +87,53 @@ struct NormShape {
 struct NormRow {
   float mean, rstd;
 };
-/// Rows of one type: the first of x and of y, and how many bytes lie between one and the next.
+/// Rows of one type: the first, and how many bytes lie between one and the next.
+struct InRows {
+  In first;
+  std::int64_t step;
+};
+struct OutRows {
+  Out first;
+  std::int64_t step;
+};
 struct NormRows {
-  Out y;
-  In x;
-  std::int64_t y_step, x_step, count;
+  OutRows y;
+  InRows x;
+  std::int64_t count;
   float* mean;  // may be null
   float* rstd;
-  In later;  // a row that is read next, from null where there is none
+  In later;                        // a row that is read next, from null where there is none
+  const NormRow* known = nullptr;  // the statistics of a single wide row
+};
+/// residual + dropout(x + bias); bias f32 or null.
+struct SumRow {
+  Out sum;
+  void* copy;  // as long and of the same type: the sum too, for forward() to read
+  In x;
+  const float* bias;
+  In residual;
+  DropRow drop;
+};
+struct NormBackward {
+  OutRows dx;
+  InRows dy, residual, x;  // residual from null where there is none
+  std::int64_t count;
+  const float* mean;  // may be null
+  const float* rstd;
 };
 /// Rows of at most so many elements are best given four at a time.
 inline constexpr std::int64_t narrow_row = 512;
 /// gain f32; bias f32 or null.
 struct NormLoops {
   void (*forward)(const NormRows& rows, const float* gain, const float* bias, const NormShape& shape);
-  /// row, as long and of the same type, holds the sum too: what forward() then reads.
-  void (*sum)(Out sum, In x, const float* bias, In residual, const DropRow& drop, void* row, std::int64_t n);
+  void (*sum)(const SumRow& row, std::int64_t n);
+  /// The same for a row of more than narrow_row elements, and the sum's statistics, with the bits of
+  /// forward().
+  NormRow (*sum_wide)(const SumRow& row, const NormShape& shape);
   /// dx = (residual +) rstd (g - mean(g) - xhat mean(g xhat)), g = dy gain; dgain += dy xhat, dbias += dy
   /// where not null.
-  void (*backward)(Out dx, In dy, In residual, In x, NormRow stats, const float* gain, float* dgain,
-                   float* dbias, const NormShape& shape);
+  void (*backward)(const NormBackward& rows, const float* gain, float* dgain, float* dbias,
+                   const NormShape& shape);
 };
 
 struct SoftmaxLoops {

@@ -27,9 +27,8 @@ namespace {
 struct Stats {
   explicit Stats(const NormStats& stats)
       : mean(stats.mean ? stats.mean.data<float>() : nullptr), rstd(stats.rstd.data<float>()) {}
-  fast::NormRow get(std::int64_t i) const { return {mean ? mean[i] : 0, rstd[i]}; }
-  fast::NormRows rows(const Lines& y, fast::In x, std::int64_t first, std::int64_t count) const {
-    return {y.out(first), x, y.step(), 0, count, mean ? mean + first : nullptr, rstd + first, {}};
+  fast::NormRows rows(const Lines& y, fast::InRows x, std::int64_t first, std::int64_t count) const {
+    return {y.outs(first), x, count, mean ? mean + first : nullptr, rstd + first, {}};
   }
   float* mean;
   float* rstd;
@@ -57,9 +56,7 @@ void FastKernels::norm(const Tensor& y, const NormStats& stats, const Tensor& x,
   in_parallel(threads_, to.count(), to.elements(), [&](std::int64_t first, std::int64_t last) {
     const std::int64_t together = to.even() && from.even() ? last - first : 1;
     for (std::int64_t i = first; i < last; i += together) {
-      fast::NormRows rows = kept.rows(to, from.in(i), i, together);
-      rows.x_step = from.step();
-      loops_.norm.forward(rows, gain, bias, shape);
+      loops_.norm.forward(kept.rows(to, from.ins(i), i, together), gain, bias, shape);
     }
     loops_.elementwise.finish();
   });
@@ -78,6 +75,8 @@ void FastKernels::sum_norm(const SumNormOut& out, const SumNormIn& in, const Nor
   const std::int64_t h = to.width();
   const fast::Walk walk = fast::walk_of(to.type(), total.type());
   const fast::Walk sum_walk = fast::walk_of(total.type(), from.type(), old.type());
+  // Statistics have the bits of a norm by itself only in its order.
+  const bool wide = h > fast::narrow_row && walk == sum_walk;
   const std::int64_t together = h > fast::narrow_row ? 1 : 4;
   float* room = scratch_.take<float>((4 + threads_ * together) * h);
   const float* gain = arranged_gain(weights.gain, how, walk, room);
@@ -88,12 +87,19 @@ void FastKernels::sum_norm(const SumNormOut& out, const SumNormIn& in, const Nor
   in_parallel(threads_, to.count(), to.elements(), [&](std::int64_t first, std::int64_t last) {
     float* row = room + (4 + fast::me() * together) * h;
     const std::int64_t step = to.even() ? together : 1;
+    fast::NormRow stats = {};
     for (std::int64_t i = first; i < last; i += step) {
-      fast::NormRows rows = kept.rows(to, {row, total.type()}, i, std::min(step, last - i));
-      for (std::int64_t k = 0; k < rows.count; ++k)
-        loops_.norm.sum(total.out(i + k), from.in(i + k), more, old.in(i + k), drops.row(i + k), row + k * h,
-                        h);
-      rows.x_step = h * std::int64_t{sizeof(float)};
+      const fast::InRows sums = {{row, total.type()}, h * std::int64_t{sizeof(float)}};
+      fast::NormRows rows = kept.rows(to, sums, i, std::min(step, last - i));
+      for (std::int64_t k = 0; k < rows.count; ++k) {
+        const fast::SumRow one = {total.out(i + k), row + k * h,     from.in(i + k), more,
+                                  old.in(i + k),    drops.row(i + k)};
+        if (wide)
+          stats = loops_.norm.sum_wide(one, shape);
+        else
+          loops_.norm.sum(one, h);
+      }
+      if (wide) rows.known = &stats;
       if (i + step < last) rows.later = from.in(i + step);
       loops_.norm.forward(rows, gain, bias, shape);
     }
@@ -121,14 +127,18 @@ void FastKernels::norm_backward(const NormGrads& grads, const Tensor& dy, const 
   float* sums = room + 2 * h;
   const Stats kept(saved.stats);
   const fast::NormShape shape = {how.kind, how.epsilon, h};
+  const bool even = to.even() && given.even() && old.even() && from.even();
   in_parallel(threads_, sets * pieces.count(), to.elements(), [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t p = first; p < last; ++p) {
       const std::int64_t start = p / pieces.count() * rows, piece = p % pieces.count();
       float* dgain = sums + 2 * p * h;
       std::fill_n(dgain, 2 * h, 0.0F);
-      for (std::int64_t i = start + pieces.first(piece); i < start + pieces.first(piece + 1); ++i)
-        loops_.norm.backward(to.out(i), given.in(i), old.in(i), from.in(i), kept.get(i), gain,
-                             grads.dgain ? dgain : nullptr, grads.dbias ? dgain + h : nullptr, shape);
+      const std::int64_t end = start + pieces.first(piece + 1);
+      const std::int64_t together = even ? end - start - pieces.first(piece) : 1;
+      for (std::int64_t i = start + pieces.first(piece); i < end; i += together)
+        loops_.norm.backward({to.outs(i), given.ins(i), old.ins(i), from.ins(i), together,
+                              kept.mean ? kept.mean + i : nullptr, kept.rstd + i},
+                             gain, grads.dgain ? dgain : nullptr, grads.dbias ? dgain + h : nullptr, shape);
       if (walk != fast::Walk::bf16) continue;
       loops_.elementwise.restore(dgain, h);
       loops_.elementwise.restore(dgain + h, h);

@@ -70,15 +70,26 @@ template <class At>
 [[gnu::always_inline]] inline F only(Odds, F x, float) { return x; }
 
 /// Thirty-two as bf16, and as f32.
-[[gnu::always_inline]] inline void store_halves(Out out, std::int64_t at, F even, F odd) {
+struct Halves {
+  Floats part[parts];
+};
+[[gnu::always_inline]] inline Halves halves(F even, F odd) {
+  Halves r;
+  for (int i = 0; i < parts; ++i)
+    r.part[i] = (Floats)join_upper(round_bf16(even.part[i]), round_bf16(odd.part[i]));
+  return r;
+}
+[[gnu::always_inline]] inline void store_halves(Out out, std::int64_t at, const Halves& x) {
   bf16* to = static_cast<bf16*>(out.to) + at;
   for (int i = 0; i < parts; ++i) {
-    const auto both = (Floats)join_upper(round_bf16(even.part[i]), round_bf16(odd.part[i]));
     if (out.past)
-      stream(reinterpret_cast<float*>(to + 2 * i * width), both);
+      stream(reinterpret_cast<float*>(to + 2 * i * width), x.part[i]);
     else
-      write(to + 2 * i * width, both);
+      write(to + 2 * i * width, x.part[i]);
   }
+}
+[[gnu::always_inline]] inline void store_halves(Out out, std::int64_t at, F even, F odd) {
+  store_halves(out, at, halves(even, odd));
 }
 [[gnu::always_inline]] inline void store_two(Out out, std::int64_t at, F first, F second) {
   float* to = static_cast<float*>(out.to);
@@ -96,6 +107,7 @@ template <class At>
 /// that reads them: processors' own look-ahead ends with each page of 4 KiB.
 struct Lookahead {
   static constexpr std::int64_t distance = 4096;
+  Lookahead() = default;
   Lookahead(In in, std::int64_t n, std::int64_t step)
       : size(size_of(in.type)),
         end(n * size),
@@ -109,13 +121,17 @@ struct Lookahead {
   Lookahead(In in, std::int64_t n) : Lookahead(in, n, n * size_of(in.type)) {}
   template <class At>
   [[gnu::always_inline]] void ask(At at) const {
-    const std::int64_t byte = at.at * size;
+    ask_byte(at.at * size);
+  }
+  [[gnu::always_inline]] void ask(Plain at) const { ask_byte(at.at * 4); }
+  [[gnu::always_inline]] void ask(Evens at) const { ask_byte(at.at * 2); }
+  [[gnu::always_inline]] void ask(Odds) const {}  // its line is that of the even ones
+  [[gnu::always_inline]] void ask_byte(std::int64_t byte) const {
     __builtin_prefetch((byte < end ? row : next) + byte);
   }
-  [[gnu::always_inline]] void ask(Odds) const {}  // its line is that of the even ones
-  std::int64_t size, end;
-  const char* row;
-  const char* next;
+  std::int64_t size = 0, end = 0;
+  const char* row = nullptr;
+  const char* next = nullptr;
 };
 
 /// Rows of a type that are written together, and what is written to each.

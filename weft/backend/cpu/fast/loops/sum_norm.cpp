@@ -1,0 +1,133 @@
+// What stands before a norm: the sum of a residual and of what dropout leaves of a row. It goes out to memory
+// and, for the norm, into a cache; of wide rows its statistics are added up on the way.
+#include "weft/backend/cpu/fast/drops.h"
+#include "weft/backend/cpu/fast/loops/norm.h"
+
+namespace weft::fast::WEFT_ISA {
+namespace {
+
+[[gnu::always_inline]] inline Out copy_of(const SumRow& row) { return {row.copy, row.sum.type, false}; }
+[[gnu::always_inline]] inline In stored(const SumRow& row) { return {row.copy, row.sum.type}; }
+[[gnu::always_inline]] inline Walk walk_of(const SumRow& row) {
+  return fast::walk_of(row.sum.type, row.x.type, row.residual.type);
+}
+
+/// The row from element i on.
+[[gnu::always_inline]] inline SumRow after(SumRow row, std::int64_t i) {
+  const std::int64_t to = i * size_of(row.sum.type);
+  row.sum.to = static_cast<char*>(row.sum.to) + to;
+  row.copy = static_cast<char*>(row.copy) + to;
+  row.x.from = static_cast<const char*>(row.x.from) + i * size_of(row.x.type);
+  row.residual.from = static_cast<const char*>(row.residual.from) + i * size_of(row.residual.type);
+  if (row.bias) row.bias += i;
+  row.drop.first += std::uint64_t(i);
+  return row;
+}
+
+template <class At, class Kept>
+[[gnu::always_inline]] inline F value(const SumRow& row, At at, const Kept& keep) {
+  F in = load(row.x, at);
+  if (row.bias) in = in + along(row.bias, at);
+  return load(row.residual, at) + keep(in);
+}
+
+/// Stores thirty-two, and adds them up as they are stored.
+template <NormKind kind>
+[[gnu::always_inline]] inline void keep_two(const SumRow& row, Evens a, Odds b, F x, F y, int i,
+                                            Moments& sums) {
+  const Halves both = halves(x, y);
+  store_halves(row.sum, a.at, both);
+  store_halves(copy_of(row), a.at, both);
+  F even, odd;
+  for (int p = 0; p < parts; ++p) {
+    even.part[p] = (Floats)((Words)both.part[p] << 16);
+    odd.part[p] = (Floats)((Words)both.part[p] & 0xffff0000U);
+  }
+  sums.template add<kind>(a, even, i);
+  sums.template add<kind>(b, odd, i + 1);
+}
+template <NormKind kind>
+[[gnu::always_inline]] inline void keep_two(const SumRow& row, Plain a, Plain b, F x, F y, int i,
+                                            Moments& sums) {
+  store_two(row.sum, a.at, x, y);
+  store_two(copy_of(row), a.at, x, y);
+  sums.template add<kind>(a, x, i);
+  sums.template add<kind>(b, y, i + 1);
+}
+
+/// The row's start, whole sixty-fours of it, summed and added up in one go; its length.
+template <NormKind kind>
+[[gnu::flatten]] std::int64_t sum_start(const SumRow& row, Walk walk, std::int64_t n, Moments& out) {
+  Moments sums = out;
+  std::int64_t done = 0;
+  if (row.drop.below == 0) {
+    const Lookahead new_ones(row.x, n);
+    const Lookahead old_ones(row.residual, n);
+    done = n / (2 * pair) * (2 * pair);
+    const auto keep = [](F x) __attribute__((always_inline)) { return x; };
+    const auto two = [&](auto a, auto b, int i) __attribute__((always_inline)) {
+      new_ones.ask(a);
+      old_ones.ask(a);
+      const F first = value(row, a, keep);
+      keep_two<kind>(row, a, b, first, value(row, b, keep), i, sums);
+    };
+    each_of_four(walk, done, two, [](auto, int) {});
+  } else {
+    done = each_drawn(
+        {row.drop, row.x, row.residual}, walk,
+        n, [&](auto a, auto b, int i, const auto& keep_of) __attribute__((always_inline)) {
+          const F first = value(row, a, keep_of(a));
+          keep_two<kind>(row, a, b, first, value(row, b, keep_of(b)), i, sums);
+        });
+  }
+  out = sums;
+  return done;
+}
+
+template <NormKind kind>
+[[gnu::flatten]] void look(Walk walk, In x, std::int64_t n, Moments& out) {
+  Moments sums = out;
+  each_of_four(
+      walk,
+      n, [&](auto at, int i) __attribute__((always_inline)) { sums.template add<kind>(at, load(x, at), i); });
+  out = sums;
+}
+
+template <NormKind kind>
+NormRow sum_wide(const SumRow& row, const NormShape& shape) {
+  // The mean of the first elements is asked for before the others come.
+  constexpr std::int64_t head = kind == NormKind::layer ? 128 : 0;
+  static_assert(head % (2 * pair) == 0 && head <= narrow_row);
+  const Walk walk = walk_of(row);
+  Moments sums = {0.0F, {}, {}};
+  if (head > 0) {
+    norm_sum(row, head);
+    sums.center = near_mean(walk, stored(row));
+    look<kind>(walk, stored(row), head, sums);
+  }
+  std::int64_t done = head;
+  if (walk != Walk::mixed) done += sum_start<kind>(after(row, head), walk, shape.n - head, sums);
+  if (done < shape.n) {
+    const SumRow rest = after(row, done);
+    norm_sum(rest, shape.n - done);
+    look<kind>(walk, stored(rest), shape.n - done, sums);
+  }
+  return stats_of<kind>(walk, stored(row), sums, shape);
+}
+
+}  // namespace
+
+[[gnu::flatten]] void norm_sum(const SumRow& row, std::int64_t n) {
+  const Outs<2> both = {{row.sum, copy_of(row)}};
+  map_kept(both, {row.drop, row.x, row.residual}, n, [=](auto at, auto keep) {
+    const F total = value(row, at, keep);
+    return Values<2>{{total, total}};
+  });
+}
+
+NormRow norm_sum_wide(const SumRow& row, const NormShape& shape) {
+  if (shape.kind == NormKind::layer) return sum_wide<NormKind::layer>(row, shape);
+  return sum_wide<NormKind::rms>(row, shape);
+}
+
+}  // namespace weft::fast::WEFT_ISA
