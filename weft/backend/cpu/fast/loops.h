@@ -105,6 +105,14 @@ struct NormRows {
   In later;                        // a row that is read next, from null where there is none
   const NormRow* known = nullptr;  // the statistics of a single wide row
 };
+/// A wide row whose statistics are known, all of one type, that is still to be written.
+struct NormDue {
+  Out y;
+  In x;
+  NormRow stats;
+  const float* gain;
+  const float* bias;
+};
 /// residual + dropout(x + bias); bias f32 or null.
 struct SumRow {
   Out sum;
@@ -129,7 +137,8 @@ struct NormLoops {
   void (*sum)(const SumRow& row, std::int64_t n);
   /// The same for a row of more than narrow_row elements, and the sum's statistics, with the bits of
   /// forward().
-  NormRow (*sum_wide)(const SumRow& row, const NormShape& shape);
+  /// Where not null, the row before is written meanwhile.
+  NormRow (*sum_wide)(const SumRow& row, const NormDue* before, const NormShape& shape);
   /// dx = (residual +) rstd (g - mean(g) - xhat mean(g xhat)), g = dy gain; dgain += dy xhat, dbias += dy
   /// where not null.
   void (*backward)(const NormBackward& rows, const float* gain, float* dgain, float* dbias,

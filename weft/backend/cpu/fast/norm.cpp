@@ -28,7 +28,11 @@ struct Stats {
   explicit Stats(const NormStats& stats)
       : mean(stats.mean ? stats.mean.data<float>() : nullptr), rstd(stats.rstd.data<float>()) {}
   fast::NormRows rows(const Lines& y, fast::InRows x, std::int64_t first, std::int64_t count) const {
-    return {y.outs(first), x, count, mean ? mean + first : nullptr, rstd + first, {}};
+    return {y.outs(first), x, count, mean ? mean + first : nullptr, rstd + first};
+  }
+  void put(std::int64_t i, const fast::NormRow& stats) const {
+    if (mean) mean[i] = stats.mean;
+    rstd[i] = stats.rstd;
   }
   float* mean;
   float* rstd;
@@ -77,32 +81,44 @@ void FastKernels::sum_norm(const SumNormOut& out, const SumNormIn& in, const Nor
   const fast::Walk sum_walk = fast::walk_of(total.type(), from.type(), old.type());
   // Statistics have the bits of a norm by itself only in its order.
   const bool wide = h > fast::narrow_row && walk == sum_walk;
-  const std::int64_t together = h > fast::narrow_row ? 1 : 4;
+  const std::int64_t together = h > fast::narrow_row ? 2 : 4;
   float* room = scratch_.take<float>((4 + threads_ * together) * h);
   const float* gain = arranged_gain(weights.gain, how, walk, room);
   const float* bias = arranged(weights.bias, walk, room + h);
   const float* more = arranged(in.bias, sum_walk, room + 2 * h);
   const Stats kept(out.stats);
   const fast::NormShape shape = {how.kind, how.epsilon, h};
-  in_parallel(threads_, to.count(), to.elements(), [&](std::int64_t first, std::int64_t last) {
-    float* row = room + (4 + fast::me() * together) * h;
-    const std::int64_t step = to.even() ? together : 1;
-    fast::NormRow stats = {};
+  const auto sum_of = [&](std::int64_t i, float* copy) {
+    return fast::SumRow{total.out(i), copy, from.in(i), more, old.in(i), drops.row(i)};
+  };
+  const auto by_groups = [&](std::int64_t first, std::int64_t last, float* copies) {
+    const std::int64_t step = to.even() && h <= fast::narrow_row ? together : 1;
     for (std::int64_t i = first; i < last; i += step) {
-      const fast::InRows sums = {{row, total.type()}, h * std::int64_t{sizeof(float)}};
-      fast::NormRows rows = kept.rows(to, sums, i, std::min(step, last - i));
-      for (std::int64_t k = 0; k < rows.count; ++k) {
-        const fast::SumRow one = {total.out(i + k), row + k * h,     from.in(i + k), more,
-                                  old.in(i + k),    drops.row(i + k)};
-        if (wide)
-          stats = loops_.norm.sum_wide(one, shape);
-        else
-          loops_.norm.sum(one, h);
-      }
-      if (wide) rows.known = &stats;
-      if (i + step < last) rows.later = from.in(i + step);
+      const fast::InRows sums = {{copies, total.type()}, h * std::int64_t{sizeof(float)}};
+      const fast::NormRows rows = kept.rows(to, sums, i, std::min(step, last - i));
+      for (std::int64_t k = 0; k < rows.count; ++k) loops_.norm.sum(sum_of(i + k, copies + k * h), h);
       loops_.norm.forward(rows, gain, bias, shape);
     }
+  };
+  // Each row is written while the next is summed, so there are two copies in turn.
+  const auto by_rows = [&](std::int64_t first, std::int64_t last, float* copies) {
+    fast::NormDue due = {};
+    for (std::int64_t i = first; i < last; ++i) {
+      float* copy = copies + i % 2 * h;
+      const fast::NormRow stats = loops_.norm.sum_wide(sum_of(i, copy), i > first ? &due : nullptr, shape);
+      due = {to.out(i), {copy, total.type()}, stats, gain, bias};
+      kept.put(i, stats);
+    }
+    fast::NormRows rest = kept.rows(to, {due.x, 0}, last - 1, 1);
+    rest.known = &due.stats;
+    loops_.norm.forward(rest, gain, bias, shape);
+  };
+  in_parallel(threads_, to.count(), to.elements(), [&](std::int64_t first, std::int64_t last) {
+    float* copies = room + (4 + fast::me() * together) * h;
+    if (wide && last > first)
+      by_rows(first, last, copies);
+    else
+      by_groups(first, last, copies);
     loops_.elementwise.finish();
   });
 }

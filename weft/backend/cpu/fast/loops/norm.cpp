@@ -46,12 +46,6 @@ template <int rows>
 
 // ---- wide rows: each is added up while the one before is written, so that the memory always has both to do
 
-template <class At>
-[[gnu::always_inline]] inline void ask(In in, At at) {
-  if (in.from) __builtin_prefetch(static_cast<const char*>(in.from) + at.at * size_of(in.type));
-}
-[[gnu::always_inline]] inline void ask(In, Odds) {}  // its line is that of the even ones
-
 /// Writes a row, and gives the statistics of the next.
 template <NormKind kind>
 [[gnu::always_inline]] inline NormRow write_and_look(Out y, const Normalized<kind>& value, In next,
@@ -91,10 +85,7 @@ template <NormKind kind>
       stats = write_and_look(y, value, row_of(rows.x, i + 1), rows.x.step, shape);
     else
       map(
-          y, walk, shape.n, [&](auto at) __attribute__((always_inline)) {
-            ask(rows.later, at);
-            return value(at);
-          });
+          y, walk, shape.n, [&](auto at) __attribute__((always_inline)) { return value(at); });
   }
 }
 

@@ -113,7 +113,7 @@ struct Normalized {
 // ---- the loops that have a file of their own
 
 void norm_sum(const SumRow& row, std::int64_t n);
-NormRow norm_sum_wide(const SumRow& row, const NormShape& shape);
+NormRow norm_sum_wide(const SumRow& row, const NormDue* before, const NormShape& shape);
 void norm_backward(const NormBackward& rows, const float* gain, float* dgain, float* dbias,
                    const NormShape& shape);
 

@@ -13,7 +13,7 @@ namespace {
 }
 
 /// The row from element i on.
-[[gnu::always_inline]] inline SumRow after(SumRow row, std::int64_t i) {
+[[gnu::always_inline]] inline SumRow row_after(SumRow row, std::int64_t i) {
   const std::int64_t to = i * size_of(row.sum.type);
   row.sum.to = static_cast<char*>(row.sum.to) + to;
   row.copy = static_cast<char*>(row.copy) + to;
@@ -55,9 +55,39 @@ template <NormKind kind>
   sums.template add<kind>(b, y, i + 1);
 }
 
+/// The row before, written by thirty-twos while this one is summed: one of the two is mostly arithmetic, the
+/// other mostly memory.
+template <NormKind kind>
+struct Due {
+  [[gnu::always_inline]] Due(const NormDue* due, std::int64_t from) : wanted(due != nullptr) {
+    if (!due) return;
+    y = after(due->y, from);
+    value = {{static_cast<const char*>(due->x.from) + from * size_of(due->x.type), due->x.type},
+             due->stats,
+             due->gain + from,
+             due->bias ? due->bias + from : nullptr};
+  }
+  template <class A, class B>
+  [[gnu::always_inline]] void write(A a, B b) const {
+    if (!wanted) return;
+    const F first = value(a);
+    store_both(y, a, b, first, value(b));
+  }
+  [[gnu::flatten]] void write_all(Walk walk, std::int64_t n) const {
+    if (wanted)
+      map(
+          y, walk, n, [&](auto at) __attribute__((always_inline)) { return value(at); });
+  }
+  bool wanted;
+  Out y = {};
+  Normalized<kind> value = {};
+};
+
 /// The row's start, whole sixty-fours of it, summed and added up in one go; its length.
 template <NormKind kind>
-[[gnu::flatten]] std::int64_t sum_start(const SumRow& row, Walk walk, std::int64_t n, Moments& out) {
+[[gnu::flatten]] std::int64_t sum_start(const SumRow& row, const Due<kind>& before, std::int64_t n,
+                                        Moments& out) {
+  const Walk walk = walk_of(row);
   Moments sums = out;
   std::int64_t done = 0;
   if (row.drop.below == 0) {
@@ -70,6 +100,7 @@ template <NormKind kind>
       old_ones.ask(a);
       const F first = value(row, a, keep);
       keep_two<kind>(row, a, b, first, value(row, b, keep), i, sums);
+      before.write(a, b);
     };
     each_of_four(walk, done, two, [](auto, int) {});
   } else {
@@ -78,6 +109,7 @@ template <NormKind kind>
         n, [&](auto a, auto b, int i, const auto& keep_of) __attribute__((always_inline)) {
           const F first = value(row, a, keep_of(a));
           keep_two<kind>(row, a, b, first, value(row, b, keep_of(b)), i, sums);
+          before.write(a, b);
         });
   }
   out = sums;
@@ -94,7 +126,7 @@ template <NormKind kind>
 }
 
 template <NormKind kind>
-NormRow sum_wide(const SumRow& row, const NormShape& shape) {
+NormRow sum_wide(const SumRow& row, const NormDue* before, const NormShape& shape) {
   // The mean of the first elements is asked for before the others come.
   constexpr std::int64_t head = kind == NormKind::layer ? 128 : 0;
   static_assert(head % (2 * pair) == 0 && head <= narrow_row);
@@ -104,11 +136,14 @@ NormRow sum_wide(const SumRow& row, const NormShape& shape) {
     norm_sum(row, head);
     sums.center = near_mean(walk, stored(row));
     look<kind>(walk, stored(row), head, sums);
+    Due<kind>(before, 0).write_all(walk, head);
   }
   std::int64_t done = head;
-  if (walk != Walk::mixed) done += sum_start<kind>(after(row, head), walk, shape.n - head, sums);
+  if (walk != Walk::mixed)
+    done += sum_start<kind>(row_after(row, head), Due<kind>(before, head), shape.n - head, sums);
   if (done < shape.n) {
-    const SumRow rest = after(row, done);
+    Due<kind>(before, done).write_all(walk, shape.n - done);
+    const SumRow rest = row_after(row, done);
     norm_sum(rest, shape.n - done);
     look<kind>(walk, stored(rest), shape.n - done, sums);
   }
@@ -125,9 +160,9 @@ NormRow sum_wide(const SumRow& row, const NormShape& shape) {
   });
 }
 
-NormRow norm_sum_wide(const SumRow& row, const NormShape& shape) {
-  if (shape.kind == NormKind::layer) return sum_wide<NormKind::layer>(row, shape);
-  return sum_wide<NormKind::rms>(row, shape);
+NormRow norm_sum_wide(const SumRow& row, const NormDue* before, const NormShape& shape) {
+  if (shape.kind == NormKind::layer) return sum_wide<NormKind::layer>(row, before, shape);
+  return sum_wide<NormKind::rms>(row, before, shape);
 }
 
 }  // namespace weft::fast::WEFT_ISA
