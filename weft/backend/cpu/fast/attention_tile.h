@@ -226,18 +226,24 @@ inline void add_to_dbias(const AttentionJob& job, const float* dscores, const Pl
   }
 }
 
-/// The scores of one tile in powers of two: base-2 logarithms, masked. q is transposed and scaled by log2(e).
-inline bool score(const AttentionJob& job, float* scores, const Place& place, Range keys, ByRows k, Panel q,
-                  Fetch* fetch) {
+/// The scores of one tile, masked; false where no query sees a key. multiply() makes the products.
+template <class Multiply>
+bool score(const AttentionJob& job, float* scores, const Place& place, Range keys, const Multiply& multiply) {
   const Seen by_segment = seen(job, place, keys);
   if (by_segment == Seen::nothing) return false;
-  const Index registers = round_up(place.queries.size(), width) / width;
-  multiply<Start::zero>({scores, tile_queries}, keys.size(), registers, k, q, job.d, fetch);
+  multiply();
   if (job.bias.wanted) add_bias(job, scores, place, keys);
   if (!all_visible(job, place.queries, keys)) mask_positions(job, scores, place, keys);
   if (by_segment == Seen::some) mask_segments(job, scores, place, keys);
   return true;
 }
+
+/// What one tile of queries and one tile of keys have to do with each other.
+struct Meeting {
+  Index queries = 0;
+  Index skipped = 0, keys = 0;  // keys of the tile, or of the chunk, before the first one; and how many
+  [[gnu::always_inline]] Index registers() const { return round_up(queries, width) / width; }
+};
 
 // ---- dropout by address
 
