@@ -9,10 +9,7 @@
 
 namespace weft::fast::WEFT_ISA {
 
-static_assert(width == tile_rows && lanes == tile_rows && tile_keys % tile_depth == 0);
-
-/// bf16 from one row of p to the next: a tile of queries, in whole depths.
-inline constexpr Index p_step = (tile_queries + tile_depth - 1) / tile_depth * tile_depth;
+static_assert(width == tile_rows && lanes == tile_rows && tile_keys % tile_depth == 0 && tile_queries % tile_depth == 0);
 
 [[gnu::always_inline]] inline Index whole_depth(Index x) { return round_up(x, tile_depth); }
 
@@ -80,16 +77,10 @@ inline void turn_scores(float* to, const float* scores, const Meeting& at) {
       for (Index i = 0; i < width; ++i) write(to + (v + i) * tile_keys / 2 + k / 2, square.row[i]);
     }
 }
-/// Scores as bf16 in their place, p_step a row, all of it.
+/// Scores as bf16 in their place, tile_queries a row.
 inline void shorten_scores(float* scores, Index keys) {
-  static_assert(tile_queries == 3 * width && p_step == 4 * width);
-  for (Index k = 0; k < round_up(keys, tile_rows); ++k) {
-    const float* from = scores + k * tile_queries;
-    const Words first = row_of_bf16(read(from), read(from + width));
-    const Words second = row_of_bf16(read(from + 2 * width), Floats{});
-    write<Words>(scores + k * p_step / 2, first);
-    write<Words>(scores + k * p_step / 2 + width, second);
-  }
+  for (Index i = 0; i < round_up(keys, tile_rows) * tile_queries; i += tile_depth)
+    write<Words>(scores + i / 2, row_of_bf16(read(scores + i), read(scores + i + width)));
 }
 
 }  // namespace weft::fast::WEFT_ISA

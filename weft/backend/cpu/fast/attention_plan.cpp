@@ -62,6 +62,11 @@ std::int64_t row_step(std::int64_t d) {
   return whole > 64 && whole % 32 == 0 ? whole + padding : whole;
 }
 
+/// Queries of whole tiles, wide or narrow.
+std::int64_t whole_tiles(std::int64_t queries) {
+  return std::max(round_up(queries, attention_queries), round_up(queries, attention_narrow_queries));
+}
+
 std::int64_t blocks(const AttentionJob& job) { return job.block > 0 ? pieces(job.sk, job.block) : 1; }
 
 }  // namespace
@@ -107,14 +112,14 @@ namespace {
 /// short ones keep all threads busy to the end. No bit depends on it.
 std::int64_t stripe_of(const AttentionJob& job, int threads) {
   constexpr std::int64_t floats = 67584;  // of queries, and as many of results: 264 KiB each
-  constexpr std::int64_t most = 22 * attention_queries;
+  constexpr std::int64_t most = 6 * attention_stripe;
   const std::int64_t fitting = floats / round_up(job.d, padding) / (job.block > 0 ? 2 : 1);
   const std::int64_t heads = job.b * job.g * job.r;
   const std::int64_t wanted = pieces(8 * std::int64_t(threads), heads);
   const std::int64_t long_enough = std::clamp(fitting, attention_stripe, most);
   const std::int64_t stripes =
       std::max(pieces(job.sq, long_enough), std::min(wanted, pieces(job.sq, attention_stripe)));
-  return round_up(pieces(job.sq, stripes), attention_queries);
+  return round_up(pieces(job.sq, stripes), attention_stripe);
 }
 
 }  // namespace
@@ -125,7 +130,7 @@ ForwardPlan plan_forward(const AttentionJob& job, int threads) {
   plan.stripes = pieces(job.sq, plan.stripe);
   plan.tasks = plan.stripes * job.b * job.g * job.r;
   const std::int64_t step = job.step;
-  const std::int64_t queries = std::min(plan.stripe, round_up(job.sq, attention_queries));
+  const std::int64_t queries = std::min(plan.stripe, whole_tiles(job.sq));
   const std::int64_t tile = (attention_keys + slack) * attention_queries;
   const bool pairs = job.q.type == Element::bf16;
   Layout layout;
@@ -168,7 +173,7 @@ BackwardPlaces backward_places(const AttentionJob& job, const BackwardPlan& plan
   const std::int64_t rows = std::max(attention_queries * step, pairs ? pair_rows * depth : 0);
   const std::int64_t chunk = (plan.chunk + slack) * step;
   const std::int64_t queries =
-      plan.all > 0 ? round_up(job.sq, attention_queries) + attention_queries : attention_stripe;
+      plan.all > 0 ? whole_tiles(job.sq) + attention_queries : attention_stripe;
   const std::int64_t levels =
       job.block > 0 && job.r > 1 ? std::int64_t(std::bit_width(std::uint64_t(job.r))) : 1;
   Layout layout;

@@ -3,6 +3,8 @@
 // they multiply. For sources of loops/ only.
 #pragma once
 
+#include <cut.h>
+
 #include "weft/backend/cpu/fast/attention_job.h"
 #include "weft/backend/cpu/fast/gemm_tile.h"
 #include "weft/backend/cpu/fast/lanes.h"
@@ -11,7 +13,6 @@ namespace weft::fast::WEFT_ISA {
 
 using Index = std::int64_t;
 
-inline constexpr Index tile_queries = attention_queries;
 inline constexpr Index tile_keys = attention_keys;
 inline constexpr Index tile_registers = tile_queries / width;
 inline constexpr float log2_e = 1.44269504088896341F;

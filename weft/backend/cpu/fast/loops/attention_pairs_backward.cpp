@@ -51,9 +51,9 @@ struct Pairs {
   }
   static void add_to_keys(const Sweep& s, const Meeting& at, float* dk, float* dv) {
     const Index columns = s.padded / width, blocks = whole_depth(at.queries) / tile_depth;
-    multiply_pairs<Start::more>({dv, s.step}, at.keys, columns, {s.scores, p_step}, {s.dout_rows, depth(s)},
+    multiply_pairs<Start::more>({dv, s.step}, at.keys, columns, {s.scores, tile_queries}, {s.dout_rows, depth(s)},
                                 blocks);
-    multiply_pairs<Start::more>({dk, s.step}, at.keys, columns, {s.dscores, p_step}, {s.q_rows, depth(s)},
+    multiply_pairs<Start::more>({dk, s.step}, at.keys, columns, {s.dscores, tile_queries}, {s.q_rows, depth(s)},
                                 blocks);
   }
   static void add_to_queries(const Sweep& s, const Meeting& at, float* dq) {

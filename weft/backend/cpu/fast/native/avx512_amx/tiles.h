@@ -90,6 +90,38 @@ template <int rows, int columns, Start start>
   if constexpr (rows > 1 && columns > 1) _tile_stored(3, c_below + tile_rows, c_step);
 }
 
+/// One tile by two at a time, all rows, 64 deep: the columns of b stay in tiles 4 to 7, so that a product takes
+/// half a load instead of one.
+template <Start start>
+[[gnu::always_inline]] inline void multiply_held(Target c, std::int64_t rows, const PairRows& a,
+                                                 const PairPanel& b) {
+  const std::int64_t c_step = c.step * 4, a_step = a.step * 2, b_step = b.step * 4;
+  const char* a_at = static_cast<const char*>(a.at);
+  const char* b_at = static_cast<const char*>(b.at);
+  const char* b_below = b_at + tile_rows * b_step;
+  _tile_loadd(4, b_at, b_step);
+  _tile_loadd(5, b_at + 64, b_step);
+  _tile_loadd(6, b_below, b_step);
+  _tile_loadd(7, b_below + 64, b_step);
+  for (; rows > 0; rows -= tile_rows, a_at += tile_rows * a_step, c.at += tile_rows * c.step) {
+    if constexpr (start == Start::zero) {
+      _tile_zero(0);
+      _tile_zero(1);
+    } else {
+      _tile_loadd(0, c.at, c_step);
+      _tile_loadd(1, c.at + tile_rows, c_step);
+    }
+    _tile_loadd(2, a_at, a_step);
+    _tile_dpbf16ps(0, 2, 4);
+    _tile_dpbf16ps(1, 2, 5);
+    _tile_loadd(3, a_at + 2 * tile_depth, a_step);
+    _tile_dpbf16ps(0, 3, 6);
+    _tile_dpbf16ps(1, 3, 7);
+    _tile_stored(0, c.at, c_step);
+    _tile_stored(1, c.at + tile_rows, c_step);
+  }
+}
+
 /// All rows of one or two tiles' columns.
 template <int columns, Start start>
 [[gnu::always_inline]] inline void multiply_columns(Target c, std::int64_t rows, PairRows a,
@@ -112,7 +144,9 @@ template <Start start>
   // The compilers do not know that tiles are read from memory.
   asm volatile("" : : : "memory");
   for (; columns > 0; columns -= 2) {
-    if (columns > 1)
+    if (columns > 1 && blocks == 2)
+      multiply_held<start>(c, rows, a, b);
+    else if (columns > 1)
       multiply_columns<2, start>(c, rows, a, b, blocks);
     else
       multiply_columns<1, start>(c, rows, a, b, blocks);
