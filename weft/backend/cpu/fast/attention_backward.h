@@ -104,21 +104,34 @@ inline void load_sums(const Sweep& s, Range queries) {
   }
 }
 
-/// scores, times `left`, become p (with dropout), dscores (which hold dp) become factor ds. Lanes without a
-/// query become 0.
-[[gnu::always_inline]] inline void differentiate(const Sweep& s, const Meeting& at_hand, float left,
-                                                 float factor) {
-  const Floats scale = spread(factor), unit = spread(left);
-  const Index queries = at_hand.queries, keys = at_hand.keys;
+/// Some registers of a tile of scores.
+struct Column {
+  Index v, keys;
+  float left;    // what turns scores to powers of two
+  float factor;  // of ds
+};
+/// scores become p (with dropout), dscores (which hold dp) become factor ds.
+template <int count>
+[[gnu::noinline]] void differentiate(const Sweep& s, Column column, Registers<count>) {
+  const Floats scale = spread(column.factor), unit = spread(column.left);
   const bool drops = s.job.dropout.wanted;
-  for (Index v = 0; v < tile_queries; v += width) {
-    const Floats lse = read(s.lse + v), delta = read(s.delta + v);
-    for (Index at = v; v < queries && at < keys * tile_queries; at += tile_queries) {
-      const Floats p = exp2(read(s.scores + at) * unit - lse);
+  Queries<count> lse, delta;
+  for (int i = 0; i < count; ++i) {
+    lse.of[i] = read(s.lse + column.v + i * width);
+    delta.of[i] = read(s.delta + column.v + i * width);
+  }
+  for (Index k = 0; k < column.keys; ++k)
+    for (int i = 0; i < count; ++i) {
+      const Index at = k * tile_queries + column.v + i * width;
+      const Floats p = exp2(read(s.scores + at) * unit - lse.of[i]);
       const Floats kept = drops ? read(s.factor + at) : spread(1.0F);
       write(s.scores + at, p * kept);
-      write(s.dscores + at, p * (read(s.dscores + at) * kept - delta) * scale);
+      write(s.dscores + at, p * (read(s.dscores + at) * kept - delta.of[i]) * scale);
     }
+}
+/// Lanes without a query become 0, and rows that products take beyond the last key.
+inline void clear_lanes(const Sweep& s, Index queries, Index keys) {
+  for (Index v = 0; v < tile_queries; v += width) {
     const Index from = v < queries ? keys : 0;
     for (Index at = from * tile_queries + v; at < (keys + tile_slack) * tile_queries; at += tile_queries) {
       write(s.scores + at, Floats{});
@@ -146,7 +159,11 @@ void meet(const Sweep& s, const Place& here, Range keys, Gradients& to) {
   const auto multiply_all = [&] { Products::score(s, at, &to.fetch); };
   if (!score(job, s.scores, here, keys, multiply_all)) return;
   if (job.dropout.wanted) draw(job, s.factor, here, keys);
-  differentiate(s, at, Products::left(job), job.dbias.wanted ? 1 : job.scale);
+  const float factor = job.dbias.wanted ? 1 : job.scale;
+  each_registers(at.queries, [&](Index v, auto registers) {
+    differentiate(s, {v, at.keys, Products::left(job), factor}, registers);
+  });
+  clear_lanes(s, at.queries, at.keys);
   if (job.dbias.wanted) {
     if (s.wants_queries()) add_to_dbias(job, s.dscores, here, keys);
     scale_dscores(s, keys.size());

@@ -69,47 +69,61 @@ inline void begin(const Stripe& s) {
   for (Index i = 0; i < queries * s.step; ++i) s.o[i] = 0;
 }
 
-/// Greatest score of each query of a register.
-[[gnu::always_inline]] inline Floats greatest_of(const float* scores, Index keys) {
-  const Floats none = spread(-infinite);
-  Floats best[4] = {none, none, none, none};
-  Index k = 0;
-  for (; k + 4 <= keys; k += 4)
-    for (int i = 0; i < 4; ++i) {
-      const Floats x = read(scores + (k + i) * tile_queries);
-      best[i] = x > best[i] ? x : best[i];
+/// Greatest score of each query of some registers; every chains-th key a chain of its own.
+template <int count>
+[[gnu::always_inline]] inline Queries<count> greatest_of(const float* scores, Index keys) {
+  constexpr int chains = count == 1 ? 4 : 2;
+  Queries<count> best[chains];
+  for (Queries<count>& chain : best)
+    for (Floats& x : chain.of) x = spread(-infinite);
+  const auto take = [&](Index k, Queries<count> & chain) __attribute__((always_inline)) {
+    for (int i = 0; i < count; ++i) {
+      const Floats x = read(scores + k * tile_queries + i * width);
+      chain.of[i] = x > chain.of[i] ? x : chain.of[i];
     }
-  for (; k < keys; ++k) {
-    const Floats x = read(scores + k * tile_queries);
-    best[0] = x > best[0] ? x : best[0];
-  }
-  best[0] = best[0] > best[1] ? best[0] : best[1];
-  best[2] = best[2] > best[3] ? best[2] : best[3];
-  return best[0] > best[2] ? best[0] : best[2];
+  };
+  Index k = 0;
+  for (; k + chains <= keys; k += chains)
+    for (int c = 0; c < chains; ++c) take(k + c, best[c]);
+  for (; k < keys; ++k) take(k, best[0]);
+  for (int c = 1; c < chains; ++c)
+    for (int i = 0; i < count; ++i)
+      best[0].of[i] = best[c].of[i] > best[0].of[i] ? best[c].of[i] : best[0].of[i];
+  return best[0];
 }
 
-/// Scores become probabilities (not yet divided by their sum); scale is what earlier ones shrink by. `left`
-/// is what turns scores to powers of two.
-[[gnu::always_inline]] inline void normalize(const Stripe& s, Index first, const Meeting& at, float left) {
-  const Floats unit = spread(left);
-  for (Index v = 0; v < at.queries; v += width) {
-    float* scores = s.scores + v;
-    const Floats before = read(s.maximum + first + v);
-    const Floats found = greatest_of(scores, at.keys) * unit;
+/// Some registers of a tile of scores.
+struct Column {
+  Index first, v;  // the tile's first query, and the column's in the tile
+  Index keys;
+  float left;  // what turns scores to powers of two
+};
+/// Scores become probabilities (not yet divided by their sum); scale is what earlier ones shrink by.
+template <int count>
+[[gnu::noinline]] void normalize(const Stripe& s, Column column, Registers<count>) {
+  const Index v = column.v, keys = column.keys;
+  float* scores = s.scores + v;
+  const Floats unit = spread(column.left);
+  Queries<count> base = greatest_of<count>(scores, keys), sum;
+  for (int i = 0; i < count; ++i) {
+    const Index at = column.first + v + i * width;
+    const Floats before = read(s.maximum + at), found = base.of[i] * unit;
     const Floats best = found > before ? found : before;
     // A query that has seen nothing yet has no maximum: its scores are all -inf, and stay so.
-    const Floats base = best == -infinite ? Floats{} : best;
-    const Floats shrink = exp2(before - base);
-    Floats sum = read(s.sum + first + v) * shrink;
-    for (Index k = 0; k < at.keys; ++k) {
-      const Floats p = exp2(read(scores + k * tile_queries) * unit - base);
-      sum = sum + p;
-      write(scores + k * tile_queries, p);
-    }
-    write(s.maximum + first + v, best);
-    write(s.sum + first + v, sum);
-    write(s.scale + v, shrink);
+    base.of[i] = best == -infinite ? Floats{} : best;
+    const Floats shrink = exp2(before - base.of[i]);
+    sum.of[i] = read(s.sum + at) * shrink;
+    write(s.maximum + at, best);
+    write(s.scale + v + i * width, shrink);
   }
+  for (Index k = 0; k < keys; ++k)
+    for (int i = 0; i < count; ++i) {
+      float* here = scores + k * tile_queries + i * width;
+      const Floats p = exp2(read(here) * unit - base.of[i]);
+      sum.of[i] = sum.of[i] + p;
+      write(here, p);
+    }
+  for (int i = 0; i < count; ++i) write(s.sum + column.first + v + i * width, sum.of[i]);
 }
 
 inline void drop(const Stripe& s, const Place& place, Range keys) {
@@ -148,7 +162,9 @@ void attend(Stripe& s, Range tile, Range next) {
     const Meeting at = {here.queries.size(), keys.from - tile.from, keys.size()};
     const auto multiply_all = [&] { Products::score(s, t, at, &fetch); };
     if (!score(job, s.scores, here, keys, multiply_all)) continue;
-    normalize(s, t * tile_queries, at, Products::left(job));
+    each_registers(at.queries, [&](Index v, auto registers) {
+      normalize(s, {t * tile_queries, v, at.keys, Products::left(job)}, registers);
+    });
     if (job.dropout.wanted) drop(s, here, keys);
     Products::add(s, t, at);
   }

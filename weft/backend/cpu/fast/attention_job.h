@@ -89,10 +89,11 @@ struct AttentionJob {
 
 /// How far the loops cut an axis: no result depends on the number of threads, nor on where a head's queries
 /// are cut but for the tiles that add them to dk and dv.
-inline constexpr std::int64_t attention_queries = 64;         // of a tile, at most
-inline constexpr std::int64_t attention_narrow_queries = 48;  // of a tile, but for products on tiles (native/cut.h)
-inline constexpr std::int64_t attention_keys = 96;            // of a tile
-inline constexpr std::int64_t attention_stripe = 192;         // of a task that computes dq: whole tiles of either
+inline constexpr std::int64_t attention_queries = 64;  // of a tile, at most
+inline constexpr std::int64_t attention_narrow_queries =
+    48;                                                // of a tile, but for products on tiles (native/cut.h)
+inline constexpr std::int64_t attention_keys = 96;     // of a tile
+inline constexpr std::int64_t attention_stripe = 192;  // of a task that computes dq: whole tiles of either
 
 /// Which gradients a task computes: all in one sweep, or keys' and queries' apart where there are too few
 /// heads for the threads (seven products instead of five; the same bits).

@@ -9,7 +9,8 @@
 
 namespace weft::fast::WEFT_ISA {
 
-static_assert(width == tile_rows && lanes == tile_rows && tile_keys % tile_depth == 0 && tile_queries % tile_depth == 0);
+static_assert(width == tile_rows && lanes == tile_rows && tile_keys % tile_depth == 0 &&
+              tile_queries % tile_depth == 0);
 
 [[gnu::always_inline]] inline Index whole_depth(Index x) { return round_up(x, tile_depth); }
 

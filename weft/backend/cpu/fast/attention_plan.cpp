@@ -172,8 +172,7 @@ BackwardPlaces backward_places(const AttentionJob& job, const BackwardPlan& plan
   const std::int64_t pair_rows = round_up(attention_queries, pair_depth) / 2;
   const std::int64_t rows = std::max(attention_queries * step, pairs ? pair_rows * depth : 0);
   const std::int64_t chunk = (plan.chunk + slack) * step;
-  const std::int64_t queries =
-      plan.all > 0 ? whole_tiles(job.sq) + attention_queries : attention_stripe;
+  const std::int64_t queries = plan.all > 0 ? whole_tiles(job.sq) + attention_queries : attention_stripe;
   const std::int64_t levels =
       job.block > 0 && job.r > 1 ? std::int64_t(std::bit_width(std::uint64_t(job.r))) : 1;
   Layout layout;

@@ -25,6 +25,26 @@ inline constexpr float infinite = __builtin_inff();
 [[gnu::always_inline]] inline Index most(Index a, Index b) { return a > b ? a : b; }
 [[gnu::always_inline]] inline Index round_up(Index x, Index unit) { return (x + unit - 1) / unit * unit; }
 
+/// A number for each query of some registers.
+template <int count>
+struct Queries {
+  Floats of[count];
+};
+/// How many registers, as a type.
+template <int count>
+struct Registers {};
+/// body(first query, Registers) with as many as go at once, for all registers of some queries.
+template <class Body>
+[[gnu::always_inline]] inline void each_registers(Index queries, const Body& body) {
+  Index v = 0;
+  if constexpr (width == 16) {
+    for (; v + 3 * width < queries; v += 4 * width) body(v, Registers<4>{});
+    if (v + 2 * width < queries) return body(v, Registers<3>{});
+    if (v + width < queries) return body(v, Registers<2>{});
+  }
+  for (; v < queries; v += width) body(v, Registers<1>{});
+}
+
 /// Where keys or queries start and end.
 struct Range {
   Index from = 0, to = 0;

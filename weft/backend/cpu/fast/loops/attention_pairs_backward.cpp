@@ -31,12 +31,12 @@ struct Pairs {
   }
   static Range reach(Range keys, Index tile) { return whole_depths(keys, tile); }
   static void score(const Sweep& s, const Meeting& at, Fetch* fetch) {
-    for (Index i = 0; i < at.keys; i += 4) fetch->some();
-    const Index skipped = at.skipped * depth(s) / 2, blocks = depth(s) / tile_depth;
-    multiply_pairs<Start::zero>({s.scores, tile_queries}, at.keys, at.registers(), {s.k + skipped, depth(s)},
-                                {s.q, tile_queries}, blocks);
-    multiply_pairs<Start::zero>({s.dscores, tile_queries}, at.keys, at.registers(), {s.v + skipped, depth(s)},
-                                {s.dout, tile_queries}, blocks);
+    const Index skipped = at.skipped * depth(s) / 2;
+    const Extent size = {at.keys, at.registers(), depth(s) / tile_depth};
+    multiply_pairs<Start::zero>({s.scores, tile_queries}, size, {s.k + skipped, depth(s)},
+                                {s.q, tile_queries}, fetch);
+    multiply_pairs<Start::zero>({s.dscores, tile_queries}, size, {s.v + skipped, depth(s)},
+                                {s.dout, tile_queries}, fetch);
     if (scales_at_once(s.job)) scale_scores(s.job, s.scores, at.keys);
   }
   static float left(const AttentionJob& job) { return scale_left(job); }
@@ -50,16 +50,14 @@ struct Pairs {
     shorten_scores(s.dscores, at.keys);
   }
   static void add_to_keys(const Sweep& s, const Meeting& at, float* dk, float* dv) {
-    const Index columns = s.padded / width, blocks = whole_depth(at.queries) / tile_depth;
-    multiply_pairs<Start::more>({dv, s.step}, at.keys, columns, {s.scores, tile_queries}, {s.dout_rows, depth(s)},
-                                blocks);
-    multiply_pairs<Start::more>({dk, s.step}, at.keys, columns, {s.dscores, tile_queries}, {s.q_rows, depth(s)},
-                                blocks);
+    const Extent size = {at.keys, s.padded / width, whole_depth(at.queries) / tile_depth};
+    multiply_pairs<Start::more>({dv, s.step}, size, {s.scores, tile_queries}, {s.dout_rows, depth(s)});
+    multiply_pairs<Start::more>({dk, s.step}, size, {s.dscores, tile_queries}, {s.q_rows, depth(s)});
   }
   static void add_to_queries(const Sweep& s, const Meeting& at, float* dq) {
-    multiply_pairs<Start::more>({dq, s.step}, at.queries, s.padded / width, {s.turned, tile_keys},
-                                {s.k_pairs + at.skipped / 2 * depth(s), depth(s)},
-                                whole_depth(at.keys) / tile_depth);
+    const Extent size = {at.queries, s.padded / width, whole_depth(at.keys) / tile_depth};
+    multiply_pairs<Start::more>({dq, s.step}, size, {s.turned, tile_keys},
+                                {s.k_pairs + at.skipped / 2 * depth(s), depth(s)});
   }
 };
 

@@ -34,10 +34,9 @@ struct Pairs {
   }
   static Range reach(Range keys, Index tile) { return whole_depths(keys, tile); }
   static void score(const Stripe& s, Index t, const Meeting& at, Fetch* fetch) {
-    for (Index i = 0; i < at.keys; i += 8) fetch->some();
-    multiply_pairs<Start::zero>({s.scores, tile_queries}, at.keys, at.registers(),
-                                {s.k + at.skipped * depth(s) / 2, depth(s)}, {q_of(s, t), tile_queries},
-                                depth(s) / tile_depth);
+    const Extent size = {at.keys, at.registers(), depth(s) / tile_depth};
+    multiply_pairs<Start::zero>({s.scores, tile_queries}, size, {s.k + at.skipped * depth(s) / 2, depth(s)},
+                                {q_of(s, t), tile_queries}, fetch);
     if (scales_at_once(s.job)) scale_scores(s.job, s.scores, at.keys);
   }
   static float left(const AttentionJob& job) { return scale_left(job); }
@@ -45,9 +44,9 @@ struct Pairs {
     fill_keys(s.scores, at.keys);
     turn_scores(s.turned, s.scores, at);
     shrink_rows(s.o_of(t), at.queries, s.padded);
-    multiply_pairs<Start::more>(s.o_of(t), at.queries, s.padded / width, {s.turned, tile_keys},
-                                {s.v + at.skipped / 2 * depth(s), depth(s)},
-                                whole_depth(at.keys) / tile_depth);
+    const Extent size = {at.queries, s.padded / width, whole_depth(at.keys) / tile_depth};
+    multiply_pairs<Start::more>(s.o_of(t), size, {s.turned, tile_keys},
+                                {s.v + at.skipped / 2 * depth(s), depth(s)});
   }
 };
 

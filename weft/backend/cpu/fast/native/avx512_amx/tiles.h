@@ -51,6 +51,11 @@ struct PairPanel {
   std::int64_t step;
 };
 
+/// Of c, in tiles of columns; and of the depth, in a product's.
+struct Extent {
+  std::int64_t rows, columns, blocks;
+};
+
 /// One or two tiles by one or two. Tiles 0 to 3 hold sums, 4 and 5 rows of a, 6 and 7 columns of b.
 template <int rows, int columns, Start start>
 [[gnu::always_inline]] inline void multiply_block(const Target& c, const PairRows& a, const PairPanel& b,
@@ -90,11 +95,11 @@ template <int rows, int columns, Start start>
   if constexpr (rows > 1 && columns > 1) _tile_stored(3, c_below + tile_rows, c_step);
 }
 
-/// One tile by two at a time, all rows, 64 deep: the columns of b stay in tiles 4 to 7, so that a product takes
-/// half a load instead of one.
+/// One tile by two at a time, all rows, 64 deep: the columns of b stay in tiles 4 to 7, so that a product
+/// takes half a load instead of one.
 template <Start start>
 [[gnu::always_inline]] inline void multiply_held(Target c, std::int64_t rows, const PairRows& a,
-                                                 const PairPanel& b) {
+                                                 const PairPanel& b, Fetch* fetch) {
   const std::int64_t c_step = c.step * 4, a_step = a.step * 2, b_step = b.step * 4;
   const char* a_at = static_cast<const char*>(a.at);
   const char* b_at = static_cast<const char*>(b.at);
@@ -104,6 +109,7 @@ template <Start start>
   _tile_loadd(6, b_below, b_step);
   _tile_loadd(7, b_below + 64, b_step);
   for (; rows > 0; rows -= tile_rows, a_at += tile_rows * a_step, c.at += tile_rows * c.step) {
+    if (fetch != nullptr) fetch->some();
     if constexpr (start == Start::zero) {
       _tile_zero(0);
       _tile_zero(1);
@@ -124,13 +130,17 @@ template <Start start>
 
 /// All rows of one or two tiles' columns.
 template <int columns, Start start>
-[[gnu::always_inline]] inline void multiply_columns(Target c, std::int64_t rows, PairRows a,
-                                                    const PairPanel& b, std::int64_t blocks) {
-  for (; rows > 0; rows -= 2 * tile_rows) {
+[[gnu::always_inline]] inline void multiply_columns(Target c, const Extent& size, PairRows a,
+                                                    const PairPanel& b, Fetch* fetch) {
+  for (std::int64_t rows = size.rows; rows > 0; rows -= 2 * tile_rows) {
+    if (fetch != nullptr) {
+      fetch->some();
+      fetch->some();
+    }
     if (rows > tile_rows)
-      multiply_block<2, columns, start>(c, a, b, blocks);
+      multiply_block<2, columns, start>(c, a, b, size.blocks);
     else
-      multiply_block<1, columns, start>(c, a, b, blocks);
+      multiply_block<1, columns, start>(c, a, b, size.blocks);
     c.at += 2 * tile_rows * c.step;
     a.at = static_cast<const char*>(a.at) + 4 * tile_rows * a.step;
   }
@@ -138,18 +148,18 @@ template <int columns, Start start>
 
 /// c [rows, 16 columns] (+)= a [rows, 32 blocks] b. Rows are read and written as far as whole tiles go.
 template <Start start>
-[[gnu::noinline]] void multiply_pairs(Target c, std::int64_t rows, std::int64_t columns, PairRows a,
-                                      PairPanel b, std::int64_t blocks) {
+[[gnu::noinline]] void multiply_pairs(Target c, Extent size, PairRows a, PairPanel b,
+                                      Fetch* fetch = nullptr) {
   static_assert(start != Start::scaled);
   // The compilers do not know that tiles are read from memory.
   asm volatile("" : : : "memory");
-  for (; columns > 0; columns -= 2) {
-    if (columns > 1 && blocks == 2)
-      multiply_held<start>(c, rows, a, b);
+  for (std::int64_t columns = size.columns; columns > 0; columns -= 2) {
+    if (columns > 1 && size.blocks == 2)
+      multiply_held<start>(c, size.rows, a, b, fetch);
     else if (columns > 1)
-      multiply_columns<2, start>(c, rows, a, b, blocks);
+      multiply_columns<2, start>(c, size, a, b, fetch);
     else
-      multiply_columns<1, start>(c, rows, a, b, blocks);
+      multiply_columns<1, start>(c, size, a, b, fetch);
     c.at += 2 * tile_rows;
     b.at = static_cast<const char*>(b.at) + 2 * 64;
   }
