@@ -42,6 +42,13 @@ TEST(AttentionBits, do_not_depend_on_the_number_of_threads) {
                                  .how = {.mask = causal, .diagonal = 200, .block = block}});
     expect_same_for_all_threads(
         {.sq = 210, .sk = 210, .g = 2, .r = 5, .d = 16, .dtype = Dtype::bf16, .how = {.block = block}});
+    expect_same_for_all_threads({.sq = 300,
+                                 .sk = 500,
+                                 .b = 2,
+                                 .g = 1,
+                                 .d = 64,
+                                 .dtype = Dtype::bf16,
+                                 .how = {.mask = causal, .diagonal = 200, .window = 150, .block = block}});
     expect_same_for_all_threads(
         {.sq = 100, .sk = 300, .b = 3, .g = 1, .r = 2, .d = 16, .how = {.block = block}, .biased = true});
   }
@@ -58,15 +65,18 @@ Answer for_queries(const Example& whole, std::int64_t from, std::int64_t count) 
 
 TEST(AttentionBits, do_not_depend_on_how_queries_are_cut) {
   const auto device = device_of(2);
-  const Example whole = testing::make(
-      *device,
-      {.sq = 200, .sk = 260, .g = 2, .d = 32, .how = {.mask = causal, .diagonal = 60, .window = 120}});
-  const Answer expected = testing::compute(best(), whole);
-  for (const std::int64_t count : {1, 13, 48, 100}) {
-    const Answer part = for_queries(whole, 77, count);
-    EXPECT_TRUE(same(part.out.o, expected.out.o.slice(0, 77, count))) << count;
-    EXPECT_TRUE(same(part.out.lse, expected.out.lse.slice(2, 77, count))) << count;
-    EXPECT_TRUE(same(part.grads.dq, expected.grads.dq.slice(0, 77, count))) << count;
+  const AttentionArgs how = {.mask = causal, .diagonal = 60, .window = 120};
+  for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
+    SCOPED_TRACE(name(dtype));
+    const Example whole =
+        testing::make(*device, {.sq = 200, .sk = 260, .g = 2, .d = 32, .dtype = dtype, .how = how});
+    const Answer expected = testing::compute(best(), whole);
+    for (const std::int64_t count : {1, 13, 48, 100}) {
+      const Answer part = for_queries(whole, 77, count);
+      EXPECT_TRUE(same(part.out.o, expected.out.o.slice(0, 77, count))) << count;
+      EXPECT_TRUE(same(part.out.lse, expected.out.lse.slice(2, 77, count))) << count;
+      EXPECT_TRUE(same(part.grads.dq, expected.grads.dq.slice(0, 77, count))) << count;
+    }
   }
 }
 
@@ -97,24 +107,26 @@ Answer cut_keys(const Example& whole, const std::vector<std::int64_t>& cuts) {
   return sum;
 }
 
-TEST(AttentionBits, do_not_depend_on_calls_for_single_key_blocks) {
+void expect_same_by_key_blocks(const Problem& problem, const std::vector<std::int64_t>& cuts) {
   const auto device = device_of(2);
-  for (const float dropout : {0.0F, 0.2F}) {
-    const Example whole =
-        testing::make(*device, {.sq = 150,
-                                .sk = 320,
-                                .b = 2,
-                                .g = 2,
-                                .d = 64,
-                                .how = {.mask = causal, .diagonal = 170, .dropout = dropout, .block = 64}});
-    Answer expected = testing::compute(best(), whole);
-    Answer got = cut_keys(whole, {0, 64, 128, 192, 256, 320});
-    EXPECT_TRUE(same(got.out.o, expected.out.o));
-    EXPECT_TRUE(same(got.out.lse, expected.out.lse));
-    EXPECT_TRUE(same(got.grads.dq, expected.grads.dq));
-    EXPECT_TRUE(same(got.grads.dk, expected.grads.dk));
-    EXPECT_TRUE(same(got.grads.dv, expected.grads.dv));
-  }
+  const Example whole = testing::make(*device, problem);
+  // In f32, as the parts are.
+  const Answer expected = testing::room_for(whole, Dtype::f32);
+  fast::attention(best(), expected.out, whole.in, whole.how);
+  fast::attention_backward(best(), expected.grads, whole.dout, expected.out, whole.in, whole.how);
+  EXPECT_TRUE(same(cut_keys(whole, cuts), expected));
+}
+
+TEST(AttentionBits, do_not_depend_on_calls_for_single_key_blocks) {
+  for (const Dtype dtype : {Dtype::f32, Dtype::bf16})
+    for (const float dropout : {0.0F, 0.2F}) {
+      SCOPED_TRACE(std::string(name(dtype)) + " " + std::to_string(dropout));
+      Problem problem = {.sq = 150, .sk = 320, .b = 2, .g = 2, .d = 64, .dtype = dtype};
+      problem.how = {.mask = causal, .diagonal = 170, .dropout = dropout, .block = 64};
+      expect_same_by_key_blocks(problem, {0, 64, 128, 192, 256, 320});
+      problem.how.block = 100;  // no whole number of tiles
+      expect_same_by_key_blocks(problem, {0, 100, 200, 300, 320});
+    }
 }
 
 }  // namespace

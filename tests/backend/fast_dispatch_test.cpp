@@ -19,6 +19,7 @@ TEST(InstructionSets, generic_runs_everywhere_and_comes_first) {
 
 TEST(InstructionSets, each_has_a_name_and_loops_of_its_own) {
   EXPECT_STREQ(name(InstructionSet::avx512_bf16), "avx512_bf16");
+  EXPECT_STREQ(name(InstructionSet::avx512_amx), "avx512_amx");
   EXPECT_NE(&loops(InstructionSet::generic), &loops(InstructionSet::avx2));
   EXPECT_NE(loops(InstructionSet::avx2).elementwise.copy, loops(InstructionSet::avx512).elementwise.copy);
 }

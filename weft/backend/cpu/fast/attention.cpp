@@ -21,10 +21,14 @@ extern const AttentionLoops attention_loops;
 namespace avx512_bf16 {
 extern const AttentionLoops attention_loops;
 }
+namespace avx512_amx {
+extern const AttentionLoops attention_loops;
+}
 
 const AttentionLoops& attention_loops(InstructionSet set) {
-  return choose<AttentionLoops>(set, {&generic::attention_loops, &avx2::attention_loops,
-                                      &avx512::attention_loops, &avx512_bf16::attention_loops});
+  return choose<AttentionLoops>(set,
+                                {&generic::attention_loops, &avx2::attention_loops, &avx512::attention_loops,
+                                 &avx512_bf16::attention_loops, &avx512_amx::attention_loops});
 }
 
 namespace {
@@ -88,6 +92,16 @@ void set_forward(AttentionJob& job, const AttentionOut& out) {
   job.lse = attention_sums(out.lse);
 }
 
+/// q, k and v are of one type.
+AttentionForward forward_of(const AttentionLoops& loops, const AttentionJob& job) {
+  const bool pairs = loops.forward_pairs != nullptr && job.q.type == Element::bf16;
+  return pairs ? loops.forward_pairs : loops.forward;
+}
+AttentionBackward backward_of(const AttentionLoops& loops, const AttentionJob& job) {
+  const bool pairs = loops.backward_pairs != nullptr && job.q.type == Element::bf16;
+  return pairs && job.dout.type == Element::bf16 ? loops.backward_pairs : loops.backward;
+}
+
 std::int64_t backward_bytes(const BackwardPlan& plan, int threads) {
   return bytes_for(std::max({plan.all, plan.keys, plan.queries}), threads, plan.places.floats);
 }
@@ -128,10 +142,11 @@ void attention(const AttentionLoops& loops, const AttentionOut& out, const Atten
   float* room = set_draws(job, how, workspace->data());
   const std::int64_t heads = job.g * job.r;
   // The last stripe first: under a causal mask it is the longest.
+  const AttentionForward forward = forward_of(loops, job);
   const auto task = [&](std::int64_t i, float* floats) {
     const std::int64_t stripe = plan.stripes - 1 - i % plan.stripes;
     const std::int64_t head = i / plan.stripes % heads;
-    loops.forward(job, i / plan.stripes / heads, head, stripe * plan.stripe, floats);
+    forward(job, i / plan.stripes / heads, head, stripe * plan.stripe, floats);
   };
   share_out(plan.tasks, device.threads(), plan.places.floats, room, task);
 }
@@ -151,9 +166,10 @@ void attention_backward(const AttentionLoops& loops, const AttentionGrads& grads
   const std::int64_t bytes = draw_bytes(how, job.b) + backward_bytes(plan, device.threads());
   const StorageRef workspace = device.allocate(bytes, Use::workspace);
   float* room = set_draws(job, how, workspace->data());
+  const AttentionBackward backward = backward_of(loops, job);
   const auto run = [&](std::int64_t tasks, AttentionShare share) {
     const auto task = [&](std::int64_t i, float* floats) {
-      loops.backward(job, share, task_of(plan, job, share, i), floats);
+      backward(job, share, task_of(plan, job, share, i), floats);
     };
     share_out(tasks, device.threads(), plan.places.floats, room, task);
   };

@@ -50,7 +50,7 @@ struct AttentionDropout {
 
 /// Where a forward task keeps its things, in floats from the start of its workspace.
 struct ForwardPlaces {
-  std::int64_t q = 0, rows = 0, k = 0, v = 0, scores = 0, factor = 0, scale = 0;
+  std::int64_t q = 0, rows = 0, k = 0, v = 0, scores = 0, turned = 0, factor = 0, scale = 0;
   std::int64_t o = 0, maximum = 0, sum = 0;
   std::int64_t merged = 0, merged_lse = 0;  // of the key blocks so far, in exact mode
   std::int64_t floats = 0;
@@ -58,9 +58,9 @@ struct ForwardPlaces {
 
 /// The same of a backward task.
 struct BackwardPlaces {
-  std::int64_t q = 0, dout = 0, q_rows = 0, dout_rows = 0, o_rows = 0;  // of a tile's queries
-  std::int64_t k = 0, v = 0;                                            // of a chunk of keys
-  std::int64_t scores = 0, dscores = 0, factor = 0, lse = 0, delta = 0;
+  std::int64_t q = 0, dout = 0, q_rows = 0, dout_rows = 0, rows = 0;  // of a tile's queries
+  std::int64_t k = 0, v = 0, k_pairs = 0;                             // of a chunk of keys
+  std::int64_t scores = 0, dscores = 0, turned = 0, factor = 0, lse = 0, delta = 0;
   std::int64_t dq = 0, dq_sum = 0;        // of a key block; of the key blocks so far
   std::int64_t dk = 0, dv = 0;            // of a head, and under it sums over heads, `plane` floats each
   std::int64_t dk_part = 0, dv_part = 0;  // of a query block
@@ -87,27 +87,39 @@ struct AttentionJob {
   BackwardPlaces backward;
 };
 
-/// How far the loops cut an axis: results depend on the first two, so they are the same everywhere.
-inline constexpr std::int64_t attention_queries = 48;                    // of a tile
-inline constexpr std::int64_t attention_keys = 96;                       // of a tile
-inline constexpr std::int64_t attention_stripe = 4 * attention_queries;  // of a task that computes dq
+/// How far the loops cut an axis: no result depends on the number of threads, nor on where a head's queries
+/// are cut but for the tiles that add them to dk and dv.
+inline constexpr std::int64_t attention_queries = 64;  // of a tile, at most
+inline constexpr std::int64_t attention_narrow_queries =
+    48;                                                // of a tile, but for products on tiles (native/cut.h)
+inline constexpr std::int64_t attention_keys = 96;     // of a tile
+inline constexpr std::int64_t attention_stripe = 192;  // of a task that computes dq: whole tiles of either
 
 /// Which gradients a task computes: all in one sweep, or keys' and queries' apart where there are too few
 /// heads for the threads (seven products instead of five; the same bits).
 enum class AttentionShare : std::uint8_t { all, keys, queries };
 
+/// Queries [from, from + job.stripe) of head `head` of row `row`.
+using AttentionForward = void (*)(const AttentionJob&, std::int64_t row, std::int64_t head, std::int64_t from,
+                                  float* workspace);
+/// share all: `part` is not used. keys: key chunk `part`. queries: stripe `part` of head `head` of the group.
+using AttentionBackward = void (*)(const AttentionJob&, AttentionShare, const struct AttentionTask&,
+                                   float* workspace);
+
 /// One instruction set's loops. A task's results do not depend on which thread runs it.
 struct AttentionLoops {
-  /// Queries [from, from + job.stripe) of head `head` of row `row`.
-  void (*forward)(const AttentionJob&, std::int64_t row, std::int64_t head, std::int64_t from,
-                  float* workspace);
-  /// share all: `part` is not used. keys: key chunk `part`. queries: stripe `part` of head `head` of the
-  /// group.
-  void (*backward)(const AttentionJob&, AttentionShare, const struct AttentionTask&, float* workspace);
+  /// Any types; products of f32.
+  AttentionForward forward = nullptr;
+  AttentionBackward backward = nullptr;
   /// into = softmax-weighted mean of into and part, for rows of one head.
-  void (*merge)(const AttentionJob& into, const AttentionJob& part, std::int64_t row, std::int64_t head);
+  void (*merge)(const AttentionJob& into, const AttentionJob& part, std::int64_t row,
+                std::int64_t head) = nullptr;
   /// x = 2^x, for the test of its accuracy.
-  void (*exp2)(float* x, std::int64_t count);
+  void (*exp2)(float* x, std::int64_t count) = nullptr;
+  /// Where q, k, v and dout are bf16: products of bf16, with p and ds rounded to it. Null where the set has
+  /// no instruction for them.
+  AttentionForward forward_pairs = nullptr;
+  AttentionBackward backward_pairs = nullptr;
 };
 
 /// Where a backward task works. With dbias a task walks over all rows in ascending order.

@@ -13,6 +13,11 @@ namespace {
 
 constexpr std::int64_t padding = 16;  // floats: a cache line, and what rows of a head are padded to
 constexpr std::int64_t slack = 24;    // rows that a product may touch beyond its last
+// bf16 may be multiplied as pairs, where the processor has an instruction for them. Everything has room for
+// it wherever it runs, so that what a run needs does not depend on the processor; most of it fits where f32
+// would lie.
+constexpr std::int64_t pair_depth = 32;
+constexpr std::int64_t turned_scores = attention_queries * attention_keys / 2;
 
 constexpr std::int64_t round_up(std::int64_t x, std::int64_t unit) { return (x + unit - 1) / unit * unit; }
 constexpr std::int64_t pieces(std::int64_t x, std::int64_t unit) { return (x + unit - 1) / unit; }
@@ -55,6 +60,11 @@ AttentionSegments segments(const Tensor& t) {
 std::int64_t row_step(std::int64_t d) {
   const std::int64_t whole = round_up(d, padding);
   return whole > 64 && whole % 32 == 0 ? whole + padding : whole;
+}
+
+/// Queries of whole tiles, wide or narrow.
+std::int64_t whole_tiles(std::int64_t queries) {
+  return std::max(round_up(queries, attention_queries), round_up(queries, attention_narrow_queries));
 }
 
 std::int64_t blocks(const AttentionJob& job) { return job.block > 0 ? pieces(job.sk, job.block) : 1; }
@@ -102,14 +112,14 @@ namespace {
 /// short ones keep all threads busy to the end. No bit depends on it.
 std::int64_t stripe_of(const AttentionJob& job, int threads) {
   constexpr std::int64_t floats = 67584;  // of queries, and as many of results: 264 KiB each
-  constexpr std::int64_t most = 22 * attention_queries;
+  constexpr std::int64_t most = 6 * attention_stripe;
   const std::int64_t fitting = floats / round_up(job.d, padding) / (job.block > 0 ? 2 : 1);
   const std::int64_t heads = job.b * job.g * job.r;
   const std::int64_t wanted = pieces(8 * std::int64_t(threads), heads);
   const std::int64_t long_enough = std::clamp(fitting, attention_stripe, most);
   const std::int64_t stripes =
       std::max(pieces(job.sq, long_enough), std::min(wanted, pieces(job.sq, attention_stripe)));
-  return round_up(pieces(job.sq, stripes), attention_queries);
+  return round_up(pieces(job.sq, stripes), attention_stripe);
 }
 
 }  // namespace
@@ -120,8 +130,9 @@ ForwardPlan plan_forward(const AttentionJob& job, int threads) {
   plan.stripes = pieces(job.sq, plan.stripe);
   plan.tasks = plan.stripes * job.b * job.g * job.r;
   const std::int64_t step = job.step;
-  const std::int64_t queries = std::min(plan.stripe, round_up(job.sq, attention_queries));
+  const std::int64_t queries = std::min(plan.stripe, whole_tiles(job.sq));
   const std::int64_t tile = (attention_keys + slack) * attention_queries;
+  const bool pairs = job.q.type == Element::bf16;
   Layout layout;
   ForwardPlaces& at = plan.places;
   at.q = layout.take(queries * round_up(job.d, padding));
@@ -129,6 +140,7 @@ ForwardPlan plan_forward(const AttentionJob& job, int threads) {
   at.k = layout.take((attention_keys + slack) * step);
   at.v = layout.take(attention_keys * step);
   at.scores = layout.take(tile);
+  at.turned = pairs ? layout.take(turned_scores) : 0;
   at.factor = job.dropout.wanted ? layout.take(tile) : 0;
   at.scale = layout.take(attention_queries);
   at.o = layout.take(queries * step);
@@ -155,10 +167,12 @@ std::int64_t chunk_of(const AttentionJob& job) {
 BackwardPlaces backward_places(const AttentionJob& job, const BackwardPlan& plan) {
   const std::int64_t step = job.step;
   const std::int64_t tile = (attention_keys + slack) * attention_queries;
-  const std::int64_t rows = attention_queries * step;
+  const bool pairs = job.q.type == Element::bf16;
+  const std::int64_t depth = round_up(job.d, pair_depth);
+  const std::int64_t pair_rows = round_up(attention_queries, pair_depth) / 2;
+  const std::int64_t rows = std::max(attention_queries * step, pairs ? pair_rows * depth : 0);
   const std::int64_t chunk = (plan.chunk + slack) * step;
-  const std::int64_t queries =
-      plan.all > 0 ? round_up(job.sq, attention_queries) + attention_queries : attention_stripe;
+  const std::int64_t queries = plan.all > 0 ? whole_tiles(job.sq) + attention_queries : attention_stripe;
   const std::int64_t levels =
       job.block > 0 && job.r > 1 ? std::int64_t(std::bit_width(std::uint64_t(job.r))) : 1;
   Layout layout;
@@ -167,11 +181,13 @@ BackwardPlaces backward_places(const AttentionJob& job, const BackwardPlan& plan
   at.dout = layout.take(rows);
   at.q_rows = layout.take(rows);
   at.dout_rows = layout.take(rows);
-  at.o_rows = layout.take(rows);
+  at.rows = layout.take(rows);
   at.k = layout.take(chunk);
   at.v = layout.take(chunk);
+  at.k_pairs = pairs ? layout.take(plan.chunk / 2 * depth) : 0;
   at.scores = layout.take(tile);
   at.dscores = layout.take(tile);
+  at.turned = pairs ? layout.take(turned_scores) : 0;
   at.factor = job.dropout.wanted ? layout.take(tile) : 0;
   at.lse = layout.take(attention_queries);
   at.delta = layout.take(attention_queries);

@@ -3,6 +3,8 @@
 // they multiply. For sources of loops/ only.
 #pragma once
 
+#include <cut.h>
+
 #include "weft/backend/cpu/fast/attention_job.h"
 #include "weft/backend/cpu/fast/gemm_tile.h"
 #include "weft/backend/cpu/fast/lanes.h"
@@ -11,7 +13,6 @@ namespace weft::fast::WEFT_ISA {
 
 using Index = std::int64_t;
 
-inline constexpr Index tile_queries = attention_queries;
 inline constexpr Index tile_keys = attention_keys;
 inline constexpr Index tile_registers = tile_queries / width;
 inline constexpr float log2_e = 1.44269504088896341F;
@@ -23,6 +24,26 @@ inline constexpr float infinite = __builtin_inff();
 [[gnu::always_inline]] inline Index least(Index a, Index b) { return a < b ? a : b; }
 [[gnu::always_inline]] inline Index most(Index a, Index b) { return a > b ? a : b; }
 [[gnu::always_inline]] inline Index round_up(Index x, Index unit) { return (x + unit - 1) / unit * unit; }
+
+/// A number for each query of some registers.
+template <int count>
+struct Queries {
+  Floats of[count];
+};
+/// How many registers, as a type.
+template <int count>
+struct Registers {};
+/// body(first query, Registers) with as many as go at once, for all registers of some queries.
+template <class Body>
+[[gnu::always_inline]] inline void each_registers(Index queries, const Body& body) {
+  Index v = 0;
+  if constexpr (width == 16) {
+    for (; v + 3 * width < queries; v += 4 * width) body(v, Registers<4>{});
+    if (v + 2 * width < queries) return body(v, Registers<3>{});
+    if (v + width < queries) return body(v, Registers<2>{});
+  }
+  for (; v < queries; v += width) body(v, Registers<1>{});
+}
 
 /// Where keys or queries start and end.
 struct Range {
@@ -226,18 +247,24 @@ inline void add_to_dbias(const AttentionJob& job, const float* dscores, const Pl
   }
 }
 
-/// The scores of one tile in powers of two: base-2 logarithms, masked. q is transposed and scaled by log2(e).
-inline bool score(const AttentionJob& job, float* scores, const Place& place, Range keys, ByRows k, Panel q,
-                  Fetch* fetch) {
+/// The scores of one tile, masked; false where no query sees a key. multiply() makes the products.
+template <class Multiply>
+bool score(const AttentionJob& job, float* scores, const Place& place, Range keys, const Multiply& multiply) {
   const Seen by_segment = seen(job, place, keys);
   if (by_segment == Seen::nothing) return false;
-  const Index registers = round_up(place.queries.size(), width) / width;
-  multiply<Start::zero>({scores, tile_queries}, keys.size(), registers, k, q, job.d, fetch);
+  multiply();
   if (job.bias.wanted) add_bias(job, scores, place, keys);
   if (!all_visible(job, place.queries, keys)) mask_positions(job, scores, place, keys);
   if (by_segment == Seen::some) mask_segments(job, scores, place, keys);
   return true;
 }
+
+/// What one tile of queries and one tile of keys have to do with each other.
+struct Meeting {
+  Index queries = 0;
+  Index skipped = 0, keys = 0;  // keys of the tile, or of the chunk, before the first one; and how many
+  [[gnu::always_inline]] Index registers() const { return round_up(queries, width) / width; }
+};
 
 // ---- dropout by address
 

@@ -135,15 +135,18 @@ struct Square {
     using Lane = typename UpTo<width>::List;
     (exchange<h>(row[P / h * 2 * h + P % h], row[P / h * 2 * h + P % h + h], Lane{}), ...);
   }
-  template <int... I>
-  [[gnu::always_inline]] void run(float* to, std::int64_t to_step, const float* from, std::int64_t from_step,
-                                  Numbers<I...>) {
+  [[gnu::always_inline]] void turn() {
     using Pairs = typename UpTo<width / 2>::List;
-    ((row[I] = read(from + I * from_step)), ...);
     exchange_all<1>(Pairs{});
     exchange_all<2>(Pairs{});
     if constexpr (width > 4) exchange_all<4>(Pairs{});
     if constexpr (width > 8) exchange_all<8>(Pairs{});
+  }
+  template <int... I>
+  [[gnu::always_inline]] void run(float* to, std::int64_t to_step, const float* from, std::int64_t from_step,
+                                  Numbers<I...>) {
+    ((row[I] = read(from + I * from_step)), ...);
+    turn();
     (write(to + I * to_step, row[I]), ...);
   }
 };

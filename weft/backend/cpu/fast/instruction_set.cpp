@@ -13,6 +13,8 @@ const char* name(InstructionSet set) {
       return "avx512";
     case InstructionSet::avx512_bf16:
       return "avx512_bf16";
+    case InstructionSet::avx512_amx:
+      return "avx512_amx";
   }
   return "?";
 }

@@ -14,9 +14,11 @@ enum class InstructionSet : std::uint8_t {
   avx2,         // AVX2, FMA, F16C
   avx512,       // AVX-512 F, BW, DQ, VL
   avx512_bf16,  // and products of bf16 pairs
+  avx512_amx,   // and tiles of them: AMX
 };
-inline constexpr std::array<InstructionSet, 4> instruction_sets = {
-    InstructionSet::generic, InstructionSet::avx2, InstructionSet::avx512, InstructionSet::avx512_bf16};
+inline constexpr std::array<InstructionSet, 5> instruction_sets = {
+    InstructionSet::generic, InstructionSet::avx2, InstructionSet::avx512, InstructionSet::avx512_bf16,
+    InstructionSet::avx512_amx};
 
 const char* name(InstructionSet set);
 /// Whether this processor and its operating system run it.
@@ -27,9 +29,10 @@ InstructionSet best_here();
 std::vector<InstructionSet> all_here();
 
 /// The same thing as each namespace made it: `choose(set, {&generic::sums, &avx2::sums, &avx512::sums,
-/// &avx512_bf16::sums})`.
+/// &avx512_bf16::sums, &avx512_bf16::sums})`: a set that adds nothing to a thing takes that of the set
+/// before.
 template <class Made>
-const Made& choose(InstructionSet set, const std::array<const Made*, 4>& made) {
+const Made& choose(InstructionSet set, const std::array<const Made*, 5>& made) {
   return *made[std::size_t(set)];
 }
 

@@ -15,7 +15,7 @@ extern const Loops loops;
 
 const Loops& loops(InstructionSet set) {
   // Products of bf16 pairs are of no use to these.
-  return choose<Loops>(set, {&generic::loops, &avx2::loops, &avx512::loops, &avx512::loops});
+  return choose<Loops>(set, {&generic::loops, &avx2::loops, &avx512::loops, &avx512::loops, &avx512::loops});
 }
 
 }  // namespace weft::fast

@@ -1,5 +1,7 @@
 // What an x86 processor says of itself.
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "weft/backend/cpu/fast/instruction_set.h"
 
@@ -34,6 +36,26 @@ bool has_avx512_bf16() {
   return has_avx512() && __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & bf16_pairs) != 0;
 }
 
+/// Linux keeps room for a thread's tiles only in a process that has asked for it, which is done here; asking
+/// again changes nothing.
+bool may_use_tiles() {
+  constexpr long ask_for_state = 0x1023;  // ARCH_REQ_XCOMP_PERM, which older headers lack
+  constexpr long tiles = 18;              // XFEATURE_XTILEDATA
+  return syscall(SYS_arch_prctl, ask_for_state, tiles) == 0;
+}
+
+bool has_avx512_amx() {
+  unsigned a = 0;
+  unsigned b = 0;
+  unsigned c = 0;
+  unsigned d = 0;
+  constexpr unsigned bf16_products = 1U << 22;
+  constexpr unsigned tiles = 1U << 24;
+  constexpr unsigned both = bf16_products | tiles;
+  return has_avx512_bf16() && __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & both) == both &&
+         may_use_tiles();
+}
+
 }  // namespace
 
 bool runs_here(InstructionSet set) {
@@ -46,6 +68,8 @@ bool runs_here(InstructionSet set) {
       return has_avx512();
     case InstructionSet::avx512_bf16:
       return has_avx512_bf16();
+    case InstructionSet::avx512_amx:
+      return has_avx512_amx();
   }
   return false;
 }

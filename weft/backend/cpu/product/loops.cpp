@@ -17,7 +17,8 @@ extern const Loops loops;
 }
 
 const Loops& loops(fast::InstructionSet set) {
-  return fast::choose<Loops>(set, {&generic::loops, &avx2::loops, &avx512::loops, &avx512_bf16::loops});
+  return fast::choose<Loops>(
+      set, {&generic::loops, &avx2::loops, &avx512::loops, &avx512_bf16::loops, &avx512_bf16::loops});
 }
 
 }  // namespace weft::product
