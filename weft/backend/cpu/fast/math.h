@@ -83,10 +83,14 @@ template <int n>
   constexpr float c[] = {1.0F, 0.693124175F, 0.240240991F, 0.0559064262F, 0.00958285294F};
   return power_by(t, c);
 }
-/// Within 8e-5 of it, to be rounded to bf16.
+/// 2^(t - raised) within 8e-5, to be rounded to bf16; t <= 250. Powers are given raised because of a t that is
+/// not negative every processor takes the floor, and what is above it, in a step and exactly. Where t is
+/// negative, the last bits depend on the processor.
+inline constexpr float raised = 122;
 template <int n>
 [[gnu::always_inline]] inline Many<n> rough_power(Many<n> t) {
-  constexpr float c[] = {0.999925224F, 0.695833538F, 0.226067155F, 0.0780245225F};
+  constexpr float unit = 0x1p-122F;
+  constexpr float c[] = {0.999925224F * unit, 0.695833538F * unit, 0.226067155F * unit, 0.0780245225F * unit};
   return times_floor_power(polynomial(above_floor(t), c), t);
 }
 
@@ -160,10 +164,15 @@ template <int n>
   return {polynomial(z, over), polynomial(z, under), z};
 }
 
-/// Within 3e-5.
+/// Within 3e-5; size: |x|, at most 13, where rough_bell is next to 2^-122.
+inline constexpr float farthest = 13;
+template <int n>
+[[gnu::always_inline]] inline Many<n> rough_bell(Many<n> size) {
+  return rough_power(fused(size, all<n>(-0.72134752F) * size, all<n>(raised)));
+}
 template <int n>
 [[gnu::always_inline]] inline Quotient<n> rough_tail_over_bell(Many<n> x) {
-  const Many<n> z = least(all<n>(20.0F), absolute(x));
+  const Many<n> z = least(all<n>(farthest), absolute(x));
   constexpr float over[] = {0.50001137F, 0.27694866F, 0.0619677F};
   constexpr float under[] = {1.0F, 1.35249333F, 0.6995104F, 0.15514029F};
   return {polynomial(z, over), polynomial(z, under), z};

@@ -89,7 +89,7 @@ struct Quick {
 template <int n>
 struct RoughSigmoid {
   [[gnu::always_inline]] RoughSigmoid(Many<n> a, Many<n> b)  // t = a b
-      : rest(rough_power(fused(a, b, all<n>(-3.0F)))), eighth(eighth_over(rest + all<n>(0.125F))) {}
+      : rest(rough_power(fused(a, b, all<n>(raised - 3)))), eighth(eighth_over(rest + all<n>(0.125F))) {}
   // In this order nothing is beyond x on the way.
   [[gnu::always_inline]] Many<n> times(Many<n> x) const { return x * eighth.better * eighth.guess; }
   Many<n> rest;  // 2^t / 8
@@ -126,7 +126,7 @@ struct RoughGeluErf : Long {
   [[gnu::always_inline]] static Many<n> value(Many<n> x) {
     const Quotient<n> tail = rough_tail_over_bell(x);
     const Eighth<n> under = eighth_over(tail.under);
-    const Many<n> bell = rough_power(tail.size * (all<n>(-0.72134752F) * tail.size));
+    const Many<n> bell = rough_bell(tail.size);
     const Many<n> over = tail.size * tail.over;
     return fused(over * under.guess, all<n>(-8.0F) * bell * under.better, most(all<n>(0.0F), x));
   }
@@ -134,10 +134,10 @@ struct RoughGeluErf : Long {
   [[gnu::always_inline]] static Both<n> both(Many<n> x) {
     const Quotient<n> tail = rough_tail_over_bell(x);
     const Eighth<n> under = eighth_over(tail.under);
-    const Many<n> height = rough_power(tail.size * (all<n>(-0.72134752F) * tail.size));
+    const Many<n> height = rough_bell(tail.size);
     const Many<n> share = tail.over * under.guess * (all<n>(8.0F) * height * under.better);
     const Many<n> below = choose(x < all<n>(0.0F), share, all<n>(1.0F) - share);
-    const Many<n> near = most(all<n>(-20.0F), least(all<n>(20.0F), x));
+    const Many<n> near = most(all<n>(-farthest), least(all<n>(farthest), x));
     return {x * below, fused(near * all<n>(0.3989422804F), height, below)};
   }
 };
