@@ -83,8 +83,8 @@ template <int n>
   constexpr float c[] = {1.0F, 0.693124175F, 0.240240991F, 0.0559064262F, 0.00958285294F};
   return power_by(t, c);
 }
-/// 2^(t - raised) within 8e-5, to be rounded to bf16; t <= 250. Powers are given raised because of a t that is
-/// not negative every processor takes the floor, and what is above it, in a step and exactly. Where t is
+/// 2^(t - raised) within 8e-5, to be rounded to bf16; t <= 250. Powers are given raised because of a t that
+/// is not negative every processor takes the floor, and what is above it, in a step and exactly. Where t is
 /// negative, the last bits depend on the processor.
 inline constexpr float raised = 122;
 template <int n>

@@ -50,8 +50,29 @@ template <Walk walk>
 [[gnu::always_inline]] inline void store(Out out, Broad<Walk::f32> at, const Wide& x) {
   for (int k = 0; k < at_once; k += 2) store_two(out, at.at + k * lanes, one_of(x, k), one_of(x, k + 1));
 }
+
+/// Half a step of bf16 more in magnitude: cut off behind the upper half, that is x rounded to the nearest.
+/// What is rough is next to a tie by chance only, so ties may go where they like; and NaN stays NaN where its
+/// lower half is zero, as it is in all that comes of bf16 and of arrange().
+template <int n>
+[[gnu::always_inline]] inline Lanes<Words, n> half_a_step_up(Many<n> x) {
+  return as_words(x) + all<n>(0x8000U);
+}
+/// The bf16 number next to it.
+[[gnu::always_inline]] inline F rounded_roughly(F x) {
+  return as_floats(half_a_step_up(x) & all(0xffff0000U));
+}
 [[gnu::always_inline]] inline void store(Out out, Broad<Walk::bf16> at, const Wide& x) {
-  for (int k = 0; k < at_once; k += 2) store_halves(out, at.at + k * lanes, one_of(x, k), one_of(x, k + 1));
+  const auto up = half_a_step_up(x);
+  for (int k = 0; k < at_once; k += 2)
+    for (int i = 0; i < parts; ++i) {
+      const auto both = (Floats)join_upper(up.part[k * parts + i], up.part[(k + 1) * parts + i]);
+      float* to = reinterpret_cast<float*>(static_cast<bf16*>(out.to) + at.at + k * lanes + 2 * i * width);
+      if (out.past)
+        stream(to, both);
+      else
+        write(to, both);
+    }
 }
 
 /// An operand of a walk that is settled: its type is no question any more.
@@ -65,7 +86,7 @@ template <Walk walk, class Operand>
 /// map() with its walk settled, from element i on.
 template <Walk walk, int count, class Value>
 [[gnu::always_inline]] inline void map_as(const Outs<count>& to, std::int64_t n, const Value& value,
-                                          std::int64_t i = 0) {
+                                          std::int64_t i) {
   Outs<count> outs = to;
   for (Out& out : outs.of) out = settled<walk>(out);
   if constexpr (walk == Walk::bf16)
@@ -81,14 +102,32 @@ template <Walk walk, int count, class Value>
   // One piece of code for the few that are left, be it sixteen.
   for (; i < n; i += lanes) put(Tail{i, n - i < lanes ? n - i : lanes});
 }
-/// A row becomes value(at), several sixteens at once where that is worth it.
-template <Walk walk, bool several, class Value>
-[[gnu::always_inline]] inline void map_at_once(Out out, std::int64_t n, const Value& value) {
+/// Results at one place.
+template <class Numbers, int count>
+struct Results {
+  Numbers of[count];
+};
+template <class Numbers, class... More>
+Results(Numbers, More...) -> Results<Numbers, 1 + sizeof...(More)>;
+
+/// Rows become value(at), several sixteens at once where that is worth it; such a value is rough where the
+/// walk is bf16.
+template <Walk walk, bool several, int count, class Value>
+[[gnu::always_inline]] inline void map_at_once(const Outs<count>& to, std::int64_t n, const Value& value) {
   std::int64_t i = 0;
   if constexpr (several && at_once > 2)
-    for (; i + broad <= n; i += broad) store(out, Broad<walk>{i}, value(Broad<walk>{i}));
-  map_as<walk>(
-      Outs<1>{{out}}, n, [&](auto at) { return Values<1>{{value(at)}}; }, i);
+    for (; i + broad <= n; i += broad) {
+      const Results<Wide, count> x = value(Broad<walk>{i});
+      for (int k = 0; k < count; ++k) store(to.of[k], Broad<walk>{i}, x.of[k]);
+    }
+  const auto one = [&](auto at) {
+    const Results<F, count> x = value(at);
+    Values<count> r;
+    for (int k = 0; k < count; ++k)
+      r.of[k] = several && walk == Walk::bf16 ? rounded_roughly(x.of[k]) : x.of[k];
+    return r;
+  };
+  map_as<walk>(to, n, one, i);
 }
 
 }  // namespace weft::fast::WEFT_ISA

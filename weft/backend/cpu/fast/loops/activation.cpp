@@ -96,7 +96,7 @@ struct RoughSigmoid {
   Eighth<n> eighth;
 };
 
-/// Worth several sixteens at once.
+/// Worth several sixteens at once; in bf16, rough.
 struct Long {};
 template <class Function>
 constexpr bool is_long = __is_base_of(Long, Function);
@@ -271,7 +271,8 @@ Out second_half(Out x, std::int64_t n) {
 template <Walk walk, class Function>
 [[gnu::noinline, gnu::flatten]] void forward_as(Out to, In from, const float* bias, std::int64_t n) {
   const In x = settled<walk>(from);
-  map_at_once<walk, is_long<Function>>(to, n, [&](auto at) { return Function::value(biased(x, bias, at)); });
+  map_at_once<walk, is_long<Function>>(
+      Outs<1>{{to}}, n, [&](auto at) { return Results{Function::value(biased(x, bias, at))}; });
 }
 
 template <Walk walk, class Function>
@@ -279,8 +280,9 @@ template <Walk walk, class Function>
                                                  std::int64_t n) {
   const In dy = settled<walk>(given);
   const In x = settled<walk>(from);
-  map_at_once<walk, is_long<Function>>(
-      to, n, [&](auto at) { return load(dy, at) * Function::both(biased(x, bias, at)).slope; });
+  map_at_once<walk, is_long<Function>>(Outs<1>{{to}}, n, [&](auto at) {
+    return Results{load(dy, at) * Function::both(biased(x, bias, at)).slope};
+  });
 }
 
 template <Walk walk, class Function>
@@ -288,8 +290,8 @@ template <Walk walk, class Function>
   const float* up_bias = bias ? bias + n : nullptr;
   const In x = settled<walk>(from);
   const In up = second_half(x, n);
-  map_as<walk>(Outs<1>{{to}}, n, [&](auto at) {
-    return Values<1>{{Function::value(biased(x, bias, at)) * biased(up, up_bias, at)}};
+  map_at_once<walk, is_long<Function>>(Outs<1>{{to}}, n, [&](auto at) {
+    return Results{Function::value(biased(x, bias, at)) * biased(up, up_bias, at)};
   });
 }
 
@@ -301,10 +303,10 @@ template <Walk walk, class Function>
   const In dy = settled<walk>(given);
   const In x = settled<walk>(from);
   const In up = second_half(x, n);
-  map_as<walk>(both, n, [&](auto at) {
+  map_at_once<walk, is_long<Function>>(both, n, [&](auto at) {
     const auto gate = Function::both(biased(x, bias, at));
-    const F d = load(dy, at);
-    return Values<2>{{d * biased(up, up_bias, at) * gate.slope, d * gate.value}};
+    const auto d = load(dy, at);
+    return Results{d * biased(up, up_bias, at) * gate.slope, d * gate.value};
   });
 }
 

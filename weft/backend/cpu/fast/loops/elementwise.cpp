@@ -38,16 +38,19 @@ namespace {
   return sums.total();
 }
 
+constexpr float no_number = __builtin_nanf("");
+
 void arrange(float* to, const float* from, std::int64_t n) {
+  const auto same_nan = [](Floats x) { return x == x ? x : Floats{} + no_number; };
   std::int64_t i = 0;
   for (; i + pair <= n; i += pair)
     for (int k = 0; k < parts; ++k) {
-      const Floats low = read<Floats>(from + i + 2 * k * width);
-      const Floats high = read<Floats>(from + i + (2 * k + 1) * width);
+      const Floats low = same_nan(read<Floats>(from + i + 2 * k * width));
+      const Floats high = same_nan(read<Floats>(from + i + (2 * k + 1) * width));
       write(to + i + k * width, evens(low, high));
       write(to + i + lanes + k * width, odds(low, high));
     }
-  for (; i < n; ++i) to[i] = from[i];
+  for (; i < n; ++i) to[i] = from[i] == from[i] ? from[i] : no_number;
 }
 
 void restore(float* x, std::int64_t n) {

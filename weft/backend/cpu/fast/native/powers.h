@@ -32,7 +32,9 @@ namespace weft::fast::WEFT_ISA {
   return whole > reached ? whole - 1.0F : whole;
 }
 /// t less the whole number below it, where t is not negative or its power is of no account.
-[[gnu::always_inline]] inline Floats above_floor(Floats t) { return most(Floats{} - 151.0F, t) - floor_of(t); }
+[[gnu::always_inline]] inline Floats above_floor(Floats t) {
+  return most(Floats{} - 151.0F, t) - floor_of(t);
+}
 /// x 2^n, where n is the whole number below t: rounded once where t is not negative, and the result a float.
 [[gnu::always_inline]] inline Floats times_floor_power(Floats x, Floats t) {
   return times_power(x, floor_of(t));
