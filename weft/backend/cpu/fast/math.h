@@ -107,6 +107,16 @@ template <int n>
   return {guess, fused(off, off, all<n>(0.187259764F))};
 }
 
+/// 1 / d within 2 units in the last place, where 2^-100 <= d <= 2^100: the same with a step of Newton's,
+/// which on many processors is several times faster than a division.
+template <int n>
+[[gnu::always_inline]] inline Many<n> over(Many<n> d) {
+  const Many<n> guess = as_floats(all<n>(0x7ef3340bU) - as_words(d));
+  const Many<n> off = fused(d, guess, all<n>(-1.500961136F));
+  const Many<n> near = guess * fused(off, off, all<n>(0.749039056F));
+  return fused(near, fused(-near, d, all<n>(1.0F)), near);
+}
+
 inline constexpr float log2_of_e = 1.44269504F;
 
 /// e^x within 2 units in the last place, down to the denormals and up to infinity. NaN stays NaN. power(x
@@ -122,25 +132,27 @@ template <int n>
   return times_power(polynomial(r, c), whole);
 }
 
-/// 1 / (1 + e^-x), x given in powers of two: x log2 e.
+/// 1 / (1 + 2^t). What is divided by is never far from 1.
 template <int n>
-[[gnu::always_inline]] inline Many<n> sigmoid_of_power(Many<n> t) {
-  return all<n>(1.0F) / (all<n>(1.0F) + power(all<n>(0.0F) - t));
+[[gnu::always_inline]] inline Many<n> share_beside_power(Many<n> t) {
+  const Many<n> small = power(with_sign(t, all<n>(-0.0F)));
+  return choose(all<n>(0.0F) < t, small, all<n>(1.0F)) * over(all<n>(1.0F) + small);
 }
 template <int n>
 [[gnu::always_inline]] inline Many<n> sigmoid(Many<n> x) {
-  return sigmoid_of_power(all<n>(log2_of_e) * x);
+  return share_beside_power(all<n>(-log2_of_e) * x);
 }
 
 template <int n>
 [[gnu::always_inline]] inline Many<n> hyperbolic_tangent(Many<n> x) {
   const Many<n> size = absolute(x);
-  // Small x: x + x^3 p(x^2), because 1 - 2 / (e^2x + 1) cancels there.
+  // Small x: x + x^3 p(x^2), because 1 - 2 e^-2x / (1 + e^-2x) cancels there.
   const Many<n> z = x * x;
   constexpr float c[] = {-3.33332819422E-1F, 1.33314422036E-1F, -5.37397155531E-2F, 2.06390887954E-2F,
                          -5.70498872745E-3F};
   const Many<n> small = fused(x, z * polynomial(z, c), x);
-  const Many<n> large = all<n>(1.0F) - all<n>(2.0F) / (power(all<n>(2 * log2_of_e) * size) + all<n>(1.0F));
+  const Many<n> beside = power(all<n>(-2 * log2_of_e) * size);
+  const Many<n> large = fused(all<n>(-2.0F) * beside, over(all<n>(1.0F) + beside), all<n>(1.0F));
   return choose(size < all<n>(0.625F), small, with_sign(large, x));
 }
 
