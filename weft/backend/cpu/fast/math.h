@@ -25,6 +25,12 @@ template <int n>
   for (int i = 0; i < n; ++i) a.part[i] = most(a.part[i], b.part[i]);
   return a;
 }
+/// |x|, but at most the limit; whatever it is where x is no number.
+template <int n>
+[[gnu::always_inline]] inline Many<n> size_within(Many<n> limit, Many<n> x) {
+  for (int i = 0; i < n; ++i) x.part[i] = size_within(limit.part[i], x.part[i]);
+  return x;
+}
 template <int n>
 [[gnu::always_inline]] inline Many<n> times_power(Many<n> x, Many<n> by) {
   for (int i = 0; i < n; ++i) x.part[i] = times_power(x.part[i], by.part[i]);
@@ -135,7 +141,7 @@ template <int n>
 /// 1 / (1 + 2^t). What is divided by is never far from 1.
 template <int n>
 [[gnu::always_inline]] inline Many<n> share_beside_power(Many<n> t) {
-  const Many<n> small = power(with_sign(t, all<n>(-0.0F)));
+  const Many<n> small = power(as_floats(as_words(t) | all<n>(0x80000000U)));
   return choose(all<n>(0.0F) < t, small, all<n>(1.0F)) * over(all<n>(1.0F) + small);
 }
 template <int n>
@@ -170,24 +176,27 @@ struct Quotient {
 /// Within 1e-8.
 template <int n>
 [[gnu::always_inline]] inline Quotient<n> tail_over_bell(Many<n> x) {
-  const Many<n> z = least(all<n>(20.0F), absolute(x));  // beyond, the bell is 0
+  const Many<n> z = size_within(all<n>(20.0F), x);  // beyond, the bell is 0
   constexpr float over[] = {0.5F, 0.438296877F, 0.183236555F, 4.06337014E-2F, 4.11637876E-3F};
   constexpr float under[] = {1.0F, 1.67447874F, 1.20250905F, 0.469474369F, 0.101860031F, 1.03181117E-2F};
   return {polynomial(z, over), polynomial(z, under), z};
 }
 
-/// Within 3e-5; size: |x|, at most 13, where rough_bell is next to 2^-122.
+/// The same, to be rounded to bf16, where 0 <= size <= farthest.
 inline constexpr float farthest = 13;
 template <int n>
 [[gnu::always_inline]] inline Many<n> rough_bell(Many<n> size) {
   return rough_power(fused(size, all<n>(-0.72134752F) * size, all<n>(raised)));
 }
+/// 256 times the normal distribution's share beyond size, within 1.1e-4 of it: its logarithm is so smooth
+/// that a polynomial does.
 template <int n>
-[[gnu::always_inline]] inline Quotient<n> rough_tail_over_bell(Many<n> x) {
-  const Many<n> z = least(all<n>(farthest), absolute(x));
-  constexpr float over[] = {0.50001137F, 0.27694866F, 0.0619677F};
-  constexpr float under[] = {1.0F, 1.35249333F, 0.6995104F, 0.15514029F};
-  return {polynomial(z, over), polynomial(z, under), z};
+[[gnu::always_inline]] inline Many<n> rough_tail(Many<n> size) {
+  constexpr float c[] = {raised + 8 - 1.00002572F, -1.151051F,      -0.458636255F,  -0.0540889047F,
+                         0.00872332107F,           -1.03439964e-3F, 8.55303572e-5F, -4.61734776e-6F,
+                         1.45288609e-7F,           -2.01241017e-9F};
+  return rough_power(polynomial(size, c));
 }
+inline constexpr float in_tails = 0x1p-8F;
 
 }  // namespace weft::fast::WEFT_ISA

@@ -66,7 +66,7 @@ struct GeluErf : Long<4> {
   template <int n>
   [[gnu::always_inline]] static Many<n> value(Many<n> x) {
     const Quotient<n> tail = tail_over_bell(x);
-    return fused(-tail.size * bell(x) * tail.over, over(tail.under), most(all<n>(0.0F), x));
+    return fused(-(tail.size * bell(x) * tail.over), over(tail.under), most(all<n>(0.0F), x));
   }
   template <int n>
   [[gnu::always_inline]] static Both<n> both(Many<n> x) {
@@ -99,7 +99,7 @@ struct Quick {
   static constexpr float scale = 1.702F, in_powers = 2.4554669595F;
 };
 
-// ---- the same, to be rounded to bf16: within 1.1e-4, with neither long polynomials nor a division
+// ---- the same, to be rounded to bf16: within 1.1e-4, with no division
 
 /// 1 / (1 + 2^t) = guess better, where t <= 127.9.
 template <int n>
@@ -132,24 +132,19 @@ struct RoughGelu : Long<8> {
   }
 };
 
-struct RoughGeluErf : Long<4> {
+struct RoughGeluErf : Long<8> {
   template <int n>
   [[gnu::always_inline]] static Many<n> value(Many<n> x) {
-    const Quotient<n> tail = rough_tail_over_bell(x);
-    const Eighth<n> under = eighth_over(tail.under);
-    const Many<n> bell = rough_bell(tail.size);
-    const Many<n> over = tail.size * tail.over;
-    return fused(over * under.guess, all<n>(-8.0F) * bell * under.better, most(all<n>(0.0F), x));
+    const Many<n> size = size_within(all<n>(farthest), x);
+    return fused(size * all<n>(-in_tails), rough_tail(size), most(all<n>(0.0F), x));
   }
   template <int n>
   [[gnu::always_inline]] static Both<n> both(Many<n> x) {
-    const Quotient<n> tail = rough_tail_over_bell(x);
-    const Eighth<n> under = eighth_over(tail.under);
-    const Many<n> height = rough_bell(tail.size);
-    const Many<n> share = tail.over * under.guess * (all<n>(8.0F) * height * under.better);
+    const Many<n> size = size_within(all<n>(farthest), x);
+    const Many<n> share = all<n>(in_tails) * rough_tail(size);
     const Many<n> below = choose(x < all<n>(0.0F), share, all<n>(1.0F) - share);
     const Many<n> near = most(all<n>(-farthest), least(all<n>(farthest), x));
-    return {x * below, fused(near * all<n>(0.3989422804F), height, below)};
+    return {x * below, fused(near * all<n>(0.3989422804F), rough_bell(size), below)};
   }
 };
 

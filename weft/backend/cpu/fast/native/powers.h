@@ -4,6 +4,10 @@
 
 namespace weft::fast::WEFT_ISA {
 
+/// |x|, but at most the limit.
+[[gnu::always_inline]] inline Floats size_within(Floats limit, Floats x) {
+  return least(limit, (Floats)((Words)x & 0x7fffffffU));
+}
 /// x 2^n for whole n in [-151, 250]: in two steps, because one alone cannot reach the denormals.
 [[gnu::always_inline]] inline Floats times_power(Floats x, Floats n) {
   const Ints whole = __builtin_convertvector(n, Ints);
