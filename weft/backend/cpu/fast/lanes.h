@@ -82,6 +82,11 @@ template <class V, int n>
   return a;
 }
 template <class V, int n>
+[[gnu::always_inline]] inline Lanes<V, n> operator-(Lanes<V, n> a) {
+  for (int i = 0; i < n; ++i) a.part[i] = -a.part[i];
+  return a;
+}
+template <class V, int n>
 [[gnu::always_inline]] inline Lanes<V, n> operator*(Lanes<V, n> a, Lanes<V, n> b) {
   for (int i = 0; i < n; ++i) a.part[i] = a.part[i] * b.part[i];
   return a;

@@ -25,6 +25,12 @@ template <int n>
   for (int i = 0; i < n; ++i) a.part[i] = most(a.part[i], b.part[i]);
   return a;
 }
+/// |x|, but at most the limit; whatever it is where x is no number.
+template <int n>
+[[gnu::always_inline]] inline Many<n> size_within(Many<n> limit, Many<n> x) {
+  for (int i = 0; i < n; ++i) x.part[i] = size_within(limit.part[i], x.part[i]);
+  return x;
+}
 template <int n>
 [[gnu::always_inline]] inline Many<n> times_power(Many<n> x, Many<n> by) {
   for (int i = 0; i < n; ++i) x.part[i] = times_power(x.part[i], by.part[i]);
@@ -83,10 +89,14 @@ template <int n>
   constexpr float c[] = {1.0F, 0.693124175F, 0.240240991F, 0.0559064262F, 0.00958285294F};
   return power_by(t, c);
 }
-/// Within 8e-5 of it, to be rounded to bf16.
+/// 2^(t - raised) within 8e-5, to be rounded to bf16; t <= 250. Powers are given raised because of a t that
+/// is not negative every processor takes the floor, and what is above it, in a step and exactly. Where t is
+/// negative, the last bits depend on the processor.
+inline constexpr float raised = 122;
 template <int n>
 [[gnu::always_inline]] inline Many<n> rough_power(Many<n> t) {
-  constexpr float c[] = {0.999925224F, 0.695833538F, 0.226067155F, 0.0780245225F};
+  constexpr float unit = 0x1p-122F;
+  constexpr float c[] = {0.999925224F * unit, 0.695833538F * unit, 0.226067155F * unit, 0.0780245225F * unit};
   return times_floor_power(polynomial(above_floor(t), c), t);
 }
 
@@ -101,6 +111,16 @@ template <int n>
   const Many<n> guess = as_floats(all<n>(0x7e73340bU) - as_words(d));
   const Many<n> off = fused(d, guess, all<n>(-0.750480568F));
   return {guess, fused(off, off, all<n>(0.187259764F))};
+}
+
+/// 1 / d within 2 units in the last place, where 2^-100 <= d <= 2^100: the same with a step of Newton's,
+/// which on many processors is several times faster than a division.
+template <int n>
+[[gnu::always_inline]] inline Many<n> over(Many<n> d) {
+  const Many<n> guess = as_floats(all<n>(0x7ef3340bU) - as_words(d));
+  const Many<n> off = fused(d, guess, all<n>(-1.500961136F));
+  const Many<n> near = guess * fused(off, off, all<n>(0.749039056F));
+  return fused(near, fused(-near, d, all<n>(1.0F)), near);
 }
 
 inline constexpr float log2_of_e = 1.44269504F;
@@ -118,25 +138,27 @@ template <int n>
   return times_power(polynomial(r, c), whole);
 }
 
-/// 1 / (1 + e^-x), x given in powers of two: x log2 e.
+/// 1 / (1 + 2^t). What is divided by is never far from 1.
 template <int n>
-[[gnu::always_inline]] inline Many<n> sigmoid_of_power(Many<n> t) {
-  return all<n>(1.0F) / (all<n>(1.0F) + power(all<n>(0.0F) - t));
+[[gnu::always_inline]] inline Many<n> share_beside_power(Many<n> t) {
+  const Many<n> small = power(as_floats(as_words(t) | all<n>(0x80000000U)));
+  return choose(all<n>(0.0F) < t, small, all<n>(1.0F)) * over(all<n>(1.0F) + small);
 }
 template <int n>
 [[gnu::always_inline]] inline Many<n> sigmoid(Many<n> x) {
-  return sigmoid_of_power(all<n>(log2_of_e) * x);
+  return share_beside_power(all<n>(-log2_of_e) * x);
 }
 
 template <int n>
 [[gnu::always_inline]] inline Many<n> hyperbolic_tangent(Many<n> x) {
   const Many<n> size = absolute(x);
-  // Small x: x + x^3 p(x^2), because 1 - 2 / (e^2x + 1) cancels there.
+  // Small x: x + x^3 p(x^2), because 1 - 2 e^-2x / (1 + e^-2x) cancels there.
   const Many<n> z = x * x;
   constexpr float c[] = {-3.33332819422E-1F, 1.33314422036E-1F, -5.37397155531E-2F, 2.06390887954E-2F,
                          -5.70498872745E-3F};
   const Many<n> small = fused(x, z * polynomial(z, c), x);
-  const Many<n> large = all<n>(1.0F) - all<n>(2.0F) / (power(all<n>(2 * log2_of_e) * size) + all<n>(1.0F));
+  const Many<n> beside = power(all<n>(-2 * log2_of_e) * size);
+  const Many<n> large = fused(all<n>(-2.0F) * beside, over(all<n>(1.0F) + beside), all<n>(1.0F));
   return choose(size < all<n>(0.625F), small, with_sign(large, x));
 }
 
@@ -154,19 +176,27 @@ struct Quotient {
 /// Within 1e-8.
 template <int n>
 [[gnu::always_inline]] inline Quotient<n> tail_over_bell(Many<n> x) {
-  const Many<n> z = least(all<n>(20.0F), absolute(x));  // beyond, the bell is 0
+  const Many<n> z = size_within(all<n>(20.0F), x);  // beyond, the bell is 0
   constexpr float over[] = {0.5F, 0.438296877F, 0.183236555F, 4.06337014E-2F, 4.11637876E-3F};
   constexpr float under[] = {1.0F, 1.67447874F, 1.20250905F, 0.469474369F, 0.101860031F, 1.03181117E-2F};
   return {polynomial(z, over), polynomial(z, under), z};
 }
 
-/// Within 3e-5.
+/// The same, to be rounded to bf16, where 0 <= size <= farthest.
+inline constexpr float farthest = 13;
 template <int n>
-[[gnu::always_inline]] inline Quotient<n> rough_tail_over_bell(Many<n> x) {
-  const Many<n> z = least(all<n>(20.0F), absolute(x));
-  constexpr float over[] = {0.50001137F, 0.27694866F, 0.0619677F};
-  constexpr float under[] = {1.0F, 1.35249333F, 0.6995104F, 0.15514029F};
-  return {polynomial(z, over), polynomial(z, under), z};
+[[gnu::always_inline]] inline Many<n> rough_bell(Many<n> size) {
+  return rough_power(fused(size, all<n>(-0.72134752F) * size, all<n>(raised)));
 }
+/// 256 times the normal distribution's share beyond size, within 1.1e-4 of it: its logarithm is so smooth
+/// that a polynomial does.
+template <int n>
+[[gnu::always_inline]] inline Many<n> rough_tail(Many<n> size) {
+  constexpr float c[] = {raised + 8 - 1.00002572F, -1.151051F,      -0.458636255F,  -0.0540889047F,
+                         0.00872332107F,           -1.03439964e-3F, 8.55303572e-5F, -4.61734776e-6F,
+                         1.45288609e-7F,           -2.01241017e-9F};
+  return rough_power(polynomial(size, c));
+}
+inline constexpr float in_tails = 0x1p-8F;
 
 }  // namespace weft::fast::WEFT_ISA

@@ -7,26 +7,30 @@
 
 namespace weft::fast::WEFT_ISA {
 
-/// As many sixteens as have room in the registers; two, which is a pair, is none at once.
-inline constexpr int at_once = width == 16 ? 8 : 2;
-inline constexpr std::int64_t broad = at_once * lanes;
+/// Whether so many have room in the registers.
+inline constexpr bool roomy = width == 16;
 inline constexpr std::int64_t ahead = 1024;  // elements
-using Wide = Many<at_once * parts>;
+template <int sixteens>
+using Wide = Many<sixteens * parts>;
 
 /// Where several sixteens start: every operand f32, or every operand bf16 and each thirty-two even ones
 /// first.
-template <Walk walk>
+template <Walk walk, int sixteens>
 struct Broad {
   std::int64_t at;
 };
 
-[[gnu::always_inline]] inline Wide load(In in, Broad<Walk::f32> at) {
-  return read<Wide>(static_cast<const float*>(in.from) + at.at);
+// The steps take as long as the memory does: what comes later is asked for meanwhile.
+template <int sixteens>
+[[gnu::always_inline]] inline Wide<sixteens> load(In in, Broad<Walk::f32, sixteens> at) {
+  const float* from = static_cast<const float*>(in.from) + at.at;
+  for (int k = 0; k < sixteens; ++k) __builtin_prefetch(from + ahead + k * lanes);
+  return read<Wide<sixteens>>(from);
 }
-[[gnu::always_inline]] inline Wide load(In in, Broad<Walk::bf16> at) {
-  Wide r;
-  for (int k = 0; k < at_once; k += 2) {
-    // The steps take as long as the memory does: what comes later is asked for meanwhile.
+template <int sixteens>
+[[gnu::always_inline]] inline Wide<sixteens> load(In in, Broad<Walk::bf16, sixteens> at) {
+  Wide<sixteens> r;
+  for (int k = 0; k < sixteens; k += 2) {
     __builtin_prefetch(static_cast<const bf16*>(in.from) + at.at + ahead + k * lanes);
     const F even = load(in, Evens{at.at + k * lanes});
     const F odd = load(in, Odds{at.at + k * lanes});
@@ -37,21 +41,45 @@ struct Broad {
   }
   return r;
 }
-template <Walk walk>
-[[gnu::always_inline]] inline Wide along(const float* from, Broad<walk> at) {
-  return read<Wide>(from + at.at);
+template <Walk walk, int sixteens>
+[[gnu::always_inline]] inline Wide<sixteens> along(const float* from, Broad<walk, sixteens> at) {
+  return read<Wide<sixteens>>(from + at.at);
 }
 /// The sixteen that stand k-th.
-[[gnu::always_inline]] inline F one_of(const Wide& x, int k) {
+template <int n>
+[[gnu::always_inline]] inline F one_of(const Many<n>& x, int k) {
   F r;
   for (int i = 0; i < parts; ++i) r.part[i] = x.part[k * parts + i];
   return r;
 }
-[[gnu::always_inline]] inline void store(Out out, Broad<Walk::f32> at, const Wide& x) {
-  for (int k = 0; k < at_once; k += 2) store_two(out, at.at + k * lanes, one_of(x, k), one_of(x, k + 1));
+template <int sixteens>
+[[gnu::always_inline]] inline void store(Out out, Broad<Walk::f32, sixteens> at, const Wide<sixteens>& x) {
+  for (int k = 0; k < sixteens; k += 2) store_two(out, at.at + k * lanes, one_of(x, k), one_of(x, k + 1));
 }
-[[gnu::always_inline]] inline void store(Out out, Broad<Walk::bf16> at, const Wide& x) {
-  for (int k = 0; k < at_once; k += 2) store_halves(out, at.at + k * lanes, one_of(x, k), one_of(x, k + 1));
+
+/// Half a step of bf16 more in magnitude: cut off behind the upper half, that is x rounded to the nearest.
+/// What is rough is next to a tie by chance only, so ties may go where they like; and NaN stays NaN where its
+/// lower half is zero, as it is in all that comes of bf16 and of arrange().
+template <int n>
+[[gnu::always_inline]] inline Lanes<Words, n> half_a_step_up(Many<n> x) {
+  return as_words(x) + all<n>(0x8000U);
+}
+/// The bf16 number next to it.
+[[gnu::always_inline]] inline F rounded_roughly(F x) {
+  return as_floats(half_a_step_up(x) & all(0xffff0000U));
+}
+template <int sixteens>
+[[gnu::always_inline]] inline void store(Out out, Broad<Walk::bf16, sixteens> at, const Wide<sixteens>& x) {
+  const auto up = half_a_step_up(x);
+  for (int k = 0; k < sixteens; k += 2)
+    for (int i = 0; i < parts; ++i) {
+      const auto both = (Floats)join_upper(up.part[k * parts + i], up.part[(k + 1) * parts + i]);
+      float* to = reinterpret_cast<float*>(static_cast<bf16*>(out.to) + at.at + k * lanes + 2 * i * width);
+      if (out.past)
+        stream(to, both);
+      else
+        write(to, both);
+    }
 }
 
 /// An operand of a walk that is settled: its type is no question any more.
@@ -65,7 +93,7 @@ template <Walk walk, class Operand>
 /// map() with its walk settled, from element i on.
 template <Walk walk, int count, class Value>
 [[gnu::always_inline]] inline void map_as(const Outs<count>& to, std::int64_t n, const Value& value,
-                                          std::int64_t i = 0) {
+                                          std::int64_t i) {
   Outs<count> outs = to;
   for (Out& out : outs.of) out = settled<walk>(out);
   if constexpr (walk == Walk::bf16)
@@ -81,14 +109,33 @@ template <Walk walk, int count, class Value>
   // One piece of code for the few that are left, be it sixteen.
   for (; i < n; i += lanes) put(Tail{i, n - i < lanes ? n - i : lanes});
 }
-/// A row becomes value(at), several sixteens at once where that is worth it.
-template <Walk walk, bool several, class Value>
-[[gnu::always_inline]] inline void map_at_once(Out out, std::int64_t n, const Value& value) {
+/// Results at one place.
+template <class Numbers, int count>
+struct Results {
+  Numbers of[count];
+};
+template <class Numbers, class... More>
+Results(Numbers, More...) -> Results<Numbers, 1 + sizeof...(More)>;
+
+/// Rows become value(at), so many sixteens at once where that is worth it; such a value is rough where the
+/// walk is bf16.
+template <Walk walk, int sixteens, int count, class Value>
+[[gnu::always_inline]] inline void map_at_once(const Outs<count>& to, std::int64_t n, const Value& value) {
   std::int64_t i = 0;
-  if constexpr (several && at_once > 2)
-    for (; i + broad <= n; i += broad) store(out, Broad<walk>{i}, value(Broad<walk>{i}));
-  map_as<walk>(
-      Outs<1>{{out}}, n, [&](auto at) { return Values<1>{{value(at)}}; }, i);
+  if constexpr (sixteens > 1 && roomy && walk != Walk::mixed)
+    for (; i + sixteens * lanes <= n; i += sixteens * lanes) {
+      const Broad<walk, sixteens> at = {i};
+      const Results<Wide<sixteens>, count> x = value(at);
+      for (int k = 0; k < count; ++k) store(to.of[k], at, x.of[k]);
+    }
+  const auto one = [&](auto at) {
+    const Results<F, count> x = value(at);
+    Values<count> r;
+    for (int k = 0; k < count; ++k)
+      r.of[k] = sixteens > 1 && walk == Walk::bf16 ? rounded_roughly(x.of[k]) : x.of[k];
+    return r;
+  };
+  map_as<walk>(to, n, one, i);
 }
 
 }  // namespace weft::fast::WEFT_ISA

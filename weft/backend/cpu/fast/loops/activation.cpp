@@ -29,49 +29,65 @@ template <int n>
 [[gnu::always_inline]] inline Many<n> gelu_inner_slope(Many<n> square) {
   return fused(all<n>(0.2140644488F), square, all<n>(1.595769122F));
 }
-struct Gelu {
+/// Worth so many sixteens at once; in bf16, rough.
+template <int sixteens>
+struct Long {
+  static constexpr int at_once = sixteens;
+};
+template <class Function>
+constexpr int at_once() {
+  if constexpr (requires { Function::at_once; })
+    return Function::at_once;
+  else
+    return 1;
+}
+
+struct Gelu : Long<4> {
+  template <int n>
+  [[gnu::always_inline]] static Many<n> share(Many<n> x, Many<n> square) {
+    return share_beside_power(x * fused(all<n>(-gelu_third), square, all<n>(-gelu_first)));
+  }
   template <int n>
   [[gnu::always_inline]] static Many<n> value(Many<n> x) {
-    return x / (all<n>(1.0F) + power(x * fused(all<n>(-gelu_third), x * x, all<n>(-gelu_first))));
+    return x * share(x, x * x);
   }
   template <int n>
   [[gnu::always_inline]] static Both<n> both(Many<n> x) {
     x = most(all<n>(-1e6F), least(all<n>(1e6F), x));  // x^2 stays finite
     const Many<n> square = x * x;
-    const Many<n> s = sigmoid_of_power(x * fused(all<n>(gelu_third), square, all<n>(gelu_first)));
+    const Many<n> s = share(x, square);
     const Many<n> value = x * s;
     return {value, fused(value * (all<n>(1.0F) - s), gelu_inner_slope(square), s)};
   }
 };
 
 // x Phi(x) = max(x, 0) - |x| Phi(-|x|)
-struct GeluErf {
+struct GeluErf : Long<4> {
   template <int n>
   [[gnu::always_inline]] static Many<n> value(Many<n> x) {
     const Quotient<n> tail = tail_over_bell(x);
-    const Many<n> lost = tail.size * bell(x) * tail.over / tail.under;
-    return most(all<n>(0.0F), x) - lost;
+    return fused(-(tail.size * bell(x) * tail.over), over(tail.under), most(all<n>(0.0F), x));
   }
   template <int n>
   [[gnu::always_inline]] static Both<n> both(Many<n> x) {
     x = most(all<n>(-1e6F), least(all<n>(1e6F), x));
     const Quotient<n> tail = tail_over_bell(x);
     const Many<n> height = bell(x);
-    const Many<n> share = height * tail.over / tail.under;
+    const Many<n> share = height * tail.over * over(tail.under);
     const Many<n> below = choose(x < all<n>(0.0F), share, all<n>(1.0F) - share);
     return {x * below, fused(x * all<n>(0.3989422804F), height, below)};
   }
 };
 
 template <class Scale>
-struct Swish {  // x sigmoid(scale x)
+struct Swish : Long<4> {  // x sigmoid(scale x)
   template <int n>
   [[gnu::always_inline]] static Many<n> value(Many<n> x) {
-    return x / (all<n>(1.0F) + power(all<n>(-Scale::in_powers) * x));
+    return x * share_beside_power(all<n>(-Scale::in_powers) * x);
   }
   template <int n>
   [[gnu::always_inline]] static Both<n> both(Many<n> x) {
-    const Many<n> s = sigmoid_of_power(all<n>(Scale::in_powers) * x);
+    const Many<n> s = share_beside_power(all<n>(-Scale::in_powers) * x);
     const Many<n> value = x * s;
     return {value, fused(all<n>(Scale::scale) * value, all<n>(1.0F) - s, s)};
   }
@@ -83,25 +99,20 @@ struct Quick {
   static constexpr float scale = 1.702F, in_powers = 2.4554669595F;
 };
 
-// ---- the same, to be rounded to bf16: within 1.1e-4, with neither long polynomials nor a division
+// ---- the same, to be rounded to bf16: within 1.1e-4, with no division
 
 /// 1 / (1 + 2^t) = guess better, where t <= 127.9.
 template <int n>
 struct RoughSigmoid {
   [[gnu::always_inline]] RoughSigmoid(Many<n> a, Many<n> b)  // t = a b
-      : rest(rough_power(fused(a, b, all<n>(-3.0F)))), eighth(eighth_over(rest + all<n>(0.125F))) {}
+      : rest(rough_power(fused(a, b, all<n>(raised - 3)))), eighth(eighth_over(rest + all<n>(0.125F))) {}
   // In this order nothing is beyond x on the way.
   [[gnu::always_inline]] Many<n> times(Many<n> x) const { return x * eighth.better * eighth.guess; }
   Many<n> rest;  // 2^t / 8
   Eighth<n> eighth;
 };
 
-/// Worth several sixteens at once.
-struct Long {};
-template <class Function>
-constexpr bool is_long = __is_base_of(Long, Function);
-
-struct RoughGelu : Long {
+struct RoughGelu : Long<8> {
   // Below, t is beyond 127.9 and the result below 3e-37.
   template <int n>
   [[gnu::always_inline]] static Many<n> value(Many<n> x) {
@@ -121,29 +132,24 @@ struct RoughGelu : Long {
   }
 };
 
-struct RoughGeluErf : Long {
+struct RoughGeluErf : Long<8> {
   template <int n>
   [[gnu::always_inline]] static Many<n> value(Many<n> x) {
-    const Quotient<n> tail = rough_tail_over_bell(x);
-    const Eighth<n> under = eighth_over(tail.under);
-    const Many<n> bell = rough_power(tail.size * (all<n>(-0.72134752F) * tail.size));
-    const Many<n> over = tail.size * tail.over;
-    return fused(over * under.guess, all<n>(-8.0F) * bell * under.better, most(all<n>(0.0F), x));
+    const Many<n> size = size_within(all<n>(farthest), x);
+    return fused(size * all<n>(-in_tails), rough_tail(size), most(all<n>(0.0F), x));
   }
   template <int n>
   [[gnu::always_inline]] static Both<n> both(Many<n> x) {
-    const Quotient<n> tail = rough_tail_over_bell(x);
-    const Eighth<n> under = eighth_over(tail.under);
-    const Many<n> height = rough_power(tail.size * (all<n>(-0.72134752F) * tail.size));
-    const Many<n> share = tail.over * under.guess * (all<n>(8.0F) * height * under.better);
+    const Many<n> size = size_within(all<n>(farthest), x);
+    const Many<n> share = all<n>(in_tails) * rough_tail(size);
     const Many<n> below = choose(x < all<n>(0.0F), share, all<n>(1.0F) - share);
-    const Many<n> near = most(all<n>(-20.0F), least(all<n>(20.0F), x));
-    return {x * below, fused(near * all<n>(0.3989422804F), height, below)};
+    const Many<n> near = most(all<n>(-farthest), least(all<n>(farthest), x));
+    return {x * below, fused(near * all<n>(0.3989422804F), rough_bell(size), below)};
   }
 };
 
 template <class Scale>
-struct RoughSwish : Long {
+struct RoughSwish : Long<8> {
   // 127.9 powers
   static constexpr float least_x = -127.9F / Scale::in_powers;
   template <int n>
@@ -271,7 +277,8 @@ Out second_half(Out x, std::int64_t n) {
 template <Walk walk, class Function>
 [[gnu::noinline, gnu::flatten]] void forward_as(Out to, In from, const float* bias, std::int64_t n) {
   const In x = settled<walk>(from);
-  map_at_once<walk, is_long<Function>>(to, n, [&](auto at) { return Function::value(biased(x, bias, at)); });
+  map_at_once<walk, at_once<Function>()>(
+      Outs<1>{{to}}, n, [&](auto at) { return Results{Function::value(biased(x, bias, at))}; });
 }
 
 template <Walk walk, class Function>
@@ -279,8 +286,9 @@ template <Walk walk, class Function>
                                                  std::int64_t n) {
   const In dy = settled<walk>(given);
   const In x = settled<walk>(from);
-  map_at_once<walk, is_long<Function>>(
-      to, n, [&](auto at) { return load(dy, at) * Function::both(biased(x, bias, at)).slope; });
+  map_at_once<walk, at_once<Function>()>(Outs<1>{{to}}, n, [&](auto at) {
+    return Results{load(dy, at) * Function::both(biased(x, bias, at)).slope};
+  });
 }
 
 template <Walk walk, class Function>
@@ -288,8 +296,8 @@ template <Walk walk, class Function>
   const float* up_bias = bias ? bias + n : nullptr;
   const In x = settled<walk>(from);
   const In up = second_half(x, n);
-  map_as<walk>(Outs<1>{{to}}, n, [&](auto at) {
-    return Values<1>{{Function::value(biased(x, bias, at)) * biased(up, up_bias, at)}};
+  map_at_once<walk, at_once<Function>()>(Outs<1>{{to}}, n, [&](auto at) {
+    return Results{Function::value(biased(x, bias, at)) * biased(up, up_bias, at)};
   });
 }
 
@@ -301,10 +309,10 @@ template <Walk walk, class Function>
   const In dy = settled<walk>(given);
   const In x = settled<walk>(from);
   const In up = second_half(x, n);
-  map_as<walk>(both, n, [&](auto at) {
+  map_at_once<walk, at_once<Function>()>(both, n, [&](auto at) {
     const auto gate = Function::both(biased(x, bias, at));
-    const F d = load(dy, at);
-    return Values<2>{{d * biased(up, up_bias, at) * gate.slope, d * gate.value}};
+    const auto d = load(dy, at);
+    return Results{d * biased(up, up_bias, at) * gate.slope, d * gate.value};
   });
 }
 

@@ -9,7 +9,21 @@ namespace {
   map(out, walk_of(out.type), n, [=](auto) { return x; });
 }
 
+/// f32 to bf16, whole lines of the caches at once, as far as there are any: where they end.
+std::int64_t copy_lines(Out out, const std::uint32_t* from, std::int64_t n) {
+  std::int64_t i = 0;
+  for (; i + pair <= n; i += pair)
+    store_halves(out, i, as_floats(load_words(from, Evens{i})), as_floats(load_words(from, Odds{i})));
+  return i;
+}
+
 [[gnu::flatten]] void copy(Out out, In in, std::int64_t n) {
+  if (out.type == Type::bf16 && in.type == Type::f32) {
+    const std::int64_t done = copy_lines(out, static_cast<const std::uint32_t*>(in.from), n);
+    out.to = static_cast<bf16*>(out.to) + done;
+    in.from = static_cast<const float*>(in.from) + done;
+    n -= done;
+  }
   map(out, walk_of(out.type, in.type), n, [=](auto at) { return load(in, at); });
 }
 
@@ -38,16 +52,19 @@ namespace {
   return sums.total();
 }
 
+constexpr float no_number = __builtin_nanf("");
+
 void arrange(float* to, const float* from, std::int64_t n) {
+  const auto same_nan = [](Floats x) { return x == x ? x : Floats{} + no_number; };
   std::int64_t i = 0;
   for (; i + pair <= n; i += pair)
     for (int k = 0; k < parts; ++k) {
-      const Floats low = read<Floats>(from + i + 2 * k * width);
-      const Floats high = read<Floats>(from + i + (2 * k + 1) * width);
+      const Floats low = same_nan(read<Floats>(from + i + 2 * k * width));
+      const Floats high = same_nan(read<Floats>(from + i + (2 * k + 1) * width));
       write(to + i + k * width, evens(low, high));
       write(to + i + lanes + k * width, odds(low, high));
     }
-  for (; i < n; ++i) to[i] = from[i];
+  for (; i < n; ++i) to[i] = from[i] == from[i] ? from[i] : no_number;
 }
 
 void restore(float* x, std::int64_t n) {

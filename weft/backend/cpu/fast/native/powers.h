@@ -4,7 +4,11 @@
 
 namespace weft::fast::WEFT_ISA {
 
-/// x 2^n for whole n in [-150, 129]: in two steps, because one alone cannot reach the denormals.
+/// |x|, but at most the limit.
+[[gnu::always_inline]] inline Floats size_within(Floats limit, Floats x) {
+  return least(limit, (Floats)((Words)x & 0x7fffffffU));
+}
+/// x 2^n for whole n in [-151, 250]: in two steps, because one alone cannot reach the denormals.
 [[gnu::always_inline]] inline Floats times_power(Floats x, Floats n) {
   const Ints whole = __builtin_convertvector(n, Ints);
   const Ints half = whole >> 1;
@@ -25,18 +29,19 @@ namespace weft::fast::WEFT_ISA {
   return times_power(x, next_whole(in_reach(t)));
 }
 
-[[gnu::always_inline]] inline Floats floor_of(Floats reached) {
+/// The whole number below t, which is at most 250.
+[[gnu::always_inline]] inline Floats floor_of(Floats t) {
+  const Floats reached = most(Floats{} - 151.0F, t);
   const Floats whole = next_whole(reached);
   return whole > reached ? whole - 1.0F : whole;
 }
-/// t less the whole number below it, 0 for what is infinite.
+/// t less the whole number below it, where t is not negative or its power is of no account.
 [[gnu::always_inline]] inline Floats above_floor(Floats t) {
-  const Floats reached = in_reach(t);
-  return reached - floor_of(reached);
+  return most(Floats{} - 151.0F, t) - floor_of(t);
 }
-/// x 2^n, rounded once, where n is the whole number below t and 0.9 <= x <= 2.1.
+/// x 2^n, where n is the whole number below t: rounded once where t is not negative, and the result a float.
 [[gnu::always_inline]] inline Floats times_floor_power(Floats x, Floats t) {
-  return times_power(x, floor_of(in_reach(t)));
+  return times_power(x, floor_of(t));
 }
 
 }  // namespace weft::fast::WEFT_ISA

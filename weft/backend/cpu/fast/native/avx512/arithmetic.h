@@ -17,6 +17,11 @@ namespace weft::fast::WEFT_ISA {
 [[gnu::always_inline]] inline Floats most(Floats a, Floats b) {
   return (Floats)_mm512_max_ps((__m512)a, (__m512)b);
 }
+/// |x|, but at most the limit; also where x is no number.
+[[gnu::always_inline]] inline Floats size_within(Floats limit, Floats x) {
+  constexpr int lesser_without_sign = 0x0A;
+  return (Floats)_mm512_range_ps((__m512)x, (__m512)limit, lesser_without_sign);
+}
 /// x 2^n for whole n, rounded once.
 [[gnu::always_inline]] inline Floats times_power(Floats x, Floats n) {
   return (Floats)_mm512_scalef_ps((__m512)x, (__m512)n);
@@ -30,14 +35,13 @@ namespace weft::fast::WEFT_ISA {
 [[gnu::always_inline]] inline Floats times_whole_power(Floats x, Floats t) {
   return times_power(x, t - beyond_whole(t));
 }
-/// t less the whole number below it, 0 for what is infinite. The instruction that takes the floor also rounds
-/// the rest down, where the other sets round it to the nearest.
+/// t less the whole number below it, where t is not negative or its power is of no account: the rest of a
+/// negative t is rounded otherwise than on other sets.
 [[gnu::always_inline]] inline Floats above_floor(Floats t) {
-  const auto rest = (__m512)beyond_whole(t);
-  const __mmask16 below = _mm512_cmp_ps_mask(rest, _mm512_setzero_ps(), _CMP_LT_OQ);
-  return (Floats)_mm512_mask_add_ps(rest, below, rest, _mm512_set1_ps(1.0F));
+  constexpr int downwards = 0x09;
+  return (Floats)_mm512_reduce_ps((__m512)t, downwards);
 }
-/// x 2^n, rounded once, where n is the whole number below t and 0.9 <= x <= 2.1.
+/// x 2^n, rounded once, where n is the whole number below t.
 [[gnu::always_inline]] inline Floats times_floor_power(Floats x, Floats t) { return times_power(x, t); }
 [[gnu::always_inline]] inline Longs upper_halves(Longs x) {
   return (Longs)_mm512_shuffle_epi32((__m512i)x, _MM_PERM_DDBB);
