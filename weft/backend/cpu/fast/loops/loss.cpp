@@ -27,7 +27,9 @@ template <Walk walk>
   const bool here = row.target >= 0;
   const Tail target = {row.target, 1};
   const F at_target = here ? gradient(load(from, target)) + all(row.extra) : all(0.0F);
-  map_at_once<walk, walk == Walk::bf16>(logits, n, [&](auto at) { return gradient(load(from, at)); });
+  constexpr int at_once = walk == Walk::bf16 ? 8 : 1;
+  map_at_once<walk, at_once>(Outs<1>{{logits}}, n,
+                             [&](auto at) { return Results{gradient(load(from, at))}; });
   if (here) store(logits, target, at_target);
 }
 
