@@ -11,9 +11,13 @@ namespace {
 
 /// f32 to bf16, whole lines of the caches at once, as far as there are any: where they end.
 std::int64_t copy_lines(Out out, const std::uint32_t* from, std::int64_t n) {
+  const Lookahead ahead({from, Type::f32}, n);
   std::int64_t i = 0;
-  for (; i + pair <= n; i += pair)
+  for (; i + pair <= n; i += pair) {
+    ahead.ask(Plain{i});
+    ahead.ask(Plain{i + lanes});
     store_halves(out, i, as_floats(load_words(from, Evens{i})), as_floats(load_words(from, Odds{i})));
+  }
   return i;
 }
 
