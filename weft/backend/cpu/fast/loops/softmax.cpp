@@ -10,7 +10,9 @@ constexpr float infinity = __builtin_inff();
 [[gnu::flatten]] float greatest(In x, std::int64_t n) {
   Sums most;
   for (F& one : most.of) one = all(-infinity);
+  const Lookahead ahead(x, n);
   each_of_four(walk_of(x.type), n, [&](auto at, int i) {
+    ahead.ask(at);
     const F here = only(at, load(x, at), -infinity);
     // NaN stays: the comparison with it is false.
     most.of[i] = choose(here < most.of[i], most.of[i], here);
