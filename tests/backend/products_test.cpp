@@ -158,25 +158,40 @@ TEST_P(Products, read_packed_operands) {
   Compared both(GetParam());
   for (const Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::f16})
     for (const Read read : {Read::as_is, Read::transposed})
-      for (const std::int64_t rows : {9, 300})
+      for (const auto& [rows, k] : {std::pair<std::int64_t, std::int64_t>{9, 90}, {300, 90}, {70, 2100}})
         both.expect_equal(
-            [&](Device& device) {
+            [&, rows = rows, k = k](Device& device) {
               Kernels& kernels = device.kernels();
-              const Tensor w = random(device, read == Read::as_is ? Shape{90, 33} : Shape{33, 90}, dtype, 2);
+              const Tensor w = random(device, read == Read::as_is ? Shape{k, 33} : Shape{33, k}, dtype, 2);
               const Tensor out = random(device, {rows, 33}, dtype, 3);
-              const Tensor a = random(device, {rows, 90}, dtype, 1);
+              const Tensor a = random(device, {rows, k}, dtype, 1);
               const std::int64_t bytes = kernels.packed_bytes(w, read);
               if (bytes == 0) {
                 kernels.matmul(out, a, w, {.b = read});
                 return out;
               }
               const Tensor packed =
-                  Tensor::packed(device.allocate(bytes, Use::packed_weights), {90, 33}, dtype);
+                  Tensor::packed(device.allocate(bytes, Use::packed_weights), {k, 33}, dtype);
               kernels.pack(packed, w, read);
               kernels.matmul(out, a, packed, {});
               return out;
             },
             tolerance(dtype));
+}
+
+TEST_P(Products, round_sums_of_a_long_depth_once) {
+  Compared both(GetParam());
+  for (const Dtype to : {Dtype::f32, Dtype::bf16})
+    both.expect_equal(
+        [&](Device& device) {
+          const Tensor wide = random(device, {70, 96}, to, 3);
+          const Tensor out = wide.slice(1, 8, 80);
+          device.kernels().matmul(out, random(device, {70, 2100}, Dtype::bf16, 1),
+                                  random(device, {80, 2100}, Dtype::bf16, 2),
+                                  {.b = Read::transposed, .bias = random(device, {80}, Dtype::bf16, 4)});
+          return wide;
+        },
+        tolerance(to));
 }
 
 TEST_P(Products, add_slabs_as_the_oracle_does) {

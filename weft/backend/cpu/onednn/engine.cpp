@@ -27,6 +27,16 @@ std::int64_t piece(const Problem& p) {
   return (p.k + pieces - 1) / pieces;
 }
 
+/// Sums of several pieces that become sixteen bits are taken in f32 and rounded once.
+bool sums_apart(const Problem& p) { return p.out.type != Type::f32 && piece(p) < p.k; }
+std::int64_t line(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
+std::int64_t sums_bytes(const Problem& p) { return line(p.m * p.n * std::int64_t{sizeof(float)}); }
+Problem to_sums(Problem p, float* sums) {
+  p.out = {sums, Type::f32, false};
+  p.out_row = p.n;
+  return p;
+}
+
 memory::data_type type_of(Type type) {
   switch (type) {
     case Type::bf16:
@@ -78,6 +88,12 @@ struct Made {
   std::int64_t scratch_bytes = 0;
 };
 
+/// Sums on their way to sixteen bits.
+struct Shortened {
+  dnnl::reorder primitive;
+  memory from, to;
+};
+
 memory::desc rows_of(std::int64_t rows, std::int64_t columns, Type type, std::int64_t row, bool turned) {
   return {{rows, columns}, type_of(type), turned ? memory::dims{1, row} : memory::dims{row, 1}};
 }
@@ -89,9 +105,8 @@ class OneDnn final : public product::Engine {
   const char* name() const override { return "oneDNN"; }
 
   bool takes(const Problem& p) const override {
-    const bool half_out = p.out.type != Type::f32;
     if (p.slabs > 1 || p.a.type == Type::f16 || (p.has_bias && p.bias.type == Type::f16)) return false;
-    if (half_out && (p.accumulate || piece(p) < p.k)) return false;
+    if (p.out.type != Type::f32 && p.accumulate) return false;
     return !(p.has_bias && p.accumulate);
   }
 
@@ -100,18 +115,23 @@ class OneDnn final : public product::Engine {
 
   std::int64_t bytes(const Problem& p, int threads) override {
     const std::lock_guard lock(mutex_);
+    const bool apart = sums_apart(p);
     std::int64_t most = 0;
-    each_piece(p, [&](const Problem& part) { most = std::max(most, made(part, threads).scratch_bytes); });
-    return most;
+    each_piece(apart ? to_sums(p, nullptr) : p,
+               [&](const Problem& part) { most = std::max(most, made(part, threads).scratch_bytes); });
+    return most + (apart ? sums_bytes(p) : 0);
   }
 
   void run(const Problem& p, int threads, float* workspace) override {
     const std::lock_guard lock(mutex_);
-    each_piece(p, [&](const Problem& part) { run_piece(part, threads, workspace); });
+    if (!sums_apart(p)) return run_pieces(p, threads, workspace);
+    run_pieces(to_sums(p, workspace), threads, workspace + sums_bytes(p) / std::int64_t{sizeof(float)});
+    shorten(p, threads, workspace);
   }
 
+  /// Of a long k it has none: pieces of that order cannot be told apart.
   std::int64_t packed_bytes(Type type, std::int64_t k, std::int64_t n) override {
-    if (type == Type::f16) return 0;
+    if (type == Type::f16 || k > longest_piece) return 0;
     const std::lock_guard lock(mutex_);
     return std::int64_t(packed(type, k, n).get_size());
   }
@@ -144,6 +164,31 @@ class OneDnn final : public product::Engine {
       }
       body(p);
     }
+  }
+
+  void run_pieces(const Problem& p, int threads, float* workspace) {
+    each_piece(p, [&](const Problem& part) { run_piece(part, threads, workspace); });
+  }
+
+  /// The sums as p's result.
+  void shorten(const Problem& p, int threads, float* sums) {
+    const Key key{.m = p.m, .n = p.n, .out_row = p.out_row, .out = p.out.type, .threads = threads};
+    const Team team(threads);
+    auto found = shortened_.find(key);
+    if (found == shortened_.end()) {
+      Shortened made;
+      made.from = memory(rows_of(p.m, p.n, Type::f32, p.n, false), engine_, nullptr);
+      made.to = memory(rows_of(p.m, p.n, p.out.type, p.out_row, false), engine_, nullptr);
+      made.primitive = dnnl::reorder(made.from, made.to);
+      found = shortened_.emplace(key, std::move(made)).first;
+    }
+    Shortened& made = found->second;
+    made.from.set_data_handle(sums);
+    made.to.set_data_handle(p.out.to);
+    const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, made.from.get()}, {DNNL_ARG_TO, made.to.get()}};
+    const dnnl_status_t status = dnnl_primitive_execute(made.primitive.get(), stream_.get(), 2, arguments);
+    if (status != dnnl_success)
+      fail(Kind::device, "oneDNN: rounding [", p.m, ", ", p.n, "] failed with status ", int(status));
   }
 
   /// The library's own order for a second operand, whatever the rows of the first.
@@ -201,7 +246,7 @@ class OneDnn final : public product::Engine {
     made.out = memory(out, engine_, nullptr);
     made.bias = memory(bias, engine_, nullptr);
     made.scratch = memory(chosen.scratchpad_desc(), engine_, nullptr);
-    made.scratch_bytes = std::int64_t(chosen.scratchpad_desc().get_size() + 63) / 64 * 64;
+    made.scratch_bytes = line(std::int64_t(chosen.scratchpad_desc().get_size()));
     return made;
   }
 
@@ -230,6 +275,7 @@ class OneDnn final : public product::Engine {
   std::mutex mutex_;
   std::unordered_map<Key, Made, Mix> made_;
   std::unordered_map<Key, memory::desc, Mix> packed_;
+  std::unordered_map<Key, Shortened, Mix> shortened_;
 };
 
 }  // namespace

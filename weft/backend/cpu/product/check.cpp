@@ -139,7 +139,6 @@ std::string cutting_changes(Engine& engine, const Trial& t, int threads) {
 }  // namespace
 
 std::string cutting_changes(Engine& engine, fast::Type type, int threads) {
-  const bool packs = engine.packed_bytes(type, 64, 64) > 0;
   int count = 0;
   for (const std::int64_t k : {40, 768, 2100}) {
     for (const bool turned : {false, true}) {
@@ -152,7 +151,7 @@ std::string cutting_changes(Engine& engine, fast::Type type, int threads) {
                     .k = k,
                     .a_turned = turned,
                     .b_turned = count % 3 == 0,
-                    .packed = packs && count % 2 == 0,
+                    .packed = count % 2 == 0 && engine.packed_bytes(type, k, 64) > 0,
                     .accumulate = turned,
                     .bias = !turned,
                     .type = type,
