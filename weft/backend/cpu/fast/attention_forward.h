@@ -17,6 +17,7 @@
 #pragma once
 
 #include "weft/backend/cpu/fast/attention_tile.h"
+#include "weft/backend/cpu/fast/math.h"
 
 namespace weft::fast::WEFT_ISA {
 
@@ -196,12 +197,12 @@ struct Weights {
   const double sum = ea + eb;
   return {float(double(best) + __builtin_log(sum)), float(ea / sum), float(eb / sum)};
 }
-/// into = a into + b part
+/// into = a into + b part. Said which product is fused: a compiler would choose anew in each file.
 template <class T, class U>
 [[gnu::noinline]] void combine(T* into, const U* part, Index d, Weights w) {
   const auto put = [&](auto where) {
     const F scaled = load(into, where) * all(w.a);
-    store(into, where, load(part, where) * all(w.b) + scaled);
+    store(into, where, fused(load(part, where), all(w.b), scaled));
   };
   each(d, put);
 }
