@@ -7,6 +7,7 @@
 #include <limits>
 #include <random>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "weft/backend/cpu/fast/loops.h"
@@ -51,28 +52,40 @@ bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
 }
 
-template <class T>
-void expect_alike(Type type, NormKind kind, std::int64_t n) {
-  Rows<T> apart(type, 7, n);
-  std::mt19937 random(5);
-  std::normal_distribution<float> normal(0.5F, 2.0F);
-  for (T& one : apart.x) one = T(normal(random));
+/// Rows all at once on every instruction set, beside one after the other in plain loops; results: names and
+/// members.
+template <class Work, class... Results>
+void expect_alike(const Work& fresh, NormKind kind, Results... results) {
+  Work apart = fresh;
   for (std::int64_t i = 0; i < apart.count; ++i) apart.run(InstructionSet::generic, kind, i, 1);
   for (const InstructionSet set : all_here()) {
-    Rows<T> together = apart;
+    Work together = fresh;
     together.run(set, kind, 0, together.count);
-    EXPECT_TRUE(same_bits(apart.y, together.y)) << name(set) << ", rows of " << n;
-    EXPECT_TRUE(same_bits(apart.mean, together.mean)) << name(set) << ", rows of " << n;
-    EXPECT_TRUE(same_bits(apart.rstd, together.rstd)) << name(set) << ", rows of " << n;
+    const auto expect = [&](const auto& result) {
+      EXPECT_TRUE(same_bits(apart.*result.second, together.*result.second))
+          << name(set) << ", rows of " << fresh.n << ", " << result.first;
+    };
+    (expect(results), ...);
   }
+}
+
+template <class T>
+void expect_rows_alike(Type type, NormKind kind, std::int64_t n) {
+  Rows<T> fresh(type, 7, n);
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal(0.5F, 2.0F);
+  for (T& one : fresh.x) one = T(normal(random));
+  using Work = Rows<T>;
+  expect_alike(fresh, kind, std::pair("y", &Work::y), std::pair("mean", &Work::mean),
+               std::pair("rstd", &Work::rstd));
 }
 
 TEST(NormRows, give_the_same_bits_together_and_apart_on_every_instruction_set) {
   for (const NormKind kind : {NormKind::layer, NormKind::rms})
     for (const std::int64_t n : {1, 16, 70, 512, 513, 1040, 1111}) {
-      expect_alike<float>(Type::f32, kind, n);
-      expect_alike<bf16>(Type::bf16, kind, n);
-      expect_alike<f16>(Type::f16, kind, n);
+      expect_rows_alike<float>(Type::f32, kind, n);
+      expect_rows_alike<bf16>(Type::bf16, kind, n);
+      expect_rows_alike<f16>(Type::f16, kind, n);
     }
 }
 
@@ -181,16 +194,9 @@ struct Backward {
 
 template <class T>
 void expect_gradients_alike(Type type, NormKind kind, std::int64_t n) {
-  Backward<T> apart(type, 5, n);
-  const Backward<T> fresh = apart;
-  for (std::int64_t i = 0; i < apart.count; ++i) apart.run(InstructionSet::generic, kind, i, 1);
-  for (const InstructionSet set : all_here()) {
-    Backward<T> together = fresh;
-    together.run(set, kind, 0, together.count);
-    EXPECT_TRUE(same_bits(apart.dx, together.dx)) << name(set) << ", rows of " << n;
-    EXPECT_TRUE(same_bits(apart.dgain, together.dgain)) << name(set) << ", rows of " << n;
-    EXPECT_TRUE(same_bits(apart.dbias, together.dbias)) << name(set) << ", rows of " << n;
-  }
+  using Work = Backward<T>;
+  expect_alike(Work(type, 5, n), kind, std::pair("dx", &Work::dx), std::pair("dgain", &Work::dgain),
+               std::pair("dbias", &Work::dbias));
 }
 
 TEST(NormGradients, have_the_same_bits_together_and_apart_on_every_instruction_set) {

@@ -59,9 +59,8 @@ void FastKernels::norm(const Tensor& y, const NormStats& stats, const Tensor& x,
   const fast::NormShape shape = {how.kind, how.epsilon, h};
   in_parallel(threads_, to.count(), to.elements(), [&](std::int64_t first, std::int64_t last) {
     const std::int64_t together = to.even() && from.even() ? last - first : 1;
-    for (std::int64_t i = first; i < last; i += together) {
+    for (std::int64_t i = first; i < last; i += together)
       loops_.norm.forward(kept.rows(to, from.ins(i), i, together), gain, bias, shape);
-    }
     loops_.elementwise.finish();
   });
 }

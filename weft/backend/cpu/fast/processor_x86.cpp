@@ -8,14 +8,18 @@
 namespace weft::fast {
 namespace {
 
-// The compilers' own question leaves this one out.
-bool has_f16c() {
-  unsigned a = 0;
-  unsigned b = 0;
-  unsigned c = 0;
-  unsigned d = 0;
-  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+/// What the processor answers to a question of cpuid; nothing where it does not know the question.
+struct Answer {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+};
+Answer ask(unsigned leaf, unsigned part = 0) {
+  Answer found;
+  if (__get_cpuid_count(leaf, part, &found.a, &found.b, &found.c, &found.d) == 0) return {};
+  return found;
 }
+
+// The compilers' own question leaves this one out.
+bool has_f16c() { return (ask(1).c & bit_F16C) != 0; }
 
 bool has_avx2() {
   // These also ask whether the operating system saves the wide registers.
@@ -28,12 +32,8 @@ bool has_avx512() {
 }
 
 bool has_avx512_bf16() {
-  unsigned a = 0;
-  unsigned b = 0;
-  unsigned c = 0;
-  unsigned d = 0;
   constexpr unsigned bf16_pairs = 1U << 5;
-  return has_avx512() && __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & bf16_pairs) != 0;
+  return has_avx512() && (ask(7, 1).a & bf16_pairs) != 0;
 }
 
 /// Linux keeps room for a thread's tiles only in a process that has asked for it, which is done here; asking
@@ -45,15 +45,10 @@ bool may_use_tiles() {
 }
 
 bool has_avx512_amx() {
-  unsigned a = 0;
-  unsigned b = 0;
-  unsigned c = 0;
-  unsigned d = 0;
   constexpr unsigned bf16_products = 1U << 22;
   constexpr unsigned tiles = 1U << 24;
   constexpr unsigned both = bf16_products | tiles;
-  return has_avx512_bf16() && __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & both) == both &&
-         may_use_tiles();
+  return has_avx512_bf16() && (ask(7).d & both) == both && may_use_tiles();
 }
 
 }  // namespace
