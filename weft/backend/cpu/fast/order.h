@@ -25,18 +25,18 @@ struct Odds {
 [[gnu::always_inline]] inline F load(In in, Plain at) {
   return load(static_cast<const float*>(in.from) + at.at);
 }
-[[gnu::always_inline]] inline F load(In in, Evens at) {
+/// The halves of words as f32.
+[[gnu::always_inline]] inline Floats widened(Evens, Words x) { return (Floats)(x << 16); }
+[[gnu::always_inline]] inline Floats widened(Odds, Words x) { return (Floats)(x & 0xffff0000U); }
+template <class Half>
+[[gnu::always_inline]] inline F load_half(In in, Half at) {
   const bf16* from = static_cast<const bf16*>(in.from) + at.at;
   F r;
-  for (int i = 0; i < parts; ++i) r.part[i] = (Floats)(read<Words>(from + 2 * i * width) << 16);
+  for (int i = 0; i < parts; ++i) r.part[i] = widened(at, read<Words>(from + 2 * i * width));
   return r;
 }
-[[gnu::always_inline]] inline F load(In in, Odds at) {
-  const bf16* from = static_cast<const bf16*>(in.from) + at.at;
-  F r;
-  for (int i = 0; i < parts; ++i) r.part[i] = (Floats)(read<Words>(from + 2 * i * width) & 0xffff0000U);
-  return r;
-}
+[[gnu::always_inline]] inline F load(In in, Evens at) { return load_half(in, at); }
+[[gnu::always_inline]] inline F load(In in, Odds at) { return load_half(in, at); }
 
 [[gnu::always_inline]] inline Floats every_second(Evens, Floats a, Floats b) { return evens(a, b); }
 [[gnu::always_inline]] inline Floats every_second(Odds, Floats a, Floats b) { return odds(a, b); }

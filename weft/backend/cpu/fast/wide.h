@@ -71,15 +71,12 @@ template <int n>
 template <int sixteens>
 [[gnu::always_inline]] inline void store(Out out, Broad<Walk::bf16, sixteens> at, const Wide<sixteens>& x) {
   const auto up = half_a_step_up(x);
-  for (int k = 0; k < sixteens; k += 2)
-    for (int i = 0; i < parts; ++i) {
-      const auto both = (Floats)join_upper(up.part[k * parts + i], up.part[(k + 1) * parts + i]);
-      float* to = reinterpret_cast<float*>(static_cast<bf16*>(out.to) + at.at + k * lanes + 2 * i * width);
-      if (out.past)
-        stream(to, both);
-      else
-        write(to, both);
-    }
+  for (int k = 0; k < sixteens; k += 2) {
+    Halves both;
+    for (int i = 0; i < parts; ++i)
+      both.part[i] = (Floats)join_upper(up.part[k * parts + i], up.part[(k + 1) * parts + i]);
+    store_halves(out, at.at + k * lanes, both);
+  }
 }
 
 /// An operand of a walk that is settled: its type is no question any more.

@@ -40,8 +40,8 @@ template <NormKind kind>
   store_halves(copy_of(row), a.at, both);
   F even, odd;
   for (int p = 0; p < parts; ++p) {
-    even.part[p] = (Floats)((Words)both.part[p] << 16);
-    odd.part[p] = (Floats)((Words)both.part[p] & 0xffff0000U);
+    even.part[p] = widened(a, (Words)both.part[p]);
+    odd.part[p] = widened(b, (Words)both.part[p]);
   }
   sums.template add<kind>(a, even, i);
   sums.template add<kind>(b, odd, i + 1);
