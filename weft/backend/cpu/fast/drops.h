@@ -3,7 +3,7 @@
 
 #include <arithmetic.h>
 
-#include "weft/backend/cpu/fast/order.h"
+#include "weft/backend/cpu/fast/coming.h"
 
 namespace weft::fast::WEFT_ISA {
 
@@ -130,15 +130,16 @@ struct Blocks {
   return words;
 }
 
-/// A row's words, and the operands that come in from memory while they are drawn.
+/// A row's words, and the operands that come in from memory meanwhile; the second may be from null.
 struct Kept {
   const DropRow& row;
   In first, second;
 };
 [[gnu::always_inline]] inline void ask(In in, std::int64_t from, std::int64_t n) {
   const std::int64_t size = size_of(in.type);
+  if (!in.from) return;
   const char* at = static_cast<const char*>(in.from) + from * size;
-  for (std::int64_t byte = 0; byte < n * size; byte += 64) __builtin_prefetch(at + byte);
+  for (std::int64_t byte = 0; byte < n * size; byte += pages_at_once * line_size) ask_four_ahead(at + byte);
 }
 
 /// The words of a stretch of a row, drawn together.
@@ -147,21 +148,13 @@ struct Stretch {
   std::uint32_t words[elements + 4 * blocks_at_once + lanes];
   std::int64_t skip = 0;  // words before the first element's
 };
-[[gnu::always_inline]] inline void draw(const Kept& kept, const Rounds& rounds, std::int64_t at,
+[[gnu::always_inline]] inline void draw(const DropRow& row, const Rounds& rounds, std::int64_t at,
                                         std::int64_t n, Stretch& stretch) {
-  const std::uint64_t element = kept.row.first + std::uint64_t(at);
+  const std::uint64_t element = row.first + std::uint64_t(at);
   constexpr std::int64_t words = 4 * blocks_at_once;
   stretch.skip = std::int64_t(element % 4);
-  for (std::int64_t i = 0; i < n + stretch.skip; i += words) {
-    ask(kept.first, at + i, words);
-    ask(kept.second, at + i, words);
-    write(stretch.words + i, draw(kept.row, rounds, element / 4 + std::uint64_t(i / 4)));
-  }
-}
-
-[[gnu::always_inline]] inline Out after(Out out, std::int64_t elements) {
-  const std::int64_t size = size_of(out.type);
-  return {static_cast<char*>(out.to) + elements * size, out.type, out.past};
+  for (std::int64_t i = 0; i < n + stretch.skip; i += words)
+    write(stretch.words + i, draw(row, rounds, element / 4 + std::uint64_t(i / 4)));
 }
 
 /// What dropout leaves of x, whose words these are.
@@ -179,17 +172,17 @@ template <class Two>
                                                       const Two& two) {
   constexpr std::int64_t elements = 4 * blocks_at_once;
   static_assert(elements % (2 * pair) == 0);
-  if (walk == Walk::mixed || kept.row.first % 4 != 0) return 0;
-  if (kept.row.first >> 34 != (kept.row.first + std::uint64_t(n)) >> 34) return 0;
-  constexpr std::int64_t ahead = 512;
-  const Rounds rounds(kept.row);
-  const U below = all(kept.row.below);
-  const F scale = all(kept.row.scale);
+  const DropRow& row = kept.row;
+  if (walk == Walk::mixed || row.first % 4 != 0) return 0;
+  if (row.first >> 34 != (row.first + std::uint64_t(n)) >> 34) return 0;
+  const Rounds rounds(row);
+  const U below = all(row.below);
+  const F scale = all(row.scale);
   std::int64_t i = 0;
   for (; i + elements <= n; i += elements) {
-    ask(kept.first, i + ahead, elements);
-    ask(kept.second, i + ahead, elements);
-    const Blocks blocks = draw_near(rounds, (kept.row.first + std::uint64_t(i)) / 4);
+    ask(kept.first, i, elements);
+    ask(kept.second, i, elements);
+    const Blocks blocks = draw_near(rounds, (row.first + std::uint64_t(i)) / 4);
     const auto keep = [&](auto at) __attribute__((always_inline)) {
       at.at -= i;
       return Keep{words_of(blocks, at), below, scale};
@@ -213,16 +206,19 @@ template <class Two>
 template <int count, class Value>
 [[gnu::always_inline]] inline void map_kept(const Outs<count>& outs, const Kept& kept, std::int64_t n,
                                             const Value& value) {
-  const Walk walk = walk_of(outs.of[0].type, kept.first.type, kept.second.type);
-  if (kept.row.below == 0)
+  const auto [row, first, second] = kept;
+  const Walk walk = walk_of(outs.of[0].type, first.type, second.type);
+  if (row.below == 0)
     return map(
         outs, walk, n, [&](auto at) __attribute__((always_inline)) {
+          ask_ahead(first, at);
+          if (second.from) ask_ahead(second, at);
           return value(
               at, [](F x) __attribute__((always_inline)) { return x; });
         });
-  const F scale = all(kept.row.scale);
-  const U below = all(kept.row.below);
-  const Rounds rounds(kept.row);
+  const F scale = all(row.scale);
+  const U below = all(row.below);
+  const Rounds rounds(row);
   Stretch stretch;
   const std::int64_t drawn = each_drawn(
       kept, walk, n,
@@ -232,7 +228,7 @@ template <int count, class Value>
       });
   for (std::int64_t from = drawn; from < n; from += Stretch::elements) {
     const std::int64_t size = n - from < Stretch::elements ? n - from : Stretch::elements;
-    draw(kept, rounds, from, size, stretch);
+    draw(row, rounds, from, size, stretch);
     Outs<count> here = outs;
     for (Out& out : here.of) out = after(out, from);
     map(here, walk, size, [&](auto within) {

@@ -102,7 +102,6 @@ struct NormRows {
   std::int64_t count;
   float* mean;  // may be null
   float* rstd;
-  In later;                        // a row that is read next, from null where there is none
   const NormRow* known = nullptr;  // the statistics of a single wide row
 };
 /// A wide row whose statistics are known, all of one type, that is still to be written.

@@ -103,36 +103,13 @@ struct Halves {
   store_two(out, first.at, x, y);
 }
 
-/// Asks the memory for a row of n, and for the next that lies `step` bytes after it, some way ahead of a loop
-/// that reads them: processors' own look-ahead ends with each page of 4 KiB.
-struct Lookahead {
-  static constexpr std::int64_t distance = 4096;
-  Lookahead() = default;
-  Lookahead(In in, std::int64_t n, std::int64_t step)
-      : size(size_of(in.type)),
-        end(n * size),
-        row(static_cast<const char*>(in.from)),
-        next(row + step - end) {
-    const std::int64_t by = end < distance ? end : distance;
-    row += by;
-    next += by;
-    end -= by;
-  }
-  Lookahead(In in, std::int64_t n) : Lookahead(in, n, n * size_of(in.type)) {}
-  template <class At>
-  [[gnu::always_inline]] void ask(At at) const {
-    ask_byte(at.at * size);
-  }
-  [[gnu::always_inline]] void ask(Plain at) const { ask_byte(at.at * 4); }
-  [[gnu::always_inline]] void ask(Evens at) const { ask_byte(at.at * 2); }
-  [[gnu::always_inline]] void ask(Odds) const {}  // its line is that of the even ones
-  [[gnu::always_inline]] void ask_byte(std::int64_t byte) const {
-    __builtin_prefetch((byte < end ? row : next) + byte);
-  }
-  std::int64_t size = 0, end = 0;
-  const char* row = nullptr;
-  const char* next = nullptr;
-};
+/// An operand or a result from a later element on.
+[[gnu::always_inline]] inline In after(In in, std::int64_t elements) {
+  return {static_cast<const char*>(in.from) + elements * size_of(in.type), in.type};
+}
+[[gnu::always_inline]] inline Out after(Out out, std::int64_t elements) {
+  return {static_cast<char*>(out.to) + elements * size_of(out.type), out.type, out.past};
+}
 
 /// Rows of a type that are written together, and what is written to each.
 template <int count>

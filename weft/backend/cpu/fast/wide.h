@@ -3,13 +3,12 @@
 // loops/ only.
 #pragma once
 
-#include "weft/backend/cpu/fast/order.h"
+#include "weft/backend/cpu/fast/coming.h"
 
 namespace weft::fast::WEFT_ISA {
 
 /// Whether so many have room in the registers.
 inline constexpr bool roomy = width == 16;
-inline constexpr std::int64_t ahead = 1024;  // elements
 template <int sixteens>
 using Wide = Many<sixteens * parts>;
 
@@ -20,18 +19,14 @@ struct Broad {
   std::int64_t at;
 };
 
-// The steps take as long as the memory does: what comes later is asked for meanwhile.
 template <int sixteens>
 [[gnu::always_inline]] inline Wide<sixteens> load(In in, Broad<Walk::f32, sixteens> at) {
-  const float* from = static_cast<const float*>(in.from) + at.at;
-  for (int k = 0; k < sixteens; ++k) __builtin_prefetch(from + ahead + k * lanes);
-  return read<Wide<sixteens>>(from);
+  return read<Wide<sixteens>>(static_cast<const float*>(in.from) + at.at);
 }
 template <int sixteens>
 [[gnu::always_inline]] inline Wide<sixteens> load(In in, Broad<Walk::bf16, sixteens> at) {
   Wide<sixteens> r;
   for (int k = 0; k < sixteens; k += 2) {
-    __builtin_prefetch(static_cast<const bf16*>(in.from) + at.at + ahead + k * lanes);
     const F even = load(in, Evens{at.at + k * lanes});
     const F odd = load(in, Odds{at.at + k * lanes});
     for (int i = 0; i < parts; ++i) {
@@ -40,6 +35,15 @@ template <int sixteens>
     }
   }
   return r;
+}
+template <Walk walk, int sixteens>
+[[gnu::always_inline]] inline Wide<sixteens> load(Coming x, Broad<walk, sixteens> at) {
+  constexpr std::int64_t size = walk == Walk::bf16 ? 2 : 4;
+  constexpr std::int64_t four_lines = 4 * line_size;
+  static_assert(sixteens * lanes * size % four_lines == 0);
+  const char* from = static_cast<const char*>(x.in.from) + at.at * size;
+  for (std::int64_t i = 0; i < sixteens * lanes * size; i += four_lines) ask_four_ahead(from + i);
+  return load(x.in, at);
 }
 template <Walk walk, int sixteens>
 [[gnu::always_inline]] inline Wide<sixteens> along(const float* from, Broad<walk, sixteens> at) {

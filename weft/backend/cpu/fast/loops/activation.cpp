@@ -257,18 +257,9 @@ template <class Work>
 
 /// x + bias, where there is one.
 template <class At>
-[[gnu::always_inline]] inline auto biased(In x, const float* bias, At at) {
+[[gnu::always_inline]] inline auto biased(Coming x, const float* bias, At at) {
   const auto in = load(x, at);
   return bias ? in + along(bias, at) : in;
-}
-
-In second_half(In x, std::int64_t n) {
-  const std::int64_t size = size_of(x.type);
-  return {static_cast<const char*>(x.from) + n * size, x.type};
-}
-Out second_half(Out x, std::int64_t n) {
-  const std::int64_t size = size_of(x.type);
-  return {static_cast<char*>(x.to) + n * size, x.type, x.past};
 }
 
 // Each function in each walk is a piece of code of its own: compilers take far longer over all of them in
@@ -276,7 +267,7 @@ Out second_half(Out x, std::int64_t n) {
 
 template <Walk walk, class Function>
 [[gnu::noinline, gnu::flatten]] void forward_as(Out to, In from, const float* bias, std::int64_t n) {
-  const In x = settled<walk>(from);
+  const Coming x = {settled<walk>(from)};
   map_at_once<walk, at_once<Function>()>(
       Outs<1>{{to}}, n, [&](auto at) { return Results{Function::value(biased(x, bias, at))}; });
 }
@@ -284,8 +275,8 @@ template <Walk walk, class Function>
 template <Walk walk, class Function>
 [[gnu::noinline, gnu::flatten]] void backward_as(Out to, In given, In from, const float* bias,
                                                  std::int64_t n) {
-  const In dy = settled<walk>(given);
-  const In x = settled<walk>(from);
+  const Coming dy = {settled<walk>(given)};
+  const Coming x = {settled<walk>(from)};
   map_at_once<walk, at_once<Function>()>(Outs<1>{{to}}, n, [&](auto at) {
     return Results{load(dy, at) * Function::both(biased(x, bias, at)).slope};
   });
@@ -294,8 +285,8 @@ template <Walk walk, class Function>
 template <Walk walk, class Function>
 [[gnu::noinline, gnu::flatten]] void gated_as(Out to, In from, const float* bias, std::int64_t n) {
   const float* up_bias = bias ? bias + n : nullptr;
-  const In x = settled<walk>(from);
-  const In up = second_half(x, n);
+  const Coming x = {settled<walk>(from)};
+  const Coming up = {after(x.in, n)};
   map_at_once<walk, at_once<Function>()>(Outs<1>{{to}}, n, [&](auto at) {
     return Results{Function::value(biased(x, bias, at)) * biased(up, up_bias, at)};
   });
@@ -304,11 +295,11 @@ template <Walk walk, class Function>
 template <Walk walk, class Function>
 [[gnu::noinline, gnu::flatten]] void gated_backward_as(Out to, In given, In from, const float* bias,
                                                        std::int64_t n) {
-  const Outs<2> both = {{to, second_half(to, n)}};
+  const Outs<2> both = {{to, after(to, n)}};
   const float* up_bias = bias ? bias + n : nullptr;
-  const In dy = settled<walk>(given);
-  const In x = settled<walk>(from);
-  const In up = second_half(x, n);
+  const Coming dy = {settled<walk>(given)};
+  const Coming x = {settled<walk>(from)};
+  const Coming up = {after(x.in, n)};
   map_at_once<walk, at_once<Function>()>(both, n, [&](auto at) {
     const auto gate = Function::both(biased(x, bias, at));
     const auto d = load(dy, at);

@@ -5,7 +5,8 @@ namespace weft::fast::WEFT_ISA {
 namespace {
 
 [[gnu::flatten]] void dropout(Out y, In x, const DropRow& row, std::int64_t n) {
-  map_kept(Outs<1>{{y}}, {row, x, x}, n, [=](auto at, auto keep) { return Values<1>{{keep(load(x, at))}}; });
+  map_kept(Outs<1>{{y}}, {row, x, {nullptr, x.type}}, n,
+           [=](auto at, auto keep) { return Values<1>{{keep(load(x, at))}}; });
 }
 
 [[gnu::flatten]] void bias_dropout_add(Out out, In x, const float* bias, In residual, const DropRow& row,

@@ -1,5 +1,5 @@
 // Copies with conversion, sums and products, element by element.
-#include "weft/backend/cpu/fast/order.h"
+#include "weft/backend/cpu/fast/coming.h"
 
 namespace weft::fast::WEFT_ISA {
 namespace {
@@ -11,11 +11,10 @@ namespace {
 
 /// f32 to bf16, whole lines of the caches at once, as far as there are any: where they end.
 std::int64_t copy_lines(Out out, const std::uint32_t* from, std::int64_t n) {
-  const Lookahead ahead({from, Type::f32}, n);
   std::int64_t i = 0;
   for (; i + pair <= n; i += pair) {
-    ahead.ask(Plain{i});
-    ahead.ask(Plain{i + lanes});
+    ask_ahead(from + i);
+    ask_ahead(from + i + lanes);
     store_halves(out, i, as_floats(load_words(from, Evens{i})), as_floats(load_words(from, Odds{i})));
   }
   return i;
@@ -24,19 +23,24 @@ std::int64_t copy_lines(Out out, const std::uint32_t* from, std::int64_t n) {
 [[gnu::flatten]] void copy(Out out, In in, std::int64_t n) {
   if (out.type == Type::bf16 && in.type == Type::f32) {
     const std::int64_t done = copy_lines(out, static_cast<const std::uint32_t*>(in.from), n);
-    out.to = static_cast<bf16*>(out.to) + done;
-    in.from = static_cast<const float*>(in.from) + done;
+    out = after(out, done);
+    in = after(in, done);
     n -= done;
   }
-  map(out, walk_of(out.type, in.type), n, [=](auto at) { return load(in, at); });
+  const Coming x = {in};
+  map(out, walk_of(out.type, in.type), n, [=](auto at) { return load(x, at); });
 }
 
 [[gnu::flatten]] void add(Out out, In a, In b, std::int64_t n) {
-  map(out, walk_of(out.type, a.type, b.type), n, [=](auto at) { return load(a, at) + load(b, at); });
+  const Coming x = {a};
+  const Coming y = {b};
+  map(out, walk_of(out.type, a.type, b.type), n, [=](auto at) { return load(x, at) + load(y, at); });
 }
 
 [[gnu::flatten]] void multiply(Out out, In a, In b, std::int64_t n) {
-  map(out, walk_of(out.type, a.type, b.type), n, [=](auto at) { return load(a, at) * load(b, at); });
+  const Coming x = {a};
+  const Coming y = {b};
+  map(out, walk_of(out.type, a.type, b.type), n, [=](auto at) { return load(x, at) * load(y, at); });
 }
 
 [[gnu::flatten]] void add_scaled(Out out, In x, float alpha, std::int64_t n) {

@@ -22,7 +22,7 @@ struct Gradient {
 template <Walk walk>
 [[gnu::noinline, gnu::flatten]] void backward_as(Out logits, const LossRow& row, std::int64_t n) {
   const Gradient<walk> gradient = {row};
-  const In from = settled<walk>(In{logits.to, logits.type});
+  const Coming from = {settled<walk>(In{logits.to, logits.type})};
   // The target's is written last, from the logit as it was.
   const bool here = row.target >= 0;
   const Tail target = {row.target, 1};

@@ -1,7 +1,6 @@
 // Layer norm and RMS norm of rows, with what stands before them.
 #include "weft/backend/cpu/fast/loops/norm.h"
 
-#include "weft/backend/cpu/fast/drops.h"
 #include "weft/backend/cpu/fast/math.h"
 
 namespace weft::fast::WEFT_ISA {
@@ -49,12 +48,11 @@ template <int rows>
 /// Writes a row, and gives the statistics of the next.
 template <NormKind kind>
 [[gnu::always_inline]] inline NormRow write_and_look(Out y, const Normalized<kind>& value, In next,
-                                                     std::int64_t step, const NormShape& shape) {
+                                                     const NormShape& shape) {
   const Walk walk = walk_of(y.type, next.type);
-  const Lookahead ahead(next, shape.n, step);
   Moments sums = {kind == NormKind::layer ? near_mean(walk, next) : 0.0F, {}, {}};
   const auto look = [&](auto at, int i) __attribute__((always_inline)) {
-    ahead.ask(at);
+    ask_ahead(next, at, i);
     sums.template add<kind>(at, load(next, at), i);
   };
   const auto two = [&](auto a, auto b, int i) __attribute__((always_inline)) {
@@ -82,7 +80,7 @@ template <NormKind kind>
     const Normalized<kind> value = {row_of(rows.x, i), stats, gain, bias};
     const Out y = row_of(rows.y, i);
     if (i + 1 < rows.count)
-      stats = write_and_look(y, value, row_of(rows.x, i + 1), rows.x.step, shape);
+      stats = write_and_look(y, value, row_of(rows.x, i + 1), shape);
     else
       map(
           y, walk, shape.n, [&](auto at) __attribute__((always_inline)) { return value(at); });

@@ -1,8 +1,8 @@
 // What the norms' loops share. For sources of loops/ only.
 #pragma once
 
+#include "weft/backend/cpu/fast/coming.h"
 #include "weft/backend/cpu/fast/math.h"
-#include "weft/backend/cpu/fast/order.h"
 
 namespace weft::fast::WEFT_ISA {
 

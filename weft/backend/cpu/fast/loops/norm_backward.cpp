@@ -13,7 +13,8 @@ inline constexpr int rows_at_once = width == 16 ? 2 : 1;
 template <int rows>
 struct Operands {
   In dy[rows], x[rows], residual[rows];
-  Lookahead next_dy[rows], next_x[rows], next_residual[rows];
+  // To the rows that come next.
+  std::int64_t dy_step, x_step;
   NormRow stats[rows];
   const float* gain;
 
@@ -40,8 +41,8 @@ template <Walk walk, int rows>
     F to_gain = dgain ? along(dgain, at) : all(0.0F);
     F to_bias = dbias ? along(dbias, at) : all(0.0F);
     for (int r = 0; r < rows; ++r) {
-      of.next_dy[r].ask(at);
-      of.next_x[r].ask(at);
+      ask_later(of.dy[r], at, of.dy_step);
+      ask_later(of.x[r], at, of.x_step);
       const F dy = load(of.dy[r], at);
       const F xhat = of.normalized(r, at);
       const F weighted = dy * gain;  // 0 beyond a tail
@@ -70,16 +71,14 @@ template <Walk walk, int rows>
   Operands<rows> of;
   Outs<rows> dx;
   of.gain = gain;
+  of.dy_step = rows * lines.dy.step;
+  of.x_step = rows * lines.x.step;
   for (int r = 0; r < rows; ++r) {
     of.dy[r] = settled<walk>(row_of(lines.dy, first + r));
     of.x[r] = settled<walk>(row_of(lines.x, first + r));
-    of.next_dy[r] = {of.dy[r], shape.n, rows * lines.dy.step};
-    of.next_x[r] = {of.x[r], shape.n, rows * lines.x.step};
     of.stats[r] = {lines.mean ? lines.mean[first + r] : 0.0F, lines.rstd[first + r]};
     dx.of[r] = settled<walk>(row_of(lines.dx, first + r));
-    if (!adds) continue;
-    of.residual[r] = settled<walk>(row_of(lines.residual, first + r));
-    of.next_residual[r] = {of.residual[r], shape.n, rows * lines.residual.step};
+    if (adds) of.residual[r] = settled<walk>(row_of(lines.residual, first + r));
   }
   Means<rows> means = means_of<walk>(of, dgain, dbias, shape.n);
   if (shape.kind == NormKind::rms)
@@ -89,11 +88,10 @@ template <Walk walk, int rows>
         const F factor = along(gain, at);
         Values<rows> out;
         for (int r = 0; r < rows; ++r) {
-          if (adds) of.next_residual[r].ask(at);
           const F g = load(of.dy[r], at) * factor;
           const F centered = g - all(means.g[r]) - of.normalized(r, at) * all(means.gx[r]);
           F d = all(of.stats[r].rstd) * centered;
-          if (adds) d = d + load(of.residual[r], at);
+          if (adds) d = d + load(Coming{of.residual[r]}, at);
           out.of[r] = d;
         }
         return out;

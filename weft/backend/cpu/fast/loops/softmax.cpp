@@ -1,6 +1,6 @@
 // Softmax of a row and what the loss needs of one: the greatest, the sum of exponentials.
+#include "weft/backend/cpu/fast/coming.h"
 #include "weft/backend/cpu/fast/math.h"
-#include "weft/backend/cpu/fast/order.h"
 
 namespace weft::fast::WEFT_ISA {
 namespace {
@@ -10,9 +10,8 @@ constexpr float infinity = __builtin_inff();
 [[gnu::flatten]] float greatest(In x, std::int64_t n) {
   Sums most;
   for (F& one : most.of) one = all(-infinity);
-  const Lookahead ahead(x, n);
   each_of_four(walk_of(x.type), n, [&](auto at, int i) {
-    ahead.ask(at);
+    ask_ahead(x, at, i);
     const F here = only(at, load(x, at), -infinity);
     // NaN stays: the comparison with it is false.
     most.of[i] = choose(here < most.of[i], most.of[i], here);
@@ -27,7 +26,6 @@ constexpr float infinity = __builtin_inff();
 template <bool both, class Power>
 [[gnu::always_inline]] inline void add_up(In x, std::int64_t n, float top, const Power& power, double* sums) {
   constexpr std::int64_t piece = 1024;
-  const Lookahead ahead(x, n);
   for (std::int64_t first = 0; first < n; first += piece) {
     Sums e;
     Sums d;
@@ -35,7 +33,7 @@ template <bool both, class Power>
     each_of_four(walk_of(x.type), count, [&](auto at, int i) {
       auto here = at;
       here.at += first;
-      ahead.ask(here);
+      ask_ahead(x, here, i);
       const F difference = load(x, here) - all(top);
       e.of[i] = e.of[i] + only(at, power(difference), 0.0F);
       if constexpr (both) d.of[i] = d.of[i] + only(at, difference, 0.0F);

@@ -14,11 +14,10 @@ namespace {
 
 /// The row from element i on.
 [[gnu::always_inline]] inline SumRow row_after(SumRow row, std::int64_t i) {
-  const std::int64_t to = i * size_of(row.sum.type);
-  row.sum.to = static_cast<char*>(row.sum.to) + to;
-  row.copy = static_cast<char*>(row.copy) + to;
-  row.x.from = static_cast<const char*>(row.x.from) + i * size_of(row.x.type);
-  row.residual.from = static_cast<const char*>(row.residual.from) + i * size_of(row.residual.type);
+  row.copy = static_cast<char*>(row.copy) + i * size_of(row.sum.type);
+  row.sum = after(row.sum, i);
+  row.x = after(row.x, i);
+  row.residual = after(row.residual, i);
   if (row.bias) row.bias += i;
   row.drop.first += std::uint64_t(i);
   return row;
@@ -62,10 +61,7 @@ struct Due {
   [[gnu::always_inline]] Due(const NormDue* due, std::int64_t from) : wanted(due != nullptr) {
     if (!due) return;
     y = after(due->y, from);
-    value = {{static_cast<const char*>(due->x.from) + from * size_of(due->x.type), due->x.type},
-             due->stats,
-             due->gain + from,
-             due->bias ? due->bias + from : nullptr};
+    value = {after(due->x, from), due->stats, due->gain + from, due->bias ? due->bias + from : nullptr};
   }
   template <class A, class B>
   [[gnu::always_inline]] void write(A a, B b) const {
@@ -91,13 +87,11 @@ template <NormKind kind>
   Moments sums = out;
   std::int64_t done = 0;
   if (row.drop.below == 0) {
-    const Lookahead new_ones(row.x, n);
-    const Lookahead old_ones(row.residual, n);
     done = n / (2 * pair) * (2 * pair);
     const auto keep = [](F x) __attribute__((always_inline)) { return x; };
     const auto two = [&](auto a, auto b, int i) __attribute__((always_inline)) {
-      new_ones.ask(a);
-      old_ones.ask(a);
+      ask_ahead(row.x, a, i);
+      ask_ahead(row.residual, a, i);
       const F first = value(row, a, keep);
       keep_two<kind>(row, a, b, first, value(row, b, keep), i, sums);
       before.write(a, b);
