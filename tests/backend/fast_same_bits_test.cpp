@@ -2,6 +2,9 @@
 // number of threads must give the same bits.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -122,18 +125,19 @@ TEST(SameBits, activations) {
 }
 
 TEST(SameBits, norms) {
-  same_bits([](Bench& b) {
-    const Shape shape{t / 2, 2, h};
-    const NormStats stats{b.blank({t / 2, 2}), b.blank({t / 2, 2})};
-    const SumNormOut out{b.blank(shape), b.blank(shape), stats};
-    const SumNormIn in{b.random(shape, 1), {}, b.random(shape, 2), dropout(b)};
-    const Tensor gain = b.vector(4);
-    b.kernels().sum_norm(out, in, {gain, b.vector(5)}, {});
-    const NormGrads grads{b.blank(shape), b.vector(6), b.vector(7)};
-    b.kernels().norm_backward(grads, in.x, in.residual, {out.sum, stats, gain}, {});
-    for (const Tensor& one : {out.sum, out.y, stats.mean, stats.rstd, grads.dx, grads.dgain, grads.dbias})
-      b.keep(one);
-  });
+  for (const Dtype dtype : {Dtype::f32, Dtype::bf16})
+    same_bits([&](Bench& b) {
+      const Shape shape{t / 2, 2, h};
+      const NormStats stats{b.blank({t / 2, 2}), b.blank({t / 2, 2})};
+      const SumNormOut out{b.blank(shape, dtype), b.blank(shape, dtype), stats};
+      const SumNormIn in{b.random(shape, 1, dtype), {}, b.random(shape, 2, dtype), dropout(b)};
+      const Tensor gain = b.vector(4);
+      b.kernels().sum_norm(out, in, {gain, b.vector(5)}, {});
+      const NormGrads grads{b.blank(shape, dtype), b.vector(6), b.vector(7)};
+      b.kernels().norm_backward(grads, in.x, in.residual, {out.sum, stats, gain}, {});
+      for (const Tensor& one : {out.sum, out.y, stats.mean, stats.rstd, grads.dx, grads.dgain, grads.dbias})
+        b.keep(one);
+    });
 }
 
 TEST(SameBits, softmax_and_loss) {
@@ -167,6 +171,31 @@ TEST(SameBits, sums) {
       b.keep(digits);
     }
   });
+}
+
+/// What is no number, in words that rounding by a carry would turn into zero.
+Tensor no_numbers(Bench& b) {
+  return b.holding({h}, std::vector<float>(h, std::bit_cast<float>(0xffffffffU)));
+}
+bool has_a_number(const Tensor& x) {
+  const auto* first = x.data<bf16>();
+  return std::any_of(first, first + x.elements(), [](bf16 one) { return !std::isnan(float(one)); });
+}
+
+TEST(Norms, in_bf16_keep_what_is_no_number) {
+  for (const InstructionSet set : fast::all_here()) {
+    Bench b(set, 1);
+    const Tensor x = b.random({few, h}, 1, Dtype::bf16);
+    const Tensor gain = no_numbers(b);
+    const NormStats stats{b.blank({few}), b.blank({few})};
+    const SumNormOut out{b.blank({few, h}, Dtype::bf16), b.blank({few, h}, Dtype::bf16), stats};
+    b.kernels().sum_norm(out, {x, {}, x, {}}, {gain, gain}, {});
+    EXPECT_FALSE(has_a_number(out.y)) << name(set);
+    b.kernels().norm(out.y, stats, x, {gain, {}}, {});
+    EXPECT_FALSE(has_a_number(out.y)) << name(set);
+    b.kernels().norm_backward({out.y, {}, {}}, x, {}, {x, stats, gain}, {});
+    EXPECT_FALSE(has_a_number(out.y)) << name(set);
+  }
 }
 
 TEST(SameBits, embedding_and_adam) {

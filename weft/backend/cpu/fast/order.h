@@ -69,6 +69,23 @@ template <class At>
 [[gnu::always_inline]] inline F only(Evens, F x, float) { return x; }
 [[gnu::always_inline]] inline F only(Odds, F x, float) { return x; }
 
+/// A number that is next to a tie of bf16 by chance only, so that ties may go where they like: what comes of
+/// a root, an exponential or a long sum.
+struct Rough {
+  F number;
+};
+/// Half a step of bf16 more in magnitude: cut off behind the upper half, that is x rounded to the nearest.
+/// NaN stays NaN where its lower half is zero, as it is in all that comes of bf16 and of arrange().
+template <int n>
+[[gnu::always_inline]] inline Lanes<Words, n> half_a_step_up(Many<n> x) {
+  return as_words(x) + all<n>(0x8000U);
+}
+/// As it is stored by itself on such a walk.
+[[gnu::always_inline]] inline F alone(Walk, F x) { return x; }
+[[gnu::always_inline]] inline F alone(Walk walk, Rough x) {
+  return walk == Walk::bf16 ? as_floats(half_a_step_up(x.number) & all(0xffff0000U)) : x.number;
+}
+
 /// Thirty-two as bf16, and as f32.
 struct Halves {
   Floats part[parts];
@@ -77,6 +94,12 @@ struct Halves {
   Halves r;
   for (int i = 0; i < parts; ++i)
     r.part[i] = (Floats)join_upper(round_bf16(even.part[i]), round_bf16(odd.part[i]));
+  return r;
+}
+[[gnu::always_inline]] inline Halves halves(Rough even, Rough odd) {
+  const U x = half_a_step_up(even.number), y = half_a_step_up(odd.number);
+  Halves r;
+  for (int i = 0; i < parts; ++i) r.part[i] = (Floats)join_upper(x.part[i], y.part[i]);
   return r;
 }
 [[gnu::always_inline]] inline void store_halves(Out out, std::int64_t at, const Halves& x) {
@@ -88,19 +111,20 @@ struct Halves {
       write(to + 2 * i * width, x.part[i]);
   }
 }
-[[gnu::always_inline]] inline void store_halves(Out out, std::int64_t at, F even, F odd) {
-  store_halves(out, at, halves(even, odd));
-}
 [[gnu::always_inline]] inline void store_two(Out out, std::int64_t at, F first, F second) {
   float* to = static_cast<float*>(out.to);
   put(to, out.past, Whole{at}, first);
   put(to, out.past, Whole{at + lanes}, second);
 }
-[[gnu::always_inline]] inline void store_both(Out out, Evens even, Odds, F x, F y) {
-  store_halves(out, even.at, x, y);
+template <class Number>
+[[gnu::always_inline]] inline void store_both(Out out, Evens even, Odds, Number x, Number y) {
+  store_halves(out, even.at, halves(x, y));
 }
 [[gnu::always_inline]] inline void store_both(Out out, Plain first, Plain, F x, F y) {
   store_two(out, first.at, x, y);
+}
+[[gnu::always_inline]] inline void store_both(Out out, Plain first, Plain, Rough x, Rough y) {
+  store_two(out, first.at, x.number, y.number);
 }
 
 /// An operand or a result from a later element on.
@@ -116,16 +140,16 @@ template <int count>
 struct Outs {
   Out of[count];
 };
-template <int count>
+template <int count, class Number = F>
 struct Values {
-  F of[count];
+  Number of[count];
 };
 
 /// Thirty-two elements of each row, which are stored together.
 template <int count, class A, class B, class Value>
 [[gnu::always_inline]] inline void map_two(const Outs<count>& outs, A a, B b, const Value& value) {
-  const Values<count> x = value(a);
-  const Values<count> y = value(b);
+  const auto x = value(a);
+  const auto y = value(b);
   for (int k = 0; k < count; ++k) store_both(outs.of[k], a, b, x.of[k], y.of[k]);
 }
 
@@ -139,15 +163,15 @@ template <int count, class Value>
   else if (walk == Walk::f32)
     for (; i + pair <= n; i += pair) map_two(outs, Plain{i}, Plain{i + lanes}, value);
   const auto put = [&](auto at) {
-    const Values<count> x = value(at);
-    for (int k = 0; k < count; ++k) store(outs.of[k], at, x.of[k]);
+    const auto x = value(at);
+    for (int k = 0; k < count; ++k) store(outs.of[k], at, alone(walk, x.of[k]));
   };
   for (; i + lanes <= n; i += lanes) put(Whole{i});
   if (i < n) put(Tail{i, n - i});
 }
 template <class Value>
 [[gnu::always_inline]] inline void map(Out out, Walk walk, std::int64_t n, const Value& value) {
-  map(Outs<1>{{out}}, walk, n, [&](auto at) { return Values<1>{{value(at)}}; });
+  map(Outs<1>{{out}}, walk, n, [&](auto at) { return Values<1, decltype(value(at))>{{value(at)}}; });
 }
 
 /// two(at, at, number of the first one's running sum, 0 or 2) for thirty-two elements that are stored

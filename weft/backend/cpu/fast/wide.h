@@ -3,6 +3,8 @@
 // loops/ only.
 #pragma once
 
+#include <type_traits>
+
 #include "weft/backend/cpu/fast/coming.h"
 
 namespace weft::fast::WEFT_ISA {
@@ -61,26 +63,10 @@ template <int sixteens>
   for (int k = 0; k < sixteens; k += 2) store_two(out, at.at + k * lanes, one_of(x, k), one_of(x, k + 1));
 }
 
-/// Half a step of bf16 more in magnitude: cut off behind the upper half, that is x rounded to the nearest.
-/// What is rough is next to a tie by chance only, so ties may go where they like; and NaN stays NaN where its
-/// lower half is zero, as it is in all that comes of bf16 and of arrange().
-template <int n>
-[[gnu::always_inline]] inline Lanes<Words, n> half_a_step_up(Many<n> x) {
-  return as_words(x) + all<n>(0x8000U);
-}
-/// The bf16 number next to it.
-[[gnu::always_inline]] inline F rounded_roughly(F x) {
-  return as_floats(half_a_step_up(x) & all(0xffff0000U));
-}
 template <int sixteens>
 [[gnu::always_inline]] inline void store(Out out, Broad<Walk::bf16, sixteens> at, const Wide<sixteens>& x) {
-  const auto up = half_a_step_up(x);
-  for (int k = 0; k < sixteens; k += 2) {
-    Halves both;
-    for (int i = 0; i < parts; ++i)
-      both.part[i] = (Floats)join_upper(up.part[k * parts + i], up.part[(k + 1) * parts + i]);
-    store_halves(out, at.at + k * lanes, both);
-  }
+  for (int k = 0; k < sixteens; k += 2)
+    store_halves(out, at.at + k * lanes, halves(Rough{one_of(x, k)}, Rough{one_of(x, k + 1)}));
 }
 
 /// An operand of a walk that is settled: its type is no question any more.
@@ -102,8 +88,8 @@ template <Walk walk, int count, class Value>
   else if constexpr (walk == Walk::f32)
     for (; i + pair <= n; i += pair) map_two(outs, Plain{i}, Plain{i + lanes}, value);
   const auto put = [&](auto at) {
-    const Values<count> x = value(at);
-    for (int k = 0; k < count; ++k) store(outs.of[k], at, x.of[k]);
+    const auto x = value(at);
+    for (int k = 0; k < count; ++k) store(outs.of[k], at, alone(walk, x.of[k]));
   };
   if constexpr (walk == Walk::mixed)
     for (; i + lanes <= n; i += lanes) put(Whole{i});
@@ -131,9 +117,8 @@ template <Walk walk, int sixteens, int count, class Value>
     }
   const auto one = [&](auto at) {
     const Results<F, count> x = value(at);
-    Values<count> r;
-    for (int k = 0; k < count; ++k)
-      r.of[k] = sixteens > 1 && walk == Walk::bf16 ? rounded_roughly(x.of[k]) : x.of[k];
+    Values<count, std::conditional_t<(sixteens > 1), Rough, F>> r;
+    for (int k = 0; k < count; ++k) r.of[k] = {x.of[k]};
     return r;
   };
   map_as<walk>(to, n, one, i);

@@ -15,7 +15,8 @@ std::int64_t copy_lines(Out out, const std::uint32_t* from, std::int64_t n) {
   for (; i + pair <= n; i += pair) {
     ask_ahead(from + i);
     ask_ahead(from + i + lanes);
-    store_halves(out, i, as_floats(load_words(from, Evens{i})), as_floats(load_words(from, Odds{i})));
+    store_both(out, Evens{i}, Odds{i}, as_floats(load_words(from, Evens{i})),
+               as_floats(load_words(from, Odds{i})));
   }
   return i;
 }

@@ -30,10 +30,10 @@ template <int rows>
       y, walk, n, [&](auto at) __attribute__((always_inline)) {
         const F factor = along(gain, at);
         const F offset = bias ? along(bias, at) : all(0.0F);
-        Values<rows> out;
+        Values<rows, Rough> out;
         for (int r = 0; r < rows; ++r) {
           const F scaled = (load(x[r], at) - all(mean[r])) * all(rstd[r]);
-          out.of[r] = bias ? fused(scaled, factor, offset) : scaled * factor;
+          out.of[r] = {bias ? fused(scaled, factor, offset) : scaled * factor};
         }
         return out;
       });
@@ -58,12 +58,12 @@ template <NormKind kind>
   const auto two = [&](auto a, auto b, int i) __attribute__((always_inline)) {
     look(a, i);
     look(b, i + 1);
-    const F first = value(a);
+    const Rough first = value(a);
     store_both(y, a, b, first, value(b));
   };
   const auto one = [&](auto at, int i) __attribute__((always_inline)) {
     look(at, i);
-    store(y, at, value(at));
+    store(y, at, alone(walk, value(at)));
   };
   each_of_four(walk, shape.n, two, one);
   return stats_of<kind>(walk, next, sums, shape);

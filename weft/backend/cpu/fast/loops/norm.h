@@ -102,11 +102,11 @@ struct Normalized {
   const float* gain;
   const float* bias;
   template <class At>
-  [[gnu::always_inline]] F operator()(At at) const {
+  [[gnu::always_inline]] Rough operator()(At at) const {
     F scaled = load(x, at);
     if constexpr (kind == NormKind::layer) scaled = scaled - all(stats.mean);
     scaled = scaled * all(stats.rstd);
-    return bias ? fused(scaled, along(gain, at), along(bias, at)) : scaled * along(gain, at);
+    return {bias ? fused(scaled, along(gain, at), along(bias, at)) : scaled * along(gain, at)};
   }
 };
 

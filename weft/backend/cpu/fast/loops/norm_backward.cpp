@@ -19,8 +19,8 @@ struct Operands {
   const float* gain;
 
   template <class At>
-  [[gnu::always_inline]] F normalized(int r, At at) const {
-    return (load(x[r], at) - all(stats[r].mean)) * all(stats[r].rstd);
+  [[gnu::always_inline]] F centered(int r, At at) const {
+    return load(x[r], at) - all(stats[r].mean);
   }
 };
 
@@ -44,7 +44,7 @@ template <Walk walk, int rows>
       ask_later(of.dy[r], at, of.dy_step);
       ask_later(of.x[r], at, of.x_step);
       const F dy = load(of.dy[r], at);
-      const F xhat = of.normalized(r, at);
+      const F xhat = of.centered(r, at) * all(of.stats[r].rstd);
       const F weighted = dy * gain;  // 0 beyond a tail
       g[r].of[i] = g[r].of[i] + weighted;
       gx[r].of[i] = fused(weighted, xhat, gx[r].of[i]);
@@ -61,6 +61,15 @@ template <Walk walk, int rows>
     means.gx[r] = gx[r].total() / float(n);
   }
   return means;
+}
+
+/// What the means take from the gradient of a row: slope times what is centered, and an offset.
+struct Line {
+  float slope, offset;
+};
+template <int rows>
+[[gnu::always_inline]] inline Line taken_by(NormKind kind, const Means<rows>& means, int r, float rstd) {
+  return {-rstd * rstd * means.gx[r], kind == NormKind::rms ? 0.0F : -rstd * means.g[r]};
 }
 
 template <Walk walk, int rows>
@@ -80,19 +89,18 @@ template <Walk walk, int rows>
     dx.of[r] = settled<walk>(row_of(lines.dx, first + r));
     if (adds) of.residual[r] = settled<walk>(row_of(lines.residual, first + r));
   }
-  Means<rows> means = means_of<walk>(of, dgain, dbias, shape.n);
-  if (shape.kind == NormKind::rms)
-    for (float& mean : means.g) mean = 0;
+  const Means<rows> means = means_of<walk>(of, dgain, dbias, shape.n);
+  Line taking[rows];
+  for (int r = 0; r < rows; ++r) taking[r] = taken_by(shape.kind, means, r, of.stats[r].rstd);
   map(
       dx, walk, shape.n, [&](auto at) __attribute__((always_inline)) {
         const F factor = along(gain, at);
-        Values<rows> out;
+        Values<rows, Rough> out;
         for (int r = 0; r < rows; ++r) {
-          const F g = load(of.dy[r], at) * factor;
-          const F centered = g - all(means.g[r]) - of.normalized(r, at) * all(means.gx[r]);
-          F d = all(of.stats[r].rstd) * centered;
+          const F taken = fused(of.centered(r, at), all(taking[r].slope), all(taking[r].offset));
+          F d = fused(load(of.dy[r], at) * factor, all(of.stats[r].rstd), taken);
           if (adds) d = d + load(Coming{of.residual[r]}, at);
-          out.of[r] = d;
+          out.of[r] = {d};
         }
         return out;
       });

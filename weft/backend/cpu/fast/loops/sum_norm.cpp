@@ -66,7 +66,7 @@ struct Due {
   template <class A, class B>
   [[gnu::always_inline]] void write(A a, B b) const {
     if (!wanted) return;
-    const F first = value(a);
+    const Rough first = value(a);
     store_both(y, a, b, first, value(b));
   }
   [[gnu::flatten]] void write_all(Walk walk, std::int64_t n) const {
