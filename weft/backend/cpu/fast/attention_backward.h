@@ -8,12 +8,12 @@
 // blocks' sums in ascending order; dk and dv of the heads of a group then meet in a tree.
 //
 // Products says what is multiplied: numbers widened to f32, or bf16 as it lies. It has
-//   load_queries(sweep, queries), load_keys(sweep)   copies in the form that it multiplies
+//   load_queries(sweep, queries), load_keys(sweep, keys of the chunk)   copies in the form that it multiplies
 //   reach(keys, start of the tile)                   keys as far as it takes more than asked for
 //   score(sweep, meeting, fetch)                     scores, and dscores = v do^T, both [keys, queries]
-//   left(job)                                        what scores are yet to be multiplied by, over 0, to be
-//                                                    in powers of two
-//   settle(sweep, meeting)                           p and ds, in scores and dscores, as it multiplies them
+//   differentiate(sweep, meeting)                    p and ds of these, as it multiplies them; where dbias
+//                                                    is wanted, ds / scale stays in dscores
+//   settle(sweep, meeting)                           what dbias has kept it from doing
 //   add_to_keys(sweep, meeting, dk, dv), add_to_queries(sweep, meeting, dq)
 // For sources of loops/ only.
 #pragma once
@@ -29,8 +29,9 @@ struct Sweep {
   Place place;         // all queries that meet the keys
   Index padded, step;  // columns of a row's copy, and floats from one to the next
   Range chunk;
-  float *q, *dout, *q_rows, *dout_rows, *rows, *k, *v, *k_pairs, *scores, *dscores, *turned, *factor, *lse,
-      *delta;
+  Index loaded = 0;  // keys of the chunk
+  float *q, *dout, *q_rows, *dout_rows, *rows, *k, *v, *k_pairs, *scores, *dscores, *p_rows, *ds_rows,
+      *ds_words, *turned, *factor, *lse, *delta;
   float *dq, *dq_sum, *dk, *dv, *dk_part, *dv_part;
 
   Sweep(const AttentionJob& j, AttentionShare what, Place at, float* workspace)
@@ -46,6 +47,9 @@ struct Sweep {
     k_pairs = workspace + places.k_pairs;
     scores = workspace + places.scores;
     dscores = workspace + places.dscores;
+    p_rows = workspace + places.p_rows;
+    ds_rows = workspace + places.ds_rows;
+    ds_words = workspace + places.ds_words;
     turned = workspace + places.turned;
     factor = workspace + places.factor;
     lse = workspace + places.lse;
@@ -104,47 +108,6 @@ inline void load_sums(const Sweep& s, Range queries) {
   }
 }
 
-/// Some registers of a tile of scores.
-struct Column {
-  Index v, keys;
-  float left;    // what turns scores to powers of two
-  float factor;  // of ds
-};
-/// scores become p (with dropout), dscores (which hold dp) become factor ds.
-template <int count>
-[[gnu::noinline]] void differentiate(const Sweep& s, Column column, Registers<count>) {
-  const Floats scale = spread(column.factor), unit = spread(column.left);
-  const bool drops = s.job.dropout.wanted;
-  Queries<count> lse, delta;
-  for (int i = 0; i < count; ++i) {
-    lse.of[i] = read(s.lse + column.v + i * width);
-    delta.of[i] = read(s.delta + column.v + i * width);
-  }
-  for (Index k = 0; k < column.keys; ++k)
-    for (int i = 0; i < count; ++i) {
-      const Index at = k * tile_queries + column.v + i * width;
-      const Floats p = exp2(read(s.scores + at) * unit - lse.of[i]);
-      const Floats kept = drops ? read(s.factor + at) : spread(1.0F);
-      write(s.scores + at, p * kept);
-      write(s.dscores + at, p * (read(s.dscores + at) * kept - delta.of[i]) * scale);
-    }
-}
-/// Lanes without a query become 0, and rows that products take beyond the last key.
-inline void clear_lanes(const Sweep& s, Index queries, Index keys) {
-  for (Index v = 0; v < tile_queries; v += width) {
-    const Index from = v < queries ? keys : 0;
-    for (Index at = from * tile_queries + v; at < (keys + tile_slack) * tile_queries; at += tile_queries) {
-      write(s.scores + at, Floats{});
-      write(s.dscores + at, Floats{});
-    }
-  }
-}
-
-inline void scale_dscores(const Sweep& s, Index keys) {
-  for (Index i = 0; i < keys * tile_queries; i += width)
-    write(s.dscores + i, read(s.dscores + i) * spread(s.job.scale));
-}
-
 /// Rows of the chunk's first key and of the tile's first query, all added to; and what to ask for meanwhile.
 struct Gradients {
   float *dk, *dv, *dq;
@@ -159,15 +122,8 @@ void meet(const Sweep& s, const Place& here, Range keys, Gradients& to) {
   const auto multiply_all = [&] { Products::score(s, at, &to.fetch); };
   if (!score(job, s.scores, here, keys, multiply_all)) return;
   if (job.dropout.wanted) draw(job, s.factor, here, keys);
-  const float factor = job.dbias.wanted ? 1 : job.scale;
-  each_registers(at.queries, [&](Index v, auto registers) {
-    differentiate(s, {v, at.keys, Products::left(job), factor}, registers);
-  });
-  clear_lanes(s, at.queries, at.keys);
-  if (job.dbias.wanted) {
-    if (s.wants_queries()) add_to_dbias(job, s.dscores, here, keys);
-    scale_dscores(s, keys.size());
-  }
+  Products::differentiate(s, at);
+  if (job.dbias.wanted && s.wants_queries()) add_to_dbias(job, s.dscores, here, keys);
   Products::settle(s, at);
   if (s.wants_keys()) Products::add_to_keys(s, at, to.dk + at.skipped * s.step, to.dv + at.skipped * s.step);
   if (s.wants_queries()) Products::add_to_queries(s, at, to.dq);
@@ -175,30 +131,56 @@ void meet(const Sweep& s, const Place& here, Range keys, Gradients& to) {
 
 // ---- a chunk of keys and all queries of a task
 
-template <class Products>
-void load_keys(Sweep& s, Range chunk) {
+inline void begin_chunk(Sweep& s, Range chunk) {
   s.chunk = chunk;
-  Products::load_keys(s);
+  s.loaded = 0;
 }
 
-inline Fetch fetch_queries(const Sweep& s, Range next) {
+/// Keys of the chunk that some queries need from its start on, in whole tiles.
+inline Index needed(const Sweep& s, Range queries) {
+  const Index keys = visible(s.job, queries).both(s.chunk).to - s.chunk.from;
+  return least(round_up(keys, tile_keys), s.chunk.size());
+}
+/// Under a causal mask the first queries need few keys; the others are asked for meanwhile.
+template <class Products>
+void load_keys(Sweep& s, Range queries) {
+  const Index keys = needed(s, queries);
+  if (keys <= s.loaded) return;
+  Products::load_keys(s, {s.loaded, keys});
+  s.loaded = keys;
+}
+
+/// What the next tile of queries will read, and what will be written for this one and those keys.
+inline Fetch fetch_ahead(const Sweep& s, Range queries, Range next) {
   Fetch fetch;
-  const Index products = 2 * ((s.chunk.size() + tile_keys - 1) / tile_keys);
-  for (const AttentionRows* rows : {&s.job.q, &s.job.dout, &s.job.o})
-    fetch_rows(fetch, *rows, s.job.d, {s.query_offset(*rows, next.from), next.size(), products});
+  const AttentionJob& job = s.job;
+  const Range seen_keys = visible(job, queries).both({0, job.sk});
+  const Index products = 2 * ((seen_keys.both(s.chunk).size() + tile_keys - 1) / tile_keys);
+  if (s.wants_queries() && seen_keys.to <= s.chunk.to)
+    fetch_rows(fetch, job.dq, job.d, {s.query_offset(job.dq, queries.from), queries.size(), products, true});
+  if (next.empty()) return fetch;
+  for (const AttentionRows* rows : {&job.q, &job.dout, &job.o})
+    fetch_rows(fetch, *rows, job.d, {s.query_offset(*rows, next.from), next.size(), products});
+  const Index from = s.chunk.from + s.loaded, keys = needed(s, next) - s.loaded;
+  for (const AttentionRows* rows : {&job.k, &job.v})
+    fetch_rows(fetch, *rows, job.d, {s.key_offset(*rows, from), keys, products});
+  for (const AttentionRows* rows : {&job.dk, &job.dv})
+    fetch_rows(fetch, *rows, job.d, {s.key_offset(*rows, from), s.wants_keys() ? keys : 0, products, true});
   return fetch;
 }
 
 template <class Products>
-void meet_tiles(const Sweep& s, Range queries, float* dk, float* dv) {
+void meet_tiles(Sweep& s, Range queries, float* dk, float* dv) {
   for (Index from = queries.from; from < queries.to; from += tile_queries) {
     const Place here = {s.place.row, s.place.head, {from, least(from + tile_queries, queries.to)}};
     const Range keys = visible(s.job, here.queries).both(s.chunk);
     if (keys.empty()) continue;
+    load_keys<Products>(s, here.queries);
     load_sums(s, here.queries);
     Products::load_queries(s, here.queries);
     const Range next = Range{here.queries.to, here.queries.to + tile_queries}.both(queries);
-    Gradients to = {dk, dv, s.dq + (from - s.place.queries.from) * s.step, fetch_queries(s, next)};
+    Gradients to = {dk, dv, s.dq + (from - s.place.queries.from) * s.step,
+                    fetch_ahead(s, here.queries, next)};
     for (Index k = s.chunk.from; k < s.chunk.to; k += tile_keys) {
       const Range tile = keys.both({k, k + tile_keys});
       if (!tile.empty()) meet<Products>(s, here, Products::reach(tile, k), to);
@@ -208,7 +190,7 @@ void meet_tiles(const Sweep& s, Range queries, float* dk, float* dv) {
 
 /// dk, dv: rows of the chunk, added to.
 template <class Products>
-void meet_queries(const Sweep& s, float* dk, float* dv) {
+void meet_queries(Sweep& s, float* dk, float* dv) {
   if (!s.exact() || !s.wants_keys()) return meet_tiles<Products>(s, s.place.queries, dk, dv);
   const Index floats = (s.chunk.size() + tile_slack) * s.step;
   for (Index from = 0; from < s.job.sq; from += s.job.block) {
@@ -312,7 +294,7 @@ void sweep_head(Sweep& s, Heads& group) {
   const bool alone = s.job.r == 1;
   if (!alone) group.begin();
   const auto body = [&](Range chunk, Range) {
-    load_keys<Products>(s, chunk);
+    begin_chunk(s, chunk);
     if (!alone)
       return meet_queries<Products>(s, group.dk() + chunk.from * s.step, group.dv() + chunk.from * s.step);
     Heads own = {.s = s, .keys = chunk};
@@ -351,7 +333,7 @@ void backward_keys(Sweep& s, const AttentionTask& task) {
   Heads group = {.s = s, .keys = {start, end}};
   for (Index i = 0; i < s.job.r; ++i) {
     s.place.head = task.group * s.job.r + i;
-    load_keys<Products>(s, group.keys);
+    begin_chunk(s, group.keys);
     group.begin();
     meet_queries<Products>(s, group.dk(), group.dv());
     group.end();
@@ -371,7 +353,7 @@ void backward_queries(Sweep& s, const AttentionTask& task) {
     if (s.exact()) clear(s.dq, s.place.queries.size() * s.step);
     const auto body = [&](Range chunk, Range seen_keys) {
       if (chunk.both(seen_keys).empty()) return;
-      load_keys<Products>(s, chunk);
+      begin_chunk(s, chunk);
       meet_queries<Products>(s, nullptr, nullptr);
     };
     each_chunk(s, body, [&] { fold_queries(s); });

@@ -60,8 +60,9 @@ struct ForwardPlaces {
 struct BackwardPlaces {
   std::int64_t q = 0, dout = 0, q_rows = 0, dout_rows = 0, rows = 0;  // of a tile's queries
   std::int64_t k = 0, v = 0, k_pairs = 0;                             // of a chunk of keys
-  std::int64_t scores = 0, dscores = 0, turned = 0, factor = 0, lse = 0, delta = 0;
-  std::int64_t dq = 0, dq_sum = 0;        // of a key block; of the key blocks so far
+  std::int64_t scores = 0, dscores = 0, factor = 0, lse = 0, delta = 0;
+  std::int64_t p_rows = 0, ds_rows = 0, ds_words = 0, turned = 0;  // scores as bf16
+  std::int64_t dq = 0, dq_sum = 0;                                 // of a key block; of the key blocks so far
   std::int64_t dk = 0, dv = 0;            // of a head, and under it sums over heads, `plane` floats each
   std::int64_t dk_part = 0, dv_part = 0;  // of a query block
   std::int64_t plane = 0, floats = 0;

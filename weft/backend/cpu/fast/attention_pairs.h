@@ -78,10 +78,12 @@ inline void turn_scores(float* to, const float* scores, const Meeting& at) {
       for (Index i = 0; i < width; ++i) write(to + (v + i) * tile_keys / 2 + k / 2, square.row[i]);
     }
 }
-/// Scores as bf16 in their place, tile_queries a row.
-inline void shorten_scores(float* scores, Index keys) {
-  for (Index i = 0; i < round_up(keys, tile_rows) * tile_queries; i += tile_depth)
-    write<Words>(scores + i / 2, row_of_bf16(read(scores + i), read(scores + i + width)));
+/// Words of two keys [keys / 2, queries] as bf16 [queries, keys], tile_keys a row.
+inline void turn_words(float* to, const float* words, const Meeting& at) {
+  for (Index v = 0; v < at.queries; v += width)
+    for (Index k = 0; k < at.keys; k += tile_depth)
+      transpose_square(to + v * tile_keys / 2 + k / 2, tile_keys / 2, words + k / 2 * tile_queries + v,
+                       tile_queries);
 }
 
 }  // namespace weft::fast::WEFT_ISA

@@ -17,7 +17,7 @@ constexpr std::int64_t slack = 24;    // rows that a product may touch beyond it
 // it wherever it runs, so that what a run needs does not depend on the processor; most of it fits where f32
 // would lie.
 constexpr std::int64_t pair_depth = 32;
-constexpr std::int64_t turned_scores = attention_queries * attention_keys / 2;
+constexpr std::int64_t short_scores = attention_queries * attention_keys / 2;
 
 constexpr std::int64_t round_up(std::int64_t x, std::int64_t unit) { return (x + unit - 1) / unit * unit; }
 constexpr std::int64_t pieces(std::int64_t x, std::int64_t unit) { return (x + unit - 1) / unit; }
@@ -140,7 +140,7 @@ ForwardPlan plan_forward(const AttentionJob& job, int threads) {
   at.k = layout.take((attention_keys + slack) * step);
   at.v = layout.take(attention_keys * step);
   at.scores = layout.take(tile);
-  at.turned = pairs ? layout.take(turned_scores) : 0;
+  at.turned = pairs ? layout.take(short_scores) : 0;
   at.factor = job.dropout.wanted ? layout.take(tile) : 0;
   at.scale = layout.take(attention_queries);
   at.o = layout.take(queries * step);
@@ -187,7 +187,8 @@ BackwardPlaces backward_places(const AttentionJob& job, const BackwardPlan& plan
   at.k_pairs = pairs ? layout.take(plan.chunk / 2 * depth) : 0;
   at.scores = layout.take(tile);
   at.dscores = layout.take(tile);
-  at.turned = pairs ? layout.take(turned_scores) : 0;
+  for (std::int64_t* place : {&at.p_rows, &at.ds_rows, &at.ds_words, &at.turned})
+    *place = pairs ? layout.take(short_scores) : 0;
   at.factor = job.dropout.wanted ? layout.take(tile) : 0;
   at.lse = layout.take(attention_queries);
   at.delta = layout.take(attention_queries);

@@ -98,13 +98,18 @@ inline void widen_rows(float* to, const AttentionRows& rows, Index offset, Widen
 /// Some rows of a tensor, over the tiles of about `products` products with a tile of keys.
 struct Ahead {
   Index offset, rows, products;
+  bool written = false;
 };
 inline void fetch_rows(Fetch& fetch, const AttentionRows& rows, Index d, Ahead how) {
   if (how.rows <= 0) return;
   const Index size = rows.type == Element::f32 ? 4 : 2;
   const Index tiles = how.products * (tile_keys / 8);
-  fetch.from[fetch.count++] = {static_cast<const char*>(rows.at) + how.offset * size, rows.s * size,
-                               (d * size + 63) / 64, how.rows, (how.rows + tiles - 1) / tiles};
+  fetch.from[fetch.count++] = {static_cast<const char*>(rows.at) + how.offset * size,
+                               rows.s * size,
+                               (d * size + 63) / 64,
+                               how.rows,
+                               (how.rows + tiles - 1) / tiles,
+                               how.written};
 }
 
 /// to (+)= from, whose rows are `step` floats apart, in the tensor's type.

@@ -7,6 +7,46 @@ namespace weft::fast::WEFT_ISA {
 
 namespace {
 
+/// Some registers of a tile of scores.
+struct Column {
+  Index v, keys;
+  float factor;  // of ds
+};
+/// scores become p (with dropout), dscores (which hold dp) become factor ds.
+template <int count>
+[[gnu::noinline]] void differentiate_columns(const Sweep& s, Column column, Registers<count>) {
+  const Floats scale = spread(column.factor);
+  const bool drops = s.job.dropout.wanted;
+  Queries<count> lse, delta;
+  for (int i = 0; i < count; ++i) {
+    lse.of[i] = read(s.lse + column.v + i * width);
+    delta.of[i] = read(s.delta + column.v + i * width);
+  }
+  for (Index k = 0; k < column.keys; ++k)
+    for (int i = 0; i < count; ++i) {
+      const Index at = k * tile_queries + column.v + i * width;
+      const Floats p = exp2(read(s.scores + at) - lse.of[i]);
+      const Floats kept = drops ? read(s.factor + at) : spread(1.0F);
+      write(s.scores + at, p * kept);
+      write(s.dscores + at, p * (read(s.dscores + at) * kept - delta.of[i]) * scale);
+    }
+}
+/// Lanes without a query become 0, and rows that products take beyond the last key.
+void clear_lanes(const Sweep& s, Index queries, Index keys) {
+  for (Index v = 0; v < tile_queries; v += width) {
+    const Index from = v < queries ? keys : 0;
+    for (Index at = from * tile_queries + v; at < (keys + tile_slack) * tile_queries; at += tile_queries) {
+      write(s.scores + at, Floats{});
+      write(s.dscores + at, Floats{});
+    }
+  }
+}
+
+void scale_dscores(const Sweep& s, Index keys) {
+  for (Index i = 0; i < keys * tile_queries; i += width)
+    write(s.dscores + i, read(s.dscores + i) * spread(s.job.scale));
+}
+
 /// Queries and what came back for them as rows, and turned so that they lie along the lanes; there the
 /// queries are scaled to powers of two.
 struct Floating {
@@ -21,10 +61,11 @@ struct Floating {
     widen_rows(s.dout_rows, job.dout, dout, plain);
     transpose(s.dout, s.dout_rows, s.step, {queries.size(), s.padded});
   }
-  static void load_keys(const Sweep& s) {
-    const Widen plain = {s.chunk.size(), s.job.d, s.step};
-    widen_rows(s.k, s.job.k, s.key_offset(s.job.k, s.chunk.from), plain);
-    widen_rows(s.v, s.job.v, s.key_offset(s.job.v, s.chunk.from), plain);
+  static void load_keys(const Sweep& s, Range keys) {
+    const Widen plain = {keys.size(), s.job.d, s.step};
+    const Index first = s.chunk.from + keys.from, to = keys.from * s.step;
+    widen_rows(s.k + to, s.job.k, s.key_offset(s.job.k, first), plain);
+    widen_rows(s.v + to, s.job.v, s.key_offset(s.job.v, first), plain);
   }
   static Range reach(Range keys, Index) { return keys; }
   static void score(const Sweep& s, const Meeting& at, Fetch* fetch) {
@@ -34,8 +75,16 @@ struct Floating {
     multiply<Start::zero>({s.dscores, tile_queries}, at.keys, registers, ByRows{s.v + skipped, s.step},
                           {s.dout, tile_queries}, s.job.d, fetch);
   }
-  static constexpr float left(const AttentionJob&) { return 1; }
-  static void settle(const Sweep&, const Meeting&) {}
+  static void differentiate(const Sweep& s, const Meeting& at) {
+    const float factor = s.job.dbias.wanted ? 1 : s.job.scale;
+    each_registers(at.queries, [&](Index v, auto registers) {
+      differentiate_columns(s, {v, at.keys, factor}, registers);
+    });
+    clear_lanes(s, at.queries, at.keys);
+  }
+  static void settle(const Sweep& s, const Meeting& at) {
+    if (s.job.dbias.wanted) scale_dscores(s, at.keys);
+  }
   static void add_to_keys(const Sweep& s, const Meeting& at, float* dk, float* dv) {
     const Index columns = s.padded / width;
     multiply<Start::more>({dv, s.step}, at.keys, columns, ByRows{s.scores, tile_queries},

@@ -7,6 +7,33 @@ namespace weft::fast::WEFT_ISA {
 
 namespace {
 
+/// One key's numbers for sixteen queries.
+struct Slope {
+  Floats p, ds;
+};
+
+/// Thirty-two queries of a tile: their p and ds become bf16, to be multiplied.
+struct Slopes {
+  const Sweep& s;
+  Index v;        // first query
+  Index queries;  // of the tile
+  float left = scale_left(s.job);
+  Queries<2> lse = {{read(s.lse + v), read(s.lse + v + width)}};
+  Queries<2> delta = {{read(s.delta + v), read(s.delta + v + width)}};
+
+  template <bool plain>
+  [[gnu::always_inline]] Slope of(Index key, int i) const {
+    const Index at = key * tile_queries + v + i * width;
+    const Floats p = exp2(read(s.scores + at) * spread(left) - lse.of[i]);
+    if constexpr (plain) return {p, p * (read(s.dscores + at) - delta.of[i]) * spread(s.job.scale)};
+    const bool drops = s.job.dropout.wanted && v + i * width < queries;
+    const Floats kept = drops ? read(s.factor + at) : spread(1.0F);
+    const Floats ds = p * (read(s.dscores + at) * kept - delta.of[i]);
+    if (s.job.dbias.wanted) write(s.dscores + at, ds);
+    return {p * kept, ds * spread(s.job.scale)};
+  }
+};
+
 struct Pairs {
   static Index depth(const Sweep& s) { return whole_depth(s.job.d); }
 
@@ -16,43 +43,74 @@ struct Pairs {
     const Copy whole = {queries.size(), whole_depth(queries.size()), s.job.d};
     copy_rows(s.rows, rows, s.query_offset(rows, queries.from), whole);
     pair_rows(pairs, s.rows, whole.filled, depth(s));
-    transpose(turned, s.rows, depth(s) / 2, {queries.size(), depth(s) / 2});
+    transpose(turned, s.rows, depth(s) / 2, {whole.filled, depth(s) / 2});
   }
   static void load_queries(const Sweep& s, Range queries) {
     load_rows(s, s.job.q, queries, s.q, s.q_rows);
     load_rows(s, s.job.dout, queries, s.dout, s.dout_rows);
   }
-  static void load_keys(const Sweep& s) {
+  static void load_keys(const Sweep& s, Range keys) {
     const AttentionJob& job = s.job;
-    const Copy whole = {s.chunk.size(), whole_depth(s.chunk.size()), job.d};
-    copy_rows(s.k, job.k, s.key_offset(job.k, s.chunk.from), whole);
-    copy_rows(s.v, job.v, s.key_offset(job.v, s.chunk.from), whole);
-    if (s.wants_queries()) pair_rows(s.k_pairs, s.k, whole.filled, depth(s));
+    const Copy whole = {keys.size(), whole_depth(keys.size()), job.d};
+    const Index first = s.chunk.from + keys.from, to = keys.from * depth(s) / 2;
+    copy_rows(s.k + to, job.k, s.key_offset(job.k, first), whole);
+    copy_rows(s.v + to, job.v, s.key_offset(job.v, first), whole);
+    if (s.wants_queries()) pair_rows(s.k_pairs + to, s.k + to, whole.filled, depth(s));
   }
   static Range reach(Range keys, Index tile) { return whole_depths(keys, tile); }
   static void score(const Sweep& s, const Meeting& at, Fetch* fetch) {
     const Index skipped = at.skipped * depth(s) / 2;
-    const Extent size = {at.keys, at.registers(), depth(s) / tile_depth};
+    const Extent size = {at.keys, whole_depth(at.queries) / width, depth(s) / tile_depth};
     multiply_pairs<Start::zero>({s.scores, tile_queries}, size, {s.k + skipped, depth(s)},
                                 {s.q, tile_queries}, fetch);
     multiply_pairs<Start::zero>({s.dscores, tile_queries}, size, {s.v + skipped, depth(s)},
                                 {s.dout, tile_queries}, fetch);
     if (scales_at_once(s.job)) scale_scores(s.job, s.scores, at.keys);
   }
-  static float left(const AttentionJob& job) { return scale_left(job); }
-  /// p and ds as rows in their place, and ds turned.
-  static void settle(const Sweep& s, const Meeting& at) {
-    fill_keys(s.scores, at.keys);
-    fill_keys(s.dscores, at.keys);
-    if (s.wants_queries()) turn_scores(s.turned, s.dscores, at);
-    if (!s.wants_keys()) return;
-    shorten_scores(s.scores, at.keys);
-    shorten_scores(s.dscores, at.keys);
+  static void differentiate(const Sweep& s, const Meeting& at) {
+    const bool plain = !s.job.dropout.wanted && !s.job.dbias.wanted;
+    for (Index v = 0; v < at.queries; v += tile_depth) {
+      if (plain)
+        differentiate<true>({s, v, at.queries}, at);
+      else
+        differentiate<false>({s, v, at.queries}, at);
+    }
+    if (s.wants_queries()) turn_words(s.turned, s.ds_words, at);
   }
+  template <bool plain>
+  [[gnu::noinline]] static void differentiate(const Slopes& slopes, const Meeting& at) {
+    constexpr Slope none = {};
+    Index k = 0;
+    for (; k + 2 <= at.keys; k += 2) {
+      const Slope first[2] = {slopes.of<plain>(k, 0), slopes.of<plain>(k, 1)};
+      const Slope second[2] = {slopes.of<plain>(k + 1, 0), slopes.of<plain>(k + 1, 1)};
+      put(slopes, k, first, second);
+    }
+    constexpr Slope nothing[2] = {none, none};
+    if (k < at.keys) {
+      const Slope last[2] = {slopes.of<plain>(k, 0), slopes.of<plain>(k, 1)};
+      put(slopes, k, last, nothing);
+      k += 2;
+    }
+    for (; k < whole_depth(at.keys); k += 2) put(slopes, k, nothing, nothing);
+  }
+  [[gnu::always_inline]] static void put(const Slopes& to, Index k, const Slope (&first)[2],
+                                         const Slope (&second)[2]) {
+    constexpr Index row = tile_queries / 2;
+    const Index at = k * row + to.v / 2;
+    write<Words>(to.s.p_rows + at, row_of_bf16(first[0].p, first[1].p));
+    write<Words>(to.s.p_rows + at + row, row_of_bf16(second[0].p, second[1].p));
+    write<Words>(to.s.ds_rows + at, row_of_bf16(first[0].ds, first[1].ds));
+    write<Words>(to.s.ds_rows + at + row, row_of_bf16(second[0].ds, second[1].ds));
+    float* words = to.s.ds_words + k * row + to.v;
+    write<Words>(words, pairs_of(first[0].ds, second[0].ds));
+    write<Words>(words + width, pairs_of(first[1].ds, second[1].ds));
+  }
+  static void settle(const Sweep&, const Meeting&) {}
   static void add_to_keys(const Sweep& s, const Meeting& at, float* dk, float* dv) {
     const Extent size = {at.keys, s.padded / width, whole_depth(at.queries) / tile_depth};
-    multiply_pairs<Start::more>({dv, s.step}, size, {s.scores, tile_queries}, {s.dout_rows, depth(s)});
-    multiply_pairs<Start::more>({dk, s.step}, size, {s.dscores, tile_queries}, {s.q_rows, depth(s)});
+    multiply_pairs<Start::more>({dv, s.step}, size, {s.p_rows, tile_queries}, {s.dout_rows, depth(s)});
+    multiply_pairs<Start::more>({dk, s.step}, size, {s.ds_rows, tile_queries}, {s.q_rows, depth(s)});
   }
   static void add_to_queries(const Sweep& s, const Meeting& at, float* dq) {
     const Extent size = {at.queries, s.padded / width, whole_depth(at.keys) / tile_depth};
