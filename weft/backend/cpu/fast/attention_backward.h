@@ -141,7 +141,7 @@ inline Index needed(const Sweep& s, Range queries) {
   const Index keys = visible(s.job, queries).both(s.chunk).to - s.chunk.from;
   return least(round_up(keys, tile_keys), s.chunk.size());
 }
-/// Under a causal mask the first queries need few keys; the others are asked for meanwhile.
+/// Under a causal mask the first queries need few keys.
 template <class Products>
 void load_keys(Sweep& s, Range queries) {
   const Index keys = needed(s, queries);
@@ -150,22 +150,11 @@ void load_keys(Sweep& s, Range queries) {
   s.loaded = keys;
 }
 
-/// What the next tile of queries will read, and what will be written for this one and those keys.
-inline Fetch fetch_ahead(const Sweep& s, Range queries, Range next) {
+inline Fetch fetch_queries(const Sweep& s, Range next) {
   Fetch fetch;
-  const AttentionJob& job = s.job;
-  const Range seen_keys = visible(job, queries).both({0, job.sk});
-  const Index products = 2 * ((seen_keys.both(s.chunk).size() + tile_keys - 1) / tile_keys);
-  if (s.wants_queries() && seen_keys.to <= s.chunk.to)
-    fetch_rows(fetch, job.dq, job.d, {s.query_offset(job.dq, queries.from), queries.size(), products, true});
-  if (next.empty()) return fetch;
-  for (const AttentionRows* rows : {&job.q, &job.dout, &job.o})
-    fetch_rows(fetch, *rows, job.d, {s.query_offset(*rows, next.from), next.size(), products});
-  const Index from = s.chunk.from + s.loaded, keys = needed(s, next) - s.loaded;
-  for (const AttentionRows* rows : {&job.k, &job.v})
-    fetch_rows(fetch, *rows, job.d, {s.key_offset(*rows, from), keys, products});
-  for (const AttentionRows* rows : {&job.dk, &job.dv})
-    fetch_rows(fetch, *rows, job.d, {s.key_offset(*rows, from), s.wants_keys() ? keys : 0, products, true});
+  const Index products = 2 * ((s.chunk.size() + tile_keys - 1) / tile_keys);
+  for (const AttentionRows* rows : {&s.job.q, &s.job.dout, &s.job.o})
+    fetch_rows(fetch, *rows, s.job.d, {s.query_offset(*rows, next.from), next.size(), products});
   return fetch;
 }
 
@@ -179,8 +168,7 @@ void meet_tiles(Sweep& s, Range queries, float* dk, float* dv) {
     load_sums(s, here.queries);
     Products::load_queries(s, here.queries);
     const Range next = Range{here.queries.to, here.queries.to + tile_queries}.both(queries);
-    Gradients to = {dk, dv, s.dq + (from - s.place.queries.from) * s.step,
-                    fetch_ahead(s, here.queries, next)};
+    Gradients to = {dk, dv, s.dq + (from - s.place.queries.from) * s.step, fetch_queries(s, next)};
     for (Index k = s.chunk.from; k < s.chunk.to; k += tile_keys) {
       const Range tile = keys.both({k, k + tile_keys});
       if (!tile.empty()) meet<Products>(s, here, Products::reach(tile, k), to);

@@ -98,18 +98,13 @@ inline void widen_rows(float* to, const AttentionRows& rows, Index offset, Widen
 /// Some rows of a tensor, over the tiles of about `products` products with a tile of keys.
 struct Ahead {
   Index offset, rows, products;
-  bool written = false;
 };
 inline void fetch_rows(Fetch& fetch, const AttentionRows& rows, Index d, Ahead how) {
   if (how.rows <= 0) return;
   const Index size = rows.type == Element::f32 ? 4 : 2;
   const Index tiles = how.products * (tile_keys / 8);
-  fetch.from[fetch.count++] = {static_cast<const char*>(rows.at) + how.offset * size,
-                               rows.s * size,
-                               (d * size + 63) / 64,
-                               how.rows,
-                               (how.rows + tiles - 1) / tiles,
-                               how.written};
+  fetch.from[fetch.count++] = {static_cast<const char*>(rows.at) + how.offset * size, rows.s * size,
+                               (d * size + 63) / 64, how.rows, (how.rows + tiles - 1) / tiles};
 }
 
 /// to (+)= from, whose rows are `step` floats apart, in the tensor's type.
@@ -119,9 +114,13 @@ struct Narrow {
 };
 template <class T>
 [[gnu::noinline]] void narrow_rows(T* to, Index step, const float* from, Narrow how) {
+  // Rows lie pages apart, and what is written next is not asked for by itself.
+  constexpr Index ahead = 12, line = 64 / Index(sizeof(T));
   for (Index i = 0; i < how.count; ++i) {
     T* row = to + i * step;
     const float* source = from + i * how.step;
+    if (i + ahead < how.count)
+      for (Index c = 0; c < how.d; c += line) __builtin_prefetch(row + ahead * step + c, 1);
     const auto put = [&](auto where) {
       F x = load(source, where);
       if (how.more) x = x + load(row, where);

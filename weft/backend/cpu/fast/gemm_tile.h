@@ -42,8 +42,8 @@ struct Target {
   const float* factor = nullptr;  // of each row, for Start::scaled
 };
 
-/// Rows that will be read or written next, pages apart, where the processor's own prefetching ends. A product
-/// asks for a few of them at every tile: asked for all at once they would hold up the loads behind them.
+/// Rows that will be read next, pages apart, where the processor's own prefetching ends. A product asks for a
+/// few of them at every tile: asked for all at once they would hold up the loads behind them.
 struct Fetch {
   struct From {
     const char* at;
@@ -51,20 +51,15 @@ struct Fetch {
     std::int64_t lines;    // of each row
     std::int64_t left;     // rows
     std::int64_t at_once;  // rows at every tile
-    bool written;          // that will be written instead
   };
-  From from[8];
+  From from[3];
   int count = 0;
 
   void some() {
     for (int i = 0; i < count; ++i) {
       From& here = from[i];
       for (std::int64_t n = here.at_once; n > 0 && here.left > 0; --n, --here.left, here.at += here.step)
-        for (std::int64_t line = 0; line < here.lines; ++line)
-          if (here.written)
-            __builtin_prefetch(here.at + line * 64, 1, 2);
-          else
-            __builtin_prefetch(here.at + line * 64, 0, 2);
+        for (std::int64_t line = 0; line < here.lines; ++line) __builtin_prefetch(here.at + line * 64, 0, 2);
     }
   }
 };

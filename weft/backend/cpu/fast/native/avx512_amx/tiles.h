@@ -56,6 +56,16 @@ struct Extent {
   std::int64_t rows, columns, blocks;
 };
 
+/// Rows of two tiles side by side that are loaded next, or lie beyond the last: a tile that waits for its
+/// rows holds up all products.
+[[gnu::always_inline]] inline void expect_rows(const void* at, std::int64_t step) {
+  const char* row = static_cast<const char*>(at);
+  for (std::int64_t i = 0; i < tile_rows; ++i, row += step) {
+    __builtin_prefetch(row);
+    __builtin_prefetch(row + 64);
+  }
+}
+
 /// One or two tiles by one or two. Tiles 0 to 3 hold sums, 4 and 5 rows of a, 6 and 7 columns of b.
 template <int rows, int columns, Start start>
 [[gnu::always_inline]] inline void multiply_block(const Target& c, const PairRows& a, const PairPanel& b,
@@ -118,6 +128,10 @@ template <Start start>
       _tile_loadd(1, c.at + tile_rows, c_step);
     }
     _tile_loadd(2, a_at, a_step);
+    if constexpr (start == Start::more) {
+      expect_rows(c.at + tile_rows * c.step, c_step);
+      expect_rows(a_at + tile_rows * a_step, a_step);
+    }
     _tile_dpbf16ps(0, 2, 4);
     _tile_dpbf16ps(1, 2, 5);
     _tile_loadd(3, a_at + 2 * tile_depth, a_step);
@@ -126,6 +140,16 @@ template <Start start>
     _tile_stored(0, c.at, c_step);
     _tile_stored(1, c.at + tile_rows, c_step);
   }
+}
+
+/// The same, 128 deep.
+template <Start start>
+[[gnu::always_inline]] inline void multiply_held_twice(const Target& c, std::int64_t rows, const PairRows& a,
+                                                       const PairPanel& b, Fetch* fetch) {
+  multiply_held<start>(c, rows, a, b, fetch);
+  const PairRows further = {static_cast<const char*>(a.at) + 4 * tile_depth, a.step};
+  const PairPanel below = {static_cast<const char*>(b.at) + 2 * tile_rows * b.step * 4, b.step};
+  multiply_held<Start::more>(c, rows, further, below, fetch);
 }
 
 /// All rows of one or two tiles' columns.
@@ -156,6 +180,8 @@ template <Start start>
   for (std::int64_t columns = size.columns; columns > 0; columns -= 2) {
     if (columns > 1 && size.blocks == 2)
       multiply_held<start>(c, size.rows, a, b, fetch);
+    else if (columns > 1 && size.blocks == 4)
+      multiply_held_twice<start>(c, size.rows, a, b, fetch);
     else if (columns > 1)
       multiply_columns<2, start>(c, size, a, b, fetch);
     else
