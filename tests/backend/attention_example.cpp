@@ -45,7 +45,7 @@ Tensor random_tensor(Device& device, const Shape& shape, Dtype dtype, std::uint6
 Example make(Device& device, const Problem& p) {
   Example e;
   e.how = p.how;
-  e.how.scale = 1 / std::sqrt(float(p.d));
+  e.how.scale = p.scaled / std::sqrt(float(p.d));
   const Shape q = {p.sq, p.b, p.g, p.r, p.d}, k = {p.sk, p.b, p.g, p.d};
   if (p.strided) {
     const Tensor all = random_tensor(device, {std::max(p.sq, p.sk), p.b, p.g, p.r + 2, p.d}, p.dtype, 1);

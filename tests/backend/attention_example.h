@@ -18,6 +18,7 @@ struct Problem {
   std::int64_t documents = 0;  // equal lengths, 0: no segments; the last tenth of the keys is padding
   bool biased = false;
   bool strided = false;  // q, k and v are slices of one tensor, o is [b, s, ..] in memory
+  float scaled = 1;      // times 1 / sqrt(d)
 };
 
 /// A problem's tensors on a device.

@@ -153,6 +153,15 @@ TEST(FastAttention, equals_plain_loops_in_bf16_with_all_that_changes_scores) {
     expect_right({.sq = 210, .sk = 250, .r = 2, .d = 40, .dtype = type, .how = {.block = block}});
 }
 
+TEST(FastAttention, equals_plain_loops_for_a_negative_scale_and_for_none) {
+  for (const Dtype dtype : {Dtype::f32, Dtype::bf16})
+    for (const float scaled : {-2.0F, -0.0F, 0.0F}) {
+      SCOPED_TRACE(std::string(weft::name(dtype)) + " " + std::to_string(scaled));
+      expect_right({.sq = 130, .sk = 130, .dtype = dtype, .how = {.mask = causal}, .scaled = scaled});
+      expect_right({.sq = 60, .sk = 110, .r = 2, .d = 16, .dtype = dtype, .biased = true, .scaled = scaled});
+    }
+}
+
 TEST(FastAttention, gives_zero_and_minus_infinity_to_a_query_that_sees_nothing) {
   const auto device = device_of(1);
   const Example example =
