@@ -93,11 +93,11 @@ void set_forward(AttentionJob& job, const AttentionOut& out) {
 }
 
 /// q, k and v are of one type.
-AttentionForward forward_of(const AttentionLoops& loops, const AttentionJob& job) {
+AttentionForward* forward_of(const AttentionLoops& loops, const AttentionJob& job) {
   const bool pairs = loops.forward_pairs != nullptr && job.q.type == Element::bf16;
   return pairs ? loops.forward_pairs : loops.forward;
 }
-AttentionBackward backward_of(const AttentionLoops& loops, const AttentionJob& job) {
+AttentionBackward* backward_of(const AttentionLoops& loops, const AttentionJob& job) {
   const bool pairs = loops.backward_pairs != nullptr && job.q.type == Element::bf16;
   return pairs && job.dout.type == Element::bf16 ? loops.backward_pairs : loops.backward;
 }
@@ -142,7 +142,7 @@ void attention(const AttentionLoops& loops, const AttentionOut& out, const Atten
   float* room = set_draws(job, how, workspace->data());
   const std::int64_t heads = job.g * job.r;
   // The last stripe first: under a causal mask it is the longest.
-  const AttentionForward forward = forward_of(loops, job);
+  AttentionForward* const forward = forward_of(loops, job);
   const auto task = [&](std::int64_t i, float* floats) {
     const std::int64_t stripe = plan.stripes - 1 - i % plan.stripes;
     const std::int64_t head = i / plan.stripes % heads;
@@ -166,7 +166,7 @@ void attention_backward(const AttentionLoops& loops, const AttentionGrads& grads
   const std::int64_t bytes = draw_bytes(how, job.b) + backward_bytes(plan, device.threads());
   const StorageRef workspace = device.allocate(bytes, Use::workspace);
   float* room = set_draws(job, how, workspace->data());
-  const AttentionBackward backward = backward_of(loops, job);
+  AttentionBackward* const backward = backward_of(loops, job);
   const auto run = [&](std::int64_t tasks, AttentionShare share) {
     const auto task = [&](std::int64_t i, float* floats) {
       backward(job, share, task_of(plan, job, share, i), floats);

@@ -100,32 +100,35 @@ inline constexpr std::int64_t attention_stripe = 192;  // of a task that compute
 /// heads for the threads (seven products instead of five; the same bits).
 enum class AttentionShare : std::uint8_t { all, keys, queries };
 
+/// Where a backward task works. With dbias a task walks over all rows in ascending order.
+struct AttentionTask {
+  std::int64_t row = 0, rows = 1, group = 0, head = 0, part = 0;
+};
+
+// What an instruction set's namespace declares, under the names of AttentionLoops with attention_ before
+// them.
 /// Queries [from, from + job.stripe) of head `head` of row `row`.
-using AttentionForward = void (*)(const AttentionJob&, std::int64_t row, std::int64_t head, std::int64_t from,
-                                  float* workspace);
+using AttentionForward = void(const AttentionJob&, std::int64_t row, std::int64_t head, std::int64_t from,
+                              float* workspace);
 /// share all: `part` is not used. keys: key chunk `part`. queries: stripe `part` of head `head` of the group.
-using AttentionBackward = void (*)(const AttentionJob&, AttentionShare, const struct AttentionTask&,
-                                   float* workspace);
+using AttentionBackward = void(const AttentionJob&, AttentionShare, const AttentionTask&, float* workspace);
+/// into = softmax-weighted mean of into and part, for rows of one head.
+using AttentionMerge = void(const AttentionJob& into, const AttentionJob& part, std::int64_t row,
+                            std::int64_t head);
+/// x = 2^x, for the test of its accuracy.
+using AttentionExp2 = void(float* x, std::int64_t count);
 
 /// One instruction set's loops. A task's results do not depend on which thread runs it.
 struct AttentionLoops {
   /// Any types; products of f32.
-  AttentionForward forward = nullptr;
-  AttentionBackward backward = nullptr;
-  /// into = softmax-weighted mean of into and part, for rows of one head.
-  void (*merge)(const AttentionJob& into, const AttentionJob& part, std::int64_t row,
-                std::int64_t head) = nullptr;
-  /// x = 2^x, for the test of its accuracy.
-  void (*exp2)(float* x, std::int64_t count) = nullptr;
+  AttentionForward* forward = nullptr;
+  AttentionBackward* backward = nullptr;
+  AttentionMerge* merge = nullptr;
+  AttentionExp2* exp2 = nullptr;
   /// Where q, k, v and dout are bf16: products of bf16, with p and ds rounded to it. Null where the set has
   /// no instruction for them.
-  AttentionForward forward_pairs = nullptr;
-  AttentionBackward backward_pairs = nullptr;
-};
-
-/// Where a backward task works. With dbias a task walks over all rows in ascending order.
-struct AttentionTask {
-  std::int64_t row = 0, rows = 1, group = 0, head = 0, part = 0;
+  AttentionForward* forward_pairs = nullptr;
+  AttentionBackward* backward_pairs = nullptr;
 };
 
 }  // namespace weft::fast

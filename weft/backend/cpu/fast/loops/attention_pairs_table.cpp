@@ -4,11 +4,10 @@
 
 namespace weft::fast::avx512_bf16 {
 
-void attention_forward(const AttentionJob&, std::int64_t row, std::int64_t head, std::int64_t from,
-                       float* workspace);
-void attention_backward(const AttentionJob&, AttentionShare, const AttentionTask&, float* workspace);
-void attention_merge(const AttentionJob& into, const AttentionJob& part, std::int64_t row, std::int64_t head);
-void attention_exp2(float* x, std::int64_t count);
+AttentionForward attention_forward;
+AttentionBackward attention_backward;
+AttentionMerge attention_merge;
+AttentionExp2 attention_exp2;
 
 }  // namespace weft::fast::avx512_bf16
 
