@@ -79,14 +79,13 @@ struct Pairs {
   }
   template <bool plain>
   [[gnu::noinline]] static void differentiate(const Slopes& slopes, const Meeting& at) {
-    constexpr Slope none = {};
+    constexpr Slope nothing[2] = {};
     Index k = 0;
     for (; k + 2 <= at.keys; k += 2) {
       const Slope first[2] = {slopes.of<plain>(k, 0), slopes.of<plain>(k, 1)};
       const Slope second[2] = {slopes.of<plain>(k + 1, 0), slopes.of<plain>(k + 1, 1)};
       put(slopes, k, first, second);
     }
-    constexpr Slope nothing[2] = {none, none};
     if (k < at.keys) {
       const Slope last[2] = {slopes.of<plain>(k, 0), slopes.of<plain>(k, 1)};
       put(slopes, k, last, nothing);
