@@ -206,7 +206,9 @@ template <class Two>
 template <int count, class Value>
 [[gnu::always_inline]] inline void map_kept(const Outs<count>& outs, const Kept& kept, std::int64_t n,
                                             const Value& value) {
-  const auto [row, first, second] = kept;
+  const DropRow& row = kept.row;
+  const In first = kept.first;
+  const In second = kept.second;
   const Walk walk = walk_of(outs.of[0].type, first.type, second.type);
   if (row.below == 0)
     return map(
