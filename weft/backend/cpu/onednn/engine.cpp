@@ -7,7 +7,10 @@
 #include <dnnl.hpp>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
+#include "weft/backend/cpu/product/tiles.h"
 #include "weft/base/error.h"
 
 namespace weft {
@@ -17,25 +20,19 @@ using dnnl::memory;
 using fast::Type;
 using product::Matrix;
 using product::Problem;
+using product::Tile;
 
-/// oneDNN splits a long k among threads, and then bits depend on m, n and threads: products walk k in pieces
-/// of at most this.
-constexpr std::int64_t longest_piece = 1024;
-
-std::int64_t piece(const Problem& p) {
-  const std::int64_t pieces = (p.k + longest_piece - 1) / longest_piece;
-  return (p.k + pieces - 1) / pieces;
+/// oneDNN splits a longer k among threads, sooner where the first operand is transposed, and a short one too
+/// where the result is small; then bits depend on threads, m and n. Such products are cut into tiles, one
+/// thread each.
+constexpr std::int64_t longest_shared = 1024, longest_transposed = 512, least_shared = 64;
+bool in_tiles(const Problem& p) {
+  if (p.packed) return false;
+  const bool is_long = p.k > (p.a_turned ? longest_transposed : longest_shared);
+  return is_long || p.m < least_shared || p.n < least_shared;
 }
 
-/// Sums of several pieces that become sixteen bits are taken in f32 and rounded once.
-bool sums_apart(const Problem& p) { return p.out.type != Type::f32 && piece(p) < p.k; }
 std::int64_t line(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
-std::int64_t sums_bytes(const Problem& p) { return line(p.m * p.n * std::int64_t{sizeof(float)}); }
-Problem to_sums(Problem p, float* sums) {
-  p.out = {sums, Type::f32, false};
-  p.out_row = p.n;
-  return p;
-}
 
 memory::data_type type_of(Type type) {
   switch (type) {
@@ -88,15 +85,40 @@ struct Made {
   std::int64_t scratch_bytes = 0;
 };
 
-/// Sums on their way to sixteen bits.
-struct Shortened {
-  dnnl::reorder primitive;
-  memory from, to;
+/// A product in tiles: each tile's shape, and primitives for each shape and thread.
+struct Tiled {
+  std::vector<Tile> tiles;
+  std::vector<std::size_t> shapes;  // of tiles
+  std::vector<Made> made;           // [shape][thread]
+  std::int64_t scratch_bytes = 0;   // of a thread
 };
 
 memory::desc rows_of(std::int64_t rows, std::int64_t columns, Type type, std::int64_t row, bool turned) {
   return {{rows, columns}, type_of(type), turned ? memory::dims{1, row} : memory::dims{row, 1}};
 }
+
+Key key_of(const Problem& p, int threads) {
+  return {.m = p.m,
+          .n = p.n,
+          .k = p.k,
+          .a_row = p.a.row,
+          .b_row = p.packed ? 0 : p.b.row,
+          .out_row = p.out_row,
+          .type = p.a.type,
+          .out = p.out.type,
+          .bias = p.bias.type,
+          .a_turned = p.a_turned,
+          .b_turned = p.b_turned,
+          .packed = p.packed,
+          .adds = p.accumulate,
+          .has_bias = p.has_bias,
+          .threads = threads};
+}
+
+/// Where one thread's order of sums depends on the size of a tile: in f32, and where a result has no gaps
+/// between its rows however it is cut (oneDNN takes other loops for those). Then tiles are the same for any
+/// number of threads.
+bool size_decides(const Problem& p) { return p.a.type == Type::f32 || p.m == 1 || p.n < 4; }
 
 class OneDnn final : public product::Engine {
  public:
@@ -110,28 +132,21 @@ class OneDnn final : public product::Engine {
     return !(p.has_bias && p.accumulate);
   }
 
-  // It splits a short k among threads too where the result is small.
-  bool steady(const Problem& p) const override { return p.m >= 64 && p.n >= 64; }
-
   std::int64_t bytes(const Problem& p, int threads) override {
     const std::lock_guard lock(mutex_);
-    const bool apart = sums_apart(p);
-    std::int64_t most = 0;
-    each_piece(apart ? to_sums(p, nullptr) : p,
-               [&](const Problem& part) { most = std::max(most, made(part, threads).scratch_bytes); });
-    return most + (apart ? sums_bytes(p) : 0);
+    return in_tiles(p) ? threads * tiled(p, threads).scratch_bytes : made(p, threads).scratch_bytes;
   }
 
   void run(const Problem& p, int threads, float* workspace) override {
     const std::lock_guard lock(mutex_);
-    if (!sums_apart(p)) return run_pieces(p, threads, workspace);
-    run_pieces(to_sums(p, workspace), threads, workspace + sums_bytes(p) / std::int64_t{sizeof(float)});
-    shorten(p, threads, workspace);
+    if (in_tiles(p)) return run_tiles(p, threads, workspace);
+    const Team team(threads);
+    check(p, execute(made(p, threads), p, stream_, workspace));
   }
 
-  /// Of a long k it has none: pieces of that order cannot be told apart.
+  /// Of a long k it has none: tiles are read where they lie.
   std::int64_t packed_bytes(Type type, std::int64_t k, std::int64_t n) override {
-    if (type == Type::f16 || k > longest_piece) return 0;
+    if (type == Type::f16 || k > longest_shared) return 0;
     const std::lock_guard lock(mutex_);
     return std::int64_t(packed(type, k, n).get_size());
   }
@@ -146,49 +161,20 @@ class OneDnn final : public product::Engine {
   }
 
  private:
-  template <class Body>
-  static void each_piece(const Problem& whole, const Body& body) {
-    const std::int64_t size = size_of(whole.a.type);
-    const std::int64_t step = piece(whole);
-    for (std::int64_t k = 0; k < whole.k; k += step) {
-      Problem p = whole;
-      p.k = std::min(step, whole.k - k);
-      const auto past = [size](const void* from, std::int64_t elements) {
-        return from ? static_cast<const char*>(from) + elements * size : nullptr;
-      };
-      if (k > 0) {
-        p.a.from = past(whole.a.from, k * (whole.a_turned ? whole.a.row : 1));
-        p.b.from = past(whole.b.from, k * (whole.b_turned ? 1 : whole.b.row));
-        p.accumulate = true;
-        p.has_bias = false;
-      }
-      body(p);
+  /// In one thread every tile's sums run through k in the same order, whatever its size.
+  void run_tiles(const Problem& p, int threads, float* workspace) {
+    Tiled& all = tiled(p, threads);
+    const std::int64_t own = all.scratch_bytes / std::int64_t{sizeof(float)};
+    int status = dnnl_success;
+#pragma omp parallel for schedule(dynamic) num_threads(threads) reduction(max : status)
+    for (std::size_t at = 0; at < all.tiles.size(); ++at) {
+      const Team alone(1);
+      const auto thread = std::size_t(omp_get_thread_num());
+      Made& made = all.made[all.shapes[at] * std::size_t(threads) + thread];
+      float* own_workspace = workspace + std::int64_t(thread) * own;
+      status = std::max<int>(status, execute(made, part(p, all.tiles[at]), streams_[thread], own_workspace));
     }
-  }
-
-  void run_pieces(const Problem& p, int threads, float* workspace) {
-    each_piece(p, [&](const Problem& part) { run_piece(part, threads, workspace); });
-  }
-
-  /// The sums as p's result.
-  void shorten(const Problem& p, int threads, float* sums) {
-    const Key key{.m = p.m, .n = p.n, .out_row = p.out_row, .out = p.out.type, .threads = threads};
-    const Team team(threads);
-    auto found = shortened_.find(key);
-    if (found == shortened_.end()) {
-      Shortened made;
-      made.from = memory(rows_of(p.m, p.n, Type::f32, p.n, false), engine_, nullptr);
-      made.to = memory(rows_of(p.m, p.n, p.out.type, p.out_row, false), engine_, nullptr);
-      made.primitive = dnnl::reorder(made.from, made.to);
-      found = shortened_.emplace(key, std::move(made)).first;
-    }
-    Shortened& made = found->second;
-    made.from.set_data_handle(sums);
-    made.to.set_data_handle(p.out.to);
-    const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, made.from.get()}, {DNNL_ARG_TO, made.to.get()}};
-    const dnnl_status_t status = dnnl_primitive_execute(made.primitive.get(), stream_.get(), 2, arguments);
-    if (status != dnnl_success)
-      fail(Kind::device, "oneDNN: rounding [", p.m, ", ", p.n, "] failed with status ", int(status));
+    check(p, dnnl_status_t(status));
   }
 
   /// The library's own order for a second operand, whatever the rows of the first.
@@ -203,23 +189,28 @@ class OneDnn final : public product::Engine {
   }
 
   Made& made(const Problem& p, int threads) {
-    const Key key{.m = p.m,
-                  .n = p.n,
-                  .k = p.k,
-                  .a_row = p.a.row,
-                  .b_row = p.packed ? 0 : p.b.row,
-                  .out_row = p.out_row,
-                  .type = p.a.type,
-                  .out = p.out.type,
-                  .bias = p.bias.type,
-                  .a_turned = p.a_turned,
-                  .b_turned = p.b_turned,
-                  .packed = p.packed,
-                  .adds = p.accumulate,
-                  .has_bias = p.has_bias,
-                  .threads = threads};
+    const Key key = key_of(p, threads);
     if (const auto found = made_.find(key); found != made_.end()) return found->second;
     return made_.emplace(key, make(key)).first->second;
+  }
+
+  Tiled& tiled(const Problem& p, int threads) {
+    const Key key = key_of(p, threads);
+    if (const auto found = tiled_.find(key); found != tiled_.end()) return found->second;
+    while (streams_.size() < std::size_t(threads)) streams_.emplace_back(engine_);
+    constexpr int usual_threads = 16;
+    Tiled all;
+    all.tiles = product::tiles(p.m, p.n, size_decides(p) ? usual_threads : threads);
+    std::vector<Key> keys;
+    for (const Tile& tile : all.tiles) {
+      const Key one = key_of(part(p, tile), 1);
+      all.shapes.push_back(std::size_t(std::ranges::find(keys, one) - keys.begin()));
+      if (all.shapes.back() == keys.size()) keys.push_back(one);
+    }
+    for (const Key& one : keys)
+      for (int thread = 0; thread < threads; ++thread) all.made.push_back(make(one));
+    for (const Made& made : all.made) all.scratch_bytes = std::max(all.scratch_bytes, made.scratch_bytes);
+    return tiled_.emplace(key, std::move(all)).first->second;
   }
 
   Made make(const Key& key) {
@@ -250,8 +241,7 @@ class OneDnn final : public product::Engine {
     return made;
   }
 
-  void run_piece(const Problem& p, int threads, float* workspace) {
-    Made& m = made(p, threads);
+  static dnnl_status_t execute(Made& m, const Problem& p, const dnnl::stream& stream, float* workspace) {
     m.a.set_data_handle(const_cast<void*>(p.a.from));
     m.b.set_data_handle(const_cast<void*>(p.b.from));
     m.out.set_data_handle(p.out.to);
@@ -262,9 +252,10 @@ class OneDnn final : public product::Engine {
                                          {DNNL_ARG_DST, m.out.get()},
                                          {DNNL_ARG_SCRATCHPAD, m.scratch.get()},
                                          {DNNL_ARG_BIAS, m.bias.get()}};
-    const Team team(threads);
-    const dnnl_status_t status =
-        dnnl_primitive_execute(m.primitive.get(), stream_.get(), p.has_bias ? 5 : 4, arguments);
+    return dnnl_primitive_execute(m.primitive.get(), stream.get(), p.has_bias ? 5 : 4, arguments);
+  }
+
+  static void check(const Problem& p, dnnl_status_t status) {
     if (status != dnnl_success)
       fail(Kind::device, "oneDNN: product [", p.m, ", ", p.k, "] by [", p.k, ", ", p.n,
            "] failed with status ", int(status));
@@ -272,10 +263,11 @@ class OneDnn final : public product::Engine {
 
   dnnl::engine engine_;
   dnnl::stream stream_;
+  std::vector<dnnl::stream> streams_;  // of threads that compute tiles
   std::mutex mutex_;
   std::unordered_map<Key, Made, Mix> made_;
   std::unordered_map<Key, memory::desc, Mix> packed_;
-  std::unordered_map<Key, Shortened, Mix> shortened_;
+  std::unordered_map<Key, Tiled, Mix> tiled_;
 };
 
 }  // namespace

@@ -5,15 +5,13 @@
 
 namespace weft::product {
 
+/// A product has the same bits with any number of threads; exact mode tries that itself (check.h).
 class Engine {
  public:
   virtual ~Engine() = default;
   virtual const char* name() const = 0;
   /// Whether it computes such a product at all; does not depend on m and n.
   virtual bool takes(const Problem& problem) const = 0;
-  /// Whether such a product has the same bits with any number of threads. Exact mode tries that itself,
-  /// because there m and n, on which this answer may depend, may not choose.
-  virtual bool steady(const Problem&) const { return true; }
   /// Workspace of run(), aligned to 64 when it is given.
   virtual std::int64_t bytes(const Problem& problem, int threads) = 0;
   virtual void run(const Problem& problem, int threads, float* workspace) = 0;

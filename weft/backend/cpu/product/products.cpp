@@ -115,8 +115,7 @@ Engine& Products::engine(const Problem& problem) {
   Engine* chosen = by_type_[std::size_t(problem.a.type)].get();
   if (!chosen) return own_;
   // What is packed is in the engine's own order.
-  if (problem.packed || (chosen->takes(problem) && (exact_ || chosen->steady(problem)))) return *chosen;
-  return own_;
+  return problem.packed || chosen->takes(problem) ? *chosen : own_;
 }
 
 std::int64_t Products::matmul_bytes(const Tensor& out, const Tensor& a, const Tensor& b,
