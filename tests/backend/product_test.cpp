@@ -241,6 +241,16 @@ TEST(ProductPlan, cuts_k_by_k_alone) {
   }
 }
 
+TEST(ProductPlan, takes_no_less_for_a_deeper_product) {
+  // Where fewer rows, a multiple of six, fit beside each other the deeper they are.
+  for (std::int64_t k = 1; k < 1536; ++k) {
+    const Form f{.m = 1651, .n = 1, .k = k, .a_lies = false, .direct = false};
+    Form deeper = f;
+    ++deeper.k;
+    ASSERT_LE(plan(f, 1).bytes(), plan(deeper, 1).bytes()) << k;
+  }
+}
+
 TEST(ProductPlan, bounds_what_groups_can_take) {
   EXPECT_TRUE(rc::check([] {
     const bool sums_rows = *rc::gen::arbitrary<bool>();

@@ -49,7 +49,10 @@ void cut_by_panels(Plan& p, const Form& f) {
       std::clamp(std::min(panels_floats / (deep * panel), panels / wanted), std::int64_t{1}, most_panels);
   p.items = std::min(divide(wanted, divide(panels, p.panels)), divide(p.stretch, least_rows));
   if (!f.packed) p.own_panel = std::min(most_panels * deep * panel, std::max(panels_floats, deep * panel));
-  if (!f.a_lies) p.shared_rows = line(std::min(round_up(f.m, six), most) * deep);
+  // Not most * deep: rounded, that may shrink where deep grows.
+  if (!f.a_lies)
+    p.shared_rows = line(std::min(std::min(round_up(f.m, six), most_stretch) * deep,
+                                  std::max(stretch_floats, most_rows * deep)));
 }
 
 void cut_by_rows(Plan& p, const Form& f, std::int64_t most_of_a_block) {
