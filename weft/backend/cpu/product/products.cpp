@@ -13,8 +13,9 @@ namespace {
 
 constexpr double worth_all_threads = 4e6;  // operations of one product of a batch
 
-bool one_thread_each(const Tensor& out, std::int64_t k, int threads) {
-  if (out.rank() < 3 || threads == 1 || out.dim(0) < 2) return false;
+/// Whatever the number of threads: bits are those of the engine that computes.
+bool one_thread_each(const Tensor& out, std::int64_t k) {
+  if (out.rank() < 3 || out.dim(0) < 2) return false;
   return 2.0 * double(out.dim(1)) * double(out.dim(2)) * double(k) < worth_all_threads;
 }
 
@@ -121,7 +122,7 @@ Engine& Products::engine(const Problem& problem) {
 std::int64_t Products::matmul_bytes(const Tensor& out, const Tensor& a, const Tensor& b,
                                     const MatmulArgs& how, int threads) {
   const Problem p = problem(out, a, b, how);
-  if (one_thread_each(out, p.k, threads)) return threads * own_.bytes(p, 1);
+  if (one_thread_each(out, p.k)) return threads * own_.bytes(p, 1);
   return engine(p).bytes(p, threads);
 }
 
@@ -132,7 +133,7 @@ void Products::matmul(const Tensor& out, const Tensor& a, const Tensor& b, const
   const StorageRef memory = device.allocate(bytes, Use::workspace);
   const std::int64_t batch = out.rank() == 3 ? out.dim(0) : 1;
   const Problem first = problem(out, a, b, how);
-  if (one_thread_each(out, first.k, threads)) {
+  if (one_thread_each(out, first.k)) {
     const std::int64_t own = bytes / threads / std::int64_t(sizeof(float));
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (std::int64_t i = 0; i < batch; ++i)
