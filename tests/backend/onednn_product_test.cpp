@@ -140,6 +140,12 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{1, 600, 4096, f32, f32, false, true}, Case{30, 300, 768, f32, f32, true, true},
                       Case{700, 3, 2100, f32, f32, false, true}));
 
+INSTANTIATE_TEST_SUITE_P(AddedTo, OneDnnThreads,
+                         ::testing::Values(Case{256, 176, 949, bf16s, f32, false, false, true},
+                                           Case{151, 797, 735, bf16s, f32, false, false, true},
+                                           Case{289, 355, 500, bf16s, f32, true, false, true},
+                                           Case{200, 300, 512, bf16s, f32, true, false, true}));
+
 Case packed(std::int64_t m, std::int64_t n, std::int64_t k, Type type, bool a_turned = false) {
   return {m, n, k, type, a_turned ? f32 : type, a_turned, !a_turned, a_turned, !a_turned, true};
 }
@@ -151,7 +157,9 @@ INSTANTIATE_TEST_SUITE_P(Packed, OneDnnThreads,
                                            packed(300, 500, 1024, bf16s, true),
                                            packed(40, 500, 1024, bf16s, true), packed(300, 1, 1024, bf16s),
                                            packed(1, 600, 1024, f32), packed(30, 300, 768, f32),
-                                           packed(30, 3000, 1024, f32), packed(300, 500, 1024, f32, true)));
+                                           packed(30, 3000, 1024, f32), packed(300, 500, 1024, f32, true),
+                                           Case{173, 378, 915, bf16s, bf16s, true, true, false, false, true},
+                                           packed(96, 768, 1002, bf16s, true)));
 
 class OneDnnTiles : public OneDnnProduct {};
 

@@ -22,14 +22,25 @@ using product::Matrix;
 using product::Problem;
 using product::Tile;
 
-/// oneDNN splits a longer k among threads, sooner where the first operand is transposed, and a short one too
-/// where the result is small; then bits depend on threads, m and n. Such products are cut into tiles, one
-/// thread each.
-constexpr std::int64_t longest_shared = 1024, longest_transposed = 512, least_shared = 64;
+/// oneDNN splits a longer k among threads, sooner where the first operand is transposed or the result is
+/// added to, and a short one too where the result is small. Then bits depend on threads, m and n. Such
+/// products are cut into tiles, one thread each.
+constexpr std::int64_t longest_shared = 1024, longest_added = 512, least_shared = 64, whole = 32;
 bool in_tiles(const Problem& p) {
   if (p.packed) return false;
-  const bool is_long = p.k > (p.a_turned ? longest_transposed : longest_shared);
-  return is_long || p.m < least_shared || p.n < least_shared;
+  const bool added = p.a_turned || p.accumulate;
+  if (added && (p.k > longest_added || p.k % whole != 0)) return true;
+  return p.k > longest_shared || p.m < least_shared || p.n < least_shared;
+}
+
+/// A packed operand cannot be cut: what would be in tiles is left to one thread. No layer asks for it.
+int team_of(const Problem& p, int threads) { return p.packed && (p.a_turned || p.accumulate) ? 1 : threads; }
+
+/// Where one thread's order of sums depends on the size of a tile too: in f32, where a result has no gaps
+/// between its rows however it is cut (oneDNN takes other loops for those), and where a k of odd length is
+/// added to something. Then tiles are the same for any number of threads.
+bool size_decides(const Problem& p) {
+  return p.a.type == Type::f32 || p.m == 1 || p.n < 4 || (p.accumulate && p.k % whole != 0);
 }
 
 std::int64_t line(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -115,11 +126,6 @@ Key key_of(const Problem& p, int threads) {
           .threads = threads};
 }
 
-/// Where one thread's order of sums depends on the size of a tile: in f32, and where a result has no gaps
-/// between its rows however it is cut (oneDNN takes other loops for those). Then tiles are the same for any
-/// number of threads.
-bool size_decides(const Problem& p) { return p.a.type == Type::f32 || p.m == 1 || p.n < 4; }
-
 class OneDnn final : public product::Engine {
  public:
   OneDnn() : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {}
@@ -134,14 +140,15 @@ class OneDnn final : public product::Engine {
 
   std::int64_t bytes(const Problem& p, int threads) override {
     const std::lock_guard lock(mutex_);
-    return in_tiles(p) ? threads * tiled(p, threads).scratch_bytes : made(p, threads).scratch_bytes;
+    if (in_tiles(p)) return threads * tiled(p, threads).scratch_bytes;
+    return made(p, team_of(p, threads)).scratch_bytes;
   }
 
   void run(const Problem& p, int threads, float* workspace) override {
     const std::lock_guard lock(mutex_);
     if (in_tiles(p)) return run_tiles(p, threads, workspace);
-    const Team team(threads);
-    check(p, execute(made(p, threads), p, stream_, workspace));
+    const Team team(team_of(p, threads));
+    check(p, execute(made(p, team_of(p, threads)), p, stream_, workspace));
   }
 
   /// Of a long k it has none: tiles are read where they lie.
@@ -198,8 +205,8 @@ class OneDnn final : public product::Engine {
     const Key key = key_of(p, threads);
     if (const auto found = tiled_.find(key); found != tiled_.end()) return found->second;
     while (streams_.size() < std::size_t(threads)) streams_.emplace_back(engine_);
-    constexpr int usual_threads = 16;
     Tiled all;
+    constexpr int usual_threads = 16;
     all.tiles = product::tiles(p.m, p.n, size_decides(p) ? usual_threads : threads);
     std::vector<Key> keys;
     for (const Tile& tile : all.tiles) {
