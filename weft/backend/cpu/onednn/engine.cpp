@@ -168,7 +168,7 @@ class OneDnn final : public product::Engine {
   }
 
  private:
-  /// In one thread every tile's sums run through k in the same order, whatever its size.
+  /// Each tile by one thread, whatever thread that is: oneDNN meets no team of ours inside.
   void run_tiles(const Problem& p, int threads, float* workspace) {
     Tiled& all = tiled(p, threads);
     const std::int64_t own = all.scratch_bytes / std::int64_t{sizeof(float)};

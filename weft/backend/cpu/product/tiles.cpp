@@ -26,9 +26,8 @@ Grid least_grid(std::int64_t m, std::int64_t n, int threads) {
 }
 
 /// Time of the thread that works longest.
-double cost(std::int64_t m, std::int64_t n, Grid g, int threads) {
-  return double(divide(g.rows * g.columns, threads)) * double(m / g.rows + copying) *
-         double(n / g.columns + copying);
+std::int64_t cost(std::int64_t m, std::int64_t n, Grid g, int threads) {
+  return divide(g.rows * g.columns, threads) * (m / g.rows + copying) * (n / g.columns + copying);
 }
 
 /// A little finer, where threads then have equal shares.
