@@ -115,7 +115,8 @@ class OneDnnThreads : public OneDnnProduct {};
 TEST_P(OneDnnThreads, do_not_change_a_bit) {
   Multiplied product(GetParam());
   const std::vector<char> one = product.whole(*engine, 1);
-  for (const int threads : {2, 3, 4, 7}) EXPECT_EQ(product.whole(*engine, threads) == one, true) << threads;
+  // Falling: clang 14's OpenMP loses a little memory where a team grows.
+  for (const int threads : {7, 4, 3, 2}) EXPECT_EQ(product.whole(*engine, threads) == one, true) << threads;
 }
 
 constexpr Type f32 = Type::f32, bf16s = Type::bf16;
