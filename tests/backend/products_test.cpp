@@ -274,6 +274,36 @@ TEST(ExactProducts, an_engine_whose_bits_depend_on_the_cut_is_replaced_and_named
   EXPECT_EQ(out.as<float>()[0], 17);
 }
 
+/// Computes what is large only, and says that it did.
+class Choosy final : public product::Engine {
+ public:
+  const char* name() const override { return "choosy"; }
+  bool takes(const product::Problem&) const override { return true; }
+  bool pays(const product::Problem& p) const override { return p.m >= 64; }
+  std::int64_t bytes(const product::Problem& p, int threads) override { return own_.bytes(p, threads); }
+  void run(const product::Problem& p, int threads, float* workspace) override {
+    own_.run(p, threads, workspace);
+    *static_cast<float*>(p.out.to) += 1;
+  }
+  std::int64_t packed_bytes(Type, std::int64_t, std::int64_t) override { return 0; }
+  void pack(void*, product::Matrix, bool, std::int64_t, std::int64_t, int) override {}
+
+ private:
+  product::OwnEngine own_{fast::best_here()};
+};
+
+TEST(FastProducts, are_computed_by_an_engine_where_that_pays) {
+  CpuDevice device({.threads = 2});
+  product::Products products({.exact = false});
+  EXPECT_EQ(products.use(Type::f32, std::make_shared<Choosy>(), 2), "");
+  const Tensor ones = from_host(device, {64, 64}, std::vector<float>(64 * 64, 1));
+  const Tensor out = empty(device, {64, 64});
+  products.matmul(out.slice(0, 0, 32), ones.slice(0, 0, 32), ones, {});
+  EXPECT_EQ(out.as<float>()[0], 64);
+  products.matmul(out, ones, ones, {});
+  EXPECT_EQ(out.as<float>()[0], 65);
+}
+
 TEST(ExactProducts, our_own_never_changes_a_bit) {
   for (const fast::InstructionSet set : fast::all_here()) {
     product::OwnEngine own(set);

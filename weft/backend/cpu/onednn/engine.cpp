@@ -138,6 +138,9 @@ class OneDnn final : public product::Engine {
     return !(p.has_bias && p.accumulate);
   }
 
+  /// The library asks the heap several times for every call: little models would feel it.
+  bool pays(const Problem& p) const override { return p.m >= least_shared && p.n >= least_shared; }
+
   std::int64_t bytes(const Problem& p, int threads) override {
     const std::lock_guard lock(mutex_);
     if (in_tiles(p)) return threads * tiled(p, threads).scratch_bytes;

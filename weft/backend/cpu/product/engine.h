@@ -12,6 +12,9 @@ class Engine {
   virtual const char* name() const = 0;
   /// Whether it computes such a product at all; does not depend on m and n.
   virtual bool takes(const Problem& problem) const = 0;
+  /// Whether such a product is better computed here than by our own loops. Exact mode does not ask: there m
+  /// and n, on which this answer may depend, may not choose.
+  virtual bool pays(const Problem&) const { return true; }
   /// Workspace of run(), aligned to 64 when it is given.
   virtual std::int64_t bytes(const Problem& problem, int threads) = 0;
   virtual void run(const Problem& problem, int threads, float* workspace) = 0;

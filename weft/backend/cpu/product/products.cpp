@@ -116,7 +116,8 @@ Engine& Products::engine(const Problem& problem) {
   Engine* chosen = by_type_[std::size_t(problem.a.type)].get();
   if (!chosen) return own_;
   // What is packed is in the engine's own order.
-  return problem.packed || chosen->takes(problem) ? *chosen : own_;
+  if (problem.packed || (chosen->takes(problem) && (exact_ || chosen->pays(problem)))) return *chosen;
+  return own_;
 }
 
 std::int64_t Products::matmul_bytes(const Tensor& out, const Tensor& a, const Tensor& b,
