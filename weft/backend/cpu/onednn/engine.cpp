@@ -22,19 +22,28 @@ using product::Matrix;
 using product::Problem;
 using product::Tile;
 
+/// On older processors the library has no bf16, and other loops for f32, whose order of sums depends on
+/// where rows are cut among threads.
+bool has_avx512() {
+  const auto has = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+  const auto least = static_cast<unsigned>(dnnl::cpu_isa::avx512_core);
+  return (has & least) == least;
+}
+bool multiplies(Type type) { return type == Type::f32 || (type == Type::bf16 && has_avx512()); }
+
 /// oneDNN splits a longer k among threads, sooner where the first operand is transposed or the result is
 /// added to, and a short one too where the result is small. Then bits depend on threads, m and n. Such
 /// products are cut into tiles, one thread each.
 constexpr std::int64_t longest_shared = 1024, longest_added = 512, least_shared = 64, whole = 32;
-bool in_tiles(const Problem& p) {
-  if (p.packed) return false;
+bool may_split(const Problem& p) {
   const bool added = p.a_turned || p.accumulate;
   if (added && (p.k > longest_added || p.k % whole != 0)) return true;
-  return p.k > longest_shared || p.m < least_shared || p.n < least_shared;
+  return p.k > longest_shared || p.m < least_shared || p.n < least_shared || !has_avx512();
 }
+bool in_tiles(const Problem& p) { return may_split(p) && !p.packed; }
 
 /// A packed operand cannot be cut: what would be in tiles is left to one thread. No layer asks for it.
-int team_of(const Problem& p, int threads) { return p.packed && (p.a_turned || p.accumulate) ? 1 : threads; }
+int team_of(const Problem& p, int threads) { return p.packed && may_split(p) ? 1 : threads; }
 
 /// Where one thread's order of sums depends on the size of a tile too: in f32, where a result has no gaps
 /// between its rows however it is cut (oneDNN takes other loops for those), and where a k of odd length is
@@ -133,7 +142,7 @@ class OneDnn final : public product::Engine {
   const char* name() const override { return "oneDNN"; }
 
   bool takes(const Problem& p) const override {
-    if (p.slabs > 1 || p.a.type == Type::f16 || (p.has_bias && p.bias.type == Type::f16)) return false;
+    if (p.slabs > 1 || !multiplies(p.a.type) || (p.has_bias && p.bias.type == Type::f16)) return false;
     if (p.out.type != Type::f32 && p.accumulate) return false;
     return !(p.has_bias && p.accumulate);
   }
@@ -156,7 +165,7 @@ class OneDnn final : public product::Engine {
 
   /// Of a long k it has none: tiles are read where they lie.
   std::int64_t packed_bytes(Type type, std::int64_t k, std::int64_t n) override {
-    if (type == Type::f16 || k > longest_shared) return 0;
+    if (!multiplies(type) || k > longest_shared) return 0;
     const std::lock_guard lock(mutex_);
     return std::int64_t(packed(type, k, n).get_size());
   }
