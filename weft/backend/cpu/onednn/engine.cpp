@@ -29,7 +29,6 @@ bool has_avx512() {
   const auto least = static_cast<unsigned>(dnnl::cpu_isa::avx512_core);
   return (has & least) == least;
 }
-bool multiplies(Type type) { return type == Type::f32 || (type == Type::bf16 && has_avx512()); }
 
 /// oneDNN splits a longer k among threads, sooner where the first operand is transposed or the result is
 /// added to, and a short one too where the result is small. Then bits depend on threads, m and n. Such
@@ -38,12 +37,8 @@ constexpr std::int64_t longest_shared = 1024, longest_added = 512, least_shared 
 bool may_split(const Problem& p) {
   const bool added = p.a_turned || p.accumulate;
   if (added && (p.k > longest_added || p.k % whole != 0)) return true;
-  return p.k > longest_shared || p.m < least_shared || p.n < least_shared || !has_avx512();
+  return p.k > longest_shared || p.m < least_shared || p.n < least_shared;
 }
-bool in_tiles(const Problem& p) { return may_split(p) && !p.packed; }
-
-/// A packed operand cannot be cut: what would be in tiles is left to one thread. No layer asks for it.
-int team_of(const Problem& p, int threads) { return p.packed && may_split(p) ? 1 : threads; }
 
 /// Where one thread's order of sums depends on the size of a tile too: in f32, where a result has no gaps
 /// between its rows however it is cut (oneDNN takes other loops for those), and where a k of odd length is
@@ -180,6 +175,12 @@ class OneDnn final : public product::Engine {
   }
 
  private:
+  bool multiplies(Type type) const { return type == Type::f32 || (type == Type::bf16 && avx512_); }
+  bool splits(const Problem& p) const { return !avx512_ || may_split(p); }
+  bool in_tiles(const Problem& p) const { return !p.packed && splits(p); }
+  /// A packed operand cannot be cut: what would be in tiles is left to one thread. No layer asks for it.
+  int team_of(const Problem& p, int threads) const { return p.packed && splits(p) ? 1 : threads; }
+
   /// Each tile by one thread, whatever thread that is: oneDNN meets no team of ours inside.
   void run_tiles(const Problem& p, int threads, float* workspace) {
     Tiled& all = tiled(p, threads);
@@ -280,6 +281,7 @@ class OneDnn final : public product::Engine {
            "] failed with status ", int(status));
   }
 
+  const bool avx512_ = has_avx512();
   dnnl::engine engine_;
   dnnl::stream stream_;
   std::vector<dnnl::stream> streams_;  // of threads that compute tiles
