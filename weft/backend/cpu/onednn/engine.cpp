@@ -281,7 +281,7 @@ class OneDnn final : public product::Engine {
            "] failed with status ", int(status));
   }
 
-  const bool avx512_ = has_avx512();
+  bool avx512_ = has_avx512();
   dnnl::engine engine_;
   dnnl::stream stream_;
   std::vector<dnnl::stream> streams_;  // of threads that compute tiles
