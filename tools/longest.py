@@ -21,7 +21,7 @@ ALLOWED_PARAMETERS = {
     "weft/backend/cpu/fast/loops/*.cpp:*": (9, "a row's operands, handed over in registers"),
     "weft/backend/cpu/fast/*_tile.h:*": (7, "a tile's operands, handed over in registers"),
     "weft/backend/cpu/fast/attention.cpp:attention_backward": (6, "Kernels' five, and the loops"),
-    "weft/backend/cpu/product/run.cpp:*": (8, "a panel's operands, handed over in registers"),
+    "weft/backend/cpu/product/operands.cpp:pack": (7, "a matrix, its size, and who packs it"),
     "weft/backend/cpu/*/engine.*:pack": (6, "a matrix, its size, and who packs it"),
     "tests/backend/products_test.cpp:pack": (6, "the engine's, for a planted one"),
 }

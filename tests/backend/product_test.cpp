@@ -173,6 +173,12 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{130, 99, 1700, Type::f32, Type::f32, false, true, true, false, false, 1, 2},
                       Case{70, 200, 500, Type::bf16, Type::bf16, true, true, true, false, false, 1, 2},
                       Case{20, 1030, 1023, Type::f32, Type::f32, false, false, false, true, false, 1, 2},
+                      Case{130, 200, 900, Type::f32, Type::f32, false, false, true, false, false, 1, 3},
+                      Case{100, 1022, 40, Type::f32, Type::f32, false, false, false, true, false, 1, 2},
+                      Case{500, 140, 900, Type::f32, Type::f32, false, false, false, false, false, 1, 2},
+                      Case{600, 130, 1000, Type::f32, Type::f32, true, false, true, true, false, 1, 2},
+                      Case{400, 70, 850, Type::f32, Type::f32, false, true, false, true},
+                      Case{150, 40, 5000, Type::f32, Type::f32, false, true, false, true, false, 1, 2},
                       Case{12, 20, 9, Type::f32, Type::f32, false, false, false, false, false, 3}));
 
 /// The bits of out after a product made of parts.
@@ -191,7 +197,7 @@ std::vector<std::uint32_t> bits(const Case& c, std::int64_t rows, std::int64_t c
 TEST(OwnProduct, has_the_same_bits_however_rows_and_columns_are_cut) {
   EXPECT_TRUE(rc::check([] {
     const auto flag = [] { return *rc::gen::arbitrary<bool>(); };
-    Case c{.m = *rc::gen::element<std::int64_t>(1, 5, 30, 262),
+    Case c{.m = *rc::gen::element<std::int64_t>(1, 5, 30, 130, 262),
            .n = *rc::gen::inRange(1, 150),
            .k = 8 * *rc::gen::inRange(1, 70)};
     c.type = *rc::gen::element(Type::f32, Type::bf16, Type::f16);

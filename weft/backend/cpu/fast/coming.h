@@ -25,10 +25,12 @@ inline constexpr std::int64_t block_size = pages_at_once * page_size;
   const std::uintptr_t at = next_block(from);
   __builtin_prefetch(line_in_turn(at, at / line_size));
 }
-/// For loops that read four lines at a time.
-[[gnu::always_inline]] inline void ask_four_ahead(const void* from) {
-  const std::uintptr_t at = next_block(from);
-  for (std::uintptr_t page = 0; page < pages_at_once; ++page) __builtin_prefetch(line_in_turn(at, page));
+/// For loops that read four lines at a time, or a multiple.
+[[gnu::always_inline]] inline void ask_ahead(const void* from, std::int64_t bytes) {
+  for (std::int64_t i = 0; i < bytes; i += pages_at_once * line_size) {
+    const std::uintptr_t at = next_block(static_cast<const char*>(from) + i);
+    for (std::uintptr_t page = 0; page < pages_at_once; ++page) __builtin_prefetch(line_in_turn(at, page));
+  }
 }
 
 /// Where sixteen elements begin that a loop reads at once; of those that share their lines, the first only.

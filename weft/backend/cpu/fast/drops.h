@@ -137,9 +137,7 @@ struct Kept {
 };
 [[gnu::always_inline]] inline void ask(In in, std::int64_t from, std::int64_t n) {
   const std::int64_t size = size_of(in.type);
-  if (!in.from) return;
-  const char* at = static_cast<const char*>(in.from) + from * size;
-  for (std::int64_t byte = 0; byte < n * size; byte += pages_at_once * line_size) ask_four_ahead(at + byte);
+  if (in.from) ask_ahead(static_cast<const char*>(in.from) + from * size, n * size);
 }
 
 /// The words of a stretch of a row, drawn together.

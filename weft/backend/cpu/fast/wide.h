@@ -40,11 +40,9 @@ template <int sixteens>
 }
 template <Walk walk, int sixteens>
 [[gnu::always_inline]] inline Wide<sixteens> load(Coming x, Broad<walk, sixteens> at) {
-  constexpr std::int64_t size = walk == Walk::bf16 ? 2 : 4;
-  constexpr std::int64_t four_lines = 4 * line_size;
-  static_assert(sixteens * lanes * size % four_lines == 0);
-  const char* from = static_cast<const char*>(x.in.from) + at.at * size;
-  for (std::int64_t i = 0; i < sixteens * lanes * size; i += four_lines) ask_four_ahead(from + i);
+  constexpr std::int64_t size = walk == Walk::bf16 ? 2 : 4, bytes = sixteens * lanes * size;
+  static_assert(bytes % (pages_at_once * line_size) == 0);
+  ask_ahead(static_cast<const char*>(x.in.from) + at.at * size, bytes);
   return load(x.in, at);
 }
 template <Walk walk, int sixteens>

@@ -13,7 +13,7 @@ namespace weft::product {
 /// Columns of the second operand that lie together, k by k: panel[k][64].
 inline constexpr std::int64_t panel = 64;
 /// Rows in a tile of a product that is computed as its transpose, at most.
-inline constexpr std::int64_t turned_rows = 48;
+inline constexpr std::int64_t turned_rows = 96;
 /// Rows of the first operand that are multiplied together. Copied, they lie as [k][6].
 inline constexpr std::int64_t six = 6;
 
@@ -23,18 +23,31 @@ struct Matrix {
   std::int64_t row;  // elements from one row to the next
 };
 
+/// Lines of memory that are read soon, asked for while something else is multiplied: so many at a distance
+/// from each other, and that so many times.
+struct Ahead {
+  const void* from = nullptr;
+  std::int64_t lines = 0, line = 0;      // bytes from one to the next
+  std::int64_t strides = 0, stride = 0;  // bytes
+};
+
 /// c[rows, columns] (+)= a[rows, k] panel[k, columns] (+ bias): one panel, one part of k.
 struct Stripe {
   const float* a;
   std::int64_t row;       // from one row of a to the next; 1 where rows lie in sixes
   std::int64_t next_six;  // from six rows to the next six
-  const float* b;
+  const float* b;         // the panel; or, where copy is not null, its numbers where they lie:
+  std::int64_t b_row;     // from one k to the next; the tiles of the first six rows copy them
+  float* copy;            // there, and the others read that
   float* c;
   std::int64_t c_row;
   const float* bias;  // of this panel, or null
   std::int64_t k, rows;
   std::int64_t columns;  // a multiple of 16
   bool add;
+  bool fresh;           // rows of a, where they lie, come into the caches here
+  const float* next_a;  // six rows that follow the last, or null
+  Ahead ahead;
 };
 
 struct Loops {

@@ -19,7 +19,8 @@ struct Form {
 
 /// A thread multiplies a block of rows by panels of 64 columns, k part by part. Where panels must be copied,
 /// threads share them out, and each is copied, by the thread that needs it, into its second-level cache and
-/// used for a whole stretch of rows. Where they are packed already, threads share out the blocks of rows.
+/// used for a whole stretch of rows. Where they are packed already, or few beside the rows and so copied for
+/// all threads, threads share out the blocks of rows.
 /// A few rows times weights that lie output by output are computed as the transpose: the weights become the
 /// rows, which need no panels, and the few rows the panels.
 /// Only part depends on what bits depend on: k and slabs.
@@ -38,6 +39,8 @@ struct Plan {
   std::int64_t shared_panels = 0, shared_rows = 0, bias = 0;
   std::int64_t own_rows = 0, own_panel = 0, own_tiles = 0;
 
+  /// Every row is multiplied by a panel before the next panel.
+  bool one_block() const { return stretch <= rows; }
   std::int64_t own() const { return own_rows + own_panel + own_tiles; }
   std::int64_t bytes() const {
     return (shared_panels + shared_rows + bias + threads * own()) * std::int64_t(sizeof(float));
