@@ -31,6 +31,20 @@ struct Ahead {
   std::int64_t strides = 0, stride = 0;  // bytes
 };
 
+inline constexpr std::int64_t line_bytes = 64;
+
+/// So many k of the six rows of floats, or fewer, that begin there. Inlined, as each instruction set has its
+/// own.
+[[gnu::always_inline]] inline Ahead six_ahead(const void* from, std::int64_t row, std::int64_t rows,
+                                              std::int64_t k) {
+  constexpr std::int64_t size = sizeof(float);
+  return {.from = from,
+          .lines = rows < six ? rows : six,
+          .line = row * size,
+          .strides = k * size / line_bytes + 1,
+          .stride = line_bytes};
+}
+
 /// c[rows, columns] (+)= a[rows, k] panel[k, columns] (+ bias): one panel, one part of k.
 struct Stripe {
   const float* a;

@@ -12,7 +12,6 @@ namespace {
 /// Rows a multiple of 4 KiB apart meet in the same places of the caches: of the first operand they are
 /// copied, if enough panels follow, and of the second not asked for.
 constexpr std::int64_t unlucky_row = 1024, worth_copying = 1024;
-constexpr std::int64_t line = 64;  // bytes
 
 Matrix at(Matrix m, std::int64_t row, std::int64_t column) {
   m.from = static_cast<const char*>(m.from) + (row * m.row + column) * size_of(m.type);
@@ -116,9 +115,11 @@ void Operands::take_panel(Block& block, std::int64_t j) const {
 }
 
 void Operands::take_panel(Block& block, std::int64_t j, float* own, bool is_there) const {
-  take_panel(block, j);
-  if (p_.packed) return;
+  if (p_.packed) return take_panel(block, j);
+  block.column = j * panel;
+  block.columns = columns(j);
   block.b = own;
+  block.copy = nullptr;
   if (is_there) return;
   // Whole panels of f32 by rows take no copying but the first tiles' storing of what they have read.
   if (!p_.b_turned && p_.b.type == fast::Type::f32 && block.columns == panel && block.count >= six)
@@ -141,18 +142,13 @@ void Operands::point(Stripe& stripe, const Block& block, std::int64_t k, std::in
 }
 
 Ahead Operands::ahead(const Next& next, std::int64_t k, std::int64_t count) const {
-  constexpr std::int64_t size = sizeof(float);
   if (next.rows != none)
-    return {.from = at(p_.a, next.rows, k0_ + k).from,
-            .lines = std::min(six, p_.m - next.rows),
-            .line = p_.a.row * size,
-            .strides = divide(count * size, line) + 1,
-            .stride = line};
+    return six_ahead(at(p_.a, next.rows, k0_ + k).from, p_.a.row, p_.m - next.rows, count);
   if (next.panel == none) return {};
   if (!p_.packed && plan_.shared_panels == 0) return ahead_where_it_lies(next.panel, k, count);
   return {.from = shared_panel(next.panel) + k * panel,
-          .lines = count * panel * size / line,
-          .line = line,
+          .lines = count * panel * std::int64_t{sizeof(float)} / line_bytes,
+          .line = line_bytes,
           .strides = 1,
           .stride = 0};
 }
@@ -161,8 +157,8 @@ Ahead Operands::ahead_where_it_lies(std::int64_t j, std::int64_t k, std::int64_t
   if (!p_.b_turned && p_.b.row % unlucky_row == 0) return {};
   const std::int64_t size = size_of(p_.b.type);
   return {.from = second(p_).from(k0_ + k, j * panel).b.from,
-          .lines = divide((p_.b_turned ? count : columns(j)) * size, line),
-          .line = line,
+          .lines = divide((p_.b_turned ? count : columns(j)) * size, line_bytes),
+          .line = line_bytes,
           .strides = p_.b_turned ? columns(j) : count,
           .stride = p_.b.row * size};
 }

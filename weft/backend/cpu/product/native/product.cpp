@@ -19,8 +19,6 @@ namespace {
 /// Registers in a row of the tile: as many as leave room for six rows of them.
 constexpr int most = width == 16 ? 4 : 2;
 
-constexpr std::int64_t line_bytes = 64;
-
 /// Not 0 + x, which would turn -0 into 0 and cost an addition.
 [[gnu::always_inline]] inline Floats spread(float x) { return x - Floats{}; }
 
@@ -65,13 +63,7 @@ constexpr std::int64_t pace = 2;  // k of a tile for a line; one for each would 
 
 /// Rows where they lie: each is a stream of its own, and of a new one the processor does not know yet.
 Ahead rows_of(const Stripe& s, const float* a, std::int64_t rows) {
-  if (!a) return {};
-  constexpr std::int64_t size = sizeof(float);
-  return {.from = a,
-          .lines = std::min(rows, six),
-          .line = s.row * size,
-          .strides = s.k * size / line_bytes + 1,
-          .stride = line_bytes};
+  return a ? six_ahead(a, s.row, rows, s.k) : Ahead{};
 }
 
 /// What a tile reads, and where it leaves what it has read of the second operand.
