@@ -80,10 +80,7 @@ class Notes final : public pipe::Timekeeper {
 
 void measure(const ParallelConfig& parallel, Measured& all) {
   const ModelConfig m = model();
-  TrainConfig config;
-  config.model = m;
-  config.parallel = parallel;
-  const auto parts = stages_of(config);
+  const auto parts = stages_of(m, parallel);
   const pipe::Schedule schedule = schedule_of(parallel, microbatches);
   run_as_threads(parallel.pp, [&](Communicator& world) {
     const auto device = open_device("cpu", {.threads = ranks / parallel.pp});

@@ -9,7 +9,7 @@
 #include "tests/support/tiny.h"
 #include "weft/comm/threads.h"
 #include "weft/mesh/mesh.h"
-#include "weft/train/step.h"
+#include "weft/train/replica.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -52,47 +52,37 @@ void note(Outcome& outcome, const StepReport& report, const GradReduction& reduc
   outcome.left_early.push_back(reduction.left_early());
 }
 
+ReplicaConfig replica_of(const ModelConfig& config, const How& how) {
+  ReplicaConfig out{.model = config, .seed = 7};
+  out.parallel = {.sequence = how.sequence,
+                  .zero = how.zero ? 1 : 0,
+                  .overlap_reduce = how.when == ReduceWhen::when_a_bucket_is_full,
+                  .bucket_elements = how.bucket};
+  out.scaling.constant = 1;  // f16 as the others
+  if (how.sgd) out.optimizer.kind = OptimizerKind::sgd;
+  return out;
+}
+
 void run_rank(const ModelConfig& config, const How& how, const ProcessMesh& mesh, Outcome& outcome,
               std::mutex& mutex) {
   const auto device = open_device("cpu", {.threads = 1});
-  std::map<int, Stage> stages;
-  stages[0] = build_gpt(
-      config, {.first_layer = 0, .layers = config.layers},
-      {.tp = mesh.along(Axis::tp), .between = how.sequence ? Between::sequence_cut : Between::whole},
-      *device);
-  Weights weights(
-      [&](const VisitParameter& visit) { stages[0].each_parameter(visit); }, *device,
-      TinyModel::dtype_for(config.precision), Weights::For::training,
-      {.circle = &mesh.along({Axis::dp, Axis::cp}), .cut_states = how.zero, .bucket = how.bucket});
-  weights.initialize(7);
-  GradReduction reduction(weights, mesh.along(Axis::tp), how.when);
-  const auto optimizer = how.sgd ? make_sgd(weights, 0.9) : make_adam(weights, {});
-  const pipe::Schedule schedule = pipe::one_f_one_b(1, int(global_batch / how.degrees.dp));
-  pipe::Runner runner(schedule, stages, mesh.along(Axis::pp), *device);
-  const Workshop shop{.stages = stages,
-                      .weights = weights,
-                      .reduction = reduction,
-                      .optimizer = *optimizer,
-                      .runner = runner,
-                      .mesh = mesh,
-                      .wire = {.width = config.hidden, .dtype = TinyModel::dtype_for(config.precision)}};
+  Replica replica(replica_of(config, how), {*device, mesh});
   const bool tells = mesh.world().rank() == 0;
   for (int step = 1; step <= how.steps; ++step) {
     const auto batches = batches_of(*device, config, how, mesh.place(Axis::dp), step);
-    const StepReport report = train_step(shop, batches,
-                                         {.seed = 3,
-                                          .step = step,
-                                          .rate = 5e-3,
-                                          .ends_rate = 4e-3,
-                                          .decay = 0.01,
-                                          .clip = 1.0,
-                                          .count_zeros = true,
-                                          .params_norm = true});
-    if (tells) note(outcome, report, reduction);
+    const StepReport report = replica.step(batches, {.seed = 3,
+                                                     .step = step,
+                                                     .rate = 5e-3,
+                                                     .ends_rate = 4e-3,
+                                                     .decay = 0.01,
+                                                     .clip = 1.0,
+                                                     .count_zeros = true,
+                                                     .params_norm = true});
+    if (tells) note(outcome, report, replica.reduction());
   }
   const std::lock_guard lock(mutex);
   outcome.optimizer_bytes[mesh.world().rank()] = device->memory().now[std::size_t(Use::optimizer)];
-  if (tells) stages[0].each_parameter([&](Parameter& p) { outcome.values[p.name] = numbers(p.value); });
+  if (tells) replica.each_parameter([&](Parameter& p) { outcome.values[p.name] = numbers(p.value); });
 }
 
 Outcome outcome_of(const ModelConfig& config, const How& how) {

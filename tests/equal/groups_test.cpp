@@ -72,16 +72,12 @@ void save_again(const std::filesystem::path& from, const std::filesystem::path& 
   run_as_threads(layout.world(), [&](Communicator& world) {
     const ProcessMesh mesh(layout, world);
     const auto device = open_device("cpu", {.threads = 1});
-    const Stage stage =
-        build_gpt(config, {.first_layer = 0, .layers = config.layers}, {.tp = mesh.along(Axis::tp)}, *device);
-    Weights weights([&](const VisitParameter& visit) { stage.each_parameter(visit); }, *device, Dtype::f32,
-                    Weights::For::training,
-                    {.circle = &mesh.along({Axis::dp, Axis::cp}), .cut_states = target.zero, .bucket = 700});
-    const auto adam = make_adam(weights, {});
-    std::vector<checkpoint::Named> all = named_weights(weights);
-    for (checkpoint::Named& state : named_states(*adam)) all.push_back(std::move(state));
+    const ParallelConfig cut{.zero = target.zero ? 1 : 0, .bucket_elements = 700};
+    Replica replica({.model = config, .parallel = cut}, {*device, mesh});
+    std::vector<checkpoint::Named> all = named_weights(replica.weights());
+    for (checkpoint::Named& state : named_states(replica.optimizer())) all.push_back(std::move(state));
     const std::string facts = checkpoint::load(from, all, world);
-    checkpoint::save(to, named_to_save(weights, adam.get()), facts, world);
+    checkpoint::save(to, named_to_save(replica.weights(), &replica.optimizer()), facts, world);
   });
 }
 

@@ -1,4 +1,4 @@
-// One rank as the trainer builds it, over samples that no file holds.
+// Replicas as the trainer builds them, over samples that no file holds.
 #include "tests/equal/run.h"
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "tests/support/tiny.h"
 #include "tests/support/trials.h"
@@ -14,8 +15,8 @@
 #include "weft/comm/threads.h"
 #include "weft/mesh/mesh.h"
 #include "weft/ops/elementwise.h"
+#include "weft/train/replica.h"
 #include "weft/train/stages.h"
-#include "weft/train/step.h"
 
 namespace weft::testing {
 namespace {
@@ -62,7 +63,18 @@ std::vector<Batch> batches_of(Device& device, const ModelConfig& config, const C
 /// By name and place in the whole.
 using Copies = std::map<std::string, std::vector<std::vector<double>>>;
 
-/// One rank's part of the model, and everything that trains it.
+ReplicaConfig replica_of(const ModelConfig& config, const Cut& cut) {
+  return {.model = config,
+          .parallel = cut.parallel,
+          .optimizer = {},
+          .scaling = {.initial = cut.loss_scale,
+                      .window = 2,
+                      .hysteresis = 1,
+                      .reduce_in_bf16 = cut.reduce_in_bf16},
+          .seed = 7};
+}
+
+/// The replica that a run would build, mistakes aside, and what it reads.
 class Rank {
  public:
   Rank(const ModelConfig& config, const Cut& cut, Communicator& world, const std::string& device = "cpu")
@@ -70,24 +82,8 @@ class Rank {
         cut_(cut),
         device_(open_device(device, {.threads = 1, .exact = cut.exact, .trials = trials()})),
         mesh_(layout_of(cut.parallel), world),
-        schedule_(schedule_of(cut.parallel, microbatches())),
-        evaluation_(evaluation_of(cut.parallel, microbatches())) {
-    build_stages();
-    plant_in_parameters();
-    weights_ = std::make_unique<Weights>([this](const VisitParameter& visit) { each_parameter(visit); },
-                                         *device_, TinyModel::dtype_for(config.precision),
-                                         Weights::For::training, data_parallel());
-    reduction_ = std::make_unique<GradReduction>(
-        *weights_, mesh_.along(Axis::tp),
-        cut.parallel.overlap_reduce ? ReduceWhen::when_a_bucket_is_full : ReduceWhen::after_backward);
-    weights_->initialize(7);
-    if (schedule_.stages() > 1 || cut.exact) tied_ = std::make_unique<TiedWeights>(*weights_, pp());
-    if (cut.fault == Fault::tied_copies_not_added) tied_.reset();
+        replica_(replica_of(config, cut), {*device_, mesh_}, [this](Parameter& p) { plant(p); }) {
     if (cut.fault == Fault::weight_gradient_dropped) drop_a_gradient();
-    adam_ = make_adam(*weights_, {});
-    if (config.precision == Precision::f16)
-      scaler_.emplace(ScalerConfig{.initial = cut.loss_scale, .window = 2, .hysteresis = 1});
-    runner_ = std::make_unique<pipe::Runner>(schedule_, stages_, pp(), *device_);
   }
 
   StepReport step(int number) {
@@ -95,37 +91,35 @@ class Rank {
     auto batches = batches_of(*device_, config_, cut_, mesh_, number);
     if (cut_.fault == Fault::samples_reordered)
       std::rotate(batches.begin(), batches.begin() + 1, batches.end());
-    return train_step(shop(*runner_), batches,
-                      {.seed = 3,
-                       .step = number,
-                       .rate = rate,
-                       .ends_rate = rate,
-                       .decay = 0.01,
-                       .clip = 1.0,
-                       .per_token = cut_.per_token,
-                       .together = int(cut_.micro_batch / rows_of_a_pass(cut_))});
+    return replica_.step(batches, {.seed = 3,
+                                   .step = number,
+                                   .rate = rate,
+                                   .ends_rate = rate,
+                                   .decay = 0.01,
+                                   .clip = 1.0,
+                                   .per_token = cut_.per_token,
+                                   .together = int(cut_.micro_batch / rows_of_a_pass(cut_))});
   }
   std::string search(const std::string& weight) {
-    each_parameter([&](Parameter& p) {
+    replica_.each_parameter([&](Parameter& p) {
       if (p.name == weight) ops::fill(p.value, std::numeric_limits<double>::infinity());
     });
     const auto batches = batches_of(*device_, config_, cut_, mesh_, 1);
-    return find_not_finite(shop(*runner_), batches, {.seed = 3, .step = 1});
+    return replica_.find_not_finite(batches, {.seed = 3, .step = 1});
   }
   double evaluate() {
-    pipe::Runner runner(evaluation_, stages_, pp(), *device_);
     Evaluation sums;
-    evaluate_step(shop(runner), batches_of(*device_, config_, cut_, mesh_, 99), sums);
+    replica_.evaluate(batches_of(*device_, config_, cut_, mesh_, 99), sums);
     return sums.loss_sum / sums.tokens;
   }
   /// What some other rank holds too.
   Copies copies() const {
     Copies out;
-    each_parameter([&](Parameter& p) {
+    replica_.each_parameter([&](Parameter& p) {
       for (const Piece& piece : p.pieces) {
         const bool shared = p.sharers > 1 && &piece == &p.pieces.back();
         const Tensor held = p.value.view({p.shape.elements()});
-        if (p.tied || shared)
+        if (tied_.contains(p.name) || shared)
           out[text(p.name, piece.where.offset)].push_back(
               numbers(held.slice(0, piece.at, piece.where.local.elements())));
       }
@@ -133,82 +127,37 @@ class Rank {
     return out;
   }
   MemoryMeter memory() const { return device_->memory(); }
-  std::int64_t most_remembered() const { return runner_->most_remembered(); }
+  std::int64_t most_remembered() const { return replica_.most_remembered(); }
   std::int64_t bytes_at_rest() const {
     std::int64_t bytes = 0;
-    for (const WeightBlock& block : weights_->blocks())
+    for (const WeightBlock& block : replica_.weights().blocks())
       bytes += 8 * block.elements + 8 * block.kept;  // weight and gradient, two moments
     return bytes;
   }
 
  private:
-  int microbatches() const { return int(global_batch / cut_.parallel.dp / rows_of_a_pass(cut_)); }
-  DataParallel data_parallel() const {
-    return {.circle = &mesh_.along({Axis::dp, Axis::cp}),
-            .cut_states = cut_.parallel.zero > 0,
-            .bucket = cut_.parallel.bucket_elements,
-            .wire = cut_.reduce_in_bf16 ? Dtype::bf16 : Dtype::f32};
-  }
-  Communicator& pp() const { return mesh_.along(Axis::pp); }
-  Between between() const { return cut_.parallel.sequence ? Between::sequence_cut : Between::whole; }
-  Workshop shop(pipe::Runner& runner) {
-    return {.stages = stages_,
-            .weights = *weights_,
-            .reduction = *reduction_,
-            .optimizer = *adam_,
-            .runner = runner,
-            .mesh = mesh_,
-            .wire = {.width = config_.hidden,
-                     .dtype = TinyModel::dtype_for(config_.precision),
-                     .between = between()},
-            .scaler = scaler_ ? &*scaler_ : nullptr,
-            .tied = tied_.get()};
-  }
-  void build_stages() {
-    TrainConfig whole;
-    whole.model = config_;
-    whole.parallel = cut_.parallel;
-    const auto parts = stages_of(whole);
-    for (std::size_t i = 0; i < parts.size(); ++i)
-      if (schedule_.home[i] == mesh_.place(Axis::pp))
-        stages_[int(i)] = build_gpt(config_, parts[i],
-                                    {.tp = mesh_.along(Axis::tp),
-                                     .between = between(),
-                                     .context = {&mesh_.along(Axis::cp), cut_.parallel.context}},
-                                    *device_);
-  }
-
   // ---- mistakes
-  void plant_in_parameters() {
-    each_parameter([this](Parameter& p) {
-      if (cut_.fault == Fault::shared_keys_not_added) p.sharers = 1;
-      if (cut_.fault == Fault::sequence_parts_not_added) p.sequence_partial = false;
-      if (cut_.fault == Fault::norm_counts_copies && p.tied)
-        for (Piece& piece : p.pieces) piece.where.replica = 0;
-    });
+  void plant(Parameter& p) {
+    if (p.tied) tied_.insert(p.name);
+    if (cut_.fault == Fault::tied_copies_not_added) p.tied = false;
+    if (cut_.fault == Fault::shared_keys_not_added) p.sharers = 1;
+    if (cut_.fault == Fault::sequence_parts_not_added) p.sequence_partial = false;
+    if (cut_.fault == Fault::norm_counts_copies && p.tied)
+      for (Piece& piece : p.pieces) piece.where.replica = 0;
   }
   void drop_a_gradient() {
     const std::string name = "layers." + std::to_string(config_.layers - 1) + ".mlp.down.weight";
-    each_parameter([&](Parameter& p) {
+    replica_.each_parameter([&](Parameter& p) {
       if (p.name == name) p.grad.bind({});
     });
-  }
-  void each_parameter(const VisitParameter& visit) const {
-    for (const auto& [number, stage] : stages_) stage.each_parameter(visit);
   }
 
   ModelConfig config_;
   Cut cut_;
   std::unique_ptr<Device> device_;
   ProcessMesh mesh_;
-  pipe::Schedule schedule_, evaluation_;
-  std::map<int, Stage> stages_;
-  std::unique_ptr<Weights> weights_;
-  std::unique_ptr<GradReduction> reduction_;
-  std::unique_ptr<TiedWeights> tied_;
-  std::unique_ptr<Optimizer> adam_;
-  std::optional<LossScaler> scaler_;  // f16
-  std::unique_ptr<pipe::Runner> runner_;
+  std::set<std::string> tied_;  // as the model says
+  Replica replica_;
 };
 
 Curve trained(Rank& rank, const Cut& cut) {

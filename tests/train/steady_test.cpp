@@ -1,72 +1,44 @@
 // A training step in the steady state asks neither the heap nor the system for memory.
 #include <gtest/gtest.h>
 
-#include <array>
-
 #include "tests/backend/heap.h"
 #include "tests/support/tiny.h"
 #include "tests/train/tiny_run.h"
 #include "weft/mesh/mesh.h"
-#include "weft/train/step.h"
+#include "weft/train/replica.h"
 
 namespace weft {
 namespace {
 
 using namespace weft::testing;
 
-/// One rank as the trainer builds it.
-class Rank {
+class OneRank {
  public:
-  explicit Rank(const ModelConfig& config)
-      : config_(config),
-        weights_([this](const VisitParameter& visit) { stages_.at(0).each_parameter(visit); }, *device_,
-                 TinyModel::dtype_for(config.precision), Weights::For::training, {}) {
-    weights_.initialize(7);
+  explicit OneRank(const ModelConfig& config) : replica_({.model = config}, {*device_, mesh_}) {
     batches_ = {tiny_batch(*device_, config, 2), tiny_batch(*device_, config, 2)};
   }
-  StepReport step(int number) {
-    const Workshop shop{.stages = stages_,
-                        .weights = weights_,
-                        .reduction = reduction_,
-                        .optimizer = *adam_,
-                        .runner = runner_,
-                        .mesh = mesh_,
-                        .wire = {.width = config_.hidden, .dtype = TinyModel::dtype_for(config_.precision)},
-                        .room = &room_};
-    return train_step(shop, batches_,
-                      {.seed = 3, .step = number, .rate = 1e-3, .ends_rate = 1e-3, .decay = 0.01, .clip = 1});
+  void step(int number) {
+    (void)replica_.step(
+        batches_, {.seed = 3, .step = number, .rate = 1e-3, .ends_rate = 1e-3, .decay = 0.01, .clip = 1});
   }
   Device& device() { return *device_; }
 
  private:
-  std::map<int, Stage> built() {
-    std::map<int, Stage> out;
-    out[0] = build_gpt(config_, {.first_layer = 0, .layers = config_.layers}, {.tp = solo_}, *device_);
-    return out;
-  }
-
-  ModelConfig config_;
   std::unique_ptr<Device> device_ = open_device("cpu", {.threads = 1});
   SoloCommunicator solo_;
   ProcessMesh mesh_{ParallelLayout({}), solo_};
-  pipe::Schedule schedule_ = pipe::one_f_one_b(1, 2);
-  std::map<int, Stage> stages_ = built();
-  Weights weights_;
-  GradReduction reduction_{weights_, solo_, ReduceWhen::after_backward};
-  std::unique_ptr<Optimizer> adam_ = make_adam(weights_, {});
-  pipe::Runner runner_{schedule_, stages_, solo_, *device_};
+  Replica replica_;
   std::vector<Batch> batches_;
-  StepRoom room_;
 };
 
 struct Asked {
   std::int64_t heap, system;
 };
 Asked asked_by_steps_3_to_6(const ModelConfig& config) {
-  Rank rank(config);
-  for (int step = 1; step <= 2; ++step) (void)rank.step(step);
+  OneRank rank(config);
+  for (int step = 1; step <= 2; ++step) rank.step(step);
   const Asked before{heap_calls(), rank.device().memory().fresh_blocks};
-  for (int step = 3; step <= 6; ++step) (void)rank.step(step);
+  for (int step = 3; step <= 6; ++step) rank.step(step);
   return {heap_calls() - before.heap, rank.device().memory().fresh_blocks - before.system};
 }
 

@@ -1,9 +1,7 @@
-// One rank as the trainer builds it, without data, log or checkpoints.
+// A replica on one rank, without data, log or checkpoints.
 #include "weft/cli/bench_train.h"
 
 #include <algorithm>
-#include <map>
-#include <memory>
 
 #include "weft/backend/cpu/device.h"
 #include "weft/base/clock.h"
@@ -11,18 +9,12 @@
 #include "weft/base/random.h"
 #include "weft/comm/solo.h"
 #include "weft/model/count.h"
-#include "weft/model/gpt.h"
 #include "weft/tensor/host.h"
+#include "weft/train/replica.h"
 #include "weft/train/stages.h"
-#include "weft/train/step.h"
 
 namespace weft::cli {
 namespace {
-
-Dtype compute_type(Precision precision) {
-  if (precision == Precision::f32) return Dtype::f32;
-  return precision == Precision::bf16 ? Dtype::bf16 : Dtype::f16;
-}
 
 /// Tokens that nobody wrote, the same however many are in a batch; every one counts.
 Batch made_up(Device& device, const ModelConfig& config, std::int64_t b, std::uint64_t number) {
@@ -54,58 +46,32 @@ class OneRank {
   OneRank(const TrainConfig& config, WorkTimes& times)
       : config_(config),
         device_({.threads = config.run.threads, .exact = config.model.exact, .times = &times}),
-        schedule_(schedule_of(config.parallel, microbatches())),
-        weights_([this](const VisitParameter& visit) { stages_.at(0).each_parameter(visit); }, device_,
-                 compute_type(config.model.precision), Weights::For::training) {
-    weights_.initialize(std::uint64_t(config.run.seed));
-    for (int i = 0; i < microbatches(); ++i)
-      batches_.push_back(made_up(device_, config.model, rows_of_a_pass(config), std::uint64_t(i)));
+        replica_(replica_config(config), {device_, mesh_}) {
+    const std::int64_t rows = rows_of_a_pass(config), passes = config.batch.global / rows;
+    for (std::int64_t i = 0; i < passes; ++i)
+      batches_.push_back(made_up(device_, config.model, rows, std::uint64_t(i)));
   }
   CpuDevice& device() { return device_; }
-  int microbatches() const { return int(config_.batch.global / rows_of_a_pass(config_)); }
-  Dtype dtype() const { return compute_type(config_.model.precision); }
+  Dtype dtype() const { return replica_.dtype(); }
 
   StepReport step(int number) {
     const double rate = config_.rate.peak.value_or(1e-4);
-    return train_step({.stages = stages_,
-                       .weights = weights_,
-                       .reduction = reduction_,
-                       .optimizer = *optimizer_,
-                       .runner = runner_,
-                       .mesh = mesh_,
-                       .wire = {.width = config_.model.hidden, .dtype = dtype()},
-                       .tied = &tied_,
-                       .room = &room_},
-                      batches_,
-                      {.seed = std::uint64_t(config_.run.seed),
-                       .step = number,
-                       .rate = rate,
-                       .ends_rate = rate,
-                       .decay = 0.01,
-                       .clip = config_.optimizer.clip,
-                       .together = int(config_.batch.micro / rows_of_a_pass(config_))});
+    return replica_.step(batches_, {.seed = std::uint64_t(config_.run.seed),
+                                    .step = number,
+                                    .rate = rate,
+                                    .ends_rate = rate,
+                                    .decay = 0.01,
+                                    .clip = config_.optimizer.clip,
+                                    .together = int(config_.batch.micro / rows_of_a_pass(config_))});
   }
 
  private:
-  std::map<int, Stage> built() {
-    std::map<int, Stage> out;
-    out[0] = build_gpt(config_.model, stages_of(config_).at(0), {.tp = solo_}, device_);
-    return out;
-  }
-
   const TrainConfig& config_;
   CpuDevice device_;
   SoloCommunicator solo_;
   ProcessMesh mesh_{ParallelLayout({}), solo_};
-  pipe::Schedule schedule_;
-  std::map<int, Stage> stages_ = built();
-  Weights weights_;
-  GradReduction reduction_{weights_, solo_, ReduceWhen::after_backward};
-  TiedWeights tied_{weights_, solo_};  // exact mode's two copies of the words
-  std::unique_ptr<Optimizer> optimizer_ = make_adam(weights_, {});
-  pipe::Runner runner_{schedule_, stages_, solo_, device_};
+  Replica replica_;
   std::vector<Batch> batches_;
-  StepRoom room_;
 };
 
 void refuse_what_is_not_measured(const TrainConfig& config) {

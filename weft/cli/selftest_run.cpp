@@ -130,9 +130,9 @@ Trained train_small(const TrainConfig& small) {
     Trainer trainer(
         small, data,
         {.device = *device, .mesh = mesh, .log = log, .outlet = world.rank() == 0 ? &outlet : nullptr});
-    collect(trainer.weights(), out.before, mutex);
+    collect(trainer.replica().weights(), out.before, mutex);
     (void)trainer.run();
-    collect(trainer.weights(), out.after, mutex);
+    collect(trainer.replica().weights(), out.after, mutex);
   });
   outlet.drain();
   return out;

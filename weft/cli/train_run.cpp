@@ -104,18 +104,18 @@ RunData open_data_in_turn(const TrainConfig& config, Communicator& world) {
 }
 
 /// How the trained model goes on from the prompt; all ranks take part.
-std::string sample(const TrainConfig& config, const RunData& data, const Trainer& trainer, const Lent& lent) {
+std::string sample(const TrainConfig& config, const RunData& data, const Replica& replica) {
   if (!data.tokenizer) fail(Kind::usage, "--sample-prompt needs a tokenizer; see --tokenizer-type");
-  const Circles circles = trainer.circles();
-  const PipelineHere pipeline{.stages = trainer.stages(),
-                              .home = homes_of(config.parallel),
-                              .circle = lent.mesh.along(Axis::pp),
-                              .dtype = trainer.hands_on()};
-  return continue_text({.stage = trainer.stages().begin()->second,
+  const Circles circles = replica.circles();
+  const PipelineHere pipeline{.stages = replica.stages(),
+                              .home = replica.homes(),
+                              .circle = replica.mesh().along(Axis::pp),
+                              .dtype = replica.dtype()};
+  return continue_text({.stage = replica.stages().begin()->second,
                         .config = config.model,
                         .tokenizer = *data.tokenizer,
                         .tp = {circles.tp, circles.between},
-                        .device = lent.device,
+                        .device = replica.device(),
                         .context = circles.context,
                         .pipeline = pipeline.home.size() > 1 ? &pipeline : nullptr},
                        {.prompt = config.run.sample_prompt,
@@ -156,7 +156,7 @@ int run_training(const TrainConfig& config, const Launched& launched) {
       log.error(text("the run ends without its last checkpoint, see above; --save ", config.checkpoint.save));
     if (config.run.sample_prompt.empty()) return;
     outlet.drain();
-    const std::string said = sample(config, data, trainer, lent);
+    const std::string said = sample(config, data, trainer.replica());
     if (tells) std::cout << config.run.sample_prompt << said << "\n";
   };
   if (launched.mpi) {

@@ -8,7 +8,7 @@
 #include "weft/ops/elementwise.h"
 #include "weft/ops/reduce.h"
 #include "weft/tensor/host.h"
-#include "weft/train/step.h"
+#include "weft/train/replica.h"
 
 namespace weft {
 namespace {
@@ -70,43 +70,39 @@ std::string samples_of(const Batch& batch) {
   return fmt::format("samples {}", fmt::join(to_host<std::int64_t>(batch.samples), ", "));
 }
 
-Finding bad_gradient(const Workshop& shop) {
-  for (const WeightBlock& block : shop.weights.blocks())
+Finding bad_gradient(const Weights& weights) {
+  for (const WeightBlock& block : weights.blocks())
     for (const WeightSlot& slot : block.slots)
       if (number(ops::find_nonfinite(Weights::part(block.grads, slot))) >= 0)
         return {.depth = in_gradients, .sentence = "in the gradient of " + slot.parameter->name};
   return {};
 }
 
-/// One microbatch, forward and backward, on all ranks of the model.
-Finding look(const Workshop& shop, const Batch& batch, const StepOrder& order) {
-  const pipe::Schedule schedule =
-      pipe::with_transfers(pipe::forwards_then_backwards(shop.runner.schedule().home, 1));
-  pipe::Runner runner(schedule, shop.stages, shop.mesh.along(Axis::pp), shop.weights.device());
-  FirstNotFinite watch;
-  const double tokens = number(ops::sum(batch.mask));
-  const float scale = shop.scaler ? float(shop.scaler->scale()) : 1;
-  const float factor = tokens > 0 ? scale / float(tokens) : 0;
-  shop.weights.zero_grads();
-  runner.run({.microbatches = {&batch, 1},
-              .loss_factors = {&factor, 1},
-              .place = {.seed = order.seed, .step = std::uint64_t(order.step), .training = true},
-              .parcel = parcel_of(shop, batch),
-              .watch = &watch},
-             [](int, const Pass&) {});
-  Finding found = watch.found() ? Finding{watch.depth(), watch.where()} : bad_gradient(shop);
-  found.sentence += ", " + samples_of(batch);
-  return agree(shop.mesh.along({Axis::tp, Axis::pp}), shop.weights.device(), std::move(found));
-}
-
 }  // namespace
 
-std::string find_not_finite(const Workshop& shop, std::span<const Batch> microbatches,
-                            const StepOrder& order) {
+void Replica::do_again(const Batch& batch, const StepOrder& order, Watch& watch) {
+  const pipe::Schedule schedule = pipe::with_transfers(pipe::forwards_then_backwards(homes_, 1));
+  pipe::Runner runner(schedule, stages_, pp(), device_);
+  const double tokens = number(ops::sum(batch.mask));
+  const float scale = scaler_ ? float(scaler_->scale()) : 1;
+  const float factor = tokens > 0 ? scale / float(tokens) : 0;
+  weights_.zero_grads();
+  pipe::Runner::Order work = work_on(
+      {&batch, 1}, {&factor, 1}, {.seed = order.seed, .step = std::uint64_t(order.step), .training = true});
+  work.watch = &watch;
+  runner.run(work, [](int, const Pass&) {});
+}
+
+std::string Replica::find_not_finite(std::span<const Batch> microbatches, const StepOrder& order) {
   Finding found;
-  for (std::size_t i = 0; i < microbatches.size() && !found.found(); ++i)
-    found = look(shop, microbatches[i], order);
-  found = agree(shop.mesh.along({Axis::dp, Axis::cp}), shop.weights.device(), std::move(found));
+  for (std::size_t i = 0; i < microbatches.size() && !found.found(); ++i) {
+    FirstNotFinite watch;
+    do_again(microbatches[i], order, watch);
+    found = watch.found() ? Finding{watch.depth(), watch.where()} : bad_gradient(weights_);
+    found.sentence += ", " + samples_of(microbatches[i]);
+    found = agree(mesh_.along({Axis::tp, Axis::pp}), device_, std::move(found));
+  }
+  found = agree(mesh_.along({Axis::dp, Axis::cp}), device_, std::move(found));
   if (found.found()) return found.sentence;
   return "only in the sum over microbatches: gradients are too large to be added";
 }

@@ -54,8 +54,7 @@ ParallelLayout layout_of(const ParallelConfig& p) {
   return ParallelLayout({.tp = p.tp, .cp = p.cp, .dp = p.dp, .pp = p.pp}, order);
 }
 
-std::vector<StagePart> stages_of(const TrainConfig& config) {
-  const ParallelConfig& p = config.parallel;
+std::vector<StagePart> stages_of(const ModelConfig& model, const ParallelConfig& p) {
   const std::vector<int> home = homes_of(p);
   const bool turns = in_turn(home, p.pp);
   if (!turns && (p.first_stage_layers > 0 || p.last_stage_layers > 0))
@@ -63,13 +62,13 @@ std::vector<StagePart> stages_of(const TrainConfig& config) {
          " does not go round the ranks in turn, so no rank's layers are the first or the last: cut them with "
          "--pipeline-model-parallel-layout");
   const int stages = int(home.size());
-  auto parts = cut_stages(config.model.layers, {.ranks = turns ? p.pp : stages,
-                                                .chunks = turns ? stages / p.pp : 1,
-                                                .first_layers = p.first_stage_layers,
-                                                .last_layers = p.last_stage_layers,
-                                                .count_embedding = p.count_embedding,
-                                                .count_loss = p.count_loss,
-                                                .layout = p.layout});
+  auto parts = cut_stages(model.layers, {.ranks = turns ? p.pp : stages,
+                                         .chunks = turns ? stages / p.pp : 1,
+                                         .first_layers = p.first_stage_layers,
+                                         .last_layers = p.last_stage_layers,
+                                         .count_embedding = p.count_embedding,
+                                         .count_loss = p.count_loss,
+                                         .layout = p.layout});
   if (int(parts.size()) != stages)
     fail(Kind::usage, "--pipeline-model-parallel-layout '", p.layout, "' has ", parts.size(),
          " stages, the pipeline schedule has ", stages);

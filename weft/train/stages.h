@@ -23,7 +23,7 @@ std::string exact_context(const TrainConfig& config);
 ParallelLayout layout_of(const ParallelConfig& parallel);
 
 /// The parts of all stages. Refuses what cannot be cut so, and a cut that the schedule has no place for.
-std::vector<StagePart> stages_of(const TrainConfig& config);
+std::vector<StagePart> stages_of(const ModelConfig& model, const ParallelConfig& parallel);
 /// The pipeline rank of each stage.
 std::vector<int> homes_of(const ParallelConfig& parallel);
 /// The program of a step of so many microbatches, with its transfers. A configuration's is the same on all

@@ -5,73 +5,42 @@
 #include <cmath>
 #include <numeric>
 
-#include "weft/base/number.h"
 #include "weft/ops/elementwise.h"
 #include "weft/ops/reduce.h"
+#include "weft/optim/norms.h"
 #include "weft/tensor/host.h"
+#include "weft/train/replica.h"
 
 namespace weft {
-namespace {
 
-/// Losses and counting tokens of a step, as sums that no order of microbatches shows in.
-class LossSums {
- public:
-  explicit LossSums(Device& device) : losses_(ops::exact_zero(device)) {}
-  void add(const Pass& pass) { ops::sum_exact_into(losses_, pass.losses()); }
+/// Losses of a step, as sums that no order of microbatches shows in.
+struct Replica::Sums {
+  explicit Sums(Device& device) : losses(ops::exact_zero(device)) {}
+  void add(const Pass& pass) const { ops::sum_exact_into(losses, pass.losses()); }
   /// Of all ranks that read other samples; the last stage, which alone knows them, tells the others.
-  double losses(const Workshop& shop) const {
-    shop.mesh.along({Axis::dp, Axis::cp}).all_reduce(losses_, Reduce::sum).wait();
-    shop.mesh.along(Axis::pp).broadcast(losses_, last_home(shop)).wait();
-    return ops::exact_number(losses_);
+  double everywhere(const ProcessMesh& mesh, int last_home) const {
+    mesh.along({Axis::dp, Axis::cp}).all_reduce(losses, Reduce::sum).wait();
+    mesh.along(Axis::pp).broadcast(losses, last_home).wait();
+    return ops::exact_number(losses);
   }
-
- private:
-  Tensor losses_;
+  Tensor losses;
 };
 
-/// Of every microbatch, whole sequences.
-void count_tokens(std::vector<double>& counts, std::span<const Batch> microbatches, const Workshop& shop) {
-  counts.clear();
-  for (const Batch& batch : microbatches) counts.push_back(number(ops::sum(batch.mask)));
-  Communicator& context = shop.mesh.along(Axis::cp);
-  if (context.size() == 1) return;
-  const Tensor all = from_host(shop.weights.device(), {std::int64_t(counts.size())}, counts);
-  context.all_reduce(all, Reduce::sum).wait();
-  counts = to_host<double>(all);
-}
-
-/// Of all ranks that read other samples.
-double total(std::span<const double> counts, const Workshop& shop) {
-  double sum = 0;
-  for (const double count : counts) sum += count;
-  const Tensor all = ops::zeros(shop.weights.device(), {1}, Dtype::f64);
-  ops::fill(all, sum);
-  shop.mesh.along(Axis::dp).all_reduce(all, Reduce::sum).wait();
-  return number(all);
-}
+namespace {
 
 /// The factor of each microbatch's losses in the objective, loss scale included.
-void set_loss_factors(StepRoom& room, const StepReport& report, const StepOrder& order, int data_ranks) {
-  room.factors.clear();
+void set_loss_factors(std::vector<float>& factors, std::span<const double> counts, const StepReport& report,
+                      const StepOrder& order, int data_ranks) {
+  factors.clear();
   const auto together = std::size_t(order.together);
-  const std::size_t means_here = room.counts.size() / together;
+  const std::size_t means_here = counts.size() / together;
   const auto means = double(means_here) * data_ranks;
-  for (std::size_t i = 0; i < room.counts.size(); ++i) {
-    const auto first = room.counts.begin() + std::ptrdiff_t(i / together * together);
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const auto first = counts.begin() + std::ptrdiff_t(i / together * together);
     const double count = std::accumulate(first, first + order.together, 0.0);
     const double tokens = order.per_token ? report.tokens : count * means;
-    room.factors.push_back(tokens > 0 ? float(report.loss_scale / tokens) : 0);
+    factors.push_back(tokens > 0 ? float(report.loss_scale / tokens) : 0);
   }
-}
-
-pipe::Runner::Order runner_order(const Workshop& shop, std::span<const Batch> microbatches,
-                                 std::span<const float> factors, const StepPlace& place) {
-  return {.microbatches = microbatches,
-          .loss_factors = factors,
-          .place = place,
-          .parcel = parcel_of(shop, microbatches.front()),
-          .watch = nullptr,
-          .timekeeper = nullptr};
 }
 
 /// The circles over which a model's weights are cut.
@@ -83,75 +52,95 @@ StepPlace place_of(const StepOrder& order) {
   return {.seed = order.seed, .step = std::uint64_t(order.step), .training = true};
 }
 
-void update(const Workshop& shop, const StepOrder& order, StepReport& report) {
-  const double clip = clip_factor(report.grad_norm, order.clip);
-  shop.optimizer.update({.rate = order.rate,
-                         .ends_rate = order.ends_rate,
-                         .decay = order.decay,
-                         .grad_scale = clip / report.loss_scale});
-  if (order.params_norm)
-    report.params_norm = global_norm(shop.weights, Look::masters, model_circles(shop.mesh));
-}
-
 }  // namespace
 
-int last_home(const Workshop& shop) { return shop.runner.schedule().home.back(); }
-
-pipe::Parcel parcel_of(const Workshop& shop, const Batch& batch) {
-  const bool cut = shop.wire.between == Between::sequence_cut;
-  const int parts = cut ? shop.mesh.layout().degree(Axis::tp) : 1;
-  return {.hidden = {exact(batch.tokens.dim(0), std::int64_t(parts)), batch.tokens.dim(1), shop.wire.width},
-          .dtype = shop.wire.dtype};
+/// Of every microbatch, whole sequences.
+void Replica::count_tokens(std::vector<double>& counts, std::span<const Batch> microbatches) const {
+  counts.clear();
+  for (const Batch& batch : microbatches) counts.push_back(number(ops::sum(batch.mask)));
+  Communicator& context = mesh_.along(Axis::cp);
+  if (context.size() == 1) return;
+  const Tensor all = from_host(device_, {std::int64_t(counts.size())}, counts);
+  context.all_reduce(all, Reduce::sum).wait();
+  counts = to_host<double>(all);
 }
 
-StepReport train_step(const Workshop& shop, std::span<const Batch> microbatches, const StepOrder& order) {
+double Replica::over_data_ranks(std::span<const double> counts) const {
+  double sum = 0;
+  for (const double count : counts) sum += count;
+  const Tensor all = ops::zeros(device_, {1}, Dtype::f64);
+  ops::fill(all, sum);
+  mesh_.along(Axis::dp).all_reduce(all, Reduce::sum).wait();
+  return number(all);
+}
+
+pipe::Runner::Order Replica::work_on(std::span<const Batch> microbatches, std::span<const float> factors,
+                                     const StepPlace& place) const {
+  return {.microbatches = microbatches,
+          .loss_factors = factors,
+          .place = place,
+          .parcel = parcel_of(microbatches.front()),
+          .watch = nullptr,
+          .timekeeper = nullptr};
+}
+
+void Replica::update(const StepOrder& order, StepReport& report) {
+  const double clip = clip_factor(report.grad_norm, order.clip);
+  optimizer_->update({.rate = order.rate,
+                      .ends_rate = order.ends_rate,
+                      .decay = order.decay,
+                      .grad_scale = clip / report.loss_scale});
+  if (order.params_norm) report.params_norm = global_norm(weights_, Look::masters, model_circles(mesh_));
+}
+
+StepReport Replica::step(std::span<const Batch> microbatches, const StepOrder& order) {
+  prepare(For::training, microbatches.size());
   StepReport report;
-  report.loss_scale = shop.scaler ? shop.scaler->scale() : 1;
-  StepRoom own;
-  StepRoom& room = shop.room ? *shop.room : own;
-  count_tokens(room.counts, microbatches, shop);
-  report.tokens = total(room.counts, shop);
-  set_loss_factors(room, report, order, shop.mesh.layout().degree(Axis::dp));
-  LossSums sums(shop.weights.device());
-  shop.weights.zero_grads();
-  shop.reduction.begin(int(microbatches.size()));
-  pipe::Runner::Order work = runner_order(shop, microbatches, room.factors, place_of(order));
+  report.loss_scale = scaler_ ? scaler_->scale() : 1;
+  count_tokens(counts_, microbatches);
+  report.tokens = over_data_ranks(counts_);
+  set_loss_factors(factors_, counts_, report, order, mesh_.layout().degree(Axis::dp));
+  const Sums sums(device_);
+  weights_.zero_grads();
+  reduction_.begin(int(microbatches.size()));
+  pipe::Runner::Order work = work_on(microbatches, factors_, place_of(order));
   if (order.timers && order.timers->level() > 1) work.timekeeper = order.timers;
   Laps laps(order.timers);
-  shop.runner.run(work, [&](int, const Pass& pass) { sums.add(pass); });
+  runner_->run(work, [&](int, const Pass& pass) { sums.add(pass); });
   laps.end(Part::forward_backward);
-  shop.reduction.finish();
+  reduction_.finish();
   laps.end(Part::all_grads_sync);
-  if (shop.tied) {
-    shop.tied->add_gradients();
+  if (tied_) {
+    tied_->add_gradients();
     laps.end(Part::embedding_grads);
   }
-  const auto circles = model_circles(shop.mesh);
-  report.loss = report.tokens > 0 ? sums.losses(shop) / report.tokens : 0;
+  const auto circles = model_circles(mesh_);
+  report.loss = report.tokens > 0 ? sums.everywhere(mesh_, homes_.back()) / report.tokens : 0;
   report.loss_finite = std::isfinite(report.loss);
   laps.skip();
-  report.grad_norm = global_norm(shop.weights, Look::grads, circles) / report.loss_scale;
+  report.grad_norm = global_norm(weights_, Look::grads, circles) / report.loss_scale;
   report.applied = report.loss_finite && std::isfinite(report.grad_norm);
   laps.end(Part::clip);
   if (order.count_zeros) {
-    report.zeros = global_zeros(shop.weights, circles);
+    report.zeros = global_zeros(weights_, circles);
     laps.end(Part::count_zeros);
   }
-  if (shop.scaler) shop.scaler->update(report.applied);
-  if (report.applied) update(shop, order, report);
+  if (scaler_) scaler_->update(report.applied);
+  if (report.applied) update(order, report);
   laps.end(Part::inner_step);
   return report;
 }
 
-void evaluate_step(const Workshop& shop, std::span<const Batch> microbatches, Evaluation& into) {
+void Replica::evaluate(std::span<const Batch> microbatches, Evaluation& into) {
+  prepare(For::evaluation, microbatches.size());
   const std::vector<float> factors(microbatches.size(), 1.F);
-  LossSums sums(shop.weights.device());
-  shop.runner.run(runner_order(shop, microbatches, factors, {.training = false}),
-                  [&](int, const Pass& pass) { sums.add(pass); });
-  into.loss_sum += sums.losses(shop);
+  const Sums sums(device_);
+  runner_->run(work_on(microbatches, factors, {.training = false}),
+               [&](int, const Pass& pass) { sums.add(pass); });
+  into.loss_sum += sums.everywhere(mesh_, homes_.back());
   std::vector<double> counts;
-  count_tokens(counts, microbatches, shop);
-  into.tokens += total(counts, shop);
+  count_tokens(counts, microbatches);
+  into.tokens += over_data_ranks(counts);
 }
 
 }  // namespace weft

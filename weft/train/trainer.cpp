@@ -10,61 +10,11 @@
 #include "weft/base/error.h"
 #include "weft/base/format.h"
 #include "weft/model/count.h"
-#include "weft/model/gpt.h"
 #include "weft/ops/elementwise.h"
 #include "weft/tensor/host.h"
 #include "weft/train/stages.h"
 
 namespace weft {
-namespace {
-
-Dtype compute_type(Precision precision) {
-  switch (precision) {
-    case Precision::f32:
-      return Dtype::f32;
-    case Precision::bf16:
-      return Dtype::bf16;
-    case Precision::f16:
-      return Dtype::f16;
-  }
-  return Dtype::f32;
-}
-
-std::unique_ptr<Optimizer> make_optimizer(Weights& weights, const OptimizerConfig& config) {
-  if (config.kind == OptimizerKind::sgd) return make_sgd(weights, config.momentum);
-  return make_adam(weights, {.beta1 = config.beta1,
-                             .beta2 = config.beta2,
-                             .epsilon = config.epsilon,
-                             .decoupled = config.decoupled_decay});
-}
-
-/// Megatron's sizes: a bucket a block, or where buckets leave during backward, buckets that are worth a trip.
-std::int64_t bucket_elements(const TrainConfig& config, int data_ranks) {
-  const ParallelConfig& p = config.parallel;
-  if (p.buckets > 0) return count_parameters(config.model).total() / p.buckets;
-  if (p.bucket_elements > 0) return p.bucket_elements;
-  return p.overlap_reduce ? std::max<std::int64_t>(40'000'000, 1'000'000 * std::int64_t{data_ranks}) : 0;
-}
-
-DataParallel data_parallel(const TrainConfig& config, const ProcessMesh& mesh) {
-  Communicator& circle = mesh.along({Axis::dp, Axis::cp});
-  return {.circle = &circle,
-          .cut_states = config.parallel.zero > 0,
-          .bucket = bucket_elements(config, circle.size()),
-          .wire = config.scaling.reduce_in_bf16 ? Dtype::bf16 : Dtype::f32};
-}
-
-std::unique_ptr<LossScaler> make_scaler(const TrainConfig& config) {
-  if (config.model.precision != Precision::f16) return nullptr;
-  const ScalingConfig& s = config.scaling;
-  return std::make_unique<LossScaler>(ScalerConfig{.constant = s.constant,
-                                                   .initial = s.initial,
-                                                   .least = s.least,
-                                                   .window = int(s.window),
-                                                   .hysteresis = s.hysteresis});
-}
-
-}  // namespace
 
 /// What adds up between two lines of the log.
 struct Trainer::Interval {
@@ -94,6 +44,7 @@ Trainer::Trainer(const TrainConfig& config, const RunData& data, const Lent& len
       rate_(rate_plan(config, steps_)),
       ends_rate_(embedding_rate_plan(config, steps_)),
       decay_(decay_plan(config, steps_)),
+      replica_(replica_config(config), {lent.device, lent.mesh}),
       interval_(std::make_unique<Interval>()),
       alone_(std::make_unique<Interval>()),
       timers_(config.log.timing_level) {
@@ -102,40 +53,11 @@ Trainer::Trainer(const TrainConfig& config, const RunData& data, const Lent& len
 
 Trainer::~Trainer() = default;
 
-Between Trainer::between() const {
-  return config_.parallel.sequence ? Between::sequence_cut : Between::whole;
-}
-
-Circles Trainer::circles() const {
-  return {.tp = lent_.mesh.along(Axis::tp),
-          .between = between(),
-          .context = {&lent_.mesh.along(Axis::cp), config_.parallel.context}};
-}
-
-Dtype Trainer::hands_on() const { return compute_type(config_.model.precision); }
-
 Feed::Place Trainer::feed_place() const {
   return {lent_.device, {lent_.mesh.place(Axis::cp), lent_.mesh.layout().degree(Axis::cp)}};
 }
 
 void Trainer::build() {
-  Communicator& pp = lent_.mesh.along(Axis::pp);
-  const std::vector<StagePart> parts = stages_of(config_);
-  const std::vector<int> home = homes_of(config_.parallel);
-  for (std::size_t i = 0; i < parts.size(); ++i)
-    if (home[i] == pp.rank()) stages_[int(i)] = build_gpt(config_.model, parts[i], circles(), lent_.device);
-  const auto each = [this](const VisitParameter& visit) {
-    for (const auto& [number, stage] : stages_) stage.each_parameter(visit);
-  };
-  weights_ = std::make_unique<Weights>(each, lent_.device, compute_type(config_.model.precision),
-                                       Weights::For::training, data_parallel(config_, lent_.mesh));
-  reduction_ = std::make_unique<GradReduction>(
-      *weights_, lent_.mesh.along(Axis::tp),
-      config_.parallel.overlap_reduce ? ReduceWhen::when_a_bucket_is_full : ReduceWhen::after_backward);
-  weights_->initialize(std::uint64_t(config_.run.seed));
-  if (home.size() > 1 || lent_.device.exact()) tied_ = std::make_unique<TiedWeights>(*weights_, pp);
-  optimizer_ = make_optimizer(*weights_, config_.optimizer);
-  scaler_ = make_scaler(config_);
   const auto train = data_.sets[data::Split::train];
   if (!train && !config_.eval.skip_train)
     fail(Kind::usage, "train: the data hold no training documents; see --split");
@@ -157,19 +79,6 @@ data::Turn Trainer::turn_at(std::int64_t consumed) const {
           .owners = owners_of(config_)};
 }
 
-Workshop Trainer::workshop() {
-  return {.stages = stages_,
-          .weights = *weights_,
-          .reduction = *reduction_,
-          .optimizer = *optimizer_,
-          .runner = *runner_,
-          .mesh = lent_.mesh,
-          .wire = {.width = config_.model.hidden, .dtype = hands_on(), .between = between()},
-          .scaler = scaler_.get(),
-          .tied = tied_.get(),
-          .room = &room_};
-}
-
 StepOrder Trainer::order_of(std::int64_t step) const {
   return {.seed = std::uint64_t(config_.run.seed),
           .step = step,
@@ -188,29 +97,19 @@ bool Trainer::step_is_skipped(std::int64_t step) const {
   return std::ranges::find(config_.guard.skip_iterations, step) != config_.guard.skip_iterations.end();
 }
 
-void Trainer::prepare_runner(For purpose, int microbatches) {
-  if (runner_ && prepared_for_ == purpose && schedule_.microbatches == microbatches) return;
-  runner_.reset();
-  prepared_for_ = purpose;
-  schedule_ = purpose == For::training ? schedule_of(config_.parallel, microbatches)
-                                       : evaluation_of(config_.parallel, microbatches);
-  runner_ = std::make_unique<pipe::Runner>(schedule_, stages_, lent_.mesh.along(Axis::pp), lent_.device);
-}
-
 StepReport Trainer::one_step(std::int64_t step, NotFinite trouble) {
   const data::Turn turn = turn_at(feed_->consumed());
   Laps laps(timers_.level() > 1 ? &timers_ : nullptr);
   const std::span<const Batch> batches = feed_->next(turn);
   laps.end(Part::batch_generator);
   position_.last_batch = turn.global_batch;
-  prepare_runner(For::training, int(batches.size()));
   if (step_is_skipped(step)) {
     skipped_samples_ += turn.global_batch;
     return {.applied = false};
   }
   StepOrder order = order_of(step);
   order.timers = &timers_;
-  const StepReport report = train_step(workshop(), batches, order);
+  const StepReport report = replica_.step(batches, order);
   if (report.applied)
     learned_samples_ += turn.global_batch;
   else if (trouble == NotFinite::looked_for)
@@ -219,9 +118,9 @@ StepReport Trainer::one_step(std::int64_t step, NotFinite trouble) {
 }
 
 void Trainer::not_finite(std::int64_t step, const StepReport& report, std::span<const Batch> batches) {
-  const bool rescales = scaler_ && !config_.scaling.constant;
+  const bool rescales = replica_.scaler() && !config_.scaling.constant;
   if (rescales) return;  // dynamic scaling lives on such steps
-  const std::string where = find_not_finite(workshop(), batches, order_of(step));
+  const std::string where = replica_.find_not_finite(batches, order_of(step));
   const std::string sentence =
       fmt::format("step {}: {} is not finite, {}; the weights are as they were before", step,
                   report.loss_finite ? "the gradient" : "the loss", where);
@@ -328,9 +227,7 @@ std::string Trainer::name_of_set(data::Split split, std::size_t number) const {
 Evaluation Trainer::evaluated(Feed& feed, const data::Turn& turn, std::int64_t rounds) {
   Evaluation sums;
   for (std::int64_t round = 0; round < rounds; ++round) {
-    const std::span<const Batch> batches = feed.next(turn);
-    prepare_runner(For::evaluation, int(batches.size()));
-    evaluate_step(workshop(), batches, sums);
+    replica_.evaluate(feed.next(turn), sums);
   }
   return sums;
 }

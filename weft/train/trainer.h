@@ -8,18 +8,16 @@
 #include "weft/base/clock.h"
 #include "weft/base/log.h"
 #include "weft/mesh/mesh.h"
-#include "weft/model/gpt.h"
-#include "weft/nn/linear.h"
 #include "weft/report/outlet.h"
 #include "weft/train/batch_size.h"
 #include "weft/train/feed.h"
 #include "weft/train/replay.h"
+#include "weft/train/replica.h"
 #include "weft/train/run_data.h"
 #include "weft/train/save.h"
 #include "weft/train/save_facts.h"
 #include "weft/train/schedules.h"
 #include "weft/train/spikes.h"
-#include "weft/train/step.h"
 
 namespace weft {
 
@@ -42,22 +40,13 @@ class Trainer {
   Trainer(const TrainConfig& config, const RunData& data, const Lent& lent);
   ~Trainer();
   Ending run();
-  Weights& weights() { return *weights_; }
-  /// That live on this rank, by number.
-  const std::map<int, Stage>& stages() const { return stages_; }
-  /// How this rank's layers are cut.
-  Circles circles() const;
-  Dtype hands_on() const;  // the type of what stages send
+  Replica& replica() { return replica_; }
 
  private:
   struct Interval;  // what adds up between two lines of the log
   void build();
-  Between between() const;
   Feed::Place feed_place() const;
-  Workshop workshop();
   StepOrder order_of(std::int64_t step) const;
-  enum class For : std::uint8_t { training, evaluation };
-  void prepare_runner(For purpose, int microbatches);
   enum class NotFinite : std::uint8_t { looked_for, passed_over };
   StepReport one_step(std::int64_t step, NotFinite trouble = NotFinite::looked_for);
   void not_finite(std::int64_t step, const StepReport& report, std::span<const Batch> batches);
@@ -107,17 +96,8 @@ class Trainer {
   std::int64_t steps_;
   RatePlan rate_, ends_rate_;
   DecaySchedule decay_;
-  pipe::Schedule schedule_;
-  For prepared_for_ = For::training;
-  std::map<int, Stage> stages_;
-  std::unique_ptr<Weights> weights_;
-  std::unique_ptr<TiedWeights> tied_;
-  std::unique_ptr<GradReduction> reduction_;
-  std::unique_ptr<Optimizer> optimizer_;
-  std::unique_ptr<LossScaler> scaler_;
-  std::unique_ptr<pipe::Runner> runner_;
+  Replica replica_;
   std::unique_ptr<Feed> feed_;
-  StepRoom room_;
   std::map<data::Split, std::int64_t> evaluated_;  // samples of each set that evaluations have used
   std::unique_ptr<Interval> interval_, alone_;     // since the last line; since the last step
   SpikeWatch spikes_;

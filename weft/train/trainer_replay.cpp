@@ -55,7 +55,7 @@ void Trainer::did(Replay& replay, const StepReport& report) {
     replay.loss = report.loss;
     replay.grad_norm = report.grad_norm;
   }
-  replay.tensors = marks_of(*weights_, *optimizer_, lent_.mesh.world());
+  replay.tensors = marks_of(replica_.weights(), replica_.optimizer(), lent_.mesh.world());
 }
 
 std::string Trainer::not_to_be_replayed(const RunFacts& facts, const std::string& from) {

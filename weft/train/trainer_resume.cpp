@@ -7,6 +7,7 @@
 
 #include "weft/base/error.h"
 #include "weft/model/count.h"
+#include "weft/optim/norms.h"
 #include "weft/train/keep_tokenizer.h"
 #include "weft/train/resume.h"
 #include "weft/train/resume_weights.h"
@@ -41,8 +42,8 @@ void Trainer::open_checkpoints() {
 
 std::vector<std::int64_t> Trainer::take_up() {
   Resumed found = resume({.config = config_,
-                          .weights = *weights_,
-                          .optimizer = *optimizer_,
+                          .weights = replica_.weights(),
+                          .optimizer = replica_.optimizer(),
                           .world = lent_.mesh.world(),
                           .schedules = {rate_, ends_rate_, decay_},
                           .tokenizer = tokenizer_});
@@ -74,7 +75,8 @@ void Trainer::restore(const RunFacts& facts) {
   if (at.consumed_samples != batches_.consumed_after(at.step)) steps_ = steps_after(at);
   if (!config_.checkpoint.load_optimizer) return;
   learned_samples_ = at.learned_samples;
-  if (scaler_ && at.loss_scale) scaler_->restore({*at.loss_scale, at.scale_clean, at.scale_patience});
+  if (replica_.scaler() && at.loss_scale)
+    replica_.scaler()->restore({*at.loss_scale, at.scale_clean, at.scale_patience});
   if (config_.rate.resume != SchedulerSource::checkpoint) return;
   rate_ = facts.schedules.rate;
   ends_rate_ = facts.schedules.ends;
@@ -112,10 +114,10 @@ RunFacts Trainer::facts_after(std::int64_t step) {
   at.valid_samples = evaluated_[data::Split::valid];
   at.test_samples = evaluated_[data::Split::test];
   at.optimizer = config_.checkpoint.save_optimizer;
-  at.updates = optimizer_->updates();
+  at.updates = replica_.optimizer().updates();
   at.loss_scale.reset();
-  if (scaler_) {
-    const LossScaler::State state = scaler_->state();
+  if (const LossScaler* scaler = replica_.scaler()) {
+    const LossScaler::State state = scaler->state();
     at.loss_scale = state.scale;
     at.scale_clean = state.clean;
     at.scale_patience = state.patience;
@@ -136,7 +138,8 @@ void Trainer::save(std::int64_t step) {
     position_.validated_losses.push_back(validated_->loss);
   }
   SaveOrder order{.step = step, .facts = to_json(facts_after(step)), .mine = {}};
-  order.mine = named_to_save(*weights_, config_.checkpoint.save_optimizer ? optimizer_.get() : nullptr);
+  order.mine =
+      named_to_save(replica_.weights(), config_.checkpoint.save_optimizer ? &replica_.optimizer() : nullptr);
   order.best = best_of(position_, config_.checkpoint.keep_best);
   saver_->save(std::move(order));
 }
@@ -182,7 +185,7 @@ RunWitness Trainer::witness(const RunPosition& at) {
   const Evaluation sums = evaluated(feed, turn, 1);
   const std::array<Communicator*, 1> circles{&lent_.mesh.along({Axis::tp, Axis::pp})};
   return {.loss = sums.tokens > 0 ? sums.loss_sum / sums.tokens : 0,
-          .weights_norm = global_norm(*weights_, Look::masters, circles)};
+          .weights_norm = global_norm(replica_.weights(), Look::masters, circles)};
 }
 
 void Trainer::verify(const RunFacts& facts, const std::string& from) {

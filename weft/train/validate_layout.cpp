@@ -102,7 +102,7 @@ void stages(TrainConfig& c) {
   if (p.pp == 1 && (uneven(p) || !p.schedule.empty()))
     fail(Kind::usage, uneven(p) ? "an uneven first or last stage" : "--pipeline-schedule",
          " needs --pipeline-model-parallel-size 2 or more, found 1");
-  (void)stages_of(c);
+  (void)stages_of(c.model, c.parallel);
 }
 
 bool power_of_two(int n) { return n > 0 && (n & (n - 1)) == 0; }

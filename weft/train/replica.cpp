@@ -1,0 +1,127 @@
+// How the parts of a replica are put together: the only place where that is decided.
+#include "weft/train/replica.h"
+
+#include <algorithm>
+
+#include "weft/base/number.h"
+#include "weft/model/count.h"
+#include "weft/train/stages.h"
+
+namespace weft {
+namespace {
+
+std::unique_ptr<Optimizer> make_optimizer(Weights& weights, const OptimizerConfig& config) {
+  if (config.kind == OptimizerKind::sgd) return make_sgd(weights, config.momentum);
+  return make_adam(weights, {.beta1 = config.beta1,
+                             .beta2 = config.beta2,
+                             .epsilon = config.epsilon,
+                             .decoupled = config.decoupled_decay});
+}
+
+/// Megatron's sizes: a bucket a block, or where buckets leave during backward, buckets that are worth a trip.
+std::int64_t bucket_elements(const ReplicaConfig& config, int data_ranks) {
+  const ParallelConfig& p = config.parallel;
+  if (p.buckets > 0) return count_parameters(config.model).total() / p.buckets;
+  if (p.bucket_elements > 0) return p.bucket_elements;
+  return p.overlap_reduce ? std::max<std::int64_t>(40'000'000, 1'000'000 * std::int64_t{data_ranks}) : 0;
+}
+
+LossScaler scaler_of(const ScalingConfig& s) {
+  return LossScaler({.constant = s.constant,
+                     .initial = s.initial,
+                     .least = s.least,
+                     .window = int(s.window),
+                     .hysteresis = s.hysteresis});
+}
+
+Dtype compute_type(Precision precision) {
+  switch (precision) {
+    case Precision::f32:
+      return Dtype::f32;
+    case Precision::bf16:
+      return Dtype::bf16;
+    case Precision::f16:
+      return Dtype::f16;
+  }
+  return Dtype::f32;
+}
+
+}  // namespace
+
+ReplicaConfig replica_config(const TrainConfig& config) {
+  return {.model = config.model,
+          .parallel = config.parallel,
+          .optimizer = config.optimizer,
+          .scaling = config.scaling,
+          .seed = std::uint64_t(config.run.seed)};
+}
+
+Replica::Replica(const ReplicaConfig& config, const ReplicaPlace& place, const VisitParameter& before_weights)
+    : config_(config),
+      device_(place.device),
+      mesh_(place.mesh),
+      homes_(homes_of(config.parallel)),
+      stages_(built(before_weights)),
+      weights_([this](const VisitParameter& visit) { each_parameter(visit); }, device_, dtype(),
+               Weights::For::training, data_parallel()),
+      reduction_(
+          weights_, mesh_.along(Axis::tp),
+          config.parallel.overlap_reduce ? ReduceWhen::when_a_bucket_is_full : ReduceWhen::after_backward) {
+  weights_.initialize(config.seed);
+  if (homes_.size() > 1 || device_.exact()) tied_.emplace(weights_, pp());
+  optimizer_ = make_optimizer(weights_, config.optimizer);
+  if (config.model.precision == Precision::f16) scaler_ = scaler_of(config.scaling);
+}
+
+std::map<int, Stage> Replica::built(const VisitParameter& before_weights) const {
+  const std::vector<StagePart> parts = stages_of(config_.model, config_.parallel);
+  std::map<int, Stage> out;
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    if (homes_[i] == pp().rank()) out[int(i)] = build_gpt(config_.model, parts[i], circles(), device_);
+  if (before_weights)
+    for (const auto& [number, stage] : out) stage.each_parameter(before_weights);
+  return out;
+}
+
+DataParallel Replica::data_parallel() const {
+  Communicator& circle = mesh_.along({Axis::dp, Axis::cp});
+  return {.circle = &circle,
+          .cut_states = config_.parallel.zero > 0,
+          .bucket = bucket_elements(config_, circle.size()),
+          .wire = config_.scaling.reduce_in_bf16 ? Dtype::bf16 : Dtype::f32};
+}
+
+void Replica::each_parameter(const VisitParameter& visit) const {
+  for (const auto& [number, stage] : stages_) stage.each_parameter(visit);
+}
+
+Circles Replica::circles() const {
+  return {.tp = mesh_.along(Axis::tp),
+          .between = config_.parallel.sequence ? Between::sequence_cut : Between::whole,
+          .context = {&mesh_.along(Axis::cp), config_.parallel.context}};
+}
+
+Dtype Replica::dtype() const { return compute_type(config_.model.precision); }
+
+int Replica::most_remembered() const {
+  const bool trains = runner_ && prepared_for_ == For::training;
+  return trains ? std::max(most_remembered_, runner_->most_remembered()) : most_remembered_;
+}
+
+void Replica::prepare(For purpose, std::size_t microbatches) {
+  if (runner_ && prepared_for_ == purpose && schedule_.microbatches == int(microbatches)) return;
+  most_remembered_ = most_remembered();
+  runner_.reset();
+  prepared_for_ = purpose;
+  schedule_ = purpose == For::training ? schedule_of(config_.parallel, int(microbatches))
+                                       : evaluation_of(config_.parallel, int(microbatches));
+  runner_ = std::make_unique<pipe::Runner>(schedule_, stages_, pp(), device_);
+}
+
+pipe::Parcel Replica::parcel_of(const Batch& batch) const {
+  const int parts = config_.parallel.sequence ? mesh_.layout().degree(Axis::tp) : 1;
+  const std::int64_t steps = exact(batch.tokens.dim(0), std::int64_t(parts));
+  return {.hidden = {steps, batch.tokens.dim(1), config_.model.hidden}, .dtype = dtype()};
+}
+
+}  // namespace weft

@@ -1,0 +1,116 @@
+// One rank's share of a model and all that trains it: what runs, benchmarks and tests of layouts build alike.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "weft/mesh/mesh.h"
+#include "weft/model/gpt.h"
+#include "weft/optim/grad_reduction.h"
+#include "weft/optim/optimizer.h"
+#include "weft/optim/scaler.h"
+#include "weft/optim/tied.h"
+#include "weft/pipe/runner.h"
+#include "weft/train/config.h"
+#include "weft/train/step.h"
+
+namespace weft {
+
+/// What of a run's settings decides how it is built; a step brings the rest.
+struct ReplicaConfig {
+  ModelConfig model;
+  ParallelConfig parallel;
+  OptimizerConfig optimizer;
+  ScalingConfig scaling;
+  std::uint64_t seed = 0;  // of initial weights
+};
+ReplicaConfig replica_config(const TrainConfig& config);
+
+/// Where a replica lives: the ranks of the mesh build theirs together.
+struct ReplicaPlace {
+  Device& device;
+  const ProcessMesh& mesh;
+};
+
+/// Stages of this rank, their weights, how gradients are reduced, the optimizer, and the runner of the
+/// pipeline, which is made anew when a step has another number of microbatches or nobody trains in it.
+/// Everything but the accessors is collective over the ranks of the mesh.
+class Replica {
+ public:
+  /// `before_weights` sees every parameter before it gets memory, and may change what others are told of it:
+  /// tests plant their mistakes there.
+  Replica(const ReplicaConfig& config, const ReplicaPlace& place, const VisitParameter& before_weights = {});
+  Replica(const Replica&) = delete;  // parts point at each other
+  Replica& operator=(const Replica&) = delete;
+
+  /// Microbatches in, new weights out. A loss or gradient that is not finite leaves the weights alone; the
+  /// report says so.
+  StepReport step(std::span<const Batch> microbatches, const StepOrder& order);
+  /// Forward only; adds to the sums.
+  void evaluate(std::span<const Batch> microbatches, Evaluation& into);
+  /// After a step that was not applied: does it again with open eyes. "first seen after attention of layer 3,
+  /// samples 17, 18" or "in the gradient of layers.3.mlp.up.weight, samples 17, 18"; all ranks say the same.
+  std::string find_not_finite(std::span<const Batch> microbatches, const StepOrder& order);
+
+  Weights& weights() { return weights_; }
+  const Weights& weights() const { return weights_; }
+  Optimizer& optimizer() { return *optimizer_; }
+  const Optimizer& optimizer() const { return *optimizer_; }
+  /// Null unless the model is f16.
+  LossScaler* scaler() { return scaler_ ? &*scaler_ : nullptr; }
+  const GradReduction& reduction() const { return reduction_; }
+  void each_parameter(const VisitParameter& visit) const;
+
+  /// That live on this rank, by number.
+  const std::map<int, Stage>& stages() const { return stages_; }
+  /// The pipeline rank of each stage.
+  const std::vector<int>& homes() const { return homes_; }
+  /// How this rank's layers are cut.
+  Circles circles() const;
+  /// What layers compute in, and stages hand on.
+  Dtype dtype() const;
+  const ProcessMesh& mesh() const { return mesh_; }
+  Device& device() const { return device_; }
+  /// Most microbatches that training has had open at once.
+  int most_remembered() const;
+
+ private:
+  enum class For : std::uint8_t { training, evaluation };
+  struct Sums;  // of losses, over ranks
+  std::map<int, Stage> built(const VisitParameter& before_weights) const;
+  DataParallel data_parallel() const;
+  void prepare(For purpose, std::size_t microbatches);
+  pipe::Parcel parcel_of(const Batch& batch) const;
+  pipe::Runner::Order work_on(std::span<const Batch> microbatches, std::span<const float> factors,
+                              const StepPlace& place) const;
+  void count_tokens(std::vector<double>& counts, std::span<const Batch> microbatches) const;
+  double over_data_ranks(std::span<const double> counts) const;
+  void update(const StepOrder& order, StepReport& report);
+  /// One microbatch, forward and backward, on all ranks of the model.
+  void do_again(const Batch& batch, const StepOrder& order, Watch& watch);
+  Communicator& pp() const { return mesh_.along(Axis::pp); }
+
+  ReplicaConfig config_;
+  Device& device_;
+  const ProcessMesh& mesh_;
+  std::vector<int> homes_;
+  std::map<int, Stage> stages_;
+  Weights weights_;
+  GradReduction reduction_;
+  std::optional<TiedWeights> tied_;  // where a weight may live in two stages
+  std::unique_ptr<Optimizer> optimizer_;
+  std::optional<LossScaler> scaler_;
+  For prepared_for_ = For::training;
+  pipe::Schedule schedule_;
+  std::unique_ptr<pipe::Runner> runner_;
+  int most_remembered_ = 0;  // by runners that are gone
+  // A number a microbatch, kept from step to step: the steady state asks the heap for nothing.
+  std::vector<double> counts_;
+  std::vector<float> factors_;
+};
+
+}  // namespace weft
