@@ -14,7 +14,7 @@ MAY_SEE = {  # room -> rooms below it that it may include
     "comm": ["base", "tensor"],
     "data": ["base", "tensor", "text"],
     "mesh": ["base", "tensor", "comm"],
-    "launch": ["base", "tensor", "report", "comm", "backend"],
+    "launch": ["base"],
     "checkpoint": ["base", "tensor", "comm", "mesh"],
     "nn": ["base", "tensor", "ops", "comm", "mesh"],
     "model": ["base", "tensor", "ops", "comm", "mesh", "nn"],

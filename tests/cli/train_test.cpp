@@ -109,10 +109,18 @@ TEST(Train, takes_the_ranks_that_mpirun_started) {
   EXPECT_EQ(t.status, 2);
   EXPECT_THAT(t.err, HasSubstr("4 ranks cannot be shared out"));
   const Variable other("WORLD_SIZE", "8");
+  EXPECT_EQ(told(tiny()).err,
+            "environment: PMI_SIZE is 4 and WORLD_SIZE is 8; unset what the other launcher left\n");
+}
+
+TEST(Train, does_not_train_alone_as_one_of_many_that_it_cannot_reach) {
+  const Variable world("WORLD_SIZE", "4"), rank("RANK", "1");
+  auto words = tiny();
+  std::erase(words, "--dry-run");
   EXPECT_EQ(
-      told(tiny()).err,
-      "environment: MPI says rank 0 of 4, RANK and WORLD_SIZE say 0 of 8; unset what the other launcher "
-      "left\n");
+      told(words).err,
+      "train: RANK says that this is one of 4 processes, and weft's processes speak through MPI; start them "
+      "with weft launch, mpirun or srun, or unset RANK for ranks as threads\n");
 }
 
 TEST(Train, needs_a_model_that_it_knows) {

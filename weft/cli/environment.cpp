@@ -1,62 +1,28 @@
-// Reads what launchers set: MPI's own names first, then WORLD_SIZE and RANK.
+// The seat that a launcher left in the environment, and the job's number.
 #include "weft/cli/environment.h"
 
-#include <array>
-#include <cstdlib>
-#include <string>
-
 #include "weft/base/error.h"
-#include "weft/base/fields.h"
+#include "weft/launch/seat.h"
 
 namespace weft::cli {
-namespace {
-
-int number(const char* name, int otherwise) {
-  const char* set = std::getenv(name);
-  if (set == nullptr || *set == '\0') return otherwise;
-  int value = 0;
-  try {
-    read_word(set, value);
-  } catch (const Error& e) {
-    fail(Kind::usage, "environment: ", name, ": ", e.what());
-  }
-  return value;
-}
-
-std::string word(const char* name) {
-  const char* set = std::getenv(name);
-  return set != nullptr ? set : "";
-}
-
-struct Names {
-  const char *world, *rank, *local;
-};
-constexpr std::array mpi_names{
-    Names{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
-    Names{"PMI_SIZE", "PMI_RANK", "MPI_LOCALNRANKS"}};
-
-/// One process under mpirun is like one without: its ranks may be threads.
-Launched launched_by_mpi() {
-  for (const Names& names : mpi_names) {
-    const int world = number(names.world, 0);
-    if (world > 1) return {world, number(names.rank, 0), number(names.local, 1), true, {}};
-  }
-  return {};
-}
-
-}  // namespace
 
 Launched launched_by_environment() {
-  const Launched mpi = launched_by_mpi();
-  const Launched out{number("WORLD_SIZE", mpi.world), number("RANK", mpi.rank), mpi.on_this_machine, mpi.mpi,
-                     word("SLURM_JOB_ID")};
-  if (out.world < 0) fail(Kind::usage, "environment: WORLD_SIZE ", out.world, " is not at least 1");
-  if (out.rank < 0 || (out.world > 0 && out.rank >= out.world))
-    fail(Kind::usage, "environment: RANK ", out.rank, " is not below WORLD_SIZE ", out.world);
-  if (mpi.mpi && (out.world != mpi.world || out.rank != mpi.rank))
-    fail(Kind::usage, "environment: MPI says rank ", mpi.rank, " of ", mpi.world,
-         ", RANK and WORLD_SIZE say ", out.rank, " of ", out.world, "; unset what the other launcher left");
-  return out;
+  const launch::Environment environment = launch::environment_of_this_process();
+  launch::Seat seat = launch::seat_in(environment);
+  return {.world = seat.world,
+          .rank = seat.rank,
+          .on_this_machine = seat.on_this_machine,
+          .mpi = seat.mpi,
+          .rank_from = std::move(seat.said_by),
+          .job = std::string(launch::value_of(environment, "SLURM_JOB_ID"))};
+}
+
+void must_speak_with_peers(const Launched& launched) {
+  if (launched.mpi || launched.world <= 1 || launched.rank_from.empty()) return;
+  fail(Kind::usage, "train: ", launched.rank_from, " says that this is one of ", launched.world,
+       " processes, and weft's processes speak through MPI; start them with weft launch, mpirun or srun, or "
+       "unset ",
+       launched.rank_from, " for ranks as threads");
 }
 
 }  // namespace weft::cli

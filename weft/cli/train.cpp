@@ -84,6 +84,7 @@ int run_train(Args args) {
   if (command->dry_run && tells) show(*command, launched);
   if (tells && !(command->dry_run && command->json)) say_once(*command);
   if (command->dry_run) return static_cast<int>(Exit::done);
+  must_speak_with_peers(launched);
   return run_training(command->config, launched);
 }
 

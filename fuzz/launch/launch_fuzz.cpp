@@ -1,0 +1,58 @@
+// What people write for the launcher, by the first byte: a hostfile (h), filters over one (i, x), options a
+// line each (o), an environment (e). Whatever the bytes are, they are read exactly or refused with an Error.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+#include <vector>
+
+#include "weft/base/error.h"
+#include "weft/base/format.h"
+#include "weft/launch/hostfile.h"
+#include "weft/launch/options.h"
+#include "weft/launch/seat.h"
+
+namespace {
+
+using namespace weft;
+using namespace weft::launch;
+
+void hosts(std::string_view content) {
+  std::vector<Host> read = read_hosts("hosts", content);
+  // What mpirun is given is the same list again, where no name needs brackets.
+  if (content.find('[') == std::string_view::npos && read_hosts("again", hostfile_of(read)) != read)
+    std::abort();
+}
+
+void options(std::string_view content) { static_cast<void>(read_options(split(content, '\n'), {})); }
+
+void seat(std::string_view content) {
+  Environment environment;
+  for (const std::string_view line : split(content, '\n')) {
+    const auto equals = line.find('=');
+    if (equals != std::string_view::npos)
+      environment.emplace(line.substr(0, equals), line.substr(equals + 1));
+  }
+  const Seat found = seat_in(environment);
+  if (found.world > 0 && found.rank >= found.world) std::abort();
+}
+
+void read(char kind, std::string_view rest) {
+  const std::vector<Host> four{{"a", {0, 1, 2}}, {"b", {0, 1}}, {"c", {0}}, {"fe80::1", {0, 1}}};
+  if (kind == 'h') hosts(rest);
+  if (kind == 'i' && included(four, rest).empty()) std::abort();
+  if (kind == 'x' && excluded(four, rest).empty()) std::abort();
+  if (kind == 'o') options(rest);
+  if (kind == 'e') seat(rest);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  try {
+    read(static_cast<char>(data[0]), {reinterpret_cast<const char*>(data) + 1, size - 1});
+  } catch (const weft::Error&) {
+  }
+  return 0;
+}

@@ -1,0 +1,288 @@
+#include "weft/launch/coordinator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+using namespace weft::launch;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+namespace {
+
+/// A coordinator under a clock of ours, and what it told whom.
+struct Meeting {
+  explicit Meeting(Rules rules)
+      : coordinator(
+            std::move(rules), now, [this](int to, const Message& m) { told.emplace_back(to, m); },
+            [this](const std::string& line) { said.push_back(line); }) {}
+
+  void join(int id, int wanted = -1, int slots = 2) {
+    coordinator.joined(id,
+                       {.run_id = "none",
+                        .host = "h" + std::to_string(id),
+                        .address = "10.0.0." + std::to_string(id),
+                        .wanted_rank = wanted,
+                        .slots = slots},
+                       now);
+  }
+  void fail(int id, double age = 0, End end = {.code = 0, .signal = SIGKILL}) {
+    coordinator.heard(id, Failed{round(), {.rank = 10 * id, .end = end, .age = age}}, now);
+  }
+  void stopped(int id, std::int64_t progress = -1, int status = 137) {
+    coordinator.heard(id, Stopped{round(), status, progress}, now);
+  }
+  void pass(double seconds) {
+    now += seconds;
+    coordinator.tick(now);
+  }
+  int round() const { return last<Begin>().round; }
+  template <class M>
+  std::vector<int> who() const {
+    std::vector<int> out;
+    for (const auto& [to, message] : told)
+      if (std::holds_alternative<M>(message)) out.push_back(to);
+    return out;
+  }
+  template <class M>
+  M last() const {
+    for (auto at = told.rbegin(); at != told.rend(); ++at)
+      if (const M* found = std::get_if<M>(&at->second)) return *found;
+    return {};
+  }
+  int code() const { return coordinator.verdict() ? coordinator.verdict()->code : -1; }
+
+  double now = 100;
+  std::vector<std::pair<int, Message>> told;
+  std::vector<std::string> said;
+  Coordinator coordinator;
+};
+
+Rules two_nodes(int restarts = 0) { return {.nodes = {2, 2}, .patience = {}, .max_restarts = restarts}; }
+Rules elastic() { return {.nodes = {1, 3}, .patience = {}, .max_restarts = 0}; }
+
+}  // namespace
+
+TEST(Coordinator, begins_when_all_nodes_are_there_and_numbers_them_as_they_wish) {
+  Meeting m(two_nodes());
+  m.join(7, 1, 3);
+  EXPECT_TRUE(m.told.empty());
+  m.join(8, 0, 2);
+  EXPECT_THAT(m.who<Begin>(), ElementsAre(8, 7));
+  const Begin begin = m.last<Begin>();
+  EXPECT_EQ(begin.node, 1);
+  EXPECT_EQ(begin.first_rank, 2);
+  EXPECT_EQ(begin.slots, 3);
+  EXPECT_EQ(begin.world, 5);
+  EXPECT_EQ(begin.master, "10.0.0.8");
+  EXPECT_TRUE(begin.peers.empty());
+  EXPECT_EQ(std::get<Begin>(m.told[0].second).peers.size(), 2u);
+}
+
+TEST(Coordinator, ends_well_when_all_nodes_have) {
+  Meeting m(two_nodes());
+  m.join(1);
+  m.join(2);
+  m.coordinator.heard(1, Done{m.round()}, m.now);
+  EXPECT_EQ(m.code(), -1);
+  m.coordinator.heard(2, Done{m.round()}, m.now);
+  EXPECT_EQ(m.code(), 0);
+  EXPECT_THAT(m.who<Finish>(), ElementsAre(1, 2));
+}
+
+TEST(Coordinator, stops_all_at_the_first_failure_and_tells_the_first_by_time) {
+  Meeting m(two_nodes());
+  m.join(1);
+  m.join(2);
+  m.pass(2);
+  m.fail(2, 0.1, {.code = 4, .signal = 0});
+  EXPECT_THAT(m.who<Stop>(), ElementsAre(1, 2));
+  m.fail(1, 0.4);  // told later, but it happened before
+  m.stopped(2);
+  EXPECT_EQ(m.code(), -1);
+  m.stopped(1);
+  EXPECT_EQ(m.code(), 128 + SIGKILL);
+  EXPECT_EQ(m.coordinator.verdict()->report,
+            "launch: the job failed; --max-restarts is 0\n"
+            "  first: rank 10 on node 0 (host h1): signal 9 (Killed), 1.6 s after the start; local rank -1, "
+            "process 0\n"
+            "  then: rank 20 on node 1 (host h2): exit code 4\n");
+}
+
+TEST(Coordinator, starts_again_as_often_as_it_may) {
+  Meeting m(two_nodes(1));
+  m.join(1);
+  m.join(2);
+  m.fail(1);
+  m.stopped(1);
+  m.stopped(2);
+  EXPECT_EQ(m.last<Begin>().restarts, 1);
+  EXPECT_THAT(m.said, ElementsAre("launch: rank 10 on node 0 (host h1): signal 9 (Killed); restart 1 of 1"));
+  m.fail(1);
+  m.stopped(1);
+  m.stopped(2);
+  EXPECT_EQ(m.code(), 137);
+  EXPECT_THAT(m.coordinator.verdict()->report, HasSubstr("all 1 restarts are used"));
+}
+
+TEST(Coordinator, does_not_start_again_what_would_fail_again) {
+  Rules rules = two_nodes(9);
+  rules.final_codes = {2};
+  Meeting m(rules);
+  m.join(1);
+  m.join(2);
+  m.fail(1, 0, {.code = 2, .signal = 0});
+  m.stopped(1, -1, 2);
+  m.stopped(2);
+  EXPECT_EQ(m.code(), 2);
+  EXPECT_THAT(m.coordinator.verdict()->report, HasSubstr("exit code 2 is not tried again"));
+}
+
+TEST(Coordinator, gives_up_after_three_restarts_without_progress) {
+  Meeting m({.nodes = {1, 1}, .patience = {}, .max_restarts = 100});
+  m.join(1);
+  for (const int progress : {5, 5, 5, 10, 10, 10}) {
+    m.fail(1);
+    m.stopped(1, progress);
+    EXPECT_EQ(m.code(), -1);
+  }
+  m.fail(1);
+  m.stopped(1, 10);
+  EXPECT_EQ(m.code(), 137);
+  EXPECT_THAT(m.coordinator.verdict()->report, HasSubstr("3 restarts in a row made no progress"));
+}
+
+TEST(Coordinator, ends_the_job_when_one_of_a_fixed_number_of_nodes_is_lost) {
+  Meeting m(two_nodes());
+  m.join(1);
+  m.join(2);
+  m.coordinator.gone(2, "its connection was lost", m.now);
+  EXPECT_THAT(m.who<Stop>(), ElementsAre(1));
+  m.stopped(1);
+  EXPECT_EQ(m.code(), 1);
+  EXPECT_THAT(m.coordinator.verdict()->report, HasSubstr("first: node 1 (host h2): its connection was lost"));
+}
+
+TEST(Coordinator, goes_on_with_fewer_nodes_where_it_may) {
+  Meeting m(elastic());
+  for (const int id : {1, 2, 3}) m.join(id);
+  EXPECT_EQ(m.last<Begin>().world, 6);
+  m.coordinator.gone(2, "its connection was lost", m.now);
+  m.stopped(1);
+  m.stopped(3);
+  EXPECT_EQ(m.last<Begin>().world, 4);
+  EXPECT_EQ(m.last<Begin>().restarts, 0);
+  EXPECT_EQ(m.code(), -1);
+}
+
+TEST(Coordinator, takes_a_spare_for_a_node_that_is_lost) {
+  Meeting m(two_nodes(1));
+  for (const int id : {1, 2, 3}) m.join(id);
+  EXPECT_THAT(m.who<Begin>(), ElementsAre(1, 2));
+  m.coordinator.gone(1, "its connection was lost", m.now);
+  m.stopped(2);
+  EXPECT_THAT(m.who<Begin>(), ElementsAre(1, 2, 2, 3));
+}
+
+TEST(Coordinator, takes_in_a_node_that_comes_while_there_is_room) {
+  Meeting m(elastic());
+  m.join(1);
+  EXPECT_TRUE(m.told.empty());
+  m.pass(31);  // the last call
+  EXPECT_EQ(m.last<Begin>().world, 2);
+  m.join(2);
+  EXPECT_THAT(m.who<Stop>(), ElementsAre(1));
+  m.stopped(1, 7, 3);
+  EXPECT_EQ(m.last<Begin>().world, 4);
+  EXPECT_EQ(m.last<Begin>().restarts, 0);
+}
+
+TEST(Coordinator, notices_a_silent_node_in_twelve_seconds) {
+  Meeting m(two_nodes());
+  m.join(1);
+  m.join(2);
+  for (int i = 0; i < 4; ++i) {
+    m.pass(3);
+    m.coordinator.heard(1, Beat{}, m.now);
+  }
+  EXPECT_THAT(m.who<Stop>(), ElementsAre(1));
+  EXPECT_THAT(m.said, ElementsAre("launch: node 1 (host h2): silent for 12 s"));
+}
+
+TEST(Coordinator, blames_nobody_for_its_own_sleep) {
+  Meeting m(two_nodes());
+  m.join(1);
+  m.join(2);
+  m.pass(3600);
+  EXPECT_TRUE(m.who<Stop>().empty());
+  m.pass(3);
+  EXPECT_TRUE(m.who<Stop>().empty());
+}
+
+TEST(Coordinator, passes_a_signal_on_and_ends_with_the_workers_code) {
+  Meeting m(two_nodes(5));
+  m.join(1);
+  m.join(2);
+  m.coordinator.heard(1, Leaving{SIGINT}, m.now);
+  m.coordinator.heard(2, Leaving{SIGINT}, m.now);
+  EXPECT_THAT(m.who<Stop>(), ElementsAre(1, 2));
+  EXPECT_EQ(m.last<Stop>().signal, SIGINT);
+  EXPECT_EQ(m.last<Stop>().grace, 25);
+  m.stopped(1, 4, 3);
+  m.stopped(2, 4, 3);
+  EXPECT_EQ(m.code(), 3);
+  EXPECT_EQ(m.coordinator.verdict()->report, "");
+}
+
+TEST(Coordinator, lets_one_node_of_an_elastic_job_leave) {
+  Meeting m(elastic());
+  for (const int id : {1, 2, 3}) m.join(id);
+  m.coordinator.heard(2, Leaving{SIGTERM}, m.now);
+  for (const int id : {1, 2, 3}) m.stopped(id, 4, 3);
+  EXPECT_EQ(m.last<Begin>().world, 4);
+  EXPECT_EQ(m.code(), -1);
+}
+
+TEST(Coordinator, loses_a_node_that_does_not_stop_its_workers) {
+  Meeting m(two_nodes());
+  m.join(1);
+  m.join(2);
+  m.fail(1);
+  m.stopped(1);
+  m.coordinator.heard(2, Beat{}, m.now + 7);
+  m.now += 9;
+  m.coordinator.tick(m.now);
+  EXPECT_EQ(m.code(), 137);
+  EXPECT_THAT(m.coordinator.verdict()->report, HasSubstr("then: node 1 (host h2): did not stop its workers"));
+}
+
+TEST(Coordinator, turns_away_who_belongs_to_another_job) {
+  Meeting m(two_nodes());
+  m.coordinator.joined(1, {.run_id = "other"}, m.now);
+  EXPECT_EQ(m.last<Refused>().why, "launch: this rendezvous is for --rdzv-id none, not other");
+  m.join(2, 5);
+  EXPECT_EQ(m.last<Refused>().why, "launch: --node-rank 5 is not below the 2 of --nnodes where agents meet");
+  EXPECT_EQ(m.coordinator.members(), 0);
+}
+
+TEST(Coordinator, takes_an_agent_that_comes_back_for_the_one_it_was) {
+  Meeting m(two_nodes());
+  m.join(1, 0);
+  m.join(2, 0);
+  EXPECT_EQ(m.coordinator.members(), 1);
+  m.join(3, 1);
+  EXPECT_THAT(m.who<Begin>(), ElementsAre(2, 3));
+}
+
+TEST(Coordinator, says_when_too_few_nodes_come) {
+  Meeting m(two_nodes());
+  m.join(1);
+  for (int i = 0; i < 300; ++i) {
+    m.coordinator.heard(1, Beat{}, m.now);
+    m.pass(3);
+  }
+  EXPECT_EQ(m.code(), 1);
+  EXPECT_EQ(m.coordinator.verdict()->report,
+            "launch: after 600 s 1 of at least 2 nodes are here; see --rdzv-conf join_timeout\n");
+}

@@ -1,0 +1,190 @@
+#include "weft/launch/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "tests/support/says.h"
+
+using namespace weft;
+using namespace weft::launch;
+using testing::ElementsAre;
+using weft::support::says;
+
+namespace {
+
+Options options(std::vector<std::string_view> words, const Environment& environment = {}) {
+  words.insert(words.end(), {"train", "gpt"});
+  return read_options(words, environment);
+}
+
+std::string refused(const std::vector<std::string_view>& words, const Environment& environment = {}) {
+  return says([&] { options(words, environment); });
+}
+
+}  // namespace
+
+TEST(Options, leave_everything_behind_the_program_to_it) {
+  const std::vector<std::string_view> words{"--nproc_per_node=8", "pretrain_gpt.py", "--nnodes", "-r", "x"};
+  const Options o = read_options(words, {});
+  EXPECT_EQ(o.program, "pretrain_gpt.py");
+  EXPECT_THAT(o.arguments, ElementsAre("--nnodes", "-r", "x"));
+  EXPECT_EQ(o.per_node, 8);
+  const std::vector<std::string_view> dashed{"--", "--odd"};
+  EXPECT_EQ(read_options(dashed, {}).program, "--odd");
+}
+
+TEST(Options, are_torchruns_in_both_spellings) {
+  const Options o = options({"--nnodes",
+                             "2:4",
+                             "--node_rank=1",
+                             "--master-addr",
+                             "host",
+                             "--master_port",
+                             "1234",
+                             "--max-restarts=3",
+                             "--rdzv-id",
+                             "job7",
+                             "--log_dir",
+                             "logs",
+                             "-r",
+                             "3",
+                             "-t1:2,12:3",
+                             "--local-ranks-filter",
+                             "0,12",
+                             "--rdzv_conf",
+                             "join_timeout=5,last_call_timeout=0.5,keep_alive_interval=1",
+                             "--shutdown-timeout",
+                             "7.5",
+                             "--signals-to-handle",
+                             "SIGTERM,SIGUSR2",
+                             "--role",
+                             "trainer"});
+  EXPECT_EQ(o.nodes, (Nodes{2, 4}));
+  EXPECT_EQ(o.node_rank, 1);
+  EXPECT_EQ(o.master, (Endpoint{"host", 1234}));
+  EXPECT_EQ(o.max_restarts, 3);
+  EXPECT_EQ(o.run_id, "job7");
+  EXPECT_EQ(o.redirects.of(40), Streams::both);
+  EXPECT_EQ(o.tee.of(0), Streams::none);
+  EXPECT_EQ(o.tee.of(1), Streams::err);
+  EXPECT_EQ(o.tee.of(12), Streams::both);
+  EXPECT_THAT(o.console_ranks, ElementsAre(0, 12));
+  EXPECT_EQ(o.patience.join, 5);
+  EXPECT_EQ(o.patience.last_call, 0.5);
+  EXPECT_EQ(o.grace, 7.5);
+  EXPECT_THAT(o.signals, ElementsAre(SIGTERM, SIGUSR2));
+}
+
+TEST(Options, are_deepspeeds_too) {
+  const Options o = options({"--hostfile", "hosts", "--include", "a@b:0", "--launcher", "OpenMPI",
+                             "--launcher_args", "--bind-to none", "--ssh_port=2222"});
+  EXPECT_EQ(o.hostfile, "hosts");
+  EXPECT_EQ(o.include, "a@b:0");
+  EXPECT_EQ(o.by, By::openmpi);
+  EXPECT_EQ(o.launcher_arguments, "--bind-to none");
+  EXPECT_EQ(o.ssh_port, 2222);
+  EXPECT_EQ(options({"-H", "hosts"}).by, By::openmpi);
+  EXPECT_EQ(options({"--num_gpus", "4", "--num_nodes", "2"}).nodes, (Nodes{2, 2}));
+  EXPECT_EQ(options({"--enable_each_rank_log", "logs"}).redirects.of(3), Streams::both);
+}
+
+TEST(Options, come_from_the_environment_where_the_command_line_is_silent) {
+  const Environment pod{{"PET_NNODES", "3"},          {"PET_NPROC_PER_NODE", "2"}, {"PET_NODE_RANK", "2"},
+                        {"PET_MASTER_ADDR", "job-0"}, {"PET_MASTER_PORT", "77"},   {"PET_STANDALONE", "0"},
+                        {"PET_MONITOR_INTERVAL", "1"}};
+  const Options o = options({"--node-rank", "1"}, pod);
+  EXPECT_EQ(o.nodes, (Nodes{3, 3}));
+  EXPECT_EQ(o.per_node, 2);
+  EXPECT_EQ(o.node_rank, 1);
+  EXPECT_EQ(o.master, (Endpoint{"job-0", 77}));
+  EXPECT_FALSE(o.standalone);
+  EXPECT_TRUE(o.notices.empty());
+}
+
+TEST(Options, read_endpoints_with_and_without_ports) {
+  EXPECT_EQ(read_endpoint("e", "host", 29400), (Endpoint{"host", 29400}));
+  EXPECT_EQ(read_endpoint("e", "host:1", 29400), (Endpoint{"host", 1}));
+  EXPECT_EQ(read_endpoint("e", "[::1]:2", 29400), (Endpoint{"::1", 2}));
+  EXPECT_EQ(read_endpoint("e", "fe80::1", 29400), (Endpoint{"fe80::1", 29400}));
+  EXPECT_EQ(read_endpoint("e", ":3", 29400), (Endpoint{"127.0.0.1", 3}));
+  EXPECT_EQ(says([] { read_endpoint("e", "host:65536", 0); }),
+            "usage: e: 65536 is not a port; the last is 65535");
+  EXPECT_EQ(says([] { read_endpoint("e", "[::1", 0); }), "usage: e: '[::1' has no ] for its [");
+}
+
+TEST(Options, are_never_guessed_from_a_beginning) {
+  EXPECT_EQ(
+      refused({"--nnode", "2"}),
+      "usage: launch: --nnode is not an option, did you mean nnodes; weft help launch lists them, and the "
+      "program's own follow its name");
+  EXPECT_EQ(refused({"-z"}), "usage: launch: -z is not an option; weft help launch lists them");
+}
+
+TEST(Options, say_which_value_is_wrong) {
+  EXPECT_EQ(refused({"--nnodes", "1:2:3"}), "usage: launch: --nnodes: '1:2:3' is neither N nor MIN:MAX");
+  EXPECT_EQ(refused({"--nnodes", "3:2"}),
+            "usage: launch: --nnodes: at least 3 nodes are more than at most 2");
+  EXPECT_EQ(refused({"--nnodes=0"}), "usage: launch: --nnodes: 0 is less than 1");
+  EXPECT_EQ(refused({"--nproc-per-node", "gpu"}),
+            "usage: launch: --nproc-per-node: this build sees no gpu; write a number, cpu or auto");
+  EXPECT_EQ(refused({"-r", "4"}),
+            "usage: launch: -r: 4 is not 0 (neither), 1 (stdout), 2 (stderr) or 3 (both)");
+  EXPECT_EQ(refused({"--tee", "0:1,0:2"}), "usage: launch: --tee: rank 0 stands there twice");
+  EXPECT_EQ(refused({"--tee", "0:1,2"}), "usage: launch: --tee: '2' is not RANK:STREAMS");
+  EXPECT_EQ(refused({"--rdzv-conf", "join_timeout="}),
+            "usage: launch: --rdzv-conf: 'join_timeout=' is not NAME=VALUE");
+  EXPECT_EQ(refused({"--rdzv-conf", "joint=1"}),
+            "usage: launch: --rdzv-conf: 'joint' is not known; there are join_timeout, last_call_timeout, "
+            "keep_alive_interval and keep_alive_max_attempt");
+  EXPECT_EQ(refused({"--rdzv-conf", "join_timeout=nan"}),
+            "usage: launch: --rdzv-conf: join_timeout: 'nan' is not a number of seconds");
+  EXPECT_EQ(
+      refused({"--rdzv-backend", "etcd"}),
+      "usage: launch: --rdzv-backend: weft's agents meet at the first node and need no etcd; write c10d");
+  EXPECT_EQ(refused({"--launcher", "pbs"}), "usage: launch: --launcher: 'pbs' is not openmpi, slurm or ssh");
+  EXPECT_EQ(
+      refused({"--signals-to-handle", "SIGKILL"}),
+      "usage: launch: --signals-to-handle: 'SIGKILL' is not SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1 or "
+      "SIGUSR2");
+  EXPECT_EQ(refused({"--processes=1"}), "usage: launch: --processes takes no value, and '1' follows it");
+  EXPECT_EQ(refused({}, {{"PET_STANDALONE", "yes"}}),
+            "usage: environment: PET_STANDALONE: 'yes' is neither 0 nor 1");
+  EXPECT_EQ(refused({}, {{"PET_NNODES", "many"}}),
+            "usage: environment: PET_NNODES: 'many' is not a whole number");
+}
+
+TEST(Options, that_contradict_each_other_are_both_named) {
+  EXPECT_EQ(refused({"--hostfile", "h", "--include", "a", "--num_gpus", "2"}),
+            "usage: launch: --include and --num-gpus contradict each other; leave one out");
+  EXPECT_EQ(refused({"--rdzv-endpoint", "a", "--master-addr", "b"}),
+            "usage: launch: --rdzv-endpoint and --master-addr contradict each other; leave one out");
+  EXPECT_EQ(refused({"--exclude", "a"}), "usage: launch: --exclude needs --hostfile");
+  EXPECT_EQ(refused({"--nnodes", "2", "--node-rank", "2"}),
+            "usage: launch: --node-rank 2 is not below the 2 of --nnodes");
+  EXPECT_EQ(
+      refused({"--hostfile", "h", "--nnodes", "1:2"}),
+      "usage: launch: MIN:MAX nodes need an agent on each of them; mpirun and srun start a fixed number");
+}
+
+TEST(Options, that_have_no_effect_are_said_and_those_not_taken_are_refused) {
+  EXPECT_THAT(
+      options({"--monitor-interval", "5", "--rdzv-conf", "read_timeout=1"}).notices,
+      ElementsAre(
+          "no effect here: launch: --monitor-interval (a worker's end is an event here, nothing polls)",
+          "no effect here: launch: --rdzv-conf read_timeout (weft's agents ask for no such thing)"));
+  EXPECT_EQ(refused({"--numa-binding", "node"}),
+            "usage: launch: --numa-binding: weft does not bind to memory nodes yet; use numactl");
+}
+
+TEST(Options, need_a_program) {
+  EXPECT_EQ(
+      says([] {
+        read_options(std::vector<std::string_view>{"--nnodes", "2"}, {});
+      }),
+      "usage: launch: name a program: weft launch --nproc-per-node 2 train gpt …; weft help launch shows "
+      "examples");
+  EXPECT_EQ(says([] { read_options(std::vector<std::string_view>{"--nnodes"}, {}); }),
+            "usage: launch: --nnodes needs a value: N|MIN:MAX");
+}

@@ -1,0 +1,257 @@
+// The states of a job and the few rules by which it goes from one to the next.
+#include "weft/launch/coordinator.h"
+
+#include <algorithm>
+#include <csignal>
+#include <limits>
+#include <tuple>
+
+#include "weft/base/error.h"
+#include "weft/launch/report.h"
+
+namespace weft::launch {
+namespace {
+
+constexpr double never = std::numeric_limits<double>::infinity();
+constexpr double peers_grace = 3;  // after a failure nobody has anything to save
+constexpr double stop_slack = 5;   // beyond the grace, for SIGKILL to arrive and be told
+constexpr int stuck_limit = 3;
+
+}  // namespace
+
+Coordinator::Coordinator(Rules rules, double now, Send send, Say say)
+    : rules_(std::move(rules)),
+      send_(std::move(send)),
+      say_(std::move(say)),
+      join_until_(now + rules_.patience.join),
+      last_tick_(now) {}
+
+void Coordinator::joined(int id, const Join& join, double now) {
+  if (verdict_) return send_(id, Finish{verdict_->code, ""});
+  if (join.run_id != rules_.run_id)
+    return send_(
+        id, Refused{text("launch: this rendezvous is for --rdzv-id ", rules_.run_id, ", not ", join.run_id)});
+  if (join.wanted_rank >= rules_.nodes.most)
+    return send_(id, Refused{text("launch: --node-rank ", join.wanted_rank, " is not below the ",
+                                  rules_.nodes.most, " of --nnodes where agents meet")});
+  // An agent that was started again comes back before its old connection is missed.
+  for (const auto& [other, member] : members_)
+    if (join.wanted_rank >= 0 && member.join.wanted_rank == join.wanted_rank) {
+      const int before = other;
+      gone(before, "its agent came back as another", now);
+      break;
+    }
+  members_[id] = {.join = join, .heard = now};
+  if (members() == rules_.nodes.least) last_call_ = now + rules_.patience.last_call;
+  if (state_ == State::running && elastic() && participants_ < rules_.nodes.most) {
+    say_(text("launch: host ", join.host, " came; all stop, to go on with one node more"));
+    stop_all(SIGTERM, rules_.grace, now);
+  }
+  begin_if_due(now);
+}
+
+std::vector<int> Coordinator::chosen() const {
+  std::vector<int> out;
+  for (const auto& [id, member] : members_)
+    if (!leaving_.contains(id)) out.push_back(id);
+  std::sort(out.begin(), out.end(), [this](int a, int b) {
+    const Join &one = members_.at(a).join, &other = members_.at(b).join;
+    return std::tuple(one.wanted_rank < 0, one.wanted_rank, one.host, a) <
+           std::tuple(other.wanted_rank < 0, other.wanted_rank, other.host, b);
+  });
+  if (out.size() > std::size_t(rules_.nodes.most)) out.resize(std::size_t(rules_.nodes.most));
+  return out;
+}
+
+void Coordinator::begin_if_due(double now) {
+  if (state_ != State::gathering || verdict_) return;
+  const int here = members() - int(leaving_.size());
+  if (here >= rules_.nodes.most || (here >= rules_.nodes.least && now >= last_call_)) begin(now);
+}
+
+void Coordinator::begin(double now) {
+  const std::vector<int> ids = chosen();
+  ++round_;
+  Begin message{.round = round_, .restarts = restarts_, .max_restarts = rules_.max_restarts};
+  message.nodes = participants_ = int(ids.size());
+  message.world = 0;
+  std::vector<Peer> peers;
+  for (const int id : ids) {
+    const Join& join = members_[id].join;
+    message.world += join.slots;
+    peers.push_back({join.address, join.slots});
+  }
+  message.master = peers[0].address;
+  state_ = State::running;
+  began_ = now;
+  failures_.clear();
+  stop_status_ = stop_signal_ = 0;
+  for (auto& [id, member] : members_) member.node = -1;
+  for (const int id : ids) {
+    Member& member = members_[id];
+    member.ended = false;
+    member.node = message.node;
+    message.slots = member.join.slots;
+    message.peers = message.node == 0 ? peers : std::vector<Peer>();
+    send_(id, message);
+    message.first_rank += message.slots;
+    ++message.node;
+  }
+}
+
+void Coordinator::heard(int id, const Message& message, double now) {
+  const auto found = members_.find(id);
+  if (found == members_.end()) return;
+  found->second.heard = now;
+  const auto of_this_round = [&](int round) { return round == round_ && found->second.node >= 0; };
+  if (const auto* failed_one = std::get_if<Failed>(&message); failed_one && of_this_round(failed_one->round))
+    failed(id, *failed_one, now);
+  if (const auto* leaving = std::get_if<Leaving>(&message)) leaves(id, leaving->signal, now);
+  if (const auto* done = std::get_if<Done>(&message); done && of_this_round(done->round)) ended(id, now);
+  const auto* stopped = std::get_if<Stopped>(&message);
+  if (stopped == nullptr || !of_this_round(stopped->round)) return;
+  progress_ = std::max(progress_, stopped->progress);
+  // The word of the first node decides, of those that ended other than well.
+  if (stop_status_ == 0) stop_status_ = stopped->status;
+  ended(id, now);
+}
+
+void Coordinator::failed(int id, const Failed& message, double now) {
+  const Member& member = members_[id];
+  Failure failure = message.failure;
+  failure.node = member.node;
+  failure.host = member.join.host;
+  failures_.push_back({failure, now - std::max(0.0, failure.age)});
+  if (state_ == State::running) stop_all(SIGTERM, std::min(peers_grace, rules_.grace), now);
+}
+
+void Coordinator::leaves(int id, int signal, double now) {
+  leaving_.insert(id);
+  const bool others_go_on = elastic() && members() - int(leaving_.size()) >= rules_.nodes.least;
+  if (!others_go_on) stop_signal_ = signal;
+  if (state_ == State::running) stop_all(others_go_on ? SIGTERM : signal, rules_.grace, now);
+  if (state_ == State::gathering && !others_go_on) finish(128 + signal, "");
+}
+
+void Coordinator::gone(int id, const std::string& why, double now) {
+  const auto found = members_.find(id);
+  if (found == members_.end()) return;
+  const Member member = found->second;
+  members_.erase(found);
+  const bool left = leaving_.erase(id) > 0;
+  if (verdict_ || member.node < 0 || state_ == State::gathering) return;
+  if (!member.ended && !left) {
+    Failure failure{.node = member.node, .host = member.join.host, .what = why};
+    failures_.push_back({failure, now});
+    say_(text("launch: ", one_line(failure)));
+  }
+  if (state_ == State::running && !member.ended) stop_all(SIGTERM, std::min(peers_grace, rules_.grace), now);
+  settle(now);
+}
+
+void Coordinator::stop_all(int signal, double grace, double now) {
+  state_ = State::stopping;
+  stop_until_ = now + grace + stop_slack;
+  for (const auto& [id, member] : members_)
+    if (member.node >= 0 && !member.ended) send_(id, Stop{round_, signal, grace});
+}
+
+void Coordinator::ended(int id, double now) {
+  members_[id].ended = true;
+  settle(now);
+}
+
+const Coordinator::Told* Coordinator::first_failure() const {
+  const auto first = std::min_element(failures_.begin(), failures_.end(),
+                                      [](const Told& a, const Told& b) { return a.when < b.when; });
+  return first == failures_.end() ? nullptr : &*first;
+}
+
+/// The round is over when the last participant's workers have ended.
+void Coordinator::settle(double now) {
+  if (verdict_ || state_ == State::gathering) return;
+  for (const auto& [id, member] : members_)
+    if (member.node >= 0 && !member.ended) return;
+  if (state_ == State::running) return finish(0, "");
+  const Told* first = first_failure();
+  if (stop_signal_ != 0) return finish(stop_status_, "");
+  if (first != nullptr && !another_start_helps(*first)) return;
+  state_ = State::gathering;
+  join_until_ = now + rules_.patience.join;
+  last_call_ = now;  // who is here goes on; who comes later is taken in then
+  begin_if_due(now);
+}
+
+/// Gives the verdict, or says what is done.
+bool Coordinator::another_start_helps(const Told& first) {
+  const Failure& f = first.failure;
+  const bool node = f.rank < 0;
+  const int code = node ? 1 : f.end.status();
+  std::string why;
+  if (!node && f.end.signal == 0 && rules_.final_codes.contains(f.end.code))
+    why = text("exit code ", f.end.code, " is not tried again");
+  else if (!(node && elastic()) && restarts_ >= rules_.max_restarts)
+    why = rules_.max_restarts == 0 ? "--max-restarts is 0"
+                                   : text("all ", rules_.max_restarts, " restarts are used");
+  stuck_ = progress_ >= 0 && progress_ == progress_before_ ? stuck_ + 1 : 0;
+  progress_before_ = progress_;
+  if (why.empty() && stuck_ >= stuck_limit) why = text(stuck_limit, " restarts in a row made no progress");
+  if (why.empty()) {
+    if (!(node && elastic())) ++restarts_;
+    say_(text("launch: ", one_line(f), "; ",
+              node && elastic() ? text("going on with those that are left")
+                                : text("restart ", restarts_, " of ", rules_.max_restarts)));
+    return true;
+  }
+  std::vector<Told> rest = failures_;
+  std::sort(rest.begin(), rest.end(), [](const Told& a, const Told& b) { return a.when < b.when; });
+  std::vector<std::string> others;
+  for (std::size_t i = 1; i < rest.size(); ++i) others.push_back(one_line(rest[i].failure));
+  finish(code, report_of({.first = f, .others = others, .seconds = first.when - began_, .why_it_ends = why}));
+  return false;
+}
+
+void Coordinator::finish(int code, std::string report) {
+  verdict_ = Verdict{code, std::move(report)};
+  for (const auto& [id, member] : members_) send_(id, Finish{code, ""});
+}
+
+void Coordinator::tick(double now) {
+  if (verdict_) return;
+  const double limit = rules_.patience.beat * rules_.patience.missed_beats;
+  // Held up ourselves, we heard nobody; that is not their silence.
+  const double late = now - last_tick_ - 2 * rules_.patience.beat;
+  last_tick_ = now;
+  std::vector<int> silent;
+  for (auto& [id, member] : members_) {
+    if (late > 0) member.heard += late + rules_.patience.beat;
+    if (now - member.heard >= limit) silent.push_back(id);
+  }
+  for (const int id : silent) {
+    send_(id, Refused{"launch: nothing was heard from this node, and the job goes on without it"});
+    gone(id, text("silent for ", int(limit), " s"), now);
+  }
+  if (state_ == State::stopping && now >= stop_until_) {
+    std::vector<int> hung;
+    for (const auto& [id, member] : members_)
+      if (member.node >= 0 && !member.ended) hung.push_back(id);
+    for (const int id : hung) gone(id, "did not stop its workers", now);
+  }
+  begin_if_due(now);
+  if (state_ == State::gathering && !verdict_ && now >= join_until_)
+    finish(1, text("launch: after ", int(rules_.patience.join), " s ", members(), " of at least ",
+                   rules_.nodes.least, " nodes are here; see --rdzv-conf join_timeout\n"));
+}
+
+double Coordinator::next() const {
+  if (verdict_) return never;
+  double out = last_tick_ + rules_.patience.beat;
+  if (state_ == State::stopping) out = std::min(out, stop_until_);
+  if (state_ == State::gathering) {
+    out = std::min(out, join_until_);
+    if (members() >= rules_.nodes.least) out = std::min(out, std::max(last_call_, last_tick_));
+  }
+  return out;
+}
+
+}  // namespace weft::launch

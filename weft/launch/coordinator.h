@@ -1,0 +1,92 @@
+// Who decides for all nodes of a job: when to start, what a failure means, when to end. No sockets, no clock.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "weft/launch/message.h"
+#include "weft/launch/options.h"
+
+namespace weft::launch {
+
+struct Rules {
+  Nodes nodes;
+  Patience patience;
+  int max_restarts = 0;
+  double grace = 25;
+  std::string run_id = "none";
+  /// Exit codes of workers that another start would not change, the person's mistake for one.
+  std::set<int> final_codes;
+};
+
+struct Verdict {
+  int code = 0;
+  std::string report;
+};
+
+/// gathering: members wait until MIN or MAX of them are there. running: a round's participants work; others
+/// are spares. stopping: participants were told to stop, and the round is over when all have. Then it gathers
+/// again, or gives the verdict. `now` is in seconds of any clock that only goes forward; tick() is due at
+/// next().
+///
+/// A failure costs a restart; a node that comes or goes, where MIN:MAX allows it, does not. Three failures in
+/// a row between which no agent saw progress end the job. A coordinator that was itself held up blames nobody
+/// for it.
+class Coordinator {
+ public:
+  using Send = std::function<void(int member, const Message& message)>;
+  /// What is worth a line while the job goes on.
+  using Say = std::function<void(const std::string& line)>;
+  Coordinator(Rules rules, double now, Send send, Say say);
+
+  void joined(int member, const Join& join, double now);
+  void heard(int member, const Message& message, double now);
+  void gone(int member, const std::string& why, double now);
+  void tick(double now);
+  double next() const;
+  const std::optional<Verdict>& verdict() const { return verdict_; }
+  int members() const { return static_cast<int>(members_.size()); }
+
+ private:
+  enum class State { gathering, running, stopping };
+  struct Member {
+    Join join;
+    double heard = 0;
+    int node = -1;       // in this round; -1: a spare
+    bool ended = false;  // its workers of this round
+  };
+  struct Told {
+    Failure failure;
+    double when = 0;
+  };
+  void begin_if_due(double now);
+  void begin(double now);
+  std::vector<int> chosen() const;
+  void failed(int member, const Failed& message, double now);
+  void leaves(int member, int signal, double now);
+  void ended(int member, double now);
+  void stop_all(int signal, double grace, double now);
+  void settle(double now);
+  bool another_start_helps(const Told& first);
+  void finish(int code, std::string report);
+  bool elastic() const { return rules_.nodes.least < rules_.nodes.most; }
+  const Told* first_failure() const;
+
+  Rules rules_;
+  Send send_;
+  Say say_;
+  std::map<int, Member> members_;
+  std::set<int> leaving_;
+  State state_ = State::gathering;
+  int round_ = 0, participants_ = 0, restarts_ = 0, stuck_ = 0, stop_status_ = 0, stop_signal_ = 0;
+  std::int64_t progress_ = -1, progress_before_ = -1;
+  double join_until_, last_call_ = 0, stop_until_ = 0, last_tick_, began_ = 0;
+  std::vector<Told> failures_;  // of this round
+  std::optional<Verdict> verdict_;
+};
+
+}  // namespace weft::launch

@@ -1,0 +1,72 @@
+// The workers of one attempt on this node: started together, watched, stopped together.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weft/launch/console.h"
+#include "weft/launch/options.h"
+#include "weft/launch/outlet.h"
+#include "weft/launch/process.h"
+
+namespace weft::launch {
+
+struct Worker {
+  std::vector<std::string> words;
+  Environment environment;
+  int rank = 0, local_rank = 0;
+  Streams files = Streams::none, console = Streams::both;
+  std::filesystem::path folder;  // of stdout.log and stderr.log
+  std::string prefix;
+};
+
+struct Ended {
+  int rank = 0, local_rank = 0;
+  pid_t process = 0;
+  End end;
+  Loop::Clock::time_point when;
+  std::string last_words;
+  std::filesystem::path folder;  // empty: no logs
+};
+
+/// `ended` is called for every worker as it ends, `empty` once after the last.
+class Group {
+ public:
+  struct Events {
+    std::function<void(const Ended&)> ended;
+    std::function<void()> empty;
+  };
+  struct Consoles {
+    Console &out, &err;
+  };
+  Group(Loop& loop, Consoles consoles, Events events);
+  /// Kills and reaps what still runs.
+  ~Group();
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+
+  /// Throws if one cannot be run; those before it are then killed.
+  void start(const std::vector<Worker>& workers);
+  void signal(int number);
+  /// The signal now, SIGKILL after so many seconds; a second call may only shorten that.
+  void stop(int number, double grace);
+  bool running() const { return running_ > 0; }
+  std::vector<pid_t> processes() const;
+
+ private:
+  struct Member;
+  void start_one(const Worker& worker);
+  void end(Member& member);
+  Loop& loop_;
+  Consoles consoles_;
+  Events events_;
+  std::vector<std::unique_ptr<Member>> members_;
+  int running_ = 0;
+  std::uint64_t kill_time_ = 0;
+  Loop::Clock::time_point kill_at_ = Loop::Clock::time_point::max();
+};
+
+}  // namespace weft::launch

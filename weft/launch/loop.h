@@ -1,0 +1,65 @@
+// One thread that waits for everything at once: ends of processes, signals, bytes, and times.
+#pragma once
+
+#include <sys/epoll.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace weft::launch {
+
+/// A file descriptor that closes itself.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept;
+  ~Descriptor() { reset(); }
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+  void reset();
+
+ private:
+  int fd_ = -1;
+};
+
+/// Nothing is polled: without events and times it sleeps in the kernel. What is called may watch, forget, and
+/// set times, also its own; a descriptor that was forgotten is not heard again.
+class Loop {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Heard = std::function<void(std::uint32_t events)>;
+
+  Loop();
+  void watch(int fd, std::uint32_t events, Heard heard);
+  void change(int fd, std::uint32_t events);
+  void forget(int fd);
+  /// Calls act once, after so many seconds; the number is for cancel(), where a past one is fine.
+  std::uint64_t after(double seconds, std::function<void()> act);
+  void cancel(std::uint64_t number);
+
+  /// Until stop().
+  void run();
+  void stop() { stopped_ = true; }
+
+ private:
+  struct Watched {
+    std::uint32_t generation = 0;
+    Heard heard;
+  };
+  int milliseconds_to_next() const;
+  void call_what_is_due();
+  Descriptor epoll_;
+  std::vector<Watched> watched_;  // by descriptor
+  std::map<std::pair<Clock::time_point, std::uint64_t>, std::function<void()>> times_;
+  std::map<std::uint64_t, Clock::time_point> time_of_;
+  std::uint64_t next_number_ = 1;
+  bool stopped_ = false;
+};
+
+}  // namespace weft::launch

@@ -1,0 +1,83 @@
+// What agents and the coordinator of a job say to each other, and how it travels.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "weft/launch/process.h"
+
+namespace weft::launch {
+
+/// A worker, or a whole node, that failed.
+struct Failure {
+  int rank = -1, local_rank = -1, node = -1;  // rank -1: the node itself
+  std::string host;
+  std::int64_t process = 0;
+  End end;
+  double age = 0;    // seconds from the end to the telling; no two nodes' clocks are compared
+  std::string what;  // of a node
+  std::string last_words, logs;
+};
+
+// From an agent.
+struct Join {
+  std::string run_id, host, address;
+  int wanted_rank = -1, slots = 1;
+};
+struct Beat {};
+struct Failed {
+  int round = 0;
+  Failure failure;
+};
+/// All workers of the round have ended, after a failure or a stop; `status` is the worst of theirs.
+struct Stopped {
+  int round = 0, status = 0;
+  std::int64_t progress = -1;  // whatever grows while the job gets on; -1: not known
+};
+/// All workers of the round have ended well.
+struct Done {
+  int round = 0;
+};
+/// The agent was told by a signal to end.
+struct Leaving {
+  int signal = 0;
+};
+
+// From the coordinator, which also beats.
+struct Peer {
+  std::string address;
+  int slots = 1;
+};
+struct Begin {
+  int round = 0, restarts = 0, max_restarts = 0;
+  int node = 0, nodes = 1, first_rank = 0, slots = 1, world = 1;
+  std::string master;       // the address of node 0
+  std::vector<Peer> peers;  // in order, told to node 0 only
+};
+struct Stop {
+  int round = 0, signal = 0;
+  double grace = 0;
+};
+struct Finish {
+  int code = 0;
+  std::string report;
+};
+struct Refused {
+  std::string why;
+};
+
+using Message = std::variant<Join, Beat, Failed, Stopped, Done, Leaving, Begin, Stop, Finish, Refused>;
+
+/// A frame: how many bytes follow (u32), which message (u8), its fields.
+std::string encode(const Message& message);
+
+constexpr std::size_t frame_head = 4;
+/// Takes the first whole frame off `bytes`; none: more must come. Throws a comm error for what cannot be a
+/// frame of at most `largest` bytes.
+std::optional<Message> take_frame(std::string& bytes, std::size_t largest);
+
+}  // namespace weft::launch

@@ -1,0 +1,113 @@
+// fork, exec, pidfd and waitid, with the order of steps that leaves no orphan and no race.
+#include "weft/launch/process.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+
+#include "weft/base/error.h"
+
+namespace weft::launch {
+namespace {
+
+std::vector<char*> pointers(std::vector<std::string>& words) {
+  std::vector<char*> out;
+  for (std::string& word : words) out.push_back(word.data());
+  out.push_back(nullptr);
+  return out;
+}
+
+struct Image {
+  char* const* words;
+  char* const* variables;
+  int out, err, tell;
+  pid_t parent;
+};
+
+/// In the child, until exec: async-signal-safe calls only.
+[[noreturn]] void become(const Image& image) {
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != image.parent) _exit(127);  // it was gone before we asked
+  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD, SIGPIPE})
+    signal(number, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  const int empty = open("/dev/null", O_RDONLY);
+  if (empty > 0) dup2(empty, 0);
+  if (image.out >= 0) dup2(image.out, 1);
+  if (image.err >= 0) dup2(image.err, 2);
+  execvpe(image.words[0], image.words, image.variables);
+  const int wrong = errno;
+  if (write(image.tell, &wrong, sizeof wrong) < 0) _exit(126);
+  _exit(127);
+}
+
+}  // namespace
+
+std::string words_of(const End& end) {
+  if (end.signal == 0) return text("exit code ", end.code);
+  return text("signal ", end.signal, " (", strsignal(end.signal), ")");
+}
+
+Process start(const Start& what) {
+  std::vector<std::string> words = what.words, variables;
+  for (const auto& [name, value] : what.environment) variables.push_back(text(name, "=", value));
+  const auto word_list = pointers(words), variable_list = pointers(variables);
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0)
+    fail(Kind::device, "launch: no pipe to start ", words[0], ": ", std::strerror(errno));
+  const Descriptor hear(ends[0]);
+  Descriptor tell(ends[1]);
+  const Image image{word_list.data(), variable_list.data(), what.out, what.err, tell.get(), getpid()};
+  Process child{.id = fork(), .ended = {}};
+  if (child.id == 0) become(image);
+  if (child.id < 0) fail(Kind::device, "launch: cannot start ", words[0], ": ", std::strerror(errno));
+  setpgid(child.id, child.id);  // both sides ask, so that either may be first
+  tell.reset();
+  child.ended = Descriptor(int(syscall(SYS_pidfd_open, child.id, 0)));
+  int wrong = 0;
+  const bool told = read(hear.get(), &wrong, sizeof wrong) == sizeof wrong;
+  if (told || !child.ended) {
+    if (!told) wrong = errno;
+    if (!told) kill(child.id, SIGKILL);
+    waitpid(child.id, nullptr, 0);
+    fail(Kind::usage, "launch: cannot run ", words[0], ": ", std::strerror(wrong));
+  }
+  return child;
+}
+
+void signal_group(const Process& process, int number) { kill(-process.id, number); }
+
+End reap(const Process& process) {
+  // While the leader is not reaped, nobody else can get its number.
+  signal_group(process, SIGKILL);
+  siginfo_t found{};
+  while (waitid(P_PID, id_t(process.id), &found, WEXITED) != 0 && errno == EINTR) {
+  }
+  if (found.si_code == CLD_EXITED) return {.code = found.si_status, .signal = 0};
+  return {.code = 0, .signal = found.si_status};
+}
+
+void adopt_orphans() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
+
+void reap_adopted(const std::vector<pid_t>& ours, bool kill_them) {
+  std::ifstream list(text("/proc/self/task/", gettid(), "/children"));
+  for (pid_t child = 0; list >> child;) {
+    if (std::find(ours.begin(), ours.end(), child) != ours.end()) continue;
+    if (kill_them) kill(child, SIGKILL);
+    waitpid(child, nullptr, kill_them ? 0 : WNOHANG);
+  }
+}
+
+}  // namespace weft::launch

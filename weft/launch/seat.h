@@ -1,0 +1,25 @@
+// Which rank this process is, by what its launcher left in the environment.
+#pragma once
+
+#include <string>
+
+#include "weft/launch/environment.h"
+
+namespace weft::launch {
+
+struct Seat {
+  int world = 0;  // 0: no launcher said
+  int rank = 0;
+  int local_rank = 0;       // among those on this machine
+  int on_this_machine = 1;  // ranks that share it
+  bool mpi = false;         // a launcher that MPI's library can ask for its peers
+  std::string said_by;      // the variable that gave the rank, for messages
+};
+
+/// Reads Open MPI's, Hydra's (MPICH, Intel), PALS's, MVAPICH's and a Slurm step's variables, and WORLD_SIZE,
+/// RANK and LOCAL_RANK as torchrun sets them. Under mpirun Slurm's describe the allocation and are left
+/// alone; all others that are set must agree, or the error names both variables. One process alone is no
+/// launcher.
+Seat seat_in(const Environment& environment);
+
+}  // namespace weft::launch

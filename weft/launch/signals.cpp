@@ -1,0 +1,27 @@
+// signalfd: blocked signals wait in a descriptor.
+#include "weft/launch/signals.h"
+
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+namespace weft::launch {
+
+Signals::Signals(Loop& loop, const std::vector<int>& wanted, std::function<void(int number)> heard)
+    : loop_(loop) {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int number : wanted) sigaddset(&set, number);
+  pthread_sigmask(SIG_BLOCK, &set, &before_);
+  fd_ = Descriptor(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  loop_.watch(fd_.get(), EPOLLIN, [this, heard = std::move(heard)](std::uint32_t) {
+    signalfd_siginfo one{};
+    while (read(fd_.get(), &one, sizeof one) == sizeof one) heard(int(one.ssi_signo));
+  });
+}
+
+Signals::~Signals() {
+  loop_.forget(fd_.get());
+  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
+}  // namespace weft::launch

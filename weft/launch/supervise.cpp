@@ -1,0 +1,86 @@
+// Wires one agent to one coordinator through the loop.
+#include "weft/launch/supervise.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "weft/launch/signals.h"
+
+namespace weft::launch {
+namespace {
+
+double seconds_now() { return std::chrono::duration<double>(Loop::Clock::now().time_since_epoch()).count(); }
+
+class Alone {
+ public:
+  explicit Alone(const Job& job)
+      : out_(loop_, STDOUT_FILENO),
+        err_(loop_, STDERR_FILENO),
+        coordinator_(
+            job.rules, seconds_now(), [this](int, const Message& m) { to_agent(m); },
+            [this](const std::string& line) { err_.write(line + "\n"); }),
+        agent_(job.work, {.loop = loop_,
+                          .consoles = {out_, err_},
+                          .tell = [this](const Message& m) { to_coordinator(m); },
+                          .finish = [this](int code, const std::string& report) { finish(code, report); }}),
+        signals_(loop_, heard_signals(job), [this, &job](int number) { signaled(number, job); }) {
+    adopt_orphans();
+    loop_.after(0, [this, &job] { coordinator_.joined(0, job.self, seconds_now()); });
+    tick();
+  }
+
+  int run() {
+    loop_.run();
+    reap_adopted(agent_.processes(), true);
+    out_.flush(5);
+    err_.flush(5);
+    return code_;
+  }
+
+ private:
+  static std::vector<int> heard_signals(const Job& job) {
+    std::vector<int> out = job.signals;
+    for (const int number : {SIGUSR1, SIGUSR2, SIGCHLD})
+      if (std::find(out.begin(), out.end(), number) == out.end()) out.push_back(number);
+    return out;
+  }
+  // Neither may call the other while it speaks, so words go through the loop.
+  void to_agent(const Message& message) {
+    loop_.after(0, [this, message] { agent_.heard(message); });
+  }
+  void to_coordinator(const Message& message) {
+    loop_.after(0, [this, message] { coordinator_.heard(0, message, seconds_now()); });
+  }
+  void signaled(int number, const Job& job) {
+    if (number == SIGCHLD) return reap_adopted(agent_.processes(), false);
+    const bool ends = std::find(job.signals.begin(), job.signals.end(), number) != job.signals.end();
+    ends ? agent_.leave(number) : agent_.forward(number);
+  }
+  // The only member cannot be silent; it is ticked for what its workers owe.
+  void tick() {
+    coordinator_.heard(0, Beat{}, seconds_now());
+    coordinator_.tick(seconds_now());
+    if (coordinator_.verdict()) return;
+    loop_.after(std::max(0.0, coordinator_.next() - seconds_now()), [this] { tick(); });
+  }
+  void finish(int code, const std::string&) {
+    if (coordinator_.verdict()) err_.write(coordinator_.verdict()->report);
+    code_ = code;
+    loop_.stop();
+  }
+
+  Loop loop_;
+  Console out_, err_;
+  Coordinator coordinator_;
+  Agent agent_;
+  Signals signals_;
+  int code_ = 1;
+};
+
+}  // namespace
+
+int supervise(const Job& job) { return Alone(job).run(); }
+
+}  // namespace weft::launch

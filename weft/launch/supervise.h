@@ -1,0 +1,20 @@
+// A job on this node alone: coordinator and agent in one process, no port.
+#pragma once
+
+#include "weft/launch/agent.h"
+#include "weft/launch/coordinator.h"
+
+namespace weft::launch {
+
+struct Job {
+  Rules rules;
+  Join self;
+  Agent::Work work;
+  std::vector<int> signals;  // that end the job
+};
+
+/// Runs the job and returns its exit code: the workers' own, 128 + signal, or 0. Says what happens on stderr.
+/// The calling thread must be the only one, because signals are taken from it and children die with it.
+int supervise(const Job& job);
+
+}  // namespace weft::launch
