@@ -62,6 +62,8 @@ TEST(Flags, may_be_cut_short_where_one_is_meant) {
 TEST(Flags, never_take_a_number_for_a_flag) {
   EXPECT_THAT(split({"--lr", "-1e-5"}).flags[0].words, ElementsAre("-1e-5"));
   EXPECT_THAT(split({"--window-size", "-1", "-1"}).flags[0].words, ElementsAre("-1", "-1"));
+  EXPECT_THAT(split({"--lr", "-5,0"}).flags[0].words, ElementsAre("-5,0"));
+  refused({"--lr", "-dir"}, "--lr needs a value, found -dir, which looks like a flag: write --lr=-dir");
 }
 
 TEST(Flags, take_as_many_words_as_their_kind_says) {
@@ -69,8 +71,8 @@ TEST(Flags, take_as_many_words_as_their_kind_says) {
               ElementsAre("0.3", "a", "0.7", "b"));
   EXPECT_TRUE(split({"--data-path"}).flags[0].words.empty());
   EXPECT_TRUE(split({"--config"}).flags[0].words.empty());
-  refused({"--lr"}, "--lr needs a value, found 0");
-  refused({"--profile-ranks", "--lr", "1"}, "--profile-ranks needs at least one value, found 0");
+  refused({"--lr"}, "--lr needs a value, found the end of the line");
+  refused({"--profile-ranks", "--lr", "1"}, "--profile-ranks needs at least one value, found the flag --lr");
   refused({"--window-size", "127"}, "--window-size needs two values, found 1");
   refused({"--use-checkpoint-opt_param-scheduler=1"},
           "--use-checkpoint-opt_param-scheduler is a switch and takes no value, found =1");

@@ -250,6 +250,11 @@ TEST(Dialect, says_which_file_a_mistake_is_in) {
   refused({"--config", many.path()}, many.path() + ": --num-layers needs a value, found 2");
   refused({"--config", empty.path()}, empty.path() + ": not a map of settings");
   refused({"--config", "nowhere.yaml"}, "nowhere.yaml: cannot be read");
+  const File twice("twice.yaml", "lr: 1\nmodel:\n  num-layers: 2\n  num_layers: 3\n"),
+      range("range.yaml", "lr: -1\n");
+  refused({"--config", twice.path()},
+          twice.path() + ": num_layers is given twice, the second time in line 4");
+  refused({"--config", range.path()}, range.path() + ": --lr: '-1' is not a finite number from 0 to 1000000");
   EXPECT_THAT([&] { read({"--config", bad.path()}); }, ThrowsMessage<Error>(HasSubstr(": not YAML: ")));
 }
 

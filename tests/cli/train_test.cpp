@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "tests/support/source_dir.h"
+#include "weft/cli/dialect.h"
 #include "weft/cli/verb.h"
 
 using namespace weft::cli;
@@ -137,4 +139,51 @@ TEST(Train, shows_examples_before_options) {
   EXPECT_THAT(out, HasSubstr("  --num-layers N                  transformer blocks\n"));
   EXPECT_THAT(out,
               HasSubstr("  --adam-beta2 X                  decay of the second moment (default 0.999)\n"));
+}
+
+TEST(Train, takes_the_tokenizer_of_megatrons_program_where_its_files_are_named) {
+  const std::string vocab = WEFT_SOURCE_DIR "/tests/golden/text/toy_bpe_vocab.json",
+                    merges = WEFT_SOURCE_DIR "/tests/golden/text/toy_bpe_merges.txt";
+  const Json j = Json::parse(told(tiny({"--vocab-file", vocab, "--merge-file", merges, "--json"})).out);
+  EXPECT_EQ(j["settings"]["data"]["tokenizer"]["type"],
+            Json({{"value", "GPT2BPETokenizer"}, {"origin", "derived"}}));
+  EXPECT_EQ(told(tiny({"--vocab-file", vocab})).err, "GPT2BPETokenizer needs --merge-file\n");
+  EXPECT_EQ(usual_tokenizer("bert"), "BertWordPieceLowerCase");
+  EXPECT_EQ(usual_tokenizer("t5"), "BertWordPieceLowerCase");
+}
+
+TEST(Train, needs_a_tokenizer_for_a_sample_before_it_trains) {
+  const Told t = told(tiny({"--sample-prompt", "Once"}));
+  EXPECT_EQ(t.status, 2);
+  EXPECT_EQ(
+      t.err,
+      "--sample-prompt needs a tokenizer, and --vocab-size alone is none: give --tokenizer-type with its "
+      "files\n");
+}
+
+TEST(Train, says_which_flags_do_nothing_without_another) {
+  const auto said = [](std::vector<std::string_view> more) { return told(tiny(std::move(more))).err; };
+  EXPECT_EQ(said({"--save-interval", "5"}),
+            "no effect here: --save-interval (only --save writes checkpoints)\n");
+  EXPECT_EQ(
+      said({"--decoupled-min-lr", "1e-5"}),
+      "no effect here: --decoupled-min-lr (only --decoupled-lr gives the embedding a rate of its own)\n");
+  EXPECT_EQ(said({"--sequence-parallel", "--yarn-beta-fast", "3"}),
+            "no effect here: --yarn-beta-fast (only --position-embedding-type yarn reads it)\n"
+            "no effect here: --sequence-parallel (only --tensor-model-parallel-size gives ranks to cut the "
+            "sequence over)\n");
+}
+
+TEST(Train, says_that_yarn_by_one_is_plain_and_takes_megatrons_length) {
+  const Told alone = told(tiny({"--position-embedding-type", "yarn"}));
+  EXPECT_THAT(alone.err, HasSubstr("no effect here: --position-embedding-type yarn (by a factor of 1"));
+  const Told t = told(tiny({"--position-embedding-type", "yarn", "--rotary-scaling-factor", "4", "--json"}));
+  EXPECT_EQ(t.err, "");
+  EXPECT_EQ(Json::parse(t.out)["settings"]["model"]["rotary"]["original_positions"]["value"], 4096);
+}
+
+TEST(Train, refuses_heads_whose_channels_cannot_turn_in_pairs) {
+  EXPECT_EQ(told(tiny({"--position-embedding-type", "rope", "--kv-channels", "7"})).err,
+            "rotary positions turn channels in pairs, and 7 of a head's 7 would turn: --kv-channels and "
+            "--rotary-percent must give an even number\n");
 }

@@ -127,9 +127,10 @@ TEST(Validate, refuses_batches_that_ranks_cannot_share) {
   refused(
       [](TrainConfig& c) {
         c.batch.schedule = "0:2 1K:4";
-        c.batch.global = 4;
+        c.batch.global = 6;
       },
-      "--step-batch-size-schedule says the batch size: leave --global-batch-size out");
+      "--step-batch-size-schedule ends with a batch of 4, and --global-batch-size 6 is another: leave it "
+      "out");
   refused(
       [](TrainConfig& c) {
         c.batch.schedule = "0:2 1K:4";
@@ -322,8 +323,8 @@ TEST(Validate, refuses_evaluation_batches_that_ranks_cannot_share) {
 }
 
 TEST(Validate, refuses_at_run_time_what_nothing_consumes_yet) {
-  TrainConfig c = completed([](TrainConfig& t) { t.run.device = "cuda"; });
-  EXPECT_THAT([&] { refuse_unsupported(c); }, ThrowsMessage<Error>("weft cannot do this yet: --device"));
+  TrainConfig c = completed([](TrainConfig& t) { t.guard.faults = FaultCheck::rerun; });
+  EXPECT_THAT([&] { refuse_unsupported(c); }, ThrowsMessage<Error>("weft cannot do this yet: --rerun-mode"));
   c = completed([](TrainConfig&) {});
   EXPECT_NO_THROW(refuse_unsupported(c));
 }

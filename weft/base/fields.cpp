@@ -73,7 +73,22 @@ void detail::one_word(std::span<const std::string> from) {
   if (from.size() != 1) fail(Kind::usage, "expected one value, found ", from.size());
 }
 
+// Words that are no numbers are for whoever reads them as what they should be.
+void Field::check(std::span<const std::string> from) const {
+  for (const std::string& word : from) {
+    double value = 0;
+    const char* end = word.data() + word.size();
+    const auto [stop, wrong] = std::from_chars(word.data(), end, value);
+    if (stop != end || (wrong == std::errc{} && legal_->holds(value))) continue;
+    const std::string range = words(*legal_);
+    fail(Kind::usage, "'", word, "' is not a ", kind() == FieldKind::integer ? "whole" : "finite", " number",
+         range.empty() ? "" : " ", range);
+  }
+}
+
+// What a checkpoint holds was checked when it was given.
 void Field::read(std::span<const std::string> from, Origin who) {
+  if (legal_ && (who == Origin::file || who == Origin::command_line)) check(from);
   take(from);
   origin_ = who;
 }

@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "weft/base/legal.h"
+
 namespace weft {
 
 /// Who set a value; later ones win over earlier ones. `derived` follows from other values.
@@ -69,13 +71,16 @@ constexpr FieldKind kind_of() {
 /// One value, whatever its type: it is read from words and written as words.
 class Field {
  public:
-  Field(std::string path, std::string_view help) : path_(std::move(path)), help_(help) {}
+  Field(std::string path, std::string_view help, std::optional<Legal> legal)
+      : path_(std::move(path)), help_(help), legal_(legal) {}
   virtual ~Field() = default;
   Field(const Field&) = delete;
   Field& operator=(const Field&) = delete;
 
   const std::string& path() const { return path_; }  // "model.rotary.base"
   const std::string& help() const { return help_; }
+  /// What numbers it takes; unset: any that its type holds.
+  const std::optional<Legal>& legal() const { return legal_; }
   Origin origin() const { return origin_; }
   void set_origin(Origin who) { origin_ = who; }
 
@@ -88,7 +93,10 @@ class Field {
 
  private:
   virtual void take(std::span<const std::string> from) = 0;
+  /// Fails for words that are numbers and not legal ones.
+  void check(std::span<const std::string> from) const;
   std::string path_, help_;
+  std::optional<Legal> legal_;
   Origin origin_ = Origin::built_in;
 };
 
@@ -100,7 +108,7 @@ class Fields {
     describe(*this, config);
   }
   template <class T>
-  void operator()(std::string_view name, T& value, std::string_view help);
+  void operator()(std::string_view name, T& value, std::string_view help, std::optional<Legal> legal = {});
   template <class Config>
   void group(std::string_view name, Config& config) {
     const std::string outer = std::exchange(prefix_, prefix_ + std::string(name) + ".");
@@ -172,7 +180,8 @@ struct Plain<std::vector<T>> {
 template <class T>
 class FieldOf final : public Field {
  public:
-  FieldOf(std::string path, std::string_view help, T& value) : Field(std::move(path), help), value_(value) {}
+  FieldOf(std::string path, std::string_view help, std::optional<Legal> legal, T& value)
+      : Field(std::move(path), help, legal), value_(value) {}
   std::vector<std::string> write() const override { return Plain<T>::write(value_); }
   FieldKind kind() const override { return kind_of<Item>(); }
   bool list() const override { return Plain<T>::list; }
@@ -198,8 +207,8 @@ class FieldOf final : public Field {
 }  // namespace detail
 
 template <class T>
-void Fields::operator()(std::string_view name, T& value, std::string_view help) {
-  fields_.push_back(std::make_unique<detail::FieldOf<T>>(prefix_ + std::string(name), help, value));
+void Fields::operator()(std::string_view name, T& value, std::string_view help, std::optional<Legal> legal) {
+  fields_.push_back(std::make_unique<detail::FieldOf<T>>(prefix_ + std::string(name), help, legal, value));
 }
 
 }  // namespace weft

@@ -2,6 +2,7 @@
 #include "weft/base/flags.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 
 #include "weft/base/error.h"
@@ -16,9 +17,11 @@ bool is_number(std::string_view word) {
   return std::from_chars(word.data(), end, value).ptr == end;
 }
 
-// argparse takes "-5", "-" and anything with a space in it for values.
+// argparse takes "-5", "-" and anything with a space in it for values; no flag begins with a digit, so
+// "-5,0" is one too.
 bool is_flag(std::string_view word) {
-  return word.size() > 1 && word[0] == '-' && !is_number(word) && word.find(' ') == std::string_view::npos;
+  if (word.size() < 2 || word[0] != '-' || word.find(' ') != std::string_view::npos) return false;
+  return !is_number(word) && std::isdigit(static_cast<unsigned char>(word[1])) == 0;
 }
 
 struct Bounds {
@@ -91,8 +94,18 @@ class Reader {
         given.words.emplace_back(words_[at_++]);
     }
     if (given.words.size() < least)
-      fail(Kind::usage, "--", known.name, " needs ", expected(known.arity), ", found ", given.words.size());
+      fail(Kind::usage, "--", known.name, " needs ", expected(known.arity), ", found ", found(given));
     out_.flags.push_back(std::move(given));
+  }
+
+  // Where too few words followed: how many, or what stands in their place.
+  std::string found(const Given& given) const {
+    if (!given.words.empty()) return text(given.words.size());
+    if (at_ == words_.size()) return "the end of the line";
+    const bool looks_so = !words_[at_].starts_with("--");
+    return looks_so ? text(words_[at_], ", which looks like a flag: write --", known_[given.flag].name, "=",
+                           words_[at_])
+                    : text("the flag ", words_[at_]);
   }
 
   std::span<const Flag> known_;

@@ -3,12 +3,24 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include <set>
+
 #include "weft/base/error.h"
+#include "weft/base/flags.h"
 
 namespace weft {
 namespace {
 
+// YAML itself forbids it, its reader does not mind.
+void refuse_twice(const YAML::Node& map) {
+  std::set<std::string> seen;
+  for (const auto& item : map)
+    if (const auto key = item.first.as<std::string>(); !seen.insert(dashed(key)).second)
+      fail(Kind::usage, key, " is given twice, the second time in line ", item.first.Mark().line + 1);
+}
+
 void flatten(const YAML::Node& map, std::vector<Setting>& out) {
+  refuse_twice(map);
   for (const auto& item : map) {
     Setting setting{item.first.as<std::string>(), {}, item.second.IsSequence()};
     if (item.second.IsMap()) {

@@ -36,7 +36,7 @@ class Reader {
     command_.others = std::move(split.others);
     std::string file;
     std::erase_if(split.flags, [&](const Given& given) { return take_own(given, file); });
-    if (!file.empty()) apply(from_file(file), Origin::file);
+    if (!file.empty()) apply_file(file);
     // Where to load from must be known before the checkpoint's own settings, which the command line then
     // overrides.
     apply(split.flags, Origin::command_line);
@@ -89,6 +89,15 @@ class Reader {
     return out;
   }
 
+  void apply_file(const std::string& file) {
+    const std::vector<Given> settings = from_file(file);
+    try {
+      apply(settings, Origin::file);
+    } catch (const Error& e) {
+      fail(e.kind(), file, ": ", e.what());
+    }
+  }
+
   // A switch in a file is true or false; false is as if it were not there.
   bool switched_on(Given& given) const {
     const Flag& flag = flags_[given.flag];
@@ -117,6 +126,7 @@ class Reader {
 
   void run(const Given& given, Origin who) {
     const Row& row = rows_[given.flag];
+    command_.flags[row.effects[0].path] = row.flag;
     try {
       row.parse(command_.fields, given.words, who);
     } catch (const Error& e) {
@@ -165,6 +175,7 @@ class Reader {
       fail(Kind::usage, "--", it->second.flag, " and --", row.flag, " contradict each other: one sets ",
            effect.path, " to ", spelled(it->second.words), ", the other to ", spelled(fixed));
     it->second = {row.flag, fixed};
+    command_.flags[effect.path] = row.flag;
     try {
       command_.fields.at(effect.path).read(fixed, who);
     } catch (const Error& e) {

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,8 +22,9 @@ struct Command {
 
   TrainConfig config;
   Fields fields{config};
-  std::vector<std::string> notices;  // to be said once: what was accepted and has no effect
-  std::vector<std::string> others;   // words that belong to no flag
+  std::vector<std::string> notices;                    // to be said once: what was accepted and has no effect
+  std::vector<std::string> others;                     // words that belong to no flag
+  std::map<std::string_view, std::string_view> flags;  // by the path of the field that they set
   bool dry_run = false, json = false;
 };
 
@@ -33,6 +35,12 @@ using CheckpointSettings = std::function<std::string(const CheckpointConfig&)>;
 std::unique_ptr<Command> read_command(Args args, const CheckpointSettings& = {});
 /// A run goes on with the seed of its checkpoint unless another was asked for.
 void take_saved_seed(Command& command);
+/// The tokenizer that Megatron's program for this model means where no --tokenizer-type is given.
+std::string_view usual_tokenizer(std::string_view model);
+/// Takes it, where the files that it reads are named; a bare --vocab-size needs none.
+void take_usual_tokenizer(Command& command, std::string_view model);
+/// A sentence for all flags that were given and that wait for the same other one; of completed settings.
+std::vector<std::string> idle_flags(const Command& command);
 
 /// Every flag by topic, for help; foreign ones are left out.
 std::vector<Topic> dialect_topics();

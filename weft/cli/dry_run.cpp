@@ -57,6 +57,7 @@ void complete(Command& command, int world) {
   for (const auto& field : command.fields.all()) before.push_back(field->write());
   for (std::string& sentence : weft::complete(command.config, world))
     command.notices.push_back(std::move(sentence));
+  for (std::string& sentence : idle_flags(command)) command.notices.push_back(std::move(sentence));
   std::size_t i = 0;
   for (const auto& field : command.fields.all())
     if (field->write() != before[i++]) field->set_origin(Origin::derived);

@@ -51,6 +51,7 @@ std::unique_ptr<Command> complete_command(Args args, const Launched& launched) {
   auto command = read_command(args.subspan(1), settings_of_checkpoint);
   if (!command->others.empty())
     fail(Kind::usage, "train: '", command->others[0], "' follows no flag that takes it");
+  take_usual_tokenizer(*command, args[0]);
   take_saved_seed(*command);
   take_tokenizer(*command);
   if (const auto tokenizer = run_tokenizer(command->config)) take_vocabulary(*command, tokenizer->size());

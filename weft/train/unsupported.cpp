@@ -13,11 +13,6 @@ struct Refusal {
 };
 
 constexpr std::array refusals{
-    Refusal{"--device", [](const TrainConfig& c) { return c.run.device != "cpu"; }},
-    Refusal{"--optimizer other than adam and sgd",
-            [](const TrainConfig& c) {
-              return c.optimizer.kind != OptimizerKind::adam && c.optimizer.kind != OptimizerKind::sgd;
-            }},
     Refusal{"--rerun-mode", [](const TrainConfig& c) { return c.guard.faults != FaultCheck::off; }},
     Refusal{"--check-weight-hash-across-dp-replicas-interval",
             [](const TrainConfig& c) { return c.guard.replica_check_interval > 0 && c.parallel.dp > 1; }},

@@ -21,11 +21,19 @@ void not_negative(double value, std::string_view flag) {
   if (!(value >= 0) || std::isinf(value)) fail(Kind::usage, flag, " ", value, " is not 0 or more");
 }
 
+// Channels turn two by two.
+void pairs(const ModelConfig& m) {
+  const auto turning = std::int64_t(double(m.channels) * m.rotary.percent);
+  if (turning % 2 != 0)
+    fail(Kind::usage, "rotary positions turn channels in pairs, and ", turning, " of a head's ", m.channels,
+         " would turn: --kv-channels and --rotary-percent must give an even number");
+}
+
 }  // namespace
 
 std::vector<std::string> complete(TrainConfig& c, int world) {
   std::vector<std::string> notices;
-  validate::model(c);
+  validate::model(c, notices);
   validate::layout(c, world);
   validate::batches(c);
   validate::length(c);
@@ -39,7 +47,7 @@ std::vector<std::string> complete(TrainConfig& c, int world) {
   return notices;
 }
 
-void validate::model(TrainConfig& c) {
+void validate::model(TrainConfig& c, std::vector<std::string>& notices) {
   ModelConfig& m = c.model;
   complete(m);
   fraction(m.hidden_dropout, "--hidden-dropout");
@@ -49,12 +57,20 @@ void validate::model(TrainConfig& c) {
   not_negative(m.init.std, "--init-method-std");
   if (m.positions == Positions::rotary && !(m.rotary.base > 0))
     fail(Kind::usage, "--rotary-base ", m.rotary.base, " is not greater than 0");
+  if (m.positions == Positions::rotary) pairs(m);
   const bool stretched = m.rotary.scaling != RotaryScaling::none;
   if (stretched && m.positions != Positions::rotary)
     fail(Kind::usage,
          "positions are not rotary, so there are no angles to stretch: add --position-embedding-type rope");
-  const bool trained = m.rotary.scaling == RotaryScaling::llama3 || m.rotary.scaling == RotaryScaling::yarn;
-  if (trained && m.rotary.original_positions == 0) m.rotary.original_positions = m.max_positions;
+  if (m.rotary.original_positions == 0) {
+    if (m.rotary.scaling == RotaryScaling::llama3) m.rotary.original_positions = m.max_positions;
+    if (m.rotary.scaling == RotaryScaling::yarn) m.rotary.original_positions = 4096;  // as Megatron does
+  }
+  if (m.rotary.scaling == RotaryScaling::yarn && m.rotary.factor == 1)
+    notices.push_back(
+        "no effect here: --position-embedding-type yarn (by a factor of 1 nothing is stretched, and angles "
+        "are "
+        "those of rope: --rotary-scaling-factor says how many times longer than trained)");
   if (m.recompute.what == Recompute::selective && m.recompute.modules.empty())
     m.recompute.modules = {RecomputeModule::core_attention};
   if (m.recompute.what != Recompute::selective && !m.recompute.modules.empty())

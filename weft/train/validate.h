@@ -26,7 +26,7 @@ void precision(TrainConfig&, std::vector<std::string>& notices);
 void data(TrainConfig&, std::vector<std::string>& notices);
 void checkpoint(const TrainConfig&);
 void evaluation(TrainConfig&);
-void model(TrainConfig&);
+void model(TrainConfig&, std::vector<std::string>& notices);
 }  // namespace validate
 
 }  // namespace weft

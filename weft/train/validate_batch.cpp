@@ -11,13 +11,15 @@ void validate::batches(TrainConfig& c) {
   BatchConfig& b = c.batch;
   if (b.micro < 1) fail(Kind::usage, "--micro-batch-size is not set: how many samples a rank takes at once");
   if (!b.schedule.empty()) {
-    if (b.global > 0)
-      fail(Kind::usage, "--step-batch-size-schedule says the batch size: leave --global-batch-size out");
+    const std::int64_t last = read_batch_steps(b.schedule).back().batch;
+    if (b.global > 0 && b.global != last)
+      fail(Kind::usage, "--step-batch-size-schedule ends with a batch of ", last,
+           ", and --global-batch-size ", b.global, " is another: leave it out");
     if (!b.rampup.empty() || b.round_down)
       fail(Kind::usage,
            "--step-batch-size-schedule goes with neither --rampup-batch-size nor "
            "--decrease-batch-size-if-needed");
-    b.global = read_batch_steps(b.schedule).back().batch;
+    b.global = last;
   }
   if (b.global == 0) b.global = b.micro * c.parallel.dp;
   if (b.global < 0) fail(Kind::usage, "--global-batch-size ", b.global, " is not at least 1");
@@ -98,6 +100,10 @@ void validate::data(TrainConfig& c, std::vector<std::string>& notices) {
          "nothing says which token ids may occur: give --tokenizer-type with its files, or --vocab-size");
   if (d.tokenizer.type == "NullTokenizer" && c.model.vocabulary == 0)
     fail(Kind::usage, "--tokenizer-type NullTokenizer needs --vocab-size");
+  if (!c.run.sample_prompt.empty() && d.tokenizer.type.empty())
+    fail(Kind::usage,
+         "--sample-prompt needs a tokenizer, and --vocab-size alone is none: give --tokenizer-type with its "
+         "files");
   if (d.between_documents && (d.reset_positions || d.reset_attention))
     fail(Kind::usage,
          "--dataloader-inter-document-masking begins anew with each document, --reset-position-ids and "

@@ -20,12 +20,15 @@ void degrees(const ParallelConfig& p) {
 
 void share_out(TrainConfig& c, int world) {
   ParallelConfig& p = c.parallel;
-  const int model = p.tp * p.pp * p.cp;
-  if (world == 0) world = c.run.ranks > 0 ? c.run.ranks : model;
+  const std::int64_t model = std::int64_t{p.tp} * p.pp * p.cp;
+  if (model > 1'000'000)
+    fail(Kind::usage, "tensor ", p.tp, " times pipeline ", p.pp, " times context ", p.cp, " is ", model,
+         " ranks, more than anybody has");
+  if (world == 0) world = c.run.ranks > 0 ? c.run.ranks : int(model);
   if (world % model != 0)
     fail(Kind::usage, world, " ranks cannot be shared out: tensor ", p.tp, " times pipeline ", p.pp,
          " times context ", p.cp, " is ", model, "; take a multiple of ", model, " ranks");
-  p.dp = world / model;
+  p.dp = int(world / model);
 }
 
 void tensor(TrainConfig& c) {

@@ -47,6 +47,15 @@ constexpr std::string_view harmless[] = {"/steps_per_print",
 
 std::string word(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
 
+// The key tells a person more than our own name of the setting.
+void take(Fields& fields, const Setting& setting, const std::string& word) {
+  try {
+    fields.at(setting.path).read(std::vector{word}, Origin::file);
+  } catch (const Error& e) {
+    fail(Kind::usage, setting.key.substr(1), ": ", e.what());
+  }
+}
+
 void scaling(Fields& fields, const Json& root, std::set<std::string>& left, Origin who) {
   const Json fp16 = root.value("fp16", Json::object());
   for (const char* key : {"/fp16/enabled", "/fp16/loss_scale", "/fp16/initial_scale_power", "/bf16/enabled"})
@@ -80,7 +89,7 @@ void deepspeed(Fields& fields, std::span<const std::string> words, Origin) {
     for (const Setting& s : settings) {
       const Json::json_pointer at{std::string(s.key)};
       if (left.erase(std::string(s.key)) == 0 || root.at(at) == "auto") continue;
-      fields.at(s.path).read(std::vector{word(root.at(at))}, Origin::file);
+      take(fields, s, word(root.at(at)));
     }
     scaling(fields, root, left, Origin::file);
   } catch (const Json::exception& e) {

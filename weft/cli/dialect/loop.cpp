@@ -15,7 +15,7 @@ Group loop() {
           list("rampup-batch-size", Arity::some, "batch.rampup",
                "first batch, increment and number of samples: the batch grows by the increment over the "
                "samples"),
-          value("step-batch-size-schedule", "batch.schedule"),
+          parsed("step-batch-size-schedule", Arity::some, "batch.schedule", batch_steps),
           on("decrease-batch-size-if-needed", {{.path = "batch.round_down", .value = "true"}}),
           on("calculate-per-token-loss", {{.path = "batch.per_token_loss", .value = "true"}}),
           value("eval-interval", "eval.interval"),
@@ -40,7 +40,7 @@ Group loop() {
           pick("rerun-mode", Arity::one,
                {{.word = "disabled", .path = "guard.faults", .value = "off"},
                 {.word = "validate_results", .path = "guard.faults", .value = "rerun"},
-                {.word = "report_stats", .path = "guard.faults", .value = "report"}}),
+                {.word = "report_stats", .refusal = "statistics of steps that are run again"}}),
           no_effect(
               "deterministic-mode", Arity::none,
               "the same command always gives the same bits; --exact makes them independent of the layout"),
@@ -48,7 +48,8 @@ Group loop() {
           no_effect("manual-gc-interval", Arity::one, "nothing is collected behind a step"),
           no_effect("empty-unused-memory-level", Arity::one, "memory is pooled and its amount known"),
           no_effect("enable-experimental", Arity::none, "nothing here waits for a switch"),
-          cannot("test-mode", Arity::none, "tests inside a run"),
+          no_effect("test-mode", Arity::none,
+                    "its checks that ranks agree are made by the equality tests, not by a run"),
           cannot("error-injection-rate", Arity::one, "injected faults"),
           cannot("error-injection-type", Arity::one, "injected faults"),
           cannot("sft", Arity::none, "supervised fine-tuning"),

@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "weft/base/error.h"
+#include "weft/base/format.h"
 #include "weft/cli/dialect/rows.h"
 
 namespace weft::cli::dialect {
@@ -144,7 +145,8 @@ void window(Fields& fields, std::span<const std::string> words, Origin who) {
   if (sides.size() != 2) fail(Kind::usage, "expected two numbers, left and right, found ", sides.size());
   if (sides[1] > 0) fail(Kind::usage, "a causal model sees nothing to the right, found ", sides[1]);
   if (sides[0] < -1) fail(Kind::usage, "a window reaches 0 or more to the left (-1: all), found ", sides[0]);
-  set(fields, "model.window", {write_word(sides[0] + 1)}, who);
+  const std::int64_t seen = sides[0] < std::int64_t(legal::size_limit) ? sides[0] + 1 : sides[0];
+  set(fields, "model.window", {write_word(seen)}, who);
 }
 
 void window_layers(Fields& fields, std::span<const std::string> words, Origin who) {
@@ -154,6 +156,11 @@ void window_layers(Fields& fields, std::span<const std::string> words, Origin wh
   for (const int layer : pattern) all.push_back(write_word(layer));
   const bool every = words[0].find('[') == std::string::npos;
   set(fields, every ? "model.window_full_every" : "model.window_layers", all, who);
+}
+
+// One word, or as many as a shell made of it that was not told to keep them together.
+void batch_steps(Fields& fields, std::span<const std::string> words, Origin who) {
+  set(fields, "batch.schedule", {join(words, " ")}, who);
 }
 
 void recompute_modules(Fields& fields, std::span<const std::string> words, Origin who) {

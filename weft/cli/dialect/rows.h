@@ -80,6 +80,7 @@ void query_groups(Fields&, std::span<const std::string>, Origin);
 void qkv_bias(Fields&, std::span<const std::string>, Origin);
 void window(Fields&, std::span<const std::string>, Origin);
 void window_layers(Fields&, std::span<const std::string>, Origin);
+void batch_steps(Fields&, std::span<const std::string>, Origin);
 void recompute_modules(Fields&, std::span<const std::string>, Origin);
 void deepspeed(Fields&, std::span<const std::string>, Origin);
 

@@ -1,0 +1,117 @@
+// Every flag of training with values that nobody means: none may crash, and what is wrong is said by name.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+
+#include "tests/cli/told.h"
+#include "weft/base/error.h"
+#include "weft/base/flags.h"
+#include "weft/cli/dialect.h"
+#include "weft/cli/dialect/rows.h"
+
+using namespace weft;
+using namespace weft::cli;
+using dialect::Row;
+using dialect::Treatment;
+using testing::HasSubstr;
+
+namespace {
+
+constexpr std::array odd_words{"0", "-1", "NaN", "inf", "1000000000000000000", "word"};
+
+Told tried(const Row& row, const std::string& value) {
+  const auto& all = verbs();
+  const auto train = std::find_if(all.begin(), all.end(), [](const Verb& v) { return v.name == "train"; });
+  std::vector<std::string> words = {"gpt",
+                                    "--num-layers=2",
+                                    "--hidden-size=64",
+                                    "--num-attention-heads=4",
+                                    "--seq-length=64",
+                                    "--micro-batch-size=4",
+                                    "--lr=1e-3",
+                                    "--train-iters=100",
+                                    "--mock-data",
+                                    "--vocab-size=250",
+                                    "--dry-run",
+                                    text("--", row.flag, "=", value)};
+  return told(*train, words);
+}
+
+std::vector<Row> honored() {
+  std::vector<Row> out;
+  for (auto& group : dialect::table())
+    for (auto& row : group.rows)
+      if (row.treatment == Treatment::honored && row.arity != Arity::none) out.push_back(row);
+  return out;
+}
+
+/// The field that takes the flag's own words; none where words are looked up or computed with.
+const Field* field_of(const Row& row, const Fields& fields) {
+  const bool plain = row.parse == nullptr && row.effects[0].word.empty() && !row.effects[0].path.empty();
+  return plain ? &fields.at(row.effects[0].path) : nullptr;
+}
+
+bool is_number(const Field& field) {
+  return field.kind() == FieldKind::integer || field.kind() == FieldKind::real;
+}
+
+}  // namespace
+
+TEST(Ranges, are_declared_for_every_number_of_a_run) {
+  TrainConfig config;
+  const Fields fields(config);
+  for (const auto& field : fields.all()) {
+    if (!is_number(*field)) continue;
+    EXPECT_TRUE(field->legal()) << field->path() << " takes any number";
+  }
+}
+
+TEST(Ranges, hold_the_built_in_values_that_a_person_may_repeat) {
+  TrainConfig config;
+  const Fields fields(config);
+  for (const auto& field : fields.all())
+    for (const std::string& word : field->write()) {
+      if (!is_number(*field) || word == "0") continue;  // a size that has no default is zero
+      EXPECT_NO_THROW(field->read(std::vector{word}, Origin::file));
+    }
+}
+
+TEST(Ranges, are_kept_by_every_flag_whatever_it_is_given) {
+  TrainConfig config;
+  const Fields fields(config);
+  int refused = 0;
+  for (const Row& row : honored())
+    for (const std::string value : odd_words) {
+      const Told t = tried(row, value);
+      ASSERT_TRUE(t.status == 0 || t.status == 2) << row.flag << " " << value << ": " << t.err;
+      const Field* field = field_of(row, fields);
+      if (field == nullptr || !is_number(*field)) continue;
+      const bool is_word = value == "word";
+      double number = 0;
+      if (!is_word) read_word(value == "NaN" ? "nan" : value, number);
+      if (!is_word && field->legal()->holds(number)) continue;  // the reason why it may pass
+      EXPECT_EQ(t.status, 2) << row.flag << " " << value;
+      EXPECT_THAT(t.err, HasSubstr(text("--", row.flag, ": '", value, "' is "))) << row.flag;
+      ++refused;
+    }
+  EXPECT_GT(refused, 300);
+}
+
+TEST(Ranges, say_the_flag_what_was_found_and_what_is_legal) {
+  const auto said = [](const std::string& flag, const std::string& value) {
+    for (const Row& row : honored())
+      if (row.flag == flag) return tried(row, value).err;
+    return std::string("no such flag");
+  };
+  EXPECT_EQ(said("log-interval", "0"), "--log-interval: '0' is not a whole number from 1 to 2147483647\n");
+  EXPECT_EQ(said("lr", "nan"), "--lr: 'nan' is not a finite number from 0 to 1000000\n");
+  EXPECT_EQ(said("adam-eps", "0"), "--adam-eps: '0' is not a finite number above 0\n");
+  EXPECT_EQ(said("adam-beta1", "1"), "--adam-beta1: '1' is not a finite number from 0 to below 1\n");
+  EXPECT_EQ(said("clip-grad", "-1"), "--clip-grad: '-1' is not a finite number of 0 or more\n");
+  EXPECT_EQ(said("hidden-size", "0"), "--hidden-size: '0' is not a whole number from 1 to 2147483647\n");
+  EXPECT_EQ(said("seed", "-1"), "--seed: '-1' is not a whole number from 0 to 4294967295\n");
+  EXPECT_EQ(said("window-size", "-5,0"),
+            "--window-size: a window reaches 0 or more to the left (-1: all), found -5\n");
+}

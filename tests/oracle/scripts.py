@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+"""How many of Megatron-LM's own configurations of GPT weft takes: scripts.py WEFT MEGATRON [--all]. MEGATRON is a checkout of Megatron-LM, of
+which nothing is kept here: tests/functional_tests/test_cases/gpt, as its recipes start them, and the scripts of examples/ that start
+pretrain_gpt.py, run with launchers that only note their arguments. Every one goes through `weft train gpt --dry-run` with files that exist,
+and passes, or is refused by a sentence that names a flag. Needs PyYAML. Exits 1 below the goal, or where a refusal names no flag."""
+import argparse, json, os, pathlib, re, subprocess, sys, tempfile
+
+import yaml
+
+GOAL = 0.92
+TEXT = pathlib.Path(__file__).parents[1] / "golden/text"
+TOKENIZERS = {"GPTSentencePieceTokenizer": "toy.model", "Llama2Tokenizer": "toy.model", "SentencePieceTokenizer": "toy.model"}
+DIRECTORIES = {"--save", "--load", "--data-cache-path", "--tensorboard-dir", "--pretrained-checkpoint"}
+
+
+def ranks_of_recipes(root):
+    """Of every test case that a recipe starts with pretrain_gpt.py."""
+    out = {}
+    for file in sorted(root.glob("tests/test_utils/recipes/**/*.yaml")):
+        recipe = yaml.safe_load(file.read_text())
+        spec = recipe.get("spec", {})
+        if spec.get("model") != "gpt" or "=pretrain_gpt.py" not in spec.get("script", ""):
+            continue
+        for product in recipe.get("products") or []:
+            for case in product.get("test_case", []):
+                out.setdefault(case, spec.get("nodes", 1) * spec.get("gpus", 1))
+    return out
+
+
+def words_of(settings):
+    """As the test's shell spells them: a true is a switch, a list or a string of several words is several."""
+    out = []
+    for flag, value in settings.items():
+        if value is False or value is None:
+            continue
+        out.append(flag)
+        if value is True:
+            continue
+        spaced = flag in ("--data-path", "--step-batch-size-schedule", "--pipeline-model-parallel-layout", "--moe-layer-freq")
+        if isinstance(value, list):
+            out += [str(v) for v in value]
+        else:
+            word = str(value).replace("${REPEAT}", "1")
+            out += [word] if spaced else word.strip("[]").split()
+    return out
+
+
+def test_cases(root):
+    ranks = ranks_of_recipes(root)
+    for file in sorted(root.glob("tests/functional_tests/test_cases/gpt/*/model_config.yaml")):
+        name, config = file.parent.name, yaml.safe_load(file.read_text())
+        other_program = config.get("MODE") == "inference" or "inference" in name or "grpo" in name
+        if other_program:
+            continue
+        runs = []
+        for key in [k for k in config if re.fullmatch(r"MODEL_ARGS(_\d+)?", k)]:
+            of_run = (config.get("MODEL_ENV_VARS") or {}).get(key, {}).get("GPUS_PER_NODE")
+            runs.append((words_of(config[key]), of_run or ranks.get(name, 8)))
+        yield "test " + name, runs
+
+
+STUB = """#!/usr/bin/env python3
+import json, os, sys
+json.dump(sys.argv[1:], open(os.environ["NOTED"], "w"))
+"""
+
+
+def examples(root, scratch):
+    stubs, noted = scratch / "stubs", scratch / "noted.json"
+    stubs.mkdir()
+    (scratch / "pretrain_gpt.py").touch()
+    (scratch / "checkpoints").mkdir()
+    for name in ("torchrun", "python", "srun", "sbatch", "uv"):
+        (stubs / name).write_text(STUB)
+        (stubs / name).chmod(0o755)
+    for script in sorted(root.glob("examples/**/*.sh")):
+        if "pretrain_gpt.py" not in script.read_text() or "modelopt" in str(script) or script.name == "SRUN.sh":
+            continue  # those take their model from a file that is not there
+        noted.unlink(missing_ok=True)
+        given = [str(scratch / f) for f in ("checkpoints", "logs", "tokenizer.model", "data")]
+        if "gpt3" in script.name:
+            given = [given[0], given[1], "vocab.json", "merges.txt", given[3]]
+        if "mixtral" in script.name:
+            given = [given[0], given[2], given[3]]
+        if "gptoss" in str(script):
+            given = ["--checkpoint-path", given[0], "--tensorboard-logs-path", given[1]]
+        env = dict(PATH=f"{stubs}:/usr/bin:/bin", HOME=str(scratch), NOTED=str(noted))
+        subprocess.run(["bash", str(script), *given], cwd=scratch, env=env, capture_output=True, timeout=20)
+        if not noted.exists():
+            print(f"not started by its script: {script.relative_to(root)}")
+            continue
+        words = json.loads(noted.read_text())
+        at = next((i for i, w in enumerate(words) if w.endswith("pretrain_gpt.py")), None)
+        if at is None:
+            continue
+        launcher = dict(zip(words[:at], words[1:at]))
+        ranks = int(launcher.get("--nproc_per_node", 8)) * int(launcher.get("--nnodes", 1))
+        # A quoted "--flag value" is one word to bash.
+        flat = [w.strip("'") for word in words[at + 1:] for w in (word.split() if word.startswith("--") else [word])]
+        flat = [w.strip('"') for w in flat]
+        yield "example " + str(script.relative_to(root / "examples")), [(flat, ranks)]
+
+
+def with_files(words, scratch):
+    """The same with files that exist; a value follows its flag."""
+    out, i = [], 0
+    kind = next((words[k + 1] for k, w in enumerate(words[:-1]) if w == "--tokenizer-type"), "GPT2BPETokenizer")
+    while i < len(words):
+        flag = words[i]
+        out.append(flag)
+        i += 1
+        if flag in DIRECTORIES and i < len(words):
+            out.append(str(scratch / flag.strip("-")))
+            (scratch / flag.strip("-")).mkdir(exist_ok=True)
+            i += 1
+        elif flag in ("--vocab-file", "--merge-file"):
+            out.append(str(TEXT / ("toy_bpe_vocab.json" if flag == "--vocab-file" else "toy_bpe_merges.txt")))
+            i += 1
+        elif flag == "--tokenizer-model":
+            if kind == "TikTokenizer":
+                (scratch / "ranks.tiktoken").write_text("".join(f"{__import__('base64').b64encode(bytes([b])).decode()} {b}\n" for b in range(256)))
+                out.append(str(scratch / "ranks.tiktoken"))
+            else:
+                out.append(str(TEXT / TOKENIZERS.get(kind, "toy.model")))
+            i += 1
+    return out
+
+
+def ranks_for(words, ranks):
+    degree = 1
+    for flag in ("--tensor-model-parallel-size", "--pipeline-model-parallel-size", "--context-parallel-size"):
+        if flag in words:
+            degree *= int(words[words.index(flag) + 1])
+    return ranks if ranks % degree == 0 else degree
+
+
+def refusal(weft, words, ranks):
+    """None where it passes."""
+    env = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE")}
+    done = subprocess.run([weft, "train", "gpt", *words, "--dry-run"], capture_output=True, text=True,
+                          env=env | dict(WORLD_SIZE=str(ranks), RANK="0"), timeout=300)
+    return None if done.returncode == 0 else done.stderr.strip() or f"status {done.returncode} without a word"
+
+
+def main():
+    asked = argparse.ArgumentParser(description=__doc__)
+    asked.add_argument("weft", type=pathlib.Path)
+    asked.add_argument("megatron", type=pathlib.Path)
+    asked.add_argument("--all", action="store_true", help="name those that pass too")
+    asked = asked.parse_args()
+    passed, refused, silent = 0, {}, []
+    with tempfile.TemporaryDirectory() as folder:
+        scratch = pathlib.Path(folder)
+        for name, runs in [*test_cases(asked.megatron.resolve()), *examples(asked.megatron.resolve(), scratch)]:
+            said = [refusal(str(asked.weft.resolve()), with_files(w, scratch), ranks_for(w, r)) for w, r in runs]
+            why = next((s for s in said if s), None)
+            passed += why is None
+            if asked.all and why is None:
+                print("pass", name)
+            if why:
+                refused.setdefault(why.replace(folder, ""), []).append(name)
+                if "--" not in why:
+                    silent.append(name)
+    total = passed + sum(map(len, refused.values()))
+    for why, names in sorted(refused.items(), key=lambda item: -len(item[1])):
+        print(f"{len(names):3} refused: {why}\n      {', '.join(names)}")
+    print(f"{passed} of {total} pass: {100 * passed / total:.1f} %, the goal is {100 * GOAL:.0f} %")
+    if silent:
+        print("refused by a sentence that names no flag:", *silent)
+    return 0 if passed >= GOAL * total and not silent else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
