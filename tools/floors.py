@@ -21,7 +21,7 @@ MAY_SEE = {  # room -> rooms below it that it may include
     "pipe": ["base", "tensor", "comm", "mesh", "nn"],
     "optim": ["base", "tensor", "ops", "comm", "mesh", "nn"],
     "exchange": ["base", "tensor", "ops", "comm", "mesh", "checkpoint", "nn", "model"],
-    "generate": ["base", "tensor", "text", "ops", "comm", "mesh", "checkpoint", "nn", "model"],
+    "generate": ["base", "tensor", "text", "ops", "comm", "mesh", "checkpoint", "nn", "model", "pipe"],
 }
 MAY_SEE["train"] = [room for room in MAY_SEE if room not in ("backend", "launch", "generate")]
 MAY_SEE["plan"] = [room for room in MAY_SEE if room not in ("backend", "launch")]

@@ -44,13 +44,16 @@ Batch tokens(Device& device, const ModelConfig& m) {
   std::iota(places.begin(), places.end(), 0);
   for (std::size_t i = 0; i < all; ++i) words[i] = std::int32_t(i * 7919 % std::size_t(m.vocabulary));
   const Shape shape{m.sequence, batch};
-  return {.tokens = from_host(device, shape, words),
-          .targets = from_host(device, shape, words),
-          .mask = from_host(device, shape, std::vector<float>(all, 1.F)),
-          .places = from_host(device, {m.sequence}, places),
-          .positions = from_host(device, shape, places),
-          .segments = {},
-          .samples = from_host(device, {batch}, std::vector<std::int64_t>{0})};
+  Batch out;
+  out.text = {.tokens = from_host(device, shape, words),
+              .places = from_host(device, {m.sequence}, places),
+              .positions = from_host(device, shape, places),
+              .types = {},
+              .documents = {}};
+  out.targets = from_host(device, shape, words);
+  out.mask = from_host(device, shape, std::vector<float>(all, 1.F));
+  out.samples = from_host(device, {batch}, std::vector<std::int64_t>{0});
+  return out;
 }
 
 template <class T>
@@ -99,13 +102,14 @@ void measure(const ParallelConfig& parallel, Measured& all) {
     const std::vector<float> factors(microbatches, 1.F);
     pipe::Runner runner(schedule, stages, mesh.along(Axis::pp), *device);
     Notes notes(all);
+    const pipe::Parcel parcel{.hidden = {m.sequence, batch, m.hidden}, .memory = {}, .dtype = Dtype::f32};
     for (int run = 0; run < warm_up + runs; ++run) {
       world.barrier();
       const Stopwatch watch;
       runner.run({.microbatches = batches,
                   .loss_factors = factors,
                   .place = {},
-                  .parcel = {.hidden = {m.sequence, batch, m.hidden}, .dtype = Dtype::f32},
+                  .parcels = {&parcel, 1},
                   .timekeeper = run < warm_up ? nullptr : &notes},
                  [](int, const Pass&) {});
       world.barrier();

@@ -150,8 +150,7 @@ TEST(Convert, computes_logits_in_the_memory_of_a_layer) {
     const auto found = logits_in_parts(named, text, *device);
     const std::int64_t in_parts = device->memory().total_peak;
     ReadModel whole(named, Precision::f32, *device);
-    Pass pass;
-    EXPECT_EQ(found, logits_of(whole.here(), text, std::ssize(text), pass));
+    EXPECT_EQ(found, TextReader(whole.here()).logits(text, std::ssize(text)));
     const std::int64_t parameters = checkpoint::Step(named.path).bytes();
     EXPECT_GT(device->memory().total_peak, parameters);
     EXPECT_LT(in_parts, parameters / 8) << "24 layers";

@@ -41,7 +41,7 @@ GptRows rows_of(const Json& c) {
 // The rows of a mask as the golden file writes them: 1 where attention is masked.
 std::vector<std::string> mask_rows(const Sample& sample) {
   const std::size_t length = sample[Field::tokens].size();
-  const auto& segments = sample[Field::segments];
+  const auto& segments = sample[Field::documents];
   std::vector<std::string> rows(length, std::string(length, '1'));
   for (std::size_t r = 0; r < length; ++r)
     for (std::size_t c = 0; c <= r; ++c)
@@ -121,10 +121,10 @@ TEST(GptDataset, keeps_attention_and_positions_within_documents_when_asked) {
   // One token short of a whole sample.
   const Sample sample = completed({1, 2, 3, 4, 5, 6}, {{0, 2, 3}, {1, 0, 2}, {2, 0, 1}}, rows);
   EXPECT_EQ(Json(sample[Field::positions]), Json({0, 1, 2, 0, 1, 0}));
-  EXPECT_EQ(Json(sample[Field::segments]), Json({0, 0, 0, 1, 1, 2}));
+  EXPECT_EQ(Json(sample[Field::documents]), Json({0, 0, 0, 1, 1, 2}));
   EXPECT_EQ(Json(sample[Field::loss_mask]), Json({1, 1, 1, 1, 1, 0}));
   // The last piece is only the extra token.
-  EXPECT_EQ(Json(completed({1, 2, 3, 4, 5, 6, 7}, {{0, 0, 6}, {1, 0, 1}}, rows)[Field::segments]),
+  EXPECT_EQ(Json(completed({1, 2, 3, 4, 5, 6, 7}, {{0, 0, 6}, {1, 0, 1}}, rows)[Field::documents]),
             Json({0, 0, 0, 0, 0, 0}));
 }
 

@@ -114,7 +114,7 @@ TEST(SentenceMapping, is_megatrons_in_every_golden_case) {
 TEST(BertDataset, gives_megatrons_samples) {
   compare(golden("bert_t5"), "bert", MaskedModel::bert,
           {{Field::tokens, "text"},
-           {Field::segments, "types"},
+           {Field::token_types, "types"},
            {Field::labels, "labels"},
            {Field::sentence_order, "is_random"},
            {Field::encoder_mask, "padding_mask"},

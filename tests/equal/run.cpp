@@ -54,7 +54,8 @@ std::vector<Batch> batches_of(Device& device, const ModelConfig& config, const C
     Batch& batch = out.back();
     if (cut.uneven) leave_out_tokens(batch, sample);
     if (cut.parallel.cp > 1)
-      for (Tensor* x : {&batch.tokens, &batch.targets, &batch.mask, &batch.places, &batch.positions})
+      for (Tensor* x :
+           {&batch.text.tokens, &batch.targets, &batch.mask, &batch.text.places, &batch.text.positions})
         *x = chunks_of(*x, mesh.place(Axis::cp), cut.parallel.cp);
   }
   return out;

@@ -114,9 +114,8 @@ TEST(HubWrite, models_in_our_own_ways_of_storing_become_theirs) {
     values[p.name] = all;
   });
   write_hub(folder / "out", config, [&](const Recipe& r) { return values.at(r.name); }, {});
-  Pass pass;
   const std::vector<std::int32_t> prompt{3, 1, 4, 1, 5, 9, 2, 6};
-  const auto ours = logits_of({model.stage(), config, {solo}, *device}, prompt, 8, pass);
+  const auto ours = TextReader({model.stages(), config, {solo}, *device}).logits(prompt, 8);
   EXPECT_EQ(read_hub_config(folder / "out").family, Family::qwen3);
   EXPECT_LT(difference(logits_in(folder / "out", prompt), ours), 1e-5);
 }

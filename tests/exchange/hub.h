@@ -41,17 +41,16 @@ class ReadModel {
   ReadModel(const ModelConfig& config, Communicator& world)
       : config_(config),
         world_(world),
-        stage_(build_gpt(config_, {.first_layer = 0, .layers = config_.layers}, {.tp = world}, *device_)),
-        weights_([this](const VisitParameter& visit) { stage_.each_parameter(visit); }, *device_, Dtype::f32,
-                 Weights::For::reading) {}
+        stages_(whole_model(config_, world, *device_)),
+        weights_([this](const VisitParameter& visit) { stages_.at(0).each_parameter(visit); }, *device_,
+                 Dtype::f32, Weights::For::reading) {}
   std::vector<checkpoint::Named> named() {
     std::vector<checkpoint::Named> out;
-    stage_.each_parameter([&](Parameter& p) { out.push_back({p.name, p.value, p.pieces}); });
+    stages_.at(0).each_parameter([&](Parameter& p) { out.push_back({p.name, p.value, p.pieces}); });
     return out;
   }
   std::vector<float> logits(std::span<const std::int32_t> prompt) {
-    Pass pass;
-    return logits_of({stage_, config_, {world_}, *device_}, prompt, std::ssize(prompt), pass);
+    return TextReader({stages_, config_, {world_}, *device_}).logits(prompt, std::ssize(prompt));
   }
   const ModelConfig& config() const { return config_; }
 
@@ -59,7 +58,7 @@ class ReadModel {
   std::unique_ptr<Device> device_ = open_device("cpu", {.threads = 1});
   ModelConfig config_;
   Communicator& world_;
-  Stage stage_;
+  std::map<int, Stage> stages_;
   Weights weights_;
 };
 

@@ -52,7 +52,9 @@ struct Here {
   ModelConfig config = tiny_llama();
   SoloCommunicator solo;
   TinyModel model{config, *device};
-  Speaker speaker(const Tokenizer& tokenizer) { return {model.stage(), config, tokenizer, {solo}, *device}; }
+  Speaker speaker(const Tokenizer& tokenizer) {
+    return {{model.stages(), config, {solo}, *device}, tokenizer};
+  }
 };
 
 struct Cut {
@@ -87,15 +89,10 @@ std::vector<std::vector<float>> logits_when_cut(const ModelConfig& config, const
         },
         *device, Dtype::f32, Weights::For::reading);
     weights.initialize(7);
-    const PipelineHere pipeline{stages, home, mesh.along(Axis::pp)};
-    Pass pass;
-    const ModelHere model{stages.begin()->second,
-                          config,
-                          {circles.tp, circles.between},
-                          *device,
-                          circles.context,
-                          parts.size() > 1 ? &pipeline : nullptr};
-    found[std::size_t(world.rank())] = logits_of(model, text, 3, pass);
+    const PipelineHere pipeline{home, mesh.along(Axis::pp)};
+    const ModelHere model{stages,  config,          {circles.tp, circles.between},
+                          *device, circles.context, parts.size() > 1 ? &pipeline : nullptr};
+    found[std::size_t(world.rank())] = TextReader(model).logits(text, 3);
   });
   return found;
 }
@@ -148,12 +145,11 @@ TEST(Continue, tokens_that_the_model_does_not_know_are_refused) {
 TEST(Logits, of_every_position_are_those_of_its_beginning) {
   Here here;
   const std::vector<std::int32_t> text{3, 1, 4, 1, 5, 9};
-  Pass pass;
-  const ModelHere model{here.model.stage(), here.config, {here.solo}, *here.device};
-  const auto all = logits_of(model, text, 6, pass);
+  TextReader reader({here.model.stages(), here.config, {here.solo}, *here.device});
+  const auto all = reader.logits(text, 6);
   ASSERT_EQ(std::ssize(all), 6 * here.config.vocabulary);
   for (std::int64_t length = 1; length <= 6; ++length) {
-    const auto last = logits_of(model, std::span(text).first(std::size_t(length)), 1, pass);
+    const auto last = reader.logits(std::span(text).first(std::size_t(length)), 1);
     for (std::int64_t word = 0; word < here.config.vocabulary; ++word)
       EXPECT_NEAR(last[std::size_t(word)], all[std::size_t((length - 1) * here.config.vocabulary + word)],
                   1e-5)
@@ -164,16 +160,15 @@ TEST(Logits, of_every_position_are_those_of_its_beginning) {
 TEST(Logits, are_the_same_on_every_rank_that_holds_a_part) {
   Here here;
   const std::vector<std::int32_t> text{3, 1, 4, 1, 5, 9};
-  Pass pass;
-  const auto whole = logits_of({here.model.stage(), here.config, {here.solo}, *here.device}, text, 3, pass);
+  const auto whole =
+      TextReader({here.model.stages(), here.config, {here.solo}, *here.device}).logits(text, 3);
   run_as_threads(2, [&](Communicator& world) {
     const auto device = open_device("cpu", {.threads = 1});
-    const Stage stage = build_gpt(here.config, {.layers = here.config.layers}, {.tp = world}, *device);
-    Weights weights([&](const VisitParameter& visit) { stage.each_parameter(visit); }, *device, Dtype::f32,
-                    Weights::For::reading);
+    const auto stages = whole_model(here.config, world, *device);
+    Weights weights([&](const VisitParameter& visit) { stages.at(0).each_parameter(visit); }, *device,
+                    Dtype::f32, Weights::For::reading);
     weights.initialize(7);
-    Pass mine;
-    const auto found = logits_of({stage, here.config, {world}, *device}, text, 3, mine);
+    const auto found = TextReader({stages, here.config, {world}, *device}).logits(text, 3);
     ASSERT_EQ(found.size(), whole.size());
     for (std::size_t i = 0; i < whole.size(); ++i) EXPECT_NEAR(found[i], whole[i], 1e-4);
   });
@@ -182,9 +177,8 @@ TEST(Logits, are_the_same_on_every_rank_that_holds_a_part) {
 TEST(Logits, are_those_of_one_rank_through_stages_and_over_cut_sequences) {
   Here here;
   const std::vector<std::int32_t> text{3, 1, 4, 1, 5};
-  Pass pass;
-  SoloCommunicator solo;
-  const auto whole = logits_of({here.model.stage(), here.config, {solo}, *here.device}, text, 3, pass);
+  const auto whole =
+      TextReader({here.model.stages(), here.config, {here.solo}, *here.device}).logits(text, 3);
   for (const Cut& cut :
        {Cut{{.pp = 2}}, Cut{{.cp = 2}}, Cut{{.cp = 2, .pp = 4}, Between::whole, ContextForm::heads},
         Cut{{.tp = 2, .cp = 2, .pp = 2}, Between::sequence_cut, ContextForm::gather}})

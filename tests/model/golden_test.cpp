@@ -82,13 +82,16 @@ Batch batch_of(Device& device, int step, std::int64_t vocabulary) {
     }
   }
   const Shape shape{sequence, rows};
-  return {.tokens = from_host(device, shape, tokens),
-          .targets = from_host(device, shape, targets),
-          .mask = from_host(device, shape, std::vector<float>(sequence * rows, 1.F)),
-          .places = from_host(device, {sequence}, places),
-          .positions = from_host(device, shape, positions),
-          .segments = {},
-          .samples = from_host(device, {rows}, std::vector<std::int64_t>{0, 1})};
+  Batch batch;
+  batch.text = {.tokens = from_host(device, shape, tokens),
+                .places = from_host(device, {sequence}, places),
+                .positions = from_host(device, shape, positions),
+                .types = {},
+                .documents = {}};
+  batch.targets = from_host(device, shape, targets);
+  batch.mask = from_host(device, shape, std::vector<float>(sequence * rows, 1.F));
+  batch.samples = from_host(device, {rows}, std::vector<std::int64_t>{0, 1});
+  return batch;
 }
 
 /// The key part of a QKV bias moves no score against another: its gradient is zero, and what is computed is

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <mutex>
 
 #include "tests/support/refused.h"
@@ -54,13 +55,66 @@ class Step final : public Layer {
   std::vector<int>& paid_;
 };
 
+/// What an encoder's stages and a decoder's do with streams: the encoder adds one to hidden, its last stage
+/// makes that the memory, and every stage of the decoder adds the memory to hidden.
+class TwoStreams final : public Layer {
+ public:
+  enum class Role : std::uint8_t { encoder, border, decoder };
+  TwoStreams(Role role, bool first, bool last, std::vector<int>& paid)
+      : role_(role), first_(first), last_(last), paid_(paid) {}
+  Flow forward(Pass& pass, const Flow& x) override {
+    Flow y = x;
+    if (first_) y.hidden = pass.batch().mask;
+    if (role_ == Role::decoder)
+      y.hidden = sum(x.hidden ? x.hidden : zeros(x.memory), x.memory);
+    else
+      y.hidden = sum(y.hidden, ones(y.hidden));
+    if (role_ == Role::border) y = {.hidden = {}, .memory = y.hidden};
+    if (last_) pass.set_losses(y.hidden);
+    return last_ ? Flow{} : y;
+  }
+  Flow backward(Pass& pass, const Flow& dy) override {
+    Flow d = dy;
+    if (last_) {
+      d.hidden = empty_like(pass.batch().mask);
+      ops::fill(d.hidden, pass.place().loss_factor);
+    }
+    if (role_ == Role::decoder) d.memory = d.memory ? sum(d.memory, d.hidden) : d.hidden;
+    if (role_ == Role::border) d = {.hidden = d.memory, .memory = {}};
+    pass.weight_grads().owe([this, seen = role_ == Role::encoder ? d.hidden : d.memory] {
+      paid_.push_back(seen ? int(to_host<float>(seen)[0]) : -1);
+    });
+    return d;
+  }
+  void each_parameter(const VisitParameter&) override {}
+
+ private:
+  static Tensor filled(const Tensor& like, double value) {
+    Tensor y = empty_like(like);
+    ops::fill(y, value);
+    return y;
+  }
+  static Tensor ones(const Tensor& like) { return filled(like, 1); }
+  static Tensor zeros(const Tensor& like) { return filled(like, 0); }
+  static Tensor sum(const Tensor& a, const Tensor& b) {
+    Tensor y = empty_like(a);
+    ops::add_into(y, a, b);
+    return y;
+  }
+  Role role_;
+  bool first_, last_;
+  std::vector<int>& paid_;
+};
+
 struct Seen {
   std::vector<float> losses;           // of every microbatch
   std::vector<std::vector<int>> paid;  // by stage: the factor that came back with each microbatch
   int most_going = 0;
 };
 
-Seen played(const Schedule& compute, bool training = true) {
+using MakeLayer = std::function<std::unique_ptr<Layer>(int stage, std::vector<int>& paid)>;
+
+Seen played(const Schedule& compute, const MakeLayer& layer, std::span<const Parcel> parcels, bool training) {
   const Schedule schedule = posted_early(with_transfers(compute));
   Seen seen;
   seen.losses.resize(std::size_t(schedule.microbatches));
@@ -71,8 +125,7 @@ Seen played(const Schedule& compute, bool training = true) {
     std::map<int, Stage> stages;
     for (int s = 0; s < schedule.stages(); ++s)
       if (schedule.home[std::size_t(s)] == world.rank())
-        stages[s].layers.push_back(
-            std::make_unique<Step>(s == 0, s + 1 == schedule.stages(), seen.paid[std::size_t(s)]));
+        stages[s].layers.push_back(layer(s, seen.paid[std::size_t(s)]));
     std::vector<Batch> batches(std::size_t(schedule.microbatches));
     std::vector<float> factors;
     for (int m = 0; m < schedule.microbatches; ++m) {
@@ -85,7 +138,7 @@ Seen played(const Schedule& compute, bool training = true) {
       runner.run({.microbatches = batches,
                   .loss_factors = factors,
                   .place = {.training = training},
-                  .parcel = {.hidden = {width, 1, 1}, .dtype = Dtype::f32}},
+                  .parcels = parcels},
                  [&](int m, const Pass& pass) {
                    const std::lock_guard lock(mutex);
                    seen.losses[std::size_t(m)] = to_host<float>(pass.losses())[0];
@@ -94,6 +147,29 @@ Seen played(const Schedule& compute, bool training = true) {
     seen.most_going = std::max(seen.most_going, runner.most_going());
   });
   return seen;
+}
+
+Seen played(const Schedule& compute, bool training = true) {
+  const Parcel parcel{.hidden = {width, 1, 1}, .memory = {}, .dtype = Dtype::f32};
+  const auto layer = [last = compute.stages() - 1](int stage, std::vector<int>& paid) {
+    return std::make_unique<Step>(stage == 0, stage == last, paid);
+  };
+  return played(compute, layer, {&parcel, 1}, training);
+}
+
+/// The first stages are an encoder's, the others a decoder's, which begin with nothing but the memory.
+Seen played_with_memory(const Schedule& compute, int encoder) {
+  using Role = TwoStreams::Role;
+  const Shape all{width, 1, 1};
+  std::vector<Parcel> parcels;
+  for (int stage = 0; stage < compute.stages(); ++stage)
+    parcels.push_back(
+        {.hidden = stage == encoder ? Shape() : all, .memory = stage < encoder ? Shape() : all});
+  const auto layer = [encoder, last = compute.stages() - 1](int stage, std::vector<int>& paid) {
+    const Role role = stage >= encoder ? Role::decoder : stage + 1 == encoder ? Role::border : Role::encoder;
+    return std::make_unique<TwoStreams>(role, stage == 0, stage == last, paid);
+  };
+  return played(compute, layer, parcels, true);
 }
 
 }  // namespace
@@ -107,6 +183,22 @@ TEST(Runner, plays_every_schedule_to_the_same_end) {
     for (const auto& paid : seen.paid)
       EXPECT_EQ(paid, (std::vector<int>{0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5})) << s.name;
   }
+}
+
+// The loss is (mask + encoder) * decoder; what comes back to the encoder is every decoder stage's factor.
+TEST(Runner, carries_an_encoders_output_to_every_stage_of_a_decoder) {
+  constexpr int m = 4;
+  for (const Schedule& s : {one_f_one_b(4, m), gpipe(4, m), interleaved(2, 2, m), zero_bubble_h1(4, m),
+                            zero_bubble_v(2, m), forwards_then_backwards({0, 1, 1, 0}, m)})
+    for (const int encoder : {1, 2, 3}) {
+      const Seen seen = played_with_memory(s, encoder);
+      const int decoder = s.stages() - encoder;
+      for (int i = 0; i < m; ++i)
+        EXPECT_EQ(seen.losses[std::size_t(i)], float((100 * i + encoder) * decoder)) << s.name;
+      for (int stage = 0; stage + 1 < encoder; ++stage)
+        for (int i = 0; i < 2 * m; ++i)
+          EXPECT_EQ(seen.paid[std::size_t(stage)][std::size_t(i)], i % m * decoder) << s.name;
+    }
 }
 
 TEST(Runner, only_goes_forward_where_nobody_trains) {

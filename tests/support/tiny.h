@@ -72,29 +72,40 @@ inline Batch tiny_rows(Device& device, const ModelConfig& config, const TinyRows
     }
   }
   for (std::int64_t row = 0; row < b; ++row) samples.push_back(1000 * rows.step + rows.first + row);
-  return {.tokens = from_host(device, {s, b}, tokens),
-          .targets = from_host(device, {s, b}, targets),
-          .mask = from_host(device, {s, b}, mask),
-          .places = from_host(device, {s}, places),
-          .positions = from_host(device, {s, b}, positions),
-          .segments = {},
-          .samples = from_host(device, {b}, samples)};
+  Batch batch;
+  batch.text = {.tokens = from_host(device, {s, b}, tokens),
+                .places = from_host(device, {s}, places),
+                .positions = from_host(device, {s, b}, positions),
+                .types = {},
+                .documents = {}};
+  batch.targets = from_host(device, {s, b}, targets);
+  batch.mask = from_host(device, {s, b}, mask);
+  batch.samples = from_host(device, {b}, samples);
+  return batch;
 }
 
 inline Batch tiny_batch(Device& device, const ModelConfig& config, std::int64_t b) {
   return tiny_rows(device, config, {.step = 1, .first = 0, .count = b});
 }
 
+/// All of a model as one stage.
+inline std::map<int, Stage> whole_model(const ModelConfig& config, Communicator& tp, Device& device) {
+  std::map<int, Stage> stages;
+  stages[0] = build_gpt(config, {.first_layer = 0, .layers = config.layers}, {.tp = tp}, device);
+  return stages;
+}
+
 /// A whole model on one rank, with its weights and gradients.
 class TinyModel {
  public:
   explicit TinyModel(const ModelConfig& config, Device& device, std::uint64_t seed = 7)
-      : stage_(build_gpt(config, {.first_layer = 0, .layers = config.layers}, {.tp = solo_}, device)),
-        weights_([this](const VisitParameter& visit) { stage_.each_parameter(visit); }, device,
+      : stages_(whole_model(config, solo_, device)),
+        weights_([this](const VisitParameter& visit) { stage().each_parameter(visit); }, device,
                  dtype_for(config.precision), Weights::For::training) {
     weights_.initialize(seed);
   }
-  Stage& stage() { return stage_; }
+  Stage& stage() { return stages_.at(0); }
+  const std::map<int, Stage>& stages() const { return stages_; }
   Weights& weights() { return weights_; }
 
   /// The objective of one batch; adds its gradients.
@@ -107,13 +118,13 @@ class TinyModel {
     const StepPlace place{.seed = 5, .step = step, .training = true, .loss_factor = factor};
     pass_.open(batch, place);
     pass_.forget(true);
-    (void)stage_.forward(pass_, {});
+    (void)stage().forward(pass_, {});
     return total(pass_) * factor;
   }
 
   std::map<std::string, std::vector<double>> grads() {
     std::map<std::string, std::vector<double>> out;
-    stage_.each_parameter([&](Parameter& p) { out[p.name] = numbers(p.grad.sum()); });
+    stage().each_parameter([&](Parameter& p) { out[p.name] = numbers(p.grad.sum()); });
     return out;
   }
 
@@ -124,10 +135,10 @@ class TinyModel {
  private:
   double run(const Batch& batch, const StepPlace& place) {
     pass_.open(batch, place);
-    (void)stage_.forward(pass_, {});
+    (void)stage().forward(pass_, {});
     const double loss = total(pass_) * place.loss_factor;
     if (place.training) {
-      (void)stage_.backward(pass_, {});
+      (void)stage().backward(pass_, {});
       pass_.weight_grads().pay();
     }
     return loss;
@@ -139,7 +150,7 @@ class TinyModel {
   }
 
   SoloCommunicator solo_;
-  Stage stage_;
+  std::map<int, Stage> stages_;
   Weights weights_;
   Pass pass_;
 };

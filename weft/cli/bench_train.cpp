@@ -32,13 +32,16 @@ Batch made_up(Device& device, const ModelConfig& config, std::int64_t b, std::ui
     }
   }
   for (std::int64_t row = 0; row < b; ++row) samples.push_back(std::int64_t(number) * b + row);
-  return {.tokens = from_host(device, {s, b}, tokens),
-          .targets = from_host(device, {s, b}, targets),
-          .mask = from_host(device, {s, b}, std::vector<float>(tokens.size(), 1)),
-          .places = from_host(device, {s}, places),
-          .positions = from_host(device, {s, b}, positions),
-          .segments = {},
-          .samples = from_host(device, {b}, samples)};
+  Batch batch;
+  batch.text = {.tokens = from_host(device, {s, b}, tokens),
+                .places = from_host(device, {s}, places),
+                .positions = from_host(device, {s, b}, positions),
+                .types = {},
+                .documents = {}};
+  batch.targets = from_host(device, {s, b}, targets);
+  batch.mask = from_host(device, {s, b}, std::vector<float>(tokens.size(), 1));
+  batch.samples = from_host(device, {b}, samples);
+  return batch;
 }
 
 class OneRank {

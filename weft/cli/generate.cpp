@@ -103,7 +103,6 @@ int run_generate(Args args) {
   const auto device = open_device(o.device, {.threads = o.threads});
   ReadModel model(named, o.precision, *device);
   const Stopwatch watch;
-  const ModelHere here = model.here();
   const Wish wish{.prompt = prompt,
                   .tokens = o.tokens,
                   .choice = choice,
@@ -111,7 +110,7 @@ int run_generate(Args args) {
                   .ends = named.hub ? named.hub->ends : std::vector<std::int32_t>()};
   const auto tell = [](const std::string& piece) { std::cout << piece << std::flush; };
   if (o.echo && !o.json) tell(prompt);
-  const std::string text = continue_text({here.stage, here.config, *tokenizer, here.tp, here.device}, wish,
+  const std::string text = continue_text({model.here(), *tokenizer}, wish,
                                          o.json ? std::function<void(const std::string&)>() : tell);
   if (o.json)
     std::cout

@@ -76,11 +76,11 @@ NamedModel find_model(const fs::path& directory) {
 }
 
 ReadModel::ReadModel(const NamedModel& named, Precision precision, Device& device)
-    : device_(device),
-      config_(to_read(named.settings.model, precision)),
-      stage_(build_gpt(config_, {.first_layer = 0, .layers = config_.layers}, {.tp = solo_}, device)) {
-  weights_ = std::make_unique<Weights>([this](const VisitParameter& visit) { stage_.each_parameter(visit); },
-                                       device, dtype_of(precision), Weights::For::reading);
+    : device_(device), config_(to_read(named.settings.model, precision)) {
+  stages_[0] = build_gpt(config_, {.first_layer = 0, .layers = config_.layers}, {.tp = solo_}, device);
+  weights_ =
+      std::make_unique<Weights>([this](const VisitParameter& visit) { stages_[0].each_parameter(visit); },
+                                device, dtype_of(precision), Weights::For::reading);
   if (named.hub)
     (void)load_hub_weights(named.path, named.settings.model, *weights_, solo_);
   else

@@ -29,7 +29,7 @@ NamedModel find_model(const std::filesystem::path& directory);
 class ReadModel {
  public:
   ReadModel(const NamedModel& named, Precision precision, Device& device);
-  ModelHere here() { return {stage_, config_, {solo_}, device_}; }
+  ModelHere here() { return {stages_, config_, {solo_}, device_}; }
   const ModelConfig& config() const { return config_; }
   Weights& weights() { return *weights_; }
 
@@ -37,7 +37,7 @@ class ReadModel {
   Device& device_;
   ModelConfig config_;
   SoloCommunicator solo_;
-  Stage stage_;
+  std::map<int, Stage> stages_;  // one
   std::unique_ptr<Weights> weights_;
 };
 

@@ -107,17 +107,15 @@ RunData open_data_in_turn(const TrainConfig& config, Communicator& world) {
 std::string sample(const TrainConfig& config, const RunData& data, const Replica& replica) {
   if (!data.tokenizer) fail(Kind::usage, "--sample-prompt needs a tokenizer; see --tokenizer-type");
   const Circles circles = replica.circles();
-  const PipelineHere pipeline{.stages = replica.stages(),
-                              .home = replica.homes(),
-                              .circle = replica.mesh().along(Axis::pp),
-                              .dtype = replica.dtype()};
-  return continue_text({.stage = replica.stages().begin()->second,
-                        .config = config.model,
-                        .tokenizer = *data.tokenizer,
-                        .tp = {circles.tp, circles.between},
-                        .device = replica.device(),
-                        .context = circles.context,
-                        .pipeline = pipeline.home.size() > 1 ? &pipeline : nullptr},
+  const PipelineHere pipeline{
+      .home = replica.homes(), .circle = replica.mesh().along(Axis::pp), .dtype = replica.dtype()};
+  return continue_text({.model = {.stages = replica.stages(),
+                                  .config = config.model,
+                                  .tp = {circles.tp, circles.between},
+                                  .device = replica.device(),
+                                  .context = circles.context,
+                                  .pipeline = &pipeline},
+                        .tokenizer = *data.tokenizer},
                        {.prompt = config.run.sample_prompt,
                         .tokens = config.run.sample_tokens,
                         .choice = {.temperature = 0.8, .top_k = 40},

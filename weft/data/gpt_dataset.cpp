@@ -69,7 +69,7 @@ void place_by_eod(Sample& sample, const GptRows& rows) {
   positions.resize(static_cast<std::size_t>(rows.sequence_length));
   std::iota(positions.begin(), positions.end(), 0);
   if (!rows.reset_positions && !rows.reset_attention) return;
-  auto& segments = sample[Field::segments];
+  auto& segments = sample[Field::documents];
   if (rows.reset_attention) segments.resize(positions.size());
   std::int32_t begin = 0, segment = 0;
   for (std::size_t i = 0; i < positions.size(); ++i) {
@@ -84,7 +84,7 @@ void place_by_eod(Sample& sample, const GptRows& rows) {
 // Numbers and segments by the documents that the pieces are of; padding belongs to the last one.
 void place_by_document(Sample& sample, const GptRows& rows, std::span<const Piece> pieces) {
   auto& positions = sample[Field::positions];
-  auto& segments = sample[Field::segments];
+  auto& segments = sample[Field::documents];
   const auto length = static_cast<std::size_t>(rows.sequence_length);
   for (std::size_t p = 0; p < pieces.size(); ++p) {
     const std::size_t left = length - positions.size();

@@ -169,7 +169,7 @@ Sample MaskedDataset::bert(const Row& r, NumpyRandom random) const {
   std::replace(masked.tokens.begin(), masked.tokens.end(), vocabulary_.pad, 0);
   std::replace(labels.begin(), labels.end(), vocabulary_.pad, 0);
   sample[Field::tokens] = std::move(masked.tokens);
-  sample[Field::segments] = std::move(types);
+  sample[Field::token_types] = std::move(types);
   sample[Field::labels] = std::move(labels);
   sample[Field::loss_mask] = std::move(loss_mask);
   sample[Field::sentence_order] = {swapped ? 1 : 0};

@@ -5,7 +5,8 @@ namespace weft::data {
 
 std::string_view name(Field field) {
   constexpr std::array<std::string_view, num_fields> names = {
-      "tokens",         "labels",       "loss_mask",    "positions",      "segments",
+      // "segments" is what `weft data sample --json` has always called documents.
+      "tokens",         "labels",       "loss_mask",    "positions",      "segments", "token_types",
       "encoder_tokens", "encoder_mask", "decoder_mask", "sentence_order", "truncated"};
   return names[static_cast<std::size_t>(field)];
 }

@@ -9,21 +9,22 @@
 
 namespace weft::data {
 
-/// Rows of a sample. GPT: the first four, and segments where attention stops between documents. BERT:
-/// segments are its token types. T5: tokens and labels are the decoder's.
+/// Rows of a sample. GPT: the first four, and documents where attention stops between them. BERT: token
+/// types, and which tokens are padding. T5: tokens and labels are the decoder's.
 enum class Field : std::uint8_t {
   tokens,
   labels,
   loss_mask,  // 1 where the loss counts
   positions,
-  segments,  // attention stays within equal numbers
+  documents,  // attention stays within equal numbers
+  token_types,
   encoder_tokens,
   encoder_mask,    // 1 where the encoder's input is not padding
   decoder_mask,    // 1 where the decoder's input is not padding
   sentence_order,  // one number: 1 where BERT's two parts were swapped
   truncated,       // one number: 1 where text was cut off
 };
-inline constexpr std::size_t num_fields = 10;
+inline constexpr std::size_t num_fields = 11;
 std::string_view name(Field field);
 
 /// Tokens of a document, or of another sequence.

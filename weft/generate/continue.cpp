@@ -40,24 +40,23 @@ std::string continue_text(const Speaker& speaker, const Wish& wish,
   check(wish.choice);
   std::vector<std::int32_t> ids = speaker.tokenizer.encode(wish.prompt);
   if (ids.empty()) fail(Kind::usage, "generate: the prompt has no tokens to go on from");
+  const ModelConfig& config = speaker.model.config;
   for (const std::int32_t id : ids)
-    if (id < 0 || id >= speaker.config.vocabulary)
-      fail(Kind::usage, "generate: the prompt has token ", id, ", and the model knows ",
-           speaker.config.vocabulary, "; is it the model's tokenizer");
+    if (id < 0 || id >= config.vocabulary)
+      fail(Kind::usage, "generate: the prompt has token ", id, ", and the model knows ", config.vocabulary,
+           "; is it the model's tokenizer");
   const std::size_t prompt = ids.size();
-  const auto window = std::size_t(speaker.config.sequence);
-  const auto words = std::size_t(std::min<std::int64_t>(speaker.tokenizer.size(), speaker.config.vocabulary));
+  const auto window = std::size_t(config.sequence);
+  const auto words = std::size_t(std::min<std::int64_t>(speaker.tokenizer.size(), config.vocabulary));
   std::vector<std::int32_t> ends = wish.ends;
   if (const auto eod = speaker.tokenizer.special("eod")) ends.push_back(*eod);
-  const ModelHere model{speaker.stage,  speaker.config,  speaker.tp,
-                        speaker.device, speaker.context, speaker.pipeline};
+  TextReader reader(speaker.model);
   const Draw draw({.seed = wish.seed, .purpose = Purpose::sample_text});
-  Pass pass;
   Teller teller(tell);
   const auto text = [&] { return speaker.tokenizer.decode(std::span(ids).subspan(prompt)); };
   for (std::int64_t i = 0; i < wish.tokens; ++i) {
     const std::size_t from = ids.size() > window ? ids.size() - window : 0;
-    const auto logits = logits_of(model, std::span(ids).subspan(from), 1, pass);
+    const auto logits = reader.logits(std::span(ids).subspan(from), 1);
     // A model may have rows for ids that its tokenizer does not know.
     const std::int32_t token =
         choose_token(std::span(logits).first(words), wish.choice, draw.uniform(std::uint64_t(i)));

@@ -11,15 +11,10 @@
 
 namespace weft {
 
-/// A model on this rank. Every rank that it is cut over takes part and draws the same tokens.
+/// A model and its words. Every rank that it is cut over takes part and draws the same tokens.
 struct Speaker {
-  const Stage& stage;  // all of it, unless it is a pipeline
-  const ModelConfig& config;
+  ModelHere model;
   const Tokenizer& tokenizer;
-  TensorParallel tp;
-  Device& device;
-  ContextParallel context = {};
-  const PipelineHere* pipeline = nullptr;
 };
 struct Wish {
   std::string prompt;

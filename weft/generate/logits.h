@@ -7,35 +7,52 @@
 #include <span>
 #include <vector>
 
+#include "weft/comm/solo.h"
 #include "weft/model/config.h"
 #include "weft/model/partition.h"
 #include "weft/nn/context_attention.h"
 #include "weft/nn/layer.h"
 #include "weft/nn/linear.h"
+#include "weft/pipe/runner.h"
 
 namespace weft {
 
 /// How the stages of a model lie over the ranks of a pipeline.
 struct PipelineHere {
-  const std::map<int, Stage>& stages;  // that live here, by number
-  std::vector<int> home;               // the rank of each stage
+  std::vector<int> home;  // the rank of each stage
   Communicator& circle;
   Dtype dtype = Dtype::f32;  // of what stages hand on
 };
 
 /// A model on this rank. Every rank that it is cut over takes part.
 struct ModelHere {
-  const Stage& stage;  // all of it, unless it is a pipeline
+  const std::map<int, Stage>& stages;  // that live here, by number
   const ModelConfig& config;
   TensorParallel tp;
   Device& device;
   ContextParallel context = {};
-  const PipelineHere* pipeline = nullptr;
+  const PipelineHere* pipeline = nullptr;  // none: stage 0 is all of it
 };
 
-/// What may follow each of the last `count` tokens: [count, vocabulary], the same on every rank.
-std::vector<float> logits_of(const ModelHere& model, std::span<const std::int32_t> tokens, std::int64_t count,
-                             Pass& pass);
+/// Reads one text after another, through the stages that training walks.
+class TextReader {
+ public:
+  explicit TextReader(const ModelHere& model);
+  TextReader(const TextReader&) = delete;  // the runner holds the schedule
+  TextReader& operator=(const TextReader&) = delete;
+  /// What may follow each of the last `count` tokens: [count, vocabulary], the same on every rank.
+  std::vector<float> logits(std::span<const std::int32_t> tokens, std::int64_t count);
+
+ private:
+  Communicator& circle() { return model_.pipeline ? model_.pipeline->circle : alone_; }
+  pipe::Parcel parcel(const Batch& batch) const;
+  std::vector<float> told_by_the_last(const std::vector<float>& mine);
+
+  ModelHere model_;
+  SoloCommunicator alone_;
+  pipe::Schedule schedule_;
+  pipe::Runner runner_;
+};
 
 /// A model that is never whole in memory: `with` makes a part of it, hands it over, and takes it away.
 struct ModelInParts {

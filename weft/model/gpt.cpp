@@ -7,9 +7,11 @@
 #include <numeric>
 
 #include "weft/base/number.h"
+#include "weft/nn/attention.h"
 #include "weft/nn/block.h"
 #include "weft/nn/embedding.h"
 #include "weft/nn/heads.h"
+#include "weft/nn/mlp.h"
 #include "weft/nn/recompute.h"
 #include "weft/nn/region.h"
 
@@ -224,9 +226,13 @@ class Builder {
   // ---- layers
   std::unique_ptr<Layer> block(int layer) {
     const std::string name = "layers." + std::to_string(layer);
-    return std::make_unique<Block>(norm(name + ".attention_norm"), attention(name + ".attention", layer),
-                                   norm(name + ".mlp_norm"), mlp(name + ".mlp"),
+    std::vector<Sublayer> sublayers;
+    sublayers.push_back({"attention block", norm(name + ".attention_norm"),
+                         std::make_unique<SelfAttention>(attention(name + ".attention", layer))});
+    sublayers.push_back({"mlp block", norm(name + ".mlp_norm"), std::make_unique<Mlp>(mlp(name + ".mlp"))});
+    return std::make_unique<Block>(std::move(sublayers),
                                    Block::Options{.layer = layer,
+                                                  .first_dropout = 2 * layer,
                                                   .dropout = float(config_.hidden_dropout),
                                                   .recompute_norms = recomputes(RecomputeModule::norm),
                                                   .tp = tp_});

@@ -38,9 +38,9 @@ void SelfAttention::norm_heads_backward(const Saved& saved, const Attended& dqkv
 
 void SelfAttention::turn(const Pass& pass, const Attended& heads, Turn turn) const {
   if (!shape_.angles) return;
-  const Batch& batch = pass.batch();
+  const Sequences& steps = pass.batch().of(shape_.side);
   const RopeArgs how{.angles = shape_.angles,
-                     .positions = batch.restarted ? batch.positions.permute({1, 0}) : batch.places,
+                     .positions = steps.restarted ? steps.positions.permute({1, 0}) : steps.places,
                      .pairing = shape_.pairing,
                      .turn = turn};
   ops::rope_in_place(heads.q, how);
@@ -48,19 +48,19 @@ void SelfAttention::turn(const Pass& pass, const Attended& heads, Turn turn) con
 }
 
 AttentionArgs SelfAttention::args(const Pass& pass) const {
-  const Batch& batch = pass.batch();
+  const Tensor& documents = pass.batch().of(shape_.side).documents;
   return {.scale = shape_.scale,
           .mask = shape_.mask,
           .window = shape_.window,
-          .query_segments = batch.segments,
-          .key_segments = batch.segments,
+          .query_segments = documents,
+          .key_segments = documents,
           .dropout = pass.training() ? shape_.dropout : 0,
           .at = pass.address(Purpose::dropout_attention, shape_.layer),
-          .samples = batch.samples,
+          .samples = pass.batch().samples,
           .head0 = shape_.head0};
 }
 
-Tensor SelfAttention::forward(Pass& pass, const Tensor& x) {
+Tensor SelfAttention::forward(Pass& pass, const Tensor& x, const Flow&) {
   Saved saved;
   saved.qkv = qkv_.forward(x);
   if (norms_) norm_heads(saved);
@@ -73,7 +73,7 @@ Tensor SelfAttention::forward(Pass& pass, const Tensor& x) {
   return project_.forward(o.view({o.dim(0), o.dim(1), shape_.groups * shape_.per_group * shape_.channels}));
 }
 
-Tensor SelfAttention::backward(Pass& pass, const Tensor& dy, const Tensor& x) {
+Tensor SelfAttention::backward(Pass& pass, const Tensor& dy, const Tensor& x, Flow&) {
   const Saved saved = pass.take<Saved>();
   const Tensor& o = saved.kept.out.o;
   const Tensor flat = o.view({o.dim(0), o.dim(1), shape_.groups * shape_.per_group * shape_.channels});

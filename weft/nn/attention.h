@@ -4,8 +4,7 @@
 #include <optional>
 
 #include "weft/nn/key_parts.h"
-#include "weft/nn/linear.h"
-#include "weft/nn/norm.h"
+#include "weft/nn/sublayer.h"
 #include "weft/tensor/args.h"
 
 namespace weft {
@@ -20,6 +19,7 @@ struct AttentionShape {
   float scale = 1;
   float dropout = 0;
   std::int64_t window = 0;
+  Side side = Side::text;
   Mask mask = Mask::causal;
   Tensor angles;  // rotary positions; empty without them
   Pairing pairing = Pairing::halves;
@@ -27,7 +27,7 @@ struct AttentionShape {
   KeyParts parts;  // of key groups, in exact mode
 };
 
-class SelfAttention {
+class SelfAttention final : public Inner {
  public:
   /// Norms of single heads' queries and keys, where a model has them.
   struct HeadNorms {
@@ -37,10 +37,10 @@ class SelfAttention {
                 const AttentionShape& shape)
       : qkv_(std::move(qkv)), project_(std::move(project)), norms_(std::move(norms)), shape_(shape) {}
   /// x [s (/tp), b, h] -> y [s (/tp), b, h]; the projection's bias is left to the reader
-  Tensor forward(Pass& pass, const Tensor& x);
-  Tensor backward(Pass& pass, const Tensor& dy, const Tensor& x);
-  Tensor bias_for_reader() const { return project_.bias_for_reader(); }
-  void each_parameter(const VisitParameter& visit);
+  Tensor forward(Pass& pass, const Tensor& x, const Flow& beside) override;
+  Tensor backward(Pass& pass, const Tensor& dy, const Tensor& x, Flow& dbeside) override;
+  Tensor bias_for_reader() const override { return project_.bias_for_reader(); }
+  void each_parameter(const VisitParameter& visit) override;
 
  private:
   struct Saved {

@@ -1,21 +1,37 @@
-// One microbatch as layers read it: tensors on the rank's device.
+// One microbatch as layers read it: tensors on the rank's device, whatever the family of the model.
 #pragma once
+
+#include <cstdint>
 
 #include "weft/tensor/tensor.h"
 
 namespace weft {
 
-/// Sequence first, like everything between layers. s counts the steps held here: a context-parallel rank
-/// holds its own part of every sequence.
-struct Batch {
+/// What one stack of layers reads, sequence first, like everything between layers. s counts the steps held
+/// here: a context-parallel rank holds its own part of every sequence.
+struct Sequences {
   Tensor tokens;     // i32 [s, b]
-  Tensor targets;    // i32 [s, b]; any id where the mask is zero
-  Tensor mask;       // f32 [s, b]; 1 where a token counts in the loss
   Tensor places;     // i32 [s]: the global place in the sequence of every step held here
   Tensor positions;  // i32 [s, b]: position ids, which start again at a document where that is asked for
-  Tensor segments;   // i32 [b, s]: documents that do not see each other; empty where all see all
-  Tensor samples;    // i64 [b]: the global number of every sample, which addresses its random numbers
+  Tensor types;      // i32 [s, b]: token types, where a model has them
+  Tensor documents;  // i32 [b, s]: what does not see each other, padding among it; empty where all see all
   bool restarted = false;  // positions differ from places
+};
+
+/// Which of a batch's sequences a stack of layers reads.
+enum class Side : std::uint8_t {
+  text,    // the only one, or the decoder's
+  source,  // the encoder's, where there is a decoder too
+};
+
+struct Batch {
+  Sequences text, source;
+  Tensor targets;         // i32 [s, b], of the text; any id where the mask is zero
+  Tensor mask;            // f32 [s, b]; 1 where a token counts in the loss
+  Tensor sentence_order;  // i32 [b]: 1 where two sentences were swapped
+  Tensor samples;         // i64 [b]: the global number of every sample, which addresses its random numbers
+
+  const Sequences& of(Side side) const { return side == Side::text ? text : source; }
 };
 
 }  // namespace weft

@@ -1,49 +1,50 @@
-// A transformer block: attention and MLP, each behind a norm and beside a residual.
+// A transformer block: sublayers, each behind a norm and beside a residual.
 #pragma once
 
-#include "weft/nn/attention.h"
+#include <vector>
+
 #include "weft/nn/layer.h"
-#include "weft/nn/mlp.h"
-#include "weft/nn/norm.h"
+#include "weft/nn/sublayer.h"
 #include "weft/tensor/args.h"
 
 namespace weft {
 
-/// x + dropout(attention(norm1(x))), then the same with the MLP and norm2.
+/// x + dropout(inner(norm(x))), once for every sublayer.
 class Block final : public Layer {
  public:
   struct Options {
     int layer = 0;  // number in the whole model
+    int first_dropout =
+        0;  // the number of the first sublayer's dropout in the whole model; the next ones follow
     float dropout = 0;
     bool recompute_norms = false;  // keep no norm's output
+    Side side = Side::text;
     TensorParallel tp;
   };
-  Block(Norm before_attention, SelfAttention attention, Norm before_mlp, Mlp mlp, const Options& options)
-      : norm1_(std::move(before_attention)),
-        attention_(std::move(attention)),
-        norm2_(std::move(before_mlp)),
-        mlp_(std::move(mlp)),
-        options_(options) {}
+  Block(std::vector<Sublayer> sublayers, const Options& options)
+      : sublayers_(std::move(sublayers)), options_(options) {}
   Flow forward(Pass& pass, const Flow& x) override;
   Flow backward(Pass& pass, const Flow& dy) override;
   void each_parameter(const VisitParameter& visit) override;
 
  private:
   struct Saved {
-    Tensor x, normed1, sum, normed2;  // normed1 and normed2 stay empty where they are recomputed
-    NormStats stats1, stats2;
+    Tensor x, normed;  // normed stays empty where it is recomputed
+    NormStats stats;
   };
-  enum class Half : std::uint8_t { attention, mlp };
-  DropoutArgs dropout(const Pass& pass, Half half, std::int64_t width) const;
+  DropoutArgs dropout(const Pass& pass, std::size_t sublayer, std::int64_t width) const;
 
-  Norm norm1_;
-  SelfAttention attention_;
-  Norm norm2_;
-  Mlp mlp_;
+  std::vector<Sublayer> sublayers_;
   Options options_;
 };
 
-/// Where the elements of a rank's hidden states [s (/tp), b, h] stand in the whole, for their dropout.
-DropoutArgs hidden_dropout(const Pass& pass, const TensorParallel& tp, const Address& at, std::int64_t width);
+/// Hidden states [s (/tp), b, width] of some of a pass's sequences.
+struct HiddenRows {
+  const TensorParallel& tp;
+  Side side = Side::text;
+  std::int64_t width = 0;
+};
+/// Where the elements of a rank's hidden states stand in the whole, for their dropout.
+DropoutArgs hidden_dropout(const Pass& pass, const HiddenRows& rows, const Address& at);
 
 }  // namespace weft

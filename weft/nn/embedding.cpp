@@ -16,7 +16,7 @@ Tensor flat(const Tensor& x) { return x.view({x.elements()}); }
 
 // Positions of the part of the sequence that this rank keeps after the cut layer.
 Tensor Embedding::position_ids(const Pass& pass) const {
-  const Tensor& all = pass.batch().positions;
+  const Tensor& all = pass.batch().of(options_.side).positions;
   if (!options_.tp.sequence_cut()) return all;
   const std::int64_t part = exact(all.dim(0), options_.tp.size());
   return all.slice(0, options_.tp.rank() * part, part);
@@ -24,13 +24,14 @@ Tensor Embedding::position_ids(const Pass& pass) const {
 
 DropoutArgs Embedding::dropout(const Pass& pass, std::int64_t width) const {
   if (!pass.training() || options_.dropout == 0) return {};
-  DropoutArgs args = hidden_dropout(pass, options_.tp, pass.address(Purpose::dropout_embedding, 0), width);
+  DropoutArgs args =
+      hidden_dropout(pass, {options_.tp, options_.side, width}, pass.address(Purpose::dropout_embedding, 0));
   args.probability = options_.dropout;
   return args;
 }
 
 Flow Embedding::forward(Pass& pass, const Flow&) {
-  const Tensor& tokens = pass.batch().tokens;
+  const Tensor& tokens = pass.batch().of(options_.side).tokens;
   const std::int64_t width = words_.shape[1];
   const Tensor found =
       ops::gather(words_.value, flat(tokens), options_.first).view({tokens.dim(0), tokens.dim(1), width});
@@ -62,10 +63,11 @@ Flow Embedding::backward(Pass& pass, const Flow& dout) {
     });
   const Tensor full = enter(options_.tp, dx).wait();
   if (words_.grad.wanted())
-    pass.weight_grads().owe([sink = &words_.grad, full, ids = pass.batch().tokens, first = options_.first] {
-      ops::scatter_add_into(sink->sum(), full.rows(), flat(ids), first);
-      sink->added();
-    });
+    pass.weight_grads().owe(
+        [sink = &words_.grad, full, ids = pass.batch().of(options_.side).tokens, first = options_.first] {
+          ops::scatter_add_into(sink->sum(), full.rows(), flat(ids), first);
+          sink->added();
+        });
   return {};
 }
 
@@ -80,8 +82,8 @@ void Embedding::owe_whole_sequences(const Pass& pass, Debts& debts, const Tensor
       sink->added();
     });
   };
-  if (positions_) add(*positions_, pass.batch().positions, 0);
-  add(words_, pass.batch().tokens, options_.first);
+  if (positions_) add(*positions_, pass.batch().of(options_.side).positions, 0);
+  add(words_, pass.batch().of(options_.side).tokens, options_.first);
 }
 
 void Embedding::each_parameter(const VisitParameter& visit) {

@@ -15,6 +15,7 @@ class Embedding final : public Layer {
     float dropout = 0;
     float multiplier = 1;
     std::int64_t first = 0;  // the first word of this rank's rows
+    Side side = Side::text;
     TensorParallel tp;
     TokenCut context = TokenCut();
   };

@@ -30,8 +30,11 @@ struct LanguageHead::Chunk {
   Tensor targets, mask, losses;  // [c]
 };
 
-Tensor LanguageHead::logits(const Tensor& x) const {
-  return ops::matmul(x, output().value, {.b = Read::transposed});
+// The output layer multiplies the places that are asked for and no others.
+void LanguageHead::answer(Pass& pass, const Tensor& x) const {
+  const Tensor full = options_.context.whole(enter(options_.tp, x).wait());
+  const Tensor asked = full.slice(0, pass.place().logits_from, pass.place().logits_count);
+  pass.set_logits(ops::matmul(asked.rows(), output().value, {.b = Read::transposed}));
 }
 
 /// The words of some of this rank's rows.
@@ -88,6 +91,10 @@ void LanguageHead::measure(const Chunk& chunk, const Pass& pass) const {
 }
 
 Flow LanguageHead::forward(Pass& pass, const Flow& in) {
+  if (pass.place().logits_count > 0) {
+    answer(pass, in.hidden);
+    return {};
+  }
   const TokenCut cut = words_cut(in.hidden.device());
   const Tensor full = cut.whole(enter(options_.tp, in.hidden).wait());
   const Tensor x = full.rows();

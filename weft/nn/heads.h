@@ -46,12 +46,10 @@ class LanguageHead final : public Layer {
   LanguageHead(Parameter&& output, const Options& options) : own_(std::move(output)), options_(options) {}
   LanguageHead(Parameter& tied, const Options& options) : tied_(&tied), options_(options) { ++tied.uses; }
 
-  /// x [s (/tp), b, h] -> nothing; the pass gets the losses [s * b]
+  /// x [s (/tp), b, h] -> nothing; the pass gets the losses [s * b], or the logits that it asks for
   Flow forward(Pass& pass, const Flow& x) override;
   Flow backward(Pass& pass, const Flow& unused) override;
   void each_parameter(const VisitParameter& visit) override;
-  /// x [t, h] -> this rank's columns of the logits [t, v/tp]
-  Tensor logits(const Tensor& x) const;
 
  private:
   struct Saved {
@@ -59,6 +57,7 @@ class LanguageHead final : public Layer {
     Dtype dtype;
   };
   struct Chunk;
+  void answer(Pass& pass, const Tensor& x) const;
   void measure(const Chunk& chunk, const Pass& pass) const;
   TokenCut words_cut(const Device& device) const { return device.exact() ? options_.context : TokenCut(); }
   int slabs(const Device& device) const {

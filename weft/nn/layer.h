@@ -5,16 +5,11 @@
 #include <memory>
 #include <vector>
 
+#include "weft/nn/flow.h"
 #include "weft/nn/linear.h"
 #include "weft/nn/pass.h"
 
 namespace weft {
-
-/// What travels between layers and between pipeline stages.
-struct Flow {
-  Tensor hidden;  // [s, b, h]
-  Tensor memory;  // [s_enc, b, h] for decoders that look at an encoder, else empty
-};
 
 class Layer {
  public:

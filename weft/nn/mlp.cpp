@@ -12,14 +12,14 @@ Mlp::Saved Mlp::widen(const Tensor& x) const {
                                  : ops::activation(before, bias, options_.activation)};
 }
 
-Tensor Mlp::forward(Pass& pass, const Tensor& x) {
+Tensor Mlp::forward(Pass& pass, const Tensor& x, const Flow&) {
   Saved saved = widen(x);
   Tensor y = down_.forward(saved.after);
   if (!options_.recompute) pass.save(std::move(saved));
   return y;
 }
 
-Tensor Mlp::backward(Pass& pass, const Tensor& dy, const Tensor& x) {
+Tensor Mlp::backward(Pass& pass, const Tensor& dy, const Tensor& x, Flow&) {
   const Saved saved = options_.recompute ? widen(x) : pass.take<Saved>();
   const Tensor dafter = down_.backward(pass, dy, saved.after);
   const Tensor bias = up_.bias_for_reader();

@@ -1,12 +1,12 @@
 // The position-wise half of a block: up, activation, down.
 #pragma once
 
-#include "weft/nn/linear.h"
+#include "weft/nn/sublayer.h"
 #include "weft/tensor/kinds.h"
 
 namespace weft {
 
-class Mlp {
+class Mlp final : public Inner {
  public:
   struct Options {
     Activation activation = Activation::gelu;
@@ -16,10 +16,10 @@ class Mlp {
   Mlp(ColumnLinear up, RowLinear down, const Options& options)
       : up_(std::move(up)), down_(std::move(down)), options_(options) {}
   /// x [s, b, h] -> y [s, b, h]; down's bias is left to the reader
-  Tensor forward(Pass& pass, const Tensor& x);
-  Tensor backward(Pass& pass, const Tensor& dy, const Tensor& x);
-  Tensor bias_for_reader() const { return down_.bias_for_reader(); }
-  void each_parameter(const VisitParameter& visit);
+  Tensor forward(Pass& pass, const Tensor& x, const Flow& beside) override;
+  Tensor backward(Pass& pass, const Tensor& dy, const Tensor& x, Flow& dbeside) override;
+  Tensor bias_for_reader() const override { return down_.bias_for_reader(); }
+  void each_parameter(const VisitParameter& visit) override;
 
  private:
   struct Saved {

@@ -34,6 +34,8 @@ struct StepPlace {
   std::uint64_t seed = 0;
   std::uint64_t step = 0;
   bool training = true;
+  /// Where nobody trains: the places of the text whose logits are asked for, instead of losses.
+  std::int64_t logits_from = 0, logits_count = 0;
   /// The factor of every counted token's loss in the objective, loss scale included: gradients start from it,
   /// and everything after is a plain sum.
   float loss_factor = 1;
@@ -84,6 +86,10 @@ class Pass {
   void set_losses(Tensor losses) { losses_ = std::move(losses); }
   const Tensor& losses() const { return losses_; }
 
+  /// What may follow the places that were asked for: this rank's columns [count * b, v/tp].
+  void set_logits(Tensor logits) { logits_ = std::move(logits); }
+  const Tensor& logits() const { return logits_; }
+
   void see(const char* operation, int layer, const Tensor& x) const {
     if (watch_) watch_->see(operation, layer, x);
   }
@@ -94,7 +100,7 @@ class Pass {
   Debts* debts_ = &own_debts_;
   const Batch* batch_ = nullptr;
   StepPlace place_;
-  Tensor losses_;
+  Tensor losses_, logits_;
   Watch* watch_ = nullptr;
   bool forgetful_ = false;
 };

@@ -25,7 +25,20 @@ int tag_of(const Schedule& schedule, const Action& action) {
   return (action.microbatch * schedule.stages() + reader) * 2 + int(!activation);
 }
 
-Tensor take(Tensor& kept) { return std::exchange(kept, Tensor()); }
+/// The stage that a message, or its gradient, travels into on its way forward.
+int border_of(const Action& action) {
+  const bool into_the_next = action.what == Do::send_activation || action.what == Do::recv_gradient ||
+                             action.what == Do::post_gradient;
+  return action.stage + int(into_the_next);
+}
+
+const Parcel& parcel_of(const Action& action, const Runner::Order& order) {
+  return order.parcels.size() == 1 ? order.parcels.front() : order.parcels[std::size_t(border_of(action))];
+}
+
+int tag_of_stream(int tag, Stream stream) { return tag * int(all_streams.size()) + int(stream); }
+
+Flow take(Flow& kept) { return std::exchange(kept, Flow()); }
 
 }  // namespace
 
@@ -47,7 +60,7 @@ Runner::Runner(const Schedule& schedule, const std::map<int, Stage>& stages, Com
         read_at_[std::size_t(tag_of(schedule, a))] = int(at);
     }
   const auto& program = schedule.program[std::size_t(along_pp.rank())];
-  going_.reserve(std::size_t(std::ranges::count_if(program, sends, &Action::what)));
+  going_.reserve(std::size_t(std::ranges::count_if(program, sends, &Action::what)) * all_streams.size());
 }
 
 void Runner::run(const Order& order, const Forwarded& forwarded) {
@@ -68,14 +81,14 @@ void Runner::act(const Action& action, const Order& order, const Forwarded& forw
   Slot& here = slot(action.stage, action.microbatch);
   switch (action.what) {
     case Do::recv_activation:
-      here.input = receive(action, order.parcel);
+      here.input = receive(action, order);
       break;
     case Do::recv_gradient:
-      here.output_grad = receive(action, order.parcel);
+      here.output_grad = receive(action, order);
       break;
     case Do::post_activation:
     case Do::post_gradient:
-      post(action, order.parcel);
+      post(action, order);
       break;
     case Do::forward:
       forward(action, order, forwarded);
@@ -93,10 +106,10 @@ void Runner::act(const Action& action, const Order& order, const Forwarded& forw
       settle(action);
       break;
     case Do::send_activation:
-      send(take(here.output), action);
+      send(take(here.output), action, order);
       break;
     case Do::send_gradient:
-      send(take(here.input_grad), action);
+      send(take(here.input_grad), action, order);
       break;
   }
 }
@@ -107,7 +120,7 @@ void Runner::forward(const Action& action, const Order& order, const Forwarded& 
   StepPlace place = order.place;
   place.loss_factor = order.loss_factors[std::size_t(action.microbatch)];
   here.pass->open(order.microbatches[std::size_t(action.microbatch)], place, order.watch);
-  Tensor y = stages_.at(action.stage).forward(*here.pass, {take(here.input), {}}).hidden;
+  Flow y = stages_.at(action.stage).forward(*here.pass, take(here.input));
   if (last(action.stage))
     forwarded(action.microbatch, *here.pass);
   else
@@ -117,7 +130,7 @@ void Runner::forward(const Action& action, const Order& order, const Forwarded& 
 
 void Runner::backward(const Action& action) {
   Slot& here = slot(action.stage, action.microbatch);
-  Tensor dx = stages_.at(action.stage).backward(*here.pass, {take(here.output_grad), {}}).hidden;
+  Flow dx = stages_.at(action.stage).backward(*here.pass, take(here.output_grad));
   if (action.stage == 0) return;
   (mine(action.stage - 1) ? slot(action.stage - 1, action.microbatch).output_grad : here.input_grad) =
       std::move(dx);
@@ -132,14 +145,19 @@ void Runner::settle(const Action& action) {
   if (!pass->finished())
     fail(Kind::internal, "runner: stage ", action.stage, " saved more than its backward took");
   pass->set_losses({});
+  pass->set_logits({});
   free_.push_back(pass);
 }
 
 // The wire keeps a tensor until its reader has it, and no longer.
-void Runner::send(const Tensor& x, const Action& action) {
+void Runner::send(const Flow& x, const Action& action, const Order& order) {
   const int to_stage = action.stage + (goes_forward(action.what) ? 1 : -1);
   const int to = schedule_.home[std::size_t(to_stage)], tag = tag_of(schedule_, action);
-  going_.push_back({to, read_at_[std::size_t(tag)], along_pp_.send(x, to, tag)});
+  const Parcel& parcel = parcel_of(action, order);
+  for (const Stream stream : all_streams)
+    if (parcel.carries(stream))
+      going_.push_back(
+          {to, read_at_[std::size_t(tag)], along_pp_.send(x[stream], to, tag_of_stream(tag, stream))});
   most_going_ = std::max(most_going_, int(going_.size()));
 }
 
@@ -150,23 +168,29 @@ void Runner::forget_what_arrived(int rank, int its_place) {
   std::erase_if(going_, [&](const Going& g) { return g.to == rank && g.read_at < its_place; });
 }
 
-void Runner::post(const Action& action, const Parcel& parcel) {
+void Runner::post(const Action& action, const Order& order) {
   const int from_stage = action.stage + (goes_forward(action.what) ? -1 : 1);
   const int tag = tag_of(schedule_, action);
-  Tensor x = empty(device_, parcel.hidden, parcel.dtype);
-  Pending pending = along_pp_.recv(x, schedule_.home[std::size_t(from_stage)], tag);
-  coming_.push_back({tag, std::move(x), std::move(pending)});
+  const Parcel& parcel = parcel_of(action, order);
+  Coming coming{.tag = tag};
+  for (const Stream stream : all_streams) {
+    if (!parcel.carries(stream)) continue;
+    coming.x[stream] = empty(device_, parcel[stream], parcel.dtype);
+    coming.pending[std::size_t(stream)] =
+        along_pp_.recv(coming.x[stream], schedule_.home[std::size_t(from_stage)], tag_of_stream(tag, stream));
+  }
+  coming_.push_back(std::move(coming));
 }
 
-Tensor Runner::receive(const Action& action, const Parcel& parcel) {
+Flow Runner::receive(const Action& action, const Order& order) {
   const int tag = tag_of(schedule_, action);
   auto found = std::ranges::find(coming_, tag, &Coming::tag);
   if (found == coming_.end()) {
-    post(action, parcel);
+    post(action, order);
     found = coming_.end() - 1;
   }
-  found->pending.wait();
-  Tensor x = std::move(found->x);
+  for (Pending& pending : found->pending) pending.wait();
+  Flow x = std::move(found->x);
   coming_.erase(found);
   const int from_stage = action.stage + (goes_forward(action.what) ? -1 : 1);
   forget_what_arrived(schedule_.home[std::size_t(from_stage)], sent_at_[std::size_t(tag)]);

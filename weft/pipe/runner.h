@@ -1,6 +1,7 @@
 // Plays a schedule for real: one rank's program over its stages.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>
@@ -13,10 +14,14 @@
 
 namespace weft::pipe {
 
-/// What travels between stages: the same tensor for every microbatch of a run.
+/// What travels into a stage from the one before it, and its gradient back: the same for every microbatch of
+/// a run.
 struct Parcel {
-  Shape hidden;
+  Shape hidden, memory;  // of each stream; one without dims stays behind
   Dtype dtype = Dtype::f32;
+
+  const Shape& operator[](Stream stream) const { return stream == Stream::hidden ? hidden : memory; }
+  bool carries(Stream stream) const { return (*this)[stream].rank() > 0; }
 };
 
 /// Told how long every action took, where somebody measures.
@@ -38,7 +43,7 @@ class Runner {
     std::span<const Batch> microbatches;
     std::span<const float> loss_factors;  // one a microbatch
     StepPlace place;                      // its loss_factor is taken from loss_factors
-    Parcel parcel;
+    std::span<const Parcel> parcels;      // by the stage they travel into; one for all, where they are alike
     Watch* watch = nullptr;
     Timekeeper* timekeeper = nullptr;
   };
@@ -53,17 +58,19 @@ class Runner {
  private:
   struct Slot {
     Pass* pass = nullptr;
-    Tensor input, output, output_grad, input_grad;
+    Flow input, output, output_grad, input_grad;
   };
+  /// A stream of a message that somebody waits for.
+  using Arrivals = std::array<Pending, all_streams.size()>;
   void act(const Action& action, const Order& order, const Forwarded& forwarded);
   void act_and_tell(const Action& action, const Order& order, const Forwarded& forwarded);
   void forward(const Action& action, const Order& order, const Forwarded& forwarded);
   void backward(const Action& action);
   void settle(const Action& action);
-  void send(const Tensor& x, const Action& action);
-  void post(const Action& action, const Parcel& parcel);
+  void send(const Flow& x, const Action& action, const Order& order);
+  void post(const Action& action, const Order& order);
   void forget_what_arrived(int rank, int its_place);
-  Tensor receive(const Action& action, const Parcel& parcel);
+  Flow receive(const Action& action, const Order& order);
   Slot& slot(int stage, int microbatch);
   Pass* fresh_pass();
   bool mine(int stage) const { return schedule_.home[std::size_t(stage)] == along_pp_.rank(); }
@@ -79,8 +86,8 @@ class Runner {
   /// A receive that was posted and not waited for.
   struct Coming {
     int tag = 0;
-    Tensor x;
-    Pending pending;
+    Flow x;
+    Arrivals pending;
   };
   std::vector<Coming> coming_;  // few at a time
   /// A send whose reader may not have it yet.

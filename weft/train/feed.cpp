@@ -43,18 +43,19 @@ Tensor Feed::turned(const std::vector<std::int32_t>& rows, std::int64_t b, std::
 void Feed::fill(Batch& batch, const data::HostBatch& host) {
   const std::int64_t b = host.size();
   const auto s = std::int64_t(host[Field::tokens].size()) / b;
-  batch.tokens = turned(host[Field::tokens], b, scratch_);
+  Sequences& text = batch.text;
+  text.tokens = turned(host[Field::tokens], b, scratch_);
   batch.targets = turned(host[Field::labels], b, scratch_);
   batch.mask = turned(host[Field::loss_mask], b, counts_);
-  batch.positions = turned(host[Field::positions], b, scratch_);
+  text.positions = turned(host[Field::positions], b, scratch_);
   scratch_.clear();
   for (std::int64_t i = 0; i < s; ++i) scratch_.push_back(std::int32_t(data::place_of(i, s, context_)));
-  batch.places = from_host(device_, {s}, scratch_);
-  batch.segments = host.has(Field::segments) ? from_host(device_, {b, s}, host[Field::segments]) : Tensor();
+  text.places = from_host(device_, {s}, scratch_);
+  text.documents = host.has(Field::documents) ? from_host(device_, {b, s}, host[Field::documents]) : Tensor();
   batch.samples = from_host(device_, {b}, host.samples);
-  batch.restarted = false;
-  for (std::size_t i = 0; i < host[Field::positions].size() && !batch.restarted; ++i)
-    batch.restarted = host[Field::positions][i] != scratch_[i % std::size_t(s)];
+  text.restarted = false;
+  for (std::size_t i = 0; i < host[Field::positions].size() && !text.restarted; ++i)
+    text.restarted = host[Field::positions][i] != scratch_[i % std::size_t(s)];
 }
 
 }  // namespace weft

@@ -120,8 +120,8 @@ void Replica::prepare(For purpose, std::size_t microbatches) {
 
 pipe::Parcel Replica::parcel_of(const Batch& batch) const {
   const int parts = config_.parallel.sequence ? mesh_.layout().degree(Axis::tp) : 1;
-  const std::int64_t steps = exact(batch.tokens.dim(0), std::int64_t(parts));
-  return {.hidden = {steps, batch.tokens.dim(1), config_.model.hidden}, .dtype = dtype()};
+  const std::int64_t steps = exact(batch.text.tokens.dim(0), std::int64_t(parts));
+  return {.hidden = {steps, batch.text.tokens.dim(1), config_.model.hidden}, .memory = {}, .dtype = dtype()};
 }
 
 }  // namespace weft

@@ -86,7 +86,7 @@ class Replica {
   void prepare(For purpose, std::size_t microbatches);
   pipe::Parcel parcel_of(const Batch& batch) const;
   pipe::Runner::Order work_on(std::span<const Batch> microbatches, std::span<const float> factors,
-                              const StepPlace& place) const;
+                              const StepPlace& place);
   void count_tokens(std::vector<double>& counts, std::span<const Batch> microbatches) const;
   double over_data_ranks(std::span<const double> counts) const;
   void update(const StepOrder& order, StepReport& report);
@@ -107,6 +107,7 @@ class Replica {
   For prepared_for_ = For::training;
   pipe::Schedule schedule_;
   std::unique_ptr<pipe::Runner> runner_;
+  pipe::Parcel parcel_;      // of the microbatches at hand
   int most_remembered_ = 0;  // by runners that are gone
   // A number a microbatch, kept from step to step: the steady state asks the heap for nothing.
   std::vector<double> counts_;

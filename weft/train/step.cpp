@@ -75,11 +75,12 @@ double Replica::over_data_ranks(std::span<const double> counts) const {
 }
 
 pipe::Runner::Order Replica::work_on(std::span<const Batch> microbatches, std::span<const float> factors,
-                                     const StepPlace& place) const {
+                                     const StepPlace& place) {
+  parcel_ = parcel_of(microbatches.front());
   return {.microbatches = microbatches,
           .loss_factors = factors,
           .place = place,
-          .parcel = parcel_of(microbatches.front()),
+          .parcels = {&parcel_, 1},
           .watch = nullptr,
           .timekeeper = nullptr};
 }
