@@ -50,6 +50,7 @@ class LanguageHead final : public Layer {
   Flow forward(Pass& pass, const Flow& x) override;
   Flow backward(Pass& pass, const Flow& unused) override;
   void each_parameter(const VisitParameter& visit) override;
+  void each_read(const VisitParameter& visit) override { visit(tied_ ? *tied_ : *own_); }
 
  private:
   struct Saved {

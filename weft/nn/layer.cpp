@@ -4,12 +4,18 @@
 namespace weft {
 
 Flow Stage::forward(Pass& pass, Flow x) const {
-  for (const auto& layer : layers) x = layer->forward(pass, x);
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const Lease lease(lender, int(i), Way::forward);
+    x = layers[i]->forward(pass, x);
+  }
   return x;
 }
 
 Flow Stage::backward(Pass& pass, Flow dy) const {
-  for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) dy = (*layer)->backward(pass, dy);
+  for (std::size_t i = layers.size(); i-- > 0;) {
+    const Lease lease(lender, int(i), Way::backward);
+    dy = layers[i]->backward(pass, dy);
+  }
   return dy;
 }
 

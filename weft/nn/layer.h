@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "weft/nn/flow.h"
+#include "weft/nn/lease.h"
 #include "weft/nn/linear.h"
 #include "weft/nn/pass.h"
 
@@ -17,11 +18,14 @@ class Layer {
   virtual Flow forward(Pass& pass, const Flow& x) = 0;
   virtual Flow backward(Pass& pass, const Flow& dy) = 0;
   virtual void each_parameter(const VisitParameter& visit) = 0;
+  /// Its own parameters, and those of other layers that it multiplies with too.
+  virtual void each_read(const VisitParameter& visit) { each_parameter(visit); }
 };
 
 struct Stage {
   std::vector<std::unique_ptr<Layer>> layers;
   std::unique_ptr<Communicator> sharers = nullptr;  // of key groups, where layers add among them
+  Lender* lender = nullptr;                         // none: all weights are here
 
   Flow forward(Pass& pass, Flow x) const;
   Flow backward(Pass& pass, Flow dy) const;

@@ -12,6 +12,9 @@ class RecomputeLayers final : public Layer {
   Flow forward(Pass& pass, const Flow& x) override;
   Flow backward(Pass& pass, const Flow& dy) override;
   void each_parameter(const VisitParameter& visit) override { inner_.each_parameter(visit); }
+  void each_read(const VisitParameter& visit) override {
+    for (const auto& layer : inner_.layers) layer->each_read(visit);
+  }
 
  private:
   struct Saved {
