@@ -67,7 +67,7 @@ TEST(RunData, positions_begin_anew_with_each_document_of_the_data) {
   c.data.between_documents = true;
   const data::Sample sample = opened(c).sets[Split::train]->get(0);
   const auto& positions = sample[Field::positions];
-  ASSERT_TRUE(sample.has(Field::segments));
+  ASSERT_TRUE(sample.has(Field::documents));
   for (std::size_t i = 1; i < positions.size(); ++i)
     EXPECT_EQ(positions[i], sample[Field::tokens][i - 1] == 99 ? 0 : positions[i - 1] + 1);
 }
