@@ -99,6 +99,22 @@ def stopped_by_a_signal(folder, whole):
         same(place.losses(), whole, f"after {number.name}")
 
 
+def one_at_a_time(folder, whole):
+    """A second run is refused a directory by the first one's name, and gets it as soon as that one is dead."""
+    place, second = Folder(folder.weft, folder.path / "alone"), Folder(folder.weft, folder.path / "second")
+    words = MODEL + RUN + RATE + place.to_save() + ["--train-iters", 1000000]
+    with subprocess.Popen(place.command(words), stderr=subprocess.PIPE, text=True) as run:
+        while run.poll() is None and not (place.log.exists() and place.log.read_text().count("\n") > 3):
+            time.sleep(0.005)
+        refused(second, words, f"alone/saved: another run saves there: process {run.pid} on .*; wait until it has ended, or save elsewhere")
+        run.kill()
+        run.communicate()
+    said = place.run(MODEL + RUN + RATE + place.to_save())
+    expect("lock" not in said, "the dead run's lock is not passed over in silence", said)
+    expect(not (place.path / "saved/.weft-lock").exists(), "the lock is left behind")
+    same(place.losses(), whole, "after a run that was killed")
+
+
 def out_of_time(folder, whole):
     place = Folder(folder.weft, folder.path / "time")
     words = MODEL + RUN + RATE + place.to_save()
@@ -175,6 +191,7 @@ def main():
         folder.run(MODEL + RUN + RATE + folder.to_save() + ["--exit-interval", CUT], STOPPED)
         expect(folder.saved() == [CUT], f"--exit-interval {CUT} saved {folder.saved()}")
         stopped_by_a_signal(folder, whole)
+        one_at_a_time(folder, whole)
         out_of_time(folder, whole)
         flags(folder, whole)
         nothing_there(folder)

@@ -112,10 +112,12 @@ std::string temporary(const std::string& name) {
   return path.string();
 }
 
-// Weights beyond the largest f32.
+// Weights whose products are beyond the largest f16.
 TrainConfig overflowing() {
   TrainConfig c = tiny();
-  c.model.init.std = 1e39;
+  c.model.precision = Precision::f16;
+  c.scaling.constant = 1;
+  c.model.init.std = 1e3;
   return c;
 }
 
@@ -248,6 +250,17 @@ TEST(Loop, stops_at_a_loss_that_is_not_finite_and_says_where_it_began) {
               ThrowsMessage<Error>(testing::MatchesRegex(
                   "step 1: the loss is not finite, first seen after .*, samples [0-9]+; the weights are as "
                   "they were before")));
+}
+
+TEST(Loop, stops_at_weights_that_are_not_finite_from_the_start) {
+  TrainConfig c = tiny();
+  c.model.init.std = 1e39;
+  for (const NonFinite policy : {NonFinite::stop, NonFinite::skip}) {
+    c.guard.non_finite = policy;
+    EXPECT_THAT(
+        [&] { (void)run(c); },
+        ThrowsMessage<Error>(HasSubstr("step 1: embedding.words was not finite when the step began")));
+  }
 }
 
 TEST(Loop, skips_and_counts_steps_that_are_not_finite_where_told_to) {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 
 #include "tests/checkpoint/faulty.h"
@@ -9,6 +10,7 @@
 #include "tests/support/temporary.h"
 #include "tests/train/tiny_run.h"
 #include "weft/checkpoint/find.h"
+#include "weft/checkpoint/lock.h"
 #include "weft/checkpoint/save.h"
 #include "weft/train/resume.h"
 #include "weft/train/save_facts.h"
@@ -66,6 +68,72 @@ TEST(Save, that_fails_once_leaves_the_previous_step_and_the_run_whole) {
   EXPECT_THAT(told.said,
               HasSubstr("No space left on device; training goes on, step 2 is the newest that is saved"));
   EXPECT_TRUE(facts_in(folder / "step_00000006").run.optimizer);
+}
+
+TEST(Save, on_a_disk_that_is_full_names_the_step_that_the_run_goes_on_from) {
+  const TemporaryDirectory folder;
+  TrainConfig config = saving_often(folder.path());
+  config.exit.interval = 4;
+  train(config);
+  const Faulty files(1, Manner::for_good);
+  const Told told = train(going_on(saving_often(folder.path())), {.files = &files});
+  EXPECT_EQ(told.ending, Ending::unsaved);
+  EXPECT_THAT(told.said, HasSubstr("the checkpoint of step 6 could not be saved: "));
+  EXPECT_THAT(told.said, HasSubstr("; training goes on, step 4 is the newest that is saved"));
+}
+
+TEST(Save, of_two_runs_in_one_directory_lets_the_second_not_begin) {
+  const TemporaryDirectory folder;
+  const Log log(0, {.console = false});
+  auto other = std::make_unique<checkpoint::DirectoryLock>(folder.path(), checkpoint::this_run(), log);
+  EXPECT_THAT(refused([&] { train(saving_often(folder.path())); }),
+              AllOf(HasSubstr(folder.path().string() + ": another run saves there: process "),
+                    EndsWith("; wait until it has ended, or save elsewhere")));
+  EXPECT_TRUE(steps_in(folder.path()).empty());
+  other.reset();
+  EXPECT_EQ(train(saving_often(folder.path())).ending, Ending::finished);
+  EXPECT_FALSE(std::filesystem::exists(folder / checkpoint::lock_name));
+}
+
+namespace {
+
+/// A run whose first update leaves weights that are not finite, and which ends and saves then.
+TrainConfig going_astray(const std::filesystem::path& folder) {
+  TrainConfig config = saving_often(folder);
+  config.exit.interval = 1;
+  config.rate.peak = config.rate.start = INFINITY;
+  config.rate.warmup_iterations = 0;
+  return config;
+}
+
+}  // namespace
+
+TEST(Save, never_writes_weights_that_are_not_finite) {
+  for (const bool in_background : {false, true}) {
+    const TemporaryDirectory folder;
+    TrainConfig config = going_astray(folder.path());
+    config.checkpoint.in_background = in_background;
+    EXPECT_THAT(
+        refused([&] { train(config); }),
+        AllOf(HasSubstr("the checkpoint of step 1 is not saved: "),
+              EndsWith(" holds numbers that are not finite, and such a model is not saved; nothing is "
+                       "saved yet")));
+    EXPECT_EQ(checkpoint::find_latest(folder.path()).step, std::nullopt);
+  }
+}
+
+TEST(Save, says_of_weights_that_an_update_left_not_finite_that_no_step_mends_them) {
+  const TemporaryDirectory folder;
+  TrainConfig config = going_astray(folder.path());
+  config.checkpoint.interval = 0;
+  config.exit.interval = 0;
+  for (const NonFinite policy : {NonFinite::stop, NonFinite::skip}) {
+    config.guard.non_finite = policy;
+    EXPECT_THAT(refused([&] { train(config); }),
+                ContainsRegex("^step 2: [a-z0-9._]+ was not finite when the step began, so neither it nor a "
+                              "later one can be applied; go on from a checkpoint, and look at --lr, "
+                              "--adam-eps, --clip-grad and --init-method-std$"));
+  }
 }
 
 TEST(Save, in_the_background_survives_a_disk_that_fails) {

@@ -3,6 +3,7 @@
 #include "weft/base/file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -122,6 +123,13 @@ int FileSystem::close(int fd) const { return ::close(fd); }
 int FileSystem::rename(const char* from, const char* to) const { return ::rename(from, to); }
 int FileSystem::remove(const char* path) const { return ::unlink(path); }
 int FileSystem::make_directory(const char* path, unsigned mode) const { return ::mkdir(path, mode); }
+int FileSystem::lock(int fd) const { return ::flock(fd, LOCK_EX | LOCK_NB); }
+bool FileSystem::is_at(int fd, const char* path) const {
+  struct stat open {};
+  struct stat named {};
+  return ::fstat(fd, &open) == 0 && ::stat(path, &named) == 0 && open.st_ino == named.st_ino &&
+         open.st_dev == named.st_dev;
+}
 
 const FileSystem& disk() {
   static const FileSystem real;

@@ -30,6 +30,10 @@ class FileSystem {
   virtual int rename(const char* from, const char* to) const;
   virtual int remove(const char* path) const;
   virtual int make_directory(const char* path, unsigned mode) const;
+  /// flock for this open file alone, without waiting.
+  virtual int lock(int fd) const;
+  /// Whether the open file is the one that the path names.
+  virtual bool is_at(int fd, const char* path) const;
 };
 
 /// The real one.

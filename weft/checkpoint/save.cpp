@@ -14,6 +14,7 @@
 #include "weft/base/error.h"
 #include "weft/base/number.h"
 #include "weft/checkpoint/agree.h"
+#include "weft/checkpoint/finite.h"
 #include "weft/checkpoint/index.h"
 #include "weft/checkpoint/safetensors.h"
 #include "weft/checkpoint/step.h"
@@ -63,8 +64,13 @@ void cut(const Named& named, const Piece& piece, std::vector<Source>& out) {
   }
 }
 
+void must_be_finite(const Source& source, std::span<const std::byte> part) {
+  if (first_not_finite(part, source.named->tensor.dtype()) < 0) return;
+  fail(Kind::usage, source.named->name, " holds numbers that are not finite, and such a model is not saved");
+}
+
 // Copies the block out of the device a buffer at a time.
-Hash write_block(const Source& source, File& file) {
+Hash write_block(const Source& source, File& file, Numbers numbers) {
   const Tensor& tensor = source.named->tensor;
   const std::int64_t width = size_of(tensor.dtype());
   const std::int64_t bytes = source.box.shape.elements() * width;
@@ -75,6 +81,7 @@ Hash write_block(const Source& source, File& file) {
     const std::int64_t now = std::min(bytes - done, static_cast<std::int64_t>(buffer.size()));
     tensor.device().copy_to_host(buffer.data(), *tensor.storage(), first + done, now);
     const std::span<const std::byte> part(buffer.data(), std::size_t(now));
+    if (numbers == Numbers::finite) must_be_finite(source, part);
     hasher.add(part);
     file.write(part);
     done += now;
@@ -83,7 +90,8 @@ Hash write_block(const Source& source, File& file) {
 }
 
 // Writes this rank's file, if it has boxes to write, and returns its part of the index.
-Index write_mine(const std::filesystem::path& path, std::span<const Named> mine, const FileSystem& files) {
+Index write_mine(const std::filesystem::path& path, std::span<const Named> mine, Numbers numbers,
+                 const FileSystem& files) {
   Index part;
   std::vector<Source> sources;
   for (const Named& named : mine) {
@@ -107,7 +115,8 @@ Index write_mine(const std::filesystem::path& path, std::span<const Named> mine,
       path, first_bytes, entries,
       [&](const Entry& entry, File& file) {
         const Source& source = *by_name.at(entry.name);
-        part.tensors.at(source.named->name).blocks.push_back({0, source.box, write_block(source, file)});
+        part.tensors.at(source.named->name)
+            .blocks.push_back({0, source.box, write_block(source, file, numbers)});
       },
       files);
   const auto header_bytes = static_cast<std::int64_t>(first_bytes.size());
@@ -210,7 +219,8 @@ void save(const std::filesystem::path& directory, std::span<const Named> mine, c
   const auto parts = agree(world, [&] {
     char stem[32];
     std::snprintf(stem, sizeof stem, "rank_%05d", world.rank());
-    Index part = write_mine(directory / generation_name(stem, "safetensors", generation), mine, files);
+    Index part =
+        write_mine(directory / generation_name(stem, "safetensors", generation), mine, beside.numbers, files);
     part.facts_file = "-";  // rank 0 adds them
     return to_json(part);
   });

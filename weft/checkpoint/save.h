@@ -23,7 +23,11 @@ struct Attached {
   std::string folder, name, content;
 };
 
-/// What lies beside the tensors: one JSON object, and files. Both are taken from rank 0.
+/// Whether numbers that are infinite or NaN are refused.
+enum class Numbers : std::uint8_t { any, finite };
+
+/// What lies beside the tensors: one JSON object, and files. Both are taken from rank 0. And what the tensors
+/// must be.
 struct Beside {
   Beside(std::string facts_json) : facts(std::move(facts_json)) {}
   Beside(const char* facts_json) : facts(facts_json) {}
@@ -32,6 +36,7 @@ struct Beside {
 
   std::string facts;
   std::span<const Attached> files = {};
+  Numbers numbers = Numbers::any;
 };
 
 /// A name made of what names in a checkpoint may be made of.
@@ -39,8 +44,9 @@ std::string plain_name(std::string_view name);
 
 /// Every rank of `world` calls it. Only pieces of replica 0 are written. Returns on every rank when the
 /// checkpoint survives a power cut; throws on every rank with the failure of the first that had one, and the
-/// communicator may go on. A complete checkpoint in `directory` is replaced only when the new one is
-/// complete; other directories are not touched.
+/// communicator may go on. Numbers that must be finite and are not fail with Kind::usage. A complete
+/// checkpoint in `directory` is replaced only when the new one is complete; other directories are not
+/// touched.
 void save(const std::filesystem::path& directory, std::span<const Named> mine, const Beside& beside,
           Communicator& world, const FileSystem& files = disk());
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "weft/base/error.h"
 #include "weft/ops/elementwise.h"
 #include "weft/ops/reduce.h"
 #include "weft/tensor/host.h"
@@ -105,6 +106,20 @@ std::string Replica::find_not_finite(std::span<const Batch> microbatches, const 
   found = agree(mesh_.along({Axis::dp, Axis::cp}), device_, std::move(found));
   if (found.found()) return found.sentence;
   return "only in the sum over microbatches: gradients are too large to be added";
+}
+
+void Replica::must_have_finite_weights(std::int64_t step) const {
+  Finding found;
+  weights_.each_master([&](const Held& held) {
+    if (!found.found() && number(ops::find_nonfinite(held.memory)) >= 0)
+      found = {.depth = in_gradients, .sentence = held.name};
+  });
+  found = agree(mesh_.along({Axis::tp, Axis::pp}), device_, std::move(found));
+  found = agree(mesh_.along({Axis::dp, Axis::cp}), device_, std::move(found));
+  if (!found.found()) return;
+  fail(Kind::data, "step ", step, ": ", found.sentence,
+       " was not finite when the step began, so neither it nor a later one can be applied; go on from a "
+       "checkpoint, and look at --lr, --adam-eps, --clip-grad and --init-method-std");
 }
 
 }  // namespace weft

@@ -55,6 +55,9 @@ class Replica {
   /// After a step that was not applied: does it again with open eyes. "first seen after attention of layer 3,
   /// samples 17, 18" or "in the gradient of layers.3.mlp.up.weight, samples 17, 18"; all ranks say the same.
   std::string find_not_finite(std::span<const Batch> microbatches, const StepOrder& order);
+  /// After such a step: fails with Kind::data where the weights themselves are not finite, as then no step
+  /// will be applied any more; all ranks say the same.
+  void must_have_finite_weights(std::int64_t step) const;
 
   Weights& weights() { return weights_; }
   const Weights& weights() const { return weights_; }

@@ -32,7 +32,11 @@ Saver::Saver(const CheckpointConfig& config, Communicator& world, const Log& log
       log_(world.rank() == 0 ? log : Log()),
       files_(files),
       in_background_(config.in_background) {
-  (void)on_first_rank(*circle_, [&] { make_directories(config_.save, files_); });
+  (void)on_first_rank(*circle_, [&] {
+    make_directories(config_.save, files_);
+    lock_ = std::make_unique<checkpoint::DirectoryLock>(config_.save, checkpoint::this_run(), log_, files_);
+    lock_->keep_beating();
+  });
 }
 
 Saver::~Saver() {
@@ -93,14 +97,29 @@ bool Saver::copied(const SaveOrder& order) {
 
 std::string Saver::write(const SaveOrder& order, std::span<const checkpoint::Named> mine) {
   try {
-    checkpoint::save(checkpoint::step_directory(config_.save, order.step), mine, {order.facts, kept_},
-                     *circle_, files_);
+    (void)on_first_rank(*circle_, [&] { lock_->must_hold(); });
+    checkpoint::Beside beside(order.facts, kept_);
+    beside.numbers = checkpoint::Numbers::finite;
+    checkpoint::save(checkpoint::step_directory(config_.save, order.step), mine, beside, *circle_, files_);
   } catch (const Error& error) {
-    if (!survivable(error)) throw;
-    return error.what();
+    if (survivable(error)) return error.what();
+    if (error.kind() != Kind::usage) throw;
+    fail(Kind::usage, "the checkpoint of step ", order.step, " is not saved: ", error.what(), "; ", newest());
   }
   prune(order);
   return {};
+}
+
+// Whatever saved it: this run, or the one that it goes on from.
+std::string Saver::newest() const {
+  try {
+    const auto found = checkpoint::find_latest(config_.save).step;
+    if (found) return text("step ", found->step, " is the newest that is saved");
+  } catch (const Error&) {
+    // A directory that cannot be read now says nothing.
+    if (last_saved_) return text("step ", *last_saved_, " is the newest that is saved");
+  }
+  return "nothing is saved yet";
 }
 
 // What cannot be deleted costs room and nothing else.
@@ -119,10 +138,9 @@ void Saver::prune(const SaveOrder& order) {
 void Saver::outcome(std::int64_t step, const std::string& failure) {
   failed_ = !failure.empty();
   if (failed_) {
-    const std::string kept = last_saved_ ? text("step ", *last_saved_, " is the newest that is saved")
-                                         : std::string("nothing is saved yet");
+    if (circle_->rank() != 0) return;
     return log_.warning(text("the checkpoint of step ", step, " could not be saved: ", failure,
-                             "; training goes on, ", kept));
+                             "; training goes on, ", newest()));
   }
   last_saved_ = step;
   log_.info(text("saved ", checkpoint::step_directory(config_.save, step).string()));

@@ -9,6 +9,7 @@
 
 #include "weft/base/file.h"
 #include "weft/base/log.h"
+#include "weft/checkpoint/lock.h"
 #include "weft/checkpoint/named.h"
 #include "weft/checkpoint/save.h"
 #include "weft/checkpoint/snapshot.h"
@@ -31,10 +32,12 @@ struct SaveOrder {
 /// writes the copy, speaking to the other ranks' threads over a circle of their own, and the next save() or
 /// settle() waits for it, so there is never more than one copy. A disk that fails is told of and survived:
 /// the run goes on, and failed() is what it comes to in the end. Failures of ranks and of weft itself are
-/// thrown.
+/// thrown, and so are numbers that are not finite and a directory that another run has taken. Rank 0 holds
+/// the directory's lock.
 class Saver {
  public:
-  /// Who tells: `log` says nothing on ranks that do not. Fails where `config.save` cannot be made.
+  /// Who tells: `log` says nothing on ranks that do not. Fails where `config.save` cannot be made, or another
+  /// run saves there.
   Saver(const CheckpointConfig& config, Communicator& world, const Log& log, const FileSystem& files);
   ~Saver();
   Saver(const Saver&) = delete;
@@ -58,6 +61,7 @@ class Saver {
  private:
   std::string write(const SaveOrder& order, std::span<const checkpoint::Named> mine);
   void outcome(std::int64_t step, const std::string& failure);
+  std::string newest() const;
   void prune(const SaveOrder& order);
   bool copied(const SaveOrder& order);
   void write_record();
@@ -66,6 +70,7 @@ class Saver {
   std::unique_ptr<Communicator> circle_;
   Log log_;
   const FileSystem& files_;
+  std::unique_ptr<checkpoint::DirectoryLock> lock_;  // rank 0's
   checkpoint::Snapshot snapshot_;
   bool in_background_;
   SaveOrder under_way_;  // of the thread

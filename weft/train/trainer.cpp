@@ -118,6 +118,7 @@ StepReport Trainer::one_step(std::int64_t step, NotFinite trouble) {
 }
 
 void Trainer::not_finite(std::int64_t step, const StepReport& report, std::span<const Batch> batches) {
+  replica_.must_have_finite_weights(step);
   const bool rescales = replica_.scaler() && !config_.scaling.constant;
   if (rescales) return;  // dynamic scaling lives on such steps
   const std::string where = replica_.find_not_finite(batches, order_of(step));

@@ -20,7 +20,8 @@ namespace {
 std::vector<std::int64_t> best_of(const RunPosition& run, int count) {
   std::vector<std::pair<double, std::int64_t>> order;
   for (std::size_t i = 0; i < run.validated_steps.size(); ++i)
-    order.emplace_back(run.validated_losses[i], run.validated_steps[i]);
+    if (!std::isnan(run.validated_losses[i]))
+      order.emplace_back(run.validated_losses[i], run.validated_steps[i]);
   std::sort(order.begin(), order.end());
   std::vector<std::int64_t> out;
   for (std::size_t i = 0; i < order.size() && i < std::size_t(count); ++i) out.push_back(order[i].second);
