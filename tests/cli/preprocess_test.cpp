@@ -69,6 +69,17 @@ TEST_F(PreprocessVerb, reports_to_programs) {
   EXPECT_EQ(Json::parse(t.out)["tokens"], 12);
 }
 
+TEST_F(PreprocessVerb, warns_of_an_input_that_holds_nothing) {
+  std::ofstream(at("empty.jsonl")).flush();
+  const Told t =
+      told({"preprocess", "--input", at("empty.jsonl"), "--output-prefix", at("out"), "--tokenizer", "byte"});
+  EXPECT_EQ(t.status, 0);
+  EXPECT_THAT(t.err, HasSubstr("warning: " + at("empty.jsonl") + " holds no line\n"));
+  EXPECT_THAT(t.err, HasSubstr("warning: the input holds no token, so nothing can be trained on " +
+                               at("out_text_document\n")));
+  EXPECT_THAT(encoded("some").err, testing::Not(HasSubstr("warning: ")));
+}
+
 TEST_F(PreprocessVerb, shows_a_data_set_with_its_text) {
   encoded("out");
   const Told t = told({"preprocess", "--inspect", at("out_text_document"), "--tokenizer", "byte"});

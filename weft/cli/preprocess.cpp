@@ -108,12 +108,21 @@ data::PreprocessOptions work_of(const PreprocessFlags& f) {
   return work;
 }
 
+// An empty data set is as good as any to the program, and hardly what a person wanted.
+void warn(const data::PreprocessReport& report) {
+  for (const std::string& file : report.empty) std::cerr << "warning: " << file << " holds no line\n";
+  if (report.tokens == 0)
+    std::cerr << "warning: the input holds no token, so nothing can be trained on "
+              << join(report.prefixes, ", ") << '\n';
+}
+
 void say(const PreprocessFlags& f, const data::PreprocessReport& report) {
+  warn(report);
   if (f.json) {
     const nlohmann::json object = {{"documents", report.documents}, {"sequences", report.sentences},
                                    {"tokens", report.tokens},       {"broken_lines", report.broken},
                                    {"input_bytes", report.bytes},   {"seconds", report.seconds},
-                                   {"prefixes", report.prefixes}};
+                                   {"prefixes", report.prefixes},   {"empty_inputs", report.empty}};
     std::cout << object.dump() << '\n';
     return;
   }

@@ -32,6 +32,7 @@ LineReader::LineReader(std::vector<std::filesystem::path> files) : files_(std::m
 
 bool LineReader::open_next() {
   if (stream_) bytes_before_ += stream_->file_size();
+  if (stream_ && line_ == 1) empty_.push_back(files_[next_file_ - 1].string());
   stream_.reset();
   if (next_file_ == files_.size()) return false;
   stream_ = open_stream(files_[next_file_++]);

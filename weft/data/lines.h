@@ -32,12 +32,15 @@ class LineReader {
   /// The share of all files' bytes that has been read.
   double progress() const;
   std::int64_t bytes_read() const;
+  /// Files that have been read and hold no line.
+  const std::vector<std::string>& empty() const { return empty_; }
 
  private:
   bool open_next();
 
   std::vector<std::filesystem::path> files_;
   std::size_t next_file_ = 0;
+  std::vector<std::string> empty_;
   std::unique_ptr<ByteStream> stream_;
   std::string carry_;  // the beginning of a line whose end has not been read
   bool at_end_ = true;

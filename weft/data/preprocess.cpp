@@ -217,6 +217,7 @@ void walk(const Job& job, Output& output, PreprocessReport& report, const Progre
     if (under_way.size() >= window) settle();
   }
   while (!under_way.empty()) settle();
+  report.empty = reader.empty();
 }
 
 PreprocessReport run(const PreprocessOptions& options, const Tokenizer& tokenizer, const Progress& progress,

@@ -45,6 +45,7 @@ struct PreprocessReport {
   std::int64_t documents = 0, sentences = 0, tokens = 0, broken = 0, bytes = 0;
   double seconds = 0;
   std::vector<std::string> prefixes;  // what was written
+  std::vector<std::string> empty;     // files of the input without a line
   std::string first_broken;           // what was wrong with the first line that was skipped
 };
 
