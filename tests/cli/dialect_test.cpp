@@ -244,6 +244,9 @@ TEST(Dialect, asks_a_checkpoint_between_file_and_command_line) {
 TEST(Dialect, says_which_file_a_mistake_is_in) {
   const File typo("typo.yaml", "num-layesr: 4\n"), own("own.yaml", "dry-run: true\n"),
       bad("bad.yaml", "a: [\n");
+  const File apart("apart.yaml", "model:\n  num-layers: 4\nlr: 1\nother:\n  num-layers: 5\n");
+  refused({"--config", apart.path()},
+          apart.path() + ": num-layers is given twice, the second time in line 5");
   const File many("many.yaml", "num-layers: [1, 2]\n"), empty("empty.yaml", "- 1\n");
   refused({"--config", typo.path()}, typo.path() + ": --num-layesr is not a flag, did you mean --num-layers");
   refused({"--config", own.path()}, own.path() + ": --dry-run belongs on the command line");

@@ -2,6 +2,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "weft/base/error.h"
 #include "weft/base/fields.h"
@@ -84,8 +85,11 @@ void take(Fields& fields, const Json& value, const std::string& path, Origin who
 
 void take(Fields& fields, const YAML::Node& value, const std::string& path, Origin who) {
   if (value.IsMap()) {
+    std::set<std::string> seen;
     for (const auto& item : value) {
       const auto key = item.first.as<std::string>();
+      if (!seen.insert(key).second)
+        fail(Kind::usage, path.empty() ? key : text(path, ".", key), " is given twice; leave one of them");
       take(fields, item.second, path.empty() ? key : text(path, ".", key), who);
     }
     return;

@@ -11,20 +11,20 @@
 namespace weft {
 namespace {
 
-// YAML itself forbids it, its reader does not mind.
-void refuse_twice(const YAML::Node& map) {
-  std::set<std::string> seen;
-  for (const auto& item : map)
-    if (const auto key = item.first.as<std::string>(); !seen.insert(dashed(key)).second)
-      fail(Kind::usage, key, " is given twice, the second time in line ", item.first.Mark().line + 1);
+void must_be_new(std::set<std::string>& seen, const std::string& key, int line) {
+  if (!seen.insert(dashed(key)).second)
+    fail(Kind::usage, key, " is given twice, the second time in line ", line + 1);
 }
 
-void flatten(const YAML::Node& map, std::vector<Setting>& out) {
-  refuse_twice(map);
+// YAML itself forbids a key given twice, its reader does not mind; headings are none of a setting's name, so
+// under two of them it is given twice as well.
+void flatten(const YAML::Node& map, std::set<std::string>& settings, std::vector<Setting>& out) {
+  std::set<std::string> headings;
   for (const auto& item : map) {
     Setting setting{item.first.as<std::string>(), {}, item.second.IsSequence()};
+    must_be_new(item.second.IsMap() ? headings : settings, setting.name, item.first.Mark().line);
     if (item.second.IsMap()) {
-      flatten(item.second, out);
+      flatten(item.second, settings, out);
       continue;
     }
     if (item.second.IsScalar()) setting.words.push_back(item.second.Scalar());
@@ -54,7 +54,8 @@ std::vector<Setting> read_settings(const std::filesystem::path& file) {
   if (!root.IsMap()) fail(Kind::data, file.string(), ": not a map of settings");
   std::vector<Setting> out;
   try {
-    flatten(root, out);
+    std::set<std::string> settings;
+    flatten(root, settings, out);
   } catch (const Error& e) {
     fail(e.kind(), file.string(), ": ", e.what());
   }
