@@ -59,7 +59,8 @@ class CheckpointVerb : public ::testing::Test {
 TEST_F(CheckpointVerb, lists_a_line_a_step_and_why_one_is_not_complete) {
   damage();
   const Told t = told({"list", root()});
-  EXPECT_EQ(t.status, 0) << t.err;
+  EXPECT_EQ(t.status, 2);
+  EXPECT_EQ(t.err, "checkpoint list: 1 of 2 steps were complete and are damaged\n");
   EXPECT_THAT(t.out, HasSubstr("100         "));
   EXPECT_THAT(t.out, HasSubstr("1 tensors in 1 files"));
   EXPECT_THAT(t.out, HasSubstr("200         " + root() + "/step_00000200/rank_00000.safetensors: holds "));
@@ -67,6 +68,14 @@ TEST_F(CheckpointVerb, lists_a_line_a_step_and_why_one_is_not_complete) {
   EXPECT_EQ(json["steps"][0]["step"], 100);
   EXPECT_EQ(json["steps"][0]["complete"], true);
   EXPECT_EQ(json["steps"][1]["complete"], false);
+  EXPECT_EQ(json["steps"][1]["damaged"], true);
+}
+
+TEST_F(CheckpointVerb, lists_a_step_that_is_being_saved_without_calling_it_damaged) {
+  std::filesystem::remove(folder / "step_00000200/COMPLETE");
+  const Told t = told({"list", root()});
+  EXPECT_EQ(t.status, 0) << t.err;
+  EXPECT_THAT(t.out, HasSubstr("step_00000200: no complete checkpoint, its mark COMPLETE is missing\n"));
 }
 
 TEST_F(CheckpointVerb, shows_the_newest_complete_step_of_a_root_and_says_what_it_passed_over) {

@@ -56,14 +56,20 @@ json facts_of(const Step& step) {
               {"digest", step.index_hash().hex()}};
 }
 
-// A line of `list`: a step that cannot be read is listed with the reason.
+// A line of `list`: a step that cannot be read is listed with the reason. One without its mark is being saved
+// now, or its run was killed; one that has its mark was whole once.
 json listed(const StepDirectory& step) {
   json out;
   try {
     out = facts_of(Step(step.path));
     out["complete"] = true;
+    out["damaged"] = false;
   } catch (const Error& error) {
-    out = {{"directory", step.path.string()}, {"complete", false}, {"reason", error.what()}};
+    std::error_code unknown;
+    out = {{"directory", step.path.string()},
+           {"complete", false},
+           {"damaged", std::filesystem::exists(step.path / checkpoint::complete_name, unknown)},
+           {"reason", error.what()}};
   }
   out["step"] = step.step;
   return out;
@@ -83,13 +89,17 @@ int list_steps(Args args) {
   const auto steps = checkpoint::step_directories(what.directory);
   json all = json::array();
   for (const StepDirectory& step : steps) all.push_back(listed(step));
-  if (what.options.json) {
-    std::cout << json{{"steps", all}}.dump() << '\n';
-    return static_cast<int>(Exit::done);
-  }
-  if (steps.empty())
+  if (what.options.json) std::cout << json{{"steps", all}}.dump() << '\n';
+  if (steps.empty() && !what.options.json)
     fail(Kind::data, "checkpoint list: ", what.directory.string(), " holds no directory of a step");
-  for (const json& step : all) std::cout << line_of(step) << '\n';
+  std::size_t damaged = 0;
+  for (const json& step : all) {
+    if (!what.options.json) std::cout << line_of(step) << '\n';
+    damaged += step["damaged"].get<bool>() ? 1 : 0;
+  }
+  if (damaged > 0)
+    fail(Kind::data, "checkpoint list: ", damaged, " of ", steps.size(),
+         " steps were complete and are damaged");
   return static_cast<int>(Exit::done);
 }
 

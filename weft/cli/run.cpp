@@ -61,6 +61,16 @@ int dispatch(std::span<const Verb> known, Args words) {
   return static_cast<int>(Exit::done);
 }
 
+// What was not written is not done, whatever the verb thought: a script may have sent it to a full disk.
+int after_writing(int done) {
+  std::cout.flush();
+  if (std::cout.good()) return done;
+  std::cout.clear();
+  const int failed = say(
+      "weft: standard output took less than was written to it, as a full disk does; what arrived is cut off");
+  return done != static_cast<int>(Exit::done) ? done : failed;
+}
+
 }  // namespace
 
 int say_failure() {
@@ -77,7 +87,7 @@ int say_failure() {
 
 int run(std::span<const Verb> known, Args words) {
   try {
-    return dispatch(known, words);
+    return after_writing(dispatch(known, words));
   } catch (const std::exception&) {
     return say_failure();
   }
