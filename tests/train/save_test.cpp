@@ -136,6 +136,13 @@ TEST(Save, says_of_weights_that_an_update_left_not_finite_that_no_step_mends_the
   }
 }
 
+TEST(Loop, stops_at_weights_that_are_not_finite_from_the_start) {
+  TrainConfig config = tiny_run_without_evaluation();
+  config.model.init.std = 1e39;
+  EXPECT_THAT(refused([&] { train(config); }),
+              HasSubstr("step 1: embedding.words was not finite when the step began"));
+}
+
 TEST(Save, in_the_background_survives_a_disk_that_fails) {
   const TemporaryDirectory folder;
   TrainConfig config = saving_often(folder.path());

@@ -225,45 +225,67 @@ std::string Trainer::name_of_set(data::Split split, std::size_t number) const {
   return number < names.size() ? "-" + names[number] : fmt::format("-{}", number);
 }
 
-Evaluation Trainer::evaluated(Feed& feed, const data::Turn& turn, std::int64_t rounds) {
+// A whole set may take hours: it is told how far it is, and a run that must stop does not wait for its end.
+std::optional<Evaluation> Trainer::evaluated(Feed& feed, const data::Turn& turn, std::int64_t rounds) {
+  constexpr double told_every = 30;  // seconds
+  const Stopwatch whole;
+  Stopwatch since_told;
   Evaluation sums;
   for (std::int64_t round = 0; round < rounds; ++round) {
+    if (round > 0 && asked_of_any_rank()) return std::nullopt;
     replica_.evaluate(feed.next(turn), sums);
+    if (!lent_.outlet || since_told.seconds() < told_every) continue;
+    since_told.restart();
+    const double left = whole.seconds() * double(rounds - round - 1) / double(round + 1);
+    lent_.log.info(
+        fmt::format("evaluation: {} of {} batches, {} left", round + 1, rounds, human_duration(left)));
   }
   return sums;
 }
 
-void Trainer::evaluate(std::int64_t step, data::Split split, const std::string& of) {
+bool Trainer::evaluate(std::int64_t step, data::Split split, const std::string& of) {
   const auto& sets = data_.sets.of[std::size_t(split)];
   // Every evaluation of a set goes on where the last one stopped, as Megatron's does.
   const std::int64_t from = config_.eval.whole_set ? 0 : evaluated_[split];
+  bool whole = true;
   for (std::size_t i = 0; i < sets.size(); ++i) {
     report::Evaluation told{.of = of,
                             .set = name_of_set(split, i),
                             .iteration = step,
                             .consumed_samples = feed_ ? feed_->consumed() : 0,
                             .losses = {}};
-    evaluated_[split] = evaluate_set(sets[i], from, told);
+    std::int64_t consumed = from;
+    whole = whole && evaluate_set(sets[i], consumed, told);
+    evaluated_[split] = consumed;
+    if (!whole) break;
     if (i == 0 && split == data::Split::valid) validated_ = {step, told.losses.front().second};
     if (lent_.outlet) lent_.outlet->write(told);
   }
+  if (!whole && lent_.outlet) lent_.log.warning("the evaluation is broken off, as the run is to stop");
+  return whole;
 }
 
-std::int64_t Trainer::evaluate_set(const std::shared_ptr<const data::Dataset>& given, std::int64_t consumed,
-                                   report::Evaluation& into) {
+// Leaves `consumed` where a whole evaluation does, so that what is broken off changes no later one.
+bool Trainer::evaluate_set(const std::shared_ptr<const data::Dataset>& given, std::int64_t& consumed,
+                           report::Evaluation& into) {
   const data::Turn turn = evaluation_turn();
   const bool whole = config_.eval.whole_set;
   const auto set = whole ? data::in_whole_batches(given, turn.global_batch) : given;
   const std::int64_t rounds = whole ? set->size() / turn.global_batch : config_.eval.iterations;
+  if (whole && lent_.outlet)
+    lent_.log.info(fmt::format("--full-validation: {} batches of {} samples{}", rounds, turn.global_batch,
+                               config_.data.mock ? ", a third of 100,000 made-up documents" : ""));
   auto sampler = whole ? data::sequential_sampler(set->size()) : run_sampler(config_, set->size());
   Feed feed(set, std::move(sampler), feed_place(), consumed);
-  const Evaluation sums = evaluated(feed, turn, rounds);
-  into.losses = {{"lm loss", sums.tokens > 0 ? sums.loss_sum / sums.tokens : 0}};
-  return feed.consumed();
+  const auto sums = evaluated(feed, turn, rounds);
+  consumed = sums ? feed.consumed() : consumed + rounds * turn.global_batch;
+  if (!sums) return false;
+  into.losses = {{"lm loss", sums->tokens > 0 ? sums->loss_sum / sums->tokens : 0}};
+  return true;
 }
 
 // Clocks and signals differ from rank to rank, so the ranks agree: the greatest reason of any is that of all.
-std::optional<Ending> Trainer::must_stop(std::int64_t step) {
+std::optional<Ending> Trainer::asked_of_any_rank() const {
   const bool asked = lent_.asked_to_stop && lent_.asked_to_stop->load();
   const bool late = config_.exit.minutes > 0 && since_start_.seconds() > 60 * config_.exit.minutes;
   const std::array<std::int32_t, 1> mine{asked ? 2 : late ? 1 : 0};
@@ -272,6 +294,11 @@ std::optional<Ending> Trainer::must_stop(std::int64_t step) {
   const int agreed = int(number(reason));
   if (agreed == 2) return Ending::asked;
   if (agreed == 1) return Ending::out_of_time;
+  return std::nullopt;
+}
+
+std::optional<Ending> Trainer::must_stop(std::int64_t step) const {
+  if (const auto asked = asked_of_any_rank()) return asked;
   if (config_.exit.interval > 0 && step % config_.exit.interval == 0 && step < steps_) return Ending::asked;
   return std::nullopt;
 }
@@ -290,9 +317,9 @@ Ending Trainer::run() {
     if (ending) return ended(*ending);
   }
   const std::string at = fmt::format("iteration {} on ", steps_);
-  evaluate(steps_, data::Split::valid, at + "validation set");
-  evaluate(steps_, data::Split::test, at + "test set");
-  return ended(Ending::finished);
+  const bool whole = evaluate(steps_, data::Split::valid, at + "validation set") &&
+                     evaluate(steps_, data::Split::test, at + "test set");
+  return ended(whole ? Ending::finished : asked_of_any_rank().value_or(Ending::asked));
 }
 
 }  // namespace weft

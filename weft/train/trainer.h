@@ -56,15 +56,17 @@ class Trainer {
   void tell_times(std::int64_t step, std::int64_t steps);
   void tell_memory(std::int64_t step) const;
   void tell_memory_of_ranks() const;
-  void evaluate(std::int64_t step, data::Split split, const std::string& of);
-  std::int64_t evaluate_set(const std::shared_ptr<const data::Dataset>& given, std::int64_t consumed,
-                            report::Evaluation& into);
+  /// False where it was broken off, as the run must stop.
+  bool evaluate(std::int64_t step, data::Split split, const std::string& of);
+  bool evaluate_set(const std::shared_ptr<const data::Dataset>& given, std::int64_t& consumed,
+                    report::Evaluation& into);
   std::string name_of_set(data::Split split, std::size_t number) const;
-  std::optional<Ending> must_stop(std::int64_t step);
+  std::optional<Ending> asked_of_any_rank() const;
+  std::optional<Ending> must_stop(std::int64_t step) const;
   data::Turn turn_at(std::int64_t consumed) const;
   data::Turn evaluation_turn() const;
   bool step_is_skipped(std::int64_t step) const;
-  Evaluation evaluated(Feed& feed, const data::Turn& turn, std::int64_t rounds);
+  std::optional<Evaluation> evaluated(Feed& feed, const data::Turn& turn, std::int64_t rounds);
 
   // Checkpoints: trainer_resume.cpp.
   void open_checkpoints();

@@ -183,7 +183,7 @@ RunWitness Trainer::witness(const RunPosition& at) {
   data::Turn turn = turn_at(at.consumed_samples - at.last_batch);
   turn.global_batch = int(at.last_batch);
   Feed feed(train, run_sampler(config_, train->size()), feed_place(), at.consumed_samples - at.last_batch);
-  const Evaluation sums = evaluated(feed, turn, 1);
+  const Evaluation sums = evaluated(feed, turn, 1).value();
   const std::array<Communicator*, 1> circles{&lent_.mesh.along({Axis::tp, Axis::pp})};
   return {.loss = sums.tokens > 0 ? sums.loss_sum / sums.tokens : 0,
           .weights_norm = global_norm(replica_.weights(), Look::masters, circles)};
