@@ -29,10 +29,22 @@ fuzz-layouts: configure ## compare 2000 random layouts with one rank
 	cmake --build --preset release --target equal_tests -j $(JOBS)
 	WEFT_LAYOUTS=2000 build/release/tests/equal/equal_tests --gtest_filter='RandomLayouts.*'
 
-demo: configure ## train a small GPT on this project's own text, in three minutes
+demo: program ## train a small GPT on this project's own text, in three minutes
+	examples/demo.sh build/program/weft
+
+program: setup ## build the program alone, into build/program
 	echo "make: building weft with $(JOBS) jobs"
-	cmake --build --preset release --target weft -j $(JOBS)
-	examples/demo.sh build/release/weft
+	cmake --preset program
+	cmake --build --preset program --target weft_pages -j $(JOBS)
+
+install: program ## put the program, its manual page, completions and examples below PREFIX= (/usr/local)
+	cmake --install build/program --prefix "$(or $(PREFIX),/usr/local)"
+
+package: program ## make a Debian package of it in build/package
+	tools/setup package
+	cmake --preset program >/dev/null
+	cpack --config build/program/CPackConfig.cmake -B build/package
+	rm -rf build/package/_CPack_Packages
 
 bench: configure ## build the benchmarks and run each; results in build/bench
 	cmake --build --preset release --target benchmarks -j $(JOBS)
@@ -67,4 +79,4 @@ format: ## lay the source out as .clang-format says
 clean: ## remove everything that was built
 	rm -rf build
 
-.PHONY: help setup configure build test fuzz-layouts demo bench soak oracle lint format clean
+.PHONY: help setup configure build test fuzz-layouts demo program install package bench soak oracle lint format clean

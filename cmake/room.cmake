@@ -27,40 +27,68 @@ if(WEFT_FUZZ)
   target_link_options(weft_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
-# Most of a quick build is reading the same standard headers again, so WEFT_PCH reads them once: for the rooms, and for their tests.
-# A source with instructions of its own cannot share them.
-function(weft_precompile name)
-  if(WEFT_PCH)
-    file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/${name}.cpp CONTENT "// Only here to be compiled with the headers.\n")
-    add_library(${name} STATIC ${CMAKE_BINARY_DIR}/${name}.cpp)
-    target_link_libraries(${name} PRIVATE weft_flags)
-    target_precompile_headers(${name} PRIVATE ${ARGN})
-  endif()
-endfunction()
-set(standard_headers <algorithm> <array> <atomic> <cmath> <cstdint> <cstring> <filesystem> <functional> <limits> <map> <memory> <mutex>
-  <numeric> <optional> <span> <sstream> <string> <string_view> <utility> <vector>)
-weft_precompile(weft_precompiled ${standard_headers})
-function(weft_share_headers name from)
-  if(WEFT_PCH)
-    target_precompile_headers(${name} REUSE_FROM ${from})
-    set_target_properties(${name} PROPERTIES PCH_WARN_INVALID OFF)
-  endif()
+# Rooms that no loop over numbers, tokens or bytes lives in. -O3 makes nothing quicker in them and takes the compiler half as long again,
+# so they and the tests are compiled for a quick build.
+set(weft_cold_rooms report model pipe exchange train generate plan launch cli)
+function(weft_compile_quickly name)
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()
 
-# Tests are many and each runs once: what they are compiled for is a quick build.
-function(weft_compile_as_tests name)
-  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+# Much of compiling a test is reading Google Test's headers and the standard's, so WEFT_PCH reads them once for all tests. Rooms read
+# their own: so each names what it includes, and g++ 12 takes the standard library in such a header for ours and warns about it.
+if(WEFT_PCH AND WEFT_TESTS)
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/weft_precompiled.cpp CONTENT "// Only here to be compiled with the headers.\n")
+  add_library(weft_precompiled STATIC ${CMAKE_BINARY_DIR}/weft_precompiled.cpp)
+  target_link_libraries(weft_precompiled PRIVATE weft_flags GTest::gmock rapidcheck)
+  target_precompile_headers(weft_precompiled PRIVATE <algorithm> <array> <atomic> <cmath> <cstdint> <cstring> <filesystem> <functional>
+    <limits> <map> <memory> <mutex> <numeric> <optional> <span> <sstream> <string> <string_view> <utility> <vector>
+    <gmock/gmock.h> <gtest/gtest.h> <rapidcheck.h>)
+  weft_compile_quickly(weft_precompiled)
+  # When the headers were made says nothing about them, and a compiler cache could not keep what came of it.
+  target_compile_options(weft_precompiled PRIVATE "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>")
+endif()
+
+# Sources of a room see the same headers and instantiate the same templates, so WEFT_JOIN compiles a few as one: a build from nothing
+# takes half the time, and one after a small change longer. together.py says which sources get along.
+if(WEFT_JOIN)
+  execute_process(COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/cmake/together.py ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/together.cmake
+    COMMAND_ERROR_IS_FATAL ANY)
+  include(${CMAKE_BINARY_DIR}/together.cmake)
+endif()
+function(weft_compile_together result target)
+  set(left)
+  set(numbers)
+  foreach(file IN LISTS ARGN)
+    file(RELATIVE_PATH name ${CMAKE_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/${file})
+    get_source_file_property(options ${file} COMPILE_OPTIONS)
+    if(WEFT_JOIN AND DEFINED "weft_group_of_${name}" AND NOT options)
+      set(number "${weft_group_of_${name}}")
+      list(APPEND numbers ${number})
+      string(APPEND text_${number} "#include \"${name}\"\n")
+    else()
+      list(APPEND left ${file})
+    endif()
+  endforeach()
+  list(REMOVE_DUPLICATES numbers)
+  foreach(number IN LISTS numbers)
+    set(joined ${CMAKE_CURRENT_BINARY_DIR}/${target}_${number}.cpp)
+    file(CONFIGURE OUTPUT ${joined} CONTENT "// Made by cmake.\n${text_${number}}")
+    # A name of one source may be a variable's in the next; each is looked at alone by the other builds.
+    set_source_files_properties(${joined} PROPERTIES COMPILE_OPTIONS -Wno-shadow)
+    list(APPEND left ${joined})
+  endforeach()
+  set(${result} ${left} PARENT_SCOPE)
 endfunction()
 
 function(weft_room name)
   cmake_parse_arguments(ROOM "" "" "SEES;FILES;LINKS" ${ARGN})
+  weft_compile_together(ROOM_FILES ${name} ${ROOM_FILES})
   add_library(weft_${name} STATIC ${ROOM_FILES})
   set_target_properties(weft_${name} PROPERTIES LINKER_LANGUAGE CXX)
   list(TRANSFORM ROOM_SEES PREPEND weft_)
   target_link_libraries(weft_${name} PUBLIC weft_flags ${ROOM_SEES} PRIVATE ${ROOM_LINKS})
-  # clang 14 crashes over headers that were compiled without OpenMP.
-  if(NOT "OpenMP::OpenMP_CXX" IN_LIST ROOM_LINKS)
-    weft_share_headers(weft_${name} weft_precompiled)
+  if(WEFT_JOIN AND name IN_LIST weft_cold_rooms)
+    weft_compile_quickly(weft_${name})
   endif()
 endfunction()
 
@@ -71,11 +99,6 @@ if(WEFT_TESTS)
 #pragma once
 #define WEFT_SOURCE_DIR "@CMAKE_SOURCE_DIR@"
 ]] @ONLY)
-  weft_precompile(weft_precompiled_tests ${standard_headers} <gmock/gmock.h> <gtest/gtest.h> <rapidcheck.h>)
-  if(WEFT_PCH)
-    weft_compile_as_tests(weft_precompiled_tests)
-    target_link_libraries(weft_precompiled_tests PRIVATE GTest::gmock rapidcheck)
-  endif()
 endif()
 
 # Targets that stand for many; weft_joins makes one part of another.
@@ -87,6 +110,32 @@ function(weft_joins all one)
     add_custom_target(${all})
   endif()
   add_dependencies(${all} ${one})
+endfunction()
+
+# A process a test: each has its name in ctest.
+function(weft_add_each_test name labels)
+  gtest_discover_tests(${name}_tests TEST_PREFIX ${name}: DISCOVERY_TIMEOUT 60
+    TEST_LIST ${name}_names PROPERTIES ENVIRONMENT RC_PARAMS=seed=11)
+  # gtest_discover_tests loses the second of two labels, so they are set when ctest reads the tests it found.
+  set(labels_file ${CMAKE_CURRENT_BINARY_DIR}/${name}_labels.cmake)
+  file(CONFIGURE OUTPUT ${labels_file} @ONLY CONTENT [[
+if(@name@_names)
+  set_tests_properties(${@name@_names} PROPERTIES LABELS "@labels@")
+endif()
+]])
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${labels_file})
+endfunction()
+
+# A sanitized process takes longer to start and to end than most tests, so a few processes share a binary's tests. shard.py names the
+# test that crashed one, and goes on behind it.
+set(weft_shards 4)
+function(weft_add_shards name labels)
+  foreach(shard RANGE 1 ${weft_shards})
+    add_test(NAME ${name}:shard_${shard}
+      COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/cmake/shard.py $<TARGET_FILE:${name}_tests> ${shard} ${weft_shards})
+    set_tests_properties(${name}:shard_${shard} PROPERTIES LABELS "${labels}" TIMEOUT 1800
+      ENVIRONMENT "RC_PARAMS=seed=11;PYTHONDONTWRITEBYTECODE=1")
+  endforeach()
 endfunction()
 
 function(weft_tests room)
@@ -101,22 +150,20 @@ function(weft_tests room)
     set(TESTS_LABEL fast)
   endif()
   list(TRANSFORM TESTS_SEES PREPEND weft_)
+  weft_compile_together(TESTS_FILES ${TESTS_NAME}_tests ${TESTS_FILES})
   add_executable(${TESTS_NAME}_tests ${TESTS_FILES})
   target_link_libraries(${TESTS_NAME}_tests PRIVATE weft_${room} ${TESTS_SEES} ${TESTS_LINKS}
     GTest::gtest_main GTest::gmock rapidcheck)
-  weft_compile_as_tests(${TESTS_NAME}_tests)
+  weft_compile_quickly(${TESTS_NAME}_tests)
   target_include_directories(${TESTS_NAME}_tests PRIVATE ${CMAKE_BINARY_DIR}/generated)
-  weft_share_headers(${TESTS_NAME}_tests weft_precompiled_tests)
-  gtest_discover_tests(${TESTS_NAME}_tests TEST_PREFIX ${TESTS_NAME}: DISCOVERY_TIMEOUT 60
-    TEST_LIST ${TESTS_NAME}_names PROPERTIES ENVIRONMENT RC_PARAMS=seed=11)
-  # gtest_discover_tests loses the second of two labels, so they are set when ctest reads the tests it found.
-  set(labels ${CMAKE_CURRENT_BINARY_DIR}/${TESTS_NAME}_labels.cmake)
-  file(CONFIGURE OUTPUT ${labels} @ONLY CONTENT [[
-if(@TESTS_NAME@_names)
-  set_tests_properties(${@TESTS_NAME@_names} PROPERTIES LABELS "@TESTS_LABEL@;@room@")
-endif()
-]])
-  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${labels})
+  if(WEFT_PCH)
+    target_precompile_headers(${TESTS_NAME}_tests REUSE_FROM weft_precompiled)
+  endif()
+  if(WEFT_SANITIZE)
+    weft_add_shards(${TESTS_NAME} "${TESTS_LABEL};${room}")
+  else()
+    weft_add_each_test(${TESTS_NAME} "${TESTS_LABEL};${room}")
+  endif()
   foreach(label IN LISTS TESTS_LABEL)
     weft_joins(tests_${label} ${TESTS_NAME}_tests)
   endforeach()
@@ -158,7 +205,8 @@ endfunction()
 # Rooms build under rooms/, because build/<preset>/weft is the program.
 macro(weft_enter room)
   foreach(wing IN ITEMS weft tests bench fuzz)
-    if(EXISTS ${CMAKE_SOURCE_DIR}/${wing}/${room}/CMakeLists.txt)
+    string(TOUPPER WEFT_${wing} wanted)
+    if((wing STREQUAL "weft" OR ${wanted}) AND EXISTS ${CMAKE_SOURCE_DIR}/${wing}/${room}/CMakeLists.txt)
       string(REGEX REPLACE "^weft$" "rooms" place ${wing})
       add_subdirectory(${wing}/${room} ${CMAKE_BINARY_DIR}/${place}/${room})
     endif()

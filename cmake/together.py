@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""together.py ROOT OUT: which sources of a room, or of its tests, may be compiled as one; into OUT as a line of CMake a source.
+
+Two sources may not where a name of one's own (in an anonymous namespace, or an alias) is a name of the other, or one that the other sees
+in a header and the first does not.
+"""
+import pathlib
+import re
+import sys
+
+MOST = 8  # sources in a group: more gain little, and are compiled again for each that changes
+INCLUDE = re.compile(r'^\s*#\s*include\s*"((?:weft|tests|fuzz)/[^"]+)"', re.M)
+BLANKS = re.compile(r'//[^\n]*|/\*.*?\*/|R"([^()\\\s]{0,16})\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-zA-Z_])\'(?:\\.|[^\'\\\n])+\''
+                    r'|^[ \t]*#(?:[^\n\\]|\\.|\\\n)*', re.S | re.M)
+TYPE = re.compile(r"(?:template\s*<.*>\s*)?(?:struct|class|union|enum(?:\s+class)?)\s+(?:\[\[.*?\]\]\s*|alignas\(.*?\)\s*)?(\w+)(?!.*\))", re.S)
+ALIAS = re.compile(r"(?:template\s*<.*>\s*)?(?:using|namespace)\s+(?:(\w+)\s*=|[\w:]+::(\w+)$)", re.S)
+
+
+def without_angles(head):
+    while (shorter := re.sub(r"<[^<>]*>", "", head)) != head:
+        head = shorter
+    return head
+
+
+def name_in(head):
+    """(what a statement at namespace scope declares, whether it is an alias); a member's definition and a test declare nothing."""
+    head = head.strip()
+    if alias := ALIAS.match(head):
+        return alias[1] or alias[2], True
+    if type_ := TYPE.match(head):
+        return type_[1], False
+    head = without_angles(re.sub(r"\[\[.*?\]\]|\b(?:alignas|decltype|noexcept|requires)\s*\([^()]*\)", " ", head, flags=re.S))
+    before = re.split(r"[(={\[]", head)[0]
+    words = re.findall(r"[\w:~]+", before)
+    if not words or "::" in words[-1].strip(":") or words[0] in ("using", "namespace", "friend") or re.match(r"[A-Z_]+$", words[-1]):
+        return None, False
+    return words[-1], False
+
+
+def scan(text):
+    """({name that is a source's own: how it may be said again}, all names) that it declares outside of functions and types."""
+    text = BLANKS.sub(" ", text)
+    own, every, scopes, head = {}, set(), [], ""
+    for piece in re.split(r"([{};])", text):
+        inside = scopes and scopes[-1] == "body"
+        if piece == "{":
+            stripped = head.strip()
+            if not inside and re.match(r"(?:inline\s+)?namespace\b[\w\s:]*$|extern\s*$", stripped):
+                scopes.append("own" if stripped == "namespace" else "named")
+                head = ""
+            else:
+                scopes.append("body")
+        elif piece in ("}", ";"):
+            if piece == "}" and scopes:
+                scopes.pop()
+            if "body" not in scopes:
+                declared, alias = name_in(head)
+                if declared:
+                    every.add(declared)
+                    if alias or "own" in scopes or re.match(r"\s*static\b", head):
+                        own[declared] = (scopes[-1:], head.split()) if alias else None
+                head = ""
+        elif "body" not in scopes:
+            head += piece
+    return own, every
+
+
+class Tree:
+    """What the sources of a tree declare and see."""
+
+    def __init__(self, root):
+        self.root, self.scanned = root, {}
+
+    def of(self, name):
+        if name not in self.scanned:
+            path = self.root / name
+            text = path.read_text() if path.exists() else ""
+            self.scanned[name] = (*scan(text), INCLUDE.findall(text))
+        return self.scanned[name]
+
+    def headers(self, name, seen):
+        for below in self.of(name)[2]:
+            if below not in seen:
+                seen.add(below)
+                self.headers(below, seen)
+        return seen
+
+    def source(self, name):
+        own, every, _ = self.of(name)
+        seen = set().union(*(self.of(header)[1] for header in self.headers(name, set())))
+        return own, every, seen
+
+
+def clash(one, other):
+    """Whether a name of one's own could mean something else, or nothing clear, behind or before the other."""
+    own, _, seen = one
+    others_own, others_every, others_seen = other
+    twice = [name for name in own if name in others_own and not (own[name] and own[name] == others_own[name])]
+    return twice or (own.keys() - others_own.keys()) & ((others_every | others_seen) - seen)
+
+
+def groups(tree, files):
+    made = []
+    for name in files:
+        source = tree.source(name)
+        for group in made:
+            if len(group) < MOST and not any(clash(source, other) or clash(other, source) for _, other in group):
+                group.append((name, source))
+                break
+        else:
+            made.append([(name, source)])
+    return [[name for name, _ in group] for group in made]
+
+
+def main():
+    root, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+    tree, lines = Tree(root), []
+    for wing in ("weft", "tests"):
+        for room in sorted(path for path in (root / wing).iterdir() if path.is_dir()):
+            files = sorted(path.relative_to(root).as_posix() for path in room.rglob("*.cpp"))
+            for number, group in enumerate(groups(tree, files)):
+                lines += [f'set("weft_group_of_{name}" {number})' for name in group]
+    text = "\n".join(lines) + "\n"
+    if not out.exists() or out.read_text() != text:
+        out.write_text(text)
+
+
+if __name__ == "__main__":
+    main()

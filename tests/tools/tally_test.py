@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+""".ci/tally.py counts every test once, fails over the budget, and ends with the count."""
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from planted import ROOT
+
+CTEST = """      Start   1: base:Half.rounds
+ 1/4 Test   #1: base:Half.rounds .......................   Passed    0.25 sec
+ 2/4 Test #112: base:Half.holds_nan ....................***Failed    0.01 sec
+ 3/4 Test #113: train:killed ...........................***Exception: SegFault  3.00 sec
+ 4/4 Test #114: comm:mpi ...............................***Not Run   0.00 sec
+25% tests passed, 3 tests failed out of 4
+"""
+SHARDS = """ 1/3 Test   #1: nn:shard_1 .......................   Passed   9.00 sec
+ 2/3 Test   #2: nn:shard_2 .......................***Failed   9.00 sec
+ 3/3 Test   #3: nn:shard_3 .......................***Timeout 1800.00 sec
+"""
+
+
+def tally(budget, **stages):
+    """(status, lines) for stages of (log, time, {file: what its tests took})."""
+    with tempfile.TemporaryDirectory() as folder:
+        logs = pathlib.Path(folder)
+        (logs / "allowed").write_text(budget)
+        for name, (log, time, times) in stages.items():
+            (logs / f"{name}.log").write_text(log)
+            (logs / f"{name}.time").write_text(time)
+            (logs / "times" / name).mkdir(parents=True)
+            for file, text in times.items():
+                (logs / "times" / name / file).write_text(text)
+        run = subprocess.run([sys.executable, ROOT / ".ci/tally.py", logs, "--budget", logs / "allowed"], stdout=subprocess.PIPE, text=True)
+        return run.returncode, run.stdout.splitlines()
+
+
+class Tally(unittest.TestCase):
+    def test_counts_what_ctest_ran(self):
+        status, lines = tally("test 60\n", test=(CTEST, "20.0 30.5 4.5", {}))
+        self.assertEqual((status, lines[-1]), (0, "1 passed, 3 failed"))
+        self.assertIn("ci: train:killed failed in test", lines)
+        self.assertIn("ci: test              20 s        35 s        60 s", lines)
+
+    def test_counts_each_test_of_a_process_and_one_for_a_process_that_says_nothing(self):
+        shared = {"nn_tests.1": "0.5 passed nn:A.b\n0.1 skipped nn:A.c\n", "nn_tests.2": "7.0 failed nn:A.d\n0.2 passed nn:A.e\n"}
+        status, lines = tally("", addresses=(SHARDS, "1 1 1", shared))
+        self.assertEqual((status, lines[-1]), (0, "3 passed, 2 failed"))
+        self.assertIn("ci: nn:A.d failed in addresses", lines)
+        self.assertIn("ci: nn:shard_3 failed in addresses", lines)
+
+    def test_lists_the_slowest_first(self):
+        _, lines = tally("", test=(CTEST, "1 1 1", {}))
+        listed = [line.split()[-1] for line in lines[lines.index("ci: the slowest tests") + 1:]][:2]
+        self.assertEqual(listed, ["train:killed", "base:Half.rounds"])
+
+    def test_a_stage_over_its_budget_fails(self):
+        status, lines = tally("build 10\n", build=("", "6 11 1", {}))
+        self.assertEqual((status, lines[-2:]), (1, ["ci: build took 12 s of processor time, and .ci/budget allows 10 s", "0 passed, 0 failed"]))
+
+    def test_a_test_over_its_budget_fails(self):
+        status, lines = tally("a-test 2\n", test=(CTEST, "1 1 1", {}))
+        self.assertEqual(status, 1)
+        self.assertIn("ci: train:killed took 3.0 s in test, and .ci/budget allows a test 2 s", lines)
+
+    def test_the_budget_names_the_stages_that_there_are(self):
+        stages = next(line for line in (ROOT / ".ci/run").read_text().splitlines() if line.startswith("stages="))
+        named = [line.split()[0] for line in (ROOT / ".ci/budget").read_text().splitlines() if line and line[0] != "#"]
+        self.assertEqual([*stages.removeprefix("stages=(").removesuffix(")").split(), "a-test"], named)
+
+
+if __name__ == "__main__":
+    unittest.main()
