@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """tidy.py BUILD [FILE...]: clang-tidy over the .cpp files of weft/ that BUILD compiles (or those named), two or more at a time.
 
-A file is checked again only if it, a header of ours that it includes, .clang-tidy or this script has changed: the hashes of those that
-passed lie in BUILD/tidy.
+Where BUILD compiles a few of them as one (WEFT_JOIN), they are looked at as one, which takes a fourth of the time.
+
+A file is checked again only if it, a header of ours that it includes, the command that compiles it, .clang-tidy, clang-tidy itself or
+this script has changed. Those that passed leave a mark in the folder of the compiler cache (or in $XDG_CACHE_HOME/weft where there is
+none), so that a fresh clone that finds its objects there finds the marks too. A mark that nobody asked for in sixty days goes.
 """
 import concurrent.futures
 import hashlib
@@ -10,61 +13,106 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FOREIGN = " -fsched-pressure"  # g++ knows it, clang refuses it
+# What does not matter here, what clang refuses, and headers that g++ compiled, which are of no use to clang.
+FOREIGN = re.compile(r" -Werror(?!=)| -fsched-pressure| -fpch-preprocess| -Winvalid-pch| -include \S+cmake_pch\S*")
 INCLUDE = re.compile(r'^\s*#\s*include\s*"((?:weft|tests)/[^"]+)"', re.M)
+KEPT_DAYS = 60
 
 
-def reached(path, seen):
-    """The file and every header of ours below it."""
-    if path in seen or not path.exists():
-        return
-    seen[path] = path.read_bytes()
-    for name in INCLUDE.findall(seen[path].decode(errors="replace")):
-        reached(ROOT / name, seen)
+def marks_folder():
+    """Where marks lie: beside the compiler's results, because they are worth as much and as long."""
+    if ccache := shutil.which("ccache"):
+        asked = subprocess.run([ccache, "--get-config", "cache_dir"], capture_output=True, text=True)
+        if asked.returncode == 0 and asked.stdout.strip():
+            return pathlib.Path(asked.stdout.strip()) / "weft-tidy"
+    return pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "weft" / "tidy"
 
 
-def fingerprint(path):
-    seen = {}
-    reached(path, seen)
-    digest = hashlib.sha256((ROOT / ".clang-tidy").read_bytes() + pathlib.Path(__file__).read_bytes())
-    for name in sorted(seen):
-        digest.update(str(name.relative_to(ROOT)).encode() + seen[name])
-    return digest.hexdigest()
+class Tidy:
+    """clang-tidy over the files of one build, and what it was content with before."""
 
+    def __init__(self, build):
+        self.build = build / "tidy"
+        self.build.mkdir(exist_ok=True)
+        text = FOREIGN.sub("", (build / "compile_commands.json").read_text())
+        (self.build / "compile_commands.json").write_text(text)
+        self.commands = {pathlib.Path(c["file"]): c["command"].replace(str(ROOT), ".") for c in json.loads(text)}
+        self.marks = marks_folder()
+        version = subprocess.run(["clang-tidy", "--version"], capture_output=True, text=True, check=True).stdout
+        # The processor that it runs on is part of what it says of itself.
+        version = re.sub(r"^\s*Host CPU:.*$", "", version, flags=re.M)
+        self.common = hashlib.sha256(version.encode() + (ROOT / ".clang-tidy").read_bytes() + pathlib.Path(__file__).read_bytes())
+        self.read = {}
 
-def tidy(build, path):
-    """What clang-tidy has to say about a file; nothing where it is content."""
-    mark = build / "tidy" / (path.relative_to(ROOT).as_posix().replace("/", "-") + ".passed")
-    now = fingerprint(path)
-    if mark.exists() and mark.read_text() == now:
-        return None
-    run = subprocess.run(["clang-tidy", "-p", str(build / "tidy"), "--quiet", "--extra-arg=-Wno-unknown-warning-option", str(path)], capture_output=True, text=True)
-    if run.returncode == 0:
-        mark.write_text(now)
+    def reached(self, path, seen):
+        """The file and every header of ours below it."""
+        if path in seen:
+            return
+        if path not in self.read:
+            content = path.read_bytes() if path.exists() else b""
+            below = [ROOT / name for name in INCLUDE.findall(content.decode(errors="replace"))]
+            self.read[path] = (hashlib.sha256(content).digest(), below)
+        seen[path], below = self.read[path]
+        for header in below:
+            self.reached(header, seen)
+
+    def mark_of(self, path):
+        seen = {}
+        self.reached(path, seen)
+        digest = self.common.copy()
+        digest.update(self.commands[path].encode())
+        for name in sorted(seen):
+            digest.update(name.relative_to(ROOT).as_posix().encode() + b"\0" + seen[name])
+        name = digest.hexdigest()
+        return self.marks / name[:2] / name
+
+    def check(self, path):
+        """What clang-tidy has to say about a file; nothing where it was content before."""
+        mark = self.mark_of(path)
+        if mark.exists():
+            mark.touch()
+            return None
+        run = subprocess.run(["clang-tidy", "-p", str(self.build), "--quiet", "--extra-arg=-Wno-unknown-warning-option", str(path)],
+                             capture_output=True, text=True)
+        if run.returncode != 0:
+            return run.stdout or run.stderr
+        mark.parent.mkdir(parents=True, exist_ok=True)
+        mark.touch()
         return ""
-    return run.stdout or run.stderr
+
+    def forget(self):
+        """Removes the marks that nobody asked for in a long time."""
+        old = time.time() - KEPT_DAYS * 86400
+        for mark in self.marks.glob("??/*"):
+            if mark.stat().st_mtime < old:
+                mark.unlink(missing_ok=True)
+
+
+def ours(path, build):
+    """A source of weft/, or one that CMake made of some."""
+    joined = path.is_relative_to(build / "rooms") and path.read_text().startswith("// Made by cmake.\n")
+    return path.is_relative_to(ROOT / "weft") or joined
 
 
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
-    commands = (build / "compile_commands.json").read_text().replace(FOREIGN, "")
-    (build / "tidy").mkdir(exist_ok=True)
-    (build / "tidy" / "compile_commands.json").write_text(commands)
-    compiled = {pathlib.Path(c["file"]) for c in json.loads(commands)}
-    wanted = [pathlib.Path(name).resolve() for name in sys.argv[2:]] or sorted(compiled)
-    files = [path for path in wanted if path in compiled and path.is_relative_to(ROOT / "weft")]
+    tidy = Tidy(build)
+    wanted = [pathlib.Path(name).resolve() for name in sys.argv[2:]] or sorted(tidy.commands)
+    files = [path for path in wanted if path in tidy.commands and ours(path, build)]
     start, checked, failed = time.monotonic(), 0, 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for path, said in zip(files, pool.map(lambda p: tidy(build, p), files)):
+        for said in pool.map(tidy.check, files):
             checked += said is not None
             if said:
                 failed += 1
                 print(said.strip(), flush=True)
+    tidy.forget()
     print(f"tidy: {len(files)} files, {checked} checked, {len(files) - checked} unchanged, {failed} with findings, "
           f"{time.monotonic() - start:.0f} s")
     return 1 if failed else 0
