@@ -8,6 +8,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/format.h"
+#include "weft/launch/coordinator.h"
 #include "weft/launch/hostfile.h"
 #include "weft/launch/options.h"
 #include "weft/launch/seat.h"
@@ -37,6 +38,24 @@ void seat(std::string_view content) {
   if (found.world > 0 && found.rank >= found.world) std::abort();
 }
 
+/// Every frame from one of three members, in turn; the clock goes on a second a frame.
+void messages(std::string bytes) {
+  constexpr std::size_t largest = 1 << 14;
+  Coordinator coordinator(
+      {.nodes = {1, 2}, .patience = {.join = 5, .last_call = 1}, .max_restarts = 2}, 0,
+      [](int, const Message&) {}, [](const std::string&) {});
+  for (int i = 0; const auto message = take_frame(bytes, largest); ++i) {
+    std::string again = encode(*message);
+    if (encode(*take_frame(again, again.size())) != encode(*message)) std::abort();
+    if (const auto* join = std::get_if<Join>(&*message))
+      coordinator.joined(i % 3, *join, i);
+    else
+      coordinator.heard(i % 3, *message, i);
+    coordinator.tick(i);
+    if (coordinator.members() > 3) std::abort();
+  }
+}
+
 void read(char kind, std::string_view rest) {
   const std::vector<Host> four{{"a", {0, 1, 2}}, {"b", {0, 1}}, {"c", {0}}, {"fe80::1", {0, 1}}};
   if (kind == 'h') hosts(rest);
@@ -44,6 +63,7 @@ void read(char kind, std::string_view rest) {
   if (kind == 'x' && excluded(four, rest).empty()) std::abort();
   if (kind == 'o') options(rest);
   if (kind == 'e') seat(rest);
+  if (kind == 'm') messages(std::string(rest));
 }
 
 }  // namespace

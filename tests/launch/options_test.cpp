@@ -103,6 +103,17 @@ TEST(Options, come_from_the_environment_where_the_command_line_is_silent) {
   EXPECT_TRUE(o.notices.empty());
 }
 
+TEST(Options, find_the_nodes_place_in_a_pod_or_a_step) {
+  EXPECT_EQ(options({"--nnodes", "4"}, {{"JOB_COMPLETION_INDEX", "3"}}).node_rank, 3);
+  EXPECT_EQ(options({"--nnodes", "4"}, {{"SLURM_NODEID", "2"}, {"SLURM_STEP_NUM_TASKS", "4"}}).node_rank, 2);
+  EXPECT_EQ(options({"--nnodes", "4"}, {{"SLURM_NODEID", "0"}}).node_rank, -1);
+  EXPECT_EQ(options({}, {{"JOB_COMPLETION_INDEX", "3"}}).node_rank, -1);
+  EXPECT_EQ(
+      refused({"--nnodes", "4"},
+              {{"JOB_COMPLETION_INDEX", "3"}, {"SLURM_NODEID", "2"}, {"SLURM_STEP_NUM_TASKS", "4"}}),
+      "usage: environment: JOB_COMPLETION_INDEX is 3 and SLURM_NODEID is 2; say --node-rank which is meant");
+}
+
 TEST(Options, read_endpoints_with_and_without_ports) {
   EXPECT_EQ(read_endpoint("e", "host", 29400), (Endpoint{"host", 29400}));
   EXPECT_EQ(read_endpoint("e", "host:1", 29400), (Endpoint{"host", 1}));

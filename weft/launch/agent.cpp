@@ -68,13 +68,16 @@ void Agent::worker_ended(const Ended& ended) {
     status_rank_ = ended.rank;
   }
   if (stopping_ || alone_) return;
+  if (ended.end.signal == 0 && work_.stopped_codes.contains(ended.end.code)) return;
   Failure failure{.rank = ended.rank,
                   .local_rank = ended.local_rank,
                   .process = ended.process,
                   .end = ended.end,
                   .age = seconds_since(ended.when),
-                  .last_words = ended.last_words,
+                  .last_words = ended.said,
                   .logs = ended.folder.string()};
+  if (work_.explain) work_.explain(failure);
+  failure.last_words = last_lines(failure.last_words, 5);
   if (!failed_ && group_->running()) group_->stop(SIGTERM, std::min(peers_grace, work_.grace));
   // Who ends by our signal did not fail.
   const bool by_us = failed_ && (ended.end.signal == SIGTERM || ended.end.signal == SIGKILL);
@@ -88,7 +91,7 @@ void Agent::all_ended() {
   if (failed_ || stopping_)
     ways_.tell(Stopped{.round = round_, .status = status_, .progress = work_.progress()});
   else
-    ways_.tell(Done{round_});
+    ways_.tell(Done{.round = round_, .status = status_});
 }
 
 void Agent::leave(int signal) {

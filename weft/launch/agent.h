@@ -3,7 +3,7 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
+#include <set>
 #include <string>
 
 #include "weft/launch/group.h"
@@ -19,6 +19,9 @@ class Agent {
     /// Whatever grows while the job gets on; -1 where nothing does.
     std::function<std::int64_t()> progress;
     double grace = 25;
+    std::set<int> stopped_codes = {};  // of workers that stopped on purpose: no failure
+    /// Puts right who failed and what it said, where another launcher stands between.
+    std::function<void(Failure&)> explain = {};
   };
   struct Ways {
     Loop& loop;

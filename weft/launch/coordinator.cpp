@@ -35,12 +35,11 @@ void Coordinator::joined(int id, const Join& join, double now) {
     return send_(id, Refused{text("launch: --node-rank ", join.wanted_rank, " is not below the ",
                                   rules_.nodes.most, " of --nnodes where agents meet")});
   // An agent that was started again comes back before its old connection is missed.
-  for (const auto& [other, member] : members_)
-    if (join.wanted_rank >= 0 && member.join.wanted_rank == join.wanted_rank) {
-      const int before = other;
-      gone(before, "its agent came back as another", now);
-      break;
-    }
+  if (join.wanted_rank >= 0) {
+    const auto before = by_wish_.find(join.wanted_rank);
+    if (before != by_wish_.end()) gone(int(before->second), "its agent came back as another", now);
+    by_wish_[join.wanted_rank] = id;
+  }
   members_[id] = {.join = join, .heard = now};
   if (members() == rules_.nodes.least) last_call_ = now + rules_.patience.last_call;
   if (state_ == State::running && elastic() && participants_ < rules_.nodes.most) {
@@ -73,7 +72,7 @@ void Coordinator::begin(double now) {
   const std::vector<int> ids = chosen();
   ++round_;
   Begin message{.round = round_, .restarts = restarts_, .max_restarts = rules_.max_restarts};
-  message.nodes = participants_ = int(ids.size());
+  message.nodes = participants_ = working_ = int(ids.size());
   message.world = 0;
   std::vector<Peer> peers;
   for (const int id : ids) {
@@ -107,7 +106,11 @@ void Coordinator::heard(int id, const Message& message, double now) {
   if (const auto* failed_one = std::get_if<Failed>(&message); failed_one && of_this_round(failed_one->round))
     failed(id, *failed_one, now);
   if (const auto* leaving = std::get_if<Leaving>(&message)) leaves(id, leaving->signal, now);
-  if (const auto* done = std::get_if<Done>(&message); done && of_this_round(done->round)) ended(id, now);
+  if (const auto* done = std::get_if<Done>(&message); done && of_this_round(done->round)) {
+    if (stop_status_ == 0) stop_status_ = done->status;
+    ended(id, now);
+    return;
+  }
   const auto* stopped = std::get_if<Stopped>(&message);
   if (stopped == nullptr || !of_this_round(stopped->round)) return;
   progress_ = std::max(progress_, stopped->progress);
@@ -138,6 +141,9 @@ void Coordinator::gone(int id, const std::string& why, double now) {
   if (found == members_.end()) return;
   const Member member = found->second;
   members_.erase(found);
+  if (const auto wish = by_wish_.find(member.join.wanted_rank); wish != by_wish_.end() && wish->second == id)
+    by_wish_.erase(wish);
+  if (member.node >= 0 && !member.ended) --working_;
   const bool left = leaving_.erase(id) > 0;
   if (verdict_ || member.node < 0 || state_ == State::gathering) return;
   if (!member.ended && !left) {
@@ -157,7 +163,9 @@ void Coordinator::stop_all(int signal, double grace, double now) {
 }
 
 void Coordinator::ended(int id, double now) {
-  members_[id].ended = true;
+  Member& member = members_[id];
+  if (!member.ended) --working_;
+  member.ended = true;
   settle(now);
 }
 
@@ -170,9 +178,8 @@ const Coordinator::Told* Coordinator::first_failure() const {
 /// The round is over when the last participant's workers have ended.
 void Coordinator::settle(double now) {
   if (verdict_ || state_ == State::gathering) return;
-  for (const auto& [id, member] : members_)
-    if (member.node >= 0 && !member.ended) return;
-  if (state_ == State::running) return finish(0, "");
+  if (working_ > 0) return;
+  if (state_ == State::running) return finish(stop_status_, "");
   const Told* first = first_failure();
   if (stop_signal_ != 0) return finish(stop_status_, "");
   if (first != nullptr && !another_start_helps(*first)) return;

@@ -80,6 +80,8 @@ class Coordinator {
   Send send_;
   Say say_;
   std::map<int, Member> members_;
+  std::map<int, int> by_wish_;  // the wanted rank to the member
+  int working_ = 0;             // participants whose workers have not all ended
   std::set<int> leaving_;
   State state_ = State::gathering;
   int round_ = 0, participants_ = 0, restarts_ = 0, stuck_ = 0, stop_status_ = 0, stop_signal_ = 0;

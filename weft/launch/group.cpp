@@ -26,6 +26,10 @@ bool needs_outlet(const Worker& worker, Streams stream) {
   return !(has(worker.console, stream) && worker.prefix.empty() && isatty(STDERR_FILENO));
 }
 
+int heard_by(const Worker& worker, int number) {
+  return worker.save_signal != 0 && (number == SIGTERM || number == SIGINT) ? worker.save_signal : number;
+}
+
 std::unique_ptr<Outlet> outlet(Loop& loop, const Worker& worker, Streams stream, Console& console) {
   if (!needs_outlet(worker, stream)) return nullptr;
   Ways ways{.file = {}, .console = has(worker.console, stream) ? &console : nullptr, .prefix = worker.prefix};
@@ -90,7 +94,7 @@ void Group::end(Member& m) {
                     .process = m.process.id,
                     .end = how,
                     .when = when,
-                    .last_words = last_lines(said.empty() && m.out ? m.out->last_words() : said, 5),
+                    .said = said.empty() && m.out ? m.out->last_words() : said,
                     .folder = logs ? m.worker.folder : std::filesystem::path()};
   const bool last = running_ == 0;
   if (last) loop_.cancel(kill_time_);
@@ -101,7 +105,7 @@ void Group::end(Member& m) {
 
 void Group::signal(int number) {
   for (const auto& member : members_)
-    if (member->runs) signal_group(member->process, number);
+    if (member->runs) signal_group(member->process, heard_by(member->worker, number));
 }
 
 void Group::stop(int number, double grace) {

@@ -21,6 +21,7 @@ struct Worker {
   Streams files = Streams::none, console = Streams::both;
   std::filesystem::path folder;  // of stdout.log and stderr.log
   std::string prefix;
+  int save_signal = 0;  // what it hears instead of SIGTERM and SIGINT; 0: those
 };
 
 struct Ended {
@@ -28,7 +29,7 @@ struct Ended {
   pid_t process = 0;
   End end;
   Loop::Clock::time_point when;
-  std::string last_words;
+  std::string said;              // the last 4 KiB or so
   std::filesystem::path folder;  // empty: no logs
 };
 

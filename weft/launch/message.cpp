@@ -28,7 +28,7 @@ void list(auto& v, Join& m) {
 }
 void list(auto& v, Failed& m) { v(m.round), list(v, m.failure); }
 void list(auto& v, Stopped& m) { v(m.round), v(m.status), v(m.progress); }
-void list(auto& v, Done& m) { v(m.round); }
+void list(auto& v, Done& m) { v(m.round), v(m.status); }
 void list(auto& v, Leaving& m) { v(m.signal); }
 void list(auto& v, Peer& m) { v(m.address), v(m.slots); }
 void list(auto& v, Begin& m) {

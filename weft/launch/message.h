@@ -38,9 +38,9 @@ struct Stopped {
   int round = 0, status = 0;
   std::int64_t progress = -1;  // whatever grows while the job gets on; -1: not known
 };
-/// All workers of the round have ended well.
+/// All workers of the round have ended well, or stopped on purpose with this code.
 struct Done {
-  int round = 0;
+  int round = 0, status = 0;
 };
 /// The agent was told by a signal to end.
 struct Leaving {

@@ -67,9 +67,27 @@ void take_environment(Options& options, const Environment& environment) {
       name += c == '-' ? '_' : char(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
     const std::string_view word = value_of(environment, name);
     if (word.empty() || (row.about.value.empty() && word == "0")) continue;
-    if (row.about.value.empty() && word != "1") fail(Kind::usage, "environment: ", name, ": '", word, "' is neither 0 nor 1");
+    if (row.about.value.empty() && word != "1")
+      fail(Kind::usage, "environment: ", name, ": '", word, "' is neither 0 nor 1");
     // What a platform sets for everybody and has no effect here is not worth a notice.
     if (row.no_effect.empty()) apply(options, row, text("environment: ", name), word);
+  }
+}
+
+/// The node's place as an Indexed Job or a Slurm step says it, where nobody else does.
+void take_node_rank(Options& o, const Environment& environment) {
+  if (o.node_rank >= 0 || o.nodes.most == 1) return;
+  const bool step = !value_of(environment, "SLURM_STEP_NUM_TASKS").empty();
+  std::string_view from;
+  for (const std::string_view name : {"JOB_COMPLETION_INDEX", "SLURM_NODEID"}) {
+    const std::string_view word = value_of(environment, name);
+    if (word.empty() || (name == "SLURM_NODEID" && !step)) continue;
+    const int rank = whole_number(text("environment: ", name), word, 0);
+    if (!from.empty() && rank != o.node_rank)
+      fail(Kind::usage, "environment: ", from, " is ", o.node_rank, " and ", name, " is ", rank,
+           "; say --node-rank which is meant");
+    o.node_rank = rank;
+    from = name;
   }
 }
 
@@ -118,6 +136,7 @@ Options read_options(std::span<const std::string_view> words, const Environment&
     words = words.subspan(take(options, words));
   }
   take_environment(options, environment);
+  take_node_rank(options, environment);
   if (words.empty())
     fail(Kind::usage,
          "launch: name a program: weft launch --nproc-per-node 2 train gpt …; weft help launch shows "

@@ -99,6 +99,8 @@ End reap(const Process& process) {
   return {.code = 0, .signal = found.si_status};
 }
 
+void die_with_parent() { prctl(PR_SET_PDEATHSIG, SIGKILL); }
+
 void adopt_orphans() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
 
 void reap_adopted(const std::vector<pid_t>& ours, bool kill_them) {

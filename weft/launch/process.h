@@ -44,6 +44,9 @@ void signal_group(const Process& process, int number);
 /// Kills what is left of its group, then reaps it. Call when `ended` is readable.
 End reap(const Process& process);
 
+/// SIGKILL when the parent is gone, however it went: for those that another launcher started for us.
+void die_with_parent();
+
 /// From now on, processes that lost their parent become ours instead of init's.
 void adopt_orphans();
 /// Reaps adopted children that ended; with `kill`, ends those that live. `ours` are left to their owners.

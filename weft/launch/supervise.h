@@ -17,4 +17,11 @@ struct Job {
 /// The calling thread must be the only one, because signals are taken from it and children die with it.
 int supervise(const Job& job);
 
+struct Meeting {
+  Endpoint at;
+};
+/// The same on each of several nodes, which meet at an endpoint: the node that wants rank 0 serves there, or,
+/// where no rank is wanted, the first one whose address it is. Every node returns the job's code.
+int supervise_with_others(const Job& job, const Meeting& meeting);
+
 }  // namespace weft::launch

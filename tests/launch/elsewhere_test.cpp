@@ -1,0 +1,82 @@
+#include "weft/launch/elsewhere.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tests/support/temporary.h"
+
+using namespace weft::launch;
+using testing::ElementsAre;
+
+TEST(Elsewhere, gives_mpirun_its_words) {
+  EXPECT_THAT(mpirun_words({.count = 4}, {}, {{"NCCL_DEBUG", "1"}}),
+              ElementsAre("mpirun", "-n", "4", "--oversubscribe", "--bind-to", "none"));
+  Options options;
+  options.launcher_arguments = "--bind-to  core";
+  options.ssh_port = 2222;
+  options.by = By::ssh;
+  const Processes there{
+      .count = 2, .hostfile = "hosts", .folder = "logs", .console = false, .prefixed = true, .as_root = true};
+  EXPECT_THAT(
+      mpirun_words(there, options, {{"HOME", "/"}, {"NCCL_DEBUG", "1"}}),
+      ElementsAre("mpirun", "-n", "2", "--oversubscribe", "--allow-run-as-root", "--bind-to", "core",
+                  "--hostfile", "hosts", "-x", "NCCL_DEBUG", "--mca", "plm", "rsh", "--mca", "plm_rsh_args",
+                  "-p 2222", "--output-filename", "logs:nojobid,nocopy", "--tag-output"));
+}
+
+TEST(Elsewhere, gives_srun_its_words) {
+  Options options{.nodes = {2, 2}, .per_node = 4};
+  EXPECT_THAT(
+      srun_words({.count = 8, .folder = "logs"}, options),
+      ElementsAre("srun", "--ntasks", "8", "--kill-on-bad-exit=1", "--mpi=pmix", "--nodes=2",
+                  "--ntasks-per-node=4", "--output=logs/rank.%t.stdout", "--error=logs/rank.%t.stderr"));
+}
+
+// As Open MPI 4.1 says it.
+TEST(Elsewhere, reads_which_rank_mpirun_lost) {
+  const Said killed = read_mpirun(
+      "out of memory in block 3\n"
+      "--------------------------------------------------------------------------\n"
+      "Primary job  terminated normally, but 1 process returned\n"
+      "a non-zero exit code. Per user-direction, the job has been aborted.\n"
+      "--------------------------------------------------------------------------\n"
+      "--------------------------------------------------------------------------\n"
+      "mpirun noticed that process rank 12 with PID 0 on node vm exited on signal 9 (Killed).\n"
+      "--------------------------------------------------------------------------\n");
+  EXPECT_EQ(killed.rank, 12);
+  EXPECT_EQ(killed.end, (End{0, 9}));
+  EXPECT_EQ(killed.words, "out of memory in block 3");
+  const Said left = read_mpirun(
+      "mpirun detected that one or more processes exited with non-zero status, thus causing\n"
+      "  Process name: [[15012,1],3]\n  Exit code:    5\n");
+  EXPECT_EQ(left.rank, 3);
+  EXPECT_EQ(left.end, (End{5, 0}));
+  EXPECT_EQ(read_mpirun("nothing of the kind").rank, -1);
+  EXPECT_TRUE(read_mpirun("nothing of the kind").end.good());
+}
+
+// As Slurm 22.05 says it.
+TEST(Elsewhere, reads_which_task_srun_lost_first) {
+  const Said left = read_srun(
+      "no room\nsrun: error: alpha: task 1: Exited with exit code 2\n"
+      "srun: launch/slurm: _step_signal: Terminating StepId=1.0\nsrun: error: beta: task 0: Terminated\n");
+  EXPECT_EQ(left.rank, 1);
+  EXPECT_EQ(left.end, (End{2, 0}));
+  EXPECT_EQ(left.words, "no room");
+  EXPECT_EQ(read_srun("srun: error: beta: tasks 4-7: Killed\n").rank, 4);
+  EXPECT_EQ(read_srun("srun: error: beta: tasks 4-7: Killed\n").end, (End{0, 9}));
+}
+
+TEST(Elsewhere, finds_what_a_rank_wrote_last) {
+  const weft::support::TemporaryDirectory folder;
+  std::filesystem::create_directories(folder / "rank.07");
+  std::ofstream(folder / "rank.07/stderr") << "seven";
+  std::ofstream(folder / "rank.0.stdout") << "no";
+  std::ofstream(folder / "rank.0.stderr") << "zero";
+  EXPECT_EQ(last_of_rank(folder.path(), 7), "seven");
+  EXPECT_EQ(last_of_rank(folder.path(), 0), "zero");
+  EXPECT_EQ(last_of_rank(folder.path(), 1), "");
+  EXPECT_EQ(last_of_rank(folder / "none", 1), "");
+}

@@ -1,0 +1,102 @@
+// Connect, join, beat, and all over again.
+#include "weft/launch/client.h"
+
+#include <algorithm>
+
+#include "weft/base/error.h"
+
+namespace weft::launch {
+namespace {
+
+constexpr std::size_t largest_frame = 16 << 20;  // the peers of 65,536 nodes
+constexpr double longest_wait = 1;
+
+Loop::Clock::duration seconds(double count) {
+  return std::chrono::duration_cast<Loop::Clock::duration>(
+      std::chrono::duration<double>(std::min(count, 1e9)));
+}
+
+}  // namespace
+
+Client::Client(Loop& loop, Endpoint endpoint, Join join, const Patience& patience, Events events)
+    : loop_(loop),
+      endpoint_(std::move(endpoint)),
+      join_(std::move(join)),
+      patience_(patience),
+      events_(std::move(events)),
+      give_up_at_(Loop::Clock::now() + seconds(patience.join)) {
+  retry_ = loop_.after(0, [this] { connect(); });
+}
+
+Client::~Client() { close(); }
+
+void Client::close() {
+  loop_.cancel(retry_);
+  loop_.cancel(beat_);
+  if (connecting_) loop_.forget(connecting_.get());
+  connecting_.reset();
+  wire_.reset();
+}
+
+void Client::connect() {
+  std::string why;
+  connecting_ = connect_to(endpoint_, why);
+  if (!connecting_) return failed(why);
+  loop_.watch(connecting_.get(), EPOLLOUT, [this](std::uint32_t) { connected(); });
+}
+
+void Client::failed(const std::string& why) {
+  if (Loop::Clock::now() >= give_up_at_)
+    return events_.given_up(text("launch: nobody answers at ", endpoint_.host, " port ", endpoint_.port,
+                                 " for ", patience_.join, " s: ", why,
+                                 "; is the agent with --node-rank 0 there?"));
+  retry_ = loop_.after(wait_, [this] { connect(); });
+  wait_ = std::min(longest_wait, 2 * wait_);
+}
+
+void Client::connected() {
+  loop_.forget(connecting_.get());
+  const std::string wrong = failure_of(connecting_);
+  if (!wrong.empty()) {
+    connecting_.reset();
+    return failed(wrong);
+  }
+  wait_ = 0.02;
+  silent_beats_ = 0;
+  last_beat_ = Loop::Clock::now();
+  if (join_.address.empty()) join_.address = address_of(connecting_);
+  wire_ = std::make_unique<Wire>(loop_, std::move(connecting_), largest_frame,
+                                 Wire::Events{.heard =
+                                                  [this](const Message& m) {
+                                                    silent_beats_ = 0;
+                                                    events_.heard(m);
+                                                  },
+                                              .broken = [this](const std::string& why) { lost(why); }});
+  wire_->send(join_);
+  loop_.cancel(beat_);
+  beat_ = loop_.after(patience_.beat, [this] { beat(); });
+}
+
+void Client::beat() {
+  const auto now = Loop::Clock::now();
+  // Held up ourselves, we read nothing; that is not the other side's silence.
+  if (now - last_beat_ > seconds(2 * patience_.beat)) silent_beats_ = 0;
+  last_beat_ = now;
+  if (wire_ && ++silent_beats_ > patience_.missed_beats) return lost("it is silent");
+  if (wire_) wire_->send(Beat{});
+  beat_ = loop_.after(patience_.beat, [this] { beat(); });
+}
+
+void Client::lost(const std::string& why) {
+  wire_.reset();
+  loop_.cancel(beat_);
+  give_up_at_ = Loop::Clock::now() + seconds(patience_.join);
+  retry_ = loop_.after(wait_, [this] { connect(); });
+  events_.cut_off(why);
+}
+
+void Client::tell(const Message& message) {
+  if (wire_) wire_->send(message);
+}
+
+}  // namespace weft::launch

@@ -1,0 +1,50 @@
+// An agent's side of the rendezvous: finds the coordinator, keeps in touch, comes back.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weft/launch/socket.h"
+#include "weft/launch/wire.h"
+
+namespace weft::launch {
+
+/// Tries to connect until `patience.join` has passed, because the other end or its name may come later. Both
+/// sides beat; a coordinator that is silent for as long as a node may be is lost. What is told meanwhile is
+/// told when it is back, after a new Join: nothing, that is, as a new coordinator knows of no round.
+class Client {
+ public:
+  struct Events {
+    std::function<void(const Message&)> heard;
+    std::function<void(const std::string& why)> cut_off;   // it stood, and tries again from here on
+    std::function<void(const std::string& why)> given_up;  // once
+  };
+  Client(Loop& loop, Endpoint endpoint, Join join, const Patience& patience, Events events);
+  ~Client();
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+  void tell(const Message& message);
+  /// No longer beats, connects or hears.
+  void close();
+
+ private:
+  void connect();
+  void connected();
+  void failed(const std::string& why);
+  void lost(const std::string& why);
+  void beat();
+  Loop& loop_;
+  Endpoint endpoint_;
+  Join join_;
+  Patience patience_;
+  Events events_;
+  Descriptor connecting_;
+  std::unique_ptr<Wire> wire_;
+  std::uint64_t retry_ = 0, beat_ = 0;
+  Loop::Clock::time_point give_up_at_, last_beat_;
+  int silent_beats_ = 0;
+  double wait_ = 0.02;
+};
+
+}  // namespace weft::launch
