@@ -58,6 +58,11 @@ bench: configure ## build the benchmarks and run each; results in build/bench
 soak: configure ## kill training a thousand times and compare with a run that nobody killed; an hour (ROUNDS=, SECONDS=)
 	cmake --build --preset release --target weft -j $(JOBS)
 	python3 tests/train/kill.py --weft build/release/weft --rounds $(or $(ROUNDS),1000) --seconds $(or $(SECONDS),1000000000) --seed $$RANDOM
+	python3 tests/launch/soak.py --weft build/release/weft --kills $(or $(ROUNDS),1000) --seconds $(or $(SECONDS),1000000000) --launches 1000 --seed $$RANDOM
+
+slurm: configure ## train across two nodes of a real Slurm on this machine (as root, with slurm-wlm)
+	cmake --build --preset release --target weft -j $(JOBS)
+	python3 tests/launch/slurm_test.py --weft build/release/weft --script deploy/slurm/train.sbatch
 
 oracle: build ## compare with the originals themselves (installed by pip into build/oracle)
 	python3 -m venv build/oracle
@@ -79,4 +84,4 @@ format: ## lay the source out as .clang-format says
 clean: ## remove everything that was built
 	rm -rf build
 
-.PHONY: help setup configure build test fuzz-layouts demo program install package bench soak oracle lint format clean
+.PHONY: help setup configure build test fuzz-layouts demo program install package bench soak slurm oracle lint format clean

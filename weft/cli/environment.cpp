@@ -14,7 +14,8 @@ Launched launched_by_environment() {
           .on_this_machine = seat.on_this_machine,
           .mpi = seat.mpi,
           .rank_from = std::move(seat.said_by),
-          .job = std::string(launch::value_of(environment, "SLURM_JOB_ID"))};
+          .job = std::string(launch::value_of(environment, "SLURM_JOB_ID")),
+          .supervised = !launch::value_of(environment, "WEFT_SUPERVISED").empty()};
 }
 
 void must_speak_with_peers(const Launched& launched) {

@@ -12,6 +12,7 @@ struct Launched {
   bool mpi = false;            // every rank is a process that mpirun or srun started
   std::string rank_from = {};  // the variable that gave the rank
   std::string job = {};        // Slurm's number, for progress.txt
+  bool supervised = false;     // by weft launch, which leaves nothing behind
 };
 /// What mpirun or srun says of more than one rank, else WORLD_SIZE and RANK, as torchrun sets them. Two
 /// launchers that disagree are an error.

@@ -14,6 +14,7 @@
 #include "weft/comm/mpi.h"
 #include "weft/comm/threads.h"
 #include "weft/generate/continue.h"
+#include "weft/launch/process.h"
 #include "weft/report/console.h"
 #include "weft/report/jsonl.h"
 #include "weft/report/progress.h"
@@ -24,13 +25,14 @@
 namespace weft::cli {
 namespace {
 
-/// Hears SIGTERM and SIGINT on a thread of its own, so that no handler is needed and no global either. A
-/// second one ends the process, as people expect who press Ctrl-C twice.
+/// Hears SIGTERM, SIGINT and, as mpirun and srun hand no other on, SIGUSR2 on a thread of its own, so that no
+/// handler is needed and no global either. A second one ends the process, as people expect who press Ctrl-C
+/// twice.
 class Ears {
  public:
   Ears() {
     sigemptyset(&wanted_);
-    for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) sigaddset(&wanted_, signal);
+    for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGUSR2}) sigaddset(&wanted_, signal);
     pthread_sigmask(SIG_BLOCK, &wanted_, nullptr);
     thread_ = std::thread([this] { listen(); });
   }
@@ -125,6 +127,7 @@ std::string sample(const TrainConfig& config, const RunData& data, const Replica
 }  // namespace
 
 int run_training(const TrainConfig& config, const Launched& launched) {
+  if (launched.supervised) launch::die_with_parent();
   const Ears ears;
   const Log log(0, {.stamped = false});
   const ParallelLayout layout = layout_of(config.parallel);

@@ -10,6 +10,7 @@ std::span<const Verb> verbs() {
   // clang-format off
   static const std::array table{
       train_verb(),
+      launch_verb(),
       preprocess_verb(),
       tokenizer_verb(),
       generate_verb(),

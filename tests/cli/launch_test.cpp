@@ -1,0 +1,81 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tests/cli/told.h"
+#include "tests/support/temporary.h"
+#include "weft/cli/launch_program.h"
+#include "weft/cli/verbs.h"
+
+using namespace weft;
+using namespace weft::cli;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+namespace {
+
+Program program(std::string name, std::vector<std::string> arguments,
+                const launch::Environment& environment = {}) {
+  launch::Options options;
+  options.program = std::move(name);
+  options.arguments = std::move(arguments);
+  return program_of(options, environment);
+}
+
+}  // namespace
+
+TEST(Launch, knows_megatrons_scripts_and_wefts_verb) {
+  for (const Program& p : {program("old/pretrain_gpt.py", {"--num-layers", "2"}),
+                           program("train", {"gpt", "--num-layers", "2"})}) {
+    EXPECT_TRUE(p.trains);
+    EXPECT_THAT(p.words, ElementsAre("train", "gpt", "--num-layers", "2"));
+  }
+  EXPECT_THAT(program("pretrain_t5.py", {}).words, ElementsAre("train", "t5"));
+}
+
+TEST(Launch, runs_other_scripts_by_python_and_programs_as_they_are) {
+  EXPECT_THAT(program("a.py", {"-x"}).words, ElementsAre("python3", "-u", "a.py", "-x"));
+  EXPECT_THAT(program("a.py", {}, {{"PYTHON_EXEC", "pypy"}}).words, ElementsAre("pypy", "-u", "a.py"));
+  EXPECT_THAT(program("./a", {"b"}).words, ElementsAre("./a", "b"));
+  launch::Options options{.python = false, .program = "pretrain_gpt.py"};
+  EXPECT_THAT(program_of(options, {}).words, ElementsAre("pretrain_gpt.py"));
+}
+
+TEST(Launch, goes_on_from_where_training_saves_whatever_it_loaded_first) {
+  const Program p = program(
+      "train", {"gpt", "--save", "here", "--load=there", "--finetune", "--ckpt_step", "7", "--lr", "1"});
+  EXPECT_FALSE(p.resumes);
+  EXPECT_THAT(words_to_go_on(p),
+              ElementsAre("train", "gpt", "--save", "here", "--lr", "1", "--load", "here"));
+  const Program same = program("train", {"gpt", "--save", "here", "--load", "here"});
+  EXPECT_EQ(words_to_go_on(same), same.words);
+}
+
+TEST(Launch, counts_progress_in_complete_steps) {
+  const support::TemporaryDirectory folder;
+  EXPECT_EQ(newest_step(program("train", {"gpt", "--save", folder.path().string()})), 0);
+  EXPECT_EQ(newest_step(program("train", {"gpt"})), -1);
+}
+
+TEST(Launch, says_what_cannot_be_launched) {
+  const support::TemporaryDirectory folder;
+  const std::string hosts = (folder / "hosts").string();
+  std::ofstream(hosts) << "a slots=2\nb slots=2\n";
+  const auto says = [](std::vector<std::string> words) { return told(launch_verb(), std::move(words)).err; };
+  EXPECT_EQ(says({"--nnodes", "2", "train", "gpt"}),
+            "launch: weft's ranks on several nodes speak through MPI; start them with --hostfile FILE, "
+            "--launcher openmpi or "
+            "--launcher slurm\n");
+  EXPECT_EQ(says({"--hostfile", hosts, "--num_nodes", "3", "x"}),
+            "launch: --num-nodes 3, and " + hosts + " names 2\n");
+  EXPECT_EQ(says({"train"}), "launch: name the model: weft launch … train gpt …\n");
+  EXPECT_THAT(says({"train", "gpt", "--num-layerz", "2"}), HasSubstr("--num-layers"));
+}
+
+TEST(Launch, shows_examples_and_options_by_topic) {
+  const std::string help = told(launch_verb(), {"--help"}).out;
+  EXPECT_LT(help.find("examples:"), help.find("Ranks and nodes:"));
+  EXPECT_LT(help.find("Ranks and nodes:"), help.find("Faults:"));
+  EXPECT_THAT(help, HasSubstr("  --redirects, -r 0|1|2|3"));
+}

@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""hosts_test.py --weft PROGRAM: two hosts as network namespaces of this machine, with a cable between them. mpirun trains across both and must
+give what two threads give; agents meet over the cable, and one that is pulled is noticed. Needs root and iproute2; says what is missing."""
+import argparse
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+from launch_test import ENVIRONMENT, MODEL, expect, run, tensors
+
+ADDRESSES = ("10.77.0.1", "10.77.0.2")
+TAG = f"weft{os.getpid()}"
+
+
+def missing():
+    tools = [tool for tool in ("ip", "unshare", "mpirun") if shutil.which(tool) is None]
+    if tools:
+        return f"{', '.join(tools)} is not installed (Debian: iproute2, openmpi-bin)"
+    made = subprocess.run(["ip", "netns", "add", f"{TAG}.try"], capture_output=True, text=True)
+    if made.returncode != 0:
+        return f"this system gives no network namespace: {made.stderr.strip()}"
+    subprocess.run(["ip", "netns", "del", f"{TAG}.try"], check=True)
+    return None
+
+
+def space(address):
+    return f"{TAG}.{address}"
+
+
+def lay_cable():
+    for address in ADDRESSES:
+        subprocess.run(["ip", "netns", "add", space(address)], check=True)
+    one, other = map(space, ADDRESSES)
+    subprocess.run(["ip", "link", "add", "cable", "netns", one, "type", "veth", "peer", "name", "cable", "netns", other], check=True)
+    for address in ADDRESSES:
+        for words in (["addr", "add", f"{address}/24", "dev", "cable"], ["link", "set", "cable", "up"], ["link", "set", "lo", "up"]):
+            subprocess.run(["ip", "-n", space(address), *words], check=True)
+
+
+def on(address):
+    """What makes a command one of that host: its network, and its name."""
+    return ["ip", "netns", "exec", space(address), "unshare", "-u", "sh", "-c", f'hostname {address} && exec "$@"', "on"]
+
+
+def mpirun_trains_across_both(weft, folder):
+    agent = folder / "agent"
+    agent.write_text(f'#!/bin/sh\nhost=$1\nshift\nexec ip netns exec "{TAG}.$host" unshare -u sh -c "hostname $host; $*"\n')
+    agent.chmod(0o755)
+    (folder / "hosts").write_text("".join(f"{address} slots=1\n" for address in ADDRESSES))
+    words = ["train", "gpt", *MODEL, "--train-iters", 20, "--tensor-model-parallel-size", 2, "--save-interval", 20, "--save"]
+    said = run([*on(ADDRESSES[0]), weft, "launch", "--hostfile", folder / "hosts", "--launcher", "ssh", "--launcher_args",
+                f"--bind-to none --mca plm_rsh_agent {agent} --mca btl tcp,self --mca btl_tcp_if_include 10.77.0.0/24",
+                "--log-dir", folder / "logs", *words, folder / "hosts_saved"])
+    expect(said.returncode == 0, "mpirun trains on both hosts", said)
+    expect((alone := run([weft, "train", "gpt", *words[2:], folder / "threads", "--ranks", 2])).returncode == 0, "threads train", alone)
+    expect(tensors(folder / "hosts_saved") == tensors(folder / "threads"), "the weights are those of two threads", said)
+
+
+def agent(weft, rank, script, more=()):
+    words = [*on(ADDRESSES[rank]), weft, "launch", "--nnodes", "2", "--node-rank", str(rank), "--master-addr", ADDRESSES[0], "--nproc-per-node",
+             "2", "--rdzv-conf", "keep_alive_interval=0.5,keep_alive_max_attempt=4,join_timeout=20", *more, "sh", "-c", script]
+    return subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+
+
+def ended(process):
+    out, err = process.communicate(timeout=60)
+    return subprocess.CompletedProcess([], process.returncode, out, err)
+
+
+def agents_meet_and_agree(weft, folder):
+    both = [ended(agent) for agent in [agent(weft, rank, "echo $RANK of $WORLD_SIZE on $GROUP_RANK at $MASTER_ADDR") for rank in (1, 0)]]
+    for rank, said in zip((1, 0), both):
+        expect(said.returncode == 0, "an agent ends well", said)
+        expect(sorted(said.stdout.splitlines()) == [f"{2 * rank + i} of 4 on {rank} at 10.77.0.1" for i in (0, 1)], "its workers", said)
+
+
+def one_worker_that_fails_ends_all(weft, folder):
+    both = [ended(agent) for agent in [agent(weft, rank, "[ $RANK = 3 ] && { echo oh >&2; exit 9; }; exec sleep 60") for rank in (0, 1)]]
+    for said in both:
+        expect(said.returncode == 9, "every node returns the worker's code", said)
+    expect("first: rank 3 on node 1 (host 10.77.0.2): exit code 9" in both[0].stderr and "    oh\n" in both[0].stderr,
+           "the first node tells who failed", both[0])
+
+
+def a_cable_that_is_pulled_is_noticed(weft, folder):
+    agents = [agent(weft, rank, "echo up; exec sleep 60") for rank in (0, 1)]
+    for one in agents:
+        one.stdout.readline()
+    subprocess.run(["ip", "-n", space(ADDRESSES[1]), "link", "set", "cable", "down"], check=True)
+    began = time.monotonic()
+    said = ended(agents[0])
+    seconds = time.monotonic() - began
+    expect(said.returncode == 1 and "first: node 1 (host 10.77.0.2): silent for 2 s" in said.stderr, "the first node says so", said)
+    expect(seconds < 6, f"within four beats, not {seconds} s", said)
+    agents[1].terminate()
+    other = ended(agents[1])
+    expect(other.returncode == 143, "the other one ends when it is told", other)
+    subprocess.run(["ip", "-n", space(ADDRESSES[1]), "link", "set", "cable", "up"], check=True)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--weft", required=True)
+    args = parser.parse_args()
+    if why := missing():
+        print(f"skipped: {why}")
+        return
+    try:
+        lay_cable()
+        for case in (mpirun_trains_across_both, agents_meet_and_agree, one_worker_that_fails_ends_all, a_cable_that_is_pulled_is_noticed):
+            with tempfile.TemporaryDirectory(prefix="weft-hosts-") as name:
+                began = time.monotonic()
+                case(args.weft, pathlib.Path(name))
+            print(f"{case.__name__}: {time.monotonic() - began:.1f} s")
+    finally:
+        for address in ADDRESSES:
+            subprocess.run(["ip", "netns", "del", space(address)], capture_output=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+// Tells programs apart, and knows how training goes on.
+#include "weft/cli/launch_program.h"
+
+#include <algorithm>
+#include <array>
+
+#include "weft/base/error.h"
+#include "weft/base/flags.h"
+#include "weft/checkpoint/find.h"
+#include "weft/cli/dialect.h"
+#include "weft/train/resume.h"
+
+namespace weft::cli {
+namespace {
+
+/// "gpt" for any path to pretrain_gpt.py.
+std::string model_of_script(const std::filesystem::path& program) {
+  for (const char* model : {"gpt", "bert", "t5"})
+    if (program.filename() == text("pretrain_", model, ".py")) return model;
+  return "";
+}
+
+void read_training(Program& program, const launch::Options& options) {
+  const std::vector<std::string_view> views(program.words.begin() + 1, program.words.end());
+  if (views.empty() || views[0].starts_with('-'))
+    fail(Kind::usage, "launch: name the model: weft launch … train gpt …");
+  if (views[0] != "gpt") return;  // weft train says what it thinks of the others
+  const auto command = read_command(Args(views).subspan(1), settings_of_checkpoint);
+  const auto& checkpoint = command->config.checkpoint;
+  program.save = checkpoint.save;
+  program.resumes = !checkpoint.load.empty() && checkpoint.load == checkpoint.save && !checkpoint.finetune;
+  const int ranks = command->config.run.ranks, asked = options.per_node.value_or(0);
+  if (ranks > 0 && asked > 0 && ranks != asked * options.nodes.most)
+    fail(Kind::usage, "launch: --ranks ", ranks, " of training is not what is launched: ", asked,
+         " on each of ", options.nodes.most, " nodes; leave --ranks out");
+}
+
+/// Takes a flag and the word that follows it out, in any spelling.
+void drop_flag(std::vector<std::string>& words, std::string_view name, bool has_value) {
+  for (auto at = words.begin(); at != words.end();) {
+    const auto equals = std::min(at->find('='), at->size());
+    const bool is_it = at->starts_with("--") && dashed(std::string_view(*at).substr(2, equals - 2)) == name;
+    if (!is_it) {
+      ++at;
+      continue;
+    }
+    const bool separate = has_value && equals == at->size() && at + 1 != words.end();
+    at = words.erase(at, at + (separate ? 2 : 1));
+  }
+}
+
+}  // namespace
+
+Program program_of(const launch::Options& options, const launch::Environment& environment) {
+  Program out;
+  const std::string model = options.python ? model_of_script(options.program) : "";
+  out.trains = !model.empty() || options.program == "train";
+  if (out.trains) {
+    out.words = {"train"};
+    if (!model.empty()) out.words.push_back(model);
+  } else if (options.python && options.program.ends_with(".py")) {
+    const std::string_view python = launch::value_of(environment, "PYTHON_EXEC");
+    out.words = {python.empty() ? "python3" : std::string(python), "-u", options.program};
+  } else {
+    out.words = {options.program};
+  }
+  out.words.insert(out.words.end(), options.arguments.begin(), options.arguments.end());
+  if (out.trains) read_training(out, options);
+  return out;
+}
+
+std::int64_t newest_step(const Program& program) {
+  if (program.save.empty()) return -1;
+  const auto found = checkpoint::find_latest(program.save);
+  return found.step ? found.step->step : 0;
+}
+
+std::vector<std::string> words_to_go_on(const Program& program) {
+  std::vector<std::string> words = program.words;
+  if (program.resumes) return words;
+  drop_flag(words, "load", true);
+  drop_flag(words, "ckpt-step", true);
+  drop_flag(words, "pretrained-checkpoint", true);
+  drop_flag(words, "finetune", false);
+  words.insert(words.end(), {"--load", program.save.string()});
+  return words;
+}
+
+}  // namespace weft::cli
