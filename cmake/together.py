@@ -38,7 +38,7 @@ def name_in(head):
 
 
 def scan(text):
-    """({name that is a source's own: how it may be said again}, all names) that it declares outside of functions and types."""
+    """({name that is a source's own: how it may be said again}, all (namespace, name)) that it declares outside of functions and types."""
     text = BLANKS.sub(" ", text)
     own, every, scopes, head = {}, set(), [], ""
     for piece in re.split(r"([{};])", text):
@@ -46,7 +46,7 @@ def scan(text):
         if piece == "{":
             stripped = head.strip()
             if not inside and re.match(r"(?:inline\s+)?namespace\b[\w\s:]*$|extern\s*$", stripped):
-                scopes.append("own" if stripped == "namespace" else "named")
+                scopes.append(stripped.removeprefix("inline").strip() if stripped != "namespace" else "own")
                 head = ""
             else:
                 scopes.append("body")
@@ -56,7 +56,7 @@ def scan(text):
             if "body" not in scopes:
                 declared, alias = name_in(head)
                 if declared:
-                    every.add(declared)
+                    every.add((*(scope for scope in scopes if scope != "own"), declared))
                     if alias or "own" in scopes or re.match(r"\s*static\b", head):
                         own[declared] = (scopes[-1:], head.split()) if alias else None
                 head = ""
@@ -96,7 +96,7 @@ def clash(one, other):
     own, _, seen = one
     others_own, others_every, others_seen = other
     twice = [name for name in own if name in others_own and not (own[name] and own[name] == others_own[name])]
-    return twice or (own.keys() - others_own.keys()) & ((others_every | others_seen) - seen)
+    return twice or (own.keys() - others_own.keys()) & {name for *_, name in (others_every | others_seen) - seen}
 
 
 def groups(tree, files):

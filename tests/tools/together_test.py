@@ -48,6 +48,8 @@ class Together(unittest.TestCase):
         self.assertEqual(grouped(a=taken, b=taken), [["a", "b"]])
         reads = '#include "weft/base/header.h"\n'
         self.assertEqual(grouped(header="namespace weft {\nclass Field {};\n}\n", a=taken, b=reads), [["a"], ["b"]])
+        another = "namespace weft::data {\nclass Field {};\n}\n"
+        self.assertEqual(grouped(header="namespace weft {\nclass Field {};\n}\n", a=another + taken, b=reads), [["a"], ["b"]])
 
     def test_a_name_of_a_header_that_only_the_other_reads_keeps_them_apart(self):
         header = "#pragma once\nnamespace weft {\nvoid copy(int from, int to);\n}\n"
