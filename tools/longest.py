@@ -23,6 +23,7 @@ ALLOWED_PARAMETERS = {
     "weft/backend/cpu/fast/attention.cpp:attention_backward": (6, "Kernels' five, and the loops"),
     "weft/backend/cpu/product/operands.cpp:pack": (7, "a matrix, its size, and who packs it"),
     "weft/backend/cpu/*/engine.*:pack": (6, "a matrix, its size, and who packs it"),
+    "weft/backend/cpu/onednn/pieces.cpp:pack": (6, "the engine's"),
     "tests/backend/products_test.cpp:pack": (6, "the engine's, for a planted one"),
 }
 

@@ -1,4 +1,4 @@
-weft_tests(backend NAME backend_onednn_product SEES base tensor FILES onednn_product_test.cpp)
+weft_tests(backend NAME backend_onednn_product SEES base tensor FILES onednn_pieces_test.cpp onednn_product_test.cpp)
 
 # As for cpu/fast: what is compiled for one instruction set must not be shared with code for all.
 if(WEFT_TESTS AND NOT WEFT_SANITIZE)

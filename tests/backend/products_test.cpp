@@ -224,7 +224,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, Products,
 
 /// Multiplies as our own does, but adds a little where there are many rows: an engine with another kernel for
 /// them.
-class Fickle final : public product::Engine {
+class Fickle : public product::Engine {
  public:
   const char* name() const override { return "fickle"; }
   bool takes(const product::Problem&) const override { return true; }
@@ -272,6 +272,37 @@ TEST(ExactProducts, an_engine_whose_bits_depend_on_the_cut_is_replaced_and_named
   EXPECT_EQ(quick.use(Type::f32, std::make_shared<Fickle>(), 2), "");
   quick.matmul(out, ones, ones, {});
   EXPECT_EQ(out.as<float>()[0], 17);
+}
+
+/// Fickle for one k only.
+class FickleAt40 final : public Fickle {
+ public:
+  void run(const product::Problem& p, int threads, float* workspace) override {
+    if (p.k == 40) return Fickle::run(p, threads, workspace);
+    product::OwnEngine(fast::best_here()).run(p, threads, workspace);
+    ++steady;
+  }
+  int steady = 0;
+};
+
+TEST(ExactProducts, forms_that_hold_stay_with_an_engine_that_changes_bits_in_others) {
+  const auto fickle = std::make_shared<FickleAt40>();
+  product::Products exact({.exact = true});
+  exact.use_form_by_form(Type::f32, fickle, 1);
+  CpuDevice device;
+  const auto multiplied = [&](std::int64_t k) {
+    const Tensor ones = from_host(device, {16, k}, std::vector<float>(std::size_t(16 * k), 1));
+    const Tensor out = empty(device, {16, 16});
+    exact.matmul(out, ones, ones, {.b = Read::transposed});
+    return out.as<float>()[0];
+  };
+  EXPECT_EQ(multiplied(40), 40) << "our own";
+  EXPECT_EQ(multiplied(48), 48);
+  const int tried = fickle->steady, runs = fickle->runs;
+  EXPECT_EQ(multiplied(48), 48);
+  EXPECT_EQ(fickle->steady, tried + 1) << "the engine, tried once";
+  EXPECT_EQ(multiplied(40), 40);
+  EXPECT_EQ(fickle->runs, runs);
 }
 
 /// Computes what is large only, and says that it did.

@@ -58,7 +58,13 @@ product::Products choose_products(const ProductChoice& choice, std::vector<std::
   const bool everything = choice.kernels == CpuKernels::onednn;
   const auto use = [&](Type type) {
     const std::string refusal = products.use(type, library, choice.threads);
-    if (!refusal.empty()) notes.push_back(refusal);
+    if (refusal.empty()) return;
+    const bool in_pieces = type == Type::bf16 && choice.kernels != CpuKernels::onednn;
+    if (in_pieces) products.use_form_by_form(type, open_onednn_in_pieces(), choice.threads);
+    notes.push_back(in_pieces
+                        ? "exact mode: oneDNN multiplies bf16 in pieces of a fixed size on this processor, "
+                          "where bits of larger products depend on how they are cut"
+                        : refusal);
   };
   // In f32 our own product is as fast or faster; for bf16 the library has the instructions, where the
   // processor has them.

@@ -9,5 +9,8 @@ namespace weft {
 
 /// Null in a build without oneDNN.
 std::shared_ptr<product::Engine> open_onednn();
+/// The same for bf16 only, asked for pieces so small that its own ways of cutting a product do not show. Null
+/// in a build without oneDNN.
+std::shared_ptr<product::Engine> open_onednn_in_pieces();
 
 }  // namespace weft

@@ -33,9 +33,9 @@ std::vector<std::byte> numbers(fast::Type type, std::int64_t count, std::uint32_
 }
 
 struct Trial {
-  std::int64_t m, n, k;
-  bool a_turned, b_turned, packed, accumulate, bias;
-  fast::Type type, out;
+  CutForm form;
+  std::int64_t m, n;
+  bool packed = false;
 };
 
 class Tried {
@@ -43,22 +43,23 @@ class Tried {
   Tried(Engine& engine, const Trial& t)
       : engine_(engine),
         t_(t),
-        a_(numbers(t.type, t.m * t.k, 1)),
-        b_(numbers(t.type, t.k * t.n, 2)),
-        bias_(numbers(t.type, t.n, 3)),
-        old_(numbers(t.out, t.m * t.n, 4)) {
+        f_(t.form),
+        a_(numbers(f_.type, t.m * f_.k, 1)),
+        b_(numbers(f_.type, f_.k * t.n, 2)),
+        bias_(numbers(f_.type, t.n, 3)),
+        old_(numbers(f_.out, t.m * t.n, 4)) {
     whole_.m = t.m;
     whole_.n = t.n;
-    whole_.k = t.k;
-    whole_.a = {a_.data(), t.type, t.a_turned ? t.m : t.k};
-    whole_.b = {b_.data(), t.type, t.b_turned ? t.k : t.n};
-    whole_.a_turned = t.a_turned;
-    whole_.b_turned = t.b_turned;
-    whole_.out = {nullptr, t.out, false};
+    whole_.k = f_.k;
+    whole_.a = {a_.data(), f_.type, f_.a_turned ? t.m : f_.k};
+    whole_.b = {b_.data(), f_.type, f_.b_turned ? f_.k : t.n};
+    whole_.a_turned = f_.a_turned;
+    whole_.b_turned = f_.b_turned;
+    whole_.out = {nullptr, f_.out, false};
     whole_.out_row = t.n;
-    whole_.accumulate = t.accumulate;
-    whole_.has_bias = t.bias;
-    whole_.bias = {bias_.data(), t.type};
+    whole_.accumulate = f_.accumulate;
+    whole_.has_bias = f_.bias;
+    whole_.bias = {bias_.data(), f_.type};
   }
 
   bool taken() const { return engine_.takes(whole_); }
@@ -77,7 +78,7 @@ class Tried {
   bool same(Box box, int threads) {
     std::vector<std::byte> out = old_;
     block(out, box, threads);
-    const std::int64_t size = size_of(t_.out);
+    const std::int64_t size = size_of(f_.out);
     for (std::int64_t i = box.i; i < box.i + box.m; ++i) {
       const std::int64_t at = (i * t_.n + box.j) * size;
       if (std::memcmp(out.data() + at, whole_out_.data() + at, std::size_t(box.n * size)) != 0) return false;
@@ -90,15 +91,15 @@ class Tried {
     Problem p = whole_;
     p.m = box.m;
     p.n = box.n;
-    p.a.from = a_.data() + box.i * (t_.a_turned ? 1 : t_.k) * size_of(t_.type);
-    p.b.from = b_.data() + box.j * (t_.b_turned ? t_.k : 1) * size_of(t_.type);
-    p.bias.from = bias_.data() + box.j * size_of(t_.type);
-    p.out.to = out.data() + (box.i * t_.n + box.j) * size_of(t_.out);
+    p.a.from = a_.data() + box.i * (f_.a_turned ? 1 : f_.k) * size_of(f_.type);
+    p.b.from = b_.data() + box.j * (f_.b_turned ? f_.k : 1) * size_of(f_.type);
+    p.bias.from = bias_.data() + box.j * size_of(f_.type);
+    p.out.to = out.data() + (box.i * t_.n + box.j) * size_of(f_.out);
     std::vector<float> packed;
     if (t_.packed) {
-      packed.resize(std::size_t(engine_.packed_bytes(t_.type, t_.k, box.n) + 3) / 4 + 16);
+      packed.resize(std::size_t(engine_.packed_bytes(f_.type, f_.k, box.n) + 3) / 4 + 16);
       auto* to = aligned(packed.data());
-      engine_.pack(to, p.b, t_.b_turned, t_.k, box.n, threads);
+      engine_.pack(to, p.b, f_.b_turned, f_.k, box.n, threads);
       p.b.from = to;
       p.packed = true;
       p.b_turned = false;
@@ -114,6 +115,7 @@ class Tried {
 
   Engine& engine_;
   Trial t_;
+  CutForm f_;
   std::vector<std::byte> a_, b_, bias_, old_, whole_out_;
   Problem whole_;
 };
@@ -124,7 +126,8 @@ std::string cutting_changes(Engine& engine, const Trial& t, int threads) {
   tried.compute_whole(threads);
   const auto [m, n] = std::pair(t.m, t.n);
   const auto at = [&](const char* how) {
-    return text("changes bits when ", how, " (k ", t.k, t.a_turned ? ", first operand transposed" : "", ")");
+    return text("changes bits when ", how, " (k ", t.form.k,
+                t.form.a_turned ? ", first operand transposed" : "", ")");
   };
   if (threads > 1 && !tried.same(tried.all(), 1)) return at("threads are fewer");
   for (const std::int64_t rows : {std::int64_t(1), std::int64_t(5), m / 2})
@@ -136,7 +139,29 @@ std::string cutting_changes(Engine& engine, const Trial& t, int threads) {
   return tried.same({m / 2, 1, n / 2, 1}, 1) ? "" : at("one element is alone");
 }
 
+// A long k is what tempts a library to split it, with few rows most of all.
+std::int64_t many_rows(std::int64_t k) { return k > 1024 ? 66 : 260; }
+
 }  // namespace
+
+CutForm cut_form(const Problem& p) {
+  return {.k = p.k / p.slabs,
+          .type = p.a.type,
+          .out = p.out.type,
+          .a_turned = p.a_turned,
+          .b_turned = p.b_turned,
+          .accumulate = p.accumulate,
+          .bias = p.has_bias};
+}
+
+std::string cutting_changes(Engine& engine, const CutForm& form, int threads) {
+  for (const auto& [m, n] :
+       {std::pair(std::int64_t{11}, std::int64_t{100}), {many_rows(form.k), 23}, {70, 200}}) {
+    const std::string found = cutting_changes(engine, {.form = form, .m = m, .n = n}, threads);
+    if (!found.empty()) return found;
+  }
+  return "";
+}
 
 std::string cutting_changes(Engine& engine, fast::Type type, int threads) {
   int count = 0;
@@ -144,18 +169,16 @@ std::string cutting_changes(Engine& engine, fast::Type type, int threads) {
     for (const bool turned : {false, true}) {
       // Each pair of options is met with both values somewhere; all of them with all would take too long.
       ++count;
-      // A long k is what tempts a library to split it, with few rows most of all.
-      const std::int64_t many = k > 1024 ? 66 : 260;
-      const Trial t{.m = count % 2 == 0 ? 11 : many,
+      const Trial t{.form = {.k = k,
+                             .type = type,
+                             .out = turned ? fast::Type::f32 : type,
+                             .a_turned = turned,
+                             .b_turned = count % 3 == 0,
+                             .accumulate = turned,
+                             .bias = !turned},
+                    .m = count % 2 == 0 ? 11 : many_rows(k),
                     .n = count % 2 == 0 ? 100 : 23,
-                    .k = k,
-                    .a_turned = turned,
-                    .b_turned = count % 3 == 0,
-                    .packed = count % 2 == 0 && engine.packed_bytes(type, k, 64) > 0,
-                    .accumulate = turned,
-                    .bias = !turned,
-                    .type = type,
-                    .out = turned ? fast::Type::f32 : type};
+                    .packed = count % 2 == 0 && engine.packed_bytes(type, k, 64) > 0};
       const std::string found = cutting_changes(engine, t, threads);
       if (!found.empty()) return found;
     }
@@ -172,6 +195,13 @@ std::string ProductTrials::cutting_changes(product::Engine& engine, fast::Type t
   const auto [said, is_new] = said_.try_emplace({engine.name(), type, threads});
   if (is_new) said->second = product::cutting_changes(engine, type, threads);
   return said->second;
+}
+
+bool ProductTrials::holds(product::Engine& engine, const product::CutForm& form, int threads) {
+  const std::lock_guard lock(mutex_);
+  const auto [held, is_new] = holds_.try_emplace({engine.name(), form, threads});
+  if (is_new) held->second = product::cutting_changes(engine, form, threads).empty();
+  return held->second;
 }
 
 }  // namespace weft

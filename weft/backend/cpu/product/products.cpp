@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "weft/backend/cpu/product/check.h"
 #include "weft/base/error.h"
 
 namespace weft::product {
@@ -104,6 +103,11 @@ std::string Products::use(fast::Type type, std::shared_ptr<Engine> engine, int t
   return "";
 }
 
+void Products::use_form_by_form(fast::Type type, std::shared_ptr<Engine> engine, int threads) {
+  by_type_[std::size_t(type)] = std::move(engine);
+  threads_ = threads;
+}
+
 void Products::check_own(int threads) {
   for (const fast::Type type : {fast::Type::f32, fast::Type::bf16, fast::Type::f16}) {
     const std::string found = trials_->cutting_changes(own_, type, threads);
@@ -115,9 +119,18 @@ void Products::check_own(int threads) {
 Engine& Products::engine(const Problem& problem) {
   Engine* chosen = by_type_[std::size_t(problem.a.type)].get();
   if (!chosen) return own_;
+  if (threads_ > 0) return chosen->takes(problem) && holds(*chosen, problem) ? *chosen : own_;
   // What is packed is in the engine's own order.
   if (problem.packed || (chosen->takes(problem) && (exact_ || chosen->pays(problem)))) return *chosen;
   return own_;
+}
+
+bool Products::holds(Engine& engine, const Problem& problem) {
+  const CutForm form = cut_form(problem);
+  const auto found = std::ranges::find(tried_, form, &Tried::form);
+  if (found != tried_.end()) return found->holds;
+  tried_.push_back({form, trials_->holds(engine, form, threads_)});
+  return tried_.back().holds;
 }
 
 std::int64_t Products::matmul_bytes(const Tensor& out, const Tensor& a, const Tensor& b,

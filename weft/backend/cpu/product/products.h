@@ -7,12 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "weft/backend/cpu/product/engine.h"
+#include "weft/backend/cpu/product/check.h"
 #include "weft/tensor/kernels.h"
-
-namespace weft {
-class ProductTrials;
-}
 
 namespace weft::product {
 
@@ -30,6 +26,9 @@ class Products {
   /// An engine computes every product of a type that it takes. Where bits must not depend on how m and n are
   /// cut, it is tried first; one that fails is not taken, and what is said about it is returned.
   std::string use(fast::Type type, std::shared_ptr<Engine> engine, int threads);
+  /// For exact mode: the engine computes those forms whose bits do not depend on how m and n are cut. Each
+  /// form is tried when it is first met.
+  void use_form_by_form(fast::Type type, std::shared_ptr<Engine> engine, int threads);
   /// Exact mode cannot be had where our own product's bits depend on how it is cut; fails then.
   void check_own(int threads);
 
@@ -50,6 +49,13 @@ class Products {
   std::shared_ptr<ProductTrials> trials_;
   OwnEngine own_;
   std::array<std::shared_ptr<Engine>, 3> by_type_;  // null: our own
+  struct Tried {
+    CutForm form;
+    bool holds;
+  };
+  bool holds(Engine& engine, const Problem& problem);
+  int threads_ = 0;           // above 0: forms are tried, with so many
+  std::vector<Tried> tried_;  // a dozen
 };
 
 /// The i-th product of a batch, or the only one.

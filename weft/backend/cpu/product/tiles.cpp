@@ -7,7 +7,6 @@
 namespace weft::product {
 namespace {
 
-constexpr std::int64_t most = 384;    // rows and columns of a tile: 576 KiB of sums
 constexpr std::int64_t copying = 64;  // an operand costs as much to copy as so many more rows or columns
 
 std::int64_t divide(std::int64_t a, std::int64_t by) { return (a + by - 1) / by; }
@@ -17,7 +16,7 @@ struct Grid {
 };
 
 /// The coarsest grid that will do.
-Grid least_grid(std::int64_t m, std::int64_t n, int threads) {
+Grid least_grid(std::int64_t m, std::int64_t n, int threads, std::int64_t most) {
   Grid g{divide(m, most), std::max(divide(n, most), std::min(n / 2, std::int64_t{2}))};
   g.columns = std::max(g.columns, std::int64_t{1});
   while (g.rows * g.columns < threads && std::max(m / g.rows, n / g.columns) > copying)
@@ -31,8 +30,8 @@ std::int64_t cost(std::int64_t m, std::int64_t n, Grid g, int threads) {
 }
 
 /// A little finer, where threads then have equal shares.
-Grid best_grid(std::int64_t m, std::int64_t n, int threads) {
-  const Grid least = least_grid(m, n, threads);
+Grid best_grid(std::int64_t m, std::int64_t n, int threads, std::int64_t most) {
+  const Grid least = least_grid(m, n, threads, most);
   Grid best = least;
   for (std::int64_t rows = 0; rows < 3; ++rows)
     for (std::int64_t columns = 0; columns < 3; ++columns) {
@@ -51,8 +50,8 @@ std::int64_t edge(std::int64_t whole, std::int64_t pieces, std::int64_t i) {
 
 }  // namespace
 
-std::vector<Tile> tiles(std::int64_t m, std::int64_t n, int threads) {
-  const auto [rows, columns] = best_grid(m, n, threads);
+std::vector<Tile> tiles(std::int64_t m, std::int64_t n, int threads, std::int64_t most) {
+  const auto [rows, columns] = best_grid(m, n, threads, most);
   std::vector<Tile> all;
   all.reserve(std::size_t(rows * columns));
   for (std::int64_t column = 0; column < columns; ++column)
