@@ -72,6 +72,7 @@ struct Crowd {
 void meet(int agents) {
   int ends[2];
   if (pipe(ends) != 0) std::exit(1);
+  std::fflush(stdout);  // or both would print it
   const pid_t child = fork();
   if (child == 0) serve(agents, ends[1]);
   int port = 0;
