@@ -49,7 +49,7 @@ if(WEFT_PCH AND WEFT_TESTS)
 endif()
 
 # Sources of a room see the same headers and instantiate the same templates, so WEFT_JOIN compiles a few as one: a build from nothing
-# takes half the time, and one after a small change longer. together.py says which sources get along.
+# is quicker, and one after a small change takes longer. together.py says which sources get along.
 if(WEFT_JOIN)
   execute_process(COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/cmake/together.py ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/together.cmake
     COMMAND_ERROR_IS_FATAL ANY)
