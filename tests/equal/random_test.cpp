@@ -212,8 +212,8 @@ TEST(RandomLayouts, have_something_of_everything) {
 // bf16's own rounding hides the smaller ones: half of the layouts are drawn in f32.
 TEST(PlantedFaults, are_all_seen_and_none_where_none_is) {
   const Fault faults[] = {Fault::tied_copies_not_added, Fault::norm_counts_copies,
-                          Fault::weight_gradient_dropped, Fault::shared_keys_not_added,
-                          Fault::sequence_parts_not_added};
+                          Fault::norm_counts_ranks,     Fault::weight_gradient_dropped,
+                          Fault::shared_keys_not_added, Fault::sequence_parts_not_added};
   for (const Numbers& numbers :
        {Numbers{}, Numbers{Precision::f16}, Numbers{Precision::f32, true}, Numbers{Precision::f16, true}}) {
     SCOPED_TRACE(text(words(numbers.precision)[std::size_t(numbers.precision)], ", ",

@@ -84,6 +84,7 @@ class Rank {
         device_(open_device(device, {.threads = 1, .exact = cut.exact, .trials = trials()})),
         mesh_(layout_of(cut.parallel), world),
         replica_(replica_of(config, cut), {*device_, mesh_}, [this](Parameter& p) { plant(p); }) {
+    if (cut.fault == Fault::norm_counts_copies) count_tied_copies();
     if (cut.fault == Fault::weight_gradient_dropped) drop_a_gradient();
   }
 
@@ -118,7 +119,7 @@ class Rank {
     Copies out;
     replica_.each_parameter([&](Parameter& p) {
       for (const Piece& piece : p.pieces) {
-        const bool shared = p.sharers > 1 && &piece == &p.pieces.back();
+        const bool shared = p.shared.ranks > 1 && &piece == &p.pieces.back();
         const Tensor held = p.value.view({p.shape.elements()});
         if (tied_.contains(p.name) || shared)
           out[text(p.name, piece.where.offset)].push_back(
@@ -141,10 +142,14 @@ class Rank {
   void plant(Parameter& p) {
     if (p.tied) tied_.insert(p.name);
     if (cut_.fault == Fault::tied_copies_not_added) p.tied = false;
-    if (cut_.fault == Fault::shared_keys_not_added) p.sharers = 1;
-    if (cut_.fault == Fault::sequence_parts_not_added) p.sequence_partial = false;
-    if (cut_.fault == Fault::norm_counts_copies && p.tied)
-      for (Piece& piece : p.pieces) piece.where.replica = 0;
+    if (cut_.fault == Fault::shared_keys_not_added) p.shared.partial = false;
+    if (cut_.fault == Fault::sequence_parts_not_added) p.spread = p.spread.without_terms(Axis::tp);
+    if (cut_.fault == Fault::norm_counts_ranks && p.spread.copy.holds(Axis::tp))
+      p.spread = spread_in(View::dense, Axis::tp);
+  }
+  void count_tied_copies() {
+    for (WeightBlock& block : replica_.weights().blocks())
+      for (const WeightSlot& slot : block.slots) block.kind.counted |= slot.parameter->tied;
   }
   void drop_a_gradient() {
     const std::string name = "layers." + std::to_string(config_.layers - 1) + ".mlp.down.weight";

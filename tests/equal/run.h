@@ -15,6 +15,7 @@ enum class Fault {
   none,
   tied_copies_not_added,     // first and last stage each learn from their own gradient
   norm_counts_copies,        // a tied gradient is counted twice
+  norm_counts_ranks,         // what tensor-parallel ranks hold whole is counted by each
   weight_gradient_dropped,   // of one matrix of the last layer
   shared_keys_not_added,     // a key that two ranks hold learns from each one's queries
   sequence_parts_not_added,  // norms learn from the tokens of one tensor-parallel rank

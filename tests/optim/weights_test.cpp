@@ -40,11 +40,12 @@ Elements held_by(int ranks, bool cut, Precision precision) {
     ModelConfig config = tiny_llama();
     config.precision = precision;
     const auto device = open_device("cpu", {.threads = 1});
-    SoloCommunicator solo;
-    const Stage stage = build_gpt(config, {.first_layer = 0, .layers = config.layers}, {.tp = solo}, *device);
+    const ProcessMesh mesh(ParallelLayout({.dp = ranks}), world);
+    const Stage stage =
+        build_gpt(config, {.first_layer = 0, .layers = config.layers}, {.tp = mesh.along(Axis::tp)}, *device);
     Weights weights([&](const VisitParameter& visit) { stage.each_parameter(visit); }, *device,
                     TinyModel::dtype_for(precision), Weights::For::training,
-                    {.circle = &world, .cut_states = cut, .bucket = 900});
+                    {.mesh = &mesh, .cut_states = cut, .bucket = 900});
     const auto adam = make_adam(weights, {});
     const std::lock_guard lock(mutex);
     weights.each_master([&](const Held& held) { note(out, held); });
@@ -94,12 +95,12 @@ TEST(Masters, that_were_filled_by_their_owners_are_seen_by_all_after_publishing)
       ModelConfig config = tiny_gpt2();
       config.precision = precision;
       const auto device = open_device("cpu", {.threads = 1});
-      SoloCommunicator solo;
-      const Stage stage =
-          build_gpt(config, {.first_layer = 0, .layers = config.layers}, {.tp = solo}, *device);
+      const ProcessMesh mesh(ParallelLayout({.dp = 3}), world);
+      const Stage stage = build_gpt(config, {.first_layer = 0, .layers = config.layers},
+                                    {.tp = mesh.along(Axis::tp)}, *device);
       Weights weights([&](const VisitParameter& visit) { stage.each_parameter(visit); }, *device,
                       TinyModel::dtype_for(precision), Weights::For::training,
-                      {.circle = &world, .cut_states = true});
+                      {.mesh = &mesh, .cut_states = true});
       weights.each_master([](const Held& held) {
         for (const Piece& piece : held.pieces)
           for (std::int64_t i = 0; i < piece.where.local.elements(); ++i)

@@ -1,14 +1,11 @@
-// Texts travel as u8 tensors of one length: that of the longest.
+// A failure travels as its kind and its sentence.
 #include "weft/checkpoint/agree.h"
 
-#include <algorithm>
-#include <cstring>
 #include <exception>
 #include <new>
 
 #include "weft/base/error.h"
-#include "weft/checkpoint/host_memory.h"
-#include "weft/tensor/host.h"
+#include "weft/comm/tell_all.h"
 
 namespace weft::checkpoint {
 namespace {
@@ -37,30 +34,6 @@ Outcome outcome_of(const std::function<std::string()>& work) {
 }
 
 }  // namespace
-
-std::vector<std::string> tell_all(Communicator& world, const std::string& mine) {
-  if (world.size() == 1) return {mine};
-  // The run's own device would not do: in its steady state it may refuse fresh blocks.
-  const auto memory = host_memory();
-  const std::int64_t ranks = world.size();
-  const Tensor lengths = empty(*memory, {ranks}, Dtype::i64, Use::communication);
-  const auto length = static_cast<std::int64_t>(mine.size());
-  world.all_gather(lengths, from_host<std::int64_t>(*memory, {1}, std::span(&length, 1), Use::communication))
-      .wait();
-  const auto sizes = lengths.as<std::int64_t>();
-  const std::int64_t longest = *std::max_element(sizes.begin(), sizes.end());
-  std::vector<std::string> out;
-  if (longest == 0) return std::vector<std::string>(sizes.size());
-  const Tensor all = empty(*memory, {ranks * longest}, Dtype::u8, Use::communication);
-  const Tensor padded = empty(*memory, {longest}, Dtype::u8, Use::communication);
-  std::memset(padded.address(), 0, std::size_t(longest));
-  std::memcpy(padded.address(), mine.data(), mine.size());
-  world.all_gather(all, padded).wait();
-  const auto* bytes = static_cast<const char*>(all.address());
-  for (std::int64_t r = 0; r < ranks; ++r)
-    out.emplace_back(bytes + r * longest, std::size_t(sizes[std::size_t(r)]));
-  return out;
-}
 
 std::vector<std::string> agree(Communicator& world, const std::function<std::string()>& work) {
   std::vector<std::string> said = tell_all(world, packed(outcome_of(work)));

@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "weft/checkpoint/host_memory.h"
+#include "weft/tensor/host_memory.h"
 
 namespace weft::checkpoint {
 namespace {

@@ -10,12 +10,12 @@
 #include "weft/base/flags.h"
 #include "weft/base/format.h"
 #include "weft/checkpoint/find.h"
-#include "weft/checkpoint/host_memory.h"
 #include "weft/checkpoint/keep.h"
 #include "weft/checkpoint/load.h"
 #include "weft/checkpoint/step.h"
 #include "weft/comm/solo.h"
 #include "weft/tensor/host.h"
+#include "weft/tensor/host_memory.h"
 
 namespace weft::cli {
 namespace {
@@ -60,7 +60,7 @@ bool same_blocks(const Stored& a, const Stored& b) {
 }
 
 std::vector<double> values(const Step& step, const std::string& name, const Stored& stored) {
-  const auto memory = checkpoint::host_memory();
+  const auto memory = host_memory();
   SoloCommunicator world;
   const std::vector<checkpoint::Named> one{
       checkpoint::whole(name, empty(*memory, stored.global, stored.dtype))};

@@ -17,12 +17,17 @@ class ProcessMesh {
   const ParallelLayout& layout() const { return layout_; }
   const Coordinate& here() const { return here_; }
   int place(Axis axis) const { return here_[std::size_t(axis)]; }
+  /// Which of the ranks along these axes this one is.
+  int place(Axes along) const { return layout_.place(world_.rank(), along); }
   Communicator& world() const { return world_; }
   /// mesh.along(Axis::tp), mesh.along({Axis::dp, Axis::cp}): the ranks that differ from this one along these
   /// axes only.
   Communicator& along(Axes wanted) const;
+  /// The run of so many ranks along an axis that this one is in. Collective over the ranks along the axis.
+  std::unique_ptr<Communicator> neighbours(Axis axis, int ranks) const;
 
  private:
+  void add(Axes kind);
   ParallelLayout layout_;
   Communicator& world_;
   Coordinate here_;

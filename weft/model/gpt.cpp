@@ -61,27 +61,22 @@ class Builder {
   }
 
   // ---- pieces of a block
-  /// Held whole by every tensor-parallel rank; the first one's copy is the one that counts.
-  Parameter shared(const std::string& name, const Shape& shape, const Init& init) const {
-    Parameter parameter = whole_parameter(name, shape, init);
-    parameter.pieces.front().where.replica = tp_.rank();
-    return parameter;
-  }
-  // In exact mode a gain's gradient is the same on all tensor-parallel ranks, who bring their pieces
-  // together.
+  Along tensor_ranks() const { return {Axis::tp, tp_.rank(), tp_.size()}; }
   TokenCut token_cut() const { return TokenCut(context_.circle); }
   Norm norm(const std::string& name) const {
     Communicator* sequence = tp_.sequence_cut() ? &tp_.circle : nullptr;
     return norm_of(name, config_.hidden, {.sequence = sequence, .context = token_cut()});
   }
   Norm norm_of(const std::string& name, std::int64_t width, const NormRows& rows) const {
-    const bool partial = (rows.sequence || rows.heads) && !device_.exact();
-    Parameter gain = shared(name + ".gain", {width}, constant(config_.norm_centered_gain ? 0 : 1));
-    gain.sequence_partial = partial;
+    // In exact mode a gain's gradient is the same on all tensor-parallel ranks, who bring their pieces
+    // together.
+    const Axes terms = (rows.sequence || rows.heads) && !device_.exact() ? Axes{Axis::tp} : Axes{};
+    Parameter gain = whole_parameter(name + ".gain", {width}, constant(config_.norm_centered_gain ? 0 : 1));
+    gain.spread = gain.spread.with_terms(terms);
     std::optional<Parameter> bias;
     if (config_.norm == NormKind::layer) {
-      bias = shared(name + ".bias", {width}, constant(0));
-      bias->sequence_partial = partial;
+      bias = whole_parameter(name + ".bias", {width}, constant(0));
+      bias->spread = gain.spread;
     }
     return {std::move(gain),
             std::move(bias),
@@ -94,15 +89,15 @@ class Builder {
     return wanted ? std::optional(std::move(made)) : std::nullopt;
   }
   ColumnLinear column(const std::string& name, std::int64_t out, bool biased, BiasAdded added) const {
-    Parameter weight = row_parameter(name + ".weight", {out, config_.hidden}, inner(out, config_.hidden),
-                                     tp_.rank(), tp_.size());
-    Parameter offset = row_parameter(name + ".bias", {out}, constant(0), tp_.rank(), tp_.size());
+    Parameter weight =
+        row_parameter(name + ".weight", {out, config_.hidden}, inner(out, config_.hidden), tensor_ranks());
+    Parameter offset = row_parameter(name + ".bias", {out}, constant(0), tensor_ranks());
     return {Product(std::move(weight), bias(biased, std::move(offset)), added, token_cut()), tp_};
   }
   RowLinear row(const std::string& name, std::int64_t in) const {
-    Parameter weight = column_parameter(name + ".weight", {config_.hidden, in}, output(config_.hidden, in),
-                                        tp_.rank(), tp_.size());
-    Parameter offset = shared(name + ".bias", {config_.hidden}, constant(0));
+    Parameter weight =
+        column_parameter(name + ".weight", {config_.hidden, in}, output(config_.hidden, in), tensor_ranks());
+    Parameter offset = whole_parameter(name + ".bias", {config_.hidden}, constant(0));
     return {Product(std::move(weight), bias(config_.linear_bias, std::move(offset)), BiasAdded::by_reader,
                     token_cut()),
             tp_};
@@ -153,10 +148,9 @@ class Builder {
     };
     take(queries, neighbour() * heads, heads);
     take(key_value, per_group, 2);
-    key_value.replica = neighbour();
     parameter.pieces = {{queries, 0}, {key_value, queries.local.elements()}};
     parameter.shape[0] = (heads + 2) * config_.channels;
-    parameter.sharers = sharers();
+    parameter.shared = {.along = Axis::tp, .ranks = sharers(), .partial = !device_.exact()};
   }
   KeyRows key_rows() const {
     if (parts() == 1) return {};
@@ -168,10 +162,10 @@ class Builder {
   ColumnLinear qkv(const std::string& name) const {
     const std::int64_t rows = (config_.heads + 2 * config_.groups) * config_.channels;
     const bool shared = sharers() > 1;
-    const int rank = shared ? 0 : tp_.rank(), ranks = shared ? 1 : tp_.size();
+    const Along cut = shared ? Along{Axis::tp} : tensor_ranks();
     Parameter weight =
-        row_parameter(name + ".weight", {rows, config_.hidden}, inner(rows, config_.hidden), rank, ranks);
-    Parameter offset = row_parameter(name + ".bias", {rows}, constant(0), rank, ranks);
+        row_parameter(name + ".weight", {rows, config_.hidden}, inner(rows, config_.hidden), cut);
+    Parameter offset = row_parameter(name + ".bias", {rows}, constant(0), cut);
     if (shared)
       for (Parameter* parameter : {&weight, &offset}) share_group(*parameter);
     return {Product(std::move(weight), bias(config_.qkv_bias, std::move(offset)), BiasAdded::by_product,
@@ -276,7 +270,8 @@ class Builder {
                         .local = {part.count, config_.hidden}},
                        0}};
     words.init = random(config_.vocabulary, config_.hidden, std);
-    words.at_the_ends = true;
+    words.spread = spread_in(View::dense, Axis::tp);
+    words.role = Role::words;
     return words;
   }
   // One memory for both uses of the words, where that cannot show: in exact mode the gradients of the uses
@@ -289,9 +284,9 @@ class Builder {
     words.tied = config_.tied_output && !shares_words();
     std::optional<Parameter> positions;
     if (config_.positions == Positions::learned) {
-      positions = shared("embedding.positions", {config_.max_positions, config_.hidden},
-                         inner(config_.max_positions, config_.hidden));
-      positions->sequence_partial = tp_.sequence_cut() && !device_.exact();
+      positions = whole_parameter("embedding.positions", {config_.max_positions, config_.hidden},
+                                  inner(config_.max_positions, config_.hidden));
+      if (tp_.sequence_cut() && !device_.exact()) positions->spread = positions->spread.with_terms(Axis::tp);
     }
     auto layer =
         std::make_unique<Embedding>(std::move(words), std::move(positions),
@@ -307,10 +302,7 @@ class Builder {
     const LanguageHead::Options options{.part = words_here(), .loss = {}, .tp = tp_, .context = token_cut()};
     if (words_ && shares_words()) return std::make_unique<LanguageHead>(*words_, options);
     Parameter output = word_matrix(config_.tied_output ? "embedding.words" : "output.words");
-    if (config_.tied_output) {
-      output.tied = true;  // a second copy: the first stage's counts
-      for (Piece& piece : output.pieces) piece.where.replica = 1;
-    }
+    output.tied = config_.tied_output;
     return std::make_unique<LanguageHead>(std::move(output), options);
   }
 

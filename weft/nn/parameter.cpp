@@ -15,15 +15,11 @@ std::uint64_t number_of(const std::string& name) {
   return hash;
 }
 
-struct Cut {
-  int dim, rank, ranks;
-};
-
-Parameter cut_parameter(std::string name, const Shape& whole, const Init& init, Cut cut) {
+Parameter cut_parameter(std::string name, const Shape& whole, const Init& init, int dim, const Along& cut) {
   Shape local = whole;
-  local[cut.dim] = exact(whole[cut.dim], cut.ranks);
+  local[dim] = exact(whole[dim], cut.ranks);
   Shape offset = whole;
-  for (int i = 0; i < offset.rank(); ++i) offset[i] = i == cut.dim ? cut.rank * local[cut.dim] : 0;
+  for (int i = 0; i < offset.rank(); ++i) offset[i] = i == dim ? cut.rank * local[dim] : 0;
   Parameter out;
   out.name = std::move(name);
   out.shape = local;
@@ -32,6 +28,8 @@ Parameter cut_parameter(std::string name, const Shape& whole, const Init& init, 
   out.decays = whole.rank() > 1;
   return out;
 }
+
+Spread spread_along(Axis axis) { return spread_in(axis == Axis::tp ? View::dense : View::experts, axis); }
 
 /// The part of the local memory that a piece fills, as a matrix.
 Tensor block_of(const Tensor& value, const Piece& piece) {
@@ -52,15 +50,19 @@ RandomBlock random_block(const Parameter& parameter, const Piece& piece, std::ui
 }  // namespace
 
 Parameter whole_parameter(std::string name, const Shape& shape, const Init& init) {
-  return cut_parameter(std::move(name), shape, init, {0, 0, 1});
+  return cut_parameter(std::move(name), shape, init, 0, {});
 }
 
-Parameter row_parameter(std::string name, const Shape& whole, const Init& init, int rank, int ranks) {
-  return cut_parameter(std::move(name), whole, init, {0, rank, ranks});
+Parameter row_parameter(std::string name, const Shape& whole, const Init& init, const Along& cut) {
+  Parameter out = cut_parameter(std::move(name), whole, init, 0, cut);
+  out.spread = spread_along(cut.axis);
+  return out;
 }
 
-Parameter column_parameter(std::string name, const Shape& whole, const Init& init, int rank, int ranks) {
-  return cut_parameter(std::move(name), whole, init, {1, rank, ranks});
+Parameter column_parameter(std::string name, const Shape& whole, const Init& init, const Along& cut) {
+  Parameter out = cut_parameter(std::move(name), whole, init, 1, cut);
+  out.spread = spread_along(cut.axis);
+  return out;
 }
 
 void initialize(const Parameter& parameter, const Tensor& value, std::uint64_t seed) {

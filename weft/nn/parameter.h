@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "weft/mesh/shard.h"
+#include "weft/mesh/spread.h"
 #include "weft/tensor/tensor.h"
 
 namespace weft {
@@ -48,29 +49,49 @@ class GradSink {
   int parameter_ = 0;
 };
 
+/// Weights that an optimizer may treat otherwise than others.
+enum class Role : std::uint8_t {
+  inner,
+  words  // embedding and output: a learning rate of their own may apply
+};
+
+/// Ranks next to each other along an axis of the mesh that hold the last piece of a parameter too: what the
+/// axis cuts has fewer parts than the axis has ranks.
+struct Neighbours {
+  Axis along = Axis::tp;
+  int ranks = 1;        // 1: nobody
+  bool partial = true;  // gradients of that piece are terms of one sum; else all have the same
+  auto operator<=>(const Neighbours&) const = default;
+};
+
 struct Parameter {
   std::string name;           // of the whole tensor, the same on every rank: "layers.3.mlp.up.weight"
   Shape shape;                // of this rank's part
   std::vector<Piece> pieces;  // where that part sits in the whole; one box unless cut otherwise
   Init init;
-  bool decays = true;        // weight decay applies
-  bool at_the_ends = false;  // embedding or output: a learning rate of their own may apply
-  bool sequence_partial =
-      false;          // its gradient is partial on every tensor-parallel rank that holds other tokens
-  int sharers = 1;    // neighbours among tensor-parallel ranks that hold its last piece too, whose gradient
-                      // is then partial on each
+  Spread spread = spread_in(View::dense);
+  Neighbours shared;
+  bool decays = true;  // weight decay applies
+  Role role = Role::inner;
   int uses = 1;       // gradients that a microbatch adds to it
-  bool tied = false;  // another stage holds it too: gradients of both copies are added before an update
+  bool tied = false;  // other layers have a parameter of this name, a copy: an update sees the sum of all
+                      // their gradients
   Tensor value;       // what layers multiply with
   GradSink grad;
 };
 
-/// A parameter that every rank holds whole.
+/// This rank's place among those along an axis of the mesh.
+struct Along {
+  Axis axis = Axis::tp;
+  int rank = 0, ranks = 1;
+};
+
+/// A parameter that the ranks of a stage hold whole, and see the same gradient of but for data-parallel ones.
 Parameter whole_parameter(std::string name, const Shape& shape, const Init& init);
-/// A matrix of `rows` rows (or a vector of elements) cut over ranks along its first dimension.
-Parameter row_parameter(std::string name, const Shape& whole, const Init& init, int rank, int ranks);
+/// A matrix of `rows` rows (or a vector of elements) cut along its first dimension.
+Parameter row_parameter(std::string name, const Shape& whole, const Init& init, const Along& cut);
 /// A matrix cut along its second dimension.
-Parameter column_parameter(std::string name, const Shape& whole, const Init& init, int rank, int ranks);
+Parameter column_parameter(std::string name, const Shape& whole, const Init& init, const Along& cut);
 
 /// Fills value (f32, of the parameter's shape) by its init: the same numbers however the tensor is cut.
 void initialize(const Parameter& parameter, const Tensor& value, std::uint64_t seed);

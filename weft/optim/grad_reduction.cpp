@@ -9,7 +9,7 @@
 namespace weft {
 namespace {
 
-/// visit(gradient, its place among all of them) for every key of a bucket that neighbours hold too.
+/// visit(gradient, its place among all of them) for every piece of a bucket that neighbours hold too.
 template <class Visit>
 void each_shared(const WeightBlock& block, const WeightBucket& bucket, const Tensor& all,
                  const Visit& visit) {
@@ -34,13 +34,11 @@ std::int64_t shared_elements(const WeightBlock& block, const WeightBucket& bucke
 
 }  // namespace
 
-GradReduction::GradReduction(Weights& weights, Communicator& tensor_parallel, ReduceWhen when)
-    : weights_(weights), tensor_parallel_(tensor_parallel), when_(when) {
+GradReduction::GradReduction(Weights& weights, ReduceWhen when) : weights_(weights), when_(when) {
   if (weights_.device().exact()) tree_.emplace(weights_);
   for (WeightBlock& block : weights_.blocks()) {
-    const int sharers = block.kind.sharers;
-    if (sharers > 1 && !tree_ && !sharers_)
-      sharers_ = tensor_parallel.split(tensor_parallel.rank() / sharers, tensor_parallel.rank());
+    Communicator* terms = terms_of(block);
+    Communicator* neighbours = neighbours_of(block);
     for (std::size_t i = 0; i < block.buckets.size(); ++i) {
       const WeightBucket& bucket = block.buckets[i];
       for (int k = 0; k < bucket.slots; ++k) {
@@ -48,7 +46,7 @@ GradReduction::GradReduction(Weights& weights, Communicator& tensor_parallel, Re
             this, int(parameters_.size()));
         parameters_.push_back({.leaving = buckets_.size()});
       }
-      buckets_.push_back({.block = &block, .bucket = i});
+      buckets_.push_back({.block = &block, .bucket = i, .terms = terms, .neighbours = neighbours});
     }
   }
 }
@@ -56,6 +54,20 @@ GradReduction::GradReduction(Weights& weights, Communicator& tensor_parallel, Re
 GradReduction::~GradReduction() {
   for (const WeightBlock& block : weights_.blocks())
     for (const WeightSlot& slot : block.slots) slot.parameter->grad.listen(nullptr, 0);
+}
+
+Communicator* GradReduction::terms_of(const WeightBlock& block) const {
+  if (weights_.data().mesh == nullptr || block.kind.partial.empty()) return nullptr;
+  Communicator& circle = weights_.data().mesh->along(block.kind.partial);
+  return circle.size() > 1 ? &circle : nullptr;
+}
+
+Communicator* GradReduction::neighbours_of(const WeightBlock& block) {
+  const Neighbours& shared = block.kind.shared;
+  if (weights_.data().mesh == nullptr || shared.ranks == 1 || !shared.partial) return nullptr;
+  auto& circle = neighbours_[shared];
+  if (!circle) circle = weights_.data().mesh->neighbours(shared.along, shared.ranks);
+  return circle.get();
 }
 
 void GradReduction::begin(int microbatches) {
@@ -87,28 +99,23 @@ void GradReduction::added(int parameter) {
 void GradReduction::set_out(Leaving& bucket) {
   go_on();
   bucket.left = true;
-  if (!in_parts(bucket)) return leave(bucket);
+  if (!bucket.terms && !bucket.neighbours) return leave(bucket);
   add_parts(bucket);
   first_ = &bucket;
-}
-
-bool GradReduction::in_parts(const Leaving& bucket) const {
-  const WeightKind& kind = bucket.block->kind;
-  return (kind.partial && tensor_parallel_.size() > 1) || (kind.sharers > 1 && sharers_);
 }
 
 void GradReduction::add_parts(Leaving& leaving) {
   const WeightBlock& block = *leaving.block;
   const WeightBucket& bucket = block.buckets[leaving.bucket];
-  if (block.kind.partial) {
-    parts_ = tensor_parallel_.all_reduce(block.grads.slice(0, bucket.at, bucket.elements), Reduce::sum);
+  if (leaving.terms) {
+    parts_ = leaving.terms->all_reduce(block.grads.slice(0, bucket.at, bucket.elements), Reduce::sum);
     return;
   }
   shared_ =
       empty(block.grads.device(), {shared_elements(block, bucket)}, block.grads.dtype(), Use::communication);
   each_shared(block, bucket, shared_,
               [](const Tensor& grads, const Tensor& packed) { ops::copy_into(packed, grads); });
-  parts_ = sharers_->all_reduce(shared_, Reduce::sum);
+  parts_ = leaving.neighbours->all_reduce(shared_, Reduce::sum);
 }
 
 void GradReduction::go_on() {
@@ -122,17 +129,18 @@ void GradReduction::go_on() {
 }
 
 void GradReduction::leave(Leaving& leaving) {
-  const DataParallel& data = weights_.data();
-  if (data.ranks() == 1) return;
+  const Readers& readers = leaving.block->readers;
+  const Dtype wire = weights_.data().wire;
+  if (readers.ranks() == 1) return;
   const WeightBucket& bucket = leaving.block->buckets[leaving.bucket];
   Tensor grads = leaving.block->grads.slice(0, bucket.at, bucket.elements);
-  if (data.wire != grads.dtype()) {
-    leaving.wire = empty(grads.device(), grads.shape(), data.wire, Use::communication);
+  if (wire != grads.dtype()) {
+    leaving.wire = empty(grads.device(), grads.shape(), wire, Use::communication);
     ops::copy_into(leaving.wire, grads);
     grads = leaving.wire;
   }
-  if (!data.cut()) return under_way_.add(data.circle->all_reduce(grads, Reduce::sum));
-  under_way_.add(data.circle->reduce_scatter(own_part(leaving), grads));
+  if (!readers.cut()) return under_way_.add(readers.circle->all_reduce(grads, Reduce::sum));
+  under_way_.add(readers.circle->reduce_scatter(own_part(leaving), grads));
 }
 
 /// Of what travels, where this rank keeps its part of the sum.
@@ -147,7 +155,7 @@ void GradReduction::arrive(Leaving& leaving) const {
   if (!leaving.wire) return;
   const WeightBucket& bucket = leaving.block->buckets[leaving.bucket];
   const Tensor summed = std::exchange(leaving.wire, Tensor());
-  if (!weights_.data().cut())
+  if (!leaving.block->readers.cut())
     return ops::copy_into(leaving.block->grads.slice(0, bucket.at, bucket.elements), summed);
   const OwnedPart& own = leaving.block->owned[leaving.bucket];
   ops::copy_into(leaving.block->grads.slice(0, own.at, own.count),

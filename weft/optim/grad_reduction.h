@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -18,14 +19,15 @@ enum class ReduceWhen : std::uint8_t { after_backward, when_a_bucket_is_full };
 /// microbatch is learned in the first step; from then on a bucket leaves as soon as the last microbatch has
 /// filled it. All ranks of a circle run the same program, so their buckets leave in the same order. Where
 /// states are cut a rank receives its own part only. Sums are those of all_reduce in either case, and no
-/// border shows in them. What tensor-parallel ranks have parts of is added among them first, a bucket in one
-/// word, and goes on when the next bucket sets out: backward never waits for a word that has just begun.
+/// border shows in them. Terms that ranks along other axes of the mesh hold are added among those first, a
+/// bucket in one word, and go on when the next bucket sets out: backward never waits for a word that has just
+/// begun.
 /// Where bits must not show the layout, microbatches are added as a tree, and buckets leave when it is
 /// complete.
 class GradReduction final : public GradListener {
  public:
-  /// Collective over the tensor-parallel ranks.
-  GradReduction(Weights& weights, Communicator& tensor_parallel, ReduceWhen when);
+  /// Collective over ranks that share pieces.
+  GradReduction(Weights& weights, ReduceWhen when);
   ~GradReduction() override;
   GradReduction(const GradReduction&) = delete;
   GradReduction& operator=(const GradReduction&) = delete;
@@ -42,7 +44,9 @@ class GradReduction final : public GradListener {
   struct Leaving {
     WeightBlock* block;
     std::size_t bucket;
-    int waits_for = 0;  // gradients that are still to be added in this step
+    Communicator* terms = nullptr;       // hold terms of the sums of all of it,
+    Communicator* neighbours = nullptr;  // or of each last piece
+    int waits_for = 0;                   // gradients that are still to be added in this step
     bool left = false;
     Tensor wire;  // where gradients travel rounded: all of the bucket's, until it has arrived
   };
@@ -51,9 +55,11 @@ class GradReduction final : public GradListener {
     int added = 0;         // in this step
     int a_microbatch = 0;  // 0: not known yet
   };
+  /// Who holds terms of a block's sums, or of each last piece's, along axes of the model.
+  Communicator* terms_of(const WeightBlock& block) const;
+  Communicator* neighbours_of(const WeightBlock& block);
   void learn();
   void set_out(Leaving& bucket);
-  bool in_parts(const Leaving& bucket) const;
   void add_parts(Leaving& bucket);
   void go_on();
   void leave(Leaving& bucket);
@@ -61,14 +67,12 @@ class GradReduction final : public GradListener {
   void arrive(Leaving& bucket) const;
 
   Weights& weights_;
-  Communicator& tensor_parallel_;
-  // Who holds the same keys; none in exact mode, where each has their whole gradient.
-  std::unique_ptr<Communicator> sharers_;
+  std::map<Neighbours, std::unique_ptr<Communicator>> neighbours_;
   ReduceWhen when_;
   std::vector<Leaving> buckets_;
   Leaving* first_ = nullptr;  // the bucket whose parts are being added
   Pending parts_;
-  Tensor shared_;  // of that bucket: keys that neighbours hold too, one after the other
+  Tensor shared_;  // of that bucket: pieces that neighbours hold too, one after the other
   std::vector<Counted> parameters_;
   std::optional<GradTree> tree_;  // exact mode
   UnderWay under_way_;

@@ -2,6 +2,7 @@
 #include "weft/optim/norms.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "weft/ops/elementwise.h"
@@ -11,11 +12,21 @@
 namespace weft {
 namespace {
 
-// Ranks that keep different parts of states look at different parts of gradients.
-void add_over_ranks(const Tensor& sum, const Weights& weights, std::span<Communicator* const> circles) {
-  for (Communicator* circle : circles) circle->all_reduce(sum, Reduce::sum).wait();
-  if (weights.data().cut()) weights.data().circle->all_reduce(sum, Reduce::sum).wait();
+/// Over the ranks that hold different parts of what one view's blocks are made of, and where states are cut,
+/// over those that look at different parts of gradients.
+void add_over_ranks(const Tensor& sum, const Weights& weights, View view) {
+  const DataParallel& data = weights.data();
+  if (data.mesh == nullptr) return;
+  data.mesh->along(model_axes(view)).all_reduce(sum, Reduce::sum).wait();
+  if (data.cut_states) data.mesh->along(data_axes(view)).all_reduce(sum, Reduce::sum).wait();
 }
+
+/// Every rank takes part in the sums of all views that the mesh has, whether it has such blocks or not.
+bool has(const Weights& weights, View view) {
+  const ProcessMesh* mesh = weights.data().mesh;
+  return mesh != nullptr ? mesh->layout().has(view) : view == View::dense;
+}
+constexpr std::array views{View::dense, View::experts};
 
 /// The runs of a part that lie in parameters, and that this rank counts: between parameters lies padding, and
 /// of a key that neighbours share one counts.
@@ -33,35 +44,46 @@ void each_counted(const WeightBlock& block, const OwnedPart& own, const Visit& v
 
 }  // namespace
 
-double global_norm(const Weights& weights, Look look, std::span<Communicator* const> circles) {
-  const Tensor digits = ops::exact_zero(weights.device());
-  for (const WeightBlock& block : weights.blocks()) {
-    if (!block.kind.counted) continue;
-    const auto add = [&](const OwnedPart& part) {
-      ops::sum_squares_into(
-          digits, look == Look::grads ? block.grads.slice(0, part.at, part.count) : block.master_of(part));
-    };
-    for (const OwnedPart& own : block.owned)
-      if (block.kind.sharers > 1)
-        each_counted(block, own, add);
-      else
-        add(own);
+double global_norm(const Weights& weights, Look look) {
+  double squares = 0;
+  for (const View view : views) {
+    if (!has(weights, view)) continue;
+    const Tensor digits = ops::exact_zero(weights.device());
+    for (const WeightBlock& block : weights.blocks()) {
+      if (!block.kind.counted || block.kind.view != view) continue;
+      const auto add = [&](const OwnedPart& part) {
+        ops::sum_squares_into(
+            digits, look == Look::grads ? block.grads.slice(0, part.at, part.count) : block.master_of(part));
+      };
+      for (const OwnedPart& own : block.owned)
+        if (block.kind.shared.ranks > 1)
+          each_counted(block, own, add);
+        else
+          add(own);
+    }
+    add_over_ranks(digits, weights, view);
+    squares += ops::exact_number(digits);
   }
-  add_over_ranks(digits, weights, circles);
-  return std::sqrt(ops::exact_number(digits));
+  return std::sqrt(squares);
 }
 
-std::int64_t global_zeros(const Weights& weights, std::span<Communicator* const> circles) {
+std::int64_t global_zeros(const Weights& weights) {
   double zeros = 0;
-  for (const WeightBlock& block : weights.blocks())
-    for (const OwnedPart& own : block.owned)
-      each_counted(block, own, [&](const OwnedPart& part) {
-        zeros += number(ops::count_zeros(block.grads.slice(0, part.at, part.count)));
-      });
-  const Tensor total = ops::zeros(weights.device(), {1}, Dtype::f64);
-  ops::fill(total, zeros);
-  add_over_ranks(total, weights, circles);
-  return std::int64_t(number(total));
+  for (const View view : views) {
+    if (!has(weights, view)) continue;
+    double here = 0;
+    for (const WeightBlock& block : weights.blocks())
+      for (const OwnedPart& own : block.owned)
+        if (block.kind.view == view)
+          each_counted(block, own, [&](const OwnedPart& part) {
+            here += number(ops::count_zeros(block.grads.slice(0, part.at, part.count)));
+          });
+    const Tensor total = ops::zeros(weights.device(), {1}, Dtype::f64);
+    ops::fill(total, here);
+    add_over_ranks(total, weights, view);
+    zeros += number(total);
+  }
+  return std::int64_t(zeros);
 }
 
 double clip_factor(double norm, double limit) { return limit > 0 ? std::min(1.0, limit / (norm + 1e-6)) : 1; }

@@ -30,7 +30,7 @@ Tensor grads_of(const WeightBlock& block, const OwnedPart& own) {
 }
 
 double rate_of(const WeightBlock& block, const UpdateArgs& args) {
-  return block.kind.at_the_ends ? args.ends_rate : args.rate;
+  return block.kind.role == Role::words ? args.ends_rate : args.rate;
 }
 
 class Adam final : public Optimizer {

@@ -11,24 +11,25 @@ namespace weft {
 namespace {
 
 /// What this rank updates of a weight that fills a bucket.
-Tensor own_gradient(const Weights& weights, const WeightBlock& block, int slot) {
+Tensor own_gradient(const WeightBlock& block, int slot) {
   const auto bucket = std::ranges::find(block.buckets, slot, &WeightBucket::first_slot);
-  if (!weights.data().cut()) return block.grads.slice(0, bucket->at, bucket->elements);
+  if (!block.readers.cut()) return block.grads.slice(0, bucket->at, bucket->elements);
   const OwnedPart& own = block.owned[std::size_t(bucket - block.buckets.begin())];
   return block.grads.slice(0, own.at, own.count);
 }
 
 }  // namespace
 
-TiedWeights::TiedWeights(Weights& weights, Communicator& along_pp) {
+TiedWeights::TiedWeights(Weights& weights) {
   std::map<std::string, Copies> by_name;
   for (const WeightBlock& block : weights.blocks())
     for (std::size_t i = 0; i < block.slots.size(); ++i)
       if (const Parameter& parameter = *block.slots[i].parameter; parameter.tied)
-        by_name[parameter.name].gradients.push_back(own_gradient(weights, block, int(i)));
-  for (auto& [name, copies] : by_name) here_.push_back(std::move(copies));
-  auto circle = along_pp.split(here_.empty() ? 0 : 1, along_pp.rank());
-  if (!here_.empty() && circle->size() > 1) others_ = std::move(circle);
+        by_name[parameter.name].gradients.push_back(own_gradient(block, int(i)));
+  for (auto& [name, copies] : by_name) {
+    copies.holders = weights.ties().holders(name);
+    here_.push_back(std::move(copies));
+  }
 }
 
 void TiedWeights::add_gradients() const {
@@ -36,7 +37,7 @@ void TiedWeights::add_gradients() const {
     const Tensor& first = copies.gradients.front();
     for (std::size_t i = 1; i < copies.gradients.size(); ++i)
       ops::add_into(first, first, copies.gradients[i]);
-    if (others_) others_->all_reduce(first, Reduce::sum).wait();
+    if (copies.holders) copies.holders->all_reduce(first, Reduce::sum).wait();
     for (std::size_t i = 1; i < copies.gradients.size(); ++i) ops::copy_into(copies.gradients[i], first);
   }
 }

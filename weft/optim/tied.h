@@ -1,10 +1,8 @@
-// Weights that two pipeline stages hold: one weight, two copies, one gradient.
+// Weights that several layers hold: one weight, copies, one gradient.
 #pragma once
 
-#include <memory>
 #include <vector>
 
-#include "weft/comm/communicator.h"
 #include "weft/optim/weights.h"
 
 namespace weft {
@@ -13,18 +11,17 @@ namespace weft {
 /// the sum of all gradients. Copies may live on two ranks of a pipeline or in two stages of one rank.
 class TiedWeights {
  public:
-  /// Collective over the pipeline: finds who else holds what is tied here.
-  TiedWeights(Weights& weights, Communicator& along_pp);
+  explicit TiedWeights(Weights& weights);
   /// After gradients were added over data-parallel ranks, before anybody looks at them. Where states are cut,
   /// ranks add what they update.
   void add_gradients() const;
 
  private:
   struct Copies {
-    std::vector<Tensor> gradients;  // of this rank, in the order of stages
+    std::vector<Tensor> gradients;    // of this rank, in the order of stages
+    Communicator* holders = nullptr;  // the ranks that hold copies; null where it is this one alone
   };
-  std::vector<Copies> here_;              // by name
-  std::unique_ptr<Communicator> others_;  // the ranks that hold copies; null where it is this rank alone
+  std::vector<Copies> here_;  // by name
 };
 
 }  // namespace weft

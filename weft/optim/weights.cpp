@@ -13,14 +13,15 @@ namespace {
 
 constexpr std::int64_t slot_unit = 16;  // elements of f32 in 64 bytes
 
-WeightKind kind_of(const Parameter& parameter) {
+WeightKind kind_of(const Parameter& parameter, View view) {
   const bool counted = std::all_of(parameter.pieces.begin(), parameter.pieces.end(),
                                    [](const Piece& piece) { return piece.where.replica == 0; });
   return {.decays = parameter.decays,
-          .at_the_ends = parameter.at_the_ends,
-          .counted = counted || parameter.sharers > 1,
-          .partial = parameter.sequence_partial,
-          .sharers = parameter.sharers};
+          .role = parameter.role,
+          .counted = counted || parameter.shared.ranks > 1,
+          .partial = parameter.spread.partial - data_axes(view),
+          .view = view,
+          .shared = parameter.shared};
 }
 
 std::int64_t rounded_up(std::int64_t n, std::int64_t unit) { return divide_up(n, unit) * unit; }
@@ -34,6 +35,11 @@ std::int64_t stored(const WeightSlot& slot) {
 Weights::Weights(const std::function<void(const VisitParameter&)>& each, Device& device, Dtype compute,
                  For purpose, const DataParallel& data)
     : device_(device), data_(data) {
+  std::vector<const Parameter*> tied;
+  each([&](const Parameter& parameter) {
+    if (parameter.tied) tied.push_back(&parameter);
+  });
+  ties_.emplace(tied, data_.mesh);
   each([this](Parameter& parameter) { place(parameter); });
   for (WeightBlock& block : blocks_) {
     cut_into_buckets(block);
@@ -43,10 +49,30 @@ Weights::Weights(const std::function<void(const VisitParameter&)>& each, Device&
 }
 
 void Weights::place(Parameter& parameter) {
-  const WeightKind kind = kind_of(parameter);
+  const View view = view_of(parameter.spread, parameter.name);
+  number_copies(parameter, view);
+  const WeightKind kind = kind_of(parameter, view);
   auto block = std::find_if(blocks_.begin(), blocks_.end(), [&](const auto& b) { return b.kind == kind; });
-  if (block == blocks_.end()) block = blocks_.insert(blocks_.end(), WeightBlock{.kind = kind});
+  if (block == blocks_.end())
+    block = blocks_.insert(blocks_.end(), WeightBlock{.kind = kind, .readers = readers_of(view)});
   block->slots.push_back({&parameter, 0});
+}
+
+// Of ranks that hold the same piece the first is 0: along every axis of the model that does not cut it, among
+// its neighbours, and of tied copies. Data-parallel ranks are another matter, because they may cut states.
+void Weights::number_copies(Parameter& parameter, View view) const {
+  const Axes same = (parameter.spread.copy | parameter.spread.partial) & model_axes(view);
+  int copy = parameter.tied ? ties_->copy(parameter) : 0;
+  if (data_.mesh != nullptr) copy += data_.mesh->place(same);
+  for (Piece& piece : parameter.pieces) piece.where.replica = copy;
+  const Neighbours& shared = parameter.shared;
+  if (shared.ranks > 1 && data_.mesh != nullptr)
+    parameter.pieces.back().where.replica += data_.mesh->place(shared.along) % shared.ranks;
+}
+
+Readers Weights::readers_of(View view) const {
+  if (data_.mesh == nullptr) return {};
+  return {&data_.mesh->along(data_axes(view)), data_.cut_states};
 }
 
 // Backward comes from the last parameter to the first, so buckets are filled from there. A weight that
@@ -67,7 +93,8 @@ void Weights::cut_into_buckets(WeightBlock& block) const {
 
 // A share must be whole for every rank, and start at a multiple of 64 bytes.
 void Weights::share_out(WeightBlock& block) const {
-  const std::int64_t unit = data_.cut() ? slot_unit * data_.ranks() : slot_unit;
+  const Readers& readers = block.readers;
+  const std::int64_t unit = readers.cut() ? slot_unit * readers.ranks() : slot_unit;
   std::for_each(block.buckets.rbegin(), block.buckets.rend(), [&](WeightBucket& bucket) {
     bucket.at = block.elements;
     for (int i = 0; i < bucket.slots; ++i) {
@@ -78,14 +105,14 @@ void Weights::share_out(WeightBlock& block) const {
     bucket.elements = rounded_up(block.elements - bucket.at, unit);
     block.elements = bucket.at + bucket.elements;
   });
-  if (!data_.cut()) {
+  if (!readers.cut()) {
     block.owned = {{.count = block.elements}};
     block.kept = block.elements;
     return;
   }
   for (const WeightBucket& bucket : block.buckets) {
-    const std::int64_t share = bucket.elements / data_.ranks();
-    block.owned.push_back({bucket.at + data_.rank() * share, block.kept, share});
+    const std::int64_t share = bucket.elements / readers.ranks();
+    block.owned.push_back({bucket.at + readers.rank() * share, block.kept, share});
     block.kept += share;
   }
 }
@@ -139,15 +166,16 @@ void Weights::publish() {
 }
 
 void Weights::gather() {
-  if (!data_.cut()) return;
   UnderWay under_way;
-  for (const WeightBlock& block : blocks_)
+  for (const WeightBlock& block : blocks_) {
+    if (!block.readers.cut()) continue;
     for (std::size_t i = 0; i < block.buckets.size(); ++i) {
       const WeightBucket& bucket = block.buckets[i];
       const OwnedPart& own = block.owned[i];
-      under_way.add(data_.circle->all_gather(block.values.slice(0, bucket.at, bucket.elements),
-                                             block.values.slice(0, own.at, own.count)));
+      under_way.add(block.readers.circle->all_gather(block.values.slice(0, bucket.at, bucket.elements),
+                                                     block.values.slice(0, own.at, own.count)));
     }
+  }
   under_way.wait();
 }
 
@@ -156,7 +184,7 @@ Tensor Weights::part(const Tensor& flat, const WeightSlot& slot) {
   return flat.slice(0, slot.at, shape.elements()).view(shape);
 }
 
-// Uncut states are the same on all data-parallel ranks: the first one's are replica 0.
+// Uncut states are the same on all data-parallel ranks: the first one's are copy 0.
 std::vector<Piece> Weights::pieces_here(const WeightBlock& block, const WeightSlot& slot,
                                         Counted counted) const {
   std::vector<Piece> out;
@@ -164,7 +192,7 @@ std::vector<Piece> Weights::pieces_here(const WeightBlock& block, const WeightSl
     const std::int64_t shift = counted == Counted::from_the_block ? 0 : own.kept - own.at;
     for (Piece piece : fragments(slot.parameter->pieces, own.at - slot.at, own.count)) {
       piece.at += slot.at + shift;
-      if (!data_.cut() && data_.rank() > 0) piece.where.replica = std::max(piece.where.replica, data_.rank());
+      if (!block.readers.cut()) piece.where.replica = std::max(piece.where.replica, block.readers.rank());
       out.push_back(piece);
     }
   }
@@ -175,7 +203,7 @@ void Weights::each_master(const VisitHeld& visit) const {
   for (const WeightBlock& block : blocks_) {
     const Counted counted = block.master_is_values() ? Counted::from_the_block : Counted::from_what_is_kept;
     for (const WeightSlot& slot : block.slots)
-      visit({slot.parameter->name, *slot.parameter, block.master, pieces_here(block, slot, counted)});
+      visit({slot.parameter->name, *slot.parameter, block.master, pieces_here(block, slot, counted), block});
   }
 }
 
@@ -184,7 +212,7 @@ void Weights::each_kept(const std::vector<Tensor>& kept, const std::string& suff
   for (std::size_t i = 0; i < blocks_.size(); ++i)
     for (const WeightSlot& slot : blocks_[i].slots)
       visit({slot.parameter->name + suffix, *slot.parameter, kept[i],
-             pieces_here(blocks_[i], slot, Counted::from_what_is_kept)});
+             pieces_here(blocks_[i], slot, Counted::from_what_is_kept), blocks_[i]});
 }
 
 }  // namespace weft

@@ -3,22 +3,25 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "weft/comm/communicator.h"
+#include "weft/mesh/mesh.h"
 #include "weft/nn/linear.h"
 #include "weft/nn/parameter.h"
+#include "weft/optim/ties.h"
 
 namespace weft {
 
 /// Parameters that are treated alike stand in one block.
 struct WeightKind {
   bool decays = true;
-  bool at_the_ends = false;  // embedding or output: a learning rate of their own may apply
-  bool counted = true;       // this rank's copy is the one that norms count
-  bool partial = false;      // tensor-parallel ranks hold parts of a sum
-  int sharers = 1;           // above 1: so many hold parts of the sum of each last piece, and one counts it
+  Role role = Role::inner;
+  bool counted = true;      // this rank's copy is the one that norms count
+  Axes partial;             // of the model: ranks along them hold terms of the gradients' sums
+  View view = View::dense;  // data-parallel ranks are those of this view
+  Neighbours shared;        // more than one: hold each last piece too, and one counts it
   auto operator<=>(const WeightKind&) const = default;
 };
 
@@ -41,9 +44,20 @@ struct OwnedPart {
   std::int64_t count = 0;
 };
 
+/// Ranks that hold the same weights and read other samples, or other parts of them; they may share the work
+/// of an update.
+struct Readers {
+  Communicator* circle = nullptr;  // none: nobody else
+  bool cut_states = false;         // every rank keeps the states of its part, and updates that
+  int rank() const { return circle ? circle->rank() : 0; }
+  int ranks() const { return circle ? circle->size() : 1; }
+  bool cut() const { return cut_states && ranks() > 1; }
+};
+
 /// Contiguous memory of all parameters of one kind. Between parameters lie zeros, up to the next 64 bytes.
 struct WeightBlock {
   WeightKind kind;
+  Readers readers;
   std::vector<WeightSlot> slots;
   std::vector<WeightBucket> buckets;  // as backward fills them: the last parameters first
   std::vector<OwnedPart> owned;       // one a bucket where states are cut, else one for all
@@ -60,14 +74,10 @@ struct WeightBlock {
 
 /// How ranks that read other samples share the work on one set of weights.
 struct DataParallel {
-  Communicator* circle = nullptr;  // none: nobody else reads samples
-  bool cut_states = false;         // ZeRO-1: every rank keeps the states of its part, and updates that
-  std::int64_t bucket = 0;         // elements after which a bucket is closed; 0: a bucket a block
-  Dtype wire = Dtype::f32;         // what gradients travel as
-
-  int rank() const { return circle ? circle->rank() : 0; }
-  int ranks() const { return circle ? circle->size() : 1; }
-  bool cut() const { return cut_states && ranks() > 1; }
+  const ProcessMesh* mesh = nullptr;  // none: this rank holds all there is
+  bool cut_states = false;            // ZeRO-1
+  std::int64_t bucket = 0;            // elements after which a bucket is closed; 0: a bucket a block
+  Dtype wire = Dtype::f32;            // what gradients travel as
 };
 
 /// What this rank holds of a tensor that is as large as a parameter: a master, a moment. Replica 0 of every
@@ -77,13 +87,15 @@ struct Held {
   const Parameter& parameter;
   Tensor memory;              // contiguous
   std::vector<Piece> pieces;  // boxes of the global tensor, and where they start in memory
+  const WeightBlock& block;   // where the parameter stands
 };
 using VisitHeld = std::function<void(const Held&)>;
 
 class Weights {
  public:
   enum class For : std::uint8_t { training, reading };
-  /// Gathers what `each` visits, makes the memory, and binds every parameter to its part.
+  /// Gathers what `each` visits, makes the memory, and binds every parameter to its part. Pieces get the
+  /// numbers of their copies, which the mesh knows. Collective over the mesh.
   Weights(const std::function<void(const VisitParameter&)>& each, Device& device, Dtype compute, For purpose,
           const DataParallel& data = {});
   /// Fills masters by each parameter's init; the same numbers under every layout.
@@ -97,6 +109,7 @@ class Weights {
   std::vector<WeightBlock>& blocks() { return blocks_; }
   const std::vector<WeightBlock>& blocks() const { return blocks_; }
   const DataParallel& data() const { return data_; }
+  const Ties& ties() const { return *ties_; }
   /// The part of a block-wide tensor (values, grads) that belongs to a parameter, in its shape.
   static Tensor part(const Tensor& flat, const WeightSlot& slot);
   /// What of the masters is here. After filling them, publish().
@@ -107,6 +120,8 @@ class Weights {
 
  private:
   void place(Parameter& parameter);
+  void number_copies(Parameter& parameter, View view) const;
+  Readers readers_of(View view) const;
   void cut_into_buckets(WeightBlock& block) const;
   void share_out(WeightBlock& block) const;
   void allocate(WeightBlock& block, Dtype compute, For purpose);
@@ -115,6 +130,7 @@ class Weights {
   std::vector<Piece> pieces_here(const WeightBlock& block, const WeightSlot& slot, Counted counted) const;
   Device& device_;
   DataParallel data_;
+  std::optional<Ties> ties_;
   std::vector<WeightBlock> blocks_;
 };
 

@@ -65,10 +65,10 @@ Replica::Replica(const ReplicaConfig& config, const ReplicaPlace& place, const V
       weights_([this](const VisitParameter& visit) { each_parameter(visit); }, device_, dtype(),
                Weights::For::training, data_parallel()),
       reduction_(
-          weights_, mesh_.along(Axis::tp),
+          weights_,
           config.parallel.overlap_reduce ? ReduceWhen::when_a_bucket_is_full : ReduceWhen::after_backward) {
   weights_.initialize(config.seed);
-  if (homes_.size() > 1 || device_.exact()) tied_.emplace(weights_, pp());
+  if (homes_.size() > 1 || device_.exact()) tied_.emplace(weights_);
   optimizer_ = make_optimizer(weights_, config.optimizer);
   if (config.model.precision == Precision::f16) scaler_ = scaler_of(config.scaling);
 }
@@ -84,10 +84,9 @@ std::map<int, Stage> Replica::built(const VisitParameter& before_weights) const 
 }
 
 DataParallel Replica::data_parallel() const {
-  Communicator& circle = mesh_.along({Axis::dp, Axis::cp});
-  return {.circle = &circle,
+  return {.mesh = &mesh_,
           .cut_states = config_.parallel.zero > 0,
-          .bucket = bucket_elements(config_, circle.size()),
+          .bucket = bucket_elements(config_, mesh_.along({Axis::dp, Axis::cp}).size()),
           .wire = config_.scaling.reduce_in_bf16 ? Dtype::bf16 : Dtype::f32};
 }
 

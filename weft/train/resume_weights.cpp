@@ -2,6 +2,7 @@
 #include "weft/train/resume_weights.h"
 
 #include <algorithm>
+#include <map>
 
 #include "weft/checkpoint/find.h"
 #include "weft/checkpoint/load.h"
@@ -29,16 +30,18 @@ std::vector<checkpoint::Named> named_states(const Optimizer& optimizer) {
 }
 
 std::vector<checkpoint::Named> named_to_save(const Weights& weights, const Optimizer* optimizer) {
-  const DataParallel& data = weights.data();
-  std::vector<std::int64_t> shares(std::size_t(data.ranks()));
+  std::map<View, std::vector<std::int64_t>> shares;  // of a view's data-parallel ranks
   std::vector<checkpoint::Named> out;
   const auto visit = [&](const Held& held) {
     out.push_back({held.name, held.memory, held.pieces});
-    if (data.cut()) return;
-    const auto writer = std::min_element(shares.begin(), shares.end());
+    const Readers& readers = held.block.readers;
+    if (readers.cut()) return;
+    auto& all = shares[held.block.kind.view];
+    all.resize(std::size_t(readers.ranks()));
+    const auto writer = std::min_element(all.begin(), all.end());
     *writer += held.parameter.shape.elements();
-    // Among the ranks that share layers it stays as the layer says, which holds every parameter whole here.
-    const int others = writer - shares.begin() == data.rank() ? 0 : 1;
+    // Among the ranks of the model it stays as the mesh says: here every parameter is held whole.
+    const int others = writer - all.begin() == readers.rank() ? 0 : 1;
     std::vector<Piece>& pieces = out.back().pieces;
     for (std::size_t i = 0; i < pieces.size(); ++i)
       pieces[i].where.replica = held.parameter.pieces[i].where.replica + others;

@@ -1,7 +1,6 @@
 // The order of a step: zero, forward and backward, reduce, look at the norm, clip, update.
 #include "weft/train/step.h"
 
-#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -41,11 +40,6 @@ void set_loss_factors(std::vector<float>& factors, std::span<const double> count
     const double tokens = order.per_token ? report.tokens : count * means;
     factors.push_back(tokens > 0 ? float(report.loss_scale / tokens) : 0);
   }
-}
-
-/// The circles over which a model's weights are cut.
-std::array<Communicator*, 1> model_circles(const ProcessMesh& mesh) {
-  return {&mesh.along({Axis::tp, Axis::pp})};
 }
 
 StepPlace place_of(const StepOrder& order) {
@@ -91,7 +85,7 @@ void Replica::update(const StepOrder& order, StepReport& report) {
                       .ends_rate = order.ends_rate,
                       .decay = order.decay,
                       .grad_scale = clip / report.loss_scale});
-  if (order.params_norm) report.params_norm = global_norm(weights_, Look::masters, model_circles(mesh_));
+  if (order.params_norm) report.params_norm = global_norm(weights_, Look::masters);
 }
 
 StepReport Replica::step(std::span<const Batch> microbatches, const StepOrder& order) {
@@ -115,15 +109,14 @@ StepReport Replica::step(std::span<const Batch> microbatches, const StepOrder& o
     tied_->add_gradients();
     laps.end(Part::embedding_grads);
   }
-  const auto circles = model_circles(mesh_);
   report.loss = report.tokens > 0 ? sums.everywhere(mesh_, homes_.back()) / report.tokens : 0;
   report.loss_finite = std::isfinite(report.loss);
   laps.skip();
-  report.grad_norm = global_norm(weights_, Look::grads, circles) / report.loss_scale;
+  report.grad_norm = global_norm(weights_, Look::grads) / report.loss_scale;
   report.applied = report.loss_finite && std::isfinite(report.grad_norm);
   laps.end(Part::clip);
   if (order.count_zeros) {
-    report.zeros = global_zeros(weights_, circles);
+    report.zeros = global_zeros(weights_);
     laps.end(Part::count_zeros);
   }
   if (scaler_) scaler_->update(report.applied);

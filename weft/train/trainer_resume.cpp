@@ -184,9 +184,8 @@ RunWitness Trainer::witness(const RunPosition& at) {
   turn.global_batch = int(at.last_batch);
   Feed feed(train, run_sampler(config_, train->size()), feed_place(), at.consumed_samples - at.last_batch);
   const Evaluation sums = evaluated(feed, turn, 1).value();
-  const std::array<Communicator*, 1> circles{&lent_.mesh.along({Axis::tp, Axis::pp})};
   return {.loss = sums.tokens > 0 ? sums.loss_sum / sums.tokens : 0,
-          .weights_norm = global_norm(replica_.weights(), Look::masters, circles)};
+          .weights_norm = global_norm(replica_.weights(), Look::masters)};
 }
 
 void Trainer::verify(const RunFacts& facts, const std::string& from) {

@@ -1,5 +1,5 @@
 // The heap, behind the words of a device.
-#include "weft/checkpoint/host_memory.h"
+#include "weft/tensor/host_memory.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -7,7 +7,7 @@
 
 #include "weft/tensor/kernels.h"
 
-namespace weft::checkpoint {
+namespace weft {
 namespace {
 
 class NoKernels final : public Kernels {
@@ -47,4 +47,4 @@ class HostMemory final : public Device {
 
 std::unique_ptr<Device> host_memory() { return std::make_unique<HostMemory>(); }
 
-}  // namespace weft::checkpoint
+}  // namespace weft

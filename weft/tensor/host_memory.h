@@ -5,9 +5,9 @@
 
 #include "weft/tensor/device.h"
 
-namespace weft::checkpoint {
+namespace weft {
 
 /// It computes nothing. Memory comes from the heap and goes back at once; bad_alloc where there is none.
 std::unique_ptr<Device> host_memory();
 
-}  // namespace weft::checkpoint
+}  // namespace weft
