@@ -224,6 +224,16 @@ TEST(Ties, are_made_by_name_with_ranks_of_their_own) {
   });
 }
 
+TEST(Axes, ask_for_a_mesh_where_a_part_is_held) {
+  const auto device = open_device("cpu", {.threads = 1});
+  Parameter rows = row_parameter("layers.0.rows", {8, 3}, ones, {Axis::tp, 0, 2});
+  EXPECT_EQ(refused([&] {
+              Weights([&](const VisitParameter& visit) { visit(rows); }, *device, Dtype::f32,
+                      Weights::For::training);
+            }),
+            "layers.0.rows: a part of it is here, and no mesh says who holds the rest");
+}
+
 TEST(Axes, that_leave_one_out_are_refused_by_the_parameters_name) {
   const auto device = open_device("cpu", {.threads = 1});
   Parameter router = whole_parameter("layers.0.router", {4, 4}, ones);

@@ -25,10 +25,11 @@ void on_ranks(int tp, Dtype compute, Weights::For purpose,
   run_as_threads(tp, [&](Communicator& world) {
     const auto device = open_device("cpu", {.threads = 1});
     const ModelConfig config = tiny_gpt2();
+    const ProcessMesh mesh(ParallelLayout({.tp = tp}), world);
     const Stage stage =
-        build_gpt(config, {.first_layer = 0, .layers = config.layers}, {.tp = world}, *device);
+        build_gpt(config, {.first_layer = 0, .layers = config.layers}, {.tp = mesh.along(Axis::tp)}, *device);
     Weights weights([&](const VisitParameter& visit) { stage.each_parameter(visit); }, *device, compute,
-                    purpose);
+                    purpose, {.mesh = &mesh});
     act(weights, world);
   });
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "weft/base/error.h"
 #include "weft/base/number.h"
 #include "weft/ops/elementwise.h"
 #include "weft/optim/fragments.h"
@@ -24,6 +25,13 @@ WeightKind kind_of(const Parameter& parameter, View view) {
           .shared = parameter.shared};
 }
 
+void must_be_whole(const Parameter& parameter) {
+  std::int64_t here = 0;
+  for (const Piece& piece : parameter.pieces) here += piece.where.local.elements();
+  if (!parameter.pieces.empty() && here != parameter.pieces.front().where.global.elements())
+    fail(Kind::internal, parameter.name, ": a part of it is here, and no mesh says who holds the rest");
+}
+
 std::int64_t rounded_up(std::int64_t n, std::int64_t unit) { return divide_up(n, unit) * unit; }
 
 std::int64_t stored(const WeightSlot& slot) {
@@ -37,6 +45,7 @@ Weights::Weights(const std::function<void(const VisitParameter&)>& each, Device&
     : device_(device), data_(data) {
   std::vector<const Parameter*> tied;
   each([&](const Parameter& parameter) {
+    if (purpose == For::training && data_.mesh == nullptr) must_be_whole(parameter);
     if (parameter.tied) tied.push_back(&parameter);
   });
   ties_.emplace(tied, data_.mesh);
