@@ -65,7 +65,9 @@ std::vector<Batch> batches_of(Device& device, const ModelConfig& config, const C
 using Copies = std::map<std::string, std::vector<std::vector<double>>>;
 
 ReplicaConfig replica_of(const ModelConfig& config, const Cut& cut) {
-  return {.model = config,
+  ModelConfig model = config;
+  model.exact = cut.exact;
+  return {.model = model,
           .parallel = cut.parallel,
           .optimizer = {},
           .scaling = {.initial = cut.loss_scale,

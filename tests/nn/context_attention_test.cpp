@@ -92,7 +92,7 @@ void compare(Communicator& circle, ContextForm form, const Case& test, Mode mode
   const Attended in{mine(circle, all.in.q, 0), mine(circle, all.in.k, 0), mine(circle, all.in.v, 0)};
   const AttentionArgs how =
       args_of(test, all.segments ? mine(circle, all.segments, 1) : Tensor(), all.samples);
-  const ContextParallel context{&circle, form};
+  const ContextParallel context{&circle, form, {.exact = mode == Mode::exact}};
   const ContextKept kept = context_attention(context, in, how);
   const AttentionGrads grads{empty_like(in.q), empty_like(in.k), empty_like(in.v)};
   context_attention_backward_into(context, grads, mine(circle, all.dout, 0), kept, how);

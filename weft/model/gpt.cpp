@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "weft/base/number.h"
 #include "weft/nn/attention.h"
@@ -25,8 +24,9 @@ class Builder {
   Builder(const ModelConfig& config, const StagePart& part, const Circles& circles, Device& device)
       : config_(config),
         part_(part),
-        tp_{circles.tp, circles.between},
-        context_(circles.context),
+        sums_(sums_of(config)),
+        tp_{circles.tp, circles.between, sums_},
+        context_{circles.context.circle, circles.context.form, sums_},
         device_(device) {}
 
   Stage build() {
@@ -62,15 +62,15 @@ class Builder {
 
   // ---- pieces of a block
   Along tensor_ranks() const { return {Axis::tp, tp_.rank(), tp_.size()}; }
-  TokenCut token_cut() const { return TokenCut(context_.circle); }
+  TokenCut token_cut() const { return sums_.tokens(context_.circle); }
   Norm norm(const std::string& name) const {
     Communicator* sequence = tp_.sequence_cut() ? &tp_.circle : nullptr;
-    return norm_of(name, config_.hidden, {.sequence = sequence, .context = token_cut()});
+    return norm_of(name, config_.hidden, {.sums = sums_, .sequence = sequence, .context = token_cut()});
   }
   Norm norm_of(const std::string& name, std::int64_t width, const NormRows& rows) const {
     // In exact mode a gain's gradient is the same on all tensor-parallel ranks, who bring their pieces
     // together.
-    const Axes terms = (rows.sequence || rows.heads) && !device_.exact() ? Axes{Axis::tp} : Axes{};
+    const Axes terms = rows.sequence || rows.heads ? sums_.terms(Axis::tp) : Axes();
     Parameter gain = whole_parameter(name + ".gain", {width}, constant(config_.norm_centered_gain ? 0 : 1));
     gain.spread = gain.spread.with_terms(terms);
     std::optional<Parameter> bias;
@@ -131,7 +131,7 @@ class Builder {
             .parts = {.here = parts_here(), .sharers = sharers_}};
   }
   /// Of a key group, in sums over its heads; 1 where nobody asks for the same bits.
-  std::int64_t parts() const { return device_.exact() ? key_parts(config_) : 1; }
+  std::int64_t parts() const { return sums_.key_parts(config_.heads, config_.groups); }
   std::int64_t parts_here() const { return parts() > 1 ? parts() / sharers() : 1; }
   int sharers() const { return std::max(tp_.size() / config_.groups, 1); }
   int neighbour() const { return tp_.rank() % sharers(); }
@@ -150,7 +150,7 @@ class Builder {
     take(key_value, per_group, 2);
     parameter.pieces = {{queries, 0}, {key_value, queries.local.elements()}};
     parameter.shape[0] = (heads + 2) * config_.channels;
-    parameter.shared = {.along = Axis::tp, .ranks = sharers(), .partial = !device_.exact()};
+    parameter.shared = {.along = Axis::tp, .ranks = sharers(), .partial = !sums_.terms(Axis::tp).empty()};
   }
   KeyRows key_rows() const {
     if (parts() == 1) return {};
@@ -176,8 +176,10 @@ class Builder {
     std::optional<SelfAttention::HeadNorms> norms;
     // Every tensor-parallel rank sees its own heads only, so these gradients are partial even without
     // sequence cuts.
-    const NormRows keys{
-        .heads = tp_.size() > 1 ? &tp_.circle : nullptr, .context = token_cut(), .counted = neighbour() == 0};
+    const NormRows keys{.sums = sums_,
+                        .heads = tp_.size() > 1 ? &tp_.circle : nullptr,
+                        .context = token_cut(),
+                        .counted = neighbour() == 0};
     NormRows queries = keys;
     queries.parts = parts_here();
     queries.counted = true;
@@ -276,9 +278,7 @@ class Builder {
   }
   // One memory for both uses of the words, where that cannot show: in exact mode the gradients of the uses
   // are trees of their own, as they are where the uses stand in two stages.
-  bool shares_words() const {
-    return config_.tied_output && part_.embeds && part_.measures && !device_.exact();
-  }
+  bool shares_words() const { return config_.tied_output && part_.embeds && part_.measures && !sums_.exact; }
   std::unique_ptr<Layer> embedding() {
     Parameter words = word_matrix("embedding.words");
     words.tied = config_.tied_output && !shares_words();
@@ -286,7 +286,7 @@ class Builder {
     if (config_.positions == Positions::learned) {
       positions = whole_parameter("embedding.positions", {config_.max_positions, config_.hidden},
                                   inner(config_.max_positions, config_.hidden));
-      if (tp_.sequence_cut() && !device_.exact()) positions->spread = positions->spread.with_terms(Axis::tp);
+      if (tp_.sequence_cut()) positions->spread = positions->spread.with_terms(sums_.terms(Axis::tp));
     }
     auto layer =
         std::make_unique<Embedding>(std::move(words), std::move(positions),
@@ -308,6 +308,7 @@ class Builder {
 
   const ModelConfig& config_;
   StagePart part_;
+  SumRules sums_;
   TensorParallel tp_;
   ContextParallel context_;
   Device& device_;
@@ -317,11 +318,6 @@ class Builder {
 };
 
 }  // namespace
-
-std::int64_t key_parts(const ModelConfig& config) {
-  const std::int64_t most = std::gcd(exact_slabs, config.heads);
-  return most > config.groups && most % config.groups == 0 ? most / config.groups : 1;
-}
 
 Stage build_gpt(const ModelConfig& config, const StagePart& part, const Circles& circles, Device& device) {
   return Builder(config, part, circles, device).build();

@@ -18,9 +18,8 @@ struct Circles {
 /// The layers of one stage, without memory for their weights: whoever owns the weights binds it.
 Stage build_gpt(const ModelConfig& config, const StagePart& part, const Circles& circles, Device& device);
 
-/// In how many parts exact mode adds what a key group's query heads give (nn/key_parts.h): as many as ranks
-/// may share a group, whatever the layout.
-std::int64_t key_parts(const ModelConfig& config);
+/// How the layers of a model add.
+inline SumRules sums_of(const ModelConfig& config) { return {.exact = config.exact}; }
 
 /// Cosines and sines of rotary positions, f32 [positions, channels * percent / 2, 2]; empty without rotary
 /// positions.

@@ -125,7 +125,7 @@ void gather_backward(const ContextParallel& context, const ContextParts& parts, 
 // In exact mode no sum over keys or queries is cut: ranks have whole sequences of their share of the heads,
 // or where the heads cannot be shared, of all of them.
 bool trades_heads(const ContextParallel& context, const Attended& in) {
-  if (!in.q.device().exact()) return context.form == ContextForm::heads;
+  if (!context.sums.exact) return context.form == ContextForm::heads;
   return in.k.dim(2) % context.circle->size() == 0;
 }
 
@@ -163,7 +163,7 @@ void whole_attention_backward_into(const TokenCut& cut, const AttentionGrads& gr
 ContextKept context_attention(const ContextParallel& context, const Attended& in, const AttentionArgs& how) {
   if (!context.cut()) return {in, ops::attention(in, how), {}, {}};
   if (trades_heads(context, in)) return heads_attention(*context.circle, in, how);
-  if (in.q.device().exact()) return whole_attention(TokenCut(context.circle), in, how);
+  if (context.sums.exact) return whole_attention(TokenCut(context.circle), in, how);
   ContextParts parts = parts_of(context, in, how);
   const AttentionOut sum = parts.empty_sum();
   const auto add = [&](const Tensor& block, int owner) { parts.add(sum, block, owner); };
@@ -179,7 +179,7 @@ void context_attention_backward_into(const ContextParallel& context, const Atten
   const Attended& in = kept.in;
   if (!context.cut()) return ops::attention_backward_into(grads, dout, kept.out, in, how);
   if (traded(kept)) return heads_attention_backward_into(*context.circle, grads, dout, kept, how);
-  if (in.q.device().exact())
+  if (context.sums.exact)
     return whole_attention_backward_into(TokenCut(context.circle), grads, dout, kept, how);
   const ContextParts parts = parts_of(context, in, how);
   const ContextBackward queries{ops::zeros(in.q.device(), in.q.shape()), dout, kept.out};

@@ -6,6 +6,7 @@
 
 #include "weft/comm/communicator.h"
 #include "weft/nn/context_form.h"
+#include "weft/nn/sum_rules.h"
 #include "weft/tensor/args.h"
 
 namespace weft {
@@ -13,6 +14,7 @@ namespace weft {
 struct ContextParallel {
   Communicator* circle = nullptr;  // none: every rank holds whole sequences
   ContextForm form = ContextForm::ring;
+  SumRules sums = {};
   bool cut() const { return circle && circle->size() > 1; }
 };
 

@@ -52,38 +52,27 @@ Flow Embedding::backward(Pass& pass, const Flow& dout) {
   const DropoutArgs args = dropout(pass, words_.shape[1]);
   Tensor dx = args.probability > 0 ? ops::dropout(dout.hidden, args) : dout.hidden;
   if (options_.multiplier != 1) ops::scale_in_place(dx, options_.multiplier);
-  if (dx.device().exact()) {
-    owe_whole_sequences(pass, pass.weight_grads(), enter(options_.tp, dx).wait());
-    return {};
-  }
-  if (positions_ && positions_->grad.wanted())
-    pass.weight_grads().owe([sink = &positions_->grad, dx, ids = position_ids(pass)] {
-      ops::scatter_add_into(sink->sum(), dx.rows(), flat(ids), 0);
-      sink->added();
-    });
+  Debts& debts = pass.weight_grads();
+  const auto& side = pass.batch().of(options_.side);
   const Tensor full = enter(options_.tp, dx).wait();
-  if (words_.grad.wanted())
-    pass.weight_grads().owe(
-        [sink = &words_.grad, full, ids = pass.batch().of(options_.side).tokens, first = options_.first] {
-          ops::scatter_add_into(sink->sum(), full.rows(), flat(ids), first);
-          sink->added();
-        });
+  if (positions_) {
+    // A rank's own part of the sequence is enough where other ranks' rows are terms of the same sum.
+    const bool terms = !options_.tp.sums.terms(Axis::tp).empty();
+    owe_rows(debts, *positions_, terms ? Rows{dx, position_ids(pass), 0} : Rows{full, side.positions, 0});
+  }
+  owe_rows(debts, words_, {full, side.tokens, options_.first});
   return {};
 }
 
-// In exact mode no rank's part of a sequence shows: rows are added to in the order of the sequence, by the
-// first of the ranks that share it.
-void Embedding::owe_whole_sequences(const Pass& pass, Debts& debts, const Tensor& dx) const {
-  const auto add = [&](const Parameter& rows, const Tensor& ids, std::int64_t first) {
-    if (!rows.grad.wanted()) return;
-    debts.owe([sink = &rows.grad, dx, ids, first, cut = options_.context] {
-      const Tensor all = cut.whole(dx), where = cut.whole(ids);
-      if (cut.rank() == 0) ops::scatter_add_into(sink->sum(), all.rows(), flat(where), first);
-      sink->added();
-    });
-  };
-  if (positions_) add(*positions_, pass.batch().of(options_.side).positions, 0);
-  add(words_, pass.batch().of(options_.side).tokens, options_.first);
+// Where tokens are cut, rows are added to in the order of the sequence, by the first of the ranks that share
+// it.
+void Embedding::owe_rows(Debts& debts, const Parameter& table, const Rows& rows) const {
+  if (!table.grad.wanted()) return;
+  debts.owe([sink = &table.grad, rows, cut = options_.context] {
+    const Tensor all = cut.whole(rows.dx), where = cut.whole(rows.ids);
+    if (cut.rank() == 0) ops::scatter_add_into(sink->sum(), all.rows(), flat(where), rows.first);
+    sink->added();
+  });
 }
 
 void Embedding::each_parameter(const VisitParameter& visit) {

@@ -28,7 +28,12 @@ class Embedding final : public Layer {
   Parameter& words() { return words_; }
 
  private:
-  void owe_whole_sequences(const Pass& pass, Debts& debts, const Tensor& dx) const;
+  /// Gradients [s, b, h] of a table's rows, by their numbers.
+  struct Rows {
+    Tensor dx, ids;
+    std::int64_t first = 0;
+  };
+  void owe_rows(Debts& debts, const Parameter& table, const Rows& rows) const;
   Tensor position_ids(const Pass& pass) const;
   DropoutArgs dropout(const Pass& pass, std::int64_t width) const;
   Parameter words_;

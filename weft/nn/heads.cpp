@@ -47,8 +47,8 @@ VocabularyPart LanguageHead::part(const Share& rows) const {
 
 // Exact mode adds fixed parts of the vocabulary as a tree, whoever holds them.
 ops::LossSums LanguageHead::sums_here(const Tensor& max, const Tensor& logits, const Tensor& targets) const {
-  const int slabs_now = slabs(logits.device());
-  const std::int64_t first = words_cut(logits.device()).share(output().shape[0]).from;
+  const int slabs_now = slabs();
+  const std::int64_t first = options_.context.share(output().shape[0]).from;
   const std::int64_t columns = exact(logits.dim(1), std::int64_t{slabs_now});
   std::array<ops::LossSums, exact_slabs> sums;
   for (int i = 0; i < slabs_now; ++i)
@@ -61,7 +61,7 @@ ops::LossSums LanguageHead::sums_here(const Tensor& max, const Tensor& logits, c
 }
 
 LossParts LanguageHead::parts(const Tensor& logits, const Tensor& targets) const {
-  const TokenCut cut = words_cut(logits.device());
+  const TokenCut& cut = options_.context;
   const Tensor max = ops::loss_max(logits, part(cut.share(output().shape[0])));
   if (cut.cut()) cut.circle().all_reduce(max, Reduce::max).wait();
   options_.tp.circle.all_reduce(max, Reduce::max).wait();
@@ -73,7 +73,7 @@ LossParts LanguageHead::parts(const Tensor& logits, const Tensor& targets) const
 
 // y = x W^T, dy = factor (softmax(y) - onehot)  =>  dx = dy W,  dW += dy^T x
 void LanguageHead::measure(const Chunk& chunk, const Pass& pass) const {
-  const Share rows = words_cut(chunk.x.device()).share(output().shape[0]);
+  const Share rows = options_.context.share(output().shape[0]);
   const Tensor weights = output().value.slice(0, rows.from, rows.count);
   const Tensor y = ops::matmul(chunk.x, weights, {.b = Read::transposed});
   pass.see("logits", -1, y);
@@ -84,7 +84,7 @@ void LanguageHead::measure(const Chunk& chunk, const Pass& pass) const {
   ops::copy_into(weight, chunk.mask);
   ops::scale_in_place(weight, pass.place().loss_factor);
   ops::loss_backward_in_place(y, shared, {chunk.targets, weight}, part(rows), options_.loss);
-  ops::matmul_into(chunk.dx, y, weights, {.slabs = slabs(y.device())});
+  ops::matmul_into(chunk.dx, y, weights, {.slabs = slabs()});
   if (output().grad.wanted())
     ops::matmul_into(output().grad.sum().slice(0, rows.from, rows.count), y, chunk.x,
                      {.a = Read::transposed, .accumulate = true});
@@ -95,13 +95,13 @@ Flow LanguageHead::forward(Pass& pass, const Flow& in) {
     answer(pass, in.hidden);
     return {};
   }
-  const TokenCut cut = words_cut(in.hidden.device());
+  const TokenCut& cut = options_.context;
   const Tensor full = cut.whole(enter(options_.tp, in.hidden).wait());
   const Tensor x = full.rows();
   const std::int64_t tokens = x.dim(0);
   const Tensor losses = empty(x.device(), {tokens});
   const bool wanted = pass.training() && !pass.forgetful();
-  const Dtype kept = x.device().exact() ? Dtype::f32 : x.dtype();
+  const Dtype kept = options_.tp.sums.term(x.dtype());
   const Tensor dx = wanted ? empty(x.device(), x.shape(), kept) : Tensor();
   const Tensor targets = cut.whole(pass.batch().targets).view({tokens});
   const Tensor mask = cut.whole(pass.batch().mask).view({tokens});
@@ -121,7 +121,7 @@ Flow LanguageHead::forward(Pass& pass, const Flow& in) {
 
 Flow LanguageHead::backward(Pass& pass, const Flow&) {
   const Saved saved = pass.take<Saved>();
-  const TokenCut cut = words_cut(saved.dx.device());
+  const TokenCut& cut = options_.context;
   if (cut.cut()) cut.circle().all_reduce(saved.dx, Reduce::sum).wait();
   return {ops::cast(leave(options_.tp, cut.here(saved.dx)).wait(), saved.dtype), {}};
 }

@@ -39,7 +39,8 @@ class LanguageHead final : public Layer {
     std::int64_t chunk = 1024;  // tokens whose logits exist at once
     LossArgs loss;
     TensorParallel tp;
-    /// In exact mode ranks that share sequences share the rank's words instead, and read whole sequences.
+    /// Where tokens are cut, ranks that share sequences share the rank's words instead, and read whole
+    /// sequences.
     TokenCut context = TokenCut();
   };
   /// An output matrix of its own, or the embedding's, which outlives this.
@@ -54,16 +55,13 @@ class LanguageHead final : public Layer {
 
  private:
   struct Saved {
-    Tensor dx;  // f32 where it is a part of an exact sum
+    Tensor dx;  // f32 where it is a term of an exact sum
     Dtype dtype;
   };
   struct Chunk;
   void answer(Pass& pass, const Tensor& x) const;
   void measure(const Chunk& chunk, const Pass& pass) const;
-  TokenCut words_cut(const Device& device) const { return device.exact() ? options_.context : TokenCut(); }
-  int slabs(const Device& device) const {
-    return slabs_here(options_.tp, device) / words_cut(device).ranks();
-  }
+  int slabs() const { return options_.tp.slabs() / options_.context.ranks(); }
   VocabularyPart part(const Share& rows) const;
   LossParts parts(const Tensor& logits, const Tensor& targets) const;
   ops::LossSums sums_here(const Tensor& max, const Tensor& logits, const Tensor& targets) const;

@@ -71,9 +71,9 @@ Tensor Product::input_grad_in_slabs(const Tensor& dy, int slabs) const {
 
 // y = x W^T + b  =>  dx = dy W,  dW += dy^T x,  db += sum over t of dy
 //
-// In exact mode a context-parallel rank makes its share of the rows of dW and db over whole sequences.
+// Where tokens are cut a rank makes its share of the rows of dW and db over whole sequences.
 void Product::owe_weight_grads(Debts& debts, const Tensor& dy, const Tensor& x) {
-  const TokenCut cut = dy.device().exact() ? context_ : TokenCut();
+  const TokenCut cut = context_;
   const Share rows = cut.share(dy.dim(1));
   if (weight_.grad.wanted())
     debts.owe([sink = &weight_.grad, cut, rows, dy, x] {
@@ -105,7 +105,7 @@ Tensor ColumnLinear::forward(const Tensor& x) const {
 }
 
 Tensor ColumnLinear::backward(Pass& pass, const Tensor& dy, const Tensor& x) {
-  if (dy.device().exact()) return backward_in_slabs(pass, dy, x);
+  if (tp_.sums.exact) return backward_in_slabs(pass, dy, x);
   Arriving full = enter(tp_, x);
   Arriving dx = leave(tp_, as_sequence(product_.input_grad(dy.rows()), dy));
   product_.owe_weight_grads(pass.weight_grads(), dy.rows(), full.wait().rows());
@@ -116,7 +116,7 @@ Tensor ColumnLinear::backward(Pass& pass, const Tensor& dy, const Tensor& x) {
 Tensor ColumnLinear::backward_in_slabs(Pass& pass, const Tensor& dy, const Tensor& x) {
   Arriving full = enter(tp_, x);
   const std::int64_t t = dy.dim(0) * dy.dim(1);
-  const Tensor partials = product_.input_grad_in_slabs(dy.rows(), slabs_here(tp_, dy.device()));
+  const Tensor partials = product_.input_grad_in_slabs(dy.rows(), tp_.slabs());
   std::vector<Arriving> boxes;
   for (std::int64_t at = 0; at < partials.dim(0); at += t)
     boxes.push_back(leave(tp_, as_sequence(partials.slice(0, at, t), dy)));
@@ -127,8 +127,8 @@ Tensor ColumnLinear::backward_in_slabs(Pass& pass, const Tensor& dy, const Tenso
 }
 
 Tensor RowLinear::forward(const Tensor& x) const {
-  if (x.device().exact()) {
-    const Tensor partial = product_.forward_in_slabs(x.rows(), slabs_here(tp_, x.device()));
+  if (tp_.sums.exact) {
+    const Tensor partial = product_.forward_in_slabs(x.rows(), tp_.slabs());
     return ops::cast(leave(tp_, as_sequence(partial, x)).wait(), x.dtype());
   }
   return leave(tp_, as_sequence(product_.forward(x.rows()), x)).wait();

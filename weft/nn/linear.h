@@ -8,7 +8,7 @@
 #include "weft/comm/communicator.h"
 #include "weft/nn/parameter.h"
 #include "weft/nn/pass.h"
-#include "weft/nn/token_cut.h"
+#include "weft/nn/sum_rules.h"
 
 namespace weft {
 
@@ -70,9 +70,12 @@ enum class Between : std::uint8_t { whole, sequence_cut };
 struct TensorParallel {
   Communicator& circle;
   Between between = Between::whole;
+  SumRules sums = {};
   int rank() const { return circle.rank(); }
   int size() const { return circle.size(); }
   bool sequence_cut() const { return between == Between::sequence_cut && circle.size() > 1; }
+  /// Of a contraction that is cut over the circle, those of this rank.
+  int slabs() const { return sums.slabs(size()); }
 };
 
 /// W is cut along out: every rank reads all of x and makes its own columns of y.

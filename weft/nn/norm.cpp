@@ -89,7 +89,7 @@ void Norm::add_pieces(const Tensor& pieces) const {
 }
 
 Tensor Norm::backward(const Tensor& dy, const Tensor& residual, const Tensor& x, const NormStats& stats) {
-  if (dy.device().exact()) {
+  if (rows_.sums.exact) {
     backward_in_pieces({dy, residual, x, stats});
   } else {
     const NormGrads grads{dy, gain_.grad.sum(), bias_ ? bias_->grad.sum() : Tensor()};

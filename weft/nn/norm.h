@@ -4,13 +4,13 @@
 #include <optional>
 
 #include "weft/nn/linear.h"
-#include "weft/nn/token_cut.h"
 #include "weft/tensor/args.h"
 
 namespace weft {
 
-/// Who sees other rows of what a norm is for, where bits must not show it.
+/// Who sees other rows of what a norm is for, where sums must not show it.
 struct NormRows {
+  SumRules sums = {};
   Communicator* sequence = nullptr;  // tensor-parallel ranks with neighbouring parts of what is held here
   Communicator* heads = nullptr;     // tensor-parallel ranks with other heads
   TokenCut context = TokenCut();

@@ -19,13 +19,6 @@ struct Arriving {
   }
 };
 
-/// Where bits must not show the layout, a contraction that ranks may cut is a balanced tree of this many
-/// slabs in f32, and every rank owns a whole sub-tree.
-inline constexpr int exact_slabs = 8;
-inline int slabs_here(const TensorParallel& tp, const Device& device) {
-  return device.exact() ? exact_slabs / tp.size() : 1;
-}
-
 /// Into a cut layer: every rank needs the whole sequence. x [s (/tp), b, h] -> [s, b, h]
 Arriving enter(const TensorParallel& tp, const Tensor& x);
 /// Out of a cut layer: ranks hold parts of a sum. x [s, b, h] -> [s (/tp), b, h]; x may be overwritten.

@@ -34,8 +34,9 @@ std::int64_t shared_elements(const WeightBlock& block, const WeightBucket& bucke
 
 }  // namespace
 
-GradReduction::GradReduction(Weights& weights, ReduceWhen when) : weights_(weights), when_(when) {
-  if (weights_.device().exact()) tree_.emplace(weights_);
+GradReduction::GradReduction(Weights& weights, ReduceWhen when, const SumRules& sums)
+    : weights_(weights), when_(when) {
+  if (sums.exact) tree_.emplace(weights_);
   for (WeightBlock& block : weights_.blocks()) {
     Communicator* terms = terms_of(block);
     Communicator* neighbours = neighbours_of(block);

@@ -22,12 +22,12 @@ enum class ReduceWhen : std::uint8_t { after_backward, when_a_bucket_is_full };
 /// border shows in them. Terms that ranks along other axes of the mesh hold are added among those first, a
 /// bucket in one word, and go on when the next bucket sets out: backward never waits for a word that has just
 /// begun.
-/// Where bits must not show the layout, microbatches are added as a tree, and buckets leave when it is
+/// In exact mode microbatches are added as a tree, and buckets leave when it is
 /// complete.
 class GradReduction final : public GradListener {
  public:
   /// Collective over ranks that share pieces.
-  GradReduction(Weights& weights, ReduceWhen when);
+  GradReduction(Weights& weights, ReduceWhen when, const SumRules& sums = {});
   ~GradReduction() override;
   GradReduction(const GradReduction&) = delete;
   GradReduction& operator=(const GradReduction&) = delete;

@@ -33,8 +33,6 @@ class Device {
   virtual void synchronize() = 0;
   /// Threads that this rank's arithmetic may use.
   virtual int threads() const { return 1; }
-  /// Bits do not depend on the layout (DESIGN: exact mode).
-  virtual bool exact() const { return false; }
   /// From now on (or no longer) a block that the pool has not got is an error, not a request to the system.
   virtual void forbid_fresh_memory(bool forbidden) = 0;
   /// A snapshot; peaks since the last forget_peaks().

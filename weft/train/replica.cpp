@@ -64,10 +64,12 @@ Replica::Replica(const ReplicaConfig& config, const ReplicaPlace& place, const V
       stages_(built(before_weights)),
       weights_([this](const VisitParameter& visit) { each_parameter(visit); }, device_, dtype(),
                Weights::For::training, data_parallel()),
-      reduction_(weights_, config.parallel.overlap_reduce ? ReduceWhen::when_a_bucket_is_full
-                                                          : ReduceWhen::after_backward) {
+      reduction_(
+          weights_,
+          config.parallel.overlap_reduce ? ReduceWhen::when_a_bucket_is_full : ReduceWhen::after_backward,
+          sums_of(config.model)) {
   weights_.initialize(config.seed);
-  if (homes_.size() > 1 || device_.exact()) tied_.emplace(weights_);
+  if (homes_.size() > 1 || config.model.exact) tied_.emplace(weights_);
   optimizer_ = make_optimizer(weights_, config.optimizer);
   if (config.model.precision == Precision::f16) scaler_ = scaler_of(config.scaling);
 }

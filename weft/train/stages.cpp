@@ -32,12 +32,15 @@ pipe::Schedule sent(pipe::Schedule schedule) {
 
 }  // namespace
 
-std::int64_t rows_of_a_pass(const TrainConfig& config) { return config.model.exact ? 1 : config.batch.micro; }
+std::int64_t rows_of_a_pass(const TrainConfig& config) {
+  return sums_of(config.model).samples_of_a_pass(config.batch.micro);
+}
 
 std::string exact_context(const TrainConfig& config) {
   const ParallelConfig& p = config.parallel;
-  if (!config.model.exact || p.cp == 1 || p.context == ContextForm::heads) return {};
-  const std::int64_t groups = config.model.groups * key_parts(config.model) / p.tp;
+  const ModelConfig& m = config.model;
+  if (!m.exact || p.cp == 1 || p.context == ContextForm::heads) return {};
+  const std::int64_t groups = m.groups * sums_of(m).key_parts(m.heads, m.groups) / p.tp;
   if (groups % p.cp == 0) return "exact mode: context-parallel ranks trade heads, as with --cp-comm-type a2a";
   return text("exact mode: ", groups, " key heads of a rank cannot be shared by ", p.cp,
               " context-parallel ranks, so each of them computes attention for all");

@@ -211,9 +211,9 @@ report::Step Trainer::record_of(std::int64_t step, const StepReport& report, con
 
 data::Turn Trainer::evaluation_turn() const {
   return {.global_batch = int(config_.eval.global > 0 ? config_.eval.global : config_.batch.global),
-          .micro_batch = lent_.device.exact()     ? 1
-                         : config_.eval.micro > 0 ? int(config_.eval.micro)
-                                                  : int(config_.batch.micro),
+          .micro_batch =
+              int(sums_of(config_.model)
+                      .samples_of_a_pass(config_.eval.micro > 0 ? config_.eval.micro : config_.batch.micro)),
           .rank = lent_.mesh.place(Axis::dp),
           .ranks = lent_.mesh.layout().degree(Axis::dp)};
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
+#include "weft/nn/sum_rules.h"
 #include "weft/train/stages.h"
 #include "weft/train/validate.h"
 
@@ -116,17 +117,18 @@ void exact_units(const TrainConfig& c) {
   const ParallelConfig& p = c.parallel;
   const ModelConfig& m = c.model;
   if (!m.exact) return;
-  if (8 % p.tp != 0)
+  if (exact_slabs % p.tp != 0)
     fail(Kind::usage, "--exact adds eighths, which ", p.tp,
          " tensor-parallel ranks cannot share: take 1, 2, 4 or 8");
-  if (8 % (p.tp * p.cp) != 0)
+  if (exact_slabs % (p.tp * p.cp) != 0)
     fail(Kind::usage, "--exact adds eighths of the vocabulary, which ", p.tp, " tensor-parallel times ", p.cp,
          " context-parallel ranks cannot share: take 1, 2, 4 or 8 in all");
   if (!power_of_two(p.dp))
     fail(Kind::usage, "--exact halves a batch again and again, which ", p.dp,
          " data-parallel ranks cannot share: take a power of two");
   const auto eighths = [](std::int64_t n, std::string_view what) {
-    if (n % 8 != 0) fail(Kind::usage, "--exact adds eighths: ", what, " ", n, " is not a multiple of 8");
+    if (n % exact_slabs != 0)
+      fail(Kind::usage, "--exact adds eighths: ", what, " ", n, " is not a multiple of ", exact_slabs);
   };
   eighths(m.heads * m.channels, "the width of all heads,");
   eighths((m.heads + 2 * m.groups) * m.channels, "the width of all queries, keys and values,");

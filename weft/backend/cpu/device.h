@@ -43,7 +43,7 @@ class CpuDevice final : public Device {
   void copy_to_host(void* to, const Storage& from, std::int64_t offset, std::int64_t bytes) override;
   void synchronize() override {}  // every call has finished when it returns
   int threads() const override { return threads_; }
-  bool exact() const override { return exact_; }
+  bool exact() const { return exact_; }  // products hold their bits however they are cut
   void forbid_fresh_memory(bool forbidden) override { pool_.forbid_fresh(forbidden); }
   MemoryMeter memory() const override { return pool_.meter(); }
   void forget_peaks() override { pool_.forget_peaks(); }

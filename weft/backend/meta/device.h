@@ -34,7 +34,6 @@ class MetaDevice final : public Device {
   void copy_to_host(void* to, const Storage& from, std::int64_t offset, std::int64_t bytes) override;
   void synchronize() override {}
   int threads() const override { return threads_; }
-  bool exact() const override { return exact_; }
   void forbid_fresh_memory(bool forbidden) override { pool_.forbid_fresh(forbidden); }
   MemoryMeter memory() const override { return pool_.meter(); }
   void forget_peaks() override { pool_.forget_peaks(); }
