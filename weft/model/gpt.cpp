@@ -299,7 +299,8 @@ class Builder {
     return layer;
   }
   std::unique_ptr<Layer> head() const {
-    const LanguageHead::Options options{.part = words_here(), .loss = {}, .tp = tp_, .context = token_cut()};
+    const LanguageHead::Options options{
+        .part = words_here(), .loss = {}, .tp = tp_, .context = TokenCut(context_.circle)};
     if (words_ && shares_words()) return std::make_unique<LanguageHead>(*words_, options);
     Parameter output = word_matrix(config_.tied_output ? "embedding.words" : "output.words");
     output.tied = config_.tied_output;

@@ -48,7 +48,7 @@ VocabularyPart LanguageHead::part(const Share& rows) const {
 // Exact mode adds fixed parts of the vocabulary as a tree, whoever holds them.
 ops::LossSums LanguageHead::sums_here(const Tensor& max, const Tensor& logits, const Tensor& targets) const {
   const int slabs_now = slabs();
-  const std::int64_t first = options_.context.share(output().shape[0]).from;
+  const std::int64_t first = words_cut().share(output().shape[0]).from;
   const std::int64_t columns = exact(logits.dim(1), std::int64_t{slabs_now});
   std::array<ops::LossSums, exact_slabs> sums;
   for (int i = 0; i < slabs_now; ++i)
@@ -61,7 +61,7 @@ ops::LossSums LanguageHead::sums_here(const Tensor& max, const Tensor& logits, c
 }
 
 LossParts LanguageHead::parts(const Tensor& logits, const Tensor& targets) const {
-  const TokenCut& cut = options_.context;
+  const TokenCut cut = words_cut();
   const Tensor max = ops::loss_max(logits, part(cut.share(output().shape[0])));
   if (cut.cut()) cut.circle().all_reduce(max, Reduce::max).wait();
   options_.tp.circle.all_reduce(max, Reduce::max).wait();
@@ -73,7 +73,7 @@ LossParts LanguageHead::parts(const Tensor& logits, const Tensor& targets) const
 
 // y = x W^T, dy = factor (softmax(y) - onehot)  =>  dx = dy W,  dW += dy^T x
 void LanguageHead::measure(const Chunk& chunk, const Pass& pass) const {
-  const Share rows = options_.context.share(output().shape[0]);
+  const Share rows = words_cut().share(output().shape[0]);
   const Tensor weights = output().value.slice(0, rows.from, rows.count);
   const Tensor y = ops::matmul(chunk.x, weights, {.b = Read::transposed});
   pass.see("logits", -1, y);
@@ -95,7 +95,7 @@ Flow LanguageHead::forward(Pass& pass, const Flow& in) {
     answer(pass, in.hidden);
     return {};
   }
-  const TokenCut& cut = options_.context;
+  const TokenCut cut = words_cut();
   const Tensor full = cut.whole(enter(options_.tp, in.hidden).wait());
   const Tensor x = full.rows();
   const std::int64_t tokens = x.dim(0);
@@ -121,7 +121,7 @@ Flow LanguageHead::forward(Pass& pass, const Flow& in) {
 
 Flow LanguageHead::backward(Pass& pass, const Flow&) {
   const Saved saved = pass.take<Saved>();
-  const TokenCut& cut = options_.context;
+  const TokenCut cut = words_cut();
   if (cut.cut()) cut.circle().all_reduce(saved.dx, Reduce::sum).wait();
   return {ops::cast(leave(options_.tp, cut.here(saved.dx)).wait(), saved.dtype), {}};
 }

@@ -61,7 +61,9 @@ class LanguageHead final : public Layer {
   struct Chunk;
   void answer(Pass& pass, const Tensor& x) const;
   void measure(const Chunk& chunk, const Pass& pass) const;
-  int slabs() const { return options_.tp.slabs() / options_.context.ranks(); }
+  /// How the rank's words are shared by those that share its sequences.
+  TokenCut words_cut() const { return options_.tp.sums.words(options_.context); }
+  int slabs() const { return options_.tp.slabs() / words_cut().ranks(); }
   VocabularyPart part(const Share& rows) const;
   LossParts parts(const Tensor& logits, const Tensor& targets) const;
   ops::LossSums sums_here(const Tensor& max, const Tensor& logits, const Tensor& targets) const;

@@ -33,6 +33,8 @@ struct SumRules {
   Dtype term(Dtype stored) const { return exact ? Dtype::f32 : stored; }
   /// How tokens are cut for sums over them; in fast mode every rank adds what it has.
   TokenCut tokens(Communicator* context) const { return exact ? TokenCut(context) : TokenCut(); }
+  /// The same of ranks that share sequences and, in exact mode, the words of an output matrix.
+  TokenCut words(const TokenCut& context) const { return exact ? context : TokenCut(); }
   /// Axes along which copies of a small parameter see other tokens or heads: its gradients are then terms,
   /// but in exact mode, where the layer brings them together.
   Axes terms(Axes along) const { return exact ? Axes() : along; }
