@@ -323,8 +323,10 @@ TEST(Validate, refuses_evaluation_batches_that_ranks_cannot_share) {
 }
 
 TEST(Validate, refuses_at_run_time_what_nothing_consumes_yet) {
-  TrainConfig c = completed([](TrainConfig& t) { t.guard.faults = FaultCheck::rerun; });
-  EXPECT_THAT([&] { refuse_unsupported(c); }, ThrowsMessage<Error>("weft cannot do this yet: --rerun-mode"));
+  TrainConfig c = completed([](TrainConfig& t) { t.parallel.zero = 2; }, 2);
+  EXPECT_THAT([&] { refuse_unsupported(c); },
+              ThrowsMessage<Error>("weft cannot do this yet: --zero-stage 2 and 3: gradients and weights cut "
+                                   "over data-parallel ranks"));
   c = completed([](TrainConfig&) {});
   EXPECT_NO_THROW(refuse_unsupported(c));
 }

@@ -23,7 +23,9 @@ enum class SchedulerSource : std::uint8_t { must_agree, given, checkpoint };
 /// What a loss or gradient that is not finite does.
 enum class NonFinite : std::uint8_t { stop, skip, rescale };
 enum class RankOrderKind : std::uint8_t { tp_cp_ep_dp_pp, tp_cp_ep_pp_dp };
-enum class FaultCheck : std::uint8_t { off, rerun, report };
+enum class FaultCheck : std::uint8_t { off, rerun };
+/// A fault that is made up: gone when the step is done again, or not.
+enum class InjectedFault : std::uint8_t { passing, lasting };
 
 constexpr std::array<std::string_view, 2> words(SampleOrder) { return {"single", "cyclic"}; }
 constexpr std::array<std::string_view, 2> words(IndexKind) { return {"stored", "keyed"}; }
@@ -37,7 +39,8 @@ constexpr std::array<std::string_view, 3> words(NonFinite) { return {"stop", "sk
 constexpr std::array<std::string_view, 2> words(RankOrderKind) {
   return {"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"};
 }
-constexpr std::array<std::string_view, 3> words(FaultCheck) { return {"off", "rerun", "report"}; }
+constexpr std::array<std::string_view, 2> words(FaultCheck) { return {"off", "rerun"}; }
+constexpr std::array<std::string_view, 2> words(InjectedFault) { return {"passing", "lasting"}; }
 
 struct TokenizerConfig {
   std::string type;  // Megatron's name: GPT2BPETokenizer, HuggingFaceTokenizer, NullTokenizer, …
@@ -50,6 +53,17 @@ struct TokenizerConfig {
   bool legacy_pieces = false;                  // SentencePiece: special tokens behind the pieces
   bool drops_spaces = true;                    // SentencePiece: repeated ones, if the model does
   std::optional<std::int64_t> eod_id, pad_id;  // of NullTokenizer
+};
+
+/// Fill-in-the-middle; markers are tokens by their own text.
+struct FimConfig {
+  bool on = false;
+  double rate = 0.5, suffix_first_rate = 0.5;
+  std::string split;  // fragments of a document end with this token; empty: it is one
+  std::optional<double> fragment_rate;
+  std::string spared;  // text that begins so stays as it is
+  std::string prefix = "<fim_prefix>", middle = "<fim_middle>", suffix = "<fim_suffix>";
+  std::string pad = "<fim_pad>", eod = "<|endoftext|>";
 };
 
 struct DataConfig {
@@ -72,6 +86,7 @@ struct DataConfig {
   bool separate_validation = false;  // a loss for each validation set
   std::vector<std::string> validation_names;
   TokenizerConfig tokenizer;
+  FimConfig fim;
 };
 
 struct BatchConfig {
@@ -175,7 +190,9 @@ struct GuardConfig {
   bool spiky_loss = false;
   std::vector<std::int64_t> skip_iterations;
   std::int64_t replica_check_interval = 0;
-  FaultCheck faults = FaultCheck::off;
+  FaultCheck faults = FaultCheck::rerun;
+  std::int64_t inject_every = 0;  // 0: no fault is made up
+  InjectedFault injected = InjectedFault::passing;
 };
 
 struct ExitConfig {

@@ -24,6 +24,22 @@ void describe(Visitor& v, TokenizerConfig& c) {
 }
 
 template <class Visitor>
+void describe(Visitor& v, FimConfig& c) {
+  v("on", c.on, "cut documents in three, and ask for the middle last");
+  v("rate", c.rate, "part of the documents that are cut", legal::fraction);
+  v("suffix_first_rate", c.suffix_first_rate, "part of these whose suffix comes before the prefix",
+    legal::fraction);
+  v("split", c.split, "a token that ends fragments of a document, which are then cut one by one");
+  v("fragment_rate", c.fragment_rate, "part of the fragments that are cut", legal::fraction);
+  v("spared", c.spared, "documents that begin with this text stay as they are");
+  v("prefix", c.prefix, "token before the prefix");
+  v("middle", c.middle, "token before the middle");
+  v("suffix", c.suffix, "token before the suffix");
+  v("pad", c.pad, "token that fills what a sample got shorter by");
+  v("eod", c.eod, "token that ends documents");
+}
+
+template <class Visitor>
 void describe(Visitor& v, DataConfig& c) {
   v("paths", c.paths, "token files without .bin or .idx, or weight and file in turn; cut by the split");
   v("train_paths", c.train_paths, "token files for training");
@@ -51,6 +67,7 @@ void describe(Visitor& v, DataConfig& c) {
   v("separate_validation", c.separate_validation, "a loss for each validation set instead of their blend");
   v("validation_names", c.validation_names, "names of the validation sets, in place of their numbers");
   v.group("tokenizer", c.tokenizer);
+  v.group("fim", c.fim);
 }
 
 template <class Visitor>
@@ -211,9 +228,12 @@ void describe(Visitor& v, GuardConfig& c) {
   v("non_finite", c.non_finite, "what happens when a loss or gradient is not finite");
   v("spiky_loss", c.spiky_loss, "warn when the loss jumps tenfold");
   v("skip_iterations", c.skip_iterations, "steps whose data is read and not learned from", legal::size);
-  v("replica_check_interval", c.replica_check_interval, "steps between comparisons of replicas (0: none)",
+  v("replica_check_interval", c.replica_check_interval,
+    "steps between comparisons of all copies of weights, bit for bit (0: none)", legal::size_or_none);
+  v("faults", c.faults, "do a step that is not finite again, to tell a passing fault of the machine");
+  v("inject_every", c.inject_every, "take the result of every n-th step for not finite (0: of none)",
     legal::size_or_none);
-  v("faults", c.faults, "run a suspicious step again to tell a fault of the machine");
+  v("injected", c.injected, "whether such a made-up fault is there again when the step is done again");
 }
 
 template <class Visitor>

@@ -34,6 +34,12 @@ LossScaler scaler_of(const ScalingConfig& s) {
                      .hysteresis = s.hysteresis});
 }
 
+/// Megatron's rule: of vectors, only the norms of queries and keys may be decayed.
+void decay_head_norms(Parameter& parameter) {
+  for (const char* norm : {".q_norm.", ".k_norm."})
+    if (parameter.name.find(norm) != std::string::npos) parameter.decays = true;
+}
+
 Dtype compute_type(Precision precision) {
   switch (precision) {
     case Precision::f32:
@@ -79,6 +85,8 @@ std::map<int, Stage> Replica::built(const VisitParameter& before_weights) const 
   std::map<int, Stage> out;
   for (std::size_t i = 0; i < parts.size(); ++i)
     if (homes_[i] == pp().rank()) out[int(i)] = build_gpt(config_.model, parts[i], circles(), device_);
+  if (config_.optimizer.decay_qk_norm)
+    for (const auto& [number, stage] : out) stage.each_parameter(decay_head_norms);
   if (before_weights)
     for (const auto& [number, stage] : out) stage.each_parameter(before_weights);
   return out;

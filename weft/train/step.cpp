@@ -110,7 +110,7 @@ StepReport Replica::step(std::span<const Batch> microbatches, const StepOrder& o
     laps.end(Part::embedding_grads);
   }
   report.loss = report.tokens > 0 ? sums.everywhere(mesh_, homes_.back()) / report.tokens : 0;
-  report.loss_finite = std::isfinite(report.loss);
+  report.loss_finite = std::isfinite(report.loss) && !order.fault;
   laps.skip();
   report.grad_norm = global_norm(weights_, Look::grads) / report.loss_scale;
   report.applied = report.loss_finite && std::isfinite(report.grad_norm);

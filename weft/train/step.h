@@ -17,6 +17,7 @@ struct StepOrder {
   bool per_token = false;  // the objective is a mean over the tokens of the global batch
   int together = 1;  // so many microbatches in a row share one mean, where they are parts of what was asked
   bool count_zeros = false, params_norm = false;
+  bool fault = false;  // the loss is taken for not finite: to see what a run does then
   StepTimers* timers = nullptr;
 };
 

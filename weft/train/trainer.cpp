@@ -109,24 +109,11 @@ StepReport Trainer::one_step(std::int64_t step, NotFinite trouble) {
   }
   StepOrder order = order_of(step);
   order.timers = &timers_;
-  const StepReport report = replica_.step(batches, order);
-  if (report.applied)
-    learned_samples_ += turn.global_batch;
-  else if (trouble == NotFinite::looked_for)
-    not_finite(step, report, batches);
+  order.fault = fault_is_injected(step, Trial::first);
+  StepReport report = replica_.step(batches, order);
+  if (!report.applied && trouble == NotFinite::looked_for) report = not_finite(step, report, batches);
+  if (report.applied) learned_samples_ += turn.global_batch;
   return report;
-}
-
-void Trainer::not_finite(std::int64_t step, const StepReport& report, std::span<const Batch> batches) {
-  replica_.must_have_finite_weights(step);
-  const bool rescales = replica_.scaler() && !config_.scaling.constant;
-  if (rescales) return;  // dynamic scaling lives on such steps
-  const std::string where = replica_.find_not_finite(batches, order_of(step));
-  const std::string sentence =
-      fmt::format("step {}: {} is not finite, {}; the weights are as they were before", step,
-                  report.loss_finite ? "the gradient" : "the loss", where);
-  if (config_.guard.non_finite == NonFinite::stop) fail(Kind::data, sentence);
-  lent_.log.warning(sentence + "; the step is skipped");
 }
 
 void Trainer::tell(std::int64_t step, const StepReport& report) {
@@ -309,6 +296,7 @@ Ending Trainer::run() {
   for (std::int64_t step = first_step_; step <= steps_ && !config_.eval.skip_train; ++step) {
     tell(step, watched_step(step));
     if (step == first_step_) tell_memory_of_ranks();
+    compare_copies(step);
     if (config_.eval.interval > 0 && step % config_.eval.interval == 0)
       evaluate(step, data::Split::valid, fmt::format("iteration {}", step));
     const auto ending = must_stop(step);

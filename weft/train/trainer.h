@@ -49,7 +49,15 @@ class Trainer {
   StepOrder order_of(std::int64_t step) const;
   enum class NotFinite : std::uint8_t { looked_for, passed_over };
   StepReport one_step(std::int64_t step, NotFinite trouble = NotFinite::looked_for);
-  void not_finite(std::int64_t step, const StepReport& report, std::span<const Batch> batches);
+
+  // Results that cannot be: trainer_guard.cpp.
+  StepReport not_finite(std::int64_t step, const StepReport& report, std::span<const Batch> batches);
+  std::optional<StepReport> done_again(std::int64_t step, const StepReport& report,
+                                       std::span<const Batch> batches);
+  enum class Trial : std::uint8_t { first, second };
+  bool fault_is_injected(std::int64_t step, Trial trial) const;
+  void compare_copies(std::int64_t step) const;
+
   void tell(std::int64_t step, const StepReport& report);
   report::Step record_of(std::int64_t step, const StepReport& report, const Interval& sum) const;
   void watch_loss(std::int64_t step, const StepReport& report);

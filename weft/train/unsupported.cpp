@@ -1,4 +1,5 @@
-// Settings that are understood and that nothing consumes yet. Whoever builds one deletes its line.
+// Settings that are understood and that nothing consumes yet, and that other words than a flag's may set:
+// what a flag may not say its row in the dialect refuses. Whoever builds one deletes its line.
 #include <array>
 
 #include "weft/base/error.h"
@@ -13,12 +14,8 @@ struct Refusal {
 };
 
 constexpr std::array refusals{
-    Refusal{"--rerun-mode", [](const TrainConfig& c) { return c.guard.faults != FaultCheck::off; }},
-    Refusal{"--check-weight-hash-across-dp-replicas-interval",
-            [](const TrainConfig& c) { return c.guard.replica_check_interval > 0 && c.parallel.dp > 1; }},
     Refusal{"--zero-stage 2 and 3: gradients and weights cut over data-parallel ranks",
             [](const TrainConfig& c) { return c.parallel.zero > 1 && c.parallel.dp > 1; }},
-    Refusal{"--apply-wd-to-qk-layernorm", [](const TrainConfig& c) { return c.optimizer.decay_qk_norm; }},
 };
 
 }  // namespace

@@ -1,0 +1,96 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/tiny.h"
+#include "tests/train/tiny_run.h"
+#include "weft/base/error.h"
+#include "weft/train/copies.h"
+#include "weft/train/replica.h"
+
+using namespace weft;
+using namespace weft::testing;
+using ::testing::ElementsAreArray;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+namespace {
+
+TrainConfig injecting(InjectedFault kind, FaultCheck check = FaultCheck::rerun) {
+  TrainConfig c = tiny_run_without_evaluation();
+  c.guard.inject_every = 3;
+  c.guard.injected = kind;
+  c.guard.faults = check;
+  return c;
+}
+
+/// What two data- or tensor-parallel ranks say of their copies after one rank's weight was changed.
+std::string said(const ParallelConfig& parallel, const std::string& changed) {
+  std::string out;
+  run_as_threads(2, [&](Communicator& world) {
+    const auto device = open_device("cpu", {.threads = 1});
+    const ProcessMesh mesh(ParallelLayout({.tp = parallel.tp, .dp = parallel.dp}), world);
+    Replica replica({.model = tiny_gpt2(), .parallel = parallel, .optimizer = {}, .scaling = {}},
+                    {*device, mesh});
+    replica.each_parameter([&](Parameter& p) {
+      if (world.rank() == 1 && p.name == changed) p.value.as<float>()[0] += 1e-7F;
+    });
+    const std::string mine = copies_that_differ(replica);
+    if (world.rank() == 0) out = mine;
+  });
+  return out;
+}
+
+}  // namespace
+
+TEST(Guard, takes_the_second_result_where_a_fault_has_passed) {
+  const Told plain = train(tiny_run_without_evaluation()), told = train(injecting(InjectedFault::passing));
+  EXPECT_THAT(told.losses, ElementsAreArray(plain.losses));
+  EXPECT_THAT(told.norms, ElementsAreArray(plain.norms));
+  EXPECT_THAT(told.said, HasSubstr("step 3: the loss was not finite and came out as "));
+  EXPECT_THAT(told.said, HasSubstr("a passing fault of a machine; the second result counts"));
+}
+
+TEST(Guard, stops_where_a_fault_is_there_again) {
+  EXPECT_THAT(
+      [] { train(injecting(InjectedFault::lasting)); },
+      ThrowsMessage<Error>("step 3: the loss is not finite, injected by --error-injection-rate; the weights "
+                           "are as they were before"));
+}
+
+TEST(Guard, does_no_step_again_where_that_is_switched_off) {
+  EXPECT_THAT([] { train(injecting(InjectedFault::passing, FaultCheck::off)); },
+              ThrowsMessage<Error>(HasSubstr("step 3: the loss is not finite")));
+}
+
+TEST(Guard, finds_a_single_bit_that_replicas_do_not_share) {
+  EXPECT_EQ(said({.dp = 2}, ""), "");
+  EXPECT_EQ(said({.dp = 2}, "layers.1.mlp.up.weight"),
+            "data-parallel ranks hold different bits of layers.1.mlp.up.weight");
+}
+
+TEST(Guard, finds_a_bit_in_what_tensor_parallel_ranks_hold_whole) {
+  EXPECT_EQ(said({.tp = 2, .dp = 1}, ""), "");
+  EXPECT_EQ(said({.tp = 2, .dp = 1}, "layers.0.mlp_norm.gain"),
+            "tensor-parallel ranks hold different bits of layers.0.mlp_norm.gain");
+}
+
+TEST(Guard, compares_copies_in_a_run_without_changing_it) {
+  TrainConfig c = tiny_run_without_evaluation();
+  c.run.ranks = 2;
+  c.parallel.dp = 0;
+  c = completed(c);
+  const Told plain = train(c);
+  c.guard.replica_check_interval = 1;
+  EXPECT_THAT(train(c).losses, ElementsAreArray(plain.losses));
+}
+
+TEST(Guard, decays_the_norms_of_queries_and_keys_where_that_is_asked) {
+  TrainConfig c = tiny_run_without_evaluation();
+  c.model.qk_norm = true;
+  c.optimizer.weight_decay = 0.5;
+  const Told plain = train(c);
+  c.optimizer.decay_qk_norm = true;
+  const Told decayed = train(c);
+  EXPECT_EQ(plain.losses[0], decayed.losses[0]);
+  EXPECT_NE(plain.losses[5], decayed.losses[5]);
+}

@@ -1,0 +1,65 @@
+// A hash of every weight, and whether its greatest and its least over a circle are one.
+#include "weft/train/copies.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "weft/base/error.h"
+#include "weft/base/hash.h"
+#include "weft/optim/weights.h"
+#include "weft/tensor/host.h"
+
+namespace weft {
+namespace {
+
+struct Hashed {
+  const Parameter* parameter;
+  std::int32_t hash;
+};
+
+std::int32_t hash_of(const Tensor& x) {
+  std::vector<std::byte> bytes(std::size_t(x.elements() * size_of(x.dtype())));
+  x.device().copy_to_host(bytes.data(), *x.storage(), x.offset() * size_of(x.dtype()),
+                          std::int64_t(bytes.size()));
+  return std::int32_t(std::uint32_t(hash(std::span<const std::byte>(bytes)).low));
+}
+
+bool whole(const Parameter& parameter) {
+  return parameter.pieces.size() == 1 && parameter.pieces[0].where.local == parameter.pieces[0].where.global;
+}
+
+std::vector<Hashed> hashes(const Weights& weights) {
+  std::vector<Hashed> out;
+  for (const WeightBlock& block : weights.blocks())
+    for (const WeightSlot& slot : block.slots)
+      out.push_back({slot.parameter, hash_of(Weights::part(block.values, slot))});
+  return out;
+}
+
+// The greatest of the complements is the complement of the least.
+std::string first_that_differs(const std::vector<Hashed>& hashed, Communicator& circle, Device& device) {
+  if (circle.size() == 1 || hashed.empty()) return "";
+  std::vector<std::int32_t> both;
+  for (const Hashed& h : hashed) both.push_back(h.hash);
+  for (const Hashed& h : hashed) both.push_back(~h.hash);
+  const Tensor all = from_host(device, {std::int64_t(both.size())}, both);
+  circle.all_reduce(all, Reduce::max).wait();
+  const auto most = to_host<std::int32_t>(all);
+  for (std::size_t i = 0; i < hashed.size(); ++i)
+    if (most[i] != ~most[i + hashed.size()]) return hashed[i].parameter->name;
+  return "";
+}
+
+}  // namespace
+
+std::string copies_that_differ(const Replica& replica) {
+  std::vector<Hashed> all = hashes(replica.weights());
+  Device& device = replica.device();
+  const std::string data = first_that_differs(all, replica.mesh().along({Axis::dp, Axis::cp}), device);
+  std::erase_if(all, [](const Hashed& h) { return !whole(*h.parameter); });
+  const std::string tensor = first_that_differs(all, replica.mesh().along(Axis::tp), device);
+  if (!data.empty()) return text("data-parallel ranks hold different bits of ", data);
+  return tensor.empty() ? "" : text("tensor-parallel ranks hold different bits of ", tensor);
+}
+
+}  // namespace weft
