@@ -3,6 +3,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/file.h"
+#include "weft/data/fim.h"
 #include "weft/data/tokenizer_identity.h"
 #include "weft/text/open.h"
 #include "weft/train/batch_size.h"
@@ -93,6 +94,37 @@ data::GptRows rows_of(const TrainConfig& config, const Tokenizer* tokenizer) {
   return rows;
 }
 
+std::int32_t token_of(const Tokenizer& tokenizer, const std::string& text, const char* flag) {
+  const auto id = tokenizer.special(text);
+  if (!id)
+    fail(Kind::usage, flag, ": the tokenizer has no token ", text, "; --tokenizer-special-tokens adds some");
+  return *id;
+}
+
+data::FimRules fim_rules(const TrainConfig& config, const Tokenizer& tokenizer) {
+  const FimConfig& c = config.data.fim;
+  data::FimRules rules{.rate = c.rate,
+                       .suffix_first_rate = c.suffix_first_rate,
+                       .fragment_rate = c.fragment_rate.value_or(0),
+                       .split = {},
+                       .spared = c.spared,
+                       .prefix = token_of(tokenizer, c.prefix, "--fim-prefix-token"),
+                       .middle = token_of(tokenizer, c.middle, "--fim-middle-token"),
+                       .suffix = token_of(tokenizer, c.suffix, "--fim-suffix-token"),
+                       .pad = token_of(tokenizer, c.pad, "--fim-pad-token"),
+                       .eod = token_of(tokenizer, c.eod, "--fim-eod-token"),
+                       .seed = std::uint64_t(config.run.seed)};
+  if (!c.split.empty()) rules.split = token_of(tokenizer, c.split, "--fim-split-sample");
+  return rules;
+}
+
+void cut_in_the_middle(const TrainConfig& config, RunData& run) {
+  const data::FimRules rules = fim_rules(config, *run.tokenizer);
+  const data::GptRows rows = rows_of(config, run.tokenizer.get());
+  for (auto& split : run.sets.of)
+    for (auto& set : split) set = data::filled_in_the_middle(set, run.tokenizer, rules, rows);
+}
+
 void check_names(const TrainConfig& config, const data::Datasets& sets) {
   const std::size_t names = config.data.validation_names.size();
   const std::size_t found = sets.of[std::size_t(data::Split::valid)].size();
@@ -137,6 +169,7 @@ RunData open_run_data(const TrainConfig& config) {
   RunData run{run_tokenizer(config), {}};
   run.sets = data::open_gpt_datasets(data_request(config, run.tokenizer.get()));
   check_names(config, run.sets);
+  if (config.data.fim.on) cut_in_the_middle(config, run);
   return run;
 }
 

@@ -104,6 +104,10 @@ void validate::data(TrainConfig& c, std::vector<std::string>& notices) {
     fail(Kind::usage,
          "--sample-prompt needs a tokenizer, and --vocab-size alone is none: give --tokenizer-type with its "
          "files");
+  if (d.fim.on && d.tokenizer.type.empty())
+    fail(Kind::usage, "--fim-data reads text, so it needs a tokenizer: give --tokenizer-type with its files");
+  if (d.fim.on && d.fim.split.empty() == d.fim.fragment_rate.has_value())
+    fail(Kind::usage, "--fim-split-sample and --fim-fragment-rate go together: give both or neither");
   if (d.between_documents && (d.reset_positions || d.reset_attention))
     fail(Kind::usage,
          "--dataloader-inter-document-masking begins anew with each document, --reset-position-ids and "
