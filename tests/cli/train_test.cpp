@@ -1,8 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <vector>
 
 #include "tests/support/source_dir.h"
@@ -186,4 +188,38 @@ TEST(Train, refuses_heads_whose_channels_cannot_turn_in_pairs) {
   EXPECT_EQ(told(tiny({"--position-embedding-type", "rope", "--kv-channels", "7"})).err,
             "rotary positions turn channels in pairs, and 7 of a head's 7 would turn: --kv-channels and "
             "--rotary-percent must give an even number\n");
+}
+
+TEST(Train, tells_first_what_a_run_will_need) {
+  const std::string out = told(tiny()).out;
+  EXPECT_THAT(out, testing::StartsWith("120.2 k parameters (120192); a step learns from 256 tokens in "));
+  EXPECT_THAT(out, HasSubstr("most memory of"));
+  EXPECT_THAT(out, HasSubstr("  a run on this machine needs "));
+  EXPECT_LT(out.find("stage 0"), out.find("\nmodel\n"));
+}
+
+TEST(Train, refuses_what_cannot_fit_before_it_takes_any_memory) {
+  std::vector<std::string_view> words = tiny({"--kv-channels", "250000000"});
+  words.erase(std::find(words.begin(), words.end(), "--dry-run"));
+  std::replace(words.begin(), words.end(), std::string_view("64"), std::string_view("1000000000"));
+  words[std::size_t(std::find(words.begin(), words.end(), "--seq-length") - words.begin()) + 1] = "64";
+  const Told t = told(words);
+  EXPECT_EQ(t.status, 2);
+  EXPECT_THAT(t.err, testing::StartsWith("this run needs more than "));
+  EXPECT_THAT(t.err, HasSubstr("; --hidden-size "));
+  EXPECT_THAT(t.err, testing::EndsWith("; --no-memory-check starts all the same\n"));
+}
+
+TEST(Train, plans_the_memory_that_the_run_then_takes) {
+  std::vector<std::string_view> words = tiny({"--data-order", "keyed", "--train-iters", "2", "--threads", "1",
+                                              "--log-memory-interval", "1", "--json"});
+  const auto planned = Json::parse(told(words).out)["plan"]["memory"][0]["at_once"].get<double>();
+  words.pop_back();
+  words.erase(std::find(words.begin(), words.end(), "--dry-run"));
+  const Told t = told(words);
+  ASSERT_EQ(t.status, 0) << t.err;
+  std::smatch found;
+  ASSERT_TRUE(
+      std::regex_search(t.err, found, std::regex("after step 2: .* allocated, ([0-9.]+) MiB at most")));
+  EXPECT_NEAR(planned / (1 << 20), std::stod(found[1]), 0.02 * std::stod(found[1]));
 }

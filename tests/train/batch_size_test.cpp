@@ -81,7 +81,7 @@ TEST(BatchSchedule, refuses_ramps_and_steps_that_lead_nowhere) {
   refused({.micro = 1, .schedule = "5:2"},
           "--step-batch-size-schedule: thresholds start at 0 and grow, found '5:2'");
   refused({.micro = 1, .schedule = "0:0"}, "--step-batch-size-schedule: '0:0' has an empty batch");
-  refused({.micro = 1, .schedule = "0:x"}, "'x' is not a whole number");
+  refused({.micro = 1, .schedule = "0:x"}, "'x' is not a number");
   refused({.micro = 4, .global = 10},
           "global batch size 10 is not a multiple of micro batch size times data-parallel ranks, 4; the next "
           "smaller is 8");

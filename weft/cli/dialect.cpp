@@ -2,6 +2,7 @@
 #include "weft/cli/dialect.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include "weft/base/error.h"
@@ -17,8 +18,9 @@ using dialect::Row;
 using dialect::Treatment;
 
 // Flags of the verb itself, after those of the table.
-constexpr Flag own[] = {{"config"}, {"dry-run", Arity::none}, {"json", Arity::none}};
-enum Own : std::size_t { config_file, dry_run, as_json };
+constexpr Flag own[] = {
+    {"config"}, {"dry-run", Arity::none}, {"json", Arity::none}, {"no-memory-check", Arity::none}};
+enum Own : std::size_t { config_file, dry_run, as_json, no_memory_check };
 
 class Reader {
  public:
@@ -69,6 +71,7 @@ class Reader {
     if (given.flag == rows_.size() + config_file) file = given.words[0];
     if (given.flag == rows_.size() + dry_run) command_.dry_run = true;
     if (given.flag == rows_.size() + as_json) command_.json = true;
+    if (given.flag == rows_.size() + no_memory_check) command_.memory_check = false;
     return true;
   }
 
@@ -163,7 +166,8 @@ class Reader {
     if (!known)
       fail(Kind::usage, "--", row.flag, ": '", words.empty() ? "" : words[0], "' is not one of ",
            choices(row));
-    if (!row.effects[0].word.empty() && words.size() > 1)
+    const bool one = std::adjacent_find(words.begin(), words.end(), std::not_equal_to<>()) == words.end();
+    if (!row.effects[0].word.empty() && !one)
       fail(Kind::usage, "--", row.flag, ": one value holds for all layers, found ", words.size());
   }
 

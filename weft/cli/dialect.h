@@ -25,7 +25,7 @@ struct Command {
   std::vector<std::string> notices;                    // to be said once: what was accepted and has no effect
   std::vector<std::string> others;                     // words that belong to no flag
   std::map<std::string_view, std::string_view> flags;  // by the path of the field that they set
-  bool dry_run = false, json = false;
+  bool dry_run = false, json = false, memory_check = true;
 };
 
 /// Gives the settings that a checkpoint holds, as the JSON that to_json() wrote.

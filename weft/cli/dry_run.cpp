@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/cli/dry_run_plan.h"
 #include "weft/train/batch_size.h"
 #include "weft/train/validate.h"
 
@@ -65,11 +66,11 @@ void complete(Command& command, int world) {
 
 std::string dry_run_text(const Command& command, const Launched& launched) {
   const Outlook o = outlook(command.config, launched);
-  std::string out;
+  std::string out = plan_text(command.config, launched);
   std::string group;
   for (const auto& field : command.fields.all()) {
     const std::string mine = field->path().substr(0, field->path().find('.'));
-    if (mine != group) out += text(group.empty() ? "" : "\n", mine, "\n");
+    if (mine != group) out += text("\n", mine, "\n");
     group = mine;
     out += row(*field);
   }
@@ -94,6 +95,7 @@ std::string dry_run_json(const Command& command, const Launched& launched) {
   out["microbatches"] = o.microbatches;
   out["valid_samples"] = o.valid_samples;
   out["test_samples"] = o.test_samples;
+  out["plan"] = plan_json(command.config, launched);
   out["settings"] = Json::parse(to_json(command.fields, JsonForm::with_origins));
   out["notices"] = command.notices;
   out["unsupported"] = unsupported(command.config);

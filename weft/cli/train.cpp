@@ -6,6 +6,7 @@
 #include "weft/base/error.h"
 #include "weft/cli/dialect.h"
 #include "weft/cli/dry_run.h"
+#include "weft/cli/dry_run_plan.h"
 #include "weft/cli/train_run.h"
 #include "weft/cli/verbs.h"
 #include "weft/train/resume.h"
@@ -56,7 +57,11 @@ std::unique_ptr<Command> complete_command(Args args, const Launched& launched) {
   take_tokenizer(*command);
   if (const auto tokenizer = run_tokenizer(command->config)) take_vocabulary(*command, tokenizer->size());
   complete(*command, launched.world);
-  if (!command->dry_run) refuse_unsupported(command->config);
+  if (command->dry_run) return command;
+  refuse_unsupported(command->config);
+  if (command->memory_check)
+    must_fit(command->config, ranks_here(command->config, launched), free_memory(),
+             counter_of(command->config, launched));
   return command;
 }
 
@@ -104,7 +109,8 @@ VerbHelp about_train() {
                     "ranks as processes, on the machines that mpirun knows"}},
       .topics = {{"This command",
                   {{"--config", "FILE", "settings in YAML, under the same names; the command line wins"},
-                   {"--dry-run", "", "read, check, print every value with who set it, and stop"},
+                   {"--dry-run", "", "print what the run needs and every value with who set it, and stop"},
+                   {"--no-memory-check", "", "start even where memory seems too little"},
                    {"--json", "", "print one JSON object"}}}}};
   for (Topic& topic : dialect_topics()) help.topics.push_back(std::move(topic));
   help.topics.push_back({"Other flags of Megatron-LM",

@@ -88,15 +88,6 @@ Exit exit_of(Ending ending) {
   return ending == Ending::finished ? Exit::done : Exit::stopped;
 }
 
-/// A rank's device gets its share of the processors: of those that a launcher bound it to, or of all.
-int threads_of_a_rank(const RunConfig& run, const Launched& launched, int ranks) {
-  if (run.threads > 0) return run.threads;
-  const int usable = int(std::thread::hardware_concurrency());
-  if (!launched.mpi) return std::max(1, usable / ranks);
-  const bool bound = usable < int(sysconf(_SC_NPROCESSORS_ONLN));
-  return std::max(1, bound ? usable : usable / launched.on_this_machine);
-}
-
 // The first process writes the indices that the others find.
 RunData open_data_in_turn(const TrainConfig& config, Communicator& world) {
   if (world.rank() > 0) world.barrier();
@@ -107,7 +98,6 @@ RunData open_data_in_turn(const TrainConfig& config, Communicator& world) {
 
 /// How the trained model goes on from the prompt; all ranks take part.
 std::string sample(const TrainConfig& config, const RunData& data, const Replica& replica) {
-  if (!data.tokenizer) fail(Kind::usage, "--sample-prompt needs a tokenizer; see --tokenizer-type");
   const Circles circles = replica.circles();
   const PipelineHere pipeline{
       .home = replica.homes(), .circle = replica.mesh().along(Axis::pp), .dtype = replica.dtype()};
@@ -125,6 +115,14 @@ std::string sample(const TrainConfig& config, const RunData& data, const Replica
 }
 
 }  // namespace
+
+int threads_of_a_rank(const RunConfig& run, const Launched& launched, int ranks) {
+  if (run.threads > 0) return run.threads;
+  const int usable = int(std::thread::hardware_concurrency());
+  if (!launched.mpi) return std::max(1, usable / ranks);
+  const bool bound = usable < int(sysconf(_SC_NPROCESSORS_ONLN));
+  return std::max(1, bound ? usable : usable / launched.on_this_machine);
+}
 
 int run_training(const TrainConfig& config, const Launched& launched) {
   if (launched.supervised) launch::die_with_parent();

@@ -6,6 +6,9 @@
 
 namespace weft::cli {
 
+/// A rank's device gets its share of the processors: of those that a launcher bound it to, or of all.
+int threads_of_a_rank(const RunConfig& run, const Launched& launched, int ranks);
+
 /// Runs what complete settings say: as many thread ranks, or this process's rank of what MPI started. Returns
 /// an Exit as a number.
 int run_training(const TrainConfig& config, const Launched& launched);

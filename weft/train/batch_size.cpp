@@ -12,7 +12,7 @@
 namespace weft {
 namespace {
 
-// "250B" is 250 000 000 000.
+// "250B" is 250 000 000 000, "2.4B" 2 400 000 000.
 std::int64_t read_amount(std::string_view from) {
   std::int64_t factor = 1;
   const std::string_view suffixes = "KMBT";
@@ -21,11 +21,13 @@ std::int64_t read_amount(std::string_view from) {
     for (std::size_t i = 0; i <= at; ++i) factor *= 1000;
     from.remove_suffix(1);
   }
-  std::int64_t amount = 0;
+  double amount = 0;
   read_word(from, amount);
-  if (amount < 0 || amount > std::numeric_limits<std::int64_t>::max() / factor)
-    fail(Kind::usage, "'", from, "' is out of range");
-  return amount * factor;
+  const double whole = amount * double(factor);
+  if (!(whole >= 0 && whole <= legal::count_limit) || whole != std::floor(whole))
+    fail(Kind::usage, "--step-batch-size-schedule: '", from, "' is not a whole number from 0 to ",
+         std::int64_t(legal::count_limit), " when its suffix is counted");
+  return std::int64_t(whole);
 }
 
 void check_ramp(const BatchConfig& c) {

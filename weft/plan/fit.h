@@ -1,0 +1,25 @@
+// Does a run fit into this machine: asked before any of it is taken.
+#pragma once
+
+#include <string>
+
+#include "weft/plan/free_memory.h"
+#include "weft/plan/plan.h"
+
+namespace weft {
+
+/// The ranks that share this machine's memory, by number.
+struct RanksHere {
+  int first = 0, last = 0;
+  bool one_process = true;  // threads; else a process each
+};
+
+/// What these ranks need, with what their processes take.
+std::int64_t bytes_here(const Plan& plan, const ParallelConfig& parallel, const RanksHere& here);
+
+/// "4 ranks need 41.2 GiB here (…), and the machine has 13.5 GiB left: --micro-batch-size 2 in place of 8
+/// needs 12.1 GiB; …": fails with it where the run does not fit.
+void must_fit(const TrainConfig& config, const RanksHere& here, const FreeMemory& free,
+              const OpenCounter& open);
+
+}  // namespace weft

@@ -1,0 +1,121 @@
+// Counting: the same Replica, on a device without numbers, among ranks that say nothing.
+#include "weft/plan/plan.h"
+
+#include <algorithm>
+
+#include "weft/base/number.h"
+#include "weft/ops/elementwise.h"
+#include "weft/plan/quiet.h"
+#include "weft/train/batch_size.h"
+#include "weft/train/replica.h"
+#include "weft/train/stages.h"
+
+namespace weft {
+namespace {
+
+/// Along every axis but pp the last one, so that whoever splits a circle in equal runs gets the last of them.
+Coordinate counted(const ParallelLayout& layout, int stage) {
+  Coordinate at{};
+  for (int axis = 0; axis < axes; ++axis) at[std::size_t(axis)] = layout.degree(Axis(axis)) - 1;
+  at[std::size_t(Axis::pp)] = stage;
+  return at;
+}
+
+/// What the feed hands out, without numbers.
+Batch batch_of(const TrainConfig& c, Device& device) {
+  const std::int64_t s = c.model.sequence / c.parallel.cp, b = rows_of_a_pass(c);
+  const bool apart = c.data.reset_attention || c.data.between_documents;
+  Batch batch;
+  batch.text = {.tokens = empty(device, {s, b}, Dtype::i32),
+                .places = empty(device, {s}, Dtype::i32),
+                .positions = empty(device, {s, b}, Dtype::i32),
+                .types = {},
+                .documents = apart ? empty(device, {b, s}, Dtype::i32) : Tensor(),
+                .restarted = c.data.reset_positions || c.data.between_documents};
+  batch.targets = empty(device, {s, b}, Dtype::i32);
+  batch.mask = empty(device, {s, b}, Dtype::f32);
+  batch.samples = empty(device, {b}, Dtype::i64);
+  return batch;
+}
+
+/// More microbatches than these change no peak: a pipeline is full, and all that comes then is alike. A
+/// schedule that keeps every one open, or one from a file, is not cut.
+int enough(const TrainConfig& c, int microbatches) {
+  const ParallelConfig& p = c.parallel;
+  const bool known = p.schedule.empty() || p.schedule == "1f1b" || p.schedule == "interleaved" ||
+                     p.schedule.starts_with("zb");
+  if (!known) return microbatches;
+  const int together = int(c.batch.micro / rows_of_a_pass(c));
+  const int full = p.pp == 1 ? 2 : 4 * p.pp * std::max(p.virtual_stages, 1);
+  return std::min(microbatches, (full + microbatches % p.pp) * together);
+}
+
+int microbatches_of(const TrainConfig& c) { return int(c.batch.global / c.parallel.dp / rows_of_a_pass(c)); }
+
+MemoryMeter count(const TrainConfig& c, int stage, const Colors& colors, const OpenCounter& open) {
+  const auto device = open();
+  const ParallelLayout layout = layout_of(c.parallel);
+  QuietWorld world(layout.rank(counted(layout, stage)), colors);
+  const ProcessMesh mesh(layout, world);
+  Replica replica(replica_config(c), {*device, mesh});
+  const int all = microbatches_of(c), some = enough(c, all);
+  std::vector<Batch> batches;
+  for (int i = 0; i < some; ++i) batches.push_back(batch_of(c, *device));
+  // The rest of a step's batches lie there too.
+  const std::int64_t tokens = c.model.sequence / c.parallel.cp * rows_of_a_pass(c);
+  const Tensor rest = all > some ? empty(*device, {(all - some) * tokens * 4}, Dtype::i32) : Tensor();
+  for (int step = 1; step <= 2; ++step)
+    (void)replica.step(batches, {.step = step,
+                                 .rate = 1e-4,
+                                 .ends_rate = 1e-4,
+                                 .clip = c.optimizer.clip,
+                                 .per_token = c.batch.per_token_loss,
+                                 .together = int(c.batch.micro / rows_of_a_pass(c)),
+                                 .count_zeros = c.log.zeros,
+                                 .params_norm = c.log.params_norm});
+  return device->memory();
+}
+
+}  // namespace
+
+Plan plan_run(const TrainConfig& c, const OpenCounter& open) {
+  if (bytes_at_least(c) > most_that_can_be_counted)
+    fail(Kind::internal, "plan: numbers are too large to be counted");
+  Plan plan{.parameters = count_parameters(c.model),
+            .tokens = c.batch.global * c.model.sequence,
+            .flops = double(c.batch.global) * training_flops(c.model, c.model.sequence),
+            .kinds = {}};
+  const Colors colors = colors_of(layout_of(c.parallel));
+  const int twins = c.parallel.tp * c.parallel.cp * c.parallel.dp;
+  for (int stage = 0; stage < c.parallel.pp; ++stage) {
+    const MemoryMeter memory = count(c, stage, colors, open);
+    const bool alike = !plan.kinds.empty() && plan.kinds.back().memory == memory;
+    if (!alike) plan.kinds.push_back({.first = stage, .last = stage, .ranks = 0, .memory = memory});
+    plan.kinds.back().last = stage;
+    plan.kinds.back().ranks += twins;
+  }
+  return plan;
+}
+
+// Training on one token multiplies every weight of a product thrice, two operations each.
+double bytes_at_least(const TrainConfig& c) {
+  const double parameters = training_flops(c.model, 1) / 6;
+  const double states = c.parallel.zero > 0 ? 12 + 4.0 / c.parallel.dp : 16;
+  return parameters * states;
+}
+
+std::int64_t overhead_of_a_process() { return std::int64_t{128} << 20; }
+
+std::int64_t bytes_of_ranks(const Plan& plan, const ParallelConfig& parallel, int first, int last) {
+  const ParallelLayout layout = layout_of(parallel);
+  std::int64_t bytes = 0;
+  for (int rank = first; rank <= last; ++rank) {
+    const int stage = layout.at(rank)[std::size_t(Axis::pp)];
+    const auto kind = std::ranges::find_if(
+        plan.kinds, [&](const KindOfRank& k) { return k.first <= stage && stage <= k.last; });
+    bytes += kind->memory.total_peak;
+  }
+  return bytes;
+}
+
+}  // namespace weft
