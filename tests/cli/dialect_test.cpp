@@ -158,6 +158,7 @@ TEST(Dialect, names_the_flag_and_the_choices_when_a_value_is_wrong) {
   refused({"--lr", "fast"}, "--lr: 'fast' is not a number");
   refused({"--normalization", "BatchNorm"}, "--normalization: 'BatchNorm' is not one of LayerNorm, RMSNorm");
   refused({"--cp-comm-type", "p2p", "a2a"}, "--cp-comm-type: one value holds for all layers, found 2");
+  EXPECT_EQ(read({"--cp-comm-type", "a2a", "a2a"})->config.parallel.context, ContextForm::heads);
   refused({"--recompute-modules", "moe_act"},
           "--recompute-modules: 'moe_act' is not one of core_attn, layernorm or mlp");
   refused({"--num-layesr", "2"}, "--num-layesr is not a flag, did you mean --num-layers");

@@ -32,6 +32,7 @@ std::string value_of(const Row& row, const Fields& fields) {
     return out;
   }
   out = row.parse == nullptr ? value_name(fields.at(row.effects[0].path)) : "VALUE";
+  if (out.empty()) return "true|false";  // a switch of ours that theirs gives a word to
   return row.arity == Arity::some && !out.ends_with("...") ? text(out, " ...") : out;
 }
 
@@ -138,7 +139,7 @@ std::string dialect_markdown() {
       "Every flag of Megatron-LM that its own examples and tests use, and of the scripts that come with "
       "DeepSpeed: what "
       "weft does about it. `weft help flags` prints this page; it is made from the table that reads the "
-      "command line.\n\n"
+      "command line, so `weft help flags > docs/flags.md` writes it again, and tests try what it says.\n\n"
       "- **honored**: it sets the named fields.\n"
       "- **no effect here**: accepted; nothing in weft depends on it, and the reason is printed once.\n"
       "- **refused**: weft cannot do it yet; the run does not start.\n"

@@ -16,6 +16,7 @@ bool never_loads(const TrainConfig& c) {
   return c.checkpoint.load.empty() && c.checkpoint.pretrained.empty();
 }
 bool no_annealing(const TrainConfig& c) { return c.rate.style != RateStyle::wsd; }
+bool no_middle(const TrainConfig& c) { return !c.data.fim.on; }
 bool no_events(const TrainConfig& c) { return c.log.tensorboard.empty(); }
 bool no_rotary(const TrainConfig& c) { return c.model.positions != Positions::rotary; }
 bool not_stretched(const TrainConfig& c) { return c.model.rotary.scaling == RotaryScaling::none; }
@@ -33,6 +34,7 @@ constexpr std::string_view saves = "only --save writes checkpoints", loads = "on
                            stretched = "only --use-rope-scaling and yarn stretch angles",
                            yarn = "only --position-embedding-type yarn reads it",
                            llama3 = "only --use-rope-scaling reads it", moments = "sgd has no second moment",
+                           cuts = "only --fim-data cuts documents",
                            scales = "only --fp16 without --loss-scale grows and halves a scale";
 
 constexpr Idle table[] = {
@@ -88,6 +90,18 @@ constexpr Idle table[] = {
     {"model.rotary.beta_slow", not_yarn, yarn},
     {"model.rotary.mscale", not_yarn, yarn},
     {"model.rotary.mscale_all", not_yarn, yarn},
+    {"guard.injected", [](const TrainConfig& c) { return c.guard.inject_every == 0; },
+     "only --error-injection-rate makes faults up"},
+    {"data.fim.rate", no_middle, cuts},
+    {"data.fim.suffix_first_rate", no_middle, cuts},
+    {"data.fim.split", no_middle, cuts},
+    {"data.fim.fragment_rate", no_middle, cuts},
+    {"data.fim.spared", no_middle, cuts},
+    {"data.fim.prefix", no_middle, cuts},
+    {"data.fim.middle", no_middle, cuts},
+    {"data.fim.suffix", no_middle, cuts},
+    {"data.fim.pad", no_middle, cuts},
+    {"data.fim.eod", no_middle, cuts},
     {"parallel.context", [](const TrainConfig& c) { return c.parallel.cp == 1; },
      "only --context-parallel-size shares a sequence"},
     {"parallel.sequence", [](const TrainConfig& c) { return c.parallel.tp == 1; },

@@ -1,0 +1,276 @@
+#!/usr/bin/env python3
+"""Every honored flag acts: act.py --weft WEFT. For each there are two values after which a tiny run differs in what it computes, says, writes
+or holds, or the reason why none can. A flag that changes nothing fails, and so does a new one without a pair here."""
+import argparse, json, pathlib, re, subprocess, sys, tempfile
+from concurrent.futures import ThreadPoolExecutor
+
+GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
+TEXT, DATA = GOLDEN / "text", GOLDEN / "data"
+BASE = {"num-layers": "2", "hidden-size": "32", "num-attention-heads": "4", "seq-length": "16", "micro-batch-size": "2",
+        "global-batch-size": "4", "lr": "0.01", "train-iters": "4", "vocab-size": "64", "data-order": "keyed", "log-interval": "1",
+        "eval-iters": "1", "threads": "1", "log-jsonl": "log.jsonl", "log-memory-interval": "1", "mock-data": None, "hidden-dropout": "0",
+        "attention-dropout": "0"}
+UNSET = object()
+
+ROPE = {"position-embedding-type": "rope"}
+YARN = {"position-embedding-type": "yarn", "rotary-scaling-factor": "4", "yarn-original-max-position-embeddings": "8"}
+LLAMA3 = ROPE | {"use-rope-scaling": None}
+TP2, PP2, CP2, DP2 = ({"ranks": "2"} | d for d in ({"tensor-model-parallel-size": "2"}, {"pipeline-model-parallel-size": "2"},
+                                                   {"context-parallel-size": "2"}, {}))
+PP2L4 = PP2 | {"num-layers": "4"}
+LONG = {"train-iters": "6"}
+WSD = {"lr-decay-style": "WSD", "lr-wsd-decay-iters": "2"}
+F16 = {"fp16": None}
+SAVE = {"save": "ck", "save-interval": "2"}
+TB = {"tensorboard-dir": "tb"}
+BPE = {"vocab-file": str(TEXT / "toy_bpe_vocab.json"), "merge-file": str(TEXT / "toy_bpe_merges.txt"), "vocab-size": UNSET}
+SPIECE = {"tokenizer-type": "SentencePieceTokenizer", "tokenizer-model": str(TEXT / "toy.model"), "vocab-size": UNSET}
+NULL = {"tokenizer-type": "NullTokenizer"}
+FULL = {"recompute-granularity": "full"}
+REAL = {"mock-data": UNSET, "data-path": "corpus", "tokenizer-type": "ByteLevelTokenizer", "vocab-size": UNSET, "split": "8,1,1"}
+SPLITS = {"mock-data": UNSET, "tokenizer-type": "ByteLevelTokenizer", "vocab-size": UNSET}
+CACHED = REAL | {"data-order": "stored", "data-cache-path": "cache", "tokenizer-type": "NullTokenizer", "vocab-size": "512"}
+GOES_ON = {"load": "saved", "train-iters": "6", "override-opt-param-scheduler": None}
+SAMPLE = BPE | {"sample-prompt": "a", "tokenizer-type": "GPT2BPETokenizer"}
+
+MARKERS = ["<fim_prefix>", "<fim_middle>", "<fim_suffix>", "<fim_pad>", "<|endoftext|>"]
+FIM = BPE | {"tokenizer-type": "GPT2BPETokenizer", "tokenizer-special-tokens": MARKERS, "fim-data": None, "fim-rate": "1"}
+FRAGMENTS = FIM | {"fim-split-sample": "a", "fim-fragment-rate": "1"}
+
+# flag: (what else is given, the words of one run, the words of the other); no words: the flag is left out.
+PAIRS = {
+    "num-layers": ({}, "2", "3"), "encoder-num-layers": ({"num-layers": UNSET}, "2", "3"), "hidden-size": ({}, "32", "64"),
+    "ffn-hidden-size": ({}, "64", "96"), "num-attention-heads": ({}, "4", "2"), "kv-channels": ({}, "8", "16"),
+    "group-query-attention": ({}, True, UNSET), "num-query-groups": ({}, "1", "2"), "seq-length": ({}, "16", "32"),
+    "encoder-seq-length": ({"seq-length": UNSET}, "16", "32"), "max-position-embeddings": ({}, "16", "32"),
+    "position-embedding-type": ({}, "rope", "none"), "use-rotary-position-embeddings": ({}, True, UNSET),
+    "no-position-embedding": ({}, True, UNSET), "rotary-base": (ROPE, "10000", "100"), "rotary-percent": (ROPE, "1", "0.5"),
+    "rotary-interleaved": (ROPE, True, UNSET), "rotary-seq-len-interpolation-factor": (ROPE, "1", "4"), "use-rope-scaling": (ROPE, True, UNSET),
+    "rope-scaling-factor": (LLAMA3, "8", "2"), "rotary-scaling-factor": (YARN, "4", "2"),
+    "yarn-rotary-scaling-factor": (YARN | {"rotary-scaling-factor": UNSET}, "4", "2"), "yarn-original-max-position-embeddings": (YARN, "8", "64"),
+    "yarn-beta-fast": (YARN | {"yarn-original-max-position-embeddings": "4096"}, "32", "600"), "yarn-beta-slow": (YARN | {"yarn-beta-fast": "0.5"}, "0.01", "0.4"), "mscale": (YARN, "1", "2"),
+    "mscale-all-dim": (YARN, "0", "1"), "no-rope-freq": (ROPE, "2", UNSET), "rope-low-freq-factor": (LLAMA3, "1", "2000"),
+    "rope-high-freq-factor": (LLAMA3, "4", "4000"), "rope-type": ({}, "rope", UNSET), "normalization": ({}, "LayerNorm", "RMSNorm"),
+    "norm-epsilon": ({}, "1e-5", "0.1"), "apply-layernorm-1p": ({}, True, UNSET), "qk-layernorm": ({}, True, UNSET), "swiglu": ({}, True, UNSET),
+    "geglu": ({}, True, UNSET), "quick-geglu": ({}, True, UNSET), "squared-relu": ({}, True, UNSET),
+    "openai-gelu": ({"disable-bias-linear": None}, True, UNSET), "no-bias-gelu-fusion": ({}, True, UNSET),
+    "disable-bias-linear": ({}, True, UNSET), "add-qkv-bias": ({"disable-bias-linear": None}, True, UNSET),
+    "untie-embeddings-and-output-weights": ({}, True, UNSET), "embedding-multiplier": ({}, "1", "2"), "attention-dropout": ({}, "0", "0.2"),
+    "hidden-dropout": ({}, "0", "0.2"), "softmax-scale": ({}, "0.1", "3"), "window-size": ({}, "3,0", "8,0"),
+    "window-attn-skip-freq": ({"window-size": "3,0"}, "2", UNSET), "vocab-size": ({}, "64", "128"),
+    "make-vocab-size-divisible-by": ({}, "64", "1024"), "padded-vocab-size": ({}, "64", "1024"), "no-pad-vocab-size": ({}, True, UNSET),
+    "init-method-std": ({}, "0.02", "0.1"), "embedding-init-method-std": ({}, "0.02", "0.1"), "init-method-xavier-uniform": ({}, True, UNSET),
+    "no-scaled-init-method": ({}, True, UNSET), "bf16": ({}, True, UNSET), "fp16": ({}, True, UNSET), "exact": ({}, True, UNSET),
+    "tensor-model-parallel-size": ({"ranks": "2"}, "2", "1"), "pipeline-model-parallel-size": ({"ranks": "2"}, "2", "1"),
+    "context-parallel-size": ({"ranks": "2"}, "2", "1"), "sequence-parallel": (TP2, True, UNSET),
+    "use-tp-pp-dp-mapping": (PP2 | {"ranks": "4"}, True, UNSET), "cp-comm-type": (CP2, "all_gather", "p2p"),
+    "pipeline-schedule": (PP2L4 | {"global-batch-size": "16"}, "gpipe", "1f1b"), "num-layers-per-virtual-pipeline-stage": (PP2L4, "1", UNSET),
+    "num-virtual-stages-per-pipeline-rank": (PP2L4, "2", UNSET),
+    "microbatch-group-size-per-virtual-pipeline-stage": (PP2L4 | {"num-virtual-stages-per-pipeline-rank": "2", "global-batch-size": "16"}, "2", "4"),
+    "pipeline-model-parallel-layout": (PP2L4, "Ettt|tL", "Et|tttL"), "decoder-first-pipeline-num-layers": (PP2L4, "1", "3"),
+    "decoder-last-pipeline-num-layers": (PP2L4, "1", "3"), "num-layers-in-first-pipeline-stage": (PP2L4, "1", "3"),
+    "num-layers-in-last-pipeline-stage": (PP2L4, "1", "3"),
+    "account-for-embedding-in-pipeline-split": (PP2 | {"num-layers": "3"}, True, UNSET),
+    "account-for-loss-in-pipeline-split": (PP2 | {"num-layers": "3"}, True, UNSET), "use-distributed-optimizer": (DP2, True, UNSET),
+    "zero-stage": (DP2, "0", "1"), "overlap-grad-reduce": (DP2 | {"ddp-bucket-size": "1000"}, True, UNSET),
+    "data-parallel-sharding-strategy": (DP2, "optim", "no_shard"), "ranks": ({}, "1", "2"), "device": ({}, "cpu", "cpu:reference"),
+    "threads": ({"device": "cpu:reference", "seq-length": "64"}, "1", "2"), "sample-prompt": (SAMPLE, "a", "b"),
+    "sample-tokens": (SAMPLE, "2", "8"), "ddp-num-buckets": (DP2 | {"grad-reduce-in-bf16": None}, "1", "4"),
+    "ddp-bucket-size": (DP2 | {"grad-reduce-in-bf16": None}, "1000", "100000"), "deepspeed_config": ({}, "ds.json", UNSET),
+    "deepspeed-activation-checkpointing": ({"num-layers": "4"}, True, UNSET), "train-iters": ({}, "4", "5"),
+    "train-samples": ({"train-iters": UNSET}, "16", "20"), "train-tokens": ({"train-iters": UNSET}, "256", "320"), "micro-batch-size": ({}, "1", "4"),
+    "global-batch-size": ({}, "4", "8"), "rampup-batch-size": ({"train-iters": UNSET, "train-samples": "24"}, ["2", "2", "4"], UNSET),
+    "step-batch-size-schedule": ({"global-batch-size": UNSET}, "0:4", "0:2 64:4"),
+    "decrease-batch-size-if-needed": ({"train-iters": UNSET, "train-samples": "24", "rampup-batch-size": ["3", "1", "4"], "micro-batch-size": "2"}, True, UNSET),
+    "calculate-per-token-loss": (REAL | {"eod-mask-loss": None}, True, UNSET), "eval-interval": ({}, "1", "2"), "eval-iters": ({}, "1", "2"),
+    "eval-global-batch-size": ({}, "4", "8"),     "full-validation": (REAL, True, UNSET), "skip-train": ({}, True, UNSET), "exit-interval": ({}, "2", "3"),
+    "exit-duration-in-mins": ({}, "1e-9", "5"), "seed": ({}, "1", "2"), "non-finite": ({"lr": "100000", "train-iters": "8", "init-method-std": "1e18"}, "stop", "skip"),
+    "no-check-for-nan-in-loss-and-grad": ({"lr": "100000", "train-iters": "8", "init-method-std": "1e18"}, True, UNSET),
+    "iterations-to-skip": ({}, "2", "3"), "check-weight-hash-across-dp-replicas-interval": None, "test-mode": None,
+    "rerun-mode": ({"error-injection-rate": "2"}, "disabled", "validate_results"), "error-injection-rate": ({}, "2", "3"),
+    "error-injection-type": ({"error-injection-rate": "2"}, "transient_error", "persistent_error"), "finetune": (SAVE, UNSET, UNSET),
+    "optimizer": ({}, "adam", "sgd"), "lr": ({}, "0.01", "0.02"), "min-lr": ({}, "0", "0.005"), "lr-warmup-init": ({"lr-warmup-iters": "2"}, "0", "0.005"),
+    "lr-decay-style": ({}, "cosine", "linear"), "lr-decay-iters": ({}, "4", "8"), "lr-decay-samples": ({"train-iters": UNSET, "train-samples": "16"}, "16", "32"),
+    "lr-decay-tokens": ({}, "256", "512"), "lr-warmup-fraction": ({}, "0.25", "0.5"), "lr-warmup-iters": ({}, "1", "2"),
+    "lr-warmup-samples": ({"train-iters": UNSET, "train-samples": "16"}, "4", "8"), "lr-warmup-tokens": ({}, "64", "128"),
+    "lr-wsd-decay-style": (WSD | LONG | {"lr-wsd-decay-iters": "4"}, "linear", "minus_sqrt"), "lr-wsd-decay-iters": (WSD, "2", "3"),
+    "lr-wsd-decay-samples": ({"train-iters": UNSET, "train-samples": "16", "lr-decay-style": "WSD"}, "8", "12"), "decoupled-lr": ({}, "0.01", "0.03"),
+    "decoupled-min-lr": ({"decoupled-lr": "0.02"}, "0", "0.01"), "weight-decay": ({}, "0", "0.5"),
+    "start-weight-decay": ({"weight-decay-incr-style": "linear", "end-weight-decay": "1"}, "0", "0.5"),
+    "end-weight-decay": ({"weight-decay-incr-style": "linear", "start-weight-decay": "0"}, "1", "0.5"),
+    "weight-decay-incr-style": ({"start-weight-decay": "0", "end-weight-decay": "1"}, "linear", "cosine"),
+    "apply-wd-to-qk-layernorm": ({"qk-layernorm": None, "weight-decay": "0.9"}, True, UNSET), "no-decoupled-weight-decay": ({"weight-decay": "0.5"}, True, UNSET),
+    "clip-grad": ({}, "1", "0.01"), "adam-beta1": ({}, "0.9", "0.5"), "adam-beta2": ({}, "0.999", "0.5"), "adam-eps": ({}, "1e-8", "1"),
+    "sgd-momentum": ({"optimizer": "sgd"}, "0.9", "0.1"), "loss-scale": (F16, "8", "1024"), "initial-loss-scale": (F16, "8", "1024"),
+    "min-loss-scale": (F16 | {"initial-loss-scale": "1e30", "hysteresis": "1"}, "9e29", "1"),
+    "loss-scale-window": (F16 | {"initial-loss-scale": "8"}, "1", "1000"), "hysteresis": (F16 | {"initial-loss-scale": "1e30"}, "1", "3"),
+    "grad-reduce-in-bf16": (DP2, True, UNSET), "recompute-granularity": ({"num-layers": "4"}, "full", UNSET), "recompute-activations": ({"num-layers": "4"}, True, UNSET),
+    "recompute-method": (FULL | {"num-layers": "8"}, "uniform", "block"), "recompute-num-layers": (FULL | {"num-layers": "4"}, "1", "4"),
+    "recompute-modules": ({"recompute-granularity": "selective", "num-layers": "4"}, "mlp", "core_attn"),
+    "activations-checkpoint-method": ({"num-layers": "4"}, "uniform", UNSET), "checkpoint-activations": ({"num-layers": "4"}, True, UNSET),
+    "data-path": (REAL, "corpus", "other"), "train-data-path": (SPLITS, "corpus", "other"),
+    "valid-data-path": (SPLITS | {"train-data-path": "corpus", "eval-interval": "2"}, "corpus", "other"),
+    "test-data-path": (SPLITS | {"train-data-path": "corpus"}, "corpus", "other"),
+    "data-args-path": (SPLITS | {"split": "8,1,1"}, "paths.txt", "paths2.txt"),
+    "per-split-data-args-path": (SPLITS, "splits.json", "splits2.json"), "split": (REAL, "90,5,5", "40,30,30"),
+    "mock-data": (REAL | {"data-path": UNSET, "split": UNSET}, True, UNSET), "data-cache-path": (CACHED, "cache", UNSET),
+    "data-cache-version": (CACHED, "0.12", "0.16"),
+    "data-cache-tokenizer": (CACHED, "identity.json", UNSET),
+    "data-order": (REAL, "keyed", "stored"), "dataloader-type": ({}, "cyclic", "single"), "no-data-sharding": (DP2 | {"dataloader-type": "cyclic"}, True, UNSET),
+    "eod-mask-loss": (REAL, True, UNSET), "reset-position-ids": (REAL, True, UNSET),
+    "reset-attention-mask": (REAL, True, UNSET), "dataloader-inter-document-masking": (REAL, True, UNSET),
+    "keep-last-partial-validation-sequence": (SPLITS | {"train-data-path": "corpus", "valid-data-path": "small", "full-validation": None, "micro-batch-size": "1", "global-batch-size": "1"}, True, UNSET),
+    "multiple-validation-sets": (SPLITS | {"train-data-path": "corpus", "valid-data-path": ["1", "corpus", "1", "other"], "eval-interval": "2"}, True, UNSET),
+    "validation-set-names": (SPLITS | {"train-data-path": "corpus", "valid-data-path": ["corpus", "other"], "eval-interval": "2",
+                              "multiple-validation-sets": None}, ["x", "y"], UNSET),
+    "tokenizer-type": ({}, "NullTokenizer", "ByteLevelTokenizer"), "tokenizer-model": (SPIECE, str(TEXT / "toy.model"), "nowhere.model"),
+    "vocab-file": (BPE, BPE["vocab-file"], "nowhere.json"), "merge-file": (BPE, BPE["merge-file"], "nowhere.txt"),
+    "tiktoken-pattern": ({"tokenizer-type": "TikTokenizer", "tokenizer-model": "ranks.tiktoken", "vocab-size": "1300"}, "v2", "([a-z]+"),
+    "tokenizer-special-tokens": (BPE, "<new>", UNSET), "tiktoken-special-tokens": (BPE, "<new>", UNSET),
+    "tokenizer-sentencepiece-legacy": (SPIECE | {"tokenizer-special-tokens": "<new>"}, True, UNSET),
+    "null-tokenizer-eod-id": (REAL | {"tokenizer-type": "NullTokenizer", "vocab-size": "512", "eod-mask-loss": None}, "101", "256"), "save": ({"save-interval": "2"}, "ck", "other"),
+    "save-interval": ({"save": "ck"}, "2", "3"), "save-retain-interval": ({"save": "ck", "save-interval": "1"}, "2", UNSET),
+    "no-save-optim": (SAVE, True, UNSET), "no-save-rng": (SAVE, True, UNSET), "save-keep-last": (SAVE, "1", "2"),
+    "save-keep-best": (SAVE | {"eval-interval": "1", "save-interval": "1", "save-keep-last": "1"}, "1", "3"), "verify-resume": (SAVE, True, UNSET),
+    "log-interval": ({}, "1", "2"), "log-throughput": ({}, True, UNSET), "log-params-norm": ({}, True, UNSET), "log-num-zeros-in-grad": ({}, True, UNSET),
+    "log-progress": (SAVE, True, UNSET), "log-memory-interval": ({}, "1", "2"), "log-jsonl": ({}, "log.jsonl", "other.jsonl"), "tensorboard-dir": ({}, "tb", UNSET),
+    "tensorboard-log-interval": (TB, "1", "4"), "log-timers-to-tensorboard": (TB | {"timing-log-level": "1"}, True, UNSET),
+    "log-memory-to-tensorboard": (TB, True, UNSET), "log-validation-ppl-to-tensorboard": (TB, True, UNSET), "log-world-size-to-tensorboard": (TB, True, UNSET),
+    "no-log-learning-rate-to-tensorboard": (TB, True, UNSET), "no-log-loss-scale-to-tensorboard": (TB, True, UNSET), "timing-log-level": ({}, "0", "2"),
+    "timing-log-option": ({"timing-log-level": "1"}, "all", "minmax"), "softmax-type": None, "vocab-extra-ids": (BPE, "10", UNSET),
+    "tokenizer-sentencepiece-ignore-extra-whitespaces": None, "load": ({"train-iters": "6"}, "saved", UNSET), "ckpt-step": (GOES_ON, "2", "4"),
+    "pretrained-checkpoint": ({}, "saved", UNSET), "no-load-optim": ({"load": "saved", "train-iters": "6"}, True, UNSET),
+    "no-load-rng": (GOES_ON | {"seed": "7"}, True, UNSET), "allow-fresh-start": ({"load": "empty"}, True, UNSET),
+    "use-checkpoint-args": (GOES_ON | {"num-layers": UNSET}, True, UNSET), "async-save": (SAVE, True, UNSET),
+    "override-opt-param-scheduler": ({"load": "saved", "train-iters": "6", "lr": "0.02", "lr-decay-iters": "4"}, True, UNSET),
+    "use-checkpoint-opt-param-scheduler": ({"load": "saved", "train-iters": "6", "lr": "0.02", "lr-decay-iters": "4"}, True, UNSET),
+}
+PAIRS |= {
+    "fim-data": (FIM, True, UNSET), "fim-rate": (FIM, "1", "0"), "fim-spm-rate": (FIM, "0", "1"), "fim-split-sample": (FRAGMENTS, "a", "b"),
+    "fim-fragment-rate": (FRAGMENTS, "0", "1"), "fim-prefix-token": (FIM, "<fim_prefix>", "<fim_pad>"), "fim-middle-token": (FIM, "<fim_middle>", "<fim_pad>"),
+    "fim-suffix-token": (FIM, "<fim_suffix>", "<fim_pad>"), "fim-eod-token": (FIM, "<|endoftext|>", "a"),
+    "tokenizer-sentencepiece-ignore-extra-whitespaces": None,
+}
+PAIRS["finetune"] = ({"load": "saved", "train-iters": "6"}, True, UNSET)
+
+SAME_NUMBERS = "its effect is on who computes what, and the numbers are the same by design; tests/equal holds them"
+REASONS = {
+    "num-experts": "one value, which changes nothing", "expert-model-parallel-size": "one value, which changes nothing",
+    "exp-avg-dtype": "one value, which changes nothing", "exp-avg-sq-dtype": "one value, which changes nothing",
+    "main-grads-dtype": "one value, which changes nothing", "main-params-dtype": "one value, which changes nothing",
+    "outer-dp-sharding-strategy": "one value, which changes nothing", "softmax-type": "one value, which changes nothing",
+    "recompute-activations": "what it forgets by itself is attention's scores, which are never stored", "tiktoken-num-special-tokens": "a tokenizer's ids; tests/text/tiktoken_test.cpp",
+    "data-impl": "its two values name the same files", "exit-on-missing-checkpoint": "it asks for what is done anyway",
+    "log-learning-rate-to-tensorboard": "it asks for what is done anyway", "log-loss-scale-to-tensorboard": "it asks for what is done anyway",
+    "check-weight-hash-across-dp-replicas-interval": "it is seen only on a faulty machine; tests/train/guard_test.cpp makes the fault",
+    "test-mode": "as --check-weight-hash-across-dp-replicas-interval 1", "tensorboard-queue-size": "it is seen only where a disk is slower than steps; tests/report fills the queue",
+    "check-for-spiky-loss": "a loss that jumps tenfold takes a hundred steps before it; tests/train watches it",
+    "tokenizer-sentencepiece-ignore-extra-whitespaces": "a tokenizer's text; tests/text/sentencepiece_test.cpp",
+    "tokenizer-hf-no-include-special-tokens": "a tokenizer's text; tests/text/huggingface_test.cpp", "null-tokenizer-pad-id": "padding that a sample of this length has not; tests/data",
+    "allow-ambiguous-pad-tokens": "a padding id that is another token's too; tests/train/run_data_test.cpp",
+    "no-use-tokenizer-model-from-checkpoint-args": "a checkpoint's tokenizer; tests/train/keep_tokenizer_test.cpp",
+    "fim-no-prefix": "made-up text begins with nothing in particular; tests/data/fim_test.cpp", "fim-pad-token": "samples here grow; tests/data/fim_test.cpp",
+    "async-save": "the same files, written while training goes on; tests/checkpoint", "threads": "bits do not depend on threads: docs/numerics.md",
+    "use-tp-pp-dp-mapping": SAME_NUMBERS, "eval-micro-batch-size": SAME_NUMBERS, "cp-comm-type": SAME_NUMBERS, "overlap-grad-reduce": SAME_NUMBERS, "ddp-num-buckets": SAME_NUMBERS, "ddp-bucket-size": SAME_NUMBERS,
+}
+
+
+def flags_of(weft):
+    page = subprocess.run([weft, "help", "flags"], capture_output=True, text=True, check=True).stdout
+    return re.findall(r"^\| `--([\w-]+)[^`]*` \| honored", page, re.M)
+
+
+def words_of(settings):
+    out = []
+    for flag, value in settings.items():
+        if value is UNSET:
+            continue
+        out.append("--" + flag)
+        out += value if isinstance(value, list) else [] if value in (None, True) else [value]
+    return out
+
+
+TIMES = re.compile(r"\[\d{4}-[^]]*\]|elapsed time per iteration \(ms\): [\d.]+|throughput[^|]*|\(min, max\).*|: \([\d.]+, [\d.]+\)|rank +\d+: [\d.]+|[\d.]+ (ms|s)\b")
+
+
+def seen(weft, settings, inputs):
+    """Everything about a run that is not a time."""
+    with tempfile.TemporaryDirectory() as folder:
+        for file in inputs:
+            (pathlib.Path(folder) / file.name).symlink_to(file)
+        done = subprocess.run([weft, "train", "gpt", *words_of(BASE | settings)], cwd=folder, capture_output=True, text=True, timeout=120)
+        lines = []
+        for log in sorted(pathlib.Path(folder).glob("*.jsonl")):
+            for line in log.read_text().splitlines():
+                lines.append({k: v for k, v in json.loads(line).items() if k not in ("milliseconds", "tokens_per_second", "teraflops_per_second")}
+                             | {"keys": sorted(json.loads(line))})
+        files = [re.sub(r"events\..*", "events", str(f.relative_to(folder))) + f" {f.stat().st_size if 'facts' not in f.name else 0}"
+                 for f in sorted(pathlib.Path(folder).rglob("*")) if f.is_file() and not f.is_symlink() and f.suffix != ".jsonl"]
+        files += [f"{f.parent.name} seed {json.loads(f.read_text()).get('run', {}).get('seed')}" for f in sorted(pathlib.Path(folder).rglob("facts.json"))]
+        said = sorted(TIMES.sub("", l) for l in done.stderr.splitlines() if not l.startswith("no effect here"))  # two threads say them
+        names = sorted(f.name for f in pathlib.Path(folder).iterdir() if not f.is_symlink())
+        return dict(status=done.returncode, lines=lines, files=files, names=names, said=said, out=done.stdout), done
+
+
+def make_inputs(weft, folder):
+    words = "the quick brown fox jumps over a lazy dog and then some more of it all".split()
+    for name, step, count in (("corpus", 1, 400), ("other", 3, 400), ("small", 1, 3)):
+        text = "".join(json.dumps({"text": " ".join(words[(i * step + k) % len(words)] for k in range(3 + i % 17))}) + "\n" for i in range(count))
+        (folder / f"{name}.txt").write_text(text)
+        subprocess.run([weft, "preprocess", "--input", str(folder / f"{name}.txt"), "--output-prefix", str(folder / name), "--tokenizer-type",
+                        "ByteLevelTokenizer", "--append-eod"], check=True, capture_output=True)
+        for suffix in ("bin", "idx"):
+            next(folder.glob(f"{name}_*.{suffix}")).rename(folder / f"{name}.{suffix}")
+    (folder / "ds.json").write_text('{"gradient_clipping": 0.01}')
+    (folder / "paths.txt").write_text("corpus")
+    (folder / "paths2.txt").write_text("other")
+    (folder / "splits.json").write_text('{"train": ["corpus"], "valid": ["corpus"], "test": ["corpus"]}')
+    (folder / "splits2.json").write_text('{"train": ["other"], "valid": ["corpus"], "test": ["corpus"]}')
+    (folder / "identity.json").write_text("{}")
+    (folder / "empty").mkdir()
+    import base64
+    (folder / "ranks.tiktoken").write_text("".join(f"{base64.b64encode(bytes([b])).decode()} {b}\n" for b in range(256)))
+    subprocess.run([weft, "train", "gpt", *words_of(BASE | {"save": "saved", "save-interval": "2", "log-jsonl": UNSET})], cwd=folder, check=True,
+                   capture_output=True)
+    return [f for f in folder.iterdir() if f.suffix != ".txt" or f.name.startswith("paths")]
+
+
+def verdict(weft, flag, inputs):
+    if flag in REASONS:
+        return None
+    if PAIRS.get(flag) is None:
+        return f"--{flag}: no pair of values here shows that it acts, and no reason why none can"
+    others, a, b = PAIRS[flag]
+    (first, ran), (second, also) = (seen(weft, others | {flag: value}, inputs) for value in (a, b))
+    if first == second:
+        return f"--{flag}: {a} and {'left out' if b is UNSET else b} come out the same"
+    if not first["lines"] and not second["lines"]:
+        return f"--{flag}: neither run trains: {ran.stderr.strip()[-300:]} / {also.stderr.strip()[-300:]}"
+    return None
+
+
+def main():
+    asked = argparse.ArgumentParser(description=__doc__)
+    asked.add_argument("--weft", type=pathlib.Path, required=True)
+    asked.add_argument("--only")
+    asked = asked.parse_args()
+    weft = str(asked.weft.resolve())
+    flags = [f for f in flags_of(weft) if asked.only in (None, f)]
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
+        inputs = make_inputs(weft, pathlib.Path(folder))
+        steady = [seen(weft, TB | SAVE | {"log-throughput": None, "timing-log-level": "1"}, inputs)[0] for _ in range(3)]
+        if any(run != steady[0] for run in steady):
+            print("two runs of the same words come out otherwise: what is compared holds a time")
+            return 1
+        wrong = [v for v in pool.map(lambda flag: verdict(weft, flag, inputs), flags) if v]
+    unknown = sorted(({*PAIRS, *REASONS}) - {*flags_of(weft)})
+    for line in wrong:
+        print(line)
+    if unknown:
+        print("no honored flags:", *unknown)
+    print(f"{len(flags) - len(wrong)} of {len(flags)} flags act, or cannot for a reason that is given")
+    return 1 if wrong or unknown else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
