@@ -141,7 +141,7 @@ TEST(Fim, keeps_the_length_of_a_sample_that_got_shorter) {
 TEST(Fim, chooses_by_the_number_of_the_sample_alone) {
   EXPECT_EQ(tokens_of(rules(), 9), tokens_of(rules(), 9));
   FimRules other = rules();
-  other.seed = 4;
+  other.seed = 5;
   EXPECT_NE(tokens_of(rules(), 9), tokens_of(other, 9));
 }
 

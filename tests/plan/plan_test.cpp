@@ -112,15 +112,6 @@ TEST(Plan, counts_every_stage_of_a_pipeline) {
 
 TEST(Plan, counts_ranks_that_share_a_sequence) { expect_the_plan_holds(tiny({.cp = 2, .dp = 1})); }
 
-TEST(Plan, counts_exact_mode_with_fewer_key_groups_than_ranks) {
-  expect_the_plan_holds(tiny({.tp = 2, .dp = 1}, [](TrainConfig& c) {
-    c.model.exact = true;
-    c.model.groups = 1;
-    c.model.channels = 8;
-    c.model.vocabulary = 64;
-  }));
-}
-
 TEST(Plan, says_how_much_a_step_takes) {
   const Plan plan = planned(tiny({.dp = 1}));
   EXPECT_EQ(plan.tokens, 16 * 16);
