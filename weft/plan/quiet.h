@@ -17,7 +17,8 @@ class QuietCommunicator : public Communicator {
   int size() const override { return size_; }
   void barrier() override {}
   Pending all_reduce(const Tensor& x, Reduce) override { return holding(x, x); }
-  Pending all_gather(const Tensor& full, const Tensor& shard) override { return holding(full, shard); }
+  /// In the host's memory, where ranks tell one another texts, the others have nothing to say.
+  Pending all_gather(const Tensor& full, const Tensor& shard) override;
   Pending reduce_scatter(const Tensor& shard, const Tensor& full) override { return holding(shard, full); }
   /// Finished when it returns, as threads do it.
   Pending all_to_all(const Tensor&, const Tensor&, std::span<const std::int64_t>,
