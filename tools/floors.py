@@ -17,7 +17,7 @@ MAY_SEE = {  # room -> rooms below it that it may include
     "launch": ["base"],
     "checkpoint": ["base", "tensor", "comm", "mesh"],
     "nn": ["base", "tensor", "ops", "comm", "mesh"],
-    "model": ["base", "tensor", "ops", "comm", "mesh", "nn"],
+    "model": ["base", "tensor", "ops", "comm", "data", "mesh", "nn"],
     "pipe": ["base", "tensor", "comm", "mesh", "nn"],
     "optim": ["base", "tensor", "ops", "comm", "mesh", "nn"],
     "exchange": ["base", "tensor", "ops", "comm", "mesh", "checkpoint", "nn", "model"],

@@ -10,7 +10,7 @@
 #include "weft/base/clock.h"
 #include "weft/comm/threads.h"
 #include "weft/mesh/mesh.h"
-#include "weft/model/gpt.h"
+#include "weft/model/gpt/gpt.h"
 #include "weft/optim/weights.h"
 #include "weft/pipe/choose.h"
 #include "weft/pipe/rehearse.h"
@@ -83,7 +83,7 @@ class Notes final : public pipe::Timekeeper {
 
 void measure(const ParallelConfig& parallel, Measured& all) {
   const ModelConfig m = model();
-  const auto parts = stages_of(m, parallel);
+  const auto parts = stages_of(gpt_kind(), m, parallel);
   const pipe::Schedule schedule = schedule_of(parallel, microbatches);
   run_as_threads(parallel.pp, [&](Communicator& world) {
     const auto device = open_device("cpu", {.threads = ranks / parallel.pp});

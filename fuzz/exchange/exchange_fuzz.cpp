@@ -18,7 +18,7 @@ void read_config(std::string_view json) {
   const HubConfig config = hub_config_from_json(json, "fuzz");
   // Recipes of a large model are many; only small ones are taken apart.
   if (config.model.layers > 4 || config.model.heads > 64 || config.model.channels > 1024) return;
-  if (recipes(config.family, config.model).empty()) std::abort();
+  if (recipes(config.type, config.model).empty()) std::abort();
   std::string again;
   try {
     again = hub_config_json(config.model, config.dtype, {});

@@ -7,7 +7,7 @@
 #include "tests/support/temporary.h"
 #include "tests/train/tiny_run.h"
 #include "weft/checkpoint/save.h"
-#include "weft/model/gpt.h"
+#include "weft/model/gpt/gpt.h"
 #include "weft/train/resume_weights.h"
 
 using namespace weft;

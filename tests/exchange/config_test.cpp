@@ -114,22 +114,22 @@ TEST(HubConfig, what_no_family_has_is_named) {
   const std::string start =
       "exchange: no Hugging Face model that weft writes (gpt2, llama, mistral, qwen2, qwen3, gemma) has ";
   ModelConfig model = tiny_llama();
-  EXPECT_EQ(family_for(model), Family::llama);
+  EXPECT_EQ(type_for(model), "llama");
   model.window = 4;
-  EXPECT_EQ(family_for(model), Family::mistral);
+  EXPECT_EQ(type_for(model), "mistral");
   model.window_layers = {1, 0};
-  EXPECT_EQ(refused([&] { (void)family_for(model); }),
+  EXPECT_EQ(refused([&] { (void)type_for(model); }),
             start + "a window in some layers, without biases or norms of queries and keys");
   model = tiny_llama();
   model.rotary.percent = 0.5;
-  EXPECT_EQ(refused([&] { (void)family_for(model); }), start + "rotary positions on a part of each head");
+  EXPECT_EQ(refused([&] { (void)type_for(model); }), start + "rotary positions on a part of each head");
   model = tiny_llama();
   model.norm = NormKind::layer;
-  EXPECT_EQ(refused([&] { (void)family_for(model); }), start + "rotary positions with a layer norm");
+  EXPECT_EQ(refused([&] { (void)type_for(model); }), start + "rotary positions with a layer norm");
   model = tiny_gpt2();
-  EXPECT_EQ(family_for(model), Family::gpt2);
+  EXPECT_EQ(type_for(model), "gpt2");
   model.qkv_bias = false;
-  EXPECT_EQ(refused([&] { (void)family_for(model); }), start + "learned positions without biases");
+  EXPECT_EQ(refused([&] { (void)type_for(model); }), start + "learned positions without biases");
   model = tiny_llama();
   model.activation = Activation::tanh;
   EXPECT_EQ(refused([&] { (void)hub_config_json(model, Dtype::f32, {}); }),

@@ -49,7 +49,7 @@ TEST_P(Hub, logits_are_those_of_transformers) {
 TEST_P(Hub, recipes_are_the_tensors_that_a_model_has) {
   ReadModel model(config_.model, solo_);
   std::map<std::string, Dims> ours, built;
-  for (const Recipe& recipe : recipes(config_.family, config_.model)) ours[recipe.name] = recipe.shape;
+  for (const Recipe& recipe : recipes(config_.type, config_.model)) ours[recipe.name] = recipe.shape;
   for (const checkpoint::Named& named : model.named()) built[named.name] = named.pieces.front().where.global;
   EXPECT_EQ(ours, built);
 }
@@ -116,7 +116,7 @@ TEST(HubWrite, models_in_our_own_ways_of_storing_become_theirs) {
   write_hub(folder / "out", config, [&](const Recipe& r) { return values.at(r.name); }, {});
   const std::vector<std::int32_t> prompt{3, 1, 4, 1, 5, 9, 2, 6};
   const auto ours = TextReader({model.stages(), config, {solo}, *device}).logits(prompt, 8);
-  EXPECT_EQ(read_hub_config(folder / "out").family, Family::qwen3);
+  EXPECT_EQ(read_hub_config(folder / "out").type, "qwen3");
   EXPECT_LT(difference(logits_in(folder / "out", prompt), ours), 1e-5);
 }
 

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "weft/backend/open.h"
-#include "weft/model/gpt.h"
+#include "weft/model/rotary.h"
 #include "weft/tensor/host.h"
 
 namespace weft {

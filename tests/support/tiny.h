@@ -8,7 +8,7 @@
 #include "weft/backend/open.h"
 #include "weft/base/random.h"
 #include "weft/comm/solo.h"
-#include "weft/model/gpt.h"
+#include "weft/model/gpt/gpt.h"
 #include "weft/optim/weights.h"
 #include "weft/tensor/host.h"
 

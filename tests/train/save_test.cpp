@@ -13,6 +13,7 @@
 #include "weft/checkpoint/lock.h"
 #include "weft/checkpoint/save.h"
 #include "weft/train/resume.h"
+#include "weft/train/resume_settings.h"
 #include "weft/train/save_facts.h"
 
 using namespace weft;
@@ -207,6 +208,21 @@ class Refusal {
 };
 
 }  // namespace
+
+TEST(Facts, name_the_family_of_a_model_that_is_no_gpt) {
+  RunFacts facts;
+  EXPECT_EQ(to_json(facts).find("\"family\""), std::string::npos);
+  facts.configuration.model.kind = "mamba";
+  EXPECT_EQ(facts_from_json(to_json(facts), "a file").configuration.model.kind, "mamba");
+  EXPECT_EQ(facts_from_json(to_json(RunFacts{}), "a file").configuration.model.kind, "gpt");
+}
+
+TEST(Resume, refuses_another_family_by_name) {
+  TrainConfig config;
+  config.model.kind = "mamba";
+  EXPECT_EQ(refused([&] { must_continue({}, config, "there"); }),
+            "there: is of a model of the family gpt, and mamba is asked for");
+}
 
 TEST(Resume, refuses_another_model_by_name) {
   const Refusal run;

@@ -126,16 +126,18 @@ TEST(Stages, say_what_exact_mode_does_with_sequences_that_are_cut) {
   TrainConfig c;
   c.model.heads = c.model.groups = 8;
   c.parallel.cp = 4;
-  EXPECT_EQ(exact_context(c), "");
+  EXPECT_EQ(exact_context(c.model, c.parallel), "");
   c.model.exact = true;
-  EXPECT_EQ(exact_context(c), "exact mode: context-parallel ranks trade heads, as with --cp-comm-type a2a");
+  EXPECT_EQ(exact_context(c.model, c.parallel),
+            "exact mode: context-parallel ranks trade heads, as with --cp-comm-type a2a");
   c.parallel.tp = 4;
-  EXPECT_EQ(exact_context(c),
+  EXPECT_EQ(exact_context(c.model, c.parallel),
             "exact mode: 2 key heads of a rank cannot be shared by 4 context-parallel ranks, so each of them "
             "computes attention for all");
   c.parallel.tp = 2;
   c.model.groups = 1;  // with queries enough for eight ranks
-  EXPECT_EQ(exact_context(c), "exact mode: context-parallel ranks trade heads, as with --cp-comm-type a2a");
+  EXPECT_EQ(exact_context(c.model, c.parallel),
+            "exact mode: context-parallel ranks trade heads, as with --cp-comm-type a2a");
   c.parallel.context = ContextForm::heads;
-  EXPECT_EQ(exact_context(c), "");
+  EXPECT_EQ(exact_context(c.model, c.parallel), "");
 }

@@ -11,6 +11,7 @@
 #include "weft/cli/dry_run.h"
 #include "weft/cli/verbs.h"
 #include "weft/model/count.h"
+#include "weft/model/kinds.h"
 #include "weft/train/resume.h"
 #include "weft/train/validate.h"
 
@@ -109,12 +110,12 @@ std::string bytes_text(const TrainConfig& config, const TrainBench& b) {
 
 std::string told(const TrainConfig& config, const TrainBench& b) {
   const auto [least, most] = std::ranges::minmax(b.steps);
-  return text("gpt with ", human_count(double(count_parameters(config.model).total())), " parameters, ",
-              config.batch.global, " x ", config.model.sequence, " tokens a step, ", b.threads, " threads\n",
-              "step                ", fixed(b.median(), 3), " s (", fixed(least, 3), " to ", fixed(most, 3),
-              " over ", b.steps.size(), " steps; the first took ", fixed(b.first, 3), " s)\n",
-              "speed               ", fixed(b.tokens_per_second(), 1), " tokens/s\n", "limit               ",
-              fixed(b.limits.product_flops / 1e9, 1), " GFLOP/s in products, ",
+  return text(config.model.kind, " with ", human_count(double(count_parameters(config.model).total())),
+              " parameters, ", config.batch.global, " x ", config.model.sequence, " tokens a step, ",
+              b.threads, " threads\n", "step                ", fixed(b.median(), 3), " s (", fixed(least, 3),
+              " to ", fixed(most, 3), " over ", b.steps.size(), " steps; the first took ", fixed(b.first, 3),
+              " s)\n", "speed               ", fixed(b.tokens_per_second(), 1), " tokens/s\n",
+              "limit               ", fixed(b.limits.product_flops / 1e9, 1), " GFLOP/s in products, ",
               fixed(b.limits.copy_bytes / 1e9, 2),
               " GB/s in copies, measured here: ", fixed(b.tokens * b.limits.product_flops / b.flops, 1),
               " tokens/s\n", "share of the limit  ", fixed(100 * b.share(), 1), " %\n\n", times_text(b), "\n",
@@ -149,7 +150,7 @@ Json json_of(const TrainConfig& config, const TrainBench& b) {
 int run_bench(Args args) {
   if (args.empty() || args[0] != "train")
     fail(Kind::usage, "bench: name what is measured: weft bench train gpt …");
-  if (args.size() < 2 || args[1] != "gpt")
+  if (args.size() < 2 || !find_kind(args[1]))
     fail(Kind::usage, "bench train: name the model: weft bench train gpt …");
   Words words(args.begin() + 2, args.end());
   const int steps = take_steps(words);
@@ -161,6 +162,7 @@ int run_bench(Args args) {
     fail(Kind::usage, "bench train: '", command->others[0], "' follows no flag that takes it");
   if (command->dry_run) fail(Kind::usage, "bench train: --dry-run measures nothing; use weft train for it");
   TrainConfig& config = command->config;
+  config.model.kind = args[1];
   complete(*command, 1);
   for (const std::string& notice : command->notices) std::cerr << notice << "\n";
   refuse_unsupported(config);

@@ -50,7 +50,7 @@ class OneRank {
       : config_(config),
         device_({.threads = config.run.threads, .exact = config.model.exact, .times = &times}),
         replica_(replica_config(config), {device_, mesh_}) {
-    const std::int64_t rows = rows_of_a_pass(config), passes = config.batch.global / rows;
+    const std::int64_t rows = rows_of_a_pass(config.model, config.batch), passes = config.batch.global / rows;
     for (std::int64_t i = 0; i < passes; ++i)
       batches_.push_back(made_up(device_, config.model, rows, std::uint64_t(i)));
   }
@@ -59,13 +59,14 @@ class OneRank {
 
   StepReport step(int number) {
     const double rate = config_.rate.peak.value_or(1e-4);
-    return replica_.step(batches_, {.seed = std::uint64_t(config_.run.seed),
-                                    .step = number,
-                                    .rate = rate,
-                                    .ends_rate = rate,
-                                    .decay = 0.01,
-                                    .clip = config_.optimizer.clip,
-                                    .together = int(config_.batch.micro / rows_of_a_pass(config_))});
+    return replica_.step(
+        batches_, {.seed = std::uint64_t(config_.run.seed),
+                   .step = number,
+                   .rate = rate,
+                   .ends_rate = rate,
+                   .decay = 0.01,
+                   .clip = config_.optimizer.clip,
+                   .together = int(config_.batch.micro / rows_of_a_pass(config_.model, config_.batch))});
   }
 
  private:

@@ -261,7 +261,7 @@ Dtype stored_in(const checkpoint::Step& step, const Recipe& recipe) {
 Result to_hub(const Job& job, const NamedModel& source) {
   exchange::StepWeights weights(source.path);
   const ModelConfig& model = source.settings.model;
-  const auto all = exchange::recipes(exchange::family_for(model), model);
+  const auto all = exchange::recipes(exchange::type_for(model), model);
   Result out;
   out.made = job.to;
   out.stored = stored_in(weights.step(), all.front());

@@ -5,7 +5,7 @@
 #include "weft/checkpoint/load.h"
 #include "weft/checkpoint/step.h"
 #include "weft/exchange/hub_weights.h"
-#include "weft/model/gpt.h"
+#include "weft/model/kinds.h"
 #include "weft/train/keep_tokenizer.h"
 #include "weft/train/resume_hub.h"
 #include "weft/train/resume_weights.h"
@@ -77,7 +77,8 @@ NamedModel find_model(const fs::path& directory) {
 
 ReadModel::ReadModel(const NamedModel& named, Precision precision, Device& device)
     : device_(device), config_(to_read(named.settings.model, precision)) {
-  stages_[0] = build_gpt(config_, {.first_layer = 0, .layers = config_.layers}, {.tp = solo_}, device);
+  stages_[0] =
+      kind_of(config_).build(config_, {.first_layer = 0, .layers = config_.layers}, {.tp = solo_}, device);
   weights_ =
       std::make_unique<Weights>([this](const VisitParameter& visit) { stages_[0].each_parameter(visit); },
                                 device, dtype_of(precision), Weights::For::reading);
@@ -94,8 +95,9 @@ std::vector<float> logits_in_parts(const NamedModel& named, std::span<const std:
   if (config.positions == Positions::rotary) config.sequence = config.max_positions = std::ssize(text);
   SoloCommunicator solo;
   const Source source(named);
+  const ModelKind kind = kind_of(config);
   const auto with = [&](const StagePart& part, const ModelInParts::Use& use) {
-    const Stage stage = build_gpt(config, part, {.tp = solo}, device);
+    const Stage stage = kind.build(config, part, {.tp = solo}, device);
     Weights weights([&](const VisitParameter& visit) { stage.each_parameter(visit); }, device, Dtype::f32,
                     Weights::For::reading);
     source.fill(weights, solo);

@@ -10,6 +10,7 @@
 #include "weft/base/error.h"
 #include "weft/cli/dialect.h"
 #include "weft/cli/verbs.h"
+#include "weft/model/kinds.h"
 #include "weft/train/resume.h"
 #include "weft/train/validate.h"
 
@@ -71,10 +72,11 @@ void tell(const std::vector<Comparison>& all, double within) {
 }
 
 int run_selftest(Args args) {
-  if (args.empty() || args[0] != "gpt")
+  if (args.empty() || !find_kind(args[0]))
     fail(Kind::usage, "selftest: name the model and its flags: weft selftest gpt --ranks 4 …");
   const auto asked = read_command(args.subspan(1), settings_of_checkpoint);
   const auto raw = read_command(args.subspan(1), settings_of_checkpoint);
+  asked->config.model.kind = raw->config.model.kind = args[0];
   if (!asked->others.empty())
     fail(Kind::usage, "selftest: '", asked->others[0], "' follows no flag that takes it");
   complete(asked->config, 0);

@@ -9,6 +9,7 @@
 #include "weft/cli/dry_run_plan.h"
 #include "weft/cli/train_run.h"
 #include "weft/cli/verbs.h"
+#include "weft/model/kinds.h"
 #include "weft/train/resume.h"
 #include "weft/train/run_data.h"
 #include "weft/train/validate.h"
@@ -17,7 +18,7 @@ namespace weft::cli {
 namespace {
 
 void check_model(std::string_view named) {
-  if (named == "gpt") return;
+  if (find_kind(named)) return;
   if (named == "bert" || named == "t5") fail(Kind::usage, "train: weft cannot train ", named, " yet");
   fail(Kind::usage, "train: '", named, "' is not a model; write weft train gpt");
 }
@@ -50,6 +51,7 @@ std::unique_ptr<Command> complete_command(Args args, const Launched& launched) {
     fail(Kind::usage, "train: name the model: weft train gpt …; weft help train shows examples");
   check_model(args[0]);
   auto command = read_command(args.subspan(1), settings_of_checkpoint);
+  command->config.model.kind = args[0];
   if (!command->others.empty())
     fail(Kind::usage, "train: '", command->others[0], "' follows no flag that takes it");
   take_usual_tokenizer(*command, args[0]);

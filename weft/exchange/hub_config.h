@@ -12,14 +12,8 @@
 
 namespace weft::exchange {
 
-/// What "model_type" says: how tensors are called and which settings go without saying.
-enum class Family : std::uint8_t { gpt2, llama, mistral, qwen2, qwen3, gemma };
-constexpr std::array<std::string_view, 6> words(Family) {
-  return {"gpt2", "llama", "mistral", "qwen2", "qwen3", "gemma"};
-}
-
 struct HubConfig {
-  Family family = Family::llama;
+  std::string type;   // "model_type": how tensors are called and which settings go without saying
   ModelConfig model;  // complete; f32, and a sequence is as long as positions go
   Dtype dtype = Dtype::f32;
   std::vector<std::int32_t> ends;    // "eos_token_id"
@@ -39,8 +33,8 @@ struct HubTokens {
   std::optional<std::int32_t> begin, end, pad;
 };
 
-/// The family that has all of a model's features. Fails with Kind::usage, saying which one no family has.
-Family family_for(const ModelConfig& model);
+/// The type that has all of a model's features. Fails with Kind::usage, saying which one none has.
+std::string_view type_for(const ModelConfig& model);
 std::string hub_config_json(const ModelConfig& model, Dtype dtype, const HubTokens& tokens);
 std::string generation_config_json(const HubTokens& tokens);
 

@@ -1,196 +1,18 @@
-// Writing: the plainest family that has what the model has; a feature that none has is refused by name.
+// Writing what all families have in common, and comparing a run's model with a directory's.
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
 #include "weft/base/fields.h"
 #include "weft/base/format.h"
 #include "weft/exchange/hub_config.h"
+#include "weft/exchange/recipe.h"
+#include "weft/model/kinds.h"
 
 namespace weft::exchange {
 namespace {
 
 using nlohmann::ordered_json;
-
-bool near(double a, double b) { return std::abs(a - b) <= 1e-9 * std::abs(b); }
-
-bool has_window(const ModelConfig& m) {
-  const auto& layers = m.window_layers;
-  return m.window > 0 && (layers.empty() || std::ranges::any_of(layers, [](int w) { return w != 0; }));
-}
-bool all_windowed(const ModelConfig& m) {
-  return std::ranges::all_of(m.window_layers, [](int w) { return w != 0; });
-}
-
-// The same model in one way of saying it: what has no effect is as it was built in.
-ModelConfig plainly(ModelConfig m) {
-  if (m.softmax_scale == 0) m.softmax_scale = 1 / std::sqrt(double(m.channels));
-  const RotaryConfig r = m.rotary;
-  m.rotary = {};
-  if (m.positions == Positions::rotary) {
-    m.max_positions = 0;  // a table that can be made at any length
-    m.rotary = {.base = r.base,
-                .percent = r.percent,
-                .interleaved = r.interleaved,
-                .scaling = r.scaling,
-                .skip_every = r.skip_every};
-    if (r.scaling != RotaryScaling::none) m.rotary.factor = r.factor;
-    if (r.scaling == RotaryScaling::llama3) {
-      m.rotary.low = r.low;
-      m.rotary.high = r.high;
-      m.rotary.original_positions = r.original_positions;
-    }
-    if (r.scaling == RotaryScaling::yarn) {
-      m.rotary.beta_fast = r.beta_fast;
-      m.rotary.beta_slow = r.beta_slow;
-      m.rotary.mscale = r.mscale;
-      m.rotary.mscale_all = r.mscale_all;
-      m.rotary.original_positions = r.original_positions;
-    }
-  }
-  const bool windowed = has_window(m);
-  if (!windowed) m.window = 0;
-  if (!windowed || all_windowed(m)) m.window_layers.clear();
-  return m;
-}
-
-// What must hold for any family: the reason that none has it, else nothing.
-std::string_view nobody_has(const ModelConfig& m) {
-  if (m.positions == Positions::none) return "no positions";
-  if (m.positions == Positions::rotary && m.rotary.percent != 1)
-    return "rotary positions on a part of each head";
-  if (m.positions == Positions::rotary && m.rotary.skip_every != 0) return "layers without rotary positions";
-  if (!near(plainly(m).softmax_scale, 1 / std::sqrt(double(m.channels)))) return "a softmax scale of its own";
-  return "";
-}
-
-std::string_view no_gpt2(const ModelConfig& m) {
-  if (m.norm != NormKind::layer) return "learned positions with an RMS norm";
-  if (m.gated) return "learned positions with a gated MLP";
-  if (!m.linear_bias || !m.qkv_bias) return "learned positions without biases";
-  if (m.groups != m.heads) return "learned positions with grouped heads";
-  if (m.qk_norm) return "learned positions with query and key norms";
-  if (m.channels * m.heads != m.hidden)
-    return "learned positions with heads that are not hidden / heads wide";
-  if (has_window(m)) return "learned positions with a window";
-  if (m.embedding_multiplier != 1) return "learned positions with an embedding multiplier";
-  return "";
-}
-
-std::string_view no_llama(const ModelConfig& m) {
-  if (m.norm != NormKind::rms) return "rotary positions with a layer norm";
-  if (!m.gated) return "rotary positions with an MLP that is not gated";
-  if (m.linear_bias && (!m.qkv_bias || m.qk_norm)) return "biases in the MLP with query and key norms";
-  if (m.qkv_bias && m.qk_norm) return "biases and norms of queries and keys";
-  if (has_window(m) && m.linear_bias) return "a window with biases";
-  if (has_window(m) && !all_windowed(m) && !m.qkv_bias && !m.qk_norm)
-    return "a window in some layers, without biases or norms of queries and keys";
-  return "";
-}
-
-bool is_gemma(const ModelConfig& m) {
-  return m.gated && m.activation == Activation::gelu && m.tied_output &&
-         std::abs(m.embedding_multiplier - std::sqrt(double(m.hidden))) < 1e-6 * m.embedding_multiplier &&
-         m.norm_centered_gain && !m.qk_norm && !m.qkv_bias && !m.linear_bias && !has_window(m);
-}
-
-ordered_json activation_word(const ModelConfig& m) {
-  switch (m.activation) {
-    case Activation::silu:
-      return "silu";
-    case Activation::gelu:
-      return m.positions == Positions::learned ? "gelu_new" : "gelu_pytorch_tanh";
-    case Activation::gelu_erf:
-      return "gelu";
-    case Activation::quick_gelu:
-      return "quick_gelu";
-    case Activation::relu:
-      return "relu";
-    case Activation::squared_relu:
-      return "relu2";
-    default:
-      fail(Kind::usage, "exchange: no Hugging Face model that weft writes has the activation ",
-           words(m.activation)[std::size_t(m.activation)]);
-  }
-}
-
-void add_rotary(ordered_json& out, const RotaryConfig& r) {
-  out["rope_theta"] = r.base;
-  if (r.scaling == RotaryScaling::none) {
-    out["rope_scaling"] = nullptr;
-    return;
-  }
-  ordered_json& s = out["rope_scaling"];
-  s["rope_type"] = words(r.scaling)[std::size_t(r.scaling)];
-  s["factor"] = r.factor;
-  if (r.scaling == RotaryScaling::linear) return;
-  s["original_max_position_embeddings"] = r.original_positions;
-  if (r.scaling == RotaryScaling::llama3) {
-    s["low_freq_factor"] = r.low;
-    s["high_freq_factor"] = r.high;
-    return;
-  }
-  s["beta_fast"] = r.beta_fast;
-  s["beta_slow"] = r.beta_slow;
-  if (r.mscale == 1 && r.mscale_all == 0) return;
-  s["mscale"] = r.mscale;
-  s["mscale_all_dim"] = r.mscale_all;
-}
-
-void add_window(ordered_json& out, const ModelConfig& m, Family family) {
-  if (family == Family::mistral) out["sliding_window"] = m.window;
-  if (family != Family::qwen2 && family != Family::qwen3) return;
-  const bool on = has_window(m);
-  out["use_sliding_window"] = on;
-  out["sliding_window"] = on ? ordered_json(m.window) : ordered_json();
-  for (int layer = 0; layer < m.layers; ++layer) {
-    const bool here = on && (m.window_layers.empty() || m.window_layers[std::size_t(layer)] != 0);
-    out["layer_types"].push_back(here ? "sliding_attention" : "full_attention");
-  }
-}
-
-ordered_json gpt2_json(const ModelConfig& m) {
-  return {{"architectures", {"GPT2LMHeadModel"}},
-          {"model_type", "gpt2"},
-          {"n_layer", m.layers},
-          {"n_embd", m.hidden},
-          {"n_head", m.heads},
-          {"n_inner", m.ffn_hidden},
-          {"n_positions", m.max_positions},
-          {"n_ctx", m.max_positions},
-          {"layer_norm_epsilon", m.norm_epsilon},
-          {"activation_function", activation_word(m)},
-          {"resid_pdrop", m.hidden_dropout},
-          {"embd_pdrop", m.hidden_dropout},
-          {"attn_pdrop", m.attention_dropout},
-          {"scale_attn_weights", true}};
-}
-
-constexpr std::string_view class_names[] = {"GPT2LMHeadModel",  "LlamaForCausalLM", "MistralForCausalLM",
-                                            "Qwen2ForCausalLM", "Qwen3ForCausalLM", "GemmaForCausalLM"};
-
-ordered_json llama_like_json(const ModelConfig& m, Family family) {
-  ordered_json out{{"architectures", {class_names[std::size_t(family)]}},
-                   {"model_type", words(family)[std::size_t(family)]},
-                   {"num_hidden_layers", m.layers},
-                   {"hidden_size", m.hidden},
-                   {"num_attention_heads", m.heads},
-                   {"num_key_value_heads", m.groups},
-                   {"head_dim", m.channels},
-                   {"intermediate_size", m.ffn_hidden},
-                   {"max_position_embeddings", m.max_positions},
-                   {"rms_norm_eps", m.norm_epsilon},
-                   {"hidden_act", activation_word(m)},
-                   {"attention_dropout", m.attention_dropout}};
-  if (family == Family::gemma) out["hidden_activation"] = activation_word(m);
-  if (family == Family::llama) out["mlp_bias"] = m.linear_bias;
-  if (family == Family::llama || family == Family::qwen3 || family == Family::gemma)
-    out["attention_bias"] = m.linear_bias;
-  add_rotary(out, m.rotary);
-  add_window(out, m, family);
-  return out;
-}
 
 void add_tokens(ordered_json& out, const HubTokens& tokens) {
   const auto id = [](std::optional<std::int32_t> token) {
@@ -203,26 +25,15 @@ void add_tokens(ordered_json& out, const HubTokens& tokens) {
 
 }  // namespace
 
-Family family_for(const ModelConfig& m) {
-  std::string_view reason = nobody_has(m);
-  const bool learned = m.positions == Positions::learned;
-  if (reason.empty() && !is_gemma(m)) {
-    reason = learned ? no_gpt2(m) : no_llama(m);
-    if (reason.empty() && m.embedding_multiplier != 1) reason = "an embedding multiplier";
-  }
-  if (!reason.empty())
-    fail(Kind::usage, "exchange: no Hugging Face model that weft writes (", join(words(Family{}), ", "),
-         ") has ", reason);
-  if (learned) return Family::gpt2;
-  if (is_gemma(m)) return Family::gemma;
-  if (m.qk_norm) return Family::qwen3;
-  if (m.qkv_bias && !m.linear_bias) return Family::qwen2;
-  return has_window(m) ? Family::mistral : Family::llama;
+std::string_view type_for(const ModelConfig& model) { return kind_of(model).hub.type_for(model); }
+
+std::vector<Recipe> recipes(std::string_view type, const ModelConfig& model) {
+  return kind_of(model).hub.recipes(model, type);
 }
 
 std::string hub_config_json(const ModelConfig& m, Dtype dtype, const HubTokens& tokens) {
-  const Family family = family_for(m);
-  ordered_json out = family == Family::gpt2 ? gpt2_json(m) : llama_like_json(m, family);
+  const HubSpelling hub = kind_of(m).hub;
+  ordered_json out = hub.write(m, hub.type_for(m));
   out["vocab_size"] = m.vocabulary;
   out["tie_word_embeddings"] = m.tied_output;
   out["initializer_range"] = m.init.std;
@@ -242,8 +53,12 @@ void must_agree(const ModelConfig& run, const HubConfig& hub, const std::string&
   constexpr std::string_view free[] = {
       "vocabulary_unit",   "padded_vocabulary", "hidden_dropout", "precision",
       "attention_dropout", "window_full_every", "sequence",       "exact"};
-  ModelConfig asked = plainly(run);
-  ModelConfig found = plainly(hub.model);
+  if (run.kind != hub.model.kind)
+    fail(Kind::usage, who, ": is of a model of the family ", hub.model.kind, ", and ", run.kind,
+         " is asked for");
+  const HubSpelling spelling = kind_of(run).hub;
+  ModelConfig asked = spelling.plainly(run);
+  ModelConfig found = spelling.plainly(hub.model);
   const Fields left(asked);
   const Fields right(found);
   for (std::size_t i = 0; i < left.all().size(); ++i) {

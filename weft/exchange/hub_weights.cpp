@@ -7,6 +7,7 @@
 
 #include "weft/base/error.h"
 #include "weft/checkpoint/agree.h"
+#include "weft/model/kinds.h"
 
 namespace weft::exchange {
 namespace {
@@ -47,12 +48,13 @@ std::vector<std::byte> narrowed(std::span<const float> values, Dtype dtype) {
 }  // namespace
 
 HubWeights::HubWeights(const std::filesystem::path& directory, const HubConfig& config)
-    : tensors_(directory), recipes_(recipes(config.family, config.model)) {
+    : tensors_(directory), recipes_(recipes(config.type, config.model)) {
   account_for(config);
 }
 
 void HubWeights::account_for(const HubConfig& config) {
   const std::string where = tensors_.directory().string();
+  const ModelKind kind = kind_of(config.model);
   std::set<std::string> used;
   for (std::size_t i = 0; i < recipes_.size(); ++i) {
     places_[recipes_[i].name] = i;
@@ -62,13 +64,13 @@ void HubWeights::account_for(const HubConfig& config) {
     }
   }
   for (const std::string& name : tensors_.names()) {
-    if (used.contains(name) || is_known_table(name)) continue;
+    if (used.contains(name) || kind.hub.known_table(name)) continue;
     if (name == "lm_head.weight" && config.model.tied_output) {
       check_tied();
       continue;
     }
-    fail(Kind::data, where, ": holds ", name, ", which is no part of a ",
-         words(config.family)[std::size_t(config.family)], " model of ", config.model.layers, " layers");
+    fail(Kind::data, where, ": holds ", name, ", which is no part of a ", config.type, " model of ",
+         config.model.layers, " layers");
   }
 }
 

@@ -121,7 +121,7 @@ Written write_hub(const fs::path& directory, const ModelConfig& model, const Rea
   const std::string config = hub_config_json(model, how.dtype, how.tokens);
   must_be_free(directory);
   make_directories(directory);
-  const std::vector<Recipe> all = recipes(family_for(model), model);
+  const std::vector<Recipe> all = recipes(type_for(model), model);
   const auto shards = shards_of(all, how);
   Kitchen kitchen(read, how.dtype);
   Written out{.files = std::ssize(shards)};

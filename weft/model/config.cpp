@@ -54,7 +54,7 @@ void complete_window(ModelConfig& m) {
 
 }  // namespace
 
-void complete(ModelConfig& m) {
+void complete_decoder(ModelConfig& m) {
   check_sizes(m);
   if (m.ffn_hidden == 0) m.ffn_hidden = usual_ffn(m);
   complete_heads(m);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -67,6 +68,9 @@ struct RecomputeConfig {
 
 /// A decoder's shape. Zero in a size marked "0:" means it follows from the others; complete() fills it in.
 struct ModelConfig {
+  // No setting but a word of the command, and of a checkpoint's facts where it is not the first family.
+  std::string kind = "gpt";
+
   int layers = 0;
   std::int64_t hidden = 0;
   std::int64_t ffn_hidden = 0;  // 0: 4·hidden, or floor(8·hidden/3/64)·64 if the activation is swiglu
@@ -187,7 +191,9 @@ void describe(Visitor& v, ModelConfig& c) {
   v("exact", c.exact, "bits do not depend on the layout");
 }
 
-/// Fills in what follows from other fields, and refuses shapes that no model has.
+/// Fills in what follows from other fields, and refuses shapes that no model of the family has.
 void complete(ModelConfig&);
+/// The same for a stack of decoder layers.
+void complete_decoder(ModelConfig&);
 
 }  // namespace weft

@@ -1,10 +1,11 @@
 // Frequencies of rotary positions, with the ways of stretching them beyond the length they were trained for.
+#include "weft/model/rotary.h"
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <vector>
 
-#include "weft/model/gpt.h"
 #include "weft/tensor/host.h"
 
 namespace weft {

@@ -14,6 +14,7 @@ Feed::Feed(std::shared_ptr<const data::Dataset> dataset, std::unique_ptr<data::S
            const Place& place, std::int64_t consumed)
     : loader_(std::move(dataset), std::move(sampler), consumed),
       device_(place.device),
+      fields_(place.fields),
       context_(place.context) {}
 
 std::span<const Batch> Feed::next(const data::Turn& turn) {
@@ -40,18 +41,29 @@ Tensor Feed::turned(const std::vector<std::int32_t>& rows, std::int64_t b, std::
   return from_host(device_, {s, b}, scratch);
 }
 
+Tensor Feed::tensor_of(const BatchField& field, const data::HostBatch& host) {
+  if (field.may_lack && !host.has(field.from)) return {};
+  const std::int64_t b = host.size();
+  const std::vector<std::int32_t>& rows = host[field.from];
+  switch (field.as) {
+    case BatchField::As::ids:
+      return turned(rows, b, scratch_);
+    case BatchField::As::counts:
+      return turned(rows, b, counts_);
+    case BatchField::As::rows:
+      return from_host(device_, {b, std::int64_t(rows.size()) / b}, rows);
+  }
+  return {};
+}
+
 void Feed::fill(Batch& batch, const data::HostBatch& host) {
   const std::int64_t b = host.size();
   const auto s = std::int64_t(host[Field::tokens].size()) / b;
+  for (const BatchField& field : fields_) field.to(batch) = tensor_of(field, host);
   Sequences& text = batch.text;
-  text.tokens = turned(host[Field::tokens], b, scratch_);
-  batch.targets = turned(host[Field::labels], b, scratch_);
-  batch.mask = turned(host[Field::loss_mask], b, counts_);
-  text.positions = turned(host[Field::positions], b, scratch_);
   scratch_.clear();
   for (std::int64_t i = 0; i < s; ++i) scratch_.push_back(std::int32_t(data::place_of(i, s, context_)));
   text.places = from_host(device_, {s}, scratch_);
-  text.documents = host.has(Field::documents) ? from_host(device_, {b, s}, host[Field::documents]) : Tensor();
   batch.samples = from_host(device_, {b}, host.samples);
   text.restarted = false;
   for (std::size_t i = 0; i < host[Field::positions].size() && !text.restarted; ++i)

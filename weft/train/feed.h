@@ -7,7 +7,7 @@
 
 #include "weft/data/context_split.h"
 #include "weft/data/loader.h"
-#include "weft/nn/batch.h"
+#include "weft/model/kind.h"
 
 namespace weft {
 
@@ -16,7 +16,8 @@ class Feed {
  public:
   struct Place {
     Device& device;
-    data::ContextPart context = {};  // which part of every sequence this rank reads
+    std::span<const BatchField> fields;  // what the model reads
+    data::ContextPart context = {};      // which part of every sequence this rank reads
   };
   Feed(std::shared_ptr<const data::Dataset> dataset, std::unique_ptr<data::Sampler> sampler,
        const Place& place, std::int64_t consumed);
@@ -28,11 +29,13 @@ class Feed {
  private:
   const data::HostBatch& part_of(const data::HostBatch& whole);
   void fill(Batch& batch, const data::HostBatch& host);
+  Tensor tensor_of(const BatchField& field, const data::HostBatch& host);
   template <class T>
   Tensor turned(const std::vector<std::int32_t>& rows, std::int64_t b, std::vector<T>& scratch);
 
   data::Loader loader_;
   Device& device_;
+  std::span<const BatchField> fields_;
   data::ContextPart context_;
   std::vector<Batch> batches_;
   data::HostBatch part_;               // of a microbatch, where the sequence is cut

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "weft/base/number.h"
 #include "weft/model/count.h"
 #include "weft/train/stages.h"
 
@@ -67,6 +66,7 @@ Replica::Replica(const ReplicaConfig& config, const ReplicaPlace& place, const V
       device_(place.device),
       mesh_(place.mesh),
       homes_(homes_of(config.parallel)),
+      parts_(stages_of(config.kind, config.model, config.parallel)),
       stages_(built(before_weights)),
       weights_([this](const VisitParameter& visit) { each_parameter(visit); }, device_, dtype(),
                Weights::For::training, data_parallel()),
@@ -81,10 +81,9 @@ Replica::Replica(const ReplicaConfig& config, const ReplicaPlace& place, const V
 }
 
 std::map<int, Stage> Replica::built(const VisitParameter& before_weights) const {
-  const std::vector<StagePart> parts = stages_of(config_.model, config_.parallel);
   std::map<int, Stage> out;
-  for (std::size_t i = 0; i < parts.size(); ++i)
-    if (homes_[i] == pp().rank()) out[int(i)] = build_gpt(config_.model, parts[i], circles(), device_);
+  for (std::size_t i = 0; i < parts_.size(); ++i)
+    if (homes_[i] == pp().rank()) out[int(i)] = kind().build(config_.model, parts_[i], circles(), device_);
   if (config_.optimizer.decay_qk_norm)
     for (const auto& [number, stage] : out) stage.each_parameter(decay_head_norms);
   if (before_weights)
@@ -126,10 +125,13 @@ void Replica::prepare(For purpose, std::size_t microbatches) {
   runner_ = std::make_unique<pipe::Runner>(schedule_, stages_, pp(), device_);
 }
 
-pipe::Parcel Replica::parcel_of(const Batch& batch) const {
-  const int parts = config_.parallel.sequence ? mesh_.layout().degree(Axis::tp) : 1;
-  const std::int64_t steps = exact(batch.text.tokens.dim(0), std::int64_t(parts));
-  return {.hidden = {steps, batch.text.tokens.dim(1), config_.model.hidden}, .memory = {}, .dtype = dtype()};
+void Replica::pack(const Batch& batch) {
+  const int cuts = config_.parallel.sequence ? mesh_.layout().degree(Axis::tp) : 1;
+  parcels_.resize(parts_.size());
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const Carried carried = kind().carried(config_.model, parts_[i], batch, cuts);
+    parcels_[i] = {.hidden = carried.hidden, .memory = carried.memory, .dtype = dtype()};
+  }
 }
 
 }  // namespace weft

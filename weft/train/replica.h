@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "weft/mesh/mesh.h"
-#include "weft/model/gpt.h"
+#include "weft/model/kinds.h"
 #include "weft/optim/grad_reduction.h"
 #include "weft/optim/optimizer.h"
 #include "weft/optim/scaler.h"
@@ -23,6 +23,7 @@ namespace weft {
 /// What of a run's settings decides how it is built; a step brings the rest.
 struct ReplicaConfig {
   ModelConfig model;
+  ModelKind kind = kind_of(model);
   ParallelConfig parallel;
   OptimizerConfig optimizer;
   ScalingConfig scaling;
@@ -74,6 +75,7 @@ class Replica {
   const std::vector<int>& homes() const { return homes_; }
   /// How this rank's layers are cut.
   Circles circles() const;
+  const ModelKind& kind() const { return config_.kind; }
   /// What layers compute in, and stages hand on.
   Dtype dtype() const;
   const ProcessMesh& mesh() const { return mesh_; }
@@ -87,7 +89,7 @@ class Replica {
   std::map<int, Stage> built(const VisitParameter& before_weights) const;
   DataParallel data_parallel() const;
   void prepare(For purpose, std::size_t microbatches);
-  pipe::Parcel parcel_of(const Batch& batch) const;
+  void pack(const Batch& batch);
   pipe::Runner::Order work_on(std::span<const Batch> microbatches, std::span<const float> factors,
                               const StepPlace& place);
   void count_tokens(std::vector<double>& counts, std::span<const Batch> microbatches) const;
@@ -101,6 +103,7 @@ class Replica {
   Device& device_;
   const ProcessMesh& mesh_;
   std::vector<int> homes_;
+  std::vector<StagePart> parts_;  // of all stages
   std::map<int, Stage> stages_;
   Weights weights_;
   GradReduction reduction_;
@@ -110,8 +113,8 @@ class Replica {
   For prepared_for_ = For::training;
   pipe::Schedule schedule_;
   std::unique_ptr<pipe::Runner> runner_;
-  pipe::Parcel parcel_;      // of the microbatches at hand
-  int most_remembered_ = 0;  // by runners that are gone
+  std::vector<pipe::Parcel> parcels_;  // by stage, of the microbatches at hand
+  int most_remembered_ = 0;            // by runners that are gone
   // A number a microbatch, kept from step to step: the steady state asks the heap for nothing.
   std::vector<double> counts_;
   std::vector<float> factors_;

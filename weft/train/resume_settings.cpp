@@ -83,6 +83,8 @@ void must_read_the_same_samples(const RunFacts& facts, const TrainConfig& config
 }  // namespace
 
 void must_continue(const RunFacts& facts, const TrainConfig& config, const std::string& who) {
+  const std::string &was = facts.configuration.model.kind, &is = config.model.kind;
+  if (was != is) fail(Kind::usage, who, ": is of a model of the family ", was, ", and ", is, " is asked for");
   const auto differ = differences(facts.configuration, config, [](const std::string& path) {
     return path.starts_with("model.") && !begins(path, free_of_model);
   });

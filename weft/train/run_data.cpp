@@ -5,6 +5,7 @@
 #include "weft/base/file.h"
 #include "weft/data/fim.h"
 #include "weft/data/tokenizer_identity.h"
+#include "weft/model/kinds.h"
 #include "weft/text/open.h"
 #include "weft/train/batch_size.h"
 
@@ -167,7 +168,7 @@ data::DataRequest data_request(const TrainConfig& config, const Tokenizer* token
 
 RunData open_run_data(const TrainConfig& config) {
   RunData run{run_tokenizer(config), {}};
-  run.sets = data::open_gpt_datasets(data_request(config, run.tokenizer.get()));
+  run.sets = kind_of(config.model).open(data_request(config, run.tokenizer.get()));
   check_names(config, run.sets);
   if (config.data.fim.on) cut_in_the_middle(config, run);
   return run;

@@ -24,7 +24,7 @@ std::shared_ptr<const Tokenizer> run_tokenizer(const TrainConfig& config);
 std::vector<std::string> unread_tokenizer_settings(const TrainConfig& config);
 /// What the data room is asked for; of a completed configuration.
 data::DataRequest data_request(const TrainConfig& config, const Tokenizer* tokenizer);
-/// GPT's data sets.
+/// The data sets that the model's family reads.
 RunData open_run_data(const TrainConfig& config);
 
 /// The order of a split of so many samples.

@@ -88,6 +88,7 @@ void describe(Visitor& v, RunFacts& c) {
   v.group("layout", c.layout);
   v.group("tokenizer", c.tokenizer);
   v.group("schedules", c.schedules);
+  v("family", c.configuration.model.kind, "family of the model");
   v.group("configuration", c.configuration);
 }
 

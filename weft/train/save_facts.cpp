@@ -47,6 +47,8 @@ std::string to_json(const RunFacts& facts) {
   RunFacts copy = facts;
   Json out{{"format", format_word}, {"version", format_version}};
   out.update(Json::parse(to_json(Fields(copy))));
+  // Facts that do not say it are a GPT's, as they were when there was no other family.
+  if (copy.configuration.model.kind == ModelConfig().kind) out.erase("family");
   return out.dump(1) + "\n";
 }
 

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "weft/base/error.h"
-#include "weft/model/gpt.h"
+#include "weft/model/kinds.h"
 #include "weft/pipe/choose.h"
 
 namespace weft {
@@ -32,18 +32,17 @@ pipe::Schedule sent(pipe::Schedule schedule) {
 
 }  // namespace
 
-std::int64_t rows_of_a_pass(const TrainConfig& config) {
-  return sums_of(config.model).samples_of_a_pass(config.batch.micro);
+std::int64_t rows_of_a_pass(const ModelConfig& model, const BatchConfig& batch) {
+  return sums_of(model).samples_of_a_pass(batch.micro);
 }
 
-std::string exact_context(const TrainConfig& config) {
-  const ParallelConfig& p = config.parallel;
-  const ModelConfig& m = config.model;
-  if (!m.exact || p.cp == 1 || p.context == ContextForm::heads) return {};
-  const std::int64_t groups = m.groups * sums_of(m).key_parts(m.heads, m.groups) / p.tp;
-  if (groups % p.cp == 0) return "exact mode: context-parallel ranks trade heads, as with --cp-comm-type a2a";
-  return text("exact mode: ", groups, " key heads of a rank cannot be shared by ", p.cp,
-              " context-parallel ranks, so each of them computes attention for all");
+std::string exact_context(const ModelConfig& model, const ParallelConfig& p) {
+  if (!model.exact) return {};
+  return kind_of(model).exact_notice(model, cut_over(p));
+}
+
+CutOver cut_over(const ParallelConfig& p) {
+  return {.tp = p.tp, .cp = p.cp, .sequence = p.sequence, .context = p.context};
 }
 
 std::vector<int> homes_of(const ParallelConfig& parallel) {
@@ -57,7 +56,7 @@ ParallelLayout layout_of(const ParallelConfig& p) {
   return ParallelLayout({.tp = p.tp, .cp = p.cp, .dp = p.dp, .pp = p.pp}, order);
 }
 
-std::vector<StagePart> stages_of(const ModelConfig& model, const ParallelConfig& p) {
+std::vector<StagePart> stages_of(const ModelKind& kind, const ModelConfig& model, const ParallelConfig& p) {
   const std::vector<int> home = homes_of(p);
   const bool turns = in_turn(home, p.pp);
   if (!turns && (p.first_stage_layers > 0 || p.last_stage_layers > 0))
@@ -65,13 +64,14 @@ std::vector<StagePart> stages_of(const ModelConfig& model, const ParallelConfig&
          " does not go round the ranks in turn, so no rank's layers are the first or the last: cut them with "
          "--pipeline-model-parallel-layout");
   const int stages = int(home.size());
-  auto parts = cut_stages(model.layers, {.ranks = turns ? p.pp : stages,
-                                         .chunks = turns ? stages / p.pp : 1,
-                                         .first_layers = p.first_stage_layers,
-                                         .last_layers = p.last_stage_layers,
-                                         .count_embedding = p.count_embedding,
-                                         .count_loss = p.count_loss,
-                                         .layout = p.layout});
+  const StageCut cut{.ranks = turns ? p.pp : stages,
+                     .chunks = turns ? stages / p.pp : 1,
+                     .first_layers = p.first_stage_layers,
+                     .last_layers = p.last_stage_layers,
+                     .count_embedding = p.count_embedding,
+                     .count_loss = p.count_loss,
+                     .layout = p.layout};
+  std::vector<StagePart> parts = kind.cut(model, cut);
   if (int(parts.size()) != stages)
     fail(Kind::usage, "--pipeline-model-parallel-layout '", p.layout, "' has ", parts.size(),
          " stages, the pipeline schedule has ", stages);

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "weft/mesh/layout.h"
-#include "weft/model/partition.h"
+#include "weft/model/kind.h"
 #include "weft/pipe/schedule.h"
 #include "weft/train/config.h"
 
@@ -13,17 +13,21 @@ namespace weft {
 
 /// Samples that go through the layers together: a microbatch, or in exact mode a sequence, because sums over
 /// tokens have sequences as leaves.
-std::int64_t rows_of_a_pass(const TrainConfig& config);
+std::int64_t rows_of_a_pass(const ModelConfig& model, const BatchConfig& batch);
 
 /// What exact mode does instead of the form of context parallelism that was asked for; empty where it does
 /// that.
-std::string exact_context(const TrainConfig& config);
+std::string exact_context(const ModelConfig& model, const ParallelConfig& parallel);
+
+/// What of a layout limits how layers are cut.
+CutOver cut_over(const ParallelConfig& parallel);
 
 /// Which ranks belong together.
 ParallelLayout layout_of(const ParallelConfig& parallel);
 
 /// The parts of all stages. Refuses what cannot be cut so, and a cut that the schedule has no place for.
-std::vector<StagePart> stages_of(const ModelConfig& model, const ParallelConfig& parallel);
+std::vector<StagePart> stages_of(const ModelKind& kind, const ModelConfig& model,
+                                 const ParallelConfig& parallel);
 /// The pipeline rank of each stage.
 std::vector<int> homes_of(const ParallelConfig& parallel);
 /// The program of a step of so many microbatches, with its transfers. A configuration's is the same on all

@@ -70,11 +70,11 @@ double Replica::over_data_ranks(std::span<const double> counts) const {
 
 pipe::Runner::Order Replica::work_on(std::span<const Batch> microbatches, std::span<const float> factors,
                                      const StepPlace& place) {
-  parcel_ = parcel_of(microbatches.front());
+  pack(microbatches.front());
   return {.microbatches = microbatches,
           .loss_factors = factors,
           .place = place,
-          .parcels = {&parcel_, 1},
+          .parcels = parcels_,
           .watch = nullptr,
           .timekeeper = nullptr};
 }

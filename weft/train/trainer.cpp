@@ -54,7 +54,9 @@ Trainer::Trainer(const TrainConfig& config, const RunData& data, const Lent& len
 Trainer::~Trainer() = default;
 
 Feed::Place Trainer::feed_place() const {
-  return {lent_.device, {lent_.mesh.place(Axis::cp), lent_.mesh.layout().degree(Axis::cp)}};
+  return {.device = lent_.device,
+          .fields = replica_.kind().fields,
+          .context = {lent_.mesh.place(Axis::cp), lent_.mesh.layout().degree(Axis::cp)}};
 }
 
 void Trainer::build() {
@@ -66,14 +68,15 @@ void Trainer::build() {
     lent_.log.info(fmt::format("{} parameters, {} steps of {} samples",
                                human_count(double(count_parameters(config_.model).total())), steps_,
                                config_.batch.global));
-  if (const std::string note = exact_context(config_); lent_.outlet && !note.empty()) lent_.log.info(note);
+  if (const std::string note = exact_context(config_.model, config_.parallel); lent_.outlet && !note.empty())
+    lent_.log.info(note);
   tokenizer_ = tokenizer_fact(config_, config_.model.vocabulary);
   open_checkpoints();
 }
 
 data::Turn Trainer::turn_at(std::int64_t consumed) const {
   return {.global_batch = int(batches_.at(consumed)),
-          .micro_batch = int(rows_of_a_pass(config_)),
+          .micro_batch = int(rows_of_a_pass(config_.model, config_.batch)),
           .rank = lent_.mesh.place(Axis::dp),
           .ranks = lent_.mesh.layout().degree(Axis::dp),
           .owners = owners_of(config_)};
@@ -87,7 +90,7 @@ StepOrder Trainer::order_of(std::int64_t step) const {
           .decay = decay_.at(learned_samples_),
           .clip = config_.optimizer.clip,
           .per_token = config_.batch.per_token_loss,
-          .together = int(config_.batch.micro / rows_of_a_pass(config_)),
+          .together = int(config_.batch.micro / rows_of_a_pass(config_.model, config_.batch)),
           .count_zeros = config_.log.zeros,
           .params_norm = config_.log.params_norm,
           .timers = nullptr};
@@ -179,7 +182,8 @@ report::Step Trainer::record_of(std::int64_t step, const StepReport& report, con
   out.tokens_per_second = sum.tokens / seconds;
   out.learning_rate = rate_.at(learned_samples_);
   out.global_batch = position_.last_batch;
-  out.losses = {{"lm loss", sum.applied > 0 ? sum.loss / double(sum.applied) : report.loss}};
+  out.losses = {{std::string(replica_.kind().losses.front()),
+                 sum.applied > 0 ? sum.loss / double(sum.applied) : report.loss}};
   out.loss_scale = report.loss_scale;
   if (report.applied) out.grad_norm = report.grad_norm;
   out.zeros = report.zeros;
@@ -267,7 +271,8 @@ bool Trainer::evaluate_set(const std::shared_ptr<const data::Dataset>& given, st
   const auto sums = evaluated(feed, turn, rounds);
   consumed = sums ? feed.consumed() : consumed + rounds * turn.global_batch;
   if (!sums) return false;
-  into.losses = {{"lm loss", sums->tokens > 0 ? sums->loss_sum / sums->tokens : 0}};
+  into.losses = {
+      {std::string(replica_.kind().losses.front()), sums->tokens > 0 ? sums->loss_sum / sums->tokens : 0}};
   return true;
 }
 

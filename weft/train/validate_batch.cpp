@@ -25,7 +25,7 @@ void validate::batches(TrainConfig& c) {
   if (b.global < 0) fail(Kind::usage, "--global-batch-size ", b.global, " is not at least 1");
   static_cast<void>(BatchSchedule(b, c.parallel.dp, c.model.sequence));
   if (c.parallel.pp == 1) return;
-  const std::int64_t share = rows_of_a_pass(c) * c.parallel.dp;
+  const std::int64_t share = rows_of_a_pass(c.model, b) * c.parallel.dp;
   if (b.global % share == 0) static_cast<void>(schedule_of(c.parallel, int(b.global / share)));
 }
 

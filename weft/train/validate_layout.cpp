@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
+#include "weft/model/kinds.h"
 #include "weft/nn/sum_rules.h"
 #include "weft/train/stages.h"
 #include "weft/train/validate.h"
@@ -106,7 +107,7 @@ void stages(TrainConfig& c) {
   if (p.pp == 1 && (uneven(p) || !p.schedule.empty()))
     fail(Kind::usage, uneven(p) ? "an uneven first or last stage" : "--pipeline-schedule",
          " needs --pipeline-model-parallel-size 2 or more, found 1");
-  (void)stages_of(c.model, c.parallel);
+  (void)stages_of(kind_of(c.model), c.model, c.parallel);
 }
 
 bool power_of_two(int n) { return n > 0 && (n & (n - 1)) == 0; }

@@ -1,11 +1,11 @@
-// From a config to layers: every parameter gets its name, its shape, its place in the whole and its beginning
-// here.
-#include "weft/model/gpt.h"
+// From a config to layers: every parameter of the family's list gets its place in the whole here.
+#include "weft/model/gpt/gpt.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "weft/base/number.h"
+#include "weft/model/rotary.h"
 #include "weft/nn/attention.h"
 #include "weft/nn/block.h"
 #include "weft/nn/embedding.h"
@@ -17,12 +17,11 @@
 namespace weft {
 namespace {
 
-Init constant(float value) { return {.how = Init::How::constant, .value = value, .spread = 0}; }
-
 class Builder {
  public:
   Builder(const ModelConfig& config, const StagePart& part, const Circles& circles, Device& device)
       : config_(config),
+        list_(gpt_parameters(config)),
         part_(part),
         sums_(sums_of(config)),
         tp_{circles.tp, circles.between, sums_},
@@ -45,37 +44,27 @@ class Builder {
   }
 
  private:
-  // ---- beginnings
-  Init random(std::int64_t rows, std::int64_t columns, double std) const {
-    if (config_.init.method == InitMethod::xavier_uniform)
-      return {
-          .how = Init::How::uniform, .value = 0, .spread = float(std::sqrt(6.0 / double(rows + columns)))};
-    return {.how = Init::How::normal, .value = 0, .spread = float(std)};
-  }
-  Init inner(std::int64_t rows, std::int64_t columns) const {
-    return random(rows, columns, config_.init.std);
-  }
-  Init output(std::int64_t rows, std::int64_t columns) const {
-    const double shrink = config_.init.scale_output_layers ? std::sqrt(2.0 * config_.layers) : 1;
-    return random(rows, columns, config_.init.std / shrink);
-  }
-
   // ---- pieces of a block
+  /// Held whole by every tensor-parallel rank.
+  Parameter shared(const std::string& name) const {
+    const auto& [full, shape, init] = list_.at(name);
+    return whole_parameter(full, shape, init);
+  }
   Along tensor_ranks() const { return {Axis::tp, tp_.rank(), tp_.size()}; }
   TokenCut token_cut() const { return sums_.tokens(context_.circle); }
   Norm norm(const std::string& name) const {
     Communicator* sequence = tp_.sequence_cut() ? &tp_.circle : nullptr;
-    return norm_of(name, config_.hidden, {.sums = sums_, .sequence = sequence, .context = token_cut()});
+    return norm_of(name, {.sums = sums_, .sequence = sequence, .context = token_cut()});
   }
-  Norm norm_of(const std::string& name, std::int64_t width, const NormRows& rows) const {
+  Norm norm_of(const std::string& name, const NormRows& rows) const {
     // In exact mode a gain's gradient is the same on all tensor-parallel ranks, who bring their pieces
     // together.
     const Axes terms = rows.sequence || rows.heads ? sums_.terms(Axis::tp) : Axes();
-    Parameter gain = whole_parameter(name + ".gain", {width}, constant(config_.norm_centered_gain ? 0 : 1));
+    Parameter gain = shared(name + ".gain");
     gain.spread = gain.spread.with_terms(terms);
     std::optional<Parameter> bias;
-    if (config_.norm == NormKind::layer) {
-      bias = whole_parameter(name + ".bias", {width}, constant(0));
+    if (list_.has(name + ".bias")) {
+      bias = shared(name + ".bias");
       bias->spread = gain.spread;
     }
     return {std::move(gain),
@@ -85,22 +74,25 @@ class Builder {
              .one_plus_gain = config_.norm_centered_gain},
             rows};
   }
-  std::optional<Parameter> bias(bool wanted, Parameter made) const {
-    return wanted ? std::optional(std::move(made)) : std::nullopt;
+  /// Cut over ranks along its rows, or along its columns.
+  Parameter rows_of(const std::string& name, const Along& cut) const {
+    const auto& [full, shape, init] = list_.at(name);
+    return row_parameter(full, shape, init, cut);
   }
-  ColumnLinear column(const std::string& name, std::int64_t out, bool biased, BiasAdded added) const {
-    Parameter weight =
-        row_parameter(name + ".weight", {out, config_.hidden}, inner(out, config_.hidden), tensor_ranks());
-    Parameter offset = row_parameter(name + ".bias", {out}, constant(0), tensor_ranks());
-    return {Product(std::move(weight), bias(biased, std::move(offset)), added, token_cut()), tp_};
+  Parameter columns_of(const std::string& name) const {
+    const auto& [full, shape, init] = list_.at(name);
+    return column_parameter(full, shape, init, tensor_ranks());
   }
-  RowLinear row(const std::string& name, std::int64_t in) const {
-    Parameter weight =
-        column_parameter(name + ".weight", {config_.hidden, in}, output(config_.hidden, in), tensor_ranks());
-    Parameter offset = whole_parameter(name + ".bias", {config_.hidden}, constant(0));
-    return {Product(std::move(weight), bias(config_.linear_bias, std::move(offset)), BiasAdded::by_reader,
-                    token_cut()),
+  ColumnLinear column(const std::string& name, BiasAdded added) const {
+    std::optional<Parameter> bias;
+    if (list_.has(name + ".bias")) bias = rows_of(name + ".bias", tensor_ranks());
+    return {Product(rows_of(name + ".weight", tensor_ranks()), std::move(bias), added, token_cut()),
             tp_};
+  }
+  RowLinear row(const std::string& name) const {
+    std::optional<Parameter> bias;
+    if (list_.has(name + ".bias")) bias = shared(name + ".bias");
+    return {Product(columns_of(name + ".weight"), std::move(bias), BiasAdded::by_reader, token_cut()), tp_};
   }
 
   bool turns(int layer) const {
@@ -160,17 +152,14 @@ class Builder {
             .counted = {neighbour() * share, share}};
   }
   ColumnLinear qkv(const std::string& name) const {
-    const std::int64_t rows = (config_.heads + 2 * config_.groups) * config_.channels;
     const bool shared = sharers() > 1;
     const Along cut = shared ? Along{Axis::tp} : tensor_ranks();
-    Parameter weight =
-        row_parameter(name + ".weight", {rows, config_.hidden}, inner(rows, config_.hidden), cut);
-    Parameter offset = row_parameter(name + ".bias", {rows}, constant(0), cut);
-    if (shared)
-      for (Parameter* parameter : {&weight, &offset}) share_group(*parameter);
-    return {Product(std::move(weight), bias(config_.qkv_bias, std::move(offset)), BiasAdded::by_product,
-                    token_cut(), key_rows()),
-            tp_};
+    Parameter weight = rows_of(name + ".weight", cut);
+    std::optional<Parameter> bias;
+    if (list_.has(name + ".bias")) bias = rows_of(name + ".bias", cut);
+    if (shared) share_group(weight);
+    if (shared && bias) share_group(*bias);
+    return {Product(std::move(weight), std::move(bias), BiasAdded::by_product, token_cut(), key_rows()), tp_};
   }
   SelfAttention attention(const std::string& name, int layer) {
     std::optional<SelfAttention::HeadNorms> norms;
@@ -184,10 +173,9 @@ class Builder {
     queries.parts = parts_here();
     queries.counted = true;
     if (config_.qk_norm)
-      norms.emplace(SelfAttention::HeadNorms{norm_of(name + ".q_norm", config_.channels, queries),
-                                             norm_of(name + ".k_norm", config_.channels, keys)});
-    return {qkv(name + ".qkv"), row(name + ".project", config_.heads * config_.channels), std::move(norms),
-            attention_shape(layer)};
+      norms.emplace(
+          SelfAttention::HeadNorms{norm_of(name + ".q_norm", queries), norm_of(name + ".k_norm", keys)});
+    return {qkv(name + ".qkv"), row(name + ".project"), std::move(norms), attention_shape(layer)};
   }
 
   // [gate | up]: each half is cut by itself, so the rank's rows are two boxes of the whole.
@@ -204,11 +192,10 @@ class Builder {
     }
   }
   Mlp mlp(const std::string& name) const {
-    const std::int64_t width = config_.gated ? 2 * config_.ffn_hidden : config_.ffn_hidden;
-    ColumnLinear up = column(name + ".up", width, config_.linear_bias, BiasAdded::by_reader);
+    ColumnLinear up = column(name + ".up", BiasAdded::by_reader);
     if (config_.gated) up.each_parameter([this](Parameter& p) { cut_in_halves(p); });
     return {std::move(up),
-            row(name + ".down", config_.ffn_hidden),
+            row(name + ".down"),
             {.activation = config_.activation,
              .gated = config_.gated,
              .recompute = recomputes(RecomputeModule::mlp)}};
@@ -261,17 +248,15 @@ class Builder {
     return {.first = first, .count = count, .whole = config_.vocabulary};
   }
   Parameter word_matrix(const std::string& name) const {
-    const double std = config_.init.embedding_std.value_or(config_.init.std);
+    const WholeParameter& whole = list_.at(name);
     const VocabularyPart part = words_here();
     Parameter words;
     words.name = name;
     words.shape = {stored_words(), config_.hidden};
     if (part.count > 0)
-      words.pieces = {{{.global = {config_.vocabulary, config_.hidden},
-                        .offset = {part.first, 0},
-                        .local = {part.count, config_.hidden}},
-                       0}};
-    words.init = random(config_.vocabulary, config_.hidden, std);
+      words.pieces = {
+          {{.global = whole.shape, .offset = {part.first, 0}, .local = {part.count, config_.hidden}}, 0}};
+    words.init = whole.init;
     words.spread = spread_in(View::dense, Axis::tp);
     words.role = Role::words;
     return words;
@@ -283,9 +268,8 @@ class Builder {
     Parameter words = word_matrix("embedding.words");
     words.tied = config_.tied_output && !shares_words();
     std::optional<Parameter> positions;
-    if (config_.positions == Positions::learned) {
-      positions = whole_parameter("embedding.positions", {config_.max_positions, config_.hidden},
-                                  inner(config_.max_positions, config_.hidden));
+    if (list_.has("embedding.positions")) {
+      positions = shared("embedding.positions");
       if (tp_.sequence_cut()) positions->spread = positions->spread.with_terms(sums_.terms(Axis::tp));
     }
     auto layer =
@@ -302,12 +286,13 @@ class Builder {
     const LanguageHead::Options options{
         .part = words_here(), .loss = {}, .tp = tp_, .context = TokenCut(context_.circle)};
     if (words_ && shares_words()) return std::make_unique<LanguageHead>(*words_, options);
-    Parameter output = word_matrix(config_.tied_output ? "embedding.words" : "output.words");
+    Parameter output = word_matrix(list_.has("output.words") ? "output.words" : "embedding.words");
     output.tied = config_.tied_output;
     return std::make_unique<LanguageHead>(std::move(output), options);
   }
 
   const ModelConfig& config_;
+  ParameterList list_;
   StagePart part_;
   SumRules sums_;
   TensorParallel tp_;

@@ -1,0 +1,162 @@
+// Reading: what is missing has the default of its type, what weft cannot compute is refused by name.
+#include <algorithm>
+#include <cmath>
+
+#include "weft/model/gpt/hub.h"
+#include "weft/model/hub_settings.h"
+
+namespace weft {
+namespace {
+
+void read_yarn(RotaryConfig& rotary, HubSettings& s) {
+  rotary.scaling = RotaryScaling::yarn;
+  rotary.factor = s.positive("factor", 1);
+  rotary.beta_fast = s.positive("beta_fast", 32);
+  rotary.beta_slow = s.positive("beta_slow", 1);
+  s.must_be("truncate", true);
+  if (s.find("mscale") != nullptr && s.find("mscale_all_dim") != nullptr) {
+    rotary.mscale = s.positive("mscale", 1);
+    rotary.mscale_all = s.positive("mscale_all_dim", 0);
+  }
+  const double usual = rotary.factor <= 1 ? 1 : 0.1 * std::log(rotary.factor) + 1;
+  if (std::abs(s.number("attention_factor", usual) - usual) > 1e-6)
+    s.refuse("attention_factor", text("weft can only compute ", usual, " with this factor"));
+}
+
+// "rope_scaling" until transformers 4, "rope_parameters" since 5; the base stands beside or inside.
+void read_rotary(ModelConfig& model, HubSettings& outer) {
+  RotaryConfig& rotary = model.rotary;
+  model.positions = Positions::rotary;
+  rotary.base = outer.positive("rope_theta", 10000);
+  outer.must_be("partial_rotary_factor", 1.0);
+  const HubSettings::Json* scaling = outer.find("rope_parameters");
+  if (scaling == nullptr) scaling = outer.find("rope_scaling");
+  if (scaling == nullptr) return;
+  const std::string who = outer.who() + ": rope scaling";
+  if (!scaling->is_object()) fail(Kind::data, who, ": ", scaling->type_name(), ", expected an object");
+  HubSettings s(*scaling, who);
+  rotary.base = s.positive("rope_theta", rotary.base);
+  s.must_be("partial_rotary_factor", 1.0);
+  const std::string kind = s.word("rope_type", s.word("type", "default"));
+  rotary.original_positions =
+      s.size_or("original_max_position_embeddings", outer.size("max_position_embeddings"));
+  if (kind == "linear") {
+    rotary.scaling = RotaryScaling::linear;
+    rotary.factor = s.positive("factor", 1);
+  } else if (kind == "llama3") {
+    rotary.scaling = RotaryScaling::llama3;
+    rotary.factor = s.positive("factor", 8);
+    rotary.low = s.positive("low_freq_factor", 1);
+    rotary.high = s.positive("high_freq_factor", 4);
+    if (!(rotary.low < rotary.high)) s.refuse("high_freq_factor", "expected more than low_freq_factor");
+  } else if (kind == "yarn") {
+    read_yarn(rotary, s);
+  } else if (kind != "default") {
+    s.refuse(s.find("rope_type") != nullptr ? "rope_type" : "type",
+             "weft knows default, linear, llama3 and yarn");
+  }
+  if (const auto other = s.unasked(); !other.empty())
+    fail(Kind::data, who, ": \"", other.front(), "\" is a setting that weft does not know");
+}
+
+// Which layers look through the window: Qwen's first ones see everything, or a list says it.
+void read_window(ModelConfig& model, GptType type, HubSettings& s) {
+  const bool can = type == GptType::mistral || type == GptType::qwen2 || type == GptType::qwen3;
+  const HubSettings::Json* types = s.find("layer_types");
+  const bool on = type == GptType::mistral || s.yes("use_sliding_window", false);
+  const std::int64_t window = s.size_or("sliding_window", type == GptType::mistral ? 0 : 4096);
+  const std::int64_t full = s.size_or("max_window_layers", 28);
+  if (!can || !on || window == 0) {
+    if (types != nullptr)
+      for (const HubSettings::Json& one : *types)
+        if (one != "full_attention") s.refuse("layer_types", "but no window is switched on");
+    return;
+  }
+  model.window = window;
+  if (types == nullptr) {
+    if (type == GptType::mistral) return;
+    for (int layer = 0; layer < model.layers; ++layer) model.window_layers.push_back(layer >= full);
+    return;
+  }
+  if (!types->is_array() || std::ssize(*types) != model.layers)
+    s.refuse("layer_types", text("expected a list of ", model.layers, " words"));
+  for (const HubSettings::Json& one : *types) {
+    if (one != "sliding_attention" && one != "full_attention")
+      s.refuse("layer_types", "weft knows full_attention and sliding_attention");
+    model.window_layers.push_back(one == "sliding_attention");
+  }
+}
+
+void read_gpt2(ModelConfig& m, HubSettings& s) {
+  m.layers = int(s.size("n_layer", HubSettings::most_layers));
+  m.hidden = s.size("n_embd", HubSettings::widest);
+  m.heads = int(s.size("n_head", HubSettings::most_heads));
+  m.ffn_hidden = s.size_or("n_inner", 4 * m.hidden, HubSettings::widest);
+  m.max_positions = s.size("n_positions");
+  m.norm_epsilon = s.positive("layer_norm_epsilon", 1e-5);
+  m.activation = hub_activation(s.word("activation_function", "gelu_new"), s, "activation_function");
+  m.hidden_dropout = s.fraction("resid_pdrop", 0.1);
+  m.attention_dropout = s.fraction("attn_pdrop", 0.1);
+  m.tied_output = s.yes("tie_word_embeddings", true);
+  s.must_be("scale_attn_weights", true);
+  s.must_be("scale_attn_by_inverse_layer_idx", false);
+  s.must_be("add_cross_attention", false);
+}
+
+void read_biases(ModelConfig& m, GptType type, HubSettings& s) {
+  m.qkv_bias = m.linear_bias = false;
+  if (type == GptType::qwen2) m.qkv_bias = true;
+  if (type == GptType::mistral || type == GptType::qwen2) return;
+  const bool attention = s.yes("attention_bias", false);
+  const bool mlp = type == GptType::llama && s.yes("mlp_bias", false);
+  if (attention != mlp) s.refuse("attention_bias", "weft has biases in attention and MLP, or in neither");
+  m.qkv_bias = m.linear_bias = attention;
+}
+
+void read_llama_like(ModelConfig& m, GptType type, HubSettings& s) {
+  m.layers = int(s.size("num_hidden_layers", HubSettings::most_layers));
+  m.hidden = s.size("hidden_size", HubSettings::widest);
+  m.heads = int(s.size("num_attention_heads", HubSettings::most_heads));
+  m.groups = int(type == GptType::llama ? s.size_or("num_key_value_heads", m.heads, HubSettings::most_heads)
+                                        : s.size("num_key_value_heads", HubSettings::most_heads));
+  const bool own_width = type == GptType::qwen3 || type == GptType::gemma;
+  m.channels = own_width ? s.size("head_dim", HubSettings::widest / 16)
+                         : s.size_or("head_dim", 0, HubSettings::widest / 16);
+  m.ffn_hidden = s.size("intermediate_size", HubSettings::widest);
+  m.max_positions = s.size("max_position_embeddings");
+  m.norm = NormKind::rms;
+  m.norm_epsilon = s.positive("rms_norm_eps", 1e-6);
+  m.gated = true;
+  m.hidden_dropout = 0;
+  m.attention_dropout = s.fraction("attention_dropout", 0);
+  m.tied_output = s.yes("tie_word_embeddings", type == GptType::gemma);
+  m.qk_norm = type == GptType::qwen3;
+  read_biases(m, type, s);
+  read_rotary(m, s);
+  read_window(m, type, s);
+  if (type == GptType::gemma) {
+    // transformers computes the tanh form whatever the older of the two settings says.
+    m.activation = hub_activation(s.word("hidden_activation", "gelu_pytorch_tanh"), s, "hidden_activation");
+    (void)s.find("hidden_act");
+    m.norm_centered_gain = true;
+    m.embedding_multiplier = std::sqrt(double(m.hidden));
+    s.must_be("use_bidirectional_attention", false);
+  } else {
+    m.activation = hub_activation(s.word("hidden_act", "silu"), s, "hidden_act");
+  }
+}
+
+}  // namespace
+
+GptType gpt_type(std::string_view word) {
+  return GptType(std::ranges::find(gpt_types, word) - gpt_types.begin());
+}
+
+void read_gpt(ModelConfig& model, HubSettings& settings, std::string_view type) {
+  if (gpt_type(type) == GptType::gpt2)
+    read_gpt2(model, settings);
+  else
+    read_llama_like(model, gpt_type(type), settings);
+}
+
+}  // namespace weft

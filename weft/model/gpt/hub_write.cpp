@@ -1,0 +1,219 @@
+// Writing: the plainest type that has what the model has; a feature that none has is refused by name.
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "weft/base/error.h"
+#include "weft/base/format.h"
+#include "weft/model/gpt/hub.h"
+
+namespace weft {
+namespace {
+
+using nlohmann::ordered_json;
+
+bool near(double a, double b) { return std::abs(a - b) <= 1e-9 * std::abs(b); }
+
+bool has_window(const ModelConfig& m) {
+  const auto& layers = m.window_layers;
+  return m.window > 0 && (layers.empty() || std::ranges::any_of(layers, [](int w) { return w != 0; }));
+}
+bool all_windowed(const ModelConfig& m) {
+  return std::ranges::all_of(m.window_layers, [](int w) { return w != 0; });
+}
+
+// What must hold for any family: the reason that none has it, else nothing.
+std::string_view nobody_has(const ModelConfig& m) {
+  if (m.positions == Positions::none) return "no positions";
+  if (m.positions == Positions::rotary && m.rotary.percent != 1)
+    return "rotary positions on a part of each head";
+  if (m.positions == Positions::rotary && m.rotary.skip_every != 0) return "layers without rotary positions";
+  if (!near(plain_gpt(m).softmax_scale, 1 / std::sqrt(double(m.channels))))
+    return "a softmax scale of its own";
+  return "";
+}
+
+std::string_view no_gpt2(const ModelConfig& m) {
+  if (m.norm != NormKind::layer) return "learned positions with an RMS norm";
+  if (m.gated) return "learned positions with a gated MLP";
+  if (!m.linear_bias || !m.qkv_bias) return "learned positions without biases";
+  if (m.groups != m.heads) return "learned positions with grouped heads";
+  if (m.qk_norm) return "learned positions with query and key norms";
+  if (m.channels * m.heads != m.hidden)
+    return "learned positions with heads that are not hidden / heads wide";
+  if (has_window(m)) return "learned positions with a window";
+  if (m.embedding_multiplier != 1) return "learned positions with an embedding multiplier";
+  return "";
+}
+
+std::string_view no_llama(const ModelConfig& m) {
+  if (m.norm != NormKind::rms) return "rotary positions with a layer norm";
+  if (!m.gated) return "rotary positions with an MLP that is not gated";
+  if (m.linear_bias && (!m.qkv_bias || m.qk_norm)) return "biases in the MLP with query and key norms";
+  if (m.qkv_bias && m.qk_norm) return "biases and norms of queries and keys";
+  if (has_window(m) && m.linear_bias) return "a window with biases";
+  if (has_window(m) && !all_windowed(m) && !m.qkv_bias && !m.qk_norm)
+    return "a window in some layers, without biases or norms of queries and keys";
+  return "";
+}
+
+bool is_gemma(const ModelConfig& m) {
+  return m.gated && m.activation == Activation::gelu && m.tied_output &&
+         std::abs(m.embedding_multiplier - std::sqrt(double(m.hidden))) < 1e-6 * m.embedding_multiplier &&
+         m.norm_centered_gain && !m.qk_norm && !m.qkv_bias && !m.linear_bias && !has_window(m);
+}
+
+ordered_json activation_word(const ModelConfig& m) {
+  switch (m.activation) {
+    case Activation::silu:
+      return "silu";
+    case Activation::gelu:
+      return m.positions == Positions::learned ? "gelu_new" : "gelu_pytorch_tanh";
+    case Activation::gelu_erf:
+      return "gelu";
+    case Activation::quick_gelu:
+      return "quick_gelu";
+    case Activation::relu:
+      return "relu";
+    case Activation::squared_relu:
+      return "relu2";
+    default:
+      fail(Kind::usage, "exchange: no Hugging Face model that weft writes has the activation ",
+           words(m.activation)[std::size_t(m.activation)]);
+  }
+}
+
+void add_rotary(ordered_json& out, const RotaryConfig& r) {
+  out["rope_theta"] = r.base;
+  if (r.scaling == RotaryScaling::none) {
+    out["rope_scaling"] = nullptr;
+    return;
+  }
+  ordered_json& s = out["rope_scaling"];
+  s["rope_type"] = words(r.scaling)[std::size_t(r.scaling)];
+  s["factor"] = r.factor;
+  if (r.scaling == RotaryScaling::linear) return;
+  s["original_max_position_embeddings"] = r.original_positions;
+  if (r.scaling == RotaryScaling::llama3) {
+    s["low_freq_factor"] = r.low;
+    s["high_freq_factor"] = r.high;
+    return;
+  }
+  s["beta_fast"] = r.beta_fast;
+  s["beta_slow"] = r.beta_slow;
+  if (r.mscale == 1 && r.mscale_all == 0) return;
+  s["mscale"] = r.mscale;
+  s["mscale_all_dim"] = r.mscale_all;
+}
+
+void add_window(ordered_json& out, const ModelConfig& m, GptType type) {
+  if (type == GptType::mistral) out["sliding_window"] = m.window;
+  if (type != GptType::qwen2 && type != GptType::qwen3) return;
+  const bool on = has_window(m);
+  out["use_sliding_window"] = on;
+  out["sliding_window"] = on ? ordered_json(m.window) : ordered_json();
+  for (int layer = 0; layer < m.layers; ++layer) {
+    const bool here = on && (m.window_layers.empty() || m.window_layers[std::size_t(layer)] != 0);
+    out["layer_types"].push_back(here ? "sliding_attention" : "full_attention");
+  }
+}
+
+ordered_json gpt2_json(const ModelConfig& m) {
+  return {{"architectures", {"GPT2LMHeadModel"}},
+          {"model_type", "gpt2"},
+          {"n_layer", m.layers},
+          {"n_embd", m.hidden},
+          {"n_head", m.heads},
+          {"n_inner", m.ffn_hidden},
+          {"n_positions", m.max_positions},
+          {"n_ctx", m.max_positions},
+          {"layer_norm_epsilon", m.norm_epsilon},
+          {"activation_function", activation_word(m)},
+          {"resid_pdrop", m.hidden_dropout},
+          {"embd_pdrop", m.hidden_dropout},
+          {"attn_pdrop", m.attention_dropout},
+          {"scale_attn_weights", true}};
+}
+
+constexpr std::string_view class_names[] = {"GPT2LMHeadModel",  "LlamaForCausalLM", "MistralForCausalLM",
+                                            "Qwen2ForCausalLM", "Qwen3ForCausalLM", "GemmaForCausalLM"};
+
+ordered_json llama_like_json(const ModelConfig& m, GptType type) {
+  ordered_json out{{"architectures", {class_names[std::size_t(type)]}},
+                   {"model_type", gpt_types[std::size_t(type)]},
+                   {"num_hidden_layers", m.layers},
+                   {"hidden_size", m.hidden},
+                   {"num_attention_heads", m.heads},
+                   {"num_key_value_heads", m.groups},
+                   {"head_dim", m.channels},
+                   {"intermediate_size", m.ffn_hidden},
+                   {"max_position_embeddings", m.max_positions},
+                   {"rms_norm_eps", m.norm_epsilon},
+                   {"hidden_act", activation_word(m)},
+                   {"attention_dropout", m.attention_dropout}};
+  if (type == GptType::gemma) out["hidden_activation"] = activation_word(m);
+  if (type == GptType::llama) out["mlp_bias"] = m.linear_bias;
+  if (type == GptType::llama || type == GptType::qwen3 || type == GptType::gemma)
+    out["attention_bias"] = m.linear_bias;
+  add_rotary(out, m.rotary);
+  add_window(out, m, type);
+  return out;
+}
+
+GptType plainest(const ModelConfig& m) {
+  std::string_view reason = nobody_has(m);
+  const bool learned = m.positions == Positions::learned;
+  if (reason.empty() && !is_gemma(m)) {
+    reason = learned ? no_gpt2(m) : no_llama(m);
+    if (reason.empty() && m.embedding_multiplier != 1) reason = "an embedding multiplier";
+  }
+  if (!reason.empty())
+    fail(Kind::usage, "exchange: no Hugging Face model that weft writes (", join(gpt_types, ", "), ") has ",
+         reason);
+  if (learned) return GptType::gpt2;
+  if (is_gemma(m)) return GptType::gemma;
+  if (m.qk_norm) return GptType::qwen3;
+  if (m.qkv_bias && !m.linear_bias) return GptType::qwen2;
+  return has_window(m) ? GptType::mistral : GptType::llama;
+}
+
+}  // namespace
+
+ModelConfig plain_gpt(ModelConfig m) {
+  if (m.softmax_scale == 0) m.softmax_scale = 1 / std::sqrt(double(m.channels));
+  const RotaryConfig r = m.rotary;
+  m.rotary = {};
+  if (m.positions == Positions::rotary) {
+    m.max_positions = 0;  // a table that can be made at any length
+    m.rotary = {.base = r.base,
+                .percent = r.percent,
+                .interleaved = r.interleaved,
+                .scaling = r.scaling,
+                .skip_every = r.skip_every};
+    if (r.scaling != RotaryScaling::none) m.rotary.factor = r.factor;
+    if (r.scaling == RotaryScaling::llama3) {
+      m.rotary.low = r.low;
+      m.rotary.high = r.high;
+      m.rotary.original_positions = r.original_positions;
+    }
+    if (r.scaling == RotaryScaling::yarn) {
+      m.rotary.beta_fast = r.beta_fast;
+      m.rotary.beta_slow = r.beta_slow;
+      m.rotary.mscale = r.mscale;
+      m.rotary.mscale_all = r.mscale_all;
+      m.rotary.original_positions = r.original_positions;
+    }
+  }
+  const bool windowed = has_window(m);
+  if (!windowed) m.window = 0;
+  if (!windowed || all_windowed(m)) m.window_layers.clear();
+  return m;
+}
+
+std::string_view type_for_gpt(const ModelConfig& m) { return gpt_types[std::size_t(plainest(m))]; }
+
+ordered_json write_gpt(const ModelConfig& m, std::string_view type) {
+  return gpt_type(type) == GptType::gpt2 ? gpt2_json(m) : llama_like_json(m, gpt_type(type));
+}
+
+}  // namespace weft

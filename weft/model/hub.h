@@ -1,0 +1,59 @@
+// How a family's models stand in Hugging Face directories, as plain values: the exchange room reads and
+// writes by them.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weft/model/config.h"
+#include "weft/tensor/shape.h"
+
+namespace weft {
+
+class HubSettings;
+
+/// One of their tensors. Turned ones are stored [in, out] where we have [out, in].
+struct Theirs {
+  std::string name;
+  Shape shape;  // as they store it
+  bool turned = false;
+  std::int64_t rows() const { return turned ? shape[1] : shape[0]; }
+};
+
+/// Rows [to, to + count) of ours are rows [from, from + count) of theirs[part].
+struct RowRun {
+  std::size_t part = 0;
+  std::int64_t from = 0, to = 0, count = 0;
+};
+
+/// The runs fill ours in ascending order of `to`, and use every row of every part once.
+struct Recipe {
+  std::string name;  // ours
+  Shape shape;
+  std::vector<Theirs> parts;
+  std::vector<RowRun> runs;
+  double plus = 0;  // theirs = ours + plus: a gain that we store around zero
+
+  std::int64_t columns() const { return shape.rank() == 2 ? shape[1] : 1; }
+};
+
+/// A type is a word of config.json's "model_type": how tensors are called, which settings go without saying.
+struct HubSpelling {
+  std::span<const std::string_view> types;
+  /// What config.json says; HubSettings refuse what weft cannot compute.
+  void (*read)(ModelConfig&, HubSettings&, std::string_view type);
+  /// The plainest type that has all of a model's features. Fails with Kind::usage, saying which one none has.
+  std::string_view (*type_for)(const ModelConfig&);
+  nlohmann::ordered_json (*write)(const ModelConfig&, std::string_view type);
+  /// Every tensor of the family's list, in its order.
+  std::vector<Recipe> (*recipes)(const ModelConfig&, std::string_view type);
+  /// Whether a tensor that no recipe names is a table that old programs saved and none needs.
+  bool (*known_table)(std::string_view their_name);
+  /// The same model in one way of saying it: what has no effect is as it was built in.
+  ModelConfig (*plainly)(ModelConfig);
+};
+
+}  // namespace weft

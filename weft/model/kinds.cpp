@@ -1,0 +1,29 @@
+// A family's line stands here; the rest of it in its folder.
+#include "weft/model/kinds.h"
+
+#include "weft/base/error.h"
+#include "weft/base/format.h"
+#include "weft/model/gpt/gpt.h"
+
+namespace weft {
+
+std::vector<ModelKind> model_kinds() { return {gpt_kind()}; }
+
+std::optional<ModelKind> find_kind(std::string_view name) {
+  for (const ModelKind& kind : model_kinds())
+    if (kind.name == name) return kind;
+  return std::nullopt;
+}
+
+ModelKind kind_named(std::string_view name) {
+  if (const auto found = find_kind(name)) return *found;
+  std::vector<std::string_view> known;
+  for (const ModelKind& kind : model_kinds()) known.push_back(kind.name);
+  fail(Kind::usage, "model: no family is called ", name, ", weft has ", join(known, ", "));
+}
+
+ModelKind kind_of(const ModelConfig& config) { return kind_named(config.kind); }
+
+void complete(ModelConfig& config) { kind_of(config).complete(config); }
+
+}  // namespace weft

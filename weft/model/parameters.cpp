@@ -1,0 +1,40 @@
+// Looking parameters up by name.
+#include "weft/model/parameters.h"
+
+#include <cmath>
+
+#include "weft/base/error.h"
+
+namespace weft {
+
+void ParameterList::add(std::string name, const Shape& shape, const Init& init) {
+  if (!places_.try_emplace(name, all_.size()).second)
+    fail(Kind::internal, "model: two parameters are called ", name);
+  all_.push_back({std::move(name), shape, init});
+}
+
+const WholeParameter& ParameterList::at(const std::string& name) const {
+  const auto found = places_.find(name);
+  if (found == places_.end()) fail(Kind::internal, "model: no parameter is called ", name);
+  return all_[found->second];
+}
+
+Init constant_init(float value) { return {.how = Init::How::constant, .value = value, .spread = 0}; }
+
+Init random_init(const ModelConfig& config, std::int64_t rows, std::int64_t columns, double std) {
+  if (config.init.method == InitMethod::xavier_uniform)
+    return {.how = Init::How::uniform, .value = 0, .spread = float(std::sqrt(6.0 / double(rows + columns)))};
+  return {.how = Init::How::normal, .value = 0, .spread = float(std)};
+}
+
+Init output_init(const ModelConfig& config, std::int64_t rows, std::int64_t columns) {
+  const double shrink = config.init.scale_output_layers ? std::sqrt(2.0 * config.layers) : 1;
+  return random_init(config, rows, columns, config.init.std / shrink);
+}
+
+void add_norm(ParameterList& list, const ModelConfig& config, const std::string& name, std::int64_t width) {
+  list.add(name + ".gain", {width}, constant_init(config.norm_centered_gain ? 0 : 1));
+  if (config.norm == NormKind::layer) list.add(name + ".bias", {width}, constant_init(0));
+}
+
+}  // namespace weft

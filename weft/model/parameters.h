@@ -1,0 +1,44 @@
+// The parameters of a whole model: each name, shape and beginning stands here once, and whoever builds,
+// counts or trades models reads it here.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "weft/model/config.h"
+#include "weft/nn/parameter.h"
+
+namespace weft {
+
+/// As no layout cuts it.
+struct WholeParameter {
+  std::string name;
+  Shape shape;
+  Init init;
+};
+
+class ParameterList {
+ public:
+  void add(std::string name, const Shape& shape, const Init& init);
+  bool has(const std::string& name) const { return places_.contains(name); }
+  /// Fails with Kind::internal where the model has no such parameter.
+  const WholeParameter& at(const std::string& name) const;
+  /// In the order of the layers.
+  const std::vector<WholeParameter>& all() const { return all_; }
+
+ private:
+  std::vector<WholeParameter> all_;
+  std::map<std::string, std::size_t> places_;
+};
+
+/// What a family's list is made of; names end in ".weight" and ".bias", ".gain" and ".bias".
+Init constant_init(float value);
+/// W [rows, columns] as `config` begins them, `std` wide where they are normal.
+Init random_init(const ModelConfig& config, std::int64_t rows, std::int64_t columns, double std);
+/// Where a block's output is made: less the deeper the model, if that is asked for.
+Init output_init(const ModelConfig& config, std::int64_t rows, std::int64_t columns);
+void add_norm(ParameterList& list, const ModelConfig& config, const std::string& name, std::int64_t width);
+
+}  // namespace weft

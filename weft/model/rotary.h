@@ -1,0 +1,13 @@
+// Angles of rotary positions.
+#pragma once
+
+#include "weft/model/config.h"
+#include "weft/tensor/tensor.h"
+
+namespace weft {
+
+/// Cosines and sines of rotary positions, f32 [positions, channels * percent / 2, 2]; empty without rotary
+/// positions.
+Tensor rotary_angles(const ModelConfig& config, Device& device);
+
+}  // namespace weft
