@@ -105,13 +105,13 @@ TEST(RunData, cycles_are_sharded_by_rank_unless_told_not_to) {
   TrainConfig c = config_for({});
   c.data.order = SampleOrder::cyclic;
   const data::Turn second{.global_batch = 2, .micro_batch = 1, .rank = 1, .ranks = 2};
-  const auto of_second = [&] { return run_sampler(c, 8)->at(0, second).at(0); };
+  const auto of_second = [&] { return run_sampler(c.data, 8)->at(0, second).at(0); };
   EXPECT_GE(of_second(), 4);  // the second half is the second rank's
   c.data.sharded_cycles = false;
   std::vector<std::int64_t> seen;
   for (int rank = 0; rank < 2; ++rank)
     for (std::int64_t consumed = 0; consumed < 8; consumed += 2)
-      seen.push_back(run_sampler(c, 8)->at(
+      seen.push_back(run_sampler(c.data, 8)->at(
           consumed, {.global_batch = 2, .micro_batch = 1, .rank = rank, .ranks = 2})[0]);
   EXPECT_LT(*std::min_element(seen.begin() + 4, seen.end()), 4);
   std::sort(seen.begin(), seen.end());

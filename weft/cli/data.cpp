@@ -86,7 +86,7 @@ struct Run {
     set = opened.sets[asked.split];
     if (!set) fail(Kind::usage, "data: this run opens no ", name(asked.split), " data");
     if (asked.step > 0) {
-      samples = samples_of_step(command->config, *run_sampler(command->config, set->size()), asked.step);
+      samples = samples_of_step(command->config, *run_sampler(command->config.data, set->size()), asked.step);
     } else {
       for (std::int64_t k = 0; k < asked.count; ++k) samples.push_back(asked.index + k);
     }

@@ -2,6 +2,7 @@
 #include "weft/train/feed.h"
 
 #include "weft/tensor/host.h"
+#include "weft/train/replica.h"
 
 namespace weft {
 namespace {
@@ -9,6 +10,13 @@ namespace {
 using data::Field;
 
 }  // namespace
+
+Feed::Place place_of(const Replica& replica) {
+  const ProcessMesh& mesh = replica.mesh();
+  return {.device = replica.device(),
+          .fields = replica.kind().fields,
+          .context = {mesh.place(Axis::cp), mesh.layout().degree(Axis::cp)}};
+}
 
 Feed::Feed(std::shared_ptr<const data::Dataset> dataset, std::unique_ptr<data::Sampler> sampler,
            const Place& place, std::int64_t consumed)

@@ -11,6 +11,8 @@
 
 namespace weft {
 
+class Replica;
+
 /// Reads ahead on a thread, and hands out tensors with the sequence first.
 class Feed {
  public:
@@ -42,5 +44,8 @@ class Feed {
   std::vector<std::int32_t> scratch_;  // one field, sequence first
   std::vector<float> counts_;          // the same, of the loss mask
 };
+
+/// Where the samples of a replica go, and what of them.
+Feed::Place place_of(const Replica& replica);
 
 }  // namespace weft

@@ -174,15 +174,14 @@ RunData open_run_data(const TrainConfig& config) {
   return run;
 }
 
-std::unique_ptr<data::Sampler> run_sampler(const TrainConfig& config, std::int64_t total) {
-  return config.data.order == SampleOrder::cyclic
-             ? data::cyclic_sampler(total,
-                                    config.data.sharded_cycles ? data::Sharding::on : data::Sharding::off)
+std::unique_ptr<data::Sampler> run_sampler(const DataConfig& config, std::int64_t total) {
+  return config.order == SampleOrder::cyclic
+             ? data::cyclic_sampler(total, config.sharded_cycles ? data::Sharding::on : data::Sharding::off)
              : data::sequential_sampler(total);
 }
 
-data::Owners owners_of(const TrainConfig& config) {
-  return config.model.exact ? data::Owners::contiguous : data::Owners::megatron;
+data::Owners owners_of(const ModelConfig& model) {
+  return model.exact ? data::Owners::contiguous : data::Owners::megatron;
 }
 
 data::Turn run_turn(const TrainConfig& config, std::int64_t consumed, int rank) {
@@ -191,7 +190,7 @@ data::Turn run_turn(const TrainConfig& config, std::int64_t consumed, int rank) 
           .micro_batch = static_cast<int>(config.batch.micro),
           .rank = rank,
           .ranks = config.parallel.dp,
-          .owners = owners_of(config)};
+          .owners = owners_of(config.model)};
 }
 
 std::vector<std::int64_t> samples_of_step(const TrainConfig& config, const data::Sampler& sampler,

@@ -28,9 +28,9 @@ data::DataRequest data_request(const TrainConfig& config, const Tokenizer* token
 RunData open_run_data(const TrainConfig& config);
 
 /// The order of a split of so many samples.
-std::unique_ptr<data::Sampler> run_sampler(const TrainConfig& config, std::int64_t total);
+std::unique_ptr<data::Sampler> run_sampler(const DataConfig& config, std::int64_t total);
 /// Exact mode adds neighbours of a global batch first, so a rank takes neighbours.
-data::Owners owners_of(const TrainConfig& config);
+data::Owners owners_of(const ModelConfig& model);
 /// Rank `rank`'s part of the step that begins at `consumed`; `rank` is a data-parallel one.
 data::Turn run_turn(const TrainConfig& config, std::int64_t consumed, int rank);
 /// All samples of a step, 1 is the first, in the order the ranks take them.

@@ -1,17 +1,16 @@
-// The trainer's side of checkpoints: what it says about itself, and taking itself up again.
+// What a run says about itself in its checkpoints, and taking itself up again.
+#include "weft/train/checkpointing.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "weft/base/error.h"
 #include "weft/model/count.h"
-#include "weft/optim/norms.h"
 #include "weft/train/keep_tokenizer.h"
 #include "weft/train/resume.h"
 #include "weft/train/resume_weights.h"
-#include "weft/train/trainer.h"
 
 namespace weft {
 namespace {
@@ -30,62 +29,64 @@ std::vector<std::int64_t> best_of(const RunPosition& run, int count) {
 
 }  // namespace
 
-void Trainer::open_checkpoints() {
+Checkpointing::Checkpointing(const TrainConfig& config, const Lent& lent, const Checkpointed& run)
+    : config_(config), lent_(lent), run_(run), tokenizer_(tokenizer_fact(config, config.model.vocabulary)) {}
+
+void Checkpointing::open() {
   const CheckpointConfig& k = config_.checkpoint;
   std::vector<std::int64_t> passed_over;
   if (!k.load.empty() || !k.pretrained.empty()) passed_over = take_up();
   if (k.save.empty()) return;
   const FileSystem& files = lent_.files != nullptr ? *lent_.files : disk();
   saver_ = std::make_unique<Saver>(k, lent_.mesh.world(), lent_.log, files);
-  if (lent_.mesh.world().rank() == 0) saver_->keep(keep_tokenizer(tokenizer_));
-  must_not_mix_runs(k, first_step_ - 1, passed_over, lent_.mesh.world());
+  if (tells()) saver_->keep(keep_tokenizer(tokenizer_));
+  must_not_mix_runs(k, run_.progress.first_step - 1, passed_over, lent_.mesh.world());
 }
 
-std::vector<std::int64_t> Trainer::take_up() {
+std::vector<std::int64_t> Checkpointing::take_up() {
   Resumed found = resume({.config = config_,
-                          .weights = replica_.weights(),
-                          .optimizer = replica_.optimizer(),
+                          .weights = run_.replica.weights(),
+                          .optimizer = run_.replica.optimizer(),
                           .world = lent_.mesh.world(),
-                          .schedules = {rate_, ends_rate_, decay_},
+                          .schedules = run_.progress.schedules,
                           .tokenizer = tokenizer_});
-  const bool tells = lent_.mesh.world().rank() == 0;
   for (const std::string& notice : found.notices)
-    if (tells) lent_.log.warning(notice);
+    if (tells()) lent_.log.warning(notice);
   if (!found.facts) return {};
-  if (tells)
+  if (tells())
     lent_.log.info(found.weights_only
                        ? fmt::format("weights from {}; the run starts at step 0", found.from.string())
                        : fmt::format("resumed from {}: step {}, {} samples consumed", found.from.string(),
                                      found.facts->run.step, found.facts->run.consumed_samples));
   if (!found.weights_only) {
     restore(*found.facts);
-    if (config_.checkpoint.verify) expect_replay(*found.facts, found.from.string());
+    if (config_.checkpoint.verify) run_.verifier.expect(*found.facts, found.from.string(), run_.progress);
   }
   return found.passed_over;
 }
 
-void Trainer::restore(const RunFacts& facts) {
+void Checkpointing::restore(const RunFacts& facts) {
   const RunPosition& at = facts.run;
   position_ = at;
-  first_step_ = at.step + 1;
-  if (feed_) feed_->seek(at.consumed_samples);  // none where training is skipped
+  run_.progress.last_batch = at.last_batch;
+  run_.progress.first_step = at.step + 1;
+  run_.stepper.seek(at.consumed_samples);
   samples_before_job_ = at.consumed_samples;
-  skipped_samples_ = at.skipped_samples;
-  evaluated_[data::Split::valid] = at.valid_samples;
-  evaluated_[data::Split::test] = at.test_samples;
-  if (at.consumed_samples != batches_.consumed_after(at.step)) steps_ = steps_after(at);
+  run_.progress.skipped_samples = at.skipped_samples;
+  run_.progress.evaluated[data::Split::valid] = at.valid_samples;
+  run_.progress.evaluated[data::Split::test] = at.test_samples;
+  if (at.consumed_samples != run_.progress.batches.consumed_after(at.step))
+    run_.progress.steps = steps_after(at);
   if (!config_.checkpoint.load_optimizer) return;
-  learned_samples_ = at.learned_samples;
-  if (replica_.scaler() && at.loss_scale)
-    replica_.scaler()->restore({*at.loss_scale, at.scale_clean, at.scale_patience});
+  run_.progress.learned_samples = at.learned_samples;
+  if (run_.replica.scaler() && at.loss_scale)
+    run_.replica.scaler()->restore({*at.loss_scale, at.scale_clean, at.scale_patience});
   if (config_.rate.resume != SchedulerSource::checkpoint) return;
-  rate_ = facts.schedules.rate;
-  ends_rate_ = facts.schedules.ends;
-  decay_ = facts.schedules.decay;
+  run_.progress.schedules = facts.schedules;
 }
 
 // The batch was another one before: a length in samples or tokens is other steps now.
-std::int64_t Trainer::steps_after(const RunPosition& at) const {
+std::int64_t Checkpointing::steps_after(const RunPosition& at) const {
   const LengthConfig& length = config_.length;
   std::int64_t samples = length.samples > 0 ? length.samples : std::numeric_limits<std::int64_t>::max();
   if (length.tokens > 0)
@@ -94,30 +95,31 @@ std::int64_t Trainer::steps_after(const RunPosition& at) const {
   const std::int64_t most =
       length.iterations > 0 ? length.iterations : std::numeric_limits<std::int64_t>::max();
   for (std::int64_t consumed = at.consumed_samples; consumed < samples && steps < most; ++steps)
-    consumed += batches_.at(consumed);
+    consumed += run_.progress.batches.at(consumed);
   return steps;
 }
 
-RunFacts Trainer::facts_after(std::int64_t step) {
+RunFacts Checkpointing::facts_after(std::int64_t step) {
   RunFacts out{.run = position_,
                .layout = {.tp = config_.parallel.tp,
                           .cp = config_.parallel.cp,
                           .dp = config_.parallel.dp,
                           .pp = config_.parallel.pp},
                .tokenizer = tokenizer_,
-               .schedules = {rate_, ends_rate_, decay_},
+               .schedules = run_.progress.schedules,
                .configuration = config_};
   RunPosition& at = out.run;
   at.step = step;
-  at.consumed_samples = feed_->consumed();
-  at.learned_samples = learned_samples_;
-  at.skipped_samples = skipped_samples_;
-  at.valid_samples = evaluated_[data::Split::valid];
-  at.test_samples = evaluated_[data::Split::test];
+  at.last_batch = run_.progress.last_batch;
+  at.consumed_samples = run_.stepper.consumed();
+  at.learned_samples = run_.progress.learned_samples;
+  at.skipped_samples = run_.progress.skipped_samples;
+  at.valid_samples = run_.progress.evaluated[data::Split::valid];
+  at.test_samples = run_.progress.evaluated[data::Split::test];
   at.optimizer = config_.checkpoint.save_optimizer;
-  at.updates = replica_.optimizer().updates();
+  at.updates = run_.replica.optimizer().updates();
   at.loss_scale.reset();
-  if (const LossScaler* scaler = replica_.scaler()) {
+  if (const LossScaler* scaler = run_.replica.scaler()) {
     const LossScaler::State state = scaler->state();
     at.loss_scale = state.scale;
     at.scale_clean = state.clean;
@@ -125,27 +127,27 @@ RunFacts Trainer::facts_after(std::int64_t step) {
   }
   at.seed.reset();
   if (config_.checkpoint.save_random) at.seed = config_.run.seed;
-  if (config_.checkpoint.verify) out.witness = witness(at);
+  if (config_.checkpoint.verify) out.witness = run_.verifier.witness(at);
   return out;
 }
 
-void Trainer::save(std::int64_t step) {
+void Checkpointing::save(std::int64_t step) {
   if (!saver_ || saved_at_ == step) return;
   saved_at_ = step;
-  samples_at_save_[step] = feed_->consumed();
-  const bool validated = validated_ && validated_->step == step;
+  samples_at_save_[step] = run_.stepper.consumed();
+  const bool validated = run_.progress.validated && run_.progress.validated->step == step;
   if (validated) {
     position_.validated_steps.push_back(step);
-    position_.validated_losses.push_back(validated_->loss);
+    position_.validated_losses.push_back(run_.progress.validated->loss);
   }
   SaveOrder order{.step = step, .facts = to_json(facts_after(step)), .mine = {}};
-  order.mine =
-      named_to_save(replica_.weights(), config_.checkpoint.save_optimizer ? &replica_.optimizer() : nullptr);
+  order.mine = named_to_save(run_.replica.weights(),
+                             config_.checkpoint.save_optimizer ? &run_.replica.optimizer() : nullptr);
   order.best = best_of(position_, config_.checkpoint.keep_best);
   saver_->save(std::move(order));
 }
 
-void Trainer::save_if_due(std::int64_t step, bool last) {
+void Checkpointing::save_if_due(std::int64_t step, bool last) {
   if (!saver_) return;
   saver_->look();
   const std::int64_t interval = config_.checkpoint.interval;
@@ -153,8 +155,12 @@ void Trainer::save_if_due(std::int64_t step, bool last) {
   tell_saved();
 }
 
+Saver* Checkpointing::wants_record_of(std::int64_t step) const {
+  return config_.checkpoint.verify && saver_ && saved_at_ == step - 1 ? saver_.get() : nullptr;
+}
+
 // In the background a save ends at some later step.
-void Trainer::tell_saved() {
+void Checkpointing::tell_saved() {
   const std::int64_t step = saver_->last_saved().value_or(0);
   if (!lent_.outlet || step == told_saved_) return;
   told_saved_ = step;
@@ -166,8 +172,8 @@ void Trainer::tell_saved() {
                                     .tokens = samples * double(config_.model.sequence)});
 }
 
-Ending Trainer::ended(Ending how) {
-  if (how != Ending::finished && lent_.mesh.world().rank() == 0)
+Ending Checkpointing::ended(Ending how) {
+  if (how != Ending::finished && tells())
     lent_.log.info(how == Ending::asked
                        ? "the run stops before its end: a signal or --exit-interval asked for it"
                        : "the run stops before its end: --exit-duration-in-mins is over");
@@ -175,36 +181,6 @@ Ending Trainer::ended(Ending how) {
   saver_->settle();
   tell_saved();
   return saver_->failed() ? Ending::unsaved : how;
-}
-
-RunWitness Trainer::witness(const RunPosition& at) {
-  if (at.last_batch == 0) return {};
-  const auto train = data_.sets[data::Split::train];
-  data::Turn turn = turn_at(at.consumed_samples - at.last_batch);
-  turn.global_batch = int(at.last_batch);
-  Feed feed(train, run_sampler(config_, train->size()), feed_place(), at.consumed_samples - at.last_batch);
-  const Evaluation sums = evaluated(feed, turn, 1).value();
-  return {.loss = sums.tokens > 0 ? sums.loss_sum / sums.tokens : 0,
-          .weights_norm = global_norm(replica_.weights(), Look::masters)};
-}
-
-void Trainer::verify(const RunFacts& facts, const std::string& from) {
-  if (!facts.witness.loss)
-    fail(Kind::usage, "--verify-resume: ", from,
-         " says nothing to compare with: --verify-resume was not given when it was saved");
-  const RunWitness now = witness(facts.run);
-  const double allowed = rounding_between(facts);
-  const double loss_off = std::abs(*now.loss - *facts.witness.loss);
-  const double norm_off = std::abs(*now.weights_norm - *facts.witness.weights_norm);
-  if (!(loss_off <= allowed * std::abs(*facts.witness.loss)) ||
-      !(norm_off <= allowed * std::abs(*facts.witness.weights_norm)))
-    fail(Kind::data,
-         fmt::format("--verify-resume: {}: the last batch has loss {:.17g}, and {:.17g} when it was saved; "
-                     "the weights have norm {:.17g}, and {:.17g} when they were saved",
-                     from, *now.loss, *facts.witness.loss, *now.weights_norm, *facts.witness.weights_norm));
-  if (lent_.mesh.world().rank() == 0)
-    lent_.log.info(fmt::format("verified: the last batch has loss {:.9g} again, {}", *now.loss,
-                               allowed == 0 ? "every bit equal" : "equal to rounding under another layout"));
 }
 
 }  // namespace weft

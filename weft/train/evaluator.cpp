@@ -1,0 +1,94 @@
+// Every evaluation of a set goes on where the last one stopped, as Megatron's does.
+#include "weft/train/evaluator.h"
+
+#include <fmt/format.h>
+
+#include "weft/base/clock.h"
+#include "weft/base/format.h"
+
+namespace weft {
+
+EvaluationSettings evaluation_settings(const TrainConfig& config, const ProcessMesh& mesh,
+                                       std::function<bool()> must_stop) {
+  const EvalConfig& eval = config.eval;
+  const std::int64_t micro = eval.micro > 0 ? eval.micro : config.batch.micro;
+  return {.eval = eval,
+          .data = config.data,
+          .turn = {.global_batch = int(eval.global > 0 ? eval.global : config.batch.global),
+                   .micro_batch = int(sums_of(config.model).samples_of_a_pass(micro)),
+                   .rank = mesh.place(Axis::dp),
+                   .ranks = mesh.layout().degree(Axis::dp)},
+          .must_stop = std::move(must_stop)};
+}
+
+Evaluator::Evaluator(EvaluationSettings settings, const data::Datasets& sets, const Lent& lent,
+                     Replica& replica, Progress& progress)
+    : settings_(std::move(settings)), sets_(sets), lent_(lent), replica_(replica), progress_(progress) {}
+
+// "-0", or the name that was given; empty where there is one set.
+std::string Evaluator::name_of_set(data::Split split, std::size_t number) const {
+  if (sets_.of[std::size_t(split)].size() < 2) return {};
+  const auto& names = settings_.data.validation_names;
+  return number < names.size() ? "-" + names[number] : fmt::format("-{}", number);
+}
+
+// A whole set may take hours: it is told how far it is, and a run that must stop does not wait for its end.
+std::optional<Evaluation> Evaluator::evaluated(Feed& feed, std::int64_t rounds) {
+  constexpr double told_every = 30;  // seconds
+  const Stopwatch whole;
+  Stopwatch since_told;
+  Evaluation sums;
+  for (std::int64_t round = 0; round < rounds; ++round) {
+    if (round > 0 && settings_.must_stop()) return std::nullopt;
+    replica_.evaluate(feed.next(settings_.turn), sums);
+    if (!lent_.outlet || since_told.seconds() < told_every) continue;
+    since_told.restart();
+    const double left = whole.seconds() * double(rounds - round - 1) / double(round + 1);
+    lent_.log.info(
+        fmt::format("evaluation: {} of {} batches, {} left", round + 1, rounds, human_duration(left)));
+  }
+  return sums;
+}
+
+bool Evaluator::evaluate(const When& when, data::Split split, const std::string& of) {
+  const auto& sets = sets_.of[std::size_t(split)];
+  const std::int64_t from = settings_.eval.whole_set ? 0 : progress_.evaluated[split];
+  bool whole = true;
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    report::Evaluation told{.of = of,
+                            .set = name_of_set(split, i),
+                            .iteration = when.step,
+                            .consumed_samples = when.consumed,
+                            .losses = {}};
+    std::int64_t consumed = from;
+    whole = whole && evaluate_set(sets[i], consumed, told);
+    progress_.evaluated[split] = consumed;
+    if (!whole) break;
+    if (i == 0 && split == data::Split::valid) progress_.validated = {when.step, told.losses.front().second};
+    if (lent_.outlet) lent_.outlet->write(told);
+  }
+  if (!whole && lent_.outlet) lent_.log.warning("the evaluation is broken off, as the run is to stop");
+  return whole;
+}
+
+// Leaves `consumed` where a whole evaluation does, so that what is broken off changes no later one.
+bool Evaluator::evaluate_set(const std::shared_ptr<const data::Dataset>& given, std::int64_t& consumed,
+                             report::Evaluation& into) {
+  const int batch = settings_.turn.global_batch;
+  const bool whole = settings_.eval.whole_set;
+  const auto set = whole ? data::in_whole_batches(given, batch) : given;
+  const std::int64_t rounds = whole ? set->size() / batch : settings_.eval.iterations;
+  if (whole && lent_.outlet)
+    lent_.log.info(fmt::format("--full-validation: {} batches of {} samples{}", rounds, batch,
+                               settings_.data.mock ? ", a third of 100,000 made-up documents" : ""));
+  auto sampler = whole ? data::sequential_sampler(set->size()) : run_sampler(settings_.data, set->size());
+  Feed feed(set, std::move(sampler), place_of(replica_), consumed);
+  const auto sums = evaluated(feed, rounds);
+  consumed = sums ? feed.consumed() : consumed + rounds * batch;
+  if (!sums) return false;
+  into.losses = {
+      {std::string(replica_.kind().losses.front()), sums->tokens > 0 ? sums->loss_sum / sums->tokens : 0}};
+  return true;
+}
+
+}  // namespace weft

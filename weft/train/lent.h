@@ -1,0 +1,25 @@
+// What a run is lent, and why it ended.
+#pragma once
+
+#include <atomic>
+
+#include "weft/base/file.h"
+#include "weft/base/log.h"
+#include "weft/mesh/mesh.h"
+#include "weft/report/outlet.h"
+
+namespace weft {
+
+/// Why a run ended.
+enum class Ending { finished, asked, out_of_time, unsaved };  // unsaved: the last checkpoint failed
+
+struct Lent {
+  Device& device;
+  const ProcessMesh& mesh;
+  const Log& log;
+  report::Outlet* outlet = nullptr;                  // rank 0's; the others tell nothing
+  const std::atomic<bool>* asked_to_stop = nullptr;  // set by whoever hears signals
+  const FileSystem* files = nullptr;                 // what checkpoints are written through; null: the disk
+};
+
+}  // namespace weft

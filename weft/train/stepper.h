@@ -1,0 +1,55 @@
+// One training step after the other: its samples, its rates, and what becomes of one that was not applied.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "weft/base/log.h"
+#include "weft/train/feed.h"
+#include "weft/train/progress.h"
+#include "weft/train/replica.h"
+
+namespace weft {
+
+/// What of a run's settings is the same for all steps.
+struct StepSettings {
+  StepOrder order;  // but for rates and number
+  data::Turn turn;  // but for the batch
+  GuardConfig guard;
+  bool tells = false;  // what one rank says for all
+  bool scale_moves = false;  // dynamic loss scaling lives on steps that are not applied
+};
+StepSettings step_settings(const TrainConfig& config, const ProcessMesh& mesh);
+
+class Stepper {
+ public:
+  /// Without a feed nothing is trained.
+  Stepper(StepSettings settings, std::unique_ptr<Feed> feed, Replica& replica, Progress& progress,
+          const Log& log);
+  enum class NotFinite : std::uint8_t { looked_for, passed_over };
+  StepReport step(std::int64_t step, StepTimers* timers, NotFinite trouble = NotFinite::looked_for);
+
+  data::Turn turn_at(std::int64_t consumed) const;
+  StepOrder order_of(std::int64_t step) const;
+  /// Whether it is left out on purpose.
+  bool skips(std::int64_t step) const;
+  std::int64_t consumed() const { return feed_ ? feed_->consumed() : 0; }
+  void seek(std::int64_t consumed);
+  /// Fails where ranks that hold the same weights do not, as often as settings ask.
+  void compare_copies(std::int64_t step) const;
+
+ private:
+  StepReport not_finite(std::int64_t step, const StepReport& report, std::span<const Batch> batches);
+  std::optional<StepReport> done_again(std::int64_t step, const StepReport& report,
+                                       std::span<const Batch> batches);
+  enum class Trial : std::uint8_t { first, second };
+  bool fault_is_injected(std::int64_t step, Trial trial) const;
+
+  StepSettings settings_;
+  std::unique_ptr<Feed> feed_;
+  Replica& replica_;
+  Progress& progress_;
+  const Log& log_;
+};
+
+}  // namespace weft

@@ -1,0 +1,134 @@
+// Nobody asks for most of what could be told, and what nobody asks for is not put together.
+#include "weft/train/teller.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "weft/base/format.h"
+#include "weft/ops/elementwise.h"
+#include "weft/tensor/host.h"
+
+namespace weft {
+
+void Teller::Interval::add(const StepReport& report) {
+  ++steps;
+  tokens += report.tokens;
+  if (report.applied) {
+    ++applied;
+    loss += report.loss;
+  } else {
+    ++(report.loss_finite ? skipped : not_finite);
+  }
+}
+
+Teller::Teller(TellerSettings settings, const Lent& lent, const Progress& progress)
+    : settings_(std::move(settings)), lent_(lent), progress_(progress), timers_(settings_.log.timing_level) {}
+
+void Teller::begin() {
+  interval_.forget();
+  alone_.forget();
+}
+
+void Teller::tell(std::int64_t step, const StepReport& report, std::int64_t consumed) {
+  interval_.add(report);
+  alone_.add(report);
+  if (settings_.spiky_loss) watch_loss(step, report);
+  const LogConfig& log = settings_.log;
+  if (log.memory_interval > 0 && step % log.memory_interval == 0) tell_memory(step);
+  const bool due = step % log.interval == 0;
+  const auto write = [&](report::Span span, const Interval& sum) {
+    report::Step record = record_of(report, sum);
+    record.iteration = step;
+    record.consumed_samples = consumed;
+    record.span = span;
+    lent_.outlet->write(std::move(record));
+  };
+  if (lent_.outlet && log.interval == 1) {
+    write(report::Span::both, interval_);
+  } else if (lent_.outlet) {
+    // Nobody but these files asks for single steps, and a record asks the heap for memory.
+    if (!log.jsonl.empty() || !log.tensorboard.empty()) write(report::Span::step, alone_);
+    if (due || step == progress_.first_step) write(report::Span::interval, interval_);
+  }
+  if (due && timers_.level() > 0) tell_times(step, interval_.steps);
+  alone_.forget();
+  if (due) interval_.forget();
+}
+
+void Teller::watch_loss(std::int64_t step, const StepReport& report) {
+  const auto usual = report.applied ? spikes_.look(report.loss) : std::nullopt;
+  if (!usual) return;
+  lent_.log.warning(
+      fmt::format("step {}: the loss {:.4g} is more than {:g} times {:.4g}, the largest of the first {}",
+                  step, report.loss, SpikeWatch::factor, *usual, SpikeWatch::first));
+}
+
+void Teller::tell_memory(std::int64_t step) const {
+  if (!lent_.outlet) return;
+  const MemoryMeter memory = lent_.device.memory();
+  lent_.log.info(fmt::format("memory after step {}: {} allocated, {} at most", step,
+                             human_bytes(memory.total), human_bytes(memory.total_peak)));
+}
+
+void Teller::tell_memory_of_ranks() const {
+  Communicator& world = lent_.mesh.world();
+  if (world.size() == 1) return;
+  const Tensor mine = ops::zeros(lent_.device, {1}, Dtype::f64);
+  const Tensor all = ops::zeros(lent_.device, {world.size()}, Dtype::f64);
+  ops::fill(mine, double(lent_.device.memory().total_peak));
+  world.all_gather(all, mine).wait();
+  std::string sentence = "most memory held in the first step, by rank:";
+  for (const double bytes : to_host<double>(all)) sentence += " " + human_bytes(std::int64_t(bytes));
+  if (lent_.outlet) lent_.log.info(sentence);
+}
+
+report::Step Teller::record_of(const StepReport& report, const Interval& sum) const {
+  const double seconds = sum.watch.seconds();
+  report::Step out;
+  out.iterations = progress_.steps;
+  out.skipped_samples = progress_.skipped_samples;
+  out.milliseconds = 1000 * seconds / double(sum.steps);
+  out.tokens_per_second = sum.tokens / seconds;
+  out.learning_rate = progress_.schedules.rate.at(progress_.learned_samples);
+  out.global_batch = progress_.last_batch;
+  out.losses = {{settings_.loss, sum.applied > 0 ? sum.loss / double(sum.applied) : report.loss}};
+  out.loss_scale = report.loss_scale;
+  if (report.applied) out.grad_norm = report.grad_norm;
+  out.zeros = report.zeros;
+  out.params_norm = report.params_norm;
+  out.skipped = sum.skipped;
+  out.not_finite = sum.not_finite;
+  if (settings_.log.throughput) {
+    const double flops = settings_.flops_of_sample * double(out.global_batch);
+    out.teraflops = flops * double(sum.steps) / seconds / 1e12 / double(lent_.mesh.world().size());
+  }
+  const MemoryMeter memory = lent_.device.memory();
+  out.memory = {{"mem-allocated-bytes", memory.total}, {"mem-max-allocated-bytes", memory.total_peak}};
+  out.world_size = lent_.mesh.world().size();
+  return out;
+}
+
+// Ranks wait for each other in different parts, so all are asked; parts that nobody had are left out.
+void Teller::tell_times(std::int64_t step, std::int64_t steps) {
+  timers_.add(Part::optimizer,
+              timers_.of(Part::clip) + timers_.of(Part::count_zeros) + timers_.of(Part::inner_step));
+  std::vector<double> mine(timers_.seconds().begin(), timers_.seconds().end());
+  for (double& part : mine) part *= 1000 / double(steps);
+  timers_.forget();
+  Communicator& world = lent_.mesh.world();
+  const Tensor all = empty(lent_.device, {world.size(), parts_of_step}, Dtype::f64);
+  world.all_gather(all, from_host(lent_.device, {1, parts_of_step}, mine)).wait();
+  if (!lent_.outlet) return;
+  const std::vector<double> milliseconds = to_host<double>(all);
+  report::Timers told{.iteration = step, .form = settings_.log.timing_report, .milliseconds = {}};
+  for (std::size_t part = 0; part < parts_of_step; ++part) {
+    std::vector<double> of_ranks;
+    for (std::size_t at = part; at < milliseconds.size(); at += parts_of_step)
+      of_ranks.push_back(milliseconds[at]);
+    if (std::ranges::max(of_ranks) > 0) told.milliseconds.emplace_back(name(Part(part)), std::move(of_ranks));
+  }
+  lent_.outlet->write(std::move(told));
+}
+
+}  // namespace weft

@@ -1,0 +1,160 @@
+// A record is compared bit by bit, or to rounding where sums are added in another order.
+#include "weft/train/verifier.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+
+#include "weft/base/error.h"
+#include "weft/checkpoint/agree.h"
+#include "weft/optim/norms.h"
+#include "weft/train/resume_settings.h"
+
+namespace weft {
+namespace {
+
+/// Between layouts, sums are rounded in another order.
+constexpr double rounding_of_floats = 2e-4, rounding_of_halves = 1e-2;
+
+/// The record beside a checkpoint as the first rank reads it, or `why` there is none.
+std::string told_by_first(Communicator& world, const std::filesystem::path& from, std::string& why) {
+  const std::string said = checkpoint::agree(world, [&]() -> std::string {
+    if (world.rank() != 0) return {};
+    try {
+      return "=" + to_json(read_replay(from), Hash{});
+    } catch (const Error& error) {
+      return error.what();
+    }
+  })[0];
+  if (said.starts_with('=')) return said.substr(1);
+  why = said;
+  return {};
+}
+
+}  // namespace
+
+Verifier::Verifier(const TrainConfig& config, std::shared_ptr<const data::Dataset> train, const Lent& lent,
+                   Replica& replica, Stepper& stepper)
+    : config_(config), train_(std::move(train)), lent_(lent), replica_(replica), stepper_(stepper) {}
+
+void Verifier::say(const std::string& sentence) const {
+  if (world().rank() == 0) lent_.log.info(sentence);
+}
+
+double Verifier::rounding_between(const RunFacts& facts) const {
+  const TrainConfig& was = facts.configuration;
+  const bool exact = was.model.exact && config_.model.exact && was.run.device == config_.run.device;
+  if (exact || !rounds_otherwise(facts, config_)) return 0;
+  return config_.model.precision == Precision::f32 ? rounding_of_floats : rounding_of_halves;
+}
+
+RunWitness Verifier::witness(const RunPosition& at) {
+  if (at.last_batch == 0) return {};
+  data::Turn turn = stepper_.turn_at(at.consumed_samples - at.last_batch);
+  turn.global_batch = int(at.last_batch);
+  Feed feed(train_, run_sampler(config_.data, train_->size()), place_of(replica_),
+            at.consumed_samples - at.last_batch);
+  Evaluation sums;
+  replica_.evaluate(feed.next(turn), sums);
+  return {.loss = sums.tokens > 0 ? sums.loss_sum / sums.tokens : 0,
+          .weights_norm = global_norm(replica_.weights(), Look::masters)};
+}
+
+void Verifier::verify(const RunFacts& facts, const std::string& from) {
+  if (!facts.witness.loss)
+    fail(Kind::usage, "--verify-resume: ", from,
+         " says nothing to compare with: --verify-resume was not given when it was saved");
+  const RunWitness now = witness(facts.run);
+  const double allowed = rounding_between(facts);
+  const double loss_off = std::abs(*now.loss - *facts.witness.loss);
+  const double norm_off = std::abs(*now.weights_norm - *facts.witness.weights_norm);
+  if (!(loss_off <= allowed * std::abs(*facts.witness.loss)) ||
+      !(norm_off <= allowed * std::abs(*facts.witness.weights_norm)))
+    fail(Kind::data,
+         fmt::format("--verify-resume: {}: the last batch has loss {:.17g}, and {:.17g} when it was saved; "
+                     "the weights have norm {:.17g}, and {:.17g} when they were saved",
+                     from, *now.loss, *facts.witness.loss, *now.weights_norm, *facts.witness.weights_norm));
+  say(fmt::format("verified: the last batch has loss {:.9g} again, {}", *now.loss,
+                  allowed == 0 ? "every bit equal" : "equal to rounding under another layout"));
+}
+
+Replay Verifier::about_to_do(std::int64_t step) const {
+  const StepOrder order = stepper_.order_of(step);
+  return {.step = step,
+          .first_sample = stepper_.consumed(),
+          .batch = stepper_.turn_at(stepper_.consumed()).global_batch,
+          .rate = order.rate,
+          .ends_rate = order.ends_rate,
+          .decay = order.decay,
+          .skipped = stepper_.skips(step),
+          .tensors = {}};
+}
+
+void Verifier::did(Replay& replay, const StepReport& report) {
+  replay.applied = report.applied;
+  if (report.applied) {
+    replay.loss = report.loss;
+    replay.grad_norm = report.grad_norm;
+  }
+  replay.tensors = marks_of(replica_.weights(), replica_.optimizer(), world());
+}
+
+std::string Verifier::not_to_be_replayed(const RunFacts& facts, const std::string& from,
+                                         const Progress& progress) {
+  if (config_.eval.skip_train || progress.first_step > progress.steps) return "no step follows";
+  if (!config_.checkpoint.load_optimizer) return "optimizer states were not loaded";
+  if (facts.run.seed != config_.run.seed) return "its seed is another one, or was not saved";
+  if (std::string differ = settings_of_another_step(facts, config_); !differ.empty()) return differ;
+  const bool regrouped =
+      facts.layout.dp != config_.parallel.dp || facts.configuration.batch.micro != config_.batch.micro;
+  if (regrouped && config_.data.mask_eod_loss && !config_.batch.per_token_loss)
+    return "micro batches hold other samples, and each weighs its own tokens";
+  std::string why;
+  const std::string record = told_by_first(world(), from, why);
+  if (record.empty()) return why;
+  expected_ = Expected{replay_from_json(record, Hash{}, from), rounding_between(facts), from};
+  return another_step(expected_->saved, about_to_do(progress.first_step));
+}
+
+void Verifier::expect(const RunFacts& facts, const std::string& from, const Progress& progress) {
+  const std::string why = not_to_be_replayed(facts, from, progress);
+  if (why.empty()) return;
+  expected_.reset();
+  verify(facts, from);
+  say(fmt::format("--verify-resume: step {} was not compared, moments were not looked at: {}",
+                  progress.first_step, why));
+}
+
+StepReport Verifier::step(std::int64_t step, StepTimers* timers, Saver* saver) {
+  if (!saver && !expected_) return stepper_.step(step, timers);
+  Replay now = about_to_do(step);
+  const StepReport report = stepper_.step(step, timers);
+  did(now, report);
+  if (expected_) compare(now);
+  if (saver) saver->record(std::move(now));
+  return report;
+}
+
+void Verifier::compare(const Replay& now) {
+  const auto& [saved, rounding, from] = *expected_;
+  if (const std::string differ = difference(saved, now, rounding); !differ.empty())
+    fail(Kind::data, "--verify-resume: ", from, ": step ", now.step, " does not come out as it did: ", differ,
+         "; nothing was saved since it was loaded");
+  say(
+      fmt::format("verified: step {} gives its loss {:.9g}, its gradient norm and all {} weights "
+                  "and moments again, {}",
+                  now.step, now.loss, now.tensors.size(),
+                  rounding == 0 ? "every bit equal" : "equal to rounding under another layout"));
+  expected_.reset();
+}
+
+void Verifier::record_one_more(std::int64_t step, Saver& saver) {
+  saver.settle();
+  if (saver.failed()) return;
+  Replay next = about_to_do(step);
+  did(next, stepper_.step(step, nullptr, Stepper::NotFinite::passed_over));
+  saver.record(std::move(next));
+}
+
+}  // namespace weft
