@@ -36,6 +36,11 @@ struct CutOver {
   ContextForm context = ContextForm::ring;
 };
 
+struct ExactWidth {
+  std::int64_t width = 0;
+  std::string_view what;  // "the MLP's width,"
+};
+
 /// What of a sample goes where in a batch.
 struct BatchField {
   enum class As : std::uint8_t { ids, counts, rows };  // i32 [s, b], f32 [s, b], i32 [b, s]
@@ -67,6 +72,10 @@ struct ModelKind {
   // ---- cut over ranks
   /// One part a pipeline stage, in the order that data flow through them.
   std::vector<StagePart> (*cut)(const ModelConfig&, const StageCut&);
+  /// Refuses what its layers and sequences cannot be cut into.
+  void (*check_cut)(const ModelConfig&, const CutOver&);
+  /// What exact mode cuts into eighths, and must be able to.
+  std::vector<ExactWidth> (*exact_widths)(const ModelConfig&);
   /// What this family does in exact mode instead of what was asked for; empty where it does that.
   std::string (*exact_notice)(const ModelConfig&, const CutOver&);
   /// The layers of one stage, without memory for their weights: whoever owns the weights binds it.

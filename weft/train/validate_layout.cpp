@@ -1,6 +1,4 @@
 // Rules of the layout over ranks.
-#include <algorithm>
-
 #include "weft/base/error.h"
 #include "weft/model/kinds.h"
 #include "weft/nn/sum_rules.h"
@@ -33,33 +31,10 @@ void share_out(TrainConfig& c, int world) {
   p.dp = int(world / model);
 }
 
-void tensor(TrainConfig& c) {
-  ParallelConfig& p = c.parallel;
-  const ModelConfig& m = c.model;
-  if (m.heads % p.tp != 0)
-    fail(Kind::usage, m.heads, " attention heads cannot be shared by ", p.tp, " tensor-parallel ranks");
-  if (m.groups % p.tp != 0 && p.tp % m.groups != 0)
-    fail(Kind::usage, m.groups, " query groups are neither a multiple nor a divisor of ", p.tp,
-         " tensor-parallel ranks");
-  if (m.ffn_hidden % p.tp != 0)
-    fail(Kind::usage, "the MLP's width ", m.ffn_hidden, " cannot be shared by ", p.tp,
-         " tensor-parallel ranks");
-  if (p.tp == 1) p.sequence = false;
-}
-
-void sequence(const TrainConfig& c) {
-  const ParallelConfig& p = c.parallel;
-  const std::int64_t s = c.model.sequence;
-  if (p.cp > 1 && s % (2 * p.cp) != 0)
-    fail(Kind::usage, "sequence length ", s, " is not a multiple of ", 2 * p.cp,
-         ", twice the context-parallel ranks");
-  if (p.sequence && s / p.cp % p.tp != 0)
-    fail(Kind::usage, "--sequence-parallel: ", s / p.cp, " tokens of a rank cannot be shared by ", p.tp,
-         " tensor-parallel ranks");
-  const int groups = std::max(c.model.groups / p.tp, 1);
-  if (p.context == ContextForm::heads && p.cp > 1 && groups % p.cp != 0)
-    fail(Kind::usage, "--cp-comm-type a2a: ", groups, " key heads of a rank cannot be shared by ", p.cp,
-         " context-parallel ranks; take p2p or all_gather");
+/// What layers and sequences allow is the family's to say.
+void layers(TrainConfig& c) {
+  kind_of(c.model).check_cut(c.model, cut_over(c.parallel));
+  if (c.parallel.tp == 1) c.parallel.sequence = false;
 }
 
 bool uneven(const ParallelConfig& p) { return p.first_stage_layers > 0 || p.last_stage_layers > 0; }
@@ -127,14 +102,9 @@ void exact_units(const TrainConfig& c) {
   if (!power_of_two(p.dp))
     fail(Kind::usage, "--exact halves a batch again and again, which ", p.dp,
          " data-parallel ranks cannot share: take a power of two");
-  const auto eighths = [](std::int64_t n, std::string_view what) {
-    if (n % exact_slabs != 0)
-      fail(Kind::usage, "--exact adds eighths: ", what, " ", n, " is not a multiple of ", exact_slabs);
-  };
-  eighths(m.heads * m.channels, "the width of all heads,");
-  eighths((m.heads + 2 * m.groups) * m.channels, "the width of all queries, keys and values,");
-  eighths(m.ffn_hidden, "the MLP's width,");
-  eighths(m.padded_vocabulary, "the padded vocabulary,");
+  for (const auto& [width, what] : kind_of(m).exact_widths(m))
+    if (width % exact_slabs != 0)
+      fail(Kind::usage, "--exact adds eighths: ", what, " ", width, " is not a multiple of ", exact_slabs);
 }
 
 }  // namespace
@@ -142,8 +112,7 @@ void exact_units(const TrainConfig& c) {
 void validate::layout(TrainConfig& c, int world) {
   degrees(c.parallel);
   share_out(c, world);
-  tensor(c);
-  sequence(c);
+  layers(c);
   stages(c);
   exact_units(c);
   const ParallelConfig& p = c.parallel;

@@ -41,6 +41,8 @@ ModelKind gpt_kind() {
           .training_flops = gpt_training_flops,
           .activation_bound = gpt_activation_bound,
           .cut = cut_gpt,
+          .check_cut = check_gpt_cut,
+          .exact_widths = gpt_exact_widths,
           .exact_notice = gpt_exact_notice,
           .build = build_gpt,
           .carried = hidden_only,

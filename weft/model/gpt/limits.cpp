@@ -1,8 +1,49 @@
 // How a GPT may be cut over ranks, and what becomes of it.
+#include <algorithm>
+
 #include "weft/base/error.h"
 #include "weft/model/gpt/gpt.h"
 
 namespace weft {
+namespace {
+
+void check_layers(const ModelConfig& m, int tp) {
+  if (m.heads % tp != 0)
+    fail(Kind::usage, m.heads, " attention heads cannot be shared by ", tp, " tensor-parallel ranks");
+  if (m.groups % tp != 0 && tp % m.groups != 0)
+    fail(Kind::usage, m.groups, " query groups are neither a multiple nor a divisor of ", tp,
+         " tensor-parallel ranks");
+  if (m.ffn_hidden % tp != 0)
+    fail(Kind::usage, "the MLP's width ", m.ffn_hidden, " cannot be shared by ", tp,
+         " tensor-parallel ranks");
+}
+
+void check_sequence(const ModelConfig& m, const CutOver& cut) {
+  if (cut.cp > 1 && m.sequence % (2 * cut.cp) != 0)
+    fail(Kind::usage, "sequence length ", m.sequence, " is not a multiple of ", 2 * cut.cp,
+         ", twice the context-parallel ranks");
+  if (cut.sequence && m.sequence / cut.cp % cut.tp != 0)
+    fail(Kind::usage, "--sequence-parallel: ", m.sequence / cut.cp, " tokens of a rank cannot be shared by ",
+         cut.tp, " tensor-parallel ranks");
+  const int groups = std::max(m.groups / cut.tp, 1);
+  if (cut.context == ContextForm::heads && cut.cp > 1 && groups % cut.cp != 0)
+    fail(Kind::usage, "--cp-comm-type a2a: ", groups, " key heads of a rank cannot be shared by ", cut.cp,
+         " context-parallel ranks; take p2p or all_gather");
+}
+
+}  // namespace
+
+void check_gpt_cut(const ModelConfig& config, const CutOver& cut) {
+  check_layers(config, cut.tp);
+  check_sequence(config, cut);
+}
+
+std::vector<ExactWidth> gpt_exact_widths(const ModelConfig& m) {
+  return {{m.heads * m.channels, "the width of all heads,"},
+          {(m.heads + 2 * m.groups) * m.channels, "the width of all queries, keys and values,"},
+          {m.ffn_hidden, "the MLP's width,"},
+          {m.padded_vocabulary, "the padded vocabulary,"}};
+}
 
 std::string gpt_exact_notice(const ModelConfig& config, const CutOver& cut) {
   if (cut.cp == 1 || cut.context == ContextForm::heads) return {};
