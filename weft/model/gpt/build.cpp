@@ -86,8 +86,7 @@ class Builder {
   ColumnLinear column(const std::string& name, BiasAdded added) const {
     std::optional<Parameter> bias;
     if (list_.has(name + ".bias")) bias = rows_of(name + ".bias", tensor_ranks());
-    return {Product(rows_of(name + ".weight", tensor_ranks()), std::move(bias), added, token_cut()),
-            tp_};
+    return {Product(rows_of(name + ".weight", tensor_ranks()), std::move(bias), added, token_cut()), tp_};
   }
   RowLinear row(const std::string& name) const {
     std::optional<Parameter> bias;
