@@ -45,7 +45,7 @@ Plan planned(const TrainConfig& c) {
 }
 
 Batch batch_here(const TrainConfig& c, Device& device, const ProcessMesh& mesh) {
-  const std::int64_t s = c.model.sequence / c.parallel.cp, b = rows_of_a_pass(c);
+  const std::int64_t s = c.model.sequence / c.parallel.cp, b = rows_of_a_pass(c.model, c.batch);
   const std::vector<std::int32_t> zeros(std::size_t(s * b), 0), places(std::size_t(s), 0);
   const std::vector<std::int64_t> samples(std::size_t(b), mesh.place(Axis::dp));
   Batch batch;
@@ -67,14 +67,14 @@ std::vector<std::int64_t> measured(const TrainConfig& c) {
     const ProcessMesh mesh(layout, world);
     Replica replica(replica_config(c), {*device, mesh});
     std::vector<Batch> batches;
-    for (std::int64_t i = 0; i < c.batch.global / c.parallel.dp / rows_of_a_pass(c); ++i)
+    for (std::int64_t i = 0; i < c.batch.global / c.parallel.dp / rows_of_a_pass(c.model, c.batch); ++i)
       batches.push_back(batch_here(c, *device, mesh));
     for (int step = 1; step <= 2; ++step)
       (void)replica.step(batches, {.step = step,
                                    .rate = 1e-4,
                                    .ends_rate = 1e-4,
                                    .clip = 1,
-                                   .together = int(c.batch.micro / rows_of_a_pass(c))});
+                                   .together = int(c.batch.micro / rows_of_a_pass(c.model, c.batch))});
     const bool last = mesh.place(Axis::tp) + 1 == c.parallel.tp &&
                       mesh.place(Axis::cp) + 1 == c.parallel.cp && mesh.place(Axis::dp) + 1 == c.parallel.dp;
     if (last) most[std::size_t(mesh.place(Axis::pp))] = device->memory().total_peak;

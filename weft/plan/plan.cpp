@@ -23,7 +23,7 @@ Coordinate counted(const ParallelLayout& layout, int stage) {
 
 /// What the feed hands out, without numbers.
 Batch batch_of(const TrainConfig& c, Device& device) {
-  const std::int64_t s = c.model.sequence / c.parallel.cp, b = rows_of_a_pass(c);
+  const std::int64_t s = c.model.sequence / c.parallel.cp, b = rows_of_a_pass(c.model, c.batch);
   const bool apart = c.data.reset_attention || c.data.between_documents;
   Batch batch;
   batch.text = {.tokens = empty(device, {s, b}, Dtype::i32),
@@ -45,12 +45,14 @@ int enough(const TrainConfig& c, int microbatches) {
   const bool known = p.schedule.empty() || p.schedule == "1f1b" || p.schedule == "interleaved" ||
                      p.schedule.starts_with("zb");
   if (!known) return microbatches;
-  const int together = int(c.batch.micro / rows_of_a_pass(c));
+  const int together = int(c.batch.micro / rows_of_a_pass(c.model, c.batch));
   const int full = p.pp == 1 ? 2 : 4 * p.pp * std::max(p.virtual_stages, 1);
   return std::min(microbatches, (full + microbatches % p.pp) * together);
 }
 
-int microbatches_of(const TrainConfig& c) { return int(c.batch.global / c.parallel.dp / rows_of_a_pass(c)); }
+int microbatches_of(const TrainConfig& c) {
+  return int(c.batch.global / c.parallel.dp / rows_of_a_pass(c.model, c.batch));
+}
 
 MemoryMeter count(const TrainConfig& c, int stage, const Colors& colors, const OpenCounter& open) {
   const auto device = open();
@@ -62,7 +64,7 @@ MemoryMeter count(const TrainConfig& c, int stage, const Colors& colors, const O
   std::vector<Batch> batches;
   for (int i = 0; i < some; ++i) batches.push_back(batch_of(c, *device));
   // The rest of a step's batches lie there too.
-  const std::int64_t tokens = c.model.sequence / c.parallel.cp * rows_of_a_pass(c);
+  const std::int64_t tokens = c.model.sequence / c.parallel.cp * rows_of_a_pass(c.model, c.batch);
   const Tensor rest = all > some ? empty(*device, {(all - some) * tokens * 4}, Dtype::i32) : Tensor();
   for (int step = 1; step <= 2; ++step)
     (void)replica.step(batches, {.step = step,
@@ -70,7 +72,7 @@ MemoryMeter count(const TrainConfig& c, int stage, const Colors& colors, const O
                                  .ends_rate = 1e-4,
                                  .clip = c.optimizer.clip,
                                  .per_token = c.batch.per_token_loss,
-                                 .together = int(c.batch.micro / rows_of_a_pass(c)),
+                                 .together = int(c.batch.micro / rows_of_a_pass(c.model, c.batch)),
                                  .count_zeros = c.log.zeros,
                                  .params_norm = c.log.params_norm});
   return device->memory();
