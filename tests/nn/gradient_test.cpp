@@ -68,8 +68,8 @@ TEST_P(Gradient, agrees_with_differences_for_every_parameter) {
   Batch batch = tiny_batch(*device, config, 2);
   if (GetParam().segments)
     batch.text.documents = from_host(*device, {2, 8},
-                               std::vector<std::int32_t>{0, 0, 0, 1, 1, 1, 1, 1,  //
-                                                         0, 0, 0, 0, 0, 0, 1, 1});
+                                     std::vector<std::int32_t>{0, 0, 0, 1, 1, 1, 1, 1,  //
+                                                               0, 0, 0, 0, 0, 0, 1, 1});
   constexpr float factor = 0.25;
   (void)model.train(batch, factor);
   const auto loss = [&] { return model.objective(batch, factor); };

@@ -16,7 +16,7 @@ struct StepSettings {
   StepOrder order;  // but for rates and number
   data::Turn turn;  // but for the batch
   GuardConfig guard;
-  bool tells = false;  // what one rank says for all
+  bool tells = false;        // what one rank says for all
   bool scale_moves = false;  // dynamic loss scaling lives on steps that are not applied
 };
 StepSettings step_settings(const TrainConfig& config, const ProcessMesh& mesh);
