@@ -165,7 +165,7 @@ class InPieces final : public product::Engine {
     Pieces all;
     all.tiles = product::tiles(p.m, p.n, threads, most);
     all.threads = std::size_t(threads);
-    all.depth = std::bit_width(unsigned(p.slabs));
+    all.depth = int(std::bit_width(unsigned(p.slabs)));
     std::vector<std::pair<std::int64_t, std::int64_t>> sizes;
     for (const Tile& tile : all.tiles) {
       const std::pair size(least_two(tile.m), least_two(tile.n));
