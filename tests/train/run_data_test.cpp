@@ -15,14 +15,14 @@
 using namespace weft;
 using data::Field;
 using data::Split;
-using testing::ElementsAre;
-using testing::ThrowsMessage;
+using ::testing::ElementsAre;
+using ::testing::ThrowsMessage;
 
 namespace {
 
 // Documents of `length` tokens that count from 1 and end with 99.
 std::string documents(const std::string& name, int count, int length) {
-  const std::string prefix = (std::filesystem::path(testing::TempDir()) / ("run_data_" + name)).string();
+  const std::string prefix = (std::filesystem::path(::testing::TempDir()) / ("run_data_" + name)).string();
   std::filesystem::remove_all(prefix);  // the cache that an earlier test left
   data::TokenWriter writer(prefix, {.type = data::TokenType::u16});
   for (int d = 0; d < count; ++d) {
