@@ -74,7 +74,8 @@ function(weft_compile_together result target)
     set(joined ${CMAKE_CURRENT_BINARY_DIR}/${target}_${number}.cpp)
     file(CONFIGURE OUTPUT ${joined} CONTENT "// Made by cmake.\n${text_${number}}")
     # A name of one source may be a variable's in the next; each is looked at alone by the other builds.
-    set_source_files_properties(${joined} PROPERTIES COMPILE_OPTIONS -Wno-shadow)
+    set_source_files_properties(${joined} PROPERTIES COMPILE_OPTIONS
+      "-Wno-shadow;$<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>")
     list(APPEND left ${joined})
   endforeach()
   set(${result} ${left} PARENT_SCOPE)

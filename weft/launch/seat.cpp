@@ -75,7 +75,7 @@ std::vector<Said> all_said(const Environment& environment) {
   for (const Names& names : known) {
     if (names.slurm && !out.empty()) continue;  // mpirun in an allocation
     Said said = read(environment, names);
-    if (counts(said)) out.push_back(std::move(said));
+    if (counts(said)) out.push_back(said);
   }
   return out;
 }
