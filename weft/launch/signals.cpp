@@ -4,7 +4,15 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 namespace weft::launch {
+
+std::vector<int> heard_signals(std::vector<int> ending) {
+  for (const int number : {SIGUSR1, SIGUSR2, SIGCHLD})
+    if (std::find(ending.begin(), ending.end(), number) == ending.end()) ending.push_back(number);
+  return ending;
+}
 
 Signals::Signals(Loop& loop, const std::vector<int>& wanted, std::function<void(int number)> heard)
     : loop_(loop) {

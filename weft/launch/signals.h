@@ -9,6 +9,10 @@
 
 namespace weft::launch {
 
+/// What a supervisor listens for: the signals that end its job, those that it hands on, and its workers'
+/// deaths.
+std::vector<int> heard_signals(std::vector<int> ending);
+
 /// While it lives, the signals are heard by the loop and not delivered.
 class Signals {
  public:

@@ -25,7 +25,7 @@ class Alone {
                           .consoles = {out_, err_},
                           .tell = [this](const Message& m) { to_coordinator(m); },
                           .finish = [this](int code, const std::string& report) { finish(code, report); }}),
-        signals_(loop_, heard_signals(job), [this, &job](int number) { signaled(number, job); }) {
+        signals_(loop_, heard_signals(job.signals), [this, &job](int number) { signaled(number, job); }) {
     adopt_orphans();
     loop_.after(0, [this, &job] { coordinator_.joined(0, job.self, seconds_now()); });
     tick();
@@ -40,12 +40,6 @@ class Alone {
   }
 
  private:
-  static std::vector<int> heard_signals(const Job& job) {
-    std::vector<int> out = job.signals;
-    for (const int number : {SIGUSR1, SIGUSR2, SIGCHLD})
-      if (std::find(out.begin(), out.end(), number) == out.end()) out.push_back(number);
-    return out;
-  }
   // Neither may call the other while it speaks, so words go through the loop.
   void to_agent(const Message& message) {
     loop_.after(0, [this, message] { agent_.heard(message); });

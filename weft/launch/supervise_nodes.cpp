@@ -27,7 +27,7 @@ class Node {
                           .consoles = {out_, err_},
                           .tell = [this](const Message& m) { client_->tell(m); },
                           .finish = [this](int code, const std::string& why) { finish(code, why); }}),
-        signals_(loop_, heard_signals(job), [this](int number) { signaled(number); }) {
+        signals_(loop_, heard_signals(job.signals), [this](int number) { signaled(number); }) {
     adopt_orphans();
     raise_descriptor_limit();
     Endpoint at = meeting.at;
@@ -58,12 +58,6 @@ class Node {
   }
 
  private:
-  static std::vector<int> heard_signals(const Job& job) {
-    std::vector<int> out = job.signals;
-    for (const int number : {SIGUSR1, SIGUSR2, SIGCHLD})
-      if (std::find(out.begin(), out.end(), number) == out.end()) out.push_back(number);
-    return out;
-  }
   void signaled(int number) {
     if (number == SIGCHLD) return reap_adopted(agent_.processes(), false);
     if (std::find(job_.signals.begin(), job_.signals.end(), number) == job_.signals.end())
