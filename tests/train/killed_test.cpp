@@ -13,6 +13,14 @@ using support::TemporaryDirectory;
 
 namespace {
 
+/// The calls of the file layer at which a disk dies: every n-th, and each of the last ones, for only after
+/// those is everything saved.
+std::vector<int> deaths(int calls, int n) {
+  std::vector<int> at;
+  for (int nth = 2; nth <= calls; nth += nth + 2 * n > calls ? 1 : n) at.push_back(nth);
+  return at;
+}
+
 /// A run whose disk dies at some call, and what an unbroken one gives.
 class Killed : public ::testing::Test {
  protected:
@@ -49,7 +57,8 @@ TEST_F(Killed, at_any_write_rename_or_sync_a_run_goes_on_with_the_bits_of_the_un
   const int calls = calls_of(saving_twice("later"));
   ASSERT_GT(calls, 40);
   std::set<std::size_t> done;
-  for (int nth = 2; nth <= calls && !HasFailure(); nth += every(9)) {
+  for (const int nth : deaths(calls, every(9))) {
+    if (HasFailure()) break;
     SCOPED_TRACE("killed at call " + std::to_string(nth));
     const TemporaryDirectory folder;
     const Faulty files(nth, Manner::for_good);
@@ -67,7 +76,8 @@ TEST_F(Killed, by_a_power_cut_at_any_call_a_run_goes_on_with_the_bits_of_the_unb
   none.left(counting.path());
   EXPECT_EQ(go_on(counting.path()), 2U) << "what a save returned from survives";
   std::set<std::size_t> done;
-  for (int nth = 2; nth <= none.calls() && !HasFailure(); nth += every(9)) {
+  for (const int nth : deaths(none.calls(), every(9))) {
+    if (HasFailure()) break;
     SCOPED_TRACE("power cut at call " + std::to_string(nth));
     const TemporaryDirectory folder;
     const PowerCut files(nth);
@@ -88,7 +98,8 @@ TEST_F(Killed, at_any_call_of_a_run_that_records_its_steps_what_is_there_is_foun
   };
   const int calls = calls_of(recording("later"));
   std::set<std::string> compared;
-  for (int nth = 2; nth <= calls && !HasFailure(); nth += 3 * every(7)) {
+  for (const int nth : deaths(calls, 3 * every(7))) {
+    if (HasFailure()) break;
     SCOPED_TRACE("killed at call " + std::to_string(nth));
     const TemporaryDirectory folder;
     const Faulty files(nth, Manner::for_good);
