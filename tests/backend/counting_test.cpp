@@ -18,12 +18,12 @@ namespace weft {
 namespace {
 
 /// One step of a random program; the same on every device.
-using Step = std::function<void(std::vector<Tensor>&)>;
+using CountedStep = std::function<void(std::vector<Tensor>&)>;
 
 Tensor& pick(std::vector<Tensor>& held, std::size_t i) { return held[i % held.size()]; }
 Device& device_of(const std::vector<Tensor>& held) { return held.front().device(); }
 
-Step product_step(std::size_t i, std::int64_t n, bool turned, bool packed) {
+CountedStep product_step(std::size_t i, std::int64_t n, bool turned, bool packed) {
   return [=](std::vector<Tensor>& held) {
     const Tensor a = pick(held, i);
     const std::int64_t k = a.dim(-1);
@@ -35,7 +35,7 @@ Step product_step(std::size_t i, std::int64_t n, bool turned, bool packed) {
   };
 }
 
-Step batched_step(std::size_t i) {
+CountedStep batched_step(std::size_t i) {
   return [=](std::vector<Tensor>& held) {
     const Tensor x = pick(held, i);
     const Tensor batch = ops::zeros(device_of(held), {3, x.dim(0), x.dim(1)}, x.dtype());
@@ -43,7 +43,7 @@ Step batched_step(std::size_t i) {
   };
 }
 
-Step grouped_step(std::size_t i, std::int64_t n) {
+CountedStep grouped_step(std::size_t i, std::int64_t n) {
   return [=](std::vector<Tensor>& held) {
     const Tensor x = pick(held, i);
     const std::vector<std::int64_t> offsets = {0, x.dim(0) / 3, x.dim(0) / 3, x.dim(0)};
@@ -54,7 +54,7 @@ Step grouped_step(std::size_t i, std::int64_t n) {
   };
 }
 
-Step norm_step(std::size_t i) {
+CountedStep norm_step(std::size_t i) {
   return [=](std::vector<Tensor>& held) {
     const Tensor x = pick(held, i);
     Device& device = device_of(held);
@@ -65,7 +65,7 @@ Step norm_step(std::size_t i) {
   };
 }
 
-Step attention_step(std::int64_t s, std::int64_t d, Dtype dtype) {
+CountedStep attention_step(std::int64_t s, std::int64_t d, Dtype dtype) {
   return [=](std::vector<Tensor>& held) {
     Device& device = device_of(held);
     const Attended in{ops::zeros(device, {s, 2, 2, 2, d}, dtype), ops::zeros(device, {s, 2, 2, d}, dtype),
@@ -77,7 +77,7 @@ Step attention_step(std::int64_t s, std::int64_t d, Dtype dtype) {
   };
 }
 
-Step elementwise_step(std::size_t i, int which) {
+CountedStep elementwise_step(std::size_t i, int which) {
   return [=](std::vector<Tensor>& held) {
     const Tensor x = pick(held, i);
     if (which == 0) held.push_back(ops::add(x, x));
@@ -88,7 +88,7 @@ Step elementwise_step(std::size_t i, int which) {
   };
 }
 
-Step any_step() {
+CountedStep any_step() {
   const std::size_t i = *rc::gen::inRange<std::size_t>(0, 100);
   const std::int64_t n = *rc::gen::inRange(1, 150);
   switch (*rc::gen::inRange(0, 8)) {
@@ -108,14 +108,14 @@ Step any_step() {
   }
 }
 
-void run(Device& device, const std::vector<Step>& program, Dtype dtype) {
+void run(Device& device, const std::vector<CountedStep>& program, Dtype dtype) {
   std::vector<Tensor> held = {ops::zeros(device, {70, 33}, dtype)};
-  for (const Step& step : program) step(held);
+  for (const CountedStep& step : program) step(held);
 }
 
 TEST(CountingDevice, leaves_the_meters_of_the_device_that_computes) {
   EXPECT_TRUE(rc::check([] {
-    std::vector<Step> program;
+    std::vector<CountedStep> program;
     for (int i = *rc::gen::inRange(1, 12); i > 0; --i) program.push_back(any_step());
     const Dtype dtype = *rc::gen::element(Dtype::f32, Dtype::bf16, Dtype::f16);
     const int threads = *rc::gen::element(1, 2, 3);

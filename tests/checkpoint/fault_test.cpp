@@ -49,7 +49,7 @@ std::pair<std::int64_t, float> loads(const std::filesystem::path& root) {
   const Loaded loaded = load_latest(root, std::vector<Named>{whole("w", w)}, world);
   const auto values = to_host<float>(w);
   EXPECT_EQ(values, std::vector<float>(6, values[0]));
-  EXPECT_EQ(read_file(Step(loaded.from.path).attached("tokenizer", "vocab.json")),
+  EXPECT_EQ(read_file(OpenStep(loaded.from.path).attached("tokenizer", "vocab.json")),
             text("{\"", values[0], "\": 0}"));
   return {loaded.from.step, values[0]};
 }
@@ -106,10 +106,10 @@ TEST(Save, that_replaces_a_step_leaves_one_folder_of_its_files) {
   save_step(folder.path(), 100, 1);
   save_step(folder.path(), 100, 2);
   EXPECT_FALSE(std::filesystem::exists(step / "tokenizer"));
-  EXPECT_EQ(Step(step).attached("tokenizer", "vocab.json"), step / "tokenizer.1/vocab.json");
+  EXPECT_EQ(OpenStep(step).attached("tokenizer", "vocab.json"), step / "tokenizer.1/vocab.json");
   save_step(folder.path(), 100, 3);
   EXPECT_FALSE(std::filesystem::exists(step / "tokenizer.1"));
-  EXPECT_EQ(Step(step).attached("tokenizer", "merges.txt"), "");
+  EXPECT_EQ(OpenStep(step).attached("tokenizer", "merges.txt"), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Manners, Faults, ::testing::Values(Manner::once, Manner::for_good),
@@ -206,13 +206,13 @@ TEST(Find, tells_all_ranks_what_rank_0_found) {
   const TemporaryDirectory folder;
   save_step(folder.path(), 100, 1);
   run_as_threads(3, [&](Communicator& world) {
-    const Found found = agree_on_latest(folder.path(), no_step, world);
+    const FoundStep found = agree_on_latest(folder.path(), no_step, world);
     ASSERT_TRUE(found.step);
     EXPECT_EQ(found.step->path, folder / "step_00000100");
   });
 }
 
-TEST(Keep, keeps_the_last_every_mth_and_those_named) {
+TEST(KeepRules, keeps_the_last_every_mth_and_those_named) {
   std::vector<StepDirectory> steps;
   for (std::int64_t step = 100; step <= 1000; step += 100) steps.push_back({step, ""});
   std::vector<std::int64_t> gone;
@@ -224,7 +224,7 @@ TEST(Keep, keeps_the_last_every_mth_and_those_named) {
             "keep: every -1th step, expected 0 or more");
 }
 
-TEST(Keep, deletes_unfinished_steps_only_behind_a_complete_one_and_damaged_ones_never) {
+TEST(KeepRules, deletes_unfinished_steps_only_behind_a_complete_one_and_damaged_ones_never) {
   const TemporaryDirectory folder;
   for (const std::int64_t step : {100, 200, 300, 400}) save_step(folder.path(), step, float(step));
   std::filesystem::remove(folder / "step_00000200" / "COMPLETE");

@@ -111,7 +111,7 @@ TEST(RoundTrip, cuts_a_large_box_in_blocks_by_its_rows) {
   const Tensor large = empty(device, {3, block_bytes / 2}, Dtype::u8);
   std::memset(large.address(), 3, std::size_t(large.bytes()));
   save(folder.path(), std::vector<Named>{whole("x", large)}, "{}", world);
-  const Step step(folder.path());
+  const OpenStep step(folder.path());
   ASSERT_EQ(step.index().tensors.at("x").blocks.size(), 2U);
   const Tensor last = empty(device, {block_bytes / 2}, Dtype::u8);
   std::memset(last.address(), 0, std::size_t(last.bytes()));

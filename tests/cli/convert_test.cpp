@@ -151,7 +151,7 @@ TEST(Convert, computes_logits_in_the_memory_of_a_layer) {
     const std::int64_t in_parts = device->memory().total_peak;
     ReadModel whole(named, Precision::f32, *device);
     EXPECT_EQ(found, TextReader(whole.here()).logits(text, std::ssize(text)));
-    const std::int64_t parameters = checkpoint::Step(named.path).bytes();
+    const std::int64_t parameters = checkpoint::OpenStep(named.path).bytes();
     EXPECT_GT(device->memory().total_peak, parameters);
     EXPECT_LT(in_parts, parameters / 8) << "24 layers";
   }

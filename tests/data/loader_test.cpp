@@ -33,7 +33,7 @@ std::vector<std::int64_t> numbers(std::span<const HostBatch> step) {
   return all;
 }
 
-constexpr Turn turn{.global_batch = 8, .micro_batch = 2, .rank = 1, .ranks = 2};
+constexpr SampleTurn turn{.global_batch = 8, .micro_batch = 2, .rank = 1, .ranks = 2};
 
 }  // namespace
 
@@ -57,7 +57,7 @@ TEST(Loader, resumes_from_the_number_of_samples_alone) {
 TEST(Loader, follows_a_batch_size_that_grows_and_a_place_that_changes) {
   Loader loader(std::make_shared<Counting>(), sequential_sampler(1000), 0);
   static_cast<void>(loader.next(turn));
-  Turn larger = turn;
+  SampleTurn larger = turn;
   larger.global_batch = 16;
   EXPECT_EQ(numbers(loader.next(larger)), (std::vector<std::int64_t>{10, 11, 14, 15, 18, 19, 22, 23}));
   EXPECT_EQ(loader.consumed(), 24);

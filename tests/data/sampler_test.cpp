@@ -13,7 +13,7 @@ using namespace weft::data;
 
 namespace {
 
-Turn turn_of(const Json& c, int rank) {
+SampleTurn turn_of(const Json& c, int rank) {
   const int micro = c["micro_batch"], ranks = c["dp_size"];
   return {.global_batch = micro * ranks, .micro_batch = micro, .rank = rank, .ranks = ranks};
 }
@@ -23,7 +23,7 @@ Turn turn_of(const Json& c, int rank) {
 TEST(Sampler, walks_in_sequence_as_megatron_does) {
   for (const Json& c : golden("samplers", "MegatronPretrainingSampler")) {
     for (int rank = 0; rank < c["dp_size"].get<int>(); ++rank) {
-      const Turn turn = turn_of(c, rank);
+      const SampleTurn turn = turn_of(c, rank);
       const Json& expected = c["ranks"][static_cast<std::size_t>(rank)];
       EXPECT_EQ(Json(sequential_slices(c["total"], c["consumed"], turn, c["drop_last"])), expected);
       if (!c["drop_last"]) continue;
@@ -40,7 +40,7 @@ TEST(Sampler, cycles_through_epochs_as_megatron_does) {
   for (const Json& c : golden("samplers", "MegatronPretrainingRandomSampler")) {
     const auto sampler = cyclic_sampler(c["total"], c["data_sharding"] ? Sharding::on : Sharding::off);
     for (int rank = 0; rank < c["dp_size"].get<int>(); ++rank) {
-      const Turn turn = turn_of(c, rank);
+      const SampleTurn turn = turn_of(c, rank);
       std::int64_t consumed = c["consumed"];
       for (const Json& batch : c["ranks"][static_cast<std::size_t>(rank)]["batches"]) {
         EXPECT_EQ(Json(sampler->at(consumed, turn)), batch);
@@ -87,7 +87,7 @@ TEST(Sampler, gives_the_same_global_batch_to_any_number_of_ranks) {
 }
 
 TEST(Sampler, says_what_it_cannot_do) {
-  const auto said = [](const Sampler& sampler, std::int64_t consumed, const Turn& turn) {
+  const auto said = [](const Sampler& sampler, std::int64_t consumed, const SampleTurn& turn) {
     return refusal([&] { static_cast<void>(sampler.at(consumed, turn)); }, Kind::usage);
   };
   EXPECT_EQ(said(*sequential_sampler(10), 8, {.global_batch = 4}),

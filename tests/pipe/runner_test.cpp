@@ -22,9 +22,9 @@ constexpr std::int64_t width = 3;
 
 /// y = x + 1 with a debt a microbatch; the first stage begins with the batch's mask, the last one's y is the
 /// loss, whose gradient is the factor.
-class Step final : public Layer {
+class PaidLayer final : public Layer {
  public:
-  Step(bool first, bool last, std::vector<int>& paid) : first_(first), last_(last), paid_(paid) {}
+  PaidLayer(bool first, bool last, std::vector<int>& paid) : first_(first), last_(last), paid_(paid) {}
   Flow forward(Pass& pass, const Flow& x) override {
     const Tensor y = empty_like(pass.batch().mask);
     ops::copy_into(y, first_ ? pass.batch().mask : x.hidden);
@@ -152,7 +152,7 @@ Seen played(const Schedule& compute, const MakeLayer& layer, std::span<const Par
 Seen played(const Schedule& compute, bool training = true) {
   const Parcel parcel{.hidden = {width, 1, 1}, .memory = {}, .dtype = Dtype::f32};
   const auto layer = [last = compute.stages() - 1](int stage, std::vector<int>& paid) {
-    return std::make_unique<Step>(stage == 0, stage == last, paid);
+    return std::make_unique<PaidLayer>(stage == 0, stage == last, paid);
   };
   return played(compute, layer, {&parcel, 1}, training);
 }

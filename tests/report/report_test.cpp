@@ -18,8 +18,8 @@ using namespace weft::report;
 
 namespace {
 
-Step some_step() {
-  Step step;
+StepRecord some_step() {
+  StepRecord step;
   step.iteration = 10;
   step.iterations = 100;
   step.consumed_samples = 80;
@@ -53,7 +53,7 @@ class Remembering final : public Sink {
  public:
   Remembering(std::vector<std::int64_t>& seen, std::int64_t fails_at) : seen_(seen), fails_at_(fails_at) {}
   const char* name() const override { return "memory"; }
-  void write(const Step& step) override {
+  void write(const StepRecord& step) override {
     if (step.iteration == fails_at_) fail(Kind::data, "no room left");
     seen_.push_back(step.iteration);
   }
@@ -76,7 +76,7 @@ TEST(Line, is_megatrons_to_the_character) {
 }
 
 TEST(Line, has_its_optional_parts_in_megatrons_places) {
-  Step step = some_step();
+  StepRecord step = some_step();
   step.skipped_samples = 16;
   step.teraflops = 0.25;
   step.zeros = 7;
@@ -97,7 +97,7 @@ TEST(Line, of_an_evaluation_stands_between_dashes_of_its_length) {
 }
 
 TEST_F(Jsonl, keeps_every_bit_of_a_number_and_appends) {
-  Step step = some_step();
+  StepRecord step = some_step();
   step.losses = {{"lm loss", 0.1 + 0.2}};
   jsonl_sink(path_ / "log")->write(step);
   jsonl_sink(path_ / "log")->write(step);
@@ -142,7 +142,7 @@ TEST(Outlet, writes_everything_in_order_before_it_closes) {
     sinks.push_back(std::make_unique<Remembering>(seen, -1));
     Outlet outlet(std::move(sinks), 100, [](const std::string&) {});
     for (std::int64_t i = 0; i < 50; ++i) {
-      Step step;
+      StepRecord step;
       step.iteration = i;
       outlet.write(step);
     }
@@ -160,7 +160,7 @@ TEST(Outlet, tells_once_of_a_sink_that_fails_and_goes_on_without_it) {
     sinks.push_back(std::make_unique<Remembering>(good, -1));
     Outlet outlet(std::move(sinks), 100, [&](const std::string& s) { said.push_back(s); });
     for (std::int64_t i = 0; i < 5; ++i) {
-      Step step;
+      StepRecord step;
       step.iteration = i;
       outlet.write(step);
     }
@@ -196,12 +196,12 @@ TEST(Line, of_one_of_several_validation_sets_names_it) {
 
 TEST_F(TensorBoard, and_json_lines_hold_steps_and_no_means) {
   std::filesystem::create_directories(path_);
-  Step step = some_step();
+  StepRecord step = some_step();
   {
     const auto lines = jsonl_sink(path_ / "lines");
     const auto events = tensorboard_sink({.directory = path_ / "runs", .interval = 2});
     for (std::int64_t n = 1; n <= 3; ++n) {
-      for (const Span span : {Span::step, Span::interval}) {
+      for (const RecordScope span : {RecordScope::step, RecordScope::interval}) {
         step.iteration = n;
         step.span = span;
         lines->write(step);

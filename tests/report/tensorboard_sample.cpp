@@ -7,8 +7,8 @@
 
 namespace {
 
-weft::report::Step step(int n) {
-  weft::report::Step s;
+weft::report::StepRecord step(int n) {
+  weft::report::StepRecord s;
   s.iteration = n;
   s.iterations = 10;
   s.consumed_samples = 8 * n;

@@ -17,7 +17,7 @@ namespace {
 
 std::vector<std::string> pieces_of(const Splitter& splitter, const std::string& text) {
   std::vector<std::string> pieces;
-  for (const Span& piece : splitter.all(text))
+  for (const ByteRange& piece : splitter.all(text))
     pieces.push_back(text.substr(piece.begin, piece.end - piece.begin));
   return pieces;
 }
@@ -109,11 +109,11 @@ TEST(Splitter, a_scanner_covers_every_byte) {
 
 TEST(Splitter, goes_on_where_it_stopped) {
   const auto splitter = make_scanner(gpt2_pattern());
-  std::vector<Span> pieces;
+  std::vector<ByteRange> pieces;
   const std::string_view text = "one two three";
   EXPECT_EQ(splitter->split(text, 0, 2, pieces), 7u);
   EXPECT_EQ(splitter->split(text, 7, 2, pieces), text.size());
-  EXPECT_THAT(pieces, ::testing::ElementsAre(Span{0, 3}, Span{3, 7}, Span{7, 13}));
+  EXPECT_THAT(pieces, ::testing::ElementsAre(ByteRange{0, 3}, ByteRange{3, 7}, ByteRange{7, 13}));
 }
 
 TEST(Splitter, white_space_in_a_pattern_is_the_property_and_not_the_vowel_separator) {

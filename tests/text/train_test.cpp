@@ -70,7 +70,8 @@ RC_GTEST_PROP(Training, parts_of_a_text_have_the_same_words_as_the_whole, ()) {
   std::string text;
   for (int k = 0; k < 20; ++k) text += *weft::testing::random_text(30) + "x\n";
   std::vector<std::string> parts;
-  for (const Span& part : parts_of(text, 40)) parts.push_back(text.substr(part.begin, part.end - part.begin));
+  for (const ByteRange& part : parts_of(text, 40))
+    parts.push_back(text.substr(part.begin, part.end - part.begin));
   const WordCounts whole = counted({text}), cut = counted(parts);
   RC_ASSERT(whole.size() == cut.size());
   RC_ASSERT(merges_of(trained({text}, 40)) == merges_of(trained(parts, 40)));

@@ -47,7 +47,7 @@ TrainConfig tiny() {
 
 // Everything a run tells.
 struct Heard {
-  std::vector<report::Step> steps;
+  std::vector<report::StepRecord> steps;
   std::vector<report::Evaluation> evaluations;
   std::vector<report::Timers> timers;
   Ending ending = Ending::finished;
@@ -55,11 +55,11 @@ struct Heard {
   template <class Of>
   auto each(Of of) const {
     std::vector<std::decay_t<decltype(of(steps[0]))>> out;
-    for (const report::Step& step : steps) out.push_back(of(step));
+    for (const report::StepRecord& step : steps) out.push_back(of(step));
     return out;
   }
   std::vector<double> losses() const {
-    return each([](const report::Step& s) { return s.losses.at(0).second; });
+    return each([](const report::StepRecord& s) { return s.losses.at(0).second; });
   }
 };
 
@@ -67,7 +67,7 @@ class Ear final : public report::Sink {
  public:
   explicit Ear(Heard& heard) : heard_(heard) {}
   const char* name() const override { return "the test"; }
-  void write(const report::Step& step) override { heard_.steps.push_back(step); }
+  void write(const report::StepRecord& step) override { heard_.steps.push_back(step); }
   void write(const report::Evaluation& evaluation) override { heard_.evaluations.push_back(evaluation); }
   void write(const report::Timers& timers) override { heard_.timers.push_back(timers); }
 
@@ -98,13 +98,13 @@ Heard run(TrainConfig c, More more = {}) {
   return heard;
 }
 
-std::int64_t iteration(const report::Step& step) { return step.iteration; }
-std::int64_t batch(const report::Step& step) { return step.global_batch; }
-std::int64_t consumed(const report::Step& step) { return step.consumed_samples; }
-double rate(const report::Step& step) { return step.learning_rate.value(); }
-double scale(const report::Step& step) { return step.loss_scale; }
-std::int64_t skipped(const report::Step& step) { return step.skipped; }
-std::int64_t left_out(const report::Step& step) { return step.skipped + step.not_finite; }
+std::int64_t iteration(const report::StepRecord& step) { return step.iteration; }
+std::int64_t batch(const report::StepRecord& step) { return step.global_batch; }
+std::int64_t consumed(const report::StepRecord& step) { return step.consumed_samples; }
+double rate(const report::StepRecord& step) { return step.learning_rate.value(); }
+double scale(const report::StepRecord& step) { return step.loss_scale; }
+std::int64_t skipped(const report::StepRecord& step) { return step.skipped; }
+std::int64_t left_out(const report::StepRecord& step) { return step.skipped + step.not_finite; }
 
 std::string temporary(const std::string& name) {
   const auto path = std::filesystem::path(testing::TempDir()) / ("loop_test_" + name);
@@ -260,7 +260,7 @@ TEST(Loop, skips_and_counts_steps_that_are_not_finite_where_told_to) {
   const Log log(0, {.console = false, .json_path = path, .now = [] { return 0.0; }});
   const Heard heard = run(c, {.log = log});
   log.flush();
-  EXPECT_THAT(heard.each([](const report::Step& s) { return s.not_finite; }), ElementsAre(1, 1));
+  EXPECT_THAT(heard.each([](const report::StepRecord& s) { return s.not_finite; }), ElementsAre(1, 1));
   EXPECT_FALSE(heard.steps[0].grad_norm.has_value());
   const std::string events = read_file(path);
   EXPECT_THAT(events, HasSubstr("step 1: the loss is not finite, first seen after "));
@@ -319,8 +319,8 @@ TEST(Loop, files_for_programs_tell_every_step_whatever_the_interval_of_lines) {
   c.log.jsonl = "said by whoever opens the sink";
   const Heard heard = run(c);
   std::vector<std::int64_t> steps, lines;
-  for (const report::Step& step : heard.steps)
-    (step.span == report::Span::step ? steps : lines).push_back(step.iteration);
+  for (const report::StepRecord& step : heard.steps)
+    (step.span == report::RecordScope::step ? steps : lines).push_back(step.iteration);
   EXPECT_THAT(steps, ElementsAre(1, 2, 3, 4, 5, 6));
   EXPECT_THAT(lines, ElementsAre(1, 3, 6));
 }

@@ -104,7 +104,7 @@ TEST(RunData, validation_sets_are_one_or_several) {
 TEST(RunData, cycles_are_sharded_by_rank_unless_told_not_to) {
   TrainConfig c = config_for({});
   c.data.order = SampleOrder::cyclic;
-  const data::Turn second{.global_batch = 2, .micro_batch = 1, .rank = 1, .ranks = 2};
+  const data::SampleTurn second{.global_batch = 2, .micro_batch = 1, .rank = 1, .ranks = 2};
   const auto of_second = [&] { return run_sampler(c.data, 8)->at(0, second).at(0); };
   EXPECT_GE(of_second(), 4);  // the second half is the second rank's
   c.data.sharded_cycles = false;

@@ -34,7 +34,7 @@ std::vector<std::int64_t> steps_in(const std::filesystem::path& root) {
 }
 
 RunFacts facts_in(const std::filesystem::path& step) {
-  return facts_from_json(checkpoint::Step(step).facts(), step.string());
+  return facts_from_json(checkpoint::OpenStep(step).facts(), step.string());
 }
 
 /// A file system on which all writes fail after some calls, with an error of the disk's.

@@ -81,7 +81,7 @@ class Listener final : public report::Sink {
  public:
   explicit Listener(Told& run) : run_(run) {}
   const char* name() const override { return "listener"; }
-  void write(const report::Step& step) override {
+  void write(const report::StepRecord& step) override {
     run_.losses.push_back(step.losses.front().second);
     run_.norms.push_back(step.grad_norm.value_or(-1));
     run_.scales.push_back(step.loss_scale);
@@ -212,7 +212,7 @@ inline std::map<std::string, std::vector<double>> tensors_of(const std::filesyst
   const auto device = open_device("cpu", {.threads = 1});
   SoloCommunicator world;
   std::vector<checkpoint::Named> all;
-  const checkpoint::Step opened(step);
+  const checkpoint::OpenStep opened(step);
   for (const auto& [name, stored] : opened.index().tensors)
     all.push_back(checkpoint::whole(name, empty(*device, stored.global, stored.dtype)));
   checkpoint::load(step, all, world);

@@ -41,7 +41,7 @@ void save_changed(const fs::path& from, const fs::path& to, const std::string& t
                   const std::function<void(std::span<float>)>& change) {
   const auto device = open_device("cpu", {.threads = 1});
   SoloCommunicator world;
-  const checkpoint::Step step(from);
+  const checkpoint::OpenStep step(from);
   std::vector<checkpoint::Named> all;
   for (const auto& [name, stored] : step.index().tensors)
     all.push_back(checkpoint::whole(name, empty(*device, stored.global, stored.dtype)));

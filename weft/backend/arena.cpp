@@ -23,7 +23,7 @@ std::size_t bin_of(std::int64_t bytes) {
 
 class SystemGround final : public Ground {
  public:
-  Span map(std::int64_t bytes) override {
+  Mapping map(std::int64_t bytes) override {
     // Room to start at a huge page; what is never touched costs nothing.
     const auto whole = std::size_t(bytes + Arena::step);
     void* memory =
@@ -42,7 +42,7 @@ class SystemGround final : public Ground {
 
 class CountingGround final : public Ground {
  public:
-  Span map(std::int64_t) override { return {true, nullptr}; }
+  Mapping map(std::int64_t) override { return {true, nullptr}; }
   void unmap(std::byte*, std::int64_t) noexcept override {}
 };
 
@@ -89,7 +89,7 @@ bool Arena::open_segment(std::int64_t bytes) {
   for (const Segment& segment : segments_) wanted += segment.bytes;
   const std::int64_t least = round_up(bytes, step);
   for (const std::int64_t size : {std::max(wanted, least), least}) {
-    const Ground::Span span = ground_->map(size);
+    const Ground::Mapping span = ground_->map(size);
     if (!span.granted) continue;
     segments_.push_back({span.data, size, 0, nullptr});
     return true;

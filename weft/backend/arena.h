@@ -44,12 +44,12 @@ struct MemoryPiece {
 class Ground {
  public:
   virtual ~Ground() = default;
-  struct Span {
+  struct Mapping {
     bool granted = false;
     std::byte* data = nullptr;
   };
   /// Address space that costs nothing before it is touched.
-  virtual Span map(std::int64_t bytes) = 0;
+  virtual Mapping map(std::int64_t bytes) = 0;
   virtual void unmap(std::byte* data, std::int64_t bytes) noexcept = 0;
 };
 /// Anonymous memory in huge pages where the system has them.

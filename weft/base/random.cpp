@@ -53,10 +53,10 @@ constexpr std::size_t blocks_at_once = 64;
 }
 
 // sin(2 pi t) and cos(2 pi t), Taylor on |angle| <= pi/4 after taking off the nearest quarter turn q.
-struct Turn {
+struct SineCosine {
   double sine, cosine;
 };
-[[gnu::always_inline]] inline Turn turn(double t) {
+[[gnu::always_inline]] inline SineCosine turn(double t) {
   const auto quarter = static_cast<std::int32_t>(t * 4 + 0.5);
   const double angle = (t - quarter * 0.25) * 6.283185307179586476925286766559;
   const double q = angle * angle;
@@ -90,7 +90,7 @@ struct Pair {
   const double u = (static_cast<std::int32_t>(a ^ 0x80000000u) + 2147483648.5) * 0x1p-32;
   const double t = (static_cast<std::int32_t>(b ^ 0x80000000u) + 2147483648.0) * 0x1p-32;
   const double r = root(-2 * logarithm(u));
-  const Turn at = turn(t);
+  const SineCosine at = turn(t);
   return {static_cast<float>(r * at.cosine), static_cast<float>(r * at.sine)};
 }
 

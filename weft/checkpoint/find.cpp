@@ -34,15 +34,15 @@ std::optional<std::int64_t> step_of(const std::string& name) {
 }
 
 // The first word is the step, or "-"; then a notice a line.
-std::string packed(const Found& found) {
+std::string packed(const FoundStep& found) {
   std::string out = found.step ? std::to_string(found.step->step) : "-";
   for (const std::string& notice : found.notices) out += "\n" + notice;
   return out;
 }
 
-Found unpacked(const std::filesystem::path& root, const std::string& from) {
+FoundStep unpacked(const std::filesystem::path& root, const std::string& from) {
   const auto lines = split(from, '\n');
-  Found out;
+  FoundStep out;
   if (lines[0] != "-") {
     const std::int64_t step = std::stoll(std::string(lines[0]));
     out.step = StepDirectory{step, step_directory(root, step)};
@@ -73,15 +73,15 @@ std::vector<StepDirectory> step_directories(const std::filesystem::path& root) {
   return out;
 }
 
-Found find_latest(const std::filesystem::path& root, std::int64_t below) {
-  Found found;
+FoundStep find_latest(const std::filesystem::path& root, std::int64_t below) {
+  FoundStep found;
   auto steps = step_directories(root);
   if (steps.empty()) found.notices.push_back(text(root.string(), ": holds no directory of a step"));
   std::reverse(steps.begin(), steps.end());
   for (const StepDirectory& candidate : steps) {
     if (candidate.step >= below) continue;
     try {
-      (void)Step(candidate.path);
+      (void)OpenStep(candidate.path);
       found.step = candidate;
       return found;
     } catch (const Error& error) {
@@ -91,7 +91,7 @@ Found find_latest(const std::filesystem::path& root, std::int64_t below) {
   return found;
 }
 
-Found agree_on_latest(const std::filesystem::path& root, std::int64_t below, Communicator& world) {
+FoundStep agree_on_latest(const std::filesystem::path& root, std::int64_t below, Communicator& world) {
   const auto said = agree(world, [&]() -> std::string {
     return world.rank() == 0 ? packed(find_latest(root, below)) : std::string();
   });
@@ -99,7 +99,7 @@ Found agree_on_latest(const std::filesystem::path& root, std::int64_t below, Com
 }
 
 StepDirectory latest(const std::filesystem::path& root, std::vector<std::string>& notices) {
-  Found found = find_latest(root);
+  FoundStep found = find_latest(root);
   if (!found.step) {
     fail(Kind::data, root.string(), ": no complete checkpoint: ", join(found.notices, "; "));
   }

@@ -26,15 +26,15 @@ std::filesystem::path step_directory(const std::filesystem::path& root, std::int
 std::vector<StepDirectory> step_directories(const std::filesystem::path& root);
 
 /// `step` is empty where no step is complete; `notices` say what was passed over, or that nothing was there.
-struct Found {
+struct FoundStep {
   std::optional<StepDirectory> step;
   std::vector<std::string> notices;
 };
 /// Scans from the newest step below `below` on; mark, index, facts and sizes must be right. Tensors' bytes
 /// are compared when they are loaded.
-Found find_latest(const std::filesystem::path& root, std::int64_t below = no_step);
+FoundStep find_latest(const std::filesystem::path& root, std::int64_t below = no_step);
 /// The same, looked up by rank 0 and told to all.
-Found agree_on_latest(const std::filesystem::path& root, std::int64_t below, Communicator& world);
+FoundStep agree_on_latest(const std::filesystem::path& root, std::int64_t below, Communicator& world);
 
 /// find_latest for those who need one: fails with Kind::data, saying what was found instead.
 StepDirectory latest(const std::filesystem::path& root, std::vector<std::string>& notices);

@@ -18,7 +18,7 @@ bool has_mark(const StepDirectory& step) {
 
 bool complete(const StepDirectory& step) {
   try {
-    (void)Step(step.path);
+    (void)OpenStep(step.path);
     return true;
   } catch (const Error&) {
     return false;
@@ -36,7 +36,7 @@ void remove(const StepDirectory& step, const FileSystem& files) {
 
 }  // namespace
 
-std::vector<StepDirectory> surplus(std::span<const StepDirectory> complete, const Keep& keep) {
+std::vector<StepDirectory> surplus(std::span<const StepDirectory> complete, const KeepRules& keep) {
   if (keep.last < 1)
     fail(Kind::usage, "keep: the last ", keep.last, " checkpoints would be none, expected 1 or more");
   if (keep.every < 0) fail(Kind::usage, "keep: every ", keep.every, "th step, expected 0 or more");
@@ -51,7 +51,7 @@ std::vector<StepDirectory> surplus(std::span<const StepDirectory> complete, cons
   return out;
 }
 
-std::vector<std::int64_t> prune(const std::filesystem::path& root, const Keep& keep,
+std::vector<std::int64_t> prune(const std::filesystem::path& root, const KeepRules& keep,
                                 const FileSystem& files) {
   std::vector<StepDirectory> whole;
   std::vector<StepDirectory> unfinished;

@@ -11,18 +11,18 @@
 
 namespace weft::checkpoint {
 
-struct Keep {
+struct KeepRules {
   int last = 1;                    // the newest so many; at least 1
   std::int64_t every = 0;          // and every step that is a multiple; 0: no such rule
   std::vector<std::int64_t> also;  // and these: the best by validation, say
 };
 
 /// Those of `complete` (oldest first) that no rule keeps.
-std::vector<StepDirectory> surplus(std::span<const StepDirectory> complete, const Keep& keep);
+std::vector<StepDirectory> surplus(std::span<const StepDirectory> complete, const KeepRules& keep);
 
 /// Deletes surplus steps, and what unfinished saves older than the newest complete step left; returns the
 /// steps deleted. A damaged step that has its mark is a person's to judge: it is neither counted nor deleted.
-std::vector<std::int64_t> prune(const std::filesystem::path& root, const Keep& keep,
+std::vector<std::int64_t> prune(const std::filesystem::path& root, const KeepRules& keep,
                                 const FileSystem& files = disk());
 
 }  // namespace weft::checkpoint

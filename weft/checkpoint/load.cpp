@@ -16,7 +16,7 @@ bool same_or_float(Dtype stored, Dtype wanted, Types types) {
   return stored == wanted || (types == Types::may_differ && is_float(stored) && is_float(wanted));
 }
 
-const Stored& stored_for(const Step& step, const Named& named, Types types) {
+const Stored& stored_for(const OpenStep& step, const Named& named, Types types) {
   const auto found = step.index().tensors.find(named.name);
   if (found == step.index().tensors.end()) {
     fail(Kind::usage, step.directory().string(), ": holds no ", named.name, " among its ",
@@ -68,7 +68,7 @@ bool wanted(const Block& block, const Named& named) {
 }
 
 // That the blocks cover the tensor was checked when the step was opened, so every piece is filled.
-void fill(Step& step, const Named& named, Types types) {
+void fill(OpenStep& step, const Named& named, Types types) {
   if (named.pieces.empty()) return;
   const Stored& stored = stored_for(step, named, types);
   const Dtype dtype = named.tensor.dtype();
@@ -90,7 +90,7 @@ std::string load(const std::filesystem::path& directory, std::span<const Named> 
   std::string facts;
   const auto seen = agree(world, [&] {
     for (const Named& named : mine) check(named);
-    Step step(directory);
+    OpenStep step(directory);
     if (world.rank() == 0) step.check_attached();
     for (const Named& named : mine) fill(step, named, types);
     facts = step.facts();
@@ -108,7 +108,7 @@ std::string load(const std::filesystem::path& directory, std::span<const Named> 
 Loaded load_latest(const std::filesystem::path& root, std::span<const Named> mine, Communicator& world) {
   std::vector<std::string> notices;
   for (std::int64_t below = no_step;;) {
-    const Found found = agree_on_latest(root, below, world);
+    const FoundStep found = agree_on_latest(root, below, world);
     notices.insert(notices.end(), found.notices.begin(), found.notices.end());
     if (!found.step) fail(Kind::data, root.string(), ": no checkpoint can be loaded: ", join(notices, "; "));
     try {

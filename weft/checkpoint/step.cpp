@@ -39,7 +39,7 @@ std::string complete_text(const std::string& index_name, const Hash& index) {
   return text(mark_start, index_name, ' ', index.hex(), '\n');
 }
 
-Step::Step(std::filesystem::path directory) : directory_(std::move(directory)) {
+OpenStep::OpenStep(std::filesystem::path directory) : directory_(std::move(directory)) {
   const auto mark_path = directory_ / complete_name;
   const std::string mark = read_mark(mark_path);
   index_name_ = index_named_by(mark, mark_path);
@@ -58,7 +58,7 @@ Step::Step(std::filesystem::path directory) : directory_(std::move(directory)) {
   for (const AttachedFact& file : index_.attached) must_measure(file.name, file.bytes);
 }
 
-void Step::must_measure(const std::string& name, std::int64_t bytes) const {
+void OpenStep::must_measure(const std::string& name, std::int64_t bytes) const {
   const auto path = directory_ / name;
   std::error_code error;
   const auto size = std::filesystem::file_size(path, error);
@@ -67,18 +67,18 @@ void Step::must_measure(const std::string& name, std::int64_t bytes) const {
     fail(Kind::data, path.string(), ": holds ", size, " bytes, ", bytes, " were written");
 }
 
-void Step::check(const AttachedFact& file) const {
+void OpenStep::check(const AttachedFact& file) const {
   if (hash(MappedFile(directory_ / file.name).bytes()) != file.hash)
     fail(Kind::data, (directory_ / file.name).string(), ": damaged, its hash is not the one in ",
          index_name_);
 }
 
-void Step::check_attached() const {
+void OpenStep::check_attached() const {
   for (const AttachedFact& file : index_.attached) check(file);
 }
 
 // A folder has the number of its generation behind its name, if it has one.
-std::filesystem::path Step::attached(std::string_view folder, std::string_view name) const {
+std::filesystem::path OpenStep::attached(std::string_view folder, std::string_view name) const {
   for (const AttachedFact& file : index_.attached) {
     const std::filesystem::path path(file.name);
     if (path.parent_path().stem() != folder || path.filename() != name) continue;
@@ -88,13 +88,13 @@ std::filesystem::path Step::attached(std::string_view folder, std::string_view n
   return {};
 }
 
-std::int64_t Step::bytes() const {
+std::int64_t OpenStep::bytes() const {
   std::int64_t sum = 0;
   for (const FileFact& file : index_.files) sum += file.bytes;
   return sum;
 }
 
-const TensorFile& Step::file(std::size_t number) {
+const TensorFile& OpenStep::file(std::size_t number) {
   if (const auto found = files_.find(number); found != files_.end()) return found->second;
   const FileFact& fact = index_.files[number];
   const auto path = directory_ / fact.name;
@@ -109,7 +109,8 @@ const TensorFile& Step::file(std::size_t number) {
   return files_.emplace(number, TensorFile(path)).first->second;
 }
 
-std::span<const std::byte> Step::read(const std::string& tensor, const Stored& stored, const Block& block) {
+std::span<const std::byte> OpenStep::read(const std::string& tensor, const Stored& stored,
+                                          const Block& block) {
   const TensorFile& from = file(block.file);
   const std::string name = block_name(tensor, stored.global, block.box);
   const Entry& entry = from.at(name);
@@ -126,7 +127,7 @@ std::span<const std::byte> Step::read(const std::string& tensor, const Stored& s
 }
 
 Verified verify(const std::filesystem::path& directory) {
-  Step step(directory);
+  OpenStep step(directory);
   step.check_attached();
   Verified out;
   std::map<std::size_t, std::int64_t> held;

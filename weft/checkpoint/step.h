@@ -20,11 +20,11 @@ std::string complete_text(const std::string& index_name, const Hash& index);
 
 /// An opened checkpoint. Files are mapped when they are first asked for, and their headers checked against
 /// the index.
-class Step {
+class OpenStep {
  public:
   /// Fails with Kind::data where the mark is missing, or mark, index, facts or a file's size are not what was
   /// written. Tensors' bytes are not read.
-  explicit Step(std::filesystem::path directory);
+  explicit OpenStep(std::filesystem::path directory);
 
   const std::filesystem::path& directory() const { return directory_; }
   const std::string& index_name() const { return index_name_; }

@@ -20,7 +20,7 @@
 namespace weft::cli {
 namespace {
 
-using checkpoint::Step;
+using checkpoint::OpenStep;
 using checkpoint::StepDirectory;
 using nlohmann::json;
 
@@ -48,7 +48,7 @@ Asked asked(std::string_view sub, Args args) {
   return out;
 }
 
-json facts_of(const Step& step) {
+json facts_of(const OpenStep& step) {
   return json{{"directory", step.directory().string()},
               {"tensors", step.index().tensors.size()},
               {"files", step.index().files.size()},
@@ -61,7 +61,7 @@ json facts_of(const Step& step) {
 json listed(const StepDirectory& step) {
   json out;
   try {
-    out = facts_of(Step(step.path));
+    out = facts_of(OpenStep(step.path));
     out["complete"] = true;
     out["damaged"] = false;
   } catch (const Error& error) {
@@ -105,7 +105,7 @@ int list_steps(Args args) {
 
 int show_step(Args args) {
   const Asked what = asked("show", args);
-  const Step step(step_in(what.directory));
+  const OpenStep step(step_in(what.directory));
   json out = facts_of(step);
   out["facts"] = json::parse(step.facts());
   for (const auto& [name, stored] : step.index().tensors) {

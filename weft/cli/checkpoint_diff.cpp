@@ -20,7 +20,7 @@
 namespace weft::cli {
 namespace {
 
-using checkpoint::Step;
+using checkpoint::OpenStep;
 using checkpoint::Stored;
 using nlohmann::json;
 
@@ -59,7 +59,7 @@ bool same_blocks(const Stored& a, const Stored& b) {
   return true;
 }
 
-std::vector<double> values(const Step& step, const std::string& name, const Stored& stored) {
+std::vector<double> values(const OpenStep& step, const std::string& name, const Stored& stored) {
   const auto memory = host_memory();
   SoloCommunicator world;
   const std::vector<checkpoint::Named> one{
@@ -89,7 +89,7 @@ std::optional<json> differing(const std::vector<double>& a, const std::vector<do
   return out;
 }
 
-json tensors_of(const Step& a, const Step& b) {
+json tensors_of(const OpenStep& a, const OpenStep& b) {
   json out = json::object();
   for (const auto& [name, stored] : a.index().tensors) {
     const auto found = b.index().tensors.find(name);
@@ -115,7 +115,7 @@ std::string dotted(std::string path) {
   return path;
 }
 
-json facts_of(const Step& a, const Step& b) {
+json facts_of(const OpenStep& a, const OpenStep& b) {
   const json first = json::parse(a.facts()).flatten(), second = json::parse(b.facts()).flatten();
   json out = json::object();
   const json none;
@@ -145,11 +145,11 @@ int say_prune(const PruneOptions& options, const std::vector<std::int64_t>& gone
   return static_cast<int>(Exit::done);
 }
 
-std::vector<std::int64_t> would_delete(const std::filesystem::path& root, const checkpoint::Keep& keep) {
+std::vector<std::int64_t> would_delete(const std::filesystem::path& root, const checkpoint::KeepRules& keep) {
   std::vector<checkpoint::StepDirectory> whole;
   for (const auto& step : checkpoint::step_directories(root)) {
     try {
-      (void)Step(step.path);
+      (void)OpenStep(step.path);
       whole.push_back(step);
     } catch (const Error& error) {
       std::cerr << "step " << step.step << " is left alone: " << error.what() << '\n';
@@ -168,8 +168,8 @@ int diff_checkpoints(Args args) {
   const auto others = read_flags(fields, args);
   if (others.size() != 2)
     fail(Kind::usage, "checkpoint diff: ", others.size(), " directories are named, expected two");
-  const Step first(step_in(directory_of("diff", others[0])));
-  const Step second(step_in(directory_of("diff", others[1])));
+  const OpenStep first(step_in(directory_of("diff", others[0])));
+  const OpenStep second(step_in(directory_of("diff", others[1])));
   const json tensors = tensors_of(first, second), facts = facts_of(first, second);
   const bool equal = tensors.empty() && facts.empty();
   if (options.json) {
@@ -201,7 +201,7 @@ int prune_checkpoints(Args args) {
          options.last);
   if (checkpoint::step_directories(root).empty())
     fail(Kind::data, "checkpoint prune: ", root.string(), " holds no directory of a step");
-  const checkpoint::Keep keep{.last = options.last, .every = options.every, .also = options.steps};
+  const checkpoint::KeepRules keep{.last = options.last, .every = options.every, .also = options.steps};
   return say_prune(options, options.dry_run ? would_delete(root, keep) : checkpoint::prune(root, keep));
 }
 

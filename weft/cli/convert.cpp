@@ -212,7 +212,7 @@ Result to_weft(const Job& job, const NamedModel& source) {
   SoloCommunicator solo;
   const auto kept = keep_tokenizer(facts.tokenizer);
   checkpoint::save(out.made, streamed.tensors, {to_json(facts), kept}, solo);
-  const checkpoint::Step step(out.made);
+  const checkpoint::OpenStep step(out.made);
   out.written = {.tensors = std::ssize(step.index().tensors),
                  .bytes = step.bytes(),
                  .files = std::ssize(step.index().files)};
@@ -253,7 +253,7 @@ std::vector<std::string> copy_own_tokenizer(const NamedModel& source, const fs::
   return names;
 }
 
-Dtype stored_in(const checkpoint::Step& step, const Recipe& recipe) {
+Dtype stored_in(const checkpoint::OpenStep& step, const Recipe& recipe) {
   const auto found = step.index().tensors.find(recipe.name);
   return found == step.index().tensors.end() ? Dtype::f32 : found->second.dtype;
 }

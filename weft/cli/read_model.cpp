@@ -27,7 +27,7 @@ NamedModel found_hub(const fs::path& directory) {
 NamedModel found_step(const fs::path& directory) {
   NamedModel out;
   out.path = checkpoint_step(directory, out.notices);
-  const std::string facts = checkpoint::Step(out.path).facts();
+  const std::string facts = checkpoint::OpenStep(out.path).facts();
   out.settings = facts_from_json(facts, out.path.string()).configuration;
   complete(out.settings.model);
   for (std::string& sentence : take_kept_tokenizer(out.path, out.settings.data.tokenizer))

@@ -102,7 +102,7 @@ std::string right(const std::string& word, std::size_t width) {
 
 double waits(const Played& p, int rank) {
   int busy = 0;
-  for (const pipe::Span& span : p.rehearsal.spans)
+  for (const pipe::TimedAction& span : p.rehearsal.spans)
     if (span.rank == rank) busy += span.end - span.begin;
   return 1 - double(busy) / p.rehearsal.duration;
 }
@@ -123,7 +123,7 @@ void print_drawing(const Played& p, int columns) {
 json told(const Played& p) {
   json computations = json::array();
   constexpr std::array<const char*, 4> words{"forward", "backward", "backward_input", "backward_weight"};
-  for (const pipe::Span& span : p.rehearsal.spans)
+  for (const pipe::TimedAction& span : p.rehearsal.spans)
     computations.push_back({{"rank", span.rank},
                             {"stage", span.action.stage},
                             {"microbatch", span.action.microbatch},

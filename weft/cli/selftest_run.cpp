@@ -21,7 +21,7 @@ class Losses final : public report::Sink {
  public:
   explicit Losses(std::vector<double>& into) : into_(into) {}
   const char* name() const override { return "selftest"; }
-  void write(const report::Step& step) override { into_.push_back(step.losses.front().second); }
+  void write(const report::StepRecord& step) override { into_.push_back(step.losses.front().second); }
   void write(const report::Evaluation&) override {}
 
  private:

@@ -57,14 +57,14 @@ std::string_view pattern_named(std::string_view name) {
 constexpr std::size_t part_size = 1 << 20;
 
 // A stretch of a file: whole lines of JSON, or text that no pattern joins to what is beside it.
-struct Part {
+struct FilePart {
   std::string_view text;
   bool lines = false;
   LinePlace first;
 };
 
-std::vector<Span> line_parts(std::string_view text) {
-  std::vector<Span> parts;
+std::vector<ByteRange> line_parts(std::string_view text) {
+  std::vector<ByteRange> parts;
   for (std::size_t begin = 0; begin < text.size();) {
     const auto end = text.find('\n', std::min(begin + part_size, text.size()) - 1);
     parts.push_back({begin, end == std::string_view::npos ? text.size() : end + 1});
@@ -74,9 +74,9 @@ std::vector<Span> line_parts(std::string_view text) {
 }
 
 // The parts of a text; `first` is the place of its first line, and then of the one behind it.
-std::vector<Part> cut(std::string_view text, bool lines, LinePlace& first) {
-  std::vector<Part> parts;
-  for (const Span& part : lines ? line_parts(text) : parts_of(text, part_size)) {
+std::vector<FilePart> cut(std::string_view text, bool lines, LinePlace& first) {
+  std::vector<FilePart> parts;
+  for (const ByteRange& part : lines ? line_parts(text) : parts_of(text, part_size)) {
     parts.push_back({text.substr(part.begin, part.end - part.begin), lines, first});
     if (lines) first.line += std::count(parts.back().text.begin(), parts.back().text.end(), '\n');
   }
@@ -91,7 +91,7 @@ class Unpacking {
 
   struct Batch {
     std::unique_ptr<std::string> text;  // what the parts point into
-    std::vector<Part> parts;
+    std::vector<FilePart> parts;
   };
   /// No parts at the end of the file.
   Batch next() {
@@ -142,7 +142,7 @@ class Counting {
 
   WordCounts count(const std::vector<std::string>& names) {
     std::deque<MappedFile> files;
-    std::vector<Part> parts;
+    std::vector<FilePart> parts;
     WordCounts words;
     for (const std::string& name : names) {
       const bool lines = flags_.jsonl || named_jsonl(name);
@@ -152,7 +152,7 @@ class Counting {
       }
       const auto bytes = files.emplace_back(name).bytes();
       LinePlace place{name, 1};
-      for (Part& part : cut({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, lines, place))
+      for (FilePart& part : cut({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, lines, place))
         parts.push_back(std::move(part));
     }
     if (!parts.empty()) add(parts, words);
@@ -177,8 +177,8 @@ class Counting {
     }
   }
 
-  void add(const std::vector<Part>& parts, WordCounts& words) {
-    for (const Part& part : parts) bytes_ += static_cast<std::int64_t>(part.text.size());
+  void add(const std::vector<FilePart>& parts, WordCounts& words) {
+    for (const FilePart& part : parts) bytes_ += static_cast<std::int64_t>(part.text.size());
     const auto texts = [&](std::int64_t index, const auto& each) {
       texts_of(parts[static_cast<std::size_t>(index)], each);
     };
@@ -189,7 +189,7 @@ class Counting {
       words.add(more);
   }
 
-  void texts_of(const Part& part, const std::function<void(std::string_view)>& each) const {
+  void texts_of(const FilePart& part, const std::function<void(std::string_view)>& each) const {
     if (!part.lines) return each(part.text);
     LinePlace place = part.first;
     for (std::string_view line : split(part.text, '\n')) {

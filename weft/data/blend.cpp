@@ -145,7 +145,7 @@ void store_blend(const std::filesystem::path& folder, const BlendIdentity& ident
 Blend::Blend(std::vector<std::shared_ptr<const Dataset>> members, BlendIndex index)
     : members_(std::move(members)), index_(std::move(index)) {}
 
-Blend::Place Blend::at(std::int64_t i) const {
+Blend::MemberSample Blend::at(std::int64_t i) const {
   if (i < 0 || i >= size()) fail(Kind::data, "blend: sample ", i, " asked for, there are ", size());
   const auto member = static_cast<std::size_t>(index_.datasets[static_cast<std::size_t>(i)]);
   const std::int64_t sample = index_.samples[static_cast<std::size_t>(i)];
@@ -160,12 +160,12 @@ Blend::Place Blend::at(std::int64_t i) const {
 }
 
 void Blend::fill(std::int64_t i, Sample& into) const {
-  const Place place = at(i);
+  const MemberSample place = at(i);
   place.member.fill(place.sample, into);
 }
 
 std::vector<Origin> Blend::origins(std::int64_t i) const {
-  const Place place = at(i);
+  const MemberSample place = at(i);
   return place.member.origins(place.sample);
 }
 

@@ -67,11 +67,11 @@ class Blend : public Dataset {
   const BlendIndex& index() const { return index_; }
 
  private:
-  struct Place {
+  struct MemberSample {
     const Dataset& member;
     std::int64_t sample;
   };
-  Place at(std::int64_t i) const;
+  MemberSample at(std::int64_t i) const;
 
   std::vector<std::shared_ptr<const Dataset>> members_;
   BlendIndex index_;

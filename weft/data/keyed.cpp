@@ -152,7 +152,7 @@ KeyedBlend::KeyedBlend(std::vector<std::shared_ptr<const Dataset>> members, std:
   std::partial_sum(ends_.begin(), ends_.end(), ends_.begin());
 }
 
-KeyedBlend::Place KeyedBlend::at(std::int64_t i) const {
+KeyedBlend::MemberSample KeyedBlend::at(std::int64_t i) const {
   if (i < 0 || i >= size_) fail(Kind::data, "blend: sample ", i, " asked for, there are ", size_);
   const std::int64_t number = i / block;
   const KeyedPermutation order(static_cast<std::uint64_t>(block),
@@ -165,12 +165,12 @@ KeyedBlend::Place KeyedBlend::at(std::int64_t i) const {
 }
 
 void KeyedBlend::fill(std::int64_t i, Sample& into) const {
-  const Place place = at(i);
+  const MemberSample place = at(i);
   place.member.fill(place.sample, into);
 }
 
 std::vector<Origin> KeyedBlend::origins(std::int64_t i) const {
-  const Place place = at(i);
+  const MemberSample place = at(i);
   return place.member.origins(place.sample);
 }
 

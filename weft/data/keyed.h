@@ -55,11 +55,11 @@ class KeyedBlend : public Dataset {
   static std::int64_t needed(std::int64_t places_of_member, std::int64_t size);
 
  private:
-  struct Place {
+  struct MemberSample {
     const Dataset& member;
     std::int64_t sample;
   };
-  Place at(std::int64_t i) const;
+  MemberSample at(std::int64_t i) const;
 
   std::vector<std::shared_ptr<const Dataset>> members_;
   std::vector<std::int64_t> ends_;  // of each member's places in a block before they are shuffled

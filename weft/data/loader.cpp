@@ -18,7 +18,7 @@ Loader::~Loader() {
   thread_.join();
 }
 
-void Loader::read(std::int64_t consumed, const Turn& turn, Step& into) {
+void Loader::read(std::int64_t consumed, const SampleTurn& turn, LoadedStep& into) {
   into.consumed = consumed;
   into.turn = turn;
   numbers_.clear();
@@ -60,7 +60,7 @@ void Loader::order(Ahead what) {
   changed_.notify_all();
 }
 
-std::span<const HostBatch> Loader::next(const Turn& turn) {
+std::span<const HostBatch> Loader::next(const SampleTurn& turn) {
   const Ahead found = settled();
   const bool guessed = found != Ahead::nothing && ahead_.consumed == consumed_ && ahead_.turn == turn;
   order(Ahead::nothing);

@@ -27,22 +27,22 @@ class Loader {
   Loader& operator=(const Loader&) = delete;
 
   /// The microbatches of the next step that are this turn's, in order; until the next call.
-  [[nodiscard]] std::span<const HostBatch> next(const Turn& turn);
+  [[nodiscard]] std::span<const HostBatch> next(const SampleTurn& turn);
   /// Samples of all ranks in the steps handed out.
   std::int64_t consumed() const { return consumed_; }
   /// Goes to another place, backward or forward.
   void seek(std::int64_t consumed) { consumed_ = consumed; }
 
  private:
-  struct Step {
+  struct LoadedStep {
     std::int64_t consumed = -1;
-    Turn turn;
+    SampleTurn turn;
     std::vector<HostBatch> batches;
   };
   /// Whose the step ahead is: the thread's while it is wanted, the caller's else.
   enum class Ahead : std::uint8_t { nothing, wanted, ready, failed, no_more };
 
-  void read(std::int64_t consumed, const Turn& turn, Step& into);
+  void read(std::int64_t consumed, const SampleTurn& turn, LoadedStep& into);
   void read_ahead();
   Ahead settled();
   void order(Ahead what);
@@ -50,7 +50,7 @@ class Loader {
   std::shared_ptr<const Dataset> dataset_;
   std::unique_ptr<Sampler> sampler_;
   std::int64_t consumed_;
-  Step now_, ahead_;
+  LoadedStep now_, ahead_;
   std::vector<std::int64_t> numbers_;  // scratch of whoever reads
   Sample sample_;                      // the same
   std::exception_ptr failure_;

@@ -14,7 +14,7 @@ namespace {
 // Calls use(micro, k, place) for each sample of the turn: the k-th of its micro batch, at which place of the
 // global batch.
 template <class Use>
-void each_place(const Turn& turn, const Use& use) {
+void each_place(const SampleTurn& turn, const Use& use) {
   const std::int64_t micros = turn.global_batch / (turn.micro_batch * turn.ranks);
   const std::int64_t mine = micros * turn.micro_batch;
   for (std::int64_t micro = 0; micro < micros; ++micro) {
@@ -28,7 +28,7 @@ void each_place(const Turn& turn, const Use& use) {
 class Sequential : public Sampler {
  public:
   explicit Sequential(std::int64_t total) : total_(total) {}
-  void list(std::int64_t consumed, const Turn& turn, std::vector<std::int64_t>& into) const override {
+  void list(std::int64_t consumed, const SampleTurn& turn, std::vector<std::int64_t>& into) const override {
     check(turn);
     if (consumed < 0 || consumed > total_ - turn.global_batch) {
       fail(Kind::usage, "data: a step from sample ", consumed, " on takes ", turn.global_batch,
@@ -46,14 +46,14 @@ class Cyclic : public Sampler {
  public:
   Cyclic(std::int64_t total, Sharding sharding) : total_(total), sharding_(sharding) {}
 
-  void list(std::int64_t consumed, const Turn& turn, std::vector<std::int64_t>& into) const override {
+  void list(std::int64_t consumed, const SampleTurn& turn, std::vector<std::int64_t>& into) const override {
     check(turn);
     return turn.owners == Owners::contiguous ? contiguous(consumed, turn, into)
                                              : as_megatron(consumed, turn, into);
   }
 
  private:
-  void as_megatron(std::int64_t consumed, const Turn& turn, std::vector<std::int64_t>& into) const {
+  void as_megatron(std::int64_t consumed, const SampleTurn& turn, std::vector<std::int64_t>& into) const {
     const std::int64_t group = std::int64_t{turn.micro_batch} * turn.ranks;
     const std::int64_t active = checked_active(group);
     if (consumed % active % group != 0) {
@@ -73,7 +73,7 @@ class Cyclic : public Sampler {
   }
 
   // The same order for every layout: one permutation of all samples, cut at whole global batches.
-  void contiguous(std::int64_t consumed, const Turn& turn, std::vector<std::int64_t>& into) const {
+  void contiguous(std::int64_t consumed, const SampleTurn& turn, std::vector<std::int64_t>& into) const {
     if (sharding_ == Sharding::on) {
       fail(Kind::usage,
            "cyclic order: sharded by rank, which no other layout repeats; give --no-data-sharding");
@@ -107,7 +107,7 @@ class Cyclic : public Sampler {
 
 }  // namespace
 
-void check(const Turn& turn) {
+void check(const SampleTurn& turn) {
   if (turn.micro_batch < 1 || turn.ranks < 1 || turn.rank < 0 || turn.rank >= turn.ranks) {
     fail(Kind::internal, "sampler: micro batch ", turn.micro_batch, ", rank ", turn.rank, " of ", turn.ranks);
   }
@@ -139,7 +139,7 @@ std::vector<std::int64_t> full_validation(std::int64_t total, int rank, int rank
 }
 
 std::vector<std::vector<std::int64_t>> sequential_slices(std::int64_t total, std::int64_t consumed,
-                                                         const Turn& turn, bool drop_last) {
+                                                         const SampleTurn& turn, bool drop_last) {
   const std::int64_t group = std::int64_t{turn.micro_batch} * turn.ranks;
   std::vector<std::vector<std::int64_t>> slices;
   for (std::int64_t first = consumed; first < total; first += group) {

@@ -11,16 +11,16 @@ namespace weft::data {
 enum class Owners { megatron, contiguous };
 
 /// One rank's part of a step; ranks are data-parallel ones.
-struct Turn {
+struct SampleTurn {
   int global_batch = 1;
   int micro_batch = 1;
   int rank = 0;
   int ranks = 1;
   Owners owners = Owners::megatron;
-  bool operator==(const Turn&) const = default;
+  bool operator==(const SampleTurn&) const = default;
 };
 /// Refuses a global batch that micro batches and ranks do not divide.
-void check(const Turn& turn);
+void check(const SampleTurn& turn);
 
 /// The samples of one step, microbatch after microbatch. Not for several threads at once: an implementation
 /// may keep an epoch's order.
@@ -28,13 +28,13 @@ class Sampler {
  public:
   virtual ~Sampler() = default;
   /// `consumed` counts samples of the whole run.
-  std::vector<std::int64_t> at(std::int64_t consumed, const Turn& turn) const {
+  std::vector<std::int64_t> at(std::int64_t consumed, const SampleTurn& turn) const {
     std::vector<std::int64_t> samples;
     list(consumed, turn, samples);
     return samples;
   }
   /// The same, behind those that `into` holds.
-  virtual void list(std::int64_t consumed, const Turn& turn, std::vector<std::int64_t>& into) const = 0;
+  virtual void list(std::int64_t consumed, const SampleTurn& turn, std::vector<std::int64_t>& into) const = 0;
 };
 
 /// --dataloader-type single: 0, 1, 2, …, and a refusal at the end of the data.
@@ -52,6 +52,6 @@ std::vector<std::int64_t> full_validation(std::int64_t total, int rank, int rank
 /// A sequential walk that may leave the last batch incomplete: the slices of one rank, Megatron's drop_last
 /// off.
 std::vector<std::vector<std::int64_t>> sequential_slices(std::int64_t total, std::int64_t consumed,
-                                                         const Turn& turn, bool drop_last);
+                                                         const SampleTurn& turn, bool drop_last);
 
 }  // namespace weft::data

@@ -26,7 +26,7 @@ class HubDevice final : public Device {
   bool host_visible() const override { return false; }
   void copy_from_host(Storage&, std::int64_t, const void*, std::int64_t) override { read_only(); }
   void copy_to_host(void* to, const Storage& from, std::int64_t offset, std::int64_t bytes) override {
-    const Place& place = places_.at(&from);
+    const TensorSource& place = places_.at(&from);
     const std::int64_t width = size_of(place.dtype);
     if (offset % width != 0 || bytes % width != 0)
       fail(Kind::internal, "exchange: bytes ", offset, " to ", offset + bytes, " are no whole numbers of ",
@@ -46,7 +46,7 @@ class HubDevice final : public Device {
   void forget_peaks() override {}
 
  private:
-  struct Place {
+  struct TensorSource {
     const Recipe* recipe = nullptr;
     Dtype dtype = Dtype::f32;
   };
@@ -55,7 +55,7 @@ class HubDevice final : public Device {
   }
   const HubWeights& weights_;
   std::list<Storage> storages_;
-  std::map<const Storage*, Place> places_;
+  std::map<const Storage*, TensorSource> places_;
   std::vector<float> values_;
 };
 

@@ -40,12 +40,12 @@ std::vector<std::string> copy_tokenizer(const std::filesystem::path& from,
 class StepWeights {
  public:
   explicit StepWeights(const std::filesystem::path& step) : step_(step) {}
-  const checkpoint::Step& step() const { return step_; }
+  const checkpoint::OpenStep& step() const { return step_; }
   /// Fails with Kind::usage where the step holds no such tensor, or one of another shape.
   std::vector<float> read(const Recipe& recipe);
 
  private:
-  checkpoint::Step step_;
+  checkpoint::OpenStep step_;
 };
 
 }  // namespace weft::exchange

@@ -30,7 +30,7 @@ class Trade {
     for (std::int64_t r = 0; r < ranks_; ++r) ops::copy_into(out.at(0, r), x.slice(2, r * part, part));
     const Tensor in = exchanged(out);
     const Tensor whole = empty(x.device(), resized(x.shape(), x.dim(0) * ranks_, part), x.dtype());
-    each_chunk(x.dim(0) / 2, [&](int rank, const Span& in_rank, std::int64_t at) {
+    each_chunk(x.dim(0) / 2, [&](int rank, const ChunkRows& in_rank, std::int64_t at) {
       ops::copy_into(whole.slice(0, at, in_rank.count), in.at(0, rank).slice(0, in_rank.from, in_rank.count));
     });
     return whole;
@@ -40,7 +40,7 @@ class Trade {
   void to_steps(const Tensor& into, const Tensor& x) const {
     const std::int64_t part = x.dim(2);
     const Tensor out = empty_parts(x, x.dim(0) / ranks_, part);
-    each_chunk(x.dim(0) / ranks_ / 2, [&](int rank, const Span& in_rank, std::int64_t at) {
+    each_chunk(x.dim(0) / ranks_ / 2, [&](int rank, const ChunkRows& in_rank, std::int64_t at) {
       ops::copy_into(out.at(0, rank).slice(0, in_rank.from, in_rank.count), x.slice(0, at, in_rank.count));
     });
     const Tensor in = exchanged(out);
@@ -54,7 +54,7 @@ class Trade {
     circle_.all_gather(all, ops::contiguous(mine)).wait();
     const Tensor parts = all.split(0, {ranks_, mine.dim(0)});
     const Tensor whole = empty(mine.device(), {mine.dim(0), ranks_ * mine.dim(1)}, mine.dtype());
-    each_chunk(mine.dim(1) / 2, [&](int rank, const Span& in_rank, std::int64_t at) {
+    each_chunk(mine.dim(1) / 2, [&](int rank, const ChunkRows& in_rank, std::int64_t at) {
       ops::copy_into(whole.slice(1, at, in_rank.count),
                      parts.at(0, rank).slice(1, in_rank.from, in_rank.count));
     });
@@ -62,7 +62,7 @@ class Trade {
   }
 
  private:
-  struct Span {
+  struct ChunkRows {
     std::int64_t from, count;
   };
   /// work(rank, where in that rank's part, where in the sequence)
@@ -70,7 +70,7 @@ class Trade {
   void each_chunk(std::int64_t chunk, const Work& work) const {
     const Zigzag places{int(ranks_), chunk};
     for (int rank = 0; rank < int(ranks_); ++rank)
-      for (const int half : {0, 1}) work(rank, Span{half * chunk, chunk}, places.start(rank, half));
+      for (const int half : {0, 1}) work(rank, ChunkRows{half * chunk, chunk}, places.start(rank, half));
   }
   /// [c, steps, b, heads, ...]
   Tensor empty_parts(const Tensor& x, std::int64_t steps, std::int64_t heads) const {

@@ -6,7 +6,7 @@
 
 #include "weft/base/random.h"
 #include "weft/nn/batch.h"
-#include "weft/nn/keep.h"
+#include "weft/nn/mixed_stack.h"
 
 namespace weft {
 
@@ -25,7 +25,7 @@ class Debts {
   bool empty() const { return work_.empty(); }
 
  private:
-  Keep work_;
+  MixedStack work_;
   bool at_once_ = true;
 };
 
@@ -95,7 +95,7 @@ class Pass {
   }
 
  private:
-  Keep saved_;
+  MixedStack saved_;
   Debts own_debts_;
   Debts* debts_ = &own_debts_;
   const Batch* batch_ = nullptr;

@@ -39,7 +39,7 @@ std::string label_of(const Schedule& s, const Action& a) {
 /// The greatest unit of time that all begin and end on, so that no column is wasted.
 int unit_of(const Rehearsal& played) {
   int unit = 0;
-  for (const Span& span : played.spans) unit = std::gcd(std::gcd(unit, span.begin), span.end);
+  for (const TimedAction& span : played.spans) unit = std::gcd(std::gcd(unit, span.begin), span.end);
   return std::max(unit, 1);
 }
 
@@ -48,12 +48,12 @@ class TextPicture {
  public:
   TextPicture(const Schedule& s, const Rehearsal& played, const DrawOptions& options)
       : s_(s), played_(played), options_(options), unit_(unit_of(played)) {
-    for (const Span& span : played.spans) {
+    for (const TimedAction& span : played.spans) {
       const int cells = std::max(1, (span.end - span.begin) / unit_);
       width_ = std::max(width_, (int(label_of(s, span.action).size()) + cells) / cells);
     }
     name_width_ = int(text("rank ", s.ranks - 1).size()) + 2;
-    for (const Span& span : played.spans) rows_[std::size_t(span.rank)].push_back(span);
+    for (const TimedAction& span : played.spans) rows_[std::size_t(span.rank)].push_back(span);
   }
 
   std::string draw() const {
@@ -88,7 +88,7 @@ class TextPicture {
   std::string row(int rank, int from, int to) const {
     std::string line = padded(text("rank ", rank));
     int at = from;
-    for (const Span& span : rows_[std::size_t(rank)]) {
+    for (const TimedAction& span : rows_[std::size_t(rank)]) {
       const int begin = std::max(span.begin / unit_, from), end = std::min(span.end / unit_, to);
       if (begin >= end) continue;
       for (; at < begin; ++at) line += cell("·", 1);
@@ -119,7 +119,7 @@ class TextPicture {
   DrawOptions options_;
   int unit_;
   int width_ = 2, name_width_ = 0;
-  std::vector<std::vector<Span>> rows_ = std::vector<std::vector<Span>>(std::size_t(s_.ranks));
+  std::vector<std::vector<TimedAction>> rows_ = std::vector<std::vector<TimedAction>>(std::size_t(s_.ranks));
 };
 
 std::string number(double value) {
@@ -130,7 +130,7 @@ std::string number(double value) {
 
 constexpr int row_height = 26, left = 64, top = 40;
 
-std::string svg_span(const Schedule& s, const Span& span, double unit) {
+std::string svg_span(const Schedule& s, const TimedAction& span, double unit) {
   const double x = left + span.begin * unit, width = (span.end - span.begin) * unit;
   const int y = top + span.rank * row_height;
   const char* opacity = chunk_of(s, span.action.stage) % 2 == 1 ? "0.6" : "1";
@@ -174,7 +174,7 @@ std::string draw_svg(const Schedule& schedule, const Rehearsal& played) {
   for (int r = 0; r < schedule.ranks; ++r)
     out += text("<text x=\"", left - 8, "\" y=\"", top + r * row_height + 15, "\" text-anchor=\"end\">rank ",
                 r, "</text>\n");
-  for (const Span& span : played.spans) out += svg_span(schedule, span, unit);
+  for (const TimedAction& span : played.spans) out += svg_span(schedule, span, unit);
   return out + svg_legend(schedule, bottom + 8) + "</svg>\n";
 }
 

@@ -57,10 +57,10 @@ Schedule interleaved(int ranks, int chunks, int microbatches, int group) {
   Schedule s{"interleaved", ranks, microbatches, {}, {}};
   for (int stage = 0; stage < ranks * chunks; ++stage) s.home.push_back(stage % ranks);
   s.program.resize(std::size_t(ranks));
-  struct Turn {
+  struct ChunkTurn {
     int chunk, microbatch;
   };
-  std::vector<Turn> turns;
+  std::vector<ChunkTurn> turns;
   for (int first = 0; first < microbatches; first += group)
     for (int chunk = 0; chunk < chunks; ++chunk)
       for (int m = first; m < std::min(first + group, microbatches); ++m) turns.push_back({chunk, m});

@@ -14,8 +14,8 @@ namespace {
 class Lines final : public Sink {
  public:
   const char* name() const override { return "the log"; }
-  void write(const Step& step) override {
-    if (step.span == Span::step) return;
+  void write(const StepRecord& step) override {
+    if (step.span == RecordScope::step) return;
     fmt::print(stderr, "{}\n", iteration_line(step, now_text()));
   }
   void write(const Evaluation& evaluation) override {
@@ -28,8 +28,8 @@ class Lines final : public Sink {
 class Live final : public Sink {
  public:
   const char* name() const override { return "the terminal"; }
-  void write(const Step& step) override {
-    if (step.span == Span::step) return;
+  void write(const StepRecord& step) override {
+    if (step.span == RecordScope::step) return;
     fmt::print(stderr, "\r\x1b[K{}", live_line(step));
     if (step.iteration == step.iterations) fmt::print(stderr, "\n");
     std::fflush(stderr);

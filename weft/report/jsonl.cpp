@@ -24,8 +24,8 @@ class JsonLines final : public Sink {
  public:
   explicit JsonLines(const std::filesystem::path& path) : file_(path, Open::append) {}
   const char* name() const override { return "the JSON lines"; }
-  void write(const Step& step) override {
-    if (step.span != Span::interval) file_.write(json_line(step) + "\n");
+  void write(const StepRecord& step) override {
+    if (step.span != RecordScope::interval) file_.write(json_line(step) + "\n");
   }
   void write(const Evaluation& evaluation) override { file_.write(json_line(evaluation) + "\n"); }
   void flush() override { file_.sync(); }
@@ -36,7 +36,7 @@ class JsonLines final : public Sink {
 
 }  // namespace
 
-std::string json_line(const Step& step) {
+std::string json_line(const StepRecord& step) {
   Json line{{"iteration", step.iteration}, {"consumed_samples", step.consumed_samples}};
   for (const auto& [name, value] : step.losses) line[key(name)] = numeric(value);
   if (step.grad_norm) line["grad_norm"] = numeric(*step.grad_norm);

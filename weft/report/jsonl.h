@@ -10,7 +10,7 @@ namespace weft::report {
 
 /// Appends, so that a resumed run goes on in the same file.
 std::unique_ptr<Sink> jsonl_sink(const std::filesystem::path& path);
-std::string json_line(const Step& step);
+std::string json_line(const StepRecord& step);
 std::string json_line(const Evaluation& evaluation);
 
 }  // namespace weft::report

@@ -16,13 +16,13 @@ namespace {
 
 using Line = std::back_insert_iterator<std::string>;
 
-void append_losses(Line out, const Step& step) {
+void append_losses(Line out, const StepRecord& step) {
   // Megatron leaves out averages that are negative or no number.
   for (const auto& [name, value] : step.losses)
     if (value >= 0) fmt::format_to(out, " {}: {:.6E} |", name, value);
 }
 
-void append_norms(Line out, const Step& step) {
+void append_norms(Line out, const StepRecord& step) {
   fmt::format_to(out, " loss scale: {:.1f} |", step.loss_scale);
   if (step.grad_norm) fmt::format_to(out, " grad norm: {:.3f} |", *step.grad_norm);
   if (step.zeros) fmt::format_to(out, " num zeros: {} |", *step.zeros);
@@ -56,7 +56,7 @@ std::string timer_row(const std::string& name, const std::vector<double>& of_ran
 
 double perplexity(double loss) { return std::exp(std::min(20.0, loss)); }
 
-std::string iteration_line(const Step& step, const std::string& when) {
+std::string iteration_line(const StepRecord& step, const std::string& when) {
   std::string line;
   const Line out(line);
   fmt::format_to(out, " [{}] iteration {:8d}/{:8d} | consumed samples: {:12d} |", when, step.iteration,
@@ -81,7 +81,7 @@ std::string evaluation_lines(const Evaluation& evaluation) {
   return fmt::format("{}\n{}\n{}", rule, line, rule);
 }
 
-std::string live_line(const Step& step) {
+std::string live_line(const StepRecord& step) {
   const double left = double(step.iterations - step.iteration) * step.milliseconds / 1000;
   std::string line = fmt::format("step {}/{}", step.iteration, step.iterations);
   for (const auto& [name, value] : step.losses) line += fmt::format("  {} {:.4f}", name, value);

@@ -26,7 +26,7 @@ class Outlet {
   Outlet(const Outlet&) = delete;
   Outlet& operator=(const Outlet&) = delete;
 
-  using Entry = std::variant<Step, Evaluation, Timers, Saved>;
+  using Entry = std::variant<StepRecord, Evaluation, Timers, Saved>;
   void write(Entry entry);
   /// Returns when everything written before has reached the sinks.
   void drain();

@@ -75,7 +75,7 @@ class Progress final : public Sink {
     first_ = beginning_in(read_file(options_.file), options_.ranks);
   }
   const char* name() const override { return "progress.txt"; }
-  void write(const Step&) override {}
+  void write(const StepRecord&) override {}
   void write(const Evaluation&) override {}
   void write(const Saved& saved) override {
     const double now = options_.now();

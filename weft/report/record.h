@@ -12,12 +12,12 @@
 namespace weft::report {
 
 /// What a record is about: one step, the steps since the last line, or, where every step has a line, both.
-enum class Span : std::uint8_t { both, step, interval };
+enum class RecordScope : std::uint8_t { both, step, interval };
 
 /// A step, or the means since the last line. Lines for people are of intervals; files for programs are of
 /// steps.
-struct Step {
-  Span span = Span::both;
+struct StepRecord {
+  RecordScope span = RecordScope::both;
   std::int64_t iteration = 0, iterations = 0;
   std::int64_t consumed_samples = 0, skipped_samples = 0;
   double milliseconds = 0;          // a step

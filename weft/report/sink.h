@@ -13,7 +13,7 @@ class Sink {
  public:
   virtual ~Sink() = default;
   virtual const char* name() const = 0;
-  virtual void write(const Step& step) = 0;
+  virtual void write(const StepRecord& step) = 0;
   virtual void write(const Evaluation& evaluation) = 0;
   virtual void write(const Timers&) {}
   virtual void write(const Saved&) {}

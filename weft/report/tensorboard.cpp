@@ -32,8 +32,8 @@ class TensorBoard final : public Sink {
   }
   const char* name() const override { return "TensorBoard"; }
 
-  void write(const Step& step) override {
-    if (step.span == Span::interval || step.iteration % options_.interval != 0) return;
+  void write(const StepRecord& step) override {
+    if (step.span == RecordScope::interval || step.iteration % options_.interval != 0) return;
     if (options_.learning_rate && step.learning_rate) both(step, "learning-rate", *step.learning_rate);
     both(step, "batch-size", double(step.global_batch));
     for (const auto& [name, value] : step.losses) both(step, name, value);
@@ -68,7 +68,7 @@ class TensorBoard final : public Sink {
   void flush() override { file_.sync(); }
 
  private:
-  void both(const Step& step, const std::string& tag, double value) {
+  void both(const StepRecord& step, const std::string& tag, double value) {
     add(step.iteration, tag, value);
     add(step.consumed_samples, tag + " vs samples", value);
   }

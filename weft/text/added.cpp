@@ -53,10 +53,10 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens) : tokens_(std::move(tok
   }
 }
 
-AddedTokens::Found AddedTokens::find(std::string_view text, std::size_t from) const {
+AddedTokens::TokenMatch AddedTokens::find(std::string_view text, std::size_t from) const {
   for (std::size_t begin = from; begin < text.size(); ++begin) {
     if (!starts_[static_cast<unsigned char>(text[begin])]) continue;
-    Found found;
+    TokenMatch found;
     std::uint32_t node = 0;
     for (std::size_t at = begin; at < text.size(); ++at) {
       const auto& next = nodes_[node].next;
@@ -70,10 +70,10 @@ AddedTokens::Found AddedTokens::find(std::string_view text, std::size_t from) co
   return {text.size(), text.size(), -1};
 }
 
-void AddedTokens::split(std::string_view text, std::vector<Part>& parts) const {
+void AddedTokens::split(std::string_view text, std::vector<TextPart>& parts) const {
   std::size_t done = 0;
   for (std::size_t from = 0; !tokens_.empty() && from < text.size();) {
-    const Found found = find(text, from);
+    const TokenMatch found = find(text, from);
     if (found.token < 0) break;
     from = found.end;
     const AddedToken& token = tokens_[static_cast<std::size_t>(found.token)];

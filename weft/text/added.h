@@ -29,14 +29,14 @@ class AddedTokens {
   [[nodiscard]] bool empty() const { return tokens_.empty(); }
 
   /// A part of a text: an added token, or (id -1) what lies between two.
-  struct Part {
+  struct TextPart {
     std::size_t begin = 0, end = 0;
     std::int32_t id = -1;
   };
-  void split(std::string_view text, std::vector<Part>& parts) const;
+  void split(std::string_view text, std::vector<TextPart>& parts) const;
 
  private:
-  struct Found {
+  struct TokenMatch {
     std::size_t begin = 0, end = 0;
     std::int32_t token = -1;
   };
@@ -44,7 +44,7 @@ class AddedTokens {
     std::map<unsigned char, std::uint32_t> next;
     std::int32_t token = -1;
   };
-  [[nodiscard]] Found find(std::string_view text, std::size_t from) const;
+  [[nodiscard]] TokenMatch find(std::string_view text, std::size_t from) const;
 
   std::vector<AddedToken> tokens_;
   std::vector<Node> nodes_;

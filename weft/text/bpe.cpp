@@ -24,7 +24,7 @@ PairTable::PairTable(std::span<const Merge> merges) {
 }
 
 std::size_t Joiner::join_short(std::int32_t* symbols, std::size_t count) const {
-  PairTable::Found pair[long_word];
+  PairTable::MergeResult pair[long_word];
   for (std::size_t k = 0; k + 1 < count; ++k) pair[k] = pairs_.find(symbols[k], symbols[k + 1]);
   while (count > 1) {
     std::size_t best = 0;

@@ -22,11 +22,11 @@ struct Merge {
 class PairTable {
  public:
   static constexpr std::int32_t none = INT32_MAX;
-  struct Found {
+  struct MergeResult {
     std::int32_t rank = none, result = -1;
   };
   explicit PairTable(std::span<const Merge> merges = {});
-  [[nodiscard]] Found find(std::int32_t left, std::int32_t right) const {
+  [[nodiscard]] MergeResult find(std::int32_t left, std::int32_t right) const {
     for (std::size_t at = home(left, right);; at = (at + 1) & mask_) {
       const Merge& slot = slots_[at];
       if (slot.left == left && slot.right == right) return {slot.rank, slot.result};

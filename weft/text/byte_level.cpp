@@ -65,13 +65,13 @@ class ByteLevel final : public StretchEncoder {
     if (splitter_ == nullptr) return pairs_.encode(text, ids, cache);
     // Pieces are found a few hundred at a time, so that they are still in cache when they are encoded.
     constexpr std::size_t batch = 512;
-    std::vector<Span> pieces;
+    std::vector<ByteRange> pieces;
     pieces.reserve(batch);
     std::size_t done = 0;
     for (std::size_t at = 0; at < text.size();) {
       pieces.clear();
       at = splitter_->split(text, at, batch, pieces);
-      for (const Span& piece : pieces) {
+      for (const ByteRange& piece : pieces) {
         if (piece.begin > done && keep_gaps_)
           pairs_.encode(text.substr(done, piece.begin - done), ids, cache);
         pairs_.encode(text.substr(piece.begin, piece.end - piece.begin), ids, cache);

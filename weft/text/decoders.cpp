@@ -18,21 +18,21 @@ using nlohmann::json;
 namespace {
 
 using Tokens = std::vector<std::string>;
-using Step = std::function<Tokens(Tokens)>;
+using DecodeStep = std::function<Tokens(Tokens)>;
 
-class Steps final : public Decoder {
+class DecodeSteps final : public Decoder {
  public:
-  explicit Steps(std::vector<Step> steps, std::string between = {})
+  explicit DecodeSteps(std::vector<DecodeStep> steps, std::string between = {})
       : steps_(std::move(steps)), between_(std::move(between)) {}
   [[nodiscard]] std::string decode(std::vector<std::string> tokens) const override {
-    for (const Step& step : steps_) tokens = step(std::move(tokens));
+    for (const DecodeStep& step : steps_) tokens = step(std::move(tokens));
     std::string out;
     for (std::size_t k = 0; k < tokens.size(); ++k) out += (k > 0 ? between_ : "") + tokens[k];
     return unicode::valid(out) ? out : unicode::repaired(out);
   }
 
  private:
-  std::vector<Step> steps_;
+  std::vector<DecodeStep> steps_;
   std::string between_;
 };
 
@@ -64,7 +64,7 @@ std::string cleaned(std::string text) {
 }
 
 // Changes every token; `k` is its place.
-Step each(std::function<std::string(std::string token, std::size_t k, std::size_t count)> change) {
+DecodeStep each(std::function<std::string(std::string token, std::size_t k, std::size_t count)> change) {
   return [change = std::move(change)](Tokens tokens) {
     for (std::size_t k = 0; k < tokens.size(); ++k)
       tokens[k] = change(std::move(tokens[k]), k, tokens.size());
@@ -72,7 +72,7 @@ Step each(std::function<std::string(std::string token, std::size_t k, std::size_
   };
 }
 
-Step word_piece(const std::string& prefix, bool cleanup) {
+DecodeStep word_piece(const std::string& prefix, bool cleanup) {
   return each([prefix, cleanup](std::string token, std::size_t k, std::size_t) {
     if (k > 0)
       token = token.starts_with(prefix) && !prefix.empty() ? token.substr(prefix.size()) : " " + token;
@@ -117,7 +117,7 @@ Tokens fuse(const Tokens& tokens) {
   return {all};
 }
 
-Step metaspace(const json& spec) {
+DecodeStep metaspace(const json& spec) {
   const char* who = "decoder Metaspace";
   const std::string replacement = text_field(spec, "replacement", who);
   const bool prepends = spec.contains("prepend_scheme") ? text_field(spec, "prepend_scheme", who) != "never"
@@ -127,7 +127,7 @@ Step metaspace(const json& spec) {
   });
 }
 
-Step ctc(const json& spec) {
+DecodeStep ctc(const json& spec) {
   const char* who = "decoder CTC";
   const std::string pad = text_field(spec, "pad_token", who),
                     mark = text_field(spec, "word_delimiter_token", who);
@@ -144,7 +144,7 @@ Step ctc(const json& spec) {
   };
 }
 
-Step strip(const json& spec) {
+DecodeStep strip(const json& spec) {
   const std::string content = text_field(spec, "content", "decoder Strip");
   const auto count = [&](const char* key) {
     const auto at = spec.find(key);
@@ -163,14 +163,14 @@ Step strip(const json& spec) {
   });
 }
 
-Step replace(const json& spec) {
+DecodeStep replace(const json& spec) {
   const Pattern pattern = read_pattern(spec, "decoder Replace");
   const std::string content = text_field(spec, "content", "decoder Replace");
   return each([pattern, content](const std::string& token, std::size_t, std::size_t) {
     if (!unicode::valid(token)) return token;
     std::string out;
     std::size_t done = 0;
-    for (const Span& match : pattern.matches(token)) {
+    for (const ByteRange& match : pattern.matches(token)) {
       out.append(token, done, match.begin - done).append(content);
       done = match.end;
     }
@@ -178,7 +178,7 @@ Step replace(const json& spec) {
   });
 }
 
-void add_steps(const json& spec, std::vector<Step>& steps) {
+void add_steps(const json& spec, std::vector<DecodeStep>& steps) {
   const std::string type = text_field(spec, "type", "decoder");
   const std::string who = "decoder " + type;
   if (type == "Sequence") {
@@ -215,14 +215,14 @@ void add_steps(const json& spec, std::vector<Step>& steps) {
 }  // namespace
 
 std::unique_ptr<Decoder> make_word_piece_decoder(const std::string& prefix, bool cleanup) {
-  return std::make_unique<Steps>(std::vector<Step>{word_piece(prefix, cleanup)});
+  return std::make_unique<DecodeSteps>(std::vector<DecodeStep>{word_piece(prefix, cleanup)});
 }
 
 std::unique_ptr<Decoder> make_decoder(const json& spec) {
-  std::vector<Step> steps;
-  if (spec.is_null()) return std::make_unique<Steps>(std::move(steps), " ");
+  std::vector<DecodeStep> steps;
+  if (spec.is_null()) return std::make_unique<DecodeSteps>(std::move(steps), " ");
   add_steps(spec, steps);
-  return std::make_unique<Steps>(std::move(steps));
+  return std::make_unique<DecodeSteps>(std::move(steps));
 }
 
 }  // namespace weft

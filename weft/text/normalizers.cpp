@@ -114,7 +114,7 @@ std::unique_ptr<Normalizer> replace(const json& spec) {
   return function([pattern, content](const std::string& text) {
     std::string out;
     std::size_t done = 0;
-    for (const Span& match : pattern.matches(text)) {
+    for (const ByteRange& match : pattern.matches(text)) {
       out.append(text, done, match.begin - done).append(content);
       done = match.end;
     }

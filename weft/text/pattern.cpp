@@ -18,9 +18,9 @@ Pattern Pattern::regex(const std::string& expression) {
   return pattern;
 }
 
-std::vector<Span> Pattern::matches(std::string_view text) const {
+std::vector<ByteRange> Pattern::matches(std::string_view text) const {
   if (regex_ != nullptr) return regex_->all(text);
-  std::vector<Span> found;
+  std::vector<ByteRange> found;
   if (literal_.empty()) return found;
   for (auto at = text.find(literal_); at != std::string_view::npos;
        at = text.find(literal_, at + literal_.size())) {

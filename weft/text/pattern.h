@@ -16,7 +16,7 @@ class Pattern {
   /// Matches this text itself.
   static Pattern literal(std::string text);
   static Pattern regex(const std::string& expression);
-  [[nodiscard]] std::vector<Span> matches(std::string_view text) const;
+  [[nodiscard]] std::vector<ByteRange> matches(std::string_view text) const;
 
  private:
   std::string literal_;

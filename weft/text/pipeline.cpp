@@ -54,7 +54,7 @@ std::vector<std::int32_t> Pipeline::encode(std::string_view utf8) const {
   std::vector<std::int32_t> ids;
   ids.reserve(utf8.size() / 3 + 16);
   ids.insert(ids.end(), parts_.before.begin(), parts_.before.end());
-  std::vector<AddedTokens::Part> parts;
+  std::vector<AddedTokens::TextPart> parts;
   raw_.split(utf8, parts);
   for (const auto& part : parts) {
     if (part.id >= 0) {
@@ -86,7 +86,7 @@ void Pipeline::encode_rest(std::string_view text, std::size_t head, std::vector<
     if (!text.empty()) parts_.encoder->encode(text, head, ids);
     return;
   }
-  std::vector<AddedTokens::Part> parts;
+  std::vector<AddedTokens::TextPart> parts;
   normalized_.split(text, parts);
   for (const auto& part : parts) {
     if (part.id >= 0) {

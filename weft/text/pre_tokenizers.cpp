@@ -19,7 +19,7 @@ namespace {
 // How much of a head is left behind its first bytes.
 std::size_t rest_of(std::size_t head, std::size_t bytes) { return head > bytes ? head - bytes : 0; }
 
-using Matches = std::function<std::vector<Span>(std::string_view)>;
+using Matches = std::function<std::vector<ByteRange>(std::string_view)>;
 
 // Cuts every word where something matches.
 class Cutter final : public PreTokenizer {
@@ -29,7 +29,7 @@ class Cutter final : public PreTokenizer {
   void apply(std::vector<Word>& words) const override {
     std::vector<Word> out;
     for (const Word& word : words) {
-      for (const Span& piece : cut(word.text.size(), matches_(word.text), behavior_, invert_)) {
+      for (const ByteRange& piece : cut(word.text.size(), matches_(word.text), behavior_, invert_)) {
         out.push_back(
             {word.text.substr(piece.begin, piece.end - piece.begin), rest_of(word.head, piece.begin)});
       }
@@ -46,7 +46,7 @@ class Cutter final : public PreTokenizer {
 // Every code point of which `is` holds is a match of its own.
 Matches each_rune(std::function<bool(char32_t)> is) {
   return [is = std::move(is)](std::string_view text) {
-    std::vector<Span> found;
+    std::vector<ByteRange> found;
     for (std::size_t at = 0; at < text.size();) {
       const unicode::Rune rune = unicode::rune_at(text, at);
       if (is(rune.code)) found.push_back({at, at + rune.bytes});
@@ -84,8 +84,9 @@ class ByteLevelWords final : public PreTokenizer {
         word.text.insert(0, " ");
         if (word.head > 0) ++word.head;
       }
-      const auto pieces = splitter_ ? splitter_->all(word.text) : std::vector<Span>{{0, word.text.size()}};
-      for (const Span& piece : pieces) {
+      const auto pieces =
+          splitter_ ? splitter_->all(word.text) : std::vector<ByteRange>{{0, word.text.size()}};
+      for (const ByteRange& piece : pieces) {
         const auto bytes = std::string_view(word.text).substr(piece.begin, piece.end - piece.begin);
         const std::size_t head = std::min(rest_of(word.head, piece.begin), bytes.size());
         out.push_back({byte_alphabet.written(bytes), byte_alphabet.written(bytes.substr(0, head)).size()});
@@ -183,7 +184,7 @@ std::unique_ptr<PreTokenizer> fixed_length(const json& spec) {
   }
   const auto most = length->get<std::uint64_t>();
   const auto chunks = [most](std::string_view text) {
-    std::vector<Span> found;
+    std::vector<ByteRange> found;
     for (std::size_t at = 0; at < text.size();) {
       const std::size_t begin = at;
       for (std::uint64_t k = 0; k < most && at < text.size(); ++k) at += unicode::rune_at(text, at).bytes;
@@ -213,24 +214,25 @@ std::unique_ptr<PreTokenizer> regex_words() {
 
 }  // namespace
 
-std::vector<Span> cut(std::size_t size, const std::vector<Span>& matches, Behavior behavior, bool invert) {
-  struct Part {
-    Span span;
+std::vector<ByteRange> cut(std::size_t size, const std::vector<ByteRange>& matches, Behavior behavior,
+                           bool invert) {
+  struct Stretch {
+    ByteRange span;
     bool match;
   };
-  std::vector<Part> parts;
+  std::vector<Stretch> parts;
   std::size_t done = 0;
-  for (const Span& match : matches) {
+  for (const ByteRange& match : matches) {
     if (match.begin > done) parts.push_back({{done, match.begin}, invert});
     parts.push_back({match, !invert});
     done = match.end;
   }
   if (done < size) parts.push_back({{done, size}, invert});
 
-  std::vector<Span> pieces;
+  std::vector<ByteRange> pieces;
   bool before = false;
   if (behavior == Behavior::with_next) std::reverse(parts.begin(), parts.end());
-  for (const Part& part : parts) {
+  for (const Stretch& part : parts) {
     const bool joins =
         (behavior == Behavior::contiguous && part.match == before) ||
         ((behavior == Behavior::with_previous || behavior == Behavior::with_next) && part.match && !before);
@@ -244,7 +246,7 @@ std::vector<Span> cut(std::size_t size, const std::vector<Span>& matches, Behavi
     }
   }
   if (behavior == Behavior::with_next) std::reverse(pieces.begin(), pieces.end());
-  std::erase_if(pieces, [](const Span& piece) { return piece.begin == piece.end; });
+  std::erase_if(pieces, [](const ByteRange& piece) { return piece.begin == piece.end; });
   return pieces;
 }
 

@@ -29,8 +29,8 @@ class PreTokenizer {
 enum class Behavior { isolated, removed, with_previous, with_next, contiguous };
 
 /// The pieces of a text of `size` bytes around `matches`; `invert` takes what lies between for the matches.
-[[nodiscard]] std::vector<Span> cut(std::size_t size, const std::vector<Span>& matches, Behavior behavior,
-                                    bool invert);
+[[nodiscard]] std::vector<ByteRange> cut(std::size_t size, const std::vector<ByteRange>& matches,
+                                         Behavior behavior, bool invert);
 
 /// White space falls away, punctuation stands alone.
 [[nodiscard]] std::unique_ptr<PreTokenizer> make_bert_pre_tokenizer();

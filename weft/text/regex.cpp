@@ -99,7 +99,7 @@ class Regex final : public Splitter {
   }
 
   std::size_t split(std::string_view text, std::size_t at, std::size_t most,
-                    std::vector<Span>& pieces) const override {
+                    std::vector<ByteRange>& pieces) const override {
     const std::unique_ptr<pcre2_match_data, FreeMatch> match(pcre2_match_data_create(1, nullptr));
     for (std::size_t found = 0; found < most && at < text.size();) {
       const int count = pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), at,
@@ -132,8 +132,8 @@ class Regex final : public Splitter {
 
 }  // namespace
 
-std::vector<Span> Splitter::all(std::string_view text) const {
-  std::vector<Span> pieces;
+std::vector<ByteRange> Splitter::all(std::string_view text) const {
+  std::vector<ByteRange> pieces;
   for (std::size_t at = 0; at < text.size();) at = split(text, at, 4096, pieces);
   return pieces;
 }

@@ -216,7 +216,7 @@ class Scanner final : public Splitter {
   explicit Scanner(Rule rule) : rule_(rule) {}
 
   std::size_t split(std::string_view text, std::size_t at, std::size_t most,
-                    std::vector<Span>& pieces) const override {
+                    std::vector<ByteRange>& pieces) const override {
     const Reader reader(text, classes_);
     for (std::size_t found = 0; found < most && at < text.size(); ++found) {
       const std::size_t end = rule_.next(reader, at);

@@ -175,7 +175,7 @@ class SentencePiece final : public Tokenizer {
   }
 
  private:
-  struct Found {
+  struct SpecialMatch {
     std::size_t begin = 0, end = 0;
     std::int32_t id = -1;
   };
@@ -199,8 +199,8 @@ class SentencePiece final : public Tokenizer {
     return ids;
   }
   // The earliest special token, the one given first among those that begin there.
-  [[nodiscard]] Found next_special(const std::string& text, std::size_t from) const {
-    Found best;
+  [[nodiscard]] SpecialMatch next_special(const std::string& text, std::size_t from) const {
+    SpecialMatch best;
     for (const std::string& token : order_) {
       const std::size_t at = text.find(token, from);
       if (at != std::string::npos && (best.id < 0 || at < best.begin))

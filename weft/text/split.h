@@ -8,9 +8,9 @@
 namespace weft {
 
 /// Bytes [begin, end) of a text.
-struct Span {
+struct ByteRange {
   std::size_t begin = 0, end = 0;
-  friend bool operator==(const Span&, const Span&) = default;
+  friend bool operator==(const ByteRange&, const ByteRange&) = default;
 };
 
 /// Const and safe for many threads. The text must be valid UTF-8.
@@ -20,9 +20,9 @@ class Splitter {
   /// Finds matches from `at` on, until `most` are found or the text ends, and returns where to go on (the
   /// text's size when done). What no match covers is not reported: the known patterns cover everything.
   virtual std::size_t split(std::string_view text, std::size_t at, std::size_t most,
-                            std::vector<Span>& pieces) const = 0;
+                            std::vector<ByteRange>& pieces) const = 0;
   /// All matches of a text.
-  [[nodiscard]] std::vector<Span> all(std::string_view text) const;
+  [[nodiscard]] std::vector<ByteRange> all(std::string_view text) const;
 };
 
 /// Whose regular expressions a pattern was written for: they differ in ^ and $.

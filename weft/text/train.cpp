@@ -31,9 +31,9 @@ WordCounts count_words(std::int64_t parts, const TextsOf& texts, std::string_vie
   return std::move(counts[0]);
 }
 
-std::vector<Span> parts_of(std::string_view text, std::size_t about) {
+std::vector<ByteRange> parts_of(std::string_view text, std::size_t about) {
   const auto white = [](char letter) { return letter == ' ' || (letter >= '\t' && letter <= '\r'); };
-  std::vector<Span> parts;
+  std::vector<ByteRange> parts;
   std::size_t begin = 0;
   for (std::size_t at = about; at < text.size(); ++at) {
     at = text.find('\n', at);

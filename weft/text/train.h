@@ -41,7 +41,7 @@ using TextsOf = std::function<void(std::int64_t part, const std::function<void(s
 
 /// Cuts a text into parts of about `about` bytes, at line ends where no known pattern can see the cut. Where
 /// that is depends on the text alone.
-[[nodiscard]] std::vector<Span> parts_of(std::string_view text, std::size_t about);
+[[nodiscard]] std::vector<ByteRange> parts_of(std::string_view text, std::size_t about);
 
 [[nodiscard]] std::string vocab_json(const TrainedBpe& bpe);
 [[nodiscard]] std::string merges_txt(const TrainedBpe& bpe);

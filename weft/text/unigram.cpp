@@ -6,6 +6,7 @@
 #include "weft/text/bpe.h"
 #include "weft/text/char_bpe.h"
 #include "weft/text/models.h"
+#include "weft/text/split.h"
 #include "weft/text/unicode.h"
 
 namespace weft {
@@ -49,7 +50,7 @@ class Unigram final : public WordModel {
     std::vector<Best> best(word.size() + 1);
     for (std::size_t begin = 0; begin < word.size();) begin += extend(word, begin, best);
     // Unknown pieces that touch are one, and may be a piece after all, or bytes.
-    std::vector<Span> cuts;
+    std::vector<ByteRange> cuts;
     bool unknown_before = false;
     for (std::size_t end = word.size(); end > 0; end = best[end].begin) {
       const bool unknown = parts_.unknown >= 0 && best[end].piece == parts_.unknown;
@@ -65,9 +66,6 @@ class Unigram final : public WordModel {
   }
 
  private:
-  struct Span {
-    std::size_t begin, end;
-  };
   struct Best {
     double score = 0;
     std::size_t begin = none;

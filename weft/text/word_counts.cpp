@@ -39,12 +39,12 @@ void WordCounts::add_text(std::string_view utf8, const Splitter& splitter) {
     utf8 = repaired;
   }
   constexpr std::size_t batch = 512;
-  std::vector<Span> pieces;
+  std::vector<ByteRange> pieces;
   std::size_t done = 0;
   for (std::size_t at = 0; at < utf8.size();) {
     pieces.clear();
     at = splitter.split(utf8, at, batch, pieces);
-    for (const Span& piece : pieces) {
+    for (const ByteRange& piece : pieces) {
       if (piece.begin > done) add(utf8.substr(done, piece.begin - done));
       add(utf8.substr(piece.begin, piece.end - piece.begin));
       done = piece.end;

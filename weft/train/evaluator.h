@@ -17,7 +17,7 @@ namespace weft {
 struct EvaluationSettings {
   EvalConfig eval;
   DataConfig data;
-  data::Turn turn;
+  data::SampleTurn turn;
   std::function<bool()> must_stop;  // asked between batches, by all ranks alike
 };
 EvaluationSettings evaluation_settings(const TrainConfig& config, const ProcessMesh& mesh,

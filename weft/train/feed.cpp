@@ -11,7 +11,7 @@ using data::Field;
 
 }  // namespace
 
-Feed::Place place_of(const Replica& replica) {
+Feed::Intake place_of(const Replica& replica) {
   const ProcessMesh& mesh = replica.mesh();
   return {.device = replica.device(),
           .fields = replica.kind().fields,
@@ -19,13 +19,13 @@ Feed::Place place_of(const Replica& replica) {
 }
 
 Feed::Feed(std::shared_ptr<const data::Dataset> dataset, std::unique_ptr<data::Sampler> sampler,
-           const Place& place, std::int64_t consumed)
+           const Intake& place, std::int64_t consumed)
     : loader_(std::move(dataset), std::move(sampler), consumed),
       device_(place.device),
       fields_(place.fields),
       context_(place.context) {}
 
-std::span<const Batch> Feed::next(const data::Turn& turn) {
+std::span<const Batch> Feed::next(const data::SampleTurn& turn) {
   const std::span<const data::HostBatch> hosts = loader_.next(turn);
   batches_.resize(hosts.size());
   for (std::size_t i = 0; i < hosts.size(); ++i) fill(batches_[i], part_of(hosts[i]));

@@ -16,15 +16,15 @@ class Replica;
 /// Reads ahead on a thread, and hands out tensors with the sequence first.
 class Feed {
  public:
-  struct Place {
+  struct Intake {
     Device& device;
     std::span<const BatchField> fields;  // what the model reads
     data::ContextPart context = {};      // which part of every sequence this rank reads
   };
   Feed(std::shared_ptr<const data::Dataset> dataset, std::unique_ptr<data::Sampler> sampler,
-       const Place& place, std::int64_t consumed);
+       const Intake& place, std::int64_t consumed);
   /// The next step's microbatches; valid until the next call.
-  std::span<const Batch> next(const data::Turn& turn);
+  std::span<const Batch> next(const data::SampleTurn& turn);
   std::int64_t consumed() const { return loader_.consumed(); }
   void seek(std::int64_t consumed) { loader_.seek(consumed); }
 
@@ -46,6 +46,6 @@ class Feed {
 };
 
 /// Where the samples of a replica go, and what of them.
-Feed::Place place_of(const Replica& replica);
+Feed::Intake place_of(const Replica& replica);
 
 }  // namespace weft

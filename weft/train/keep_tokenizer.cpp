@@ -27,7 +27,7 @@ std::string name_among(const std::vector<std::string>& taken, const fs::path& fi
 std::array<std::string*, 3> named_by(TokenizerConfig& c) { return {&c.model, &c.vocab_file, &c.merge_file}; }
 
 // The copy of what the checkpoint's run was given in the same place, whatever it was called there.
-fs::path copy_of(std::size_t place, const checkpoint::Step& step, RunFacts& facts) {
+fs::path copy_of(std::size_t place, const checkpoint::OpenStep& step, RunFacts& facts) {
   std::size_t before = 0, all = 0;
   const auto given = named_by(facts.configuration.data.tokenizer);
   for (std::size_t i = 0; i < given.size(); ++i) {
@@ -63,7 +63,7 @@ std::vector<std::string> take_kept_tokenizer(const fs::path& step, TokenizerConf
     std::error_code error;
     std::string& file = *wanted[place];
     if (file.empty() || fs::exists(file, error)) continue;
-    const checkpoint::Step opened(step);
+    const checkpoint::OpenStep opened(step);
     RunFacts facts = facts_from_json(opened.facts(), step.string());
     if (facts.tokenizer.type != tokenizer.type) continue;
     const fs::path copy = copy_of(place, opened, facts);

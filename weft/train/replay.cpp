@@ -217,7 +217,7 @@ Replay replay_from_json(std::string_view json, const Hash& checkpoint, const std
 }
 
 void write_replay(const std::filesystem::path& step, const Replay& replay, const FileSystem& files) {
-  const Hash index = checkpoint::Step(step).index_hash();
+  const Hash index = checkpoint::OpenStep(step).index_hash();
   write_atomically(step / file_name, std::string_view(to_json(replay, index)), files);
 }
 
@@ -226,7 +226,7 @@ Replay read_replay(const std::filesystem::path& step) {
   std::error_code error;
   if (!std::filesystem::exists(path, error))
     fail(Kind::data, step.string(), ": holds no record of the next step, which the run did not finish");
-  return replay_from_json(read_file(path), checkpoint::Step(step).index_hash(), path.string());
+  return replay_from_json(read_file(path), checkpoint::OpenStep(step).index_hash(), path.string());
 }
 
 std::string another_step(const Replay& saved, const Replay& now) {

@@ -30,7 +30,7 @@ bool has_mark(const fs::path& step) {
 // Mark, index, facts and sizes are right.
 bool is_whole(const fs::path& step) {
   try {
-    (void)checkpoint::Step(step);
+    (void)checkpoint::OpenStep(step);
     return true;
   } catch (const Error&) {
     return false;
@@ -40,7 +40,7 @@ bool is_whole(const fs::path& step) {
 bool is_step(const fs::path& directory) { return has_mark(directory); }
 
 RunFacts facts_of(const fs::path& step) {
-  return facts_from_json(checkpoint::Step(step).facts(), step.string());
+  return facts_from_json(checkpoint::OpenStep(step).facts(), step.string());
 }
 
 void must_hold_states(const RunFacts& facts, const TrainConfig& config, const std::string& who) {
@@ -104,7 +104,7 @@ void take_hub(const fs::path& directory, const ResumeInto& into, Resumed& out) {
 // Whether a step could be loaded.
 bool scan(const fs::path& root, const ResumeInto& into, Resumed& out) {
   for (std::int64_t below = checkpoint::no_step;;) {
-    const checkpoint::Found found = checkpoint::agree_on_latest(root, below, into.world);
+    const checkpoint::FoundStep found = checkpoint::agree_on_latest(root, below, into.world);
     out.notices.insert(out.notices.end(), found.notices.begin(), found.notices.end());
     if (!found.step) return false;
     try {

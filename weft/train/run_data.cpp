@@ -184,7 +184,7 @@ data::Owners owners_of(const ModelConfig& model) {
   return model.exact ? data::Owners::contiguous : data::Owners::megatron;
 }
 
-data::Turn run_turn(const TrainConfig& config, std::int64_t consumed, int rank) {
+data::SampleTurn run_turn(const TrainConfig& config, std::int64_t consumed, int rank) {
   const BatchSchedule batch(config.batch, config.parallel.dp, config.model.sequence);
   return {.global_batch = static_cast<int>(batch.at(consumed)),
           .micro_batch = static_cast<int>(config.batch.micro),

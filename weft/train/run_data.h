@@ -32,7 +32,7 @@ std::unique_ptr<data::Sampler> run_sampler(const DataConfig& config, std::int64_
 /// Exact mode adds neighbours of a global batch first, so a rank takes neighbours.
 data::Owners owners_of(const ModelConfig& model);
 /// Rank `rank`'s part of the step that begins at `consumed`; `rank` is a data-parallel one.
-data::Turn run_turn(const TrainConfig& config, std::int64_t consumed, int rank);
+data::SampleTurn run_turn(const TrainConfig& config, std::int64_t consumed, int rank);
 /// All samples of a step, 1 is the first, in the order the ranks take them.
 std::vector<std::int64_t> samples_of_step(const TrainConfig& config, const data::Sampler& sampler,
                                           std::int64_t step);

@@ -102,26 +102,26 @@ StepReport Replica::step(std::span<const Batch> microbatches, const StepOrder& o
   if (order.timers && order.timers->level() > 1) work.timekeeper = order.timers;
   Laps laps(order.timers);
   runner_->run(work, [&](int, const Pass& pass) { sums.add(pass); });
-  laps.end(Part::forward_backward);
+  laps.end(StepPart::forward_backward);
   reduction_.finish();
-  laps.end(Part::all_grads_sync);
+  laps.end(StepPart::all_grads_sync);
   if (tied_) {
     tied_->add_gradients();
-    laps.end(Part::embedding_grads);
+    laps.end(StepPart::embedding_grads);
   }
   report.loss = report.tokens > 0 ? sums.everywhere(mesh_, homes_.back()) / report.tokens : 0;
   report.loss_finite = std::isfinite(report.loss) && !order.fault;
   laps.skip();
   report.grad_norm = global_norm(weights_, Look::grads) / report.loss_scale;
   report.applied = report.loss_finite && std::isfinite(report.grad_norm);
-  laps.end(Part::clip);
+  laps.end(StepPart::clip);
   if (order.count_zeros) {
     report.zeros = global_zeros(weights_);
-    laps.end(Part::count_zeros);
+    laps.end(StepPart::count_zeros);
   }
   if (scaler_) scaler_->update(report.applied);
   if (report.applied) update(order, report);
-  laps.end(Part::inner_step);
+  laps.end(StepPart::inner_step);
   return report;
 }
 

@@ -42,8 +42,8 @@ Stepper::Stepper(StepSettings settings, std::unique_ptr<Feed> feed, Replica& rep
       progress_(progress),
       log_(log) {}
 
-data::Turn Stepper::turn_at(std::int64_t consumed) const {
-  data::Turn turn = settings_.turn;
+data::SampleTurn Stepper::turn_at(std::int64_t consumed) const {
+  data::SampleTurn turn = settings_.turn;
   turn.global_batch = int(progress_.batches.at(consumed));
   return turn;
 }
@@ -67,10 +67,10 @@ void Stepper::seek(std::int64_t consumed) {
 }
 
 StepReport Stepper::step(std::int64_t step, StepTimers* timers, NotFinite trouble) {
-  const data::Turn turn = turn_at(feed_->consumed());
+  const data::SampleTurn turn = turn_at(feed_->consumed());
   Laps laps(timers && timers->level() > 1 ? timers : nullptr);
   const std::span<const Batch> batches = feed_->next(turn);
-  laps.end(Part::batch_generator);
+  laps.end(StepPart::batch_generator);
   progress_.last_batch = turn.global_batch;
   if (skips(step)) {
     progress_.skipped_samples += turn.global_batch;

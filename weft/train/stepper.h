@@ -13,8 +13,8 @@ namespace weft {
 
 /// What of a run's settings is the same for all steps.
 struct StepSettings {
-  StepOrder order;  // but for rates and number
-  data::Turn turn;  // but for the batch
+  StepOrder order;        // but for rates and number
+  data::SampleTurn turn;  // but for the batch
   GuardConfig guard;
   bool tells = false;        // what one rank says for all
   bool scale_moves = false;  // dynamic loss scaling lives on steps that are not applied
@@ -29,7 +29,7 @@ class Stepper {
   enum class NotFinite : std::uint8_t { looked_for, passed_over };
   StepReport step(std::int64_t step, StepTimers* timers, NotFinite trouble = NotFinite::looked_for);
 
-  data::Turn turn_at(std::int64_t consumed) const;
+  data::SampleTurn turn_at(std::int64_t consumed) const;
   StepOrder order_of(std::int64_t step) const;
   /// Whether it is left out on purpose.
   bool skips(std::int64_t step) const;

@@ -37,19 +37,19 @@ void Teller::tell(std::int64_t step, const StepReport& report, std::int64_t cons
   const LogConfig& log = settings_.log;
   if (log.memory_interval > 0 && step % log.memory_interval == 0) tell_memory(step);
   const bool due = step % log.interval == 0;
-  const auto write = [&](report::Span span, const Interval& sum) {
-    report::Step record = record_of(report, sum);
+  const auto write = [&](report::RecordScope span, const Interval& sum) {
+    report::StepRecord record = record_of(report, sum);
     record.iteration = step;
     record.consumed_samples = consumed;
     record.span = span;
     lent_.outlet->write(std::move(record));
   };
   if (lent_.outlet && log.interval == 1) {
-    write(report::Span::both, interval_);
+    write(report::RecordScope::both, interval_);
   } else if (lent_.outlet) {
     // Nobody but these files asks for single steps, and a record asks the heap for memory.
-    if (!log.jsonl.empty() || !log.tensorboard.empty()) write(report::Span::step, alone_);
-    if (due || step == progress_.first_step) write(report::Span::interval, interval_);
+    if (!log.jsonl.empty() || !log.tensorboard.empty()) write(report::RecordScope::step, alone_);
+    if (due || step == progress_.first_step) write(report::RecordScope::interval, interval_);
   }
   if (due && timers_.level() > 0) tell_times(step, interval_.steps);
   alone_.forget();
@@ -83,9 +83,9 @@ void Teller::tell_memory_of_ranks() const {
   if (lent_.outlet) lent_.log.info(sentence);
 }
 
-report::Step Teller::record_of(const StepReport& report, const Interval& sum) const {
+report::StepRecord Teller::record_of(const StepReport& report, const Interval& sum) const {
   const double seconds = sum.watch.seconds();
-  report::Step out;
+  report::StepRecord out;
   out.iterations = progress_.steps;
   out.skipped_samples = progress_.skipped_samples;
   out.milliseconds = 1000 * seconds / double(sum.steps);
@@ -111,8 +111,8 @@ report::Step Teller::record_of(const StepReport& report, const Interval& sum) co
 
 // Ranks wait for each other in different parts, so all are asked; parts that nobody had are left out.
 void Teller::tell_times(std::int64_t step, std::int64_t steps) {
-  timers_.add(Part::optimizer,
-              timers_.of(Part::clip) + timers_.of(Part::count_zeros) + timers_.of(Part::inner_step));
+  timers_.add(StepPart::optimizer, timers_.of(StepPart::clip) + timers_.of(StepPart::count_zeros) +
+                                       timers_.of(StepPart::inner_step));
   std::vector<double> mine(timers_.seconds().begin(), timers_.seconds().end());
   for (double& part : mine) part *= 1000 / double(steps);
   timers_.forget();
@@ -126,7 +126,8 @@ void Teller::tell_times(std::int64_t step, std::int64_t steps) {
     std::vector<double> of_ranks;
     for (std::size_t at = part; at < milliseconds.size(); at += parts_of_step)
       of_ranks.push_back(milliseconds[at]);
-    if (std::ranges::max(of_ranks) > 0) told.milliseconds.emplace_back(name(Part(part)), std::move(of_ranks));
+    if (std::ranges::max(of_ranks) > 0)
+      told.milliseconds.emplace_back(name(StepPart(part)), std::move(of_ranks));
   }
   lent_.outlet->write(std::move(told));
 }

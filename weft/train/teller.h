@@ -40,7 +40,7 @@ class Teller {
     void forget() { *this = {}; }
     void add(const StepReport& report);
   };
-  report::Step record_of(const StepReport& report, const Interval& sum) const;
+  report::StepRecord record_of(const StepReport& report, const Interval& sum) const;
   void watch_loss(std::int64_t step, const StepReport& report);
   void tell_memory(std::int64_t step) const;
   void tell_times(std::int64_t step, std::int64_t steps);

@@ -6,31 +6,31 @@ namespace {
 
 using pipe::Do;
 
-Part part_of(Do what) {
+StepPart part_of(Do what) {
   switch (what) {
     case Do::forward:
-      return Part::forward_compute;
+      return StepPart::forward_compute;
     case Do::backward:
     case Do::backward_input:
     case Do::backward_weight:
-      return Part::backward_compute;
+      return StepPart::backward_compute;
     case Do::post_activation:
     case Do::recv_activation:
-      return Part::forward_recv;
+      return StepPart::forward_recv;
     case Do::send_activation:
-      return Part::forward_send;
+      return StepPart::forward_send;
     case Do::post_gradient:
     case Do::recv_gradient:
-      return Part::backward_recv;
+      return StepPart::backward_recv;
     case Do::send_gradient:
-      return Part::backward_send;
+      return StepPart::backward_send;
   }
-  return Part::forward_backward;
+  return StepPart::forward_backward;
 }
 
 }  // namespace
 
-std::string_view name(Part part) {
+std::string_view name(StepPart part) {
   static constexpr std::array<std::string_view, parts_of_step> names = {"forward-backward",
                                                                         "batch-generator",
                                                                         "forward-compute",

@@ -12,7 +12,7 @@
 namespace weft {
 
 /// In the order of the lines that tell of them.
-enum class Part : std::uint8_t {
+enum class StepPart : std::uint8_t {
   forward_backward,
   batch_generator,
   forward_compute,
@@ -29,7 +29,7 @@ enum class Part : std::uint8_t {
   optimizer,  // the last three together
 };
 inline constexpr int parts_of_step = 14;
-std::string_view name(Part part);
+std::string_view name(StepPart part);
 
 /// This rank's seconds since they were last forgotten. Level 1 knows the stages of a step, 2 also what the
 /// schedule does in forward and backward; 0 looks at no clock.
@@ -38,8 +38,8 @@ class StepTimers final : public pipe::Timekeeper {
   explicit StepTimers(int level) : level_(level) {}
   int level() const { return level_; }
   void took(const pipe::Action& action, double seconds) override;
-  void add(Part part, double seconds) { seconds_[std::size_t(part)] += seconds; }
-  double of(Part part) const { return seconds_[std::size_t(part)]; }
+  void add(StepPart part, double seconds) { seconds_[std::size_t(part)] += seconds; }
+  double of(StepPart part) const { return seconds_[std::size_t(part)]; }
   std::span<const double> seconds() const { return seconds_; }
   void forget() { seconds_.fill(0); }
 
@@ -52,7 +52,7 @@ class StepTimers final : public pipe::Timekeeper {
 class Laps {
  public:
   explicit Laps(StepTimers* timers) : timers_(timers && timers->level() > 0 ? timers : nullptr) {}
-  void end(Part part) {
+  void end(StepPart part) {
     if (timers_) timers_->add(part, watch_.restart());
   }
   /// What was done since the last end has no name.

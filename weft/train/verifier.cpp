@@ -50,7 +50,7 @@ double Verifier::rounding_between(const RunFacts& facts) const {
 
 RunWitness Verifier::witness(const RunPosition& at) {
   if (at.last_batch == 0) return {};
-  data::Turn turn = stepper_.turn_at(at.consumed_samples - at.last_batch);
+  data::SampleTurn turn = stepper_.turn_at(at.consumed_samples - at.last_batch);
   turn.global_batch = int(at.last_batch);
   Feed feed(train_, run_sampler(config_.data, train_->size()), place_of(replica_),
             at.consumed_samples - at.last_batch);

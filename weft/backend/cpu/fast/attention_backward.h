@@ -26,7 +26,7 @@ namespace weft::fast::WEFT_ISA {
 struct Sweep {
   const AttentionJob& job;
   AttentionShare share;
-  Place place;         // all queries that meet the keys
+  ScorePlace place;    // all queries that meet the keys
   Index padded, step;  // columns of a row's copy, and floats from one to the next
   Range chunk;
   Index loaded = 0;  // keys of the chunk
@@ -34,7 +34,7 @@ struct Sweep {
       *ds_words, *turned, *factor, *lse, *delta;
   float *dq, *dq_sum, *dk, *dv, *dk_part, *dv_part;
 
-  Sweep(const AttentionJob& j, AttentionShare what, Place at, float* workspace)
+  Sweep(const AttentionJob& j, AttentionShare what, ScorePlace at, float* workspace)
       : job(j), share(what), place(at), padded(round_up(j.d, lanes)), step(j.step) {
     const BackwardPlaces& places = j.backward;
     q = workspace + places.q;
@@ -116,7 +116,7 @@ struct Gradients {
 
 /// Queries (at most a tile of them, already loaded) meet one tile of keys.
 template <class Products>
-void meet(const Sweep& s, const Place& here, Range keys, Gradients& to) {
+void meet(const Sweep& s, const ScorePlace& here, Range keys, Gradients& to) {
   const AttentionJob& job = s.job;
   const Meeting at = {here.queries.size(), keys.from - s.chunk.from, keys.size()};
   const auto multiply_all = [&] { Products::score(s, at, &to.fetch); };
@@ -161,7 +161,7 @@ inline Fetch fetch_queries(const Sweep& s, Range next) {
 template <class Products>
 void meet_tiles(Sweep& s, Range queries, float* dk, float* dv) {
   for (Index from = queries.from; from < queries.to; from += tile_queries) {
-    const Place here = {s.place.row, s.place.head, {from, least(from + tile_queries, queries.to)}};
+    const ScorePlace here = {s.place.row, s.place.head, {from, least(from + tile_queries, queries.to)}};
     const Range keys = visible(s.job, here.queries).both(s.chunk);
     if (keys.empty()) continue;
     load_keys<Products>(s, here.queries);

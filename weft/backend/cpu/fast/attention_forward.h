@@ -24,12 +24,12 @@ namespace weft::fast::WEFT_ISA {
 /// One task's state, in its workspace.
 struct Stripe {
   const AttentionJob& job;
-  Place place;          // all queries of the stripe
+  ScorePlace place;     // all queries of the stripe
   unsigned loaded = 0;  // a bit for every tile of queries
   Index padded, step;   // columns of a row's copy, and floats from one to the next
   float *q, *rows, *k, *v, *scores, *turned, *factor, *scale, *o, *maximum, *sum, *merged, *merged_lse;
 
-  Stripe(const AttentionJob& j, Place at, float* workspace)
+  Stripe(const AttentionJob& j, ScorePlace at, float* workspace)
       : job(j), place(at), padded(round_up(j.d, lanes)), step(j.step) {
     const ForwardPlaces& places = j.forward;
     q = workspace + places.q;
@@ -127,7 +127,7 @@ template <int count>
   for (int i = 0; i < count; ++i) write(s.sum + column.first + v + i * width, sum.of[i]);
 }
 
-inline void drop(const Stripe& s, const Place& place, Range keys) {
+inline void drop(const Stripe& s, const ScorePlace& place, Range keys) {
   draw(s.job, s.factor, place, keys);
   for (Index k = 0; k < keys.size(); ++k)
     for (Index v = k * tile_queries; v < k * tile_queries + place.queries.size(); v += width)
@@ -154,7 +154,7 @@ void attend(Stripe& s, Range tile, Range next) {
   Products::load_keys(s, tile);
   Fetch fetch = fetch_ahead(s, next);
   for (Index t = 0; t < s.tiles(); ++t) {
-    const Place here = {s.place.row, s.place.head, s.queries(t)};
+    const ScorePlace here = {s.place.row, s.place.head, s.queries(t)};
     const Range seen_keys = visible(job, here.queries).both(tile);
     if (seen_keys.empty()) continue;
     if ((s.loaded >> t & 1) == 0) Products::load_queries(s, t);
@@ -225,7 +225,7 @@ inline void write_out(const Stripe& s, const float* o, const float* lse) {
 
 /// A whole task.
 template <class Products>
-void forward(const AttentionJob& job, Place place, float* workspace) {
+void forward(const AttentionJob& job, ScorePlace place, float* workspace) {
   const Range queries = place.queries;
   Stripe s(job, place, workspace);
   begin(s);

@@ -137,10 +137,10 @@ inline void narrow_rows(const AttentionRows& rows, Index offset, const float* fr
 
 /// to[c][i] = from[i][c]: `to` has rows of tile_queries, and columns are a multiple of lanes. Rows i beyond
 /// the count are cleared in both, up to a register's border.
-struct Turn {
+struct Transposed {
   Index count, columns;
 };
-inline void transpose(float* to, float* from, Index step, Turn how) {
+inline void transpose(float* to, float* from, Index step, Transposed how) {
   const Index whole = round_up(how.count, width);
   for (Index i = how.count; i < whole; ++i)
     for (Index c = 0; c < how.columns; c += width) write(from + i * step + c, Floats{});
@@ -152,7 +152,7 @@ inline void transpose(float* to, float* from, Index step, Turn how) {
 // ---- who sees whom
 
 /// The part of the scores at hand: one row of the batch, one head, some queries.
-struct Place {
+struct ScorePlace {
   Index row = 0, head = 0;
   Range queries;
 };
@@ -186,7 +186,7 @@ inline Spread spread_of(const AttentionSegments& segments, Index row, Range rang
   return found;
 }
 /// By segments.
-inline Seen seen(const AttentionJob& job, const Place& place, Range keys) {
+inline Seen seen(const AttentionJob& job, const ScorePlace& place, Range keys) {
   if (job.query_segments.at == nullptr) return Seen::everything;
   const Spread q = spread_of(job.query_segments, place.row, place.queries);
   const Spread k = spread_of(job.key_segments, place.row, keys);
@@ -195,7 +195,7 @@ inline Seen seen(const AttentionJob& job, const Place& place, Range keys) {
 }
 
 /// scores[k][q] = -inf where q does not see k by position.
-inline void mask_positions(const AttentionJob& job, float* scores, const Place& place, Range keys) {
+inline void mask_positions(const AttentionJob& job, float* scores, const ScorePlace& place, Range keys) {
   // Positions count from the tile's first query, so that they fit a lane: |everything| < 2^31 - tile.
   const Index from = place.queries.from + job.diagonal;
   Ints lane;
@@ -214,7 +214,7 @@ inline void mask_positions(const AttentionJob& job, float* scores, const Place& 
   }
 }
 
-inline void mask_segments(const AttentionJob& job, float* scores, const Place& place, Range keys) {
+inline void mask_segments(const AttentionJob& job, float* scores, const ScorePlace& place, Range keys) {
   const AttentionSegments& qs = job.query_segments;
   const AttentionSegments& ks = job.key_segments;
   std::int32_t mine[tile_queries] = {};
@@ -233,7 +233,7 @@ inline void mask_segments(const AttentionJob& job, float* scores, const Place& p
 }
 
 /// scores += log2(e) bias
-inline void add_bias(const AttentionJob& job, float* scores, const Place& place, Range keys) {
+inline void add_bias(const AttentionJob& job, float* scores, const ScorePlace& place, Range keys) {
   const AttentionBias& bias = job.bias;
   for (Index i = 0; i < place.queries.size(); ++i) {
     const float* from = bias.at + place.head * bias.n + (place.queries.from + i) * bias.q;
@@ -243,7 +243,7 @@ inline void add_bias(const AttentionJob& job, float* scores, const Place& place,
 }
 
 /// dbias += dscores
-inline void add_to_dbias(const AttentionJob& job, const float* dscores, const Place& place, Range keys) {
+inline void add_to_dbias(const AttentionJob& job, const float* dscores, const ScorePlace& place, Range keys) {
   const AttentionBias& bias = job.dbias;
   for (Index i = 0; i < place.queries.size(); ++i) {
     float* to = bias.at + place.head * bias.n + (place.queries.from + i) * bias.q;
@@ -253,7 +253,8 @@ inline void add_to_dbias(const AttentionJob& job, const float* dscores, const Pl
 
 /// The scores of one tile, masked; false where no query sees a key. multiply() makes the products.
 template <class Multiply>
-bool score(const AttentionJob& job, float* scores, const Place& place, Range keys, const Multiply& multiply) {
+bool score(const AttentionJob& job, float* scores, const ScorePlace& place, Range keys,
+           const Multiply& multiply) {
   const Seen by_segment = seen(job, place, keys);
   if (by_segment == Seen::nothing) return false;
   multiply();
@@ -296,7 +297,7 @@ struct Four {
 }
 
 /// factor[k][q] = 0 where the probability is dropped, else dropout.kept. Four keys share a block of numbers.
-inline void draw(const AttentionJob& job, float* factor, const Place& place, Range keys) {
+inline void draw(const AttentionJob& job, float* factor, const ScorePlace& place, Range keys) {
   const AttentionDropout& dropout = job.dropout;
   const AttentionDraw& at = dropout.draws[place.row];
   const auto head = std::uint64_t(dropout.head0 + place.head);

@@ -156,15 +156,15 @@ struct Stretch {
 }
 
 /// What dropout leaves of x, whose words these are.
-struct Keep {
+struct DropMask {
   [[gnu::always_inline]] F operator()(F x) const { return choose(words < below, all(0.0F), x * scale); }
   U words, below;
   F scale;
 };
 
 /// two(at, at, number of the first one's running sum, 0 or 2, keep) for each thirty-two elements of a row's
-/// start, as far as whole draws go, with the words in registers all the way: keep(at) gives their Keep. The
-/// start's length.
+/// start, as far as whole draws go, with the words in registers all the way: keep(at) gives their DropMask.
+/// The start's length.
 template <class Two>
 [[gnu::always_inline]] inline std::int64_t each_drawn(const Kept& kept, Walk walk, std::int64_t n,
                                                       const Two& two) {
@@ -183,7 +183,7 @@ template <class Two>
     const Blocks blocks = draw_near(rounds, (row.first + std::uint64_t(i)) / 4);
     const auto keep = [&](auto at) __attribute__((always_inline)) {
       at.at -= i;
-      return Keep{words_of(blocks, at), below, scale};
+      return DropMask{words_of(blocks, at), below, scale};
     };
     if (walk == Walk::bf16) {
       for (std::int64_t j = i; j < i + elements; j += 2 * pair) {
@@ -232,7 +232,7 @@ template <int count, class Value>
     Outs<count> here = outs;
     for (Out& out : here.of) out = after(out, from);
     map(here, walk, size, [&](auto within) {
-      const Keep keep{load_words(stretch.words + stretch.skip, within), below, scale};
+      const DropMask keep{load_words(stretch.words + stretch.skip, within), below, scale};
       within.at += from;
       return value(within, keep);
     });

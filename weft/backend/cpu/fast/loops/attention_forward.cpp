@@ -34,7 +34,7 @@ struct Floating {
 };
 
 template <class T, class U>
-void merge_rows(const AttentionJob& into, const AttentionJob& part, Place place) {
+void merge_rows(const AttentionJob& into, const AttentionJob& part, ScorePlace place) {
   const auto at = [&](const AttentionRows& o) {
     return place.row * o.b + place.head / into.r * o.g + place.head % into.r * o.r;
   };
@@ -50,7 +50,7 @@ void merge_rows(const AttentionJob& into, const AttentionJob& part, Place place)
 }
 
 template <class T>
-void merge_into(const AttentionJob& into, const AttentionJob& part, Place place) {
+void merge_into(const AttentionJob& into, const AttentionJob& part, ScorePlace place) {
   if (part.o.type == Element::f32) merge_rows<T, float>(into, part, place);
   if (part.o.type == Element::bf16) merge_rows<T, bf16>(into, part, place);
   if (part.o.type == Element::f16) merge_rows<T, f16>(into, part, place);
@@ -63,7 +63,7 @@ void attention_forward(const AttentionJob& job, Index row, Index head, Index fro
 }
 
 void attention_merge(const AttentionJob& into, const AttentionJob& part, Index row, Index head) {
-  const Place place = {row, head, {0, into.sq}};
+  const ScorePlace place = {row, head, {0, into.sq}};
   if (into.o.type == Element::f32) merge_into<float>(into, part, place);
   if (into.o.type == Element::bf16) merge_into<bf16>(into, part, place);
   if (into.o.type == Element::f16) merge_into<f16>(into, part, place);

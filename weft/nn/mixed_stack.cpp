@@ -1,5 +1,5 @@
 // Bump allocation in chunks that are never given back before the end.
-#include "weft/nn/keep.h"
+#include "weft/nn/mixed_stack.h"
 
 #include <algorithm>
 #include <functional>
@@ -11,7 +11,7 @@ constexpr std::size_t chunk_bytes = std::size_t{64} << 10;
 
 }  // namespace
 
-void* Keep::room(std::size_t size, std::size_t align) {
+void* MixedStack::room(std::size_t size, std::size_t align) {
   for (;; ++chunk_) {
     if (chunk_ == chunks_.size()) {
       const std::size_t bytes = std::max(chunk_bytes, size);
@@ -27,7 +27,7 @@ void* Keep::room(std::size_t size, std::size_t align) {
 }
 
 // What was put away last lies last, so taking it back is lowering the mark.
-void Keep::give_back(void* at) {
+void MixedStack::give_back(void* at) {
   const auto* byte = static_cast<std::byte*>(at);
   const auto holds = [byte](const Chunk& chunk) {
     return !std::less<>{}(byte, chunk.memory.get()) && std::less<>{}(byte, chunk.memory.get() + chunk.size);
@@ -36,7 +36,7 @@ void Keep::give_back(void* at) {
   chunks_[chunk_].used = std::size_t(byte - chunks_[chunk_].memory.get());
 }
 
-void Keep::clear() {
+void MixedStack::clear() {
   while (!entries_.empty()) {
     entries_.back().words->destroy(entries_.back().at);
     entries_.pop_back();

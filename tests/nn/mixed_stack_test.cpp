@@ -1,4 +1,4 @@
-#include "weft/nn/keep.h"
+#include "weft/nn/mixed_stack.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 
 using namespace weft;
 
-TEST(Keep, gives_back_the_latest_first_whatever_its_type) {
-  Keep keep;
+TEST(MixedStack, gives_back_the_latest_first_whatever_its_type) {
+  MixedStack keep;
   keep.push(std::string(100, 'a'));
   keep.push(3);
   keep.push(std::array<double, 20000>{});
@@ -21,16 +21,16 @@ TEST(Keep, gives_back_the_latest_first_whatever_its_type) {
   EXPECT_TRUE(keep.empty());
 }
 
-TEST(Keep, says_what_it_found_where_something_else_was_wanted) {
-  Keep keep;
+TEST(MixedStack, says_what_it_found_where_something_else_was_wanted) {
+  MixedStack keep;
   keep.push(3);
   EXPECT_EQ(refused([&] { (void)keep.pop<double>(); }), "pass: backward out of order, wanted d, found i");
   (void)keep.pop<int>();
   EXPECT_EQ(refused([&] { (void)keep.pop<int>(); }), "pass: i was never saved");
 }
 
-TEST(Keep, runs_work_in_the_order_it_was_put_away_and_frees_what_it_held) {
-  Keep keep;
+TEST(MixedStack, runs_work_in_the_order_it_was_put_away_and_frees_what_it_held) {
+  MixedStack keep;
   std::string said;
   const auto held = std::make_shared<int>(1);
   keep.push([&said, held] { said += 'a'; });

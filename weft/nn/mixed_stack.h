@@ -15,12 +15,12 @@ namespace weft {
 
 /// A stack of values of different types, and a line of work in the order it was put away. Chunks are kept
 /// when it empties, so a second round of the same size allocates nothing.
-class Keep {
+class MixedStack {
  public:
-  Keep() = default;
-  Keep(Keep&&) = default;
-  Keep& operator=(Keep&&) = delete;
-  ~Keep() { clear(); }
+  MixedStack() = default;
+  MixedStack(MixedStack&&) = default;
+  MixedStack& operator=(MixedStack&&) = delete;
+  ~MixedStack() { clear(); }
 
   template <class T>
   void push(T value) {
