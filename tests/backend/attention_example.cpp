@@ -19,12 +19,12 @@ Tensor rounded(Device& device, const Shape& shape, const std::vector<float>& val
   return from_host<T>(device, shape, narrow);
 }
 
-/// [count] segments of equal documents; the last tenth is padding, which nobody else sees.
-Tensor segments(Device& device, const Problem& p, std::int64_t count, std::int32_t padding) {
+/// [count] segments of equal documents; the last tenth is padding, and the first ones where asked.
+Tensor segments(Device& device, const Problem& p, std::int64_t count) {
   std::vector<std::int32_t> all;
   for (std::int64_t row = 0; row < p.b; ++row)
     for (std::int64_t i = 0; i < count; ++i)
-      all.push_back(10 * i >= 9 * count ? padding : std::int32_t(i * p.documents / count + row));
+      all.push_back(10 * i >= 9 * count || i < p.led_by ? -1 : std::int32_t(i * p.documents / count + row));
   return from_host<std::int32_t>(device, {p.b, count}, all);
 }
 
@@ -58,10 +58,11 @@ Example make(Device& device, const Problem& p) {
   }
   e.dout = random_tensor(device, q, p.dtype, 4);
   if (p.documents > 0) {
-    e.how.query_segments = segments(device, p, p.sq, -1);
-    e.how.key_segments = segments(device, p, p.sk, -2);
+    e.how.query_segments = segments(device, p, p.sq);
+    e.how.key_segments = segments(device, p, p.sk);
   }
-  if (p.biased) e.how.bias = random_tensor(device, {p.g * p.r, p.sq, p.sk}, Dtype::f32, 5);
+  if (p.biased) e.how.bias = random_tensor(device, {p.g * p.r, p.sq + p.sk + 5}, Dtype::f32, 5);
+  e.how.bias0 = p.sk + 2;
   std::vector<std::int64_t> samples;
   for (std::int64_t row = 0; row < p.b; ++row) samples.push_back(100 + 7 * row);
   if (p.how.dropout > 0) e.how.samples = from_host<std::int64_t>(device, {p.b}, samples);

@@ -15,7 +15,8 @@ struct Problem {
   std::int64_t sq = 64, sk = 64, b = 1, g = 1, r = 1, d = 64;
   Dtype dtype = Dtype::f32;
   AttentionArgs how = {};
-  std::int64_t documents = 0;  // equal lengths, 0: no segments; the last tenth of the keys is padding
+  std::int64_t documents = 0;  // equal lengths, 0: no segments; the last tenth is padding
+  std::int64_t led_by = 0;     // so much padding
   bool biased = false;
   bool strided = false;  // q, k and v are slices of one tensor, o is [b, s, ..] in memory
   float scaled = 1;      // times 1 / sqrt(d)

@@ -107,6 +107,7 @@ TEST(FastAttention, sees_documents_and_no_padding) {
     SCOPED_TRACE(documents);
     expect_right({.sq = 200, .sk = 200, .b = 2, .d = 16, .how = {.mask = causal}, .documents = documents});
     expect_right({.sq = 90, .sk = 240, .b = 2, .r = 2, .d = 16, .documents = documents});
+    expect_right({.sq = 200, .sk = 240, .b = 2, .d = 16, .documents = documents, .led_by = 100});
   }
 }
 
@@ -114,6 +115,10 @@ TEST(FastAttention, adds_a_bias_and_finds_its_gradient) {
   expect_right({.sq = 120, .sk = 130, .b = 3, .g = 2, .r = 2, .d = 16, .biased = true});
   expect_right(
       {.sq = 60, .sk = 200, .b = 3, .d = 32, .how = {.mask = causal, .diagonal = 140}, .biased = true});
+  for (const Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::f16})
+    expect_right({.sq = 400, .sk = 290, .b = 2, .d = 16, .dtype = dtype, .biased = true});
+  expect_right({.sq = 210, .sk = 250, .r = 2, .d = 40, .how = {.block = 100}, .biased = true});
+  expect_right({.sq = 200, .sk = 240, .b = 2, .d = 16, .documents = 2, .led_by = 40, .biased = true});
 }
 
 TEST(FastAttention, drops_what_the_address_says) {
@@ -222,8 +227,8 @@ TEST(FastAttention, stays_in_its_workspace_where_threads_outnumber_tasks) {
     for (const std::int64_t d : {5, 40})
       for (const std::int64_t block : {0, 40}) {
         const AttentionArgs how = {.mask = causal, .dropout = 0.1F, .block = block};
-        const Example example =
-            testing::make(device, {.sq = 385, .sk = 200, .d = d, .dtype = dtype, .how = how});
+        const Example example = testing::make(
+            device, {.sq = 385, .sk = 200, .d = d, .dtype = dtype, .how = how, .biased = d == 40});
         for (int i = 0; i < 5; ++i) testing::compute(best(), example);
       }
   EXPECT_EQ(device.touched(), 0);

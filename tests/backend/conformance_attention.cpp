@@ -1,4 +1,6 @@
 // Attention: every mask, head grouping, length, bias and dropout; forward, backward and merged parts.
+#include <algorithm>
+
 #include "tests/backend/conformance.h"
 
 namespace weft::conformance {
@@ -34,6 +36,8 @@ std::vector<Case> cases() {
       {.name = "padding", .sq = 40, .sk = 40, .mask = Mask::none, .segments = true},
       {.name = "segments across", .sq = 7, .sk = 33, .r = 2, .mask = Mask::none, .segments = true},
       {.name = "bias", .mask = Mask::none, .bias = true},
+      {.name = "bias across blocks", .sq = 210, .sk = 130, .g = 1, .d = 32, .mask = Mask::none, .bias = true},
+      {.name = "bias and padding", .sq = 50, .sk = 70, .mask = Mask::none, .segments = true, .bias = true},
       {.name = "causal bias, grouped", .sq = 34, .sk = 34, .r = 2, .bias = true},
       {.name = "dropout", .sq = 35, .sk = 35, .dropout = 0.3F},
       {.name = "everything",
@@ -64,10 +68,11 @@ Operands operands(Desk& desk, const Case& c, Dtype dtype) {
   out.how.at = {.seed = 5, .purpose = Purpose::dropout_attention, .step = 3, .layer = 1};
   out.how.block = c.block;
   if (c.segments) {
-    out.how.query_segments = desk.integers({c.b, c.sq}, Dtype::i32, 0, 3);
-    out.how.key_segments = desk.integers({c.b, c.sk}, Dtype::i32, 0, 3);
+    out.how.query_segments = desk.integers({c.b, c.sq}, Dtype::i32, -1, 3);
+    out.how.key_segments = desk.integers({c.b, c.sk}, Dtype::i32, -1, 3);
   }
-  if (c.bias) out.how.bias = desk.normal({c.g * c.r, c.sq, c.sk});
+  if (c.bias) out.how.bias = desk.normal({c.g * c.r, c.sq + c.sk + 1});
+  out.how.bias0 = c.sk;
   if (c.dropout > 0) {
     out.how.samples = desk.integers({c.b}, Dtype::i64, 0, 1000);
     out.how.head0 = 3;
@@ -113,7 +118,9 @@ void backward(Desk& desk, const Case& c, Dtype dtype, bool accumulate) {
   desk.result("dq", grads.dq, wide);
   desk.result("dk", grads.dk, wide);
   desk.result("dv", grads.dv, wide);
-  if (c.bias) desk.result("dbias", grads.dbias, wide);
+  // A sum over the batch, and over as many pairs as a distance has.
+  const double pairs = double(c.b * std::min(c.sq, c.sk)) / 16 + 1;
+  if (c.bias) desk.result("dbias", grads.dbias, {wide.relative, wide.absolute * pairs});
 }
 
 TEST_P(Conformance, attends) {

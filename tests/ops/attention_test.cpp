@@ -46,14 +46,16 @@ class AttentionOps : public Ops {
     AttentionArgs how{.scale = 0.7F, .mask = c.mask, .diagonal = c.diagonal, .window = c.window};
     const auto documents = [](std::int64_t b, std::int64_t s) {
       std::vector<double> out;
-      for (std::int64_t i = 0; i < b * s; ++i) out.push_back(i % s < 3 ? 0 : double(1 + i / s));
+      for (std::int64_t i = 0; i < b * s; ++i)
+        out.push_back(i % s < 3 ? 0 : i % s == s - 1 ? -1 : double(1 + i / s));
       return out;
     };
     if (c.segments) {
       how.query_segments = integers({c.b, c.sq}, documents(c.b, c.sq));
       how.key_segments = integers({c.b, c.sk}, documents(c.b, c.sk));
     }
-    if (c.bias) how.bias = random({c.g * c.r, c.sq, c.sk});
+    if (c.bias) how.bias = random({c.g * c.r, c.sq + c.sk + 1});
+    how.bias0 = c.sk;
     how.dropout = c.dropout;
     how.at = {.seed = 3, .purpose = Purpose::dropout_attention, .step = 1, .layer = 2};
     if (c.dropout > 0) how.samples = holding({c.b}, {8, 2}, Dtype::i64);
@@ -73,7 +75,9 @@ double element(const Tensor& tensor, std::initializer_list<std::int64_t> index) 
 bool sees(const AttentionArgs& how, std::int64_t b, std::int64_t i, std::int64_t j) {
   if (how.mask == Mask::causal && j > i + how.diagonal) return false;
   if (how.window > 0 && j <= i + how.diagonal - how.window) return false;
-  return !how.query_segments || element(how.query_segments, {b, i}) == element(how.key_segments, {b, j});
+  if (!how.query_segments) return true;
+  const double segment = element(how.query_segments, {b, i});
+  return segment >= 0 && segment == element(how.key_segments, {b, j});
 }
 
 /// One query's probabilities before dropout, and the logarithm of their sum.
@@ -83,7 +87,7 @@ std::pair<std::vector<double>, double> probabilities(const Attended& in, const A
   std::vector<double> p;
   double sum = 0;
   for (std::int64_t j = 0; j < in.k.dim(0); ++j) {
-    double score = how.bias ? element(how.bias, {g * in.q.dim(3) + r, i, j}) : 0;
+    double score = how.bias ? element(how.bias, {g * in.q.dim(3) + r, i - j + how.bias0}) : 0;
     for (std::int64_t c = 0; c < in.q.dim(4); ++c)
       score += double(how.scale) * element(in.q, {i, b, g, r, c}) * element(in.k, {j, b, g, c});
     p.push_back(sees(how, b, i, j) ? std::exp(score) : 0);
@@ -156,7 +160,7 @@ std::pair<Attended, AttentionArgs> part(const Attended& in, AttentionArgs how, s
   how.diagonal -= from;
   how.key0 += from;
   if (how.key_segments) how.key_segments = how.key_segments.slice(1, from, count);
-  if (how.bias) how.bias = how.bias.slice(2, from, count);
+  how.bias0 -= from;
   return {{in.q, in.k.slice(0, from, count), in.v.slice(0, from, count)}, how};
 }
 
@@ -225,7 +229,12 @@ TEST_F(AttentionOps, say_what_does_not_fit) {
             "attention: segments are given for queries only");
   EXPECT_EQ(said(in, {.key_segments = integers({2, 5}, std::vector<double>(10))}),
             "attention: segments are given for keys only");
-  EXPECT_EQ(said(in, {.bias = random({2, 5, 4})}), "attention: bias is [2, 5, 4], not [2, 5, 5]");
+  EXPECT_EQ(said(in, {.bias = random({2, 5, 4})}), "attention: bias [2, 5, 4] has 3 dimensions, not 2");
+  EXPECT_EQ(said(in, {.bias = random({3, 9})}), "attention: bias is [3, 9], not [2, 9]");
+  EXPECT_EQ(said(in, {.bias = random({2, 9}), .bias0 = 3}),
+            "attention: bias has distances -3 to 5, but queries and keys are -4 to 4 apart");
+  EXPECT_EQ(said(in, {.bias = random({2, 9}), .bias0 = 5}),
+            "attention: bias has distances -5 to 3, but queries and keys are -4 to 4 apart");
   EXPECT_EQ(said(in, {.dropout = 1.5F}), "attention: a dropout probability of 1.5 is not in [0, 1)");
   AttentionArgs far = args({.name = "", .dropout = 0.1F});
   far.query0 = 1 << 20;

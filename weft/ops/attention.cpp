@@ -33,6 +33,16 @@ void check_dropout(const Door& door, const Attended& in, const AttentionArgs& ho
                 " heads; set the attention dropout to 0 for longer sequences");
 }
 
+void check_bias(const Door& door, const Attended& in, const AttentionArgs& how) {
+  if (!how.bias) return;
+  const std::int64_t heads_here = in.q.dim(2) * in.q.dim(3), sq = in.q.dim(0), sk = in.k.dim(0);
+  door.ranked("bias", how.bias, 2, 2).holds("bias", how.bias, Dtype::f32, {heads_here, how.bias.dim(1)});
+  door.dense_rows("bias", how.bias);
+  if (sq > 0 && sk > 0 && (how.bias0 < sk - 1 || how.bias0 + sq > how.bias.dim(1)))
+    door.refuse(Kind::shape, "bias has distances ", -how.bias0, " to ", how.bias.dim(1) - 1 - how.bias0,
+                ", but queries and keys are ", 1 - sk, " to ", sq - 1, " apart");
+}
+
 void check(const Door& door, const Attended& in, const AttentionArgs& how) {
   check_operands(door, in);
   const Tensor& q = in.q;
@@ -43,10 +53,7 @@ void check(const Door& door, const Attended& in, const AttentionArgs& how) {
     door.holds("key_segments", how.key_segments, Dtype::i32, {q.dim(1), in.k.dim(0)});
     door.dense_rows("query_segments", how.query_segments).dense_rows("key_segments", how.key_segments);
   }
-  if (how.bias) {
-    door.holds("bias", how.bias, Dtype::f32, {q.dim(2) * q.dim(3), q.dim(0), in.k.dim(0)});
-    door.dense_rows("bias", how.bias);
-  }
+  check_bias(door, in, how);
   if (how.window < 0) door.refuse(Kind::usage, "a window of ", how.window, " keys");
   if (how.block < 0) door.refuse(Kind::usage, "blocks of ", how.block, " keys");
   check_dropout(door, in, how);

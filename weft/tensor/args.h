@@ -100,10 +100,12 @@ struct AttentionArgs {
   std::int64_t diagonal = 0;
   /// Sliding window: query i sees key j only where j > i + diagonal - window (0: no window).
   std::int64_t window = 0;
-  /// Query i of row b sees key j only where segments are equal: documents, and padding as a segment of its
-  /// own.
+  /// Query i of row b sees key j only where segments are equal and not negative: documents, and padding,
+  /// which sees nothing and is seen by nobody.
   Tensor query_segments = {}, key_segments = {};  // i32 [b, sq], [b, sk]; both or neither
-  Tensor bias = {};                               // f32 [n, sq, sk], added to the scaled scores (T5)
+  /// Of relative positions, added to the scaled scores: query i and key j take column i - j + bias0.
+  Tensor bias = {};  // f32 [n, distances]
+  std::int64_t bias0 = 0;
   /// Dropout of probabilities. Element = ((head0 + head) << 40 | query position << 20 | key position), of
   /// sample b.
   float dropout = 0;  // of being dropped; a word below share(dropout) is
@@ -122,7 +124,8 @@ struct AttentionOut {
   Tensor o;    // [sq, b, g, r, d]
   Tensor lse;  // f32 [b, n, sq]; -inf where a query sees nothing (its o is zero)
 };
-/// Shapes of q, k and v; accumulate adds to these. dbias (f32, like bias) is added to where it is given.
+/// Shapes of q, k and v; accumulate adds to these. dbias (f32, like bias) is added to where it is given: a
+/// sum over the batch, and over queries along a diagonal.
 struct AttentionGrads {
   Tensor dq, dk, dv;
   Tensor dbias = {};

@@ -83,8 +83,34 @@ void set_grads(AttentionJob& job, const AttentionGrads& grads) {
   job.dq = attention_rows(grads.dq);
   job.dk = attention_rows(grads.dk);
   job.dv = attention_rows(grads.dv);
-  if (grads.dbias) job.dbias = attention_bias(grads.dbias);
+  if (grads.dbias) job.dbias = plan_bias_sums(job);
   job.accumulate = grads.accumulate;
+}
+
+std::int64_t bias_floats(const AttentionJob& job) {
+  return job.dbias.wanted ? job.g * job.r * job.dbias.stripes * job.dbias.row : 0;
+}
+std::int64_t bias_bytes(const AttentionJob& job) { return bias_floats(job) * std::int64_t(sizeof(float)); }
+
+/// What follows is for the threads.
+float* set_bias_sums(AttentionJob& job, float* workspace) {
+  const std::int64_t floats = bias_floats(job);
+  job.dbias.at = workspace;
+  std::fill_n(workspace, floats, 0.0F);
+  return workspace + floats;
+}
+
+/// dbias += the sums of all stripes, in ascending order.
+void add_bias_sums(const AttentionJob& job, const Tensor& dbias, int threads) {
+  share_out(job.g * job.r, threads, 0, nullptr, [&](std::int64_t head, float*) {
+    for (std::int64_t stripe = 0; stripe < job.dbias.stripes; ++stripe) {
+      const std::int64_t from = stripe * attention_stripe;
+      const std::int64_t queries = std::min(job.sq - from, attention_stripe + attention_queries);
+      const float* sums = job.dbias.at + (head * job.dbias.stripes + stripe) * job.dbias.row;
+      float* to = dbias.data<float>() + head * dbias.stride(0) + job.bias.zero + from - (job.sk - 1);
+      for (std::int64_t i = 0; i < queries + job.sk - 1; ++i) to[i] += sums[i];
+    }
+  });
 }
 
 void set_forward(AttentionJob& job, const AttentionOut& out) {
@@ -163,9 +189,9 @@ void attention_backward(const AttentionLoops& loops, const AttentionGrads& grads
   const BackwardPlan plan = plan_backward(job, device.threads());
   job.backward = plan.places;
   job.chunk = plan.chunk;
-  const std::int64_t bytes = draw_bytes(how, job.b) + backward_bytes(plan, device.threads());
-  const StorageRef workspace = device.allocate(bytes, Use::workspace);
-  float* room = set_draws(job, how, workspace->data());
+  const StorageRef workspace = device.allocate(
+      draw_bytes(how, job.b) + bias_bytes(job) + backward_bytes(plan, device.threads()), Use::workspace);
+  float* room = set_bias_sums(job, set_draws(job, how, workspace->data()));
   AttentionBackward* const backward = backward_of(loops, job);
   const auto run = [&](std::int64_t tasks, AttentionShare share) {
     const auto task = [&](std::int64_t i, float* floats) {
@@ -176,6 +202,7 @@ void attention_backward(const AttentionLoops& loops, const AttentionGrads& grads
   run(plan.all, AttentionShare::all);
   run(plan.keys, AttentionShare::keys);
   run(plan.queries, AttentionShare::queries);
+  if (job.dbias.wanted && job.sk > 0) add_bias_sums(job, grads.dbias, device.threads());
 }
 
 void merge_attention(const AttentionLoops& loops, const AttentionOut& into, const AttentionOut& part) {
@@ -205,7 +232,7 @@ std::int64_t attention_backward_workspace(const AttentionGrads& grads, const Att
   AttentionJob job = attention_job(in, how);
   set_grads(job, grads);
   set_dropout(job, how);
-  return draw_bytes(how, job.b) + backward_bytes(plan_backward(job, threads), threads);
+  return draw_bytes(how, job.b) + bias_bytes(job) + backward_bytes(plan_backward(job, threads), threads);
 }
 
 }  // namespace weft::fast

@@ -10,6 +10,7 @@
 // Products says what is multiplied: numbers widened to f32, or bf16 as it lies. It has
 //   load_queries(sweep, queries), load_keys(sweep, keys of the chunk)   copies in the form that it multiplies
 //   reach(keys, start of the tile)                   keys as far as it takes more than asked for
+//   before_bias(job)                                 what scores are multiplied by before a bias is added
 //   score(sweep, meeting, fetch)                     scores, and dscores = v do^T, both [keys, queries]
 //   differentiate(sweep, meeting)                    p and ds of these, as it multiplies them; where dbias
 //                                                    is wanted, ds / scale stays in dscores
@@ -32,7 +33,7 @@ struct Sweep {
   Index loaded = 0;  // keys of the chunk
   float *q, *dout, *q_rows, *dout_rows, *rows, *k, *v, *k_pairs, *scores, *dscores, *p_rows, *ds_rows,
       *ds_words, *turned, *factor, *lse, *delta;
-  float *dq, *dq_sum, *dk, *dv, *dk_part, *dv_part;
+  float *dq, *dq_sum, *dk, *dv, *dk_part, *dv_part, *bias;
 
   Sweep(const AttentionJob& j, AttentionShare what, ScorePlace at, float* workspace)
       : job(j), share(what), place(at), padded(round_up(j.d, lanes)), step(j.step) {
@@ -60,6 +61,7 @@ struct Sweep {
     dv = workspace + places.dv;
     dk_part = workspace + places.dk_part;
     dv_part = workspace + places.dv_part;
+    bias = workspace + places.bias;
   }
 
   bool exact() const { return job.block > 0; }
@@ -120,7 +122,8 @@ void meet(const Sweep& s, const ScorePlace& here, Range keys, Gradients& to) {
   const AttentionJob& job = s.job;
   const Meeting at = {here.queries.size(), keys.from - s.chunk.from, keys.size()};
   const auto multiply_all = [&] { Products::score(s, at, &to.fetch); };
-  if (!score(job, s.scores, here, keys, multiply_all)) return;
+  const ScoreTile scores = {s.scores, here, keys, s.bias, s.place.queries.from, Products::before_bias(job)};
+  if (!score(job, scores, multiply_all)) return;
   if (job.dropout.wanted) draw(job, s.factor, here, keys);
   Products::differentiate(s, at);
   if (job.dbias.wanted && s.wants_queries()) add_to_dbias(job, s.dscores, here, keys);
@@ -136,15 +139,14 @@ inline void begin_chunk(Sweep& s, Range chunk) {
   s.loaded = 0;
 }
 
-/// Keys of the chunk that some queries need from its start on, in whole tiles.
-inline Index needed(const Sweep& s, Range queries) {
-  const Index keys = visible(s.job, queries).both(s.chunk).to - s.chunk.from;
-  return least(round_up(keys, tile_keys), s.chunk.size());
+/// How many keys from the chunk's start on are loaded for these, in whole tiles.
+inline Index needed(const Sweep& s, Range seen_keys) {
+  return least(round_up(seen_keys.to - s.chunk.from, tile_keys), s.chunk.size());
 }
 /// Under a causal mask the first queries need few keys.
 template <class Products>
-void load_keys(Sweep& s, Range queries) {
-  const Index keys = needed(s, queries);
+void load_keys(Sweep& s, Range seen_keys) {
+  const Index keys = needed(s, seen_keys);
   if (keys <= s.loaded) return;
   Products::load_keys(s, {s.loaded, keys});
   s.loaded = keys;
@@ -162,9 +164,9 @@ template <class Products>
 void meet_tiles(Sweep& s, Range queries, float* dk, float* dv) {
   for (Index from = queries.from; from < queries.to; from += tile_queries) {
     const ScorePlace here = {s.place.row, s.place.head, {from, least(from + tile_queries, queries.to)}};
-    const Range keys = visible(s.job, here.queries).both(s.chunk);
+    const Range keys = attended(s.job, here, s.chunk);
     if (keys.empty()) continue;
-    load_keys<Products>(s, here.queries);
+    load_keys<Products>(s, keys);
     load_sums(s, here.queries);
     Products::load_queries(s, here.queries);
     const Range next = Range{here.queries.to, here.queries.to + tile_queries}.both(queries);
@@ -278,6 +280,7 @@ inline void fold_queries(const Sweep& s) {
 template <class Products>
 void sweep_head(Sweep& s, Heads& group) {
   start_queries(s);
+  load_bias(s.job, s.bias, s.place);
   if (s.exact()) clear(s.dq, s.place.queries.size() * s.step);
   const bool alone = s.job.r == 1;
   if (!alone) group.begin();
@@ -321,6 +324,7 @@ void backward_keys(Sweep& s, const AttentionTask& task) {
   Heads group = {.s = s, .keys = {start, end}};
   for (Index i = 0; i < s.job.r; ++i) {
     s.place.head = task.group * s.job.r + i;
+    load_bias(s.job, s.bias, s.place);
     begin_chunk(s, group.keys);
     group.begin();
     meet_queries<Products>(s, group.dk(), group.dv());
@@ -335,6 +339,7 @@ void backward_queries(Sweep& s, const AttentionTask& task) {
   const Index from = task.part * attention_stripe;
   s.place.queries = {from, least(from + attention_stripe, s.job.sq)};
   s.place.head = task.group * s.job.r + task.head;
+  load_bias(s.job, s.bias, s.place);
   for (Index row = task.row; row < task.row + task.rows; ++row) {
     s.place.row = row;
     start_queries(s);

@@ -12,6 +12,7 @@
 //   score(stripe, t, meeting, fetch)                   scores [keys, queries]
 //   left(job)                                          what these are yet to be multiplied by, over 0, to be
 //                                                      in powers of two
+//   before_bias(job)                                   the same, where a bias is yet to be added
 //   add(stripe, t, meeting)                            o of tile t times stripe.scale, and p v
 // For sources of loops/ only.
 #pragma once
@@ -27,7 +28,7 @@ struct Stripe {
   ScorePlace place;     // all queries of the stripe
   unsigned loaded = 0;  // a bit for every tile of queries
   Index padded, step;   // columns of a row's copy, and floats from one to the next
-  float *q, *rows, *k, *v, *scores, *turned, *factor, *scale, *o, *maximum, *sum, *merged, *merged_lse;
+  float *q, *rows, *k, *v, *scores, *turned, *factor, *scale, *o, *maximum, *sum, *merged, *merged_lse, *bias;
 
   Stripe(const AttentionJob& j, ScorePlace at, float* workspace)
       : job(j), place(at), padded(round_up(j.d, lanes)), step(j.step) {
@@ -45,6 +46,7 @@ struct Stripe {
     sum = workspace + places.sum;
     merged = workspace + places.merged;
     merged_lse = workspace + places.merged_lse;
+    bias = workspace + places.bias;
   }
 
   Index tiles() const { return (place.queries.size() + tile_queries - 1) / tile_queries; }
@@ -155,14 +157,15 @@ void attend(Stripe& s, Range tile, Range next) {
   Fetch fetch = fetch_ahead(s, next);
   for (Index t = 0; t < s.tiles(); ++t) {
     const ScorePlace here = {s.place.row, s.place.head, s.queries(t)};
-    const Range seen_keys = visible(job, here.queries).both(tile);
+    const Range seen_keys = attended(job, here, tile);
     if (seen_keys.empty()) continue;
     if ((s.loaded >> t & 1) == 0) Products::load_queries(s, t);
     s.loaded |= 1U << t;
     const Range keys = Products::reach(seen_keys, tile.from);
     const Meeting at = {here.queries.size(), keys.from - tile.from, keys.size()};
     const auto multiply_all = [&] { Products::score(s, t, at, &fetch); };
-    if (!score(job, s.scores, here, keys, multiply_all)) continue;
+    const ScoreTile scores = {s.scores, here, keys, s.bias, s.place.queries.from, Products::before_bias(job)};
+    if (!score(job, scores, multiply_all)) continue;
     each_registers(at.queries, [&](Index v, auto registers) {
       normalize(s, {t * tile_queries, v, at.keys, Products::left(job)}, registers);
     });
@@ -233,7 +236,8 @@ void forward(const AttentionJob& job, ScorePlace place, float* workspace) {
     for (Index i = 0; i < queries.size(); ++i) s.merged_lse[i] = -infinite;
     for (Index i = 0; i < queries.size() * s.step; ++i) s.merged[i] = 0;
   }
-  const Range all_keys = visible(job, queries);
+  load_bias(job, s.bias, place);
+  const Range all_keys = attended(job, place, {0, job.sk});
   const Index block = job.block > 0 ? job.block : job.sk;
   for (Index b = 0; b < job.sk; b += block) {
     const Range keys = {b, least(b + block, job.sk)};

@@ -15,14 +15,23 @@ struct AttentionRows {
   Element type = Element::f32;
 };
 
-/// f32 [n, sq, sk], any steps.
+/// f32 [n, distances]: query i and key j take column zero + i - j.
 struct AttentionBias {
   bool wanted = false;
-  float* at = nullptr;
-  std::int64_t n = 0, q = 0, k = 0;
+  const float* at = nullptr;
+  std::int64_t n = 0, zero = 0;
 };
 
-/// i32 [b, s], any steps.
+/// Where a bias' gradient is added up, apart for every head and stripe of queries, so that no order depends
+/// on who computes what: [n, stripes, row], in which query i of the stripe and key j have column i + sk - 1 -
+/// j.
+struct AttentionBiasSums {
+  bool wanted = false;
+  float* at = nullptr;
+  std::int64_t row = 0, stripes = 0;
+};
+
+/// i32 [b, s], any steps; negative: padding.
 struct AttentionSegments {
   const std::int32_t* at = nullptr;
   std::int64_t b = 0, s = 0;
@@ -51,7 +60,7 @@ struct AttentionDropout {
 /// Where a forward task keeps its things, in floats from the start of its workspace.
 struct ForwardPlaces {
   std::int64_t q = 0, rows = 0, k = 0, v = 0, scores = 0, turned = 0, factor = 0, scale = 0;
-  std::int64_t o = 0, maximum = 0, sum = 0;
+  std::int64_t o = 0, maximum = 0, sum = 0, bias = 0;
   std::int64_t merged = 0, merged_lse = 0;  // of the key blocks so far, in exact mode
   std::int64_t floats = 0;
 };
@@ -60,7 +69,7 @@ struct ForwardPlaces {
 struct BackwardPlaces {
   std::int64_t q = 0, dout = 0, q_rows = 0, dout_rows = 0, rows = 0;  // of a tile's queries
   std::int64_t k = 0, v = 0, k_pairs = 0;                             // of a chunk of keys
-  std::int64_t scores = 0, dscores = 0, factor = 0, lse = 0, delta = 0;
+  std::int64_t scores = 0, dscores = 0, factor = 0, lse = 0, delta = 0, bias = 0;
   std::int64_t p_rows = 0, ds_rows = 0, ds_words = 0, turned = 0;  // scores as bf16
   std::int64_t dq = 0, dq_sum = 0;                                 // of a key block; of the key blocks so far
   std::int64_t dk = 0, dv = 0;            // of a head, and under it sums over heads, `plane` floats each
@@ -68,7 +77,8 @@ struct BackwardPlaces {
   std::int64_t plane = 0, floats = 0;
 };
 
-/// Forward reads q, k, v and writes o, lse. Backward reads those and dout and writes dq, dk, dv, dbias.
+/// Forward reads q, k, v and writes o, lse. Backward reads those and dout, writes dq, dk, dv, and adds to
+/// dbias.
 struct AttentionJob {
   std::int64_t sq = 0, sk = 0, b = 0, g = 0, r = 0, d = 0;
   AttentionRows q, k, v, o, dout, dq, dk, dv;
@@ -77,7 +87,8 @@ struct AttentionJob {
   bool causal = false;
   std::int64_t diagonal = 0, window = 0;
   AttentionSegments query_segments, key_segments;
-  AttentionBias bias, dbias;
+  AttentionBias bias;
+  AttentionBiasSums dbias;
   AttentionDropout dropout;
   std::int64_t block = 0;  // 0: free
   bool accumulate = false;

@@ -20,9 +20,13 @@ static_assert(width == tile_rows && lanes == tile_rows && tile_keys % tile_depth
   return {tile + (keys.from - tile) / tile_depth * tile_depth, keys.to};
 }
 
-/// What scores from plain q and k are yet to be multiplied by: bf16 q could not hold the factor.
-inline bool scales_at_once(const AttentionJob& job) { return job.bias.wanted || !(job.scale > 0); }
-inline float scale_left(const AttentionJob& job) { return scales_at_once(job) ? 1.0F : job.scale * log2_e; }
+/// What scores from plain q and k are yet to be multiplied by: bf16 q could not hold the factor. That is done
+/// where the maximum is taken off, or where a bias is added.
+inline bool scales_at_once(const AttentionJob& job) { return !(job.scale > 0); }
+inline float scale_before_bias(const AttentionJob& job) {
+  return scales_at_once(job) ? 1.0F : job.scale * log2_e;
+}
+inline float scale_left(const AttentionJob& job) { return job.bias.wanted ? 1.0F : scale_before_bias(job); }
 inline void scale_scores(const AttentionJob& job, float* scores, Index keys) {
   for (Index i = 0; i < keys * tile_queries; i += width)
     write(scores + i, read(scores + i) * spread(job.scale * log2_e));

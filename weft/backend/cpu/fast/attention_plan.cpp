@@ -69,6 +69,11 @@ std::int64_t whole_tiles(std::int64_t queries) {
 
 std::int64_t blocks(const AttentionJob& job) { return job.block > 0 ? pieces(job.sk, job.block) : 1; }
 
+/// Distances of so many queries, whose last tile may go beyond them, to all keys.
+std::int64_t distances(const AttentionJob& job, std::int64_t queries) {
+  return round_up(queries + attention_queries + job.sk, padding);
+}
+
 }  // namespace
 
 AttentionRows attention_rows(const Tensor& t) {
@@ -76,9 +81,6 @@ AttentionRows attention_rows(const Tensor& t) {
 }
 AttentionSums attention_sums(const Tensor& lse) {
   return {static_cast<float*>(address(lse)), lse.stride(0), lse.stride(1), lse.stride(2)};
-}
-AttentionBias attention_bias(const Tensor& bias) {
-  return {true, static_cast<float*>(address(bias)), bias.stride(0), bias.stride(1), bias.stride(2)};
 }
 
 AttentionJob attention_job(const Attended& in, const AttentionArgs& how) {
@@ -100,7 +102,8 @@ AttentionJob attention_job(const Attended& in, const AttentionArgs& how) {
     job.query_segments = segments(how.query_segments);
     job.key_segments = segments(how.key_segments);
   }
-  if (how.bias) job.bias = attention_bias(how.bias);
+  if (how.bias)
+    job.bias = {true, static_cast<const float*>(address(how.bias)), how.bias.stride(0), how.bias0};
   job.block = how.block;
   job.step = row_step(job.d);
   return job;
@@ -146,6 +149,7 @@ ForwardPlan plan_forward(const AttentionJob& job, int threads) {
   at.o = layout.take(queries * step);
   at.maximum = layout.take(queries);
   at.sum = layout.take(queries);
+  at.bias = job.bias.wanted ? layout.take(distances(job, queries)) : 0;
   at.merged = job.block > 0 ? layout.take(queries * step) : 0;
   at.merged_lse = job.block > 0 ? layout.take(queries) : 0;
   at.floats = layout.total();
@@ -192,6 +196,7 @@ BackwardPlaces backward_places(const AttentionJob& job, const BackwardPlan& plan
   at.factor = job.dropout.wanted ? layout.take(tile) : 0;
   at.lse = layout.take(attention_queries);
   at.delta = layout.take(attention_queries);
+  at.bias = job.bias.wanted ? layout.take(distances(job, job.sq)) : 0;
   at.dq = layout.take(queries * step);
   at.dq_sum = job.block > 0 ? layout.take(queries * step) : 0;
   at.plane = plan.all > 0 && job.r > 1 ? (job.sk + slack) * step : chunk;
@@ -205,6 +210,11 @@ BackwardPlaces backward_places(const AttentionJob& job, const BackwardPlan& plan
 
 }  // namespace
 
+AttentionBiasSums plan_bias_sums(const AttentionJob& job) {
+  return {
+      .wanted = true, .row = distances(job, attention_stripe), .stripes = pieces(job.sq, attention_stripe)};
+}
+
 BackwardPlan plan_backward(const AttentionJob& job, int threads) {
   BackwardPlan plan;
   plan.rows = job.dbias.wanted ? job.b : 1;
@@ -214,7 +224,9 @@ BackwardPlan plan_backward(const AttentionJob& job, int threads) {
   plan.stripes = pieces(job.sq, attention_stripe);
   // Five products a head, and a thread takes whole heads; or seven, cut as finely as one likes.
   const std::int64_t heads = job.b / plan.rows * job.g;
-  if (5 * pieces(heads, threads) * threads <= 7 * heads) {
+  // By blocks a tile's queries depend on who computes dk, and with them the order in which dbias is added up.
+  const bool one_order = job.dbias.wanted && job.block > 0;
+  if (one_order || 5 * pieces(heads, threads) * threads <= 7 * heads) {
     plan.all = heads;
   } else {
     plan.keys = job.b * job.g * plan.chunks;

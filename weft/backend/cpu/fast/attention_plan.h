@@ -13,7 +13,6 @@ namespace weft::fast {
 AttentionJob attention_job(const Attended& in, const AttentionArgs& how);
 AttentionRows attention_rows(const Tensor& t);
 AttentionSums attention_sums(const Tensor& lse);
-AttentionBias attention_bias(const Tensor& bias);
 
 /// Tasks of one kind, and what one thread of them needs.
 struct ForwardPlan {
@@ -30,5 +29,7 @@ struct BackwardPlan {
   BackwardPlaces places;
 };
 BackwardPlan plan_backward(const AttentionJob& job, int threads);
+/// Of the job's heads; no memory yet.
+AttentionBiasSums plan_bias_sums(const AttentionJob& job);
 
 }  // namespace weft::fast

@@ -170,6 +170,24 @@ inline bool all_visible(const AttentionJob& job, Range queries, Range keys) {
   return job.window == 0 || keys.from > queries.to - 1 + job.diagonal - job.window;
 }
 
+/// Whether all of them are padding.
+inline bool padded(const AttentionSegments& segments, Index row, Range range) {
+  for (Index i = range.from; i < range.to; ++i)
+    if (segments.at[row * segments.b + i * segments.s] >= 0) return false;
+  return true;
+}
+/// Of these keys, those from the first to the last that a query may see: padding at either end costs nothing.
+inline Range attended(const AttentionJob& job, const ScorePlace& place, Range keys) {
+  Range left = visible(job, place.queries).both(keys);
+  if (job.query_segments.at == nullptr || left.empty()) return left;
+  if (padded(job.query_segments, place.row, place.queries)) return {left.from, left.from};
+  const AttentionSegments& segments = job.key_segments;
+  const std::int32_t* at = segments.at + place.row * segments.b;
+  while (!left.empty() && at[left.from * segments.s] < 0) ++left.from;
+  while (!left.empty() && at[(left.to - 1) * segments.s] < 0) --left.to;
+  return left;
+}
+
 enum class Seen : std::uint8_t { nothing, some, everything };
 
 struct Spread {
@@ -190,7 +208,7 @@ inline Seen seen(const AttentionJob& job, const ScorePlace& place, Range keys) {
   if (job.query_segments.at == nullptr) return Seen::everything;
   const Spread q = spread_of(job.query_segments, place.row, place.queries);
   const Spread k = spread_of(job.key_segments, place.row, keys);
-  if (q.high < k.low || k.high < q.low) return Seen::nothing;
+  if (q.high < k.low || k.high < q.low || q.high < 0) return Seen::nothing;
   return q.low == q.high && k.low == k.high ? Seen::everything : Seen::some;
 }
 
@@ -217,11 +235,15 @@ inline void mask_positions(const AttentionJob& job, float* scores, const ScorePl
 inline void mask_segments(const AttentionJob& job, float* scores, const ScorePlace& place, Range keys) {
   const AttentionSegments& qs = job.query_segments;
   const AttentionSegments& ks = job.key_segments;
+  // Padding of one kind never meets padding of the other.
   std::int32_t mine[tile_queries] = {};
-  for (Index i = 0; i < place.queries.size(); ++i)
-    mine[i] = qs.at[place.row * qs.b + (place.queries.from + i) * qs.s];
+  for (Index i = 0; i < place.queries.size(); ++i) {
+    const std::int32_t segment = qs.at[place.row * qs.b + (place.queries.from + i) * qs.s];
+    mine[i] = segment < 0 ? -1 : segment;
+  }
   for (Index k = keys.from; k < keys.to; ++k) {
-    const Ints key = spread(ks.at[place.row * ks.b + k * ks.s]);
+    const std::int32_t segment = ks.at[place.row * ks.b + k * ks.s];
+    const Ints key = spread(segment < 0 ? -2 : segment);
     float* row = scores + (k - keys.from) * tile_queries;
     for (Index v = 0; v < tile_queries; v += width) {
       Ints query;
@@ -232,33 +254,65 @@ inline void mask_segments(const AttentionJob& job, float* scores, const ScorePla
   }
 }
 
-/// scores += log2(e) bias
-inline void add_bias(const AttentionJob& job, float* scores, const ScorePlace& place, Range keys) {
-  const AttentionBias& bias = job.bias;
-  for (Index i = 0; i < place.queries.size(); ++i) {
-    const float* from = bias.at + place.head * bias.n + (place.queries.from + i) * bias.q;
-    for (Index k = keys.from; k < keys.to; ++k)
-      scores[(k - keys.from) * tile_queries + i] += log2_e * from[k * bias.k];
-  }
+/// A head's bias as powers of two: query i of the place and key j find theirs at i + sk - 1 - j, and queries
+/// that fill up the last tile find zeros.
+inline void load_bias(const AttentionJob& job, float* to, const ScorePlace& place) {
+  if (!job.bias.wanted || job.sk == 0) return;
+  const Index count = place.queries.size() + job.sk - 1;
+  const float* from =
+      job.bias.at + place.head * job.bias.n + job.bias.zero + place.queries.from - (job.sk - 1);
+  for (Index i = 0; i < count; ++i) to[i] = from[i] * log2_e;
+  for (Index i = count; i < count + tile_queries; ++i) to[i] = 0;
 }
 
-/// dbias += dscores
+/// scores = factor scores + bias; `bias` is that of the tile's first query and first key.
+inline void add_bias(float* scores, const float* bias, Index queries, Index keys, float factor) {
+  for (Index k = 0; k < keys; ++k)
+    for (Index v = 0; v < queries; v += width) {
+      float* here = scores + k * tile_queries + v;
+      write(here, read(here) * spread(factor) + read(bias + v - k));
+    }
+}
+
+/// dbias += dscores. Keys that are a register apart meet queries that are a register apart in one column:
+/// such are added up before the column is touched.
 inline void add_to_dbias(const AttentionJob& job, const float* dscores, const ScorePlace& place, Range keys) {
-  const AttentionBias& bias = job.dbias;
-  for (Index i = 0; i < place.queries.size(); ++i) {
-    float* to = bias.at + place.head * bias.n + (place.queries.from + i) * bias.q;
-    for (Index k = keys.from; k < keys.to; ++k) to[k * bias.k] += dscores[(k - keys.from) * tile_queries + i];
+  const AttentionBiasSums& sums = job.dbias;
+  const Index stripe = place.queries.from / attention_stripe;
+  float* to = sums.at + (place.head * sums.stripes + stripe) * sums.row +
+              (place.queries.from - stripe * attention_stripe) + job.sk - 1 - keys.from;
+  const Index registers = (place.queries.size() + width - 1) / width;
+  for (Index first = 0; first < width && first < keys.size(); ++first) {
+    const Index rows = (keys.size() - first + width - 1) / width;
+    for (Index column = 1 - rows; column < registers; ++column) {
+      Floats sum = {};
+      for (Index row = most(0, -column); row < rows && row + column < registers; ++row)
+        sum = sum + read(dscores + (first + row * width) * tile_queries + (row + column) * width);
+      float* at = to + column * width - first;
+      write(at, read(at) + sum);
+    }
   }
 }
 
+/// One tile of scores: whose they are, and what is added to them.
+struct ScoreTile {
+  float* scores;
+  const ScorePlace& place;
+  Range keys;
+  const float* bias;  // of the task's first query and key 0 (load_bias)
+  Index first;        // of the task's queries
+  float factor;       // of scores, where a bias is added
+};
 /// The scores of one tile, masked; false where no query sees a key. multiply() makes the products.
 template <class Multiply>
-bool score(const AttentionJob& job, float* scores, const ScorePlace& place, Range keys,
-           const Multiply& multiply) {
+bool score(const AttentionJob& job, const ScoreTile& tile, const Multiply& multiply) {
+  const auto& [scores, place, keys, bias, first, factor] = tile;
   const Seen by_segment = seen(job, place, keys);
   if (by_segment == Seen::nothing) return false;
   multiply();
-  if (job.bias.wanted) add_bias(job, scores, place, keys);
+  if (job.bias.wanted)
+    add_bias(scores, bias + place.queries.from - first + job.sk - 1 - keys.from, place.queries.size(),
+             keys.size(), factor);
   if (!all_visible(job, place.queries, keys)) mask_positions(job, scores, place, keys);
   if (by_segment == Seen::some) mask_segments(job, scores, place, keys);
   return true;

@@ -46,6 +46,7 @@ class Scores {
  public:
   Scores(const Attended& in, const AttentionArgs& how) : how_(how), sk_(in.k.dim(0)) {
     if (how.bias) bias_ = reference::load(how.bias);
+    if (how.bias) distances_ = how.bias.dim(1);
     if (how.query_segments) {
       query_segments_ = reference::load(how.query_segments);
       key_segments_ = reference::load(how.key_segments);
@@ -62,8 +63,14 @@ class Scores {
   bool sees(const Query& at, std::int64_t j) const {
     if (how_.mask == Mask::causal && j > at.i + how_.diagonal) return false;
     if (how_.window > 0 && j <= at.i + how_.diagonal - how_.window) return false;
-    return query_segments_.empty() ||
-           query_segments_[std::size_t(at.b * sq_ + at.i)] == key_segments_[std::size_t(at.b * sk_ + j)];
+    if (query_segments_.empty()) return true;
+    const double segment = query_segments_[std::size_t(at.b * sq_ + at.i)];
+    return segment >= 0 && segment == key_segments_[std::size_t(at.b * sk_ + j)];
+  }
+
+  /// Where a bias and its gradient stand.
+  std::size_t distance(const Query& at, std::int64_t j) const {
+    return std::size_t(at.head * distances_ + at.i - j + how_.bias0);
   }
 
   /// scale q k + bias, minus infinity where nothing is seen
@@ -71,7 +78,7 @@ class Scores {
     Row out(std::size_t(sk_), -infinity);
     for (std::int64_t j = 0; j < sk_; ++j) {
       if (!sees(at, j)) continue;
-      const double bias = bias_.empty() ? 0 : bias_[std::size_t((at.head * sq_ + at.i) * sk_ + j)];
+      const double bias = bias_.empty() ? 0 : bias_[distance(at, j)];
       out[std::size_t(j)] = double(how_.scale) * dot(q, k[j]) + bias;
     }
     return out;
@@ -88,7 +95,7 @@ class Scores {
 
  private:
   AttentionArgs how_;
-  std::int64_t sk_, sq_ = 0;
+  std::int64_t sk_, sq_ = 0, distances_ = 0;
   Row bias_, query_segments_, key_segments_;
   std::vector<Draw> draws_;
 };
@@ -122,19 +129,20 @@ void store_sum(const Tensor& out, Row values, bool accumulate) {
 }
 
 /// The derivative for one query head. p = exp(score - lse), k(ept) its dropout factor:
-///   dv_j += p k dout,  ds = p (k <dout, v_j> - <dout, o>),  dq += scale ds k_j,  dk_j += scale ds q,  dbias
-///   += ds
+///   dv_j += p k dout,  ds = p (k <dout, v_j> - <dout, o>),  dq += scale ds k_j,  dk_j += scale ds q,
+///   dbias += ds at its distance
 struct HeadBackward {
   const Scores& scores;
   double scale;
   const Matrix &k, &v;
   Matrix &dk, &dv;
+  Row& dbias;  // of all heads; empty where nobody asks
 
   struct Saved {
     Row q, dout, o;
     double lse;
   };
-  Row query(const Query& at, const Saved& saved, Row& ds) const {
+  Row query(const Query& at, const Saved& saved) const {
     const auto& [q, dout, o, lse] = saved;
     Row dq(q.size());
     const Row row = scores.row(at, q, k);
@@ -147,7 +155,7 @@ struct HeadBackward {
       add_times(dv[j], dout, p * kept);
       add_times(dq, k[j], scale * slope);
       add_times(dk[j], q, scale * slope);
-      ds[std::size_t(j)] += slope;
+      if (!dbias.empty()) dbias[scores.distance(at, j)] += slope;
     }
     return dq;
   }
@@ -181,13 +189,15 @@ void ReferenceKernels::attention_backward(const AttentionGrads& grads, const Ten
                                           const AttentionOut& out, const Attended& in,
                                           const AttentionArgs& how) {
   const Scores scores(in, how);
+  Row dbias;
+  if (grads.dbias) dbias = reference::load(grads.dbias);
   for (std::int64_t b = 0; b < in.k.dim(1); ++b)
     for (std::int64_t g = 0; g < in.k.dim(2); ++g) {
       const Matrix k(group_of(in.k, b, g));
       const Matrix v(group_of(in.v, b, g));
       Matrix dk(in.k.dim(0), in.k.dim(3));
       Matrix dv(in.k.dim(0), in.k.dim(3));
-      const HeadBackward backward{scores, double(how.scale), k, v, dk, dv};
+      const HeadBackward backward{scores, double(how.scale), k, v, dk, dv, dbias};
       for (std::int64_t r = 0; r < in.q.dim(3); ++r) {
         const std::int64_t head = g * in.q.dim(3) + r;
         const Rows q(head_of(in.q, b, g, r));
@@ -195,16 +205,15 @@ void ReferenceKernels::attention_backward(const AttentionGrads& grads, const Ten
         const Rows given(head_of(dout, b, g, r));
         const Row lse = reference::load(out.lse.at(0, b).at(0, head));
         for (std::int64_t i = 0; i < q.count(); ++i) {
-          Row ds(std::size_t(in.k.dim(0)));
           const HeadBackward::Saved saved{q.load(i), given.load(i), o.load(i), lse[std::size_t(i)]};
-          const Row dq = backward.query({b, head, i}, saved, ds);
-          store_sum(head_of(grads.dq, b, g, r).at(0, i), dq, grads.accumulate);
-          if (grads.dbias) store_sum(grads.dbias.at(0, head).at(0, i), ds, true);
+          store_sum(head_of(grads.dq, b, g, r).at(0, i), backward.query({b, head, i}, saved),
+                    grads.accumulate);
         }
       }
       store_sum(group_of(grads.dk, b, g), dk.elements, grads.accumulate);
       store_sum(group_of(grads.dv, b, g), dv.elements, grads.accumulate);
     }
+  if (grads.dbias) reference::store(grads.dbias, dbias);
 }
 
 // lse = log(e^a + e^b),  o = e^(a - lse) o_a + e^(b - lse) o_b

@@ -68,6 +68,7 @@ struct Floating {
     widen_rows(s.v + to, s.job.v, s.key_offset(s.job.v, first), plain);
   }
   static Range reach(Range keys, Index) { return keys; }
+  static constexpr float before_bias(const AttentionJob&) { return 1; }
   static void score(const Sweep& s, const Meeting& at, Fetch* fetch) {
     const Index skipped = at.skipped * s.step, registers = at.registers();
     multiply<Start::zero>({s.scores, tile_queries}, at.keys, registers, ByRows{s.k + skipped, s.step},
@@ -83,7 +84,7 @@ struct Floating {
     clear_lanes(s, at.queries, at.keys);
   }
   static void settle(const Sweep& s, const Meeting& at) {
-    if (s.job.dbias.wanted) scale_dscores(s, at.keys);
+    if (s.job.dbias.wanted && s.job.scale != 1) scale_dscores(s, at.keys);
   }
   static void add_to_keys(const Sweep& s, const Meeting& at, float* dk, float* dv) {
     const Index columns = s.padded / width;

@@ -27,6 +27,7 @@ struct Floating {
                           ByRows{s.k + at.skipped * s.step, s.step}, q, s.job.d, fetch);
   }
   static constexpr float left(const AttentionJob&) { return 1; }
+  static constexpr float before_bias(const AttentionJob&) { return 1; }
   static void add(const Stripe& s, Index t, const Meeting& at) {
     multiply<Start::scaled>(s.o_of(t), at.queries, s.padded / width, ByColumns{s.scores, tile_queries},
                             {s.v + at.skipped * s.step, s.step}, at.keys);

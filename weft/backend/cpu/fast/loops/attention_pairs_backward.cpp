@@ -58,6 +58,7 @@ struct Pairs {
     if (s.wants_queries()) pair_rows(s.k_pairs + to, s.k + to, whole.filled, depth(s));
   }
   static Range reach(Range keys, Index tile) { return whole_depths(keys, tile); }
+  static float before_bias(const AttentionJob& job) { return scale_before_bias(job); }
   static void score(const Sweep& s, const Meeting& at, Fetch* fetch) {
     const Index skipped = at.skipped * depth(s) / 2;
     const Extent size = {at.keys, whole_depth(at.queries) / width, depth(s) / tile_depth};

@@ -40,6 +40,7 @@ struct Pairs {
     if (scales_at_once(s.job)) scale_scores(s.job, s.scores, at.keys);
   }
   static float left(const AttentionJob& job) { return scale_left(job); }
+  static float before_bias(const AttentionJob& job) { return scale_before_bias(job); }
   static void add(const Stripe& s, Index t, const Meeting& at) {
     fill_keys(s.scores, at.keys);
     turn_scores(s.turned, s.scores, at);
