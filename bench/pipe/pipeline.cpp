@@ -99,7 +99,7 @@ void measure(const ParallelConfig& parallel, Measured& all) {
         *device, Dtype::f32, Weights::For::training);
     weights.initialize(1);
     const std::vector<Batch> batches(microbatches, tokens(*device, m));
-    const std::vector<float> factors(microbatches, 1.F);
+    const std::vector<LossFactors> factors(microbatches);
     pipe::Runner runner(schedule, stages, mesh.along(Axis::pp), *device);
     Notes notes(all);
     const pipe::Parcel parcel{.hidden = {m.sequence, batch, m.hidden}, .memory = {}, .dtype = Dtype::f32};

@@ -35,6 +35,7 @@ SAMPLE = BPE | {"sample-prompt": "a", "tokenizer-type": "GPT2BPETokenizer"}
 
 MARKERS = ["<fim_prefix>", "<fim_middle>", "<fim_suffix>", "<fim_pad>", "<|endoftext|>"]
 FIM = BPE | {"tokenizer-type": "GPT2BPETokenizer", "tokenizer-special-tokens": MARKERS, "fim-data": None, "fim-rate": "1"}
+BERT = {"family": "bert", "data-order": UNSET}  # no flag but the word that names the model
 FRAGMENTS = FIM | {"fim-split-sample": "a", "fim-fragment-rate": "1"}
 
 # flag: (what else is given, the words of one run, the words of the other); no words: the flag is left out.
@@ -151,6 +152,10 @@ PAIRS |= {
     "fim-suffix-token": (FIM, "<fim_suffix>", "<fim_pad>"), "fim-eod-token": (FIM, "<|endoftext|>", "a"),
     "tokenizer-sentencepiece-ignore-extra-whitespaces": None,
 }
+PAIRS |= {
+    "bert-no-binary-head": (BERT, True, UNSET), "mask-prob": (BERT, "0.15", "0.4"), "short-seq-prob": (BERT, "0", "0.9"),
+    "apply-residual-connection-post-layernorm": ({}, True, UNSET),
+}
 PAIRS["finetune"] = ({"load": "saved", "train-iters": "6"}, True, UNSET)
 
 SAME_NUMBERS = "its effect is on who computes what, and the numbers are the same by design; tests/equal holds them"
@@ -183,7 +188,7 @@ def flags_of(weft):
 def words_of(settings):
     out = []
     for flag, value in settings.items():
-        if value is UNSET:
+        if value is UNSET or flag == "family":
             continue
         out.append("--" + flag)
         out += value if isinstance(value, list) else [] if value in (None, True) else [value]
@@ -198,7 +203,7 @@ def seen(weft, settings, inputs):
     with tempfile.TemporaryDirectory() as folder:
         for file in inputs:
             (pathlib.Path(folder) / file.name).symlink_to(file)
-        done = subprocess.run([weft, "train", "gpt", *words_of(BASE | settings)], cwd=folder, capture_output=True, text=True, timeout=120)
+        done = subprocess.run([weft, "train", settings.get("family", "gpt"), *words_of(BASE | settings)], cwd=folder, capture_output=True, text=True, timeout=120)
         lines = []
         for log in sorted(pathlib.Path(folder).glob("*.jsonl")):
             for line in log.read_text().splitlines():

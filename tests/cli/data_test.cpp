@@ -72,7 +72,8 @@ TEST(DataVerb, says_what_it_does_not_know) {
               HasSubstr("data: --of all: expected train, valid or test"));
   EXPECT_THAT(told({"data", "sample", "--count", "x"}).err,
               HasSubstr("data: --count x is not a whole number"));
-  EXPECT_THAT(told({"data", "sample", "bert"}).err, HasSubstr("data: 'bert': weft data shows gpt's samples"));
+  EXPECT_THAT(told({"data", "sample", "bart"}).err,
+              HasSubstr("model: no family is called bart, weft has gpt, bert"));
   EXPECT_THAT(told({"data", "sample", "--index", "99999999"}).err,
               HasSubstr("mock data: sample 99999999 asked for, there are "));
 }

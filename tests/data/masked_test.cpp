@@ -2,7 +2,8 @@
 
 #include "tests/data/golden.h"
 #include "tests/data/refusal.h"
-#include "weft/data/masked_dataset.h"
+#include "weft/data/made_up.h"
+#include "weft/data/open.h"
 #include "weft/data/sentence_mapping.h"
 #include "weft/data/token_writer.h"
 
@@ -73,7 +74,7 @@ void compare(const Json& all, const char* which, MaskedModel model, const Names&
     std::vector<std::uint32_t> expected;
     for (const Json& row : c["sample_index"]) expected.insert(expected.end(), row.begin(), row.end());
     EXPECT_EQ(std::vector<std::uint32_t>(mapping.values().begin(), mapping.values().end()), expected);
-    const MaskedDataset set(file, std::move(mapping), rules, golden_vocabulary(all));
+    const MaskedDataset set(source_of(file), std::move(mapping), rules, golden_vocabulary(all));
     for (std::size_t i = 0; i < c["samples"].size(); ++i) {
       const Sample sample = set.get(static_cast<std::int64_t>(i));
       for (const auto& [field, name] : names) {
@@ -83,6 +84,17 @@ void compare(const Json& all, const char* which, MaskedModel model, const Names&
       }
     }
   }
+}
+
+DataRequest request_for(const TestFolder& folder, const std::string& split,
+                        const std::array<std::optional<std::int64_t>, 3>& sizes) {
+  DataRequest request;
+  request.paths.shared.emplace();
+  request.paths.shared->prefixes = {folder / "x"};
+  request.split = split;
+  request.sizes = sizes;
+  request.cache_path = folder / "cache";
+  return request;
 }
 
 }  // namespace
@@ -137,36 +149,68 @@ TEST(MaskedData, is_found_again_in_its_cache) {
   const Json all = golden("bert_t5");
   const TestFolder folder;
   write_documents(folder / "x", all["documents"]);
-  MaskedRequest request{.prefix = folder / "x",
-                        .split = "1,1,0",
-                        .sizes = {20, 10, 10},
-                        .rules = rules_of(all["bert"][0]["config"], MaskedModel::bert),
-                        .vocabulary = golden_vocabulary(all)};
-  request.cache_path = folder / "cache";
-  const auto built = open_masked_datasets(request);
-  const auto again = open_masked_datasets(request);
-  EXPECT_FALSE(built[2]);
-  EXPECT_EQ(built[0]->get(3)[Field::tokens], again[0]->get(3)[Field::tokens]);
+  const DataRequest request = request_for(folder, "1,1,0", {20, 10, 10});
+  const MaskedRules rules = rules_of(all["bert"][0]["config"], MaskedModel::bert);
+  const Datasets built = open_masked_datasets(request, rules, golden_vocabulary(all));
+  const Datasets again = open_masked_datasets(request, rules, golden_vocabulary(all));
+  EXPECT_FALSE(built[Split::test]);
+  EXPECT_EQ(built[Split::train]->get(3)[Field::tokens], again[Split::train]->get(3)[Field::tokens]);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder / "cache"), {}), 4);
 }
 
 TEST(MaskedData, says_why_no_document_gives_a_sample) {
   const TestFolder folder;
   write_documents(folder / "x", Json({{{1, 2, 3}}, {{4, 5}}}));
-  MaskedRequest request{.prefix = folder / "x",
-                        .split = "1,0,0",
-                        .sizes = {5, 0, 0},
-                        .rules = {.sequence_length = 16},
-                        .vocabulary = {}};
-  request.cache_path = folder / "cache";
-  EXPECT_EQ(refusal([&] { open_masked_datasets(request); }),
+  const DataRequest request = request_for(folder, "1,0,0", {5, 0, 0});
+  const auto said = [&](const MaskedRules& rules, Kind kind) {
+    return refusal([&] { open_masked_datasets(request, rules, {}); }, kind);
+  };
+  EXPECT_EQ(said({.sequence_length = 16}, Kind::data),
             (folder / "x") +
                 " train: none of 2 documents gives a sample; each needs 2 sentences at least, and none above "
                 "512 tokens; was the data made with --split-sentences?");
-  request.rules.sequence_length = 4;
-  EXPECT_EQ(refusal([&] { open_masked_datasets(request); }, Kind::usage),
+  EXPECT_EQ(said({.sequence_length = 4}, Kind::usage),
             (folder / "x") + " train: samples of 1 tokens, expected at least 2; lengthen --seq-length");
-  request.rules = {.sequence_length = 16, .seed = 0};
-  EXPECT_EQ(refusal([&] { open_masked_datasets(request); }, Kind::usage),
+  EXPECT_EQ(said({.sequence_length = 16, .seed = 0}, Kind::usage),
             (folder / "x") + " train: --seed 0, expected one above 0");
+}
+
+TEST(MaskedData, is_blended_and_told_apart_from_what_another_tokenizer_made) {
+  const Json all = golden("bert_t5");
+  const TestFolder folder;
+  write_documents(folder / "x", all["documents"]);
+  write_documents(folder / "y", all["documents"]);
+  DataRequest request = request_for(folder, "1,0,0", {20, 0, 0});
+  request.paths.shared = BlendArguments{{folder / "x", folder / "y"}, {0.5, 0.5}};
+  const MaskedRules rules = rules_of(all["bert"][0]["config"], MaskedModel::bert);
+  MaskedVocabulary vocabulary = golden_vocabulary(all);
+  const Datasets sets = open_masked_datasets(request, rules, vocabulary);
+  EXPECT_GE(sets[Split::train]->size(), 20);
+  EXPECT_EQ(sets[Split::train]->origins(0)[0].source == folder / "x",
+            sets[Split::train]->origins(1)[0].source == folder / "y");
+  vocabulary.size = 100'277;
+  EXPECT_EQ(refusal([&] { open_masked_datasets(request, rules, vocabulary); }),
+            (folder / "x") +
+                ": tokens of type u16 hold ids up to 65535, the vocabulary has 100277; the "
+                "data was made with another tokenizer");
+  request.order = DataOrder::keyed;
+  EXPECT_EQ(refusal([&] { open_masked_datasets(request, rules, vocabulary); }, Kind::usage),
+            "bert: samples are drawn by a stored index; leave out --data-order keyed");
+}
+
+TEST(MaskedData, is_made_up_without_files) {
+  DataRequest request;
+  request.paths.mock = true;
+  request.sizes = {100, 10, 0};
+  const MaskedVocabulary vocabulary = bare_vocabulary(64);
+  const Datasets bert = open_masked_datasets(request, {.sequence_length = 32}, vocabulary);
+  const Sample sample = bert[Split::train]->get(7);
+  EXPECT_EQ(sample[Field::tokens].size(), 32U);
+  EXPECT_EQ(sample[Field::tokens][0], vocabulary.cls);
+  EXPECT_GT(std::ranges::count(sample[Field::loss_mask], 1), 0);
+  const MaskedRules spans{.model = MaskedModel::t5, .sequence_length = 32, .decoder_length = 24};
+  const Datasets t5 = open_masked_datasets(request, spans, vocabulary);
+  EXPECT_EQ(t5[Split::valid]->get(3)[Field::tokens].size(), 24U);
+  EXPECT_EQ(refusal([] { (void)bare_vocabulary(7); }, Kind::usage),
+            "--mock-data: a vocabulary of 7 tokens, expected at least 8");
 }

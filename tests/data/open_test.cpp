@@ -26,13 +26,17 @@ void write_golden_sets(const TestFolder& folder) {
   }
 }
 
+constexpr std::int64_t length = 16;
+GptRows rows(std::int64_t vocabulary = 0) {
+  return {.sequence_length = length, .eod = 999, .vocabulary = vocabulary};
+}
+
 DataRequest request_for(const TestFolder& folder, std::size_t prefixes) {
   DataRequest request;
   request.paths.shared.emplace();
   for (std::size_t i = 0; i < prefixes; ++i)
     request.paths.shared->prefixes.push_back(folder / ("e" + std::to_string(i + 1)));
   request.split = "8,1,1";
-  request.rows = {.sequence_length = 16, .eod = 999};
   request.cache_path = folder / "cache";
   request.sizes = {50, 6, 3};
   return request;
@@ -63,7 +67,7 @@ TEST(OpenData, gives_megatrons_blends_from_end_to_end_and_again_from_the_cache) 
       if (!c["sizes"][k].is_null()) request.sizes[k] = c["sizes"][k].get<std::int64_t>();
     }
     for (int again = 0; again < 2; ++again) {
-      const Datasets sets = open_gpt_datasets(request);
+      const Datasets sets = open_gpt_datasets(request, rows());
       for (const Split split : splits) {
         ASSERT_TRUE(sets[split]);
         expect_blend(*sets[split], c["splits"][static_cast<std::size_t>(split)]);
@@ -77,7 +81,7 @@ TEST(OpenData, mixes_whole_sets_by_length_where_no_weights_are_given) {
   write_golden_sets(folder);
   DataRequest request = request_for(folder, 3);
   request.sizes = {100, 1000, 3};
-  const Datasets sets = open_gpt_datasets(request);
+  const Datasets sets = open_gpt_datasets(request, rows());
   EXPECT_EQ(sets[Split::train]->size(), 100);
   EXPECT_EQ(sets[Split::valid]->size(), 12);  // no more than there is
 }
@@ -91,12 +95,12 @@ TEST(OpenData, opens_paths_for_each_split_whole) {
   request.paths.per_split[1] = BlendArguments{{folder / "e2", folder / "e3"}, {}};
   request.validation = ValidationSets::separate;
   request.split.reset();
-  const Datasets sets = open_gpt_datasets(request);
+  const Datasets sets = open_gpt_datasets(request, rows());
   EXPECT_EQ(sets.of[0].size(), 1U);
   EXPECT_EQ(sets.of[1].size(), 2U);
   EXPECT_TRUE(sets.of[2].empty());
   request.split = "8,1,1";
-  EXPECT_EQ(refusal([&] { open_gpt_datasets(request); }, Kind::usage),
+  EXPECT_EQ(refusal([&] { open_gpt_datasets(request, rows()); }, Kind::usage),
             "--split 8,1,1 is given together with paths for each split, which need none");
 }
 
@@ -107,7 +111,7 @@ TEST(OpenData, needs_neither_cache_nor_time_for_the_keyed_order) {
   request.paths.shared->weights = {0.3, 0.7};
   request.order = DataOrder::keyed;
   request.sizes = {1000000000, 6, 3};
-  const Datasets sets = open_gpt_datasets(request);
+  const Datasets sets = open_gpt_datasets(request, rows());
   EXPECT_EQ(sets[Split::train]->size(), 1000000000);
   EXPECT_EQ(sets[Split::train]->get(999999999)[Field::tokens].size(), 16U);
   EXPECT_FALSE(std::filesystem::exists(folder / "cache"));
@@ -116,10 +120,9 @@ TEST(OpenData, needs_neither_cache_nor_time_for_the_keyed_order) {
 TEST(OpenData, opens_mock_data_without_files) {
   DataRequest request;
   request.paths.mock = true;
-  request.rows = {.sequence_length = 1024, .eod = 127};
   request.sizes = {200, 40, 0};
   request.mock_vocabulary = 128;
-  const Datasets sets = open_gpt_datasets(request);
+  const Datasets sets = open_gpt_datasets(request, {.sequence_length = 1024, .eod = 127});
   const auto tokens = sets[Split::train]->get(0)[Field::tokens];
   EXPECT_EQ(tokens.size(), 1024U);
   EXPECT_FALSE(sets[Split::test]);
@@ -129,7 +132,7 @@ TEST(OpenData, says_what_is_missing) {
   const TestFolder folder;
   write_golden_sets(folder);
   const auto said = [](const DataRequest& request, Kind kind = Kind::data) {
-    return refusal([&] { open_gpt_datasets(request); }, kind);
+    return refusal([&] { open_gpt_datasets(request, rows()); }, kind);
   };
   DataRequest request = request_for(folder, 1);
   request.split = "1,0.000001,0";
@@ -138,15 +141,16 @@ TEST(OpenData, says_what_is_missing) {
       (folder / "e1") +
           " valid: none of 40 documents fall to this split, but 6 samples are asked of it; change --split");
   request = request_for(folder, 1);
-  request.rows.sequence_length = 100000;
   request.sizes[0].reset();
-  EXPECT_EQ(said(request).substr((folder / "e1").size()),
+  EXPECT_EQ(refusal([&] {
+              open_gpt_datasets(request, {.sequence_length = 100000});
+            }).substr((folder / "e1").size()),
             " train: 501 tokens, a sample takes 100001; shorten --seq-length or add data");
   request = request_for(folder, 1);
-  request.rows.vocabulary = 100277;
-  EXPECT_EQ(said(request), (folder / "e1") +
-                               ": tokens of type u16 hold ids up to 65535, the vocabulary has 100277; the "
-                               "data was made with another tokenizer");
+  EXPECT_EQ(refusal([&] { open_gpt_datasets(request, rows(100277)); }),
+            (folder / "e1") +
+                ": tokens of type u16 hold ids up to 65535, the vocabulary has 100277; the "
+                "data was made with another tokenizer");
   request = request_for(folder, 1);
   request.paths.shared->weights = {1.0};
   request.sizes[1].reset();

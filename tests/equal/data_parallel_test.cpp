@@ -45,7 +45,7 @@ std::vector<Batch> batches_of(Device& device, const ModelConfig& config, const H
 }
 
 void note(Outcome& outcome, const StepReport& report, const GradReduction& reduction) {
-  outcome.losses.push_back(report.loss);
+  outcome.losses.push_back(report.loss());
   outcome.norms.push_back(report.grad_norm);
   outcome.params_norms.push_back(*report.params_norm);
   outcome.zeros.push_back(*report.zeros);

@@ -95,7 +95,8 @@ class Lottery {
     return out;
   }
   ModelConfig model(int layers) {
-    ModelConfig model = shape_of(coin() ? "gpt2" : "llama", layers);
+    constexpr const char* families[] = {"gpt2", "llama", "bert"};
+    ModelConfig model = shape_of(families[one_of({0, 0, 1, 1, 2})], layers);
     model.groups = one_of({1, 2, 4, 4, 4});
     model.hidden_dropout = model.attention_dropout = coin() ? 0.1 : 0;
     model.qk_norm = coin();

@@ -34,6 +34,12 @@ Tensor chunks_of(const Tensor& x, int rank, int ranks) {
   return out;
 }
 
+/// The same of rows [b, s].
+Tensor chunks_of_rows(const Tensor& x, int rank, int ranks) {
+  const Tensor turned = ops::contiguous(x.permute({1, 0}));
+  return ops::contiguous(chunks_of(turned, rank, ranks).permute({1, 0}));
+}
+
 /// The first tokens of every sample do not count, of each another number.
 void leave_out_tokens(const Batch& batch, std::int64_t sample) {
   for (std::int64_t row = 0; row < batch.mask.dim(1); ++row)
@@ -50,13 +56,15 @@ std::vector<Batch> batches_of(Device& device, const ModelConfig& config, const C
   const std::int64_t rows = rows_of_a_pass(cut);
   for (std::int64_t first = 0; first < per_rank; first += rows) {
     const std::int64_t sample = mesh.place(Axis::dp) * per_rank + first;
-    out.push_back(tiny_rows(device, config, {.step = step, .first = sample, .count = rows}));
+    out.push_back(tiny_samples(device, config, {.step = step, .first = sample, .count = rows}));
     Batch& batch = out.back();
     if (cut.uneven) leave_out_tokens(batch, sample);
-    if (cut.parallel.cp > 1)
-      for (Tensor* x :
-           {&batch.text.tokens, &batch.targets, &batch.mask, &batch.text.places, &batch.text.positions})
-        *x = chunks_of(*x, mesh.place(Axis::cp), cut.parallel.cp);
+    if (cut.parallel.cp == 1) continue;
+    for (Tensor* x : {&batch.text.tokens, &batch.targets, &batch.mask, &batch.text.places,
+                      &batch.text.positions, &batch.text.types})
+      if (*x) *x = chunks_of(*x, mesh.place(Axis::cp), cut.parallel.cp);
+    Tensor& documents = batch.text.documents;
+    if (documents) documents = chunks_of_rows(documents, mesh.place(Axis::cp), cut.parallel.cp);
   }
   return out;
 }
@@ -111,10 +119,13 @@ class Rank {
     const auto batches = batches_of(*device_, config_, cut_, mesh_, 1);
     return replica_.find_not_finite(batches, {.seed = 3, .step = 1});
   }
-  double evaluate() {
+  std::vector<double> evaluate() {
     Evaluation sums;
-    replica_.evaluate(batches_of(*device_, config_, cut_, mesh_, 99), sums);
-    return sums.loss_sum / sums.tokens;
+    replica_.evaluate(batches_of(*device_, config_, cut_, mesh_, 99), sums,
+                      int(cut_.micro_batch / rows_of_a_pass(cut_)));
+    std::vector<double> means;
+    for (const LossSum& sum : sums) means.push_back(sum.mean());
+    return means;
   }
   /// What some other rank holds too.
   Copies copies() const {
@@ -172,11 +183,11 @@ Curve trained(Rank& rank, const Cut& cut) {
   Curve curve;
   for (int step = 1; step <= cut.steps; ++step) {
     const StepReport report = rank.step(step);
-    curve.losses.push_back(report.loss);
+    for (const double loss : report.losses) curve.losses.push_back(loss);
     curve.norms.push_back(report.grad_norm);
     curve.skipped += report.applied ? 0 : 1;
   }
-  curve.evaluations.push_back(rank.evaluate());
+  curve.evaluations = rank.evaluate();
   return curve;
 }
 
@@ -288,19 +299,21 @@ std::string difference(const Curve& a, const Curve& b, const Rounding& rounding)
   };
   if (a.losses.size() != b.losses.size()) return "one has more steps than the other";
   if (a.skipped != b.skipped) return text(a.skipped, " and ", b.skipped, " steps were skipped");
-  for (std::size_t i = 0; i < a.losses.size(); ++i) {
+  const std::size_t of_a_step = a.norms.empty() ? 1 : a.losses.size() / a.norms.size();
+  for (std::size_t i = 0; i < a.losses.size(); ++i)
     if (far(a.losses[i], b.losses[i], rounding.loss))
-      return text("losses of step ", i + 1, " are ", a.losses[i], " and ", b.losses[i]);
+      return text("losses of step ", i / of_a_step + 1, " are ", a.losses[i], " and ", b.losses[i]);
+  for (std::size_t i = 0; i < a.norms.size(); ++i)
     if (far(a.norms[i], b.norms[i], rounding.norm * b.norms[i]))
       return text("gradient norms of step ", i + 1, " are ", a.norms[i], " and ", b.norms[i]);
-  }
-  if (far(a.evaluations.at(0), b.evaluations.at(0), rounding.loss))
-    return text("evaluations are ", a.evaluations[0], " and ", b.evaluations[0]);
+  for (std::size_t i = 0; i < a.evaluations.size(); ++i)
+    if (far(a.evaluations[i], b.evaluations.at(i), rounding.loss))
+      return text("evaluations are ", a.evaluations[i], " and ", b.evaluations[i]);
   return a.copies_agree && b.copies_agree ? "" : "copies of a tied weight or a shared key differ";
 }
 
 ModelConfig shape_of(const std::string& name, int layers) {
-  ModelConfig config = name == "gpt2" ? tiny_gpt2() : tiny_llama();
+  ModelConfig config = name == "gpt2" ? tiny_gpt2() : name == "bert" ? tiny_bert() : tiny_llama();
   config.layers = layers;
   if (name == "llama") config.groups = config.heads;  // so that four ranks have a group each
   config.hidden_dropout = config.attention_dropout = 0.1;

@@ -37,11 +37,12 @@ struct Cut {
 };
 
 struct Curve {
-  std::vector<double> losses, norms, evaluations;  // a step each; one evaluation at the end
-  int skipped = 0;                                 // steps that were not applied
-  bool copies_agree = true;                        // of tied weights and shared keys, after the last step
-  std::vector<std::int64_t> most_remembered;       // passes, by rank
-  std::vector<std::int64_t> bytes_at_rest;         // weights, gradients and optimizer, by rank
+  std::vector<double> losses, norms;  // of every step; where a family measures several losses, all of them
+  std::vector<double> evaluations;    // of each loss, at the end
+  int skipped = 0;                    // steps that were not applied
+  bool copies_agree = true;           // of tied weights and shared keys, after the last step
+  std::vector<std::int64_t> most_remembered;  // passes, by rank
+  std::vector<std::int64_t> bytes_at_rest;    // weights, gradients and optimizer, by rank
   bool operator==(const Curve&) const = default;
 };
 
@@ -77,7 +78,7 @@ Rounding rounding_of(const ModelConfig& config, const Cut& cut);
 /// "" where two curves are the same but for that, else the first difference that is more.
 std::string difference(const Curve& a, const Curve& b, const Rounding& rounding = {});
 
-/// "gpt2" or "llama" with so many layers, dropout on.
+/// "gpt2", "llama" or "bert" with so many layers, dropout on.
 ModelConfig shape_of(const std::string& name, int layers = 2);
 
 /// "tp2_pp2_dp2_sp_zb-h1_v2_b1", without what is 1 or off.

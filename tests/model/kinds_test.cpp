@@ -42,7 +42,8 @@ TEST(ModelKinds, are_found_by_name) {
   EXPECT_EQ(kind_named("gpt").name, "gpt");
   EXPECT_EQ(kind_of({}).name, "gpt");
   EXPECT_FALSE(find_kind("mamba"));
-  EXPECT_EQ(refused([] { (void)kind_named("mamba"); }), "model: no family is called mamba, weft has gpt");
+  EXPECT_EQ(refused([] { (void)kind_named("mamba"); }),
+            "model: no family is called mamba, weft has gpt, bert");
 }
 
 TEST(ModelKinds, build_the_parameters_they_list) {
@@ -50,7 +51,9 @@ TEST(ModelKinds, build_the_parameters_they_list) {
   normed.qk_norm = normed.norm_centered_gain = true;
   ModelConfig uniform = tiny_gpt2();
   uniform.init = {.method = InitMethod::xavier_uniform, .embedding_std = 0.5, .scale_output_layers = false};
-  for (const ModelConfig& config : {tiny_gpt2(), tiny_llama(), normed, uniform})
+  ModelConfig one_loss = tiny_bert();
+  one_loss.sentence_order = one_loss.tied_output = false;
+  for (const ModelConfig& config : {tiny_gpt2(), tiny_llama(), normed, uniform, tiny_bert(), one_loss})
     EXPECT_EQ(built(config), listed(config));
 }
 

@@ -41,6 +41,11 @@ std::vector<Case> cases() {
       with("geglu", tiny_llama(), [](auto& c) { c.activation = Activation::gelu_erf; }),
       with("squared_relu", tiny_gpt2(), [](auto& c) { c.activation = Activation::squared_relu; }),
       with("wide_heads", tiny_gpt2(), [](auto& c) { c.channels = 8; }),
+      with("residual_after_norm", tiny_gpt2(), [](auto& c) { c.residual_after_norm = true; }),
+      with("bert", tiny_bert()),
+      with("bert_without_sentence_order", tiny_bert(), [](auto& c) { c.sentence_order = false; }),
+      with("bert_untied", tiny_bert(), [](auto& c) { c.tied_output = false; }),
+      with("bert_with_norms_behind", tiny_bert(), [](auto& c) { c.residual_after_norm = true; }),
       with("embedding_multiplier", tiny_llama(), [](auto& c) { c.embedding_multiplier = 4; }),
   };
 }

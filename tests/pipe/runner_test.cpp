@@ -32,14 +32,14 @@ class PaidLayer final : public Layer {
     ops::fill(one, 1);
     ops::add_into(y, y, one);
     pass.save(Saved{y});
-    if (last_) pass.set_losses(y);
+    if (last_) pass.add_loss(0, y);
     return last_ ? Flow{} : Flow{y, {}};
   }
   Flow backward(Pass& pass, const Flow& dy) override {
     const Tensor y = pass.take<Saved>().y;
     Tensor dx = empty_like(y);
     if (last_)
-      ops::fill(dx, pass.place().loss_factor);
+      ops::fill(dx, pass.place().factors.token);
     else
       ops::copy_into(dx, dy.hidden);
     pass.weight_grads().owe([this, dx] { paid_.push_back(int(to_host<float>(dx)[0])); });
@@ -70,14 +70,14 @@ class TwoStreams final : public Layer {
     else
       y.hidden = sum(y.hidden, ones(y.hidden));
     if (role_ == Role::border) y = {.hidden = {}, .memory = y.hidden};
-    if (last_) pass.set_losses(y.hidden);
+    if (last_) pass.add_loss(0, y.hidden);
     return last_ ? Flow{} : y;
   }
   Flow backward(Pass& pass, const Flow& dy) override {
     Flow d = dy;
     if (last_) {
       d.hidden = empty_like(pass.batch().mask);
-      ops::fill(d.hidden, pass.place().loss_factor);
+      ops::fill(d.hidden, pass.place().factors.token);
     }
     if (role_ == Role::decoder) d.memory = d.memory ? sum(d.memory, d.hidden) : d.hidden;
     if (role_ == Role::border) d = {.hidden = d.memory, .memory = {}};
@@ -127,11 +127,11 @@ Seen played(const Schedule& compute, const MakeLayer& layer, std::span<const Par
       if (schedule.home[std::size_t(s)] == world.rank())
         stages[s].layers.push_back(layer(s, seen.paid[std::size_t(s)]));
     std::vector<Batch> batches(std::size_t(schedule.microbatches));
-    std::vector<float> factors;
+    std::vector<LossFactors> factors;
     for (int m = 0; m < schedule.microbatches; ++m) {
       batches[std::size_t(m)].mask =
           from_host(*device, {width, 1, 1}, std::vector<float>(width, float(100 * m)));
-      factors.push_back(float(m));
+      factors.push_back({.token = float(m)});
     }
     Runner runner(schedule, stages, world, *device);
     for (int round = 0; round < 2; ++round)
@@ -141,7 +141,7 @@ Seen played(const Schedule& compute, const MakeLayer& layer, std::span<const Par
                   .parcels = parcels},
                  [&](int m, const Pass& pass) {
                    const std::lock_guard lock(mutex);
-                   seen.losses[std::size_t(m)] = to_host<float>(pass.losses())[0];
+                   seen.losses[std::size_t(m)] = to_host<float>(pass.losses()[0].terms)[0];
                  });
     const std::lock_guard lock(mutex);
     seen.most_going = std::max(seen.most_going, runner.most_going());

@@ -8,7 +8,7 @@
 #include "weft/backend/open.h"
 #include "weft/base/random.h"
 #include "weft/comm/solo.h"
-#include "weft/model/gpt/gpt.h"
+#include "weft/model/kinds.h"
 #include "weft/optim/weights.h"
 #include "weft/tensor/host.h"
 
@@ -40,6 +40,15 @@ inline ModelConfig tiny_llama() {
   config.ffn_hidden = 24;
   config.linear_bias = config.qkv_bias = false;
   config.tied_output = false;
+  return config;
+}
+
+/// A BERT with two layers, whose blocks add to what their norms read.
+inline ModelConfig tiny_bert() {
+  ModelConfig config = tiny_gpt2();
+  config.kind = "bert";
+  config.activation = Activation::gelu_erf;
+  complete(config);
   return config;
 }
 
@@ -84,14 +93,43 @@ inline Batch tiny_rows(Device& device, const ModelConfig& config, const TinyRows
   return batch;
 }
 
+/// The same as hidden words: three of every sample, two parts, the last two tokens of every other sample
+/// padding.
+inline Batch tiny_hidden_words(Device& device, const ModelConfig& config, const TinyRows& rows) {
+  const std::int64_t s = config.sequence, b = rows.count;
+  Batch batch = tiny_rows(device, config, rows);
+  std::vector<std::int32_t> types, there(std::size_t(s * b), 0), order;
+  std::vector<float> mask;
+  for (std::int64_t i = 0; i < s; ++i)
+    for (std::int64_t row = 0; row < b; ++row) {
+      const bool padding = (rows.first + row) % 2 == 1 && i >= s - 2;
+      types.push_back(!padding && i >= s / 2 ? 1 : 0);
+      mask.push_back(i == 1 || i == 2 || i == s / 2 ? 1.F : 0.F);
+      if (padding) there[std::size_t(row * s + i)] = -1;
+    }
+  for (std::int64_t row = 0; row < b; ++row)
+    order.push_back(std::int32_t((rows.step + rows.first + row) % 3 == 0));
+  batch.text.types = from_host(device, {s, b}, types);
+  batch.text.documents = from_host(device, {b, s}, there);
+  batch.mask = from_host(device, {s, b}, mask);
+  batch.sentence_order = from_host(device, {b}, order);
+  batch.sentence_mask = from_host(device, {b}, std::vector<float>(order.size(), 1));
+  return batch;
+}
+
+/// As the model's family reads them.
+inline Batch tiny_samples(Device& device, const ModelConfig& config, const TinyRows& rows) {
+  return config.kind == "bert" ? tiny_hidden_words(device, config, rows) : tiny_rows(device, config, rows);
+}
+
 inline Batch tiny_batch(Device& device, const ModelConfig& config, std::int64_t b) {
-  return tiny_rows(device, config, {.step = 1, .first = 0, .count = b});
+  return tiny_samples(device, config, {.step = 1, .first = 0, .count = b});
 }
 
 /// All of a model as one stage.
 inline std::map<int, Stage> whole_model(const ModelConfig& config, Communicator& tp, Device& device) {
   std::map<int, Stage> stages;
-  stages[0] = build_gpt(config, {.first_layer = 0, .layers = config.layers}, {.tp = tp}, device);
+  stages[0] = kind_of(config).build(config, {.first_layer = 0, .layers = config.layers}, {.tp = tp}, device);
   return stages;
 }
 
@@ -110,12 +148,12 @@ class TinyModel {
 
   /// The objective of one batch; adds its gradients.
   double train(const Batch& batch, float factor = 1, std::uint64_t step = 0) {
-    return run(batch, {.seed = 5, .step = step, .training = true, .loss_factor = factor});
+    return run(batch, {.seed = 5, .step = step, .training = true, .factors = {factor, factor, factor}});
   }
   double evaluate(const Batch& batch) { return run(batch, {.training = false}); }
   /// The same dropout as train(), and no gradients.
   double objective(const Batch& batch, float factor = 1, std::uint64_t step = 0) {
-    const StepPlace place{.seed = 5, .step = step, .training = true, .loss_factor = factor};
+    const StepPlace place{.seed = 5, .step = step, .training = true, .factors = {factor, factor, factor}};
     pass_.open(batch, place);
     pass_.forget(true);
     (void)stage().forward(pass_, {});
@@ -136,7 +174,7 @@ class TinyModel {
   double run(const Batch& batch, const StepPlace& place) {
     pass_.open(batch, place);
     (void)stage().forward(pass_, {});
-    const double loss = total(pass_) * place.loss_factor;
+    const double loss = total(pass_) * place.factors.token;
     if (place.training) {
       (void)stage().backward(pass_, {});
       pass_.weight_grads().pay();
@@ -145,7 +183,8 @@ class TinyModel {
   }
   static double total(const Pass& pass) {
     double sum = 0;
-    for (const double loss : numbers(pass.losses())) sum += loss;
+    for (const Measured& measured : pass.losses())
+      for (const double loss : numbers(measured.terms)) sum += loss;
     return sum;
   }
 

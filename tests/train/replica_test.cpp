@@ -50,12 +50,12 @@ TEST(Replica, shows_every_parameter_before_it_has_memory) {
 
 TEST(Replica, evaluates_and_trains_with_any_number_of_microbatches) {
   Alone alone({.model = tiny_gpt2()});
-  const double first = alone.step(2).loss;
+  const double first = alone.step(2).loss();
   EXPECT_EQ(alone.replica.most_remembered(), 1);
   Evaluation sums;
   const std::vector<Batch> batches(3, tiny_batch(*alone.device, tiny_gpt2(), 2));
   alone.replica.evaluate(batches, sums);
-  EXPECT_EQ(sums.tokens, 3 * 14);
-  EXPECT_LT(sums.loss_sum / sums.tokens, first);
-  EXPECT_LT(alone.step(1).loss, first);
+  EXPECT_EQ(sums[0].count, 3 * 14);
+  EXPECT_LT(sums[0].mean(), first);
+  EXPECT_LT(alone.step(1).loss(), first);
 }

@@ -10,6 +10,7 @@
 #include "weft/cli/dry_run.h"
 #include "weft/cli/verbs.h"
 #include "weft/data/source.h"
+#include "weft/model/kinds.h"
 #include "weft/train/resume.h"
 #include "weft/train/run_data.h"
 
@@ -63,6 +64,7 @@ Asked read_asked(Args args) {
 // A run as far as its data goes.
 struct Run {
   Asked asked;
+  std::string kind = "gpt";
   std::unique_ptr<Command> command;
   RunData opened;
   std::shared_ptr<const data::Dataset> set;
@@ -70,8 +72,7 @@ struct Run {
 
   explicit Run(Args args) : asked(read_asked(args)) {
     if (!asked.train.empty() && !asked.train[0].starts_with("-")) {
-      if (asked.train[0] != "gpt")
-        fail(Kind::usage, "data: '", asked.train[0], "': weft data shows gpt's samples");
+      kind = kind_named(asked.train[0]).name;
       asked.train.erase(asked.train.begin());
     }
     command = read_command(asked.train, settings_of_checkpoint);
@@ -79,6 +80,7 @@ struct Run {
       fail(Kind::usage, "data: '", command->others[0], "' follows no flag that takes it");
     take_saved_seed(*command);
     TrainConfig& config = command->config;
+    config.model.kind = kind;
     for (const std::string& said : tokenizer_of_checkpoint(config.checkpoint, config.data.tokenizer))
       std::cerr << said << '\n';
     complete(*command, launched_by_environment().world);

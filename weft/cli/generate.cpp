@@ -11,6 +11,7 @@
 #include "weft/cli/tokenizer_lines.h"
 #include "weft/cli/verbs.h"
 #include "weft/generate/continue.h"
+#include "weft/model/kinds.h"
 #include "weft/text/open.h"
 #include "weft/train/run_data.h"
 
@@ -98,6 +99,10 @@ int run_generate(Args args) {
   check(choice);
   const NamedModel named = find_model(what.directory);
   for (const std::string& notice : named.notices) std::cerr << notice << '\n';
+  const std::string& family = named.settings.model.kind;
+  if (!kind_named(family).continues)
+    fail(Kind::usage, "generate: ", named.path.string(), " is a model of the family ", family,
+         ", which guesses hidden words and does not go on from a text");
   const auto tokenizer = tokenizer_of(o, named);
   const std::string prompt = prompt_of(o);
   const auto device = open_device(o.device, {.threads = o.threads});

@@ -8,6 +8,7 @@
 #include "weft/base/flags.h"
 #include "weft/checkpoint/find.h"
 #include "weft/cli/dialect.h"
+#include "weft/model/kinds.h"
 #include "weft/train/resume.h"
 
 namespace weft::cli {
@@ -24,7 +25,7 @@ void read_training(Program& program, const launch::Options& options) {
   const std::vector<std::string_view> views(program.words.begin() + 1, program.words.end());
   if (views.empty() || views[0].starts_with('-'))
     fail(Kind::usage, "launch: name the model: weft launch … train gpt …");
-  if (views[0] != "gpt") return;  // weft train says what it thinks of the others
+  if (!find_kind(views[0])) return;  // weft train says what it thinks of the others
   const auto command = read_command(Args(views).subspan(1), settings_of_checkpoint);
   const auto& checkpoint = command->config.checkpoint;
   program.save = checkpoint.save;

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "weft/base/error.h"
+#include "weft/base/format.h"
 #include "weft/cli/dialect.h"
 #include "weft/cli/dry_run.h"
 #include "weft/cli/dry_run_plan.h"
@@ -19,8 +20,9 @@ namespace {
 
 void check_model(std::string_view named) {
   if (find_kind(named)) return;
-  if (named == "bert" || named == "t5") fail(Kind::usage, "train: weft cannot train ", named, " yet");
-  fail(Kind::usage, "train: '", named, "' is not a model; write weft train gpt");
+  std::vector<std::string> known;
+  for (const ModelKind& kind : model_kinds()) known.push_back(text("weft train ", kind.name));
+  fail(Kind::usage, "train: '", named, "' is not a model; write ", join(known, " or "));
 }
 
 void say_once(const Command& command) {
@@ -98,7 +100,7 @@ int run_train(Args args) {
 
 VerbHelp about_train() {
   VerbHelp help{
-      .usage = "weft train gpt [--config FILE.yaml] [Megatron-LM's flags] [--dry-run] [--json]",
+      .usage = "weft train gpt|bert [--config FILE.yaml] [Megatron-LM's flags] [--dry-run] [--json]",
       .examples = {{"weft train gpt --config examples/gpt2_124m.yaml --data-path wiki_text_document",
                     "a model from a file; the command line wins over it"},
                    {"weft train gpt --num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 64 "

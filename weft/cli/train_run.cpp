@@ -33,13 +33,14 @@ class Ears {
   Ears() {
     sigemptyset(&wanted_);
     for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGUSR2}) sigaddset(&wanted_, signal);
-    pthread_sigmask(SIG_BLOCK, &wanted_, nullptr);
+    pthread_sigmask(SIG_BLOCK, &wanted_, &before_);
     thread_ = std::thread([this] { listen(); });
   }
   ~Ears() {
     closing_ = true;
     pthread_kill(thread_.native_handle(), SIGUSR1);
     thread_.join();
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
   Ears(const Ears&) = delete;
   Ears& operator=(const Ears&) = delete;
@@ -53,7 +54,7 @@ class Ears {
       if (asked_.exchange(true)) std::quick_exit(static_cast<int>(Exit::stopped));
     }
   }
-  sigset_t wanted_{};
+  sigset_t wanted_{}, before_{};
   std::atomic<bool> asked_{false}, closing_{false};
   std::thread thread_;
 };

@@ -19,6 +19,7 @@ class WholeBatches : public Dataset {
     if (i < dataset_->size()) return dataset_->fill(i, into);
     dataset_->fill(0, into);
     std::ranges::fill(into[Field::loss_mask], 0);
+    std::ranges::fill(into[Field::sentence_order], -1);
   }
   std::vector<Origin> origins(std::int64_t i) const override {
     return i < dataset_->size() ? dataset_->origins(i) : std::vector<Origin>{};

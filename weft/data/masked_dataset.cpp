@@ -90,20 +90,19 @@ MaskedVocabulary masked_vocabulary(const Tokenizer& tokenizer, MaskedModel model
   return v;
 }
 
-MaskedDataset::MaskedDataset(std::shared_ptr<const TokenFile> file, Array<std::uint32_t> mapping,
+MaskedDataset::MaskedDataset(std::shared_ptr<const Source> text, Array<std::uint32_t> mapping,
                              MaskedRules rules, MaskedVocabulary vocabulary)
-    : file_(std::move(file)),
+    : text_(std::move(text)),
       mapping_(std::move(mapping)),
       rules_(rules),
       vocabulary_(std::move(vocabulary)) {}
 
 MaskedDataset::Row MaskedDataset::row(std::int64_t i) const {
-  if (i < 0 || i >= size())
-    fail(Kind::data, file_->prefix(), ": sample ", i, " asked for, there are ", size());
+  if (i < 0 || i >= size()) fail(Kind::data, text_->name(), ": sample ", i, " asked for, there are ", size());
   const auto at = 3 * static_cast<std::size_t>(i);
   const Row r{mapping_[at], mapping_[at + 1], mapping_[at + 2]};
-  if (r.end <= r.begin || r.end > file_->num_sequences() || r.target > rules_.max_length()) {
-    fail(Kind::data, file_->prefix(), ": the cached index does not fit the data at sample ", i,
+  if (r.end <= r.begin || r.end > text_->num_sequences() || r.target > rules_.max_length()) {
+    fail(Kind::data, text_->name(), ": the cached index does not fit the data at sample ", i,
          "; remove the cache and start again");
   }
   return r;
@@ -112,8 +111,8 @@ MaskedDataset::Row MaskedDataset::row(std::int64_t i) const {
 std::vector<Tokens> MaskedDataset::sentences(const Row& r) const {
   std::vector<Tokens> out;
   for (std::int64_t s = r.begin; s < r.end; ++s) {
-    out.emplace_back(static_cast<std::size_t>(file_->length(s)));
-    file_->read(s, 0, out.back());
+    out.emplace_back(static_cast<std::size_t>(text_->length(s)));
+    text_->read(s, 0, out.back());
   }
   return out;
 }
@@ -126,7 +125,7 @@ void MaskedDataset::fill(std::int64_t i, Sample& into) const {
 std::vector<Origin> MaskedDataset::origins(std::int64_t i) const {
   const Row r = row(i);
   std::vector<Origin> out;
-  for (std::int64_t s = r.begin; s < r.end; ++s) out.push_back({file_->prefix(), s, 0, file_->length(s)});
+  for (std::int64_t s = r.begin; s < r.end; ++s) out.push_back({text_->name(), s, 0, text_->length(s)});
   return out;
 }
 

@@ -1,19 +1,14 @@
 // Samples for BERT (hidden words, order of two parts) and T5 (hidden spans).
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
-#include <optional>
-#include <string>
 #include <vector>
 
 #include "weft/data/array.h"
 #include "weft/data/dataset.h"
-#include "weft/data/description.h"
 #include "weft/data/masking.h"
-#include "weft/data/sentence_mapping.h"
-#include "weft/data/token_file.h"
+#include "weft/data/source.h"
 #include "weft/text/tokenizer.h"
 
 namespace weft::data {
@@ -41,7 +36,7 @@ MaskedVocabulary masked_vocabulary(const Tokenizer& tokenizer, MaskedModel model
 
 class MaskedDataset : public Dataset {
  public:
-  MaskedDataset(std::shared_ptr<const TokenFile> file, Array<std::uint32_t> mapping, MaskedRules rules,
+  MaskedDataset(std::shared_ptr<const Source> text, Array<std::uint32_t> mapping, MaskedRules rules,
                 MaskedVocabulary vocabulary);
   std::int64_t size() const override { return static_cast<std::int64_t>(mapping_.size() / 3); }
   void fill(std::int64_t i, Sample& into) const override;
@@ -56,24 +51,10 @@ class MaskedDataset : public Dataset {
   Sample bert(const Row& row, NumpyRandom random) const;
   Sample t5(const Row& row, NumpyRandom random) const;
 
-  std::shared_ptr<const TokenFile> file_;
+  std::shared_ptr<const Source> text_;
   Array<std::uint32_t> mapping_;
   MaskedRules rules_;
   MaskedVocabulary vocabulary_;
 };
-
-struct MaskedRequest {
-  std::string prefix;
-  std::string split = "969, 30, 1";
-  std::array<std::optional<std::int64_t>, 3> sizes;  // nothing: one epoch; 0: not opened
-  MaskedRules rules;
-  MaskedVocabulary vocabulary;
-  std::optional<std::string> cache_path;  // nothing: below the prefix
-  std::string tokenizer = "{}";
-};
-
-/// One data set shared out by document; a split that has none is a null pointer. Mappings are cached under
-/// Megatron's names.
-std::array<std::shared_ptr<const Dataset>, 3> open_masked_datasets(const MaskedRequest& request);
 
 }  // namespace weft::data

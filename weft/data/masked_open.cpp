@@ -6,9 +6,11 @@
 #include "weft/base/file.h"
 #include "weft/data/cache_file.h"
 #include "weft/data/index_cache.h"
-#include "weft/data/masked_dataset.h"
+#include "weft/data/made_up.h"
 #include "weft/data/md5.h"
 #include "weft/data/npy.h"
+#include "weft/data/open.h"
+#include "weft/data/sentence_mapping.h"
 
 namespace weft::data {
 namespace {
@@ -27,61 +29,91 @@ std::string masking_keys(const MaskedRules& rules) {
               ", \"masking_use_geometric_distribution\": ", word(m.geometric), ", ", last, "}");
 }
 
-Identity identity_of(const MaskedRequest& request, Split split) {
-  Identity identity{
-      .path = request.prefix, .num_samples = request.sizes[static_cast<std::size_t>(split)], .split = split};
-  identity.kind =
-      request.rules.model == MaskedModel::bert ? "BERTMaskedWordPieceDataset" : "T5MaskedWordPieceDataset";
-  identity.seed = request.rules.seed;
-  identity.sequence_length = request.rules.sequence_length;
-  identity.split_text = request.split;
-  identity.matrix = split_matrix(request.split);
-  identity.tokenizer = request.tokenizer;
-  identity.more = masking_keys(request.rules);
-  return identity;
-}
+class MaskedMembers final : public Members {
+ public:
+  MaskedMembers(const DataRequest& request, const MaskedRules& rules, const MaskedVocabulary& vocabulary,
+                Portions portions)
+      : request_(request), rules_(rules), vocabulary_(vocabulary), portions_(std::move(portions)) {}
 
-Array<std::uint32_t> mapping_of(const MaskedRequest& request, const TokenFile& file, Split split,
-                                Range range) {
-  const Identity identity = identity_of(request, split);
-  const std::string description = describe(identity);
-  const auto folder = request.cache_path ? std::filesystem::path(*request.cache_path)
-                                         : default_cache_folder(request.prefix, identity.kind);
-  const std::string name = md5_hex(description) + "-" + identity.kind + "-";
-  const auto described = folder / (name + "description.txt"), rows = folder / (name + "sample_index.npy");
-  if (std::filesystem::exists(described) && std::filesystem::exists(rows))
-    return read_npy<std::uint32_t>(rows, 3);
-  const MappingRules rules{.max_length = request.rules.max_length(),
-                           .num_samples = identity.num_samples,
-                           .short_probability = request.rules.short_probability,
-                           .seed = request.rules.seed,
-                           .min_sentences = request.rules.min_sentences()};
-  Array<std::uint32_t> mapping = build_mapping(file.index().documents, range, file.index().lengths, rules,
-                                               text(request.prefix, ' ', data::name(split)));
-  make_directories(folder);
-  write_npy(rows, mapping.values(), 3);
-  write_cache_file(described, std::string_view(description));
-  return mapping;
-}
+  Member of(const std::string& prefix, Asked size) const override {
+    const auto file = std::make_shared<const TokenFile>(prefix);
+    check_type(*file);
+    const std::string who = text(prefix, ' ', name(portions_.split));
+    const Range range = documents_of(portions_, file->num_documents(), who, size);
+    Member out{nullptr, identity_of(prefix, size)};
+    out.set = std::make_shared<MaskedDataset>(source_of(file), mapping_of(out.identity, *file, range), rules_,
+                                              vocabulary_);
+    return out;
+  }
+  Member made_up(Asked size) const override {
+    const auto text = std::make_shared<const MadeUpSentences>(vocabulary_, rules_.max_length());
+    const Range range = documents_of(portions_, text->num_documents(), text->name(), size);
+    auto rows = build_mapping(text->documents(), range, text->lengths(), mapping_rules(size), text->name());
+    return {std::make_shared<MaskedDataset>(text, std::move(rows), rules_, vocabulary_), {}};
+  }
+
+ private:
+  MappingRules mapping_rules(Asked size) const {
+    return {.max_length = rules_.max_length(),
+            .num_samples = size,
+            .short_probability = rules_.short_probability,
+            .seed = rules_.seed,
+            .min_sentences = rules_.min_sentences()};
+  }
+
+  void check_type(const TokenFile& file) const {
+    if (vocabulary_.size - 1 > range(file.type()).high)
+      fail(Kind::data, file.prefix(), ": tokens of type ", name(file.type()), " hold ids up to ",
+           range(file.type()).high, ", the vocabulary has ", vocabulary_.size,
+           "; the data was made with another tokenizer");
+  }
+
+  Identity identity_of(const std::string& prefix, Asked size) const {
+    Identity identity{.path = prefix, .num_samples = size, .split = portions_.split};
+    identity.kind =
+        rules_.model == MaskedModel::bert ? "BERTMaskedWordPieceDataset" : "T5MaskedWordPieceDataset";
+    identity.seed = rules_.seed;
+    identity.sequence_length = rules_.sequence_length;
+    identity.split_text = portions_.text;
+    identity.matrix = portions_.matrix;
+    identity.tokenizer = request_.tokenizer;
+    identity.more = masking_keys(rules_);
+    return identity;
+  }
+
+  Array<std::uint32_t> mapping_of(const Identity& identity, const TokenFile& file, Range range) const {
+    const std::string description = describe(identity);
+    const auto folder = request_.cache_path ? std::filesystem::path(*request_.cache_path)
+                                            : default_cache_folder(file.prefix(), identity.kind);
+    const std::string name = md5_hex(description) + "-" + identity.kind + "-";
+    const auto described = folder / (name + "description.txt"), rows = folder / (name + "sample_index.npy");
+    if (std::filesystem::exists(described) && std::filesystem::exists(rows))
+      return read_npy<std::uint32_t>(rows, 3);
+    Array<std::uint32_t> mapping = build_mapping(file.index().documents, range, file.index().lengths,
+                                                 mapping_rules(identity.num_samples),
+                                                 text(file.prefix(), ' ', data::name(portions_.split)));
+    make_directories(folder);
+    write_npy(rows, mapping.values(), 3);
+    write_cache_file(described, std::string_view(description));
+    return mapping;
+  }
+
+  const DataRequest& request_;
+  const MaskedRules& rules_;
+  const MaskedVocabulary& vocabulary_;
+  Portions portions_;
+};
 
 }  // namespace
 
-std::array<std::shared_ptr<const Dataset>, 3> open_masked_datasets(const MaskedRequest& request) {
-  const auto file = std::make_shared<const TokenFile>(request.prefix);
-  const SplitMatrix matrix = split_matrix(request.split);
-  std::array<std::shared_ptr<const Dataset>, 3> sets;
-  for (const Split split : splits) {
-    const auto k = static_cast<std::size_t>(split);
-    if (!matrix[k] || request.sizes[k] == std::optional<std::int64_t>(0)) continue;
-    const Range range = range_of(*matrix[k], file->num_documents());
-    if (range.size() == 0) {
-      fail(Kind::data, request.prefix, ' ', name(split), ": none of ", file->num_documents(),
-           " documents fall to this split, but samples are asked of it; change --split");
-    }
-    sets[k] = std::make_shared<MaskedDataset>(file, mapping_of(request, *file, split, range), request.rules,
-                                              request.vocabulary);
-  }
-  return sets;
+Datasets open_masked_datasets(const DataRequest& request, const MaskedRules& rules,
+                              const MaskedVocabulary& vocabulary) {
+  if (request.order == DataOrder::keyed)
+    fail(Kind::usage, rules.model == MaskedModel::bert ? "bert" : "t5",
+         ": samples are drawn by a stored index; leave out --data-order keyed");
+  return open_datasets(request, [&](const Portions& portions) {
+    return std::make_unique<MaskedMembers>(request, rules, vocabulary, portions);
+  });
 }
 
 }  // namespace weft::data

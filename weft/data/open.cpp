@@ -1,4 +1,4 @@
-// Opening GPT data sets: which members, how many samples of each, cached or built.
+// Opening data sets: which members, how many samples of each, and how they are blended.
 #include "weft/data/open.h"
 
 #include <algorithm>
@@ -19,29 +19,27 @@ constexpr const char* usual_split = "969, 30, 1";
 constexpr int most_at_once = 2;  // indices that are built side by side: each takes memory
 
 using Set = std::shared_ptr<const Dataset>;
-using Asked = std::optional<std::int64_t>;
 
-// One split of a request: opens members and puts them together.
+// Mock data is shared out in thirds whatever is asked, as Megatron does it.
+std::optional<Portions> portions_of(const DataRequest& request, Split split) {
+  Portions out{.split = split};
+  if (!request.paths.mock && !request.paths.shared) return out;
+  out.text = request.paths.mock ? "1,1,1" : request.split.value_or(usual_split);
+  out.matrix = split_matrix(*out.text);
+  const auto& portion = (*out.matrix)[static_cast<std::size_t>(split)];
+  if (!portion) return std::nullopt;
+  out.portion = *portion;
+  return out;
+}
+
+// One split of a request: puts its members together.
 class SplitOpener {
  public:
-  SplitOpener(const DataRequest& request, Split split) : request_(request), split_(split) {
-    // Paths for each split leave nothing to share out: each takes all of its documents.
-    if (request.paths.mock || request.paths.shared) {
-      // Mock data is shared out in thirds whatever is asked, as Megatron does it.
-      split_text_ = request.paths.mock ? "1,1,1" : request.split.value_or(usual_split);
-      matrix_ = split_matrix(*split_text_);
-      portion_ = (*matrix_)[static_cast<std::size_t>(split)];
-    } else {
-      portion_ = Portion{0.0, 1.0};
-    }
-  }
+  SplitOpener(const DataRequest& request, Split split, const Members& members)
+      : request_(request), split_(split), members_(members) {}
 
-  /// Nothing where the split has no share at all.
-  std::vector<Set> open() const {
-    const Asked size = request_.sizes[static_cast<std::size_t>(split_)];
-    if (!portion_ || size == Asked(0)) return {};
-    if (request_.paths.mock)
-      return {member(mock_source(request_.mock_vocabulary, request_.rows.eod), size).set};
+  std::vector<Set> open(Asked size) const {
+    if (request_.paths.mock) return {members_.made_up(size).set};
     const auto& blend = request_.paths.shared ? request_.paths.shared
                                               : request_.paths.per_split[static_cast<std::size_t>(split_)];
     if (!blend) return {};
@@ -50,21 +48,16 @@ class SplitOpener {
   }
 
  private:
-  struct Member {
-    Set set;
-    Identity identity;
-  };
-
   Set one(const BlendArguments& blend, Asked size) const {
     const bool plain = blend.prefixes.size() == 1 && (blend.weights.empty() || !request_.paths.shared);
-    if (plain) return member(open_file(blend.prefixes.front()), size).set;
+    if (plain) return members_.of(blend.prefixes.front(), size).set;
     if (request_.order == DataOrder::keyed) return keyed(blend, size);
     return blend.weights.empty() ? by_length(blend, size) : by_weight(blend, size);
   }
 
   std::vector<Set> each(const BlendArguments& blend, Asked size) const {
     std::vector<Set> sets;
-    for (const std::string& prefix : blend.prefixes) sets.push_back(member(open_file(prefix), size).set);
+    for (const std::string& prefix : blend.prefixes) sets.push_back(members_.of(prefix, size).set);
     return sets;
   }
 
@@ -103,7 +96,7 @@ class SplitOpener {
     Workers workers(together ? std::min(most_at_once, static_cast<int>(prefixes.size())) : 1);
     std::vector<std::future<Member>> opening;
     for (std::size_t i = 0; i < prefixes.size(); ++i)
-      opening.push_back(workers.submit([&, i] { return member(open_file(prefixes[i]), size_of(i)); }));
+      opening.push_back(workers.submit([&, i] { return members_.of(prefixes[i], size_of(i)); }));
     for (const auto& one : opening) one.wait();
     std::vector<Member> members;
     for (auto& one : opening) members.push_back(one.get());
@@ -128,13 +121,11 @@ class SplitOpener {
   }
 
   Set keyed(const BlendArguments& blend, Asked size) const {
-    std::vector<std::shared_ptr<const Source>> sources;
     std::vector<double> weights = blend.weights;
     std::int64_t all = 0;
     for (const std::string& prefix : blend.prefixes) {
-      sources.push_back(open_file(prefix));
-      if (!blend.weights.empty()) continue;
-      const std::int64_t samples = member(sources.back(), std::nullopt).set->size();
+      if (!blend.weights.empty()) break;
+      const std::int64_t samples = members_.of(prefix, std::nullopt).set->size();
       weights.push_back(static_cast<double>(samples));
       all += samples;
     }
@@ -144,77 +135,14 @@ class SplitOpener {
     const std::int64_t total = blend.weights.empty() ? std::min(size.value_or(all), all) : *size;
     const auto places = KeyedBlend::places(weights);
     std::vector<Set> sets;
-    for (std::size_t i = 0; i < sources.size(); ++i)
-      sets.push_back(member(sources[i], KeyedBlend::needed(places[i], total)).set);
+    for (std::size_t i = 0; i < blend.prefixes.size(); ++i)
+      sets.push_back(members_.of(blend.prefixes[i], KeyedBlend::needed(places[i], total)).set);
     return std::make_shared<KeyedBlend>(std::move(sets), weights, total, request_.seed);
-  }
-
-  std::shared_ptr<const Source> open_file(const std::string& prefix) const {
-    const auto file =
-        std::make_shared<const TokenFile>(prefix, TokenFile::Options{.access = request_.access});
-    if (request_.rows.vocabulary - 1 > range(file->type()).high) {
-      fail(Kind::data, prefix, ": tokens of type ", name(file->type()), " hold ids up to ",
-           range(file->type()).high, ", the vocabulary has ", request_.rows.vocabulary,
-           "; the data was made with another tokenizer");
-    }
-    return source_of(file);
-  }
-
-  Member member(std::shared_ptr<const Source> source, Asked size) const {
-    const Range range = range_of(*portion_, source->num_sequences());
-    const std::string who = text(source->name(), ' ', name(split_));
-    if (range.size() == 0) {
-      fail(Kind::data, who, ": none of ", source->num_sequences(), " documents fall to this split, but ",
-           size ? text(*size) : "all", " samples are asked of it; change --split");
-    }
-    Member out{nullptr, identity_of(*source, size)};
-    const Order order = order_of(size);
-    std::unique_ptr<Composition> composition =
-        request_.order == DataOrder::keyed
-            ? keyed_composition(source, range, order)
-            : indexed_composition(source, index_of(*source, range, order, out.identity, who), order);
-    out.set = std::make_shared<GptDataset>(std::move(source), std::move(composition), request_.rows);
-    return out;
-  }
-
-  Order order_of(Asked size) const {
-    Order order{.sequence_length = request_.rows.sequence_length, .num_samples = size, .seed = request_.seed};
-    order.extra_token = request_.rows.extra_token;
-    if (split_ == Split::valid) order.last = request_.last_valid;
-    return order;
-  }
-
-  Identity identity_of(const Source& source, Asked size) const {
-    Identity identity{.num_samples = size, .split = split_, .seed = request_.seed};
-    if (request_.paths.mock) {
-      identity.kind = "MockGPTDataset";
-    } else {
-      identity.path = source.name();
-    }
-    identity.sequence_length = request_.rows.sequence_length;
-    identity.split_text = split_text_;
-    identity.matrix = matrix_;
-    identity.tokenizer = request_.tokenizer;
-    return identity;
-  }
-
-  GptIndex index_of(const Source& source, Range range, const Order& order, const Identity& identity,
-                    const std::string& who) const {
-    const auto plan = [&] { return plan_epochs(count_tokens(source.lengths(), range, who), order, who); };
-    if (request_.paths.mock && !request_.cache_path)
-      return build_index(source.lengths(), range, order, plan());
-    const IndexCache cache(request_.cache_path ? std::filesystem::path(*request_.cache_path)
-                                               : default_cache_folder(source.name(), identity.kind),
-                           identity);
-    if (auto found = cache.find()) return std::move(*found);
-    return cache.build(source.lengths(), range, order, plan());
   }
 
   const DataRequest& request_;
   Split split_;
-  std::optional<std::string> split_text_;
-  std::optional<SplitMatrix> matrix_;
-  std::optional<Portion> portion_;
+  const Members& members_;
 };
 
 void refuse_object_storage(const BlendArguments& blend) {
@@ -261,14 +189,27 @@ DataPaths data_paths(const DataPathFlags& flags) {
   return paths;
 }
 
-Datasets open_gpt_datasets(const DataRequest& request) {
+Range documents_of(const Portions& portions, std::int64_t documents, const std::string& who, Asked size) {
+  const Range range = range_of(portions.portion, documents);
+  if (range.size() == 0)
+    fail(Kind::data, who, ": none of ", documents, " documents fall to this split, but ",
+         size ? text(*size) : "all", " samples are asked of it; change --split");
+  return range;
+}
+
+Datasets open_datasets(const DataRequest& request, const OpenMembers& open) {
   if (!request.paths.shared && !request.paths.mock && request.split) {
     fail(Kind::usage, "--split ", *request.split,
          " is given together with paths for each split, which need none");
   }
   Datasets datasets;
-  for (const Split split : splits)
-    datasets.of[static_cast<std::size_t>(split)] = SplitOpener(request, split).open();
+  for (const Split split : splits) {
+    const Asked size = request.sizes[static_cast<std::size_t>(split)];
+    const auto portions = portions_of(request, split);
+    if (!portions || size == Asked(0)) continue;
+    const auto members = open(*portions);
+    datasets.of[static_cast<std::size_t>(split)] = SplitOpener(request, split, *members).open(size);
+  }
   return datasets;
 }
 

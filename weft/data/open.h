@@ -12,6 +12,8 @@
 #include "weft/data/dataset.h"
 #include "weft/data/gpt_dataset.h"
 #include "weft/data/index.h"
+#include "weft/data/masked_dataset.h"
+#include "weft/data/members.h"
 #include "weft/data/split.h"
 
 namespace weft::data {
@@ -42,7 +44,6 @@ struct DataRequest {
   DataPaths paths;
   std::optional<std::string> split;  // nothing: 969, 30, 1; with a path for each split it must be nothing
   std::array<std::optional<std::int64_t>, 3> sizes;  // sample_counts(); 0: that split is not opened
-  GptRows rows;
   std::uint32_t seed = 1234;
   LastSample last_valid = LastSample::dropped;
   DataOrder order = DataOrder::megatron;
@@ -64,6 +65,12 @@ struct Datasets {
   }
 };
 
-Datasets open_gpt_datasets(const DataRequest& request);
+/// The data sets of all splits, of members that `open` makes of one prefix each.
+Datasets open_datasets(const DataRequest& request, const OpenMembers& open);
+
+Datasets open_gpt_datasets(const DataRequest& request, const GptRows& rows);
+/// BERT's or T5's; their mappings are cached under Megatron's names.
+Datasets open_masked_datasets(const DataRequest& request, const MaskedRules& rules,
+                              const MaskedVocabulary& vocabulary);
 
 }  // namespace weft::data

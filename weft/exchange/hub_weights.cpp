@@ -65,8 +65,9 @@ void HubWeights::account_for(const HubConfig& config) {
   }
   for (const std::string& name : tensors_.names()) {
     if (used.contains(name) || kind.hub.known_table(name)) continue;
-    if (name == "lm_head.weight" && config.model.tied_output) {
-      check_tied();
+    const auto tied = std::ranges::find(kind.hub.twice, name, &StoredTwice::theirs);
+    if (config.model.tied_output && tied != kind.hub.twice.end()) {
+      check_tied(*tied);
       continue;
     }
     fail(Kind::data, where, ": holds ", name, ", which is no part of a ", config.type, " model of ",
@@ -89,12 +90,12 @@ void HubWeights::check_part(const Recipe& recipe, Theirs& theirs) const {
 }
 
 // A tied output that is stored all the same must be the embedding.
-void HubWeights::check_tied() const {
-  const std::string& words = at("embedding.words").parts.front().name;
-  const auto a = tensors_.bytes(words), b = tensors_.bytes("lm_head.weight");
+void HubWeights::check_tied(const StoredTwice& tied) const {
+  const std::string& once = at(std::string(tied.ours)).parts.front().name;
+  const auto a = tensors_.bytes(once), b = tensors_.bytes(std::string(tied.theirs));
   if (a.size() != b.size() || std::memcmp(a.data(), b.data(), a.size()) != 0)
-    fail(Kind::data, tensors_.directory().string(),
-         ": its config.json ties lm_head.weight to the embedding, and they differ");
+    fail(Kind::data, tensors_.directory().string(), ": its config.json ties ", tied.theirs,
+         " to the embedding, and they differ");
 }
 
 const Recipe& HubWeights::at(const std::string& ours) const {

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "weft/base/number.h"
+#include "weft/model/kinds.h"
 #include "weft/nn/context_parts.h"
 #include "weft/tensor/host.h"
 
@@ -24,10 +25,10 @@ std::vector<std::int32_t> places_here(const ContextParallel& context, std::int64
   return mine;
 }
 
-/// The text as a batch of one. Ranks need equal parts of it, so it is filled up behind; nothing before sees
-/// what comes after.
-Batch batch_of(std::span<const std::int32_t> text, int ranks, const ContextParallel& context,
-               Device& device) {
+/// The text as a batch of one, of token type 0. Ranks need equal parts of it, so it is filled up behind,
+/// which nothing before sees: in a family that sees both ways, because it is padding.
+Batch batch_of(std::span<const std::int32_t> text, const ModelConfig& config, int ranks,
+               const ContextParallel& context, Device& device) {
   const int parts = context.cut() ? 2 * context.circle->size() : 1;
   const auto s = round_up(std::int64_t(text.size()), std::int64_t{parts} * ranks);
   const std::vector<std::int32_t> places = places_here(context, s);
@@ -39,6 +40,12 @@ Batch batch_of(std::span<const std::int32_t> text, int ranks, const ContextParal
   batch.text.tokens = from_host(device, {here, 1}, tokens);
   batch.text.places = from_host(device, {here}, places);
   batch.text.positions = from_host(device, {here, 1}, places);
+  batch.text.types = from_host(device, {here, 1}, std::vector<std::int32_t>(places.size(), 0));
+  if (s > std::int64_t(text.size()) && !kind_of(config).continues) {
+    std::vector<std::int32_t> there;
+    for (const std::int32_t place : places) there.push_back(std::size_t(place) < text.size() ? 0 : -1);
+    batch.text.documents = from_host(device, {1, here}, there);
+  }
   batch.samples = from_host(device, {1}, std::vector<std::int64_t>{0});
   return batch;
 }
@@ -85,9 +92,9 @@ std::vector<float> TextReader::told_by_the_last(const std::vector<float>& mine) 
 }
 
 std::vector<float> TextReader::logits(std::span<const std::int32_t> tokens, std::int64_t count) {
-  const Batch batch = batch_of(tokens, model_.tp.size(), model_.context, model_.device);
+  const Batch batch = batch_of(tokens, model_.config, model_.tp.size(), model_.context, model_.device);
   const pipe::Parcel parcel_of_batch = parcel(batch);
-  const float unused = 0;
+  const LossFactors unused;
   std::vector<float> out(std::size_t(count * model_.config.vocabulary));
   runner_.run(
       {.microbatches = {&batch, 1},
@@ -100,7 +107,7 @@ std::vector<float> TextReader::logits(std::span<const std::int32_t> tokens, std:
 
 std::vector<float> logits_of(const ModelInParts& model, std::span<const std::int32_t> tokens,
                              std::int64_t count) {
-  const Batch batch = batch_of(tokens, model.tp.size(), {}, model.device);
+  const Batch batch = batch_of(tokens, model.config, model.tp.size(), {}, model.device);
   Pass pass;
   pass.open(batch, asking(std::ssize(tokens), count));
   Flow flow;

@@ -98,6 +98,8 @@ struct ModelConfig {
   bool linear_bias = true;  // of attention projection and both MLP matrices
   bool qkv_bias = true;
   bool tied_output = true;
+  bool residual_after_norm = false;   // a block adds to what its norm gave, not to what the norm read
+  bool sentence_order = true;         // BERT: tells too whether the text's two parts were swapped
   double embedding_multiplier = 1.0;  // applied to the summed embeddings
 
   double hidden_dropout = 0.1, attention_dropout = 0.1;
@@ -176,6 +178,8 @@ void describe(Visitor& v, ModelConfig& c) {
   v("linear_bias", c.linear_bias, "biases in the attention projection and the MLP");
   v("qkv_bias", c.qkv_bias, "biases in the query, key and value projection");
   v("tied_output", c.tied_output, "the output layer is the embedding");
+  v("residual_after_norm", c.residual_after_norm, "a block adds to its norm's output, not to its input");
+  v("sentence_order", c.sentence_order, "BERT: tell whether the two parts of a text were swapped");
   v("embedding_multiplier", c.embedding_multiplier, "embeddings are multiplied by this", legal::finite);
   v("hidden_dropout", c.hidden_dropout, "dropout on embeddings and on what a block adds", legal::below_one);
   v("attention_dropout", c.attention_dropout, "dropout on attention probabilities", legal::below_one);

@@ -40,6 +40,11 @@ struct Recipe {
   std::int64_t columns() const { return shape.rank() == 2 ? shape[1] : 1; }
 };
 
+/// A tensor that they may store although it is another one of ours, which both must then hold.
+struct StoredTwice {
+  std::string_view theirs, ours;
+};
+
 /// A type is a word of config.json's "model_type": how tensors are called, which settings go without saying.
 struct HubSpelling {
   std::span<const std::string_view> types;
@@ -50,6 +55,8 @@ struct HubSpelling {
   nlohmann::ordered_json (*write)(const ModelConfig&, std::string_view type);
   /// Every tensor of the family's list, in its order.
   std::vector<Recipe> (*recipes)(const ModelConfig&, std::string_view type);
+  /// Where the output is the embedding's words.
+  std::span<const StoredTwice> twice;
   /// Whether a tensor that no recipe names is a table that old programs saved and none needs.
   bool (*known_table)(std::string_view their_name);
   /// The same model in one way of saying it: what has no effect is as it was built in.

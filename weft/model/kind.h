@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "weft/data/open.h"
+#include "weft/data/sample.h"
 #include "weft/model/config.h"
 #include "weft/model/hub.h"
 #include "weft/model/parameters.h"
@@ -41,9 +41,33 @@ struct ExactWidth {
   std::string_view what;  // "the MLP's width,"
 };
 
+/// The samples that a family reads.
+struct Samples {
+  enum class Of : std::uint8_t {
+    documents,     // windows on a stream of documents: the next token is guessed
+    hidden_words,  // sentences with some of their words hidden
+    hidden_spans,  // the same, where an encoder reads what is left and a decoder what was hidden
+  };
+  Of of = Of::documents;
+  std::int64_t sequence = 0;    // tokens; of the encoder where there are two stacks
+  std::int64_t decoder = 0;     // tokens of the decoder
+  bool sentence_order = false;  // hidden_words: two parts, whose order is guessed too
+
+  /// Numbers in a row of such a field.
+  std::int64_t length(data::Field field) const;
+};
+
 /// What of a sample goes where in a batch.
 struct BatchField {
-  enum class As : std::uint8_t { ids, counts, rows };  // i32 [s, b], f32 [s, b], i32 [b, s]
+  enum class As : std::uint8_t {
+    ids,      // i32 [s, b]
+    counts,   // f32 [s, b]
+    rows,     // i32 [b, s]
+    present,  // i32 [b, s]: 0 where a token is there, -1 where it is padding, which sees and is seen by
+              // nobody
+    samples,  // of a number a sample: i32 [b]
+    counted,  // of the same: f32 [b], 1 where it is not negative
+  };
   data::Field from;
   Tensor& (*to)(Batch&);
   As as = As::ids;
@@ -55,12 +79,28 @@ struct Carried {
   Shape hidden, memory = {};
 };
 
+/// What divides the sum of a loss's terms when it is told.
+enum class LossMean : std::uint8_t {
+  tokens,        // the counting tokens of the global batch
+  microbatches,  // of each microbatch its own counting tokens; then the microbatches
+  samples,       // the samples of the global batch, but those of sentence order -1
+  passes,        // terms are means over a microbatch already
+};
+
+/// What a pass measures: the name under which it is told.
+struct NamedLoss {
+  std::string name;
+  LossMean mean = LossMean::tokens;
+};
+
 struct ModelKind {
   std::string_view name;  // "gpt", as in weft train gpt
-  /// What a pass measures, by the names under which it is told.
-  std::span<const std::string_view> losses;
+  /// A text word by word, each seeing those before it: what weft generate asks for.
+  bool continues = true;
 
   // ---- from the configuration alone
+  /// By number, as layers give them to a pass. The first is the one by which a run is judged.
+  std::vector<NamedLoss> (*losses)(const ModelConfig&);
   /// Fills in what follows from other fields, and refuses shapes that no model has.
   void (*complete)(ModelConfig&);
   ParameterList (*parameters)(const ModelConfig&);
@@ -84,7 +124,7 @@ struct ModelKind {
   Carried (*carried)(const ModelConfig&, const StagePart& into, const Batch&, int parts);
 
   // ---- what it reads
-  data::Datasets (*open)(const data::DataRequest&);
+  Samples (*samples)(const ModelConfig&);
   std::span<const BatchField> fields;
 
   // ---- other programs' models

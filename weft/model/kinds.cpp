@@ -3,11 +3,12 @@
 
 #include "weft/base/error.h"
 #include "weft/base/format.h"
+#include "weft/model/bert/bert.h"
 #include "weft/model/gpt/gpt.h"
 
 namespace weft {
 
-std::vector<ModelKind> model_kinds() { return {gpt_kind()}; }
+std::vector<ModelKind> model_kinds() { return {gpt_kind(), bert_kind()}; }
 
 std::optional<ModelKind> find_kind(std::string_view name) {
   for (const ModelKind& kind : model_kinds())
@@ -23,6 +24,13 @@ ModelKind kind_named(std::string_view name) {
 }
 
 ModelKind kind_of(const ModelConfig& config) { return kind_named(config.kind); }
+
+std::int64_t Samples::length(data::Field field) const {
+  using data::Field;
+  if (field == Field::sentence_order || field == Field::truncated) return 1;
+  const bool of_encoder = field == Field::encoder_tokens || field == Field::encoder_mask;
+  return of == Of::hidden_spans && !of_encoder ? decoder : sequence;
+}
 
 void complete(ModelConfig& config) { kind_of(config).complete(config); }
 

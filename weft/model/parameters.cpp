@@ -32,6 +32,28 @@ Init output_init(const ModelConfig& config, std::int64_t rows, std::int64_t colu
   return random_init(config, rows, columns, config.init.std / shrink);
 }
 
+void add_matrix(ParameterList& list, const std::string& name, const Matrix& m, const Init& init) {
+  list.add(name + ".weight", {m.out, m.in}, init);
+  if (m.biased) list.add(name + ".bias", {m.out}, constant_init(0));
+}
+
+void add_block(ParameterList& list, const ModelConfig& c, const std::string& name) {
+  const std::int64_t h = c.hidden, queries = c.heads * c.channels;
+  const std::int64_t qkv = (c.heads + 2 * c.groups) * c.channels;
+  const std::int64_t up = c.gated ? 2 * c.ffn_hidden : c.ffn_hidden;
+  const auto inner = [&](std::int64_t rows) { return random_init(c, rows, h, c.init.std); };
+  add_norm(list, c, name + ".attention_norm", h);
+  add_matrix(list, name + ".attention.qkv", {qkv, h, c.qkv_bias}, inner(qkv));
+  if (c.qk_norm) {
+    add_norm(list, c, name + ".attention.q_norm", c.channels);
+    add_norm(list, c, name + ".attention.k_norm", c.channels);
+  }
+  add_matrix(list, name + ".attention.project", {h, queries, c.linear_bias}, output_init(c, h, queries));
+  add_norm(list, c, name + ".mlp_norm", h);
+  add_matrix(list, name + ".mlp.up", {up, h, c.linear_bias}, inner(up));
+  add_matrix(list, name + ".mlp.down", {h, c.ffn_hidden, c.linear_bias}, output_init(c, h, c.ffn_hidden));
+}
+
 void add_norm(ParameterList& list, const ModelConfig& config, const std::string& name, std::int64_t width) {
   list.add(name + ".gain", {width}, constant_init(config.norm_centered_gain ? 0 : 1));
   if (config.norm == NormKind::layer) list.add(name + ".bias", {width}, constant_init(0));

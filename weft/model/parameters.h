@@ -39,6 +39,14 @@ Init constant_init(float value);
 Init random_init(const ModelConfig& config, std::int64_t rows, std::int64_t columns, double std);
 /// Where a block's output is made: less the deeper the model, if that is asked for.
 Init output_init(const ModelConfig& config, std::int64_t rows, std::int64_t columns);
+/// W [out, in] and a bias, if there is one.
+struct Matrix {
+  std::int64_t out = 0, in = 0;
+  bool biased = true;
+};
+void add_matrix(ParameterList& list, const std::string& name, const Matrix& m, const Init& init);
+/// Attention and an MLP, each with the norm before it.
+void add_block(ParameterList& list, const ModelConfig& config, const std::string& name);
 void add_norm(ParameterList& list, const ModelConfig& config, const std::string& name, std::int64_t width);
 
 }  // namespace weft

@@ -29,6 +29,7 @@ struct Batch {
   Tensor targets;         // i32 [s, b], of the text; any id where the mask is zero
   Tensor mask;            // f32 [s, b]; 1 where a token counts in the loss
   Tensor sentence_order;  // i32 [b]: 1 where two sentences were swapped
+  Tensor sentence_mask;   // f32 [b]: 1 where that counts in the loss
   Tensor samples;         // i64 [b]: the global number of every sample, which addresses its random numbers
 
   const Sequences& of(Side side) const { return side == Side::text ? text : source; }

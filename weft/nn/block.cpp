@@ -35,12 +35,13 @@ Flow Block::forward(Pass& pass, const Flow& in) {
     pass.save(Saved{x, options_.recompute_norms ? Tensor() : normed.y, normed.stats});
     const Tensor bias = here.inner->bias_for_reader();
     const DropoutArgs args = dropout(pass, i, x.dim(2));
+    const Tensor residual = options_.residual == Residual::of_norm ? normed.y : x;
     if (i + 1 < sublayers_.size()) {
-      const SumNormOut next = sublayers_[i + 1].norm.forward_sum({y, bias, x, args});
+      const SumNormOut next = sublayers_[i + 1].norm.forward_sum({y, bias, residual, args});
       normed = {next.y, next.stats};
       x = next.sum;
     } else {
-      ops::bias_dropout_add_into(y, y, bias, x, args);
+      ops::bias_dropout_add_into(y, y, bias, residual, args);
       x = y;
     }
     pass.see(here.name, options_.layer, x);
@@ -57,7 +58,12 @@ Flow Block::backward(Pass& pass, const Flow& dout) {
     const Tensor dy = args.probability == 0 ? d.hidden : ops::dropout(d.hidden, args);
     const Tensor normed = saved.normed ? saved.normed : here.norm.again(saved.x);
     const Tensor dnormed = here.inner->backward(pass, dy, normed, d);
-    d.hidden = here.norm.backward(dnormed, d.hidden, saved.x, saved.stats);
+    if (options_.residual == Residual::of_norm) {
+      ops::add_into(dnormed, dnormed, d.hidden);
+      d.hidden = here.norm.backward(dnormed, {}, saved.x, saved.stats);
+    } else {
+      d.hidden = here.norm.backward(dnormed, d.hidden, saved.x, saved.stats);
+    }
   }
   return d;
 }

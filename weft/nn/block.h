@@ -9,15 +9,18 @@
 
 namespace weft {
 
-/// x + dropout(inner(norm(x))), once for every sublayer.
+/// x + dropout(inner(norm(x))), once for every sublayer; or norm(x) + dropout(inner(norm(x))), which with the
+/// norms that follow is a block whose norms stand behind its sums.
 class Block final : public Layer {
  public:
+  enum class Residual : std::uint8_t { of_input, of_norm };
   struct Options {
     int layer = 0;  // number in the whole model
     int first_dropout =
         0;  // the number of the first sublayer's dropout in the whole model; the next ones follow
     float dropout = 0;
     bool recompute_norms = false;  // keep no norm's output
+    Residual residual = Residual::of_input;
     Side side = Side::text;
     TensorParallel tp;
   };

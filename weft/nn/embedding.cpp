@@ -14,12 +14,26 @@ Tensor flat(const Tensor& x) { return x.view({x.elements()}); }
 
 }  // namespace
 
-// Positions of the part of the sequence that this rank keeps after the cut layer.
-Tensor Embedding::position_ids(const Pass& pass) const {
-  const Tensor& all = pass.batch().of(options_.side).positions;
-  if (!options_.tp.sequence_cut()) return all;
-  const std::int64_t part = exact(all.dim(0), options_.tp.size());
-  return all.slice(0, options_.tp.rank() * part, part);
+/// Of this rank's part of the sequence, and of all that the circle holds.
+struct Embedding::Gradients {
+  Tensor here, full;
+};
+
+Tensor Embedding::kept(const Tensor& ids) const {
+  if (!options_.tp.sequence_cut()) return ids;
+  const std::int64_t part = exact(ids.dim(0), options_.tp.size());
+  return ids.slice(0, options_.tp.rank() * part, part);
+}
+
+void Embedding::add_rows(const Tensor& x, const Parameter& table, const Tensor& ids) const {
+  const Tensor rows = ops::gather(table.value, flat(kept(ids)), 0);
+  ops::add_into(x, x, rows.view(x.shape()));
+}
+
+// A rank's own part of the sequence is enough where other ranks' rows are terms of the same sum.
+void Embedding::owe_added(Debts& debts, const Parameter& table, const Tensor& ids, const Gradients& d) const {
+  const bool terms = !options_.tp.sums.terms(Axis::tp).empty();
+  owe_rows(debts, table, terms ? Rows{d.here, kept(ids), 0} : Rows{d.full, ids, 0});
 }
 
 DropoutArgs Embedding::dropout(const Pass& pass, std::int64_t width) const {
@@ -36,11 +50,8 @@ Flow Embedding::forward(Pass& pass, const Flow&) {
   const Tensor found =
       ops::gather(words_.value, flat(tokens), options_.first).view({tokens.dim(0), tokens.dim(1), width});
   const Tensor x = leave(options_.tp, found).wait();
-  if (positions_) {
-    const Tensor ids = position_ids(pass);
-    const Tensor places = ops::gather(positions_->value, flat(ids), 0);
-    ops::add_into(x, x, places.view(x.shape()));
-  }
+  if (added_.positions) add_rows(x, *added_.positions, pass.batch().of(options_.side).positions);
+  if (added_.types) add_rows(x, *added_.types, pass.batch().of(options_.side).types);
   if (options_.multiplier != 1) ops::scale_in_place(x, options_.multiplier);
   const DropoutArgs args = dropout(pass, width);
   if (args.probability > 0) ops::dropout_into(x, x, args);
@@ -55,11 +66,8 @@ Flow Embedding::backward(Pass& pass, const Flow& dout) {
   Debts& debts = pass.weight_grads();
   const auto& side = pass.batch().of(options_.side);
   const Tensor full = enter(options_.tp, dx).wait();
-  if (positions_) {
-    // A rank's own part of the sequence is enough where other ranks' rows are terms of the same sum.
-    const bool terms = !options_.tp.sums.terms(Axis::tp).empty();
-    owe_rows(debts, *positions_, terms ? Rows{dx, position_ids(pass), 0} : Rows{full, side.positions, 0});
-  }
+  if (added_.positions) owe_added(debts, *added_.positions, side.positions, {dx, full});
+  if (added_.types) owe_added(debts, *added_.types, side.types, {dx, full});
   owe_rows(debts, words_, {full, side.tokens, options_.first});
   return {};
 }
@@ -77,7 +85,8 @@ void Embedding::owe_rows(Debts& debts, const Parameter& table, const Rows& rows)
 
 void Embedding::each_parameter(const VisitParameter& visit) {
   visit(words_);
-  if (positions_) visit(*positions_);
+  if (added_.positions) visit(*added_.positions);
+  if (added_.types) visit(*added_.types);
 }
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// Words, and learned positions, as vectors.
+// Words, learned positions and token types as vectors.
 #pragma once
 
 #include <optional>
@@ -19,8 +19,12 @@ class Embedding final : public Layer {
     TensorParallel tp;
     TokenCut context = TokenCut();
   };
-  Embedding(Parameter words, std::optional<Parameter> positions, const Options& options)
-      : words_(std::move(words)), positions_(std::move(positions)), options_(options) {}
+  /// Tables that are added to the words'; types are of two kinds, or as many as the table has rows.
+  struct Added {
+    std::optional<Parameter> positions, types = std::nullopt;
+  };
+  Embedding(Parameter words, Added added, const Options& options)
+      : words_(std::move(words)), added_(std::move(added)), options_(options) {}
   /// tokens [s, b] -> [s (/tp), b, h]
   Flow forward(Pass& pass, const Flow& unused) override;
   Flow backward(Pass& pass, const Flow& dy) override;
@@ -34,10 +38,14 @@ class Embedding final : public Layer {
     std::int64_t first = 0;
   };
   void owe_rows(Debts& debts, const Parameter& table, const Rows& rows) const;
-  Tensor position_ids(const Pass& pass) const;
+  /// ids [s, b]: those of the part of the sequence that this rank keeps after the cut layer.
+  Tensor kept(const Tensor& ids) const;
+  void add_rows(const Tensor& x, const Parameter& table, const Tensor& ids) const;
+  struct Gradients;
+  void owe_added(Debts& debts, const Parameter& table, const Tensor& ids, const Gradients& d) const;
   DropoutArgs dropout(const Pass& pass, std::int64_t width) const;
   Parameter words_;
-  std::optional<Parameter> positions_;
+  Added added_;
   Options options_;
 };
 

@@ -34,7 +34,8 @@ struct LanguageHead::Chunk {
 void LanguageHead::answer(Pass& pass, const Tensor& x) const {
   const Tensor full = options_.context.whole(enter(options_.tp, x).wait());
   const Tensor asked = full.slice(0, pass.place().logits_from, pass.place().logits_count);
-  pass.set_logits(ops::matmul(asked.rows(), output().value, {.b = Read::transposed}));
+  const Tensor bias = bias_ ? bias_->value : Tensor();
+  pass.set_logits(ops::matmul(asked.rows(), output().value, {.b = Read::transposed, .bias = bias}));
 }
 
 /// The words of some of this rank's rows.
@@ -75,19 +76,21 @@ LossParts LanguageHead::parts(const Tensor& logits, const Tensor& targets) const
 void LanguageHead::measure(const Chunk& chunk, const Pass& pass) const {
   const Share rows = words_cut().share(output().shape[0]);
   const Tensor weights = output().value.slice(0, rows.from, rows.count);
-  const Tensor y = ops::matmul(chunk.x, weights, {.b = Read::transposed});
+  const Tensor bias = bias_ ? bias_->value.slice(0, rows.from, rows.count) : Tensor();
+  const Tensor y = ops::matmul(chunk.x, weights, {.b = Read::transposed, .bias = bias});
   pass.see("logits", -1, y);
   const LossParts shared = parts(y, chunk.targets);
   ops::multiply_into(chunk.losses, ops::loss_finish(shared, options_.loss, options_.part.whole), chunk.mask);
   if (!chunk.dx) return;
   const Tensor weight = empty_like(chunk.mask);
   ops::copy_into(weight, chunk.mask);
-  ops::scale_in_place(weight, pass.place().loss_factor);
+  ops::scale_in_place(weight, pass.place().factors.token);
   ops::loss_backward_in_place(y, shared, {chunk.targets, weight}, part(rows), options_.loss);
   ops::matmul_into(chunk.dx, y, weights, {.slabs = slabs()});
   if (output().grad.wanted())
     ops::matmul_into(output().grad.sum().slice(0, rows.from, rows.count), y, chunk.x,
                      {.a = Read::transposed, .accumulate = true});
+  if (bias_ && bias_->grad.wanted()) ops::sum_rows_into(bias_->grad.sum().slice(0, rows.from, rows.count), y);
 }
 
 Flow LanguageHead::forward(Pass& pass, const Flow& in) {
@@ -111,9 +114,10 @@ Flow LanguageHead::forward(Pass& pass, const Flow& in) {
     measure({some(x), some(dx), some(targets), some(mask), some(losses)}, pass);
   }
   const Tensor mine = cut.here(losses.view({full.dim(0), full.dim(1)}));
-  pass.set_losses(mine.view({mine.elements()}));
+  pass.add_loss(options_.loss_number, mine.view({mine.elements()}));
   if (dx) {
     output().grad.added();
+    if (bias_) bias_->grad.added();
     pass.save(Saved{dx.view(full.shape()), x.dtype()});
   }
   return {};
@@ -128,6 +132,7 @@ Flow LanguageHead::backward(Pass& pass, const Flow&) {
 
 void LanguageHead::each_parameter(const VisitParameter& visit) {
   if (own_) visit(*own_);
+  if (bias_) visit(*bias_);
 }
 
 }  // namespace weft

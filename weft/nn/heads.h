@@ -38,20 +38,28 @@ class LanguageHead final : public Layer {
     VocabularyPart part;        // the words of this rank's rows
     std::int64_t chunk = 1024;  // tokens whose logits exist at once
     LossArgs loss;
+    int loss_number = 0;  // among the family's
     TensorParallel tp;
     /// Where tokens are cut, ranks that share sequences share the rank's words instead, and read whole
     /// sequences.
     TokenCut context = TokenCut();
   };
   /// An output matrix of its own, or the embedding's, which outlives this.
-  LanguageHead(Parameter&& output, const Options& options) : own_(std::move(output)), options_(options) {}
-  LanguageHead(Parameter& tied, const Options& options) : tied_(&tied), options_(options) { ++tied.uses; }
+  LanguageHead(Parameter&& output, const Options& options, std::optional<Parameter> bias = std::nullopt)
+      : own_(std::move(output)), bias_(std::move(bias)), options_(options) {}
+  LanguageHead(Parameter& tied, const Options& options, std::optional<Parameter> bias = std::nullopt)
+      : tied_(&tied), bias_(std::move(bias)), options_(options) {
+    ++tied.uses;
+  }
 
   /// x [s (/tp), b, h] -> nothing; the pass gets the losses [s * b], or the logits that it asks for
   Flow forward(Pass& pass, const Flow& x) override;
   Flow backward(Pass& pass, const Flow& unused) override;
   void each_parameter(const VisitParameter& visit) override;
-  void each_read(const VisitParameter& visit) override { visit(tied_ ? *tied_ : *own_); }
+  void each_read(const VisitParameter& visit) override {
+    visit(tied_ ? *tied_ : *own_);
+    if (bias_) visit(*bias_);
+  }
 
  private:
   struct Saved {
@@ -71,6 +79,7 @@ class LanguageHead final : public Layer {
 
   std::optional<Parameter> own_;
   Parameter* tied_ = nullptr;
+  std::optional<Parameter> bias_;  // of the words: [v/tp]
   Options options_;
 };
 

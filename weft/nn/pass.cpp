@@ -7,7 +7,8 @@ void Pass::open(const Batch& batch, const StepPlace& place, Watch* watch) {
   saved_.clear();
   batch_ = &batch;
   place_ = place;
-  losses_ = logits_ = {};
+  losses_.clear();
+  logits_ = {};
   watch_ = watch;
   forgetful_ = false;
 }

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "weft/base/random.h"
 #include "weft/nn/batch.h"
@@ -29,6 +31,21 @@ class Debts {
   bool at_once_ = true;
 };
 
+/// The factors of losses in the objective, loss scale included: gradients start from them, and everything
+/// after is a plain sum.
+struct LossFactors {
+  float token = 1;   // of every counted token's loss
+  float sample = 1;  // of the loss of a whole sample
+  float pass = 1;    // of what is a mean over a pass already
+};
+
+/// A loss by its number among those of the model's family (ModelKind::losses), and its terms: zero where they
+/// do not count.
+struct Measured {
+  int loss = 0;
+  Tensor terms;
+};
+
 /// What is the same for all passes of one step.
 struct StepPlace {
   std::uint64_t seed = 0;
@@ -36,9 +53,7 @@ struct StepPlace {
   bool training = true;
   /// Where nobody trains: the places of the text whose logits are asked for, instead of losses.
   std::int64_t logits_from = 0, logits_count = 0;
-  /// The factor of every counted token's loss in the objective, loss scale included: gradients start from it,
-  /// and everything after is a plain sum.
-  float loss_factor = 1;
+  LossFactors factors;
 };
 
 /// Told what flows by, where somebody looks for the first number that is not finite.
@@ -82,9 +97,11 @@ class Pass {
     return {.seed = place_.seed, .purpose = purpose, .step = place_.step, .layer = std::uint32_t(layer)};
   }
 
-  /// The loss of every token, zero where it does not count; set by the head, read by the step.
-  void set_losses(Tensor losses) { losses_ = std::move(losses); }
-  const Tensor& losses() const { return losses_; }
+  /// Measured by a layer, on whichever stage it stands, and read by the step: terms of the same number are
+  /// added up.
+  void add_loss(int loss, Tensor terms) { losses_.push_back({loss, std::move(terms)}); }
+  std::span<const Measured> losses() const { return losses_; }
+  void forget_losses() { losses_.clear(); }
 
   /// What may follow the places that were asked for: this rank's columns [count * b, v/tp].
   void set_logits(Tensor logits) { logits_ = std::move(logits); }
@@ -100,7 +117,8 @@ class Pass {
   Debts* debts_ = &own_debts_;
   const Batch* batch_ = nullptr;
   StepPlace place_;
-  Tensor losses_, logits_;
+  std::vector<Measured> losses_;
+  Tensor logits_;
   Watch* watch_ = nullptr;
   bool forgetful_ = false;
 };

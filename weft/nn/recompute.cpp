@@ -15,6 +15,7 @@ Flow RecomputeLayers::forward(Pass& pass, const Flow& x) {
 Flow RecomputeLayers::backward(Pass& pass, const Flow& dy) {
   again_.open_again(pass);
   (void)inner_.forward(again_, pass.take<Saved>().x);
+  again_.forget_losses();
   return inner_.backward(again_, dy);
 }
 

@@ -118,12 +118,11 @@ void Runner::forward(const Action& action, const Order& order, const Forwarded& 
   Slot& here = slot(action.stage, action.microbatch);
   here.pass = fresh_pass();
   StepPlace place = order.place;
-  place.loss_factor = order.loss_factors[std::size_t(action.microbatch)];
+  place.factors = order.loss_factors[std::size_t(action.microbatch)];
   here.pass->open(order.microbatches[std::size_t(action.microbatch)], place, order.watch);
   Flow y = stages_.at(action.stage).forward(*here.pass, take(here.input));
-  if (last(action.stage))
-    forwarded(action.microbatch, *here.pass);
-  else
+  if (last(action.stage) || !here.pass->losses().empty()) forwarded(action.microbatch, *here.pass);
+  if (!last(action.stage))
     (mine(action.stage + 1) ? slot(action.stage + 1, action.microbatch).input : here.output) = std::move(y);
   if (!order.place.training) settle(action);
 }
@@ -144,7 +143,7 @@ void Runner::settle(const Action& action) {
   pass->weight_grads().pay();
   if (!pass->finished())
     fail(Kind::internal, "runner: stage ", action.stage, " saved more than its backward took");
-  pass->set_losses({});
+  pass->forget_losses();
   pass->set_logits({});
   free_.push_back(pass);
 }

@@ -37,13 +37,14 @@ class Runner {
   Runner(const Schedule& schedule, const std::map<int, Stage>& stages, Communicator& along_pp,
          Device& device);
 
-  /// Told of every microbatch's pass when the last stage's forward is done: losses are read there.
+  /// Told of a microbatch's pass when a stage's forward is done that is the last or has measured something:
+  /// losses are read there, and logits.
   using Forwarded = std::function<void(int microbatch, const Pass&)>;
   struct Order {
     std::span<const Batch> microbatches;
-    std::span<const float> loss_factors;  // one a microbatch
-    StepPlace place;                      // its loss_factor is taken from loss_factors
-    std::span<const Parcel> parcels;      // by the stage they travel into; one for all, where they are alike
+    std::span<const LossFactors> loss_factors;  // one a microbatch
+    StepPlace place;                            // its factors are taken from loss_factors
+    std::span<const Parcel> parcels;  // by the stage they travel into; one for all, where they are alike
     Watch* watch = nullptr;
     Timekeeper* timekeeper = nullptr;
   };

@@ -22,21 +22,56 @@ Coordinate counted(const ParallelLayout& layout, int stage) {
 }
 
 /// What the feed hands out, without numbers.
-Batch batch_of(const TrainConfig& c, Device& device) {
-  const std::int64_t s = c.model.sequence / c.parallel.cp, b = rows_of_a_pass(c.model, c.batch);
-  const bool apart = c.data.reset_attention || c.data.between_documents;
-  Batch batch;
-  batch.text = {.tokens = empty(device, {s, b}, Dtype::i32),
-                .places = empty(device, {s}, Dtype::i32),
-                .positions = empty(device, {s, b}, Dtype::i32),
-                .types = {},
-                .documents = apart ? empty(device, {b, s}, Dtype::i32) : Tensor(),
-                .restarted = c.data.reset_positions || c.data.between_documents};
-  batch.targets = empty(device, {s, b}, Dtype::i32);
-  batch.mask = empty(device, {s, b}, Dtype::f32);
-  batch.samples = empty(device, {b}, Dtype::i64);
-  return batch;
-}
+class Batches {
+ public:
+  Batches(const TrainConfig& c, const ModelKind& kind, Device& device)
+      : config_(c), kind_(kind), device_(device), samples_(kind.samples(c.model)) {}
+
+  Batch batch() const {
+    Batch batch;
+    for (const BatchField& field : kind_.fields) field.to(batch) = field_of(field);
+    for (Sequences* sequences : {&batch.text, &batch.source}) place(*sequences);
+    batch.text.restarted = config_.data.reset_positions || config_.data.between_documents;
+    batch.samples = empty(device_, {rows()}, Dtype::i64);
+    return batch;
+  }
+  /// Tokens that a rank holds of a microbatch.
+  std::int64_t tokens() const {
+    return (samples_.sequence + samples_.decoder) / config_.parallel.cp * rows();
+  }
+
+ private:
+  std::int64_t rows() const { return rows_of_a_pass(config_.model, config_.batch); }
+  Tensor field_of(const BatchField& field) const {
+    const bool apart = config_.data.reset_attention || config_.data.between_documents;
+    if (field.may_lack && !(field.from == data::Field::documents && apart)) return {};
+    const std::int64_t s = samples_.length(field.from) / config_.parallel.cp, b = rows();
+    switch (field.as) {
+      case BatchField::As::ids:
+        return empty(device_, {s, b}, Dtype::i32);
+      case BatchField::As::counts:
+        return empty(device_, {s, b}, Dtype::f32);
+      case BatchField::As::rows:
+      case BatchField::As::present:
+        return empty(device_, {b, s}, Dtype::i32);
+      case BatchField::As::samples:
+        return empty(device_, {b}, Dtype::i32);
+      case BatchField::As::counted:
+        return empty(device_, {b}, Dtype::f32);
+    }
+    return {};
+  }
+  void place(Sequences& sequences) const {
+    if (!sequences.tokens) return;
+    sequences.places = empty(device_, {sequences.tokens.dim(0)}, Dtype::i32);
+    if (!sequences.positions) sequences.positions = empty(device_, sequences.tokens.shape(), Dtype::i32);
+  }
+
+  const TrainConfig& config_;
+  const ModelKind& kind_;
+  Device& device_;
+  Samples samples_;
+};
 
 /// More microbatches than these change no peak: a pipeline is full, and all that comes then is alike. A
 /// schedule that keeps every one open, or one from a file, is not cut.
@@ -62,10 +97,10 @@ MemoryMeter count(const TrainConfig& c, int stage, const Colors& colors, const O
   Replica replica(replica_config(c), {*device, mesh});
   const int all = microbatches_of(c), some = enough(c, all);
   std::vector<Batch> batches;
-  for (int i = 0; i < some; ++i) batches.push_back(batch_of(c, *device));
+  const Batches made(c, replica.kind(), *device);
+  for (int i = 0; i < some; ++i) batches.push_back(made.batch());
   // The rest of a step's batches lie there too.
-  const std::int64_t tokens = c.model.sequence / c.parallel.cp * rows_of_a_pass(c.model, c.batch);
-  const Tensor rest = all > some ? empty(*device, {(all - some) * tokens * 4}, Dtype::i32) : Tensor();
+  const Tensor rest = all > some ? empty(*device, {(all - some) * made.tokens() * 4}, Dtype::i32) : Tensor();
   for (int step = 1; step <= 2; ++step)
     (void)replica.step(batches, {.step = step,
                                  .rate = 1e-4,

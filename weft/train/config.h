@@ -66,6 +66,12 @@ struct FimConfig {
   std::string pad = "<fim_pad>", eod = "<|endoftext|>";
 };
 
+/// Words that BERT and T5 are to guess.
+struct MaskingConfig {
+  double probability = 0.15;
+  double short_probability = 0.1;  // that a sample is cut for a shorter length
+};
+
 struct DataConfig {
   std::vector<std::string> paths;  // prefixes, or weight prefix weight prefix …
   std::vector<std::string> train_paths, valid_paths, test_paths;
@@ -87,6 +93,7 @@ struct DataConfig {
   std::vector<std::string> validation_names;
   TokenizerConfig tokenizer;
   FimConfig fim;
+  MaskingConfig masking;
 };
 
 struct BatchConfig {

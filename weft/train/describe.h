@@ -40,6 +40,13 @@ void describe(Visitor& v, FimConfig& c) {
 }
 
 template <class Visitor>
+void describe(Visitor& v, MaskingConfig& c) {
+  v("probability", c.probability, "share of the words that BERT and T5 are to guess", legal::fraction);
+  v("short_probability", c.short_probability, "share of samples that are cut for a shorter length",
+    legal::fraction);
+}
+
+template <class Visitor>
 void describe(Visitor& v, DataConfig& c) {
   v("paths", c.paths, "token files without .bin or .idx, or weight and file in turn; cut by the split");
   v("train_paths", c.train_paths, "token files for training");
@@ -68,6 +75,7 @@ void describe(Visitor& v, DataConfig& c) {
   v("validation_names", c.validation_names, "names of the validation sets, in place of their numbers");
   v.group("tokenizer", c.tokenizer);
   v.group("fim", c.fim);
+  v.group("masking", c.masking);
 }
 
 template <class Visitor>

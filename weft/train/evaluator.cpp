@@ -12,12 +12,14 @@ EvaluationSettings evaluation_settings(const TrainConfig& config, const ProcessM
                                        std::function<bool()> must_stop) {
   const EvalConfig& eval = config.eval;
   const std::int64_t micro = eval.micro > 0 ? eval.micro : config.batch.micro;
+  const std::int64_t rows = sums_of(config.model).samples_of_a_pass(micro);
   return {.eval = eval,
           .data = config.data,
           .turn = {.global_batch = int(eval.global > 0 ? eval.global : config.batch.global),
-                   .micro_batch = int(sums_of(config.model).samples_of_a_pass(micro)),
+                   .micro_batch = int(rows),
                    .rank = mesh.place(Axis::dp),
                    .ranks = mesh.layout().degree(Axis::dp)},
+          .together = int(micro / rows),
           .must_stop = std::move(must_stop)};
 }
 
@@ -40,7 +42,7 @@ std::optional<Evaluation> Evaluator::evaluated(Feed& feed, std::int64_t rounds) 
   Evaluation sums;
   for (std::int64_t round = 0; round < rounds; ++round) {
     if (round > 0 && settings_.must_stop()) return std::nullopt;
-    replica_.evaluate(feed.next(settings_.turn), sums);
+    replica_.evaluate(feed.next(settings_.turn), sums, settings_.together);
     if (!lent_.outlet || since_told.seconds() < told_every) continue;
     since_told.restart();
     const double left = whole.seconds() * double(rounds - round - 1) / double(round + 1);
@@ -86,8 +88,9 @@ bool Evaluator::evaluate_set(const std::shared_ptr<const data::Dataset>& given, 
   const auto sums = evaluated(feed, rounds);
   consumed = sums ? feed.consumed() : consumed + rounds * batch;
   if (!sums) return false;
-  into.losses = {
-      {std::string(replica_.kind().losses.front()), sums->tokens > 0 ? sums->loss_sum / sums->tokens : 0}};
+  const std::span<const NamedLoss> losses = replica_.losses();
+  for (std::size_t i = 0; i < losses.size(); ++i)
+    into.losses.emplace_back(losses[i].name, i < sums->size() ? (*sums)[i].mean() : 0);
   return true;
 }
 

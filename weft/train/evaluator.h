@@ -18,6 +18,7 @@ struct EvaluationSettings {
   EvalConfig eval;
   DataConfig data;
   data::SampleTurn turn;
+  int together = 1;                 // microbatches in a row that share one mean
   std::function<bool()> must_stop;  // asked between batches, by all ranks alike
 };
 EvaluationSettings evaluation_settings(const TrainConfig& config, const ProcessMesh& mesh,

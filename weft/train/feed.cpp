@@ -5,11 +5,8 @@
 #include "weft/train/replica.h"
 
 namespace weft {
-namespace {
 
 using data::Field;
-
-}  // namespace
 
 Feed::Intake place_of(const Replica& replica) {
   const ProcessMesh& mesh = replica.mesh();
@@ -60,22 +57,43 @@ Tensor Feed::tensor_of(const BatchField& field, const data::HostBatch& host) {
       return turned(rows, b, counts_);
     case BatchField::As::rows:
       return from_host(device_, {b, std::int64_t(rows.size()) / b}, rows);
+    case BatchField::As::present:
+      scratch_.clear();
+      for (const std::int32_t there : rows) scratch_.push_back(there == 1 ? 0 : -1);
+      return from_host(device_, {b, std::int64_t(rows.size()) / b}, scratch_);
+    case BatchField::As::samples:
+      return from_host(device_, {b}, rows);
+    case BatchField::As::counted:
+      counts_.clear();
+      for (const std::int32_t number : rows) counts_.push_back(number >= 0 ? 1.F : 0.F);
+      return from_host(device_, {b}, counts_);
   }
   return {};
 }
 
-void Feed::fill(Batch& batch, const data::HostBatch& host) {
-  const std::int64_t b = host.size();
-  const auto s = std::int64_t(host[Field::tokens].size()) / b;
-  for (const BatchField& field : fields_) field.to(batch) = tensor_of(field, host);
-  Sequences& text = batch.text;
+/// The places of a stack's steps; they are its positions too, where samples say no others.
+void Feed::place(Sequences& sequences, std::int64_t b) {
+  const std::int64_t s = sequences.tokens.dim(0);
   scratch_.clear();
   for (std::int64_t i = 0; i < s; ++i) scratch_.push_back(std::int32_t(data::place_of(i, s, context_)));
-  text.places = from_host(device_, {s}, scratch_);
+  sequences.places = from_host(device_, {s}, scratch_);
+  if (sequences.positions) return;
+  positions_.clear();
+  for (const std::int32_t place : scratch_) positions_.insert(positions_.end(), std::size_t(b), place);
+  sequences.positions = from_host(device_, {s, b}, positions_);
+}
+
+void Feed::fill(Batch& batch, const data::HostBatch& host) {
+  const std::int64_t b = host.size();
+  for (const BatchField& field : fields_) field.to(batch) = tensor_of(field, host);
   batch.samples = from_host(device_, {b}, host.samples);
+  if (batch.source.tokens) place(batch.source, b);
+  Sequences& text = batch.text;
+  if (!host.has(Field::positions)) text.positions = {};
+  place(text, b);
   text.restarted = false;
   for (std::size_t i = 0; i < host[Field::positions].size() && !text.restarted; ++i)
-    text.restarted = host[Field::positions][i] != scratch_[i % std::size_t(s)];
+    text.restarted = host[Field::positions][i] != scratch_[i % scratch_.size()];
 }
 
 }  // namespace weft

@@ -31,6 +31,7 @@ class Feed {
  private:
   const data::HostBatch& part_of(const data::HostBatch& whole);
   void fill(Batch& batch, const data::HostBatch& host);
+  void place(Sequences& sequences, std::int64_t b);
   Tensor tensor_of(const BatchField& field, const data::HostBatch& host);
   template <class T>
   Tensor turned(const std::vector<std::int32_t>& rows, std::int64_t b, std::vector<T>& scratch);
@@ -43,6 +44,7 @@ class Feed {
   data::HostBatch part_;               // of a microbatch, where the sequence is cut
   std::vector<std::int32_t> scratch_;  // one field, sequence first
   std::vector<float> counts_;          // the same, of the loss mask
+  std::vector<std::int32_t> positions_;
 };
 
 /// Where the samples of a replica go, and what of them.

@@ -86,7 +86,9 @@ void Replica::do_again(const Batch& batch, const StepOrder& order, Watch& watch)
   pipe::Runner runner(schedule, stages_, pp(), device_);
   const double tokens = number(ops::sum(batch.mask));
   const float scale = scaler_ ? float(scaler_->scale()) : 1;
-  const float factor = tokens > 0 ? scale / float(tokens) : 0;
+  const LossFactors factor{.token = tokens > 0 ? scale / float(tokens) : 0,
+                           .sample = scale / float(batch.samples.elements()),
+                           .pass = scale};
   weights_.zero_grads();
   pipe::Runner::Order work = work_on(
       {&batch, 1}, {&factor, 1}, {.seed = order.seed, .step = std::uint64_t(order.step), .training = true});

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <vector>
 
 #include "weft/base/error.h"
@@ -88,6 +89,21 @@ std::uint64_t digest_from(const std::string& word) {
   return out;
 }
 
+/// One number where a family measures one loss, as it was before there were others.
+Json json_of(std::span<const ReplayedLoss> losses) {
+  if (losses.size() < 2) return losses.empty() ? 0.0 : finite(losses.front().mean);
+  Json out = Json::object();
+  for (const ReplayedLoss& loss : losses) out[loss.name] = finite(loss.mean);
+  return out;
+}
+
+std::vector<ReplayedLoss> losses_of(const Json& all) {
+  if (all.is_number()) return {{"loss", all.get<double>()}};
+  std::vector<ReplayedLoss> out;
+  for (const auto& [name, mean] : all.items()) out.push_back({name, mean.get<double>()});
+  return out;
+}
+
 Json json_of(const TensorMarks& marks) {
   Json out = Json::object();
   for (const auto& [name, mark] : marks)
@@ -118,7 +134,7 @@ Replay replay_of(const Json& all) {
   out.decay = all.at("decay");
   out.skipped = all.at("skipped");
   out.applied = all.at("applied");
-  out.loss = all.at("loss");
+  out.losses = losses_of(all.at("loss"));
   out.grad_norm = all.at("grad_norm");
   add_json(out.tensors, all.at("tensors"));
   return out;
@@ -158,6 +174,16 @@ class Comparison {
 
 bool near(double a, double b, double part) { return a == b || std::abs(a - b) <= part * std::abs(a); }
 
+/// The i-th of each, 0 where there are fewer: a step that was not applied says nothing.
+std::string loss_that_differs(std::span<const ReplayedLoss> saved, std::span<const ReplayedLoss> now,
+                              std::size_t i, double rounding) {
+  const double was = i < saved.size() ? saved[i].mean : 0, is = i < now.size() ? now[i].mean : 0;
+  if (near(was, is, rounding)) return {};
+  const std::string name =
+      std::max(saved.size(), now.size()) == 1 ? "loss" : (i < saved.size() ? saved : now)[i].name;
+  return fmt::format("its {} is {:.17g}, and was {:.17g}", name, is, was);
+}
+
 std::string tensors_that_differ(const Replay& saved, const Replay& now, double rounding) {
   const Comparison comparison(saved, rounding);
   std::vector<std::string> differ;
@@ -192,7 +218,7 @@ std::string to_json(const Replay& replay, const Hash& checkpoint) {
            {"decay", replay.decay},
            {"skipped", replay.skipped},
            {"applied", replay.applied},
-           {"loss", finite(replay.loss)},
+           {"loss", json_of(replay.losses)},
            {"grad_norm", finite(replay.grad_norm)},
            {"tensors", json_of(replay.tensors)}};
   out["xxh3_128"] = hash(out.dump()).hex();
@@ -249,8 +275,9 @@ std::string difference(const Replay& saved, const Replay& now, double rounding) 
   if (saved.applied != now.applied)
     out.push_back(text("it was ", saved.applied ? "" : "not ", "applied then, and is ",
                        now.applied ? "" : "not ", "now"));
-  if (!near(saved.loss, now.loss, rounding))
-    out.push_back(fmt::format("its loss is {:.17g}, and was {:.17g}", now.loss, saved.loss));
+  for (std::size_t i = 0; i < std::max(saved.losses.size(), now.losses.size()); ++i)
+    if (std::string differ = loss_that_differs(saved.losses, now.losses, i, rounding); !differ.empty())
+      out.push_back(std::move(differ));
   if (!near(saved.grad_norm, now.grad_norm, 10 * rounding))
     out.push_back(
         fmt::format("its gradient norm is {:.17g}, and was {:.17g}", now.grad_norm, saved.grad_norm));

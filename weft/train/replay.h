@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "weft/base/file.h"
 #include "weft/base/hash.h"
@@ -25,12 +26,19 @@ struct TensorMark {
 };
 using TensorMarks = std::map<std::string, TensorMark>;
 
+/// A loss as it was told.
+struct ReplayedLoss {
+  std::string name;
+  double mean = 0;
+};
+
 struct Replay {
   std::int64_t step = 0, first_sample = 0, batch = 0;
   double rate = 0, ends_rate = 0, decay = 0;
   bool skipped = false, applied = true;
-  double loss = 0, grad_norm = 0;  // 0 unless it was applied
-  TensorMarks tensors;             // weights and optimizer states after it
+  std::vector<ReplayedLoss> losses;  // none unless it was applied
+  double grad_norm = 0;              // 0 unless it was applied
+  TensorMarks tensors;               // weights and optimizer states after it
 };
 
 /// Every rank of `world` calls it and gets the same. Reads all that a checkpoint would hold.

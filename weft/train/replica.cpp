@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "weft/base/error.h"
 #include "weft/model/count.h"
 #include "weft/train/stages.h"
 
@@ -65,6 +66,7 @@ Replica::Replica(const ReplicaConfig& config, const ReplicaPlace& place, const V
     : config_(config),
       device_(place.device),
       mesh_(place.mesh),
+      losses_(config.kind.losses(config.model)),
       homes_(homes_of(config.parallel)),
       parts_(stages_of(config.kind, config.model, config.parallel)),
       stages_(built(before_weights)),
@@ -74,6 +76,9 @@ Replica::Replica(const ReplicaConfig& config, const ReplicaPlace& place, const V
           weights_,
           config.parallel.overlap_reduce ? ReduceWhen::when_a_bucket_is_full : ReduceWhen::after_backward,
           sums_of(config.model)) {
+  if (losses_.empty() || losses_.size() > ByLoss<double>::most)
+    fail(Kind::internal, "replica: ", losses_.size(), " losses, there is room for 1 to ",
+         ByLoss<double>::most);
   weights_.initialize(config.seed);
   if (homes_.size() > 1 || config.model.exact) tied_.emplace(weights_);
   optimizer_ = make_optimizer(weights_, config.optimizer);

@@ -51,8 +51,8 @@ class Replica {
   /// Microbatches in, new weights out. A loss or gradient that is not finite leaves the weights alone; the
   /// report says so.
   StepReport step(std::span<const Batch> microbatches, const StepOrder& order);
-  /// Forward only; adds to the sums.
-  void evaluate(std::span<const Batch> microbatches, Evaluation& into);
+  /// Forward only; adds to the sums. So many microbatches in a row share one mean, as in a step.
+  void evaluate(std::span<const Batch> microbatches, Evaluation& into, int together = 1);
   /// After a step that was not applied: does it again with open eyes. "first seen after attention of layer 3,
   /// samples 17, 18" or "in the gradient of layers.3.mlp.up.weight, samples 17, 18"; all ranks say the same.
   std::string find_not_finite(std::span<const Batch> microbatches, const StepOrder& order);
@@ -76,6 +76,8 @@ class Replica {
   /// How this rank's layers are cut.
   Circles circles() const;
   const ModelKind& kind() const { return config_.kind; }
+  /// What is measured, by number.
+  std::span<const NamedLoss> losses() const { return losses_; }
   /// What layers compute in, and stages hand on.
   Dtype dtype() const;
   const ProcessMesh& mesh() const { return mesh_; }
@@ -85,15 +87,22 @@ class Replica {
 
  private:
   enum class For : std::uint8_t { training, evaluation };
-  struct Sums;  // of losses, over ranks
+  class Sums;  // of losses, over ranks
   std::map<int, Stage> built(const VisitParameter& before_weights) const;
   DataParallel data_parallel() const;
   void prepare(For purpose, std::size_t microbatches);
   void pack(const Batch& batch);
-  pipe::Runner::Order work_on(std::span<const Batch> microbatches, std::span<const float> factors,
+  pipe::Runner::Order work_on(std::span<const Batch> microbatches, std::span<const LossFactors> factors,
                               const StepPlace& place);
   void count_tokens(std::vector<double>& counts, std::span<const Batch> microbatches) const;
   double over_data_ranks(std::span<const double> counts) const;
+  /// What went through all ranks' layers: microbatches of each, so many to a mean, and what counts of them.
+  struct Whole {
+    std::size_t microbatches = 0;
+    int together = 1;
+    double tokens = 0, samples = 0;
+  };
+  double terms_of(LossMean mean, const Whole& whole) const;
   void update(const StepOrder& order, StepReport& report);
   /// One microbatch, forward and backward, on all ranks of the model.
   void do_again(const Batch& batch, const StepOrder& order, Watch& watch);
@@ -102,6 +111,7 @@ class Replica {
   ReplicaConfig config_;
   Device& device_;
   const ProcessMesh& mesh_;
+  std::vector<NamedLoss> losses_;
   std::vector<int> homes_;
   std::vector<StagePart> parts_;  // of all stages
   std::map<int, Stage> stages_;
@@ -117,7 +127,8 @@ class Replica {
   int most_remembered_ = 0;            // by runners that are gone
   // A number a microbatch, kept from step to step: the steady state asks the heap for nothing.
   std::vector<double> counts_;
-  std::vector<float> factors_;
+  std::vector<LossFactors> factors_;
+  std::vector<float> shares_;  // of a counting token, in the mean over its microbatch
 };
 
 }  // namespace weft

@@ -4,6 +4,7 @@
 #include "weft/base/error.h"
 #include "weft/base/file.h"
 #include "weft/data/fim.h"
+#include "weft/data/made_up.h"
 #include "weft/data/tokenizer_identity.h"
 #include "weft/model/kinds.h"
 #include "weft/text/open.h"
@@ -133,6 +134,56 @@ void check_names(const TrainConfig& config, const data::Datasets& sets) {
     fail(Kind::usage, "--validation-set-names gives ", names, " names for ", found, " validation sets");
 }
 
+/// What the data room is asked for, whichever family reads it; of a completed configuration.
+data::DataRequest data_request(const TrainConfig& config, std::int64_t vocabulary) {
+  const BatchSchedule batch(config.batch, config.parallel.dp, config.model.sequence);
+  const std::int64_t steps = steps_of(config, batch);
+  const EvalCounts eval = eval_counts(config.eval, steps);
+  data::DataRequest request;
+  request.paths = data::data_paths(path_flags(config.data));
+  request.split = unless_empty(config.data.split);
+  request.sizes = {batch.consumed_after(steps), eval.valid, eval.test};
+  if (config.eval.skip_train) request.sizes[0] = 0;
+  if (config.eval.whole_set) request.sizes[1].reset();
+  request.seed = static_cast<std::uint32_t>(config.run.seed);
+  if (config.data.partial_validation) request.last_valid = data::LastSample::kept;
+  if (config.data.separate_validation) request.validation = data::ValidationSets::separate;
+  request.order = config.data.index == IndexKind::keyed ? data::DataOrder::keyed : data::DataOrder::megatron;
+  request.cache_path = unless_empty(config.data.cache);
+  request.tokenizer = identity_of(config);
+  request.mock_vocabulary = static_cast<std::int32_t>(vocabulary);
+  return request;
+}
+
+/// Sentences with hidden words: of a bare vocabulary where nothing names a tokenizer.
+data::Datasets open_masked(const TrainConfig& config, const Samples& samples, const Tokenizer* tokenizer,
+                           const data::DataRequest& request) {
+  const bool words = samples.of == Samples::Of::hidden_words;
+  const data::MaskedModel model = words ? data::MaskedModel::bert : data::MaskedModel::t5;
+  if (tokenizer == nullptr && !config.data.mock)
+    fail(Kind::usage, "data: sentences with hidden words need a tokenizer's [MASK]: give --tokenizer-type");
+  data::MaskedRules rules{.model = model,
+                          .sequence_length = samples.sequence,
+                          .decoder_length = samples.decoder,
+                          .sentence_order = samples.sentence_order,
+                          .short_probability = config.data.masking.short_probability,
+                          .seed = static_cast<std::uint32_t>(config.run.seed),
+                          .masking = data::usual_masking(model)};
+  rules.masking.probability = config.data.masking.probability;
+  return data::open_masked_datasets(request, rules,
+                                    tokenizer != nullptr ? data::masked_vocabulary(*tokenizer, model)
+                                                         : data::bare_vocabulary(config.model.vocabulary));
+}
+
+/// Rank `rank`'s part of a step of so many samples; `rank` is a data-parallel one.
+data::SampleTurn run_turn(const TrainConfig& config, std::int64_t batch, int rank) {
+  return {.global_batch = static_cast<int>(batch),
+          .micro_batch = static_cast<int>(config.batch.micro),
+          .rank = rank,
+          .ranks = config.parallel.dp,
+          .owners = owners_of(config.model)};
+}
+
 }  // namespace
 
 std::shared_ptr<const Tokenizer> run_tokenizer(const TrainConfig& config) {
@@ -145,30 +196,15 @@ std::vector<std::string> unread_tokenizer_settings(const TrainConfig& config) {
   return unread_options(tokenizer_options(config));
 }
 
-data::DataRequest data_request(const TrainConfig& config, const Tokenizer* tokenizer) {
-  const BatchSchedule batch(config.batch, config.parallel.dp, config.model.sequence);
-  const std::int64_t steps = steps_of(config, batch);
-  const EvalCounts eval = eval_counts(config.eval, steps);
-  data::DataRequest request;
-  request.paths = data::data_paths(path_flags(config.data));
-  request.split = unless_empty(config.data.split);
-  request.sizes = {batch.consumed_after(steps), eval.valid, eval.test};
-  if (config.eval.skip_train) request.sizes[0] = 0;
-  if (config.eval.whole_set) request.sizes[1].reset();
-  request.rows = rows_of(config, tokenizer);
-  request.seed = static_cast<std::uint32_t>(config.run.seed);
-  if (config.data.partial_validation) request.last_valid = data::LastSample::kept;
-  if (config.data.separate_validation) request.validation = data::ValidationSets::separate;
-  request.order = config.data.index == IndexKind::keyed ? data::DataOrder::keyed : data::DataOrder::megatron;
-  request.cache_path = unless_empty(config.data.cache);
-  request.tokenizer = identity_of(config);
-  request.mock_vocabulary = static_cast<std::int32_t>(request.rows.vocabulary);
-  return request;
-}
-
 RunData open_run_data(const TrainConfig& config) {
   RunData run{run_tokenizer(config), {}};
-  run.sets = kind_of(config.model).open(data_request(config, run.tokenizer.get()));
+  const Samples samples = kind_of(config.model).samples(config.model);
+  const Tokenizer* const tokenizer = run.tokenizer.get();
+  const data::DataRequest request =
+      data_request(config, tokenizer != nullptr ? tokenizer->size() : config.model.vocabulary);
+  run.sets = samples.of == Samples::Of::documents
+                 ? data::open_gpt_datasets(request, rows_of(config, tokenizer))
+                 : open_masked(config, samples, tokenizer, request);
   check_names(config, run.sets);
   if (config.data.fim.on) cut_in_the_middle(config, run);
   return run;
@@ -184,15 +220,6 @@ data::Owners owners_of(const ModelConfig& model) {
   return model.exact ? data::Owners::contiguous : data::Owners::megatron;
 }
 
-data::SampleTurn run_turn(const TrainConfig& config, std::int64_t consumed, int rank) {
-  const BatchSchedule batch(config.batch, config.parallel.dp, config.model.sequence);
-  return {.global_batch = static_cast<int>(batch.at(consumed)),
-          .micro_batch = static_cast<int>(config.batch.micro),
-          .rank = rank,
-          .ranks = config.parallel.dp,
-          .owners = owners_of(config.model)};
-}
-
 std::vector<std::int64_t> samples_of_step(const TrainConfig& config, const data::Sampler& sampler,
                                           std::int64_t step) {
   if (step < 1) fail(Kind::usage, "data: step ", step, ", the first one is 1");
@@ -200,7 +227,7 @@ std::vector<std::int64_t> samples_of_step(const TrainConfig& config, const data:
   const std::int64_t consumed = batch.consumed_after(step - 1);
   std::vector<std::int64_t> all;
   for (int rank = 0; rank < config.parallel.dp; ++rank) {
-    const auto mine = sampler.at(consumed, run_turn(config, consumed, rank));
+    const auto mine = sampler.at(consumed, run_turn(config, batch.at(consumed), rank));
     all.insert(all.end(), mine.begin(), mine.end());
   }
   return all;

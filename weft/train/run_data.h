@@ -22,8 +22,6 @@ struct RunData {
 std::shared_ptr<const Tokenizer> run_tokenizer(const TrainConfig& config);
 /// A sentence for each tokenizer setting that was given and that its type does not read.
 std::vector<std::string> unread_tokenizer_settings(const TrainConfig& config);
-/// What the data room is asked for; of a completed configuration.
-data::DataRequest data_request(const TrainConfig& config, const Tokenizer* tokenizer);
 /// The data sets that the model's family reads.
 RunData open_run_data(const TrainConfig& config);
 
@@ -31,8 +29,6 @@ RunData open_run_data(const TrainConfig& config);
 std::unique_ptr<data::Sampler> run_sampler(const DataConfig& config, std::int64_t total);
 /// Exact mode adds neighbours of a global batch first, so a rank takes neighbours.
 data::Owners owners_of(const ModelConfig& model);
-/// Rank `rank`'s part of the step that begins at `consumed`; `rank` is a data-parallel one.
-data::SampleTurn run_turn(const TrainConfig& config, std::int64_t consumed, int rank);
 /// All samples of a step, 1 is the first, in the order the ranks take them.
 std::vector<std::int64_t> samples_of_step(const TrainConfig& config, const data::Sampler& sampler,
                                           std::int64_t step);

@@ -1,45 +1,105 @@
 // The order of a step: zero, forward and backward, reduce, look at the norm, clip, update.
 #include "weft/train/step.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include "weft/ops/elementwise.h"
 #include "weft/ops/reduce.h"
 #include "weft/optim/norms.h"
+#include "weft/tensor/exact_sum.h"
 #include "weft/tensor/host.h"
 #include "weft/train/replica.h"
 
 namespace weft {
 
 /// Losses of a step, as sums that no order of microbatches shows in.
-struct Replica::Sums {
-  explicit Sums(Device& device) : losses(ops::exact_zero(device)) {}
-  void add(const Pass& pass) const { ops::sum_exact_into(losses, pass.losses()); }
-  /// Of all ranks that read other samples; the last stage, which alone knows them, tells the others.
-  double everywhere(const ProcessMesh& mesh, int last_home) const {
-    mesh.along({Axis::dp, Axis::cp}).all_reduce(losses, Reduce::sum).wait();
-    mesh.along(Axis::pp).broadcast(losses, last_home).wait();
-    return ops::exact_number(losses);
+class Replica::Sums {
+ public:
+  explicit Sums(const Replica& replica)
+      : replica_(replica),
+        digits_(
+            ops::zeros(replica.device_, {std::int64_t(replica.losses_.size()), exact_digits}, Dtype::f64)) {}
+
+  void add(int microbatch, const Pass& pass) const {
+    for (const Measured& measured : pass.losses()) {
+      const bool shared = replica_.losses_[std::size_t(measured.loss)].mean == LossMean::microbatches;
+      ops::sum_exact_into(
+          digits_of(measured.loss),
+          shared ? scaled(measured.terms, replica_.shares_[std::size_t(microbatch)]) : measured.terms);
+    }
   }
-  Tensor losses;
+  /// Of all ranks that read other samples or hold other layers: whoever measured nothing has zeros.
+  void everywhere() const {
+    const ProcessMesh& mesh = replica_.mesh_;
+    mesh.along({Axis::dp, Axis::cp}).all_reduce(digits_, Reduce::sum).wait();
+    mesh.along(Axis::pp).all_reduce(digits_, Reduce::sum).wait();
+  }
+  double operator[](std::size_t loss) const { return ops::exact_number(digits_of(int(loss))); }
+
+ private:
+  static Tensor scaled(const Tensor& terms, float share) {
+    const Tensor out = empty_like(terms);
+    ops::copy_into(out, terms);
+    ops::scale_in_place(out, share);
+    return out;
+  }
+  Tensor digits_of(int loss) const { return digits_.slice(0, loss, 1).view({exact_digits}); }
+
+  const Replica& replica_;
+  Tensor digits_;  // f64 [losses, exact_digits]
 };
 
 namespace {
 
-/// The factor of each microbatch's losses in the objective, loss scale included.
-void set_loss_factors(std::vector<float>& factors, std::span<const double> counts, const StepReport& report,
-                      const StepOrder& order, int data_ranks) {
+/// Counting tokens of the microbatches that share a mean with this one.
+double tokens_together(std::span<const double> counts, std::size_t microbatch, int together) {
+  const auto first =
+      counts.begin() + std::ptrdiff_t(microbatch / std::size_t(together) * std::size_t(together));
+  return std::accumulate(first, first + together, 0.0);
+}
+
+/// The samples of a step, on all ranks that read other ones.
+double samples_of(std::span<const Batch> microbatches, int data_ranks) {
+  double samples = 0;
+  for (const Batch& batch : microbatches) samples += double(batch.samples.elements());
+  return samples * data_ranks;
+}
+
+/// What the losses of a step weigh in its objective.
+struct Weighing {
+  double scale = 1, tokens = 0, samples = 0;  // of the global batch
+  int data_ranks = 1;
+};
+
+/// The factors of each microbatch's losses in the objective, loss scale included.
+void set_loss_factors(std::vector<LossFactors>& factors, std::span<const double> counts,
+                      const StepOrder& order, const Weighing& weigh) {
   factors.clear();
-  const auto together = std::size_t(order.together);
-  const std::size_t means_here = counts.size() / together;
-  const auto means = double(means_here) * data_ranks;
+  const std::size_t means_here = counts.size() / std::size_t(order.together);
+  const auto means = double(means_here) * weigh.data_ranks;
   for (std::size_t i = 0; i < counts.size(); ++i) {
-    const auto first = counts.begin() + std::ptrdiff_t(i / together * together);
-    const double count = std::accumulate(first, first + order.together, 0.0);
-    const double tokens = order.per_token ? report.tokens : count * means;
-    factors.push_back(tokens > 0 ? float(report.loss_scale / tokens) : 0);
+    const double count = tokens_together(counts, i, order.together);
+    const double tokens = order.per_token ? weigh.tokens : count * means;
+    factors.push_back({.token = tokens > 0 ? float(weigh.scale / tokens) : 0,
+                       .sample = float(weigh.scale / weigh.samples),
+                       .pass = float(weigh.scale / (double(counts.size()) * weigh.data_ranks))});
   }
+}
+
+/// A token's share in the mean of the microbatch it stands in; none where no token counts.
+void set_shares(std::vector<float>& shares, std::span<const double> counts, int together) {
+  shares.clear();
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const double count = tokens_together(counts, i, together);
+    shares.push_back(count > 0 ? float(1 / count) : 0);
+  }
+}
+
+/// Those that only fill a batch up count nowhere.
+double samples_that_count(const Batch& batch) {
+  return batch.sentence_mask ? number(ops::sum(batch.sentence_mask)) : double(batch.samples.elements());
 }
 
 StepPlace place_of(const StepOrder& order) {
@@ -68,8 +128,24 @@ double Replica::over_data_ranks(std::span<const double> counts) const {
   return number(all);
 }
 
-pipe::Runner::Order Replica::work_on(std::span<const Batch> microbatches, std::span<const float> factors,
-                                     const StepPlace& place) {
+/// What divides a loss that is such a mean.
+double Replica::terms_of(LossMean mean, const Whole& whole) const {
+  const double microbatches = double(whole.microbatches) * mesh_.layout().degree(Axis::dp);
+  switch (mean) {
+    case LossMean::tokens:
+      return whole.tokens;
+    case LossMean::microbatches:
+      return microbatches / whole.together;
+    case LossMean::samples:
+      return whole.samples;
+    case LossMean::passes:
+      return microbatches;
+  }
+  return 0;
+}
+
+pipe::Runner::Order Replica::work_on(std::span<const Batch> microbatches,
+                                     std::span<const LossFactors> factors, const StepPlace& place) {
   pack(microbatches.front());
   return {.microbatches = microbatches,
           .loss_factors = factors,
@@ -94,14 +170,17 @@ StepReport Replica::step(std::span<const Batch> microbatches, const StepOrder& o
   report.loss_scale = scaler_ ? scaler_->scale() : 1;
   count_tokens(counts_, microbatches);
   report.tokens = over_data_ranks(counts_);
-  set_loss_factors(factors_, counts_, report, order, mesh_.layout().degree(Axis::dp));
-  const Sums sums(device_);
+  const int data_ranks = mesh_.layout().degree(Axis::dp);
+  const double samples = samples_of(microbatches, data_ranks);
+  set_loss_factors(factors_, counts_, order, {report.loss_scale, report.tokens, samples, data_ranks});
+  set_shares(shares_, counts_, order.together);
+  const Sums sums(*this);
   weights_.zero_grads();
   reduction_.begin(int(microbatches.size()));
   pipe::Runner::Order work = work_on(microbatches, factors_, place_of(order));
   if (order.timers && order.timers->level() > 1) work.timekeeper = order.timers;
   Laps laps(order.timers);
-  runner_->run(work, [&](int, const Pass& pass) { sums.add(pass); });
+  runner_->run(work, [&](int microbatch, const Pass& pass) { sums.add(microbatch, pass); });
   laps.end(StepPart::forward_backward);
   reduction_.finish();
   laps.end(StepPart::all_grads_sync);
@@ -109,8 +188,14 @@ StepReport Replica::step(std::span<const Batch> microbatches, const StepOrder& o
     tied_->add_gradients();
     laps.end(StepPart::embedding_grads);
   }
-  report.loss = report.tokens > 0 ? sums.everywhere(mesh_, homes_.back()) / report.tokens : 0;
-  report.loss_finite = std::isfinite(report.loss) && !order.fault;
+  sums.everywhere();
+  report.losses = ByLoss<double>(losses_.size());
+  for (std::size_t i = 0; i < losses_.size(); ++i) {
+    const double count = terms_of(losses_[i].mean, {counts_.size(), order.together, report.tokens, samples});
+    report.losses[i] = count > 0 ? sums[i] / count : 0;
+  }
+  const bool finite = std::ranges::all_of(report.losses, [](double loss) { return std::isfinite(loss); });
+  report.loss_finite = finite && !order.fault;
   laps.skip();
   report.grad_norm = global_norm(weights_, Look::grads) / report.loss_scale;
   report.applied = report.loss_finite && std::isfinite(report.grad_norm);
@@ -125,16 +210,23 @@ StepReport Replica::step(std::span<const Batch> microbatches, const StepOrder& o
   return report;
 }
 
-void Replica::evaluate(std::span<const Batch> microbatches, Evaluation& into) {
+void Replica::evaluate(std::span<const Batch> microbatches, Evaluation& into, int together) {
   prepare(For::evaluation, microbatches.size());
-  const std::vector<float> factors(microbatches.size(), 1.F);
-  const Sums sums(device_);
-  runner_->run(work_on(microbatches, factors, {.training = false}),
-               [&](int, const Pass& pass) { sums.add(pass); });
-  into.loss_sum += sums.everywhere(mesh_, homes_.back());
-  std::vector<double> counts;
+  std::vector<double> counts, samples;
   count_tokens(counts, microbatches);
-  into.tokens += over_data_ranks(counts);
+  set_shares(shares_, counts, together);
+  const std::vector<LossFactors> factors(microbatches.size());
+  const Sums sums(*this);
+  runner_->run(work_on(microbatches, factors, {.training = false}),
+               [&](int microbatch, const Pass& pass) { sums.add(microbatch, pass); });
+  sums.everywhere();
+  for (const Batch& batch : microbatches) samples.push_back(samples_that_count(batch));
+  const Whole whole{counts.size(), together, over_data_ranks(counts), over_data_ranks(samples)};
+  if (into.empty()) into = Evaluation(losses_.size());
+  for (std::size_t i = 0; i < losses_.size(); ++i) {
+    into[i].sum += sums[i];
+    into[i].count += terms_of(losses_[i].mean, whole);
+  }
 }
 
 }  // namespace weft

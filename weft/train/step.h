@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "weft/train/losses.h"
 #include "weft/train/timers.h"
 
 namespace weft {
@@ -22,18 +23,17 @@ struct StepOrder {
 };
 
 struct StepReport {
-  double loss = 0;  // mean over the counting tokens of the global batch
-  double tokens = 0;
+  ByLoss<double> losses;  // each the mean that its family says (LossMean)
+  double tokens = 0;      // that count, of the global batch
   double grad_norm = 0;
   std::optional<std::int64_t> zeros;
   std::optional<double> params_norm;
   double loss_scale = 1;
   bool applied = true;      // false: something was not finite, and the weights are what they were
-  bool loss_finite = true;  // the loss itself was a number
-};
+  bool loss_finite = true;  // the losses themselves were numbers
 
-struct Evaluation {
-  double loss_sum = 0, tokens = 0;
+  /// The first of them, by which a run is judged.
+  double loss() const { return losses.empty() ? 0 : losses[0]; }
 };
 
 }  // namespace weft

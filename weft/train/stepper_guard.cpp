@@ -37,7 +37,7 @@ std::optional<StepReport> Stepper::done_again(std::int64_t step, const StepRepor
         "step {}: {} was not finite and came out as {:.9g} when the step was done again: a passing "
         "fault of a machine; the second result counts",
         step, report.loss_finite ? "the gradient's norm" : "the loss",
-        report.loss_finite ? again.grad_norm : again.loss));
+        report.loss_finite ? again.grad_norm : again.loss()));
   return again;
 }
 

@@ -16,7 +16,8 @@ void Teller::Interval::add(const StepReport& report) {
   tokens += report.tokens;
   if (report.applied) {
     ++applied;
-    loss += report.loss;
+    if (losses.empty()) losses = ByLoss<double>(report.losses.size());
+    for (std::size_t i = 0; i < losses.size(); ++i) losses[i] += report.losses[i];
   } else {
     ++(report.loss_finite ? skipped : not_finite);
   }
@@ -57,11 +58,11 @@ void Teller::tell(std::int64_t step, const StepReport& report, std::int64_t cons
 }
 
 void Teller::watch_loss(std::int64_t step, const StepReport& report) {
-  const auto usual = report.applied ? spikes_.look(report.loss) : std::nullopt;
+  const auto usual = report.applied ? spikes_.look(report.loss()) : std::nullopt;
   if (!usual) return;
   lent_.log.warning(
       fmt::format("step {}: the loss {:.4g} is more than {:g} times {:.4g}, the largest of the first {}",
-                  step, report.loss, SpikeWatch::factor, *usual, SpikeWatch::first));
+                  step, report.loss(), SpikeWatch::factor, *usual, SpikeWatch::first));
 }
 
 void Teller::tell_memory(std::int64_t step) const {
@@ -92,7 +93,9 @@ report::StepRecord Teller::record_of(const StepReport& report, const Interval& s
   out.tokens_per_second = sum.tokens / seconds;
   out.learning_rate = progress_.schedules.rate.at(progress_.learned_samples);
   out.global_batch = progress_.last_batch;
-  out.losses = {{settings_.loss, sum.applied > 0 ? sum.loss / double(sum.applied) : report.loss}};
+  for (std::size_t i = 0; i < settings_.losses.size(); ++i)
+    out.losses.emplace_back(settings_.losses[i],
+                            sum.applied > 0 ? sum.losses[i] / double(sum.applied) : report.losses[i]);
   out.loss_scale = report.loss_scale;
   if (report.applied) out.grad_norm = report.grad_norm;
   out.zeros = report.zeros;

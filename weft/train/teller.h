@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "weft/base/clock.h"
 #include "weft/train/lent.h"
@@ -15,7 +16,7 @@ struct TellerSettings {
   LogConfig log;
   bool spiky_loss = false;
   double flops_of_sample = 0;
-  std::string loss;  // its name
+  std::vector<std::string> losses;  // their names
 };
 
 class Teller {
@@ -34,7 +35,7 @@ class Teller {
   /// What adds up between two lines of the log.
   struct Interval {
     Stopwatch watch;
-    double loss = 0;
+    ByLoss<double> losses;
     std::int64_t steps = 0, applied = 0, skipped = 0, not_finite = 0;
     double tokens = 0;
     void forget() { *this = {}; }

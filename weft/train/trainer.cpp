@@ -23,11 +23,17 @@ std::unique_ptr<Feed> training_feed(const TrainConfig& config, const RunData& da
   return std::make_unique<Feed>(train, run_sampler(config.data, train->size()), place_of(replica), 0);
 }
 
-TellerSettings teller_settings(const TrainConfig& config, const ModelKind& kind) {
+std::vector<std::string> names_of(std::span<const NamedLoss> losses) {
+  std::vector<std::string> names;
+  for (const NamedLoss& loss : losses) names.push_back(loss.name);
+  return names;
+}
+
+TellerSettings teller_settings(const TrainConfig& config, std::span<const NamedLoss> losses) {
   return {.log = config.log,
           .spiky_loss = config.guard.spiky_loss,
           .flops_of_sample = training_flops(config.model, config.model.sequence),
-          .loss = std::string(kind.losses.front())};
+          .losses = names_of(losses)};
 }
 
 }  // namespace
@@ -41,7 +47,7 @@ Trainer::Trainer(const TrainConfig& config, const RunData& data, const Lent& len
                lent.log),
       evaluator_(evaluation_settings(config, lent.mesh, [this] { return asked_of_any_rank().has_value(); }),
                  data.sets, lent, replica_, progress_),
-      teller_(teller_settings(config, replica_.kind()), lent, progress_),
+      teller_(teller_settings(config, replica_.losses()), lent, progress_),
       verifier_(config, data.sets[data::Split::train], lent, replica_, stepper_),
       checkpoints_(config, lent,
                    {.replica = replica_, .progress = progress_, .stepper = stepper_, .verifier = verifier_}) {

@@ -1,5 +1,6 @@
 // Rules of batches, length, evaluation and data.
 #include "weft/base/error.h"
+#include "weft/model/kinds.h"
 #include "weft/train/batch_size.h"
 #include "weft/train/schedules.h"
 #include "weft/train/stages.h"
@@ -104,10 +105,20 @@ void validate::data(TrainConfig& c, std::vector<std::string>& notices) {
     fail(Kind::usage,
          "--sample-prompt needs a tokenizer, and --vocab-size alone is none: give --tokenizer-type with its "
          "files");
+  if (!c.run.sample_prompt.empty() && !kind_of(c.model).continues)
+    fail(Kind::usage, "--sample-prompt: a model of the family ", c.model.kind, " does not go on from a text");
   if (d.fim.on && d.tokenizer.type.empty())
     fail(Kind::usage, "--fim-data reads text, so it needs a tokenizer: give --tokenizer-type with its files");
   if (d.fim.on && d.fim.split.empty() == d.fim.fragment_rate.has_value())
     fail(Kind::usage, "--fim-split-sample and --fim-fragment-rate go together: give both or neither");
+  const bool of_documents = d.mask_eod_loss || d.reset_positions || d.reset_attention ||
+                            d.between_documents || d.partial_validation || d.fim.on;
+  if (of_documents && kind_of(c.model).samples(c.model).of != Samples::Of::documents)
+    fail(
+        Kind::usage, c.model.kind,
+        ": --eod-mask-loss, --reset-position-ids, --reset-attention-mask, "
+        "--dataloader-inter-document-masking, --keep-last-partial-validation-sequence and --fim-data are for "
+        "windows on documents, and here samples are sentences with hidden words: leave them out");
   if (d.between_documents && (d.reset_positions || d.reset_attention))
     fail(Kind::usage,
          "--dataloader-inter-document-masking begins anew with each document, --reset-position-ids and "

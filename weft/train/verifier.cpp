@@ -56,8 +56,9 @@ RunWitness Verifier::witness(const RunPosition& at) {
             at.consumed_samples - at.last_batch);
   Evaluation sums;
   replica_.evaluate(feed.next(turn), sums);
-  return {.loss = sums.tokens > 0 ? sums.loss_sum / sums.tokens : 0,
-          .weights_norm = global_norm(replica_.weights(), Look::masters)};
+  double loss = 0;
+  for (const LossSum& sum : sums) loss += sum.mean();
+  return {.loss = loss, .weights_norm = global_norm(replica_.weights(), Look::masters)};
 }
 
 void Verifier::verify(const RunFacts& facts, const std::string& from) {
@@ -93,7 +94,9 @@ Replay Verifier::about_to_do(std::int64_t step) const {
 void Verifier::did(Replay& replay, const StepReport& report) {
   replay.applied = report.applied;
   if (report.applied) {
-    replay.loss = report.loss;
+    replay.losses.clear();
+    for (std::size_t i = 0; i < report.losses.size(); ++i)
+      replay.losses.push_back({replica_.losses()[i].name, report.losses[i]});
     replay.grad_norm = report.grad_norm;
   }
   replay.tensors = marks_of(replica_.weights(), replica_.optimizer(), world());
@@ -143,7 +146,7 @@ void Verifier::compare(const Replay& now) {
   say(
       fmt::format("verified: step {} gives its loss {:.9g}, its gradient norm and all {} weights "
                   "and moments again, {}",
-                  now.step, now.loss, now.tensors.size(),
+                  now.step, now.losses.empty() ? 0 : now.losses.front().mean, now.tensors.size(),
                   rounding == 0 ? "every bit equal" : "equal to rounding under another layout"));
   expected_.reset();
 }

@@ -26,6 +26,8 @@ SMALL = dict(vocab_size=WORDS, hidden_size=HEADS * WIDTH, intermediate_size=pick
              eos_token_id=2, pad_token_id=0)
 LLAMA3 = dict(rope_type="llama3", rope_theta=500.0, factor=4.0, low_freq_factor=1.0, high_freq_factor=4.0,
               original_max_position_embeddings=8)
+ENCODER = dict(vocab_size=WORDS, hidden_size=HEADS * WIDTH, intermediate_size=pick(24, 40, 64), num_hidden_layers=LAYERS,
+               num_attention_heads=HEADS, max_position_embeddings=24, hidden_act="gelu")
 YARN = dict(rope_type="yarn", rope_theta=10000.0, factor=4.0, original_max_position_embeddings=8)
 
 MODELS = {
@@ -40,6 +42,8 @@ MODELS = {
                                                        max_window_layers=1), dict(dtype=torch.float16)),
     "qwen3": (t.Qwen3ForCausalLM, t.Qwen3Config(**SMALL, head_dim=8, rope_parameters=dict(rope_type="default",
                                                                                           rope_theta=1e6)), {}),
+    "bert": (t.BertForPreTraining, t.BertConfig(**ENCODER), {}),
+    "megatron_bert": (t.MegatronBertForPreTraining, t.MegatronBertConfig(**ENCODER), {}),
     "gemma": (t.GemmaForCausalLM, t.GemmaConfig(**{**SMALL, "num_key_value_heads": 1}, head_dim=8), {}),
 }
 
@@ -63,7 +67,8 @@ for name, (kind, config, how) in MODELS.items():
     exact = kind.from_pretrained(HERE / name, dtype=torch.float32, attn_implementation="eager").eval()
     prompt = [(7 * i * i + 3 * i + SEED) % WORDS for i in range(LENGTH)]
     with torch.no_grad():
-        logits = exact(torch.tensor([prompt])).logits[0]
+        out = exact(torch.tensor([prompt]))
+        logits = (out.prediction_logits if "bert" in name else out.logits)[0]
     with open(HERE / name / "logits.json", "w") as file:
         json.dump({"prompt": prompt, "logits": [[float(f"{x:.8g}") for x in row] for row in logits.tolist()]}, file)
         file.write("\n")

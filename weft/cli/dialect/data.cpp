@@ -81,6 +81,8 @@ Group data() {
           no_effect("dataloader-defer-npy-index-mmap", Arity::none, "opening takes milliseconds"),
           no_effect("per-dataset-sequences-path", Arity::one, "counts come from the files themselves"),
           cannot("object-storage-cache-path", Arity::one, "object storage"),
+          value("mask-prob", "data.masking.probability"),
+          value("short-seq-prob", "data.masking.short_probability"),
           on("fim-data", {{.path = "data.fim.on", .value = "true"}}),
           value("fim-rate", "data.fim.rate"),
           value("fim-spm-rate", "data.fim.suffix_first_rate"),

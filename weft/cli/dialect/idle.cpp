@@ -16,6 +16,7 @@ bool never_loads(const TrainConfig& c) {
   return c.checkpoint.load.empty() && c.checkpoint.pretrained.empty();
 }
 bool no_annealing(const TrainConfig& c) { return c.rate.style != RateStyle::wsd; }
+bool no_hidden_words(const TrainConfig& c) { return c.model.kind == "gpt"; }
 bool no_middle(const TrainConfig& c) { return !c.data.fim.on; }
 bool no_events(const TrainConfig& c) { return c.log.tensorboard.empty(); }
 bool no_rotary(const TrainConfig& c) { return c.model.positions != Positions::rotary; }
@@ -34,6 +35,7 @@ constexpr std::string_view saves = "only --save writes checkpoints", loads = "on
                            stretched = "only --use-rope-scaling and yarn stretch angles",
                            yarn = "only --position-embedding-type yarn reads it",
                            llama3 = "only --use-rope-scaling reads it", moments = "sgd has no second moment",
+                           hides = "only the samples of BERT and T5 hide words",
                            cuts = "only --fim-data cuts documents",
                            scales = "only --fp16 without --loss-scale grows and halves a scale";
 
@@ -47,6 +49,9 @@ constexpr Idle table[] = {
      "only --use-checkpoint-args takes settings from a checkpoint"},
     {"rate.embedding_floor", [](const TrainConfig& c) { return !c.rate.embedding_peak; },
      "only --decoupled-lr gives the embedding a rate of its own"},
+    {"model.sentence_order", no_hidden_words, "only BERT guesses the order of a text's parts"},
+    {"data.masking.probability", no_hidden_words, hides},
+    {"data.masking.short_probability", no_hidden_words, hides},
     {"rate.anneal_style", no_annealing, anneals},
     {"rate.anneal_iterations", no_annealing, anneals},
     {"rate.anneal_samples", no_annealing, anneals},

@@ -74,6 +74,13 @@ Group model() {
                  "biases in the query, key and value projection only"),
           on("untie-embeddings-and-output-weights", {{.path = "model.tied_output", .value = "false"}},
              "an output layer of its own"),
+          on("apply-residual-connection-post-layernorm",
+             {{.path = "model.residual_after_norm", .value = "true"}},
+             "blocks add to their norms' outputs: with the norm before the first one and the last norm this "
+             "is a "
+             "model whose norms stand behind its sums, as BERT was published"),
+          on("bert-no-binary-head", {{.path = "model.sentence_order", .value = "false"}},
+             "BERT: guess hidden words only; no token types, no pooler"),
           value("embedding-multiplier", "model.embedding_multiplier"),
           value("attention-dropout", "model.attention_dropout"),
           value("hidden-dropout", "model.hidden_dropout"),

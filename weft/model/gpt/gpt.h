@@ -14,8 +14,4 @@ Stage build_gpt(const ModelConfig& config, const StagePart& part, const Circles&
 double gpt_training_flops(const ModelConfig& config, std::int64_t sequence);
 double gpt_activation_bound(const ModelConfig& config, std::int64_t micro_batch);
 
-void check_gpt_cut(const ModelConfig& config, const CutOver& cut);
-std::vector<ExactWidth> gpt_exact_widths(const ModelConfig& config);
-std::string gpt_exact_notice(const ModelConfig& config, const CutOver& cut);
-
 }  // namespace weft

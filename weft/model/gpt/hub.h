@@ -10,6 +10,7 @@ namespace weft {
 enum class GptType : std::uint8_t { gpt2, llama, mistral, qwen2, qwen3, gemma };
 inline constexpr std::array<std::string_view, 6> gpt_types{"gpt2",  "llama", "mistral",
                                                            "qwen2", "qwen3", "gemma"};
+inline constexpr std::array<StoredTwice, 1> gpt_stored_twice{{{"lm_head.weight", "embedding.words"}}};
 GptType gpt_type(std::string_view word);
 
 void read_gpt(ModelConfig& model, HubSettings& settings, std::string_view type);

@@ -25,6 +25,7 @@ bool all_windowed(const ModelConfig& m) {
 // What must hold for any family: the reason that none has it, else nothing.
 std::string_view nobody_has(const ModelConfig& m) {
   if (m.positions == Positions::none) return "no positions";
+  if (m.residual_after_norm) return "blocks that add to what their norm gave";
   if (m.positions == Positions::rotary && m.rotary.percent != 1)
     return "rotary positions on a part of each head";
   if (m.positions == Positions::rotary && m.rotary.skip_every != 0) return "layers without rotary positions";

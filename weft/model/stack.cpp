@@ -1,8 +1,10 @@
-// How a GPT may be cut over ranks, and what becomes of it.
+// How a stack may be cut over ranks, and what becomes of it.
+#include "weft/model/stack.h"
+
 #include <algorithm>
 
 #include "weft/base/error.h"
-#include "weft/model/gpt/gpt.h"
+#include "weft/base/number.h"
 
 namespace weft {
 namespace {
@@ -33,19 +35,28 @@ void check_sequence(const ModelConfig& m, const CutOver& cut) {
 
 }  // namespace
 
-void check_gpt_cut(const ModelConfig& config, const CutOver& cut) {
+std::vector<StagePart> cut_stack(const ModelConfig& config, const StageCut& cut) {
+  return cut_stages(config.layers, cut);
+}
+
+Carried carried_by_stack(const ModelConfig& config, const StagePart&, const Batch& batch, int parts) {
+  const Tensor& tokens = batch.text.tokens;
+  return {.hidden = {exact(tokens.dim(0), std::int64_t{parts}), tokens.dim(1), config.hidden}};
+}
+
+void check_stack_cut(const ModelConfig& config, const CutOver& cut) {
   check_layers(config, cut.tp);
   check_sequence(config, cut);
 }
 
-std::vector<ExactWidth> gpt_exact_widths(const ModelConfig& m) {
+std::vector<ExactWidth> stack_exact_widths(const ModelConfig& m) {
   return {{m.heads * m.channels, "the width of all heads,"},
           {(m.heads + 2 * m.groups) * m.channels, "the width of all queries, keys and values,"},
           {m.ffn_hidden, "the MLP's width,"},
           {m.padded_vocabulary, "the padded vocabulary,"}};
 }
 
-std::string gpt_exact_notice(const ModelConfig& config, const CutOver& cut) {
+std::string stack_exact_notice(const ModelConfig& config, const CutOver& cut) {
   if (cut.cp == 1 || cut.context == ContextForm::heads) return {};
   const std::int64_t groups = config.groups * sums_of(config).key_parts(config.heads, config.groups) / cut.tp;
   if (groups % cut.cp == 0)

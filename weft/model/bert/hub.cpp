@@ -1,0 +1,87 @@
+// A BERT's config.json, both ways; what weft or transformers cannot compute is refused by name.
+#include "weft/model/bert/hub.h"
+
+#include <cmath>
+
+#include "weft/base/error.h"
+#include "weft/model/gpt/hub.h"
+#include "weft/model/hub_settings.h"
+
+namespace weft {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string_view nobody_has(const ModelConfig& m) {
+  if (m.positions != Positions::learned) return "an encoder without learned positions";
+  if (m.norm != NormKind::layer) return "an encoder with an RMS norm";
+  if (m.gated) return "an encoder with a gated MLP";
+  if (!m.linear_bias || !m.qkv_bias) return "an encoder without biases";
+  if (m.groups != m.heads) return "an encoder with grouped heads";
+  if (m.qk_norm) return "an encoder with query and key norms";
+  if (m.channels * m.heads != m.hidden) return "an encoder with heads that are not hidden / heads wide";
+  if (m.embedding_multiplier != 1) return "an encoder with an embedding multiplier";
+  if (!m.sentence_order) return "an encoder without token types and pooler (--bert-no-binary-head)";
+  if (m.softmax_scale != 0 && std::abs(m.softmax_scale * std::sqrt(double(m.channels)) - 1) > 1e-9)
+    return "a softmax scale of its own";
+  // One setting says the activation of MLP and output alike.
+  if (m.activation != Activation::gelu_erf)
+    return "an encoder with another activation in its MLP than the exact gelu of its output "
+           "(--no-bias-gelu-fusion)";
+  return "";
+}
+
+}  // namespace
+
+void read_bert(ModelConfig& m, HubSettings& s, std::string_view type) {
+  m.layers = int(s.size("num_hidden_layers", HubSettings::most_layers));
+  m.hidden = s.size("hidden_size", HubSettings::widest);
+  m.heads = int(s.size("num_attention_heads", HubSettings::most_heads));
+  m.ffn_hidden = s.size("intermediate_size", HubSettings::widest);
+  m.max_positions = s.size("max_position_embeddings");
+  m.norm_epsilon = s.positive("layer_norm_eps", 1e-12);
+  m.hidden_dropout = s.fraction("hidden_dropout_prob", 0.1);
+  m.attention_dropout = s.fraction("attention_probs_dropout_prob", 0.1);
+  m.tied_output = s.yes("tie_word_embeddings", true);
+  m.activation = hub_activation(s.word("hidden_act", "gelu"), s, "hidden_act");
+  if (m.activation != Activation::gelu_erf)
+    s.refuse("hidden_act", "weft's transform before the output has the exact gelu, \"gelu\"");
+  m.residual_after_norm = type == bert_types[std::size_t(BertType::bert)];
+  s.must_be("type_vocab_size", 2);
+  s.must_be("position_embedding_type", "absolute");
+  s.must_be("add_cross_attention", false);
+  for (const char* of_other_tasks :
+       {"classifier_dropout", "directionality", "pooler_fc_size", "pooler_num_attention_heads",
+        "pooler_num_fc_layers", "pooler_size_per_head", "pooler_type"})
+    (void)s.find(of_other_tasks);
+}
+
+std::string_view type_for_bert(const ModelConfig& m) {
+  if (const std::string_view reason = nobody_has(m); !reason.empty())
+    fail(Kind::usage, "exchange: no Hugging Face model that weft writes (bert, megatron-bert) has ", reason);
+  return bert_types[std::size_t(m.residual_after_norm ? BertType::bert : BertType::megatron)];
+}
+
+ordered_json write_bert(const ModelConfig& m, std::string_view type) {
+  const bool behind = type == bert_types[std::size_t(BertType::bert)];
+  return {{"architectures", {behind ? "BertForPreTraining" : "MegatronBertForPreTraining"}},
+          {"model_type", type},
+          {"num_hidden_layers", m.layers},
+          {"hidden_size", m.hidden},
+          {"num_attention_heads", m.heads},
+          {"intermediate_size", m.ffn_hidden},
+          {"max_position_embeddings", m.max_positions},
+          {"type_vocab_size", 2},
+          {"layer_norm_eps", m.norm_epsilon},
+          {"hidden_act", "gelu"},
+          {"hidden_dropout_prob", m.hidden_dropout},
+          {"attention_probs_dropout_prob", m.attention_dropout},
+          {"position_embedding_type", "absolute"}};
+}
+
+// Numbers of positions, which old programs stored.
+bool is_known_bert_table(std::string_view name) { return name == "bert.embeddings.position_ids"; }
+
+ModelConfig plain_bert(ModelConfig m) { return plain_gpt(std::move(m)); }
+
+}  // namespace weft

@@ -1,0 +1,23 @@
+// The types of BERTs among Hugging Face's models.
+#pragma once
+
+#include <array>
+
+#include "weft/model/hub.h"
+
+namespace weft {
+
+/// Norms behind the sums (BertForPreTraining), or before what is added (MegatronBertForPreTraining).
+enum class BertType : std::uint8_t { bert, megatron };
+inline constexpr std::array<std::string_view, 2> bert_types{"bert", "megatron-bert"};
+inline constexpr std::array<StoredTwice, 2> bert_stored_twice{
+    {{"cls.predictions.decoder.weight", "embedding.words"}, {"cls.predictions.decoder.bias", "output.bias"}}};
+
+void read_bert(ModelConfig& model, HubSettings& settings, std::string_view type);
+std::string_view type_for_bert(const ModelConfig& model);
+nlohmann::ordered_json write_bert(const ModelConfig& model, std::string_view type);
+std::vector<Recipe> bert_recipes(const ModelConfig& model, std::string_view type);
+bool is_known_bert_table(std::string_view their_name);
+ModelConfig plain_bert(ModelConfig model);
+
+}  // namespace weft

@@ -1,0 +1,317 @@
+// From a config to layers: what cuts a parameter, and over whom its gradient is a sum.
+#include "weft/model/builder.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "weft/base/number.h"
+#include "weft/model/rotary.h"
+#include "weft/nn/recompute.h"
+#include "weft/nn/region.h"
+
+namespace weft {
+
+Builder::Builder(const ModelConfig& config, ParameterList list, const StagePart& part, const Circles& circles,
+                 Device& device)
+    : config_(config),
+      list_(std::move(list)),
+      part_(part),
+      sums_(sums_of(config)),
+      tp_{circles.tp, circles.between, sums_},
+      context_{circles.context.circle, circles.context.form, sums_},
+      device_(device) {}
+
+Stage Builder::stage() {
+  Stage stage;
+  if (parts() > 1 && sharers() > 1) {
+    stage.sharers = tp_.circle.split(tp_.rank() / sharers(), tp_.rank());
+    sharers_ = stage.sharers.get();
+  }
+  return stage;
+}
+
+Parameter Builder::shared(const std::string& name) const {
+  const auto& [full, shape, init] = list_.at(name);
+  return whole_parameter(full, shape, init);
+}
+
+Norm Builder::norm(const std::string& name) const {
+  Communicator* sequence = tp_.sequence_cut() ? &tp_.circle : nullptr;
+  return norm_of(name, {.sums = sums_, .sequence = sequence, .context = token_cut()});
+}
+
+Norm Builder::norm_of(const std::string& name, const NormRows& rows) const {
+  // In exact mode a gain's gradient is the same on all tensor-parallel ranks, who bring their pieces
+  // together.
+  const Axes terms = rows.sequence || rows.heads ? sums_.terms(Axis::tp) : Axes();
+  Parameter gain = shared(name + ".gain");
+  gain.spread = gain.spread.with_terms(terms);
+  std::optional<Parameter> bias;
+  if (list_.has(name + ".bias")) {
+    bias = shared(name + ".bias");
+    bias->spread = gain.spread;
+  }
+  return {std::move(gain),
+          std::move(bias),
+          {.kind = config_.norm,
+           .epsilon = float(config_.norm_epsilon),
+           .one_plus_gain = config_.norm_centered_gain},
+          rows};
+}
+
+Parameter Builder::shared_in_sequence(const std::string& name) const {
+  Parameter parameter = shared(name);
+  if (tp_.sequence_cut()) parameter.spread = parameter.spread.with_terms(sums_.terms(Axis::tp));
+  return parameter;
+}
+
+std::optional<Parameter> Builder::shared_if_listed(const std::string& name) const {
+  if (!list_.has(name)) return std::nullopt;
+  return shared_in_sequence(name);
+}
+
+Parameter Builder::rows_of(const std::string& name, const Along& cut) const {
+  const auto& [full, shape, init] = list_.at(name);
+  return row_parameter(full, shape, init, cut);
+}
+
+Parameter Builder::columns_of(const std::string& name) const {
+  const auto& [full, shape, init] = list_.at(name);
+  return column_parameter(full, shape, init, tensor_ranks());
+}
+
+ColumnLinear Builder::column(const std::string& name, BiasAdded added) const {
+  std::optional<Parameter> bias;
+  if (list_.has(name + ".bias")) bias = rows_of(name + ".bias", tensor_ranks());
+  return {Product(rows_of(name + ".weight", tensor_ranks()), std::move(bias), added, token_cut()), tp_};
+}
+
+RowLinear Builder::row(const std::string& name) const {
+  std::optional<Parameter> bias;
+  if (list_.has(name + ".bias")) bias = shared(name + ".bias");
+  return {Product(columns_of(name + ".weight"), std::move(bias), BiasAdded::by_reader, token_cut()), tp_};
+}
+
+bool Builder::turns(int layer) const {
+  const int skip = config_.rotary.skip_every;
+  return config_.positions == Positions::rotary && (skip == 0 || (layer + 1) % skip != 0);
+}
+
+std::int64_t Builder::window(int layer) const {
+  const auto& chosen = config_.window_layers;
+  return chosen.empty() || chosen[std::size_t(layer)] != 0 ? config_.window : 0;
+}
+
+AttentionShape Builder::attention_shape(int layer, const Looks& looks) {
+  if (turns(layer) && !angles_) angles_ = rotary_angles(config_, device_);
+  const std::int64_t groups = std::max<std::int64_t>(config_.groups / tp_.size(), 1);
+  const std::int64_t heads = exact(config_.heads, tp_.size());
+  const double scale =
+      config_.softmax_scale != 0 ? config_.softmax_scale : 1 / std::sqrt(double(config_.channels));
+  return {.groups = groups,
+          .per_group = exact(heads, groups),
+          .channels = config_.channels,
+          .head0 = tp_.rank() * heads,
+          .layer = layer,
+          .scale = float(scale),
+          .dropout = float(config_.attention_dropout),
+          .window = window(layer),
+          .side = looks.side,
+          .mask = looks.mask,
+          .angles = turns(layer) ? angles_ : Tensor(),
+          .pairing = config_.rotary.interleaved ? Pairing::neighbours : Pairing::halves,
+          .context = context_,
+          .parts = {.here = parts_here(), .sharers = sharers_}};
+}
+
+// Fewer groups than ranks: neighbours share a group. Each has its own queries of it, and all have its key
+// and value.
+void Builder::share_group(Parameter& parameter) const {
+  const int group = tp_.rank() / sharers();
+  const std::int64_t per_group = exact(config_.heads, config_.groups);
+  const std::int64_t heads = exact(config_.heads, tp_.size());
+  Shard queries = parameter.pieces.front().where, key_value = queries;
+  const auto take = [&](Shard& box, std::int64_t head, std::int64_t count) {
+    box.offset[0] = (group * (per_group + 2) + head) * config_.channels;
+    box.local[0] = count * config_.channels;
+  };
+  take(queries, neighbour() * heads, heads);
+  take(key_value, per_group, 2);
+  parameter.pieces = {{queries, 0}, {key_value, queries.local.elements()}};
+  parameter.shape[0] = (heads + 2) * config_.channels;
+  parameter.shared = {.along = Axis::tp, .ranks = sharers(), .partial = !sums_.terms(Axis::tp).empty()};
+}
+
+KeyRows Builder::key_rows() const {
+  if (parts() == 1) return {};
+  const std::int64_t rows = 2 * config_.channels, share = exact(rows, sharers());
+  return {.groups = std::max(config_.groups / tp_.size(), 1),
+          .of_group = rows,
+          .counted = {neighbour() * share, share}};
+}
+
+ColumnLinear Builder::qkv(const std::string& name) const {
+  const bool shared = sharers() > 1;
+  const Along cut = shared ? Along{Axis::tp} : tensor_ranks();
+  Parameter weight = rows_of(name + ".weight", cut);
+  std::optional<Parameter> bias;
+  if (list_.has(name + ".bias")) bias = rows_of(name + ".bias", cut);
+  if (shared) share_group(weight);
+  if (shared && bias) share_group(*bias);
+  return {Product(std::move(weight), std::move(bias), BiasAdded::by_product, token_cut(), key_rows()), tp_};
+}
+
+SelfAttention Builder::attention(const std::string& name, int layer, const Looks& looks) {
+  std::optional<SelfAttention::HeadNorms> norms;
+  // Every tensor-parallel rank sees its own heads only, so these gradients are partial even without
+  // sequence cuts.
+  const NormRows keys{.sums = sums_,
+                      .heads = tp_.size() > 1 ? &tp_.circle : nullptr,
+                      .context = token_cut(),
+                      .counted = neighbour() == 0};
+  NormRows queries = keys;
+  queries.parts = parts_here();
+  queries.counted = true;
+  if (config_.qk_norm)
+    norms.emplace(
+        SelfAttention::HeadNorms{norm_of(name + ".q_norm", queries), norm_of(name + ".k_norm", keys)});
+  return {qkv(name + ".qkv"), row(name + ".project"), std::move(norms), attention_shape(layer, looks)};
+}
+
+// [gate | up]: each half is cut by itself, so the rank's rows are two boxes of the whole.
+void Builder::cut_in_halves(Parameter& parameter) const {
+  const Shard whole = parameter.pieces.front().where;
+  const std::int64_t half = whole.global[0] / 2;
+  const std::int64_t part = exact(half, tp_.size());
+  parameter.pieces.clear();
+  for (const std::int64_t side : {0, 1}) {
+    Shard box = whole;
+    box.local[0] = part;
+    box.offset[0] = side * half + tp_.rank() * part;
+    parameter.pieces.push_back({box, side * box.local.elements()});
+  }
+}
+
+Mlp Builder::mlp(const std::string& name) const {
+  ColumnLinear up = column(name + ".up", BiasAdded::by_reader);
+  if (config_.gated) up.each_parameter([this](Parameter& p) { cut_in_halves(p); });
+  return {std::move(up),
+          row(name + ".down"),
+          {.activation = config_.activation,
+           .gated = config_.gated,
+           .recompute = recomputes(RecomputeModule::mlp)}};
+}
+
+bool Builder::recomputes(RecomputeModule module) const {
+  const auto& chosen = config_.recompute;
+  return chosen.what == weft::Recompute::selective &&
+         std::find(chosen.modules.begin(), chosen.modules.end(), module) != chosen.modules.end();
+}
+
+// ---- layers
+std::unique_ptr<Layer> Builder::block(const std::string& name, int layer, const Looks& looks) {
+  std::vector<Sublayer> sublayers;
+  sublayers.push_back({"attention block", norm(name + ".attention_norm"),
+                       std::make_unique<SelfAttention>(attention(name + ".attention", layer, looks))});
+  sublayers.push_back({"mlp block", norm(name + ".mlp_norm"), std::make_unique<Mlp>(mlp(name + ".mlp"))});
+  return std::make_unique<Block>(
+      std::move(sublayers),
+      Block::Options{
+          .layer = layer,
+          .first_dropout = 2 * layer,
+          .dropout = float(config_.hidden_dropout),
+          .recompute_norms = recomputes(RecomputeModule::norm),
+          .residual = config_.residual_after_norm ? Block::Residual::of_norm : Block::Residual::of_input,
+          .side = looks.side,
+          .tp = tp_});
+}
+
+// Full recompute: uniform wraps every run of `layers` blocks, block wraps each of the first `layers` of the
+// stage.
+void Builder::add_blocks(Stage& stage, const std::function<std::unique_ptr<Layer>(int layer)>& make) const {
+  const RecomputeConfig& recompute = config_.recompute;
+  const bool full = recompute.what == weft::Recompute::full;
+  const bool uniform = recompute.method == RecomputeMethod::uniform;
+  const int run = full && uniform ? std::max(recompute.layers, 1) : 1;
+  for (int i = 0; i < part_.layers; i += run) {
+    std::vector<std::unique_ptr<Layer>> together;
+    for (int k = i; k < std::min(i + run, part_.layers); ++k) together.push_back(make(part_.first_layer + k));
+    if (full && (uniform || i < recompute.layers))
+      stage.layers.push_back(std::make_unique<weft::RecomputeLayers>(std::move(together)));
+    else
+      for (auto& layer : together) stage.layers.push_back(std::move(layer));
+  }
+}
+
+// Each rank stores an equal number of rows; rows beyond the vocabulary are storage only and belong to no
+// tensor.
+std::int64_t Builder::stored_words() const {
+  return divide_up(config_.padded_vocabulary, std::int64_t(tp_.size()));
+}
+VocabularyPart Builder::words_here() const {
+  const std::int64_t first = std::min(tp_.rank() * stored_words(), config_.vocabulary);
+  const std::int64_t count = std::min(config_.vocabulary - first, stored_words());
+  return {.first = first, .count = count, .whole = config_.vocabulary};
+}
+
+Parameter Builder::word_matrix(const std::string& name) const {
+  const WholeParameter& whole = list_.at(name);
+  const VocabularyPart part = words_here();
+  Parameter words;
+  words.name = name;
+  words.shape = {stored_words(), config_.hidden};
+  if (part.count > 0)
+    words.pieces = {
+        {{.global = whole.shape, .offset = {part.first, 0}, .local = {part.count, config_.hidden}}, 0}};
+  words.init = whole.init;
+  words.spread = spread_in(View::dense, Axis::tp);
+  words.role = Role::words;
+  return words;
+}
+
+Parameter Builder::word_bias(const std::string& name) const {
+  const WholeParameter& whole = list_.at(name);
+  const VocabularyPart part = words_here();
+  Parameter bias;
+  bias.name = name;
+  bias.shape = {stored_words()};
+  if (part.count > 0)
+    bias.pieces = {{{.global = whole.shape, .offset = {part.first}, .local = {part.count}}, 0}};
+  bias.init = whole.init;
+  bias.spread = spread_in(View::dense, Axis::tp);
+  return bias;
+}
+
+// One memory for both uses of the words, where that cannot show: in exact mode the gradients of the uses
+// are trees of their own, as they are where the uses stand in two stages.
+bool Builder::shares_words() const {
+  return config_.tied_output && part_.embeds && part_.measures && !sums_.exact;
+}
+std::unique_ptr<Layer> Builder::embedding() {
+  Parameter words = word_matrix("embedding.words");
+  words.tied = config_.tied_output && !shares_words();
+  auto layer =
+      std::make_unique<Embedding>(std::move(words),
+                                  Embedding::Added{.positions = shared_if_listed("embedding.positions"),
+                                                   .types = shared_if_listed("embedding.types")},
+                                  Embedding::Options{.dropout = float(config_.hidden_dropout),
+                                                     .multiplier = float(config_.embedding_multiplier),
+                                                     .first = words_here().first,
+                                                     .tp = tp_,
+                                                     .context = token_cut()});
+  words_ = &layer->words();
+  return layer;
+}
+
+std::unique_ptr<Layer> Builder::head() const {
+  const LanguageHead::Options options{
+      .part = words_here(), .loss = {}, .tp = tp_, .context = TokenCut(context_.circle)};
+  std::optional<Parameter> bias;
+  if (list_.has("output.bias")) bias = word_bias("output.bias");
+  if (words_ && shares_words()) return std::make_unique<LanguageHead>(*words_, options, std::move(bias));
+  Parameter output = word_matrix(list_.has("output.words") ? "output.words" : "embedding.words");
+  output.tied = config_.tied_output;
+  return std::make_unique<LanguageHead>(std::move(output), options, std::move(bias));
+}
+
+}  // namespace weft

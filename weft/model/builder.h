@@ -1,0 +1,98 @@
+// What families of transformers have in common, made of their lists of parameters: every parameter gets its
+// place in the whole here.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "weft/model/kind.h"
+#include "weft/nn/attention.h"
+#include "weft/nn/block.h"
+#include "weft/nn/embedding.h"
+#include "weft/nn/heads.h"
+#include "weft/nn/mlp.h"
+
+namespace weft {
+
+/// Makes the parts of one stage; what they are called is the family's affair.
+class Builder {
+ public:
+  Builder(const ModelConfig& config, ParameterList list, const StagePart& part, const Circles& circles,
+          Device& device);
+
+  /// Without layers yet, but with what layers of this stage share.
+  Stage stage();
+
+  // ---- pieces of a layer, by the name of their parameters
+  /// Held whole by every tensor-parallel rank.
+  Parameter shared(const std::string& name) const;
+  /// The same of what sees a rank's part of the sequence only, where that is cut.
+  Parameter shared_in_sequence(const std::string& name) const;
+  std::optional<Parameter> shared_if_listed(const std::string& name) const;
+  Norm norm(const std::string& name) const;
+  ColumnLinear column(const std::string& name, BiasAdded added) const;
+  RowLinear row(const std::string& name) const;
+  Mlp mlp(const std::string& name) const;
+  /// What a stack of layers reads, and which keys its queries see.
+  struct Looks {
+    Mask mask = Mask::causal;
+    Side side = Side::text;
+  };
+  SelfAttention attention(const std::string& name, int layer, const Looks& looks);
+
+  // ---- layers
+  /// Attention and an MLP.
+  std::unique_ptr<Layer> block(const std::string& name, int layer, const Looks& looks);
+  /// The stage's blocks, some of them recomputed together; `make` gets the number of a layer.
+  void add_blocks(Stage& stage, const std::function<std::unique_ptr<Layer>(int layer)>& make) const;
+  std::unique_ptr<Layer> embedding();
+  std::unique_ptr<Layer> head() const;
+
+  const ParameterList& list() const { return list_; }
+  const StagePart& part() const { return part_; }
+  const TensorParallel& tensor_parallel() const { return tp_; }
+  const ContextParallel& context_parallel() const { return context_; }
+  const SumRules& sums() const { return sums_; }
+  TokenCut token_cut() const { return sums_.tokens(context_.circle); }
+  bool recomputes(RecomputeModule module) const;
+
+ private:
+  Along tensor_ranks() const { return {Axis::tp, tp_.rank(), tp_.size()}; }
+  Norm norm_of(const std::string& name, const NormRows& rows) const;
+  Parameter rows_of(const std::string& name, const Along& cut) const;
+  Parameter columns_of(const std::string& name) const;
+  // ---- attention
+  bool turns(int layer) const;
+  std::int64_t window(int layer) const;
+  AttentionShape attention_shape(int layer, const Looks& looks);
+  /// Of a key group, in sums over its heads; 1 where nobody asks for the same bits.
+  std::int64_t parts() const { return sums_.key_parts(config_.heads, config_.groups); }
+  std::int64_t parts_here() const { return parts() > 1 ? parts() / sharers() : 1; }
+  int sharers() const { return std::max(tp_.size() / config_.groups, 1); }
+  int neighbour() const { return tp_.rank() % sharers(); }
+  void share_group(Parameter& parameter) const;
+  KeyRows key_rows() const;
+  ColumnLinear qkv(const std::string& name) const;
+  void cut_in_halves(Parameter& parameter) const;
+  // ---- words
+  std::int64_t stored_words() const;
+  VocabularyPart words_here() const;
+  Parameter word_matrix(const std::string& name) const;
+  Parameter word_bias(const std::string& name) const;
+  bool shares_words() const;
+
+  const ModelConfig& config_;
+  ParameterList list_;
+  StagePart part_;
+  SumRules sums_;
+  TensorParallel tp_;
+  ContextParallel context_;
+  Device& device_;
+  Communicator* sharers_ = nullptr;
+  Tensor angles_;               // one table for all layers
+  Parameter* words_ = nullptr;  // of this stage's embedding
+};
+
+}  // namespace weft
