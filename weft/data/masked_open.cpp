@@ -76,7 +76,7 @@ std::array<std::shared_ptr<const Dataset>, 3> open_masked_datasets(const MaskedR
     const Range range = range_of(*matrix[k], file->num_documents());
     if (range.size() == 0) {
       fail(Kind::data, request.prefix, ' ', name(split), ": none of ", file->num_documents(),
-           " documents fall to this split, but samples are asked of it; change --split");
+           " documents fall to this split, but samples are asked of it; change {data.split}");
     }
     sets[k] = std::make_shared<MaskedDataset>(file, mapping_of(request, *file, split, range), request.rules,
                                               request.vocabulary);

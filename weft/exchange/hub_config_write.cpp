@@ -68,7 +68,7 @@ void must_agree(const ModelConfig& run, const HubConfig& hub, const std::string&
         a.on_resume() != OnResume::model || std::ranges::find(of_the_run, path) != std::end(of_the_run);
     if (may || a.write() == b.write()) continue;
     fail(Kind::usage, who, ": its config.json says ", path, " ", join(b.write(), " "), ", and ",
-         join(a.write(), " "), " is asked for; --use-checkpoint-args takes the model from there");
+         join(a.write(), " "), " is asked for; {checkpoint.use_args} takes the model from there");
   }
 }
 

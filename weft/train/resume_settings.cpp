@@ -35,15 +35,14 @@ std::vector<std::string> differences(const Config& saved, const Config& given,
 void must_read_the_same_samples(const RunFacts& facts, const TrainConfig& config, const std::string& who) {
   const TrainConfig& was = facts.configuration;
   if (config.checkpoint.load_random && facts.run.seed && *facts.run.seed != config.run.seed)
-    fail(Kind::usage, who, ": its seed is ", *facts.run.seed, " and --seed ", config.run.seed,
-         " is asked for: leave --seed out, or add --no-load-rng");
+    fail(Kind::usage, who, ": its seed is ", *facts.run.seed, " and {run.seed} ", config.run.seed,
+         " is asked for: leave {run.seed} out, or add {checkpoint.load_random=false}");
   const bool recut = facts.layout.dp != config.parallel.dp || was.batch.micro != config.batch.micro;
   if (config.data.order == SampleOrder::cyclic && facts.run.consumed_samples > 0 && recut)
-    fail(Kind::usage, who,
-         ": --dataloader-type cyclic cuts every epoch by data-parallel ranks and micro batch, ",
+    fail(Kind::usage, who, ": {data.order=cyclic} cuts every epoch by data-parallel ranks and micro batch, ",
          facts.layout.dp, " and ", was.batch.micro, " there, ", config.parallel.dp, " and ",
          config.batch.micro,
-         " here: samples would come twice; keep them, or use --dataloader-type single from the start");
+         " here: samples would come twice; keep them, or use {data.order=single} from the start");
 }
 
 }  // namespace
@@ -55,7 +54,7 @@ void must_continue(const RunFacts& facts, const TrainConfig& config, const std::
       differences(facts.configuration, config, [](OnResume tag) { return tag == OnResume::model; });
   if (!differ.empty())
     fail(Kind::usage, who, ": is of another model: ", join(differ, ", "),
-         "; give the same flags, or --use-checkpoint-args without them");
+         "; give the same flags, or {checkpoint.use_args} without them");
   must_read_the_same_samples(facts, config, who);
 }
 
@@ -63,8 +62,8 @@ void must_agree(const RunSchedules& saved, const RunSchedules& given, const std:
   const auto differ = differences(saved, given, [](OnResume) { return true; });
   if (differ.empty()) return;
   fail(Kind::usage, who, ": its schedules differ: ", join(differ, ", "),
-       "; add --override-opt-param-scheduler for those of the command line, or "
-       "--use-checkpoint-opt_param-scheduler for the checkpoint's");
+       "; add {rate.resume=given} for those of the command line, or "
+       "{rate.resume=checkpoint} for the checkpoint's");
 }
 
 std::string other_settings(const RunFacts& facts, const TrainConfig& config) {
