@@ -6,6 +6,7 @@
 #include "tests/support/refused.h"
 #include "weft/backend/cpu/threads.h"
 #include "weft/tensor/host.h"
+#include "weft/tensor/kernels.h"
 
 namespace weft {
 namespace {

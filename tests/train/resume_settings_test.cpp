@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "weft/base/fields.h"
 #include "weft/train/save_describe.h"
 
 namespace weft {
