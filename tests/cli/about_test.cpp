@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "tests/cli/told.h"
 #include "weft/cli/completion.h"
 #include "weft/cli/doctor.h"
 
@@ -15,17 +16,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-struct Told {
-  int status;
-  std::string out, err;
-};
-
-Told told(std::vector<std::string_view> words) {
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
-  const int status = run(verbs(), words);
-  return {status, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
-}
+Told told(std::vector<std::string_view> words) { return run_and_hear(words); }
 
 int nothing(Args) { return 0; }
 VerbHelp about() {
