@@ -144,7 +144,7 @@ TEST(CountingDevice, says_when_a_plan_does_not_fit) {
   } catch (const Error& e) {
     EXPECT_STREQ(e.what(),
                  "meta: out of memory: 4.0 MiB for weights asked for, 0 B of the 1.0 MiB allowed held; lower "
-                 "--micro-batch-size, recompute activations or cut the model over more ranks");
+                 "{batch.micro}, recompute activations or cut the model over more ranks");
   }
 }
 

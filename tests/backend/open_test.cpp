@@ -6,6 +6,7 @@
 #include "tests/support/refused.h"
 #include "weft/backend/cpu/threads.h"
 #include "weft/tensor/host.h"
+#include "weft/tensor/kernels.h"
 
 namespace weft {
 namespace {
@@ -16,6 +17,18 @@ TEST(OpenDevice, opens_the_processor_and_the_counter) {
   const auto meta = open_device("meta", {.threads = 3});
   EXPECT_FALSE(meta->holds_numbers());
   EXPECT_EQ(meta->threads(), 3);
+}
+
+TEST(OpenDevice, counts_what_falls_back_on_plain_loops) {
+  PlainCalls calls;
+  const auto device = open_device("cpu", {.threads = 1, .plain_calls = &calls});
+  const Tensor x = from_host<float>(*device, {2, 3}, std::vector<float>{1, 2, 3, 4, 5, 6});
+  device->kernels().scale(x, 2);
+  EXPECT_EQ(calls, PlainCalls());
+  const Tensor across = x.permute({1, 0});  // its last dimension is not in lines
+  device->kernels().scale(across, 0.5F);
+  EXPECT_EQ(calls, (PlainCalls{{"scale", 1}}));
+  EXPECT_EQ(to_host<float>(x), (std::vector<float>{1, 2, 3, 4, 5, 6}));
 }
 
 TEST(OpenDevice, takes_all_processors_unless_told) {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "tests/cli/told.h"
 #include "weft/cli/completion.h"
 #include "weft/cli/doctor.h"
 
@@ -15,17 +16,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-struct Told {
-  int status;
-  std::string out, err;
-};
-
-Told told(std::vector<std::string_view> words) {
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
-  const int status = run(verbs(), words);
-  return {status, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
-}
+Told told(std::vector<std::string_view> words) { return run_and_hear(words); }
 
 int nothing(Args) { return 0; }
 VerbHelp about() {
@@ -53,7 +44,7 @@ TEST(Doctor, finds_this_machine_in_order) {
   const Told t = told({"doctor", "--json"});
   EXPECT_EQ(t.status, 0);
   const Json j = Json::parse(t.out);
-  EXPECT_EQ(j["findings"].size(), 7u);
+  EXPECT_EQ(j["findings"].size(), 8u);
   for (const Json& finding : j["findings"]) EXPECT_NE(finding["verdict"], "broken") << finding;
   EXPECT_EQ(told({"doctor", "x"}).err, "doctor: takes no 'x'\n");
 }
@@ -64,6 +55,13 @@ TEST(Doctor, says_when_a_launcher_bound_the_process) {
             "this process may use 1 of 64: its launcher bound it (mpirun: --bind-to none)");
   const Finding found[] = {binding(1, 64)};
   EXPECT_THAT(findings_text(found), StartsWith("slow    processors  this process"));
+}
+
+TEST(Doctor, says_what_falls_back_on_plain_loops) {
+  EXPECT_EQ(plain_loops().verdict, Verdict::good) << plain_loops().sentence;
+  EXPECT_EQ(
+      plain_loops({{"rope", 12}, {"softmax", 1}}).sentence,
+      "plain loops of doubles computed a part of small models' training: rope 12 times, softmax 1 times");
 }
 
 TEST(Completion, knows_verbs_flags_and_the_words_they_take) {

@@ -4,17 +4,13 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "tests/cli/told.h"
 #include "weft/cli/verb.h"
 
 using namespace weft::cli;
 using Json = nlohmann::json;
 
 namespace {
-
-struct Told {
-  int status;
-  std::string out, err;
-};
 
 Told told(std::vector<std::string_view> more) {
   std::vector<std::string_view> words = {"bench", "train",
@@ -27,10 +23,7 @@ Told told(std::vector<std::string_view> more) {
                                          "2",     "--vocab-size",
                                          "50"};
   words.insert(words.end(), more.begin(), more.end());
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
-  const int status = run(verbs(), words);
-  return {status, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
+  return run_and_hear(words);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "tests/cli/told.h"
 #include "tests/support/plain_device.h"
 #include "tests/support/temporary.h"
 #include "weft/checkpoint/find.h"
@@ -22,19 +23,11 @@ using Json = nlohmann::json;
 
 namespace {
 
-struct Told {
-  int status;
-  std::string out, err;
-};
-
 Told told(std::vector<std::string> words) {
   words.insert(words.begin(), "checkpoint");
   const std::vector<std::string_view> views(words.begin(), words.end());
-  ::testing::internal::CaptureStdout();
-  ::testing::internal::CaptureStderr();
   const Verb known[]{checkpoint_verb()};
-  const int status = run(known, views);
-  return {status, ::testing::internal::GetCapturedStdout(), ::testing::internal::GetCapturedStderr()};
+  return run_and_hear(views, known);
 }
 
 class CheckpointVerb : public ::testing::Test {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/cli/told.h"
 #include "tests/support/temporary.h"
 #include "weft/cli/verb.h"
 
@@ -15,11 +16,6 @@ using Json = nlohmann::json;
 
 namespace {
 
-struct Told {
-  int status;
-  std::string out, err;
-};
-
 Told told(std::vector<std::string_view> words) {
   const std::vector<std::string_view> run_flags = {
       "--num-layers", "1",    "--hidden-size",      "8",  "--num-attention-heads", "1",
@@ -27,10 +23,7 @@ Told told(std::vector<std::string_view> words) {
       "--lr",         "1e-3", "--train-iters",      "10", "--mock-data",           "--vocab-size",
       "250"};
   words.insert(words.end(), run_flags.begin(), run_flags.end());
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
-  const int status = run(verbs(), words);
-  return {status, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
+  return run_and_hear(words);
 }
 
 std::vector<Json> lines(const std::string& text) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/cli/told.h"
 #include "weft/cli/verb.h"
 #include "weft/data/token_file.h"
 
@@ -15,11 +16,6 @@ using testing::HasSubstr;
 using Json = nlohmann::json;
 
 namespace {
-
-struct Told {
-  int status;
-  std::string out, err;
-};
 
 // A folder of its own, and weft called with words that may name files in it.
 class PreprocessVerb : public testing::Test {
@@ -34,11 +30,8 @@ class PreprocessVerb : public testing::Test {
 
   std::string at(const char* name) const { return folder_ + "/" + name; }
   static Told told(const std::vector<std::string>& words) {
-    testing::internal::CaptureStdout();
-    testing::internal::CaptureStderr();
     const std::vector<std::string_view> views(words.begin(), words.end());
-    const int status = run(verbs(), views);
-    return {status, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
+    return run_and_hear(views);
   }
   Told encoded(const char* prefix) const {
     return told({"preprocess", "--input", at("a.txt"), "--output-prefix", at(prefix), "--tokenizer", "byte",

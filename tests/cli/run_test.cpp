@@ -6,6 +6,7 @@
 #include <iostream>
 #include <vector>
 
+#include "tests/cli/told.h"
 #include "weft/base/error.h"
 #include "weft/cli/verb.h"
 
@@ -32,17 +33,7 @@ constexpr Verb table[] = {{"fine", "does nothing", fine, about},
                           {"unforeseen", "breaks otherwise", unforeseen, about},
                           {"speaking", "says much", speaking, about}};
 
-struct Told {
-  int status;
-  std::string out, err;
-};
-
-Told told(std::vector<std::string_view> words) {
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
-  const int status = run(table, words);
-  return {status, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
-}
+Told told(std::vector<std::string_view> words) { return run_and_hear(words, table); }
 
 }  // namespace
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/cli/told.h"
 #include "tests/support/temporary.h"
 #include "weft/base/file.h"
 #include "weft/cli/verb.h"
@@ -17,17 +18,9 @@ using Json = nlohmann::json;
 
 namespace {
 
-struct Told {
-  int status;
-  std::string out, err;
-};
-
 Told told(std::vector<std::string_view> words) {
   words.insert(words.begin(), "schedule");
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
-  const int status = run(verbs(), words);
-  return {status, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
+  return run_and_hear(words);
 }
 
 }  // namespace

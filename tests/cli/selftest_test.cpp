@@ -4,17 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/cli/told.h"
 #include "weft/cli/verb.h"
 
 using namespace weft::cli;
 using testing::HasSubstr;
 
 namespace {
-
-struct Told {
-  int status;
-  std::string out, err;
-};
 
 Told told(std::vector<std::string_view> words) {
   const std::vector<std::string_view> model{"--num-layers",
@@ -38,10 +34,7 @@ Told told(std::vector<std::string_view> words) {
                                             "--mock-data"};
   words.insert(words.begin(), {"selftest", "gpt"});
   words.insert(words.end(), model.begin(), model.end());
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
-  const int status = run(verbs(), words);
-  return {status, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
+  return run_and_hear(words);
 }
 
 Trained tiny() {

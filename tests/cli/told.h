@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,13 +17,17 @@ struct Told {
   std::string out, err;
 };
 
+inline Told run_and_hear(Args words, std::span<const Verb> known = verbs()) {
+  ::testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStderr();
+  const int status = run(known, words);
+  return {status, ::testing::internal::GetCapturedStdout(), ::testing::internal::GetCapturedStderr()};
+}
+
 inline Told told(const Verb& verb, std::vector<std::string> words) {
   words.insert(words.begin(), std::string(verb.name));
   const std::vector<std::string_view> views(words.begin(), words.end());
-  ::testing::internal::CaptureStdout();
-  ::testing::internal::CaptureStderr();
-  const int status = run({&verb, 1}, views);
-  return {status, ::testing::internal::GetCapturedStdout(), ::testing::internal::GetCapturedStderr()};
+  return run_and_hear(views, {&verb, 1});
 }
 
 }  // namespace weft::cli

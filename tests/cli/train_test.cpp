@@ -7,6 +7,7 @@
 #include <regex>
 #include <vector>
 
+#include "tests/cli/told.h"
 #include "tests/support/source_dir.h"
 #include "weft/cli/dialect.h"
 #include "weft/cli/verb.h"
@@ -17,17 +18,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-struct Told {
-  int status;
-  std::string out, err;
-};
-
-Told told(std::vector<std::string_view> words) {
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
-  const int status = run(verbs(), words);
-  return {status, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
-}
+Told told(std::vector<std::string_view> words) { return run_and_hear(words); }
 
 std::vector<std::string_view> tiny(std::vector<std::string_view> more = {}) {
   std::vector<std::string_view> words = {"train",

@@ -26,7 +26,7 @@ void expect_index(const BlendIndex& index, const Json& expected) {
 TEST(Blend, reads_its_arguments_as_megatron_does) {
   for (const Json& c : golden("blend_arg_parsing")) {
     if (c["args"].is_null()) continue;
-    const auto blend = parse_blend(c["args"].get<Words>(), "--data-path");
+    const auto blend = parse_blend(c["args"].get<Words>(), "{data.paths}");
     EXPECT_EQ(Json(blend.prefixes), c["result"][0]);
     EXPECT_EQ(blend.weights,
               c["result"][1].is_null() ? std::vector<double>() : c["result"][1].get<std::vector<double>>());
@@ -36,19 +36,19 @@ TEST(Blend, reads_its_arguments_as_megatron_does) {
 TEST(Blend, refuses_arguments_that_are_half_weights) {
   EXPECT_EQ(refusal(
                 [] {
-                  parse_blend(Words{"a", "b", "30", "c"}, "--data-path");
+                  parse_blend(Words{"a", "b", "30", "c"}, "{data.paths}");
                 },
                 Kind::usage),
-            "--data-path: 30 is a weight, but a stands where one is expected; give a weight before every "
+            "{data.paths}: 30 is a weight, but a stands where one is expected; give a weight before every "
             "prefix, or none");
   EXPECT_EQ(refusal(
                 [] {
-                  parse_blend(Words{"0", "a", "1", "b"}, "--data-path");
+                  parse_blend(Words{"0", "a", "1", "b"}, "{data.paths}");
                 },
                 Kind::usage),
-            "--data-path: weight 0 of a, expected one above 0");
-  EXPECT_EQ(refusal([] { parse_blend(Words{}, "--data-path"); }, Kind::usage),
-            "--data-path: no data sets given");
+            "{data.paths}: weight 0 of a, expected one above 0");
+  EXPECT_EQ(refusal([] { parse_blend(Words{}, "{data.paths}"); }, Kind::usage),
+            "{data.paths}: no data sets given");
 }
 
 TEST(Blend, reads_arguments_from_files) {
@@ -61,7 +61,7 @@ TEST(Blend, reads_arguments_from_files) {
   EXPECT_EQ(blends[1], (BlendArguments{{"c", "d"}, {}}));
   EXPECT_FALSE(blends[2]);
   write_text(folder / "split", R"({"train": "a", "valid": "c"})");
-  const std::string flag = "--per-split-data-args-path " + (folder / "split");
+  const std::string flag = "{data.per_split_file} " + (folder / "split");
   EXPECT_EQ(refusal([&] { read_split_blend_file(folder / "split"); }, Kind::usage),
             flag + ": no test; train, valid and test are needed, null for no data");
   write_text(folder / "split", R"({"train": 1, "valid": "c", "test": "d"})");

@@ -137,8 +137,8 @@ TEST(TokenizerIdentity, knows_which_releases_share_a_name) {
   EXPECT_EQ(upstream_of("0.16.1"), Upstream::core_0_16);
   EXPECT_EQ(upstream_of("0.12"), Upstream::core_0_14);
   EXPECT_EQ(refusal([] { upstream_of("new"); }, Kind::usage),
-            "--data-cache-version new: expected a release of Megatron core such as 0.18, 0.16 or 0.14");
+            "{data.cache_version} new: expected a release of Megatron core such as 0.18, 0.16 or 0.14");
   EXPECT_EQ(refusal([] { tokenizer_identity(flags_of("TikTokenizer"), Upstream::core_0_14); }, Kind::usage),
-            "--data-cache-version 0.14: no name is known for TikTokenizer; give the tokenizer's identity "
-            "with --data-cache-tokenizer");
+            "{data.cache_version} 0.14: no name is known for TikTokenizer; give the tokenizer's identity "
+            "with {data.cache_tokenizer}");
 }

@@ -148,8 +148,8 @@ TEST(Fim, chooses_by_the_number_of_the_sample_alone) {
 TEST(Fim, refuses_pieces_that_are_counted_by_document) {
   GptRows rows = Letters::rows();
   rows.between_documents = true;
-  EXPECT_THAT([&] { filled_in_the_middle(nullptr, nullptr, rules(), rows); },
-              ThrowsMessage<Error>(
-                  "--fim-data makes other pieces of documents than --dataloader-inter-document-masking "
-                  "counts: leave one of them out"));
+  EXPECT_THAT(
+      [&] { filled_in_the_middle(nullptr, nullptr, rules(), rows); },
+      ThrowsMessage<Error>("{data.fim.on} makes other pieces of documents than {data.between_documents} "
+                           "counts: leave one of them out"));
 }

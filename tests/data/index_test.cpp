@@ -101,7 +101,7 @@ TEST(Index, says_what_cannot_be_ordered) {
   EXPECT_EQ(refusal([&] { plan_epochs(0, order, "wiki train"); }),
             "wiki train: no tokens to make samples of");
   EXPECT_EQ(refusal([&] { plan_epochs(8, {.sequence_length = 8}, "wiki train"); }),
-            "wiki train: 8 tokens, a sample takes 9; shorten --seq-length or add data");
+            "wiki train: 8 tokens, a sample takes 9; shorten {model.sequence} or add data");
   EXPECT_EQ(refusal([&] { plan_epochs(8, {.sequence_length = 0}, "wiki train"); }, Kind::usage),
             "wiki train: a sequence length of 0, expected at least 1");
   EXPECT_EQ(
@@ -119,5 +119,5 @@ TEST(Index, says_what_cannot_be_ordered) {
                 Kind::usage),
             "data: an index of 1 documents, 2863311531 epochs and 8589934592 samples, the most is 2147483647 "
             "of each; use "
-            "--data-order keyed, which needs no index");
+            "{data.index=keyed}, which needs no index");
 }

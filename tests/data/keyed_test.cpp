@@ -133,8 +133,8 @@ TEST(KeyedOrder, walks_over_empty_documents) {
                                     {.sequence_length = 8, .last = LastSample::kept});
                 },
                 Kind::usage),
-            "--data-order keyed: every sample is whole; --keep-last-partial-validation-sequence needs "
-            "--data-order stored");
+            "{data.index=keyed}: every sample is whole; {data.partial_validation} needs "
+            "{data.index=stored}");
 }
 
 TEST(KeyedBlend, shares_every_block_out_by_weight) {

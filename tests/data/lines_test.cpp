@@ -126,7 +126,7 @@ TEST(InputFiles, are_found_by_pattern_in_order) {
   EXPECT_EQ(files_of({folder / "*.jsonl", folder / "c.txt"}),
             (std::vector<std::filesystem::path>{folder / "a.jsonl", folder / "b.jsonl", folder / "c.txt"}));
   EXPECT_EQ(refusal([&] { files_of({folder / "*.csv"}); }, Kind::usage),
-            "--input " + (folder / "*.csv") + ": no such file");
+            "{input} " + (folder / "*.csv") + ": no such file");
 }
 
 TEST(JsonTexts, are_a_text_or_a_list_for_each_key) {

@@ -79,7 +79,7 @@ TEST(Loader, fails_only_when_the_step_that_cannot_be_read_is_asked_for) {
   static_cast<void>(loader.next(turn));
   EXPECT_EQ(refusal([&] { static_cast<void>(loader.next(turn)); }, Kind::usage),
             "data: a step from sample 8 on takes 8 samples, there are 10; build for more samples or use "
-            "--dataloader-type cyclic");
+            "{data.order=cyclic}");
 }
 
 TEST(Loader, reads_a_step_ahead_and_no_more) {

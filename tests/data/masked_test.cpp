@@ -168,11 +168,11 @@ TEST(MaskedData, says_why_no_document_gives_a_sample) {
   EXPECT_EQ(said({.sequence_length = 16}, Kind::data),
             (folder / "x") +
                 " train: none of 2 documents gives a sample; each needs 2 sentences at least, and none above "
-                "512 tokens; was the data made with --split-sentences?");
+                "512 tokens; was the data made with {split_sentences}?");
   EXPECT_EQ(said({.sequence_length = 4}, Kind::usage),
-            (folder / "x") + " train: samples of 1 tokens, expected at least 2; lengthen --seq-length");
+            (folder / "x") + " train: samples of 1 tokens, expected at least 2; lengthen {model.sequence}");
   EXPECT_EQ(said({.sequence_length = 16, .seed = 0}, Kind::usage),
-            (folder / "x") + " train: --seed 0, expected one above 0");
+            (folder / "x") + " train: {run.seed} 0, expected one above 0");
 }
 
 TEST(MaskedData, is_blended_and_told_apart_from_what_another_tokenizer_made) {

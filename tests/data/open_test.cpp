@@ -101,7 +101,7 @@ TEST(OpenData, opens_paths_for_each_split_whole) {
   EXPECT_TRUE(sets.of[2].empty());
   request.split = "8,1,1";
   EXPECT_EQ(refusal([&] { open_gpt_datasets(request, rows()); }, Kind::usage),
-            "--split 8,1,1 is given together with paths for each split, which need none");
+            "{data.split} 8,1,1 is given together with paths for each split, which need none");
 }
 
 TEST(OpenData, needs_neither_cache_nor_time_for_the_keyed_order) {
@@ -136,16 +136,15 @@ TEST(OpenData, says_what_is_missing) {
   };
   DataRequest request = request_for(folder, 1);
   request.split = "1,0.000001,0";
-  EXPECT_EQ(
-      said(request),
-      (folder / "e1") +
-          " valid: none of 40 documents fall to this split, but 6 samples are asked of it; change --split");
+  EXPECT_EQ(said(request), (folder / "e1") +
+                               " valid: none of 40 documents fall to this split, but 6 samples are asked of "
+                               "it; change {data.split}");
   request = request_for(folder, 1);
   request.sizes[0].reset();
   EXPECT_EQ(refusal([&] {
               open_gpt_datasets(request, {.sequence_length = 100000});
             }).substr((folder / "e1").size()),
-            " train: 501 tokens, a sample takes 100001; shorten --seq-length or add data");
+            " train: 501 tokens, a sample takes 100001; shorten {model.sequence} or add data");
   request = request_for(folder, 1);
   EXPECT_EQ(refusal([&] { open_gpt_datasets(request, rows(100277)); }),
             (folder / "e1") +
@@ -155,7 +154,7 @@ TEST(OpenData, says_what_is_missing) {
   request.paths.shared->weights = {1.0};
   request.sizes[1].reset();
   EXPECT_EQ(said(request, Kind::usage),
-            "blend: weights are given, but no number of samples (--full-validation); leave the weights out");
+            "blend: weights are given, but no number of samples ({eval.whole_set}); leave the weights out");
 }
 
 TEST(DataPaths, are_given_in_one_way) {
@@ -165,14 +164,14 @@ TEST(DataPaths, are_given_in_one_way) {
   EXPECT_EQ(data_paths(flags).shared->weights, (std::vector<double>{0.3, 0.7}));
   flags.data_args_path = "x";
   EXPECT_EQ(refusal([&] { data_paths(flags); }, Kind::usage),
-            "--data-path and --data-args-path are both given; give one");
+            "{data.paths} and {data.paths_file} are both given; give one");
   flags = {.split_paths = {{{"a"}, {"b"}, {}}}};
   EXPECT_EQ(data_paths(flags).per_split[1]->prefixes[0], "b");
   EXPECT_FALSE(data_paths(flags).per_split[2]);
   flags.per_split_data_args_path = "x";
   EXPECT_EQ(refusal([&] { data_paths(flags); }, Kind::usage),
-            "--per-split-data-args-path is given together with --train-data-path, --valid-data-path or "
-            "--test-data-path; give one");
+            "{data.per_split_file} is given together with {data.train_paths}, {data.valid_paths} or "
+            "{data.test_paths}; give one");
   flags = {.data_path = {"s3://bucket/x"}};
   EXPECT_EQ(refusal([&] { data_paths(flags); }, Kind::usage),
             "s3://bucket/x: weft does not read object storage; copy the .bin and .idx to a disk");

@@ -193,13 +193,13 @@ TEST(Preprocess, refuses_options_that_do_not_fit_together) {
     change(options);
     return refusal([&] { preprocess(options, Bytes()); }, Kind::usage);
   };
-  EXPECT_EQ(said([](auto& o) { o.workers = 0; }), "--workers 0: expected at least 1");
-  EXPECT_EQ(said([](auto& o) { o.partitions = 0; }), "--partitions 0: expected at least 1");
-  EXPECT_EQ(said([](auto& o) { o.partitions = 2; }), "--workers 1 is not a multiple of --partitions 2");
-  EXPECT_EQ(said([](auto& o) { o.json_keys = {}; }), "--json-keys: no keys");
+  EXPECT_EQ(said([](auto& o) { o.workers = 0; }), "{workers} 0: expected at least 1");
+  EXPECT_EQ(said([](auto& o) { o.partitions = 0; }), "{partitions} 0: expected at least 1");
+  EXPECT_EQ(said([](auto& o) { o.partitions = 2; }), "{workers} 1 is not a multiple of {partitions} 2");
+  EXPECT_EQ(said([](auto& o) { o.json_keys = {}; }), "{json_keys}: no keys");
   EXPECT_EQ(said([](auto& o) {
               o.json_keys = {"a", "b"};
             }),
-            "--json-keys: 2 keys, but lines of plain text have only one");
-  EXPECT_EQ(said([](auto& o) { o.output_prefix = ""; }), "--output-prefix: expected where to write");
+            "{json_keys}: 2 keys, but lines of plain text have only one");
+  EXPECT_EQ(said([](auto& o) { o.output_prefix = ""; }), "{output_prefix}: expected where to write");
 }

@@ -92,18 +92,18 @@ TEST(Sampler, says_what_it_cannot_do) {
   };
   EXPECT_EQ(said(*sequential_sampler(10), 8, {.global_batch = 4}),
             "data: a step from sample 8 on takes 4 samples, there are 10; build for more samples or use "
-            "--dataloader-type cyclic");
+            "{data.order=cyclic}");
   EXPECT_EQ(said(*sequential_sampler(10), 0, {.global_batch = 10, .micro_batch = 4, .ranks = 2}),
             "global batch 10 is not a multiple of micro batch 4 times 2 data-parallel ranks");
   EXPECT_EQ(said(*cyclic_sampler(10, Sharding::on), 0, {.global_batch = 4, .owners = Owners::contiguous}),
-            "cyclic order: sharded by rank, which no other layout repeats; give --no-data-sharding");
+            "cyclic order: sharded by rank, which no other layout repeats; give {data.sharded_cycles=false}");
   EXPECT_EQ(said(*cyclic_sampler(10, Sharding::on), 3, {.global_batch = 4, .micro_batch = 2, .ranks = 2}),
             "cyclic order: 3 samples consumed, expected whole groups of 4 (micro batch times data-parallel "
             "ranks) within an epoch of 8");
   EXPECT_EQ(said(*cyclic_sampler(3, Sharding::on), 0, {.global_batch = 4, .micro_batch = 4}),
             "cyclic order: 3 samples are less than one batch of 4");
   EXPECT_EQ(refusal([] { full_validation(3, 0, 4); }, Kind::usage),
-            "--full-validation: 3 samples for 4 data-parallel ranks, expected one for each at least");
+            "{eval.whole_set}: 3 samples for 4 data-parallel ranks, expected one for each at least");
 }
 
 TEST(SampleCounts, follow_megatrons_rules) {
@@ -124,5 +124,5 @@ TEST(SampleCounts, follow_megatrons_rules) {
   EXPECT_EQ(sample_counts(run)[1], std::nullopt);
   run.eval_interval = 0;
   run.full_validation = false;
-  EXPECT_EQ(refusal([&] { sample_counts(run); }, Kind::usage), "--eval-interval 0: expected at least 1");
+  EXPECT_EQ(refusal([&] { sample_counts(run); }, Kind::usage), "{eval.interval} 0: expected at least 1");
 }

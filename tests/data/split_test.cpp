@@ -34,9 +34,9 @@ TEST(Split, knows_the_older_rule) {
 
 TEST(Split, refuses_what_is_not_three_weights) {
   EXPECT_EQ(refusal([] { split_weights("1,2,3,4"); }, Kind::usage),
-            "--split 1,2,3,4: 4 numbers, expected at most 3 (train, valid, test)");
+            "{data.split} 1,2,3,4: 4 numbers, expected at most 3 (train, valid, test)");
   EXPECT_EQ(refusal([] { split_weights("none"); }, Kind::usage),
-            "--split none: the weights sum to 0, expected one above 0");
+            "{data.split} none: the weights sum to 0, expected one above 0");
   EXPECT_EQ(refusal([] { split_weights("1.2.3, 4"); }, Kind::usage),
-            "--split 1.2.3, 4: 1.2.3 is not a number");
+            "{data.split} 1.2.3, 4: 1.2.3 is not a number");
 }

@@ -106,7 +106,7 @@ TEST(HubConfig, a_run_of_another_model_is_refused_with_the_first_setting_that_di
   run.rotary.base = 5000;
   EXPECT_EQ(
       refused([&] { must_agree(run, hub, "c"); }),
-      "c: its config.json says rotary.base 10000, and 5000 is asked for; --use-checkpoint-args takes the "
+      "c: its config.json says rotary.base 10000, and 5000 is asked for; {checkpoint.use_args} takes the "
       "model from there");
 }
 

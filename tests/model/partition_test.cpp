@@ -38,7 +38,7 @@ TEST(Partition, counts_embedding_and_output_as_layers) {
               ElementsAre(1, 2, 2, 1));
   EXPECT_EQ(no(8, {.ranks = 4, .count_loss = true}),
             "9 layers, embedding and output counted, cannot be shared evenly by 4 pipeline stages; "
-            "--decoder-first-pipeline-num-layers and --decoder-last-pipeline-num-layers cut them unevenly");
+            "{parallel.first_stage_layers} and {parallel.last_stage_layers} cut them unevenly");
 }
 
 TEST(Partition, gives_first_and_last_rank_other_numbers) {
@@ -57,7 +57,7 @@ TEST(Partition, gives_first_and_last_rank_other_numbers) {
             "1 layers of pipeline rank 0 cannot be shared by 2 virtual stages");
   EXPECT_EQ(no(7, {.ranks = 3, .first_layers = 1, .count_loss = true}),
             "an uneven first or last stage says how many layers stand there: leave "
-            "--account-for-embedding-in-pipeline-split and --account-for-loss-in-pipeline-split out");
+            "{parallel.count_embedding} and {parallel.count_loss} out");
 }
 
 TEST(Partition, reads_layouts) {
@@ -76,12 +76,10 @@ TEST(Partition, refuses_layouts_that_say_something_else) {
     return no(layers, {.ranks = ranks, .layout = layout});
   };
   const std::string tail = "; stages stand between |, made of E, t and L, repeated by *n or (…)*n";
-  const auto named = [](const std::string& layout) {
-    return "--pipeline-model-parallel-layout '" + layout + "': ";
-  };
+  const auto named = [](const std::string& layout) { return "{parallel.layout} '" + layout + "': "; };
   EXPECT_EQ(at(4, 2, "tt|ttL"), named("tt|ttL") + "E, the embedding, must stand first, and only there");
   EXPECT_EQ(at(4, 2, "Ett|tt"), named("Ett|tt") + "L, the loss, must stand last, and only there");
-  EXPECT_EQ(at(5, 2, "Ett|ttL"), named("Ett|ttL") + "it holds 4 layers, --num-layers says 5");
+  EXPECT_EQ(at(5, 2, "Ett|ttL"), named("Ett|ttL") + "it holds 4 layers, {model.layers} says 5");
   EXPECT_EQ(at(4, 2, "Ett|t|tL"), named("Ett|t|tL") + "its 3 stages cannot be shared by 2 pipeline ranks");
   EXPECT_EQ(at(4, 2, "Ett|txL"), named("Ett|txL") + "'x' at character 6" + tail);
   EXPECT_EQ(at(4, 2, "E(tt|ttL"), named("E(tt|ttL") + "a '(' that nothing closes at character 9" + tail);

@@ -28,7 +28,7 @@ TEST(Choose, refuses_what_a_schedule_has_no_place_for) {
   EXPECT_EQ(with("gpipe", 2),
             "pipeline schedule gpipe has one stage a rank, found 2: interleaved and zb-v take more");
   EXPECT_EQ(with("interleaved", 1),
-            "pipeline schedule interleaved needs virtual stages: --num-virtual-stages-per-pipeline-rank 2 or "
+            "pipeline schedule interleaved needs virtual stages: {parallel.virtual_stages} 2 or "
             "more");
   EXPECT_EQ(with("zb-v", 3), "pipeline schedule zb-v has two stages a rank, found 3");
   EXPECT_EQ(

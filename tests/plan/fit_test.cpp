@@ -45,22 +45,22 @@ TEST(Fit, says_nothing_where_there_is_room) { EXPECT_NO_THROW(fit(run_of(64, 4),
 TEST(Fit, names_the_largest_microbatch_that_fits) {
   const TrainConfig large = run_of(64, 64), less = run_of(64, 16);
   const std::int64_t room = bytes_here(plan_run(less, counter), less.parallel, {.first = 0, .last = 0});
-  EXPECT_THAT([&] { fit(large, room); },
-              ThrowsMessage<Error>(AllOf(StartsWith("this run needs "), HasSubstr(" activations"),
-                                         HasSubstr("and the machine leaves "),
-                                         HasSubstr("; --micro-batch-size 16 would need "),
-                                         EndsWith("; --no-memory-check starts all the same"))));
+  EXPECT_THAT(
+      [&] { fit(large, room); },
+      ThrowsMessage<Error>(AllOf(
+          StartsWith("this run needs "), HasSubstr(" activations"), HasSubstr("and the machine leaves "),
+          HasSubstr("; {batch.micro} 16 would need "), EndsWith("; {no_memory_check} starts all the same"))));
 }
 
 TEST(Fit, names_a_smaller_model_where_nothing_else_helps) {
   EXPECT_THAT([&] { fit(run_of(8192, 1), std::int64_t{1} << 30); },
-              ThrowsMessage<Error>(HasSubstr("; --hidden-size ")));
+              ThrowsMessage<Error>(HasSubstr("; {model.hidden} ")));
 }
 
 TEST(Fit, knows_of_sizes_that_nobody_can_count) {
   EXPECT_THAT(
       [&] { fit(run_of(1'000'000'000, 1), std::int64_t{1} << 34); },
-      ThrowsMessage<Error>(AllOf(StartsWith("this run needs more than "), HasSubstr("--hidden-size "))));
+      ThrowsMessage<Error>(AllOf(StartsWith("this run needs more than "), HasSubstr("{model.hidden} "))));
 }
 
 TEST(Fit, counts_every_process_that_shares_the_machine) {

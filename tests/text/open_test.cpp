@@ -34,18 +34,18 @@ TEST(Open, a_cased_bert_gets_a_hundred_sentinels) {
 TEST(Open, says_what_a_type_needs) {
   const auto refuses = [](TokenizerOptions options) { return [options] { (void)open_tokenizer(options); }; };
   EXPECT_THAT(refuses({.tokenizer_type = "NullTokenizer"}),
-              ThrowsMessage<Error>("NullTokenizer needs --vocab-size"));
+              ThrowsMessage<Error>("NullTokenizer needs {vocab_size}"));
   EXPECT_THAT(refuses({.tokenizer_type = "GPT2BPETokenizer"}),
-              ThrowsMessage<Error>("GPT2BPETokenizer needs --vocab-file"));
+              ThrowsMessage<Error>("GPT2BPETokenizer needs {vocab_file}"));
   EXPECT_THAT(refuses({.tokenizer_type = "Llama2Tokenizer"}),
-              ThrowsMessage<Error>("Llama2Tokenizer needs --tokenizer-model"));
+              ThrowsMessage<Error>("Llama2Tokenizer needs {tokenizer_model}"));
   EXPECT_THAT(refuses({.tokenizer_type = "NulTokenizer"}),
               ThrowsMessage<Error>("tokenizer: there is no type 'NulTokenizer', did you mean NullTokenizer"));
   EXPECT_THAT(refuses({.tokenizer_type = "SFTTokenizer"}),
               ThrowsMessage<Error>("tokenizer: weft has no SFTTokenizer"));
   EXPECT_THAT(refuses({}),
               ThrowsMessage<Error>(
-                  "tokenizer: nothing says which one; give --tokenizer-type, or --tokenizer-model with "
+                  "tokenizer: nothing says which one; give {tokenizer_type}, or {tokenizer_model} with "
                   "a file that ends in .json, .model or .tiktoken"));
   EXPECT_THAT([] { (void)tokenizer_named("gpt2:vocab.json"); },
               ThrowsMessage<Error>("tokenizer: 'gpt2:vocab.json', expected gpt2:vocab.json,merges.txt"));
@@ -88,19 +88,19 @@ TEST(Open, refuses_tokens_that_a_type_cannot_take_in) {
   numbers.tokenizer_special_tokens = {"<a>"};
   EXPECT_THAT(
       refuses(numbers),
-      ThrowsMessage<Error>("NullTokenizer takes no --tokenizer-special-tokens: its tokens are numbers"));
+      ThrowsMessage<Error>("NullTokenizer takes no {tokenizer_special_tokens}: its tokens are numbers"));
   numbers.tokenizer_special_tokens = {};
   numbers.vocab_extra_ids = 100;
   EXPECT_THAT(refuses(numbers),
-              ThrowsMessage<Error>("NullTokenizer takes no --vocab-extra-ids: its tokens are numbers; give a "
-                                   "larger --vocab-size"));
+              ThrowsMessage<Error>("NullTokenizer takes no {vocab_extra_ids}: its tokens are numbers; give a "
+                                   "larger {vocab_size}"));
   TokenizerOptions ranks = tokenizer_named("tiktoken:none.json");
   ranks.vocab_extra_ids = 1;
-  EXPECT_THAT(refuses(ranks), ThrowsMessage<Error>("TikTokenizer takes no --vocab-extra-ids; give the "
-                                                   "sentinels with --tokenizer-special-tokens"));
+  EXPECT_THAT(refuses(ranks), ThrowsMessage<Error>("TikTokenizer takes no {vocab_extra_ids}; give the "
+                                                   "sentinels with {tokenizer_special_tokens}"));
   TokenizerOptions less = gpt2_files();
   less.vocab_extra_ids = -1;
-  EXPECT_THAT(refuses(less), ThrowsMessage<Error>("--vocab-extra-ids -1: expected 0 or more"));
+  EXPECT_THAT(refuses(less), ThrowsMessage<Error>("{vocab_extra_ids} -1: expected 0 or more"));
 }
 
 TEST(Open, says_which_settings_a_type_does_not_read) {
@@ -109,9 +109,9 @@ TEST(Open, says_which_settings_a_type_does_not_read) {
   options.tokenizer_type = "NullTokenizer";
   options.tiktoken_pattern = "v1";
   EXPECT_THAT(unread_options(options),
-              ::testing::ElementsAre("no effect here: --vocab-file (NullTokenizer does not read it)",
-                                     "no effect here: --merge-file (NullTokenizer does not read it)",
-                                     "no effect here: --tiktoken-pattern (NullTokenizer does not read it)"));
+              ::testing::ElementsAre("no effect here: {vocab_file} (NullTokenizer does not read it)",
+                                     "no effect here: {merge_file} (NullTokenizer does not read it)",
+                                     "no effect here: {tiktoken_pattern} (NullTokenizer does not read it)"));
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ TEST(SentencePiece, refuses_what_is_no_model_and_tokens_it_cannot_take) {
               ThrowsMessage<Error>("SentencePiece: piece 0 is empty, holds a zero byte or is not UTF-8"));
   EXPECT_THAT([] { (void)make_sentencepiece(read_file(folder + "toy.model"), {.special = {"<x>"}}); },
               ThrowsMessage<Error>("SentencePiece: 1 special tokens, which a model takes at training or with "
-                                   "--tokenizer-sentencepiece-legacy"));
+                                   "{tokenizer_sentencepiece_legacy}"));
 }
 
 }  // namespace

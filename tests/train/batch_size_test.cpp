@@ -72,15 +72,14 @@ TEST(BatchSchedule, rounds_down_where_asked) {
 
 TEST(BatchSchedule, refuses_ramps_and_steps_that_lead_nowhere) {
   refused({.micro = 1, .global = 8, .rampup = {2, 4}},
-          "--rampup-batch-size needs a first batch, an increment and a number of samples, found 2 numbers");
+          "{batch.rampup} needs a first batch, an increment and a number of samples, found 2 numbers");
   refused({.micro = 1, .global = 8, .rampup = {0, 4, 10}},
-          "--rampup-batch-size 0 4 10: the first batch and the increment are at least 1");
+          "{batch.rampup} 0 4 10: the first batch and the increment are at least 1");
   refused({.micro = 1, .global = 9, .rampup = {2, 4, 10}},
-          "--rampup-batch-size: steps of 4 do not lead from 2 to the global batch size 9");
-  refused({.micro = 1, .schedule = "0:2 5"}, "--step-batch-size-schedule: '5' is not threshold:batch");
-  refused({.micro = 1, .schedule = "5:2"},
-          "--step-batch-size-schedule: thresholds start at 0 and grow, found '5:2'");
-  refused({.micro = 1, .schedule = "0:0"}, "--step-batch-size-schedule: '0:0' has an empty batch");
+          "{batch.rampup}: steps of 4 do not lead from 2 to the global batch size 9");
+  refused({.micro = 1, .schedule = "0:2 5"}, "{batch.schedule}: '5' is not threshold:batch");
+  refused({.micro = 1, .schedule = "5:2"}, "{batch.schedule}: thresholds start at 0 and grow, found '5:2'");
+  refused({.micro = 1, .schedule = "0:0"}, "{batch.schedule}: '0:0' has an empty batch");
   refused({.micro = 1, .schedule = "0:x"}, "'x' is not a number");
   refused({.micro = 4, .global = 10},
           "global batch size 10 is not a multiple of micro batch size times data-parallel ranks, 4; the next "

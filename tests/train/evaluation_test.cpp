@@ -55,8 +55,8 @@ TEST(Evaluation, of_a_whole_set_says_first_how_much_that_is) {
   TrainConfig c = out_of_time();
   c.eval.whole_set = true;
   const Told told = train(c);
-  EXPECT_THAT(told.said,
-              ::testing::ContainsRegex("--full-validation: [0-9]{7} batches of 8 samples, a third of 100,000 "
-                                       "made-up documents\n"));
+  EXPECT_THAT(told.said, ::testing::ContainsRegex(
+                             "\\{eval.whole_set\\}: [0-9]{7} batches of 8 samples, a third of 100,000 "
+                             "made-up documents\n"));
   EXPECT_EQ(told.ending, Ending::out_of_time);
 }

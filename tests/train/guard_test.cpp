@@ -53,7 +53,7 @@ TEST(Guard, takes_the_second_result_where_a_fault_has_passed) {
 TEST(Guard, stops_where_a_fault_is_there_again) {
   EXPECT_THAT(
       [] { train(injecting(InjectedFault::lasting)); },
-      ThrowsMessage<Error>("step 3: the loss is not finite, injected by --error-injection-rate; the weights "
+      ThrowsMessage<Error>("step 3: the loss is not finite, injected by {guard.inject_every}; the weights "
                            "are as they were before"));
 }
 

@@ -72,7 +72,7 @@ TEST(ResumeHub, a_run_of_another_model_is_refused) {
   EXPECT_EQ(
       refused([&] { train(completed(config)); }),
       hub("qwen3").string() +
-          ": its config.json says qk_norm true, and false is asked for; --use-checkpoint-args takes the "
+          ": its config.json says qk_norm true, and false is asked for; {checkpoint.use_args} takes the "
           "model from there");
 }
 

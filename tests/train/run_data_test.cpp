@@ -98,7 +98,8 @@ TEST(RunData, validation_sets_are_one_or_several) {
   c.data.separate_validation = true;
   EXPECT_EQ(opened(c).sets.of[std::size_t(Split::valid)].size(), 2u);
   c.data.validation_names = {"web"};
-  EXPECT_THAT(refusal(c), ThrowsMessage<Error>("--validation-set-names gives 1 names for 2 validation sets"));
+  EXPECT_THAT(refusal(c),
+              ThrowsMessage<Error>("{data.validation_names} gives 1 names for 2 validation sets"));
 }
 
 TEST(RunData, cycles_are_sharded_by_rank_unless_told_not_to) {
@@ -125,11 +126,11 @@ TEST(RunData, tokenizer_settings_reach_the_tokenizer) {
   c.data.tokenizer.special = {"<a>"};
   EXPECT_THAT(
       [&] { (void)run_tokenizer(c); },
-      ThrowsMessage<Error>("NullTokenizer takes no --tokenizer-special-tokens: its tokens are numbers"));
+      ThrowsMessage<Error>("NullTokenizer takes no {tokenizer_special_tokens}: its tokens are numbers"));
   c.data.tokenizer.special = {};
   c.data.tokenizer.pattern = "v1";
   EXPECT_THAT(unread_tokenizer_settings(c),
-              ElementsAre("no effect here: --tiktoken-pattern (NullTokenizer does not read it)"));
+              ElementsAre("no effect here: {tiktoken_pattern} (NullTokenizer does not read it)"));
 }
 
 TEST(RunData, refuses_a_part_without_documents_and_a_vocabulary_beyond_the_files_type) {
@@ -137,7 +138,7 @@ TEST(RunData, refuses_a_part_without_documents_and_a_vocabulary_beyond_the_files
   c.eval.interval = 1;
   EXPECT_THAT(refusal(c), ThrowsMessage<Error>(c.data.paths[0] +
                                                " valid: none of 1 documents fall to this split, but 300 "
-                                               "samples are asked of it; change --split"));
+                                               "samples are asked of it; change {data.split}"));
   c.model.vocabulary = 70000;
   EXPECT_THAT(
       refusal(c),
@@ -151,5 +152,5 @@ TEST(RunData, refuses_data_that_do_not_fill_one_sequence) {
   c.eval.whole_set = true;
   EXPECT_THAT(refusal(c),
               ThrowsMessage<Error>(c.data.paths[0] + " valid: 20 tokens, a sample takes 65; shorten "
-                                                     "--seq-length or add data"));
+                                                     "{model.sequence} or add data"));
 }

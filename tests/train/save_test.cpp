@@ -130,10 +130,11 @@ TEST(Save, says_of_weights_that_an_update_left_not_finite_that_no_step_mends_the
   config.exit.interval = 0;
   for (const NonFinite policy : {NonFinite::stop, NonFinite::skip}) {
     config.guard.non_finite = policy;
-    EXPECT_THAT(refused([&] { train(config); }),
-                ContainsRegex("^step 2: [a-z0-9._]+ was not finite when the step began, so neither it nor a "
-                              "later one can be applied; go on from a checkpoint, and look at --lr, "
-                              "--adam-eps, --clip-grad and --init-method-std$"));
+    EXPECT_THAT(
+        refused([&] { train(config); }),
+        ContainsRegex("^step 2: [a-z0-9._]+ was not finite when the step began, so neither it nor a "
+                      "later one can be applied; go on from a checkpoint, and look at \\{rate.peak\\}, "
+                      "\\{optimizer.epsilon\\}, \\{optimizer.clip\\} and \\{model.init.std\\}$"));
   }
 }
 
@@ -229,7 +230,7 @@ TEST(Resume, refuses_another_model_by_name) {
   EXPECT_EQ(run.of([](TrainConfig& c) { c.model.norm_epsilon = 1e-6; }),
             run.step() +
                 ": is of another model: model.norm_epsilon is 1e-05 there and 1e-06 here; give the same "
-                "flags, or --use-checkpoint-args without them");
+                "flags, or {checkpoint.use_args} without them");
   EXPECT_THAT(run.of([](TrainConfig& c) { c.model.layers = 3; }),
               HasSubstr("model.layers is 2 there and 3 here"));
 }
@@ -237,9 +238,10 @@ TEST(Resume, refuses_another_model_by_name) {
 TEST(Resume, refuses_another_seed_unless_told) {
   const Refusal run;
   const auto other = [](TrainConfig& c) { c.run.seed = 5; };
-  EXPECT_EQ(run.of(other), run.step() +
-                               ": its seed is 1234 and --seed 5 is asked for: leave --seed out, or add "
-                               "--no-load-rng");
+  EXPECT_EQ(run.of(other),
+            run.step() +
+                ": its seed is 1234 and {run.seed} 5 is asked for: leave {run.seed} out, or add "
+                "{checkpoint.load_random=false}");
   TrainConfig config = run.again();
   config.run.seed = 5;
   config.checkpoint.load_random = false;
@@ -253,8 +255,8 @@ TEST(Resume, refuses_to_cut_shuffled_epochs_another_way) {
     c.batch.micro = 4;
   }),
             run.step() +
-                ": --dataloader-type cyclic cuts every epoch by data-parallel ranks and micro batch, 1 and "
-                "2 there, 1 and 4 here: samples would come twice; keep them, or use --dataloader-type "
+                ": {data.order=cyclic} cuts every epoch by data-parallel ranks and micro batch, 1 and "
+                "2 there, 1 and 4 here: samples would come twice; keep them, or use {data.order} "
                 "single from the start");
 }
 
@@ -264,8 +266,8 @@ TEST(Resume, wants_to_know_whose_schedule_holds) {
   EXPECT_EQ(run.of(other), run.step() +
                                ": its schedules differ: rate.peak is 0.005 there and 0.001 here, "
                                "ends_rate.peak is 0.005 there and 0.001 here; add "
-                               "--override-opt-param-scheduler for those of the command line, or "
-                               "--use-checkpoint-opt_param-scheduler for the checkpoint's");
+                               "{rate.resume=given} for those of the command line, or "
+                               "{rate.resume=checkpoint} for the checkpoint's");
   const Told unbroken = train(run.again());
   TrainConfig config = run.again();
   other(config);
@@ -281,9 +283,10 @@ TEST(Resume, never_starts_anew_in_silence) {
   const TemporaryDirectory folder;
   TrainConfig config = going_on(saving_often(folder.path()));
   const std::string root = folder.path().string();
-  EXPECT_EQ(refused([&] { train(config); }),
-            "--load " + root + ": no checkpoint can be loaded: " + root +
-                ": holds no directory of a step; add --allow-fresh-start to begin with new weights");
+  EXPECT_EQ(
+      refused([&] { train(config); }),
+      "{checkpoint.load} " + root + ": no checkpoint can be loaded: " + root +
+          ": holds no directory of a step; add {checkpoint.allow_fresh_start} to begin with new weights");
   config.checkpoint.allow_fresh_start = true;
   const Told told = train(config);
   EXPECT_EQ(told.losses.size(), 6U);
@@ -294,10 +297,10 @@ TEST(Resume, does_not_start_over_a_step_that_was_complete) {
   const Refusal run;
   for (const std::int64_t step : {2, 4})
     std::ofstream(checkpoint::step_directory(run.path(), step) / "COMPLETE") << "torn";
-  EXPECT_THAT(
-      run.of([](TrainConfig& c) { c.checkpoint.allow_fresh_start = true; }),
-      AllOf(HasSubstr(": step 2 was complete and is damaged, so --allow-fresh-start does not start over it"),
-            EndsWith("; repair it or move it away")));
+  EXPECT_THAT(run.of([](TrainConfig& c) { c.checkpoint.allow_fresh_start = true; }),
+              AllOf(HasSubstr(": step 2 was complete and is damaged, so {checkpoint.allow_fresh_start} does "
+                              "not start over it"),
+                    EndsWith("; repair it or move it away")));
 }
 
 TEST(Resume, passes_over_a_damaged_step_and_says_so) {
@@ -314,7 +317,7 @@ TEST(Resume, loads_the_step_that_is_named) {
   TrainConfig config = run.again();
   config.checkpoint.step = 2;
   EXPECT_EQ(refused([&] { train(config); }),
-            "--save " + run.path().string() +
+            "{checkpoint.save} " + run.path().string() +
                 ": holds step 4, and this run starts from step 2: two runs would mix; save elsewhere");
   config.checkpoint.save.clear();
   EXPECT_EQ(train(config).losses.size(), 4U);
@@ -326,10 +329,11 @@ TEST(Resume, loads_the_step_that_is_named) {
 TEST(Save, refuses_to_mix_a_new_run_with_an_old_one) {
   const Refusal run;
   const std::string root = run.path().string();
-  EXPECT_EQ(refused([&] { train(saving_often(run.path())); }),
-            "--save " + root +
-                ": holds step 4, and this run starts from step 0: two runs would mix; add --load " + root +
-                " to go on from it, or save elsewhere");
+  EXPECT_EQ(
+      refused([&] { train(saving_often(run.path())); }),
+      "{checkpoint.save} " + root +
+          ": holds step 4, and this run starts from step 0: two runs would mix; add {checkpoint.load} " +
+          root + " to go on from it, or save elsewhere");
 }
 
 TEST(Resume, takes_weights_alone_for_another_task) {
@@ -357,7 +361,8 @@ TEST(Resume, without_optimizer_states_starts_moments_and_schedule_anew) {
   TrainConfig again = going_on(saving_often(folder.path()));
   EXPECT_EQ(
       refused([&] { train(again); }),
-      (folder / "step_00000004").string() + ": holds no optimizer states; add --no-load-optim or --finetune");
+      (folder / "step_00000004").string() +
+          ": holds no optimizer states; add {checkpoint.load_optimizer=false} or {checkpoint.finetune}");
   again.checkpoint.load_optimizer = false;
   EXPECT_EQ(train(again).losses.size(), 2U);
   const RunFacts facts = facts_in(folder / "step_00000006");
@@ -376,7 +381,7 @@ TEST(Settings, of_a_checkpoint_are_the_models_and_the_tokenizers) {
   EXPECT_EQ(seed_of_checkpoint(bare), 1234);
   bare.load = "/nowhere";
   EXPECT_EQ(refused([&] { (void)settings_of_checkpoint(bare); }),
-            "--use-checkpoint-args: /nowhere holds no complete checkpoint to ask");
+            "{checkpoint.use_args}: /nowhere holds no complete checkpoint to ask");
 }
 
 TEST(Facts, of_another_program_or_a_later_version_are_refused) {

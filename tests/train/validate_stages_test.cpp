@@ -7,17 +7,17 @@ using namespace weft::testing;
 
 TEST(Validate, refuses_stages_that_cannot_be_cut) {
   refused([](TrainConfig& c) { c.parallel.pp = 3; },
-          "4 layers cannot be shared evenly by 3 pipeline stages; --decoder-first-pipeline-num-layers and "
-          "--decoder-last-pipeline-num-layers cut them unevenly");
+          "4 layers cannot be shared evenly by 3 pipeline stages; {parallel.first_stage_layers} and "
+          "{parallel.last_stage_layers} cut them unevenly");
   refused(
       [](TrainConfig& c) {
         c.parallel.pp = 4;
         c.parallel.count_embedding = true;
       },
       "5 layers, embedding and output counted, cannot be shared evenly by 4 pipeline stages; "
-      "--decoder-first-pipeline-num-layers and --decoder-last-pipeline-num-layers cut them unevenly");
+      "{parallel.first_stage_layers} and {parallel.last_stage_layers} cut them unevenly");
   refused([](TrainConfig& c) { c.parallel.virtual_stages = 2; },
-          "virtual stages need --pipeline-model-parallel-size 2 or more, found 1");
+          "virtual stages need {parallel.pp} 2 or more, found 1");
   refused(
       [](TrainConfig& c) {
         c.parallel.pp = 2;
@@ -35,8 +35,8 @@ TEST(Validate, refuses_stages_that_cannot_be_cut) {
         c.parallel.layout = "Et*4|L";
         c.parallel.first_stage_layers = 1;
       },
-      "stages can be cut in one way only: by --num-layers-per-virtual-pipeline-stage, "
-      "--num-virtual-stages-per-pipeline-rank, --pipeline-model-parallel-layout, or an uneven first and last "
+      "stages can be cut in one way only: by {parallel.virtual_stage_layers}, "
+      "{parallel.virtual_stages}, {parallel.layout}, or an uneven first and last "
       "stage");
 }
 
@@ -54,16 +54,16 @@ TEST(Validate, refuses_schedules_that_do_not_fit) {
           "pipeline schedule 'zbv' is neither a file nor one of gpipe, 1f1b, interleaved, zb-h1, zb-v, did "
           "you mean zb-v");
   refused([](TrainConfig& c) { c.parallel.schedule = "zb-h1"; },
-          "--pipeline-schedule needs --pipeline-model-parallel-size 2 or more, found 1");
+          "{parallel.schedule} needs {parallel.pp} 2 or more, found 1");
   refused([](TrainConfig& c) { c.parallel.first_stage_layers = 1; },
-          "an uneven first or last stage needs --pipeline-model-parallel-size 2 or more, found 1");
+          "an uneven first or last stage needs {parallel.pp} 2 or more, found 1");
   refused(
       [](TrainConfig& c) {
         c.parallel.pp = 2;
         c.parallel.microbatch_group = 4;
       },
-      "--microbatch-group-size-per-virtual-pipeline-stage 4 needs virtual stages: "
-      "--num-virtual-stages-per-pipeline-rank");
+      "{parallel.microbatch_group} 4 needs virtual stages: "
+      "{parallel.virtual_stages}");
   refused(
       [](TrainConfig& c) {
         c.parallel.pp = 2;
@@ -71,7 +71,7 @@ TEST(Validate, refuses_schedules_that_do_not_fit) {
         c.parallel.first_stage_layers = 1;
       },
       "pipeline schedule zb-v does not go round the ranks in turn, so no rank's layers are the first or the "
-      "last: cut them with --pipeline-model-parallel-layout");
+      "last: cut them with {parallel.layout}");
   refused(
       [](TrainConfig& c) {
         c.parallel.pp = 2;
@@ -85,8 +85,8 @@ TEST(Validate, refuses_schedules_that_do_not_fit) {
         c.parallel.layout = "Ett|ttL";
         c.parallel.count_loss = true;
       },
-      "--pipeline-model-parallel-layout says where embedding and output stand: leave "
-      "--account-for-embedding-in-pipeline-split and --account-for-loss-in-pipeline-split out");
+      "{parallel.layout} says where embedding and output stand: leave "
+      "{parallel.count_embedding} and {parallel.count_loss} out");
 }
 
 TEST(Validate, refuses_microbatches_that_virtual_stages_cannot_take_in_groups) {
@@ -129,7 +129,7 @@ TEST(Stages, say_what_exact_mode_does_with_sequences_that_are_cut) {
   EXPECT_EQ(exact_context(c.model, c.parallel), "");
   c.model.exact = true;
   EXPECT_EQ(exact_context(c.model, c.parallel),
-            "exact mode: context-parallel ranks trade heads, as with --cp-comm-type a2a");
+            "exact mode: context-parallel ranks trade heads, as with {parallel.context=heads}");
   c.parallel.tp = 4;
   EXPECT_EQ(exact_context(c.model, c.parallel),
             "exact mode: 2 key heads of a rank cannot be shared by 4 context-parallel ranks, so each of them "
@@ -137,7 +137,7 @@ TEST(Stages, say_what_exact_mode_does_with_sequences_that_are_cut) {
   c.parallel.tp = 2;
   c.model.groups = 1;  // with queries enough for eight ranks
   EXPECT_EQ(exact_context(c.model, c.parallel),
-            "exact mode: context-parallel ranks trade heads, as with --cp-comm-type a2a");
+            "exact mode: context-parallel ranks trade heads, as with {parallel.context=heads}");
   c.parallel.context = ContextForm::heads;
   EXPECT_EQ(exact_context(c.model, c.parallel), "");
 }

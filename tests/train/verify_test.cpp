@@ -88,7 +88,7 @@ TEST_F(Verify, does_the_step_after_the_save_again_and_finds_every_bit_equal) {
 
 TEST_F(Verify, finds_a_moment_that_changed_by_a_hair_though_every_hash_is_right) {
   EXPECT_EQ(refused_with("layers.0.mlp.up.weight.m", a_hair),
-            "--verify-resume: " + other().string() + ": step 5 does not come out as it did: 2" + of_all +
+            "{checkpoint.verify}: " + other().string() + ": step 5 does not come out as it did: 2" + of_all +
                 "layers.0.mlp.up.weight; nothing was saved since it was loaded");
 }
 
@@ -116,7 +116,7 @@ TEST_F(Verify, compares_the_last_batch_where_the_step_was_not_recorded_and_says_
   const std::string said = train(again()).said;
   EXPECT_THAT(said, ContainsRegex("verified: the last batch has loss [0-9.]+ again, every bit equal"));
   EXPECT_THAT(
-      said, HasSubstr("--verify-resume: step 5 was not compared, moments were not looked at: " +
+      said, HasSubstr("{checkpoint.verify}: step 5 was not compared, moments were not looked at: " +
                       step().string() + ": holds no record of the next step, which the run did not finish"));
 }
 
@@ -171,8 +171,8 @@ TEST_F(Verify, says_when_there_is_nothing_to_compare_with) {
   config.checkpoint.verify = true;
   const std::string step = (plain / "step_00000004").string();
   EXPECT_EQ(refused([&] { train(from(config, step)); }),
-            "--verify-resume: " + step +
-                " says nothing to compare with: --verify-resume was not given when it was saved");
+            "{checkpoint.verify}: " + step +
+                " says nothing to compare with: {checkpoint.verify} was not given when it was saved");
 }
 
 TEST_F(Verify, of_a_finished_run_is_its_last_batch) {
@@ -207,7 +207,7 @@ TEST(VerifyRecord, that_cannot_be_written_costs_a_warning) {
   const Told told = train(verifying(folder.path()), {.files = &files});
   EXPECT_EQ(told.ending, Ending::asked);
   EXPECT_THAT(told.said,
-              HasSubstr("warning: step 3 could not be recorded for --verify-resume: cannot create "));
+              HasSubstr("warning: step 3 could not be recorded for {checkpoint.verify}: cannot create "));
   EXPECT_THAT(told.said, HasSubstr("step 5 could not be recorded"));
 }
 

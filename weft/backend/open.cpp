@@ -14,7 +14,8 @@ std::unique_ptr<Device> open_cpu(CpuKernels kernels, const DeviceOptions& option
                                                 .exact = options.exact,
                                                 .memory_limit = options.memory_limit,
                                                 .kernels = kernels,
-                                                .trials = options.trials});
+                                                .trials = options.trials,
+                                                .plain_calls = options.plain_calls});
 }
 
 }  // namespace

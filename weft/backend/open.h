@@ -5,6 +5,7 @@
 #include <memory>
 #include <string_view>
 
+#include "weft/backend/plain_calls.h"
 #include "weft/tensor/device.h"
 
 namespace weft {
@@ -16,6 +17,7 @@ struct DeviceOptions {
   bool exact = false;                               // bits do not depend on the layout
   std::int64_t memory_limit = 0;                    // bytes, 0: none but the machine's
   std::shared_ptr<ProductTrials> trials = nullptr;  // null: not shared
+  PlainCalls* plain_calls = nullptr;                // what falls back on plain loops is counted here
 };
 
 /// Exact mode tries the bits of products on the processor it finds: once for all devices that share this.

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "weft/base/legal.h"
+#include "weft/base/on_resume.h"
 
 namespace weft {
 
@@ -71,8 +72,8 @@ constexpr FieldKind kind_of() {
 /// One value, whatever its type: it is read from words and written as words.
 class Field {
  public:
-  Field(std::string path, std::string_view help, std::optional<Legal> legal)
-      : path_(std::move(path)), help_(help), legal_(legal) {}
+  Field(std::string path, OnResume tag, std::string_view help, std::optional<Legal> legal)
+      : path_(std::move(path)), help_(help), legal_(legal), tag_(tag) {}
   virtual ~Field() = default;
   Field(const Field&) = delete;
   Field& operator=(const Field&) = delete;
@@ -81,6 +82,8 @@ class Field {
   const std::string& help() const { return help_; }
   /// What numbers it takes; unset: any that its type holds.
   const std::optional<Legal>& legal() const { return legal_; }
+  /// What it means that a checkpoint has another value.
+  OnResume on_resume() const { return tag_; }
   Origin origin() const { return origin_; }
   void set_origin(Origin who) { origin_ = who; }
 
@@ -97,6 +100,7 @@ class Field {
   void check(std::span<const std::string> from) const;
   std::string path_, help_;
   std::optional<Legal> legal_;
+  OnResume tag_;
   Origin origin_ = Origin::built_in;
 };
 
@@ -108,7 +112,13 @@ class Fields {
     describe(*this, config);
   }
   template <class T>
-  void operator()(std::string_view name, T& value, std::string_view help, std::optional<Legal> legal = {});
+  void operator()(std::string_view name, T& value, OnResume tag, std::string_view help,
+                  std::optional<Legal> legal = {});
+  /// For configs that no checkpoint holds.
+  template <class T>
+  void operator()(std::string_view name, T& value, std::string_view help, std::optional<Legal> legal = {}) {
+    (*this)(name, value, OnResume::untagged, help, legal);
+  }
   template <class Config>
   void group(std::string_view name, Config& config) {
     const std::string outer = std::exchange(prefix_, prefix_ + std::string(name) + ".");
@@ -180,8 +190,8 @@ struct Plain<std::vector<T>> {
 template <class T>
 class FieldOf final : public Field {
  public:
-  FieldOf(std::string path, std::string_view help, std::optional<Legal> legal, T& value)
-      : Field(std::move(path), help, legal), value_(value) {}
+  FieldOf(T& value, std::string path, OnResume tag, std::string_view help, std::optional<Legal> legal)
+      : Field(std::move(path), tag, help, legal), value_(value) {}
   std::vector<std::string> write() const override { return Plain<T>::write(value_); }
   FieldKind kind() const override { return kind_of<Item>(); }
   bool list() const override { return Plain<T>::list; }
@@ -207,8 +217,10 @@ class FieldOf final : public Field {
 }  // namespace detail
 
 template <class T>
-void Fields::operator()(std::string_view name, T& value, std::string_view help, std::optional<Legal> legal) {
-  fields_.push_back(std::make_unique<detail::FieldOf<T>>(prefix_ + std::string(name), help, legal, value));
+void Fields::operator()(std::string_view name, T& value, OnResume tag, std::string_view help,
+                        std::optional<Legal> legal) {
+  fields_.push_back(
+      std::make_unique<detail::FieldOf<T>>(value, prefix_ + std::string(name), tag, help, legal));
 }
 
 }  // namespace weft

@@ -100,6 +100,7 @@ struct Log::Places {
   Level least;
   bool stamped;
   std::function<double()> now;
+  std::function<std::string(std::string_view)> wording;
   std::shared_ptr<spdlog::sinks::sink> console, json;
 };
 
@@ -137,6 +138,7 @@ Log::Log(int rank, const Options& options) : rank_(rank) {
   places->least = options.least;
   places->stamped = options.stamped;
   places->now = options.now ? options.now : system_seconds;
+  places->wording = options.wording;
   if (options.console) places->console = std::make_shared<spdlog::sinks::stderr_sink_mt>();
   if (!options.json_path.empty()) places->json = open_json(options.json_path);
   for (const auto& sink : {places->console, places->json}) {
@@ -175,7 +177,9 @@ void Log::error(std::string_view sentence, std::vector<Fact> facts) const {
 
 void Log::say(Level level, std::string_view sentence, std::vector<Fact> facts) const {
   if (!wants(level)) return;
-  const Event event{level, rank_, places_->now(), std::string(sentence), std::move(facts)};
+  const auto& wording = places_->wording;
+  const Event event{level, rank_, places_->now(), wording ? wording(sentence) : std::string(sentence),
+                    std::move(facts)};
   put(places_->console, places_->stamped ? line_of(event) : sentence_of(event));
   put(places_->json, json_of(event));
   // What is worth a warning must be there after a crash.

@@ -55,6 +55,7 @@ class Log {
     std::string json_path;        // a line of JSON an event, appended; empty for none
     bool stamped = true;          // time and rank before the sentence
     std::function<double()> now;  // seconds since 1970; the system's clock unless a test gives another
+    std::function<std::string(std::string_view)> wording;  // of every sentence; unset: as it was said
   };
 
   /// Says nothing.

@@ -1,6 +1,7 @@
 // weft checkpoint convert: a Hugging Face directory to a checkpoint of weft and back. What was written is
 // read again, and its logits compared, before it is called done.
 #include "weft/cli/convert.h"
+#include "weft/cli/dialect/spelling.h"
 
 #include <algorithm>
 #include <cmath>
@@ -283,7 +284,7 @@ Result to_hub(const Job& job, const NamedModel& source) {
 int convert_checkpoint(Args args) {
   const Job job = asked(args);
   const NamedModel source = find_model(job.from);
-  for (const std::string& notice : source.notices) std::cerr << notice << '\n';
+  for (const std::string& notice : source.notices) std::cerr << spelled(notice) << '\n';
   const Result result = job.target == Form::weft ? to_weft(job, source) : to_hub(job, source);
   report(job, result, compare(source, find_model(job.to), job.options));
   return static_cast<int>(Exit::done);

@@ -111,7 +111,7 @@ std::vector<Finding> look_at_everything() {
   return {attempted("processor", processor), binding(allowed_processors(), online),
           attempted("memory", memory),       attempted("products", products),
           attempted("messages", messages),   attempted("arithmetic", arithmetic),
-          attempted("ranks", ranks)};
+          attempted("ranks", ranks),         attempted("loops", [] { return plain_loops(); })};
 }
 
 int run_doctor(Args args) {

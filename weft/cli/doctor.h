@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "weft/backend/plain_calls.h"
+
 namespace weft::cli {
 
 /// warn: it works, slower than it could.
@@ -19,6 +21,9 @@ struct Finding {
 
 /// Whether a launcher left this process all processors.
 Finding binding(int allowed, int online);
+/// What the training of small models leaves to plain loops of doubles.
+Finding plain_loops();
+Finding plain_loops(const PlainCalls& calls);
 std::string findings_text(std::span<const Finding>);
 std::string findings_json(std::span<const Finding>);
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/cli/dialect/spelling.h"
 #include "weft/cli/dry_run_plan.h"
 #include "weft/train/batch_size.h"
 #include "weft/train/validate.h"
@@ -56,8 +57,8 @@ std::string row(const Field& field) {
 void complete(Command& command, int world) {
   std::vector<std::vector<std::string>> before;
   for (const auto& field : command.fields.all()) before.push_back(field->write());
-  for (std::string& sentence : weft::complete(command.config, world))
-    command.notices.push_back(std::move(sentence));
+  for (const std::string& sentence : weft::complete(command.config, world))
+    command.notices.push_back(spelled(sentence, &command));
   for (std::string& sentence : idle_flags(command)) command.notices.push_back(std::move(sentence));
   std::size_t i = 0;
   for (const auto& field : command.fields.all())

@@ -14,6 +14,14 @@ Finding binding(int allowed, int online) {
                ": its launcher bound it (mpirun: --bind-to none)")};
 }
 
+Finding plain_loops(const PlainCalls& calls) {
+  if (calls.empty()) return {Verdict::good, "loops", "small models train without the loops of last resort"};
+  std::string all;
+  for (const auto& [kernel, count] : calls)
+    all += text(all.empty() ? "" : ", ", kernel, " ", count, " times");
+  return {Verdict::warn, "loops", "plain loops of doubles computed a part of small models' training: " + all};
+}
+
 std::string_view word(Verdict verdict) {
   switch (verdict) {
     case Verdict::good:

@@ -7,6 +7,7 @@
 #include "weft/base/error.h"
 #include "weft/base/flags.h"
 #include "weft/base/format.h"
+#include "weft/cli/dialect/spelling.h"
 #include "weft/cli/read_model.h"
 #include "weft/cli/tokenizer_lines.h"
 #include "weft/cli/verbs.h"
@@ -98,7 +99,7 @@ int run_generate(Args args) {
   const Choice choice{.temperature = o.temperature, .top_k = o.top_k, .top_p = o.top_p};
   check(choice);
   const NamedModel named = find_model(what.directory);
-  for (const std::string& notice : named.notices) std::cerr << notice << '\n';
+  for (const std::string& notice : named.notices) std::cerr << spelled(notice) << '\n';
   const std::string& family = named.settings.model.kind;
   if (!kind_named(family).continues)
     fail(Kind::usage, "generate: ", named.path.string(), " is a model of the family ", family,

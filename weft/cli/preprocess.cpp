@@ -1,5 +1,6 @@
 // weft preprocess: text to token files, and joining, cutting and looking at them.
 #include "weft/cli/preprocess.h"
+#include "weft/cli/dialect/spelling.h"
 
 #include <unistd.h>
 
@@ -247,7 +248,7 @@ std::unique_ptr<Tokenizer> tokenizer_of(const PreprocessFlags& flags) {
   const bool any =
       !options.tokenizer_type.empty() || !options.vocab_file.empty() || !options.tokenizer_model.empty();
   if (!any) return nullptr;
-  for (const std::string& sentence : unread_options(options)) std::cerr << sentence << '\n';
+  for (const std::string& sentence : unread_options(options)) std::cerr << spelled(sentence) << '\n';
   return open_tokenizer(options);
 }
 

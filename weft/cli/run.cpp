@@ -6,6 +6,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/nearest.h"
+#include "weft/cli/dialect/spelling.h"
 #include "weft/cli/help.h"
 #include "weft/cli/verb.h"
 
@@ -34,7 +35,7 @@ std::string_view short_place(std::string_view file) {
 
 int say(const Error& e) {
   std::cout.flush();
-  std::cerr << e.what();
+  std::cerr << spelled(e.what());
   if (!persons(e))
     std::cerr << " [" << word(e.kind()) << ", " << short_place(e.where().file) << ":" << e.where().line
               << "]";

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/backend/plain_calls.h"
 #include "weft/train/config.h"
 
 namespace weft::cli {
@@ -20,8 +21,9 @@ struct Trained {
 TrainConfig shrunk(const TrainConfig& asked, TrainConfig raw);
 /// The same small model on one rank.
 TrainConfig alone(const TrainConfig& small);
-/// On as many thread ranks as the configuration says.
-Trained train_small(const TrainConfig& small);
+/// On as many thread ranks as the configuration says. What falls back on plain loops is counted in
+/// `plain_calls`, which one rank alone may ask for.
+Trained train_small(const TrainConfig& small, PlainCalls* plain_calls = nullptr);
 
 /// One kind of parameter, all layers together. Largest numbers.
 struct Comparison {

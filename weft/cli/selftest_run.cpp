@@ -113,7 +113,7 @@ TrainConfig alone(const TrainConfig& small) {
   return c;
 }
 
-Trained train_small(const TrainConfig& small) {
+Trained train_small(const TrainConfig& small, PlainCalls* plain_calls) {
   Trained out;
   std::mutex mutex;
   const Log log(0, {.least = Level::warning, .stamped = false});
@@ -125,7 +125,8 @@ Trained train_small(const TrainConfig& small) {
   const auto trials = new_trials();
   run_as_threads(layout.world(), [&](Communicator& world) {
     const auto device =
-        open_device(small.run.device, {.threads = 1, .exact = small.model.exact, .trials = trials});
+        open_device(small.run.device,
+                    {.threads = 1, .exact = small.model.exact, .trials = trials, .plain_calls = plain_calls});
     const ProcessMesh mesh(layout, world);
     Trainer trainer(
         small, data,

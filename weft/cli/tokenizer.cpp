@@ -8,6 +8,7 @@
 #include "weft/base/flags.h"
 #include "weft/base/format.h"
 #include "weft/base/nearest.h"
+#include "weft/cli/dialect/spelling.h"
 #include "weft/cli/tokenizer_lines.h"
 #include "weft/cli/verbs.h"
 #include "weft/text/open.h"
@@ -53,7 +54,8 @@ struct Use {
       options.tokenizer.tokenizer_model = named.tokenizer_model;
       if (named.vocab_size) options.tokenizer.vocab_size = named.vocab_size;
     }
-    for (const std::string& sentence : unread_options(options.tokenizer)) std::cerr << sentence << '\n';
+    for (const std::string& sentence : unread_options(options.tokenizer))
+      std::cerr << spelled(sentence) << '\n';
     tokenizer = open_tokenizer(options.tokenizer);
   }
   // Calls `each` with every line of the files, or of standard input.

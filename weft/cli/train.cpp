@@ -6,6 +6,7 @@
 #include "weft/base/error.h"
 #include "weft/base/format.h"
 #include "weft/cli/dialect.h"
+#include "weft/cli/dialect/spelling.h"
 #include "weft/cli/dry_run.h"
 #include "weft/cli/dry_run_plan.h"
 #include "weft/cli/train_run.h"
@@ -32,8 +33,8 @@ void say_once(const Command& command) {
 // What a tokenizer has counts, whatever --vocab-size says; what is passed over is said.
 void take_vocabulary(Command& command, std::int64_t size) {
   std::int64_t& asked = command.config.model.vocabulary;
-  for (std::string& sentence : unread_tokenizer_settings(command.config))
-    command.notices.push_back(std::move(sentence));
+  for (const std::string& sentence : unread_tokenizer_settings(command.config))
+    command.notices.push_back(spelled(sentence, &command));
   // A model that was trained elsewhere may have rows for more ids than its tokenizer.
   if (command.fields.at("model.vocabulary").origin() == Origin::checkpoint && asked >= size) return;
   if (asked > 0 && asked != size)
@@ -48,6 +49,19 @@ void take_tokenizer(Command& command) {
   for (std::string& sentence : said) command.notices.push_back(std::move(sentence));
 }
 
+void finish(Command& command, const Launched& launched, std::string_view model) {
+  take_usual_tokenizer(command, model);
+  take_saved_seed(command);
+  take_tokenizer(command);
+  if (const auto tokenizer = run_tokenizer(command.config)) take_vocabulary(command, tokenizer->size());
+  complete(command, launched.world);
+  if (command.dry_run) return;
+  refuse_unsupported(command.config);
+  if (command.memory_check)
+    must_fit(command.config, ranks_here(command.config, launched), free_memory(),
+             counter_of(command.config, launched));
+}
+
 std::unique_ptr<Command> complete_command(Args args, const Launched& launched) {
   if (args.empty())
     fail(Kind::usage, "train: name the model: weft train gpt …; weft help train shows examples");
@@ -56,16 +70,7 @@ std::unique_ptr<Command> complete_command(Args args, const Launched& launched) {
   command->config.model.kind = args[0];
   if (!command->others.empty())
     fail(Kind::usage, "train: '", command->others[0], "' follows no flag that takes it");
-  take_usual_tokenizer(*command, args[0]);
-  take_saved_seed(*command);
-  take_tokenizer(*command);
-  if (const auto tokenizer = run_tokenizer(command->config)) take_vocabulary(*command, tokenizer->size());
-  complete(*command, launched.world);
-  if (command->dry_run) return command;
-  refuse_unsupported(command->config);
-  if (command->memory_check)
-    must_fit(command->config, ranks_here(command->config, launched), free_memory(),
-             counter_of(command->config, launched));
+  in_words_of(*command, [&] { finish(*command, launched, args[0]); });
   return command;
 }
 
@@ -95,7 +100,7 @@ int run_train(Args args) {
   if (tells && !(command->dry_run && command->json)) say_once(*command);
   if (command->dry_run) return static_cast<int>(Exit::done);
   must_speak_with_peers(launched);
-  return run_training(command->config, launched);
+  return in_words_of(*command, [&] { return run_training(command->config, launched, wording(*command)); });
 }
 
 VerbHelp about_train() {

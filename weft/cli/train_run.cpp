@@ -125,10 +125,10 @@ int threads_of_a_rank(const RunConfig& run, const Launched& launched, int ranks)
   return std::max(1, bound ? usable : usable / launched.on_this_machine);
 }
 
-int run_training(const TrainConfig& config, const Launched& launched) {
+int run_training(const TrainConfig& config, const Launched& launched, Wording wording) {
   if (launched.supervised) launch::die_with_parent();
   const Ears ears;
-  const Log log(0, {.stamped = false});
+  const Log log(0, {.stamped = false, .wording = std::move(wording)});
   const ParallelLayout layout = layout_of(config.parallel);
   report::Outlet outlet(launched.rank == 0 ? sinks_of(config, launched.job) : Sinks(),
                         std::size_t(config.log.tensorboard_queue),

@@ -8,7 +8,7 @@ bool mpi_is_built() { return false; }
 
 void run_under_mpi(const std::function<void(Communicator&)>&, const std::function<int()>&) {
   fail(Kind::usage, "mpi: this build's ranks are threads of one process; install libopenmpi-dev and build ",
-       "again, or start one process with --ranks");
+       "again, or start one process with {run.ranks}");
 }
 
 }  // namespace weft

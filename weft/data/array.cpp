@@ -14,7 +14,7 @@ Pages::Pages(std::size_t bytes) {
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (address == MAP_FAILED) {
     fail(Kind::device, "data: no memory for an index of ", human_bytes(static_cast<std::int64_t>(bytes)),
-         "; --data-order keyed needs none");
+         "; {data.index=keyed} needs none");
   }
   // A wish: where the system has no large pages, small ones do.
   static_cast<void>(madvise(address, bytes, MADV_HUGEPAGE));

@@ -75,11 +75,11 @@ BlendArguments parse_blend(std::span<const std::string> words, const std::string
 }
 
 BlendArguments read_blend_file(const std::string& path) {
-  return parse_blend(words_of(read_file(path)), "--data-args-path " + path);
+  return parse_blend(words_of(read_file(path)), "{data.paths_file} " + path);
 }
 
 std::array<std::optional<BlendArguments>, 3> read_split_blend_file(const std::string& path) {
-  const std::string flag = "--per-split-data-args-path " + path;
+  const std::string flag = "{data.per_split_file} " + path;
   const auto object = nlohmann::json::parse(read_file(path), nullptr, false);
   if (!object.is_object()) fail(Kind::usage, flag, ": not a JSON object");
   std::array<std::optional<BlendArguments>, 3> blends;

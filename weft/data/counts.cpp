@@ -16,7 +16,7 @@ std::int64_t evaluation_batch(const RunLength& run) {
 std::int64_t rounds(const RunLength& run, std::int64_t iteration) {
   if (!run.eval_interval) return 0;
   if (*run.eval_interval < 1)
-    fail(Kind::usage, "--eval-interval ", *run.eval_interval, ": expected at least 1");
+    fail(Kind::usage, "{eval.interval} ", *run.eval_interval, ": expected at least 1");
   return iteration / *run.eval_interval - run.start_eval_at / *run.eval_interval;
 }
 

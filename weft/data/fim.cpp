@@ -135,8 +135,7 @@ std::shared_ptr<const Dataset> filled_in_the_middle(std::shared_ptr<const Datase
                                                     std::shared_ptr<const Tokenizer> tokenizer,
                                                     const FimRules& rules, const GptRows& rows) {
   if (rows.between_documents)
-    fail(Kind::usage,
-         "--fim-data makes other pieces of documents than --dataloader-inter-document-masking counts: ",
+    fail(Kind::usage, "{data.fim.on} makes other pieces of documents than {data.between_documents} counts: ",
          "leave one of them out");
   return std::make_shared<FilledInTheMiddle>(std::move(of), std::move(tokenizer), rules, rows);
 }

@@ -107,7 +107,7 @@ Epochs plan_epochs(std::int64_t tokens, const Order& order, const std::string& w
   epochs.samples = rows_of(order, epochs.count * tokens);
   if (epochs.samples < 1) {
     fail(Kind::data, who, ": ", tokens, " tokens, a sample takes ", length + x,
-         "; shorten --seq-length or add data");
+         "; shorten {model.sequence} or add data");
   }
   if (epochs.count == 1) return epochs;
   epochs.samples_before_last = ((epochs.count - 1) * tokens - x) / length;
@@ -177,7 +177,7 @@ void check_index_size(Range range, const Epochs& epochs) {
   if (range.end > most || range.size() > most / epochs.count || epochs.samples > most) {
     fail(Kind::usage, "data: an index of ", range.size(), " documents, ", epochs.count, " epochs and ",
          epochs.samples, " samples, the most is ", most,
-         " of each; use --data-order keyed, which needs no index");
+         " of each; use {data.index=keyed}, which needs no index");
   }
 }
 

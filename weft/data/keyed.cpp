@@ -117,8 +117,8 @@ std::unique_ptr<Composition> keyed_composition(std::shared_ptr<const Source> sou
                                                const Order& order) {
   if (order.last == LastSample::kept) {
     fail(Kind::usage,
-         "--data-order keyed: every sample is whole; --keep-last-partial-validation-sequence needs "
-         "--data-order stored");
+         "{data.index=keyed}: every sample is whole; {data.partial_validation} needs "
+         "{data.index=stored}");
   }
   return std::make_unique<KeyedComposition>(std::move(source), range, order);
 }

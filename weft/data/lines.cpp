@@ -100,9 +100,9 @@ std::vector<std::filesystem::path> files_of(const std::vector<std::string>& patt
       if (std::filesystem::is_regular_file(found.gl_pathv[i])) files.emplace_back(found.gl_pathv[i]);
     }
     globfree(&found);
-    if (result != 0) fail(Kind::usage, "--input ", pattern, ": no such file");
+    if (result != 0) fail(Kind::usage, "{input} ", pattern, ": no such file");
   }
-  if (files.empty()) fail(Kind::usage, "--input: no files");
+  if (files.empty()) fail(Kind::usage, "{input}: no files");
   return files;
 }
 

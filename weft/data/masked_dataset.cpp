@@ -86,7 +86,7 @@ MaskedVocabulary masked_vocabulary(const Tokenizer& tokenizer, MaskedModel model
     v.sentinels.push_back(*id);
   }
   if (v.sentinels.empty())
-    fail(Kind::usage, "t5: the tokenizer has no <extra_id_0>; give --vocab-extra-ids 100");
+    fail(Kind::usage, "t5: the tokenizer has no <extra_id_0>; give {data.tokenizer.extra_ids} 100");
   return v;
 }
 
@@ -186,7 +186,7 @@ Sample MaskedDataset::t5(const Row& r, NumpyRandom random) const {
       mask_tokens(std::move(tokens), r.target, {vocabulary_, rules_.masking, Replacement::t5}, random);
   if (masked.spans.size() > vocabulary_.sentinels.size()) {
     fail(Kind::usage, "t5: ", masked.spans.size(), " spans are hidden, the tokenizer has ",
-         vocabulary_.sentinels.size(), " sentinels; give more --vocab-extra-ids");
+         vocabulary_.sentinels.size(), " sentinels; give more {data.tokenizer.extra_ids}");
   }
   Tokens encoder, decoder = {vocabulary_.bos}, labels;
   std::size_t at = 0;

@@ -64,7 +64,7 @@ class SplitOpener {
   Set by_weight(const BlendArguments& blend, Asked size) const {
     if (!size)
       fail(Kind::usage,
-           "blend: weights are given, but no number of samples (--full-validation); leave the weights out");
+           "blend: weights are given, but no number of samples ({eval.whole_set}); leave the weights out");
     const auto once = normalized(blend.weights);
     std::int64_t total = 0;
     const auto parts = shares(once, *size, request_.surplus);
@@ -131,7 +131,7 @@ class SplitOpener {
     }
     if (!size && !blend.weights.empty())
       fail(Kind::usage,
-           "blend: weights are given, but no number of samples (--full-validation); leave the weights out");
+           "blend: weights are given, but no number of samples ({eval.whole_set}); leave the weights out");
     const std::int64_t total = blend.weights.empty() ? std::min(size.value_or(all), all) : *size;
     const auto places = KeyedBlend::places(weights);
     std::vector<Set> sets;
@@ -159,16 +159,16 @@ DataPaths data_paths(const DataPathFlags& flags) {
   const bool any_split_path = std::any_of(flags.split_paths.begin(), flags.split_paths.end(),
                                           [](const auto& words) { return !words.empty(); });
   if (!flags.data_path.empty() && flags.data_args_path)
-    fail(Kind::usage, "--data-path and --data-args-path are both given; give one");
+    fail(Kind::usage, "{data.paths} and {data.paths_file} are both given; give one");
   if (any_split_path && flags.per_split_data_args_path) {
     fail(Kind::usage,
-         "--per-split-data-args-path is given together with --train-data-path, --valid-data-path or "
-         "--test-data-path; give one");
+         "{data.per_split_file} is given together with {data.train_paths}, {data.valid_paths} or "
+         "{data.test_paths}; give one");
   }
   DataPaths paths{.shared = {}, .per_split = {}, .mock = flags.mock};
   if (flags.mock) return paths;
   if (!flags.data_path.empty()) {
-    paths.shared = parse_blend(flags.data_path, "--data-path");
+    paths.shared = parse_blend(flags.data_path, "{data.paths}");
   } else if (flags.data_args_path) {
     paths.shared = read_blend_file(*flags.data_args_path);
   } else if (flags.per_split_data_args_path) {
@@ -193,13 +193,13 @@ Range documents_of(const Portions& portions, std::int64_t documents, const std::
   const Range range = range_of(portions.portion, documents);
   if (range.size() == 0)
     fail(Kind::data, who, ": none of ", documents, " documents fall to this split, but ",
-         size ? text(*size) : "all", " samples are asked of it; change --split");
+         size ? text(*size) : "all", " samples are asked of it; change {data.split}");
   return range;
 }
 
 Datasets open_datasets(const DataRequest& request, const OpenMembers& open) {
   if (!request.paths.shared && !request.paths.mock && request.split) {
-    fail(Kind::usage, "--split ", *request.split,
+    fail(Kind::usage, "{data.split} ", *request.split,
          " is given together with paths for each split, which need none");
   }
   Datasets datasets;

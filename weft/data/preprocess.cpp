@@ -100,7 +100,7 @@ EncodedBlock encode_block(const Job& job, const LineBlock& block) {
       const std::string what =
           text(block.file, ':', block.first + static_cast<std::int64_t>(i), ": ", e.what());
       if (job.options.broken == BrokenLines::stop)
-        fail(Kind::data, what, "; correct the line, or give --broken-lines skip");
+        fail(Kind::data, what, "; correct the line, or give {broken_lines} skip");
       if (out.broken++ == 0) out.first_broken = what;
     }
   }
@@ -180,18 +180,18 @@ class Output {
 std::optional<std::int32_t> eod_of(const PreprocessOptions& options, const Tokenizer& tokenizer) {
   if (!options.append_eod) return std::nullopt;
   const auto eod = tokenizer.special("eod");
-  if (!eod) fail(Kind::usage, "--append-eod: the tokenizer has no end-of-document token");
+  if (!eod) fail(Kind::usage, "{append_eod}: the tokenizer has no end-of-document token");
   return eod;
 }
 
 void check(const PreprocessOptions& options) {
-  if (options.workers < 1) fail(Kind::usage, "--workers ", options.workers, ": expected at least 1");
-  if (options.partitions < 1) fail(Kind::usage, "--partitions ", options.partitions, ": expected at least 1");
+  if (options.workers < 1) fail(Kind::usage, "{workers} ", options.workers, ": expected at least 1");
+  if (options.partitions < 1) fail(Kind::usage, "{partitions} ", options.partitions, ": expected at least 1");
   if (options.workers % options.partitions != 0) {
-    fail(Kind::usage, "--workers ", options.workers, " is not a multiple of --partitions ",
+    fail(Kind::usage, "{workers} ", options.workers, " is not a multiple of {partitions} ",
          options.partitions);
   }
-  if (options.json_keys.empty()) fail(Kind::usage, "--json-keys: no keys");
+  if (options.json_keys.empty()) fail(Kind::usage, "{json_keys}: no keys");
 }
 
 void walk(const Job& job, Output& output, PreprocessReport& report, const Progress& progress) {
@@ -230,7 +230,7 @@ PreprocessReport run(const PreprocessOptions& options, const Tokenizer& tokenize
   const bool any_text = std::any_of(files.begin(), files.end(),
                                     [&](const auto& file) { return is_text(options, file.string()); });
   if (any_text && options.json_keys.size() > 1) {
-    fail(Kind::usage, "--json-keys: ", options.json_keys.size(),
+    fail(Kind::usage, "{json_keys}: ", options.json_keys.size(),
          " keys, but lines of plain text have only one");
   }
   PreprocessReport report;
@@ -244,7 +244,7 @@ PreprocessReport run(const PreprocessOptions& options, const Tokenizer& tokenize
 
 PreprocessReport preprocess(const PreprocessOptions& options, const Tokenizer& tokenizer,
                             const Progress& progress) {
-  if (options.output_prefix.empty()) fail(Kind::usage, "--output-prefix: expected where to write");
+  if (options.output_prefix.empty()) fail(Kind::usage, "{output_prefix}: expected where to write");
   return run(options, tokenizer, progress, true);
 }
 

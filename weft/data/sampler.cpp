@@ -32,7 +32,7 @@ class Sequential : public Sampler {
     check(turn);
     if (consumed < 0 || consumed > total_ - turn.global_batch) {
       fail(Kind::usage, "data: a step from sample ", consumed, " on takes ", turn.global_batch,
-           " samples, there are ", total_, "; build for more samples or use --dataloader-type cyclic");
+           " samples, there are ", total_, "; build for more samples or use {data.order=cyclic}");
     }
     each_place(turn,
                [&](std::int64_t, std::int64_t, std::int64_t place) { into.push_back(consumed + place); });
@@ -76,7 +76,7 @@ class Cyclic : public Sampler {
   void contiguous(std::int64_t consumed, const SampleTurn& turn, std::vector<std::int64_t>& into) const {
     if (sharding_ == Sharding::on) {
       fail(Kind::usage,
-           "cyclic order: sharded by rank, which no other layout repeats; give --no-data-sharding");
+           "cyclic order: sharded by rank, which no other layout repeats; give {data.sharded_cycles=false}");
     }
     const std::int64_t active = checked_active(turn.global_batch);
     each_place(turn, [&](std::int64_t, std::int64_t, std::int64_t place) {
@@ -127,7 +127,7 @@ std::unique_ptr<Sampler> cyclic_sampler(std::int64_t total, Sharding sharding) {
 
 std::vector<std::int64_t> full_validation(std::int64_t total, int rank, int ranks) {
   if (total < ranks) {
-    fail(Kind::usage, "--full-validation: ", total, " samples for ", ranks,
+    fail(Kind::usage, "{eval.whole_set}: ", total, " samples for ", ranks,
          " data-parallel ranks, expected one for each at least");
   }
   const std::int64_t rounds = (total + ranks - 1) / ranks;

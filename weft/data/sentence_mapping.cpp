@@ -70,8 +70,8 @@ void check(const Packed<std::int64_t>& documents, Range range, const Packed<std:
            const MappingRules& rules, const std::string& who) {
   if (rules.max_length < 2)
     fail(Kind::usage, who, ": samples of ", rules.max_length,
-         " tokens, expected at least 2; lengthen --seq-length");
-  if (rules.seed == 0) fail(Kind::usage, who, ": --seed 0, expected one above 0");
+         " tokens, expected at least 2; lengthen {model.sequence}");
+  if (rules.seed == 0) fail(Kind::usage, who, ": {run.seed} 0, expected one above 0");
   if (lengths.size() > std::numeric_limits<std::uint32_t>::max())
     fail(Kind::usage, who, ": ", lengths.size(), " sentences, the most is 4294967295");
   for (std::int64_t d = range.begin; d < range.end; ++d) {
@@ -101,7 +101,7 @@ Array<std::uint32_t> build_mapping(const Packed<std::int64_t>& documents, Range 
     if (mapper.num_rows() == before) {
       fail(Kind::data, who, ": none of ", range.size(), " documents gives a sample; each needs ",
            rules.min_sentences, " sentences at least, and none above ", longest_sentence,
-           " tokens; was the data made with --split-sentences?");
+           " tokens; was the data made with {split_sentences}?");
     }
   }
   const auto& built = mapper.rows();

@@ -33,7 +33,7 @@ class MockSource : public Source {
   MockSource(std::int32_t vocabulary, std::int32_t eod)
       : vocabulary_(vocabulary), eod_(eod), lengths_(100000) {
     if (vocabulary < 1)
-      fail(Kind::usage, "--mock-data: a vocabulary of ", vocabulary, " tokens, expected at least 1");
+      fail(Kind::usage, "{data.mock}: a vocabulary of ", vocabulary, " tokens, expected at least 1");
     NumpyPcg64 random(0);
     for (auto& length : lengths_) length = random.integer(1, 4096);
     begins_.reserve(lengths_.size() + 1);

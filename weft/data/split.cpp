@@ -18,7 +18,7 @@ std::vector<double> numbers_in(std::string_view text) {
     const std::string word(text.substr(at, end - at));
     char* rest = nullptr;
     numbers.push_back(std::strtod(word.c_str(), &rest));
-    if (*rest != '\0') fail(Kind::usage, "--split ", text, ": ", word, " is not a number");
+    if (*rest != '\0') fail(Kind::usage, "{data.split} ", text, ": ", word, " is not a number");
     at = text.find_first_of(marks, end);
   }
   return numbers;
@@ -34,11 +34,12 @@ std::string_view name(Split split) {
 std::array<double, 3> split_weights(std::string_view text) {
   std::vector<double> w = numbers_in(text);
   if (w.size() > 3) {
-    fail(Kind::usage, "--split ", text, ": ", w.size(), " numbers, expected at most 3 (train, valid, test)");
+    fail(Kind::usage, "{data.split} ", text, ": ", w.size(),
+         " numbers, expected at most 3 (train, valid, test)");
   }
   w.resize(3, 0.0);
   const double sum = (w[0] + w[1]) + w[2];
-  if (!(sum > 0)) fail(Kind::usage, "--split ", text, ": the weights sum to 0, expected one above 0");
+  if (!(sum > 0)) fail(Kind::usage, "{data.split} ", text, ": the weights sum to 0, expected one above 0");
   return {w[0] / sum, w[1] / sum, w[2] / sum};
 }
 
@@ -65,7 +66,7 @@ std::array<std::int64_t, 4> legacy_split(std::string_view text, std::int64_t cou
   std::vector<double> w = numbers_in(text);
   w.resize(3, 0.0);
   const double sum = (w[0] + w[1]) + w[2];
-  if (!(sum > 0)) fail(Kind::usage, "--split ", text, ": the weights sum to 0, expected one above 0");
+  if (!(sum > 0)) fail(Kind::usage, "{data.split} ", text, ": the weights sum to 0, expected one above 0");
   std::array<std::int64_t, 4> bounds{};
   for (std::size_t i = 0; i < 3; ++i) {
     bounds[i + 1] = bounds[i] + std::llrint(w[i] / sum * static_cast<double>(count));

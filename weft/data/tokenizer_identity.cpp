@@ -126,8 +126,8 @@ std::string legacy(const TokenizerFlags& flags) {
     identify("_NullTokenizer", {std::nullopt});
     if (flags.vocab_size) object["vocab_size"] = text(*flags.vocab_size);
   } else {
-    fail(Kind::usage, "--data-cache-version 0.14: no name is known for ", flags.type,
-         "; give the tokenizer's identity with --data-cache-tokenizer");
+    fail(Kind::usage, "{data.cache_version} 0.14: no name is known for ", flags.type,
+         "; give the tokenizer's identity with {data.cache_tokenizer}");
   }
   return object.dump();
 }
@@ -140,7 +140,7 @@ Upstream upstream_of(std::string_view version) {
   if (version.starts_with(lead))
     std::from_chars(version.data() + lead.size(), version.data() + version.size(), minor);
   if (minor < 5)
-    fail(Kind::usage, "--data-cache-version ", version,
+    fail(Kind::usage, "{data.cache_version} ", version,
          ": expected a release of Megatron core such as 0.18, 0.16 or 0.14");
   return minor >= 18 ? Upstream::core_0_18 : minor >= 15 ? Upstream::core_0_16 : Upstream::core_0_14;
 }

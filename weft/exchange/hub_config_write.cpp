@@ -50,9 +50,8 @@ std::string generation_config_json(const HubTokens& tokens) {
 }
 
 void must_agree(const ModelConfig& run, const HubConfig& hub, const std::string& who) {
-  constexpr std::string_view free[] = {
-      "vocabulary_unit",   "padded_vocabulary", "hidden_dropout", "precision",
-      "attention_dropout", "window_full_every", "sequence",       "exact"};
+  // What a run may say of a model that config.json does not.
+  constexpr std::string_view of_the_run[] = {"sequence", "window_full_every"};
   if (run.kind != hub.model.kind)
     fail(Kind::usage, who, ": is of a model of the family ", hub.model.kind, ", and ", run.kind,
          " is asked for");
@@ -65,11 +64,11 @@ void must_agree(const ModelConfig& run, const HubConfig& hub, const std::string&
     const Field& a = *left.all()[i];
     const Field& b = *right.all()[i];
     const std::string& path = a.path();
-    const bool may = path.starts_with("init.") || path.starts_with("recompute.") ||
-                     std::ranges::find(free, path) != std::end(free);
+    const bool may =
+        a.on_resume() != OnResume::model || std::ranges::find(of_the_run, path) != std::end(of_the_run);
     if (may || a.write() == b.write()) continue;
     fail(Kind::usage, who, ": its config.json says ", path, " ", join(b.write(), " "), ", and ",
-         join(a.write(), " "), " is asked for; --use-checkpoint-args takes the model from there");
+         join(a.write(), " "), " is asked for; {checkpoint.use_args} takes the model from there");
   }
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "weft/base/legal.h"
+#include "weft/base/on_resume.h"
 #include "weft/tensor/kinds.h"
 
 namespace weft {
@@ -116,83 +117,96 @@ struct ModelConfig {
 
 template <class Visitor>
 void describe(Visitor& v, RotaryConfig& c) {
-  v("base", c.base, "base of the rotary angles", legal::positive);
-  v("percent", c.percent, "part of each head's channels that turns", legal::fraction);
-  v("interleaved", c.interleaved, "turn neighboring channels instead of halves");
-  v("scaling", c.scaling, "how angles stretch beyond the trained length");
-  v("factor", c.factor, "how many times the trained length", legal::positive);
-  v("low", c.low, "llama3 scaling: wavelengths above original_positions / low are divided by the factor",
+  v("base", c.base, OnResume::model, "base of the rotary angles", legal::positive);
+  v("percent", c.percent, OnResume::model, "part of each head's channels that turns", legal::fraction);
+  v("interleaved", c.interleaved, OnResume::model, "turn neighboring channels instead of halves");
+  v("scaling", c.scaling, OnResume::model, "how angles stretch beyond the trained length");
+  v("factor", c.factor, OnResume::model, "how many times the trained length", legal::positive);
+  v("low", c.low, OnResume::model,
+    "llama3 scaling: wavelengths above original_positions / low are divided by the factor", legal::positive);
+  v("high", c.high, OnResume::model, "llama3 scaling: wavelengths below original_positions / high are kept",
     legal::positive);
-  v("high", c.high, "llama3 scaling: wavelengths below original_positions / high are kept", legal::positive);
-  v("original_positions", c.original_positions, "length the angles were first trained for",
+  v("original_positions", c.original_positions, OnResume::model, "length the angles were first trained for",
     legal::size_or_none);
-  v("beta_fast", c.beta_fast, "yarn: channels turning more often than this are kept", legal::positive);
-  v("beta_slow", c.beta_slow, "yarn: channels turning less often than this are divided by the factor",
+  v("beta_fast", c.beta_fast, OnResume::model, "yarn: channels turning more often than this are kept",
     legal::positive);
-  v("mscale", c.mscale, "yarn: growth of the attention temperature", legal::not_negative);
-  v("mscale_all", c.mscale_all, "yarn: the same for all channels, by which mscale is divided",
-    legal::not_negative);
-  v("skip_every", c.skip_every, "every n-th layer has no rotary positions (0: all have)",
+  v("beta_slow", c.beta_slow, OnResume::model,
+    "yarn: channels turning less often than this are divided by the factor", legal::positive);
+  v("mscale", c.mscale, OnResume::model, "yarn: growth of the attention temperature", legal::not_negative);
+  v("mscale_all", c.mscale_all, OnResume::model,
+    "yarn: the same for all channels, by which mscale is divided", legal::not_negative);
+  v("skip_every", c.skip_every, OnResume::model, "every n-th layer has no rotary positions (0: all have)",
     legal::size_or_none);
 }
 
 template <class Visitor>
 void describe(Visitor& v, InitConfig& c) {
-  v("method", c.method, "distribution of initial weights");
-  v("std", c.std, "standard deviation of initial weights", legal::not_negative);
-  v("embedding_std", c.embedding_std, "standard deviation of initial embeddings", legal::not_negative);
-  v("scale_output_layers", c.scale_output_layers,
+  v("method", c.method, OnResume::free, "distribution of initial weights");
+  v("std", c.std, OnResume::free, "standard deviation of initial weights", legal::not_negative);
+  v("embedding_std", c.embedding_std, OnResume::free, "standard deviation of initial embeddings",
+    legal::not_negative);
+  v("scale_output_layers", c.scale_output_layers, OnResume::free,
     "divide it by sqrt(2 layers) where a block's output is made");
 }
 
 template <class Visitor>
 void describe(Visitor& v, RecomputeConfig& c) {
-  v("what", c.what, "what is forgotten in forward and computed again in backward");
-  v("method", c.method, "full: chunks of layers, or the first layers of each stage");
-  v("layers", c.layers, "layers in a chunk (uniform), or how many of a stage (block)", legal::size);
-  v("modules", c.modules, "selective: which parts of a block");
+  v("what", c.what, OnResume::sums, "what is forgotten in forward and computed again in backward");
+  v("method", c.method, OnResume::sums, "full: chunks of layers, or the first layers of each stage");
+  v("layers", c.layers, OnResume::sums, "layers in a chunk (uniform), or how many of a stage (block)",
+    legal::size);
+  v("modules", c.modules, OnResume::sums, "selective: which parts of a block");
 }
 
 template <class Visitor>
 void describe(Visitor& v, ModelConfig& c) {
-  v("layers", c.layers, "transformer blocks", legal::size);
-  v("hidden", c.hidden, "width of the residual stream", legal::size);
-  v("ffn_hidden", c.ffn_hidden, "inner width of the MLP", legal::size_or_none);
-  v("heads", c.heads, "query heads", legal::size);
-  v("groups", c.groups, "key/value heads", legal::size_or_none);
-  v("channels", c.channels, "channels of one head", legal::size_or_none);
-  v("sequence", c.sequence, "tokens in one training sample", legal::size);
-  v("max_positions", c.max_positions, "length of the learned position table", legal::size_or_none);
-  v("vocabulary", c.vocabulary, "token ids that may occur", legal::size_or_none);
-  v("vocabulary_unit", c.vocabulary_unit, "storage of the vocabulary is rounded up to a multiple of this",
-    legal::size);
-  v("padded_vocabulary", c.padded_vocabulary, "rows of the embedding in storage", legal::size_or_none);
-  v("positions", c.positions, "how a token knows where it stands");
-  v.group("rotary", c.rotary);
-  v("norm", c.norm, "kind of all norms");
-  v("norm_epsilon", c.norm_epsilon, "added to the variance in all norms", legal::positive);
-  v("norm_centered_gain", c.norm_centered_gain, "store the gain minus one");
-  v("qk_norm", c.qk_norm, "normalize queries and keys, head by head");
-  v("activation", c.activation, "non-linearity of the MLP");
-  v("gated", c.gated, "gate the MLP: activation(gate) times up");
-  v("linear_bias", c.linear_bias, "biases in the attention projection and the MLP");
-  v("qkv_bias", c.qkv_bias, "biases in the query, key and value projection");
-  v("tied_output", c.tied_output, "the output layer is the embedding");
-  v("residual_after_norm", c.residual_after_norm, "a block adds to its norm's output, not to its input");
-  v("sentence_order", c.sentence_order, "BERT: tell whether the two parts of a text were swapped");
-  v("embedding_multiplier", c.embedding_multiplier, "embeddings are multiplied by this", legal::finite);
-  v("hidden_dropout", c.hidden_dropout, "dropout on embeddings and on what a block adds", legal::below_one);
-  v("attention_dropout", c.attention_dropout, "dropout on attention probabilities", legal::below_one);
-  v("softmax_scale", c.softmax_scale, "scores are multiplied by this (0: 1/sqrt(channels))",
-    legal::not_negative);
-  v("window", c.window, "keys that a query sees, itself included (0: all before it)", legal::size_or_none);
-  v("window_layers", c.window_layers, "which layers look through the window (empty: all)", legal::fraction);
-  v("window_full_every", c.window_full_every, "every n-th layer sees everything (0: none does)",
+  v("layers", c.layers, OnResume::model, "transformer blocks", legal::size);
+  v("hidden", c.hidden, OnResume::model, "width of the residual stream", legal::size);
+  v("ffn_hidden", c.ffn_hidden, OnResume::model, "inner width of the MLP", legal::size_or_none);
+  v("heads", c.heads, OnResume::model, "query heads", legal::size);
+  v("groups", c.groups, OnResume::model, "key/value heads", legal::size_or_none);
+  v("channels", c.channels, OnResume::model, "channels of one head", legal::size_or_none);
+  v("sequence", c.sequence, OnResume::model, "tokens in one training sample", legal::size);
+  v("max_positions", c.max_positions, OnResume::model, "length of the learned position table",
     legal::size_or_none);
+  v("vocabulary", c.vocabulary, OnResume::model, "token ids that may occur", legal::size_or_none);
+  v("vocabulary_unit", c.vocabulary_unit, OnResume::free,
+    "storage of the vocabulary is rounded up to a multiple of this", legal::size);
+  v("padded_vocabulary", c.padded_vocabulary, OnResume::free, "rows of the embedding in storage",
+    legal::size_or_none);
+  v("positions", c.positions, OnResume::model, "how a token knows where it stands");
+  v.group("rotary", c.rotary);
+  v("norm", c.norm, OnResume::model, "kind of all norms");
+  v("norm_epsilon", c.norm_epsilon, OnResume::model, "added to the variance in all norms", legal::positive);
+  v("norm_centered_gain", c.norm_centered_gain, OnResume::model, "store the gain minus one");
+  v("qk_norm", c.qk_norm, OnResume::model, "normalize queries and keys, head by head");
+  v("activation", c.activation, OnResume::model, "non-linearity of the MLP");
+  v("gated", c.gated, OnResume::model, "gate the MLP: activation(gate) times up");
+  v("linear_bias", c.linear_bias, OnResume::model, "biases in the attention projection and the MLP");
+  v("qkv_bias", c.qkv_bias, OnResume::model, "biases in the query, key and value projection");
+  v("tied_output", c.tied_output, OnResume::model, "the output layer is the embedding");
+  v("residual_after_norm", c.residual_after_norm, OnResume::model,
+    "a block adds to its norm's output, not to its input");
+  v("sentence_order", c.sentence_order, OnResume::model,
+    "BERT: tell whether the two parts of a text were swapped");
+  v("embedding_multiplier", c.embedding_multiplier, OnResume::model, "embeddings are multiplied by this",
+    legal::finite);
+  v("hidden_dropout", c.hidden_dropout, OnResume::step, "dropout on embeddings and on what a block adds",
+    legal::below_one);
+  v("attention_dropout", c.attention_dropout, OnResume::step, "dropout on attention probabilities",
+    legal::below_one);
+  v("softmax_scale", c.softmax_scale, OnResume::model, "scores are multiplied by this (0: 1/sqrt(channels))",
+    legal::not_negative);
+  v("window", c.window, OnResume::model, "keys that a query sees, itself included (0: all before it)",
+    legal::size_or_none);
+  v("window_layers", c.window_layers, OnResume::model, "which layers look through the window (empty: all)",
+    legal::fraction);
+  v("window_full_every", c.window_full_every, OnResume::model,
+    "every n-th layer sees everything (0: none does)", legal::size_or_none);
   v.group("init", c.init);
   v.group("recompute", c.recompute);
-  v("precision", c.precision, "type of activations and multiplied weights");
-  v("exact", c.exact, "bits do not depend on the layout");
+  v("precision", c.precision, OnResume::step, "type of activations and multiplied weights");
+  v("exact", c.exact, OnResume::told_sums, "bits do not depend on the layout");
 }
 
 /// Fills in what follows from other fields, and refuses shapes that no model of the family has.

@@ -24,7 +24,7 @@ class Unrolled {
 
  private:
   [[noreturn]] void refuse(const std::string& why) const {
-    fail(Kind::usage, "--pipeline-model-parallel-layout '", layout_, "': ", why, " at character ", at_ + 1,
+    fail(Kind::usage, "{parallel.layout} '", layout_, "': ", why, " at character ", at_ + 1,
          "; stages stand between |, made of E, t and L, repeated by *n or (…)*n");
   }
   bool more() const { return at_ < layout_.size(); }
@@ -85,7 +85,7 @@ std::vector<StagePart> parts_of(const std::vector<int>& counts) {
 std::vector<StagePart> by_layout(int layers, const StageCut& cut) {
   const std::string text = Unrolled(cut.layout).text();
   const auto refuse = [&](const auto&... why) {
-    fail(Kind::usage, "--pipeline-model-parallel-layout '", cut.layout, "': ", why...);
+    fail(Kind::usage, "{parallel.layout} '", cut.layout, "': ", why...);
   };
   std::vector<int> counts{0};
   for (const char c : text) {
@@ -97,7 +97,7 @@ std::vector<StagePart> by_layout(int layers, const StageCut& cut) {
     refuse("E, the embedding, must stand first, and only there");
   if (text.back() != 'L' || std::count(text.begin(), text.end(), 'L') != 1)
     refuse("L, the loss, must stand last, and only there");
-  if (held != layers) refuse("it holds ", held, " layers, --num-layers says ", layers);
+  if (held != layers) refuse("it holds ", held, " layers, {model.layers} says ", layers);
   if (int(counts.size()) % cut.ranks != 0)
     refuse("its ", counts.size(), " stages cannot be shared by ", cut.ranks, " pipeline ranks");
   return parts_of(counts);
@@ -111,7 +111,7 @@ std::vector<StagePart> by_ends(int layers, const StageCut& cut) {
   if (cut.count_embedding || cut.count_loss)
     fail(Kind::usage,
          "an uneven first or last stage says how many layers stand there: leave "
-         "--account-for-embedding-in-pipeline-split and --account-for-loss-in-pipeline-split out");
+         "{parallel.count_embedding} and {parallel.count_loss} out");
   if (others < 0 || middle < 0 || (others == 0 ? middle != 0 : middle % others != 0))
     fail(Kind::usage, "of ", layers, " layers, ", cut.first_layers, " on the first and ", cut.last_layers,
          " on the last of ", cut.ranks, " pipeline ranks leave ", middle, " that ", std::max(others, 0),
@@ -137,7 +137,7 @@ std::vector<StagePart> evenly(int layers, const StageCut& cut) {
     fail(Kind::usage, units,
          cut.count_embedding || cut.count_loss ? " layers, embedding and output counted," : " layers",
          " cannot be shared evenly by ", stages, " pipeline stages; ",
-         "--decoder-first-pipeline-num-layers and --decoder-last-pipeline-num-layers cut them unevenly");
+         "{parallel.first_stage_layers} and {parallel.last_stage_layers} cut them unevenly");
   std::vector<int> counts(std::size_t(stages), units / stages);
   counts.front() -= cut.count_embedding;
   counts.back() -= cut.count_loss;

@@ -25,12 +25,12 @@ void check_sequence(const ModelConfig& m, const CutOver& cut) {
     fail(Kind::usage, "sequence length ", m.sequence, " is not a multiple of ", 2 * cut.cp,
          ", twice the context-parallel ranks");
   if (cut.sequence && m.sequence / cut.cp % cut.tp != 0)
-    fail(Kind::usage, "--sequence-parallel: ", m.sequence / cut.cp, " tokens of a rank cannot be shared by ",
+    fail(Kind::usage, "{parallel.sequence}: ", m.sequence / cut.cp, " tokens of a rank cannot be shared by ",
          cut.tp, " tensor-parallel ranks");
   const int groups = std::max(m.groups / cut.tp, 1);
   if (cut.context == ContextForm::heads && cut.cp > 1 && groups % cut.cp != 0)
-    fail(Kind::usage, "--cp-comm-type a2a: ", groups, " key heads of a rank cannot be shared by ", cut.cp,
-         " context-parallel ranks; take p2p or all_gather");
+    fail(Kind::usage, "{parallel.context=heads}: ", groups, " key heads of a rank cannot be shared by ",
+         cut.cp, " context-parallel ranks; take p2p or all_gather");
 }
 
 }  // namespace
@@ -60,7 +60,7 @@ std::string stack_exact_notice(const ModelConfig& config, const CutOver& cut) {
   if (cut.cp == 1 || cut.context == ContextForm::heads) return {};
   const std::int64_t groups = config.groups * sums_of(config).key_parts(config.heads, config.groups) / cut.tp;
   if (groups % cut.cp == 0)
-    return "exact mode: context-parallel ranks trade heads, as with --cp-comm-type a2a";
+    return "exact mode: context-parallel ranks trade heads, as with {parallel.context=heads}";
   return text("exact mode: ", groups, " key heads of a rank cannot be shared by ", cut.cp,
               " context-parallel ranks, so each of them computes attention for all");
 }

@@ -22,8 +22,8 @@ void check_chunks(const Wanted& wanted, const std::string& name) {
     fail(Kind::usage, "pipeline schedule ", name, " has one stage a rank, found ", wanted.chunks,
          ": interleaved and zb-v take more");
   if (name == "interleaved" && wanted.chunks < 2)
-    fail(Kind::usage, "pipeline schedule interleaved needs virtual stages: ",
-         "--num-virtual-stages-per-pipeline-rank 2 or more");
+    fail(Kind::usage,
+         "pipeline schedule interleaved needs virtual stages: ", "{parallel.virtual_stages} 2 or more");
   if (name == "zb-v" && wanted.chunks != 2)
     fail(Kind::usage, "pipeline schedule zb-v has two stages a rank, found ", wanted.chunks);
 }

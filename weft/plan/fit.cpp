@@ -30,7 +30,7 @@ void smaller_microbatches(std::vector<Change>& out, const TrainConfig& from, con
     if (from.batch.micro % micro != 0) continue;
     TrainConfig c = from;
     c.batch.micro = c.eval.micro = micro;
-    out.push_back({text("--micro-batch-size ", micro, with), c});
+    out.push_back({text("{batch.micro} ", micro, with), c});
   }
 }
 
@@ -50,7 +50,7 @@ void smaller_models(std::vector<Change>& out, const TrainConfig& from) {
        layers = layers / 2 / unit * unit) {
     TrainConfig c = from;
     c.model.layers = layers;
-    out.push_back({text("--num-layers ", layers), c});
+    out.push_back({text("{model.layers} ", layers), c});
   }
   const std::int64_t step = std::int64_t{8} * from.model.heads;
   for (std::int64_t hidden = from.model.hidden / 2 / step * step; hidden >= step;
@@ -63,7 +63,7 @@ void smaller_models(std::vector<Change>& out, const TrainConfig& from) {
     c.model.hidden = hidden;
     c.model.ffn_hidden = scaled(from.model.ffn_hidden, std::int64_t{8} * from.parallel.tp);
     c.model.channels = scaled(from.model.channels, 8);
-    out.push_back({text("--hidden-size ", hidden), c});
+    out.push_back({text("{model.hidden} ", hidden), c});
   }
 }
 
@@ -71,13 +71,13 @@ std::vector<Change> changes(const TrainConfig& c) {
   std::vector<Change> out;
   smaller_microbatches(out, c, "");
   if (const auto less = recomputing(c)) {
-    out.push_back({"--recompute-granularity full", *less});
-    smaller_microbatches(out, *less, " --recompute-granularity full");
+    out.push_back({"{model.recompute.what=full}", *less});
+    smaller_microbatches(out, *less, " {model.recompute.what=full}");
   }
   if (c.parallel.zero == 0 && c.parallel.dp > 1) {
     TrainConfig cut = c;
     cut.parallel.zero = 1;
-    out.push_back({"--use-distributed-optimizer", cut});
+    out.push_back({"{parallel.zero=1}", cut});
   }
   smaller_models(out, c);
   return out;
@@ -128,7 +128,7 @@ void must_fit(const TrainConfig& c, const RanksHere& here, const FreeMemory& fre
     need = text(human_bytes(bytes), " of memory (", categories(plan, c.parallel, here), ")");
   }
   fail(Kind::usage, who, need, ", and ", free.by, " leaves ", human_bytes(free.bytes), "; ",
-       advice(c, here, free, open), "; --no-memory-check starts all the same");
+       advice(c, here, free, open), "; {no_memory_check} starts all the same");
 }
 
 }  // namespace weft

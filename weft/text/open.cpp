@@ -43,7 +43,7 @@ std::string type_of(const TokenizerOptions& o) {
     return first != std::string::npos && head[first] == '[' ? "TikTokenizer" : "HuggingFaceTokenizer";
   }
   fail(Kind::usage,
-       "tokenizer: nothing says which one; give --tokenizer-type, or --tokenizer-model with a file that "
+       "tokenizer: nothing says which one; give {tokenizer_type}, or {tokenizer_model} with a file that "
        "ends in .json, .model or .tiktoken");
 }
 
@@ -62,44 +62,44 @@ struct Setting {
 constexpr auto tiktoken_reads = [](std::string_view type) { return type == "TikTokenizer"; };
 constexpr auto null_reads = [](std::string_view type) { return type == "NullTokenizer"; };
 constexpr std::array settings{
-    Setting{"--vocab-file", [](const TokenizerOptions& o) { return !o.vocab_file.empty(); },
+    Setting{"{vocab_file}", [](const TokenizerOptions& o) { return !o.vocab_file.empty(); },
             [](std::string_view type) { return type == "GPT2BPETokenizer" || is_bert(type); }},
-    Setting{"--merge-file", [](const TokenizerOptions& o) { return !o.merge_file.empty(); },
+    Setting{"{merge_file}", [](const TokenizerOptions& o) { return !o.merge_file.empty(); },
             [](std::string_view type) { return type == "GPT2BPETokenizer"; }},
-    Setting{"--tokenizer-model", [](const TokenizerOptions& o) { return !o.tokenizer_model.empty(); },
+    Setting{"{tokenizer_model}", [](const TokenizerOptions& o) { return !o.tokenizer_model.empty(); },
             [](std::string_view type) {
               return type == "TikTokenizer" || is_huggingface(type) || is_sentencepiece(type);
             }},
-    Setting{"--tiktoken-pattern", [](const TokenizerOptions& o) { return o.tiktoken_pattern != "v2"; },
+    Setting{"{tiktoken_pattern}", [](const TokenizerOptions& o) { return o.tiktoken_pattern != "v2"; },
             tiktoken_reads},
-    Setting{"--tiktoken-num-special-tokens",
+    Setting{"{tiktoken_num_special_tokens}",
             [](const TokenizerOptions& o) { return o.tiktoken_num_special_tokens != 1000; }, tiktoken_reads},
-    Setting{"--tokenizer-hf-no-include-special-tokens",
+    Setting{"{tokenizer_hf_no_include_special_tokens}",
             [](const TokenizerOptions& o) { return o.tokenizer_hf_no_include_special_tokens; },
             is_huggingface},
-    Setting{"--tokenizer-sentencepiece-legacy",
+    Setting{"{tokenizer_sentencepiece_legacy}",
             [](const TokenizerOptions& o) { return o.tokenizer_sentencepiece_legacy; }, is_sentencepiece},
-    Setting{"--tokenizer-sentencepiece-ignore-extra-whitespaces",
+    Setting{"{tokenizer_sentencepiece_ignore_extra_whitespaces}",
             [](const TokenizerOptions& o) { return !o.tokenizer_sentencepiece_ignore_extra_whitespaces; },
             is_sentencepiece},
-    Setting{"--null-tokenizer-eod-id",
+    Setting{"{null_tokenizer_eod_id}",
             [](const TokenizerOptions& o) { return o.null_tokenizer_eod_id.has_value(); }, null_reads},
-    Setting{"--null-tokenizer-pad-id",
+    Setting{"{null_tokenizer_pad_id}",
             [](const TokenizerOptions& o) { return o.null_tokenizer_pad_id.has_value(); }, null_reads},
 };
 
 // Tokens that were asked for and would not be there change ids: no mere notice.
 void refuse_further_tokens(const TokenizerOptions& o, const std::string& type) {
   if (type == "NullTokenizer" && !o.tokenizer_special_tokens.empty())
-    fail(Kind::usage, type, " takes no --tokenizer-special-tokens: its tokens are numbers");
+    fail(Kind::usage, type, " takes no {tokenizer_special_tokens}: its tokens are numbers");
   if (type == "NullTokenizer" && o.vocab_extra_ids > 0)
     fail(Kind::usage, type,
-         " takes no --vocab-extra-ids: its tokens are numbers; give a larger --vocab-size");
+         " takes no {vocab_extra_ids}: its tokens are numbers; give a larger {vocab_size}");
   if (type == "TikTokenizer" && o.vocab_extra_ids > 0)
     fail(Kind::usage, type,
-         " takes no --vocab-extra-ids; give the sentinels with --tokenizer-special-tokens");
+         " takes no {vocab_extra_ids}; give the sentinels with {tokenizer_special_tokens}");
   if (o.vocab_extra_ids < 0)
-    fail(Kind::usage, "--vocab-extra-ids ", o.vocab_extra_ids, ": expected 0 or more");
+    fail(Kind::usage, "{vocab_extra_ids} ", o.vocab_extra_ids, ": expected 0 or more");
 }
 
 // Sentinels come behind the special tokens given.
@@ -110,7 +110,7 @@ std::vector<std::string> special_of(const TokenizerOptions& o) {
 }
 
 std::unique_ptr<Tokenizer> open_huggingface(const TokenizerOptions& o) {
-  fs::path path(needed(o.tokenizer_model, "--tokenizer-model", "HuggingFaceTokenizer"));
+  fs::path path(needed(o.tokenizer_model, "{tokenizer_model}", "HuggingFaceTokenizer"));
   if (fs::is_directory(path)) path /= "tokenizer.json";
   const auto beside = [&](const char* name) {
     const fs::path file = path.parent_path() / name;
@@ -131,11 +131,11 @@ std::unique_ptr<Tokenizer> open_bert(const TokenizerOptions& o, const std::strin
   if (!options.lower && o.vocab_extra_ids == 0) {
     for (int k = 0; k < 100; ++k) options.special.push_back(text("<extra_id_", k, ">"));
   }
-  return make_bert(read_file(needed(o.vocab_file, "--vocab-file", type)), options);
+  return make_bert(read_file(needed(o.vocab_file, "{vocab_file}", type)), options);
 }
 
 std::unique_ptr<Tokenizer> open_tiktoken(const TokenizerOptions& o) {
-  const std::string& path = needed(o.tokenizer_model, "--tokenizer-model", "TikTokenizer");
+  const std::string& path = needed(o.tokenizer_model, "{tokenizer_model}", "TikTokenizer");
   const TiktokenOptions options{.pattern = o.tiktoken_pattern,
                                 .vocabulary = o.vocab_size.value_or(131072),
                                 .num_special = o.tiktoken_num_special_tokens,
@@ -146,7 +146,7 @@ std::unique_ptr<Tokenizer> open_tiktoken(const TokenizerOptions& o) {
 }
 
 std::unique_ptr<Tokenizer> open_null(const TokenizerOptions& o) {
-  if (!o.vocab_size) fail(Kind::usage, "NullTokenizer needs --vocab-size");
+  if (!o.vocab_size) fail(Kind::usage, "NullTokenizer needs {vocab_size}");
   NullOptions options{.vocabulary = narrow<std::int32_t>(*o.vocab_size, Kind::usage), .eod = {}, .pad = {}};
   if (o.null_tokenizer_eod_id) options.eod = narrow<std::int32_t>(*o.null_tokenizer_eod_id, Kind::usage);
   if (o.null_tokenizer_pad_id) options.pad = narrow<std::int32_t>(*o.null_tokenizer_pad_id, Kind::usage);
@@ -165,13 +165,13 @@ std::unique_ptr<Tokenizer> open_tokenizer(const TokenizerOptions& o) {
                                 .special = special_of(o)});
   }
   if (type == "GPT2BPETokenizer") {
-    const std::string vocab = read_file(needed(o.vocab_file, "--vocab-file", type));
-    return make_gpt2(vocab, read_file(needed(o.merge_file, "--merge-file", type)), special_of(o));
+    const std::string vocab = read_file(needed(o.vocab_file, "{vocab_file}", type));
+    return make_gpt2(vocab, read_file(needed(o.merge_file, "{merge_file}", type)), special_of(o));
   }
   if (is_huggingface(type)) return open_huggingface(o);
   if (is_bert(type)) return open_bert(o, type);
   if (is_sentencepiece(type)) {
-    return make_sentencepiece(read_file(needed(o.tokenizer_model, "--tokenizer-model", type)),
+    return make_sentencepiece(read_file(needed(o.tokenizer_model, "{tokenizer_model}", type)),
                               {.legacy = o.tokenizer_sentencepiece_legacy,
                                .ignore_extra_whitespaces = o.tokenizer_sentencepiece_ignore_extra_whitespaces,
                                .special = special_of(o)});

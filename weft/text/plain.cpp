@@ -61,7 +61,7 @@ class Null final : public Tokenizer {
   explicit Null(const NullOptions& options) : options_(options) {
     if (options_.vocabulary < 1) {
       fail(Kind::usage, "null tokenizer: a vocabulary of ", options_.vocabulary,
-           ", expected --vocab-size of at least 1");
+           ", expected {vocab_size} of at least 1");
     }
   }
   [[nodiscard]] std::vector<std::int32_t> encode(std::string_view utf8) const override {

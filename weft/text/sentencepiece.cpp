@@ -100,7 +100,7 @@ class SentencePiece final : public Tokenizer {
     if (!options.special.empty() && !legacy_) {
       fail(Kind::usage, "SentencePiece: ", options.special.size(),
            " special tokens, which a model takes at training or "
-           "with --tokenizer-sentencepiece-legacy");
+           "with {tokenizer_sentencepiece_legacy}");
     }
     for (const std::string& token : options.special) add_special(token);
     drops_spaces_ = pieces("x  y") == pieces("x y");

@@ -25,21 +25,21 @@ std::int64_t read_amount(std::string_view from) {
   read_word(from, amount);
   const double whole = amount * double(factor);
   if (!(whole >= 0 && whole <= legal::count_limit) || whole != std::floor(whole))
-    fail(Kind::usage, "--step-batch-size-schedule: '", from, "' is not a whole number from 0 to ",
+    fail(Kind::usage, "{batch.schedule}: '", from, "' is not a whole number from 0 to ",
          std::int64_t(legal::count_limit), " when its suffix is counted");
   return std::int64_t(whole);
 }
 
 void check_ramp(const BatchConfig& c) {
   if (c.rampup.size() != 3)
-    fail(Kind::usage, "--rampup-batch-size needs a first batch, an increment and a number of samples, found ",
+    fail(Kind::usage, "{batch.rampup} needs a first batch, an increment and a number of samples, found ",
          c.rampup.size(), " numbers");
   const auto [start, step, over] = std::array{c.rampup[0], c.rampup[1], c.rampup[2]};
   if (start < 1 || step < 1 || over < 0)
-    fail(Kind::usage, "--rampup-batch-size ", start, " ", step, " ", over,
+    fail(Kind::usage, "{batch.rampup} ", start, " ", step, " ", over,
          ": the first batch and the increment are at least 1");
   if (start > c.global || (c.global - start) % step != 0)
-    fail(Kind::usage, "--rampup-batch-size: steps of ", step, " do not lead from ", start,
+    fail(Kind::usage, "{batch.rampup}: steps of ", step, " do not lead from ", start,
          " to the global batch size ", c.global);
 }
 
@@ -54,11 +54,11 @@ std::vector<BatchStep> read_batch_steps(std::string_view schedule) {
     if (entry.empty()) continue;
     const auto colon = entry.find(':');
     if (colon == std::string_view::npos)
-      fail(Kind::usage, "--step-batch-size-schedule: '", entry, "' is not threshold:batch");
+      fail(Kind::usage, "{batch.schedule}: '", entry, "' is not threshold:batch");
     BatchStep step{read_amount(entry.substr(0, colon)), read_amount(entry.substr(colon + 1))};
-    if (step.batch < 1) fail(Kind::usage, "--step-batch-size-schedule: '", entry, "' has an empty batch");
+    if (step.batch < 1) fail(Kind::usage, "{batch.schedule}: '", entry, "' has an empty batch");
     if (steps.empty() ? step.tokens != 0 : step.tokens <= steps.back().tokens)
-      fail(Kind::usage, "--step-batch-size-schedule: thresholds start at 0 and grow, found '", entry, "'");
+      fail(Kind::usage, "{batch.schedule}: thresholds start at 0 and grow, found '", entry, "'");
     steps.push_back(step);
   }
   return steps;

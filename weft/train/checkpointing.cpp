@@ -175,8 +175,8 @@ void Checkpointing::tell_saved() {
 Ending Checkpointing::ended(Ending how) {
   if (how != Ending::finished && tells())
     lent_.log.info(how == Ending::asked
-                       ? "the run stops before its end: a signal or --exit-interval asked for it"
-                       : "the run stops before its end: --exit-duration-in-mins is over");
+                       ? "the run stops before its end: a signal or {exit.interval} asked for it"
+                       : "the run stops before its end: {exit.minutes} is over");
   if (!saver_) return how;
   saver_->settle();
   tell_saved();

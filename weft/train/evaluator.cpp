@@ -81,7 +81,7 @@ bool Evaluator::evaluate_set(const std::shared_ptr<const data::Dataset>& given, 
   const auto set = whole ? data::in_whole_batches(given, batch) : given;
   const std::int64_t rounds = whole ? set->size() / batch : settings_.eval.iterations;
   if (whole && lent_.outlet)
-    lent_.log.info(fmt::format("--full-validation: {} batches of {} samples{}", rounds, batch,
+    lent_.log.info(fmt::format("{{eval.whole_set}}: {} batches of {} samples{}", rounds, batch,
                                settings_.data.mock ? ", a third of 100,000 made-up documents" : ""));
   auto sampler = whole ? data::sequential_sampler(set->size()) : run_sampler(settings_.data, set->size());
   Feed feed(set, std::move(sampler), place_of(replica_), consumed);

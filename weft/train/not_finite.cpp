@@ -121,7 +121,7 @@ void Replica::must_have_finite_weights(std::int64_t step) const {
   if (!found.found()) return;
   fail(Kind::data, "step ", step, ": ", found.sentence,
        " was not finite when the step began, so neither it nor a later one can be applied; go on from a "
-       "checkpoint, and look at --lr, --adam-eps, --clip-grad and --init-method-std");
+       "checkpoint, and look at {rate.peak}, {optimizer.epsilon}, {optimizer.clip} and {model.init.std}");
 }
 
 }  // namespace weft

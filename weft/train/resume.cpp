@@ -45,11 +45,12 @@ RunFacts facts_of(const fs::path& step) {
 
 void must_hold_states(const RunFacts& facts, const TrainConfig& config, const std::string& who) {
   if (!facts.run.optimizer)
-    fail(Kind::usage, who, ": holds no optimizer states; add --no-load-optim or --finetune");
+    fail(Kind::usage, who,
+         ": holds no optimizer states; add {checkpoint.load_optimizer=false} or {checkpoint.finetune}");
   const OptimizerKind was = facts.configuration.optimizer.kind, is = config.optimizer.kind;
   if (was != is)
-    fail(Kind::usage, who, ": holds the states of --optimizer ", write_word(was), ", not of ", write_word(is),
-         "; add --no-load-optim or --finetune");
+    fail(Kind::usage, who, ": holds the states of {optimizer.kind} ", write_word(was), ", not of ",
+         write_word(is), "; add {checkpoint.load_optimizer=false} or {checkpoint.finetune}");
 }
 
 void compare(const ResumeInto& into, const RunFacts& facts, const std::string& who) {
@@ -126,7 +127,7 @@ void must_hold_nothing(const fs::path& root, const ResumeInto& into, const Resum
     for (const StepDirectory& step : checkpoint::step_directories(root)) {
       if (has_mark(step.path))
         fail(Kind::data, root.string(), ": step ", step.step,
-             " was complete and is damaged, so --allow-fresh-start does not start over it: ",
+             " was complete and is damaged, so {checkpoint.allow_fresh_start} does not start over it: ",
              join(out.notices, "; "), "; repair it or move it away");
     }
     return {};
@@ -142,8 +143,8 @@ void start_anew(const ResumeInto& into, Resumed& out) {
     return take(checkpoint_step(k.pretrained, notices), into, out);
   }
   if (!k.allow_fresh_start)
-    fail(Kind::data, "--load ", k.load, ": no checkpoint can be loaded: ", join(out.notices, "; "),
-         "; add --allow-fresh-start to begin with new weights");
+    fail(Kind::data, "{checkpoint.load} ", k.load, ": no checkpoint can be loaded: ", join(out.notices, "; "),
+         "; add {checkpoint.allow_fresh_start} to begin with new weights");
   must_hold_nothing(k.load, into, out);
   out.notices.emplace_back("a fresh start: the run begins with new weights at step 0");
 }
@@ -185,9 +186,9 @@ void must_not_mix_runs(const CheckpointConfig& config, std::int64_t step,
     for (const StepDirectory& there : steps) {
       const bool damaged = std::ranges::find(passed_over, there.step) != passed_over.end();
       if (there.step <= step || damaged || !is_whole(there.path)) continue;
-      fail(Kind::usage, "--save ", config.save, ": holds step ", there.step,
+      fail(Kind::usage, "{checkpoint.save} ", config.save, ": holds step ", there.step,
            ", and this run starts from step ", step, ": two runs would mix; ",
-           step == 0 ? text("add --load ", config.save, " to go on from it, or ") : std::string(),
+           step == 0 ? text("add {checkpoint.load} ", config.save, " to go on from it, or ") : std::string(),
            "save elsewhere");
     }
     return {};
@@ -199,7 +200,7 @@ std::string settings_of_checkpoint(const CheckpointConfig& config) {
   const auto step = meant(config);
   if (!step) {
     if (config.allow_fresh_start) return "{}";
-    fail(Kind::data, "--use-checkpoint-args: ", config.load, " holds no complete checkpoint to ask");
+    fail(Kind::data, "{checkpoint.use_args}: ", config.load, " holds no complete checkpoint to ask");
   }
   return settings_to_take(facts_of(*step), config.use_tokenizer);
 }

@@ -86,7 +86,8 @@ data::GptRows rows_of(const TrainConfig& config, const Tokenizer* tokenizer) {
                                         : std::optional(static_cast<std::int32_t>(rows.vocabulary - 1));
   if (!eod && (rows.reset_positions || rows.reset_attention || rows.mask_eod_loss)) {
     fail(Kind::usage,
-         "data: --reset-position-ids, --reset-attention-mask and --eod-mask-loss need an end-of-document "
+         "data: {data.reset_positions}, {data.reset_attention} and {data.mask_eod_loss} need an "
+         "end-of-document "
          "token, which the tokenizer has not");
   }
   rows.eod = eod.value_or(-1);
@@ -99,7 +100,7 @@ data::GptRows rows_of(const TrainConfig& config, const Tokenizer* tokenizer) {
 std::int32_t token_of(const Tokenizer& tokenizer, const std::string& text, const char* flag) {
   const auto id = tokenizer.special(text);
   if (!id)
-    fail(Kind::usage, flag, ": the tokenizer has no token ", text, "; --tokenizer-special-tokens adds some");
+    fail(Kind::usage, flag, ": the tokenizer has no token ", text, "; {data.tokenizer.special} adds some");
   return *id;
 }
 
@@ -110,13 +111,13 @@ data::FimRules fim_rules(const TrainConfig& config, const Tokenizer& tokenizer) 
                        .fragment_rate = c.fragment_rate.value_or(0),
                        .split = {},
                        .spared = c.spared,
-                       .prefix = token_of(tokenizer, c.prefix, "--fim-prefix-token"),
-                       .middle = token_of(tokenizer, c.middle, "--fim-middle-token"),
-                       .suffix = token_of(tokenizer, c.suffix, "--fim-suffix-token"),
-                       .pad = token_of(tokenizer, c.pad, "--fim-pad-token"),
-                       .eod = token_of(tokenizer, c.eod, "--fim-eod-token"),
+                       .prefix = token_of(tokenizer, c.prefix, "{data.fim.prefix}"),
+                       .middle = token_of(tokenizer, c.middle, "{data.fim.middle}"),
+                       .suffix = token_of(tokenizer, c.suffix, "{data.fim.suffix}"),
+                       .pad = token_of(tokenizer, c.pad, "{data.fim.pad}"),
+                       .eod = token_of(tokenizer, c.eod, "{data.fim.eod}"),
                        .seed = std::uint64_t(config.run.seed)};
-  if (!c.split.empty()) rules.split = token_of(tokenizer, c.split, "--fim-split-sample");
+  if (!c.split.empty()) rules.split = token_of(tokenizer, c.split, "{data.fim.split}");
   return rules;
 }
 
@@ -131,7 +132,7 @@ void check_names(const TrainConfig& config, const data::Datasets& sets) {
   const std::size_t names = config.data.validation_names.size();
   const std::size_t found = sets.of[std::size_t(data::Split::valid)].size();
   if (names > 0 && found > 0 && names != found)
-    fail(Kind::usage, "--validation-set-names gives ", names, " names for ", found, " validation sets");
+    fail(Kind::usage, "{data.validation_names} gives ", names, " names for ", found, " validation sets");
 }
 
 /// What the data room is asked for, whichever family reads it; of a completed configuration.
@@ -161,7 +162,7 @@ data::Datasets open_masked(const TrainConfig& config, const Samples& samples, co
   const bool words = samples.of == Samples::Of::hidden_words;
   const data::MaskedModel model = words ? data::MaskedModel::bert : data::MaskedModel::t5;
   if (tokenizer == nullptr && !config.data.mock)
-    fail(Kind::usage, "data: sentences with hidden words need a tokenizer's [MASK]: give --tokenizer-type");
+    fail(Kind::usage, "data: sentences with hidden words need a tokenizer's [MASK]: give {data.tokenizer.type}");
   data::MaskedRules rules{.model = model,
                           .sequence_length = samples.sequence,
                           .decoder_length = samples.decoder,

@@ -64,7 +64,8 @@ void Saver::write_record() {
     write_replay(checkpoint::step_directory(config_.save, record_->step - 1), *record_, files_);
   } catch (const Error& error) {
     if (!survivable(error)) throw;
-    log_.warning(text("step ", record_->step, " could not be recorded for --verify-resume: ", error.what()));
+    log_.warning(
+        text("step ", record_->step, " could not be recorded for {checkpoint.verify}: ", error.what()));
   }
   record_.reset();
 }

@@ -62,7 +62,7 @@ std::vector<StagePart> stages_of(const ModelKind& kind, const ModelConfig& model
   if (!turns && (p.first_stage_layers > 0 || p.last_stage_layers > 0))
     fail(Kind::usage, "pipeline schedule ", p.schedule,
          " does not go round the ranks in turn, so no rank's layers are the first or the last: cut them with "
-         "--pipeline-model-parallel-layout");
+         "{parallel.layout}");
   const int stages = int(home.size());
   const StageCut cut{.ranks = turns ? p.pp : stages,
                      .chunks = turns ? stages / p.pp : 1,
@@ -73,7 +73,7 @@ std::vector<StagePart> stages_of(const ModelKind& kind, const ModelConfig& model
                      .layout = p.layout};
   std::vector<StagePart> parts = kind.cut(model, cut);
   if (int(parts.size()) != stages)
-    fail(Kind::usage, "--pipeline-model-parallel-layout '", p.layout, "' has ", parts.size(),
+    fail(Kind::usage, "{parallel.layout} '", p.layout, "' has ", parts.size(),
          " stages, the pipeline schedule has ", stages);
   return parts;
 }

@@ -14,7 +14,7 @@ StepReport Stepper::not_finite(std::int64_t step, const StepReport& report, std:
   if (settings_.guard.faults == FaultCheck::rerun)
     if (const auto again = done_again(step, report, batches)) return *again;
   const std::string where = fault_is_injected(step, Trial::second)
-                                ? "injected by --error-injection-rate"
+                                ? "injected by {guard.inject_every}"
                                 : replica_.find_not_finite(batches, order_of(step));
   const std::string sentence =
       fmt::format("step {}: {} is not finite, {}; the weights are as they were before", step,

@@ -18,7 +18,7 @@ namespace {
 std::unique_ptr<Feed> training_feed(const TrainConfig& config, const RunData& data, const Replica& replica) {
   const auto train = data.sets[data::Split::train];
   if (!train && !config.eval.skip_train)
-    fail(Kind::usage, "train: the data hold no training documents; see --split");
+    fail(Kind::usage, "train: the data hold no training documents; see {data.split}");
   if (!train) return nullptr;
   return std::make_unique<Feed>(train, run_sampler(config.data, train->size()), place_of(replica), 0);
 }

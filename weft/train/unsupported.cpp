@@ -14,7 +14,7 @@ struct Refusal {
 };
 
 constexpr std::array refusals{
-    Refusal{"--zero-stage 2 and 3: gradients and weights cut over data-parallel ranks",
+    Refusal{"{parallel.zero} 2 and 3: gradients and weights cut over data-parallel ranks",
             [](const TrainConfig& c) { return c.parallel.zero > 1 && c.parallel.dp > 1; }},
 };
 

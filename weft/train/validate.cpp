@@ -26,7 +26,7 @@ void pairs(const ModelConfig& m) {
   const auto turning = std::int64_t(double(m.channels) * m.rotary.percent);
   if (turning % 2 != 0)
     fail(Kind::usage, "rotary positions turn channels in pairs, and ", turning, " of a head's ", m.channels,
-         " would turn: --kv-channels and --rotary-percent must give an even number");
+         " would turn: {model.channels} and {model.rotary.percent} must give an even number");
 }
 
 }  // namespace
@@ -43,58 +43,63 @@ std::vector<std::string> complete(TrainConfig& c, int world) {
   validate::precision(c, notices);
   validate::data(c, notices);
   validate::checkpoint(c);
-  within(c.log.timing_level, 0, 2, "--timing-log-level");
+  within(c.log.timing_level, 0, 2, "{log.timing_level}");
   return notices;
 }
 
 void validate::model(TrainConfig& c, std::vector<std::string>& notices) {
   ModelConfig& m = c.model;
   complete(m);
-  fraction(m.hidden_dropout, "--hidden-dropout");
-  fraction(m.attention_dropout, "--attention-dropout");
-  within(m.rotary.percent, 0, 1, "--rotary-percent");
-  if (!(m.norm_epsilon > 0)) fail(Kind::usage, "--norm-epsilon ", m.norm_epsilon, " is not greater than 0");
-  not_negative(m.init.std, "--init-method-std");
+  fraction(m.hidden_dropout, "{model.hidden_dropout}");
+  fraction(m.attention_dropout, "{model.attention_dropout}");
+  within(m.rotary.percent, 0, 1, "{model.rotary.percent}");
+  if (!(m.norm_epsilon > 0))
+    fail(Kind::usage, "{model.norm_epsilon} ", m.norm_epsilon, " is not greater than 0");
+  not_negative(m.init.std, "{model.init.std}");
   if (m.positions == Positions::rotary && !(m.rotary.base > 0))
-    fail(Kind::usage, "--rotary-base ", m.rotary.base, " is not greater than 0");
+    fail(Kind::usage, "{model.rotary.base} ", m.rotary.base, " is not greater than 0");
   if (m.positions == Positions::rotary) pairs(m);
   const bool stretched = m.rotary.scaling != RotaryScaling::none;
   if (stretched && m.positions != Positions::rotary)
     fail(Kind::usage,
-         "positions are not rotary, so there are no angles to stretch: add --position-embedding-type rope");
+         "positions are not rotary, so there are no angles to stretch: add {model.positions=rotary}");
   if (m.rotary.original_positions == 0) {
     if (m.rotary.scaling == RotaryScaling::llama3) m.rotary.original_positions = m.max_positions;
     if (m.rotary.scaling == RotaryScaling::yarn) m.rotary.original_positions = 4096;  // as Megatron does
   }
   if (m.rotary.scaling == RotaryScaling::yarn && m.rotary.factor == 1)
     notices.push_back(
-        "no effect here: --position-embedding-type yarn (by a factor of 1 nothing is stretched, and angles "
+        "no effect here: {model.rotary.scaling=yarn} (by a factor of 1 nothing is stretched, and angles "
         "are "
-        "those of rope: --rotary-scaling-factor says how many times longer than trained)");
+        "those of rope: {model.rotary.factor} says how many times longer than trained)");
   if (m.recompute.what == Recompute::selective && m.recompute.modules.empty())
     m.recompute.modules = {RecomputeModule::core_attention};
   if (m.recompute.what != Recompute::selective && !m.recompute.modules.empty())
-    fail(Kind::usage, "--recompute-modules needs --recompute-granularity selective");
+    fail(Kind::usage, "{model.recompute.modules} needs {model.recompute.what=selective}");
   if (m.recompute.what == Recompute::full && (m.recompute.layers < 1 || m.recompute.layers > m.layers))
-    fail(Kind::usage, "--recompute-num-layers ", m.recompute.layers, " is not between 1 and ", m.layers,
+    fail(Kind::usage, "{model.recompute.layers} ", m.recompute.layers, " is not between 1 and ", m.layers,
          " layers");
 }
 
 void validate::optimizer(const TrainConfig& c) {
   const OptimizerConfig& o = c.optimizer;
-  fraction(o.beta1, "--adam-beta1");
-  fraction(o.beta2, "--adam-beta2");
-  fraction(o.momentum, "--sgd-momentum");
-  not_negative(o.epsilon, "--adam-eps");
-  not_negative(o.clip, "--clip-grad");
-  not_negative(o.weight_decay, "--weight-decay");
+  fraction(o.beta1, "{optimizer.beta1}");
+  fraction(o.beta2, "{optimizer.beta2}");
+  fraction(o.momentum, "{optimizer.momentum}");
+  not_negative(o.epsilon, "{optimizer.epsilon}");
+  not_negative(o.clip, "{optimizer.clip}");
+  not_negative(o.weight_decay, "{optimizer.weight_decay}");
   const bool both = o.weight_decay_start && o.weight_decay_end,
              none = !o.weight_decay_start && !o.weight_decay_end;
   if (o.weight_decay_growth == DecayGrowth::constant && !none)
     fail(Kind::usage,
-         "--start-weight-decay and --end-weight-decay need --weight-decay-incr-style linear or cosine");
+         "{optimizer.weight_decay_start} and {optimizer.weight_decay_end} need "
+         "{optimizer.weight_decay_growth} linear or cosine");
   if (o.weight_decay_growth == DecayGrowth::constant) return;
-  if (!both) fail(Kind::usage, "--weight-decay-incr-style needs --start-weight-decay and --end-weight-decay");
+  if (!both)
+    fail(Kind::usage,
+         "{optimizer.weight_decay_growth} needs {optimizer.weight_decay_start} and "
+         "{optimizer.weight_decay_end}");
   if (*o.weight_decay_start < 0 || *o.weight_decay_end < *o.weight_decay_start)
     fail(Kind::usage, "weight decay cannot grow from ", *o.weight_decay_start, " to ", *o.weight_decay_end);
 }
@@ -102,48 +107,56 @@ void validate::optimizer(const TrainConfig& c) {
 void validate::precision(TrainConfig& c, std::vector<std::string>& notices) {
   const ScalingConfig& s = c.scaling;
   const bool f16 = c.model.precision == Precision::f16;
-  if (s.constant && !f16) notices.push_back("no effect here: --loss-scale (only --fp16 scales the loss)");
+  if (s.constant && !f16)
+    notices.push_back("no effect here: {scaling.constant} (only {model.precision=f16} scales the loss)");
   if (s.constant && !(*s.constant > 0))
-    fail(Kind::usage, "--loss-scale ", *s.constant, " is not greater than 0");
+    fail(Kind::usage, "{scaling.constant} ", *s.constant, " is not greater than 0");
   if (f16 && !(s.initial >= s.least && s.least > 0))
-    fail(Kind::usage, "--initial-loss-scale ", s.initial, " is below --min-loss-scale ", s.least);
-  if (s.window < 1) fail(Kind::usage, "--loss-scale-window ", s.window, " is not at least 1");
-  if (s.hysteresis < 1) fail(Kind::usage, "--hysteresis ", s.hysteresis, " is not at least 1");
+    fail(Kind::usage, "{scaling.initial} ", s.initial, " is below {scaling.least} ", s.least);
+  if (s.window < 1) fail(Kind::usage, "{scaling.window} ", s.window, " is not at least 1");
+  if (s.hysteresis < 1) fail(Kind::usage, "{scaling.hysteresis} ", s.hysteresis, " is not at least 1");
   if (c.model.exact && s.reduce_in_bf16)
-    fail(Kind::usage, "--grad-reduce-in-bf16 rounds sums that --exact keeps whole: leave one of them out");
+    fail(Kind::usage,
+         "{scaling.reduce_in_bf16} rounds sums that {model.exact} keeps whole: leave one of them out");
   if (c.guard.non_finite == NonFinite::rescale && !f16)
-    fail(Kind::usage, "--non-finite rescale needs --fp16, the only precision with a loss scale");
+    fail(Kind::usage,
+         "{guard.non_finite} rescale needs {model.precision=f16}, the only precision with a loss scale");
   if (f16 && !s.constant) c.guard.non_finite = NonFinite::rescale;
 }
 
 void validate::checkpoint(const TrainConfig& c) {
   const CheckpointConfig& k = c.checkpoint;
   if (!k.save.empty() && k.interval < 1)
-    fail(Kind::usage, "--save ", k.save, " needs --save-interval: after how many steps to write");
+    fail(Kind::usage, "{checkpoint.save} ", k.save,
+         " needs {checkpoint.interval}: after how many steps to write");
   if (k.retain_interval > 0 && (k.interval < 1 || k.retain_interval % k.interval != 0))
-    fail(Kind::usage, "--save-retain-interval ", k.retain_interval, " is not a multiple of --save-interval ",
-         k.interval);
-  if (k.step < 0) fail(Kind::usage, "--ckpt-step ", k.step, " is not 0 or more");
+    fail(Kind::usage, "{checkpoint.retain_interval} ", k.retain_interval,
+         " is not a multiple of {checkpoint.interval} ", k.interval);
+  if (k.step < 0) fail(Kind::usage, "{checkpoint.step} ", k.step, " is not 0 or more");
   if (k.step > 0 && k.load.empty())
-    fail(Kind::usage, "--ckpt-step ", k.step, " needs --load: the checkpoints to choose from");
+    fail(Kind::usage, "{checkpoint.step} ", k.step,
+         " needs {checkpoint.load}: the checkpoints to choose from");
   if (k.keep_last < 0 || k.keep_best < 0)
-    fail(Kind::usage, "--save-keep-last ", k.keep_last, " and --save-keep-best ", k.keep_best,
+    fail(Kind::usage, "{checkpoint.keep_last} ", k.keep_last, " and {checkpoint.keep_best} ", k.keep_best,
          " are not 0 or more");
   if ((k.keep_last > 0 || k.keep_best > 0) && k.save.empty())
-    fail(Kind::usage, "--save-keep-last and --save-keep-best need --save: the checkpoints to keep");
+    fail(Kind::usage,
+         "{checkpoint.keep_last} and {checkpoint.keep_best} need {checkpoint.save}: the checkpoints to keep");
   if (k.keep_best > 0 && (c.eval.interval < 1 || k.interval % c.eval.interval != 0))
-    fail(Kind::usage, "--save-keep-best ", k.keep_best,
-         " needs a validation before every save: --save-interval ", k.interval,
-         " is not a multiple of --eval-interval ", c.eval.interval);
+    fail(Kind::usage, "{checkpoint.keep_best} ", k.keep_best,
+         " needs a validation before every save: {checkpoint.interval} ", k.interval,
+         " is not a multiple of {eval.interval} ", c.eval.interval);
   if (c.log.progress && k.save.empty())
-    fail(Kind::usage, "--log-progress needs --save: the directory of its progress.txt");
-  if (k.in_background && k.save.empty()) fail(Kind::usage, "--async-save needs --save");
+    fail(Kind::usage, "{log.progress} needs {checkpoint.save}: the directory of its progress.txt");
+  if (k.in_background && k.save.empty())
+    fail(Kind::usage, "{checkpoint.in_background} needs {checkpoint.save}");
   if (k.verify && k.save.empty() && k.load.empty())
-    fail(Kind::usage, "--verify-resume needs --save or --load: what to compare with");
+    fail(Kind::usage,
+         "{checkpoint.verify} needs {checkpoint.save} or {checkpoint.load}: what to compare with");
   if (k.finetune && k.load.empty() && k.pretrained.empty())
-    fail(Kind::usage, "--finetune needs --load: the weights to start from");
+    fail(Kind::usage, "{checkpoint.finetune} needs {checkpoint.load}: the weights to start from");
   if (k.use_args && k.load.empty())
-    fail(Kind::usage, "--use-checkpoint-args needs --load: the checkpoint to ask");
+    fail(Kind::usage, "{checkpoint.use_args} needs {checkpoint.load}: the checkpoint to ask");
 }
 
 }  // namespace weft

@@ -12,10 +12,10 @@ void degrees(const ParallelConfig& p) {
   const auto positive = [](int degree, std::string_view flag) {
     if (degree < 1) fail(Kind::usage, flag, " ", degree, " is not at least 1");
   };
-  positive(p.tp, "--tensor-model-parallel-size");
-  positive(p.pp, "--pipeline-model-parallel-size");
-  positive(p.cp, "--context-parallel-size");
-  if (p.zero < 0 || p.zero > 3) fail(Kind::usage, "--zero-stage ", p.zero, " is not 0, 1, 2 or 3");
+  positive(p.tp, "{parallel.tp}");
+  positive(p.pp, "{parallel.pp}");
+  positive(p.cp, "{parallel.cp}");
+  if (p.zero < 0 || p.zero > 3) fail(Kind::usage, "{parallel.zero} ", p.zero, " is not 0, 1, 2 or 3");
 }
 
 void share_out(TrainConfig& c, int world) {
@@ -42,13 +42,13 @@ bool uneven(const ParallelConfig& p) { return p.first_stage_layers > 0 || p.last
 void one_way_to_cut(const ParallelConfig& p) {
   const int virtually = (p.virtual_stage_layers > 0) + (p.virtual_stages > 1);
   if (virtually + !p.layout.empty() > 1 || (uneven(p) && (p.virtual_stage_layers > 0 || !p.layout.empty())))
-    fail(Kind::usage, "stages can be cut in one way only: by --num-layers-per-virtual-pipeline-stage, ",
-         "--num-virtual-stages-per-pipeline-rank, --pipeline-model-parallel-layout, or an uneven first and "
+    fail(Kind::usage, "stages can be cut in one way only: by {parallel.virtual_stage_layers}, ",
+         "{parallel.virtual_stages}, {parallel.layout}, or an uneven first and "
          "last stage");
   const bool counted = p.count_embedding || p.count_loss;
   if (counted && !p.layout.empty())
-    fail(Kind::usage, "--pipeline-model-parallel-layout says where embedding and output stand: leave ",
-         "--account-for-embedding-in-pipeline-split and --account-for-loss-in-pipeline-split out");
+    fail(Kind::usage, "{parallel.layout} says where embedding and output stand: leave ",
+         "{parallel.count_embedding} and {parallel.count_loss} out");
 }
 
 /// How many stages a rank holds, however that was said.
@@ -71,17 +71,16 @@ void stages(TrainConfig& c) {
   const int layers = c.model.layers + p.count_embedding + p.count_loss;
   p.virtual_stages = chunks_of(c, layers);
   const bool many = p.virtual_stages > 1;
-  if (many && p.pp < 2)
-    fail(Kind::usage, "virtual stages need --pipeline-model-parallel-size 2 or more, found ", p.pp);
+  if (many && p.pp < 2) fail(Kind::usage, "virtual stages need {parallel.pp} 2 or more, found ", p.pp);
   if (many && !uneven(p) && p.layout.empty() && layers % (p.pp * p.virtual_stages) != 0)
     fail(Kind::usage, layers, " layers cannot be shared by ", p.pp, " ranks of ", p.virtual_stages,
          " virtual stages");
   if (p.microbatch_group > 0 && !many)
-    fail(Kind::usage, "--microbatch-group-size-per-virtual-pipeline-stage ", p.microbatch_group,
-         " needs virtual stages: --num-virtual-stages-per-pipeline-rank");
+    fail(Kind::usage, "{parallel.microbatch_group} ", p.microbatch_group,
+         " needs virtual stages: {parallel.virtual_stages}");
   if (p.pp == 1 && (uneven(p) || !p.schedule.empty()))
-    fail(Kind::usage, uneven(p) ? "an uneven first or last stage" : "--pipeline-schedule",
-         " needs --pipeline-model-parallel-size 2 or more, found 1");
+    fail(Kind::usage, uneven(p) ? "an uneven first or last stage" : "{parallel.schedule}",
+         " needs {parallel.pp} 2 or more, found 1");
   (void)stages_of(kind_of(c.model), c.model, c.parallel);
 }
 
@@ -94,17 +93,18 @@ void exact_units(const TrainConfig& c) {
   const ModelConfig& m = c.model;
   if (!m.exact) return;
   if (exact_slabs % p.tp != 0)
-    fail(Kind::usage, "--exact adds eighths, which ", p.tp,
+    fail(Kind::usage, "{model.exact} adds eighths, which ", p.tp,
          " tensor-parallel ranks cannot share: take 1, 2, 4 or 8");
   if (exact_slabs % (p.tp * p.cp) != 0)
-    fail(Kind::usage, "--exact adds eighths of the vocabulary, which ", p.tp, " tensor-parallel times ", p.cp,
-         " context-parallel ranks cannot share: take 1, 2, 4 or 8 in all");
+    fail(Kind::usage, "{model.exact} adds eighths of the vocabulary, which ", p.tp, " tensor-parallel times ",
+         p.cp, " context-parallel ranks cannot share: take 1, 2, 4 or 8 in all");
   if (!power_of_two(p.dp))
-    fail(Kind::usage, "--exact halves a batch again and again, which ", p.dp,
+    fail(Kind::usage, "{model.exact} halves a batch again and again, which ", p.dp,
          " data-parallel ranks cannot share: take a power of two");
   for (const auto& [width, what] : kind_of(m).exact_widths(m))
     if (width % exact_slabs != 0)
-      fail(Kind::usage, "--exact adds eighths: ", what, " ", width, " is not a multiple of ", exact_slabs);
+      fail(Kind::usage, "{model.exact} adds eighths: ", what, " ", width, " is not a multiple of ",
+           exact_slabs);
 }
 
 }  // namespace
@@ -116,8 +116,9 @@ void validate::layout(TrainConfig& c, int world) {
   stages(c);
   exact_units(c);
   const ParallelConfig& p = c.parallel;
-  if (p.bucket_elements < 0) fail(Kind::usage, "--ddp-bucket-size ", p.bucket_elements, " is not positive");
-  if (p.buckets < 0) fail(Kind::usage, "--ddp-num-buckets ", p.buckets, " is not positive");
+  if (p.bucket_elements < 0)
+    fail(Kind::usage, "{parallel.bucket_elements} ", p.bucket_elements, " is not positive");
+  if (p.buckets < 0) fail(Kind::usage, "{parallel.buckets} ", p.buckets, " is not positive");
 }
 
 }  // namespace weft

@@ -63,8 +63,8 @@ RunWitness Verifier::witness(const RunPosition& at) {
 
 void Verifier::verify(const RunFacts& facts, const std::string& from) {
   if (!facts.witness.loss)
-    fail(Kind::usage, "--verify-resume: ", from,
-         " says nothing to compare with: --verify-resume was not given when it was saved");
+    fail(Kind::usage, "{checkpoint.verify}: ", from,
+         " says nothing to compare with: {checkpoint.verify} was not given when it was saved");
   const RunWitness now = witness(facts.run);
   const double allowed = rounding_between(facts);
   const double loss_off = std::abs(*now.loss - *facts.witness.loss);
@@ -72,9 +72,10 @@ void Verifier::verify(const RunFacts& facts, const std::string& from) {
   if (!(loss_off <= allowed * std::abs(*facts.witness.loss)) ||
       !(norm_off <= allowed * std::abs(*facts.witness.weights_norm)))
     fail(Kind::data,
-         fmt::format("--verify-resume: {}: the last batch has loss {:.17g}, and {:.17g} when it was saved; "
-                     "the weights have norm {:.17g}, and {:.17g} when they were saved",
-                     from, *now.loss, *facts.witness.loss, *now.weights_norm, *facts.witness.weights_norm));
+         fmt::format(
+             "{{checkpoint.verify}}: {}: the last batch has loss {:.17g}, and {:.17g} when it was saved; "
+             "the weights have norm {:.17g}, and {:.17g} when they were saved",
+             from, *now.loss, *facts.witness.loss, *now.weights_norm, *facts.witness.weights_norm));
   say(fmt::format("verified: the last batch has loss {:.9g} again, {}", *now.loss,
                   allowed == 0 ? "every bit equal" : "equal to rounding under another layout"));
 }
@@ -124,7 +125,7 @@ void Verifier::expect(const RunFacts& facts, const std::string& from, const Prog
   if (why.empty()) return;
   expected_.reset();
   verify(facts, from);
-  say(fmt::format("--verify-resume: step {} was not compared, moments were not looked at: {}",
+  say(fmt::format("{{checkpoint.verify}}: step {} was not compared, moments were not looked at: {}",
                   progress.first_step, why));
 }
 
@@ -141,8 +142,8 @@ StepReport Verifier::step(std::int64_t step, StepTimers* timers, Saver* saver) {
 void Verifier::compare(const Replay& now) {
   const auto& [saved, rounding, from] = *expected_;
   if (const std::string differ = difference(saved, now, rounding); !differ.empty())
-    fail(Kind::data, "--verify-resume: ", from, ": step ", now.step, " does not come out as it did: ", differ,
-         "; nothing was saved since it was loaded");
+    fail(Kind::data, "{checkpoint.verify}: ", from, ": step ", now.step,
+         " does not come out as it did: ", differ, "; nothing was saved since it was loaded");
   say(
       fmt::format("verified: step {} gives its loss {:.9g}, its gradient norm and all {} weights "
                   "and moments again, {}",

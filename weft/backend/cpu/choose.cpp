@@ -74,8 +74,13 @@ product::Products choose_products(const ProductChoice& choice, std::vector<std::
 }
 
 std::unique_ptr<Kernels> choose_kernels(const ProductChoice& choice, std::vector<std::string>& notes) {
-  if (choice.kernels == CpuKernels::reference) return std::make_unique<ReferenceKernels>();
-  return std::make_unique<ProductKernels>(choose_products(choice, notes), choice.threads);
+  std::unique_ptr<ReferenceKernels> kernels;
+  if (choice.kernels == CpuKernels::reference)
+    kernels = std::make_unique<ReferenceKernels>();
+  else
+    kernels = std::make_unique<ProductKernels>(choose_products(choice, notes), choice.threads);
+  kernels->count_in(choice.plain_calls);
+  return kernels;
 }
 
 }  // namespace weft

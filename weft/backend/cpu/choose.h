@@ -7,6 +7,7 @@
 
 #include "weft/backend/cpu/device.h"
 #include "weft/backend/cpu/product/products.h"
+#include "weft/backend/plain_calls.h"
 
 namespace weft {
 
@@ -16,6 +17,7 @@ struct ProductChoice {
   int threads = 1;
   bool exact = false;
   std::shared_ptr<ProductTrials> trials = nullptr;
+  PlainCalls* plain_calls = nullptr;  // what falls back on plain loops is counted here
 };
 /// Adds a sentence to notes for every engine that is not used although it was asked for.
 product::Products choose_products(const ProductChoice& choice, std::vector<std::string>& notes);

@@ -11,7 +11,8 @@ CpuDevice::CpuDevice(const CpuOptions& options)
     : threads_(checked_threads("cpu device", options.threads)),
       exact_(options.exact),
       pool_(*this, system_ground(), options.memory_limit),
-      kernels_(choose_kernels({options.kernels, threads_, exact_, options.trials}, notes_)) {
+      kernels_(
+          choose_kernels({options.kernels, threads_, exact_, options.trials, options.plain_calls}, notes_)) {
   if (options.times) kernels_ = timed(std::move(kernels_), *options.times);
   // What the choice itself used is nobody's peak.
   pool_.forget_peaks();

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "weft/backend/cpu/timed.h"
+#include "weft/backend/plain_calls.h"
 #include "weft/backend/pool.h"
 #include "weft/tensor/kernels.h"
 
@@ -28,6 +29,7 @@ struct CpuOptions {
   CpuKernels kernels = CpuKernels::best;
   WorkTimes* times = nullptr;  // what each kind of work takes is added here; outlives the device
   std::shared_ptr<ProductTrials> trials = nullptr;  // what is known of its products; null: nothing yet
+  PlainCalls* plain_calls = nullptr;  // what falls back on plain loops is counted here; outlives the device
 };
 
 class CpuDevice final : public Device {

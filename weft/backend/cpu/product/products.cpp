@@ -112,7 +112,8 @@ void Products::check_own(int threads) {
   for (const fast::Type type : {fast::Type::f32, fast::Type::bf16, fast::Type::f16}) {
     const std::string found = trials_->cutting_changes(own_, type, threads);
     if (!found.empty())
-      fail(Kind::device, "exact mode: our own product ", found, " on this processor; leave out --exact");
+      fail(Kind::device, "exact mode: our own product ", found,
+           " on this processor; leave out {model.exact}");
   }
 }
 

@@ -80,6 +80,7 @@ class Biased {
 }  // namespace
 
 void ReferenceKernels::activation(const Tensor& y, const Tensor& x, const Tensor& bias, Activation kind) {
+  called();
   const Rows to(y);
   const Biased from(x, bias);
   for (std::int64_t i = 0; i < to.count(); ++i) {
@@ -91,6 +92,7 @@ void ReferenceKernels::activation(const Tensor& y, const Tensor& x, const Tensor
 
 void ReferenceKernels::activation_backward(const Tensor& dx, const Tensor& dy, const Tensor& x,
                                            const Tensor& bias, Activation kind) {
+  called();
   const Rows to(dx);
   const Rows given(dy);
   const Biased from(x, bias);
@@ -103,6 +105,7 @@ void ReferenceKernels::activation_backward(const Tensor& dx, const Tensor& dy, c
 }
 
 void ReferenceKernels::gated(const Tensor& y, const Tensor& x, const Tensor& bias, Activation kind) {
+  called();
   const Rows to(y);
   const Biased from(x, bias);
   const auto f = std::size_t(to.width());
@@ -116,6 +119,7 @@ void ReferenceKernels::gated(const Tensor& y, const Tensor& x, const Tensor& bia
 
 void ReferenceKernels::gated_backward(const Tensor& dx, const Tensor& dy, const Tensor& x, const Tensor& bias,
                                       Activation kind) {
+  called();
   const Rows to(dx);
   const Rows given(dy);
   const Biased from(x, bias);

@@ -7,6 +7,7 @@
 namespace weft {
 
 void ReferenceKernels::adam(const AdamState& state, const Tensor& grad, const AdamArgs& how) {
+  called();
   std::vector<double> master = reference::load(state.master);
   std::vector<double> m = reference::load(state.m);
   std::vector<double> v = reference::load(state.v);
@@ -31,6 +32,7 @@ void ReferenceKernels::adam(const AdamState& state, const Tensor& grad, const Ad
 }
 
 void ReferenceKernels::sgd(const SgdState& state, const Tensor& grad, const SgdArgs& how) {
+  called();
   std::vector<double> master = reference::load(state.master);
   std::vector<double> momentum = reference::load_or_zeros(state.momentum, grad.elements());
   const std::vector<double> g = reference::load(grad);

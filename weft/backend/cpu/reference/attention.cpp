@@ -164,6 +164,7 @@ struct HeadBackward {
 }  // namespace
 
 void ReferenceKernels::attention(const AttentionOut& out, const Attended& in, const AttentionArgs& how) {
+  called();
   const Scores scores(in, how);
   each_head(in.q, [&](std::int64_t b, std::int64_t g, std::int64_t r, std::int64_t head) {
     const Matrix k(group_of(in.k, b, g));
@@ -188,6 +189,7 @@ void ReferenceKernels::attention(const AttentionOut& out, const Attended& in, co
 void ReferenceKernels::attention_backward(const AttentionGrads& grads, const Tensor& dout,
                                           const AttentionOut& out, const Attended& in,
                                           const AttentionArgs& how) {
+  called();
   const Scores scores(in, how);
   Row dbias;
   if (grads.dbias) dbias = reference::load(grads.dbias);
@@ -218,6 +220,7 @@ void ReferenceKernels::attention_backward(const AttentionGrads& grads, const Ten
 
 // lse = log(e^a + e^b),  o = e^(a - lse) o_a + e^(b - lse) o_b
 void ReferenceKernels::merge_attention(const AttentionOut& into, const AttentionOut& part) {
+  called();
   each_head(into.o, [&](std::int64_t b, std::int64_t g, std::int64_t r, std::int64_t head) {
     const Rows to(head_of(into.o, b, g, r));
     const Rows from(head_of(part.o, b, g, r));

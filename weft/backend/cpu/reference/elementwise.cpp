@@ -38,12 +38,14 @@ void copy_bits(const Tensor& out, const Tensor& in) {
 }  // namespace
 
 void ReferenceKernels::fill(const Tensor& out, double value) {
+  called();
   const Rows rows(out);
   const std::vector<double> row(std::size_t(rows.width()), value);
   for (std::int64_t i = 0; i < rows.count(); ++i) rows.store(i, row);
 }
 
 void ReferenceKernels::copy(const Tensor& out, const Tensor& in) {
+  called();
   if (out.dtype() == in.dtype()) return copy_bits(out, in);
   const Rows to(out);
   const Rows from(in);
@@ -51,22 +53,27 @@ void ReferenceKernels::copy(const Tensor& out, const Tensor& in) {
 }
 
 void ReferenceKernels::add(const Tensor& out, const Tensor& a, const Tensor& b) {
+  called();
   combine(out, a, b, [](double x, double y) { return x + y; });
 }
 
 void ReferenceKernels::add_scaled(const Tensor& out, const Tensor& x, float alpha) {
+  called();
   combine(out, out, x, [alpha](double o, double value) { return o + double(alpha) * value; });
 }
 
 void ReferenceKernels::scale(const Tensor& x, float alpha) {
+  called();
   combine(x, x, x, [alpha](double value, double) { return double(alpha) * value; });
 }
 
 void ReferenceKernels::multiply(const Tensor& out, const Tensor& a, const Tensor& b) {
+  called();
   combine(out, a, b, [](double x, double y) { return x * y; });
 }
 
 void ReferenceKernels::add_bias(const Tensor& x, const Tensor& bias) {
+  called();
   const Rows rows(x);
   const std::vector<double> more = reference::load(bias);
   for (std::int64_t i = 0; i < rows.count(); ++i) {
@@ -77,6 +84,7 @@ void ReferenceKernels::add_bias(const Tensor& x, const Tensor& bias) {
 }
 
 void ReferenceKernels::sum_rows(const Tensor& dbias, const Tensor& dy) {
+  called();
   const Rows rows(dy);
   std::vector<double> sum(std::size_t(rows.width()));
   std::vector<double> row(sum.size());

@@ -7,6 +7,7 @@ namespace weft {
 using reference::Rows;
 
 void ReferenceKernels::gather(const Tensor& out, const Tensor& table, const Tensor& ids, std::int64_t first) {
+  called();
   const Rows to(out);
   const Rows from(table);
   const std::vector<double> zeros(std::size_t(to.width()));
@@ -19,6 +20,7 @@ void ReferenceKernels::gather(const Tensor& out, const Tensor& table, const Tens
 
 void ReferenceKernels::scatter_add(const Tensor& dtable, const Tensor& dout, const Tensor& ids,
                                    std::int64_t first) {
+  called();
   const Rows to(dtable);
   const Rows from(dout);
   const std::span<const std::int32_t> wanted = ids.as<std::int32_t>();

@@ -2,6 +2,7 @@
 // compared with, and what they fall back on.
 #pragma once
 
+#include "weft/backend/plain_calls.h"
 #include "weft/tensor/kernels.h"
 
 namespace weft {
@@ -11,6 +12,8 @@ namespace weft {
 class ReferenceKernels : public Kernels {
  public:
   const char* name() const override { return "reference"; }
+  /// Counts the calls that come down here; null: no longer.
+  void count_in(PlainCalls* calls) { calls_ = calls; }
 
   void matmul(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs&) override;
   void grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b, Groups,
@@ -78,6 +81,13 @@ class ReferenceKernels : public Kernels {
 
   void adam(const AdamState&, const Tensor& grad, const AdamArgs&) override;
   void sgd(const SgdState&, const Tensor& grad, const SgdArgs&) override;
+
+ private:
+  void called(const char* kernel = __builtin_FUNCTION()) {
+    if (calls_) ++(*calls_)[kernel];
+  }
+
+  PlainCalls* calls_ = nullptr;
 };
 
 }  // namespace weft

@@ -26,6 +26,7 @@ std::int64_t column_of(std::int32_t target, VocabularyPart part) {
 }  // namespace
 
 void ReferenceKernels::loss_max(const LossParts& parts, const Tensor& logits, VocabularyPart part) {
+  called();
   const Rows rows(logits);
   std::vector<double> greatest;
   for (std::int64_t i = 0; i < rows.count(); ++i) {
@@ -39,6 +40,7 @@ void ReferenceKernels::loss_max(const LossParts& parts, const Tensor& logits, Vo
 
 void ReferenceKernels::loss_sums(const LossParts& parts, const Tensor& logits, const Tensor& targets,
                                  VocabularyPart part) {
+  called();
   const Rows rows(logits);
   const std::vector<double> max = reference::load(parts.max);
   const std::span<const std::int32_t> wanted = targets.as<std::int32_t>();
@@ -61,6 +63,7 @@ void ReferenceKernels::loss_sums(const LossParts& parts, const Tensor& logits, c
 
 void ReferenceKernels::loss_finish(const Tensor& loss, const LossParts& parts, const LossArgs& how,
                                    std::int64_t whole) {
+  called();
   const std::vector<double> max = reference::load(parts.max);
   const std::vector<double> sum = reference::load(parts.sum);
   const std::vector<double> target = reference::load(parts.target);
@@ -79,6 +82,7 @@ void ReferenceKernels::loss_finish(const Tensor& loss, const LossParts& parts, c
 
 void ReferenceKernels::loss_backward(const Tensor& logits, const LossParts& parts, const LossTargets& targets,
                                      VocabularyPart part, const LossArgs& how) {
+  called();
   const Rows rows(logits);
   const std::vector<double> max = reference::load(parts.max);
   const std::vector<double> sum = reference::load(parts.sum);

@@ -57,6 +57,7 @@ Tensor turned(const Tensor& matrix, Read read) {
 }  // namespace
 
 void ReferenceKernels::matmul(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how) {
+  called();
   if (out.rank() == 2) return product(out, turned(a, how.a), turned(b, how.b), how);
   for (std::int64_t i = 0; i < out.dim(0); ++i)
     product(out.at(0, i), turned(a.at(0, i), how.a), turned(b.at(0, i), how.b), how);
@@ -64,6 +65,7 @@ void ReferenceKernels::matmul(const Tensor& out, const Tensor& a, const Tensor& 
 
 void ReferenceKernels::grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b, Groups groups,
                                       const MatmulArgs& how) {
+  called();
   const bool gradient = how.a == Read::transposed;
   for (std::size_t g = 0; g + 1 < groups.offsets.size(); ++g) {
     const std::int64_t first = groups.offsets[g];

@@ -78,6 +78,7 @@ void row_backward(std::span<double> g, std::span<const double> n, double rstd, N
 
 void ReferenceKernels::norm(const Tensor& y, const NormStats& stats, const Tensor& x,
                             const NormWeights& weights, const NormArgs& how) {
+  called();
   const Rows from(x);
   Normalizer normalizer(y, stats, weights, how);
   for (std::int64_t i = 0; i < from.count(); ++i) normalizer.row(i, from.load(i));
@@ -86,6 +87,7 @@ void ReferenceKernels::norm(const Tensor& y, const NormStats& stats, const Tenso
 
 void ReferenceKernels::norm_backward(const NormGrads& grads, const Tensor& dy, const Tensor& residual,
                                      const NormSaved& saved, const NormArgs& how) {
+  called();
   if (grads.dgain && grads.dgain.rank() == 2) {
     const std::int64_t sets = grads.dgain.dim(0), rows = saved.x.dim(0) / sets;
     for (std::int64_t i = 0; i < sets; ++i) {
@@ -126,11 +128,13 @@ void ReferenceKernels::norm_backward(const NormGrads& grads, const Tensor& dy, c
 
 void ReferenceKernels::sum_norm(const SumNormOut& out, const SumNormIn& in, const NormWeights& weights,
                                 const NormArgs& how) {
+  called();
   bias_dropout_add(out.sum, in.x, in.bias, in.residual, in.dropout);
   norm(out.y, out.stats, out.sum, weights, how);
 }
 
 void ReferenceKernels::scale_rows(const Tensor& y, const Tensor& x, const Tensor& factor) {
+  called();
   const Rows to(y);
   const Rows from(x);
   const std::vector<double> factors = reference::load(factor);
@@ -142,6 +146,7 @@ void ReferenceKernels::scale_rows(const Tensor& y, const Tensor& x, const Tensor
 }
 
 void ReferenceKernels::dot_rows(const Tensor& out, const Tensor& a, const Tensor& b) {
+  called();
   const Rows left(a);
   const Rows right(b);
   std::vector<double> dots;

@@ -25,6 +25,7 @@ std::int64_t checked(const char* op, std::span<const std::int32_t> index, std::i
 }  // namespace
 
 void ReferenceKernels::top_k(const Tensor& values, const Tensor& indices, const Tensor& x) {
+  called();
   const Rows from(x);
   const Rows to(values);
   const Rows places(indices);
@@ -43,6 +44,7 @@ void ReferenceKernels::top_k(const Tensor& values, const Tensor& indices, const 
 }
 
 void ReferenceKernels::sort_by_key(const Tensor& order, const Tensor& counts, const Tensor& keys) {
+  called();
   const std::span<const std::int32_t> key = keys.as<std::int32_t>();
   const std::span<std::int64_t> count = counts.as<std::int64_t>();
   std::fill(count.begin(), count.end(), 0);
@@ -59,6 +61,7 @@ void ReferenceKernels::sort_by_key(const Tensor& order, const Tensor& counts, co
 }
 
 void ReferenceKernels::gather_rows(const Tensor& out, const Tensor& x, const Tensor& index) {
+  called();
   const Rows to(out);
   const Rows from(x);
   const std::vector<double> zeros(std::size_t(to.width()));
@@ -71,6 +74,7 @@ void ReferenceKernels::gather_rows(const Tensor& out, const Tensor& x, const Ten
 
 void ReferenceKernels::scatter_add_rows(const Tensor& out, const Tensor& x, const Tensor& index,
                                         const Tensor& weight) {
+  called();
   const Rows to(out);
   const Rows from(x);
   const std::vector<double> weights =

@@ -51,6 +51,7 @@ void by_place(const Tensor& out, const RandomBlock& block, F f) {
 }  // namespace
 
 void ReferenceKernels::dropout(const Tensor& y, const Tensor& x, const DropoutArgs& how) {
+  called();
   const Dropped dropped(how);
   const Rows to(y);
   const Rows from(x);
@@ -63,6 +64,7 @@ void ReferenceKernels::dropout(const Tensor& y, const Tensor& x, const DropoutAr
 
 void ReferenceKernels::bias_dropout_add(const Tensor& out, const Tensor& x, const Tensor& bias,
                                         const Tensor& residual, const DropoutArgs& how) {
+  called();
   const Dropped dropped(how);
   const Rows to(out);
   const Rows from(x);
@@ -80,6 +82,7 @@ void ReferenceKernels::bias_dropout_add(const Tensor& out, const Tensor& x, cons
 
 void ReferenceKernels::random_normal(const Tensor& out, float mean, float deviation,
                                      const RandomBlock& block) {
+  called();
   const Draw draw(block.at);
   // In f32, so that every backend can give the same bits.
   by_place(out, block,
@@ -87,6 +90,7 @@ void ReferenceKernels::random_normal(const Tensor& out, float mean, float deviat
 }
 
 void ReferenceKernels::random_uniform(const Tensor& out, float low, float high, const RandomBlock& block) {
+  called();
   const Draw draw(block.at);
   by_place(out, block,
            [&](std::uint64_t element) { return double(low + (high - low) * draw.uniform(element)); });

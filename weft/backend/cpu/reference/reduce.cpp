@@ -47,6 +47,7 @@ void add_exactly(const Tensor& digits, const Tensor& x, F f) {
 }  // namespace
 
 void ReferenceKernels::sum(const Tensor& out, const Tensor& x) {
+  called();
   double total = 0;
   each(x, [&](std::int64_t, double element) {
     total += element;
@@ -56,14 +57,17 @@ void ReferenceKernels::sum(const Tensor& out, const Tensor& x) {
 }
 
 void ReferenceKernels::sum_exact(const Tensor& digits, const Tensor& x) {
+  called();
   add_exactly(digits, x, [](double element) { return element; });
 }
 
 void ReferenceKernels::sum_squares(const Tensor& digits, const Tensor& x) {
+  called();
   add_exactly(digits, x, [](double element) { return element * element; });
 }
 
 void ReferenceKernels::max_abs(const Tensor& out, const Tensor& x) {
+  called();
   double greatest = 0;
   each(x, [&](std::int64_t, double element) {
     if (std::isnan(element) || std::abs(element) > greatest) greatest = std::abs(element);
@@ -73,6 +77,7 @@ void ReferenceKernels::max_abs(const Tensor& out, const Tensor& x) {
 }
 
 void ReferenceKernels::find_nonfinite(const Tensor& out, const Tensor& x) {
+  called();
   std::int64_t found = -1;
   each(x, [&](std::int64_t index, double element) {
     if (!std::isfinite(element)) found = index;
@@ -82,6 +87,7 @@ void ReferenceKernels::find_nonfinite(const Tensor& out, const Tensor& x) {
 }
 
 void ReferenceKernels::count_zeros(const Tensor& out, const Tensor& x) {
+  called();
   std::int64_t zeros = 0;
   each(x, [&](std::int64_t, double element) {
     zeros += element == 0;

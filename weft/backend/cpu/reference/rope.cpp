@@ -26,6 +26,7 @@ std::vector<std::int64_t> positions_of(const Tensor& x, const RopeArgs& how) {
 }  // namespace
 
 void ReferenceKernels::rope(const Tensor& x, const RopeArgs& how) {
+  called();
   if (x.elements() == 0) return;
   const std::vector<std::int64_t> positions = positions_of(x, how);
   const Rows rows(x);

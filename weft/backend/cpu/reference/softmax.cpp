@@ -26,6 +26,7 @@ void softmax_row(std::span<double> row) {
 }  // namespace
 
 void ReferenceKernels::softmax(const Tensor& y, const Tensor& x, Mask mask, const Tensor& padding) {
+  called();
   const Rows to(y);
   const Rows from(x);
   const std::int64_t sk = from.width();
@@ -46,6 +47,7 @@ void ReferenceKernels::softmax(const Tensor& y, const Tensor& x, Mask mask, cons
 
 // dx = y (dy - <dy, y>)
 void ReferenceKernels::softmax_backward(const Tensor& dx, const Tensor& dy, const Tensor& y) {
+  called();
   const Rows to(dx);
   const Rows given(dy);
   const Rows from(y);
@@ -59,6 +61,7 @@ void ReferenceKernels::softmax_backward(const Tensor& dx, const Tensor& dy, cons
 }
 
 void ReferenceKernels::log_sum_exp(const Tensor& out, const Tensor& x) {
+  called();
   const Rows from(x);
   std::vector<double> logs;
   for (std::int64_t i = 0; i < from.count(); ++i) {

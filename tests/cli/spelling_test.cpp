@@ -1,0 +1,87 @@
+// Messages name fields, and the person reads the flag or key that they used.
+#include "weft/cli/dialect/spelling.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <sstream>
+
+#include "tests/support/source_dir.h"
+
+using namespace weft;
+using namespace weft::cli;
+
+namespace {
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream in(path);
+  std::ostringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+
+}  // namespace
+
+TEST(Spelling, takes_the_first_flag_of_a_field_that_nobody_set) {
+  EXPECT_EQ(spelled("{batch.micro} is not set"), "--micro-batch-size is not set");
+  EXPECT_EQ(spelled("{parallel.zero} 7, {parallel.sequence}"), "--zero-stage 7, --sequence-parallel");
+  EXPECT_EQ(spelled("give {vocab_file} or {json_keys}"), "give --vocab-file or --json-keys");
+}
+
+TEST(Spelling, knows_which_flag_gives_a_value) {
+  EXPECT_EQ(spelled("add {model.precision=f16}"), "add --fp16");
+  EXPECT_EQ(spelled("{checkpoint.load_optimizer=false}"), "--no-load-optim");
+  EXPECT_EQ(spelled("{parallel.context=heads}"), "--cp-comm-type a2a");
+  EXPECT_EQ(spelled("{model.rotary.scaling=yarn}"), "--position-embedding-type yarn");
+  EXPECT_EQ(spelled("{data.index=keyed}"), "--data-order keyed");
+}
+
+TEST(Spelling, leaves_braces_that_hold_no_setting) {
+  EXPECT_EQ(spelled("a {b} {no.such.field} { {batch.micro} }"),
+            "a {b} {no.such.field} { --micro-batch-size }");
+  EXPECT_EQ(spelled("{batch.micro"), "{batch.micro");
+}
+
+TEST(Spelling, calls_a_setting_as_the_command_did) {
+  const auto command = read_command(std::vector<std::string_view>{"--num-layers-in-first-pipeline-stage", "1",
+                                                                  "--use-distributed-optimizer"});
+  EXPECT_EQ(spelled("{parallel.first_stage_layers}, {parallel.zero}", command.get()),
+            "--num-layers-in-first-pipeline-stage, --use-distributed-optimizer");
+  EXPECT_EQ(wording(*command)("{parallel.zero}"), "--use-distributed-optimizer");
+}
+
+TEST(Spelling, calls_a_setting_of_a_file_by_its_key) {
+  const std::string path = testing::TempDir() + "spelling.yaml";
+  std::ofstream(path) << "micro-batch-size: 3\n";
+  const auto command = read_command(std::vector<std::string_view>{"--config", path});
+  std::filesystem::remove(path);
+  EXPECT_EQ(spelled("{batch.micro} 3, {batch.global}", command.get()),
+            "micro-batch-size 3, --global-batch-size");
+}
+
+TEST(Spelling, keeps_the_kind_of_what_was_thrown) {
+  const auto command = read_command(std::vector<std::string_view>{"--fp16"});
+  try {
+    in_words_of(*command, [] { fail(Kind::data, "{model.precision} is odd"); });
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), Kind::data);
+    EXPECT_STREQ(e.what(), "--fp16 is odd");
+  }
+}
+
+TEST(Spelling, knows_every_field_that_a_message_below_names) {
+  const std::regex named(R"(\{[a-z]+(\.[a-z0-9_]+)+(=[\w.]+)?\})");
+  int found = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(WEFT_SOURCE_DIR "/weft")) {
+    if (entry.path().extension() != ".cpp" && entry.path().extension() != ".h") continue;
+    const std::string source = text_of(entry.path());
+    for (auto at = std::sregex_iterator(source.begin(), source.end(), named); at != std::sregex_iterator();
+         ++at, ++found)
+      EXPECT_THAT(spelled(at->str()), testing::StartsWith("--")) << entry.path() << ": " << at->str();
+  }
+  EXPECT_GT(found, 150);
+}

@@ -1,0 +1,45 @@
+// What a setting means that differs from the checkpoint's.
+#include "weft/train/resume_settings.h"
+
+#include <gmock/gmock.h>
+
+#include "weft/base/fields.h"
+#include "weft/train/save_describe.h"
+
+namespace weft {
+namespace {
+
+TEST(OnResume, is_said_of_every_setting_of_a_run) {
+  TrainConfig config;
+  for (const auto& field : Fields(config).all())
+    EXPECT_NE(field->on_resume(), OnResume::untagged)
+        << field->path()
+        << ": say beside its name in describe() what it means where a checkpoint has another";
+}
+
+TEST(OnResume, tells_a_step_that_computes_something_else_from_one_that_adds_in_another_order) {
+  RunFacts saved;
+  TrainConfig config;
+  config.optimizer.clip = 7;
+  config.parallel.tp = 2;
+  EXPECT_EQ(settings_of_another_step(saved, config), "optimizer.clip is 1 there and 7 here");
+  EXPECT_TRUE(rounds_otherwise(saved, config));
+  config.parallel.tp = 1;
+  EXPECT_FALSE(rounds_otherwise(saved, config));
+}
+
+TEST(OnResume, names_what_may_change_and_does) {
+  RunFacts saved;
+  TrainConfig config;
+  config.model.exact = true;
+  config.batch.per_token_loss = true;
+  config.batch.micro = 3;
+  config.log.interval = 5;
+  config.data.cache = "elsewhere";
+  EXPECT_EQ(other_settings(saved, config),
+            "other settings than the checkpoint's: model.exact is false there and true here, "
+            "batch.per_token_loss is false there and true here");
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,111 @@
+// Looks fields up in the table of flags, backwards.
+#include "weft/cli/dialect/spelling.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "weft/cli/dialect/rows.h"
+#include "weft/text/open.h"
+
+namespace weft::cli {
+namespace {
+
+using dialect::Effect;
+using dialect::Row;
+
+std::string dashed(std::string_view name) {
+  std::string out = "--" + std::string(name);
+  std::ranges::replace(out, '_', '-');
+  return out;
+}
+
+/// Options that have the flag's own name: those of preparing data and of tokenizers, and one of the verb.
+std::set<std::string, std::less<>> plain_options() {
+  std::set<std::string, std::less<>> out{"append_eod",      "broken_lines",  "input",
+                                         "json_keys",       "output_prefix", "partitions",
+                                         "split_sentences", "workers",       "no_memory_check"};
+  TokenizerOptions options;
+  const Fields fields(options);
+  for (const auto& field : fields.all()) out.insert(field->path());
+  return out;
+}
+
+class Speller {
+ public:
+  Speller(const Command* command) : command_(command), plain_(plain_options()) {
+    for (dialect::Group& group : dialect::table())
+      for (Row& row : group.rows)
+        if (row.treatment == dialect::Treatment::honored) rows_.push_back(std::move(row));
+  }
+
+  std::string operator()(std::string_view message) const {
+    std::string out;
+    for (;;) {
+      const std::size_t open = message.find('{'), close = message.find('}', open);
+      if (close == std::string_view::npos) return out.append(message);
+      const std::optional<std::string> word = setting(message.substr(open + 1, close - open - 1));
+      // What is no setting may begin before one: its brace alone is passed over.
+      const std::size_t end = word ? close + 1 : open + 1;
+      out.append(word ? message.substr(0, open) : message.substr(0, end)).append(word.value_or(""));
+      message.remove_prefix(end);
+    }
+  }
+
+ private:
+  std::optional<std::string> setting(std::string_view name) const {
+    if (plain_.contains(name)) return dashed(name);
+    const std::size_t equals = name.find('=');
+    if (equals == std::string_view::npos) return as_written(name);
+    return with_value(name.substr(0, equals), name.substr(equals + 1));
+  }
+
+  std::optional<std::string> as_written(std::string_view path) const {
+    if (command_ != nullptr)
+      if (const auto used = command_->flags.find(path); used != command_->flags.end()) {
+        const Field* field = command_->fields.find(path);
+        const bool key = field != nullptr && field->origin() == Origin::file;
+        return key ? std::string(used->second) : "--" + std::string(used->second);
+      }
+    return first_flag(path);
+  }
+
+  /// One that takes any word before one that sets a fixed value.
+  std::optional<std::string> first_flag(std::string_view path) const {
+    const Row* fixed = nullptr;
+    for (const Row& row : rows_)
+      for (const Effect& effect : row.effects) {
+        if (effect.path != path) continue;
+        if (row.arity != Arity::none) return "--" + std::string(row.flag);
+        if (fixed == nullptr) fixed = &row;
+      }
+    if (fixed == nullptr) return std::nullopt;
+    return "--" + std::string(fixed->flag);
+  }
+
+  std::optional<std::string> with_value(std::string_view path, std::string_view value) const {
+    for (const Row& row : rows_)
+      for (const Effect& effect : row.effects) {
+        const std::string_view sets = effect.value.empty() ? effect.word : effect.value;
+        if (effect.path != path || sets != value) continue;
+        return "--" + std::string(row.flag) + (effect.word.empty() ? "" : " " + std::string(effect.word));
+      }
+    if (const auto flag = first_flag(path)) return *flag + " " + std::string(value);
+    return std::nullopt;
+  }
+
+  const Command* command_;
+  std::set<std::string, std::less<>> plain_;
+  std::vector<Row> rows_;
+};
+
+}  // namespace
+
+std::string spelled(std::string_view message, const Command* command) {
+  if (message.find('{') == std::string_view::npos) return std::string(message);
+  return Speller(command)(message);
+}
+
+std::function<std::string(std::string_view)> wording(const Command& command) { return Speller(&command); }
+
+}  // namespace weft::cli
