@@ -47,9 +47,10 @@ void describe(Visitor& v, FimConfig& c) {
 
 template <class Visitor>
 void describe(Visitor& v, MaskingConfig& c) {
-  v("probability", c.probability, "share of the words that BERT and T5 are to guess", legal::fraction);
-  v("short_probability", c.short_probability, "share of samples that are cut for a shorter length",
+  v("probability", c.probability, OnResume::step, "share of the words that BERT and T5 are to guess",
     legal::fraction);
+  v("short_probability", c.short_probability, OnResume::step,
+    "share of samples that are cut for a shorter length", legal::fraction);
 }
 
 template <class Visitor>
