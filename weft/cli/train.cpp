@@ -73,7 +73,7 @@ std::unique_ptr<Command> complete_command_once(Args args, const Launched& launch
   try {
     return complete_command(args, launched);
   } catch (const Error&) {
-    if (launched.mpi && launched.rank > 0) std::this_thread::sleep_for(std::chrono::seconds(5));
+    if (launched.processes() && launched.rank > 0) std::this_thread::sleep_for(std::chrono::seconds(5));
     throw;
   }
 }
@@ -88,7 +88,7 @@ void show(const Command& command, const Launched& launched) {
 int run_train(Args args) {
   const Launched launched = launched_by_environment();
   const auto command = complete_command_once(args, launched);
-  const bool tells = !launched.mpi || launched.rank == 0;
+  const bool tells = !launched.processes() || launched.rank == 0;
   if (command->dry_run && tells) show(*command, launched);
   if (tells && !(command->dry_run && command->json)) say_once(*command);
   if (command->dry_run) return static_cast<int>(Exit::done);

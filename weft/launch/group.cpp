@@ -67,7 +67,8 @@ void Group::start_one(const Worker& worker) {
   m.process = launch::start({.words = worker.words,
                              .environment = worker.environment,
                              .out = m.out ? m.out->for_worker() : -1,
-                             .err = m.err ? m.err->for_worker() : -1});
+                             .err = m.err ? m.err->for_worker() : -1,
+                             .keep = worker.keep});
   for (Outlet* o : {m.out.get(), m.err.get()})
     if (o != nullptr) o->started();
   m.runs = true;

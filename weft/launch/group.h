@@ -21,6 +21,7 @@ struct Worker {
   Streams files = Streams::none, console = Streams::both;
   std::filesystem::path folder;  // of stdout.log and stderr.log
   std::string prefix;
+  int keep = -1;        // a descriptor that it inherits
   int save_signal = 0;  // what it hears instead of SIGTERM and SIGINT; 0: those
 };
 

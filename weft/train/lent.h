@@ -2,6 +2,8 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
+#include <functional>
 
 #include "weft/base/file.h"
 #include "weft/base/log.h"
@@ -20,6 +22,7 @@ struct Lent {
   report::Outlet* outlet = nullptr;                  // rank 0's; the others tell nothing
   const std::atomic<bool>* asked_to_stop = nullptr;  // set by whoever hears signals
   const FileSystem* files = nullptr;                 // what checkpoints are written through; null: the disk
+  std::function<void(std::int64_t step, class Replica&)> before_step = {};  // faults made on purpose
 };
 
 }  // namespace weft
