@@ -211,7 +211,7 @@ Home home_of(const Came& came) {
     reinterpret_cast<sockaddr_in&>(seen).sin_port = port;
   else
     reinterpret_cast<sockaddr_in6&>(seen).sin6_port = port;
-  Home out{.address = {}, .size = std::uint32_t(std::min<std::size_t>(size, out.address.size()))};
+  Home out{.address = {}, .size = std::uint32_t(std::min<std::size_t>(size, sizeof(sockaddr_in6)))};
   std::memcpy(out.address.data(), &seen, out.size);
   return out;
 }
