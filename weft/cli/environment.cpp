@@ -36,7 +36,8 @@ Launched launched_by_environment() {
           .job = std::string(launch::value_of(environment, "SLURM_JOB_ID")),
           .supervised = !said("WEFT_SUPERVISED").empty(),
           .pulse = said("WEFT_PULSE"),
-          .faults = said("WEFT_INJECT")};
+          .faults = said("WEFT_INJECT"),
+          .error_file = said("TORCHELASTIC_ERROR_FILE")};
 }
 
 void must_speak_with_peers(const Launched& launched) {

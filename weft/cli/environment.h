@@ -15,11 +15,12 @@ struct Launched {
   bool mpi = false;  // every rank is a process that mpirun or srun started
   bool tcp = false;  // every rank is a process, and they meet where `meeting` says
   TcpSeat meeting = {};
-  std::string rank_from = {};  // the variable that gave the rank
-  std::string job = {};        // Slurm's number, for progress.txt
-  bool supervised = false;     // by weft launch, which leaves nothing behind
-  std::string pulse = {};      // the board that it watches; "": none
-  std::string faults = {};     // of --inject; "": none
+  std::string rank_from = {};   // the variable that gave the rank
+  std::string job = {};         // Slurm's number, for progress.txt
+  bool supervised = false;      // by weft launch, which leaves nothing behind
+  std::string pulse = {};       // the board that it watches; "": none
+  std::string faults = {};      // of --inject; "": none
+  std::string error_file = {};  // torchrun's, to say in why this process fails; "": none
 
   bool processes() const { return mpi || tcp; }
 };

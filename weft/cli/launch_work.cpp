@@ -159,6 +159,8 @@ std::vector<Worker> workers(const Launch& l, const launch::Begin& begin) {
     if (l.program.trains && l.options.per_node && !by_tcp(l))
       w.words.insert(w.words.end(), {"--ranks", std::to_string(*l.options.per_node)});
     route(l, w, begin.round);
+    w.error_file = w.folder / "error.json";
+    w.environment["TORCHELASTIC_ERROR_FILE"] = w.error_file.string();
     out.push_back(std::move(w));
   }
   return out;

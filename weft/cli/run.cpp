@@ -8,6 +8,7 @@
 #include "weft/base/nearest.h"
 #include "weft/cli/help.h"
 #include "weft/cli/verb.h"
+#include "weft/train/lent.h"
 
 namespace weft::cli {
 namespace {
@@ -76,6 +77,9 @@ int after_writing(int done) {
 int say_failure() {
   try {
     throw;
+  } catch (const MachineFault& e) {
+    say(e);
+    return static_cast<int>(Exit::fault_confirmed);
   } catch (const Error& e) {
     return say(e);
   } catch (const std::bad_alloc&) {

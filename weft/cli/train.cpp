@@ -1,5 +1,6 @@
 // weft train: reads Megatron's words, and shows or runs what they mean.
 #include <chrono>
+#include <ctime>
 #include <iostream>
 #include <thread>
 
@@ -9,6 +10,7 @@
 #include "weft/cli/dry_run_plan.h"
 #include "weft/cli/train_run.h"
 #include "weft/cli/verbs.h"
+#include "weft/launch/error_file.h"
 #include "weft/model/kinds.h"
 #include "weft/train/resume.h"
 #include "weft/train/run_data.h"
@@ -93,7 +95,13 @@ int run_train(Args args) {
   if (tells && !(command->dry_run && command->json)) say_once(*command);
   if (command->dry_run) return static_cast<int>(Exit::done);
   must_speak_with_peers(launched);
-  return run_training(command->config, launched);
+  try {
+    return run_training(command->config, launched);
+  } catch (const Error& e) {
+    if (!launched.error_file.empty())
+      launch::write_error_file(launched.error_file, e.what(), std::time(nullptr));
+    throw;
+  }
 }
 
 VerbHelp about_train() {

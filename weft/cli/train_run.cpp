@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
+#include <ctime>
 #include <filesystem>
 #include <iostream>
 #include <optional>
@@ -21,6 +22,7 @@
 #include "weft/comm/tcp.h"
 #include "weft/comm/threads.h"
 #include "weft/generate/continue.h"
+#include "weft/launch/error_file.h"
 #include "weft/launch/process.h"
 #include "weft/report/console.h"
 #include "weft/report/jsonl.h"
@@ -130,14 +132,16 @@ std::optional<PulseBoard> board_of(const Launched& launched) {
 
 /// A rank whose peer is gone is not the one that failed: it gives its supervisor a moment to end it, and says
 /// why it ends where nobody does.
-int say_whose_failure(const std::atomic<bool>& asked) {
+int say_whose_failure(const std::atomic<bool>& asked, const std::string& error_file) {
   try {
     throw;
   } catch (const BrokenOff&) {
     const Deadline late(2);
     while (!asked && !late.passed()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     if (asked) std::quick_exit(static_cast<int>(Exit::stopped));
-  } catch (...) {  // said below
+  } catch (const Error& e) {  // said below
+    if (!error_file.empty()) launch::write_error_file(error_file, e.what(), std::time(nullptr));
+  } catch (...) {
   }
   return say_failure();
 }
@@ -195,7 +199,8 @@ int run_training(const TrainConfig& config, const Launched& launched) {
     run_under_mpi(alone, say_failure, &pulse);
   } else if (launched.tcp) {
     failed = run_under_tcp(
-        launched.meeting, alone, [&ears] { return say_whose_failure(ears.asked()); }, &pulse);
+        launched.meeting, alone, [&] { return say_whose_failure(ears.asked(), launched.error_file); },
+        &pulse);
   } else {
     const RunData data = open_run_data(config);
     run_as_threads(

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 
+#include "weft/base/error.h"
 #include "weft/base/file.h"
 #include "weft/base/log.h"
 #include "weft/mesh/mesh.h"
@@ -14,6 +15,12 @@ namespace weft {
 
 /// Why a run ended.
 enum class Ending { finished, asked, out_of_time, unsaved };  // unsaved: the last checkpoint failed
+
+/// A machine gives other bits each time: neither the run nor its numbers are at fault.
+class MachineFault : public Error {
+ public:
+  using Error::Error;
+};
 
 struct Lent {
   Device& device;
