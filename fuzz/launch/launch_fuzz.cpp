@@ -1,5 +1,6 @@
 // What people write for the launcher, by the first byte: a hostfile (h), filters over one (i, x), options a
-// line each (o), an environment (e). Whatever the bytes are, they are read exactly or refused with an Error.
+// line each (o), an environment (e), faults to make (f). Whatever the bytes are, they are read exactly or
+// refused with an Error.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -9,6 +10,7 @@
 #include "weft/base/error.h"
 #include "weft/base/format.h"
 #include "weft/launch/coordinator.h"
+#include "weft/launch/faults.h"
 #include "weft/launch/hostfile.h"
 #include "weft/launch/options.h"
 #include "weft/launch/seat.h"
@@ -63,6 +65,11 @@ void read(char kind, std::string_view rest) {
   if (kind == 'x' && excluded(four, rest).empty()) std::abort();
   if (kind == 'o') options(rest);
   if (kind == 'e') seat(rest);
+  if (kind == 'f') {
+    const std::vector<Fault> faults = read_faults("x", rest);
+    for (const Fault& fault : faults)
+      if (read_faults("x", faults_of({fault}, fault.attempt)) != std::vector{fault}) std::abort();
+  }
   if (kind == 'm') messages(std::string(rest));
 }
 

@@ -63,10 +63,6 @@ TEST(Launch, says_what_cannot_be_launched) {
   const std::string hosts = (folder / "hosts").string();
   std::ofstream(hosts) << "a slots=2\nb slots=2\n";
   const auto says = [](std::vector<std::string> words) { return told(launch_verb(), std::move(words)).err; };
-  EXPECT_EQ(says({"--nnodes", "2", "train", "gpt"}),
-            "launch: weft's ranks on several nodes speak through MPI; start them with --hostfile FILE, "
-            "--launcher openmpi or "
-            "--launcher slurm\n");
   EXPECT_EQ(says({"--hostfile", hosts, "--num_nodes", "3", "x"}),
             "launch: --num-nodes 3, and " + hosts + " names 2\n");
   EXPECT_EQ(says({"train"}), "launch: name the model: weft launch … train gpt …\n");

@@ -114,8 +114,9 @@ TEST(Train, does_not_train_alone_as_one_of_many_that_it_cannot_reach) {
   std::erase(words, "--dry-run");
   EXPECT_EQ(
       told(words).err,
-      "train: RANK says that this is one of 4 processes, and weft's processes speak through MPI; start them "
-      "with weft launch, mpirun or srun, or unset RANK for ranks as threads\n");
+      "train: RANK says that this is one of 4 processes, and MASTER_ADDR and MASTER_PORT do not say where "
+      "they "
+      "meet; start them with weft launch, mpirun, srun or torchrun, or unset RANK for ranks as threads\n");
 }
 
 TEST(Train, needs_a_model_that_it_knows) {

@@ -2,107 +2,18 @@
 // `mpi_words fail` lets rank 1 fail while others wait for it.
 #include <cstdio>
 #include <exception>
-#include <random>
 #include <string_view>
-#include <vector>
 
-#include "tests/support/plain_device.h"
+#include "tests/support/all_words.h"
 #include "weft/base/error.h"
 #include "weft/comm/mpi.h"
 #include "weft/comm/threads.h"
-#include "weft/tensor/host.h"
 
 using namespace weft;
+using weft::testing::Bytes;
+using weft::testing::speak;
 
 namespace {
-
-using Bytes = std::vector<std::uint8_t>;
-
-Tensor random(Device& device, std::mt19937& draw, std::int64_t n, Dtype dtype) {
-  const Tensor x = empty(device, {n}, dtype);
-  const auto fill = [&]<class T>(std::span<T> values) {
-    for (T& value : values) value = T(float(int(draw() % 20001) - 10000) / 777.F);
-  };
-  if (dtype == Dtype::f32) fill(x.as<float>());
-  if (dtype == Dtype::bf16) fill(x.as<bf16>());
-  if (dtype == Dtype::f16) fill(x.as<f16>());
-  if (dtype == Dtype::f64) fill(x.as<double>());
-  if (dtype == Dtype::i32) fill(x.as<std::int32_t>());
-  if (dtype == Dtype::i64) fill(x.as<std::int64_t>());
-  return x;
-}
-
-void keep(Bytes& said, const Tensor& x) {
-  const auto* bytes = static_cast<const std::uint8_t*>(x.address());
-  said.insert(said.end(), bytes, bytes + x.bytes());
-}
-
-/// What every rank draws alike, and what each draws for itself.
-struct Draws {
-  std::mt19937 all, mine;
-};
-
-/// Several words at once, finished in an order of the rank's own.
-void speak_at_once(Communicator& circle, Device& device, Draws& draws, Bytes& said) {
-  constexpr std::array types{Dtype::f32, Dtype::bf16, Dtype::f16, Dtype::f64, Dtype::i32, Dtype::i64};
-  const int n = circle.size();
-  const std::int64_t length = std::int64_t(1 + draws.all() % 9000) * n;
-  const Dtype dtype = types[draws.all() % types.size()];
-  const int root = int(draws.all() % unsigned(n));
-  const Reduce how = draws.all() % 2 ? Reduce::sum : Reduce::max;
-  const Tensor summed = random(device, draws.mine, length + 1, dtype),
-               full = random(device, draws.mine, length, dtype);
-  const Tensor shard = empty(device, {length / n}, dtype), gathered = empty(device, {length}, dtype);
-  const Tensor told = random(device, draws.mine, length, dtype);
-  const Tensor own = random(device, draws.mine, length / n, dtype),
-               letter = random(device, draws.mine, 5000, dtype);
-  const Tensor in_place = random(device, draws.mine, length, dtype), got = empty(device, {5000}, dtype);
-  const Tensor own_part = in_place.slice(0, circle.rank() * (length / n), length / n);
-  std::vector<Pending> pending;
-  pending.push_back(circle.all_reduce(summed, how));
-  pending.push_back(circle.reduce_scatter(shard, full));
-  pending.push_back(circle.all_gather(gathered, own));
-  pending.push_back(circle.broadcast(told, root));
-  Pending sent = circle.send(letter, (circle.rank() + 1) % n, 70);
-  pending.push_back(circle.recv(got, (circle.rank() + n - 1) % n, 70));
-  pending.push_back(circle.reduce_scatter(own_part, in_place));
-  std::shuffle(pending.begin(), pending.end(), draws.mine);
-  for (Pending& one : pending) one.wait();
-  sent.wait();  // a letter of threads is taken when its reader waits, so this comes last
-  for (const Tensor& x : {summed, shard, gathered, told, got, own_part}) keep(said, x);
-}
-
-void exchange_rows(Communicator& circle, Device& device, Draws& draws, Bytes& said) {
-  const int n = circle.size();
-  std::vector<std::int64_t> table;  // rows from rank to rank
-  for (int i = 0; i < n * n; ++i) table.push_back(draws.all() % 5);
-  std::vector<std::int64_t> given, taken;
-  std::int64_t in_rows = 0, out_rows = 0;
-  for (int r = 0; r < n; ++r) {
-    given.push_back(table[std::size_t(circle.rank() * n + r)]);
-    taken.push_back(table[std::size_t(r * n + circle.rank())]);
-    in_rows += given.back();
-    out_rows += taken.back();
-  }
-  const Tensor in = random(device, draws.mine, in_rows * 3, Dtype::f32), out = empty(device, {out_rows, 3});
-  circle.all_to_all(out, in.view({in_rows, 3}), given, taken).wait();
-  keep(said, out);
-}
-
-Bytes speak(Communicator& world) {
-  weft::testing::PlainDevice device;
-  Bytes said;
-  Draws draws{std::mt19937(5), std::mt19937(unsigned(100 + world.rank()))};
-  const auto half = world.split(world.rank() % 2, -world.rank());
-  for (int round = 0; round < 12; ++round) {
-    speak_at_once(world, device, draws, said);
-    exchange_rows(world, device, draws, said);
-    Draws of_half{std::mt19937(unsigned(round)), std::mt19937(unsigned(7 * round + world.rank()))};
-    speak_at_once(*half, device, of_half, said);
-    world.barrier();
-  }
-  return said;
-}
 
 void compare(Communicator& world) {
   Bytes expected;

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <csignal>
+#include <limits>
 
 using namespace weft::launch;
 using testing::ElementsAre;
@@ -285,4 +287,68 @@ TEST(Coordinator, says_when_too_few_nodes_come) {
   EXPECT_EQ(m.code(), 1);
   EXPECT_EQ(m.coordinator.verdict()->report,
             "launch: after 600 s 1 of at least 2 nodes are here; see --rdzv-conf join_timeout\n");
+}
+
+TEST(Coordinator, tells_who_hangs_and_starts_again_once_all_nodes_are_still) {
+  Meeting m(two_nodes(1));
+  m.join(1);
+  m.join(2);
+  Doing waits{.round = 1, .rank = 0, .word = int(weft::Spoken::barrier), .step = 9, .circle = 1};
+  waits.circles = {{.id = 1, .words = 1, .place = 0}};
+  Doing hangs{.round = 1, .rank = 3, .step = 9, .still = 20};
+  hangs.circles = {{.id = 1, .words = 0, .place = 3}};
+  m.coordinator.heard(1, waits, m.now);
+  m.coordinator.heard(1, Still{.round = 1, .is = 1, .limit = 15}, m.now);
+  EXPECT_TRUE(m.who<Stop>().empty());
+  m.coordinator.heard(2, hangs, m.now);
+  m.coordinator.heard(2, Still{.round = 1, .is = 1, .limit = 15}, m.now);
+  EXPECT_THAT(m.who<Stop>(), ElementsAre(1, 2));
+  EXPECT_THAT(
+      m.said,
+      ElementsAre(
+          "launch: rank 3 on node 1 (host h2) hangs in step 9 (starting): no sign of life for 20.0 s, "
+          "where 15.0 s are much",
+          "launch:   rank 0 waits in barrier 0 for rank 3, in step 9 (starting)"));
+  m.stopped(1);
+  m.stopped(2);
+  EXPECT_EQ(m.last<Begin>().restarts, 1);
+}
+
+TEST(Coordinator, a_hang_without_restarts_left_is_in_the_report) {
+  Meeting m({.nodes = {1, 1}});
+  m.join(1);
+  m.coordinator.heard(1, Doing{.round = 1, .rank = 0, .still = 20}, m.now);
+  m.coordinator.heard(1, Still{.round = 1, .is = 1, .limit = 15}, m.now);
+  m.stopped(1);
+  EXPECT_EQ(m.code(), 1);
+  EXPECT_THAT(m.coordinator.verdict()->report,
+              HasSubstr("first: rank 0 on node 0 (host h1) hangs while starting"));
+}
+
+TEST(Coordinator, a_node_that_moves_again_does_not_hang) {
+  Meeting m(two_nodes());
+  m.join(1);
+  m.join(2);
+  m.coordinator.heard(1, Still{.round = 1, .is = 1, .limit = 15}, m.now);
+  m.coordinator.heard(1, Still{.round = 1, .is = 0, .limit = 15}, m.now);
+  m.coordinator.heard(2, Still{.round = 1, .is = 1, .limit = 15}, m.now);
+  EXPECT_TRUE(m.who<Stop>().empty());
+}
+
+TEST(Coordinator, tells_ports_of_the_first_node_to_all) {
+  Meeting m(two_nodes());
+  m.coordinator.joined(1, {.run_id = "none", .wanted_rank = 1, .port = 111}, m.now);
+  m.coordinator.joined(2, {.run_id = "none", .wanted_rank = 0, .port = 222}, m.now);
+  EXPECT_EQ(std::get<Begin>(m.told[0].second).port, 222);
+  EXPECT_EQ(std::get<Begin>(m.told[1].second).port, 222);
+}
+
+TEST(Coordinator, hostile_paces_are_passed_over) {
+  Meeting m(two_nodes());
+  m.join(1);
+  m.join(2);
+  constexpr auto most = std::numeric_limits<std::int64_t>::max();
+  for (const std::int64_t steps : {most, -most, std::int64_t{5}})
+    m.coordinator.heard(1, Pace{.round = 1, .steps = steps, .worked = std::nan("")}, m.now);
+  EXPECT_TRUE(m.said.empty());
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """launch_test.py --weft PROGRAM [CASE...]: the real program under weft launch, as people use it."""
 import argparse
+import json
 import os
 import pathlib
 import re
@@ -31,6 +32,16 @@ def expect(holds, what, said):
 def tensors(folder):
     newest = max(folder.glob("step_*"))
     return {path.name: path.read_bytes() for path in newest.glob("rank_*.safetensors")}
+
+
+def losses(log):
+    """Every line of the log: step, loss, norm. A line that a kill tore is none."""
+    for line in log.read_text().splitlines():
+        try:
+            step = json.loads(line)
+        except ValueError:
+            continue
+        yield step["iteration"], (step["lm_loss"], step["grad_norm"])
 
 
 def steps(folder):
@@ -161,9 +172,69 @@ def launches_at_once_do_not_meet(weft, folder):
         expect(launch.returncode == 0 and sorted(out.split("\n")) == ["", "0 of 2", "1 of 2"], "each has its own ranks", said)
 
 
+def watched(weft, folder, more, faults, words=()):
+    """A run of 40 steps on four ranks, dp 2 by tp 2, under faults; and what it said."""
+    return run([weft, "launch", *more, "--nproc-per-node", 4, "--max-restarts", 3, "--inject", faults, "--hang-limit", 4, "train", "gpt", *MODEL,
+                "--train-iters", 40, "--tensor-model-parallel-size", 2, "--save-interval", 5, "--save", folder, *words])
+
+
+def kinds_of_ranks():
+    """Threads, processes of our own agents, processes of mpirun."""
+    return [[], ["--launcher", "weft"]] + ([["--processes"]] if shutil.which("mpirun") else [])
+
+
+def ranks_of_agents_give_the_bits_of_threads(weft, folder):
+    words = ["train", "gpt", *MODEL, "--train-iters", 20, "--tensor-model-parallel-size", 2, "--save-interval", 20, "--save"]
+    alone = run([weft, "launch", "--nproc-per-node", 4, *words, folder / "threads"])
+    expect(alone.returncode == 0, "threads train", alone)
+    said = run([weft, "launch", "--launcher", "weft", "--nproc-per-node", 4, *words, folder / "agents"])
+    expect(said.returncode == 0, "processes that speak TCP train", said)
+    expect(tensors(folder / "agents") == tensors(folder / "threads"), "the same weights", said)
+
+
+def injected_faults_are_seen_and_survived(weft, folder):
+    whole = watched(weft, folder / "whole", [], "kill@step=999,rank=0")
+    expect(whole.returncode == 0, "no fault comes", whole)
+    for i, more in enumerate(kinds_of_ranks()):
+        said = watched(weft, folder / f"killed{i}", more, "kill@step=12,rank=2,signal=11;kill@step=23,rank=1,attempt=1")
+        expect(said.returncode == 0 and "restart 2 of 3" in said.stderr, "it goes on after two kills", said)
+        if "weft" in more:
+            expect(re.search(r"launch: rank 2 on node 0 \(host .*\): signal 11 \(Segmentation fault\); restart 1 of 3", said.stderr),
+                   "the first to fail is named", said)
+        expect(tensors(folder / f"killed{i}") == tensors(folder / "whole"), "with the same weights", said)
+        said = watched(weft, folder / f"hung{i}", more, "hang@step=12,rank=2")
+        expect(said.returncode == 0, "it goes on after a hang", said)
+        expect(re.search(r"launch: rank 2 on node 0 \(host .*\) hangs in step 12 \(training\): no sign of life for \d+\.\d s, where 4\.0 s are much\n",
+                         said.stderr), "which is named", said)
+        expect(len(re.findall(r"launch:   rank [013] waits in [a-z_]+ .*, in step 12 \(training\)\n", said.stderr)) == 3, "with the others", said)
+        expect(tensors(folder / f"hung{i}") == tensors(folder / "whole"), "with the same weights", said)
+
+
+def a_flipped_bit_is_found_by_comparing_replicas(weft, folder):
+    said = watched(weft, folder / "flipped", ["--launcher", "weft"], "flip@step=12,rank=3", ["--check-replicas", 5])
+    expect(said.returncode == 0 and "step 15: data-parallel ranks hold different bits of " in said.stderr, "it is found and undone", said)
+    whole = watched(weft, folder / "whole", [], "kill@step=999,rank=0")
+    expect(tensors(folder / "flipped") == tensors(folder / "whole"), "the run goes on from before", whole)
+
+
+def a_slow_rank_is_named(weft, folder):
+    with subprocess.Popen([str(word) for word in [weft, "launch", "--launcher", "weft", "--nproc-per-node", 2, "--inject",
+                                                  "slow@step=5,rank=1,ms=40", "--slow-window", 2, "train", "gpt", *ENDLESS]],
+                          stderr=subprocess.PIPE, text=True, env=ENVIRONMENT) as launch:
+        for line in launch.stderr:
+            if "is slow: " in line:
+                break
+        launch.send_signal(signal.SIGTERM)
+        rest = launch.stderr.read()
+    said = subprocess.CompletedProcess([], launch.returncode, "", line + rest)
+    expect(line.startswith("launch: rank 1 is slow: ") and "ms of work a step, where " in line, "the slow one", said)
+    expect(launch.returncode == 3, "and it stops in order", said)
+
+
 CASES = [a_megatron_script_runs_with_one_word_changed, mistakes_in_the_programs_flags_are_said_once,
          a_run_that_is_killed_goes_on_with_the_same_bits, processes_that_are_killed_go_on_with_the_same_bits,
-         a_signal_saves_and_ends_with_3, a_signal_saves_processes_too, no_process_outlives_a_launcher_that_is_killed,
+         ranks_of_agents_give_the_bits_of_threads, injected_faults_are_seen_and_survived,
+         a_flipped_bit_is_found_by_comparing_replicas, a_slow_rank_is_named, a_signal_saves_and_ends_with_3, a_signal_saves_processes_too, no_process_outlives_a_launcher_that_is_killed,
          launches_at_once_do_not_meet]
 
 

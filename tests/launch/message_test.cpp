@@ -36,6 +36,17 @@ TEST(Message, arrives_as_it_was_sent) {
   EXPECT_TRUE(bytes.empty());
 }
 
+TEST(Message, tells_what_a_rank_does) {
+  Doing doing{.round = 2, .rank = 5, .word = 3, .peer = 1, .step = 70, .number = 9, .circle = 1ull << 63};
+  doing.circles = {{.id = 7, .words = 8, .place = 1}};
+  std::string bytes = encode(doing) + encode(Pace{.round = 2, .rank = 5, .steps = 4, .worked = 0.5});
+  const auto first = std::get<Doing>(*take_frame(bytes, largest));
+  EXPECT_EQ(first.circle, 1ull << 63);
+  EXPECT_EQ(first.circles[0].words, 8u);
+  EXPECT_EQ(first.number, 9);
+  EXPECT_EQ(std::get<Pace>(*take_frame(bytes, largest)).worked, 0.5);
+}
+
 TEST(Message, waits_for_its_last_byte) {
   const std::string whole = encode(Join{.run_id = "none", .host = "here"});
   for (std::size_t bytes = 0; bytes < whole.size(); ++bytes) {

@@ -154,7 +154,8 @@ TEST(Options, say_which_value_is_wrong) {
   EXPECT_EQ(
       refused({"--rdzv-backend", "etcd"}),
       "usage: launch: --rdzv-backend: weft's agents meet at the first node and need no etcd; write c10d");
-  EXPECT_EQ(refused({"--launcher", "pbs"}), "usage: launch: --launcher: 'pbs' is not openmpi, slurm or ssh");
+  EXPECT_EQ(refused({"--launcher", "pbs"}),
+            "usage: launch: --launcher: 'pbs' is not weft, openmpi, slurm or ssh");
   EXPECT_EQ(
       refused({"--signals-to-handle", "SIGKILL"}),
       "usage: launch: --signals-to-handle: 'SIGKILL' is not SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1 or "

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""soak.py --weft PROGRAM [--kills N] [--seconds S] [--launches N] [--seed K]: kills ranks and launchers at random times with random signals, and
-compares with a run that nobody disturbed.
+"""soak.py --weft PROGRAM [--kills N] [--seconds S] [--launches N] [--seed K]: four ranks, data parallel 2 by tensor parallel 2, as threads, as processes
+of our agents and of mpirun, under every kind of fault at random times; compared with a run that nobody disturbed.
 
-A launcher must start its ranks again from the newest step by itself; a launcher that was killed is started again by us, and may leave no
-process behind. Every loss that is computed, and the weights and moments in the end, must have the bits of the undisturbed run. Then many
+Ranks are killed by random signals and stopped so that they hang; a bit of a weight is flipped; launchers are killed, and told to end. A launcher must start
+its ranks again from the newest step by itself; one that has ended is started again by us, and may leave no process behind. Every loss that is computed, and the weights and moments in the end, must have the bits of the undisturbed run. Then many
 launches at once, whose ports and ranks must not meet."""
 import argparse
-import json
 import os
 import pathlib
 import random
@@ -18,35 +17,40 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from launch_test import ENVIRONMENT, MODEL, children, is_rank, launches_at_once_do_not_meet, tensors
+from launch_test import ENVIRONMENT, MODEL, children, is_rank, launches_at_once_do_not_meet, losses, steps, tensors
 
 STEPS, INTERVAL = 120, 3
-KINDS = [signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS]
+SIGNALS = [signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS]
+KINDS = {"kill": 55, "hang": 10, "launcher killed": 20, "launcher told to end": 15}
 
 
 def words(weft, folder, more):
-    return [weft, "launch", *more, "--nproc-per-node", "4", "--max-restarts", "1000", "train", "gpt", *MODEL, "--train-iters", str(STEPS),
+    return [weft, "launch", *more, "--nproc-per-node", "4", "--max-restarts", "1000", "--hang-limit", "3", "train", "gpt", *MODEL, "--train-iters", str(STEPS),
             "--tensor-model-parallel-size", "2", "--save", str(folder / "saved"), "--load", str(folder / "saved"), "--allow-fresh-start",
-            "--save-interval", str(INTERVAL), "--log-jsonl", str(folder / "log.jsonl")]
-
-
-def losses(folder):
-    """Every line of the log: step, loss, norm. A line that a kill tore is none."""
-    for line in (folder / "log.jsonl").read_text().splitlines():
-        try:
-            step = json.loads(line)
-        except ValueError:
-            continue
-        yield step["iteration"], (step["lm_loss"], step["grad_norm"])
+            "--save-interval", str(INTERVAL), "--check-replicas", str(INTERVAL), "--log-jsonl", str(folder / "log.jsonl")]
 
 
 def fail(sentence, said=""):
     sys.exit(f"soak.py: {sentence}\n{said}")
 
 
-def disturbed(weft, folder, more, draw, kills_left):
-    """Starts a launcher and kills below it until it ends; returns the kills, and whether the job is complete."""
-    kills = 0
+def strike(kind, launch, ranks, draw):
+    if kind == "kill":
+        os.kill(draw.choice(ranks), draw.choice(SIGNALS))
+    elif kind == "hang":
+        os.kill(draw.choice(ranks), signal.SIGSTOP)
+    else:
+        launch.send_signal(signal.SIGKILL if kind == "launcher killed" else signal.SIGTERM)
+        launch.wait()
+        late = time.monotonic() + 5
+        while any(is_rank(rank) for rank in ranks):
+            if time.monotonic() > late:
+                fail(f"ranks {ranks} outlived their launcher")
+
+
+def disturbed(weft, folder, more, draw, faults):
+    """Starts a launcher and strikes below it until it ends; returns whether the job is complete."""
+    newest, without_progress = 0, 0
     with open(folder / "said", "a+") as said, subprocess.Popen(words(weft, folder, more), stdout=said, stderr=said,
                                                                env=ENVIRONMENT) as launch:
         while True:
@@ -56,55 +60,72 @@ def disturbed(weft, folder, more, draw, kills_left):
             except subprocess.TimeoutExpired:
                 pass
             ranks = [child for child in children(launch.pid) if is_rank(child)]
-            if kills >= kills_left or not ranks:
+            reached = (steps(folder / "saved") or [0])[-1]
+            without_progress = 0 if reached > newest else without_progress
+            newest = max(newest, reached)
+            # Three restarts without a new step would rightly end the job.
+            if faults["left"] <= 0 or not ranks or without_progress == 2:
                 continue
-            victim = launch.pid if draw.random() < 0.2 else draw.choice(ranks)
+            kind = draw.choices(list(KINDS), KINDS.values())[0]
             try:
-                os.kill(victim, signal.SIGKILL if victim == launch.pid else draw.choice(KINDS))
+                strike(kind, launch, ranks, draw)
             except ProcessLookupError:
                 continue
-            kills += 1
-            if victim == launch.pid:
-                launch.wait()
-                late = time.monotonic() + 5
-                while any(is_rank(rank) for rank in ranks):
-                    if time.monotonic() > late:
-                        fail(f"ranks {ranks} outlived their launcher")
-    if launch.returncode not in (0, -signal.SIGKILL):
+            without_progress += 1
+            faults["left"] -= 1
+            faults[kind] = faults.get(kind, 0) + 1
+    # Told to end before it trains, or while a rank hangs, it is ended by a signal.
+    if launch.returncode not in (0, 3, 128 + signal.SIGTERM, 128 + signal.SIGKILL, -signal.SIGKILL):
         fail(f"the launcher ended with {launch.returncode}", (folder / "said").read_text()[-4000:])
-    return kills, launch.returncode == 0
+    return launch.returncode == 0
+
+
+def one_run(weft, folder, more, draw, faults, expected):
+    """Until the job is complete; then every loss that was computed must be right, but for the step of a flipped bit, which is done again."""
+    flipped, done = INTERVAL * draw.randrange(2, STEPS // INTERVAL), False
+    flip = ["--inject", f"flip@step={flipped},rank={draw.randrange(4)}"]
+    while not done:
+        done = disturbed(weft, folder, more + flip, draw, faults)
+        reached = (steps(folder / "saved") or [0])[-1]
+        if reached >= flipped:
+            flip = []
+    last = {}
+    for step, rest in losses(folder / "log.jsonl"):
+        last[step] = rest
+        if rest != expected[step] and step != flipped:
+            fail(f"step {step} has loss and norm {rest}, {expected[step]} in the undisturbed run")
+    if last != expected:
+        fail("not every step is as in the undisturbed run in the end")
+    faults["flip"] = faults.get("flip", 0) + ("hold different bits" in (folder / "said").read_text())
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--weft", required=True)
-    parser.add_argument("--kills", type=int, default=12)
+    parser.add_argument("--kills", type=int, default=12, help="faults of all kinds")
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after this time, whatever was done")
     parser.add_argument("--launches", type=int, default=0, help="of two workers, 25 at once")
     parser.add_argument("--seed", type=int, default=11)
     args = parser.parse_args()
-    draw, began, kills, runs = random.Random(args.seed), time.monotonic(), 0, 0
-    kinds = [[], ["--processes"]] if shutil.which("mpirun") else [[]]
+    draw, began, faults, runs = random.Random(args.seed), time.monotonic(), {"left": args.kills}, 0
+    kinds = [[], ["--launcher", "weft"]] + ([["--processes"]] if shutil.which("mpirun") else [])
     with tempfile.TemporaryDirectory(prefix="weft-soak-") as name:
         folder = pathlib.Path(name)
         subprocess.run(words(args.weft, folder, []), check=True, capture_output=True, env=ENVIRONMENT)
-        expected, end = dict(losses(folder)), tensors(folder / "saved")
-    while kills < args.kills and time.monotonic() - began < args.seconds:
+        expected, end = dict(losses(folder / "log.jsonl")), tensors(folder / "saved")
+    while (faults["left"] > 0 or runs < len(kinds)) and time.monotonic() - began < args.seconds:
         with tempfile.TemporaryDirectory(prefix="weft-soak-") as name:
-            folder, done = pathlib.Path(name), False
-            while not done:
-                more, done = disturbed(args.weft, folder, kinds[runs % len(kinds)], draw, args.kills - kills)
-                kills += more
-            for step, rest in losses(folder):
-                if rest != expected[step]:
-                    fail(f"step {step} has loss and norm {rest}, {expected[step]} in the undisturbed run")
+            folder = pathlib.Path(name)
+            one_run(args.weft, folder, kinds[runs % len(kinds)], draw, faults, expected)
             if tensors(folder / "saved") != end:
                 fail("weights and moments in the end are not those of the undisturbed run")
             runs += 1
     for _ in range(0, args.launches, 25):
         launches_at_once_do_not_meet(args.weft, None)
-    print(f"{kills} kills in {runs} runs of {STEPS} steps under the launcher, {args.launches} launches at once: every loss, weight and moment as "
-          f"in the undisturbed run; {time.monotonic() - began:.0f} s")
+    del faults["left"]
+    print(f"{sum(faults.values())} faults ({', '.join(f'{kind} {count}' for kind, count in sorted(faults.items()))}) in {runs} runs of {STEPS} steps "
+          f"under the launcher, {args.launches} launches at once: every loss, weight and moment as in the undisturbed run; "
+          f"{time.monotonic() - began:.0f} s")
 
 
 if __name__ == "__main__":

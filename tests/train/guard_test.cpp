@@ -5,6 +5,7 @@
 #include "tests/train/tiny_run.h"
 #include "weft/base/error.h"
 #include "weft/train/copies.h"
+#include "weft/train/lent.h"
 #include "weft/train/replica.h"
 
 using namespace weft;
@@ -60,6 +61,33 @@ TEST(Guard, stops_where_a_fault_is_there_again) {
 TEST(Guard, does_no_step_again_where_that_is_switched_off) {
   EXPECT_THAT([] { train(injecting(InjectedFault::passing, FaultCheck::off)); },
               ThrowsMessage<Error>(HasSubstr("step 3: the loss is not finite")));
+}
+
+TEST(Guard, computing_a_step_twice_changes_nothing) {
+  TrainConfig c = tiny_run_without_evaluation();
+  const Told plain = train(c);
+  c.guard.rerun_interval = 2;
+  const Told told = train(c);
+  EXPECT_THAT(told.losses, ElementsAreArray(plain.losses));
+  EXPECT_THAT(told.norms, ElementsAreArray(plain.norms));
+}
+
+TEST(Guard, a_checked_step_that_came_out_otherwise_once_counts_as_it_did_twice) {
+  const Told plain = train(tiny_run_without_evaluation());
+  TrainConfig c = injecting(InjectedFault::passing);
+  c.guard.rerun_interval = 3;
+  const Told told = train(c);
+  EXPECT_THAT(told.losses, ElementsAreArray(plain.losses));
+  EXPECT_THAT(told.norms, ElementsAreArray(plain.norms));
+  EXPECT_THAT(told.said, HasSubstr("step 3: came out with loss "));
+  EXPECT_THAT(told.said, HasSubstr("a passing fault of a machine; the second result counts"));
+}
+
+TEST(Guard, a_checked_step_that_never_comes_out_alike_is_a_fault_of_the_machine) {
+  TrainConfig c = injecting(InjectedFault::lasting);
+  c.guard.rerun_interval = 3;
+  EXPECT_THAT([&] { train(c); }, ThrowsMessage<MachineFault>(HasSubstr(
+                                     "step 3: computed four times, and no two in a row agree: loss ")));
 }
 
 TEST(Guard, finds_a_single_bit_that_replicas_do_not_share) {

@@ -60,7 +60,7 @@ OpenCounter counter_of(const TrainConfig& config, const Launched& launched) {
 
 RanksHere ranks_here(const TrainConfig& config, const Launched& launched) {
   const int world = layout_of(config.parallel).world();
-  if (!launched.mpi) return {.first = 0, .last = world - 1, .one_process = true};
+  if (!launched.processes()) return {.first = 0, .last = world - 1, .one_process = true};
   const int first = launched.rank / launched.on_this_machine * launched.on_this_machine;
   return {
       .first = first, .last = std::min(first + launched.on_this_machine, world) - 1, .one_process = false};

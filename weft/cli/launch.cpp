@@ -39,7 +39,8 @@ launch::Rules rules_of(const Launch& l) {
                       .patience = o.patience,
                       .max_restarts = o.max_restarts,
                       .grace = o.grace,
-                      .run_id = o.run_id};
+                      .run_id = o.run_id,
+                      .slow_window = o.hang.slow_window};
   // Another start does not mend a person's mistake, nor a machine that computes wrongly.
   if (l.program.trains)
     rules.final_codes = {static_cast<int>(Exit::usage), static_cast<int>(Exit::fault_confirmed)};
@@ -53,16 +54,13 @@ int run_launch(Args args) {
   const Folder folder(launch);
   const launch::Options& o = launch.options;
   const bool several = o.by == launch::By::agents && o.nodes.most > 1;
-  if (several && launch.program.trains)
-    fail(Kind::usage,
-         "launch: weft's ranks on several nodes speak through MPI; start them with --hostfile FILE, ",
-         "--launcher openmpi or --launcher slurm");
   const launch::Job job{.rules = rules_of(launch),
                         .self = {.run_id = o.run_id,
                                  .host = host_name(),
                                  .address = several ? o.local_address : "127.0.0.1",
                                  .wanted_rank = o.node_rank,
-                                 .slots = slots_of(launch)},
+                                 .slots = slots_of(launch),
+                                 .port = port_of(launch)},
                         .work = work_of(launch),
                         .signals = o.signals};
   return several ? launch::supervise_with_others(job, {.at = o.master}) : launch::supervise(job);

@@ -4,12 +4,16 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <memory>
 #include <numeric>
 
 #include "weft/base/error.h"
 #include "weft/base/file.h"
+#include "weft/base/pulse.h"
 #include "weft/cli/verb.h"
+#include "weft/comm/mpi.h"
 #include "weft/launch/elsewhere.h"
+#include "weft/launch/socket.h"
 
 namespace weft::cli {
 namespace {
@@ -25,7 +29,25 @@ void replace_all(std::string& in, std::string_view what, const std::string& by) 
 
 /// By another launcher, which then makes the processes.
 bool elsewhere(const Launch& l) {
-  return l.options.by != By::agents || (l.program.trains && l.options.processes);
+  const bool by_mpirun = l.program.trains && l.options.processes && l.options.nodes.most == 1 &&
+                         !l.options.given.contains("launcher") && mpi_is_built();
+  return l.options.by != By::agents || by_mpirun;
+}
+
+/// Ranks of our own as processes that we start, and that speak TCP.
+bool by_tcp(const Launch& l) {
+  const bool several =
+      l.options.processes || l.options.nodes.most > 1 || l.options.given.contains("launcher");
+  return l.program.trains && !elsewhere(l) && several;
+}
+
+/// Of a round: whoever was killed may still hold the one before.
+std::filesystem::path board_of(const Launch& l, int round) { return l.folder / text("pulse_", round); }
+
+/// Only ranks of this machine share its memory.
+bool watched(const Launch& l) {
+  return l.program.trains && l.options.watches && l.hosts.empty() &&
+         (!elsewhere(l) || l.options.by == By::agents);
 }
 
 std::vector<std::string> program_words(const Launch& l, const launch::Begin& begin) {
@@ -68,15 +90,21 @@ launch::Environment environment_of(const Launch& l, const launch::Begin& begin, 
   launch::apply({.begin = begin,
                  .local_rank = local_rank,
                  .address = begin.master,
-                 .port = l.port,
+                 .port = begin.port > 0 ? begin.port : l.port,
                  .run_id = l.options.run_id,
                  .role = l.options.role},
                 e);
+  e.erase("WEFT_LISTENER");
   if (!l.program.trains && !elsewhere(l)) return e;
-  // Threads are told by words, and processes by their own launcher.
-  forget_seat(e);
   if (!threads_set) e.erase("OMP_NUM_THREADS");
   e["WEFT_SUPERVISED"] = "1";
+  e["WEFT_ROUND"] = text(begin.round);
+  if (watched(l)) e["WEFT_PULSE"] = board_of(l, begin.round).string();
+  if (std::string faults = launch::faults_of(l.options.faults, begin.round - 1); !faults.empty())
+    e["WEFT_INJECT"] = std::move(faults);
+  // Threads are told by words, and processes by their own launcher.
+  if (!by_tcp(l)) forget_seat(e);
+  if (by_tcp(l) && begin.first_rank + local_rank == 0) e["WEFT_LISTENER"] = text(l.door.get());
   return e;
 }
 
@@ -115,9 +143,10 @@ Worker started_elsewhere(const Launch& l, const launch::Begin& begin) {
 }
 
 std::vector<Worker> workers(const Launch& l, const launch::Begin& begin) {
+  if (watched(l)) static_cast<void>(PulseBoard::make(board_of(l, begin.round)));
   if (elsewhere(l)) return {started_elsewhere(l, begin)};
   std::vector<Worker> out;
-  const int count = l.program.trains ? 1 : begin.slots;
+  const int count = l.program.trains && !by_tcp(l) ? 1 : begin.slots;
   for (int i = 0; i < count; ++i) {
     Worker w{.words = program_words(l, begin),
              .environment = environment_of(l, begin, i),
@@ -126,9 +155,12 @@ std::vector<Worker> workers(const Launch& l, const launch::Begin& begin) {
     w.rank = begin.first_rank + i;
     w.local_rank = i;
     for (std::string& word : w.words) replace_all(word, "${local_rank}", std::to_string(i));
-    if (l.program.trains && l.options.per_node)
+    if (by_tcp(l) && w.rank == 0) w.keep = l.door.get();
+    if (l.program.trains && l.options.per_node && !by_tcp(l))
       w.words.insert(w.words.end(), {"--ranks", std::to_string(*l.options.per_node)});
     route(l, w, begin.round);
+    w.error_file = w.folder / "error.json";
+    w.environment["TORCHELASTIC_ERROR_FILE"] = w.error_file.string();
     out.push_back(std::move(w));
   }
   return out;
@@ -186,14 +218,30 @@ Launch prepared(launch::Options options) {
   out.made_folder = !wants_files(o);
   out.folder = fresh_folder(o, !out.made_folder);
   out.port = o.master.port;
+  if (by_tcp(out)) out.door = launch::listen_anywhere();
   return out;
+}
+
+int port_of(const Launch& launch) {
+  if (launch.door) return launch::port_of(launch.door);
+  const launch::Options& o = launch.options;
+  // A program of yours listens itself: where several launches, or a coordinator, could have its usual port,
+  // it gets one that was free just now.
+  return o.standalone || o.nodes.most > 1 ? launch::port_of(launch::listen_anywhere()) : 0;
 }
 
 launch::Agent::Work work_of(const Launch& launch) {
   launch::Agent::Work work{
       .workers = [&launch](const launch::Begin& begin) { return workers(launch, begin); },
       .progress = [&launch] { return newest_step(launch.program); },
-      .grace = launch.options.grace};
+      .grace = launch.options.grace,
+      .hang = launch.options.hang};
+  if (watched(launch))
+    work.pulses = [&launch, round = 0, board = std::shared_ptr<PulseBoard>()](int now) mutable {
+      if (now != round) board = std::make_shared<PulseBoard>(PulseBoard::open(board_of(launch, now)));
+      round = now;
+      return board->read();
+    };
   if (launch.program.trains) work.stopped_codes = {static_cast<int>(Exit::stopped)};
   if (elsewhere(launch))
     work.explain = [by = launch.options.by](launch::Failure& failure) { explain(by, failure); };

@@ -9,6 +9,7 @@
 #include "weft/cli/dialect/spelling.h"
 #include "weft/cli/help.h"
 #include "weft/cli/verb.h"
+#include "weft/train/lent.h"
 
 namespace weft::cli {
 namespace {
@@ -77,6 +78,9 @@ int after_writing(int done) {
 int say_failure() {
   try {
     throw;
+  } catch (const MachineFault& e) {
+    say(e);
+    return static_cast<int>(Exit::fault_confirmed);
   } catch (const Error& e) {
     return say(e);
   } catch (const std::bad_alloc&) {

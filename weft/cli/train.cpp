@@ -1,5 +1,6 @@
 // weft train: reads Megatron's words, and shows or runs what they mean.
 #include <chrono>
+#include <ctime>
 #include <iostream>
 #include <thread>
 
@@ -11,6 +12,7 @@
 #include "weft/cli/dry_run_plan.h"
 #include "weft/cli/train_run.h"
 #include "weft/cli/verbs.h"
+#include "weft/launch/error_file.h"
 #include "weft/model/kinds.h"
 #include "weft/train/resume.h"
 #include "weft/train/run_data.h"
@@ -80,7 +82,7 @@ std::unique_ptr<Command> complete_command_once(Args args, const Launched& launch
   try {
     return complete_command(args, launched);
   } catch (const Error&) {
-    if (launched.mpi && launched.rank > 0) std::this_thread::sleep_for(std::chrono::seconds(5));
+    if (launched.processes() && launched.rank > 0) std::this_thread::sleep_for(std::chrono::seconds(5));
     throw;
   }
 }
@@ -95,12 +97,18 @@ void show(const Command& command, const Launched& launched) {
 int run_train(Args args) {
   const Launched launched = launched_by_environment();
   const auto command = complete_command_once(args, launched);
-  const bool tells = !launched.mpi || launched.rank == 0;
+  const bool tells = !launched.processes() || launched.rank == 0;
   if (command->dry_run && tells) show(*command, launched);
   if (tells && !(command->dry_run && command->json)) say_once(*command);
   if (command->dry_run) return static_cast<int>(Exit::done);
   must_speak_with_peers(launched);
-  return in_words_of(*command, [&] { return run_training(command->config, launched, wording(*command)); });
+  try {
+    return in_words_of(*command, [&] { return run_training(command->config, launched, wording(*command)); });
+  } catch (const Error& e) {
+    if (!launched.error_file.empty())
+      launch::write_error_file(launched.error_file, e.what(), std::time(nullptr));
+    throw;
+  }
 }
 
 VerbHelp about_train() {

@@ -6,14 +6,23 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
+#include <ctime>
+#include <filesystem>
 #include <iostream>
+#include <optional>
 #include <thread>
 
 #include "weft/backend/open.h"
+#include "weft/base/clock.h"
+#include "weft/base/pulse.h"
+#include "weft/cli/train_faults.h"
 #include "weft/cli/verb.h"
+#include "weft/comm/circle.h"
 #include "weft/comm/mpi.h"
+#include "weft/comm/tcp.h"
 #include "weft/comm/threads.h"
 #include "weft/generate/continue.h"
+#include "weft/launch/error_file.h"
 #include "weft/launch/process.h"
 #include "weft/report/console.h"
 #include "weft/report/jsonl.h"
@@ -115,12 +124,35 @@ std::string sample(const TrainConfig& config, const RunData& data, const Replica
                         .seed = std::uint64_t(config.run.seed)});
 }
 
+/// Where our supervisor reads what we do; on another machine than its own there is none.
+std::optional<PulseBoard> board_of(const Launched& launched) {
+  std::error_code none;
+  if (launched.pulse.empty() || !std::filesystem::exists(launched.pulse, none)) return std::nullopt;
+  return PulseBoard::open(launched.pulse);
+}
+
+/// A rank whose peer is gone is not the one that failed: it gives its supervisor a moment to end it, and says
+/// why it ends where nobody does.
+int say_whose_failure(const std::atomic<bool>& asked, const std::string& error_file) {
+  try {
+    throw;
+  } catch (const BrokenOff&) {
+    const Deadline late(2);
+    while (!asked && !late.passed()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    if (asked) std::quick_exit(static_cast<int>(Exit::stopped));
+  } catch (const Error& e) {  // said below
+    if (!error_file.empty()) launch::write_error_file(error_file, e.what(), std::time(nullptr));
+  } catch (...) {
+  }
+  return say_failure();
+}
+
 }  // namespace
 
 int threads_of_a_rank(const RunConfig& run, const Launched& launched, int ranks) {
   if (run.threads > 0) return run.threads;
   const int usable = int(std::thread::hardware_concurrency());
-  if (!launched.mpi) return std::max(1, usable / ranks);
+  if (!launched.processes()) return std::max(1, usable / ranks);
   const bool bound = usable < int(sysconf(_SC_NPROCESSORS_ONLN));
   return std::max(1, bound ? usable : usable / launched.on_this_machine);
 }
@@ -148,10 +180,11 @@ int run_training(const TrainConfig& config, const Launched& launched, Wording wo
                     .mesh = mesh,
                     .log = log,
                     .outlet = tells ? &outlet : nullptr,
-                    .asked_to_stop = &ears.asked()};
+                    .asked_to_stop = &ears.asked(),
+                    .before_step = faults_of_rank(launched.faults, world.rank())};
     Trainer trainer(config, data, lent);
     const Ending mine = trainer.run();
-    if (tells || launched.mpi) ending = mine;
+    if (tells || launched.processes()) ending = mine;
     if (tells && mine == Ending::unsaved)
       log.error(text("the run ends without its last checkpoint, see above; --save ", config.checkpoint.save));
     if (config.run.sample_prompt.empty()) return;
@@ -159,13 +192,22 @@ int run_training(const TrainConfig& config, const Launched& launched, Wording wo
     const std::string said = sample(config, data, trainer.replica());
     if (tells) std::cout << config.run.sample_prompt << said << "\n";
   };
+  const std::optional<PulseBoard> board = board_of(launched);
+  Pulse pulse = board ? board->pulse(launched.local_rank) : Pulse();
+  const auto alone = [&](Communicator& world) { rank(world, open_data_in_turn(config, world)); };
+  int failed = 0;
   if (launched.mpi) {
-    run_under_mpi([&](Communicator& world) { rank(world, open_data_in_turn(config, world)); }, say_failure);
+    run_under_mpi(alone, say_failure, &pulse);
+  } else if (launched.tcp) {
+    failed = run_under_tcp(
+        launched.meeting, alone, [&] { return say_whose_failure(ears.asked(), launched.error_file); },
+        &pulse);
   } else {
     const RunData data = open_run_data(config);
-    run_as_threads(layout.world(), [&](Communicator& world) { rank(world, data); });
+    run_as_threads(
+        layout.world(), [&](Communicator& world) { rank(world, data); }, board ? &*board : nullptr);
   }
-  return static_cast<int>(exit_of(ending));
+  return failed != 0 ? failed : static_cast<int>(exit_of(ending));
 }
 
 }  // namespace weft::cli

@@ -10,6 +10,8 @@
 
 namespace weft {
 
+class Pulse;
+
 enum class Reduce : std::uint8_t { sum, max };
 
 /// Tensors are contiguous. Every sum is the balanced binary tree in rank order, with terms in f32 (f64 for
@@ -20,6 +22,8 @@ class Communicator {
   virtual ~Communicator() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
+  /// Where this rank says what it is doing; null where nobody watches.
+  virtual Pulse* pulse() const { return nullptr; }
 
   /// x becomes the reduction of every rank's x.
   virtual Pending all_reduce(const Tensor& x, Reduce how) = 0;

@@ -6,7 +6,7 @@ namespace weft {
 
 bool mpi_is_built() { return false; }
 
-void run_under_mpi(const std::function<void(Communicator&)>&, const std::function<int()>&) {
+void run_under_mpi(const std::function<void(Communicator&)>&, const std::function<int()>&, Pulse*) {
   fail(Kind::usage, "mpi: this build's ranks are threads of one process; install libopenmpi-dev and build ",
        "again, or start one process with {run.ranks}");
 }

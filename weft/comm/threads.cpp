@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/base/pulse.h"
 #include "weft/comm/checks.h"
 #include "weft/comm/circle.h"
 
@@ -23,13 +24,33 @@ void give_up_if_unwinding(const Circle& circle) {
   if (std::uncaught_exceptions() > 0) circle.world()->break_off();
 }
 
+Spoken spoken(Word word) {
+  switch (word) {
+    case Word::all_reduce:
+      return Spoken::all_reduce;
+    case Word::all_gather:
+      return Spoken::all_gather;
+    case Word::reduce_scatter:
+      return Spoken::reduce_scatter;
+    case Word::broadcast:
+      return Spoken::broadcast;
+    default:
+      return Spoken::nothing;
+  }
+}
+
 class ThreadCommunicator final : public Communicator {
  public:
-  ThreadCommunicator(std::shared_ptr<Circle> circle, int rank) : circle_(std::move(circle)), rank_(rank) {}
+  /// `id` is this circle's number, the same on all its ranks.
+  ThreadCommunicator(std::shared_ptr<Circle> circle, int rank, Pulse& pulse, std::uint64_t id)
+      : circle_(std::move(circle)), rank_(rank), pulse_(pulse), id_(id) {
+    if (size() > 1) seat_ = pulse_.sits_in(id_, rank_, size());
+  }
   int rank() const override { return rank_; }
   int size() const override { return circle_->size(); }
+  Pulse* pulse() const override { return &pulse_; }
 
-  void barrier() override { circle_->finish(rank_, circle_->join(rank_, {.word = Word::barrier}, {})); }
+  void barrier() override { finish(Spoken::barrier, join({.word = Word::barrier}, {})); }
 
   Pending all_reduce(const Tensor& x, Reduce how) override {
     require_contiguous("all_reduce", x);
@@ -57,7 +78,7 @@ class ThreadCommunicator final : public Communicator {
     offer.row_bytes = size_of(in.dtype());
     for (int i = 1; i < in.rank(); ++i) offer.row_bytes *= in.dim(i);
     // The caller's lists need not outlive the call, so this word is finished before it returns.
-    circle_->finish(rank_, circle_->join(rank_, {.word = Word::all_to_all, .dtype = in.dtype()}, offer));
+    finish(Spoken::all_to_all, join({.word = Word::all_to_all, .dtype = in.dtype()}, offer));
     return {};
   }
 
@@ -67,42 +88,65 @@ class ThreadCommunicator final : public Communicator {
     circle_->post({.from = rank_, .to = to, .tag = tag, .x = x, .way = way});
     // Held until the sender looks again, as other communicators must: what a rank holds when is then the
     // same in every run.
-    return Pending([circle = circle_, way, x = x] {
+    return Pending([circle = circle_, way, x = x, pulse = &pulse_, wait = letter(Spoken::send, to, tag)] {
       give_up_if_unwinding(*circle);
+      const Waiting waiting(pulse, wait);
       circle->wait_taken(*way);
     });
   }
   Pending recv(const Tensor& x, int from, int tag) override {
     require_contiguous("recv", x);
-    return Pending([circle = circle_, x = x, from, tag, rank = rank_] {
+    return Pending([circle = circle_, x = x, from, tag, rank = rank_, pulse = &pulse_,
+                    wait = letter(Spoken::recv, from, tag)] {
       give_up_if_unwinding(*circle);
+      const Waiting waiting(pulse, wait);
       circle->fetch({.from = from, .to = rank, .tag = tag, .x = x});
     });
   }
 
   std::unique_ptr<Communicator> split(int color, int key) override {
     std::vector<Offer> offers;
-    const std::int64_t number = circle_->join(rank_, {.word = Word::split}, {.color = color, .key = key});
-    circle_->finish(rank_, number, &offers);
+    const std::int64_t number = join({.word = Word::split}, {.color = color, .key = key});
+    finish(Spoken::split, number, &offers);
     std::vector<int> kin;
     for (int r = 0; r < size(); ++r)
       if (offers[std::size_t(r)].color == color) kin.push_back(r);
     std::ranges::sort(kin, {}, [&](int r) { return std::tuple(offers[std::size_t(r)].key, r); });
     const auto place = std::ranges::find(kin, rank_) - kin.begin();
-    return std::make_unique<ThreadCommunicator>(circle_->child(number, color, int(kin.size())), int(place));
+    const std::uint64_t id =
+        ((id_ * 1000003u + std::uint64_t(number)) * 1000003u) + std::uint64_t(color) + 1u;
+    return std::make_unique<ThreadCommunicator>(circle_->child(number, color, int(kin.size())), int(place),
+                                                pulse_, id);
   }
 
  private:
+  std::int64_t join(const Saying& saying, const Offer& offer) {
+    const std::int64_t number = circle_->join(rank_, saying, offer);
+    pulse_.spoke(seat_);
+    return number;
+  }
+  void finish(Spoken word, std::int64_t number, std::vector<Offer>* seen = nullptr) {
+    const Waiting waiting(&pulse_, {.word = word, .circle = seat_, .number = number});
+    circle_->finish(rank_, number, seen);
+  }
+  Pulse::Wait letter(Spoken word, int peer, int tag) const {
+    return {.word = word, .circle = seat_, .peer = peer, .number = tag};
+  }
   Pending begin(const Saying& saying, const Tensor& out, const Tensor& in) {
-    const std::int64_t number = circle_->join(rank_, saying, {.out = out.address(), .in = in.address()});
-    return Pending([circle = circle_, rank = rank_, number, out = out, in = in] {
+    const std::int64_t number = join(saying, {.out = out.address(), .in = in.address()});
+    const Pulse::Wait wait{.word = spoken(saying.word), .circle = seat_, .number = number};
+    return Pending([circle = circle_, rank = rank_, number, out = out, in = in, pulse = &pulse_, wait] {
       give_up_if_unwinding(*circle);
+      const Waiting waiting(pulse, wait);
       circle->finish(rank, number);
     });
   }
 
   std::shared_ptr<Circle> circle_;
   int rank_;
+  Pulse& pulse_;
+  std::uint64_t id_;
+  int seat_ = -1;
 };
 
 /// Keeps the first of many failures; that somebody else failed is only told where nobody says why.
@@ -125,7 +169,7 @@ class FirstFailure {
 
 }  // namespace
 
-void run_as_threads(int ranks, const std::function<void(Communicator&)>& body) {
+void run_as_threads(int ranks, const std::function<void(Communicator&)>& body, const PulseBoard* board) {
   if (ranks < 1 || ranks > most_ranks)
     fail(Kind::usage, "ranks: ", ranks, " thread ranks were asked for, 1 to ", most_ranks, " are possible");
   const auto world = std::make_shared<ThreadWorld>();
@@ -137,7 +181,8 @@ void run_as_threads(int ranks, const std::function<void(Communicator&)>& body) {
     for (int r = 0; r < ranks; ++r)
       threads.emplace_back([&, r] {
         try {
-          ThreadCommunicator speaker(circle, r);
+          Pulse pulse = board != nullptr ? board->pulse(r) : Pulse();
+          ThreadCommunicator speaker(circle, r, pulse, 1);
           body(speaker);
         } catch (const BrokenOff&) {
           first.note(std::current_exception(), false);

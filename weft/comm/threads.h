@@ -7,8 +7,12 @@
 
 namespace weft {
 
+class PulseBoard;
+
 /// Runs body once per rank, each on its own thread, and rethrows the first failure. A rank that throws wakes
 /// the others: nobody waits for the dead.
-void run_as_threads(int ranks, const std::function<void(Communicator& world)>& body);
+/// On a board, where there is one, each says what it is doing.
+void run_as_threads(int ranks, const std::function<void(Communicator& world)>& body,
+                    const PulseBoard* board = nullptr);
 
 }  // namespace weft

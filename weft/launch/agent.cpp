@@ -34,8 +34,12 @@ void Agent::begin(const Begin& message) {
   group_ = std::make_unique<Group>(
       ways_.loop, ways_.consoles,
       Group::Events{.ended = [this](const Ended& e) { worker_ended(e); }, .empty = [this] { all_ended(); }});
+  watch_.emplace(work_.hang);
+  still_ = false;
+  ways_.loop.cancel(look_);
   try {
     group_->start(work_.workers(message));
+    if (work_.pulses) look_ = ways_.loop.after(watch_->period(), [this] { look(); });
   } catch (const Error& e) {
     cannot_start(e.what());
   }
@@ -87,11 +91,36 @@ void Agent::worker_ended(const Ended& ended) {
 
 void Agent::all_ended() {
   group_.reset();
-  if (alone_) return;
+  if (alone_) {
+    if (ways_.stopped_alone) ways_.stopped_alone();
+    return;
+  }
   if (failed_ || stopping_)
     ways_.tell(Stopped{.round = round_, .status = status_, .progress = work_.progress()});
   else
     ways_.tell(Done{.round = round_, .status = status_});
+}
+
+/// Tells when the ranks here fall still, and when they move again.
+void Agent::look() {
+  if (group_ == nullptr || stopping_ || failed_ || alone_) return;
+  const double now = std::chrono::duration<double>(Loop::Clock::now().time_since_epoch()).count();
+  const std::vector<PulseReading> ranks = work_.pulses(round_);
+  const Watch::Seen seen = watch_->look(ranks, now);
+  if (seen.still && !still_)
+    for (const PulseReading& rank : ranks) ways_.tell(doing_of(rank, round_, now));
+  if (seen.still != still_) ways_.tell(Still{.round = round_, .is = seen.still ? 1 : 0, .limit = seen.limit});
+  still_ = seen.still;
+  tell_paces(ranks, now);
+  look_ = ways_.loop.after(watch_->period(), [this] { look(); });
+}
+
+void Agent::tell_paces(const std::vector<PulseReading>& ranks, double now) {
+  if (now - pace_told_ < work_.hang.slow_window / 4) return;
+  pace_told_ = now;
+  for (const PulseReading& r : ranks)
+    ways_.tell(
+        Pace{.round = round_, .rank = r.rank, .kin = r.kin, .steps = r.steps_done, .worked = r.worked});
 }
 
 void Agent::leave(int signal) {
@@ -106,12 +135,20 @@ void Agent::forward(int signal) {
 
 void Agent::cut_off() {
   alone_ = true;
+  if (group_ == nullptr && ways_.stopped_alone) return ways_.stopped_alone();
   if (group_ != nullptr && !stopping_) group_->stop(SIGTERM, work_.grace);
   stopping_ = true;
 }
 
 std::vector<pid_t> Agent::processes() const {
   return group_ != nullptr ? group_->processes() : std::vector<pid_t>();
+}
+
+void wind_up(const Agent& agent, Group::Consoles consoles) {
+  constexpr double reader = 5;  // seconds, if whoever reads our streams is slow
+  reap_adopted(agent.processes(), true);
+  consoles.out.flush(reader);
+  consoles.err.flush(reader);
 }
 
 }  // namespace weft::launch

@@ -3,11 +3,13 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
 #include "weft/launch/group.h"
 #include "weft/launch/message.h"
+#include "weft/launch/watch.h"
 
 namespace weft::launch {
 
@@ -20,6 +22,9 @@ class Agent {
     std::function<std::int64_t()> progress;
     double grace = 25;
     std::set<int> stopped_codes = {};  // of workers that stopped on purpose: no failure
+    /// What the workers of this round say of themselves; nothing where nobody watches.
+    std::function<std::vector<PulseReading>(int round)> pulses = {};
+    HangRules hang = {};
     /// Puts right who failed and what it said, where another launcher stands between.
     std::function<void(Failure&)> explain = {};
   };
@@ -28,17 +33,22 @@ class Agent {
     Group::Consoles consoles;
     std::function<void(const Message&)> tell;  // to the coordinator; must not call back
     std::function<void(int code, const std::string& report)> finish;
+    std::function<void()> stopped_alone = {};  // after cut_off(), when nothing runs any more
   };
   Agent(Work work, Ways ways);
+  ~Agent() { ways_.loop.cancel(look_); }
+  Agent(const Agent&) = delete;
+  Agent& operator=(const Agent&) = delete;
 
   void heard(const Message& message);
   /// The first of a signal that ends the job is told to the coordinator, which stops all; a second one kills.
   void leave(int signal);
   /// To the workers, and nothing else happens.
   void forward(int signal);
-  /// Nobody says any more what to do: workers are stopped, and finish() is not called.
+  /// Nobody says any more what to do: workers are stopped, and stopped_alone() follows.
   void cut_off();
   bool working() const { return group_ != nullptr; }
+  bool stopping() const { return stopping_; }
   std::vector<pid_t> processes() const;
 
  private:
@@ -47,13 +57,22 @@ class Agent {
   void worker_ended(const Ended& ended);
   void all_ended();
   void cannot_start(const std::string& why);
+  void look();
+  void tell_paces(const std::vector<PulseReading>& ranks, double now);
 
   Work work_;
   Ways ways_;
   std::unique_ptr<Group> group_;
+  std::optional<Watch> watch_;
+  std::uint64_t look_ = 0;
+  double pace_told_ = 0;
+  bool still_ = false;
   int round_ = 0, status_ = 0, status_rank_ = 0;
   bool stopping_ = false, failed_ = false, leaving_ = false, alone_ = false;
 };
+
+/// How a supervisor's run ends: what workers left running is killed, and what they said is out.
+void wind_up(const Agent& agent, Group::Consoles consoles);
 
 /// The state of one attempt, as programs can read it: torchrun's contract for a worker.
 struct Contract {

@@ -16,6 +16,7 @@ constexpr double never = std::numeric_limits<double>::infinity();
 constexpr double peers_grace = 3;  // after a failure nobody has anything to save
 constexpr double stop_slack = 5;   // beyond the grace, for SIGKILL to arrive and be told
 constexpr int stuck_limit = 3;
+constexpr std::size_t most_doings = 1 << 17;  // ranks that are remembered, whoever says they are more
 
 }  // namespace
 
@@ -24,7 +25,8 @@ Coordinator::Coordinator(Rules rules, double now, Send send, Say say)
       send_(std::move(send)),
       say_(std::move(say)),
       join_until_(now + rules_.patience.join),
-      last_tick_(now) {}
+      last_tick_(now),
+      paces_(rules_.slow_window) {}
 
 void Coordinator::joined(int id, const Join& join, double now) {
   if (verdict_) return send_(id, Finish{verdict_->code, ""});
@@ -81,14 +83,19 @@ void Coordinator::begin(double now) {
     peers.push_back({join.address, join.slots});
   }
   message.master = peers[0].address;
+  message.port = members_[ids[0]].join.port;
   state_ = State::running;
   began_ = now;
   failures_.clear();
   stop_status_ = stop_signal_ = 0;
+  doings_.clear();
+  seats_.clear();
+  paces_.forget();
   for (auto& [id, member] : members_) member.node = -1;
   for (const int id : ids) {
     Member& member = members_[id];
-    member.ended = false;
+    member.ended = member.still = false;
+    seats_[message.first_rank] = id;
     member.node = message.node;
     message.slots = member.join.slots;
     message.peers = message.node == 0 ? peers : std::vector<Peer>();
@@ -111,6 +118,7 @@ void Coordinator::heard(int id, const Message& message, double now) {
     ended(id, now);
     return;
   }
+  if (state_ == State::running && found->second.node >= 0) watched(id, message, now);
   const auto* stopped = std::get_if<Stopped>(&message);
   if (stopped == nullptr || !of_this_round(stopped->round)) return;
   progress_ = std::max(progress_, stopped->progress);
@@ -126,6 +134,44 @@ void Coordinator::failed(int id, const Failed& message, double now) {
   failure.host = member.join.host;
   failures_.push_back({failure, now - std::max(0.0, failure.age)});
   if (state_ == State::running) stop_all(SIGTERM, std::min(peers_grace, rules_.grace), now);
+}
+
+void Coordinator::watched(int id, const Message& message, double now) {
+  if (const auto* pace = std::get_if<Pace>(&message); pace && pace->round == round_)
+    for (const std::string& line : paces_.note(*pace, now)) say_(line);
+  if (const auto* doing = std::get_if<Doing>(&message);
+      doing && doing->round == round_ && doings_.size() < most_doings)
+    doings_[doing->rank] = *doing;
+  const auto* still = std::get_if<Still>(&message);
+  if (still == nullptr || still->round != round_) return;
+  members_[id].still = still->is != 0;
+  const bool all = std::all_of(members_.begin(), members_.end(), [](const auto& one) {
+    return one.second.node < 0 || one.second.ended || one.second.still;
+  });
+  if (all) hangs(still->limit, now);
+}
+
+/// One that hangs makes all wait, so this is when nobody moves any more.
+void Coordinator::hangs(double limit, double now) {
+  std::vector<Doing> all;
+  for (const auto& [rank, doing] : doings_) all.push_back(doing);
+  const Hang hang = hang_of(all, limit);
+  auto seat = seats_.upper_bound(hang.rank);
+  const int id = seat == seats_.begin() ? seats_.begin()->second : std::prev(seat)->second;
+  Failure failure{.rank = hang.rank};
+  if (const auto member = members_.find(id); member != members_.end()) {
+    failure.node = member->second.node;
+    failure.host = member->second.join.host;
+  }
+  failure.end.code = 1;
+  failure.what = hang.what;
+  say_(text("launch: ", one_line(failure)));
+  for (const std::string& line : hang.lines) {
+    say_(text("launch:   ", line));
+    failure.last_words += line + "\n";
+  }
+  failures_.push_back({failure, now});
+  stop_all(SIGTERM, std::min(peers_grace, rules_.grace), now);
 }
 
 void Coordinator::leaves(int id, int signal, double now) {

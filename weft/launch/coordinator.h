@@ -10,6 +10,7 @@
 
 #include "weft/launch/message.h"
 #include "weft/launch/options.h"
+#include "weft/launch/watch.h"
 
 namespace weft::launch {
 
@@ -19,6 +20,7 @@ struct Rules {
   int max_restarts = 0;
   double grace = 25;
   std::string run_id = "none";
+  double slow_window = 60;  // seconds over which ranks' work is compared
   /// Exit codes of workers that another start would not change, the person's mistake for one.
   std::set<int> final_codes;
 };
@@ -58,6 +60,7 @@ class Coordinator {
     double heard = 0;
     int node = -1;       // in this round; -1: a spare
     bool ended = false;  // its workers of this round
+    bool still = false;  // none of them moves
   };
   struct Told {
     Failure failure;
@@ -67,6 +70,8 @@ class Coordinator {
   void begin(double now);
   std::vector<int> chosen() const;
   void failed(int member, const Failed& message, double now);
+  void watched(int member, const Message& message, double now);
+  void hangs(double limit, double now);
   void leaves(int member, int signal, double now);
   void ended(int member, double now);
   void stop_all(int signal, double grace, double now);
@@ -87,7 +92,10 @@ class Coordinator {
   int round_ = 0, participants_ = 0, restarts_ = 0, stuck_ = 0, stop_status_ = 0, stop_signal_ = 0;
   std::int64_t progress_ = -1, progress_before_ = -1;
   double join_until_, last_call_ = 0, stop_until_ = 0, last_tick_, began_ = 0;
-  std::vector<Told> failures_;  // of this round
+  std::vector<Told> failures_;   // of this round
+  std::map<int, Doing> doings_;  // by rank
+  std::map<int, int> seats_;     // of the round: a node's first rank to its member
+  Paces paces_;
   std::optional<Verdict> verdict_;
 };
 

@@ -7,6 +7,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/file.h"
+#include "weft/launch/error_file.h"
 
 namespace weft::launch {
 
@@ -67,7 +68,8 @@ void Group::start_one(const Worker& worker) {
   m.process = launch::start({.words = worker.words,
                              .environment = worker.environment,
                              .out = m.out ? m.out->for_worker() : -1,
-                             .err = m.err ? m.err->for_worker() : -1});
+                             .err = m.err ? m.err->for_worker() : -1,
+                             .keep = worker.keep});
   for (Outlet* o : {m.out.get(), m.err.get()})
     if (o != nullptr) o->started();
   m.runs = true;
@@ -88,7 +90,9 @@ void Group::end(Member& m) {
     o->finish();
   }
   const bool logs = m.worker.files != Streams::none;
-  const std::string said = m.err ? m.err->last_words() : "";
+  std::string said = m.err ? m.err->last_words() : "";
+  if (const std::string own = message_in(m.worker.error_file); !own.empty() && said.find(own) == said.npos)
+    said += text(said.empty() ? "" : "\n", own);
   const Ended ended{.rank = m.worker.rank,
                     .local_rank = m.worker.local_rank,
                     .process = m.process.id,

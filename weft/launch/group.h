@@ -21,7 +21,9 @@ struct Worker {
   Streams files = Streams::none, console = Streams::both;
   std::filesystem::path folder;  // of stdout.log and stderr.log
   std::string prefix;
-  int save_signal = 0;  // what it hears instead of SIGTERM and SIGINT; 0: those
+  std::filesystem::path error_file = {};  // in which it may say why it failed
+  int keep = -1;                          // a descriptor that it inherits
+  int save_signal = 0;                    // what it hears instead of SIGTERM and SIGINT; 0: those
 };
 
 struct Ended {

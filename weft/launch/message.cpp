@@ -12,7 +12,7 @@ namespace weft::launch {
 namespace {
 
 constexpr std::uint32_t version =
-    0x77660001;  // before a Join: other programs and other versions are told apart
+    0x77660002;  // before a Join: other programs and other versions are told apart
 
 void list(auto&, Beat&) {}
 void list(auto& v, End& m) { v(m.code), v(m.signal); }
@@ -24,7 +24,7 @@ void list(auto& v, Join& m) {
   std::uint32_t here = version;
   v(here);
   if (here != version) fail(Kind::comm, "launch: an agent of another version, or another program");
-  v(m.run_id), v(m.host), v(m.address), v(m.wanted_rank), v(m.slots);
+  v(m.run_id), v(m.host), v(m.address), v(m.wanted_rank), v(m.slots), v(m.port);
 }
 void list(auto& v, Failed& m) { v(m.round), list(v, m.failure); }
 void list(auto& v, Stopped& m) { v(m.round), v(m.status), v(m.progress); }
@@ -34,10 +34,17 @@ void list(auto& v, Peer& m) { v(m.address), v(m.slots); }
 void list(auto& v, Begin& m) {
   v(m.round), v(m.restarts), v(m.max_restarts), v(m.node), v(m.nodes), v(m.first_rank), v(m.slots),
       v(m.world);
-  v(m.master), v.items(m.peers);
+  v(m.master), v(m.port), v.items(m.peers);
 }
 void list(auto& v, Stop& m) { v(m.round), v(m.signal), v(m.grace); }
 void list(auto& v, Finish& m) { v(m.code), v(m.report); }
+void list(auto& v, Doing::Circle& m) { v(m.id), v(m.words), v(m.place); }
+void list(auto& v, Doing& m) {
+  v(m.round), v(m.rank), v(m.section), v(m.word), v(m.peer), v(m.step), v(m.number), v(m.circle), v(m.still);
+  v.items(m.circles);
+}
+void list(auto& v, Still& m) { v(m.round), v(m.is), v(m.limit); }
+void list(auto& v, Pace& m) { v(m.round), v(m.rank), v(m.kin), v(m.steps), v(m.worked); }
 void list(auto& v, Refused& m) { v(m.why); }
 
 class Writer {

@@ -27,6 +27,7 @@ struct Failure {
 struct Join {
   std::string run_id, host, address;
   int wanted_rank = -1, slots = 1;
+  int port = 0;  // where its first worker can listen; 0: no matter
 };
 struct Beat {};
 struct Failed {
@@ -47,6 +48,32 @@ struct Leaving {
   int signal = 0;
 };
 
+/// What a rank does, told when a node has fallen still.
+struct Doing {
+  struct Circle {
+    std::uint64_t id = 0, words = 0;
+    int place = 0;
+  };
+  int round = 0, rank = 0, section = 0;
+  int word = 0, peer = -1;  // what it waits in: a Spoken
+  std::int64_t step = 0, number = 0;
+  std::uint64_t circle = 0;
+  double still = 0;
+  std::vector<Circle> circles;
+};
+/// After the doings of all its ranks: none of them has moved for longer than the limit. Or, with `is` 0, that
+/// they move again.
+struct Still {
+  int round = 0, is = 0;
+  double limit = 0;
+};
+/// How much a rank has worked in how many steps.
+struct Pace {
+  int round = 0, rank = 0, kin = 0;
+  std::int64_t steps = 0;
+  double worked = 0;
+};
+
 // From the coordinator, which also beats.
 struct Peer {
   std::string address;
@@ -56,6 +83,7 @@ struct Begin {
   int round = 0, restarts = 0, max_restarts = 0;
   int node = 0, nodes = 1, first_rank = 0, slots = 1, world = 1;
   std::string master;       // the address of node 0
+  int port = 0;             // and where its first worker can listen
   std::vector<Peer> peers;  // in order, told to node 0 only
 };
 struct Stop {
@@ -70,7 +98,8 @@ struct Refused {
   std::string why;
 };
 
-using Message = std::variant<Join, Beat, Failed, Stopped, Done, Leaving, Begin, Stop, Finish, Refused>;
+using Message = std::variant<Join, Beat, Failed, Stopped, Done, Leaving, Begin, Stop, Finish, Refused, Doing,
+                             Still, Pace>;
 
 /// A frame: how many bytes follow (u32), which message (u8), its fields.
 std::string encode(const Message& message);

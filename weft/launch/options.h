@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "weft/launch/environment.h"
+#include "weft/launch/faults.h"
 
 namespace weft::launch {
 
@@ -45,6 +46,14 @@ struct Patience {
   int missed_beats = 4;   // so many, and a node is lost
 };
 
+struct HangRules {
+  double limit = 0;         // seconds without a sign of life that are a hang; 0: learned
+  double least = 15;        // of what is learned from steps
+  double before = 600;      // while nothing is learned yet, and while starting, evaluating and saving
+  double factor = 3;        // times the longest that was seen
+  double slow_window = 60;  // seconds over which ranks' work is compared
+};
+
 enum class By : std::uint8_t { agents, openmpi, slurm, ssh };
 
 struct Options {
@@ -57,8 +66,11 @@ struct Options {
   std::string local_address, run_id = "none", role = "default";
   Patience patience;
   int max_restarts = 0;
-  double grace = 25;         // from a signal to SIGKILL; below the 30 s that Kubernetes and torchrun wait
-  std::vector<int> signals;  // forwarded, and then the job ends
+  double grace = 25;  // from a signal to SIGKILL; below the 30 s that Kubernetes and torchrun wait
+  HangRules hang;
+  bool watches = true;        // looks for hangs and slow ranks
+  std::vector<Fault> faults;  // made on purpose
+  std::vector<int> signals;   // forwarded, and then the job ends
   std::string log_dir;
   Routing redirects, tee;
   std::set<int> console_ranks;  // empty: all

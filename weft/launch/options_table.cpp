@@ -45,12 +45,6 @@ void set_patience(Options& o, Word who, Word words) {
     o.notices.push_back(text("no effect here: ", who, " ", name, " (weft's agents ask for no such thing)"));
 }
 
-void set_grace(Options& o, Word who, Word word) {
-  Patience seconds;
-  static_cast<void>(read_patience(who, text("join_timeout=", word), seconds));
-  o.grace = seconds.join;
-}
-
 void set_backend(Options&, Word who, Word word) {
   if (word == "static" || word == "c10d") return;
   if (word == "etcd" || word == "etcd-v2")
@@ -63,8 +57,21 @@ void set_console_ranks(Options& o, Word who, Word words) {
   for (const Word word : split(words, ',')) o.console_ranks.insert(whole_number(who, trim(word), 0));
 }
 
+double seconds_of(Word who, Word word) {
+  Patience seconds;
+  static_cast<void>(read_patience(who, text("join_timeout=", word), seconds));
+  return seconds.join;
+}
+
+void set_hang_limit(Options& o, Word who, Word word) {
+  o.watches = word != "off";
+  o.hang.limit = word == "off" || word == "auto" ? 0 : std::max(0.1, seconds_of(who, word));
+}
+
 void set_launcher(Options& o, Word who, Word word) {
   const std::string name = lower(word);
+  o.by = By::agents;
+  if (name == "weft") return;
   if (name == "openmpi")
     o.by = By::openmpi;
   else if (name == "slurm")
@@ -72,7 +79,7 @@ void set_launcher(Options& o, Word who, Word word) {
   else if (name == "ssh" || name == "pdsh")
     o.by = By::ssh;
   else
-    fail(Kind::usage, who, ": '", word, "' is not openmpi, slurm or ssh");
+    fail(Kind::usage, who, ": '", word, "' is not weft, openmpi, slurm or ssh");
 }
 
 void nothing(Options&, Word, Word) {}
@@ -112,7 +119,13 @@ constexpr std::array table{
         [](Options& o, Word, Word w) { o.local_address = w; }},
     Row{{"max-restarts", "", "N", "starts again after a failure, from the newest checkpoint (default 0)", faults}, true,
         [](Options& o, Word who, Word w) { o.max_restarts = whole_number(who, w, 0); }},
-    Row{{"shutdown-timeout", "", "SECONDS", "from a signal to SIGKILL (default 25)", faults}, true, set_grace},
+    Row{{"shutdown-timeout", "", "SECONDS", "from a signal to SIGKILL (default 25)", faults}, true,
+        [](Options& o, Word who, Word w) { o.grace = seconds_of(who, w); }},
+    Row{{"hang-limit", "", "SECONDS|auto|off", "no sign of life of any rank for so long is a hang: report and restart (default auto: 3 times the longest step, 15 s at least)", faults}, false, set_hang_limit},
+    Row{{"slow-window", "", "SECONDS", "ranks' work is compared over so long; a quarter more, twice in a row, is told (default 60)", faults}, false,
+        [](Options& o, Word who, Word w) { o.hang.slow_window = seconds_of(who, w); }},
+    Row{{"inject", "", "KIND@step=N,rank=R;…", "makes faults: kill, hang, slow (ms=N), flip; attempt=N for a later start", faults}, false,
+        [](Options& o, Word who, Word w) { o.faults = read_faults(who, w); }},
     Row{{"signals-to-handle", "", "NAMES", "signals that workers get and that end the job (default SIGTERM,SIGINT,SIGHUP,SIGQUIT)", faults}, true, set_signals},
     Row{{"log-dir", "", "DIR", "a folder an attempt and rank, none is ever overwritten", logs}, true,
         [](Options& o, Word, Word w) { o.log_dir = w; }},
@@ -135,7 +148,7 @@ constexpr std::array table{
         [](Options& o, Word who, Word w) { o.nodes = read_nodes(who, w); }},
     Row{{"num-gpus", "", "N", "DeepSpeed's: --nproc-per-node N", hosts}, false, set_per_node},
     Row{{"num-accelerators", "", "N", "the same", hosts}, false, set_per_node},
-    Row{{"launcher", "", "openmpi|slurm|ssh", "who starts on other hosts: mpirun (over Slurm where there is an allocation), srun, mpirun over ssh", hosts}, false, set_launcher},
+    Row{{"launcher", "", "weft|openmpi|slurm|ssh", "who starts processes: weft's own agents, mpirun (over Slurm where there is an allocation), srun, mpirun over ssh", hosts}, false, set_launcher},
     Row{{"launcher-args", "", "WORDS", "added to mpirun's or srun's", hosts}, false,
         [](Options& o, Word, Word w) { o.launcher_arguments = w; }},
     Row{{"ssh-port", "", "N", "for hosts reached by ssh", hosts}, false,

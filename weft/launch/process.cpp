@@ -29,7 +29,7 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
 struct Image {
   char* const* words;
   char* const* variables;
-  int out, err, tell;
+  int out, err, keep, tell;
   pid_t parent;
 };
 
@@ -47,6 +47,7 @@ struct Image {
   if (empty > 0) dup2(empty, 0);
   if (image.out >= 0) dup2(image.out, 1);
   if (image.err >= 0) dup2(image.err, 2);
+  if (image.keep >= 0) fcntl(image.keep, F_SETFD, 0);
   execvpe(image.words[0], image.words, image.variables);
   const int wrong = errno;
   if (write(image.tell, &wrong, sizeof wrong) < 0) _exit(126);
@@ -69,7 +70,8 @@ Process start(const Start& what) {
     fail(Kind::device, "launch: no pipe to start ", words[0], ": ", std::strerror(errno));
   const Descriptor hear(ends[0]);
   Descriptor tell(ends[1]);
-  const Image image{word_list.data(), variable_list.data(), what.out, what.err, tell.get(), getpid()};
+  const Image image{word_list.data(), variable_list.data(), what.out, what.err,
+                    what.keep,        tell.get(),           getpid()};
   Process child{.id = fork(), .ended = {}};
   if (child.id == 0) become(image);
   if (child.id < 0) fail(Kind::device, "launch: cannot start ", words[0], ": ", std::strerror(errno));

@@ -15,6 +15,7 @@ struct Start {
   std::vector<std::string> words;  // the program, found along PATH, and its arguments
   Environment environment;
   int out = -1, err = -1;  // become its stdout and stderr; -1: ours
+  int keep = -1;           // stays open in it, under the same number
 };
 
 /// How a process ended: with a code, or by a signal.

@@ -20,6 +20,7 @@ std::string indented(std::string_view lines) {
 std::string one_line(const Failure& f) {
   const std::string where = text("node ", f.node, " (host ", f.host, ")");
   if (f.rank < 0) return text(where, ": ", f.what);
+  if (!f.what.empty()) return text("rank ", f.rank, " on ", where, " ", f.what);
   return text("rank ", f.rank, " on ", where, ": ", words_of(f.end));
 }
 
@@ -27,9 +28,10 @@ std::string report_of(const Story& story) {
   const Failure& f = story.first;
   std::string out = text("launch: the job failed; ", story.why_it_ends, "\n  first: ", one_line(f), ", ",
                          human_duration(story.seconds), " after the start");
-  if (f.rank >= 0) out += text("; local rank ", f.local_rank, ", process ", f.process);
+  if (f.rank >= 0 && f.what.empty()) out += text("; local rank ", f.local_rank, ", process ", f.process);
   out += "\n";
-  if (!f.last_words.empty()) out += text("  its last words:\n", indented(f.last_words));
+  if (!f.last_words.empty())
+    out += text(f.what.empty() ? "  its last words:\n" : "  the others:\n", indented(f.last_words));
   if (!f.logs.empty()) out += text("  its logs: ", f.logs, "\n");
   for (std::size_t i = 0; i < story.others.size() && i < others_shown; ++i)
     out += text("  then: ", story.others[i], "\n");

@@ -65,6 +65,22 @@ Descriptor listen_at(const Endpoint& endpoint, Bind how) {
        std::strerror(errno), "; another --master-port, or --standalone, needs none that is taken");
 }
 
+Descriptor listen_anywhere() {
+  sockaddr_in6 wide{};
+  wide.sin6_family = AF_INET6;
+  sockaddr_in old{};
+  old.sin_family = AF_INET;
+  Descriptor out(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  set(out.get(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
+  bool bound = out && bind(out.get(), reinterpret_cast<const sockaddr*>(&wide), sizeof wide) == 0;
+  if (!bound) {  // a machine without IPv6
+    out = Descriptor(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    bound = bind(out.get(), reinterpret_cast<const sockaddr*>(&old), sizeof old) == 0;
+  }
+  if (bound && listen(out.get(), 4096) == 0) return out;
+  fail(Kind::device, "launch: no port is to be had: ", std::strerror(errno));
+}
+
 int port_of(const Descriptor& socket) {
   sockaddr_storage name{};
   socklen_t size = sizeof name;

@@ -15,6 +15,8 @@ enum class Bind { here, if_ours };
 /// taken.
 Descriptor listen_at(const Endpoint& endpoint, Bind how);
 int port_of(const Descriptor& socket);
+/// At a port of the kernel's choice, for all addresses of this machine.
+Descriptor listen_anywhere();
 
 /// Begins to connect; empty, with the reason, where the name is not known yet or there is no route.
 Descriptor connect_to(const Endpoint& endpoint, std::string& why_not);

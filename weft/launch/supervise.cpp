@@ -33,9 +33,7 @@ class Alone {
 
   int run() {
     loop_.run();
-    reap_adopted(agent_.processes(), true);
-    out_.flush(5);
-    err_.flush(5);
+    wind_up(agent_, {out_, err_});
     return code_;
   }
 

@@ -15,7 +15,7 @@
 namespace weft::launch {
 namespace {
 
-constexpr double farewell = 5;  // seconds for the others to hear the verdict
+constexpr double farewell = 5;  // seconds for the others to hear the verdict, or to answer
 
 class Node {
  public:
@@ -26,7 +26,8 @@ class Node {
         agent_(job.work, {.loop = loop_,
                           .consoles = {out_, err_},
                           .tell = [this](const Message& m) { client_->tell(m); },
-                          .finish = [this](int code, const std::string& why) { finish(code, why); }}),
+                          .finish = [this](int code, const std::string& why) { finish(code, why); },
+                          .stopped_alone = [this] { end_alone(); }}),
         signals_(loop_, heard_signals(job.signals), [this](int number) { signaled(number); }) {
     adopt_orphans();
     raise_descriptor_limit();
@@ -51,9 +52,7 @@ class Node {
 
   int run() {
     loop_.run();
-    reap_adopted(agent_.processes(), true);
-    out_.flush(5);
-    err_.flush(5);
+    wind_up(agent_, {out_, err_});
     return code_;
   }
 
@@ -62,12 +61,19 @@ class Node {
     if (number == SIGCHLD) return reap_adopted(agent_.processes(), false);
     if (std::find(job_.signals.begin(), job_.signals.end(), number) == job_.signals.end())
       return agent_.forward(number);
-    if (cut_off_) return end_alone(number);
+    left_by_ = number;
     agent_.leave(number);
-    // Where nobody answers, the node ends by itself, and this one has waited for its peers long enough.
-    loop_.after(job_.rules.grace + farewell, [this, number] { end_alone(number); });
+    if (cut_off_ && !agent_.working()) return end_alone();
+    // Where nobody answers, nobody may have noticed yet that the coordinator is gone: workers are stopped,
+    // and the node ends when they have. However that goes, it has waited for its peers long enough then.
+    loop_.after(farewell, [this] {
+      if (!agent_.stopping()) agent_.cut_off();
+    });
+    loop_.after(job_.rules.grace + 2 * farewell, [this] { end_alone(); });
   }
-  void end_alone(int number) { finish(128 + number, ""); }
+  void end_alone() {
+    if (left_by_ != 0) finish(128 + left_by_, "");
+  }
   void cut_off(const std::string& why) {
     if (finished_) return;
     cut_off_ = true;
@@ -97,7 +103,7 @@ class Node {
   std::optional<Server> server_;
   std::optional<Client> client_;
   bool finished_ = false, cut_off_ = false;
-  int code_ = 1;
+  int code_ = 1, left_by_ = 0;
 };
 
 }  // namespace

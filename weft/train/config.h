@@ -200,6 +200,7 @@ struct GuardConfig {
   FaultCheck faults = FaultCheck::rerun;
   std::int64_t inject_every = 0;  // 0: no fault is made up
   InjectedFault injected = InjectedFault::passing;
+  std::int64_t rerun_interval = 0;  // 0: no step is computed twice
 };
 
 struct ExitConfig {

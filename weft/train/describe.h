@@ -281,6 +281,9 @@ void describe(Visitor& v, GuardConfig& c) {
     "take the result of every n-th step for not finite (0: of none)", legal::size_or_none);
   v("injected", c.injected, OnResume::free,
     "whether such a made-up fault is there again when the step is done again");
+  v("rerun_interval", c.rerun_interval, OnResume::free,
+    "steps between steps that are computed twice before they count, and must give the same bits (0: none)",
+    legal::size_or_none);
 }
 
 template <class Visitor>

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
+#include <functional>
 
+#include "weft/base/error.h"
 #include "weft/base/file.h"
 #include "weft/base/log.h"
 #include "weft/mesh/mesh.h"
@@ -13,6 +16,12 @@ namespace weft {
 /// Why a run ended.
 enum class Ending { finished, asked, out_of_time, unsaved };  // unsaved: the last checkpoint failed
 
+/// A machine gives other bits each time: neither the run nor its numbers are at fault.
+class MachineFault : public Error {
+ public:
+  using Error::Error;
+};
+
 struct Lent {
   Device& device;
   const ProcessMesh& mesh;
@@ -20,6 +29,7 @@ struct Lent {
   report::Outlet* outlet = nullptr;                  // rank 0's; the others tell nothing
   const std::atomic<bool>* asked_to_stop = nullptr;  // set by whoever hears signals
   const FileSystem* files = nullptr;                 // what checkpoints are written through; null: the disk
+  std::function<void(std::int64_t step, class Replica&)> before_step = {};  // faults made on purpose
 };
 
 }  // namespace weft

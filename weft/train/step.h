@@ -9,19 +9,6 @@
 
 namespace weft {
 
-/// What differs from step to step.
-struct StepOrder {
-  std::uint64_t seed = 0;
-  std::int64_t step = 0;  // counts from 1
-  double rate = 0, ends_rate = 0, decay = 0;
-  double clip = 0;
-  bool per_token = false;  // the objective is a mean over the tokens of the global batch
-  int together = 1;  // so many microbatches in a row share one mean, where they are parts of what was asked
-  bool count_zeros = false, params_norm = false;
-  bool fault = false;  // the loss is taken for not finite: to see what a run does then
-  StepTimers* timers = nullptr;
-};
-
 struct StepReport {
   ByLoss<double> losses;  // each the mean that its family says (LossMean)
   double tokens = 0;      // that count, of the global batch
@@ -31,9 +18,26 @@ struct StepReport {
   double loss_scale = 1;
   bool applied = true;      // false: something was not finite, and the weights are what they were
   bool loss_finite = true;  // the losses themselves were numbers
+  bool as_expected = true;  // false: not what the order expected, so nothing was updated
 
   /// The first of them, by which a run is judged.
   double loss() const { return losses.empty() ? 0 : losses[0]; }
+};
+
+/// What differs from step to step.
+struct StepOrder {
+  std::uint64_t seed = 0;
+  std::int64_t step = 0;  // counts from 1
+  double rate = 0, ends_rate = 0, decay = 0;
+  double clip = 0;
+  bool per_token = false;  // the objective is a mean over the tokens of the global batch
+  int together = 1;  // so many microbatches in a row share one mean, where they are parts of what was asked
+  bool count_zeros = false, params_norm = false;
+  bool fault = false;      // the loss is taken for not finite: to see what a run does then
+  bool only_look = false;  // computes, and updates nothing
+  const StepReport* expected =
+      nullptr;  // updates only where loss and gradient norm have these bits; null: always
+  StepTimers* timers = nullptr;
 };
 
 }  // namespace weft

@@ -78,8 +78,8 @@ StepReport Stepper::step(std::int64_t step, StepTimers* timers, NotFinite troubl
   }
   StepOrder order = order_of(step);
   order.timers = timers;
-  order.fault = fault_is_injected(step, Trial::first);
-  StepReport report = replica_.step(batches, order);
+  order.fault = fault_is_injected(step, Trial::first) && !is_checked(step);
+  StepReport report = is_checked(step) ? checked(order, batches) : replica_.step(batches, order);
   if (!report.applied && trouble == NotFinite::looked_for) report = not_finite(step, report, batches);
   if (report.applied) progress_.learned_samples += turn.global_batch;
   return report;

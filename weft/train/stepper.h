@@ -42,6 +42,10 @@ class Stepper {
   StepReport not_finite(std::int64_t step, const StepReport& report, std::span<const Batch> batches);
   std::optional<StepReport> done_again(std::int64_t step, const StepReport& report,
                                        std::span<const Batch> batches);
+  /// Computed twice before it counts, and a third time where that differs.
+  StepReport checked(StepOrder order, std::span<const Batch> batches);
+  StepReport look(const StepOrder& order, std::span<const Batch> batches, int trial);
+  bool is_checked(std::int64_t step) const;
   enum class Trial : std::uint8_t { first, second };
   bool fault_is_injected(std::int64_t step, Trial trial) const;
 

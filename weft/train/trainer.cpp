@@ -50,7 +50,9 @@ Trainer::Trainer(const TrainConfig& config, const RunData& data, const Lent& len
       teller_(teller_settings(config, replica_.losses()), lent, progress_),
       verifier_(config, data.sets[data::Split::train], lent, replica_, stepper_),
       checkpoints_(config, lent,
-                   {.replica = replica_, .progress = progress_, .stepper = stepper_, .verifier = verifier_}) {
+                   {.replica = replica_, .progress = progress_, .stepper = stepper_, .verifier = verifier_}),
+      pulse_(lent.mesh.world().pulse() != nullptr ? *lent.mesh.world().pulse() : unseen_) {
+  pulse_.begin(lent.mesh.world().rank(), lent.mesh.place(Axis::pp));
   if (lent.outlet)
     lent.log.info(fmt::format("{} parameters, {} steps of {} samples",
                               human_count(double(count_parameters(config.model).total())), progress_.steps,
@@ -84,20 +86,27 @@ Ending Trainer::run() {
   teller_.begin();
   for (std::int64_t step = progress_.first_step; step <= progress_.steps && !config_.eval.skip_train;
        ++step) {
+    pulse_.begin_step(step);
+    if (lent_.before_step) lent_.before_step(step, replica_);
     const StepReport report = verifier_.step(step, &teller_.timers(), checkpoints_.wants_record_of(step));
+    pulse_.end_step();
     teller_.tell(step, report, stepper_.consumed());
     if (step == progress_.first_step) teller_.tell_memory_of_ranks();
     stepper_.compare_copies(step);
-    if (config_.eval.interval > 0 && step % config_.eval.interval == 0)
+    if (config_.eval.interval > 0 && step % config_.eval.interval == 0) {
+      pulse_.enter(Section::evaluating);
       (void)evaluator_.evaluate({step, stepper_.consumed()}, data::Split::valid,
                                 fmt::format("iteration {}", step));
+    }
     const auto ending = must_stop(step);
+    pulse_.enter(Section::saving);
     checkpoints_.save_if_due(step, ending || step == progress_.steps);
     Saver* const saver = checkpoints_.wants_record_of(step + 1);
     if (ending && saver && step < progress_.steps && config_.run.sample_prompt.empty())
       verifier_.record_one_more(step + 1, *saver);
     if (ending) return checkpoints_.ended(*ending);
   }
+  pulse_.enter(Section::ending);
   const Evaluator::When end{progress_.steps, stepper_.consumed()};
   const std::string at = fmt::format("iteration {} on ", progress_.steps);
   const bool whole = evaluator_.evaluate(end, data::Split::valid, at + "validation set") &&

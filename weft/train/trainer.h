@@ -2,6 +2,7 @@
 #pragma once
 
 #include "weft/base/clock.h"
+#include "weft/base/pulse.h"
 #include "weft/train/checkpointing.h"
 #include "weft/train/evaluator.h"
 #include "weft/train/lent.h"
@@ -33,6 +34,8 @@ class Trainer {
   Teller teller_;
   Verifier verifier_;
   Checkpointing checkpoints_;
+  Pulse unseen_;
+  Pulse& pulse_;  // says where we are, for whoever watches
 };
 
 }  // namespace weft

@@ -36,6 +36,8 @@ Group loop() {
           no_effect("check-for-large-grads", Arity::none,
                     "a step whose gradient is not finite is never applied"),
           list("iterations-to-skip", Arity::some, "guard.skip_iterations"),
+          value("check-replicas", "guard.replica_check_interval"),
+          value("rerun-check", "guard.rerun_interval"),
           value("check-weight-hash-across-dp-replicas-interval", "guard.replica_check_interval"),
           pick("rerun-mode", Arity::one,
                {{.word = "disabled", .path = "guard.faults", .value = "off"},

@@ -1,0 +1,206 @@
+// Each rank is a thread here, with its own end of the connections, as a process would have.
+#include "weft/comm/tcp.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "tests/support/all_words.h"
+#include "weft/base/clock.h"
+#include "weft/base/error.h"
+#include "weft/base/pulse.h"
+#include "weft/comm/threads.h"
+
+using namespace weft;
+using ::testing::HasSubstr;
+using weft::testing::Bytes;
+using weft::testing::PlainDevice;
+using weft::testing::speak;
+
+namespace {
+
+sockaddr_in loopback(int port) {
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  at.sin_port = htons(std::uint16_t(port));
+  return at;
+}
+
+/// Where rank 0 listens: a port that the kernel chose.
+struct Door {
+  Door() {
+    const sockaddr_in at = loopback(0);
+    EXPECT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&at), sizeof at), 0);
+    EXPECT_EQ(listen(fd, 64), 0);
+    sockaddr_in name{};
+    socklen_t size = sizeof name;
+    getsockname(fd, reinterpret_cast<sockaddr*>(&name), &size);
+    port = ntohs(name.sin_port);
+  }
+  ~Door() { close(fd); }
+  Door(const Door&) = delete;
+  Door& operator=(const Door&) = delete;
+  TcpSeat seat(int rank, int world, const char* job = "job") const {
+    return {.rank = rank, .world = world, .port = port, .listener = rank == 0 ? fd : -1, .job = job};
+  }
+  int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0), port = 0;
+};
+
+int knock(const Door& door) {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  const sockaddr_in at = loopback(door.port);
+  EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&at), sizeof at), 0);
+  return fd;
+}
+
+std::string message_at_hand() {
+  try {
+    throw;
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+}
+
+/// What each rank said when it failed; "" where it ended well.
+std::vector<std::string> run(const Door& door, int ranks, const std::function<void(Communicator&)>& body) {
+  std::vector<std::string> said(static_cast<std::size_t>(ranks));
+  std::vector<std::jthread> threads;
+  for (int r = 0; r < ranks; ++r)
+    threads.emplace_back([&, r] {
+      run_under_tcp(door.seat(r, ranks), body, [&said, r] {
+        said[std::size_t(r)] = message_at_hand();
+        return 7;
+      });
+    });
+  threads.clear();
+  return said;
+}
+
+std::vector<Bytes> of_threads(int ranks) {
+  std::vector<Bytes> out(static_cast<std::size_t>(ranks));
+  run_as_threads(ranks, [&](Communicator& world) { out[std::size_t(world.rank())] = speak(world); });
+  return out;
+}
+
+}  // namespace
+
+TEST(Tcp, gives_the_bits_of_threads) {
+  for (const int ranks : {1, 2, 3, 5}) {
+    const Door door;
+    std::vector<Bytes> out(static_cast<std::size_t>(ranks));
+    const auto said =
+        run(door, ranks, [&](Communicator& world) { out[std::size_t(world.rank())] = speak(world); });
+    EXPECT_THAT(said, ::testing::Each(""));
+    EXPECT_EQ(out, of_threads(ranks));
+  }
+}
+
+TEST(Tcp, a_failing_rank_frees_the_others) {
+  const Door door;
+  const auto said = run(door, 3, [](Communicator& world) {
+    PlainDevice device;
+    Pending pending = world.all_reduce(empty(device, {1 << 16}), Reduce::sum);
+    if (world.rank() == 1) fail(Kind::data, "sample 17 is torn");
+    pending.wait();
+    world.barrier();
+  });
+  EXPECT_THAT(said[1], HasSubstr("sample 17 is torn"));
+  EXPECT_THAT(said[0], HasSubstr("is gone: "));
+  EXPECT_THAT(said[2], HasSubstr("is gone: "));
+}
+
+TEST(Tcp, refuses_messages_of_different_lengths) {
+  const Door door;
+  const auto said = run(door, 2, [](Communicator& world) {
+    PlainDevice device;
+    world.broadcast(empty(device, {world.rank() == 0 ? 4 : 6}), 0).wait();
+  });
+  EXPECT_THAT(said[1], HasSubstr("broadcast: 24 bytes are expected from rank 0, which sends 16"));
+}
+
+TEST(Tcp, strangers_at_the_door_change_nothing) {
+  const Door door;
+  const int silent = knock(door), noisy = knock(door), gone = knock(door);
+  const std::string noise(1000, 'x');
+  EXPECT_EQ(send(noisy, noise.data(), noise.size(), MSG_NOSIGNAL), 1000);
+  close(gone);
+  const auto said = run(door, 3, [](Communicator& world) { world.barrier(); });
+  EXPECT_THAT(said, ::testing::Each(""));
+  close(silent);
+  close(noisy);
+}
+
+TEST(Tcp, names_those_who_have_not_come) {
+  const Door door;
+  TcpSeat seat = door.seat(0, 3);
+  seat.patience = 0.1;
+  std::string said;
+  EXPECT_EQ(run_under_tcp(
+                seat, [](Communicator&) {},
+                [&] {
+                  said = message_at_hand();
+                  return 7;
+                }),
+            7);
+  EXPECT_THAT(said,
+              HasSubstr("tcp: rank 0 waited 0.1 s for ranks 1, 2 of 3; are they started, and do they reach "
+                        "127.0.0.1 port "));
+}
+
+TEST(Tcp, a_rank_of_another_job_is_a_stranger) {
+  const Door door;
+  TcpSeat other = door.seat(1, 2, "another job"), first = door.seat(0, 2);
+  first.patience = 0.5;
+  std::string said;
+  std::jthread stranger([&] {
+    run_under_tcp(
+        other, [](Communicator&) {},
+        [&] {
+          said = message_at_hand();
+          return 7;
+        });
+  });
+  EXPECT_EQ(run_under_tcp(
+                first, [](Communicator&) {}, [] { return 7; }),
+            7);
+  stranger.join();
+  EXPECT_THAT(said, HasSubstr("tcp: rank 1 of 2 finds no rank 0 at 127.0.0.1 port "));
+}
+
+TEST(Tcp, a_pulse_says_whom_a_rank_waits_for) {
+  const Door door;
+  PulseLines lines{};
+  Pulse pulse(&lines);
+  int awaited = -1;
+  std::jthread peer([&] {
+    run_under_tcp(
+        door.seat(1, 2),
+        [&](Communicator& world) {
+          const Deadline late(60);
+          while (lines.word != std::uint32_t(Spoken::recv) && !late.passed()) std::this_thread::yield();
+          awaited = lines.peer;
+          PlainDevice device;
+          world.send(empty(device, {4}), 0, 5).wait();
+        },
+        [] { return 7; });
+  });
+  EXPECT_EQ(run_under_tcp(
+                door.seat(0, 2),
+                [](Communicator& world) {
+                  PlainDevice device;
+                  world.recv(empty(device, {4}), 1, 5).wait();
+                },
+                [] { return 7; }, &pulse),
+            0);
+  peer.join();
+  EXPECT_EQ(awaited, 1);
+  EXPECT_EQ(lines.circles, 1u);
+  EXPECT_EQ(lines.word, std::uint32_t(Spoken::nothing));
+  EXPECT_EQ(lines.of[0].words, 1u);  // the barrier in the end
+}
