@@ -55,6 +55,14 @@ INSTANTIATE_TEST_SUITE_P(
     Of, Resume,
     ::testing::Values(Case{"dropout_and_adam", [](TrainConfig&) {}},
                       Case{"sgd", [](TrainConfig& c) { c.optimizer.kind = OptimizerKind::sgd; }},
+                      Case{"lion", [](TrainConfig& c) { c.optimizer.kind = OptimizerKind::lion; }},
+                      Case{"lamb", [](TrainConfig& c) { c.optimizer.kind = OptimizerKind::lamb; }},
+                      Case{"moments_of_fewer_bits",
+                           [](TrainConfig& c) {
+                             c.optimizer.any_moment_type = true;
+                             c.optimizer.first_moment = MomentType::fp8;
+                             c.optimizer.second_moment = MomentType::bf16;
+                           }},
                       Case{"a_growing_batch",
                            [](TrainConfig& c) {
                              c.batch.rampup = {4, 4, 8};

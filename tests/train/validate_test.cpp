@@ -197,6 +197,27 @@ TEST(Validate, refuses_what_no_optimizer_takes) {
       "weight decay cannot grow from 0.2 to 0.1");
 }
 
+TEST(Validate, refuses_what_another_optimizer_takes) {
+  refused([](TrainConfig& c) { c.optimizer.kind = OptimizerKind::soap; },
+          "--optimizer soap: weft has no such optimizer yet");
+  refused(
+      [](TrainConfig& c) {
+        c.optimizer.kind = OptimizerKind::lamb;
+        c.optimizer.any_moment_type = true;
+      },
+      "--use-precision-aware-optimizer is for --optimizer adam, not lamb");
+  refused([](TrainConfig& c) { c.optimizer.first_moment = MomentType::bf16; },
+          "--exp-avg-dtype bf16 needs --use-precision-aware-optimizer");
+  refused([](TrainConfig& c) { c.optimizer.second_moment = MomentType::fp8; },
+          "--exp-avg-sq-dtype fp8 needs --use-precision-aware-optimizer");
+  refused(
+      [](TrainConfig& c) {
+        c.optimizer.kind = OptimizerKind::lamb;
+        c.optimizer.lamb.most = 0.001;
+      },
+      "--lamb-min-coeff 0.01 is above --lamb-max-coeff 0.001");
+}
+
 TEST(Validate, refuses_precision_settings_that_contradict_each_other) {
   refused([](TrainConfig& c) { c.scaling.constant = 0; }, "--loss-scale 0 is not greater than 0");
   refused(

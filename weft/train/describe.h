@@ -88,6 +88,20 @@ void describe(Visitor& v, LengthConfig& c) {
 }
 
 template <class Visitor>
+void describe(Visitor& v, LionConfig& c) {
+  v("beta1", c.beta1, "lion: share of momentum in the direction", legal::below_one);
+  v("beta2", c.beta2, "lion: decay of momentum", legal::below_one);
+}
+
+template <class Visitor>
+void describe(Visitor& v, LambConfig& c) {
+  v("least", c.least, "lamb: smallest trust ratio of a tensor", legal::not_negative);
+  v("most", c.most, "lamb: largest trust ratio of a tensor", legal::positive);
+  v("bias_correction", c.bias_correction, "lamb: early steps are longer, as moments start at zero");
+  v("epsilon_inside", c.epsilon_inside, "lamb: epsilon is added before the root");
+}
+
+template <class Visitor>
 void describe(Visitor& v, OptimizerConfig& c) {
   v("kind", c.kind, "how gradients become updates");
   v("beta1", c.beta1, "decay of the first moment", legal::below_one);
@@ -101,6 +115,11 @@ void describe(Visitor& v, OptimizerConfig& c) {
   v("decoupled_decay", c.decoupled_decay, "take the decay off the weights, not through the gradient");
   v("decay_qk_norm", c.decay_qk_norm, "decay the gains of query and key norms too");
   v("clip", c.clip, "largest global norm of the gradient (0: not clipped)", legal::not_negative);
+  v("any_moment_type", c.any_moment_type, "moments of Adam may have fewer bits");
+  v("first_moment", c.first_moment, "what Adam's first moment is kept in");
+  v("second_moment", c.second_moment, "what Adam's second moment is kept in");
+  v.group("lion", c.lion);
+  v.group("lamb", c.lamb);
 }
 
 template <class Visitor>

@@ -32,10 +32,22 @@ constexpr std::array told{"model.precision",
                           "scaling."};
 constexpr std::array untold{"data.cache", "data.tokenizer."};
 // What a step computes, beside the model and the rates, which are compared by themselves.
-constexpr std::array of_a_step{
-    "model.precision",           "model.hidden_dropout",    "model.attention_dropout", "data.",
-    "batch.per_token_loss",      "optimizer.beta",          "optimizer.epsilon",       "optimizer.momentum",
-    "optimizer.decoupled_decay", "optimizer.decay_qk_norm", "optimizer.clip",          "scaling."};
+constexpr std::array of_a_step{"model.precision",
+                               "model.hidden_dropout",
+                               "model.attention_dropout",
+                               "data.",
+                               "batch.per_token_loss",
+                               "optimizer.beta",
+                               "optimizer.epsilon",
+                               "optimizer.momentum",
+                               "optimizer.decoupled_decay",
+                               "optimizer.decay_qk_norm",
+                               "optimizer.clip",
+                               "optimizer.first_moment",
+                               "optimizer.second_moment",
+                               "optimizer.lion",
+                               "optimizer.lamb",
+                               "scaling."};
 // In which order it is summed.
 constexpr std::array of_rounding{"parallel.", "batch.micro", "model.exact", "model.recompute.", "run.device"};
 

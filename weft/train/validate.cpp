@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "weft/base/error.h"
+#include "weft/optim/rules.h"
 
 namespace weft {
 namespace {
@@ -19,6 +20,23 @@ void fraction(double value, std::string_view flag) {
 
 void not_negative(double value, std::string_view flag) {
   if (!(value >= 0) || std::isinf(value)) fail(Kind::usage, flag, " ", value, " is not 0 or more");
+}
+
+std::string_view word_of(OptimizerKind kind) { return words(kind)[std::size_t(kind)]; }
+
+void moments(const OptimizerConfig& o) {
+  (void)rule_of(o.kind);
+  if (o.kind == OptimizerKind::lamb && !(o.lamb.least <= o.lamb.most))
+    fail(Kind::usage, "--lamb-min-coeff ", o.lamb.least, " is above --lamb-max-coeff ", o.lamb.most);
+  if (o.any_moment_type && o.kind != OptimizerKind::adam)
+    fail(Kind::usage, "--use-precision-aware-optimizer is for --optimizer adam, not ", word_of(o.kind));
+  if (o.any_moment_type) return;
+  const auto must_be_f32 = [](MomentType type, std::string_view flag) {
+    if (type != MomentType::fp32)
+      fail(Kind::usage, flag, " ", words(type)[std::size_t(type)], " needs --use-precision-aware-optimizer");
+  };
+  must_be_f32(o.first_moment, "--exp-avg-dtype");
+  must_be_f32(o.second_moment, "--exp-avg-sq-dtype");
 }
 
 // Channels turn two by two.
@@ -88,6 +106,7 @@ void validate::optimizer(const TrainConfig& c) {
   not_negative(o.epsilon, "--adam-eps");
   not_negative(o.clip, "--clip-grad");
   not_negative(o.weight_decay, "--weight-decay");
+  moments(o);
   const bool both = o.weight_decay_start && o.weight_decay_end,
              none = !o.weight_decay_start && !o.weight_decay_end;
   if (o.weight_decay_growth == DecayGrowth::constant && !none)

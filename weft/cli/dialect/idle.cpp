@@ -22,7 +22,14 @@ bool no_rotary(const TrainConfig& c) { return c.model.positions != Positions::ro
 bool not_stretched(const TrainConfig& c) { return c.model.rotary.scaling == RotaryScaling::none; }
 bool not_yarn(const TrainConfig& c) { return c.model.rotary.scaling != RotaryScaling::yarn; }
 bool not_llama3(const TrainConfig& c) { return c.model.rotary.scaling != RotaryScaling::llama3; }
-bool no_moments(const TrainConfig& c) { return c.optimizer.kind == OptimizerKind::sgd; }
+bool no_moments(const TrainConfig& c) {
+  return c.optimizer.kind == OptimizerKind::sgd || c.optimizer.kind == OptimizerKind::lion;
+}
+bool no_lion(const TrainConfig& c) { return c.optimizer.kind != OptimizerKind::lion; }
+bool no_lamb(const TrainConfig& c) { return c.optimizer.kind != OptimizerKind::lamb; }
+bool no_narrow_moment(const TrainConfig& c) {
+  return c.optimizer.first_moment == MomentType::fp32 && c.optimizer.second_moment == MomentType::fp32;
+}
 bool no_dynamic_scale(const TrainConfig& c) {
   return c.model.precision != Precision::f16 || c.scaling.constant.has_value();
 }
@@ -33,7 +40,9 @@ constexpr std::string_view saves = "only --save writes checkpoints", loads = "on
                            rotary = "only --position-embedding-type rope turns anything",
                            stretched = "only --use-rope-scaling and yarn stretch angles",
                            yarn = "only --position-embedding-type yarn reads it",
-                           llama3 = "only --use-rope-scaling reads it", moments = "sgd has no second moment",
+                           llama3 = "only --use-rope-scaling reads it",
+                           moments = "only --optimizer adam and lamb have a second moment",
+                           lion = "only --optimizer lion reads it", lamb = "only --optimizer lamb reads it",
                            cuts = "only --fim-data cuts documents",
                            scales = "only --fp16 without --loss-scale grows and halves a scale";
 
@@ -55,6 +64,16 @@ constexpr Idle table[] = {
     {"optimizer.beta1", no_moments, moments},
     {"optimizer.beta2", no_moments, moments},
     {"optimizer.epsilon", no_moments, moments},
+    {"optimizer.decoupled_decay",
+     [](const TrainConfig& c) { return c.optimizer.kind != OptimizerKind::adam; },
+     "only --optimizer adam has both ways"},
+    {"optimizer.any_moment_type", no_narrow_moment, "only --exp-avg-dtype and --exp-avg-sq-dtype need it"},
+    {"optimizer.lion.beta1", no_lion, lion},
+    {"optimizer.lion.beta2", no_lion, lion},
+    {"optimizer.lamb.least", no_lamb, lamb},
+    {"optimizer.lamb.most", no_lamb, lamb},
+    {"optimizer.lamb.bias_correction", no_lamb, lamb},
+    {"optimizer.lamb.epsilon_inside", no_lamb, lamb},
     {"scaling.initial", no_dynamic_scale, scales},
     {"scaling.least", no_dynamic_scale, scales},
     {"scaling.window", no_dynamic_scale, scales},
