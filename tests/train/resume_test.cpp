@@ -57,6 +57,13 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"sgd", [](TrainConfig& c) { c.optimizer.kind = OptimizerKind::sgd; }},
                       Case{"lion", [](TrainConfig& c) { c.optimizer.kind = OptimizerKind::lion; }},
                       Case{"lamb", [](TrainConfig& c) { c.optimizer.kind = OptimizerKind::lamb; }},
+                      Case{"muon_over_ranks",
+                           [](TrainConfig& c) {
+                             c.optimizer.kind = OptimizerKind::muon;
+                             c.parallel.tp = c.parallel.dp = 2;
+                             c.parallel.zero = 1;
+                             c.run.ranks = 4;
+                           }},
                       Case{"moments_of_fewer_bits",
                            [](TrainConfig& c) {
                              c.optimizer.any_moment_type = true;

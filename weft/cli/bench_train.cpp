@@ -81,7 +81,7 @@ class OneRank {
 void refuse_what_is_not_measured(const TrainConfig& config) {
   if (config.optimizer.kind != OptimizerKind::adam)
     fail(Kind::usage, "bench train: measures steps of Adam; leave out --optimizer ",
-         write_word(config.optimizer.kind));
+         words(config.optimizer.kind)[std::size_t(config.optimizer.kind)]);
 }
 
 Limits better(const Limits& a, const Limits& b) {

@@ -30,6 +30,35 @@ struct LambConfig {
   bool epsilon_inside = false;     // of the root
 };
 
+/// Megatron's.
+enum class MuonScale : std::uint8_t { spectral, unit_rms_norm, shape_scaling };
+/// Of a matrix that tensor-parallel ranks hold parts of: every part by itself, the whole on every rank, or
+/// the whole by ranks that add their products.
+enum class MuonRanks : std::uint8_t { blockwise, duplicated, distributed };
+enum class MuonPrecision : std::uint8_t { medium, high, highest };  // products in bf16, or f32
+enum class MuonSteps : std::uint8_t { quintic, simple };
+
+constexpr std::array<std::string_view, 3> words(MuonScale) {
+  return {"spectral", "unit_rms_norm", "shape_scaling"};
+}
+constexpr std::array<std::string_view, 3> words(MuonRanks) {
+  return {"blockwise", "duplicated", "distributed"};
+}
+constexpr std::array<std::string_view, 3> words(MuonPrecision) { return {"medium", "high", "highest"}; }
+constexpr std::array<std::string_view, 2> words(MuonSteps) { return {"quintic", "simple"}; }
+
+struct MuonConfig {
+  double momentum = 0.9;
+  bool nesterov = false;
+  bool split_qkv = true;
+  MuonScale scale = MuonScale::spectral;
+  double extra_scale = 1;
+  MuonRanks ranks = MuonRanks::blockwise;
+  MuonPrecision precision = MuonPrecision::medium;
+  MuonSteps rounds = MuonSteps::quintic;
+  int steps = 5;
+};
+
 struct OptimizerConfig {
   OptimizerKind kind = OptimizerKind::adam;
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
@@ -44,6 +73,7 @@ struct OptimizerConfig {
   MomentType first_moment = MomentType::fp32, second_moment = MomentType::fp32;
   LionConfig lion;
   LambConfig lamb;
+  MuonConfig muon;
 };
 
 }  // namespace weft

@@ -21,6 +21,7 @@ OptimizerRule adam_rule();
 OptimizerRule sgd_rule();
 OptimizerRule lion_rule();
 OptimizerRule lamb_rule();
+OptimizerRule muon_rule();
 
 /// Fails with Kind::usage where nobody has written it.
 OptimizerRule rule_of(OptimizerKind kind);

@@ -1,6 +1,7 @@
 // What update rules are made of: states of what a rank keeps, and the runs of memory that it updates.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,18 @@ void each_run(const Weights& weights, const UpdateArgs& args, const Visit& visit
                       .grads = block.grads.slice(0, own.at, own.count),
                       .rate = block.kind.role == Role::words ? args.ends_rate : args.rate,
                       .decay = block.kind.decays ? args.decay : 0});
+  }
+}
+
+/// visit(number of the slot, where it starts in the part, elements) for each parameter that a part holds
+/// elements of.
+template <class Visit>
+void each_slot(const WeightBlock& block, const OwnedPart& own, const Visit& visit) {
+  for (std::size_t i = 0; i < block.slots.size(); ++i) {
+    const std::int64_t first = block.slots[i].at;
+    const std::int64_t from = std::max(own.at, first);
+    const std::int64_t end = std::min(own.at + own.count, first + block.slots[i].parameter->shape.elements());
+    if (from < end) visit(i, from - own.at, end - from);
   }
 }
 

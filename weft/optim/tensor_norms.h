@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "weft/optim/weights.h"
+#include "weft/optim/states.h"
 
 namespace weft {
 
@@ -30,14 +30,9 @@ class TensorNorms {
   /// visit(TensorRun) for each parameter that the part holds elements of.
   template <class Visit>
   void each_tensor(std::size_t block, const OwnedPart& own, const Visit& visit) const {
-    const WeightBlock& all = weights_.blocks()[block];
-    for (std::size_t i = 0; i < all.slots.size(); ++i) {
-      const std::int64_t first = all.slots[i].at;
-      const std::int64_t from = std::max(own.at, first);
-      const std::int64_t end = std::min(own.at + own.count, first + all.slots[i].parameter->shape.elements());
-      if (from < end)
-        visit(TensorRun{.tensor = numbers_[block][i], .from = from - own.at, .count = end - from});
-    }
+    each_slot(weights_.blocks()[block], own, [&](std::size_t slot, std::int64_t from, std::int64_t count) {
+      visit(TensorRun{.tensor = numbers_[block][slot], .from = from, .count = count});
+    });
   }
 
  private:

@@ -102,6 +102,19 @@ void describe(Visitor& v, LambConfig& c) {
 }
 
 template <class Visitor>
+void describe(Visitor& v, MuonConfig& c) {
+  v("momentum", c.momentum, "muon: decay of momentum", legal::below_one);
+  v("nesterov", c.nesterov, "muon: look one step ahead");
+  v("split_qkv", c.split_qkv, "muon: queries, keys and values are matrices of their own");
+  v("scale", c.scale, "muon: length of an update, by the matrix's shape");
+  v("extra_scale", c.extra_scale, "muon: factor of every update", legal::positive);
+  v("ranks", c.ranks, "muon: how a matrix that ranks hold parts of is made orthogonal");
+  v("precision", c.precision, "muon: products in bf16 (medium) or f32 (high, highest)");
+  v("rounds", c.rounds, "muon: coefficients of the Newton-Schulz steps");
+  v("steps", c.steps, "muon: Newton-Schulz steps", legal::size);
+}
+
+template <class Visitor>
 void describe(Visitor& v, OptimizerConfig& c) {
   v("kind", c.kind, "how gradients become updates");
   v("beta1", c.beta1, "decay of the first moment", legal::below_one);
@@ -120,6 +133,7 @@ void describe(Visitor& v, OptimizerConfig& c) {
   v("second_moment", c.second_moment, "what Adam's second moment is kept in");
   v.group("lion", c.lion);
   v.group("lamb", c.lamb);
+  v.group("muon", c.muon);
 }
 
 template <class Visitor>

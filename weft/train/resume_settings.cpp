@@ -47,6 +47,7 @@ constexpr std::array of_a_step{"model.precision",
                                "optimizer.second_moment",
                                "optimizer.lion",
                                "optimizer.lamb",
+                               "optimizer.muon",
                                "scaling."};
 // In which order it is summed.
 constexpr std::array of_rounding{"parallel.", "batch.micro", "model.exact", "model.recompute.", "run.device"};

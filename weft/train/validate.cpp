@@ -39,6 +39,25 @@ void moments(const OptimizerConfig& o) {
   must_be_f32(o.second_moment, "--exp-avg-sq-dtype");
 }
 
+void muon(const TrainConfig& c) {
+  const MuonConfig& m = c.optimizer.muon;
+  fraction(m.momentum, "--muon-momentum");
+  if (m.rounds == MuonSteps::quintic && (m.steps < 1 || m.steps % 5 != 0))
+    fail(Kind::usage, "--muon-num-ns-steps ", m.steps,
+         " is not a multiple of 5, the steps of --muon-coefficient-type quintic");
+  if (c.parallel.zero > 1)
+    fail(Kind::usage, "--optimizer muon needs whole gradients: --zero-stage ", c.parallel.zero,
+         " cuts them; take --zero-stage 1");
+  if (c.parallel.tp == 1 || m.ranks == MuonRanks::duplicated) return;
+  const std::string_view mode = words(m.ranks)[std::size_t(m.ranks)];
+  if (c.model.exact)
+    fail(Kind::usage, "--exact: the bits of --muon-tp-mode ", mode,
+         " depend on the tensor-parallel ranks; take duplicated");
+  if (c.model.groups < c.parallel.tp)
+    fail(Kind::usage, "--muon-tp-mode ", mode, " takes every row of a matrix on one rank only, and ",
+         c.parallel.tp, " tensor-parallel ranks share ", c.model.groups, " key groups; take duplicated");
+}
+
 // Channels turn two by two.
 void pairs(const ModelConfig& m) {
   const auto turning = std::int64_t(double(m.channels) * m.rotary.percent);
@@ -107,6 +126,7 @@ void validate::optimizer(const TrainConfig& c) {
   not_negative(o.clip, "--clip-grad");
   not_negative(o.weight_decay, "--weight-decay");
   moments(o);
+  if (o.kind == OptimizerKind::muon) muon(c);
   const bool both = o.weight_decay_start && o.weight_decay_end,
              none = !o.weight_decay_start && !o.weight_decay_end;
   if (o.weight_decay_growth == DecayGrowth::constant && !none)

@@ -27,6 +27,8 @@ bool no_moments(const TrainConfig& c) {
 }
 bool no_lion(const TrainConfig& c) { return c.optimizer.kind != OptimizerKind::lion; }
 bool no_lamb(const TrainConfig& c) { return c.optimizer.kind != OptimizerKind::lamb; }
+bool no_muon(const TrainConfig& c) { return c.optimizer.kind != OptimizerKind::muon; }
+bool no_muon_ranks(const TrainConfig& c) { return no_muon(c) || c.parallel.tp == 1; }
 bool no_narrow_moment(const TrainConfig& c) {
   return c.optimizer.first_moment == MomentType::fp32 && c.optimizer.second_moment == MomentType::fp32;
 }
@@ -41,9 +43,9 @@ constexpr std::string_view saves = "only --save writes checkpoints", loads = "on
                            stretched = "only --use-rope-scaling and yarn stretch angles",
                            yarn = "only --position-embedding-type yarn reads it",
                            llama3 = "only --use-rope-scaling reads it",
-                           moments = "only --optimizer adam and lamb have a second moment",
+                           moments = "only --optimizer adam, lamb and muon have a second moment",
                            lion = "only --optimizer lion reads it", lamb = "only --optimizer lamb reads it",
-                           cuts = "only --fim-data cuts documents",
+                           muon = "only --optimizer muon reads it", cuts = "only --fim-data cuts documents",
                            scales = "only --fp16 without --loss-scale grows and halves a scale";
 
 constexpr Idle table[] = {
@@ -65,9 +67,19 @@ constexpr Idle table[] = {
     {"optimizer.beta2", no_moments, moments},
     {"optimizer.epsilon", no_moments, moments},
     {"optimizer.decoupled_decay",
-     [](const TrainConfig& c) { return c.optimizer.kind != OptimizerKind::adam; },
-     "only --optimizer adam has both ways"},
+     [](const TrainConfig& c) { return c.optimizer.kind != OptimizerKind::adam && no_muon(c); },
+     "only --optimizer adam and muon have both ways"},
     {"optimizer.any_moment_type", no_narrow_moment, "only --exp-avg-dtype and --exp-avg-sq-dtype need it"},
+    {"optimizer.muon.momentum", no_muon, muon},
+    {"optimizer.muon.nesterov", no_muon, muon},
+    {"optimizer.muon.split_qkv", no_muon, muon},
+    {"optimizer.muon.scale", no_muon, muon},
+    {"optimizer.muon.extra_scale", no_muon, muon},
+    {"optimizer.muon.ranks", no_muon_ranks,
+     "only --optimizer muon with --tensor-model-parallel-size reads it"},
+    {"optimizer.muon.precision", no_muon, muon},
+    {"optimizer.muon.rounds", no_muon, muon},
+    {"optimizer.muon.steps", no_muon, muon},
     {"optimizer.lion.beta1", no_lion, lion},
     {"optimizer.lion.beta2", no_lion, lion},
     {"optimizer.lamb.least", no_lamb, lamb},
