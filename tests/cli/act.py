@@ -26,6 +26,8 @@ TB = {"tensorboard-dir": "tb"}
 BPE = {"vocab-file": str(TEXT / "toy_bpe_vocab.json"), "merge-file": str(TEXT / "toy_bpe_merges.txt"), "vocab-size": UNSET}
 SPIECE = {"tokenizer-type": "SentencePieceTokenizer", "tokenizer-model": str(TEXT / "toy.model"), "vocab-size": UNSET}
 NULL = {"tokenizer-type": "NullTokenizer"}
+LION, LAMB, MUON = ({"optimizer": kind} for kind in ("lion", "lamb", "muon"))
+NARROW = {"use-precision-aware-optimizer": None}
 FULL = {"recompute-granularity": "full"}
 REAL = {"mock-data": UNSET, "data-path": "corpus", "tokenizer-type": "ByteLevelTokenizer", "vocab-size": UNSET, "split": "8,1,1"}
 SPLITS = {"mock-data": UNSET, "tokenizer-type": "ByteLevelTokenizer", "vocab-size": UNSET}
@@ -103,6 +105,12 @@ PAIRS = {
     "weight-decay-incr-style": ({"start-weight-decay": "0", "end-weight-decay": "1"}, "linear", "cosine"),
     "apply-wd-to-qk-layernorm": ({"qk-layernorm": None, "weight-decay": "0.9"}, True, UNSET), "no-decoupled-weight-decay": ({"weight-decay": "0.5"}, True, UNSET),
     "clip-grad": ({}, "1", "0.01"), "adam-beta1": ({}, "0.9", "0.5"), "adam-beta2": ({}, "0.999", "0.5"), "adam-eps": ({}, "1e-8", "1"),
+    "lion-beta1": (LION, "0.9", "0.1"), "lion-beta2": (LION, "0.99", "0.1"), "lamb-min-coeff": (LAMB, "0.01", "5"), "lamb-max-coeff": (LAMB, "10", "0.02"),
+    "lamb-no-bias-correction": (LAMB, True, UNSET), "lamb-eps-inside-sqrt": (LAMB | {"adam-eps": "0.1"}, True, UNSET),
+    "muon-momentum": (MUON, "0.9", "0.5"), "muon-use-nesterov": (MUON, True, UNSET), "muon-no-split-qkv": (MUON, True, UNSET),
+    "muon-scale-mode": (MUON, "spectral", "unit_rms_norm"), "muon-extra-scale-factor": (MUON, "1", "0.2"), "muon-tp-mode": (MUON | TP2, "blockwise", "duplicated"),
+    "muon-fp32-matmul-prec": (MUON, "medium", "highest"), "muon-num-ns-steps": (MUON, "5", "10"), "muon-coefficient-type": (MUON, "quintic", "simple"),
+    "exp-avg-dtype": (NARROW, "fp32", "fp8"), "exp-avg-sq-dtype": (NARROW, "fp32", "bf16"), "use-precision-aware-optimizer": ({"exp-avg-dtype": "bf16"}, True, UNSET),
     "sgd-momentum": ({"optimizer": "sgd"}, "0.9", "0.1"), "loss-scale": (F16, "8", "1024"), "initial-loss-scale": (F16, "8", "1024"),
     "min-loss-scale": (F16 | {"initial-loss-scale": "1e30", "hysteresis": "1"}, "9e29", "1"),
     "loss-scale-window": (F16 | {"initial-loss-scale": "8"}, "1", "1000"), "hysteresis": (F16 | {"initial-loss-scale": "1e30"}, "1", "3"),
@@ -162,7 +170,6 @@ PAIRS["finetune"] = ({"load": "saved", "train-iters": "6"}, True, UNSET)
 SAME_NUMBERS = "its effect is on who computes what, and the numbers are the same by design; tests/equal holds them"
 REASONS = {
     "num-experts": "one value, which changes nothing", "expert-model-parallel-size": "one value, which changes nothing",
-    "exp-avg-dtype": "one value, which changes nothing", "exp-avg-sq-dtype": "one value, which changes nothing",
     "main-grads-dtype": "one value, which changes nothing", "main-params-dtype": "one value, which changes nothing",
     "outer-dp-sharding-strategy": "one value, which changes nothing", "softmax-type": "one value, which changes nothing",
     "recompute-activations": "what it forgets by itself is attention's scores, which are never stored", "tiktoken-num-special-tokens": "a tokenizer's ids; tests/text/tiktoken_test.cpp",

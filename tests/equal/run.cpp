@@ -77,7 +77,7 @@ ReplicaConfig replica_of(const ModelConfig& config, const Cut& cut) {
   model.exact = cut.exact;
   return {.model = model,
           .parallel = cut.parallel,
-          .optimizer = {},
+          .optimizer = cut.optimizer,
           .scaling = {.initial = cut.loss_scale,
                       .window = 2,
                       .hysteresis = 1,

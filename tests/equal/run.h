@@ -6,6 +6,7 @@
 
 #include "weft/comm/communicator.h"
 #include "weft/model/config.h"
+#include "weft/optim/config.h"
 #include "weft/train/config.h"
 
 namespace weft::testing {
@@ -34,6 +35,7 @@ struct Cut {
   bool uneven = false;  // samples do not have the same number of tokens that count
   /// f16 only: where the loss scale begins. It doubles every second step, unless something overflows.
   double loss_scale = 0x1p14;
+  OptimizerConfig optimizer = {};
 };
 
 struct Curve {

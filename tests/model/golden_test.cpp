@@ -8,7 +8,7 @@
 #include "tests/support/tiny.h"
 #include "weft/nn/heads.h"
 #include "weft/optim/norms.h"
-#include "weft/optim/optimizer.h"
+#include "weft/optim/rules.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -145,7 +145,7 @@ TEST_P(Golden, loss_and_every_gradient_are_pytorchs) {
 TEST_P(Golden, twenty_steps_of_adam_with_warm_up_and_clipping_have_pytorchs_losses) {
   TinyModel model(config_, *device_);
   set_weights(model, g_);
-  const auto adam = make_adam(model.weights(), {.beta1 = 0.9, .beta2 = 0.95});
+  const auto adam = make_optimizer(model.weights(), {.beta1 = 0.9, .beta2 = 0.95});
   for (int step = 0; step < steps; ++step) {
     model.weights().zero_grads();
     const double loss =

@@ -9,7 +9,7 @@
 
 #include "tests/support/tiny.h"
 #include "weft/comm/threads.h"
-#include "weft/optim/optimizer.h"
+#include "weft/optim/rules.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -46,7 +46,7 @@ Elements held_by(int ranks, bool cut, Precision precision) {
     Weights weights([&](const VisitParameter& visit) { stage.each_parameter(visit); }, *device,
                     TinyModel::dtype_for(precision), Weights::For::training,
                     {.mesh = &mesh, .cut_states = cut, .bucket = 900});
-    const auto adam = make_adam(weights, {});
+    const auto adam = make_optimizer(weights, {});
     const std::lock_guard lock(mutex);
     weights.each_master([&](const Held& held) { note(out, held); });
     adam->each_state([&](const Held& held) { note(out, held); });

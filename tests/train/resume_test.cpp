@@ -55,6 +55,21 @@ INSTANTIATE_TEST_SUITE_P(
     Of, Resume,
     ::testing::Values(Case{"dropout_and_adam", [](TrainConfig&) {}},
                       Case{"sgd", [](TrainConfig& c) { c.optimizer.kind = OptimizerKind::sgd; }},
+                      Case{"lion", [](TrainConfig& c) { c.optimizer.kind = OptimizerKind::lion; }},
+                      Case{"lamb", [](TrainConfig& c) { c.optimizer.kind = OptimizerKind::lamb; }},
+                      Case{"muon_over_ranks",
+                           [](TrainConfig& c) {
+                             c.optimizer.kind = OptimizerKind::muon;
+                             c.parallel.tp = c.parallel.dp = 2;
+                             c.parallel.zero = 1;
+                             c.run.ranks = 4;
+                           }},
+                      Case{"moments_of_fewer_bits",
+                           [](TrainConfig& c) {
+                             c.optimizer.any_moment_type = true;
+                             c.optimizer.first_moment = MomentType::fp8;
+                             c.optimizer.second_moment = MomentType::bf16;
+                           }},
                       Case{"a_growing_batch",
                            [](TrainConfig& c) {
                              c.batch.rampup = {4, 4, 8};

@@ -100,8 +100,9 @@ class OneRank {
 };
 
 void refuse_what_is_not_measured(const TrainConfig& config) {
-  if (config.optimizer.kind == OptimizerKind::sgd)
-    fail(Kind::usage, "bench train: measures steps of Adam; leave out --optimizer sgd");
+  if (config.optimizer.kind != OptimizerKind::adam)
+    fail(Kind::usage, "bench train: measures steps of Adam; leave out --optimizer ",
+         words(config.optimizer.kind)[std::size_t(config.optimizer.kind)]);
 }
 
 Limits better(const Limits& a, const Limits& b) {

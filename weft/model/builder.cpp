@@ -154,6 +154,8 @@ ColumnLinear Builder::qkv(const std::string& name) const {
   const bool shared = sharers() > 1;
   const Along cut = shared ? Along{Axis::tp} : tensor_ranks();
   Parameter weight = rows_of(name + ".weight", cut);
+  weight.bands = {exact(config_.heads, config_.groups) * config_.channels, config_.channels,
+                  config_.channels};
   std::optional<Parameter> bias;
   if (list_.has(name + ".bias")) bias = rows_of(name + ".bias", cut);
   if (shared) share_group(weight);

@@ -73,6 +73,9 @@ struct Parameter {
   Neighbours shared;
   bool decays = true;  // weight decay applies
   Role role = Role::inner;
+  /// Of a matrix whose rows are several matrices' in turn (a key group's queries, key and value): rows of
+  /// each, of one turn of the whole; empty: one matrix.
+  std::vector<std::int64_t> bands;
   int uses = 1;       // gradients that a microbatch adds to it
   bool tied = false;  // other layers have a parameter of this name, a copy: an update sees the sum of all
                       // their gradients

@@ -22,16 +22,36 @@ void check_moment(const Door& door, const char* what, const Tensor& moment, cons
   check_flat(door, what, moment, master);
 }
 
+void check_any_moment(const Door& door, const char* what, const Tensor& moment, const Tensor& master) {
+  door.given(what, moment);
+  if (!is_float(moment.dtype()) && moment.dtype() != Dtype::f8e5m2)
+    door.refuse(Kind::shape, what, " is ", name(moment.dtype()),
+                ", and f32, bf16, f16 or f8e5m2 is expected");
+  door.shaped(what, moment, master.shape()).contiguous(what, moment);
+}
+
+void check_signs(const Door& door, const Tensor& bits, const Tensor& x) {
+  check_moment(door, "x", x, x);
+  door.ranked("x", x, 1, 1);
+  if (x.elements() % 8 != 0)
+    door.refuse(Kind::shape, "x has ", x.elements(), " elements, which are no whole bytes of signs");
+  door.holds("bits", bits, Dtype::u8, {x.elements() / 8}).contiguous("bits", bits);
+}
+
+void check_corrections(const Door& door, const AdamArgs& how) {
+  if (!(how.correction1 > 0 && how.correction2 > 0))
+    door.refuse(Kind::usage, "bias corrections ", how.correction1, " and ", how.correction2,
+                " must be positive");
+}
+
 }  // namespace
 
 void adam_into(const AdamState& state, const Tensor& grad, const AdamArgs& how) {
   const Door door("adam", state.master);
   check_master(door, state.master, state.copy, grad);
-  check_moment(door, "m", state.m, state.master);
-  check_moment(door, "v", state.v, state.master);
-  if (!(how.correction1 > 0 && how.correction2 > 0))
-    door.refuse(Kind::usage, "bias corrections ", how.correction1, " and ", how.correction2,
-                " must be positive");
+  check_any_moment(door, "m", state.m, state.master);
+  check_any_moment(door, "v", state.v, state.master);
+  check_corrections(door, how);
   count::pass(grad, Work::optimizer, count::adam,
               2 * count::traffic(state.master, state.m, state.v) + count::traffic(state.copy, grad));
   grad.device().kernels().adam(state, grad, how);
@@ -46,6 +66,57 @@ void sgd_into(const SgdState& state, const Tensor& grad, const SgdArgs& how) {
   count::pass(grad, Work::optimizer, count::sgd,
               2 * count::traffic(state.master, state.momentum) + count::traffic(state.copy, grad));
   grad.device().kernels().sgd(state, grad, how);
+}
+
+void lion_into(const SgdState& state, const Tensor& grad, const LionArgs& how) {
+  const Door door("lion", state.master);
+  check_master(door, state.master, state.copy, grad);
+  check_moment(door, "momentum", state.momentum, state.master);
+  count::pass(grad, Work::optimizer, count::lion,
+              2 * count::traffic(state.master, state.momentum) + count::traffic(state.copy, grad));
+  grad.device().kernels().lion(state, grad, how);
+}
+
+void adam_direction_into(const AdamState& state, const Tensor& grad, const AdamArgs& how) {
+  const Door door("adam direction", state.master);
+  check_master(door, state.master, state.copy, grad);
+  check_moment(door, "m", state.m, state.master);
+  check_moment(door, "v", state.v, state.master);
+  check_moment(door, "grad", grad, state.master);
+  check_corrections(door, how);
+  count::pass(grad, Work::optimizer, count::adam,
+              count::traffic(state.master) + 2 * count::traffic(state.m, state.v, grad));
+  grad.device().kernels().adam_direction(state, grad, how);
+}
+
+void descend_into(const Tensor& master, const Tensor& copy, const Tensor& x, const DescentArgs& how) {
+  const Door door("descend", master);
+  check_master(door, master, copy, x);
+  door.typed("x", x, Dtype::f32);
+  count::pass(x, Work::optimizer, 2 * count::multiply_add, count::traffic(master, master, copy, x));
+  x.device().kernels().descend(master, copy, x, how);
+}
+
+void root_into(const Tensor& out, const Tensor& x, float epsilon) {
+  const Door door("root", out);
+  check_moment(door, "out", out, out);
+  check_moment(door, "x", x, out);
+  count::pass(x, Work::optimizer, count::root, count::traffic(out, x));
+  x.device().kernels().root(out, x, epsilon);
+}
+
+void take_signs_into(const Tensor& bits, const Tensor& x, float size) {
+  const Door door("take signs", x);
+  check_signs(door, bits, x);
+  count::pass(x, Work::optimizer, count::add, count::traffic(bits, x, x));
+  x.device().kernels().take_signs(bits, x, size);
+}
+
+void add_signs_into(const Tensor& out, const Tensor& bits, float size) {
+  const Door door("add signs", out);
+  check_signs(door, bits, out);
+  count::pass(out, Work::optimizer, count::add, count::traffic(bits, out, out));
+  out.device().kernels().add_signs(out, bits, size);
 }
 
 }  // namespace weft::ops

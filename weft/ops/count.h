@@ -18,7 +18,8 @@ std::int64_t traffic(const Tensors&... tensors) {
 /// Operations for each element of pass(): a fixed convention, so that figures can be compared.
 inline constexpr std::int64_t copy = 0, add = 1, multiply_add = 2, dropout = 2, random = 10, activation = 10,
                               activation_backward = 14, norm = 8, norm_backward = 16, softmax = 6,
-                              softmax_backward = 4, rope = 3, loss = 4, adam = 16, sgd = 6;
+                              softmax_backward = 4, rope = 3, loss = 4, adam = 16, sgd = 6, lion = 8,
+                              root = 2;
 
 /// One pass over elements.
 inline void pass(const Tensor& elements, Work work, std::int64_t each, std::int64_t bytes) {

@@ -1,9 +1,7 @@
 // From gradients to new weights.
 #pragma once
 
-#include <functional>
-#include <memory>
-#include <string>
+#include <cstdint>
 
 #include "weft/optim/weights.h"
 
@@ -16,9 +14,13 @@ struct UpdateArgs {
   double grad_scale = 1;  // clipping, loss scale and whatever else, in one factor
 };
 
+/// An update rule with its states. It knows what a rank keeps and updates, and not how ranks share that out;
+/// what it needs of whole tensors it asks the mesh for. Gradients are its own from update() on: it may write
+/// there.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
+  /// Collective over the mesh.
   virtual void update(const UpdateArgs& args) = 0;
   /// States by parameter, under names like "layers.0.mlp.up.weight.m", and which boxes of them are here.
   virtual void each_state(const VisitHeld& visit) const = 0;
@@ -29,12 +31,5 @@ class Optimizer {
  protected:
   std::int64_t updates_ = 0;
 };
-
-struct AdamConfig {
-  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
-  bool decoupled = true;
-};
-std::unique_ptr<Optimizer> make_adam(Weights& weights, const AdamConfig& config);
-std::unique_ptr<Optimizer> make_sgd(Weights& weights, double momentum);
 
 }  // namespace weft

@@ -178,14 +178,31 @@ struct AdamArgs {
   float correction1 = 1, correction2 = 1;  // 1 - beta^t
   float grad_scale = 1;                    // clipping and loss scale in one factor
   bool decoupled = true;                   // AdamW; else decay is added to the gradient
+  bool epsilon_inside = false;             // of the root
+  std::uint32_t dice = 0;  // another number for every update: which way moments of fewer bits are rounded
+};
+struct LionArgs {
+  float rate = 0, beta1 = 0.9F, beta2 = 0.99F, decay = 0, grad_scale = 1;
+};
+struct DescentArgs {
+  float rate = 0;
+  float keep = 1;  // of the weights, before: 1 - rate decay
 };
 struct SgdArgs {
   float rate = 0, momentum = 0.9F, decay = 0, grad_scale = 1;
 };
+/// What a moment of f16 or 8 bits (E5M2) is multiplied with before it is stored, so that what gradients are
+/// like lies in the type's range; what is larger yet is stored as the largest. Of the second moment the root
+/// is stored. Others hold moments as they are.
+constexpr float moment_scale(Dtype dtype) {
+  return dtype == Dtype::f16 ? 0x1p13F : dtype == Dtype::f8e5m2 ? 0x1p16F : 1.0F;
+}
 /// Flat and contiguous. copy is the weight that layers read (bf16, f16), empty where layers read the master
-/// itself.
+/// itself. Moments are f32, or, for adam only, bf16, f16 or f8e5m2, each of its own: these are rounded up or
+/// down by chance (a number's own bits and the dice), as far as it is from either: a small change would be
+/// lost by rounding to the nearest, every time.
 struct AdamState {
-  Tensor master, m, v, copy;  // f32, f32, f32
+  Tensor master, m, v, copy;
 };
 struct SgdState {
   Tensor master, momentum, copy;

@@ -67,6 +67,12 @@ std::vector<double> numbers(const Tensor& tensor) {
     case Dtype::u8:
       widen<std::uint8_t>(tensor, out);
       break;
+    case Dtype::f8e4m3:
+      for (const f8e4m3 value : to_host<f8e4m3>(tensor)) out.push_back(double(float(value)));
+      break;
+    case Dtype::f8e5m2:
+      for (const f8e5m2 value : to_host<f8e5m2>(tensor)) out.push_back(double(float(value)));
+      break;
     default:
       visit_float(tensor.dtype(), [&]<class T>() {
         for (const T value : to_host<T>(tensor)) out.push_back(double(float(value)));
@@ -113,6 +119,8 @@ template std::vector<float> to_host(const Tensor&);
 template std::vector<double> to_host(const Tensor&);
 template std::vector<bf16> to_host(const Tensor&);
 template std::vector<f16> to_host(const Tensor&);
+template std::vector<f8e4m3> to_host(const Tensor&);
+template std::vector<f8e5m2> to_host(const Tensor&);
 template std::vector<std::int64_t> to_host(const Tensor&);
 template std::vector<std::int32_t> to_host(const Tensor&);
 template std::vector<std::uint8_t> to_host(const Tensor&);

@@ -87,5 +87,11 @@ void Kernels::scatter_add_rows(const Tensor&, const Tensor&, const Tensor&, cons
 }
 void Kernels::adam(const AdamState&, const Tensor&, const AdamArgs&) { missing("adam"); }
 void Kernels::sgd(const SgdState&, const Tensor&, const SgdArgs&) { missing("sgd"); }
+void Kernels::lion(const SgdState&, const Tensor&, const LionArgs&) { missing("lion"); }
+void Kernels::adam_direction(const AdamState&, const Tensor&, const AdamArgs&) { missing("adam_direction"); }
+void Kernels::descend(const Tensor&, const Tensor&, const Tensor&, const DescentArgs&) { missing("descend"); }
+void Kernels::root(const Tensor&, const Tensor&, float) { missing("root"); }
+void Kernels::take_signs(const Tensor&, const Tensor&, float) { missing("take_signs"); }
+void Kernels::add_signs(const Tensor&, const Tensor&, float) { missing("add_signs"); }
 
 }  // namespace weft

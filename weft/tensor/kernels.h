@@ -145,6 +145,19 @@ class Kernels {
   // ---- optimizers: one pass; grad f32 (or bf16), flat
   virtual void adam(const AdamState&, const Tensor& grad, const AdamArgs&);
   virtual void sgd(const SgdState&, const Tensor& grad, const SgdArgs&);
+  virtual void lion(const SgdState&, const Tensor& grad, const LionArgs&);
+  /// adam's moments, and into grad (f32) the direction in which it would go: m / (sqrt(v) + epsilon) (+ decay
+  /// master); moments f32, master read only, no copy
+  virtual void adam_direction(const AdamState&, const Tensor& grad, const AdamArgs&);
+  /// master = keep master - rate x; copy = master, where there is one; x f32
+  virtual void descend(const Tensor& master, const Tensor& copy, const Tensor& x, const DescentArgs&);
+  /// out = sqrt(x) + epsilon; f32; out may be x
+  virtual void root(const Tensor& out, const Tensor& x, float epsilon);
+  /// bits u8 [n / 8]: 1 where x f32 [n] is not negative, the first element highest; x loses size, with that
+  /// sign
+  virtual void take_signs(const Tensor& bits, const Tensor& x, float size);
+  /// out f32 [n] += size, with the sign of each bit
+  virtual void add_signs(const Tensor& out, const Tensor& bits, float size);
 
  protected:
   [[noreturn]] void missing(const char* op) const;

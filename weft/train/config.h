@@ -10,6 +10,7 @@
 
 #include "weft/model/config.h"
 #include "weft/nn/context_form.h"
+#include "weft/optim/config.h"
 #include "weft/optim/rate.h"
 #include "weft/report/record.h"
 
@@ -18,7 +19,6 @@ namespace weft {
 enum class SampleOrder : std::uint8_t { single, cyclic };
 /// stored: Megatron's shuffled index; keyed: a permutation that is computed, any step addressable at once.
 enum class IndexKind : std::uint8_t { stored, keyed };
-enum class OptimizerKind : std::uint8_t { adam, sgd, muon, lion, soap };
 enum class SchedulerSource : std::uint8_t { must_agree, given, checkpoint };
 /// What a loss or gradient that is not finite does.
 enum class NonFinite : std::uint8_t { stop, skip, rescale };
@@ -29,9 +29,6 @@ enum class InjectedFault : std::uint8_t { passing, lasting };
 
 constexpr std::array<std::string_view, 2> words(SampleOrder) { return {"single", "cyclic"}; }
 constexpr std::array<std::string_view, 2> words(IndexKind) { return {"stored", "keyed"}; }
-constexpr std::array<std::string_view, 5> words(OptimizerKind) {
-  return {"adam", "sgd", "muon", "lion", "soap"};
-}
 constexpr std::array<std::string_view, 3> words(SchedulerSource) {
   return {"must_agree", "given", "checkpoint"};
 }
@@ -108,18 +105,6 @@ struct BatchConfig {
 /// One of the three.
 struct LengthConfig {
   std::int64_t iterations = 0, samples = 0, tokens = 0;
-};
-
-struct OptimizerConfig {
-  OptimizerKind kind = OptimizerKind::adam;
-  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
-  double momentum = 0.9;
-  double weight_decay = 0.01;
-  std::optional<double> weight_decay_start, weight_decay_end;
-  DecayGrowth weight_decay_growth = DecayGrowth::constant;
-  bool decoupled_decay = true;  // false: added to the gradient
-  bool decay_qk_norm = false;
-  double clip = 1.0;  // of the global gradient norm; 0: off
 };
 
 struct RateConfig {

@@ -114,6 +114,34 @@ void describe(Visitor& v, LengthConfig& c) {
 }
 
 template <class Visitor>
+void describe(Visitor& v, LionConfig& c) {
+  v("beta1", c.beta1, OnResume::step, "lion: share of momentum in the direction", legal::below_one);
+  v("beta2", c.beta2, OnResume::step, "lion: decay of momentum", legal::below_one);
+}
+
+template <class Visitor>
+void describe(Visitor& v, LambConfig& c) {
+  v("least", c.least, OnResume::step, "lamb: smallest trust ratio of a tensor", legal::not_negative);
+  v("most", c.most, OnResume::step, "lamb: largest trust ratio of a tensor", legal::positive);
+  v("bias_correction", c.bias_correction, OnResume::step,
+    "lamb: early steps are longer, as moments start at zero");
+  v("epsilon_inside", c.epsilon_inside, OnResume::step, "lamb: epsilon is added before the root");
+}
+
+template <class Visitor>
+void describe(Visitor& v, MuonConfig& c) {
+  v("momentum", c.momentum, OnResume::step, "muon: decay of momentum", legal::below_one);
+  v("nesterov", c.nesterov, OnResume::step, "muon: look one step ahead");
+  v("split_qkv", c.split_qkv, OnResume::step, "muon: queries, keys and values are matrices of their own");
+  v("scale", c.scale, OnResume::step, "muon: length of an update, by the matrix's shape");
+  v("extra_scale", c.extra_scale, OnResume::step, "muon: factor of every update", legal::positive);
+  v("ranks", c.ranks, OnResume::step, "muon: how a matrix that ranks hold parts of is made orthogonal");
+  v("precision", c.precision, OnResume::step, "muon: products in bf16 (medium) or f32 (high, highest)");
+  v("rounds", c.rounds, OnResume::step, "muon: coefficients of the Newton-Schulz steps");
+  v("steps", c.steps, OnResume::step, "muon: Newton-Schulz steps", legal::size);
+}
+
+template <class Visitor>
 void describe(Visitor& v, OptimizerConfig& c) {
   v("kind", c.kind, OnResume::told, "how gradients become updates");
   v("beta1", c.beta1, OnResume::step, "decay of the first moment", legal::below_one);
@@ -131,6 +159,12 @@ void describe(Visitor& v, OptimizerConfig& c) {
   v("decay_qk_norm", c.decay_qk_norm, OnResume::step, "decay the gains of query and key norms too");
   v("clip", c.clip, OnResume::step, "largest global norm of the gradient (0: not clipped)",
     legal::not_negative);
+  v("any_moment_type", c.any_moment_type, OnResume::step, "moments of Adam may have fewer bits");
+  v("first_moment", c.first_moment, OnResume::step, "what Adam's first moment is kept in");
+  v("second_moment", c.second_moment, OnResume::step, "what Adam's second moment is kept in");
+  v.group("lion", c.lion);
+  v.group("lamb", c.lamb);
+  v.group("muon", c.muon);
 }
 
 template <class Visitor>

@@ -63,7 +63,10 @@ void add(TensorMark& mark, const checkpoint::Named& named, const Piece& piece) {
       const std::int64_t now = std::min(most, run.count - done);
       tensor.device().copy_to_host(buffer.data(), *tensor.storage(),
                                    (tensor.offset() + piece.at + run.from + done) * width, now * width);
-      visit_float(tensor.dtype(), [&]<class T>() { add<T>(mark, buffer.data(), run.to + done, now); });
+      if (tensor.dtype() == Dtype::f8e5m2)
+        add<f8e5m2>(mark, buffer.data(), run.to + done, now);
+      else
+        visit_float(tensor.dtype(), [&]<class T>() { add<T>(mark, buffer.data(), run.to + done, now); });
     }
   });
 }

@@ -5,18 +5,11 @@
 
 #include "weft/base/error.h"
 #include "weft/model/count.h"
+#include "weft/optim/rules.h"
 #include "weft/train/stages.h"
 
 namespace weft {
 namespace {
-
-std::unique_ptr<Optimizer> make_optimizer(Weights& weights, const OptimizerConfig& config) {
-  if (config.kind == OptimizerKind::sgd) return make_sgd(weights, config.momentum);
-  return make_adam(weights, {.beta1 = config.beta1,
-                             .beta2 = config.beta2,
-                             .epsilon = config.epsilon,
-                             .decoupled = config.decoupled_decay});
-}
 
 /// Megatron's sizes: a bucket a block, or where buckets leave during backward, buckets that are worth a trip.
 std::int64_t bucket_elements(const ReplicaConfig& config, int data_ranks) {

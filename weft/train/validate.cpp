@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "weft/base/error.h"
+#include "weft/optim/rules.h"
 
 namespace weft {
 namespace {
@@ -19,6 +20,42 @@ void fraction(double value, std::string_view flag) {
 
 void not_negative(double value, std::string_view flag) {
   if (!(value >= 0) || std::isinf(value)) fail(Kind::usage, flag, " ", value, " is not 0 or more");
+}
+
+std::string_view word_of(OptimizerKind kind) { return words(kind)[std::size_t(kind)]; }
+
+void moments(const OptimizerConfig& o) {
+  (void)rule_of(o.kind);
+  if (o.kind == OptimizerKind::lamb && !(o.lamb.least <= o.lamb.most))
+    fail(Kind::usage, "--lamb-min-coeff ", o.lamb.least, " is above --lamb-max-coeff ", o.lamb.most);
+  if (o.any_moment_type && o.kind != OptimizerKind::adam)
+    fail(Kind::usage, "--use-precision-aware-optimizer is for --optimizer adam, not ", word_of(o.kind));
+  if (o.any_moment_type) return;
+  const auto must_be_f32 = [](MomentType type, std::string_view flag) {
+    if (type != MomentType::fp32)
+      fail(Kind::usage, flag, " ", words(type)[std::size_t(type)], " needs --use-precision-aware-optimizer");
+  };
+  must_be_f32(o.first_moment, "--exp-avg-dtype");
+  must_be_f32(o.second_moment, "--exp-avg-sq-dtype");
+}
+
+void muon(const TrainConfig& c) {
+  const MuonConfig& m = c.optimizer.muon;
+  fraction(m.momentum, "--muon-momentum");
+  if (m.rounds == MuonSteps::quintic && (m.steps < 1 || m.steps % 5 != 0))
+    fail(Kind::usage, "--muon-num-ns-steps ", m.steps,
+         " is not a multiple of 5, the steps of --muon-coefficient-type quintic");
+  if (c.parallel.zero > 1)
+    fail(Kind::usage, "--optimizer muon needs whole gradients: --zero-stage ", c.parallel.zero,
+         " cuts them; take --zero-stage 1");
+  if (c.parallel.tp == 1 || m.ranks == MuonRanks::duplicated) return;
+  const std::string_view mode = words(m.ranks)[std::size_t(m.ranks)];
+  if (c.model.exact)
+    fail(Kind::usage, "--exact: the bits of --muon-tp-mode ", mode,
+         " depend on the tensor-parallel ranks; take duplicated");
+  if (c.model.groups < c.parallel.tp)
+    fail(Kind::usage, "--muon-tp-mode ", mode, " takes every row of a matrix on one rank only, and ",
+         c.parallel.tp, " tensor-parallel ranks share ", c.model.groups, " key groups; take duplicated");
 }
 
 // Channels turn two by two.
@@ -89,6 +126,8 @@ void validate::optimizer(const TrainConfig& c) {
   not_negative(o.epsilon, "{optimizer.epsilon}");
   not_negative(o.clip, "{optimizer.clip}");
   not_negative(o.weight_decay, "{optimizer.weight_decay}");
+  moments(o);
+  if (o.kind == OptimizerKind::muon) muon(c);
   const bool both = o.weight_decay_start && o.weight_decay_end,
              none = !o.weight_decay_start && !o.weight_decay_end;
   if (o.weight_decay_growth == DecayGrowth::constant && !none)

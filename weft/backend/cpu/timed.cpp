@@ -137,6 +137,22 @@ class TimedKernels final : public Kernels {
   void sgd(const SgdState& state, T grad, const SgdArgs& how) override {
     time(Work::optimizer, &Kernels::sgd, state, grad, how);
   }
+  void lion(const SgdState& state, T grad, const LionArgs& how) override {
+    time(Work::optimizer, &Kernels::lion, state, grad, how);
+  }
+  void adam_direction(const AdamState& state, T grad, const AdamArgs& how) override {
+    time(Work::optimizer, &Kernels::adam_direction, state, grad, how);
+  }
+  void descend(T master, T copy, T x, const DescentArgs& how) override {
+    time(Work::optimizer, &Kernels::descend, master, copy, x, how);
+  }
+  void root(T out, T x, float epsilon) override { time(Work::optimizer, &Kernels::root, out, x, epsilon); }
+  void take_signs(T bits, T x, float size) override {
+    time(Work::optimizer, &Kernels::take_signs, bits, x, size);
+  }
+  void add_signs(T out, T bits, float size) override {
+    time(Work::optimizer, &Kernels::add_signs, out, bits, size);
+  }
 
  private:
   using Clock = std::chrono::steady_clock;

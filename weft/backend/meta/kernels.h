@@ -68,6 +68,12 @@ class MetaKernels final : public Kernels {
   void scatter_add_rows(const Tensor&, const Tensor&, const Tensor&, const Tensor&) override {}
   void adam(const AdamState&, const Tensor&, const AdamArgs&) override {}
   void sgd(const SgdState&, const Tensor&, const SgdArgs&) override {}
+  void lion(const SgdState&, const Tensor&, const LionArgs&) override {}
+  void adam_direction(const AdamState&, const Tensor&, const AdamArgs&) override {}
+  void descend(const Tensor&, const Tensor&, const Tensor&, const DescentArgs&) override {}
+  void root(const Tensor&, const Tensor&, float) override {}
+  void take_signs(const Tensor&, const Tensor&, float) override {}
+  void add_signs(const Tensor&, const Tensor&, float) override {}
 
  private:
   /// Workspace that is asked for and given back.

@@ -23,7 +23,16 @@ bool no_rotary(const TrainConfig& c) { return c.model.positions != Positions::ro
 bool not_stretched(const TrainConfig& c) { return c.model.rotary.scaling == RotaryScaling::none; }
 bool not_yarn(const TrainConfig& c) { return c.model.rotary.scaling != RotaryScaling::yarn; }
 bool not_llama3(const TrainConfig& c) { return c.model.rotary.scaling != RotaryScaling::llama3; }
-bool no_moments(const TrainConfig& c) { return c.optimizer.kind == OptimizerKind::sgd; }
+bool no_moments(const TrainConfig& c) {
+  return c.optimizer.kind == OptimizerKind::sgd || c.optimizer.kind == OptimizerKind::lion;
+}
+bool no_lion(const TrainConfig& c) { return c.optimizer.kind != OptimizerKind::lion; }
+bool no_lamb(const TrainConfig& c) { return c.optimizer.kind != OptimizerKind::lamb; }
+bool no_muon(const TrainConfig& c) { return c.optimizer.kind != OptimizerKind::muon; }
+bool no_muon_ranks(const TrainConfig& c) { return no_muon(c) || c.parallel.tp == 1; }
+bool no_narrow_moment(const TrainConfig& c) {
+  return c.optimizer.first_moment == MomentType::fp32 && c.optimizer.second_moment == MomentType::fp32;
+}
 bool no_dynamic_scale(const TrainConfig& c) {
   return c.model.precision != Precision::f16 || c.scaling.constant.has_value();
 }
@@ -34,7 +43,10 @@ constexpr std::string_view saves = "only --save writes checkpoints", loads = "on
                            rotary = "only --position-embedding-type rope turns anything",
                            stretched = "only --use-rope-scaling and yarn stretch angles",
                            yarn = "only --position-embedding-type yarn reads it",
-                           llama3 = "only --use-rope-scaling reads it", moments = "sgd has no second moment",
+                           llama3 = "only --use-rope-scaling reads it",
+                           moments = "only --optimizer adam, lamb and muon have a second moment",
+                           lion = "only --optimizer lion reads it", lamb = "only --optimizer lamb reads it",
+                           muon = "only --optimizer muon reads it",
                            hides = "only the samples of BERT and T5 hide words",
                            cuts = "only --fim-data cuts documents",
                            scales = "only --fp16 without --loss-scale grows and halves a scale";
@@ -60,6 +72,26 @@ constexpr Idle table[] = {
     {"optimizer.beta1", no_moments, moments},
     {"optimizer.beta2", no_moments, moments},
     {"optimizer.epsilon", no_moments, moments},
+    {"optimizer.decoupled_decay",
+     [](const TrainConfig& c) { return c.optimizer.kind != OptimizerKind::adam && no_muon(c); },
+     "only --optimizer adam and muon have both ways"},
+    {"optimizer.any_moment_type", no_narrow_moment, "only --exp-avg-dtype and --exp-avg-sq-dtype need it"},
+    {"optimizer.muon.momentum", no_muon, muon},
+    {"optimizer.muon.nesterov", no_muon, muon},
+    {"optimizer.muon.split_qkv", no_muon, muon},
+    {"optimizer.muon.scale", no_muon, muon},
+    {"optimizer.muon.extra_scale", no_muon, muon},
+    {"optimizer.muon.ranks", no_muon_ranks,
+     "only --optimizer muon with --tensor-model-parallel-size reads it"},
+    {"optimizer.muon.precision", no_muon, muon},
+    {"optimizer.muon.rounds", no_muon, muon},
+    {"optimizer.muon.steps", no_muon, muon},
+    {"optimizer.lion.beta1", no_lion, lion},
+    {"optimizer.lion.beta2", no_lion, lion},
+    {"optimizer.lamb.least", no_lamb, lamb},
+    {"optimizer.lamb.most", no_lamb, lamb},
+    {"optimizer.lamb.bias_correction", no_lamb, lamb},
+    {"optimizer.lamb.epsilon_inside", no_lamb, lamb},
     {"scaling.initial", no_dynamic_scale, scales},
     {"scaling.least", no_dynamic_scale, scales},
     {"scaling.window", no_dynamic_scale, scales},

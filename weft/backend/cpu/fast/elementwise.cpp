@@ -19,6 +19,11 @@ void FastKernels::fill(const Tensor& out, double value) {
     std::fill_n(out.data<double>(), out.elements(), value);
     return;
   }
+  // Moments of 8 bits are many: without rows of doubles.
+  if (value == 0 && size_of(out.dtype()) == 1 && out.contiguous()) {
+    std::memset(out.address(), 0, std::size_t(out.bytes()));
+    return;
+  }
   if (!ready({&out})) return ReferenceKernels::fill(out, value);
   const Together walk({&out});
   in_parallel(threads_, walk.pieces(), walk.elements(), [&](std::int64_t first, std::int64_t last) {

@@ -100,11 +100,18 @@ class FastKernels : public ReferenceKernels {
 
   void adam(const AdamState&, const Tensor& grad, const AdamArgs&) override;
   void sgd(const SgdState&, const Tensor& grad, const SgdArgs&) override;
+  void lion(const SgdState&, const Tensor& grad, const LionArgs&) override;
+  void adam_direction(const AdamState&, const Tensor& grad, const AdamArgs&) override;
+  void descend(const Tensor& master, const Tensor& copy, const Tensor& x, const DescentArgs&) override;
+  void root(const Tensor& out, const Tensor& x, float epsilon) override;
+  void take_signs(const Tensor& bits, const Tensor& x, float size) override;
+  void add_signs(const Tensor& out, const Tensor& bits, float size) override;
 
  protected:
   const fast::Loops& loops() const { return loops_; }
 
  private:
+  void narrow_adam(const AdamState&, const Tensor& grad, const AdamArgs&);
   /// The numbers of a vector as f32: where they lie, or converted into room; null for an empty one.
   const float* widened(const Tensor& vector, float* room) const;
   /// The same in the order of a walk: `pieces` equal ones one after the other. room: twice as many.

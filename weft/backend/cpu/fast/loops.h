@@ -216,9 +216,47 @@ struct SgdRow {
 struct SgdStep {
   float rate, momentum, decay, grad_scale;
 };
+/// Moments of any type (tensor/args.h says what they hold).
+enum class MomentType : std::uint8_t { f32, bf16, f16, f8e5m2 };
+struct Moment {
+  std::byte* from;
+  MomentType type;
+};
+struct NarrowRow {
+  float* master;
+  Moment m, v;
+  In grad;
+  Out copy;
+};
+struct LionStep {
+  float beta1, rest1, beta2, rest2;
+  float rate, keep, grad_scale;
+};
+/// grad becomes scale1 m / (sqrt(root2 v + inside) + outside) + decay w.
+struct DirectionRow {
+  const float* master;
+  float* m;
+  float* v;
+  float* grad;
+};
+struct DirectionStep {
+  float beta1, rest1, beta2, rest2;
+  float scale1, scale2, inside, outside;
+  float decay;       // of the direction
+  float grad_decay;  // of the gradient
+  float grad_scale;
+};
 struct OptimizerLoops {
   void (*adam)(const AdamRow& row, const AdamStep& step, std::int64_t n);
+  void (*narrow_adam)(const NarrowRow& row, const AdamStep& step, std::uint32_t dice, std::int64_t n);
   void (*sgd)(const SgdRow& row, const SgdStep& step, std::int64_t n);
+  void (*lion)(const SgdRow& row, const LionStep& step, std::int64_t n);
+  void (*direction)(const DirectionRow& row, const DirectionStep& step, std::int64_t n);
+  /// w = keep w - rate x
+  void (*descend)(float* master, Out copy, const float* x, float rate, float keep, std::int64_t n);
+  /// n is a multiple of 8.
+  void (*take_signs)(std::uint8_t* bits, float* x, float size, std::int64_t n);
+  void (*add_signs)(float* out, const std::uint8_t* bits, float size, std::int64_t n);
 };
 
 /// All loops of one instruction set.

@@ -81,6 +81,12 @@ class ReferenceKernels : public Kernels {
 
   void adam(const AdamState&, const Tensor& grad, const AdamArgs&) override;
   void sgd(const SgdState&, const Tensor& grad, const SgdArgs&) override;
+  void lion(const SgdState&, const Tensor& grad, const LionArgs&) override;
+  void adam_direction(const AdamState&, const Tensor& grad, const AdamArgs&) override;
+  void descend(const Tensor& master, const Tensor& copy, const Tensor& x, const DescentArgs&) override;
+  void root(const Tensor& out, const Tensor& x, float epsilon) override;
+  void take_signs(const Tensor& bits, const Tensor& x, float size) override;
+  void add_signs(const Tensor& out, const Tensor& bits, float size) override;
 
  private:
   void called(const char* kernel = __builtin_FUNCTION()) {

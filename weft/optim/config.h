@@ -1,0 +1,79 @@
+// What a person may choose of an optimizer. train/describe.h lists the fields.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "weft/optim/rate.h"
+
+namespace weft {
+
+enum class OptimizerKind : std::uint8_t { adam, sgd, muon, lion, soap, lamb };
+/// What a moment is kept in (tensor/args.h says how).
+enum class MomentType : std::uint8_t { fp32, bf16, fp16, fp8 };
+
+constexpr std::array<std::string_view, 6> words(OptimizerKind) {
+  return {"adam", "sgd", "muon", "lion", "soap", "lamb"};
+}
+constexpr std::array<std::string_view, 4> words(MomentType) { return {"fp32", "bf16", "fp16", "fp8"}; }
+
+struct LionConfig {
+  double beta1 = 0.9, beta2 = 0.99;
+};
+
+/// DeepSpeed's.
+struct LambConfig {
+  double least = 0.01, most = 10;  // of a tensor's trust ratio
+  bool bias_correction = true;     // of the length of a step; trust ratios see uncorrected moments
+  bool epsilon_inside = false;     // of the root
+};
+
+/// Megatron's.
+enum class MuonScale : std::uint8_t { spectral, unit_rms_norm, shape_scaling };
+/// Of a matrix that tensor-parallel ranks hold parts of: every part by itself, the whole on every rank, or
+/// the whole by ranks that add their products.
+enum class MuonRanks : std::uint8_t { blockwise, duplicated, distributed };
+enum class MuonPrecision : std::uint8_t { medium, high, highest };  // products in bf16, or f32
+enum class MuonSteps : std::uint8_t { quintic, simple };
+
+constexpr std::array<std::string_view, 3> words(MuonScale) {
+  return {"spectral", "unit_rms_norm", "shape_scaling"};
+}
+constexpr std::array<std::string_view, 3> words(MuonRanks) {
+  return {"blockwise", "duplicated", "distributed"};
+}
+constexpr std::array<std::string_view, 3> words(MuonPrecision) { return {"medium", "high", "highest"}; }
+constexpr std::array<std::string_view, 2> words(MuonSteps) { return {"quintic", "simple"}; }
+
+struct MuonConfig {
+  double momentum = 0.9;
+  bool nesterov = false;
+  bool split_qkv = true;
+  MuonScale scale = MuonScale::spectral;
+  double extra_scale = 1;
+  MuonRanks ranks = MuonRanks::blockwise;
+  MuonPrecision precision = MuonPrecision::medium;
+  MuonSteps rounds = MuonSteps::quintic;
+  int steps = 5;
+};
+
+struct OptimizerConfig {
+  OptimizerKind kind = OptimizerKind::adam;
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+  double momentum = 0.9;
+  double weight_decay = 0.01;
+  std::optional<double> weight_decay_start, weight_decay_end;
+  DecayGrowth weight_decay_growth = DecayGrowth::constant;
+  bool decoupled_decay = true;  // false: added to the gradient
+  bool decay_qk_norm = false;
+  double clip = 1.0;             // of the global gradient norm; 0: off
+  bool any_moment_type = false;  // the two below are asked for on purpose
+  MomentType first_moment = MomentType::fp32, second_moment = MomentType::fp32;
+  LionConfig lion;
+  LambConfig lamb;
+  MuonConfig muon;
+};
+
+}  // namespace weft

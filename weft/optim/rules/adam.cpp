@@ -1,0 +1,77 @@
+// Adam over flat blocks: one pass reads the gradient and writes master, moments and the copy that layers
+// read.
+#include <cmath>
+
+#include "weft/ops/adam.h"
+#include "weft/optim/rules.h"
+#include "weft/optim/states.h"
+
+namespace weft {
+namespace {
+
+Dtype dtype_of_moment(MomentType type) {
+  switch (type) {
+    case MomentType::fp32:
+      return Dtype::f32;
+    case MomentType::bf16:
+      return Dtype::bf16;
+    case MomentType::fp16:
+      return Dtype::f16;
+    case MomentType::fp8:
+      return Dtype::f8e5m2;
+  }
+  return Dtype::f32;
+}
+
+class Adam final : public Optimizer {
+ public:
+  Adam(Weights& weights, const OptimizerConfig& config)
+      : weights_(weights),
+        config_(config),
+        m_(weights, ".m", dtype_of_moment(config.first_moment)),
+        v_(weights, ".v", dtype_of_moment(config.second_moment)) {}
+
+  void update(const UpdateArgs& args) override {
+    ++updates_;
+    AdamArgs how{.beta1 = float(config_.beta1),
+                 .beta2 = float(config_.beta2),
+                 .epsilon = float(config_.epsilon),
+                 .correction1 = float(1 - std::pow(config_.beta1, double(updates_))),
+                 .correction2 = float(1 - std::pow(config_.beta2, double(updates_))),
+                 .grad_scale = float(args.grad_scale),
+                 .decoupled = config_.decoupled_decay,
+                 .dice = std::uint32_t(updates_)};
+    each_run(weights_, args, [&](const UpdateRun& run) {
+      how.rate = float(run.rate);
+      how.decay = float(run.decay);
+      ops::adam_into({run.master, m_.of(run.number, run.own), v_.of(run.number, run.own), run.copy},
+                     run.grads, how);
+    });
+    weights_.gather();
+  }
+  void each_state(const VisitHeld& visit) const override {
+    m_.each(weights_, visit);
+    v_.each(weights_, visit);
+  }
+
+ private:
+  Weights& weights_;
+  OptimizerConfig config_;
+  State m_, v_;
+};
+
+}  // namespace
+
+OptimizerRule adam_rule() {
+  return {.kind = OptimizerKind::adam,
+          .state_bytes =
+              [](const OptimizerConfig& config) {
+                return double(size_of(dtype_of_moment(config.first_moment)) +
+                              size_of(dtype_of_moment(config.second_moment)));
+              },
+          .make = [](Weights& weights, const OptimizerConfig& config) -> std::unique_ptr<Optimizer> {
+            return std::make_unique<Adam>(weights, config);
+          }};
+}
+
+}  // namespace weft

@@ -1,0 +1,45 @@
+// The matrices that Muon updates: which they are, and how they are made orthogonal where ranks hold parts.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "weft/optim/config.h"
+#include "weft/optim/orthogonal.h"
+#include "weft/optim/weights.h"
+
+namespace weft {
+
+/// Matrices but those of words; all else is Adam's.
+bool is_muons(const Parameter& parameter);
+
+/// All matrices of a rank, whose inputs and results lie where gradients lay. Data-parallel ranks that cut
+/// states share the matrices out, each does some whole ones and tells the others.
+class MuonMatrices {
+ public:
+  MuonMatrices(Weights& weights, const MuonConfig& config);
+  /// Collective over the ranks of a stage.
+  void orthogonalize();
+
+ private:
+  struct Matrix {
+    WeightBlock* block;
+    const WeightSlot* slot;
+    int doer;  // of the data-parallel ranks
+  };
+  void share_out();
+  void gather_inputs() const;
+  void tell_results() const;
+  void act(const Matrix& matrix) const;
+  void as_a_whole(const Matrix& matrix, const Tensor& x) const;
+  void each_band(const Parameter& parameter, const Tensor& x, const MatrixCut& cut) const;
+  double scale(std::int64_t rows, std::int64_t columns) const;
+  Communicator* circle_of(const Parameter& parameter) const;
+
+  Weights& weights_;
+  MuonConfig config_;
+  NewtonSchulz how_;
+  std::vector<Matrix> matrices_;  // by name
+};
+
+}  // namespace weft

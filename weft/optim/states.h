@@ -1,0 +1,69 @@
+// What update rules are made of: states of what a rank keeps, and the runs of memory that it updates.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "weft/optim/optimizer.h"
+#include "weft/optim/weights.h"
+
+namespace weft {
+
+/// One number an element that this rank keeps, under one suffix.
+class State {
+ public:
+  State(const Weights& weights, std::string suffix, Dtype dtype = Dtype::f32);
+  Tensor of(std::size_t block, const OwnedPart& own) const {
+    return blocks_[block].slice(0, own.kept, own.count);
+  }
+  void each(const Weights& weights, const VisitHeld& visit) const {
+    weights.each_kept(blocks_, suffix_, visit);
+  }
+
+ private:
+  std::string suffix_;
+  std::vector<Tensor> blocks_;
+};
+
+/// Elements next to each other that are updated alike. All tensors are flat and contiguous.
+struct UpdateRun {
+  std::size_t number;  // of the block
+  const WeightBlock& block;
+  const OwnedPart& own;
+  Tensor master;
+  Tensor copy;  // that layers read; empty where they read the master itself
+  Tensor grads;
+  double rate, decay;
+};
+
+/// All that this rank updates, block by block.
+template <class Visit>
+void each_run(const Weights& weights, const UpdateArgs& args, const Visit& visit) {
+  for (std::size_t i = 0; i < weights.blocks().size(); ++i) {
+    const WeightBlock& block = weights.blocks()[i];
+    for (const OwnedPart& own : block.owned)
+      visit(UpdateRun{.number = i,
+                      .block = block,
+                      .own = own,
+                      .master = block.master_of(own),
+                      .copy = block.master_is_values() ? Tensor() : block.values.slice(0, own.at, own.count),
+                      .grads = block.grads.slice(0, own.at, own.count),
+                      .rate = block.kind.role == Role::words ? args.ends_rate : args.rate,
+                      .decay = block.kind.decays ? args.decay : 0});
+  }
+}
+
+/// visit(number of the slot, where it starts in the part, elements) for each parameter that a part holds
+/// elements of.
+template <class Visit>
+void each_slot(const WeightBlock& block, const OwnedPart& own, const Visit& visit) {
+  for (std::size_t i = 0; i < block.slots.size(); ++i) {
+    const std::int64_t first = block.slots[i].at;
+    const std::int64_t from = std::max(own.at, first);
+    const std::int64_t end = std::min(own.at + own.count, first + block.slots[i].parameter->shape.elements());
+    if (from < end) visit(i, from - own.at, end - from);
+  }
+}
+
+}  // namespace weft

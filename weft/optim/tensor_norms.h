@@ -1,0 +1,47 @@
+// Norms of single tensors of the model, whoever holds which part of them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "weft/optim/states.h"
+
+namespace weft {
+
+/// A run of one parameter's elements that a rank updates.
+struct TensorRun {
+  std::size_t tensor;  // its number, the same on all ranks of the stage
+  std::int64_t from;   // where the run starts in the part that is owned
+  std::int64_t count;
+};
+
+/// `of_each` sums of squares for every parameter. They are exact, so neither the layout nor ZeRO's borders
+/// show. Nothing is asked of the heap after it is made.
+class TensorNorms {
+ public:
+  TensorNorms(const Weights& weights, int of_each);
+  void clear();
+  /// Adds what this rank counts of x, which is as long as the owned part, to each tensor's sum.
+  void add(int which, std::size_t block, const OwnedPart& own, const Tensor& x);
+  /// Collective over the ranks that hold parts of the stage's tensors.
+  void sum_over_ranks();
+  double operator()(std::size_t tensor, int which) const;
+
+  /// visit(TensorRun) for each parameter that the part holds elements of.
+  template <class Visit>
+  void each_tensor(std::size_t block, const OwnedPart& own, const Visit& visit) const {
+    each_slot(weights_.blocks()[block], own, [&](std::size_t slot, std::int64_t from, std::int64_t count) {
+      visit(TensorRun{.tensor = numbers_[block][slot], .from = from, .count = count});
+    });
+  }
+
+ private:
+  Tensor digits_of(std::size_t tensor, int which) const;
+  const Weights& weights_;
+  int of_each_;
+  std::vector<std::vector<std::size_t>> numbers_;  // by block and slot
+  Tensor digits_;                                  // f64 [tensors * of_each * exact_digits]
+  std::int64_t dense_ = 0;                         // tensors of the dense view, which come first
+};
+
+}  // namespace weft
