@@ -62,6 +62,7 @@ void ReferenceKernels::sgd(const SgdState& state, const Tensor& grad, const SgdA
 }
 
 void ReferenceKernels::lion(const SgdState& state, const Tensor& grad, const LionArgs& how) {
+  called();
   std::vector<double> master = reference::load(state.master);
   std::vector<double> m = reference::load(state.momentum);
   const std::vector<double> g = reference::load(grad);
@@ -78,6 +79,7 @@ void ReferenceKernels::lion(const SgdState& state, const Tensor& grad, const Lio
 }
 
 void ReferenceKernels::adam_direction(const AdamState& state, const Tensor& grad, const AdamArgs& how) {
+  called();
   const std::vector<double> master = reference::load(state.master);
   std::vector<double> m = reference::load(state.m);
   std::vector<double> v = reference::load(state.v);
@@ -96,6 +98,7 @@ void ReferenceKernels::adam_direction(const AdamState& state, const Tensor& grad
 
 void ReferenceKernels::descend(const Tensor& master, const Tensor& copied, const Tensor& x,
                                const DescentArgs& how) {
+  called();
   std::vector<double> weights = reference::load(master);
   const std::vector<double> direction = reference::load(x);
   for (std::size_t i = 0; i < direction.size(); ++i)
@@ -105,12 +108,14 @@ void ReferenceKernels::descend(const Tensor& master, const Tensor& copied, const
 }
 
 void ReferenceKernels::root(const Tensor& out, const Tensor& x, float epsilon) {
+  called();
   std::vector<double> values = reference::load(x);
   for (double& value : values) value = std::sqrt(value) + double(epsilon);
   reference::store(out, values);
 }
 
 void ReferenceKernels::take_signs(const Tensor& bits, const Tensor& x, float size) {
+  called();
   std::vector<double> values = reference::load(x);
   std::vector<double> bytes(values.size() / 8);
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -123,6 +128,7 @@ void ReferenceKernels::take_signs(const Tensor& bits, const Tensor& x, float siz
 }
 
 void ReferenceKernels::add_signs(const Tensor& out, const Tensor& bits, float size) {
+  called();
   std::vector<double> values = reference::load(out);
   const std::vector<double> bytes = reference::load(bits);
   for (std::size_t i = 0; i < values.size(); ++i) {
