@@ -26,7 +26,6 @@ long peak_mib() {
 
 DataRequest request_of(const std::vector<std::string>& args) {
   DataRequest request;
-  request.rows = {.sequence_length = std::stoll(args.at(1)), .eod = 65000};
   request.sizes = {std::stoll(args.at(2)), 0, 0};
   request.split = "1,0,0";
   request.cache_path = args.at(3);
@@ -38,11 +37,15 @@ DataRequest request_of(const std::vector<std::string>& args) {
   return request;
 }
 
+Datasets open(const DataRequest& request, const std::vector<std::string>& args) {
+  return open_gpt_datasets(request, {.sequence_length = std::stoll(args.at(1)), .eod = 65000});
+}
+
 // index SEQUENCE SAMPLES CACHE DATA…: seconds to data that can be read, cold or warm as the cache is.
 void index(const std::vector<std::string>& args) {
   const long before = peak_mib();
   const Stopwatch watch;
-  const Datasets sets = open_gpt_datasets(request_of(args));
+  const Datasets sets = open(request_of(args), args);
   const double seconds = watch.seconds();
   std::cout << "{\"seconds\": " << seconds << ", \"peak_mib\": " << peak_mib()
             << ", \"grown_mib\": " << peak_mib() - before << ", \"samples\": " << sets[Split::train]->size()
@@ -51,7 +54,7 @@ void index(const std::vector<std::string>& args) {
 
 // sample SEQUENCE SAMPLES CACHE DATA…: the median of samples that lie in the page cache.
 void sample(const std::vector<std::string>& args) {
-  const Datasets sets = open_gpt_datasets(request_of(args));
+  const Datasets sets = open(request_of(args), args);
   const auto& set = *sets[Split::train];
   std::vector<double> micros;
   std::int64_t sum = 0;
@@ -74,7 +77,7 @@ void keyed(const std::vector<std::string>& args) {
   const Stopwatch watch;
   DataRequest request = request_of(args);
   request.order = DataOrder::keyed;
-  const Datasets sets = open_gpt_datasets(request);
+  const Datasets sets = open(request, args);
   std::int64_t sum = 0;
   for (const std::int64_t i : sequential_sampler(sets[Split::train]->size())->at(0, {.global_batch = 512}))
     sum += sets[Split::train]->get(i)[Field::tokens][0];
