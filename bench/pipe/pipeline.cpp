@@ -63,7 +63,7 @@ T median(std::vector<T> values) {
 }
 
 /// What all ranks saw of one schedule.
-struct Measured {
+struct StepTimes {
   std::vector<double> steps;  // seconds
   std::map<pipe::Action, std::vector<double>> computations;
   std::mutex mutex;
@@ -71,17 +71,17 @@ struct Measured {
 
 class Notes final : public pipe::Timekeeper {
  public:
-  explicit Notes(Measured& all) : all_(all) {}
+  explicit Notes(StepTimes& all) : all_(all) {}
   void took(const pipe::Action& action, double seconds) override {
     const std::lock_guard lock(all_.mutex);
     all_.computations[action].push_back(seconds);
   }
 
  private:
-  Measured& all_;
+  StepTimes& all_;
 };
 
-void measure(const ParallelConfig& parallel, Measured& all) {
+void measure(const ParallelConfig& parallel, StepTimes& all) {
   const ModelConfig m = model();
   const auto parts = stages_of(gpt_kind(), m, parallel);
   const pipe::Schedule schedule = schedule_of(parallel, microbatches);
@@ -119,7 +119,7 @@ void measure(const ParallelConfig& parallel, Measured& all) {
 }
 
 void row(const ParallelConfig& parallel, double alone) {
-  Measured all;
+  StepTimes all;
   measure(parallel, all);
   const auto cost_of = [&](const pipe::Action& a) { return int(1e6 * median(all.computations.at(a))); };
   const auto played = pipe::rehearse(schedule_of(parallel, microbatches), cost_of, 0);
@@ -133,7 +133,7 @@ void row(const ParallelConfig& parallel, double alone) {
 }  // namespace
 
 int main() {
-  Measured alone;
+  StepTimes alone;
   measure({.pp = 1}, alone);
   const double step = median(alone.steps);
   std::printf("one rank with %d threads: %.1f ms a step\n\n", ranks, 1e3 * step);

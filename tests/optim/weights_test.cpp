@@ -9,6 +9,7 @@
 
 #include "tests/support/tiny.h"
 #include "weft/comm/threads.h"
+#include "weft/model/gpt/gpt.h"
 #include "weft/optim/rules.h"
 
 using namespace weft;
