@@ -12,7 +12,7 @@ namespace weft {
 namespace {
 
 std::string numbers_of(const StepReport& report) {
-  return fmt::format("loss {:.17g} and gradient norm {:.17g}", report.loss, report.grad_norm);
+  return fmt::format("loss {:.17g} and gradient norm {:.17g}", report.loss(), report.grad_norm);
 }
 
 }  // namespace
@@ -27,7 +27,7 @@ StepReport Stepper::look(const StepOrder& order, std::span<const Batch> batches,
   only.only_look = true;
   StepReport report = replica_.step(batches, only);
   const bool wrong = fault_is_injected(order.step, trial == 0 ? Trial::first : Trial::second);
-  if (wrong) report.loss += (trial + 1) * 1e-3;
+  if (wrong) report.losses[0] += (trial + 1) * 1e-3;
   return report;
 }
 
