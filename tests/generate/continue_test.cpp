@@ -7,6 +7,7 @@
 #include "tests/support/tiny.h"
 #include "weft/comm/threads.h"
 #include "weft/mesh/mesh.h"
+#include "weft/model/gpt/gpt.h"
 #include "weft/optim/weights.h"
 
 using namespace weft;

@@ -11,6 +11,7 @@
 #include "weft/checkpoint/save.h"
 #include "weft/comm/threads.h"
 #include "weft/mesh/mesh.h"
+#include "weft/model/gpt/gpt.h"
 #include "weft/train/resume_weights.h"
 
 using namespace weft;

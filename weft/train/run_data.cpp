@@ -162,7 +162,8 @@ data::Datasets open_masked(const TrainConfig& config, const Samples& samples, co
   const bool words = samples.of == Samples::Of::hidden_words;
   const data::MaskedModel model = words ? data::MaskedModel::bert : data::MaskedModel::t5;
   if (tokenizer == nullptr && !config.data.mock)
-    fail(Kind::usage, "data: sentences with hidden words need a tokenizer's [MASK]: give {data.tokenizer.type}");
+    fail(Kind::usage,
+         "data: sentences with hidden words need a tokenizer's [MASK]: give {data.tokenizer.type}");
   data::MaskedRules rules{.model = model,
                           .sequence_length = samples.sequence,
                           .decoder_length = samples.decoder,
