@@ -118,7 +118,10 @@ def main():
     for wing in ("weft", "tests"):
         for room in sorted(path for path in (root / wing).iterdir() if path.is_dir()):
             files = sorted(path.relative_to(root).as_posix() for path in room.rglob("*.cpp"))
-            for number, group in enumerate(groups(tree, files)):
+            # Loops that are compiled once for each instruction set are nobody else's company.
+            often = [name for name in files if {"loops", "native"} & set(name.split("/"))]
+            once = [name for name in files if name not in often]
+            for number, group in enumerate([*groups(tree, once), *groups(tree, often)]):
                 lines += [f'set("weft_group_of_{name}" {number})' for name in group]
     text = "\n".join(lines) + "\n"
     if not out.exists() or out.read_text() != text:

@@ -17,6 +17,7 @@ YARN = {"position-embedding-type": "yarn", "rotary-scaling-factor": "4", "yarn-o
 LLAMA3 = ROPE | {"use-rope-scaling": None}
 TP2, PP2, CP2, DP2 = ({"ranks": "2"} | d for d in ({"tensor-model-parallel-size": "2"}, {"pipeline-model-parallel-size": "2"},
                                                    {"context-parallel-size": "2"}, {}))
+CP4 = {"ranks": "4", "context-parallel-size": "4", "cp-comm-type": "a2a+p2p"}
 PP2L4 = PP2 | {"num-layers": "4"}
 LONG = {"train-iters": "6"}
 WSD = {"lr-decay-style": "WSD", "lr-wsd-decay-iters": "2"}
@@ -63,7 +64,11 @@ PAIRS = {
     "window-attn-skip-freq": ({"window-size": "3,0"}, "2", UNSET), "vocab-size": ({}, "64", "128"),
     "make-vocab-size-divisible-by": ({}, "64", "1024"), "padded-vocab-size": ({}, "64", "1024"), "no-pad-vocab-size": ({}, True, UNSET),
     "init-method-std": ({}, "0.02", "0.1"), "embedding-init-method-std": ({}, "0.02", "0.1"), "init-method-xavier-uniform": ({}, True, UNSET),
-    "no-scaled-init-method": ({}, True, UNSET), "bf16": ({}, True, UNSET), "fp16": ({}, True, UNSET), "exact": ({}, True, UNSET),
+    "no-scaled-init-method": ({}, True, UNSET),
+    "use-mup": ({"mup-base-hidden-size": "16"}, True, UNSET), "mup-base-hidden-size": ({"use-mup": None}, "16", "8"),
+    "mup-embedding-mult": ({"use-mup": None}, "1", "2"), "mup-output-mult": ({"use-mup": None}, "0.5", "2"),
+    "mup-base-head-dim": ({"use-mup": None}, "4", "8"), "mup-attn-scale-power": ({"use-mup": None}, "1", "0.5"),
+    "hierarchical-context-parallel-sizes": (CP4, ["2", "2"], ["1", "4"]), "bf16": ({}, True, UNSET), "fp16": ({}, True, UNSET), "exact": ({}, True, UNSET),
     "tensor-model-parallel-size": ({"ranks": "2"}, "2", "1"), "pipeline-model-parallel-size": ({"ranks": "2"}, "2", "1"),
     "context-parallel-size": ({"ranks": "2"}, "2", "1"), "sequence-parallel": (TP2, True, UNSET),
     "use-tp-pp-dp-mapping": (PP2 | {"ranks": "4"}, True, UNSET), "cp-comm-type": (CP2, "all_gather", "p2p"),

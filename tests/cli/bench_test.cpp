@@ -47,6 +47,50 @@ TEST(BenchTrain, says_what_steps_take_of_the_limit_and_where) {
   }
 }
 
+TEST(BenchTrain, says_what_each_rank_of_a_layout_waits_for) {
+  const std::vector<std::string_view> layout{"--tensor-model-parallel-size",
+                                             "2",
+                                             "--context-parallel-size",
+                                             "2",
+                                             "--pipeline-model-parallel-size",
+                                             "2",
+                                             "--num-layers",
+                                             "2",
+                                             "--global-batch-size",
+                                             "8",
+                                             "--ranks",
+                                             "16",
+                                             "--bench-steps",
+                                             "2"};
+  std::vector<std::string_view> words = layout;
+  words.push_back("--json");
+  const Told found = told(words);
+  ASSERT_EQ(found.status, 0) << found.err;
+  const Json json = Json::parse(found.out);
+  ASSERT_EQ(json["ranks"].size(), 16U);
+  EXPECT_EQ(json["ranks"][9]["place"], Json::parse(R"({"tp": 1, "cp": 0, "dp": 0, "pp": 1})"));
+  for (const Json& rank : json["ranks"]) {
+    EXPECT_GT(rank["work_seconds"].get<double>(), 0);
+    for (const char* peers : {"tensor", "context", "data", "pipeline"})
+      EXPECT_GT(rank["waits"][peers].get<double>(), 0) << peers;
+  }
+  const Told text = told(layout);
+  EXPECT_NE(text.out.find("16 ranks of "), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("rank 9: tp1 cp0 dp0 pp1"), std::string::npos) << text.out;
+}
+
+// The layout is not seen in what is trained.
+TEST(BenchTrain, trains_on_the_same_tokens_under_every_layout) {
+  const auto loss = [](std::vector<std::string_view> more) {
+    more.insert(more.end(), {"--global-batch-size", "8", "--hidden-dropout", "0", "--attention-dropout", "0",
+                             "--bench-steps", "1", "--json"});
+    return Json::parse(told(more).out)["loss"].get<double>();
+  };
+  const double alone = loss({});
+  EXPECT_NEAR(loss({"--context-parallel-size", "2", "--ranks", "4"}), alone, 1e-5);
+  EXPECT_NEAR(loss({"--tensor-model-parallel-size", "2"}), alone, 1e-5);
+}
+
 TEST(BenchTrain, says_what_it_cannot_take) {
   EXPECT_EQ(told({"--bench-steps", "none"}).err,
             "bench train: --bench-steps takes a number of steps, not 'none'\n");

@@ -154,11 +154,19 @@ TEST(Dialect, says_what_to_write_instead_of_a_flag_that_is_gone) {
           "--model-parallel-size is gone from Megatron-LM; write --tensor-model-parallel-size");
 }
 
+TEST(Dialect, takes_a_form_of_context_parallelism_for_all_layers_or_one_for_each) {
+  EXPECT_EQ(read({"--cp-comm-type", "a2a"})->config.parallel.context, ContextForm::heads);
+  const auto each =
+      read({"--cp-comm-type", "p2p", "a2a+p2p", "--hierarchical-context-parallel-sizes", "2", "4"});
+  EXPECT_THAT(each->config.parallel.context_layers, ElementsAre(ContextForm::ring, ContextForm::two_levels));
+  EXPECT_THAT(each->config.parallel.context_levels, ElementsAre(2, 4));
+}
+
 TEST(Dialect, names_the_flag_and_the_choices_when_a_value_is_wrong) {
   refused({"--lr", "fast"}, "--lr: 'fast' is not a number");
   refused({"--normalization", "BatchNorm"}, "--normalization: 'BatchNorm' is not one of LayerNorm, RMSNorm");
-  refused({"--cp-comm-type", "p2p", "a2a"}, "--cp-comm-type: one value holds for all layers, found 2");
-  EXPECT_EQ(read({"--cp-comm-type", "a2a", "a2a"})->config.parallel.context, ContextForm::heads);
+  refused({"--cp-comm-type", "p2p", "ring"},
+          "--cp-comm-type: 'ring' is not one of p2p, all_gather, a2a or a2a+p2p");
   refused({"--recompute-modules", "moe_act"},
           "--recompute-modules: 'moe_act' is not one of core_attn, layernorm or mlp");
   refused({"--num-layesr", "2"}, "--num-layesr is not a flag, did you mean --num-layers");

@@ -17,6 +17,13 @@ constexpr int few = 6;  // steps where bits are compared: a difference shows at 
 
 Cut alone() { return {.parallel = {.dp = 1}, .micro_batch = 8}; }
 
+ModelConfig with_groups(int groups) {
+  ModelConfig config = shape_of("llama", 4);
+  config.groups = groups;
+  complete(config);
+  return config;
+}
+
 void expect_near(const Curve& cut_up, const Curve& alone) {
   EXPECT_LT(alone.losses.back(), alone.losses.front());
   EXPECT_EQ(difference(cut_up, alone), "");
@@ -42,6 +49,37 @@ INSTANTIATE_TEST_SUITE_P(Ranks, Layouts,
                          [](const auto& test) {
                            return std::get<0>(test.param) + "_" + name_of(std::get<1>(test.param));
                          });
+
+// Forms of context parallelism that change from layer to layer, and stages that hold some of them.
+TEST(Layouts, train_as_one_rank_does_where_layers_have_forms_of_their_own) {
+  const std::vector<ContextForm> forms{ContextForm::ring, ContextForm::two_levels, ContextForm::gather,
+                                       ContextForm::heads};
+  const ModelConfig config = with_groups(4);
+  const Curve one = train(config, alone());
+  const Cut cut{{.cp = 4, .dp = 1, .context_layers = forms, .context_levels = {2, 2}}};
+  Cut staged = cut;
+  staged.parallel.pp = 2;
+  staged.parallel.tp = 2;
+  staged.parallel.context_layers.back() = ContextForm::ring;  // two key heads a rank
+  expect_near(train(config, cut), one);
+  expect_near(train(config, staged), one);
+  EXPECT_EQ(memory_difference(config, cut), "");
+}
+
+// Rates, epsilons and multipliers that follow the width are cut like everything else.
+TEST(Layouts, train_as_one_rank_does_in_mup) {
+  ModelConfig config = shape_of("llama");
+  config.mup = {.on = true, .base_hidden = config.hidden / 4, .embedding_multiplier = 2};
+  complete(config);
+  const Curve one = train(config, alone());
+  EXPECT_NE(difference(one, train(shape_of("llama"), alone())), "");
+  expect_near(train(config, {{.tp = 2, .dp = 2, .sequence = true, .zero = 1}, 1}), one);
+  expect_near(train(config, {{.pp = 2, .cp = 2, .dp = 1}}), one);
+  const Cut exact{.parallel = {.dp = 1}, .micro_batch = 2, .steps = few, .exact = true};
+  Cut cut_up = exact;
+  cut_up.parallel = {.tp = 2, .cp = 2, .dp = 2};
+  EXPECT_EQ(train(config, cut_up).losses, train(config, exact).losses);
+}
 
 TEST(Layouts, the_same_layout_gives_the_same_bits_twice) {
   const Cut cut{{.tp = 2, .pp = 2, .dp = 2, .sequence = true}, 1, few};

@@ -108,6 +108,7 @@ class Rank {
                                    .rate = rate,
                                    .ends_rate = rate,
                                    .decay = 0.01,
+                                   .width_rate = rate / width_of(config_),
                                    .clip = 1.0,
                                    .per_token = cut_.per_token,
                                    .together = int(cut_.micro_batch / rows_of_a_pass(cut_))});
@@ -219,6 +220,7 @@ std::vector<Cut> usual_cuts() {
           {{.cp = 4, .dp = 1}},
           {{.cp = 2, .dp = 1, .context = ContextForm::gather}},
           {{.cp = 2, .dp = 1, .context = ContextForm::heads}},
+          {{.cp = 4, .dp = 1, .context = ContextForm::two_levels, .context_levels = {2, 2}}},
           {{.tp = 2, .pp = 2, .cp = 2, .dp = 2, .sequence = true}, 1},
           {{.pp = 2, .dp = 1}},
           {{.pp = 4, .dp = 1}, 1},
@@ -330,7 +332,8 @@ std::string name_of(const Cut& cut) {
   };
   degree("tp", p.tp);
   degree("cp", p.cp);
-  if (p.cp > 1) say(std::string(words(p.context)[std::size_t(p.context)]));
+  if (p.cp > 1 && p.context_layers.empty()) say(std::string(words(p.context)[std::size_t(p.context)]));
+  if (p.cp > 1 && !p.context_layers.empty()) say("forms");
   degree("pp", p.pp);
   degree("dp", p.dp);
   if (p.sequence) say("sp");

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/error.h"
+#include "weft/model/gpt/gpt.h"
 
 using namespace weft;
 using testing::ThrowsMessage;
@@ -46,6 +47,39 @@ TEST(ModelConfig, cuts_the_width_of_swiglu_down_to_a_multiple_of_64) {
   m.activation = Activation::silu;
   complete(m);
   EXPECT_EQ(m.ffn_hidden, 640);  // 682 cut down, where rounding up would give 704
+}
+
+// As Megatron's transformer_config.py has them: 256 is four times 64.
+TEST(ModelConfig, scales_scores_and_logits_by_the_width_in_mup) {
+  ModelConfig m = small();
+  m.mup = {.on = true, .base_hidden = 64};
+  complete(m);
+  EXPECT_DOUBLE_EQ(width_of(m), 4);
+  EXPECT_DOUBLE_EQ(m.mup.output_multiplier, 0.25);
+  EXPECT_DOUBLE_EQ(m.softmax_scale, 1.0 / 64);
+  ModelConfig other = small();
+  other.mup = {.on = true, .output_multiplier = 0.5, .base_channels = 16, .attention_power = 0.5};
+  complete(other);
+  EXPECT_DOUBLE_EQ(width_of(other), 1);
+  EXPECT_DOUBLE_EQ(other.mup.output_multiplier, 0.5);
+  EXPECT_DOUBLE_EQ(other.softmax_scale, 4.0 / 8);
+  const ModelConfig again = [&] {
+    ModelConfig copy = m;
+    complete(copy);
+    return copy;
+  }();
+  EXPECT_DOUBLE_EQ(again.softmax_scale, m.softmax_scale);
+}
+
+TEST(ModelConfig, begins_matrices_between_widths_smaller_in_mup_and_words_as_ever) {
+  ModelConfig m = small();
+  m.mup = {.on = true, .base_hidden = 64};
+  complete(m);
+  const ParameterList list = gpt_parameters(m);
+  EXPECT_FLOAT_EQ(list.at("embedding.words").init.spread, 0.02F);
+  EXPECT_FLOAT_EQ(list.at("embedding.positions").init.spread, 0.02F);
+  EXPECT_FLOAT_EQ(list.at("layers.0.attention.qkv.weight").init.spread, 0.01F);
+  EXPECT_FLOAT_EQ(list.at("layers.0.mlp.down.weight").init.spread, 0.005F);  // 0.02 / (sqrt(2 * 2) sqrt(4))
 }
 
 TEST(ModelConfig, refuses_shapes_that_no_model_has) {

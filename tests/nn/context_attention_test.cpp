@@ -81,7 +81,13 @@ std::string gap(const Tensor& found, const Tensor& expected, Tolerance within) {
 
 enum class Mode { fast, exact };
 
-void compare(Communicator& circle, ContextForm form, const Case& test, Mode mode = Mode::fast) {
+/// One form and, of two levels, how many trade heads.
+struct Way {
+  ContextForm form;
+  int inner = 1;
+};
+
+void compare(Communicator& circle, const Way& way, const Case& test, Mode mode = Mode::fast) {
   const auto device =
       open_device("cpu", {.threads = 1, .exact = mode == Mode::exact, .trials = weft::testing::trials()});
   const Whole all = whole_of(*device, test);
@@ -92,7 +98,9 @@ void compare(Communicator& circle, ContextForm form, const Case& test, Mode mode
   const Attended in{mine(circle, all.in.q, 0), mine(circle, all.in.k, 0), mine(circle, all.in.v, 0)};
   const AttentionArgs how =
       args_of(test, all.segments ? mine(circle, all.segments, 1) : Tensor(), all.samples);
-  const ContextParallel context{&circle, form, {.exact = mode == Mode::exact}};
+  const ContextLevels levels = context_levels(circle, way.inner);
+  const ContextParallel context{
+      &circle, way.form, {.exact = mode == Mode::exact}, levels.inner.get(), levels.outer.get()};
   const ContextKept kept = context_attention(context, in, how);
   const AttentionGrads grads{empty_like(in.q), empty_like(in.k), empty_like(in.v)};
   context_attention_backward_into(context, grads, mine(circle, all.dout, 0), kept, how);
@@ -121,7 +129,18 @@ class ContextAttention : public ::testing::TestWithParam<std::tuple<Case, Contex
 TEST_P(ContextAttention, is_that_of_whole_sequences) {
   const auto& [test, form, ranks] = GetParam();
   run_as_threads(ranks,
-                 [&, &test = test, form = form](Communicator& circle) { compare(circle, form, test); });
+                 [&, &test = test, form = form](Communicator& circle) { compare(circle, {form}, test); });
+}
+
+class TwoLevels : public ::testing::TestWithParam<Case> {};
+
+// Every cut of the circles, those of one rank among them.
+TEST_P(TwoLevels, are_attention_over_whole_sequences) {
+  for (const auto& [ranks, inner] : {std::pair{4, 2}, {4, 1}, {4, 4}, {8, 2}, {8, 4}})
+    run_as_threads(ranks, [&, inner = inner](Communicator& circle) {
+      SCOPED_TRACE(inner);
+      compare(circle, {ContextForm::two_levels, inner}, GetParam());
+    });
 }
 
 // Two ranks trade the four heads, eight cannot.
@@ -130,7 +149,8 @@ TEST(ExactContextAttention, is_that_of_whole_sequences_bit_by_bit_in_exact_mode)
     for (const int ranks : {2, 8})
       run_as_threads(ranks, [&](Communicator& circle) {
         SCOPED_TRACE(test.name);
-        compare(circle, ContextForm::ring, test, Mode::exact);
+        compare(circle, {ContextForm::ring}, test, Mode::exact);
+        compare(circle, {ContextForm::two_levels, 2}, test, Mode::exact);
       });
 }
 
@@ -149,3 +169,5 @@ INSTANTIATE_TEST_SUITE_P(Forms, ContextAttention,
                                                               ContextForm::heads),
                                             ::testing::Values(2, 4)),
                          name_of);
+INSTANTIATE_TEST_SUITE_P(Forms, TwoLevels, ::testing::ValuesIn(cases()),
+                         [](const auto& made) { return made.param.name; });

@@ -46,6 +46,10 @@ std::vector<Case> cases() {
       with("bert_without_sentence_order", tiny_bert(), [](auto& c) { c.sentence_order = false; }),
       with("bert_untied", tiny_bert(), [](auto& c) { c.tied_output = false; }),
       with("bert_with_norms_behind", tiny_bert(), [](auto& c) { c.residual_after_norm = true; }),
+      with("widths", tiny_gpt2(),
+           [](auto& c) {
+             c.mup = {.on = true, .base_hidden = 8, .embedding_multiplier = 3, .base_channels = 2};
+           }),
       with("embedding_multiplier", tiny_llama(), [](auto& c) { c.embedding_multiplier = 4; }),
   };
 }

@@ -112,6 +112,22 @@ TEST(Plan, counts_every_stage_of_a_pipeline) {
 
 TEST(Plan, counts_ranks_that_share_a_sequence) { expect_the_plan_holds(tiny({.cp = 2, .dp = 1})); }
 
+// The deeper the tree over sequences, the more sums wait: 16 microbatches are more than are counted one by
+// one.
+TEST(Plan, counts_the_sums_that_wait_in_exact_mode) {
+  const auto exact = [](TrainConfig& c) {
+    c.model.exact = true;
+    c.model.channels = 8;
+    c.model.vocabulary = 64;
+  };
+  expect_the_plan_holds(tiny({.dp = 1}, exact));
+  expect_the_plan_holds(tiny({.pp = 2, .dp = 1}, exact));
+  expect_the_plan_holds(tiny({.tp = 2, .dp = 1}, [&](TrainConfig& c) {
+    exact(c);
+    c.model.groups = 1;  // which both ranks share
+  }));
+}
+
 TEST(Plan, says_how_much_a_step_takes) {
   const Plan plan = planned(tiny({.dp = 1}));
   EXPECT_EQ(plan.tokens, 16 * 16);

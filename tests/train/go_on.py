@@ -91,7 +91,7 @@ def stopped_by_a_signal(folder, whole):
         last = max(place.losses())
         expect(place.saved() == [last], f"saved {place.saved()}, the last step is {last}", said)
         expect(f"saved {place.path}/saved/step_{last:08d}" in said, "the save is not told", said)
-        expect("the run stops before its end: a signal or --exit-interval asked for it" in said, "the reason is not told", said)
+        expect("the run stops before its end: a signal asked for it" in said, "the reason is not told", said)
         same(place.losses(), whole, number.name)
         said = place.run(words + place.to_load())
         expect(f"verified: step {last + 1} gives its loss" in said and "every bit equal" in said, "the step is not replayed", said)

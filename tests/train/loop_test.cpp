@@ -280,7 +280,7 @@ TEST(Loop, stops_after_its_exit_interval) {
   TrainConfig c = tiny();
   c.exit.interval = 4;
   const Heard heard = run(c);
-  EXPECT_EQ(heard.ending, Ending::asked);
+  EXPECT_EQ(heard.ending, Ending::at_interval);
   EXPECT_THAT(heard.each(iteration), ElementsAre(1, 2, 3, 4));
   EXPECT_TRUE(heard.evaluations.empty());
 }

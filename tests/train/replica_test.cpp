@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <set>
+
 #include "tests/support/tiny.h"
 #include "weft/comm/solo.h"
 
@@ -30,7 +33,57 @@ Stage half_a_model(const ModelConfig& config, const StagePart&, const Circles& c
   return kind_named("gpt").build(config, {.first_layer = 0, .layers = 1}, circles, device);
 }
 
+ModelConfig twice_as_wide() {
+  ModelConfig config = tiny_gpt2();
+  config.mup = {.on = true, .base_hidden = 8};
+  complete(config);
+  return config;
+}
+
+/// Weights that learn by the model's width.
+std::set<std::string> by_width(OptimizerKind kind) {
+  const Alone alone({.model = twice_as_wide(), .optimizer = {.kind = kind}});
+  std::set<std::string> names;
+  alone.replica.each_parameter([&](const Parameter& p) {
+    if (p.pace == Pace::by_width) names.insert(p.name);
+  });
+  return names;
+}
+
 }  // namespace
+
+TEST(Replica, lets_matrices_or_all_else_follow_the_width_as_the_optimizer_wants) {
+  const auto adam = by_width(OptimizerKind::adam), sgd = by_width(OptimizerKind::sgd);
+  EXPECT_EQ(adam.size(), 8U);  // four matrices a layer
+  EXPECT_TRUE(adam.contains("layers.0.attention.qkv.weight"));
+  EXPECT_TRUE(sgd.contains("embedding.positions"));
+  EXPECT_TRUE(sgd.contains("layers.1.mlp.up.bias"));
+  EXPECT_FALSE(sgd.contains("embedding.words"));  // they have a rate of their own
+  EXPECT_FALSE(sgd.contains("layers.0.attention.qkv.weight"));
+}
+
+TEST(Replica, moves_what_follows_the_width_by_its_own_rate_and_epsilon) {
+  const auto moved = [](double width_rate, double epsilon) {
+    Alone alone({.model = twice_as_wide(), .optimizer = {.epsilon = epsilon, .weight_decay = 0}});
+    const auto read = [&](const std::string& name) {
+      std::vector<double> out;
+      alone.replica.each_parameter([&](const Parameter& p) {
+        if (p.name == name) out = numbers(p.value);
+      });
+      return out;
+    };
+    const auto before = read("layers.0.mlp.up.weight"), gain = read("layers.0.mlp_norm.gain");
+    const std::vector<Batch> batches(1, tiny_batch(*alone.device, tiny_gpt2(), 2));
+    (void)alone.replica.step(batches, {.seed = 3, .step = 1, .rate = 0, .width_rate = width_rate, .clip = 0});
+    EXPECT_EQ(read("layers.0.mlp_norm.gain"), gain);
+    return read("layers.0.mlp.up.weight")[5] - before[5];
+  };
+  EXPECT_EQ(moved(0, 1e-8), 0);
+  EXPECT_NEAR(std::abs(moved(1e-3, 1e-12)), 1e-3, 1e-6);  // Adam's first step is the rate
+  // An epsilon that drowns the gradient: half of it, as width is two, makes steps twice as large.
+  const double wide = moved(1e-3, 1e6), narrow = moved(1e-3, 2e6);
+  EXPECT_NEAR(wide / narrow, 2, 0.05);
+}
 
 TEST(Replica, is_of_the_family_it_is_given) {
   ModelKind kind = kind_named("gpt");

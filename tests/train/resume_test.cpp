@@ -30,7 +30,7 @@ void expect_equal_halves(const TrainConfig& config) {
   TrainConfig first = saving(config, halves.path());
   first.exit.interval = 3;
   const Told before = train(first);
-  EXPECT_EQ(before.ending, Ending::asked);
+  EXPECT_EQ(before.ending, Ending::at_interval);
   TrainConfig second = saving(config, halves.path());
   second.checkpoint.load = second.checkpoint.save;
   const Told after = train(second);

@@ -84,6 +84,31 @@ TEST(Validate, refuses_sequences_that_ranks_cannot_share) {
       "all_gather");
 }
 
+TEST(Validate, refuses_levels_of_context_parallelism_that_do_not_fit) {
+  const auto levels = [](std::vector<int> sizes) {
+    return [sizes = std::move(sizes)](TrainConfig& c) {
+      c.parallel.cp = 6;
+      c.model.sequence = 48;
+      c.parallel.context = ContextForm::two_levels;
+      c.parallel.context_levels = sizes;
+    };
+  };
+  refused(levels({}),
+          "{parallel.context=two_levels} needs {parallel.context_levels}: how many ranks trade heads, and "
+          "how many rings go on");
+  refused(levels({2, 3, 1}), "{parallel.context_levels} has 3 numbers, a2a+p2p has two levels");
+  refused(levels({2, 2}), "{parallel.context_levels} 2 2 is 4 ranks, {parallel.cp} 6");
+  refused(levels({3, 2}),
+          "{parallel.context=two_levels}: 4 key heads of a rank cannot be shared by 3 context-parallel "
+          "ranks; take p2p "
+          "or all_gather");
+  refused(
+      [](TrainConfig& c) {
+        c.parallel.context_layers = {ContextForm::ring, ContextForm::heads};
+      },
+      "{parallel.context} has 2 words, the model 4 layers: give one for all, or one for each");
+}
+
 TEST(Validate, refuses_exact_sums_that_ranks_cannot_share) {
   const auto exact = [](const std::function<void(TrainConfig&)>& change) {
     return [change](TrainConfig& c) {

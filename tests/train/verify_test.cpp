@@ -205,7 +205,7 @@ TEST(VerifyRecord, that_cannot_be_written_costs_a_warning) {
   const TemporaryDirectory folder;
   const NoRecords files;
   const Told told = train(verifying(folder.path()), {.files = &files});
-  EXPECT_EQ(told.ending, Ending::asked);
+  EXPECT_EQ(told.ending, Ending::at_interval);
   EXPECT_THAT(told.said,
               HasSubstr("warning: step 3 could not be recorded for {checkpoint.verify}: cannot create "));
   EXPECT_THAT(told.said, HasSubstr("step 5 could not be recorded"));

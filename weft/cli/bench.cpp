@@ -78,22 +78,52 @@ std::string line(std::string_view name, const std::vector<std::string>& columns)
   return out + "\n";
 }
 
+double waited(const RankBench& rank) {
+  double all = 0;
+  for (const double seconds : rank.waits) all += seconds;
+  return all;
+}
+
+/// What each rank waits for; nothing where there is one.
+std::string waits_text(const TrainBench& b) {
+  if (b.ranks.size() < 2) return {};
+  double all = 0;
+  for (const double step : b.steps) all += step;
+  const auto told = [&](double seconds) {
+    return seconds < 1e-9 ? std::string("-")
+                          : fixed(1e3 * seconds / double(b.steps.size()), 1) + " (" +
+                                fixed(100 * seconds / all, 0) + " %)";
+  };
+  std::vector<std::string> heads{"in kernels"};
+  for (int i = 0; i < kinds_of_peers; ++i) heads.emplace_back(name(Peers(i)));
+  std::string out = line("ms a step, waits for", heads);
+  for (std::size_t r = 0; r < b.ranks.size(); ++r) {
+    const auto& [tp, cp, dp, pp] = b.ranks[r].place;
+    std::vector<std::string> columns{told(b.ranks[r].work)};
+    for (const double seconds : b.ranks[r].waits) columns.push_back(told(seconds));
+    out += line(text("rank ", r, ": tp", tp, " cp", cp, " dp", dp, " pp", pp), columns);
+  }
+  return out + "\n";
+}
+
 std::string times_text(const TrainBench& b) {
   const auto steps = double(b.steps.size());
   double all = 0;
   for (const double step : b.steps) all += step;
+  all *= double(b.ranks.size());
   std::string out = line("kind of work", {"calls", "ms", "of the step", "GFLOP/s", "of the limit", "GB/s"});
   for (int i = 0; i < works; ++i) {
     const auto at = std::size_t(i);
     const double seconds = b.times.seconds[at];
     if (b.times.calls[at] == 0) continue;
-    const double flops = double(b.work[at].flops) / seconds;
+    const double flops = double(b.work[at].flops) / seconds * double(b.ranks.size());
     out += line(name(Work(i)), {fixed(double(b.times.calls[at]) / steps, 0), fixed(1e3 * seconds / steps, 1),
                                 fixed(100 * seconds / all, 1) + " %", fixed(flops / 1e9, 1),
                                 fixed(100 * flops / b.limits.product_flops, 1) + " %",
                                 fixed(double(b.work[at].bytes) / seconds / 1e9, 2)});
   }
-  const double rest = all - b.times.total();
+  double rest = all - b.times.total();
+  for (const RankBench& rank : b.ranks) rest -= waited(rank);
   return out + line("between kernels", {"", fixed(1e3 * rest / steps, 1), fixed(100 * rest / all, 1) + " %"});
 }
 
@@ -112,14 +142,16 @@ std::string told(const TrainConfig& config, const TrainBench& b) {
   const auto [least, most] = std::ranges::minmax(b.steps);
   return text(config.model.kind, " with ", human_count(double(count_parameters(config.model).total())),
               " parameters, ", config.batch.global, " x ", config.model.sequence, " tokens a step, ",
-              b.threads, " threads\n", "step                ", fixed(b.median(), 3), " s (", fixed(least, 3),
-              " to ", fixed(most, 3), " over ", b.steps.size(), " steps; the first took ", fixed(b.first, 3),
-              " s)\n", "speed               ", fixed(b.tokens_per_second(), 1), " tokens/s\n",
-              "limit               ", fixed(b.limits.product_flops / 1e9, 1), " GFLOP/s in products, ",
+              b.ranks.size() > 1 ? text(b.ranks.size(), " ranks of ") : "", b.threads, " threads\n",
+              "step                ", fixed(b.median(), 3), " s (", fixed(least, 3), " to ", fixed(most, 3),
+              " over ", b.steps.size(), " steps; the first took ", fixed(b.first, 3), " s)\n",
+              "speed               ", fixed(b.tokens_per_second(), 1), " tokens/s\n", "limit               ",
+              fixed(b.limits.product_flops / 1e9, 1), " GFLOP/s in products, ",
               fixed(b.limits.copy_bytes / 1e9, 2),
               " GB/s in copies, measured here: ", fixed(b.tokens * b.limits.product_flops / b.flops, 1),
               " tokens/s\n", "share of the limit  ", fixed(100 * b.share(), 1), " %\n\n", times_text(b), "\n",
-              bytes_text(config, b), "blocks asked of the system in these steps: ", b.fresh_blocks, "\n");
+              waits_text(b), bytes_text(config, b),
+              "blocks asked of the system in these steps: ", b.fresh_blocks, "\n");
 }
 
 Json json_of(const TrainConfig& config, const TrainBench& b) {
@@ -134,6 +166,13 @@ Json json_of(const TrainConfig& config, const TrainBench& b) {
            {"copy_bytes", b.limits.copy_bytes},
            {"fresh_blocks", b.fresh_blocks},
            {"loss", b.loss}};
+  for (const RankBench& rank : b.ranks) {
+    Json one{{"place",
+              {{"tp", rank.place[0]}, {"cp", rank.place[1]}, {"dp", rank.place[2]}, {"pp", rank.place[3]}}},
+             {"work_seconds", rank.work}};
+    for (int i = 0; i < kinds_of_peers; ++i) one["waits"][name(Peers(i))] = rank.waits[std::size_t(i)];
+    out["ranks"].push_back(std::move(one));
+  }
   for (int i = 0; i < works; ++i) {
     const auto at = std::size_t(i);
     out["work"][name(Work(i))] = {{"seconds", b.times.seconds[at]},
@@ -163,7 +202,7 @@ int run_bench(Args args) {
   if (command->dry_run) fail(Kind::usage, "bench train: --dry-run measures nothing; use weft train for it");
   TrainConfig& config = command->config;
   config.model.kind = args[1];
-  complete(*command, 1);
+  complete(*command, 0);
   for (const std::string& notice : command->notices) std::cerr << notice << "\n";
   refuse_unsupported(config);
   const TrainBench measured = bench_training(config, steps);

@@ -1,48 +1,61 @@
-// A replica on one rank, without data, log or checkpoints.
+// Replicas on ranks that are threads, without data, log or checkpoints.
 #include "weft/cli/bench_train.h"
 
 #include <algorithm>
+#include <mutex>
+#include <optional>
+#include <thread>
 
 #include "weft/backend/cpu/device.h"
 #include "weft/base/clock.h"
 #include "weft/base/error.h"
 #include "weft/base/random.h"
-#include "weft/comm/solo.h"
+#include "weft/comm/threads.h"
+#include "weft/comm/timed.h"
+#include "weft/data/context_split.h"
 #include "weft/model/count.h"
 #include "weft/ops/elementwise.h"
 #include "weft/tensor/host.h"
 #include "weft/train/feed.h"
 #include "weft/train/replica.h"
 #include "weft/train/run_data.h"
+#include "weft/train/schedules.h"
 #include "weft/train/stages.h"
 
 namespace weft::cli {
 namespace {
 
+/// Which tokens a rank reads of a step.
+struct Rows {
+  std::int64_t count = 1, number = 0;  // of samples, and of this microbatch among all
+  data::ContextPart part;
+};
+
 /// Tokens that nobody wrote, the same however many are in a batch; every one counts.
-Batch made_up(Device& device, const ModelConfig& config, std::int64_t b, std::uint64_t number) {
-  const std::int64_t s = config.sequence;
+Batch made_up(Device& device, const ModelConfig& config, const Rows& rows) {
+  const std::int64_t s = config.sequence, here = s / rows.part.ranks, b = rows.count;
   const Draw draw({.seed = 1, .purpose = Purpose::test});
   std::vector<std::int32_t> tokens, targets, places, positions;
   std::vector<std::int64_t> samples;
-  for (std::int64_t i = 0; i < s; ++i) {
-    places.push_back(std::int32_t(i));
+  for (std::int64_t i = 0; i < here; ++i) {
+    const std::int64_t place = data::place_of(i, here, rows.part);
+    places.push_back(std::int32_t(place));
     for (std::int64_t row = 0; row < b; ++row) {
-      const auto at = number * std::uint64_t(b * (s + 1)) + std::uint64_t(row * (s + 1) + i);
+      const auto at = std::uint64_t(rows.number * b * (s + 1) + row * (s + 1) + place);
       tokens.push_back(std::int32_t(draw.word(at) % std::uint32_t(config.vocabulary)));
       targets.push_back(std::int32_t(draw.word(at + 1) % std::uint32_t(config.vocabulary)));
-      positions.push_back(std::int32_t(i));
+      positions.push_back(std::int32_t(place));
     }
   }
-  for (std::int64_t row = 0; row < b; ++row) samples.push_back(std::int64_t(number) * b + row);
+  for (std::int64_t row = 0; row < b; ++row) samples.push_back(rows.number * b + row);
   Batch batch;
-  batch.text = {.tokens = from_host(device, {s, b}, tokens),
-                .places = from_host(device, {s}, places),
-                .positions = from_host(device, {s, b}, positions),
+  batch.text = {.tokens = from_host(device, {here, b}, tokens),
+                .places = from_host(device, {here}, places),
+                .positions = from_host(device, {here, b}, positions),
                 .types = {},
                 .documents = {}};
-  batch.targets = from_host(device, {s, b}, targets);
-  batch.mask = from_host(device, {s, b}, std::vector<float>(tokens.size(), 1));
+  batch.targets = from_host(device, {here, b}, targets);
+  batch.mask = from_host(device, {here, b}, std::vector<float>(tokens.size(), 1));
   batch.samples = from_host(device, {b}, samples);
   return batch;
 }
@@ -64,38 +77,79 @@ std::vector<Batch> samples_of(const TrainConfig& config, const Replica& replica)
 
 class OneRank {
  public:
-  OneRank(const TrainConfig& config, WorkTimes& times)
+  OneRank(const TrainConfig& config, Communicator& world, int threads)
       : config_(config),
-        device_({.threads = config.run.threads, .exact = config.model.exact, .times = &times}),
-        replica_(replica_config(config), {device_, mesh_}) {
-    const std::int64_t rows = rows_of_a_pass(config.model, config.batch), passes = config.batch.global / rows;
-    if (replica_.kind().samples(config.model).of == Samples::Of::documents)
-      for (std::int64_t i = 0; i < passes; ++i)
-        batches_.push_back(made_up(device_, config.model, rows, std::uint64_t(i)));
+        device_({.threads = threads, .exact = config.model.exact, .times = &times_}),
+        world_(world),
+        mesh_(layout_of(config.parallel), world_) {
+    charge();
+    replica_.emplace(replica_config(config), ReplicaPlace{device_, mesh_});
+    if (replica_->kind().samples(config.model).of == Samples::Of::documents)
+      make_up();
     else
-      batches_ = samples_of(config, replica_);
+      batches_ = samples_of(config, *replica_);
   }
   CpuDevice& device() { return device_; }
-  Dtype dtype() const { return replica_.dtype(); }
+  WorkTimes& times() { return times_; }
+  Dtype dtype() const { return replica_->dtype(); }
 
   StepReport step(int number) {
     const double rate = config_.rate.peak.value_or(1e-4);
-    return replica_.step(
+    return replica_->step(
         batches_, {.seed = std::uint64_t(config_.run.seed),
                    .step = number,
                    .rate = rate,
                    .ends_rate = rate,
                    .decay = 0.01,
+                   .width_rate = rate * width_factor(config_),
                    .clip = config_.optimizer.clip,
+                   .per_token = config_.batch.per_token_loss,
                    .together = int(config_.batch.micro / rows_of_a_pass(config_.model, config_.batch))});
+  }
+  void forget() {
+    device_.forget_peaks();
+    device_.work() = {};
+    times_.clear();
+    waits_ = {};
+  }
+  RankBench told() const {
+    return {
+        .place = {mesh_.place(Axis::tp), mesh_.place(Axis::cp), mesh_.place(Axis::dp), mesh_.place(Axis::pp)},
+        .work = times_.total(),
+        .waits = waits_};
   }
 
  private:
+  void make_up() {
+    const std::int64_t rows = rows_of_a_pass(config_.model, config_.batch);
+    const std::int64_t passes = config_.batch.global / config_.parallel.dp / rows;
+    for (std::int64_t i = 0; i < passes; ++i)
+      batches_.push_back(made_up(device_, config_.model,
+                                 {.count = rows,
+                                  .number = mesh_.place(Axis::dp) * passes + i,
+                                  .part = {mesh_.place(Axis::cp), config_.parallel.cp}}));
+  }
+  void charge() {
+    const auto account = [this](Peers peers) -> double& { return waits_[std::size_t(peers)]; };
+    for (const auto& [axis, peers] : {std::pair{Axis::tp, Peers::tensor},
+                                      {Axis::cp, Peers::context},
+                                      {Axis::dp, Peers::data},
+                                      {Axis::pp, Peers::pipeline}})
+      world_.charge(mesh_.along(axis), account(peers));
+    world_.charge(mesh_.along({Axis::dp, Axis::cp}), account(Peers::data));
+    for (const Axes several : {Axes{Axis::tp, Axis::pp}, Axes{Axis::tp, Axis::cp}, Axes{Axis::tp, Axis::dp},
+                               Axes{Axis::tp, Axis::cp, Axis::dp}})
+      world_.charge(mesh_.along(several), account(Peers::several));
+    world_.charge_here(account(Peers::several));
+  }
+
   const TrainConfig& config_;
+  WorkTimes times_;
+  std::array<double, kinds_of_peers> waits_{};
   CpuDevice device_;
-  SoloCommunicator solo_;
-  ProcessMesh mesh_{ParallelLayout({}), solo_};
-  Replica replica_;
+  TimedCommunicator world_;
+  ProcessMesh mesh_;
+  std::optional<Replica> replica_;  // built when circles know whom they are charged to
   std::vector<Batch> batches_;
 };
 
@@ -109,7 +163,81 @@ Limits better(const Limits& a, const Limits& b) {
   return {std::max(a.product_flops, b.product_flops), std::max(a.copy_bytes, b.copy_bytes)};
 }
 
+/// What ranks tell the first one, one after the other.
+class Ledger {
+ public:
+  explicit Ledger(TrainBench& out) : out_(out) {}
+  void add(OneRank& rank, std::size_t number) {
+    const std::lock_guard lock(mutex_);
+    if (out_.ranks.size() <= number) out_.ranks.resize(number + 1);
+    out_.ranks[number] = rank.told();
+    for (std::size_t i = 0; i < std::size_t(works); ++i) {
+      out_.times.seconds[i] += rank.times().seconds[i];
+      out_.times.calls[i] += rank.times().calls[i];
+      out_.work[i].flops += rank.device().work().by[i].flops;
+      out_.work[i].bytes += rank.device().work().by[i].bytes;
+    }
+  }
+
+ private:
+  TrainBench& out_;
+  std::mutex mutex_;
+};
+
+/// By one rank with the threads of all, who wait.
+Limits limits_here(Communicator& world, OneRank& rank, int threads) {
+  Limits limits;
+  world.barrier();
+  if (world.rank() == 0) {
+    const WorkTimes kept = rank.times();
+    CpuDevice whole({.threads = threads * world.size()});
+    limits = measure_limits(world.size() == 1 ? rank.device() : whole, rank.dtype());
+    rank.times() = kept;
+  }
+  world.barrier();
+  return limits;
+}
+
+void measure(const TrainConfig& config, int steps, Communicator& world, Ledger& ledger, TrainBench& out) {
+  OneRank rank(config, world, out.threads);
+  const bool tells = world.rank() == 0;
+  world.barrier();
+  const Stopwatch first;
+  (void)rank.step(1);
+  if (tells) out.first = first.seconds();
+  const Limits before = limits_here(world, rank, out.threads);
+  (void)rank.step(2);
+  rank.forget();
+  const std::int64_t blocks = rank.device().memory().fresh_blocks;
+  for (int i = 0; i < steps; ++i) {
+    world.barrier();
+    const Stopwatch watch;
+    const double loss = rank.step(3 + i).loss();
+    if (!tells) continue;
+    out.loss = loss;
+    out.steps.push_back(watch.seconds());
+  }
+  ledger.add(rank, std::size_t(world.rank()));
+  if (tells) {
+    out.memory = rank.device().memory();
+    out.fresh_blocks = out.memory.fresh_blocks - blocks;
+  }
+  const Limits limits = better(before, limits_here(world, rank, out.threads));
+  if (tells) out.limits = limits;
+}
+
+int threads_of_a_rank(const TrainConfig& config, int ranks) {
+  if (config.run.threads > 0) return config.run.threads;
+  return std::max(1, int(std::thread::hardware_concurrency()) / ranks);
+}
+
 }  // namespace
+
+std::string_view name(Peers peers) {
+  constexpr std::array<std::string_view, kinds_of_peers> names{"tensor", "context", "data", "pipeline",
+                                                               "several"};
+  return names[std::size_t(peers)];
+}
 
 double TrainBench::median() const {
   std::vector<double> sorted = steps;
@@ -119,32 +247,13 @@ double TrainBench::median() const {
 
 TrainBench bench_training(const TrainConfig& config, int steps) {
   refuse_what_is_not_measured(config);
+  const int ranks = layout_of(config.parallel).world();
   TrainBench out;
-  OneRank rank(config, out.times);
-  CpuDevice& device = rank.device();
-  out.threads = device.threads();
+  out.threads = threads_of_a_rank(config, ranks);
   out.tokens = double(config.batch.global) * double(config.model.sequence);
   out.flops = double(config.batch.global) * training_flops(config.model, config.model.sequence);
-  const Stopwatch first;
-  (void)rank.step(1);
-  out.first = first.seconds();
-  out.limits = measure_limits(device, rank.dtype());
-  (void)rank.step(2);
-  device.forget_peaks();
-  out.times.clear();
-  device.work() = {};
-  const std::int64_t before = device.memory().fresh_blocks;
-  for (int i = 0; i < steps; ++i) {
-    const Stopwatch watch;
-    out.loss = rank.step(3 + i).loss();
-    out.steps.push_back(watch.seconds());
-  }
-  out.memory = device.memory();
-  out.fresh_blocks = out.memory.fresh_blocks - before;
-  out.work = device.work().by;
-  const WorkTimes kept = out.times;
-  out.limits = better(out.limits, measure_limits(device, rank.dtype()));
-  out.times = kept;
+  Ledger ledger(out);
+  run_as_threads(ranks, [&](Communicator& world) { measure(config, steps, world, ledger, out); });
   return out;
 }
 

@@ -1,6 +1,9 @@
 // What training steps of a configuration take on this machine, beside what the machine can do.
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "weft/backend/cpu/limits.h"
@@ -9,16 +12,29 @@
 
 namespace weft::cli {
 
+/// Whom a rank waits for.
+enum class Peers : std::uint8_t { tensor, context, data, pipeline, several };
+inline constexpr int kinds_of_peers = 5;
+std::string_view name(Peers);
+
+/// One rank of several, over all counted steps.
+struct RankBench {
+  std::array<int, 4> place{};  // along tp, cp, dp, pp
+  double work = 0;             // seconds in kernels
+  std::array<double, kinds_of_peers> waits{};
+};
+
 struct TrainBench {
-  int threads = 0;
+  int threads = 0;                     // of a rank
   double tokens = 0;                   // of a step
   double flops = 0;                    // of a step: products and the causal half of attention
   std::vector<double> steps;           // seconds, after one step that is not counted
   double first = 0;                    // seconds of that one
-  WorkTimes times;                     // of all counted steps
-  std::array<Tally, works> work = {};  // of all counted steps
+  WorkTimes times;                     // of all counted steps, all ranks together
+  std::array<Tally, works> work = {};  // the same
+  std::vector<RankBench> ranks;        // in their order
   Limits limits;                       // before and after the steps, the better
-  MemoryMeter memory;                  // with the peaks of the counted steps
+  MemoryMeter memory;                  // of the first rank, with the peaks of the counted steps
   std::int64_t fresh_blocks = 0;       // blocks that counted steps asked of the system
   double loss = 0;                     // of the last step
 
@@ -28,7 +44,7 @@ struct TrainBench {
   double share() const { return flops / median() / limits.product_flops; }
 };
 
-/// One rank with all of its threads, made-up tokens, Adam and clipping as configured.
+/// Ranks as threads, made-up tokens, Adam and clipping as configured.
 TrainBench bench_training(const TrainConfig& config, int steps);
 
 }  // namespace weft::cli

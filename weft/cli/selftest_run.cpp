@@ -58,8 +58,7 @@ void collect(const Weights& weights, Trained::Tensors& into, std::mutex& mutex) 
 // Heads and groups stay what the layout can cut; a head is 16 channels wide.
 void shrink_model(ModelConfig& m, const TrainConfig& asked) {
   const ParallelConfig& p = asked.parallel;
-  const bool trades_heads = p.cp > 1 && p.context == ContextForm::heads;
-  const int share = p.tp * (trades_heads ? p.cp : 1);
+  const int share = p.tp * trading_ranks(p);
   const int per_group = std::min(asked.model.heads / asked.model.groups, 4);
   m.groups = asked.model.groups % p.tp == 0 ? std::max(share, 2) : asked.model.groups;
   m.heads = std::lcm(m.groups * per_group, p.tp);
@@ -74,6 +73,7 @@ void shrink_model(ModelConfig& m, const TrainConfig& asked) {
   if (m.window > 0) m.window = m.sequence / 3;
   const bool counted = !p.layout.empty() || p.first_stage_layers > 0 || p.last_stage_layers > 0;
   if (!counted) m.layers = std::max(2, p.pp * std::max(p.virtual_stages, 1));
+  if (!asked.parallel.context_layers.empty()) m.layers = asked.model.layers;
   if (!m.window_layers.empty()) m.window_layers.resize(std::size_t(m.layers), 1);
   m.rotary.original_positions = std::min(m.rotary.original_positions, m.sequence);
 }

@@ -10,6 +10,15 @@
 #include "weft/nn/region.h"
 
 namespace weft {
+namespace {
+
+float embedding_multiplier(const ModelConfig& c) {
+  return float(c.embedding_multiplier * (c.mup.on ? c.mup.embedding_multiplier : 1));
+}
+
+float logits_multiplier(const ModelConfig& c) { return c.mup.on ? float(c.mup.output_multiplier) : 1; }
+
+}  // namespace
 
 Builder::Builder(const ModelConfig& config, ParameterList list, const StagePart& part, const Circles& circles,
                  Device& device)
@@ -18,8 +27,11 @@ Builder::Builder(const ModelConfig& config, ParameterList list, const StagePart&
       part_(part),
       sums_(sums_of(config)),
       tp_{circles.tp, circles.between, sums_},
-      context_{circles.context.circle, circles.context.form, sums_},
-      device_(device) {}
+      context_(circles.context),
+      context_layers_(circles.context_layers),
+      device_(device) {
+  context_.sums = sums_;
+}
 
 Stage Builder::stage() {
   Stage stage;
@@ -102,6 +114,11 @@ std::int64_t Builder::window(int layer) const {
   return chosen.empty() || chosen[std::size_t(layer)] != 0 ? config_.window : 0;
 }
 
+ContextParallel Builder::context_of(int layer) const {
+  ContextParallel context = context_;
+  if (!context_layers_.empty()) context.form = context_layers_[std::size_t(layer)];
+  return context;
+}
 AttentionShape Builder::attention_shape(int layer, const Looks& looks) {
   if (turns(layer) && !angles_) angles_ = rotary_angles(config_, device_);
   const std::int64_t groups = std::max<std::int64_t>(config_.groups / tp_.size(), 1);
@@ -120,7 +137,7 @@ AttentionShape Builder::attention_shape(int layer, const Looks& looks) {
           .mask = looks.mask,
           .angles = turns(layer) ? angles_ : Tensor(),
           .pairing = config_.rotary.interleaved ? Pairing::neighbours : Pairing::halves,
-          .context = context_,
+          .context = context_of(layer),
           .parts = {.here = parts_here(), .sharers = sharers_}};
 }
 
@@ -297,7 +314,7 @@ std::unique_ptr<Layer> Builder::embedding() {
                                   Embedding::Added{.positions = shared_if_listed("embedding.positions"),
                                                    .types = shared_if_listed("embedding.types")},
                                   Embedding::Options{.dropout = float(config_.hidden_dropout),
-                                                     .multiplier = float(config_.embedding_multiplier),
+                                                     .multiplier = embedding_multiplier(config_),
                                                      .first = words_here().first,
                                                      .tp = tp_,
                                                      .context = token_cut()});
@@ -306,8 +323,11 @@ std::unique_ptr<Layer> Builder::embedding() {
 }
 
 std::unique_ptr<Layer> Builder::head() const {
-  const LanguageHead::Options options{
-      .part = words_here(), .loss = {}, .tp = tp_, .context = TokenCut(context_.circle)};
+  const LanguageHead::Options options{.part = words_here(),
+                                      .loss = {},
+                                      .tp = tp_,
+                                      .context = TokenCut(context_.circle),
+                                      .multiplier = logits_multiplier(config_)};
   std::optional<Parameter> bias;
   if (list_.has("output.bias")) bias = word_bias("output.bias");
   if (words_ && shares_words()) return std::make_unique<LanguageHead>(*words_, options, std::move(bias));

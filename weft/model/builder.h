@@ -66,6 +66,7 @@ class Builder {
   // ---- attention
   bool turns(int layer) const;
   std::int64_t window(int layer) const;
+  ContextParallel context_of(int layer) const;
   AttentionShape attention_shape(int layer, const Looks& looks);
   /// Of a key group, in sums over its heads; 1 where nobody asks for the same bits.
   std::int64_t parts() const { return sums_.key_parts(config_.heads, config_.groups); }
@@ -89,6 +90,7 @@ class Builder {
   SumRules sums_;
   TensorParallel tp_;
   ContextParallel context_;
+  std::span<const ContextForm> context_layers_;
   Device& device_;
   Communicator* sharers_ = nullptr;
   Tensor angles_;               // one table for all layers

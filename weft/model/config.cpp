@@ -1,6 +1,8 @@
 // Completes a model's shape and refuses what cannot be built.
 #include "weft/model/config.h"
 
+#include <cmath>
+
 #include "weft/base/error.h"
 
 namespace weft {
@@ -52,7 +54,21 @@ void complete_window(ModelConfig& m) {
          " entries say which layers have a window, but there are ", m.layers, " layers");
 }
 
+void complete_mup(ModelConfig& m) {
+  MupConfig& mup = m.mup;
+  if (!mup.on) return;
+  if (mup.base_hidden == 0) mup.base_hidden = m.hidden;
+  if (m.softmax_scale == 0)
+    m.softmax_scale =
+        std::sqrt(mup.base_channels.value_or(1)) / std::pow(double(m.channels), mup.attention_power);
+  if (mup.output_multiplier == 1) mup.output_multiplier = 1 / width_of(m);
+}
+
 }  // namespace
+
+double width_of(const ModelConfig& m) {
+  return m.mup.on && m.mup.base_hidden > 0 ? double(m.hidden) / double(m.mup.base_hidden) : 1;
+}
 
 void complete_decoder(ModelConfig& m) {
   check_sizes(m);
@@ -64,6 +80,7 @@ void complete_decoder(ModelConfig& m) {
     fail(Kind::usage, "model: ", m.max_positions, " positions are fewer than the sequence length ",
          m.sequence);
   complete_window(m);
+  complete_mup(m);
 }
 
 }  // namespace weft

@@ -59,6 +59,17 @@ struct InitConfig {
   bool scale_output_layers = true;
 };
 
+/// Maximal update parametrization: what was tuned on a narrow model holds for a wide one. Rates, epsilons and
+/// initial weights of matrices follow the width, as many times as `base_hidden` goes into the hidden size.
+struct MupConfig {
+  bool on = false;
+  std::int64_t base_hidden = 0;  // 0: hidden
+  double embedding_multiplier = 1.0;
+  double output_multiplier = 1.0;       // of the logits; 1: 1/width
+  std::optional<double> base_channels;  // softmax_scale = sqrt(base_channels) / channels^power
+  double attention_power = 1.0;
+};
+
 struct RecomputeConfig {
   Recompute what = Recompute::none;
   RecomputeMethod method =
@@ -110,6 +121,7 @@ struct ModelConfig {
   int window_full_every = 0;       // fills window_layers: every n-th layer sees everything; 0: none does
 
   InitConfig init;
+  MupConfig mup;
   RecomputeConfig recompute;
   Precision precision = Precision::f32;
   bool exact = false;  // fixed units of summation: bits do not depend on the layout
@@ -147,6 +159,21 @@ void describe(Visitor& v, InitConfig& c) {
     legal::not_negative);
   v("scale_output_layers", c.scale_output_layers, OnResume::free,
     "divide it by sqrt(2 layers) where a block's output is made");
+}
+
+template <class Visitor>
+void describe(Visitor& v, MupConfig& c) {
+  v("on", c.on, OnResume::model, "rates and initial weights follow the width of the model");
+  v("base_hidden", c.base_hidden, OnResume::model, "width of the model that settings were found for",
+    legal::size_or_none);
+  v("embedding_multiplier", c.embedding_multiplier, OnResume::model, "embeddings are multiplied by this",
+    legal::finite);
+  v("output_multiplier", c.output_multiplier, OnResume::model, "logits are multiplied by this (1: 1/width)",
+    legal::positive);
+  v("base_channels", c.base_channels, OnResume::model,
+    "channels of a head at which scores are scaled as usual", legal::positive);
+  v("attention_power", c.attention_power, OnResume::model, "scores are divided by channels to this power",
+    legal::not_negative);
 }
 
 template <class Visitor>
@@ -204,10 +231,14 @@ void describe(Visitor& v, ModelConfig& c) {
   v("window_full_every", c.window_full_every, OnResume::model,
     "every n-th layer sees everything (0: none does)", legal::size_or_none);
   v.group("init", c.init);
+  v.group("mup", c.mup);
   v.group("recompute", c.recompute);
   v("precision", c.precision, OnResume::step, "type of activations and multiplied weights");
   v("exact", c.exact, OnResume::told_sums, "bits do not depend on the layout");
 }
+
+/// How many times as wide as the model that its settings were found for; 1 without muP.
+double width_of(const ModelConfig&);
 
 /// Fills in what follows from other fields, and refuses shapes that no model of the family has.
 void complete(ModelConfig&);

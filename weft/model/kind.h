@@ -24,6 +24,7 @@ struct Circles {
   Communicator& tp;
   Between between = Between::whole;
   ContextParallel context = {};
+  std::span<const ContextForm> context_layers = {};  // where layers have forms of their own
 };
 
 /// How the layers of a model add.
@@ -33,7 +34,7 @@ inline SumRules sums_of(const ModelConfig& config) { return {.exact = config.exa
 struct CutOver {
   int tp = 1, cp = 1;
   bool sequence = false;  // norms and dropout too, along the sequence
-  ContextForm context = ContextForm::ring;
+  int trading = 1;        // neighbours in a sequence who trade heads, at most
 };
 
 struct ExactWidth {

@@ -27,9 +27,13 @@ Init random_init(const ModelConfig& config, std::int64_t rows, std::int64_t colu
   return {.how = Init::How::normal, .value = 0, .spread = float(std)};
 }
 
+Init matrix_init(const ModelConfig& config, std::int64_t rows, std::int64_t columns) {
+  return random_init(config, rows, columns, config.init.std / std::sqrt(width_of(config)));
+}
+
 Init output_init(const ModelConfig& config, std::int64_t rows, std::int64_t columns) {
   const double shrink = config.init.scale_output_layers ? std::sqrt(2.0 * config.layers) : 1;
-  return random_init(config, rows, columns, config.init.std / shrink);
+  return random_init(config, rows, columns, config.init.std / (shrink * std::sqrt(width_of(config))));
 }
 
 void add_matrix(ParameterList& list, const std::string& name, const Matrix& m, const Init& init) {
@@ -41,7 +45,7 @@ void add_block(ParameterList& list, const ModelConfig& c, const std::string& nam
   const std::int64_t h = c.hidden, queries = c.heads * c.channels;
   const std::int64_t qkv = (c.heads + 2 * c.groups) * c.channels;
   const std::int64_t up = c.gated ? 2 * c.ffn_hidden : c.ffn_hidden;
-  const auto inner = [&](std::int64_t rows) { return random_init(c, rows, h, c.init.std); };
+  const auto inner = [&](std::int64_t rows) { return matrix_init(c, rows, h); };
   add_norm(list, c, name + ".attention_norm", h);
   add_matrix(list, name + ".attention.qkv", {qkv, h, c.qkv_bias}, inner(qkv));
   if (c.qk_norm) {

@@ -37,6 +37,8 @@ class ParameterList {
 Init constant_init(float value);
 /// W [rows, columns] as `config` begins them, `std` wide where they are normal.
 Init random_init(const ModelConfig& config, std::int64_t rows, std::int64_t columns, double std);
+/// Of a matrix between widths of the model, which begins smaller the wider that is (muP).
+Init matrix_init(const ModelConfig& config, std::int64_t rows, std::int64_t columns);
 /// Where a block's output is made: less the deeper the model, if that is asked for.
 Init output_init(const ModelConfig& config, std::int64_t rows, std::int64_t columns);
 /// W [out, in] and a bias, if there is one.

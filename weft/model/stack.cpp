@@ -28,9 +28,11 @@ void check_sequence(const ModelConfig& m, const CutOver& cut) {
     fail(Kind::usage, "{parallel.sequence}: ", m.sequence / cut.cp, " tokens of a rank cannot be shared by ",
          cut.tp, " tensor-parallel ranks");
   const int groups = std::max(m.groups / cut.tp, 1);
-  if (cut.context == ContextForm::heads && cut.cp > 1 && groups % cut.cp != 0)
-    fail(Kind::usage, "{parallel.context=heads}: ", groups, " key heads of a rank cannot be shared by ",
-         cut.cp, " context-parallel ranks; take p2p or all_gather");
+  if (groups % cut.trading != 0)
+    fail(Kind::usage,
+         cut.trading == cut.cp ? "{parallel.context=heads}: " : "{parallel.context=two_levels}: ", groups,
+         " key heads of a rank cannot be shared by ", cut.trading,
+         " context-parallel ranks; take p2p or all_gather");
 }
 
 }  // namespace
@@ -57,7 +59,7 @@ std::vector<ExactWidth> stack_exact_widths(const ModelConfig& m) {
 }
 
 std::string stack_exact_notice(const ModelConfig& config, const CutOver& cut) {
-  if (cut.cp == 1 || cut.context == ContextForm::heads) return {};
+  if (cut.cp == 1 || cut.trading == cut.cp) return {};
   const std::int64_t groups = config.groups * sums_of(config).key_parts(config.heads, config.groups) / cut.tp;
   if (groups % cut.cp == 0)
     return "exact mode: context-parallel ranks trade heads, as with {parallel.context=heads}";

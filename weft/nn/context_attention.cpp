@@ -125,8 +125,15 @@ void gather_backward(const ContextParallel& context, const ContextParts& parts, 
 // In exact mode no sum over keys or queries is cut: ranks have whole sequences of their share of the heads,
 // or where the heads cannot be shared, of all of them.
 bool trades_heads(const ContextParallel& context, const Attended& in) {
-  if (!context.sums.exact) return context.form == ContextForm::heads;
-  return in.k.dim(2) % context.circle->size() == 0;
+  if (context.sums.exact) return in.k.dim(2) % context.circle->size() == 0;
+  const bool two = context.form == ContextForm::two_levels && context.inner->size() > 1;
+  return two || context.form == ContextForm::heads;
+}
+
+HeadTrade trade_of(const ContextParallel& context) {
+  const bool two = context.form == ContextForm::two_levels && !context.sums.exact;
+  if (!two) return {*context.circle, {}};
+  return {*context.inner, {context.outer, ContextForm::ring, context.sums}};
 }
 
 /// What forward did.
@@ -160,17 +167,22 @@ void whole_attention_backward_into(const TokenCut& cut, const AttentionGrads& gr
 
 }  // namespace
 
+ContextLevels context_levels(Communicator& circle, int inner) {
+  const int rank = circle.rank();
+  return {.inner = circle.split(rank / inner, rank), .outer = circle.split(rank % inner, rank)};
+}
+
 ContextKept context_attention(const ContextParallel& context, const Attended& in, const AttentionArgs& how) {
   if (!context.cut()) return {in, ops::attention(in, how), {}, {}};
-  if (trades_heads(context, in)) return heads_attention(*context.circle, in, how);
+  if (trades_heads(context, in)) return heads_attention(trade_of(context), in, how);
   if (context.sums.exact) return whole_attention(TokenCut(context.circle), in, how);
   ContextParts parts = parts_of(context, in, how);
   const AttentionOut sum = parts.empty_sum();
   const auto add = [&](const Tensor& block, int owner) { parts.add(sum, block, owner); };
-  if (context.form == ContextForm::ring)
-    each_in_ring(Ring(*context.circle), packed(in), add);
-  else
+  if (context.form == ContextForm::gather)
     each_gathered(*context.circle, packed(in), add);
+  else
+    each_in_ring(Ring(*context.circle), packed(in), add);
   return {in, {ops::cast(sum.o, in.q.dtype()), sum.lse}, {}, {}};
 }
 
@@ -178,15 +190,15 @@ void context_attention_backward_into(const ContextParallel& context, const Atten
                                      const Tensor& dout, const ContextKept& kept, const AttentionArgs& how) {
   const Attended& in = kept.in;
   if (!context.cut()) return ops::attention_backward_into(grads, dout, kept.out, in, how);
-  if (traded(kept)) return heads_attention_backward_into(*context.circle, grads, dout, kept, how);
+  if (traded(kept)) return heads_attention_backward_into(trade_of(context), grads, dout, kept, how);
   if (context.sums.exact)
     return whole_attention_backward_into(TokenCut(context.circle), grads, dout, kept, how);
   const ContextParts parts = parts_of(context, in, how);
   const ContextBackward queries{ops::zeros(in.q.device(), in.q.shape()), dout, kept.out};
-  if (context.form == ContextForm::ring)
-    ring_backward(context, parts, grads, queries, in);
-  else
+  if (context.form == ContextForm::gather)
     gather_backward(context, parts, grads, queries, in);
+  else
+    ring_backward(context, parts, grads, queries, in);
   ops::copy_into(grads.dq, queries.dq);
 }
 

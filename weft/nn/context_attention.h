@@ -4,6 +4,8 @@
 // much causal attention to do (data/context_split.h cuts the same way).
 #pragma once
 
+#include <memory>
+
 #include "weft/comm/communicator.h"
 #include "weft/nn/context_form.h"
 #include "weft/nn/sum_rules.h"
@@ -15,8 +17,19 @@ struct ContextParallel {
   Communicator* circle = nullptr;  // none: every rank holds whole sequences
   ContextForm form = ContextForm::ring;
   SumRules sums = {};
+  // Two levels only: neighbours in the circle, and those who stand at the same place among theirs.
+  Communicator* inner = nullptr;
+  Communicator* outer = nullptr;
   bool cut() const { return circle && circle->size() > 1; }
 };
+
+/// The circles of two levels: the chunks of `inner` neighbours make two chunks of a sequence cut over fewer
+/// ranks.
+struct ContextLevels {
+  std::unique_ptr<Communicator> inner, outer;
+};
+/// Collective over the circle, whose ranks are a multiple of `inner`.
+ContextLevels context_levels(Communicator& circle, int inner);
 
 /// What backward needs again.
 struct ContextKept {

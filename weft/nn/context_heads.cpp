@@ -6,7 +6,6 @@
 
 #include "weft/base/number.h"
 #include "weft/nn/context_parts.h"
-#include "weft/ops/attention.h"
 #include "weft/ops/elementwise.h"
 
 namespace weft {
@@ -107,23 +106,26 @@ AttentionGrads grads_like(const Attended& heads, const AttentionGrads& types) {
   return {like(heads.q, types.dq), like(heads.k, types.dk), like(heads.v, types.dv)};
 }
 
-ContextKept heads_attention(Communicator& circle, const Attended& in, const AttentionArgs& how) {
+ContextKept heads_attention(const HeadTrade& how_traded, const Attended& in, const AttentionArgs& how) {
+  Communicator& circle = how_traded.circle;
   const Trade trade(circle);
   ContextKept kept{.in = in, .out = {}, .whole = {}, .inner = {}};
   kept.whole = {trade.to_whole(in.q), trade.to_whole(in.k), trade.to_whole(in.v)};
-  kept.inner = ops::attention(kept.whole, whole_args(trade, circle, kept.whole, how));
+  kept.inner =
+      context_attention(how_traded.beyond, kept.whole, whole_args(trade, circle, kept.whole, how)).out;
   kept.out.o = empty(in.q.device(), in.q.shape(), in.q.dtype());
   trade.to_steps(kept.out.o, kept.inner.o);
   return kept;
 }
 
-void heads_attention_backward_into(Communicator& circle, const AttentionGrads& grads, const Tensor& dout,
-                                   const ContextKept& kept, const AttentionArgs& how) {
+void heads_attention_backward_into(const HeadTrade& how_traded, const AttentionGrads& grads,
+                                   const Tensor& dout, const ContextKept& kept, const AttentionArgs& how) {
+  Communicator& circle = how_traded.circle;
   const Trade trade(circle);
   const Attended& whole = kept.whole;
   const AttentionGrads inner = grads_like(whole, grads);
-  ops::attention_backward_into(inner, trade.to_whole(dout), kept.inner, whole,
-                               whole_args(trade, circle, whole, how));
+  context_attention_backward_into(how_traded.beyond, inner, trade.to_whole(dout), {whole, kept.inner, {}, {}},
+                                  whole_args(trade, circle, whole, how));
   trade.to_steps(grads.dq, inner.dq);
   trade.to_steps(grads.dk, inner.dk);
   trade.to_steps(grads.dv, inner.dv);

@@ -30,12 +30,18 @@ struct LanguageHead::Chunk {
   Tensor targets, mask, losses;  // [c]
 };
 
+/// x [c, h], words [v, h] -> [c, v]
+Tensor LanguageHead::logits(const Tensor& x, const Tensor& words, const Tensor& bias) const {
+  Tensor y = ops::matmul(x, words, {.b = Read::transposed, .bias = bias});
+  if (options_.multiplier != 1) ops::scale_in_place(y, options_.multiplier);
+  return y;
+}
+
 // The output layer multiplies the places that are asked for and no others.
 void LanguageHead::answer(Pass& pass, const Tensor& x) const {
   const Tensor full = options_.context.whole(enter(options_.tp, x).wait());
   const Tensor asked = full.slice(0, pass.place().logits_from, pass.place().logits_count);
-  const Tensor bias = bias_ ? bias_->value : Tensor();
-  pass.set_logits(ops::matmul(asked.rows(), output().value, {.b = Read::transposed, .bias = bias}));
+  pass.set_logits(logits(asked.rows(), output().value, bias_ ? bias_->value : Tensor()));
 }
 
 /// The words of some of this rank's rows.
@@ -72,12 +78,12 @@ LossParts LanguageHead::parts(const Tensor& logits, const Tensor& targets) const
   return sums.parts;
 }
 
-// y = x W^T, dy = factor (softmax(y) - onehot)  =>  dx = dy W,  dW += dy^T x
+// y = m x W^T, dy = factor (softmax(y) - onehot)  =>  dx = m dy W,  dW += m dy^T x
 void LanguageHead::measure(const Chunk& chunk, const Pass& pass) const {
   const Share rows = words_cut().share(output().shape[0]);
   const Tensor weights = output().value.slice(0, rows.from, rows.count);
   const Tensor bias = bias_ ? bias_->value.slice(0, rows.from, rows.count) : Tensor();
-  const Tensor y = ops::matmul(chunk.x, weights, {.b = Read::transposed, .bias = bias});
+  const Tensor y = logits(chunk.x, weights, bias);
   pass.see("logits", -1, y);
   const LossParts shared = parts(y, chunk.targets);
   ops::multiply_into(chunk.losses, ops::loss_finish(shared, options_.loss, options_.part.whole), chunk.mask);
@@ -86,6 +92,7 @@ void LanguageHead::measure(const Chunk& chunk, const Pass& pass) const {
   ops::copy_into(weight, chunk.mask);
   ops::scale_in_place(weight, pass.place().factors.token);
   ops::loss_backward_in_place(y, shared, {chunk.targets, weight}, part(rows), options_.loss);
+  if (options_.multiplier != 1) ops::scale_in_place(y, options_.multiplier);
   ops::matmul_into(chunk.dx, y, weights, {.slabs = slabs()});
   if (output().grad.wanted())
     ops::matmul_into(output().grad.sum().slice(0, rows.from, rows.count), y, chunk.x,

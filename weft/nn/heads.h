@@ -43,6 +43,7 @@ class LanguageHead final : public Layer {
     /// Where tokens are cut, ranks that share sequences share the rank's words instead, and read whole
     /// sequences.
     TokenCut context = TokenCut();
+    float multiplier = 1;  // of the logits
   };
   /// An output matrix of its own, or the embedding's, which outlives this.
   LanguageHead(Parameter&& output, const Options& options, std::optional<Parameter> bias = std::nullopt)
@@ -68,6 +69,7 @@ class LanguageHead final : public Layer {
   };
   struct Chunk;
   void answer(Pass& pass, const Tensor& x) const;
+  Tensor logits(const Tensor& x, const Tensor& words, const Tensor& bias) const;
   void measure(const Chunk& chunk, const Pass& pass) const;
   /// How the rank's words are shared by those that share its sequences.
   TokenCut words_cut() const { return options_.tp.sums.words(options_.context); }

@@ -55,6 +55,10 @@ enum class Role : std::uint8_t {
   words  // embedding and output: a learning rate of their own may apply
 };
 
+/// How fast it learns, where that follows the width of the model (muP): as the schedule says, or by the rate
+/// and epsilon that were made for the width.
+enum class Pace : std::uint8_t { usual, by_width };
+
 /// Ranks next to each other along an axis of the mesh that hold the last piece of a parameter too: what the
 /// axis cuts has fewer parts than the axis has ranks.
 struct Neighbours {
@@ -73,6 +77,7 @@ struct Parameter {
   Neighbours shared;
   bool decays = true;  // weight decay applies
   Role role = Role::inner;
+  Pace pace = Pace::usual;
   /// Of a matrix whose rows are several matrices' in turn (a key group's queries, key and value): rows of
   /// each, of one turn of the whole; empty: one matrix.
   std::vector<std::int64_t> bands;

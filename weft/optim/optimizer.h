@@ -9,7 +9,8 @@ namespace weft {
 
 /// What differs from step to step. Rates are the schedule's at the start of the step.
 struct UpdateArgs {
-  double rate = 0, ends_rate = 0;  // of embedding and output where they have one of their own
+  double rate = 0, ends_rate = 0;    // of embedding and output where they have one of their own
+  double width_rate = 0, width = 1;  // of weights whose pace follows the model's width, and that width
   double decay = 0;
   double grad_scale = 1;  // clipping, loss scale and whatever else, in one factor
 };

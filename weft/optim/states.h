@@ -37,6 +37,11 @@ struct UpdateRun {
   double rate, decay;
 };
 
+inline double rate_of(const WeightKind& kind, const UpdateArgs& args) {
+  if (kind.pace == Pace::by_width) return args.width_rate;
+  return kind.role == Role::words ? args.ends_rate : args.rate;
+}
+
 /// All that this rank updates, block by block.
 template <class Visit>
 void each_run(const Weights& weights, const UpdateArgs& args, const Visit& visit) {
@@ -49,7 +54,7 @@ void each_run(const Weights& weights, const UpdateArgs& args, const Visit& visit
                       .master = block.master_of(own),
                       .copy = block.master_is_values() ? Tensor() : block.values.slice(0, own.at, own.count),
                       .grads = block.grads.slice(0, own.at, own.count),
-                      .rate = block.kind.role == Role::words ? args.ends_rate : args.rate,
+                      .rate = rate_of(block.kind, args),
                       .decay = block.kind.decays ? args.decay : 0});
   }
 }

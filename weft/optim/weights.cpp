@@ -19,6 +19,7 @@ WeightKind kind_of(const Parameter& parameter, View view) {
                                    [](const Piece& piece) { return piece.where.replica == 0; });
   return {.decays = parameter.decays,
           .role = parameter.role,
+          .pace = parameter.pace,
           .counted = counted || parameter.shared.ranks > 1,
           .partial = parameter.spread.partial - data_axes(view),
           .view = view,

@@ -18,6 +18,7 @@ namespace weft {
 struct WeightKind {
   bool decays = true;
   Role role = Role::inner;
+  Pace pace = Pace::usual;
   bool counted = true;      // this rank's copy is the one that norms count
   Axes partial;             // of the model: ranks along them hold terms of the gradients' sums
   View view = View::dense;  // data-parallel ranks are those of this view

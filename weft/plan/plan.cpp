@@ -2,6 +2,7 @@
 #include "weft/plan/plan.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "weft/base/number.h"
 #include "weft/ops/elementwise.h"
@@ -89,6 +90,19 @@ int microbatches_of(const TrainConfig& c) {
   return int(c.batch.global / c.parallel.dp / rows_of_a_pass(c.model, c.batch));
 }
 
+/// Partial sums of gradients that wait in exact mode (optim/grad_tree.h): as many as the tree over a step's
+/// microbatches is deep.
+int waiting_sums(int microbatches) { return int(std::bit_width(unsigned(std::max(microbatches - 1, 0)))); }
+
+/// Those that the microbatches which are not counted would add.
+std::vector<Tensor> further_sums(const Replica& replica, int levels) {
+  std::vector<Tensor> out;
+  for (int i = 0; i < levels; ++i)
+    for (const WeightBlock& block : replica.weights().blocks())
+      out.push_back(empty(replica.device(), block.grads.shape(), Dtype::f32, Use::gradients));
+  return out;
+}
+
 MemoryMeter count(const TrainConfig& c, int stage, const Colors& colors, const OpenCounter& open) {
   const auto device = open();
   const ParallelLayout layout = layout_of(c.parallel);
@@ -101,6 +115,8 @@ MemoryMeter count(const TrainConfig& c, int stage, const Colors& colors, const O
   for (int i = 0; i < some; ++i) batches.push_back(made.batch());
   // The rest of a step's batches lie there too.
   const Tensor rest = all > some ? empty(*device, {(all - some) * made.tokens() * 4}, Dtype::i32) : Tensor();
+  const int levels = c.model.exact ? waiting_sums(all) - waiting_sums(some) : 0;
+  const std::vector<Tensor> sums = further_sums(replica, levels);
   for (int step = 1; step <= 2; ++step)
     (void)replica.step(batches, {.step = step,
                                  .rate = 1e-4,

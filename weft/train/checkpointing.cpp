@@ -27,6 +27,17 @@ std::vector<std::int64_t> best_of(const RunPosition& run, int count) {
   return out;
 }
 
+std::string_view reason_of(Ending how) {
+  switch (how) {
+    case Ending::asked:
+      return "a signal asked for it";
+    case Ending::at_interval:
+      return "{exit.interval} asked for it";
+    default:
+      return "{exit.minutes} is over";
+  }
+}
+
 }  // namespace
 
 Checkpointing::Checkpointing(const TrainConfig& config, const Lent& lent, const Checkpointed& run)
@@ -174,9 +185,7 @@ void Checkpointing::tell_saved() {
 
 Ending Checkpointing::ended(Ending how) {
   if (how != Ending::finished && tells())
-    lent_.log.info(how == Ending::asked
-                       ? "the run stops before its end: a signal or {exit.interval} asked for it"
-                       : "the run stops before its end: {exit.minutes} is over");
+    lent_.log.info(text("the run stops before its end: ", reason_of(how)));
   if (!saver_) return how;
   saver_->settle();
   tell_saved();

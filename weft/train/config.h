@@ -134,7 +134,9 @@ struct ParallelConfig {
   bool sequence = false;
   RankOrderKind order = RankOrderKind::tp_cp_ep_dp_pp;
   ContextForm context = ContextForm::ring;
-  std::string schedule;  // empty: 1f1b, or interleaved with virtual stages
+  std::vector<ContextForm> context_layers;  // one a layer; empty: all layers do the same
+  std::vector<int> context_levels;          // ranks that trade heads, and rings of them
+  std::string schedule;                     // empty: 1f1b, or interleaved with virtual stages
   int virtual_stage_layers = 0, virtual_stages = 0, microbatch_group = 0;
   std::string layout;
   int first_stage_layers = 0, last_stage_layers = 0;

@@ -213,6 +213,9 @@ void describe(Visitor& v, ParallelConfig& c) {
     "cut norms and dropout along the sequence over the tensor-parallel ranks");
   v("order", c.order, OnResume::sums, "which ranks are neighbors");
   v("context", c.context, OnResume::sums, "how ranks that share a sequence exchange keys and values");
+  v("context_layers", c.context_layers, OnResume::sums, "the same by layer, where layers differ");
+  v("context_levels", c.context_levels, OnResume::sums,
+    "two_levels: ranks that trade heads, and how many rings go on", legal::degree);
   v("schedule", c.schedule, OnResume::sums,
     "pipeline schedule: gpipe, 1f1b, interleaved, zb-h1, zb-v, or a file");
   v("virtual_stage_layers", c.virtual_stage_layers, OnResume::sums,

@@ -14,7 +14,13 @@
 namespace weft {
 
 /// Why a run ended.
-enum class Ending { finished, asked, out_of_time, unsaved };  // unsaved: the last checkpoint failed
+enum class Ending {
+  finished,
+  asked,        // by a signal
+  at_interval,  // of --exit-interval
+  out_of_time,
+  unsaved  // the last checkpoint failed
+};
 
 /// A machine gives other bits each time: neither the run nor its numbers are at fault.
 class MachineFault : public Error {

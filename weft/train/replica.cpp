@@ -33,6 +33,19 @@ void decay_head_norms(Parameter& parameter) {
     if (parameter.name.find(norm) != std::string::npos) parameter.decays = true;
 }
 
+/// Megatron's classes of muP: matrices between widths of the model, which adam teaches by the width, and all
+/// that is as long as it is wide, which sgd does. Words have a rate of their own, muon's matrices a scale.
+void follow_width(Parameter& parameter, OptimizerKind optimizer) {
+  if (parameter.role == Role::words || optimizer == OptimizerKind::muon) return;
+  const bool matrix = parameter.shape.rank() > 1 && !parameter.name.starts_with("embedding.");
+  if (matrix == (optimizer != OptimizerKind::sgd)) parameter.pace = Pace::by_width;
+}
+
+ContextLevels levels_of(const ParallelConfig& p, Communicator& circle) {
+  if (p.context_levels.empty()) return {};
+  return context_levels(circle, p.context_levels.front());
+}
+
 Dtype compute_type(Precision precision) {
   switch (precision) {
     case Precision::f32:
@@ -61,6 +74,7 @@ Replica::Replica(const ReplicaConfig& config, const ReplicaPlace& place, const V
       mesh_(place.mesh),
       losses_(config.kind.losses(config.model)),
       homes_(homes_of(config.parallel)),
+      levels_(levels_of(config.parallel, place.mesh.along(Axis::cp))),
       parts_(stages_of(config.kind, config.model, config.parallel)),
       stages_(built(before_weights)),
       weights_([this](const VisitParameter& visit) { each_parameter(visit); }, device_, dtype(),
@@ -84,6 +98,9 @@ std::map<int, Stage> Replica::built(const VisitParameter& before_weights) const 
     if (homes_[i] == pp().rank()) out[int(i)] = kind().build(config_.model, parts_[i], circles(), device_);
   if (config_.optimizer.decay_qk_norm)
     for (const auto& [number, stage] : out) stage.each_parameter(decay_head_norms);
+  if (width_of(config_.model) != 1)
+    for (const auto& [number, stage] : out)
+      stage.each_parameter([this](Parameter& p) { follow_width(p, config_.optimizer.kind); });
   if (before_weights)
     for (const auto& [number, stage] : out) stage.each_parameter(before_weights);
   return out;
@@ -103,7 +120,11 @@ void Replica::each_parameter(const VisitParameter& visit) const {
 Circles Replica::circles() const {
   return {.tp = mesh_.along(Axis::tp),
           .between = config_.parallel.sequence ? Between::sequence_cut : Between::whole,
-          .context = {&mesh_.along(Axis::cp), config_.parallel.context}};
+          .context = {.circle = &mesh_.along(Axis::cp),
+                      .form = config_.parallel.context,
+                      .inner = levels_.inner.get(),
+                      .outer = levels_.outer.get()},
+          .context_layers = config_.parallel.context_layers};
 }
 
 Dtype Replica::dtype() const { return compute_type(config_.model.precision); }

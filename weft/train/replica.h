@@ -113,6 +113,7 @@ class Replica {
   const ProcessMesh& mesh_;
   std::vector<NamedLoss> losses_;
   std::vector<int> homes_;
+  ContextLevels levels_;          // where context parallelism has two
   std::vector<StagePart> parts_;  // of all stages
   std::map<int, Stage> stages_;
   Weights weights_;

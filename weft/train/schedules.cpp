@@ -42,8 +42,22 @@ RatePlan rate_plan(const TrainConfig& c, std::int64_t steps) {
   return plan;
 }
 
+RatePlan scaled(RatePlan plan, double factor) {
+  plan.schedule.peak *= factor;
+  plan.schedule.floor *= factor;
+  return plan;
+}
+
+double width_factor(const TrainConfig& c) {
+  const double width = width_of(c.model);
+  return c.optimizer.kind == OptimizerKind::sgd ? width : 1 / width;
+}
+
+// Words are vectors to muP, one of each model's width for every word: sgd scales their rate too.
 RatePlan embedding_rate_plan(const TrainConfig& c, std::int64_t steps) {
   RatePlan plan = rate_plan(c, steps);
+  const bool follows = c.optimizer.kind == OptimizerKind::sgd && !c.rate.embedding_peak;
+  if (follows) plan = scaled(plan, width_factor(c));
   plan.schedule.peak = c.rate.embedding_peak.value_or(plan.schedule.peak);
   plan.schedule.floor = c.rate.embedding_floor.value_or(plan.schedule.floor);
   return plan;

@@ -42,7 +42,17 @@ std::string exact_context(const ModelConfig& model, const ParallelConfig& p) {
 }
 
 CutOver cut_over(const ParallelConfig& p) {
-  return {.tp = p.tp, .cp = p.cp, .sequence = p.sequence, .context = p.context};
+  return {.tp = p.tp, .cp = p.cp, .sequence = p.sequence, .trading = trading_ranks(p)};
+}
+
+int trading_ranks(const ParallelConfig& p) {
+  const auto of = [&](ContextForm form) {
+    if (form == ContextForm::heads) return p.cp;
+    return form == ContextForm::two_levels && !p.context_levels.empty() ? p.context_levels.front() : 1;
+  };
+  int most = p.context_layers.empty() ? of(p.context) : 1;
+  for (const ContextForm form : p.context_layers) most = std::max(most, of(form));
+  return most;
 }
 
 std::vector<int> homes_of(const ParallelConfig& parallel) {

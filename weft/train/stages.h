@@ -22,6 +22,9 @@ std::string exact_context(const ModelConfig& model, const ParallelConfig& parall
 /// What of a layout limits how layers are cut.
 CutOver cut_over(const ParallelConfig& parallel);
 
+/// Ranks that trade heads for steps of a sequence, in the layer where they are most.
+int trading_ranks(const ParallelConfig& parallel);
+
 /// Which ranks belong together.
 ParallelLayout layout_of(const ParallelConfig& parallel);
 

@@ -167,6 +167,8 @@ void Replica::update(const StepOrder& order, StepReport& report) {
   const double clip = clip_factor(report.grad_norm, order.clip);
   optimizer_->update({.rate = order.rate,
                       .ends_rate = order.ends_rate,
+                      .width_rate = order.width_rate,
+                      .width = width_of(config_.model),
                       .decay = order.decay,
                       .grad_scale = clip / report.loss_scale});
   if (order.params_norm) report.params_norm = global_norm(weights_, Look::masters);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "weft/base/error.h"
 #include "weft/train/run_data.h"
 #include "weft/train/stages.h"
 
@@ -29,6 +30,7 @@ StepSettings step_settings(const TrainConfig& config, const ProcessMesh& mesh) {
                    .rank = mesh.place(Axis::dp),
                    .ranks = mesh.layout().degree(Axis::dp),
                    .owners = owners_of(config.model)},
+          .width_factor = width_factor(config),
           .guard = config.guard,
           .tells = mesh.world().rank() == 0,
           .scale_moves = config.model.precision == Precision::f16 && !config.scaling.constant};
@@ -53,6 +55,7 @@ StepOrder Stepper::order_of(std::int64_t step) const {
   order.step = step;
   order.rate = progress_.schedules.rate.at(progress_.learned_samples);
   order.ends_rate = progress_.schedules.ends.at(progress_.learned_samples);
+  order.width_rate = scaled(progress_.schedules.rate, settings_.width_factor).at(progress_.learned_samples);
   order.decay = progress_.schedules.decay.at(progress_.learned_samples);
   return order;
 }
@@ -82,6 +85,10 @@ StepReport Stepper::step(std::int64_t step, StepTimers* timers, NotFinite troubl
   StepReport report = is_checked(step) ? checked(order, batches) : replica_.step(batches, order);
   if (!report.applied && trouble == NotFinite::looked_for) report = not_finite(step, report, batches);
   if (report.applied) progress_.learned_samples += turn.global_batch;
+  if (report.applied && progress_.suspect_step == step && settings_.tells)
+    log_.warning(text("step ", step,
+                      " is finite here and was not where the run comes from, twice: the machine ",
+                      "that it ran on computes wrongly"));
   return report;
 }
 

@@ -13,8 +13,9 @@ namespace weft {
 
 /// What of a run's settings is the same for all steps.
 struct StepSettings {
-  StepOrder order;        // but for rates and number
-  data::SampleTurn turn;  // but for the batch
+  StepOrder order;          // but for rates and number
+  data::SampleTurn turn;    // but for the batch
+  double width_factor = 1;  // of the rate of weights whose pace follows the model's width
   GuardConfig guard;
   bool tells = false;        // what one rank says for all
   bool scale_moves = false;  // dynamic loss scaling lives on steps that are not applied
@@ -40,6 +41,7 @@ class Stepper {
 
  private:
   StepReport not_finite(std::int64_t step, const StepReport& report, std::span<const Batch> batches);
+  [[noreturn]] void stop_at(std::int64_t step, const std::string& sentence) const;
   std::optional<StepReport> done_again(std::int64_t step, const StepReport& report,
                                        std::span<const Batch> batches);
   /// Computed twice before it counts, and a third time where that differs.

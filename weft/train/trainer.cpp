@@ -78,7 +78,7 @@ std::optional<Ending> Trainer::asked_of_any_rank() const {
 std::optional<Ending> Trainer::must_stop(std::int64_t step) const {
   if (const auto asked = asked_of_any_rank()) return asked;
   if (config_.exit.interval > 0 && step % config_.exit.interval == 0 && step < progress_.steps)
-    return Ending::asked;
+    return Ending::at_interval;
   return std::nullopt;
 }
 

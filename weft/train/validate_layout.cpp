@@ -1,4 +1,6 @@
 // Rules of the layout over ranks.
+#include <algorithm>
+
 #include "weft/base/error.h"
 #include "weft/model/kinds.h"
 #include "weft/nn/sum_rules.h"
@@ -29,6 +31,29 @@ void share_out(TrainConfig& c, int world) {
     fail(Kind::usage, world, " ranks cannot be shared out: tensor ", p.tp, " times pipeline ", p.pp,
          " times context ", p.cp, " is ", model, "; take a multiple of ", model, " ranks");
   p.dp = int(world / model);
+}
+
+bool two_levels(const ParallelConfig& p) {
+  const auto& layers = p.context_layers;
+  return p.context == ContextForm::two_levels ||
+         std::find(layers.begin(), layers.end(), ContextForm::two_levels) != layers.end();
+}
+
+void context(const TrainConfig& c) {
+  const ParallelConfig& p = c.parallel;
+  const std::vector<int>& levels = p.context_levels;
+  if (!p.context_layers.empty() && std::ssize(p.context_layers) != c.model.layers)
+    fail(Kind::usage, "{parallel.context} has ", p.context_layers.size(), " words, the model ",
+         c.model.layers, " layers: give one for all, or one for each");
+  if (two_levels(p) && p.cp > 1 && levels.empty())
+    fail(Kind::usage, "{parallel.context=two_levels} needs {parallel.context_levels}: how many ranks ",
+         "trade heads, and how many rings go on");
+  if (levels.empty()) return;
+  if (levels.size() != 2)
+    fail(Kind::usage, "{parallel.context_levels} has ", levels.size(), " numbers, a2a+p2p has two levels");
+  if (std::int64_t{levels[0]} * levels[1] != p.cp)
+    fail(Kind::usage, "{parallel.context_levels} ", levels[0], " ", levels[1], " is ",
+         std::int64_t{levels[0]} * levels[1], " ranks, {parallel.cp} ", p.cp);
 }
 
 /// What layers and sequences allow is the family's to say.
@@ -112,6 +137,7 @@ void exact_units(const TrainConfig& c) {
 void validate::layout(TrainConfig& c, int world) {
   degrees(c.parallel);
   share_out(c, world);
+  context(c);
   layers(c);
   stages(c);
   exact_units(c);

@@ -1,4 +1,6 @@
 // Flags that were given and do nothing without another: each is said, with what it waits for.
+#include <algorithm>
+
 #include "weft/base/error.h"
 #include "weft/cli/dialect.h"
 
@@ -37,6 +39,13 @@ bool no_dynamic_scale(const TrainConfig& c) {
   return c.model.precision != Precision::f16 || c.scaling.constant.has_value();
 }
 
+bool no_mup(const TrainConfig& c) { return !c.model.mup.on; }
+bool no_levels(const TrainConfig& c) {
+  const auto& layers = c.parallel.context_layers;
+  return c.parallel.context != ContextForm::two_levels &&
+         std::ranges::find(layers, ContextForm::two_levels) == layers.end();
+}
+
 constexpr std::string_view saves = "only --save writes checkpoints", loads = "only --load reads a checkpoint",
                            anneals = "only --lr-decay-style WSD ends with such a part",
                            events = "only --tensorboard-dir writes events",
@@ -48,6 +57,7 @@ constexpr std::string_view saves = "only --save writes checkpoints", loads = "on
                            lion = "only --optimizer lion reads it", lamb = "only --optimizer lamb reads it",
                            muon = "only --optimizer muon reads it",
                            hides = "only the samples of BERT and T5 hide words",
+                           widths = "only --use-mup follows the width of the model",
                            cuts = "only --fim-data cuts documents",
                            scales = "only --fp16 without --loss-scale grows and halves a scale";
 
@@ -139,6 +149,14 @@ constexpr Idle table[] = {
     {"data.fim.suffix", no_middle, cuts},
     {"data.fim.pad", no_middle, cuts},
     {"data.fim.eod", no_middle, cuts},
+    {"model.mup.base_hidden", no_mup, widths},
+    {"model.mup.embedding_multiplier", no_mup, widths},
+    {"model.mup.output_multiplier", no_mup, widths},
+    {"model.mup.base_channels", no_mup, widths},
+    {"model.mup.attention_power", no_mup, widths},
+    {"parallel.context_levels", no_levels, "only --cp-comm-type a2a+p2p has two levels"},
+    {"parallel.context_layers", [](const TrainConfig& c) { return c.parallel.cp == 1; },
+     "only --context-parallel-size shares a sequence"},
     {"parallel.context", [](const TrainConfig& c) { return c.parallel.cp == 1; },
      "only --context-parallel-size shares a sequence"},
     {"parallel.sequence", [](const TrainConfig& c) { return c.parallel.tp == 1; },

@@ -37,8 +37,6 @@ Group model_refused() {
               cannot("decoder-num-layers", Arity::one, "T5"),
               value("vocab-extra-ids", "data.tokenizer.extra_ids"),
               cannot("enable-gpt-oss", Arity::none, "a preset of another tool"),
-              cannot("use-mup", Arity::none, "maximal update parametrization"),
-              cannot("mup-base-hidden-size", Arity::one, "maximal update parametrization"),
               cannot("export-te-mcore-model", Arity::none, "conversion by ModelOpt"),
               cannot("export-model-type", Arity::one, "conversion by ModelOpt"),
               cannot("export-force-local-attention", Arity::none, "conversion by ModelOpt"),

@@ -163,6 +163,25 @@ void batch_steps(Fields& fields, std::span<const std::string> words, Origin who)
   set(fields, "batch.schedule", {join(words, " ")}, who);
 }
 
+// One word is for all layers.
+void context_forms(Fields& fields, std::span<const std::string> words, Origin who) {
+  struct Known {
+    std::string_view theirs, ours;
+  };
+  constexpr std::array known{Known{"p2p", "ring"}, Known{"all_gather", "gather"},
+                             Known{"allgather", "gather"}, Known{"a2a", "heads"},
+                             Known{"a2a+p2p", "two_levels"}};
+  Words ours;
+  for (const std::string& word : words) {
+    const auto at =
+        std::find_if(known.begin(), known.end(), [&](const Known& k) { return k.theirs == word; });
+    if (at == known.end()) fail(Kind::usage, "'", word, "' is not one of p2p, all_gather, a2a or a2a+p2p");
+    ours.emplace_back(at->ours);
+  }
+  if (ours.size() != 1) set(fields, "parallel.context_layers", ours, who);
+  if (ours.size() == 1) set(fields, "parallel.context", ours, who);
+}
+
 void recompute_modules(Fields& fields, std::span<const std::string> words, Origin who) {
   struct Known {
     std::string_view theirs, ours;

@@ -81,6 +81,7 @@ void qkv_bias(Fields&, std::span<const std::string>, Origin);
 void window(Fields&, std::span<const std::string>, Origin);
 void window_layers(Fields&, std::span<const std::string>, Origin);
 void batch_steps(Fields&, std::span<const std::string>, Origin);
+void context_forms(Fields&, std::span<const std::string>, Origin);
 void recompute_modules(Fields&, std::span<const std::string>, Origin);
 void deepspeed(Fields&, std::span<const std::string>, Origin);
 

@@ -31,6 +31,7 @@ std::string_view nobody_has(const ModelConfig& m) {
   if (m.positions == Positions::rotary && m.rotary.skip_every != 0) return "layers without rotary positions";
   if (!near(plain_gpt(m).softmax_scale, 1 / std::sqrt(double(m.channels))))
     return "a softmax scale of its own";
+  if (m.mup.output_multiplier != 1 || m.mup.embedding_multiplier != 1) return "multipliers of muP";
   return "";
 }
 
@@ -205,6 +206,7 @@ ModelConfig plain_gpt(ModelConfig m) {
       m.rotary.original_positions = r.original_positions;
     }
   }
+  if (m.mup.output_multiplier == 1 && m.mup.embedding_multiplier == 1) m.mup = {};
   const bool windowed = has_window(m);
   if (!windowed) m.window = 0;
   if (!windowed || all_windowed(m)) m.window_layers.clear();

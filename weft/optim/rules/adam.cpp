@@ -35,7 +35,6 @@ class Adam final : public Optimizer {
     ++updates_;
     AdamArgs how{.beta1 = float(config_.beta1),
                  .beta2 = float(config_.beta2),
-                 .epsilon = float(config_.epsilon),
                  .correction1 = float(1 - std::pow(config_.beta1, double(updates_))),
                  .correction2 = float(1 - std::pow(config_.beta2, double(updates_))),
                  .grad_scale = float(args.grad_scale),
@@ -43,6 +42,8 @@ class Adam final : public Optimizer {
                  .dice = std::uint32_t(updates_)};
     each_run(weights_, args, [&](const UpdateRun& run) {
       how.rate = float(run.rate);
+      const bool by_width = run.block.kind.pace == Pace::by_width;
+      how.epsilon = float(by_width ? config_.epsilon / args.width : config_.epsilon);
       how.decay = float(run.decay);
       ops::adam_into({run.master, m_.of(run.number, run.own), v_.of(run.number, run.own), run.copy},
                      run.grads, how);

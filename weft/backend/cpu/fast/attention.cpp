@@ -9,28 +9,6 @@
 
 namespace weft::fast {
 
-namespace generic {
-extern const AttentionLoops attention_loops;
-}
-namespace avx2 {
-extern const AttentionLoops attention_loops;
-}
-namespace avx512 {
-extern const AttentionLoops attention_loops;
-}
-namespace avx512_bf16 {
-extern const AttentionLoops attention_loops;
-}
-namespace avx512_amx {
-extern const AttentionLoops attention_loops;
-}
-
-const AttentionLoops& attention_loops(InstructionSet set) {
-  return choose<AttentionLoops>(set,
-                                {&generic::attention_loops, &avx2::attention_loops, &avx512::attention_loops,
-                                 &avx512_bf16::attention_loops, &avx512_amx::attention_loops});
-}
-
 namespace {
 
 /// task(i, workspace) for i in [0, tasks), the next one to whoever is free.

@@ -1,4 +1,4 @@
-// Where the processor is no x86, every set is compiled alike and only the generic one is used.
+// Where the processor is no x86, only the generic set is compiled and used.
 #include "weft/backend/cpu/fast/instruction_set.h"
 
 namespace weft::fast {
