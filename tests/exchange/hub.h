@@ -15,8 +15,8 @@
 
 namespace weft::testing {
 
-constexpr const char* hub_models[] = {"gpt2",  "llama2",       "llama3", "mistral",
-                                      "qwen2", "qwen2_window", "qwen3",  "gemma", "bert", "megatron_bert"};
+constexpr const char* hub_models[] = {"gpt2",         "llama2", "llama3", "mistral", "qwen2",
+                                      "qwen2_window", "qwen3",  "gemma",  "bert",    "megatron_bert"};
 
 inline std::filesystem::path hub_model(const std::string& name) {
   return std::filesystem::path(WEFT_SOURCE_DIR) / "tests/golden/exchange" / name;
