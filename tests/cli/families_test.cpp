@@ -102,7 +102,7 @@ TEST(Bert, is_tested_under_a_layout_and_measured) {
 }
 
 TEST(Bert, shows_its_samples_and_its_plan) {
-  const Told sample = told({"data", "sample", "--json", "bert"});
+  const Told sample = told({"data", "sample", "bert"}, {"--json"});
   EXPECT_EQ(sample.status, 0) << sample.err;
   EXPECT_TRUE(nlohmann::json::parse(sample.out).contains("token_types")) << sample.out;
   EXPECT_THAT(told({"train", "bert", "--dry-run"}).out, HasSubstr("model.sentence_order"));

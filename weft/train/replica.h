@@ -51,7 +51,8 @@ class Replica {
   /// Microbatches in, new weights out. A loss or gradient that is not finite leaves the weights alone; the
   /// report says so.
   StepReport step(std::span<const Batch> microbatches, const StepOrder& order);
-  /// Forward only; adds to the sums. So many microbatches in a row share one mean, as in a step.
+  /// Forward only; adds to the sums. So many microbatches in a row share one mean, as in a step; 0: none has
+  /// a mean of its own, so that it does not show how samples are shared out.
   void evaluate(std::span<const Batch> microbatches, Evaluation& into, int together = 1);
   /// After a step that was not applied: does it again with open eyes. "first seen after attention of layer 3,
   /// samples 17, 18" or "in the gradient of layers.3.mlp.up.weight, samples 17, 18"; all ranks say the same.
