@@ -112,7 +112,7 @@ def training_agent(weft, rank, folder, nodes, length):
 
 
 def unbroken(weft, folder, length):
-    said = run([weft, "train", "gpt", *MODEL, "--exact", *length, "--tensor-model-parallel-size", 2, "--ranks", 4, "--save", folder, "--log-jsonl",
+    said = run([weft, "train", "gpt", *MODEL, "--exact", *length, "--tensor-model-parallel-size", 2, "--ranks", 4, "--save-interval", 10, "--save", folder, "--log-jsonl",
                 f"{folder}.jsonl"])
     expect(said.returncode in (0, 3), "threads train", said)
 
