@@ -102,12 +102,12 @@ def at_once(weft, folder):
 
 MODEL = """train gpt --num-layers 1 --hidden-size 16 --num-attention-heads 2 --seq-length 16 --micro-batch-size 2 --global-batch-size 4 --lr 1e-3
   --mock-data --data-order keyed --vocab-size 60 --eval-iters 0 --log-interval 1 --threads 1 --tensor-model-parallel-size 2
-  --train-iters 100000000 --lr-decay-iters 100 --save-interval 10 --save""".split()
+  --train-iters 100000000 --lr-decay-iters 100""".split()
 
 
-def training(weft, folder, *more):
+def training(weft, saving, *more):
     """Four ranks as processes that speak TCP: data parallel 2 by tensor parallel 2."""
-    return launch(weft, "--launcher", "weft", "--nproc-per-node", 4, "--max-restarts", 3, *more, *MODEL, folder / "saved", stderr=subprocess.PIPE,
+    return launch(weft, "--launcher", "weft", "--nproc-per-node", 4, "--max-restarts", 3, *more, *MODEL, *saving, stderr=subprocess.PIPE,
                   text=True)
 
 
@@ -127,7 +127,7 @@ def ranks_below(process):
 
 def rank_killed(weft, folder):
     """From a training rank's SIGKILL to the launcher's word of it, and to the next step that is done."""
-    with training(weft, folder) as one:
+    with training(weft, ["--save-interval", 10, "--save", folder]) as one:
         until(one, "iteration       30/")
         began = time.monotonic()
         os.kill(ranks_below(one.pid)[2], signal.SIGKILL)
@@ -139,7 +139,7 @@ def rank_killed(weft, folder):
 
 def rank_stopped(weft, folder):
     """From a training rank's SIGSTOP, under the learned limit, to the report, and to the next step that is done."""
-    with training(weft, folder) as one:
+    with training(weft, ["--save-interval", 10, "--save", folder]) as one:
         until(one, "iteration       90/")
         began = time.monotonic()
         os.kill(ranks_below(one.pid)[2], signal.SIGSTOP)
@@ -151,7 +151,7 @@ def rank_stopped(weft, folder):
 
 def slow_rank(weft, folder):
     """From the first slow step to the rank's name; its work is more than a quarter longer."""
-    with training(weft, folder, "--slow-window", 10, "--inject", "slow@step=3000,rank=1,ms=2") as one:
+    with training(weft, [], "--slow-window", 10, "--inject", "slow@step=3000,rank=1,ms=2") as one:
         began = until(one, "iteration     3000/")
         told = until(one, "is slow: ") - began
         one.terminate()
