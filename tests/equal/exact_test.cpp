@@ -81,7 +81,7 @@ TEST_P(ExactMode, gives_the_bits_of_one_rank_where_sequences_are_cut) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, ExactMode,
-                         ::testing::Combine(::testing::Values("gpt2", "llama", "bert"),
+                         ::testing::Combine(::testing::Values("gpt2", "llama", "bert", "t5"),
                                             ::testing::Values(Precision::f32, Precision::bf16)),
                          [](const auto& test) {
                            return std::get<0>(test.param) +
