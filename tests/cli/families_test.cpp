@@ -169,6 +169,11 @@ TEST(T5, refuses_what_is_not_for_it) {
               HasSubstr("model: a T5's heads have keys of their own, not 1 query groups for 2 heads"));
   EXPECT_THAT(told_t5({"train", "t5"}, {"--qk-layernorm"}).err,
               HasSubstr("model: a T5 has no norms of queries and keys"));
+  EXPECT_THAT(
+      told_t5({"train", "t5"}, {"--exact", "--pipeline-model-parallel-size", "2", "--ranks", "2"}).err,
+      HasSubstr("exact mode: a T5's words are read by encoder, decoder and output, whose gradients "
+                "would be added in another order on several pipeline stages; take one stage, or "
+                "--untie-embeddings-and-output-weights"));
   EXPECT_THAT(told_t5({"train", "t5"},
                       {"--position-embedding-type", "relative", "--relative-attention-num-buckets", "7"})
                   .err,

@@ -92,6 +92,7 @@ class Lottery {
     out.cut.loss_scale = one_of({14, 14, 14, 40}) == 14 ? 0x1p14 : 0x1p40;
     pipeline(p, 8 / p.dp / int(out.cut.micro_batch));
     out.model = model(cut_layers(p));
+    if (out.model.kind == "t5" && out.cut.exact && p.pp > 1) out.model.tied_output = false;
     return out;
   }
   ModelConfig model(int layers) {

@@ -53,7 +53,14 @@ void complete_t5(ModelConfig& m) {
   if (m.positions == Positions::relative) check_distances(m.relative);
 }
 
+// A sum of three is not the same for every order of stages; of two it is.
 std::vector<StagePart> cut_t5(const ModelConfig& config, const StageCut& cut) {
+  if (config.exact && config.tied_output && cut.ranks * cut.chunks > 1)
+    fail(
+        Kind::usage,
+        "exact mode: a T5's words are read by encoder, decoder and output, whose gradients would be added in "
+        "another order on several pipeline stages; take one stage, or "
+        "--untie-embeddings-and-output-weights");
   return cut_stages(config.layers + config.decoder_layers, cut);
 }
 
