@@ -84,7 +84,7 @@ Carried carried_by_t5(const ModelConfig& config, const StagePart& into, const Ba
   const bool ends = into.first_layer == config.layers + config.decoder_layers;
   Carried out{.hidden = hidden_shape(config, encodes ? batch.source : batch.text, cut)};
   if (!encodes && !ends) out.memory = hidden_shape(config, batch.source, cut);
-  const bool begins = into.first_layer == 0 || into.first_layer == config.layers;
+  const bool begins = into.embeds || into.first_layer == config.layers;
   const std::int64_t length = encodes ? config.sequence : config.decoder_sequence;
   if (config.positions == Positions::relative && !begins && !ends)
     out.biases = {exact(std::int64_t{config.heads}, std::int64_t{cut.tp}), 2 * length - 1};
@@ -111,6 +111,7 @@ ModelConfig as_it_is(ModelConfig m) { return m; }
 
 ModelKind t5_kind() {
   return {.name = "t5",
+          .continues = false,
           .losses = t5_losses,
           .complete = complete_t5,
           .parameters = t5_parameters,
