@@ -16,7 +16,7 @@ using namespace weft::testing;
 
 namespace {
 
-constexpr std::int64_t encoder_length = 32, decoder_length = 24, heads = 4, channels = 12, words = 128;
+constexpr std::int64_t encoder_length = 32, decoder_length = 24, heads = 4, channels = 12, vocabulary = 128;
 
 std::string golden(const std::string& file) {
   return std::string(WEFT_SOURCE_DIR) + "/tests/golden/encoders/t5_learned/" + file;
@@ -40,7 +40,7 @@ ModelConfig golden_t5() {
   config.ffn_hidden = 96;
   config.sequence = config.max_positions = encoder_length;
   config.decoder_sequence = decoder_length;
-  config.vocabulary = words;
+  config.vocabulary = vocabulary;
   config.activation = Activation::gelu;
   config.hidden_dropout = config.attention_dropout = 0;
   complete(config);
@@ -174,9 +174,9 @@ TEST_F(GoldenT5, has_megatrons_logits) {
   for (std::int64_t row = 0; row < 2; ++row)
     for (std::int64_t i = 0; i < decoder_length; ++i) {
       if (there[std::size_t(row * decoder_length + i)] == 0) continue;  // what padding says means nothing
-      for (std::int64_t word = 0; word < words; ++word)
-        ASSERT_NEAR(logits[std::size_t((i * 2 + row) * words + word)],
-                    expected[std::size_t((row * decoder_length + i) * words + word)], 1e-5)
+      for (std::int64_t word = 0; word < vocabulary; ++word)
+        ASSERT_NEAR(logits[std::size_t((i * 2 + row) * vocabulary + word)],
+                    expected[std::size_t((row * decoder_length + i) * vocabulary + word)], 1e-5)
             << row << " " << i << " " << word;
     }
 }
