@@ -38,6 +38,8 @@ SAMPLE = BPE | {"sample-prompt": "a", "tokenizer-type": "GPT2BPETokenizer"}
 MARKERS = ["<fim_prefix>", "<fim_middle>", "<fim_suffix>", "<fim_pad>", "<|endoftext|>"]
 FIM = BPE | {"tokenizer-type": "GPT2BPETokenizer", "tokenizer-special-tokens": MARKERS, "fim-data": None, "fim-rate": "1"}
 BERT = {"family": "bert", "data-order": UNSET}  # no flag but the word that names the model
+T5 = {"family": "t5", "data-order": UNSET, "decoder-seq-length": "16"}
+DISTANCES = T5 | {"position-embedding-type": "relative"}
 FRAGMENTS = FIM | {"fim-split-sample": "a", "fim-fragment-rate": "1"}
 
 # flag: (what else is given, the words of one run, the words of the other); no words: the flag is left out.
@@ -45,6 +47,9 @@ PAIRS = {
     "num-layers": ({}, "2", "3"), "encoder-num-layers": ({"num-layers": UNSET}, "2", "3"), "hidden-size": ({}, "32", "64"),
     "ffn-hidden-size": ({}, "64", "96"), "num-attention-heads": ({}, "4", "2"), "kv-channels": ({}, "8", "16"),
     "group-query-attention": ({}, True, UNSET), "num-query-groups": ({}, "1", "2"), "seq-length": ({}, "16", "32"),
+    "decoder-num-layers": (T5, "1", "2"), "decoder-seq-length": (T5, "12", "16"),
+    "relative-attention-num-buckets": (DISTANCES, "8", "16"),
+    "relative-attention-max-distance": (DISTANCES | {"relative-attention-num-buckets": "8"}, "6", "12"),
     "encoder-seq-length": ({"seq-length": UNSET}, "16", "32"), "max-position-embeddings": ({}, "16", "32"),
     "position-embedding-type": ({}, "rope", "none"), "use-rotary-position-embeddings": ({}, True, UNSET),
     "no-position-embedding": ({}, True, UNSET), "rotary-base": (ROPE, "10000", "100"), "rotary-percent": (ROPE, "1", "0.5"),

@@ -92,14 +92,17 @@ class Lottery {
     out.cut.loss_scale = one_of({14, 14, 14, 40}) == 14 ? 0x1p14 : 0x1p40;
     pipeline(p, 8 / p.dp / int(out.cut.micro_batch));
     out.model = model(cut_layers(p));
+    if (out.model.kind == "t5" && out.cut.exact && p.pp > 1) out.model.tied_output = false;
     return out;
   }
   ModelConfig model(int layers) {
-    constexpr const char* families[] = {"gpt2", "llama", "bert"};
-    ModelConfig model = shape_of(families[one_of({0, 0, 1, 1, 2})], layers);
-    model.groups = one_of({1, 2, 4, 4, 4});
+    constexpr const char* families[] = {"gpt2", "llama", "bert", "t5"};
+    ModelConfig model =
+        shape_of(families[layers > 1 ? one_of({0, 0, 1, 1, 2, 3}) : one_of({0, 1, 2})], layers);
+    const bool two_stacks = model.kind == "t5";
+    model.groups = two_stacks ? 4 : one_of({1, 2, 4, 4, 4});
     model.hidden_dropout = model.attention_dropout = coin() ? 0.1 : 0;
-    model.qk_norm = coin();
+    model.qk_norm = !two_stacks && coin();
     model.precision = Precision(one_of({0, 0, 1, 2}));
     // Deep and with norms of heads, a model so small answers rounding with a tenth of its gradient: one
     // rank's norm of such a step was 5.29 in bf16, two ranks' 6.01 and everybody's in f32 4.88; of another

@@ -60,11 +60,13 @@ std::vector<Batch> batches_of(Device& device, const ModelConfig& config, const C
     Batch& batch = out.back();
     if (cut.uneven) leave_out_tokens(batch, sample);
     if (cut.parallel.cp == 1) continue;
-    for (Tensor* x : {&batch.text.tokens, &batch.targets, &batch.mask, &batch.text.places,
-                      &batch.text.positions, &batch.text.types})
-      if (*x) *x = chunks_of(*x, mesh.place(Axis::cp), cut.parallel.cp);
-    Tensor& documents = batch.text.documents;
-    if (documents) documents = chunks_of_rows(documents, mesh.place(Axis::cp), cut.parallel.cp);
+    for (Tensor* x : {&batch.targets, &batch.mask}) *x = chunks_of(*x, mesh.place(Axis::cp), cut.parallel.cp);
+    for (Sequences* read : {&batch.text, &batch.source}) {
+      for (Tensor* x : {&read->tokens, &read->places, &read->positions, &read->types})
+        if (*x) *x = chunks_of(*x, mesh.place(Axis::cp), cut.parallel.cp);
+      Tensor& documents = read->documents;
+      if (documents) documents = chunks_of_rows(documents, mesh.place(Axis::cp), cut.parallel.cp);
+    }
   }
   return out;
 }
@@ -313,8 +315,15 @@ std::string difference(const Curve& a, const Curve& b, const Rounding& rounding)
 }
 
 ModelConfig shape_of(const std::string& name, int layers) {
-  ModelConfig config = name == "gpt2" ? tiny_gpt2() : name == "bert" ? tiny_bert() : tiny_llama();
+  ModelConfig config = name == "gpt2"   ? tiny_gpt2()
+                       : name == "bert" ? tiny_bert()
+                       : name == "t5"   ? tiny_t5()
+                                        : tiny_llama();
   config.layers = layers;
+  if (name == "t5") {
+    config.layers = std::max(layers / 2, 1);
+    config.decoder_layers = layers - config.layers;
+  }
   if (name == "llama") config.groups = config.heads;  // so that four ranks have a group each
   config.hidden_dropout = config.attention_dropout = 0.1;
   complete(config);

@@ -175,7 +175,7 @@ int run_bench(Args args) {
 }
 
 VerbHelp about_bench() {
-  return {.usage = "weft bench train gpt|bert [flags of weft train] [--bench-steps N] [--json]",
+  return {.usage = "weft bench train gpt|bert|t5 [flags of weft train] [--bench-steps N] [--json]",
           .examples = {{"weft bench train gpt --config examples/gpt2_124m.yaml --vocab-size 50257",
                         "tokens a second, the share of this machine's limit, and where the time goes"}},
           .topics = {{"This command",

@@ -101,7 +101,7 @@ int run_selftest(Args args) {
 }
 
 VerbHelp about_selftest() {
-  return {.usage = "weft selftest gpt|bert [the flags of weft train]",
+  return {.usage = "weft selftest gpt|bert|t5 [the flags of weft train]",
           .examples = {{"weft selftest gpt --config examples/llama2_7b.yaml --tensor-model-parallel-size 2 "
                         "--pipeline-model-parallel-size 2 --ranks 8",
                         "a small Llama on eight thread ranks against one"}},

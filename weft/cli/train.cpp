@@ -113,7 +113,7 @@ int run_train(Args args) {
 
 VerbHelp about_train() {
   VerbHelp help{
-      .usage = "weft train gpt|bert [--config FILE.yaml] [Megatron-LM's flags] [--dry-run] [--json]",
+      .usage = "weft train gpt|bert|t5 [--config FILE.yaml] [Megatron-LM's flags] [--dry-run] [--json]",
       .examples = {{"weft train gpt --config examples/gpt2_124m.yaml --data-path wiki_text_document",
                     "a model from a file; the command line wins over it"},
                    {"weft train gpt --num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 64 "

@@ -124,11 +124,12 @@ void Replica::prepare(For purpose, std::size_t microbatches) {
 }
 
 void Replica::pack(const Batch& batch) {
-  const int cuts = config_.parallel.sequence ? mesh_.layout().degree(Axis::tp) : 1;
+  const CutOver cut = cut_over(config_.parallel);
   parcels_.resize(parts_.size());
   for (std::size_t i = 0; i < parts_.size(); ++i) {
-    const Carried carried = kind().carried(config_.model, parts_[i], batch, cuts);
-    parcels_[i] = {.hidden = carried.hidden, .memory = carried.memory, .dtype = dtype()};
+    const Carried carried = kind().carried(config_.model, parts_[i], batch, cut);
+    parcels_[i] = {
+        .hidden = carried.hidden, .memory = carried.memory, .biases = carried.biases, .dtype = dtype()};
   }
 }
 

@@ -19,6 +19,7 @@ bool no_annealing(const TrainConfig& c) { return c.rate.style != RateStyle::wsd;
 bool no_hidden_words(const TrainConfig& c) { return c.model.kind == "gpt"; }
 bool no_middle(const TrainConfig& c) { return !c.data.fim.on; }
 bool no_events(const TrainConfig& c) { return c.log.tensorboard.empty(); }
+bool no_distances(const TrainConfig& c) { return c.model.positions != Positions::relative; }
 bool no_rotary(const TrainConfig& c) { return c.model.positions != Positions::rotary; }
 bool not_stretched(const TrainConfig& c) { return c.model.rotary.scaling == RotaryScaling::none; }
 bool not_yarn(const TrainConfig& c) { return c.model.rotary.scaling != RotaryScaling::yarn; }
@@ -40,6 +41,7 @@ bool no_dynamic_scale(const TrainConfig& c) {
 constexpr std::string_view saves = "only --save writes checkpoints", loads = "only --load reads a checkpoint",
                            anneals = "only --lr-decay-style WSD ends with such a part",
                            events = "only --tensorboard-dir writes events",
+                           distances = "only --position-embedding-type relative reads it",
                            rotary = "only --position-embedding-type rope turns anything",
                            stretched = "only --use-rope-scaling and yarn stretch angles",
                            yarn = "only --position-embedding-type yarn reads it",
@@ -61,7 +63,10 @@ constexpr Idle table[] = {
      "only --use-checkpoint-args takes settings from a checkpoint"},
     {"rate.embedding_floor", [](const TrainConfig& c) { return !c.rate.embedding_peak; },
      "only --decoupled-lr gives the embedding a rate of its own"},
-    {"model.sentence_order", no_hidden_words, "only BERT guesses the order of a text's parts"},
+    {"model.sentence_order", [](const TrainConfig& c) { return c.model.kind != "bert"; },
+     "only BERT guesses the order of a text's parts"},
+    {"model.relative.buckets", no_distances, distances},
+    {"model.relative.farthest", no_distances, distances},
     {"data.masking.probability", no_hidden_words, hides},
     {"data.masking.short_probability", no_hidden_words, hides},
     {"rate.anneal_style", no_annealing, anneals},
