@@ -29,6 +29,7 @@ class Embedding final : public Layer {
   Flow forward(Pass& pass, const Flow& unused) override;
   Flow backward(Pass& pass, const Flow& dy) override;
   void each_parameter(const VisitParameter& visit) override;
+  void each_read_back(const VisitParameter&) override {}
   Parameter& words() { return words_; }
 
  private:

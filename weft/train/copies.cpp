@@ -28,11 +28,9 @@ bool whole(const Parameter& parameter) {
   return parameter.pieces.size() == 1 && parameter.pieces[0].where.local == parameter.pieces[0].where.global;
 }
 
-std::vector<Hashed> hashes(const Weights& weights) {
+std::vector<Hashed> hashes(const Replica& replica) {
   std::vector<Hashed> out;
-  for (const WeightBlock& block : weights.blocks())
-    for (const WeightSlot& slot : block.slots)
-      out.push_back({slot.parameter, hash_of(Weights::part(block.values, slot))});
+  replica.each_value([&](const Parameter& p) { out.push_back({&p, hash_of(p.value)}); });
   return out;
 }
 
@@ -53,7 +51,7 @@ std::string first_that_differs(const std::vector<Hashed>& hashed, Communicator& 
 }  // namespace
 
 std::string copies_that_differ(const Replica& replica) {
-  std::vector<Hashed> all = hashes(replica.weights());
+  std::vector<Hashed> all = hashes(replica);
   Device& device = replica.device();
   const std::string data = first_that_differs(all, replica.mesh().along({Axis::dp, Axis::cp}), device);
   std::erase_if(all, [](const Hashed& h) { return !whole(*h.parameter); });
