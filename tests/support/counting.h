@@ -17,7 +17,7 @@ class CountingCommunicator : public Communicator {
   CountingCommunicator(Communicator& speaks, Volumes& volumes) : speaks_(speaks), volumes_(volumes) {}
   int rank() const override { return speaks_.rank(); }
   int size() const override { return speaks_.size(); }
-  const char* name() const override { return speaks_.name(); }
+  const char* carrier() const override { return speaks_.carrier(); }
   Pending all_reduce(const Tensor& x, Reduce how) override {
     count("all_reduce", x);
     return speaks_.all_reduce(x, how);
@@ -62,7 +62,7 @@ class CountingCommunicator::Child final : public Communicator {
       : speaks_(std::move(speaks)), counts_(*speaks_, volumes) {}
   int rank() const override { return counts_.rank(); }
   int size() const override { return counts_.size(); }
-  const char* name() const override { return counts_.name(); }
+  const char* carrier() const override { return counts_.carrier(); }
   Pending all_reduce(const Tensor& x, Reduce how) override { return counts_.all_reduce(x, how); }
   Pending all_gather(const Tensor& full, const Tensor& shard) override {
     return counts_.all_gather(full, shard);

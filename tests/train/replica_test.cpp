@@ -35,7 +35,7 @@ Stage half_a_model(const ModelConfig& config, const StagePart&, const Circles& c
 class OwnOrder final : public CountingCommunicator {
  public:
   using CountingCommunicator::CountingCommunicator;
-  const char* name() const override { return "a ring"; }
+  const char* carrier() const override { return "a ring"; }
   bool adds_as_trees() const override { return false; }
 };
 
@@ -50,12 +50,12 @@ TEST(Replica, in_exact_mode_asks_ranks_for_sums_as_trees) {
   ModelConfig config = tiny_gpt2();
   EXPECT_NO_THROW(Replica({.model = config}, {*device, mesh}));
   config.exact = true;
-  EXPECT_EQ(
-      refused([&] {
-        Replica({.model = config}, {*device, mesh});
-      }),
-      "--exact adds over ranks as balanced trees, and a ring adds in an order of its own: run the ranks as "
-      "threads or under MPI, or leave --exact out");
+  EXPECT_EQ(refused([&] {
+              Replica({.model = config}, {*device, mesh});
+            }),
+            "{model.exact} adds over ranks as balanced trees, and a ring adds in an order of its own: run "
+            "the ranks as "
+            "threads or under MPI, or leave {model.exact} out");
 }
 
 TEST(Replica, is_of_the_family_it_is_given) {

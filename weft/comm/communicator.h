@@ -27,7 +27,7 @@ class Communicator {
   /// Where this rank says what it is doing; null where nobody watches.
   virtual Pulse* pulse() const { return nullptr; }
   /// "threads", "MPI", …: the word for messages.
-  virtual const char* name() const = 0;
+  virtual const char* carrier() const = 0;
   /// Whether every sum is the balanced binary tree in rank order, so that it has the same bits wherever that
   /// is said: exact mode asks for it.
   virtual bool adds_as_trees() const { return true; }

@@ -49,8 +49,8 @@ Dtype compute_type(Precision precision) {
 /// Exact mode's sums are the same trees, whoever holds their leaves.
 const ProcessMesh& for_sums_of(const ReplicaConfig& config, const ProcessMesh& mesh) {
   if (config.model.exact && !mesh.world().adds_as_trees())
-    fail(Kind::usage, "--exact adds over ranks as balanced trees, and ", mesh.world().name(),
-         " adds in an order of its own: run the ranks as threads or under MPI, or leave --exact out");
+    fail(Kind::usage, "{model.exact} adds over ranks as balanced trees, and ", mesh.world().carrier(),
+         " adds in an order of its own: run the ranks as threads or under MPI, or leave {model.exact} out");
   return mesh;
 }
 
