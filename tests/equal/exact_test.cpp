@@ -49,10 +49,12 @@ class ExactMode : public ::testing::TestWithParam<std::tuple<const char*, Precis
 }  // namespace
 
 TEST_P(ExactMode, gives_the_bits_of_one_rank_over_tensor_and_data_parallel_ranks) {
-  expect_the_bits_of_one_rank({Cut{{.tp = 2, .dp = 1}}, Cut{{.tp = 4, .dp = 1}, 4}, Cut{{.dp = 2}},
-                               Cut{{.dp = 4, .zero = 1}, 1},
-                               Cut{{.dp = 8, .overlap_reduce = true, .bucket_elements = 500}, 1},
-                               Cut{{.tp = 2, .dp = 2, .zero = 1}}});
+  expect_the_bits_of_one_rank(
+      {Cut{{.tp = 2, .dp = 1}}, Cut{{.tp = 4, .dp = 1}, 4}, Cut{{.dp = 2}}, Cut{{.dp = 4, .zero = 1}, 1},
+       Cut{{.dp = 8, .overlap_reduce = true, .bucket_elements = 500}, 1}, Cut{{.tp = 2, .dp = 2, .zero = 1}},
+       Cut{{.dp = 2, .zero = 2}}, Cut{{.tp = 2, .dp = 4, .sequence = true, .zero = 2}, 1},
+       Cut{{.dp = 4, .zero = 3}, 1}, Cut{{.tp = 2, .dp = 2, .zero = 3}},
+       Cut{{.pp = 2, .cp = 2, .dp = 2, .zero = 3}, 1}, Cut{{.pp = 2, .dp = 2, .zero = 3}, 1}});
 }
 
 TEST_P(ExactMode, gives_the_bits_of_one_rank_whatever_a_micro_batch_holds) {

@@ -49,7 +49,6 @@ std::optional<Drawn> allowed(const Drawn& drawn) {
     if (error.kind() != Kind::usage) throw;
     return {};
   }
-  if (!unsupported(c).empty()) return {};
   Drawn out = drawn;
   out.cut.parallel = c.parallel;
   return out;
@@ -82,7 +81,8 @@ class Lottery {
     if (p.tp * p.cp * p.pp * p.dp > 16) p.tp = p.cp = 1;
     p.context = ContextForm(one_of({0, 1, 2}));
     p.sequence = p.tp > 1 && coin();
-    p.zero = p.dp > 1 && coin();
+    p.zero = p.dp * p.cp > 1 ? one_of({0, 1, 2, 3}) : 0;
+    p.reduce_once = p.zero > 1 && coin();
     p.overlap_reduce = p.dp > 1 && coin();
     p.bucket_elements = p.overlap_reduce ? one_of({0, 100, 1000}) : 0;
     out.cut.micro_batch = one_of({1, 1, 2, 8 / p.dp});
@@ -208,9 +208,12 @@ TEST(RandomLayouts, have_something_of_everything) {
     if (cut.reduce_in_bf16) seen.insert("bf16 gradients");
     if (cut.exact && p.tp * p.dp > 1) seen.insert(model.groups < p.tp ? "exact shared keys" : "exact");
     if (p.tp > 1 && p.cp > 1 && p.pp > 1) seen.insert("three cuts");
+    if (p.zero > 0) seen.insert(text("zero ", p.zero, p.tp > 1 && p.pp > 1 ? " of a cut model" : ""));
   }
   EXPECT_EQ(seen, (std::set<std::string>{"ring", "gather", "heads", "shared keys", "bf16", "f16", "overflow",
-                                         "bf16 gradients", "exact", "exact shared keys", "three cuts"}));
+                                         "bf16 gradients", "exact", "exact shared keys", "three cuts",
+                                         "zero 1", "zero 2", "zero 3", "zero 1 of a cut model",
+                                         "zero 2 of a cut model", "zero 3 of a cut model"}));
 }
 
 // bf16's own rounding hides the smaller ones: half of the layouts are drawn in f32.

@@ -115,9 +115,13 @@ class Rank {
                                    .together = int(cut_.micro_batch / rows_of_a_pass(cut_))});
   }
   std::string search(const std::string& weight) {
-    replica_.each_parameter([&](Parameter& p) {
-      if (p.name == weight) ops::fill(p.value, std::numeric_limits<double>::infinity());
+    replica_.weights().each_master([&](const Held& held) {
+      if (held.name != weight) return;
+      for (const Piece& piece : held.pieces)
+        ops::fill(held.memory.slice(0, piece.at, piece.where.local.elements()),
+                  std::numeric_limits<double>::infinity());
     });
+    replica_.weights().publish();
     const auto batches = batches_of(*device_, config_, cut_, mesh_, 1);
     return replica_.find_not_finite(batches, {.seed = 3, .step = 1});
   }
@@ -132,7 +136,7 @@ class Rank {
   /// What some other rank holds too.
   Copies copies() const {
     Copies out;
-    replica_.each_parameter([&](Parameter& p) {
+    replica_.each_value([&](Parameter& p) {
       for (const Piece& piece : p.pieces) {
         const bool shared = p.shared.ranks > 1 && &piece == &p.pieces.back();
         const Tensor held = p.value.view({p.shape.elements()});
@@ -148,7 +152,8 @@ class Rank {
   std::int64_t bytes_at_rest() const {
     std::int64_t bytes = 0;
     for (const WeightBlock& block : replica_.weights().blocks())
-      bytes += 8 * block.elements + 8 * block.kept;  // weight and gradient, two moments
+      bytes += block.values.bytes() + (block.master_is_values() ? 0 : block.master.bytes()) +
+               block.grads.bytes() + 8 * block.kept;  // two moments
     return bytes;
   }
 
@@ -227,7 +232,11 @@ std::vector<Cut> usual_cuts() {
           {{.pp = 4, .dp = 1}, 4},
           {{.tp = 2, .pp = 2, .dp = 1}},
           {{.pp = 2, .dp = 2}, 1},
-          {{.tp = 2, .pp = 2, .dp = 2, .sequence = true}, 1}};
+          {{.tp = 2, .pp = 2, .dp = 2, .sequence = true}, 1},
+          {{.dp = 2, .zero = 2}},
+          {{.dp = 4, .zero = 3}, 1},
+          {{.tp = 2, .cp = 2, .dp = 2, .sequence = true, .zero = 3}, 1},
+          {{.pp = 2, .dp = 2, .zero = 3, .reduce_once = true}, 1}};
 }
 
 Curve train_in(Communicator& world, const ModelConfig& config, const Cut& cut) {
@@ -244,11 +253,12 @@ Curve train(const ModelConfig& config, const Cut& cut) {
   run_as_threads(int(ranks), [&](Communicator& world) {
     Rank rank(config, cut, world);
     Curve seen = trained(rank, cut);
+    const Copies held = rank.copies();
     const std::lock_guard lock(mutex);
     if (world.rank() == 0) curve = std::move(seen);
     remembered[std::size_t(world.rank())] = rank.most_remembered();
     bytes[std::size_t(world.rank())] = rank.bytes_at_rest();
-    for (auto& [name, values] : rank.copies())
+    for (const auto& [name, values] : held)
       for (const auto& copy : values) copies[name].push_back(copy);
   });
   curve.most_remembered = std::move(remembered);
@@ -346,7 +356,8 @@ std::string name_of(const Cut& cut) {
   if (!p.schedule.empty()) say(p.schedule);
   degree("v", p.virtual_stages);
   if (!p.layout.empty()) say(p.layout);
-  if (p.zero > 0) say("zero");
+  if (p.zero > 0) say("zero" + std::to_string(p.zero));
+  if (p.reduce_once) say("once");
   if (p.overlap_reduce) say("overlap");
   if (cut.reduce_in_bf16) say("bf16_gradients");
   say("b" + std::to_string(cut.micro_batch));

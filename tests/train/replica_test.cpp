@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/counting.h"
+#include "tests/support/refused.h"
 #include "tests/support/tiny.h"
 #include "weft/comm/solo.h"
 
@@ -30,7 +32,31 @@ Stage half_a_model(const ModelConfig& config, const StagePart&, const Circles& c
   return kind_named("gpt").build(config, {.first_layer = 0, .layers = 1}, circles, device);
 }
 
+class OwnOrder final : public CountingCommunicator {
+ public:
+  using CountingCommunicator::CountingCommunicator;
+  const char* carrier() const override { return "a ring"; }
+  bool adds_as_trees() const override { return false; }
+};
+
 }  // namespace
+
+TEST(Replica, in_exact_mode_asks_ranks_for_sums_as_trees) {
+  const auto device = open_device("cpu", {.threads = 1});
+  SoloCommunicator solo;
+  Volumes volumes;
+  OwnOrder ring(solo, volumes);
+  const ProcessMesh mesh(ParallelLayout({}), ring);
+  ModelConfig config = tiny_gpt2();
+  EXPECT_NO_THROW(Replica({.model = config}, {*device, mesh}));
+  config.exact = true;
+  EXPECT_EQ(refused([&] {
+              Replica({.model = config}, {*device, mesh});
+            }),
+            "{model.exact} adds over ranks as balanced trees, and a ring adds in an order of its own: run "
+            "the ranks as "
+            "threads or under MPI, or leave {model.exact} out");
+}
 
 TEST(Replica, is_of_the_family_it_is_given) {
   ModelKind kind = kind_named("gpt");

@@ -81,7 +81,6 @@ int run_selftest(Args args) {
     fail(Kind::usage, "selftest: '", asked->others[0], "' follows no flag that takes it");
   complete(asked->config, 0);
   const TrainConfig small = shrunk(asked->config, raw->config);
-  refuse_unsupported(small);
   const ModelConfig& m = small.model;
   std::cout << fmt::format("{} layers of {} channels and {} heads, {} tokens: your model, made small\n",
                            m.layers, m.hidden, m.heads, m.sequence)

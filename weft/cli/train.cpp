@@ -58,7 +58,6 @@ void finish(Command& command, const Launched& launched, std::string_view model) 
   if (const auto tokenizer = run_tokenizer(command.config)) take_vocabulary(command, tokenizer->size());
   complete(command, launched.world);
   if (command.dry_run) return;
-  refuse_unsupported(command.config);
   if (command.memory_check)
     must_fit(command.config, ranks_here(command.config, launched), free_memory(),
              counter_of(command.config, launched));

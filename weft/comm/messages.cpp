@@ -133,6 +133,7 @@ class MessageCommunicator final : public Communicator {
   }
   int rank() const override { return rank_; }
   int size() const override { return size_; }
+  const char* carrier() const override { return "messages"; }
   Pulse* pulse() const override { return exchanges_->pulse(); }
 
   Pending all_reduce(const Tensor& x, Reduce how) override {

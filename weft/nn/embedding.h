@@ -45,6 +45,7 @@ class Embedding final : public Layer {
   Flow backward(Pass& pass, const Flow& dy) override;
   void each_parameter(const VisitParameter& visit) override;
   void each_read(const VisitParameter& visit) override;
+  void each_read_back(const VisitParameter&) override {}
   Parameter& words() { return words_.get(); }
   /// Null without learned positions.
   Parameter* positions() { return added_.positions ? &added_.positions->get() : nullptr; }

@@ -110,6 +110,8 @@ constexpr Idle table[] = {
     {"log.tensorboard_world_size", no_events, events},
     {"log.tensorboard_learning_rate", no_events, events},
     {"log.tensorboard_loss_scale", no_events, events},
+    {"parallel.reduce_once", [](const TrainConfig& c) { return c.parallel.zero < 2; },
+     "only --zero-stage 2 and 3 cut gradients"},
     {"run.sample_tokens", [](const TrainConfig& c) { return c.run.sample_prompt.empty(); },
      "only --sample-prompt prints a continuation"},
     {"model.recompute.method", [](const TrainConfig& c) { return c.model.recompute.what != Recompute::full; },
