@@ -100,13 +100,75 @@ def at_once(weft, folder):
     return failures
 
 
+MODEL = """train gpt --num-layers 1 --hidden-size 16 --num-attention-heads 2 --seq-length 16 --micro-batch-size 2 --global-batch-size 4 --lr 1e-3
+  --mock-data --data-order keyed --vocab-size 60 --eval-iters 0 --log-interval 1 --threads 1 --tensor-model-parallel-size 2
+  --train-iters 100000000 --lr-decay-iters 100""".split()
+
+
+def training(weft, saving, *more):
+    """Four ranks as processes that speak TCP: data parallel 2 by tensor parallel 2."""
+    return launch(weft, "--launcher", "weft", "--nproc-per-node", 4, "--max-restarts", 3, *more, *MODEL, *saving, stderr=subprocess.PIPE,
+                  text=True)
+
+
+def until(one, words):
+    for line in one.stderr:
+        if words in line:
+            return time.monotonic()
+    raise SystemExit(f"measure.py: never '{words}'")
+
+
+def ranks_below(process):
+    found = []
+    for child in pathlib.Path(f"/proc/{process}/task/{process}/children").read_text().split():
+        found.append(int(child))
+    return found
+
+
+def rank_killed(weft, folder):
+    """From a training rank's SIGKILL to the launcher's word of it, and to the next step that is done."""
+    with training(weft, ["--save-interval", 10, "--save", folder]) as one:
+        until(one, "iteration       30/")
+        began = time.monotonic()
+        os.kill(ranks_below(one.pid)[2], signal.SIGKILL)
+        told, again = until(one, "restart 1 of 3") - began, until(one, "iteration ") - began
+        one.terminate()
+        one.communicate()
+    return 1e3 * told, 1e3 * again
+
+
+def rank_stopped(weft, folder):
+    """From a training rank's SIGSTOP, under the learned limit, to the report, and to the next step that is done."""
+    with training(weft, ["--save-interval", 10, "--save", folder]) as one:
+        until(one, "iteration       90/")
+        began = time.monotonic()
+        os.kill(ranks_below(one.pid)[2], signal.SIGSTOP)
+        told, again = until(one, "hangs in step") - began, until(one, "iteration ") - began
+        one.terminate()
+        one.communicate()
+    return told, again
+
+
+def slow_rank(weft, folder):
+    """From the first slow step to the rank's name; its work is more than a quarter longer."""
+    with training(weft, [], "--slow-window", 10, "--inject", "slow@step=3000,rank=1,ms=2") as one:
+        began = until(one, "iteration     3000/")
+        told = until(one, "is slow: ") - began
+        one.terminate()
+        one.communicate()
+    return told
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--weft", required=True)
     parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--only", default="", help="lines that hold this word")
     args = parser.parse_args()
 
     def told(name, unit, what, repeat=args.repeat):
+        if args.only not in name:
+            return
         values = []
         for _ in range(repeat):
             with tempfile.TemporaryDirectory(prefix="weft-measure-") as folder:
@@ -123,6 +185,9 @@ def main():
     told("8 workers' lines to files and the console", "MB/s", teed)
     told("workers left by 25 killed launchers of 8", "workers", orphans, 1)
     told("failures of 1000 launches, 25 at once", "launches", at_once, 1)
+    told("a rank's SIGKILL", "ms to the launcher's word; ms to the next step that is done", rank_killed)
+    told("a rank's SIGSTOP", "s to the report; s to the next step that is done", rank_stopped, 2)
+    told("a slow rank", "s to its name, windows of 10 s", slow_rank, 2)
 
 
 if __name__ == "__main__":

@@ -45,6 +45,20 @@ TEST(Pulse, counts_work_without_waiting_once_the_first_steps_are_over) {
   EXPECT_LT(lines.worked, 2 * lines.longest_step);
 }
 
+TEST(Pulse, remembers_how_often_and_how_long_it_was_in_a_section) {
+  PulseLines lines{};
+  Pulse pulse(&lines);
+  for (int step = 1; step <= 3; ++step) {
+    pulse.begin_step(step);
+    pulse.end_step();
+    pulse.enter(Section::saving);
+  }
+  const auto saving = std::size_t(Section::saving);
+  EXPECT_EQ(lines.left[saving], 2u);
+  EXPECT_GT(lines.longest_in[saving], 0u);
+  EXPECT_EQ(lines.left[std::size_t(Section::training)], 3u);
+}
+
 TEST(Pulse, nobody_watches_where_there_are_no_lines) {
   Pulse pulse;
   pulse.begin(0, 0);

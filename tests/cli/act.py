@@ -39,6 +39,8 @@ SAMPLE = BPE | {"sample-prompt": "a", "tokenizer-type": "GPT2BPETokenizer"}
 MARKERS = ["<fim_prefix>", "<fim_middle>", "<fim_suffix>", "<fim_pad>", "<|endoftext|>"]
 FIM = BPE | {"tokenizer-type": "GPT2BPETokenizer", "tokenizer-special-tokens": MARKERS, "fim-data": None, "fim-rate": "1"}
 BERT = {"family": "bert", "data-order": UNSET}  # no flag but the word that names the model
+T5 = {"family": "t5", "data-order": UNSET, "decoder-seq-length": "16"}
+DISTANCES = T5 | {"position-embedding-type": "relative"}
 FRAGMENTS = FIM | {"fim-split-sample": "a", "fim-fragment-rate": "1"}
 
 # flag: (what else is given, the words of one run, the words of the other); no words: the flag is left out.
@@ -46,6 +48,9 @@ PAIRS = {
     "num-layers": ({}, "2", "3"), "encoder-num-layers": ({"num-layers": UNSET}, "2", "3"), "hidden-size": ({}, "32", "64"),
     "ffn-hidden-size": ({}, "64", "96"), "num-attention-heads": ({}, "4", "2"), "kv-channels": ({}, "8", "16"),
     "group-query-attention": ({}, True, UNSET), "num-query-groups": ({}, "1", "2"), "seq-length": ({}, "16", "32"),
+    "decoder-num-layers": (T5, "1", "2"), "decoder-seq-length": (T5, "12", "16"),
+    "relative-attention-num-buckets": (DISTANCES, "8", "16"),
+    "relative-attention-max-distance": (DISTANCES | {"relative-attention-num-buckets": "8"}, "6", "12"),
     "encoder-seq-length": ({"seq-length": UNSET}, "16", "32"), "max-position-embeddings": ({}, "16", "32"),
     "position-embedding-type": ({}, "rope", "none"), "use-rotary-position-embeddings": ({}, True, UNSET),
     "no-position-embedding": ({}, True, UNSET), "rotary-base": (ROPE, "10000", "100"), "rotary-percent": (ROPE, "1", "0.5"),
@@ -81,7 +86,8 @@ PAIRS = {
     "account-for-embedding-in-pipeline-split": (PP2 | {"num-layers": "3"}, True, UNSET),
     "account-for-loss-in-pipeline-split": (PP2 | {"num-layers": "3"}, True, UNSET), "use-distributed-optimizer": (DP2, True, UNSET),
     "zero-stage": (DP2, "0", "1"), "overlap-grad-reduce": (DP2 | {"ddp-bucket-size": "1000"}, True, UNSET),
-    "data-parallel-sharding-strategy": (DP2, "optim", "no_shard"), "ranks": ({}, "1", "2"), "device": ({}, "cpu", "cpu:reference"),
+    "data-parallel-sharding-strategy": (DP2, "optim", "no_shard"), "use-megatron-fsdp": (DP2, True, UNSET), "use-torch-fsdp2": (DP2, True, UNSET),
+    "reduce-gradients-once": (DP2 | {"zero-stage": "2", "micro-batch-size": "1"}, True, UNSET), "ranks": ({}, "1", "2"), "device": ({}, "cpu", "cpu:reference"),
     "threads": ({"device": "cpu:reference", "seq-length": "64"}, "1", "2"), "sample-prompt": (SAMPLE, "a", "b"),
     "sample-tokens": (SAMPLE, "2", "8"), "ddp-num-buckets": (DP2 | {"grad-reduce-in-bf16": None}, "1", "4"),
     "ddp-bucket-size": (DP2 | {"grad-reduce-in-bf16": None}, "1000", "100000"), "deepspeed_config": ({}, "ds.json", UNSET),

@@ -102,7 +102,7 @@ TEST(Bert, is_tested_under_a_layout_and_measured) {
 }
 
 TEST(Bert, shows_its_samples_and_its_plan) {
-  const Told sample = told({"data", "sample", "--json", "bert"});
+  const Told sample = told({"data", "sample", "bert"}, {"--json"});
   EXPECT_EQ(sample.status, 0) << sample.err;
   EXPECT_TRUE(nlohmann::json::parse(sample.out).contains("token_types")) << sample.out;
   EXPECT_THAT(told({"train", "bert", "--dry-run"}).out, HasSubstr("model.sentence_order"));
@@ -117,4 +117,78 @@ TEST(Bert, refuses_what_is_not_for_it) {
               HasSubstr("bert: samples are drawn by a stored index; leave out --data-order keyed"));
   EXPECT_THAT(told({"train", "gpt"}, {"--mask-prob", "0.2"}).err,
               HasSubstr("only the samples of BERT and T5 hide words"));
+}
+
+namespace {
+
+Told told_t5(std::vector<std::string_view> first, std::vector<std::string> more = {}) {
+  more.insert(more.end(), {"--decoder-seq-length", "8"});
+  return told(std::move(first), more);
+}
+
+}  // namespace
+
+TEST(T5, trains_under_a_layout_with_any_positions) {
+  for (const char* positions : {"learned_absolute", "rope", "relative"}) {
+    const Told t = told_t5({"train", "t5"},
+                           {"--position-embedding-type", positions, "--ranks", "4",
+                            "--tensor-model-parallel-size", "2", "--pipeline-model-parallel-size", "2"});
+    EXPECT_EQ(t.status, 0) << t.err;
+    EXPECT_THAT(t.err, HasSubstr(" | lm loss: "));
+  }
+}
+
+TEST(T5, goes_on_with_the_same_bits) {
+  const support::TemporaryDirectory folder;
+  const std::string save = (folder / "run").string();
+  ASSERT_EQ(told_t5({"train", "t5"}, {"--save", save, "--save-interval", "2", "--verify-resume"}).status, 0);
+  const Told t = told_t5({"train", "t5"}, {"--load", save, "--ckpt-step", "2", "--verify-resume"});
+  EXPECT_EQ(t.status, 0) << t.err;
+  EXPECT_THAT(t.err, HasSubstr("every bit equal"));
+}
+
+TEST(T5, is_tested_under_a_layout_measured_and_planned) {
+  const Told t = told_t5({"selftest", "t5"}, {"--decoder-num-layers", "2", "--context-parallel-size", "2",
+                                              "--pipeline-model-parallel-size", "4", "--ranks", "8"});
+  EXPECT_EQ(t.status, 0) << t.out << t.err;
+  EXPECT_THAT(t.out, HasSubstr("the layout trains as one rank does"));
+  const Told measured = told_t5({"bench", "train", "t5", "--bench-steps", "2"});
+  EXPECT_EQ(measured.status, 0) << measured.err;
+  EXPECT_THAT(measured.out, HasSubstr("t5 with "));
+  EXPECT_THAT(told_t5({"train", "t5", "--dry-run"}).out, HasSubstr("model.decoder_sequence"));
+}
+
+TEST(T5, refuses_what_is_not_for_it) {
+  EXPECT_THAT(told({"train", "t5"}).err,
+              HasSubstr("model: the length of the decoder's sequence is not set; give --decoder-seq-length"));
+  EXPECT_THAT(told({"train", "t5"}, {"--decoder-seq-length", "17"}).err,
+              HasSubstr("model: 16 positions are fewer than the decoder's sequence length 17"));
+  EXPECT_THAT(told_t5({"train", "t5"}, {"--window-size", "7,0"}).err,
+              HasSubstr("model: a T5's tokens see the whole text, and no window of 8 keys"));
+  EXPECT_THAT(told_t5({"train", "t5"}, {"--group-query-attention"}).err,
+              HasSubstr("model: a T5's heads have keys of their own, not 1 query groups for 2 heads"));
+  EXPECT_THAT(told_t5({"train", "t5"}, {"--qk-layernorm"}).err,
+              HasSubstr("model: a T5 has no norms of queries and keys"));
+  EXPECT_THAT(
+      told_t5({"train", "t5"}, {"--exact", "--pipeline-model-parallel-size", "2", "--ranks", "2"}).err,
+      HasSubstr("exact mode: a T5's words are read by encoder, decoder and output, whose gradients "
+                "would be added in another order on several pipeline stages; take one stage, or "
+                "--untie-embeddings-and-output-weights"));
+  EXPECT_THAT(told_t5({"train", "t5"},
+                      {"--position-embedding-type", "relative", "--relative-attention-num-buckets", "7"})
+                  .err,
+              HasSubstr("model: 7 buckets of distances, an even number from 4 on was expected"));
+  EXPECT_THAT(told_t5({"train", "t5"},
+                      {"--position-embedding-type", "relative", "--relative-attention-max-distance", "16"})
+                  .err,
+              HasSubstr("model: distances of 16 and more are alike, but the first 16 of 32 buckets hold one "
+                        "distance each; take a greater one"));
+}
+
+TEST(OneStack, has_no_settings_of_two) {
+  EXPECT_THAT(told_t5({"train", "gpt"}).err,
+              HasSubstr("model: gpt has one stack of layers; leave --decoder-num-layers and "
+                        "--decoder-seq-length out"));
+  EXPECT_THAT(told({"train", "bert"}, {"--position-embedding-type", "relative"}).err,
+              HasSubstr("model: bert has no relative positions, but learned or rotary ones"));
 }

@@ -28,6 +28,7 @@ std::string text_of(const std::filesystem::path& path) {
 TEST(Spelling, takes_the_first_flag_of_a_field_that_nobody_set) {
   EXPECT_EQ(spelled("{batch.micro} is not set"), "--micro-batch-size is not set");
   EXPECT_EQ(spelled("{parallel.zero} 7, {parallel.sequence}"), "--zero-stage 7, --sequence-parallel");
+  EXPECT_EQ(spelled("{batch.global}, {model.rotary.factor}"), "--global-batch-size, --rotary-scaling-factor");
   EXPECT_EQ(spelled("give {vocab_file} or {json_keys}"), "give --vocab-file or --json-keys");
 }
 
@@ -36,6 +37,7 @@ TEST(Spelling, knows_which_flag_gives_a_value) {
   EXPECT_EQ(spelled("{checkpoint.load_optimizer=false}"), "--no-load-optim");
   EXPECT_EQ(spelled("{parallel.context=heads}"), "--cp-comm-type a2a");
   EXPECT_EQ(spelled("{model.rotary.scaling=yarn}"), "--position-embedding-type yarn");
+  EXPECT_EQ(spelled("{model.recompute.what=full}"), "--recompute-granularity full");
   EXPECT_EQ(spelled("{data.index=keyed}"), "--data-order keyed");
 }
 
@@ -51,6 +53,12 @@ TEST(Spelling, calls_a_setting_as_the_command_did) {
   EXPECT_EQ(spelled("{parallel.first_stage_layers}, {parallel.zero}", command.get()),
             "--num-layers-in-first-pipeline-stage, --use-distributed-optimizer");
   EXPECT_EQ(wording(*command)("{parallel.zero}"), "--use-distributed-optimizer");
+}
+
+TEST(Spelling, means_a_switch_that_is_on) {
+  EXPECT_EQ(spelled("add {checkpoint.allow_fresh_start}"), "add --allow-fresh-start");
+  const auto command = read_command(std::vector<std::string_view>{"--exit-on-missing-checkpoint"});
+  EXPECT_EQ(spelled("add {checkpoint.allow_fresh_start}", command.get()), "add --allow-fresh-start");
 }
 
 TEST(Spelling, calls_a_setting_of_a_file_by_its_key) {

@@ -73,7 +73,6 @@ TEST(Train, prints_the_same_as_one_json_object) {
   EXPECT_EQ(j["settings"]["model"]["ffn_hidden"]["origin"], "derived");
   EXPECT_EQ(j["steps"], 100);
   EXPECT_EQ(j["notices"].size(), 1u);
-  EXPECT_TRUE(j["unsupported"].empty());
 }
 
 TEST(Train, lets_the_environment_stand_in_for_a_launcher) {

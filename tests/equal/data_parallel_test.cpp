@@ -20,7 +20,9 @@ constexpr std::int64_t global_batch = 8;
 
 struct How {
   ParallelLayout::Degrees degrees;
-  bool sequence = false, zero = false;
+  bool sequence = false;
+  int zero = 0;
+  bool once = false;  // where gradients are cut: as ZeRO-1 adds them
   ReduceWhen when = ReduceWhen::after_backward;
   std::int64_t bucket = 0;
   bool sgd = false;
@@ -55,8 +57,9 @@ void note(Outcome& outcome, const StepReport& report, const GradReduction& reduc
 ReplicaConfig replica_of(const ModelConfig& config, const How& how) {
   ReplicaConfig out{.model = config, .seed = 7};
   out.parallel = {.sequence = how.sequence,
-                  .zero = how.zero ? 1 : 0,
+                  .zero = how.zero,
                   .overlap_reduce = how.when == ReduceWhen::when_a_bucket_is_full,
+                  .reduce_once = how.once,
                   .bucket_elements = how.bucket};
   out.scaling.constant = 1;  // f16 as the others
   if (how.sgd) out.optimizer.kind = OptimizerKind::sgd;
@@ -80,9 +83,11 @@ void run_rank(const ModelConfig& config, const How& how, const ProcessMesh& mesh
                                                      .params_norm = true});
     if (tells) note(outcome, report, replica.reduction());
   }
+  std::map<std::string, std::vector<double>> values;
+  replica.each_value([&](Parameter& p) { values[p.name] = numbers(p.value); });
   const std::lock_guard lock(mutex);
   outcome.optimizer_bytes[mesh.world().rank()] = device->memory().now[std::size_t(Use::optimizer)];
-  if (tells) replica.each_parameter([&](Parameter& p) { outcome.values[p.name] = numbers(p.value); });
+  if (tells) outcome.values = std::move(values);
 }
 
 Outcome outcome_of(const ModelConfig& config, const How& how) {
@@ -158,11 +163,35 @@ TEST_P(DataParallelSums, are_the_same_bits_where_states_are_cut) {
   const ModelConfig config = model_of(c.model, c.precision, c.groups);
   const Outcome plain = outcome_of(config, c.plain);
   How cut = c.plain;
-  cut.zero = true;
+  cut.zero = 1;
   expect_same_bits(outcome_of(config, cut), plain);
   cut.when = ReduceWhen::when_a_bucket_is_full;
   cut.bucket = 700;
   expect_same_bits(outcome_of(config, cut), plain);
+}
+
+TEST_P(DataParallelSums, are_the_same_bits_where_gradients_and_weights_are_cut) {
+  const Case& c = GetParam();
+  const ModelConfig config = model_of(c.model, c.precision, c.groups);
+  const Outcome plain = outcome_of(config, c.plain);
+  for (const int zero : {2, 3}) {
+    How cut = c.plain;
+    cut.zero = zero;
+    cut.once = true;
+    const Outcome once = outcome_of(config, cut);
+    expect_same_bits(once, plain);
+    EXPECT_GT(once.left_early.front(), 4) << "parameters say how often a gradient comes";
+  }
+}
+
+TEST_P(DataParallelSums, of_every_microbatch_are_the_same_bits_whether_weights_are_cut_or_not) {
+  const Case& c = GetParam();
+  const ModelConfig config = model_of(c.model, c.precision, c.groups);
+  How cut = c.plain;
+  cut.zero = 2;
+  const Outcome whole = outcome_of(config, cut);
+  cut.zero = 3;
+  expect_same_bits(outcome_of(config, cut), whole);
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, DataParallelSums, ::testing::ValuesIn(cases()),
@@ -194,7 +223,7 @@ TEST(CutStates, train_as_one_rank_does) {
   const ModelConfig config = model_of("gpt2");
   const Outcome alone = outcome_of(config, {.degrees = {}});
   for (const int dp : {2, 4}) {
-    const Outcome cut = outcome_of(config, {.degrees = {.dp = dp}, .zero = true, .bucket = 500});
+    const Outcome cut = outcome_of(config, {.degrees = {.dp = dp}, .zero = 1, .bucket = 500});
     ASSERT_EQ(cut.losses.size(), alone.losses.size());
     for (std::size_t i = 0; i < alone.losses.size(); ++i) {
       EXPECT_NEAR(cut.losses[i], alone.losses[i], 2e-6);
@@ -211,7 +240,7 @@ TEST(CutStates, are_held_once_over_the_ranks) {
     const std::int64_t whole = outcome_of(config, {.degrees = {}, .steps = 1}).optimizer_bytes.at(0);
     for (const int dp : {2, 4}) {
       const Outcome plain = outcome_of(config, {.degrees = {.dp = dp}, .steps = 1});
-      const Outcome cut = outcome_of(config, {.degrees = {.dp = dp}, .zero = true, .steps = 1});
+      const Outcome cut = outcome_of(config, {.degrees = {.dp = dp}, .zero = 1, .steps = 1});
       for (int rank = 0; rank < dp; ++rank) {
         EXPECT_EQ(plain.optimizer_bytes.at(rank), whole);
         EXPECT_GE(cut.optimizer_bytes.at(rank), whole / dp);

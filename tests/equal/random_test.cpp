@@ -49,7 +49,6 @@ std::optional<Drawn> allowed(const Drawn& drawn) {
     if (error.kind() != Kind::usage) throw;
     return {};
   }
-  if (!unsupported(c).empty()) return {};
   Drawn out = drawn;
   out.cut.parallel = c.parallel;
   return out;
@@ -82,7 +81,8 @@ class Lottery {
     if (p.tp * p.cp * p.pp * p.dp > 16) p.tp = p.cp = 1;
     p.context = ContextForm(one_of({0, 1, 2}));
     p.sequence = p.tp > 1 && coin();
-    p.zero = p.dp > 1 && coin();
+    p.zero = p.dp * p.cp > 1 ? one_of({0, 1, 2, 3}) : 0;
+    p.reduce_once = p.zero > 1 && coin();
     p.overlap_reduce = p.dp > 1 && coin();
     p.bucket_elements = p.overlap_reduce ? one_of({0, 100, 1000}) : 0;
     out.cut.micro_batch = one_of({1, 1, 2, 8 / p.dp});
@@ -92,14 +92,17 @@ class Lottery {
     out.cut.loss_scale = one_of({14, 14, 14, 40}) == 14 ? 0x1p14 : 0x1p40;
     pipeline(p, 8 / p.dp / int(out.cut.micro_batch));
     out.model = model(cut_layers(p));
+    if (out.model.kind == "t5" && out.cut.exact && p.pp > 1) out.model.tied_output = false;
     return out;
   }
   ModelConfig model(int layers) {
-    constexpr const char* families[] = {"gpt2", "llama", "bert"};
-    ModelConfig model = shape_of(families[one_of({0, 0, 1, 1, 2})], layers);
-    model.groups = one_of({1, 2, 4, 4, 4});
+    constexpr const char* families[] = {"gpt2", "llama", "bert", "t5"};
+    ModelConfig model =
+        shape_of(families[layers > 1 ? one_of({0, 0, 1, 1, 2, 3}) : one_of({0, 1, 2})], layers);
+    const bool two_stacks = model.kind == "t5";
+    model.groups = two_stacks ? 4 : one_of({1, 2, 4, 4, 4});
     model.hidden_dropout = model.attention_dropout = coin() ? 0.1 : 0;
-    model.qk_norm = coin();
+    model.qk_norm = !two_stacks && coin();
     model.precision = Precision(one_of({0, 0, 1, 2}));
     // Deep and with norms of heads, a model so small answers rounding with a tenth of its gradient: one
     // rank's norm of such a step was 5.29 in bf16, two ranks' 6.01 and everybody's in f32 4.88; of another
@@ -205,9 +208,12 @@ TEST(RandomLayouts, have_something_of_everything) {
     if (cut.reduce_in_bf16) seen.insert("bf16 gradients");
     if (cut.exact && p.tp * p.dp > 1) seen.insert(model.groups < p.tp ? "exact shared keys" : "exact");
     if (p.tp > 1 && p.cp > 1 && p.pp > 1) seen.insert("three cuts");
+    if (p.zero > 0) seen.insert(text("zero ", p.zero, p.tp > 1 && p.pp > 1 ? " of a cut model" : ""));
   }
   EXPECT_EQ(seen, (std::set<std::string>{"ring", "gather", "heads", "shared keys", "bf16", "f16", "overflow",
-                                         "bf16 gradients", "exact", "exact shared keys", "three cuts"}));
+                                         "bf16 gradients", "exact", "exact shared keys", "three cuts",
+                                         "zero 1", "zero 2", "zero 3", "zero 1 of a cut model",
+                                         "zero 2 of a cut model", "zero 3 of a cut model"}));
 }
 
 // bf16's own rounding hides the smaller ones: half of the layouts are drawn in f32.

@@ -60,11 +60,13 @@ std::vector<Batch> batches_of(Device& device, const ModelConfig& config, const C
     Batch& batch = out.back();
     if (cut.uneven) leave_out_tokens(batch, sample);
     if (cut.parallel.cp == 1) continue;
-    for (Tensor* x : {&batch.text.tokens, &batch.targets, &batch.mask, &batch.text.places,
-                      &batch.text.positions, &batch.text.types})
-      if (*x) *x = chunks_of(*x, mesh.place(Axis::cp), cut.parallel.cp);
-    Tensor& documents = batch.text.documents;
-    if (documents) documents = chunks_of_rows(documents, mesh.place(Axis::cp), cut.parallel.cp);
+    for (Tensor* x : {&batch.targets, &batch.mask}) *x = chunks_of(*x, mesh.place(Axis::cp), cut.parallel.cp);
+    for (Sequences* read : {&batch.text, &batch.source}) {
+      for (Tensor* x : {&read->tokens, &read->places, &read->positions, &read->types})
+        if (*x) *x = chunks_of(*x, mesh.place(Axis::cp), cut.parallel.cp);
+      Tensor& documents = read->documents;
+      if (documents) documents = chunks_of_rows(documents, mesh.place(Axis::cp), cut.parallel.cp);
+    }
   }
   return out;
 }
@@ -114,9 +116,13 @@ class Rank {
                                    .together = int(cut_.micro_batch / rows_of_a_pass(cut_))});
   }
   std::string search(const std::string& weight) {
-    replica_.each_parameter([&](Parameter& p) {
-      if (p.name == weight) ops::fill(p.value, std::numeric_limits<double>::infinity());
+    replica_.weights().each_master([&](const Held& held) {
+      if (held.name != weight) return;
+      for (const Piece& piece : held.pieces)
+        ops::fill(held.memory.slice(0, piece.at, piece.where.local.elements()),
+                  std::numeric_limits<double>::infinity());
     });
+    replica_.weights().publish();
     const auto batches = batches_of(*device_, config_, cut_, mesh_, 1);
     return replica_.find_not_finite(batches, {.seed = 3, .step = 1});
   }
@@ -131,7 +137,7 @@ class Rank {
   /// What some other rank holds too.
   Copies copies() const {
     Copies out;
-    replica_.each_parameter([&](Parameter& p) {
+    replica_.each_value([&](Parameter& p) {
       for (const Piece& piece : p.pieces) {
         const bool shared = p.shared.ranks > 1 && &piece == &p.pieces.back();
         const Tensor held = p.value.view({p.shape.elements()});
@@ -147,7 +153,8 @@ class Rank {
   std::int64_t bytes_at_rest() const {
     std::int64_t bytes = 0;
     for (const WeightBlock& block : replica_.weights().blocks())
-      bytes += 8 * block.elements + 8 * block.kept;  // weight and gradient, two moments
+      bytes += block.values.bytes() + (block.master_is_values() ? 0 : block.master.bytes()) +
+               block.grads.bytes() + 8 * block.kept;  // two moments
     return bytes;
   }
 
@@ -227,7 +234,11 @@ std::vector<Cut> usual_cuts() {
           {{.pp = 4, .dp = 1}, 4},
           {{.tp = 2, .pp = 2, .dp = 1}},
           {{.pp = 2, .dp = 2}, 1},
-          {{.tp = 2, .pp = 2, .dp = 2, .sequence = true}, 1}};
+          {{.tp = 2, .pp = 2, .dp = 2, .sequence = true}, 1},
+          {{.dp = 2, .zero = 2}},
+          {{.dp = 4, .zero = 3}, 1},
+          {{.tp = 2, .cp = 2, .dp = 2, .sequence = true, .zero = 3}, 1},
+          {{.pp = 2, .dp = 2, .zero = 3, .reduce_once = true}, 1}};
 }
 
 Curve train_in(Communicator& world, const ModelConfig& config, const Cut& cut) {
@@ -244,11 +255,12 @@ Curve train(const ModelConfig& config, const Cut& cut) {
   run_as_threads(int(ranks), [&](Communicator& world) {
     Rank rank(config, cut, world);
     Curve seen = trained(rank, cut);
+    const Copies held = rank.copies();
     const std::lock_guard lock(mutex);
     if (world.rank() == 0) curve = std::move(seen);
     remembered[std::size_t(world.rank())] = rank.most_remembered();
     bytes[std::size_t(world.rank())] = rank.bytes_at_rest();
-    for (auto& [name, values] : rank.copies())
+    for (const auto& [name, values] : held)
       for (const auto& copy : values) copies[name].push_back(copy);
   });
   curve.most_remembered = std::move(remembered);
@@ -315,8 +327,15 @@ std::string difference(const Curve& a, const Curve& b, const Rounding& rounding)
 }
 
 ModelConfig shape_of(const std::string& name, int layers) {
-  ModelConfig config = name == "gpt2" ? tiny_gpt2() : name == "bert" ? tiny_bert() : tiny_llama();
+  ModelConfig config = name == "gpt2"   ? tiny_gpt2()
+                       : name == "bert" ? tiny_bert()
+                       : name == "t5"   ? tiny_t5()
+                                        : tiny_llama();
   config.layers = layers;
+  if (name == "t5") {
+    config.layers = std::max(layers / 2, 1);
+    config.decoder_layers = layers - config.layers;
+  }
   if (name == "llama") config.groups = config.heads;  // so that four ranks have a group each
   config.hidden_dropout = config.attention_dropout = 0.1;
   complete(config);
@@ -340,7 +359,8 @@ std::string name_of(const Cut& cut) {
   if (!p.schedule.empty()) say(p.schedule);
   degree("v", p.virtual_stages);
   if (!p.layout.empty()) say(p.layout);
-  if (p.zero > 0) say("zero");
+  if (p.zero > 0) say("zero" + std::to_string(p.zero));
+  if (p.reduce_once) say("once");
   if (p.overlap_reduce) say("overlap");
   if (cut.reduce_in_bf16) say("bf16_gradients");
   say("b" + std::to_string(cut.micro_batch));

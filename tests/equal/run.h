@@ -80,7 +80,7 @@ Rounding rounding_of(const ModelConfig& config, const Cut& cut);
 /// "" where two curves are the same but for that, else the first difference that is more.
 std::string difference(const Curve& a, const Curve& b, const Rounding& rounding = {});
 
-/// "gpt2", "llama" or "bert" with so many layers, dropout on.
+/// "gpt2", "llama", "bert" or "t5" with so many layers, in both stacks together, dropout on.
 ModelConfig shape_of(const std::string& name, int layers = 2);
 
 /// "tp2_pp2_dp2_sp_zb-h1_v2_b1", without what is 1 or off.

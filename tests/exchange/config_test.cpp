@@ -52,7 +52,8 @@ TEST(HubConfig, scaling_is_read_in_the_old_words_and_in_the_new_ones) {
 TEST(HubConfig, what_weft_cannot_compute_is_refused_by_name) {
   const json base = plain_llama();
   EXPECT_EQ(said(base, {{"model_type", "mamba"}}),
-            "c: \"model_type\" is \"mamba\", weft reads gpt2, llama, mistral, qwen2, qwen3, gemma");
+            "c: \"model_type\" is \"mamba\", weft reads gpt2, llama, mistral, qwen2, qwen3, gemma, bert, "
+            "megatron-bert");
   EXPECT_EQ(said(base, {{"rope_scaling", {{"rope_type", "dynamic"}, {"factor", 2.0}}}}),
             "c: rope scaling: \"rope_type\" is \"dynamic\", weft knows default, linear, llama3 and yarn");
   EXPECT_EQ(said(base, {{"rope_scaling", {{"rope_type", "linear"}, {"wobble", 1}}}}),

@@ -82,7 +82,7 @@ std::vector<std::vector<float>> logits_when_cut(const ModelConfig& config, const
     for (int i = 0; i < int(parts.size()); ++i) {
       home.push_back(i % cut.degrees.pp);
       if (home.back() == mesh.place(Axis::pp))
-        stages[i] = build_gpt(config, parts[std::size_t(i)], circles, *device);
+        stages[i] = kind_named("gpt").build(config, parts[std::size_t(i)], circles, *device);
     }
     Weights weights(
         [&](const VisitParameter& visit) {

@@ -112,7 +112,7 @@ def training_agent(weft, rank, folder, nodes, length):
 
 
 def unbroken(weft, folder, length):
-    said = run([weft, "train", "gpt", *MODEL, "--exact", *length, "--tensor-model-parallel-size", 2, "--ranks", 4, "--save", folder, "--log-jsonl",
+    said = run([weft, "train", "gpt", *MODEL, "--exact", *length, "--tensor-model-parallel-size", 2, "--ranks", 4, "--save-interval", 10, "--save", folder, "--log-jsonl",
                 f"{folder}.jsonl"])
     expect(said.returncode in (0, 3), "threads train", said)
 
@@ -157,8 +157,8 @@ def fewer_nodes_go_on_and_one_that_comes_back_is_taken_in(weft, folder):
     until("resumed from")
     until("iteration ")
     expect(time.monotonic() - began < 20, "a pulled cable too", subprocess.CompletedProcess([], 0, "", "".join(said)))
-    third.terminate()
-    ended(third)
+    third.kill()
+    third.communicate()
     second.communicate()
     subprocess.run(["ip", "-n", space(ADDRESSES[1]), "link", "set", "cable", "up"], check=True)
     first.terminate()

@@ -89,6 +89,17 @@ TEST(Watch, is_patient_while_nothing_is_learned_and_outside_of_steps) {
   }
 }
 
+TEST(Watch, learns_how_long_a_save_takes) {
+  Watch watch({.least = 5, .before = 600});
+  PulseReading saving = training(0, 100);
+  saving.section = Section::saving;
+  saving.was_here = 3;
+  saving.longest_here = 7;
+  double now = 100;
+  while (now + 0.5 < 121) EXPECT_FALSE(watch.look({saving}, now += 0.5).still);
+  EXPECT_TRUE(watch.look({saving}, 121.2).still);
+}
+
 TEST(Watch, keeps_to_a_limit_that_a_person_set) {
   Watch watch({.limit = 2});
   for (double now = 100; now < 102; now += 0.2) EXPECT_FALSE(watch.look({training(0, 100)}, now).still);

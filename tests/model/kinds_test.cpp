@@ -43,7 +43,7 @@ TEST(ModelKinds, are_found_by_name) {
   EXPECT_EQ(kind_of({}).name, "gpt");
   EXPECT_FALSE(find_kind("mamba"));
   EXPECT_EQ(refused([] { (void)kind_named("mamba"); }),
-            "model: no family is called mamba, weft has gpt, bert");
+            "model: no family is called mamba, weft has gpt, bert, t5");
 }
 
 TEST(ModelKinds, build_the_parameters_they_list) {
@@ -53,7 +53,12 @@ TEST(ModelKinds, build_the_parameters_they_list) {
   uniform.init = {.method = InitMethod::xavier_uniform, .embedding_std = 0.5, .scale_output_layers = false};
   ModelConfig one_loss = tiny_bert();
   one_loss.sentence_order = one_loss.tied_output = false;
-  for (const ModelConfig& config : {tiny_gpt2(), tiny_llama(), normed, uniform, tiny_bert(), one_loss})
+  ModelConfig other_t5 = tiny_t5();
+  other_t5.decoder_layers = 3;
+  other_t5.tied_output = false;
+  other_t5.positions = Positions::learned;
+  for (const ModelConfig& config :
+       {tiny_gpt2(), tiny_llama(), normed, uniform, tiny_bert(), one_loss, tiny_t5(), other_t5})
     EXPECT_EQ(built(config), listed(config));
 }
 

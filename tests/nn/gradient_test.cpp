@@ -50,6 +50,22 @@ std::vector<Case> cases() {
            [](auto& c) {
              c.mup = {.on = true, .base_hidden = 8, .embedding_multiplier = 3, .base_channels = 2};
            }),
+      with("t5", tiny_t5()),
+      with("t5_with_learned_positions", tiny_t5(), [](auto& c) { c.positions = Positions::learned; }),
+      with("t5_1.1", tiny_t5(),
+           [](auto& c) {
+             c.norm = NormKind::rms;
+             c.linear_bias = c.qkv_bias = c.tied_output = false;
+             c.gated = true;
+             c.softmax_scale = 1;
+             c.positions = Positions::rotary;
+           }),
+      with("t5_of_uneven_stacks", tiny_t5(),
+           [](auto& c) {
+             c.layers = 1;
+             c.decoder_layers = 3;
+             c.hidden_dropout = c.attention_dropout = 0.2;
+           }),
       with("embedding_multiplier", tiny_llama(), [](auto& c) { c.embedding_multiplier = 4; }),
   };
 }

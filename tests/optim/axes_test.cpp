@@ -82,7 +82,7 @@ class OneRank {
               for (Parameter& p : parameters_) visit(p);
             },
             *device_, Dtype::f32, Weights::For::training,
-            {.mesh = &mesh, .cut_states = cut_states, .bucket = 20}),
+            {.mesh = &mesh, .cut = cut_states ? CutUp::states : CutUp::nothing, .bucket = 20}),
         reduction_(weights_, ReduceWhen::after_backward) {
     weights_.initialize(1);
   }

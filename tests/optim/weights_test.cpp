@@ -46,7 +46,7 @@ Elements held_by(int ranks, bool cut, Precision precision) {
         build_gpt(config, {.first_layer = 0, .layers = config.layers}, {.tp = mesh.along(Axis::tp)}, *device);
     Weights weights([&](const VisitParameter& visit) { stage.each_parameter(visit); }, *device,
                     TinyModel::dtype_for(precision), Weights::For::training,
-                    {.mesh = &mesh, .cut_states = cut, .bucket = 900});
+                    {.mesh = &mesh, .cut = cut ? CutUp::states : CutUp::nothing, .bucket = 900});
     const auto adam = make_optimizer(weights, {});
     const std::lock_guard lock(mutex);
     weights.each_master([&](const Held& held) { note(out, held); });
@@ -101,7 +101,7 @@ TEST(Masters, that_were_filled_by_their_owners_are_seen_by_all_after_publishing)
                                     {.tp = mesh.along(Axis::tp)}, *device);
       Weights weights([&](const VisitParameter& visit) { stage.each_parameter(visit); }, *device,
                       TinyModel::dtype_for(precision), Weights::For::training,
-                      {.mesh = &mesh, .cut_states = true});
+                      {.mesh = &mesh, .cut = CutUp::states});
       weights.each_master([](const Held& held) {
         for (const Piece& piece : held.pieces)
           for (std::int64_t i = 0; i < piece.where.local.elements(); ++i)

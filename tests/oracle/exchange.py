@@ -26,14 +26,19 @@ def run(*words):
     return done.stdout
 
 
-def load(directory):
-    return transformers.AutoModelForCausalLM.from_pretrained(directory, dtype=torch.float32,
-                                                             attn_implementation="eager").eval()
+def is_encoder(directory):
+    return "bert" in json.loads((directory / "config.json").read_text())["model_type"]
+
+
+def load(directory, **how):
+    kind = transformers.AutoModelForPreTraining if is_encoder(directory) else transformers.AutoModelForCausalLM
+    return kind.from_pretrained(directory, dtype=torch.float32, attn_implementation="eager", **how)
 
 
 def logits(model, ids):
     with torch.no_grad():
-        return model(torch.tensor([ids])).logits[0]
+        out = model(torch.tensor([ids]))
+    return (out.prediction_logits if hasattr(out, "prediction_logits") else out.logits)[0]
 
 
 def check(what, same):
@@ -64,13 +69,14 @@ def through(directory, scratch, name):
     there, back = scratch / f"{name}_weft", scratch / f"{name}_back"
     print(name, run(ARGS.weft, "checkpoint", "convert", directory, there).splitlines()[-1])
     run(ARGS.weft, "checkpoint", "convert", "--dtype", "f32", "--shard-bytes", random.choice([8000, 5000000]), there, back)
-    found, info = transformers.AutoModelForCausalLM.from_pretrained(back, dtype=torch.float32, attn_implementation="eager",
-                                                                    output_loading_info=True)
+    found, info = load(back, output_loading_info=True)
     check(f"{name}: tensors {info}", not info["missing_keys"] and not info["unexpected_keys"])
     theirs = torch.tensor(expected["logits"])
     apart = (logits(found.eval(), expected["prompt"]) - theirs).abs().max() / theirs.abs().max()
     check(f"{name}: logits of the export differ by {apart:.3g} of the largest", apart < 1e-5)
-    model = load(directory)
+    if is_encoder(directory):
+        return
+    model = load(directory).eval()
     wanted = likeliest(model, expected["prompt"], 8)
     said = json.loads(run(ARGS.weft, "generate", directory, "--tokenizer", f"null:{model.config.vocab_size}", "--prompt",
                           " ".join(map(str, expected["prompt"])), "--tokens", 8, "--greedy", "--json"))["text"]

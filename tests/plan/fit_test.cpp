@@ -52,6 +52,22 @@ TEST(Fit, names_the_largest_microbatch_that_fits) {
           HasSubstr("; {batch.micro} 16 would need "), EndsWith("; {no_memory_check} starts all the same"))));
 }
 
+TEST(Fit, names_the_first_stage_of_zero_that_fits) {
+  TrainConfig c = run_of(1024, 1);
+  c.parallel.dp = 2;
+  c.run.ranks = 2;
+  complete(c, 2);
+  for (const int zero : {1, 2, 3}) {
+    TrainConfig cut = c;
+    cut.parallel.zero = zero;
+    const std::int64_t room = bytes_here(plan_run(cut, counter), cut.parallel, {.first = 0, .last = 0});
+    EXPECT_THAT(
+        [&] { fit(c, room); },
+        ThrowsMessage<Error>(HasSubstr(text(
+            zero == 1 ? "; --use-distributed-optimizer" : text("; --zero-stage ", zero), " would need "))));
+  }
+}
+
 TEST(Fit, names_a_smaller_model_where_nothing_else_helps) {
   EXPECT_THAT([&] { fit(run_of(8192, 1), std::int64_t{1} << 30); },
               ThrowsMessage<Error>(HasSubstr("; {model.hidden} ")));

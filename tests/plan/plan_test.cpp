@@ -101,6 +101,12 @@ TEST(Plan, counts_ranks_that_share_layers_and_batches) {
   expect_the_plan_holds(tiny({.tp = 2, .dp = 2, .sequence = true, .zero = 1}));
 }
 
+TEST(Plan, counts_ranks_that_share_gradients_and_weights) {
+  expect_the_plan_holds(tiny({.dp = 2, .zero = 2}));
+  expect_the_plan_holds(tiny({.tp = 2, .dp = 2, .sequence = true, .zero = 3}));
+  expect_the_plan_holds(tiny({.pp = 2, .dp = 2, .zero = 3, .reduce_once = true}));
+}
+
 TEST(Plan, counts_every_stage_of_a_pipeline) {
   const TrainConfig c = tiny({.pp = 4, .dp = 1});
   expect_the_plan_holds(c);

@@ -52,6 +52,18 @@ inline ModelConfig tiny_bert() {
   return config;
 }
 
+/// A T5 with two layers in each stack.
+inline ModelConfig tiny_t5() {
+  ModelConfig config = tiny_gpt2();
+  config.kind = "t5";
+  config.sequence = config.max_positions = 16;
+  config.decoder_sequence = 8;
+  config.positions = Positions::relative;
+  config.relative = {.buckets = 8, .farthest = 12};
+  complete(config);
+  return config;
+}
+
 /// Which samples of a job: `count` of them from `first` on in a step's global batch.
 struct TinyRows {
   int step = 1;
@@ -117,8 +129,32 @@ inline Batch tiny_hidden_words(Device& device, const ModelConfig& config, const 
   return batch;
 }
 
+/// The same with a text of its own for an encoder; both end in padding, more or less of it.
+inline Batch tiny_hidden_spans(Device& device, const ModelConfig& config, const TinyRows& rows) {
+  ModelConfig text = config;
+  text.sequence = config.decoder_sequence;
+  Batch batch = tiny_rows(device, text, rows);
+  const Batch source = tiny_rows(device, config, {rows.step + 1000, rows.first, rows.count});
+  batch.source = source.text;
+  const auto there = [&](std::int64_t s, std::int64_t most) {
+    std::vector<std::int32_t> out;
+    for (std::int64_t row = 0; row < rows.count; ++row)
+      for (std::int64_t i = 0; i < s; ++i) out.push_back(i >= s - (rows.first + row) % most ? -1 : 0);
+    return from_host(device, {rows.count, s}, out);
+  };
+  batch.text.documents = there(config.decoder_sequence, 3);
+  batch.source.documents = there(config.sequence, 4);
+  std::vector<float> mask;
+  for (std::int64_t i = 0; i < config.decoder_sequence; ++i)
+    for (std::int64_t row = 0; row < rows.count; ++row)
+      mask.push_back(i < config.decoder_sequence - (rows.first + row) % 3 ? 1.F : 0.F);
+  batch.mask = from_host(device, {config.decoder_sequence, rows.count}, mask);
+  return batch;
+}
+
 /// As the model's family reads them.
 inline Batch tiny_samples(Device& device, const ModelConfig& config, const TinyRows& rows) {
+  if (config.kind == "t5") return tiny_hidden_spans(device, config, rows);
   return config.kind == "bert" ? tiny_hidden_words(device, config, rows) : tiny_rows(device, config, rows);
 }
 
@@ -129,7 +165,8 @@ inline Batch tiny_batch(Device& device, const ModelConfig& config, std::int64_t 
 /// All of a model as one stage.
 inline std::map<int, Stage> whole_model(const ModelConfig& config, Communicator& tp, Device& device) {
   std::map<int, Stage> stages;
-  stages[0] = kind_of(config).build(config, {.first_layer = 0, .layers = config.layers}, {.tp = tp}, device);
+  const ModelKind kind = kind_of(config);
+  stages[0] = kind.build(config, kind.cut(config, {}).front(), {.tp = tp}, device);
   return stages;
 }
 

@@ -37,6 +37,10 @@ class Manners(unittest.TestCase):
         self.assertEqual(said(manners.check, {"weft/a/b.h": "int x;\n"}),
                          ["weft/a/b.h:1: the first line says what the file is", "weft/a/b.h:2: a header without #pragma once"])
 
+    def test_lets_a_header_speak_for_its_source(self):
+        self.assertEqual(said(manners.check, {"weft/a/b.cpp": '#include "weft/a/b.h"\n', "weft/a/c.cpp": '#include "weft/a/b.h"\n'}),
+                         ["weft/a/c.cpp:1: the first line says what the file is"])
+
     def test_follows_the_links_of_documents(self):
         text = "[a](b.md) [c](gone.md) [w](https://example.org) [h](#here) `weft/a.h` `weft/none.h`\n"
         files = {"docs/a.md": text, "docs/b.md": "", "weft/a.h": "// What it is.\n#pragma once\n"}

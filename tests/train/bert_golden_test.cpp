@@ -75,9 +75,9 @@ void set_weights(Weights& weights) {
   weights.each_master([&](const Held& held) {
     const std::vector<float> values = read<float>(file, their_name(held.name));
     ASSERT_EQ(std::size_t(held.pieces.front().where.global.elements()), values.size()) << held.name;
-    held.memory.device().copy_from_host(*held.memory.storage(),
-                                        held.memory.offset() * std::int64_t(sizeof(float)), values.data(),
-                                        std::ssize(values) * std::int64_t(sizeof(float)));
+    const std::int64_t at = held.memory.offset() + held.pieces.front().at, size = sizeof(float);
+    held.memory.device().copy_from_host(*held.memory.storage(), at * size, values.data(),
+                                        std::ssize(values) * size);
     ++found;
   });
   weights.publish();

@@ -25,13 +25,13 @@ TrainConfig injecting(InjectedFault kind, FaultCheck check = FaultCheck::rerun) 
 }
 
 /// What two data- or tensor-parallel ranks say of their copies after one rank's weight was changed.
-std::string said(const ParallelConfig& parallel, const std::string& changed) {
+std::string said(const ParallelConfig& parallel, const std::string& changed,
+                 const ModelConfig& model = tiny_gpt2()) {
   std::string out;
   run_as_threads(2, [&](Communicator& world) {
     const auto device = open_device("cpu", {.threads = 1});
     const ProcessMesh mesh(ParallelLayout({.tp = parallel.tp, .dp = parallel.dp}), world);
-    Replica replica({.model = tiny_gpt2(), .parallel = parallel, .optimizer = {}, .scaling = {}},
-                    {*device, mesh});
+    Replica replica({.model = model, .parallel = parallel, .optimizer = {}, .scaling = {}}, {*device, mesh});
     replica.each_parameter([&](Parameter& p) {
       if (world.rank() == 1 && p.name == changed) p.value.as<float>()[0] += 1e-7F;
     });
@@ -100,6 +100,12 @@ TEST(Guard, finds_a_bit_in_what_tensor_parallel_ranks_hold_whole) {
   EXPECT_EQ(said({.tp = 2, .dp = 1}, ""), "");
   EXPECT_EQ(said({.tp = 2, .dp = 1}, "layers.0.mlp_norm.gain"),
             "tensor-parallel ranks hold different bits of layers.0.mlp_norm.gain");
+}
+
+TEST(Guard, a_vocabulary_that_one_tensor_parallel_rank_holds_whole_is_no_copy) {
+  ModelConfig small = tiny_gpt2();
+  small.vocabulary = 60;
+  EXPECT_EQ(said({.tp = 2, .dp = 1}, "", small), "");
 }
 
 TEST(Guard, compares_copies_in_a_run_without_changing_it) {

@@ -118,6 +118,23 @@ TEST(NamedLosses, of_microbatches_are_means_of_means) {
   EXPECT_NEAR(mean_of({none, many}), mean_of({many}) / 2, 1e-6);
 }
 
+// What is computed at a save and again after loading must not show how many samples a microbatch holds.
+TEST(NamedLosses, of_microbatches_may_be_taken_over_all_tokens) {
+  const auto device = open_device("cpu", {.threads = 1});
+  SoloCommunicator solo;
+  const ProcessMesh mesh{ParallelLayout({}), solo};
+  Replica replica({.model = tiny_gpt2(), .kind = measured_on_the_first_stage()}, {*device, mesh});
+  const Batch few = two_samples(*device, 0, 1), many = two_samples(*device, 2, 8);
+  const auto taken = [&](const std::vector<Batch>& batches, int together) {
+    Evaluation sums;
+    replica.evaluate(batches, sums, together);
+    return sums[0];
+  };
+  const LossSum whole = taken({few, many}, 0);
+  EXPECT_EQ(whole.count, 9 + 16);
+  EXPECT_NEAR(whole.sum, 9 * taken({few}, 1).mean() + 16 * taken({many}, 1).mean(), 1e-5);
+}
+
 TEST(NamedLosses, stand_in_the_line_in_their_order) {
   const auto losses = kind_of({}).losses({});
   ASSERT_EQ(losses.size(), 1U);

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <set>
 
+#include "tests/support/counting.h"
+#include "tests/support/refused.h"
 #include "tests/support/tiny.h"
 #include "weft/comm/solo.h"
 
@@ -50,6 +52,13 @@ std::set<std::string> by_width(OptimizerKind kind) {
   return names;
 }
 
+class OwnOrder final : public CountingCommunicator {
+ public:
+  using CountingCommunicator::CountingCommunicator;
+  const char* carrier() const override { return "a ring"; }
+  bool adds_as_trees() const override { return false; }
+};
+
 }  // namespace
 
 TEST(Replica, lets_matrices_or_all_else_follow_the_width_as_the_optimizer_wants) {
@@ -83,6 +92,23 @@ TEST(Replica, moves_what_follows_the_width_by_its_own_rate_and_epsilon) {
   // An epsilon that drowns the gradient: half of it, as width is two, makes steps twice as large.
   const double wide = moved(1e-3, 1e6), narrow = moved(1e-3, 2e6);
   EXPECT_NEAR(wide / narrow, 2, 0.05);
+}
+
+TEST(Replica, in_exact_mode_asks_ranks_for_sums_as_trees) {
+  const auto device = open_device("cpu", {.threads = 1});
+  SoloCommunicator solo;
+  Volumes volumes;
+  OwnOrder ring(solo, volumes);
+  const ProcessMesh mesh(ParallelLayout({}), ring);
+  ModelConfig config = tiny_gpt2();
+  EXPECT_NO_THROW(Replica({.model = config}, {*device, mesh}));
+  config.exact = true;
+  EXPECT_EQ(refused([&] {
+              Replica({.model = config}, {*device, mesh});
+            }),
+            "{model.exact} adds over ranks as balanced trees, and a ring adds in an order of its own: run "
+            "the ranks as "
+            "threads or under MPI, or leave {model.exact} out");
 }
 
 TEST(Replica, is_of_the_family_it_is_given) {

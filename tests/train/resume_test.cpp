@@ -98,6 +98,18 @@ INSTANTIATE_TEST_SUITE_P(
                              c.parallel.zero = 1;
                              c.model.precision = Precision::bf16;
                            }},
+                      Case{"gradients_cut_over_ranks",
+                           [](TrainConfig& c) {
+                             c.parallel.dp = c.run.ranks = 2;
+                             c.parallel.zero = 2;
+                           }},
+                      Case{"weights_cut_over_ranks",
+                           [](TrainConfig& c) {
+                             c.parallel.dp = c.run.ranks = 2;
+                             c.parallel.zero = 3;
+                             c.model.precision = Precision::bf16;
+                             c.checkpoint.in_background = true;
+                           }},
                       Case{"two_stages", [](TrainConfig& c) { c.parallel.pp = c.run.ranks = 2; }}),
     [](const auto& of) { return std::string(of.param.name); });
 
@@ -130,11 +142,36 @@ INSTANTIATE_TEST_SUITE_P(
                       std::pair(RunCut{"pp2", 1, 1, 2, 2}, RunCut{"tp2dp2", 2, 2, 1, 2}),
                       std::pair(RunCut{"zero2", 1, 2, 1, 2, 1}, RunCut{"one", 1, 1, 1, 8}),
                       std::pair(RunCut{"tp2", 2, 1, 1, 4}, RunCut{"zero4", 1, 4, 1, 2, 1}),
+                      std::pair(RunCut{"zero_2", 1, 2, 1, 2, 2}, RunCut{"zero_3_of_tp2", 2, 2, 1, 2, 3}),
+                      std::pair(RunCut{"zero_3", 1, 4, 1, 2, 3}, RunCut{"zero_0", 1, 2, 1, 4, 0}),
+                      std::pair(RunCut{"pp2", 1, 1, 2, 2}, RunCut{"zero_3", 1, 2, 1, 4, 3}),
+                      std::pair(RunCut{"zero_3_of_pp2", 1, 2, 2, 2, 3}, RunCut{"zero_1", 1, 4, 1, 2, 1}),
                       std::pair(RunCut{"tp2dp2", 2, 2, 1, 2}, RunCut{"pp2", 1, 1, 2, 4}),
                       std::pair(RunCut{"cp2", 1, 1, 1, 8, 0, 2}, RunCut{"cp1", 1, 1, 1, 8}),
                       std::pair(RunCut{"cp1", 1, 1, 1, 8}, RunCut{"cp2", 1, 1, 1, 8, 0, 2}),
                       std::pair(RunCut{"cp2zero2", 1, 2, 1, 4, 1, 2}, RunCut{"tp2", 2, 1, 1, 8})),
     [](const auto& of) { return std::string(of.param.first.name) + "_to_" + of.param.second.name; });
+
+// From every stage into every other one: in exact mode the six steps are the same wherever they are cut.
+TEST(Resume, goes_on_from_every_stage_of_zero_under_every_other_to_the_bit) {
+  const auto in = [](int zero) {
+    RunCut cut{.name = "zero", .dp = 2, .micro = 2, .zero = zero, .exact = true};
+    cut.precision = Precision::bf16;
+    return cut_as(cut, tiny_run());
+  };
+  const Told unbroken = train(in(0));
+  for (const int from : {0, 1, 2, 3}) {
+    const TemporaryDirectory folder;
+    TrainConfig first = saving(in(from), folder.path());
+    first.exit.interval = 3;
+    const Told before = train(first);
+    for (const int into : {0, 1, 2, 3}) {
+      TrainConfig second = in(into);
+      second.checkpoint.load = folder.path();
+      EXPECT_EQ(joined(before.losses, train(second).losses), unbroken.losses) << from << " to " << into;
+    }
+  }
+}
 
 // A feed reads one step ahead, so a run that stops has read the next step's samples too, where there is one.
 TEST(Ledger, has_every_sample_once_when_ranks_and_microbatches_change) {

@@ -27,8 +27,8 @@ void on_ranks(int tp, Dtype compute, Weights::For purpose,
     const auto device = open_device("cpu", {.threads = 1});
     const ModelConfig config = tiny_gpt2();
     const ProcessMesh mesh(ParallelLayout({.tp = tp}), world);
-    const Stage stage =
-        build_gpt(config, {.first_layer = 0, .layers = config.layers}, {.tp = mesh.along(Axis::tp)}, *device);
+    const Stage stage = kind_named("gpt").build(config, {.first_layer = 0, .layers = config.layers},
+                                                {.tp = mesh.along(Axis::tp)}, *device);
     Weights weights([&](const VisitParameter& visit) { stage.each_parameter(visit); }, *device, compute,
                     purpose, {.mesh = &mesh});
     act(weights, world);

@@ -5,7 +5,6 @@
 using namespace weft;
 using namespace weft::testing;
 using ::testing::ElementsAre;
-using ::testing::ThrowsMessage;
 
 TEST(Validate, takes_what_is_good_and_fills_in_the_rest) {
   const TrainConfig c = completed([](TrainConfig& t) { t.parallel.tp = 2; }, 8);
@@ -335,16 +334,6 @@ TEST(Validate, refuses_evaluation_batches_that_ranks_cannot_share) {
   refused([](TrainConfig& c) { c.eval.global = 3; },
           "evaluation batch size 3 is not a multiple of micro batch size times data-parallel ranks, 2");
   refused([](TrainConfig& c) { c.eval.iterations = -1; }, "{eval.iterations} -1 is not 0 or more");
-}
-
-TEST(Validate, refuses_at_run_time_what_nothing_consumes_yet) {
-  TrainConfig c = completed([](TrainConfig& t) { t.parallel.zero = 2; }, 2);
-  EXPECT_THAT(
-      [&] { refuse_unsupported(c); },
-      ThrowsMessage<Error>("weft cannot do this yet: {parallel.zero} 2 and 3: gradients and weights cut "
-                           "over data-parallel ranks"));
-  c = completed([](TrainConfig&) {});
-  EXPECT_NO_THROW(refuse_unsupported(c));
 }
 
 TEST(Validate, refuses_two_places_where_attention_begins_anew) {

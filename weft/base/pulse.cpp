@@ -45,11 +45,15 @@ PulseReading reading_of(const PulseLines& l) {
                    .steps_done = get(l.steps_done),
                    .longest_step = double(get(l.longest_step)) * nanoseconds,
                    .worked = double(get(l.worked)) * nanoseconds,
+                   .longest_here = 0,
+                   .was_here = 0,
                    .word = static_cast<Spoken>(std::min(get(l.word), std::uint32_t(Spoken::recv))),
                    .circle = get(l.circle),
                    .peer = get(l.peer),
                    .number = get(l.number),
                    .circles = {}};
+  out.longest_here = double(get(l.longest_in[std::size_t(out.section)])) * nanoseconds;
+  out.was_here = std::int64_t(get(l.left[std::size_t(out.section)]));
   const auto circles = std::min<std::size_t>(get(l.circles), PulseLines::most_circles);
   for (std::size_t i = 0; i < circles; ++i)
     out.circles.push_back({get(l.of[i].id), get(l.of[i].words), get(l.of[i].place), get(l.of[i].size)});
@@ -79,16 +83,28 @@ void Pulse::begin(int rank, int kin) {
   beat();
 }
 
+void Pulse::go_to(Section section) {
+  const auto before = std::size_t(get(lines_->section));
+  if (before == std::size_t(section)) return;
+  const std::uint64_t then = now(), took = then - section_began_;
+  if (section_began_ != 0) {
+    put(lines_->longest_in[before], std::max(get(lines_->longest_in[before]), took));
+    put(lines_->left[before], get(lines_->left[before]) + 1);
+  }
+  section_began_ = then;
+  put(lines_->section, section);
+}
+
 void Pulse::enter(Section section) {
   if (lines_ == nullptr) return;
-  put(lines_->section, section);
+  go_to(section);
   beat();
 }
 
 void Pulse::begin_step(std::int64_t step) {
   if (lines_ == nullptr) return;
   put(lines_->step, step);
-  put(lines_->section, Section::training);
+  go_to(Section::training);
   step_began_ = now();
   waited_ = 0;
   beat();

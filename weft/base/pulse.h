@@ -11,6 +11,7 @@
 namespace weft {
 
 enum class Section : std::uint32_t { starting, training, evaluating, saving, ending };
+constexpr std::size_t sections = 5;
 const char* name(Section section);
 
 /// What ranks of a circle say together, or to each other.
@@ -42,6 +43,7 @@ struct PulseLines {
   std::atomic<std::int32_t> circle, peer;  // of what it waits for; peer: -1 for all
   std::atomic<std::int64_t> step, steps_done, number;
   std::atomic<std::uint64_t> longest_step, worked;  // nanoseconds; worked: in all steps, but for waiting
+  std::array<std::atomic<std::uint64_t>, sections> longest_in, left;  // nanoseconds; how often it was left
   std::array<Circle, most_circles> of;
 };
 
@@ -72,7 +74,8 @@ class Pulse {
  private:
   void beat();
   PulseLines* lines_ = nullptr;
-  std::uint64_t step_began_ = 0, wait_began_ = 0, waited_ = 0;
+  void go_to(Section section);
+  std::uint64_t step_began_ = 0, wait_began_ = 0, waited_ = 0, section_began_ = 0;
   std::int64_t steps_ = 0;
 };
 
@@ -103,6 +106,8 @@ struct PulseReading {
   Section section = Section::starting;
   std::int64_t step = 0, steps_done = 0;
   double longest_step = 0, worked = 0;  // seconds
+  double longest_here = 0;              // seconds in this section, when it was entered before
+  std::int64_t was_here = 0;            // and how often
   Spoken word = Spoken::nothing;
   int circle = -1, peer = -1;
   std::int64_t number = 0;

@@ -5,7 +5,6 @@
 #include <new>
 
 #include "weft/base/error.h"
-#include "weft/comm/tell_all.h"
 
 namespace weft::checkpoint {
 namespace {
@@ -36,7 +35,7 @@ Outcome outcome_of(const std::function<std::string()>& work) {
 }  // namespace
 
 std::vector<std::string> agree(Communicator& world, const std::function<std::string()>& work) {
-  std::vector<std::string> said = tell_all(world, packed(outcome_of(work)));
+  std::vector<std::string> said = world.tell_all(packed(outcome_of(work)));
   for (std::size_t r = 0; r < said.size(); ++r) {
     if (said[r].front() == '=') continue;
     const auto kind = static_cast<Kind>(said[r].front() - '0');

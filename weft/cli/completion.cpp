@@ -1,4 +1,3 @@
-// weft completion bash|zsh|fish.
 #include "weft/cli/completion.h"
 
 #include <functional>

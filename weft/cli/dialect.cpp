@@ -123,8 +123,11 @@ class Reader {
       if (is_file(given)) run(given, who);
     for (const Given& given : flags)
       if (rows_[given.flag].parse == nullptr) treat(rows_[given.flag], given.words, who, setters);
+    std::vector<const Given*> rest;
     for (const Given& given : flags)
-      if (rows_[given.flag].parse != nullptr && !is_file(given)) run(given, who);
+      if (rows_[given.flag].parse != nullptr && !is_file(given)) rest.push_back(&given);
+    std::ranges::stable_sort(rest, {}, [](const Given* given) { return given->flag; });
+    for (const Given* given : rest) run(*given, who);
   }
 
   void run(const Given& given, Origin who) {

@@ -112,7 +112,8 @@ constexpr OtherRule not_ours[] = {
      "a step that is not finite is never applied; under fp16 the scale is halved"},
     {"`--async-save` needs a distributed format and a persistent worker",
      "there is one format and one writer"},
-    {"`--use-torch-fsdp2`, `--use-megatron-fsdp` and their twenty exclusions", "weft has neither"},
+    {"`--use-torch-fsdp2`, `--use-megatron-fsdp` and their twenty exclusions",
+     "they mean ZeRO's third stage here, which goes with everything"},
 };
 
 }  // namespace

@@ -79,8 +79,6 @@ std::string dry_run_text(const Command& command, const Launched& launched) {
               ", pipeline ", o.pp, "\n", o.steps, " steps on ", o.samples, " samples; ", o.microbatches,
               " microbatches in the first step; ", o.valid_samples, " samples to validate on, ",
               o.test_samples, " to test on\n");
-  for (const std::string& flag : unsupported(command.config))
-    out += text("weft cannot do this yet: ", flag, "\n");
   return out;
 }
 
@@ -99,7 +97,6 @@ std::string dry_run_json(const Command& command, const Launched& launched) {
   out["plan"] = plan_json(command.config, launched);
   out["settings"] = Json::parse(to_json(command.fields, JsonForm::with_origins));
   out["notices"] = command.notices;
-  out["unsupported"] = unsupported(command.config);
   return out.dump(2);
 }
 

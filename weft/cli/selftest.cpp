@@ -81,7 +81,6 @@ int run_selftest(Args args) {
     fail(Kind::usage, "selftest: '", asked->others[0], "' follows no flag that takes it");
   complete(asked->config, 0);
   const TrainConfig small = shrunk(asked->config, raw->config);
-  refuse_unsupported(small);
   const ModelConfig& m = small.model;
   std::cout << fmt::format("{} layers of {} channels and {} heads, {} tokens: your model, made small\n",
                            m.layers, m.hidden, m.heads, m.sequence)
@@ -101,7 +100,7 @@ int run_selftest(Args args) {
 }
 
 VerbHelp about_selftest() {
-  return {.usage = "weft selftest gpt|bert [the flags of weft train]",
+  return {.usage = "weft selftest gpt|bert|t5 [the flags of weft train]",
           .examples = {{"weft selftest gpt --config examples/llama2_7b.yaml --tensor-model-parallel-size 2 "
                         "--pipeline-model-parallel-size 2 --ranks 8",
                         "a small Llama on eight thread ranks against one"}},

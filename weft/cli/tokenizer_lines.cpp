@@ -1,4 +1,3 @@
-// Lines in and out of the tokenizer verb.
 #include "weft/cli/tokenizer_lines.h"
 
 #include <charconv>

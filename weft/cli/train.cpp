@@ -58,7 +58,6 @@ void finish(Command& command, const Launched& launched, std::string_view model) 
   if (const auto tokenizer = run_tokenizer(command.config)) take_vocabulary(command, tokenizer->size());
   complete(command, launched.world);
   if (command.dry_run) return;
-  refuse_unsupported(command.config);
   if (command.memory_check)
     must_fit(command.config, ranks_here(command.config, launched), free_memory(),
              counter_of(command.config, launched));
@@ -113,7 +112,7 @@ int run_train(Args args) {
 
 VerbHelp about_train() {
   VerbHelp help{
-      .usage = "weft train gpt|bert [--config FILE.yaml] [Megatron-LM's flags] [--dry-run] [--json]",
+      .usage = "weft train gpt|bert|t5 [--config FILE.yaml] [Megatron-LM's flags] [--dry-run] [--json]",
       .examples = {{"weft train gpt --config examples/gpt2_124m.yaml --data-path wiki_text_document",
                     "a model from a file; the command line wins over it"},
                    {"weft train gpt --num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 64 "

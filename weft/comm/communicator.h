@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "weft/comm/pending.h"
 #include "weft/tensor/tensor.h"
@@ -14,9 +16,9 @@ class Pulse;
 
 enum class Reduce : std::uint8_t { sum, max };
 
-/// Tensors are contiguous. Every sum is the balanced binary tree in rank order, with terms in f32 (f64 for
-/// f64, integers for integers) and one rounding at the end, in every backend: the same call gives the same
-/// bits every time and everywhere. A rank that fails frees the others: their words throw.
+/// Tensors are contiguous. Terms of sums are f32 (f64 for f64, integers for integers) with one rounding at
+/// the end, and the same call gives the same bits every time. A rank that fails frees the others: their words
+/// throw.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -24,6 +26,15 @@ class Communicator {
   virtual int size() const = 0;
   /// Where this rank says what it is doing; null where nobody watches.
   virtual Pulse* pulse() const { return nullptr; }
+  /// "threads", "MPI", …: the word for messages.
+  virtual const char* carrier() const = 0;
+  /// Whether every sum is the balanced binary tree in rank order, so that it has the same bits wherever that
+  /// is said: exact mode asks for it.
+  virtual bool adds_as_trees() const { return true; }
+
+  /// Every rank's text, in rank order: what hosts have to say, apart from tensors and from any device's
+  /// order.
+  virtual std::vector<std::string> tell_all(const std::string& mine);
 
   /// x becomes the reduction of every rank's x.
   virtual Pending all_reduce(const Tensor& x, Reduce how) = 0;

@@ -52,6 +52,8 @@ class Exchanges {
   explicit Exchanges(Pulse* pulse) : pulse_(pulse) {}
   std::shared_ptr<Exchange> begin(std::shared_ptr<Exchange> exchange);
   void finish(const Exchange& exchange, Mail& mail);
+  /// After a failure no word is finished any more. What they hold must go before the device that made it.
+  void drop() { under_way_.clear(); }
   Pulse* pulse() const { return pulse_; }
 
  private:
@@ -89,9 +91,14 @@ bool Exchanges::advance_all(const Exchange& wanted) {
 }
 
 void Exchanges::finish(const Exchange& exchange, Mail& mail) {
-  if (advance_all(exchange)) return;
-  const Waiting waiting(pulse_, exchange.about());
-  for (int rounds = 0; !advance_all(exchange); ++rounds) mail.rest(rounds);
+  try {
+    if (advance_all(exchange)) return;
+    const Waiting waiting(pulse_, exchange.about());
+    for (int rounds = 0; !advance_all(exchange); ++rounds) mail.rest(rounds);
+  } catch (...) {
+    drop();
+    throw;
+  }
 }
 
 std::byte* bytes_at(const Tensor& x, std::int64_t offset) {
@@ -126,6 +133,7 @@ class MessageCommunicator final : public Communicator {
   }
   int rank() const override { return rank_; }
   int size() const override { return size_; }
+  const char* carrier() const override { return "messages"; }
   Pulse* pulse() const override { return exchanges_->pulse(); }
 
   Pending all_reduce(const Tensor& x, Reduce how) override {
@@ -246,7 +254,8 @@ class MessageCommunicator final : public Communicator {
   }
   Pending begin(std::shared_ptr<Exchange> exchange) {
     return Pending([exchanges = exchanges_, mail = mail_, exchange = exchanges_->begin(std::move(exchange))] {
-      if (std::uncaught_exceptions() > 0) return;  // the peer may wait for a word that will never be said
+      // The peer may wait for a word that will never be said.
+      if (std::uncaught_exceptions() > 0) return exchanges->drop();
       exchanges->finish(*exchange, *mail);
     });
   }

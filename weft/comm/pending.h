@@ -7,8 +7,11 @@
 
 namespace weft {
 
-/// Holds the tensors it touches until it is waited for. Dropping one waits too, so that no memory is reused
-/// under a peer's hands; a failure is then lost, so do wait.
+/// A word takes its turn behind what the tensors' device was asked for before it. After wait() comes what the
+/// device is asked for next: that is an order on the device, and the host itself waits only where the host is
+/// the device; who wants to read a result asks the device for a copy. Holds the tensors it touches until
+/// then. Dropping one waits too, so that no memory is reused under a peer's hands; a failure is then lost, so
+/// do wait.
 class [[nodiscard]] Pending {
  public:
   using Finish = InlineFunction<480>;

@@ -1,5 +1,6 @@
-// Texts travel as u8 tensors of one length: that of the longest.
-#include "weft/comm/tell_all.h"
+// Texts between hosts, where a communicator has no better way: they travel as u8 tensors of one length: that
+// of the longest.
+#include "weft/comm/communicator.h"
 
 #include <algorithm>
 #include <cstring>
@@ -9,14 +10,15 @@
 
 namespace weft {
 
-std::vector<std::string> tell_all(Communicator& world, const std::string& mine) {
-  if (world.size() == 1) return {mine};
-  // The run's own device would not do: in its steady state it may refuse fresh blocks.
+std::vector<std::string> Communicator::tell_all(const std::string& mine) {
+  if (size() == 1) return {mine};
+  // For those who take the host's memory as they take any. The run's own device would not do: in its steady
+  // state it may refuse fresh blocks.
   const auto memory = host_memory();
-  const std::int64_t ranks = world.size();
+  const std::int64_t ranks = size();
   const Tensor lengths = empty(*memory, {ranks}, Dtype::i64, Use::communication);
   const auto length = static_cast<std::int64_t>(mine.size());
-  world.all_gather(lengths, from_host<std::int64_t>(*memory, {1}, std::span(&length, 1), Use::communication))
+  all_gather(lengths, from_host<std::int64_t>(*memory, {1}, std::span(&length, 1), Use::communication))
       .wait();
   const auto sizes = lengths.as<std::int64_t>();
   const std::int64_t longest = *std::max_element(sizes.begin(), sizes.end());
@@ -26,7 +28,7 @@ std::vector<std::string> tell_all(Communicator& world, const std::string& mine) 
   const Tensor padded = empty(*memory, {longest}, Dtype::u8, Use::communication);
   std::memset(padded.address(), 0, std::size_t(longest));
   std::memcpy(padded.address(), mine.data(), mine.size());
-  world.all_gather(all, padded).wait();
+  all_gather(all, padded).wait();
   const auto* bytes = static_cast<const char*>(all.address());
   for (std::int64_t r = 0; r < ranks; ++r)
     out.emplace_back(bytes + r * longest, std::size_t(sizes[std::size_t(r)]));

@@ -49,6 +49,7 @@ class ThreadCommunicator final : public Communicator {
   int rank() const override { return rank_; }
   int size() const override { return circle_->size(); }
   Pulse* pulse() const override { return &pulse_; }
+  const char* carrier() const override { return "threads"; }
 
   void barrier() override { finish(Spoken::barrier, join({.word = Word::barrier}, {})); }
 

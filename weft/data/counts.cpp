@@ -1,4 +1,3 @@
-// Sample counts, by Megatron's rules.
 #include "weft/data/counts.h"
 
 #include <algorithm>

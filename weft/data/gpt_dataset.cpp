@@ -1,4 +1,3 @@
-// GPT samples out of pieces of documents.
 #include "weft/data/gpt_dataset.h"
 
 #include <algorithm>

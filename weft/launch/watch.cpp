@@ -14,6 +14,8 @@ namespace weft::launch {
 namespace {
 
 constexpr std::int64_t enough_steps = 3;     // to learn how long one takes
+constexpr std::int64_t enough_times = 3;     // in a section that is none
+constexpr double elsewhere = 2;              // times the least of steps, as disks are less even
 constexpr std::int64_t steps_a_window = 10;  // below, one odd step would count for much
 constexpr std::int64_t most_steps = std::int64_t{1} << 50;
 constexpr std::size_t most_ranks = 1 << 17;
@@ -89,6 +91,8 @@ double Watch::limit_of(const PulseReading& rank) const {
   if (rules_.limit > 0) return rules_.limit;
   const auto seen = longest_.find(rank.section);
   const double longest = seen == longest_.end() ? 0 : seen->second;
+  if (rank.section != Section::training && rank.was_here >= enough_times)
+    return std::max(elsewhere * rules_.least, rules_.factor * std::max(longest, rank.longest_here));
   if (rank.section != Section::training || rank.steps_done < enough_steps)
     return std::max(rules_.before, rules_.factor * longest);
   return std::max(rules_.least, rules_.factor * std::max(longest, rank.longest_step));

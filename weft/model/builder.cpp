@@ -5,7 +5,9 @@
 #include <cmath>
 
 #include "weft/base/number.h"
+#include "weft/model/relative.h"
 #include "weft/model/rotary.h"
+#include "weft/nn/encoder_memory.h"
 #include "weft/nn/recompute.h"
 #include "weft/nn/region.h"
 
@@ -138,7 +140,8 @@ AttentionShape Builder::attention_shape(int layer, const Looks& looks) {
           .angles = turns(layer) ? angles_ : Tensor(),
           .pairing = config_.rotary.interleaved ? Pairing::neighbours : Pairing::halves,
           .context = context_of(layer),
-          .parts = {.here = parts_here(), .sharers = sharers_}};
+          .parts = {.here = parts_here(), .sharers = sharers_},
+          .no_distance = config_.positions == Positions::relative ? side_length(config_, looks.side) - 1 : 0};
 }
 
 // Fewer groups than ranks: neighbours share a group. Each has its own queries of it, and all have its key
@@ -197,6 +200,17 @@ SelfAttention Builder::attention(const std::string& name, int layer, const Looks
   return {qkv(name + ".qkv"), row(name + ".project"), std::move(norms), attention_shape(layer, looks)};
 }
 
+// Its dropout has a place of its own behind all layers.
+CrossAttention Builder::cross_attention(const std::string& name, int layer) {
+  AttentionShape shape = attention_shape(layer, {.mask = Mask::none, .memory = true});
+  shape.layer = layer + config_.decoder_layers;
+  shape.window = 0;
+  shape.angles = {};
+  shape.no_distance = 0;
+  return {column(name + ".query", BiasAdded::by_product), column(name + ".key_value", BiasAdded::by_product),
+          row(name + ".project"), shape};
+}
+
 // [gate | up]: each half is cut by itself, so the rank's rows are two boxes of the whole.
 void Builder::cut_in_halves(Parameter& parameter) const {
   const Shard whole = parameter.pieces.front().where;
@@ -232,12 +246,15 @@ std::unique_ptr<Layer> Builder::block(const std::string& name, int layer, const 
   std::vector<Sublayer> sublayers;
   sublayers.push_back({"attention block", norm(name + ".attention_norm"),
                        std::make_unique<SelfAttention>(attention(name + ".attention", layer, looks))});
+  if (looks.memory)
+    sublayers.push_back({"cross attention block", norm(name + ".cross_norm"),
+                         std::make_unique<CrossAttention>(cross_attention(name + ".cross", layer))});
   sublayers.push_back({"mlp block", norm(name + ".mlp_norm"), std::make_unique<Mlp>(mlp(name + ".mlp"))});
   return std::make_unique<Block>(
       std::move(sublayers),
       Block::Options{
           .layer = layer,
-          .first_dropout = 2 * layer,
+          .first_dropout = looks.memory ? 3 * layer - config_.layers : 2 * layer,
           .dropout = float(config_.hidden_dropout),
           .recompute_norms = recomputes(RecomputeModule::norm),
           .residual = config_.residual_after_norm ? Block::Residual::of_norm : Block::Residual::of_input,
@@ -247,15 +264,18 @@ std::unique_ptr<Layer> Builder::block(const std::string& name, int layer, const 
 
 // Full recompute: uniform wraps every run of `layers` blocks, block wraps each of the first `layers` of the
 // stage.
-void Builder::add_blocks(Stage& stage, const std::function<std::unique_ptr<Layer>(int layer)>& make) const {
+void Builder::add_blocks(Stage& stage, const MakeBlock& make) const {
+  add_blocks(stage, part_.first_layer, part_.first_layer + part_.layers, make);
+}
+void Builder::add_blocks(Stage& stage, int from, int to, const MakeBlock& make) const {
   const RecomputeConfig& recompute = config_.recompute;
   const bool full = recompute.what == weft::Recompute::full;
   const bool uniform = recompute.method == RecomputeMethod::uniform;
   const int run = full && uniform ? std::max(recompute.layers, 1) : 1;
-  for (int i = 0; i < part_.layers; i += run) {
+  for (int i = from; i < to; i += run) {
     std::vector<std::unique_ptr<Layer>> together;
-    for (int k = i; k < std::min(i + run, part_.layers); ++k) together.push_back(make(part_.first_layer + k));
-    if (full && (uniform || i < recompute.layers))
+    for (int k = i; k < std::min(i + run, to); ++k) together.push_back(make(k));
+    if (full && (uniform || i - part_.first_layer < recompute.layers))
       stage.layers.push_back(std::make_unique<weft::RecomputeLayers>(std::move(together)));
     else
       for (auto& layer : together) stage.layers.push_back(std::move(layer));
@@ -301,25 +321,45 @@ Parameter Builder::word_bias(const std::string& name) const {
   return bias;
 }
 
-// One memory for both uses of the words, where that cannot show: in exact mode the gradients of the uses
-// are trees of their own, as they are where the uses stand in two stages.
-bool Builder::shares_words() const {
-  return config_.tied_output && part_.embeds && part_.measures && !sums_.exact;
+// One memory for all uses of the words in a stage, where that cannot show: in exact mode the gradients of the
+// uses are trees of their own, as they are where the uses stand in several stages.
+bool Builder::words_elsewhere() const {
+  const bool decodes = config_.decoder_layers > 0;
+  const int all = 1 + int(decodes) + int(config_.tied_output);
+  const int here = int(part_.embeds) + int(decodes && holds_layer(part_, config_.layers)) +
+                   int(part_.measures && config_.tied_output);
+  return all > 1 && (here < all || sums_.exact);
 }
-std::unique_ptr<Layer> Builder::embedding() {
-  Parameter words = word_matrix("embedding.words");
-  words.tied = config_.tied_output && !shares_words();
-  auto layer =
-      std::make_unique<Embedding>(std::move(words),
-                                  Embedding::Added{.positions = shared_if_listed("embedding.positions"),
-                                                   .types = shared_if_listed("embedding.types")},
-                                  Embedding::Options{.dropout = float(config_.hidden_dropout),
-                                                     .multiplier = embedding_multiplier(config_),
-                                                     .first = words_here().first,
-                                                     .tp = tp_,
-                                                     .context = token_cut()});
+std::unique_ptr<Layer> Builder::embedding(Side side) {
+  const bool again = words_ != nullptr && !sums_.exact;
+  const auto table = [&](std::optional<Parameter> own, Parameter* other, bool tied) -> std::optional<Table> {
+    if (again && other != nullptr) return Table(*other);
+    if (!own) return std::nullopt;
+    own->tied = tied;
+    return Table(std::move(*own));
+  };
+  const bool two_stacks = config_.decoder_layers > 0;
+  const bool other_stack =
+      two_stacks && (sums_.exact || !part_.embeds || !holds_layer(part_, config_.layers));
+  auto layer = std::make_unique<Embedding>(
+      *table(word_matrix("embedding.words"), words_, words_elsewhere()),
+      Embedding::Added{.positions = table(shared_if_listed("embedding.positions"), positions_, other_stack),
+                       .types = table(shared_if_listed("embedding.types"), nullptr, false)},
+      Embedding::Options{.dropout = float(config_.hidden_dropout),
+                         .multiplier = embedding_multiplier(config_),
+                         .first = words_here().first,
+                         .side = side,
+                         .tp = tp_,
+                         .context = token_cut()});
   words_ = &layer->words();
+  positions_ = layer->positions();
   return layer;
+}
+
+std::unique_ptr<Layer> Builder::relative_biases(const std::string& name, const Looks& looks) const {
+  const std::int64_t length = side_length(config_, looks.side);
+  return std::make_unique<RelativeBiases>(
+      columns_of(name), relative_buckets(config_.relative, length, looks.mask == Mask::causal), device_);
 }
 
 std::unique_ptr<Layer> Builder::head() const {
@@ -330,9 +370,10 @@ std::unique_ptr<Layer> Builder::head() const {
                                       .multiplier = logits_multiplier(config_)};
   std::optional<Parameter> bias;
   if (list_.has("output.bias")) bias = word_bias("output.bias");
-  if (words_ && shares_words()) return std::make_unique<LanguageHead>(*words_, options, std::move(bias));
+  if (words_ && config_.tied_output && !sums_.exact)
+    return std::make_unique<LanguageHead>(*words_, options, std::move(bias));
   Parameter output = word_matrix(list_.has("output.words") ? "output.words" : "embedding.words");
-  output.tied = config_.tied_output;
+  output.tied = config_.tied_output && words_elsewhere();
   return std::make_unique<LanguageHead>(std::move(output), options, std::move(bias));
 }
 

@@ -10,6 +10,7 @@
 #include "weft/model/kind.h"
 #include "weft/nn/attention.h"
 #include "weft/nn/block.h"
+#include "weft/nn/cross_attention.h"
 #include "weft/nn/embedding.h"
 #include "weft/nn/heads.h"
 #include "weft/nn/mlp.h"
@@ -39,15 +40,23 @@ class Builder {
   struct Looks {
     Mask mask = Mask::causal;
     Side side = Side::text;
+    bool memory = false;  // looks at an encoder's output, too
   };
   SelfAttention attention(const std::string& name, int layer, const Looks& looks);
 
+  CrossAttention cross_attention(const std::string& name, int layer);
+
   // ---- layers
-  /// Attention and an MLP.
+  /// Attention, an MLP, and attention to an encoder's output between them where the stack looks there.
   std::unique_ptr<Layer> block(const std::string& name, int layer, const Looks& looks);
+  using MakeBlock = std::function<std::unique_ptr<Layer>(int layer)>;
   /// The stage's blocks, some of them recomputed together; `make` gets the number of a layer.
-  void add_blocks(Stage& stage, const std::function<std::unique_ptr<Layer>(int layer)>& make) const;
-  std::unique_ptr<Layer> embedding();
+  void add_blocks(Stage& stage, const MakeBlock& make) const;
+  /// Of these, those from layer `from` up to layer `to`.
+  void add_blocks(Stage& stage, int from, int to, const MakeBlock& make) const;
+  std::unique_ptr<Layer> embedding(Side side = Side::text);
+  /// What a stack knows of distances between its tokens.
+  std::unique_ptr<Layer> relative_biases(const std::string& name, const Looks& looks) const;
   std::unique_ptr<Layer> head() const;
 
   const ParameterList& list() const { return list_; }
@@ -82,7 +91,7 @@ class Builder {
   VocabularyPart words_here() const;
   Parameter word_matrix(const std::string& name) const;
   Parameter word_bias(const std::string& name) const;
-  bool shares_words() const;
+  bool words_elsewhere() const;
 
   const ModelConfig& config_;
   ParameterList list_;
@@ -94,7 +103,8 @@ class Builder {
   Device& device_;
   Communicator* sharers_ = nullptr;
   Tensor angles_;               // one table for all layers
-  Parameter* words_ = nullptr;  // of this stage's embedding
+  Parameter* words_ = nullptr;  // of this stage's first embedding
+  Parameter* positions_ = nullptr;
 };
 
 }  // namespace weft

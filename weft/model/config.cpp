@@ -71,6 +71,15 @@ double width_of(const ModelConfig& m) {
 }
 
 void complete_decoder(ModelConfig& m) {
+  complete_layers(m);
+  if (m.decoder_layers > 0 || m.decoder_sequence > 0)
+    fail(Kind::usage, "model: ", m.kind,
+         " has one stack of layers; leave --decoder-num-layers and --decoder-seq-length out");
+  if (m.positions == Positions::relative)
+    fail(Kind::usage, "model: ", m.kind, " has no relative positions, but learned or rotary ones");
+}
+
+void complete_layers(ModelConfig& m) {
   check_sizes(m);
   if (m.ffn_hidden == 0) m.ffn_hidden = usual_ffn(m);
   complete_heads(m);

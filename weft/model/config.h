@@ -17,7 +17,7 @@ namespace weft {
 /// What activations and multiplied weights are stored in; sums, masters and moments are f32 whatever this
 /// says.
 enum class Precision : std::uint8_t { f32, bf16, f16 };
-enum class Positions : std::uint8_t { learned, rotary, none };
+enum class Positions : std::uint8_t { learned, rotary, none, relative };
 enum class RotaryScaling : std::uint8_t { none, linear, llama3, yarn };
 enum class InitMethod : std::uint8_t { normal, xavier_uniform };
 enum class Recompute : std::uint8_t { none, full, selective };
@@ -27,7 +27,9 @@ enum class RecomputeModule : std::uint8_t { core_attention, norm, mlp };
 
 /// The words of an enum in the order of its enumerators: how flags, files and help spell them.
 constexpr std::array<std::string_view, 3> words(Precision) { return {"f32", "bf16", "f16"}; }
-constexpr std::array<std::string_view, 3> words(Positions) { return {"learned", "rotary", "none"}; }
+constexpr std::array<std::string_view, 4> words(Positions) {
+  return {"learned", "rotary", "none", "relative"};
+}
 constexpr std::array<std::string_view, 4> words(RotaryScaling) {
   return {"none", "linear", "llama3", "yarn"};
 }
@@ -48,6 +50,13 @@ struct RotaryConfig {
   double beta_fast = 32, beta_slow = 1;   // yarn: rotations between which the two forms are blended
   double mscale = 1.0, mscale_all = 0.0;  // yarn: growth of the attention temperature
   int skip_every = 0;                     // every n-th layer turns nothing; 0: all layers turn
+};
+
+/// Biases of scores by the distance of query and key: near distances have a bucket each, farther ones share
+/// them, the more the farther, and all beyond `farthest` share the last.
+struct RelativeConfig {
+  int buckets = 32;
+  int farthest = 128;
 };
 
 /// Initial weights. Output layers (attention projection, second MLP matrix) are scaled by 1/sqrt(2 layers) if
@@ -83,21 +92,24 @@ struct ModelConfig {
   // No setting but a word of the command, and of a checkpoint's facts where it is not the first family.
   std::string kind = "gpt";
 
-  int layers = 0;
+  int layers = 0;          // of the encoder where there is a decoder too
+  int decoder_layers = 0;  // T5; 0: as many as the encoder has
   std::int64_t hidden = 0;
   std::int64_t ffn_hidden = 0;  // 0: 4·hidden, or floor(8·hidden/3/64)·64 if the activation is swiglu
   int heads = 0;
   int groups = 0;             // key/value heads; 0: as many as heads
   std::int64_t channels = 0;  // per head; 0: hidden / heads
 
-  std::int64_t sequence = 0;       // tokens in a training sample
-  std::int64_t max_positions = 0;  // rows of the learned position table
-  std::int64_t vocabulary = 0;     // ids that may occur: softmax, norms and files see these only
+  std::int64_t sequence = 0;          // tokens in a training sample; T5: of the encoder
+  std::int64_t decoder_sequence = 0;  // T5: tokens of the decoder
+  std::int64_t max_positions = 0;     // rows of the learned position table
+  std::int64_t vocabulary = 0;        // ids that may occur: softmax, norms and files see these only
   std::int64_t vocabulary_unit = 128;
   std::int64_t padded_vocabulary = 0;  // rows in storage; 0: vocabulary rounded up to vocabulary_unit
 
   Positions positions = Positions::learned;
   RotaryConfig rotary;
+  RelativeConfig relative;
 
   NormKind norm = NormKind::layer;
   double norm_epsilon = 1e-5;
@@ -152,6 +164,13 @@ void describe(Visitor& v, RotaryConfig& c) {
 }
 
 template <class Visitor>
+void describe(Visitor& v, RelativeConfig& c) {
+  v("buckets", c.buckets, OnResume::model, "relative positions: kinds of distances", legal::size);
+  v("farthest", c.farthest, OnResume::model, "relative positions: the distance from which all are alike",
+    legal::size);
+}
+
+template <class Visitor>
 void describe(Visitor& v, InitConfig& c) {
   v("method", c.method, OnResume::free, "distribution of initial weights");
   v("std", c.std, OnResume::free, "standard deviation of initial weights", legal::not_negative);
@@ -187,13 +206,18 @@ void describe(Visitor& v, RecomputeConfig& c) {
 
 template <class Visitor>
 void describe(Visitor& v, ModelConfig& c) {
-  v("layers", c.layers, OnResume::model, "transformer blocks", legal::size);
+  v("layers", c.layers, OnResume::model, "transformer blocks; T5: of the encoder", legal::size);
+  v("decoder_layers", c.decoder_layers, OnResume::model,
+    "T5: blocks of the decoder (0: as many as the encoder's)", legal::size_or_none);
   v("hidden", c.hidden, OnResume::model, "width of the residual stream", legal::size);
   v("ffn_hidden", c.ffn_hidden, OnResume::model, "inner width of the MLP", legal::size_or_none);
   v("heads", c.heads, OnResume::model, "query heads", legal::size);
   v("groups", c.groups, OnResume::model, "key/value heads", legal::size_or_none);
   v("channels", c.channels, OnResume::model, "channels of one head", legal::size_or_none);
-  v("sequence", c.sequence, OnResume::model, "tokens in one training sample", legal::size);
+  v("sequence", c.sequence, OnResume::model, "tokens in one training sample; T5: of the encoder",
+    legal::size);
+  v("decoder_sequence", c.decoder_sequence, OnResume::model,
+    "T5: tokens of the decoder in one training sample", legal::size_or_none);
   v("max_positions", c.max_positions, OnResume::model, "length of the learned position table",
     legal::size_or_none);
   v("vocabulary", c.vocabulary, OnResume::model, "token ids that may occur", legal::size_or_none);
@@ -203,6 +227,7 @@ void describe(Visitor& v, ModelConfig& c) {
     legal::size_or_none);
   v("positions", c.positions, OnResume::model, "how a token knows where it stands");
   v.group("rotary", c.rotary);
+  v.group("relative", c.relative);
   v("norm", c.norm, OnResume::model, "kind of all norms");
   v("norm_epsilon", c.norm_epsilon, OnResume::model, "added to the variance in all norms", legal::positive);
   v("norm_centered_gain", c.norm_centered_gain, OnResume::model, "store the gain minus one");
@@ -242,7 +267,9 @@ double width_of(const ModelConfig&);
 
 /// Fills in what follows from other fields, and refuses shapes that no model of the family has.
 void complete(ModelConfig&);
-/// The same for a stack of decoder layers.
+/// The same for one stack of layers.
 void complete_decoder(ModelConfig&);
+/// What the layers of all families have in common.
+void complete_layers(ModelConfig&);
 
 }  // namespace weft

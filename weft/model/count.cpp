@@ -9,7 +9,8 @@ ParameterCount count_parameters(const ModelConfig& config) {
   ParameterCount count;
   const ParameterList list = kind_of(config).parameters(config);
   for (const WholeParameter& parameter : list.all()) {
-    const bool block = parameter.name.starts_with("layers.") || parameter.name.starts_with("final_norm.");
+    const bool block = parameter.name.find("layers.") != std::string::npos ||
+                       parameter.name.find("final_norm.") != std::string::npos;
     (block ? count.blocks : count.embedding) += parameter.shape.elements();
   }
   return count;

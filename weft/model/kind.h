@@ -77,7 +77,7 @@ struct BatchField {
 
 /// Shapes of the streams between two stages; one without dims stays behind.
 struct Carried {
-  Shape hidden, memory = {};
+  Shape hidden, memory = {}, biases = {};
 };
 
 /// What divides the sum of a loss's terms when it is told.
@@ -121,8 +121,8 @@ struct ModelKind {
   std::string (*exact_notice)(const ModelConfig&, const CutOver&);
   /// The layers of one stage, without memory for their weights: whoever owns the weights binds it.
   Stage (*build)(const ModelConfig&, const StagePart&, const Circles&, Device&);
-  /// What travels into a stage for such a batch, where what flows between layers is cut into so many parts.
-  Carried (*carried)(const ModelConfig&, const StagePart& into, const Batch&, int parts);
+  /// What travels into a stage for such a batch.
+  Carried (*carried)(const ModelConfig&, const StagePart& into, const Batch&, const CutOver& cut);
 
   // ---- what it reads
   Samples (*samples)(const ModelConfig&);

@@ -5,10 +5,11 @@
 #include "weft/base/format.h"
 #include "weft/model/bert/bert.h"
 #include "weft/model/gpt/gpt.h"
+#include "weft/model/t5/t5.h"
 
 namespace weft {
 
-std::vector<ModelKind> model_kinds() { return {gpt_kind(), bert_kind()}; }
+std::vector<ModelKind> model_kinds() { return {gpt_kind(), bert_kind(), t5_kind()}; }
 
 std::optional<ModelKind> find_kind(std::string_view name) {
   for (const ModelKind& kind : model_kinds())

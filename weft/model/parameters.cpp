@@ -1,4 +1,3 @@
-// Looking parameters up by name.
 #include "weft/model/parameters.h"
 
 #include <cmath>

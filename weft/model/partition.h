@@ -15,6 +15,10 @@ struct StagePart {
   bool operator==(const StagePart&) const = default;
 };
 
+inline bool holds_layer(const StagePart& part, int layer) {
+  return part.first_layer <= layer && layer < part.first_layer + part.layers;
+}
+
 /// How to cut. Stage c * ranks + r is chunk c of rank r, and holds the layers that follow those of the stage
 /// before.
 struct StageCut {

@@ -41,9 +41,14 @@ std::vector<StagePart> cut_stack(const ModelConfig& config, const StageCut& cut)
   return cut_stages(config.layers, cut);
 }
 
-Carried carried_by_stack(const ModelConfig& config, const StagePart&, const Batch& batch, int parts) {
-  const Tensor& tokens = batch.text.tokens;
-  return {.hidden = {exact(tokens.dim(0), std::int64_t{parts}), tokens.dim(1), config.hidden}};
+Shape hidden_shape(const ModelConfig& config, const Sequences& read, const CutOver& cut) {
+  const std::int64_t parts = cut.sequence ? cut.tp : 1;
+  return {exact(read.tokens.dim(0), parts), read.tokens.dim(1), config.hidden};
+}
+
+Carried carried_by_stack(const ModelConfig& config, const StagePart&, const Batch& batch,
+                         const CutOver& cut) {
+  return {.hidden = hidden_shape(config, batch.text, cut)};
 }
 
 void check_stack_cut(const ModelConfig& config, const CutOver& cut) {

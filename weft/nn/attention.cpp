@@ -47,41 +47,45 @@ void SelfAttention::turn(const Pass& pass, const Attended& heads, Turn turn) con
   ops::rope_in_place(heads.k, how);
 }
 
-AttentionArgs SelfAttention::args(const Pass& pass) const {
+AttentionArgs SelfAttention::args(const Pass& pass, const Tensor& biases) const {
   const Tensor& documents = pass.batch().of(shape_.side).documents;
   return {.scale = shape_.scale,
           .mask = shape_.mask,
           .window = shape_.window,
           .query_segments = documents,
           .key_segments = documents,
+          .bias = biases,
+          .bias0 = shape_.no_distance,
           .dropout = pass.training() ? shape_.dropout : 0,
           .at = pass.address(Purpose::dropout_attention, shape_.layer),
           .samples = pass.batch().samples,
           .head0 = shape_.head0};
 }
 
-Tensor SelfAttention::forward(Pass& pass, const Tensor& x, const Flow&) {
-  Saved saved;
+Tensor SelfAttention::forward(Pass& pass, const Tensor& x, const Flow& beside) {
+  Saved saved{.biases = beside.biases};
   saved.qkv = qkv_.forward(x);
   if (norms_) norm_heads(saved);
   const Attended heads = norms_ ? normed_views(saved) : views(saved.qkv);
   turn(pass, heads, Turn::forward);
-  saved.kept = shape_.parts.attention(shape_.context, heads, args(pass));
+  saved.kept = shape_.parts.attention(shape_.context, heads, args(pass, beside.biases));
   const Tensor o = saved.kept.out.o;
   pass.see("attention", shape_.layer, o);
   pass.save(std::move(saved));
   return project_.forward(o.view({o.dim(0), o.dim(1), shape_.groups * shape_.per_group * shape_.channels}));
 }
 
-Tensor SelfAttention::backward(Pass& pass, const Tensor& dy, const Tensor& x, Flow&) {
+Tensor SelfAttention::backward(Pass& pass, const Tensor& dy, const Tensor& x, Flow& dbeside) {
   const Saved saved = pass.take<Saved>();
+  if (saved.biases && !dbeside.biases)
+    dbeside.biases = ops::zeros(saved.biases.device(), saved.biases.shape());
   const Tensor& o = saved.kept.out.o;
   const Tensor flat = o.view({o.dim(0), o.dim(1), shape_.groups * shape_.per_group * shape_.channels});
   const Tensor dout = project_.backward(pass, dy, flat).view(o.shape());
   const Tensor dqkv = empty_like(saved.qkv);
   const Attended grads = views(dqkv);
-  shape_.parts.attention_backward_into(shape_.context, {grads.q, grads.k, grads.v}, dout, saved.kept,
-                                       args(pass));
+  shape_.parts.attention_backward_into(shape_.context, {grads.q, grads.k, grads.v, dbeside.biases}, dout,
+                                       saved.kept, args(pass, saved.biases));
   turn(pass, grads, Turn::backward);
   if (norms_) norm_heads_backward(saved, grads);
   return qkv_.backward(pass, dqkv, x);

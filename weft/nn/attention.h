@@ -24,7 +24,8 @@ struct AttentionShape {
   Tensor angles;  // rotary positions; empty without them
   Pairing pairing = Pairing::halves;
   ContextParallel context;
-  KeyParts parts;  // of key groups, in exact mode
+  KeyParts parts;                // of key groups, in exact mode
+  std::int64_t no_distance = 0;  // the column of the biases for a query and a key at the same place
 };
 
 class SelfAttention final : public Inner {
@@ -48,13 +49,14 @@ class SelfAttention final : public Inner {
     Tensor qk;   // [s, b, g (r + 1) d]: normed and turned, where there are
     NormStats q_stats, k_stats;
     ContextKept kept;
+    Tensor biases;
   };
   Attended views(const Tensor& qkv) const;
   Attended normed_views(const Saved& saved) const;
   void norm_heads(Saved& saved) const;
   void norm_heads_backward(const Saved& saved, const Attended& dqkv);
   void turn(const Pass& pass, const Attended& heads, Turn turn) const;
-  AttentionArgs args(const Pass& pass) const;
+  AttentionArgs args(const Pass& pass, const Tensor& biases) const;
 
   ColumnLinear qkv_;
   RowLinear project_;

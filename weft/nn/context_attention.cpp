@@ -90,7 +90,7 @@ Tensor all_segments(Communicator& circle, const Tensor& mine) {
 }
 
 ContextParts parts_of(const ContextParallel& context, const Attended& in, const AttentionArgs& how) {
-  return {*context.circle, in, how, all_segments(*context.circle, how.query_segments)};
+  return {*context.circle, in, how, all_segments(*context.circle, how.key_segments)};
 }
 
 // The gradient of a block goes round behind it and comes home after a whole turn.
@@ -139,11 +139,14 @@ HeadTrade trade_of(const ContextParallel& context) {
 /// What forward did.
 bool traded(const ContextKept& kept) { return kept.whole.q && kept.whole.q.dim(2) != kept.out.o.dim(2); }
 
+Tensor whole_segments(const TokenCut& cut, const Tensor& mine) {
+  return mine ? ops::contiguous(cut.whole(mine.permute({1, 0})).permute({1, 0})) : Tensor();
+}
+
 AttentionArgs whole_args(const TokenCut& cut, const AttentionArgs& how) {
   AttentionArgs args = how;
-  if (how.query_segments)
-    args.query_segments = args.key_segments =
-        ops::contiguous(cut.whole(how.query_segments.permute({1, 0})).permute({1, 0}));
+  args.query_segments = whole_segments(cut, how.query_segments);
+  args.key_segments = whole_segments(cut, how.key_segments);
   return args;
 }
 
@@ -158,7 +161,9 @@ ContextKept whole_attention(const TokenCut& cut, const Attended& in, const Atten
 void whole_attention_backward_into(const TokenCut& cut, const AttentionGrads& grads, const Tensor& dout,
                                    const ContextKept& kept, const AttentionArgs& how) {
   const Attended& whole = kept.whole;
-  const AttentionGrads inner = grads_like(whole, grads);
+  AttentionGrads inner = grads_like(whole, grads);
+  // All ranks compute all of it, and ranks' gradients are added up.
+  if (cut.rank() == 0) inner.dbias = grads.dbias;
   ops::attention_backward_into(inner, cut.whole(dout), kept.inner, whole, whole_args(cut, how));
   ops::copy_into(grads.dq, cut.here(inner.dq));
   ops::copy_into(grads.dk, cut.here(inner.dk));
@@ -194,7 +199,7 @@ void context_attention_backward_into(const ContextParallel& context, const Atten
   if (context.sums.exact)
     return whole_attention_backward_into(TokenCut(context.circle), grads, dout, kept, how);
   const ContextParts parts = parts_of(context, in, how);
-  const ContextBackward queries{ops::zeros(in.q.device(), in.q.shape()), dout, kept.out};
+  const ContextBackward queries{ops::zeros(in.q.device(), in.q.shape()), dout, kept.out, grads.dbias};
   if (context.form == ContextForm::gather)
     gather_backward(context, parts, grads, queries, in);
   else

@@ -11,6 +11,11 @@
 namespace weft {
 namespace {
 
+/// Of [n, ..] of all heads held here, those that this rank has whole sequences of.
+Tensor traded_rows(const Tensor& all, const Communicator& circle, std::int64_t heads) {
+  return all ? all.slice(0, circle.rank() * heads, heads) : Tensor();
+}
+
 /// x as [s, b, g, ...] with other steps and heads.
 Shape resized(Dims x, std::int64_t steps, std::int64_t heads) {
   x[0] = steps;
@@ -92,8 +97,11 @@ class Trade {
 AttentionArgs whole_args(const Trade& trade, const Communicator& circle, const Attended& whole,
                          const AttentionArgs& how) {
   AttentionArgs args = how;
-  args.head0 = how.head0 + circle.rank() * whole.q.dim(2) * whole.q.dim(3);
-  args.query_segments = args.key_segments = trade.whole_segments(how.query_segments);
+  const std::int64_t heads = whole.q.dim(2) * whole.q.dim(3);
+  args.head0 = how.head0 + circle.rank() * heads;
+  args.query_segments = trade.whole_segments(how.query_segments);
+  args.key_segments = trade.whole_segments(how.key_segments);
+  args.bias = traded_rows(how.bias, circle, heads);
   return args;
 }
 
@@ -123,7 +131,8 @@ void heads_attention_backward_into(const HeadTrade& how_traded, const AttentionG
   Communicator& circle = how_traded.circle;
   const Trade trade(circle);
   const Attended& whole = kept.whole;
-  const AttentionGrads inner = grads_like(whole, grads);
+  AttentionGrads inner = grads_like(whole, grads);
+  inner.dbias = traded_rows(grads.dbias, circle, whole.q.dim(2) * whole.q.dim(3));
   context_attention_backward_into(how_traded.beyond, inner, trade.to_whole(dout), {whole, kept.inner, {}, {}},
                                   whole_args(trade, circle, whole, how));
   trade.to_steps(grads.dq, inner.dq);

@@ -7,7 +7,8 @@ namespace weft {
 
 ContextParts::ContextParts(const Communicator& circle, Attended in, AttentionArgs how, Tensor key_segments)
     : rank_(circle.rank()),
-      places_{circle.size(), in.q.dim(0) / 2},
+      queries_{circle.size(), in.q.dim(0) / 2},
+      keys_{circle.size(), in.k.dim(0) / 2},
       in_(std::move(in)),
       how_(std::move(how)),
       key_segments_(std::move(key_segments)) {}
@@ -18,17 +19,18 @@ AttentionOut ContextParts::empty_sum() const {
 }
 
 bool ContextParts::sees(const Pair& pair) const {
-  const std::int64_t query0 = places_.start(rank_, pair.query_half);
-  const std::int64_t key0 = places_.start(pair.owner, pair.key_half);
+  const std::int64_t query0 = queries_.start(rank_, pair.query_half);
+  const std::int64_t key0 = keys_.start(pair.owner, pair.key_half);
   if (how_.mask == Mask::causal && key0 > query0) return false;
-  return how_.window == 0 || key0 + places_.chunk > query0 - how_.window + 1;
+  return how_.window == 0 || key0 + keys_.chunk > query0 - how_.window + 1;
 }
 
 AttentionArgs ContextParts::args(const Pair& pair) const {
   AttentionArgs args = how_;
-  args.query0 = places_.start(rank_, pair.query_half);
-  args.key0 = places_.start(pair.owner, pair.key_half);
+  args.query0 = queries_.start(rank_, pair.query_half);
+  args.key0 = keys_.start(pair.owner, pair.key_half);
   args.diagonal = args.query0 - args.key0;
+  args.bias0 += args.diagonal;
   if (how_.query_segments) {
     args.query_segments = half(how_.query_segments, 1, pair.query_half);
     args.key_segments = half(key_segments_.at(0, pair.owner), 1, pair.key_half);
@@ -61,11 +63,8 @@ void ContextParts::add_backward(const ContextBackward& mine, const Tensor& dkv, 
                                 int owner) const {
   each_pair(owner, [&](const Pair& pair) {
     const AttentionOut out{half(mine.out.o, 0, pair.query_half), half(mine.out.lse, 2, pair.query_half)};
-    const AttentionGrads grads{half(mine.dq, 0, pair.query_half),
-                               half(dkv.at(0, 0), 0, pair.key_half),
-                               half(dkv.at(0, 1), 0, pair.key_half),
-                               {},
-                               true};
+    const AttentionGrads grads{half(mine.dq, 0, pair.query_half), half(dkv.at(0, 0), 0, pair.key_half),
+                               half(dkv.at(0, 1), 0, pair.key_half), mine.dbias, true};
     ops::attention_backward_into(grads, half(mine.dout, 0, pair.query_half), out, operands(pair, keys_values),
                                  args(pair));
   });

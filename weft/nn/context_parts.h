@@ -19,6 +19,7 @@ struct ContextBackward {
   Tensor dq;  // f32, added to
   Tensor dout;
   AttentionOut out;
+  Tensor dbias;  // added to; empty without a bias
 };
 
 /// Queries of one rank against the keys of all, a rank's keys at a time.
@@ -41,8 +42,8 @@ class ContextParts {
   bool sees(const Pair& pair) const;
   AttentionArgs args(const Pair& pair) const;
   Attended operands(const Pair& pair, const Tensor& keys_values) const;
-  Tensor half(const Tensor& x, int dim, int which) const {
-    return x.slice(dim, which * places_.chunk, places_.chunk);
+  static Tensor half(const Tensor& x, int dim, int which) {
+    return x.slice(dim, which * x.dim(dim) / 2, x.dim(dim) / 2);
   }
   template <class Work>
   void each_pair(int owner, const Work& work) const {
@@ -52,7 +53,7 @@ class ContextParts {
   }
 
   int rank_;
-  Zigzag places_;
+  Zigzag queries_, keys_;  // of one sequence or of two
   Attended in_;
   AttentionArgs how_;
   Tensor key_segments_;

@@ -39,37 +39,41 @@ void Embedding::owe_added(Debts& debts, const Parameter& table, const Tensor& id
 DropoutArgs Embedding::dropout(const Pass& pass, std::int64_t width) const {
   if (!pass.training() || options_.dropout == 0) return {};
   DropoutArgs args =
-      hidden_dropout(pass, {options_.tp, options_.side, width}, pass.address(Purpose::dropout_embedding, 0));
+      hidden_dropout(pass, {options_.tp, options_.side, width},
+                     pass.address(Purpose::dropout_embedding, options_.side == Side::source ? 1 : 0));
   args.probability = options_.dropout;
   return args;
 }
 
-Flow Embedding::forward(Pass& pass, const Flow&) {
+Flow Embedding::forward(Pass& pass, const Flow& beside) {
   const Tensor& tokens = pass.batch().of(options_.side).tokens;
-  const std::int64_t width = words_.shape[1];
-  const Tensor found =
-      ops::gather(words_.value, flat(tokens), options_.first).view({tokens.dim(0), tokens.dim(1), width});
+  const Tensor found = ops::gather(words_.get().value, flat(tokens), options_.first)
+                           .view({tokens.dim(0), tokens.dim(1), width()});
   const Tensor x = leave(options_.tp, found).wait();
-  if (added_.positions) add_rows(x, *added_.positions, pass.batch().of(options_.side).positions);
-  if (added_.types) add_rows(x, *added_.types, pass.batch().of(options_.side).types);
+  if (added_.positions) add_rows(x, added_.positions->get(), pass.batch().of(options_.side).positions);
+  if (added_.types) add_rows(x, added_.types->get(), pass.batch().of(options_.side).types);
   if (options_.multiplier != 1) ops::scale_in_place(x, options_.multiplier);
-  const DropoutArgs args = dropout(pass, width);
+  const DropoutArgs args = dropout(pass, width());
   if (args.probability > 0) ops::dropout_into(x, x, args);
   pass.see("embedding", -1, x);
-  return {x, {}};
+  Flow out = beside;
+  out.hidden = x;
+  return out;
 }
 
 Flow Embedding::backward(Pass& pass, const Flow& dout) {
-  const DropoutArgs args = dropout(pass, words_.shape[1]);
+  const DropoutArgs args = dropout(pass, width());
   Tensor dx = args.probability > 0 ? ops::dropout(dout.hidden, args) : dout.hidden;
   if (options_.multiplier != 1) ops::scale_in_place(dx, options_.multiplier);
   Debts& debts = pass.weight_grads();
   const auto& side = pass.batch().of(options_.side);
   const Tensor full = enter(options_.tp, dx).wait();
-  if (added_.positions) owe_added(debts, *added_.positions, side.positions, {dx, full});
-  if (added_.types) owe_added(debts, *added_.types, side.types, {dx, full});
-  owe_rows(debts, words_, {full, side.tokens, options_.first});
-  return {};
+  if (added_.positions) owe_added(debts, added_.positions->get(), side.positions, {dx, full});
+  if (added_.types) owe_added(debts, added_.types->get(), side.types, {dx, full});
+  owe_rows(debts, words_.get(), {full, side.tokens, options_.first});
+  Flow d = dout;
+  d.hidden = {};
+  return d;
 }
 
 // Where tokens are cut, rows are added to in the order of the sequence, by the first of the ranks that share
@@ -84,9 +88,18 @@ void Embedding::owe_rows(Debts& debts, const Parameter& table, const Rows& rows)
 }
 
 void Embedding::each_parameter(const VisitParameter& visit) {
-  visit(words_);
-  if (added_.positions) visit(*added_.positions);
-  if (added_.types) visit(*added_.types);
+  const auto visit_own = [&](Table& table) {
+    if (Parameter* own = table.own()) visit(*own);
+  };
+  visit_own(words_);
+  if (added_.positions) visit_own(*added_.positions);
+  if (added_.types) visit_own(*added_.types);
+}
+
+void Embedding::each_read(const VisitParameter& visit) {
+  visit(words_.get());
+  if (added_.positions) visit(added_.positions->get());
+  if (added_.types) visit(added_.types->get());
 }
 
 }  // namespace weft

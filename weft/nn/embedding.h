@@ -8,7 +8,22 @@
 
 namespace weft {
 
-/// The first layer of a model: reads the batch's tokens, not the flow. The vocabulary is cut over the circle.
+/// A table of its own, or that of an embedding before this one, which outlives it.
+class Table {
+ public:
+  Table(Parameter&& own) : own_(std::move(own)) {}
+  Table(Parameter& other) : other_(&other) { ++other.uses; }
+  Parameter& get() { return other_ ? *other_ : *own_; }
+  const Parameter& get() const { return other_ ? *other_ : *own_; }
+  Parameter* own() { return own_ ? &*own_ : nullptr; }
+
+ private:
+  std::optional<Parameter> own_;
+  Parameter* other_ = nullptr;
+};
+
+/// Where a stack of layers begins: reads the batch's tokens; other streams flow by. The vocabulary is cut
+/// over the circle.
 class Embedding final : public Layer {
  public:
   struct Options {
@@ -21,15 +36,19 @@ class Embedding final : public Layer {
   };
   /// Tables that are added to the words'; types are of two kinds, or as many as the table has rows.
   struct Added {
-    std::optional<Parameter> positions, types = std::nullopt;
+    std::optional<Table> positions, types = std::nullopt;
   };
-  Embedding(Parameter words, Added added, const Options& options)
+  Embedding(Table words, Added added, const Options& options)
       : words_(std::move(words)), added_(std::move(added)), options_(options) {}
   /// tokens [s, b] -> [s (/tp), b, h]
-  Flow forward(Pass& pass, const Flow& unused) override;
+  Flow forward(Pass& pass, const Flow& beside) override;
   Flow backward(Pass& pass, const Flow& dy) override;
   void each_parameter(const VisitParameter& visit) override;
-  Parameter& words() { return words_; }
+  void each_read(const VisitParameter& visit) override;
+  void each_read_back(const VisitParameter&) override {}
+  Parameter& words() { return words_.get(); }
+  /// Null without learned positions.
+  Parameter* positions() { return added_.positions ? &added_.positions->get() : nullptr; }
 
  private:
   /// Gradients [s, b, h] of a table's rows, by their numbers.
@@ -44,7 +63,8 @@ class Embedding final : public Layer {
   struct Gradients;
   void owe_added(Debts& debts, const Parameter& table, const Tensor& ids, const Gradients& d) const;
   DropoutArgs dropout(const Pass& pass, std::int64_t width) const;
-  Parameter words_;
+  std::int64_t width() const { return words_.get().shape[1]; }
+  Table words_;
   Added added_;
   Options options_;
 };

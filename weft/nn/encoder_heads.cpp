@@ -19,7 +19,9 @@ Flow LanguageTransform::forward(Pass& pass, const Flow& in) {
   auto [y, stats] = norm_.forward(after);
   pass.see("transform of the language head", -1, y);
   pass.save(Saved{x, before, after, stats});
-  return {y, in.memory};
+  Flow out = in;
+  out.hidden = y;
+  return out;
 }
 
 Flow LanguageTransform::backward(Pass& pass, const Flow& dout) {

@@ -16,12 +16,16 @@ Flow FinalNorm::forward(Pass& pass, const Flow& in) {
   auto [y, stats] = norm_.forward(in.hidden);
   pass.see("final norm", -1, y);
   pass.save(Saved{in.hidden, stats});
-  return {y, in.memory};
+  Flow out = in;
+  out.hidden = y;
+  return out;
 }
 
 Flow FinalNorm::backward(Pass& pass, const Flow& dout) {
   const Saved saved = pass.take<Saved>();
-  return {norm_.backward(dout.hidden, {}, saved.x, saved.stats), dout.memory};
+  Flow d = dout;
+  d.hidden = norm_.backward(dout.hidden, {}, saved.x, saved.stats);
+  return d;
 }
 
 /// Rows [from, from + count) of everything that has a row a token.

@@ -61,6 +61,7 @@ class LanguageHead final : public Layer {
     visit(tied_ ? *tied_ : *own_);
     if (bias_) visit(*bias_);
   }
+  void each_read_back(const VisitParameter&) override {}
 
  private:
   struct Saved {

@@ -1,4 +1,3 @@
-// A stage is its layers, one after the other.
 #include "weft/nn/layer.h"
 
 namespace weft {

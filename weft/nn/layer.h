@@ -20,6 +20,8 @@ class Layer {
   virtual void each_parameter(const VisitParameter& visit) = 0;
   /// Its own parameters, and those of other layers that it multiplies with too.
   virtual void each_read(const VisitParameter& visit) { each_parameter(visit); }
+  /// Of these, what backward multiplies with.
+  virtual void each_read_back(const VisitParameter& visit) { each_read(visit); }
 };
 
 struct Stage {

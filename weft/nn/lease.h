@@ -8,10 +8,10 @@ namespace weft {
 
 enum class Way : std::uint8_t { forward, backward };
 
-/// Between lend() and take_back() the values of a layer's weights (Layer::each_read) are where its parameters
-/// say, and nobody else may rely on them. Layers of a stage are lent one after the other, backward in
-/// reverse, so that the next one can be fetched meanwhile. Gradients of weights, which are added to later,
-/// need no lease.
+/// Between lend() and take_back() the values of a layer's weights (Layer::each_read, or each_read_back) are
+/// where its parameters say, and nobody else may rely on them. Layers of a stage are lent one after the
+/// other, backward in reverse, so that the next one can be fetched meanwhile. Gradients of weights, which are
+/// added to later, need no lease.
 class Lender {
  public:
   virtual ~Lender() = default;

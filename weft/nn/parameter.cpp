@@ -1,4 +1,3 @@
-// Pieces and initial values of parameters.
 #include "weft/nn/parameter.h"
 
 #include "weft/base/number.h"

@@ -25,14 +25,22 @@ class GradListener {
  public:
   virtual ~GradListener() = default;
   virtual void added(int parameter) = 0;
+  /// A gradient is about to be added, and its sum has no memory: binds some that holds zeros.
+  virtual void make_room(int) {}
 };
 
 /// Where the gradients of a weight are summed: f32, over all microbatches of a step.
 class GradSink {
  public:
   void bind(Tensor sum) { sum_ = std::move(sum); }
-  const Tensor& sum() const { return sum_; }
-  bool wanted() const { return bool(sum_); }
+  /// Memory comes with the first gradient, from whoever listens, and goes when the sum leaves.
+  void bind_on_demand() { on_demand_ = true; }
+  const Tensor& sum() const {
+    if (!sum_ && on_demand_) listener_->make_room(parameter_);
+    return sum_;
+  }
+  bool here() const { return bool(sum_); }
+  bool wanted() const { return sum_ || on_demand_; }
   /// Nobody listens, or one who knows the parameter by this number.
   void listen(GradListener* listener, int parameter) {
     listener_ = listener;
@@ -47,6 +55,7 @@ class GradSink {
   Tensor sum_;
   GradListener* listener_ = nullptr;
   int parameter_ = 0;
+  bool on_demand_ = false;
 };
 
 /// Weights that an optimizer may treat otherwise than others.
@@ -81,6 +90,7 @@ struct Parameter {
   /// Of a matrix whose rows are several matrices' in turn (a key group's queries, key and value): rows of
   /// each, of one turn of the whole; empty: one matrix.
   std::vector<std::int64_t> bands;
+  int layer = -1;     // of those of its rank, counted through: buckets end where layers end; -1: not said
   int uses = 1;       // gradients that a microbatch adds to it
   bool tied = false;  // other layers have a parameter of this name, a copy: an update sees the sum of all
                       // their gradients

@@ -1,4 +1,3 @@
-// Doors of the activations.
 #include "weft/ops/activation.h"
 
 #include "weft/ops/count.h"

@@ -1,4 +1,3 @@
-// Doors of the updates.
 #include "weft/ops/adam.h"
 
 #include "weft/ops/count.h"

@@ -1,4 +1,3 @@
-// Doors of the elementwise ops.
 #include "weft/ops/elementwise.h"
 
 #include "weft/ops/count.h"

@@ -1,4 +1,3 @@
-// Doors of the norms.
 #include "weft/ops/norm.h"
 
 #include "weft/ops/count.h"

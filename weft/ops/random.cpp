@@ -1,4 +1,3 @@
-// Doors of the random numbers.
 #include "weft/ops/random.h"
 
 #include "weft/ops/count.h"

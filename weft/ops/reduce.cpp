@@ -1,4 +1,3 @@
-// Doors of the reductions.
 #include "weft/ops/reduce.h"
 
 #include <array>

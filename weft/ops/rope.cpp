@@ -1,4 +1,3 @@
-// Rotary positions: the checks at the door.
 #include "weft/ops/rope.h"
 
 #include "weft/ops/count.h"

@@ -1,4 +1,3 @@
-// Doors of the softmax.
 #include "weft/ops/softmax.h"
 
 #include "weft/ops/count.h"

@@ -11,14 +11,14 @@ namespace {
 
 /// visit(gradient, its place among all of them) for every piece of a bucket that neighbours hold too.
 template <class Visit>
-void each_shared(const WeightBlock& block, const WeightBucket& bucket, const Tensor& all,
+void each_shared(const WeightBlock& block, const WeightBucket& bucket, const Tensor& whole, const Tensor& all,
                  const Visit& visit) {
   std::int64_t at = 0;
   for (int k = 0; k < bucket.slots; ++k) {
     const WeightSlot& slot = block.slots[std::size_t(bucket.first_slot) + std::size_t(k)];
     const Piece& shared = slot.parameter->pieces.back();
     const std::int64_t count = shared.where.local.elements();
-    visit(block.grads.slice(0, slot.at + shared.at, count), all.slice(0, at, count));
+    visit(whole.slice(0, slot.at - bucket.at + shared.at, count), all.slice(0, at, count));
     at += count;
   }
 }
@@ -34,20 +34,23 @@ std::int64_t shared_elements(const WeightBlock& block, const WeightBucket& bucke
 
 }  // namespace
 
-GradReduction::GradReduction(Weights& weights, ReduceWhen when, const SumRules& sums)
-    : weights_(weights), when_(when) {
+GradReduction::GradReduction(Weights& weights, ReduceWhen when, const SumRules& sums, AddFirst first)
+    : weights_(weights), when_(when), order_(sums.exact ? AddFirst::microbatches : first), shares_(weights) {
   if (sums.exact) tree_.emplace(weights_);
   for (WeightBlock& block : weights_.blocks()) {
     Communicator* terms = terms_of(block);
     Communicator* neighbours = neighbours_of(block);
     for (std::size_t i = 0; i < block.buckets.size(); ++i) {
       const WeightBucket& bucket = block.buckets[i];
+      int expected = 0;
       for (int k = 0; k < bucket.slots; ++k) {
-        block.slots[std::size_t(bucket.first_slot) + std::size_t(k)].parameter->grad.listen(
-            this, int(parameters_.size()));
+        Parameter& parameter = *block.slots[std::size_t(bucket.first_slot) + std::size_t(k)].parameter;
+        parameter.grad.listen(this, int(parameters_.size()));
         parameters_.push_back({.leaving = buckets_.size()});
+        expected += parameter.uses;
       }
-      buckets_.push_back({.block = &block, .bucket = i, .terms = terms, .neighbours = neighbours});
+      buckets_.push_back(
+          {.block = &block, .bucket = i, .terms = terms, .neighbours = neighbours, .uses = expected});
     }
   }
 }
@@ -74,21 +77,28 @@ Communicator* GradReduction::neighbours_of(const WeightBlock& block) {
 void GradReduction::begin(int microbatches) {
   microbatches_ = microbatches;
   left_early_ = 0;
-  for (Leaving& bucket : buckets_) bucket.waits_for = bucket.left = 0;
+  for (Leaving& bucket : buckets_) {
+    bucket.waits_for = 0;
+    bucket.left = bucket.sent = false;
+  }
   for (Counted& parameter : parameters_) {
     parameter.added = 0;
     buckets_[parameter.leaving].waits_for += parameter.a_microbatch * microbatches;
   }
+  for (Leaving& bucket : buckets_)
+    if (bucket.cut()) bucket.waits_for = bucket.uses * (order_ == AddFirst::ranks ? 1 : microbatches);
   if (tree_) tree_->begin(microbatches);
   open_ = true;
 }
 
 void GradReduction::added(int parameter) {
   if (!open_) return;
-  if (tree_) return tree_->added(parameter);
+  if (tree_) tree_->added(parameter);
   Counted& counted = parameters_[std::size_t(parameter)];
-  ++counted.added;
   Leaving& bucket = buckets_[counted.leaving];
+  if (bucket.cut()) return count_down(bucket);
+  if (tree_) return;
+  ++counted.added;
   if (when_ == ReduceWhen::after_backward) return;
   if (counted.a_microbatch == 0 || --bucket.waits_for > 0) return;
   const auto known = [&](const Counted& c) { return &buckets_[c.leaving] != &bucket || c.a_microbatch > 0; };
@@ -97,9 +107,46 @@ void GradReduction::added(int parameter) {
   ++left_early_;
 }
 
+void GradReduction::count_down(Leaving& bucket) {
+  if (--bucket.waits_for > 0) return;
+  bucket.waits_for = bucket.uses;
+  set_out(bucket);
+  ++left_early_;
+}
+
+void GradReduction::make_room(int parameter) {
+  Leaving& leaving = buckets_[parameters_[std::size_t(parameter)].leaving];
+  const WeightBucket& bucket = leaving.place();
+  if (!leaving.room)
+    leaving.room = ops::zeros(weights_.device(), {bucket.elements}, Dtype::f32, Use::gradients);
+  for (int k = 0; k < bucket.slots; ++k) {
+    const WeightSlot& slot = leaving.block->slots[std::size_t(bucket.first_slot) + std::size_t(k)];
+    slot.parameter->grad.bind(Weights::part(leaving.room, slot, bucket.at));
+  }
+}
+
+/// What was added leaves; what is added next gets another room.
+void GradReduction::close(Leaving& leaving) {
+  const WeightBucket& bucket = leaving.place();
+  for (int k = 0; k < bucket.slots; ++k)
+    leaving.block->slots[std::size_t(bucket.first_slot) + std::size_t(k)].parameter->grad.bind({});
+  leaving.going = std::exchange(leaving.room, Tensor());
+  if (!leaving.going)  // nobody added anything, and others wait for it
+    leaving.going = ops::zeros(weights_.device(), {bucket.elements}, Dtype::f32, Use::gradients);
+}
+
+void GradReduction::drop_rooms() {
+  for (Leaving& bucket : buckets_)
+    if (bucket.room) {
+      close(bucket);
+      bucket.going = Tensor();
+    }
+}
+
 void GradReduction::set_out(Leaving& bucket) {
   go_on();
   bucket.left = true;
+  if (bucket.cut()) close(bucket);
   if (!bucket.terms && !bucket.neighbours) return leave(bucket);
   add_parts(bucket);
   first_ = &bucket;
@@ -107,14 +154,14 @@ void GradReduction::set_out(Leaving& bucket) {
 
 void GradReduction::add_parts(Leaving& leaving) {
   const WeightBlock& block = *leaving.block;
-  const WeightBucket& bucket = block.buckets[leaving.bucket];
+  const WeightBucket& bucket = leaving.place();
+  const Tensor whole = leaving.whole();
   if (leaving.terms) {
-    parts_ = leaving.terms->all_reduce(block.grads.slice(0, bucket.at, bucket.elements), Reduce::sum);
+    parts_ = leaving.terms->all_reduce(whole, Reduce::sum);
     return;
   }
-  shared_ =
-      empty(block.grads.device(), {shared_elements(block, bucket)}, block.grads.dtype(), Use::communication);
-  each_shared(block, bucket, shared_,
+  shared_ = empty(whole.device(), {shared_elements(block, bucket)}, whole.dtype(), Use::communication);
+  each_shared(block, bucket, whole, shared_,
               [](const Tensor& grads, const Tensor& packed) { ops::copy_into(packed, grads); });
   parts_ = leaving.neighbours->all_reduce(shared_, Reduce::sum);
 }
@@ -124,7 +171,7 @@ void GradReduction::go_on() {
   Leaving& leaving = *std::exchange(first_, nullptr);
   parts_.wait();
   if (const Tensor shared = std::exchange(shared_, Tensor()))
-    each_shared(*leaving.block, leaving.block->buckets[leaving.bucket], shared,
+    each_shared(*leaving.block, leaving.place(), leaving.whole(), shared,
                 [](const Tensor& grads, const Tensor& packed) { ops::copy_into(grads, packed); });
   leave(leaving);
 }
@@ -132,9 +179,12 @@ void GradReduction::go_on() {
 void GradReduction::leave(Leaving& leaving) {
   const Readers& readers = leaving.block->readers;
   const Dtype wire = weights_.data().wire;
+  const bool first = !std::exchange(leaving.sent, true);
   if (readers.ranks() == 1) return;
-  const WeightBucket& bucket = leaving.block->buckets[leaving.bucket];
-  Tensor grads = leaving.block->grads.slice(0, bucket.at, bucket.elements);
+  if (leaving.cut())
+    return shares_.send(*leaving.block, leaving.bucket, std::exchange(leaving.going, Tensor()),
+                        first ? GradShares::Arrive::in_its_place : GradShares::Arrive::on_top);
+  Tensor grads = leaving.whole();
   if (wire != grads.dtype()) {
     leaving.wire = empty(grads.device(), grads.shape(), wire, Use::communication);
     ops::copy_into(leaving.wire, grads);
@@ -148,13 +198,13 @@ void GradReduction::leave(Leaving& leaving) {
 Tensor GradReduction::own_part(const Leaving& leaving) const {
   const OwnedPart& own = leaving.block->owned[leaving.bucket];
   if (!leaving.wire) return leaving.block->grads.slice(0, own.at, own.count);
-  return leaving.wire.slice(0, own.at - leaving.block->buckets[leaving.bucket].at, own.count);
+  return leaving.wire.slice(0, own.at - leaving.place().at, own.count);
 }
 
 // What was summed in f32 and rounded once is widened again where it belongs.
 void GradReduction::arrive(Leaving& leaving) const {
   if (!leaving.wire) return;
-  const WeightBucket& bucket = leaving.block->buckets[leaving.bucket];
+  const WeightBucket& bucket = leaving.place();
   const Tensor summed = std::exchange(leaving.wire, Tensor());
   if (!leaving.block->readers.cut())
     return ops::copy_into(leaving.block->grads.slice(0, bucket.at, bucket.elements), summed);
@@ -166,9 +216,10 @@ void GradReduction::arrive(Leaving& leaving) const {
 void GradReduction::finish() {
   open_ = false;
   for (Leaving& bucket : buckets_)
-    if (!bucket.left) set_out(bucket);
+    if (!bucket.left || bucket.room) set_out(bucket);
   go_on();
   under_way_.wait();
+  shares_.finish();
   for (Leaving& bucket : buckets_) arrive(bucket);
   learn();
 }

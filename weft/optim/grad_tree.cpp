@@ -19,6 +19,7 @@ GradTree::GradTree(Weights& weights) : weights_(weights) {
       for (int k = 0; k < bucket.slots; ++k) {
         const WeightSlot& slot = block.slots[std::size_t(bucket.first_slot) + std::size_t(k)];
         trees_.push_back({.block = i,
+                          .parameter = slot.parameter,
                           .at = slot.at,
                           .elements = slot.parameter->shape.elements(),
                           .uses = slot.parameter->uses});
@@ -41,9 +42,7 @@ void GradTree::added(int parameter) {
   close(tree);
 }
 
-Tensor GradTree::sum(const Tree& tree) const {
-  return weights_.blocks()[tree.block].grads.slice(0, tree.at, tree.elements);
-}
+Tensor GradTree::sum(const Tree& tree) { return tree.parameter->grad.sum().view({tree.elements}); }
 
 Tensor GradTree::waiting(const Tree& tree, std::size_t depth) const {
   return waits_[depth][tree.block].slice(0, tree.at, tree.elements);
@@ -59,10 +58,8 @@ void GradTree::close(Tree& tree) {
 void GradTree::put_away(Tree& tree) {
   if (tree.depth == waits_.size()) waits_.emplace_back(weights_.blocks().size());
   Tensor& block = waits_[tree.depth][tree.block];
-  if (!block) {
-    const Tensor& grads = weights_.blocks()[tree.block].grads;
-    block = empty(weights_.device(), grads.shape(), Dtype::f32, Use::gradients);
-  }
+  if (!block)
+    block = empty(weights_.device(), {weights_.blocks()[tree.block].elements}, Dtype::f32, Use::gradients);
   const Tensor here = sum(tree);
   ops::copy_into(waiting(tree, tree.depth++), here);
   ops::fill(here, 0);

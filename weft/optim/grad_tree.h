@@ -22,6 +22,7 @@ class GradTree {
  private:
   struct Tree {
     std::size_t block = 0;
+    const Parameter* parameter = nullptr;
     std::int64_t at = 0, elements = 0;  // in the block
     int uses = 1;
     int added = 0, closed = 0;  // uses of this microbatch, and microbatches
@@ -29,7 +30,7 @@ class GradTree {
   };
   void close(Tree& tree);
   void put_away(Tree& tree);
-  Tensor sum(const Tree& tree) const;
+  static Tensor sum(const Tree& tree);
   Tensor waiting(const Tree& tree, std::size_t depth) const;
 
   Weights& weights_;

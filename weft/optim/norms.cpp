@@ -18,7 +18,7 @@ void add_over_ranks(const Tensor& sum, const Weights& weights, View view) {
   const DataParallel& data = weights.data();
   if (data.mesh == nullptr) return;
   data.mesh->along(model_axes(view)).all_reduce(sum, Reduce::sum).wait();
-  if (data.cut_states) data.mesh->along(data_axes(view)).all_reduce(sum, Reduce::sum).wait();
+  if (data.cut != CutUp::nothing) data.mesh->along(data_axes(view)).all_reduce(sum, Reduce::sum).wait();
 }
 
 /// Every rank takes part in the sums of all views that the mesh has, whether it has such blocks or not.
@@ -52,8 +52,7 @@ double global_norm(const Weights& weights, Look look) {
     for (const WeightBlock& block : weights.blocks()) {
       if (!block.kind.counted || block.kind.view != view) continue;
       const auto add = [&](const OwnedPart& part) {
-        ops::sum_squares_into(
-            digits, look == Look::grads ? block.grads.slice(0, part.at, part.count) : block.master_of(part));
+        ops::sum_squares_into(digits, look == Look::grads ? block.grad_of(part) : block.master_of(part));
       };
       for (const OwnedPart& own : block.owned)
         if (block.kind.shared.ranks > 1)
@@ -75,9 +74,8 @@ std::int64_t global_zeros(const Weights& weights) {
     for (const WeightBlock& block : weights.blocks())
       for (const OwnedPart& own : block.owned)
         if (block.kind.view == view)
-          each_counted(block, own, [&](const OwnedPart& part) {
-            here += number(ops::count_zeros(block.grads.slice(0, part.at, part.count)));
-          });
+          each_counted(block, own,
+                       [&](const OwnedPart& part) { here += number(ops::count_zeros(block.grad_of(part))); });
     const Tensor total = ops::zeros(weights.device(), {1}, Dtype::f64);
     ops::fill(total, here);
     add_over_ranks(total, weights, view);

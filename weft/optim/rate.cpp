@@ -1,4 +1,3 @@
-// The curves.
 #include "weft/optim/rate.h"
 
 #include <algorithm>

@@ -52,8 +52,8 @@ void each_run(const Weights& weights, const UpdateArgs& args, const Visit& visit
                       .block = block,
                       .own = own,
                       .master = block.master_of(own),
-                      .copy = block.master_is_values() ? Tensor() : block.values.slice(0, own.at, own.count),
-                      .grads = block.grads.slice(0, own.at, own.count),
+                      .copy = block.master_is_values() ? Tensor() : block.value_of(own),
+                      .grads = block.grad_of(own),
                       .rate = rate_of(block.kind, args),
                       .decay = block.kind.decays ? args.decay : 0});
   }

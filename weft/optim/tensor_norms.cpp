@@ -70,7 +70,7 @@ void TensorNorms::sum_over_ranks() {
   const auto add = [&](View view, const Tensor& sums) {
     if (sums.elements() == 0) return;
     data.mesh->along(model_axes(view) - Axis::pp).all_reduce(sums, Reduce::sum).wait();
-    if (data.cut_states) data.mesh->along(data_axes(view)).all_reduce(sums, Reduce::sum).wait();
+    if (data.cut != CutUp::nothing) data.mesh->along(data_axes(view)).all_reduce(sums, Reduce::sum).wait();
   };
   add(View::dense, digits_.slice(0, 0, dense));
   add(View::experts, digits_.slice(0, dense, digits_.elements() - dense));

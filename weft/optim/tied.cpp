@@ -14,8 +14,7 @@ namespace {
 Tensor own_gradient(const WeightBlock& block, int slot) {
   const auto bucket = std::ranges::find(block.buckets, slot, &WeightBucket::first_slot);
   if (!block.readers.cut()) return block.grads.slice(0, bucket->at, bucket->elements);
-  const OwnedPart& own = block.owned[std::size_t(bucket - block.buckets.begin())];
-  return block.grads.slice(0, own.at, own.count);
+  return block.grad_of(block.owned[std::size_t(bucket - block.buckets.begin())]);
 }
 
 }  // namespace

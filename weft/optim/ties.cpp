@@ -2,7 +2,6 @@
 #include "weft/optim/ties.h"
 
 #include "weft/base/format.h"
-#include "weft/comm/tell_all.h"
 
 namespace weft {
 namespace {
@@ -22,7 +21,7 @@ Ties::Ties(const std::vector<const Parameter*>& tied, const ProcessMesh* mesh) {
 }
 
 std::map<std::string, int> Ties::meet(const std::vector<const Parameter*>& tied, Communicator& pipeline) {
-  const std::vector<std::string> told = tell_all(pipeline, names_of(tied));
+  const std::vector<std::string> told = pipeline.tell_all(names_of(tied));
   std::map<std::string, bool> held_here;  // by name, of all ranks
   std::map<std::string, int> before;
   for (int rank = 0; rank < pipeline.size(); ++rank)

@@ -82,19 +82,23 @@ void Weights::number_copies(Parameter& parameter, View view) const {
 
 Readers Weights::readers_of(View view) const {
   if (data_.mesh == nullptr) return {};
-  return {&data_.mesh->along(data_axes(view)), data_.cut_states};
+  return {&data_.mesh->along(data_axes(view)), data_.cut};
 }
 
-// Backward comes from the last parameter to the first, so buckets are filled from there. A weight that
-// another stage holds too stands alone: its shares are then the same wherever it lies.
+// Backward comes from the last parameter to the first, so buckets are filled from there, and end where layers
+// end: with every layer where weights are cut, because layers are lent. A weight that another stage holds too
+// stands alone: its shares are then the same wherever it lies.
 void Weights::cut_into_buckets(WeightBlock& block) const {
+  const std::int64_t enough = block.readers.cut(CutUp::weights) ? 1 : data_.bucket;
   int last = int(block.slots.size());
   std::int64_t elements = 0;
   for (int i = last - 1; i >= 0; --i) {
     const auto tied = [&](int slot) { return block.slots[std::size_t(slot)].parameter->tied; };
+    const auto layer = [&](int slot) { return block.slots[std::size_t(slot)].parameter->layer; };
     elements += stored(block.slots[std::size_t(i)]);
-    const bool full = data_.bucket > 0 && elements >= data_.bucket;
-    if (i > 0 && !full && !tied(i) && !tied(i - 1)) continue;
+    const bool full = enough > 0 && elements >= enough;
+    const bool layer_ends = i == 0 || layer(i) < 0 || layer(i) != layer(i - 1);
+    if (i > 0 && !(full && layer_ends) && !tied(i) && !tied(i - 1)) continue;
     block.buckets.push_back({.first_slot = i, .slots = last - i});
     last = i;
     elements = 0;
@@ -128,27 +132,33 @@ void Weights::share_out(WeightBlock& block) const {
 }
 
 void Weights::allocate(WeightBlock& block, Dtype compute, For purpose) {
-  const Shape flat{block.elements};
-  block.values = ops::zeros(device_, flat, compute, Use::weights);
+  const auto held = [&](CutUp what) { return Shape{block.readers.cut(what) ? block.kept : block.elements}; };
+  block.values = ops::zeros(device_, held(CutUp::weights), compute, Use::weights);
   block.master = block.values;
   if (purpose == For::training) {
     if (compute != Dtype::f32) block.master = ops::zeros(device_, {block.kept}, Dtype::f32, Use::optimizer);
-    block.grads = ops::zeros(device_, flat, Dtype::f32, Use::gradients);
+    block.grads = ops::zeros(device_, held(CutUp::gradients), Dtype::f32, Use::gradients);
   }
   for (const WeightSlot& slot : block.slots) {
-    slot.parameter->value = part(block.values, slot);
-    if (block.grads) slot.parameter->grad.bind(part(block.grads, slot));
+    if (!block.readers.cut(CutUp::weights)) slot.parameter->value = part(block.values, slot);
+    if (!block.grads) continue;
+    if (block.readers.cut(CutUp::gradients))
+      slot.parameter->grad.bind_on_demand();
+    else
+      slot.parameter->grad.bind(part(block.grads, slot));
   }
 }
 
 void Weights::initialize(std::uint64_t seed) {
   for (const WeightBlock& block : blocks_) {
-    if (!block.master_is_values()) {
+    const Readers& readers = block.readers;
+    if (block.master_is_values() && !readers.cut(CutUp::weights))
+      for (const WeightSlot& slot : block.slots)
+        weft::initialize(*slot.parameter, part(block.values, slot), seed);
+    else if (readers.cut(CutUp::gradients))
+      initialize_by_buckets(block, seed);
+    else
       initialize_through_grads(block, seed);
-      continue;
-    }
-    for (const WeightSlot& slot : block.slots)
-      weft::initialize(*slot.parameter, part(block.values, slot), seed);
   }
 }
 
@@ -162,6 +172,25 @@ void Weights::initialize_through_grads(const WeightBlock& block, std::uint64_t s
   ops::fill(block.grads, 0);
 }
 
+// Where gradients have no memory of their own either, a bucket at a time is made as large as they will be.
+void Weights::initialize_by_buckets(const WeightBlock& block, std::uint64_t seed) {
+  for (std::size_t i = 0; i < block.buckets.size(); ++i) {
+    const WeightBucket& bucket = block.buckets[i];
+    const OwnedPart& own = block.owned[i];
+    const Tensor whole = ops::zeros(device_, {bucket.elements}, Dtype::f32, Use::gradients);
+    for (int k = 0; k < bucket.slots; ++k) {
+      const WeightSlot& slot = block.slots[std::size_t(bucket.first_slot + k)];
+      weft::initialize(*slot.parameter, part(whole, slot, bucket.at), seed);
+    }
+    const Tensor mine = whole.slice(0, own.at - bucket.at, own.count);
+    ops::copy_into(block.master_of(own), mine);
+    if (block.readers.cut(CutUp::weights))
+      ops::copy_into(block.value_of(own), mine);
+    else
+      ops::copy_into(block.values.slice(0, bucket.at, bucket.elements), whole);
+  }
+}
+
 void Weights::zero_grads() {
   for (const WeightBlock& block : blocks_)
     if (block.grads) ops::fill(block.grads, 0);
@@ -170,15 +199,14 @@ void Weights::zero_grads() {
 void Weights::publish() {
   for (const WeightBlock& block : blocks_)
     if (!block.master_is_values())
-      for (const OwnedPart& own : block.owned)
-        ops::copy_into(block.values.slice(0, own.at, own.count), block.master_of(own));
+      for (const OwnedPart& own : block.owned) ops::copy_into(block.value_of(own), block.master_of(own));
   gather();
 }
 
 void Weights::gather() {
   UnderWay under_way;
   for (const WeightBlock& block : blocks_) {
-    if (!block.readers.cut()) continue;
+    if (!block.readers.cut() || block.readers.cut(CutUp::weights)) continue;
     for (std::size_t i = 0; i < block.buckets.size(); ++i) {
       const WeightBucket& bucket = block.buckets[i];
       const OwnedPart& own = block.owned[i];
@@ -189,9 +217,9 @@ void Weights::gather() {
   under_way.wait();
 }
 
-Tensor Weights::part(const Tensor& flat, const WeightSlot& slot) {
+Tensor Weights::part(const Tensor& flat, const WeightSlot& slot, std::int64_t from) {
   const Shape& shape = slot.parameter->shape;
-  return flat.slice(0, slot.at, shape.elements()).view(shape);
+  return flat.slice(0, slot.at - from, shape.elements()).view(shape);
 }
 
 // Uncut states are the same on all data-parallel ranks: the first one's are copy 0.
@@ -211,7 +239,8 @@ std::vector<Piece> Weights::pieces_here(const WeightBlock& block, const WeightSl
 
 void Weights::each_master(const VisitHeld& visit) const {
   for (const WeightBlock& block : blocks_) {
-    const Counted counted = block.master_is_values() ? Counted::from_the_block : Counted::from_what_is_kept;
+    const bool whole = block.master_is_values() && !block.readers.cut(CutUp::weights);
+    const Counted counted = whole ? Counted::from_the_block : Counted::from_what_is_kept;
     for (const WeightSlot& slot : block.slots)
       visit({slot.parameter->name, *slot.parameter, block.master, pieces_here(block, slot, counted), block});
   }

@@ -45,14 +45,17 @@ struct OwnedPart {
   std::int64_t count = 0;
 };
 
+/// How far ranks that read other samples cut up what they would all hold. Each step includes those before it.
+enum class CutUp : std::uint8_t { nothing, states, gradients, weights };
+
 /// Ranks that hold the same weights and read other samples, or other parts of them; they may share the work
 /// of an update.
 struct Readers {
   Communicator* circle = nullptr;  // none: nobody else
-  bool cut_states = false;         // every rank keeps the states of its part, and updates that
+  CutUp so_far = CutUp::nothing;   // every rank keeps its part of these, and updates that
   int rank() const { return circle ? circle->rank() : 0; }
   int ranks() const { return circle ? circle->size() : 1; }
-  bool cut() const { return cut_states && ranks() > 1; }
+  bool cut(CutUp what = CutUp::states) const { return so_far >= what && ranks() > 1; }
 };
 
 /// Contiguous memory of all parameters of one kind. Between parameters lie zeros, up to the next 64 bytes.
@@ -63,21 +66,29 @@ struct WeightBlock {
   std::vector<WeightBucket> buckets;  // as backward fills them: the last parameters first
   std::vector<OwnedPart> owned;       // one a bucket where states are cut, else one for all
   std::int64_t elements = 0, kept = 0;
+  // Of owned elements only where weights, or gradients, are cut.
   Tensor values;  // what layers read: f32, bf16 or f16
   Tensor master;  // f32: the values themselves where those are f32, else of owned elements
   Tensor grads;   // f32; empty where nothing is trained
 
   bool master_is_values() const { return values.dtype() == master.dtype(); }
+  Tensor value_of(const OwnedPart& part) const { return own(values, CutUp::weights, part); }
+  Tensor grad_of(const OwnedPart& part) const { return own(grads, CutUp::gradients, part); }
   Tensor master_of(const OwnedPart& part) const {
-    return master.slice(0, master_is_values() ? part.at : part.kept, part.count);
+    return master_is_values() ? value_of(part) : master.slice(0, part.kept, part.count);
+  }
+
+ private:
+  Tensor own(const Tensor& held, CutUp what, const OwnedPart& part) const {
+    return held.slice(0, readers.cut(what) ? part.kept : part.at, part.count);
   }
 };
 
 /// How ranks that read other samples share the work on one set of weights.
 struct DataParallel {
   const ProcessMesh* mesh = nullptr;  // none: this rank holds all there is
-  bool cut_states = false;            // ZeRO-1
-  std::int64_t bucket = 0;            // elements after which a bucket is closed; 0: a bucket a block
+  CutUp cut = CutUp::nothing;         // ZeRO's stage
+  std::int64_t bucket = 0;            // elements after which a bucket may be closed; 0: a bucket a block
   Dtype wire = Dtype::f32;            // what gradients travel as
 };
 
@@ -105,14 +116,16 @@ class Weights {
   /// Layers see what the masters hold now, those of all data-parallel ranks: after they were filled or
   /// loaded. An update does this itself.
   void publish();
-  /// Values that other ranks updated arrive here.
+  /// Values that other ranks updated arrive here, where they are not cut: those are gathered when they are
+  /// lent.
   void gather();
   std::vector<WeightBlock>& blocks() { return blocks_; }
   const std::vector<WeightBlock>& blocks() const { return blocks_; }
   const DataParallel& data() const { return data_; }
   const Ties& ties() const { return *ties_; }
-  /// The part of a block-wide tensor (values, grads) that belongs to a parameter, in its shape.
-  static Tensor part(const Tensor& flat, const WeightSlot& slot);
+  /// The part of a tensor that belongs to a parameter, in its shape. The tensor holds the block's elements
+  /// from `from` on.
+  static Tensor part(const Tensor& flat, const WeightSlot& slot, std::int64_t from = 0);
   /// What of the masters is here. After filling them, publish().
   void each_master(const VisitHeld& visit) const;
   /// What of a tensor of owned elements, one a block, is here; `suffix` is added to the parameters' names.
@@ -127,6 +140,7 @@ class Weights {
   void share_out(WeightBlock& block) const;
   void allocate(WeightBlock& block, Dtype compute, For purpose);
   void initialize_through_grads(const WeightBlock& block, std::uint64_t seed);
+  void initialize_by_buckets(const WeightBlock& block, std::uint64_t seed);
   enum class Counted : std::uint8_t { from_the_block, from_what_is_kept };
   std::vector<Piece> pieces_here(const WeightBlock& block, const WeightSlot& slot, Counted counted) const;
   Device& device_;

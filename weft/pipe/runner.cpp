@@ -174,7 +174,7 @@ void Runner::post(const Action& action, const Order& order) {
   Coming coming{.tag = tag};
   for (const Stream stream : all_streams) {
     if (!parcel.carries(stream)) continue;
-    coming.x[stream] = empty(device_, parcel[stream], parcel.dtype);
+    coming.x[stream] = empty(device_, parcel[stream], parcel.type_of(stream));
     coming.pending[std::size_t(stream)] =
         along_pp_.recv(coming.x[stream], schedule_.home[std::size_t(from_stage)], tag_of_stream(tag, stream));
   }

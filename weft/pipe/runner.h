@@ -17,10 +17,13 @@ namespace weft::pipe {
 /// What travels into a stage from the one before it, and its gradient back: the same for every microbatch of
 /// a run.
 struct Parcel {
-  Shape hidden, memory;  // of each stream; one without dims stays behind
-  Dtype dtype = Dtype::f32;
+  Shape hidden, memory, biases = {};  // of each stream; one without dims stays behind
+  Dtype dtype = Dtype::f32;           // of all but biases, which are f32
 
-  const Shape& operator[](Stream stream) const { return stream == Stream::hidden ? hidden : memory; }
+  const Shape& operator[](Stream stream) const {
+    return stream == Stream::hidden ? hidden : stream == Stream::memory ? memory : biases;
+  }
+  Dtype type_of(Stream stream) const { return stream == Stream::biases ? Dtype::f32 : dtype; }
   bool carries(Stream stream) const { return (*this)[stream].rank() > 0; }
 };
 

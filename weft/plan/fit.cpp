@@ -74,10 +74,10 @@ std::vector<Change> changes(const TrainConfig& c) {
     out.push_back({"{model.recompute.what=full}", *less});
     smaller_microbatches(out, *less, " {model.recompute.what=full}");
   }
-  if (c.parallel.zero == 0 && c.parallel.dp > 1) {
+  for (int zero = c.parallel.zero + 1; zero <= 3 && c.parallel.dp * c.parallel.cp > 1; ++zero) {
     TrainConfig cut = c;
-    cut.parallel.zero = 1;
-    out.push_back({"{parallel.zero=1}", cut});
+    cut.parallel.zero = zero;
+    out.push_back({text("{parallel.zero=", zero, "}"), cut});
   }
   smaller_models(out, c);
   return out;

@@ -153,8 +153,13 @@ Plan plan_run(const TrainConfig& c, const OpenCounter& open) {
 // Training on one token multiplies every weight of a product thrice, two operations each.
 double bytes_at_least(const TrainConfig& c) {
   const double parameters = training_flops(c.model, 1) / 6;
-  const double states = c.parallel.zero > 0 ? 12 + 4.0 / c.parallel.dp : 16;
-  return parameters * states;
+  const bool own_masters = c.model.precision != Precision::f32;
+  const double weights = own_masters ? 2 : 4, gradients = 4;
+  const double states = (own_masters ? 4 : 0) + (c.optimizer.kind == OptimizerKind::adam ? 8 : 4);
+  const auto held = [&](double bytes, int cut_from) {
+    return c.parallel.zero >= cut_from ? bytes / (double(c.parallel.dp) * c.parallel.cp) : bytes;
+  };
+  return parameters * (held(states, 1) + held(gradients, 2) + held(weights, 3));
 }
 
 std::int64_t overhead_of_a_process() { return std::int64_t{128} << 20; }

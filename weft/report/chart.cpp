@@ -1,4 +1,3 @@
-// Scaling points into a box.
 #include "weft/report/chart.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,3 @@
-// Base64, read strictly.
 #include "weft/text/base64.h"
 
 #include <cstdint>

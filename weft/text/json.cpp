@@ -1,4 +1,3 @@
-// Reading JSON that people wrote.
 #include "weft/text/json.h"
 
 #include <algorithm>

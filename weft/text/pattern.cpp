@@ -1,4 +1,3 @@
-// Patterns of tokenizer.json.
 #include "weft/text/pattern.h"
 
 #include "weft/base/error.h"

@@ -1,4 +1,3 @@
-// Pipeline: the order of things.
 #include "weft/text/pipeline.h"
 
 #include <algorithm>

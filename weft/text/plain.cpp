@@ -1,4 +1,3 @@
-// Bytes as they are, and numbers written out.
 #include "weft/text/plain.h"
 
 #include <algorithm>

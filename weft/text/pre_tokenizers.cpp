@@ -1,4 +1,3 @@
-// Pre-tokenizers of tokenizer.json.
 #include "weft/text/pre_tokenizers.h"
 
 #include <algorithm>

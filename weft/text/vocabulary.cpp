@@ -1,4 +1,3 @@
-// Vocabulary: filling and asking.
 #include "weft/text/vocabulary.h"
 
 #include "weft/base/error.h"

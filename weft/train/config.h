@@ -143,6 +143,7 @@ struct ParallelConfig {
   bool count_embedding = false, count_loss = false;
   int zero = 0;
   bool overlap_reduce = false;
+  bool reduce_once = false;
   std::int64_t bucket_elements = 0, buckets = 0;  // 0: by overlap_reduce
 };
 

@@ -24,15 +24,9 @@ std::int32_t hash_of(const Tensor& x) {
   return std::int32_t(std::uint32_t(hash(std::span<const std::byte>(bytes)).low));
 }
 
-bool whole(const Parameter& parameter) {
-  return parameter.pieces.size() == 1 && parameter.pieces[0].where.local == parameter.pieces[0].where.global;
-}
-
-std::vector<Hashed> hashes(const Weights& weights) {
+std::vector<Hashed> hashes(const Replica& replica) {
   std::vector<Hashed> out;
-  for (const WeightBlock& block : weights.blocks())
-    for (const WeightSlot& slot : block.slots)
-      out.push_back({slot.parameter, hash_of(Weights::part(block.values, slot))});
+  replica.each_value([&](const Parameter& p) { out.push_back({&p, hash_of(p.value)}); });
   return out;
 }
 
@@ -53,10 +47,11 @@ std::string first_that_differs(const std::vector<Hashed>& hashed, Communicator& 
 }  // namespace
 
 std::string copies_that_differ(const Replica& replica) {
-  std::vector<Hashed> all = hashes(replica.weights());
+  std::vector<Hashed> all = hashes(replica);
   Device& device = replica.device();
   const std::string data = first_that_differs(all, replica.mesh().along({Axis::dp, Axis::cp}), device);
-  std::erase_if(all, [](const Hashed& h) { return !whole(*h.parameter); });
+  // By what is cut, not by what this rank happens to hold: of a small vocabulary the first may hold all.
+  std::erase_if(all, [](const Hashed& h) { return h.parameter->spread.cut.holds(Axis::tp); });
   const std::string tensor = first_that_differs(all, replica.mesh().along(Axis::tp), device);
   if (!data.empty()) return text("data-parallel ranks hold different bits of ", data);
   return tensor.empty() ? "" : text("tensor-parallel ranks hold different bits of ", tensor);

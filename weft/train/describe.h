@@ -234,6 +234,9 @@ void describe(Visitor& v, ParallelConfig& c) {
   v("zero", c.zero, OnResume::sums,
     "what data-parallel ranks cut up: 1 optimizer states, 2 gradients too, 3 weights too",
     legal::from_to(0, 3));
+  v("reduce_once", c.reduce_once, OnResume::sums,
+    "where gradients are cut, add those of all microbatches before those of other ranks: the bits of uncut "
+    "ones, and room for all of a step's");
   v("overlap_reduce", c.overlap_reduce, OnResume::sums, "add gradients over ranks during backward");
   v("bucket_elements", c.bucket_elements, OnResume::sums,
     "gradients that are added over ranks at once; 0: 40 million with overlap_reduce, else all of a kind",

@@ -1,4 +1,3 @@
-// From rows of samples to tensors.
 #include "weft/train/feed.h"
 
 #include "weft/tensor/host.h"

@@ -74,7 +74,8 @@ std::string samples_of(const Batch& batch) {
 Finding bad_gradient(const Weights& weights) {
   for (const WeightBlock& block : weights.blocks())
     for (const WeightSlot& slot : block.slots)
-      if (number(ops::find_nonfinite(Weights::part(block.grads, slot))) >= 0)
+      if (const GradSink& grad = slot.parameter->grad;
+          grad.here() && number(ops::find_nonfinite(grad.sum())) >= 0)
         return {.depth = in_gradients, .sentence = "in the gradient of " + slot.parameter->name};
   return {};
 }
@@ -90,6 +91,7 @@ void Replica::do_again(const Batch& batch, const StepOrder& order, Watch& watch)
                            .sample = scale / float(batch.samples.elements()),
                            .pass = scale};
   weights_.zero_grads();
+  reduction_.drop_rooms();
   pipe::Runner::Order work = work_on(
       {&batch, 1}, {&factor, 1}, {.seed = order.seed, .step = std::uint64_t(order.step), .training = true});
   work.watch = &watch;
@@ -105,6 +107,7 @@ std::string Replica::find_not_finite(std::span<const Batch> microbatches, const 
     found.sentence += ", " + samples_of(microbatches[i]);
     found = agree(mesh_.along({Axis::tp, Axis::pp}), device_, std::move(found));
   }
+  reduction_.drop_rooms();
   found = agree(mesh_.along({Axis::dp, Axis::cp}), device_, std::move(found));
   if (found.found()) return found.sentence;
   return "only in the sum over microbatches: gradients are too large to be added";

@@ -16,6 +16,7 @@ std::int64_t bucket_elements(const ReplicaConfig& config, int data_ranks) {
   const ParallelConfig& p = config.parallel;
   if (p.buckets > 0) return count_parameters(config.model).total() / p.buckets;
   if (p.bucket_elements > 0) return p.bucket_elements;
+  if (p.zero > 1) return 1;  // every layer's are cut as soon as they are there
   return p.overlap_reduce ? std::max<std::int64_t>(40'000'000, 1'000'000 * std::int64_t{data_ranks}) : 0;
 }
 
@@ -58,6 +59,14 @@ Dtype compute_type(Precision precision) {
   return Dtype::f32;
 }
 
+/// Exact mode's sums are the same trees, whoever holds their leaves.
+const ProcessMesh& for_sums_of(const ReplicaConfig& config, const ProcessMesh& mesh) {
+  if (config.model.exact && !mesh.world().adds_as_trees())
+    fail(Kind::usage, "{model.exact} adds over ranks as balanced trees, and ", mesh.world().carrier(),
+         " adds in an order of its own: run the ranks as threads or under MPI, or leave {model.exact} out");
+  return mesh;
+}
+
 }  // namespace
 
 ReplicaConfig replica_config(const TrainConfig& config) {
@@ -71,7 +80,7 @@ ReplicaConfig replica_config(const TrainConfig& config) {
 Replica::Replica(const ReplicaConfig& config, const ReplicaPlace& place, const VisitParameter& before_weights)
     : config_(config),
       device_(place.device),
-      mesh_(place.mesh),
+      mesh_(for_sums_of(config, place.mesh)),
       losses_(config.kind.losses(config.model)),
       homes_(homes_of(config.parallel)),
       levels_(levels_of(config.parallel, place.mesh.along(Axis::cp))),
@@ -82,11 +91,12 @@ Replica::Replica(const ReplicaConfig& config, const ReplicaPlace& place, const V
       reduction_(
           weights_,
           config.parallel.overlap_reduce ? ReduceWhen::when_a_bucket_is_full : ReduceWhen::after_backward,
-          sums_of(config.model)) {
+          sums_of(config.model), config.parallel.reduce_once ? AddFirst::microbatches : AddFirst::ranks) {
   if (losses_.empty() || losses_.size() > ByLoss<double>::most)
     fail(Kind::internal, "replica: ", losses_.size(), " losses, there is room for 1 to ",
          ByLoss<double>::most);
   weights_.initialize(config.seed);
+  lend_weights();
   if (homes_.size() > 1 || config.model.exact) tied_.emplace(weights_);
   optimizer_ = make_optimizer(weights_, config.optimizer);
   if (config.model.precision == Precision::f16) scaler_ = scaler_of(config.scaling);
@@ -103,12 +113,36 @@ std::map<int, Stage> Replica::built(const VisitParameter& before_weights) const 
       stage.each_parameter([this](Parameter& p) { follow_width(p, config_.optimizer.kind); });
   if (before_weights)
     for (const auto& [number, stage] : out) stage.each_parameter(before_weights);
+  int layer = 0;
+  for (const auto& [number, stage] : out)
+    for (const auto& part : stage.layers) {
+      part->each_parameter([&](Parameter& p) { p.layer = layer; });
+      ++layer;
+    }
   return out;
+}
+
+void Replica::lend_weights() {
+  if (std::ranges::none_of(weights_.blocks(),
+                           [](const WeightBlock& block) { return block.readers.cut(CutUp::weights); }))
+    return;
+  for (auto& [number, stage] : stages_) {
+    lenders_.push_back(std::make_unique<GatheredWeights>(weights_, stage));
+    stage.lender = lenders_.back().get();
+  }
+}
+
+void Replica::each_value(const VisitParameter& visit) const {
+  for (const auto& [number, stage] : stages_)
+    for (std::size_t i = 0; i < stage.layers.size(); ++i) {
+      const Lease lease(stage.lender, int(i), Way::forward);
+      stage.layers[i]->each_parameter(visit);
+    }
 }
 
 DataParallel Replica::data_parallel() const {
   return {.mesh = &mesh_,
-          .cut_states = config_.parallel.zero > 0,
+          .cut = CutUp(config_.parallel.zero),
           .bucket = bucket_elements(config_, mesh_.along({Axis::dp, Axis::cp}).size()),
           .wire = config_.scaling.reduce_in_bf16 ? Dtype::bf16 : Dtype::f32};
 }
@@ -145,11 +179,12 @@ void Replica::prepare(For purpose, std::size_t microbatches) {
 }
 
 void Replica::pack(const Batch& batch) {
-  const int cuts = config_.parallel.sequence ? mesh_.layout().degree(Axis::tp) : 1;
+  const CutOver cut = cut_over(config_.parallel);
   parcels_.resize(parts_.size());
   for (std::size_t i = 0; i < parts_.size(); ++i) {
-    const Carried carried = kind().carried(config_.model, parts_[i], batch, cuts);
-    parcels_[i] = {.hidden = carried.hidden, .memory = carried.memory, .dtype = dtype()};
+    const Carried carried = kind().carried(config_.model, parts_[i], batch, cut);
+    parcels_[i] = {
+        .hidden = carried.hidden, .memory = carried.memory, .biases = carried.biases, .dtype = dtype()};
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include "weft/mesh/mesh.h"
 #include "weft/model/kinds.h"
+#include "weft/optim/gathered.h"
 #include "weft/optim/grad_reduction.h"
 #include "weft/optim/optimizer.h"
 #include "weft/optim/scaler.h"
@@ -51,7 +52,8 @@ class Replica {
   /// Microbatches in, new weights out. A loss or gradient that is not finite leaves the weights alone; the
   /// report says so.
   StepReport step(std::span<const Batch> microbatches, const StepOrder& order);
-  /// Forward only; adds to the sums. So many microbatches in a row share one mean, as in a step.
+  /// Forward only; adds to the sums. So many microbatches in a row share one mean, as in a step; 0: none has
+  /// a mean of its own, so that it does not show how samples are shared out.
   void evaluate(std::span<const Batch> microbatches, Evaluation& into, int together = 1);
   /// After a step that was not applied: does it again with open eyes. "first seen after attention of layer 3,
   /// samples 17, 18" or "in the gradient of layers.3.mlp.up.weight, samples 17, 18"; all ranks say the same.
@@ -68,6 +70,8 @@ class Replica {
   LossScaler* scaler() { return scaler_ ? &*scaler_ : nullptr; }
   const GradReduction& reduction() const { return reduction_; }
   void each_parameter(const VisitParameter& visit) const;
+  /// The same, each while its value is here for layers to read. Collective where weights are cut.
+  void each_value(const VisitParameter& visit) const;
 
   /// That live on this rank, by number.
   const std::map<int, Stage>& stages() const { return stages_; }
@@ -90,6 +94,7 @@ class Replica {
   class Sums;  // of losses, over ranks
   std::map<int, Stage> built(const VisitParameter& before_weights) const;
   DataParallel data_parallel() const;
+  void lend_weights();
   void prepare(For purpose, std::size_t microbatches);
   void pack(const Batch& batch);
   pipe::Runner::Order work_on(std::span<const Batch> microbatches, std::span<const LossFactors> factors,
@@ -117,6 +122,7 @@ class Replica {
   std::vector<StagePart> parts_;  // of all stages
   std::map<int, Stage> stages_;
   Weights weights_;
+  std::vector<std::unique_ptr<GatheredWeights>> lenders_;  // where weights are cut, one a stage
   GradReduction reduction_;
   std::optional<TiedWeights> tied_;  // where a weight may live in two stages
   std::unique_ptr<Optimizer> optimizer_;

@@ -1,4 +1,3 @@
-// Facts to JSON and back.
 #include "weft/train/save_facts.h"
 
 #include <filesystem>

@@ -89,11 +89,12 @@ void set_loss_factors(std::vector<LossFactors>& factors, std::span<const double>
   }
 }
 
-/// A token's share in the mean of the microbatch it stands in; none where no token counts.
+/// A token's share in the mean of the microbatch it stands in; none where no token counts. Without such means
+/// (together 0) all shares are 1.
 void set_shares(std::vector<float>& shares, std::span<const double> counts, int together) {
   shares.clear();
   for (std::size_t i = 0; i < counts.size(); ++i) {
-    const double count = tokens_together(counts, i, together);
+    const double count = together > 0 ? tokens_together(counts, i, together) : 1;
     shares.push_back(count > 0 ? float(1 / count) : 0);
   }
 }
@@ -143,7 +144,7 @@ double Replica::terms_of(LossMean mean, const Whole& whole) const {
     case LossMean::tokens:
       return whole.tokens;
     case LossMean::microbatches:
-      return microbatches / whole.together;
+      return whole.together > 0 ? microbatches / whole.together : whole.tokens;
     case LossMean::samples:
       return whole.samples;
     case LossMean::passes:

@@ -99,7 +99,9 @@ Ending Trainer::run() {
                                 fmt::format("iteration {}", step));
     }
     const auto ending = must_stop(step);
-    pulse_.enter(Section::saving);
+    const std::int64_t interval = config_.checkpoint.interval;
+    if (ending || step == progress_.steps || (interval > 0 && step % interval == 0))
+      pulse_.enter(Section::saving);
     checkpoints_.save_if_due(step, ending || step == progress_.steps);
     Saver* const saver = checkpoints_.wants_record_of(step + 1);
     if (ending && saver && step < progress_.steps && config_.run.sample_prompt.empty())

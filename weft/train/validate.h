@@ -11,10 +11,6 @@ namespace weft {
 /// `world` is the number of ranks; 0: as many as the layout and --ranks ask for. Returns sentences to be said
 /// once.
 std::vector<std::string> complete(TrainConfig&, int world);
-/// Fails for settings that nothing here consumes yet, all of them in one sentence.
-void refuse_unsupported(const TrainConfig&);
-/// What refuse_unsupported() would say, one entry a setting.
-std::vector<std::string> unsupported(const TrainConfig&);
 
 namespace validate {
 void layout(TrainConfig&, int world);

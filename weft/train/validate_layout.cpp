@@ -42,7 +42,7 @@ bool two_levels(const ParallelConfig& p) {
 void context(const TrainConfig& c) {
   const ParallelConfig& p = c.parallel;
   const std::vector<int>& levels = p.context_levels;
-  if (!p.context_layers.empty() && std::ssize(p.context_layers) != c.model.layers)
+  if (!p.context_layers.empty() && std::ssize(p.context_layers) != c.model.layers + c.model.decoder_layers)
     fail(Kind::usage, "{parallel.context} has ", p.context_layers.size(), " words, the model ",
          c.model.layers, " layers: give one for all, or one for each");
   if (two_levels(p) && p.cp > 1 && levels.empty())

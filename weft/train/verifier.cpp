@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "weft/base/error.h"
@@ -55,7 +56,7 @@ RunWitness Verifier::witness(const RunPosition& at) {
   Feed feed(train_, run_sampler(config_.data, train_->size()), place_of(replica_),
             at.consumed_samples - at.last_batch);
   Evaluation sums;
-  replica_.evaluate(feed.next(turn), sums);
+  replica_.evaluate(feed.next(turn), sums, 0);
   double loss = 0;
   for (const LossSum& sum : sums) loss += sum.mean();
   return {.loss = loss, .weights_norm = global_norm(replica_.weights(), Look::masters)};
@@ -111,7 +112,9 @@ std::string Verifier::not_to_be_replayed(const RunFacts& facts, const std::strin
   if (std::string differ = settings_of_another_step(facts, config_); !differ.empty()) return differ;
   const bool regrouped =
       facts.layout.dp != config_.parallel.dp || facts.configuration.batch.micro != config_.batch.micro;
-  if (regrouped && config_.data.mask_eod_loss && !config_.batch.per_token_loss)
+  const bool own_means = std::ranges::any_of(
+      replica_.losses(), [](const NamedLoss& loss) { return loss.mean == LossMean::microbatches; });
+  if (regrouped && (own_means || (config_.data.mask_eod_loss && !config_.batch.per_token_loss)))
     return "micro batches hold other samples, and each weighs its own tokens";
   std::string why;
   const std::string record = told_by_first(world(), from, why);

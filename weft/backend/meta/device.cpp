@@ -1,4 +1,3 @@
-// Counting instead of computing.
 #include "weft/backend/meta/device.h"
 
 #include <cstring>

@@ -21,6 +21,7 @@ bool no_annealing(const TrainConfig& c) { return c.rate.style != RateStyle::wsd;
 bool no_hidden_words(const TrainConfig& c) { return c.model.kind == "gpt"; }
 bool no_middle(const TrainConfig& c) { return !c.data.fim.on; }
 bool no_events(const TrainConfig& c) { return c.log.tensorboard.empty(); }
+bool no_distances(const TrainConfig& c) { return c.model.positions != Positions::relative; }
 bool no_rotary(const TrainConfig& c) { return c.model.positions != Positions::rotary; }
 bool not_stretched(const TrainConfig& c) { return c.model.rotary.scaling == RotaryScaling::none; }
 bool not_yarn(const TrainConfig& c) { return c.model.rotary.scaling != RotaryScaling::yarn; }
@@ -49,6 +50,7 @@ bool no_levels(const TrainConfig& c) {
 constexpr std::string_view saves = "only --save writes checkpoints", loads = "only --load reads a checkpoint",
                            anneals = "only --lr-decay-style WSD ends with such a part",
                            events = "only --tensorboard-dir writes events",
+                           distances = "only --position-embedding-type relative reads it",
                            rotary = "only --position-embedding-type rope turns anything",
                            stretched = "only --use-rope-scaling and yarn stretch angles",
                            yarn = "only --position-embedding-type yarn reads it",
@@ -71,7 +73,10 @@ constexpr Idle table[] = {
      "only --use-checkpoint-args takes settings from a checkpoint"},
     {"rate.embedding_floor", [](const TrainConfig& c) { return !c.rate.embedding_peak; },
      "only --decoupled-lr gives the embedding a rate of its own"},
-    {"model.sentence_order", no_hidden_words, "only BERT guesses the order of a text's parts"},
+    {"model.sentence_order", [](const TrainConfig& c) { return c.model.kind != "bert"; },
+     "only BERT guesses the order of a text's parts"},
+    {"model.relative.buckets", no_distances, distances},
+    {"model.relative.farthest", no_distances, distances},
     {"data.masking.probability", no_hidden_words, hides},
     {"data.masking.short_probability", no_hidden_words, hides},
     {"rate.anneal_style", no_annealing, anneals},
@@ -115,6 +120,8 @@ constexpr Idle table[] = {
     {"log.tensorboard_world_size", no_events, events},
     {"log.tensorboard_learning_rate", no_events, events},
     {"log.tensorboard_loss_scale", no_events, events},
+    {"parallel.reduce_once", [](const TrainConfig& c) { return c.parallel.zero < 2; },
+     "only --zero-stage 2 and 3 cut gradients"},
     {"run.sample_tokens", [](const TrainConfig& c) { return c.run.sample_prompt.empty(); },
      "only --sample-prompt prints a continuation"},
     {"model.recompute.method", [](const TrainConfig& c) { return c.model.recompute.what != Recompute::full; },

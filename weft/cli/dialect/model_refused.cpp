@@ -33,8 +33,6 @@ Group model_refused() {
                     {.word = "yarn", .path = "model.positions", .value = "rotary"},
                     {.word = "yarn", .path = "model.rotary.scaling", .value = "yarn"}}),
               cannot("no-yarn-correction-range-round-to-int", Arity::none, "unrounded correction ranges"),
-              cannot("decoder-seq-length", Arity::one, "T5"),
-              cannot("decoder-num-layers", Arity::one, "T5"),
               value("vocab-extra-ids", "data.tokenizer.extra_ids"),
               cannot("enable-gpt-oss", Arity::none, "a preset of another tool"),
               cannot("export-te-mcore-model", Arity::none, "conversion by ModelOpt"),

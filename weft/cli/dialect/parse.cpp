@@ -182,6 +182,24 @@ void context_forms(Fields& fields, std::span<const std::string> words, Origin wh
   if (ours.size() == 1) set(fields, "parallel.context", ours, who);
 }
 
+namespace {
+
+/// Whether another flag has said how far data-parallel ranks cut up what they hold.
+bool cut_is_said(Fields& fields, Origin who) { return fields.at("parallel.zero").origin() == who; }
+
+}  // namespace
+
+void megatron_fsdp(Fields& fields, std::span<const std::string>, Origin who) {
+  if (!cut_is_said(fields, who)) set(fields, "parallel.zero", {"3"}, who);
+}
+
+// At least the states: scripts say so beside a flag that cuts more.
+void distributed_optimizer(Fields& fields, std::span<const std::string>, Origin who) {
+  if (!cut_is_said(fields, who)) return set(fields, "parallel.zero", {"1"}, who);
+  if (fields.at("parallel.zero").write() == Words{"0"})
+    fail(Kind::usage, "optimizer states are to be cut over ranks, and another flag says that nothing is");
+}
+
 void recompute_modules(Fields& fields, std::span<const std::string> words, Origin who) {
   struct Known {
     std::string_view theirs, ours;

@@ -23,7 +23,8 @@ struct Effect {
   std::string_view word = {}, path = {}, value = {}, refusal = {};
 };
 
-/// For the few flags that need arithmetic. Runs after all plain rows of the same source.
+/// For the few flags that need arithmetic. Runs after all plain rows of the same source, in the table's
+/// order.
 using Parse = void (*)(Fields&, std::span<const std::string> words, Origin who);
 
 struct Row {
@@ -82,6 +83,8 @@ void window(Fields&, std::span<const std::string>, Origin);
 void window_layers(Fields&, std::span<const std::string>, Origin);
 void batch_steps(Fields&, std::span<const std::string>, Origin);
 void context_forms(Fields&, std::span<const std::string>, Origin);
+void megatron_fsdp(Fields&, std::span<const std::string>, Origin);
+void distributed_optimizer(Fields&, std::span<const std::string>, Origin);
 void recompute_modules(Fields&, std::span<const std::string>, Origin);
 void deepspeed(Fields&, std::span<const std::string>, Origin);
 

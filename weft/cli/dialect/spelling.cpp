@@ -37,6 +37,9 @@ class Speller {
     for (dialect::Group& group : dialect::table())
       for (Row& row : group.rows)
         if (row.treatment == dialect::Treatment::honored) rows_.push_back(std::move(row));
+    // What needs arithmetic, or is another program's word, speaks last.
+    std::ranges::stable_partition(
+        rows_, [](const Row& row) { return row.parse == nullptr && !row.flag.starts_with("deepspeed"); });
   }
 
   std::string operator()(std::string_view message) const {
@@ -61,23 +64,34 @@ class Speller {
   }
 
   std::optional<std::string> as_written(std::string_view path) const {
-    if (command_ != nullptr)
-      if (const auto used = command_->flags.find(path); used != command_->flags.end()) {
-        const Field* field = command_->fields.find(path);
-        const bool key = field != nullptr && field->origin() == Origin::file;
-        return key ? std::string(used->second) : "--" + std::string(used->second);
-      }
-    return first_flag(path);
+    if (command_ == nullptr) return first_flag(path);
+    const auto used = command_->flags.find(path);
+    if (used == command_->flags.end() || switches_off(used->second, path)) return first_flag(path);
+    const Field* field = command_->fields.find(path);
+    const bool key = field != nullptr && field->origin() == Origin::file;
+    return (key ? "" : "--") + std::string(used->second);
   }
 
-  /// One that takes any word before one that sets a fixed value.
+  /// A message about a switch means it switched on: the flag for that is another one.
+  bool switches_off(std::string_view flag, std::string_view path) const {
+    return std::ranges::any_of(rows_, [&](const Row& row) {
+      return row.flag == flag && std::ranges::any_of(row.effects, [&](const Effect& effect) {
+               return effect.path == path && effect.value == "false";
+             });
+    });
+  }
+
+  /// One that takes any word, else one that switches on, else one that sets another fixed value.
   std::optional<std::string> first_flag(std::string_view path) const {
     const Row* fixed = nullptr;
+    bool is_on = false;
     for (const Row& row : rows_)
       for (const Effect& effect : row.effects) {
         if (effect.path != path) continue;
         if (row.arity != Arity::none) return "--" + std::string(row.flag);
-        if (fixed == nullptr) fixed = &row;
+        if (fixed != nullptr && (is_on || effect.value != "true")) continue;
+        fixed = &row;
+        is_on = effect.value == "true";
       }
     if (fixed == nullptr) return std::nullopt;
     return "--" + std::string(fixed->flag);

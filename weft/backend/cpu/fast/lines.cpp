@@ -1,4 +1,3 @@
-// Where lines start.
 #include "weft/backend/cpu/fast/lines.h"
 
 #include <algorithm>

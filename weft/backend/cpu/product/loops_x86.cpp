@@ -1,4 +1,3 @@
-// Finds the loops of an instruction set.
 #include "weft/backend/cpu/product/loops.h"
 
 namespace weft::product {

@@ -1,0 +1,218 @@
+// ZeRO's stages: what a rank holds and what ranks send in a step, counted and by formula.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "tests/equal/run.h"
+#include "tests/support/counting.h"
+#include "tests/support/tiny.h"
+#include "weft/base/number.h"
+#include "weft/comm/threads.h"
+#include "weft/mesh/mesh.h"
+#include "weft/train/replica.h"
+
+using namespace weft;
+using namespace weft::testing;
+
+namespace {
+
+struct Asked {
+  const char* model = "gpt2";
+  Precision precision = Precision::f32;
+  int zero = 0, ranks = 2;
+  std::int64_t microbatches = 1;
+  bool once = false;
+};
+
+/// Of one rank, in its second step.
+struct Seen {
+  MemoryMeter memory;
+  Volumes sent;
+  std::int64_t elements = 0;                                  // of all parameters
+  std::int64_t padded = 0;                                    // with what lies between them
+  std::int64_t kept = 0;                                      // of these, the rank's share
+  std::vector<std::pair<std::int64_t, std::int64_t>> blocks;  // both, of each block
+  std::int64_t read = 0;        // of these, once for each way in which a layer reads them
+  std::int64_t two_layers = 0;  // the most that two neighbours have
+};
+
+/// How often a microbatch reads a GPT's parameter: its embedding and its head want nothing in backward, and
+/// tied words are read by both.
+int reads(const ModelConfig& config, const Parameter& p) {
+  if (p.name == "embedding.words") return config.tied_output ? 2 : 1;
+  return p.name == "embedding.positions" || p.name == "output.words" ? 1 : 2;
+}
+
+void count_weights(Replica& replica, const ModelConfig& config, Seen& seen) {
+  std::map<int, std::int64_t> layers;
+  for (const WeightBlock& block : replica.weights().blocks()) {
+    seen.padded += block.elements;
+    seen.kept += block.kept;
+    seen.blocks.emplace_back(block.elements, block.kept);
+    for (const WeightBucket& bucket : block.buckets) {
+      const Parameter& first = *block.slots[std::size_t(bucket.first_slot)].parameter;
+      seen.read += bucket.elements * reads(config, first);
+      layers[first.layer] += bucket.elements;
+    }
+    for (const WeightSlot& slot : block.slots) seen.elements += slot.parameter->shape.elements();
+  }
+  for (const auto& [layer, elements] : layers)
+    seen.two_layers = std::max(seen.two_layers, elements + (layer > 0 ? layers[layer - 1] : 0));
+}
+
+ModelConfig model_of(const Asked& asked) {
+  ModelConfig config = shape_of(asked.model, 6);
+  config.precision = asked.precision;
+  return config;
+}
+
+Seen rank_of(const Asked& asked, Communicator& world) {
+  const ModelConfig config = model_of(asked);
+  Seen seen;
+  CountingCommunicator counts(world, seen.sent);
+  const ProcessMesh mesh(ParallelLayout({.dp = asked.ranks}), counts);
+  const auto device = open_device("cpu", {.threads = 1});
+  ReplicaConfig replica_config{.model = config, .seed = 7};
+  replica_config.parallel = {.dp = asked.ranks, .zero = asked.zero, .reduce_once = asked.once};
+  Replica replica(replica_config, {*device, mesh});
+  for (int step = 1; step <= 2; ++step) {
+    std::vector<Batch> batches;
+    for (std::int64_t i = 0; i < asked.microbatches; ++i)
+      batches.push_back(tiny_rows(*device, config, {.step = step, .first = 8 * world.rank() + i}));
+    seen.sent.clear();
+    device->forget_peaks();
+    (void)replica.step(batches, {.seed = 3, .step = step, .rate = 1e-3, .ends_rate = 1e-3, .clip = 1});
+  }
+  seen.memory = device->memory();
+  count_weights(replica, config, seen);
+  return seen;
+}
+
+Seen seen_by_the_last_rank(const Asked& asked) {
+  Seen out;
+  run_as_threads(asked.ranks, [&](Communicator& world) {
+    Seen seen = rank_of(asked, world);
+    if (world.rank() + 1 == world.size()) out = std::move(seen);
+  });
+  return out;
+}
+
+enum class Of { all, share };
+/// Memory comes in lines of 64 bytes.
+std::int64_t bytes(const Seen& seen, Of what, std::int64_t each) {
+  std::int64_t sum = 0;
+  for (const auto& [all, share] : seen.blocks) sum += round_up(each * (what == Of::all ? all : share), 64);
+  return sum;
+}
+
+std::int64_t now(const Seen& seen, Use use) { return seen.memory.now[std::size_t(use)]; }
+std::int64_t peak(const Seen& seen, Use use) { return seen.memory.peak[std::size_t(use)]; }
+
+}  // namespace
+
+// Masters and moments take 12 bytes a parameter, or 8 where weights are f32 and their own masters; gradients
+// are f32. So ZeRO-3 holds 18/N bytes of bf16 and 16/N of f32 between steps.
+TEST(Zero, holds_its_shares_between_steps_and_not_a_byte_more) {
+  for (const Precision precision : {Precision::f32, Precision::bf16})
+    for (const int zero : {1, 2, 3})
+      for (const int ranks : {2, 4}) {
+        const Seen seen = seen_by_the_last_rank({.precision = precision, .zero = zero, .ranks = ranks});
+        const std::int64_t weight = precision == Precision::f32 ? 4 : 2;
+        EXPECT_EQ(seen.kept, exact(seen.padded, ranks));
+        EXPECT_LE(seen.padded - seen.elements, 64 * 16 * ranks) << "64 buckets at most";
+        EXPECT_EQ(now(seen, Use::weights), bytes(seen, zero == 3 ? Of::share : Of::all, weight));
+        EXPECT_EQ(now(seen, Use::gradients), bytes(seen, zero >= 2 ? Of::share : Of::all, 4));
+        EXPECT_EQ(now(seen, Use::optimizer), (weight == 4 ? 2 : 3) * bytes(seen, Of::share, 4));
+      }
+}
+
+// Of six layers, two are whole at once; of gradients, one layer's are added to while another's leave, and the
+// tied words' wait for the embedding.
+TEST(Zero, has_few_layers_whole_during_a_step) {
+  for (const std::int64_t microbatches : {1, 3}) {
+    const Seen seen = seen_by_the_last_rank({.zero = 3, .microbatches = microbatches});
+    EXPECT_LE(peak(seen, Use::weights), 4 * (seen.kept + seen.two_layers));
+    EXPECT_LE(peak(seen, Use::gradients), 4 * (seen.kept + seen.two_layers + 29 * 32));
+    EXPECT_LT(peak(seen, Use::gradients), 4 * seen.padded);
+    EXPECT_LE(peak(seen, Use::communication), 4 * seen.two_layers);
+  }
+}
+
+// In parameters: 2 of them for ZeRO-1 and 2, and 3 for ZeRO-3, less what backward does not read.
+TEST(Zero, sends_what_the_formulas_say) {
+  for (const char* model : {"gpt2", "llama"})
+    for (const std::int64_t microbatches : {1, 4})
+      for (const bool once : {false, true})
+        for (const int zero : {1, 2, 3}) {
+          const Seen seen = seen_by_the_last_rank(
+              {.model = model, .zero = zero, .microbatches = microbatches, .once = once});
+          const std::int64_t times = zero == 1 || once ? 1 : microbatches;
+          EXPECT_EQ(seen.sent.at("reduce_scatter"), 4 * seen.padded * times);
+          EXPECT_EQ(seen.sent.at("all_gather"), 4 * (zero == 3 ? seen.read * microbatches : seen.padded));
+          EXPECT_LE(seen.read, 2 * seen.padded);
+        }
+}
+
+TEST(Zero, gathers_weights_in_the_type_that_layers_read) {
+  const Seen seen = seen_by_the_last_rank({.precision = Precision::bf16, .zero = 3});
+  EXPECT_EQ(seen.sent.at("all_gather"), 2 * seen.read);
+  EXPECT_EQ(seen.sent.at("reduce_scatter"), 4 * seen.padded);
+}
+
+// One microbatch a step: what is added first has no meaning.
+TEST(Zero, changes_no_bit_of_a_step_of_one_microbatch_in_any_stage) {
+  for (const ParallelConfig& layout :
+       {ParallelConfig{.dp = 2}, ParallelConfig{.tp = 2, .dp = 4, .sequence = true},
+        ParallelConfig{.pp = 2, .dp = 2}, ParallelConfig{.tp = 2, .cp = 2, .dp = 2}}) {
+    const ModelConfig config = shape_of("gpt2", 4);
+    const auto curve = [&](int zero) {
+      Cut cut{.parallel = layout, .micro_batch = 8 / layout.dp, .steps = 5};
+      cut.parallel.zero = zero;
+      Curve out = train(config, cut);
+      out.bytes_at_rest.clear();
+      return out;
+    };
+    const Curve whole = curve(0);
+    for (const int zero : {1, 2, 3}) EXPECT_EQ(curve(zero), whole) << "stage " << zero;
+    EXPECT_TRUE(whole.copies_agree);
+  }
+}
+
+// Tied words stand in the first and the last stage, each rank of either keeps its share, and recomputed
+// layers are lent as one.
+TEST(Zero, of_a_pipeline_or_with_recomputation_gives_the_bits_of_uncut_weights) {
+  for (const char* model : {"gpt2", "llama"})
+    for (const char* schedule : {"1f1b", "zb-h1", "zb-v", "gpipe"}) {
+      ModelConfig config = shape_of(model, 4);
+      config.recompute = {.what = Recompute::full, .layers = 2};
+      const int chunks = schedule == std::string("zb-v") ? 2 : 1;
+      const auto curve = [&](int zero, bool once) {
+        Curve out = train(config, {.parallel = {.pp = 2,
+                                                .dp = 2,
+                                                .schedule = schedule,
+                                                .virtual_stages = chunks,
+                                                .zero = zero,
+                                                .reduce_once = once},
+                                   .micro_batch = 1,
+                                   .steps = 4});
+        out.bytes_at_rest.clear();
+        return out;
+      };
+      const Curve first = curve(1, false);
+      EXPECT_TRUE(first.copies_agree);
+      for (const int zero : {2, 3}) EXPECT_EQ(curve(zero, true), first) << schedule << ", stage " << zero;
+      EXPECT_EQ(curve(3, false), curve(2, false)) << schedule;
+    }
+}
+
+TEST(Zero, finds_what_is_not_finite_in_every_stage) {
+  const ModelConfig config = shape_of("gpt2", 2);
+  const auto said = [&](int zero) {
+    return searched(config, {.parallel = {.dp = 2, .zero = zero}, .micro_batch = 1},
+                    "layers.1.mlp.up.weight");
+  };
+  const auto whole = said(0);
+  EXPECT_EQ(whole.front(), "first seen after mlp block of layer 1, samples 1000");
+  for (const int zero : {1, 2, 3}) EXPECT_EQ(said(zero), whole) << "stage " << zero;
+}

@@ -1,0 +1,85 @@
+// Asking counts: a bucket that two layers read is gathered once where their turns follow each other.
+#include "weft/optim/gathered.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace weft {
+
+GatheredWeights::GatheredWeights(const Weights& weights, const Stage& stage) {
+  for (const auto& layer : stage.layers) {
+    Reads forward, backward;
+    layer->each_read([&](const Parameter& p) { note(weights, p, forward); });
+    layer->each_read_back([&](const Parameter& p) { note(weights, p, backward); });
+    reads_[std::size_t(Way::forward)].push_back(std::move(forward));
+    reads_[std::size_t(Way::backward)].push_back(std::move(backward));
+  }
+}
+
+void GatheredWeights::note(const Weights& weights, const Parameter& parameter, Reads& reads) {
+  for (const WeightBlock& block : weights.blocks()) {
+    const auto slot = std::ranges::find(block.slots, &parameter, &WeightSlot::parameter);
+    if (slot == block.slots.end() || !block.readers.cut(CutUp::weights)) continue;
+    const auto place = std::ranges::find_if(block.buckets, [&](const WeightBucket& b) {
+      return b.at <= slot->at && slot->at < b.at + b.elements;
+    });
+    const auto number = std::size_t(place - block.buckets.begin());
+    auto known = std::ranges::find_if(
+        buckets_, [&](const Bucket& b) { return b.block == &block && b.number == number; });
+    if (known == buckets_.end())
+      known = buckets_.insert(known, Bucket{.block = &block, .number = number, .whole = {}, .coming = {}});
+    const auto read = std::size_t(known - buckets_.begin());
+    if (std::ranges::find(reads, read) == reads.end()) reads.push_back(read);
+  }
+}
+
+void GatheredWeights::lend(int layer, Way way) {
+  const int asked = std::exchange(ahead_, -1);
+  const bool expected = asked == layer && ahead_way_ == way;
+  if (!expected) ask(layer, way);
+  if (asked >= 0 && !expected) leave(asked, ahead_way_);  // a pass was broken off
+  const int next = layer + (way == Way::forward ? 1 : -1);
+  if (next >= 0 && next < int(reads_[0].size())) {
+    ask(next, way);
+    ahead_ = next;
+    ahead_way_ = way;
+  }
+  for (const std::size_t read : reads(layer, way)) arrive(buckets_[read]);
+}
+
+void GatheredWeights::take_back(int layer, Way way) noexcept { leave(layer, way); }
+
+void GatheredWeights::ask(int layer, Way way) {
+  for (const std::size_t read : reads(layer, way)) {
+    Bucket& bucket = buckets_[read];
+    if (bucket.asked++ > 0) continue;
+    const WeightBlock& block = *bucket.block;
+    const Tensor share = block.value_of(block.owned[bucket.number]);
+    bucket.whole =
+        empty(share.device(), {block.buckets[bucket.number].elements}, share.dtype(), Use::weights);
+    bucket.coming = block.readers.circle->all_gather(bucket.whole, share);
+  }
+}
+
+void GatheredWeights::arrive(Bucket& bucket) const {
+  bucket.coming.wait();
+  const WeightBucket& place = bucket.block->buckets[bucket.number];
+  for (int k = 0; k < place.slots; ++k) {
+    const WeightSlot& slot = bucket.block->slots[std::size_t(place.first_slot + k)];
+    slot.parameter->value = Weights::part(bucket.whole, slot, place.at);
+  }
+}
+
+void GatheredWeights::leave(int layer, Way way) {
+  for (const std::size_t read : reads(layer, way)) {
+    Bucket& bucket = buckets_[read];
+    if (--bucket.asked > 0) continue;
+    bucket.coming.wait();
+    const WeightBucket& place = bucket.block->buckets[bucket.number];
+    for (int k = 0; k < place.slots; ++k)
+      bucket.block->slots[std::size_t(place.first_slot + k)].parameter->value = Tensor();
+    bucket.whole = Tensor();
+  }
+}
+
+}  // namespace weft

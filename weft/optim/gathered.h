@@ -1,0 +1,45 @@
+// Weights that every rank keeps a share of, whole while a layer reads them.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "weft/comm/pending.h"
+#include "weft/nn/layer.h"
+#include "weft/optim/weights.h"
+
+namespace weft {
+
+/// Lends a stage's weights where they are cut over ranks (CutUp::weights). A layer's buckets are gathered
+/// from those ranks when it is lent, the next layer's set out at the same time, and memory goes when nobody
+/// reads any of it: two layers' weights are whole at once. All ranks that share a bucket run the same
+/// program, so they gather in one order. What backward does not read is not gathered for it.
+class GatheredWeights final : public Lender {
+ public:
+  GatheredWeights(const Weights& weights, const Stage& stage);
+  void lend(int layer, Way way) override;
+  void take_back(int layer, Way way) noexcept override;
+
+ private:
+  struct Bucket {
+    const WeightBlock* block;
+    std::size_t number;  // in the block
+    Tensor whole;        // while somebody asked for it
+    Pending coming;
+    int asked = 0;
+  };
+  /// What a layer reads, as places in buckets_.
+  using Reads = std::vector<std::size_t>;
+  const Reads& reads(int layer, Way way) const { return reads_[std::size_t(way)][std::size_t(layer)]; }
+  void note(const Weights& weights, const Parameter& parameter, Reads& reads);
+  void ask(int layer, Way way);
+  void arrive(Bucket& bucket) const;
+  void leave(int layer, Way way);
+
+  std::vector<Bucket> buckets_;
+  std::array<std::vector<Reads>, 2> reads_;  // by way and layer
+  int ahead_ = -1;                           // the layer that was asked for before it is lent
+  Way ahead_way_ = Way::forward;
+};
+
+}  // namespace weft
