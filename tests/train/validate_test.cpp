@@ -197,64 +197,6 @@ TEST(Validate, refuses_what_no_optimizer_takes) {
       "weight decay cannot grow from 0.2 to 0.1");
 }
 
-TEST(Validate, refuses_what_another_optimizer_takes) {
-  refused([](TrainConfig& c) { c.optimizer.kind = OptimizerKind::soap; },
-          "--optimizer soap: weft has no such optimizer yet");
-  refused(
-      [](TrainConfig& c) {
-        c.optimizer.kind = OptimizerKind::lamb;
-        c.optimizer.any_moment_type = true;
-      },
-      "--use-precision-aware-optimizer is for --optimizer adam, not lamb");
-  refused([](TrainConfig& c) { c.optimizer.first_moment = MomentType::bf16; },
-          "--exp-avg-dtype bf16 needs --use-precision-aware-optimizer");
-  refused([](TrainConfig& c) { c.optimizer.second_moment = MomentType::fp8; },
-          "--exp-avg-sq-dtype fp8 needs --use-precision-aware-optimizer");
-  refused(
-      [](TrainConfig& c) {
-        c.optimizer.kind = OptimizerKind::lamb;
-        c.optimizer.lamb.most = 0.001;
-      },
-      "--lamb-min-coeff 0.01 is above --lamb-max-coeff 0.001");
-  const auto muon = [](TrainConfig& c) -> MuonConfig& {
-    c.optimizer.kind = OptimizerKind::muon;
-    return c.optimizer.muon;
-  };
-  refused([&](TrainConfig& c) { muon(c).steps = 7; },
-          "--muon-num-ns-steps 7 is not a multiple of 5, the steps of --muon-coefficient-type quintic");
-  refused([&](TrainConfig& c) { muon(c).momentum = 1; }, "--muon-momentum 1 is not at least 0 and below 1");
-  refused(
-      [&](TrainConfig& c) {
-        (void)muon(c);
-        c.parallel.zero = 2;
-      },
-      "--optimizer muon needs whole gradients: --zero-stage 2 cuts them; take --zero-stage 1");
-}
-
-TEST(Validate, refuses_ways_of_muon_that_a_layout_does_not_carry) {
-  const auto two_ranks = [](TrainConfig& c) {
-    c.optimizer.kind = OptimizerKind::muon;
-    c.parallel.tp = 2;
-    c.parallel.dp = 1;
-  };
-  refused(
-      [&](TrainConfig& c) {
-        two_ranks(c);
-        c.model.exact = true;
-      },
-      "--exact: the bits of --muon-tp-mode blockwise depend on the tensor-parallel ranks; take duplicated",
-      2);
-  refused(
-      [&](TrainConfig& c) {
-        two_ranks(c);
-        c.model.groups = 1;
-        c.optimizer.muon.ranks = MuonRanks::distributed;
-      },
-      "--muon-tp-mode distributed takes every row of a matrix on one rank only, and 2 tensor-parallel ranks "
-      "share 1 key groups; take duplicated",
-      2);
-}
-
 TEST(Validate, refuses_precision_settings_that_contradict_each_other) {
   refused([](TrainConfig& c) { c.scaling.constant = 0; }, "--loss-scale 0 is not greater than 0");
   refused(

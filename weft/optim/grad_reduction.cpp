@@ -71,8 +71,9 @@ Communicator* GradReduction::neighbours_of(const WeightBlock& block) {
   return circle.get();
 }
 
-void GradReduction::begin(int microbatches) {
+void GradReduction::begin(int microbatches, GradsOf of) {
   microbatches_ = microbatches;
+  of_ = of;
   left_early_ = 0;
   for (Leaving& bucket : buckets_) bucket.waits_for = bucket.left = 0;
   for (Counted& parameter : parameters_) {
@@ -132,7 +133,7 @@ void GradReduction::go_on() {
 void GradReduction::leave(Leaving& leaving) {
   const Readers& readers = leaving.block->readers;
   const Dtype wire = weights_.data().wire;
-  if (readers.ranks() == 1) return;
+  if (readers.ranks() == 1 || of_ == GradsOf::own_samples) return;
   const WeightBucket& bucket = leaving.block->buckets[leaving.bucket];
   Tensor grads = leaving.block->grads.slice(0, bucket.at, bucket.elements);
   if (wire != grads.dtype()) {

@@ -13,6 +13,8 @@
 
 namespace weft {
 
+/// What a step leaves of gradients: their sums over data-parallel ranks, or each rank's own.
+enum class GradsOf : std::uint8_t { all_ranks, own_samples };
 enum class ReduceWhen : std::uint8_t { after_backward, when_a_bucket_is_full };
 
 /// Layers tell when a use of a weight has added a microbatch's gradient. How often that happens in a
@@ -33,7 +35,7 @@ class GradReduction final : public GradListener {
   GradReduction& operator=(const GradReduction&) = delete;
 
   /// Before the first microbatch of a step.
-  void begin(int microbatches);
+  void begin(int microbatches, GradsOf of = GradsOf::all_ranks);
   void added(int parameter) override;
   /// When backward is done: whatever has not left leaves, and everything has arrived.
   void finish();
@@ -76,6 +78,7 @@ class GradReduction final : public GradListener {
   std::vector<Counted> parameters_;
   std::optional<GradTree> tree_;  // exact mode
   UnderWay under_way_;
+  GradsOf of_ = GradsOf::all_ranks;
   bool open_ = false;
   int microbatches_ = 0, left_early_ = 0;
 };

@@ -115,6 +115,11 @@ void describe(Visitor& v, MuonConfig& c) {
 }
 
 template <class Visitor>
+void describe(Visitor& v, OneBitConfig& c) {
+  v("freeze", c.freeze, "1-bit Adam: the step from which momentum travels in one bit", legal::size);
+}
+
+template <class Visitor>
 void describe(Visitor& v, OptimizerConfig& c) {
   v("kind", c.kind, "how gradients become updates");
   v("beta1", c.beta1, "decay of the first moment", legal::below_one);
@@ -134,6 +139,7 @@ void describe(Visitor& v, OptimizerConfig& c) {
   v.group("lion", c.lion);
   v.group("lamb", c.lamb);
   v.group("muon", c.muon);
+  v.group("onebit", c.onebit);
 }
 
 template <class Visitor>

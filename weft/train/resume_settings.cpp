@@ -48,6 +48,7 @@ constexpr std::array of_a_step{"model.precision",
                                "optimizer.lion",
                                "optimizer.lamb",
                                "optimizer.muon",
+                               "optimizer.onebit",
                                "scaling."};
 // In which order it is summed.
 constexpr std::array of_rounding{"parallel.", "batch.micro", "model.exact", "model.recompute.", "run.device"};

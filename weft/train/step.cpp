@@ -97,7 +97,8 @@ StepReport Replica::step(std::span<const Batch> microbatches, const StepOrder& o
   set_loss_factors(factors_, counts_, report, order, mesh_.layout().degree(Axis::dp));
   const Sums sums(device_);
   weights_.zero_grads();
-  reduction_.begin(int(microbatches.size()));
+  const bool sums_wanted = optimizer_->wants_sums();
+  reduction_.begin(int(microbatches.size()), sums_wanted ? GradsOf::all_ranks : GradsOf::own_samples);
   pipe::Runner::Order work = work_on(microbatches, factors_, place_of(order));
   if (order.timers && order.timers->level() > 1) work.timekeeper = order.timers;
   Laps laps(order.timers);
@@ -112,7 +113,7 @@ StepReport Replica::step(std::span<const Batch> microbatches, const StepOrder& o
   report.loss = report.tokens > 0 ? sums.everywhere(mesh_, homes_.back()) / report.tokens : 0;
   report.loss_finite = std::isfinite(report.loss) && !order.fault;
   laps.skip();
-  report.grad_norm = global_norm(weights_, Look::grads) / report.loss_scale;
+  report.grad_norm = global_norm(weights_, sums_wanted ? Look::grads : Look::own_grads) / report.loss_scale;
   report.applied = report.loss_finite && std::isfinite(report.grad_norm);
   laps.end(StepPart::clip);
   if (order.count_zeros) {

@@ -43,7 +43,7 @@ constexpr std::string_view saves = "only --save writes checkpoints", loads = "on
                            stretched = "only --use-rope-scaling and yarn stretch angles",
                            yarn = "only --position-embedding-type yarn reads it",
                            llama3 = "only --use-rope-scaling reads it",
-                           moments = "only --optimizer adam, lamb and muon have a second moment",
+                           moments = "sgd and lion have no second moment",
                            lion = "only --optimizer lion reads it", lamb = "only --optimizer lamb reads it",
                            muon = "only --optimizer muon reads it", cuts = "only --fim-data cuts documents",
                            scales = "only --fp16 without --loss-scale grows and halves a scale";
@@ -70,6 +70,9 @@ constexpr Idle table[] = {
      [](const TrainConfig& c) { return c.optimizer.kind != OptimizerKind::adam && no_muon(c); },
      "only --optimizer adam and muon have both ways"},
     {"optimizer.any_moment_type", no_narrow_moment, "only --exp-avg-dtype and --exp-avg-sq-dtype need it"},
+    {"optimizer.onebit.freeze",
+     [](const TrainConfig& c) { return c.optimizer.kind != OptimizerKind::onebitadam; },
+     "only --optimizer onebitadam freezes anything"},
     {"optimizer.muon.momentum", no_muon, muon},
     {"optimizer.muon.nesterov", no_muon, muon},
     {"optimizer.muon.split_qkv", no_muon, muon},
