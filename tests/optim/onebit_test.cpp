@@ -144,6 +144,13 @@ class Worker {
   std::unique_ptr<Optimizer> rule_;
 };
 
+/// Whether all ranks hold the bits of the first.
+bool all_agree(const std::vector<double>& mine, Device& device, Communicator& world) {
+  const Tensor first = from_host(device, {std::int64_t(mine.size())}, mine);
+  world.broadcast(first, 0).wait();
+  return numbers(first) == mine;
+}
+
 std::string follow_worker(const std::string& name, const Json& how, const Json& parameter,
                           Communicator& world) {
   const ProcessMesh mesh(ParallelLayout({.dp = world.size()}), world);
@@ -168,6 +175,8 @@ std::string follow_worker(const std::string& name, const Json& how, const Json& 
     compare(ours.state(".m"), "exp_avg");
     compare(ours.state(".v"), "exp_avg_sq");
   }
+  const auto device = open_device("cpu", {.threads = 1});
+  if (!all_agree(ours.weight(), *device, world)) far += "workers hold other weights than the first";
   return far;
 }
 
