@@ -116,7 +116,7 @@ PAIRS = {
     "weight-decay-incr-style": ({"start-weight-decay": "0", "end-weight-decay": "1"}, "linear", "cosine"),
     "apply-wd-to-qk-layernorm": ({"qk-layernorm": None, "weight-decay": "0.9"}, True, UNSET), "no-decoupled-weight-decay": ({"weight-decay": "0.5"}, True, UNSET),
     "clip-grad": ({}, "1", "0.01"), "adam-beta1": ({}, "0.9", "0.5"), "adam-beta2": ({}, "0.999", "0.5"), "adam-eps": ({}, "1e-8", "1"),
-    "lion-beta1": (LION, "0.9", "0.1"), "lion-beta2": (LION, "0.99", "0.1"), "lamb-min-coeff": (LAMB, "0.01", "5"), "lamb-max-coeff": (LAMB, "10", "0.02"),
+    "onebit-freeze-step": ({"optimizer": "onebitadam"} | DP2, "2", "3"), "lion-beta1": (LION, "0.9", "0.1"), "lion-beta2": (LION, "0.99", "0.1"), "lamb-min-coeff": (LAMB, "0.01", "5"), "lamb-max-coeff": (LAMB, "10", "0.02"),
     "lamb-no-bias-correction": (LAMB, True, UNSET), "lamb-eps-inside-sqrt": (LAMB | {"adam-eps": "0.1"}, True, UNSET),
     "muon-momentum": (MUON, "0.9", "0.5"), "muon-use-nesterov": (MUON, True, UNSET), "muon-no-split-qkv": (MUON, True, UNSET),
     "muon-scale-mode": (MUON, "spectral", "unit_rms_norm"), "muon-extra-scale-factor": (MUON, "1", "0.2"), "muon-tp-mode": (MUON | TP2, "blockwise", "duplicated"),

@@ -73,5 +73,27 @@ TEST_P(Optimizers, hold_what_the_counting_device_counts) {
   }
 }
 
+// In f32 what ranks add in another order parts by rounding only, until a sign flips; copies stay copies.
+TEST(OneBitAdam, over_tensor_parallel_ranks_begins_as_one_rank_does) {
+  Cut one{{.dp = 2}}, two{{.tp = 2, .pp = 2, .dp = 2}};
+  for (Cut* cut : {&one, &two}) {
+    cut->optimizer = {.kind = OptimizerKind::onebitadam, .onebit = {.freeze = 3}};
+    cut->steps = 5;
+  }
+  const Curve a = train(shape_of("gpt2", 4), one), b = train(shape_of("gpt2", 4), two);
+  EXPECT_TRUE(b.copies_agree);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_NEAR(a.losses[i], b.losses[i], 2e-6);
+    EXPECT_NEAR(a.norms[i], b.norms[i], 1e-4 * a.norms[i]);
+  }
+  for (std::size_t i = 3; i < 5; ++i) EXPECT_NEAR(a.losses[i], b.losses[i], 0.1);
+}
+
+TEST(OneBitAdam, holds_what_the_counting_device_counts) {
+  Cut cut{{.tp = 2, .dp = 2}};
+  cut.optimizer = {.kind = OptimizerKind::onebitadam, .onebit = {.freeze = 2}};
+  EXPECT_EQ(memory_difference(shape_of("gpt2", 2), cut), "");
+}
+
 INSTANTIATE_TEST_SUITE_P(Of, Optimizers, ::testing::ValuesIn(all_optimizers),
                          [](const auto& of) { return std::string(of.param.name); });

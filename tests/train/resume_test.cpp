@@ -64,6 +64,12 @@ INSTANTIATE_TEST_SUITE_P(
                              c.parallel.zero = 1;
                              c.run.ranks = 4;
                            }},
+                      Case{"momentum_in_one_bit",
+                           [](TrainConfig& c) {
+                             c.optimizer.kind = OptimizerKind::onebitadam;
+                             c.optimizer.onebit.freeze = 3;
+                             c.parallel.dp = c.run.ranks = 2;
+                           }},
                       Case{"moments_of_fewer_bits",
                            [](TrainConfig& c) {
                              c.optimizer.any_moment_type = true;

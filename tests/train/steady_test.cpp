@@ -14,7 +14,8 @@ using namespace weft::testing;
 
 class OneRank {
  public:
-  explicit OneRank(const ModelConfig& config) : replica_({.model = config}, {*device_, mesh_}) {
+  explicit OneRank(const ModelConfig& config, const OptimizerConfig& optimizer = {})
+      : replica_({.model = config, .optimizer = optimizer}, {*device_, mesh_}) {
     batches_ = {tiny_batch(*device_, config, 2), tiny_batch(*device_, config, 2)};
   }
   void step(int number) {
@@ -34,8 +35,8 @@ class OneRank {
 struct Asked {
   std::int64_t heap, system;
 };
-Asked asked_by_steps_3_to_6(const ModelConfig& config) {
-  OneRank rank(config);
+Asked asked_by_steps_3_to_6(const ModelConfig& config, const OptimizerConfig& optimizer = {}) {
+  OneRank rank(config, optimizer);
   for (int step = 1; step <= 2; ++step) rank.step(step);
   const Asked before{heap_calls(), rank.device().memory().fresh_blocks};
   for (int step = 3; step <= 6; ++step) rank.step(step);
@@ -60,6 +61,21 @@ TEST_P(SteadyStep, of_a_llama_that_recomputes_asks_for_no_memory) {
   const Asked asked = asked_by_steps_3_to_6(config);
   EXPECT_EQ(asked.heap, 0);
   EXPECT_EQ(asked.system, 0);
+}
+
+TEST(SteadyStep, of_every_optimizer_asks_for_no_memory) {
+  const OptimizerConfig all[] = {
+      {.kind = OptimizerKind::sgd},
+      {.kind = OptimizerKind::lion},
+      {.kind = OptimizerKind::lamb},
+      {.kind = OptimizerKind::muon},
+      {.kind = OptimizerKind::onebitadam, .onebit = {.freeze = 2}},
+      {.any_moment_type = true, .first_moment = MomentType::fp8, .second_moment = MomentType::bf16}};
+  for (const OptimizerConfig& optimizer : all) {
+    const Asked asked = asked_by_steps_3_to_6(tiny_gpt2(), optimizer);
+    EXPECT_EQ(asked.heap, 0) << words(optimizer.kind)[std::size_t(optimizer.kind)];
+    EXPECT_EQ(asked.system, 0) << words(optimizer.kind)[std::size_t(optimizer.kind)];
+  }
 }
 
 std::int64_t asked_by_a_run_of(std::int64_t steps) {

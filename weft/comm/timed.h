@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "weft/comm/communicator.h"
@@ -25,6 +26,10 @@ class TimedCommunicator final : public Communicator {
 
   int rank() const override { return inner_.rank(); }
   int size() const override { return inner_.size(); }
+  Pulse* pulse() const override { return inner_.pulse(); }
+  const char* carrier() const override { return inner_.carrier(); }
+  bool adds_as_trees() const override { return inner_.adds_as_trees(); }
+  std::vector<std::string> tell_all(const std::string& mine) override { return inner_.tell_all(mine); }
   Pending all_reduce(const Tensor& x, Reduce how) override;
   Pending all_gather(const Tensor& full, const Tensor& shard) override;
   Pending reduce_scatter(const Tensor& shard, const Tensor& full) override;

@@ -10,12 +10,12 @@
 
 namespace weft {
 
-enum class OptimizerKind : std::uint8_t { adam, sgd, muon, lion, soap, lamb };
+enum class OptimizerKind : std::uint8_t { adam, sgd, muon, lion, soap, lamb, onebitadam };
 /// What a moment is kept in (tensor/args.h says how).
 enum class MomentType : std::uint8_t { fp32, bf16, fp16, fp8 };
 
-constexpr std::array<std::string_view, 6> words(OptimizerKind) {
-  return {"adam", "sgd", "muon", "lion", "soap", "lamb"};
+constexpr std::array<std::string_view, 7> words(OptimizerKind) {
+  return {"adam", "sgd", "muon", "lion", "soap", "lamb", "onebitadam"};
 }
 constexpr std::array<std::string_view, 4> words(MomentType) { return {"fp32", "bf16", "fp16", "fp8"}; }
 
@@ -59,6 +59,11 @@ struct MuonConfig {
   int steps = 5;
 };
 
+/// DeepSpeed's 1-bit Adam.
+struct OneBitConfig {
+  std::int64_t freeze = 100'000;  // the first step whose gradients stay where they are
+};
+
 struct OptimizerConfig {
   OptimizerKind kind = OptimizerKind::adam;
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
@@ -74,6 +79,7 @@ struct OptimizerConfig {
   LionConfig lion;
   LambConfig lamb;
   MuonConfig muon;
+  OneBitConfig onebit;
 };
 
 }  // namespace weft

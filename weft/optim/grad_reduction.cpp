@@ -74,8 +74,9 @@ Communicator* GradReduction::neighbours_of(const WeightBlock& block) {
   return circle.get();
 }
 
-void GradReduction::begin(int microbatches) {
+void GradReduction::begin(int microbatches, GradsOf of) {
   microbatches_ = microbatches;
+  of_ = of;
   left_early_ = 0;
   for (Leaving& bucket : buckets_) {
     bucket.waits_for = 0;
@@ -180,7 +181,7 @@ void GradReduction::leave(Leaving& leaving) {
   const Readers& readers = leaving.block->readers;
   const Dtype wire = weights_.data().wire;
   const bool first = !std::exchange(leaving.sent, true);
-  if (readers.ranks() == 1) return;
+  if (readers.ranks() == 1 || of_ == GradsOf::own_samples) return;
   if (leaving.cut())
     return shares_.send(*leaving.block, leaving.bucket, std::exchange(leaving.going, Tensor()),
                         first ? GradShares::Arrive::in_its_place : GradShares::Arrive::on_top);

@@ -14,6 +14,8 @@
 
 namespace weft {
 
+/// What a step leaves of gradients: their sums over data-parallel ranks, or each rank's own.
+enum class GradsOf : std::uint8_t { all_ranks, own_samples };
 enum class ReduceWhen : std::uint8_t { after_backward, when_a_bucket_is_full };
 
 /// In which order a gradient's terms are added where gradients are cut over ranks: those of all microbatches
@@ -44,7 +46,7 @@ class GradReduction final : public GradListener {
   GradReduction& operator=(const GradReduction&) = delete;
 
   /// Before the first microbatch of a step.
-  void begin(int microbatches);
+  void begin(int microbatches, GradsOf of = GradsOf::all_ranks);
   void added(int parameter) override;
   void make_room(int parameter) override;
   /// When backward is done: whatever has not left leaves, and everything has arrived.
@@ -101,6 +103,7 @@ class GradReduction final : public GradListener {
   AddFirst order_;
   UnderWay under_way_;
   GradShares shares_;
+  GradsOf of_ = GradsOf::all_ranks;
   bool open_ = false;
   int microbatches_ = 0, left_early_ = 0;
 };

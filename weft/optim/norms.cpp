@@ -28,6 +28,14 @@ bool has(const Weights& weights, View view) {
 }
 constexpr std::array views{View::dense, View::experts};
 
+/// Of squares of a rank's own gradients times so many ranks as add up to a whole one.
+double mean_over_readers(const Tensor& digits, const Weights& weights, View view) {
+  if (weights.data().mesh == nullptr) return ops::exact_number(digits);
+  Communicator& readers = weights.data().mesh->along(data_axes(view));
+  readers.all_reduce(digits, Reduce::sum).wait();
+  return ops::exact_number(digits) * readers.size();
+}
+
 /// The runs of a part that lie in parameters, and that this rank counts: between parameters lies padding, and
 /// of a key that neighbours share one counts.
 template <class Visit>
@@ -52,7 +60,7 @@ double global_norm(const Weights& weights, Look look) {
     for (const WeightBlock& block : weights.blocks()) {
       if (!block.kind.counted || block.kind.view != view) continue;
       const auto add = [&](const OwnedPart& part) {
-        ops::sum_squares_into(digits, look == Look::grads ? block.grad_of(part) : block.master_of(part));
+        ops::sum_squares_into(digits, look == Look::masters ? block.master_of(part) : block.grad_of(part));
       };
       for (const OwnedPart& own : block.owned)
         if (block.kind.shared.ranks > 1)
@@ -61,7 +69,7 @@ double global_norm(const Weights& weights, Look look) {
           add(own);
     }
     add_over_ranks(digits, weights, view);
-    squares += ops::exact_number(digits);
+    squares += look == Look::own_grads ? mean_over_readers(digits, weights, view) : ops::exact_number(digits);
   }
   return std::sqrt(squares);
 }

@@ -7,7 +7,9 @@
 namespace weft {
 
 /// Which of a block's tensors is looked at.
-enum class Look : std::uint8_t { grads, masters };
+/// own_grads: of ranks that have not added them, the root of the mean of squares over data-parallel ranks,
+/// each rank's gradients times so many ranks.
+enum class Look : std::uint8_t { grads, own_grads, masters };
 
 /// Euclidean norm over all ranks of the model, dense layers' and experts'; not finite where an element is
 /// not.

@@ -23,6 +23,9 @@ class Optimizer {
   virtual ~Optimizer() = default;
   /// Collective over the mesh.
   virtual void update(const UpdateArgs& args) = 0;
+  /// Whether the next update reads the sums of gradients over data-parallel ranks; else it reads what this
+  /// rank's own samples gave, and speaks with the others itself. The same on all ranks.
+  virtual bool wants_sums() const { return true; }
   /// States by parameter, under names like "layers.0.mlp.up.weight.m", and which boxes of them are here.
   virtual void each_state(const VisitHeld& visit) const = 0;
   /// Updates that were applied: what Adam's corrections count.

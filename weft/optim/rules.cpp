@@ -6,7 +6,8 @@
 namespace weft {
 
 OptimizerRule rule_of(OptimizerKind kind) {
-  for (const OptimizerRule& rule : {adam_rule(), sgd_rule(), lion_rule(), lamb_rule(), muon_rule()})
+  for (const OptimizerRule& rule :
+       {adam_rule(), sgd_rule(), lion_rule(), lamb_rule(), muon_rule(), onebit_adam_rule()})
     if (rule.kind == kind) return rule;
   fail(Kind::usage, "--optimizer ", words(kind)[std::size_t(kind)], ": weft has no such optimizer yet");
 }

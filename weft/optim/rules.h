@@ -22,6 +22,7 @@ OptimizerRule sgd_rule();
 OptimizerRule lion_rule();
 OptimizerRule lamb_rule();
 OptimizerRule muon_rule();
+OptimizerRule onebit_adam_rule();
 
 /// Fails with Kind::usage where nobody has written it.
 OptimizerRule rule_of(OptimizerKind kind);

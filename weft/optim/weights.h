@@ -100,6 +100,7 @@ struct Held {
   Tensor memory;              // contiguous
   std::vector<Piece> pieces;  // boxes of the global tensor, and where they start in memory
   const WeightBlock& block;   // where the parameter stands
+  bool of_ranks = false;      // as many as there are ranks: nothing to another layout
 };
 using VisitHeld = std::function<void(const Held&)>;
 

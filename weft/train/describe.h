@@ -142,6 +142,12 @@ void describe(Visitor& v, MuonConfig& c) {
 }
 
 template <class Visitor>
+void describe(Visitor& v, OneBitConfig& c) {
+  v("freeze", c.freeze, OnResume::step, "1-bit Adam: the step from which momentum travels in one bit",
+    legal::size);
+}
+
+template <class Visitor>
 void describe(Visitor& v, OptimizerConfig& c) {
   v("kind", c.kind, OnResume::told, "how gradients become updates");
   v("beta1", c.beta1, OnResume::step, "decay of the first moment", legal::below_one);
@@ -165,6 +171,7 @@ void describe(Visitor& v, OptimizerConfig& c) {
   v.group("lion", c.lion);
   v.group("lamb", c.lamb);
   v.group("muon", c.muon);
+  v.group("onebit", c.onebit);
 }
 
 template <class Visitor>

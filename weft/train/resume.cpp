@@ -68,6 +68,11 @@ void say_tokenizers(const RunFacts& facts, const ResumeInto& into, std::vector<s
         facts.tokenizer.size, " ids there, ", into.tokenizer.type, " of ", into.tokenizer.size, " here"));
 }
 
+bool same_ranks(const RunFacts& facts, const TrainConfig& config) {
+  const ParallelConfig& p = config.parallel;
+  return facts.layout.tp == p.tp && facts.layout.cp == p.cp && facts.layout.dp == p.dp;
+}
+
 // Settings are compared before a tensor moves; what is damaged throws Kind::data.
 void take(const fs::path& step, const ResumeInto& into, Resumed& out) {
   RunFacts facts;
@@ -79,7 +84,11 @@ void take(const fs::path& step, const ResumeInto& into, Resumed& out) {
   auto wanted = named_weights(into.weights);
   const bool states = !out.weights_only && into.config.checkpoint.load_optimizer;
   if (states) {
-    for (auto& state : named_states(into.optimizer)) wanted.push_back(std::move(state));
+    const OfRanks of_ranks = same_ranks(facts, into.config) ? OfRanks::taken : OfRanks::left_out;
+    for (auto& state : named_states(into.optimizer, of_ranks)) wanted.push_back(std::move(state));
+    if (of_ranks == OfRanks::left_out && into.config.optimizer.kind == OptimizerKind::onebitadam)
+      out.notices.emplace_back(
+          "errors of one-bit messages start at zero, as the checkpoint's are those of other ranks");
     into.optimizer.set_updates(facts.run.updates);
   }
   // A converted model may be stored in a half type; a run's own masters are f32 to the bit.

@@ -23,9 +23,12 @@ std::vector<checkpoint::Named> named_weights(const Weights& weights) {
   return out;
 }
 
-std::vector<checkpoint::Named> named_states(const Optimizer& optimizer) {
+std::vector<checkpoint::Named> named_states(const Optimizer& optimizer, OfRanks of_ranks) {
   std::vector<checkpoint::Named> out;
-  optimizer.each_state([&](const Held& held) { out.push_back({held.name, held.memory, held.pieces}); });
+  optimizer.each_state([&](const Held& held) {
+    if (held.of_ranks && of_ranks == OfRanks::left_out) return;
+    out.push_back({held.name, held.memory, held.pieces});
+  });
   return out;
 }
 

@@ -21,7 +21,9 @@ std::filesystem::path checkpoint_step(const std::filesystem::path& directory,
 std::vector<checkpoint::Named> named_weights(const Weights& weights);
 
 /// This rank's part of every optimizer state, under names like "layers.0.mlp.up.weight.m".
-std::vector<checkpoint::Named> named_states(const Optimizer& optimizer);
+/// What every rank has of its own is left out where another layout saved it.
+enum class OfRanks : std::uint8_t { taken, left_out };
+std::vector<checkpoint::Named> named_states(const Optimizer& optimizer, OfRanks of_ranks = OfRanks::taken);
 
 /// Masters, and states unless `optimizer` is null, each box left to one of the ranks that hold it: about as
 /// many bytes to each data-parallel rank.

@@ -187,7 +187,8 @@ StepReport Replica::step(std::span<const Batch> microbatches, const StepOrder& o
   set_shares(shares_, counts_, order.together);
   const Sums sums(*this);
   weights_.zero_grads();
-  reduction_.begin(int(microbatches.size()));
+  const bool sums_wanted = optimizer_->wants_sums();
+  reduction_.begin(int(microbatches.size()), sums_wanted ? GradsOf::all_ranks : GradsOf::own_samples);
   pipe::Runner::Order work = work_on(microbatches, factors_, place_of(order));
   if (order.timers && order.timers->level() > 1) work.timekeeper = order.timers;
   Laps laps(order.timers);
@@ -208,7 +209,7 @@ StepReport Replica::step(std::span<const Batch> microbatches, const StepOrder& o
   const bool finite = std::ranges::all_of(report.losses, [](double loss) { return std::isfinite(loss); });
   report.loss_finite = finite && !order.fault;
   laps.skip();
-  report.grad_norm = global_norm(weights_, Look::grads) / report.loss_scale;
+  report.grad_norm = global_norm(weights_, sums_wanted ? Look::grads : Look::own_grads) / report.loss_scale;
   report.applied = report.loss_finite && std::isfinite(report.grad_norm);
   laps.end(StepPart::clip);
   if (order.count_zeros) {

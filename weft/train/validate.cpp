@@ -58,6 +58,17 @@ void muon(const TrainConfig& c) {
          c.parallel.tp, " tensor-parallel ranks share ", c.model.groups, " key groups; take duplicated");
 }
 
+void one_bit(const TrainConfig& c) {
+  if (c.parallel.zero > 0)
+    fail(Kind::usage, "--optimizer onebitadam keeps whole momenta on every rank, and --zero-stage ",
+         c.parallel.zero, " cuts them: leave one of them out");
+  if (c.model.exact && c.parallel.dp * c.parallel.cp > 1)
+    fail(Kind::usage, "--exact: what --optimizer onebitadam rounds to one bit depends on ",
+         c.parallel.dp * c.parallel.cp, " ranks that read other samples: leave one of them out");
+  if (c.optimizer.onebit.freeze < 1)
+    fail(Kind::usage, "--onebit-freeze-step ", c.optimizer.onebit.freeze, " is not at least 1");
+}
+
 // Channels turn two by two.
 void pairs(const ModelConfig& m) {
   const auto turning = std::int64_t(double(m.channels) * m.rotary.percent);
@@ -128,6 +139,7 @@ void validate::optimizer(const TrainConfig& c) {
   not_negative(o.weight_decay, "{optimizer.weight_decay}");
   moments(o);
   if (o.kind == OptimizerKind::muon) muon(c);
+  if (o.kind == OptimizerKind::onebitadam) one_bit(c);
   const bool both = o.weight_decay_start && o.weight_decay_end,
              none = !o.weight_decay_start && !o.weight_decay_end;
   if (o.weight_decay_growth == DecayGrowth::constant && !none)

@@ -93,7 +93,7 @@ Group parallel() {
           no_effect("ddp-average-in-collective", Arity::none,
                     "the factor is applied once, where the loss gradient starts"),
           no_effect("ddp-pad-buckets-for-high-nccl-busbw", Arity::none,
-                    "numbers do not depend on bucket borders"),
+                    "no number depends on bucket borders"),
           cannot("data-parallel-random-init", Arity::none, "replicas that start from different weights"),
           no_effect("overlap-param-gather-with-optimizer-step", Arity::none,
                     "weights are gathered right after the update"),

@@ -1,0 +1,36 @@
+// Optimizers over some hundred steps of a whole run.
+#include <gtest/gtest.h>
+
+#include "tests/train/tiny_run.h"
+
+using namespace weft;
+using namespace weft::testing;
+
+namespace {
+
+/// The mean loss of the last twenty of 300 steps on two ranks.
+double loss_at_the_end(const OptimizerConfig& optimizer) {
+  TrainConfig config = tiny_run();
+  config.length.iterations = 300;
+  config.eval.interval = 0;
+  config.parallel.dp = config.run.ranks = 2;
+  config.optimizer = optimizer;
+  config.rate.peak = 1e-3;
+  config.rate.style = RateStyle::cosine;
+  config.rate.warmup_iterations = 30;
+  const Told told = train(completed(config));
+  double sum = 0;
+  for (std::size_t i = told.losses.size() - 20; i < told.losses.size(); ++i) sum += told.losses[i];
+  return sum / 20;
+}
+
+}  // namespace
+
+// Second moments must have settled when they freeze: here they have after a third of the steps.
+TEST(OneBitAdam, comes_as_far_as_adam_in_300_steps) {
+  const double adam = loss_at_the_end({.beta2 = 0.97});
+  const double one_bit =
+      loss_at_the_end({.kind = OptimizerKind::onebitadam, .beta2 = 0.97, .onebit = {.freeze = 100}});
+  EXPECT_LT(adam, 2.8);  // of 3.4 at the start
+  EXPECT_LT(one_bit, 1.02 * adam);
+}
