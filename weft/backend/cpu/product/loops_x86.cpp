@@ -1,3 +1,4 @@
+// Which loops an x86 processor runs.
 #include "weft/backend/cpu/product/loops.h"
 
 namespace weft::product {
