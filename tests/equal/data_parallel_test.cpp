@@ -155,7 +155,7 @@ TEST_P(DataParallelSums, are_the_same_bits_in_buckets_that_leave_during_backward
   const Outcome early = outcome_of(config, overlapped);
   expect_same_bits(early, outcome_of(config, c.plain));
   EXPECT_EQ(early.left_early.front(), 0) << "how often a gradient comes is learned in the first step";
-  EXPECT_GT(early.left_early.back(), 4);
+  EXPECT_GE(early.left_early.back(), 4) << "a bucket for each layer and the embedding, of one kind at least";
 }
 
 TEST_P(DataParallelSums, are_the_same_bits_where_states_are_cut) {
