@@ -25,6 +25,8 @@ class TimedCommunicator final : public Communicator {
 
   int rank() const override { return inner_.rank(); }
   int size() const override { return inner_.size(); }
+  const char* carrier() const override { return inner_.carrier(); }
+  bool adds_as_trees() const override { return inner_.adds_as_trees(); }
   Pending all_reduce(const Tensor& x, Reduce how) override;
   Pending all_gather(const Tensor& full, const Tensor& shard) override;
   Pending reduce_scatter(const Tensor& shard, const Tensor& full) override;
