@@ -25,6 +25,7 @@ class TimedCommunicator final : public Communicator {
 
   int rank() const override { return inner_.rank(); }
   int size() const override { return inner_.size(); }
+  Pulse* pulse() const override { return inner_.pulse(); }
   const char* carrier() const override { return inner_.carrier(); }
   bool adds_as_trees() const override { return inner_.adds_as_trees(); }
   Pending all_reduce(const Tensor& x, Reduce how) override;
