@@ -85,10 +85,6 @@ StepReport Stepper::step(std::int64_t step, StepTimers* timers, NotFinite troubl
   StepReport report = is_checked(step) ? checked(order, batches) : replica_.step(batches, order);
   if (!report.applied && trouble == NotFinite::looked_for) report = not_finite(step, report, batches);
   if (report.applied) progress_.learned_samples += turn.global_batch;
-  if (report.applied && progress_.suspect_step == step && settings_.tells)
-    log_.warning(text("step ", step,
-                      " is finite here and was not where the run comes from, twice: the machine ",
-                      "that it ran on computes wrongly"));
   return report;
 }
 

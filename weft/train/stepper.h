@@ -41,7 +41,6 @@ class Stepper {
 
  private:
   StepReport not_finite(std::int64_t step, const StepReport& report, std::span<const Batch> batches);
-  [[noreturn]] void stop_at(std::int64_t step, const std::string& sentence) const;
   std::optional<StepReport> done_again(std::int64_t step, const StepReport& report,
                                        std::span<const Batch> batches);
   /// Computed twice before it counts, and a third time where that differs.
