@@ -74,8 +74,8 @@ def disturbed(weft, folder, more, draw, faults):
             without_progress += 1
             faults["left"] -= 1
             faults[kind] = faults.get(kind, 0) + 1
-    # Told to end before it trains, or while a rank hangs, it is ended by a signal.
-    if launch.returncode not in (0, 3, 128 + signal.SIGTERM, 128 + signal.SIGKILL, -signal.SIGKILL):
+    # Told to end before it trains, or while a rank hangs, it is ended by a signal: SIGUSR2 is mpirun's ranks'.
+    if launch.returncode not in (0, 3, -signal.SIGKILL, *(128 + number for number in (signal.SIGTERM, signal.SIGUSR2, signal.SIGKILL))):
         fail(f"the launcher ended with {launch.returncode}", (folder / "said").read_text()[-4000:])
     return launch.returncode == 0
 
