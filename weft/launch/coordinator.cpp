@@ -288,7 +288,12 @@ void Coordinator::tick(double now) {
     std::vector<int> hung;
     for (const auto& [id, member] : members_)
       if (member.node >= 0 && !member.ended) hung.push_back(id);
-    for (const int id : hung) gone(id, "did not stop its workers", now);
+    for (const int id : hung) {
+      // It must end them before it may come back: the job goes on beside it.
+      send_(id,
+            Refused{"launch: this node did not stop its workers in time, and the job goes on without it"});
+      gone(id, "did not stop its workers", now);
+    }
   }
   begin_if_due(now);
   if (state_ == State::gathering && !verdict_ && now >= join_until_)
