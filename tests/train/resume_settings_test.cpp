@@ -11,7 +11,8 @@ namespace {
 
 TEST(OnResume, is_said_of_every_setting_of_a_run) {
   TrainConfig config;
-  for (const auto& field : Fields(config).all())
+  const Fields fields(config);
+  for (const auto& field : fields.all())
     EXPECT_NE(field->on_resume(), OnResume::untagged)
         << field->path()
         << ": say beside its name in describe() what it means where a checkpoint has another";

@@ -256,8 +256,8 @@ TEST(Resume, refuses_to_cut_shuffled_epochs_another_way) {
   }),
             run.step() +
                 ": {data.order=cyclic} cuts every epoch by data-parallel ranks and micro batch, 1 and "
-                "2 there, 1 and 4 here: samples would come twice; keep them, or use {data.order} "
-                "single from the start");
+                "2 there, 1 and 4 here: samples would come twice; keep them, or use "
+                "{data.order=single} from the start");
 }
 
 TEST(Resume, wants_to_know_whose_schedule_holds) {
