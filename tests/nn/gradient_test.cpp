@@ -52,7 +52,7 @@ std::vector<Case> cases() {
            }),
       with("t5", tiny_t5()),
       with("t5_with_learned_positions", tiny_t5(), [](auto& c) { c.positions = Positions::learned; }),
-      with("t5_1.1", tiny_t5(),
+      with("t5_gated", tiny_t5(),
            [](auto& c) {
              c.norm = NormKind::rms;
              c.linear_bias = c.qkv_bias = c.tied_output = false;
