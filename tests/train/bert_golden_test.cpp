@@ -229,7 +229,7 @@ TEST_F(GoldenBert, trains_for_twenty_steps_as_megatron_does) {
     const StepReport report = replica_.step(
         batches, {.seed = 1, .step = step, .rate = rate, .ends_rate = rate, .decay = 0.1, .clip = 6.0});
     EXPECT_NEAR(report.losses[0], double(expected["lm loss"]), 1e-5) << "step " << step;
-    EXPECT_NEAR(report.losses[1], double(expected["sop loss"]), 1e-5) << "step " << step;
+    EXPECT_NEAR(report.losses[1], double(expected["sop loss"]), 1e-5 * double(expected["lm loss"])) << "step " << step;
     EXPECT_NEAR(report.grad_norm, double(expected["grad_norm"]), 1e-4) << "step " << step;
   }
   expect_losses(said["probe_after_20"]);
