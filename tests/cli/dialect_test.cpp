@@ -78,8 +78,8 @@ TEST(Dialect, leads_to_every_field) {
   std::set<std::string> reached;
   for (const Row& row : all_rows())
     for (const dialect::Effect& effect : row.effects) reached.emplace(effect.path);
-  reached.insert(
-      {"parallel.dp", "model.window_layers"});  // derived; the other form of --window-attn-skip-freq
+  // Derived; the other forms of --window-attn-skip-freq and --cp-comm-type.
+  reached.insert({"parallel.dp", "model.window_layers", "parallel.context_layers"});
   TrainConfig config;
   const Fields fields(config);
   for (const auto& field : fields.all()) EXPECT_TRUE(reached.contains(field->path())) << field->path();

@@ -20,7 +20,9 @@ const std::map<std::string, std::int64_t> published = {
     {"llama3.1_8b", 8'030'261'248}, {"llama3_70b", 70'553'706'496}, {"mistral_7b", 7'241'732'096},
     {"qwen2_0.5b", 494'032'768},    {"qwen2_7b", 7'615'616'512},    {"qwen3_0.6b", 596'049'920},
     {"qwen3_8b", 8'190'735'360},    {"gemma_2b", 2'506'172'416},    {"gemma_7b", 8'537'680'896},
-    {"bert_base", 110'106'428},     {"bert_large", 336'226'108},
+    {"bert_base", 110'106'428},     {"bert_large", 336'226'108},    {"t5_1.1_small", 76'961'152},
+    {"t5_1.1_base", 247'577'856},   {"t5_1.1_large", 783'150'080},  {"t5_1.1_xl", 2'849'757'184},
+    {"t5_1.1_xxl", 11'135'332'352},
 };
 
 }  // namespace
@@ -32,7 +34,8 @@ TEST(Examples, are_all_understood_and_have_the_parameters_of_the_model_they_name
     const std::string file = entry.path().string(), name = entry.path().stem().string();
     const std::vector<std::string_view> words = {"--config", file, "--mock-data"};
     const auto command = read_command(words);
-    if (name.starts_with("bert")) command->config.model.kind = "bert";
+    for (const char* family : {"bert", "t5"})
+      if (name.starts_with(family)) command->config.model.kind = family;
     const ParallelConfig& p = command->config.parallel;
     ASSERT_NO_THROW(complete(*command, 8 * p.tp * p.cp * p.pp)) << name;
     EXPECT_TRUE(command->notices.empty()) << name << ": " << command->notices[0];

@@ -121,7 +121,7 @@ TEST(Train, does_not_train_alone_as_one_of_many_that_it_cannot_reach) {
 TEST(Train, needs_a_model_that_it_knows) {
   EXPECT_EQ(told({"train"}).err, "train: name the model: weft train gpt …; weft help train shows examples\n");
   EXPECT_EQ(told({"train", "gtp"}).err,
-            "train: 'gtp' is not a model; write weft train gpt or weft train bert\n");
+            "train: 'gtp' is not a model; write weft train gpt or weft train bert or weft train t5\n");
   EXPECT_EQ(told(tiny({"stray"})).status, 2);
   EXPECT_EQ(told(tiny({"--lr", "1", "stray"})).err, "train: 'stray' follows no flag that takes it\n");
 }
@@ -129,7 +129,7 @@ TEST(Train, needs_a_model_that_it_knows) {
 TEST(Train, shows_examples_before_options) {
   const std::string out = told({"help", "train"}).out;
   EXPECT_LT(out.find("examples:"), out.find("Model:"));
-  EXPECT_THAT(out, HasSubstr("  --num-layers N                  transformer blocks\n"));
+  EXPECT_THAT(out, HasSubstr("  --num-layers N                  transformer blocks; T5: of the encoder\n"));
   EXPECT_THAT(out,
               HasSubstr("  --adam-beta2 X                  decay of the second moment (default 0.999)\n"));
 }

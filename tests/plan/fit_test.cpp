@@ -54,6 +54,7 @@ TEST(Fit, names_the_largest_microbatch_that_fits) {
 
 TEST(Fit, names_the_first_stage_of_zero_that_fits) {
   TrainConfig c = run_of(1024, 1);
+  c.model.layers = 12;  // what a stage keeps of one layer is little beside what it cuts of all
   c.parallel.dp = 2;
   c.run.ranks = 2;
   complete(c, 2);
@@ -61,10 +62,8 @@ TEST(Fit, names_the_first_stage_of_zero_that_fits) {
     TrainConfig cut = c;
     cut.parallel.zero = zero;
     const std::int64_t room = bytes_here(plan_run(cut, counter), cut.parallel, {.first = 0, .last = 0});
-    EXPECT_THAT(
-        [&] { fit(c, room); },
-        ThrowsMessage<Error>(HasSubstr(text(
-            zero == 1 ? "; --use-distributed-optimizer" : text("; --zero-stage ", zero), " would need "))));
+    EXPECT_THAT([&] { fit(c, room); },
+                ThrowsMessage<Error>(HasSubstr(text("; {parallel.zero=", zero, "} would need "))));
   }
 }
 
