@@ -106,8 +106,8 @@ class Lottery {
     model.precision = Precision(one_of({0, 0, 1, 2}));
     // Deep and with norms of heads, a model so small answers rounding with a tenth of its gradient: one
     // rank's norm of such a step was 5.29 in bf16, two ranks' 6.01 and everybody's in f32 4.88; of another
-    // one 5.17 in f16, six ranks' 5.53 and everybody's in f32 8.09.
-    if (model.precision != Precision::f32 && layers > 4) model.qk_norm = false;
+    // one 5.17 in f16, six ranks' 5.53 and everybody's in f32 8.09; of a BERT of three layers 4.03 and 4.23.
+    if (model.precision != Precision::f32 && layers > 2) model.qk_norm = false;
     if (coin()) model.recompute = {.what = Recompute::full, .layers = one_of({1, 2})};
     return model;
   }
