@@ -1,5 +1,6 @@
 // Attention's share of the rate that oneDNN reaches at a large product of the same type, in the same process.
-// Of a causal mask only the half that is seen counts: two products forward, five more backward.
+// Of a causal mask only the half that is seen counts: two products forward, five more backward. Encoders see
+// all; beside that stand the same with half of every row as padding, and with biases of relative positions.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -81,10 +82,13 @@ Tensor numbers_like(Device& device, const Shape& shape, Dtype dtype) {
   return from_host<bf16>(device, shape, narrow);
 }
 
+enum class Look { causal, open, padded, biased };
+
 struct Case {
   std::int64_t s, d;
   Dtype dtype;
   bool backward;
+  Look look = Look::causal;
 };
 
 struct Job {
@@ -106,12 +110,25 @@ Job make(Device& device, const Case& c) {
   job.dout = numbers_like(device, shape, c.dtype);
   job.out = {empty_like(job.in.q), empty(device, {rows_of(c), heads_of(c), c.s})};
   job.grads = {.dq = empty_like(job.in.q), .dk = empty_like(job.in.k), .dv = empty_like(job.in.v)};
-  job.how = {.scale = 1 / std::sqrt(float(c.d)), .mask = Mask::causal};
+  job.how = {.scale = 1 / std::sqrt(float(c.d)), .mask = c.look == Look::causal ? Mask::causal : Mask::none};
+  if (c.look == Look::padded) {
+    std::vector<std::int32_t> there;
+    for (std::int64_t i = 0; i < rows_of(c) * c.s; ++i) there.push_back(i % c.s < c.s / 2 ? 0 : -1);
+    job.how.query_segments = job.how.key_segments = from_host(device, {rows_of(c), c.s}, there);
+  }
+  if (c.look == Look::biased) {
+    job.how.bias = numbers_like(device, {heads_of(c), 2 * c.s - 1}, Dtype::f32);
+    job.how.bias0 = c.s - 1;
+    job.grads.dbias = empty_like(job.how.bias);
+  }
   return job;
 }
 
 void report(benchmark::State& state, const Case& c, const std::vector<Seconds>& times, int threads) {
-  const double seen = double(c.s) * double(c.s + 1) / 2;
+  const double all = double(c.s) * double(c.s);
+  const double seen = c.look == Look::causal   ? double(c.s) * double(c.s + 1) / 2
+                      : c.look == Look::padded ? all / 4
+                                               : all;
   const double operations = (c.backward ? 7 : 2) * 2 * seen * double(c.d) * double(rows_of(c) * heads_of(c));
   const Seconds ours = medians(times), theirs = product_time(c.dtype);
   const double product = 2 * double(large) * double(large) * double(large);
@@ -145,7 +162,19 @@ void run(benchmark::State& state, CpuDevice& device, const Case& c) {
 
 std::string name_of(const Case& c) {
   return std::string(name(c.dtype)) + (c.backward ? "/both" : "/forward") + "/s" + std::to_string(c.s) +
-         "/d" + std::to_string(c.d);
+         "/d" + std::to_string(c.d) +
+         (c.look == Look::open     ? "/open"
+          : c.look == Look::padded ? "/padded"
+          : c.look == Look::biased ? "/biased"
+                                   : "");
+}
+
+void add(CpuDevice& device, const Case& c) {
+  benchmark::RegisterBenchmark(name_of(c).c_str(),
+                               [&device, c](benchmark::State& state) { run(state, device, c); })
+      ->UseManualTime()
+      ->Iterations(5)
+      ->Unit(benchmark::kMillisecond);
 }
 
 }  // namespace
@@ -155,15 +184,11 @@ int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   weft::CpuDevice device;
   for (const weft::Dtype dtype : {weft::Dtype::f32, weft::Dtype::bf16})
-    for (const bool backward : {false, true})
+    for (const bool backward : {false, true}) {
       for (const std::int64_t s : {1024, 4096})
-        for (const std::int64_t d : {64, 128}) {
-          const weft::Case c = {s, d, dtype, backward};
-          benchmark::RegisterBenchmark(weft::name_of(c).c_str(),
-                                       [&device, c](benchmark::State& state) { weft::run(state, device, c); })
-              ->UseManualTime()
-              ->Iterations(5)
-              ->Unit(benchmark::kMillisecond);
-        }
+        for (const std::int64_t d : {64, 128}) weft::add(device, {s, d, dtype, backward});
+      for (const weft::Look look : {weft::Look::open, weft::Look::padded, weft::Look::biased})
+        weft::add(device, {512, 64, dtype, backward, look});
+    }
   benchmark::RunSpecifiedBenchmarks();
 }
