@@ -77,8 +77,8 @@ NamedModel find_model(const fs::path& directory) {
 
 ReadModel::ReadModel(const NamedModel& named, Precision precision, Device& device)
     : device_(device), config_(to_read(named.settings.model, precision)) {
-  stages_[0] =
-      kind_of(config_).build(config_, {.first_layer = 0, .layers = config_.layers}, {.tp = solo_}, device);
+  const ModelKind kind = kind_of(config_);
+  stages_[0] = kind.build(config_, kind.cut(config_, {}).front(), {.tp = solo_}, device);
   weights_ =
       std::make_unique<Weights>([this](const VisitParameter& visit) { stages_[0].each_parameter(visit); },
                                 device, dtype_of(precision), Weights::For::reading);

@@ -17,11 +17,13 @@
 namespace weft::cli {
 namespace {
 
-/// "layers.3.mlp.up.weight" of all layers: "layers.*.mlp.up.weight".
+/// "layers.3.mlp.up.weight" of all layers: "layers.*.mlp.up.weight"; "decoder.layers.3.…" likewise.
 std::string group_of(const std::string& name) {
-  const std::string head = "layers.";
-  if (!name.starts_with(head)) return name;
-  return head + "*" + name.substr(name.find('.', head.size()));
+  const std::string word = "layers.";
+  const auto at = name.find(word);
+  if (at == std::string::npos) return name;
+  const auto number = at + word.size();
+  return name.substr(0, number) + "*" + name.substr(name.find('.', number));
 }
 
 double largest_gap(const std::vector<float>& a, const std::vector<float>& b) {
@@ -83,7 +85,7 @@ int run_selftest(Args args) {
   const TrainConfig small = shrunk(asked->config, raw->config);
   const ModelConfig& m = small.model;
   std::cout << fmt::format("{} layers of {} channels and {} heads, {} tokens: your model, made small\n",
-                           m.layers, m.hidden, m.heads, m.sequence)
+                           m.layers + m.decoder_layers, m.hidden, m.heads, m.sequence)
             << words_for(small.parallel) << ", against one rank, " << small.length.iterations << " steps\n"
             << std::flush;
   const Trained cut = train_small(small);

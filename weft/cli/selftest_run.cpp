@@ -73,7 +73,13 @@ void shrink_model(ModelConfig& m, const TrainConfig& asked) {
   if (m.window > 0) m.window = m.sequence / 3;
   const bool counted = !p.layout.empty() || p.first_stage_layers > 0 || p.last_stage_layers > 0;
   if (!counted) m.layers = std::max(2, p.pp * std::max(p.virtual_stages, 1));
-  if (!asked.parallel.context_layers.empty()) m.layers = asked.model.layers;
+  if (!asked.parallel.context_layers.empty()) m.layers = asked.model.layers + asked.model.decoder_layers;
+  if (asked.model.decoder_layers > 0) {
+    const bool kept = counted || !asked.parallel.context_layers.empty();
+    m.decoder_sequence = m.sequence;
+    m.decoder_layers = kept ? asked.model.decoder_layers : m.layers / 2;
+    m.layers = kept ? asked.model.layers : m.layers - m.decoder_layers;
+  }
   if (!m.window_layers.empty()) m.window_layers.resize(std::size_t(m.layers), 1);
   m.rotary.original_positions = std::min(m.rotary.original_positions, m.sequence);
 }

@@ -86,14 +86,16 @@ int chunks_of(const TrainConfig& c, int layers) {
     return layers / p.pp / p.virtual_stage_layers;
   }
   if (!p.layout.empty())
-    return int(cut_stages(c.model.layers, {.ranks = p.pp, .layout = p.layout}).size()) / p.pp;
+    return int(cut_stages(c.model.layers + c.model.decoder_layers, {.ranks = p.pp, .layout = p.layout})
+                   .size()) /
+           p.pp;
   return p.schedule == "zb-v" && p.virtual_stages <= 1 ? 2 : p.virtual_stages;
 }
 
 void stages(TrainConfig& c) {
   ParallelConfig& p = c.parallel;
   one_way_to_cut(p);
-  const int layers = c.model.layers + p.count_embedding + p.count_loss;
+  const int layers = c.model.layers + c.model.decoder_layers + p.count_embedding + p.count_loss;
   p.virtual_stages = chunks_of(c, layers);
   const bool many = p.virtual_stages > 1;
   if (many && p.pp < 2) fail(Kind::usage, "virtual stages need {parallel.pp} 2 or more, found ", p.pp);
