@@ -48,7 +48,7 @@ PAIRS = {
     "num-layers": ({}, "2", "3"), "encoder-num-layers": ({"num-layers": UNSET}, "2", "3"), "hidden-size": ({}, "32", "64"),
     "ffn-hidden-size": ({}, "64", "96"), "num-attention-heads": ({}, "4", "2"), "kv-channels": ({}, "8", "16"),
     "group-query-attention": ({}, True, UNSET), "num-query-groups": ({}, "1", "2"), "seq-length": ({}, "16", "32"),
-    "decoder-num-layers": (T5, "1", "2"), "decoder-seq-length": (T5, "12", "16"),
+    "decoder-num-layers": (T5, "1", "2"), "decoder-seq-length": (T5, "16", "64"),
     "relative-attention-num-buckets": (DISTANCES, "8", "16"),
     "relative-attention-max-distance": (DISTANCES | {"relative-attention-num-buckets": "8"}, "6", "12"),
     "encoder-seq-length": ({"seq-length": UNSET}, "16", "32"), "max-position-embeddings": ({}, "16", "32"),
