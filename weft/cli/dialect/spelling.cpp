@@ -38,8 +38,9 @@ class Speller {
       for (Row& row : group.rows)
         if (row.treatment == dialect::Treatment::honored) rows_.push_back(std::move(row));
     // What needs arithmetic, or is another program's word, speaks last.
-    std::ranges::stable_partition(
-        rows_, [](const Row& row) { return row.parse == nullptr && !row.flag.starts_with("deepspeed"); });
+    std::stable_partition(rows_.begin(), rows_.end(), [](const Row& row) {
+      return row.parse == nullptr && !row.flag.starts_with("deepspeed");
+    });
   }
 
   std::string operator()(std::string_view message) const {
