@@ -65,7 +65,7 @@ void GatheredWeights::arrive(Bucket& bucket) const {
   bucket.coming.wait();
   const WeightBucket& place = bucket.block->buckets[bucket.number];
   for (int k = 0; k < place.slots; ++k) {
-    const WeightSlot& slot = bucket.block->slots[std::size_t(place.first_slot + k)];
+    const WeightSlot& slot = bucket.block->slots[std::size_t(place.first_slot) + std::size_t(k)];
     slot.parameter->value = Weights::part(bucket.whole, slot, place.at);
   }
 }
@@ -77,7 +77,7 @@ void GatheredWeights::leave(int layer, Way way) {
     bucket.coming.wait();
     const WeightBucket& place = bucket.block->buckets[bucket.number];
     for (int k = 0; k < place.slots; ++k)
-      bucket.block->slots[std::size_t(place.first_slot + k)].parameter->value = Tensor();
+      bucket.block->slots[std::size_t(place.first_slot) + std::size_t(k)].parameter->value = Tensor();
     bucket.whole = Tensor();
   }
 }

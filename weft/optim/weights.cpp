@@ -179,7 +179,7 @@ void Weights::initialize_by_buckets(const WeightBlock& block, std::uint64_t seed
     const OwnedPart& own = block.owned[i];
     const Tensor whole = ops::zeros(device_, {bucket.elements}, Dtype::f32, Use::gradients);
     for (int k = 0; k < bucket.slots; ++k) {
-      const WeightSlot& slot = block.slots[std::size_t(bucket.first_slot + k)];
+      const WeightSlot& slot = block.slots[std::size_t(bucket.first_slot) + std::size_t(k)];
       weft::initialize(*slot.parameter, part(whole, slot, bucket.at), seed);
     }
     const Tensor mine = whole.slice(0, own.at - bucket.at, own.count);

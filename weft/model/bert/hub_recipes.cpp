@@ -64,7 +64,7 @@ class BertCook {
     part[0] = m_.hidden;
     Recipe recipe{ours, shape, {}, {}};
     for (const char* one : {"query", "key", "value"})
-      recipe.parts.push_back({theirs + ".attention.self." + one + what, part});
+      recipe.parts.push_back({text(theirs, ".attention.self.", one, what), part});
     const std::int64_t d = m_.channels;
     for (std::int64_t head = 0; head < m_.heads; ++head)
       for (std::size_t one = 0; one < 3; ++one)
