@@ -1,4 +1,5 @@
 // weft bench train: what it measures, and what it refuses.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -27,6 +28,20 @@ Told told(std::vector<std::string_view> more) {
 }
 
 }  // namespace
+
+TEST(BenchTrain, measures_every_family) {
+  for (const auto& [family, length] : {std::pair("bert", ""), std::pair("t5", "--decoder-seq-length=8")}) {
+    std::vector<std::string_view> words = {"bench", "train", family, "--bench-steps", "2", "--mock-data"};
+    for (const std::string_view word :
+         {"--num-layers", "1", "--hidden-size", "32", "--num-attention-heads", "2", "--seq-length", "16",
+          "--max-position-embeddings", "16", "--micro-batch-size", "2", "--vocab-size", "50"})
+      words.push_back(word);
+    if (*length != 0) words.push_back(length);
+    const auto found = run_and_hear(words);
+    EXPECT_EQ(found.status, 0) << found.err;
+    EXPECT_THAT(found.out, ::testing::HasSubstr(std::string(family) + " with "));
+  }
+}
 
 TEST(BenchTrain, says_what_steps_take_of_the_limit_and_where) {
   const Told found = told({"--bench-steps", "2", "--json"});
