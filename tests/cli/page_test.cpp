@@ -104,7 +104,7 @@ TEST(Page, says_which_values_are_refused_and_why) {
           << line.flag;
       ++tried;
     }
-  EXPECT_GT(tried, 15);
+  EXPECT_GT(tried, 17);
 }
 
 TEST(Page, says_what_becomes_of_every_other_flag) {

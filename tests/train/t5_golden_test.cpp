@@ -1,15 +1,5 @@
 // A T5's numbers against Megatron's: tests/golden/encoders says how they were made.
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <cstring>
-#include <fstream>
-#include <nlohmann/json.hpp>
-
-#include "tests/support/source_dir.h"
-#include "tests/support/tiny.h"
-#include "weft/checkpoint/safetensors.h"
-#include "weft/train/replica.h"
+#include "tests/train/golden_encoder.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -17,18 +7,6 @@ using namespace weft::testing;
 namespace {
 
 constexpr std::int64_t encoder_length = 32, decoder_length = 24, heads = 4, channels = 12, vocabulary = 128;
-
-std::string golden(const std::string& file) {
-  return std::string(WEFT_SOURCE_DIR) + "/tests/golden/encoders/t5_learned/" + file;
-}
-
-template <class T>
-std::vector<T> read(const checkpoint::TensorFile& file, const std::string& name) {
-  const auto bytes = file.bytes(file.at(name));
-  std::vector<T> out(bytes.size() / sizeof(T));
-  std::memcpy(out.data(), bytes.data(), bytes.size());
-  return out;
-}
 
 ModelConfig golden_t5() {
   ModelConfig config;
@@ -47,101 +25,47 @@ ModelConfig golden_t5() {
   return config;
 }
 
-/// Megatron's name of ours.
-std::string their_name(std::string name) {
-  const std::pair<const char*, const char*> spelled[] = {
-      {"embedding.words", "embedding.word_embeddings.weight"},
-      {"embedding.positions", "embedding.position_embeddings.weight"},
-      {"attention_norm", "input_layernorm"},
-      {"attention.qkv", "self_attention.linear_qkv"},
-      {".attention.project", ".self_attention.linear_proj"},
-      {"cross_norm", "pre_cross_attn_layernorm"},
-      {"cross.query", "cross_attention.linear_q"},
-      {"cross.key_value", "cross_attention.linear_kv"},
-      {"cross.project", "cross_attention.linear_proj"},
-      {"mlp_norm", "pre_mlp_layernorm"},
-      {"mlp.up", "mlp.linear_fc1"},
-      {"mlp.down", "mlp.linear_fc2"},
-      {"final_norm", "final_layernorm"},
-      {"output.bias", "lm_head.output_layer.bias"},
-      {".gain", ".weight"}};
-  for (const auto& [ours, theirs] : spelled)
-    if (const auto at = name.find(ours); at != std::string::npos) name.replace(at, std::strlen(ours), theirs);
-  return name;
+/// Our names and Megatron's.
+constexpr GoldenEncoder::Spelling spelling[] = {
+    {"embedding.words", "embedding.word_embeddings.weight"},
+    {"embedding.positions", "embedding.position_embeddings.weight"},
+    {"attention_norm", "input_layernorm"},
+    {"attention.qkv", "self_attention.linear_qkv"},
+    {".attention.project", ".self_attention.linear_proj"},
+    {"cross_norm", "pre_cross_attn_layernorm"},
+    {"cross.query", "cross_attention.linear_q"},
+    {"cross.key_value", "cross_attention.linear_kv"},
+    {"cross.project", "cross_attention.linear_proj"},
+    {"mlp_norm", "pre_mlp_layernorm"},
+    {"mlp.up", "mlp.linear_fc1"},
+    {"mlp.down", "mlp.linear_fc2"},
+    {"final_norm", "final_layernorm"},
+    {"output.bias", "lm_head.output_layer.bias"},
+    {".gain", ".weight"}};
+const GoldenEncoder golden{"t5_learned", spelling};
+
+Batch batch_of(Device& device, const checkpoint::TensorFile& file, std::int64_t first) {
+  const GoldenPair pair(device, file, first);
+  Batch batch;
+  batch.source = pair.sequences("text_enc", "enc_mask", encoder_length);
+  batch.text = pair.sequences("text_dec", "dec_mask", decoder_length);
+  batch.targets = pair.turned<std::int32_t>("labels", decoder_length);
+  batch.mask = pair.turned<float>("loss_mask", decoder_length);
+  batch.samples = pair.samples();
+  return batch;
 }
-
-void set_weights(Weights& weights) {
-  const checkpoint::TensorFile file(golden("weights.safetensors"));
-  std::size_t found = 0;
-  weights.each_master([&](const Held& held) {
-    const std::vector<float> values = read<float>(file, their_name(held.name));
-    ASSERT_EQ(std::size_t(held.pieces.front().where.global.elements()), values.size()) << held.name;
-    const std::int64_t at = held.memory.offset() + held.pieces.front().at, size = sizeof(float);
-    held.memory.device().copy_from_host(*held.memory.storage(), at * size, values.data(),
-                                        std::ssize(values) * size);
-    ++found;
-  });
-  weights.publish();
-  EXPECT_EQ(found, file.header().entries.size());
-}
-
-/// Two samples, from the sample `first` of the file on.
-class GoldenPair {
- public:
-  GoldenPair(Device& device, const checkpoint::TensorFile& file, std::int64_t first)
-      : device_(device), file_(file), first_(first) {}
-
-  Batch batch() const {
-    Batch batch;
-    batch.source = sequences("text_enc", "enc_mask", encoder_length);
-    batch.text = sequences("text_dec", "dec_mask", decoder_length);
-    batch.targets = turned<std::int32_t>("labels", decoder_length);
-    batch.mask = turned<float>("loss_mask", decoder_length);
-    batch.samples = from_host(device_, {2}, std::vector<std::int64_t>{first_, first_ + 1});
-    return batch;
-  }
-  std::vector<std::int32_t> rows(const std::string& name, std::int64_t length) const {
-    const auto all = read<std::int32_t>(file_, name);
-    const auto begin = all.begin() + std::ptrdiff_t(first_ * length);
-    return {begin, begin + std::ptrdiff_t(2 * length)};
-  }
-
- private:
-  Sequences sequences(const std::string& tokens, const std::string& mask, std::int64_t length) const {
-    std::vector<std::int32_t> places, positions, there;
-    for (std::int64_t i = 0; i < length; ++i) {
-      places.push_back(std::int32_t(i));
-      positions.insert(positions.end(), 2, std::int32_t(i));
-    }
-    for (const std::int32_t real : rows(mask, length)) there.push_back(real == 1 ? 0 : -1);
-    return {.tokens = turned<std::int32_t>(tokens, length),
-            .places = from_host(device_, {length}, places),
-            .positions = from_host(device_, {length, 2}, positions),
-            .types = {},
-            .documents = from_host(device_, {2, length}, there)};
-  }
-  template <class T>
-  Tensor turned(const std::string& name, std::int64_t length) const {
-    const auto from = rows(name, length);
-    std::vector<T> out;
-    for (std::int64_t i = 0; i < length; ++i)
-      for (std::int64_t row = 0; row < 2; ++row) out.push_back(T(from[std::size_t(row * length + i)]));
-    return from_host(device_, {length, 2}, out);
-  }
-  Device& device_;
-  const checkpoint::TensorFile& file_;
-  std::int64_t first_;
-};
 
 class GoldenT5 : public ::testing::Test {
  protected:
-  GoldenT5() { set_weights(replica_.weights()); }
+  GoldenT5() { golden.set_weights(replica_.weights()); }
   const Stage& stage() const { return replica_.stages().at(0); }
-  GoldenPair pair() const { return {*device_, probe_, 0}; }
-  static nlohmann::json run() { return nlohmann::json::parse(std::ifstream(golden("run.json"))); }
+  Batch probe() const { return batch_of(*device_, probe_, 0); }
+  std::vector<std::int32_t> probed(const std::string& name) const {
+    return GoldenPair(*device_, probe_, 0).rows(name, decoder_length);
+  }
   void expect_loss(const nlohmann::json& expected) {
     Evaluation sums;
-    const std::vector<Batch> batches{pair().batch()};
+    const std::vector<Batch> batches{probe()};
     replica_.evaluate(batches, sums);
     EXPECT_NEAR(sums[0].mean(), double(expected["lm loss"]), 1e-5);
   }
@@ -150,7 +74,7 @@ class GoldenT5 : public ::testing::Test {
   SoloCommunicator solo_;
   ProcessMesh mesh_{ParallelLayout({}), solo_};
   Replica replica_{{.model = golden_t5(), .optimizer = {.beta2 = 0.95}}, {*device_, mesh_}};
-  checkpoint::TensorFile probe_{golden("probe.safetensors")};
+  checkpoint::TensorFile probe_{golden.file("probe.safetensors")};
 };
 
 /// The key part of a bias moves no score against another: its gradient is zero, and what is computed is
@@ -164,13 +88,13 @@ bool is_noise(const std::string& name, std::size_t i) {
 }  // namespace
 
 TEST_F(GoldenT5, has_megatrons_logits) {
-  const Batch batch = pair().batch();
+  const Batch batch = probe();
   Pass pass;
   pass.open(batch, {.training = false, .logits_from = 0, .logits_count = decoder_length});
   (void)stage().forward(pass, {});
   const auto logits = numbers(pass.logits());
   const auto expected = read<float>(probe_, "logits");
-  const auto there = pair().rows("dec_mask", decoder_length);
+  const auto there = probed("dec_mask");
   for (std::int64_t row = 0; row < 2; ++row)
     for (std::int64_t i = 0; i < decoder_length; ++i) {
       if (there[std::size_t(row * decoder_length + i)] == 0) continue;  // what padding says means nothing
@@ -182,14 +106,14 @@ TEST_F(GoldenT5, has_megatrons_logits) {
 }
 
 TEST_F(GoldenT5, has_megatrons_loss_of_every_token) {
-  const Batch batch = pair().batch();
+  const Batch batch = probe();
   Pass pass;
   pass.open(batch, {.training = false});
   (void)stage().forward(pass, {});
   ASSERT_EQ(pass.losses().size(), 1U);
   const auto losses = numbers(pass.losses()[0].terms);
   const auto expected = read<float>(probe_, "losses");
-  const auto counts = pair().rows("loss_mask", decoder_length);
+  const auto counts = probed("loss_mask");
   int seen = 0;
   for (std::size_t at = 0; at < counts.size(); ++at) {
     const std::size_t row = at / decoder_length, i = at % decoder_length;
@@ -197,34 +121,26 @@ TEST_F(GoldenT5, has_megatrons_loss_of_every_token) {
     seen += counts[at];
   }
   EXPECT_EQ(seen, 28);
-  expect_loss(run()["probe"]);
+  expect_loss(golden.run()["probe"]);
 }
 
 TEST_F(GoldenT5, has_megatrons_gradients) {
-  const Batch batch = pair().batch();
+  const Batch batch = probe();
   Pass pass;
   pass.open(batch, {.seed = 1, .step = 1, .factors = {.token = 1 / 28.0F}});
   (void)stage().forward(pass, {});
   (void)stage().backward(pass, {});
-  const checkpoint::TensorFile file(golden("probe_grads.safetensors"));
-  stage().each_parameter([&](const Parameter& p) {
-    const auto expected = read<float>(file, their_name(p.name));
-    const auto grad = numbers(p.grad.sum());
-    double greatest = 0;
-    for (const float value : expected) greatest = std::max(greatest, std::abs(double(value)));
-    for (std::size_t i = 0; i < expected.size(); ++i)
-      ASSERT_NEAR(grad[i], expected[i], is_noise(p.name, i) ? 1e-6 : 1e-5 * greatest) << p.name << " " << i;
-  });
+  golden.expect_gradients(stage(), is_noise);
 }
 
 TEST_F(GoldenT5, trains_for_twenty_steps_as_megatron_does) {
-  const checkpoint::TensorFile data(golden("data.safetensors"));
-  const nlohmann::json said = run();
+  const checkpoint::TensorFile data(golden.file("data.safetensors"));
+  const nlohmann::json said = golden.run();
   for (std::int64_t step = 1; step <= 20; ++step) {
     const nlohmann::json& expected = said["steps"][std::size_t(step - 1)];
     const double rate = expected["lr"];
-    const std::vector<Batch> batches{GoldenPair(*device_, data, 4 * step - 4).batch(),
-                                     GoldenPair(*device_, data, 4 * step - 2).batch()};
+    const std::vector<Batch> batches{batch_of(*device_, data, 4 * step - 4),
+                                     batch_of(*device_, data, 4 * step - 2)};
     const StepReport report = replica_.step(
         batches, {.seed = 1, .step = step, .rate = rate, .ends_rate = rate, .decay = 0.1, .clip = 3.0});
     // Adam turns rounding into steps wherever a gradient is nearly zero: of itself, as Megatron is compared
