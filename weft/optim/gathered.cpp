@@ -64,10 +64,8 @@ void GatheredWeights::ask(int layer, Way way) {
 void GatheredWeights::arrive(Bucket& bucket) const {
   bucket.coming.wait();
   const WeightBucket& place = bucket.block->buckets[bucket.number];
-  for (int k = 0; k < place.slots; ++k) {
-    const WeightSlot& slot = bucket.block->slots[std::size_t(place.first_slot) + std::size_t(k)];
+  for (const WeightSlot& slot : bucket.block->slots_of(place))
     slot.parameter->value = Weights::part(bucket.whole, slot, place.at);
-  }
 }
 
 void GatheredWeights::leave(int layer, Way way) {
@@ -75,9 +73,8 @@ void GatheredWeights::leave(int layer, Way way) {
     Bucket& bucket = buckets_[read];
     if (--bucket.asked > 0) continue;
     bucket.coming.wait();
-    const WeightBucket& place = bucket.block->buckets[bucket.number];
-    for (int k = 0; k < place.slots; ++k)
-      bucket.block->slots[std::size_t(place.first_slot) + std::size_t(k)].parameter->value = Tensor();
+    for (const WeightSlot& slot : bucket.block->slots_of(bucket.block->buckets[bucket.number]))
+      slot.parameter->value = Tensor();
     bucket.whole = Tensor();
   }
 }

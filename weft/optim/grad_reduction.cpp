@@ -14,8 +14,7 @@ template <class Visit>
 void each_shared(const WeightBlock& block, const WeightBucket& bucket, const Tensor& whole, const Tensor& all,
                  const Visit& visit) {
   std::int64_t at = 0;
-  for (int k = 0; k < bucket.slots; ++k) {
-    const WeightSlot& slot = block.slots[std::size_t(bucket.first_slot) + std::size_t(k)];
+  for (const WeightSlot& slot : block.slots_of(bucket)) {
     const Piece& shared = slot.parameter->pieces.back();
     const std::int64_t count = shared.where.local.elements();
     visit(whole.slice(0, slot.at - bucket.at + shared.at, count), all.slice(0, at, count));
@@ -25,10 +24,8 @@ void each_shared(const WeightBlock& block, const WeightBucket& bucket, const Ten
 
 std::int64_t shared_elements(const WeightBlock& block, const WeightBucket& bucket) {
   std::int64_t elements = 0;
-  for (int k = 0; k < bucket.slots; ++k)
-    elements += block.slots[std::size_t(bucket.first_slot) + std::size_t(k)]
-                    .parameter->pieces.back()
-                    .where.local.elements();
+  for (const WeightSlot& slot : block.slots_of(bucket))
+    elements += slot.parameter->pieces.back().where.local.elements();
   return elements;
 }
 
@@ -43,8 +40,8 @@ GradReduction::GradReduction(Weights& weights, ReduceWhen when, const SumRules& 
     for (std::size_t i = 0; i < block.buckets.size(); ++i) {
       const WeightBucket& bucket = block.buckets[i];
       int expected = 0;
-      for (int k = 0; k < bucket.slots; ++k) {
-        Parameter& parameter = *block.slots[std::size_t(bucket.first_slot) + std::size_t(k)].parameter;
+      for (const WeightSlot& slot : block.slots_of(bucket)) {
+        Parameter& parameter = *slot.parameter;
         parameter.grad.listen(this, int(parameters_.size()));
         parameters_.push_back({.leaving = buckets_.size()});
         expected += parameter.uses;
@@ -120,17 +117,14 @@ void GradReduction::make_room(int parameter) {
   const WeightBucket& bucket = leaving.place();
   if (!leaving.room)
     leaving.room = ops::zeros(weights_.device(), {bucket.elements}, Dtype::f32, Use::gradients);
-  for (int k = 0; k < bucket.slots; ++k) {
-    const WeightSlot& slot = leaving.block->slots[std::size_t(bucket.first_slot) + std::size_t(k)];
+  for (const WeightSlot& slot : leaving.block->slots_of(bucket))
     slot.parameter->grad.bind(Weights::part(leaving.room, slot, bucket.at));
-  }
 }
 
 /// What was added leaves; what is added next gets another room.
 void GradReduction::close(Leaving& leaving) {
   const WeightBucket& bucket = leaving.place();
-  for (int k = 0; k < bucket.slots; ++k)
-    leaving.block->slots[std::size_t(bucket.first_slot) + std::size_t(k)].parameter->grad.bind({});
+  for (const WeightSlot& slot : leaving.block->slots_of(bucket)) slot.parameter->grad.bind({});
   leaving.going = std::exchange(leaving.room, Tensor());
   if (!leaving.going)  // nobody added anything, and others wait for it
     leaving.going = ops::zeros(weights_.device(), {bucket.elements}, Dtype::f32, Use::gradients);

@@ -16,14 +16,12 @@ GradTree::GradTree(Weights& weights) : weights_(weights) {
   for (std::size_t i = 0; i < weights_.blocks().size(); ++i) {
     const WeightBlock& block = weights_.blocks()[i];
     for (const WeightBucket& bucket : block.buckets)
-      for (int k = 0; k < bucket.slots; ++k) {
-        const WeightSlot& slot = block.slots[std::size_t(bucket.first_slot) + std::size_t(k)];
+      for (const WeightSlot& slot : block.slots_of(bucket))
         trees_.push_back({.block = i,
                           .parameter = slot.parameter,
                           .at = slot.at,
                           .elements = slot.parameter->shape.elements(),
                           .uses = slot.parameter->uses});
-      }
   }
 }
 

@@ -178,10 +178,8 @@ void Weights::initialize_by_buckets(const WeightBlock& block, std::uint64_t seed
     const WeightBucket& bucket = block.buckets[i];
     const OwnedPart& own = block.owned[i];
     const Tensor whole = ops::zeros(device_, {bucket.elements}, Dtype::f32, Use::gradients);
-    for (int k = 0; k < bucket.slots; ++k) {
-      const WeightSlot& slot = block.slots[std::size_t(bucket.first_slot) + std::size_t(k)];
+    for (const WeightSlot& slot : block.slots_of(bucket))
       weft::initialize(*slot.parameter, part(whole, slot, bucket.at), seed);
-    }
     const Tensor mine = whole.slice(0, own.at - bucket.at, own.count);
     ops::copy_into(block.master_of(own), mine);
     if (block.readers.cut(CutUp::weights))
@@ -203,17 +201,16 @@ void Weights::publish() {
   gather();
 }
 
+void WeightBlock::gather(const Tensor& flat, UnderWay& under_way) const {
+  for (std::size_t i = 0; i < buckets.size(); ++i)
+    under_way.add(readers.circle->all_gather(flat.slice(0, buckets[i].at, buckets[i].elements),
+                                             flat.slice(0, owned[i].at, owned[i].count)));
+}
+
 void Weights::gather() {
   UnderWay under_way;
-  for (const WeightBlock& block : blocks_) {
-    if (!block.readers.cut() || block.readers.cut(CutUp::weights)) continue;
-    for (std::size_t i = 0; i < block.buckets.size(); ++i) {
-      const WeightBucket& bucket = block.buckets[i];
-      const OwnedPart& own = block.owned[i];
-      under_way.add(block.readers.circle->all_gather(block.values.slice(0, bucket.at, bucket.elements),
-                                                     block.values.slice(0, own.at, own.count)));
-    }
-  }
+  for (const WeightBlock& block : blocks_)
+    if (block.readers.cut() && !block.readers.cut(CutUp::weights)) block.gather(block.values, under_way);
   under_way.wait();
 }
 

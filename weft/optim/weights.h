@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,8 @@
 #include "weft/optim/ties.h"
 
 namespace weft {
+
+class UnderWay;
 
 /// Parameters that are treated alike stand in one block.
 struct WeightKind {
@@ -70,6 +73,13 @@ struct WeightBlock {
   Tensor values;  // what layers read: f32, bf16 or f16
   Tensor master;  // f32: the values themselves where those are f32, else of owned elements
   Tensor grads;   // f32; empty where nothing is trained
+
+  std::span<const WeightSlot> slots_of(const WeightBucket& bucket) const {
+    return std::span(slots).subspan(std::size_t(bucket.first_slot), std::size_t(bucket.slots));
+  }
+  /// Of every bucket of `flat`, which is as large as the block: each rank has its own part, and gets the
+  /// others'.
+  void gather(const Tensor& flat, UnderWay& under_way) const;
 
   bool master_is_values() const { return values.dtype() == master.dtype(); }
   Tensor value_of(const OwnedPart& part) const { return own(values, CutUp::weights, part); }

@@ -81,13 +81,7 @@ void MuonMatrices::gather_inputs() const {
   for (const WeightBlock& block : weights_.blocks()) {
     const bool asked =
         std::ranges::any_of(block.slots, [](const WeightSlot& slot) { return is_muons(*slot.parameter); });
-    if (!block.readers.cut() || !asked) continue;
-    for (std::size_t i = 0; i < block.buckets.size(); ++i) {
-      const WeightBucket& bucket = block.buckets[i];
-      const OwnedPart& own = block.owned[i];
-      under_way.add(block.readers.circle->all_gather(block.grads.slice(0, bucket.at, bucket.elements),
-                                                     block.grads.slice(0, own.at, own.count)));
-    }
+    if (block.readers.cut() && asked) block.gather(block.grads, under_way);
   }
   under_way.wait();
 }
