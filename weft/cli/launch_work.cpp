@@ -223,11 +223,11 @@ Launch prepared(launch::Options options) {
 }
 
 int port_of(const Launch& launch) {
-  if (launch.door) return launch::port_of(launch.door);
+  if (launch.door) return port_of(launch.door);
   const launch::Options& o = launch.options;
   // A program of yours listens itself: where several launches, or a coordinator, could have its usual port,
   // it gets one that was free just now.
-  return o.standalone || o.nodes.most > 1 ? launch::port_of(launch::listen_anywhere()) : 0;
+  return o.standalone || o.nodes.most > 1 ? port_of(launch::listen_anywhere()) : 0;
 }
 
 launch::Agent::Work work_of(const Launch& launch) {

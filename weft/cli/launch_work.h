@@ -18,7 +18,7 @@ struct Launch {
   std::filesystem::path folder;     // of this launch: logs, hostfile
   bool made_folder = false;         // nobody asked for it: gone in the end
   int port = 0;                     // that workers are told
-  launch::Descriptor door;          // where rank 0 of our own listens, if it is here
+  Descriptor door;                  // where rank 0 of our own listens, if it is here
 };
 
 /// Reads hostfile and filters, makes the folder.

@@ -45,7 +45,7 @@ struct Early {
 };
 
 struct Peer {
-  Socket socket;
+  Descriptor socket;
   std::string gone;  // why; empty: it is there
   std::deque<Held> out;
   std::list<Held> wanted;
@@ -61,7 +61,7 @@ struct Peer {
 /// All connections of this process.
 class Post {
  public:
-  explicit Post(std::vector<Socket> sockets) : peers_(sockets.size()) {
+  explicit Post(std::vector<Descriptor> sockets) : peers_(sockets.size()) {
     for (std::size_t r = 0; r < sockets.size(); ++r) peers_[r].socket = std::move(sockets[r]);
   }
   void send(int to, const Held& letter);
@@ -314,7 +314,7 @@ class TcpMail final : public Mail {
 
 }  // namespace
 
-std::unique_ptr<Mail> tcp_mail(const TcpSeat& seat, std::vector<Socket> sockets) {
+std::unique_ptr<Mail> tcp_mail(const TcpSeat& seat, std::vector<Descriptor> sockets) {
   Ring all{1, {}};
   for (int r = 0; r < seat.world; ++r) all.members.push_back(r);
   return std::make_unique<TcpMail>(std::make_shared<Post>(std::move(sockets)), std::move(all), seat.rank);

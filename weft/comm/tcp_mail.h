@@ -9,6 +9,6 @@
 namespace weft {
 
 /// The circle of all. What comes before anybody asked for it is kept.
-std::unique_ptr<Mail> tcp_mail(const TcpSeat& seat, std::vector<Socket> sockets);
+std::unique_ptr<Mail> tcp_mail(const TcpSeat& seat, std::vector<Descriptor> sockets);
 
 }  // namespace weft

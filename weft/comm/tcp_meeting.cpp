@@ -6,7 +6,6 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -35,7 +34,7 @@ struct Home {
   std::uint32_t size = 0;
 };
 struct Came {
-  Socket socket;
+  Descriptor socket;
   Greeting greeting;
 };
 
@@ -48,10 +47,10 @@ void wait_for(int fd, short events, const Deadline& late) {
   poll(&one, 1, int(std::min(1000.0, late.seconds_left() * 1000) + 1));
 }
 
-Socket listen_anywhere(int port) {
-  Socket out(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+Descriptor listen_anywhere(int port) {
+  Descriptor out(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const int family = out ? AF_INET6 : AF_INET;
-  if (!out) out = Socket(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!out) out = Descriptor(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   set(out.get(), SOL_SOCKET, SO_REUSEADDR, 1);
   set(out.get(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
   sockaddr_in6 wide{};
@@ -67,18 +66,10 @@ Socket listen_anywhere(int port) {
   return out;
 }
 
-int port_of(const Socket& socket) {
-  sockaddr_storage name{};
-  socklen_t size = sizeof name;
-  getsockname(socket.get(), reinterpret_cast<sockaddr*>(&name), &size);
-  return ntohs(name.ss_family == AF_INET ? reinterpret_cast<sockaddr_in&>(name).sin_port
-                                         : reinterpret_cast<sockaddr_in6&>(name).sin6_port);
-}
-
 /// Tries until it stands: the other side, or its name, may come later.
-Socket connect_to(const sockaddr* at, socklen_t size, const Deadline& late) {
+Descriptor connect_to(const sockaddr* at, socklen_t size, const Deadline& late) {
   while (!late.passed()) {
-    Socket out(socket(at->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    Descriptor out(socket(at->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     int wrong = connect(out.get(), at, size) == 0 ? 0 : errno;
     if (wrong == EINPROGRESS) {
       wait_for(out.get(), POLLOUT, late);
@@ -91,7 +82,7 @@ Socket connect_to(const sockaddr* at, socklen_t size, const Deadline& late) {
   return {};
 }
 
-Socket connect_to(const TcpSeat& seat, const Deadline& late) {
+Descriptor connect_to(const TcpSeat& seat, const Deadline& late) {
   addrinfo wanted{};
   wanted.ai_socktype = SOCK_STREAM;
   wanted.ai_flags = AI_NUMERICSERV;
@@ -106,7 +97,7 @@ Socket connect_to(const TcpSeat& seat, const Deadline& late) {
 }
 
 /// All of it, in time; false: the other side is gone, or too late.
-bool say(const Socket& to, const void* from, std::size_t bytes, const Deadline& late) {
+bool say(const Descriptor& to, const void* from, std::size_t bytes, const Deadline& late) {
   const auto* at = static_cast<const char*>(from);
   while (bytes > 0 && !late.passed()) {
     const ssize_t done = send(to.get(), at, bytes, MSG_NOSIGNAL);
@@ -117,7 +108,7 @@ bool say(const Socket& to, const void* from, std::size_t bytes, const Deadline& 
   return bytes == 0;
 }
 
-bool hear(const Socket& from, void* to, std::size_t bytes, const Deadline& late) {
+bool hear(const Descriptor& from, void* to, std::size_t bytes, const Deadline& late) {
   auto* at = static_cast<char*>(to);
   while (bytes > 0 && !late.passed()) {
     const ssize_t done = recv(from.get(), at, bytes, 0);
@@ -130,7 +121,7 @@ bool hear(const Socket& from, void* to, std::size_t bytes, const Deadline& late)
 
 /// Who has connected and not said all of a greeting yet.
 struct Guest {
-  Socket socket;
+  Descriptor socket;
   std::array<char, sizeof(Greeting)> bytes{};
   std::size_t got = 0;
   bool gone = false;
@@ -172,7 +163,7 @@ class Gathering {
       if (guest.got == guest.bytes.size()) take(guest);
     guests_.remove_if([](const Guest& guest) { return guest.gone || !guest.socket; });
     if (asked[0].revents == 0) return;
-    Guest fresh{.socket = Socket(accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK))};
+    Guest fresh{.socket = Descriptor(accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK))};
     if (fresh.socket && guests_.size() < most_guests) guests_.push_back(std::move(fresh));
   }
   void take(Guest& guest) {
@@ -216,11 +207,11 @@ Home home_of(const Came& came) {
   return out;
 }
 
-std::vector<Socket> receive_all(const TcpSeat& seat, std::uint64_t job, const Deadline& late) {
-  const Socket own = seat.listener < 0 ? listen_anywhere(seat.port) : Socket();
+std::vector<Descriptor> receive_all(const TcpSeat& seat, std::uint64_t job, const Deadline& late) {
+  const Descriptor own = seat.listener < 0 ? listen_anywhere(seat.port) : Descriptor();
   std::vector<Came> came = Gathering(own ? own.get() : seat.listener, seat, job, 1).all(late);
   std::vector<Home> homes(std::size_t(seat.world));
-  std::vector<Socket> out;
+  std::vector<Descriptor> out;
   for (std::size_t r = 1; r < came.size(); ++r) homes[r] = home_of(came[r]);
   for (Came& one : came) {
     if (one.socket) static_cast<void>(say(one.socket, homes.data(), homes.size() * sizeof(Home), late));
@@ -229,22 +220,22 @@ std::vector<Socket> receive_all(const TcpSeat& seat, std::uint64_t job, const De
   return out;
 }
 
-std::vector<Socket> join(const TcpSeat& seat, std::uint64_t job, const Deadline& late) {
-  const Socket listener = listen_anywhere(0);
+std::vector<Descriptor> join(const TcpSeat& seat, std::uint64_t job, const Deadline& late) {
+  const Descriptor listener = listen_anywhere(0);
   const Greeting greeting{.job = job, .rank = seat.rank, .port = port_of(listener)};
-  Socket first = connect_to(seat, late);
+  Descriptor first = connect_to(seat, late);
   std::vector<Home> homes(std::size_t(seat.world));
   if (!first || !say(first, &greeting, sizeof greeting, late) ||
       !hear(first, homes.data(), homes.size() * sizeof(Home), late))
     fail(Kind::comm, "tcp: rank ", seat.rank, " of ", seat.world, " finds no rank 0 at ", seat.host, " port ",
          seat.port, late.passed() ? " in time" : ", or it was refused there");
-  std::vector<Socket> out(std::size_t(seat.world));
+  std::vector<Descriptor> out(std::size_t(seat.world));
   out[0] = std::move(first);
   for (int r = 1; r < seat.rank; ++r) {
     const Home& home = homes[std::size_t(r)];
     sockaddr_storage at{};
     std::memcpy(&at, home.address.data(), std::min<std::size_t>(home.size, home.address.size()));
-    Socket& to = out[std::size_t(r)];
+    Descriptor& to = out[std::size_t(r)];
     to = connect_to(reinterpret_cast<const sockaddr*>(&at), home.size, late);
     if (!to || !say(to, &greeting, sizeof greeting, late))
       fail(Kind::comm, "tcp: rank ", seat.rank, " does not reach rank ", r);
@@ -256,20 +247,7 @@ std::vector<Socket> join(const TcpSeat& seat, std::uint64_t job, const Deadline&
 
 }  // namespace
 
-Socket& Socket::operator=(Socket&& other) noexcept {
-  if (this != &other) {
-    reset();
-    fd_ = std::exchange(other.fd_, -1);
-  }
-  return *this;
-}
-
-void Socket::reset() {
-  if (fd_ >= 0) close(fd_);
-  fd_ = -1;
-}
-
-std::vector<Socket> meet(const TcpSeat& seat) {
+std::vector<Descriptor> meet(const TcpSeat& seat) {
   const Deadline late(seat.patience);
   const std::uint64_t job = hash(text(seat.job, "\n", seat.world)).low;
   return seat.rank == 0 ? receive_all(seat, job, late) : join(seat, job, late);

@@ -1,8 +1,6 @@
 // epoll for descriptors, an ordered map for times.
 #include "weft/launch/loop.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -11,19 +9,6 @@
 #include "weft/base/error.h"
 
 namespace weft::launch {
-
-Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
-  if (this != &other) {
-    reset();
-    fd_ = std::exchange(other.fd_, -1);
-  }
-  return *this;
-}
-
-void Descriptor::reset() {
-  if (fd_ >= 0) close(fd_);
-  fd_ = -1;
-}
 
 Loop::Loop() : epoll_(epoll_create1(EPOLL_CLOEXEC)) {
   if (!epoll_) fail(Kind::device, "launch: the kernel gives no epoll: ", std::strerror(errno));

@@ -10,23 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "weft/base/descriptor.h"
+
 namespace weft::launch {
-
-/// A file descriptor that closes itself.
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept;
-  ~Descriptor() { reset(); }
-  int get() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-  void reset();
-
- private:
-  int fd_ = -1;
-};
 
 /// Nothing is polled: without events and times it sleeps in the kernel. What is called may watch, forget, and
 /// set times, also its own; a descriptor that was forgotten is not heard again.

@@ -81,14 +81,6 @@ Descriptor listen_anywhere() {
   fail(Kind::device, "launch: no port is to be had: ", std::strerror(errno));
 }
 
-int port_of(const Descriptor& socket) {
-  sockaddr_storage name{};
-  socklen_t size = sizeof name;
-  getsockname(socket.get(), reinterpret_cast<sockaddr*>(&name), &size);
-  return ntohs(name.ss_family == AF_INET ? reinterpret_cast<sockaddr_in&>(name).sin_port
-                                         : reinterpret_cast<sockaddr_in6&>(name).sin6_port);
-}
-
 Descriptor connect_to(const Endpoint& endpoint, std::string& why_not) {
   const Addresses found = look_up(endpoint, why_not);
   if (!found) return {};

@@ -14,7 +14,6 @@ enum class Bind { here, if_ours };
 /// addresses of this machine. With if_ours, empty where the address is another machine's or the port is
 /// taken.
 Descriptor listen_at(const Endpoint& endpoint, Bind how);
-int port_of(const Descriptor& socket);
 /// At a port of the kernel's choice, for all addresses of this machine.
 Descriptor listen_anywhere();
 
