@@ -85,9 +85,9 @@ TEST(DataVerb, asks_the_checkpoint_for_settings_and_seed_as_the_run_does) {
     return words;
   };
   const auto seen = [](std::vector<std::string_view> words) {
-    testing::internal::CaptureStdout();
-    EXPECT_EQ(run(verbs(), words), 0);
-    return testing::internal::GetCapturedStdout();
+    const Told t = run_and_hear(words);
+    EXPECT_EQ(t.status, 0) << t.err;
+    return t.out;
   };
   const std::string of_the_run = told(with({"--seed", "77"})).out;
   EXPECT_EQ(

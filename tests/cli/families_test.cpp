@@ -5,6 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/cli/told.h"
 #include "tests/support/temporary.h"
 #include "weft/base/file.h"
 #include "weft/cli/verb.h"
@@ -16,12 +17,7 @@ using testing::Not;
 
 namespace {
 
-struct Told {
-  int status;
-  std::string out, err;
-};
-
-Told told(std::vector<std::string_view> first, const std::vector<std::string>& more = {}) {
+Told told_small(std::vector<std::string_view> first, const std::vector<std::string>& more = {}) {
   const std::vector<std::string_view> small{"--num-layers",
                                             "2",
                                             "--hidden-size",
@@ -50,10 +46,7 @@ Told told(std::vector<std::string_view> first, const std::vector<std::string>& m
                                             "--no-memory-check"};
   first.insert(first.end(), small.begin(), small.end());
   first.insert(first.end(), more.begin(), more.end());
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
-  const int status = run(verbs(), first);
-  return {status, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
+  return run_and_hear(first);
 }
 
 }  // namespace
@@ -61,7 +54,7 @@ Told told(std::vector<std::string_view> first, const std::vector<std::string>& m
 TEST(Bert, tells_both_losses_in_the_log_in_json_lines_and_of_evaluations) {
   const support::TemporaryDirectory folder;
   const std::string lines = (folder / "log.jsonl").string();
-  const Told t = told({"train", "bert"}, {"--log-jsonl", lines, "--eval-interval", "2"});
+  const Told t = told_small({"train", "bert"}, {"--log-jsonl", lines, "--eval-interval", "2"});
   EXPECT_EQ(t.status, 0) << t.err;
   EXPECT_THAT(t.err, HasSubstr(" | lm loss: "));
   EXPECT_THAT(t.err, HasSubstr(" | sop loss: "));
@@ -75,7 +68,7 @@ TEST(Bert, tells_both_losses_in_the_log_in_json_lines_and_of_evaluations) {
 }
 
 TEST(Bert, without_its_binary_head_has_one_loss) {
-  const Told t = told({"train", "bert"}, {"--bert-no-binary-head"});
+  const Told t = told_small({"train", "bert"}, {"--bert-no-binary-head"});
   EXPECT_EQ(t.status, 0) << t.err;
   EXPECT_THAT(t.err, HasSubstr(" | lm loss: "));
   EXPECT_THAT(t.err, Not(HasSubstr("sop loss")));
@@ -84,35 +77,36 @@ TEST(Bert, without_its_binary_head_has_one_loss) {
 TEST(Bert, goes_on_with_the_same_bits) {
   const support::TemporaryDirectory folder;
   const std::string save = (folder / "run").string();
-  ASSERT_EQ(told({"train", "bert"}, {"--save", save, "--save-interval", "2", "--verify-resume"}).status, 0);
-  const Told t = told({"train", "bert"}, {"--load", save, "--ckpt-step", "2", "--verify-resume"});
+  ASSERT_EQ(told_small({"train", "bert"}, {"--save", save, "--save-interval", "2", "--verify-resume"}).status,
+            0);
+  const Told t = told_small({"train", "bert"}, {"--load", save, "--ckpt-step", "2", "--verify-resume"});
   EXPECT_EQ(t.status, 0) << t.err;
   EXPECT_THAT(t.err, HasSubstr("verified: step 3 gives its loss"));
   EXPECT_THAT(t.err, HasSubstr("every bit equal"));
 }
 
 TEST(Bert, is_tested_under_a_layout) {
-  const Told t = told({"selftest", "bert"}, {"--tensor-model-parallel-size", "2", "--sequence-parallel",
-                                             "--pipeline-model-parallel-size", "2", "--ranks", "8"});
+  const Told t = told_small({"selftest", "bert"}, {"--tensor-model-parallel-size", "2", "--sequence-parallel",
+                                                   "--pipeline-model-parallel-size", "2", "--ranks", "8"});
   EXPECT_EQ(t.status, 0) << t.out << t.err;
   EXPECT_THAT(t.out, HasSubstr("the layout trains as one rank does"));
 }
 
 TEST(Bert, shows_its_samples_and_its_plan) {
-  const Told sample = told({"data", "sample", "bert"}, {"--json"});
+  const Told sample = told_small({"data", "sample", "bert"}, {"--json"});
   EXPECT_EQ(sample.status, 0) << sample.err;
   EXPECT_TRUE(nlohmann::json::parse(sample.out).contains("token_types")) << sample.out;
-  EXPECT_THAT(told({"train", "bert", "--dry-run"}).out, HasSubstr("model.sentence_order"));
+  EXPECT_THAT(told_small({"train", "bert", "--dry-run"}).out, HasSubstr("model.sentence_order"));
 }
 
 TEST(Bert, refuses_what_is_not_for_it) {
-  EXPECT_THAT(told({"train", "bert"}, {"--eod-mask-loss"}).err,
+  EXPECT_THAT(told_small({"train", "bert"}, {"--eod-mask-loss"}).err,
               HasSubstr("bert: --eod-mask-loss, --reset-position-ids, "));
-  EXPECT_THAT(told({"train", "bert"}, {"--window-size", "7,0"}).err,
+  EXPECT_THAT(told_small({"train", "bert"}, {"--window-size", "7,0"}).err,
               HasSubstr("model: a BERT's tokens see the whole text, and no window of 8 keys"));
-  EXPECT_THAT(told({"train", "bert"}, {"--data-order", "keyed"}).err,
+  EXPECT_THAT(told_small({"train", "bert"}, {"--data-order", "keyed"}).err,
               HasSubstr("bert: samples are drawn by a stored index; leave out --data-order keyed"));
-  EXPECT_THAT(told({"train", "gpt"}, {"--mask-prob", "0.2"}).err,
+  EXPECT_THAT(told_small({"train", "gpt"}, {"--mask-prob", "0.2"}).err,
               HasSubstr("only the samples of BERT and T5 hide words"));
 }
 
@@ -120,7 +114,7 @@ namespace {
 
 Told told_t5(std::vector<std::string_view> first, std::vector<std::string> more = {}) {
   more.insert(more.end(), {"--decoder-seq-length", "8"});
-  return told(std::move(first), more);
+  return told_small(std::move(first), more);
 }
 
 }  // namespace
@@ -153,9 +147,9 @@ TEST(T5, is_tested_under_a_layout_and_planned) {
 }
 
 TEST(T5, refuses_what_is_not_for_it) {
-  EXPECT_THAT(told({"train", "t5"}).err,
+  EXPECT_THAT(told_small({"train", "t5"}).err,
               HasSubstr("model: the length of the decoder's sequence is not set; give --decoder-seq-length"));
-  EXPECT_THAT(told({"train", "t5"}, {"--decoder-seq-length", "17"}).err,
+  EXPECT_THAT(told_small({"train", "t5"}, {"--decoder-seq-length", "17"}).err,
               HasSubstr("model: 16 positions are fewer than the decoder's sequence length 17"));
   EXPECT_THAT(told_t5({"train", "t5"}, {"--window-size", "7,0"}).err,
               HasSubstr("model: a T5's tokens see the whole text, and no window of 8 keys"));
@@ -183,6 +177,6 @@ TEST(OneStack, has_no_settings_of_two) {
   EXPECT_THAT(told_t5({"train", "gpt"}).err,
               HasSubstr("model: gpt has one stack of layers; leave --decoder-num-layers and "
                         "--decoder-seq-length out"));
-  EXPECT_THAT(told({"train", "bert"}, {"--position-embedding-type", "relative"}).err,
+  EXPECT_THAT(told_small({"train", "bert"}, {"--position-embedding-type", "relative"}).err,
               HasSubstr("model: bert has no relative positions, but learned or rotary ones"));
 }
