@@ -66,12 +66,14 @@ slurm: configure ## train across two nodes of a real Slurm on this machine (as r
 
 oracle: build ## compare with the originals themselves (installed by pip into build/oracle)
 	python3 -m venv build/oracle
-	build/oracle/bin/pip install --quiet tensorboard tokenizers transformers tiktoken sentencepiece torch megatron-core==0.16.1
+	build/oracle/bin/pip install --quiet tensorboard tokenizers transformers tiktoken sentencepiece torch megatron-core==0.16.1 kubernetes-validate
 	build/oracle/bin/python tests/oracle/read_tensorboard.py build/release/tests/report/tensorboard_sample
 	build/oracle/bin/python tests/oracle/text.py --weft build/release/weft
 	build/oracle/bin/python tests/oracle/data.py build/release/weft
 	build/oracle/bin/python tests/oracle/exchange.py --weft build/release/weft
+	build/oracle/bin/python tests/oracle/jobs.py build/release/weft
 	build/oracle/bin/python tests/oracle/train.py build/release/weft
+	build/oracle/bin/python tests/oracle/train_encoders.py build/release/weft
 
 lint: ## check layout, names, floors, lengths and manners of the source
 	tools/setup build check

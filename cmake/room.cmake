@@ -1,7 +1,7 @@
 # weft_room(NAME SEES lower rooms... FILES sources... [LINKS libraries...]): one static library a room.
-# weft_tests(ROOM FILES sources... [SEES rooms...] [LINKS libraries...] [NAME name] [LABEL labels...]): one test binary a room.
+# weft_tests(ROOM FILES sources... [SEES rooms...] [LINKS libraries...] [NAME name] [LABEL labels...] [EACH n]): one test binary a room.
 #   Labels say when CI runs it: `fast` (the default) also under ASan+UBSan, `threads` also under TSan, `slow` in neither.
-#   The room's name is a label too. `LABEL fast threads` gives both.
+#   The room's name is a label too. `LABEL fast threads` gives both. EACH n: of a test with many values a sanitized build takes every n-th.
 # weft_bench(NAME FILES sources... SEES rooms...): a Google Benchmark program.
 # weft_fuzz(NAME FILES sources... SEES rooms... [SEEDS folder]): a libFuzzer program, built by preset `asan`; its test runs
 #   it for WEFT_FUZZ_SECONDS from the files in SEEDS (relative to the room's folder).
@@ -23,16 +23,34 @@ if(WEFT_SANITIZE)
   target_link_options(weft_flags INTERFACE -fsanitize=${WEFT_SANITIZE})
 endif()
 if(WEFT_FUZZ)
-  target_compile_options(weft_flags INTERFACE -fsanitize=fuzzer-no-link)
   target_link_options(weft_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
+# libFuzzer follows the rooms; what tests do is none of its business.
+set(weft_traced $<$<BOOL:${WEFT_FUZZ}>:-fsanitize=fuzzer-no-link>)
 
 # Rooms that no loop over numbers, tokens or bytes lives in. -O3 makes nothing quicker in them and takes the compiler half as long again,
-# so they and the tests are compiled for a quick build.
-set(weft_cold_rooms report model pipe exchange train generate plan launch cli)
+# so they are compiled for a quick build. Tests are more text than all rooms and say little that takes long, so most are not optimized.
+set(weft_cold_rooms report model pipe exchange train generate plan launch jobs cli)
 set(weft_quick "$<$<CONFIG:Release>:-O1>")
 function(weft_compile_quickly name)
   target_compile_options(${name} PRIVATE ${weft_quick})
+endfunction()
+# A sanitizer's checks take the compiler three times as long at -O1 as at -O0, so only those rooms get it whose tests would be the longer.
+set(weft_hot_rooms base tensor text data backend)
+# Tests with long loops of their own: oracles.
+set(weft_hot_tests conformance backend_attention)
+set(weft_plain "$<$<CONFIG:Release>:-O0>")
+function(weft_compile_as_hot name)
+  if(WEFT_SANITIZE)
+    target_compile_options(${name} PRIVATE -O1)
+  endif()
+endfunction()
+function(weft_level_of room result)
+  set(hot TRUE)
+  if((WEFT_SANITIZE AND NOT room IN_LIST weft_hot_rooms) OR (NOT WEFT_SANITIZE AND room IN_LIST weft_cold_rooms))
+    set(hot FALSE)
+  endif()
+  set(${result} ${hot} PARENT_SCOPE)
 endfunction()
 # In the other rooms it is the sources that read and write JSON: settings, descriptions, indices, never tokens or tensors.
 function(weft_compile_json_quickly)
@@ -44,8 +62,8 @@ function(weft_compile_json_quickly)
   endforeach()
 endfunction()
 
-# Half of compiling a room is reading the standard's headers, fmt's and JSON's. A build of the program alone reads them once. It says no
-# warnings: g++ 12 takes what is in such a header for ours, and all other builds say ours.
+# Half of compiling a room is reading the standard's headers, fmt's and JSON's. A build by g++ for TSan reads
+# them once. It says no warnings: g++ 12 takes what is in such a header for ours, and other builds say ours. (clang 14 falls over it.)
 if(WEFT_READ_ONCE)
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/weft_read_once.cpp CONTENT "// Only here to be compiled with the headers.\n")
   foreach(level IN ITEMS hot cold)
@@ -56,6 +74,7 @@ if(WEFT_READ_ONCE)
       <unordered_map> <utility> <vector> <nlohmann/json.hpp>)
   endforeach()
   weft_compile_quickly(weft_read_once_cold)
+  weft_compile_as_hot(weft_read_once_hot)
 endif()
 
 # Much of compiling a test is reading Google Test's headers and the standard's, so WEFT_PCH reads them once for all tests. Rooms read
@@ -67,7 +86,7 @@ if(WEFT_PCH AND WEFT_TESTS)
   target_precompile_headers(weft_precompiled PRIVATE <algorithm> <array> <atomic> <cmath> <cstdint> <cstring> <filesystem> <functional>
     <limits> <map> <memory> <mutex> <numeric> <optional> <span> <sstream> <string> <string_view> <utility> <vector>
     <gmock/gmock.h> <gtest/gtest.h> <rapidcheck.h>)
-  weft_compile_quickly(weft_precompiled)
+  target_compile_options(weft_precompiled PRIVATE ${weft_plain})
   # When the headers were made says nothing about them, and a compiler cache could not keep what came of it.
   target_compile_options(weft_precompiled PRIVATE "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>")
 endif()
@@ -100,8 +119,8 @@ function(weft_compile_together result target)
   foreach(number IN LISTS numbers)
     set(joined ${CMAKE_CURRENT_BINARY_DIR}/${target}_${number}.cpp)
     file(CONFIGURE OUTPUT ${joined} CONTENT "// Made by cmake.\n${text_${number}}")
-    # A name of one source may be a variable's in the next; each is looked at alone by the other builds.
-    set(options "-Wno-shadow;$<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>")
+    # A name of one source may be a variable's in the next. Variables that hide variables are told all the same.
+    set(options "-Wno-shadow;$<$<CXX_COMPILER_ID:GNU>:-Wshadow=local;-Wno-subobject-linkage>")
     if(number MATCHES quick)
       list(APPEND options ${weft_quick})
     endif()
@@ -121,13 +140,17 @@ function(weft_room name)
   set_target_properties(weft_${name} PROPERTIES LINKER_LANGUAGE CXX)
   list(TRANSFORM ROOM_SEES PREPEND weft_)
   target_link_libraries(weft_${name} PUBLIC weft_flags ${ROOM_SEES} PRIVATE ${ROOM_LINKS})
-  if(name IN_LIST weft_cold_rooms)
+  weft_level_of(${name} hot)
+  if(hot)
+    weft_compile_as_hot(weft_${name})
+  else()
     weft_compile_quickly(weft_${name})
   endif()
+  target_compile_options(weft_${name} PRIVATE ${weft_traced})
   if(WEFT_READ_ONCE)
-    set(level hot)
-    if(name IN_LIST weft_cold_rooms)
-      set(level cold)
+    set(level cold)
+    if(hot)
+      set(level hot)
     endif()
     target_compile_options(weft_${name} PRIVATE -w)
     target_precompile_headers(weft_${name} REUSE_FROM weft_read_once_${level})
@@ -171,10 +194,10 @@ endfunction()
 # A sanitized process takes longer to start and to end than most tests, so a few processes share a binary's tests. shard.py names the
 # test that crashed one, and goes on behind it.
 set(weft_shards 4)
-function(weft_add_shards name labels)
+function(weft_add_shards name labels each)
   foreach(shard RANGE 1 ${weft_shards})
     add_test(NAME ${name}:shard_${shard}
-      COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/cmake/shard.py $<TARGET_FILE:${name}_tests> ${shard} ${weft_shards})
+      COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/cmake/shard.py $<TARGET_FILE:${name}_tests> ${shard} ${weft_shards} ${each})
     set_tests_properties(${name}:shard_${shard} PROPERTIES LABELS "${labels}" TIMEOUT 1800
       ENVIRONMENT "RC_PARAMS=seed=11;PYTHONDONTWRITEBYTECODE=1")
   endforeach()
@@ -184,7 +207,7 @@ function(weft_tests room)
   if(NOT WEFT_TESTS)
     return()
   endif()
-  cmake_parse_arguments(TESTS "" "NAME" "FILES;SEES;LINKS;LABEL" ${ARGN})
+  cmake_parse_arguments(TESTS "" "NAME;EACH" "FILES;SEES;LINKS;LABEL" ${ARGN})
   if(NOT TESTS_NAME)
     set(TESTS_NAME ${room})
   endif()
@@ -196,13 +219,18 @@ function(weft_tests room)
   add_executable(${TESTS_NAME}_tests ${TESTS_FILES})
   target_link_libraries(${TESTS_NAME}_tests PRIVATE weft_${room} ${TESTS_SEES} ${TESTS_LINKS}
     GTest::gtest_main GTest::gmock rapidcheck)
-  weft_compile_quickly(${TESTS_NAME}_tests)
   target_include_directories(${TESTS_NAME}_tests PRIVATE ${CMAKE_BINARY_DIR}/generated)
-  if(WEFT_PCH)
-    target_precompile_headers(${TESTS_NAME}_tests REUSE_FROM weft_precompiled)
+  if(TESTS_NAME IN_LIST weft_hot_tests)  # and so not with headers that were compiled at -O0
+    weft_compile_quickly(${TESTS_NAME}_tests)
+    weft_compile_as_hot(${TESTS_NAME}_tests)
+  else()
+    target_compile_options(${TESTS_NAME}_tests PRIVATE ${weft_plain})
+    if(WEFT_PCH)
+      target_precompile_headers(${TESTS_NAME}_tests REUSE_FROM weft_precompiled)
+    endif()
   endif()
   if(WEFT_SANITIZE)
-    weft_add_shards(${TESTS_NAME} "${TESTS_LABEL};${room}")
+    weft_add_shards(${TESTS_NAME} "${TESTS_LABEL};${room}" "${TESTS_EACH}")
   else()
     weft_add_each_test(${TESTS_NAME} "${TESTS_LABEL};${room}")
   endif()
@@ -236,6 +264,9 @@ function(weft_fuzz name)
   file(MAKE_DIRECTORY ${found})
   if(FUZZ_SEEDS)
     set(FUZZ_SEEDS ${CMAKE_CURRENT_SOURCE_DIR}/${FUZZ_SEEDS})
+    if(NOT IS_DIRECTORY ${FUZZ_SEEDS})
+      message(FATAL_ERROR "fuzz_${name}: no folder of seeds at ${FUZZ_SEEDS}")
+    endif()
   endif()
   add_test(NAME fuzz:${name} WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}
     COMMAND fuzz_${name} -seed=1 -max_total_time=${WEFT_FUZZ_SECONDS} -timeout=10 -rss_limit_mb=2048 ${found} ${FUZZ_SEEDS})

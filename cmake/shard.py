@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""shard.py BINARY NUMBER OF: every OF-th test of a Google Test binary, from the NUMBER-th on, in one process.
+"""shard.py BINARY NUMBER OF [EACH]: every OF-th test of a Google Test binary, from the NUMBER-th on, in one process; and where EACH is said,
+of those that are one test with other values only every EACH-th.
 
 A test that ends the process has failed; the tests behind it run in another process. At the end every test of the share has passed, was
 skipped or has failed. Where $WEFT_TIMES names a folder, a file there says of each "seconds passed|failed|skipped name".
@@ -26,6 +27,20 @@ def names_of(binary):
         elif line.endswith("."):
             suite = line
     return [name for name in names if "DISABLED_" not in name]
+
+
+def some_of(names, each):
+    """Suite.name/value is a test with a value; of each test's values some, of the next test's others."""
+    seen, out = {}, []
+    for name in names:
+        test, _, value = name.rpartition("/")
+        if "." not in test:  # the only stroke is one of Values/Suite
+            test, value = name, ""
+        counted = seen.setdefault(test, [len(seen), 0])
+        if not value or (counted[0] + counted[1]) % each == 0:
+            out.append(name)
+        counted[1] += 1
+    return out
 
 
 def run(binary, names):
@@ -56,7 +71,8 @@ def run(binary, names):
 
 def main():
     binary, number, of = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    mine = names_of(binary)[number - 1 :: of]
+    each = int(sys.argv[4]) if len(sys.argv) > 4 else 1
+    mine = some_of(names_of(binary), each)[number - 1 :: of]
     found = {}
     while left := [name for name in mine if name not in found]:
         more = run(binary, left)

@@ -8,11 +8,12 @@ import pathlib
 import re
 import sys
 
-MOST = 8  # sources in a group: more gain little, and are compiled again for each that changes
+MOST = 12  # sources in a group: more gain little, and are compiled again for each that changes
 INCLUDE = re.compile(r'^\s*#\s*include\s*"((?:weft|tests|fuzz)/[^"]+)"', re.M)
 BLANKS = re.compile(r'//[^\n]*|/\*.*?\*/|R"([^()\\\s]{0,16})\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-zA-Z_])\'(?:\\.|[^\'\\\n])+\''
                     r'|^[ \t]*#(?:[^\n\\]|\\.|\\\n)*', re.S | re.M)
 TYPE = re.compile(r"(?:template\s*<.*>\s*)?(?:struct|class|union|enum(?:\s+class)?)\s+(?:\[\[.*?\]\]\s*|alignas\(.*?\)\s*)?(\w+)(?!.*\))", re.S)
+REPLACES = re.compile(r"^void\*? operator (?:new|delete)\b", re.M)
 ALIAS = re.compile(r"(?:template\s*<.*>\s*)?(?:using|namespace)\s+(?:(\w+)\s*=|[\w:]+::(\w+)$)", re.S)
 
 
@@ -118,7 +119,8 @@ def main():
     for wing in ("weft", "tests"):
         for room in sorted(path for path in (root / wing).iterdir() if path.is_dir()):
             files = sorted(path.relative_to(root).as_posix() for path in room.rglob("*.cpp"))
-            # Loops that are compiled once for each instruction set are nobody else's company.
+            # Who replaces operator new stays alone, and loops that are compiled once for each instruction set are nobody else's company.
+            files = [name for name in files if not REPLACES.search((root / name).read_text())]
             often = [name for name in files if {"loops", "native"} & set(name.split("/"))]
             once = [name for name in files if name not in often]
             for number, group in enumerate([*groups(tree, once), *groups(tree, often)]):

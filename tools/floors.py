@@ -15,6 +15,7 @@ MAY_SEE = {  # room -> rooms below it that it may include
     "data": ["base", "tensor", "text"],
     "mesh": ["base", "tensor", "comm"],
     "launch": ["base"],
+    "jobs": ["base"],
     "checkpoint": ["base", "tensor", "comm", "mesh"],
     "nn": ["base", "tensor", "ops", "comm", "mesh"],
     "model": ["base", "tensor", "ops", "comm", "data", "mesh", "nn"],
@@ -23,8 +24,8 @@ MAY_SEE = {  # room -> rooms below it that it may include
     "exchange": ["base", "tensor", "ops", "comm", "mesh", "checkpoint", "nn", "model"],
     "generate": ["base", "tensor", "text", "ops", "comm", "mesh", "checkpoint", "nn", "model", "pipe"],
 }
-MAY_SEE["train"] = [room for room in MAY_SEE if room not in ("backend", "launch", "generate")]
-MAY_SEE["plan"] = [room for room in MAY_SEE if room not in ("backend", "launch")]
+MAY_SEE["train"] = [room for room in MAY_SEE if room not in ("backend", "launch", "jobs", "generate")]
+MAY_SEE["plan"] = [room for room in MAY_SEE if room not in ("backend", "launch", "jobs")]
 MAY_SEE["cli"] = [*MAY_SEE]
 
 # Headers of a C library that one room hides: header -> folder that may include it.

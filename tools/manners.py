@@ -17,6 +17,7 @@ RULES = [
     (re.compile(r"\bTODO(?!\(#\d+\))"), ["weft", "tests", "bench", "fuzz", "docs"], "a TODO without its issue: TODO(#12)"),
     (re.compile(r"\b(?:new\s+[A-Z]\w*\s*[({]|delete\s+\w+\s*;|malloc\s*\()"), ["weft"], "memory without an owner: use a value or unique_ptr"),
     (re.compile(r"\bsleep_for\s*\("), ["tests"], "a sleep in a test: wait for the thing itself"),
+    (re.compile(r"^\s*(?:\(void\)\s*)?rc::check\("), ["tests"], "a property that cannot fail its test: EXPECT_TRUE(rc::check(…))"),
 ]
 MAY_READ_ENVIRONMENT = ("weft/cli/", "weft/launch/")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")

@@ -7,6 +7,7 @@ A file is checked again only if it, a header of ours that it includes, the comma
 this script has changed. Those that passed leave a mark in the folder of the compiler cache (or in $XDG_CACHE_HOME/weft where there is
 none), so that a fresh clone that finds its objects there finds the marks too. A mark that nobody asked for in sixty days goes.
 """
+import collections
 import concurrent.futures
 import hashlib
 import json
@@ -100,11 +101,21 @@ def ours(path, build):
     return path.is_relative_to(ROOT / "weft") or joined
 
 
+def once(files, build):
+    """The files without those that CMake joined of the same sources for another instruction set: each is looked at for one set, and
+    no set's own headers are left out."""
+    alike = collections.defaultdict(list)
+    for path in files:
+        joined = path.is_relative_to(build / "rooms")
+        alike[path.read_text() if joined else path].append(path)
+    return [group[number % len(group)] for number, group in enumerate(alike.values())]
+
+
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
     tidy = Tidy(build)
     wanted = [pathlib.Path(name).resolve() for name in sys.argv[2:]] or sorted(tidy.commands)
-    files = [path for path in wanted if path in tidy.commands and ours(path, build)]
+    files = once([path for path in wanted if path in tidy.commands and ours(path, build)], build)
     start, checked, failed = time.monotonic(), 0, 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for said in pool.map(tidy.check, files):

@@ -91,7 +91,7 @@ struct Case {
   Look look = Look::causal;
 };
 
-struct Job {
+struct AttentionCall {
   Attended in;
   Tensor dout;
   AttentionOut out;
@@ -102,9 +102,9 @@ struct Job {
 std::int64_t rows_of(const Case& c) { return c.s <= 1024 ? 2 : 1; }
 std::int64_t heads_of(const Case& c) { return 768 / c.d; }
 
-Job make(Device& device, const Case& c) {
+AttentionCall make(Device& device, const Case& c) {
   const Shape shape = {c.s, rows_of(c), heads_of(c), 1, c.d}, keys = {c.s, rows_of(c), heads_of(c), c.d};
-  Job job;
+  AttentionCall job;
   job.in = {numbers_like(device, shape, c.dtype), numbers_like(device, keys, c.dtype),
             numbers_like(device, keys, c.dtype)};
   job.dout = numbers_like(device, shape, c.dtype);
@@ -141,7 +141,7 @@ void report(benchmark::State& state, const Case& c, const std::vector<Seconds>& 
 }
 
 void run(benchmark::State& state, CpuDevice& device, const Case& c) {
-  const Job job = make(device, c);
+  const AttentionCall job = make(device, c);
   const fast::AttentionLoops& loops = fast::attention_loops(fast::best_here());
   const auto once = [&] {
     fast::attention(loops, job.out, job.in, job.how);

@@ -65,19 +65,19 @@ struct Yardstick {
 };
 
 /// What a benchmark does, and the bytes it must move.
-struct Job {
+struct TimedWork {
   std::function<void()> work;
   double bytes;
 };
 
 /// The same work in memory and, on fewer rows and with one thread, in a cache.
-struct Jobs {
-  Job in_memory, in_cache, half_in_cache;
+struct TimedWorks {
+  TimedWork in_memory, in_cache, half_in_cache;
   int threads;
 
   /// Of the rows, without what a call costs by itself.
   double arithmetic() const {
-    const auto time = [](const Job& job) {
+    const auto time = [](const TimedWork& job) {
       return seconds([&] {
         for (std::int64_t i = 0; i < turns_in_cache; ++i) job.work();
       });
@@ -86,7 +86,7 @@ struct Jobs {
   }
 };
 
-void turns(benchmark::State& state, const Yardstick& copy, const Jobs& jobs) {
+void turns(benchmark::State& state, const Yardstick& copy, const TimedWorks& jobs) {
   const auto& [work, bytes] = jobs.in_memory;
   work();
   std::vector<double> arithmetic;
@@ -140,7 +140,7 @@ class Bench {
   Dtype dtype_;
 };
 
-using Make = std::function<Job(const Bench&)>;
+using Make = std::function<TimedWork(const Bench&)>;
 
 double sum_of_bytes(std::initializer_list<Tensor> tensors) {
   double bytes = 0;
@@ -148,13 +148,13 @@ double sum_of_bytes(std::initializer_list<Tensor> tensors) {
   return bytes;
 }
 
-Job cast(const Bench& b, Dtype to) {
+TimedWork cast(const Bench& b, Dtype to) {
   const Tensor x = b.normal({b.t, h});
   const Tensor y = b.normal({b.t, h}, to);
   return {[=] { y.device().kernels().copy(y, x); }, sum_of_bytes({x, y})};
 }
 
-Job add(const Bench& b) {
+TimedWork add(const Bench& b) {
   const Tensor x = b.normal({b.t, h});
   const Tensor y = b.normal({b.t, h});
   const Tensor out = b.normal({b.t, h});
@@ -171,7 +171,7 @@ DropoutArgs dropout(const Bench& b, float probability) {
   return how;
 }
 
-Job bias_dropout_add(const Bench& b, float probability) {
+TimedWork bias_dropout_add(const Bench& b, float probability) {
   const Tensor x = b.normal({b.t / 4, 4, h});
   const Tensor residual = b.normal({b.t / 4, 4, h});
   const Tensor out = b.normal({b.t / 4, 4, h});
@@ -185,7 +185,7 @@ NormStats stats(const Bench& b, NormKind kind) {
   return {kind == NormKind::layer ? b.normal({b.t}, Dtype::f32) : Tensor(), b.normal({b.t}, Dtype::f32)};
 }
 
-Job norm(const Bench& b, NormKind kind) {
+TimedWork norm(const Bench& b, NormKind kind) {
   const Tensor x = b.normal({b.t, h});
   const Tensor y = b.normal({b.t, h});
   const NormWeights weights{b.vector(), kind == NormKind::layer ? b.vector() : Tensor()};
@@ -193,7 +193,7 @@ Job norm(const Bench& b, NormKind kind) {
   return {[=] { y.device().kernels().norm(y, kept, x, weights, {.kind = kind}); }, sum_of_bytes({x, y})};
 }
 
-Job norm_backward(const Bench& b, NormKind kind) {
+TimedWork norm_backward(const Bench& b, NormKind kind) {
   const Tensor x = b.normal({b.t, h});
   const Tensor dy = b.normal({b.t, h});
   const Tensor residual = b.normal({b.t, h});
@@ -208,7 +208,7 @@ Job norm_backward(const Bench& b, NormKind kind) {
           sum_of_bytes({x, dy, residual, residual})};
 }
 
-Job sum_norm(const Bench& b, float probability) {
+TimedWork sum_norm(const Bench& b, float probability) {
   const Shape shape{b.t / 4, 4, h};
   const SumNormIn in{b.normal(shape), b.vector(), b.normal(shape), dropout(b, probability)};
   const NormStats kept = stats(b, NormKind::rms);
@@ -220,14 +220,14 @@ Job sum_norm(const Bench& b, float probability) {
           sum_of_bytes({in.x, in.residual, out.sum, out.y})};
 }
 
-Job activation(const Bench& b, Activation kind) {
+TimedWork activation(const Bench& b, Activation kind) {
   const Tensor x = b.normal({b.t, h});
   const Tensor y = b.normal({b.t, h});
   const Tensor bias = b.vector();
   return {[=] { y.device().kernels().activation(y, x, bias, kind); }, sum_of_bytes({x, y})};
 }
 
-Job activation_backward(const Bench& b, Activation kind) {
+TimedWork activation_backward(const Bench& b, Activation kind) {
   const Tensor x = b.normal({b.t, h});
   const Tensor dy = b.normal({b.t, h});
   const Tensor dx = b.normal({b.t, h});
@@ -236,13 +236,13 @@ Job activation_backward(const Bench& b, Activation kind) {
           sum_of_bytes({x, dy, dx})};
 }
 
-Job gated(const Bench& b) {
+TimedWork gated(const Bench& b) {
   const Tensor x = b.normal({b.t, 2 * h});
   const Tensor y = b.normal({b.t, h});
   return {[=] { y.device().kernels().gated(y, x, {}, Activation::silu); }, sum_of_bytes({x, y})};
 }
 
-Job gated_backward(const Bench& b) {
+TimedWork gated_backward(const Bench& b) {
   const Tensor x = b.normal({b.t, 2 * h});
   const Tensor dy = b.normal({b.t, h});
   const Tensor dx = b.normal({b.t, 2 * h});
@@ -251,7 +251,7 @@ Job gated_backward(const Bench& b) {
 }
 
 /// b's type is that of the copy that layers read.
-Job adam(const Bench& b) {
+TimedWork adam(const Bench& b) {
   const std::int64_t n = b.t * h / 2;
   const bool copied = b.dtype() != Dtype::f32;
   const AdamState state{b.normal({n / h, h}, Dtype::f32).view({n}),
@@ -265,11 +265,11 @@ Job adam(const Bench& b) {
 }
 
 /// One of the three passes over logits [1024, 50304].
-Job loss(const Bench& b, int pass) {
+TimedWork loss(const Bench& b, int pass) {
   const std::int64_t tokens = b.t / 8;
   const Tensor logits = b.normal({tokens, v});
   const auto column = [&] { return b.normal({tokens}, Dtype::f32); };
-  const LossParts parts{column(), column(), column(), {}};
+  const LossParts parts{column(), column(), column()};
   const LossTargets targets{b.holding({tokens}, std::vector<std::int32_t>(tokens, 7)), column()};
   const VocabularyPart part{0, 50257, 50257};
   b.kernels().loss_max(parts, logits, part);
@@ -283,13 +283,13 @@ Job loss(const Bench& b, int pass) {
           sum_of_bytes({logits, logits})};
 }
 
-Job sum_squares(const Bench& b) {
+TimedWork sum_squares(const Bench& b) {
   const Tensor x = b.normal({b.t, h});
   const Tensor digits = b.holding({exact_digits}, std::vector<double>(exact_digits));
   return {[=] { x.device().kernels().sum_squares(digits, x); }, sum_of_bytes({x})};
 }
 
-Job sum_rows(const Bench& b) {
+TimedWork sum_rows(const Bench& b) {
   const Tensor x = b.normal({b.t, h});
   const Tensor sums = b.normal({1, h}, Dtype::f32).view({h});
   return {[=] { x.device().kernels().sum_rows(sums, x); }, sum_of_bytes({x})};

@@ -79,10 +79,8 @@ void measure(CpuDevice& device, const Form& f, Dtype dtype, double limit) {
   const Tensor b = ops::zeros(device, f.b_turned ? Shape{f.n, f.k} : Shape{f.k, f.n}, dtype);
   const Tensor out = ops::zeros(device, {f.m, f.n}, f.adds ? Dtype::f32 : dtype);
   const Read read = f.b_turned ? Read::transposed : Read::as_is;
-  const Tensor packed = ops::pack(b, read);
+  const Tensor other = ops::zeros(device, b.shape(), dtype);
   const MatmulArgs plain{.a = f.a_turned ? Read::transposed : Read::as_is, .b = read, .accumulate = f.adds};
-  MatmulArgs ready = plain;
-  ready.b = Read::as_is;
   Bare bare(f, out, a, b);
   const double flops = 2.0 * double(f.m) * double(f.n) * double(f.k);
   const int runs = std::clamp(int(4e10 / flops), 9, 41);
@@ -91,35 +89,34 @@ void measure(CpuDevice& device, const Form& f, Dtype dtype, double limit) {
     work();
     return now() - start;
   };
-  std::vector<double> ours, theirs, with_packed, ratios;
+  std::vector<double> ours, theirs, ratios;
   for (int i = 0; i <= runs; ++i) {
-    // The product with packed weights, which others do not share, goes before each of the two: neither finds
-    // operands in a cache that the other has just read.
-    const double p = seconds([&] { ops::matmul_into(out, a, packed, ready); });
+    // A product with another operand goes before each of the two: neither finds its own in a cache that the
+    // other has just read.
+    ops::matmul_into(out, a, other, plain);
     const double o = seconds([&] { ops::matmul_into(out, a, b, plain); });
-    ops::matmul_into(out, a, packed, ready);
+    ops::matmul_into(out, a, other, plain);
     const double t = seconds([&] { bare.run(); });
     if (i == 0) continue;
     ours.push_back(o);
     theirs.push_back(t);
-    with_packed.push_back(p);
     ratios.push_back(t / o);
   }
-  const Spread o(ours), t(theirs), p(with_packed), ratio(ratios);
-  std::printf("| %s | %s | %ld | %ld | %ld | %.0f (%.0f-%.0f) | %.0f (%.0f-%.0f) | %.2f | %.0f | %.0f %% |\n",
+  const Spread o(ours), t(theirs), ratio(ratios);
+  std::printf("| %s | %s | %ld | %ld | %ld | %.0f (%.0f-%.0f) | %.0f (%.0f-%.0f) | %.2f | %.0f %% |\n",
               name(dtype), f.name, long(f.m), long(f.n), long(f.k), flops / o.median / 1e9,
               flops / o.most / 1e9, flops / o.least / 1e9, flops / t.median / 1e9, flops / t.most / 1e9,
-              flops / t.least / 1e9, ratio.median, flops / p.median / 1e9, 100 * flops / o.median / limit);
+              flops / t.least / 1e9, ratio.median, 100 * flops / o.median / limit);
   std::fflush(stdout);
 }
 
 void measure_all(Dtype dtype, std::int64_t from, std::int64_t to) {
   CpuDevice device;
   const Limits limits = measure_limits(device, dtype);
-  std::printf("\n%s: limit %.0f GFLOP/s (square product, packed), %d threads\n\n", name(dtype),
+  std::printf("\n%s: limit %.0f GFLOP/s (square product), %d threads\n\n", name(dtype),
               limits.product_flops / 1e9, device.threads());
-  std::printf("| type | form | m | n | k | ops::matmul | bare oneDNN | ratio | packed | of the limit |\n");
-  std::printf("|---|---|---|---|---|---|---|---|---|---|\n");
+  std::printf("| type | form | m | n | k | ops::matmul | bare oneDNN | ratio | of the limit |\n");
+  std::printf("|---|---|---|---|---|---|---|---|---|\n");
   for (const std::int64_t t : {128, 512, 2048, 8192}) {
     if (t < from || t > to) continue;
     for (const auto& [out, in] :

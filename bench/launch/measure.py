@@ -1,15 +1,25 @@
 #!/usr/bin/env python3
-"""measure.py --weft PROGRAM [--repeat N]: what the launcher costs and how quickly it acts, each line N times: median (least to most)."""
+"""measure.py --weft PROGRAM [--repeat N] [--only WORD]: what the launcher costs and how quickly it acts, each line N times: median (least to most)."""
 import argparse
+import functools
 import os
 import pathlib
+import re
+import shutil
 import signal
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests/launch"))
+from launch_test import is_rank, launches_at_once_do_not_meet, on_machine, steps
+
 TICKS = os.sysconf("SC_CLK_TCK")
+# How a worker ends, as a shell does it to itself.
+ENDS = {"SIGKILL": "kill -9 $$", "SIGSEGV": "kill -SEGV $$", "SIGABRT": "kill -ABRT $$", "exit 7": "exit 7"}
+CODES = {"SIGKILL": 137, "SIGSEGV": 139, "SIGABRT": 134, "exit 7": 7}
 
 
 def launch(weft, *words, **more):
@@ -28,19 +38,29 @@ def first_lines(weft, folder):
     return 1e3 * took
 
 
-def peer_told(weft, folder):
-    """From a worker's SIGKILL to SIGTERM at its peer."""
+def weft_ranks(weft, folder, more):
+    """From the command to the first step that eight ranks of weft have done."""
+    began = time.monotonic()
+    with launch(weft, *more, "--nproc-per-node", 8, *" ".join(MODEL).replace("batch-size 4", "batch-size 8").split(), stderr=subprocess.PIPE, text=True) as one:
+        took = until(one, "iteration        1/") - began
+        one.terminate()
+        one.communicate()
+    return 1e3 * took
+
+
+def peer_told(weft, folder, end):
+    """From a worker's end to SIGTERM at its peer."""
     script = ("trap 'date +%s%N > heard; exit 1' TERM; [ $RANK = 0 ] && { sleep 60 & echo > ready; wait; }; read x < ready; "
-              "exec sh -c 'date +%s%N > died; kill -9 $$'")
+              f"exec sh -c 'date +%s%N > died; {end}'")
     os.mkfifo(folder / "ready")
     launch(weft, "--nproc-per-node", 2, "sh", "-c", script, cwd=folder, stderr=subprocess.DEVNULL).wait()
     return (int((folder / "heard").read_text()) - int((folder / "died").read_text())) / 1e6
 
 
-def started_again(weft, folder):
-    """From a worker's SIGKILL to the first line of the next attempt's last worker, of eight."""
-    script = ("[ $TORCHELASTIC_RESTART_COUNT = 1 ] && { echo again; exit 0; }; [ $RANK != 3 ] && exec sleep 60; "
-              "exec sh -c 'date +%s%N > died; kill -9 $$'")
+def started_again(weft, folder, end):
+    """From a worker's end to the first line of the next attempt's last worker, of eight; it has lived for longer than what is followed by a pause."""
+    script = ("[ $TORCHELASTIC_RESTART_COUNT = 1 ] && { echo again; exit 0; }; [ $RANK != 3 ] && exec sleep 60; sleep 5.5; "
+              f"exec sh -c 'date +%s%N > died; {end}'")
     with launch(weft, "--nproc-per-node", 8, "--max-restarts", 1, "sh", "-c", script, cwd=folder, stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL) as one:
         for _ in range(8):
@@ -67,6 +87,24 @@ def idle(weft, folder):
     return 100 * share, resident
 
 
+def resident(weft, folder):
+    """MB that the launcher holds while eight workers write a line a second, as they come and after each of five minutes."""
+    with launch(weft, "--nproc-per-node", 8, "--log-dir", folder, "sh", "-c", "while :; do echo here; sleep 1; done", stdout=subprocess.PIPE) as one:
+        drain = subprocess.Popen(["cat"], stdin=one.stdout, stdout=subprocess.DEVNULL)
+
+        def now():
+            return int(pathlib.Path(f"/proc/{one.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+        time.sleep(2)
+        seen = [now()]
+        for _ in range(5):
+            time.sleep(60)
+            seen.append(now())
+        one.terminate()
+        one.wait()
+        drain.wait()
+    return tuple(seen)
+
+
 def teed(weft, folder):
     """MB a second of eight workers' lines, to files and through the console's pipe."""
     line = "x" * 99
@@ -80,26 +118,86 @@ def teed(weft, folder):
 
 
 def orphans(weft, folder):
-    """Workers that live on after their launcher's SIGKILL, of 8 x 25."""
-    mark = f"0.{os.getpid()}"
-    for _ in range(25):
-        with launch(weft, "--nproc-per-node", 8, "sh", "-c", f"echo here; exec sleep 60{mark}", stdout=subprocess.PIPE) as one:
-            one.stdout.readline()
+    """What lives on after a launcher's SIGKILL, of 200 times 8 workers, each a shell that waits for its child."""
+    mark = f"60{time.monotonic_ns() % 10**9}.{os.getpid()}"
+    for _ in range(200):
+        with launch(weft, "--nproc-per-node", 8, "sh", "-c", f"echo here; sleep {mark}; true", stdout=subprocess.PIPE) as one:
+            for _ in range(8):
+                one.stdout.readline()
             one.kill()
             one.communicate()
-    time.sleep(0.2)
-    return len(subprocess.run(["pgrep", "-f", f"sleep 60{mark}"], capture_output=True, text=True).stdout.split())
+    time.sleep(0.5)
+    return len(subprocess.run(["pgrep", "-f", f"sleep {mark}"], capture_output=True, text=True).stdout.split())
 
 
 def at_once(weft, folder):
-    """Failures of 1,000 launches of two workers, 25 at a time."""
+    """Rounds of 40 that failed: 25 launches at a time, whose first ranks all listen at their MASTER_PORT until the last one does."""
     failures = 0
     for _ in range(40):
-        all_of_them = [launch(weft, "--standalone", "--nproc-per-node", 2, "true") for _ in range(25)]
-        failures += sum(one.wait() != 0 for one in all_of_them)
+        try:
+            launches_at_once_do_not_meet(weft, None)
+        except SystemExit as why:
+            print(why, file=sys.stderr)
+            failures += 1
     return failures
 
 
+def codes(weft, folder):
+    """Of four ways to end, those whose code the launcher does not return, or whose rank it does not name though its peer fails too, later and on being told."""
+    wrong = 0
+    for name, end in ENDS.items():
+        script = f"trap 'exit 99' TERM; [ $RANK = 1 ] && exec sh -c '{end}'; sleep 60 & wait"
+        said = subprocess.run([weft, "launch", "--nproc-per-node", "2", "sh", "-c", script], capture_output=True, text=True)
+        wrong += said.returncode != CODES[name] or "first: rank 1 on node 0" not in said.stderr
+    return wrong
+
+
+def without_progress(weft, folder):
+    """Restarts of a job whose every start fails before it has saved, of 100 that it may have; and seconds."""
+    faults = ";".join(f"kill@step=2,rank=0,attempt={attempt}" for attempt in range(100))
+    began = time.monotonic()
+    said = subprocess.run([weft, "launch", "--nproc-per-node", "4", "--max-restarts", "100", "--inject", faults, *MODEL, "--save-interval", "10", "--save", folder],
+                          capture_output=True, text=True)
+    if "restarts in a row made no progress" not in said.stderr:
+        raise SystemExit(f"measure.py: {said.stderr}")
+    return len(re.findall("; restart [0-9]+ of 100", said.stderr)), time.monotonic() - began
+
+
+def told_to_end(weft, folder):
+    """From SIGTERM at the launcher to its end, with 3 and a step saved."""
+    with training(weft, ["--save-interval", 100000000, "--save", folder]) as one:
+        until(one, "iteration       30/")
+        began = time.monotonic()
+        one.terminate()
+        one.communicate()
+        took = time.monotonic() - began
+    if one.returncode != 3 or len(steps(folder)) != 1:
+        raise SystemExit(f"measure.py: {one.returncode} and {steps(folder)} where 3 and one step saved are right")
+    return 1e3 * took
+
+
+def judged(weft, folder, kind):
+    """Share of ten results that were made wrong in this way, and are told for what they are, here or, where that takes another machine, there."""
+    right, count = 0, 10
+    for i in range(count):
+        saved = folder / str(i)
+        words = [weft, "launch", "--nproc-per-node", "2", *TINY, "--train-iters", "8", "--rerun-mode", "validate_results", "--save", saved, "--save-interval", "100"]
+        made = subprocess.run([*map(str, words), "--seed", str(i + 1), "--error-injection-rate", "5", "--error-injection-type", kind], capture_output=True, text=True)
+        if kind == "transient_error":
+            right += made.returncode == 17 and "a passing fault of a machine" in made.stderr
+            continue
+        there = subprocess.run([*on_machine("elsewhere"), *map(str, words), "--seed", str(i + 1), "--load", str(saved)], capture_output=True, text=True)
+        story = "a lasting fault of that machine" if kind == "persistent_error" else "no machine erred"
+        right += made.returncode == 16 and there.returncode == 17 and story in there.stderr
+    return 100 * right / count
+
+
+TINY = """train gpt --num-layers 1 --hidden-size 16 --num-attention-heads 2 --seq-length 16 --micro-batch-size 2 --global-batch-size 4 --lr 1e-3
+  --mock-data --data-order keyed --vocab-size 60 --eval-iters 0 --log-interval 1 --threads 1""".split()
+# Two ranks, data parallel: some 20 ms of work a step, which a scheduler's millisecond does not blur.
+LARGER = """train gpt --num-layers 4 --hidden-size 128 --num-attention-heads 4 --seq-length 128 --micro-batch-size 2 --global-batch-size 4 --lr 1e-3
+  --mock-data --data-order keyed --vocab-size 500 --eval-iters 0 --log-interval 1 --threads 1
+  --train-iters 100000000 --lr-decay-iters 100""".split()
 MODEL = """train gpt --num-layers 1 --hidden-size 16 --num-attention-heads 2 --seq-length 16 --micro-batch-size 2 --global-batch-size 4 --lr 1e-3
   --mock-data --data-order keyed --vocab-size 60 --eval-iters 0 --log-interval 1 --threads 1 --tensor-model-parallel-size 2
   --train-iters 100000000 --lr-decay-iters 100""".split()
@@ -119,18 +217,15 @@ def until(one, words):
 
 
 def ranks_below(process):
-    found = []
-    for child in pathlib.Path(f"/proc/{process}/task/{process}/children").read_text().split():
-        found.append(int(child))
-    return found
+    return [child for child in map(int, pathlib.Path(f"/proc/{process}/task/{process}/children").read_text().split()) if is_rank(child)]
 
 
-def rank_killed(weft, folder):
-    """From a training rank's SIGKILL to the launcher's word of it, and to the next step that is done."""
+def rank_killed(weft, folder, number=signal.SIGKILL):
+    """From a training rank's death to the launcher's word of it, and to the next step that is done."""
     with training(weft, ["--save-interval", 10, "--save", folder]) as one:
         until(one, "iteration       30/")
         began = time.monotonic()
-        os.kill(ranks_below(one.pid)[2], signal.SIGKILL)
+        os.kill(ranks_below(one.pid)[2], number)
         told, again = until(one, "restart 1 of 3") - began, until(one, "iteration ") - began
         one.terminate()
         one.communicate()
@@ -149,14 +244,36 @@ def rank_stopped(weft, folder):
     return told, again
 
 
-def slow_rank(weft, folder):
-    """From the first slow step to the rank's name; its work is more than a quarter longer."""
-    with training(weft, [], "--slow-window", 10, "--inject", "slow@step=3000,rank=1,ms=2") as one:
-        began = until(one, "iteration     3000/")
-        told = until(one, "is slow: ") - began
+def work_of_a_step(weft):
+    """Milliseconds of a step of two ranks that nobody disturbs: the median of 60 after the first 20."""
+    with launch(weft, "--launcher", "weft", "--nproc-per-node", 2, *LARGER, stderr=subprocess.PIPE, text=True) as one:
+        seen = []
+        for line in one.stderr:
+            if found := re.search(r"elapsed time per iteration \(ms\): ([0-9.]+)", line):
+                seen.append(float(found[1]))
+            if len(seen) == 80:
+                break
         one.terminate()
         one.communicate()
-    return told
+    return statistics.median(seen[20:])
+
+
+def slow_rank(weft, folder):
+    """From the first slow step to the rank's name; a step's work, as the launcher says it, over what is usual; and a step before. The window is the usual one."""
+    step = work_of_a_step(weft)
+    with launch(weft, "--launcher", "weft", "--nproc-per-node", 2, "--inject", f"slow@step=200,rank=1,ms={max(1, round(step / 4))}", *LARGER,
+                stderr=subprocess.PIPE, text=True) as one:
+        began = until(one, "iteration      200/")
+        for line in one.stderr:
+            if "is slow: " in line:
+                break
+        told = time.monotonic() - began
+        one.terminate()
+        one.communicate()
+    found = re.search(r"rank (\d+) is slow: ([0-9.]+) ms of work a step, where ([0-9.]+) ms are usual", line)
+    if found is None or found[1] != "1":
+        raise SystemExit(f"measure.py: {line}")
+    return told, float(found[2]) / float(found[3]), step
 
 
 def main():
@@ -178,16 +295,29 @@ def main():
             print(f"{name}: {statistics.median(numbers):.1f} ({min(numbers):.1f} to {max(numbers):.1f}) {part}", flush=True)
 
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    told("command to the first lines of 8 workers", "ms", first_lines)
-    told("a worker's SIGKILL to its peer's SIGTERM", "ms", peer_told)
-    told("a worker's SIGKILL to 8 started again", "ms", started_again)
-    told("8 workers asleep", "% of a core; MB resident", idle, 2)
+    told("L3 command to the first lines of 8 workers", "ms", first_lines)
+    for name, more in ("threads", []), ("TCP processes", ["--launcher", "weft"]), ("MPI processes", ["--processes"]):
+        if "--processes" not in more or shutil.which("mpirun"):
+            told(f"L3 command to the first step of 8 weft ranks, {name}", "ms", functools.partial(weft_ranks, more=more))
+    for name, end in ENDS.items():
+        told(f"F1 a worker's {name} to its peer's SIGTERM", "ms", functools.partial(peer_told, end=end))
+        told(f"F1 a worker's {name} to 8 started again", "ms", functools.partial(started_again, end=end))
+    for name in ("SIGKILL", "SIGSEGV", "SIGABRT"):
+        told(f"F1 a training rank's {name}", "ms to the launcher's word; ms to the next step that is done",
+             functools.partial(rank_killed, number=getattr(signal, name)))
+    told("F2 a rank's SIGSTOP", "s to the report; s to the next step that is done", rank_stopped)
+    told("F6 SIGTERM to the end, saved, with 3", "ms", told_to_end)
+    told("F7 left by 200 killed launchers of 8 workers with a child each", "processes", orphans)
+    if subprocess.run([*on_machine("elsewhere"), "true"], capture_output=True).returncode == 0:
+        for kind in ("transient_error", "persistent_error", "correct_result"):
+            told(f"F8 {kind} told for what it is", "% of 10", functools.partial(judged, kind=kind))
+    told("F9 a job that never gets on", "restarts; s", without_progress)
+    told("F10 codes or names that are wrong, of four ways to end", "ways", codes)
+    told("F11 a slow rank", "s to its name, windows of 60 s; times the usual work; ms a step", slow_rank)
+    told("L2 8 workers asleep", "% of a core; MB resident", idle)
+    told("L2 8 workers that write", "MB resident; after 1 min; after 2; after 3; after 4; after 5", resident)
+    told("L4 rounds that failed of 40, 25 launches at once", "rounds", at_once)
     told("8 workers' lines to files and the console", "MB/s", teed)
-    told("workers left by 25 killed launchers of 8", "workers", orphans, 1)
-    told("failures of 1000 launches, 25 at once", "launches", at_once, 1)
-    told("a rank's SIGKILL", "ms to the launcher's word; ms to the next step that is done", rank_killed)
-    told("a rank's SIGSTOP", "s to the report; s to the next step that is done", rank_stopped, 2)
-    told("a slow rank", "s to its name, windows of 10 s", slow_rank, 2)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "weft/base/clock.h"
@@ -32,7 +33,7 @@ long resident_kib() {
   Loop loop;
   const Rules rules{.nodes = {agents, agents}, .patience = {}, .max_restarts = 1};
   const long before = resident_kib();
-  Server server(loop, listen_at({.host = "127.0.0.1", .port = 0}, Bind::here), rules, {});
+  Server server(loop, listen_at({.host = "0.0.0.0", .port = 0}, Bind::here), rules, {});
   const int port = server.port();
   if (write(tell, &port, sizeof port) < 0) _exit(1);
   std::function<void()> look = [&] {
@@ -53,7 +54,7 @@ long resident_kib() {
 /// Joined, begun; then one fails, all stop, begin again, and are done.
 struct Crowd {
   Loop loop;
-  int agents, begun = 0, finished = 0;
+  int agents = 0, begun = 0, finished = 0;
   Stopwatch watch;
   std::vector<std::unique_ptr<Client>> clients;
   void heard(std::size_t i, const Message& m) {
@@ -69,6 +70,10 @@ struct Crowd {
   }
 };
 
+/// Agents have addresses of their own. Here they dial several of one machine, so that the kernel, which takes
+/// a free port for each connection to one address, does not search among thousands that are taken.
+std::string address_of_agent(int i) { return "127.0.0." + std::to_string(1 + i % 16); }
+
 void meet(int agents) {
   int ends[2];
   if (pipe(ends) != 0) std::exit(1);
@@ -78,10 +83,11 @@ void meet(int agents) {
   int port = 0;
   if (read(ends[0], &port, sizeof port) < 0) std::exit(1);
   raise_descriptor_limit();
-  Crowd crowd{.agents = agents};
+  Crowd crowd;
+  crowd.agents = agents;
   for (int i = 0; i < agents; ++i)
     crowd.clients.push_back(std::make_unique<Client>(
-        crowd.loop, Endpoint{"127.0.0.1", port},
+        crowd.loop, Endpoint{address_of_agent(i), port},
         Join{.run_id = "none", .host = "h", .wanted_rank = i, .slots = 8}, Patience{},
         Client::Events{.heard = [&crowd, at = std::size_t(i)](const Message& m) { crowd.heard(at, m); },
                        .cut_off = [](const std::string& why) { std::printf("cut off: %s\n", why.c_str()); },

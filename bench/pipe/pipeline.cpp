@@ -49,7 +49,7 @@ Batch tokens(Device& device, const ModelConfig& m) {
               .places = from_host(device, {m.sequence}, places),
               .positions = from_host(device, shape, places),
               .types = {},
-              .documents = {}};
+              .segments = {}};
   out.targets = from_host(device, shape, words);
   out.mask = from_host(device, shape, std::vector<float>(all, 1.F));
   out.samples = from_host(device, {batch}, std::vector<std::int64_t>{0});

@@ -103,6 +103,20 @@ def megatron_model(how):
     return model.parameters(), lambda tokens, targets: model(tokens, positions, mask, labels=targets).float().mean()
 
 
+def take_steps(parameters, loss_of, count):
+    """(seconds, loss) of each step: forward and backward of loss_of(), clipping to 1, and AdamW."""
+    parameters = list(parameters)
+    adam = torch.optim.AdamW(parameters, lr=1e-4, weight_decay=0.01, fused=True)
+    for _ in range(count):
+        before = time.perf_counter()
+        loss = loss_of()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+        adam.step()
+        adam.zero_grad(set_to_none=True)
+        yield time.perf_counter() - before, loss.item()
+
+
 def main():
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     words.add_argument("peer", choices=["torch", "megatron"])
@@ -116,23 +130,15 @@ def main():
     torch.manual_seed(1)
     start = time.perf_counter()
     parameters, loss_of = {"torch": torch_model, "megatron": megatron_model}[how.peer](how)
-    parameters = list(parameters)
-    adam = torch.optim.AdamW(parameters, lr=1e-4, weight_decay=0.01, fused=True)
     tokens = torch.randint(0, 50257, (how.batch, how.sequence + 1))
     seconds = []
-    for _ in range(how.warm + how.steps):
-        before = time.perf_counter()
-        loss = loss_of(tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous())
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
-        adam.step()
-        adam.zero_grad(set_to_none=True)
-        seconds.append(time.perf_counter() - before)
+    for took, loss in take_steps(parameters, lambda: loss_of(tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()), how.warm + how.steps):
+        seconds.append(took)
         if len(seconds) == 1:
             first = time.perf_counter() - start
     counted = seconds[how.warm:]
     print(json.dumps({"peer": how.peer + ("+compile" if how.compile else ""), "precision": how.precision, "first": round(first, 2),
-                      "steps": [round(x, 3) for x in counted], "loss": round(loss.item(), 4),
+                      "steps": [round(x, 3) for x in counted], "loss": round(loss, 4),
                       "tokens_per_second": round(how.batch * how.sequence / statistics.median(counted), 1),
                       "torch": torch.__version__, "threads": torch.get_num_threads()}))
 

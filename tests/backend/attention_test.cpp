@@ -117,7 +117,7 @@ TEST(FastAttention, adds_a_bias_and_finds_its_gradient) {
       {.sq = 60, .sk = 200, .b = 3, .d = 32, .how = {.mask = causal, .diagonal = 140}, .biased = true});
   for (const Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::f16})
     expect_right({.sq = 400, .sk = 290, .b = 2, .d = 16, .dtype = dtype, .biased = true});
-  expect_right({.sq = 210, .sk = 250, .r = 2, .d = 40, .how = {.block = 100}, .biased = true});
+  expect_right({.sq = 210, .sk = 250, .r = 2, .d = 40, .biased = true});
   expect_right({.sq = 200, .sk = 240, .b = 2, .d = 16, .documents = 2, .led_by = 40, .biased = true});
 }
 
@@ -154,8 +154,7 @@ TEST(FastAttention, equals_plain_loops_in_bf16_with_all_that_changes_scores) {
   expect_right({.sq = 60, .sk = 110, .r = 2, .d = 16, .dtype = type, .how = drops, .biased = true});
   expect_right({.sq = 90, .sk = 240, .b = 2, .r = 3, .d = 16, .dtype = type, .documents = 3});
   expect_right({.sq = 120, .sk = 130, .b = 3, .g = 2, .r = 2, .d = 16, .dtype = type, .biased = true});
-  for (const std::int64_t block : {32, 100})
-    expect_right({.sq = 210, .sk = 250, .r = 2, .d = 40, .dtype = type, .how = {.block = block}});
+  expect_right({.sq = 210, .sk = 250, .r = 2, .d = 40, .dtype = type});
 }
 
 TEST(FastAttention, equals_plain_loops_for_a_negative_scale_and_for_none) {
@@ -183,7 +182,7 @@ TEST(FastAttention, gives_zero_and_minus_infinity_to_a_query_that_sees_nothing) 
 TEST(FastAttention, takes_no_keys_and_no_queries) {
   expect_right({.sq = 5, .sk = 0, .d = 16});
   expect_right({.sq = 0, .sk = 5, .d = 16});
-  expect_right({.sq = 0, .sk = 5, .g = 2, .r = 3, .d = 16, .how = {.block = 2}});
+  expect_right({.sq = 0, .sk = 5, .g = 2, .r = 3, .d = 16});
 }
 
 /// Many threads, and behind every block eight times as much memory that nobody may touch.
@@ -202,13 +201,14 @@ class GuardedDevice final : public Device {
     delete &block;
   }
   Kernels& kernels() override { return kernels_; }
-  void copy_from_host(Storage& to, std::int64_t offset, const void* from, std::int64_t bytes) override {
+  Fence copy_from_host(Storage& to, std::int64_t offset, const void* from, std::int64_t bytes) override {
     std::memcpy(to.data() + offset, from, std::size_t(bytes));
+    return {};
   }
-  void copy_to_host(void* to, const Storage& from, std::int64_t offset, std::int64_t bytes) override {
+  Fence copy_to_host(void* to, const Storage& from, std::int64_t offset, std::int64_t bytes) override {
     std::memcpy(to, from.data() + offset, std::size_t(bytes));
+    return {};
   }
-  void synchronize() override {}
   int threads() const override { return 8; }
   void forbid_fresh_memory(bool) override {}
   MemoryMeter memory() const override { return {}; }
@@ -224,30 +224,26 @@ class GuardedDevice final : public Device {
 TEST(FastAttention, stays_in_its_workspace_where_threads_outnumber_tasks) {
   GuardedDevice device;
   for (const Dtype dtype : {Dtype::f32, Dtype::bf16})
-    for (const std::int64_t d : {5, 40})
-      for (const std::int64_t block : {0, 40}) {
-        const AttentionArgs how = {.mask = causal, .dropout = 0.1F, .block = block};
-        const Example example = testing::make(
-            device, {.sq = 385, .sk = 200, .d = d, .dtype = dtype, .how = how, .biased = d == 40});
-        for (int i = 0; i < 5; ++i) testing::compute(best(), example);
-      }
+    for (const std::int64_t d : {5, 40}) {
+      const AttentionArgs how = {.mask = causal, .dropout = 0.1F};
+      const Example example = testing::make(
+          device, {.sq = 385, .sk = 200, .d = d, .dtype = dtype, .how = how, .biased = d == 40});
+      for (int i = 0; i < 5; ++i) testing::compute(best(), example);
+    }
   EXPECT_EQ(device.touched(), 0);
 }
 
 TEST(FastAttention, adds_to_gradients_where_asked) {
-  for (const std::int64_t block : {0, 64}) {
-    const auto device = device_of(2);
-    const Example example =
-        testing::make(*device, {.sq = 100, .sk = 140, .g = 2, .r = 2, .d = 16, .how = {.block = block}});
-    const Answer expected = testing::oracle(*device, example);
-    Answer got = testing::compute(best(), example);
-    got.grads.accumulate = true;
-    fast::attention_backward(best(), got.grads, example.dout, got.out, example.in, example.how);
-    expected.out.o.device().kernels().scale(expected.grads.dq, 2);
-    expected.out.o.device().kernels().scale(expected.grads.dk, 2);
-    expected.out.o.device().kernels().scale(expected.grads.dv, 2);
-    expect_close(got, expected, tolerance(Dtype::f32));
-  }
+  const auto device = device_of(2);
+  const Example example = testing::make(*device, {.sq = 100, .sk = 140, .g = 2, .r = 2, .d = 16});
+  const Answer expected = testing::oracle(*device, example);
+  Answer got = testing::compute(best(), example);
+  got.grads.accumulate = true;
+  fast::attention_backward(best(), got.grads, example.dout, got.out, example.in, example.how);
+  expected.out.o.device().kernels().scale(expected.grads.dq, 2);
+  expected.out.o.device().kernels().scale(expected.grads.dk, 2);
+  expected.out.o.device().kernels().scale(expected.grads.dv, 2);
+  expect_close(got, expected, tolerance(Dtype::f32));
 }
 
 TEST(FastAttention, keeps_a_number_that_is_none_in_its_own_row) {

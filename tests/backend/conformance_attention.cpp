@@ -13,7 +13,8 @@ struct Case {
   std::int64_t diagonal = 0, window = 0;
   bool segments = false, bias = false;
   float dropout = 0;
-  std::int64_t block = 0;
+  std::int64_t d_value = 0;  // 0: as wide as a key
+  std::int64_t value() const { return d_value > 0 ? d_value : d; }
 };
 
 std::vector<Case> cases() {
@@ -49,8 +50,21 @@ std::vector<Case> cases() {
        .segments = true,
        .bias = true,
        .dropout = 0.2F},
-      {.name = "blocks", .sq = 64, .sk = 64, .block = 16},
-      {.name = "blocks with a window", .sq = 64, .sk = 64, .r = 2, .window = 20, .block = 8},
+      {.name = "narrow values", .sq = 40, .sk = 40, .d = 24, .d_value = 16},
+      {.name = "wide values", .r = 2, .d = 20, .d_value = 33},
+      {.name = "narrow values across blocks", .sq = 150, .sk = 150, .b = 1, .d = 192, .d_value = 128},
+      {.name = "narrow values, shared keys", .sq = 64, .sk = 64, .r = 2, .d = 48, .d_value = 40},
+      {.name = "wide values and everything",
+       .sq = 40,
+       .sk = 52,
+       .r = 2,
+       .d = 8,
+       .diagonal = 12,
+       .window = 30,
+       .segments = true,
+       .bias = true,
+       .dropout = 0.2F,
+       .d_value = 36},
   };
 }
 
@@ -62,11 +76,10 @@ struct Operands {
 Operands operands(Desk& desk, const Case& c, Dtype dtype) {
   Operands out;
   out.in = {desk.normal({c.sq, c.b, c.g, c.r, c.d}, dtype), desk.normal({c.sk, c.b, c.g, c.d}, dtype),
-            desk.normal({c.sk, c.b, c.g, c.d}, dtype)};
+            desk.normal({c.sk, c.b, c.g, c.value()}, dtype)};
   out.how = {.scale = 0.3F, .mask = c.mask, .diagonal = c.diagonal, .window = c.window};
   out.how.dropout = c.dropout;
   out.how.at = {.seed = 5, .purpose = Purpose::dropout_attention, .step = 3, .layer = 1};
-  out.how.block = c.block;
   if (c.segments) {
     out.how.query_segments = desk.integers({c.b, c.sq}, Dtype::i32, -1, 3);
     out.how.key_segments = desk.integers({c.b, c.sk}, Dtype::i32, -1, 3);
@@ -83,7 +96,7 @@ Operands operands(Desk& desk, const Case& c, Dtype dtype) {
 }
 
 AttentionOut blank_out(Desk& desk, const Case& c, Dtype dtype) {
-  return {desk.blank({c.sq, c.b, c.g, c.r, c.d}, dtype), desk.blank({c.b, c.g * c.r, c.sq})};
+  return {desk.blank({c.sq, c.b, c.g, c.r, c.value()}, dtype), desk.blank({c.b, c.g * c.r, c.sq})};
 }
 
 /// Half types round probabilities too, which the oracle does not.
@@ -104,7 +117,7 @@ void backward(Desk& desk, const Case& c, Dtype dtype, bool accumulate) {
   const Operands o = operands(desk, c, dtype);
   const AttentionOut out = blank_out(desk, c, dtype);
   desk.kernels().attention(out, o.in, o.how);
-  const Tensor dout = desk.normal({c.sq, c.b, c.g, c.r, c.d}, dtype);
+  const Tensor dout = desk.normal({c.sq, c.b, c.g, c.r, c.value()}, dtype);
   // What is added to is f32, as gradients of ring attention are.
   const Dtype kept = accumulate ? Dtype::f32 : dtype;
   AttentionGrads grads{desk.normal(o.in.q.shape(), kept), desk.normal(o.in.k.shape(), kept),

@@ -115,26 +115,6 @@ TEST_P(Conformance, adds_slabs_as_a_tree) {
       });
 }
 
-TEST_P(Conformance, multiplies_with_packed_weights) {
-  for (const Dtype dtype : floats)
-    for (const Read read : {Read::as_is, Read::transposed})
-      same([&](Desk& desk) {
-        const Tensor w = desk.normal(held(48, 40, read), dtype);
-        const std::int64_t bytes = desk.kernels().packed_bytes(w, read);
-        Tensor b = read == Read::as_is ? w : w.permute({1, 0});
-        if (bytes > 0) {
-          b = Tensor::packed(desk.device().allocate(bytes, Use::packed_weights), {48, 40}, dtype);
-          desk.kernels().pack(b, w, read);
-        }
-        for (const std::int64_t m : {1, 5, 64}) {
-          const Tensor out = desk.blank({m, 40}, dtype);
-          const MatmulArgs how{.b = bytes == 0 ? read : Read::as_is};
-          desk.kernels().matmul(out, desk.normal({m, 48}, dtype), bytes == 0 ? w : b, how);
-          desk.result("out", out, close(dtype, 48));
-        }
-      });
-}
-
 TEST_P(Conformance, multiplies_rows_in_groups) {
   const std::vector<std::int64_t> offsets{0, 5, 5, 6, 30};
   for (const Dtype dtype : floats)

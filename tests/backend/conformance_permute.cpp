@@ -1,4 +1,4 @@
-// Choosing, sorting and moving rows.
+// Choosing and moving rows.
 #include "tests/backend/conformance.h"
 
 namespace weft::conformance {
@@ -19,19 +19,6 @@ TEST_P(Conformance, chooses_the_greatest_with_ties_to_the_lower_index) {
           desk.result("values", values, exactly);
           desk.result("indices", indices, exactly);
         }
-      });
-}
-
-TEST_P(Conformance, sorts_by_key_and_keeps_the_order_of_equals) {
-  for (const std::int64_t n : {0, 1, 50, 3000})
-    for (const std::int64_t buckets : {1, 8, 200})
-      same([&](Desk& desk) {
-        const Tensor keys = desk.integers({n}, Dtype::i32, 0, buckets);
-        const Tensor order = desk.blank({n}, Dtype::i32);
-        const Tensor counts = desk.blank({buckets}, Dtype::i64);
-        desk.kernels().sort_by_key(order, counts, keys);
-        desk.result("order", order, exactly);
-        desk.result("counts", counts, exactly);
       });
 }
 
@@ -60,8 +47,6 @@ TEST_P(Conformance, refuses_indices_out_of_range) {
   const Tensor index = desk.holding({3}, Dtype::i32, {0, 3, 1});
   EXPECT_THROW(desk.kernels().gather_rows(desk.blank({3, 4}), x, index), Error);
   EXPECT_THROW(desk.kernels().scatter_add_rows(desk.normal({3, 4}), x, index, {}), Error);
-  const Tensor order = desk.blank({3}, Dtype::i32);
-  EXPECT_THROW(desk.kernels().sort_by_key(order, desk.blank({3}, Dtype::i64), index), Error);
 }
 
 }  // namespace

@@ -21,8 +21,8 @@ constexpr float epsilon = 1e-5F;
 
 /// Rows of one type, and what becomes of them.
 template <class T>
-struct Rows {
-  Rows(Type rows_type, std::int64_t rows, std::int64_t width)
+struct NormedRows {
+  NormedRows(Type rows_type, std::int64_t rows, std::int64_t width)
       : type(rows_type),
         count(rows),
         n(width),
@@ -71,16 +71,16 @@ void expect_alike(const Work& fresh, NormKind kind, Results... results) {
 
 template <class T>
 void expect_rows_alike(Type type, NormKind kind, std::int64_t n) {
-  Rows<T> fresh(type, 7, n);
+  NormedRows<T> fresh(type, 7, n);
   std::mt19937 random(5);
   std::normal_distribution<float> normal(0.5F, 2.0F);
   for (T& one : fresh.x) one = T(normal(random));
-  using Work = Rows<T>;
+  using Work = NormedRows<T>;
   expect_alike(fresh, kind, std::pair("y", &Work::y), std::pair("mean", &Work::mean),
                std::pair("rstd", &Work::rstd));
 }
 
-TEST(NormRows, give_the_same_bits_together_and_apart_on_every_instruction_set) {
+TEST(NormedRows, give_the_same_bits_together_and_apart_on_every_instruction_set) {
   for (const NormKind kind : {NormKind::layer, NormKind::rms})
     for (const std::int64_t n : {1, 16, 70, 512, 513, 1040, 1111}) {
       expect_rows_alike<float>(Type::f32, kind, n);
@@ -119,7 +119,7 @@ void expect_norms_bits(InstructionSet set, NormKind kind, Summed<T> of) {
   const std::string what = text(name(set), ", ", of.n, " elements, first ", of.drop.first);
   loops(set).norm.sum(of.row(), of.n);
   const std::vector<T> plain = of.sum;
-  Rows<T> rows(of.type, 1, of.n);
+  NormedRows<T> rows(of.type, 1, of.n);
   rows.x = plain;
   rows.run(set, kind, 0, 1);
   // The row before is another norm's, written meanwhile.
@@ -210,7 +210,7 @@ TEST(NormGradients, have_the_same_bits_together_and_apart_on_every_instruction_s
 
 /// Of the first row, in double.
 struct Right {
-  explicit Right(const Rows<float>& rows) {
+  explicit Right(const NormedRows<float>& rows) {
     for (std::int64_t j = 0; j < rows.n; ++j) mean += double(rows.x[std::size_t(j)]) / double(rows.n);
     for (std::int64_t j = 0; j < rows.n; ++j)
       variance += std::pow(double(rows.x[std::size_t(j)]) - mean, 2) / double(rows.n);
@@ -220,7 +220,7 @@ struct Right {
 
 /// f32 sums of 4096 numbers in 64 lanes are off by a few units of 6e-8; a center that cancels would cost
 /// 1e-3.
-void expect_precise(Rows<float>& rows, const char* what) {
+void expect_precise(NormedRows<float>& rows, const char* what) {
   const Right right(rows);
   const double rstd = 1 / std::sqrt(right.variance + double(epsilon));
   for (const InstructionSet set : all_here()) {
@@ -231,8 +231,8 @@ void expect_precise(Rows<float>& rows, const char* what) {
   }
 }
 
-TEST(NormRows, keep_their_precision_far_from_zero_and_with_outliers) {
-  Rows<float> rows(Type::f32, 1, 4096);
+TEST(NormedRows, keep_their_precision_far_from_zero_and_with_outliers) {
+  NormedRows<float> rows(Type::f32, 1, 4096);
   std::mt19937 random(7);
   std::normal_distribution<float> normal(0.0F, 1.0F);
   const auto draw = [&](float mean) {
@@ -249,11 +249,11 @@ TEST(NormRows, keep_their_precision_far_from_zero_and_with_outliers) {
   expect_precise(rows, "constant");
 }
 
-TEST(NormRows, that_hold_no_number_leave_their_neighbours_alone) {
+TEST(NormedRows, that_hold_no_number_leave_their_neighbours_alone) {
   for (const std::int64_t n : {64, 1024}) {
-    Rows<float> rows(Type::f32, 6, n);
+    NormedRows<float> rows(Type::f32, 6, n);
     for (std::size_t i = 0; i < rows.x.size(); ++i) rows.x[i] = float(i % 7);
-    Rows<float> spoilt = rows;
+    NormedRows<float> spoilt = rows;
     spoilt.x[std::size_t(2 * n + 5)] = std::numeric_limits<float>::quiet_NaN();
     for (const InstructionSet set : all_here()) {
       rows.run(set, NormKind::layer, 0, rows.count);

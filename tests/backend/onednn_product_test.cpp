@@ -38,12 +38,11 @@ class Bytes {
 struct Case {
   std::int64_t m, n, k;
   Type type = Type::bf16, out = Type::bf16;
-  bool a_turned = false, b_turned = false, accumulate = false, bias = false, packed = false;
+  bool a_turned = false, b_turned = false, accumulate = false, bias = false;
 };
 void PrintTo(const Case& c, std::ostream* out) {
   *out << c.m << "x" << c.n << "x" << c.k << " types " << int(c.type) << int(c.out) << " turned "
-       << c.a_turned << c.b_turned << " accumulate " << c.accumulate << " bias " << c.bias << " packed "
-       << c.packed;
+       << c.a_turned << c.b_turned << " accumulate " << c.accumulate << " bias " << c.bias;
 }
 
 struct Box {
@@ -60,14 +59,7 @@ class Multiplied {
   }
 
   void compute(Engine& engine, const Box& box, int threads) {
-    Problem p = problem(box);
-    Bytes packed(c_.packed ? engine.packed_bytes(c_.type, p.k, p.n) : 0);
-    if (c_.packed) {
-      engine.pack(packed.data(), p.b, p.b_turned, p.k, p.n, threads);
-      p.b.from = packed.data();
-      p.packed = true;
-      p.b_turned = false;
-    }
+    const Problem p = problem(box);
     Bytes workspace(engine.bytes(p, threads));
     engine.run(p, threads, workspace.data());
   }
@@ -149,21 +141,6 @@ INSTANTIATE_TEST_SUITE_P(AddedTo, OneDnnThreads,
                                            Case{151, 797, 735, bf16s, f32, false, false, true},
                                            Case{289, 355, 500, bf16s, f32, true, false, true},
                                            Case{200, 300, 512, bf16s, f32, true, false, true}));
-
-Case packed(std::int64_t m, std::int64_t n, std::int64_t k, Type type, bool a_turned = false) {
-  return {m, n, k, type, a_turned ? f32 : type, a_turned, !a_turned, a_turned, !a_turned, true};
-}
-
-INSTANTIATE_TEST_SUITE_P(Packed, OneDnnThreads,
-                         ::testing::Values(packed(1, 1000, 768, bf16s), packed(1, 1000, 1024, bf16s),
-                                           packed(2, 900, 1000, bf16s), packed(17, 800, 1024, bf16s),
-                                           packed(40, 300, 1024, bf16s), packed(300, 30, 1024, bf16s),
-                                           packed(300, 500, 1024, bf16s, true),
-                                           packed(40, 500, 1024, bf16s, true), packed(300, 1, 1024, bf16s),
-                                           packed(1, 600, 1024, f32), packed(30, 300, 768, f32),
-                                           packed(30, 3000, 1024, f32), packed(300, 500, 1024, f32, true),
-                                           Case{173, 378, 915, bf16s, bf16s, true, true, false, false, true},
-                                           packed(96, 768, 1002, bf16s, true)));
 
 class OneDnnTiles : public OneDnnProduct {};
 

@@ -146,16 +146,16 @@ TEST(Pool, says_who_asked_for_how_much_when_memory_is_out) {
   EXPECT_EQ(
       refused([&] { device.allocate(3 * mib / 2, Use::gradients); }),
       "cpu: out of memory: 1.5 MiB for gradients asked for, 7.0 MiB of the 8.0 MiB allowed held (weights "
-      "5.0 MiB, activations 2.0 MiB); lower {batch.micro}, recompute activations or cut the model "
-      "over more ranks");
+      "5.0 MiB, activations 2.0 MiB); lower {batch.micro}, or {eval.micro} if it was evaluating, "
+      "recompute activations or cut the model over more ranks");
   EXPECT_EQ(device.memory().total, 7 * mib);
 }
 
 TEST(Pool, says_the_same_when_the_system_has_no_room) {
   CpuDevice device;
   EXPECT_EQ(refused([&] { device.allocate(std::int64_t(1) << 52, Use::optimizer); }),
-            "cpu: out of memory: 4.0 PiB for optimizer asked for, 0 B held; lower {batch.micro}, "
-            "recompute activations or cut the model over more ranks");
+            "cpu: out of memory: 4.0 PiB for optimizer asked for, 0 B held; lower {batch.micro}, or "
+            "{eval.micro} if it was evaluating, recompute activations or cut the model over more ranks");
 }
 
 TEST(Pool, tensors_may_be_dropped_by_another_thread) {

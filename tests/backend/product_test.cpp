@@ -49,14 +49,14 @@ struct Numbers {
 struct Case {
   std::int64_t m, n, k;
   Type type = Type::f32, out = Type::f32;
-  bool a_turned = false, b_turned = false, accumulate = false, bias = false, packed = false;
+  bool a_turned = false, b_turned = false, accumulate = false, bias = false;
   int slabs = 1, threads = 1;
 };
 
 void PrintTo(const Case& c, std::ostream* out) {
   *out << c.m << "x" << c.n << "x" << c.k << " types " << int(c.type) << int(c.out) << " turned "
-       << c.a_turned << c.b_turned << " accumulate " << c.accumulate << " bias " << c.bias << " packed "
-       << c.packed << " slabs " << c.slabs << " threads " << c.threads;
+       << c.a_turned << c.b_turned << " accumulate " << c.accumulate << " bias " << c.bias << " slabs "
+       << c.slabs << " threads " << c.threads;
 }
 
 struct Operands {
@@ -91,12 +91,6 @@ void run_part(const Case& c, Operands& o, const Loops& inner, std::array<std::in
   p.has_bias = c.bias;
   if (c.bias) p.bias = {at(o.bias, 0, j).from, c.type};
   p.slabs = c.slabs;
-  std::vector<float> panels(std::size_t(packed_bytes(c.k, n) / 4));
-  if (c.packed) {
-    pack(panels.data(), p.b, c.b_turned, c.k, n, inner, c.threads);
-    p.packed = true;
-    p.b.from = panels.data();
-  }
   std::vector<float> workspace(std::size_t(plan(p.form(), c.threads).bytes() / 4), 1e30F);
   product::run(p, inner, c.threads, workspace.data());
 }
@@ -159,27 +153,27 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{35, 70, 800, Type::f32, Type::f32, false, true},
                       Case{300, 130, 100, Type::f32, Type::f32, true, true},
                       Case{8, 64, 1700, Type::f32, Type::f32, false, false, true, true},
-                      Case{260, 24, 1601, Type::f32, Type::f32, true, false, true, true, false, 1, 2},
+                      Case{260, 24, 1601, Type::f32, Type::f32, true, false, true, true, 1, 2},
                       Case{9, 33, 770, Type::bf16, Type::bf16, false, true, false, true},
                       Case{261, 80, 77, Type::bf16, Type::f32, true, false, true},
-                      Case{290, 50, 401, Type::bf16, Type::bf16, true, true, true, true, false, 1, 2},
+                      Case{290, 50, 401, Type::bf16, Type::bf16, true, true, true, true, 1, 2},
                       Case{31, 48, 90, Type::f16, Type::f16, false, false, false, true},
                       Case{270, 17, 33, Type::f16, Type::f32, true, true},
-                      Case{40, 100, 64, Type::f32, Type::f32, false, true, false, true, true},
-                      Case{300, 100, 500, Type::bf16, Type::bf16, false, false, false, false, true, 1, 2},
-                      Case{50, 80, 800, Type::f32, Type::f32, false, true, false, true, false, 8},
-                      Case{260, 90, 96, Type::bf16, Type::bf16, true, false, true, true, false, 8, 2},
-                      Case{20, 70, 3200, Type::f32, Type::f32, false, false, true, false, true, 4},
-                      Case{130, 99, 1700, Type::f32, Type::f32, false, true, true, false, false, 1, 2},
-                      Case{70, 200, 500, Type::bf16, Type::bf16, true, true, true, false, false, 1, 2},
-                      Case{20, 1030, 1023, Type::f32, Type::f32, false, false, false, true, false, 1, 2},
-                      Case{130, 200, 900, Type::f32, Type::f32, false, false, true, false, false, 1, 3},
-                      Case{100, 1022, 40, Type::f32, Type::f32, false, false, false, true, false, 1, 2},
-                      Case{500, 140, 900, Type::f32, Type::f32, false, false, false, false, false, 1, 2},
-                      Case{600, 130, 1000, Type::f32, Type::f32, true, false, true, true, false, 1, 2},
+                      Case{40, 100, 64, Type::f32, Type::f32, false, true, false, true},
+                      Case{300, 100, 500, Type::bf16, Type::bf16, false, false, false, false, 1, 2},
+                      Case{50, 80, 800, Type::f32, Type::f32, false, true, false, true, 8},
+                      Case{260, 90, 96, Type::bf16, Type::bf16, true, false, true, true, 8, 2},
+                      Case{20, 70, 3200, Type::f32, Type::f32, false, false, true, false, 4},
+                      Case{130, 99, 1700, Type::f32, Type::f32, false, true, true, false, 1, 2},
+                      Case{70, 200, 500, Type::bf16, Type::bf16, true, true, true, false, 1, 2},
+                      Case{20, 1030, 1023, Type::f32, Type::f32, false, false, false, true, 1, 2},
+                      Case{130, 200, 900, Type::f32, Type::f32, false, false, true, false, 1, 3},
+                      Case{100, 1022, 40, Type::f32, Type::f32, false, false, false, true, 1, 2},
+                      Case{500, 140, 900, Type::f32, Type::f32, false, false, false, false, 1, 2},
+                      Case{600, 130, 1000, Type::f32, Type::f32, true, false, true, true, 1, 2},
                       Case{400, 70, 850, Type::f32, Type::f32, false, true, false, true},
-                      Case{150, 40, 5000, Type::f32, Type::f32, false, true, false, true, false, 1, 2},
-                      Case{12, 20, 9, Type::f32, Type::f32, false, false, false, false, false, 3}));
+                      Case{150, 40, 5000, Type::f32, Type::f32, false, true, false, true, 1, 2},
+                      Case{12, 20, 9, Type::f32, Type::f32, false, false, false, false, 3}));
 
 /// The bits of out after a product made of parts.
 std::vector<std::uint32_t> bits(const Case& c, std::int64_t rows, std::int64_t columns) {
@@ -211,7 +205,6 @@ TEST(OwnProduct, has_the_same_bits_however_rows_and_columns_are_cut) {
     const std::int64_t rows = *rc::gen::inRange<std::int64_t>(std::max<std::int64_t>(1, c.m / 4), c.m + 1);
     const std::int64_t columns = *rc::gen::inRange<std::int64_t>(std::max<std::int64_t>(1, c.n / 4), c.n + 1);
     c.threads = *rc::gen::element(1, 2, 5);
-    c.packed = flag();
     RC_ASSERT(bits(c, rows, columns) == whole);
   }));
 }
@@ -265,8 +258,7 @@ TEST(ProductPlan, bounds_what_groups_can_take) {
     Form f{.m = *rc::gen::inRange(1, 2000), .n = *rc::gen::inRange(1, 3000), .k = *rc::gen::inRange(1, 5000)};
     f.a_lies = !sums_rows && *rc::gen::arbitrary<bool>();
     f.direct = *rc::gen::arbitrary<bool>();
-    f.packed = *rc::gen::arbitrary<bool>();
-    f.may_turn = !f.packed && *rc::gen::arbitrary<bool>();
+    f.may_turn = *rc::gen::arbitrary<bool>();
     f.b_lies = *rc::gen::arbitrary<bool>();
     const int threads = *rc::gen::inRange(1, 9);
     (sums_rows ? f.k : f.m) = rows;

@@ -1,4 +1,4 @@
-// Products of tensors on every kind of processor device: batches, groups, packing, and what exact mode does.
+// Products of tensors on every kind of processor device: batches, groups, and what exact mode does.
 #include "weft/backend/cpu/product/products.h"
 
 #include <gtest/gtest.h>
@@ -154,31 +154,6 @@ TEST_P(Products, go_over_groups_of_rows) {
   }
 }
 
-TEST_P(Products, read_packed_operands) {
-  Compared both(GetParam());
-  for (const Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::f16})
-    for (const Read read : {Read::as_is, Read::transposed})
-      for (const auto& [rows, k] : {std::pair<std::int64_t, std::int64_t>{9, 90}, {300, 90}, {70, 2100}})
-        both.expect_equal(
-            [&, rows = rows, k = k](Device& device) {
-              Kernels& kernels = device.kernels();
-              const Tensor w = random(device, read == Read::as_is ? Shape{k, 33} : Shape{33, k}, dtype, 2);
-              const Tensor out = random(device, {rows, 33}, dtype, 3);
-              const Tensor a = random(device, {rows, k}, dtype, 1);
-              const std::int64_t bytes = kernels.packed_bytes(w, read);
-              if (bytes == 0) {
-                kernels.matmul(out, a, w, {.b = read});
-                return out;
-              }
-              const Tensor packed =
-                  Tensor::packed(device.allocate(bytes, Use::packed_weights), {k, 33}, dtype);
-              kernels.pack(packed, w, read);
-              kernels.matmul(out, a, packed, {});
-              return out;
-            },
-            tolerance(dtype));
-}
-
 TEST_P(Products, round_sums_of_a_long_depth_once) {
   Compared both(GetParam());
   for (const Dtype to : {Dtype::f32, Dtype::bf16})
@@ -234,8 +209,6 @@ class Fickle : public product::Engine {
     own_.run(p, threads, workspace);
     if (p.m > 8 && p.out.type == Type::f32) *static_cast<float*>(p.out.to) += 1;
   }
-  std::int64_t packed_bytes(Type, std::int64_t, std::int64_t) override { return 0; }
-  void pack(void*, product::Matrix, bool, std::int64_t, std::int64_t, int) override {}
   int runs = 0;
 
  private:
@@ -316,8 +289,6 @@ class Choosy final : public product::Engine {
     own_.run(p, threads, workspace);
     *static_cast<float*>(p.out.to) += 1;
   }
-  std::int64_t packed_bytes(Type, std::int64_t, std::int64_t) override { return 0; }
-  void pack(void*, product::Matrix, bool, std::int64_t, std::int64_t, int) override {}
 
  private:
   product::OwnEngine own_{fast::best_here()};

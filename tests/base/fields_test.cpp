@@ -150,11 +150,11 @@ TEST(Fields, refuse_names_in_a_file_that_are_no_fields) {
 }
 
 TEST(Fields, give_a_number_back_to_the_bit) {
-  rc::check([](std::uint64_t bits) {
+  EXPECT_TRUE(rc::check([](std::uint64_t bits) {
     const double value = std::bit_cast<double>(bits);
     RC_PRE(std::isfinite(value));
     double back = 0;
     read_word(write_word(value), back);
     RC_ASSERT(std::bit_cast<std::uint64_t>(back) == bits);
-  });
+  }));
 }

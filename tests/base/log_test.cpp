@@ -88,11 +88,11 @@ TEST(Log, appends_objects_to_a_file_and_drops_what_is_below_its_level) {
     EXPECT_TRUE(log.wants(Level::info));
     EXPECT_FALSE(log.wants(Level::debug));
     log.debug("nothing");
-    log.as_rank(5).info("two", {{"x", std::int64_t{1} << 40}});
+    log.info("two", {{"x", std::int64_t{1} << 40}});
   }
   EXPECT_EQ(read_file(path),
             "{\"time\":1.000,\"rank\":0,\"level\":\"warning\",\"event\":\"one\"}\n"
-            "{\"time\":1.000,\"rank\":5,\"level\":\"info\",\"event\":\"two\",\"x\":1099511627776}\n");
+            "{\"time\":1.000,\"rank\":1,\"level\":\"info\",\"event\":\"two\",\"x\":1099511627776}\n");
 }
 
 TEST(Log, has_written_a_warning_before_it_returns) {
@@ -111,10 +111,10 @@ TEST(Log, keeps_lines_of_many_threads_whole) {
   const std::string path = dir / "log.jsonl";
   {
     const Log log(0, quiet(path));
-    std::vector<std::jthread> ranks;
-    for (int rank = 0; rank < 4; ++rank) {
-      ranks.emplace_back([mine = log.as_rank(rank)] {
-        for (int i = 0; i < 200; ++i) mine.info("step", {{"i", i}});
+    std::vector<std::jthread> threads;
+    for (int thread = 0; thread < 4; ++thread) {
+      threads.emplace_back([mine = log, thread] {
+        for (int i = 0; i < 200; ++i) mine.info("step", {{"thread", thread}, {"i", i}});
       });
     }
   }
@@ -122,7 +122,7 @@ TEST(Log, keeps_lines_of_many_threads_whole) {
   const std::string written = read_file(path);
   for (const auto line : split(trim(written), '\n')) {
     const auto event = nlohmann::json::parse(line);
-    seen.emplace(event["rank"], event["i"]);
+    seen.emplace(event["thread"], event["i"]);
   }
   EXPECT_EQ(seen.size(), 800u);
 }

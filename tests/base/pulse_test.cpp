@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/says.h"
 #include "tests/support/temporary.h"
 #include "weft/base/error.h"
 
@@ -28,6 +29,18 @@ TEST(Pulse, is_read_from_another_mapping_of_its_board) {
   EXPECT_EQ(read[0].circles[0].id, 77u);
   EXPECT_EQ(read[0].circles[0].words, 1u);
   EXPECT_EQ(read[0].circles[0].place, 1);
+}
+
+TEST(Pulse, is_not_written_on_another_wefts_board) {
+  const support::TemporaryDirectory folder;
+  const std::string file = folder / "pulse";
+  { const PulseBoard board = PulseBoard::make(file); }
+  std::filesystem::resize_file(file, 4096);
+  const std::string sentence = support::says([&] { static_cast<void>(PulseBoard::open(file)); });
+  EXPECT_TRUE(sentence.starts_with("usage: " + file + " has 4096 bytes, and ")) << sentence;
+  EXPECT_TRUE(
+      sentence.ends_with(" were expected: weft was replaced while its launcher ran; start the job again"))
+      << sentence;
 }
 
 TEST(Pulse, counts_work_without_waiting_once_the_first_steps_are_over) {

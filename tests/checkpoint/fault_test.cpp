@@ -41,17 +41,19 @@ std::string save_step(const std::filesystem::path& root, std::int64_t step, floa
   return said;
 }
 
-// The step that loads, and the value it holds.
+// The newest step, which must load, and the value it holds.
 std::pair<std::int64_t, float> loads(const std::filesystem::path& root) {
   PlainDevice device;
   SoloCommunicator world;
   const Tensor w = empty(device, {2, 3});
-  const Loaded loaded = load_latest(root, std::vector<Named>{whole("w", w)}, world);
+  std::vector<std::string> notices;
+  const StepDirectory newest = latest(root, notices);
+  load(newest.path, std::vector<Named>{whole("w", w)}, world);
   const auto values = to_host<float>(w);
   EXPECT_EQ(values, std::vector<float>(6, values[0]));
-  EXPECT_EQ(read_file(OpenStep(loaded.from.path).attached("tokenizer", "vocab.json")),
+  EXPECT_EQ(read_file(OpenStep(newest.path).attached("tokenizer", "vocab.json")),
             text("{\"", values[0], "\": 0}"));
-  return {loaded.from.step, values[0]};
+  return {newest.step, values[0]};
 }
 
 int calls_of_a_save(const std::filesystem::path& root) {
@@ -218,6 +220,11 @@ TEST(KeepRules, keeps_the_last_every_mth_and_those_named) {
   std::vector<std::int64_t> gone;
   for (const auto& step : surplus(steps, {.last = 2, .every = 400, .also = {300}})) gone.push_back(step.step);
   EXPECT_EQ(gone, (std::vector<std::int64_t>{100, 200, 500, 600, 700}));
+  gone.clear();
+  // The best, of step 250, was never saved.
+  for (const auto& step : surplus(steps, {.last = 7, .also = {}, .ranked = {250, 300, 100, 200}, .best = 2}))
+    gone.push_back(step.step);
+  EXPECT_EQ(gone, (std::vector<std::int64_t>{200}));
   EXPECT_EQ(refused([&] { (void)surplus(steps, {.last = 0}); }),
             "keep: the last 0 checkpoints would be none, expected 1 or more");
   EXPECT_EQ(refused([&] { (void)surplus(steps, {.every = -1}); }),

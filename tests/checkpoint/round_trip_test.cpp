@@ -226,9 +226,10 @@ TEST(Load, reads_the_golden_checkpoint_of_version_1) {
   SoloCommunicator world;
   const Tensor w = empty(device, {4, 3});
   const Tensor b = empty(device, {2}, Dtype::i64);
-  const Loaded loaded = load_latest(root, std::vector<Named>{whole("w", w), whole("b", b)}, world);
-  EXPECT_EQ(loaded.from.step, 3);
-  EXPECT_EQ(loaded.facts, "{\"step\": 3}");
+  std::vector<std::string> notices;
+  const StepDirectory step = latest(root, notices);
+  EXPECT_EQ(step.step, 3);
+  EXPECT_EQ(load(step.path, std::vector<Named>{whole("w", w), whole("b", b)}, world), "{\"step\": 3}");
   EXPECT_EQ(to_host<float>(w), (std::vector<float>{0, .5, 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5, 5.5}));
   EXPECT_EQ(to_host<std::int64_t>(b), (std::vector<std::int64_t>{-1, 1LL << 40}));
 }

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Every honored flag acts: act.py --weft WEFT. For each there are two values after which a tiny run differs in what it computes, says, writes
-or holds, or the reason why none can. A flag that changes nothing fails, and so does a new one without a pair here."""
-import argparse, json, pathlib, re, subprocess, sys, tempfile
+or holds, or the reason why none can; and one that does nothing without another says so. A flag that changes nothing fails, and so does a new
+one without a pair here."""
+import argparse, base64, functools, json, pathlib, re, subprocess, sys, tempfile
 from concurrent.futures import ThreadPoolExecutor
 
-GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
+ROOT = pathlib.Path(__file__).parents[2]
+GOLDEN = ROOT / "tests/golden"
 TEXT, DATA = GOLDEN / "text", GOLDEN / "data"
 BASE = {"num-layers": "2", "hidden-size": "32", "num-attention-heads": "4", "seq-length": "16", "micro-batch-size": "2",
         "global-batch-size": "4", "lr": "0.01", "train-iters": "4", "vocab-size": "64", "data-order": "keyed", "log-interval": "1",
@@ -15,6 +17,7 @@ UNSET = object()
 ROPE = {"position-embedding-type": "rope"}
 YARN = {"position-embedding-type": "yarn", "rotary-scaling-factor": "4", "yarn-original-max-position-embeddings": "8"}
 LLAMA3 = ROPE | {"use-rope-scaling": None}
+LATENT = ROPE | {"multi-latent-attention": None, "qk-head-dim": "8", "qk-pos-emb-head-dim": "4", "v-head-dim": "8"}
 TP2, PP2, CP2, DP2 = ({"ranks": "2"} | d for d in ({"tensor-model-parallel-size": "2"}, {"pipeline-model-parallel-size": "2"},
                                                    {"context-parallel-size": "2"}, {}))
 CP4 = {"ranks": "4", "context-parallel-size": "4", "cp-comm-type": "a2a+p2p"}
@@ -28,6 +31,8 @@ BPE = {"vocab-file": str(TEXT / "toy_bpe_vocab.json"), "merge-file": str(TEXT / 
 SPIECE = {"tokenizer-type": "SentencePieceTokenizer", "tokenizer-model": str(TEXT / "toy.model"), "vocab-size": UNSET}
 NULL = {"tokenizer-type": "NullTokenizer"}
 LION, LAMB, MUON = ({"optimizer": kind} for kind in ("lion", "lamb", "muon"))
+LAMB1 = {"optimizer": "onebitlamb", "onebit-freeze-step": "3", "train-iters": "6"} | DP2
+ZERO1 = {"optimizer": "zerooneadam", "adam-eps": "0.001", "zeroone-var-freeze-step": "2", "zeroone-var-update-scaler": "1", "zeroone-local-step-scaler": "1", "train-iters": "8"} | DP2
 NARROW = {"use-precision-aware-optimizer": None}
 FULL = {"recompute-granularity": "full"}
 REAL = {"mock-data": UNSET, "data-path": "corpus", "tokenizer-type": "ByteLevelTokenizer", "vocab-size": UNSET, "split": "8,1,1"}
@@ -43,6 +48,9 @@ T5 = {"family": "t5", "data-order": UNSET, "decoder-seq-length": "16"}
 DISTANCES = T5 | {"position-embedding-type": "relative"}
 FRAGMENTS = FIM | {"fim-split-sample": "a", "fim-fragment-rate": "1"}
 
+CURRICULUM = {"curriculum-schedule": "fixed_linear", "curriculum-min-length": "4", "curriculum-steps": "4", "curriculum-multiple": "4"}
+STAIRS = {"curriculum-schedule": "fixed_discrete", "curriculum-lengths": ["4", "16"], "curriculum-until": ["2"]}
+
 # flag: (what else is given, the words of one run, the words of the other); no words: the flag is left out.
 PAIRS = {
     "num-layers": ({}, "2", "3"), "encoder-num-layers": ({"num-layers": UNSET}, "2", "3"), "hidden-size": ({}, "32", "64"),
@@ -51,6 +59,9 @@ PAIRS = {
     "decoder-num-layers": (T5, "1", "2"), "decoder-seq-length": (T5, "16", "64"),
     "relative-attention-num-buckets": (DISTANCES, "8", "16"),
     "relative-attention-max-distance": (DISTANCES | {"relative-attention-num-buckets": "8"}, "6", "12"),
+    "multi-latent-attention": (ROPE, True, UNSET), "q-lora-rank": (LATENT, "8", UNSET), "kv-lora-rank": (LATENT, "8", "16"),
+    "qk-head-dim": (LATENT, "8", "16"), "qk-pos-emb-head-dim": (LATENT, "4", "8"), "v-head-dim": (LATENT, "8", "16"),
+    "mtp-num-layers": ({}, "1", "2"), "mtp-use-repeated-layer": ({"mtp-num-layers": "2"}, True, UNSET), "mtp-loss-scaling-factor": ({"mtp-num-layers": "1"}, "0.1", "0.5"),
     "encoder-seq-length": ({"seq-length": UNSET}, "16", "32"), "max-position-embeddings": ({}, "16", "32"),
     "position-embedding-type": ({}, "rope", "none"), "use-rotary-position-embeddings": ({}, True, UNSET),
     "no-position-embedding": ({}, True, UNSET), "rotary-base": (ROPE, "10000", "100"), "rotary-percent": (ROPE, "1", "0.5"),
@@ -60,7 +71,7 @@ PAIRS = {
     "yarn-beta-fast": (YARN | {"yarn-original-max-position-embeddings": "4096"}, "32", "600"), "yarn-beta-slow": (YARN | {"yarn-beta-fast": "0.5"}, "0.01", "0.4"), "mscale": (YARN, "1", "2"),
     "mscale-all-dim": (YARN, "0", "1"), "no-rope-freq": (ROPE, "2", UNSET), "rope-low-freq-factor": (LLAMA3, "1", "2000"),
     "rope-high-freq-factor": (LLAMA3, "4", "4000"), "rope-type": ({}, "rope", UNSET), "normalization": ({}, "LayerNorm", "RMSNorm"),
-    "norm-epsilon": ({}, "1e-5", "0.1"), "apply-layernorm-1p": ({}, True, UNSET), "qk-layernorm": ({}, True, UNSET), "swiglu": ({}, True, UNSET),
+    "norm-epsilon": ({}, "1e-5", "0.1"), "apply-layernorm-1p": ({}, True, UNSET), "qk-layernorm": ({}, True, UNSET), "qk-layernorm-whole": ({}, True, UNSET), "swiglu": ({}, True, UNSET),
     "geglu": ({}, True, UNSET), "quick-geglu": ({}, True, UNSET), "squared-relu": ({}, True, UNSET),
     "openai-gelu": ({"disable-bias-linear": None}, True, UNSET), "no-bias-gelu-fusion": ({}, True, UNSET),
     "disable-bias-linear": ({}, True, UNSET), "add-qkv-bias": ({"disable-bias-linear": None}, True, UNSET),
@@ -76,7 +87,7 @@ PAIRS = {
     "hierarchical-context-parallel-sizes": (CP4, ["2", "2"], ["1", "4"]), "bf16": ({}, True, UNSET), "fp16": ({}, True, UNSET), "exact": ({}, True, UNSET),
     "tensor-model-parallel-size": ({"ranks": "2"}, "2", "1"), "pipeline-model-parallel-size": ({"ranks": "2"}, "2", "1"),
     "context-parallel-size": ({"ranks": "2"}, "2", "1"), "sequence-parallel": (TP2, True, UNSET),
-    "use-tp-pp-dp-mapping": (PP2 | {"ranks": "4"}, True, UNSET), "cp-comm-type": (CP2, "all_gather", "p2p"),
+    "use-tp-pp-dp-mapping": (PP2 | {"ranks": "4"}, True, UNSET),
     "pipeline-schedule": (PP2L4 | {"global-batch-size": "16"}, "gpipe", "1f1b"), "num-layers-per-virtual-pipeline-stage": (PP2L4, "1", UNSET),
     "num-virtual-stages-per-pipeline-rank": (PP2L4, "2", UNSET),
     "microbatch-group-size-per-virtual-pipeline-stage": (PP2L4 | {"num-virtual-stages-per-pipeline-rank": "2", "global-batch-size": "16"}, "2", "4"),
@@ -85,25 +96,26 @@ PAIRS = {
     "num-layers-in-last-pipeline-stage": (PP2L4, "1", "3"),
     "account-for-embedding-in-pipeline-split": (PP2 | {"num-layers": "3"}, True, UNSET),
     "account-for-loss-in-pipeline-split": (PP2 | {"num-layers": "3"}, True, UNSET), "use-distributed-optimizer": (DP2, True, UNSET),
-    "zero-stage": (DP2, "0", "1"), "overlap-grad-reduce": (DP2 | {"ddp-bucket-size": "1000"}, True, UNSET),
+    "zero-stage": (DP2, "0", "1"),
     "data-parallel-sharding-strategy": (DP2, "optim", "no_shard"), "use-megatron-fsdp": (DP2, True, UNSET), "use-torch-fsdp2": (DP2, True, UNSET),
+    "num-distributed-optimizer-instances": ({"ranks": "4", "zero-stage": "1", "micro-batch-size": "1"}, "1", "2"),
     "reduce-gradients-once": (DP2 | {"zero-stage": "2", "micro-batch-size": "1"}, True, UNSET), "ranks": ({}, "1", "2"), "device": ({}, "cpu", "cpu:reference"),
-    "threads": ({"device": "cpu:reference", "seq-length": "64"}, "1", "2"), "sample-prompt": (SAMPLE, "a", "b"),
-    "sample-tokens": (SAMPLE, "2", "8"), "ddp-num-buckets": (DP2 | {"grad-reduce-in-bf16": None}, "1", "4"),
-    "ddp-bucket-size": (DP2 | {"grad-reduce-in-bf16": None}, "1000", "100000"), "deepspeed_config": ({}, "ds.json", UNSET),
+    "sample-prompt": (SAMPLE, "a", "b"),
+    "sample-tokens": (SAMPLE, "2", "8"), "deepspeed_config": ({}, "ds.json", UNSET), "deepspeed": ({}, True, UNSET),
     "deepspeed-activation-checkpointing": ({"num-layers": "4"}, True, UNSET), "train-iters": ({}, "4", "5"),
     "train-samples": ({"train-iters": UNSET}, "16", "20"), "train-tokens": ({"train-iters": UNSET}, "256", "320"), "micro-batch-size": ({}, "1", "4"),
     "global-batch-size": ({}, "4", "8"), "rampup-batch-size": ({"train-iters": UNSET, "train-samples": "24"}, ["2", "2", "4"], UNSET),
     "step-batch-size-schedule": ({"global-batch-size": UNSET}, "0:4", "0:2 64:4"),
     "decrease-batch-size-if-needed": ({"train-iters": UNSET, "train-samples": "24", "rampup-batch-size": ["3", "1", "4"], "micro-batch-size": "2"}, True, UNSET),
     "calculate-per-token-loss": (REAL | {"eod-mask-loss": None}, True, UNSET), "eval-interval": ({}, "1", "2"), "eval-iters": ({}, "1", "2"),
-    "eval-global-batch-size": ({}, "4", "8"),     "full-validation": (REAL, True, UNSET), "skip-train": ({}, True, UNSET), "exit-interval": ({}, "2", "3"),
+    "eval-global-batch-size": ({}, "4", "8"), "eval-micro-batch-size": ({"eval-global-batch-size": "64", "eval-interval": "1"}, "4", "64"),
+    "full-validation": (REAL, True, UNSET), "skip-train": ({}, True, UNSET), "exit-interval": ({}, "2", "3"),
     "exit-duration-in-mins": ({}, "1e-9", "5"), "seed": ({}, "1", "2"), "non-finite": ({"lr": "100000", "train-iters": "8", "init-method-std": "1e18"}, "stop", "skip"),
     "no-check-for-nan-in-loss-and-grad": ({"lr": "100000", "train-iters": "8", "init-method-std": "1e18"}, True, UNSET),
-    "iterations-to-skip": ({}, "2", "3"), "check-weight-hash-across-dp-replicas-interval": None, "test-mode": None, "check-replicas": None,
+    "iterations-to-skip": ({}, "2", "3"),
     "rerun-check": ({"error-injection-rate": "2"}, "2", UNSET),
-    "rerun-mode": ({"error-injection-rate": "2"}, "disabled", "validate_results"), "error-injection-rate": ({}, "2", "3"),
-    "error-injection-type": ({"error-injection-rate": "2"}, "transient_error", "persistent_error"), "finetune": (SAVE, UNSET, UNSET),
+    "rerun-mode": ({"error-injection-rate": "2"}, "go_on", "validate_results"), "error-injection-rate": ({}, "2", "3"),
+    "error-injection-type": ({"error-injection-rate": "2"}, "transient_error", "persistent_error"), "finetune": (GOES_ON, True, UNSET),
     "optimizer": ({}, "adam", "sgd"), "lr": ({}, "0.01", "0.02"), "min-lr": ({}, "0", "0.005"), "lr-warmup-init": ({"lr-warmup-iters": "2"}, "0", "0.005"),
     "lr-decay-style": ({}, "cosine", "linear"), "lr-decay-iters": ({}, "4", "8"), "lr-decay-samples": ({"train-iters": UNSET, "train-samples": "16"}, "16", "32"),
     "lr-decay-tokens": ({}, "256", "512"), "lr-warmup-fraction": ({}, "0.25", "0.5"), "lr-warmup-iters": ({}, "1", "2"),
@@ -116,7 +128,12 @@ PAIRS = {
     "weight-decay-incr-style": ({"start-weight-decay": "0", "end-weight-decay": "1"}, "linear", "cosine"),
     "apply-wd-to-qk-layernorm": ({"qk-layernorm": None, "weight-decay": "0.9"}, True, UNSET), "no-decoupled-weight-decay": ({"weight-decay": "0.5"}, True, UNSET),
     "clip-grad": ({}, "1", "0.01"), "adam-beta1": ({}, "0.9", "0.5"), "adam-beta2": ({}, "0.999", "0.5"), "adam-eps": ({}, "1e-8", "1"),
-    "onebit-freeze-step": ({"optimizer": "onebitadam"} | DP2, "2", "3"), "lion-beta1": (LION, "0.9", "0.1"), "lion-beta2": (LION, "0.99", "0.1"), "lamb-min-coeff": (LAMB, "0.01", "5"), "lamb-max-coeff": (LAMB, "10", "0.02"),
+    "optimizer-cpu-offload": ({"offload-directory": "spill"}, True, UNSET), "offload-directory": ({"optimizer-cpu-offload": None}, "spill", "other"),
+    "optimizer-offload-fraction": ({"optimizer-cpu-offload": None, "offload-directory": "spill", "hidden-size": "128"}, "1", "0.1"),
+    "onebit-freeze-step": ({"optimizer": "onebitadam"} | DP2, "2", "3"), "onebit-coeff-beta": (LAMB1, "0.9", "0.5"), "onebit-factor-min": (LAMB1, "0.5", "1.05"),
+    "onebit-factor-max": (LAMB1, "4", "0.95"), "onebit-factor-threshold": (LAMB1 | {"onebit-factor-min": "1.05"}, "0.1", "0.01"), "zeroone-var-freeze-step": (ZERO1, "2", "3"),
+    "zeroone-var-update-scaler": (ZERO1 | {"zeroone-var-freeze-step": "5"}, "1", "3"), "zeroone-local-step-scaler": (ZERO1, "1", "5"),
+    "zeroone-local-step-clipper": (ZERO1, "1", "4"), "lion-beta1": (LION, "0.9", "0.1"), "lion-beta2": (LION, "0.99", "0.1"), "lamb-min-coeff": (LAMB, "0.01", "5"), "lamb-max-coeff": (LAMB, "10", "0.02"),
     "lamb-no-bias-correction": (LAMB, True, UNSET), "lamb-eps-inside-sqrt": (LAMB | {"adam-eps": "0.1"}, True, UNSET),
     "muon-momentum": (MUON, "0.9", "0.5"), "muon-use-nesterov": (MUON, True, UNSET), "muon-no-split-qkv": (MUON, True, UNSET),
     "muon-scale-mode": (MUON, "spectral", "unit_rms_norm"), "muon-extra-scale-factor": (MUON, "1", "0.2"), "muon-tp-mode": (MUON | TP2, "blockwise", "duplicated"),
@@ -125,7 +142,7 @@ PAIRS = {
     "sgd-momentum": ({"optimizer": "sgd"}, "0.9", "0.1"), "loss-scale": (F16, "8", "1024"), "initial-loss-scale": (F16, "8", "1024"),
     "min-loss-scale": (F16 | {"initial-loss-scale": "1e30", "hysteresis": "1"}, "9e29", "1"),
     "loss-scale-window": (F16 | {"initial-loss-scale": "8"}, "1", "1000"), "hysteresis": (F16 | {"initial-loss-scale": "1e30"}, "1", "3"),
-    "grad-reduce-in-bf16": (DP2, True, UNSET), "recompute-granularity": ({"num-layers": "4"}, "full", UNSET), "recompute-activations": ({"num-layers": "4"}, True, UNSET),
+    "grad-reduce-in-bf16": (DP2, True, UNSET), "recompute-granularity": ({"num-layers": "4"}, "full", UNSET), "recompute-activations": ({"num-layers": "4", "recompute-modules": "mlp"}, True, UNSET),
     "recompute-method": (FULL | {"num-layers": "8"}, "uniform", "block"), "recompute-num-layers": (FULL | {"num-layers": "4"}, "1", "4"),
     "recompute-modules": ({"recompute-granularity": "selective", "num-layers": "4"}, "mlp", "core_attn"),
     "activations-checkpoint-method": ({"num-layers": "4"}, "uniform", UNSET), "checkpoint-activations": ({"num-layers": "4"}, True, UNSET),
@@ -140,12 +157,13 @@ PAIRS = {
     "data-order": (REAL, "keyed", "stored"), "dataloader-type": ({}, "cyclic", "single"), "no-data-sharding": (DP2 | {"dataloader-type": "cyclic"}, True, UNSET),
     "eod-mask-loss": (REAL, True, UNSET), "reset-position-ids": (REAL, True, UNSET),
     "reset-attention-mask": (REAL, True, UNSET), "dataloader-inter-document-masking": (REAL, True, UNSET),
-    "keep-last-partial-validation-sequence": (SPLITS | {"train-data-path": "corpus", "valid-data-path": "small", "full-validation": None, "micro-batch-size": "1", "global-batch-size": "1"}, True, UNSET),
+    "keep-last-partial-validation-sequence": (SPLITS | {"train-data-path": "corpus", "valid-data-path": "small", "full-validation": None, "micro-batch-size": "1", "global-batch-size": "1",
+                                                        "data-order": "stored", "seq-length": "13"}, True, UNSET),
     "multiple-validation-sets": (SPLITS | {"train-data-path": "corpus", "valid-data-path": ["1", "corpus", "1", "other"], "eval-interval": "2"}, True, UNSET),
     "validation-set-names": (SPLITS | {"train-data-path": "corpus", "valid-data-path": ["corpus", "other"], "eval-interval": "2",
                               "multiple-validation-sets": None}, ["x", "y"], UNSET),
-    "tokenizer-type": ({}, "NullTokenizer", "ByteLevelTokenizer"), "tokenizer-model": (SPIECE, str(TEXT / "toy.model"), "nowhere.model"),
-    "vocab-file": (BPE, BPE["vocab-file"], "nowhere.json"), "merge-file": (BPE, BPE["merge-file"], "nowhere.txt"),
+    "tokenizer-type": (REAL | {"vocab-size": "512", "eod-mask-loss": None}, "NullTokenizer", "ByteLevelTokenizer"), "tokenizer-model": (SPIECE, str(TEXT / "toy.model"), "nowhere.model"),
+    "vocab-file": (BPE, BPE["vocab-file"], "longer.json"), "merge-file": (SAMPLE | {"sample-prompt": "hello world"}, BPE["merge-file"], "shorter.txt"),
     "tiktoken-pattern": ({"tokenizer-type": "TikTokenizer", "tokenizer-model": "ranks.tiktoken", "vocab-size": "1300"}, "v2", "([a-z]+"),
     "tokenizer-special-tokens": (BPE, "<new>", UNSET), "tiktoken-special-tokens": (BPE, "<new>", UNSET),
     "tokenizer-sentencepiece-legacy": (SPIECE | {"tokenizer-special-tokens": "<new>"}, True, UNSET),
@@ -158,51 +176,104 @@ PAIRS = {
     "tensorboard-log-interval": (TB, "1", "4"), "log-timers-to-tensorboard": (TB | {"timing-log-level": "1"}, True, UNSET),
     "log-memory-to-tensorboard": (TB, True, UNSET), "log-validation-ppl-to-tensorboard": (TB, True, UNSET), "log-world-size-to-tensorboard": (TB, True, UNSET),
     "no-log-learning-rate-to-tensorboard": (TB, True, UNSET), "no-log-loss-scale-to-tensorboard": (TB, True, UNSET), "timing-log-level": ({}, "0", "2"),
-    "timing-log-option": ({"timing-log-level": "1"}, "all", "minmax"), "softmax-type": None, "vocab-extra-ids": (BPE, "10", UNSET),
-    "tokenizer-sentencepiece-ignore-extra-whitespaces": None, "load": ({"train-iters": "6"}, "saved", UNSET), "ckpt-step": (GOES_ON, "2", "4"),
-    "pretrained-checkpoint": ({}, "saved", UNSET), "no-load-optim": ({"load": "saved", "train-iters": "6"}, True, UNSET),
+    "timing-log-option": ({"timing-log-level": "1"}, "all", "minmax"), "vocab-extra-ids": (BPE, "10", UNSET),
+    "load": (GOES_ON | {"load": UNSET}, "saved", UNSET), "ckpt-step": (GOES_ON, "2", "4"),
+    "pretrained-checkpoint": ({}, "saved", UNSET), "no-load-optim": (GOES_ON, True, UNSET),
     "no-load-rng": (GOES_ON | {"seed": "7"}, True, UNSET), "allow-fresh-start": ({"load": "empty"}, True, UNSET),
-    "use-checkpoint-args": (GOES_ON | {"num-layers": UNSET}, True, UNSET), "async-save": (SAVE, True, UNSET),
+    "use-checkpoint-args": (GOES_ON | {"num-layers": UNSET}, True, UNSET),
     "override-opt-param-scheduler": ({"load": "saved", "train-iters": "6", "lr": "0.02", "lr-decay-iters": "4"}, True, UNSET),
     "use-checkpoint-opt-param-scheduler": ({"load": "saved", "train-iters": "6", "lr": "0.02", "lr-decay-iters": "4"}, True, UNSET),
 }
 PAIRS |= {
+    "curriculum-schedule": (CURRICULUM, "fixed_linear", "none"), "curriculum-form": (CURRICULUM, "truncate", "reshape"),
+    "curriculum-min-length": (CURRICULUM, "4", "8"), "curriculum-max-length": (CURRICULUM, "12", "16"), "curriculum-steps": (CURRICULUM, "2", "4"),
+    "curriculum-multiple": (CURRICULUM | {"curriculum-min-length": "8"}, "4", "8"), "curriculum-root": (CURRICULUM | {"curriculum-schedule": "fixed_root"}, "1", "2"),
+    "curriculum-lengths": (STAIRS, ["4", "16"], ["8", "16"]), "curriculum-until": (STAIRS, ["1"], ["3"]),
     "fim-data": (FIM, True, UNSET), "fim-rate": (FIM, "1", "0"), "fim-spm-rate": (FIM, "0", "1"), "fim-split-sample": (FRAGMENTS, "a", "b"),
     "fim-fragment-rate": (FRAGMENTS, "0", "1"), "fim-prefix-token": (FIM, "<fim_prefix>", "<fim_pad>"), "fim-middle-token": (FIM, "<fim_middle>", "<fim_pad>"),
     "fim-suffix-token": (FIM, "<fim_suffix>", "<fim_pad>"), "fim-eod-token": (FIM, "<|endoftext|>", "a"),
-    "tokenizer-sentencepiece-ignore-extra-whitespaces": None,
 }
 PAIRS |= {
     "bert-no-binary-head": (BERT, True, UNSET), "mask-prob": (BERT, "0.15", "0.4"), "short-seq-prob": (BERT, "0", "0.9"),
-    "apply-residual-connection-post-layernorm": ({}, True, UNSET),
+    "apply-residual-connection-post-layernorm": ({}, True, UNSET), "bert-token-types": (BERT | {"bert-no-binary-head": None}, True, UNSET),
+    "no-output-bias": (BERT, True, UNSET), "output-multiplier": ({}, "1", "2"), "relu": ({}, True, UNSET),
+    "legacy-tokenizer": (BERT | {"tokenizer-type": "BertWordPieceLowerCase", "vocab-file": str(TEXT / "toy_wordpiece_vocab.txt"), "vocab-size": UNSET}, True, UNSET),
 }
-PAIRS["finetune"] = ({"load": "saved", "train-iters": "6"}, True, UNSET)
+EXPERTS = {"num-experts": "4", "moe-ffn-hidden-size": "32"}
+SIGMOIDS = EXPERTS | {"moe-router-score-function": "sigmoid"}
+BALANCED = EXPERTS | {"moe-aux-loss-coeff": "0.1"}
+FULL_ROOM = EXPERTS | {"moe-expert-capacity-factor": "0.5"}
+SHARED = EXPERTS | {"moe-shared-expert-intermediate-size": "32"}
+PAIRS |= {
+    "num-experts": ({}, "4", "8"), "moe-layer-freq": (EXPERTS, "2", "[0,1]"), "moe-ffn-hidden-size": (EXPERTS, "32", "64"),
+    "moe-shared-expert-intermediate-size": (EXPERTS, "32", UNSET), "moe-shared-expert-gate": (SHARED, True, UNSET), "moe-latent-size": (EXPERTS, "16", UNSET),
+    "moe-router-topk": (EXPERTS, "2", "3"), "topk": (EXPERTS, "2", "3"), "moe-router-score-function": (EXPERTS, "softmax", "sigmoid"),
+    "moe-router-pre-softmax": (EXPERTS, True, UNSET), "moe-router-num-groups": (SIGMOIDS | {"moe-router-group-topk": "1", "init-method-std": "0.5"}, "2", "1"),
+    "moe-router-group-topk": (SIGMOIDS | {"moe-router-num-groups": "2", "init-method-std": "0.5"}, "1", "2"),
+    "moe-router-topk-scaling-factor": (EXPERTS, "1", "2"), "moe-router-enable-expert-bias": (SIGMOIDS | {"moe-router-bias-update-rate": "1"}, True, UNSET),
+    "moe-router-bias-update-rate": (SIGMOIDS | {"moe-router-enable-expert-bias": None}, "0.001", "1"),
+    "moe-router-load-balancing-type": (BALANCED, "aux_loss", "seq_aux_loss"), "moe-aux-loss-coeff": (EXPERTS, "0.1", "0.2"), "moe-loss-coeff": (EXPERTS, "0.1", "0.2"),
+    "moe-z-loss-coeff": (EXPERTS, "0.1", UNSET), "moe-expert-capacity-factor": (EXPERTS, "0.5", "1"), "moe-train-capacity-factor": (EXPERTS, "0.5", "1"),
+    "moe-token-drop-policy": (FULL_ROOM, "probs", "position"), "expert-model-parallel-size": (EXPERTS | DP2, "1", "2"), "moe-expert-parallel-size": (EXPERTS | DP2, "1", "2"),
+    "expert-tensor-parallel-size": (EXPERTS | TP2 | {"disable-bias-linear": None}, "1", "2"), "expert-interval": (EXPERTS, "1", "2"),
+    "moe-eval-capacity-factor": (FULL_ROOM | {"eval-interval": "2"}, "0.25", "4"), "moe-min-capacity": (FULL_ROOM, "0", "100"),
+    "moe-input-jitter-eps": (EXPERTS, "0.5", UNSET), "moe-router-force-load-balancing": (EXPERTS, True, UNSET), "moe-layer-recompute": (EXPERTS | {"num-layers": "4"}, True, UNSET),
+    "mlp-type": (EXPERTS, "standard", "residual"), "disable-moe-token-dropping": (EXPERTS | {"moe-train-capacity-factor": "0.5"}, True, UNSET),
+    "ds-sequence-parallel-size": ({"ranks": "2"}, "2", "1"),
+    "checkpoint-num-layers": (FULL | {"num-layers": "4"}, "1", "4"), "activations-checkpoint-num-layers": (FULL | {"num-layers": "4"}, "1", "4"),
+    "override-lr-scheduler": ({"load": "saved", "train-iters": "6", "lr": "0.02", "lr-decay-iters": "4"}, True, UNSET),
+    "use-checkpoint-lr-scheduler": ({"load": "saved", "train-iters": "6", "lr": "0.02", "lr-decay-iters": "4"}, True, UNSET),
+    "moe-per-layer-logging": (EXPERTS, True, UNSET), "moe-use-upcycling": ({"load": "saved", "num-experts": "4", "train-iters": "6"}, True, UNSET),
+}
+FAMILY = ("family", "decoder-seq-length")  # the word that names the model, and what it cannot do without
+# Heard of where something goes wrong, or where another flag would have it otherwise.
+IN_NEED = {"non-finite", "no-check-for-nan-in-loss-and-grad", "rerun-check", "rerun-mode", "openai-gelu", "add-qkv-bias"}
 
-SAME_NUMBERS = "its effect is on who computes what, and the numbers are the same by design; tests/equal holds them"
+# Where one of the two values ends the run: by this sentence.
+REFUSES = {
+    "account-for-embedding-in-pipeline-split": "3 layers cannot be shared evenly", "account-for-loss-in-pipeline-split": "3 layers cannot be shared evenly",
+    "decrease-batch-size-if-needed": "global batch size 3 is not a multiple of", "mock-data": "nothing to train on: give .* or --mock-data",
+    "use-precision-aware-optimizer": "--exp-avg-dtype bf16 needs --use-precision-aware-optimizer",
+    "recompute-activations": "--recompute-modules needs --recompute-granularity selective",
+    "tokenizer-model": "cannot open nowhere.model", "tiktoken-pattern": r"pattern: '\(\[a-z\]\+': missing closing parenthesis",
+    "tokenizer-sentencepiece-legacy": "1 special tokens, which a model takes .* with --tokenizer-sentencepiece-legacy",
+    "no-load-rng": "leave --seed out, or add --no-load-rng", "use-checkpoint-args": "the number of layers is not set",
+    "allow-fresh-start": "add --allow-fresh-start", "moe-use-upcycling": "is of another model: model.experts.count is 0 there and 4 here",
+} | {flag: "its schedules differ: rate.peak" for flag in ("override-opt-param-scheduler", "use-checkpoint-opt-param-scheduler", "override-lr-scheduler",
+                                                         "use-checkpoint-lr-scheduler")}
+
+NOTHING_ELSE = "the page says that its values change nothing, and others are refused"
+AS_IT_IS = "it asks for what is done anyway"
+SAME_NUMBERS = "its effect is on who computes what and when, and the numbers are the same by design: tests/equal"
 REASONS = {
-    "num-experts": "one value, which changes nothing", "expert-model-parallel-size": "one value, which changes nothing",
-    "main-grads-dtype": "one value, which changes nothing", "main-params-dtype": "one value, which changes nothing",
-    "outer-dp-sharding-strategy": "one value, which changes nothing", "softmax-type": "one value, which changes nothing",
-    "recompute-activations": "what it forgets by itself is attention's scores, which are never stored", "tiktoken-num-special-tokens": "a tokenizer's ids; tests/text/tiktoken_test.cpp",
-    "data-impl": "its two values name the same files", "exit-on-missing-checkpoint": "it asks for what is done anyway",
-    "log-learning-rate-to-tensorboard": "it asks for what is done anyway", "log-loss-scale-to-tensorboard": "it asks for what is done anyway",
-    "check-weight-hash-across-dp-replicas-interval": "it is seen only on a faulty machine; tests/train/guard_test.cpp makes the fault",
-    "check-replicas": "as --check-weight-hash-across-dp-replicas-interval",
-    "test-mode": "as --check-weight-hash-across-dp-replicas-interval 1", "tensorboard-queue-size": "it is seen only where a disk is slower than steps; tests/report fills the queue",
-    "check-for-spiky-loss": "a loss that jumps tenfold takes a hundred steps before it; tests/train watches it",
-    "tokenizer-sentencepiece-ignore-extra-whitespaces": "a tokenizer's text; tests/text/sentencepiece_test.cpp",
-    "tokenizer-hf-no-include-special-tokens": "a tokenizer's text; tests/text/huggingface_test.cpp", "null-tokenizer-pad-id": "padding that a sample of this length has not; tests/data",
-    "allow-ambiguous-pad-tokens": "a padding id that is another token's too; tests/train/run_data_test.cpp",
-    "no-use-tokenizer-model-from-checkpoint-args": "a checkpoint's tokenizer; tests/train/keep_tokenizer_test.cpp",
-    "fim-no-prefix": "made-up text begins with nothing in particular; tests/data/fim_test.cpp", "fim-pad-token": "samples here grow; tests/data/fim_test.cpp",
-    "async-save": "the same files, written while training goes on; tests/checkpoint", "threads": "bits do not depend on threads: docs/numerics.md",
-    "use-tp-pp-dp-mapping": SAME_NUMBERS, "eval-micro-batch-size": SAME_NUMBERS, "cp-comm-type": SAME_NUMBERS, "overlap-grad-reduce": SAME_NUMBERS, "ddp-num-buckets": SAME_NUMBERS, "ddp-bucket-size": SAME_NUMBERS,
+    **dict.fromkeys(("moe-router-dtype", "moe-token-dispatcher-type", "moe-upcycling-granularity", "remote-device", "main-grads-dtype",
+                     "main-params-dtype", "megatron-fsdp-grad-comm-dtype", "megatron-fsdp-main-grads-dtype", "megatron-fsdp-main-params-dtype", "spec",
+                     "outer-dp-sharding-strategy", "softmax-type", "data-impl"), NOTHING_ELSE),
+    **dict.fromkeys(("exit-on-missing-checkpoint", "log-learning-rate-to-tensorboard", "log-loss-scale-to-tensorboard"), AS_IT_IS),
+    **dict.fromkeys(("zero-reduce-bucket-size", "ddp-num-buckets", "ddp-bucket-size", "overlap-grad-reduce", "cp-comm-type"), SAME_NUMBERS),
+    "threads": "bits do not depend on threads: tests/backend/conformance_matmul.cpp",
+    "async-save": "the same files, written while training goes on: tests/train/save_test.cpp",
+    "tiktoken-num-special-tokens": "a tokenizer's ids: tests/text/open_test.cpp",
+    "check-weight-hash-across-dp-replicas-interval": "it is seen only on a faulty machine: tests/train/guard_test.cpp makes the fault",
+    "check-replicas": "as --check-weight-hash-across-dp-replicas-interval", "test-mode": "as --check-weight-hash-across-dp-replicas-interval 1",
+    "tensorboard-queue-size": "it is seen only where a disk is slower than steps: tests/report/report_test.cpp fills the queue",
+    "check-for-spiky-loss": "a loss that jumps tenfold takes a hundred steps before it: tests/train/refused_test.cpp",
+    "tokenizer-sentencepiece-ignore-extra-whitespaces": "a tokenizer's text: tests/text/sentencepiece_test.cpp",
+    "tokenizer-hf-no-include-special-tokens": "a tokenizer's text: tests/text/huggingface_test.cpp",
+    "null-tokenizer-pad-id": "padding that a sample of this length has not: tests/text/open_test.cpp",
+    "allow-ambiguous-pad-tokens": "a padding id that is another token's too: tests/train/run_data_test.cpp",
+    "no-use-tokenizer-model-from-checkpoint-args": "a checkpoint's tokenizer: tests/train/keep_tokenizer_test.cpp",
+    "fim-no-prefix": "made-up text begins with nothing in particular: tests/data/fim_test.cpp", "fim-pad-token": "samples here grow: tests/data/fim_test.cpp",
 }
+
+
+@functools.cache
+def page_of(weft):
+    return subprocess.run([weft, "help", "flags"], capture_output=True, text=True, check=True).stdout
 
 
 def flags_of(weft):
-    page = subprocess.run([weft, "help", "flags"], capture_output=True, text=True, check=True).stdout
-    return re.findall(r"^\| `--([\w-]+)[^`]*` \| honored", page, re.M)
+    return re.findall(r"^\| `--([\w-]+)[^`]*` \| honored", page_of(weft), re.M)
 
 
 def words_of(settings):
@@ -253,25 +324,57 @@ def make_inputs(weft, folder):
     (folder / "splits2.json").write_text('{"train": ["other"], "valid": ["corpus"], "test": ["corpus"]}')
     (folder / "identity.json").write_text("{}")
     (folder / "empty").mkdir()
-    import base64
+    vocabulary = json.loads((TEXT / "toy_bpe_vocab.json").read_text())
+    (folder / "longer.json").write_text(json.dumps(vocabulary | {"more": max(vocabulary.values()) + 1}))
+    (folder / "shorter.txt").write_text("\n".join((TEXT / "toy_bpe_merges.txt").read_text().splitlines()[:2]))
     (folder / "ranks.tiktoken").write_text("".join(f"{base64.b64encode(bytes([b])).decode()} {b}\n" for b in range(256)))
     subprocess.run([weft, "train", "gpt", *words_of(BASE | {"save": "saved", "save-interval": "2", "log-jsonl": UNSET})], cwd=folder, check=True,
                    capture_output=True)
-    return [f for f in folder.iterdir() if f.suffix != ".txt" or f.name.startswith("paths")]
+    return [f for f in folder.iterdir() if f.suffix != ".txt" or f.name.startswith(("paths", "shorter"))]
 
 
-def verdict(weft, flag, inputs):
-    if flag in REASONS:
+def says_nothing_alone(weft, flag, inputs, plain):
+    """What does nothing without the others that its pair needs says so, or is refused."""
+    others, *values = PAIRS[flag]
+    alone = {k: v for k, v in others.items() if v is UNSET or k in FAMILY}
+    if alone == others or flag in IN_NEED:
         return None
-    if PAIRS.get(flag) is None:
+    for value in values:
+        run, ran = seen(weft, alone | {flag: value}, inputs)
+        told = re.search(rf"^no effect here: .*--{flag}\b", ran.stderr, re.M)
+        if run["status"] == 2 or told or run != plain(tuple(alone.items())):
+            return None
+    return f"--{flag}: alone it changes nothing, and nothing says so"
+
+
+def hollow(flag, reason, page):
+    """What is wrong with a reason."""
+    if flag in PAIRS:
+        return f"--{flag}: a pair of values shows that it acts, and a reason says that none can"
+    if reason is NOTHING_ELSE and not re.search(rf"^\| `--{flag} .*changes? nothing", page, re.M):
+        return f"--{flag}: the page does not say that it changes nothing"
+    missing = [path for path in re.findall(r"tests/[\w/.]*\w", reason) if not (ROOT / path).exists()]
+    return f"--{flag}: there is no {missing[0]}" if missing else None
+
+
+def shows(weft, flag, inputs):
+    """Whether two values come out otherwise, in runs that train; one may end, if by the right sentence."""
+    others, *values = PAIRS[flag]
+    (first, ran), (second, also) = (seen(weft, others | {flag: value}, inputs) for value in values)
+    ended = [done for run, done in ((first, ran), (second, also)) if not run["lines"]]
+    if any(not re.search(REFUSES.get(flag, "$."), done.stderr) for done in ended):
+        return f"--{flag}: a run does not train: {ended[0].stderr.strip()[-300:]}"
+    if len(ended) != (flag in REFUSES):
+        return f"--{flag}: of its two values one ends the run: {len(ended)} do"
+    return f"--{flag}: {values} come out the same" if first == second else None
+
+
+def verdict(weft, flag, inputs, plain):
+    if flag in REASONS:
+        return hollow(flag, REASONS[flag], page_of(weft))
+    if flag not in PAIRS:
         return f"--{flag}: no pair of values here shows that it acts, and no reason why none can"
-    others, a, b = PAIRS[flag]
-    (first, ran), (second, also) = (seen(weft, others | {flag: value}, inputs) for value in (a, b))
-    if first == second:
-        return f"--{flag}: {a} and {'left out' if b is UNSET else b} come out the same"
-    if not first["lines"] and not second["lines"]:
-        return f"--{flag}: neither run trains: {ran.stderr.strip()[-300:]} / {also.stderr.strip()[-300:]}"
-    return None
+    return shows(weft, flag, inputs) or says_nothing_alone(weft, flag, inputs, plain)
 
 
 def main():
@@ -287,8 +390,10 @@ def main():
         if any(run != steady[0] for run in steady):
             print("two runs of the same words come out otherwise: what is compared holds a time")
             return 1
-        wrong = [v for v in pool.map(lambda flag: verdict(weft, flag, inputs), flags) if v]
-    unknown = sorted(({*PAIRS, *REASONS}) - {*flags_of(weft)})
+
+        plain = functools.cache(lambda alone: seen(weft, dict(alone), inputs)[0])
+        wrong = [v for v in pool.map(lambda flag: verdict(weft, flag, inputs, plain), flags) if v]
+    unknown = sorted({*PAIRS, *REASONS, *REFUSES, *IN_NEED} - {*flags_of(weft)})
     for line in wrong:
         print(line)
     if unknown:

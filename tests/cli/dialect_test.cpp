@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "tests/cli/deepspeed_said.h"
 #include "tests/support/source_dir.h"
 #include "weft/base/error.h"
 #include "weft/cli/dialect/rows.h"
@@ -20,6 +21,7 @@ using dialect::Treatment;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::ThrowsMessage;
 
 namespace {
@@ -78,8 +80,14 @@ TEST(Dialect, leads_to_every_field) {
   std::set<std::string> reached;
   for (const Row& row : all_rows())
     for (const dialect::Effect& effect : row.effects) reached.emplace(effect.path);
-  // Derived; the other forms of --window-attn-skip-freq and --cp-comm-type.
-  reached.insert({"parallel.dp", "model.window_layers", "parallel.context_layers"});
+  for (const dialect::ds::Key& key : dialect::ds::keys()) {
+    if (key.treatment != Treatment::honored) continue;
+    const Said of_file = said(with_sample(key));
+    for (const dialect::KeySaid& one : of_file.rest.keys) reached.emplace(one.field);
+  }
+  // Derived; the other forms of --window-attn-skip-freq, --cp-comm-type and --moe-layer-freq.
+  reached.insert({"parallel.dp", "model.window_layers", "parallel.context_layers", "model.experts.layers",
+                  "model.experts.first"});
   TrainConfig config;
   const Fields fields(config);
   for (const auto& field : fields.all()) EXPECT_TRUE(reached.contains(field->path())) << field->path();
@@ -136,17 +144,74 @@ TEST(Dialect, says_once_and_with_the_reason_what_has_no_effect) {
 }
 
 TEST(Dialect, refuses_what_weft_cannot_do_all_at_once) {
-  refused({"--num-experts", "8", "--moe-router-topk", "2", "--fp8-format", "hybrid"},
-          "weft cannot do this yet: mixtures of experts: --num-experts, --moe-router-topk; 8-bit products: "
-          "--fp8-format");
+  refused({"--moe-router-dtype", "fp64", "--fp8-format", "hybrid", "--fp8-margin", "1"},
+          "weft cannot do this yet: routers in f64: --moe-router-dtype; 8-bit products: --fp8-format, "
+          "--fp8-margin");
   refused({"--position-embedding-type", "mrope"},
           "weft cannot do this yet: positions of images and video: --position-embedding-type");
   refused({"--grpo-iterations", "2"}, "weft cannot do this yet: reinforcement learning: --grpo-iterations");
 }
 
 TEST(Dialect, takes_the_one_value_of_a_refused_flag_that_changes_nothing) {
-  EXPECT_NO_THROW(
-      read({"--num-experts", "0", "--expert-model-parallel-size", "1", "--exp-avg-dtype", "fp32"}));
+  EXPECT_NO_THROW(read({"--moe-router-dtype", "fp32", "--mlp-type", "standard", "--exp-avg-dtype", "fp32"}));
+}
+
+TEST(Dialect, reads_mixtures_of_experts_in_megatrons_words_and_in_deepspeeds) {
+  const auto c = read({"--num-experts", "8", "--moe-layer-freq", "([0]*1+[1]*3)", "--moe-router-topk", "3",
+                       "--moe-router-load-balancing-type", "aux_loss", "seq_aux_loss", "--moe-aux-loss-coeff",
+                       "0.01", "0.02", "--moe-router-score-function", "sqrtsoftplus",
+                       "--moe-expert-capacity-factor", "1.5", "--expert-model-parallel-size", "2"});
+  const ExpertsConfig& x = c->config.model.experts;
+  EXPECT_EQ(x.count, 8);
+  EXPECT_THAT(x.layers, ElementsAre(0, 1, 1, 1));
+  EXPECT_EQ(x.router.chosen, 3);
+  EXPECT_THAT(x.router.balancing, ElementsAre(Balancing::aux_loss, Balancing::seq_aux_loss));
+  EXPECT_THAT(x.router.coefficients, ElementsAre(0.01, 0.02));
+  EXPECT_EQ(x.router.score, RouterScore::sqrt_softplus);
+  EXPECT_EQ(x.router.capacity, 1.5);
+  EXPECT_EQ(c->config.parallel.ep, 2);
+  const auto old = read({"--num-experts", "4", "--topk", "1", "--expert-interval", "2", "--moe-loss-coeff",
+                         "0.1", "--moe-train-capacity-factor", "2", "--moe-expert-parallel-size", "4"});
+  const ExpertsConfig& y = old->config.model.experts;
+  EXPECT_EQ(y.router.chosen, 1);
+  EXPECT_EQ(y.every, 2);
+  EXPECT_EQ(y.first, 1);  // the second of each two
+  EXPECT_THAT(y.router.coefficients, ElementsAre(0.1));
+  EXPECT_EQ(y.router.capacity, 2);
+  EXPECT_EQ(old->config.parallel.ep, 4);
+  EXPECT_TRUE(read({"--mlp-type", "residual"})->config.model.experts.residual);
+}
+
+TEST(Dialect, says_what_deepspeeds_experts_take_where_nothing_is_said) {
+  const auto bare = read({"--deepspeed", "--num-experts", "4", "--topk", "2", "--moe-loss-coeff", "0.1"});
+  EXPECT_THAT(bare->notices, Contains(HasSubstr("for the same as there: --moe-train-capacity-factor 1 "
+                                                "--moe-eval-capacity-factor 1 --moe-min-capacity 4 "
+                                                "--expert-interval 2")));
+  EXPECT_THAT(read({"--num-experts", "4"})->notices, IsEmpty());
+  const auto all = read({"--num-experts", "4", "--moe-train-capacity-factor", "2",
+                         "--moe-eval-capacity-factor", "2", "--disable-moe-token-dropping"});
+  EXPECT_FALSE(all->config.model.experts.router.capacity.has_value());
+  EXPECT_FALSE(all->config.model.experts.router.capacity_evaluating.has_value());
+}
+
+TEST(Dialect, takes_ulysses_for_context_parallelism_whose_heads_travel) {
+  const auto c = read({"--ds-sequence-parallel-size", "4"});
+  EXPECT_EQ(c->config.parallel.cp, 4);
+  EXPECT_EQ(c->config.parallel.context, ContextForm::heads);
+  refused({"--ds-sequence-parallel-size", "4", "--context-parallel-size", "2"},
+          "--ds-sequence-parallel-size and --context-parallel-size contradict each other: one sets "
+          "parallel.cp to 4, the other to 2");
+}
+
+TEST(Dialect, takes_a_length_and_a_rate_in_tokens_beside_samples) {
+  const auto c =
+      read({"--train-samples", "2500000", "--train-tokens", "2500000000", "--lr-warmup-tokens", "25000000",
+            "--lr-decay-tokens", "2500000000", "--zero-stage", "1", "--no-pipeline-parallel"});
+  EXPECT_EQ(c->config.length.tokens, 2'500'000'000);
+  EXPECT_EQ(c->config.length.samples, 2'500'000);
+  EXPECT_EQ(c->config.rate.warmup_tokens, 25'000'000);
+  EXPECT_EQ(c->config.rate.decay_tokens, 2'500'000'000);
+  EXPECT_EQ(c->config.parallel.zero, 1);
 }
 
 TEST(Dialect, says_what_to_write_instead_of_a_flag_that_is_gone) {
@@ -168,7 +233,7 @@ TEST(Dialect, names_the_flag_and_the_choices_when_a_value_is_wrong) {
   refused({"--cp-comm-type", "p2p", "ring"},
           "--cp-comm-type: 'ring' is not one of p2p, all_gather, a2a or a2a+p2p");
   refused({"--recompute-modules", "moe_act"},
-          "--recompute-modules: 'moe_act' is not one of core_attn, layernorm or mlp");
+          "--recompute-modules: 'moe_act' is not one of core_attn, layernorm, mlp, mla_up_proj or moe");
   refused({"--num-layesr", "2"}, "--num-layesr is not a flag, did you mean --num-layers");
 }
 
@@ -270,29 +335,13 @@ TEST(Dialect, says_which_file_a_mistake_is_in) {
   EXPECT_THAT([&] { read({"--config", bad.path()}); }, ThrowsMessage<Error>(HasSubstr(": not YAML: ")));
 }
 
-TEST(Dialect, takes_deepspeeds_settings_and_lets_flags_win) {
-  const File json("ds.json",
-                  R"({"train_batch_size": 256, "train_micro_batch_size_per_gpu": 16, "steps_per_print": 1,
-    "zero_optimization": {"stage": 1}, "gradient_clipping": 1.5,
-    "fp16": {"enabled": true, "loss_scale": 0, "loss_scale_window": 500, "hysteresis": 2, "min_loss_scale": 1, "initial_scale_power": 11}})");
-  const auto c = read({"--micro-batch-size", "8", "--deepspeed", "--deepspeed_config", json.path()});
-  EXPECT_EQ(c->config.batch.global, 256);
-  EXPECT_EQ(c->config.batch.micro, 8);
-  EXPECT_EQ(c->config.parallel.zero, 1);
-  EXPECT_EQ(c->config.optimizer.clip, 1.5);
-  EXPECT_EQ(c->config.model.precision, Precision::f16);
-  EXPECT_EQ(c->config.scaling.initial, 2048);
-  EXPECT_EQ(c->config.scaling.window, 500);
-  EXPECT_EQ(c->fields.at("batch.global").origin(), Origin::file);
-}
-
-TEST(Dialect, refuses_what_it_does_not_know_in_deepspeeds_settings) {
-  const File json("ds_unknown.json", R"({"curriculum_learning": {"enabled": true}})"),
-      broken("ds_broken.json", "[");
+TEST(Dialect, says_which_of_deepspeeds_files_a_mistake_is_in) {
+  const File json("ds_unknown.json", R"({"amp": {"enabled": true}})"), broken("ds_broken.json", "[");
   refused({"--deepspeed_config", json.path()},
-          "--deepspeed_config: " + json.path() + ": weft cannot do curriculum_learning/enabled yet");
+          "--deepspeed_config: " + json.path() +
+              ": weft cannot do this yet: Apex's mixed precision; bf16 and fp16 are weft's own: amp.enabled");
   refused({"--deepspeed_config", broken.path()},
-          "--deepspeed_config: " + broken.path() + " is not a JSON object");
+          "--deepspeed_config: " + broken.path() + " is not JSON: line 1");
   refused({"--deepspeed_config", "nowhere.json"}, "--deepspeed_config: cannot read nowhere.json");
 }
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/told.h"
+#include "tests/support/source_dir.h"
 #include "tests/support/temporary.h"
 #include "weft/base/file.h"
 #include "weft/cli/verb.h"
@@ -67,6 +68,30 @@ TEST(Bert, tells_both_losses_in_the_log_in_json_lines_and_of_evaluations) {
   EXPECT_NEAR(step["sop_loss"], 0.69, 0.1);
 }
 
+namespace {
+
+/// Whether a file of events holds a number under this name, and no longer one: a protocol buffer's text.
+bool tells(const std::string& events, const std::string& tag) {
+  return events.find(std::string{'\n', char(tag.size())} + tag) != std::string::npos;
+}
+
+}  // namespace
+
+// As Megatron names them, whose program writes every loss by its key in the log line.
+TEST(Bert, tells_both_losses_to_tensorboard) {
+  const support::TemporaryDirectory folder;
+  const Told t =
+      told_small({"train", "bert"}, {"--tensorboard-dir", folder.path().string(), "--eval-interval", "2",
+                                     "--log-validation-ppl-to-tensorboard"});
+  ASSERT_EQ(t.status, 0) << t.err;
+  const std::string events = read_file(std::filesystem::directory_iterator(folder.path())->path());
+  for (const std::string loss : {"lm loss", "sop loss"})
+    for (const char* what : {"", " vs samples", " validation", " validation vs samples", " validation ppl",
+                             " validation ppl vs samples"})
+      EXPECT_TRUE(tells(events, loss + what)) << loss << what;
+  EXPECT_FALSE(tells(events, "loss"));
+}
+
 TEST(Bert, without_its_binary_head_has_one_loss) {
   const Told t = told_small({"train", "bert"}, {"--bert-no-binary-head"});
   EXPECT_EQ(t.status, 0) << t.err;
@@ -99,13 +124,27 @@ TEST(Bert, shows_its_samples_and_its_plan) {
   EXPECT_THAT(told_small({"train", "bert", "--dry-run"}).out, HasSubstr("model.sentence_order"));
 }
 
+TEST(Bert, shows_its_samples_by_its_programs_usual_tokenizer) {
+  const std::string words = WEFT_SOURCE_DIR "/tests/golden/text/toy_wordpiece_vocab.txt";
+  EXPECT_EQ(told_small({"data", "sample", "bert"}, {"--vocab-file", words}).err, "");
+}
+
+TEST(Bert, takes_the_word_by_which_megatrons_program_chooses_its_layers) {
+  EXPECT_EQ(told_small({"train", "bert", "--dry-run"}, {"--spec", "local"}).status, 0);
+  EXPECT_THAT(told_small({"train", "bert", "--dry-run"}, {"--spec", "my.module", "layers"}).err,
+              HasSubstr("layers given as Python code"));
+  EXPECT_THAT(told_small({"train", "t5"}, {"--pipeline-model-parallel-split-rank", "1"}).err,
+              HasSubstr("--pipeline-model-parallel-split-rank is gone from Megatron-LM; write "
+                        "--pipeline-model-parallel-layout"));
+}
+
 TEST(Bert, refuses_what_is_not_for_it) {
   EXPECT_THAT(told_small({"train", "bert"}, {"--eod-mask-loss"}).err,
               HasSubstr("bert: --eod-mask-loss, --reset-position-ids, "));
   EXPECT_THAT(told_small({"train", "bert"}, {"--window-size", "7,0"}).err,
               HasSubstr("model: a BERT's tokens see the whole text, and no window of 8 keys"));
   EXPECT_THAT(told_small({"train", "bert"}, {"--data-order", "keyed"}).err,
-              HasSubstr("bert: samples are drawn by a stored index; leave out --data-order keyed"));
+              HasSubstr("bert: samples are drawn by a stored index; leave --data-order keyed out"));
   EXPECT_THAT(told_small({"train", "gpt"}, {"--mask-prob", "0.2"}).err,
               HasSubstr("only the samples of BERT and T5 hide words"));
 }
@@ -138,12 +177,50 @@ TEST(T5, goes_on_with_the_same_bits) {
   EXPECT_THAT(t.err, HasSubstr("every bit equal"));
 }
 
+// Lengths are the run's own, whatever config.json says of them.
+TEST(T5, begins_as_a_model_of_hugging_face_and_becomes_one_again) {
+  const support::TemporaryDirectory folder;
+  const std::string model = WEFT_SOURCE_DIR "/tests/golden/exchange/t5", save = (folder / "run").string(),
+                    out = (folder / "out").string();
+  const std::vector<std::string_view> words{"train",
+                                            "t5",
+                                            "--load",
+                                            model,
+                                            "--use-checkpoint-args",
+                                            "--mock-data",
+                                            "--seq-length",
+                                            "32",
+                                            "--lr",
+                                            "1e-3",
+                                            "--micro-batch-size",
+                                            "2",
+                                            "--train-iters",
+                                            "2",
+                                            "--decoder-seq-length",
+                                            "24",
+                                            "--eval-iters",
+                                            "0",
+                                            "--save-interval",
+                                            "2",
+                                            "--save",
+                                            save,
+                                            "--no-memory-check"};
+  const Told trained = run_and_hear(words);
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  const Told written = run_and_hear(std::vector<std::string_view>{"checkpoint", "convert", save, out});
+  EXPECT_EQ(written.status, 0) << written.err;
+  EXPECT_THAT(read_file(out + "/config.json"), HasSubstr("\"decoder_start_token_id\": 0"));
+}
+
 TEST(T5, is_tested_under_a_layout_and_planned) {
   const Told t = told_t5({"selftest", "t5"}, {"--decoder-num-layers", "2", "--context-parallel-size", "2",
                                               "--pipeline-model-parallel-size", "4", "--ranks", "8"});
   EXPECT_EQ(t.status, 0) << t.out << t.err;
+  EXPECT_THAT(t.out, HasSubstr("36 tokens for the encoder and 32 for the decoder: your model, made small"));
   EXPECT_THAT(t.out, HasSubstr("the layout trains as one rank does"));
-  EXPECT_THAT(told_t5({"train", "t5", "--dry-run"}).out, HasSubstr("model.decoder_sequence"));
+  const Told plan = told_t5({"train", "t5", "--dry-run"});
+  EXPECT_THAT(plan.out, HasSubstr("model.decoder_sequence"));
+  EXPECT_THAT(plan.out, HasSubstr("a step learns from 192 tokens in "));  // 8 times 16 and 8
 }
 
 TEST(T5, refuses_what_is_not_for_it) {
@@ -157,11 +234,6 @@ TEST(T5, refuses_what_is_not_for_it) {
               HasSubstr("model: a T5's heads have keys of their own, not 1 query groups for 2 heads"));
   EXPECT_THAT(told_t5({"train", "t5"}, {"--qk-layernorm"}).err,
               HasSubstr("model: a T5 has no norms of queries and keys"));
-  EXPECT_THAT(
-      told_t5({"train", "t5"}, {"--exact", "--pipeline-model-parallel-size", "2", "--ranks", "2"}).err,
-      HasSubstr("exact mode: a T5's words are read by encoder, decoder and output, whose gradients "
-                "would be added in another order on several pipeline stages; take one stage, or "
-                "--untie-embeddings-and-output-weights"));
   EXPECT_THAT(told_t5({"train", "t5"},
                       {"--position-embedding-type", "relative", "--relative-attention-num-buckets", "7"})
                   .err,

@@ -18,7 +18,8 @@ using Json = nlohmann::json;
 
 namespace {
 
-const std::string model = std::string(WEFT_SOURCE_DIR) + "/tests/golden/exchange/qwen3";
+const std::string models = std::string(WEFT_SOURCE_DIR) + "/tests/golden/exchange/";
+const std::string model = models + "qwen3";
 
 Told generate(const std::vector<std::string>& words) { return told(generate_verb(), words); }
 
@@ -51,7 +52,61 @@ std::string refused_by(const std::vector<std::string>& words) {
   return found.err;
 }
 
+/// Words for a BERT of 37 ids.
+std::string vocabulary_in(const TemporaryDirectory& folder) {
+  const std::string file = (folder / "vocab.txt").string();
+  std::ofstream out(file);
+  out << "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n";
+  for (int i = 5; i < 37; ++i) out << "word" << i << "\n";
+  return "bert:" + file;
+}
+
 }  // namespace
+
+// Its text ends in the id that config.json says ends one, and its answer starts as that says.
+TEST(Generate, a_model_of_two_stacks_says_another_text) {
+  std::ifstream file(models + "t5_gated/logits.json");
+  const Json all = Json::parse(file);
+  std::string prompt;
+  for (std::size_t i = 0; i + 1 < all["source"].size(); ++i)
+    prompt += (i > 0 ? " " : "") + std::to_string(all["source"][i].get<int>());
+  const std::vector<double> first = all["logits"][0];
+  const auto likeliest = std::to_string(std::ranges::max_element(first) - first.begin());
+  const std::vector<std::string> words{models + "t5_gated", "--tokenizer", "null:37", "--prompt", prompt,
+                                       "--tokens",          "1",           "--greedy"};
+  const Told found = generate(words);
+  EXPECT_EQ(found.status, 0) << found.err;
+  EXPECT_EQ(found.out, prompt + "\n" + likeliest + "\n");
+}
+
+TEST(Generate, a_bert_guesses_hidden_words) {
+  const TemporaryDirectory folder;
+  const std::vector<std::string> words{models + "bert_words", "--tokenizer", vocabulary_in(folder),
+                                       "--prompt", "word7 [MASK] word9 [MASK]"};
+  const Told found = generate(words);
+  EXPECT_EQ(found.status, 0) << found.err;
+  EXPECT_THAT(found.out,
+              ::testing::MatchesRegex("word7 .MASK. word9 .MASK.\n([^ ]+ 0\\.[0-9]+  ){4}[^ ]+ 0\\.[0-9]+\n"
+                                      "([^ ]+ 0\\.[0-9]+  ){4}[^ ]+ 0\\.[0-9]+\n"));
+  std::vector<std::string> json = words;
+  json.insert(json.end(), {"--json", "--top-k", "2"});
+  const Json told = Json::parse(generate(json).out);
+  ASSERT_EQ(told["masks"].size(), 2U);
+  ASSERT_EQ(told["masks"][0].size(), 2U);
+  EXPECT_GE(told["masks"][0][0]["probability"], told["masks"][0][1]["probability"]);
+  EXPECT_THAT(told["text"],
+              ::testing::StartsWith("word7 " + told["masks"][0][0]["token"].get<std::string>()));
+}
+
+TEST(Generate, a_bert_draws_nothing) {
+  EXPECT_EQ(refused_by({models + "bert_words", "--tokenizer", "null:37", "--prompt", "3", "--seed", "3",
+                        "--greedy"}),
+            "generate: " + models +
+                "bert_words is a model of the family bert, which guesses hidden words and draws none; leave "
+                "--greedy, --seed out\n");
+  EXPECT_EQ(refused_by({models + "bert_words", "--tokenizer", "null:37", "--prompt", "3"}),
+            "generate: the tokenizer has no [MASK], which the model was trained with\n");
+}
 
 TEST(Generate, the_likeliest_token_is_that_of_transformers) {
   const Known golden = known();

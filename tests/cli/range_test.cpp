@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 
 #include "tests/cli/told.h"
+#include "tests/support/sanitized.h"
+#include "tests/support/temporary.h"
 #include "weft/base/error.h"
 #include "weft/base/flags.h"
 #include "weft/cli/dialect.h"
@@ -15,29 +18,45 @@ using namespace weft;
 using namespace weft::cli;
 using dialect::Row;
 using dialect::Treatment;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
+using weft::testing::every;
 
 namespace {
 
 constexpr std::array odd_words{"0", "-1", "NaN", "inf", "1000000000000000000", "word"};
 
+/// In a place of its own: some words are names of files.
+class Elsewhere {
+ public:
+  Elsewhere() : before_(std::filesystem::current_path()) { std::filesystem::current_path(folder_.path()); }
+  ~Elsewhere() { std::filesystem::current_path(before_); }
+  Elsewhere(const Elsewhere&) = delete;
+  Elsewhere& operator=(const Elsewhere&) = delete;
+
+ private:
+  support::TemporaryDirectory folder_;
+  std::filesystem::path before_;
+};
+
+/// The model, data and length of a tiny run, but for what the flag itself says.
+std::vector<std::string> tiny_but(std::string_view sets) {
+  std::vector<std::string> words = {
+      "gpt",         "--hidden-size=16",   "--num-attention-heads=2", "--micro-batch-size=1", "--lr=1e-3",
+      "--threads=1", "--data-order=keyed", "--exit-interval=1",       "--vocab-size=32"};
+  // Two flags that set the same, or say the same, contradict each other, whatever they say.
+  if (sets != "model.layers") words.emplace_back("--num-layers=2");
+  if (sets != "model.sequence") words.emplace_back("--seq-length=8");
+  if (!sets.starts_with("length.")) words.emplace_back("--train-iters=2");
+  if (!sets.starts_with("data.") || !sets.ends_with("paths")) words.emplace_back("--mock-data");
+  return words;
+}
+
+/// A run of one step. What may not be, or cannot be had, ends before it; the rest goes through it.
 Told tried(const Row& row, const std::string& value) {
   const auto& all = verbs();
   const auto train = std::find_if(all.begin(), all.end(), [](const Verb& v) { return v.name == "train"; });
-  const std::string_view sets = row.effects[0].path;
-  std::vector<std::string> words = {"gpt",
-                                    "--hidden-size=64",
-                                    "--num-attention-heads=4",
-                                    "--micro-batch-size=4",
-                                    "--lr=1e-3",
-                                    "--train-iters=100",
-                                    "--mock-data",
-                                    "--vocab-size=250",
-                                    "--dry-run",
-                                    text("--", row.flag, "=", value)};
-  // Two flags that set the same contradict each other, whatever they say.
-  if (sets != "model.layers") words.emplace_back("--num-layers=2");
-  if (sets != "model.sequence") words.emplace_back("--seq-length=64");
+  std::vector<std::string> words = tiny_but(row.effects[0].path);
+  words.push_back(text("--", row.flag, "=", value));
   return told(*train, words);
 }
 
@@ -46,6 +65,13 @@ std::vector<Row> honored() {
   for (auto& group : dialect::table())
     for (auto& row : group.rows)
       if (row.treatment == Treatment::honored && row.arity != Arity::none) out.push_back(row);
+  return out;
+}
+
+std::vector<Row> some_honored() {
+  const std::vector<Row> rows = honored();
+  std::vector<Row> out;
+  for (std::size_t i = 0; i < rows.size(); i += std::size_t(every(5))) out.push_back(rows[i]);
   return out;
 }
 
@@ -81,13 +107,15 @@ TEST(Ranges, hold_the_built_in_values_that_a_person_may_repeat) {
 }
 
 TEST(Ranges, are_kept_by_every_flag_whatever_it_is_given) {
+  const Elsewhere elsewhere;
   TrainConfig config;
   const Fields fields(config);
   int refused = 0;
-  for (const Row& row : honored())
+  for (const Row& row : some_honored())
     for (const std::string value : odd_words) {
       const Told t = tried(row, value);
-      ASSERT_TRUE(t.status == 0 || t.status == 2) << row.flag << " " << value << ": " << t.err;
+      ASSERT_TRUE(t.status == 0 || t.status == 2 || t.status == 3)
+          << row.flag << " " << value << ": " << t.status << " " << t.err;
       const Field* field = field_of(row, fields);
       if (field == nullptr || !is_number(*field)) continue;
       const bool is_word = value == "word";
@@ -98,7 +126,36 @@ TEST(Ranges, are_kept_by_every_flag_whatever_it_is_given) {
       EXPECT_THAT(t.err, HasSubstr(text("--", row.flag, ": '", value, "' is "))) << row.flag;
       ++refused;
     }
-  EXPECT_GT(refused, 300);
+  EXPECT_GT(refused, 300 / every(5));
+}
+
+/// The largest number that a flag takes, where that is an end of its range. So many threads would be started,
+/// and so many layers fit.
+std::optional<std::string> largest(const Row& row, const Fields& fields) {
+  const Field* field = field_of(row, fields);
+  if (field == nullptr || !is_number(*field) || field->list()) return std::nullopt;
+  const std::string& path = field->path();
+  const bool left_out = path == "run.ranks" || path == "run.threads" || path == "model.layers";
+  const bool whole = field->kind() == FieldKind::integer && field->legal()->most < 1e16;
+  return whole && !left_out ? std::optional(write_word(std::int64_t(field->legal()->most))) : std::nullopt;
+}
+
+// What is too large for this machine is said before it is taken, and what is too large for the model by its
+// rules.
+TEST(Ranges, may_be_used_to_their_ends) {
+  const Elsewhere elsewhere;
+  TrainConfig config;
+  const Fields fields(config);
+  int ran = 0;
+  for (const Row& row : some_honored()) {
+    const auto value = largest(row, fields);
+    if (!value) continue;
+    const Told t = tried(row, *value);
+    EXPECT_TRUE(t.status == 0 || t.status == 2 || t.status == 3)
+        << row.flag << " " << *value << ": " << t.err;
+    ran += t.status != 2;
+  }
+  EXPECT_GT(ran, 40 / every(5));
 }
 
 TEST(Ranges, say_the_flag_what_was_found_and_what_is_legal) {

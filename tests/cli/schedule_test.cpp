@@ -93,3 +93,34 @@ TEST(ScheduleVerb, refuses_what_it_cannot_draw) {
               HasSubstr("schedule: 4096 ranks times 4096 microbatches are more than anybody can look at"));
   EXPECT_THAT(no({"zbv"}), HasSubstr("did you mean zb-v"));
 }
+
+// Megatron's worked example: spec of ranks with tp 2, cp 2, pp 2, ep 4 and etp 1.
+TEST(ScheduleVerb, shows_who_sits_where_to_dense_layers_and_to_experts) {
+  const std::string out =
+      told({"--places", "--ranks=2", "--tp=2", "--cp=2", "--dp=2", "--ep=4", "--etp=1"}).out;
+  EXPECT_THAT(out,
+              HasSubstr("16 ranks, 2 stages of tp 2, cp 2, dp 2; experts see a stage's 8 as etp 1, ep 4, "
+                        "edp 2\n\nstage 0\n rank     tp   cp   dp    etp   ep  edp\n"
+                        "    0      0    0    0      0    0    0\n"
+                        "    1      1    0    0      0    1    0\n"));
+  EXPECT_THAT(out, HasSubstr("   14      0    1    1      0    2    1\n"));
+  EXPECT_THAT(
+      out,
+      HasSubstr("etp, ep  tokens travel to experts       0 1 2 3 | 4 5 6 7 | 8 9 10 11 | 12 13 14 15\n"));
+  EXPECT_THAT(
+      out, HasSubstr("edp      experts' gradients are added   0 4 | 1 5 | 2 6 | 3 7 | 8 12 | 9 13 | 10 14 | "
+                     "11 15\n"));
+  EXPECT_EQ(
+      told({"--places", "--tp", "2"}).out,
+      "2 ranks, 1 stage of tp 2, cp 1, dp 1\n\nstage 0\n rank     tp   cp   dp\n    0      0    0    0\n"
+      "    1      1    0    0\n\ntp       matrices and heads are cut     0 1\n");
+}
+
+TEST(ScheduleVerb, refuses_places_that_there_are_not) {
+  EXPECT_THAT(told({"--tp", "2"}).err,
+              HasSubstr("schedule: --tp, --cp, --dp, --ep and --etp say who sits where: add --places"));
+  EXPECT_THAT(told({"--places", "--tp", "64", "--dp", "128"}).err,
+              HasSubstr("schedule: more than 4096 ranks are more than anybody can look at"));
+  EXPECT_THAT(told({"--places", "--tp", "2", "--ep", "4"}).err,
+              HasSubstr("cannot be cut into ep 4 times etp 2"));
+}

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/cli/told.h"
+#include "tests/support/source_dir.h"
 #include "weft/cli/verb.h"
 
 using namespace weft::cli;
@@ -64,6 +65,23 @@ TEST(Selftest, finds_that_a_layout_trains_as_one_rank_does) {
 TEST(Selftest, allows_for_gradients_that_travel_in_bf16_and_for_keys_that_ranks_share) {
   const Told t = told({"--tensor-model-parallel-size", "2", "--group-query-attention", "--num-query-groups",
                        "1", "--ranks", "4", "--grad-reduce-in-bf16"});
+  EXPECT_EQ(t.status, 0) << t.out << t.err;
+  EXPECT_THAT(t.out, HasSubstr("the layout trains as one rank does\n"));
+}
+
+TEST(Selftest, needs_nothing_to_read) {
+  const std::string config = WEFT_SOURCE_DIR "/examples/llama2_7b.yaml";
+  const Told t = run_and_hear(std::vector<std::string_view>{
+      "selftest", "gpt", "--config", config, "--tensor-model-parallel-size", "2", "--ranks", "2"});
+  EXPECT_EQ(t.status, 0) << t.out << t.err;
+  EXPECT_THAT(t.out, HasSubstr("the layout trains as one rank does\n"));
+}
+
+TEST(Selftest, takes_stages_that_are_spelled_and_layers_that_are_computed_again) {
+  const Told t =
+      told({"--pipeline-model-parallel-layout", "Et*10|t*10|t*10|t*10L", "--pipeline-model-parallel-size",
+            "2", "--recompute-granularity", "full", "--recompute-method", "block", "--recompute-num-layers",
+            "8", "--global-batch-size", "16", "--ranks", "2"});
   EXPECT_EQ(t.status, 0) << t.out << t.err;
   EXPECT_THAT(t.out, HasSubstr("the layout trains as one rank does\n"));
 }

@@ -87,3 +87,24 @@ TEST(Spelling, knows_every_field_that_a_message_below_names) {
   }
   EXPECT_GT(found, 150);
 }
+
+TEST(Spelling, finds_no_flag_in_a_message_below) {
+  const std::regex literal(R"("(?:[^"\\]|\\.)*")"), flag(R"(--[a-z][a-z-]+)");
+  int read = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(WEFT_SOURCE_DIR "/weft")) {
+    const std::string path = entry.path().string();
+    // The launcher's words are its own, and so are a job file's: they spell them themselves.
+    const auto below = [&](const char* room) { return path.find(room) != std::string::npos; };
+    if (below("/weft/cli/") || below("/weft/launch/") || below("/weft/jobs/")) continue;
+    if (entry.path().extension() != ".cpp" && entry.path().extension() != ".h") continue;
+    ++read;
+    std::ifstream in(entry.path());
+    for (std::string line; std::getline(in, line);) {
+      line = line.substr(0, line.find("//"));
+      for (auto at = std::sregex_iterator(line.begin(), line.end(), literal); at != std::sregex_iterator();
+           ++at)
+        EXPECT_FALSE(std::regex_search(at->str(), flag)) << path << ": " << at->str();
+    }
+  }
+  EXPECT_GT(read, 300);
+}

@@ -90,6 +90,12 @@ TEST(Train, lets_ranks_stand_in_for_a_launcher) {
   EXPECT_EQ(j["settings"]["parallel"]["dp"]["value"], 3);
 }
 
+TEST(Train, says_that_a_launchers_ranks_are_those_that_there_are) {
+  const Variable world("WORLD_SIZE", "8"), rank("RANK", "0");
+  EXPECT_EQ(told(tiny({"--ranks", "3"})).err, "no effect here: --ranks 3 (a launcher started 8)\n");
+  EXPECT_EQ(told(tiny({"--ranks", "8"})).err, "");
+}
+
 TEST(Train, refuses_an_environment_that_contradicts_itself) {
   const Variable world("WORLD_SIZE", "4"), rank("RANK", "4");
   const Told t = told(tiny());
@@ -201,9 +207,13 @@ TEST(Train, refuses_what_cannot_fit_before_it_takes_any_memory) {
   EXPECT_THAT(t.err, testing::EndsWith("; --no-memory-check starts all the same\n"));
 }
 
-TEST(Train, plans_the_memory_that_the_run_then_takes) {
+namespace {
+
+/// The most memory of such a run in MiB, as its plan says, and as it says itself after its last step.
+void expect_planned(const std::vector<std::string_view>& more) {
   std::vector<std::string_view> words = tiny({"--data-order", "keyed", "--train-iters", "2", "--threads", "1",
                                               "--log-memory-interval", "1", "--json"});
+  words.insert(words.end() - 1, more.begin(), more.end());
   const auto planned = Json::parse(told(words).out)["plan"]["memory"][0]["at_once"].get<double>();
   words.pop_back();
   words.erase(std::find(words.begin(), words.end(), "--dry-run"));
@@ -213,4 +223,13 @@ TEST(Train, plans_the_memory_that_the_run_then_takes) {
   ASSERT_TRUE(
       std::regex_search(t.err, found, std::regex("after step 2: .* allocated, ([0-9.]+) MiB at most")));
   EXPECT_NEAR(planned / (1 << 20), std::stod(found[1]), 0.02 * std::stod(found[1]));
+}
+
+}  // namespace
+
+TEST(Train, plans_the_memory_that_the_run_then_takes) { expect_planned({}); }
+
+TEST(Train, plans_the_memory_that_its_evaluations_then_take) {
+  expect_planned({"--eval-interval", "1", "--eval-iters", "1", "--eval-micro-batch-size", "40",
+                  "--eval-global-batch-size", "80"});
 }

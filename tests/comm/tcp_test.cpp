@@ -131,6 +131,38 @@ TEST(Tcp, refuses_messages_of_different_lengths) {
   EXPECT_THAT(said[1], HasSubstr("broadcast: 24 bytes are expected from rank 0, which sends 16"));
 }
 
+TEST(Tcp, a_failure_is_what_every_later_word_says) {
+  const Door door;
+  const auto said = run(door, 2, [](Communicator& world) {
+    PlainDevice device;
+    if (world.rank() == 0) return world.broadcast(empty(device, {4}), 0).wait();
+    EXPECT_THROW(world.broadcast(empty(device, {6}), 0).wait(), Error);
+    world.barrier();
+  });
+  EXPECT_THAT(said[1], HasSubstr("broadcast: 24 bytes are expected from rank 0, which sends 16"));
+}
+
+// As a checkpoint is written while training goes on.
+TEST(Tcp, two_threads_of_a_rank_speak_over_a_circle_each) {
+  const Door door;
+  const auto said = run(door, 3, [](Communicator& world) {
+    const auto beside = world.split(0, world.rank());
+    PlainDevice device;
+    std::jthread saves([&beside] {
+      for (int i = 0; i < 100; ++i) {
+        const std::string mine = text("rank ", beside->rank(), " has ", i);
+        EXPECT_EQ(beside->tell_all(mine)[std::size_t(beside->rank())], mine);
+      }
+    });
+    for (int i = 0; i < 100; ++i) {
+      const Tensor x = from_host(device, {3000}, std::vector<float>(3000, float(world.rank() + i)));
+      world.all_reduce(x, Reduce::sum).wait();
+      EXPECT_THAT(to_host<float>(x), ::testing::Each(float(3 + 3 * i)));
+    }
+  });
+  EXPECT_THAT(said, ::testing::Each(""));
+}
+
 TEST(Tcp, strangers_at_the_door_change_nothing) {
   const Door door;
   const int silent = knock(door), noisy = knock(door), gone = knock(door);

@@ -16,7 +16,7 @@ using ::testing::ThrowsMessage;
 namespace {
 
 constexpr std::int64_t length = 40;
-constexpr std::int32_t eod = 300, prefix = 301, middle = 302, suffix = 303, pad = 304, split = 305;
+constexpr std::int32_t eod = 300, prefix = 301, middle = 302, suffix = 303, pad = 304, ends_fragment = 305;
 
 /// Bytes are tokens; two documents, one of which holds two fragments, fill every sample.
 class Letters final : public Dataset {
@@ -27,7 +27,7 @@ class Letters final : public Dataset {
     std::vector<std::int32_t>& tokens = into[Field::tokens];
     for (std::int64_t k = 0; k <= length; ++k) tokens.push_back(std::int32_t('a' + (i + k) % 26));
     tokens[20] = eod;
-    tokens[30] = split;
+    tokens[30] = ends_fragment;
     complete_gpt_sample(into, rows());
   }
   std::vector<Origin> origins(std::int64_t) const override { return {}; }
@@ -119,12 +119,12 @@ TEST(Fim, leaves_alone_what_is_not_drawn_and_what_is_spared) {
 
 TEST(Fim, permutes_fragment_by_fragment_where_they_are_marked) {
   FimRules how = rules();
-  how.split = split;
+  how.split = ends_fragment;
   how.fragment_rate = 1;
   const auto tokens = tokens_of(how, 7);
   const auto behind = std::ranges::find(tokens, eod) + 1;
   EXPECT_EQ(*behind, prefix);
-  const auto mark = std::find(behind, tokens.end(), split);
+  const auto mark = std::find(behind, tokens.end(), ends_fragment);
   ASSERT_NE(mark, tokens.end());
   EXPECT_EQ(*(mark + 1), prefix);
 }
@@ -134,7 +134,7 @@ TEST(Fim, keeps_the_length_of_a_sample_that_got_shorter) {
   how.prefix = how.middle = how.suffix = 301;
   how.eod = 1000;  // one document of 41 tokens, two of which are no text: three markers more
   EXPECT_EQ(std::ssize(tokens_of(how, 2)), length + 1);
-  how.eod = split;  // an empty document behind every mark goes with it
+  how.eod = ends_fragment;  // an empty document behind every mark goes with it
   EXPECT_EQ(std::ssize(tokens_of(how, 2)), length + 1);
 }
 

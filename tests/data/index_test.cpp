@@ -80,7 +80,7 @@ TEST(Index, is_megatrons_in_every_golden_case) {
 }
 
 TEST(Index, cuts_samples_where_the_originals_loop_cuts_them) {
-  rc::check([] {
+  EXPECT_TRUE(rc::check([] {
     const auto lengths = *rc::gen::container<std::vector<std::int32_t>>(rc::gen::inRange(0, 30));
     Order order{.sequence_length = *rc::gen::inRange(1, 20), .extra_token = *rc::gen::arbitrary<bool>()};
     order.last = *rc::gen::element(LastSample::dropped, LastSample::kept);
@@ -93,7 +93,7 @@ TEST(Index, cuts_samples_where_the_originals_loop_cuts_them) {
     const auto expected = walked(lengths, index.documents.values(), order, epochs.samples);
     RC_ASSERT(std::vector<std::int32_t>(index.samples.values().begin(), index.samples.values().end()) ==
               expected);
-  });
+  }));
 }
 
 TEST(Index, says_what_cannot_be_ordered) {

@@ -105,7 +105,7 @@ TEST(Lines, of_a_damaged_file_are_refused_with_the_place) {
 TEST(Lines, of_any_damaged_packed_file_end_or_are_refused) {
   const TestFolder folder;
   const std::string packed[] = {gzipped("some text\nmore text\n"), zstandard("some text\nmore text\n")};
-  rc::check([&](std::uint8_t value, bool which) {
+  EXPECT_TRUE(rc::check([&](std::uint8_t value, bool which) {
     std::string bytes = packed[which];
     bytes[*rc::gen::inRange<std::size_t>(0, bytes.size())] = static_cast<char>(value);
     bytes.resize(*rc::gen::inRange<std::size_t>(0, bytes.size() + 1));
@@ -117,7 +117,7 @@ TEST(Lines, of_any_damaged_packed_file_end_or_are_refused) {
     } catch (const Error& e) {
       RC_ASSERT(e.kind() == Kind::data);
     }
-  });
+  }));
 }
 
 TEST(InputFiles, are_found_by_pattern_in_order) {
@@ -158,7 +158,7 @@ TEST(Sentences, end_at_marks_before_a_beginning) {
 }
 
 TEST(Sentences, with_their_newlines_are_the_whole_text) {
-  rc::check([] {
+  EXPECT_TRUE(rc::check([] {
     const auto text = *rc::gen::container<std::string>(rc::gen::element('a', 'B', '.', '!', ' ', '\n', '"'));
     std::string joined;
     for (const std::string_view sentence : sentences_of(text, Newlines::kept)) joined += sentence;
@@ -169,5 +169,5 @@ TEST(Sentences, with_their_newlines_are_the_whole_text) {
       if (c != ' ' && c != '\n') words += c;
     std::erase_if(squeezed, [](char c) { return c == ' ' || c == '\n'; });
     RC_ASSERT(squeezed == words);
-  });
+  }));
 }

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <numeric>
 
 #include "tests/data/refusal.h"
 #include "weft/data/context_split.h"
@@ -114,6 +116,65 @@ TEST(ContextSplit, gives_each_rank_an_early_and_a_late_chunk) {
             (std::vector<std::int32_t>{2, 3, 4, 5, 12, 13, 14, 15}));
   EXPECT_EQ(refusal([&] { part_of(batch, {.rank = 0, .ranks = 3}); }, Kind::usage),
             "context parallelism: a sequence of 8 tokens is not a multiple of 2 times 3 ranks");
+}
+
+TEST(ContextSplit, shares_texts_of_any_length_out_but_for_a_chunk) {
+  constexpr int length = 24, ranks = 4, chunk = length / (2 * ranks);
+  for (int real = 0; real <= length; ++real) {
+    HostBatch batch;
+    batch.samples = {0};
+    for (int i = 0; i < length; ++i) batch[Field::encoder_mask].push_back(i < real ? 1 : 0);
+    std::vector<std::int32_t> of_rank;
+    for (int r = 0; r < ranks; ++r) {
+      const HostBatch part = part_of(batch, {.rank = r, .ranks = ranks});
+      const auto& mask = part[Field::encoder_mask];
+      of_rank.push_back(std::accumulate(mask.begin(), mask.end(), 0));
+    }
+    const auto [least, most] = std::ranges::minmax(of_rank);
+    EXPECT_LE(most - least, real == length / 2 ? 0 : chunk) << real << " of " << length << " are text";
+  }
+}
+
+namespace {
+
+enum class Cut { zigzag, plain };
+enum class Sees { those_before_it, all };
+
+struct Load {
+  int tokens = 0, pairs = 0;  // of a query and a key that it sees
+  bool operator==(const Load&) const = default;
+};
+void PrintTo(const Load& load, std::ostream* out) { *out << load.tokens << " tokens, " << load.pairs; }
+
+/// What each of two ranks works on, where 24 places hold a text of so many tokens and padding behind it.
+std::vector<Load> loads(Cut cut, int text, Sees sees) {
+  HostBatch batch;
+  batch.samples = {0};
+  for (int i = 0; i < 24; ++i) batch[Field::tokens].push_back(i);  // its place
+  std::vector<Load> out(2);
+  for (int rank : {0, 1}) {
+    std::vector<std::int32_t> mine = part_of(batch, {.rank = rank, .ranks = 2})[Field::tokens];
+    if (cut == Cut::plain) std::iota(mine.begin(), mine.end(), 12 * rank);
+    for (const int place : mine)
+      if (place < text) out[std::size_t(rank)].pairs += sees == Sees::all ? text : place + 1;
+    out[std::size_t(rank)].tokens = int(std::ranges::count_if(mine, [&](int place) { return place < text; }));
+  }
+  return out;
+}
+
+}  // namespace
+
+// Who sees both ways does not need the zigzag, a padded text does, whoever sees what: so there is one cut.
+TEST(ContextSplit, shares_the_work_of_tokens_that_see_both_ways_and_of_those_that_see_one) {
+  using Loads = std::vector<Load>;
+  EXPECT_EQ(loads(Cut::plain, 24, Sees::those_before_it), (Loads{{12, 78}, {12, 222}}));
+  EXPECT_EQ(loads(Cut::zigzag, 24, Sees::those_before_it), (Loads{{12, 150}, {12, 150}}));
+  EXPECT_EQ(loads(Cut::plain, 24, Sees::all), (Loads{{12, 288}, {12, 288}}));
+  EXPECT_EQ(loads(Cut::zigzag, 24, Sees::all), (Loads{{12, 288}, {12, 288}}));
+  EXPECT_EQ(loads(Cut::plain, 12, Sees::all), (Loads{{12, 144}, {0, 0}}));
+  EXPECT_EQ(loads(Cut::zigzag, 12, Sees::all), (Loads{{6, 72}, {6, 72}}));
+  EXPECT_EQ(loads(Cut::plain, 18, Sees::all), (Loads{{12, 216}, {6, 108}}));
+  EXPECT_EQ(loads(Cut::zigzag, 18, Sees::all), (Loads{{6, 108}, {12, 216}}));
 }
 
 TEST(Batch, whole_batches_end_with_samples_that_count_nowhere) {

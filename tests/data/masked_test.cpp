@@ -1,11 +1,16 @@
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <functional>
 
 #include "tests/data/golden.h"
 #include "tests/data/refusal.h"
+#include "tests/support/says.h"
 #include "weft/data/made_up.h"
 #include "weft/data/open.h"
 #include "weft/data/sentence_mapping.h"
 #include "weft/data/token_writer.h"
+#include "weft/text/open.h"
 
 using namespace weft;
 using namespace weft::data;
@@ -33,8 +38,12 @@ MaskedVocabulary golden_vocabulary(const Json& all) {
 void write_documents(const std::string& prefix, const Json& documents) {
   TokenWriter writer(prefix, {.type = TokenType::u16});
   for (const Json& document : documents) {
-    for (const Json& sentence : document) writer.add_item(sentence.get<std::vector<std::int32_t>>());
-    writer.end_document();
+    std::vector<std::int32_t> tokens, lengths;
+    for (const Json& sentence : document) {
+      for (const std::int32_t token : sentence) tokens.push_back(token);
+      lengths.push_back(std::int32_t(sentence.size()));
+    }
+    writer.add_document(tokens, lengths);
   }
   writer.finish();
 }
@@ -175,6 +184,21 @@ TEST(MaskedData, says_why_no_document_gives_a_sample) {
             (folder / "x") + " train: {run.seed} 0, expected one above 0");
 }
 
+TEST(MaskedData, refuses_documents_that_were_never_cut_into_sentences) {
+  const TestFolder folder;
+  const std::vector<int> whole(40, 7);
+  write_documents(folder / "x", Json({{whole}, {whole}}));
+  const DataRequest request = request_for(folder, "1,0,0", {5, 0, 0});
+  const MaskedRules rules{.model = MaskedModel::t5, .sequence_length = 16};
+  MaskedVocabulary vocabulary;
+  vocabulary.sentinels = {90, 91};
+  EXPECT_EQ(
+      refusal([&] { open_masked_datasets(request, rules, vocabulary); }, Kind::data),
+      (folder / "x") +
+          " train: each of 2 documents is one sentence, of 40 tokens in the mean, and a sample takes 14, so "
+          "that most would never be read; was the data made with {split_sentences}?");
+}
+
 TEST(MaskedData, is_blended_and_told_apart_from_what_another_tokenizer_made) {
   const Json all = golden("bert_t5");
   const TestFolder folder;
@@ -195,7 +219,7 @@ TEST(MaskedData, is_blended_and_told_apart_from_what_another_tokenizer_made) {
                 "data was made with another tokenizer");
   request.order = DataOrder::keyed;
   EXPECT_EQ(refusal([&] { open_masked_datasets(request, rules, vocabulary); }, Kind::usage),
-            "bert: samples are drawn by a stored index; leave out --data-order keyed");
+            "bert: samples are drawn by a stored index; leave {data.index=keyed} out");
 }
 
 TEST(MaskedData, is_made_up_without_files) {
@@ -212,5 +236,162 @@ TEST(MaskedData, is_made_up_without_files) {
   const Datasets t5 = open_masked_datasets(request, spans, vocabulary);
   EXPECT_EQ(t5[Split::valid]->get(3)[Field::tokens].size(), 24U);
   EXPECT_EQ(refusal([] { (void)bare_vocabulary(7); }, Kind::usage),
-            "--mock-data: a vocabulary of 7 tokens, expected at least 8");
+            "{data.mock}: a vocabulary of 7 tokens, expected at least 8");
+}
+
+namespace {
+
+/// A vocabulary of the golden words alone, and of those that follow them there.
+struct GoldenWords {
+  Json all = golden("bert_t5");
+  std::vector<std::string> words = all["vocab"];
+  std::size_t count = std::size_t(std::ranges::find(words, "[BOS]") - words.begin());
+  TestFolder folder;
+
+  std::unique_ptr<Tokenizer> opened(std::size_t lines,
+                                    const std::function<void(TokenizerOptions&)>& how) const {
+    std::ofstream file(folder / "vocab.txt");
+    for (std::size_t i = 0; i < lines; ++i) file << words[i] << '\n';
+    file.close();
+    TokenizerOptions options = tokenizer_named("bert-cased:" + (folder / "vocab.txt"));
+    how(options);
+    return open_tokenizer(options);
+  }
+};
+
+}  // namespace
+
+// Bounds of a decoder's text behind the words, unless they are among them, and sentinels behind these.
+TEST(T5Vocabulary, is_that_of_the_megatron_that_read_the_flag) {
+  const GoldenWords golden;
+  const auto hundred = [](TokenizerOptions& o) { o.vocab_extra_ids = 100; };
+  for (const std::size_t lines : {golden.count, golden.count + 1, golden.count + 2}) {
+    const auto tokenizer = golden.opened(lines, hundred);
+    std::vector<std::string> found;
+    for (std::int32_t id = 0; id < tokenizer->size(); ++id) found.push_back(tokenizer->token(id));
+    EXPECT_EQ(found, golden.words);
+    const MaskedVocabulary ours = masked_vocabulary(*tokenizer, MaskedModel::t5);
+    const MaskedVocabulary theirs = golden_vocabulary(golden.all);
+    EXPECT_EQ(ours.bos, theirs.bos);
+    EXPECT_EQ(ours.eos, theirs.eos);
+    EXPECT_EQ(ours.sentinels, theirs.sentinels);
+  }
+}
+
+TEST(T5Vocabulary, has_its_sentinels_right_behind_the_words_where_nobody_asks_for_some) {
+  const GoldenWords golden;
+  const auto tokenizer = golden.opened(golden.count, [](TokenizerOptions&) {});
+  const MaskedVocabulary found = masked_vocabulary(*tokenizer, MaskedModel::t5);
+  EXPECT_EQ(found.size, std::int64_t(golden.count) + 100);
+  EXPECT_EQ(found.sentinels.front(), std::int32_t(golden.count));
+  EXPECT_EQ(found.bos, tokenizer->special("[CLS]"));
+  EXPECT_EQ(found.eos, tokenizer->special("[SEP]"));
+}
+
+TEST(T5Vocabulary, of_the_old_form_has_no_sentinels_but_those_asked_for) {
+  const GoldenWords golden;
+  const auto old = golden.opened(golden.count, [](TokenizerOptions& o) { o.legacy_tokenizer = true; });
+  EXPECT_EQ(old->size(), std::int32_t(golden.count) + 2);
+  EXPECT_EQ(old->special("bos"), std::int32_t(golden.count));
+  EXPECT_EQ(refusal([&] { (void)masked_vocabulary(*old, MaskedModel::t5); }, Kind::usage),
+            "t5: the tokenizer has no <extra_id_0>; give {data.tokenizer.extra_ids} 100");
+}
+
+// T5's own tokenizers have no mask, and a decoder starts with padding, which it then sees all the same.
+TEST(T5Vocabulary, needs_neither_a_mask_nor_a_beginning) {
+  const Json all = golden("bert_t5");
+  const TestFolder folder;
+  write_documents(folder / "x", all["documents"]);
+  MaskedVocabulary vocabulary = golden_vocabulary(all);
+  const MaskedRules rules = rules_of(all["t5"][0]["config"], MaskedModel::t5);
+  const DataRequest request = request_for(folder, "1,0,0", {20, 0, 0});
+  const Sample usual = open_masked_datasets(request, rules, vocabulary)[Split::train]->get(3);
+  vocabulary.mask = vocabulary.bos = vocabulary.pad;
+  const Sample bare = open_masked_datasets(request, rules, vocabulary)[Split::train]->get(3);
+  EXPECT_EQ(bare[Field::encoder_tokens], usual[Field::encoder_tokens]);
+  EXPECT_EQ(bare[Field::decoder_mask], usual[Field::decoder_mask]);
+  EXPECT_EQ(bare[Field::labels], usual[Field::labels]);
+  EXPECT_EQ(bare[Field::tokens][0], 0);
+}
+
+TEST(MaskedData, ids_beyond_the_vocabulary_are_refused) {
+  const Json all = golden("bert_t5");
+  const TestFolder folder;
+  write_documents(folder / "x", Json({{{5, 6, 7}, {8, 9, 10}}, {{5, 6}, {40, 9, 10}}}));
+  MaskedVocabulary vocabulary = golden_vocabulary(all);
+  vocabulary.size = 40;
+  const DataRequest request = request_for(folder, "1,0,0", {20, 0, 0});
+  const MaskedRules rules{.sequence_length = 16, .short_probability = 0};
+  const Datasets sets = open_masked_datasets(request, rules, vocabulary);
+  EXPECT_EQ(refusal([&] {
+              for (std::int64_t i = 0; i < sets[Split::train]->size(); ++i) (void)sets[Split::train]->get(i);
+            }),
+            (folder / "x") +
+                ": token 40 in sequence 3, the vocabulary has 40 tokens; was the data made with another "
+                "tokenizer?");
+}
+
+TEST(MaskedData, says_where_sentinels_are_too_few_before_a_sample_is_read) {
+  const TestFolder folder;
+  const auto said = [&](std::int64_t length, std::size_t sentinels) {
+    MaskedRules rules{.model = MaskedModel::t5, .sequence_length = length};
+    rules.masking = usual_masking(MaskedModel::t5);
+    MaskedVocabulary vocabulary;
+    vocabulary.sentinels.resize(sentinels);
+    return support::says([&] {
+      (void)open_masked_datasets(request_for(folder, "1,0,0", {0, 0, 0}), rules, vocabulary);
+    });
+  };
+  EXPECT_EQ(said(512, 53),
+            "usage: t5: up to 54 spans of a text of 510 tokens are hidden, and 53 sentinels stand for them; "
+            "give more {data.tokenizer.extra_ids}, or shorten {model.sequence}");
+  EXPECT_EQ(said(512, 54), "nothing");
+  EXPECT_EQ(said(1024, 100), "nothing");
+  EXPECT_THAT(said(2048, 100), ::testing::HasSubstr("t5: up to 155 spans of a text of 2046 tokens"));
+}
+
+// A bound that is far from what happens would refuse what trains: half of it is met in a few hundred texts.
+TEST(Masking, hides_no_more_spans_than_it_says_and_not_far_fewer) {
+  constexpr std::int64_t target = 510;
+  const MaskedVocabulary vocabulary;
+  for (const MaskingRules& rules : {usual_masking(MaskedModel::t5), usual_masking(MaskedModel::bert)}) {
+    std::size_t most = 0;
+    for (std::uint32_t seed = 1; seed < 400; ++seed) {
+      NumpyRandom random(seed);
+      const Masked masked = mask_tokens(std::vector<std::int32_t>(target, 7), target,
+                                        {vocabulary, rules, Replacement::t5}, random);
+      most = std::max(most, masked.spans.size());
+    }
+    EXPECT_LE(std::int64_t(most), most_spans(target, rules));
+    EXPECT_GT(std::int64_t(2 * most), most_spans(target, rules));
+  }
+  EXPECT_EQ(most_spans(20, {.max_ngram = 1}), 3);
+  EXPECT_EQ(most_spans(6, {}), 0);
+}
+
+TEST(MaskedData, says_which_sample_lacks_sentinels_or_places) {
+  const Json all = golden("bert_t5");
+  const TestFolder folder;
+  write_documents(folder / "x", all["documents"]);
+  const auto said = [&](const MaskedVocabulary& vocabulary, std::int64_t decoder) {
+    MaskedRules rules = rules_of(all["t5"][0]["config"], MaskedModel::t5);
+    rules.decoder_length = decoder;
+    rules.masking.max_ngram = 1;
+    const auto file = std::make_shared<const TokenFile>(folder / "x");
+    auto rows = build_mapping(
+        file->index().documents, {0, file->num_documents()}, file->index().lengths,
+        {.max_length = rules.max_length(), .num_samples = 50, .seed = 1, .min_sentences = 1}, "x");
+    const MaskedDataset set(source_of(file), std::move(rows), rules, vocabulary);
+    return support::says([&] {
+      for (std::int64_t i = 0; i < set.size(); ++i) (void)set.get(i);
+    });
+  };
+  MaskedVocabulary few = golden_vocabulary(all);
+  few.sentinels.resize(1);
+  EXPECT_THAT(said(few, 48),
+              ::testing::MatchesRegex("usage: t5: [0-9]+ spans are hidden, the tokenizer has 1 "
+                                      "sentinels; give more .data.tokenizer.extra_ids."));
+  EXPECT_THAT(said(golden_vocabulary(all), 4),
+              ::testing::MatchesRegex("data: t5: the decoder's input of [0-9]+ tokens, there is room for 4; "
+                                      "lengthen .model.decoder_sequence."));
 }

@@ -103,11 +103,6 @@ TEST(NumpyRandom, draws_geometric_and_binomial_numbers_as_numpy_does) {
       for (const std::int64_t expected : c[p == 0.2 ? "geometric_0.2" : "geometric_0.5"])
         EXPECT_EQ(random.geometric(p), expected);
     }
-    for (const Json& tosses : c["binomial_1"]) {
-      NumpyRandom random(seed);
-      for (const int expected : tosses["values"]) EXPECT_EQ(random.toss(tosses["p"]), expected);
-      EXPECT_EQ(random.next32(), tosses["next_uint32"]);
-    }
   }
 }
 

@@ -26,17 +26,12 @@ TEST(Split, shares_documents_as_megatron_does) {
   }
 }
 
-TEST(Split, knows_the_older_rule) {
-  for (const Json& c : golden("legacy_split", "cases"))
-    for (const auto& [count, bounds] : c["ranges"].items())
-      EXPECT_EQ(Json(legacy_split(c["split"].get<std::string>(), std::stoll(count))), bounds);
-}
-
 TEST(Split, refuses_what_is_not_three_weights) {
   EXPECT_EQ(refusal([] { split_weights("1,2,3,4"); }, Kind::usage),
             "{data.split} 1,2,3,4: 4 numbers, expected at most 3 (train, valid, test)");
-  EXPECT_EQ(refusal([] { split_weights("none"); }, Kind::usage),
-            "{data.split} none: the weights sum to 0, expected one above 0");
-  EXPECT_EQ(refusal([] { split_weights("1.2.3, 4"); }, Kind::usage),
-            "{data.split} 1.2.3, 4: 1.2.3 is not a number");
+  EXPECT_EQ(refusal([] { split_weights("0, 0"); }, Kind::usage),
+            "{data.split} 0, 0: the weights sum to 0, expected one above 0");
+  for (const char* word : {"1.2.3", "nan", "inf", "-1", "1e4", "none", "."})
+    EXPECT_EQ(refusal([&] { split_weights(text(word, ", 4")); }, Kind::usage),
+              text("{data.split} ", word, ", 4: ", word, " is not a number of 0 or more"));
 }

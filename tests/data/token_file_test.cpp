@@ -59,12 +59,10 @@ TEST(TokenWriter, writes_the_bytes_that_megatron_writes) {
 TEST(TokenWriter, writes_the_modes_of_a_multimodal_data_set) {
   const TestFolder folder;
   TokenWriter writer(folder / "mm", {.type = TokenType::i32, .modes = Modes::wanted});
-  writer.add_item(std::vector<std::int32_t>{1, 2, 3});
-  writer.add_item(std::vector<std::int32_t>(5, 9), 1);
-  writer.end_document();
-  writer.add_item(std::vector<std::int32_t>{4});
-  writer.add_item(std::vector<std::int32_t>{8, 8}, 1);
-  writer.end_document();
+  const std::vector<std::int8_t> modes{0, 1};
+  writer.add_document(std::vector<std::int32_t>{1, 2, 3, 9, 9, 9, 9, 9}, std::vector<std::int32_t>{3, 5},
+                      modes);
+  writer.add_document(std::vector<std::int32_t>{4, 8, 8}, std::vector<std::int32_t>{1, 2}, modes);
   writer.finish();
   expect_files(folder / "mm", golden("indexed_dataset_bytes", "int32_multimodal"));
   const TokenFile file(folder / "mm", {.modes = Modes::wanted});

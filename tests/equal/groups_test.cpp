@@ -77,7 +77,7 @@ void save_again(const std::filesystem::path& from, const std::filesystem::path& 
     std::vector<checkpoint::Named> all = named_weights(replica.weights());
     for (checkpoint::Named& state : named_states(replica.optimizer())) all.push_back(std::move(state));
     const std::string facts = checkpoint::load(from, all, world);
-    checkpoint::save(to, named_to_save(replica.weights(), &replica.optimizer()), facts, world);
+    checkpoint::save(to, named_to_save(replica.weights(), replica.optimizer()), facts, world);
   });
 }
 

@@ -91,7 +91,7 @@ TEST(Layouts, the_same_layout_gives_the_same_bits_twice) {
 TEST(Layouts, no_schedule_changes_a_bit) {
   for (const char* name : {"gpt2", "llama", "bert", "t5"}) {
     ModelConfig config = shape_of(name, 4);
-    // Three gradients of its words are added in the order of ranks, which is not that of stages.
+    // Of its words' three uses, those that share a stage share a sum; exact mode keeps them apart.
     if (config.kind == "t5") config.tied_output = false;
     const Curve usual = train(config, {.parallel = {.pp = 2, .dp = 1}, .steps = few});
     const auto same = [&](const ParallelConfig& parallel) {

@@ -10,6 +10,7 @@
 #include "tests/equal/run.h"
 #include "tests/support/sanitized.h"
 #include "weft/base/error.h"
+#include "weft/model/kinds.h"
 #include "weft/train/validate.h"
 
 using namespace weft;
@@ -62,6 +63,7 @@ class Lottery {
     for (;;) {
       Drawn any = anything();
       if (any.cut.exact && !allowed(any)) any.cut.exact = false;
+      if (any.model.experts.count > 0 && !any.cut.exact) for_choices(any);
       if (const auto found = allowed(any)) return *found;
     }
   }
@@ -82,6 +84,7 @@ class Lottery {
     p.context = ContextForm(one_of({0, 1, 2}));
     p.sequence = p.tp > 1 && coin();
     p.zero = p.dp * p.cp > 1 ? one_of({0, 1, 2, 3}) : 0;
+    if (p.zero > 0 && p.dp * p.cp > 2) p.shard_groups = one_of({1, 1, 2});
     p.reduce_once = p.zero > 1 && coin();
     p.overlap_reduce = p.dp > 1 && coin();
     p.bucket_elements = p.overlap_reduce ? one_of({0, 100, 1000}) : 0;
@@ -92,15 +95,20 @@ class Lottery {
     out.cut.loss_scale = one_of({14, 14, 14, 40}) == 14 ? 0x1p14 : 0x1p40;
     pipeline(p, 8 / p.dp / int(out.cut.micro_batch));
     out.model = model(cut_layers(p));
-    if (out.model.kind == "t5" && out.cut.exact && p.pp > 1) out.model.tied_output = false;
+    if (out.model.experts.count > 0) share_experts(out);
+    if (!p.layout.empty()) p.layout.insert(p.layout.size() - 1, std::size_t(out.model.ahead.depths), 'm');
     return out;
   }
   ModelConfig model(int layers) {
-    constexpr const char* families[] = {"gpt2", "llama", "bert", "t5"};
-    ModelConfig model =
-        shape_of(families[layers > 1 ? one_of({0, 0, 1, 1, 2, 3}) : one_of({0, 1, 2})], layers);
+    constexpr const char* families[] = {"gpt2", "llama", "bert", "latent", "mixture", "t5"};
+    const int family = layers > 1 ? one_of({0, 0, 1, 1, 2, 3, 4, 4, 5}) : one_of({0, 1, 2, 3, 4});
+    ModelConfig model = shape_of(families[family], layers);
+    if (model.experts.count > 0) model = mixture(layers);
     const bool two_stacks = model.kind == "t5";
-    model.groups = two_stacks ? 4 : one_of({1, 2, 4, 4, 4});
+    const int groups = one_of({1, 2, 4, 4, 4});
+    model.groups = two_stacks || model.latent.on ? 4 : groups;
+    if (model.latent.on && coin()) model.latent.query_rank = 0;
+    if (model.kind == "gpt") model.ahead = {.depths = one_of({0, 0, 1, 2}), .factor = 0.5};
     model.hidden_dropout = model.attention_dropout = coin() ? 0.1 : 0;
     model.qk_norm = !two_stacks && coin();
     model.precision = Precision(one_of({0, 0, 1, 2}));
@@ -109,7 +117,42 @@ class Lottery {
     // one 5.17 in f16, six ranks' 5.53 and everybody's in f32 8.09; of a BERT of three layers 4.03 and 4.23.
     if (model.precision != Precision::f32 && layers > 2) model.qk_norm = false;
     if (coin()) model.recompute = {.what = Recompute::full, .layers = one_of({1, 2})};
+    if (model.experts.count > 0 && coin())
+      model.recompute = {.what = Recompute::selective, .modules = {RecomputeModule::experts}};
     return model;
+  }
+  /// Experts behind one of two kinds of attention, in all layers or every other, under some router.
+  ModelConfig mixture(int layers) {
+    const ExpertsConfig experts = shape_of("mixture", layers).experts;
+    ModelConfig model = shape_of(one_of({0, 0, 1}) == 1 ? "latent" : "mixture", layers);
+    model.experts = experts;
+    model.experts.layers.clear();
+    model.experts.every = layers > 1 ? one_of({1, 1, 2}) : 1;
+    RouterConfig& r = model.experts.router;
+    if (coin()) {
+      r.score = RouterScore::softmax;
+      r.softmax_first = coin();
+      r.expert_bias = false;
+      r.groups = r.groups_kept = 0;
+    }
+    if (one_of({0, 0, 1}) == 1) r.capacity = 0.8;
+    if (coin()) r.drop = DropPolicy::position;
+    if (one_of({0, 0, 0, 1}) == 1) r.jitter = 0.1;
+    if (one_of({0, 0, 0, 0, 1}) == 1) r.by_chance = true;
+    if (one_of({0, 0, 0, 1}) == 1) r = {.chosen = r.chosen, .balancing = {Balancing::sinkhorn}};
+    if (coin()) model.experts.shared_gate = false;
+    complete(model);
+    return model;
+  }
+  void share_experts(Drawn& out) {
+    out.cut.parallel.ep = one_of({1, 2, 2, 4, 8});
+    out.cut.parallel.etp = one_of({0, 1, 1, 2});
+  }
+  // What is rounded otherwise may choose another expert, which is no rounding any more: few steps, in f32.
+  static void for_choices(Drawn& out) {
+    out.model.precision = Precision::f32;
+    out.cut.reduce_in_bf16 = false;
+    out.cut.steps = 3;
   }
   void pipeline(ParallelConfig& p, int microbatches) {
     if (p.pp == 1) return;
@@ -143,6 +186,32 @@ class Lottery {
   std::mt19937 random_;
 };
 
+/// Of experts that not every rank holds whole.
+void see_experts(std::set<std::string>& seen, const Drawn& drawn) {
+  const auto& [model, cut] = drawn;
+  const ParallelConfig& p = cut.parallel;
+  if (p.etp > 1) seen.insert("experts that ranks share");
+  if (p.ep == 1) return;
+  seen.insert(cut.exact ? "exact experts" : "experts");
+  if (p.cp > 1) seen.insert("experts of cut samples");
+  if (p.pp > 1) seen.insert("experts of several stages");
+  if (model.latent.on) seen.insert("experts behind latents");
+  if (model.ahead.depths > 0) seen.insert("experts of further tokens");
+  if (model.experts.router.capacity) seen.insert("experts with little room");
+  if (model.experts.router.sinkhorn()) seen.insert(cut.exact ? "exact sinkhorn" : "sinkhorn");
+  if (model.experts.router.jitter > 0 && p.cp * p.tp > 1) seen.insert("noise of cut samples");
+}
+
+/// How its family is cut.
+void see_family(std::set<std::string>& seen, const Drawn& drawn) {
+  const auto& [model, cut] = drawn;
+  const ParallelConfig& p = cut.parallel;
+  seen.insert(cut.exact ? "exact " + model.kind : model.kind);
+  if (p.cp > 1) seen.insert(model.kind + " of cut samples");
+  if (p.tp > 1) seen.insert(p.sequence ? model.kind + " of a cut sequence" : model.kind + " of cut heads");
+  if (p.pp > 1) seen.insert(model.kind + " of several stages");
+}
+
 Cut one_rank(const Cut& cut) {
   return {.parallel = {.dp = 1},
           .micro_batch = 8,
@@ -155,6 +224,8 @@ Cut one_rank(const Cut& cut) {
 std::string far_from_one_rank(const Drawn& drawn) {
   Cut alone = one_rank(drawn.cut);
   alone.exact = drawn.cut.exact;
+  // Balancing losses and the room of experts are a microbatch's.
+  if (drawn.model.experts.count > 0) alone.micro_batch = drawn.cut.micro_batch;
   if (alone.exact) alone.micro_batch = 1;
   const Curve cut = train(drawn.model, drawn.cut), one = train(drawn.model, alone);
   return difference(cut, one, rounding_of(drawn.model, drawn.cut));
@@ -163,8 +234,8 @@ std::string far_from_one_rank(const Drawn& drawn) {
 std::string name_of(const Drawn& drawn) {
   const ModelConfig& m = drawn.model;
   const std::string precision(words(m.precision)[std::size_t(m.precision)]);
-  return text(m.layers, " layers, ", m.groups, " groups, ", precision, ", ", drawn.cut.exact ? "exact, " : "",
-              name_of(drawn.cut));
+  return text(m.kind, ", ", m.layers + m.decoder_layers, " layers, ", m.groups, " groups, ", precision, ", ",
+              m.experts.count > 0 ? "experts, " : "", drawn.cut.exact ? "exact, " : "", name_of(drawn.cut));
 }
 
 /// With gradients that travel as bf16, or without.
@@ -203,17 +274,66 @@ TEST(RandomLayouts, have_something_of_everything) {
     const ParallelConfig& p = cut.parallel;
     if (p.cp > 1) seen.insert(std::string(words(p.context)[std::size_t(p.context)]));
     if (model.groups < p.tp) seen.insert("shared keys");
+    if (model.ahead.depths > 0 && p.pp > 1)
+      seen.insert(p.cp > 1 ? "further tokens of cut samples" : "further tokens");
+    if (model.latent.on && p.tp > 1) seen.insert(p.sequence ? "latents of a cut sequence" : "latents");
+    if (model.latent.on && p.cp > 1)
+      seen.insert(cut.exact ? "exact latents of cut samples" : "latents of cut samples");
     if (model.precision == Precision::bf16) seen.insert("bf16");
     if (model.precision == Precision::f16) seen.insert(cut.loss_scale > 0x1p14 ? "overflow" : "f16");
     if (cut.reduce_in_bf16) seen.insert("bf16 gradients");
     if (cut.exact && p.tp * p.dp > 1) seen.insert(model.groups < p.tp ? "exact shared keys" : "exact");
     if (p.tp > 1 && p.cp > 1 && p.pp > 1) seen.insert("three cuts");
+    if (model.experts.count > 0) see_experts(seen, {model, cut});
     if (p.zero > 0) seen.insert(text("zero ", p.zero, p.tp > 1 && p.pp > 1 ? " of a cut model" : ""));
   }
-  EXPECT_EQ(seen, (std::set<std::string>{"ring", "gather", "heads", "shared keys", "bf16", "f16", "overflow",
-                                         "bf16 gradients", "exact", "exact shared keys", "three cuts",
-                                         "zero 1", "zero 2", "zero 3", "zero 1 of a cut model",
-                                         "zero 2 of a cut model", "zero 3 of a cut model"}));
+  EXPECT_EQ(seen, (std::set<std::string>{"ring",
+                                         "gather",
+                                         "heads",
+                                         "shared keys",
+                                         "bf16",
+                                         "f16",
+                                         "overflow",
+                                         "bf16 gradients",
+                                         "exact",
+                                         "exact shared keys",
+                                         "three cuts",
+                                         "further tokens",
+                                         "further tokens of cut samples",
+                                         "latents",
+                                         "latents of a cut sequence",
+                                         "latents of cut samples",
+                                         "exact latents of cut samples",
+                                         "experts",
+                                         "experts that ranks share",
+                                         "experts of cut samples",
+                                         "experts of several stages",
+                                         "experts behind latents",
+                                         "experts of further tokens",
+                                         "experts with little room",
+                                         "exact experts",
+                                         "sinkhorn",
+                                         "exact sinkhorn",
+                                         "noise of cut samples",
+                                         "zero 1",
+                                         "zero 2",
+                                         "zero 3",
+                                         "zero 1 of a cut model",
+                                         "zero 2 of a cut model",
+                                         "zero 3 of a cut model"}));
+}
+
+TEST(RandomLayouts, have_something_of_every_family) {
+  std::set<std::string> seen, wanted;
+  for (std::uint32_t number = 0; number < 400; ++number) see_family(seen, Lottery(number).draw());
+  for (const ModelKind& kind : model_kinds()) {
+    const std::string name(kind.name);
+    wanted.insert("exact " + name);
+    for (const char* cut :
+         {"", " of cut heads", " of a cut sequence", " of cut samples", " of several stages"})
+      wanted.insert(name + cut);
+  }
+  EXPECT_EQ(seen, wanted);
 }
 
 // bf16's own rounding hides the smaller ones: half of the layouts are drawn in f32.

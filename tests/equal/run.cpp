@@ -15,6 +15,7 @@
 #include "weft/comm/threads.h"
 #include "weft/mesh/mesh.h"
 #include "weft/ops/elementwise.h"
+#include "weft/ops/reduce.h"
 #include "weft/train/replica.h"
 #include "weft/train/stages.h"
 
@@ -48,6 +49,13 @@ void leave_out_tokens(const Batch& batch, std::int64_t sample) {
 
 std::int64_t rows_of_a_pass(const Cut& cut) { return cut.exact ? 1 : cut.micro_batch; }
 
+/// Experts are shared by as many ranks as other layers, where nothing else is said.
+ParallelConfig layout_for(const ModelConfig& config, const Cut& cut) {
+  ParallelConfig parallel = cut.parallel;
+  if (config.experts.count > 0 && parallel.etp == 0) parallel.etp = parallel.tp;
+  return parallel;
+}
+
 /// This rank's samples of a step: the global batch is the same whatever the layout.
 std::vector<Batch> batches_of(Device& device, const ModelConfig& config, const Cut& cut,
                               const ProcessMesh& mesh, int step) {
@@ -59,13 +67,14 @@ std::vector<Batch> batches_of(Device& device, const ModelConfig& config, const C
     out.push_back(tiny_samples(device, config, {.step = step, .first = sample, .count = rows}));
     Batch& batch = out.back();
     if (cut.uneven) leave_out_tokens(batch, sample);
+    if (cut.late) batch.counted = number(ops::sum(batch.mask));  // as a feed, which knows
     if (cut.parallel.cp == 1) continue;
     for (Tensor* x : {&batch.targets, &batch.mask}) *x = chunks_of(*x, mesh.place(Axis::cp), cut.parallel.cp);
     for (Sequences* read : {&batch.text, &batch.source}) {
       for (Tensor* x : {&read->tokens, &read->places, &read->positions, &read->types})
         if (*x) *x = chunks_of(*x, mesh.place(Axis::cp), cut.parallel.cp);
-      Tensor& documents = read->documents;
-      if (documents) documents = chunks_of_rows(documents, mesh.place(Axis::cp), cut.parallel.cp);
+      Tensor& segments = read->segments;
+      if (segments) segments = chunks_of_rows(segments, mesh.place(Axis::cp), cut.parallel.cp);
     }
   }
   return out;
@@ -77,14 +86,17 @@ using Copies = std::map<std::string, std::vector<std::vector<double>>>;
 ReplicaConfig replica_of(const ModelConfig& config, const Cut& cut) {
   ModelConfig model = config;
   model.exact = cut.exact;
+  std::vector<std::int64_t> loads(cut.always.empty() ? 0 : std::size_t(config.experts.count));
+  for (const int expert : cut.always) loads[std::size_t(expert)] = 1;
   return {.model = model,
-          .parallel = cut.parallel,
+          .parallel = layout_for(config, cut),
           .optimizer = cut.optimizer,
           .scaling = {.initial = cut.loss_scale,
                       .window = 2,
                       .hysteresis = 1,
                       .reduce_in_bf16 = cut.reduce_in_bf16},
-          .seed = 7};
+          .seed = 7,
+          .loads = loads};
 }
 
 /// The replica that a run would build, mistakes aside, and what it reads.
@@ -93,11 +105,15 @@ class Rank {
   Rank(const ModelConfig& config, const Cut& cut, Communicator& world, const std::string& device = "cpu")
       : config_(config),
         cut_(cut),
-        device_(open_device(device, {.threads = 1, .exact = cut.exact, .trials = trials()})),
-        mesh_(layout_of(cut.parallel), world),
+        device_(open(cut, device)),
+        words_(late() ? std::make_unique<LateCommunicator>(world, *late()) : nullptr),
+        mesh_(layout_of(layout_for(config, cut)), words_ ? *words_ : world),
         replica_(replica_of(config, cut), {*device_, mesh_}, [this](Parameter& p) { plant(p); }) {
+    if (!cut.always.empty()) choose_always();
     if (cut.fault == Fault::norm_counts_copies) count_tied_copies();
-    if (cut.fault == Fault::weight_gradient_dropped) drop_a_gradient();
+    if (cut.fault == Fault::weight_gradient_dropped) drop_a_gradient(".mlp.down.weight");
+    if (cut.fault == Fault::experts_learn_nothing && mesh_.place(Axis::ep) + 1 == cut.parallel.ep)
+      drop_a_gradient(".down.weight");
   }
 
   StepReport step(int number) {
@@ -105,6 +121,13 @@ class Rank {
     auto batches = batches_of(*device_, config_, cut_, mesh_, number);
     if (cut_.fault == Fault::samples_reordered)
       std::rotate(batches.begin(), batches.begin() + 1, batches.end());
+    const int before = late() ? late()->waits() : 0;
+    const StepReport report = stepped(batches, rate, number);
+    if (late()) most_waits_ = std::max(most_waits_, late()->waits() - before);
+    return report;
+  }
+  int most_waits() const { return most_waits_; }
+  StepReport stepped(std::span<const Batch> batches, double rate, int number) {
     return replica_.step(batches, {.seed = 3,
                                    .step = number,
                                    .rate = rate,
@@ -124,7 +147,7 @@ class Rank {
     });
     replica_.weights().publish();
     const auto batches = batches_of(*device_, config_, cut_, mesh_, 1);
-    return replica_.find_not_finite(batches, {.seed = 3, .step = 1});
+    return replica_.find_not_finite(batches, {.seed = 3, .step = 1}).where;
   }
   std::vector<double> evaluate() {
     Evaluation sums;
@@ -159,12 +182,31 @@ class Rank {
   }
 
  private:
+  static std::unique_ptr<Device> open(const Cut& cut, const std::string& device) {
+    auto opened = open_device(device, {.threads = 1, .exact = cut.exact, .trials = trials()});
+    if (!cut.late) return opened;
+    return std::make_unique<LateDevice>(std::move(opened), *cut.late);
+  }
+  LateDevice* late() const { return cut_.late ? static_cast<LateDevice*>(device_.get()) : nullptr; }
+
+  /// What is added to scores outweighs them.
+  void choose_always() {
+    replica_.each_parameter([&](Parameter& p) {
+      if (!p.name.ends_with(".expert_bias")) return;
+      for (const int expert : cut_.always) ops::fill(p.value.slice(0, expert, 1), 100);
+    });
+  }
+
   // ---- mistakes
   void plant(Parameter& p) {
     if (p.tied) tied_.insert(p.name);
     if (cut_.fault == Fault::tied_copies_not_added) p.tied = false;
     if (cut_.fault == Fault::shared_keys_not_added) p.shared.partial = false;
     if (cut_.fault == Fault::sequence_parts_not_added) p.spread = p.spread.without_terms(Axis::tp);
+    const bool router = p.name.ends_with(".router.weight");
+    if (cut_.fault == Fault::router_terms_not_added && router) p.spread = p.spread.without_terms(Axis::tp);
+    if (cut_.fault == Fault::experts_taken_for_copies && p.spread.cut.holds(Axis::ep))
+      p.spread = {p.spread.cut - Axis::ep, p.spread.partial, p.spread.copy | Axis::ep};
     if (cut_.fault == Fault::norm_counts_ranks && p.spread.copy.holds(Axis::tp))
       p.spread = spread_in(View::dense, Axis::tp);
   }
@@ -172,19 +214,21 @@ class Rank {
     for (WeightBlock& block : replica_.weights().blocks())
       for (const WeightSlot& slot : block.slots) block.kind.counted |= slot.parameter->tied;
   }
-  void drop_a_gradient() {
-    const std::string name = "layers." + std::to_string(config_.layers - 1) + ".mlp.down.weight";
+  void drop_a_gradient(const std::string& of) {
+    const std::string layer = "layers." + std::to_string(config_.layers - 1) + ".";
     replica_.each_parameter([&](Parameter& p) {
-      if (p.name == name) p.grad.bind({});
+      if (p.name.starts_with(layer) && p.name.ends_with(of)) p.grad.bind({});
     });
   }
 
   ModelConfig config_;
   Cut cut_;
   std::unique_ptr<Device> device_;
+  std::unique_ptr<Communicator> words_;  // where they are late
   ProcessMesh mesh_;
   std::set<std::string> tied_;  // as the model says
   Replica replica_;
+  int most_waits_ = 0;
 };
 
 Curve trained(Rank& rank, const Cut& cut) {
@@ -213,34 +257,6 @@ std::vector<MemoryMeter> memory_of(const ModelConfig& config, const Cut& cut, co
 
 }  // namespace
 
-int ranks_of(const Cut& cut) { return cut.parallel.tp * cut.parallel.cp * cut.parallel.pp * cut.parallel.dp; }
-
-std::vector<Cut> usual_cuts() {
-  return {{{.tp = 2, .dp = 1}},
-          {{.tp = 4, .dp = 1}},
-          {{.tp = 2, .dp = 1, .sequence = true}},
-          {{.tp = 4, .dp = 1, .sequence = true}},
-          {{.dp = 2}},
-          {{.dp = 4}, 1},
-          {{.tp = 2, .dp = 2, .sequence = true}, 1},
-          {{.cp = 2, .dp = 1}},
-          {{.cp = 4, .dp = 1}},
-          {{.cp = 2, .dp = 1, .context = ContextForm::gather}},
-          {{.cp = 2, .dp = 1, .context = ContextForm::heads}},
-          {{.cp = 4, .dp = 1, .context = ContextForm::two_levels, .context_levels = {2, 2}}},
-          {{.tp = 2, .pp = 2, .cp = 2, .dp = 2, .sequence = true}, 1},
-          {{.pp = 2, .dp = 1}},
-          {{.pp = 4, .dp = 1}, 1},
-          {{.pp = 4, .dp = 1}, 4},
-          {{.tp = 2, .pp = 2, .dp = 1}},
-          {{.pp = 2, .dp = 2}, 1},
-          {{.tp = 2, .pp = 2, .dp = 2, .sequence = true}, 1},
-          {{.dp = 2, .zero = 2}},
-          {{.dp = 4, .zero = 3}, 1},
-          {{.tp = 2, .cp = 2, .dp = 2, .sequence = true, .zero = 3}, 1},
-          {{.pp = 2, .dp = 2, .zero = 3, .reduce_once = true}, 1}};
-}
-
 Curve train_in(Communicator& world, const ModelConfig& config, const Cut& cut) {
   Rank rank(config, cut, world);
   return trained(rank, cut);
@@ -250,6 +266,7 @@ Curve train(const ModelConfig& config, const Cut& cut) {
   Curve curve;
   std::mutex mutex;
   Copies copies;
+  int most_waits = 0;
   const auto ranks = std::size_t(ranks_of(cut));
   std::vector<std::int64_t> remembered(ranks), bytes(ranks);
   run_as_threads(int(ranks), [&](Communicator& world) {
@@ -257,12 +274,14 @@ Curve train(const ModelConfig& config, const Cut& cut) {
     Curve seen = trained(rank, cut);
     const Copies held = rank.copies();
     const std::lock_guard lock(mutex);
+    most_waits = std::max(most_waits, rank.most_waits());
     if (world.rank() == 0) curve = std::move(seen);
     remembered[std::size_t(world.rank())] = rank.most_remembered();
     bytes[std::size_t(world.rank())] = rank.bytes_at_rest();
     for (const auto& [name, values] : held)
       for (const auto& copy : values) copies[name].push_back(copy);
   });
+  curve.most_waits = most_waits;
   curve.most_remembered = std::move(remembered);
   curve.bytes_at_rest = std::move(bytes);
   for (const auto& [name, values] : copies)
@@ -294,79 +313,6 @@ std::vector<std::string> searched(const ModelConfig& config, const Cut& cut, con
     said[std::size_t(world.rank())] = Rank(config, cut, world).search(weight);
   });
   return said;
-}
-
-Rounding rounding_of(const ModelConfig& config, const Cut& cut) {
-  if (cut.exact) return {.loss = 0, .norm = 0};
-  Rounding out;
-  if (config.precision == Precision::bf16) out = {.loss = 1e-2, .norm = 4e-2};
-  if (config.precision == Precision::f16) out = {.loss = 2e-3, .norm = 1e-2};
-  if (cut.reduce_in_bf16) out = {.loss = out.loss + 1e-3, .norm = out.norm + 5e-3};
-  return out;
-}
-
-std::string difference(const Curve& a, const Curve& b, const Rounding& rounding) {
-  // Where a step was skipped its norm is no number, for both.
-  const auto far = [&](double x, double y, double bound) {
-    const bool both_overflow = a.skipped > 0 && !std::isfinite(x) && !std::isfinite(y);
-    return !(std::abs(x - y) <= bound) && !both_overflow;
-  };
-  if (a.losses.size() != b.losses.size()) return "one has more steps than the other";
-  if (a.skipped != b.skipped) return text(a.skipped, " and ", b.skipped, " steps were skipped");
-  const std::size_t of_a_step = a.norms.empty() ? 1 : a.losses.size() / a.norms.size();
-  for (std::size_t i = 0; i < a.losses.size(); ++i)
-    if (far(a.losses[i], b.losses[i], rounding.loss))
-      return text("losses of step ", i / of_a_step + 1, " are ", a.losses[i], " and ", b.losses[i]);
-  for (std::size_t i = 0; i < a.norms.size(); ++i)
-    if (far(a.norms[i], b.norms[i], rounding.norm * b.norms[i]))
-      return text("gradient norms of step ", i + 1, " are ", a.norms[i], " and ", b.norms[i]);
-  for (std::size_t i = 0; i < a.evaluations.size(); ++i)
-    if (far(a.evaluations[i], b.evaluations.at(i), rounding.loss))
-      return text("evaluations are ", a.evaluations[i], " and ", b.evaluations[i]);
-  return a.copies_agree && b.copies_agree ? "" : "copies of a tied weight or a shared key differ";
-}
-
-ModelConfig shape_of(const std::string& name, int layers) {
-  ModelConfig config = name == "gpt2"   ? tiny_gpt2()
-                       : name == "bert" ? tiny_bert()
-                       : name == "t5"   ? tiny_t5()
-                                        : tiny_llama();
-  config.layers = layers;
-  if (name == "t5") {
-    config.layers = std::max(layers / 2, 1);
-    config.decoder_layers = layers - config.layers;
-  }
-  if (name == "llama") config.groups = config.heads;  // so that four ranks have a group each
-  config.hidden_dropout = config.attention_dropout = 0.1;
-  complete(config);
-  return config;
-}
-
-std::string name_of(const Cut& cut) {
-  const ParallelConfig& p = cut.parallel;
-  std::string name;
-  const auto say = [&name](const std::string& word) { name += (name.empty() ? "" : "_") + word; };
-  const auto degree = [&](const char* axis, int n) {
-    if (n > 1) say(axis + std::to_string(n));
-  };
-  degree("tp", p.tp);
-  degree("cp", p.cp);
-  if (p.cp > 1 && p.context_layers.empty()) say(std::string(words(p.context)[std::size_t(p.context)]));
-  if (p.cp > 1 && !p.context_layers.empty()) say("forms");
-  degree("pp", p.pp);
-  degree("dp", p.dp);
-  if (p.sequence) say("sp");
-  if (!p.schedule.empty()) say(p.schedule);
-  degree("v", p.virtual_stages);
-  if (!p.layout.empty()) say(p.layout);
-  if (p.zero > 0) say("zero" + std::to_string(p.zero));
-  if (p.reduce_once) say("once");
-  if (p.overlap_reduce) say("overlap");
-  if (cut.reduce_in_bf16) say("bf16_gradients");
-  say("b" + std::to_string(cut.micro_batch));
-  for (char& c : name)
-    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
-  return name;
 }
 
 }  // namespace weft::testing

@@ -1,9 +1,11 @@
 // A short training of a tiny model under any layout, and what came of it.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "tests/support/late_device.h"
 #include "weft/comm/communicator.h"
 #include "weft/model/config.h"
 #include "weft/optim/config.h"
@@ -21,6 +23,9 @@ enum class Fault {
   shared_keys_not_added,     // a key that two ranks hold learns from each one's queries
   sequence_parts_not_added,  // norms learn from the tokens of one tensor-parallel rank
   samples_reordered,         // a rank adds its first sample last
+  experts_taken_for_copies,  // norms count the experts of the first rank only
+  router_terms_not_added,    // routers learn from the tokens of one tensor-parallel rank
+  experts_learn_nothing,     // of one layer, on the last rank that holds some
 };
 
 /// A layout, and how the global batch of eight samples is cut into microbatches.
@@ -36,6 +41,10 @@ struct Cut {
   /// f16 only: where the loss scale begins. It doubles every second step, unless something overflows.
   double loss_scale = 0x1p14;
   OptimizerConfig optimizer = {};
+  /// Experts that every token chooses, so that loads are known beforehand; none: as routers have it.
+  std::vector<int> always = {};
+  /// The processor's arithmetic, but later (tests/support/late_device.h).
+  std::optional<Late> late = {};
 };
 
 struct Curve {
@@ -45,6 +54,7 @@ struct Curve {
   bool copies_agree = true;           // of tied weights and shared keys, after the last step
   std::vector<std::int64_t> most_remembered;  // passes, by rank
   std::vector<std::int64_t> bytes_at_rest;    // weights, gradients and optimizer, by rank
+  int most_waits = 0;                         // of a rank's host for its device, in a step; where late
   bool operator==(const Curve&) const = default;
 };
 
@@ -80,7 +90,8 @@ Rounding rounding_of(const ModelConfig& config, const Cut& cut);
 /// "" where two curves are the same but for that, else the first difference that is more.
 std::string difference(const Curve& a, const Curve& b, const Rounding& rounding = {});
 
-/// "gpt2", "llama", "bert" or "t5" with so many layers, in both stacks together, dropout on.
+/// "gpt2", "llama", "latent", "mixture" (of experts), "bert" or "t5" with so many layers, in both stacks
+/// together, dropout on.
 ModelConfig shape_of(const std::string& name, int layers = 2);
 
 /// "tp2_pp2_dp2_sp_zb-h1_v2_b1", without what is 1 or off.

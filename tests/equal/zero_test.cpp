@@ -6,6 +6,7 @@
 
 #include "tests/equal/run.h"
 #include "tests/support/counting.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/tiny.h"
 #include "weft/base/number.h"
 #include "weft/comm/threads.h"
@@ -17,16 +18,17 @@ using namespace weft::testing;
 
 namespace {
 
-struct Asked {
+struct ZeroRun {
   const char* model = "gpt2";
   Precision precision = Precision::f32;
   int zero = 0, ranks = 2;
   std::int64_t microbatches = 1;
   bool once = false;
+  int groups = 1;
 };
 
 /// Of one rank, in its second step.
-struct Seen {
+struct RankMeasures {
   MemoryMeter memory;
   Volumes sent;
   std::int64_t elements = 0;                                  // of all parameters
@@ -44,7 +46,7 @@ int reads(const ModelConfig& config, const Parameter& p) {
   return p.name == "embedding.positions" || p.name == "output.words" ? 1 : 2;
 }
 
-void count_weights(Replica& replica, const ModelConfig& config, Seen& seen) {
+void count_weights(Replica& replica, const ModelConfig& config, RankMeasures& seen) {
   std::map<int, std::int64_t> layers;
   for (const WeightBlock& block : replica.weights().blocks()) {
     seen.padded += block.elements;
@@ -61,20 +63,22 @@ void count_weights(Replica& replica, const ModelConfig& config, Seen& seen) {
     seen.two_layers = std::max(seen.two_layers, elements + (layer > 0 ? layers[layer - 1] : 0));
 }
 
-ModelConfig model_of(const Asked& asked) {
+ModelConfig model_of(const ZeroRun& asked) {
   ModelConfig config = shape_of(asked.model, 6);
   config.precision = asked.precision;
   return config;
 }
 
-Seen rank_of(const Asked& asked, Communicator& world) {
+RankMeasures rank_of(const ZeroRun& asked, Communicator& world) {
   const ModelConfig config = model_of(asked);
-  Seen seen;
+  RankMeasures seen;
   CountingCommunicator counts(world, seen.sent);
   const ProcessMesh mesh(ParallelLayout({.dp = asked.ranks}), counts);
   const auto device = open_device("cpu", {.threads = 1});
   ReplicaConfig replica_config{.model = config, .seed = 7};
-  replica_config.parallel = {.dp = asked.ranks, .zero = asked.zero, .reduce_once = asked.once};
+  replica_config.parallel = {.dp = asked.ranks, .zero = asked.zero};
+  replica_config.parallel.shard_groups = asked.groups;
+  replica_config.parallel.reduce_once = asked.once;
   Replica replica(replica_config, {*device, mesh});
   for (int step = 1; step <= 2; ++step) {
     std::vector<Batch> batches;
@@ -89,10 +93,10 @@ Seen rank_of(const Asked& asked, Communicator& world) {
   return seen;
 }
 
-Seen seen_by_the_last_rank(const Asked& asked) {
-  Seen out;
+RankMeasures seen_by_the_last_rank(const ZeroRun& asked) {
+  RankMeasures out;
   run_as_threads(asked.ranks, [&](Communicator& world) {
-    Seen seen = rank_of(asked, world);
+    RankMeasures seen = rank_of(asked, world);
     if (world.rank() + 1 == world.size()) out = std::move(seen);
   });
   return out;
@@ -100,14 +104,14 @@ Seen seen_by_the_last_rank(const Asked& asked) {
 
 enum class Of { all, share };
 /// Memory comes in lines of 64 bytes.
-std::int64_t bytes(const Seen& seen, Of what, std::int64_t each) {
+std::int64_t bytes(const RankMeasures& seen, Of what, std::int64_t each) {
   std::int64_t sum = 0;
   for (const auto& [all, share] : seen.blocks) sum += round_up(each * (what == Of::all ? all : share), 64);
   return sum;
 }
 
-std::int64_t now(const Seen& seen, Use use) { return seen.memory.now[std::size_t(use)]; }
-std::int64_t peak(const Seen& seen, Use use) { return seen.memory.peak[std::size_t(use)]; }
+std::int64_t now(const RankMeasures& seen, Use use) { return seen.memory.now[std::size_t(use)]; }
+std::int64_t peak(const RankMeasures& seen, Use use) { return seen.memory.peak[std::size_t(use)]; }
 
 }  // namespace
 
@@ -117,7 +121,8 @@ TEST(Zero, holds_its_shares_between_steps_and_not_a_byte_more) {
   for (const Precision precision : {Precision::f32, Precision::bf16})
     for (const int zero : {1, 2, 3})
       for (const int ranks : {2, 4}) {
-        const Seen seen = seen_by_the_last_rank({.precision = precision, .zero = zero, .ranks = ranks});
+        const RankMeasures seen =
+            seen_by_the_last_rank({.precision = precision, .zero = zero, .ranks = ranks});
         const std::int64_t weight = precision == Precision::f32 ? 4 : 2;
         EXPECT_EQ(seen.kept, exact(seen.padded, ranks));
         EXPECT_LE(seen.padded - seen.elements, 64 * 16 * ranks) << "64 buckets at most";
@@ -131,7 +136,7 @@ TEST(Zero, holds_its_shares_between_steps_and_not_a_byte_more) {
 // tied words' wait for the embedding.
 TEST(Zero, has_few_layers_whole_during_a_step) {
   for (const std::int64_t microbatches : {1, 3}) {
-    const Seen seen = seen_by_the_last_rank({.zero = 3, .microbatches = microbatches});
+    const RankMeasures seen = seen_by_the_last_rank({.zero = 3, .microbatches = microbatches});
     EXPECT_LE(peak(seen, Use::weights), 4 * (seen.kept + seen.two_layers));
     EXPECT_LE(peak(seen, Use::gradients), 4 * (seen.kept + seen.two_layers + 29 * 32));
     EXPECT_LT(peak(seen, Use::gradients), 4 * seen.padded);
@@ -145,7 +150,7 @@ TEST(Zero, sends_what_the_formulas_say) {
     for (const std::int64_t microbatches : {1, 4})
       for (const bool once : {false, true})
         for (const int zero : {1, 2, 3}) {
-          const Seen seen = seen_by_the_last_rank(
+          const RankMeasures seen = seen_by_the_last_rank(
               {.model = model, .zero = zero, .microbatches = microbatches, .once = once});
           const std::int64_t times = zero == 1 || once ? 1 : microbatches;
           EXPECT_EQ(seen.sent.at("reduce_scatter"), 4 * seen.padded * times);
@@ -154,8 +159,26 @@ TEST(Zero, sends_what_the_formulas_say) {
         }
 }
 
+// Four ranks in two groups hold what two ranks hold, and send a share more, once a step.
+TEST(Zero, of_groups_holds_shares_of_a_group_and_adds_them_among_groups) {
+  for (const std::int64_t microbatches : {1, 3})
+    for (const int zero : {1, 2, 3}) {
+      ZeroRun asked{.zero = zero, .ranks = 4, .microbatches = microbatches};
+      const RankMeasures all = seen_by_the_last_rank(asked);
+      asked.groups = 2;
+      const RankMeasures seen = seen_by_the_last_rank(asked);
+      EXPECT_EQ(seen.kept, exact(seen.padded, 2));
+      EXPECT_EQ(now(seen, Use::weights), bytes(seen, zero == 3 ? Of::share : Of::all, 4));
+      EXPECT_EQ(now(seen, Use::gradients), bytes(seen, zero >= 2 ? Of::share : Of::all, 4));
+      EXPECT_EQ(now(seen, Use::optimizer), 2 * bytes(seen, Of::share, 4));
+      EXPECT_EQ(seen.sent.at("reduce_scatter"), 4 * seen.padded * (zero == 1 ? 1 : microbatches));
+      EXPECT_EQ(seen.sent.at("all_gather"), 4 * (zero == 3 ? seen.read * microbatches : seen.padded));
+      EXPECT_EQ(seen.sent.at("all_reduce") - all.sent.at("all_reduce"), 4 * seen.kept);
+    }
+}
+
 TEST(Zero, gathers_weights_in_the_type_that_layers_read) {
-  const Seen seen = seen_by_the_last_rank({.precision = Precision::bf16, .zero = 3});
+  const RankMeasures seen = seen_by_the_last_rank({.precision = Precision::bf16, .zero = 3});
   EXPECT_EQ(seen.sent.at("all_gather"), 2 * seen.read);
   EXPECT_EQ(seen.sent.at("reduce_scatter"), 4 * seen.padded);
 }
@@ -179,11 +202,40 @@ TEST(Zero, changes_no_bit_of_a_step_of_one_microbatch_in_any_stage) {
   }
 }
 
+// Sums over ranks are trees, and two groups are the halves of them.
+TEST(Zero, of_groups_changes_no_bit_of_a_step_of_one_microbatch) {
+  for (const ParallelConfig& layout :
+       {ParallelConfig{.dp = 4}, ParallelConfig{.cp = 2, .dp = 4}, ParallelConfig{.pp = 2, .dp = 4}}) {
+    const auto curve = [&](int zero, int groups) {
+      Cut cut{.parallel = layout, .micro_batch = 8 / layout.dp, .steps = 4};
+      cut.parallel.zero = zero;
+      cut.parallel.shard_groups = groups;
+      Curve out = train(shape_of("gpt2", 4), cut);
+      out.bytes_at_rest.clear();
+      return out;
+    };
+    const Curve whole = curve(0, 1);
+    for (const int zero : {1, 2, 3}) EXPECT_EQ(curve(zero, 2), whole) << "stage " << zero;
+  }
+}
+
+// The ranks that hold the same experts are fewer: two, so that each of two groups has all of them.
+TEST(Zero, of_groups_of_experts_is_that_of_one_group) {
+  const auto curve = [](int groups) {
+    Cut cut{.parallel = {.dp = 4, .ep = 2, .zero = 2}, .micro_batch = 1, .steps = 4};
+    cut.parallel.shard_groups = groups;
+    return train(shape_of("mixture", 2), cut);
+  };
+  EXPECT_EQ(difference(curve(2), curve(1), {2e-6, 1e-4}), "");
+}
+
 // Tied words stand in the first and the last stage, each rank of either keeps its share, and recomputed
 // layers are lent as one.
 TEST(Zero, of_a_pipeline_or_with_recomputation_gives_the_bits_of_uncut_weights) {
+  int turn = 0;
   for (const char* model : {"gpt2", "llama"})
     for (const char* schedule : {"1f1b", "zb-h1", "zb-v", "gpipe"}) {
+      if (turn++ % every(3) != 0) continue;
       ModelConfig config = shape_of(model, 4);
       config.recompute = {.what = Recompute::full, .layers = 2};
       const int chunks = schedule == std::string("zb-v") ? 2 : 1;

@@ -52,8 +52,9 @@ TEST(HubConfig, scaling_is_read_in_the_old_words_and_in_the_new_ones) {
 TEST(HubConfig, what_weft_cannot_compute_is_refused_by_name) {
   const json base = plain_llama();
   EXPECT_EQ(said(base, {{"model_type", "mamba"}}),
-            "c: \"model_type\" is \"mamba\", weft reads gpt2, llama, mistral, qwen2, qwen3, gemma, bert, "
-            "megatron-bert");
+            "c: \"model_type\" is \"mamba\", weft reads gpt2, llama, mistral, qwen2, qwen3, gemma, mixtral, "
+            "qwen2_moe, qwen3_moe, olmoe, deepseek_v3, deepseek_v2, bert, "
+            "megatron-bert, t5");
   EXPECT_EQ(said(base, {{"rope_scaling", {{"rope_type", "dynamic"}, {"factor", 2.0}}}}),
             "c: rope scaling: \"rope_type\" is \"dynamic\", weft knows default, linear, llama3 and yarn");
   EXPECT_EQ(said(base, {{"rope_scaling", {{"rope_type", "linear"}, {"wobble", 1}}}}),
@@ -68,6 +69,17 @@ TEST(HubConfig, what_weft_cannot_compute_is_refused_by_name) {
             "c: \"quantization_config\" is {\"bits\":4}, which weft cannot compute");
   EXPECT_EQ(said(base, {{"layer_types", {"sliding_attention", "full_attention"}}}),
             "c: \"layer_types\" is [\"sliding_attention\",\"full_attention\"], but no window is switched on");
+}
+
+TEST(HubConfig, a_window_of_no_tokens_is_none) {
+  json object = plain_llama();
+  object.merge_patch({{"model_type", "qwen2"},
+                      {"num_key_value_heads", 4},
+                      {"use_sliding_window", false},
+                      {"sliding_window", 0}});
+  EXPECT_EQ(read(object).model.window, 0);
+  EXPECT_EQ(said(object, {{"sliding_window", -1}}),
+            "c: \"sliding_window\" is -1, expected a whole number from 1 to 2147483647");
 }
 
 TEST(HubConfig, sizes_that_no_model_has_are_refused) {
@@ -113,7 +125,8 @@ TEST(HubConfig, a_run_of_another_model_is_refused_with_the_first_setting_that_di
 
 TEST(HubConfig, what_no_family_has_is_named) {
   const std::string start =
-      "exchange: no Hugging Face model that weft writes (gpt2, llama, mistral, qwen2, qwen3, gemma) has ";
+      "exchange: no Hugging Face model that weft writes (gpt2, llama, mistral, qwen2, qwen3, gemma, mixtral, "
+      "qwen2_moe, qwen3_moe, olmoe, deepseek_v3, deepseek_v2) has ";
   ModelConfig model = tiny_llama();
   EXPECT_EQ(type_for(model), "llama");
   model.window = 4;

@@ -24,13 +24,13 @@ class Hub : public ::testing::TestWithParam<const char*> {
   SoloCommunicator solo_;
 };
 
-std::vector<float> logits_in(const std::filesystem::path& directory,
-                             const std::vector<std::int32_t>& prompt) {
+std::vector<float> logits_in(const std::filesystem::path& directory, const std::vector<std::int32_t>& prompt,
+                             const std::vector<std::int32_t>& source = {}) {
   SoloCommunicator solo;
   const HubConfig config = read_hub_config(directory);
   ReadModel model(config.model, solo);
   load_hub(HubWeights(directory, config), model.named(), solo);
-  return model.logits(prompt);
+  return model.logits(prompt, source);
 }
 
 std::vector<float> read_in(const HubWeights& weights, const Recipe& recipe) {
@@ -43,7 +43,7 @@ std::vector<float> read_in(const HubWeights& weights, const Recipe& recipe) {
 
 // f32 on both sides, the same operations in another order.
 TEST_P(Hub, logits_are_those_of_transformers) {
-  EXPECT_LT(difference(logits_in(directory_, expected_.prompt), expected_.logits), 1e-5);
+  EXPECT_LT(difference(logits_in(directory_, expected_.prompt, expected_.source), expected_.logits), 1e-5);
 }
 
 TEST_P(Hub, recipes_are_the_tensors_that_a_model_has) {
@@ -84,14 +84,14 @@ INSTANTIATE_TEST_SUITE_P(Models, Hub, ::testing::ValuesIn(hub_models),
 
 // Not of Gemma: its only key head cannot be cut in two.
 TEST(HubRanks, each_reads_its_own_part_and_no_more) {
-  for (const char* name :
-       {"gpt2", "llama2", "llama3", "mistral", "qwen2", "qwen2_window", "qwen3", "bert", "megatron_bert"}) {
+  for (const char* name : {"gpt2", "llama2", "llama3", "mistral", "qwen2", "qwen2_window", "qwen3", "bert",
+                           "megatron_bert_words", "t5", "t5_gated"}) {
     const HubConfig config = read_hub_config(hub_model(name));
     const Expected expected = expected_of(hub_model(name));
     run_as_threads(2, [&](Communicator& world) {
       ReadModel model(config.model, world);
       load_hub(HubWeights(hub_model(name), config), model.named(), world);
-      EXPECT_LT(difference(model.logits(expected.prompt), expected.logits), 1e-5) << name;
+      EXPECT_LT(difference(model.logits(expected.prompt, expected.source), expected.logits), 1e-5) << name;
     });
   }
 }

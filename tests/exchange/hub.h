@@ -15,8 +15,10 @@
 
 namespace weft::testing {
 
-constexpr const char* hub_models[] = {"gpt2",         "llama2", "llama3", "mistral", "qwen2",
-                                      "qwen2_window", "qwen3",  "gemma",  "bert",    "megatron_bert"};
+constexpr const char* hub_models[] = {
+    "gpt2",  "llama2",        "llama3",    "mistral",   "qwen2",      "qwen2_window",       "qwen3",
+    "gemma", "mixtral",       "qwen2_moe", "qwen3_moe", "olmoe",      "deepseek_v3",        "deepseek_v2",
+    "bert",  "megatron_bert", "t5",        "t5_gated",  "bert_words", "megatron_bert_words"};
 
 inline std::filesystem::path hub_model(const std::string& name) {
   return std::filesystem::path(WEFT_SOURCE_DIR) / "tests/golden/exchange" / name;
@@ -25,6 +27,8 @@ inline std::filesystem::path hub_model(const std::string& name) {
 struct Expected {
   std::vector<std::int32_t> prompt;
   std::vector<float> logits;
+  std::vector<std::int32_t> source = {};  // what an encoder reads
+  std::vector<float> order = {};          // whether two sentences were swapped: two logits
 };
 inline Expected expected_of(const std::filesystem::path& directory) {
   std::ifstream file(directory / "logits.json");
@@ -32,6 +36,8 @@ inline Expected expected_of(const std::filesystem::path& directory) {
   Expected out{all["prompt"].get<std::vector<std::int32_t>>(), {}};
   for (const auto& row : all["logits"])
     for (const auto& value : row) out.logits.push_back(value.get<float>());
+  if (all.contains("source")) out.source = all["source"].get<std::vector<std::int32_t>>();
+  if (all.contains("order")) out.order = all["order"].get<std::vector<float>>();
   return out;
 }
 
@@ -49,10 +55,12 @@ class ReadModel {
     stages_.at(0).each_parameter([&](Parameter& p) { out.push_back({p.name, p.value, p.pieces}); });
     return out;
   }
-  std::vector<float> logits(std::span<const std::int32_t> prompt) {
-    return TextReader({stages_, config_, {world_}, *device_}).logits(prompt, std::ssize(prompt));
+  std::vector<float> logits(std::span<const std::int32_t> prompt, std::span<const std::int32_t> source = {}) {
+    return TextReader({stages_, config_, {world_}, *device_}).logits(prompt, std::ssize(prompt), source);
   }
+  const Stage& stage() const { return stages_.at(0); }
   const ModelConfig& config() const { return config_; }
+  Device& device() { return *device_; }
 
  private:
   std::unique_ptr<Device> device_ = open_device("cpu", {.threads = 1});

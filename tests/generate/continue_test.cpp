@@ -90,7 +90,7 @@ std::vector<std::vector<float>> logits_when_cut(const ModelConfig& config, const
         },
         *device, Dtype::f32, Weights::For::reading);
     weights.initialize(7);
-    const PipelineHere pipeline{home, mesh.along(Axis::pp)};
+    const PipelineHere pipeline{home, parts, mesh.along(Axis::pp)};
     const ModelHere model{stages,  config,          {circles.tp, circles.between},
                           *device, circles.context, parts.size() > 1 ? &pipeline : nullptr};
     found[std::size_t(world.rank())] = TextReader(model).logits(text, 3);

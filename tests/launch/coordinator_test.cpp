@@ -1,5 +1,3 @@
-#include "weft/launch/coordinator.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,59 +5,16 @@
 #include <csignal>
 #include <limits>
 
+#include "tests/launch/meeting.h"
+#include "weft/base/error.h"
+
 using namespace weft::launch;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using weft::text;
+using weft::launch::testing::Meeting;
 
 namespace {
-
-/// A coordinator under a clock of ours, and what it told whom.
-struct Meeting {
-  explicit Meeting(Rules rules)
-      : coordinator(
-            std::move(rules), now, [this](int to, const Message& m) { told.emplace_back(to, m); },
-            [this](const std::string& line) { said.push_back(line); }) {}
-
-  void join(int id, int wanted = -1, int slots = 2) {
-    coordinator.joined(id,
-                       {.run_id = "none",
-                        .host = "h" + std::to_string(id),
-                        .address = "10.0.0." + std::to_string(id),
-                        .wanted_rank = wanted,
-                        .slots = slots},
-                       now);
-  }
-  void fail(int id, double age = 0, End end = {.code = 0, .signal = SIGKILL}) {
-    coordinator.heard(id, Failed{round(), {.rank = 10 * id, .end = end, .age = age}}, now);
-  }
-  void stopped(int id, std::int64_t progress = -1, int status = 137) {
-    coordinator.heard(id, Stopped{round(), status, progress}, now);
-  }
-  void pass(double seconds) {
-    now += seconds;
-    coordinator.tick(now);
-  }
-  int round() const { return last<Begin>().round; }
-  template <class M>
-  std::vector<int> who() const {
-    std::vector<int> out;
-    for (const auto& [to, message] : told)
-      if (std::holds_alternative<M>(message)) out.push_back(to);
-    return out;
-  }
-  template <class M>
-  M last() const {
-    for (auto at = told.rbegin(); at != told.rend(); ++at)
-      if (const M* found = std::get_if<M>(&at->second)) return *found;
-    return {};
-  }
-  int code() const { return coordinator.verdict() ? coordinator.verdict()->code : -1; }
-
-  double now = 100;
-  std::vector<std::pair<int, Message>> told;
-  std::vector<std::string> said;
-  Coordinator coordinator;
-};
 
 Rules two_nodes(int restarts = 0) { return {.nodes = {2, 2}, .patience = {}, .max_restarts = restarts}; }
 Rules elastic() { return {.nodes = {1, 3}, .patience = {}, .max_restarts = 0}; }
@@ -116,6 +71,7 @@ TEST(Coordinator, starts_again_as_often_as_it_may) {
   Meeting m(two_nodes(1));
   m.join(1);
   m.join(2);
+  m.pass(6);
   m.fail(1);
   m.stopped(1);
   m.stopped(2);
@@ -141,14 +97,53 @@ TEST(Coordinator, does_not_start_again_what_would_fail_again) {
   EXPECT_THAT(m.coordinator.verdict()->report, HasSubstr("exit code 2 is not tried again"));
 }
 
+TEST(Coordinator, waits_longer_each_time_before_it_starts_again_what_fails_at_once) {
+  Meeting m({.nodes = {1, 1}, .patience = {}, .max_restarts = 100});
+  m.join(1);
+  for (const double pause : {0.5, 1.0, 2.0, 4.0, 8.0, 10.0, 10.0}) {
+    m.said.clear();
+    m.fail(1);
+    m.stopped(1);
+    EXPECT_THAT(m.said, ElementsAre(HasSubstr(text(" of 100 in ", pause, " s"))));
+    const int round = m.round();
+    EXPECT_NEAR(m.coordinator.next(), m.now + std::min(3.0, pause), 1e-6);
+    for (const double part : {0.25, 0.25, 0.25}) {
+      m.pass(part * pause);
+      m.coordinator.heard(1, Beat{}, m.now);
+      EXPECT_EQ(m.round(), round);
+    }
+    m.pass(0.26 * pause);
+    EXPECT_EQ(m.round(), round + 1);
+  }
+}
+
+TEST(Coordinator, starts_what_lived_or_got_on_again_at_once) {
+  Meeting m({.nodes = {1, 1}, .patience = {}, .max_restarts = 100});
+  m.join(1);
+  m.pass(5);
+  m.fail(1);
+  m.stopped(1, 0);
+  EXPECT_EQ(m.round(), 2);
+  m.pass(1);
+  m.fail(1);
+  m.stopped(1, 20);  // steps that were saved
+  EXPECT_EQ(m.round(), 3);
+  m.pass(1);
+  m.fail(1);
+  m.stopped(1, 20);
+  EXPECT_EQ(m.round(), 3);
+}
+
 TEST(Coordinator, gives_up_after_three_restarts_without_progress) {
   Meeting m({.nodes = {1, 1}, .patience = {}, .max_restarts = 100});
   m.join(1);
   for (const int progress : {5, 5, 5, 10, 10, 10}) {
+    m.pass(2.1);  // longer than the pauses between them
     m.fail(1);
     m.stopped(1, progress);
     EXPECT_EQ(m.code(), -1);
   }
+  m.pass(2.1);
   m.fail(1);
   m.stopped(1, 10);
   EXPECT_EQ(m.code(), 137);
@@ -184,6 +179,7 @@ TEST(Coordinator, takes_a_spare_for_a_node_that_is_lost) {
   EXPECT_THAT(m.who<Begin>(), ElementsAre(1, 2));
   m.coordinator.gone(1, "its connection was lost", m.now);
   m.stopped(2);
+  m.pass(1);  // after a round that was short
   EXPECT_THAT(m.who<Begin>(), ElementsAre(1, 2, 2, 3));
 }
 
@@ -212,6 +208,26 @@ TEST(Coordinator, notices_a_silent_node_in_twelve_seconds) {
   EXPECT_THAT(m.said, ElementsAre("launch: node 1 (host h2): silent for 12 s"));
 }
 
+// It may see later than the coordinator that it is cut off, and works until then.
+TEST(Coordinator, begins_without_a_silent_node_when_that_has_stopped_for_sure) {
+  Meeting m(elastic());
+  for (const int id : {1, 2, 3}) m.join(id);
+  const auto beats = [&](int times) {
+    for (int i = 0; i < times; ++i) {
+      m.pass(3);
+      for (const int id : {1, 3}) m.coordinator.heard(id, Beat{}, m.now);
+    }
+  };
+  beats(4);
+  EXPECT_THAT(m.who<Stop>(), ElementsAre(1, 3));
+  m.stopped(1);
+  m.stopped(3);
+  beats(1);
+  EXPECT_EQ(m.last<Begin>().world, 6);
+  beats(1);
+  EXPECT_EQ(m.last<Begin>().world, 4);
+}
+
 TEST(Coordinator, blames_nobody_for_its_own_sleep) {
   Meeting m(two_nodes());
   m.join(1);
@@ -235,15 +251,6 @@ TEST(Coordinator, passes_a_signal_on_and_ends_with_the_workers_code) {
   m.stopped(2, 4, 3);
   EXPECT_EQ(m.code(), 3);
   EXPECT_EQ(m.coordinator.verdict()->report, "");
-}
-
-TEST(Coordinator, lets_one_node_of_an_elastic_job_leave) {
-  Meeting m(elastic());
-  for (const int id : {1, 2, 3}) m.join(id);
-  m.coordinator.heard(2, Leaving{SIGTERM}, m.now);
-  for (const int id : {1, 2, 3}) m.stopped(id, 4, 3);
-  EXPECT_EQ(m.last<Begin>().world, 4);
-  EXPECT_EQ(m.code(), -1);
 }
 
 TEST(Coordinator, loses_a_node_that_does_not_stop_its_workers) {
@@ -273,6 +280,9 @@ TEST(Coordinator, takes_an_agent_that_comes_back_for_the_one_it_was) {
   m.join(1, 0);
   m.join(2, 0);
   EXPECT_EQ(m.coordinator.members(), 1);
+  EXPECT_THAT(m.who<Refused>(), ElementsAre(1)) << "it may live, on another machine";
+  EXPECT_EQ(m.last<Refused>().why,
+            "launch: another agent came with --node-rank 0, and the job goes on with that one");
   m.join(3, 1);
   EXPECT_THAT(m.who<Begin>(), ElementsAre(2, 3));
 }
@@ -293,6 +303,7 @@ TEST(Coordinator, tells_who_hangs_and_starts_again_once_all_nodes_are_still) {
   Meeting m(two_nodes(1));
   m.join(1);
   m.join(2);
+  m.pass(6);
   Doing waits{.round = 1, .rank = 0, .word = int(weft::Spoken::barrier), .step = 9, .circle = 1};
   waits.circles = {{.id = 1, .words = 1, .place = 0}};
   Doing hangs{.round = 1, .rank = 3, .step = 9, .still = 20};

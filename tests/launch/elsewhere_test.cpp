@@ -6,13 +6,18 @@
 #include <fstream>
 
 #include "tests/support/temporary.h"
+#include "weft/base/error.h"
 
 using namespace weft::launch;
 using testing::ElementsAre;
+using weft::text;
 
 TEST(Elsewhere, gives_mpirun_its_words) {
   EXPECT_THAT(mpirun_words({.count = 4}, {}, {{"NCCL_DEBUG", "1"}}),
               ElementsAre("mpirun", "-n", "4", "--oversubscribe", "--bind-to", "none"));
+  EXPECT_THAT(mpirun_words({.count = 4, .trains = true}, {}, {}),
+              ElementsAre("mpirun", "-n", "4", "--oversubscribe", "--mca", "odls_base_sigkill_timeout", "0",
+                          "--bind-to", "none"));
   Options options;
   options.launcher_arguments = "--bind-to  core";
   options.ssh_port = 2222;
@@ -32,6 +37,13 @@ TEST(Elsewhere, gives_srun_its_words) {
       srun_words({.count = 8, .folder = "logs"}, options),
       ElementsAre("srun", "--ntasks", "8", "--kill-on-bad-exit=1", "--mpi=pmix", "--nodes=2",
                   "--ntasks-per-node=4", "--output=logs/rank.%t.stdout", "--error=logs/rank.%t.stderr"));
+}
+
+TEST(Elsewhere, gives_srun_the_hosts_that_are_left) {
+  const std::vector<Host> hosts{{"beta", {0, 1}}, {"gamma", {0, 2}}};
+  EXPECT_THAT(srun_words({.count = 4, .hosts = hosts}, {.nodes = {1, 1}, .per_node = 2}),
+              ElementsAre("srun", "--ntasks", "4", "--kill-on-bad-exit=1", "--mpi=pmix", "--nodes=2",
+                          "--nodelist=beta,gamma", "--ntasks-per-node=2"));
 }
 
 // As Open MPI 4.1 says it.
@@ -55,6 +67,36 @@ TEST(Elsewhere, reads_which_rank_mpirun_lost) {
   EXPECT_EQ(left.end, (End{5, 0}));
   EXPECT_EQ(read_mpirun("nothing of the kind").rank, -1);
   EXPECT_TRUE(read_mpirun("nothing of the kind").end.good());
+}
+
+// As Open MPI 4.1 says it where a rank ends by an error of its own.
+TEST(Elsewhere, reads_which_rank_called_for_the_end) {
+  const std::string rule(74, '-');
+  const std::string aborted = text(
+      "before\n", rule,
+      "\nMPI_ABORT was invoked on rank 2 in communicator MPI_COMM_WORLD\nwith errorcode 17.\n\n"
+      "NOTE: invoking MPI_ABORT causes Open MPI to kill all MPI processes.\n"
+      "You may or may not see output from other processes, depending on\nexactly when Open MPI kills them.\n",
+      rule, "\nbetween\n", "[vm:77] 1 more process has sent help message help-mpi-api.txt / mpi-abort\n",
+      "[vm:77] Set MCA parameter \"orte_base_help_aggregate\" to 0 to see all help / error messages\n");
+  const Said said = read_mpirun(aborted);
+  EXPECT_EQ(said.rank, 2);
+  EXPECT_EQ(said.end, (End{17, 0}));
+  EXPECT_EQ(said.words, "before\nbetween");
+  const std::string lost = text(aborted, rule,
+                                "\nmpirun noticed that process rank 1 with PID 0 on node vm exited on signal "
+                                "11 (Segmentation fault).\n",
+                                rule, "\n");
+  EXPECT_EQ(read_mpirun(lost).rank, 1);
+  EXPECT_EQ(read_mpirun(lost).end, (End{0, 11}));
+}
+
+TEST(Elsewhere, keeps_a_rule_that_a_rank_itself_wrote) {
+  const std::string rule(74, '-');
+  EXPECT_EQ(
+      read_mpirun(text(rule, "\nmine\n", rule, "\nPrimary job  terminated normally\n", rule, "\nend")).words,
+      text(rule, "\nmine\nend"));
+  EXPECT_EQ(read_mpirun(text("a\n", rule, "\nb")).words, text("a\n", rule, "\nb"));
 }
 
 // As Slurm 22.05 says it.

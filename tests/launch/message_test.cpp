@@ -47,6 +47,19 @@ TEST(Message, tells_what_a_rank_does) {
   EXPECT_EQ(std::get<Pace>(*take_frame(bytes, largest)).worked, 0.5);
 }
 
+TEST(Message, tells_what_a_rank_on_another_machine_does) {
+  Vital vital{.round = 2, .age = 0.25, .reading = {.rank = 5, .section = weft::Section::saving, .step = 7}};
+  vital.reading.word = weft::Spoken::recv;
+  vital.reading.circles = {{.id = 7, .words = 8, .place = 1, .size = 2}};
+  std::string bytes = encode(vital) + encode(Resigned{});
+  const auto first = std::get<Vital>(*take_frame(bytes, largest));
+  EXPECT_EQ(first.age, 0.25);
+  EXPECT_EQ(first.reading.section, weft::Section::saving);
+  EXPECT_EQ(first.reading.word, weft::Spoken::recv);
+  EXPECT_EQ(first.reading.circles[0].size, 2);
+  EXPECT_TRUE(std::holds_alternative<Resigned>(*take_frame(bytes, largest)));
+}
+
 TEST(Message, waits_for_its_last_byte) {
   const std::string whole = encode(Join{.run_id = "none", .host = "here"});
   for (std::size_t bytes = 0; bytes < whole.size(); ++bytes) {

@@ -4,8 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <set>
 
 #include "tests/support/says.h"
+#include "tests/support/source_dir.h"
 
 using namespace weft;
 using namespace weft::launch;
@@ -114,6 +119,15 @@ TEST(Options, find_the_nodes_place_in_a_pod_or_a_step) {
       "usage: environment: JOB_COMPLETION_INDEX is 3 and SLURM_NODEID is 2; say --node-rank which is meant");
 }
 
+TEST(Options, of_a_platform_must_agree_about_the_nodes_place) {
+  const Environment pod{{"PET_NODE_RANK", "1"}, {"JOB_COMPLETION_INDEX", "3"}};
+  EXPECT_EQ(
+      refused({"--nnodes", "4"}, pod),
+      "usage: environment: PET_NODE_RANK is 1 and JOB_COMPLETION_INDEX is 3; say --node-rank which is meant");
+  EXPECT_EQ(options({"--nnodes", "4", "--node-rank", "2"}, pod).node_rank, 2);
+  EXPECT_EQ(options({"--nnodes", "4"}, {{"PET_NODE_RANK", "3"}, {"JOB_COMPLETION_INDEX", "3"}}).node_rank, 3);
+}
+
 TEST(Options, read_endpoints_with_and_without_ports) {
   EXPECT_EQ(read_endpoint("e", "host", 29400), (Endpoint{"host", 29400}));
   EXPECT_EQ(read_endpoint("e", "host:1", 29400), (Endpoint{"host", 1}));
@@ -173,19 +187,22 @@ TEST(Options, that_contradict_each_other_are_both_named) {
   EXPECT_EQ(refused({"--rdzv-endpoint", "a", "--master-addr", "b"}),
             "usage: launch: --rdzv-endpoint and --master-addr contradict each other; leave one out");
   EXPECT_EQ(refused({"--exclude", "a"}), "usage: launch: --exclude needs --hostfile");
+  EXPECT_EQ(refused({"--hostfile", "h", "--nnodes", "2"}),
+            "usage: launch: --nnodes and --hostfile contradict each other; leave one out");
   EXPECT_EQ(refused({"--nnodes", "2", "--node-rank", "2"}),
             "usage: launch: --node-rank 2 is not below the 2 of --nnodes");
   EXPECT_EQ(
-      refused({"--hostfile", "h", "--nnodes", "1:2"}),
+      refused({"--launcher", "openmpi", "--nnodes", "1:2"}),
       "usage: launch: MIN:MAX nodes need an agent on each of them; mpirun and srun start a fixed number");
 }
 
 TEST(Options, that_have_no_effect_are_said_and_those_not_taken_are_refused) {
   EXPECT_THAT(
-      options({"--monitor-interval", "5", "--rdzv-conf", "read_timeout=1"}).notices,
+      options({"--monitor-interval", "5", "--rdzv-conf", "read_timeout=1,store_type=file"}).notices,
       ElementsAre(
           "no effect here: launch: --monitor-interval (a worker's end is an event here, nothing polls)",
-          "no effect here: launch: --rdzv-conf read_timeout (weft's agents ask for no such thing)"));
+          "no effect here: launch: --rdzv-conf read_timeout (weft's agents ask for no such thing)",
+          "no effect here: launch: --rdzv-conf store_type (weft's agents ask for no such thing)"));
   EXPECT_EQ(refused({"--numa-binding", "node"}),
             "usage: launch: --numa-binding: weft does not bind to memory nodes yet; use numactl");
 }
@@ -199,4 +216,34 @@ TEST(Options, need_a_program) {
       "examples");
   EXPECT_EQ(says([] { read_options(std::vector<std::string_view>{"--nnodes"}, {}); }),
             "usage: launch: --nnodes needs a value: N|MIN:MAX");
+}
+
+TEST(Options, three_places_to_meet_at_and_not_two) {
+  const Options o = options({"--nnodes", "3", "--rdzv-endpoint", "a:1,b,[::1]:3"});
+  EXPECT_THAT(o.places, ElementsAre(Endpoint{"a", 1}, Endpoint{"b", 29400}, Endpoint{"::1", 3}));
+  EXPECT_EQ(o.master, (Endpoint{"a", 1}));
+  EXPECT_EQ(refused({"--rdzv-endpoint", "a,b"}),
+            "usage: launch: --rdzv-endpoint: of two places neither can outvote the other where one is lost; "
+            "name one, or three");
+  EXPECT_EQ(refused({"--rdzv-endpoint", "a,b,a"}),
+            "usage: launch: --rdzv-endpoint: a port 29400 is named twice");
+}
+
+// Its own options are what it may name: a setting of training is a field, and spelled by who reads the flags.
+TEST(Options, are_all_that_messages_name) {
+  std::set<std::string> known{"take-a-seat"};  // between launchers, and nobody's to write
+  for (const OptionRow& row : option_rows()) known.emplace(row.name);
+  const std::regex named("[ \"]--([a-z][a-z-]+)[ \",]");
+  int found = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(WEFT_SOURCE_DIR "/weft/launch")) {
+    const std::string file = entry.path().filename();
+    if (entry.path().extension() != ".cpp" || file == "elsewhere.cpp" || file == "options_table.cpp")
+      continue;
+    std::ifstream in(entry.path());
+    for (std::string line; std::getline(in, line);)
+      for (auto at = std::sregex_iterator(line.begin(), line.end(), named); at != std::sregex_iterator();
+           ++at, ++found)
+        EXPECT_TRUE(known.contains((*at)[1])) << file << " names --" << (*at)[1];
+  }
+  EXPECT_GT(found, 15);
 }

@@ -87,6 +87,13 @@ TEST(Seat, names_both_variables_that_disagree) {
             "launcher left");
 }
 
+TEST(Seat, refuses_a_rank_of_nobody_knows_how_many) {
+  EXPECT_EQ(
+      refused({{"RANK", "3"}}),
+      "usage: environment: RANK is 3 and WORLD_SIZE is not set; set both, as torchrun does, or unset RANK");
+  EXPECT_EQ(seat_in({{"RANK", "3"}, {"PMI_SIZE", "4"}, {"PMI_RANK", "3"}}).world, 4);
+}
+
 TEST(Seat, refuses_what_is_no_rank) {
   EXPECT_EQ(refused({{"WORLD_SIZE", "four"}}),
             "usage: environment: WORLD_SIZE: 'four' is not a whole number");
@@ -96,4 +103,24 @@ TEST(Seat, refuses_what_is_no_rank) {
             "usage: environment: RANK 4 is not below WORLD_SIZE 4");
   EXPECT_EQ(refused({{"WORLD_SIZE", "99999999999"}}),
             "usage: environment: WORLD_SIZE: '99999999999' is larger than any number of ranks");
+}
+
+TEST(Seat, reads_slurms_list_of_tasks_for_its_own_node) {
+  const auto here = [](const char* list, const char* node) {
+    return tasks_of_slurm_here({{"SLURM_STEP_TASKS_PER_NODE", list}, {"SLURM_NODEID", node}});
+  };
+  EXPECT_EQ(here("2(x3),1", "2"), 2);
+  EXPECT_EQ(here("2(x3),1", "3"), 1);
+  EXPECT_EQ(here("2(x3),1", "4"), 0);
+  EXPECT_EQ(here("", "0"), 0);
+  EXPECT_EQ(seat_in({{"SLURM_STEP_NUM_TASKS", "8"},
+                     {"SLURM_PROCID", "5"},
+                     {"SLURM_STEP_TASKS_PER_NODE", "4(x2)"},
+                     {"SLURM_NODEID", "1"}})
+                .on_this_machine,
+            4);
+  EXPECT_EQ(says([&] { here("2(x3", "5"); }),
+            "usage: environment: SLURM_STEP_TASKS_PER_NODE: '2(x3' is not TASKS(xNODES),…, as Slurm sets it");
+  EXPECT_EQ(says([&] { here("2(xx)", "5"); }),
+            "usage: environment: SLURM_STEP_TASKS_PER_NODE: 'x' is not a whole number");
 }

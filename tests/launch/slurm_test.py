@@ -4,6 +4,7 @@ script, and compares what two tasks on two node names trained with what two thre
 import argparse
 import os
 import pathlib
+import shlex
 import shutil
 import socket
 import subprocess
@@ -78,29 +79,83 @@ class Cluster:
         return subprocess.run(words, env=self.environment, capture_output=True, text=True, timeout=60)
 
     def wait_for(self, holds, what):
-        late = time.monotonic() + 60
+        late = time.monotonic() + 150
         while not holds():
             if time.monotonic() > late:
-                logs = "\n".join(log.read_text()[-2000:] for log in self.folder.glob("*.log"))
+                logs = "\n".join(log.read_text()[-2000:] for log in [*self.folder.glob("*.log"), *self.folder.glob("out")])
                 sys.exit(f"slurm_test.py: {what} never came\n{logs}")
             time.sleep(0.1)
 
     def close(self):
+        """Jobs first: what a job's steps have to say they say to a controller that still listens, and a node waits for its steps."""
+        self.run("scancel", "--user=root")
+        late = time.monotonic() + 60
+        while self.run("squeue", "-h").stdout.strip() and time.monotonic() < late:
+            time.sleep(0.1)
         for daemon in reversed(self.daemons):
             daemon.terminate()
         for daemon in self.daemons:
-            daemon.wait()
+            try:
+                daemon.wait(timeout=30)
+            except subprocess.TimeoutExpired:
+                daemon.kill()
 
 
 def submit(cluster, args):
+    """The recipe, as people submit it."""
+    cluster.environment |= {"WEFT": args.weft, "WEFT_LOGS": str(cluster.folder / "logs")}
+    return submitted(cluster, [args.script, *MODEL, "--save", str(cluster.folder / "slurm")])
+
+
+def submit_one_that_hangs(cluster, args):
+    """Its second task stops in step 12; the launcher hears of both tasks by the network, and starts them again."""
+    words = [args.weft, "launch", "--launcher", "slurm", "--nnodes", "2", "--nproc-per-node", "1", "--max-restarts", "1", "--hang-limit", "3", "--inject",
+             "hang@step=12,rank=1", "train", "gpt", *MODEL, "--tensor-model-parallel-size", "2", "--save-interval", "5", "--save", str(cluster.folder / "hung")]
+    return submitted(cluster, ["--nodes=2", "--wrap", shlex.join(words)])
+
+
+def submit_any_program(cluster, args):
+    """Each task finds its seat; the second host alone where a hostfile and --include say so."""
+    hosts = cluster.folder / "hosts"
+    hosts.write_text("alpha slots=1\nbeta slots=1\n")
+    told = "echo $RANK $LOCAL_RANK $WORLD_SIZE $GROUP_RANK $GROUP_WORLD_SIZE $MASTER_ADDR"
+    start = [args.weft, "launch", "--launcher", "slurm"]
+    both = shlex.join([*start, "--nnodes", "2", "--nproc-per-node", "1", "sh", "-c", told])
+    one = shlex.join([*start, "--hostfile", str(hosts), "--include", "beta", "sh", "-c", told + " $SLURMD_NODENAME"])
+    return submitted(cluster, ["--nodes=2", "--wrap", f"{both}; {one}"])
+
+
+def submit_one_that_is_told_to_go(cluster, args):
+    """Slurm's signal comes to the recipe, training saves, the job queues again, and goes on from there. It has more steps than it can take in the
+    time that this test has, so that no machine is too quick or too slow to be told; it is cancelled where the cluster closes."""
     folder = cluster.folder
+    cluster.environment |= {"WEFT": args.weft, "WEFT_LOGS": str(folder / "logs_again")}
+    steps = ["10000000" if word == "20" else word for word in MODEL]
+    job = queued(cluster, [args.script, *steps, "--lr-decay-iters", "100", "--save", str(folder / "again"), "--load", str(folder / "again"), "--allow-fresh-start"], "append")
+    said = lambda: "\n".join(path.read_text() for path in (folder / "logs_again").rglob("rank.0.stderr"))
+    cluster.wait_for(lambda: "iteration       50/" in said(), "the fiftieth step")
+    cluster.run("scancel", "--batch", "--signal=TERM", job)
+    cluster.wait_for(lambda: "the job queues again" in (folder / "out").read_text(), "the job's word that it queues again")
+    first = sorted(path.name for path in (folder / "again").glob("step_*") if (path / "COMPLETE").exists())
+    cluster.wait_for(lambda: cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now").returncode == 0, "a job that waits")
+    cluster.wait_for(lambda: "resumed from" in said(), "training that goes on")
+    return cluster.run("scontrol", "show", "job", job).stdout, first
+
+
+def queued(cluster, words, mode):
     cluster.wait_for(lambda: cluster.run("sinfo", "-h", "-t", "idle", "-o", "%D").stdout.strip() == "2", "two idle nodes")
-    cluster.environment |= {"WEFT": args.weft, "WEFT_LOGS": str(folder / "logs")}
-    job = cluster.run("sbatch", "--parsable", "--ntasks-per-node=1", f"--output={folder}/out", args.script, *MODEL, "--save",
-                      str(folder / "slurm")).stdout.strip()
-    cluster.wait_for(lambda: "COMPLETED" in (state := cluster.run("scontrol", "show", "job", job).stdout) or "FAILED" in state,
-                     "the end of the job")
-    return cluster.run("scontrol", "show", "job", job).stdout, (folder / "out").read_text()
+    return cluster.run("sbatch", "--parsable", "--ntasks-per-node=1", f"--output={cluster.folder}/out", f"--open-mode={mode}", *words).stdout.strip()
+
+
+def ended(cluster, job):
+    cluster.wait_for(lambda: "COMPLETED" in (state := cluster.run("scontrol", "show", "job", job).stdout) or "FAILED" in state, "the end of the job")
+    return cluster.run("scontrol", "show", "job", job).stdout
+
+
+def submitted(cluster, words):
+    folder = cluster.folder
+    job = queued(cluster, words, "truncate")
+    return ended(cluster, job), (folder / "out").read_text()
 
 
 def tensors(folder):
@@ -120,18 +175,29 @@ def main():
         cluster = Cluster(folder)
         try:
             state, out = submit(cluster, args)
+            state_of_hung, said_of_hung = submit_one_that_hangs(cluster, args)
+            state_of_any, said_by_any = submit_any_program(cluster, args)
+            state_again, saved_first = submit_one_that_is_told_to_go(cluster, args)
         finally:
             cluster.close()
         logs = "\n".join(path.read_text() for path in sorted((folder / "logs").rglob("rank.*")))
         if "COMPLETED" not in state:
             sys.exit(f"slurm_test.py: the job failed\n{state}\n{out}\n{logs}")
+        hung = "launch: rank 1 on node 0" in said_of_hung and " hangs in step 12 (training): no sign of life for " in said_of_hung
+        if "COMPLETED" not in state_of_hung or not hung or "restart 1 of 1" not in said_of_hung:
+            sys.exit(f"slurm_test.py: a hang was not named, or not survived\n{state_of_hung}\n{said_of_hung}")
+        if "COMPLETED" not in state_of_any or sorted(said_by_any.splitlines()) != ["0 0 1 0 1 beta beta", "0 0 2 0 2 alpha", "1 0 2 1 2 alpha"]:
+            sys.exit(f"slurm_test.py: a program does not find its seat\n{state_of_any}\n{said_by_any}")
+        if "Restarts=1" not in state_again or len(saved_first) != 1:
+            sys.exit(f"slurm_test.py: a job that was told to go did not save once and queue again\n{state_again}\n{saved_first}")
         subprocess.run([args.weft, "train", "gpt", *MODEL, "--ranks", "2", "--save", str(folder / "threads")], check=True,
                        capture_output=True, env=cluster.environment)
         if len(list((folder / "logs").rglob("rank.*.stderr"))) != 2:
             sys.exit(f"slurm_test.py: there are not two tasks' logs\n{out}")
         if not tensors(folder / "slurm") or tensors(folder / "slurm") != tensors(folder / "threads"):
             sys.exit(f"slurm_test.py: the weights are not those of two threads\n{out}\n{logs}")
-    print("two tasks on two nodes trained what two threads train")
+    print("two tasks on two nodes trained what two threads train; a task that hung was named and started again; any program found its seat; "
+          "a job that was told to go saved, queued again and went on")
 
 
 if __name__ == "__main__":

@@ -4,9 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <linux/close_range.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
 #include <fstream>
 
@@ -14,6 +16,7 @@
 #include "weft/base/clock.h"
 #include "weft/base/file.h"
 #include "weft/base/format.h"
+#include "weft/launch/contract.h"
 
 using namespace weft;
 using namespace weft::launch;
@@ -35,6 +38,8 @@ struct Script {
   Streams files = Streams::none, console = Streams::both;
   std::filesystem::path folder = {};
   std::string prefix = {};
+  int save_signal = 0;
+  int ranks = 1;
 };
 
 std::vector<Worker> workers_of(const Script& script, const Begin& begin) {
@@ -54,12 +59,14 @@ std::vector<Worker> workers_of(const Script& script, const Begin& begin) {
     if (!script.folder.empty())
       worker.folder = script.folder / text("attempt_", begin.restarts) / std::to_string(i);
     worker.prefix = script.prefix.empty() ? "" : script.prefix + std::to_string(i) + ": ";
+    worker.save_signal = script.save_signal;
+    worker.ranks = script.ranks;
     out.push_back(worker);
   }
   return out;
 }
 
-Job job_of(const Script& script) {
+NodeJob job_of(const Script& script) {
   return {.rules = {.nodes = {}, .patience = {}, .max_restarts = script.max_restarts, .grace = script.grace},
           .self = {.run_id = "none", .host = "here", .address = "127.0.0.1", .slots = script.workers},
           .work = {.workers = [script](const Begin& begin) { return workers_of(script, begin); },
@@ -98,6 +105,20 @@ std::string read_fifo(const std::filesystem::path& path) {
   return line;
 }
 
+/// `work` opens the fifo `ready` once it is under way.
+void expect_nobody_left_by_a_killed_launcher(const std::string& work) {
+  const support::TemporaryDirectory folder;
+  for (const char* fifo : {"ready", "alive"}) mkfifo((folder / fifo).c_str(), 0600);
+  const pid_t launcher =
+      run_apart({.text = text("cd ", folder.path().string(), "; exec 3<>alive 4>alive; ", work)});
+  read_fifo(folder / "ready");
+  std::ifstream held(folder / "alive");
+  kill(launcher, SIGKILL);
+  EXPECT_EQ(status_of(launcher), 128 + SIGKILL);
+  std::string line;
+  EXPECT_FALSE(std::getline(held, line));
+}
+
 }  // namespace
 
 TEST(Supervise, gives_workers_torchruns_contract) {
@@ -108,6 +129,20 @@ TEST(Supervise, gives_workers_torchruns_contract) {
   EXPECT_EQ(t.status, 0);
   EXPECT_THAT(t.out, HasSubstr("0 0 2 2 0 127.0.0.1 29500 0 none\n"));
   EXPECT_THAT(t.out, HasSubstr("1 1 2 2 0 127.0.0.1 29500 0 none\n"));
+}
+
+TEST(Supervise, gives_workers_an_empty_stdin_and_no_other_descriptor_of_it) {
+  const support::TemporaryDirectory folder;
+  const std::string to = (folder / "open").string();
+  const pid_t child = fork();
+  if (child == 0) {
+    close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);  // what whoever runs tests has open is not the launcher's
+    _exit(supervise(job_of({.text = text("exec ls -l /proc/self/fd > ", to, " 2>&1")})));
+  }
+  EXPECT_EQ(status_of(child), 0);
+  const std::string all = read_file(to);
+  EXPECT_THAT(all, HasSubstr(" 0 -> /dev/null\n"));
+  EXPECT_EQ(all.find("/dev/null"), all.rfind("/dev/null")) << all;
 }
 
 TEST(Supervise, returns_a_workers_code_or_128_and_its_signal) {
@@ -126,11 +161,18 @@ TEST(Supervise, tells_who_failed_first_with_its_last_words) {
   EXPECT_THAT(t.err, Not(HasSubstr("then:")));
 }
 
-TEST(Supervise, stops_the_peers_of_a_failed_worker_within_five_seconds) {
+TEST(Supervise, says_of_which_ranks_a_process_was_that_failed) {
+  const Told t = run({.text = "kill -SEGV $$", .ranks = 4});
+  EXPECT_THAT(t.err,
+              testing::ContainsRegex("first: the process of ranks 0 to 3 on node 0 \\(host here\\): signal "
+                                     "11 \\(Segmentation fault\\), .* after the start; process [0-9]+\n"));
+}
+
+TEST(Supervise, stops_the_peers_of_a_failed_worker_though_they_do_not_hear) {
   // Rank 0 does not hear SIGTERM.
   const Told t = run({.text = "[ $RANK = 1 ] && exit 5; trap '' TERM; sleep 600", .workers = 2});
   EXPECT_EQ(t.status, 5);
-  EXPECT_LT(t.seconds, 5);
+  EXPECT_LT(t.seconds, 30);  // three, and what a busy machine takes
 }
 
 TEST(Supervise, starts_again_until_it_works) {
@@ -140,8 +182,9 @@ TEST(Supervise, starts_again_until_it_works) {
                       .max_restarts = 3});
   EXPECT_EQ(t.status, 0);
   EXPECT_EQ(read_file(marks), "x\nx\nx\n");
-  EXPECT_THAT(t.err, HasSubstr("restart 1 of 3\n"));
-  EXPECT_THAT(t.err, HasSubstr("restart 2 of 3\n"));
+  EXPECT_THAT(t.err, HasSubstr("restart 1 of 3 in 0.5 s\n"));
+  EXPECT_THAT(t.err, HasSubstr("restart 2 of 3 in 1 s\n"));
+  EXPECT_GE(t.seconds, 1.5);
 }
 
 TEST(Supervise, keeps_the_logs_of_every_attempt_and_rank) {
@@ -182,12 +225,27 @@ TEST(Supervise, tees_whole_lines_of_many_workers_and_loses_none) {
 }
 
 TEST(Supervise, says_what_cannot_be_run) {
-  Job job = job_of({});
+  NodeJob job = job_of({});
   job.work.workers = [](const Begin&) { return std::vector<Worker>{{.words = {"/no/such/program"}}}; };
   testing::internal::CaptureStderr();
   EXPECT_EQ(supervise(job), 127);
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
               HasSubstr("launch: cannot run /no/such/program: No such file or directory"));
+}
+
+TEST(Supervise, goes_on_where_nobody_reads_what_it_writes) {
+  const support::TemporaryDirectory folder;
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe(ends.data()), 0);
+  close(ends[0]);
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], STDOUT_FILENO);
+    _exit(supervise(job_of({.text = "echo out; exit 5", .files = Streams::both, .folder = folder.path()})));
+  }
+  close(ends[1]);
+  EXPECT_EQ(status_of(child), 5);
+  EXPECT_EQ(read_file(folder / "attempt_0/0/stdout.log"), "out\n");
 }
 
 TEST(Supervise, passes_signals_on_and_waits_for_the_workers_own_end) {
@@ -212,20 +270,27 @@ TEST(Supervise, kills_after_the_grace) {
   EXPECT_EQ(status_of(launcher), 128 + SIGKILL);
 }
 
-TEST(Supervise, leaves_no_worker_behind_when_it_is_killed) {
+TEST(Supervise, lets_who_started_others_end_them_before_it_is_killed) {
   const support::TemporaryDirectory folder;
-  const std::string ready = (folder / "ready").string(), alive = (folder / "alive").string();
+  const std::string ready = (folder / "ready").string();
   mkfifo(ready.c_str(), 0600);
-  mkfifo(alive.c_str(), 0600);
-  // The worker holds `alive` open; the read ends when nobody does.
-  const pid_t launcher =
-      run_apart({.text = text("exec 3<>", alive, " 4>", alive, "; echo > ", ready, "; exec sleep 600")});
+  const pid_t launcher = run_apart({.text = text("trap '' USR2; trap 'exit 7' TERM; echo > ", ready,
+                                                 "; while :; do sleep 600 & wait; done"),
+                                    .grace = 0.2,
+                                    .save_signal = SIGUSR2});
   read_fifo(ready);
-  std::ifstream held(alive);
-  kill(launcher, SIGKILL);
-  EXPECT_EQ(status_of(launcher), 128 + SIGKILL);
-  std::string line;
-  EXPECT_FALSE(std::getline(held, line));
+  kill(launcher, SIGTERM);
+  EXPECT_EQ(status_of(launcher), 7);
+}
+
+// Who holds `alive` open lives: the read ends when nobody does.
+TEST(Supervise, leaves_no_worker_behind_when_it_is_killed) {
+  expect_nobody_left_by_a_killed_launcher("echo > ready; exec sleep 600");
+}
+
+// The worker's child is no child of the launcher.
+TEST(Supervise, leaves_nothing_that_a_worker_started_behind_when_it_is_killed) {
+  expect_nobody_left_by_a_killed_launcher("(echo > ready; sleep 600; true); true");
 }
 
 TEST(Supervise, ends_what_workers_left_running) {
@@ -233,9 +298,10 @@ TEST(Supervise, ends_what_workers_left_running) {
   const std::string ready = (folder / "ready").string(), alive = (folder / "alive").string();
   mkfifo(ready.c_str(), 0600);
   mkfifo(alive.c_str(), 0600);
-  // In a session of its own, it is not of the worker's process group.
+  // In a session of its own, it is not of the worker's process group; its child is nobody's when it is
+  // killed.
   const pid_t launcher = run_apart({.text = text("setsid sh -c 'exec 3>", alive, "; echo > ", ready,
-                                                 "; exec sleep 600' & read x < ", ready, "; exit 0")});
+                                                 "; sleep 600; true' & read x < ", ready, "; exit 0")});
   std::ifstream held(alive);
   EXPECT_EQ(status_of(launcher), 0);
   std::string line;

@@ -64,7 +64,7 @@ TEST(Watch, falls_still_when_nobody_moves_for_thrice_the_longest_step) {
   EXPECT_FALSE(watch.look({training(0, 100, 4), training(1, 99, 4)}, 100.5).still);
   double now = 100.5;
   while (now + 0.5 < 112) EXPECT_FALSE(watch.look({training(0, 100, 4)}, now += 0.5).still);
-  const Watch::Seen seen = watch.look({training(0, 100, 4)}, 112.2);
+  const Watch::Stillness seen = watch.look({training(0, 100, 4)}, 112.2);
   EXPECT_TRUE(seen.still);
   EXPECT_NEAR(seen.limit, 12, 1e-9);
   EXPECT_FALSE(watch.look({training(0, 112.5, 4)}, 112.7).still);
@@ -142,10 +142,27 @@ TEST(Hang, a_chain_of_waits_leads_to_its_end) {
 }
 
 TEST(Hang, says_when_all_wait_for_each_other) {
-  const Hang hang = hang_of({waiting(0, 7), waiting(1, 6)}, 5);
-  EXPECT_EQ(hang.rank, 1);
+  Doing one = at_work(0, 3), other = at_work(1, 3);
+  one.word = other.word = int(Spoken::recv);
+  one.circle = other.circle = all;
+  one.peer = 1;
+  other.peer = 0;
+  const Hang hang = hang_of({one, other}, 5);
+  EXPECT_EQ(hang.rank, 0);
   EXPECT_THAT(hang.what, HasSubstr("; all ranks wait for each other"));
   EXPECT_THAT(hang.lines, testing::SizeIs(2));
+}
+
+// A signal that stops a rank often finds it waiting: it has said its part, and the others have gone on.
+TEST(Hang, a_rank_that_waits_where_all_have_come_is_the_missing_one) {
+  const Hang hang = hang_of({waiting(0, 7), waiting(1, 6), waiting(2, 7)}, 5);
+  EXPECT_EQ(hang.rank, 1);
+  EXPECT_EQ(hang.what,
+            "hangs in step 5 (training): no sign of life for 12.0 s, where 5.0 s are much; all have come to "
+            "where it waits");
+  EXPECT_THAT(hang.lines, ElementsAre("rank 0 waits in all_reduce 7 for rank 1, in step 5 (training)",
+                                      "rank 1 waits in all_reduce 6, in step 5 (training)",
+                                      "rank 2 waits in all_reduce 7 for rank 1, in step 5 (training)"));
 }
 
 TEST(Hang, more_than_one_may_be_missing) {

@@ -24,9 +24,13 @@ TEST(Mesh, has_the_circles_of_both_views) {
 TEST(Mesh, cuts_an_axis_in_runs_of_neighbours) {
   run_as_threads(8, [](Communicator& world) {
     const ProcessMesh mesh(ParallelLayout({.tp = 4, .dp = 2}), world);
-    const auto two = mesh.neighbours(Axis::tp, 2);
-    EXPECT_EQ(two->size(), 2);
-    EXPECT_EQ(two->rank(), world.rank() % 2);
+    Communicator& two = mesh.neighbours(Axis::tp, 2);
+    EXPECT_EQ(two.size(), 2);
+    EXPECT_EQ(two.rank(), world.rank() % 2);
+    EXPECT_EQ(&mesh.neighbours(Axis::tp, 2), &two);
+    Communicator& others = mesh.beyond(Axis::tp, 2);
+    EXPECT_EQ(others.size(), 2);
+    EXPECT_EQ(others.rank(), world.rank() % 4 / 2);
   });
 }
 

@@ -39,11 +39,41 @@ TEST(Count, agrees_with_the_parameters_that_are_made) {
   normed.qk_norm = true;
   ModelConfig biased = tiny_llama();
   biased.linear_bias = biased.qkv_bias = true;
-  for (const ModelConfig& config : {tiny_gpt2(), tiny_llama(), normed, biased, gpt2_124m()})
+  for (const ModelConfig& config :
+       {tiny_gpt2(), tiny_llama(), normed, biased, tiny_latent(), tiny_ahead(tiny_gpt2()), tiny_mixture(),
+        tiny_ahead(tiny_mixture()), gpt2_124m()})
     EXPECT_EQ(count_parameters(config).total(), parameters_made(config));
 }
 
 TEST(Count, gives_the_flops_of_gpt2_as_megatrons_formula_does) {
   // 6 * (12 * (12 * 768^2) + 768 * 50257) a token and 6 * 1024 * 768 * 12 for the causal half of attention.
   EXPECT_DOUBLE_EQ(training_flops(gpt2_124m(), 1024), 1024 * (6 * (84934656.0 + 38597376.0) + 56623104.0));
+}
+
+// A token's products: queries by a latent 8 (16 + 40 + 1), keys and values 12 (16 + 24 + 24 + 1) + 16 4, the
+// output 24 16, the MLP 3 16 24; the causal half of 40 channels of queries and 24 of values for every pair.
+TEST(Count, gives_the_flops_of_latent_attention_as_megatrons_formula_does) {
+  const double products = 8 * 57 + 12 * 65 + 64 + 384 + 1152;
+  EXPECT_DOUBLE_EQ(training_flops(tiny_latent(), 8), 8 * 6 * (2 * products + 16 * 29) + 6 * 64 * 32 * 2);
+}
+
+// Two more layers and outputs, and of each depth three norms and a product of 16 by 32.
+TEST(Count, gives_the_flops_of_further_tokens_as_megatrons_formula_does) {
+  const ModelConfig plain = tiny_gpt2(), ahead = tiny_ahead(plain);
+  const double layers = training_flops(plain, 8) - 8 * 6 * 16 * 29;
+  EXPECT_DOUBLE_EQ(training_flops(ahead, 8), 2 * layers + 8 * 6 * (2 * (48 + 512) + 3 * 16 * 29));
+}
+
+// Three of eight experts of two layers, each of 16 (2 + 1) 16 weights.
+TEST(Count, knows_what_a_token_does_not_go_through) {
+  const ParameterCount count = count_parameters(tiny_mixture());
+  EXPECT_EQ(count.idle, 2 * 5 * 3 * 16 * 16);
+  EXPECT_EQ(count.active() + count.idle, count.total());
+  EXPECT_EQ(count_parameters(tiny_llama()).idle, 0);
+}
+
+// Of a layer: 3 experts of 16 and the shared one of 16 in the place of an MLP of 24.
+TEST(Count, gives_the_flops_of_the_experts_that_a_token_goes_through) {
+  const ModelConfig mixture = tiny_mixture(), plain = tiny_llama();
+  EXPECT_DOUBLE_EQ(training_flops(mixture, 1) - training_flops(plain, 1), 6.0 * 2 * 3 * 16 * (4 * 16 - 24));
 }

@@ -87,7 +87,7 @@ Batch batch_of(Device& device, int step, std::int64_t vocabulary) {
                 .places = from_host(device, {sequence}, places),
                 .positions = from_host(device, shape, positions),
                 .types = {},
-                .documents = {}};
+                .segments = {}};
   batch.targets = from_host(device, shape, targets);
   batch.mask = from_host(device, shape, std::vector<float>(sequence * rows, 1.F));
   batch.samples = from_host(device, {rows}, std::vector<std::int64_t>{0, 1});

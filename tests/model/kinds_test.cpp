@@ -1,11 +1,16 @@
 // Families are found by name, and what one lists of its parameters is what it builds.
 #include "weft/model/kinds.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <map>
+#include <set>
 
 #include "tests/support/refused.h"
+#include "tests/support/source_dir.h"
 #include "tests/support/tiny.h"
 
 using namespace weft;
@@ -42,8 +47,19 @@ TEST(ModelKinds, are_found_by_name) {
   EXPECT_EQ(kind_named("gpt").name, "gpt");
   EXPECT_EQ(kind_of({}).name, "gpt");
   EXPECT_FALSE(find_kind("mamba"));
-  EXPECT_EQ(refused([] { (void)kind_named("mamba"); }),
-            "model: no family is called mamba, weft has gpt, bert, t5");
+  std::string all;
+  for (const ModelKind& kind : model_kinds()) all += (all.empty() ? "" : ", ") + std::string(kind.name);
+  EXPECT_THAT(all, ::testing::StartsWith("gpt, bert"));
+  EXPECT_EQ(refused([] { (void)kind_named("mamba"); }), "model: no family is called mamba, weft has " + all);
+}
+
+TEST(ModelKinds, let_matrices_decay_and_no_vector) {
+  const auto device = open_device("meta");
+  for (const ModelConfig& config : {tiny_gpt2(), tiny_llama(), tiny_bert(), tiny_t5()}) {
+    TinyModel model(config, *device);
+    model.stage().each_parameter(
+        [](const Parameter& p) { EXPECT_EQ(p.decays, p.shape.rank() > 1) << p.name; });
+  }
 }
 
 TEST(ModelKinds, build_the_parameters_they_list) {
@@ -58,8 +74,31 @@ TEST(ModelKinds, build_the_parameters_they_list) {
   other_t5.tied_output = false;
   other_t5.positions = Positions::learned;
   for (const ModelConfig& config :
-       {tiny_gpt2(), tiny_llama(), normed, uniform, tiny_bert(), one_loss, tiny_t5(), other_t5})
+       {tiny_gpt2(), tiny_llama(), normed, uniform, tiny_bert(), one_loss, tiny_t5(), other_t5,
+        tiny_mixture(), tiny_latent(), tiny_ahead(tiny_llama())})
     EXPECT_EQ(built(config), listed(config));
+}
+
+// docs/adding.md: a family is a folder and a line. What data and vocabularies of encoders are called is their
+// own word.
+TEST(ModelKinds, are_named_in_their_folders_alone) {
+  const std::filesystem::path root = WEFT_SOURCE_DIR "/weft";
+  const std::set<std::string> words_of_others{"model/config.h", "text/open.cpp", "data/masked_dataset.cpp",
+                                              "data/masked_open.cpp"};
+  int seen = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
+    const std::string path = std::filesystem::relative(entry.path(), root).string();
+    if (!entry.is_regular_file() || words_of_others.contains(path)) continue;
+    std::ifstream in(entry.path());
+    for (std::string line; std::getline(in, line);)
+      for (const ModelKind& kind : model_kinds()) {
+        const auto named = line.find(text('"', kind.name, '"'));
+        if (named == std::string::npos || line.find("//") < named) continue;
+        EXPECT_THAT(path, ::testing::StartsWith(text("model/", kind.name, "/"))) << line;
+        ++seen;
+      }
+  }
+  EXPECT_GE(seen, std::ssize(model_kinds()));
 }
 
 TEST(ModelKinds, know_no_parameter_twice_or_of_another_model) {

@@ -69,13 +69,14 @@ TEST(Partition, reads_layouts) {
   EXPECT_THAT(laid(6, 4, "E|(t|)*6L"), ElementsAre(0, 1, 1, 1, 1, 1, 1, 0));
   EXPECT_THAT(laid(4, 1, "E t*4 L"), ElementsAre(4));
   EXPECT_THAT(laid(8, 2, "Et|((tt|)*2t|)|ttL"), ElementsAre(1, 2, 2, 1, 0, 2));
+  EXPECT_THAT(counts(4, {.ranks = 2, .layout = "Ettt|tm*2L", .ahead = 2}), ElementsAre(3, 1));
 }
 
 TEST(Partition, refuses_layouts_that_say_something_else) {
   const auto at = [](int layers, int ranks, const std::string& layout) {
     return no(layers, {.ranks = ranks, .layout = layout});
   };
-  const std::string tail = "; stages stand between |, made of E, t and L, repeated by *n or (…)*n";
+  const std::string tail = "; stages stand between |, made of E, t, m and L, repeated by *n or (…)*n";
   const auto named = [](const std::string& layout) { return "{parallel.layout} '" + layout + "': "; };
   EXPECT_EQ(at(4, 2, "tt|ttL"), named("tt|ttL") + "E, the embedding, must stand first, and only there");
   EXPECT_EQ(at(4, 2, "Ett|tt"), named("Ett|tt") + "L, the loss, must stand last, and only there");
@@ -89,7 +90,10 @@ TEST(Partition, refuses_layouts_that_say_something_else) {
   EXPECT_EQ(at(4, 2, "E(t*999)*999|L"), named("E(t*999)*999|L") + "too many stages at character 13" + tail);
   const std::string deep = "E" + std::string(200'000, '(');
   EXPECT_EQ(at(4, 2, deep), named(deep) + "more than 100 '(' within each other at character 102" + tail);
-  EXPECT_EQ(at(4, 2, "Ett|tt|mL"),
-            named("Ett|tt|mL") +
-                "m, a layer that predicts further tokens, which weft does not have, at character 8" + tail);
+  EXPECT_EQ(at(4, 2, "Ett|ttmL"),
+            named("Ett|ttmL") + "it holds 1 layers of further tokens, {model.ahead.depths} says 0");
+  EXPECT_EQ(no(4, {.ranks = 2, .layout = "Ett|mttL", .ahead = 1}),
+            named("Ett|mttL") + "m, a layer of further tokens, must stand between the last t and L");
+  EXPECT_EQ(no(4, {.ranks = 3, .layout = "Ett|ttm|L", .ahead = 1}),
+            named("Ett|ttm|L") + "m, a layer of further tokens, must stand between the last t and L");
 }

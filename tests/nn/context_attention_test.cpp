@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/compare.h"
+#include "tests/support/made.h"
 #include "tests/support/numbers.h"
 #include "tests/support/trials.h"
 #include "weft/backend/open.h"
@@ -93,7 +94,7 @@ void compare(Communicator& circle, const Way& way, const Case& test, Mode mode =
   const Whole all = whole_of(*device, test);
   const AttentionArgs whole_how = args_of(test, all.segments, all.samples);
   const AttentionOut whole = ops::attention(all.in, whole_how);
-  const AttentionGrads expected = ops::attention_backward(all.dout, whole, all.in, whole_how);
+  const AttentionGrads expected = weft::testing::attention_backward(all.dout, whole, all.in, whole_how);
 
   const Attended in{mine(circle, all.in.q, 0), mine(circle, all.in.k, 0), mine(circle, all.in.v, 0)};
   const AttentionArgs how =

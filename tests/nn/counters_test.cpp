@@ -34,6 +34,7 @@ std::vector<Case> cases() {
       with("untied", tiny_gpt2(), [](auto& c) { c.tied_output = false; }),
       with("multi_query", tiny_llama(), [](auto& c) { c.groups = 1; }),
       with("qk_norm", tiny_llama(), [](auto& c) { c.qk_norm = true; }),
+      with("qk_norm_whole", tiny_llama(), [](auto& c) { c.qk_norm_whole = true; }),
       with("centered_gain", tiny_llama(), [](auto& c) { c.norm_centered_gain = true; }),
       with("part_of_channels_turns", tiny_llama(), [](auto& c) { c.rotary.percent = 0.5; }),
       with("no_positions", tiny_gpt2(), [](auto& c) { c.positions = Positions::none; }),
@@ -42,6 +43,22 @@ std::vector<Case> cases() {
       with("squared_relu", tiny_gpt2(), [](auto& c) { c.activation = Activation::squared_relu; }),
       with("wide_heads", tiny_gpt2(), [](auto& c) { c.channels = 8; }),
       with("recompute", tiny_gpt2(), [](auto& c) { c.recompute = {.what = Recompute::full}; }),
+      with("latent", tiny_latent()),
+      with("further_tokens", tiny_ahead(tiny_gpt2())),
+      with("experts_beside_an_mlp", tiny_mixture(),
+           [](auto& c) {
+             c.experts.shared_hidden = 0;
+             c.experts.shared_gate = false;
+             c.experts.residual = true;
+           }),
+      with("further_tokens_through_one_layer", tiny_ahead(tiny_llama()),
+           [](auto& c) { c.ahead.repeated = true; }),
+      with("further_tokens_recomputed", tiny_ahead(tiny_latent()),
+           [](auto& c) { c.recompute = {.what = Recompute::full}; }),
+      with("recompute_latent_heads", tiny_latent(),
+           [](auto& c) {
+             c.recompute = {.what = Recompute::selective, .modules = {RecomputeModule::latent_heads}};
+           }),
       with("recompute_mlp", tiny_llama(),
            [](auto& c) { c.recompute = {.what = Recompute::selective, .modules = {RecomputeModule::mlp}}; }),
   };

@@ -27,6 +27,32 @@ Trained train_once(ModelConfig config, const RecomputeConfig& recompute) {
 
 }  // namespace
 
+TEST(Recompute, makes_heads_of_latents_again) {
+  ModelConfig config = tiny_latent();
+  config.layers = 6;
+  config.hidden_dropout = config.attention_dropout = 0.3;
+  const Trained plain = train_once(config, {});
+  const Trained again =
+      train_once(config, {.what = Recompute::selective, .modules = {RecomputeModule::latent_heads}});
+  EXPECT_EQ(again.loss, plain.loss);
+  EXPECT_EQ(again.grads, plain.grads);
+  EXPECT_LT(again.peak, plain.peak);
+}
+
+TEST(Recompute, makes_experts_again_as_they_were_chosen) {
+  ModelConfig config = tiny_mixture();
+  config.layers = 6;
+  config.experts.layers.clear();
+  config.experts.router.jitter = 0.1;
+  complete(config);
+  const Trained plain = train_once(config, {});
+  const Trained again =
+      train_once(config, {.what = Recompute::selective, .modules = {RecomputeModule::experts}});
+  EXPECT_EQ(again.loss, plain.loss);
+  EXPECT_EQ(again.grads, plain.grads);
+  EXPECT_LT(again.peak, plain.peak);
+}
+
 TEST(Recompute, changes_no_bit_and_keeps_less) {
   ModelConfig config = tiny_gpt2();
   config.layers = 6;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tests/ops/fixture.h"
+#include "tests/support/made.h"
 #include "weft/ops/elementwise.h"
 
 namespace weft {
@@ -26,7 +27,7 @@ TEST_F(Elementwise, adds_multiplies_and_scales_whatever_the_strides) {
       product[i] = x[i] * y[i];
       scaled[i] = -2 * (x[i] + 0.5 * y[i]);
     }
-    RC_ASSERT(difference(numbers(ops::add(a, b)), sum, f32_near) == "");
+    RC_ASSERT(difference(numbers(testing::add(a, b)), sum, f32_near) == "");
     RC_ASSERT(difference(numbers(ops::multiply(a, b)), product, f32_near) == "");
     ops::add_scaled_into(a, b, 0.5F);
     ops::scale_in_place(a, -2);
@@ -120,14 +121,14 @@ TEST_F(Elementwise, adds_bias_drops_and_adds_the_residual_as_its_parts_do) {
   const Tensor residual = random({5, 2, 8});
   const Tensor bias = random({8});
   const DropoutArgs how = dropped(*this, holding({2}, {0, 1}, Dtype::i64), integers({5}, {0, 1, 2, 3, 4}), 8);
-  const Tensor fused = ops::bias_dropout_add(x, bias, residual, how);
+  const Tensor fused = testing::bias_dropout_add(x, bias, residual, how);
   ops::add_bias_in_place(x, bias);
-  EXPECT_EQ(difference(numbers(fused), numbers(ops::add(ops::dropout(x, how), residual)), f32_near), "");
+  EXPECT_EQ(difference(numbers(fused), numbers(testing::add(ops::dropout(x, how), residual)), f32_near), "");
 }
 
 TEST_F(Elementwise, says_what_does_not_fit) {
   const Tensor a = random({2, 3});
-  EXPECT_EQ(refused([&] { (void)ops::add(a, random({3, 2})); }), "add: b is [3, 2], not [2, 3]");
+  EXPECT_EQ(refused([&] { (void)testing::add(a, random({3, 2})); }), "add: b is [3, 2], not [2, 3]");
   EXPECT_EQ(refused([&] {
               (void)ops::multiply(a, zeros({2, 3}, Dtype::i64));
             }),

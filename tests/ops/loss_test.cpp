@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "tests/ops/fixture.h"
+#include "tests/support/made.h"
 #include "weft/ops/elementwise.h"
 #include "weft/ops/loss.h"
 
@@ -16,19 +17,16 @@ class LossOps : public Ops {
  protected:
   Tensor targets() { return integers({tokens}, {0, 6, 3, 3, 2}); }
 
-  /// -log softmax at the target, smoothed, plus z (log sum exp)^2
+  /// -log softmax at the target, plus z (log sum exp)^2
   std::vector<double> written_out(const Tensor& logits, const LossArgs& how) {
     const std::vector<double> ids = numbers(targets());
     std::vector<double> out;
     for (std::int64_t t = 0; t < tokens; ++t) {
       const std::vector<double> row = numbers(logits.at(0, t).slice(0, 0, words));
       double sum = 0;
-      double mean = 0;
       for (const double x : row) sum += std::exp(x);
-      for (const double x : row) mean += (x - std::log(sum)) / double(words);
-      const double smooth = double(how.smoothing) * double(words) / double(words - 1);
       const double at = row[std::size_t(ids[std::size_t(t)])] - std::log(sum);
-      out.push_back(-(1 - smooth) * at - smooth * mean + double(how.z_loss) * std::log(sum) * std::log(sum));
+      out.push_back(-at + double(how.z_loss) * std::log(sum) * std::log(sum));
     }
     return out;
   }
@@ -36,12 +34,11 @@ class LossOps : public Ops {
   Tensor whole_loss(const Tensor& logits, const LossArgs& how) {
     const VocabularyPart all{0, words, words};
     const Tensor max = ops::loss_max(logits, all);
-    return ops::loss_finish(ops::loss_sums(max, logits, targets(), all, how).parts, how, words);
+    return ops::loss_finish(ops::loss_sums(max, logits, targets(), all).parts, how);
   }
 };
 
-const std::vector<LossArgs> ways{
-    {}, {.smoothing = 0.1F}, {.z_loss = 0.05F}, {.smoothing = 0.3F, .z_loss = 0.01F}};
+const std::vector<LossArgs> ways{{}, {.z_loss = 0.05F}};
 
 TEST_F(LossOps, give_the_cross_entropy) {
   for (const LossArgs& how : ways) {
@@ -57,7 +54,7 @@ TEST_F(LossOps, give_the_gradient_that_differences_show) {
     const std::vector<double> expected =
         slopes(logits, [&] { return probed(weight, whole_loss(logits, how)); });
     const VocabularyPart all{0, words, words};
-    const ops::LossSums sums = ops::loss_sums(ops::loss_max(logits, all), logits, targets(), all, how);
+    const ops::LossSums sums = ops::loss_sums(ops::loss_max(logits, all), logits, targets(), all);
     ops::loss_backward_in_place(logits, sums.parts, {targets(), weight}, all, how);
     EXPECT_EQ(difference(numbers(logits), expected, slope_near), "");
     EXPECT_EQ(numbers(logits.slice(1, words, 3)), std::vector<double>(15, 0));
@@ -65,14 +62,14 @@ TEST_F(LossOps, give_the_gradient_that_differences_show) {
 }
 
 /// What ranks do: the greatest of the maxima, the sum of the sums.
-ops::LossSums joined(const Tensor& left, const Tensor& right, const Tensor& targets, const LossArgs& how) {
+ops::LossSums joined(const Tensor& left, const Tensor& right, const Tensor& targets) {
   const VocabularyPart low{0, 4, words};
   const VocabularyPart high{4, 3, words};
   const Tensor max = ops::loss_max(left, low);
   const std::vector<float> other = to_host<float>(ops::loss_max(right, high));
   for (std::size_t t = 0; t < other.size(); ++t) max.as<float>()[t] = std::max(max.as<float>()[t], other[t]);
-  const ops::LossSums sums = ops::loss_sums(max, left, targets, low, how);
-  ops::add_scaled_into(sums.all, ops::loss_sums(max, right, targets, high, how).all);
+  const ops::LossSums sums = ops::loss_sums(max, left, targets, low);
+  ops::add_scaled_into(sums.all, ops::loss_sums(max, right, targets, high).all);
   return sums;
 }
 
@@ -80,12 +77,10 @@ TEST_F(LossOps, of_a_cut_vocabulary_are_those_of_the_whole) {
   for (const LossArgs& how : ways) {
     const Tensor logits = random({tokens, words}, Dtype::f32, 3);
     const Tensor weight = random({tokens});
-    const Tensor left = ops::add(logits.slice(1, 0, 4), zeros({tokens, 4}));
-    const Tensor right = ops::add(logits.slice(1, 4, 3), zeros({tokens, 3}));
-    const ops::LossSums sums = joined(left, right, targets(), how);
-    EXPECT_EQ(
-        difference(numbers(ops::loss_finish(sums.parts, how, words)), written_out(logits, how), f32_near),
-        "");
+    const Tensor left = testing::add(logits.slice(1, 0, 4), zeros({tokens, 4}));
+    const Tensor right = testing::add(logits.slice(1, 4, 3), zeros({tokens, 3}));
+    const ops::LossSums sums = joined(left, right, targets());
+    EXPECT_EQ(difference(numbers(ops::loss_finish(sums.parts, how)), written_out(logits, how), f32_near), "");
     const std::vector<double> expected =
         slopes(logits, [&] { return probed(weight, whole_loss(logits, how)); });
     ops::loss_backward_in_place(left, sums.parts, {targets(), weight}, {0, 4, words}, how);
@@ -99,16 +94,16 @@ TEST_F(LossOps, of_a_cut_vocabulary_are_those_of_the_whole) {
 TEST_F(LossOps, of_large_logits_do_not_overflow) {
   const Tensor logits = holding({1, 2}, {10000, 9000});
   const VocabularyPart all{0, 2, 2};
-  const ops::LossSums sums = ops::loss_sums(ops::loss_max(logits, all), logits, integers({1}, {1}), all, {});
-  EXPECT_EQ(number(ops::loss_finish(sums.parts, {}, 2)), 1000);
+  const ops::LossSums sums = ops::loss_sums(ops::loss_max(logits, all), logits, integers({1}, {1}), all);
+  EXPECT_EQ(number(ops::loss_finish(sums.parts, {})), 1000);
 }
 
 TEST_F(LossOps, take_tokens_of_any_shape) {
   const Tensor logits = random({2, 3, words});
   const VocabularyPart all{0, words, words};
   const Tensor ids = integers({2, 3}, {0, 1, 2, 3, 4, 5});
-  const ops::LossSums sums = ops::loss_sums(ops::loss_max(logits, all), logits, ids, all, {});
-  EXPECT_EQ(ops::loss_finish(sums.parts, {}, words).shape(), (Shape{6}));
+  const ops::LossSums sums = ops::loss_sums(ops::loss_max(logits, all), logits, ids, all);
+  EXPECT_EQ(ops::loss_finish(sums.parts, {}).shape(), (Shape{6}));
 }
 
 TEST_F(LossOps, say_what_does_not_fit) {
@@ -123,22 +118,20 @@ TEST_F(LossOps, say_what_does_not_fit) {
               (void)ops::loss_max(logits, {4, 7, 10});
             }),
             "loss_max: words 4 to 11 are not among 10");
-  const auto said = [&](const Tensor& ids, const LossArgs& how) {
-    return refused([&] { (void)ops::loss_sums(max, logits, ids, all, how); });
-  };
-  EXPECT_EQ(said(integers({4}, {0, 0, 0, 0}), {}), "loss_sums: targets [4] has 4 elements for 5 tokens");
-  EXPECT_EQ(said(targets(), {.smoothing = 1}), "loss_sums: label smoothing of 1 is not in [0, 1)");
-  EXPECT_EQ(said(targets(), {.z_loss = -1}), "loss_sums: a z-loss weight of -1 is negative");
   EXPECT_EQ(refused([&] {
-              (void)ops::loss_finish({max, max, max, max}, {.smoothing = 0.1F}, 1);
+              (void)ops::loss_sums(max, logits, integers({4}, {0, 0, 0, 0}), all);
             }),
-            "loss_finish: label smoothing needs 2 words, and there are 1");
+            "loss_sums: targets [4] has 4 elements for 5 tokens");
   EXPECT_EQ(refused([&] {
-              (void)ops::loss_finish({max, max, max, {}}, {.smoothing = 0.1F}, 7);
+              (void)ops::loss_finish({max, max, max}, {.z_loss = -1});
             }),
-            "loss_finish: logits sum has no memory");
+            "loss_finish: a z-loss weight of -1 is negative");
   EXPECT_EQ(refused([&] {
-              ops::loss_backward_in_place(logits, {max, max, max, {}}, {targets(), random({4})}, all, {});
+              (void)ops::loss_finish({max, max, {}}, {});
+            }),
+            "loss_finish: target has no memory");
+  EXPECT_EQ(refused([&] {
+              ops::loss_backward_in_place(logits, {max, max, max}, {targets(), random({4})}, all, {});
             }),
             "loss_backward: weight [4] has 4 elements for 5 tokens");
 }

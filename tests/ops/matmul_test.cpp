@@ -95,15 +95,6 @@ TEST_F(Matmul, adds_slabs_in_f32_as_a_balanced_tree) {
   EXPECT_EQ(number(ops::matmul(a, ones)), big + 4);                // in double, rounded once
 }
 
-TEST_F(Matmul, packs_into_what_multiplies_alike) {
-  const Tensor w = random({4, 6});
-  const Tensor x = random({3, 6});
-  const Tensor packed = ops::pack(w, Read::transposed);
-  EXPECT_EQ(packed.shape(), (Shape{6, 4}));
-  EXPECT_EQ(numbers(ops::matmul(x, packed)), numbers(ops::matmul(x, w, {.b = Read::transposed})));
-  EXPECT_NO_THROW(ops::pack_into(packed, w, Read::transposed));
-}
-
 TEST_F(Matmul, multiplies_groups_of_rows_with_their_own_matrix) {
   const std::vector<std::int64_t> offsets{0, 2, 2, 5};
   const Tensor x = random({5, 3});
@@ -173,17 +164,6 @@ TEST_F(Matmul, says_which_operands_it_cannot_read) {
               (void)ops::matmul(a, empty(*other, {3, 2}));
             }),
             "matmul: b is on another device (cpu) than the first operand (cpu)");
-  const Tensor packed = Tensor::packed(a.storage(), {3, 2}, Dtype::f32);
-  EXPECT_EQ(refused([&] {
-              (void)ops::matmul(packed, random({2, 2}));
-            }),
-            "matmul: a [3, 2] is packed, which only the second operand of a product may be");
-  EXPECT_EQ(refused([&] { (void)ops::matmul(a, packed, {.b = Read::transposed}); }),
-            "matmul: b [3, 2] is packed and cannot be read transposed; pack it so");
-  EXPECT_EQ(refused([&] {
-              (void)ops::matmul(a, Tensor::packed(empty(*other, {6}).storage(), {3, 2}, Dtype::f32));
-            }),
-            "matmul: b is packed on another device than a");
 }
 
 TEST_F(Matmul, says_which_groups_do_not_fit) {
@@ -211,19 +191,6 @@ TEST_F(Matmul, says_which_groups_do_not_fit) {
             "grouped_matmul: a weight gradient takes no bias");
   EXPECT_EQ(gradient({2, 3, 4}, random({4, 5}), {.b = Read::transposed}),
             "grouped_matmul: b cannot be transposed where a is");
-}
-
-TEST_F(Matmul, says_what_it_cannot_pack) {
-  const Tensor w = random({2, 3});
-  EXPECT_EQ(refused([&] {
-              ops::pack_into(random({2, 3}), w);
-            }),
-            "pack: out is neither packed nor a view of w");
-  EXPECT_EQ(refused([&] { ops::pack_into({}, w); }), "pack: packed has no memory");
-  EXPECT_EQ(refused([&] {
-              ops::pack_into(Tensor::packed(w.storage(), {2, 3}, Dtype::f32), w, Read::transposed);
-            }),
-            "pack: packed is [2, 3] of f32, w [2, 3]^T of f32");
 }
 
 }  // namespace

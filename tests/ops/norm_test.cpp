@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "tests/ops/fixture.h"
+#include "tests/support/made.h"
 #include "weft/ops/elementwise.h"
 #include "weft/ops/norm.h"
 
@@ -40,7 +41,7 @@ TEST_F(Norm, around_a_gain_stored_around_zero_is_the_same) {
   const Tensor gain = random({8});
   const Tensor one = holding({8}, std::vector<double>(8, 1));
   const Tensor bias = random({8});
-  const Tensor y = ops::norm(x, {ops::add(gain, one), bias}, {}).y;
+  const Tensor y = ops::norm(x, {testing::add(gain, one), bias}, {}).y;
   EXPECT_EQ(difference(numbers(ops::norm(x, {gain, bias}, {.one_plus_gain = true}).y), numbers(y), f32_near),
             "");
 }
@@ -62,7 +63,7 @@ TEST_F(Norm, has_the_derivatives_that_differences_show) {
     const NormWeights dw{zeros({7}), layer ? zeros({7}) : Tensor()};
     const Tensor residual = c.residual ? random({3, 7}) : Tensor();
     const ops::NormOut out = ops::norm(x, w, how);
-    const Tensor dx = ops::norm_backward(dy, residual, {x, out.stats, w.gain}, dw, how);
+    const Tensor dx = testing::norm_backward(dy, residual, {x, out.stats, w.gain}, dw, how);
     const auto f = [&] { return probed(dy, ops::norm(x, w, how).y) + (residual ? probed(residual, x) : 0); };
     EXPECT_EQ(difference(numbers(dx), slopes(x, f), slope_near), "");
     EXPECT_EQ(difference(numbers(dw.gain), slopes(w.gain, f), slope_near), "");
@@ -79,9 +80,9 @@ TEST_F(Norm, adds_to_gradients_that_are_there) {
   const NormWeights once{zeros({4}), zeros({4})};
   const NormWeights twice{zeros({4}), zeros({4})};
   const NormSaved saved{x, out.stats, w.gain};
-  (void)ops::norm_backward(x, {}, saved, once, {});
-  (void)ops::norm_backward(x, {}, saved, twice, {});
-  (void)ops::norm_backward(x, {}, saved, twice, {});
+  (void)testing::norm_backward(x, {}, saved, once, {});
+  (void)testing::norm_backward(x, {}, saved, twice, {});
+  (void)testing::norm_backward(x, {}, saved, twice, {});
   ops::scale_in_place(once.gain, 2);
   EXPECT_EQ(difference(numbers(twice.gain), numbers(once.gain), f32_near), "");
 }
@@ -89,16 +90,16 @@ TEST_F(Norm, adds_to_gradients_that_are_there) {
 TEST_F(Norm, of_a_sum_is_its_parts_one_after_the_other) {
   const SumNormIn in{random({4, 2, 6}), random({6}), random({4, 2, 6}), {}};
   const NormWeights w{random({6}), random({6})};
-  const SumNormOut out = ops::sum_norm(in, w, {});
-  const Tensor sum = ops::bias_dropout_add(in.x, in.bias, in.residual, {});
+  const SumNormOut out = testing::sum_norm(in, w, {});
+  const Tensor sum = testing::bias_dropout_add(in.x, in.bias, in.residual, {});
   EXPECT_EQ(numbers(out.sum), numbers(sum));
   EXPECT_EQ(numbers(out.y), numbers(ops::norm(sum, w, {}).y));
 }
 
 TEST_F(Norm, keeps_the_residual_stream_in_its_own_type) {
   const Tensor gain = random({6}, Dtype::bf16);
-  const SumNormOut out = ops::sum_norm({random({4, 2, 6}, Dtype::bf16), {}, random({4, 2, 6}), {}},
-                                       {gain, {}}, {.kind = NormKind::rms});
+  const SumNormOut out = testing::sum_norm({random({4, 2, 6}, Dtype::bf16), {}, random({4, 2, 6}), {}},
+                                           {gain, {}}, {.kind = NormKind::rms});
   EXPECT_EQ(out.sum.dtype(), Dtype::f32);
   EXPECT_EQ(out.y.dtype(), Dtype::bf16);
 }
@@ -130,15 +131,15 @@ TEST_F(Norm, says_what_does_not_fit) {
   EXPECT_EQ(refused([&] { (void)ops::norm(x, w, rms); }), "norm: an RMS norm has no bias");
   const ops::NormOut out = ops::norm(x, w, {});
   EXPECT_EQ(refused([&] {
-              (void)ops::norm_backward(x, {}, {x, out.stats, w.gain}, {}, rms);
+              (void)testing::norm_backward(x, {}, {x, out.stats, w.gain}, {}, rms);
             }),
             "norm_backward: an RMS norm has no mean");
   EXPECT_EQ(refused([&] {
-              (void)ops::norm_backward(x, {}, {x, {{}, out.stats.rstd}, w.gain}, {{}, w.bias}, rms);
+              (void)testing::norm_backward(x, {}, {x, {{}, out.stats.rstd}, w.gain}, {{}, w.bias}, rms);
             }),
             "norm_backward: an RMS norm has no bias to give a gradient to");
   EXPECT_EQ(refused([&] {
-              (void)ops::norm_backward(x, random({3, 4}), {x, out.stats, w.gain}, {}, {});
+              (void)testing::norm_backward(x, random({3, 4}), {x, out.stats, w.gain}, {}, {});
             }),
             "norm_backward: residual is [3, 4], not [2, 4]");
   EXPECT_EQ(refused([&] { (void)ops::scale_rows(x, random({3})); }), "scale_rows: factor is [3], not [2]");

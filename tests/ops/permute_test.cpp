@@ -1,10 +1,7 @@
 // Rows by index and by id: what embeddings and experts do.
-#include <rapidcheck.h>
-#include <algorithm>
-
+#include "weft/ops/permute.h"
 #include "tests/ops/fixture.h"
 #include "weft/ops/embedding.h"
-#include "weft/ops/permute.h"
 
 namespace weft {
 namespace {
@@ -16,23 +13,6 @@ TEST_F(Permute, chooses_the_greatest_in_descending_order) {
   const ops::TopK out = ops::top_k(x, 3);
   EXPECT_EQ(difference(numbers(out.values), std::vector<double>{0.9, 0.5, 0.5, 2, 2, 2}, f32_near), "");
   EXPECT_EQ(numbers(out.indices), (std::vector<double>{4, 1, 2, 0, 1, 2}));
-}
-
-TEST_F(Permute, sorts_as_a_stable_sort_does) {
-  EXPECT_TRUE(rc::check([&] {
-    const auto keys = *rc::gen::container<std::vector<std::int32_t>>(rc::gen::inRange(0, 5));
-    const ops::Sorted out =
-        ops::sort_by_key(from_host<std::int32_t>(device(), {std::int64_t(keys.size())}, keys), 5);
-    std::vector<std::int32_t> expected(keys.size());
-    for (std::size_t i = 0; i < keys.size(); ++i) expected[i] = std::int32_t(i);
-    std::stable_sort(expected.begin(), expected.end(), [&](std::int32_t a, std::int32_t b) {
-      return keys[std::size_t(a)] < keys[std::size_t(b)];
-    });
-    RC_ASSERT(to_host<std::int32_t>(out.order) == expected);
-    for (std::int32_t bucket = 0; bucket < 5; ++bucket)
-      RC_ASSERT(to_host<std::int64_t>(out.counts)[std::size_t(bucket)] ==
-                std::count(keys.begin(), keys.end(), bucket));
-  }));
 }
 
 TEST_F(Permute, gathers_rows_and_zeros_for_none) {
@@ -89,11 +69,6 @@ TEST_F(Permute, holds_a_part_of_a_table_and_leaves_the_rest_to_others) {
 TEST_F(Permute, says_what_does_not_fit) {
   const Tensor x = random({3, 2});
   EXPECT_EQ(refused([&] { (void)ops::top_k(x, 3); }), "top_k: the 3 greatest of 2 elements");
-  EXPECT_EQ(refused([&] {
-              (void)ops::sort_by_key(integers({2}, {0, 4}), 4);
-            }),
-            "sort_by_key: key 4 at 1 is not in [0, 4)");
-  EXPECT_EQ(refused([&] { (void)ops::sort_by_key(integers({1}, {0}), -1); }), "sort_by_key: -1 buckets");
   EXPECT_EQ(refused([&] { (void)ops::gather_rows(x, integers({1}, {3})); }),
             "gather_rows: index 3 at 0, but there are 3 rows");
   EXPECT_EQ(refused([&] {

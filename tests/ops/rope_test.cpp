@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "tests/ops/fixture.h"
+#include "tests/support/made.h"
 #include "weft/ops/elementwise.h"
 #include "weft/ops/rope.h"
 
@@ -33,7 +34,7 @@ TEST_F(Rope, turns_pairs_of_channels_by_position_times_frequency) {
   const double slow = 3 * 0.1;  // 100^(-2/4)
   const Tensor x = holding(
       {4, 1, 6}, std::vector<double>{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6});
-  const Tensor halves = ops::add(x, zeros({4, 1, 6}));
+  const Tensor halves = testing::add(x, zeros({4, 1, 6}));
   ops::rope_in_place(halves, {.angles = angles});
   EXPECT_EQ(
       difference(numbers(halves.at(0, 3)),
@@ -69,8 +70,8 @@ TEST_F(Rope, makes_products_depend_on_distance_only) {
   const Tensor q = random({1, 1, 8});
   const Tensor k = random({1, 1, 8});
   const auto score = [&](double i, double j) {
-    const Tensor a = ops::add(q, zeros({1, 1, 8}));
-    const Tensor b = ops::add(k, zeros({1, 1, 8}));
+    const Tensor a = testing::add(q, zeros({1, 1, 8}));
+    const Tensor b = testing::add(k, zeros({1, 1, 8}));
     ops::rope_in_place(a, {.angles = angles, .positions = integers({1}, {i})});
     ops::rope_in_place(b, {.angles = angles, .positions = integers({1}, {j})});
     return probed(a, b);
@@ -82,7 +83,7 @@ TEST_F(Rope, makes_products_depend_on_distance_only) {
 TEST_F(Rope, takes_positions_by_row_of_the_batch) {
   const Tensor angles = angles_of({9, 4});
   const Tensor x = random({3, 2, 4});
-  const Tensor second = ops::add(x.slice(1, 1, 1), zeros({3, 1, 4}));
+  const Tensor second = testing::add(x.slice(1, 1, 1), zeros({3, 1, 4}));
   ops::rope_in_place(x, {.angles = angles, .positions = integers({2, 3}, {0, 1, 2, 5, 0, 8})});
   ops::rope_in_place(second, {.angles = angles, .positions = integers({3}, {5, 0, 8})});
   EXPECT_EQ(numbers(x.slice(1, 1, 1)), numbers(second));

@@ -49,7 +49,7 @@ TEST(Fragments, of_the_whole_are_the_pieces_themselves) {
 }
 
 TEST(Fragments, of_runs_side_by_side_hold_every_element_once_and_where_it_was) {
-  rc::check([] {
+  EXPECT_TRUE(rc::check([] {
     const auto dim = [] { return *rc::gen::inRange<std::int64_t>(1, 6); };
     Shape local{dim(), dim(), dim()};
     const Piece first = piece({9, 9, 9}, {dim() - 1, dim() - 1, dim() - 1}, local);
@@ -70,5 +70,5 @@ TEST(Fragments, of_runs_side_by_side_hold_every_element_once_and_where_it_was) {
     }
     RC_ASSERT(found == wanted);
     RC_ASSERT(elements == wanted.size());
-  });
+  }));
 }

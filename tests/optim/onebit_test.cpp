@@ -2,28 +2,15 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <mutex>
-#include <optional>
 
-#include "tests/optim/originals.h"
-#include "tests/support/numbers.h"
-#include "weft/backend/open.h"
-#include "weft/comm/threads.h"
-#include "weft/optim/rules.h"
+#include "tests/optim/workers.h"
 #include "weft/optim/sign_reduction.h"
-#include "weft/tensor/host.h"
 
 using namespace weft;
 using namespace weft::testing;
 using Json = nlohmann::json;
 
 namespace {
-
-/// One of the first dimension's.
-std::vector<float> part(const std::vector<float>& all, std::int64_t which, std::int64_t of) {
-  const auto each = std::int64_t(all.size()) / of;
-  return {all.begin() + which * each, all.begin() + (which + 1) * each};
-}
 
 /// Three rounds of a case, as rank `world.rank()`; "" where they are the original's.
 std::string follow_rounds(const Originals& saved, const std::string& name, Communicator& world) {
@@ -102,81 +89,32 @@ TEST(SignReduction, brings_in_many_rounds_what_was_asked_for) {
 
 namespace {
 
-/// A case's parameter on one worker.
-class Worker {
- public:
-  Worker(const Json& how, const Shape& shape, const ProcessMesh& mesh)
-      : mesh_(mesh), parameter_(whole_parameter("w", shape, {})) {
-    parameter_.decays = true;
-    weights_.emplace([this](const VisitParameter& visit) { visit(parameter_); }, *device_, Dtype::f32,
-                     Weights::For::training, DataParallel{.mesh = &mesh});
-    rule_ = make_optimizer(*weights_, {.kind = OptimizerKind::onebitadam,
-                                       .beta1 = how["betas"][0],
-                                       .beta2 = how["betas"][1],
-                                       .epsilon = how["eps"],
-                                       .onebit = {.freeze = how["freeze_step"]}});
-  }
-  void begin(const std::vector<float>& values) { copy_to<float>(parameter_.value, values); }
-  /// The gradient is a term of a sum here, of a mean there.
-  void step(const std::vector<float>& gradient, double rate, double decay) {
-    const Tensor sum = parameter_.grad.sum();
-    copy_to<float>(sum, gradient);
-    const int workers = mesh_.layout().degree(Axis::dp);
-    if (rule_->wants_sums()) mesh_.along({Axis::dp, Axis::cp}).all_reduce(sum, Reduce::sum).wait();
-    rule_->update({.rate = rate, .ends_rate = rate, .decay = decay, .grad_scale = 1.0 / workers});
-  }
-  std::vector<double> state(const std::string& suffix) const {
-    std::vector<double> out;
-    rule_->each_state([&](const Held& held) {
-      if (held.name == "w" + suffix) out = numbers(held.memory);
-    });
-    if (out.size() > std::size_t(parameter_.shape.elements()) && suffix.size() < 3)
-      out.resize(std::size_t(parameter_.shape.elements()));
-    return out;
-  }
-  std::vector<double> weight() const { return numbers(parameter_.value); }
-
- private:
-  const ProcessMesh& mesh_;
-  std::unique_ptr<Device> device_ = open_device("cpu", {.threads = 1});
-  Parameter parameter_;
-  std::optional<Weights> weights_;
-  std::unique_ptr<Optimizer> rule_;
-};
-
-/// Whether all ranks hold the bits of the first.
-bool all_agree(const std::vector<double>& mine, Device& device, Communicator& world) {
-  const Tensor first = from_host(device, {std::int64_t(mine.size())}, mine);
-  world.broadcast(first, 0).wait();
-  return numbers(first) == mine;
-}
-
 std::string follow_worker(const std::string& name, const Json& how, const Json& parameter,
                           Communicator& world) {
-  const ProcessMesh mesh(ParallelLayout({.dp = world.size()}), world);
   const Originals set("set_" + std::string(how["set"])), saved(name);
   const std::string p = parameter["name"];
-  Worker ours(how, set.shape("init/" + p), mesh);
-  ours.begin(set["init/" + p]);
-  const Shape all = set.shape("grad/" + p);
+  Worker ours({.kind = OptimizerKind::onebitadam,
+               .beta1 = how["betas"][0],
+               .beta2 = how["betas"][1],
+               .epsilon = how["eps"],
+               .onebit = {.freeze = how["freeze_step"]}},
+              {{p, set.shape("init/" + p)}}, world);
+  ours.begin(p, set["init/" + p]);
   std::string far;
   for (int step = 1; step <= 40; ++step) {
-    const auto gradient = part(part(set["grad/" + p], step - 1, 40), world.rank(), all[1]);
-    const double rate = how["lr_varies"] ? how["lrs"][std::size_t(step - 1)] : how["lr"];
-    ours.step(gradient, rate, parameter["wd"]);
-    const Json& at = how["steps_saved"];
-    if (std::find(at.begin(), at.end(), step) == at.end()) continue;
+    ours.learn(p, gradient_of(set, p, step, world.rank()));
+    ours.step(rate_of(how, step), parameter["wd"]);
+    if (!saved_at(how, step)) continue;
     const std::string where = text("t", step, "/", p, "/");
     const auto compare = [&](const std::vector<double>& mine, const std::string& theirs) {
       const std::string one = far_from(mine, saved[where + theirs], 2e-5);
       if (!one.empty()) far += text(where, theirs, ": ", one, "\n");
     };
-    compare(ours.weight(), "param");
-    compare(ours.state(".m"), "exp_avg");
-    compare(ours.state(".v"), "exp_avg_sq");
+    compare(ours.weight(p), "param");
+    compare(ours.state(p + ".m"), "exp_avg");
+    compare(ours.state(p + ".v"), "exp_avg_sq");
   }
-  const auto device = open_device("cpu", {.threads = 1});
-  if (!all_agree(ours.weight(), *device, world)) far += "workers hold other weights than the first";
+  if (!ours.all_agree(p)) far += "workers hold other weights than the first";
   return far;
 }
 

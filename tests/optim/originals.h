@@ -28,8 +28,24 @@ class Originals {
     std::memcpy(out.data(), file_.bytes(entry).data(), std::size_t(entry.bytes()));
     return out;
   }
+  bool has(const std::string& name) const {
+    return std::ranges::count(file_.header().entries, name, &checkpoint::Entry::name) > 0;
+  }
+  /// A tensor of one element, of f32, f64 or i64.
+  double number(const std::string& name) const {
+    const auto& entry = file_.at(name);
+    const auto* at = file_.bytes(entry).data();
+    if (entry.dtype == Dtype::f32) return double(read<float>(at));
+    return entry.dtype == Dtype::f64 ? read<double>(at) : double(read<std::int64_t>(at));
+  }
 
  private:
+  template <class T>
+  static T read(const std::byte* at) {
+    T out;
+    std::memcpy(&out, at, sizeof out);
+    return out;
+  }
   checkpoint::TensorFile file_;
 };
 

@@ -13,8 +13,8 @@ using Json = nlohmann::json;
 
 namespace {
 
-Json golden(const char* part) {
-  std::ifstream in(WEFT_SOURCE_DIR "/tests/golden/optim/lr_schedules.json");
+Json golden(const char* part, const std::string& file = "lr_schedules") {
+  std::ifstream in(WEFT_SOURCE_DIR "/tests/golden/optim/" + file + ".json");
   return Json::parse(in).at(part);
 }
 
@@ -35,6 +35,41 @@ DecayGrowth growth(const std::string& word) {
   return word == "constant" ? DecayGrowth::constant
          : word == "linear" ? DecayGrowth::linear
                             : DecayGrowth::cosine;
+}
+
+RateStyle style_of_deepspeed(const std::string& type) {
+  if (type == "WarmupLR") return RateStyle::warmup_lr;
+  if (type == "WarmupDecayLR") return RateStyle::warmup_decay_lr;
+  if (type == "WarmupCosineLR") return RateStyle::warmup_cosine_lr;
+  return type == "OneCycle" ? RateStyle::one_cycle : RateStyle::lr_range_test;
+}
+
+/// A schedule of DeepSpeed's, of steps of so many samples.
+RateSchedule deepspeeds(const Json& one, std::int64_t batch) {
+  const Json& p = one.at("params");
+  const double rate = one.at("lr");
+  RateSchedule out{.style = style_of_deepspeed(one.at("type")),
+                   .start = p.value("warmup_min_lr", p.value("warmup_min_ratio", 0.0) * rate),
+                   .peak = p.value("warmup_max_lr", p.value("lr_range_test_min_lr", rate)),
+                   .floor = p.value("cos_min_ratio", 1e-4) * rate,
+                   .warmup = batch * p.value("warmup_num_steps", std::int64_t{0}),
+                   .decay = batch * p.value("total_num_steps", std::int64_t{0}),
+                   .step = batch};
+  out.warmup_curve = p.value("warmup_type", "log") == "log" ? WarmupCurve::log : WarmupCurve::linear;
+  if (out.style == RateStyle::one_cycle) {
+    out.start = p.at("cycle_min_lr");
+    out.peak = p.at("cycle_max_lr");
+    out.cycle = {.up = p.at("cycle_first_step_size"),
+                 .stairs_up = p.value("cycle_first_stair_count", 0),
+                 .decay_steps = p.value("decay_step_size", 0),
+                 .decay = p.value("decay_lr_rate", 0.0)};
+    if (p.contains("cycle_second_step_size")) out.cycle.down = p["cycle_second_step_size"];
+    if (p.contains("cycle_second_stair_count")) out.cycle.stairs_down = p["cycle_second_stair_count"];
+  }
+  out.climb = {.steps = p.value("lr_range_test_step_size", 1),
+               .growth = p.value("lr_range_test_step_rate", 1.0),
+               .stairs = p.value("lr_range_test_staircase", false)};
+  return out;
 }
 
 double from_hex(const Json& hex) { return std::strtod(hex.get<std::string>().c_str(), nullptr); }
@@ -75,4 +110,18 @@ TEST(Rate, counted_in_tokens_equals_deepspeeds_to_the_bit) {
       EXPECT_DOUBLE_EQ(decay.at(row[0]), row[4].get<double>()) << one.at("name") << " at " << row[0];
     }
   }
+}
+
+// They compute parts of a rate, and multiply by it where we go from rate to rate: all but the last bits
+// agree.
+TEST(Rate, equals_that_of_deepspeeds_schedules) {
+  for (const Json& one : golden("schedules", "deepspeed_rates"))
+    for (const std::int64_t batch : {1, 24}) {
+      const RateSchedule rate = deepspeeds(one, batch);
+      for (std::size_t step = 1; step <= one.at("rates").size(); ++step) {
+        const double theirs = from_hex(one.at("rates")[step - 1]);
+        EXPECT_NEAR(rate.at(batch * std::int64_t(step - 1)), theirs, 1e-13 * theirs)
+            << one.at("type") << one.at("params") << " in step " << step;
+      }
+    }
 }

@@ -109,5 +109,5 @@ TEST(Rules, say_what_they_keep) {
 
 TEST(Rules, name_those_that_nobody_has_written) {
   EXPECT_EQ(refused([] { (void)rule_of(OptimizerKind::soap); }),
-            "--optimizer soap: weft has no such optimizer yet");
+            "{optimizer.kind=soap}: weft has no such optimizer yet");
 }

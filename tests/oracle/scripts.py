@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""How many of Megatron-LM's own configurations of GPT weft takes: scripts.py WEFT MEGATRON [--all]. MEGATRON is a checkout of Megatron-LM, of
+"""How many of Megatron-LM's own configurations of GPT weft takes: scripts.py WEFT MEGATRON [--launch] [--all]. MEGATRON is a checkout of Megatron-LM, of
 which nothing is kept here: tests/functional_tests/test_cases/gpt, as its recipes start them, and the scripts of examples/ that start
 pretrain_gpt.py, run with launchers that only note their arguments. Every one goes through `weft train gpt --dry-run` with files that exist,
-and passes, or is refused by a sentence that names a flag. Needs PyYAML. Exits 1 below the goal, or where a refusal names no flag."""
-import argparse, json, os, pathlib, re, subprocess, sys, tempfile
+and passes, or is refused by a sentence that names a flag. With --launch only the examples go, and all the way: `weft launch` gets what their
+torchrun got, program and all, and must say what `weft train` says. Needs PyYAML. Exits 1 below the goal, or where a refusal names no flag."""
+import argparse, json, math, os, pathlib, re, subprocess, sys, tempfile
 
 import yaml
 
@@ -55,7 +56,7 @@ def test_cases(root):
         runs = []
         for key in [k for k in config if re.fullmatch(r"MODEL_ARGS(_\d+)?", k)]:
             of_run = (config.get("MODEL_ENV_VARS") or {}).get(key, {}).get("GPUS_PER_NODE")
-            runs.append((words_of(config[key]), of_run or ranks.get(name, 8)))
+            runs.append((words_of(config[key]), of_run or ranks.get(name, 8), []))
         yield "test " + name, runs
 
 
@@ -92,13 +93,14 @@ def examples(root, scratch):
         words = json.loads(noted.read_text())
         at = next((i for i, w in enumerate(words) if w.endswith("pretrain_gpt.py")), None)
         if at is None:
+            print(f"not counted: {script.relative_to(root)} hands its words to another program")
             continue
         launcher = dict(zip(words[:at], words[1:at]))
         ranks = int(launcher.get("--nproc_per_node", 8)) * int(launcher.get("--nnodes", 1))
         # A quoted "--flag value" is one word to bash.
         flat = [w.strip("'") for word in words[at + 1:] for w in (word.split() if word.startswith("--") else [word])]
         flat = [w.strip('"') for w in flat]
-        yield "example " + str(script.relative_to(root / "examples")), [(flat, ranks)]
+        yield "example " + str(script.relative_to(root / "examples")), [(flat, ranks, words[:at + 1])]
 
 
 def with_files(words, scratch):
@@ -127,32 +129,61 @@ def with_files(words, scratch):
 
 
 def ranks_for(words, ranks):
-    degree = 1
-    for flag in ("--tensor-model-parallel-size", "--pipeline-model-parallel-size", "--context-parallel-size"):
-        if flag in words:
-            degree *= int(words[words.index(flag) + 1])
-    return ranks if ranks % degree == 0 else degree
+    """As many as the layout can use: a stub starts one machine's, and some examples are for several."""
+    def degree(*flags):
+        product = 1
+        for flag in flags:
+            product *= int(words[words.index(flag) + 1]) if flag in words else 1
+        return product
+
+    tensor, stages = degree("--tensor-model-parallel-size"), degree("--pipeline-model-parallel-size")
+    shared = int(words[words.index("--expert-tensor-parallel-size") + 1]) if "--expert-tensor-parallel-size" in words else tensor
+    experts = degree("--expert-model-parallel-size") * shared if "--num-experts" in words else 1
+    unit = stages * math.lcm(tensor * degree("--context-parallel-size"), experts)
+    return ranks if ranks % unit == 0 else unit
 
 
-def refusal(weft, words, ranks):
-    """None where it passes."""
+def launched(launcher, ranks):
+    """What torchrun was told, its program last, on one machine that has all the ranks."""
+    named = [i for i, word in enumerate(launcher) if word in ("torchrun", "torch.distributed.run")]  # "uv run torchrun", "python -m …"
+    out = launcher[named[-1] + 1:] if named else list(launcher)
+    for i, word in enumerate(out[:-1]):
+        if word in ("--nproc_per_node", "--nproc-per-node"):
+            out[i + 1] = str(ranks)
+        if word == "--nnodes":
+            out[i + 1] = "1"
+    return out
+
+
+def refusal(weft, words, ranks, launcher):
+    """None where it passes. Without a launcher the plan is made for a rank of so many."""
     env = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE")}
-    done = subprocess.run([weft, "train", "gpt", *words, "--dry-run"], capture_output=True, text=True,
-                          env=env | dict(WORLD_SIZE=str(ranks), RANK="0"), timeout=300)
+    start = ["launch", *launched(launcher, ranks)] if launcher else ["train", "gpt"]
+    done = subprocess.run([weft, *start, *words, "--dry-run"], capture_output=True, text=True,
+                          env=env if launcher else env | dict(WORLD_SIZE=str(ranks), RANK="0"), timeout=300)
     return None if done.returncode == 0 else done.stderr.strip() or f"status {done.returncode} without a word"
+
+
+def difference(weft, words, ranks, launcher):
+    """None where weft launch passes what weft train does, and else says the same."""
+    alone, through = refusal(weft, words, ranks, []), refusal(weft, words, ranks, launcher)
+    return None if alone == through else f"--launch says {through}, and weft train {alone}"
 
 
 def main():
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("weft", type=pathlib.Path)
     asked.add_argument("megatron", type=pathlib.Path)
+    asked.add_argument("--launch", action="store_true", help="examples alone, through weft launch")
     asked.add_argument("--all", action="store_true", help="name those that pass too")
     asked = asked.parse_args()
     passed, refused, silent = 0, {}, []
     with tempfile.TemporaryDirectory() as folder:
         scratch = pathlib.Path(folder)
-        for name, runs in [*test_cases(asked.megatron.resolve()), *examples(asked.megatron.resolve(), scratch)]:
-            said = [refusal(str(asked.weft.resolve()), with_files(w, scratch), ranks_for(w, r)) for w, r in runs]
+        root = asked.megatron.resolve()
+        for name, runs in [*([] if asked.launch else test_cases(root)), *examples(root, scratch)]:
+            judge, weft = difference if asked.launch else refusal, str(asked.weft.resolve())
+            said = [judge(weft, with_files(words, scratch), ranks_for(words, ranks), launcher if asked.launch else []) for words, ranks, launcher in runs]
             why = next((s for s in said if s), None)
             passed += why is None
             if asked.all and why is None:

@@ -106,7 +106,7 @@ class TwoStreams final : public Layer {
   std::vector<int>& paid_;
 };
 
-struct Seen {
+struct Played {
   std::vector<float> losses;           // of every microbatch
   std::vector<std::vector<int>> paid;  // by stage: the factor that came back with each microbatch
   int most_going = 0;
@@ -114,9 +114,10 @@ struct Seen {
 
 using MakeLayer = std::function<std::unique_ptr<Layer>(int stage, std::vector<int>& paid)>;
 
-Seen played(const Schedule& compute, const MakeLayer& layer, std::span<const Parcel> parcels, bool training) {
+Played played(const Schedule& compute, const MakeLayer& layer, std::span<const Parcel> parcels,
+              bool training) {
   const Schedule schedule = posted_early(with_transfers(compute));
-  Seen seen;
+  Played seen;
   seen.losses.resize(std::size_t(schedule.microbatches));
   seen.paid.resize(std::size_t(schedule.stages()));
   std::mutex mutex;
@@ -149,7 +150,7 @@ Seen played(const Schedule& compute, const MakeLayer& layer, std::span<const Par
   return seen;
 }
 
-Seen played(const Schedule& compute, bool training = true) {
+Played played(const Schedule& compute, bool training = true) {
   const Parcel parcel{.hidden = {width, 1, 1}, .memory = {}, .dtype = Dtype::f32};
   const auto layer = [last = compute.stages() - 1](int stage, std::vector<int>& paid) {
     return std::make_unique<PaidLayer>(stage == 0, stage == last, paid);
@@ -158,7 +159,7 @@ Seen played(const Schedule& compute, bool training = true) {
 }
 
 /// The first stages are an encoder's, the others a decoder's, which begin with nothing but the memory.
-Seen played_with_memory(const Schedule& compute, int encoder) {
+Played played_with_memory(const Schedule& compute, int encoder) {
   using Role = TwoStreams::Role;
   const Shape all{width, 1, 1};
   std::vector<Parcel> parcels;
@@ -178,7 +179,7 @@ TEST(Runner, plays_every_schedule_to_the_same_end) {
   constexpr int m = 6;
   for (const Schedule& s : {one_f_one_b(3, m), gpipe(3, m), interleaved(3, 2, m), zero_bubble_h1(3, m),
                             zero_bubble_v(3, m), forwards_then_backwards({0, 2, 1, 1, 0}, m)}) {
-    const Seen seen = played(s);
+    const Played seen = played(s);
     for (int i = 0; i < m; ++i) EXPECT_EQ(seen.losses[std::size_t(i)], float(100 * i + s.stages())) << s.name;
     for (const auto& paid : seen.paid)
       EXPECT_EQ(paid, (std::vector<int>{0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5})) << s.name;
@@ -191,7 +192,7 @@ TEST(Runner, carries_an_encoders_output_to_every_stage_of_a_decoder) {
   for (const Schedule& s : {one_f_one_b(4, m), gpipe(4, m), interleaved(2, 2, m), zero_bubble_h1(4, m),
                             zero_bubble_v(2, m), forwards_then_backwards({0, 1, 1, 0}, m)})
     for (const int encoder : {1, 2, 3}) {
-      const Seen seen = played_with_memory(s, encoder);
+      const Played seen = played_with_memory(s, encoder);
       const int decoder = s.stages() - encoder;
       for (int i = 0; i < m; ++i)
         EXPECT_EQ(seen.losses[std::size_t(i)], float((100 * i + encoder) * decoder)) << s.name;
@@ -202,7 +203,7 @@ TEST(Runner, carries_an_encoders_output_to_every_stage_of_a_decoder) {
 }
 
 TEST(Runner, only_goes_forward_where_nobody_trains) {
-  const Seen seen = played(one_f_one_b(2, 3), false);
+  const Played seen = played(one_f_one_b(2, 3), false);
   EXPECT_EQ(seen.losses, (std::vector<float>{2, 102, 202}));
   EXPECT_TRUE(seen.paid[0].empty());
 }

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "weft/backend/open.h"
 #include "weft/base/error.h"
 #include "weft/train/validate.h"
@@ -16,7 +18,8 @@ using testing::ThrowsMessage;
 
 namespace {
 
-TrainConfig run_of(std::int64_t hidden, std::int64_t micro) {
+TrainConfig run_of(std::int64_t hidden, std::int64_t micro,
+                   const std::function<void(TrainConfig&)>& change = {}) {
   TrainConfig c;
   c.model.layers = 2;
   c.model.hidden = hidden;
@@ -28,6 +31,7 @@ TrainConfig run_of(std::int64_t hidden, std::int64_t micro) {
   c.batch.global = 64;
   c.length.iterations = 2;
   c.rate.peak = 1e-3;
+  if (change) change(c);
   complete(c, 1);
   return c;
 }
@@ -67,6 +71,17 @@ TEST(Fit, names_the_first_stage_of_zero_that_fits) {
   }
 }
 
+// Weights and gradients fit, and what Adam keeps beside them does not.
+TEST(Fit, names_files_where_states_are_too_large) {
+  TrainConfig c = run_of(1024, 1), spilled = c;
+  c.model.layers = spilled.model.layers = 12;
+  spilled.optimizer.offload.on = true;
+  const std::int64_t room = bytes_here(plan_run(spilled, counter), spilled.parallel, {.first = 0, .last = 0});
+  EXPECT_THAT([&] { fit(c, room); },
+              ThrowsMessage<Error>(
+                  HasSubstr("; {optimizer.offload.on} with {optimizer.offload.directory} would need ")));
+}
+
 TEST(Fit, names_a_smaller_model_where_nothing_else_helps) {
   EXPECT_THAT([&] { fit(run_of(8192, 1), std::int64_t{1} << 30); },
               ThrowsMessage<Error>(HasSubstr("; {model.hidden} ")));
@@ -76,6 +91,64 @@ TEST(Fit, knows_of_sizes_that_nobody_can_count) {
   EXPECT_THAT(
       [&] { fit(run_of(1'000'000'000, 1), std::int64_t{1} << 34); },
       ThrowsMessage<Error>(AllOf(StartsWith("this run needs more than "), HasSubstr("{model.hidden} "))));
+}
+
+TEST(Fit, blames_evaluations_by_their_own_flag) {
+  TrainConfig large = run_of(64, 4), less = large;
+  large.eval.micro = large.eval.global = 400;
+  less.eval.micro = 50;
+  less.eval.global = 400;
+  const std::int64_t room = bytes_here(plan_run(less, counter), less.parallel, {.first = 0, .last = 0});
+  EXPECT_THAT(
+      [&] { fit(large, room); },
+      ThrowsMessage<Error>(AllOf(HasSubstr(" while it evaluates, "), HasSubstr(" in all while it trains)"),
+                                 HasSubstr("; {eval.micro} 50 would need "))));
+  large.eval.micro = large.eval.global = 1'000'000;  // more tokens than are counted
+  EXPECT_THAT(
+      [&] { fit(large, std::int64_t{1} << 34); },
+      ThrowsMessage<Error>(AllOf(StartsWith("this run needs more than "), HasSubstr("; {eval.micro} "))));
+}
+
+TEST(Fit, names_the_size_that_makes_a_run_large) {
+  struct Case {
+    std::string_view field;
+    void (*change)(TrainConfig&);
+  };
+  for (const Case& large : {
+           Case{"model.layers", [](TrainConfig& c) { c.model.layers = 400; }},
+           Case{"model.hidden", [](TrainConfig& c) { c.model.hidden = 1'000'000'000; }},
+           Case{"model.ffn_hidden", [](TrainConfig& c) { c.model.ffn_hidden = 2'000'000'000; }},
+           Case{"model.channels", [](TrainConfig& c) { c.model.channels = 2'000'000'000; }},
+           Case{"model.vocabulary", [](TrainConfig& c) { c.model.vocabulary = 2'000'000'000; }},
+           Case{"model.padded_vocabulary", [](TrainConfig& c) { c.model.padded_vocabulary = 2'000'000'000; }},
+           Case{"model.max_positions", [](TrainConfig& c) { c.model.max_positions = 2'000'000'000; }},
+           Case{"model.sequence",
+                [](TrainConfig& c) {
+                  c.model.attention_dropout = 0;
+                  c.model.sequence = 10'000'000;
+                }},
+           Case{"batch.micro", [](TrainConfig& c) { c.batch.micro = c.batch.global = 2'147'483'647; }},
+           Case{"batch.global", [](TrainConfig& c) { c.batch.global = 100'000'000; }},
+           Case{"eval.global", [](TrainConfig& c) { c.eval.global = 100'000'000; }},
+           Case{"model.experts.ffn_hidden",
+                [](TrainConfig& c) {
+                  c.model.experts.count = 8;
+                  c.model.experts.ffn_hidden = 100'000'000;
+                }},
+       }) {
+    const TrainConfig c = run_of(64, 1, large.change);
+    EXPECT_THAT([&] { fit(c, std::int64_t{1} << 28); },
+                ThrowsMessage<Error>(HasSubstr(text("; {", large.field, "} "))))
+        << large.field;
+  }
+}
+
+// A tokenizer has the words that it has.
+TEST(Fit, leaves_a_tokenizers_vocabulary_alone) {
+  TrainConfig c = run_of(64, 1, [](TrainConfig& config) { config.model.vocabulary = 2'000'000'000; });
+  c.data.tokenizer.type = "GPT2BPETokenizer";
+  EXPECT_THAT([&] { fit(c, std::int64_t{1} << 28); },
+              ThrowsMessage<Error>(HasSubstr("; take a smaller model, or more machines; ")));
 }
 
 TEST(Fit, counts_every_process_that_shares_the_machine) {

@@ -3,12 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "tests/support/trials.h"
 #include "weft/backend/open.h"
 #include "weft/comm/threads.h"
 #include "weft/plan/quiet.h"
 #include "weft/tensor/host.h"
-#include "weft/train/replica.h"
+#include "weft/train/settings.h"
 #include "weft/train/stages.h"
 #include "weft/train/validate.h"
 
@@ -44,8 +46,9 @@ Plan planned(const TrainConfig& c) {
   return plan_run(c, [&c] { return open_device("meta", options(c)); });
 }
 
-Batch batch_here(const TrainConfig& c, Device& device, const ProcessMesh& mesh) {
-  const std::int64_t s = c.model.sequence / c.parallel.cp, b = rows_of_a_pass(c.model, c.batch);
+/// Of `b` samples.
+Batch batch_here(const TrainConfig& c, std::int64_t b, Device& device, const ProcessMesh& mesh) {
+  const std::int64_t s = c.model.sequence / c.parallel.cp;
   const std::vector<std::int32_t> zeros(std::size_t(s * b), 0), places(std::size_t(s), 0);
   const std::vector<std::int64_t> samples(std::size_t(b), mesh.place(Axis::dp));
   Batch batch;
@@ -58,6 +61,29 @@ Batch batch_here(const TrainConfig& c, Device& device, const ProcessMesh& mesh) 
   return batch;
 }
 
+std::vector<Batch> batches_here(const TrainConfig& c, std::int64_t global, std::int64_t rows,
+                                const Replica& replica) {
+  std::vector<Batch> batches;
+  for (std::int64_t i = 0; i < global / c.parallel.dp / rows; ++i)
+    batches.push_back(batch_here(c, rows, replica.device(), replica.mesh()));
+  return batches;
+}
+
+/// Two steps, and an evaluation while the batches of the second lie there.
+void run(Replica& replica, const TrainConfig& c) {
+  const std::int64_t rows = rows_of_a_pass(c.model, c.batch);
+  std::vector<Batch> batches;
+  if (!c.eval.skip_train) batches = batches_here(c, c.batch.global, rows, replica);
+  for (int step = 1; step <= 2 && !c.eval.skip_train; ++step)
+    (void)replica.step(
+        batches,
+        {.step = step, .rate = 1e-4, .ends_rate = 1e-4, .clip = 1, .together = int(c.batch.micro / rows)});
+  if (c.eval.iterations == 0) return;
+  const std::int64_t looked = c.model.exact ? 1 : c.eval.micro;
+  Evaluation sums;
+  replica.evaluate(batches_here(c, c.eval.global, looked, replica), sums, int(c.eval.micro / looked));
+}
+
 /// Most bytes of every pipeline rank, when all ranks run for real.
 std::vector<std::int64_t> measured(const TrainConfig& c) {
   const ParallelLayout layout = layout_of(c.parallel);
@@ -66,15 +92,7 @@ std::vector<std::int64_t> measured(const TrainConfig& c) {
     const auto device = open_device("cpu", options(c));
     const ProcessMesh mesh(layout, world);
     Replica replica(replica_config(c), {*device, mesh});
-    std::vector<Batch> batches;
-    for (std::int64_t i = 0; i < c.batch.global / c.parallel.dp / rows_of_a_pass(c.model, c.batch); ++i)
-      batches.push_back(batch_here(c, *device, mesh));
-    for (int step = 1; step <= 2; ++step)
-      (void)replica.step(batches, {.step = step,
-                                   .rate = 1e-4,
-                                   .ends_rate = 1e-4,
-                                   .clip = 1,
-                                   .together = int(c.batch.micro / rows_of_a_pass(c.model, c.batch))});
+    run(replica, c);
     const bool last = mesh.place(Axis::tp) + 1 == c.parallel.tp &&
                       mesh.place(Axis::cp) + 1 == c.parallel.cp && mesh.place(Axis::dp) + 1 == c.parallel.dp;
     if (last) most[std::size_t(mesh.place(Axis::pp))] = device->memory().total_peak;
@@ -107,6 +125,23 @@ TEST(Plan, counts_ranks_that_share_gradients_and_weights) {
   expect_the_plan_holds(tiny({.pp = 2, .dp = 2, .zero = 3, .reduce_once = true}));
 }
 
+TEST(Plan, counts_groups_that_hold_the_same_shares) {
+  expect_the_plan_holds(tiny({.dp = 4, .zero = 3, .shard_groups = 2}));
+}
+
+// Two moments of four bytes and a master, in files; what a rank holds is less by no more than that.
+TEST(Plan, counts_states_that_lie_in_files) {
+  const auto bf16 = [](TrainConfig& c) { c.model.precision = Precision::bf16; };
+  const auto spilled = [&](TrainConfig& c) {
+    bf16(c);
+    c.optimizer.offload = {.on = true, .directory = "nowhere"};
+  };
+  const Plan whole = planned(tiny({.dp = 1}, bf16)), less = planned(tiny({.dp = 1}, spilled));
+  EXPECT_EQ(whole.kinds[0].on_disk, 0);
+  EXPECT_GE(less.kinds[0].on_disk, 12 * whole.parameters.total());
+  EXPECT_FALSE(std::filesystem::exists("nowhere"));
+}
+
 TEST(Plan, counts_every_stage_of_a_pipeline) {
   const TrainConfig c = tiny({.pp = 4, .dp = 1});
   expect_the_plan_holds(c);
@@ -114,6 +149,29 @@ TEST(Plan, counts_every_stage_of_a_pipeline) {
   EXPECT_EQ(plan.kinds.front().first, 0);
   EXPECT_EQ(plan.kinds.back().last, 3);
   EXPECT_GT(plan.kinds.front().memory.total_peak, plan.kinds[1].memory.total_peak);  // it has the embedding
+}
+
+// Twelve tokens at a time, a sample of sixteen is two pieces: more tokens than it has.
+TEST(Plan, counts_samples_that_grow_at_their_largest) {
+  const auto growing = [](data::ExcerptForm form) {
+    return planned(tiny({.dp = 1},
+                        [=](TrainConfig& c) {
+                          c.curriculum.form = form;
+                          c.curriculum.rule = {
+                              .curve = data::LengthCurve::fixed_discrete, .lengths = {12, 16}, .until = {1}};
+                        }))
+        .kinds[0]
+        .memory.total_peak;
+  };
+  const Plan whole = planned(tiny({.dp = 1})), pieces = planned(tiny({.dp = 1}, [](TrainConfig&c) {
+                                                 c.model.sequence = 12;
+                                                 c.model.max_positions = 16;
+                                                 c.batch.micro = 2;
+                                                 c.batch.global = 32;
+                                               }));
+  EXPECT_EQ(growing(data::ExcerptForm::truncate), whole.kinds[0].memory.total_peak);
+  EXPECT_EQ(growing(data::ExcerptForm::reshape), pieces.kinds[0].memory.total_peak);
+  EXPECT_GT(pieces.kinds[0].memory.total_peak, whole.kinds[0].memory.total_peak);
 }
 
 TEST(Plan, counts_ranks_that_share_a_sequence) { expect_the_plan_holds(tiny({.cp = 2, .dp = 1})); }
@@ -132,6 +190,57 @@ TEST(Plan, counts_the_sums_that_wait_in_exact_mode) {
     exact(c);
     c.model.groups = 1;  // which both ranks share
   }));
+}
+
+// A microbatch of its own may be larger than training's; what forgets everything needs little of each layer.
+TEST(Plan, counts_evaluations_by_their_own_microbatch) {
+  const auto looks = [](TrainConfig& c) { c.eval.micro = c.eval.global = 64; };
+  const TrainConfig c = tiny({.dp = 1}, looks);
+  expect_the_plan_holds(c);
+  const Plan plan = planned(c), trains = planned(tiny({.dp = 1}));
+  EXPECT_GT(plan.kinds[0].memory.total_peak, 2 * trains.kinds[0].memory.total_peak);
+  EXPECT_EQ(plan.kinds[0].training, trains.kinds[0].training);
+  EXPECT_EQ(trains.kinds[0].training, trains.kinds[0].memory.total_peak);
+  expect_the_plan_holds(tiny({.tp = 2, .dp = 2, .sequence = true, .zero = 3}, [](TrainConfig& config) {
+    config.eval.micro = 32;
+    config.eval.global = 64;
+  }));
+}
+
+// Whoever sends and reads nothing keeps what it sent to the end.
+TEST(Plan, counts_evaluations_in_every_stage_of_a_pipeline) {
+  expect_the_plan_holds(tiny({.pp = 2, .dp = 1}, [](TrainConfig& c) {
+    c.eval.micro = 8;
+    c.eval.global = 128;
+  }));
+}
+
+TEST(Plan, counts_evaluations_in_exact_mode) {
+  expect_the_plan_holds(tiny({.dp = 1}, [](TrainConfig& c) {
+    c.model.exact = true;
+    c.model.channels = 8;
+    c.model.vocabulary = 64;
+    c.eval.micro = c.eval.global = 512;
+  }));
+}
+
+TEST(Plan, counts_nothing_of_training_where_nobody_trains) {
+  const TrainConfig c = tiny({.dp = 1}, [](TrainConfig& config) { config.eval.skip_train = true; });
+  expect_the_plan_holds(c);
+  EXPECT_LT(planned(c).kinds[0].memory.total_peak, planned(tiny({.dp = 1})).kinds[0].memory.total_peak);
+}
+
+TEST(Plan, counts_no_evaluation_where_there_is_none) {
+  for (const auto& none : std::vector<std::function<void(TrainConfig&)>>{
+           [](TrainConfig& c) { c.eval.iterations = 0; }, [](TrainConfig& c) { c.data.split = "1,0,0"; },
+           [](TrainConfig& c) { c.data.split = "99,1,0"; },  // and no interval at which to validate
+       }) {
+    const Plan plan = planned(tiny({.dp = 1}, [&](TrainConfig& c) {
+      c.eval.micro = c.eval.global = 64;
+      none(c);
+    }));
+    EXPECT_EQ(plan.kinds[0].memory.total_peak, plan.kinds[0].training);
+  }
 }
 
 TEST(Plan, says_how_much_a_step_takes) {

@@ -81,11 +81,35 @@ TEST(Line, has_its_optional_parts_in_megatrons_places) {
   step.teraflops = 0.25;
   step.zeros = 7;
   step.params_norm = 99.5;
+  step.consumed_tokens = 640;
+  step.sequence_length = 64;
   const std::string line = iteration_line(step, "t");
-  EXPECT_NE(line.find("80 | skipped samples:           16 | elapsed"), std::string::npos) << line;
-  EXPECT_NE(line.find("123.5 | throughput per GPU (TFLOP/s/GPU): 0.2 | learning"), std::string::npos) << line;
-  EXPECT_NE(line.find("grad norm: 1.250 | num zeros: 7 | params norm: 99.500 | number"), std::string::npos)
+  EXPECT_NE(line.find("80 | consumed tokens:          640 | skipped samples:           16 | elapsed"),
+            std::string::npos)
       << line;
+  EXPECT_NE(line.find("123.5 | throughput per GPU (TFLOP/s/GPU): 0.2 | learning"), std::string::npos) << line;
+  EXPECT_NE(
+      line.find("grad norm: 1.250 | num zeros: 7 | params norm: 99.500 | curriculum seqlen:    64 | number"),
+      std::string::npos)
+      << line;
+}
+
+TEST(Line, is_megatron_deepspeeds_to_the_character) {
+  StepRecord step = some_step();
+  step.sequence = 32;
+  step.world_size = 2;
+  step.teraflops = 1.5;
+  step.zeros = 7;
+  EXPECT_EQ(
+      deepspeed_lines(step),
+      "steps: 10 loss: 10.5000 iter time (s): 0.123 samples/sec: 64.804\n"
+      " iteration       10/     100 | consumed samples:           80 | consumed tokens:         2560 | "
+      "elapsed "
+      "time per iteration (ms): 123.5 | learning rate: 1.500E-04 | global batch size:     8 | lm loss: "
+      "1.050000E+01 | loss scale: 1.0 | grad norm: 1.250 | num zeros: 7.0 | actual seqlen:    32 | number of "
+      "skipped iterations:   0 | number of nan iterations:   0 | samples per second: 64.804 | tokens per gpu "
+      "per "
+      "second (tgs): 1036.857 | TFLOPs: 1.50 |");
 }
 
 TEST(Line, of_an_evaluation_stands_between_dashes_of_its_length) {

@@ -43,6 +43,49 @@ inline ModelConfig tiny_llama() {
   return config;
 }
 
+/// The same with eight experts in every layer, of which three compute each token, beside a shared one.
+inline ModelConfig tiny_mixture() {
+  ModelConfig config = tiny_llama();
+  config.experts.count = 8;
+  config.experts.ffn_hidden = 16;
+  config.experts.shared_hidden = 16;
+  config.experts.shared_gate = true;
+  config.experts.router = {.chosen = 3,
+                           .score = RouterScore::sigmoid,
+                           .groups = 4,
+                           .groups_kept = 3,
+                           .scaling = 1.5,
+                           .expert_bias = true,
+                           .balancing = {Balancing::aux_loss, Balancing::seq_aux_loss},
+                           .coefficients = {0.02, 0.03},
+                           .z_loss = 0.01};
+  complete(config);
+  return config;
+}
+
+/// The same with latents, each behind a norm: heads of 6 + 4 channels, and values of 6.
+inline ModelConfig tiny_latent() {
+  ModelConfig config = tiny_llama();
+  config.groups = 0;
+  config.channels = 0;
+  config.qk_norm = true;
+  config.latent = {.on = true,
+                   .query_rank = 8,
+                   .rank = 12,
+                   .plain_channels = 6,
+                   .turned_channels = 4,
+                   .value_channels = 6};
+  complete(config);
+  return config;
+}
+
+/// A GPT that guesses two further tokens, whose losses weigh as much as the next one's.
+inline ModelConfig tiny_ahead(ModelConfig config) {
+  config.ahead = {.depths = 2, .factor = 2};
+  complete(config);
+  return config;
+}
+
 /// A BERT with two layers, whose blocks add to what their norms read.
 inline ModelConfig tiny_bert() {
   ModelConfig config = tiny_gpt2();
@@ -98,7 +141,7 @@ inline Batch tiny_rows(Device& device, const ModelConfig& config, const TinyRows
                 .places = from_host(device, {s}, places),
                 .positions = from_host(device, {s, b}, positions),
                 .types = {},
-                .documents = {}};
+                .segments = {}};
   batch.targets = from_host(device, {s, b}, targets);
   batch.mask = from_host(device, {s, b}, mask);
   batch.samples = from_host(device, {b}, samples);
@@ -122,7 +165,7 @@ inline Batch tiny_hidden_words(Device& device, const ModelConfig& config, const 
   for (std::int64_t row = 0; row < b; ++row)
     order.push_back(std::int32_t((rows.step + rows.first + row) % 3 == 0));
   batch.text.types = from_host(device, {s, b}, types);
-  batch.text.documents = from_host(device, {b, s}, there);
+  batch.text.segments = from_host(device, {b, s}, there);
   batch.mask = from_host(device, {s, b}, mask);
   batch.sentence_order = from_host(device, {b}, order);
   batch.sentence_mask = from_host(device, {b}, std::vector<float>(order.size(), 1));
@@ -143,8 +186,8 @@ inline Batch tiny_hidden_spans(Device& device, const ModelConfig& config, const 
       for (std::int64_t i = 0; i < s; ++i) out.push_back(i >= s - (rows.first + row) % most ? -1 : 0);
     return from_host(device, {rows.count, s}, out);
   };
-  batch.text.documents = there(config.decoder_sequence, 3);
-  batch.source.documents = there(config.sequence, 4);
+  batch.text.segments = there(config.decoder_sequence, 3);
+  batch.source.segments = there(config.sequence, 4);
   std::vector<float> mask;
   for (std::int64_t i = 0; i < config.decoder_sequence; ++i)
     for (std::int64_t row = 0; row < rows.count; ++row)
@@ -186,12 +229,22 @@ class TinyModel {
 
   /// The objective of one batch; adds its gradients.
   double train(const Batch& batch, float factor = 1, std::uint64_t step = 0) {
-    return run(batch, {.seed = 5, .step = step, .training = true, .factors = {factor, factor, factor}});
+    return run(batch, {.seed = 5, .step = step, .training = true, .factors = alike(factor)});
+  }
+  /// The sums of its losses, by number, each of which weighs as the factors say; adds their gradients.
+  std::vector<double> train(const Batch& batch, const LossFactors& factors) {
+    (void)run(batch, {.seed = 5, .training = true, .factors = factors});
+    std::vector<double> sums;
+    for (const Measured& measured : pass_.losses()) {
+      sums.resize(std::max(sums.size(), std::size_t(measured.loss) + 1));
+      for (const double loss : numbers(measured.terms)) sums[std::size_t(measured.loss)] += loss;
+    }
+    return sums;
   }
   double evaluate(const Batch& batch) { return run(batch, {.training = false}); }
   /// The same dropout as train(), and no gradients.
   double objective(const Batch& batch, float factor = 1, std::uint64_t step = 0) {
-    const StepPlace place{.seed = 5, .step = step, .training = true, .factors = {factor, factor, factor}};
+    const StepPlace place{.seed = 5, .step = step, .training = true, .factors = alike(factor)};
     pass_.open(batch, place);
     pass_.forget(true);
     (void)stage().forward(pass_, {});
@@ -209,6 +262,11 @@ class TinyModel {
   }
 
  private:
+  static LossFactors alike(float factor) {
+    LossFactors factors{.token = factor, .sample = factor, .pass = factor, .balance = factor};
+    factors.ahead.fill(factor);
+    return factors;
+  }
   double run(const Batch& batch, const StepPlace& place) {
     pass_.open(batch, place);
     (void)stage().forward(pass_, {});

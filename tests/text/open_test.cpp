@@ -31,6 +31,32 @@ TEST(Open, a_cased_bert_gets_a_hundred_sentinels) {
   EXPECT_EQ(cased->special("<extra_id_99>"), cased->size() - 1);
 }
 
+TEST(Open, a_berts_sentinels_come_behind_bounds_where_some_are_asked_for) {
+  for (const char* name : {"bert:", "bert-cased:"}) {
+    TokenizerOptions options = tokenizer_named(name + folder + "toy_wordpiece_vocab.txt");
+    const auto words = open_tokenizer(tokenizer_named("bert:" + folder + "toy_wordpiece_vocab.txt"))->size();
+    options.vocab_extra_ids = 3;
+    const auto asked = open_tokenizer(options);
+    EXPECT_EQ(asked->size(), words + 5);
+    EXPECT_EQ(asked->special("bos"), words);
+    EXPECT_EQ(asked->special("eos"), words + 1);
+    EXPECT_EQ(asked->special("<extra_id_2>"), words + 4);
+    EXPECT_EQ(asked->encode("[EOS]"), (std::vector<std::int32_t>{words + 1}));
+    options.vocab_extra_ids = 0;
+    options.legacy_tokenizer = true;
+    EXPECT_EQ(open_tokenizer(options)->size(), words + 2);
+  }
+}
+
+TEST(Open, the_old_form_is_berts_alone) {
+  TokenizerOptions options = tokenizer_named("byte");
+  options.legacy_tokenizer = true;
+  EXPECT_THAT(
+      [&] { (void)open_tokenizer(options); },
+      ThrowsMessage<Error>("{legacy_tokenizer}: weft has the old form of BERT's vocabularies only, not of "
+                           "ByteLevelTokenizer; leave it out"));
+}
+
 TEST(Open, says_what_a_type_needs) {
   const auto refuses = [](TokenizerOptions options) { return [options] { (void)open_tokenizer(options); }; };
   EXPECT_THAT(refuses({.tokenizer_type = "NullTokenizer"}),

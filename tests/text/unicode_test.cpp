@@ -28,8 +28,10 @@ RC_GTEST_PROP(Unicode, any_bytes_are_valid_once_repaired, (const std::string& by
 
 RC_GTEST_PROP(Unicode, text_survives_code_points_and_back, ()) {
   const std::string text = *weft::testing::random_text();
+  std::string back;
+  for (const char32_t code : decoded(text)) append(back, code);
   RC_ASSERT(valid(text));
-  RC_ASSERT(encoded(decoded(text)) == text);
+  RC_ASSERT(back == text);
   RC_ASSERT(repaired(text) == text);
 }
 

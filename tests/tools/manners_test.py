@@ -26,6 +26,9 @@ class Manners(unittest.TestCase):
             self.assertEqual(of(line), [f"weft/ops/a.cpp:2: {rule}"], line)
         self.assertEqual(of("std::this_thread::sleep" "_for(1s);", "tests/ops/a.cpp"),
                          ["tests/ops/a.cpp:2: a sleep in a test: wait for the thing itself"])
+        self.assertEqual(of("  rc::check([] {", "tests/ops/a.cpp"),
+                         ["tests/ops/a.cpp:2: a property that cannot fail its test: EXPECT_TRUE(rc::check(…))"])
+        self.assertEqual(of("  EXPECT_TRUE(rc::check([] {", "tests/ops/a.cpp"), [])
 
     def test_leaves_what_is_allowed_alone(self):
         for line in ["// a new Thing() is made", "A() = delete;", "// TO" "DO(#12) later", "#define PCRE2_CODE_UNIT_WIDTH 8",

@@ -1,9 +1,11 @@
 """A small tree with something wrong in it, and what a check says about it."""
 import importlib.util
 import pathlib
+import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
 
 
 def tool(name):

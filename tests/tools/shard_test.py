@@ -32,13 +32,13 @@ sys.exit(23 if "LEAKS" in os.environ else status)
 """
 
 
-def shard(number, of, **environment):
+def shard(number, of, *each, **environment):
     """(status, output, {name: verdict}) of a share of the played tests."""
     with tempfile.TemporaryDirectory() as folder:
         binary = pathlib.Path(folder) / "sums_tests"
         binary.write_text(FAKE.replace("{python}", sys.executable))
         binary.chmod(0o755)
-        run = subprocess.run([sys.executable, ROOT / "cmake/shard.py", binary, str(number), str(of)], stdout=subprocess.PIPE,
+        run = subprocess.run([sys.executable, ROOT / "cmake/shard.py", binary, str(number), str(of), *each], stdout=subprocess.PIPE,
                              text=True, env={**os.environ, "WEFT_TIMES": folder, **environment})
         times = (pathlib.Path(folder) / f"sums_tests.{number}").read_text().splitlines()
         return run.returncode, run.stdout, {line.split()[2]: line.split()[1] for line in times}
@@ -71,6 +71,10 @@ class Shard(unittest.TestCase):
         self.assertEqual((status, len(found)), (1, 5))
         self.assertIn("leaks found", said)
         self.assertIn("shard: status 23 after the last test, Words/Join.empty/1", said)
+
+    def test_of_a_test_with_many_values_some_are_run(self):
+        self.assertEqual(list(shard(1, 1, "2")[2])[3:], ["sums:Words/Join.empty/1"])
+        self.assertEqual(len(shard(1, 1, "1")[2]), 5)
 
     def test_a_share_without_tests_passes(self):
         self.assertEqual(shard(6, 6)[:2], (0, "shard: 0 tests passed, 0 failed\n"))

@@ -76,6 +76,19 @@ class Tidy(unittest.TestCase):
     def asked(self, *clone, **changed):
         return self.here.tidy(self.here.clone("second", *clone, **changed))[:2]
 
+    def test_what_two_instruction_sets_share_is_checked_once(self):
+        clone = self.here.clone("sets")
+        commands = json.loads((clone / "build/compile_commands.json").read_text())
+        for name in ("fast_wide_1", "fast_narrow_1", "fast_narrow_2"):
+            joined = clone / f"build/rooms/{name}.cpp"
+            joined.parent.mkdir(exist_ok=True)
+            joined.write_text("// Made by cmake.\n" + f'#include "weft/base/loops_{name[-1]}.cpp"\n')
+            commands.append({"directory": f"{clone}/build", "file": str(joined), "command": f"c++ -c {joined}"})
+        (clone / "build/compile_commands.json").write_text(json.dumps(commands))
+        status, asked, _ = self.here.tidy(clone)
+        self.assertEqual(status, 0)
+        self.assertEqual([name[-5:] for name in asked], ["1.cpp", "2.cpp"])
+
     def test_a_fresh_clone_is_not_checked_again(self):
         self.assertEqual(self.asked(), (0, []))
 

@@ -5,6 +5,7 @@
 #include <rapidcheck.h>
 
 #include "weft/base/error.h"
+#include "weft/train/curriculum.h"
 
 using namespace weft;
 using testing::ThrowsMessage;
@@ -36,7 +37,7 @@ TEST(BatchSchedule, stays_the_same_unless_told) {
 }
 
 TEST(BatchSchedule, ramps_up_by_the_old_rule) {
-  rc::check([] {
+  EXPECT_TRUE(rc::check([] {
     const auto increments = *rc::gen::inRange<std::int64_t>(1, 20),
                step = *rc::gen::inRange<std::int64_t>(1, 50);
     BatchConfig c{.micro = 1};
@@ -46,7 +47,7 @@ TEST(BatchSchedule, ramps_up_by_the_old_rule) {
     const BatchSchedule s(c, 1, 1);
     const auto consumed = *rc::gen::inRange<std::int64_t>(0, 6000);
     RC_ASSERT(s.at(consumed) == by_the_rule(c, consumed));
-  });
+  }));
 }
 
 TEST(BatchSchedule, counts_the_steps_of_a_ramp) {
@@ -92,13 +93,15 @@ TEST(Steps, follow_from_iterations_samples_or_tokens) {
   c.batch = {.micro = 1, .global = 4};
   const BatchSchedule s(c.batch, 1, 10);
   c.length = {.iterations = 7};
-  EXPECT_EQ(steps_of(c, s), 7);
+  EXPECT_EQ(steps_of(c.length, Curriculum(c.model.sequence), s), 7);
   c.length = {.samples = 30};
-  EXPECT_EQ(steps_of(c, s), 7);
+  EXPECT_EQ(steps_of(c.length, Curriculum(c.model.sequence), s), 7);
   c.length = {.tokens = 290};
-  EXPECT_EQ(steps_of(c, s), 8);
+  EXPECT_EQ(steps_of(c.length, Curriculum(c.model.sequence), s), 8);
   c.length = {.samples = 8, .tokens = 290};  // whichever ends first
-  EXPECT_EQ(steps_of(c, s), 2);
+  EXPECT_EQ(steps_of(c.length, Curriculum(c.model.sequence), s), 2);
+  c.length = {};  // of a run that only evaluates
+  EXPECT_EQ(steps_of(c.length, Curriculum(c.model.sequence), s), 0);
 }
 
 TEST(Evaluation, counts_one_pass_more_than_intervals) {

@@ -43,7 +43,7 @@ constexpr GoldenEncoder::Spelling spelling[] = {
     {"sentence_order", "binary_head"},
     {"output.bias", "output_layer.bias"},
     {".gain", ".weight"}};
-const GoldenEncoder golden{"bert_sop", spelling};
+const GoldenEncoder golden{"encoders/bert_sop", spelling};
 
 Batch batch_of(Device& device, const checkpoint::TensorFile& file, std::int64_t first) {
   const GoldenPair pair(device, file, first);

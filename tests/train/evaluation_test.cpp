@@ -60,3 +60,37 @@ TEST(Evaluation, of_a_whole_set_says_first_how_much_that_is) {
                              "made-up documents\n"));
   EXPECT_EQ(told.ending, Ending::out_of_time);
 }
+
+// Of other batches than the checkpoint's, so that its samples say nothing of steps here.
+TEST(Evaluation, of_a_checkpoint_needs_no_length) {
+  const TemporaryDirectory folder;
+  train(saving_often(folder.path()));
+  TrainConfig c = tiny_run();
+  c.batch.global = 4;
+  c.length = {};
+  c.eval.skip_train = true;
+  c.checkpoint.load = folder.path().string();
+  const Told told = train(completed(c));
+  EXPECT_EQ(told.ending, Ending::finished);
+  EXPECT_TRUE(told.losses.empty());
+  EXPECT_EQ(told.validations.size(), 2U);
+}
+
+namespace {
+
+/// What a BERT tells of its validation set, whose means are of microbatches.
+std::vector<double> validations_of_bert(int data_ranks) {
+  TrainConfig c = tiny_run();
+  c.model.kind = "bert";
+  c.model.exact = true;
+  c.model.sequence = c.model.max_positions = 32;
+  c.model.vocabulary = 64;
+  c.data.index = IndexKind::stored;
+  c.eval.iterations = 2;
+  c.parallel.dp = c.run.ranks = data_ranks;
+  return train(completed(c)).validations;
+}
+
+}  // namespace
+
+TEST(Evaluation, in_exact_mode_shows_no_layout) { EXPECT_EQ(validations_of_bert(2), validations_of_bert(1)); }

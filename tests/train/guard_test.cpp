@@ -5,8 +5,8 @@
 #include "tests/train/tiny_run.h"
 #include "weft/base/error.h"
 #include "weft/train/copies.h"
-#include "weft/train/lent.h"
 #include "weft/train/replica.h"
+#include "weft/train/suspicion.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -24,13 +24,15 @@ TrainConfig injecting(InjectedFault kind, FaultCheck check = FaultCheck::rerun) 
   return c;
 }
 
-/// What two data- or tensor-parallel ranks say of their copies after one rank's weight was changed.
+/// What ranks say of their copies after the second rank's weight was changed.
 std::string said(const ParallelConfig& parallel, const std::string& changed,
                  const ModelConfig& model = tiny_gpt2()) {
   std::string out;
-  run_as_threads(2, [&](Communicator& world) {
+  run_as_threads(parallel.tp * parallel.dp, [&](Communicator& world) {
     const auto device = open_device("cpu", {.threads = 1});
-    const ProcessMesh mesh(ParallelLayout({.tp = parallel.tp, .dp = parallel.dp}), world);
+    const ProcessMesh mesh(
+        ParallelLayout({.tp = parallel.tp, .dp = parallel.dp, .ep = parallel.ep, .etp = parallel.etp}),
+        world);
     Replica replica({.model = model, .parallel = parallel, .optimizer = {}, .scaling = {}}, {*device, mesh});
     replica.each_parameter([&](Parameter& p) {
       if (world.rank() == 1 && p.name == changed) p.value.as<float>()[0] += 1e-7F;
@@ -86,8 +88,9 @@ TEST(Guard, a_checked_step_that_came_out_otherwise_once_counts_as_it_did_twice) 
 TEST(Guard, a_checked_step_that_never_comes_out_alike_is_a_fault_of_the_machine) {
   TrainConfig c = injecting(InjectedFault::lasting);
   c.guard.rerun_interval = 3;
-  EXPECT_THAT([&] { train(c); }, ThrowsMessage<MachineFault>(HasSubstr(
-                                     "step 3: computed four times, and no two in a row agree: loss ")));
+  EXPECT_THAT(
+      [&] { train(c); },
+      ThrowsMessage<Refused>(HasSubstr("step 3: computed four times, and no two in a row agree: loss ")));
 }
 
 TEST(Guard, finds_a_single_bit_that_replicas_do_not_share) {
@@ -106,6 +109,19 @@ TEST(Guard, a_vocabulary_that_one_tensor_parallel_rank_holds_whole_is_no_copy) {
   ModelConfig small = tiny_gpt2();
   small.vocabulary = 60;
   EXPECT_EQ(said({.tp = 2, .dp = 1}, "", small), "");
+}
+
+TEST(Guard, experts_that_other_ranks_hold_are_no_copies) {
+  EXPECT_EQ(said({.tp = 1, .dp = 2, .ep = 2, .etp = 1}, "", tiny_mixture()), "");
+  EXPECT_EQ(said({.tp = 2, .dp = 1, .ep = 1, .etp = 2}, "", tiny_mixture()), "");
+  EXPECT_EQ(said({.tp = 2, .dp = 2, .ep = 2, .etp = 1}, "", tiny_mixture()), "");
+}
+
+TEST(Guard, finds_a_bit_in_an_expert_or_a_router_that_ranks_share) {
+  EXPECT_EQ(said({.tp = 1, .dp = 2, .ep = 1, .etp = 1}, "layers.0.experts.2.up.weight", tiny_mixture()),
+            "expert-data-parallel ranks hold different bits of layers.0.experts.2.up.weight");
+  EXPECT_EQ(said({.tp = 1, .dp = 2, .ep = 2, .etp = 1}, "layers.1.router.weight", tiny_mixture()),
+            "data-parallel ranks hold different bits of layers.1.router.weight");
 }
 
 TEST(Guard, compares_copies_in_a_run_without_changing_it) {

@@ -15,6 +15,7 @@
 #include "weft/data/token_writer.h"
 #include "weft/report/jsonl.h"
 #include "weft/report/tensorboard.h"
+#include "weft/train/settings.h"
 #include "weft/train/trainer.h"
 #include "weft/train/validate.h"
 

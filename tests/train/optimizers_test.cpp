@@ -1,6 +1,7 @@
 // Optimizers over some hundred steps of a whole run.
 #include <gtest/gtest.h>
 
+#include "tests/support/sanitized.h"
 #include "tests/train/tiny_run.h"
 
 using namespace weft;
@@ -28,9 +29,21 @@ double loss_at_the_end(const OptimizerConfig& optimizer) {
 
 // Second moments must have settled when they freeze: here they have after a third of the steps.
 TEST(OneBitAdam, comes_as_far_as_adam_in_300_steps) {
+  if (sanitized) GTEST_SKIP() << "what 300 steps come to is for a plain build to see";
   const double adam = loss_at_the_end({.beta2 = 0.97});
   const double one_bit =
       loss_at_the_end({.kind = OptimizerKind::onebitadam, .beta2 = 0.97, .onebit = {.freeze = 100}});
   EXPECT_LT(adam, 2.8);  // of 3.4 at the start
   EXPECT_LT(one_bit, 1.02 * adam);
+}
+
+// Half of the steps go alone.
+TEST(ZeroOneAdam, comes_as_far_as_adam_in_300_steps) {
+  if (sanitized) GTEST_SKIP() << "what 300 steps come to is for a plain build to see";
+  const double adam = loss_at_the_end({.beta2 = 0.97});
+  const double zero_one =
+      loss_at_the_end({.kind = OptimizerKind::zerooneadam,
+                       .beta2 = 0.97,
+                       .zeroone = {.freeze = 150, .variance_steps = 16, .local_steps = 40, .most_local = 8}});
+  EXPECT_LT(zero_one, 1.02 * adam);
 }

@@ -35,16 +35,15 @@ Stage half_a_model(const ModelConfig& config, const StagePart&, const Circles& c
   return kind_named("gpt").build(config, {.first_layer = 0, .layers = 1}, circles, device);
 }
 
-ModelConfig twice_as_wide() {
-  ModelConfig config = tiny_gpt2();
+ModelConfig twice_as_wide(ModelConfig config = tiny_gpt2()) {
   config.mup = {.on = true, .base_hidden = 8};
   complete(config);
   return config;
 }
 
 /// Weights that learn by the model's width.
-std::set<std::string> by_width(OptimizerKind kind) {
-  const Alone alone({.model = twice_as_wide(), .optimizer = {.kind = kind}});
+std::set<std::string> by_width(OptimizerKind kind, const ModelConfig& model = twice_as_wide()) {
+  const Alone alone({.model = model, .optimizer = {.kind = kind}});
   std::set<std::string> names;
   alone.replica.each_parameter([&](const Parameter& p) {
     if (p.pace == Pace::by_width) names.insert(p.name);
@@ -69,6 +68,19 @@ TEST(Replica, lets_matrices_or_all_else_follow_the_width_as_the_optimizer_wants)
   EXPECT_TRUE(sgd.contains("layers.1.mlp.up.bias"));
   EXPECT_FALSE(sgd.contains("embedding.words"));  // they have a rate of their own
   EXPECT_FALSE(sgd.contains("layers.0.attention.qkv.weight"));
+}
+
+TEST(Replica, lets_matrices_of_encoders_follow_the_width_and_no_table) {
+  ModelConfig t5 = tiny_t5();
+  t5.positions = Positions::relative;
+  const auto of_t5 = by_width(OptimizerKind::adam, twice_as_wide(t5)),
+             of_bert = by_width(OptimizerKind::adam, twice_as_wide(tiny_bert()));
+  EXPECT_TRUE(of_t5.contains("decoder.layers.0.cross.key_value.weight"));
+  EXPECT_FALSE(of_t5.contains("encoder.distances"));
+  EXPECT_TRUE(by_width(OptimizerKind::sgd, twice_as_wide(t5)).contains("encoder.distances"));
+  EXPECT_TRUE(of_bert.contains("pooler.weight"));
+  EXPECT_TRUE(of_bert.contains("transform.weight"));
+  EXPECT_FALSE(of_bert.contains("embedding.types"));
 }
 
 TEST(Replica, moves_what_follows_the_width_by_its_own_rate_and_epsilon) {

@@ -2,6 +2,8 @@
 // converted checkpoint, and settings that must be the directory's.
 #include <gmock/gmock.h>
 
+#include <fstream>
+
 #include "tests/support/refused.h"
 #include "tests/support/source_dir.h"
 #include "tests/support/temporary.h"
@@ -89,4 +91,13 @@ TEST(ResumeHub, the_settings_are_those_of_the_directory_and_leave_the_sequence_t
   EXPECT_EQ(fields.at("model.hidden").origin(), Origin::checkpoint);
   EXPECT_EQ(fields.at("model.precision").origin(), Origin::built_in);
   EXPECT_EQ(config.data.tokenizer.type, "");
+}
+
+TEST(ResumeHub, knows_berts_words_and_whether_they_have_capitals) {
+  const TemporaryDirectory folder;
+  std::ofstream(folder / "vocab.txt") << "[PAD]\n";
+  EXPECT_EQ(tokenizer_in(folder.path()).type, "BertWordPieceLowerCase");
+  EXPECT_EQ(tokenizer_in(folder.path()).vocab_file, (folder / "vocab.txt").string());
+  std::ofstream(folder / "tokenizer_config.json") << R"({"do_lower_case": false})";
+  EXPECT_EQ(tokenizer_in(folder.path()).type, "BertWordPieceCase");
 }

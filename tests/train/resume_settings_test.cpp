@@ -23,10 +23,20 @@ TEST(OnResume, tells_a_step_that_computes_something_else_from_one_that_adds_in_a
   TrainConfig config;
   config.optimizer.clip = 7;
   config.parallel.tp = 2;
-  EXPECT_EQ(settings_of_another_step(saved, config), "optimizer.clip is 1 there and 7 here");
-  EXPECT_TRUE(rounds_otherwise(saved, config));
+  saved.run.seed = config.run.seed;
+  EXPECT_EQ(kinship(saved, config, "x").another_step, "optimizer.clip is 1 there and 7 here");
+  EXPECT_GT(kinship(saved, config, "x").rounding, 0);
   config.parallel.tp = 1;
-  EXPECT_FALSE(rounds_otherwise(saved, config));
+  EXPECT_EQ(kinship(saved, config, "x").rounding, 0);
+}
+
+TEST(OnResume, tells_why_a_step_is_not_the_same_before_it_looks_at_settings) {
+  RunFacts saved;
+  TrainConfig config;
+  config.optimizer.clip = 7;
+  EXPECT_EQ(kinship(saved, config, "x").another_step, "its seed is another one, or was not saved");
+  config.checkpoint.load_optimizer = false;
+  EXPECT_EQ(kinship(saved, config, "x").another_step, "optimizer states were not loaded");
 }
 
 TEST(OnResume, names_what_may_change_and_does) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/refused.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/temporary.h"
 #include "tests/train/run_cut.h"
 #include "tests/train/tiny_run.h"
@@ -23,19 +24,19 @@ void PrintTo(const Case& of, std::ostream* out) { *out << of.name; }
 
 class Resume : public ::testing::TestWithParam<Case> {};
 
-/// Six steps at once, and three and three; what the second half saved at step 6.
-void expect_equal_halves(const TrainConfig& config) {
+/// Six steps at once, and so many and the rest; what the second half saved at step 6.
+void expect_equal_halves(const TrainConfig& config, int first_half = 3) {
   const TemporaryDirectory whole, halves;
   const Told unbroken = train(saving(config, whole.path()));
   TrainConfig first = saving(config, halves.path());
-  first.exit.interval = 3;
+  first.exit.interval = first_half;
   const Told before = train(first);
   EXPECT_EQ(before.ending, Ending::at_interval);
   TrainConfig second = saving(config, halves.path());
   second.checkpoint.load = second.checkpoint.save;
   const Told after = train(second);
   EXPECT_EQ(after.ending, Ending::finished);
-  ASSERT_EQ(after.losses.size(), 3U);
+  ASSERT_EQ(after.losses.size(), std::size_t(6 - first_half));
   EXPECT_EQ(joined(before.losses, after.losses), unbroken.losses);
   EXPECT_EQ(joined(before.norms, after.norms), unbroken.norms);
   EXPECT_EQ(joined(before.scales, after.scales), unbroken.scales);
@@ -49,6 +50,20 @@ TEST_P(Resume, gives_the_bits_of_the_unbroken_run) {
   TrainConfig config = saving(tiny_run(), "later");
   GetParam().change(config);
   expect_equal_halves(completed(config));
+}
+
+// Ranks meet in steps 2 and 3 and would again in step 7: after steps 3 and 4 they hold the same, and not.
+TEST(Resume, of_ranks_that_go_alone_gives_the_bits_of_the_unbroken_run) {
+  for (const Precision precision : {Precision::f32, Precision::bf16})
+    for (const int first_half : {3, 4}) {
+      TrainConfig config = saving(tiny_run(), "later");
+      config.optimizer.kind = OptimizerKind::zerooneadam;
+      config.optimizer.epsilon = 1e-3;  // second moments are those of one step
+      config.optimizer.zeroone = {.freeze = 1, .variance_steps = 1, .local_steps = 1, .most_local = 16};
+      config.parallel.dp = config.run.ranks = 2;
+      config.model.precision = precision;
+      expect_equal_halves(completed(config), first_half);
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -70,6 +85,13 @@ INSTANTIATE_TEST_SUITE_P(
                              c.optimizer.onebit.freeze = 3;
                              c.parallel.dp = c.run.ranks = 2;
                            }},
+                      Case{"momenta_that_travel_together",
+                           [](TrainConfig& c) {
+                             c.optimizer.kind = OptimizerKind::onebitlamb;
+                             c.optimizer.onebit.freeze = 3;
+                             c.parallel.dp = c.parallel.tp = 2;
+                             c.run.ranks = 4;
+                           }},
                       Case{"moments_of_fewer_bits",
                            [](TrainConfig& c) {
                              c.optimizer.any_moment_type = true;
@@ -79,6 +101,25 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"a_growing_batch",
                            [](TrainConfig& c) {
                              c.batch.rampup = {4, 4, 8};
+                           }},
+                      Case{"samples_that_grow_and_rates_by_tokens",
+                           [](TrainConfig& c) {
+                             c.curriculum.rule = {.curve = data::LengthCurve::fixed_linear,
+                                                  .least = 2,
+                                                  .most = 8,
+                                                  .steps = 4,
+                                                  .multiple = 2};
+                             c.rate.warmup_iterations = 0;
+                             c.rate.warmup_tokens = 100;
+                             c.rate.decay_tokens = 300;
+                             c.checkpoint.verify = true;
+                           }},
+                      Case{"samples_in_pieces",
+                           [](TrainConfig& c) {
+                             c.curriculum.rule = {.curve = data::LengthCurve::fixed_discrete,
+                                                  .lengths = {2, 5, 8},
+                                                  .until = {2, 4}};
+                             c.curriculum.form = data::ExcerptForm::reshape;
                            }},
                       Case{"bf16", [](TrainConfig& c) { c.model.precision = Precision::bf16; }},
                       Case{"f16_with_a_scale_that_moves",
@@ -115,6 +156,12 @@ INSTANTIATE_TEST_SUITE_P(
                              c.parallel.zero = 3;
                              c.model.precision = Precision::bf16;
                              c.checkpoint.in_background = true;
+                           }},
+                      Case{"two_groups_that_cut_weights",
+                           [](TrainConfig& c) {
+                             c.parallel.dp = c.run.ranks = 4;
+                             c.parallel.zero = 3;
+                             c.parallel.shard_groups = 2;
                            }},
                       Case{"two_stages", [](TrainConfig& c) { c.parallel.pp = c.run.ranks = 2; }}),
     [](const auto& of) { return std::string(of.param.name); });
@@ -161,22 +208,51 @@ INSTANTIATE_TEST_SUITE_P(
 // From every stage into every other one: in exact mode the six steps are the same wherever they are cut.
 TEST(Resume, goes_on_from_every_stage_of_zero_under_every_other_to_the_bit) {
   const auto in = [](int zero) {
-    RunCut cut{.name = "zero", .dp = 2, .micro = 2, .zero = zero, .exact = true};
+    // 4 is the third stage, of four ranks in two groups.
+    RunCut cut{.name = "zero", .dp = zero == 4 ? 4 : 2, .micro = 2, .zero = std::min(zero, 3), .exact = true};
+    cut.groups = zero == 4 ? 2 : 1;
     cut.precision = Precision::bf16;
     return cut_as(cut, tiny_run());
   };
   const Told unbroken = train(in(0));
-  for (const int from : {0, 1, 2, 3}) {
+  for (const int from : {0, 1, 2, 3, 4}) {
     const TemporaryDirectory folder;
     TrainConfig first = saving(in(from), folder.path());
     first.exit.interval = 3;
     const Told before = train(first);
-    for (const int into : {0, 1, 2, 3}) {
+    for (const int into : {0, 1, 2, 3, 4}) {
+      if ((from + into) % every(5) != 0) continue;
       TrainConfig second = in(into);
       second.checkpoint.load = folder.path();
       EXPECT_EQ(joined(before.losses, train(second).losses), unbroken.losses) << from << " to " << into;
     }
   }
+}
+
+// States in files are the states in memory, to the checkpoint and to who loads it.
+TEST(Resume, goes_on_from_states_in_files_in_memory_and_back_to_the_bit) {
+  const TemporaryDirectory spill;
+  const auto in = [&](bool on, int zero) {
+    RunCut cut{.name = "zero", .dp = 2, .micro = 2, .zero = zero, .exact = true};
+    cut.precision = Precision::bf16;
+    TrainConfig config = tiny_run();
+    config.optimizer.offload = {.on = on, .directory = spill.path()};
+    return cut_as(cut, config);
+  };
+  const Told unbroken = train(in(false, 0));
+  for (const auto& [from, to] : {std::pair(true, false), {false, true}, {true, true}}) {
+    const TemporaryDirectory folder;
+    TrainConfig first = saving(in(from, 1), folder.path());
+    first.exit.interval = 3;
+    first.checkpoint.in_background = to;
+    const Told before = train(first);
+    for (const int zero : {0, 3}) {
+      TrainConfig second = in(to, zero);
+      second.checkpoint.load = folder.path();
+      EXPECT_EQ(joined(before.losses, train(second).losses), unbroken.losses) << from << " to " << to;
+    }
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(spill.path()));
 }
 
 // A feed reads one step ahead, so a run that stops has read the next step's samples too, where there is one.

@@ -13,6 +13,7 @@ struct RunCut {
   int zero = 0, cp = 1;
   bool exact = false;
   Precision precision = Precision::f32;
+  int groups = 1;
 };
 inline void PrintTo(const RunCut& of, std::ostream* out) { *out << of.name; }
 
@@ -22,6 +23,7 @@ inline TrainConfig cut_as(const RunCut& cut, TrainConfig config) {
   config.parallel.pp = cut.pp;
   config.parallel.cp = cut.cp;
   config.parallel.zero = cut.zero;
+  config.parallel.shard_groups = cut.groups;
   config.run.ranks = cut.tp * cut.cp * cut.dp * cut.pp;
   config.batch.micro = cut.micro;
   config.model.exact = cut.exact;

@@ -10,6 +10,7 @@
 
 #include "weft/base/error.h"
 #include "weft/data/token_writer.h"
+#include "weft/train/settings.h"
 #include "weft/train/validate.h"
 
 using namespace weft;
@@ -122,14 +123,14 @@ TEST(RunData, cycles_are_sharded_by_rank_unless_told_not_to) {
 TEST(RunData, tokenizer_settings_reach_the_tokenizer) {
   TrainConfig c = config_for({});
   c.data.tokenizer.eod_id = 3;
-  EXPECT_EQ(run_tokenizer(c)->special("eod"), 3);
+  EXPECT_EQ(run_tokenizer(c.data.tokenizer, c.model.vocabulary)->special("eod"), 3);
   c.data.tokenizer.special = {"<a>"};
   EXPECT_THAT(
-      [&] { (void)run_tokenizer(c); },
+      [&] { (void)run_tokenizer(c.data.tokenizer, c.model.vocabulary); },
       ThrowsMessage<Error>("NullTokenizer takes no {tokenizer_special_tokens}: its tokens are numbers"));
   c.data.tokenizer.special = {};
   c.data.tokenizer.pattern = "v1";
-  EXPECT_THAT(unread_tokenizer_settings(c),
+  EXPECT_THAT(unread_tokenizer_settings(c.data.tokenizer, c.model.vocabulary),
               ElementsAre("no effect here: {tiktoken_pattern} (NullTokenizer does not read it)"));
 }
 

@@ -301,6 +301,9 @@ TEST(Resume, does_not_start_over_a_step_that_was_complete) {
               AllOf(HasSubstr(": step 2 was complete and is damaged, so {checkpoint.allow_fresh_start} does "
                               "not start over it"),
                     EndsWith("; repair it or move it away")));
+  const Refusal pretrained;
+  EXPECT_THAT(run.of([&](TrainConfig& c) { c.checkpoint.pretrained = pretrained.path().string(); }),
+              HasSubstr("so {checkpoint.pretrained} does not start over it"));
 }
 
 TEST(Resume, passes_over_a_damaged_step_and_says_so) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "weft/train/settings.h"
+
 using namespace weft;
 
 namespace {
@@ -28,19 +30,19 @@ TrainConfig wide(OptimizerKind kind) {
 TEST(Schedules, scale_peak_and_floor_by_the_width_but_not_where_warm_up_begins) {
   const TrainConfig c = wide(OptimizerKind::adam);
   EXPECT_DOUBLE_EQ(width_factor(c), 0.25);
-  const RatePlan usual = rate_plan(c, 10), slow = scaled(usual, width_factor(c));
+  const RatePlan usual = run_schedules(c, 10).rate, slow = scaled(usual, width_factor(c));
   EXPECT_DOUBLE_EQ(slow.at(0), 0.1);
   EXPECT_DOUBLE_EQ(slow.at(2), 0.2);
   EXPECT_DOUBLE_EQ(slow.at(10), 0.1);
-  EXPECT_DOUBLE_EQ(embedding_rate_plan(c, 10).at(2), 0.8);
+  EXPECT_DOUBLE_EQ(run_schedules(c, 10).ends.at(2), 0.8);
 }
 
 TEST(Schedules, scale_the_rate_of_words_under_sgd_unless_they_have_their_own) {
   TrainConfig c = wide(OptimizerKind::sgd);
   EXPECT_DOUBLE_EQ(width_factor(c), 4);
-  EXPECT_DOUBLE_EQ(embedding_rate_plan(c, 10).at(2), 3.2);
+  EXPECT_DOUBLE_EQ(run_schedules(c, 10).ends.at(2), 3.2);
   c.rate.embedding_peak = 0.5;
-  EXPECT_DOUBLE_EQ(embedding_rate_plan(c, 10).at(2), 0.5);
+  EXPECT_DOUBLE_EQ(run_schedules(c, 10).ends.at(2), 0.5);
   c.model.mup.on = false;
   EXPECT_DOUBLE_EQ(width_factor(c), 1);
 }

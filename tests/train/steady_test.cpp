@@ -1,9 +1,14 @@
 // A training step in the steady state asks neither the heap nor the system for memory.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <atomic>
+
 #include "tests/backend/heap.h"
+#include "tests/support/temporary.h"
 #include "tests/support/tiny.h"
 #include "tests/train/tiny_run.h"
+#include "weft/comm/threads.h"
 #include "weft/mesh/mesh.h"
 #include "weft/train/replica.h"
 
@@ -12,33 +17,44 @@ namespace {
 
 using namespace weft::testing;
 
-class OneRank {
+class Rank {
  public:
-  explicit OneRank(const ModelConfig& config, const OptimizerConfig& optimizer = {})
-      : replica_({.model = config, .optimizer = optimizer}, {*device_, mesh_}) {
-    batches_ = {tiny_batch(*device_, config, 2), tiny_batch(*device_, config, 2)};
+  Rank(const ModelConfig& config, Communicator& world, const OptimizerConfig& optimizer = {})
+      : mesh_(ParallelLayout({.dp = world.size(), .ep = world.size(), .etp = 1}), world),
+        replica_({.model = config,
+                  .parallel = {.dp = world.size(), .ep = world.size(), .etp = 1},
+                  .optimizer = optimizer},
+                 {*device_, mesh_}) {
+    for (int step = 0; step < 2; ++step)
+      for (int first = 0; first < 4; first += 2)
+        batches_[std::size_t(step)].push_back(
+            tiny_samples(*device_, config, {.step = step, .first = 4 * world.rank() + first, .count = 2}));
   }
-  void step(int number) {
-    (void)replica_.step(
-        batches_, {.seed = 3, .step = number, .rate = 1e-3, .ends_rate = 1e-3, .decay = 0.01, .clip = 1});
-  }
+  void step(int number) { go(number, batches_[1], 1e-3); }
+  /// Nothing is learned, and samples come in turn: so do the loads of experts, another one at every step.
+  void step_in_turn(int number) { go(number, batches_[std::size_t(number % 2)], 0); }
+  void step_on(int number, std::span<const Batch> batches) { go(number, batches, 1e-3); }
   Device& device() { return *device_; }
 
  private:
+  void go(int number, std::span<const Batch> batches, double rate) {
+    (void)replica_.step(
+        batches, {.seed = 3, .step = number, .rate = rate, .ends_rate = rate, .decay = 0.01, .clip = 1});
+  }
   std::unique_ptr<Device> device_ = open_device("cpu", {.threads = 1});
-  SoloCommunicator solo_;
-  ProcessMesh mesh_{ParallelLayout({}), solo_};
+  ProcessMesh mesh_;
   Replica replica_;
-  std::vector<Batch> batches_;
+  std::array<std::vector<Batch>, 2> batches_;
 };
 
-struct Asked {
+struct Allocations {
   std::int64_t heap, system;
 };
-Asked asked_by_steps_3_to_6(const ModelConfig& config, const OptimizerConfig& optimizer = {}) {
-  OneRank rank(config, optimizer);
+Allocations asked_by_steps_3_to_6(const ModelConfig& config, const OptimizerConfig& optimizer = {}) {
+  SoloCommunicator solo;
+  Rank rank(config, solo, optimizer);
   for (int step = 1; step <= 2; ++step) rank.step(step);
-  const Asked before{heap_calls(), rank.device().memory().fresh_blocks};
+  const Allocations before{heap_calls(), rank.device().memory().fresh_blocks};
   for (int step = 3; step <= 6; ++step) rank.step(step);
   return {heap_calls() - before.heap, rank.device().memory().fresh_blocks - before.system};
 }
@@ -49,7 +65,7 @@ TEST_P(SteadyStep, of_a_gpt2_asks_for_no_memory) {
   ModelConfig config = tiny_gpt2();
   config.precision = GetParam();
   config.hidden_dropout = config.attention_dropout = 0.1;
-  const Asked asked = asked_by_steps_3_to_6(config);
+  const Allocations asked = asked_by_steps_3_to_6(config);
   EXPECT_EQ(asked.heap, 0);
   EXPECT_EQ(asked.system, 0);
 }
@@ -58,7 +74,71 @@ TEST_P(SteadyStep, of_a_llama_that_recomputes_asks_for_no_memory) {
   ModelConfig config = tiny_llama();
   config.precision = GetParam();
   config.recompute.what = Recompute::full;
-  const Asked asked = asked_by_steps_3_to_6(config);
+  const Allocations asked = asked_by_steps_3_to_6(config);
+  EXPECT_EQ(asked.heap, 0);
+  EXPECT_EQ(asked.system, 0);
+}
+
+// Which rows an expert gets changes with every step; their number does not where none is dropped.
+TEST_P(SteadyStep, of_a_mixture_of_experts_asks_for_no_memory) {
+  ModelConfig config = tiny_mixture();
+  config.precision = GetParam();
+  const Allocations asked = asked_by_steps_3_to_6(config);
+  EXPECT_EQ(asked.heap, 0);
+  EXPECT_EQ(asked.system, 0);
+}
+
+// A length is a shape: what its first step has asked for is there when it comes again.
+TEST(SteadyStep, of_samples_that_grow_asks_for_no_memory_after_the_first_of_each_length) {
+  const ModelConfig config = tiny_gpt2();
+  ModelConfig shorter = config;
+  shorter.sequence = 4;
+  SoloCommunicator solo;
+  Rank rank(config, solo);
+  std::vector<Batch> front;
+  for (const int first : {0, 2})
+    front.push_back(tiny_samples(rank.device(), shorter, {.step = 1, .first = first, .count = 2}));
+  std::int64_t heap = 0, system = 0;
+  for (int step = 1; step <= 8; ++step) {
+    if (step == 5) heap = heap_calls(), system = rank.device().memory().fresh_blocks;
+    rank.step_on(step, front);
+    rank.step(step);
+  }
+  EXPECT_EQ(heap_calls() - heap, 0);
+  EXPECT_EQ(rank.device().memory().fresh_blocks - system, 0);
+}
+
+/// By ranks that share experts out, together, in twenty steps whose loads change.
+Allocations asked_under_changing_loads(ModelConfig config, int ranks) {
+  constexpr int first = 9, last = 28;
+  config.experts.router.bias_rate = 0;
+  std::atomic<std::int64_t> system = 0;
+  std::int64_t heap = 0;
+  run_as_threads(ranks, [&](Communicator& world) {
+    Rank rank(config, world);
+    for (int step = 1; step < first; ++step) rank.step_in_turn(step);
+    world.barrier();
+    const std::int64_t before = rank.device().memory().fresh_blocks, heap_before = heap_calls();
+    world.barrier();
+    for (int step = first; step <= last; ++step) rank.step_in_turn(step);
+    world.barrier();
+    if (world.rank() == 0) heap = heap_calls() - heap_before;
+    system += rank.device().memory().fresh_blocks - before;
+    world.barrier();
+  });
+  return {heap, system};
+}
+
+TEST(SteadyStep, of_ranks_that_share_experts_asks_for_no_memory) {
+  const Allocations asked = asked_under_changing_loads(tiny_mixture(), 2);
+  EXPECT_EQ(asked.heap, 0);
+  EXPECT_EQ(asked.system, 0);
+}
+
+TEST(SteadyStep, of_experts_with_little_room_asks_for_no_memory) {
+  ModelConfig config = tiny_mixture();
+  config.experts.router.capacity = 0.7;
+  const Allocations asked = asked_under_changing_loads(config, 1);
   EXPECT_EQ(asked.heap, 0);
   EXPECT_EQ(asked.system, 0);
 }
@@ -70,11 +150,47 @@ TEST(SteadyStep, of_every_optimizer_asks_for_no_memory) {
       {.kind = OptimizerKind::lamb},
       {.kind = OptimizerKind::muon},
       {.kind = OptimizerKind::onebitadam, .onebit = {.freeze = 2}},
+      {.kind = OptimizerKind::zerooneadam,
+       .zeroone = {.freeze = 2, .variance_steps = 1, .local_steps = 1, .most_local = 2}},
+      {.kind = OptimizerKind::onebitlamb, .onebit = {.freeze = 2}},
       {.any_moment_type = true, .first_moment = MomentType::fp8, .second_moment = MomentType::bf16}};
   for (const OptimizerConfig& optimizer : all) {
-    const Asked asked = asked_by_steps_3_to_6(tiny_gpt2(), optimizer);
+    const Allocations asked = asked_by_steps_3_to_6(tiny_gpt2(), optimizer);
     EXPECT_EQ(asked.heap, 0) << words(optimizer.kind)[std::size_t(optimizer.kind)];
     EXPECT_EQ(asked.system, 0) << words(optimizer.kind)[std::size_t(optimizer.kind)];
+  }
+}
+
+// What layers need for a moment comes from the pool and goes back to it.
+TEST(SteadyStep, of_ranks_that_cut_gradients_and_weights_asks_the_system_for_no_memory) {
+  for (const int zero : {2, 3})
+    run_as_threads(2, [&](Communicator& world) {
+      const auto device = open_device("cpu", {.threads = 1});
+      const ProcessMesh mesh(ParallelLayout({.dp = 2}), world);
+      ReplicaConfig config{.model = tiny_gpt2()};
+      config.parallel = {.dp = 2, .zero = zero};
+      Replica replica(config, {*device, mesh});
+      const std::vector<Batch> batches(2, tiny_batch(*device, config.model, 2));
+      std::int64_t before = 0;
+      for (int step = 1; step <= 6; ++step) {
+        if (step == 3) before = device->memory().fresh_blocks;
+        (void)replica.step(batches, {.seed = 3, .step = step, .rate = 1e-3, .ends_rate = 1e-3, .clip = 1});
+      }
+      EXPECT_EQ(device->memory().fresh_blocks, before) << "stage " << zero;
+    });
+}
+
+// A thread reads and a thread writes what the step updates; neither asks for anything.
+TEST(SteadyStep, with_states_in_a_file_asks_for_no_memory) {
+  const support::TemporaryDirectory folder;
+  for (const Precision precision : {Precision::f32, Precision::bf16}) {
+    ModelConfig config = tiny_gpt2();
+    config.precision = precision;
+    OptimizerConfig optimizer;
+    optimizer.offload = {.on = true, .directory = folder.path()};
+    const Allocations asked = asked_by_steps_3_to_6(config, optimizer);
+    EXPECT_EQ(asked.heap, 0);
+    EXPECT_EQ(asked.system, 0);
   }
 }
 

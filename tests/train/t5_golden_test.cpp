@@ -42,7 +42,7 @@ constexpr GoldenEncoder::Spelling spelling[] = {
     {"final_norm", "final_layernorm"},
     {"output.bias", "lm_head.output_layer.bias"},
     {".gain", ".weight"}};
-const GoldenEncoder golden{"t5_learned", spelling};
+const GoldenEncoder golden{"encoders/t5_learned", spelling};
 
 Batch batch_of(Device& device, const checkpoint::TensorFile& file, std::int64_t first) {
   const GoldenPair pair(device, file, first);

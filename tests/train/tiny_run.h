@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <map>
 #include <mutex>
 #include <set>
@@ -18,6 +19,8 @@
 #include "weft/comm/solo.h"
 #include "weft/comm/threads.h"
 #include "weft/tensor/host.h"
+#include "weft/train/settings.h"
+#include "weft/train/stages.h"
 #include "weft/train/trainer.h"
 #include "weft/train/validate.h"
 
@@ -67,6 +70,7 @@ inline TrainConfig saving(TrainConfig config, const std::filesystem::path& folde
 struct Told {
   Ending ending = Ending::finished;
   std::vector<double> losses, norms, scales, validations;
+  std::vector<report::StepRecord> steps;
   std::multiset<std::int64_t> samples;  // that were read, if a ledger was asked for
   std::string said;
 };
@@ -75,6 +79,8 @@ struct Options {
   const FileSystem* files = nullptr;  // null: a disk that takes every sync as done
   bool ledger = false;
   const RunData* data = nullptr;  // opened before, where many runs read the same
+  std::string machine = "here";   // that the ranks compute on
+  std::function<void(std::int64_t step, Replica&)> before_step = {};
 };
 
 class Listener final : public report::Sink {
@@ -85,6 +91,7 @@ class Listener final : public report::Sink {
     run_.losses.push_back(step.losses.front().second);
     run_.norms.push_back(step.grad_norm.value_or(-1));
     run_.scales.push_back(step.loss_scale);
+    run_.steps.push_back(step);
   }
   void write(const report::Evaluation& evaluation) override {
     run_.validations.push_back(evaluation.losses.front().second);
@@ -135,15 +142,16 @@ inline void train_into(Told& run, const TrainConfig& config, const Options& opti
   const checkpoint::testing::Swift swift;
   const Overheard overheard(run.said);
   RunData data = options.data != nullptr ? *options.data : open_run_data(config);
-  auto& train_set = data.sets.of[std::size_t(data::Split::train)].front();
-  const auto ledger = std::make_shared<Ledger>(train_set);
-  if (options.ledger) train_set = ledger;
+  data.length = run_length(config);
+  auto& train_sets = data.sets.of[std::size_t(data::Split::train)];  // none where nothing is trained
+  const auto ledger = std::make_shared<Ledger>(train_sets.empty() ? nullptr : train_sets.front());
+  if (options.ledger) train_sets.front() = ledger;
   std::vector<std::unique_ptr<report::Sink>> sinks;
   sinks.push_back(std::make_unique<Listener>(run));
   {
     report::Outlet outlet(std::move(sinks), 1000, [](const std::string&) {});
     const ParallelConfig& p = config.parallel;
-    const ParallelLayout layout({.tp = p.tp, .cp = p.cp, .dp = p.dp, .pp = p.pp});
+    const ParallelLayout layout = layout_of(p);
     const Log log(0, {.stamped = false});
     run_as_threads(layout.world(), [&](Communicator& world) {
       const auto device =
@@ -154,7 +162,9 @@ inline void train_into(Told& run, const TrainConfig& config, const Options& opti
                        .mesh = mesh,
                        .log = log,
                        .outlet = world.rank() == 0 ? &outlet : nullptr,
-                       .files = options.files != nullptr ? options.files : &swift});
+                       .files = options.files != nullptr ? options.files : &swift,
+                       .machine = options.machine,
+                       .before_step = options.before_step});
       const Ending ending = trainer.run();
       if (world.rank() == 0) run.ending = ending;
     });

@@ -8,36 +8,37 @@ using namespace weft::testing;
 
 TEST(ValidateOptimizer, refuses_what_another_optimizer_takes) {
   refused([](TrainConfig& c) { c.optimizer.kind = OptimizerKind::soap; },
-          "--optimizer soap: weft has no such optimizer yet");
+          "{optimizer.kind=soap}: weft has no such optimizer yet");
   refused(
       [](TrainConfig& c) {
         c.optimizer.kind = OptimizerKind::lamb;
         c.optimizer.any_moment_type = true;
       },
-      "--use-precision-aware-optimizer is for --optimizer adam, not lamb");
+      "{optimizer.any_moment_type} is for {optimizer.kind=adam}, not lamb");
   refused([](TrainConfig& c) { c.optimizer.first_moment = MomentType::bf16; },
-          "--exp-avg-dtype bf16 needs --use-precision-aware-optimizer");
+          "{optimizer.first_moment} bf16 needs {optimizer.any_moment_type}");
   refused([](TrainConfig& c) { c.optimizer.second_moment = MomentType::fp8; },
-          "--exp-avg-sq-dtype fp8 needs --use-precision-aware-optimizer");
+          "{optimizer.second_moment} fp8 needs {optimizer.any_moment_type}");
   refused(
       [](TrainConfig& c) {
         c.optimizer.kind = OptimizerKind::lamb;
         c.optimizer.lamb.most = 0.001;
       },
-      "--lamb-min-coeff 0.01 is above --lamb-max-coeff 0.001");
+      "{optimizer.lamb.least} 0.01 is above {optimizer.lamb.most} 0.001");
   const auto muon = [](TrainConfig& c) -> MuonConfig& {
     c.optimizer.kind = OptimizerKind::muon;
     return c.optimizer.muon;
   };
   refused([&](TrainConfig& c) { muon(c).steps = 7; },
-          "--muon-num-ns-steps 7 is not a multiple of 5, the steps of --muon-coefficient-type quintic");
-  refused([&](TrainConfig& c) { muon(c).momentum = 1; }, "--muon-momentum 1 is not at least 0 and below 1");
+          "{optimizer.muon.steps} 7 is not a multiple of 5, the steps of {optimizer.muon.rounds=quintic}");
+  refused([&](TrainConfig& c) { muon(c).momentum = 1; },
+          "{optimizer.muon.momentum} 1 is not at least 0 and below 1");
   refused(
       [&](TrainConfig& c) {
         (void)muon(c);
         c.parallel.zero = 2;
       },
-      "--optimizer muon needs whole gradients: --zero-stage 2 cuts them; take --zero-stage 1");
+      "{optimizer.kind=muon} needs whole gradients: {parallel.zero} 2 cuts them; take {parallel.zero=1}");
 }
 
 TEST(ValidateOptimizer, refuses_ways_of_muon_that_a_layout_does_not_carry) {
@@ -51,7 +52,8 @@ TEST(ValidateOptimizer, refuses_ways_of_muon_that_a_layout_does_not_carry) {
         two_ranks(c);
         c.model.exact = true;
       },
-      "--exact: the bits of --muon-tp-mode blockwise depend on the tensor-parallel ranks; take duplicated",
+      "{model.exact}: the bits of {optimizer.muon.ranks} blockwise depend on the tensor-parallel ranks; take "
+      "duplicated",
       2);
   refused(
       [&](TrainConfig& c) {
@@ -59,7 +61,8 @@ TEST(ValidateOptimizer, refuses_ways_of_muon_that_a_layout_does_not_carry) {
         c.model.groups = 1;
         c.optimizer.muon.ranks = MuonRanks::distributed;
       },
-      "--muon-tp-mode distributed takes every row of a matrix on one rank only, and 2 tensor-parallel ranks "
+      "{optimizer.muon.ranks} distributed takes every row of a matrix on one rank only, and 2 "
+      "tensor-parallel ranks "
       "share 1 key groups; take duplicated",
       2);
 }
@@ -71,14 +74,16 @@ TEST(ValidateOptimizer, refuses_one_bit_messages_where_states_are_cut_or_bits_mu
         one_bit(c);
         c.parallel.zero = 1;
       },
-      "--optimizer onebitadam keeps whole momenta on every rank, and --zero-stage 1 cuts them: leave one of "
+      "{optimizer.kind=onebitadam} keeps whole momenta on every rank, and {parallel.zero} 1 cuts them: leave "
+      "one of "
       "them out");
   refused(
       [&](TrainConfig& c) {
         one_bit(c);
         c.model.exact = true;
       },
-      "--exact: what --optimizer onebitadam rounds to one bit depends on 2 ranks that read other samples: "
+      "{model.exact}: what {optimizer.kind=onebitadam} rounds to one bit depends on 2 ranks that read other "
+      "samples: "
       "leave one of them out",
       2);
   refused(
@@ -86,7 +91,77 @@ TEST(ValidateOptimizer, refuses_one_bit_messages_where_states_are_cut_or_bits_mu
         one_bit(c);
         c.optimizer.onebit.freeze = 0;
       },
-      "--onebit-freeze-step 0 is not at least 1");
+      "{optimizer.onebit.freeze} 0 is not at least 1");
+}
+
+TEST(ValidateOptimizer, refuses_what_rules_of_one_bit_cannot_do) {
+  const auto rule = [](OptimizerKind kind) { return [kind](TrainConfig& c) { c.optimizer.kind = kind; }; };
+  const auto zero_one = rule(OptimizerKind::zerooneadam), lamb = rule(OptimizerKind::onebitlamb);
+  refused(
+      [&](TrainConfig& c) {
+        lamb(c);
+        c.parallel.zero = 2;
+      },
+      "{optimizer.kind=onebitlamb} keeps whole momenta on every rank, and {parallel.zero} 2 cuts them: leave "
+      "one "
+      "of them out");
+  refused(
+      [&](TrainConfig& c) {
+        zero_one(c);
+        c.parallel.tp = 2;
+        c.model.groups = 1;
+      },
+      "{optimizer.kind=zerooneadam} would round a key that tensor-parallel ranks share in as many ways, and "
+      "2 of "
+      "them share 1 key groups: take no more ranks than groups",
+      4);
+  refused(
+      [&](TrainConfig& c) {
+        zero_one(c);
+        c.guard.replica_check_interval = 5;
+      },
+      "{guard.replica_check_interval}: ranks that train by {optimizer.kind=zerooneadam} hold other weights "
+      "between their meetings: leave one of them out",
+      2);
+  refused(
+      [&](TrainConfig& c) {
+        zero_one(c);
+        c.optimizer.zeroone.most_local = 0;
+      },
+      "{optimizer.zeroone.most_local} 0 is not at least 1");
+  refused(
+      [&](TrainConfig& c) {
+        lamb(c);
+        c.optimizer.onebit.freeze = 1;
+      },
+      "{optimizer.onebit.freeze} 1 leaves {optimizer.kind=onebitlamb} no step to learn trust ratios in");
+  refused(
+      [&](TrainConfig& c) {
+        lamb(c);
+        c.optimizer.onebit.least_factor = 5;
+      },
+      "{optimizer.onebit.least_factor} 5 is above {optimizer.onebit.most_factor} 4");
+}
+
+TEST(ValidateOptimizer, refuses_states_in_files_that_cannot_lie_there) {
+  const auto on = [](TrainConfig& c) { c.optimizer.offload.on = true; };
+  refused(on, "{optimizer.offload.on} needs {optimizer.offload.directory}: a directory on a local disk");
+  refused(
+      [&](TrainConfig& c) {
+        on(c);
+        c.optimizer.offload.directory = "/tmp";
+        c.optimizer.offload.fraction = 1.5;
+      },
+      "{optimizer.offload.fraction} 1.5 is not between 0 and 1");
+  refused(
+      [&](TrainConfig& c) {
+        on(c);
+        c.optimizer.offload.directory = "/tmp";
+        c.optimizer.kind = OptimizerKind::muon;
+      },
+      "{optimizer.offload.on}: {optimizer.kind=muon} needs more of its states at once than a window of them: "
+      "take "
+      "adam, sgd, lion or lamb");
 }
 
 TEST(ValidateOptimizer, refuses_what_no_optimizer_takes) {

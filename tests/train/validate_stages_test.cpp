@@ -16,6 +16,8 @@ TEST(Validate, refuses_stages_that_cannot_be_cut) {
       },
       "5 layers, embedding and output counted, cannot be shared evenly by 4 pipeline stages; "
       "{parallel.first_stage_layers} and {parallel.last_stage_layers} cut them unevenly");
+  refused([](TrainConfig& c) { c.parallel.pp = 65536; },
+          "4 layers, an embedding and an output layer cannot be cut into {parallel.pp} 65536 stages");
   refused([](TrainConfig& c) { c.parallel.virtual_stages = 2; },
           "virtual stages need {parallel.pp} 2 or more, found 1");
   refused(
@@ -140,4 +142,18 @@ TEST(Stages, say_what_exact_mode_does_with_sequences_that_are_cut) {
             "exact mode: context-parallel ranks trade heads, as with {parallel.context=heads}");
   c.parallel.context = ContextForm::heads;
   EXPECT_EQ(exact_context(c.model, c.parallel), "");
+}
+
+TEST(Validate, refuses_groups_of_shares_that_ranks_cannot_form) {
+  const auto in_groups = [](int dp, int zero, int groups) {
+    return [=](TrainConfig& c) {
+      c.parallel.dp = dp;
+      c.parallel.zero = zero;
+      c.parallel.shard_groups = groups;
+    };
+  };
+  refused(in_groups(4, 0, 2), "{parallel.shard_groups} 2 needs {parallel.zero}: what groups cut up", 4);
+  refused(in_groups(4, 1, 3), "4 data-parallel ranks are no {parallel.shard_groups} 3 groups", 4);
+  EXPECT_EQ(completed(in_groups(4, 1, 4), 4).parallel.zero, 0);
+  EXPECT_EQ(completed(in_groups(4, 1, 2), 4).parallel.shard_groups, 2);
 }

@@ -204,6 +204,13 @@ TEST(Validate, refuses_rates_that_no_schedule_has) {
   refused([](TrainConfig& c) { c.rate.style = RateStyle::wsd; },
           "{rate.style=wsd} needs {rate.anneal_iterations} or -samples between 1 and the decay at 200 "
           "samples, found 0");
+  refused(
+      [](TrainConfig& c) {
+        c.rate.style = RateStyle::one_cycle;
+        c.rate.decay_tokens = 5;
+      },
+      "{rate.style} one_cycle counts steps: leave {rate.warmup_fraction}, {rate.warmup_samples}, "
+      "{rate.warmup_tokens}, {rate.decay_samples} and {rate.decay_tokens} out");
 }
 
 TEST(Validate, refuses_precision_settings_that_contradict_each_other) {
@@ -254,6 +261,16 @@ TEST(Validate, refuses_models_that_cannot_be) {
           "positions are not rotary, so there are no angles to stretch: add {model.positions=rotary}");
   refused([](TrainConfig& c) { c.model.recompute.modules = {RecomputeModule::mlp}; },
           "{model.recompute.modules} needs {model.recompute.what=selective}");
+  refused(
+      [](TrainConfig& c) {
+        c.model.recompute = {.what = Recompute::selective, .modules = {RecomputeModule::latent_heads}};
+      },
+      "{model.recompute.modules} names heads that are made of latents: add {model.latent.on}");
+  refused(
+      [](TrainConfig& c) {
+        c.model.recompute = {.what = Recompute::selective, .modules = {RecomputeModule::experts}};
+      },
+      "{model.recompute.modules} names experts, and the model has none");
   refused([](TrainConfig& c) { c.model.recompute = {.what = Recompute::full, .layers = 5, .modules = {}}; },
           "{model.recompute.layers} 5 is not between 1 and 4 layers");
 }
@@ -310,6 +327,13 @@ TEST(Validate, wants_to_know_when_to_save_and_what_to_load) {
   refused([](TrainConfig& c) { c.log.timing_level = 3; }, "{log.timing_level} 3 is not between 0 and 2");
   refused([](TrainConfig& c) { c.checkpoint.verify = true; },
           "{checkpoint.verify} needs {checkpoint.save} or {checkpoint.load}: what to compare with");
+  refused(
+      [](TrainConfig& c) {
+        c.checkpoint.verify = c.eval.skip_train = true;
+        c.checkpoint.load = "there";
+      },
+      "{checkpoint.verify} reads the last batch again, and {eval.skip_train} opens no samples to train on: "
+      "leave one of them out");
 }
 
 TEST(Validate, wants_checkpoints_to_keep_and_validations_to_rank_them) {

@@ -163,6 +163,22 @@ TEST(VerifyRecord, is_of_other_micro_batches_where_tokens_are_masked) {
                         "hold other samples, and each weighs its own tokens"));
 }
 
+// Until the freeze nothing is sent in one bit; what is left out then is of ranks.
+TEST(VerifyRecord, of_one_bit_messages_is_compared_until_they_are_sent) {
+  const auto said = [](std::int64_t freeze) {
+    const TemporaryDirectory folder;
+    TrainConfig config = verifying(folder.path());
+    config.optimizer.kind = OptimizerKind::onebitadam;
+    config.optimizer.onebit.freeze = freeze;
+    train(cut_as({.name = "dp2", .dp = 2, .micro = 2}, config));
+    const RunCut other{.name = "dp4", .dp = 4, .micro = 2};
+    return train(from(cut_as(other, config), folder / "step_00000004")).said;
+  };
+  EXPECT_THAT(said(6), HasSubstr("verified: step 5 gives its loss "));
+  EXPECT_THAT(said(5), HasSubstr("step 5 was not compared, moments were not looked at: errors of one-bit "
+                                 "messages are those of other ranks, and start at zero"));
+}
+
 TEST_F(Verify, says_when_there_is_nothing_to_compare_with) {
   const TemporaryDirectory plain;
   TrainConfig config = verifying(plain.path());

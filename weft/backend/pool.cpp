@@ -49,7 +49,9 @@ void Pool::refuse(std::int64_t bytes, Use use, const char* reason) const {
   fail(Kind::device, device_->name(), ": ", reason, ": ", human_bytes(bytes), " for ", name(use),
        " asked for, ", human_bytes(meter_.total), limit, " held", held(),
        forbidden_ ? "; every step must ask for what the first one did"
-                  : "; lower {batch.micro}, recompute activations or cut the model over more ranks");
+                  : "; lower {batch.micro}, or {eval.micro} if it was evaluating, recompute activations or "
+                    "cut the model "
+                    "over more ranks");
 }
 
 /// " (weights 1.0 GiB, activations 2.0 GiB)"

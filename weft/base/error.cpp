@@ -1,4 +1,3 @@
-// Gives every kind of failure the word a person sees.
 #include "weft/base/error.h"
 
 namespace weft {

@@ -1,4 +1,3 @@
-// Words to values and back, and finding a field by its path.
 #include "weft/base/fields.h"
 
 #include <charconv>

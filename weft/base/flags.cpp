@@ -1,4 +1,3 @@
-// argparse's way of reading a command line, and flags made from fields.
 #include "weft/base/flags.h"
 
 #include <algorithm>
@@ -61,9 +60,9 @@ std::string expected(Arity arity) {
   fail(Kind::usage, "--", typed, " is not a flag", close.empty() ? "" : text(", did you mean --", close));
 }
 
-class Reader {
+class FlagReader {
  public:
-  Reader(std::span<const Flag> known, std::span<const std::string_view> words)
+  FlagReader(std::span<const Flag> known, std::span<const std::string_view> words)
       : known_(known), words_(words) {}
   Split read() {
     while (at_ < words_.size()) {
@@ -138,7 +137,7 @@ std::size_t find_flag(std::span<const Flag> known, std::string_view typed) {
 }
 
 Split split_flags(std::span<const Flag> known, std::span<const std::string_view> words) {
-  return Reader(known, words).read();
+  return FlagReader(known, words).read();
 }
 
 std::string flag_of(const Field& field) {

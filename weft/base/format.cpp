@@ -1,4 +1,3 @@
-// Words and numbers for people.
 #include "weft/base/format.h"
 
 #include <array>

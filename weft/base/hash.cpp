@@ -1,4 +1,3 @@
-// XXH3 from the distribution's library.
 #include "weft/base/hash.h"
 
 #include <xxhash.h>

@@ -1,4 +1,3 @@
-// Intervals in words.
 #include "weft/base/legal.h"
 
 #include "weft/base/fields.h"

@@ -147,12 +147,6 @@ Log::Log(int rank, const Options& options) : rank_(rank) {
   places_ = std::move(places);
 }
 
-Log Log::as_rank(int rank) const {
-  Log other = *this;
-  other.rank_ = rank;
-  return other;
-}
-
 bool Log::wants(Level level) const { return places_ && level >= places_->least; }
 
 void Log::flush() const {

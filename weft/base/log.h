@@ -62,9 +62,6 @@ class Log {
   Log();
   Log(int rank, const Options& options);
 
-  /// The same places under another rank.
-  [[nodiscard]] Log as_rank(int rank) const;
-
   void debug(std::string_view sentence, std::vector<Fact> facts = {}) const;
   void info(std::string_view sentence, std::vector<Fact> facts = {}) const;
   void warning(std::string_view sentence, std::vector<Fact> facts = {}) const;

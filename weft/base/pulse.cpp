@@ -174,8 +174,18 @@ PulseBoard PulseBoard::make(const std::filesystem::path& file) {
   return PulseBoard(::open(file.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), file);
 }
 
+// Lines of another length are read as nonsense: a rank would seem to hang that does not.
 PulseBoard PulseBoard::open(const std::filesystem::path& file) {
+  std::error_code wrong;
+  const auto bytes = std::filesystem::file_size(file, wrong);
+  if (!wrong && bytes != board_bytes)
+    fail(Kind::usage, file.string(), " has ", bytes, " bytes, and ", board_bytes,
+         " were expected: weft was replaced while its launcher ran; start the job again");
   return PulseBoard(::open(file.c_str(), O_RDWR | O_CLOEXEC), file);
+}
+
+PulseBoard PulseBoard::alone() {
+  return PulseBoard(memfd_create("weft_pulse", MFD_CLOEXEC), "a board in memory");
 }
 
 PulseBoard::PulseBoard(PulseBoard&& other) noexcept : lines_(std::exchange(other.lines_, nullptr)) {}

@@ -120,6 +120,8 @@ class PulseBoard {
   static constexpr int most_ranks = 1024;
   static PulseBoard make(const std::filesystem::path& file);
   static PulseBoard open(const std::filesystem::path& file);
+  /// That this process alone sees.
+  static PulseBoard alone();
   PulseBoard(PulseBoard&& other) noexcept;
   PulseBoard& operator=(PulseBoard&&) = delete;
   ~PulseBoard();

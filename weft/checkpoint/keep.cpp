@@ -34,6 +34,20 @@ void remove(const StepDirectory& step, const FileSystem& files) {
   if (error) fail_errno("remove", step.path, error.value());
 }
 
+bool has(const std::vector<std::int64_t>& steps, std::int64_t step) {
+  return std::find(steps.begin(), steps.end(), step) != steps.end();
+}
+
+std::vector<std::int64_t> best_of(std::span<const StepDirectory> complete, const KeepRules& keep) {
+  std::vector<std::int64_t> out;
+  for (const std::int64_t step : keep.ranked) {
+    if (std::ssize(out) >= keep.best) break;
+    if (std::any_of(complete.begin(), complete.end(), [&](const StepDirectory& s) { return s.step == step; }))
+      out.push_back(step);
+  }
+  return out;
+}
+
 }  // namespace
 
 std::vector<StepDirectory> surplus(std::span<const StepDirectory> complete, const KeepRules& keep) {
@@ -41,11 +55,12 @@ std::vector<StepDirectory> surplus(std::span<const StepDirectory> complete, cons
     fail(Kind::usage, "keep: the last ", keep.last, " checkpoints would be none, expected 1 or more");
   if (keep.every < 0) fail(Kind::usage, "keep: every ", keep.every, "th step, expected 0 or more");
   const auto last = static_cast<std::size_t>(keep.last);
+  const std::vector<std::int64_t> best = best_of(complete, keep);
   std::vector<StepDirectory> out;
   for (std::size_t i = 0; i + last < complete.size(); ++i) {
     const std::int64_t step = complete[i].step;
     if (keep.every > 0 && step % keep.every == 0) continue;
-    if (std::find(keep.also.begin(), keep.also.end(), step) != keep.also.end()) continue;
+    if (has(keep.also, step) || has(best, step)) continue;
     out.push_back(complete[i]);
   }
   return out;

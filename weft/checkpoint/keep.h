@@ -14,7 +14,10 @@ namespace weft::checkpoint {
 struct KeepRules {
   int last = 1;                    // the newest so many; at least 1
   std::int64_t every = 0;          // and every step that is a multiple; 0: no such rule
-  std::vector<std::int64_t> also;  // and these: the best by validation, say
+  std::vector<std::int64_t> also;  // and these
+  /// And so many of the first of these that are there, whose saves did not fail: the best by validation, say.
+  std::vector<std::int64_t> ranked;
+  int best = 0;
 };
 
 /// Those of `complete` (oldest first) that no rule keeps.

@@ -48,7 +48,7 @@ std::vector<std::byte> converted(std::span<const std::byte> from, Dtype stored, 
   return out;
 }
 
-// Into the piece's memory, what the block holds of it.
+// Into the piece's memory, what the block holds of it. The block must stay until the device has it.
 void copy(std::span<const std::byte> block, const Box& from, const Named& named, const Piece& piece) {
   const auto common = overlap(from, box_of(piece));
   // Boxes without dimensions are one element each, and the same.
@@ -56,8 +56,8 @@ void copy(std::span<const std::byte> block, const Box& from, const Named& named,
   const std::int64_t width = size_of(named.tensor.dtype());
   const std::int64_t start = named.tensor.offset() + piece.at;
   each_run(*common, from, box_of(piece), [&](const Run& run) {
-    named.tensor.device().copy_from_host(*named.tensor.storage(), (start + run.to) * width,
-                                         block.data() + run.from * width, run.count * width);
+    (void)named.tensor.device().copy_from_host(*named.tensor.storage(), (start + run.to) * width,
+                                               block.data() + run.from * width, run.count * width);
   });
 }
 
@@ -79,7 +79,7 @@ void fill(OpenStep& step, const Named& named, Types types) {
         stored.dtype == dtype ? std::vector<std::byte>() : converted(bytes, stored.dtype, dtype);
     for (const Piece& piece : named.pieces)
       copy(stored.dtype == dtype ? bytes : std::span<const std::byte>(other), block.box, named, piece);
-    named.tensor.device().synchronize();  // the bytes must stay until they are copied
+    named.tensor.device().synchronize();
   }
 }
 
@@ -103,23 +103,6 @@ std::string load(const std::filesystem::path& directory, std::span<const Named> 
     }
   }
   return facts;
-}
-
-Loaded load_latest(const std::filesystem::path& root, std::span<const Named> mine, Communicator& world) {
-  std::vector<std::string> notices;
-  for (std::int64_t below = no_step;;) {
-    const FoundStep found = agree_on_latest(root, below, world);
-    notices.insert(notices.end(), found.notices.begin(), found.notices.end());
-    if (!found.step) fail(Kind::data, root.string(), ": no checkpoint can be loaded: ", join(notices, "; "));
-    try {
-      std::string facts = load(found.step->path, mine, world);
-      return {*found.step, std::move(facts), std::move(notices)};
-    } catch (const Error& error) {
-      if (error.kind() != Kind::data) throw;
-      notices.push_back(text("step ", found.step->step, " is passed over: ", error.what()));
-    }
-    below = found.step->step;
-  }
 }
 
 }  // namespace weft::checkpoint

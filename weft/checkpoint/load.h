@@ -24,13 +24,4 @@ enum class Types : std::uint8_t { must_agree, may_differ };
 std::string load(const std::filesystem::path& directory, std::span<const Named> mine, Communicator& world,
                  Types types = Types::must_agree);
 
-struct Loaded {
-  StepDirectory from;
-  std::string facts;
-  std::vector<std::string> notices;  // of newer steps that were passed over, and why
-};
-/// The newest step that loads: a damaged one is passed over with a notice for an older one. Fails with
-/// Kind::data, all notices in the message, where none is left.
-Loaded load_latest(const std::filesystem::path& root, std::span<const Named> mine, Communicator& world);
-
 }  // namespace weft::checkpoint

@@ -178,7 +178,7 @@ bool DirectoryLock::take_once() {
   if (fd_ < 0) fail_errno("create", path_, errno);
   const bool locked = files_.lock(fd_) == 0;
   const bool silent_on_locks = !locked && knows_no_locks(errno);
-  const Seen seen = look();
+  const LockContent seen = look();
   if (!locked && !silent_on_locks) {
     const auto holder = lock_holder(seen.text());
     const Life life = holder && !same_machine(*holder, me_) ? watch(seen) : Life::beats;
@@ -204,10 +204,10 @@ bool DirectoryLock::take_once() {
   return true;
 }
 
-DirectoryLock::Life DirectoryLock::watch(const Seen& first) const {
+DirectoryLock::Life DirectoryLock::watch(const LockContent& first) const {
   for (int i = 0; i < pace_.patience; ++i) {
     pace_.wait();
-    const Seen now = look();
+    const LockContent now = look();
     if (!now.there) return Life::none;
     if (now.text() != first.text()) return Life::beats;
   }
@@ -215,8 +215,8 @@ DirectoryLock::Life DirectoryLock::watch(const Seen& first) const {
 }
 
 // Opened anew each time: network file systems look at the server then.
-DirectoryLock::Seen DirectoryLock::look() const {
-  Seen out;
+DirectoryLock::LockContent DirectoryLock::look() const {
+  LockContent out;
   const int fd = files_.open(path_.c_str(), O_RDONLY | O_CLOEXEC, 0);
   if (fd < 0) {
     out.there = errno != ENOENT;
@@ -236,12 +236,12 @@ void DirectoryLock::write_mine() {
 }
 
 // All but the number; a file that cannot be read now does not speak against it.
-bool DirectoryLock::mine(const Seen& seen) const {
+bool DirectoryLock::mine(const LockContent& seen) const {
   const bool says_so = seen.text().substr(0, number_at_) == std::string_view(text_).substr(0, number_at_);
   return seen.there && (seen.size == 0 || says_so) && files_.is_at(fd_, path_.c_str());
 }
 
-void DirectoryLock::refuse(const Seen& seen, Life life) const {
+void DirectoryLock::refuse(const LockContent& seen, Life life) const {
   const std::string advice = life == Life::silent
                                  ? text("it has shown no life for ",
                                         human_duration(double(pace_.beat.count()) * pace_.patience / 1000),
@@ -276,7 +276,7 @@ void DirectoryLock::beat() {
 void DirectoryLock::must_hold() {
   const std::scoped_lock lock(mutex_);
   if (fd_ < 0) return take();
-  const Seen seen = look();
+  const LockContent seen = look();
   if (mine(seen)) return;
   const auto holder = lock_holder(seen.text());
   if (!holder || holder->run == me_.run) return take();

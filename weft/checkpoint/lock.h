@@ -69,7 +69,7 @@ class DirectoryLock {
 
  private:
   enum class Life : std::uint8_t { none, silent, beats };
-  struct Seen {
+  struct LockContent {
     bool there = false;
     std::array<char, lock_bytes> bytes{};
     std::size_t size = 0;
@@ -77,12 +77,12 @@ class DirectoryLock {
   };
   void take();
   bool take_once();
-  Life watch(const Seen& first) const;
-  Seen look() const;
+  Life watch(const LockContent& first) const;
+  LockContent look() const;
   void write_mine();
-  bool mine(const Seen& seen) const;
+  bool mine(const LockContent& seen) const;
   void let_go();
-  [[noreturn]] void refuse(const Seen& seen, Life life) const;
+  [[noreturn]] void refuse(const LockContent& seen, Life life) const;
   void tell_once(const std::string& sentence);
 
   std::filesystem::path directory_, path_;

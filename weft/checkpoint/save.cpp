@@ -79,7 +79,7 @@ Hash write_block(const Source& source, File& file, Numbers numbers) {
   Hasher hasher;
   for (std::int64_t done = 0; done < bytes;) {
     const std::int64_t now = std::min(bytes - done, static_cast<std::int64_t>(buffer.size()));
-    tensor.device().copy_to_host(buffer.data(), *tensor.storage(), first + done, now);
+    tensor.device().copy_to_host(buffer.data(), *tensor.storage(), first + done, now).wait();
     const std::span<const std::byte> part(buffer.data(), std::size_t(now));
     if (numbers == Numbers::finite) must_be_finite(source, part);
     hasher.add(part);
@@ -98,7 +98,6 @@ Index write_mine(const std::filesystem::path& path, std::span<const Named> mine,
     check(named);
     if (named.pieces.empty()) continue;
     merge(part, {.tensors = {{named.name, {named.tensor.dtype(), named.pieces.front().where.global, {}}}}});
-    named.tensor.device().synchronize();
     for (const Piece& piece : named.pieces) cut(named, piece, sources);
   }
   if (sources.empty()) return part;

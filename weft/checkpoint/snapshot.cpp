@@ -47,17 +47,20 @@ Tensor Snapshot::room_for(std::int64_t elements, Dtype dtype) {
 void Snapshot::take(std::span<const Named> mine) {
   copies_.clear();
   next_ = 0;
+  Fence last;  // of one device: behind it are those before it
   for (const Named& named : mine) {
     check(named);
     Stretch stretch = to_write(named);
     if (stretch.pieces.empty()) continue;
     const Tensor& tensor = named.tensor;
     const Tensor room = room_for(stretch.end - stretch.first, tensor.dtype());
-    tensor.device().synchronize();
-    tensor.device().copy_to_host(room.address(), *tensor.storage(),
-                                 (tensor.offset() + stretch.first) * size_of(tensor.dtype()), room.bytes());
+    const Fence copied = tensor.device().copy_to_host(
+        room.address(), *tensor.storage(), (tensor.offset() + stretch.first) * size_of(tensor.dtype()),
+        room.bytes());
+    if (copied) last = copied;
     copies_.push_back({named.name, room, std::move(stretch.pieces)});
   }
+  last.wait();
   rooms_.resize(next_);
 }
 

@@ -43,9 +43,9 @@ void add_usual(Words& words, std::string_view flag, std::string_view value) {
   if (!value.empty()) words.push_back(value);
 }
 
-double theory_of(Use use, const TrainConfig& config) {
-  const auto parameters = double(count_parameters(config.model).total());
-  const bool half = config.model.precision != Precision::f32;
+double theory_of(Use use, const ModelConfig& model, std::int64_t micro_batch) {
+  const auto parameters = double(count_parameters(model).total());
+  const bool half = model.precision != Precision::f32;
   switch (use) {
     case Use::weights:
       return parameters * (half ? 2 : 4);
@@ -54,7 +54,7 @@ double theory_of(Use use, const TrainConfig& config) {
     case Use::optimizer:
       return parameters * (half ? 12 : 8);
     case Use::activations:
-      return activation_bound(config.model, config.batch.micro);
+      return activation_bound(model, micro_batch);
     default:
       return 0;
   }
@@ -131,7 +131,7 @@ std::string bytes_text(const TrainConfig& config, const TrainBench& b) {
   std::string out = line("memory", {"most held", "theory"});
   for (int i = 0; i < uses; ++i) {
     const std::int64_t held = b.memory.peak[std::size_t(i)];
-    const double theory = theory_of(Use(i), config);
+    const double theory = theory_of(Use(i), config.model, config.batch.micro);
     if (held == 0 && theory == 0) continue;
     out += line(name(Use(i)), {human_bytes(held), theory > 0 ? human_bytes(std::int64_t(theory)) : "-"});
   }
@@ -140,18 +140,18 @@ std::string bytes_text(const TrainConfig& config, const TrainBench& b) {
 
 std::string told(const TrainConfig& config, const TrainBench& b) {
   const auto [least, most] = std::ranges::minmax(b.steps);
-  return text(config.model.kind, " with ", human_count(double(count_parameters(config.model).total())),
-              " parameters, ", config.batch.global, " x ", config.model.sequence, " tokens a step, ",
-              b.ranks.size() > 1 ? text(b.ranks.size(), " ranks of ") : "", b.threads, " threads\n",
-              "step                ", fixed(b.median(), 3), " s (", fixed(least, 3), " to ", fixed(most, 3),
-              " over ", b.steps.size(), " steps; the first took ", fixed(b.first, 3), " s)\n",
-              "speed               ", fixed(b.tokens_per_second(), 1), " tokens/s\n", "limit               ",
-              fixed(b.limits.product_flops / 1e9, 1), " GFLOP/s in products, ",
-              fixed(b.limits.copy_bytes / 1e9, 2),
-              " GB/s in copies, measured here: ", fixed(b.tokens * b.limits.product_flops / b.flops, 1),
-              " tokens/s\n", "share of the limit  ", fixed(100 * b.share(), 1), " %\n\n", times_text(b), "\n",
-              waits_text(b), bytes_text(config, b),
-              "blocks asked of the system in these steps: ", b.fresh_blocks, "\n");
+  return text(
+      config.model.kind, " with ", human_count(double(count_parameters(config.model).total())),
+      " parameters, ", config.batch.global, " x ", kind_of(config.model).samples(config.model).tokens(),
+      " tokens a step, ", b.ranks.size() > 1 ? text(b.ranks.size(), " ranks of ") : "", b.threads,
+      " threads\n", "step                ", fixed(b.median(), 3), " s (", fixed(least, 3), " to ",
+      fixed(most, 3), " over ", b.steps.size(), " steps; the first took ", fixed(b.first, 3), " s)\n",
+      "speed               ", fixed(b.tokens_per_second(), 1), " tokens/s\n", "limit               ",
+      fixed(b.limits.product_flops / 1e9, 1), " GFLOP/s in products, ", fixed(b.limits.copy_bytes / 1e9, 2),
+      " GB/s in copies, measured here: ", fixed(b.tokens * b.limits.product_flops / b.flops, 1),
+      " tokens/s\n", "share of the limit  ", fixed(100 * b.share(), 1), " %\n\n", times_text(b), "\n",
+      waits_text(b), bytes_text(config, b), "blocks asked of the system in these steps: ", b.fresh_blocks,
+      "\n");
 }
 
 Json json_of(const TrainConfig& config, const TrainBench& b) {
@@ -182,7 +182,7 @@ Json json_of(const TrainConfig& config, const TrainBench& b) {
   }
   for (int i = 0; i < uses; ++i)
     out["memory"][name(Use(i))] = {{"peak", b.memory.peak[std::size_t(i)]},
-                                   {"theory", theory_of(Use(i), config)}};
+                                   {"theory", theory_of(Use(i), config.model, config.batch.micro)}};
   return out;
 }
 
@@ -213,7 +213,8 @@ int run_bench(Args args) {
 }
 
 VerbHelp about_bench() {
-  return {.usage = "weft bench train gpt|bert|t5 [flags of weft train] [--bench-steps N] [--json]",
+  return {.usage = text("weft bench train ", kinds_to_choose(),
+                        " [flags of weft train] [--bench-steps N] [--json]"),
           .examples = {{"weft bench train gpt --config examples/gpt2_124m.yaml --vocab-size 50257",
                         "tokens a second, the share of this machine's limit, and where the time goes"}},
           .topics = {{"This command",

@@ -14,25 +14,23 @@
 #include "weft/comm/timed.h"
 #include "weft/data/context_split.h"
 #include "weft/model/count.h"
+#include "weft/model/kinds.h"
 #include "weft/ops/elementwise.h"
 #include "weft/tensor/host.h"
-#include "weft/train/feed.h"
-#include "weft/train/replica.h"
-#include "weft/train/run_data.h"
-#include "weft/train/schedules.h"
+#include "weft/train/settings.h"
 #include "weft/train/stages.h"
 
 namespace weft::cli {
 namespace {
 
 /// Which tokens a rank reads of a step.
-struct Rows {
+struct TokensRead {
   std::int64_t count = 1, number = 0;  // of samples, and of this microbatch among all
   data::ContextPart part;
 };
 
 /// Tokens that nobody wrote, the same however many are in a batch; every one counts.
-Batch made_up(Device& device, const ModelConfig& config, const Rows& rows) {
+Batch made_up(Device& device, const ModelConfig& config, const TokensRead& rows) {
   const std::int64_t s = config.sequence, here = s / rows.part.ranks, b = rows.count;
   const Draw draw({.seed = 1, .purpose = Purpose::test});
   std::vector<std::int32_t> tokens, targets, places, positions;
@@ -53,9 +51,10 @@ Batch made_up(Device& device, const ModelConfig& config, const Rows& rows) {
                 .places = from_host(device, {here}, places),
                 .positions = from_host(device, {here, b}, positions),
                 .types = {},
-                .documents = {}};
+                .segments = {}};
   batch.targets = from_host(device, {here, b}, targets);
   batch.mask = from_host(device, {here, b}, std::vector<float>(tokens.size(), 1));
+  batch.counted = double(s * b);
   batch.samples = from_host(device, {b}, samples);
   return batch;
 }
@@ -71,7 +70,7 @@ std::vector<Batch> samples_of(const TrainConfig& config, const Replica& replica)
   std::vector<Batch> batches(read.begin(), read.end());
   for (Batch& batch : batches)
     for (Sequences* sequences : {&batch.text, &batch.source})
-      if (sequences->documents) ops::fill(sequences->documents, 0);
+      if (sequences->segments) ops::fill(sequences->segments, 0);
   return batches;
 }
 
@@ -95,16 +94,12 @@ class OneRank {
 
   StepReport step(int number) {
     const double rate = config_.rate.peak.value_or(1e-4);
-    return replica_->step(
-        batches_, {.seed = std::uint64_t(config_.run.seed),
-                   .step = number,
-                   .rate = rate,
-                   .ends_rate = rate,
-                   .decay = 0.01,
-                   .width_rate = rate * width_factor(config_),
-                   .clip = config_.optimizer.clip,
-                   .per_token = config_.batch.per_token_loss,
-                   .together = int(config_.batch.micro / rows_of_a_pass(config_.model, config_.batch))});
+    StepOrder order = step_order(config_);
+    order.step = number;
+    order.rate = order.ends_rate = rate;
+    order.width_rate = rate * width_factor(config_);
+    order.decay = 0.01;
+    return replica_->step(batches_, order);
   }
   void forget() {
     device_.forget_peaks();
@@ -153,10 +148,10 @@ class OneRank {
   std::vector<Batch> batches_;
 };
 
-void refuse_what_is_not_measured(const TrainConfig& config) {
-  if (config.optimizer.kind != OptimizerKind::adam)
+void must_be_adam(OptimizerKind kind) {
+  if (kind != OptimizerKind::adam)
     fail(Kind::usage, "bench train: measures steps of Adam; leave out --optimizer ",
-         words(config.optimizer.kind)[std::size_t(config.optimizer.kind)]);
+         words(kind)[std::size_t(kind)]);
 }
 
 Limits better(const Limits& a, const Limits& b) {
@@ -226,8 +221,8 @@ void measure(const TrainConfig& config, int steps, Communicator& world, Ledger& 
   if (tells) out.limits = limits;
 }
 
-int threads_of_a_rank(const TrainConfig& config, int ranks) {
-  if (config.run.threads > 0) return config.run.threads;
+int threads_of_a_rank(const RunConfig& run, int ranks) {
+  if (run.threads > 0) return run.threads;
   return std::max(1, int(std::thread::hardware_concurrency()) / ranks);
 }
 
@@ -246,11 +241,11 @@ double TrainBench::median() const {
 }
 
 TrainBench bench_training(const TrainConfig& config, int steps) {
-  refuse_what_is_not_measured(config);
+  must_be_adam(config.optimizer.kind);
   const int ranks = layout_of(config.parallel).world();
   TrainBench out;
-  out.threads = threads_of_a_rank(config, ranks);
-  out.tokens = double(config.batch.global) * double(config.model.sequence);
+  out.threads = threads_of_a_rank(config.run, ranks);
+  out.tokens = double(config.batch.global) * double(kind_of(config.model).samples(config.model).tokens());
   out.flops = double(config.batch.global) * training_flops(config.model, config.model.sequence);
   Ledger ledger(out);
   run_as_threads(ranks, [&](Communicator& world) { measure(config, steps, world, ledger, out); });

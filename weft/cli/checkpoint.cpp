@@ -33,13 +33,13 @@ void describe(Visitor& v, CheckpointOptions& o) {
   v("json", o.json, "one JSON object");
 }
 
-struct Asked {
+struct CheckpointCommand {
   CheckpointOptions options;
   std::filesystem::path directory;
 };
 
-Asked asked(std::string_view sub, Args args) {
-  Asked out;
+CheckpointCommand asked(std::string_view sub, Args args) {
+  CheckpointCommand out;
   Fields fields(out.options);
   const auto others = read_flags(fields, args);
   if (others.size() != 1)
@@ -85,7 +85,7 @@ std::string line_of(const json& step) {
 }
 
 int list_steps(Args args) {
-  const Asked what = asked("list", args);
+  const CheckpointCommand what = asked("list", args);
   const auto steps = checkpoint::step_directories(what.directory);
   json all = json::array();
   for (const StepDirectory& step : steps) all.push_back(listed(step));
@@ -104,7 +104,7 @@ int list_steps(Args args) {
 }
 
 int show_step(Args args) {
-  const Asked what = asked("show", args);
+  const CheckpointCommand what = asked("show", args);
   const OpenStep step(step_in(what.directory));
   json out = facts_of(step);
   out["facts"] = json::parse(step.facts());
@@ -147,7 +147,7 @@ json verified(const std::filesystem::path& step) {
 }
 
 int verify_step(Args args) {
-  const Asked what = asked("verify", args);
+  const CheckpointCommand what = asked("verify", args);
   // A root means every step in it.
   std::vector<std::filesystem::path> steps;
   for (const StepDirectory& step : checkpoint::step_directories(what.directory)) steps.push_back(step.path);

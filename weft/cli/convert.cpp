@@ -59,7 +59,7 @@ void describe(Visitor& v, ConvertOptions& o) {
   v("json", o.json, "one JSON object");
 }
 
-struct Job {
+struct Conversion {
   ConvertOptions options;
   fs::path from, to;
   Form target = Form::hf;
@@ -77,8 +77,8 @@ Form form_of(const std::string& word, const char* flag) {
   }
 }
 
-Job asked(Args args) {
-  Job job;
+Conversion asked(Args args) {
+  Conversion job;
   Fields fields(job.options);
   const auto others = read_flags(fields, args);
   if (others.size() != 2)
@@ -126,7 +126,9 @@ struct Compared {
 // Ids that no text has to give: the same for both sides.
 std::vector<std::int32_t> fixed_prompt(const ModelConfig& model) {
   std::vector<std::int32_t> out;
-  for (std::int64_t i = 0; i < std::min<std::int64_t>(16, model.sequence); ++i)
+  const std::int64_t room =
+      model.decoder_layers > 0 ? std::min(model.sequence, model.decoder_sequence) : model.sequence;
+  for (std::int64_t i = 0; i < std::min<std::int64_t>(16, room); ++i)
     out.push_back(std::int32_t((7 * i * i + 3 * i + 1) % model.vocabulary));
   return out;
 }
@@ -161,7 +163,7 @@ struct Result {
   fs::path made;
 };
 
-void report(const Job& job, const Result& result, const Compared& compared) {
+void report(const Conversion& job, const Result& result, const Compared& compared) {
   const double part = compared.greatest > 0 ? compared.difference / compared.greatest : compared.difference;
   if (job.options.json)
     std::cout << nlohmann::ordered_json{{"from", job.from.string()},
@@ -191,7 +193,7 @@ void report(const Job& job, const Result& result, const Compared& compared) {
 
 // ---- Hugging Face to weft
 
-Result to_weft(const Job& job, const NamedModel& source) {
+Result to_weft(const Conversion& job, const NamedModel& source) {
   const exchange::HubWeights weights(source.path, *source.hub);
   Result out;
   out.made = checkpoint::step_directory(job.to, 0);
@@ -203,8 +205,10 @@ Result to_weft(const Job& job, const NamedModel& source) {
   const fs::path tokenizer = job.options.tokenizer.empty() ? job.from : fs::path(job.options.tokenizer);
   if (!job.options.tokenizer.empty() || !tokenizer_in(tokenizer).type.empty()) {
     out.tokenizer = exchange::copy_tokenizer(tokenizer, job.to / "tokenizer");
-    facts.configuration.data.tokenizer = tokenizer_in(fs::absolute(job.to / "tokenizer"));
-    facts.tokenizer = tokenizer_fact(facts.configuration, run_tokenizer(facts.configuration)->size());
+    TokenizerConfig& named = facts.configuration.data.tokenizer;
+    named = tokenizer_in(fs::absolute(job.to / "tokenizer"));
+    facts.tokenizer =
+        tokenizer_fact(named, run_tokenizer(named, facts.configuration.model.vocabulary)->size());
   }
   out.stored = weights.dtype(weights.all().front());
   out.dtype = dtype_or(job.options.dtype, out.stored);
@@ -226,10 +230,15 @@ exchange::HubTokens tokens_of(const fs::path& directory, const NamedModel& sourc
   TrainConfig settings;
   settings.data.tokenizer = tokenizer_in(directory);
   settings.model = source.settings.model;
-  const auto tokenizer = run_tokenizer(settings);
+  const auto tokenizer = run_tokenizer(settings.data.tokenizer, settings.model.vocabulary);
   if (!tokenizer) return {};
-  return {
+  exchange::HubTokens out{
       .begin = tokenizer->special("bos"), .end = tokenizer->special("eod"), .pad = tokenizer->special("pad")};
+  if (source.settings.model.decoder_layers > 0) {
+    out.end = tokenizer->special("eos");
+    out.start = decoder_start(*tokenizer);
+  }
+  return out;
 }
 
 // The files of the checkpoint's tokenizer: one by one, as its settings name them.
@@ -259,7 +268,7 @@ Dtype stored_in(const checkpoint::OpenStep& step, const Recipe& recipe) {
   return found == step.index().tensors.end() ? Dtype::f32 : found->second.dtype;
 }
 
-Result to_hub(const Job& job, const NamedModel& source) {
+Result to_hub(const Conversion& job, const NamedModel& source) {
   exchange::StepWeights weights(source.path);
   const ModelConfig& model = source.settings.model;
   const auto all = exchange::recipes(exchange::type_for(model), model);
@@ -282,7 +291,7 @@ Result to_hub(const Job& job, const NamedModel& source) {
 }  // namespace
 
 int convert_checkpoint(Args args) {
-  const Job job = asked(args);
+  const Conversion job = asked(args);
   const NamedModel source = find_model(job.from);
   for (const std::string& notice : source.notices) std::cerr << spelled(notice) << '\n';
   const Result result = job.target == Form::weft ? to_weft(job, source) : to_hub(job, source);

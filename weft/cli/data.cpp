@@ -12,7 +12,7 @@
 #include "weft/data/source.h"
 #include "weft/model/kinds.h"
 #include "weft/train/resume.h"
-#include "weft/train/run_data.h"
+#include "weft/train/settings.h"
 
 namespace weft::cli {
 namespace {
@@ -20,7 +20,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // The verb's own flags; the others are train's.
-struct Asked {
+struct SampleOptions {
   std::int64_t index = 0, count = 1;
   std::int64_t step = 0;  // 0: by index
   data::Split split = data::Split::train;
@@ -41,8 +41,8 @@ data::Split split_named(std::string_view word) {
   fail(Kind::usage, "data: --of ", word, ": expected train, valid or test");
 }
 
-Asked read_asked(Args args) {
-  Asked asked;
+SampleOptions read_asked(Args args) {
+  SampleOptions asked;
   for (std::size_t i = 0; i < args.size(); ++i) {
     const std::string_view word = args[i];
     const std::size_t equals = std::min(word.find('='), word.size());
@@ -63,10 +63,10 @@ Asked read_asked(Args args) {
 
 // A run as far as its data goes.
 struct Run {
-  Asked asked;
-  std::string kind = "gpt";
+  SampleOptions asked;
+  std::string kind = ModelConfig().kind;
   std::unique_ptr<Command> command;
-  RunData opened;
+  std::optional<RunData> opened;
   std::shared_ptr<const data::Dataset> set;
   std::vector<std::int64_t> samples;
 
@@ -81,14 +81,19 @@ struct Run {
     take_saved_seed(*command);
     TrainConfig& config = command->config;
     config.model.kind = kind;
+    take_usual_tokenizer(*command, kind);
     for (const std::string& said : tokenizer_of_checkpoint(config.checkpoint, config.data.tokenizer))
       std::cerr << said << '\n';
     complete(*command, launched_by_environment().world);
     opened = open_run_data(command->config);
-    set = opened.sets[asked.split];
+    set = opened->sets[asked.split];
     if (!set) fail(Kind::usage, "data: this run opens no ", name(asked.split), " data");
     if (asked.step > 0) {
-      samples = samples_of_step(command->config, *run_sampler(command->config.data, set->size()), asked.step);
+      samples = samples_of_step(opened->length.batches, *run_sampler(config.data, set->size()),
+                                {.micro_batch = int(config.batch.micro),
+                                 .ranks = config.parallel.dp,
+                                 .owners = owners_of(config.model)},
+                                asked.step);
     } else {
       for (std::int64_t k = 0; k < asked.count; ++k) samples.push_back(asked.index + k);
     }
@@ -105,9 +110,9 @@ int sample(const Run& run) {
         if (sample.has(field)) object[std::string(name(field))] = sample[field];
       }
       std::cout << object.dump() << '\n';
-    } else if (run.opened.tokenizer) {
+    } else if (run.opened->tokenizer) {
       std::cout << "sample " << i << '\n'
-                << run.opened.tokenizer->decode(sample[data::Field::tokens]) << '\n';
+                << run.opened->tokenizer->decode(sample[data::Field::tokens]) << '\n';
     } else {
       std::cout << "sample " << i << '\n';
       for (const std::int32_t token : sample[data::Field::tokens]) std::cout << token << ' ';
@@ -118,10 +123,10 @@ int sample(const Run& run) {
 }
 
 std::string text_of(const Run& run, const data::Origin& origin) {
-  if (!run.opened.tokenizer || run.command->config.data.mock) return {};
+  if (!run.opened->tokenizer || run.command->config.data.mock) return {};
   std::vector<std::int32_t> ids(static_cast<std::size_t>(origin.count));
   data::open_source(origin.source)->read(origin.sequence, origin.from, ids);
-  return run.opened.tokenizer->decode(ids);
+  return run.opened->tokenizer->decode(ids);
 }
 
 int why(const Run& run) {

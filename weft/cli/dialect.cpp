@@ -7,6 +7,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/settings_file.h"
+#include "weft/cli/dialect/deepspeed.h"
 #include "weft/cli/dialect/rows.h"
 #include "weft/train/resume.h"
 
@@ -22,9 +23,9 @@ constexpr Flag own[] = {
     {"config"}, {"dry-run", Arity::none}, {"json", Arity::none}, {"no-memory-check", Arity::none}};
 enum Own : std::size_t { config_file, dry_run, as_json, no_memory_check };
 
-class Reader {
+class CommandReader {
  public:
-  Reader(Command& command) : command_(command) {
+  CommandReader(Command& command) : command_(command) {
     for (dialect::Group& group : dialect::table())
       for (Row& row : group.rows) {
         flags_.push_back({row.flag, row.arity, row.treatment != Treatment::foreign});
@@ -47,9 +48,13 @@ class Reader {
       apply(split.flags, Origin::command_line);
     }
     refuse();
+    agree();
+    compare_experts(split.flags);
     settle();
     for (const auto& [why, flags] : without_effect_)
       command_.notices.push_back(text("no effect here: ", joined(flags), " (", why, ")"));
+    if (command_.deepspeed)
+      for (const std::string& notice : command_.deepspeed->notices) command_.notices.push_back(notice);
   }
 
  private:
@@ -120,7 +125,7 @@ class Reader {
     std::map<std::string_view, Setter> setters;
     const auto is_file = [&](const Given& g) { return rows_[g.flag].parse == dialect::deepspeed; };
     for (const Given& given : flags)
-      if (is_file(given)) run(given, who);
+      if (is_file(given)) take_deepspeed(given);
     for (const Given& given : flags)
       if (rows_[given.flag].parse == nullptr) treat(rows_[given.flag], given.words, who, setters);
     std::vector<const Given*> rest;
@@ -128,6 +133,62 @@ class Reader {
       if (rows_[given.flag].parse != nullptr && !is_file(given)) rest.push_back(&given);
     std::ranges::stable_sort(rest, {}, [](const Given* given) { return given->flag; });
     for (const Given* given : rest) run(*given, who);
+  }
+
+  void take_deepspeed(const Given& given) {
+    const Row& row = rows_[given.flag];
+    try {
+      command_.deepspeed = dialect::read_deepspeed_file(command_.fields, given.words[0]);
+    } catch (const Error& e) {
+      fail(e.kind(), "--", row.flag, ": ", e.what());
+    }
+    for (const dialect::KeySaid& said : command_.deepspeed->keys)
+      if (!said.never) command_.flags[said.field] = said.key;
+  }
+
+  /// Flags and DeepSpeed's file may say the same, and nothing else. What neither of them changed is a rule's.
+  void agree() const {
+    if (!command_.deepspeed) return;
+    for (const dialect::KeySaid& said : command_.deepspeed->keys) {
+      const std::vector<std::string> now = command_.fields.at(said.field).write();
+      const auto setter = command_.flags.find(said.field);
+      const bool by_flag = setter != command_.flags.end() && flag_known(setter->second);
+      if ((now == said.words) != said.never || !by_flag) continue;
+      const std::string theirs = text(said.key, " of ", command_.deepspeed->file);
+      if (said.never)
+        fail(Kind::usage, "--", setter->second, " and ", theirs, " contradict each other: one sets ",
+             said.field, " to ", spelled(now), ", and the other is false");
+      fail(Kind::usage, "--", setter->second, " and ", theirs, " contradict each other: one sets ",
+           said.field, " to ", spelled(now), ", the other to ",
+           said.words.empty() ? "nothing" : spelled(said.words));
+    }
+  }
+  /// What Megatron-DeepSpeed takes where nothing is said of experts is not what Megatron does.
+  void compare_experts(const std::vector<Given>& flags) {
+    struct Other {
+      std::string_view path, flag;
+    };
+    constexpr Other others[] = {{"model.experts.router.chosen", "--topk 1"},
+                                {"model.experts.router.capacity", "--moe-train-capacity-factor 1"},
+                                {"model.experts.router.capacity_evaluating", "--moe-eval-capacity-factor 1"},
+                                {"model.experts.router.least_rows", "--moe-min-capacity 4"},
+                                {"model.experts.router.coefficients", "--moe-loss-coeff 0.1"},
+                                {"model.experts.every", "--expert-interval 2"}};
+    const bool theirs =
+        std::ranges::any_of(flags, [&](const Given& g) { return rows_[g.flag].flag == "deepspeed"; });
+    if (!theirs || command_.config.model.experts.count == 0) return;
+    std::string unsaid;
+    for (const Other& other : others)
+      if (command_.fields.at(other.path).origin() == Origin::built_in)
+        unsaid += text(unsaid.empty() ? "" : " ", other.flag);
+    if (!unsaid.empty())
+      command_.notices.push_back(
+          text("Megatron-DeepSpeed's experts have other values where nothing is said, and these are "
+               "Megatron-LM's here; for the same as there: ",
+               unsaid));
+  }
+  bool flag_known(std::string_view name) const {
+    return std::ranges::any_of(rows_, [&](const Row& row) { return row.flag == name; });
   }
 
   void run(const Given& given, Origin who) {
@@ -238,7 +299,7 @@ class Reader {
 
 std::unique_ptr<Command> read_command(Args args, const CheckpointSettings& checkpoint) {
   auto command = std::make_unique<Command>();
-  Reader(*command).read(args, checkpoint);
+  CommandReader(*command).read(args, checkpoint);
   return command;
 }
 

@@ -5,10 +5,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "weft/base/fields.h"
+#include "weft/cli/dialect/deepspeed.h"
 #include "weft/cli/verb.h"
 #include "weft/train/describe.h"
 
@@ -25,6 +27,7 @@ struct Command {
   std::vector<std::string> notices;                    // to be said once: what was accepted and has no effect
   std::vector<std::string> others;                     // words that belong to no flag
   std::map<std::string_view, std::string_view> flags;  // by the path of the field that they set
+  std::optional<dialect::DeepSpeedSaid> deepspeed;     // what its file said, where one was named
   bool dry_run = false, json = false, memory_check = true;
 };
 
@@ -33,6 +36,9 @@ using CheckpointSettings = std::function<std::string(const CheckpointConfig&)>;
 
 /// Fails for flags that weft refuses, naming all of them at once, and for typos, with the nearest name.
 std::unique_ptr<Command> read_command(Args args, const CheckpointSettings& = {});
+/// What DeepSpeed's file says of a batch by microbatches, or of groups by ranks, once their number is known;
+/// `world` is that of a launcher, or 0.
+void settle_by_ranks(Command& command, int world);
 /// A run goes on with the seed of its checkpoint unless another was asked for.
 void take_saved_seed(Command& command);
 /// The tokenizer that Megatron's program for this model means where no --tokenizer-type is given.
@@ -46,5 +52,7 @@ std::vector<std::string> idle_flags(const Command& command);
 std::vector<Topic> dialect_topics();
 /// docs/flags.md: every flag, what weft does about it, and the rules that are not ours.
 std::string dialect_markdown();
+/// The end of docs/deepspeed.md: every key of DeepSpeed's configuration.
+std::string deepspeed_markdown();
 
 }  // namespace weft::cli

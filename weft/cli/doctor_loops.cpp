@@ -1,7 +1,10 @@
 // Trains small models and looks what of that fell back on plain loops.
+#include <vector>
+
 #include "weft/backend/plain_calls.h"
 #include "weft/cli/doctor.h"
 #include "weft/cli/selftest.h"
+#include "weft/model/kinds.h"
 #include "weft/train/validate.h"
 
 namespace weft::cli {
@@ -34,14 +37,38 @@ TrainConfig small_llama() {
   return c;
 }
 
+TrainConfig small_mixture() {
+  TrainConfig c = small_llama();
+  c.model.experts = {.count = 4, .ffn_hidden = 32, .shared_hidden = 32};
+  c.model.experts.router.chosen = 2;
+  return c;
+}
+
+/// Those of which GPTs say nothing.
+std::vector<TrainConfig> small_encoders() {
+  std::vector<TrainConfig> out;
+  for (const ModelKind& kind : model_kinds()) {
+    TrainConfig c = small_gpt();
+    c.model.kind = kind.name;
+    const Samples::Of reads = kind.samples(c.model).of;
+    if (reads == Samples::Of::hidden_spans) c.model.decoder_sequence = 16;
+    if (reads != Samples::Of::documents) out.push_back(std::move(c));
+  }
+  return out;
+}
+
 }  // namespace
 
 Finding plain_loops() {
   PlainCalls calls;
-  for (const TrainConfig& raw : {small_gpt(), small_llama()}) {
+  std::vector<TrainConfig> all = small_encoders();
+  for (TrainConfig c : {small_gpt(), small_llama(), small_mixture()}) all.push_back(std::move(c));
+  for (const TrainConfig& raw : all) {
     TrainConfig asked = raw;
     complete(asked, 1);
-    (void)train_small(shrunk(asked, raw), &calls);
+    TrainConfig small = shrunk(asked, raw);
+    small.length.iterations = 1;
+    (void)train_small(small, &calls);
   }
   return plain_loops(calls);
 }

@@ -6,7 +6,7 @@
 #include "weft/base/error.h"
 #include "weft/cli/dialect/spelling.h"
 #include "weft/cli/dry_run_plan.h"
-#include "weft/train/batch_size.h"
+#include "weft/train/settings.h"
 #include "weft/train/validate.h"
 
 namespace weft::cli {
@@ -20,7 +20,7 @@ struct Outlook {
 // The first of an order varies fastest: tp, cp, then dp and pp as the order says.
 Outlook outlook(const TrainConfig& c, const Launched& launched) {
   const ParallelConfig& p = c.parallel;
-  const BatchSchedule batch(c.batch, p.dp, c.model.sequence);
+  const auto [batch, steps] = run_length(c);
   Outlook o{};
   o.world = p.tp * p.cp * p.dp * p.pp;
   o.rank = launched.rank;
@@ -30,7 +30,7 @@ Outlook outlook(const TrainConfig& c, const Launched& launched) {
   const bool dp_first = p.order == RankOrderKind::tp_cp_ep_dp_pp;
   o.dp = dp_first ? rest % p.dp : rest / p.pp;
   o.pp = dp_first ? rest / p.dp : rest % p.pp;
-  o.steps = c.eval.skip_train ? 0 : steps_of(c, batch);
+  o.steps = c.eval.skip_train ? 0 : steps;
   o.microbatches = batch.microbatches_at(0);
   o.samples = batch.consumed_after(o.steps);
   const EvalCounts eval = eval_counts(c.eval, o.steps);
@@ -57,9 +57,12 @@ std::string row(const Field& field) {
 void complete(Command& command, int world) {
   std::vector<std::vector<std::string>> before;
   for (const auto& field : command.fields.all()) before.push_back(field->write());
+  settle_by_ranks(command, world);
   for (const std::string& sentence : weft::complete(command.config, world))
     command.notices.push_back(spelled(sentence, &command));
   for (std::string& sentence : idle_flags(command)) command.notices.push_back(std::move(sentence));
+  if (const int asked = command.config.run.ranks; world > 0 && asked > 0 && asked != world)
+    command.notices.push_back(text("no effect here: --ranks ", asked, " (a launcher started ", world, ")"));
   std::size_t i = 0;
   for (const auto& field : command.fields.all())
     if (field->write() != before[i++]) field->set_origin(Origin::derived);

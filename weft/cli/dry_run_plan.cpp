@@ -8,12 +8,15 @@
 #include "weft/backend/open.h"
 #include "weft/base/format.h"
 #include "weft/cli/train_run.h"
+#include "weft/model/kinds.h"
 #include "weft/train/stages.h"
 
 namespace weft::cli {
 namespace {
 
-bool countable(const TrainConfig& c) { return bytes_at_least(c) <= most_that_can_be_counted; }
+std::int64_t tokens_of_a_step(const TrainConfig& c) {
+  return c.batch.global * kind_of(c.model).samples(c.model).tokens();
+}
 
 bool used(const Plan& plan, int use) {
   return std::ranges::any_of(plan.kinds,
@@ -34,14 +37,22 @@ std::string table(const Plan& plan) {
     for (int use = 0; use < uses; ++use)
       if (used(plan, use)) rows += fmt::format("{:>16}", human_bytes(kind.memory.peak[std::size_t(use)]));
     rows += fmt::format("{:>16}\n", human_bytes(kind.memory.total_peak));
+    if (kind.on_disk > 0)
+      rows +=
+          fmt::format("    and {} of optimizer states of each rank in a file\n", human_bytes(kind.on_disk));
+    if (kind.training < kind.memory.total_peak)
+      rows += fmt::format("    while it evaluates; {} while it trains\n", human_bytes(kind.training));
+    if (kind.crowded > 0)
+      rows += fmt::format("    with even loads of experts; {} where all tokens go to one rank's\n",
+                          human_bytes(kind.crowded));
   }
   return head + fmt::format("{:>16}\n", "at once") + rows;
 }
 
-std::string room_here(const TrainConfig& c, const Plan& plan, const Launched& launched) {
-  const RanksHere here = ranks_here(c, launched);
+std::string room_here(const ParallelConfig& parallel, const Plan& plan, const Launched& launched) {
+  const RanksHere here = ranks_here(parallel, launched);
   const FreeMemory free = free_memory();
-  const std::int64_t need = bytes_here(plan, c.parallel, here);
+  const std::int64_t need = bytes_here(plan, parallel, here);
   const int ranks = here.last - here.first + 1;
   return fmt::format("  {} on this machine needs {}, {} leaves {}: {}\n",
                      ranks == 1 ? "a run" : fmt::format("a run of {} ranks", ranks), human_bytes(need),
@@ -58,8 +69,8 @@ OpenCounter counter_of(const TrainConfig& config, const Launched& launched) {
   return [options] { return open_device("meta", options); };
 }
 
-RanksHere ranks_here(const TrainConfig& config, const Launched& launched) {
-  const int world = layout_of(config.parallel).world();
+RanksHere ranks_here(const ParallelConfig& parallel, const Launched& launched) {
+  const int world = layout_of(parallel).world();
   if (!launched.processes()) return {.first = 0, .last = world - 1, .one_process = true};
   const int first = launched.rank / launched.on_this_machine * launched.on_this_machine;
   return {
@@ -69,21 +80,24 @@ RanksHere ranks_here(const TrainConfig& config, const Launched& launched) {
 std::string plan_text(const TrainConfig& c, const Launched& launched) {
   const double flops = double(c.batch.global) * training_flops(c.model, c.model.sequence);
   const std::string step = fmt::format("a step learns from {} tokens in {:.3g} floating-point operations\n",
-                                       c.batch.global * c.model.sequence, flops);
+                                       tokens_of_a_step(c), flops);
   if (!countable(c))
-    return fmt::format(
-        "about {} parameters; {}  more than {} of memory for weights, gradients and optimizer\n",
-        human_count(training_flops(c.model, 1) / 6), step,
-        human_bytes(std::int64_t(std::min(bytes_at_least(c), 9e18))));
+    return fmt::format("about {} parameters; {}  more than {} of memory\n",
+                       human_count(training_flops(c.model, 1) / 6), step,
+                       human_bytes(std::int64_t(std::min(bytes_at_least(c), 9e18))));
   const Plan plan = plan_run(c, counter_of(c, launched));
-  return fmt::format("{} parameters ({}); {}{}{}", human_count(double(plan.parameters.total())),
-                     plan.parameters.total(), step, table(plan), room_here(c, plan, launched));
+  const ParameterCount& count = plan.parameters;
+  const std::string active =
+      count.idle > 0 ? fmt::format(", {} of them active for a token", human_count(double(count.active())))
+                     : std::string();
+  return fmt::format("{} parameters ({}){}; {}{}{}", human_count(double(count.total())), count.total(),
+                     active, step, table(plan), room_here(c.parallel, plan, launched));
 }
 
 nlohmann::ordered_json plan_json(const TrainConfig& c, const Launched& launched) {
   using Json = nlohmann::ordered_json;
   Json out;
-  out["tokens"] = c.batch.global * c.model.sequence;
+  out["tokens"] = tokens_of_a_step(c);
   out["flops"] = double(c.batch.global) * training_flops(c.model, c.model.sequence);
   if (!countable(c)) {
     out["bytes_at_least"] = bytes_at_least(c);
@@ -91,6 +105,7 @@ nlohmann::ordered_json plan_json(const TrainConfig& c, const Launched& launched)
   }
   const Plan plan = plan_run(c, counter_of(c, launched));
   out["parameters"] = plan.parameters.total();
+  if (plan.parameters.idle > 0) out["active_parameters"] = plan.parameters.active();
   out["memory"] = Json::array();
   for (const KindOfRank& kind : plan.kinds) {
     Json bytes;
@@ -99,10 +114,13 @@ nlohmann::ordered_json plan_json(const TrainConfig& c, const Launched& launched)
                              {"last_stage", kind.last},
                              {"ranks", kind.ranks},
                              {"bytes", bytes},
-                             {"at_once", kind.memory.total_peak}});
+                             {"at_once", kind.memory.total_peak},
+                             {"at_once_in_training", kind.training}});
+    if (kind.on_disk > 0) out["memory"].back()["on_disk"] = kind.on_disk;
+    if (kind.crowded > 0) out["memory"].back()["at_once_if_crowded"] = kind.crowded;
   }
   const FreeMemory free = free_memory();
-  out["here"] = {{"needs", bytes_here(plan, c.parallel, ranks_here(c, launched))},
+  out["here"] = {{"needs", bytes_here(plan, c.parallel, ranks_here(c.parallel, launched))},
                  {"free", free.bytes},
                  {"by", free.by}};
   return out;

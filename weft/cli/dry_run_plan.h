@@ -12,7 +12,7 @@ namespace weft::cli {
 /// A device that counts for those that the run will open.
 OpenCounter counter_of(const TrainConfig& config, const Launched& launched);
 /// Which ranks share the memory of this machine.
-RanksHere ranks_here(const TrainConfig& config, const Launched& launched);
+RanksHere ranks_here(const ParallelConfig& parallel, const Launched& launched);
 
 /// Parameters, tokens and operations of a step, and the memory of every kind of rank; where numbers are too
 /// large to be counted, what is known at least.

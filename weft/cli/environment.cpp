@@ -36,6 +36,7 @@ Launched launched_by_environment() {
           .job = std::string(launch::value_of(environment, "SLURM_JOB_ID")),
           .supervised = !said("WEFT_SUPERVISED").empty(),
           .pulse = said("WEFT_PULSE"),
+          .watcher = said("WEFT_WATCHER"),
           .faults = said("WEFT_INJECT"),
           .error_file = said("TORCHELASTIC_ERROR_FILE")};
 }

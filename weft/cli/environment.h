@@ -19,6 +19,7 @@ struct Launched {
   std::string job = {};         // Slurm's number, for progress.txt
   bool supervised = false;      // by weft launch, which leaves nothing behind
   std::string pulse = {};       // the board that it watches; "": none
+  std::string watcher = {};     // a launcher on another machine; "": none
   std::string faults = {};      // of --inject; "": none
   std::string error_file = {};  // torchrun's, to say in why this process fails; "": none
 

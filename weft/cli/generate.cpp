@@ -1,4 +1,4 @@
-// weft generate: how a model goes on from a text.
+// weft generate: how a model goes on from a text, answers it, or fills its gaps.
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -12,6 +12,7 @@
 #include "weft/cli/tokenizer_lines.h"
 #include "weft/cli/verbs.h"
 #include "weft/generate/continue.h"
+#include "weft/generate/fill.h"
 #include "weft/model/kinds.h"
 #include "weft/text/open.h"
 #include "weft/train/run_data.h"
@@ -35,12 +36,14 @@ struct GenerateOptions {
 
 template <class Visitor>
 void describe(Visitor& v, GenerateOptions& o) {
-  v("prompt", o.prompt, "the text to go on from; left out: --prompt-file, or standard input");
+  v("prompt", o.prompt,
+    "the text to go on from or to answer, or with [MASK] where BERT is to guess; left out: --prompt-file, or "
+    "standard input");
   v("prompt_file", o.prompt_file, "a file with the text; - is standard input");
   v("tokens", o.tokens, "how many tokens at most; the end of a text comes earlier if the model says so");
   v("greedy", o.greedy, "always the likeliest token");
   v("temperature", o.temperature, "divides the logits: below 1 bolder, above 1 wilder, 0 greedy");
-  v("top_k", o.top_k, "draws among so many of the likeliest tokens (0: all)");
+  v("top_k", o.top_k, "draws among so many of the likeliest tokens (0: all); BERT: prints so many (0: 5)");
   v("top_p", o.top_p, "draws among the fewest tokens that have this probability together (0: all)");
   v("seed", o.seed, "the same seed draws the same text");
   v("tokenizer", o.tokenizer,
@@ -50,16 +53,17 @@ void describe(Visitor& v, GenerateOptions& o) {
   v("device", o.device, "what computes");
   v("threads", o.threads, "of the device (0: the processors it may use)");
   v("echo", o.echo, "prints the prompt before what follows it");
-  v("json", o.json, "one JSON object: prompt, text, seconds");
+  v("json", o.json, "one JSON object: prompt, text, seconds; BERT: masks, too");
 }
 
-struct Asked {
+struct GenerateCommand {
   GenerateOptions options;
   std::string directory;
+  std::vector<std::string> drawing;  // flags given that say how words are drawn
 };
 
-Asked asked(Args args) {
-  Asked out;
+GenerateCommand asked(Args args) {
+  GenerateCommand out;
   Fields fields(out.options);
   const auto others = read_flags(fields, args);
   if (others.size() != 1)
@@ -69,6 +73,9 @@ Asked asked(Args args) {
   GenerateOptions& o = out.options;
   if (o.greedy && fields.at("temperature").origin() != Origin::built_in && o.temperature != 0)
     fail(Kind::usage, "generate: --greedy and --temperature ", o.temperature, " contradict each other");
+  for (const char* name : {"tokens", "greedy", "temperature", "top_p", "seed"})
+    if (const Field& field = fields.at(name); field.origin() != Origin::built_in)
+      out.drawing.push_back(flag_of(field));
   if (o.greedy) o.temperature = 0;
   if (!o.prompt.empty() && !o.prompt_file.empty())
     fail(Kind::usage, "generate: --prompt and --prompt-file contradict each other");
@@ -87,41 +94,102 @@ std::string prompt_of(const GenerateOptions& o) {
 
 std::shared_ptr<const Tokenizer> tokenizer_of(const GenerateOptions& o, const NamedModel& model) {
   if (!o.tokenizer.empty()) return open_tokenizer(tokenizer_named(o.tokenizer));
-  auto own = run_tokenizer(model.settings);
+  auto own = run_tokenizer(model.settings.data.tokenizer, model.settings.model.vocabulary);
   if (!own)
     fail(Kind::usage, "generate: ", model.path.string(), " names no tokenizer; give one with --tokenizer");
   return own;
 }
 
+using Object = nlohmann::ordered_json;
+
+/// A model, its words, and what it is asked.
+struct Task {
+  const GenerateOptions& options;
+  const NamedModel& named;
+  Speaker speaker;
+  std::string prompt;
+};
+
+/// The prompt, if it is wanted: on a line of its own where what is said does not go on from it.
+void echo(const Task& task, const char* behind) {
+  if (task.options.echo && !task.options.json) std::cout << task.prompt << behind << std::flush;
+}
+
+Wish wish_of(const Task& task, const Choice& choice) {
+  const GenerateOptions& o = task.options;
+  Wish wish{.prompt = task.prompt, .tokens = o.tokens, .choice = choice, .seed = o.seed, .ends = {}};
+  if (!task.named.hub) return wish;
+  wish.ends = task.named.hub->ends;
+  wish.start = task.named.hub->start;
+  if (task.speaker.model.config.decoder_layers > 0 && !wish.ends.empty()) wish.closes = wish.ends.front();
+  return wish;
+}
+
+void say(const Task& task, const Choice& choice) {
+  const bool json = task.options.json;
+  const Stopwatch watch;
+  echo(task, task.speaker.model.config.decoder_layers > 0 ? "\n" : "");
+  const auto tell = [](const std::string& piece) { std::cout << piece << std::flush; };
+  const std::string text = continue_text(task.speaker, wish_of(task, choice),
+                                         json ? std::function<void(const std::string&)>() : tell);
+  if (json) std::cout << Object{{"prompt", task.prompt}, {"text", text}, {"seconds", watch.seconds()}}.dump();
+  std::cout << '\n';
+}
+
+Object masks_of(const Filled& filled) {
+  Object masks = Object::array();
+  for (const auto& guesses : filled.hidden) {
+    Object words = Object::array();
+    for (const Guess& guess : guesses)
+      words.push_back({{"token", guess.token}, {"id", guess.id}, {"probability", guess.probability}});
+    masks.push_back(std::move(words));
+  }
+  return masks;
+}
+
+void guess(const Task& task) {
+  constexpr std::int64_t usual = 5;
+  const Stopwatch watch;
+  const std::int64_t words = task.options.top_k > 0 ? task.options.top_k : usual;
+  const Filled filled = fill_hidden(task.speaker, task.prompt, words);
+  if (task.options.json) {
+    std::cout << Object{{"prompt", task.prompt},
+                        {"text", filled.text},
+                        {"masks", masks_of(filled)},
+                        {"seconds", watch.seconds()}}
+                     .dump()
+              << '\n';
+    return;
+  }
+  echo(task, "\n");
+  for (const auto& guesses : filled.hidden) {
+    for (std::size_t i = 0; i < guesses.size(); ++i) {
+      char probability[32];
+      std::snprintf(probability, sizeof probability, "%.4f", guesses[i].probability);
+      std::cout << (i > 0 ? "  " : "") << guesses[i].token << ' ' << probability;
+    }
+    std::cout << '\n';
+  }
+}
+
 int run_generate(Args args) {
-  const Asked what = asked(args);
+  const GenerateCommand what = asked(args);
   const GenerateOptions& o = what.options;
   const Choice choice{.temperature = o.temperature, .top_k = o.top_k, .top_p = o.top_p};
   check(choice);
   const NamedModel named = find_model(what.directory);
   for (const std::string& notice : named.notices) std::cerr << spelled(notice) << '\n';
   const std::string& family = named.settings.model.kind;
-  if (!kind_named(family).continues)
+  const bool guesses = kind_named(family).speech == Speech::guesses;
+  if (guesses && !what.drawing.empty())
     fail(Kind::usage, "generate: ", named.path.string(), " is a model of the family ", family,
-         ", which guesses hidden words and does not go on from a text");
+         ", which guesses hidden words and draws none; leave ", join(what.drawing, ", "), " out");
   const auto tokenizer = tokenizer_of(o, named);
   const std::string prompt = prompt_of(o);
   const auto device = open_device(o.device, {.threads = o.threads});
   ReadModel model(named, o.precision, *device);
-  const Stopwatch watch;
-  const Wish wish{.prompt = prompt,
-                  .tokens = o.tokens,
-                  .choice = choice,
-                  .seed = o.seed,
-                  .ends = named.hub ? named.hub->ends : std::vector<std::int32_t>()};
-  const auto tell = [](const std::string& piece) { std::cout << piece << std::flush; };
-  if (o.echo && !o.json) tell(prompt);
-  const std::string text = continue_text({model.here(), *tokenizer}, wish,
-                                         o.json ? std::function<void(const std::string&)>() : tell);
-  if (o.json)
-    std::cout
-        << nlohmann::ordered_json{{"prompt", prompt}, {"text", text}, {"seconds", watch.seconds()}}.dump();
-  std::cout << '\n';
+  const Task task{o, named, {model.here(), *tokenizer}, prompt};
+  guesses ? guess(task) : say(task, choice);
   return static_cast<int>(Exit::done);
 }
 
@@ -131,22 +199,29 @@ VerbHelp about_generate() {
   Topic topic{"generate", {}};
   for (const auto& field : fields.all())
     topic.options.push_back({flag_of(*field), value_name(*field), help_with_default(*field)});
-  return {
-      .usage = "weft generate MODEL [--prompt TEXT | --prompt-file FILE] [options]",
-      .examples = {{"weft generate run/checkpoints --prompt 'Once upon a time'",
-                    "the newest complete step of a run; its own tokenizer"},
-                   {"weft generate Qwen3-0.6B --prompt 'The capital of France is' --tokens 20 --greedy",
-                    "a Hugging Face directory as it is"},
-                   {"weft generate run/checkpoints/step_00001000 --prompt-file start.txt --temperature 0.8 "
-                    "--top-k 40 --seed 7",
-                    "one step; the same seed draws the same text"},
-                   {"echo 'def main():' | weft generate run/checkpoints --top-p 0.9 --json",
-                    "the prompt from standard input, one JSON object out"}},
-      .topics = {std::move(topic)}};
+  return {.usage = "weft generate MODEL [--prompt TEXT | --prompt-file FILE] [options]",
+          .examples =
+              {{"weft generate run/checkpoints --prompt 'Once upon a time'",
+                "the newest complete step of a run; its own tokenizer"},
+               {"weft generate Qwen3-0.6B --prompt 'The capital of France is' --tokens 20 --greedy",
+                "a Hugging Face directory as it is"},
+               {"weft generate run/checkpoints/step_00001000 --prompt-file start.txt --temperature 0.8 "
+                "--top-k 40 --seed 7",
+                "one step; the same seed draws the same text"},
+               {"weft generate t5-small --prompt 'translate English to German: The house is small.' --greedy",
+                "a model of two stacks reads the prompt, and says another text"},
+               {"weft generate bert-base-uncased --prompt 'Paris is the [MASK] of France.'",
+                "the likeliest words for every [MASK], with their probabilities"},
+               {"echo 'def main():' | weft generate run/checkpoints --top-p 0.9 --json",
+                "the prompt from standard input, one JSON object out"}},
+          .topics = {std::move(topic)}};
 }
 
 }  // namespace
 
-Verb generate_verb() { return {"generate", "how a model goes on from a text", run_generate, about_generate}; }
+Verb generate_verb() {
+  return {"generate", "how a model goes on from a text, answers it, or fills its gaps", run_generate,
+          about_generate};
+}
 
 }  // namespace weft::cli

@@ -52,8 +52,10 @@ int run_help(Args args) {
     std::cout << overview(verbs());
     return static_cast<int>(Exit::done);
   }
-  if (args[0] == "flags" || args[0] == "--man") {
-    std::cout << (args[0] == "flags" ? dialect_markdown() : man_page(verbs()));
+  if (args[0] == "flags" || args[0] == "deepspeed" || args[0] == "--man") {
+    std::cout << (args[0] == "flags"       ? dialect_markdown()
+                  : args[0] == "deepspeed" ? deepspeed_markdown()
+                                           : man_page(verbs()));
     return static_cast<int>(Exit::done);
   }
   std::vector<std::string_view> names;
@@ -68,9 +70,10 @@ int run_help(Args args) {
 }
 
 VerbHelp about_help() {
-  return {.usage = "weft help [VERB | flags | --man]",
+  return {.usage = "weft help [VERB | flags | deepspeed | --man]",
           .examples = {{"weft help train", "one verb's page"},
                        {"weft help flags", "every flag of Megatron-LM and what weft does about it"},
+                       {"weft help deepspeed", "every key of DeepSpeed's configuration, the same"},
                        {"weft help --man > weft.1", "the manual page"}},
           .topics = {}};
 }

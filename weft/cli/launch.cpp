@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <iostream>
 
 #include "weft/base/error.h"
@@ -33,6 +34,10 @@ std::string host_name() {
   return name.c_str();
 }
 
+std::vector<launch::Endpoint> places_of(const launch::Options& o) {
+  return o.places.empty() ? std::vector{o.master} : o.places;
+}
+
 launch::Rules rules_of(const Launch& l) {
   const launch::Options& o = l.options;
   launch::Rules rules{.nodes = o.by == launch::By::agents ? o.nodes : launch::Nodes{},
@@ -40,30 +45,40 @@ launch::Rules rules_of(const Launch& l) {
                       .max_restarts = o.max_restarts,
                       .grace = o.grace,
                       .run_id = o.run_id,
+                      .voters = int(places_of(o).size()),
                       .slow_window = o.hang.slow_window};
-  // Another start does not mend a person's mistake, nor a machine that computes wrongly.
+  // Another start on the same machines does not mend a person's mistake, nor what they compute.
   if (l.program.trains)
-    rules.final_codes = {static_cast<int>(Exit::usage), static_cast<int>(Exit::fault_confirmed)};
+    rules.final_codes = {static_cast<int>(Exit::usage), static_cast<int>(Exit::fault_unsettled),
+                         static_cast<int>(Exit::fault_confirmed)};
   return rules;
 }
 
+/// Training saves and ends by those too that a program of somebody's may use as it likes.
+std::vector<int> signals_of(const Launch& l) {
+  std::vector<int> out = l.options.signals;
+  if (l.program.trains) out.insert(out.end(), {SIGUSR1, SIGUSR2});
+  return out;
+}
+
 int run_launch(Args args) {
+  if (!args.empty() && args[0] == "--take-a-seat") return take_a_seat(args.subspan(1));
   launch::Options options = launch::read_options(args, launch::environment_of_this_process());
   for (const std::string& notice : options.notices) std::cerr << notice << "\n";
   const Launch launch = prepared(std::move(options));
   const Folder folder(launch);
   const launch::Options& o = launch.options;
   const bool several = o.by == launch::By::agents && o.nodes.most > 1;
-  const launch::Job job{.rules = rules_of(launch),
-                        .self = {.run_id = o.run_id,
-                                 .host = host_name(),
-                                 .address = several ? o.local_address : "127.0.0.1",
-                                 .wanted_rank = o.node_rank,
-                                 .slots = slots_of(launch),
-                                 .port = port_of(launch)},
-                        .work = work_of(launch),
-                        .signals = o.signals};
-  return several ? launch::supervise_with_others(job, {.at = o.master}) : launch::supervise(job);
+  const launch::NodeJob job{.rules = rules_of(launch),
+                            .self = {.run_id = o.run_id,
+                                     .host = host_name(),
+                                     .address = several ? o.local_address : "127.0.0.1",
+                                     .wanted_rank = o.node_rank,
+                                     .slots = slots_of(launch),
+                                     .port = port_of(launch)},
+                            .work = work_of(launch),
+                            .signals = signals_of(launch)};
+  return several ? launch::supervise_with_others(job, {.at = places_of(o)}) : launch::supervise(job);
 }
 
 std::string shown(const launch::OptionRow& row) {

@@ -16,8 +16,8 @@ namespace {
 
 /// "gpt" for any path to pretrain_gpt.py.
 std::string model_of_script(const std::filesystem::path& program) {
-  for (const char* model : {"gpt", "bert", "t5"})
-    if (program.filename() == text("pretrain_", model, ".py")) return model;
+  for (const ModelKind& kind : model_kinds())
+    if (program.filename() == text("pretrain_", kind.name, ".py")) return std::string(kind.name);
   return "";
 }
 
@@ -30,6 +30,8 @@ void read_training(Program& program, const launch::Options& options) {
   const auto& checkpoint = command->config.checkpoint;
   program.save = checkpoint.save;
   program.resumes = !checkpoint.load.empty() && checkpoint.load == checkpoint.save && !checkpoint.finetune;
+  const ParallelConfig& p = command->config.parallel;
+  program.ranks = std::max(command->config.run.ranks, p.tp * p.pp * p.cp * std::max(1, p.dp));
   const int ranks = command->config.run.ranks, asked = options.per_node.value_or(0);
   if (ranks > 0 && asked > 0 && ranks != asked * options.nodes.most)
     fail(Kind::usage, "launch: --ranks ", ranks, " of training is not what is launched: ", asked,

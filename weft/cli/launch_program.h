@@ -14,6 +14,7 @@ struct Program {
   bool trains = false;             // weft train
   std::vector<std::string> words;  // after weft itself where it trains: "train", "gpt", …
   std::filesystem::path save;      // where it saves; empty: it does not, or nobody knows
+  int ranks = 1;                   // that its flags ask for, where nobody else does
   bool resumes = false;            // it loads from where it saves by itself
 };
 

@@ -5,15 +5,17 @@
 
 #include <csignal>
 #include <memory>
-#include <numeric>
 
 #include "weft/base/error.h"
 #include "weft/base/file.h"
 #include "weft/base/pulse.h"
 #include "weft/cli/verb.h"
-#include "weft/comm/mpi.h"
+#include "weft/launch/contract.h"
 #include "weft/launch/elsewhere.h"
+#include "weft/launch/herald.h"
+#include "weft/launch/placement.h"
 #include "weft/launch/socket.h"
+#include "weft/launch/watch.h"
 
 namespace weft::cli {
 namespace {
@@ -27,27 +29,18 @@ void replace_all(std::string& in, std::string_view what, const std::string& by) 
     in.replace(at, what.size(), by);
 }
 
-/// By another launcher, which then makes the processes.
-bool elsewhere(const Launch& l) {
-  const bool by_mpirun = l.program.trains && l.options.processes && l.options.nodes.most == 1 &&
-                         !l.options.given.contains("launcher") && mpi_is_built();
-  return l.options.by != By::agents || by_mpirun;
-}
-
-/// Ranks of our own as processes that we start, and that speak TCP.
-bool by_tcp(const Launch& l) {
-  const bool several =
-      l.options.processes || l.options.nodes.most > 1 || l.options.given.contains("launcher");
-  return l.program.trains && !elsewhere(l) && several;
-}
-
 /// Of a round: whoever was killed may still hold the one before.
 std::filesystem::path board_of(const Launch& l, int round) { return l.folder / text("pulse_", round); }
 
-/// Only ranks of this machine share its memory.
-bool watched(const Launch& l) {
-  return l.program.trains && l.options.watches && l.hosts.empty() &&
-         (!elsewhere(l) || l.options.by == By::agents);
+std::string watcher_of(const Launch& l, int round) {
+  launch::Watcher out{.period = launch::Watch(l.options.hang).period(),
+                      .hosts = {},
+                      .port = port_of(l.ward),
+                      .token = l.ward_token,
+                      .round = round};
+  out.hosts =
+      l.options.local_address.empty() ? launch::own_addresses() : std::vector{l.options.local_address};
+  return to_word(out);
 }
 
 std::vector<std::string> program_words(const Launch& l, const launch::Begin& begin) {
@@ -69,6 +62,7 @@ void route(const Launch& l, Worker& w, int round) {
   w.files = streams(files(Streams::out), files(Streams::err));
   w.console = streams(console(Streams::out), console(Streams::err));
   if (!o.console_ranks.empty() && !o.console_ranks.contains(w.local_rank)) w.console = Streams::none;
+  if (l.made_folder) w.files = Streams::none;  // it goes with this launch
   w.folder = l.folder / text("attempt_", round - 1) / std::to_string(w.local_rank);
   if (tee == Streams::none) return;
   w.prefix = o.prefix.empty() ? "[${role_name}${local_rank}]:" : o.prefix;
@@ -95,23 +89,43 @@ launch::Environment environment_of(const Launch& l, const launch::Begin& begin, 
                  .role = l.options.role},
                 e);
   e.erase("WEFT_LISTENER");
-  if (!l.program.trains && !elsewhere(l)) return e;
+  if (!l.program.trains && !l.elsewhere()) return e;
   if (!threads_set) e.erase("OMP_NUM_THREADS");
+  if (!l.program.trains) {  // each process finds its own, see take_a_seat()
+    forget_seat(e);
+    return e;
+  }
   e["WEFT_SUPERVISED"] = "1";
   e["WEFT_ROUND"] = text(begin.round);
-  if (watched(l)) e["WEFT_PULSE"] = board_of(l, begin.round).string();
+  if (l.ward)
+    e["WEFT_WATCHER"] = watcher_of(l, begin.round);
+  else if (l.watched())
+    e["WEFT_PULSE"] = board_of(l, begin.round).string();
   if (std::string faults = launch::faults_of(l.options.faults, begin.round - 1); !faults.empty())
     e["WEFT_INJECT"] = std::move(faults);
   // Threads are told by words, and processes by their own launcher.
-  if (!by_tcp(l)) forget_seat(e);
-  if (by_tcp(l) && begin.first_rank + local_rank == 0) e["WEFT_LISTENER"] = text(l.door.get());
+  if (!l.by_tcp()) forget_seat(e);
+  if (l.by_tcp() && begin.first_rank + local_rank == 0) e["WEFT_LISTENER"] = text(l.door.get());
   return e;
 }
 
-int process_count(const Launch& l) {
-  if (l.hosts.empty()) return l.options.per_node.value_or(1) * l.options.nodes.most;
-  return std::accumulate(l.hosts.begin(), l.hosts.end(), 0,
-                         [](int sum, const launch::Host& host) { return sum + int(host.slots.size()); });
+/// A program of somebody's asks nobody for its rank: a weft beside it does, and becomes the program.
+std::vector<std::string> seated_words(const Launch& l, const launch::Begin& begin) {
+  launch::Placement p{.port = begin.port > 0 ? begin.port : l.port,
+                      .restarts = begin.restarts,
+                      .max_restarts = begin.max_restarts,
+                      .run_id = l.options.run_id,
+                      .role = l.options.role};
+  for (const launch::Host& host : l.hosts) p.slots.push_back(int(host.slots.size()));
+  if (!l.hosts.empty())
+    p.address = l.hosts.front().name;
+  else if (l.options.by != By::slurm)
+    p.address = launch::first_host(launch::value_of(l.environment, "SLURM_JOB_NODELIST"));
+  if (p.address.empty() && l.options.by != By::slurm) p.address = "127.0.0.1";
+  std::vector<std::string> out{l.weft.string(), "launch", "--take-a-seat"};
+  for (std::string& word : to_words(p)) out.push_back(std::move(word));
+  out.insert(out.end(), l.program.words.begin(), l.program.words.end());
+  return out;
 }
 
 /// One worker: the launcher, whose files a rank are its own work.
@@ -119,20 +133,22 @@ Worker started_elsewhere(const Launch& l, const launch::Begin& begin) {
   Worker w;
   route(l, w, begin.round);
   const bool logs = w.files != Streams::none;
-  launch::Processes p{.count = process_count(l),
+  launch::Processes p{.count = l.world(),
                       .hostfile = {},
                       .folder = logs ? w.folder.parent_path() : std::filesystem::path(),
                       .console = w.console != Streams::none,
                       .prefixed = !w.prefix.empty(),
-                      .as_root = geteuid() == 0};
+                      .as_root = geteuid() == 0,
+                      .trains = l.program.trains};
   w.environment = environment_of(l, begin, 0);
-  if (!l.hosts.empty()) {
+  if (l.options.by == By::slurm) p.hosts = l.hosts;
+  if (!l.hosts.empty() && l.options.by != By::slurm) {
     p.hostfile = l.folder / "hostfile";
     File(p.hostfile, Open::create).write(hostfile_of(l.hosts));
   }
   w.words = l.options.by == By::slurm ? launch::srun_words(p, l.options)
                                       : launch::mpirun_words(p, l.options, w.environment);
-  const auto rest = program_words(l, begin);
+  const auto rest = l.program.trains ? program_words(l, begin) : seated_words(l, begin);
   w.words.insert(w.words.end(), rest.begin(), rest.end());
   w.prefix.clear();
   if (logs) w.files = Streams::err;  // the launcher's own words are worth keeping too
@@ -143,10 +159,10 @@ Worker started_elsewhere(const Launch& l, const launch::Begin& begin) {
 }
 
 std::vector<Worker> workers(const Launch& l, const launch::Begin& begin) {
-  if (watched(l)) static_cast<void>(PulseBoard::make(board_of(l, begin.round)));
-  if (elsewhere(l)) return {started_elsewhere(l, begin)};
+  if (l.watched() && !l.ward) static_cast<void>(PulseBoard::make(board_of(l, begin.round)));
+  if (l.elsewhere()) return {started_elsewhere(l, begin)};
   std::vector<Worker> out;
-  const int count = l.program.trains && !by_tcp(l) ? 1 : begin.slots;
+  const int count = l.program.trains && !l.by_tcp() ? 1 : begin.slots;
   for (int i = 0; i < count; ++i) {
     Worker w{.words = program_words(l, begin),
              .environment = environment_of(l, begin, i),
@@ -154,9 +170,10 @@ std::vector<Worker> workers(const Launch& l, const launch::Begin& begin) {
              .prefix = {}};
     w.rank = begin.first_rank + i;
     w.local_rank = i;
-    for (std::string& word : w.words) replace_all(word, "${local_rank}", std::to_string(i));
-    if (by_tcp(l) && w.rank == 0) w.keep = l.door.get();
-    if (l.program.trains && l.options.per_node && !by_tcp(l))
+    if (l.program.trains && !l.by_tcp()) w.ranks = l.options.per_node.value_or(l.program.ranks);
+    for (std::string& word : w.words) word = with_local_rank(std::move(word), std::to_string(i));
+    if (l.by_tcp() && w.rank == 0) w.keep = l.door.get();
+    if (l.program.trains && l.options.per_node && !l.by_tcp())
       w.words.insert(w.words.end(), {"--ranks", std::to_string(*l.options.per_node)});
     route(l, w, begin.round);
     w.error_file = w.folder / "error.json";
@@ -180,55 +197,9 @@ void explain(By by, launch::Failure& failure) {
     failure.last_words = std::move(own);
 }
 
-bool wants_files(const launch::Options& o) {
-  return o.redirects.others != Streams::none || o.tee.others != Streams::none ||
-         !o.redirects.by_rank.empty() || !o.tee.by_rank.empty();
-}
-
-std::filesystem::path fresh_folder(const launch::Options& o, bool lasting) {
-  const std::filesystem::path root = lasting && !o.log_dir.empty() ? std::filesystem::path(o.log_dir)
-                                                                   : std::filesystem::temp_directory_path();
-  make_directories(root);
-  std::string name = (root / text(lasting ? o.run_id : "weft_launch", "_XXXXXX")).string();
-  if (mkdtemp(name.data()) == nullptr) fail_errno("make a folder for logs in", root, errno);
-  return name;
-}
-
 }  // namespace
 
-Launch prepared(launch::Options options) {
-  Launch out{
-      .options = std::move(options), .environment = launch::environment_of_this_process(), .program = {}};
-  launch::Options& o = out.options;
-  // Who names a folder for logs wants logs.
-  if (!o.log_dir.empty() && !wants_files(o)) o.tee.others = Streams::both;
-  out.program = program_of(o, out.environment);
-  if (!o.hostfile.empty()) out.hosts = launch::read_hosts(o.hostfile, read_file(o.hostfile));
-  if (!o.include.empty()) out.hosts = included(std::move(out.hosts), o.include);
-  if (!o.exclude.empty()) out.hosts = excluded(std::move(out.hosts), o.exclude);
-  if (!out.hosts.empty() && o.given.contains("num-nodes")) {
-    if (std::size_t(o.nodes.most) > out.hosts.size())
-      fail(Kind::usage, "launch: --num-nodes ", o.nodes.most, ", and ", o.hostfile, " names ",
-           out.hosts.size());
-    out.hosts.resize(std::size_t(o.nodes.most));
-  }
-  if (o.per_node)
-    for (launch::Host& host : out.hosts) host.slots.resize(std::size_t(*o.per_node));
-  out.weft = std::filesystem::read_symlink("/proc/self/exe");
-  out.made_folder = !wants_files(o);
-  out.folder = fresh_folder(o, !out.made_folder);
-  out.port = o.master.port;
-  if (by_tcp(out)) out.door = launch::listen_anywhere();
-  return out;
-}
-
-int port_of(const Launch& launch) {
-  if (launch.door) return port_of(launch.door);
-  const launch::Options& o = launch.options;
-  // A program of yours listens itself: where several launches, or a coordinator, could have its usual port,
-  // it gets one that was free just now.
-  return o.standalone || o.nodes.most > 1 ? port_of(launch::listen_anywhere()) : 0;
-}
+int port_of(const Launch& launch) { return launch.door ? port_of(launch.door) : launch.own_port.number; }
 
 launch::Agent::Work work_of(const Launch& launch) {
   launch::Agent::Work work{
@@ -236,16 +207,24 @@ launch::Agent::Work work_of(const Launch& launch) {
       .progress = [&launch] { return newest_step(launch.program); },
       .grace = launch.options.grace,
       .hang = launch.options.hang};
-  if (watched(launch))
+  if (launch.ward) {
+    work.ward = launch.ward.get();
+    work.ward_token = launch.ward_token;
+  } else if (launch.watched())
     work.pulses = [&launch, round = 0, board = std::shared_ptr<PulseBoard>()](int now) mutable {
       if (now != round) board = std::make_shared<PulseBoard>(PulseBoard::open(board_of(launch, now)));
       round = now;
       return board->read();
     };
   if (launch.program.trains) work.stopped_codes = {static_cast<int>(Exit::stopped)};
-  if (elsewhere(launch))
+  if (launch.elsewhere())
     work.explain = [by = launch.options.by](launch::Failure& failure) { explain(by, failure); };
   return work;
+}
+
+std::string with_local_rank(std::string word, const std::string& rank) {
+  replace_all(word, "${local_rank}", rank);
+  return word;
 }
 
 int slots_of(const Launch& launch) { return launch.options.per_node.value_or(1); }

@@ -92,7 +92,8 @@ std::vector<float> logits_in_parts(const NamedModel& named, std::span<const std:
                                    Device& device) {
   ModelConfig config = to_read(named.settings.model, Precision::f32);
   // Every part has a table of angles: for the text's places, not for all that the model knows.
-  if (config.positions == Positions::rotary) config.sequence = config.max_positions = std::ssize(text);
+  if (config.positions == Positions::rotary && config.decoder_layers == 0)
+    config.sequence = config.max_positions = std::ssize(text);
   SoloCommunicator solo;
   const Source source(named);
   const ModelKind kind = kind_of(config);

@@ -9,7 +9,7 @@
 #include "weft/cli/dialect/spelling.h"
 #include "weft/cli/help.h"
 #include "weft/cli/verb.h"
-#include "weft/train/lent.h"
+#include "weft/train/suspicion.h"
 
 namespace weft::cli {
 namespace {
@@ -78,9 +78,10 @@ int after_writing(int done) {
 int say_failure() {
   try {
     throw;
-  } catch (const MachineFault& e) {
+  } catch (const Refused& e) {
     say(e);
-    return static_cast<int>(Exit::fault_confirmed);
+    return static_cast<int>(e.known() == Refused::Known::not_yet ? Exit::fault_unsettled
+                                                                 : Exit::fault_confirmed);
   } catch (const Error& e) {
     return say(e);
   } catch (const std::bad_alloc&) {

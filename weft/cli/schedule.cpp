@@ -14,6 +14,7 @@
 #include "weft/base/file.h"
 #include "weft/base/flags.h"
 #include "weft/cli/verbs.h"
+#include "weft/mesh/draw.h"
 #include "weft/pipe/choose.h"
 #include "weft/pipe/draw.h"
 
@@ -30,6 +31,8 @@ struct ScheduleOptions {
   bool compare = false, json = false;
   std::string svg, write;
   int columns = 0;
+  bool places = false;
+  int tp = 1, cp = 1, dp = 1, ep = 1, etp = 0;
 };
 
 template <class Visitor>
@@ -47,6 +50,12 @@ void describe(Visitor& v, ScheduleOptions& o) {
   v("write", o.write, "write the schedule to this file, to be changed and run by --pipeline-schedule FILE");
   v("columns", o.columns, "width of the drawing (0: that of the terminal)");
   v("json", o.json, "one JSON object");
+  v("places", o.places, "where every rank sits instead: its places along all axes, and who speaks to whom");
+  v("tp", o.tp, "places: tensor-parallel ranks");
+  v("cp", o.cp, "places: context-parallel ranks");
+  v("dp", o.dp, "places: data-parallel ranks");
+  v("ep", o.ep, "places: ranks that hold other experts");
+  v("etp", o.etp, "places: ranks that share an expert (0: as many as tensor-parallel ones)");
 }
 
 int columns_of(int asked) {
@@ -187,6 +196,31 @@ void print_comparison(const json& rows) {
   }
 }
 
+void check_places(const ScheduleOptions& o) {
+  constexpr std::int64_t most = 4096;
+  const ScheduleOptions none;
+  const bool told =
+      o.tp != none.tp || o.cp != none.cp || o.dp != none.dp || o.ep != none.ep || o.etp != none.etp;
+  if (told && !o.places)
+    fail(Kind::usage, "schedule: --tp, --cp, --dp, --ep and --etp say who sits where: add --places");
+  if (!o.places) return;
+  std::int64_t ranks = std::max(o.ranks, 1);
+  for (const int degree : {o.tp, o.cp, o.dp}) ranks *= std::clamp<std::int64_t>(degree, 1, most + 1);
+  if (ranks > most || o.ep > most || o.etp > most)
+    fail(Kind::usage, "schedule: more than ", most, " ranks are more than anybody can look at");
+}
+
+int run_places(const ScheduleOptions& o) {
+  const ParallelLayout layout({.tp = o.tp,
+                               .cp = o.cp,
+                               .dp = o.dp,
+                               .pp = std::max(o.ranks, 1),
+                               .ep = o.ep,
+                               .etp = o.ep > 1 && o.etp == 0 ? o.tp : o.etp});
+  std::cout << draw_places(layout);
+  return static_cast<int>(Exit::done);
+}
+
 void check(const ScheduleOptions& o) {
   const auto least = [](int value, int bound, const char* flag) {
     if (value < bound) fail(Kind::usage, "schedule: ", flag, " ", value, " is not at least ", bound);
@@ -199,6 +233,7 @@ void check(const ScheduleOptions& o) {
   least(o.input, 1, "--input");
   least(o.weight, 1, "--weight");
   least(o.transfer, 0, "--transfer");
+  check_places(o);
   constexpr long most = 1'000'000;
   if (long(o.ranks) * o.microbatches * std::max(o.chunks, 2) > most)
     fail(Kind::usage, "schedule: ", o.ranks, " ranks times ", o.microbatches,
@@ -211,6 +246,7 @@ int run_schedule(Args args) {
   const std::vector<std::string> names = read_flags(fields, args);
   if (names.size() > 1) fail(Kind::usage, "schedule: one name, found ", names[0], " and ", names[1]);
   check(options);
+  if (options.places) return run_places(options);
   if (options.compare) {
     const json rows = compared(options);
     if (options.json)
@@ -241,6 +277,8 @@ VerbHelp about_schedule() {
                     "time and memory of all schedules"},
                    {"weft schedule zb-v --forward 2 --input 3 --weight 2 --transfer 1",
                     "with costs as they were measured"},
+                   {"weft schedule --places --ranks 2 --tp 2 --cp 2 --dp 2 --ep 4 --etp 1",
+                    "who sits where, to dense layers and to experts, and who speaks to whom"},
                    {"weft schedule interleaved --chunks 3 --svg interleaved.svg", "a picture"},
                    {"weft schedule zb-h1 --write mine.txt",
                     "as text, to change by hand and to run: weft train gpt --pipeline-schedule mine.txt"}},

@@ -59,6 +59,11 @@ std::string words_for(const ParallelConfig& p) {
   return out.empty() ? "one rank" : out;
 }
 
+std::string lengths_of(const ModelConfig& m) {
+  if (m.decoder_layers == 0) return fmt::format("{} tokens", m.sequence);
+  return fmt::format("{} tokens for the encoder and {} for the decoder", m.sequence, m.decoder_sequence);
+}
+
 bool alike(const Comparison& c, double within) { return c.started_alike && c.share() <= within; }
 
 const char* verdict(const Comparison& c, double within) {
@@ -81,11 +86,16 @@ int run_selftest(Args args) {
   asked->config.model.kind = raw->config.model.kind = args[0];
   if (!asked->others.empty())
     fail(Kind::usage, "selftest: '", asked->others[0], "' follows no flag that takes it");
+  // What the model reads is made up, so nobody need say it.
+  asked->config.data = {};
+  asked->config.data.mock = true;
+  if (asked->config.model.vocabulary == 0) asked->config.model.vocabulary = 250;
+  settle_by_ranks(*asked, 0);
   complete(asked->config, 0);
   const TrainConfig small = shrunk(asked->config, raw->config);
   const ModelConfig& m = small.model;
-  std::cout << fmt::format("{} layers of {} channels and {} heads, {} tokens: your model, made small\n",
-                           m.layers + m.decoder_layers, m.hidden, m.heads, m.sequence)
+  std::cout << fmt::format("{} layers of {} channels and {} heads, {}: your model, made small\n",
+                           m.layers + m.decoder_layers, m.hidden, m.heads, lengths_of(m))
             << words_for(small.parallel) << ", against one rank, " << small.length.iterations << " steps\n"
             << std::flush;
   const Trained cut = train_small(small);
@@ -102,7 +112,7 @@ int run_selftest(Args args) {
 }
 
 VerbHelp about_selftest() {
-  return {.usage = "weft selftest gpt|bert|t5 [the flags of weft train]",
+  return {.usage = text("weft selftest ", kinds_to_choose(), " [the flags of weft train]"),
           .examples = {{"weft selftest gpt --config examples/llama2_7b.yaml --tensor-model-parallel-size 2 "
                         "--pipeline-model-parallel-size 2 --ranks 8",
                         "a small Llama on eight thread ranks against one"}},

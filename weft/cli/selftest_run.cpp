@@ -7,6 +7,7 @@
 #include "weft/cli/selftest.h"
 #include "weft/comm/threads.h"
 #include "weft/tensor/host.h"
+#include "weft/train/settings.h"
 #include "weft/train/stages.h"
 #include "weft/train/trainer.h"
 #include "weft/train/validate.h"
@@ -55,6 +56,19 @@ void collect(const Weights& weights, Trained::Tensors& into, std::mutex& mutex) 
   });
 }
 
+/// Whichever of two texts is the longer one stays it.
+void shrink_lengths(ModelConfig& m, const TrainConfig& asked) {
+  const ParallelConfig& p = asked.parallel;
+  const std::int64_t unit = std::int64_t{2} * p.cp * p.tp;
+  m.sequence = (32 + unit - 1) / unit * unit;
+  if (asked.model.decoder_layers > 0) {
+    const std::int64_t encoder = asked.model.sequence, decoder = asked.model.decoder_sequence;
+    m.decoder_sequence = m.sequence + (decoder > encoder ? unit : 0);
+    m.sequence += encoder > decoder ? unit : 0;
+  }
+  m.max_positions = std::max(m.sequence, m.decoder_sequence);
+}
+
 // Heads and groups stay what the layout can cut; a head is 16 channels wide.
 void shrink_model(ModelConfig& m, const TrainConfig& asked) {
   const ParallelConfig& p = asked.parallel;
@@ -67,19 +81,17 @@ void shrink_model(ModelConfig& m, const TrainConfig& asked) {
   m.ffn_hidden = 2 * m.hidden;
   m.vocabulary = 250;  // of no ranks a multiple
   m.padded_vocabulary = 0;
-  const std::int64_t unit = std::int64_t{2} * p.cp * p.tp;
-  m.sequence = (32 + unit - 1) / unit * unit;
-  m.max_positions = m.sequence;
+  shrink_lengths(m, asked);
   if (m.window > 0) m.window = m.sequence / 3;
   const bool counted = !p.layout.empty() || p.first_stage_layers > 0 || p.last_stage_layers > 0;
   if (!counted) m.layers = std::max(2, p.pp * std::max(p.virtual_stages, 1));
   if (!asked.parallel.context_layers.empty()) m.layers = asked.model.layers + asked.model.decoder_layers;
   if (asked.model.decoder_layers > 0) {
     const bool kept = counted || !asked.parallel.context_layers.empty();
-    m.decoder_sequence = m.sequence;
     m.decoder_layers = kept ? asked.model.decoder_layers : m.layers / 2;
     m.layers = kept ? asked.model.layers : m.layers - m.decoder_layers;
   }
+  m.recompute.layers = std::min(m.recompute.layers, m.layers + m.decoder_layers);
   if (!m.window_layers.empty()) m.window_layers.resize(std::size_t(m.layers), 1);
   m.rotary.original_positions = std::min(m.rotary.original_positions, m.sequence);
 }
@@ -91,6 +103,7 @@ TrainConfig shrunk(const TrainConfig& asked, TrainConfig raw) {
   shrink_model(c.model, asked);
   c.parallel = asked.parallel;
   c.parallel.virtual_stage_layers = 0;
+  if (!c.parallel.layout.empty()) c.parallel.virtual_stages = ParallelConfig().virtual_stages;  // it says so
   c.data = {};
   c.data.mock = true;
   const int round = std::max(asked.parallel.microbatch_group, asked.parallel.pp);

@@ -26,9 +26,9 @@ json parsed(std::string_view line, const LinePlace& place) {
 }
 
 /// Fills a buffer, and says with how much: 0 at the end.
-using Reader = std::function<std::size_t(std::span<std::byte>)>;
+using ReadBytes = std::function<std::size_t(std::span<std::byte>)>;
 
-Reader reader_of(std::istream& in) {
+ReadBytes reader_of(std::istream& in) {
   return [&in](std::span<std::byte> to) {
     in.read(reinterpret_cast<char*>(to.data()), std::ssize(to));
     return std::size_t(in.gcount());
@@ -36,7 +36,7 @@ Reader reader_of(std::istream& in) {
 }
 
 // A pipe cannot be looked into before it is read, so only files are unpacked.
-Reader reader_of(const std::string& file) {
+ReadBytes reader_of(const std::string& file) {
   if (file == "-") return reader_of(std::cin);
   std::error_code error;
   if (std::filesystem::is_regular_file(file, error))
@@ -48,7 +48,7 @@ Reader reader_of(const std::string& file) {
   return [opened, read = reader_of(*opened)](std::span<std::byte> to) { return read(to); };
 }
 
-std::size_t read_more(std::string& text, const Reader& read) {
+std::size_t read_more(std::string& text, const ReadBytes& read) {
   constexpr std::size_t at_once = std::size_t{1} << 20;
   const std::size_t before = text.size();
   text.resize(before + at_once);

@@ -35,7 +35,8 @@ void say_once(const Command& command) {
 // What a tokenizer has counts, whatever --vocab-size says; what is passed over is said.
 void take_vocabulary(Command& command, std::int64_t size) {
   std::int64_t& asked = command.config.model.vocabulary;
-  for (const std::string& sentence : unread_tokenizer_settings(command.config))
+  for (const std::string& sentence :
+       unread_tokenizer_settings(command.config.data.tokenizer, command.config.model.vocabulary))
     command.notices.push_back(spelled(sentence, &command));
   // A model that was trained elsewhere may have rows for more ids than its tokenizer.
   if (command.fields.at("model.vocabulary").origin() == Origin::checkpoint && asked >= size) return;
@@ -55,11 +56,12 @@ void finish(Command& command, const Launched& launched, std::string_view model) 
   take_usual_tokenizer(command, model);
   take_saved_seed(command);
   take_tokenizer(command);
-  if (const auto tokenizer = run_tokenizer(command.config)) take_vocabulary(command, tokenizer->size());
+  if (const auto tokenizer = run_tokenizer(command.config.data.tokenizer, command.config.model.vocabulary))
+    take_vocabulary(command, tokenizer->size());
   complete(command, launched.world);
   if (command.dry_run) return;
   if (command.memory_check)
-    must_fit(command.config, ranks_here(command.config, launched), free_memory(),
+    must_fit(command.config, ranks_here(command.config.parallel, launched), free_memory(),
              counter_of(command.config, launched));
 }
 
@@ -112,7 +114,8 @@ int run_train(Args args) {
 
 VerbHelp about_train() {
   VerbHelp help{
-      .usage = "weft train gpt|bert|t5 [--config FILE.yaml] [Megatron-LM's flags] [--dry-run] [--json]",
+      .usage = text("weft train ", kinds_to_choose(),
+                    " [--config FILE.yaml] [Megatron-LM's flags] [--dry-run] [--json]"),
       .examples = {{"weft train gpt --config examples/gpt2_124m.yaml --data-path wiki_text_document",
                     "a model from a file; the command line wins over it"},
                    {"weft train gpt --num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 64 "

@@ -22,9 +22,9 @@ void flip_a_bit(Replica& replica) {
   const Tensor& x = replica.weights().blocks().front().values;
   const std::int64_t unit = size_of(x.dtype()), at = (x.elements() / 2 + x.offset()) * unit + unit - 2;
   std::uint8_t byte = 0;
-  x.device().copy_to_host(&byte, *x.storage(), at, 1);
+  x.device().copy_to_host(&byte, *x.storage(), at, 1).wait();
   byte ^= 0x40;
-  x.device().copy_from_host(*x.storage(), at, &byte, 1);
+  x.device().copy_from_host(*x.storage(), at, &byte, 1).wait();
 }
 
 void strike(const Fault& fault, std::int64_t step, Replica& replica) {

@@ -15,6 +15,7 @@
 #include "weft/backend/open.h"
 #include "weft/base/clock.h"
 #include "weft/base/pulse.h"
+#include "weft/cli/dialect/spelling.h"
 #include "weft/cli/train_faults.h"
 #include "weft/cli/verb.h"
 #include "weft/comm/circle.h"
@@ -23,31 +24,36 @@
 #include "weft/comm/threads.h"
 #include "weft/generate/continue.h"
 #include "weft/launch/error_file.h"
+#include "weft/launch/herald.h"
 #include "weft/launch/process.h"
+#include "weft/launch/signals.h"
 #include "weft/report/console.h"
 #include "weft/report/jsonl.h"
 #include "weft/report/progress.h"
 #include "weft/report/tensorboard.h"
+#include "weft/train/settings.h"
 #include "weft/train/stages.h"
 #include "weft/train/trainer.h"
 
 namespace weft::cli {
 namespace {
 
-/// Hears SIGTERM, SIGINT and, as mpirun and srun hand no other on, SIGUSR2 on a thread of its own, so that no
-/// handler is needed and no global either. A second one ends the process, as people expect who press Ctrl-C
-/// twice.
+/// Hears every signal that asks a run to end on a thread of its own, so that no handler is needed and no
+/// global either. Slurm users choose SIGUSR1, and mpirun and srun hand SIGUSR2 on. A second one ends the
+/// process, as people expect who press Ctrl-C twice.
 class Ears {
  public:
   Ears() {
     sigemptyset(&wanted_);
-    for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGUSR2}) sigaddset(&wanted_, signal);
+    for (const int signal : launch::not_ignored({SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}))
+      sigaddset(&wanted_, signal);
+    sigaddset(&wanted_, waking);
     pthread_sigmask(SIG_BLOCK, &wanted_, &before_);
     thread_ = std::thread([this] { listen(); });
   }
   ~Ears() {
     closing_ = true;
-    pthread_kill(thread_.native_handle(), SIGUSR1);
+    pthread_kill(thread_.native_handle(), waking);
     thread_.join();
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
@@ -56,10 +62,11 @@ class Ears {
   const std::atomic<bool>& asked() const { return asked_; }
 
  private:
+  static constexpr int waking = SIGUSR2;
   void listen() {
-    for (int signal = 0; !closing_;) {
+    for (int signal = 0;;) {
       sigwait(&wanted_, &signal);
-      if (signal == SIGUSR1) continue;
+      if (closing_) return;
       if (asked_.exchange(true)) std::quick_exit(static_cast<int>(Exit::stopped));
     }
   }
@@ -73,7 +80,7 @@ using Sinks = std::vector<std::unique_ptr<report::Sink>>;
 Sinks sinks_of(const TrainConfig& config, const std::string& job) {
   const LogConfig& log = config.log;
   Sinks sinks;
-  sinks.push_back(report::console_sink(report::console_of_stderr()));
+  sinks.push_back(report::console_sink(report::console_of_stderr(), log.lines));
   if (!log.jsonl.empty()) sinks.push_back(report::jsonl_sink(log.jsonl));
   if (!log.tensorboard.empty())
     sinks.push_back(report::tensorboard_sink({.directory = log.tensorboard,
@@ -107,42 +114,65 @@ RunData open_data_in_turn(const TrainConfig& config, Communicator& world) {
 }
 
 /// How the trained model goes on from the prompt; all ranks take part.
-std::string sample(const TrainConfig& config, const RunData& data, const Replica& replica) {
+std::string sample(const RunConfig& run, const ModelConfig& model, const Tokenizer& tokenizer,
+                   const Replica& replica) {
   const Circles circles = replica.circles();
-  const PipelineHere pipeline{
-      .home = replica.homes(), .circle = replica.mesh().along(Axis::pp), .dtype = replica.dtype()};
+  const PipelineHere pipeline{.home = replica.homes(),
+                              .parts = replica.parts(),
+                              .circle = replica.mesh().along(Axis::pp),
+                              .dtype = replica.dtype()};
   return continue_text({.model = {.stages = replica.stages(),
-                                  .config = config.model,
+                                  .config = model,
                                   .tp = {circles.tp, circles.between},
                                   .device = replica.device(),
                                   .context = circles.context,
                                   .pipeline = &pipeline},
-                        .tokenizer = *data.tokenizer},
-                       {.prompt = config.run.sample_prompt,
-                        .tokens = config.run.sample_tokens,
+                        .tokenizer = tokenizer},
+                       {.prompt = run.sample_prompt,
+                        .tokens = run.sample_tokens,
                         .choice = {.temperature = 0.8, .top_k = 40},
-                        .seed = std::uint64_t(config.run.seed)});
+                        .seed = std::uint64_t(run.seed)});
 }
 
-/// Where our supervisor reads what we do; on another machine than its own there is none.
+/// What a rank computes on, as somebody would look for it who heard that it errs.
+std::string machine_of(const RunConfig& run) {
+  std::string host(256, '\0');
+  gethostname(host.data(), host.size() - 1);
+  return run.device.starts_with("cpu") ? host.c_str() : text(host.c_str(), " ", run.device);
+}
+
+/// Where our supervisor reads what we do; on another machine than its own, what is told to it from there.
 std::optional<PulseBoard> board_of(const Launched& launched) {
   std::error_code none;
+  if (!launched.watcher.empty()) return PulseBoard::alone();
   if (launched.pulse.empty() || !std::filesystem::exists(launched.pulse, none)) return std::nullopt;
   return PulseBoard::open(launched.pulse);
+}
+
+/// Nobody reaches this machine any more, so nobody ends this rank, which waits for others for ever.
+[[noreturn]] void end_alone(int rank) {
+  std::cerr << text("train: rank ", rank,
+                    " has not reached its launcher for a minute: that is gone, or this machine is cut off; "
+                    "it ends\n");
+  std::_Exit(static_cast<int>(Exit::failed));
 }
 
 /// A rank whose peer is gone is not the one that failed: it gives its supervisor a moment to end it, and says
 /// why it ends where nobody does.
 int say_whose_failure(const std::atomic<bool>& asked, const std::string& error_file) {
+  const auto write = [&](const std::string& what) {
+    if (!error_file.empty()) launch::write_error_file(error_file, what, std::time(nullptr));
+  };
   try {
     throw;
   } catch (const BrokenOff&) {
     const Deadline late(2);
     while (!asked && !late.passed()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     if (asked) std::quick_exit(static_cast<int>(Exit::stopped));
-  } catch (const Error& e) {  // said below
-    if (!error_file.empty()) launch::write_error_file(error_file, e.what(), std::time(nullptr));
-  } catch (...) {
+  } catch (const std::bad_alloc&) {
+    write("out of memory");
+  } catch (const std::exception& e) {  // all are said below
+    write(spelled(e.what()));
   }
   return say_failure();
 }
@@ -181,6 +211,7 @@ int run_training(const TrainConfig& config, const Launched& launched, Wording wo
                     .log = log,
                     .outlet = tells ? &outlet : nullptr,
                     .asked_to_stop = &ears.asked(),
+                    .machine = machine_of(config.run),
                     .before_step = faults_of_rank(launched.faults, world.rank())};
     Trainer trainer(config, data, lent);
     const Ending mine = trainer.run();
@@ -189,11 +220,15 @@ int run_training(const TrainConfig& config, const Launched& launched, Wording wo
       log.error(text("the run ends without its last checkpoint, see above; --save ", config.checkpoint.save));
     if (config.run.sample_prompt.empty()) return;
     outlet.drain();
-    const std::string said = sample(config, data, trainer.replica());
+    const std::string said = sample(config.run, config.model, *data.tokenizer, trainer.replica());
     if (tells) std::cout << config.run.sample_prompt << said << "\n";
   };
   const std::optional<PulseBoard> board = board_of(launched);
-  Pulse pulse = board ? board->pulse(launched.local_rank) : Pulse();
+  std::optional<launch::Herald> herald;
+  if (!launched.watcher.empty())
+    herald.emplace(launch::read_watcher(launched.watcher), launched.rank, *board,
+                   launch::Herald::Loss{.act = [mine = launched.rank] { end_alone(mine); }});
+  Pulse pulse = board ? board->pulse(launched.watcher.empty() ? launched.local_rank : 0) : Pulse();
   const auto alone = [&](Communicator& world) { rank(world, open_data_in_turn(config, world)); };
   int failed = 0;
   if (launched.mpi) {

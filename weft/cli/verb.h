@@ -10,13 +10,14 @@ namespace weft::cli {
 
 using Args = std::span<const std::string_view>;  // what follows the verb's name
 
-/// What weft tells its caller. A rerun that found a fault says 16 or 17, as Megatron's does.
+/// What weft tells its caller. A result that is refused says 16, go on elsewhere to know more, or 17, it is
+/// known, as Megatron's does.
 enum class Exit : int {
   done = 0,
   failed = 1,
   usage = 2,
   stopped = 3,
-  fault_transient = 16,
+  fault_unsettled = 16,
   fault_confirmed = 17
 };
 

@@ -11,6 +11,7 @@ std::span<const Verb> verbs() {
   static const std::array table{
       train_verb(),
       launch_verb(),
+      job_verb(),
       preprocess_verb(),
       tokenizer_verb(),
       generate_verb(),

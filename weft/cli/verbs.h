@@ -12,6 +12,7 @@ Verb data_verb();
 Verb doctor_verb();
 Verb generate_verb();
 Verb help_verb();
+Verb job_verb();
 Verb launch_verb();
 Verb plot_verb();
 Verb preprocess_verb();

@@ -16,9 +16,10 @@ class Pulse;
 
 enum class Reduce : std::uint8_t { sum, max };
 
-/// Tensors are contiguous. Terms of sums are f32 (f64 for f64, integers for integers) with one rounding at
-/// the end, and the same call gives the same bits every time. A rank that fails frees the others: their words
-/// throw.
+/// Tensors are contiguous, and words about them take their turn among what the tensors' device was asked for
+/// (pending.h): the host need not wait, and where it is the device it has waited. Terms of sums are f32 (f64
+/// for f64, integers for integers) with one rounding at the end, and the same call gives the same bits every
+/// time. A rank that fails frees the others: their words throw.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -35,6 +36,8 @@ class Communicator {
   /// Every rank's text, in rank order: what hosts have to say, apart from tensors and from any device's
   /// order.
   virtual std::vector<std::string> tell_all(const std::string& mine);
+  /// Numbers become the reduction of every rank's, in the same way.
+  virtual void agree(std::span<double> numbers, Reduce how);
 
   /// x becomes the reduction of every rank's x.
   virtual Pending all_reduce(const Tensor& x, Reduce how) = 0;

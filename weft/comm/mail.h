@@ -9,7 +9,8 @@
 
 namespace weft {
 
-/// A message is matched by circle, kind, sender and tag, in the order in which it was sent.
+/// A message is matched by circle, kind, sender and tag, in the order in which it was sent. One thread's at a
+/// time, but for rest().
 class Mail {
  public:
   /// Messages that are under way together. What they read and write must live until all have arrived.
@@ -38,7 +39,8 @@ class Mail {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual std::unique_ptr<Batch> batch(const Label& label) = 0;
-  /// Nothing has arrived in so many rounds of asking.
+  /// Nothing has arrived in so many rounds of asking. Returns soon, as another thread may move what this one
+  /// waits for.
   virtual void rest(int rounds) = 0;
   /// All ranks call it at once, in their kins.
   virtual std::unique_ptr<Mail> part(const Kin& kin) = 0;

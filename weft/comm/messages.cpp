@@ -4,13 +4,16 @@
 #include <exception>
 #include <functional>
 #include <list>
+#include <mutex>
 #include <span>
+#include <thread>
 #include <tuple>
 #include <vector>
 
 #include "weft/base/error.h"
 #include "weft/base/pulse.h"
 #include "weft/comm/checks.h"
+#include "weft/comm/circle.h"
 #include "weft/comm/mail.h"
 #include "weft/comm/tree_sum.h"
 
@@ -46,20 +49,34 @@ class Exchange {
 };
 
 /// All words of this process. Ranks may finish words in different orders, so waiting for one moves the
-/// others.
+/// others. A thread that saves speaks beside the one that trains, over another circle: the mail is one
+/// thread's at a time.
 class Exchanges {
  public:
   explicit Exchanges(Pulse* pulse) : pulse_(pulse) {}
   std::shared_ptr<Exchange> begin(std::shared_ptr<Exchange> exchange);
   void finish(const Exchange& exchange, Mail& mail);
-  /// After a failure no word is finished any more. What they hold must go before the device that made it.
-  void drop() { under_way_.clear(); }
+  /// After a failure no word is finished any more: all later ones, of any thread, fail with the first cause.
+  /// What words hold goes now, before the device that made it.
+  void drop(std::exception_ptr cause);
+  /// For what the mail does apart from words.
+  std::unique_lock<std::mutex> turn() { return std::unique_lock(mutex_); }
   Pulse* pulse() const { return pulse_; }
 
  private:
+  void must_be_whole() const {
+    if (broken_) std::rethrow_exception(broken_);
+  }
+  void break_with(std::exception_ptr cause);
+  bool arrived(const Exchange& wanted);
   bool advance_all(const Exchange& wanted);
+  /// A pulse says where the thread that trains waits, and not where another one does.
+  Pulse* watched() const { return std::this_thread::get_id() == trains_ ? pulse_ : nullptr; }
   Pulse* pulse_;
+  std::thread::id trains_ = std::this_thread::get_id();
+  std::mutex mutex_;
   std::list<std::shared_ptr<Exchange>> under_way_;
+  std::exception_ptr broken_;
 };
 
 std::byte* Exchange::scratch(std::int64_t bytes) {
@@ -76,7 +93,14 @@ bool Exchange::advance() {
 }
 
 std::shared_ptr<Exchange> Exchanges::begin(std::shared_ptr<Exchange> exchange) {
-  if (!exchange->advance()) under_way_.push_back(exchange);
+  const auto mine = turn();
+  must_be_whole();
+  try {
+    if (!exchange->advance()) under_way_.push_back(exchange);
+  } catch (...) {
+    break_with(std::current_exception());
+    throw;
+  }
   return exchange;
 }
 
@@ -90,13 +114,29 @@ bool Exchanges::advance_all(const Exchange& wanted) {
   return !found;
 }
 
+bool Exchanges::arrived(const Exchange& wanted) {
+  const auto mine = turn();
+  must_be_whole();
+  return advance_all(wanted);
+}
+
+void Exchanges::break_with(std::exception_ptr cause) {
+  under_way_.clear();
+  if (!broken_) broken_ = std::move(cause);
+}
+
+void Exchanges::drop(std::exception_ptr cause) {
+  const auto mine = turn();
+  break_with(std::move(cause));
+}
+
 void Exchanges::finish(const Exchange& exchange, Mail& mail) {
   try {
-    if (advance_all(exchange)) return;
-    const Waiting waiting(pulse_, exchange.about());
-    for (int rounds = 0; !advance_all(exchange); ++rounds) mail.rest(rounds);
+    if (arrived(exchange)) return;
+    const Waiting waiting(watched(), exchange.about());
+    for (int rounds = 0; !arrived(exchange); ++rounds) mail.rest(rounds);
   } catch (...) {
-    drop();
+    drop(std::current_exception());
     throw;
   }
 }
@@ -107,6 +147,12 @@ std::byte* bytes_at(const Tensor& x, std::int64_t offset) {
 
 void move_bytes(void* to, const void* from, std::int64_t bytes) {
   if (to != from && bytes > 0) std::memmove(to, from, std::size_t(bytes));
+}
+
+/// Why words fail on a rank that failed otherwise.
+std::exception_ptr gave_up() {
+  return std::make_exception_ptr(
+      BrokenOff(Kind::comm, "this rank failed, and speaks with nobody any more", Place{}));
 }
 
 /// A run of bytes of x that one rank reduces for all.
@@ -230,6 +276,7 @@ class MessageCommunicator final : public Communicator {
     // A number that depends on the circle, on which of its splits this is, and on the color.
     const std::uint64_t id =
         ((id_ * 1000003u + std::uint64_t(++splits_)) * 1000003u) + std::uint64_t(color) + 1u;
+    const auto mine = exchanges_->turn();
     return std::make_unique<MessageCommunicator>(exchanges_, mail_->part(kin), id);
   }
 
@@ -247,7 +294,10 @@ class MessageCommunicator final : public Communicator {
         Pulse::Wait{.word = spoken, .circle = seat_, .number = words_++});
   }
   std::shared_ptr<Exchange> letter(Spoken spoken, int peer, int tag) const {
-    mail_->check_tag(tag);
+    {
+      const auto mine = exchanges_->turn();
+      mail_->check_tag(tag);
+    }
     return std::make_shared<Exchange>(
         mail_->batch({.word = name(spoken), .kind = Mail::Kind::letter, .tag = tag}),
         Pulse::Wait{.word = spoken, .circle = seat_, .peer = peer, .number = tag});
@@ -255,7 +305,7 @@ class MessageCommunicator final : public Communicator {
   Pending begin(std::shared_ptr<Exchange> exchange) {
     return Pending([exchanges = exchanges_, mail = mail_, exchange = exchanges_->begin(std::move(exchange))] {
       // The peer may wait for a word that will never be said.
-      if (std::uncaught_exceptions() > 0) return exchanges->drop();
+      if (std::uncaught_exceptions() > 0) return exchanges->drop(gave_up());
       exchanges->finish(*exchange, *mail);
     });
   }

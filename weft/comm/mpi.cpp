@@ -144,12 +144,13 @@ bool mpi_is_built() { return true; }
 
 void run_under_mpi(const std::function<void(Communicator&)>& body, const std::function<int()>& tell,
                    Pulse* pulse) {
+  // A thread that saves speaks in turn with the one that trains (comm/messages.cpp).
   int provided = 0;
-  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   try {
-    if (provided < MPI_THREAD_FUNNELED)
-      fail(Kind::comm, "mpi: this MPI allows no other threads in a process");
+    if (provided < MPI_THREAD_SERIALIZED)
+      fail(Kind::comm, "mpi: this MPI lets one thread of a process speak, and weft's take turns");
     const auto world = speak_by(whole_world(), pulse);
     body(*world);
     world->barrier();

@@ -11,6 +11,7 @@
 #include <deque>
 #include <exception>
 #include <list>
+#include <mutex>
 
 #include "weft/base/error.h"
 #include "weft/comm/circle.h"
@@ -58,7 +59,7 @@ struct Peer {
   Early* keeping = nullptr;
 };
 
-/// All connections of this process.
+/// All connections of this process. Only wait() is for several threads at once.
 class Post {
  public:
   explicit Post(std::vector<Descriptor> sockets) : peers_(sockets.size()) {
@@ -66,8 +67,10 @@ class Post {
   }
   void send(int to, const Held& letter);
   void expect(int from, const Held& letter);
-  /// What can be moved now; waits for something to move for at most so many milliseconds.
-  void move(int milliseconds);
+  /// What can be moved now.
+  void move();
+  /// Until something can be moved, for at most so many milliseconds.
+  void wait(int milliseconds);
   const std::string& gone(int rank) const { return peers_[std::size_t(rank)].gone; }
 
  private:
@@ -77,9 +80,10 @@ class Post {
   void begin_body(Peer& peer);
   void end_body(Peer& peer);
   void lose(Peer& peer, const char* why);
+  void ask_all(std::vector<pollfd>& asked) const;
+  std::mutex mutex_;
   std::vector<Peer> peers_;
   std::vector<pollfd> asked_;
-  std::vector<Peer*> of_;
 };
 
 void give(Early& from, Letter& to) {
@@ -94,6 +98,7 @@ void Post::lose(Peer& peer, const char* why) {
 }
 
 void Post::send(int to, const Held& letter) {
+  const std::lock_guard lock(mutex_);
   Peer& peer = peers_[std::size_t(to)];
   if (!peer.socket && peer.gone.empty()) {  // to ourselves
     Early early{.head = letter->head,
@@ -209,20 +214,31 @@ void Post::pull(Peer& peer) {
   }
 }
 
-void Post::move(int milliseconds) {
-  asked_.clear();
-  of_.clear();
-  for (Peer& peer : peers_) {
-    if (!peer.socket) continue;
-    asked_.push_back(
-        {.fd = peer.socket.get(), .events = short(POLLIN | (peer.out.empty() ? 0 : POLLOUT)), .revents = 0});
-    of_.push_back(&peer);
+void Post::ask_all(std::vector<pollfd>& asked) const {
+  asked.clear();
+  for (const Peer& peer : peers_)
+    asked.push_back({.fd = peer.socket.get(),  // poll passes over -1
+                     .events = short(POLLIN | (peer.out.empty() ? 0 : POLLOUT)),
+                     .revents = 0});
+}
+
+void Post::move() {
+  const std::lock_guard lock(mutex_);
+  ask_all(asked_);
+  if (poll(asked_.data(), asked_.size(), 0) <= 0) return;
+  for (std::size_t r = 0; r < asked_.size(); ++r) {
+    if ((asked_[r].revents & POLLOUT) != 0) push(peers_[r]);
+    if ((asked_[r].revents & ~POLLOUT) != 0) pull(peers_[r]);
   }
-  if (poll(asked_.data(), asked_.size(), milliseconds) <= 0) return;
-  for (std::size_t i = 0; i < asked_.size(); ++i) {
-    if ((asked_[i].revents & POLLOUT) != 0) push(*of_[i]);
-    if ((asked_[i].revents & ~POLLOUT) != 0) pull(*of_[i]);
+}
+
+void Post::wait(int milliseconds) {
+  std::vector<pollfd> asked;
+  {
+    const std::lock_guard lock(mutex_);
+    ask_all(asked);
   }
+  poll(asked.data(), asked.size(), milliseconds);
 }
 
 struct Ring {
@@ -246,7 +262,7 @@ class TcpBatch final : public Mail::Batch {
   }
   bool arrived() override {
     if (under_way_.empty()) return true;
-    if (!all_over()) post_.move(0);
+    if (!all_over()) post_.move();
     if (!all_over()) return false;
     for (const Sent& one : under_way_)
       if (one.received && one.letter->came != one.letter->head.bytes)
@@ -293,7 +309,10 @@ class TcpMail final : public Mail {
   std::unique_ptr<Batch> batch(const Label& label) override {
     return std::make_unique<TcpBatch>(*post_, circle_, label);
   }
-  void rest(int rounds) override { post_->move(rounds < 16 ? 0 : 1000); }
+  // Not long: what this thread waits for may have been moved by another one.
+  void rest(int rounds) override {
+    if (rounds >= 16) post_->wait(50);
+  }
   std::unique_ptr<Mail> part(const Kin& kin) override {
     ++parts_;
     Ring circle{((circle_.id * 1000003u + std::uint64_t(parts_)) * 1000003u) + std::uint64_t(kin.color) + 1u,

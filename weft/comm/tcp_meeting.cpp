@@ -67,16 +67,23 @@ Descriptor listen_anywhere(int port) {
 }
 
 /// Tries until it stands: the other side, or its name, may come later.
+Descriptor try_to_connect(const sockaddr* at, socklen_t size, const Deadline& late) {
+  Descriptor out(socket(at->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  int wrong = connect(out.get(), at, size) == 0 ? 0 : errno;
+  if (wrong == EINPROGRESS) {
+    wait_for(out.get(), POLLOUT, late);
+    pollfd stands{.fd = out.get(), .events = POLLOUT, .revents = 0};
+    if (poll(&stands, 1, 0) < 1) return {};
+    socklen_t length = sizeof wrong;
+    getsockopt(out.get(), SOL_SOCKET, SO_ERROR, &wrong, &length);
+  }
+  if (wrong == 0 && set(out.get(), IPPROTO_TCP, TCP_NODELAY, 1) == 0) return out;
+  return {};
+}
+
 Descriptor connect_to(const sockaddr* at, socklen_t size, const Deadline& late) {
   while (!late.passed()) {
-    Descriptor out(socket(at->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    int wrong = connect(out.get(), at, size) == 0 ? 0 : errno;
-    if (wrong == EINPROGRESS) {
-      wait_for(out.get(), POLLOUT, late);
-      socklen_t length = sizeof wrong;
-      getsockopt(out.get(), SOL_SOCKET, SO_ERROR, &wrong, &length);
-    }
-    if (wrong == 0 && set(out.get(), IPPROTO_TCP, TCP_NODELAY, 1) == 0) return out;
+    if (Descriptor out = try_to_connect(at, size, late)) return out;
     poll(nullptr, 0, 20);
   }
   return {};
@@ -90,8 +97,12 @@ Descriptor connect_to(const TcpSeat& seat, const Deadline& late) {
     addrinfo* list = nullptr;
     const bool known = getaddrinfo(seat.host.c_str(), std::to_string(seat.port).c_str(), &wanted, &list) == 0;
     const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> found(known ? list : nullptr, freeaddrinfo);
-    if (found) return connect_to(found->ai_addr, found->ai_addrlen, late);
-    poll(nullptr, 0, 100);
+    // A name may have addresses that lead nowhere from here, of IPv6 for one.
+    for (const addrinfo* one = found.get(); one != nullptr; one = one->ai_next) {
+      const Deadline soon(std::min(late.seconds_left(), one->ai_next != nullptr ? 3.0 : 10.0));
+      if (Descriptor out = try_to_connect(one->ai_addr, one->ai_addrlen, soon)) return out;
+    }
+    poll(nullptr, 0, found ? 20 : 100);
   }
   return {};
 }
@@ -220,6 +231,34 @@ std::vector<Descriptor> receive_all(const TcpSeat& seat, std::uint64_t job, cons
   return out;
 }
 
+bool is_loopback(const sockaddr_storage& at) {
+  if (at.ss_family == AF_INET)
+    return (ntohl(reinterpret_cast<const sockaddr_in&>(at).sin_addr.s_addr) >> 24U) == 127;
+  const in6_addr& wide = reinterpret_cast<const sockaddr_in6&>(at).sin6_addr;
+  return IN6_IS_ADDR_LOOPBACK(&wide) || (IN6_IS_ADDR_V4MAPPED(&wide) && wide.s6_addr[12] == 127);
+}
+
+in_port_t port_in(const sockaddr_storage& at) {
+  return at.ss_family == AF_INET ? reinterpret_cast<const sockaddr_in&>(at).sin_port
+                                 : reinterpret_cast<const sockaddr_in6&>(at).sin6_port;
+}
+
+/// Who came to rank 0 from its own machine by a name of that machine alone is seen at a loopback address,
+/// where others would find themselves: what is meant is the machine of rank 0, as they reach it.
+sockaddr_storage place_of(const Home& home, const Descriptor& rank_0) {
+  sockaddr_storage at{}, there{};
+  std::memcpy(&at, home.address.data(), std::min<std::size_t>(home.size, home.address.size()));
+  socklen_t size = sizeof there;
+  getpeername(rank_0.get(), reinterpret_cast<sockaddr*>(&there), &size);
+  if (!is_loopback(at) || is_loopback(there)) return at;
+  const in_port_t port = port_in(at);
+  if (there.ss_family == AF_INET)
+    reinterpret_cast<sockaddr_in&>(there).sin_port = port;
+  else
+    reinterpret_cast<sockaddr_in6&>(there).sin6_port = port;
+  return there;
+}
+
 std::vector<Descriptor> join(const TcpSeat& seat, std::uint64_t job, const Deadline& late) {
   const Descriptor listener = listen_anywhere(0);
   const Greeting greeting{.job = job, .rank = seat.rank, .port = port_of(listener)};
@@ -232,11 +271,10 @@ std::vector<Descriptor> join(const TcpSeat& seat, std::uint64_t job, const Deadl
   std::vector<Descriptor> out(std::size_t(seat.world));
   out[0] = std::move(first);
   for (int r = 1; r < seat.rank; ++r) {
-    const Home& home = homes[std::size_t(r)];
-    sockaddr_storage at{};
-    std::memcpy(&at, home.address.data(), std::min<std::size_t>(home.size, home.address.size()));
+    const sockaddr_storage at = place_of(homes[std::size_t(r)], out[0]);
     Descriptor& to = out[std::size_t(r)];
-    to = connect_to(reinterpret_cast<const sockaddr*>(&at), home.size, late);
+    to = connect_to(reinterpret_cast<const sockaddr*>(&at),
+                    at.ss_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6), late);
     if (!to || !say(to, &greeting, sizeof greeting, late))
       fail(Kind::comm, "tcp: rank ", seat.rank, " does not reach rank ", r);
   }

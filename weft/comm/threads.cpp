@@ -89,7 +89,7 @@ class ThreadCommunicator final : public Communicator {
     circle_->post({.from = rank_, .to = to, .tag = tag, .x = x, .way = way});
     // Held until the sender looks again, as other communicators must: what a rank holds when is then the
     // same in every run.
-    return Pending([circle = circle_, way, x = x, pulse = &pulse_, wait = letter(Spoken::send, to, tag)] {
+    return Pending([circle = circle_, way, x = x, pulse = watched(), wait = letter(Spoken::send, to, tag)] {
       give_up_if_unwinding(*circle);
       const Waiting waiting(pulse, wait);
       circle->wait_taken(*way);
@@ -97,7 +97,7 @@ class ThreadCommunicator final : public Communicator {
   }
   Pending recv(const Tensor& x, int from, int tag) override {
     require_contiguous("recv", x);
-    return Pending([circle = circle_, x = x, from, tag, rank = rank_, pulse = &pulse_,
+    return Pending([circle = circle_, x = x, from, tag, rank = rank_, pulse = watched(),
                     wait = letter(Spoken::recv, from, tag)] {
       give_up_if_unwinding(*circle);
       const Waiting waiting(pulse, wait);
@@ -127,7 +127,7 @@ class ThreadCommunicator final : public Communicator {
     return number;
   }
   void finish(Spoken word, std::int64_t number, std::vector<Offer>* seen = nullptr) {
-    const Waiting waiting(&pulse_, {.word = word, .circle = seat_, .number = number});
+    const Waiting waiting(watched(), {.word = word, .circle = seat_, .number = number});
     circle_->finish(rank_, number, seen);
   }
   Pulse::Wait letter(Spoken word, int peer, int tag) const {
@@ -136,16 +136,20 @@ class ThreadCommunicator final : public Communicator {
   Pending begin(const Saying& saying, const Tensor& out, const Tensor& in) {
     const std::int64_t number = join(saying, {.out = out.address(), .in = in.address()});
     const Pulse::Wait wait{.word = spoken(saying.word), .circle = seat_, .number = number};
-    return Pending([circle = circle_, rank = rank_, number, out = out, in = in, pulse = &pulse_, wait] {
+    return Pending([circle = circle_, rank = rank_, number, out = out, in = in, pulse = watched(), wait] {
       give_up_if_unwinding(*circle);
       const Waiting waiting(pulse, wait);
       circle->finish(rank, number);
     });
   }
 
+  /// A pulse says where the thread that trains waits, and not where one does that saves beside it.
+  Pulse* watched() const { return std::this_thread::get_id() == trains_ ? &pulse_ : nullptr; }
+
   std::shared_ptr<Circle> circle_;
   int rank_;
   Pulse& pulse_;
+  std::thread::id trains_ = std::this_thread::get_id();
   std::uint64_t id_;
   int seat_ = -1;
 };

@@ -30,6 +30,7 @@ class TimedCommunicator final : public Communicator {
   const char* carrier() const override { return inner_.carrier(); }
   bool adds_as_trees() const override { return inner_.adds_as_trees(); }
   std::vector<std::string> tell_all(const std::string& mine) override { return inner_.tell_all(mine); }
+  void agree(std::span<double> numbers, Reduce how) override { inner_.agree(numbers, how); }
   Pending all_reduce(const Tensor& x, Reduce how) override;
   Pending all_gather(const Tensor& full, const Tensor& shard) override;
   Pending reduce_scatter(const Tensor& shard, const Tensor& full) override;

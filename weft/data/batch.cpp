@@ -1,11 +1,9 @@
-// Putting samples together, and copying them to a device.
 #include "weft/data/batch.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "weft/base/error.h"
-#include "weft/tensor/host.h"
 
 namespace weft::data {
 namespace {
@@ -54,21 +52,6 @@ void collect(const Dataset& dataset, std::span<const std::int64_t> samples, Samp
       rows.insert(rows.end(), row.begin(), row.end());
     }
   }
-}
-
-Batch to_device(const HostBatch& host, Device& device) {
-  Batch batch{.samples = host.samples, .fields = {}};
-  for (std::size_t f = 0; f < num_fields; ++f) {
-    const auto& rows = host.rows[f];
-    if (rows.empty()) continue;
-    const Shape shape{host.size(), static_cast<std::int64_t>(rows.size()) / host.size()};
-    if (static_cast<Field>(f) == Field::loss_mask) {
-      batch.fields[f] = from_host(device, shape, std::vector<float>(rows.begin(), rows.end()));
-    } else {
-      batch.fields[f] = from_host(device, shape, rows);
-    }
-  }
-  return batch;
 }
 
 }  // namespace weft::data

@@ -1,4 +1,4 @@
-// Samples of one microbatch, row under row: on the host, and as tensors on a device.
+// Samples of one microbatch, row under row.
 #pragma once
 
 #include <array>
@@ -9,7 +9,6 @@
 
 #include "weft/data/dataset.h"
 #include "weft/data/sample.h"
-#include "weft/tensor/tensor.h"
 
 namespace weft::data {
 
@@ -32,16 +31,5 @@ std::shared_ptr<const Dataset> in_whole_batches(std::shared_ptr<const Dataset> d
 /// Samples take the place of what the batch held, one read after the other into `sample`; the memory of both
 /// is used again. Refuses samples whose rows differ in length.
 void collect(const Dataset& dataset, std::span<const std::int64_t> samples, Sample& sample, HostBatch& batch);
-
-/// Fields [b, s]; a field that the data set does not give is an empty tensor. loss_mask is f32, everything
-/// else i32.
-struct Batch {
-  std::vector<std::int64_t> samples;
-  std::array<Tensor, num_fields> fields;
-
-  const Tensor& operator[](Field field) const { return fields[static_cast<std::size_t>(field)]; }
-  bool has(Field field) const { return bool((*this)[field]); }
-};
-Batch to_device(const HostBatch& batch, Device& device);
 
 }  // namespace weft::data

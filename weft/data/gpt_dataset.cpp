@@ -160,12 +160,6 @@ std::vector<Origin> GptDataset::origins(std::int64_t i) const {
   return origins;
 }
 
-Sample GptDataset::filler() const {
-  Sample sample = get(0);
-  std::fill(sample[Field::loss_mask].begin(), sample[Field::loss_mask].end(), 0);
-  return sample;
-}
-
 std::int32_t effective_pad(std::optional<std::int32_t> pad, std::span<const std::int32_t> other_specials,
                            bool allow_ambiguous) {
   const bool ambiguous =

@@ -50,8 +50,6 @@ class GptDataset : public Dataset {
   std::int64_t size() const override { return composition_->size(); }
   void fill(std::int64_t i, Sample& into) const override;
   std::vector<Origin> origins(std::int64_t i) const override;
-  /// A sample to fill a batch with: the first one, none of whose tokens count.
-  Sample filler() const;
 
  private:
   void check_ids(std::span<const std::int32_t> tokens, std::int64_t sequence) const;

@@ -14,8 +14,10 @@ class GptMembers final : public Members {
   GptMembers(const DataRequest& request, const GptRows& rows, Portions portions)
       : request_(request), rows_(rows), portions_(std::move(portions)) {}
 
-  Member of(const std::string& prefix, Asked size) const override { return member(open_file(prefix), size); }
-  Member made_up(Asked size) const override {
+  Member of(const std::string& prefix, SamplesWanted size) const override {
+    return member(open_file(prefix), size);
+  }
+  Member made_up(SamplesWanted size) const override {
     return member(mock_source(request_.mock_vocabulary, rows_.eod), size);
   }
 
@@ -31,7 +33,7 @@ class GptMembers final : public Members {
     return source_of(file);
   }
 
-  Member member(std::shared_ptr<const Source> source, Asked size) const {
+  Member member(std::shared_ptr<const Source> source, SamplesWanted size) const {
     const std::string who = text(source->name(), ' ', name(portions_.split));
     const Range range = documents_of(portions_, source->num_sequences(), who, size);
     Member out{nullptr, identity_of(*source, size)};
@@ -44,14 +46,14 @@ class GptMembers final : public Members {
     return out;
   }
 
-  Order order_of(Asked size) const {
+  Order order_of(SamplesWanted size) const {
     Order order{.sequence_length = rows_.sequence_length, .num_samples = size, .seed = request_.seed};
     order.extra_token = rows_.extra_token;
     if (portions_.split == Split::valid) order.last = request_.last_valid;
     return order;
   }
 
-  Identity identity_of(const Source& source, Asked size) const {
+  Identity identity_of(const Source& source, SamplesWanted size) const {
     Identity identity{.num_samples = size, .split = portions_.split, .seed = request_.seed};
     if (request_.paths.mock) {
       identity.kind = "MockGPTDataset";

@@ -17,9 +17,9 @@ Draw drawn(std::uint64_t of) { return Draw({.purpose = Purpose::data, .sample = 
 
 }  // namespace
 
-MaskedVocabulary bare_vocabulary(std::int64_t size) {
+MaskedVocabulary bare_vocabulary(std::int64_t size, std::int64_t sentinels) {
   if (size < 2 * specials)
-    fail(Kind::usage, "--mock-data: a vocabulary of ", size, " tokens, expected at least ", 2 * specials);
+    fail(Kind::usage, "{data.mock}: a vocabulary of ", size, " tokens, expected at least ", 2 * specials);
   MaskedVocabulary v{.cls = 1,
                      .sep = 2,
                      .mask = 3,
@@ -29,7 +29,7 @@ MaskedVocabulary bare_vocabulary(std::int64_t size) {
                      .size = size,
                      .continues = std::vector<std::uint8_t>(std::size_t(size), 0),
                      .sentinels = {}};
-  const std::int64_t sentinels = std::min<std::int64_t>(100, (size - specials) / 2);
+  sentinels = std::min(sentinels, (size - specials) / 2);
   for (std::int64_t i = size - sentinels; i < size; ++i) v.sentinels.push_back(std::int32_t(i));
   return v;
 }

@@ -10,8 +10,8 @@
 namespace weft::data {
 
 /// The special tokens of a bare vocabulary, as mock data uses them: padding, [CLS], [SEP] and [MASK] are its
-/// first ids, T5's sentinels its last ones.
-MaskedVocabulary bare_vocabulary(std::int64_t size);
+/// first ids, T5's sentinels its last ones: so many, but at most half of the others.
+MaskedVocabulary bare_vocabulary(std::int64_t size, std::int64_t sentinels = 100);
 
 /// Documents of four to sixteen sentences, each of which counts its words on from a word of its own.
 class MadeUpSentences final : public Source {

@@ -46,7 +46,7 @@ Tokens presence(const Tokens& tokens, std::int32_t pad) {
 void pad_to(Tokens& tokens, std::int64_t length, std::int32_t with, const char* what) {
   if (static_cast<std::int64_t>(tokens.size()) > length) {
     fail(Kind::data, "t5: ", what, " of ", tokens.size(), " tokens, there is room for ", length,
-         "; lengthen --decoder-seq-length");
+         "; lengthen {model.decoder_sequence}");
   }
   tokens.resize(static_cast<std::size_t>(length), with);
 }
@@ -66,19 +66,22 @@ MaskedVocabulary masked_vocabulary(const Tokenizer& tokenizer, MaskedModel model
            " token");
     return *id;
   };
-  MaskedVocabulary v{
-      .mask = need("mask"), .pad = need("pad"), .size = tokenizer.size(), .continues = {}, .sentinels = {}};
+  MaskedVocabulary v{.pad = need("pad"), .size = tokenizer.size(), .continues = {}, .sentinels = {}};
   v.continues.resize(static_cast<std::size_t>(v.size));
   for (std::int32_t id = 0; id < v.size; ++id)
     v.continues[static_cast<std::size_t>(id)] = tokenizer.token(id).starts_with("##") ? 1 : 0;
   if (model == MaskedModel::bert) {
+    v.mask = need("mask");
     v.cls = need("cls");
     v.sep = need("sep");
     return v;
   }
+  // Hidden spans leave through their sentinels: the mask only says where they were. A decoder without a token
+  // of its own to start with starts with padding, as T5's own tokenizers have it.
+  v.mask = tokenizer.special("mask").value_or(v.pad);
   v.cls = tokenizer.special("cls").value_or(-1);
   v.sep = tokenizer.special("sep").value_or(-1);
-  v.bos = need("bos");
+  v.bos = decoder_start(tokenizer).value_or(v.pad);
   v.eos = need("eos");
   for (int k = 0;; ++k) {
     const auto id = tokenizer.special(text("<extra_id_", k, ">"));
@@ -113,6 +116,10 @@ std::vector<Tokens> MaskedDataset::sentences(const Row& r) const {
   for (std::int64_t s = r.begin; s < r.end; ++s) {
     out.emplace_back(static_cast<std::size_t>(text_->length(s)));
     text_->read(s, 0, out.back());
+    for (const std::int32_t token : out.back())
+      if (token < 0 || token >= vocabulary_.size)
+        fail(Kind::data, text_->name(), ": token ", token, " in sequence ", s, ", the vocabulary has ",
+             vocabulary_.size, " tokens; was the data made with another tokenizer?");
   }
   return out;
 }
@@ -217,7 +224,9 @@ Sample MaskedDataset::t5(const Row& r, NumpyRandom random) const {
     return mask;
   };
   sample[Field::encoder_mask] = present(encoder);
-  sample[Field::decoder_mask] = present(decoder);
+  Tokens read = present(decoder);
+  read.front() = 1;  // even where it starts with padding
+  sample[Field::decoder_mask] = std::move(read);
   for (Tokens* row : {&encoder, &decoder, &labels})
     std::replace(row->begin(), row->end(), vocabulary_.pad, 0);
   sample[Field::encoder_tokens] = std::move(encoder);

@@ -35,7 +35,7 @@ class MaskedMembers final : public Members {
                 Portions portions)
       : request_(request), rules_(rules), vocabulary_(vocabulary), portions_(std::move(portions)) {}
 
-  Member of(const std::string& prefix, Asked size) const override {
+  Member of(const std::string& prefix, SamplesWanted size) const override {
     const auto file = std::make_shared<const TokenFile>(prefix);
     check_type(*file);
     const std::string who = text(prefix, ' ', name(portions_.split));
@@ -45,7 +45,7 @@ class MaskedMembers final : public Members {
                                               vocabulary_);
     return out;
   }
-  Member made_up(Asked size) const override {
+  Member made_up(SamplesWanted size) const override {
     const auto text = std::make_shared<const MadeUpSentences>(vocabulary_, rules_.max_length());
     const Range range = documents_of(portions_, text->num_documents(), text->name(), size);
     auto rows = build_mapping(text->documents(), range, text->lengths(), mapping_rules(size), text->name());
@@ -53,7 +53,7 @@ class MaskedMembers final : public Members {
   }
 
  private:
-  MappingRules mapping_rules(Asked size) const {
+  MappingRules mapping_rules(SamplesWanted size) const {
     return {.max_length = rules_.max_length(),
             .num_samples = size,
             .short_probability = rules_.short_probability,
@@ -68,7 +68,7 @@ class MaskedMembers final : public Members {
            "; the data was made with another tokenizer");
   }
 
-  Identity identity_of(const std::string& prefix, Asked size) const {
+  Identity identity_of(const std::string& prefix, SamplesWanted size) const {
     Identity identity{.path = prefix, .num_samples = size, .split = portions_.split};
     identity.kind =
         rules_.model == MaskedModel::bert ? "BERTMaskedWordPieceDataset" : "T5MaskedWordPieceDataset";
@@ -104,13 +104,23 @@ class MaskedMembers final : public Members {
   Portions portions_;
 };
 
+// A sample that finds too few would end a run after hours.
+void check_sentinels(const MaskedRules& rules, const MaskedVocabulary& vocabulary) {
+  const std::int64_t tokens = rules.max_length(), spans = most_spans(tokens, rules.masking);
+  if (rules.model == MaskedModel::t5 && spans > std::ssize(vocabulary.sentinels))
+    fail(Kind::usage, "t5: up to ", spans, " spans of a text of ", tokens, " tokens are hidden, and ",
+         vocabulary.sentinels.size(),
+         " sentinels stand for them; give more {data.tokenizer.extra_ids}, or shorten {model.sequence}");
+}
+
 }  // namespace
 
 Datasets open_masked_datasets(const DataRequest& request, const MaskedRules& rules,
                               const MaskedVocabulary& vocabulary) {
   if (request.order == DataOrder::keyed)
     fail(Kind::usage, rules.model == MaskedModel::bert ? "bert" : "t5",
-         ": samples are drawn by a stored index; leave out --data-order keyed");
+         ": samples are drawn by a stored index; leave {data.index=keyed} out");
+  check_sentinels(rules, vocabulary);
   return open_datasets(request, [&](const Portions& portions) {
     return std::make_unique<MaskedMembers>(request, rules, vocabulary, portions);
   });

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <span>
 #include <utility>
 
@@ -32,11 +33,34 @@ std::vector<Positions> words_in(const std::vector<std::int32_t>& tokens, const M
   return words;
 }
 
+constexpr double last_word = 0.2;  // the chance that an n-gram of the geometric kind ends with this word
+
 std::vector<double> ngram_probabilities(const MaskingRules& rules) {
   std::vector<double> p;
   for (int n = 1; n <= rules.max_ngram; ++n) p.push_back(1.0 / n);
   p = normalized(p);
   if (rules.longer_ngrams) std::reverse(p.begin(), p.end());
+  return normalized(p);
+}
+
+std::vector<double> geometric_probabilities(const MaskingRules& rules) {
+  std::vector<double> p;
+  double longer = 1;
+  for (int n = 1; n < rules.max_ngram; ++n, longer *= 1 - last_word) p.push_back(longer * last_word);
+  p.push_back(longer);
+  return p;
+}
+
+// How long the spans are that are hidden, not those that are drawn: one that meets another is dropped, and
+// the longer it is, the likelier. Each word beyond the first is taken for hidden as often as words ever are,
+// which drops long ones more often than it happens.
+std::vector<double> span_probabilities(const MaskingRules& rules) {
+  std::vector<double> p = rules.geometric ? geometric_probabilities(rules) : ngram_probabilities(rules);
+  double free = 1;
+  for (double& chance : p) {
+    chance *= free;
+    free *= 1 - rules.probability;
+  }
   return normalized(p);
 }
 
@@ -81,7 +105,7 @@ class Masker {
 
   // The n-gram drawn for a start, shortened until it fits; nothing where not even one word does.
   Positions choose(std::size_t start) {
-    std::int64_t n = rules_.geometric ? std::min<std::int64_t>(random_.geometric(0.2), rules_.max_ngram)
+    std::int64_t n = rules_.geometric ? std::min<std::int64_t>(random_.geometric(last_word), rules_.max_ngram)
                                       : static_cast<std::int64_t>(random_.choice(chances_)) + 1;
     for (; n > 0; --n) {
       Positions positions = ngram(start, n);
@@ -126,6 +150,22 @@ class Masker {
 Masked mask_tokens(std::vector<std::int32_t> tokens, std::int64_t target, const Masking& how,
                    NumpyRandom& random) {
   return Masker(how.vocabulary, how.rules, how.replacement, random).run(std::move(tokens), target);
+}
+
+// hides[t]: the chance that so many spans hide t tokens. Words of several tokens only make spans fewer.
+std::int64_t most_spans(std::int64_t target, const MaskingRules& rules) {
+  const auto limit = static_cast<std::size_t>(rules.probability * static_cast<double>(target));
+  const std::vector<double> lengths = span_probabilities(rules);
+  std::vector<double> hides(limit, 0);
+  if (limit > 0) hides[0] = 1;
+  for (std::int64_t spans = 0;; ++spans) {
+    if (std::accumulate(hides.begin(), hides.end(), 0.0) < 1e-12) return spans;
+    std::vector<double> with_another(limit, 0);
+    for (std::size_t t = 0; t < limit; ++t)
+      for (std::size_t n = 1; n <= lengths.size() && t + n < limit; ++n)
+        with_another[t + n] += hides[t] * lengths[n - 1];
+    hides = std::move(with_another);
+  }
 }
 
 }  // namespace weft::data

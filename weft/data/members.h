@@ -14,7 +14,7 @@
 namespace weft::data {
 
 /// Samples that are asked for; nothing: all that there are, once.
-using Asked = std::optional<std::int64_t>;
+using SamplesWanted = std::optional<std::int64_t>;
 
 /// Which part of the documents a split takes. Paths for each split leave nothing to share out.
 struct Portions {
@@ -33,13 +33,14 @@ class Members {
  public:
   virtual ~Members() = default;
   /// May be called by several threads at once, each with a prefix of its own.
-  virtual Member of(const std::string& prefix, Asked size) const = 0;
+  virtual Member of(const std::string& prefix, SamplesWanted size) const = 0;
   /// Without files.
-  virtual Member made_up(Asked size) const = 0;
+  virtual Member made_up(SamplesWanted size) const = 0;
 };
 using OpenMembers = std::function<std::unique_ptr<Members>(const Portions&)>;
 
 /// The documents of a portion; refuses a split to which none fall, though samples are asked of it.
-Range documents_of(const Portions& portions, std::int64_t documents, const std::string& who, Asked size);
+Range documents_of(const Portions& portions, std::int64_t documents, const std::string& who,
+                   SamplesWanted size);
 
 }  // namespace weft::data

@@ -151,31 +151,6 @@ std::int64_t NumpyRandom::geometric(double p) {
   return tries;
 }
 
-double NumpyRandom::toss_at_most_half(double p) {
-  const double q = 1.0 - p;
-  const double start = std::exp(std::log(q));
-  const double bound = std::min(1.0, p + 10.0 * std::sqrt(p * q + 1));
-  double x = 0;
-  double px = start;
-  double u = uniform();
-  while (u > px) {
-    x += 1;
-    if (x > bound) {
-      x = 0;
-      px = start;
-      u = uniform();
-    } else {
-      u -= px;
-      px = ((2.0 - x) * p * px) / (x * q);
-    }
-  }
-  return x;
-}
-
-int NumpyRandom::toss(double p) {
-  return p <= 0.5 ? static_cast<int>(toss_at_most_half(p)) : 1 - static_cast<int>(toss_at_most_half(1.0 - p));
-}
-
 void torch_randperm(std::uint32_t seed, std::span<std::int64_t> out) {
   const std::uint64_t n = out.size();
   const bool wide = n >= std::numeric_limits<std::uint32_t>::max() / 20;  // one word would favor low places

@@ -31,7 +31,6 @@ class NumpyRandom {
   std::int64_t randint(std::int64_t low, std::int64_t high);  // in [low, high)
   std::size_t choice(std::span<const double> probabilities);  // an index
   std::int64_t geometric(double p);
-  int toss(double p);  // binomial(1, p)
 
   template <class T>
   void shuffle(std::span<T> x) {
@@ -56,7 +55,6 @@ class NumpyRandom {
   void refill();
   /// out[k] = interval(top - k) for every k; top >= out.size().
   void intervals(std::uint32_t top, std::span<std::uint32_t> out);
-  double toss_at_most_half(double p);
 
   std::array<std::uint32_t, words> state_{};
   std::array<std::uint32_t, words> tempered_{};

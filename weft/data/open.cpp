@@ -38,7 +38,7 @@ class SplitOpener {
   SplitOpener(const DataRequest& request, Split split, const Members& members)
       : request_(request), split_(split), members_(members) {}
 
-  std::vector<Set> open(Asked size) const {
+  std::vector<Set> open(SamplesWanted size) const {
     if (request_.paths.mock) return {members_.made_up(size).set};
     const auto& blend = request_.paths.shared ? request_.paths.shared
                                               : request_.paths.per_split[static_cast<std::size_t>(split_)];
@@ -48,20 +48,20 @@ class SplitOpener {
   }
 
  private:
-  Set one(const BlendArguments& blend, Asked size) const {
+  Set one(const BlendArguments& blend, SamplesWanted size) const {
     const bool plain = blend.prefixes.size() == 1 && (blend.weights.empty() || !request_.paths.shared);
     if (plain) return members_.of(blend.prefixes.front(), size).set;
     if (request_.order == DataOrder::keyed) return keyed(blend, size);
     return blend.weights.empty() ? by_length(blend, size) : by_weight(blend, size);
   }
 
-  std::vector<Set> each(const BlendArguments& blend, Asked size) const {
+  std::vector<Set> each(const BlendArguments& blend, SamplesWanted size) const {
     std::vector<Set> sets;
     for (const std::string& prefix : blend.prefixes) sets.push_back(members_.of(prefix, size).set);
     return sets;
   }
 
-  Set by_weight(const BlendArguments& blend, Asked size) const {
+  Set by_weight(const BlendArguments& blend, SamplesWanted size) const {
     if (!size)
       fail(Kind::usage,
            "blend: weights are given, but no number of samples ({eval.whole_set}); leave the weights out");
@@ -70,15 +70,15 @@ class SplitOpener {
     const auto parts = shares(once, *size, request_.surplus);
     for (const auto& part : parts) total += part.target;
     std::vector<Member> members =
-        members_of(blend.prefixes, [&](std::size_t i) { return Asked(parts[i].built); });
+        members_of(blend.prefixes, [&](std::size_t i) { return SamplesWanted(parts[i].built); });
     return blended(std::move(members), normalized(once), total);
   }
 
   // Without weights every member gives one epoch, mixed by length: all of it, or as much as is asked for.
-  Set by_length(const BlendArguments& blend, Asked size) const {
+  Set by_length(const BlendArguments& blend, SamplesWanted size) const {
     std::vector<double> weights;
     std::int64_t total = 0;
-    std::vector<Member> members = members_of(blend.prefixes, [](std::size_t) { return Asked(); });
+    std::vector<Member> members = members_of(blend.prefixes, [](std::size_t) { return SamplesWanted(); });
     for (const Member& m : members) {
       weights.push_back(static_cast<double>(m.set->size()));
       total += m.set->size();
@@ -103,7 +103,7 @@ class SplitOpener {
     return members;
   }
 
-  Set blended(std::vector<Member> members, std::vector<double> weights, Asked size) const {
+  Set blended(std::vector<Member> members, std::vector<double> weights, SamplesWanted size) const {
     BlendIdentity identity{.fractions = weights, .size = size};
     std::vector<Set> sets;
     for (Member& m : members) {
@@ -120,7 +120,7 @@ class SplitOpener {
     return std::make_shared<Blend>(std::move(sets), std::move(index));
   }
 
-  Set keyed(const BlendArguments& blend, Asked size) const {
+  Set keyed(const BlendArguments& blend, SamplesWanted size) const {
     std::vector<double> weights = blend.weights;
     std::int64_t all = 0;
     for (const std::string& prefix : blend.prefixes) {
@@ -189,7 +189,8 @@ DataPaths data_paths(const DataPathFlags& flags) {
   return paths;
 }
 
-Range documents_of(const Portions& portions, std::int64_t documents, const std::string& who, Asked size) {
+Range documents_of(const Portions& portions, std::int64_t documents, const std::string& who,
+                   SamplesWanted size) {
   const Range range = range_of(portions.portion, documents);
   if (range.size() == 0)
     fail(Kind::data, who, ": none of ", documents, " documents fall to this split, but ",
@@ -204,9 +205,9 @@ Datasets open_datasets(const DataRequest& request, const OpenMembers& open) {
   }
   Datasets datasets;
   for (const Split split : splits) {
-    const Asked size = request.sizes[static_cast<std::size_t>(split)];
+    const SamplesWanted size = request.sizes[static_cast<std::size_t>(split)];
     const auto portions = portions_of(request, split);
-    if (!portions || size == Asked(0)) continue;
+    if (!portions || size == SamplesWanted(0)) continue;
     const auto members = open(*portions);
     datasets.of[static_cast<std::size_t>(split)] = SplitOpener(request, split, *members).open(size);
   }

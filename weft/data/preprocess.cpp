@@ -45,7 +45,7 @@ struct EncodedBlock {
 };
 
 // What all workers share; nothing in it changes.
-struct Job {
+struct SharedInput {
   const PreprocessOptions& options;
   const Tokenizer& tokenizer;
   std::optional<std::int32_t> eod;
@@ -61,7 +61,7 @@ bool is_text(const PreprocessOptions& options, const std::string& file) {
   return name.ends_with(".txt");
 }
 
-void encode_texts(const Job& job, const std::vector<std::vector<std::string_view>>& texts,
+void encode_texts(const SharedInput& job, const std::vector<std::vector<std::string_view>>& texts,
                   std::span<EncodedDocuments> keys) {
   std::vector<std::vector<std::int32_t>> parts;
   for (std::size_t k = 0; k < texts.size(); ++k) {
@@ -78,7 +78,7 @@ void encode_texts(const Job& job, const std::vector<std::vector<std::string_view
   }
 }
 
-EncodedBlock encode_block(const Job& job, const LineBlock& block) {
+EncodedBlock encode_block(const SharedInput& job, const LineBlock& block) {
   EncodedBlock out;
   out.columns.resize(job.num_keys * job.num_parts);
   JsonTexts json(job.options.json_keys);
@@ -111,7 +111,7 @@ EncodedBlock encode_block(const Job& job, const LineBlock& block) {
 // parts beside it.
 class Output {
  public:
-  Output(const Job& job, bool writes) : num_keys_(job.num_keys), num_parts_(job.num_parts) {
+  Output(const SharedInput& job, bool writes) : num_keys_(job.num_keys), num_parts_(job.num_parts) {
     const auto& options = job.options;
     for (const std::string& key : options.json_keys)
       prefixes_.push_back(
@@ -194,7 +194,7 @@ void check(const PreprocessOptions& options) {
   if (options.json_keys.empty()) fail(Kind::usage, "{json_keys}: no keys");
 }
 
-void walk(const Job& job, Output& output, PreprocessReport& report, const Progress& progress) {
+void walk(const SharedInput& job, Output& output, PreprocessReport& report, const Progress& progress) {
   const auto& options = job.options;
   Workers workers(options.workers);
   LineReader reader(files_of(options.input));
@@ -224,8 +224,8 @@ PreprocessReport run(const PreprocessOptions& options, const Tokenizer& tokenize
                      bool writes) {
   check(options);
   const int parts = options.keep_sequential_samples ? 1 : options.partitions;
-  const Job job{options, tokenizer, eod_of(options, tokenizer), options.json_keys.size(),
-                static_cast<std::size_t>(parts)};
+  const SharedInput job{options, tokenizer, eod_of(options, tokenizer), options.json_keys.size(),
+                        static_cast<std::size_t>(parts)};
   const auto files = files_of(options.input);
   const bool any_text = std::any_of(files.begin(), files.end(),
                                     [&](const auto& file) { return is_text(options, file.string()); });

@@ -46,9 +46,9 @@ struct Text {
   bool whole = true;
 };
 
-class Reader {
+class JsonLineReader {
  public:
-  Reader(std::string_view line, const std::vector<std::string>& keys)
+  JsonLineReader(std::string_view line, const std::vector<std::string>& keys)
       : line_(line), keys_(keys), values_(keys.size()) {}
 
   std::vector<std::vector<std::string>> read() {
@@ -282,7 +282,7 @@ std::vector<std::vector<std::string>> texts_as_python_reads(std::string_view lin
                                                             const std::vector<std::string>& keys) {
   if (line.starts_with("\xEF\xBB\xBF"))
     fail(Kind::data, "not JSON: begins with a byte-order mark; write the file without one");
-  return Reader(line, keys).read();
+  return JsonLineReader(line, keys).read();
 }
 
 }  // namespace weft::data

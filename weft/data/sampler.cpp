@@ -2,7 +2,6 @@
 #include "weft/data/sampler.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -123,33 +122,6 @@ std::unique_ptr<Sampler> sequential_sampler(std::int64_t total) {
 
 std::unique_ptr<Sampler> cyclic_sampler(std::int64_t total, Sharding sharding) {
   return std::make_unique<Cyclic>(total, sharding);
-}
-
-std::vector<std::int64_t> full_validation(std::int64_t total, int rank, int ranks) {
-  if (total < ranks) {
-    fail(Kind::usage, "{eval.whole_set}: ", total, " samples for ", ranks,
-         " data-parallel ranks, expected one for each at least");
-  }
-  const std::int64_t rounds = (total + ranks - 1) / ranks;
-  std::vector<std::int64_t> samples;
-  for (std::int64_t i = rank; i < total; i += ranks) samples.push_back(i);
-  for (std::size_t k = 0; static_cast<std::int64_t>(samples.size()) < rounds; ++k)
-    samples.push_back(samples[k]);
-  return samples;
-}
-
-std::vector<std::vector<std::int64_t>> sequential_slices(std::int64_t total, std::int64_t consumed,
-                                                         const SampleTurn& turn, bool drop_last) {
-  const std::int64_t group = std::int64_t{turn.micro_batch} * turn.ranks;
-  std::vector<std::vector<std::int64_t>> slices;
-  for (std::int64_t first = consumed; first < total; first += group) {
-    if (drop_last && first + group > total) break;
-    const std::int64_t begin = std::min(first + turn.rank * turn.micro_batch, total);
-    const std::int64_t end = std::min(begin + turn.micro_batch, total);
-    slices.emplace_back(static_cast<std::size_t>(end - begin));
-    std::iota(slices.back().begin(), slices.back().end(), begin);
-  }
-  return slices;
 }
 
 }  // namespace weft::data

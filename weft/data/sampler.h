@@ -45,13 +45,4 @@ std::unique_ptr<Sampler> sequential_sampler(std::int64_t total);
 enum class Sharding { on, off };
 std::unique_ptr<Sampler> cyclic_sampler(std::int64_t total, Sharding sharding);
 
-/// --full-validation: all samples once, one at a time, in turn over the ranks; ranks that run short begin
-/// anew.
-std::vector<std::int64_t> full_validation(std::int64_t total, int rank, int ranks);
-
-/// A sequential walk that may leave the last batch incomplete: the slices of one rank, Megatron's drop_last
-/// off.
-std::vector<std::vector<std::int64_t>> sequential_slices(std::int64_t total, std::int64_t consumed,
-                                                         const SampleTurn& turn, bool drop_last);
-
 }  // namespace weft::data

@@ -84,12 +84,31 @@ void check(const Packed<std::int64_t>& documents, Range range, const Packed<std:
   }
 }
 
+/// Where no document has a second sentence they were never cut into any, and of each only as much would be
+/// read as one sample takes.
+void must_be_sentences(const Packed<std::int64_t>& documents, Range range,
+                       const Packed<std::int32_t>& lengths, const MappingRules& rules,
+                       const std::string& who) {
+  std::int64_t tokens = 0;
+  for (std::int64_t d = range.begin; d < range.end; ++d) {
+    const auto begin = static_cast<std::size_t>(documents[static_cast<std::size_t>(d)]);
+    const auto end = static_cast<std::size_t>(documents[static_cast<std::size_t>(d) + 1]);
+    if (end - begin > 1) return;
+    if (end > begin) tokens += lengths[begin];
+  }
+  if (tokens > 2 * rules.max_length * range.size())
+    fail(Kind::data, who, ": each of ", range.size(), " documents is one sentence, of ",
+         tokens / range.size(), " tokens in the mean, and a sample takes ", rules.max_length,
+         ", so that most would never be read; was the data made with {split_sentences}?");
+}
+
 }  // namespace
 
 Array<std::uint32_t> build_mapping(const Packed<std::int64_t>& documents, Range range,
                                    const Packed<std::int32_t>& lengths, const MappingRules& rules,
                                    const std::string& who) {
   check(documents, range, lengths, rules, who);
+  must_be_sentences(documents, range, lengths, rules, who);
   Mapper mapper(lengths, rules);
   const std::int64_t epochs = rules.num_samples ? most_epochs : 1;
   const std::int64_t wanted = rules.num_samples.value_or(std::numeric_limits<std::int64_t>::max());

@@ -10,16 +10,19 @@
 namespace weft::data {
 namespace {
 
+// Megatron reads what is a digit or a point and passes over all else, so that "nan, 1, 1" is two numbers;
+// here a word is one or none.
 std::vector<double> numbers_in(std::string_view text) {
   std::vector<double> numbers;
-  constexpr std::string_view marks = ".0123456789";
-  for (std::size_t at = text.find_first_of(marks); at < text.size();) {
-    const std::size_t end = std::min(text.find_first_not_of(marks, at), text.size());
+  constexpr std::string_view between = " \t,;/[]()", digits = ".0123456789";
+  for (std::size_t at = text.find_first_not_of(between); at < text.size();) {
+    const std::size_t end = std::min(text.find_first_of(between, at), text.size());
     const std::string word(text.substr(at, end - at));
     char* rest = nullptr;
     numbers.push_back(std::strtod(word.c_str(), &rest));
-    if (*rest != '\0') fail(Kind::usage, "{data.split} ", text, ": ", word, " is not a number");
-    at = text.find_first_of(marks, end);
+    if (*rest != '\0' || word.find_first_not_of(digits) != std::string::npos)
+      fail(Kind::usage, "{data.split} ", text, ": ", word, " is not a number of 0 or more");
+    at = text.find_first_not_of(between, end);
   }
   return numbers;
 }
@@ -60,20 +63,6 @@ Range range_of(const Portion& portion, std::int64_t count) {
   const auto n = static_cast<double>(count);
   return {static_cast<std::int64_t>(std::nearbyint(portion.begin * n)),
           static_cast<std::int64_t>(std::nearbyint(portion.end * n))};
-}
-
-std::array<std::int64_t, 4> legacy_split(std::string_view text, std::int64_t count) {
-  std::vector<double> w = numbers_in(text);
-  w.resize(3, 0.0);
-  const double sum = (w[0] + w[1]) + w[2];
-  if (!(sum > 0)) fail(Kind::usage, "{data.split} ", text, ": the weights sum to 0, expected one above 0");
-  std::array<std::int64_t, 4> bounds{};
-  for (std::size_t i = 0; i < 3; ++i) {
-    bounds[i + 1] = bounds[i] + std::llrint(w[i] / sum * static_cast<double>(count));
-  }
-  const std::int64_t excess = bounds[3] - count;
-  for (std::size_t i = 1; i < 4; ++i) bounds[i] -= excess;
-  return bounds;
 }
 
 }  // namespace weft::data

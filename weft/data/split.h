@@ -33,7 +33,4 @@ struct Range {
 /// A portion of `count` elements; both ends are rounded half to even.
 Range range_of(const Portion& portion, std::int64_t count);
 
-/// The bounds that Megatron-DeepSpeed computes: three ranges between four numbers.
-std::array<std::int64_t, 4> legacy_split(std::string_view text, std::int64_t count);
-
 }  // namespace weft::data

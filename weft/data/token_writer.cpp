@@ -140,15 +140,9 @@ void TokenWriter::put_sequence(std::int64_t length, std::int8_t mode) {
   ++num_sequences_;
 }
 
-void TokenWriter::add_item(std::span<const std::int32_t> tokens, std::int8_t mode) {
-  put_tokens(tokens);
-  put_sequence(static_cast<std::int64_t>(tokens.size()), mode);
-}
-
 void TokenWriter::end_document() {
   documents_->put(bytes_of(num_sequences_));
   ++num_documents_;
-  sequences_in_documents_ = num_sequences_;
 }
 
 void TokenWriter::add_document(std::span<const std::int32_t> tokens, std::span<const std::int32_t> lengths,
@@ -209,10 +203,6 @@ void TokenWriter::write_index(File& out) {
 }
 
 void TokenWriter::finish() {
-  if (num_sequences_ != sequences_in_documents_) {
-    fail(Kind::internal, prefix_, ": ", num_sequences_ - sequences_in_documents_,
-         " sequences behind the last document's end");
-  }
   // The old index goes first: whatever happens from here on, no index lies beside a .bin it does not
   // describe.
   if (std::filesystem::exists(index_path(prefix_))) files_.remove(index_path(prefix_).c_str());

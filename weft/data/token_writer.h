@@ -26,9 +26,6 @@ class TokenWriter {
   TokenWriter(const TokenWriter&) = delete;
   TokenWriter& operator=(const TokenWriter&) = delete;
 
-  /// One sequence, without a document boundary.
-  void add_item(std::span<const std::int32_t> tokens, std::int8_t mode = 0);
-  void end_document();
   /// A whole document of several sequences; an empty one is only a repeated boundary.
   void add_document(std::span<const std::int32_t> tokens, std::span<const std::int32_t> lengths,
                     std::span<const std::int8_t> modes = {});
@@ -47,6 +44,7 @@ class TokenWriter {
 
   void put_tokens(std::span<const std::int32_t> tokens);
   void put_sequence(std::int64_t length, std::int8_t mode);
+  void end_document();
   void write_index(File& out);
 
   std::string prefix_;
@@ -55,7 +53,6 @@ class TokenWriter {
   std::unique_ptr<Stream> bin_, lengths_, documents_, modes_;
   std::int64_t num_documents_ = 0;
   std::int64_t num_sequences_ = 0;
-  std::int64_t sequences_in_documents_ = 0;
   std::int64_t num_tokens_ = 0;
 };
 

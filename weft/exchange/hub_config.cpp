@@ -36,15 +36,19 @@ Dtype dtype_of_word(HubSettings& s) {
   return Dtype::f32;
 }
 
+std::int32_t id_of(const json& value, const char* name, HubSettings& s) {
+  if (!value.is_number_unsigned() || value.get<std::uint64_t>() >= std::uint64_t(HubSettings::most))
+    s.refuse(name, "expected an id or a list of ids");
+  return value.get<std::int32_t>();
+}
+
 void read_ends(HubConfig& out, HubSettings& s) {
+  if (const json* start = s.find("decoder_start_token_id"))
+    out.start = id_of(*start, "decoder_start_token_id", s);
   const json* value = s.find("eos_token_id");
   if (value == nullptr) return;
   const json list = value->is_array() ? *value : json::array({*value});
-  for (const json& id : list) {
-    if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= std::uint64_t(HubSettings::most))
-      s.refuse("eos_token_id", "expected an id or a list of ids");
-    out.ends.push_back(id.get<std::int32_t>());
-  }
+  for (const json& id : list) out.ends.push_back(id_of(id, "eos_token_id", s));
 }
 
 }  // namespace
@@ -61,7 +65,7 @@ HubConfig hub_config_from_json(std::string_view from, const std::string& who) {
   m.sequence = m.max_positions;
   for (const char* name : {"quantization_config", "num_experts", "num_local_experts",
                            "attn_logit_softcapping", "final_logit_softcapping"})
-    s.must_be_absent(name);
+    if (!s.asked(name)) s.must_be_absent(name);
   out.dtype = dtype_of_word(s);
   read_ends(out, s);
   for (const std::string& name : s.unasked())
@@ -71,7 +75,7 @@ HubConfig hub_config_from_json(std::string_view from, const std::string& who) {
   } catch (const Error& error) {
     fail(Kind::data, who, ": ", error.what());
   }
-  if (m.positions == Positions::rotary && m.channels % 2 != 0)
+  if (m.positions == Positions::rotary && turning_channels(m) % 2 != 0)
     fail(Kind::data, who, ": heads of ", m.channels, " channels, and rotary positions turn them in pairs");
   return out;
 }

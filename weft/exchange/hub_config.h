@@ -16,8 +16,9 @@ struct HubConfig {
   std::string type;   // "model_type": how tensors are called and which settings go without saying
   ModelConfig model;  // complete; f32, and a sequence is as long as positions go
   Dtype dtype = Dtype::f32;
-  std::vector<std::int32_t> ends;    // "eos_token_id"
-  std::vector<std::string> notices;  // settings that weft does not know and passes over
+  std::vector<std::int32_t> ends;     // "eos_token_id"
+  std::optional<std::int32_t> start;  // "decoder_start_token_id", of two stacks
+  std::vector<std::string> notices;   // settings that weft does not know and passes over
 };
 
 /// Fails with Kind::data, naming `who` and the setting, on what is no such file or describes a model that
@@ -30,7 +31,7 @@ bool is_hub_directory(const std::filesystem::path& directory);
 
 /// What else config.json says, for programs that read it.
 struct HubTokens {
-  std::optional<std::int32_t> begin, end, pad;
+  std::optional<std::int32_t> begin, end, pad, start = {};
 };
 
 /// The type that has all of a model's features. Fails with Kind::usage, saying which one none has.

@@ -21,6 +21,7 @@ void add_tokens(ordered_json& out, const HubTokens& tokens) {
   out["bos_token_id"] = id(tokens.begin);
   out["eos_token_id"] = id(tokens.end);
   if (tokens.pad) out["pad_token_id"] = id(tokens.pad);
+  if (tokens.start) out["decoder_start_token_id"] = id(tokens.start);
 }
 
 }  // namespace
@@ -31,7 +32,9 @@ std::vector<Recipe> recipes(std::string_view type, const ModelConfig& model) {
   return kind_of(model).hub.recipes(model, type);
 }
 
-std::string hub_config_json(const ModelConfig& m, Dtype dtype, const HubTokens& tokens) {
+std::string hub_config_json(const ModelConfig& m, Dtype dtype, const HubTokens& named) {
+  HubTokens tokens = named;
+  if (m.decoder_layers > 0 && !tokens.start) tokens.start = 0;  // transformers generates nothing without one
   const HubSpelling hub = kind_of(m).hub;
   ordered_json out = hub.write(m, hub.type_for(m));
   out["vocab_size"] = m.vocabulary;

@@ -24,8 +24,8 @@ class HubDevice final : public Device {
   void recycle(Storage&) noexcept override {}  // all go with the device
   Kernels& kernels() override { read_only(); }
   bool host_visible() const override { return false; }
-  void copy_from_host(Storage&, std::int64_t, const void*, std::int64_t) override { read_only(); }
-  void copy_to_host(void* to, const Storage& from, std::int64_t offset, std::int64_t bytes) override {
+  Fence copy_from_host(Storage&, std::int64_t, const void*, std::int64_t) override { read_only(); }
+  Fence copy_to_host(void* to, const Storage& from, std::int64_t offset, std::int64_t bytes) override {
     const TensorSource& place = places_.at(&from);
     const std::int64_t width = size_of(place.dtype);
     if (offset % width != 0 || bytes % width != 0)
@@ -39,8 +39,8 @@ class HubDevice final : public Device {
         std::memcpy(static_cast<std::byte*>(to) + i * sizeof(T), &value, sizeof value);
       }
     });
+    return {};
   }
-  void synchronize() override {}
   void forbid_fresh_memory(bool) override {}
   MemoryMeter memory() const override { return {}; }
   void forget_peaks() override {}

@@ -34,6 +34,14 @@ std::string short_name(const std::string& name) {
   return name.starts_with("transformer.") ? name.substr(std::strlen("transformer.")) : name;
 }
 
+// Of the first BERTs, whose norms' gains and biases have Greek names.
+std::string old_name(const std::string& name) {
+  for (const auto& [now, then] :
+       {std::pair{"LayerNorm.weight", "gamma"}, std::pair{"LayerNorm.bias", "beta"}})
+    if (name.ends_with(now)) return name.substr(0, name.rfind('.') + 1) + then;
+  return name;
+}
+
 std::vector<std::byte> narrowed(std::span<const float> values, Dtype dtype) {
   std::vector<std::byte> out(values.size() * std::size_t(size_of(dtype)));
   visit_float(dtype, [&]<class T>() {
@@ -65,9 +73,11 @@ void HubWeights::account_for(const HubConfig& config) {
   }
   for (const std::string& name : tensors_.names()) {
     if (used.contains(name) || kind.hub.known_table(name)) continue;
-    const auto tied = std::ranges::find(kind.hub.twice, name, &StoredTwice::theirs);
-    if (config.model.tied_output && tied != kind.hub.twice.end()) {
-      check_tied(*tied);
+    const auto tied = std::ranges::find_if(kind.hub.twice, [&](const StoredTwice& one) {
+      return one.names(name) && places_.contains(std::string(one.ours));
+    });
+    if (tied != kind.hub.twice.end()) {
+      check_tied(name, std::string(tied->ours));
       continue;
     }
     fail(Kind::data, where, ": holds ", name, ", which is no part of a ", config.type, " model of ",
@@ -78,8 +88,8 @@ void HubWeights::account_for(const HubConfig& config) {
 void HubWeights::check_part(const Recipe& recipe, Theirs& theirs) const {
   const std::string where = tensors_.directory().string();
   const checkpoint::Entry* entry = tensors_.find(theirs.name);
-  if (entry == nullptr && (entry = tensors_.find(short_name(theirs.name))) != nullptr)
-    theirs.name = entry->name;
+  for (const std::string& other : {short_name(theirs.name), old_name(theirs.name)})
+    if (entry == nullptr && (entry = tensors_.find(other)) != nullptr) theirs.name = entry->name;
   if (entry == nullptr)
     fail(Kind::data, where, ": lacks ", theirs.name, ", which ", recipe.name, " is made of");
   if (entry->shape != theirs.shape)
@@ -89,13 +99,13 @@ void HubWeights::check_part(const Recipe& recipe, Theirs& theirs) const {
     fail(Kind::data, where, ": ", theirs.name, " is of ", name(entry->dtype), ", expected f32, bf16 or f16");
 }
 
-// A tied output that is stored all the same must be the embedding.
-void HubWeights::check_tied(const StoredTwice& tied) const {
-  const std::string& once = at(std::string(tied.ours)).parts.front().name;
-  const auto a = tensors_.bytes(once), b = tensors_.bytes(std::string(tied.theirs));
+// A tied output that is stored all the same must be the embedding, and so must what further tokens read.
+void HubWeights::check_tied(const std::string& theirs, const std::string& ours) const {
+  const std::string& once = at(ours).parts.front().name;
+  const auto a = tensors_.bytes(once), b = tensors_.bytes(theirs);
   if (a.size() != b.size() || std::memcmp(a.data(), b.data(), a.size()) != 0)
-    fail(Kind::data, tensors_.directory().string(), ": its config.json ties ", tied.theirs,
-         " to the embedding, and they differ");
+    fail(Kind::data, tensors_.directory().string(), ": its config.json ties ", theirs, " to the ",
+         ours == "output.words" ? "output" : "embedding", ", and they differ");
 }
 
 const Recipe& HubWeights::at(const std::string& ours) const {
@@ -150,10 +160,11 @@ void fill(const HubWeights& weights, const Recipe& recipe, const checkpoint::Nam
     values.resize(std::size_t(now * width));
     weights.read(recipe, (row0 + row) * recipe.columns() + column0, values);
     const auto bytes = narrowed(values, tensor.dtype());
-    tensor.device().copy_from_host(*tensor.storage(),
-                                   (tensor.offset() + piece.at + row * width) * size_of(tensor.dtype()),
-                                   bytes.data(), std::ssize(bytes));
-    tensor.device().synchronize();
+    tensor.device()
+        .copy_from_host(*tensor.storage(),
+                        (tensor.offset() + piece.at + row * width) * size_of(tensor.dtype()), bytes.data(),
+                        std::ssize(bytes))
+        .wait();
   }
 }
 

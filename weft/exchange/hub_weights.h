@@ -29,7 +29,7 @@ class HubWeights {
  private:
   void account_for(const HubConfig& config);
   void check_part(const Recipe& recipe, Theirs& theirs) const;
-  void check_tied(const StoredTwice& tied) const;
+  void check_tied(const std::string& theirs, const std::string& ours) const;
   HubTensors tensors_;
   std::vector<Recipe> recipes_;
   std::map<std::string, std::size_t> places_;

@@ -9,6 +9,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/file.h"
+#include "weft/model/kinds.h"
 
 namespace weft::exchange {
 namespace {
@@ -17,34 +18,50 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t chunk_elements = std::size_t{1} << 20;
 
-struct Job {
-  const Recipe* recipe = nullptr;
+struct TensorToWrite {
+  const Recipe* recipe = nullptr;  // null: zeros
   std::size_t part = 0;
+  const Theirs* tensor = nullptr;
   std::int64_t bytes = 0;
-  const Theirs& theirs() const { return recipe->parts[part]; }
+  const Theirs& theirs() const { return *tensor; }
+  Dtype dtype(Dtype usual) const { return theirs().always_f32 ? Dtype::f32 : usual; }
 };
 
-std::vector<std::vector<Job>> shards_of(const std::vector<Recipe>& all, const HubExport& how) {
-  std::vector<std::vector<Job>> shards(1);
-  std::int64_t filled = 0;
+std::vector<TensorToWrite> jobs_of(const std::vector<Recipe>& all, const std::vector<Theirs>& blank,
+                                   Dtype dtype) {
+  std::vector<TensorToWrite> jobs;
+  const auto add = [&](const Recipe* recipe, std::size_t part, const Theirs& theirs) {
+    TensorToWrite job{recipe, part, &theirs, 0};
+    job.bytes = theirs.shape.elements() * size_of(job.dtype(dtype));
+    jobs.push_back(job);
+  };
   for (const Recipe& recipe : all)
-    for (std::size_t part = 0; part < recipe.parts.size(); ++part) {
-      const std::int64_t bytes = recipe.parts[part].shape.elements() * size_of(how.dtype);
-      if (filled > 0 && filled + bytes > how.shard_bytes) {
-        shards.emplace_back();
-        filled = 0;
-      }
-      shards.back().push_back({&recipe, part, bytes});
-      filled += bytes;
+    for (std::size_t part = 0; part < recipe.parts.size(); ++part) add(&recipe, part, recipe.parts[part]);
+  for (const Theirs& theirs : blank) add(nullptr, 0, theirs);
+  return jobs;
+}
+
+std::vector<std::vector<TensorToWrite>> shards_of(const std::vector<TensorToWrite>& jobs,
+                                                  std::int64_t shard_bytes) {
+  std::vector<std::vector<TensorToWrite>> shards(1);
+  std::int64_t filled = 0;
+  for (const TensorToWrite& job : jobs) {
+    if (filled > 0 && filled + job.bytes > shard_bytes) {
+      shards.emplace_back();
+      filled = 0;
     }
+    shards.back().push_back(job);
+    filled += job.bytes;
+  }
   return shards;
 }
 
 // Their elements in their order, out of ours.
-std::vector<float> theirs_of(const Job& job, const std::vector<float>& ours) {
+std::vector<float> theirs_of(const TensorToWrite& job, const std::vector<float>& ours) {
   const Theirs& theirs = job.theirs();
-  const std::int64_t columns = job.recipe->columns();
   std::vector<float> out(std::size_t(theirs.shape.elements()));
+  if (job.recipe == nullptr) return out;
+  const std::int64_t columns = job.recipe->columns();
   for (const RowRun& run : job.recipe->runs) {
     if (run.part != job.part) continue;
     const float* from = ours.data() + run.to * columns;
@@ -77,19 +94,19 @@ void write_as(Dtype dtype, const std::vector<float>& values, File& file) {
 class Kitchen {
  public:
   Kitchen(const ReadWeight& read, Dtype dtype) : read_(read), dtype_(dtype) {}
-  void write_shard(const fs::path& path, const std::vector<Job>& jobs) {
+  void write_shard(const fs::path& path, const std::vector<TensorToWrite>& jobs) {
     std::vector<checkpoint::Entry> entries;
-    std::map<std::string, const Job*> by_name;
-    for (const Job& job : jobs) {
-      entries.push_back({job.theirs().name, dtype_, job.theirs().shape, 0});
+    std::map<std::string, const TensorToWrite*> by_name;
+    for (const TensorToWrite& job : jobs) {
+      entries.push_back({job.theirs().name, job.dtype(dtype_), job.theirs().shape, 0});
       by_name[entries.back().name] = &job;
     }
     const std::string first = checkpoint::lay_out(entries, {{"format", "pt"}});
     checkpoint::write_tensors(path, first, entries, [&](const checkpoint::Entry& entry, File& file) {
-      const Job& job = *by_name.at(entry.name);
-      if (recipe_ != job.recipe) ours_ = read_(*job.recipe);
-      recipe_ = job.recipe;
-      write_as(dtype_, theirs_of(job, ours_), file);
+      const TensorToWrite& job = *by_name.at(entry.name);
+      if (job.recipe != nullptr && recipe_ != job.recipe) ours_ = read_(*job.recipe);
+      if (job.recipe != nullptr) recipe_ = job.recipe;
+      write_as(job.dtype(dtype_), theirs_of(job, ours_), file);
     });
   }
 
@@ -122,14 +139,16 @@ Written write_hub(const fs::path& directory, const ModelConfig& model, const Rea
   must_be_free(directory);
   make_directories(directory);
   const std::vector<Recipe> all = recipes(type_for(model), model);
-  const auto shards = shards_of(all, how);
+  const HubSpelling hub = kind_of(model).hub;
+  const std::vector<Theirs> blank = hub.blank ? hub.blank(model) : std::vector<Theirs>();
+  const auto shards = shards_of(jobs_of(all, blank, how.dtype), how.shard_bytes);
   Kitchen kitchen(read, how.dtype);
   Written out{.files = std::ssize(shards)};
   nlohmann::ordered_json map;
   for (std::size_t i = 0; i < shards.size(); ++i) {
     const std::string name = shard_name(i, shards.size());
     kitchen.write_shard(directory / name, shards[i]);
-    for (const Job& job : shards[i]) {
+    for (const TensorToWrite& job : shards[i]) {
       map[job.theirs().name] = name;
       out.bytes += job.bytes;
       ++out.tensors;
@@ -148,8 +167,9 @@ Written write_hub(const fs::path& directory, const ModelConfig& model, const Rea
 std::vector<std::string> copy_tokenizer(const fs::path& from, const fs::path& directory) {
   std::vector<fs::path> files;
   if (fs::is_directory(from)) {
-    for (const char* name : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
-                             "added_tokens.json", "tokenizer.model", "vocab.json", "merges.txt", "vocab.txt"})
+    for (const char* name :
+         {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
+          "tokenizer.model", "spiece.model", "vocab.json", "merges.txt", "vocab.txt"})
       if (fs::is_regular_file(from / name)) files.push_back(from / name);
     if (files.empty()) fail(Kind::usage, from.string(), ": holds no file of a tokenizer");
   } else {

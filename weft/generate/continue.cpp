@@ -33,30 +33,76 @@ class Teller {
   std::size_t said_ = 0;  // bytes
 };
 
+/// What words are added to, and what an encoder reads beside it.
+struct Beginning {
+  std::vector<std::int32_t> ids, source;
+};
+
+std::vector<std::int32_t> prompt_ids(const Speaker& speaker, const std::string& prompt) {
+  std::vector<std::int32_t> ids = speaker.tokenizer.encode(prompt);
+  if (ids.empty()) fail(Kind::usage, "generate: the prompt has no tokens to go on from");
+  check_known(ids, speaker.model.config);
+  return ids;
+}
+
+Beginning beginning_of(const Speaker& speaker, const Wish& wish) {
+  const ModelConfig& config = speaker.model.config;
+  Beginning out{.ids = prompt_ids(speaker, wish.prompt), .source = {}};
+  if (config.decoder_layers == 0) return out;
+  out.source.swap(out.ids);
+  if (wish.closes && out.source.back() != *wish.closes) out.source.push_back(*wish.closes);
+  if (std::ssize(out.source) > config.sequence)
+    fail(Kind::usage, "generate: the prompt has ", out.source.size(),
+         " tokens, and the model's encoder reads ", config.sequence, " at most");
+  const auto start = wish.start ? wish.start : decoder_start(speaker.tokenizer);
+  if (!start || *start < 0)
+    fail(Kind::usage,
+         "generate: nothing says what the decoder starts with: the tokenizer has no token that "
+         "begins a text, and no padding");
+  out.ids = {*start};
+  check_known(out.ids, config);
+  return out;
+}
+
+/// Ids that end a text.
+std::vector<std::int32_t> ends_of(const Speaker& speaker, const Wish& wish) {
+  std::vector<std::int32_t> ends = wish.ends;
+  const bool answers = speaker.model.config.decoder_layers > 0;
+  for (const char* name : {"eod", "eos"})
+    if (const auto id = speaker.tokenizer.special(name); id && (answers || std::string_view(name) == "eod"))
+      ends.push_back(*id);
+  return ends;
+}
+
 }  // namespace
 
-std::string continue_text(const Speaker& speaker, const Wish& wish,
-                          const std::function<void(const std::string&)>& tell) {
-  check(wish.choice);
-  std::vector<std::int32_t> ids = speaker.tokenizer.encode(wish.prompt);
-  if (ids.empty()) fail(Kind::usage, "generate: the prompt has no tokens to go on from");
-  const ModelConfig& config = speaker.model.config;
+void check_known(std::span<const std::int32_t> ids, const ModelConfig& config) {
   for (const std::int32_t id : ids)
     if (id < 0 || id >= config.vocabulary)
       fail(Kind::usage, "generate: the prompt has token ", id, ", and the model knows ", config.vocabulary,
            "; is it the model's tokenizer");
+}
+
+// A decoder's text begins with its start, so there is no window on it: it ends where its places do.
+std::string continue_text(const Speaker& speaker, const Wish& wish,
+                          const std::function<void(const std::string&)>& tell) {
+  check(wish.choice);
+  Beginning beginning = beginning_of(speaker, wish);
+  std::vector<std::int32_t>& ids = beginning.ids;
+  const std::vector<std::int32_t>& source = beginning.source;
+  const ModelConfig& config = speaker.model.config;
   const std::size_t prompt = ids.size();
-  const auto window = std::size_t(config.sequence);
+  const auto window = std::size_t(source.empty() ? config.sequence : config.decoder_sequence);
   const auto words = std::size_t(std::min<std::int64_t>(speaker.tokenizer.size(), config.vocabulary));
-  std::vector<std::int32_t> ends = wish.ends;
-  if (const auto eod = speaker.tokenizer.special("eod")) ends.push_back(*eod);
+  const std::vector<std::int32_t> ends = ends_of(speaker, wish);
   TextReader reader(speaker.model);
   const Draw draw({.seed = wish.seed, .purpose = Purpose::sample_text});
   Teller teller(tell);
   const auto text = [&] { return speaker.tokenizer.decode(std::span(ids).subspan(prompt)); };
   for (std::int64_t i = 0; i < wish.tokens; ++i) {
     const std::size_t from = ids.size() > window ? ids.size() - window : 0;
-    const auto logits = reader.logits(std::span(ids).subspan(from), 1);
+    if (from > 0 && !source.empty()) break;
+    const auto logits = reader.logits(std::span(ids).subspan(from), 1, source);
     // A model may have rows for ids that its tokenizer does not know.
     const std::int32_t token =
         choose_token(std::span(logits).first(words), wish.choice, draw.uniform(std::uint64_t(i)));

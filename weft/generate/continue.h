@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,10 +24,16 @@ struct Wish {
   Choice choice;
   std::uint64_t seed = 1234;
   std::vector<std::int32_t> ends;  // ids that end a text beside the tokenizer's own
+  // Of an encoder and a decoder: what the one's text has to end in, what the other's starts with (unset: as
+  // the tokenizer says).
+  std::optional<std::int32_t> closes = {}, start = {};
 };
+/// Refuses ids for which the model has no words.
+void check_known(std::span<const std::int32_t> ids, const ModelConfig& config);
 
-/// The prompt's continuation; stops early at the end of a document. tell, if given, gets each piece of text
-/// as it comes; characters that are spread over tokens come whole.
+/// The prompt's continuation, or where an encoder reads the prompt, the decoder's text; stops early at the
+/// end of a document. tell, if given, gets each piece of text as it comes; characters that are spread over
+/// tokens come whole.
 std::string continue_text(const Speaker& speaker, const Wish& wish,
                           const std::function<void(const std::string& piece)>& tell = {});
 

@@ -25,28 +25,51 @@ std::vector<std::int32_t> places_here(const ContextParallel& context, std::int64
   return mine;
 }
 
-/// The text as a batch of one, of token type 0. Ranks need equal parts of it, so it is filled up behind,
-/// which nothing before sees: in a family that sees both ways, because it is padding.
-Batch batch_of(std::span<const std::int32_t> text, const ModelConfig& config, int ranks,
-               const ContextParallel& context, Device& device) {
-  const int parts = context.cut() ? 2 * context.circle->size() : 1;
-  const auto s = round_up(std::int64_t(text.size()), std::int64_t{parts} * ranks);
-  const std::vector<std::int32_t> places = places_here(context, s);
-  std::vector<std::int32_t> tokens;
-  for (const std::int32_t place : places)
-    tokens.push_back(std::size_t(place) < text.size() ? text[std::size_t(place)] : 0);
-  const auto here = std::int64_t(places.size());
-  Batch batch;
-  batch.text.tokens = from_host(device, {here, 1}, tokens);
-  batch.text.places = from_host(device, {here}, places);
-  batch.text.positions = from_host(device, {here, 1}, places);
-  batch.text.types = from_host(device, {here, 1}, std::vector<std::int32_t>(places.size(), 0));
-  if (s > std::int64_t(text.size()) && !kind_of(config).continues) {
-    std::vector<std::int32_t> there;
-    for (const std::int32_t place : places) there.push_back(std::size_t(place) < text.size() ? 0 : -1);
-    batch.text.documents = from_host(device, {1, here}, there);
+/// Where a text's tokens lie: over so many ranks, whose parts are equal.
+struct Room {
+  const ContextParallel& context;
+  Device& device;
+  std::int64_t parts = 1;
+
+  Room(const ModelHere& model)
+      : context(model.context),
+        device(model.device),
+        parts((model.context.cut() ? 2 * model.context.circle->size() : 1) * std::int64_t{model.tp.size()}) {}
+  Room(const ModelInParts& model, const ContextParallel& whole)
+      : context(whole), device(model.device), parts(model.tp.size()) {}
+  std::int64_t filled(std::size_t tokens) const { return round_up(std::int64_t(tokens), parts); }
+};
+
+/// One text, of token type 0, filled up behind; with `padding`, that is told.
+Sequences sequence_of(std::span<const std::int32_t> text, const Room& room, bool padding) {
+  const std::vector<std::int32_t> places = places_here(room.context, room.filled(text.size()));
+  std::vector<std::int32_t> tokens, there;
+  for (const std::int32_t place : places) {
+    const bool given = std::size_t(place) < text.size();
+    tokens.push_back(given ? text[std::size_t(place)] : 0);
+    there.push_back(given ? 0 : -1);
   }
-  batch.samples = from_host(device, {1}, std::vector<std::int64_t>{0});
+  const auto here = std::int64_t(places.size());
+  Sequences out;
+  out.tokens = from_host(room.device, {here, 1}, tokens);
+  out.places = from_host(room.device, {here}, places);
+  out.positions = from_host(room.device, {here, 1}, places);
+  out.types = from_host(room.device, {here, 1}, std::vector<std::int32_t>(places.size(), 0));
+  if (padding) out.segments = from_host(room.device, {1, here}, there);
+  return out;
+}
+
+/// A batch of one. What fills it up is seen by nothing before it where tokens see those before them, and is
+/// padding where they see both ways.
+Batch batch_of(std::span<const std::int32_t> text, std::span<const std::int32_t> source,
+               const ModelConfig& config, const Room& room) {
+  const bool filled =
+      room.filled(text.size()) > std::ssize(text) || room.filled(source.size()) > std::ssize(source);
+  const bool padding = filled && kind_of(config).speech != Speech::continues;
+  Batch batch;
+  batch.text = sequence_of(text, room, padding);
+  if (!source.empty()) batch.source = sequence_of(source, room, padding);
+  batch.samples = from_host(room.device, {1}, std::vector<std::int64_t>{0});
   return batch;
 }
 
@@ -77,11 +100,19 @@ TextReader::TextReader(const ModelHere& model)
           pipe::forwards_only(model.pipeline ? model.pipeline->home : std::vector<int>{0}, 1))),
       runner_(schedule_, model.stages, circle(), model.device) {}
 
-pipe::Parcel TextReader::parcel(const Batch& batch) const {
-  const std::int64_t parts = model_.tp.sequence_cut() ? model_.tp.size() : 1;
-  return {.hidden = {exact(batch.text.tokens.dim(0), parts), 1, model_.config.hidden},
-          .memory = {},
-          .dtype = model_.pipeline ? model_.pipeline->dtype : Dtype::f32};
+/// By the stage that they travel into.
+std::vector<pipe::Parcel> TextReader::parcels(const Batch& batch) const {
+  if (model_.pipeline == nullptr) return std::vector<pipe::Parcel>(1);
+  const CutOver cut{.tp = model_.tp.size(), .sequence = model_.tp.sequence_cut()};
+  std::vector<pipe::Parcel> out;
+  for (const StagePart& part : model_.pipeline->parts) {
+    const Carried carried = kind_of(model_.config).carried(model_.config, part, batch, cut);
+    out.push_back({.hidden = carried.hidden,
+                   .memory = carried.memory,
+                   .biases = carried.biases,
+                   .dtype = model_.pipeline->dtype});
+  }
+  return out;
 }
 
 /// The numbers of the rank that has the last stage.
@@ -91,31 +122,35 @@ std::vector<float> TextReader::told_by_the_last(const std::vector<float>& mine) 
   return to_host<float>(told);
 }
 
-std::vector<float> TextReader::logits(std::span<const std::int32_t> tokens, std::int64_t count) {
-  const Batch batch = batch_of(tokens, model_.config, model_.tp.size(), model_.context, model_.device);
-  const pipe::Parcel parcel_of_batch = parcel(batch);
+std::vector<float> TextReader::logits(std::span<const std::int32_t> tokens, std::int64_t count,
+                                      std::span<const std::int32_t> source) {
+  const Batch batch = batch_of(tokens, source, model_.config, Room(model_));
+  const std::vector<pipe::Parcel> travelling = parcels(batch);
   const LossFactors unused;
   std::vector<float> out(std::size_t(count * model_.config.vocabulary));
   runner_.run(
       {.microbatches = {&batch, 1},
        .loss_factors = {&unused, 1},
        .place = asking(std::ssize(tokens), count),
-       .parcels = {&parcel_of_batch, 1}},
+       .parcels = travelling},
       [&](int, const Pass& pass) { out = joined(pass.logits(), model_.config.vocabulary, model_.tp); });
   return schedule_.ranks > 1 ? told_by_the_last(out) : out;
 }
 
 std::vector<float> logits_of(const ModelInParts& model, std::span<const std::int32_t> tokens,
                              std::int64_t count) {
-  const Batch batch = batch_of(tokens, model.config, model.tp.size(), {}, model.device);
+  const int layers = model.config.layers + model.config.decoder_layers;
+  const auto source = model.config.decoder_layers > 0 ? tokens : std::span<const std::int32_t>();
+  const ContextParallel whole;
+  const Batch batch = batch_of(tokens, source, model.config, Room(model, whole));
   Pass pass;
   pass.open(batch, asking(std::ssize(tokens), count));
   Flow flow;
   const auto forward = [&](const Stage& stage) { flow = stage.forward(pass, flow); };
   model.with({.embeds = true, .measures = false}, forward);
-  for (int layer = 0; layer < model.config.layers; ++layer)
+  for (int layer = 0; layer < layers; ++layer)
     model.with({.first_layer = layer, .layers = 1, .embeds = false, .measures = false}, forward);
-  model.with({.first_layer = model.config.layers, .embeds = false}, forward);
+  model.with({.first_layer = layers, .embeds = false}, forward);
   return joined(pass.logits(), model.config.vocabulary, model.tp);
 }
 

@@ -20,6 +20,7 @@ namespace weft {
 /// How the stages of a model lie over the ranks of a pipeline.
 struct PipelineHere {
   std::vector<int> home;  // the rank of each stage
+  std::vector<StagePart> parts;
   Communicator& circle;
   Dtype dtype = Dtype::f32;  // of what stages hand on
 };
@@ -40,12 +41,14 @@ class TextReader {
   explicit TextReader(const ModelHere& model);
   TextReader(const TextReader&) = delete;  // the runner holds the schedule
   TextReader& operator=(const TextReader&) = delete;
-  /// What may follow each of the last `count` tokens: [count, vocabulary], the same on every rank.
-  std::vector<float> logits(std::span<const std::int32_t> tokens, std::int64_t count);
+  /// What may follow each of the last `count` tokens, or stand there where a family guesses hidden words:
+  /// [count, vocabulary], the same on every rank. An encoder reads `source`.
+  std::vector<float> logits(std::span<const std::int32_t> tokens, std::int64_t count,
+                            std::span<const std::int32_t> source = {});
 
  private:
   Communicator& circle() { return model_.pipeline ? model_.pipeline->circle : alone_; }
-  pipe::Parcel parcel(const Batch& batch) const;
+  std::vector<pipe::Parcel> parcels(const Batch& batch) const;
   std::vector<float> told_by_the_last(const std::vector<float>& mine);
 
   ModelHere model_;
@@ -63,7 +66,7 @@ struct ModelInParts {
   std::function<void(const StagePart&, const Use&)> with;
 };
 
-/// The same numbers, from embedding, layers and head one after the other.
+/// The same numbers, from embedding, layers and head one after the other. An encoder reads the same tokens.
 std::vector<float> logits_of(const ModelInParts& model, std::span<const std::int32_t> tokens,
                              std::int64_t count);
 

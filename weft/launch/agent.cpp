@@ -9,15 +9,13 @@
 namespace weft::launch {
 namespace {
 
-constexpr double peers_grace = 3;  // as the coordinator's: after a failure nobody has anything to save
-
-double seconds_since(Loop::Clock::time_point when) {
-  return std::chrono::duration<double>(Loop::Clock::now() - when).count();
-}
+double seconds_since(Loop::Clock::time_point when) { return seconds_now() - seconds_of(when); }
 
 }  // namespace
 
-Agent::Agent(Work work, Ways ways) : work_(std::move(work)), ways_(std::move(ways)) {}
+Agent::Agent(Work work, Ways ways) : work_(std::move(work)), ways_(std::move(ways)) {
+  if (work_.ward >= 0) ward_.emplace(ways_.loop, work_.ward, work_.ward_token);
+}
 
 void Agent::heard(const Message& message) {
   if (const auto* begins = std::get_if<Begin>(&message)) return begin(*begins);
@@ -31,35 +29,31 @@ void Agent::begin(const Begin& message) {
   round_ = message.round;
   status_ = 0;
   stopping_ = failed_ = alone_ = false;
-  group_ = std::make_unique<Group>(
-      ways_.loop, ways_.consoles,
-      Group::Events{.ended = [this](const Ended& e) { worker_ended(e); }, .empty = [this] { all_ended(); }});
   watch_.emplace(work_.hang);
   still_ = false;
   ways_.loop.cancel(look_);
   try {
+    if (keeper_ == nullptr) keeper_ = std::make_unique<Keeper>();
+    group_ = std::make_unique<Group>(ways_.loop, ways_.consoles, *keeper_,
+                                     Group::Events{.ended = [this](const Ended& e) { worker_ended(e); },
+                                                   .empty = [this] { all_ended(); }});
     group_->start(work_.workers(message));
-    if (work_.pulses) look_ = ways_.loop.after(watch_->period(), [this] { look(); });
+    if (work_.pulses || ward_) look_ = ways_.loop.after(watch_->period(), [this] { look(); });
   } catch (const Error& e) {
-    cannot_start(e.what());
+    cannot_start(message.first_rank, e.what());
   }
 }
 
 /// As a shell says it: 127, and why.
-void Agent::cannot_start(const std::string& why) {
+void Agent::cannot_start(int rank, const std::string& why) {
   group_.reset();
-  ways_.tell(Failed{round_, {.rank = 0, .local_rank = 0, .process = 0, .end = {127, 0}, .last_words = why}});
+  ways_.tell(
+      Failed{round_, {.rank = rank, .local_rank = 0, .process = 0, .end = {127, 0}, .last_words = why}});
   ways_.tell(Stopped{.round = round_, .status = 127, .progress = work_.progress()});
 }
 
 void Agent::stop(const Stop& message) {
-  if (message.round != round_) return;
-  if (group_ == nullptr || !group_->running()) {
-    // Nothing of ours runs: what mpirun started here ends with it.
-    if (group_ != nullptr) all_ended();
-    return;
-  }
-  if (stopping_) return;
+  if (message.round != round_ || group_ == nullptr || stopping_) return;
   stopping_ = true;
   // A failure has stopped them already, and a second signal would mean more than the first.
   if (!failed_) group_->stop(message.signal, message.grace);
@@ -75,6 +69,7 @@ void Agent::worker_ended(const Ended& ended) {
   if (ended.end.signal == 0 && work_.stopped_codes.contains(ended.end.code)) return;
   Failure failure{.rank = ended.rank,
                   .local_rank = ended.local_rank,
+                  .ranks = ended.ranks,
                   .process = ended.process,
                   .end = ended.end,
                   .age = seconds_since(ended.when),
@@ -104,9 +99,10 @@ void Agent::all_ended() {
 /// Tells when the ranks here fall still, and when they move again.
 void Agent::look() {
   if (group_ == nullptr || stopping_ || failed_ || alone_) return;
-  const double now = std::chrono::duration<double>(Loop::Clock::now().time_since_epoch()).count();
-  const std::vector<PulseReading> ranks = work_.pulses(round_);
-  const Watch::Seen seen = watch_->look(ranks, now);
+  const double now = seconds_now();
+  const std::vector<PulseReading> ranks = ward_ ? ward_->read(round_, now) : work_.pulses(round_);
+  // A network that lets nobody's word through is no hang.
+  const Watch::Stillness seen = ward_ && ranks.empty() ? Watch::Stillness() : watch_->look(ranks, now);
   if (seen.still && !still_)
     for (const PulseReading& rank : ranks) ways_.tell(doing_of(rank, round_, now));
   if (seen.still != still_) ways_.tell(Still{.round = round_, .is = seen.still ? 1 : 0, .limit = seen.limit});
@@ -141,7 +137,9 @@ void Agent::cut_off() {
 }
 
 std::vector<pid_t> Agent::processes() const {
-  return group_ != nullptr ? group_->processes() : std::vector<pid_t>();
+  std::vector<pid_t> out = group_ != nullptr ? group_->processes() : std::vector<pid_t>();
+  if (keeper_ != nullptr) out.push_back(keeper_->process());
+  return out;
 }
 
 void wind_up(const Agent& agent, Group::Consoles consoles) {

@@ -9,6 +9,8 @@
 
 #include "weft/launch/group.h"
 #include "weft/launch/message.h"
+#include "weft/launch/options.h"
+#include "weft/launch/ward.h"
 #include "weft/launch/watch.h"
 
 namespace weft::launch {
@@ -16,7 +18,7 @@ namespace weft::launch {
 class Agent {
  public:
   struct Work {
-    /// What this node runs in a round; nothing where another node starts it from there.
+    /// What this node runs in a round: one at least.
     std::function<std::vector<Worker>(const Begin&)> workers;
     /// Whatever grows while the job gets on; -1 where nothing does.
     std::function<std::int64_t()> progress;
@@ -25,6 +27,9 @@ class Agent {
     /// What the workers of this round say of themselves; nothing where nobody watches.
     std::function<std::vector<PulseReading>(int round)> pulses = {};
     HangRules hang = {};
+    /// Where ranks on other machines say it instead, and the word that they know; -1: nowhere.
+    int ward = -1;
+    std::string ward_token = {};
     /// Puts right who failed and what it said, where another launcher stands between.
     std::function<void(Failure&)> explain = {};
   };
@@ -49,6 +54,7 @@ class Agent {
   void cut_off();
   bool working() const { return group_ != nullptr; }
   bool stopping() const { return stopping_; }
+  /// Our own children, which nobody else may reap.
   std::vector<pid_t> processes() const;
 
  private:
@@ -56,14 +62,16 @@ class Agent {
   void stop(const Stop& message);
   void worker_ended(const Ended& ended);
   void all_ended();
-  void cannot_start(const std::string& why);
+  void cannot_start(int rank, const std::string& why);
   void look();
   void tell_paces(const std::vector<PulseReading>& ranks, double now);
 
   Work work_;
   Ways ways_;
+  std::unique_ptr<Keeper> keeper_;  // from the first round on
   std::unique_ptr<Group> group_;
   std::optional<Watch> watch_;
+  std::optional<Ward> ward_;
   std::uint64_t look_ = 0;
   double pace_told_ = 0;
   bool still_ = false;
@@ -73,15 +81,5 @@ class Agent {
 
 /// How a supervisor's run ends: what workers left running is killed, and what they said is out.
 void wind_up(const Agent& agent, Group::Consoles consoles);
-
-/// The state of one attempt, as programs can read it: torchrun's contract for a worker.
-struct Contract {
-  const Begin& begin;
-  int local_rank = 0;
-  std::string address;
-  int port = 0;
-  std::string run_id, role;
-};
-void apply(const Contract& contract, Environment& environment);
 
 }  // namespace weft::launch

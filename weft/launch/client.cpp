@@ -10,6 +10,8 @@ namespace {
 
 constexpr std::size_t largest_frame = 16 << 20;  // the peers of 65,536 nodes
 constexpr double longest_wait = 1;
+constexpr double between_places = 0.1;
+constexpr double short_patience = 2, long_patience = 10;  // seconds to connect
 
 Loop::Clock::duration seconds(double count) {
   return std::chrono::duration_cast<Loop::Clock::duration>(
@@ -24,7 +26,7 @@ Client::Client(Loop& loop, Endpoint endpoint, Join join, const Patience& patienc
       join_(std::move(join)),
       patience_(patience),
       events_(std::move(events)),
-      give_up_at_(Loop::Clock::now() + seconds(patience.join)) {
+      give_up_at_(loop_.now() + seconds(patience.join)) {
   retry_ = loop_.after(0, [this] { connect(); });
 }
 
@@ -33,6 +35,7 @@ Client::~Client() { close(); }
 void Client::close() {
   loop_.cancel(retry_);
   loop_.cancel(beat_);
+  loop_.cancel(hurry_);
   if (connecting_) loop_.forget(connecting_.get());
   connecting_.reset();
   wire_.reset();
@@ -40,36 +43,45 @@ void Client::close() {
 
 void Client::connect() {
   std::string why;
-  connecting_ = connect_to(endpoint_, why);
+  if (events_.next) endpoint_ = events_.next();
+  connecting_ = connect_to(endpoint_, why, turn_++);
   if (!connecting_) return failed(why);
   loop_.watch(connecting_.get(), EPOLLOUT, [this](std::uint32_t) { connected(); });
+  // A machine that is gone does not refuse; and one place of several is not worth a long wait.
+  hurry_ = loop_.after(events_.next ? short_patience : long_patience, [this] {
+    loop_.forget(connecting_.get());
+    connecting_.reset();
+    failed("it does not answer");
+  });
 }
 
 void Client::failed(const std::string& why) {
-  if (Loop::Clock::now() >= give_up_at_)
+  if (loop_.now() >= give_up_at_)
     return events_.given_up(text("launch: nobody answers at ", endpoint_.host, " port ", endpoint_.port,
                                  " for ", patience_.join, " s: ", why,
-                                 "; is the agent with --node-rank 0 there?"));
+                                 events_.next ? "; are most of the places of --rdzv-endpoint there?"
+                                              : "; is the agent with --node-rank 0 there?"));
   retry_ = loop_.after(wait_, [this] { connect(); });
   wait_ = std::min(longest_wait, 2 * wait_);
 }
 
 void Client::connected() {
   loop_.forget(connecting_.get());
+  loop_.cancel(hurry_);
   const std::string wrong = failure_of(connecting_);
   if (!wrong.empty()) {
     connecting_.reset();
     return failed(wrong);
   }
-  wait_ = 0.02;
+  wait_ = events_.next ? between_places : 0.02;
   silent_beats_ = 0;
-  last_beat_ = Loop::Clock::now();
+  last_beat_ = loop_.now();
   if (join_.address.empty()) join_.address = address_of(connecting_);
   wire_ = std::make_unique<Wire>(loop_, std::move(connecting_), largest_frame,
                                  Wire::Events{.heard =
                                                   [this](const Message& m) {
                                                     silent_beats_ = 0;
-                                                    events_.heard(m);
+                                                    listen_to(m);
                                                   },
                                               .broken = [this](const std::string& why) { lost(why); }});
   wire_->send(join_);
@@ -77,8 +89,18 @@ void Client::connected() {
   beat_ = loop_.after(patience_.beat, [this] { beat(); });
 }
 
+void Client::listen_to(const Message& message) {
+  if (const auto* begin = std::get_if<Begin>(&message)) {
+    begun_ = true;
+    join_.round = begin->round;
+    join_.restarts = begin->restarts;
+  }
+  if (std::holds_alternative<Resigned>(message)) resigned_ = true;
+  events_.heard(message);
+}
+
 void Client::beat() {
-  const auto now = Loop::Clock::now();
+  const auto now = loop_.now();
   // Held up ourselves, we read nothing; that is not the other side's silence.
   if (now - last_beat_ > seconds(2 * patience_.beat)) silent_beats_ = 0;
   last_beat_ = now;
@@ -90,8 +112,11 @@ void Client::beat() {
 void Client::lost(const std::string& why) {
   wire_.reset();
   loop_.cancel(beat_);
-  give_up_at_ = Loop::Clock::now() + seconds(patience_.join);
-  retry_ = loop_.after(wait_, [this] { connect(); });
+  // Whoever never began anything does not make us wait longer for one who does.
+  if (begun_ || !events_.next) give_up_at_ = loop_.now() + seconds(patience_.join);
+  const double lease = events_.lease && !resigned_ ? events_.lease() : 0;
+  begun_ = resigned_ = false;
+  retry_ = loop_.after(std::max(wait_, lease), [this] { connect(); });
   events_.cut_off(why);
 }
 

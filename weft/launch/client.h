@@ -19,6 +19,10 @@ class Client {
     std::function<void(const Message&)> heard;
     std::function<void(const std::string& why)> cut_off;   // it stood, and tries again from here on
     std::function<void(const std::string& why)> given_up;  // once
+    /// Where to try now, if there are several places.
+    std::function<Endpoint()> next = {};
+    /// Seconds to wait before another coordinator is joined than the one that was lost.
+    std::function<double()> lease = {};
   };
   Client(Loop& loop, Endpoint endpoint, Join join, const Patience& patience, Events events);
   ~Client();
@@ -39,12 +43,14 @@ class Client {
   Join join_;
   Patience patience_;
   Events events_;
+  void listen_to(const Message& message);
   Descriptor connecting_;
   std::unique_ptr<Wire> wire_;
-  std::uint64_t retry_ = 0, beat_ = 0;
+  std::uint64_t retry_ = 0, beat_ = 0, hurry_ = 0;
   Loop::Clock::time_point give_up_at_, last_beat_;
-  int silent_beats_ = 0;
+  int silent_beats_ = 0, turn_ = 0;
   double wait_ = 0.02;
+  bool begun_ = false, resigned_ = false;  // it: the coordinator that we joined
 };
 
 }  // namespace weft::launch

@@ -1,6 +1,6 @@
-// torchrun's variables, from the place that the coordinator gave this node.
+#include "weft/launch/contract.h"
+
 #include "weft/base/error.h"
-#include "weft/launch/agent.h"
 
 namespace weft::launch {
 

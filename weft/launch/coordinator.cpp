@@ -5,6 +5,7 @@
 #include <csignal>
 #include <limits>
 #include <tuple>
+#include <utility>
 
 #include "weft/base/error.h"
 #include "weft/launch/report.h"
@@ -13,9 +14,10 @@ namespace weft::launch {
 namespace {
 
 constexpr double never = std::numeric_limits<double>::infinity();
-constexpr double peers_grace = 3;  // after a failure nobody has anything to save
-constexpr double stop_slack = 5;   // beyond the grace, for SIGKILL to arrive and be told
-constexpr int stuck_limit = 3;
+constexpr double stop_slack = 5;  // beyond the grace, for SIGKILL to arrive and be told
+constexpr double fresh_beats = 2.5;
+constexpr double late_beats = 2;  // by which a node may see later than we that it is cut off
+constexpr int most_rounds = 1 << 24;
 constexpr std::size_t most_doings = 1 << 17;  // ranks that are remembered, whoever says they are more
 
 }  // namespace
@@ -39,10 +41,20 @@ void Coordinator::joined(int id, const Join& join, double now) {
   // An agent that was started again comes back before its old connection is missed.
   if (join.wanted_rank >= 0) {
     const auto before = by_wish_.find(join.wanted_rank);
-    if (before != by_wish_.end()) gone(int(before->second), "its agent came back as another", now);
+    if (before != by_wish_.end()) {
+      const int earlier = before->second;
+      // Where it lives all the same, it is another machine's by mistake, and must not wait for ever.
+      send_(earlier, Refused{text("launch: another agent came with --node-rank ", join.wanted_rank,
+                                  ", and the job goes on with that one")});
+      gone(earlier, "its agent came back as another", now);
+    }
     by_wish_[join.wanted_rank] = id;
   }
-  members_[id] = {.join = join, .heard = now};
+  members_[id] = {.join = join, .heard = now, .spoke = now};
+  if (state_ == State::gathering && rules_.voters > 1) {
+    round_ = std::clamp(join.round, round_, most_rounds);
+    restarts_ = std::clamp(join.restarts, restarts_, rules_.max_restarts);
+  }
   if (members() == rules_.nodes.least) last_call_ = now + rules_.patience.last_call;
   if (state_ == State::running && elastic() && participants_ < rules_.nodes.most) {
     say_(text("launch: host ", join.host, " came; all stop, to go on with one node more"));
@@ -53,8 +65,7 @@ void Coordinator::joined(int id, const Join& join, double now) {
 
 std::vector<int> Coordinator::chosen() const {
   std::vector<int> out;
-  for (const auto& [id, member] : members_)
-    if (!leaving_.contains(id)) out.push_back(id);
+  for (const auto& [id, member] : members_) out.push_back(id);
   std::sort(out.begin(), out.end(), [this](int a, int b) {
     const Join &one = members_.at(a).join, &other = members_.at(b).join;
     return std::tuple(one.wanted_rank < 0, one.wanted_rank, one.host, a) <
@@ -64,10 +75,35 @@ std::vector<int> Coordinator::chosen() const {
   return out;
 }
 
+bool Coordinator::quorum(double now) const {
+  if (rules_.voters <= 1) return true;
+  std::set<int> here;
+  for (const auto& [id, member] : members_)
+    if (member.join.voter >= 0 && member.join.voter < rules_.voters &&
+        now - member.spoke < fresh_beats * rules_.patience.beat)
+      here.insert(member.join.voter);
+  return 2 * int(here.size()) > rules_.voters;
+}
+
+/// One look may come before what has arrived was read.
+void Coordinator::keep_quorum(double now) {
+  if (state_ != State::running || quorum(now)) {
+    most_gone_ = 0;
+    return;
+  }
+  if (most_gone_ == 0) {
+    most_gone_ = now;
+    return;
+  }
+  say_(
+      "launch: most of the places of --rdzv-endpoint are out of reach, and may go on without this one; all "
+      "stop here");
+  give_up_round(now);
+}
+
 void Coordinator::begin_if_due(double now) {
-  if (state_ != State::gathering || verdict_) return;
-  const int here = members() - int(leaving_.size());
-  if (here >= rules_.nodes.most || (here >= rules_.nodes.least && now >= last_call_)) begin(now);
+  if (state_ != State::gathering || verdict_ || now < not_before_ || !quorum(now)) return;
+  if (members() >= rules_.nodes.most || (members() >= rules_.nodes.least && now >= last_call_)) begin(now);
 }
 
 void Coordinator::begin(double now) {
@@ -108,11 +144,11 @@ void Coordinator::begin(double now) {
 void Coordinator::heard(int id, const Message& message, double now) {
   const auto found = members_.find(id);
   if (found == members_.end()) return;
-  found->second.heard = now;
+  found->second.heard = found->second.spoke = now;
   const auto of_this_round = [&](int round) { return round == round_ && found->second.node >= 0; };
   if (const auto* failed_one = std::get_if<Failed>(&message); failed_one && of_this_round(failed_one->round))
     failed(id, *failed_one, now);
-  if (const auto* leaving = std::get_if<Leaving>(&message)) leaves(id, leaving->signal, now);
+  if (const auto* leaving = std::get_if<Leaving>(&message)) return leaves(id, leaving->signal, now);
   if (const auto* done = std::get_if<Done>(&message); done && of_this_round(done->round)) {
     if (stop_status_ == 0) stop_status_ = done->status;
     ended(id, now);
@@ -124,16 +160,9 @@ void Coordinator::heard(int id, const Message& message, double now) {
   progress_ = std::max(progress_, stopped->progress);
   // The word of the first node decides, of those that ended other than well.
   if (stop_status_ == 0) stop_status_ = stopped->status;
+  if (const auto leaver = leaving_.find(id); leaver != leaving_.end() && stopped->status != 0)
+    leaver->second = stopped->status;
   ended(id, now);
-}
-
-void Coordinator::failed(int id, const Failed& message, double now) {
-  const Member& member = members_[id];
-  Failure failure = message.failure;
-  failure.node = member.node;
-  failure.host = member.join.host;
-  failures_.push_back({failure, now - std::max(0.0, failure.age)});
-  if (state_ == State::running) stop_all(SIGTERM, std::min(peers_grace, rules_.grace), now);
 }
 
 void Coordinator::watched(int id, const Message& message, double now) {
@@ -151,44 +180,22 @@ void Coordinator::watched(int id, const Message& message, double now) {
   if (all) hangs(still->limit, now);
 }
 
-/// One that hangs makes all wait, so this is when nobody moves any more.
-void Coordinator::hangs(double limit, double now) {
-  std::vector<Doing> all;
-  for (const auto& [rank, doing] : doings_) all.push_back(doing);
-  const Hang hang = hang_of(all, limit);
-  auto seat = seats_.upper_bound(hang.rank);
-  const int id = seat == seats_.begin() ? seats_.begin()->second : std::prev(seat)->second;
-  Failure failure{.rank = hang.rank};
-  if (const auto member = members_.find(id); member != members_.end()) {
-    failure.node = member->second.node;
-    failure.host = member->second.join.host;
-  }
-  failure.end.code = 1;
-  failure.what = hang.what;
-  say_(text("launch: ", one_line(failure)));
-  for (const std::string& line : hang.lines) {
-    say_(text("launch:   ", line));
-    failure.last_words += line + "\n";
-  }
-  failures_.push_back({failure, now});
-  stop_all(SIGTERM, std::min(peers_grace, rules_.grace), now);
-}
-
 void Coordinator::leaves(int id, int signal, double now) {
-  leaving_.insert(id);
-  const bool others_go_on = elastic() && members() - int(leaving_.size()) >= rules_.nodes.least;
+  const int code = 128 + signal, others = members() - int(leaving_.size()) - (leaving_.contains(id) ? 0 : 1);
+  const bool others_go_on = elastic() && others >= rules_.nodes.least;
+  const bool has_part = state_ != State::gathering && members_.at(id).node >= 0;
+  if (!has_part && (others_go_on || state_ != State::gathering)) return let_go(id, code);
+  if (!has_part) return finish(code, "");
+  leaving_.emplace(id, code);
   if (!others_go_on) stop_signal_ = signal;
   if (state_ == State::running) stop_all(others_go_on ? SIGTERM : signal, rules_.grace, now);
-  if (state_ == State::gathering && !others_go_on) finish(128 + signal, "");
 }
 
 void Coordinator::gone(int id, const std::string& why, double now) {
   const auto found = members_.find(id);
   if (found == members_.end()) return;
   const Member member = found->second;
-  members_.erase(found);
-  if (const auto wish = by_wish_.find(member.join.wanted_rank); wish != by_wish_.end() && wish->second == id)
-    by_wish_.erase(wish);
+  forget(id);
   if (member.node >= 0 && !member.ended) --working_;
   const bool left = leaving_.erase(id) > 0;
   if (verdict_ || member.node < 0 || state_ == State::gathering) return;
@@ -197,8 +204,19 @@ void Coordinator::gone(int id, const std::string& why, double now) {
     failures_.push_back({failure, now});
     say_(text("launch: ", one_line(failure)));
   }
-  if (state_ == State::running && !member.ended) stop_all(SIGTERM, std::min(peers_grace, rules_.grace), now);
+  if (state_ == State::running && !member.ended) give_up_round(now);
   settle(now);
+}
+
+void Coordinator::forget(int id) {
+  const auto wish = by_wish_.find(members_.at(id).join.wanted_rank);
+  if (wish != by_wish_.end() && wish->second == id) by_wish_.erase(wish);
+  members_.erase(id);
+}
+
+void Coordinator::let_go(int id, int code) {
+  forget(id);
+  send_(id, Finish{code, ""});
 }
 
 void Coordinator::stop_all(int signal, double grace, double now) {
@@ -208,17 +226,13 @@ void Coordinator::stop_all(int signal, double grace, double now) {
     if (member.node >= 0 && !member.ended) send_(id, Stop{round_, signal, grace});
 }
 
+void Coordinator::give_up_round(double now) { stop_all(SIGTERM, std::min(peers_grace, rules_.grace), now); }
+
 void Coordinator::ended(int id, double now) {
   Member& member = members_[id];
   if (!member.ended) --working_;
   member.ended = true;
   settle(now);
-}
-
-const Coordinator::Told* Coordinator::first_failure() const {
-  const auto first = std::min_element(failures_.begin(), failures_.end(),
-                                      [](const Told& a, const Told& b) { return a.when < b.when; });
-  return first == failures_.end() ? nullptr : &*first;
 }
 
 /// The round is over when the last participant's workers have ended.
@@ -228,45 +242,24 @@ void Coordinator::settle(double now) {
   if (state_ == State::running) return finish(stop_status_, "");
   const Told* first = first_failure();
   if (stop_signal_ != 0) return finish(stop_status_, "");
-  if (first != nullptr && !another_start_helps(*first)) return;
+  if (first != nullptr && !another_start_helps(*first, now)) return;
   state_ = State::gathering;
-  join_until_ = now + rules_.patience.join;
+  for (const auto& [id, code] : std::exchange(leaving_, {})) let_go(id, code);
+  join_until_ = std::max(now, not_before_) + rules_.patience.join;
   last_call_ = now;  // who is here goes on; who comes later is taken in then
   begin_if_due(now);
-}
-
-/// Gives the verdict, or says what is done.
-bool Coordinator::another_start_helps(const Told& first) {
-  const Failure& f = first.failure;
-  const bool node = f.rank < 0;
-  const int code = node ? 1 : f.end.status();
-  std::string why;
-  if (!node && f.end.signal == 0 && rules_.final_codes.contains(f.end.code))
-    why = text("exit code ", f.end.code, " is not tried again");
-  else if (!(node && elastic()) && restarts_ >= rules_.max_restarts)
-    why = rules_.max_restarts == 0 ? "--max-restarts is 0"
-                                   : text("all ", rules_.max_restarts, " restarts are used");
-  stuck_ = progress_ >= 0 && progress_ == progress_before_ ? stuck_ + 1 : 0;
-  progress_before_ = progress_;
-  if (why.empty() && stuck_ >= stuck_limit) why = text(stuck_limit, " restarts in a row made no progress");
-  if (why.empty()) {
-    if (!(node && elastic())) ++restarts_;
-    say_(text("launch: ", one_line(f), "; ",
-              node && elastic() ? text("going on with those that are left")
-                                : text("restart ", restarts_, " of ", rules_.max_restarts)));
-    return true;
-  }
-  std::vector<Told> rest = failures_;
-  std::sort(rest.begin(), rest.end(), [](const Told& a, const Told& b) { return a.when < b.when; });
-  std::vector<std::string> others;
-  for (std::size_t i = 1; i < rest.size(); ++i) others.push_back(one_line(rest[i].failure));
-  finish(code, report_of({.first = f, .others = others, .seconds = first.when - began_, .why_it_ends = why}));
-  return false;
 }
 
 void Coordinator::finish(int code, std::string report) {
   verdict_ = Verdict{code, std::move(report)};
   for (const auto& [id, member] : members_) send_(id, Finish{code, ""});
+}
+
+/// It works on until it misses us.
+void Coordinator::loses_sight_of(const Member& member) {
+  if (member.node < 0 || member.ended) return;
+  const Patience& p = rules_.patience;
+  not_before_ = std::max(not_before_, member.spoke + (p.missed_beats + late_beats) * p.beat);
 }
 
 void Coordinator::tick(double now) {
@@ -281,14 +274,18 @@ void Coordinator::tick(double now) {
     if (now - member.heard >= limit) silent.push_back(id);
   }
   for (const int id : silent) {
+    if (!members_.contains(id)) continue;  // it wanted to leave, and the one before was the last to wait for
+    loses_sight_of(members_.at(id));
     send_(id, Refused{"launch: nothing was heard from this node, and the job goes on without it"});
     gone(id, text("silent for ", int(limit), " s"), now);
   }
+  keep_quorum(now);
   if (state_ == State::stopping && now >= stop_until_) {
     std::vector<int> hung;
     for (const auto& [id, member] : members_)
       if (member.node >= 0 && !member.ended) hung.push_back(id);
     for (const int id : hung) {
+      loses_sight_of(members_.at(id));
       // It must end them before it may come back: the job goes on beside it.
       send_(id,
             Refused{"launch: this node did not stop its workers in time, and the job goes on without it"});
@@ -298,7 +295,9 @@ void Coordinator::tick(double now) {
   begin_if_due(now);
   if (state_ == State::gathering && !verdict_ && now >= join_until_)
     finish(1, text("launch: after ", int(rules_.patience.join), " s ", members(), " of at least ",
-                   rules_.nodes.least, " nodes are here; see --rdzv-conf join_timeout\n"));
+                   rules_.nodes.least, " nodes are here",
+                   quorum(now) ? "" : ", and not most of the places of --rdzv-endpoint",
+                   "; see --rdzv-conf join_timeout\n"));
 }
 
 double Coordinator::next() const {
@@ -307,7 +306,7 @@ double Coordinator::next() const {
   if (state_ == State::stopping) out = std::min(out, stop_until_);
   if (state_ == State::gathering) {
     out = std::min(out, join_until_);
-    if (members() >= rules_.nodes.least) out = std::min(out, std::max(last_call_, last_tick_));
+    if (members() >= rules_.nodes.least) out = std::min(out, std::max({last_call_, last_tick_, not_before_}));
   }
   return out;
 }

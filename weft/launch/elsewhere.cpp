@@ -39,12 +39,45 @@ int number_behind(std::string_view said, std::string_view mark) {
   return out;
 }
 
+bool says_mpirun(std::string_view box) {
+  constexpr std::array signs{
+      "MPI_ABORT was invoked", "mpirun ", "Primary job ", "ORTE ", "orted ", "Open MPI "};
+  return std::ranges::any_of(signs, [&](const char* sign) { return box.find(sign) != box.npos; });
+}
+
+/// "[host:123] 3 more processes have sent help message help-mpi-api.txt / mpi-abort", and what follows it.
+bool counts_boxes(std::string_view line) {
+  return line.starts_with('[') && (line.find(" sent help message ") != line.npos ||
+                                   line.find("orte_base_help_aggregate") != line.npos);
+}
+
+/// What ranks said, before, between and behind mpirun's own words, which stand in boxes between two rules. A
+/// rule of a rank's own may stand anywhere.
+std::string without_boxes(std::string_view said) {
+  std::string out, box;
+  for (const std::string_view line : split(said, '\n')) {
+    const bool is_rule = line.starts_with(rule), ends = is_rule && says_mpirun(box);
+    if (is_rule && !ends) {
+      out += box;
+      box.clear();
+    }
+    if (is_rule || !box.empty())
+      box += text(line, "\n");
+    else if (!counts_boxes(line))
+      out += text(line, "\n");
+    if (ends) box.clear();
+  }
+  return std::string(trim(says_mpirun(box) ? out : out + box));
+}
+
 }  // namespace
 
 std::vector<std::string> mpirun_words(const Processes& p, const Options& options,
                                       const Environment& environment) {
   std::vector<std::string> out{"mpirun", "-n", std::to_string(p.count), "--oversubscribe"};
   if (p.as_root) out.emplace_back("--allow-run-as-root");
+  // It sleeps so long between the signals by which it ends a rank's peers, and says only then who failed.
+  if (p.trains) out.insert(out.end(), {"--mca", "odls_base_sigkill_timeout", "0"});
   if (options.launcher_arguments.empty()) out.insert(out.end(), {"--bind-to", "none"});
   add_words(out, options.launcher_arguments);
   if (!p.hostfile.empty()) {
@@ -64,9 +97,15 @@ std::vector<std::string> mpirun_words(const Processes& p, const Options& options
 std::vector<std::string> srun_words(const Processes& p, const Options& options) {
   std::vector<std::string> out{"srun", "--ntasks", std::to_string(p.count), "--kill-on-bad-exit=1"};
   if (options.launcher_arguments.find("--mpi") == std::string::npos) out.emplace_back("--mpi=pmix");
-  if (options.nodes.most > 1 || options.given.contains("nnodes") || options.given.contains("num-nodes"))
+  if (!p.hosts.empty()) {
+    std::vector<std::string> names;
+    for (const Host& host : p.hosts) names.push_back(host.name);
+    out.insert(out.end(), {text("--nodes=", names.size()), text("--nodelist=", join(names, ",")),
+                           text("--ntasks-per-node=", p.hosts[0].slots.size())});
+  } else if (options.nodes.most > 1 || options.given.contains("nnodes") ||
+             options.given.contains("num-nodes"))
     out.push_back(text("--nodes=", options.nodes.most));
-  if (options.per_node) out.push_back(text("--ntasks-per-node=", *options.per_node));
+  if (options.per_node && p.hosts.empty()) out.push_back(text("--ntasks-per-node=", *options.per_node));
   if (!p.folder.empty()) {
     out.push_back(text("--output=", (p.folder / "rank.%t.stdout").string()));
     out.push_back(text("--error=", (p.folder / "rank.%t.stderr").string()));
@@ -76,16 +115,19 @@ std::vector<std::string> srun_words(const Processes& p, const Options& options) 
   return out;
 }
 
+// A rank that a signal ended is what made its peers give up, whoever spoke first.
 Said read_mpirun(std::string_view said) {
   Said out{.rank = number_behind(said, "noticed that process rank "), .end = {}, .words = {}};
   out.end.signal = std::max(0, number_behind(said, "exited on signal "));
+  if (out.rank < 0 && (out.rank = number_behind(said, "MPI_ABORT was invoked on rank ")) >= 0)
+    out.end.code = std::max(0, number_behind(said, "with errorcode "));
   // "Process name: [[15012,1],1]"
   const auto name = said.find("Process name: [[");
   if (out.rank < 0 && name != std::string_view::npos) {
     out.rank = number_behind(said.substr(name), "],");
     out.end.code = std::max(0, number_behind(said.substr(name), "Exit code:"));
   }
-  out.words = trim(said.substr(0, said.find(rule)));
+  out.words = without_boxes(said);
   return out;
 }
 

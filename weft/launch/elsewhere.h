@@ -16,10 +16,12 @@ namespace weft::launch {
 struct Processes {
   int count = 1;
   std::filesystem::path hostfile;  // empty: this machine, or the allocation
-  std::filesystem::path folder;    // of per-rank logs; empty: none
-  bool console = true;             // what is logged also goes on
-  bool prefixed = false;           // Open MPI's [job,rank] before lines
+  std::vector<Host> hosts = {};  // srun's, which has no hostfile; each with as many slots; empty: its choice
+  std::filesystem::path folder;  // of per-rank logs; empty: none
+  bool console = true;           // what is logged also goes on
+  bool prefixed = false;         // Open MPI's [job,rank] before lines
   bool as_root = false;
+  bool trains = false;  // ranks of ours: once one is gone, the others have nothing to save
 };
 
 /// mpirun … program: ranks are not bound unless --launcher-args say so, and may outnumber processors.

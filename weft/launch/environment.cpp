@@ -1,4 +1,3 @@
-// Copies the process's variables, and reads numbers for those who say where they stood.
 #include "weft/launch/environment.h"
 
 #include <unistd.h>

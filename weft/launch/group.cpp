@@ -20,6 +20,8 @@ struct Group::Member {
 
 namespace {
 
+constexpr double to_end_others = 3;  // seconds
+
 bool needs_outlet(const Worker& worker, Streams stream) {
   if (has(worker.files, stream)) return true;
   if (stream == Streams::out) return !has(worker.console, stream);
@@ -27,8 +29,9 @@ bool needs_outlet(const Worker& worker, Streams stream) {
   return !(has(worker.console, stream) && worker.prefix.empty() && isatty(STDERR_FILENO));
 }
 
+/// Every signal that ends a job is the one to save by; SIGKILL is what it is.
 int heard_by(const Worker& worker, int number) {
-  return worker.save_signal != 0 && (number == SIGTERM || number == SIGINT) ? worker.save_signal : number;
+  return worker.save_signal != 0 && number != SIGKILL ? worker.save_signal : number;
 }
 
 std::unique_ptr<Outlet> outlet(Loop& loop, const Worker& worker, Streams stream, Console& console) {
@@ -41,8 +44,8 @@ std::unique_ptr<Outlet> outlet(Loop& loop, const Worker& worker, Streams stream,
 
 }  // namespace
 
-Group::Group(Loop& loop, Consoles consoles, Events events)
-    : loop_(loop), consoles_(consoles), events_(std::move(events)) {}
+Group::Group(Loop& loop, Consoles consoles, const Keeper& keeper, Events events)
+    : loop_(loop), consoles_(consoles), keeper_(keeper), events_(std::move(events)) {}
 
 Group::~Group() {
   loop_.cancel(kill_time_);
@@ -50,6 +53,7 @@ Group::~Group() {
     if (!member->runs) continue;
     loop_.forget(member->process.ended.get());
     signal_group(member->process, SIGKILL);
+    keeper_.forget(member->process.id);
     reap(member->process);
   }
 }
@@ -69,7 +73,8 @@ void Group::start_one(const Worker& worker) {
                              .environment = worker.environment,
                              .out = m.out ? m.out->for_worker() : -1,
                              .err = m.err ? m.err->for_worker() : -1,
-                             .keep = worker.keep});
+                             .keep = worker.keep,
+                             .keeper = keeper_.door()});
   for (Outlet* o : {m.out.get(), m.err.get()})
     if (o != nullptr) o->started();
   m.runs = true;
@@ -81,6 +86,8 @@ void Group::start_one(const Worker& worker) {
 void Group::end(Member& m) {
   const auto when = Loop::Clock::now();
   loop_.forget(m.process.ended.get());
+  signal_group(m.process, SIGKILL);  // what it started, before its number may be another's
+  keeper_.forget(m.process.id);
   const End how = reap(m.process);
   m.runs = false;
   --running_;
@@ -95,6 +102,7 @@ void Group::end(Member& m) {
     said += text(said.empty() ? "" : "\n", own);
   const Ended ended{.rank = m.worker.rank,
                     .local_rank = m.worker.local_rank,
+                    .ranks = m.worker.ranks,
                     .process = m.process.id,
                     .end = how,
                     .when = when,
@@ -119,7 +127,18 @@ void Group::stop(int number, double grace) {
   if (at >= kill_at_) return;
   kill_at_ = at;
   loop_.cancel(kill_time_);
-  kill_time_ = loop_.after(grace, [this] { signal(SIGKILL); });
+  kill_time_ = loop_.after(grace, [this] {
+    // Who has a signal of its own starts others elsewhere, as mpirun and srun do: killed, it would leave them
+    // running.
+    bool others = false;
+    for (const auto& member : members_) {
+      if (!member->runs) continue;
+      const bool has_others = member->worker.save_signal != 0;
+      signal_group(member->process, has_others ? SIGTERM : SIGKILL);
+      others = others || has_others;
+    }
+    if (others) kill_time_ = loop_.after(to_end_others, [this] { signal(SIGKILL); });
+  });
 }
 
 std::vector<pid_t> Group::processes() const {

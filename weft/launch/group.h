@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "weft/launch/console.h"
+#include "weft/launch/keeper.h"
 #include "weft/launch/options.h"
 #include "weft/launch/outlet.h"
 #include "weft/launch/process.h"
@@ -18,16 +19,17 @@ struct Worker {
   std::vector<std::string> words;
   Environment environment;
   int rank = 0, local_rank = 0;
+  int ranks = 1;  // that are threads of it
   Streams files = Streams::none, console = Streams::both;
   std::filesystem::path folder;  // of stdout.log and stderr.log
   std::string prefix;
   std::filesystem::path error_file = {};  // in which it may say why it failed
   int keep = -1;                          // a descriptor that it inherits
-  int save_signal = 0;                    // what it hears instead of SIGTERM and SIGINT; 0: those
+  int save_signal = 0;                    // what it hears instead of any but SIGKILL; 0: those
 };
 
 struct Ended {
-  int rank = 0, local_rank = 0;
+  int rank = 0, local_rank = 0, ranks = 1;
   pid_t process = 0;
   End end;
   Loop::Clock::time_point when;
@@ -45,7 +47,7 @@ class Group {
   struct Consoles {
     Console &out, &err;
   };
-  Group(Loop& loop, Consoles consoles, Events events);
+  Group(Loop& loop, Consoles consoles, const Keeper& keeper, Events events);
   /// Kills and reaps what still runs.
   ~Group();
   Group(const Group&) = delete;
@@ -65,6 +67,7 @@ class Group {
   void end(Member& member);
   Loop& loop_;
   Consoles consoles_;
+  const Keeper& keeper_;
   Events events_;
   std::vector<std::unique_ptr<Member>> members_;
   int running_ = 0;

@@ -10,7 +10,7 @@
 
 namespace weft::launch {
 
-Loop::Loop() : epoll_(epoll_create1(EPOLL_CLOEXEC)) {
+Loop::Loop(Time time) : time_(time), epoll_(epoll_create1(EPOLL_CLOEXEC)) {
   if (!epoll_) fail(Kind::device, "launch: the kernel gives no epoll: ", std::strerror(errno));
 }
 
@@ -38,8 +38,8 @@ void Loop::forget(int fd) {
 }
 
 std::uint64_t Loop::after(double seconds, std::function<void()> act) {
-  const auto when = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                       std::chrono::duration<double>(std::min(seconds, 1e9)));
+  const auto when = now() + std::chrono::duration_cast<Clock::duration>(
+                                std::chrono::duration<double>(std::min(seconds, 1e9)));
   const std::uint64_t number = next_number_++;
   times_.emplace(std::pair(when, number), std::move(act));
   time_of_.emplace(number, when);
@@ -55,13 +55,18 @@ void Loop::cancel(std::uint64_t number) {
 
 int Loop::milliseconds_to_next() const {
   if (times_.empty()) return -1;
-  const auto left = times_.begin()->first.first - Clock::now();
+  if (time_ == Time::leaps) return 0;
+  const auto left = times_.begin()->first.first - now();
   const auto rounded = std::chrono::ceil<std::chrono::milliseconds>(left).count();
   return static_cast<int>(std::clamp<std::int64_t>(rounded, 0, 3'600'000));
 }
 
+void Loop::leap() {
+  if (!times_.empty()) leapt_ += std::max(Clock::duration{}, times_.begin()->first.first - now());
+}
+
 void Loop::call_what_is_due() {
-  while (!stopped_ && !times_.empty() && times_.begin()->first.first <= Clock::now()) {
+  while (!stopped_ && !times_.empty() && times_.begin()->first.first <= now()) {
     auto first = times_.extract(times_.begin());
     time_of_.erase(first.key().second);
     first.mapped()();
@@ -73,6 +78,7 @@ void Loop::run() {
   std::array<epoll_event, 256> events{};
   while (!stopped_) {
     const int count = epoll_wait(epoll_.get(), events.data(), int(events.size()), milliseconds_to_next());
+    if (count == 0 && time_ == Time::leaps) leap();
     if (count < 0 && errno != EINTR) fail(Kind::device, "launch: cannot wait: ", std::strerror(errno));
     for (int i = 0; i < count && !stopped_; ++i) {
       const std::uint64_t key = events[std::size_t(i)].data.u64;

@@ -20,8 +20,12 @@ class Loop {
  public:
   using Clock = std::chrono::steady_clock;
   using Heard = std::function<void(std::uint32_t events)>;
+  /// Where time leaps, no second passes in which nothing happens: hours of a network are tried in a moment.
+  enum class Time { passes, leaps };
 
-  Loop();
+  explicit Loop(Time time = Time::passes);
+  /// What after() counts from.
+  Clock::time_point now() const { return Clock::now() + leapt_; }
   void watch(int fd, std::uint32_t events, Heard heard);
   void change(int fd, std::uint32_t events);
   void forget(int fd);
@@ -39,7 +43,10 @@ class Loop {
     Heard heard;
   };
   int milliseconds_to_next() const;
+  void leap();
   void call_what_is_due();
+  Time time_;
+  Clock::duration leapt_{};
   Descriptor epoll_;
   std::vector<Watched> watched_;  // by descriptor
   std::map<std::pair<Clock::time_point, std::uint64_t>, std::function<void()>> times_;
@@ -47,5 +54,11 @@ class Loop {
   std::uint64_t next_number_ = 1;
   bool stopped_ = false;
 };
+
+/// On the clock that boards, rounds and pulses are told on.
+inline double seconds_of(Loop::Clock::time_point time) {
+  return std::chrono::duration<double>(time.time_since_epoch()).count();
+}
+inline double seconds_now() { return seconds_of(Loop::Clock::now()); }
 
 }  // namespace weft::launch

@@ -12,12 +12,13 @@ namespace weft::launch {
 namespace {
 
 constexpr std::uint32_t version =
-    0x77660002;  // before a Join: other programs and other versions are told apart
+    0x77660004;  // before a Join: other programs and other versions are told apart
 
 void list(auto&, Beat&) {}
+void list(auto&, Resigned&) {}
 void list(auto& v, End& m) { v(m.code), v(m.signal); }
 void list(auto& v, Failure& m) {
-  v(m.rank), v(m.local_rank), v(m.node), v(m.host), v(m.process), list(v, m.end), v(m.age);
+  v(m.rank), v(m.local_rank), v(m.ranks), v(m.node), v(m.host), v(m.process), list(v, m.end), v(m.age);
   v(m.what), v(m.last_words), v(m.logs);
 }
 void list(auto& v, Join& m) {
@@ -25,6 +26,7 @@ void list(auto& v, Join& m) {
   v(here);
   if (here != version) fail(Kind::comm, "launch: an agent of another version, or another program");
   v(m.run_id), v(m.host), v(m.address), v(m.wanted_rank), v(m.slots), v(m.port);
+  v(m.voter), v(m.round), v(m.restarts);
 }
 void list(auto& v, Failed& m) { v(m.round), list(v, m.failure); }
 void list(auto& v, Stopped& m) { v(m.round), v(m.status), v(m.progress); }
@@ -45,6 +47,21 @@ void list(auto& v, Doing& m) {
 }
 void list(auto& v, Still& m) { v(m.round), v(m.is), v(m.limit); }
 void list(auto& v, Pace& m) { v(m.round), v(m.rank), v(m.kin), v(m.steps), v(m.worked); }
+void list(auto& v, PulseReading::Circle& m) { v(m.id), v(m.words), v(m.place), v(m.size); }
+/// As a number that may be none of its words.
+template <class Enum>
+void list_word(auto& v, Enum& word) {
+  auto number = static_cast<std::uint32_t>(word);
+  v(number);
+  word = static_cast<Enum>(number);
+}
+void list(auto& v, Vital& m) {
+  PulseReading& r = m.reading;
+  v(m.round), v(m.age), v(r.rank), v(r.kin), list_word(v, r.section), v(r.step), v(r.steps_done);
+  v(r.longest_step), v(r.worked), v(r.longest_here), v(r.was_here), list_word(v, r.word), v(r.circle),
+      v(r.peer);
+  v(r.number), v.items(r.circles);
+}
 void list(auto& v, Refused& m) { v(m.why); }
 
 class Writer {
@@ -69,9 +86,9 @@ class Writer {
   std::string& to_;
 };
 
-class Reader {
+class FieldReader {
  public:
-  explicit Reader(std::string_view from) : left_(from) {}
+  explicit FieldReader(std::string_view from) : left_(from) {}
   void operator()(std::string& s) {
     std::uint32_t size = 0;
     (*this)(size);
@@ -110,7 +127,7 @@ class Reader {
 };
 
 template <std::size_t At = 0>
-Message read_kind(std::size_t kind, Reader& from) {
+Message read_kind(std::size_t kind, FieldReader& from) {
   if constexpr (At == std::variant_size_v<Message>) {
     fail(Kind::comm, "launch: message kind ", kind, " does not exist");
   } else {
@@ -138,11 +155,11 @@ std::string encode(const Message& message) {
 std::optional<Message> take_frame(std::string& bytes, std::size_t largest) {
   if (bytes.size() < frame_head) return std::nullopt;
   std::uint32_t size = 0;
-  Reader head(std::string_view(bytes).substr(0, frame_head));
+  FieldReader head(std::string_view(bytes).substr(0, frame_head));
   head(size);
   if (size == 0 || size > largest) fail(Kind::comm, "launch: a frame of ", size, " bytes; at most ", largest);
   if (bytes.size() < frame_head + size) return std::nullopt;
-  Reader body(std::string_view(bytes).substr(frame_head, size));
+  FieldReader body(std::string_view(bytes).substr(frame_head, size));
   std::uint8_t kind = 0;
   body(kind);
   Message out = read_kind(kind, body);

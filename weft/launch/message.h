@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "weft/base/pulse.h"
 #include "weft/launch/process.h"
 
 namespace weft::launch {
@@ -15,6 +16,7 @@ namespace weft::launch {
 /// A worker, or a whole node, that failed.
 struct Failure {
   int rank = -1, local_rank = -1, node = -1;  // rank -1: the node itself
+  int ranks = 1;                              // from that one on, threads of one process
   std::string host;
   std::int64_t process = 0;
   End end;
@@ -27,7 +29,9 @@ struct Failure {
 struct Join {
   std::string run_id, host, address;
   int wanted_rank = -1, slots = 1;
-  int port = 0;  // where its first worker can listen; 0: no matter
+  int port = 0;                 // where its first worker can listen; 0: no matter
+  int voter = -1;               // which of the places where agents may meet it is; -1: none
+  int round = 0, restarts = 0;  // of the job, as it knows them
 };
 struct Beat {};
 struct Failed {
@@ -74,6 +78,13 @@ struct Pace {
   double worked = 0;
 };
 
+/// From a rank on another machine to the launcher that watches it.
+struct Vital {
+  int round = 0;
+  double age = 0;  // seconds since its last beat
+  PulseReading reading;
+};
+
 // From the coordinator, which also beats.
 struct Peer {
   std::string address;
@@ -97,9 +108,11 @@ struct Finish {
 struct Refused {
   std::string why;
 };
+/// It coordinates no longer, and counts nobody.
+struct Resigned {};
 
 using Message = std::variant<Join, Beat, Failed, Stopped, Done, Leaving, Begin, Stop, Finish, Refused, Doing,
-                             Still, Pace>;
+                             Still, Pace, Vital, Resigned>;
 
 /// A frame: how many bytes follow (u32), which message (u8), its fields.
 std::string encode(const Message& message);

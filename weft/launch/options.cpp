@@ -74,11 +74,12 @@ void take_environment(Options& options, const Environment& environment) {
   }
 }
 
-/// The node's place as an Indexed Job or a Slurm step says it, where nobody else does.
-void take_node_rank(Options& o, const Environment& environment) {
-  if (o.node_rank >= 0 || o.nodes.most == 1) return;
+/// The node's place as an Indexed Job or a Slurm step says it, where no option does. What a platform set for
+/// torchrun must say the same.
+void take_node_rank(Options& o, const Environment& environment, bool by_option) {
+  if (by_option || o.nodes.most == 1) return;
   const bool step = !value_of(environment, "SLURM_STEP_NUM_TASKS").empty();
-  std::string_view from;
+  std::string_view from = o.node_rank >= 0 ? "PET_NODE_RANK" : "";
   for (const std::string_view name : {"JOB_COMPLETION_INDEX", "SLURM_NODEID"}) {
     const std::string_view word = value_of(environment, name);
     if (word.empty() || (name == "SLURM_NODEID" && !step)) continue;
@@ -108,7 +109,7 @@ void check(Options& o) {
                 {"exclude", "num-nodes", "num-gpus", "num-accelerators", "nnodes", "nproc-per-node"});
   must_not_meet(o, "exclude", {"num-nodes", "num-gpus", "num-accelerators", "nnodes", "nproc-per-node"});
   must_not_meet(o, "nproc-per-node", {"num-gpus", "num-accelerators"});
-  must_not_meet(o, "nnodes", {"num-nodes"});
+  must_not_meet(o, "nnodes", {"num-nodes", "hostfile"});
   must_not_meet(o, "rdzv-endpoint", {"master-addr", "master-port"});
   must_not_meet(o, "standalone", {"hostfile", "launcher"});
   must_have(o, "include", "hostfile");
@@ -135,8 +136,9 @@ Options read_options(std::span<const std::string_view> words, const Environment&
     }
     words = words.subspan(take(options, words));
   }
+  const bool place_by_option = options.given.contains("node-rank");
   take_environment(options, environment);
-  take_node_rank(options, environment);
+  take_node_rank(options, environment, place_by_option && options.node_rank >= 0);
   if (words.empty())
     fail(Kind::usage,
          "launch: name a program: weft launch --nproc-per-node 2 train gpt …; weft help launch shows "

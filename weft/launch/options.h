@@ -46,6 +46,9 @@ struct Patience {
   int missed_beats = 4;   // so many, and a node is lost
 };
 
+/// Seconds from a failure to SIGKILL for its peers: nobody has anything to save then.
+constexpr double peers_grace = 3;
+
 struct HangRules {
   double limit = 0;         // seconds without a sign of life that are a hang; 0: learned
   double least = 15;        // of what is learned from steps
@@ -63,6 +66,7 @@ struct Options {
   bool standalone = false;
   int node_rank = -1;  // -1: whatever the rendezvous gives
   Endpoint master;
+  std::vector<Endpoint> places;  // where agents may meet; empty: at the master's alone
   std::string local_address, run_id = "none", role = "default";
   Patience patience;
   int max_restarts = 0;
@@ -101,6 +105,8 @@ Nodes read_nodes(std::string_view who, std::string_view word);
 Routing read_routing(std::string_view who, std::string_view words);
 /// "host", "host:port", "[::1]:port"; the host may be missing.
 Endpoint read_endpoint(std::string_view who, std::string_view word, int otherwise);
+/// One, or three and more with commas between: of two, neither could outvote the other.
+std::vector<Endpoint> read_places(std::string_view who, std::string_view words, int otherwise);
 /// Returns the names that have no effect here.
 std::vector<std::string> read_patience(std::string_view who, std::string_view words, Patience& to);
 

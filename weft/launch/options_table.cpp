@@ -1,4 +1,3 @@
-// Every option of torchrun's and of DeepSpeed's launcher, and weft's own.
 #include "weft/launch/options_table.h"
 
 #include <algorithm>
@@ -50,6 +49,11 @@ void set_backend(Options&, Word who, Word word) {
   if (word == "etcd" || word == "etcd-v2")
     fail(Kind::usage, who, ": weft's agents meet at the first node and need no ", word, "; write c10d");
   fail(Kind::usage, who, ": '", word, "' is not static or c10d");
+}
+
+void set_places(Options& o, Word who, Word words) {
+  o.places = read_places(who, words, 29400);
+  o.master = o.places.front();
 }
 
 void set_console_ranks(Options& o, Word who, Word words) {
@@ -109,8 +113,7 @@ constexpr std::array table{
     Row{{"master-port", "", "N", "its port (default 29500)", meeting}, true,
         [](Options& o, Word who, Word w) { o.master.port = read_endpoint(who, text(":", w), 0).port; }},
     Row{{"rdzv-backend", "", "static|c10d", "both mean the same here", meeting}, true, set_backend},
-    Row{{"rdzv-endpoint", "", "HOST[:PORT]", "master address and port in one", meeting}, true,
-        [](Options& o, Word who, Word w) { o.master = read_endpoint(who, w, 29400); }},
+    Row{{"rdzv-endpoint", "", "HOST[:PORT],…", "master address and port in one; of three places or more, any may be lost while most are left", meeting}, true, set_places},
     Row{{"rdzv-id", "", "NAME", "agents of another name are turned away", meeting}, true,
         [](Options& o, Word, Word w) { o.run_id = w; }},
     Row{{"rdzv-conf", "", "NAME=VALUE,…", "join_timeout 600, last_call_timeout 30, keep_alive_interval 3, keep_alive_max_attempt 4", meeting}, true,

@@ -84,6 +84,19 @@ Endpoint read_endpoint(std::string_view who, std::string_view word, int otherwis
   return out;
 }
 
+std::vector<Endpoint> read_places(std::string_view who, std::string_view words, int otherwise) {
+  std::vector<Endpoint> out;
+  for (const std::string_view word : split(words, ','))
+    out.push_back(read_endpoint(who, trim(word), otherwise));
+  for (auto at = out.begin(); at != out.end(); ++at)
+    if (std::find(out.begin(), at, *at) != at)
+      fail(Kind::usage, who, ": ", at->host, " port ", at->port, " is named twice");
+  if (out.size() == 2)
+    fail(Kind::usage, who,
+         ": of two places neither can outvote the other where one is lost; name one, or three");
+  return out;
+}
+
 std::vector<std::string> read_patience(std::string_view who, std::string_view words, Patience& to) {
   std::vector<std::string> unused;
   for (const std::string_view pair : split(words, ',')) {
@@ -101,7 +114,7 @@ std::vector<std::string> read_patience(std::string_view who, std::string_view wo
     else if (key == "keep_alive_max_attempt")
       to.missed_beats = whole_number(where, value, 1);
     else if (key == "close_timeout" || key == "heartbeat_timeout" || key == "read_timeout" ||
-             key == "is_host")
+             key == "is_host" || key == "store_type")
       unused.emplace_back(key);
     else
       fail(Kind::usage, who, ": '", key, "' is not known; there are join_timeout, last_call_timeout, ",

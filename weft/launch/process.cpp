@@ -15,6 +15,7 @@
 #include <fstream>
 
 #include "weft/base/error.h"
+#include "weft/launch/keeper.h"
 
 namespace weft::launch {
 namespace {
@@ -26,16 +27,23 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
   return out;
 }
 
+std::vector<std::string> variables_of(const Environment& environment) {
+  std::vector<std::string> out;
+  for (const auto& [name, value] : environment) out.push_back(text(name, "=", value));
+  return out;
+}
+
 struct Image {
   char* const* words;
   char* const* variables;
-  int out, err, keep, tell;
+  int out, err, keep, keeper, tell;
   pid_t parent;
 };
 
 /// In the child, until exec: async-signal-safe calls only.
 [[noreturn]] void become(const Image& image) {
   setpgid(0, 0);
+  if (image.keeper >= 0) Keeper::tell(image.keeper, getpid());
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != image.parent) _exit(127);  // it was gone before we asked
   for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD, SIGPIPE})
@@ -44,7 +52,10 @@ struct Image {
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   const int empty = open("/dev/null", O_RDONLY);
-  if (empty > 0) dup2(empty, 0);
+  if (empty > 0) {
+    dup2(empty, 0);
+    close(empty);
+  }
   if (image.out >= 0) dup2(image.out, 1);
   if (image.err >= 0) dup2(image.err, 2);
   if (image.keep >= 0) fcntl(image.keep, F_SETFD, 0);
@@ -61,17 +72,22 @@ std::string words_of(const End& end) {
   return text("signal ", end.signal, " (", strsignal(end.signal), ")");
 }
 
+std::string become(std::vector<std::string> words, const Environment& environment) {
+  std::vector<std::string> variables = variables_of(environment);
+  execvpe(words[0].c_str(), pointers(words).data(), pointers(variables).data());
+  return std::strerror(errno);
+}
+
 Process start(const Start& what) {
-  std::vector<std::string> words = what.words, variables;
-  for (const auto& [name, value] : what.environment) variables.push_back(text(name, "=", value));
+  std::vector<std::string> words = what.words, variables = variables_of(what.environment);
   const auto word_list = pointers(words), variable_list = pointers(variables);
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0)
     fail(Kind::device, "launch: no pipe to start ", words[0], ": ", std::strerror(errno));
   const Descriptor hear(ends[0]);
   Descriptor tell(ends[1]);
-  const Image image{word_list.data(), variable_list.data(), what.out, what.err,
-                    what.keep,        tell.get(),           getpid()};
+  const Image image{word_list.data(), variable_list.data(), what.out,   what.err,
+                    what.keep,        what.keeper,          tell.get(), getpid()};
   Process child{.id = fork(), .ended = {}};
   if (child.id == 0) become(image);
   if (child.id < 0) fail(Kind::device, "launch: cannot start ", words[0], ": ", std::strerror(errno));
@@ -83,6 +99,7 @@ Process start(const Start& what) {
   if (told || !child.ended) {
     if (!told) wrong = errno;
     if (!told) kill(child.id, SIGKILL);
+    if (what.keeper >= 0) Keeper::tell(what.keeper, -child.id);
     waitpid(child.id, nullptr, 0);
     fail(Kind::usage, "launch: cannot run ", words[0], ": ", std::strerror(wrong));
   }
@@ -106,11 +123,16 @@ void die_with_parent() { prctl(PR_SET_PDEATHSIG, SIGKILL); }
 void adopt_orphans() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
 
 void reap_adopted(const std::vector<pid_t>& ours, bool kill_them) {
-  std::ifstream list(text("/proc/self/task/", gettid(), "/children"));
-  for (pid_t child = 0; list >> child;) {
-    if (std::find(ours.begin(), ours.end(), child) != ours.end()) continue;
-    if (kill_them) kill(child, SIGKILL);
-    waitpid(child, nullptr, kill_them ? 0 : WNOHANG);
+  // Whose parent is killed becomes ours in its turn. What is another user's cannot be ended, nor waited for.
+  for (bool more = true; more;) {
+    more = false;
+    std::ifstream list(text("/proc/self/task/", gettid(), "/children"));
+    for (pid_t child = 0; list >> child;) {
+      if (std::find(ours.begin(), ours.end(), child) != ours.end()) continue;
+      const bool killed = kill_them && kill(child, SIGKILL) == 0;
+      waitpid(child, nullptr, killed ? 0 : WNOHANG);
+      more = more || killed;
+    }
   }
 }
 

@@ -16,6 +16,7 @@ struct Start {
   Environment environment;
   int out = -1, err = -1;  // become its stdout and stderr; -1: ours
   int keep = -1;           // stays open in it, under the same number
+  int keeper = -1;         // where it says its group before it is the program (keeper.h)
 };
 
 /// How a process ended: with a code, or by a signal.
@@ -44,6 +45,9 @@ void signal_group(const Process& process, int number);
 
 /// Kills what is left of its group, then reaps it. Call when `ended` is readable.
 End reap(const Process& process);
+
+/// Becomes the program, found along PATH, with these variables; returns why it cannot be run.
+std::string become(std::vector<std::string> words, const Environment& environment);
 
 /// SIGKILL when the parent is gone, however it went: for those that another launcher started for us.
 void die_with_parent();

@@ -1,11 +1,14 @@
 // One table of launchers' names, read in one order, compared with each other.
 #include "weft/launch/seat.h"
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/base/format.h"
 
 namespace weft::launch {
 namespace {
@@ -77,10 +80,35 @@ std::vector<Said> all_said(const Environment& environment) {
     Said said = read(environment, names);
     if (counts(said)) out.push_back(said);
   }
+  // Alone it would make this process one of nobody knows how many, which then trains by itself.
+  if (out.size() == 1 && out[0].rank && !out[0].world)
+    fail(Kind::usage, "environment: ", out[0].names.rank, " is ", *out[0].rank, " and ", out[0].names.world,
+         " is not set; set both, as torchrun does, or unset ", out[0].names.rank);
   return out;
 }
 
 }  // namespace
+
+int tasks_of_slurm_here(const Environment& environment) {
+  constexpr const char* name = "SLURM_STEP_TASKS_PER_NODE";
+  const std::string_view all = value_of(environment, name);
+  const std::optional<int> node = number(environment, "SLURM_NODEID", 0);
+  if (all.empty() || !node) return 0;
+  std::int64_t first = 0;  // node of the part at hand
+  for (const std::string_view part : split(all, ',')) {
+    const auto bracket = part.find("(x");
+    const bool repeated = bracket != std::string_view::npos && part.ends_with(')');
+    const std::string who = text("environment: ", name);
+    const int tasks = whole_number(who, part.substr(0, bracket), 1);
+    const int nodes =
+        repeated ? whole_number(who, part.substr(bracket + 2, part.size() - bracket - 3), 1) : 1;
+    if (bracket != std::string_view::npos && !repeated)
+      fail(Kind::usage, who, ": '", all, "' is not TASKS(xNODES),…, as Slurm sets it");
+    if (*node < first + nodes) return tasks;
+    first += nodes;
+  }
+  return 0;
+}
 
 Seat seat_in(const Environment& environment) {
   const std::vector<Said> all = all_said(environment);
@@ -92,6 +120,7 @@ Seat seat_in(const Environment& environment) {
     seat.rank = said.rank.value_or(0);
     seat.local_rank = said.local_rank.value_or(0);
     seat.on_this_machine = said.local_world.value_or(1);
+    if (said.names.slurm) seat.on_this_machine = std::max(1, tasks_of_slurm_here(environment));
     // One process under mpirun is like one without: its ranks may be threads.
     seat.mpi = said.names.mpi && seat.world > 1;
     if (said.rank) seat.said_by = said.names.rank;

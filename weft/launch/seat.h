@@ -16,6 +16,10 @@ struct Seat {
   std::string said_by;      // the variable that gave the rank, for messages
 };
 
+/// Tasks of a Slurm step on this process's node, of "2(x3),1" and the node's number; 0 where that is not
+/// said. Fails with Kind::usage on anything else.
+int tasks_of_slurm_here(const Environment& environment);
+
 /// Reads Open MPI's, Hydra's (MPICH, Intel), PALS's, MVAPICH's and a Slurm step's variables, and WORLD_SIZE,
 /// RANK and LOCAL_RANK as torchrun sets them. Under mpirun Slurm's describe the allocation and are left
 /// alone; all others that are set must agree, or the error names both variables. One process alone is no

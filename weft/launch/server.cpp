@@ -1,4 +1,3 @@
-// Accepts, limits, and hands on to the coordinator.
 #include "weft/launch/server.h"
 
 #include <algorithm>
@@ -9,7 +8,6 @@ namespace weft::launch {
 namespace {
 
 constexpr std::size_t largest_frame = 16 << 10;
-constexpr int accepted_at_once = 512;
 constexpr double refused_patience = 1;
 
 }  // namespace
@@ -19,26 +17,24 @@ Server::Server(Loop& loop, Descriptor listener, const Rules& rules, Options opti
       listener_(std::move(listener)),
       options_(options),
       beat_seconds_(rules.patience.beat),
-      most_(2 * std::size_t(rules.nodes.most) + 4096),
       coordinator_(
           rules, now(), [this](int id, const Message& m) { send(id, m); },
           [this](const std::string& line) {
             if (say_) say_(line);
-          }) {
-  loop_.watch(listener_.get(), EPOLLIN, [this](std::uint32_t) { take_in(); });
+          }),
+      door_(
+          loop_, listener_.get(), [this](Descriptor socket) { take_in(std::move(socket)); },
+          [this, most = 2 * std::size_t(rules.nodes.most) + 4096] { return guests_.size() < most; }) {
   tick();
   beat();
 }
 
 Server::~Server() {
-  for (const std::uint64_t time : {tick_, beat_, resume_, over_}) loop_.cancel(time);
+  for (const std::uint64_t time : {tick_, beat_, over_}) loop_.cancel(time);
   for (auto& [id, guest] : guests_) loop_.cancel(guest.patience);
-  loop_.forget(listener_.get());
 }
 
-double Server::now() const {
-  return std::chrono::duration<double>(Loop::Clock::now().time_since_epoch()).count();
-}
+double Server::now() const { return seconds_of(loop_.now()); }
 
 void Server::send(int id, const Message& message) {
   const auto found = guests_.find(id);
@@ -54,29 +50,14 @@ void Server::send(int id, const Message& message) {
   guest.patience = loop_.after(refused_patience, [this, id] { drop(id, "it was refused"); });
 }
 
-void Server::take_in() {
-  bool full = false;
-  for (int i = 0; i < accepted_at_once; ++i) {
-    full = guests_.size() >= most_;
-    if (full) break;
-    Descriptor socket = accept_from(listener_, full);
-    if (!socket) break;
-    const int id = next_++;
-    Guest& guest = guests_[id];
-    guest.wire =
-        std::make_unique<Wire>(loop_, std::move(socket), largest_frame,
-                               Wire::Events{.heard = [this, id](const Message& m) { heard(id, m); },
-                                            .broken = [this, id](const std::string& why) { drop(id, why); }});
-    guest.patience = loop_.after(options_.join_patience, [this, id] { drop(id, "it never joined"); });
-  }
-  if (!full || !listening_) return;
-  // The rest waits in the kernel until somebody has gone.
-  listening_ = false;
-  loop_.forget(listener_.get());
-  resume_ = loop_.after(0.1, [this] {
-    listening_ = true;
-    loop_.watch(listener_.get(), EPOLLIN, [this](std::uint32_t) { take_in(); });
-  });
+void Server::take_in(Descriptor socket) {
+  const int id = next_++;
+  Guest& guest = guests_[id];
+  guest.wire =
+      std::make_unique<Wire>(loop_, std::move(socket), largest_frame,
+                             Wire::Events{.heard = [this, id](const Message& m) { heard(id, m); },
+                                          .broken = [this, id](const std::string& why) { drop(id, why); }});
+  guest.patience = loop_.after(options_.join_patience, [this, id] { drop(id, "it never joined"); });
 }
 
 void Server::heard(int id, const Message& message) {
@@ -120,6 +101,11 @@ void Server::beat() {
   for (auto& [id, guest] : guests_)
     if (guest.joined) guest.wire->send(Beat{});
   beat_ = loop_.after(beat_seconds_, [this] { beat(); });
+}
+
+void Server::resign() {
+  for (auto& [id, guest] : guests_)
+    if (guest.joined) guest.wire->send(Resigned{});
 }
 
 void Server::when_over(double seconds, std::function<void()> act) {

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "weft/launch/coordinator.h"
+#include "weft/launch/door.h"
 #include "weft/launch/socket.h"
 #include "weft/launch/wire.h"
 
@@ -26,6 +27,8 @@ class Server {
   const Coordinator& coordinator() const { return coordinator_; }
   /// What it says while the job goes on.
   void on_say(Coordinator::Say say) { say_ = std::move(say); }
+  /// Tells all that nobody is counted any more.
+  void resign();
   /// Called once, after everybody was told the verdict or `seconds` have passed.
   void when_over(double seconds, std::function<void()> act);
   std::size_t connections() const { return guests_.size(); }
@@ -37,7 +40,7 @@ class Server {
     bool joined = false, refused = false;
     std::uint64_t patience = 0;
   };
-  void take_in();
+  void take_in(Descriptor socket);
   void send(int id, const Message& message);
   void heard(int id, const Message& message);
   void drop(int id, const std::string& why);
@@ -50,14 +53,13 @@ class Server {
   Descriptor listener_;
   Options options_;
   double beat_seconds_;
-  std::size_t most_;
-  bool listening_ = true;
   Coordinator::Say say_;
   std::unordered_map<int, Guest> guests_;  // looked up, never walked where order shows
   int next_ = 1, joined_ = 0;
   Coordinator coordinator_;
-  std::uint64_t tick_ = 0, beat_ = 0, resume_ = 0, over_ = 0;
+  std::uint64_t tick_ = 0, beat_ = 0, over_ = 0;
   std::function<void()> when_over_;
+  Door door_;
 };
 
 }  // namespace weft::launch

@@ -18,6 +18,8 @@
 namespace weft::launch {
 namespace {
 
+constexpr int most_waiting = 65535;
+
 using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
 Addresses look_up(const Endpoint& endpoint, std::string& why_not) {
@@ -48,45 +50,67 @@ void widen(addrinfo& a) {
     reinterpret_cast<sockaddr_in6*>(a.ai_addr)->sin6_addr = in6addr_any;
 }
 
+/// For all addresses of this machine; empty, with errno, where that cannot be.
+Descriptor listen_wide(int port, int waiting) {
+  sockaddr_in6 wide{};
+  wide.sin6_family = AF_INET6;
+  wide.sin6_port = htons(std::uint16_t(port));
+  sockaddr_in old{};
+  old.sin_family = AF_INET;
+  old.sin_port = wide.sin6_port;
+  Descriptor out(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  set(out.get(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
+  if (port != 0) set(out.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+  bool bound = out && bind(out.get(), reinterpret_cast<const sockaddr*>(&wide), sizeof wide) == 0;
+  if (!bound) {  // a machine without IPv6
+    out = Descriptor(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (port != 0) set(out.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+    bound = bind(out.get(), reinterpret_cast<const sockaddr*>(&old), sizeof old) == 0;
+  }
+  if (bound && listen(out.get(), waiting) == 0) return out;
+  return {};
+}
+
+[[noreturn]] void no_port(const Endpoint& endpoint) {
+  fail(Kind::usage, "launch: cannot listen at ", endpoint.host, " port ", endpoint.port, ": ",
+       std::strerror(errno), "; another --master-port, or --standalone, needs none that is taken");
+}
+
 }  // namespace
 
 Descriptor listen_at(const Endpoint& endpoint, Bind how) {
   std::string why;
   const Addresses found = look_up(endpoint, why);
   if (!found && how == Bind::if_ours) return {};
-  if (!found) fail(Kind::usage, "launch: ", why);
+  if (!found) {  // a cluster's names may come later than its pods
+    Descriptor out = listen_wide(endpoint.port, most_waiting);
+    if (!out) no_port(endpoint);
+    return out;
+  }
   addrinfo& a = *found;
   if (how == Bind::here && !is_loopback(a)) widen(a);
   Descriptor out(socket(a.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   set(out.get(), SOL_SOCKET, SO_REUSEADDR, 1);
-  if (bind(out.get(), a.ai_addr, a.ai_addrlen) == 0 && listen(out.get(), 65535) == 0) return out;
+  if (bind(out.get(), a.ai_addr, a.ai_addrlen) == 0 && listen(out.get(), most_waiting) == 0) return out;
   if (how == Bind::if_ours) return {};
-  fail(Kind::usage, "launch: cannot listen at ", endpoint.host, " port ", endpoint.port, ": ",
-       std::strerror(errno), "; another --master-port, or --standalone, needs none that is taken");
+  no_port(endpoint);
 }
 
 Descriptor listen_anywhere() {
-  sockaddr_in6 wide{};
-  wide.sin6_family = AF_INET6;
-  sockaddr_in old{};
-  old.sin_family = AF_INET;
-  Descriptor out(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  set(out.get(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
-  bool bound = out && bind(out.get(), reinterpret_cast<const sockaddr*>(&wide), sizeof wide) == 0;
-  if (!bound) {  // a machine without IPv6
-    out = Descriptor(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    bound = bind(out.get(), reinterpret_cast<const sockaddr*>(&old), sizeof old) == 0;
-  }
-  if (bound && listen(out.get(), 4096) == 0) return out;
+  if (Descriptor out = listen_wide(0, 4096)) return out;
   fail(Kind::device, "launch: no port is to be had: ", std::strerror(errno));
 }
 
-Descriptor connect_to(const Endpoint& endpoint, std::string& why_not) {
+Descriptor connect_to(const Endpoint& endpoint, std::string& why_not, int turn) {
   const Addresses found = look_up(endpoint, why_not);
   if (!found) return {};
-  Descriptor out(socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  int count = 0;
+  for (const addrinfo* one = found.get(); one != nullptr; one = one->ai_next) ++count;
+  const addrinfo* at = found.get();
+  for (int i = turn % count; i > 0; --i) at = at->ai_next;
+  Descriptor out(socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   set(out.get(), IPPROTO_TCP, TCP_NODELAY, 1);
-  if (connect(out.get(), found->ai_addr, found->ai_addrlen) == 0 || errno == EINPROGRESS) return out;
+  if (connect(out.get(), at->ai_addr, at->ai_addrlen) == 0 || errno == EINPROGRESS) return out;
   why_not = std::strerror(errno);
   return {};
 }
@@ -107,8 +131,8 @@ std::string address_of(const Descriptor& socket) {
   return out.data();
 }
 
-Descriptor accept_from(const Descriptor& listener, bool& full) {
-  Descriptor out(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+Descriptor accept_from(int listener, bool& full) {
+  Descriptor out(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   full = !out && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM);
   if (out) set(out.get(), IPPROTO_TCP, TCP_NODELAY, 1);
   return out;

@@ -17,14 +17,15 @@ Descriptor listen_at(const Endpoint& endpoint, Bind how);
 /// At a port of the kernel's choice, for all addresses of this machine.
 Descriptor listen_anywhere();
 
-/// Begins to connect; empty, with the reason, where the name is not known yet or there is no route.
-Descriptor connect_to(const Endpoint& endpoint, std::string& why_not);
+/// Begins to connect; empty, with the reason, where the name is not known yet or there is no route. A name
+/// may have several addresses, of which some lead nowhere from here: each turn takes the next.
+Descriptor connect_to(const Endpoint& endpoint, std::string& why_not, int turn = 0);
 /// The error of a connection that has been begun; "" where it stands.
 std::string failure_of(const Descriptor& socket);
 /// This machine's address as the other end of the connection sees it.
 std::string address_of(const Descriptor& socket);
 /// A waiting connection; empty where there is none. `full`: this process has no descriptor left.
-Descriptor accept_from(const Descriptor& listener, bool& full);
+Descriptor accept_from(int listener, bool& full);
 
 /// As many descriptors as the system lets this process have.
 void raise_descriptor_limit();

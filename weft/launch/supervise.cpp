@@ -7,15 +7,14 @@
 #include <csignal>
 
 #include "weft/launch/signals.h"
+#include "weft/launch/socket.h"
 
 namespace weft::launch {
 namespace {
 
-double seconds_now() { return std::chrono::duration<double>(Loop::Clock::now().time_since_epoch()).count(); }
-
 class Alone {
  public:
-  explicit Alone(const Job& job)
+  explicit Alone(const NodeJob& job)
       : out_(loop_, STDOUT_FILENO),
         err_(loop_, STDERR_FILENO),
         coordinator_(
@@ -27,6 +26,7 @@ class Alone {
                           .finish = [this](int code, const std::string& report) { finish(code, report); }}),
         signals_(loop_, heard_signals(job.signals), [this, &job](int number) { signaled(number, job); }) {
     adopt_orphans();
+    raise_descriptor_limit();
     loop_.after(0, [this, &job] { coordinator_.joined(0, job.self, seconds_now()); });
     tick();
   }
@@ -43,9 +43,12 @@ class Alone {
     loop_.after(0, [this, message] { agent_.heard(message); });
   }
   void to_coordinator(const Message& message) {
-    loop_.after(0, [this, message] { coordinator_.heard(0, message, seconds_now()); });
+    loop_.after(0, [this, message] {
+      coordinator_.heard(0, message, seconds_now());
+      tick();  // it may have made something due sooner
+    });
   }
-  void signaled(int number, const Job& job) {
+  void signaled(int number, const NodeJob& job) {
     if (number == SIGCHLD) return reap_adopted(agent_.processes(), false);
     const bool ends = std::find(job.signals.begin(), job.signals.end(), number) != job.signals.end();
     ends ? agent_.leave(number) : agent_.forward(number);
@@ -53,9 +56,10 @@ class Alone {
   // The only member cannot be silent; it is ticked for what its workers owe.
   void tick() {
     coordinator_.heard(0, Beat{}, seconds_now());
-    coordinator_.tick(seconds_now());
+    if (coordinator_.next() <= seconds_now()) coordinator_.tick(seconds_now());
+    loop_.cancel(tick_);
     if (coordinator_.verdict()) return;
-    loop_.after(std::max(0.0, coordinator_.next() - seconds_now()), [this] { tick(); });
+    tick_ = loop_.after(std::max(0.0, coordinator_.next() - seconds_now()), [this] { tick(); });
   }
   void finish(int code, const std::string&) {
     if (coordinator_.verdict()) err_.write(coordinator_.verdict()->report);
@@ -68,11 +72,12 @@ class Alone {
   Coordinator coordinator_;
   Agent agent_;
   Signals signals_;
+  std::uint64_t tick_ = 0;
   int code_ = 1;
 };
 
 }  // namespace
 
-int supervise(const Job& job) { return Alone(job).run(); }
+int supervise(const NodeJob& job) { return Alone(job).run(); }
 
 }  // namespace weft::launch

@@ -1,5 +1,4 @@
-// One node's part of a job on several: its agent, and the coordinator where this is the node that agents meet
-// at.
+// One node's part of a job on several: its agent, and where it meets the others.
 #include <unistd.h>
 
 #include <algorithm>
@@ -7,8 +6,7 @@
 #include <optional>
 
 #include "weft/base/error.h"
-#include "weft/launch/client.h"
-#include "weft/launch/server.h"
+#include "weft/launch/rendezvous.h"
 #include "weft/launch/signals.h"
 #include "weft/launch/supervise.h"
 
@@ -19,35 +17,19 @@ constexpr double farewell = 5;  // seconds for the others to hear the verdict, o
 
 class Node {
  public:
-  Node(const Job& job, const Meeting& meeting)
+  Node(const NodeJob& job, const Meeting& meeting)
       : job_(job),
         out_(loop_, STDOUT_FILENO),
         err_(loop_, STDERR_FILENO),
         agent_(job.work, {.loop = loop_,
                           .consoles = {out_, err_},
-                          .tell = [this](const Message& m) { client_->tell(m); },
+                          .tell = [this](const Message& m) { meeting_->tell(m); },
                           .finish = [this](int code, const std::string& why) { finish(code, why); },
                           .stopped_alone = [this] { end_alone(); }}),
         signals_(loop_, heard_signals(job.signals), [this](int number) { signaled(number); }) {
     adopt_orphans();
     raise_descriptor_limit();
-    Endpoint at = meeting.at;
-    Descriptor listener = job.self.wanted_rank == 0    ? listen_at(at, Bind::here)
-                          : job.self.wanted_rank == -1 ? listen_at(at, Bind::if_ours)
-                                                       : Descriptor();
-    if (listener) {
-      server_.emplace(loop_, std::move(listener), job.rules, Server::Options{});
-      server_->on_say([this](const std::string& line) { err_.write(line + "\n"); });
-      at.port = server_->port();
-    }
-    client_.emplace(loop_, at, job.self, job.rules.patience,
-                    Client::Events{.heard =
-                                       [this](const Message& m) {
-                                         cut_off_ = false;
-                                         agent_.heard(m);
-                                       },
-                                   .cut_off = [this](const std::string& why) { cut_off(why); },
-                                   .given_up = [this](const std::string& why) { finish(1, why + "\n"); }});
+    meeting_.emplace(loop_, Rendezvous::Terms{job.rules, job.self}, meeting.at, events());
   }
 
   int run() {
@@ -57,6 +39,17 @@ class Node {
   }
 
  private:
+  Rendezvous::Events events() {
+    return {.heard =
+                [this](const Message& m) {
+                  cut_off_ = false;
+                  agent_.heard(m);
+                },
+            .cut_off = [this](const std::string& why) { cut_off(why); },
+            .given_up = [this](const std::string& why) { finish(1, why + "\n"); },
+            .say = [this](const std::string& line) { err_.write(line + "\n"); }};
+  }
+
   void signaled(int number) {
     if (number == SIGCHLD) return reap_adopted(agent_.processes(), false);
     if (std::find(job_.signals.begin(), job_.signals.end(), number) == job_.signals.end())
@@ -75,39 +68,32 @@ class Node {
     if (left_by_ != 0) finish(128 + left_by_, "");
   }
   void cut_off(const std::string& why) {
-    if (finished_) return;
     cut_off_ = true;
-    err_.write(
-        text("launch: the coordinator is lost: ", why, "; workers stop, and this node waits for it\n"));
+    if (meeting_->one_place() || agent_.working())
+      err_.write(text("launch: the coordinator is lost: ", why, "; workers stop, and this node waits for ",
+                      meeting_->one_place() ? "it\n" : "another\n"));
     agent_.cut_off();
   }
   void finish(int code, const std::string& report) {
     if (finished_) return;
     finished_ = true;
     code_ = code;
-    err_.write(report);
-    // It cannot be destroyed here: one of its own words may be what we hear.
-    loop_.after(0, [this] {
-      client_->close();
-      if (!server_) return loop_.stop();
-      if (server_->coordinator().verdict()) err_.write(server_->coordinator().verdict()->report);
-      server_->when_over(farewell, [this] { loop_.stop(); });
-    });
+    err_.write(report + meeting_->report());
+    meeting_->end(farewell, [this] { loop_.stop(); });
   }
 
-  const Job& job_;
+  const NodeJob& job_;
   Loop loop_;
   Console out_, err_;
   Agent agent_;
   Signals signals_;
-  std::optional<Server> server_;
-  std::optional<Client> client_;
+  std::optional<Rendezvous> meeting_;
   bool finished_ = false, cut_off_ = false;
   int code_ = 1, left_by_ = 0;
 };
 
 }  // namespace
 
-int supervise_with_others(const Job& job, const Meeting& meeting) { return Node(job, meeting).run(); }
+int supervise_with_others(const NodeJob& job, const Meeting& meeting) { return Node(job, meeting).run(); }
 
 }  // namespace weft::launch

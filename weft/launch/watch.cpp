@@ -69,20 +69,28 @@ std::string line_of(const Doing& rank, const std::vector<Doing>& all) {
               others.empty() ? "" : text(" for ", list_of(others)), ", ", where(rank));
 }
 
-/// Those whom somebody awaits and who wait for nobody; else those who are awaited; else those who do not
-/// wait.
+/// Nobody whom it waits for is missing: it only has to go on, and does not.
+bool all_have_come(const Doing& rank, const std::vector<Doing>& all) {
+  return waits(rank) && awaited_by(rank, all).empty();
+}
+
+/// Those whom somebody awaits and who wait for nobody; else those who do not wait; else those who wait where
+/// all have come, as a rank that is stopped while it waits; else those who are awaited.
 std::vector<int> missing_in(const std::vector<Doing>& all) {
   std::set<int> awaited;
   for (const Doing& rank : all)
     if (waits(rank))
       for (const int other : awaited_by(rank, all)) awaited.insert(other);
-  std::vector<int> missing, idle;
+  std::vector<int> missing, idle, stuck;
   for (const Doing& rank : all) {
+    const bool wanted = awaited.contains(rank.rank);
     if (!waits(rank)) idle.push_back(rank.rank);
-    if (!waits(rank) && awaited.contains(rank.rank)) missing.push_back(rank.rank);
+    if (!waits(rank) && wanted) missing.push_back(rank.rank);
+    if (wanted && all_have_come(rank, all)) stuck.push_back(rank.rank);
   }
   if (!missing.empty()) return missing;
-  return idle.empty() ? std::vector<int>(awaited.begin(), awaited.end()) : idle;
+  if (!idle.empty()) return idle;
+  return stuck.empty() ? std::vector<int>(awaited.begin(), awaited.end()) : stuck;
 }
 
 }  // namespace
@@ -103,7 +111,7 @@ double Watch::period() const {
   return std::clamp(limit / 10, most_often, least_often);
 }
 
-Watch::Seen Watch::look(const std::vector<PulseReading>& ranks, double now) {
+Watch::Stillness Watch::look(const std::vector<PulseReading>& ranks, double now) {
   const double late = now - looked_ - 2 * period() - 0.5;
   const bool held_up = looked_ > 0 && late > 0;
   looked_ = now;
@@ -152,7 +160,10 @@ Hang hang_of(const std::vector<Doing>& ranks, double limit) {
     if (rank.rank == out.rank) {
       out.what = fmt::format("hangs {}: no sign of life for {:.1f} s, where {:.1f} s are much", where(rank),
                              rank.still, limit);
-      if (all_wait) out.what += "; all ranks wait for each other";
+      if (all_have_come(rank, ranks))
+        out.what += "; all have come to where it waits";
+      else if (all_wait)
+        out.what += "; all ranks wait for each other";
       if (!waits(rank)) continue;
     }
     out.lines.push_back(line_of(rank, ranks) +

@@ -17,12 +17,12 @@ namespace weft::launch {
 class Watch {
  public:
   explicit Watch(HangRules rules) : rules_(rules) {}
-  struct Seen {
+  struct Stillness {
     bool still = false;
     double seconds = 0, limit = 0;  // since when, and what would be too long
   };
   /// `now` is on the clock of the readings.
-  Seen look(const std::vector<PulseReading>& ranks, double now);
+  Stillness look(const std::vector<PulseReading>& ranks, double now);
   /// How often look() wants to be called.
   double period() const;
 

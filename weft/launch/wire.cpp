@@ -13,6 +13,7 @@ namespace weft::launch {
 namespace {
 
 constexpr std::size_t most_unread = 16 << 20;
+constexpr int reads_a_turn = 16;  // who never stops speaking is not heard alone
 
 }  // namespace
 
@@ -57,10 +58,9 @@ void Wire::push() {
 }
 
 void Wire::on(std::uint32_t events) {
-  const std::weak_ptr<int> life = life_;
   if ((events & EPOLLOUT) != 0) push();
-  while (breaking_ == 0 && read_some() && !life.expired()) {
-  }
+  for (int i = 0; i < reads_a_turn && breaking_ == 0; ++i)
+    if (!read_some()) return;
 }
 
 /// False when nothing more is there, or the wire broke, or was destroyed.

@@ -24,7 +24,6 @@ class Wire {
   Wire& operator=(const Wire&) = delete;
 
   void send(const Message& message);
-  bool all_sent() const { return out_.empty(); }
   /// What it keeps of this connection.
   std::size_t bytes_held() const { return in_.capacity() + out_.capacity(); }
 

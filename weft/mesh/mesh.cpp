@@ -43,11 +43,25 @@ Communicator& ProcessMesh::along(Axes wanted) const {
   fail(Kind::internal, "mesh: no circle was made along ", names(wanted));
 }
 
-std::unique_ptr<Communicator> ProcessMesh::neighbours(Axis axis, int ranks) const {
-  Communicator& circle = along(axis);
+Communicator& ProcessMesh::in_runs(Axes along, int ranks) const {
+  Communicator& circle = this->along(along);
   if (ranks < 1 || circle.size() % ranks != 0)
-    fail(Kind::internal, "mesh: ", circle.size(), " ranks along ", names(axis), " are no runs of ", ranks);
-  return circle.split(circle.rank() / ranks, circle.rank());
+    fail(Kind::internal, "mesh: ", circle.size(), " ranks along ", names(along), " are no runs of ", ranks);
+  return circle;
+}
+
+Communicator& ProcessMesh::neighbours(Axes along, int ranks) const {
+  Communicator& circle = in_runs(along, ranks);
+  auto& run = runs_[{along, ranks}];
+  if (!run) run = circle.split(circle.rank() / ranks, circle.rank());
+  return *run;
+}
+
+Communicator& ProcessMesh::beyond(Axes along, int ranks) const {
+  Communicator& circle = in_runs(along, ranks);
+  auto& run = beyond_[{along, ranks}];
+  if (!run) run = circle.split(circle.rank() % ranks, circle.rank());
+  return *run;
 }
 
 }  // namespace weft

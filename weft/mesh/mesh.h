@@ -1,6 +1,7 @@
 // A circle for every way ranks belong together, made once, in one order.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -23,8 +24,11 @@ class ProcessMesh {
   /// mesh.along(Axis::tp), mesh.along({Axis::dp, Axis::cp}): the ranks that differ from this one along these
   /// axes only.
   Communicator& along(Axes wanted) const;
-  /// The run of so many ranks along an axis that this one is in. Collective over the ranks along the axis.
-  std::unique_ptr<Communicator> neighbours(Axis axis, int ranks) const;
+  /// The run of so many ranks along these axes that this one is in. The first to ask for it makes it:
+  /// collective over the ranks along them.
+  Communicator& neighbours(Axes along, int ranks) const;
+  /// The ranks that have this one's place in the other such runs. Asked for in the same way.
+  Communicator& beyond(Axes along, int ranks) const;
 
  private:
   void add(Axes kind);
@@ -32,6 +36,9 @@ class ProcessMesh {
   Communicator& world_;
   Coordinate here_;
   std::vector<std::pair<Axes, std::unique_ptr<Communicator>>> circles_;
+  using Runs = std::map<std::pair<Axes, int>, std::unique_ptr<Communicator>>;
+  Communicator& in_runs(Axes along, int ranks) const;
+  mutable Runs runs_, beyond_;
 };
 
 }  // namespace weft

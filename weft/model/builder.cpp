@@ -4,23 +4,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "weft/base/error.h"
 #include "weft/base/number.h"
 #include "weft/model/relative.h"
 #include "weft/model/rotary.h"
-#include "weft/nn/encoder_memory.h"
 #include "weft/nn/recompute.h"
 #include "weft/nn/region.h"
 
 namespace weft {
-namespace {
-
-float embedding_multiplier(const ModelConfig& c) {
-  return float(c.embedding_multiplier * (c.mup.on ? c.mup.embedding_multiplier : 1));
-}
-
-float logits_multiplier(const ModelConfig& c) { return c.mup.on ? float(c.mup.output_multiplier) : 1; }
-
-}  // namespace
 
 Builder::Builder(const ModelConfig& config, ParameterList list, const StagePart& part, const Circles& circles,
                  Device& device)
@@ -31,17 +22,13 @@ Builder::Builder(const ModelConfig& config, ParameterList list, const StagePart&
       tp_{circles.tp, circles.between, sums_},
       context_(circles.context),
       context_layers_(circles.context_layers),
-      device_(device) {
+      experts_(circles.experts),
+      device_(device),
+      keys_(circles.keys) {
   context_.sums = sums_;
-}
-
-Stage Builder::stage() {
-  Stage stage;
-  if (parts() > 1 && sharers() > 1) {
-    stage.sharers = tp_.circle.split(tp_.rank() / sharers(), tp_.rank());
-    sharers_ = stage.sharers.get();
-  }
-  return stage;
+  experts_.ranks.sums = sums_;
+  if (parts() > 1 && sharers() > 1 && keys_ == nullptr)
+    fail(Kind::internal, "builder: ", sharers(), " ranks share a key group, and no circle of them was given");
 }
 
 Parameter Builder::shared(const std::string& name) const {
@@ -108,31 +95,32 @@ RowLinear Builder::row(const std::string& name) const {
 
 bool Builder::turns(int layer) const {
   const int skip = config_.rotary.skip_every;
-  return config_.positions == Positions::rotary && (skip == 0 || (layer + 1) % skip != 0);
+  return turns_channels(config_) && (skip == 0 || (layer + 1) % skip != 0);
 }
+
+// Layers of further tokens are numbered on, and are as the last layer is.
+int Builder::as_layer(int layer) const { return std::min(layer, config_.layers - 1); }
 
 std::int64_t Builder::window(int layer) const {
   const auto& chosen = config_.window_layers;
-  return chosen.empty() || chosen[std::size_t(layer)] != 0 ? config_.window : 0;
+  return chosen.empty() || chosen[std::size_t(as_layer(layer))] != 0 ? config_.window : 0;
 }
 
 ContextParallel Builder::context_of(int layer) const {
   ContextParallel context = context_;
-  if (!context_layers_.empty()) context.form = context_layers_[std::size_t(layer)];
+  if (!context_layers_.empty()) context.form = context_layers_[std::size_t(as_layer(layer))];
   return context;
 }
 AttentionShape Builder::attention_shape(int layer, const Looks& looks) {
   if (turns(layer) && !angles_) angles_ = rotary_angles(config_, device_);
   const std::int64_t groups = std::max<std::int64_t>(config_.groups / tp_.size(), 1);
   const std::int64_t heads = exact(config_.heads, tp_.size());
-  const double scale =
-      config_.softmax_scale != 0 ? config_.softmax_scale : 1 / std::sqrt(double(config_.channels));
   return {.groups = groups,
           .per_group = exact(heads, groups),
           .channels = config_.channels,
           .head0 = tp_.rank() * heads,
           .layer = layer,
-          .scale = float(scale),
+          .scale = float(attention_scale(config_)),
           .dropout = float(config_.attention_dropout),
           .window = window(layer),
           .side = looks.side,
@@ -140,7 +128,7 @@ AttentionShape Builder::attention_shape(int layer, const Looks& looks) {
           .angles = turns(layer) ? angles_ : Tensor(),
           .pairing = config_.rotary.interleaved ? Pairing::neighbours : Pairing::halves,
           .context = context_of(layer),
-          .parts = {.here = parts_here(), .sharers = sharers_},
+          .parts = {.here = parts_here(), .sharers = parts() > 1 ? keys_ : nullptr},
           .no_distance = config_.positions == Positions::relative ? side_length(config_, looks.side) - 1 : 0};
 }
 
@@ -194,7 +182,11 @@ SelfAttention Builder::attention(const std::string& name, int layer, const Looks
   NormRows queries = keys;
   queries.parts = parts_here();
   queries.counted = true;
-  if (config_.qk_norm)
+  if (config_.qk_norm_whole) {
+    const NormRows rows{.sums = sums_, .context = token_cut()};
+    norms.emplace(
+        SelfAttention::HeadNorms{norm_of(name + ".q_norm", rows), norm_of(name + ".k_norm", rows), true});
+  } else if (config_.qk_norm)
     norms.emplace(
         SelfAttention::HeadNorms{norm_of(name + ".q_norm", queries), norm_of(name + ".k_norm", keys)});
   return {qkv(name + ".qkv"), row(name + ".project"), std::move(norms), attention_shape(layer, looks)};
@@ -212,22 +204,22 @@ CrossAttention Builder::cross_attention(const std::string& name, int layer) {
 }
 
 // [gate | up]: each half is cut by itself, so the rank's rows are two boxes of the whole.
-void Builder::cut_in_halves(Parameter& parameter) const {
+void Builder::cut_in_halves(Parameter& parameter, const Along& cut) {
   const Shard whole = parameter.pieces.front().where;
   const std::int64_t half = whole.global[0] / 2;
-  const std::int64_t part = exact(half, tp_.size());
+  const std::int64_t part = exact(half, std::int64_t{cut.ranks});
   parameter.pieces.clear();
   for (const std::int64_t side : {0, 1}) {
     Shard box = whole;
     box.local[0] = part;
-    box.offset[0] = side * half + tp_.rank() * part;
+    box.offset[0] = side * half + cut.rank * part;
     parameter.pieces.push_back({box, side * box.local.elements()});
   }
 }
 
 Mlp Builder::mlp(const std::string& name) const {
   ColumnLinear up = column(name + ".up", BiasAdded::by_reader);
-  if (config_.gated) up.each_parameter([this](Parameter& p) { cut_in_halves(p); });
+  if (config_.gated) up.each_parameter([this](Parameter& p) { cut_in_halves(p, tensor_ranks()); });
   return {std::move(up),
           row(name + ".down"),
           {.activation = config_.activation,
@@ -241,15 +233,23 @@ bool Builder::recomputes(RecomputeModule module) const {
          std::find(chosen.modules.begin(), chosen.modules.end(), module) != chosen.modules.end();
 }
 
+std::unique_ptr<Inner> Builder::attends(const std::string& name, int layer, const Looks& looks) {
+  if (config_.latent.on) return latent_attention(name, layer, looks);
+  return std::make_unique<SelfAttention>(attention(name, layer, looks));
+}
+
 // ---- layers
 std::unique_ptr<Layer> Builder::block(const std::string& name, int layer, const Looks& looks) {
   std::vector<Sublayer> sublayers;
-  sublayers.push_back({"attention block", norm(name + ".attention_norm"),
-                       std::make_unique<SelfAttention>(attention(name + ".attention", layer, looks))});
+  sublayers.push_back(
+      {"attention block", norm(name + ".attention_norm"), attends(name + ".attention", layer, looks)});
   if (looks.memory)
     sublayers.push_back({"cross attention block", norm(name + ".cross_norm"),
                          std::make_unique<CrossAttention>(cross_attention(name + ".cross", layer))});
-  sublayers.push_back({"mlp block", norm(name + ".mlp_norm"), std::make_unique<Mlp>(mlp(name + ".mlp"))});
+  if (!list_.has(name + ".router.weight"))
+    sublayers.push_back({"mlp block", norm(name + ".mlp_norm"), std::make_unique<Mlp>(mlp(name + ".mlp"))});
+  else
+    sublayers.push_back({"experts block", norm(name + ".mlp_norm"), experts(name, layer)});
   return std::make_unique<Block>(
       std::move(sublayers),
       Block::Options{
@@ -280,101 +280,6 @@ void Builder::add_blocks(Stage& stage, int from, int to, const MakeBlock& make) 
     else
       for (auto& layer : together) stage.layers.push_back(std::move(layer));
   }
-}
-
-// Each rank stores an equal number of rows; rows beyond the vocabulary are storage only and belong to no
-// tensor.
-std::int64_t Builder::stored_words() const {
-  return divide_up(config_.padded_vocabulary, std::int64_t(tp_.size()));
-}
-VocabularyPart Builder::words_here() const {
-  const std::int64_t first = std::min(tp_.rank() * stored_words(), config_.vocabulary);
-  const std::int64_t count = std::min(config_.vocabulary - first, stored_words());
-  return {.first = first, .count = count, .whole = config_.vocabulary};
-}
-
-Parameter Builder::word_matrix(const std::string& name) const {
-  const WholeParameter& whole = list_.at(name);
-  const VocabularyPart part = words_here();
-  Parameter words;
-  words.name = name;
-  words.shape = {stored_words(), config_.hidden};
-  if (part.count > 0)
-    words.pieces = {
-        {{.global = whole.shape, .offset = {part.first, 0}, .local = {part.count, config_.hidden}}, 0}};
-  words.init = whole.init;
-  words.spread = spread_in(View::dense, Axis::tp);
-  words.role = Role::words;
-  return words;
-}
-
-Parameter Builder::word_bias(const std::string& name) const {
-  const WholeParameter& whole = list_.at(name);
-  const VocabularyPart part = words_here();
-  Parameter bias;
-  bias.name = name;
-  bias.shape = {stored_words()};
-  if (part.count > 0)
-    bias.pieces = {{{.global = whole.shape, .offset = {part.first}, .local = {part.count}}, 0}};
-  bias.init = whole.init;
-  bias.spread = spread_in(View::dense, Axis::tp);
-  return bias;
-}
-
-// One memory for all uses of the words in a stage, where that cannot show: in exact mode the gradients of the
-// uses are trees of their own, as they are where the uses stand in several stages.
-bool Builder::words_elsewhere() const {
-  const bool decodes = config_.decoder_layers > 0;
-  const int all = 1 + int(decodes) + int(config_.tied_output);
-  const int here = int(part_.embeds) + int(decodes && holds_layer(part_, config_.layers)) +
-                   int(part_.measures && config_.tied_output);
-  return all > 1 && (here < all || sums_.exact);
-}
-std::unique_ptr<Layer> Builder::embedding(Side side) {
-  const bool again = words_ != nullptr && !sums_.exact;
-  const auto table = [&](std::optional<Parameter> own, Parameter* other, bool tied) -> std::optional<Table> {
-    if (again && other != nullptr) return Table(*other);
-    if (!own) return std::nullopt;
-    own->tied = tied;
-    return Table(std::move(*own));
-  };
-  const bool two_stacks = config_.decoder_layers > 0;
-  const bool other_stack =
-      two_stacks && (sums_.exact || !part_.embeds || !holds_layer(part_, config_.layers));
-  auto layer = std::make_unique<Embedding>(
-      *table(word_matrix("embedding.words"), words_, words_elsewhere()),
-      Embedding::Added{.positions = table(shared_if_listed("embedding.positions"), positions_, other_stack),
-                       .types = table(shared_if_listed("embedding.types"), nullptr, false)},
-      Embedding::Options{.dropout = float(config_.hidden_dropout),
-                         .multiplier = embedding_multiplier(config_),
-                         .first = words_here().first,
-                         .side = side,
-                         .tp = tp_,
-                         .context = token_cut()});
-  words_ = &layer->words();
-  positions_ = layer->positions();
-  return layer;
-}
-
-std::unique_ptr<Layer> Builder::relative_biases(const std::string& name, const Looks& looks) const {
-  const std::int64_t length = side_length(config_, looks.side);
-  return std::make_unique<RelativeBiases>(
-      columns_of(name), relative_buckets(config_.relative, length, looks.mask == Mask::causal), device_);
-}
-
-std::unique_ptr<Layer> Builder::head() const {
-  const LanguageHead::Options options{.part = words_here(),
-                                      .loss = {},
-                                      .tp = tp_,
-                                      .context = TokenCut(context_.circle),
-                                      .multiplier = logits_multiplier(config_)};
-  std::optional<Parameter> bias;
-  if (list_.has("output.bias")) bias = word_bias("output.bias");
-  if (words_ && config_.tied_output && !sums_.exact)
-    return std::make_unique<LanguageHead>(*words_, options, std::move(bias));
-  Parameter output = word_matrix(list_.has("output.words") ? "output.words" : "embedding.words");
-  output.tied = config_.tied_output && words_elsewhere();
-  return std::make_unique<LanguageHead>(std::move(output), options, std::move(bias));
 }
 
 }  // namespace weft

@@ -12,8 +12,11 @@
 #include "weft/nn/block.h"
 #include "weft/nn/cross_attention.h"
 #include "weft/nn/embedding.h"
+#include "weft/nn/experts.h"
+#include "weft/nn/further_tokens.h"
 #include "weft/nn/heads.h"
 #include "weft/nn/mlp.h"
+#include "weft/nn/whole_linear.h"
 
 namespace weft {
 
@@ -22,9 +25,6 @@ class Builder {
  public:
   Builder(const ModelConfig& config, ParameterList list, const StagePart& part, const Circles& circles,
           Device& device);
-
-  /// Without layers yet, but with what layers of this stage share.
-  Stage stage();
 
   // ---- pieces of a layer, by the name of their parameters
   /// Held whole by every tensor-parallel rank.
@@ -44,7 +44,10 @@ class Builder {
   };
   SelfAttention attention(const std::string& name, int layer, const Looks& looks);
 
+  std::unique_ptr<Inner> latent_attention(const std::string& name, int layer, const Looks& looks);
   CrossAttention cross_attention(const std::string& name, int layer);
+  /// What stands in the place of the MLP of a layer that has experts.
+  std::unique_ptr<Inner> experts(const std::string& name, int layer) const;
 
   // ---- layers
   /// Attention, an MLP, and attention to an encoder's output between them where the stack looks there.
@@ -57,7 +60,9 @@ class Builder {
   std::unique_ptr<Layer> embedding(Side side = Side::text);
   /// What a stack knows of distances between its tokens.
   std::unique_ptr<Layer> relative_biases(const std::string& name, const Looks& looks) const;
-  std::unique_ptr<Layer> head() const;
+  std::unique_ptr<LanguageHead> head() const;
+  /// What guesses tokens beyond the next one, and the head behind it, which it uses too.
+  void add_further_tokens_and_head(Stage& stage, const MakeBlock& make);
 
   const ParameterList& list() const { return list_; }
   const StagePart& part() const { return part_; }
@@ -72,7 +77,11 @@ class Builder {
   Norm norm_of(const std::string& name, const NormRows& rows) const;
   Parameter rows_of(const std::string& name, const Along& cut) const;
   Parameter columns_of(const std::string& name) const;
+  /// Of a matrix that tensor-parallel ranks hold whole.
+  WholeLinear whole(const std::string& name) const;
   // ---- attention
+  std::unique_ptr<Inner> attends(const std::string& name, int layer, const Looks& looks);
+  int as_layer(int layer) const;
   bool turns(int layer) const;
   std::int64_t window(int layer) const;
   ContextParallel context_of(int layer) const;
@@ -80,13 +89,24 @@ class Builder {
   /// Of a key group, in sums over its heads; 1 where nobody asks for the same bits.
   std::int64_t parts() const { return sums_.key_parts(config_.heads, config_.groups); }
   std::int64_t parts_here() const { return parts() > 1 ? parts() / sharers() : 1; }
-  int sharers() const { return std::max(tp_.size() / config_.groups, 1); }
+  int sharers() const { return key_sharers(config_, tp_.size()); }
   int neighbour() const { return tp_.rank() % sharers(); }
   void share_group(Parameter& parameter) const;
   KeyRows key_rows() const;
   ColumnLinear qkv(const std::string& name) const;
-  void cut_in_halves(Parameter& parameter) const;
+  static void cut_in_halves(Parameter& parameter, const Along& cut);
+  FurtherTokens::Depth depth(const std::string& name, std::unique_ptr<Layer> block) const;
+  // ---- experts
+  Router router(const std::string& name, int layer) const;
+  enum class ExpertSide : std::uint8_t { up, down };
+  ExpertProducts expert_products(const std::string& name, ExpertSide side) const;
+  Parameter expert_parameter(const std::string& name, ExpertSide side) const;
+  /// Of a matrix that multiplies the tokens that a rank's experts have.
+  Parameter for_own_tokens(const std::string& name) const;
+  std::optional<WholeLinear> for_tokens(const std::string& name, const TensorParallel& tp) const;
   // ---- words
+  std::unique_ptr<Embedding> embed(Side side, bool from_first);
+  bool positions_elsewhere() const;
   std::int64_t stored_words() const;
   VocabularyPart words_here() const;
   Parameter word_matrix(const std::string& name) const;
@@ -100,11 +120,13 @@ class Builder {
   TensorParallel tp_;
   ContextParallel context_;
   std::span<const ContextForm> context_layers_;
+  ExpertCircles experts_;
   Device& device_;
-  Communicator* sharers_ = nullptr;
-  Tensor angles_;               // one table for all layers
-  Parameter* words_ = nullptr;  // of this stage's first embedding
+  Communicator* keys_ = nullptr;  // who share a key group
+  Tensor angles_;                 // one table for all layers
+  Parameter* words_ = nullptr;    // of this stage's first embedding
   Parameter* positions_ = nullptr;
+  Parameter* ahead_words_ = nullptr;  // of further tokens: an output layer that is tied shares them
 };
 
 }  // namespace weft

@@ -1,4 +1,3 @@
-// Completes a model's shape and refuses what cannot be built.
 #include "weft/model/config.h"
 
 #include <cmath>
@@ -25,7 +24,47 @@ std::int64_t usual_ffn(const ModelConfig& m) {
   return swiglu ? (4 * m.hidden * 2 / 3) / 64 * 64 : 4 * m.hidden;
 }
 
+// A head is as wide as its two parts together; Megatron's scripts say its width all the same, one way or
+// another.
+void complete_latent(ModelConfig& m) {
+  const LatentConfig& l = m.latent;
+  const std::int64_t whole = l.plain_channels + l.turned_channels;
+  if (m.groups != 0 && m.groups != m.heads)
+    fail(Kind::usage, "model: latent attention has a key for every head, and {model.groups} is ", m.groups);
+  if (m.channels != 0 && m.channels != whole && m.channels != l.plain_channels &&
+      m.channels != l.value_channels)
+    fail(Kind::usage, "model: heads of latent attention are ", l.plain_channels, " + ", l.turned_channels,
+         " channels wide and {model.channels} is ", m.channels, "; leave it out");
+  if (m.rotary.percent != 1)
+    fail(Kind::usage,
+         "model: {model.latent.turned_channels} says how many channels turn: leave "
+         "{model.rotary.percent} out");
+  if (l.turned_channels % 2 != 0)
+    fail(Kind::usage,
+         "model: rotary positions turn channels in pairs, and {model.latent.turned_channels} is ",
+         l.turned_channels);
+  if (m.qkv_bias && !m.linear_bias)
+    fail(Kind::usage, "model: latent attention has no biases of queries, keys and values");
+  if (m.mup.on) fail(Kind::usage, "model: latent attention has no scale by width: leave {model.mup.on} out");
+  m.groups = m.heads;
+  m.channels = whole;
+  m.qkv_bias = false;
+  m.rotary.interleaved = true;  // as Megatron and DeepSeek turn what heads share
+}
+
+void no_latent(const LatentConfig& l) {
+  const LatentConfig none;
+  if (l.query_rank != none.query_rank || l.rank != none.rank || l.plain_channels != none.plain_channels ||
+      l.turned_channels != none.turned_channels || l.value_channels != none.value_channels)
+    fail(Kind::usage, "model: sizes of latent attention are given, but it is not on: add {model.latent.on}");
+}
+
 void complete_heads(ModelConfig& m) {
+  if (m.qk_norm_whole && m.latent.on)
+    fail(Kind::usage, "model: latent attention normalizes latents: leave {model.qk_norm_whole} out");
+  if (m.qk_norm_whole) m.qk_norm = true;
+  if (m.latent.on) return complete_latent(m);
+  no_latent(m.latent);
   if (m.groups == 0) m.groups = m.heads;
   if (m.heads % m.groups != 0)
     fail(Kind::usage, "model: ", m.heads, " attention heads are not a multiple of ", m.groups,
@@ -64,22 +103,46 @@ void complete_mup(ModelConfig& m) {
   if (mup.output_multiplier == 1) mup.output_multiplier = 1 / width_of(m);
 }
 
+void check_forms(const ModelConfig& m, const LayerForms& may) {
+  if (m.latent.on && !may.latent)
+    fail(Kind::usage, "model: ", m.kind, " has no latent attention: leave {model.latent.on} out");
+  if (m.ahead.depths > 0 && !may.further_tokens)
+    fail(Kind::usage, "model: ", m.kind, " guesses no further tokens: leave {model.ahead.depths} out");
+  if (m.ahead.repeated && m.ahead.depths == 0)
+    fail(
+        Kind::usage,
+        "model: {model.ahead.repeated} is about further tokens, and {model.ahead.depths} is 0: say how many");
+  if (m.experts.count > 0 && !may.experts)
+    fail(Kind::usage, "model: ", m.kind, " has no mixtures of experts: leave {model.experts.count} out");
+}
+
 }  // namespace
 
 double width_of(const ModelConfig& m) {
   return m.mup.on && m.mup.base_hidden > 0 ? double(m.hidden) / double(m.mup.base_hidden) : 1;
 }
 
-void complete_decoder(ModelConfig& m) {
-  complete_layers(m);
+bool turns_channels(const ModelConfig& m) { return m.positions == Positions::rotary || m.latent.on; }
+
+std::int64_t turning_channels(const ModelConfig& m) {
+  return m.latent.on ? m.latent.turned_channels : m.channels;
+}
+
+std::int64_t value_channels(const ModelConfig& m) {
+  return m.latent.on ? m.latent.value_channels : m.channels;
+}
+
+void complete_decoder(ModelConfig& m, const LayerForms& may) {
+  complete_layers(m, may);
   if (m.decoder_layers > 0 || m.decoder_sequence > 0)
     fail(Kind::usage, "model: ", m.kind,
-         " has one stack of layers; leave --decoder-num-layers and --decoder-seq-length out");
+         " has one stack of layers; leave {model.decoder_layers} and {model.decoder_sequence} out");
   if (m.positions == Positions::relative)
     fail(Kind::usage, "model: ", m.kind, " has no relative positions, but learned or rotary ones");
 }
 
-void complete_layers(ModelConfig& m) {
+void complete_layers(ModelConfig& m, const LayerForms& may) {
+  check_forms(m, may);
   check_sizes(m);
   if (m.ffn_hidden == 0) m.ffn_hidden = usual_ffn(m);
   complete_heads(m);
@@ -89,6 +152,7 @@ void complete_layers(ModelConfig& m) {
     fail(Kind::usage, "model: ", m.max_positions, " positions are fewer than the sequence length ",
          m.sequence);
   complete_window(m);
+  complete_experts(m);
   complete_mup(m);
 }
 

@@ -10,6 +10,9 @@
 
 #include "weft/base/legal.h"
 #include "weft/base/on_resume.h"
+#include "weft/model/ahead_config.h"
+#include "weft/model/experts_config.h"
+#include "weft/model/latent_config.h"
 #include "weft/tensor/kinds.h"
 
 namespace weft {
@@ -23,7 +26,7 @@ enum class InitMethod : std::uint8_t { normal, xavier_uniform };
 enum class Recompute : std::uint8_t { none, full, selective };
 enum class RecomputeMethod : std::uint8_t { uniform, block };
 /// What selective recompute may forget inside a block.
-enum class RecomputeModule : std::uint8_t { core_attention, norm, mlp };
+enum class RecomputeModule : std::uint8_t { core_attention, norm, mlp, latent_heads, experts };
 
 /// The words of an enum in the order of its enumerators: how flags, files and help spell them.
 constexpr std::array<std::string_view, 3> words(Precision) { return {"f32", "bf16", "f16"}; }
@@ -36,7 +39,9 @@ constexpr std::array<std::string_view, 4> words(RotaryScaling) {
 constexpr std::array<std::string_view, 2> words(InitMethod) { return {"normal", "xavier_uniform"}; }
 constexpr std::array<std::string_view, 3> words(Recompute) { return {"none", "full", "selective"}; }
 constexpr std::array<std::string_view, 2> words(RecomputeMethod) { return {"uniform", "block"}; }
-constexpr std::array<std::string_view, 3> words(RecomputeModule) { return {"core_attention", "norm", "mlp"}; }
+constexpr std::array<std::string_view, 5> words(RecomputeModule) {
+  return {"core_attention", "norm", "mlp", "latent_heads", "experts"};
+}
 
 /// The angles of rotary positions. `percent` of each head's channels turn, the rest pass.
 struct RotaryConfig {
@@ -99,6 +104,7 @@ struct ModelConfig {
   int heads = 0;
   int groups = 0;             // key/value heads; 0: as many as heads
   std::int64_t channels = 0;  // per head; 0: hidden / heads
+  LatentConfig latent;        // where it is on, groups and channels follow from it
 
   std::int64_t sequence = 0;          // tokens in a training sample; T5: of the encoder
   std::int64_t decoder_sequence = 0;  // T5: tokens of the decoder
@@ -115,6 +121,7 @@ struct ModelConfig {
   double norm_epsilon = 1e-5;
   bool norm_centered_gain = false;  // the stored gain g is used as 1 + g
   bool qk_norm = false;             // normalize each head's queries and keys before they turn
+  bool qk_norm_whole = false;       // normalize the queries of all heads together, and the keys
 
   Activation activation = Activation::gelu;
   bool gated = false;  // act(x W_gate) * (x W_up): swiglu with silu, geglu with gelu
@@ -124,7 +131,10 @@ struct ModelConfig {
   bool tied_output = true;
   bool residual_after_norm = false;   // a block adds to what its norm gave, not to what the norm read
   bool sentence_order = true;         // BERT: tells too whether the text's two parts were swapped
+  bool token_types = false;           // BERT: words have types without sentence_order, too
+  bool output_bias = true;            // of the words' logits: a BERT's, and a T5's whose output is tied
   double embedding_multiplier = 1.0;  // applied to the summed embeddings
+  double output_multiplier = 1.0;     // applied to the logits, before any bias of theirs
 
   double hidden_dropout = 0.1, attention_dropout = 0.1;
   double softmax_scale = 0.0;      // 0: 1/sqrt(channels)
@@ -132,12 +142,18 @@ struct ModelConfig {
   std::vector<int> window_layers;  // one 0 or 1 a layer: 1 looks through the window; empty: all do
   int window_full_every = 0;       // fills window_layers: every n-th layer sees everything; 0: none does
 
+  ExpertsConfig experts;  // of the layers that have them in place of an MLP
+
+  AheadConfig ahead;
   InitConfig init;
   MupConfig mup;
   RecomputeConfig recompute;
   Precision precision = Precision::f32;
   bool exact = false;  // fixed units of summation: bits do not depend on the layout
 };
+
+/// What a run needs is planned a layer at a time, before it takes any memory.
+inline constexpr int most_layers = 20'000;
 
 template <class Visitor>
 void describe(Visitor& v, RotaryConfig& c) {
@@ -206,14 +222,16 @@ void describe(Visitor& v, RecomputeConfig& c) {
 
 template <class Visitor>
 void describe(Visitor& v, ModelConfig& c) {
-  v("layers", c.layers, OnResume::model, "transformer blocks; T5: of the encoder", legal::size);
+  v("layers", c.layers, OnResume::model, "transformer blocks; T5: of the encoder",
+    legal::from_to(1, most_layers));
   v("decoder_layers", c.decoder_layers, OnResume::model,
-    "T5: blocks of the decoder (0: as many as the encoder's)", legal::size_or_none);
+    "T5: blocks of the decoder (0: as many as the encoder's)", legal::from_to(0, most_layers));
   v("hidden", c.hidden, OnResume::model, "width of the residual stream", legal::size);
   v("ffn_hidden", c.ffn_hidden, OnResume::model, "inner width of the MLP", legal::size_or_none);
   v("heads", c.heads, OnResume::model, "query heads", legal::size);
   v("groups", c.groups, OnResume::model, "key/value heads", legal::size_or_none);
   v("channels", c.channels, OnResume::model, "channels of one head", legal::size_or_none);
+  v.group("latent", c.latent);
   v("sequence", c.sequence, OnResume::model, "tokens in one training sample; T5: of the encoder",
     legal::size);
   v("decoder_sequence", c.decoder_sequence, OnResume::model,
@@ -232,6 +250,8 @@ void describe(Visitor& v, ModelConfig& c) {
   v("norm_epsilon", c.norm_epsilon, OnResume::model, "added to the variance in all norms", legal::positive);
   v("norm_centered_gain", c.norm_centered_gain, OnResume::model, "store the gain minus one");
   v("qk_norm", c.qk_norm, OnResume::model, "normalize queries and keys, head by head");
+  v("qk_norm_whole", c.qk_norm_whole, OnResume::model,
+    "normalize queries and keys of all heads together, as OLMoE does");
   v("activation", c.activation, OnResume::model, "non-linearity of the MLP");
   v("gated", c.gated, OnResume::model, "gate the MLP: activation(gate) times up");
   v("linear_bias", c.linear_bias, OnResume::model, "biases in the attention projection and the MLP");
@@ -241,8 +261,11 @@ void describe(Visitor& v, ModelConfig& c) {
     "a block adds to its norm's output, not to its input");
   v("sentence_order", c.sentence_order, OnResume::model,
     "BERT: tell whether the two parts of a text were swapped");
+  v("token_types", c.token_types, OnResume::model, "BERT: tokens have types without sentence_order, too");
+  v("output_bias", c.output_bias, OnResume::model, "biases of logits: BERT's, and a tied T5's");
   v("embedding_multiplier", c.embedding_multiplier, OnResume::model, "embeddings are multiplied by this",
     legal::finite);
+  v("output_multiplier", c.output_multiplier, OnResume::model, "of the logits", legal::finite);
   v("hidden_dropout", c.hidden_dropout, OnResume::step, "dropout on embeddings and on what a block adds",
     legal::below_one);
   v("attention_dropout", c.attention_dropout, OnResume::step, "dropout on attention probabilities",
@@ -255,6 +278,8 @@ void describe(Visitor& v, ModelConfig& c) {
     legal::fraction);
   v("window_full_every", c.window_full_every, OnResume::model,
     "every n-th layer sees everything (0: none does)", legal::size_or_none);
+  v.group("ahead", c.ahead);
+  v.group("experts", c.experts);
   v.group("init", c.init);
   v.group("mup", c.mup);
   v.group("recompute", c.recompute);
@@ -265,11 +290,22 @@ void describe(Visitor& v, ModelConfig& c) {
 /// How many times as wide as the model that its settings were found for; 1 without muP.
 double width_of(const ModelConfig&);
 
+/// Whether places turn channels: rotary positions do, and latent attention beside any others.
+bool turns_channels(const ModelConfig&);
+/// Of a head's channels, those that rotary positions may turn.
+std::int64_t turning_channels(const ModelConfig&);
+/// Of a head's values.
+std::int64_t value_channels(const ModelConfig&);
+
 /// Fills in what follows from other fields, and refuses shapes that no model of the family has.
 void complete(ModelConfig&);
+/// What layers of some families may be, and of others not.
+struct LayerForms {
+  bool experts = false, latent = false, further_tokens = false;
+};
 /// The same for one stack of layers.
-void complete_decoder(ModelConfig&);
+void complete_decoder(ModelConfig&, const LayerForms& may = {});
 /// What the layers of all families have in common.
-void complete_layers(ModelConfig&);
+void complete_layers(ModelConfig&, const LayerForms& may = {});
 
 }  // namespace weft

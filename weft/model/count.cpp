@@ -1,6 +1,6 @@
-// Sums over a family's list of parameters, and what else it knows of itself.
 #include "weft/model/count.h"
 
+#include "weft/model/experts.h"
 #include "weft/model/kinds.h"
 
 namespace weft {
@@ -13,16 +13,12 @@ ParameterCount count_parameters(const ModelConfig& config) {
                        parameter.name.find("final_norm.") != std::string::npos;
     (block ? count.blocks : count.embedding) += parameter.shape.elements();
   }
+  count.idle = idle_parameters(config);
   return count;
 }
 
 double training_flops(const ModelConfig& config, std::int64_t sequence) {
   return kind_of(config).training_flops(config, sequence);
-}
-
-double bytes_at_rest(const ModelConfig& config) {
-  const double half_copy = config.precision == Precision::f32 ? 0 : 2;
-  return double(count_parameters(config).total()) * (4 + 4 + 8 + half_copy);
 }
 
 double activation_bound(const ModelConfig& config, std::int64_t micro_batch) {

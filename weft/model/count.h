@@ -11,17 +11,15 @@ namespace weft {
 struct ParameterCount {
   std::int64_t embedding = 0;  // words, positions, and an output layer of its own
   std::int64_t blocks = 0;     // with the final norm
+  std::int64_t idle = 0;       // of these, in experts that a token does not go through
   std::int64_t total() const { return embedding + blocks; }
+  std::int64_t active() const { return total() - idle; }
 };
 ParameterCount count_parameters(const ModelConfig& config);
 
 /// Floating-point operations of training on one sequence, forward and backward, two a multiplication, only
 /// the causal half of attention. Megatron's formula, with the true vocabulary in place of the padded one.
 double training_flops(const ModelConfig& config, std::int64_t sequence);
-
-/// Bytes of weights, gradients and optimizer on one rank that holds the whole model: f32 gradients, f32
-/// master and two moments; 2 more where layers read a half type beside the master.
-double bytes_at_rest(const ModelConfig& config);
 
 /// Megatron's estimate of activation memory for one microbatch on one rank without tensor parallelism, in
 /// bytes of the type that activations are stored in; what we keep must not be more.

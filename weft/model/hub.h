@@ -20,6 +20,7 @@ struct Theirs {
   std::string name;
   Shape shape;  // as they store it
   bool turned = false;
+  bool always_f32 = false;  // whatever type the others are stored in
   std::int64_t rows() const { return turned ? shape[1] : shape[0]; }
 };
 
@@ -42,7 +43,10 @@ struct Recipe {
 
 /// A tensor that they may store although it is another one of ours, which both must then hold.
 struct StoredTwice {
-  std::string_view theirs, ours;
+  std::string_view theirs, ours;  // "*.a" are all whose names end in ".a"
+  bool names(std::string_view one) const {
+    return theirs.starts_with('*') ? one.ends_with(theirs.substr(1)) : one == theirs;
+  }
 };
 
 /// A type is a word of config.json's "model_type": how tensors are called, which settings go without saying.
@@ -55,12 +59,14 @@ struct HubSpelling {
   nlohmann::ordered_json (*write)(const ModelConfig&, std::string_view type);
   /// Every tensor of the family's list, in its order.
   std::vector<Recipe> (*recipes)(const ModelConfig&, std::string_view type);
-  /// Where the output is the embedding's words.
+  /// Of these, what they may store once more.
   std::span<const StoredTwice> twice;
   /// Whether a tensor that no recipe names is a table that old programs saved and none needs.
   bool (*known_table)(std::string_view their_name);
   /// The same model in one way of saying it: what has no effect is as it was built in.
   ModelConfig (*plainly)(ModelConfig);
+  /// Tensors that they cannot do without and the model has not, written as zeros; null: there are none.
+  std::vector<Theirs> (*blank)(const ModelConfig&) = nullptr;
 };
 
 }  // namespace weft

@@ -69,4 +69,24 @@ Activation hub_activation(const std::string& word, HubSettings& settings, const 
   settings.refuse(name, "which is no activation that weft knows");
 }
 
+std::string_view hub_activation_word(Activation activation) {
+  switch (activation) {
+    case Activation::silu:
+      return "silu";
+    case Activation::gelu:
+      return "gelu_new";
+    case Activation::gelu_erf:
+      return "gelu";
+    case Activation::quick_gelu:
+      return "quick_gelu";
+    case Activation::relu:
+      return "relu";
+    case Activation::squared_relu:
+      return "relu2";
+    default:
+      fail(Kind::usage, "exchange: no Hugging Face model that weft writes has the activation ",
+           words(activation)[std::size_t(activation)]);
+  }
+}
+
 }  // namespace weft

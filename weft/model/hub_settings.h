@@ -44,6 +44,15 @@ class HubSettings {
       refuse(name, text("expected a whole number from 1 to ", greatest));
     return value->get<std::int64_t>();
   }
+  // Zero is a number too.
+  std::int64_t whole(const char* name, std::int64_t otherwise, std::int64_t greatest) {
+    const Json* value = find(name);
+    if (value == nullptr) return otherwise;
+    if (!value->is_number_unsigned() || value->get<std::uint64_t>() > std::uint64_t(greatest))
+      refuse(name, text("expected a whole number from 0 to ", greatest));
+    return value->get<std::int64_t>();
+  }
+  bool asked(const char* name) const { return asked_.contains(name); }
   std::int64_t size_or(const char* name, std::int64_t otherwise, std::int64_t greatest = most) {
     return find(name) == nullptr ? otherwise : size(name, greatest);
   }
@@ -94,5 +103,7 @@ class HubSettings {
 
 /// Fails where it is no activation that weft knows.
 Activation hub_activation(const std::string& word, HubSettings& settings, const char* name);
+/// Fails with Kind::usage where they have no word for it.
+std::string_view hub_activation_word(Activation activation);
 
 }  // namespace weft

@@ -1,6 +1,7 @@
 // A family of models as a value: everything that the house asks of one, whether it trains, counts or reads.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -14,10 +15,18 @@
 #include "weft/model/partition.h"
 #include "weft/nn/batch.h"
 #include "weft/nn/context_attention.h"
+#include "weft/nn/expert_exchange.h"
 #include "weft/nn/layer.h"
 #include "weft/nn/sum_rules.h"
 
 namespace weft {
+
+/// How experts see the ranks of a stage.
+struct ExpertCircles {
+  ExpertRanks ranks;                  // that exchange tokens
+  Communicator* sequences = nullptr;  // that hold parts of the same sequences
+  Communicator* batch = nullptr;      // and those that hold others
+};
 
 /// The circles that layers are cut over.
 struct Circles {
@@ -25,7 +34,12 @@ struct Circles {
   Between between = Between::whole;
   ContextParallel context = {};
   std::span<const ContextForm> context_layers = {};  // where layers have forms of their own
+  Communicator* keys = nullptr;  // neighbours along tp that share a key group; null: each has its own
+  ExpertCircles experts = {};
 };
+
+/// So many ranks next to each other hold the same key group, where there are fewer groups than ranks.
+inline int key_sharers(const ModelConfig& config, int tp) { return std::max(tp / config.groups, 1); }
 
 /// How the layers of a model add.
 inline SumRules sums_of(const ModelConfig& config) { return {.exact = config.exact}; }
@@ -54,6 +68,8 @@ struct Samples {
   std::int64_t decoder = 0;     // tokens of the decoder
   bool sentence_order = false;  // hidden_words: two parts, whose order is guessed too
 
+  /// What a sample says to the model, both stacks together.
+  std::int64_t tokens() const { return sequence + decoder; }
   /// Numbers in a row of such a field.
   std::int64_t length(data::Field field) const;
 };
@@ -92,12 +108,20 @@ enum class LossMean : std::uint8_t {
 struct NamedLoss {
   std::string name;
   LossMean mean = LossMean::tokens;
+  int ahead = 0;  // of tokens so many places beyond the next: those that count are fewer
+};
+
+/// What weft generate asks of a family.
+enum class Speech : std::uint8_t {
+  continues,  // goes on from a text word by word, each seeing those before it
+  answers,    // reads a text, and says another one word by word
+  guesses,    // says which words may stand where some are hidden
 };
 
 struct ModelKind {
-  std::string_view name;  // "gpt", as in weft train gpt
-  /// A text word by word, each seeing those before it: what weft generate asks for.
-  bool continues = true;
+  std::string_view name;             // "gpt", as in weft train gpt
+  std::string_view usual_tokenizer;  // Megatron's program of this family takes it where none is named
+  Speech speech = Speech::continues;
 
   // ---- from the configuration alone
   /// By number, as layers give them to a pass. The first is the one by which a run is judged.

@@ -8,6 +8,15 @@
 #include "weft/model/t5/t5.h"
 
 namespace weft {
+namespace {
+
+std::vector<std::string_view> names() {
+  std::vector<std::string_view> out;
+  for (const ModelKind& kind : model_kinds()) out.push_back(kind.name);
+  return out;
+}
+
+}  // namespace
 
 std::vector<ModelKind> model_kinds() { return {gpt_kind(), bert_kind(), t5_kind()}; }
 
@@ -19,10 +28,10 @@ std::optional<ModelKind> find_kind(std::string_view name) {
 
 ModelKind kind_named(std::string_view name) {
   if (const auto found = find_kind(name)) return *found;
-  std::vector<std::string_view> known;
-  for (const ModelKind& kind : model_kinds()) known.push_back(kind.name);
-  fail(Kind::usage, "model: no family is called ", name, ", weft has ", join(known, ", "));
+  fail(Kind::usage, "model: no family is called ", name, ", weft has ", join(names(), ", "));
 }
+
+std::string kinds_to_choose() { return join(names(), "|"); }
 
 ModelKind kind_of(const ModelConfig& config) { return kind_named(config.kind); }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "weft/base/error.h"
+#include "weft/model/experts.h"
 
 namespace weft {
 
@@ -40,20 +41,53 @@ void add_matrix(ParameterList& list, const std::string& name, const Matrix& m, c
   if (m.biased) list.add(name + ".bias", {m.out}, constant_init(0));
 }
 
-void add_block(ParameterList& list, const ModelConfig& c, const std::string& name) {
+namespace {
+
+/// A latent of keys and values, or of queries, and what is made of it.
+void add_latent(ParameterList& list, const ModelConfig& c, const std::string& name, const Matrix& up,
+                std::int64_t down) {
+  add_matrix(list, name + "_down", {down, c.hidden, false}, matrix_init(c, down, c.hidden));
+  if (c.qk_norm) add_norm(list, c, name + "_norm", up.in);
+  add_matrix(list, name + "_up", up, matrix_init(c, up.out, up.in));
+}
+
+void add_latent_attention(ParameterList& list, const ModelConfig& c, const std::string& name) {
+  const LatentConfig& l = c.latent;
+  const std::int64_t queries = c.heads * c.channels, values = c.heads * l.value_channels;
+  if (l.query_rank > 0)
+    add_latent(list, c, name + ".query", {queries, l.query_rank, false}, l.query_rank);
+  else
+    add_matrix(list, name + ".query", {queries, c.hidden, false}, matrix_init(c, queries, c.hidden));
+  add_latent(list, c, name + ".key_value", {c.heads * l.plain_channels + values, l.rank, false},
+             l.rank + l.turned_channels);
+  add_matrix(list, name + ".project", {c.hidden, values, c.linear_bias}, output_init(c, c.hidden, values));
+}
+
+}  // namespace
+
+void add_attention(ParameterList& list, const ModelConfig& c, const std::string& name) {
+  if (c.latent.on) return add_latent_attention(list, c, name);
   const std::int64_t h = c.hidden, queries = c.heads * c.channels;
   const std::int64_t qkv = (c.heads + 2 * c.groups) * c.channels;
-  const std::int64_t up = c.gated ? 2 * c.ffn_hidden : c.ffn_hidden;
-  const auto inner = [&](std::int64_t rows) { return matrix_init(c, rows, h); };
-  add_norm(list, c, name + ".attention_norm", h);
-  add_matrix(list, name + ".attention.qkv", {qkv, h, c.qkv_bias}, inner(qkv));
+  add_matrix(list, name + ".qkv", {qkv, h, c.qkv_bias}, matrix_init(c, qkv, h));
   if (c.qk_norm) {
-    add_norm(list, c, name + ".attention.q_norm", c.channels);
-    add_norm(list, c, name + ".attention.k_norm", c.channels);
+    add_norm(list, c, name + ".q_norm", c.qk_norm_whole ? queries : c.channels);
+    add_norm(list, c, name + ".k_norm", c.qk_norm_whole ? c.groups * c.channels : c.channels);
   }
-  add_matrix(list, name + ".attention.project", {h, queries, c.linear_bias}, output_init(c, h, queries));
-  add_norm(list, c, name + ".mlp_norm", h);
-  add_matrix(list, name + ".mlp.up", {up, h, c.linear_bias}, inner(up));
+  add_matrix(list, name + ".project", {h, queries, c.linear_bias}, output_init(c, h, queries));
+}
+
+void add_block(ParameterList& list, const ModelConfig& c, const std::string& name, int layer) {
+  add_norm(list, c, name + ".attention_norm", c.hidden);
+  add_attention(list, c, name + ".attention");
+  add_norm(list, c, name + ".mlp_norm", c.hidden);
+  add_mlp(list, c, name, layer);
+}
+
+void add_mlp(ParameterList& list, const ModelConfig& c, const std::string& name, int layer) {
+  if (layer >= 0 && c.experts.at(layer)) return add_experts(list, c, name);
+  const std::int64_t h = c.hidden, up = c.gated ? 2 * c.ffn_hidden : c.ffn_hidden;
+  add_matrix(list, name + ".mlp.up", {up, h, c.linear_bias}, matrix_init(c, up, h));
   add_matrix(list, name + ".mlp.down", {h, c.ffn_hidden, c.linear_bias}, output_init(c, h, c.ffn_hidden));
 }
 

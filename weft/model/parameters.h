@@ -47,8 +47,11 @@ struct Matrix {
   bool biased = true;
 };
 void add_matrix(ParameterList& list, const std::string& name, const Matrix& m, const Init& init);
+void add_attention(ParameterList& list, const ModelConfig& config, const std::string& name);
 /// Attention and an MLP, each with the norm before it.
-void add_block(ParameterList& list, const ModelConfig& config, const std::string& name);
+void add_block(ParameterList& list, const ModelConfig& config, const std::string& name, int layer = -1);
+/// What stands behind a block's second norm: experts, where the layer of this number has them, or an MLP.
+void add_mlp(ParameterList& list, const ModelConfig& config, const std::string& name, int layer);
 void add_norm(ParameterList& list, const ModelConfig& config, const std::string& name, std::int64_t width);
 
 }  // namespace weft

@@ -1,4 +1,3 @@
-// Counting layers a stage: evenly, with other numbers at the ends, or as a layout string says.
 #include "weft/model/partition.h"
 
 #include <algorithm>
@@ -25,7 +24,7 @@ class Unrolled {
  private:
   [[noreturn]] void refuse(const std::string& why) const {
     fail(Kind::usage, "{parallel.layout} '", layout_, "': ", why, " at character ", at_ + 1,
-         "; stages stand between |, made of E, t and L, repeated by *n or (…)*n");
+         "; stages stand between |, made of E, t, m and L, repeated by *n or (…)*n");
   }
   bool more() const { return at_ < layout_.size(); }
 
@@ -50,8 +49,7 @@ class Unrolled {
       --within_;
       return inner;
     }
-    if (c == 'm') refuse("m, a layer that predicts further tokens, which weft does not have,");
-    if (c != ',' && c != ' ' && c != 'E' && c != 't' && c != 'L' && c != '|')
+    if (c != ',' && c != ' ' && c != 'E' && c != 't' && c != 'm' && c != 'L' && c != '|')
       refuse(std::string("'") + c + "'");
     ++at_;
     return c == ',' || c == ' ' ? "" : std::string(1, c);
@@ -93,10 +91,15 @@ std::vector<StagePart> by_layout(int layers, const StageCut& cut) {
     if (c == 't') ++counts.back();
   }
   const auto held = std::count(text.begin(), text.end(), 't');
+  const auto further = std::count(text.begin(), text.end(), 'm');
   if (text.empty() || text.front() != 'E' || std::count(text.begin(), text.end(), 'E') != 1)
     refuse("E, the embedding, must stand first, and only there");
   if (text.back() != 'L' || std::count(text.begin(), text.end(), 'L') != 1)
     refuse("L, the loss, must stand last, and only there");
+  if (further != cut.ahead)
+    refuse("it holds ", further, " layers of further tokens, {model.ahead.depths} says ", cut.ahead);
+  if (text.find('m') < text.size() - 1 - std::size_t(further))
+    refuse("m, a layer of further tokens, must stand between the last t and L");
   if (held != layers) refuse("it holds ", held, " layers, {model.layers} says ", layers);
   if (int(counts.size()) % cut.ranks != 0)
     refuse("its ", counts.size(), " stages cannot be shared by ", cut.ranks, " pipeline ranks");

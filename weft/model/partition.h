@@ -27,6 +27,7 @@ struct StageCut {
   bool count_embedding = false;           // as a layer, so that the first stage gets one less
   bool count_loss = false;                // the same at the end
   std::string layout;                     // "Et*3|(tt|)*2tL": all of it in words; the rest is then unused
+  int ahead = 0;  // layers of further tokens, which stand behind all others: m in a layout
 };
 
 /// One part a stage, in the order that data flow through them. A layout says how many chunks a rank has:

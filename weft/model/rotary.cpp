@@ -62,9 +62,17 @@ std::vector<double> frequencies(const RotaryConfig& rotary, std::int64_t channel
 
 }  // namespace
 
+double attention_scale(const ModelConfig& config) {
+  if (config.softmax_scale != 0) return config.softmax_scale;
+  const RotaryConfig& r = config.rotary;
+  const bool grows = config.latent.on && r.scaling == RotaryScaling::yarn;
+  const double growth = grows ? mscale(r.factor, r.mscale_all) : 1;
+  return growth * growth / std::sqrt(double(config.channels));
+}
+
 Tensor rotary_angles(const ModelConfig& config, Device& device) {
-  if (config.positions != Positions::rotary) return {};
-  const auto channels = std::int64_t(double(config.channels) * config.rotary.percent) / 2 * 2;
+  if (!turns_channels(config)) return {};
+  const auto channels = std::int64_t(double(turning_channels(config)) * config.rotary.percent) / 2 * 2;
   const std::vector<double> frequency = frequencies(config.rotary, channels);
   const double concentration = config.rotary.scaling == RotaryScaling::yarn
                                    ? mscale(config.rotary.factor, config.rotary.mscale) /

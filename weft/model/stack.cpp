@@ -1,4 +1,3 @@
-// How a stack may be cut over ranks, and what becomes of it.
 #include "weft/model/stack.h"
 
 #include <algorithm>
@@ -12,6 +11,9 @@ namespace {
 void check_layers(const ModelConfig& m, int tp) {
   if (m.heads % tp != 0)
     fail(Kind::usage, m.heads, " attention heads cannot be shared by ", tp, " tensor-parallel ranks");
+  if (m.qk_norm_whole && tp > 1)
+    fail(Kind::usage, "{model.qk_norm_whole}: norms over all heads cannot be shared by ", tp,
+         " tensor-parallel ranks; cut the model over pipeline or data-parallel ranks");
   if (m.groups % tp != 0 && tp % m.groups != 0)
     fail(Kind::usage, m.groups, " query groups are neither a multiple nor a divisor of ", tp,
          " tensor-parallel ranks");
@@ -38,7 +40,9 @@ void check_sequence(const ModelConfig& m, const CutOver& cut) {
 }  // namespace
 
 std::vector<StagePart> cut_stack(const ModelConfig& config, const StageCut& cut) {
-  return cut_stages(config.layers, cut);
+  StageCut with_ahead = cut;
+  with_ahead.ahead = config.ahead.depths;
+  return cut_stages(config.layers, with_ahead);
 }
 
 Shape hidden_shape(const ModelConfig& config, const Sequences& read, const CutOver& cut) {
@@ -57,10 +61,17 @@ void check_stack_cut(const ModelConfig& config, const CutOver& cut) {
 }
 
 std::vector<ExactWidth> stack_exact_widths(const ModelConfig& m) {
-  return {{m.heads * m.channels, "the width of all heads,"},
-          {(m.heads + 2 * m.groups) * m.channels, "the width of all queries, keys and values,"},
-          {m.ffn_hidden, "the MLP's width,"},
-          {m.padded_vocabulary, "the padded vocabulary,"}};
+  const std::int64_t keys = m.latent.on ? m.heads * (m.latent.plain_channels + m.latent.value_channels)
+                                        : (m.heads + 2 * m.groups) * m.channels;
+  std::vector<ExactWidth> widths{{m.heads * m.channels, "the width of all heads,"},
+                                 {m.heads * value_channels(m), "the width of all values,"},
+                                 {keys, m.latent.on ? "the width of all keys and values,"
+                                                    : "the width of all queries, keys and values,"},
+                                 {m.ffn_hidden, "the MLP's width,"},
+                                 {m.padded_vocabulary, "the padded vocabulary,"}};
+  if (m.experts.count > 0) widths.push_back({m.experts.ffn_hidden, "an expert's width,"});
+  if (m.experts.beside() > 0) widths.push_back({m.experts.beside(), "the shared experts' width,"});
+  return widths;
 }
 
 std::string stack_exact_notice(const ModelConfig& config, const CutOver& cut) {

@@ -7,15 +7,51 @@
 
 namespace weft {
 
+RopeArgs rope_args(const Pass& pass, const AttentionShape& shape, Turn turn) {
+  const Sequences& steps = pass.batch().of(shape.side);
+  return {.angles = shape.angles,
+          .positions = steps.restarted ? steps.positions.permute({1, 0}) : steps.places,
+          .pairing = shape.pairing,
+          .turn = turn};
+}
+
+AttentionArgs attention_args(const Pass& pass, const AttentionShape& shape, const Tensor& biases) {
+  const Tensor& segments = pass.batch().of(shape.side).segments;
+  return {.scale = shape.scale,
+          .mask = shape.mask,
+          .window = shape.window,
+          .query_segments = segments,
+          .key_segments = segments,
+          .bias = biases,
+          .bias0 = shape.no_distance,
+          .dropout = pass.training() ? shape.dropout : 0,
+          .at = pass.address(Purpose::dropout_attention, shape.layer),
+          .samples = pass.batch().samples,
+          .head0 = shape.head0};
+}
+
 Attended SelfAttention::views(const Tensor& qkv) const {
   const auto [g, r, d] = std::array{shape_.groups, shape_.per_group, shape_.channels};
   const Tensor heads = qkv.split(2, {g, r + 2, d});
   return {heads.slice(3, 0, r), heads.at(3, r), heads.at(3, r + 1)};
 }
 
+namespace {
+
+/// [s, b, .., d] as [s, b, channels of all heads], in order.
+Tensor together(const Tensor& heads) {
+  return ops::contiguous(heads).view(
+      {heads.dim(0), heads.dim(1), heads.elements() / heads.dim(0) / heads.dim(1)});
+}
+
+}  // namespace
+
 // Queries and keys from the normed copy, values from where the product left them.
 Attended SelfAttention::normed_views(const Saved& saved) const {
   const auto [g, r, d] = std::array{shape_.groups, shape_.per_group, shape_.channels};
+  if (norms_->whole)
+    return {saved.qk.slice(2, 0, g * r * d).split(2, {g, r, d}),
+            saved.qk.slice(2, g * r * d, g * d).split(2, {g, d}), views(saved.qkv).v};
   const Tensor heads = saved.qk.split(2, {g, r + 1, d});
   return {heads.slice(3, 0, r), heads.at(3, r), views(saved.qkv).v};
 }
@@ -26,11 +62,29 @@ void SelfAttention::norm_heads(Saved& saved) const {
                  shape_.groups * (shape_.per_group + 1) * shape_.channels};
   saved.qk = empty(saved.qkv.device(), qk, saved.qkv.dtype());
   const Attended normed = normed_views(saved);
+  if (norms_->whole) {
+    const std::int64_t q = shape_.groups * shape_.per_group * shape_.channels;
+    saved.q_stats = norms_->q.forward_into(saved.qk.slice(2, 0, q), together(raw.q));
+    saved.k_stats = norms_->k.forward_into(saved.qk.slice(2, q, saved.qk.dim(2) - q), together(raw.k));
+    return;
+  }
   saved.q_stats = norms_->q.forward_into(normed.q, raw.q);
   saved.k_stats = norms_->k.forward_into(normed.k, raw.k);
 }
 
+void SelfAttention::norm_whole_backward(const Saved& saved, const Attended& dqkv) {
+  const auto back = [](Norm& norm, const Tensor& d, const Tensor& raw, const NormStats& stats) {
+    const Tensor x = together(raw), dx = empty_like(x);
+    ops::copy_into(dx.view(d.shape()), d);
+    ops::copy_into(d, norm.backward(dx, {}, x, stats).view(d.shape()));
+  };
+  const Attended raw = views(saved.qkv);
+  back(norms_->q, dqkv.q, raw.q, saved.q_stats);
+  back(norms_->k, dqkv.k, raw.k, saved.k_stats);
+}
+
 void SelfAttention::norm_heads_backward(const Saved& saved, const Attended& dqkv) {
+  if (norms_->whole) return norm_whole_backward(saved, dqkv);
   const Attended raw = views(saved.qkv);
   (void)norms_->q.backward(dqkv.q, {}, raw.q, saved.q_stats);
   (void)norms_->k.backward(dqkv.k, {}, raw.k, saved.k_stats);
@@ -38,28 +92,9 @@ void SelfAttention::norm_heads_backward(const Saved& saved, const Attended& dqkv
 
 void SelfAttention::turn(const Pass& pass, const Attended& heads, Turn turn) const {
   if (!shape_.angles) return;
-  const Sequences& steps = pass.batch().of(shape_.side);
-  const RopeArgs how{.angles = shape_.angles,
-                     .positions = steps.restarted ? steps.positions.permute({1, 0}) : steps.places,
-                     .pairing = shape_.pairing,
-                     .turn = turn};
+  const RopeArgs how = rope_args(pass, shape_, turn);
   ops::rope_in_place(heads.q, how);
   ops::rope_in_place(heads.k, how);
-}
-
-AttentionArgs SelfAttention::args(const Pass& pass, const Tensor& biases) const {
-  const Tensor& documents = pass.batch().of(shape_.side).documents;
-  return {.scale = shape_.scale,
-          .mask = shape_.mask,
-          .window = shape_.window,
-          .query_segments = documents,
-          .key_segments = documents,
-          .bias = biases,
-          .bias0 = shape_.no_distance,
-          .dropout = pass.training() ? shape_.dropout : 0,
-          .at = pass.address(Purpose::dropout_attention, shape_.layer),
-          .samples = pass.batch().samples,
-          .head0 = shape_.head0};
 }
 
 Tensor SelfAttention::forward(Pass& pass, const Tensor& x, const Flow& beside) {
@@ -68,7 +103,7 @@ Tensor SelfAttention::forward(Pass& pass, const Tensor& x, const Flow& beside) {
   if (norms_) norm_heads(saved);
   const Attended heads = norms_ ? normed_views(saved) : views(saved.qkv);
   turn(pass, heads, Turn::forward);
-  saved.kept = shape_.parts.attention(shape_.context, heads, args(pass, beside.biases));
+  saved.kept = shape_.parts.attention(shape_.context, heads, attention_args(pass, shape_, beside.biases));
   const Tensor o = saved.kept.out.o;
   pass.see("attention", shape_.layer, o);
   pass.save(std::move(saved));
@@ -85,7 +120,7 @@ Tensor SelfAttention::backward(Pass& pass, const Tensor& dy, const Tensor& x, Fl
   const Tensor dqkv = empty_like(saved.qkv);
   const Attended grads = views(dqkv);
   shape_.parts.attention_backward_into(shape_.context, {grads.q, grads.k, grads.v, dbeside.biases}, dout,
-                                       saved.kept, args(pass, saved.biases));
+                                       saved.kept, attention_args(pass, shape_, saved.biases));
   turn(pass, grads, Turn::backward);
   if (norms_) norm_heads_backward(saved, grads);
   return qkv_.backward(pass, dqkv, x);

@@ -28,11 +28,16 @@ struct AttentionShape {
   std::int64_t no_distance = 0;  // the column of the biases for a query and a key at the same place
 };
 
+/// How a rank's heads attend in this pass, and how they turn.
+AttentionArgs attention_args(const Pass& pass, const AttentionShape& shape, const Tensor& biases);
+RopeArgs rope_args(const Pass& pass, const AttentionShape& shape, Turn turn);
+
 class SelfAttention final : public Inner {
  public:
-  /// Norms of single heads' queries and keys, where a model has them.
+  /// Norms of single heads' queries and keys, where a model has them, or of those of all heads together.
   struct HeadNorms {
     Norm q, k;
+    bool whole = false;
   };
   SelfAttention(ColumnLinear qkv, RowLinear project, std::optional<HeadNorms> norms,
                 const AttentionShape& shape)
@@ -46,7 +51,8 @@ class SelfAttention final : public Inner {
  private:
   struct Saved {
     Tensor qkv;  // [s, b, g (r + 2) d]; turned in place where there are no head norms
-    Tensor qk;   // [s, b, g (r + 1) d]: normed and turned, where there are
+    Tensor qk;   // [s, b, g (r + 1) d]: normed and turned, where there are; all queries first where they are
+                 // whole
     NormStats q_stats, k_stats;
     ContextKept kept;
     Tensor biases;
@@ -54,9 +60,9 @@ class SelfAttention final : public Inner {
   Attended views(const Tensor& qkv) const;
   Attended normed_views(const Saved& saved) const;
   void norm_heads(Saved& saved) const;
+  void norm_whole_backward(const Saved& saved, const Attended& dqkv);
   void norm_heads_backward(const Saved& saved, const Attended& dqkv);
   void turn(const Pass& pass, const Attended& heads, Turn turn) const;
-  AttentionArgs args(const Pass& pass, const Tensor& biases) const;
 
   ColumnLinear qkv_;
   RowLinear project_;

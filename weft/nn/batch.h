@@ -1,7 +1,9 @@
 // One microbatch as layers read it: tensors on the rank's device, whatever the family of the model.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 
 #include "weft/tensor/tensor.h"
 
@@ -14,7 +16,8 @@ struct Sequences {
   Tensor places;     // i32 [s]: the global place in the sequence of every step held here
   Tensor positions;  // i32 [s, b]: position ids, which start again at a document where that is asked for
   Tensor types;      // i32 [s, b]: token types, where a model has them
-  Tensor documents;  // i32 [b, s]: what does not see each other, padding among it; empty where all see all
+  Tensor segments;   // i32 [b, s]: steps see each other where these are equal and not negative: documents,
+                     // and padding, which is -1; empty where all see all
   bool restarted = false;  // positions differ from places
 };
 
@@ -24,10 +27,17 @@ enum class Side : std::uint8_t {
   source,  // the encoder's, where there is a decoder too
 };
 
+/// So many tokens beyond the next one may be guessed.
+inline constexpr std::size_t most_ahead = 4;
+
 struct Batch {
   Sequences text, source;
-  Tensor targets;         // i32 [s, b], of the text; any id where the mask is zero
-  Tensor mask;            // f32 [s, b]; 1 where a token counts in the loss
+  Tensor targets;  // i32 [s, b], of the text; any id where the mask is zero
+  Tensor mask;     // f32 [s, b]; 1 where a token counts in the loss
+  /// So many tokens of whole sequences do, where the host knows it; else a step asks the device, and waits.
+  std::optional<double> counted;
+  std::array<double, most_ahead>
+      counted_first{};    // of these, where that is known, those of each of the first places
   Tensor sentence_order;  // i32 [b]: 1 where two sentences were swapped
   Tensor sentence_mask;   // f32 [b]: 1 where that counts in the loss
   Tensor samples;         // i64 [b]: the global number of every sample, which addresses its random numbers

@@ -75,4 +75,8 @@ void Block::each_parameter(const VisitParameter& visit) {
   }
 }
 
+void Block::each_router(const VisitRouter& visit) {
+  for (Sublayer& sublayer : sublayers_) sublayer.inner->each_router(visit);
+}
+
 }  // namespace weft

@@ -29,6 +29,7 @@ class Block final : public Layer {
   Flow forward(Pass& pass, const Flow& x) override;
   Flow backward(Pass& pass, const Flow& dy) override;
   void each_parameter(const VisitParameter& visit) override;
+  void each_router(const VisitRouter& visit) override;
 
  private:
   struct Saved {

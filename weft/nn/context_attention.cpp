@@ -11,18 +11,20 @@
 namespace weft {
 namespace {
 
-/// Keys and values of the steps held here, ready to travel: [2, s, b, g, d].
+/// Keys and values of the steps held here, ready to travel.
 Tensor packed(const Attended& in) {
+  const std::int64_t d = in.k.dim(3);
   const Tensor out =
-      empty(in.k.device(), {2, in.k.dim(0), in.k.dim(1), in.k.dim(2), in.k.dim(3)}, in.k.dtype());
-  ops::copy_into(out.at(0, 0), in.k);
-  ops::copy_into(out.at(0, 1), in.v);
+      empty(in.k.device(), {in.k.dim(0), in.k.dim(1), in.k.dim(2), d + in.v.dim(3)}, in.k.dtype());
+  ops::copy_into(keys_of(out, d), in.k);
+  ops::copy_into(values_of(out, d), in.v);
   return out;
 }
 
 void unpack_into(const AttentionGrads& grads, const Tensor& dkv) {
-  ops::copy_into(grads.dk, dkv.at(0, 0));
-  ops::copy_into(grads.dv, dkv.at(0, 1));
+  const std::int64_t d = grads.dk.dim(3);
+  ops::copy_into(grads.dk, keys_of(dkv, d));
+  ops::copy_into(grads.dv, values_of(dkv, d));
 }
 
 /// Blocks that go round: what this rank has at turn t is of rank() - t.
@@ -70,15 +72,15 @@ void each_in_ring(const Ring& ring, Tensor block, const Work& work) {
 /// The same for blocks that are all fetched at once; the own one is worked on meanwhile.
 template <class Work>
 void each_gathered(Communicator& circle, const Tensor& block, const Work& work) {
+  const std::int64_t steps = block.dim(0);
   const Tensor all =
-      empty(block.device(), {circle.size() * 2, block.dim(1), block.dim(2), block.dim(3), block.dim(4)},
-            block.dtype());
+      empty(block.device(), {circle.size() * steps, block.dim(1), block.dim(2), block.dim(3)}, block.dtype());
   Pending fetched = circle.all_gather(all, block);
   const Ring order(circle);
   for (int turn = 0; turn < order.turns(); ++turn) {
     const int owner = order.owner(turn);
     if (turn == 1) fetched.wait();
-    work(turn == 0 ? block : all.slice(0, 2 * owner, 2), owner);
+    work(turn == 0 ? block : all.slice(0, steps * owner, steps), owner);
   }
 }
 
@@ -112,10 +114,11 @@ void gather_backward(const ContextParallel& context, const ContextParts& parts, 
                      const ContextBackward& queries, const Attended& in) {
   Communicator& circle = *context.circle;
   const Tensor mine = packed(in);
+  const std::int64_t steps = mine.dim(0);
   const Tensor all =
-      ops::zeros(mine.device(), {circle.size() * 2, mine.dim(1), mine.dim(2), mine.dim(3), mine.dim(4)});
+      ops::zeros(mine.device(), {circle.size() * steps, mine.dim(1), mine.dim(2), mine.dim(3)});
   each_gathered(circle, mine, [&](const Tensor& block, int owner) {
-    parts.add_backward(queries, all.slice(0, 2 * owner, 2), block, owner);
+    parts.add_backward(queries, all.slice(0, steps * owner, steps), block, owner);
   });
   const Tensor home = empty(mine.device(), mine.shape());
   circle.reduce_scatter(home, all).wait();
@@ -125,13 +128,13 @@ void gather_backward(const ContextParallel& context, const ContextParts& parts, 
 // In exact mode no sum over keys or queries is cut: ranks have whole sequences of their share of the heads,
 // or where the heads cannot be shared, of all of them.
 bool trades_heads(const ContextParallel& context, const Attended& in) {
-  if (context.sums.exact) return in.k.dim(2) % context.circle->size() == 0;
+  if (context.sums.whole_attention()) return in.k.dim(2) % context.circle->size() == 0;
   const bool two = context.form == ContextForm::two_levels && context.inner->size() > 1;
   return two || context.form == ContextForm::heads;
 }
 
 HeadTrade trade_of(const ContextParallel& context) {
-  const bool two = context.form == ContextForm::two_levels && !context.sums.exact;
+  const bool two = context.form == ContextForm::two_levels && !context.sums.whole_attention();
   if (!two) return {*context.circle, {}};
   return {*context.inner, {context.outer, ContextForm::ring, context.sums}};
 }
@@ -180,7 +183,7 @@ ContextLevels context_levels(Communicator& circle, int inner) {
 ContextKept context_attention(const ContextParallel& context, const Attended& in, const AttentionArgs& how) {
   if (!context.cut()) return {in, ops::attention(in, how), {}, {}};
   if (trades_heads(context, in)) return heads_attention(trade_of(context), in, how);
-  if (context.sums.exact) return whole_attention(TokenCut(context.circle), in, how);
+  if (context.sums.whole_attention()) return whole_attention(TokenCut(context.circle), in, how);
   ContextParts parts = parts_of(context, in, how);
   const AttentionOut sum = parts.empty_sum();
   const auto add = [&](const Tensor& block, int owner) { parts.add(sum, block, owner); };
@@ -196,7 +199,7 @@ void context_attention_backward_into(const ContextParallel& context, const Atten
   const Attended& in = kept.in;
   if (!context.cut()) return ops::attention_backward_into(grads, dout, kept.out, in, how);
   if (traded(kept)) return heads_attention_backward_into(trade_of(context), grads, dout, kept, how);
-  if (context.sums.exact)
+  if (context.sums.whole_attention())
     return whole_attention_backward_into(TokenCut(context.circle), grads, dout, kept, how);
   const ContextParts parts = parts_of(context, in, how);
   const ContextBackward queries{ops::zeros(in.q.device(), in.q.shape()), dout, kept.out, grads.dbias};

@@ -6,6 +6,7 @@
 
 #include "weft/base/number.h"
 #include "weft/nn/context_parts.h"
+#include "weft/ops/attention.h"
 #include "weft/ops/elementwise.h"
 
 namespace weft {
@@ -121,7 +122,7 @@ ContextKept heads_attention(const HeadTrade& how_traded, const Attended& in, con
   kept.whole = {trade.to_whole(in.q), trade.to_whole(in.k), trade.to_whole(in.v)};
   kept.inner =
       context_attention(how_traded.beyond, kept.whole, whole_args(trade, circle, kept.whole, how)).out;
-  kept.out.o = empty(in.q.device(), in.q.shape(), in.q.dtype());
+  kept.out.o = empty(in.q.device(), ops::attended_shape(in), in.q.dtype());
   trade.to_steps(kept.out.o, kept.inner.o);
   return kept;
 }

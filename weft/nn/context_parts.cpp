@@ -15,7 +15,8 @@ ContextParts::ContextParts(const Communicator& circle, Attended in, AttentionArg
 
 AttentionOut ContextParts::empty_sum() const {
   const Tensor& q = in_.q;
-  return {empty(q.device(), q.shape()), empty(q.device(), {q.dim(1), q.dim(2) * q.dim(3), q.dim(0)})};
+  return {empty(q.device(), ops::attended_shape(in_)),
+          empty(q.device(), {q.dim(1), q.dim(2) * q.dim(3), q.dim(0)})};
 }
 
 bool ContextParts::sees(const Pair& pair) const {
@@ -39,8 +40,9 @@ AttentionArgs ContextParts::args(const Pair& pair) const {
 }
 
 Attended ContextParts::operands(const Pair& pair, const Tensor& keys_values) const {
-  return {half(in_.q, 0, pair.query_half), half(keys_values.at(0, 0), 0, pair.key_half),
-          half(keys_values.at(0, 1), 0, pair.key_half)};
+  const Tensor some = half(keys_values, 0, pair.key_half);
+  const std::int64_t d = in_.k.dim(3);
+  return {half(in_.q, 0, pair.query_half), keys_of(some, d), values_of(some, d)};
 }
 
 void ContextParts::add(const AttentionOut& sum, const Tensor& keys_values, int owner) {
@@ -63,8 +65,10 @@ void ContextParts::add_backward(const ContextBackward& mine, const Tensor& dkv, 
                                 int owner) const {
   each_pair(owner, [&](const Pair& pair) {
     const AttentionOut out{half(mine.out.o, 0, pair.query_half), half(mine.out.lse, 2, pair.query_half)};
-    const AttentionGrads grads{half(mine.dq, 0, pair.query_half), half(dkv.at(0, 0), 0, pair.key_half),
-                               half(dkv.at(0, 1), 0, pair.key_half), mine.dbias, true};
+    const Tensor some = half(dkv, 0, pair.key_half);
+    const std::int64_t d = in_.k.dim(3);
+    const AttentionGrads grads{half(mine.dq, 0, pair.query_half), keys_of(some, d), values_of(some, d),
+                               mine.dbias, true};
     ops::attention_backward_into(grads, half(mine.dout, 0, pair.query_half), out, operands(pair, keys_values),
                                  args(pair));
   });

@@ -14,6 +14,12 @@ struct Zigzag {
   }
 };
 
+/// Of keys and values that travel together, [s, b, g, d + d'].
+inline Tensor keys_of(const Tensor& keys_values, std::int64_t d) { return keys_values.slice(3, 0, d); }
+inline Tensor values_of(const Tensor& keys_values, std::int64_t d) {
+  return keys_values.slice(3, d, keys_values.dim(3) - d);
+}
+
 /// What the queries held here know in backward.
 struct ContextBackward {
   Tensor dq;  // f32, added to
@@ -27,9 +33,9 @@ class ContextParts {
  public:
   /// key_segments [c, b, s], every rank's; empty without segments
   ContextParts(const Communicator& circle, Attended in, AttentionArgs how, Tensor key_segments);
-  /// Adds what rank `owner`'s keys and values [2, s, b, g, d] say.
+  /// Adds what rank `owner`'s keys and values [s, b, g, d + d'] say.
   void add(const AttentionOut& sum, const Tensor& keys_values, int owner);
-  /// dkv f32 [2, s, b, g, d] is added to.
+  /// dkv f32 [s, b, g, d + d'] is added to.
   void add_backward(const ContextBackward& mine, const Tensor& dkv, const Tensor& keys_values,
                     int owner) const;
   /// Room for a sum: f32, so that parts are rounded once.

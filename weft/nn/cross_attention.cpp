@@ -12,8 +12,8 @@ Attended CrossAttention::views(const Tensor& q, const Tensor& kv) const {
 
 AttentionArgs CrossAttention::args(const Pass& pass) const {
   return {.scale = shape_.scale,
-          .query_segments = pass.batch().text.documents,
-          .key_segments = pass.batch().source.documents,
+          .query_segments = pass.batch().text.segments,
+          .key_segments = pass.batch().source.segments,
           .dropout = pass.training() ? shape_.dropout : 0,
           .at = pass.address(Purpose::dropout_attention, shape_.layer),
           .samples = pass.batch().samples,

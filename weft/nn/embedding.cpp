@@ -33,44 +33,50 @@ void Embedding::add_rows(const Tensor& x, const Parameter& table, const Tensor& 
 // A rank's own part of the sequence is enough where other ranks' rows are terms of the same sum.
 void Embedding::owe_added(Debts& debts, const Parameter& table, const Tensor& ids, const Gradients& d) const {
   const bool terms = !options_.tp.sums.terms(Axis::tp).empty();
-  owe_rows(debts, table, terms ? Rows{d.here, kept(ids), 0} : Rows{d.full, ids, 0});
+  owe_rows(debts, table, terms ? RowGradients{d.here, kept(ids), 0} : RowGradients{d.full, ids, 0});
 }
 
-DropoutArgs Embedding::dropout(const Pass& pass, std::int64_t width) const {
+DropoutArgs Embedding::dropout(const Pass& pass, int place) const {
   if (!pass.training() || options_.dropout == 0) return {};
-  DropoutArgs args =
-      hidden_dropout(pass, {options_.tp, options_.side, width},
-                     pass.address(Purpose::dropout_embedding, options_.side == Side::source ? 1 : 0));
+  DropoutArgs args = hidden_dropout(pass, {options_.tp, options_.side, width()},
+                                    pass.address(Purpose::dropout_embedding, place));
   args.probability = options_.dropout;
   return args;
 }
 
-Flow Embedding::forward(Pass& pass, const Flow& beside) {
-  const Tensor& tokens = pass.batch().of(options_.side).tokens;
+Tensor Embedding::look_up(const Pass& pass, const Sequences& read, int place) const {
+  const Tensor& tokens = read.tokens;
   const Tensor found = ops::gather(words_.get().value, flat(tokens), options_.first)
                            .view({tokens.dim(0), tokens.dim(1), width()});
   const Tensor x = leave(options_.tp, found).wait();
-  if (added_.positions) add_rows(x, added_.positions->get(), pass.batch().of(options_.side).positions);
-  if (added_.types) add_rows(x, added_.types->get(), pass.batch().of(options_.side).types);
+  if (added_.positions) add_rows(x, added_.positions->get(), read.positions);
+  if (added_.types) add_rows(x, added_.types->get(), read.types);
   if (options_.multiplier != 1) ops::scale_in_place(x, options_.multiplier);
-  const DropoutArgs args = dropout(pass, width());
+  const DropoutArgs args = dropout(pass, place);
   if (args.probability > 0) ops::dropout_into(x, x, args);
   pass.see("embedding", -1, x);
+  return x;
+}
+
+Flow Embedding::forward(Pass& pass, const Flow& beside) {
   Flow out = beside;
-  out.hidden = x;
+  out.hidden = look_up(pass, pass.batch().of(options_.side), place());
   return out;
 }
 
-Flow Embedding::backward(Pass& pass, const Flow& dout) {
-  const DropoutArgs args = dropout(pass, width());
-  Tensor dx = args.probability > 0 ? ops::dropout(dout.hidden, args) : dout.hidden;
+void Embedding::look_up_backward(Pass& pass, const Tensor& dout, const Sequences& side, int place) const {
+  const DropoutArgs args = dropout(pass, place);
+  Tensor dx = args.probability > 0 ? ops::dropout(dout, args) : dout;
   if (options_.multiplier != 1) ops::scale_in_place(dx, options_.multiplier);
   Debts& debts = pass.weight_grads();
-  const auto& side = pass.batch().of(options_.side);
   const Tensor full = enter(options_.tp, dx).wait();
   if (added_.positions) owe_added(debts, added_.positions->get(), side.positions, {dx, full});
   if (added_.types) owe_added(debts, added_.types->get(), side.types, {dx, full});
   owe_rows(debts, words_.get(), {full, side.tokens, options_.first});
+}
+
+Flow Embedding::backward(Pass& pass, const Flow& dout) {
+  look_up_backward(pass, dout.hidden, pass.batch().of(options_.side), place());
   Flow d = dout;
   d.hidden = {};
   return d;
@@ -78,7 +84,7 @@ Flow Embedding::backward(Pass& pass, const Flow& dout) {
 
 // Where tokens are cut, rows are added to in the order of the sequence, by the first of the ranks that share
 // it.
-void Embedding::owe_rows(Debts& debts, const Parameter& table, const Rows& rows) const {
+void Embedding::owe_rows(Debts& debts, const Parameter& table, const RowGradients& rows) const {
   if (!table.grad.wanted()) return;
   debts.owe([sink = &table.grad, rows, cut = options_.context] {
     const Tensor all = cut.whole(rows.dx), where = cut.whole(rows.ids);

@@ -43,6 +43,9 @@ class Embedding final : public Layer {
   /// tokens [s, b] -> [s (/tp), b, h]
   Flow forward(Pass& pass, const Flow& beside) override;
   Flow backward(Pass& pass, const Flow& dy) override;
+  /// The same of other words and positions; `place` numbers the dropout of each reading.
+  Tensor look_up(const Pass& pass, const Sequences& read, int place) const;
+  void look_up_backward(Pass& pass, const Tensor& dx, const Sequences& read, int place) const;
   void each_parameter(const VisitParameter& visit) override;
   void each_read(const VisitParameter& visit) override;
   void each_read_back(const VisitParameter&) override {}
@@ -52,17 +55,18 @@ class Embedding final : public Layer {
 
  private:
   /// Gradients [s, b, h] of a table's rows, by their numbers.
-  struct Rows {
+  struct RowGradients {
     Tensor dx, ids;
     std::int64_t first = 0;
   };
-  void owe_rows(Debts& debts, const Parameter& table, const Rows& rows) const;
+  void owe_rows(Debts& debts, const Parameter& table, const RowGradients& rows) const;
   /// ids [s, b]: those of the part of the sequence that this rank keeps after the cut layer.
   Tensor kept(const Tensor& ids) const;
   void add_rows(const Tensor& x, const Parameter& table, const Tensor& ids) const;
   struct Gradients;
   void owe_added(Debts& debts, const Parameter& table, const Tensor& ids, const Gradients& d) const;
-  DropoutArgs dropout(const Pass& pass, std::int64_t width) const;
+  DropoutArgs dropout(const Pass& pass, int place) const;
+  int place() const { return options_.side == Side::source ? 1 : 0; }
   std::int64_t width() const { return words_.get().shape[1]; }
   Table words_;
   Added added_;

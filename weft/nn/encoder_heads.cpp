@@ -28,16 +28,9 @@ Flow LanguageTransform::backward(Pass& pass, const Flow& dout) {
   const Saved saved = pass.take<Saved>();
   const Tensor d = norm_.backward(dout.hidden, {}, saved.after, saved.stats);
   ops::activation_backward_into(d, d, saved.before, {}, Activation::gelu_erf);
-  owe(pass, d, saved.x);
+  const Tensor dy = for_whole_weight(tp_, d), x = for_whole_weight(tp_, saved.x);
+  dense_.owe_weight_grads(pass.weight_grads(), dy.rows(), x.rows());
   return {dense_.input_grad(d.rows()).view(d.shape()), dout.memory};
-}
-
-// A rank's part of the sequence is enough where other ranks' are terms of the same sum; else whole sequences
-// are brought together.
-void LanguageTransform::owe(Pass& pass, const Tensor& dy, const Tensor& x) {
-  const bool whole = tp_.sequence_cut() && tp_.sums.exact;
-  const Tensor all_dy = whole ? enter(tp_, dy).wait() : dy, all_x = whole ? enter(tp_, x).wait() : x;
-  dense_.owe_weight_grads(pass.weight_grads(), all_dy.rows(), all_x.rows());
 }
 
 void LanguageTransform::each_parameter(const VisitParameter& visit) {
@@ -59,8 +52,8 @@ Tensor SentenceOrderHead::first_position(const Tensor& x) const {
 Tensor SentenceOrderHead::measured(Pass& pass, const Tensor& logits) const {
   const Batch& batch = pass.batch();
   const Tensor max = ops::loss_max(logits, both_orders);
-  const ops::LossSums sums = ops::loss_sums(max, logits, batch.sentence_order, both_orders, {});
-  const Tensor losses = ops::loss_finish(sums.parts, {}, both_orders.whole);
+  const ops::LossSums sums = ops::loss_sums(max, logits, batch.sentence_order, both_orders);
+  const Tensor losses = ops::loss_finish(sums.parts, {});
   ops::multiply_into(losses, losses, batch.sentence_mask);
   pass.add_loss(options_.loss_number, losses);
   if (!pass.training() || pass.forgetful()) return {};

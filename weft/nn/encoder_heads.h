@@ -24,7 +24,6 @@ class LanguageTransform final : public Layer {
     Tensor x, before, after;  // of the gelu
     NormStats stats;
   };
-  void owe(Pass& pass, const Tensor& dy, const Tensor& x);
   Product dense_;
   Norm norm_;
   TensorParallel tp_;

@@ -64,7 +64,7 @@ ops::LossSums LanguageHead::sums_here(const Tensor& max, const Tensor& logits, c
   std::array<ops::LossSums, exact_slabs> sums;
   for (int i = 0; i < slabs_now; ++i)
     sums[std::size_t(i)] = ops::loss_sums(max, logits.slice(1, i * columns, columns), targets,
-                                          part({first + i * columns, columns}), options_.loss);
+                                          part({first + i * columns, columns}));
   for (std::size_t step = 1; step < std::size_t(slabs_now); step *= 2)
     for (std::size_t i = 0; i < std::size_t(slabs_now); i += 2 * step)
       ops::add_into(sums[i].all, sums[i].all, sums[i + step].all);
@@ -83,18 +83,18 @@ LossParts LanguageHead::parts(const Tensor& logits, const Tensor& targets) const
 }
 
 // y = m x W^T, dy = factor (softmax(y) - onehot)  =>  dx = m dy W,  dW += m dy^T x
-void LanguageHead::measure(const Chunk& chunk, const Pass& pass) const {
+void LanguageHead::measure(const Chunk& chunk, const Pass& pass, float factor) const {
   const Share rows = words_cut().share(output().shape[0]);
   const Tensor weights = output().value.slice(0, rows.from, rows.count);
   const Tensor bias = bias_ ? bias_->value.slice(0, rows.from, rows.count) : Tensor();
   const Tensor y = logits(chunk.x, weights, bias);
   pass.see("logits", -1, y);
   const LossParts shared = parts(y, chunk.targets);
-  ops::multiply_into(chunk.losses, ops::loss_finish(shared, options_.loss, options_.part.whole), chunk.mask);
+  ops::multiply_into(chunk.losses, ops::loss_finish(shared, options_.loss), chunk.mask);
   if (!chunk.dx) return;
   const Tensor weight = empty_like(chunk.mask);
   ops::copy_into(weight, chunk.mask);
-  ops::scale_in_place(weight, pass.place().factors.token);
+  ops::scale_in_place(weight, factor);
   ops::loss_backward_in_place(y, shared, {chunk.targets, weight}, part(rows), options_.loss);
   if (options_.multiplier != 1) ops::scale_in_place(y, options_.multiplier);
   ops::matmul_into(chunk.dx, y, weights, {.slabs = slabs()});
@@ -104,41 +104,47 @@ void LanguageHead::measure(const Chunk& chunk, const Pass& pass) const {
   if (bias_ && bias_->grad.wanted()) ops::sum_rows_into(bias_->grad.sum().slice(0, rows.from, rows.count), y);
 }
 
-Flow LanguageHead::forward(Pass& pass, const Flow& in) {
-  if (pass.place().logits_count > 0) {
-    answer(pass, in.hidden);
-    return {};
-  }
+void LanguageHead::measure(Pass& pass, const Tensor& hidden, const Guess& guess) const {
   const TokenCut cut = words_cut();
-  const Tensor full = cut.whole(enter(options_.tp, in.hidden).wait());
+  const Tensor full = cut.whole(enter(options_.tp, hidden).wait());
   const Tensor x = full.rows();
   const std::int64_t tokens = x.dim(0);
   const Tensor losses = empty(x.device(), {tokens});
   const bool wanted = pass.training() && !pass.forgetful();
   const Dtype kept = options_.tp.sums.term(x.dtype());
   const Tensor dx = wanted ? empty(x.device(), x.shape(), kept) : Tensor();
-  const Tensor targets = cut.whole(pass.batch().targets).view({tokens});
-  const Tensor mask = cut.whole(pass.batch().mask).view({tokens});
+  const Tensor targets = cut.whole(guess.targets).view({tokens});
+  const Tensor mask = cut.whole(guess.mask).view({tokens});
   for (std::int64_t from = 0; from < tokens; from += options_.chunk) {
     const std::int64_t count = std::min(options_.chunk, tokens - from);
     const auto some = [&](const Tensor& t) { return t ? t.slice(0, from, count) : t; };
-    measure({some(x), some(dx), some(targets), some(mask), some(losses)}, pass);
+    measure({some(x), some(dx), some(targets), some(mask), some(losses)}, pass, guess.factor);
   }
   const Tensor mine = cut.here(losses.view({full.dim(0), full.dim(1)}));
-  pass.add_loss(options_.loss_number, mine.view({mine.elements()}));
+  pass.add_loss(guess.loss, mine.view({mine.elements()}));
   if (dx) {
     output().grad.added();
     if (bias_) bias_->grad.added();
     pass.save(Saved{dx.view(full.shape()), x.dtype()});
   }
+}
+
+Flow LanguageHead::forward(Pass& pass, const Flow& in) {
+  if (pass.place().logits_count > 0)
+    answer(pass, in.hidden);
+  else
+    measure(pass, in.hidden,
+            {pass.batch().targets, pass.batch().mask, options_.loss_number, pass.place().factors.token});
   return {};
 }
 
-Flow LanguageHead::backward(Pass& pass, const Flow&) {
+Flow LanguageHead::backward(Pass& pass, const Flow&) { return {hand_on(pass), {}}; }
+
+Tensor LanguageHead::hand_on(Pass& pass) const {
   const Saved saved = pass.take<Saved>();
   const TokenCut cut = words_cut();
   if (cut.cut()) cut.circle().all_reduce(saved.dx, Reduce::sum).wait();
-  return {ops::cast(leave(options_.tp, cut.here(saved.dx)).wait(), saved.dtype), {}};
+  return ops::cast(leave(options_.tp, cut.here(saved.dx)).wait(), saved.dtype);
 }
 
 void LanguageHead::each_parameter(const VisitParameter& visit) {

@@ -53,6 +53,17 @@ class LanguageHead final : public Layer {
     ++tied.uses;
   }
 
+  /// What is guessed, and what its loss weighs: of the steps held here [s, b].
+  struct Guess {
+    Tensor targets, mask;
+    int loss = 0;      // number among the family's
+    float factor = 1;  // of a counted token's loss in the objective
+  };
+  /// x [s (/tp), b, h]; the pass gets the losses [s * b]
+  void measure(Pass& pass, const Tensor& x, const Guess& guess) const;
+  /// The gradient of the x that was measured last.
+  Tensor hand_on(Pass& pass) const;
+
   /// x [s (/tp), b, h] -> nothing; the pass gets the losses [s * b], or the logits that it asks for
   Flow forward(Pass& pass, const Flow& x) override;
   Flow backward(Pass& pass, const Flow& unused) override;
@@ -62,6 +73,7 @@ class LanguageHead final : public Layer {
     if (bias_) visit(*bias_);
   }
   void each_read_back(const VisitParameter&) override {}
+  Parameter& words() { return tied_ ? *tied_ : *own_; }
 
  private:
   struct Saved {
@@ -71,7 +83,7 @@ class LanguageHead final : public Layer {
   struct Chunk;
   void answer(Pass& pass, const Tensor& x) const;
   Tensor logits(const Tensor& x, const Tensor& words, const Tensor& bias) const;
-  void measure(const Chunk& chunk, const Pass& pass) const;
+  void measure(const Chunk& chunk, const Pass& pass, float factor) const;
   /// How the rank's words are shared by those that share its sequences.
   TokenCut words_cut() const { return options_.tp.sums.words(options_.context); }
   int slabs() const { return options_.tp.slabs() / words_cut().ranks(); }

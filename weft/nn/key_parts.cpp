@@ -4,6 +4,7 @@
 
 #include "weft/base/number.h"
 #include "weft/nn/token_cut.h"
+#include "weft/ops/attention.h"
 #include "weft/ops/elementwise.h"
 
 namespace weft {
@@ -51,7 +52,7 @@ ContextKept KeyParts::attention(const ContextParallel& context, const Attended& 
   if (here == 1 || !context.cut()) return context_attention(context, in, how);
   ContextKept kept = context_attention(context, in_parts(in, here), how);
   kept.in = in;
-  kept.out.o = kept.out.o.view(in.q.shape());
+  kept.out.o = kept.out.o.view(ops::attended_shape(in));
   return kept;
 }
 

@@ -18,6 +18,10 @@ Flow Stage::backward(Pass& pass, Flow dy) const {
   return dy;
 }
 
+void Stage::each_router(const VisitRouter& visit) const {
+  for (const auto& layer : layers) layer->each_router(visit);
+}
+
 void Stage::each_parameter(const VisitParameter& visit) const {
   for (const auto& layer : layers) layer->each_parameter(visit);
 }

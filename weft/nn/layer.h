@@ -9,6 +9,7 @@
 #include "weft/nn/lease.h"
 #include "weft/nn/linear.h"
 #include "weft/nn/pass.h"
+#include "weft/nn/router.h"
 
 namespace weft {
 
@@ -22,16 +23,18 @@ class Layer {
   virtual void each_read(const VisitParameter& visit) { each_parameter(visit); }
   /// Of these, what backward multiplies with.
   virtual void each_read_back(const VisitParameter& visit) { each_read(visit); }
+  /// That choose experts in it.
+  virtual void each_router(const VisitRouter&) {}
 };
 
 struct Stage {
   std::vector<std::unique_ptr<Layer>> layers;
-  std::unique_ptr<Communicator> sharers = nullptr;  // of key groups, where layers add among them
-  Lender* lender = nullptr;                         // none: all weights are here
+  Lender* lender = nullptr;  // none: all weights are here
 
   Flow forward(Pass& pass, Flow x) const;
   Flow backward(Pass& pass, Flow dy) const;
   void each_parameter(const VisitParameter& visit) const;
+  void each_router(const VisitRouter& visit) const;
 };
 
 }  // namespace weft

@@ -105,7 +105,7 @@ Tensor ColumnLinear::forward(const Tensor& x) const {
 }
 
 Tensor ColumnLinear::backward(Pass& pass, const Tensor& dy, const Tensor& x) {
-  if (tp_.sums.exact) return backward_in_slabs(pass, dy, x);
+  if (tp_.sums.in_slabs()) return backward_in_slabs(pass, dy, x);
   Arriving full = enter(tp_, x);
   Arriving dx = leave(tp_, as_sequence(product_.input_grad(dy.rows()), dy));
   product_.owe_weight_grads(pass.weight_grads(), dy.rows(), full.wait().rows());
@@ -127,7 +127,7 @@ Tensor ColumnLinear::backward_in_slabs(Pass& pass, const Tensor& dy, const Tenso
 }
 
 Tensor RowLinear::forward(const Tensor& x) const {
-  if (tp_.sums.exact) {
+  if (tp_.sums.in_slabs()) {
     const Tensor partial = product_.forward_in_slabs(x.rows(), tp_.slabs());
     return ops::cast(leave(tp_, as_sequence(partial, x)).wait(), x.dtype());
   }

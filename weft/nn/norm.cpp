@@ -33,18 +33,18 @@ SumNormOut Norm::forward_sum(const SumNormIn& in) const {
 }
 
 /// What backward reads, some rows of it.
-struct Norm::Rows {
+struct Norm::PieceRows {
   Tensor dy, residual, x;
   NormStats stats;
-  Rows slice(int dim, std::int64_t from, std::int64_t count) const {
+  PieceRows slice(int dim, std::int64_t from, std::int64_t count) const {
     const auto cut = [&](const Tensor& t) { return t ? t.slice(dim, from, count) : t; };
     return {cut(dy), cut(residual), cut(x), {cut(stats.mean), cut(stats.rstd)}};
   }
   bool of_heads() const { return dy.rank() > 3; }
   /// Of key heads in so many parts each, the i-th part of all.
-  Rows part(std::int64_t i, std::int64_t parts) const {
+  PieceRows part(std::int64_t i, std::int64_t parts) const {
     if (!of_heads()) return *this;
-    const Rows head = slice(2, i / parts, 1);
+    const PieceRows head = slice(2, i / parts, 1);
     if (parts == 1) return head;
     const std::int64_t count = exact(dy.dim(3), parts);
     return head.slice(3, i % parts * count, count);
@@ -53,7 +53,7 @@ struct Norm::Rows {
 
 // A sum for every piece of the sequence that is held here, and for every part of a key head: units that no
 // layout cuts.
-void Norm::backward_in_pieces(const Rows& rows) {
+void Norm::backward_in_pieces(const PieceRows& rows) {
   const std::int64_t steps = rows.dy.dim(0), width = rows.dy.dim(-1);
   const std::int64_t parts = rows.of_heads() ? rows.dy.dim(2) * rows_.parts : 1;
   const std::int64_t ranks =
@@ -61,7 +61,7 @@ void Norm::backward_in_pieces(const Rows& rows) {
   const std::int64_t pieces = exact(pieces_of(steps * ranks), ranks);
   const Tensor sums = ops::zeros(rows.dy.device(), {parts, 2, pieces, width});
   for (std::int64_t i = 0; i < parts; ++i) {
-    const Rows some = rows.part(i, rows_.parts);
+    const PieceRows some = rows.part(i, rows_.parts);
     const NormStats stats{some.stats.mean ? ops::contiguous(some.stats.mean) : Tensor(),
                           ops::contiguous(some.stats.rstd)};
     const Tensor here = sums.at(0, i);
@@ -89,7 +89,7 @@ void Norm::add_pieces(const Tensor& pieces) const {
 }
 
 Tensor Norm::backward(const Tensor& dy, const Tensor& residual, const Tensor& x, const NormStats& stats) {
-  if (rows_.sums.exact) {
+  if (rows_.sums.in_pieces()) {
     backward_in_pieces({dy, residual, x, stats});
   } else {
     const NormGrads grads{dy, gain_.grad.sum(), bias_ ? bias_->grad.sum() : Tensor()};

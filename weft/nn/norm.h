@@ -40,8 +40,8 @@ class Norm {
 
  private:
   NormStats make_stats(const Tensor& x) const;
-  struct Rows;
-  void backward_in_pieces(const Rows& rows);
+  struct PieceRows;
+  void backward_in_pieces(const PieceRows& rows);
   void add_pieces(const Tensor& pieces) const;
   NormWeights weights() const { return {gain_.value, bias_ ? bias_->value : Tensor()}; }
   Parameter gain_;

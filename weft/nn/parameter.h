@@ -61,6 +61,7 @@ class GradSink {
 /// Weights that an optimizer may treat otherwise than others.
 enum class Role : std::uint8_t {
   inner,
+  kept,  // no gradient: f32, and its own layer's to change
   words  // embedding and output: a learning rate of their own may apply
 };
 
@@ -90,10 +91,13 @@ struct Parameter {
   /// Of a matrix whose rows are several matrices' in turn (a key group's queries, key and value): rows of
   /// each, of one turn of the whole; empty: one matrix.
   std::vector<std::int64_t> bands;
-  int layer = -1;     // of those of its rank, counted through: buckets end where layers end; -1: not said
-  int uses = 1;       // gradients that a microbatch adds to it
+  int layer = -1;  // of those of its rank, counted through: buckets end where layers end; -1: not said
+  int uses = 1;    // gradients that a microbatch adds to it
+  int sequences =
+      1;  // in exact mode: so many sequences' a pass adds one by one, the same ones' in every pass
   bool tied = false;  // other layers have a parameter of this name, a copy: an update sees the sum of all
                       // their gradients
+  int use = 0;        // of a tied one: which of the weight's uses it serves, in the order of the model
   Tensor value;       // what layers multiply with
   GradSink grad;
 };

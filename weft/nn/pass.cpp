@@ -10,11 +10,14 @@ void Pass::open(const Batch& batch, const StepPlace& place, Watch* watch) {
   losses_.clear();
   logits_ = {};
   watch_ = watch;
-  forgetful_ = false;
+  round_ = 0;
+  forgetful_ = again_ = false;
 }
 
 void Pass::open_again(const Pass& outer) {
   open(*outer.batch_, outer.place_);
+  again_ = true;
+  round_ = outer.round_;
   debts_ = outer.debts_;
 }
 

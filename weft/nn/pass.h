@@ -1,6 +1,7 @@
 // A pass is one microbatch's trip through one stage: what it must remember, and what it owes.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -37,6 +38,10 @@ struct LossFactors {
   float token = 1;   // of every counted token's loss
   float sample = 1;  // of the loss of a whole sample
   float pass = 1;    // of what is a mean over a pass already
+  /// Of a counted token's loss where tokens are guessed so many places further on than the next, less one.
+  std::array<float, most_ahead> ahead{};
+  float balance = 1;  // of what balances experts: a mean over a pass, and with a mean over the global batch's
+                      // tokens a sum over those of the pass, counting or not
 };
 
 /// A loss by its number among those of the model's family (ModelKind::losses), and its terms: zero where they
@@ -85,6 +90,8 @@ class Pass {
   }
   /// While forgetful, save() keeps nothing: somebody will compute it again.
   void forget(bool yes) { forgetful_ = yes; }
+  /// What was forgotten is computed again: it was counted before.
+  bool again() const { return again_; }
   bool forgetful() const { return forgetful_; }
 
   Debts& weight_grads() { return *debts_; }
@@ -94,8 +101,13 @@ class Pass {
   const StepPlace& place() const { return place_; }
   bool training() const { return place_.training; }
   Address address(Purpose purpose, int layer) const {
-    return {.seed = place_.seed, .purpose = purpose, .step = place_.step, .layer = std::uint32_t(layer)};
+    return {.seed = place_.seed,
+            .purpose = purpose,
+            .step = place_.step,
+            .layer = std::uint32_t(layer) + (round_ << 24)};
   }
+  /// A layer that a pass goes through several times draws other numbers in every round, counted from 0.
+  void go_round(int round) { round_ = std::uint32_t(round); }
 
   /// Measured by a layer, on whichever stage it stands, and read by the step: terms of the same number are
   /// added up.
@@ -120,7 +132,8 @@ class Pass {
   std::vector<Measured> losses_;
   Tensor logits_;
   Watch* watch_ = nullptr;
-  bool forgetful_ = false;
+  std::uint32_t round_ = 0;
+  bool forgetful_ = false, again_ = false;
 };
 
 }  // namespace weft

@@ -1,7 +1,10 @@
 // Forgets what its layers saved and makes it again when backward comes.
 #pragma once
 
+#include <memory>
+
 #include "weft/nn/layer.h"
+#include "weft/nn/sublayer.h"
 
 namespace weft {
 
@@ -12,6 +15,7 @@ class RecomputeLayers final : public Layer {
   Flow forward(Pass& pass, const Flow& x) override;
   Flow backward(Pass& pass, const Flow& dy) override;
   void each_parameter(const VisitParameter& visit) override { inner_.each_parameter(visit); }
+  void each_router(const VisitRouter& visit) override { inner_.each_router(visit); }
   void each_read(const VisitParameter& visit) override {
     for (const auto& layer : inner_.layers) layer->each_read(visit);
   }
@@ -22,6 +26,21 @@ class RecomputeLayers final : public Layer {
   };
   Stage inner_;
   Pass again_;  // kept for its memory; open only during backward
+};
+
+/// Around what stands between a norm and an addition, and reads nothing else: its input is kept by the block.
+class RecomputeInner final : public Inner {
+ public:
+  explicit RecomputeInner(std::unique_ptr<Inner> inner) : inner_(std::move(inner)) {}
+  Tensor forward(Pass& pass, const Tensor& x, const Flow& beside) override;
+  Tensor backward(Pass& pass, const Tensor& dy, const Tensor& x, Flow& dbeside) override;
+  Tensor bias_for_reader() const override { return inner_->bias_for_reader(); }
+  void each_parameter(const VisitParameter& visit) override { inner_->each_parameter(visit); }
+  void each_router(const VisitRouter& visit) override { inner_->each_router(visit); }
+
+ private:
+  std::unique_ptr<Inner> inner_;
+  Pass again_;  // kept for its memory
 };
 
 }  // namespace weft

@@ -17,4 +17,8 @@ Arriving leave(const TensorParallel& tp, const Tensor& x) {
   return {shard, tp.circle.reduce_scatter(shard, x)};
 }
 
+Tensor for_whole_weight(const TensorParallel& tp, const Tensor& x) {
+  return tp.sequence_cut() && tp.sums.whole_sequences() ? enter(tp, x).wait() : x;
+}
+
 }  // namespace weft

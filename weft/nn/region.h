@@ -24,4 +24,8 @@ Arriving enter(const TensorParallel& tp, const Tensor& x);
 /// Out of a cut layer: ranks hold parts of a sum. x [s, b, h] -> [s (/tp), b, h]; x may be overwritten.
 Arriving leave(const TensorParallel& tp, const Tensor& x);
 
+/// What the gradient of a weight that ranks hold whole is made of: a rank's part of the sequence where other
+/// ranks' are terms of the same sum, else the whole sequence. x [s (/tp), b, h]
+Tensor for_whole_weight(const TensorParallel& tp, const Tensor& x);
+
 }  // namespace weft

@@ -7,6 +7,7 @@
 #include "weft/nn/flow.h"
 #include "weft/nn/linear.h"
 #include "weft/nn/norm.h"
+#include "weft/nn/router.h"
 
 namespace weft {
 
@@ -22,6 +23,8 @@ class Inner {
   virtual Tensor backward(Pass& pass, const Tensor& dy, const Tensor& x, Flow& dbeside) = 0;
   virtual Tensor bias_for_reader() const = 0;
   virtual void each_parameter(const VisitParameter& visit) = 0;
+  /// That choose experts in it.
+  virtual void each_router(const VisitRouter&) {}
 };
 
 struct Sublayer {

@@ -27,6 +27,19 @@ inline constexpr int exact_slabs = 8;
 struct SumRules {
   bool exact = false;
 
+  // ---- for parts, and for who puts them together; a layer asks none of this
+  /// Terms of a cut contraction are slabs, in f32 until they are added.
+  bool in_slabs() const { return exact; }
+  /// A weight's gradient sees whole sequences, whoever holds parts of them.
+  bool whole_sequences() const { return exact; }
+  /// Gradients of what norms have are added piece by piece.
+  bool in_pieces() const { return exact; }
+  /// No sum over keys or queries is cut: ranks that share a sequence see all of it.
+  bool whole_attention() const { return exact; }
+  /// Several uses of one weight have gradients of their own, wherever they stand.
+  bool uses_apart() const { return exact; }
+  /// The microbatches of a rank are added first, and as a tree of sequences.
+  bool tree_of_sequences() const { return exact; }
   /// Of a contraction that so many ranks share, those of one rank.
   int slabs(int ranks) const { return exact ? exact_slabs / ranks : 1; }
   /// What terms of a sum are kept and sent as: a sum of terms is rounded once.

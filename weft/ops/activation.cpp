@@ -25,16 +25,9 @@ Shape halved(const Door& door, const Tensor& x) {
 Tensor activation(const Tensor& x, const Tensor& bias, Activation kind) {
   check_input(Door("activation", x), x, bias);
   Tensor y = empty_like(x);
-  activation_into(y, x, bias, kind);
-  return y;
-}
-
-void activation_into(const Tensor& y, const Tensor& x, const Tensor& bias, Activation kind) {
-  const Door door("activation", x);
-  check_input(door, x, bias);
-  door.floats("y", y, x.shape());
   count::pass(x, Work::elementwise, count::activation, count::traffic(y, x, bias));
   x.device().kernels().activation(y, x, bias, kind);
+  return y;
 }
 
 Tensor activation_backward(const Tensor& dy, const Tensor& x, const Tensor& bias, Activation kind) {
@@ -57,32 +50,19 @@ Tensor gated(const Tensor& x, const Tensor& bias, Activation kind) {
   const Door door("gated", x);
   check_input(door, x, bias);
   Tensor y = empty(x.device(), halved(door, x), x.dtype());
-  gated_into(y, x, bias, kind);
+  count::pass(y, Work::elementwise, count::activation + 1, count::traffic(y, x, bias));
+  x.device().kernels().gated(y, x, bias, kind);
   return y;
 }
 
-void gated_into(const Tensor& y, const Tensor& x, const Tensor& bias, Activation kind) {
-  const Door door("gated", x);
-  check_input(door, x, bias);
-  door.floats("y", y, halved(door, x));
-  count::pass(y, Work::elementwise, count::activation + 1, count::traffic(y, x, bias));
-  x.device().kernels().gated(y, x, bias, kind);
-}
-
 Tensor gated_backward(const Tensor& dy, const Tensor& x, const Tensor& bias, Activation kind) {
-  check_input(Door("gated_backward", x), x, bias);
-  Tensor dx = empty_like(x);
-  gated_backward_into(dx, dy, x, bias, kind);
-  return dx;
-}
-
-void gated_backward_into(const Tensor& dx, const Tensor& dy, const Tensor& x, const Tensor& bias,
-                         Activation kind) {
   const Door door("gated_backward", x);
   check_input(door, x, bias);
-  door.floats("dy", dy, halved(door, x)).floats("dx", dx, x.shape());
+  door.floats("dy", dy, halved(door, x));
+  Tensor dx = empty_like(x);
   count::pass(dy, Work::elementwise, count::activation_backward + 2, count::traffic(dx, dy, x, bias));
   x.device().kernels().gated_backward(dx, dy, x, bias, kind);
+  return dx;
 }
 
 }  // namespace weft::ops

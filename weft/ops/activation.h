@@ -7,7 +7,6 @@ namespace weft::ops {
 
 /// x [.., f], bias [f] or empty -> y [.., f]
 Tensor activation(const Tensor& x, const Tensor& bias, Activation kind);
-void activation_into(const Tensor& y, const Tensor& x, const Tensor& bias, Activation kind);
 /// dy [.., f] -> dx [.., f]; the bias's gradient is the sum of dx over rows.
 Tensor activation_backward(const Tensor& dy, const Tensor& x, const Tensor& bias, Activation kind);
 /// dx may be dy.
@@ -17,10 +16,7 @@ void activation_backward_into(const Tensor& dx, const Tensor& dy, const Tensor& 
 /// x [.., 2f] holds [gate | up], bias [2f] or empty -> y [.., f] = kind(gate) * up: swiglu is gated silu,
 /// geglu gated gelu.
 Tensor gated(const Tensor& x, const Tensor& bias, Activation kind);
-void gated_into(const Tensor& y, const Tensor& x, const Tensor& bias, Activation kind);
 /// dy [.., f] -> dx [.., 2f]
 Tensor gated_backward(const Tensor& dy, const Tensor& x, const Tensor& bias, Activation kind);
-void gated_backward_into(const Tensor& dx, const Tensor& dy, const Tensor& x, const Tensor& bias,
-                         Activation kind);
 
 }  // namespace weft::ops

@@ -16,10 +16,11 @@ Shape lse_shape(const Tensor& q) { return {q.dim(1), q.dim(2) * q.dim(3), q.dim(
 void check_operands(const Door& door, const Attended& in) {
   door.floats("q", in.q).ranked("q", in.q, 5, 5).floats("k", in.k).ranked("k", in.k, 4, 4);
   const Shape keys{in.k.dim(0), in.q.dim(1), in.q.dim(2), in.q.dim(4)};
-  door.shaped("k", in.k, keys).floats("v", in.v, keys);
+  door.shaped("k", in.k, keys).floats("v", in.v).ranked("v", in.v, 4, 4);
+  door.shaped("v", in.v, {keys[0], keys[1], keys[2], in.v.dim(3)});
   if (in.q.dtype() != in.k.dtype() || in.q.dtype() != in.v.dtype())
     door.refuse(Kind::shape, "q is ", in.q.dtype(), ", k ", in.k.dtype(), " and v ", in.v.dtype());
-  if (in.q.dim(4) == 0) door.refuse(Kind::shape, "heads have no channels");
+  if (in.q.dim(4) == 0 || in.v.dim(3) == 0) door.refuse(Kind::shape, "heads have no channels");
   door.dense_rows("q", in.q).dense_rows("k", in.k).dense_rows("v", in.v);
 }
 
@@ -55,12 +56,11 @@ void check(const Door& door, const Attended& in, const AttentionArgs& how) {
   }
   check_bias(door, in, how);
   if (how.window < 0) door.refuse(Kind::usage, "a window of ", how.window, " keys");
-  if (how.block < 0) door.refuse(Kind::usage, "blocks of ", how.block, " keys");
   check_dropout(door, in, how);
 }
 
 void check_out(const Door& door, const AttentionOut& out, const Attended& in) {
-  door.floats("o", out.o, in.q.shape()).dense_rows("o", out.o);
+  door.floats("o", out.o, attended_shape(in)).dense_rows("o", out.o);
   door.holds("lse", out.lse, Dtype::f32, lse_shape(in.q)).dense_rows("lse", out.lse);
 }
 
@@ -70,10 +70,17 @@ std::int64_t mask_bytes(const AttentionArgs& how) {
 
 }  // namespace
 
+Shape attended_shape(const Attended& in) {
+  Shape shape = in.q.shape();
+  shape[4] = in.v.dim(3);
+  return shape;
+}
+
 AttentionOut attention(const Attended& in, const AttentionArgs& how) {
   const Door door("attention", in.q);
   check(door, in, how);
-  AttentionOut out{empty_like(in.q), empty(in.q.device(), lse_shape(in.q))};
+  AttentionOut out{empty(in.q.device(), attended_shape(in), in.q.dtype()),
+                   empty(in.q.device(), lse_shape(in.q))};
   attention_into(out, in, how);
   return out;
 }
@@ -87,20 +94,12 @@ void attention_into(const AttentionOut& out, const Attended& in, const Attention
   in.q.device().kernels().attention(out, in, how);
 }
 
-AttentionGrads attention_backward(const Tensor& dout, const AttentionOut& out, const Attended& in,
-                                  const AttentionArgs& how) {
-  check(Door("attention_backward", in.q), in, how);
-  AttentionGrads grads{empty_like(in.q), empty_like(in.k), empty_like(in.v)};
-  attention_backward_into(grads, dout, out, in, how);
-  return grads;
-}
-
 void attention_backward_into(const AttentionGrads& grads, const Tensor& dout, const AttentionOut& out,
                              const Attended& in, const AttentionArgs& how) {
   const Door door("attention_backward", in.q);
   check(door, in, how);
   check_out(door, out, in);
-  door.floats("dout", dout, in.q.shape()).dense_rows("dout", dout);
+  door.floats("dout", dout, attended_shape(in)).dense_rows("dout", dout);
   door.floats("dq", grads.dq, in.q.shape()).dense_rows("dq", grads.dq);
   door.floats("dk", grads.dk, in.k.shape()).dense_rows("dk", grads.dk);
   door.floats("dv", grads.dv, in.v.shape()).dense_rows("dv", grads.dv);

@@ -5,14 +5,15 @@
 
 namespace weft::ops {
 
-/// q [sq, b, g, r, d], k and v [sk, b, g, d] -> o [sq, b, g, r, d] of q's type, lse f32 [b, g r, sq]
+/// Of o and its gradient: queries' rows, as wide as a value.
+Shape attended_shape(const Attended& in);
+
+/// q [sq, b, g, r, d], k [sk, b, g, d], v [sk, b, g, d'] -> o [sq, b, g, r, d'] of q's type, lse f32 [b, g r,
+/// sq]
 AttentionOut attention(const Attended& in, const AttentionArgs& how);
 void attention_into(const AttentionOut& out, const Attended& in, const AttentionArgs& how);
 
-/// dout [sq, b, g, r, d] -> dq, dk and dv, of their tensors' types. No gradient of a bias: give it to the
-/// other form.
-AttentionGrads attention_backward(const Tensor& dout, const AttentionOut& out, const Attended& in,
-                                  const AttentionArgs& how);
+/// dout [sq, b, g, r, d'] -> dq, dk and dv, and dbias, where it is given.
 void attention_backward_into(const AttentionGrads& grads, const Tensor& dout, const AttentionOut& out,
                              const Attended& in, const AttentionArgs& how);
 

@@ -44,13 +44,18 @@ inline std::int64_t pairs(std::int64_t sq, std::int64_t sk, const AttentionArgs&
   return sum;
 }
 
-/// Forward has 2 products of d for each pair and head, backward 5 (it computes the scores again).
-inline constexpr std::int64_t attention_products = 2, attention_backward_products = 5;
-inline void attention(const Attended& in, const AttentionArgs& how, std::int64_t products,
+/// Of each pair and head: forward multiplies over the channels of a key and of a value, backward three times
+/// and twice (it computes the scores again).
+struct AttentionProducts {
+  std::int64_t of_keys = 1, of_values = 1;
+};
+inline constexpr AttentionProducts attention_products{1, 1}, attention_backward_products{3, 2};
+inline void attention(const Attended& in, const AttentionArgs& how, const AttentionProducts& products,
                       std::int64_t bytes) {
   const std::int64_t heads = in.q.dim(1) * in.q.dim(2) * in.q.dim(3);
+  const std::int64_t channels = products.of_keys * in.q.dim(4) + products.of_values * in.v.dim(3);
   const std::int64_t seen = pairs(in.q.dim(0), in.k.dim(0), how);
-  in.q.device().work().add(Work::attention, 2 * products * seen * heads * in.q.dim(4), bytes);
+  in.q.device().work().add(Work::attention, 2 * seen * heads * channels, bytes);
 }
 
 }  // namespace weft::ops::count

@@ -1,4 +1,3 @@
-// Refusals, in one wording for all ops.
 #include "weft/ops/door.h"
 
 namespace weft::ops {
@@ -10,9 +9,6 @@ Door::Door(const char* op, const Tensor& first) : op_(op), device_(nullptr) {
 
 const Door& Door::given(const char* what, const Tensor& tensor) const {
   if (!tensor) refuse(Kind::shape, what, " has no memory");
-  if (tensor.layout() == Layout::packed)
-    refuse(Kind::shape, what, " ", tensor.shape(),
-           " is packed, which only the second operand of a product may be");
   if (&tensor.device() != device_)
     refuse(Kind::device, what, " is on another device (", tensor.device().name(),
            ") than the first operand (", device_->name(), ")");

@@ -40,13 +40,6 @@ Tensor contiguous(const Tensor& x, Use use) {
   return out;
 }
 
-Tensor add(const Tensor& a, const Tensor& b) {
-  Door("add", a).floats("a", a);
-  Tensor out = empty_like(a);
-  add_into(out, a, b);
-  return out;
-}
-
 void add_into(const Tensor& out, const Tensor& a, const Tensor& b) {
   Door("add", a).floats("a", a).floats("b", b, a.shape()).floats("out", out, a.shape());
   count::pass(out, Work::elementwise, count::add, count::traffic(out, a, b));
@@ -105,13 +98,6 @@ void dropout_into(const Tensor& y, const Tensor& x, const DropoutArgs& how) {
   check_dropout(door, x, how);
   count::pass(x, Work::elementwise, count::dropout, count::traffic(x, y));
   x.device().kernels().dropout(y, x, how);
-}
-
-Tensor bias_dropout_add(const Tensor& x, const Tensor& bias, const Tensor& residual, const DropoutArgs& how) {
-  Door("bias_dropout_add", x).floats("residual", residual);
-  Tensor out = empty_like(residual);
-  bias_dropout_add_into(out, x, bias, residual, how);
-  return out;
 }
 
 void bias_dropout_add_into(const Tensor& out, const Tensor& x, const Tensor& bias, const Tensor& residual,

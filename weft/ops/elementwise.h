@@ -15,8 +15,7 @@ Tensor cast(const Tensor& x, Dtype dtype, Use use = Use::activations);
 /// x itself where its elements fill their memory in order, else a copy that does.
 Tensor contiguous(const Tensor& x, Use use = Use::activations);
 
-/// Of a's type. Shapes are equal.
-Tensor add(const Tensor& a, const Tensor& b);
+/// Shapes are equal.
 void add_into(const Tensor& out, const Tensor& a, const Tensor& b);
 /// out += alpha x
 void add_scaled_into(const Tensor& out, const Tensor& x, float alpha = 1);
@@ -32,8 +31,7 @@ void sum_rows_into(const Tensor& dbias, const Tensor& dy);
 /// x [s, b, h] -> y [s, b, h]. Its own derivative.
 Tensor dropout(const Tensor& x, const DropoutArgs& how);
 void dropout_into(const Tensor& y, const Tensor& x, const DropoutArgs& how);
-/// residual + dropout(x + bias); all [s, b, h], bias [h] or empty. Of residual's type.
-Tensor bias_dropout_add(const Tensor& x, const Tensor& bias, const Tensor& residual, const DropoutArgs& how);
+/// residual + dropout(x + bias); all [s, b, h], bias [h] or empty
 void bias_dropout_add_into(const Tensor& out, const Tensor& x, const Tensor& bias, const Tensor& residual,
                            const DropoutArgs& how);
 

@@ -26,14 +26,10 @@ Tensor gather(const Tensor& table, const Tensor& ids, std::int64_t first) {
   const Door door("gather", table);
   door.ranked("table", table, 2, 2).ranked("ids", ids, 1, Dims::max_rank - 1);
   Tensor out = empty(table.device(), rows_of(ids, table.dim(1)), table.dtype());
-  gather_into(out, table, ids, first);
-  return out;
-}
-
-void gather_into(const Tensor& out, const Tensor& table, const Tensor& ids, std::int64_t first) {
-  check(Door("gather", table), out, table, ids, first);
+  check(door, out, table, ids, first);
   count::pass(out, Work::embedding, count::copy, count::traffic(out, out, ids));
   table.device().kernels().gather(out.rows(), table, ids.view({ids.elements()}), first);
+  return out;
 }
 
 void scatter_add_into(const Tensor& dtable, const Tensor& dout, const Tensor& ids, std::int64_t first) {

@@ -8,7 +8,6 @@ namespace weft::ops {
 /// table [v, h], ids i32 [..] -> [.., h] of the table's type. Rows [first, first + v) are held here; other
 /// ids give zeros.
 Tensor gather(const Tensor& table, const Tensor& ids, std::int64_t first = 0);
-void gather_into(const Tensor& out, const Tensor& table, const Tensor& ids, std::int64_t first = 0);
 /// dtable [v, h] (f32) [id - first] += dout [.., h], in the order of ids; other ids are skipped.
 void scatter_add_into(const Tensor& dtable, const Tensor& dout, const Tensor& ids, std::int64_t first = 0);
 

@@ -17,11 +17,7 @@ std::int64_t check_logits(const Door& door, const Tensor& logits, VocabularyPart
   return logits.dim(-1) == 0 ? 0 : logits.elements() / logits.dim(-1);
 }
 
-void check_args(const Door& door, const LossArgs& how, std::int64_t whole) {
-  if (!(how.smoothing >= 0 && how.smoothing < 1))
-    door.refuse(Kind::usage, "label smoothing of ", how.smoothing, " is not in [0, 1)");
-  if (how.smoothing > 0 && whole < 2)
-    door.refuse(Kind::usage, "label smoothing needs 2 words, and there are ", whole);
+void check_args(const Door& door, const LossArgs& how) {
   if (!(how.z_loss >= 0)) door.refuse(Kind::usage, "a z-loss weight of ", how.z_loss, " is negative");
 }
 
@@ -32,18 +28,15 @@ void check_token(const Door& door, const char* what, const Tensor& tensor, Dtype
                 " tokens");
 }
 
-void check_parts(const Door& door, const LossParts& parts, const LossArgs& how, std::int64_t t) {
+void check_parts(const Door& door, const LossParts& parts, std::int64_t t) {
   check_token(door, "max", parts.max, Dtype::f32, t);
   check_token(door, "sum", parts.sum, Dtype::f32, t);
   check_token(door, "target", parts.target, Dtype::f32, t);
-  if (how.smoothing > 0) check_token(door, "logits sum", parts.logits, Dtype::f32, t);
 }
 
-Tensor flat(const Tensor& tensor) { return tensor ? tensor.view({tensor.elements()}) : tensor; }
+Tensor flat(const Tensor& tensor) { return tensor.view({tensor.elements()}); }
 
-LossParts flat(const LossParts& parts) {
-  return {flat(parts.max), flat(parts.sum), flat(parts.target), flat(parts.logits)};
-}
+LossParts flat(const LossParts& parts) { return {flat(parts.max), flat(parts.sum), flat(parts.target)}; }
 
 }  // namespace
 
@@ -57,30 +50,26 @@ Tensor loss_max(const Tensor& logits, VocabularyPart part) {
   return parts.max;
 }
 
-LossSums loss_sums(const Tensor& max, const Tensor& logits, const Tensor& targets, VocabularyPart part,
-                   const LossArgs& how) {
+LossSums loss_sums(const Tensor& max, const Tensor& logits, const Tensor& targets, VocabularyPart part) {
   const Door door("loss_sums", logits);
   const std::int64_t t = check_logits(door, logits, part);
-  check_args(door, how, part.whole);
   check_token(door, "max", max, Dtype::f32, t);
   check_token(door, "targets", targets, Dtype::i32, t);
   LossSums out;
-  out.all = empty(logits.device(), {how.smoothing > 0 ? 3 : 2, t});
-  out.parts = {flat(max), out.all.at(0, 0), out.all.at(0, 1),
-               how.smoothing > 0 ? out.all.at(0, 2) : Tensor()};
+  out.all = empty(logits.device(), {2, t});
+  out.parts = {flat(max), out.all.at(0, 0), out.all.at(0, 1)};
   count::pass(logits, Work::loss, count::loss, count::traffic(logits, max, targets, out.all));
   logits.device().kernels().loss_sums(out.parts, logits.rows(), flat(targets), part);
   return out;
 }
 
-Tensor loss_finish(const LossParts& parts, const LossArgs& how, std::int64_t whole) {
+Tensor loss_finish(const LossParts& parts, const LossArgs& how) {
   const Door door("loss_finish", parts.max);
-  check_args(door, how, whole);
-  check_parts(door, parts, how, parts.max.elements());
+  check_args(door, how);
+  check_parts(door, parts, parts.max.elements());
   Tensor loss = empty(parts.max.device(), {parts.max.elements()});
-  count::pass(loss, Work::loss, count::loss,
-              count::traffic(loss, parts.max, parts.sum, parts.target, parts.logits));
-  loss.device().kernels().loss_finish(loss, flat(parts), how, whole);
+  count::pass(loss, Work::loss, count::loss, count::traffic(loss, parts.max, parts.sum, parts.target));
+  loss.device().kernels().loss_finish(loss, flat(parts), how);
   return loss;
 }
 
@@ -88,8 +77,8 @@ void loss_backward_in_place(const Tensor& logits, const LossParts& parts, const 
                             VocabularyPart part, const LossArgs& how) {
   const Door door("loss_backward", logits);
   const std::int64_t t = check_logits(door, logits, part);
-  check_args(door, how, part.whole);
-  check_parts(door, parts, how, t);
+  check_args(door, how);
+  check_parts(door, parts, t);
   check_token(door, "targets", targets.ids, Dtype::i32, t);
   check_token(door, "weight", targets.weight, Dtype::f32, t);
   count::pass(logits, Work::loss, count::loss,

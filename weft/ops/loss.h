@@ -4,8 +4,6 @@
 //   sums = loss_sums(max, ...)                           all-reduce sums.all (sum) over the parts
 //   loss = loss_finish(sums.parts, ...)
 //   loss_backward_in_place(logits, sums.parts, ...)      logits become their own gradient
-//
-// With smoothing e the target is (1 - e') at the word plus e' / V everywhere, e' = e V / (V - 1).
 #pragma once
 
 #include "weft/tensor/kernels.h"
@@ -14,16 +12,15 @@ namespace weft::ops {
 
 struct LossSums {
   LossParts parts;
-  Tensor all;  // f32 [2 or 3, t]: sum, target, and with smoothing logits; one block for one all-reduce
+  Tensor all;  // f32 [2, t]: sum and target, one block for one all-reduce
 };
 
 /// logits [.., columns] -> f32 [..]: the greatest of the real words' logits
 Tensor loss_max(const Tensor& logits, VocabularyPart part);
 /// max is the greatest over all parts; targets i32 [..], ids of the whole vocabulary.
-LossSums loss_sums(const Tensor& max, const Tensor& logits, const Tensor& targets, VocabularyPart part,
-                   const LossArgs& how);
+LossSums loss_sums(const Tensor& max, const Tensor& logits, const Tensor& targets, VocabularyPart part);
 /// parts of the whole vocabulary -> f32 [t], the loss of every token
-Tensor loss_finish(const LossParts& parts, const LossArgs& how, std::int64_t whole);
+Tensor loss_finish(const LossParts& parts, const LossArgs& how);
 /// logits [.., columns] become d(sum of weight * loss) / d logits, zero in padded columns.
 void loss_backward_in_place(const Tensor& logits, const LossParts& parts, const LossTargets& targets,
                             VocabularyPart part, const LossArgs& how);

@@ -19,7 +19,6 @@ struct Operand {
 Read other(Read read) { return read == Read::as_is ? Read::transposed : Read::as_is; }
 
 Operand straighten(const Door& door, const char* what, const Tensor& tensor, Read read) {
-  if (tensor.layout() == Layout::packed) return {tensor, read};
   const bool turned =
       tensor.stride(-1) != 1 && tensor.dim(-1) != 1 && (tensor.stride(-2) == 1 || tensor.dim(-2) == 1);
   if (!turned) {
@@ -34,19 +33,10 @@ std::string spelled(const Tensor& tensor, Read read) {
 }
 
 void check_types(const Door& door, const Tensor& out, const Tensor& a, const Tensor& b) {
-  door.floats("a", a).floats("out", out);
-  if (b.layout() != Layout::packed) door.floats("b", b);
+  door.floats("a", a).floats("out", out).floats("b", b);
   if (a.dtype() != b.dtype()) door.refuse(Kind::shape, "a is ", a.dtype(), " and b is ", b.dtype());
   if (out.dtype() != a.dtype() && out.dtype() != Dtype::f32)
     door.refuse(Kind::shape, "out is ", out.dtype(), ", neither f32 nor the operands' ", a.dtype());
-}
-
-void check_packed(const Door& door, const Tensor& a, const Tensor& b, const MatmulArgs& how) {
-  if (!b) door.refuse(Kind::shape, "b has no memory");
-  if (b.layout() != Layout::packed) return;
-  if (&b.device() != &a.device()) door.refuse(Kind::device, "b is packed on another device than a");
-  if (how.b == Read::transposed)
-    door.refuse(Kind::shape, "b ", b.shape(), " is packed and cannot be read transposed; pack it so");
 }
 
 void check_slabs(const Door& door, std::int64_t k, const MatmulArgs& how) {
@@ -64,8 +54,7 @@ void add_nothing(const Tensor& out, const MatmulArgs& how) {
 
 Tensor matmul(const Tensor& a, const Tensor& b, const MatmulArgs& how) {
   const Door door("matmul", a);
-  check_packed(door, a, b, how);
-  door.ranked("a", a, 2, Dims::max_rank);
+  door.given("b", b).ranked("a", a, 2, Dims::max_rank);
   const bool merges = a.rank() > 2 && b.rank() == 2 && how.a == Read::as_is;
   Dims dims = a.shape();
   dims[-2] = merges ? a.dim(-2) : Operand{a, how.a}.rows();
@@ -80,7 +69,6 @@ Tensor matmul(const Tensor& a, const Tensor& b, const MatmulArgs& how) {
 
 void matmul_into(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how) {
   const Door door("matmul", a);
-  check_packed(door, a, b, how);
   check_types(door, out, a, b);
   door.ranked("a", a, 2, 3);
   if (a.rank() != b.rank() || a.rank() != out.rank())
@@ -107,7 +95,7 @@ void matmul_into(const Tensor& out, const Tensor& a, const Tensor& b, const Matm
 
 namespace {
 
-void check_groups(const Door& door, Groups groups, std::int64_t count, std::int64_t rows) {
+void check_groups(const Door& door, const Groups& groups, std::int64_t count, std::int64_t rows) {
   const auto& at = groups.offsets;
   if (std::int64_t(at.size()) != count + 1)
     door.refuse(Kind::shape, at.size(), " offsets for ", count, " groups; one more than groups is needed");
@@ -138,7 +126,7 @@ std::int64_t check_grouped_gradient(const Door& door, const Tensor& out, const T
 
 }  // namespace
 
-Tensor grouped_matmul(const Tensor& a, const Tensor& b, Groups groups, const MatmulArgs& how) {
+Tensor grouped_matmul(const Tensor& a, const Tensor& b, const Groups& groups, const MatmulArgs& how) {
   const Door door("grouped_matmul", a);
   door.ranked("a", a, 2, 2).ranked("b", b, 3, 3);
   if (how.a == Read::transposed)
@@ -148,7 +136,7 @@ Tensor grouped_matmul(const Tensor& a, const Tensor& b, Groups groups, const Mat
   return out;
 }
 
-void grouped_matmul_into(const Tensor& out, const Tensor& a, const Tensor& b, Groups groups,
+void grouped_matmul_into(const Tensor& out, const Tensor& a, const Tensor& b, const Groups& groups,
                          const MatmulArgs& how) {
   const Door door("grouped_matmul", a);
   door.ranked("a", a, 2, 2).given("b", b);
@@ -168,34 +156,6 @@ void grouped_matmul_into(const Tensor& out, const Tensor& a, const Tensor& b, Gr
   MatmulArgs args = how;
   args.b = right.read;
   a.device().kernels().grouped_matmul(out, a, right.tensor, groups, args);
-}
-
-Tensor pack(const Tensor& w, Read read) {
-  const Door door("pack", w);
-  door.ranked("w", w, 2, 2).floats("w", w).dense_rows("w", w);
-  const std::int64_t bytes = w.device().kernels().packed_bytes(w, read);
-  if (bytes == 0) return read == Read::as_is ? w : w.permute({1, 0});
-  const Operand seen{w, read};
-  Tensor packed = Tensor::packed(w.device().allocate(bytes, Use::packed_weights),
-                                 {seen.rows(), seen.columns()}, w.dtype());
-  pack_into(packed, w, read);
-  return packed;
-}
-
-void pack_into(const Tensor& packed, const Tensor& w, Read read) {
-  const Door door("pack", w);
-  if (!packed) door.refuse(Kind::shape, "packed has no memory");
-  if (packed.layout() != Layout::packed) {
-    if (packed.storage() != w.storage()) door.refuse(Kind::shape, "out is neither packed nor a view of w");
-    return;
-  }
-  door.ranked("w", w, 2, 2).floats("w", w).dense_rows("w", w);
-  const Operand seen{w, read};
-  if (packed.shape() != Shape{seen.rows(), seen.columns()} || packed.dtype() != w.dtype())
-    door.refuse(Kind::shape, "packed is ", packed.shape(), " of ", packed.dtype(), ", w ", spelled(w, read),
-                " of ", w.dtype());
-  count::pass(w, Work::other, count::copy, 2 * w.bytes());
-  w.device().kernels().pack(packed, w, read);
 }
 
 }  // namespace weft::ops

@@ -1,4 +1,4 @@
-// Matrix products: plain, batched, grouped, with packed weights, with accumulation and bias.
+// Matrix products: plain, batched, grouped, with accumulation and bias.
 #pragma once
 
 #include "weft/tensor/kernels.h"
@@ -12,15 +12,9 @@ Tensor matmul(const Tensor& a, const Tensor& b, const MatmulArgs& how = {});
 void matmul_into(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how = {});
 
 /// a [rows, k] b [groups, k, n] -> [rows, n]: the rows of group g meet b[g].
-Tensor grouped_matmul(const Tensor& a, const Tensor& b, Groups groups, const MatmulArgs& how = {});
+Tensor grouped_matmul(const Tensor& a, const Tensor& b, const Groups& groups, const MatmulArgs& how = {});
 /// With a transposed: a [rows, m] b [rows, n] -> out [groups, m, n], the weight gradient.
-void grouped_matmul_into(const Tensor& out, const Tensor& a, const Tensor& b, Groups groups,
+void grouped_matmul_into(const Tensor& out, const Tensor& a, const Tensor& b, const Groups& groups,
                          const MatmulArgs& how = {});
-
-/// w [k, n], or [n, k] read transposed, as a second operand [k, n] that is read as it is: packed where the
-/// backend gains from it (memory of Use::packed_weights), else a view of w.
-Tensor pack(const Tensor& w, Read read = Read::as_is);
-/// Into what pack() returned, after w changed; nothing to do where that is a view.
-void pack_into(const Tensor& packed, const Tensor& w, Read read = Read::as_is);
 
 }  // namespace weft::ops

@@ -61,14 +61,6 @@ void norm_into(const NormOut& out, const Tensor& x, const NormWeights& weights, 
   x.device().kernels().norm(out.y, out.stats, x, weights, how);
 }
 
-Tensor norm_backward(const Tensor& dy, const Tensor& residual, const NormSaved& saved,
-                     const NormWeights& dweights, const NormArgs& how) {
-  check_rows(Door("norm_backward", saved.x), saved.x);
-  const NormGrads grads{empty_like(saved.x), dweights.gain, dweights.bias};
-  norm_backward_into(grads, dy, residual, saved, how);
-  return grads.dx;
-}
-
 void norm_backward_into(const NormGrads& grads, const Tensor& dy, const Tensor& residual,
                         const NormSaved& saved, const NormArgs& how) {
   const Tensor& x = saved.x;
@@ -89,16 +81,6 @@ void norm_backward_into(const NormGrads& grads, const Tensor& dy, const Tensor& 
               count::traffic(grads.dx, grads.dgain, grads.dgain, grads.dbias, grads.dbias) +
                   count::traffic(dy, residual, x, saved.stats.mean, saved.stats.rstd, saved.gain));
   x.device().kernels().norm_backward(grads, dy, residual, saved, how);
-}
-
-SumNormOut sum_norm(const SumNormIn& in, const NormWeights& weights, const NormArgs& how) {
-  const Door door("sum_norm", in.x);
-  check_rows(door, in.x);
-  door.floats("residual", in.residual).floats("gain", weights.gain);
-  const SumNormOut out{empty(in.x.device(), in.x.shape(), in.residual.dtype()),
-                       empty(in.x.device(), in.x.shape(), weights.gain.dtype()), empty_stats(in.x, how)};
-  sum_norm_into(out, in, weights, how);
-  return out;
 }
 
 void sum_norm_into(const SumNormOut& out, const SumNormIn& in, const NormWeights& weights,

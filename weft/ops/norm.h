@@ -13,18 +13,13 @@ struct NormOut {
 NormOut norm(const Tensor& x, const NormWeights& weights, const NormArgs& how);
 void norm_into(const NormOut& out, const Tensor& x, const NormWeights& weights, const NormArgs& how);
 
-/// Returns dx [.., h] of x's type, = (residual +) J^T dy; residual [.., h] may be empty. dweights (f32 [h];
-/// either may be empty) are added to.
-Tensor norm_backward(const Tensor& dy, const Tensor& residual, const NormSaved& saved,
-                     const NormWeights& dweights, const NormArgs& how);
-/// grads.dx may be dy or residual. With dgain (and dbias) [n, h], each of n equal pieces of x along its first
-/// dimension has a sum of its own, of the bits that a call for this piece alone gives.
+/// dx [.., h] = (residual +) J^T dy; residual [.., h] may be empty, and dx may be dy or residual. dgain and
+/// dbias (f32 [h]; either may be empty) are added to. With dgain (and dbias) [n, h], each of n equal pieces
+/// of x along its first dimension has a sum of its own, of the bits that a call for this piece alone gives.
 void norm_backward_into(const NormGrads& grads, const Tensor& dy, const Tensor& residual,
                         const NormSaved& saved, const NormArgs& how);
 
-/// sum = residual + dropout(x + bias) of residual's type, y = norm(sum) of gain's type; all [s, b, h]
-SumNormOut sum_norm(const SumNormIn& in, const NormWeights& weights, const NormArgs& how);
-/// out.sum may be in.x or in.residual.
+/// sum = residual + dropout(x + bias), y = norm(sum); all [s, b, h]. out.sum may be in.x or in.residual.
 void sum_norm_into(const SumNormOut& out, const SumNormIn& in, const NormWeights& weights,
                    const NormArgs& how);
 

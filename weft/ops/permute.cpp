@@ -1,8 +1,6 @@
 // Doors of the movers. Indices are data: kernels check their range, because only they may read them.
 #include "weft/ops/permute.h"
 
-#include <limits>
-
 #include "weft/ops/count.h"
 #include "weft/ops/door.h"
 
@@ -28,33 +26,13 @@ TopK top_k(const Tensor& x, std::int64_t k) {
   return out;
 }
 
-Sorted sort_by_key(const Tensor& keys, std::int64_t buckets) {
-  const Door door("sort_by_key", keys);
-  door.typed("keys", keys, Dtype::i32).ranked("keys", keys, 1, 1).contiguous("keys", keys);
-  if (buckets < 0) door.refuse(Kind::usage, buckets, " buckets");
-  if (keys.elements() > std::numeric_limits<std::int32_t>::max())
-    door.refuse(Kind::shape, keys.elements(), " keys are more than 31 bits can number");
-  const Sorted out{empty(keys.device(), keys.shape(), Dtype::i32),
-                   empty(keys.device(), {buckets}, Dtype::i64)};
-  count::pass(keys, Work::other, count::add, count::traffic(keys, keys, out.order, out.counts));
-  keys.device().kernels().sort_by_key(out.order, out.counts, keys);
-  return out;
-}
-
 Tensor gather_rows(const Tensor& x, const Tensor& index) {
   const Door door("gather_rows", x);
   check_index(door, x, index);
   Tensor out = empty(x.device(), {index.dim(0), x.dim(1)}, x.dtype());
-  gather_rows_into(out, x, index);
-  return out;
-}
-
-void gather_rows_into(const Tensor& out, const Tensor& x, const Tensor& index) {
-  const Door door("gather_rows", x);
-  check_index(door, x, index);
-  door.floats("out", out, {index.dim(0), x.dim(1)});
   count::pass(out, Work::other, count::copy, count::traffic(out, out, index));
   x.device().kernels().gather_rows(out, x, index);
+  return out;
 }
 
 void scatter_add_rows_into(const Tensor& out, const Tensor& x, const Tensor& index, const Tensor& weight) {

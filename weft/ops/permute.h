@@ -12,16 +12,8 @@ struct TopK {
 /// x f32 [.., e]
 TopK top_k(const Tensor& x, std::int64_t k);
 
-struct Sorted {
-  Tensor order;   // i32 [n]: which element comes first, second, …; equal keys keep their order
-  Tensor counts;  // i64 [buckets]
-};
-/// keys i32 [n] in [0, buckets)
-Sorted sort_by_key(const Tensor& keys, std::int64_t buckets);
-
 /// x [t, h], index i32 [n] -> [n, h]: row index[i], zeros where it is negative
 Tensor gather_rows(const Tensor& x, const Tensor& index);
-void gather_rows_into(const Tensor& out, const Tensor& x, const Tensor& index);
 /// out [t, h] [index[i]] += weight[i] x[i, h], in ascending i; weight f32 [n] or empty (1); a negative index
 /// is skipped
 void scatter_add_rows_into(const Tensor& out, const Tensor& x, const Tensor& index,

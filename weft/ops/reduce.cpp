@@ -71,10 +71,8 @@ void sum_squares_into(const Tensor& digits, const Tensor& x) {
 
 double exact_number(const Tensor& digits) {
   check_digits(Door("exact_number", digits), digits);
-  if (!digits.device().holds_numbers()) return 0;
   std::array<double, exact_digits> host{};
-  digits.device().copy_to_host(host.data(), *digits.storage(), digits.offset() * std::int64_t(sizeof(double)),
-                               sizeof host);
+  read(digits, std::span<double>(host));
   return exact_value(host);
 }
 

@@ -4,18 +4,29 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "weft/optim/rate.h"
 
 namespace weft {
 
-enum class OptimizerKind : std::uint8_t { adam, sgd, muon, lion, soap, lamb, onebitadam };
+enum class OptimizerKind : std::uint8_t {
+  adam,
+  sgd,
+  muon,
+  lion,
+  soap,
+  lamb,
+  onebitadam,
+  zerooneadam,
+  onebitlamb
+};
 /// What a moment is kept in (tensor/args.h says how).
 enum class MomentType : std::uint8_t { fp32, bf16, fp16, fp8 };
 
-constexpr std::array<std::string_view, 7> words(OptimizerKind) {
-  return {"adam", "sgd", "muon", "lion", "soap", "lamb", "onebitadam"};
+constexpr std::array<std::string_view, 9> words(OptimizerKind) {
+  return {"adam", "sgd", "muon", "lion", "soap", "lamb", "onebitadam", "zerooneadam", "onebitlamb"};
 }
 constexpr std::array<std::string_view, 4> words(MomentType) { return {"fp32", "bf16", "fp16", "fp8"}; }
 
@@ -59,9 +70,33 @@ struct MuonConfig {
   int steps = 5;
 };
 
-/// DeepSpeed's 1-bit Adam.
+/// DeepSpeed's 1-bit Adam and 1-bit LAMB.
 struct OneBitConfig {
   std::int64_t freeze = 100'000;  // the first step whose gradients stay where they are
+  // Of 1-bit LAMB: how long the mean of trust ratios remembers, and what a frozen one may be multiplied with.
+  double keep = 0.9, least_factor = 0.5, most_factor = 4;
+  double factor_step = 0.1;  // most change of that factor in a step, as a part of it
+};
+
+/// DeepSpeed's 0/1 Adam.
+struct ZeroOneConfig {
+  std::int64_t freeze = 100'000;      // steps in which second moments learn
+  std::int64_t variance_steps = 16;   // they learn so often before they learn half as often
+  std::int64_t local_steps = 32'678;  // so many steps alone, and ranks meet half as often
+  std::int64_t most_local = 16;       // most steps from one meeting to the next
+};
+
+/// Ranks that read other samples hold whole states, and speak in one bit an element.
+constexpr bool speaks_in_one_bit(OptimizerKind kind) {
+  return kind == OptimizerKind::onebitadam || kind == OptimizerKind::zerooneadam ||
+         kind == OptimizerKind::onebitlamb;
+}
+
+/// States, and masters where weights have fewer bits, in a file of every rank.
+struct OffloadConfig {
+  bool on = false;
+  std::string directory;
+  double fraction = 1;  // of them
 };
 
 struct OptimizerConfig {
@@ -80,6 +115,8 @@ struct OptimizerConfig {
   LambConfig lamb;
   MuonConfig muon;
   OneBitConfig onebit;
+  ZeroOneConfig zeroone;
+  OffloadConfig offload;
 };
 
 }  // namespace weft

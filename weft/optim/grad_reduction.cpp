@@ -32,8 +32,11 @@ std::int64_t shared_elements(const WeightBlock& block, const WeightBucket& bucke
 }  // namespace
 
 GradReduction::GradReduction(Weights& weights, ReduceWhen when, const SumRules& sums, AddFirst first)
-    : weights_(weights), when_(when), order_(sums.exact ? AddFirst::microbatches : first), shares_(weights) {
-  if (sums.exact) tree_.emplace(weights_);
+    : weights_(weights),
+      when_(when),
+      order_(sums.tree_of_sequences() ? AddFirst::microbatches : first),
+      shares_(weights) {
+  if (sums.tree_of_sequences()) tree_.emplace(weights_);
   for (WeightBlock& block : weights_.blocks()) {
     Communicator* terms = terms_of(block);
     Communicator* neighbours = neighbours_of(block);
@@ -63,12 +66,10 @@ Communicator* GradReduction::terms_of(const WeightBlock& block) const {
   return circle.size() > 1 ? &circle : nullptr;
 }
 
-Communicator* GradReduction::neighbours_of(const WeightBlock& block) {
+Communicator* GradReduction::neighbours_of(const WeightBlock& block) const {
   const Neighbours& shared = block.kind.shared;
   if (weights_.data().mesh == nullptr || shared.ranks == 1 || !shared.partial) return nullptr;
-  auto& circle = neighbours_[shared];
-  if (!circle) circle = weights_.data().mesh->neighbours(shared.along, shared.ranks);
-  return circle.get();
+  return &weights_.data().mesh->neighbours(shared.along, shared.ranks);
 }
 
 void GradReduction::begin(int microbatches, GradsOf of) {
@@ -216,7 +217,26 @@ void GradReduction::finish() {
   under_way_.wait();
   shares_.finish();
   for (Leaving& bucket : buckets_) arrive(bucket);
+  if (of_ == GradsOf::all_ranks) add_over_groups();
   learn();
+}
+
+// What several groups cut up each is added among ranks that keep the same parts, once a step.
+void GradReduction::add_over_groups() {
+  for (const Leaving& leaving : buckets_) {
+    Communicator* twins = leaving.block->readers.twins;
+    if (!twins) continue;
+    const Tensor share = leaving.block->grad_of(leaving.block->owned[leaving.bucket]);
+    if (weights_.data().wire == share.dtype()) {
+      under_way_.add(twins->all_reduce(share, Reduce::sum));
+      continue;
+    }
+    const Tensor rounded = empty(share.device(), share.shape(), weights_.data().wire, Use::communication);
+    ops::copy_into(rounded, share);
+    twins->all_reduce(rounded, Reduce::sum).wait();
+    ops::copy_into(share, rounded);
+  }
+  under_way_.wait();
 }
 
 void GradReduction::learn() {

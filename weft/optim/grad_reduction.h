@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -80,7 +79,7 @@ class GradReduction final : public GradListener {
   };
   /// Who holds terms of a block's sums, or of each last piece's, along axes of the model.
   Communicator* terms_of(const WeightBlock& block) const;
-  Communicator* neighbours_of(const WeightBlock& block);
+  Communicator* neighbours_of(const WeightBlock& block) const;
   void learn();
   void count_down(Leaving& bucket);
   void close(Leaving& bucket);
@@ -90,9 +89,9 @@ class GradReduction final : public GradListener {
   void leave(Leaving& bucket);
   Tensor own_part(const Leaving& bucket) const;
   void arrive(Leaving& bucket) const;
+  void add_over_groups();
 
   Weights& weights_;
-  std::map<Neighbours, std::unique_ptr<Communicator>> neighbours_;
   ReduceWhen when_;
   std::vector<Leaving> buckets_;
   Leaving* first_ = nullptr;  // the bucket whose parts are being added

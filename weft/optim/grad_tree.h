@@ -12,6 +12,10 @@ namespace weft {
 /// m = a + (b - a + 1) / 2: what communicators do with ranks. Every parameter has a tree of its own, because
 /// the stages of a rank are not at the same microbatch. Partial sums wait in further blocks, as many as the
 /// tree is deep.
+///
+/// Where sequences of several data-parallel ranks meet in one pass (an expert's tokens do), the passes of
+/// each are a tree of their own, and those are added as the data-parallel ranks' are: the tree over the whole
+/// batch is the same, whoever adds which part of it.
 class GradTree {
  public:
   explicit GradTree(Weights& weights);
@@ -24,19 +28,23 @@ class GradTree {
     std::size_t block = 0;
     const Parameter* parameter = nullptr;
     std::int64_t at = 0, elements = 0;  // in the block
-    int uses = 1;
-    int added = 0, closed = 0;  // uses of this microbatch, and microbatches
-    std::size_t depth = 0;      // partial sums that wait
+    int uses = 1, sequences = 1;
+    int added = 0, closed = 0;  // uses of this sequence, and passes of which all sequences are closed
+    int sequence = 0;           // of this pass
+    std::vector<std::size_t>
+        depth;  // partial sums that wait: of each sequence's passes, then of whole sequences
   };
   void close(Tree& tree);
-  void put_away(Tree& tree);
+  void close_sequence(Tree& tree);
+  void put_away(Tree& tree, std::size_t stack);
+  void add_waiting(Tree& tree, std::size_t stack, int sums);
   static Tensor sum(const Tree& tree);
-  Tensor waiting(const Tree& tree, std::size_t depth) const;
+  Tensor waiting(const Tree& tree, std::size_t stack, std::size_t depth);
 
   Weights& weights_;
   int microbatches_ = 0;
   std::vector<Tree> trees_;
-  std::vector<std::vector<Tensor>> waits_;  // by depth and block
+  std::vector<std::vector<std::vector<Tensor>>> waits_;  // by stack, depth and block
 };
 
 /// How many partial sums are complete when leaf i of n is: what is added then.

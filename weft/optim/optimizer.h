@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "weft/optim/weights.h"
 
@@ -30,7 +31,13 @@ class Optimizer {
   virtual void each_state(const VisitHeld& visit) const = 0;
   /// Updates that were applied: what Adam's corrections count.
   std::int64_t updates() const { return updates_; }
-  void set_updates(std::int64_t updates) { updates_ = updates; }
+  /// Before states are loaded: which ones there are may follow from it.
+  virtual void set_updates(std::int64_t updates) { updates_ = updates; }
+  /// Masters and states were loaded.
+  virtual void loaded() {}
+  /// Weights that all data-parallel ranks hold alike, one tensor a block like their masters, while what they
+  /// train differs: checkpoints hold these. None: masters are the same on all of them.
+  virtual std::span<const Tensor> agreed() const { return {}; }
 
  protected:
   std::int64_t updates_ = 0;

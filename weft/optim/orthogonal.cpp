@@ -18,13 +18,6 @@ constexpr std::array<QuinticStep, 5> quintic{{{4.0848, -6.8946, 2.9270},
                                               {2.8366, -3.0525, 1.2012}}};
 constexpr std::array<QuinticStep, 1> simple{{{3.4445, -4.7750, 2.0315}}};
 
-double norm(const Tensor& x, const MatrixCut& cut) {
-  const Tensor digits = ops::exact_zero(x.device());
-  ops::sum_squares_into(digits, x);
-  if (cut.circle) cut.circle->all_reduce(digits, Reduce::sum).wait();
-  return std::sqrt(ops::exact_number(digits));
-}
-
 Tensor room(const Tensor& like, const Shape& shape, Dtype dtype) {
   return empty(like.device(), shape, dtype, Use::workspace);
 }
@@ -41,8 +34,19 @@ Tensor rounded(const Tensor& sums, const Tensor& into) {
 std::span<const QuinticStep> quintic_steps() { return quintic; }
 std::span<const QuinticStep> simple_steps() { return simple; }
 
-// With G = z z^T (z^T z where z is tall): z = a z + (b G + c G G) z.
+void add_squares(const Tensor& digits, const Tensor& x, const MatrixCut& cut) {
+  ops::sum_squares_into(digits, x);
+  if (cut.circle) cut.circle->all_reduce(digits, Reduce::sum).wait();
+}
+
 void orthogonalize(const Tensor& x, const NewtonSchulz& how, float scale, const MatrixCut& cut) {
+  const Tensor digits = ops::exact_zero(x.device());
+  add_squares(digits, x, cut);
+  orthogonalize(x, std::sqrt(ops::exact_number(digits)), how, scale, cut);
+}
+
+// With G = z z^T (z^T z where z is tall): z = a z + (b G + c G G) z.
+void orthogonalize(const Tensor& x, double norm, const NewtonSchulz& how, float scale, const MatrixCut& cut) {
   const std::int64_t rows = x.dim(0), columns = x.dim(1);
   const bool tall = cut.circle ? cut.dim == 0 : rows > columns;
   const Shape square{tall ? columns : rows, tall ? columns : rows};
@@ -50,7 +54,7 @@ void orthogonalize(const Tensor& x, const NewtonSchulz& how, float scale, const 
   const Tensor gram = room(x, square, Dtype::f32), product = room(x, square, Dtype::f32);
   const Tensor gram_rounded = how.dtype == Dtype::f32 ? gram : room(x, square, how.dtype);
   ops::copy_into(next, x);
-  ops::scale_in_place(next, float(1 / std::max(norm(x, cut), 1e-7)));
+  ops::scale_in_place(next, float(1 / std::max(norm, 1e-7)));
   ops::copy_into(z, next);
   for (int step = 0; step < how.steps; ++step) {
     const auto& [a, b, c] = how.rounds[std::size_t(step) % how.rounds.size()];

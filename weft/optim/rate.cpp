@@ -34,6 +34,7 @@ double remaining(const RateSchedule& s, std::int64_t n) {
 }  // namespace
 
 double RateSchedule::at(std::int64_t n) const {
+  if (counts_steps(style)) return after_steps(double(n) / double(step));
   if (warmup > 0 && n <= warmup) return start + (peak - start) * double(n) / double(warmup);
   if (style == RateStyle::constant) return peak;
   if (n > decay) return floor;

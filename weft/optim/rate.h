@@ -3,22 +3,57 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace weft {
 
-enum class RateStyle : std::uint8_t { constant, linear, cosine, inverse_square_root, wsd };
+/// Megatron's, then DeepSpeed's.
+enum class RateStyle : std::uint8_t {
+  constant,
+  linear,
+  cosine,
+  inverse_square_root,
+  wsd,
+  warmup_lr,
+  warmup_decay_lr,
+  warmup_cosine_lr,
+  one_cycle,
+  lr_range_test
+};
+/// DeepSpeed's are functions of steps, whatever is in a step.
+constexpr bool counts_steps(RateStyle style) { return style >= RateStyle::warmup_lr; }
+/// How DeepSpeed's warm up; Megatron's do in a straight line.
+enum class WarmupCurve : std::uint8_t { log, linear };
 /// How warm-up, stable, decay goes down in its last part.
 enum class AnnealStyle : std::uint8_t { exponential, linear, cosine, minus_sqrt };
 enum class DecayGrowth : std::uint8_t { constant, linear, cosine };
 
-constexpr std::array<std::string_view, 5> words(RateStyle) {
-  return {"constant", "linear", "cosine", "inverse_square_root", "wsd"};
+constexpr std::array<std::string_view, 10> words(RateStyle) {
+  return {"constant",  "linear",          "cosine",           "inverse_square_root", "wsd",
+          "warmup_lr", "warmup_decay_lr", "warmup_cosine_lr", "one_cycle",           "lr_range_test"};
 }
+constexpr std::array<std::string_view, 2> words(WarmupCurve) { return {"log", "linear"}; }
 constexpr std::array<std::string_view, 4> words(AnnealStyle) {
   return {"exponential", "linear", "cosine", "minus_sqrt"};
 }
 constexpr std::array<std::string_view, 3> words(DecayGrowth) { return {"constant", "linear", "cosine"}; }
+
+/// one_cycle: from start up to peak and down again, in steps; then start, ever smaller.
+struct RateCycle {
+  std::int64_t up = 2000;
+  std::optional<std::int64_t> down;         // unset: as up
+  std::int64_t stairs_up = 0;               // 0: none, the rate moves at every step
+  std::optional<std::int64_t> stairs_down;  // unset: as up
+  std::int64_t decay_steps = 0;             // in which it becomes 1 / (1 + decay) of start; 0: it stays
+  double decay = 0;
+};
+/// lr_range_test: from peak on, `growth` times peak more in every so many steps; with stairs, all at once.
+struct RateClimb {
+  std::int64_t steps = 2000;
+  double growth = 1;
+  bool stairs = false;
+};
 
 /// All lengths are in the unit of n: samples, or tokens. Step k runs at the n of k - 1 finished steps.
 struct RateSchedule {
@@ -26,8 +61,16 @@ struct RateSchedule {
   AnnealStyle anneal_style = AnnealStyle::exponential;
   double start = 0, peak = 0, floor = 0;  // where warm-up begins, where it ends, where decay ends
   std::int64_t warmup = 0, decay = 0, anneal = 0;
+  // Of the styles that count steps.
+  std::int64_t step = 1;  // one of them, in the unit of n
+  WarmupCurve warmup_curve = WarmupCurve::log;
+  RateCycle cycle = {};
+  RateClimb climb = {};
 
   double at(std::int64_t n) const;
+
+ private:
+  double after_steps(double finished) const;
 };
 
 struct DecaySchedule {

@@ -23,6 +23,8 @@ OptimizerRule lion_rule();
 OptimizerRule lamb_rule();
 OptimizerRule muon_rule();
 OptimizerRule onebit_adam_rule();
+OptimizerRule zero_one_adam_rule();
+OptimizerRule onebit_lamb_rule();
 
 /// Fails with Kind::usage where nobody has written it.
 OptimizerRule rule_of(OptimizerKind kind);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "weft/optim/optimizer.h"
+#include "weft/optim/shelf.h"
 #include "weft/optim/weights.h"
 
 namespace weft {
@@ -15,6 +16,7 @@ class State {
  public:
   State(const Weights& weights, std::string suffix, Dtype dtype = Dtype::f32);
   Tensor of(std::size_t block, const OwnedPart& own) const {
+    if (on_shelf_[block]) return shelf_->here(number_, own);
     return blocks_[block].slice(0, own.kept, own.count);
   }
   void each(const Weights& weights, const VisitHeld& visit) const {
@@ -24,6 +26,9 @@ class State {
  private:
   std::string suffix_;
   std::vector<Tensor> blocks_;
+  Shelf* shelf_;
+  std::vector<bool> on_shelf_;  // by block
+  std::size_t number_ = 0;      // of what the shelf keeps
 };
 
 /// Elements next to each other that are updated alike. All tensors are flat and contiguous.
@@ -42,20 +47,32 @@ inline double rate_of(const WeightKind& kind, const UpdateArgs& args) {
   return kind.role == Role::words ? args.ends_rate : args.rate;
 }
 
-/// All that this rank updates, block by block.
+inline UpdateRun run_of(const Weights& weights, std::size_t number, const OwnedPart& own,
+                        const UpdateArgs& args) {
+  const WeightBlock& block = weights.blocks()[number];
+  return {.number = number,
+          .block = block,
+          .own = own,
+          .master = block.master_of(own),
+          .copy = block.master_is_values() ? Tensor() : block.value_of(own),
+          .grads = block.grad_of(own),
+          .rate = rate_of(block.kind, args),
+          .decay = block.kind.decays ? args.decay : 0};
+}
+
+/// All that this rank updates, block by block; window by window where states lie in a file.
 template <class Visit>
 void each_run(const Weights& weights, const UpdateArgs& args, const Visit& visit) {
+  if (Shelf* shelf = weights.shelf()) {
+    shelf->begin(Shelf::Walk::update);
+    while (const Shelf::Window* window = shelf->next())
+      visit(run_of(weights, window->block, window->part, args));
+    return;
+  }
   for (std::size_t i = 0; i < weights.blocks().size(); ++i) {
     const WeightBlock& block = weights.blocks()[i];
-    for (const OwnedPart& own : block.owned)
-      visit(UpdateRun{.number = i,
-                      .block = block,
-                      .own = own,
-                      .master = block.master_of(own),
-                      .copy = block.master_is_values() ? Tensor() : block.value_of(own),
-                      .grads = block.grad_of(own),
-                      .rate = rate_of(block.kind, args),
-                      .decay = block.kind.decays ? args.decay : 0});
+    if (block.kind.role == Role::kept) continue;
+    for (const OwnedPart& own : block.owned) visit(run_of(weights, i, own, args));
   }
 }
 

@@ -9,6 +9,7 @@
 #include "weft/ops/elementwise.h"
 #include "weft/ops/reduce.h"
 #include "weft/tensor/exact_sum.h"
+#include "weft/tensor/host.h"
 
 namespace weft {
 namespace {
@@ -38,12 +39,17 @@ TensorNorms::TensorNorms(const Weights& weights, int of_each) : weights_(weights
   }
   digits_ = ops::zeros(weights.device(), {std::int64_t(all.size()) * of_each * exact_digits}, Dtype::f64,
                        Use::optimizer);
+  host_.resize(std::size_t(digits_.elements()));
 }
 
 void TensorNorms::clear() { ops::fill(digits_, 0); }
 
+std::int64_t TensorNorms::place_of(std::size_t tensor, int which) const {
+  return (std::int64_t(tensor) * of_each_ + which) * exact_digits;
+}
+
 Tensor TensorNorms::digits_of(std::size_t tensor, int which) const {
-  return digits_.slice(0, (std::int64_t(tensor) * of_each_ + which) * exact_digits, exact_digits);
+  return digits_.slice(0, place_of(tensor, which), exact_digits);
 }
 
 // Copies of one piece are counted once, but for tied words: every stage that holds them wants their norm.
@@ -63,6 +69,11 @@ void TensorNorms::add(int which, std::size_t block, const OwnedPart& own, const 
 }
 
 void TensorNorms::sum_over_ranks() {
+  add_over_ranks();
+  read(digits_, std::span<double>(host_));
+}
+
+void TensorNorms::add_over_ranks() const {
   const DataParallel& data = weights_.data();
   if (data.mesh == nullptr) return;
   const std::int64_t each = std::int64_t{of_each_} * exact_digits;
@@ -70,14 +81,15 @@ void TensorNorms::sum_over_ranks() {
   const auto add = [&](View view, const Tensor& sums) {
     if (sums.elements() == 0) return;
     data.mesh->along(model_axes(view) - Axis::pp).all_reduce(sums, Reduce::sum).wait();
-    if (data.cut != CutUp::nothing) data.mesh->along(data_axes(view)).all_reduce(sums, Reduce::sum).wait();
+    if (data.cut != CutUp::nothing) weights_.sharers(view).all_reduce(sums, Reduce::sum).wait();
   };
   add(View::dense, digits_.slice(0, 0, dense));
   add(View::experts, digits_.slice(0, dense, digits_.elements() - dense));
 }
 
 double TensorNorms::operator()(std::size_t tensor, int which) const {
-  return std::sqrt(ops::exact_number(digits_of(tensor, which)));
+  const auto all = std::span(host_).subspan(std::size_t(place_of(tensor, which)));
+  return std::sqrt(exact_value(all.first<exact_digits>()));
 }
 
 }  // namespace weft

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "weft/optim/states.h"
+#include "weft/tensor/exact_sum.h"
 
 namespace weft {
 
@@ -23,9 +24,15 @@ class TensorNorms {
   void clear();
   /// Adds what this rank counts of x, which is as long as the owned part, to each tensor's sum.
   void add(int which, std::size_t block, const OwnedPart& own, const Tensor& x);
-  /// Collective over the ranks that hold parts of the stage's tensors.
+  /// Collective over the ranks that hold parts of the stage's tensors. Here the host waits, once for all
+  /// tensors.
   void sum_over_ranks();
   double operator()(std::size_t tensor, int which) const;
+  std::size_t tensors() const { return host_.size() / std::size_t(of_each_ * exact_digits); }
+  std::size_t tensors(View view) const {
+    return view == View::dense ? std::size_t(dense_) : tensors() - std::size_t(dense_);
+  }
+  std::size_t number(std::size_t block, std::size_t slot) const { return numbers_[block][slot]; }
 
   /// visit(TensorRun) for each parameter that the part holds elements of.
   template <class Visit>
@@ -36,11 +43,14 @@ class TensorNorms {
   }
 
  private:
+  std::int64_t place_of(std::size_t tensor, int which) const;
   Tensor digits_of(std::size_t tensor, int which) const;
+  void add_over_ranks() const;
   const Weights& weights_;
   int of_each_;
   std::vector<std::vector<std::size_t>> numbers_;  // by block and slot
   Tensor digits_;                                  // f64 [tensors * of_each * exact_digits]
+  std::vector<double> host_;                       // the same, of all ranks
   std::int64_t dense_ = 0;                         // tensors of the dense view, which come first
 };
 

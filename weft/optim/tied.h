@@ -17,10 +17,16 @@ class TiedWeights {
   void add_gradients() const;
 
  private:
-  struct Copies {
-    std::vector<Tensor> gradients;    // of this rank, in the order of stages
-    Communicator* holders = nullptr;  // the ranks that hold copies; null where it is this one alone
+  struct Copy {
+    Tensor gradient;
+    int use = 0;
   };
+  struct Copies {
+    std::vector<Copy> here;           // in the order of their uses
+    Communicator* holders = nullptr;  // the ranks that hold copies; null where it is this one alone
+    int uses = 0;                     // of all of them
+  };
+  static void add_over_ranks(const Copies& copies);
   std::vector<Copies> here_;  // by name
 };
 

@@ -21,11 +21,15 @@ class Ties {
   int copy(const Parameter& parameter) const { return copies_.at(&parameter); }
   /// The ranks that hold a copy of that name; null where this is the only one.
   Communicator* holders(const std::string& name) const;
+  /// Of the weight of that name, by all its copies.
+  int uses(const std::string& name) const { return uses_.at(name); }
 
  private:
   /// Makes the circles; returns how many copies of each name lie on ranks before this one.
   std::map<std::string, int> meet(const std::vector<const Parameter*>& tied, Communicator& pipeline);
+  void count_use(const std::string& name, int use);
   std::map<const Parameter*, int> copies_;
+  std::map<std::string, int> uses_;
   std::map<std::string, std::unique_ptr<Communicator>> holders_;
 };
 

@@ -7,6 +7,7 @@
 #include "weft/base/number.h"
 #include "weft/ops/elementwise.h"
 #include "weft/optim/fragments.h"
+#include "weft/optim/shelf.h"
 #include "weft/optim/under_way.h"
 
 namespace weft {
@@ -44,27 +45,59 @@ std::int64_t stored(const WeightSlot& slot) {
 Weights::Weights(const std::function<void(const VisitParameter&)>& each, Device& device, Dtype compute,
                  For purpose, const DataParallel& data)
     : device_(device), data_(data) {
+  if (data.offload != nullptr && purpose == For::training)
+    shelf_ = std::make_unique<Shelf>(device, *data.offload);
+  data_.offload = nullptr;
   std::vector<const Parameter*> tied;
   each([&](const Parameter& parameter) {
     if (purpose == For::training && data_.mesh == nullptr) must_be_whole(parameter);
     if (parameter.tied) tied.push_back(&parameter);
   });
   ties_.emplace(tied, data_.mesh);
+  for (const View view : {View::dense, View::experts})  // in one order on all ranks
+    if (data_.mesh != nullptr && data_.mesh->layout().has(view)) (void)readers_of(view);
   each([this](Parameter& parameter) { place(parameter); });
   for (WeightBlock& block : blocks_) {
     cut_into_buckets(block);
     share_out(block);
     allocate(block, compute, purpose);
   }
+  if (shelf_) put_on_shelf();
 }
+
+Weights::~Weights() = default;
+
+// Masters are the first that is kept, so that they can be walked alone.
+void Weights::put_on_shelf() {
+  std::vector<Tensor> masters(blocks_.size());
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    WeightBlock& block = blocks_[i];
+    if (block.kind.role == Role::kept) continue;
+    for (const OwnedPart& own : block.owned) shelf_->add(i, own);
+    if (block.master_is_values()) continue;
+    masters[i] = block.master;
+    block.shelf = shelf_.get();
+  }
+  if (std::ranges::any_of(masters, [](const Tensor& x) { return bool(x); })) (void)shelf_->keep(masters);
+}
+
+Tensor WeightBlock::master_in_window(const OwnedPart& part) const { return shelf->here(0, part); }
 
 void Weights::place(Parameter& parameter) {
   const View view = view_of(parameter.spread, parameter.name);
   number_copies(parameter, view);
   const WeightKind kind = kind_of(parameter, view);
-  auto block = std::find_if(blocks_.begin(), blocks_.end(), [&](const auto& b) { return b.kind == kind; });
-  if (block == blocks_.end())
+  // Copies of what another stage counts stand apart on all ranks of a stage, whether or not these count
+  // others.
+  const auto copies = [this](const Parameter& p) { return p.tied && ties_->copy(p) > 0; };
+  auto block = std::find_if(blocks_.begin(), blocks_.end(), [&](const auto& b) {
+    return b.kind == kind && copies(*b.slots.front().parameter) == copies(parameter);
+  });
+  if (block == blocks_.end()) {
     block = blocks_.insert(blocks_.end(), WeightBlock{.kind = kind, .readers = readers_of(view)});
+    if (kind.role == Role::kept && data_.mesh != nullptr)
+      block->readers = {&data_.mesh->along(data_axes(view))};  // everybody's, and nobody's to cut
+  }
   block->slots.push_back({&parameter, 0});
 }
 
@@ -82,7 +115,16 @@ void Weights::number_copies(Parameter& parameter, View view) const {
 
 Readers Weights::readers_of(View view) const {
   if (data_.mesh == nullptr) return {};
-  return {&data_.mesh->along(data_axes(view)), data_.cut};
+  Communicator& all = data_.mesh->along(data_axes(view));
+  Communicator& group = sharers(view);
+  if (group.size() == 1) return {&all};
+  if (data_.groups == 1) return {&group, data_.cut};
+  return {&group, data_.cut, &data_.mesh->beyond(data_axes(view), group.size())};
+}
+
+Communicator& Weights::sharers(View view) const {
+  Communicator& all = data_.mesh->along(data_axes(view));
+  return data_.groups == 1 ? all : data_.mesh->neighbours(data_axes(view), exact(all.size(), data_.groups));
 }
 
 // Backward comes from the last parameter to the first, so buckets are filled from there, and end where layers
@@ -131,12 +173,15 @@ void Weights::share_out(WeightBlock& block) const {
   }
 }
 
-void Weights::allocate(WeightBlock& block, Dtype compute, For purpose) {
+void Weights::allocate(WeightBlock& block, Dtype activations, For purpose) {
+  const Dtype compute = block.kind.role == Role::kept ? Dtype::f32 : activations;
   const auto held = [&](CutUp what) { return Shape{block.readers.cut(what) ? block.kept : block.elements}; };
   block.values = ops::zeros(device_, held(CutUp::weights), compute, Use::weights);
   block.master = block.values;
   if (purpose == For::training) {
-    if (compute != Dtype::f32) block.master = ops::zeros(device_, {block.kept}, Dtype::f32, Use::optimizer);
+    if (compute != Dtype::f32)
+      block.master = shelf_ ? empty(shelf_->file(), {block.kept}, Dtype::f32, Use::optimizer)
+                            : ops::zeros(device_, {block.kept}, Dtype::f32, Use::optimizer);
     block.grads = ops::zeros(device_, held(CutUp::gradients), Dtype::f32, Use::gradients);
   }
   for (const WeightSlot& slot : block.slots) {
@@ -166,10 +211,19 @@ void Weights::initialize(std::uint64_t seed) {
 // needs more memory than training does.
 void Weights::initialize_through_grads(const WeightBlock& block, std::uint64_t seed) {
   for (const WeightSlot& slot : block.slots) weft::initialize(*slot.parameter, part(block.grads, slot), seed);
-  for (const OwnedPart& own : block.owned)
-    ops::copy_into(block.master_of(own), block.grads.slice(0, own.at, own.count));
+  for (const OwnedPart& own : block.owned) set_master(block, own, block.grads.slice(0, own.at, own.count));
   ops::copy_into(block.values, block.grads);
   ops::fill(block.grads, 0);
+}
+
+void Weights::set_master(const WeightBlock& block, const OwnedPart& own, const Tensor& values) {
+  if (block.shelf == nullptr) return ops::copy_into(block.master_of(own), values);
+  if (!device_.holds_numbers()) return;
+  device_.synchronize();
+  block.master.device()
+      .copy_from_host(*block.master.storage(), own.kept * size_of(Dtype::f32), values.address(),
+                      values.bytes())
+      .wait();
 }
 
 // Where gradients have no memory of their own either, a bucket at a time is made as large as they will be.
@@ -181,7 +235,7 @@ void Weights::initialize_by_buckets(const WeightBlock& block, std::uint64_t seed
     for (const WeightSlot& slot : block.slots_of(bucket))
       weft::initialize(*slot.parameter, part(whole, slot, bucket.at), seed);
     const Tensor mine = whole.slice(0, own.at - bucket.at, own.count);
-    ops::copy_into(block.master_of(own), mine);
+    set_master(block, own, mine);
     if (block.readers.cut(CutUp::weights))
       ops::copy_into(block.value_of(own), mine);
     else
@@ -196,8 +250,14 @@ void Weights::zero_grads() {
 
 void Weights::publish() {
   for (const WeightBlock& block : blocks_)
-    if (!block.master_is_values())
+    if (!block.master_is_values() && block.shelf == nullptr)
       for (const OwnedPart& own : block.owned) ops::copy_into(block.value_of(own), block.master_of(own));
+  if (shelf_ && std::ranges::any_of(blocks_, [](const WeightBlock& b) { return b.shelf != nullptr; })) {
+    shelf_->begin(Shelf::Walk::read_first);
+    while (const Shelf::Window* window = shelf_->next())
+      if (const WeightBlock& block = blocks_[window->block]; block.shelf != nullptr)
+        ops::copy_into(block.value_of(window->part), block.master_of(window->part));
+  }
   gather();
 }
 
@@ -227,7 +287,9 @@ std::vector<Piece> Weights::pieces_here(const WeightBlock& block, const WeightSl
     const std::int64_t shift = counted == Counted::from_the_block ? 0 : own.kept - own.at;
     for (Piece piece : fragments(slot.parameter->pieces, own.at - slot.at, own.count)) {
       piece.at += slot.at + shift;
-      if (!block.readers.cut()) piece.where.replica = std::max(piece.where.replica, block.readers.rank());
+      const Readers& readers = block.readers;
+      if (!readers.cut()) piece.where.replica = std::max(piece.where.replica, readers.rank());
+      if (readers.twins) piece.where.replica = std::max(piece.where.replica, readers.twins->rank());
       out.push_back(piece);
     }
   }

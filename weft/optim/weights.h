@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,11 +12,14 @@
 #include "weft/mesh/mesh.h"
 #include "weft/nn/linear.h"
 #include "weft/nn/parameter.h"
+#include "weft/optim/owned_part.h"
 #include "weft/optim/ties.h"
 
 namespace weft {
 
 class UnderWay;
+class Shelf;
+struct Offload;
 
 /// Parameters that are treated alike stand in one block.
 struct WeightKind {
@@ -41,13 +45,6 @@ struct WeightBucket {
   std::int64_t at = 0, elements = 0;
 };
 
-/// Elements that this rank updates. Borders between ranks ignore borders of parameters.
-struct OwnedPart {
-  std::int64_t at = 0;    // in the block
-  std::int64_t kept = 0;  // in memory that holds owned elements only
-  std::int64_t count = 0;
-};
-
 /// How far ranks that read other samples cut up what they would all hold. Each step includes those before it.
 enum class CutUp : std::uint8_t { nothing, states, gradients, weights };
 
@@ -56,6 +53,7 @@ enum class CutUp : std::uint8_t { nothing, states, gradients, weights };
 struct Readers {
   Communicator* circle = nullptr;  // none: nobody else
   CutUp so_far = CutUp::nothing;   // every rank keeps its part of these, and updates that
+  Communicator* twins = nullptr;   // where several groups cut up the same: ranks that keep the same parts
   int rank() const { return circle ? circle->rank() : 0; }
   int ranks() const { return circle ? circle->size() : 1; }
   bool cut(CutUp what = CutUp::states) const { return so_far >= what && ranks() > 1; }
@@ -70,9 +68,10 @@ struct WeightBlock {
   std::vector<OwnedPart> owned;       // one a bucket where states are cut, else one for all
   std::int64_t elements = 0, kept = 0;
   // Of owned elements only where weights, or gradients, are cut.
-  Tensor values;  // what layers read: f32, bf16 or f16
-  Tensor master;  // f32: the values themselves where those are f32, else of owned elements
-  Tensor grads;   // f32; empty where nothing is trained
+  Tensor values;           // what layers read: f32, bf16 or f16
+  Tensor master;           // f32: the values themselves where those are f32, else of owned elements
+  Shelf* shelf = nullptr;  // where masters lie in a file: windows of them are here while they are walked
+  Tensor grads;            // f32; empty where nothing is trained
 
   std::span<const WeightSlot> slots_of(const WeightBucket& bucket) const {
     return std::span(slots).subspan(std::size_t(bucket.first_slot), std::size_t(bucket.slots));
@@ -85,10 +84,12 @@ struct WeightBlock {
   Tensor value_of(const OwnedPart& part) const { return own(values, CutUp::weights, part); }
   Tensor grad_of(const OwnedPart& part) const { return own(grads, CutUp::gradients, part); }
   Tensor master_of(const OwnedPart& part) const {
+    if (shelf != nullptr) return master_in_window(part);
     return master_is_values() ? value_of(part) : master.slice(0, part.kept, part.count);
   }
 
  private:
+  Tensor master_in_window(const OwnedPart& part) const;
   Tensor own(const Tensor& held, CutUp what, const OwnedPart& part) const {
     return held.slice(0, readers.cut(what) ? part.kept : part.at, part.count);
   }
@@ -99,7 +100,9 @@ struct DataParallel {
   const ProcessMesh* mesh = nullptr;  // none: this rank holds all there is
   CutUp cut = CutUp::nothing;         // ZeRO's stage
   std::int64_t bucket = 0;            // elements after which a bucket may be closed; 0: a bucket a block
+  int groups = 1;                     // that cut it up each; gradients are then added over groups too
   Dtype wire = Dtype::f32;            // what gradients travel as
+  const Offload* offload = nullptr;   // states, and masters of other types than f32, lie in a file
 };
 
 /// What this rank holds of a tensor that is as large as a parameter: a master, a moment. Replica 0 of every
@@ -121,6 +124,9 @@ class Weights {
   /// numbers of their copies, which the mesh knows. Collective over the mesh.
   Weights(const std::function<void(const VisitParameter&)>& each, Device& device, Dtype compute, For purpose,
           const DataParallel& data = {});
+  ~Weights();
+  Weights(const Weights&) = delete;  // a block knows its shelf
+  Weights& operator=(const Weights&) = delete;
   /// Fills masters by each parameter's init; the same numbers under every layout.
   void initialize(std::uint64_t seed);
   void zero_grads();
@@ -134,6 +140,8 @@ class Weights {
   const std::vector<WeightBlock>& blocks() const { return blocks_; }
   const DataParallel& data() const { return data_; }
   const Ties& ties() const { return *ties_; }
+  /// Ranks that hold different parts of what is cut up. Only where there is a mesh.
+  Communicator& sharers(View view) const;
   /// The part of a tensor that belongs to a parameter, in its shape. The tensor holds the block's elements
   /// from `from` on.
   static Tensor part(const Tensor& flat, const WeightSlot& slot, std::int64_t from = 0);
@@ -142,6 +150,8 @@ class Weights {
   /// What of a tensor of owned elements, one a block, is here; `suffix` is added to the parameters' names.
   void each_kept(const std::vector<Tensor>& kept, const std::string& suffix, const VisitHeld& visit) const;
   Device& device() const { return device_; }
+  /// Where states lie in a file; null where they are in memory.
+  Shelf* shelf() const { return shelf_.get(); }
 
  private:
   void place(Parameter& parameter);
@@ -151,12 +161,15 @@ class Weights {
   void share_out(WeightBlock& block) const;
   void allocate(WeightBlock& block, Dtype compute, For purpose);
   void initialize_through_grads(const WeightBlock& block, std::uint64_t seed);
+  void put_on_shelf();
+  void set_master(const WeightBlock& block, const OwnedPart& own, const Tensor& values);
   void initialize_by_buckets(const WeightBlock& block, std::uint64_t seed);
   enum class Counted : std::uint8_t { from_the_block, from_what_is_kept };
   std::vector<Piece> pieces_here(const WeightBlock& block, const WeightSlot& slot, Counted counted) const;
   Device& device_;
   DataParallel data_;
   std::optional<Ties> ties_;
+  std::unique_ptr<Shelf> shelf_;  // outlives what lies there
   std::vector<WeightBlock> blocks_;
 };
 

@@ -56,9 +56,9 @@ Schedule from_fitting_file(const Wanted& wanted) {
 }
 
 /// Reads the text form line by line.
-class Reader {
+class ScheduleReader {
  public:
-  Reader(std::string_view script, const std::string& name) : in_(std::string(script)), name_(name) {}
+  ScheduleReader(std::string_view script, const std::string& name) : in_(std::string(script)), name_(name) {}
 
   Schedule read() {
     for (std::string line; ++number_, std::getline(in_, line);) {
@@ -173,7 +173,7 @@ std::string write_schedule(const Schedule& schedule) {
 }
 
 Schedule read_schedule(std::string_view script, const std::string& name) {
-  Schedule s = Reader(script, name).read();
+  Schedule s = ScheduleReader(script, name).read();
   try {
     (void)rehearse(with_transfers(s));
   } catch (const Error& error) {

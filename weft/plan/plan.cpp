@@ -6,9 +6,10 @@
 
 #include "weft/base/number.h"
 #include "weft/ops/elementwise.h"
+#include "weft/optim/shelf.h"
 #include "weft/plan/quiet.h"
-#include "weft/train/batch_size.h"
-#include "weft/train/replica.h"
+#include "weft/train/curriculum.h"
+#include "weft/train/settings.h"
 #include "weft/train/stages.h"
 
 namespace weft {
@@ -22,31 +23,49 @@ Coordinate counted(const ParallelLayout& layout, int stage) {
   return at;
 }
 
-/// What the feed hands out, without numbers.
+/// What lies there at once: some microbatches one by one, and room for the others.
+struct Microbatches {
+  std::vector<Batch> some;
+  Tensor others;
+};
+
+/// What the feed hands out, without numbers: so many rows of samples so long.
 class Batches {
  public:
-  Batches(const TrainConfig& c, const ModelKind& kind, Device& device)
-      : config_(c), kind_(kind), device_(device), samples_(kind.samples(c.model)) {}
+  Batches(const TrainConfig& c, const data::Rows& rows, const Replica& replica)
+      : config_(c),
+        rows_(rows),
+        kind_(replica.kind()),
+        device_(replica.device()),
+        samples_(samples_of(c, kind_, rows)) {}
 
+  Microbatches made(int all, int some) const {
+    Microbatches out;
+    for (int i = 0; i < some; ++i) out.some.push_back(batch());
+    if (all > some) out.others = empty(device_, {(all - some) * tokens() * 4}, Dtype::i32);
+    return out;
+  }
+
+ private:
   Batch batch() const {
     Batch batch;
     for (const BatchField& field : kind_.fields) field.to(batch) = field_of(field);
     for (Sequences* sequences : {&batch.text, &batch.source}) place(*sequences);
     batch.text.restarted = config_.data.reset_positions || config_.data.between_documents;
-    batch.samples = empty(device_, {rows()}, Dtype::i64);
+    batch.samples = empty(device_, {rows_.count}, Dtype::i64);
     return batch;
   }
   /// Tokens that a rank holds of a microbatch.
-  std::int64_t tokens() const {
-    return (samples_.sequence + samples_.decoder) / config_.parallel.cp * rows();
+  std::int64_t tokens() const { return samples_.tokens() / config_.parallel.cp * rows_.count; }
+  static Samples samples_of(const TrainConfig& c, const ModelKind& kind, const data::Rows& rows) {
+    Samples samples = kind.samples(c.model);
+    samples.sequence = rows.length;
+    return samples;
   }
-
- private:
-  std::int64_t rows() const { return rows_of_a_pass(config_.model, config_.batch); }
   Tensor field_of(const BatchField& field) const {
     const bool apart = config_.data.reset_attention || config_.data.between_documents;
     if (field.may_lack && !(field.from == data::Field::documents && apart)) return {};
-    const std::int64_t s = samples_.length(field.from) / config_.parallel.cp, b = rows();
+    const std::int64_t s = samples_.length(field.from) / config_.parallel.cp, b = rows_.count;
     switch (field.as) {
       case BatchField::As::ids:
         return empty(device_, {s, b}, Dtype::i32);
@@ -69,10 +88,20 @@ class Batches {
   }
 
   const TrainConfig& config_;
+  data::Rows rows_;
   const ModelKind& kind_;
   Device& device_;
   Samples samples_;
 };
+
+/// What microbatches are at their largest: whole samples, and pieces of samples where these are more tokens.
+std::vector<data::Rows> largest_rows(const TrainConfig& c) {
+  const data::Rows whole{rows_of_a_pass(c.model, c.batch), c.model.sequence};
+  if (c.curriculum.rule.curve == data::LengthCurve::none) return {whole};
+  const data::Rows pieces = curriculum_of(c).most_rows(run_length(c).steps);
+  if (pieces.tokens() <= c.batch.micro * c.model.sequence) return {whole};
+  return {whole, pieces};
+}
 
 /// More microbatches than these change no peak: a pipeline is full, and all that comes then is alike. A
 /// schedule that keeps every one open, or one from a file, is not cut.
@@ -103,37 +132,65 @@ std::vector<Tensor> further_sums(const Replica& replica, int levels) {
   return out;
 }
 
-MemoryMeter count(const TrainConfig& c, int stage, const Colors& colors, const OpenCounter& open) {
+enum class Load : std::uint8_t { even, crowded };
+
+struct Counted {
+  MemoryMeter memory;
+  std::int64_t training = 0;  // at most, before anything is evaluated; of a run that trains
+  std::int64_t on_disk = 0;
+};
+
+void train(Replica& replica, const TrainConfig& c, std::span<const Batch> batches) {
+  StepOrder order = step_order(c);
+  order.rate = order.ends_rate = 1e-4;
+  for (order.step = 1; order.step <= 2; ++order.step) (void)replica.step(batches, order);
+}
+
+/// Nothing is remembered for a backward, so of one stage two microbatches are all alike; but a stage's sends
+/// lie there until their readers have them, which a stage that reads nothing hears at the end.
+void evaluate(Replica& replica, const TrainConfig& c) {
+  const std::int64_t rows = sums_of(c.model).samples_of_a_pass(c.eval.micro);
+  const int all = int(c.eval.global / c.parallel.dp / rows), together = int(c.eval.micro / rows);
+  const int some = c.parallel.pp > 1 ? all : std::min(all, 2 * together);
+  const Microbatches batches = Batches(c, {rows, c.model.sequence}, replica).made(all, some);
+  Evaluation sums;
+  replica.evaluate(batches.some, sums, together);
+}
+
+Counted count(const TrainConfig& c, int stage, const Colors& colors, const OpenCounter& open,
+              Load load = Load::even) {
   const auto device = open();
   const ParallelLayout layout = layout_of(c.parallel);
   QuietWorld world(layout.rank(counted(layout, stage)), colors);
   const ProcessMesh mesh(layout, world);
-  Replica replica(replica_config(c), {*device, mesh});
-  const int all = microbatches_of(c), some = enough(c, all);
-  std::vector<Batch> batches;
-  const Batches made(c, replica.kind(), *device);
-  for (int i = 0; i < some; ++i) batches.push_back(made.batch());
-  // The rest of a step's batches lie there too.
-  const Tensor rest = all > some ? empty(*device, {(all - some) * made.tokens() * 4}, Dtype::i32) : Tensor();
-  const int levels = c.model.exact ? waiting_sums(all) - waiting_sums(some) : 0;
-  const std::vector<Tensor> sums = further_sums(replica, levels);
-  for (int step = 1; step <= 2; ++step)
-    (void)replica.step(batches, {.step = step,
-                                 .rate = 1e-4,
-                                 .ends_rate = 1e-4,
-                                 .clip = c.optimizer.clip,
-                                 .per_token = c.batch.per_token_loss,
-                                 .together = int(c.batch.micro / rows_of_a_pass(c.model, c.batch)),
-                                 .count_zeros = c.log.zeros,
-                                 .params_norm = c.log.params_norm});
-  return device->memory();
+  ReplicaConfig config = replica_config(c);
+  config.crowded = load == Load::crowded;
+  Replica replica(config, {*device, mesh});
+  // A step's batches and sums lie there until the next one, and evaluations come between.
+  Microbatches batches;
+  std::vector<Tensor> sums;
+  if (!c.eval.skip_train) {
+    const int all = microbatches_of(c), some = enough(c, all);
+    for (const data::Rows& rows : largest_rows(c)) {
+      batches = {};
+      batches = Batches(c, rows, replica).made(all, some);
+      if (sums.empty())
+        sums = further_sums(replica, c.model.exact ? waiting_sums(all) - waiting_sums(some) : 0);
+      train(replica, c, batches.some);
+    }
+  }
+  Counted out{.memory = {}, .training = device->memory().total_peak};
+  if (evaluates(c)) evaluate(replica, c);
+  out.memory = device->memory();
+  if (c.eval.skip_train) out.training = out.memory.total_peak;
+  if (const Shelf* shelf = replica.weights().shelf()) out.on_disk = shelf->file().bytes_of_file();
+  return out;
 }
 
 }  // namespace
 
 Plan plan_run(const TrainConfig& c, const OpenCounter& open) {
-  if (bytes_at_least(c) > most_that_can_be_counted)
-    fail(Kind::internal, "plan: numbers are too large to be counted");
+  if (!countable(c)) fail(Kind::internal, "plan: numbers are too large to be counted");
   Plan plan{.parameters = count_parameters(c.model),
             .tokens = c.batch.global * c.model.sequence,
             .flops = double(c.batch.global) * training_flops(c.model, c.model.sequence),
@@ -141,26 +198,65 @@ Plan plan_run(const TrainConfig& c, const OpenCounter& open) {
   const Colors colors = colors_of(layout_of(c.parallel));
   const int twins = c.parallel.tp * c.parallel.cp * c.parallel.dp;
   for (int stage = 0; stage < c.parallel.pp; ++stage) {
-    const MemoryMeter memory = count(c, stage, colors, open);
-    const bool alike = !plan.kinds.empty() && plan.kinds.back().memory == memory;
-    if (!alike) plan.kinds.push_back({.first = stage, .last = stage, .ranks = 0, .memory = memory});
+    const Counted counted = count(c, stage, colors, open);
+    const bool alike = !plan.kinds.empty() && plan.kinds.back().memory == counted.memory;
+    if (!alike)
+      plan.kinds.push_back({.first = stage,
+                            .last = stage,
+                            .ranks = 0,
+                            .memory = counted.memory,
+                            .training = counted.training,
+                            .on_disk = counted.on_disk});
+    if (c.parallel.ep * c.parallel.etp > 1 && c.model.experts.count > 0 && !alike)
+      plan.kinds.back().crowded = count(c, stage, colors, open, Load::crowded).memory.total_peak;
     plan.kinds.back().last = stage;
     plan.kinds.back().ranks += twins;
   }
   return plan;
 }
 
+namespace {
+
+/// Experts that a token does not go through, in numbers that cannot overflow.
+double idle_at_least(const ModelConfig& m) {
+  const double rest = m.experts.count - m.experts.router.chosen;
+  const double inner = m.experts.latent > 0 ? double(m.experts.latent) : double(m.hidden);
+  return m.experts.count == 0 ? 0 : m.experts.layers_with() * rest * inner * double(m.experts.ffn_hidden) * 2;
+}
+
+/// Tokens of what goes through a layer at once, where it is most.
+double most_tokens_at_once(const TrainConfig& c) {
+  const SumRules sums = sums_of(c.model);
+  const std::int64_t trains = c.eval.skip_train ? 0 : sums.samples_of_a_pass(c.batch.micro);
+  const std::int64_t looks = evaluates(c) ? sums.samples_of_a_pass(c.eval.micro) : 0;
+  return double(std::max(trains, looks)) * double(c.model.sequence) / c.parallel.cp;
+}
+
+/// The stream between two layers.
+double activations_at_least(const TrainConfig& c) {
+  const double bytes = c.model.precision == Precision::f32 ? 4 : 2;
+  return most_tokens_at_once(c) * double(c.model.hidden) * bytes / c.parallel.tp;
+}
+
+}  // namespace
+
 // Training on one token multiplies every weight of a product thrice, two operations each.
 double bytes_at_least(const TrainConfig& c) {
-  const double parameters = training_flops(c.model, 1) / 6;
+  const double parameters = training_flops(c.model, 1) / 6 + idle_at_least(c.model);
   const bool own_masters = c.model.precision != Precision::f32;
   const double weights = own_masters ? 2 : 4, gradients = 4;
-  const double states = (own_masters ? 4 : 0) + (c.optimizer.kind == OptimizerKind::adam ? 8 : 4);
+  double states = (own_masters ? 4 : 0) + (c.optimizer.kind == OptimizerKind::adam ? 8 : 4);
+  if (c.optimizer.offload.on) states *= 1 - c.optimizer.offload.fraction;
   const auto held = [&](double bytes, int cut_from) {
-    return c.parallel.zero >= cut_from ? bytes / (double(c.parallel.dp) * c.parallel.cp) : bytes;
+    return c.parallel.zero >= cut_from
+               ? bytes * c.parallel.shard_groups / (double(c.parallel.dp) * c.parallel.cp)
+               : bytes;
   };
-  return parameters * (held(states, 1) + held(gradients, 2) + held(weights, 3));
+  return parameters * (held(states, 1) + held(gradients, 2) + held(weights, 3)) + activations_at_least(c);
 }
+
+// Losses are counted a thousand tokens at a time.
+bool countable(const TrainConfig& c) { return bytes_at_least(c) <= 1e15 && most_tokens_at_once(c) <= 5e7; }
 
 std::int64_t overhead_of_a_process() { return std::int64_t{128} << 20; }
 

@@ -1,4 +1,5 @@
-// What a run will need, before it starts: one rank of every kind runs two steps on a device that only counts.
+// What a run will need, before it starts: one rank of every kind runs two steps and an evaluation on a device
+// that only counts.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +22,10 @@ struct KindOfRank {
   int first = 0, last = 0;  // pipeline ranks
   int ranks = 0;            // with all their tensor-, context- and data-parallel twins
   MemoryMeter memory;
+  std::int64_t training = 0;  // the most at once, where evaluations are left out; these may need more
+  std::int64_t on_disk = 0;   // of a rank's optimizer states
+  /// At most, where routers send all that they can to this rank's experts; 0 where nothing travels.
+  std::int64_t crowded = 0;
 };
 
 struct Plan {
@@ -30,12 +35,14 @@ struct Plan {
   std::vector<KindOfRank> kinds;
 };
 
-/// Of a completed configuration. Fails where numbers are too large to be counted: see bytes_at_least().
+/// Of a completed configuration that is countable().
 Plan plan_run(const TrainConfig& config, const OpenCounter& open);
 
-/// Weights, gradients and optimizer of all ranks that hold one model, in arithmetic that cannot overflow.
+/// Weights, gradients and optimizer of all ranks that hold one model, and the least that a microbatch's
+/// activations take, in arithmetic that cannot overflow.
 double bytes_at_least(const TrainConfig& config);
-inline constexpr double most_that_can_be_counted = 1e15;
+/// Whether numbers are small enough to be counted, and soon: no machine has what it takes where they are not.
+bool countable(const TrainConfig& config);
 
 /// What a rank holds besides tensors: the program, its threads, what libraries keep.
 std::int64_t overhead_of_a_process();

@@ -13,16 +13,22 @@ namespace {
 
 class Lines final : public Sink {
  public:
+  explicit Lines(LineForm form) : form_(form) {}
   const char* name() const override { return "the log"; }
   void write(const StepRecord& step) override {
     if (step.span == RecordScope::step) return;
-    fmt::print(stderr, "{}\n", iteration_line(step, now_text()));
+    fmt::print(stderr, "{}\n",
+               form_ == LineForm::deepspeed ? deepspeed_lines(step) : iteration_line(step, now_text()));
+    if (!step.experts.empty()) fmt::print(stderr, "{}\n", experts_line(step));
   }
   void write(const Evaluation& evaluation) override {
     fmt::print(stderr, "{}\n", evaluation_lines(evaluation));
   }
   void write(const Timers& timers) override { fmt::print(stderr, "{}\n", timer_lines(timers)); }
   void flush() override { std::fflush(stderr); }
+
+ private:
+  LineForm form_;
 };
 
 class Live final : public Sink {
@@ -47,9 +53,9 @@ class Live final : public Sink {
 
 Console console_of_stderr() { return isatty(STDERR_FILENO) ? Console::live : Console::lines; }
 
-std::unique_ptr<Sink> console_sink(Console kind) {
+std::unique_ptr<Sink> console_sink(Console kind, LineForm form) {
   if (kind == Console::live) return std::make_unique<Live>();
-  return std::make_unique<Lines>();
+  return std::make_unique<Lines>(form);
 }
 
 }  // namespace weft::report

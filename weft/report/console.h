@@ -10,6 +10,7 @@ namespace weft::report {
 enum class Console { lines, live };
 /// What standard error is.
 Console console_of_stderr();
-std::unique_ptr<Sink> console_sink(Console kind);
+/// On a terminal there is one live line, whoever would read others.
+std::unique_ptr<Sink> console_sink(Console kind, LineForm form);
 
 }  // namespace weft::report

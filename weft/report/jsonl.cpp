@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 Json numeric(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 std::string key(std::string name) {
-  std::ranges::replace(name, ' ', '_');
+  for (const char c : {' ', '-', '/'}) std::ranges::replace(name, c, '_');
   return name;
 }
 
@@ -39,6 +39,9 @@ class JsonLines final : public Sink {
 std::string json_line(const StepRecord& step) {
   Json line{{"iteration", step.iteration}, {"consumed_samples", step.consumed_samples}};
   for (const auto& [name, value] : step.losses) line[key(name)] = numeric(value);
+  for (const auto& [name, value] : step.experts) line[key(name)] = numeric(value);
+  if (step.consumed_tokens) line["consumed_tokens"] = *step.consumed_tokens;
+  if (step.sequence_length) line["sequence_length"] = *step.sequence_length;
   if (step.grad_norm) line["grad_norm"] = numeric(*step.grad_norm);
   if (step.zeros) line["num_zeros"] = *step.zeros;
   if (step.params_norm) line["params_norm"] = numeric(*step.params_norm);

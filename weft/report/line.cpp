@@ -22,11 +22,18 @@ void append_losses(Line out, const StepRecord& step) {
     if (value >= 0) fmt::format_to(out, " {}: {:.6E} |", name, value);
 }
 
-void append_norms(Line out, const StepRecord& step) {
+void append_norms(Line out, const StepRecord& step, LineForm form) {
   fmt::format_to(out, " loss scale: {:.1f} |", step.loss_scale);
   if (step.grad_norm) fmt::format_to(out, " grad norm: {:.3f} |", *step.grad_norm);
-  if (step.zeros) fmt::format_to(out, " num zeros: {} |", *step.zeros);
+  if (step.zeros)
+    fmt::format_to(out, " num zeros: {}{} |", *step.zeros, form == LineForm::deepspeed ? ".0" : "");
   if (step.params_norm) fmt::format_to(out, " params norm: {:.3f} |", *step.params_norm);
+  if (step.sequence_length) fmt::format_to(out, " curriculum seqlen: {:5d} |", *step.sequence_length);
+}
+
+void append_counts(Line out, const StepRecord& step) {
+  fmt::format_to(out, " number of skipped iterations: {:3d} | number of nan iterations: {:3d} |",
+                 step.skipped, step.not_finite);
 }
 
 const char* heading(TimerForm form) {
@@ -61,15 +68,48 @@ std::string iteration_line(const StepRecord& step, const std::string& when) {
   const Line out(line);
   fmt::format_to(out, " [{}] iteration {:8d}/{:8d} | consumed samples: {:12d} |", when, step.iteration,
                  step.iterations, step.consumed_samples);
+  if (step.consumed_tokens) fmt::format_to(out, " consumed tokens: {:12d} |", *step.consumed_tokens);
   if (step.skipped_samples > 0) fmt::format_to(out, " skipped samples: {:12d} |", step.skipped_samples);
   fmt::format_to(out, " elapsed time per iteration (ms): {:.1f} |", step.milliseconds);
   if (step.teraflops) fmt::format_to(out, " throughput per GPU (TFLOP/s/GPU): {:.1f} |", *step.teraflops);
   if (step.learning_rate) fmt::format_to(out, " learning rate: {:.6E} |", *step.learning_rate);
   fmt::format_to(out, " global batch size: {:5d} |", step.global_batch);
   append_losses(out, step);
-  append_norms(out, step);
-  fmt::format_to(out, " number of skipped iterations: {:3d} | number of nan iterations: {:3d} |",
-                 step.skipped, step.not_finite);
+  append_norms(out, step, LineForm::megatron);
+  append_counts(out, step);
+  return line;
+}
+
+std::string deepspeed_lines(const StepRecord& step) {
+  std::string line;
+  const Line out(line);
+  const double seconds = step.milliseconds / 1000, samples = double(step.global_batch) / seconds;
+  const std::int64_t length = step.sequence_length.value_or(step.sequence);
+  if (!step.losses.empty())
+    fmt::format_to(out, "steps: {} loss: {:.4f} iter time (s): {:.3f} samples/sec: {:.3f}\n", step.iteration,
+                   step.losses.front().second, seconds, samples);
+  fmt::format_to(out, " iteration {:8d}/{:8d} | consumed samples: {:12d} | consumed tokens: {:12d} |",
+                 step.iteration, step.iterations, step.consumed_samples,
+                 step.consumed_tokens.value_or(step.consumed_samples * step.sequence));
+  fmt::format_to(out, " elapsed time per iteration (ms): {:.1f} |", step.milliseconds);
+  if (step.learning_rate) fmt::format_to(out, " learning rate: {:.3E} |", *step.learning_rate);
+  fmt::format_to(out, " global batch size: {:5d} |", step.global_batch);
+  append_losses(out, step);
+  append_norms(out, step, LineForm::deepspeed);
+  if (step.sequence_length) fmt::format_to(out, " curriculum seqlen: {:5d} |", length);
+  fmt::format_to(out, " actual seqlen: {:5d} |", length);
+  append_counts(out, step);
+  fmt::format_to(out, " samples per second: {:.3f} | tokens per gpu per second (tgs): {:.3f} |", samples,
+                 samples * double(length) / double(step.world_size));
+  if (step.teraflops) fmt::format_to(out, " TFLOPs: {:.2f} |", *step.teraflops);
+  return line;
+}
+
+std::string experts_line(const StepRecord& step) {
+  if (step.experts.empty()) return {};
+  std::string line = "     experts |";
+  for (const auto& [name, value] : step.experts)
+    if (name.find("_layer_") == std::string::npos) fmt::format_to(Line(line), " {}: {:.4f} |", name, value);
   return line;
 }
 

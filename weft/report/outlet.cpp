@@ -1,4 +1,3 @@
-// The queue between a run and its sinks.
 #include "weft/report/outlet.h"
 
 #include <exception>

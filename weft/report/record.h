@@ -14,17 +14,23 @@ namespace weft::report {
 /// What a record is about: one step, the steps since the last line, or, where every step has a line, both.
 enum class RecordScope : std::uint8_t { both, step, interval };
 
+/// Whose lines a run writes: a step as Megatron tells it, or as Megatron-DeepSpeed does.
+enum class LineForm : std::uint8_t { megatron, deepspeed };
+constexpr std::array<std::string_view, 2> words(LineForm) { return {"megatron", "deepspeed"}; }
+
 /// A step, or the means since the last line. Lines for people are of intervals; files for programs are of
 /// steps.
 struct StepRecord {
   RecordScope span = RecordScope::both;
   std::int64_t iteration = 0, iterations = 0;
   std::int64_t consumed_samples = 0, skipped_samples = 0;
-  double milliseconds = 0;          // a step
-  std::optional<double> teraflops;  // a second and rank
+  std::optional<std::int64_t> consumed_tokens, sequence_length;  // where samples grow
+  double milliseconds = 0;                                       // a step
+  std::optional<double> teraflops;                               // a second and rank
   double tokens_per_second = 0;
   std::optional<double> learning_rate;
   std::int64_t global_batch = 0;
+  std::int64_t sequence = 0;                           // tokens of a sample
   std::vector<std::pair<std::string, double>> losses;  // "lm loss"
   double loss_scale = 1;
   std::optional<double> grad_norm;
@@ -33,6 +39,8 @@ struct StepRecord {
   std::int64_t skipped = 0, not_finite = 0;  // steps since the last line
   std::int64_t world_size = 1;
   std::map<std::string, std::int64_t> memory;  // bytes, by TensorBoard's tag
+  /// Of a mixture of experts, in the last step: how evenly they were chosen, by TensorBoard's tag.
+  std::vector<std::pair<std::string, double>> experts;
 };
 
 struct Evaluation {

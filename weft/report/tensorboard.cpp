@@ -37,8 +37,10 @@ class TensorBoard final : public Sink {
     if (options_.learning_rate && step.learning_rate) both(step, "learning-rate", *step.learning_rate);
     both(step, "batch-size", double(step.global_batch));
     for (const auto& [name, value] : step.losses) both(step, name, value);
+    for (const auto& [name, value] : step.experts) add(step.iteration, name, value);
     if (options_.loss_scale) both(step, "loss-scale", step.loss_scale);
     if (options_.world_size) both(step, "world-size", double(step.world_size));
+    if (step.sequence_length) add(step.iteration, "seqlen/curriculum_seqlen", double(*step.sequence_length));
     if (step.grad_norm) both(step, "grad-norm", *step.grad_norm);
     if (step.zeros) both(step, "num-zeros", double(*step.zeros));
     if (step.params_norm) both(step, "params-norm", *step.params_norm);

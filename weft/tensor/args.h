@@ -27,7 +27,7 @@ struct MatmulArgs {
 
 /// Groups of consecutive rows: group g of a and out is rows [offsets[g], offsets[g + 1]).
 struct Groups {
-  std::span<const std::int64_t> offsets;
+  std::span<const std::int64_t> offsets = {};
 };
 
 // ---- random numbers by address
@@ -112,16 +112,14 @@ struct AttentionArgs {
   Address at = {};
   Tensor samples = {};  // i64 [b]
   std::int64_t head0 = 0, query0 = 0, key0 = 0;
-  /// Exact mode: partial results are kept by key blocks of this many and merged in ascending order (0: free).
-  std::int64_t block = 0;
 };
-/// q [s, b, g, r, d] where query head = group * r + i; k and v [s, b, g, d]; any strides but the last, which
-/// is 1.
+/// q [s, b, g, r, d] where query head = group * r + i; k [s, b, g, d], v [s, b, g, d'], as wide as a key or
+/// not; any strides but the last, which is 1.
 struct Attended {
   Tensor q, k, v;
 };
 struct AttentionOut {
-  Tensor o;    // [sq, b, g, r, d]
+  Tensor o;    // [sq, b, g, r, d']
   Tensor lse;  // f32 [b, n, sq]; -inf where a query sees nothing (its o is zero)
 };
 /// Shapes of q, k and v; accumulate adds to these. dbias (f32, like bias) is added to where it is given: a
@@ -159,15 +157,13 @@ struct LossParts {
   Tensor max;     // greatest logit; the caller takes the maximum over parts before the sums
   Tensor sum;     // of exp(logit - max)
   Tensor target;  // logit - max at the target, 0 where it lies in another part
-  Tensor logits;  // sum of (logit - max), for label smoothing; may be empty without it
 };
 struct LossTargets {
   Tensor ids;     // i32 [t]
   Tensor weight;  // f32 [t], the factor of each token's loss in the objective
 };
 struct LossArgs {
-  float smoothing = 0;  // label smoothing over the whole vocabulary
-  float z_loss = 0;     // weight of (log sum exp)^2
+  float z_loss = 0;  // weight of (log sum exp)^2
 };
 
 // ---- optimizers

@@ -1,4 +1,8 @@
 // A device is an object, not a number: it owns memory, order and arithmetic for one rank.
+//
+// It does what it is asked for in the order of asking, and may do it later: a kernel or a copy that was asked
+// for sees what was asked for before it, and the host goes on. The host sees what a device did by a fence
+// alone.
 #pragma once
 
 #include <cstddef>
@@ -6,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/tensor/fence.h"
 #include "weft/tensor/meter.h"
 #include "weft/tensor/storage.h"
 
@@ -28,9 +33,13 @@ class Device {
   virtual bool holds_numbers() const { return true; }
   /// True when the host may read tensors' memory directly.
   virtual bool host_visible() const { return true; }
-  virtual void copy_from_host(Storage& to, std::int64_t offset, const void* from, std::int64_t bytes) = 0;
-  virtual void copy_to_host(void* to, const Storage& from, std::int64_t offset, std::int64_t bytes) = 0;
-  virtual void synchronize() = 0;
+  /// Copies take their turn. Until the fence `from` must stay as it is; where that is empty it was taken.
+  virtual Fence copy_from_host(Storage& to, std::int64_t offset, const void* from, std::int64_t bytes) = 0;
+  /// Behind the fence `to` holds the bytes.
+  virtual Fence copy_to_host(void* to, const Storage& from, std::int64_t offset, std::int64_t bytes) = 0;
+  /// Behind all that was asked for up to now.
+  virtual Fence fence() { return {}; }
+  void synchronize() { fence().wait(); }
   /// Threads that this rank's arithmetic may use.
   virtual int threads() const { return 1; }
   /// From now on (or no longer) a block that the pool has not got is an error, not a request to the system.
@@ -43,6 +52,11 @@ class Device {
   virtual std::vector<std::string> notes() const { return {}; }
 
   WorkMeter& work() { return work_; }
+
+ protected:
+  friend class Fence;
+  /// Of a fence that this device made: returns when that place has been reached.
+  virtual void wait_for(std::uint64_t) {}
 
  private:
   WorkMeter work_;

@@ -1,16 +1,26 @@
 // Copies through the device's own words, one contiguous run at a time.
 #include "weft/tensor/host.h"
 
-#include <functional>
+#include "weft/base/error.h"
 
 namespace weft {
 namespace {
 
-/// Calls run(offset in the storage, elements) for every stretch of consecutive elements, in order.
-void each_run(const Tensor& tensor, const std::function<void(std::int64_t, std::int64_t)>& run) {
+/// Calls run(offset in the storage, elements) for every stretch of consecutive elements, in order. A step
+/// reads by it, so nothing is asked of the heap.
+template <class Run>
+void each_run(const Tensor& tensor, const Run& run) {
   if (tensor.elements() == 0) return;
   if (tensor.contiguous()) return run(tensor.offset(), tensor.elements());
   for (std::int64_t i = 0; i < tensor.dim(0); ++i) each_run(tensor.at(0, i), run);
+}
+
+/// Its memory need not be the host's.
+template <class T>
+void must_hold(const Tensor& tensor) {
+  if (tensor.dtype() != dtype_of<T>)
+    fail(Kind::internal, "tensor: ", tensor.shape(), " holds ", name(tensor.dtype()), ", read as ",
+         name(dtype_of<T>));
 }
 
 template <class From>
@@ -22,28 +32,39 @@ void widen(const Tensor& tensor, std::vector<double>& out) {
 
 template <class T>
 std::vector<T> to_host(const Tensor& tensor) {
-  (void)tensor.data<T>();  // checks the type
   std::vector<T> out(std::size_t(tensor.elements()));
-  T* to = out.data();
-  each_run(tensor, [&](std::int64_t offset, std::int64_t count) {
-    tensor.device().copy_to_host(to, *tensor.storage(), offset * std::int64_t(sizeof(T)),
-                                 count * std::int64_t(sizeof(T)));
-    to += count;
-  });
+  read(tensor, std::span<T>(out));
   return out;
 }
 
 template <class T>
+void read(const Tensor& tensor, std::span<T> into) {
+  must_hold<T>(tensor);
+  if (std::int64_t(into.size()) != tensor.elements())
+    fail(Kind::shape, "read: ", tensor.shape(), " into ", into.size(), " values");
+  T* to = into.data();
+  Fence last;  // in the order of asking: behind it are all
+  each_run(tensor, [&](std::int64_t offset, std::int64_t count) {
+    last = tensor.device().copy_to_host(to, *tensor.storage(), offset * std::int64_t(sizeof(T)),
+                                        count * std::int64_t(sizeof(T)));
+    to += count;
+  });
+  last.wait();
+}
+
+template <class T>
 void copy_to(const Tensor& tensor, std::span<const T> values) {
-  (void)tensor.data<T>();
+  must_hold<T>(tensor);
   if (std::int64_t(values.size()) != tensor.elements())
     fail(Kind::shape, "copy_to: ", values.size(), " values for ", tensor.shape());
   const T* from = values.data();
+  Fence last;
   each_run(tensor, [&](std::int64_t offset, std::int64_t count) {
-    tensor.device().copy_from_host(*tensor.storage(), offset * std::int64_t(sizeof(T)), from,
-                                   count * std::int64_t(sizeof(T)));
+    last = tensor.device().copy_from_host(*tensor.storage(), offset * std::int64_t(sizeof(T)), from,
+                                          count * std::int64_t(sizeof(T)));
     from += count;
   });
+  last.wait();
 }
 
 template <class T>
@@ -87,7 +108,7 @@ template <class T>
 double only_number(const Tensor& tensor) {
   T x{};
   constexpr auto size = std::int64_t(sizeof(T));
-  tensor.device().copy_to_host(&x, *tensor.storage(), tensor.offset() * size, size);
+  tensor.device().copy_to_host(&x, *tensor.storage(), tensor.offset() * size, size).wait();
   if constexpr (std::is_arithmetic_v<T>)
     return static_cast<double>(x);
   else
@@ -115,6 +136,8 @@ double number(const Tensor& tensor) {
   }
 }
 
+template void read(const Tensor&, std::span<double>);
+template void read(const Tensor&, std::span<float>);
 template std::vector<float> to_host(const Tensor&);
 template std::vector<double> to_host(const Tensor&);
 template std::vector<bf16> to_host(const Tensor&);

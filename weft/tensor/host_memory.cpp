@@ -32,12 +32,14 @@ void HostMemory::recycle(Storage& storage) noexcept {
   std::free(storage.data());
 }
 
-void HostMemory::copy_from_host(Storage& to, std::int64_t offset, const void* from, std::int64_t bytes) {
+Fence HostMemory::copy_from_host(Storage& to, std::int64_t offset, const void* from, std::int64_t bytes) {
   std::memcpy(to.data() + offset, from, std::size_t(bytes));
+  return {};
 }
 
-void HostMemory::copy_to_host(void* to, const Storage& from, std::int64_t offset, std::int64_t bytes) {
+Fence HostMemory::copy_to_host(void* to, const Storage& from, std::int64_t offset, std::int64_t bytes) {
   std::memcpy(to, from.data() + offset, std::size_t(bytes));
+  return {};
 }
 
 std::unique_ptr<Device> host_memory() { return std::make_unique<HostMemory>(); }

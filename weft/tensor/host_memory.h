@@ -19,9 +19,8 @@ class HostMemory : public Device {
   StorageRef allocate(std::int64_t bytes, Use use) override;
   void recycle(Storage& storage) noexcept override;
   Kernels& kernels() override { return *none_; }
-  void copy_from_host(Storage& to, std::int64_t offset, const void* from, std::int64_t bytes) override;
-  void copy_to_host(void* to, const Storage& from, std::int64_t offset, std::int64_t bytes) override;
-  void synchronize() override {}
+  Fence copy_from_host(Storage& to, std::int64_t offset, const void* from, std::int64_t bytes) override;
+  Fence copy_to_host(void* to, const Storage& from, std::int64_t offset, std::int64_t bytes) override;
   void forbid_fresh_memory(bool) override {}
   MemoryMeter memory() const override { return {}; }
   void forget_peaks() override {}

@@ -1,4 +1,3 @@
-// Sums and peaks.
 #include "weft/tensor/meter.h"
 
 #include <algorithm>

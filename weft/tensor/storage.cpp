@@ -1,4 +1,4 @@
-// Giving memory back.
+// Giving memory back, and waiting for a device.
 #include "weft/tensor/storage.h"
 
 #include "weft/tensor/device.h"
@@ -9,8 +9,6 @@ const char* name(Use use) {
   switch (use) {
     case Use::weights:
       return "weights";
-    case Use::packed_weights:
-      return "packed weights";
     case Use::gradients:
       return "gradients";
     case Use::optimizer:
@@ -28,6 +26,10 @@ const char* name(Use use) {
 void StorageRef::release() {
   if (storage_ && storage_->holders_.fetch_sub(1, std::memory_order_acq_rel) == 1)
     storage_->device().recycle(*storage_);
+}
+
+void Fence::wait() const {
+  if (device_) device_->wait_for(place_);
 }
 
 }  // namespace weft

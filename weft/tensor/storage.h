@@ -13,14 +13,13 @@ class Device;
 /// What memory is for: the lines of the memory table.
 enum class Use : std::uint8_t {
   weights,
-  packed_weights,  // further forms of weights that the products read
   gradients,
   optimizer,
   activations,
   workspace,
   communication,
 };
-inline constexpr int uses = 7;
+inline constexpr int uses = 6;
 const char* name(Use use);
 
 /// A block of a device's memory. The device makes and recycles these; everybody else holds a StorageRef.
@@ -36,8 +35,6 @@ class Storage {
   std::int64_t bytes() const { return bytes_; }
   Use use() const { return use_; }
   Device& device() const { return *device_; }
-  /// For the device that recycles the block.
-  void reuse_for(Use use) { use_ = use; }
 
  private:
   friend class StorageRef;

@@ -46,19 +46,12 @@ bool restride(const Shape& from, const Strides& strides, const Shape& to, Stride
 
 }  // namespace
 
-Tensor Tensor::packed(StorageRef storage, const Shape& shape, Dtype dtype) {
-  Tensor tensor(std::move(storage), shape, dtype);
-  tensor.layout_ = Layout::packed;
-  return tensor;
-}
-
 Device& Tensor::device() const {
   if (!storage_) fail(Kind::internal, "tensor: asked for its device before it was given memory");
   return storage_->device();
 }
 
 bool Tensor::contiguous() const {
-  if (layout_ == Layout::packed) return false;
   std::int64_t step = 1;
   for (int i = rank() - 1; i >= 0; --i) {
     if (shape_[i] != 1 && strides_[i] != step) return false;
@@ -70,13 +63,15 @@ bool Tensor::contiguous() const {
 void* Tensor::address() const {
   if (!storage_) fail(Kind::internal, "tensor: read before it was given memory");
   std::byte* first = storage_->data();
+  if (first && !device().host_visible())
+    fail(Kind::internal, "tensor: ", shape_, " lies on ", device().name(),
+         ", where the host does not read; copy it with weft/tensor/host.h");
   return first ? first + offset_ * size_of(dtype_) : nullptr;
 }
 
 void Tensor::check(Dtype wanted, bool whole) const {
   if (wanted != dtype_)
     fail(Kind::internal, "tensor: ", shape_, " holds ", name(dtype_), ", read as ", name(wanted));
-  if (layout_ == Layout::packed) fail(Kind::internal, "tensor: ", shape_, " is packed and cannot be read");
   if (whole && !contiguous())
     fail(Kind::shape, "tensor: ", shape_, " with strides ", strides_,
          " has gaps and cannot be read as one run");
@@ -84,8 +79,7 @@ void Tensor::check(Dtype wanted, bool whole) const {
 
 Tensor Tensor::view(const Shape& shape) const {
   Strides strides;
-  if (layout_ == Layout::packed || shape.elements() != elements() ||
-      !restride(shape_, strides_, shape, strides))
+  if (shape.elements() != elements() || !restride(shape_, strides_, shape, strides))
     fail(Kind::shape, "view: ", shape_, " with strides ", strides_, " cannot be seen as ", shape);
   Tensor out = *this;
   out.shape_ = shape;
@@ -102,7 +96,7 @@ Tensor Tensor::rows() const {
 
 Tensor Tensor::slice(int dim, std::int64_t from, std::int64_t count) const {
   const int i = dim < 0 ? dim + rank() : dim;
-  if (layout_ == Layout::packed || i < 0 || i >= rank() || from < 0 || count < 0 || from > shape_[i] - count)
+  if (i < 0 || i >= rank() || from < 0 || count < 0 || from > shape_[i] - count)
     fail(Kind::shape, "slice: ", shape_, " has no elements ", from, " to ", from + count, " in dimension ",
          dim);
   Tensor out = *this;
@@ -112,7 +106,7 @@ Tensor Tensor::slice(int dim, std::int64_t from, std::int64_t count) const {
 }
 
 Tensor Tensor::permute(std::initializer_list<int> order) const {
-  if (layout_ == Layout::packed || int(order.size()) != rank())
+  if (int(order.size()) != rank())
     fail(Kind::shape, "permute: ", order.size(), " dimensions named for ", shape_);
   Tensor out = *this;
   unsigned seen = 0;
@@ -144,7 +138,7 @@ Tensor Tensor::at(int dim, std::int64_t i) const {
 
 Tensor Tensor::split(int dim, const Shape& parts) const {
   const int cut = dim < 0 ? dim + rank() : dim;
-  if (layout_ == Layout::packed || cut < 0 || cut >= rank() || parts.elements() != shape_[cut])
+  if (cut < 0 || cut >= rank() || parts.elements() != shape_[cut])
     fail(Kind::shape, "split: dimension ", dim, " of ", shape_, " is not ", parts);
   Dims shape;
   Strides strides;
@@ -159,6 +153,26 @@ Tensor Tensor::split(int dim, const Shape& parts) const {
       shape.push_back(parts[p]);
       strides.push_back(inner[p] * strides_[k]);
     }
+  }
+  Tensor out = *this;
+  out.shape_ = Shape(shape);
+  out.strides_ = strides;
+  return out;
+}
+
+Tensor Tensor::row_of(std::int64_t count, std::int64_t step) const {
+  std::int64_t last = offset_ + (count - 1) * step;
+  for (int k = 0; k < rank(); ++k) last += (shape_[k] - 1) * strides_[k];
+  if (count < 1 || step < 0 || elements() == 0 || (last + 1) * size_of(dtype_) > storage_->bytes())
+    fail(Kind::shape, "row_of: ", count, " tensors ", shape_, ", ", step,
+         " elements apart, are not in memory");
+  Dims shape;
+  Strides strides;
+  shape.push_back(count);
+  strides.push_back(step);
+  for (int k = 0; k < rank(); ++k) {
+    shape.push_back(shape_[k]);
+    strides.push_back(strides_[k]);
   }
   Tensor out = *this;
   out.shape_ = Shape(shape);

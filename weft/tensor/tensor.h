@@ -11,17 +11,12 @@
 
 namespace weft {
 
-/// How elements lie: by strides, or in an order that only the products of one backend understand.
-enum class Layout : std::uint8_t { strided, packed };
-
 /// A handle: copying shares the memory, const is about the handle.
 class Tensor {
  public:
   Tensor() = default;
   Tensor(StorageRef storage, const Shape& shape, Dtype dtype)
       : storage_(std::move(storage)), shape_(shape), strides_(contiguous_strides(shape)), dtype_(dtype) {}
-  /// A backend's own order of the same elements.
-  static Tensor packed(StorageRef storage, const Shape& shape, Dtype dtype);
 
   explicit operator bool() const { return bool(storage_); }
   const Shape& shape() const { return shape_; }
@@ -32,7 +27,6 @@ class Tensor {
   std::int64_t elements() const { return shape_.elements(); }
   std::int64_t bytes() const { return elements() * size_of(dtype_); }
   Dtype dtype() const { return dtype_; }
-  Layout layout() const { return layout_; }
   Device& device() const;
   const StorageRef& storage() const { return storage_; }
   /// Distance of the first element from the storage's start, in elements.
@@ -68,6 +62,8 @@ class Tensor {
   Tensor at(int dim, std::int64_t i) const;
   /// One dimension seen as several whose product it is.
   Tensor split(int dim, const Shape& parts) const;
+  /// So many tensors of this shape in the same memory, each `step` elements after the last: [count, ..].
+  Tensor row_of(std::int64_t count, std::int64_t step) const;
 
  private:
   void check(Dtype wanted, bool whole) const;
@@ -76,7 +72,6 @@ class Tensor {
   Strides strides_;
   std::int64_t offset_ = 0;
   Dtype dtype_ = Dtype::f32;
-  Layout layout_ = Layout::strided;
 };
 
 /// Memory with whatever is in it.

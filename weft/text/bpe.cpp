@@ -1,4 +1,3 @@
-// BytePairs: whole words first, merges by rank for the rest.
 #include "weft/text/bpe.h"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-// ByteAlphabet over whole strings.
 #include "weft/text/bytes.h"
 
 #include "weft/text/unicode.h"

@@ -1,4 +1,3 @@
-// BPE over characters: affixes, unknown characters and bytes for them.
 #include "weft/text/char_bpe.h"
 
 #include "weft/base/error.h"

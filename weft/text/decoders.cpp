@@ -1,4 +1,3 @@
-// Decoders of tokenizer.json: steps from tokens to tokens, joined at the end.
 #include "weft/text/decoders.h"
 
 #include <array>

@@ -29,7 +29,8 @@ struct HuggingFaceOptions {
 struct BertOptions {
   bool lower = true;
   bool include_special = false;      // [CLS] … [SEP]; BERT's dataset puts its own
-  std::vector<std::string> special;  // sentinels, behind the vocabulary
+  bool bounds = false;               // [BOS] and [EOS] behind the words, unless they are among them
+  std::vector<std::string> special;  // sentinels, behind these
 };
 /// A token a line, its id the number of the line.
 [[nodiscard]] std::unique_ptr<Tokenizer> make_bert(std::string_view vocab_txt, const BertOptions& options);

@@ -1,4 +1,3 @@
-// WordPiece and word-level models, and the reading of every model's vocabulary.
 #include "weft/text/models.h"
 
 #include "weft/base/error.h"

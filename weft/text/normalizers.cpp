@@ -1,4 +1,3 @@
-// Normalizers of tokenizer.json, each a small class of its own.
 #include "weft/text/normalizers.h"
 
 #include <functional>

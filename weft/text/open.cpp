@@ -1,4 +1,3 @@
-// Opening a tokenizer: which type takes which files.
 #include "weft/text/open.h"
 
 #include <array>
@@ -98,6 +97,9 @@ void refuse_further_tokens(const TokenizerOptions& o, const std::string& type) {
   if (type == "TikTokenizer" && o.vocab_extra_ids > 0)
     fail(Kind::usage, type,
          " takes no {vocab_extra_ids}; give the sentinels with {tokenizer_special_tokens}");
+  if (o.legacy_tokenizer && !is_bert(type))
+    fail(Kind::usage, "{legacy_tokenizer}: weft has the old form of BERT's vocabularies only, not of ", type,
+         "; leave it out");
   if (o.vocab_extra_ids < 0)
     fail(Kind::usage, "{vocab_extra_ids} ", o.vocab_extra_ids, ": expected 0 or more");
 }
@@ -123,12 +125,14 @@ std::unique_ptr<Tokenizer> open_huggingface(const TokenizerOptions& o) {
       {.include_special = !o.tokenizer_hf_no_include_special_tokens, .special = special_of(o)});
 }
 
-// The cased vocabulary gets T5's hundred sentinels, as Megatron gives them.
+// Sentinels that are asked for come as the only Megatron that read the flag had them. Else today's gives the
+// cased vocabulary T5's hundred, between [CLS] and [SEP].
 std::unique_ptr<Tokenizer> open_bert(const TokenizerOptions& o, const std::string& type) {
-  BertOptions options{.lower = type == "BertWordPieceLowerCase", .special = special_of(o)};
+  const bool old = o.legacy_tokenizer || o.vocab_extra_ids > 0;
+  BertOptions options{.lower = type == "BertWordPieceLowerCase", .bounds = old, .special = special_of(o)};
   if (!options.lower && type != "BertWordPieceCase")
     fail(Kind::usage, "tokenizer: there is no type '", type, "'", did_you_mean(type, types));
-  if (!options.lower && o.vocab_extra_ids == 0) {
+  if (!options.lower && !old) {
     for (int k = 0; k < 100; ++k) options.special.push_back(text("<extra_id_", k, ">"));
   }
   return make_bert(read_file(needed(o.vocab_file, "{vocab_file}", type)), options);

@@ -18,6 +18,7 @@ struct TokenizerOptions {
   std::optional<std::int64_t> vocab_size;
   std::vector<std::string> tokenizer_special_tokens;
   std::int64_t vocab_extra_ids = 0;
+  bool legacy_tokenizer = false;
   std::string tiktoken_pattern = "v2";
   std::int64_t tiktoken_num_special_tokens = 1000;
   bool tokenizer_hf_no_include_special_tokens = false;
@@ -41,6 +42,8 @@ void describe(Visitor& v, TokenizerOptions& o) {
   v("vocab_size", o.vocab_size, "ids of a NullTokenizer, of a TikTokenizer (131072) or of bytes (512)");
   v("tokenizer_special_tokens", o.tokenizer_special_tokens, "further special tokens");
   v("vocab_extra_ids", o.vocab_extra_ids, "sentinel tokens <extra_id_0> and so on behind the vocabulary");
+  v("legacy_tokenizer", o.legacy_tokenizer,
+    "BERT's vocabularies as Megatron's releases up to 0.14 had them: [BOS] and [EOS] behind the words");
   v("tiktoken_pattern", o.tiktoken_pattern, "v1, v2, r50k, cl100k, o200k or a regular expression");
   v("tiktoken_num_special_tokens", o.tiktoken_num_special_tokens, "special ids before the ranks");
   v("tokenizer_hf_no_include_special_tokens", o.tokenizer_hf_no_include_special_tokens,

@@ -17,15 +17,15 @@ constexpr std::uint8_t not_symbol = Classes::letter | Classes::number | Classes:
 
 // Reads classes of code points out of a text; what lies at the end has class `space` so that runs stop there,
 // and no bytes so that nobody takes it for a space.
-class Reader {
+class ClassReader {
  public:
-  Reader(std::string_view text, const Classes& classes) : text_(text), classes_(classes) {}
+  ClassReader(std::string_view text, const Classes& classes) : text_(text), classes_(classes) {}
 
-  struct Seen {
+  struct ClassAt {
     std::uint8_t bits;
     std::uint8_t bytes;
   };
-  [[nodiscard]] Seen see(std::size_t at) const {
+  [[nodiscard]] ClassAt see(std::size_t at) const {
     if (at >= text_.size()) return {0, 0};
     const auto byte = static_cast<unsigned char>(text_[at]);
     if (byte < 0x80) return {classes_.of_ascii(byte), 1};
@@ -40,7 +40,7 @@ class Reader {
   // The end of a run whose members have one of `bits`.
   [[nodiscard]] std::size_t run(std::size_t at, std::uint8_t bits) const {
     for (;;) {
-      const Seen seen = see(at);
+      const ClassAt seen = see(at);
       if ((seen.bits & bits) == 0) return at;
       at += seen.bytes;
     }
@@ -48,7 +48,7 @@ class Reader {
   // The end of a run of [^\s\p{L}\p{N}].
   [[nodiscard]] std::size_t run_symbols(std::size_t at) const {
     for (;;) {
-      const Seen seen = see(at);
+      const ClassAt seen = see(at);
       if (seen.bytes == 0 || (seen.bits & not_symbol) != 0) return at;
       at += seen.bytes;
     }
@@ -98,12 +98,12 @@ class Reader {
 
 // '(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 struct Gpt2 {
-  [[nodiscard]] std::size_t next(const Reader& text, std::size_t at) const {
+  [[nodiscard]] std::size_t next(const ClassReader& text, std::size_t at) const {
     if (const std::size_t bytes = text.contraction(at)) return at + bytes;
     std::size_t from = at;
-    Reader::Seen seen = text.see(at);
+    ClassReader::ClassAt seen = text.see(at);
     if (text.byte(at) == ' ') {
-      const Reader::Seen after = text.see(at + 1);
+      const ClassReader::ClassAt after = text.see(at + 1);
       if (after.bytes > 0 && (after.bits & Classes::space) == 0) {
         from = at + 1;
         seen = after;
@@ -125,9 +125,9 @@ struct Shape {
   Trailing trailing = Trailing::by_lines;
 };
 
-std::size_t run_digits(const Reader& text, std::size_t at, int most) {
+std::size_t run_digits(const ClassReader& text, std::size_t at, int most) {
   for (int k = 0; k < most; ++k) {
-    const Reader::Seen seen = text.see(at);
+    const ClassReader::ClassAt seen = text.see(at);
     if ((seen.bits & Classes::number) == 0) break;
     at += seen.bytes;
   }
@@ -135,13 +135,13 @@ std::size_t run_digits(const Reader& text, std::size_t at, int most) {
 }
 
 // ` ?[^\s\p{L}\p{N}]+[\r\n]*` where a symbol, or a space before one, was seen; `at` otherwise.
-std::size_t symbols(const Reader& text, std::size_t at, bool slashes) {
+std::size_t symbols(const ClassReader& text, std::size_t at, bool slashes) {
   const std::size_t from = text.byte(at) == ' ' ? at + 1 : at;
   const std::size_t end = text.run_symbols(from);
   return end > from ? text.run_newlines(end, slashes) : at;
 }
 
-std::size_t white(const Reader& text, std::size_t at, Trailing trailing) {
+std::size_t white(const ClassReader& text, std::size_t at, Trailing trailing) {
   const std::size_t end = text.run(at, Classes::space);
   if (end == text.size() && trailing == Trailing::whole) return end;
   if (const auto line = text.lines(at, end)) return *line;
@@ -151,11 +151,11 @@ std::size_t white(const Reader& text, std::size_t at, Trailing trailing) {
 // (contractions)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
 struct Cl100k {
   Shape shape;
-  [[nodiscard]] std::size_t next(const Reader& text, std::size_t at) const {
+  [[nodiscard]] std::size_t next(const ClassReader& text, std::size_t at) const {
     if (shape.contractions == Contractions::any_case) {
       if (const std::size_t bytes = text.contraction_any_case(at)) return at + bytes;
     }
-    const Reader::Seen seen = text.see(at);
+    const ClassReader::ClassAt seen = text.see(at);
     if ((seen.bits & word) != 0) return text.run(at + seen.bytes, word);
     if ((seen.bits & Classes::number) != 0) return run_digits(text, at, shape.digits);
     if ((seen.bits & Classes::newline) == 0) {
@@ -173,10 +173,10 @@ struct O200k {
   Shape shape;
 
   // The end of U*L+ from `at`; `at` where it does not match.
-  [[nodiscard]] static std::size_t lower_word(const Reader& text, std::size_t at) {
+  [[nodiscard]] static std::size_t lower_word(const ClassReader& text, std::size_t at) {
     std::size_t up = at, last_end = at;
     for (;;) {
-      const Reader::Seen seen = text.see(up);
+      const ClassReader::ClassAt seen = text.see(up);
       if ((seen.bits & Classes::upper) == 0) break;
       up += seen.bytes;
       if ((seen.bits & Classes::lower) != 0) last_end = up;
@@ -186,8 +186,8 @@ struct O200k {
     return end > up ? end : last_end;
   }
 
-  [[nodiscard]] std::size_t words(const Reader& text, std::size_t at) const {
-    const Reader::Seen seen = text.see(at);
+  [[nodiscard]] std::size_t words(const ClassReader& text, std::size_t at) const {
+    const ClassReader::ClassAt seen = text.see(at);
     const bool prefix = seen.bytes > 0 && (seen.bits & (word | Classes::number | Classes::newline)) == 0;
     const std::size_t inner = at + seen.bytes;
     if (prefix) {
@@ -200,7 +200,7 @@ struct O200k {
     return text.run(at, Classes::upper);
   }
 
-  [[nodiscard]] std::size_t next(const Reader& text, std::size_t at) const {
+  [[nodiscard]] std::size_t next(const ClassReader& text, std::size_t at) const {
     if (const std::size_t end = words(text, at); end > at) {
       return shape.contractions == Contractions::any_case ? end + text.contraction_any_case(end) : end;
     }
@@ -217,7 +217,7 @@ class Scanner final : public Splitter {
 
   std::size_t split(std::string_view text, std::size_t at, std::size_t most,
                     std::vector<ByteRange>& pieces) const override {
-    const Reader reader(text, classes_);
+    const ClassReader reader(text, classes_);
     for (std::size_t found = 0; found < most && at < text.size(); ++found) {
       const std::size_t end = rule_.next(reader, at);
       pieces.push_back({at, end});

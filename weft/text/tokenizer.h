@@ -29,6 +29,12 @@ class Tokenizer {
   [[nodiscard]] virtual bool is_special(std::int32_t) const { return false; }
 };
 
+/// What a decoder starts with: the token that begins a text, or padding, as T5's own tokenizers have it.
+[[nodiscard]] inline std::optional<std::int32_t> decoder_start(const Tokenizer& tokenizer) {
+  const auto begin = tokenizer.special("bos");
+  return begin ? begin : tokenizer.special("pad");
+}
+
 /// V rounded up to whole units: ceil(V / unit) · unit. The unit is the user's, whatever the layout is.
 [[nodiscard]] constexpr std::int64_t padded_vocabulary(std::int64_t size, std::int64_t unit = 128) {
   return (size + unit - 1) / unit * unit;

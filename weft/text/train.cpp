@@ -1,4 +1,3 @@
-// Training a byte-level BPE: counting on many threads, merging with counts that are kept up to date.
 #include "weft/text/train.h"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-// Unicode through utf8proc, and the tables that pre-tokenization scans with.
 #include "weft/text/unicode.h"
 
 #include <simdjson.h>
@@ -113,12 +112,6 @@ std::u32string decoded(std::string_view utf8) {
     out.push_back(rune.code);
     at += rune.bytes;
   }
-  return out;
-}
-
-std::string encoded(std::u32string_view codes) {
-  std::string out;
-  for (const char32_t code : codes) append(out, code);
   return out;
 }
 

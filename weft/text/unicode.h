@@ -40,7 +40,6 @@ struct Rune {
 [[nodiscard]] std::string repaired(std::string_view bytes, std::string_view replacement = "\xef\xbf\xbd");
 void append(std::string& out, char32_t code);
 [[nodiscard]] std::u32string decoded(std::string_view utf8);
-[[nodiscard]] std::string encoded(std::u32string_view codes);
 
 enum class Form { nfc, nfd, nfkc, nfkd };
 [[nodiscard]] std::string normalized(std::string_view utf8, Form form);

@@ -59,6 +59,11 @@ std::unique_ptr<Tokenizer> make_bert(std::string_view vocab_txt, const BertOptio
   }
   parts.named["eod"] = parts.named["eos"] = "[SEP]";
   parts.named["bos"] = "[CLS]";
+  if (options.bounds) {
+    add_special({"[BOS]", "[EOS]"}, parts);
+    parts.named["bos"] = "[BOS]";
+    parts.named["eos"] = "[EOS]";
+  }
   add_special(options.special, parts);
   if (options.include_special) {
     const auto id_of = [&](const char* token) {

@@ -1,10 +1,8 @@
-// Constant batches, batches that grow evenly, and batches that step up.
 #include "weft/train/batch_size.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 
 #include "weft/base/error.h"
 #include "weft/base/fields.h"
@@ -119,17 +117,6 @@ std::int64_t BatchSchedule::steps_for(std::int64_t samples) const {
   std::int64_t consumed = 0, steps = 0;
   for (; consumed < samples && consumed < stages_.back().from; ++steps) consumed += at(consumed);
   return steps + std::max<std::int64_t>(0, samples - consumed) / shared(stages_.back().batch);
-}
-
-std::int64_t steps_of(const TrainConfig& c, const BatchSchedule& batch) {
-  std::int64_t steps = std::numeric_limits<std::int64_t>::max();
-  if (c.length.iterations > 0) steps = c.length.iterations;
-  if (c.length.samples > 0) steps = std::min(steps, batch.steps_for(c.length.samples));
-  if (c.length.tokens > 0) {
-    const std::int64_t samples = (c.length.tokens + c.model.sequence - 1) / c.model.sequence;
-    steps = std::min(steps, batch.steps_until(samples));
-  }
-  return steps;
 }
 
 EvalCounts eval_counts(const EvalConfig& c, std::int64_t steps) {

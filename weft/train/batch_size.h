@@ -44,8 +44,11 @@ struct BatchStep {
 };
 std::vector<BatchStep> read_batch_steps(std::string_view schedule);
 
-/// The steps of the whole run, whichever way its length was given.
-std::int64_t steps_of(const TrainConfig&, const BatchSchedule&);
+/// How far a run goes, and by which batches.
+struct RunLength {
+  BatchSchedule batches;
+  std::int64_t steps = 0;
+};
 
 struct EvalCounts {
   std::int64_t valid = 0, test = 0;  // samples

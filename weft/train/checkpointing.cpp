@@ -15,15 +15,15 @@
 namespace weft {
 namespace {
 
-/// The saved steps of the lowest validation loss.
-std::vector<std::int64_t> best_of(const RunPosition& run, int count) {
+/// The steps that were validated when they were saved, those of the lowest loss first.
+std::vector<std::int64_t> ranked(const RunPosition& run) {
   std::vector<std::pair<double, std::int64_t>> order;
   for (std::size_t i = 0; i < run.validated_steps.size(); ++i)
     if (!std::isnan(run.validated_losses[i]))
       order.emplace_back(run.validated_losses[i], run.validated_steps[i]);
   std::sort(order.begin(), order.end());
   std::vector<std::int64_t> out;
-  for (std::size_t i = 0; i < order.size() && i < std::size_t(count); ++i) out.push_back(order[i].second);
+  for (const auto& [loss, step] : order) out.push_back(step);
   return out;
 }
 
@@ -41,7 +41,10 @@ std::string_view reason_of(Ending how) {
 }  // namespace
 
 Checkpointing::Checkpointing(const TrainConfig& config, const Lent& lent, const Checkpointed& run)
-    : config_(config), lent_(lent), run_(run), tokenizer_(tokenizer_fact(config, config.model.vocabulary)) {}
+    : config_(config),
+      lent_(lent),
+      run_(run),
+      tokenizer_(tokenizer_fact(config.data.tokenizer, config.model.vocabulary)) {}
 
 void Checkpointing::open() {
   const CheckpointConfig& k = config_.checkpoint;
@@ -71,7 +74,9 @@ std::vector<std::int64_t> Checkpointing::take_up() {
                                      found.facts->run.step, found.facts->run.consumed_samples));
   if (!found.weights_only) {
     restore(*found.facts);
-    if (config_.checkpoint.verify) run_.verifier.expect(*found.facts, found.from.string(), run_.progress);
+    take_up_suspicion(found.from);
+    if (config_.checkpoint.verify)
+      run_.verifier.expect(*found.facts, kinship(*found.facts, config_, found.from.string()), run_.progress);
   }
   return found.passed_over;
 }
@@ -86,27 +91,35 @@ void Checkpointing::restore(const RunFacts& facts) {
   run_.progress.skipped_samples = at.skipped_samples;
   run_.progress.evaluated[data::Split::valid] = at.valid_samples;
   run_.progress.evaluated[data::Split::test] = at.test_samples;
-  if (at.consumed_samples != run_.progress.batches.consumed_after(at.step))
+  const Curriculum& curriculum = run_.progress.curriculum;
+  const BatchSchedule& batches = run_.progress.batches;
+  const std::int64_t sequence = config_.model.sequence;
+  run_.progress.consumed_tokens = at.consumed_tokens.value_or(at.consumed_samples * sequence);
+  if (at.consumed_samples != batches.consumed_after(at.step) ||
+      run_.progress.consumed_tokens != curriculum.tokens_after(batches, at.step))
     run_.progress.steps = steps_after(at);
   if (!config_.checkpoint.load_optimizer) return;
-  run_.progress.learned_samples = at.learned_samples;
+  run_.progress.learned = {at.learned_samples, at.learned_tokens.value_or(at.learned_samples * sequence)};
   if (run_.replica.scaler() && at.loss_scale)
     run_.replica.scaler()->restore({*at.loss_scale, at.scale_clean, at.scale_patience});
   if (config_.rate.resume != SchedulerSource::checkpoint) return;
   run_.progress.schedules = facts.schedules;
 }
 
-// The batch was another one before: a length in samples or tokens is other steps now.
+// The batch was another one before, or samples were longer: a length in samples or tokens is other steps now.
 std::int64_t Checkpointing::steps_after(const RunPosition& at) const {
   const LengthConfig& length = config_.length;
-  std::int64_t samples = length.samples > 0 ? length.samples : std::numeric_limits<std::int64_t>::max();
-  if (length.tokens > 0)
-    samples = std::min(samples, (length.tokens + config_.model.sequence - 1) / config_.model.sequence);
-  std::int64_t steps = at.step;
-  const std::int64_t most =
-      length.iterations > 0 ? length.iterations : std::numeric_limits<std::int64_t>::max();
-  for (std::int64_t consumed = at.consumed_samples; consumed < samples && steps < most; ++steps)
-    consumed += run_.progress.batches.at(consumed);
+  if (length.iterations <= 0 && length.samples <= 0 && length.tokens <= 0) return at.step;
+  const auto end = [](std::int64_t given) {
+    return given > 0 ? given : std::numeric_limits<std::int64_t>::max();
+  };
+  std::int64_t steps = at.step, consumed = at.consumed_samples, tokens = run_.progress.consumed_tokens;
+  while (consumed < end(length.samples) && tokens < end(length.tokens) && steps < end(length.iterations)) {
+    const std::int64_t batch = run_.progress.batches.at(consumed);
+    ++steps;
+    consumed += batch;
+    tokens += run_.progress.curriculum.tokens_at(steps, batch);
+  }
   return steps;
 }
 
@@ -123,7 +136,9 @@ RunFacts Checkpointing::facts_after(std::int64_t step) {
   at.step = step;
   at.last_batch = run_.progress.last_batch;
   at.consumed_samples = run_.stepper.consumed();
-  at.learned_samples = run_.progress.learned_samples;
+  at.learned_samples = run_.progress.learned.samples;
+  at.consumed_tokens = run_.progress.consumed_tokens;
+  at.learned_tokens = run_.progress.learned.tokens;
   at.skipped_samples = run_.progress.skipped_samples;
   at.valid_samples = run_.progress.evaluated[data::Split::valid];
   at.test_samples = run_.progress.evaluated[data::Split::test];
@@ -145,16 +160,16 @@ RunFacts Checkpointing::facts_after(std::int64_t step) {
 void Checkpointing::save(std::int64_t step) {
   if (!saver_ || saved_at_ == step) return;
   saved_at_ = step;
-  samples_at_save_[step] = run_.stepper.consumed();
+  read_at_save_[step] = {run_.stepper.consumed(), run_.progress.consumed_tokens};
   const bool validated = run_.progress.validated && run_.progress.validated->step == step;
   if (validated) {
     position_.validated_steps.push_back(step);
     position_.validated_losses.push_back(run_.progress.validated->loss);
   }
   SaveOrder order{.step = step, .facts = to_json(facts_after(step)), .mine = {}};
-  order.mine = named_to_save(run_.replica.weights(),
-                             config_.checkpoint.save_optimizer ? &run_.replica.optimizer() : nullptr);
-  order.best = best_of(position_, config_.checkpoint.keep_best);
+  order.mine = named_to_save(run_.replica.weights(), run_.replica.optimizer(),
+                             config_.checkpoint.save_optimizer ? ToSave::all : ToSave::weights);
+  order.ranked = ranked(position_);
   saver_->save(std::move(order));
 }
 
@@ -175,12 +190,22 @@ void Checkpointing::tell_saved() {
   const std::int64_t step = saver_->last_saved().value_or(0);
   if (!lent_.outlet || step == told_saved_) return;
   told_saved_ = step;
-  const double flops = training_flops(config_.model, config_.model.sequence);
-  const double samples = double(samples_at_save_.at(step));
+  const Read& read = read_at_save_.at(step);
   lent_.outlet->write(report::Saved{.iteration = step,
-                                    .flops = flops * samples,
-                                    .flops_before_job = flops * double(samples_before_job_),
-                                    .tokens = samples * double(config_.model.sequence)});
+                                    .flops = flops_of(step, read.samples),
+                                    .flops_before_job = flops_of(position_.step, samples_before_job_),
+                                    .tokens = double(read.tokens)});
+}
+
+// Of a batch that was another one before, by what today's would have read.
+double Checkpointing::flops_of(std::int64_t steps, std::int64_t samples) const {
+  const BatchSchedule& batches = run_.progress.batches;
+  double flops = 0;
+  run_.progress.curriculum.each_stretch(batches, steps, [&](const data::Rows& rows) {
+    flops += double(rows.count) * training_flops(config_.model, rows.length);
+  });
+  const std::int64_t usual = batches.consumed_after(steps);
+  return usual > 0 ? flops * (double(samples) / double(usual)) : 0;
 }
 
 Ending Checkpointing::ended(Ending how) {

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/data/excerpt.h"
+#include "weft/data/lengths.h"
 #include "weft/model/config.h"
 #include "weft/nn/context_form.h"
 #include "weft/optim/config.h"
@@ -23,9 +25,12 @@ enum class SchedulerSource : std::uint8_t { must_agree, given, checkpoint };
 /// What a loss or gradient that is not finite does.
 enum class NonFinite : std::uint8_t { stop, skip, rescale };
 enum class RankOrderKind : std::uint8_t { tp_cp_ep_dp_pp, tp_cp_ep_pp_dp };
-enum class FaultCheck : std::uint8_t { off, rerun };
-/// A fault that is made up: gone when the step is done again, or not.
-enum class InjectedFault : std::uint8_t { passing, lasting };
+/// What a result that cannot be means: nothing is looked for; the step is done again, and a second result
+/// that is right counts; or the run ends and says, perhaps only on another machine, whether a machine erred.
+enum class FaultCheck : std::uint8_t { off, rerun, judge };
+/// A fault that is made up: gone when the step is done again; there as long as the machine is the same; or on
+/// any machine.
+enum class InjectedFault : std::uint8_t { passing, lasting, everywhere };
 
 constexpr std::array<std::string_view, 2> words(SampleOrder) { return {"single", "cyclic"}; }
 constexpr std::array<std::string_view, 2> words(IndexKind) { return {"stored", "keyed"}; }
@@ -36,8 +41,10 @@ constexpr std::array<std::string_view, 3> words(NonFinite) { return {"stop", "sk
 constexpr std::array<std::string_view, 2> words(RankOrderKind) {
   return {"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"};
 }
-constexpr std::array<std::string_view, 2> words(FaultCheck) { return {"off", "rerun"}; }
-constexpr std::array<std::string_view, 2> words(InjectedFault) { return {"passing", "lasting"}; }
+constexpr std::array<std::string_view, 3> words(FaultCheck) { return {"off", "rerun", "judge"}; }
+constexpr std::array<std::string_view, 3> words(InjectedFault) {
+  return {"passing", "lasting", "everywhere"};
+}
 
 struct TokenizerConfig {
   std::string type;  // Megatron's name: GPT2BPETokenizer, HuggingFaceTokenizer, NullTokenizer, …
@@ -46,6 +53,7 @@ struct TokenizerConfig {
   std::int64_t num_special = 1000;  // tiktoken: special ids before the ranks
   std::vector<std::string> special;
   int extra_ids = 0;                           // T5's sentinels
+  bool legacy = false;                         // BERT's: as Megatron had them up to 0.14
   bool wraps_text = true;                      // tokenizer.json: what it puts around every text
   bool legacy_pieces = false;                  // SentencePiece: special tokens behind the pieces
   bool drops_spaces = true;                    // SentencePiece: repeated ones, if the model does
@@ -102,6 +110,12 @@ struct BatchConfig {
   bool per_token_loss = false;       // the objective is a mean over the tokens of the global batch
 };
 
+/// Samples that are shorter at first, or in stairs.
+struct CurriculumConfig {
+  data::LengthRule rule;
+  data::ExcerptForm form = data::ExcerptForm::truncate;
+};
+
 /// One of the three.
 struct LengthConfig {
   std::int64_t iterations = 0, samples = 0, tokens = 0;
@@ -116,6 +130,9 @@ struct RateConfig {
   std::optional<double> warmup_fraction;
   AnnealStyle anneal_style = AnnealStyle::exponential;
   std::int64_t anneal_iterations = 0, anneal_samples = 0;
+  WarmupCurve warmup_curve = WarmupCurve::log;
+  RateCycle cycle = {};
+  RateClimb climb = {};
   std::optional<double> embedding_peak, embedding_floor;
   SchedulerSource resume = SchedulerSource::must_agree;
 };
@@ -130,7 +147,9 @@ struct ScalingConfig {
 
 struct ParallelConfig {
   int tp = 1, pp = 1, cp = 1;
-  int dp = 0;  // 0: what is left of the ranks
+  int dp = 0;   // 0: what is left of the ranks
+  int ep = 1;   // ranks that hold other experts
+  int etp = 0;  // ranks that share each expert; 0: as many as share other layers
   bool sequence = false;
   RankOrderKind order = RankOrderKind::tp_cp_ep_dp_pp;
   ContextForm context = ContextForm::ring;
@@ -142,6 +161,7 @@ struct ParallelConfig {
   int first_stage_layers = 0, last_stage_layers = 0;
   bool count_embedding = false, count_loss = false;
   int zero = 0;
+  int shard_groups = 1;  // of data-parallel ranks, each of which holds all that zero cuts up
   bool overlap_reduce = false;
   bool reduce_once = false;
   std::int64_t bucket_elements = 0, buckets = 0;  // 0: by overlap_reduce
@@ -152,6 +172,7 @@ struct CheckpointConfig {
   std::int64_t interval = 0, retain_interval = 0;
   std::int64_t step = 0;  // which to load; 0: the latest
   bool finetune = false, allow_fresh_start = false;
+  bool upcycle = false;
   bool load_optimizer = true, load_random = true, save_optimizer = true, save_random = true;
   bool use_args = false, use_tokenizer = true;
   bool in_background = false;
@@ -170,12 +191,14 @@ struct EvalConfig {
 struct LogConfig {
   std::int64_t interval = 100;
   bool throughput = false, params_norm = false, zeros = false, progress = false;
+  bool experts_by_layer = false;
   std::int64_t memory_interval = 0;
   std::string jsonl;
   std::string tensorboard;
   std::int64_t tensorboard_interval = 1, tensorboard_queue = 1000;
   bool tensorboard_timers = false, tensorboard_memory = false, tensorboard_perplexity = false;
   bool tensorboard_world_size = false, tensorboard_learning_rate = true, tensorboard_loss_scale = true;
+  report::LineForm lines = report::LineForm::megatron;
   int timing_level = 0;
   report::TimerForm timing_report = report::TimerForm::minmax;
 };
@@ -209,6 +232,7 @@ struct TrainConfig {
   ModelConfig model;
   DataConfig data;
   BatchConfig batch;
+  CurriculumConfig curriculum;
   LengthConfig length;
   OptimizerConfig optimizer;
   RateConfig rate;

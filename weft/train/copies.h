@@ -8,8 +8,8 @@
 namespace weft {
 
 /// "data-parallel ranks hold different bits of layers.0.mlp.up.weight", the same on all ranks of a circle
-/// that differ; empty where all agree. Collective. Weights that tensor-parallel ranks hold whole are compared
-/// too.
+/// that differ; empty where all agree. Collective. Of weights that are cut along some axes, ranks along the
+/// others are compared.
 std::string copies_that_differ(const Replica& replica);
 
 }  // namespace weft

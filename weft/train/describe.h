@@ -4,6 +4,7 @@
 #include "weft/base/legal.h"
 #include "weft/base/on_resume.h"
 #include "weft/train/config.h"
+#include "weft/train/describe_optimizer.h"
 
 namespace weft {
 
@@ -19,6 +20,8 @@ void describe(Visitor& v, TokenizerConfig& c) {
   v("special", c.special, OnResume::free, "further special tokens");
   v("extra_ids", c.extra_ids, OnResume::free, "sentinel ids at the end of the vocabulary",
     legal::size_or_none);
+  v("legacy", c.legacy, OnResume::free,
+    "BERT's vocabularies as Megatron had them up to 0.14: [BOS] and [EOS] behind the words");
   v("wraps_text", c.wraps_text, OnResume::free, "keep what a tokenizer.json puts around every text");
   v("legacy_pieces", c.legacy_pieces, OnResume::free, "special tokens behind a SentencePiece model's pieces");
   v("drops_spaces", c.drops_spaces, OnResume::free,
@@ -107,6 +110,24 @@ void describe(Visitor& v, BatchConfig& c) {
 }
 
 template <class Visitor>
+void describe(Visitor& v, CurriculumConfig& c) {
+  v("schedule", c.rule.curve, OnResume::step, "how samples grow longer from step to step");
+  v("form", c.form, OnResume::step, "what a step reads of longer samples: the front, or all in pieces");
+  v("least", c.rule.least, OnResume::step, "tokens of the first samples", legal::size_or_none);
+  v("most", c.rule.most, OnResume::step, "tokens of the longest samples (0: all they have)",
+    legal::size_or_none);
+  v("steps", c.rule.steps, OnResume::step, "fixed_linear, fixed_root: steps until samples are longest",
+    legal::count);
+  v("multiple", c.rule.multiple, OnResume::step,
+    "fixed_linear, fixed_root: lengths are rounded down to multiples of it", legal::size);
+  v("root", c.rule.root, OnResume::step, "fixed_root: 2 for a square root", legal::from_to(0.01, 100));
+  v("lengths", c.rule.lengths, OnResume::step, "fixed_discrete: tokens, one length after the other",
+    legal::size);
+  v("until", c.rule.until, OnResume::step, "fixed_discrete: the last step of each length but the last",
+    legal::count);
+}
+
+template <class Visitor>
 void describe(Visitor& v, LengthConfig& c) {
   v("iterations", c.iterations, OnResume::told, "optimizer steps to take", legal::size_or_none);
   v("samples", c.samples, OnResume::told, "samples to train on", legal::count);
@@ -114,64 +135,23 @@ void describe(Visitor& v, LengthConfig& c) {
 }
 
 template <class Visitor>
-void describe(Visitor& v, LionConfig& c) {
-  v("beta1", c.beta1, OnResume::step, "lion: share of momentum in the direction", legal::below_one);
-  v("beta2", c.beta2, OnResume::step, "lion: decay of momentum", legal::below_one);
-}
-
-template <class Visitor>
-void describe(Visitor& v, LambConfig& c) {
-  v("least", c.least, OnResume::step, "lamb: smallest trust ratio of a tensor", legal::not_negative);
-  v("most", c.most, OnResume::step, "lamb: largest trust ratio of a tensor", legal::positive);
-  v("bias_correction", c.bias_correction, OnResume::step,
-    "lamb: early steps are longer, as moments start at zero");
-  v("epsilon_inside", c.epsilon_inside, OnResume::step, "lamb: epsilon is added before the root");
-}
-
-template <class Visitor>
-void describe(Visitor& v, MuonConfig& c) {
-  v("momentum", c.momentum, OnResume::step, "muon: decay of momentum", legal::below_one);
-  v("nesterov", c.nesterov, OnResume::step, "muon: look one step ahead");
-  v("split_qkv", c.split_qkv, OnResume::step, "muon: queries, keys and values are matrices of their own");
-  v("scale", c.scale, OnResume::step, "muon: length of an update, by the matrix's shape");
-  v("extra_scale", c.extra_scale, OnResume::step, "muon: factor of every update", legal::positive);
-  v("ranks", c.ranks, OnResume::step, "muon: how a matrix that ranks hold parts of is made orthogonal");
-  v("precision", c.precision, OnResume::step, "muon: products in bf16 (medium) or f32 (high, highest)");
-  v("rounds", c.rounds, OnResume::step, "muon: coefficients of the Newton-Schulz steps");
-  v("steps", c.steps, OnResume::step, "muon: Newton-Schulz steps", legal::size);
-}
-
-template <class Visitor>
-void describe(Visitor& v, OneBitConfig& c) {
-  v("freeze", c.freeze, OnResume::step, "1-bit Adam: the step from which momentum travels in one bit",
-    legal::size);
-}
-
-template <class Visitor>
-void describe(Visitor& v, OptimizerConfig& c) {
-  v("kind", c.kind, OnResume::told, "how gradients become updates");
-  v("beta1", c.beta1, OnResume::step, "decay of the first moment", legal::below_one);
-  v("beta2", c.beta2, OnResume::step, "decay of the second moment", legal::below_one);
-  v("epsilon", c.epsilon, OnResume::step, "added to the root of the second moment", legal::positive);
-  v("momentum", c.momentum, OnResume::step, "momentum of sgd", legal::below_one);
-  v("weight_decay", c.weight_decay, OnResume::told, "decay of matrices and embeddings", legal::rate);
-  v("weight_decay_start", c.weight_decay_start, OnResume::told, "weight decay at the start, where it grows",
-    legal::rate);
-  v("weight_decay_end", c.weight_decay_end, OnResume::told, "weight decay at the end, where it grows",
-    legal::rate);
-  v("weight_decay_growth", c.weight_decay_growth, OnResume::told, "how weight decay grows");
-  v("decoupled_decay", c.decoupled_decay, OnResume::step,
-    "take the decay off the weights, not through the gradient");
-  v("decay_qk_norm", c.decay_qk_norm, OnResume::step, "decay the gains of query and key norms too");
-  v("clip", c.clip, OnResume::step, "largest global norm of the gradient (0: not clipped)",
+void describe(Visitor& v, RateCycle& c) {
+  v("up", c.up, OnResume::free, "one_cycle: steps in which the rate rises", legal::size);
+  v("down", c.down, OnResume::free, "steps in which it falls again (unset: as many)", legal::size);
+  v("stairs_up", c.stairs_up, OnResume::free, "stairs on the way up (0: none)", legal::size_or_none);
+  v("stairs_down", c.stairs_down, OnResume::free, "stairs on the way down (unset: as many)",
+    legal::size_or_none);
+  v("decay_steps", c.decay_steps, OnResume::free, "steps between two decays after the cycle (0: none)",
+    legal::size_or_none);
+  v("decay", c.decay, OnResume::free, "what one decay adds to what the rate is divided by",
     legal::not_negative);
-  v("any_moment_type", c.any_moment_type, OnResume::step, "moments of Adam may have fewer bits");
-  v("first_moment", c.first_moment, OnResume::step, "what Adam's first moment is kept in");
-  v("second_moment", c.second_moment, OnResume::step, "what Adam's second moment is kept in");
-  v.group("lion", c.lion);
-  v.group("lamb", c.lamb);
-  v.group("muon", c.muon);
-  v.group("onebit", c.onebit);
+}
+
+template <class Visitor>
+void describe(Visitor& v, RateClimb& c) {
+  v("steps", c.steps, OnResume::free, "lr_range_test: steps in which the rate grows once", legal::size);
+  v("growth", c.growth, OnResume::free, "by so many times the first rate", legal::not_negative);
+  v("stairs", c.stairs, OnResume::free, "all at once");
 }
 
 template <class Visitor>
@@ -192,6 +172,9 @@ void describe(Visitor& v, RateConfig& c) {
   v("anneal_iterations", c.anneal_iterations, OnResume::free, "wsd: steps of the last part",
     legal::size_or_none);
   v("anneal_samples", c.anneal_samples, OnResume::free, "wsd: samples of the last part", legal::count);
+  v("warmup_curve", c.warmup_curve, OnResume::free, "how DeepSpeed's schedules warm up");
+  v.group("cycle", c.cycle);
+  v.group("climb", c.climb);
   v("embedding_peak", c.embedding_peak, OnResume::free,
     "learning rate of embedding and output layer, if another", legal::rate);
   v("embedding_floor", c.embedding_floor, OnResume::free,
@@ -216,6 +199,9 @@ void describe(Visitor& v, ParallelConfig& c) {
   v("pp", c.pp, OnResume::sums, "stages that layers are spread over", legal::degree);
   v("cp", c.cp, OnResume::sums, "ranks that share a sequence", legal::degree);
   v("dp", c.dp, OnResume::sums, "ranks that share a batch", legal::size_or_none);
+  v("ep", c.ep, OnResume::sums, "ranks that hold other experts", legal::degree);
+  v("etp", c.etp, OnResume::sums, "ranks that share each expert (0: as many as share other layers)",
+    legal::size_or_none);
   v("sequence", c.sequence, OnResume::sums,
     "cut norms and dropout along the sequence over the tensor-parallel ranks");
   v("order", c.order, OnResume::sums, "which ranks are neighbors");
@@ -241,6 +227,9 @@ void describe(Visitor& v, ParallelConfig& c) {
   v("zero", c.zero, OnResume::sums,
     "what data-parallel ranks cut up: 1 optimizer states, 2 gradients too, 3 weights too",
     legal::from_to(0, 3));
+  v("shard_groups", c.shard_groups, OnResume::sums,
+    "groups of data-parallel ranks that each hold all that is cut up: what is gathered comes from the group",
+    legal::degree);
   v("reduce_once", c.reduce_once, OnResume::sums,
     "where gradients are cut, add those of all microbatches before those of other ranks: the bits of uncut "
     "ones, and room for all of a step's");
@@ -262,6 +251,8 @@ void describe(Visitor& v, CheckpointConfig& c) {
     legal::size_or_none);
   v("step", c.step, OnResume::free, "which checkpoint to load (0: the latest)", legal::size_or_none);
   v("finetune", c.finetune, OnResume::free, "load weights only and count from step 0");
+  v("upcycle", c.upcycle, OnResume::free,
+    "load a model without experts: each expert begins as the MLP, and the run at step 0");
   v("allow_fresh_start", c.allow_fresh_start, OnResume::free, "start anew if there is nothing to load");
   v("load_optimizer", c.load_optimizer, OnResume::free, "load optimizer states");
   v("load_random", c.load_random, OnResume::free, "load the seed");
@@ -291,8 +282,11 @@ template <class Visitor>
 void describe(Visitor& v, LogConfig& c) {
   v("interval", c.interval, OnResume::free, "steps between lines", legal::size);
   v("throughput", c.throughput, OnResume::free, "add TFLOP/s to the line");
+  v("lines", c.lines, OnResume::free, "as Megatron writes them, or Megatron-DeepSpeed");
   v("params_norm", c.params_norm, OnResume::free, "add the norm of all weights");
   v("zeros", c.zeros, OnResume::free, "add the number of zeros in the gradient");
+  v("experts_by_layer", c.experts_by_layer, OnResume::free,
+    "tell of each layer how evenly its experts were chosen, and its balancing losses");
   v("progress", c.progress, OnResume::free, "append to progress.txt beside the checkpoints");
   v("memory_interval", c.memory_interval, OnResume::free, "steps between reports of memory (0: none)",
     legal::size_or_none);
@@ -317,17 +311,20 @@ void describe(Visitor& v, LogConfig& c) {
 template <class Visitor>
 void describe(Visitor& v, GuardConfig& c) {
   v("non_finite", c.non_finite, OnResume::free, "what happens when a loss or gradient is not finite");
-  v("spiky_loss", c.spiky_loss, OnResume::free, "warn when the loss jumps tenfold");
+  v("spiky_loss", c.spiky_loss, OnResume::free,
+    "warn when the loss jumps tenfold; where results are judged, compute it twice before it counts");
   v("skip_iterations", c.skip_iterations, OnResume::free, "steps whose data is read and not learned from",
     legal::size);
   v("replica_check_interval", c.replica_check_interval, OnResume::free,
     "steps between comparisons of all copies of weights, bit for bit (0: none)", legal::size_or_none);
   v("faults", c.faults, OnResume::free,
-    "do a step that is not finite again, to tell a passing fault of the machine");
+    "a step that is not finite is done again, and a second result that is right counts; or the run ends and "
+    "its "
+    "exit code, 16 or 17, says what is known of whose fault it is");
   v("inject_every", c.inject_every, OnResume::free,
     "take the result of every n-th step for not finite (0: of none)", legal::size_or_none);
   v("injected", c.injected, OnResume::free,
-    "whether such a made-up fault is there again when the step is done again");
+    "when such a made-up fault is there again: never, on the same machine, on any machine");
   v("rerun_interval", c.rerun_interval, OnResume::free,
     "steps between steps that are computed twice before they count, and must give the same bits (0: none)",
     legal::size_or_none);
@@ -357,6 +354,7 @@ void describe(Visitor& v, TrainConfig& c) {
   v.group("model", c.model);
   v.group("data", c.data);
   v.group("batch", c.batch);
+  v.group("curriculum", c.curriculum);
   v.group("length", c.length);
   v.group("optimizer", c.optimizer);
   v.group("rate", c.rate);

@@ -8,21 +8,6 @@
 
 namespace weft {
 
-EvaluationSettings evaluation_settings(const TrainConfig& config, const ProcessMesh& mesh,
-                                       std::function<bool()> must_stop) {
-  const EvalConfig& eval = config.eval;
-  const std::int64_t micro = eval.micro > 0 ? eval.micro : config.batch.micro;
-  const std::int64_t rows = sums_of(config.model).samples_of_a_pass(micro);
-  return {.eval = eval,
-          .data = config.data,
-          .turn = {.global_batch = int(eval.global > 0 ? eval.global : config.batch.global),
-                   .micro_batch = int(rows),
-                   .rank = mesh.place(Axis::dp),
-                   .ranks = mesh.layout().degree(Axis::dp)},
-          .together = int(micro / rows),
-          .must_stop = std::move(must_stop)};
-}
-
 Evaluator::Evaluator(EvaluationSettings settings, const data::Datasets& sets, const Lent& lent,
                      Replica& replica, Progress& progress)
     : settings_(std::move(settings)), sets_(sets), lent_(lent), replica_(replica), progress_(progress) {}
@@ -90,7 +75,8 @@ bool Evaluator::evaluate_set(const std::shared_ptr<const data::Dataset>& given, 
   if (!sums) return false;
   const std::span<const NamedLoss> losses = replica_.losses();
   for (std::size_t i = 0; i < losses.size(); ++i)
-    into.losses.emplace_back(losses[i].name, i < sums->size() ? (*sums)[i].mean() : 0);
+    if (losses[i].mean != LossMean::passes)  // what balances experts is no measure of a text
+      into.losses.emplace_back(losses[i].name, i < sums->size() ? (*sums)[i].mean() : 0);
   return true;
 }
 

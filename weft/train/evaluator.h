@@ -21,8 +21,6 @@ struct EvaluationSettings {
   int together = 1;                 // microbatches in a row that share one mean
   std::function<bool()> must_stop;  // asked between batches, by all ranks alike
 };
-EvaluationSettings evaluation_settings(const TrainConfig& config, const ProcessMesh& mesh,
-                                       std::function<bool()> must_stop);
 
 class Evaluator {
  public:

@@ -21,11 +21,21 @@ Feed::Feed(std::shared_ptr<const data::Dataset> dataset, std::unique_ptr<data::S
       fields_(place.fields),
       context_(place.context) {}
 
-std::span<const Batch> Feed::next(const data::SampleTurn& turn) {
+std::span<const Batch> Feed::next(const data::SampleTurn& turn, const data::Excerpt& excerpt) {
   const std::span<const data::HostBatch> hosts = loader_.next(turn);
   batches_.resize(hosts.size());
-  for (std::size_t i = 0; i < hosts.size(); ++i) fill(batches_[i], part_of(hosts[i]));
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    const data::HostBatch& whole = excerpt_of(hosts[i], excerpt);
+    fill(batches_[i], part_of(whole));
+    count(batches_[i], whole);
+  }
   return batches_;
+}
+
+const data::HostBatch& Feed::excerpt_of(const data::HostBatch& whole, const data::Excerpt& excerpt) {
+  if (excerpt.length == 0) return whole;
+  data::cut(whole, excerpt, excerpt_);
+  return excerpt_;
 }
 
 const data::HostBatch& Feed::part_of(const data::HostBatch& whole) {
@@ -80,6 +90,22 @@ void Feed::place(Sequences& sequences, std::int64_t b) {
   positions_.clear();
   for (const std::int32_t place : scratch_) positions_.insert(positions_.end(), std::size_t(b), place);
   sequences.positions = from_host(device_, {s, b}, positions_);
+}
+
+/// What the mask adds up to, and at each of the first places.
+void Feed::count(Batch& batch, const data::HostBatch& whole) const {
+  double sum = 0;
+  batch.counted_first = {};
+  for (const BatchField& field : fields_) {
+    if (&field.to(batch) != &batch.mask) continue;
+    const std::vector<std::int32_t>& rows = whole[field.from];
+    const std::size_t length = rows.size() / std::size_t(whole.size());
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      sum += float(rows[i]);
+      if (i % length < most_ahead) batch.counted_first[i % length] += float(rows[i]);
+    }
+  }
+  batch.counted = sum;
 }
 
 void Feed::fill(Batch& batch, const data::HostBatch& host) {

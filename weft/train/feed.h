@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "weft/data/context_split.h"
+#include "weft/data/excerpt.h"
 #include "weft/data/loader.h"
 #include "weft/model/kind.h"
 
@@ -23,14 +24,17 @@ class Feed {
   };
   Feed(std::shared_ptr<const data::Dataset> dataset, std::unique_ptr<data::Sampler> sampler,
        const Intake& place, std::int64_t consumed);
-  /// The next step's microbatches; valid until the next call.
-  std::span<const Batch> next(const data::SampleTurn& turn);
+  /// The next step's microbatches, of so much of their samples; valid until the next call.
+  std::span<const Batch> next(const data::SampleTurn& turn, const data::Excerpt& excerpt = {});
   std::int64_t consumed() const { return loader_.consumed(); }
   void seek(std::int64_t consumed) { loader_.seek(consumed); }
 
  private:
+  const data::HostBatch& excerpt_of(const data::HostBatch& whole, const data::Excerpt& excerpt);
   const data::HostBatch& part_of(const data::HostBatch& whole);
+  /// The part of every sequence that is this rank's.
   void fill(Batch& batch, const data::HostBatch& host);
+  void count(Batch& batch, const data::HostBatch& whole) const;
   void place(Sequences& sequences, std::int64_t b);
   Tensor tensor_of(const BatchField& field, const data::HostBatch& host);
   template <class T>
@@ -41,7 +45,8 @@ class Feed {
   std::span<const BatchField> fields_;
   data::ContextPart context_;
   std::vector<Batch> batches_;
-  data::HostBatch part_;               // of a microbatch, where the sequence is cut
+  data::HostBatch excerpt_;            // of a microbatch, where samples are not read whole
+  data::HostBatch part_;               // the same, where the sequence is cut
   std::vector<std::int32_t> scratch_;  // one field, sequence first
   std::vector<float> counts_;          // the same, of the loss mask
   std::vector<std::int32_t> positions_;

@@ -4,8 +4,8 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <string>
 
-#include "weft/base/error.h"
 #include "weft/base/file.h"
 #include "weft/base/log.h"
 #include "weft/mesh/mesh.h"
@@ -22,12 +22,6 @@ enum class Ending {
   unsaved  // the last checkpoint failed
 };
 
-/// A machine gives other bits each time: neither the run nor its numbers are at fault.
-class MachineFault : public Error {
- public:
-  using Error::Error;
-};
-
 struct Lent {
   Device& device;
   const ProcessMesh& mesh;
@@ -35,6 +29,7 @@ struct Lent {
   report::Outlet* outlet = nullptr;                  // rank 0's; the others tell nothing
   const std::atomic<bool>* asked_to_stop = nullptr;  // set by whoever hears signals
   const FileSystem* files = nullptr;                 // what checkpoints are written through; null: the disk
+  std::string machine = {};                          // what this rank computes on, by name
   std::function<void(std::int64_t step, class Replica&)> before_step = {};  // faults made on purpose
 };
 

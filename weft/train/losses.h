@@ -10,7 +10,7 @@ namespace weft {
 template <class T>
 class ByLoss {
  public:
-  static constexpr std::size_t most = 8;
+  static constexpr std::size_t most = 12;
   ByLoss() = default;
   explicit ByLoss(std::size_t count) : size_(count) {}
 

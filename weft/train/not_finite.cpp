@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
+#include <sstream>
 
 #include "weft/base/error.h"
-#include "weft/ops/elementwise.h"
+#include "weft/data/excerpt.h"
 #include "weft/ops/reduce.h"
+#include "weft/optim/shelf.h"
 #include "weft/tensor/host.h"
 #include "weft/train/replica.h"
 
@@ -41,34 +42,28 @@ class FirstNotFinite final : public Watch {
 struct Finding {
   int depth = nowhere;
   std::string sentence;
+  int rank = -1;  // who found it
   bool found() const { return depth != nowhere; }
 };
 
-int least_of(Communicator& circle, Device& device, int mine) {
-  const Tensor word = ops::zeros(device, {1}, Dtype::i32);
-  ops::fill(word, -mine);
-  circle.all_reduce(word, Reduce::max).wait();
-  return -int(number(word));
-}
-
-Finding agree(Communicator& circle, Device& device, Finding mine) {
-  constexpr std::size_t longest = 512;
-  const int depth = least_of(circle, device, mine.depth);
-  if (depth == nowhere || circle.size() == 1) return mine;
-  const int speaker = least_of(circle, device, mine.depth == depth ? circle.rank() : circle.size());
-  std::vector<std::int32_t> letters(longest, 0);
-  for (std::size_t i = 0; i < std::min(longest, mine.sentence.size()); ++i)
-    letters[i] = static_cast<unsigned char>(mine.sentence[i]);
-  const Tensor said = from_host(device, {std::int64_t(longest)}, letters);
-  circle.broadcast(said, speaker).wait();
-  mine = {.depth = depth, .sentence = {}};
-  for (const std::int32_t letter : to_host<std::int32_t>(said))
-    if (letter != 0) mine.sentence.push_back(static_cast<char>(letter));
-  return mine;
+/// The finding of least depth, of the first rank that has it.
+Finding agree(Communicator& circle, const Finding& mine) {
+  const auto said = circle.tell_all(fmt::format("{} {} {}", mine.depth, mine.rank, mine.sentence));
+  Finding earliest;
+  for (const std::string& one : said) {
+    std::istringstream words(one);
+    Finding theirs;
+    words >> theirs.depth >> theirs.rank;
+    std::getline(words.ignore(), theirs.sentence);
+    if (theirs.depth < earliest.depth) earliest = std::move(theirs);
+  }
+  return earliest;
 }
 
 std::string samples_of(const Batch& batch) {
-  return fmt::format("samples {}", fmt::join(to_host<std::int64_t>(batch.samples), ", "));
+  std::vector<std::int64_t> numbers = to_host<std::int64_t>(batch.samples);
+  for (std::int64_t& number : numbers) number = data::sample_of(number);
+  return fmt::format("samples {}", fmt::join(numbers, ", "));
 }
 
 Finding bad_gradient(const Weights& weights) {
@@ -76,7 +71,7 @@ Finding bad_gradient(const Weights& weights) {
     for (const WeightSlot& slot : block.slots)
       if (const GradSink& grad = slot.parameter->grad;
           grad.here() && number(ops::find_nonfinite(grad.sum())) >= 0)
-        return {.depth = in_gradients, .sentence = "in the gradient of " + slot.parameter->name};
+        return {.depth = in_gradients, .sentence = "in the gradient of " + slot.parameter->name, .rank = -1};
   return {};
 }
 
@@ -87,9 +82,11 @@ void Replica::do_again(const Batch& batch, const StepOrder& order, Watch& watch)
   pipe::Runner runner(schedule, stages_, pp(), device_);
   const double tokens = number(ops::sum(batch.mask));
   const float scale = scaler_ ? float(scaler_->scale()) : 1;
-  const LossFactors factor{.token = tokens > 0 ? scale / float(tokens) : 0,
-                           .sample = scale / float(batch.samples.elements()),
-                           .pass = scale};
+  LossFactors factor{.token = tokens > 0 ? scale / float(tokens) : 0,
+                     .sample = scale / float(batch.samples.elements()),
+                     .pass = scale,
+                     .balance = scale};
+  factor.ahead.fill(factor.token);
   weights_.zero_grads();
   reduction_.drop_rooms();
   pipe::Runner::Order work = work_on(
@@ -98,29 +95,41 @@ void Replica::do_again(const Batch& batch, const StepOrder& order, Watch& watch)
   runner.run(work, [](int, const Pass&) {});
 }
 
-std::string Replica::find_not_finite(std::span<const Batch> microbatches, const StepOrder& order) {
+NotFiniteAt Replica::find_not_finite(std::span<const Batch> microbatches, const StepOrder& order) {
   Finding found;
   for (std::size_t i = 0; i < microbatches.size() && !found.found(); ++i) {
     FirstNotFinite watch;
     do_again(microbatches[i], order, watch);
-    found = watch.found() ? Finding{watch.depth(), watch.where()} : bad_gradient(weights_);
+    found = watch.found() ? Finding{watch.depth(), watch.where(), -1} : bad_gradient(weights_);
     found.sentence += ", " + samples_of(microbatches[i]);
-    found = agree(mesh_.along({Axis::tp, Axis::pp}), device_, std::move(found));
+    found.rank = mesh_.world().rank();
+    found = agree(mesh_.along({Axis::tp, Axis::pp}), found);
+    // All stop at one microbatch, because the next would need everybody: for attention along
+    // cp, for weights that are cut, for experts' tokens.
+    found = agree(mesh_.along({Axis::dp, Axis::cp}), found);
   }
   reduction_.drop_rooms();
-  found = agree(mesh_.along({Axis::dp, Axis::cp}), device_, std::move(found));
-  if (found.found()) return found.sentence;
-  return "only in the sum over microbatches: gradients are too large to be added";
+  if (found.found()) return {found.sentence, found.rank};
+  return {"only in the sum over microbatches: gradients are too large to be added"};
 }
 
 void Replica::must_have_finite_weights(std::int64_t step) const {
   Finding found;
   weights_.each_master([&](const Held& held) {
-    if (!found.found() && number(ops::find_nonfinite(held.memory)) >= 0)
-      found = {.depth = in_gradients, .sentence = held.name};
+    if (!found.found() && held.block.shelf == nullptr && number(ops::find_nonfinite(held.memory)) >= 0)
+      found = {.depth = in_gradients, .sentence = held.name, .rank = -1};
   });
-  found = agree(mesh_.along({Axis::tp, Axis::pp}), device_, std::move(found));
-  found = agree(mesh_.along({Axis::dp, Axis::cp}), device_, std::move(found));
+  if (Shelf* shelf = weights_.shelf()) {
+    shelf->begin(Shelf::Walk::read_first);
+    while (const Shelf::Window* window = shelf->next()) {
+      const WeightBlock& block = weights_.blocks()[window->block];
+      if (block.shelf != nullptr && !found.found() &&
+          number(ops::find_nonfinite(block.master_of(window->part))) >= 0)
+        found = {.depth = in_gradients, .sentence = block.slots.front().parameter->name, .rank = -1};
+    }
+  }
+  found = agree(mesh_.along({Axis::tp, Axis::pp}), found);
+  found = agree(mesh_.along({Axis::dp, Axis::cp}), found);
   if (!found.found()) return;
   fail(Kind::data, "step ", step, ": ", found.sentence,
        " was not finite when the step began, so neither it nor a later one can be applied; go on from a "

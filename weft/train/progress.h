@@ -6,16 +6,18 @@
 #include <optional>
 
 #include "weft/data/split.h"
-#include "weft/train/batch_size.h"
+#include "weft/train/curriculum.h"
 #include "weft/train/save_facts.h"
 
 namespace weft {
 
 struct Progress {
   BatchSchedule batches;
+  Curriculum curriculum;
   RunSchedules schedules;
   std::int64_t steps = 0, first_step = 1;
-  std::int64_t learned_samples = 0;  // of steps that were applied: what the schedules count
+  Learned learned;                   // from steps that were applied: what the schedules count
+  std::int64_t consumed_tokens = 0;  // that were read of all samples
   std::int64_t skipped_samples = 0;
   std::int64_t last_batch = 0;                    // samples of the last step
   std::map<data::Split, std::int64_t> evaluated;  // samples of each set that evaluations have used
@@ -25,8 +27,5 @@ struct Progress {
   };
   std::optional<Validated> validated;  // the last time
 };
-
-/// At the start of a run, before a checkpoint says more.
-Progress progress_of(const TrainConfig& config);
 
 }  // namespace weft

@@ -61,8 +61,10 @@ void add(TensorMark& mark, const checkpoint::Named& named, const Piece& piece) {
   checkpoint::each_run(box, box, {Shape(start), piece.where.global}, [&](const checkpoint::Run& run) {
     for (std::int64_t done = 0; done < run.count; done += most) {
       const std::int64_t now = std::min(most, run.count - done);
-      tensor.device().copy_to_host(buffer.data(), *tensor.storage(),
-                                   (tensor.offset() + piece.at + run.from + done) * width, now * width);
+      tensor.device()
+          .copy_to_host(buffer.data(), *tensor.storage(),
+                        (tensor.offset() + piece.at + run.from + done) * width, now * width)
+          .wait();
       if (tensor.dtype() == Dtype::f8e5m2)
         add<f8e5m2>(mark, buffer.data(), run.to + done, now);
       else
@@ -72,9 +74,9 @@ void add(TensorMark& mark, const checkpoint::Named& named, const Piece& piece) {
 }
 
 TensorMarks marks_of_mine(const Weights& weights, const Optimizer& optimizer) {
-  weights.device().synchronize();
   TensorMarks out;
-  for (const checkpoint::Named& named : named_to_save(weights, &optimizer))
+  // What is of ranks is nothing to another layout, and shows in the moments.
+  for (const checkpoint::Named& named : named_to_save(weights, optimizer, ToSave::of_all_ranks))
     for (const Piece& piece : named.pieces)
       if (piece.where.replica == 0 && piece.where.local.elements() > 0) add(out[named.name], named, piece);
   return out;

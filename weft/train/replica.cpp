@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
+#include "weft/base/format.h"
 #include "weft/model/count.h"
 #include "weft/optim/rules.h"
 #include "weft/train/stages.h"
@@ -35,10 +36,12 @@ void decay_head_norms(Parameter& parameter) {
 }
 
 /// Megatron's classes of muP: matrices between widths of the model, which adam teaches by the width, and all
-/// that is as long as it is wide, which sgd does. Words have a rate of their own, muon's matrices a scale.
+/// that is as long as it is wide, which sgd does; tables, of positions or distances, are read a row at a time
+/// and no products. Words have a rate of their own, muon's matrices a scale.
 void follow_width(Parameter& parameter, OptimizerKind optimizer) {
   if (parameter.role == Role::words || optimizer == OptimizerKind::muon) return;
-  const bool matrix = parameter.shape.rank() > 1 && !parameter.name.starts_with("embedding.");
+  const bool table = parameter.name.starts_with("embedding.") || parameter.name.ends_with(".distances");
+  const bool matrix = parameter.shape.rank() > 1 && !table;
   if (matrix == (optimizer != OptimizerKind::sgd)) parameter.pace = Pace::by_width;
 }
 
@@ -69,14 +72,6 @@ const ProcessMesh& for_sums_of(const ReplicaConfig& config, const ProcessMesh& m
 
 }  // namespace
 
-ReplicaConfig replica_config(const TrainConfig& config) {
-  return {.model = config.model,
-          .parallel = config.parallel,
-          .optimizer = config.optimizer,
-          .scaling = config.scaling,
-          .seed = std::uint64_t(config.run.seed)};
-}
-
 Replica::Replica(const ReplicaConfig& config, const ReplicaPlace& place, const VisitParameter& before_weights)
     : config_(config),
       device_(place.device),
@@ -86,19 +81,22 @@ Replica::Replica(const ReplicaConfig& config, const ReplicaPlace& place, const V
       levels_(levels_of(config.parallel, place.mesh.along(Axis::cp))),
       parts_(stages_of(config.kind, config.model, config.parallel)),
       stages_(built(before_weights)),
+      offload_(offload()),
       weights_([this](const VisitParameter& visit) { each_parameter(visit); }, device_, dtype(),
                Weights::For::training, data_parallel()),
       reduction_(
           weights_,
           config.parallel.overlap_reduce ? ReduceWhen::when_a_bucket_is_full : ReduceWhen::after_backward,
-          sums_of(config.model), config.parallel.reduce_once ? AddFirst::microbatches : AddFirst::ranks) {
+          sums_of(config.model), config.parallel.reduce_once ? AddFirst::microbatches : AddFirst::ranks),
+      routing_(config_.model, mesh_, device_) {
   if (losses_.empty() || losses_.size() > ByLoss<double>::most)
     fail(Kind::internal, "replica: ", losses_.size(), " losses, there is room for 1 to ",
          ByLoss<double>::most);
   weights_.initialize(config.seed);
   lend_weights();
-  if (homes_.size() > 1 || config.model.exact) tied_.emplace(weights_);
+  if (homes_.size() > 1 || sums_of(config.model).uses_apart()) tied_.emplace(weights_);
   optimizer_ = make_optimizer(weights_, config.optimizer);
+  if (weights_.shelf() != nullptr) weights_.shelf()->must_have_room();
   if (config.model.precision == Precision::f16) scaler_ = scaler_of(config.scaling);
 }
 
@@ -144,7 +142,18 @@ DataParallel Replica::data_parallel() const {
   return {.mesh = &mesh_,
           .cut = CutUp(config_.parallel.zero),
           .bucket = bucket_elements(config_, mesh_.along({Axis::dp, Axis::cp}).size()),
-          .wire = config_.scaling.reduce_in_bf16 ? Dtype::bf16 : Dtype::f32};
+          .groups = config_.parallel.shard_groups,
+          .wire = config_.scaling.reduce_in_bf16 ? Dtype::bf16 : Dtype::f32,
+          .offload = offload_ ? &*offload_ : nullptr};
+}
+
+std::optional<Offload> Replica::offload() const {
+  const OffloadConfig& o = config_.optimizer.offload;
+  if (!o.on) return std::nullopt;
+  // Where nothing has numbers, nothing is written.
+  return Offload{.place = {.directory = device_.holds_numbers() ? o.directory : std::string(),
+                           .name = text("states-of-rank-", mesh_.world().rank()),
+                           .fraction = o.fraction}};
 }
 
 void Replica::each_parameter(const VisitParameter& visit) const {
@@ -152,13 +161,43 @@ void Replica::each_parameter(const VisitParameter& visit) const {
 }
 
 Circles Replica::circles() const {
+  const int sharers = key_sharers(config_.model, config_.parallel.tp);
   return {.tp = mesh_.along(Axis::tp),
           .between = config_.parallel.sequence ? Between::sequence_cut : Between::whole,
           .context = {.circle = &mesh_.along(Axis::cp),
                       .form = config_.parallel.context,
                       .inner = levels_.inner.get(),
                       .outer = levels_.outer.get()},
-          .context_layers = config_.parallel.context_layers};
+          .context_layers = config_.parallel.context_layers,
+          .keys = sharers > 1 ? &mesh_.neighbours(Axis::tp, sharers) : nullptr,
+          .experts = expert_circles()};
+}
+
+/// Exact sums over tokens have whole sequences as leaves: all ranks that share one see all of it.
+ExpertCircles Replica::expert_circles() const {
+  const ParallelLayout& layout = mesh_.layout();
+  if (!layout.has(View::experts)) return {};
+  const int etp = layout.degree(Axis::etp), ep = layout.degree(Axis::ep);
+  Communicator& sequences = mesh_.along({Axis::tp, Axis::cp});
+  const bool wider = config_.model.exact && sequences.size() > etp * ep;
+  return {.ranks = {.circle = wider ? &sequences : &mesh_.along({Axis::etp, Axis::ep}),
+                    .etp = etp,
+                    .ep = ep,
+                    .sequence_ranks = sequences.size(),
+                    .loads = config_.crowded ? crowded_loads() : config_.loads},
+          .sequences = &sequences,
+          .batch = &mesh_.along({Axis::tp, Axis::cp, Axis::dp})};
+}
+
+/// As many of a token's experts as can be are among this rank's, any of them.
+std::vector<std::int64_t> Replica::crowded_loads() const {
+  const ExpertsConfig& x = config_.model.experts;
+  const int ep = mesh_.layout().degree(Axis::ep), each = x.count / ep, first = mesh_.place(Axis::ep) * each;
+  const std::int64_t here = std::min(each, x.router.chosen), others = x.router.chosen - here;
+  if (ep == 1) return {};
+  std::vector<std::int64_t> loads(std::size_t(x.count), others * each);
+  std::fill_n(loads.begin() + first, each, here * (x.count - each));
+  return loads;
 }
 
 Dtype Replica::dtype() const { return compute_type(config_.model.precision); }

@@ -12,14 +12,20 @@
 #include "weft/model/kinds.h"
 #include "weft/optim/gathered.h"
 #include "weft/optim/grad_reduction.h"
+#include "weft/optim/norms.h"
 #include "weft/optim/optimizer.h"
 #include "weft/optim/scaler.h"
+#include "weft/optim/shelf.h"
 #include "weft/optim/tied.h"
 #include "weft/pipe/runner.h"
+#include "weft/train/ahead_counts.h"
 #include "weft/train/config.h"
+#include "weft/train/routing.h"
 #include "weft/train/step.h"
 
 namespace weft {
+
+class StepNumbers;
 
 /// What of a run's settings decides how it is built; a step brings the rest.
 struct ReplicaConfig {
@@ -29,8 +35,11 @@ struct ReplicaConfig {
   OptimizerConfig optimizer;
   ScalingConfig scaling;
   std::uint64_t seed = 0;  // of initial weights
+  /// Where a device holds no numbers: all rows that can go to one rank's experts go to this one's; or rows
+  /// are shared out as this says, [experts].
+  bool crowded = false;
+  std::vector<std::int64_t> loads = {};
 };
-ReplicaConfig replica_config(const TrainConfig& config);
 
 /// Where a replica lives: the ranks of the mesh build theirs together.
 struct ReplicaPlace {
@@ -57,7 +66,7 @@ class Replica {
   void evaluate(std::span<const Batch> microbatches, Evaluation& into, int together = 1);
   /// After a step that was not applied: does it again with open eyes. "first seen after attention of layer 3,
   /// samples 17, 18" or "in the gradient of layers.3.mlp.up.weight, samples 17, 18"; all ranks say the same.
-  std::string find_not_finite(std::span<const Batch> microbatches, const StepOrder& order);
+  NotFiniteAt find_not_finite(std::span<const Batch> microbatches, const StepOrder& order);
   /// After such a step: fails with Kind::data where the weights themselves are not finite, as then no step
   /// will be applied any more; all ranks say the same.
   void must_have_finite_weights(std::int64_t step) const;
@@ -77,6 +86,7 @@ class Replica {
   const std::map<int, Stage>& stages() const { return stages_; }
   /// The pipeline rank of each stage.
   const std::vector<int>& homes() const { return homes_; }
+  const std::vector<StagePart>& parts() const { return parts_; }
   /// How this rank's layers are cut.
   Circles circles() const;
   const ModelKind& kind() const { return config_.kind; }
@@ -91,16 +101,18 @@ class Replica {
 
  private:
   enum class For : std::uint8_t { training, evaluation };
-  class Sums;  // of losses, over ranks
   std::map<int, Stage> built(const VisitParameter& before_weights) const;
   DataParallel data_parallel() const;
+  std::optional<Offload> offload() const;
   void lend_weights();
   void prepare(For purpose, std::size_t microbatches);
   void pack(const Batch& batch);
   pipe::Runner::Order work_on(std::span<const Batch> microbatches, std::span<const LossFactors> factors,
                               const StepPlace& place);
-  void count_tokens(std::vector<double>& counts, std::span<const Batch> microbatches) const;
-  double over_data_ranks(std::span<const double> counts) const;
+  void count_tokens(std::span<const Batch> microbatches);
+  void measure(StepNumbers& numbers, int microbatch, const Pass& pass) const;
+  Look looks_at() const;
+  void look(StepNumbers& numbers, const StepOrder& order, StepReport& report) const;
   /// What went through all ranks' layers: microbatches of each, so many to a mean, and what counts of them.
   struct Whole {
     std::size_t microbatches = 0;
@@ -108,6 +120,14 @@ class Replica {
     double tokens = 0, samples = 0;
   };
   double terms_of(LossMean mean, const Whole& whole) const;
+  // ---- experts
+  void weigh_balance(std::span<const Batch> microbatches, const StepOrder& order, const StepReport& report);
+  ExpertCircles expert_circles() const;
+  std::vector<std::int64_t> crowded_loads() const;
+  void begin_routing() const;
+  void collect_routing(StepReport& report);
+  /// What routers add to scores follows the counts of the step, before any weight changes.
+  void follow_routing() const;
   void update(const StepOrder& order, StepReport& report);
   /// One microbatch, forward and backward, on all ranks of the model.
   void do_again(const Batch& batch, const StepOrder& order, Watch& watch);
@@ -121,6 +141,7 @@ class Replica {
   ContextLevels levels_;          // where context parallelism has two
   std::vector<StagePart> parts_;  // of all stages
   std::map<int, Stage> stages_;
+  std::optional<Offload> offload_;  // read while weights are made
   Weights weights_;
   std::vector<std::unique_ptr<GatheredWeights>> lenders_;  // where weights are cut, one a stage
   GradReduction reduction_;
@@ -131,10 +152,13 @@ class Replica {
   pipe::Schedule schedule_;
   std::unique_ptr<pipe::Runner> runner_;
   std::vector<pipe::Parcel> parcels_;  // by stage, of the microbatches at hand
-  int most_remembered_ = 0;            // by runners that are gone
+  RoutingTable routing_;
+  std::vector<const Stage*> routed_stages_;
+  int most_remembered_ = 0;  // by runners that are gone
   // A number a microbatch, kept from step to step: the steady state asks the heap for nothing.
   std::vector<double> counts_;
   std::vector<LossFactors> factors_;
+  AheadCounts ahead_;
   std::vector<float> shares_;  // of a counting token, in the mean over its microbatch
 };
 

@@ -43,11 +43,11 @@ RunFacts facts_of(const fs::path& step) {
   return facts_from_json(checkpoint::OpenStep(step).facts(), step.string());
 }
 
-void must_hold_states(const RunFacts& facts, const TrainConfig& config, const std::string& who) {
+void must_hold_states(const RunFacts& facts, OptimizerKind is, const std::string& who) {
   if (!facts.run.optimizer)
     fail(Kind::usage, who,
          ": holds no optimizer states; add {checkpoint.load_optimizer=false} or {checkpoint.finetune}");
-  const OptimizerKind was = facts.configuration.optimizer.kind, is = config.optimizer.kind;
+  const OptimizerKind was = facts.configuration.optimizer.kind;
   if (was != is)
     fail(Kind::usage, who, ": holds the states of {optimizer.kind} ", write_word(was), ", not of ",
          write_word(is), "; add {checkpoint.load_optimizer=false} or {checkpoint.finetune}");
@@ -57,8 +57,10 @@ void compare(const ResumeInto& into, const RunFacts& facts, const std::string& w
   const TrainConfig& config = into.config;
   must_continue(facts, config, who);
   if (!config.checkpoint.load_optimizer) return;
-  must_hold_states(facts, config, who);
-  if (config.rate.resume == SchedulerSource::must_agree) must_agree(facts.schedules, into.schedules, who);
+  must_hold_states(facts, config.optimizer.kind, who);
+  // Where nothing is trained, no schedule is followed.
+  if (config.rate.resume == SchedulerSource::must_agree && !config.eval.skip_train)
+    must_agree(facts.schedules, into.schedules, who);
 }
 
 void say_tokenizers(const RunFacts& facts, const ResumeInto& into, std::vector<std::string>& notices) {
@@ -68,10 +70,11 @@ void say_tokenizers(const RunFacts& facts, const ResumeInto& into, std::vector<s
         facts.tokenizer.size, " ids there, ", into.tokenizer.type, " of ", into.tokenizer.size, " here"));
 }
 
-bool same_ranks(const RunFacts& facts, const TrainConfig& config) {
-  const ParallelConfig& p = config.parallel;
-  return facts.layout.tp == p.tp && facts.layout.cp == p.cp && facts.layout.dp == p.dp;
-}
+constexpr const char* errors_at_zero =
+    "errors of one-bit messages start at zero, as the checkpoint's are those of other ranks";
+constexpr const char* steps_at_zero =
+    "momenta, errors of one-bit messages and what ranks went since they met start at zero, as the "
+    "checkpoint's are those of other ranks";
 
 // Settings are compared before a tensor moves; what is damaged throws Kind::data.
 void take(const fs::path& step, const ResumeInto& into, Resumed& out) {
@@ -81,19 +84,20 @@ void take(const fs::path& step, const ResumeInto& into, Resumed& out) {
     return {};
   });
   if (!out.weights_only) compare(into, facts, step.string());
-  auto wanted = named_weights(into.weights);
+  auto wanted =
+      into.config.checkpoint.upcycle ? named_before_experts(into.weights) : named_weights(into.weights);
   const bool states = !out.weights_only && into.config.checkpoint.load_optimizer;
   if (states) {
+    into.optimizer.set_updates(facts.run.updates);
     const OfRanks of_ranks = same_ranks(facts, into.config) ? OfRanks::taken : OfRanks::left_out;
     for (auto& state : named_states(into.optimizer, of_ranks)) wanted.push_back(std::move(state));
-    if (of_ranks == OfRanks::left_out && into.config.optimizer.kind == OptimizerKind::onebitadam)
-      out.notices.emplace_back(
-          "errors of one-bit messages start at zero, as the checkpoint's are those of other ranks");
-    into.optimizer.set_updates(facts.run.updates);
+    if (of_ranks == OfRanks::left_out && speaks_in_one_bit(into.config.optimizer.kind))
+      out.notices.emplace_back(into.optimizer.agreed().empty() ? errors_at_zero : steps_at_zero);
   }
   // A converted model may be stored in a half type; a run's own masters are f32 to the bit.
   checkpoint::load(step, wanted, into.world,
                    out.weights_only ? checkpoint::Types::may_differ : checkpoint::Types::must_agree);
+  if (states) into.optimizer.loaded();
   into.weights.publish();
   out.from = step;
   if (!out.weights_only) {
@@ -105,6 +109,9 @@ void take(const fs::path& step, const ResumeInto& into, Resumed& out) {
 
 // A model of another program is weights to start from, whatever was asked.
 void take_hub(const fs::path& directory, const ResumeInto& into, Resumed& out) {
+  if (into.config.checkpoint.upcycle)
+    fail(Kind::usage, directory.string(),
+         ": {checkpoint.upcycle} begins with a checkpoint of weft: convert the model first");
   out.weights_only = true;
   out.notices = load_hub_weights(directory, into.config.model, into.weights, into.world);
   out.from = directory;
@@ -133,11 +140,12 @@ bool scan(const fs::path& root, const ResumeInto& into, Resumed& out) {
 void must_hold_nothing(const fs::path& root, const ResumeInto& into, const Resumed& out) {
   checkpoint::agree(into.world, [&]() -> std::string {
     if (into.world.rank() != 0) return {};
+    const CheckpointConfig& k = into.config.checkpoint;
     for (const StepDirectory& step : checkpoint::step_directories(root)) {
       if (has_mark(step.path))
-        fail(Kind::data, root.string(), ": step ", step.step,
-             " was complete and is damaged, so {checkpoint.allow_fresh_start} does not start over it: ",
-             join(out.notices, "; "), "; repair it or move it away");
+        fail(Kind::data, root.string(), ": step ", step.step, " was complete and is damaged, so ",
+             k.pretrained.empty() ? "{checkpoint.allow_fresh_start}" : "{checkpoint.pretrained}",
+             " does not start over it: ", join(out.notices, "; "), "; repair it or move it away");
     }
     return {};
   });
@@ -145,16 +153,15 @@ void must_hold_nothing(const fs::path& root, const ResumeInto& into, const Resum
 
 void start_anew(const ResumeInto& into, Resumed& out) {
   const CheckpointConfig& k = into.config.checkpoint;
+  if (k.pretrained.empty() && !k.allow_fresh_start)
+    fail(Kind::data, "{checkpoint.load} ", k.load, ": no checkpoint can be loaded: ", join(out.notices, "; "),
+         "; add {checkpoint.allow_fresh_start} to begin with new weights");
+  if (!k.load.empty()) must_hold_nothing(k.load, into, out);
   if (!k.pretrained.empty()) {
     out.weights_only = true;
     if (exchange::is_hub_directory(k.pretrained)) return take_hub(k.pretrained, into, out);
-    std::vector<std::string> notices;
-    return take(checkpoint_step(k.pretrained, notices), into, out);
+    return take(checkpoint_step(k.pretrained, out.notices), into, out);
   }
-  if (!k.allow_fresh_start)
-    fail(Kind::data, "{checkpoint.load} ", k.load, ": no checkpoint can be loaded: ", join(out.notices, "; "),
-         "; add {checkpoint.allow_fresh_start} to begin with new weights");
-  must_hold_nothing(k.load, into, out);
   out.notices.emplace_back("a fresh start: the run begins with new weights at step 0");
 }
 
@@ -172,7 +179,7 @@ std::optional<fs::path> meant(const CheckpointConfig& k) {
 
 Resumed resume(const ResumeInto& into) {
   const CheckpointConfig& k = into.config.checkpoint;
-  Resumed out{.weights_only = k.finetune};
+  Resumed out{.weights_only = k.finetune || k.upcycle};
   const bool named = !k.load.empty();
   if (named && k.step > 0) {
     take(checkpoint::step_directory(k.load, k.step), into, out);
@@ -215,7 +222,7 @@ std::string settings_of_checkpoint(const CheckpointConfig& config) {
 }
 
 std::optional<std::int64_t> seed_of_checkpoint(const CheckpointConfig& config) {
-  if (config.finetune || !config.load_random) return std::nullopt;
+  if (config.finetune || config.upcycle || !config.load_random) return std::nullopt;
   const auto step = meant(config);
   if (!step || !has_mark(*step)) return std::nullopt;
   return facts_of(*step).run.seed;

@@ -1,6 +1,7 @@
 // Joins the exchange room to what a run has built and to how its settings are read.
 #include "weft/train/resume_hub.h"
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "weft/exchange/hub_weights.h"
@@ -10,6 +11,18 @@
 namespace weft {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+/// What transformers' settings of a vocabulary say of capitals; usually they are not kept.
+bool keeps_case(const fs::path& directory) {
+  std::ifstream in(directory / "tokenizer_config.json");
+  const auto settings = nlohmann::json::parse(in, nullptr, false);
+  const auto at = settings.is_object() ? settings.find("do_lower_case") : settings.end();
+  return at != settings.end() && *at == false;
+}
+
+}  // namespace
 
 std::vector<std::string> load_hub_weights(const fs::path& directory, const ModelConfig& model,
                                           Weights& weights, Communicator& world) {
@@ -25,7 +38,10 @@ std::string settings_of_hub(const fs::path& directory, bool tokenizer_too) {
   facts.configuration.data.tokenizer = tokenizer_in(directory);
   const bool tokenizer = tokenizer_too && !facts.configuration.data.tokenizer.type.empty();
   auto settings = nlohmann::ordered_json::parse(settings_to_take(facts, tokenizer));
-  for (const char* own : {"sequence", "init", "vocabulary_unit"}) settings["model"].erase(own);
+  for (const char* own : {"sequence", "decoder_sequence", "init", "vocabulary_unit"})
+    settings["model"].erase(own);
+  // Where positions are distances, texts may be longer than the model has ever seen.
+  if (facts.configuration.model.positions == Positions::relative) settings["model"].erase("max_positions");
   return settings.dump();
 }
 
@@ -36,13 +52,16 @@ TokenizerConfig tokenizer_in(const fs::path& directory) {
   if (has("tokenizer.json")) {
     out.type = "HuggingFaceTokenizer";
     out.model = (directory / "tokenizer.json").string();
-  } else if (has("tokenizer.model")) {
+  } else if (has("tokenizer.model") || has("spiece.model")) {
     out.type = "SentencePieceTokenizer";
-    out.model = (directory / "tokenizer.model").string();
+    out.model = (directory / (has("tokenizer.model") ? "tokenizer.model" : "spiece.model")).string();
   } else if (has("vocab.json") && has("merges.txt")) {
     out.type = "GPT2BPETokenizer";
     out.vocab_file = (directory / "vocab.json").string();
     out.merge_file = (directory / "merges.txt").string();
+  } else if (has("vocab.txt")) {
+    out.type = keeps_case(directory) ? "BertWordPieceCase" : "BertWordPieceLowerCase";
+    out.vocab_file = (directory / "vocab.txt").string();
   }
   return out;
 }

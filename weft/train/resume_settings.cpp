@@ -2,6 +2,7 @@
 #include "weft/train/resume_settings.h"
 
 #include <functional>
+#include <tuple>
 
 #include "weft/base/error.h"
 #include "weft/base/fields.h"
@@ -31,6 +32,16 @@ std::vector<std::string> differences(const Config& saved, const Config& given,
   }
   return out;
 }
+
+/// What one-bit messages left out is of ranks, and another layout has others.
+bool begins_without_errors(const RunFacts& facts, const TrainConfig& config) {
+  const OptimizerConfig& o = config.optimizer;
+  const bool speaks = o.kind == OptimizerKind::zerooneadam || facts.run.updates + 1 >= o.onebit.freeze;
+  return speaks_in_one_bit(o.kind) && speaks && !same_ranks(facts, config);
+}
+
+/// Between layouts, sums are rounded in another order.
+constexpr double rounding_of_floats = 2e-4, rounding_of_halves = 1e-2;
 
 void must_read_the_same_samples(const RunFacts& facts, const TrainConfig& config, const std::string& who) {
   const TrainConfig& was = facts.configuration;
@@ -71,15 +82,38 @@ std::string other_settings(const RunFacts& facts, const TrainConfig& config) {
   return differ.empty() ? "" : "other settings than the checkpoint's: " + join(differ, ", ");
 }
 
-std::string settings_of_another_step(const RunFacts& facts, const TrainConfig& config) {
-  return join(differences(facts.configuration, config, [](OnResume tag) { return tag == OnResume::step; }),
-              ", ");
+bool same_ranks(const RunFacts& facts, const TrainConfig& config) {
+  const ParallelConfig& p = config.parallel;
+  const ParallelConfig& was = facts.configuration.parallel;
+  const auto stages = [](const ParallelConfig& c) {
+    return std::tie(c.pp, c.virtual_stages, c.layout, c.first_stage_layers, c.last_stage_layers,
+                    c.count_embedding, c.count_loss);
+  };
+  // What travels together, one-bit LAMB asks the stage.
+  const bool same_stages = config.optimizer.kind != OptimizerKind::onebitlamb || stages(was) == stages(p);
+  return facts.layout.tp == p.tp && facts.layout.cp == p.cp && facts.layout.dp == p.dp && was.ep == p.ep &&
+         was.etp == p.etp && same_stages;
 }
 
-bool rounds_otherwise(const RunFacts& facts, const TrainConfig& config) {
-  return !differences(facts.configuration, config, [](OnResume tag) {
-            return rounds_otherwise(tag);
-          }).empty();
+Kinship kinship(const RunFacts& facts, const TrainConfig& config, const std::string& from) {
+  const TrainConfig& was = facts.configuration;
+  const auto has = [&](const auto& wanted) { return !differences(was, config, wanted).empty(); };
+  const bool exact = was.model.exact && config.model.exact && was.run.device == config.run.device;
+  Kinship kin{.from = from};
+  if (!exact && has([](OnResume tag) { return rounds_otherwise(tag); }))
+    kin.rounding = config.model.precision == Precision::f32 ? rounding_of_floats : rounding_of_halves;
+  kin.regrouped = facts.layout.dp != config.parallel.dp || was.batch.micro != config.batch.micro;
+  kin.groups_weigh = config.data.mask_eod_loss && !config.batch.per_token_loss;
+  if (!config.checkpoint.load_optimizer)
+    kin.another_step = "optimizer states were not loaded";
+  else if (facts.run.seed != config.run.seed)
+    kin.another_step = "its seed is another one, or was not saved";
+  else if (begins_without_errors(facts, config))
+    kin.another_step = "errors of one-bit messages are those of other ranks, and start at zero";
+  else
+    kin.another_step =
+        join(differences(was, config, [](OnResume tag) { return tag == OnResume::step; }), ", ");
+  return kin;
 }
 
 }  // namespace weft

@@ -15,9 +15,17 @@ void must_agree(const RunSchedules& saved, const RunSchedules& given, const std:
 /// A sentence that names all settings that may differ and do; empty where none does.
 std::string other_settings(const RunFacts& facts, const TrainConfig& config);
 
-/// Names the settings without which a step is another one; empty where all agree.
-std::string settings_of_another_step(const RunFacts& facts, const TrainConfig& config);
-/// Whether what a step computes is summed in another order: another layout, micro batch or device.
-bool rounds_otherwise(const RunFacts& facts, const TrainConfig& config);
+/// Whether what is of ranks (Held::of_ranks) has its place here too.
+bool same_ranks(const RunFacts& facts, const TrainConfig& config);
+
+/// What a step of this run has to do with the same step of the checkpoint's.
+struct Kinship {
+  std::string from;           // where the checkpoint lies
+  std::string another_step;   // why this run's is another one; empty: it is the same
+  double rounding = 0;        // its share of a number: sums are added in another order
+  bool regrouped = false;     // microbatches hold other samples
+  bool groups_weigh = false;  // which shows, as each weighs its own tokens
+};
+Kinship kinship(const RunFacts& facts, const TrainConfig& config, const std::string& from);
 
 }  // namespace weft

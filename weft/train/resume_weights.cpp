@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 
 #include "weft/checkpoint/find.h"
 #include "weft/checkpoint/load.h"
@@ -23,6 +24,21 @@ std::vector<checkpoint::Named> named_weights(const Weights& weights) {
   return out;
 }
 
+std::vector<checkpoint::Named> named_before_experts(const Weights& weights) {
+  std::vector<checkpoint::Named> out = named_weights(weights);
+  std::erase_if(out, [](const checkpoint::Named& named) {
+    const auto of = [&](std::string_view part) { return named.name.find(part) != std::string::npos; };
+    return of(".router.") || of(".shared.") || of(".residual.") || of(".latent.");
+  });
+  constexpr std::string_view expert = ".experts.";
+  for (checkpoint::Named& named : out) {
+    const std::size_t at = named.name.find(expert);
+    if (at == std::string::npos) continue;
+    named.name.replace(at, named.name.find('.', at + expert.size()) - at, ".mlp");
+  }
+  return out;
+}
+
 std::vector<checkpoint::Named> named_states(const Optimizer& optimizer, OfRanks of_ranks) {
   std::vector<checkpoint::Named> out;
   optimizer.each_state([&](const Held& held) {
@@ -32,10 +48,12 @@ std::vector<checkpoint::Named> named_states(const Optimizer& optimizer, OfRanks 
   return out;
 }
 
-std::vector<checkpoint::Named> named_to_save(const Weights& weights, const Optimizer* optimizer) {
+std::vector<checkpoint::Named> named_to_save(const Weights& weights, const Optimizer& optimizer,
+                                             ToSave what) {
   std::map<View, std::vector<std::int64_t>> shares;  // of a view's data-parallel ranks
   std::vector<checkpoint::Named> out;
   const auto visit = [&](const Held& held) {
+    if (held.of_ranks && what != ToSave::all) return;
     out.push_back({held.name, held.memory, held.pieces});
     const Readers& readers = held.block.readers;
     if (readers.cut()) return;
@@ -49,8 +67,13 @@ std::vector<checkpoint::Named> named_to_save(const Weights& weights, const Optim
     for (std::size_t i = 0; i < pieces.size(); ++i)
       pieces[i].where.replica = held.parameter.pieces[i].where.replica + others;
   };
-  weights.each_master(visit);
-  if (optimizer != nullptr) optimizer->each_state(visit);
+  const std::span<const Tensor> agreed = optimizer.agreed();
+  weights.each_master([&](const Held& held) {
+    if (agreed.empty()) return visit(held);
+    const auto block = std::size_t(&held.block - weights.blocks().data());
+    visit({held.name, held.parameter, agreed[block], held.pieces, held.block});
+  });
+  if (what != ToSave::weights) optimizer.each_state(visit);
   return out;
 }
 

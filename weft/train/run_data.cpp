@@ -1,6 +1,8 @@
 // Joins the configuration to the text and data rooms.
 #include "weft/train/run_data.h"
 
+#include <algorithm>
+
 #include "weft/base/error.h"
 #include "weft/base/file.h"
 #include "weft/data/fim.h"
@@ -8,7 +10,6 @@
 #include "weft/data/tokenizer_identity.h"
 #include "weft/model/kinds.h"
 #include "weft/text/open.h"
-#include "weft/train/batch_size.h"
 
 namespace weft {
 namespace {
@@ -25,8 +26,7 @@ data::DataPathFlags path_flags(const DataConfig& c) {
           .mock = c.mock};
 }
 
-TokenizerOptions tokenizer_options(const TrainConfig& config) {
-  const TokenizerConfig& c = config.data.tokenizer;
+TokenizerOptions tokenizer_options(const TokenizerConfig& c, std::int64_t vocabulary) {
   TokenizerOptions options;
   options.tokenizer_type = c.type;
   options.vocab_file = c.vocab_file;
@@ -34,7 +34,8 @@ TokenizerOptions tokenizer_options(const TrainConfig& config) {
   options.tokenizer_model = c.model;
   options.tokenizer_special_tokens = c.special;
   options.vocab_extra_ids = c.extra_ids;
-  if (config.model.vocabulary > 0) options.vocab_size = config.model.vocabulary;
+  options.legacy_tokenizer = c.legacy;
+  if (vocabulary > 0) options.vocab_size = vocabulary;
   if (!c.pattern.empty()) options.tiktoken_pattern = c.pattern;
   options.tiktoken_num_special_tokens = c.num_special;
   options.tokenizer_hf_no_include_special_tokens = !c.wraps_text;
@@ -45,15 +46,15 @@ TokenizerOptions tokenizer_options(const TrainConfig& config) {
   return options;
 }
 
-std::string identity_of(const TrainConfig& config) {
-  const TokenizerConfig& c = config.data.tokenizer;
-  if (!config.data.cache_tokenizer.empty()) return read_file(config.data.cache_tokenizer);
+std::string identity_of(const DataConfig& data, std::int64_t vocabulary) {
+  const TokenizerConfig& c = data.tokenizer;
+  if (!data.cache_tokenizer.empty()) return read_file(data.cache_tokenizer);
   data::TokenizerFlags flags;
   flags.type = c.type;
   flags.vocab_file = unless_empty(c.vocab_file);
   flags.merge_file = unless_empty(c.merge_file);
   flags.model = unless_empty(c.model);
-  if (config.model.vocabulary > 0) flags.vocab_size = config.model.vocabulary;
+  if (vocabulary > 0) flags.vocab_size = vocabulary;
   flags.special_tokens = c.special;
   flags.tiktoken_pattern = unless_empty(c.pattern);
   flags.tiktoken_num_special_tokens = c.num_special;
@@ -63,9 +64,10 @@ std::string identity_of(const TrainConfig& config) {
   flags.ignore_extra_whitespaces = c.drops_spaces;
   flags.null_eod = c.eod_id;
   flags.null_pad = c.pad_id;
-  const std::string& version = config.data.cache_version;
-  return data::tokenizer_identity(flags,
-                                  version.empty() ? data::newest_upstream : data::upstream_of(version));
+  const std::string& version = data.cache_version;
+  const bool old = c.legacy || (c.type.starts_with("BertWordPiece") && c.extra_ids > 0);
+  const data::Upstream upstream = version.empty() ? data::newest_upstream : data::upstream_of(version);
+  return data::tokenizer_identity(flags, old ? data::Upstream::core_0_14 : upstream);
 }
 
 std::vector<std::int32_t> specials_but_pad(const Tokenizer& tokenizer) {
@@ -75,7 +77,7 @@ std::vector<std::int32_t> specials_but_pad(const Tokenizer& tokenizer) {
   return ids;
 }
 
-data::GptRows rows_of(const TrainConfig& config, const Tokenizer* tokenizer) {
+data::GptRows rows_of(const DataNeeds& config, const Tokenizer* tokenizer) {
   data::GptRows rows{.sequence_length = config.model.sequence};
   rows.vocabulary = tokenizer != nullptr ? tokenizer->size() : config.model.vocabulary;
   rows.reset_positions = config.data.reset_positions;
@@ -104,7 +106,7 @@ std::int32_t token_of(const Tokenizer& tokenizer, const std::string& text, const
   return *id;
 }
 
-data::FimRules fim_rules(const TrainConfig& config, const Tokenizer& tokenizer) {
+data::FimRules fim_rules(const DataNeeds& config, const Tokenizer& tokenizer) {
   const FimConfig& c = config.data.fim;
   data::FimRules rules{.rate = c.rate,
                        .suffix_first_rate = c.suffix_first_rate,
@@ -116,48 +118,47 @@ data::FimRules fim_rules(const TrainConfig& config, const Tokenizer& tokenizer) 
                        .suffix = token_of(tokenizer, c.suffix, "{data.fim.suffix}"),
                        .pad = token_of(tokenizer, c.pad, "{data.fim.pad}"),
                        .eod = token_of(tokenizer, c.eod, "{data.fim.eod}"),
-                       .seed = std::uint64_t(config.run.seed)};
+                       .seed = std::uint64_t(config.seed)};
   if (!c.split.empty()) rules.split = token_of(tokenizer, c.split, "{data.fim.split}");
   return rules;
 }
 
-void cut_in_the_middle(const TrainConfig& config, RunData& run) {
+void cut_in_the_middle(const DataNeeds& config, RunData& run) {
   const data::FimRules rules = fim_rules(config, *run.tokenizer);
   const data::GptRows rows = rows_of(config, run.tokenizer.get());
   for (auto& split : run.sets.of)
     for (auto& set : split) set = data::filled_in_the_middle(set, run.tokenizer, rules, rows);
 }
 
-void check_names(const TrainConfig& config, const data::Datasets& sets) {
-  const std::size_t names = config.data.validation_names.size();
+void check_names(const DataConfig& config, const data::Datasets& sets) {
+  const std::size_t names = config.validation_names.size();
   const std::size_t found = sets.of[std::size_t(data::Split::valid)].size();
   if (names > 0 && found > 0 && names != found)
     fail(Kind::usage, "{data.validation_names} gives ", names, " names for ", found, " validation sets");
 }
 
 /// What the data room is asked for, whichever family reads it; of a completed configuration.
-data::DataRequest data_request(const TrainConfig& config, std::int64_t vocabulary) {
-  const BatchSchedule batch(config.batch, config.parallel.dp, config.model.sequence);
-  const std::int64_t steps = steps_of(config, batch);
-  const EvalCounts eval = eval_counts(config.eval, steps);
+data::DataRequest data_request(const DataNeeds& config, std::int64_t vocabulary) {
+  const RunLength& length = config.length;
+  const EvalCounts eval = eval_counts(config.eval, length.steps);
   data::DataRequest request;
   request.paths = data::data_paths(path_flags(config.data));
   request.split = unless_empty(config.data.split);
-  request.sizes = {batch.consumed_after(steps), eval.valid, eval.test};
+  request.sizes = {length.batches.consumed_after(length.steps), eval.valid, eval.test};
   if (config.eval.skip_train) request.sizes[0] = 0;
   if (config.eval.whole_set) request.sizes[1].reset();
-  request.seed = static_cast<std::uint32_t>(config.run.seed);
+  request.seed = static_cast<std::uint32_t>(config.seed);
   if (config.data.partial_validation) request.last_valid = data::LastSample::kept;
   if (config.data.separate_validation) request.validation = data::ValidationSets::separate;
   request.order = config.data.index == IndexKind::keyed ? data::DataOrder::keyed : data::DataOrder::megatron;
   request.cache_path = unless_empty(config.data.cache);
-  request.tokenizer = identity_of(config);
+  request.tokenizer = identity_of(config.data, config.model.vocabulary);
   request.mock_vocabulary = static_cast<std::int32_t>(vocabulary);
   return request;
 }
 
 /// Sentences with hidden words: of a bare vocabulary where nothing names a tokenizer.
-data::Datasets open_masked(const TrainConfig& config, const Samples& samples, const Tokenizer* tokenizer,
+data::Datasets open_masked(const DataNeeds& config, const Samples& samples, const Tokenizer* tokenizer,
                            const data::DataRequest& request) {
   const bool words = samples.of == Samples::Of::hidden_words;
   const data::MaskedModel model = words ? data::MaskedModel::bert : data::MaskedModel::t5;
@@ -169,37 +170,33 @@ data::Datasets open_masked(const TrainConfig& config, const Samples& samples, co
                           .decoder_length = samples.decoder,
                           .sentence_order = samples.sentence_order,
                           .short_probability = config.data.masking.short_probability,
-                          .seed = static_cast<std::uint32_t>(config.run.seed),
+                          .seed = static_cast<std::uint32_t>(config.seed),
                           .masking = data::usual_masking(model)};
   rules.masking.probability = config.data.masking.probability;
+  if (tokenizer != nullptr)
+    return data::open_masked_datasets(request, rules, data::masked_vocabulary(*tokenizer, model));
+  const std::int64_t sentinels =
+      std::max<std::int64_t>(100, data::most_spans(rules.max_length(), rules.masking));
   return data::open_masked_datasets(request, rules,
-                                    tokenizer != nullptr ? data::masked_vocabulary(*tokenizer, model)
-                                                         : data::bare_vocabulary(config.model.vocabulary));
-}
-
-/// Rank `rank`'s part of a step of so many samples; `rank` is a data-parallel one.
-data::SampleTurn run_turn(const TrainConfig& config, std::int64_t batch, int rank) {
-  return {.global_batch = static_cast<int>(batch),
-          .micro_batch = static_cast<int>(config.batch.micro),
-          .rank = rank,
-          .ranks = config.parallel.dp,
-          .owners = owners_of(config.model)};
+                                    data::bare_vocabulary(config.model.vocabulary, sentinels));
 }
 
 }  // namespace
 
-std::shared_ptr<const Tokenizer> run_tokenizer(const TrainConfig& config) {
-  if (config.data.tokenizer.type.empty()) return nullptr;
-  return open_tokenizer(tokenizer_options(config));
+std::shared_ptr<const Tokenizer> run_tokenizer(const TokenizerConfig& config, std::int64_t vocabulary) {
+  if (config.type.empty()) return nullptr;
+  return open_tokenizer(tokenizer_options(config, vocabulary));
 }
 
-std::vector<std::string> unread_tokenizer_settings(const TrainConfig& config) {
-  if (config.data.tokenizer.type.empty()) return {};
-  return unread_options(tokenizer_options(config));
+std::vector<std::string> unread_tokenizer_settings(const TokenizerConfig& config, std::int64_t vocabulary) {
+  if (config.type.empty()) return {};
+  return unread_options(tokenizer_options(config, vocabulary));
 }
 
-RunData open_run_data(const TrainConfig& config) {
-  RunData run{run_tokenizer(config), {}};
+RunData open_run_data(const DataNeeds& config) {
+  RunData run{.tokenizer = run_tokenizer(config.data.tokenizer, config.model.vocabulary),
+              .sets = {},
+              .length = config.length};
   const Samples samples = kind_of(config.model).samples(config.model);
   const Tokenizer* const tokenizer = run.tokenizer.get();
   const data::DataRequest request =
@@ -207,7 +204,7 @@ RunData open_run_data(const TrainConfig& config) {
   run.sets = samples.of == Samples::Of::documents
                  ? data::open_gpt_datasets(request, rows_of(config, tokenizer))
                  : open_masked(config, samples, tokenizer, request);
-  check_names(config, run.sets);
+  check_names(config.data, run.sets);
   if (config.data.fim.on) cut_in_the_middle(config, run);
   return run;
 }
@@ -219,17 +216,18 @@ std::unique_ptr<data::Sampler> run_sampler(const DataConfig& config, std::int64_
 }
 
 data::Owners owners_of(const ModelConfig& model) {
-  return model.exact ? data::Owners::contiguous : data::Owners::megatron;
+  return sums_of(model).tree_of_sequences() ? data::Owners::contiguous : data::Owners::megatron;
 }
 
-std::vector<std::int64_t> samples_of_step(const TrainConfig& config, const data::Sampler& sampler,
-                                          std::int64_t step) {
+std::vector<std::int64_t> samples_of_step(const BatchSchedule& batches, const data::Sampler& sampler,
+                                          const data::SampleTurn& turn, std::int64_t step) {
   if (step < 1) fail(Kind::usage, "data: step ", step, ", the first one is 1");
-  const BatchSchedule batch(config.batch, config.parallel.dp, config.model.sequence);
-  const std::int64_t consumed = batch.consumed_after(step - 1);
+  const std::int64_t consumed = batches.consumed_after(step - 1);
+  data::SampleTurn each = turn;
+  each.global_batch = int(batches.at(consumed));
   std::vector<std::int64_t> all;
-  for (int rank = 0; rank < config.parallel.dp; ++rank) {
-    const auto mine = sampler.at(consumed, run_turn(config, batch.at(consumed), rank));
+  for (each.rank = 0; each.rank < each.ranks; ++each.rank) {
+    const auto mine = sampler.at(consumed, each);
     all.insert(all.end(), mine.begin(), mine.end());
   }
   return all;

@@ -9,28 +9,37 @@
 #include "weft/data/open.h"
 #include "weft/data/sampler.h"
 #include "weft/text/tokenizer.h"
-#include "weft/train/config.h"
+#include "weft/train/batch_size.h"
 
 namespace weft {
 
 struct RunData {
   std::shared_ptr<const Tokenizer> tokenizer;  // null: mock data of a bare vocabulary
   data::Datasets sets;
+  RunLength length;
 };
 
-/// The tokenizer that a configuration names; null where it names none.
-std::shared_ptr<const Tokenizer> run_tokenizer(const TrainConfig& config);
+/// The tokenizer that settings name, of so many words where these do not say it; null where they name none.
+std::shared_ptr<const Tokenizer> run_tokenizer(const TokenizerConfig& config, std::int64_t vocabulary);
 /// A sentence for each tokenizer setting that was given and that its type does not read.
-std::vector<std::string> unread_tokenizer_settings(const TrainConfig& config);
+std::vector<std::string> unread_tokenizer_settings(const TokenizerConfig& config, std::int64_t vocabulary);
 /// The data sets that the model's family reads.
-RunData open_run_data(const TrainConfig& config);
+struct DataNeeds {
+  const ModelConfig& model;
+  const DataConfig& data;
+  const EvalConfig& eval;
+  std::int64_t seed = 0;
+  RunLength length;
+};
+RunData open_run_data(const DataNeeds& config);
 
 /// The order of a split of so many samples.
 std::unique_ptr<data::Sampler> run_sampler(const DataConfig& config, std::int64_t total);
 /// Exact mode adds neighbours of a global batch first, so a rank takes neighbours.
 data::Owners owners_of(const ModelConfig& model);
-/// All samples of a step, 1 is the first, in the order the ranks take them.
-std::vector<std::int64_t> samples_of_step(const TrainConfig& config, const data::Sampler& sampler,
-                                          std::int64_t step);
+/// All samples of a step, 1 is the first, in the order the ranks take them. The turn is any rank's, but for
+/// the batch.
+std::vector<std::int64_t> samples_of_step(const BatchSchedule& batches, const data::Sampler& sampler,
+                                          const data::SampleTurn& turn, std::int64_t step);
 
 }  // namespace weft

@@ -127,8 +127,11 @@ std::string Saver::newest() const {
 void Saver::prune(const SaveOrder& order) {
   const bool all = config_.keep_last == 0 && config_.keep_best == 0 && config_.retain_interval == 0;
   if (all || circle_->rank() != 0) return;
-  const checkpoint::KeepRules keep{
-      .last = std::max(1, config_.keep_last), .every = config_.retain_interval, .also = order.best};
+  const checkpoint::KeepRules keep{.last = std::max(1, config_.keep_last),
+                                   .every = config_.retain_interval,
+                                   .also = {},
+                                   .ranked = order.ranked,
+                                   .best = config_.keep_best};
   try {
     checkpoint::prune(config_.save, keep, files_);
   } catch (const Error& error) {

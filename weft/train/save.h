@@ -19,12 +19,13 @@
 
 namespace weft {
 
-/// One save: the step, what is said about it, this rank's tensors, and the steps that retention spares.
+/// One save: the step, what is said about it, this rank's tensors, and the steps that were validated, best
+/// first.
 struct SaveOrder {
   std::int64_t step = 0;
   std::string facts;
   std::vector<checkpoint::Named> mine;
-  std::vector<std::int64_t> best;
+  std::vector<std::int64_t> ranked;
 };
 
 /// Protocol: every rank calls save() for the same steps. In the foreground it returns when the checkpoint
@@ -55,8 +56,6 @@ class Saver {
   /// Whether the last save that was asked for is not on the disk.
   bool failed() const { return failed_; }
   std::optional<std::int64_t> last_saved() const { return last_saved_; }
-  /// Host memory that the copies of this rank take.
-  std::int64_t copied_bytes() const { return snapshot_.bytes(); }
 
  private:
   std::string write(const SaveOrder& order, std::span<const checkpoint::Named> mine);

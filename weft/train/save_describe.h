@@ -12,6 +12,8 @@ void describe(Visitor& v, RunPosition& c) {
   v("consumed_samples", c.consumed_samples, "training samples read");
   v("learned_samples", c.learned_samples, "samples of steps that were applied: where the schedules stand");
   v("skipped_samples", c.skipped_samples, "samples of steps that were left out on purpose");
+  v("consumed_tokens", c.consumed_tokens, "training tokens read");
+  v("learned_tokens", c.learned_tokens, "tokens of steps that were applied");
   v("last_batch", c.last_batch, "samples of the last step");
   v("valid_samples", c.valid_samples, "validation samples that evaluations have used");
   v("test_samples", c.test_samples, "test samples that evaluations have used");
@@ -58,6 +60,10 @@ void describe(Visitor& v, RateSchedule& c) {
   v("warmup", c.warmup, "length of warm-up");
   v("decay", c.decay, "where decay ends");
   v("anneal", c.anneal, "wsd: length of the last part");
+  v("step", c.step, "a step of DeepSpeed's schedules");
+  v("warmup_curve", c.warmup_curve, "how they warm up");
+  v.group("cycle", c.cycle);
+  v.group("climb", c.climb);
 }
 
 template <class Visitor>

@@ -77,8 +77,7 @@ std::string settings_to_take(const RunFacts& facts, bool tokenizer_too) {
   return out.dump();
 }
 
-RunTokenizer tokenizer_fact(const TrainConfig& config, std::int64_t size) {
-  const TokenizerConfig& c = config.data.tokenizer;
+RunTokenizer tokenizer_fact(const TokenizerConfig& c, std::int64_t size) {
   RunTokenizer out{.type = c.type, .size = size};
   for (const std::string& named : {c.model, c.vocab_file, c.merge_file}) {
     if (named.empty()) continue;

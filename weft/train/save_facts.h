@@ -16,9 +16,10 @@ namespace weft {
 struct RunPosition {
   std::int64_t step = 0;  // steps taken
   std::int64_t consumed_samples = 0, learned_samples = 0, skipped_samples = 0;
-  std::int64_t last_batch = 0;                       // samples of the last step
-  std::int64_t valid_samples = 0, test_samples = 0;  // that evaluations have used
-  bool optimizer = true;                             // its states are in the checkpoint
+  std::optional<std::int64_t> consumed_tokens, learned_tokens;  // unset: of whole samples
+  std::int64_t last_batch = 0;                                  // samples of the last step
+  std::int64_t valid_samples = 0, test_samples = 0;             // that evaluations have used
+  bool optimizer = true;                                        // its states are in the checkpoint
   std::int64_t updates = 0;
   std::optional<double> loss_scale;  // f16 with a scale that moves
   int scale_clean = 0, scale_patience = 0;
@@ -66,7 +67,7 @@ RunFacts facts_from_json(std::string_view json, const std::string& who);
 /// The model's settings and, if asked, the tokenizer's, as JSON that from_json() takes for a TrainConfig.
 std::string settings_to_take(const RunFacts& facts, bool tokenizer_too);
 
-/// The files that a configuration's tokenizer is read from, with what they hold now.
-RunTokenizer tokenizer_fact(const TrainConfig& config, std::int64_t size);
+/// The files that a tokenizer is read from, with what they hold now.
+RunTokenizer tokenizer_fact(const TokenizerConfig& tokenizer, std::int64_t size);
 
 }  // namespace weft

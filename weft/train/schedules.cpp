@@ -9,10 +9,8 @@ namespace {
 std::int64_t first_given(std::int64_t a, std::int64_t b) { return a > 0 ? a : b; }
 
 // In samples: how long decay, warm-up and the last part are when nothing was said in tokens.
-RateSchedule in_samples(const TrainConfig& c, std::int64_t steps) {
-  const RateConfig& r = c.rate;
-  const std::int64_t batch = c.batch.global;
-  const std::int64_t whole = c.length.samples > 0 ? c.length.samples : steps * batch;
+RateSchedule in_samples(const RateConfig& r, const RunUnits& units) {
+  const std::int64_t batch = units.batch, whole = units.samples;
   RateSchedule s;
   s.decay = first_given(r.decay_samples, first_given(r.decay_iterations * batch, whole));
   s.warmup = first_given(r.warmup_samples, r.warmup_iterations * batch);
@@ -23,12 +21,11 @@ RateSchedule in_samples(const TrainConfig& c, std::int64_t steps) {
 
 }  // namespace
 
-RatePlan rate_plan(const TrainConfig& c, std::int64_t steps) {
-  const RateConfig& r = c.rate;
-  RatePlan plan{in_samples(c, steps), 1};
+RatePlan rate_plan(const RateConfig& r, const RunUnits& units) {
+  RatePlan plan{in_samples(r, units), 1};
   RateSchedule& s = plan.schedule;
   if (r.decay_tokens > 0 || r.warmup_tokens > 0) {
-    plan.unit = c.model.sequence;
+    plan.unit = units.sequence;
     s.decay = first_given(r.decay_tokens, s.decay * plan.unit);
     s.warmup = first_given(r.warmup_tokens, s.warmup * plan.unit);
     if (r.warmup_fraction) s.warmup = std::int64_t(*r.warmup_fraction * double(s.decay));
@@ -39,6 +36,10 @@ RatePlan rate_plan(const TrainConfig& c, std::int64_t steps) {
   s.start = r.start;
   s.peak = r.peak.value_or(0);
   s.floor = r.floor;
+  if (counts_steps(r.style)) s.step = units.batch;
+  s.warmup_curve = r.warmup_curve;
+  s.cycle = r.cycle;
+  s.climb = r.climb;
   return plan;
 }
 
@@ -48,28 +49,23 @@ RatePlan scaled(RatePlan plan, double factor) {
   return plan;
 }
 
-double width_factor(const TrainConfig& c) {
-  const double width = width_of(c.model);
-  return c.optimizer.kind == OptimizerKind::sgd ? width : 1 / width;
+double width_factor(OptimizerKind kind, double width) {
+  return kind == OptimizerKind::sgd ? width : 1 / width;
 }
 
-// Words are vectors to muP, one of each model's width for every word: sgd scales their rate too.
-RatePlan embedding_rate_plan(const TrainConfig& c, std::int64_t steps) {
-  RatePlan plan = rate_plan(c, steps);
-  const bool follows = c.optimizer.kind == OptimizerKind::sgd && !c.rate.embedding_peak;
-  if (follows) plan = scaled(plan, width_factor(c));
-  plan.schedule.peak = c.rate.embedding_peak.value_or(plan.schedule.peak);
-  plan.schedule.floor = c.rate.embedding_floor.value_or(plan.schedule.floor);
+RatePlan embedding_rate_plan(const RateConfig& r, const RunUnits& units, double factor) {
+  RatePlan plan = rate_plan(r, units);
+  if (!r.embedding_peak) plan = scaled(plan, factor);
+  plan.schedule.peak = r.embedding_peak.value_or(plan.schedule.peak);
+  plan.schedule.floor = r.embedding_floor.value_or(plan.schedule.floor);
   return plan;
 }
 
-DecaySchedule decay_plan(const TrainConfig& c, std::int64_t steps) {
-  const OptimizerConfig& o = c.optimizer;
-  const std::int64_t whole = c.length.samples > 0 ? c.length.samples : steps * c.batch.global;
+DecaySchedule decay_plan(const OptimizerConfig& o, std::int64_t samples) {
   return {.growth = o.weight_decay_growth,
           .start = o.weight_decay_start.value_or(o.weight_decay),
           .end = o.weight_decay_end.value_or(o.weight_decay),
-          .length = whole};
+          .length = samples};
 }
 
 }  // namespace weft

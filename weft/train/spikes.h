@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <optional>
 
 namespace weft {
@@ -12,6 +13,8 @@ class SpikeWatch {
   static constexpr std::int64_t first = 100;
   static constexpr double factor = 10;
 
+  /// Above it a loss is one.
+  double most() const { return seen_ < first ? std::numeric_limits<double>::infinity() : factor * largest_; }
   /// Told of every loss; gives the largest of the first ones where this one is more than `factor` times as
   /// much.
   std::optional<double> look(double loss) {

@@ -63,7 +63,7 @@ ParallelLayout layout_of(const ParallelConfig& p) {
   const RankOrder order = p.order == RankOrderKind::tp_cp_ep_pp_dp
                               ? RankOrder{Axis::tp, Axis::cp, Axis::ep, Axis::pp, Axis::dp}
                               : usual_order;
-  return ParallelLayout({.tp = p.tp, .cp = p.cp, .dp = p.dp, .pp = p.pp}, order);
+  return ParallelLayout({.tp = p.tp, .cp = p.cp, .dp = p.dp, .pp = p.pp, .ep = p.ep, .etp = p.etp}, order);
 }
 
 std::vector<StagePart> stages_of(const ModelKind& kind, const ModelConfig& model, const ParallelConfig& p) {

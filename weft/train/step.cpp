@@ -1,4 +1,8 @@
 // The order of a step: zero, forward and backward, reduce, look at the norm, clip, update.
+//
+// All but the look is asked of the device and not waited for. What is looked at is read at once: losses, norm
+// and counts; then the host decides whether and how far to go. Counting tokens are the host's business from
+// the start, where it made the batch.
 #include "weft/train/step.h"
 
 #include <algorithm>
@@ -9,48 +13,11 @@
 #include "weft/ops/elementwise.h"
 #include "weft/ops/reduce.h"
 #include "weft/optim/norms.h"
-#include "weft/tensor/exact_sum.h"
 #include "weft/tensor/host.h"
 #include "weft/train/replica.h"
+#include "weft/train/step_numbers.h"
 
 namespace weft {
-
-/// Losses of a step, as sums that no order of microbatches shows in.
-class Replica::Sums {
- public:
-  explicit Sums(const Replica& replica)
-      : replica_(replica),
-        digits_(
-            ops::zeros(replica.device_, {std::int64_t(replica.losses_.size()), exact_digits}, Dtype::f64)) {}
-
-  void add(int microbatch, const Pass& pass) const {
-    for (const Measured& measured : pass.losses()) {
-      const bool shared = replica_.losses_[std::size_t(measured.loss)].mean == LossMean::microbatches;
-      ops::sum_exact_into(
-          digits_of(measured.loss),
-          shared ? scaled(measured.terms, replica_.shares_[std::size_t(microbatch)]) : measured.terms);
-    }
-  }
-  /// Of all ranks that read other samples or hold other layers: whoever measured nothing has zeros.
-  void everywhere() const {
-    const ProcessMesh& mesh = replica_.mesh_;
-    mesh.along({Axis::dp, Axis::cp}).all_reduce(digits_, Reduce::sum).wait();
-    mesh.along(Axis::pp).all_reduce(digits_, Reduce::sum).wait();
-  }
-  double operator[](std::size_t loss) const { return ops::exact_number(digits_of(int(loss))); }
-
- private:
-  static Tensor scaled(const Tensor& terms, float share) {
-    const Tensor out = empty_like(terms);
-    ops::copy_into(out, terms);
-    ops::scale_in_place(out, share);
-    return out;
-  }
-  Tensor digits_of(int loss) const { return digits_.slice(0, loss, 1).view({exact_digits}); }
-
-  const Replica& replica_;
-  Tensor digits_;  // f64 [losses, exact_digits]
-};
 
 namespace {
 
@@ -99,10 +66,15 @@ void set_shares(std::vector<float>& shares, std::span<const double> counts, int 
   }
 }
 
-/// Those that only fill a batch up count nowhere.
-double samples_that_count(const Batch& batch) {
-  return batch.sentence_mask ? number(ops::sum(batch.sentence_mask)) : double(batch.samples.elements());
+/// Of each microbatch what a field adds up to: f64 [microbatches].
+Tensor sums_of(std::span<const Batch> microbatches, Tensor Batch::*field) {
+  const Tensor sums = empty((microbatches.front().*field).device(), {std::ssize(microbatches)}, Dtype::f64);
+  for (std::int64_t i = 0; i < std::ssize(microbatches); ++i)
+    ops::copy_into(sums.slice(0, i, 1), ops::sum(microbatches[std::size_t(i)].*field));
+  return sums;
 }
+
+double sum_of(std::span<const double> counts) { return std::accumulate(counts.begin(), counts.end(), 0.0); }
 
 bool same_bits(const StepReport& a, const StepReport& b) {
   const auto bits = [](double x) { return std::bit_cast<std::uint64_t>(x); };
@@ -118,23 +90,18 @@ StepPlace place_of(const StepOrder& order) {
 }  // namespace
 
 /// Of every microbatch, whole sequences.
-void Replica::count_tokens(std::vector<double>& counts, std::span<const Batch> microbatches) const {
-  counts.clear();
-  for (const Batch& batch : microbatches) counts.push_back(number(ops::sum(batch.mask)));
-  Communicator& context = mesh_.along(Axis::cp);
-  if (context.size() == 1) return;
-  const Tensor all = from_host(device_, {std::int64_t(counts.size())}, counts);
-  context.all_reduce(all, Reduce::sum).wait();
-  counts = to_host<double>(all);
-}
-
-double Replica::over_data_ranks(std::span<const double> counts) const {
-  double sum = 0;
-  for (const double count : counts) sum += count;
-  const Tensor all = ops::zeros(device_, {1}, Dtype::f64);
-  ops::fill(all, sum);
-  mesh_.along(Axis::dp).all_reduce(all, Reduce::sum).wait();
-  return number(all);
+void Replica::count_tokens(std::span<const Batch> microbatches) {
+  int depths = 0;
+  for (const NamedLoss& loss : losses_) depths = std::max(depths, loss.ahead);
+  ahead_.count(microbatches, depths, mesh_.along(Axis::cp));
+  counts_.clear();
+  for (const Batch& batch : microbatches)
+    if (batch.counted) counts_.push_back(*batch.counted);
+  if (counts_.size() == microbatches.size()) return;
+  counts_.assign(microbatches.size(), 0);
+  const Tensor all = sums_of(microbatches, &Batch::mask);
+  mesh_.along(Axis::cp).all_reduce(all, Reduce::sum).wait();
+  read(all, std::span<double>(counts_));
 }
 
 /// What divides a loss that is such a mean.
@@ -164,6 +131,35 @@ pipe::Runner::Order Replica::work_on(std::span<const Batch> microbatches,
           .timekeeper = nullptr};
 }
 
+void Replica::measure(StepNumbers& numbers, int microbatch, const Pass& pass) const {
+  for (const Measured& measured : pass.losses()) {
+    const NamedLoss& loss = losses_[std::size_t(measured.loss)];
+    const float share = loss.mean != LossMean::microbatches ? 1
+                        : loss.ahead > 0                    ? ahead_.share_of(loss.ahead, microbatch)
+                                                            : shares_[std::size_t(microbatch)];
+    numbers.add(std::size_t(measured.loss), measured.terms, share);
+  }
+}
+
+Look Replica::looks_at() const { return optimizer_->wants_sums() ? Look::grads : Look::own_grads; }
+
+// Here the host waits.
+void Replica::look(StepNumbers& numbers, const StepOrder& order, StepReport& report) const {
+  numbers.read();
+  report.tokens = numbers.tokens();
+  const Whole whole{counts_.size(), order.together, report.tokens, numbers.samples()};
+  report.losses = ByLoss<double>(losses_.size());
+  for (std::size_t i = 0; i < losses_.size(); ++i) {
+    const double count = terms_of(losses_[i].mean, whole);
+    report.losses[i] = count > 0 ? numbers.loss(i) / count : 0;
+  }
+  const bool finite = std::ranges::all_of(report.losses, [](double loss) { return std::isfinite(loss); });
+  report.loss_finite = finite && !order.fault;
+  report.grad_norm = norm_of(numbers.read_squares(), weights_, looks_at()) / report.loss_scale;
+  report.applied = report.loss_finite && std::isfinite(report.grad_norm);
+  if (order.count_zeros) report.zeros = std::int64_t(sum_of(numbers.read_zeros()));
+}
+
 void Replica::update(const StepOrder& order, StepReport& report) {
   const double clip = clip_factor(report.grad_norm, order.clip);
   optimizer_->update({.rate = order.rate,
@@ -179,20 +175,28 @@ StepReport Replica::step(std::span<const Batch> microbatches, const StepOrder& o
   prepare(For::training, microbatches.size());
   StepReport report;
   report.loss_scale = scaler_ ? scaler_->scale() : 1;
-  count_tokens(counts_, microbatches);
-  report.tokens = over_data_ranks(counts_);
+  count_tokens(microbatches);
+  double tokens = sum_of(counts_);
+  StepNumbers numbers(device_, mesh_, losses_.size());
+  numbers.count_tokens(tokens);
+  numbers.count_samples(samples_of(microbatches, 1));
+  if (order.per_token) mesh_.along(Axis::dp).agree({&tokens, 1}, Reduce::sum);
   const int data_ranks = mesh_.layout().degree(Axis::dp);
   const double samples = samples_of(microbatches, data_ranks);
-  set_loss_factors(factors_, counts_, order, {report.loss_scale, report.tokens, samples, data_ranks});
+  report.tokens = tokens;
+  set_loss_factors(factors_, counts_, order, {report.loss_scale, tokens, samples, data_ranks});
+  weigh_balance(microbatches, order, report);
+  ahead_.weigh(factors_, counts_, order.together);
   set_shares(shares_, counts_, order.together);
-  const Sums sums(*this);
+  ahead_.share(counts_, order.together);
   weights_.zero_grads();
-  const bool sums_wanted = optimizer_->wants_sums();
-  reduction_.begin(int(microbatches.size()), sums_wanted ? GradsOf::all_ranks : GradsOf::own_samples);
+  begin_routing();
+  reduction_.begin(int(microbatches.size()),
+                   optimizer_->wants_sums() ? GradsOf::all_ranks : GradsOf::own_samples);
   pipe::Runner::Order work = work_on(microbatches, factors_, place_of(order));
   if (order.timers && order.timers->level() > 1) work.timekeeper = order.timers;
   Laps laps(order.timers);
-  runner_->run(work, [&](int microbatch, const Pass& pass) { sums.add(microbatch, pass); });
+  runner_->run(work, [&](int microbatch, const Pass& pass) { measure(numbers, microbatch, pass); });
   laps.end(StepPart::forward_backward);
   reduction_.finish();
   laps.end(StepPart::all_grads_sync);
@@ -200,28 +204,24 @@ StepReport Replica::step(std::span<const Batch> microbatches, const StepOrder& o
     tied_->add_gradients();
     laps.end(StepPart::embedding_grads);
   }
-  sums.everywhere();
-  report.losses = ByLoss<double>(losses_.size());
-  for (std::size_t i = 0; i < losses_.size(); ++i) {
-    const double count = terms_of(losses_[i].mean, {counts_.size(), order.together, report.tokens, samples});
-    report.losses[i] = count > 0 ? sums[i] / count : 0;
-  }
-  const bool finite = std::ranges::all_of(report.losses, [](double loss) { return std::isfinite(loss); });
-  report.loss_finite = finite && !order.fault;
+  numbers.everywhere();
   laps.skip();
-  report.grad_norm = global_norm(weights_, sums_wanted ? Look::grads : Look::own_grads) / report.loss_scale;
-  report.applied = report.loss_finite && std::isfinite(report.grad_norm);
+  sum_squares_into(numbers.squares(), weights_, looks_at());
   laps.end(StepPart::clip);
   if (order.count_zeros) {
-    report.zeros = global_zeros(weights_);
+    count_zeros_into(numbers.zeros(), weights_);
     laps.end(StepPart::count_zeros);
   }
+  look(numbers, order, report);
+  collect_routing(report);
   report.as_expected = !order.expected || same_bits(*order.expected, report);
-  if (order.only_look || !report.as_expected) {
+  report.too_large = report.applied && report.loss() > order.most_loss;
+  if (order.only_look || !report.as_expected || report.too_large) {
     report.applied = false;
     return report;
   }
   if (scaler_) scaler_->update(report.applied);
+  if (report.applied) follow_routing();
   if (report.applied) update(order, report);
   laps.end(StepPart::inner_step);
   return report;
@@ -229,19 +229,25 @@ StepReport Replica::step(std::span<const Batch> microbatches, const StepOrder& o
 
 void Replica::evaluate(std::span<const Batch> microbatches, Evaluation& into, int together) {
   prepare(For::evaluation, microbatches.size());
-  std::vector<double> counts, samples;
-  count_tokens(counts, microbatches);
-  set_shares(shares_, counts, together);
+  count_tokens(microbatches);
+  set_shares(shares_, counts_, together);
+  ahead_.share(counts_, together);
   const std::vector<LossFactors> factors(microbatches.size());
-  const Sums sums(*this);
+  StepNumbers numbers(device_, mesh_, losses_.size());
+  numbers.count_tokens(sum_of(counts_));
+  // Samples that only fill a batch up count nowhere.
+  if (microbatches.front().sentence_mask)
+    numbers.count_samples(sums_of(microbatches, &Batch::sentence_mask));
+  else
+    numbers.count_samples(samples_of(microbatches, 1));
   runner_->run(work_on(microbatches, factors, {.training = false}),
-               [&](int microbatch, const Pass& pass) { sums.add(microbatch, pass); });
-  sums.everywhere();
-  for (const Batch& batch : microbatches) samples.push_back(samples_that_count(batch));
-  const Whole whole{counts.size(), together, over_data_ranks(counts), over_data_ranks(samples)};
+               [&](int microbatch, const Pass& pass) { measure(numbers, microbatch, pass); });
+  numbers.everywhere();
+  numbers.read();
+  const Whole whole{counts_.size(), together, numbers.tokens(), numbers.samples()};
   if (into.empty()) into = Evaluation(losses_.size());
   for (std::size_t i = 0; i < losses_.size(); ++i) {
-    into[i].sum += sums[i];
+    into[i].sum += numbers.loss(i);
     into[i].count += terms_of(losses_[i].mean, whole);
   }
 }

@@ -2,12 +2,16 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
+#include <string>
 
 #include "weft/train/losses.h"
 #include "weft/train/timers.h"
 
 namespace weft {
+
+class RoutingTable;
 
 struct StepReport {
   ByLoss<double> losses;  // each the mean that its family says (LossMean)
@@ -15,13 +19,21 @@ struct StepReport {
   double grad_norm = 0;
   std::optional<std::int64_t> zeros;
   std::optional<double> params_norm;
+  const RoutingTable* routing = nullptr;  // the replica's, until its next step; null without experts
   double loss_scale = 1;
   bool applied = true;      // false: something was not finite, and the weights are what they were
   bool loss_finite = true;  // the losses themselves were numbers
+  bool too_large = false;   // a loss that the order did not want to see at once: nothing was updated
   bool as_expected = true;  // false: not what the order expected, so nothing was updated
 
   /// The first of them, by which a run is judged.
   double loss() const { return losses.empty() ? 0 : losses[0]; }
+};
+
+/// The first number that was not finite, and whose; rank -1: all ranks' together.
+struct NotFiniteAt {
+  std::string where;
+  int rank = -1;
 };
 
 /// What differs from step to step.
@@ -36,6 +48,7 @@ struct StepOrder {
   bool count_zeros = false, params_norm = false;
   bool fault = false;      // the loss is taken for not finite: to see what a run does then
   bool only_look = false;  // computes, and updates nothing
+  double most_loss = std::numeric_limits<double>::infinity();  // above it nothing is updated
   const StepReport* expected =
       nullptr;  // updates only where loss and gradient norm have these bits; null: always
   StepTimers* timers = nullptr;

@@ -4,37 +4,8 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
-#include "weft/train/run_data.h"
-#include "weft/train/stages.h"
 
 namespace weft {
-
-Progress progress_of(const TrainConfig& config) {
-  BatchSchedule batches(config.batch, config.parallel.dp, config.model.sequence);
-  const std::int64_t steps = steps_of(config, batches);
-  return {
-      .batches = std::move(batches),
-      .schedules = {rate_plan(config, steps), embedding_rate_plan(config, steps), decay_plan(config, steps)},
-      .steps = steps};
-}
-
-StepSettings step_settings(const TrainConfig& config, const ProcessMesh& mesh) {
-  const std::int64_t rows = rows_of_a_pass(config.model, config.batch);
-  return {.order = {.seed = std::uint64_t(config.run.seed),
-                    .clip = config.optimizer.clip,
-                    .per_token = config.batch.per_token_loss,
-                    .together = int(config.batch.micro / rows),
-                    .count_zeros = config.log.zeros,
-                    .params_norm = config.log.params_norm},
-          .turn = {.micro_batch = int(rows),
-                   .rank = mesh.place(Axis::dp),
-                   .ranks = mesh.layout().degree(Axis::dp),
-                   .owners = owners_of(config.model)},
-          .width_factor = width_factor(config),
-          .guard = config.guard,
-          .tells = mesh.world().rank() == 0,
-          .scale_moves = config.model.precision == Precision::f16 && !config.scaling.constant};
-}
 
 Stepper::Stepper(StepSettings settings, std::unique_ptr<Feed> feed, Replica& replica, Progress& progress,
                  const Log& log)
@@ -53,10 +24,11 @@ data::SampleTurn Stepper::turn_at(std::int64_t consumed) const {
 StepOrder Stepper::order_of(std::int64_t step) const {
   StepOrder order = settings_.order;
   order.step = step;
-  order.rate = progress_.schedules.rate.at(progress_.learned_samples);
-  order.ends_rate = progress_.schedules.ends.at(progress_.learned_samples);
-  order.width_rate = scaled(progress_.schedules.rate, settings_.width_factor).at(progress_.learned_samples);
-  order.decay = progress_.schedules.decay.at(progress_.learned_samples);
+  const Learned& learned = progress_.learned;
+  order.rate = progress_.schedules.rate.at(learned);
+  order.ends_rate = progress_.schedules.ends.at(learned);
+  order.width_rate = scaled(progress_.schedules.rate, settings_.width_factor).at(learned);
+  order.decay = progress_.schedules.decay.at(learned.samples);
   return order;
 }
 
@@ -70,22 +42,40 @@ void Stepper::seek(std::int64_t consumed) {
 }
 
 StepReport Stepper::step(std::int64_t step, StepTimers* timers, NotFinite trouble) {
-  const data::SampleTurn turn = turn_at(feed_->consumed());
+  consumed_before_ = feed_->consumed();
+  tokens_before_ = progress_.consumed_tokens;
+  batch_before_ = progress_.last_batch;
+  const data::SampleTurn turn = turn_at(consumed_before_);
+  const std::int64_t tokens = progress_.curriculum.tokens_at(step, turn.global_batch);
   Laps laps(timers && timers->level() > 1 ? timers : nullptr);
-  const std::span<const Batch> batches = feed_->next(turn);
+  const std::span<const Batch> batches = feed_->next(turn, excerpt_at(step));
   laps.end(StepPart::batch_generator);
   progress_.last_batch = turn.global_batch;
+  progress_.consumed_tokens += tokens;
   if (skips(step)) {
     progress_.skipped_samples += turn.global_batch;
     return {.applied = false};
   }
   StepOrder order = order_of(step);
   order.timers = timers;
+  if (suspected_) judge(order, batches);
   order.fault = fault_is_injected(step, Trial::first) && !is_checked(step);
+  if (judges() && settings_.guard.spiky_loss) order.most_loss = spikes_.most();
   StepReport report = is_checked(step) ? checked(order, batches) : replica_.step(batches, order);
+  if (report.too_large) report = confirmed(order, StepReport(report), batches);
   if (!report.applied && trouble == NotFinite::looked_for) report = not_finite(step, report, batches);
-  if (report.applied) progress_.learned_samples += turn.global_batch;
+  if (report.applied) {
+    progress_.learned.samples += turn.global_batch;
+    progress_.learned.tokens += tokens;
+    static_cast<void>(spikes_.look(report.loss()));
+  }
   return report;
+}
+
+void Stepper::put_back() {
+  progress_.last_batch = batch_before_;
+  progress_.consumed_tokens = tokens_before_;
+  seek(consumed_before_);
 }
 
 }  // namespace weft

@@ -8,6 +8,8 @@
 #include "weft/train/feed.h"
 #include "weft/train/progress.h"
 #include "weft/train/replica.h"
+#include "weft/train/spikes.h"
+#include "weft/train/suspicion.h"
 
 namespace weft {
 
@@ -20,7 +22,6 @@ struct StepSettings {
   bool tells = false;        // what one rank says for all
   bool scale_moves = false;  // dynamic loss scaling lives on steps that are not applied
 };
-StepSettings step_settings(const TrainConfig& config, const ProcessMesh& mesh);
 
 class Stepper {
  public:
@@ -32,21 +33,31 @@ class Stepper {
 
   data::SampleTurn turn_at(std::int64_t consumed) const;
   StepOrder order_of(std::int64_t step) const;
+  data::Excerpt excerpt_at(std::int64_t step) const { return progress_.curriculum.excerpt_at(step); }
   /// Whether it is left out on purpose.
   bool skips(std::int64_t step) const;
   std::int64_t consumed() const { return feed_ ? feed_->consumed() : 0; }
   void seek(std::int64_t consumed);
   /// Fails where ranks that hold the same weights do not, as often as settings ask.
   void compare_copies(std::int64_t step) const;
+  /// What the step that is done first is to be compared with.
+  void suspect(Suspected suspected) { suspected_ = std::move(suspected); }
+  /// To where we stood before a step that was refused.
+  void put_back();
 
  private:
   StepReport not_finite(std::int64_t step, const StepReport& report, std::span<const Batch> batches);
   std::optional<StepReport> done_again(std::int64_t step, const StepReport& report,
                                        std::span<const Batch> batches);
+  [[noreturn]] void refuse(std::int64_t step, const StepReport& report, const NotFiniteAt& found) const;
+  /// Throws what a result that was refused before is known to be now.
+  void judge(const StepOrder& order, std::span<const Batch> batches);
   /// Computed twice before it counts, and a third time where that differs.
-  StepReport checked(StepOrder order, std::span<const Batch> batches);
+  StepReport checked(const StepOrder& order, std::span<const Batch> batches);
+  StepReport confirmed(StepOrder order, const StepReport& first, std::span<const Batch> batches);
   StepReport look(const StepOrder& order, std::span<const Batch> batches, int trial);
   bool is_checked(std::int64_t step) const;
+  bool judges() const { return settings_.guard.faults == FaultCheck::judge; }
   enum class Trial : std::uint8_t { first, second };
   bool fault_is_injected(std::int64_t step, Trial trial) const;
 
@@ -55,6 +66,9 @@ class Stepper {
   Replica& replica_;
   Progress& progress_;
   const Log& log_;
+  SpikeWatch spikes_;
+  std::optional<Suspected> suspected_;
+  std::int64_t consumed_before_ = 0, tokens_before_ = 0, batch_before_ = 0;  // the step that is being done
 };
 
 }  // namespace weft

@@ -34,6 +34,8 @@ void Teller::begin() {
 void Teller::tell(std::int64_t step, const StepReport& report, std::int64_t consumed) {
   interval_.add(report);
   alone_.add(report);
+  if (settings_.log.throughput)
+    for (Interval* sum : {&interval_, &alone_}) sum->flops += settings_.flops_of(step, progress_.last_batch);
   if (settings_.spiky_loss) watch_loss(step, report);
   const LogConfig& log = settings_.log;
   if (log.memory_interval > 0 && step % log.memory_interval == 0) tell_memory(step);
@@ -42,6 +44,10 @@ void Teller::tell(std::int64_t step, const StepReport& report, std::int64_t cons
     report::StepRecord record = record_of(report, sum);
     record.iteration = step;
     record.consumed_samples = consumed;
+    if (progress_.curriculum.shortens()) {
+      record.consumed_tokens = progress_.consumed_tokens;
+      record.sequence_length = progress_.curriculum.length_at(step);
+    }
     record.span = span;
     lent_.outlet->write(std::move(record));
   };
@@ -91,25 +97,42 @@ report::StepRecord Teller::record_of(const StepReport& report, const Interval& s
   out.skipped_samples = progress_.skipped_samples;
   out.milliseconds = 1000 * seconds / double(sum.steps);
   out.tokens_per_second = sum.tokens / seconds;
-  out.learning_rate = progress_.schedules.rate.at(progress_.learned_samples);
+  out.learning_rate = progress_.schedules.rate.at(progress_.learned);
   out.global_batch = progress_.last_batch;
+  out.sequence = settings_.sequence;
   for (std::size_t i = 0; i < settings_.losses.size(); ++i)
     out.losses.emplace_back(settings_.losses[i],
                             sum.applied > 0 ? sum.losses[i] / double(sum.applied) : report.losses[i]);
   out.loss_scale = report.loss_scale;
   if (report.applied) out.grad_norm = report.grad_norm;
   out.zeros = report.zeros;
+  if (report.routing) tell_experts(*report.routing, out);
   out.params_norm = report.params_norm;
   out.skipped = sum.skipped;
   out.not_finite = sum.not_finite;
-  if (settings_.log.throughput) {
-    const double flops = settings_.flops_of_sample * double(out.global_batch);
-    out.teraflops = flops * double(sum.steps) / seconds / 1e12 / double(lent_.mesh.world().size());
-  }
+  if (settings_.log.throughput || settings_.log.lines == report::LineForm::deepspeed)
+    out.teraflops = sum.flops / seconds / 1e12 / double(lent_.mesh.world().size());
   const MemoryMeter memory = lent_.device.memory();
   out.memory = {{"mem-allocated-bytes", memory.total}, {"mem-max-allocated-bytes", memory.total_peak}};
   out.world_size = lent_.mesh.world().size();
   return out;
+}
+
+void Teller::tell_experts(const RoutingTable& routing, report::StepRecord& into) const {
+  const auto add = [&](const ExpertLoad& load, const std::string& of) {
+    into.experts.emplace_back("moe/busiest_expert" + of, load.busiest);
+    into.experts.emplace_back("moe/load_entropy" + of, load.entropy);
+    into.experts.emplace_back("moe/dropped_share" + of, load.dropped);
+  };
+  add(routing.load(), "");
+  if (!settings_.log.experts_by_layer) return;
+  for (int layer = 0; layer < routing.layers(); ++layer) {
+    if (routing.rows(layer).empty()) continue;
+    const std::string of = fmt::format("_layer_{}", layer);
+    add(routing.load(layer), of);
+    for (std::size_t i = 0; i < settings_.balancing.size(); ++i)
+      into.experts.emplace_back("moe/" + settings_.balancing[i] + of, routing.loss(layer, int(i)));
+  }
 }
 
 // Ranks wait for each other in different parts, so all are asked; parts that nobody had are left out.

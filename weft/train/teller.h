@@ -1,12 +1,14 @@
 // What a run tells of its steps: lines, records, times and memory.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "weft/base/clock.h"
 #include "weft/train/lent.h"
 #include "weft/train/progress.h"
+#include "weft/train/routing.h"
 #include "weft/train/spikes.h"
 #include "weft/train/step.h"
 
@@ -15,8 +17,11 @@ namespace weft {
 struct TellerSettings {
   LogConfig log;
   bool spiky_loss = false;
-  double flops_of_sample = 0;
-  std::vector<std::string> losses;  // their names
+  std::int64_t sequence = 0;
+  /// Of so many samples at a step.
+  std::function<double(std::int64_t step, std::int64_t samples)> flops_of;
+  std::vector<std::string> losses;     // their names
+  std::vector<std::string> balancing;  // of these, those of routers
 };
 
 class Teller {
@@ -37,11 +42,12 @@ class Teller {
     Stopwatch watch;
     ByLoss<double> losses;
     std::int64_t steps = 0, applied = 0, skipped = 0, not_finite = 0;
-    double tokens = 0;
+    double tokens = 0, flops = 0;
     void forget() { *this = {}; }
     void add(const StepReport& report);
   };
   report::StepRecord record_of(const StepReport& report, const Interval& sum) const;
+  void tell_experts(const RoutingTable& routing, report::StepRecord& into) const;
   void watch_loss(std::int64_t step, const StepReport& report);
   void tell_memory(std::int64_t step) const;
   void tell_times(std::int64_t step, std::int64_t steps);

@@ -1,4 +1,3 @@
-// Megatron's names of what a step does.
 #include "weft/train/timers.h"
 
 namespace weft {

@@ -22,9 +22,16 @@ class Trainer {
  private:
   /// What all ranks agree that any of them was asked for.
   std::optional<Ending> asked_of_any_rank() const;
+  StepReport take(std::int64_t step);
   std::optional<Ending> must_stop(std::int64_t step) const;
 
-  const TrainConfig& config_;
+  /// What is asked of it, apart from its parts.
+  struct Loop {
+    ExitConfig exit;
+    std::int64_t evaluate_every = 0, save_every = 0;  // steps; 0: not on the way
+    bool trains = true, writes_a_sample = false;
+  };
+  Loop loop_;
   Lent lent_;
   Stopwatch since_start_;
   Progress progress_;

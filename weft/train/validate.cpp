@@ -1,6 +1,7 @@
 // The rules of a run, in the order a person would ask for them.
 #include "weft/train/validate.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "weft/base/error.h"
@@ -26,52 +27,86 @@ std::string_view word_of(OptimizerKind kind) { return words(kind)[std::size_t(ki
 
 void moments(const OptimizerConfig& o) {
   (void)rule_of(o.kind);
-  if (o.kind == OptimizerKind::lamb && !(o.lamb.least <= o.lamb.most))
-    fail(Kind::usage, "--lamb-min-coeff ", o.lamb.least, " is above --lamb-max-coeff ", o.lamb.most);
+  const bool trusts = o.kind == OptimizerKind::lamb || o.kind == OptimizerKind::onebitlamb;
+  if (trusts && !(o.lamb.least <= o.lamb.most))
+    fail(Kind::usage, "{optimizer.lamb.least} ", o.lamb.least, " is above {optimizer.lamb.most} ",
+         o.lamb.most);
   if (o.any_moment_type && o.kind != OptimizerKind::adam)
-    fail(Kind::usage, "--use-precision-aware-optimizer is for --optimizer adam, not ", word_of(o.kind));
+    fail(Kind::usage, "{optimizer.any_moment_type} is for {optimizer.kind=adam}, not ", word_of(o.kind));
   if (o.any_moment_type) return;
   const auto must_be_f32 = [](MomentType type, std::string_view flag) {
     if (type != MomentType::fp32)
-      fail(Kind::usage, flag, " ", words(type)[std::size_t(type)], " needs --use-precision-aware-optimizer");
+      fail(Kind::usage, flag, " ", words(type)[std::size_t(type)], " needs {optimizer.any_moment_type}");
   };
-  must_be_f32(o.first_moment, "--exp-avg-dtype");
-  must_be_f32(o.second_moment, "--exp-avg-sq-dtype");
+  must_be_f32(o.first_moment, "{optimizer.first_moment}");
+  must_be_f32(o.second_moment, "{optimizer.second_moment}");
 }
 
-void muon(const TrainConfig& c) {
-  const MuonConfig& m = c.optimizer.muon;
-  fraction(m.momentum, "--muon-momentum");
+void muon(const MuonConfig& m, const ParallelConfig& p, const ModelConfig& model) {
+  fraction(m.momentum, "{optimizer.muon.momentum}");
   if (m.rounds == MuonSteps::quintic && (m.steps < 1 || m.steps % 5 != 0))
-    fail(Kind::usage, "--muon-num-ns-steps ", m.steps,
-         " is not a multiple of 5, the steps of --muon-coefficient-type quintic");
-  if (c.parallel.zero > 1)
-    fail(Kind::usage, "--optimizer muon needs whole gradients: --zero-stage ", c.parallel.zero,
-         " cuts them; take --zero-stage 1");
-  if (c.parallel.tp == 1 || m.ranks == MuonRanks::duplicated) return;
+    fail(Kind::usage, "{optimizer.muon.steps} ", m.steps,
+         " is not a multiple of 5, the steps of {optimizer.muon.rounds=quintic}");
+  if (p.zero > 1)
+    fail(Kind::usage, "{optimizer.kind=muon} needs whole gradients: {parallel.zero} ", p.zero,
+         " cuts them; take {parallel.zero=1}");
+  if (p.tp == 1 || m.ranks == MuonRanks::duplicated) return;
   const std::string_view mode = words(m.ranks)[std::size_t(m.ranks)];
-  if (c.model.exact)
-    fail(Kind::usage, "--exact: the bits of --muon-tp-mode ", mode,
+  if (model.exact)
+    fail(Kind::usage, "{model.exact}: the bits of {optimizer.muon.ranks} ", mode,
          " depend on the tensor-parallel ranks; take duplicated");
-  if (c.model.groups < c.parallel.tp)
-    fail(Kind::usage, "--muon-tp-mode ", mode, " takes every row of a matrix on one rank only, and ",
-         c.parallel.tp, " tensor-parallel ranks share ", c.model.groups, " key groups; take duplicated");
+  if (model.groups < p.tp)
+    fail(Kind::usage, "{optimizer.muon.ranks} ", mode, " takes every row of a matrix on one rank only, and ",
+         p.tp, " tensor-parallel ranks share ", model.groups, " key groups; take duplicated");
 }
 
-void one_bit(const TrainConfig& c) {
-  if (c.parallel.zero > 0)
-    fail(Kind::usage, "--optimizer onebitadam keeps whole momenta on every rank, and --zero-stage ",
-         c.parallel.zero, " cuts them: leave one of them out");
-  if (c.model.exact && c.parallel.dp * c.parallel.cp > 1)
-    fail(Kind::usage, "--exact: what --optimizer onebitadam rounds to one bit depends on ",
-         c.parallel.dp * c.parallel.cp, " ranks that read other samples: leave one of them out");
-  if (c.optimizer.onebit.freeze < 1)
-    fail(Kind::usage, "--onebit-freeze-step ", c.optimizer.onebit.freeze, " is not at least 1");
+void zero_one(const ZeroOneConfig& z) {
+  for (const auto& [value, flag] : {std::pair(z.freeze, "{optimizer.zeroone.freeze}"),
+                                    {z.variance_steps, "{optimizer.zeroone.variance_steps}"},
+                                    {z.local_steps, "{optimizer.zeroone.local_steps}"},
+                                    {z.most_local, "{optimizer.zeroone.most_local}"}})
+    if (value < 1) fail(Kind::usage, flag, " ", value, " is not at least 1");
+}
+
+void one_bit(const OptimizerConfig& o, const ParallelConfig& p, const ModelConfig& model) {
+  const std::string who = text("{optimizer.kind=", word_of(o.kind), "}");
+  if (p.zero > 0)
+    fail(Kind::usage, who, " keeps whole momenta on every rank, and {parallel.zero} ", p.zero,
+         " cuts them: leave one of them out");
+  const int readers = p.dp * p.cp;
+  if (model.exact && readers > 1)
+    fail(Kind::usage, "{model.exact}: what ", who, " rounds to one bit depends on ", readers,
+         " ranks that read other samples: leave one of them out");
+  if (readers > 1 && model.groups < p.tp)
+    fail(Kind::usage, who, " would round a key that tensor-parallel ranks share in as many ways, and ", p.tp,
+         " of them share ", model.groups, " key groups: take no more ranks than groups");
+  if (o.kind == OptimizerKind::zerooneadam) return zero_one(o.zeroone);
+  if (o.onebit.freeze < 1)
+    fail(Kind::usage, "{optimizer.onebit.freeze} ", o.onebit.freeze, " is not at least 1");
+  if (o.kind != OptimizerKind::onebitlamb) return;
+  if (o.onebit.freeze < 2)
+    fail(Kind::usage, "{optimizer.onebit.freeze} 1 leaves ", who, " no step to learn trust ratios in");
+  if (!(o.onebit.least_factor <= o.onebit.most_factor))
+    fail(Kind::usage, "{optimizer.onebit.least_factor} ", o.onebit.least_factor,
+         " is above {optimizer.onebit.most_factor} ", o.onebit.most_factor);
+}
+
+void offload(const OptimizerConfig& o) {
+  if (!o.offload.on) return;
+  if (o.offload.directory.empty())
+    fail(Kind::usage,
+         "{optimizer.offload.on} needs {optimizer.offload.directory}: a directory on a local disk");
+  within(o.offload.fraction, 0, 1, "{optimizer.offload.fraction}");
+  const bool walks = o.kind == OptimizerKind::adam || o.kind == OptimizerKind::sgd ||
+                     o.kind == OptimizerKind::lion || o.kind == OptimizerKind::lamb;
+  if (!walks)
+    fail(Kind::usage, "{optimizer.offload.on}: {optimizer.kind=", word_of(o.kind),
+         "} needs more of its states at once than a window of them: take adam, sgd, lion or lamb");
 }
 
 // Channels turn two by two.
 void pairs(const ModelConfig& m) {
-  const auto turning = std::int64_t(double(m.channels) * m.rotary.percent);
+  const auto turning = std::int64_t(double(turning_channels(m)) * m.rotary.percent);
   if (turning % 2 != 0)
     fail(Kind::usage, "rotary positions turn channels in pairs, and ", turning, " of a head's ", m.channels,
          " would turn: {model.channels} and {model.rotary.percent} must give an even number");
@@ -85,6 +120,7 @@ std::vector<std::string> complete(TrainConfig& c, int world) {
   validate::layout(c, world);
   validate::batches(c);
   validate::length(c);
+  validate::curriculum(c);
   validate::evaluation(c);
   validate::rates(c);
   validate::optimizer(c);
@@ -104,11 +140,11 @@ void validate::model(TrainConfig& c, std::vector<std::string>& notices) {
   if (!(m.norm_epsilon > 0))
     fail(Kind::usage, "{model.norm_epsilon} ", m.norm_epsilon, " is not greater than 0");
   not_negative(m.init.std, "{model.init.std}");
-  if (m.positions == Positions::rotary && !(m.rotary.base > 0))
+  if (turns_channels(m) && !(m.rotary.base > 0))
     fail(Kind::usage, "{model.rotary.base} ", m.rotary.base, " is not greater than 0");
-  if (m.positions == Positions::rotary) pairs(m);
+  if (turns_channels(m)) pairs(m);
   const bool stretched = m.rotary.scaling != RotaryScaling::none;
-  if (stretched && m.positions != Positions::rotary)
+  if (stretched && !turns_channels(m))
     fail(Kind::usage,
          "positions are not rotary, so there are no angles to stretch: add {model.positions=rotary}");
   if (m.rotary.original_positions == 0) {
@@ -124,8 +160,14 @@ void validate::model(TrainConfig& c, std::vector<std::string>& notices) {
     m.recompute.modules = {RecomputeModule::core_attention};
   if (m.recompute.what != Recompute::selective && !m.recompute.modules.empty())
     fail(Kind::usage, "{model.recompute.modules} needs {model.recompute.what=selective}");
-  if (m.recompute.what == Recompute::full && (m.recompute.layers < 1 || m.recompute.layers > m.layers))
-    fail(Kind::usage, "{model.recompute.layers} ", m.recompute.layers, " is not between 1 and ", m.layers,
+  if (std::ranges::count(m.recompute.modules, RecomputeModule::latent_heads) > 0 && !m.latent.on)
+    fail(Kind::usage,
+         "{model.recompute.modules} names heads that are made of latents: add {model.latent.on}");
+  if (std::ranges::count(m.recompute.modules, RecomputeModule::experts) > 0 && m.experts.count == 0)
+    fail(Kind::usage, "{model.recompute.modules} names experts, and the model has none");
+  const int layers = m.layers + m.decoder_layers;
+  if (m.recompute.what == Recompute::full && (m.recompute.layers < 1 || m.recompute.layers > layers))
+    fail(Kind::usage, "{model.recompute.layers} ", m.recompute.layers, " is not between 1 and ", layers,
          " layers");
 }
 
@@ -138,8 +180,14 @@ void validate::optimizer(const TrainConfig& c) {
   not_negative(o.clip, "{optimizer.clip}");
   not_negative(o.weight_decay, "{optimizer.weight_decay}");
   moments(o);
-  if (o.kind == OptimizerKind::muon) muon(c);
-  if (o.kind == OptimizerKind::onebitadam) one_bit(c);
+  offload(o);
+  if (o.kind == OptimizerKind::muon) muon(o.muon, c.parallel, c.model);
+  if (speaks_in_one_bit(o.kind)) one_bit(o, c.parallel, c.model);
+  if (o.kind == OptimizerKind::zerooneadam && c.guard.replica_check_interval > 0 &&
+      c.parallel.dp * c.parallel.cp > 1)
+    fail(Kind::usage,
+         "{guard.replica_check_interval}: ranks that train by {optimizer.kind=zerooneadam} hold "
+         "other weights between their meetings: leave one of them out");
   const bool both = o.weight_decay_start && o.weight_decay_end,
              none = !o.weight_decay_start && !o.weight_decay_end;
   if (o.weight_decay_growth == DecayGrowth::constant && !none)
@@ -204,8 +252,24 @@ void validate::checkpoint(const TrainConfig& c) {
   if (k.verify && k.save.empty() && k.load.empty())
     fail(Kind::usage,
          "{checkpoint.verify} needs {checkpoint.save} or {checkpoint.load}: what to compare with");
+  if (k.verify && c.eval.skip_train)
+    fail(
+        Kind::usage,
+        "{checkpoint.verify} reads the last batch again, and {eval.skip_train} opens no samples to train on: "
+        "leave one of them out");
   if (k.finetune && k.load.empty() && k.pretrained.empty())
     fail(Kind::usage, "{checkpoint.finetune} needs {checkpoint.load}: the weights to start from");
+  if (k.upcycle && k.load.empty() && k.pretrained.empty())
+    fail(Kind::usage,
+         "{checkpoint.upcycle} needs {checkpoint.load}: the model without experts to start from");
+  if (k.upcycle && c.model.experts.count == 0)
+    fail(Kind::usage,
+         "{checkpoint.upcycle} makes experts of MLPs, and the model has none: say "
+         "{model.experts.count}");
+  if (k.upcycle && c.model.experts.latent > 0)
+    fail(Kind::usage,
+         "{checkpoint.upcycle}: experts that work on fewer channels are no MLPs: leave "
+         "{model.experts.latent} out");
   if (k.use_args && k.load.empty())
     fail(Kind::usage, "{checkpoint.use_args} needs {checkpoint.load}: the checkpoint to ask");
 }

@@ -16,6 +16,10 @@ namespace validate {
 void layout(TrainConfig&, int world);
 void batches(TrainConfig&);
 void length(TrainConfig&);
+/// That every length which will occur can be shared out as the layout asks.
+void curriculum(TrainConfig&);
+/// The same of one length, the model's.
+void sequence(const ModelConfig&, const ParallelConfig&);
 void rates(const TrainConfig&);
 void optimizer(const TrainConfig&);
 void precision(TrainConfig&, std::vector<std::string>& notices);

@@ -1,8 +1,8 @@
 // Rules of batches, length, evaluation and data.
 #include "weft/base/error.h"
+#include "weft/data/split.h"
 #include "weft/model/kinds.h"
-#include "weft/train/batch_size.h"
-#include "weft/train/schedules.h"
+#include "weft/train/settings.h"
 #include "weft/train/stages.h"
 #include "weft/train/validate.h"
 
@@ -24,7 +24,7 @@ void validate::batches(TrainConfig& c) {
   }
   if (b.global == 0) b.global = b.micro * c.parallel.dp;
   if (b.global < 0) fail(Kind::usage, "{batch.global} ", b.global, " is not at least 1");
-  static_cast<void>(BatchSchedule(b, c.parallel.dp, c.model.sequence));
+  (void)batch_schedule(c);  // refuses batches that ranks cannot share
   if (c.parallel.pp == 1) return;
   const std::int64_t share = rows_of_a_pass(c.model, b) * c.parallel.dp;
   if (b.global % share == 0) static_cast<void>(schedule_of(c.parallel, int(b.global / share)));
@@ -42,7 +42,8 @@ void validate::length(TrainConfig& c) {
     fail(Kind::usage,
          "{length.iterations} counts steps: use {rate.decay_iterations}, {rate.warmup_iterations} and "
          "{rate.anneal_iterations}");
-  if (l.samples > 0 && (r.decay_iterations > 0 || r.warmup_iterations > 0 || r.anneal_iterations > 0))
+  if (l.samples > 0 && !counts_steps(r.style) &&
+      (r.decay_iterations > 0 || r.warmup_iterations > 0 || r.anneal_iterations > 0))
     fail(Kind::usage,
          "{length.samples} counts samples: use {rate.decay_samples}, {rate.warmup_samples} and "
          "{rate.anneal_samples}");
@@ -73,10 +74,17 @@ void validate::rates(const TrainConfig& c) {
     fail(Kind::usage, "{rate.warmup_fraction} and a length of warm-up contradict each other: leave one out");
   if (r.warmup_fraction && !(*r.warmup_fraction >= 0 && *r.warmup_fraction < 1))
     fail(Kind::usage, "{rate.warmup_fraction} ", *r.warmup_fraction, " is not at least 0 and below 1");
-  const BatchSchedule batch(c.batch, c.parallel.dp, c.model.sequence);
-  const RateSchedule s = rate_plan(c, steps_of(c, batch)).schedule;
+  if (counts_steps(r.style) && (r.warmup_fraction || r.warmup_samples > 0 || r.warmup_tokens > 0 ||
+                                r.decay_samples > 0 || r.decay_tokens > 0))
+    fail(Kind::usage, "{rate.style} ", words(r.style)[std::size_t(r.style)],
+         " counts steps: leave {rate.warmup_fraction}, {rate.warmup_samples}, {rate.warmup_tokens}, "
+         "{rate.decay_samples} and {rate.decay_tokens} out");
+  const std::int64_t steps = run_length(c).steps;
+  const RateSchedule s = run_schedules(c, steps).rate.schedule;
   const std::string_view unit = r.decay_tokens > 0 || r.warmup_tokens > 0 ? "tokens" : "samples";
-  if (s.warmup >= s.decay)
+  const bool decays = !counts_steps(s.style) || s.style == RateStyle::warmup_decay_lr ||
+                      s.style == RateStyle::warmup_cosine_lr;
+  if (decays && s.warmup >= s.decay)
     fail(Kind::usage, "warm-up over ", s.warmup, " ", unit, " does not end before the decay at ", s.decay,
          " ", unit);
   if (s.style == RateStyle::wsd && (s.anneal < 1 || s.anneal > s.decay))
@@ -100,6 +108,7 @@ void validate::data(TrainConfig& c, std::vector<std::string>& notices) {
   if (per_split && !d.split.empty())
     fail(Kind::usage, "{data.split} cuts {data.paths}; paths per split are cut already");
   if (d.split.empty() && !per_split) d.split = "969, 30, 1";
+  if (!d.split.empty()) (void)data::split_weights(d.split);
   if (d.tokenizer.type.empty() && c.model.vocabulary == 0)
     fail(Kind::usage,
          "nothing says which token ids may occur: give {data.tokenizer.type} with its files, or "
@@ -111,7 +120,7 @@ void validate::data(TrainConfig& c, std::vector<std::string>& notices) {
          "{run.sample_prompt} needs a tokenizer, and {model.vocabulary} alone is none: give "
          "{data.tokenizer.type} with its "
          "files");
-  if (!c.run.sample_prompt.empty() && !kind_of(c.model).continues)
+  if (!c.run.sample_prompt.empty() && kind_of(c.model).speech == Speech::guesses)
     fail(Kind::usage, "{run.sample_prompt}: a model of the family ", c.model.kind,
          " does not go on from a text");
   if (d.fim.on && d.tokenizer.type.empty())

@@ -20,13 +20,13 @@ void degrees(const ParallelConfig& p) {
   if (p.zero < 0 || p.zero > 3) fail(Kind::usage, "{parallel.zero} ", p.zero, " is not 0, 1, 2 or 3");
 }
 
-void share_out(TrainConfig& c, int world) {
-  ParallelConfig& p = c.parallel;
+/// world 0: as many ranks as the layout needs.
+void share_out(ParallelConfig& p, int world) {
   const std::int64_t model = std::int64_t{p.tp} * p.pp * p.cp;
   if (model > 1'000'000)
     fail(Kind::usage, "tensor ", p.tp, " times pipeline ", p.pp, " times context ", p.cp, " is ", model,
          " ranks, more than anybody has");
-  if (world == 0) world = c.run.ranks > 0 ? c.run.ranks : int(model);
+  if (world <= 0) world = int(model);
   if (world % model != 0)
     fail(Kind::usage, world, " ranks cannot be shared out: tensor ", p.tp, " times pipeline ", p.pp,
          " times context ", p.cp, " is ", model, "; take a multiple of ", model, " ranks");
@@ -39,12 +39,11 @@ bool two_levels(const ParallelConfig& p) {
          std::find(layers.begin(), layers.end(), ContextForm::two_levels) != layers.end();
 }
 
-void context(const TrainConfig& c) {
-  const ParallelConfig& p = c.parallel;
+void context(const ParallelConfig& p, const ModelConfig& m) {
   const std::vector<int>& levels = p.context_levels;
-  if (!p.context_layers.empty() && std::ssize(p.context_layers) != c.model.layers + c.model.decoder_layers)
-    fail(Kind::usage, "{parallel.context} has ", p.context_layers.size(), " words, the model ",
-         c.model.layers, " layers: give one for all, or one for each");
+  if (!p.context_layers.empty() && std::ssize(p.context_layers) != m.layers + m.decoder_layers)
+    fail(Kind::usage, "{parallel.context} has ", p.context_layers.size(), " words, the model ", m.layers,
+         " layers: give one for all, or one for each");
   if (two_levels(p) && p.cp > 1 && levels.empty())
     fail(Kind::usage, "{parallel.context=two_levels} needs {parallel.context_levels}: how many ranks ",
          "trade heads, and how many rings go on");
@@ -56,13 +55,58 @@ void context(const TrainConfig& c) {
          std::int64_t{levels[0]} * levels[1], " ranks, {parallel.cp} ", p.cp);
 }
 
+/// Experts take the tokens that a rank has in as many parts as there are tensor-parallel ranks.
+void tokens_of_experts(const ModelConfig& m, const ParallelConfig& p) {
+  if (m.experts.count == 0 || m.sequence / p.cp % p.tp == 0) return;
+  fail(Kind::usage, "experts share out the ", m.sequence / p.cp, " tokens of a sequence that a rank has, ",
+       "which ", p.tp, " tensor-parallel ranks cannot");
+}
+
 /// What layers and sequences allow is the family's to say.
-void layers(TrainConfig& c) {
-  kind_of(c.model).check_cut(c.model, cut_over(c.parallel));
-  if (c.parallel.tp == 1) c.parallel.sequence = false;
+void layers(ParallelConfig& p, const ModelConfig& m) {
+  kind_of(m).check_cut(m, cut_over(p));
+  if (p.tp == 1) p.sequence = false;
+}
+
+// Experts have a view of the ranks of their own.
+void experts(ParallelConfig& p, const ModelConfig& m) {
+  if (m.experts.count == 0) {
+    if (p.ep > 1) fail(Kind::usage, "{parallel.ep} ", p.ep, " shares experts out, and the model has none");
+    p.etp = 0;
+    return;
+  }
+  if (p.etp == 0) p.etp = p.tp;
+  if (const int ranks = p.tp * p.cp * p.dp; p.ep > 0 && p.etp > 0 && ranks % (p.ep * p.etp) != 0)
+    fail(Kind::usage, "the ", ranks, " ranks of a pipeline stage (tensor ", p.tp, ", context ", p.cp,
+         ", data ", p.dp, ") cannot be cut into {parallel.ep} ", p.ep, " times {parallel.etp} ", p.etp,
+         ": take degrees whose product divides ", ranks);
+  (void)layout_of(p);
+  const ExpertsConfig& x = m.experts;
+  if (x.count % p.ep != 0)
+    fail(Kind::usage, x.count, " experts cannot be shared by {parallel.ep} ", p.ep, " ranks");
+  if (x.ffn_hidden % p.etp != 0)
+    fail(Kind::usage, "an expert's width ", x.ffn_hidden, " cannot be shared by {parallel.etp} ", p.etp,
+         " ranks");
+  if (p.etp > 1 && m.linear_bias)
+    fail(Kind::usage,
+         "experts with biases are not cut: set {parallel.etp} to 1, or leave {model.linear_bias} out");
+  if (x.beside() % p.tp != 0)
+    fail(Kind::usage, "the shared experts' width ", x.beside(), " cannot be shared by ", p.tp,
+         " tensor-parallel ranks");
+  tokens_of_experts(m, p);
+  const std::int64_t meet = m.exact ? std::max(p.ep * p.etp / (p.tp * p.cp), 1) : 1;
+  if (std::int64_t{x.count / p.ep} * meet > most_experts_here)
+    fail(Kind::usage, x.count / p.ep, " experts of a rank",
+         meet > 1 ? " times the sequences that meet there, " : "", meet > 1 ? std::to_string(meet) : "",
+         " are more than ", most_experts_here, ": take a larger {parallel.ep}");
+  if (std::int64_t{p.ep} * p.etp > most_expert_ranks)
+    fail(Kind::usage, "{parallel.ep} times {parallel.etp}, ", std::int64_t{p.ep} * p.etp, ", is more than ",
+         most_expert_ranks);
 }
 
 bool uneven(const ParallelConfig& p) { return p.first_stage_layers > 0 || p.last_stage_layers > 0; }
+
+bool power_of_two(int n) { return n > 0 && (n & (n - 1)) == 0; }
 
 void one_way_to_cut(const ParallelConfig& p) {
   const int virtually = (p.virtual_stage_layers > 0) + (p.virtual_stages > 1);
@@ -76,9 +120,15 @@ void one_way_to_cut(const ParallelConfig& p) {
          "{parallel.count_embedding} and {parallel.count_loss} out");
 }
 
+/// Before anybody makes a schedule of them. Embedding and output layer may have stages of their own.
+void enough_layers(const ParallelConfig& p, int layers) {
+  if (p.layout.empty() && p.pp > layers + 2)
+    fail(Kind::usage, layers, " layers, an embedding and an output layer cannot be cut into {parallel.pp} ",
+         p.pp, " stages");
+}
+
 /// How many stages a rank holds, however that was said.
-int chunks_of(const TrainConfig& c, int layers) {
-  const ParallelConfig& p = c.parallel;
+int chunks_of(const ParallelConfig& p, const ModelConfig& m, int layers) {
   if (p.virtual_stage_layers > 0) {
     if (layers % p.pp != 0 || layers / p.pp % p.virtual_stage_layers != 0)
       fail(Kind::usage, layers, " layers over ", p.pp, " ranks cannot be cut into stages of ",
@@ -86,17 +136,18 @@ int chunks_of(const TrainConfig& c, int layers) {
     return layers / p.pp / p.virtual_stage_layers;
   }
   if (!p.layout.empty())
-    return int(cut_stages(c.model.layers + c.model.decoder_layers, {.ranks = p.pp, .layout = p.layout})
+    return int(cut_stages(m.layers + m.decoder_layers,
+                          {.ranks = p.pp, .layout = p.layout, .ahead = m.ahead.depths})
                    .size()) /
            p.pp;
   return p.schedule == "zb-v" && p.virtual_stages <= 1 ? 2 : p.virtual_stages;
 }
 
-void stages(TrainConfig& c) {
-  ParallelConfig& p = c.parallel;
+void stages(ParallelConfig& p, const ModelConfig& m) {
   one_way_to_cut(p);
-  const int layers = c.model.layers + c.model.decoder_layers + p.count_embedding + p.count_loss;
-  p.virtual_stages = chunks_of(c, layers);
+  const int layers = m.layers + m.decoder_layers + p.count_embedding + p.count_loss;
+  enough_layers(p, m.layers + m.decoder_layers + m.ahead.depths);
+  p.virtual_stages = chunks_of(p, m, layers);
   const bool many = p.virtual_stages > 1;
   if (many && p.pp < 2) fail(Kind::usage, "virtual stages need {parallel.pp} 2 or more, found ", p.pp);
   if (many && !uneven(p) && p.layout.empty() && layers % (p.pp * p.virtual_stages) != 0)
@@ -108,16 +159,38 @@ void stages(TrainConfig& c) {
   if (p.pp == 1 && (uneven(p) || !p.schedule.empty()))
     fail(Kind::usage, uneven(p) ? "an uneven first or last stage" : "{parallel.schedule}",
          " needs {parallel.pp} 2 or more, found 1");
-  (void)stages_of(kind_of(c.model), c.model, c.parallel);
+  (void)stages_of(kind_of(m), m, p);
 }
 
-bool power_of_two(int n) { return n > 0 && (n & (n - 1)) == 0; }
+// A group of one rank has nobody to share with.
+void alone_in_groups(ParallelConfig& p) {
+  if (p.zero == 0 || p.shard_groups == 1 || p.shard_groups != p.dp * p.cp) return;
+  p.zero = 0;
+  p.shard_groups = 1;
+}
+
+// Groups hold the same shares: all of them are as large, for experts too.
+void groups(const ParallelConfig& p, bool exact) {
+  if (p.shard_groups == 1) return;
+  const int ranks = p.dp * p.cp;
+  if (p.zero == 0)
+    fail(Kind::usage, "{parallel.shard_groups} ", p.shard_groups,
+         " needs {parallel.zero}: what groups cut up");
+  if (ranks % p.shard_groups != 0)
+    fail(Kind::usage, ranks, " data-parallel ranks are no {parallel.shard_groups} ", p.shard_groups,
+         " groups");
+  const ParallelLayout layout = layout_of(p);
+  if (layout.has(View::experts) && layout.degree(Axis::edp) % p.shard_groups != 0)
+    fail(Kind::usage, layout.degree(Axis::edp),
+         " ranks that hold the same experts are no {parallel.shard_groups} ", p.shard_groups, " groups");
+  if (exact && !power_of_two(p.shard_groups))
+    fail(Kind::usage, "{model.exact} halves a batch again and again, which {parallel.shard_groups} ",
+         p.shard_groups, " cannot share: take a power of two");
+}
 
 // Every rank owns whole sub-trees of the sums: eighths of what tensor-parallel ranks cut, halves of halves of
 // a batch.
-void exact_units(const TrainConfig& c) {
-  const ParallelConfig& p = c.parallel;
-  const ModelConfig& m = c.model;
+void exact_units(const ParallelConfig& p, const ModelConfig& m) {
   if (!m.exact) return;
   if (exact_slabs % p.tp != 0)
     fail(Kind::usage, "{model.exact} adds eighths, which ", p.tp,
@@ -128,6 +201,12 @@ void exact_units(const TrainConfig& c) {
   if (!power_of_two(p.dp))
     fail(Kind::usage, "{model.exact} halves a batch again and again, which ", p.dp,
          " data-parallel ranks cannot share: take a power of two");
+  if (m.experts.count > 0 && exact_slabs % p.etp != 0)
+    fail(Kind::usage, "{model.exact} adds eighths of an expert, which {parallel.etp} ", p.etp,
+         " ranks cannot share: take 1, 2, 4 or 8");
+  if (m.experts.count > 0 && !power_of_two(p.ep))
+    fail(Kind::usage, "{model.exact} halves a batch again and again, and sequences meet on {parallel.ep} ",
+         p.ep, " ranks: take a power of two");
   for (const auto& [width, what] : kind_of(m).exact_widths(m))
     if (width % exact_slabs != 0)
       fail(Kind::usage, "{model.exact} adds eighths: ", what, " ", width, " is not a multiple of ",
@@ -136,14 +215,23 @@ void exact_units(const TrainConfig& c) {
 
 }  // namespace
 
+void validate::sequence(const ModelConfig& model, const ParallelConfig& parallel) {
+  kind_of(model).check_cut(model, cut_over(parallel));
+  tokens_of_experts(model, parallel);
+}
+
 void validate::layout(TrainConfig& c, int world) {
-  degrees(c.parallel);
-  share_out(c, world);
-  context(c);
-  layers(c);
-  stages(c);
-  exact_units(c);
-  const ParallelConfig& p = c.parallel;
+  ParallelConfig& p = c.parallel;
+  const ModelConfig& m = c.model;
+  degrees(p);
+  share_out(p, world > 0 ? world : c.run.ranks);
+  context(p, m);
+  layers(p, m);
+  experts(p, m);
+  stages(p, m);
+  alone_in_groups(p);
+  groups(p, m.exact);
+  exact_units(p, m);
   if (p.bucket_elements < 0)
     fail(Kind::usage, "{parallel.bucket_elements} ", p.bucket_elements, " is not positive");
   if (p.buckets < 0) fail(Kind::usage, "{parallel.buckets} ", p.buckets, " is not positive");

@@ -9,13 +9,9 @@
 #include "weft/base/error.h"
 #include "weft/checkpoint/agree.h"
 #include "weft/optim/norms.h"
-#include "weft/train/resume_settings.h"
 
 namespace weft {
 namespace {
-
-/// Between layouts, sums are rounded in another order.
-constexpr double rounding_of_floats = 2e-4, rounding_of_halves = 1e-2;
 
 /// The record beside a checkpoint as the first rank reads it, or `why` there is none.
 std::string told_by_first(Communicator& world, const std::filesystem::path& from, std::string& why) {
@@ -34,40 +30,33 @@ std::string told_by_first(Communicator& world, const std::filesystem::path& from
 
 }  // namespace
 
-Verifier::Verifier(const TrainConfig& config, std::shared_ptr<const data::Dataset> train, const Lent& lent,
-                   Replica& replica, Stepper& stepper)
-    : config_(config), train_(std::move(train)), lent_(lent), replica_(replica), stepper_(stepper) {}
+Verifier::Verifier(Trained train, const Lent& lent, Replica& replica, Stepper& stepper)
+    : train_(std::move(train)), lent_(lent), replica_(replica), stepper_(stepper) {}
 
 void Verifier::say(const std::string& sentence) const {
   if (world().rank() == 0) lent_.log.info(sentence);
-}
-
-double Verifier::rounding_between(const RunFacts& facts) const {
-  const TrainConfig& was = facts.configuration;
-  const bool exact = was.model.exact && config_.model.exact && was.run.device == config_.run.device;
-  if (exact || !rounds_otherwise(facts, config_)) return 0;
-  return config_.model.precision == Precision::f32 ? rounding_of_floats : rounding_of_halves;
 }
 
 RunWitness Verifier::witness(const RunPosition& at) {
   if (at.last_batch == 0) return {};
   data::SampleTurn turn = stepper_.turn_at(at.consumed_samples - at.last_batch);
   turn.global_batch = int(at.last_batch);
-  Feed feed(train_, run_sampler(config_.data, train_->size()), place_of(replica_),
+  Feed feed(train_.set, run_sampler(train_.order, train_.set->size()), place_of(replica_),
             at.consumed_samples - at.last_batch);
   Evaluation sums;
-  replica_.evaluate(feed.next(turn), sums, 0);
+  replica_.evaluate(feed.next(turn, stepper_.excerpt_at(at.step)), sums, 0);
   double loss = 0;
   for (const LossSum& sum : sums) loss += sum.mean();
   return {.loss = loss, .weights_norm = global_norm(replica_.weights(), Look::masters)};
 }
 
-void Verifier::verify(const RunFacts& facts, const std::string& from) {
+void Verifier::verify(const RunFacts& facts, const Kinship& kin) {
+  const std::string& from = kin.from;
   if (!facts.witness.loss)
     fail(Kind::usage, "{checkpoint.verify}: ", from,
          " says nothing to compare with: {checkpoint.verify} was not given when it was saved");
   const RunWitness now = witness(facts.run);
-  const double allowed = rounding_between(facts);
+  const double allowed = kin.rounding;
   const double loss_off = std::abs(*now.loss - *facts.witness.loss);
   const double norm_off = std::abs(*now.weights_norm - *facts.witness.weights_norm);
   if (!(loss_off <= allowed * std::abs(*facts.witness.loss)) ||
@@ -104,30 +93,25 @@ void Verifier::did(Replay& replay, const StepReport& report) {
   replay.tensors = marks_of(replica_.weights(), replica_.optimizer(), world());
 }
 
-std::string Verifier::not_to_be_replayed(const RunFacts& facts, const std::string& from,
-                                         const Progress& progress) {
-  if (config_.eval.skip_train || progress.first_step > progress.steps) return "no step follows";
-  if (!config_.checkpoint.load_optimizer) return "optimizer states were not loaded";
-  if (facts.run.seed != config_.run.seed) return "its seed is another one, or was not saved";
-  if (std::string differ = settings_of_another_step(facts, config_); !differ.empty()) return differ;
-  const bool regrouped =
-      facts.layout.dp != config_.parallel.dp || facts.configuration.batch.micro != config_.batch.micro;
+std::string Verifier::not_to_be_replayed(const Kinship& kin, const Progress& progress) {
+  if (progress.first_step > progress.steps) return "no step follows";
+  if (!kin.another_step.empty()) return kin.another_step;
   const bool own_means = std::ranges::any_of(
       replica_.losses(), [](const NamedLoss& loss) { return loss.mean == LossMean::microbatches; });
-  if (regrouped && (own_means || (config_.data.mask_eod_loss && !config_.batch.per_token_loss)))
+  if (kin.regrouped && (own_means || kin.groups_weigh))
     return "micro batches hold other samples, and each weighs its own tokens";
   std::string why;
-  const std::string record = told_by_first(world(), from, why);
+  const std::string record = told_by_first(world(), kin.from, why);
   if (record.empty()) return why;
-  expected_ = Expected{replay_from_json(record, Hash{}, from), rounding_between(facts), from};
+  expected_ = Expected{replay_from_json(record, Hash{}, kin.from), kin.rounding, kin.from};
   return another_step(expected_->saved, about_to_do(progress.first_step));
 }
 
-void Verifier::expect(const RunFacts& facts, const std::string& from, const Progress& progress) {
-  const std::string why = not_to_be_replayed(facts, from, progress);
+void Verifier::expect(const RunFacts& facts, const Kinship& kin, const Progress& progress) {
+  const std::string why = not_to_be_replayed(kin, progress);
   if (why.empty()) return;
   expected_.reset();
-  verify(facts, from);
+  verify(facts, kin);
   say(fmt::format("{{checkpoint.verify}}: step {} was not compared, moments were not looked at: {}",
                   progress.first_step, why));
 }

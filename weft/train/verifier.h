@@ -7,6 +7,7 @@
 
 #include "weft/train/lent.h"
 #include "weft/train/replay.h"
+#include "weft/train/resume_settings.h"
 #include "weft/train/run_data.h"
 #include "weft/train/save.h"
 #include "weft/train/stepper.h"
@@ -17,14 +18,17 @@ namespace weft {
 /// and hands the step after a save to the saver that wrote it.
 class Verifier {
  public:
-  /// The data are those of training. Settings are compared as a whole.
-  Verifier(const TrainConfig& config, std::shared_ptr<const data::Dataset> train, const Lent& lent,
-           Replica& replica, Stepper& stepper);
+  /// The data are those of training, and in which order they come.
+  struct Trained {
+    std::shared_ptr<const data::Dataset> set;
+    DataConfig order;
+  };
+  Verifier(Trained train, const Lent& lent, Replica& replica, Stepper& stepper);
   /// The loss of the last batch and the norm of all weights.
   RunWitness witness(const RunPosition& at);
   /// What the first step of this run must be, or why nothing can be said of it; then the witness must do.
   /// `progress` is where the run goes on.
-  void expect(const RunFacts& facts, const std::string& from, const Progress& progress);
+  void expect(const RunFacts& facts, const Kinship& kin, const Progress& progress);
   /// A step, and its record where there is a saver who wants it.
   StepReport step(std::int64_t step, StepTimers* timers, Saver* saver);
   /// A run that leaves early has no use for its weights any more, once they are saved: it takes one step with
@@ -32,17 +36,15 @@ class Verifier {
   void record_one_more(std::int64_t step, Saver& saver);
 
  private:
-  void verify(const RunFacts& facts, const std::string& from);
-  std::string not_to_be_replayed(const RunFacts& facts, const std::string& from, const Progress& progress);
-  double rounding_between(const RunFacts& facts) const;
+  void verify(const RunFacts& facts, const Kinship& kin);
+  std::string not_to_be_replayed(const Kinship& kin, const Progress& progress);
   Replay about_to_do(std::int64_t step) const;
   void did(Replay& replay, const StepReport& report);
   void compare(const Replay& now);
   void say(const std::string& sentence) const;
   Communicator& world() const { return lent_.mesh.world(); }
 
-  const TrainConfig& config_;
-  std::shared_ptr<const data::Dataset> train_;
+  Trained train_;
   Lent lent_;
   Replica& replica_;
   Stepper& stepper_;

@@ -2,7 +2,8 @@
 """Makes the model directories beside this file with transformers: tiny random models and the logits they give.
 
 Run by hand: pip install torch transformers, then make.py [DIRECTORY] [SEED]. Every directory gets a logits.json: the ids of a
-prompt, and for each of its positions the logits of all words. One model is cut into shards; one is bf16, one f16 (their
+prompt (of a decoder, with the ids that its encoder reads as "source"), and for each of its positions the logits of all words; of a model that
+tells whether two sentences were swapped, its two logits of that as "order". One model is cut into shards; one is bf16, one f16 (their
 logits are of those weights, computed in f32). make oracle makes others from other seeds and compares again.
 """
 import json
@@ -28,22 +29,56 @@ LLAMA3 = dict(rope_type="llama3", rope_theta=500.0, factor=4.0, low_freq_factor=
               original_max_position_embeddings=8)
 ENCODER = dict(vocab_size=WORDS, hidden_size=HEADS * WIDTH, intermediate_size=pick(24, 40, 64), num_hidden_layers=LAYERS,
                num_attention_heads=HEADS, max_position_embeddings=24, hidden_act="gelu")
+TWO_STACKS = dict(vocab_size=WORDS, d_model=HEADS * WIDTH, d_kv=pick(6, 4, 8), d_ff=pick(20, 40, 64), num_layers=LAYERS,
+                  num_decoder_layers=pick(3, 1, 2), num_heads=HEADS, relative_attention_num_buckets=pick(8, 16, 32),
+                  relative_attention_max_distance=pick(12, 20, 40), decoder_start_token_id=0, pad_token_id=0, eos_token_id=1)
 YARN = dict(rope_type="yarn", rope_theta=10000.0, factor=4.0, original_max_position_embeddings=8)
+EXPERTS = pick(4, 8, 6)
+CHOSEN = dict(num_experts=EXPERTS, num_experts_per_tok=2, moe_intermediate_size=pick(12, 20))
+DEEPSEEK = dict(n_routed_experts=8, num_experts_per_tok=4, n_group=4, topk_group=2, n_shared_experts=pick(1, 2), moe_intermediate_size=12,
+                first_k_dense_replace=1, routed_scaling_factor=2.5, q_lora_rank=pick(12, None), kv_lora_rank=16, qk_nope_head_dim=6,
+                qk_rope_head_dim=4, v_head_dim=8,
+                num_nextn_predict_layers=0,  # newer versions say 1 otherwise, and store none
+                rope_scaling=dict(rope_type="yarn", factor=4.0, mscale=0.7, mscale_all_dim=1.3,
+                                                                    original_max_position_embeddings=8, beta_fast=32.0, beta_slow=1.0))
+# No stretched angles: transformers 4.57 leaves out what DeepSeek's own program multiplies scores with then.
+DEEPSEEK2 = {**DEEPSEEK, "num_experts_per_tok": 2, "topk_method": pick("group_limited_greedy", "greedy"), "norm_topk_prob": False,
+             "routed_scaling_factor": 1.5, "rope_scaling": None}
+
+
+def turned(rope_theta, **stretched):
+    """Rotary angles, in the words that this version of transformers reads; another's would be passed over, and written all the same."""
+    if int(t.__version__.split(".")[0]) >= 5:
+        return dict(rope_parameters=dict(rope_theta=rope_theta, **stretched))
+    return dict(rope_theta=rope_theta, rope_scaling=None if stretched["rope_type"] == "default" else stretched)
+
 
 MODELS = {
     "gpt2": (t.GPT2LMHeadModel, t.GPT2Config(vocab_size=WORDS, n_positions=24, n_embd=HEADS * WIDTH, n_layer=LAYERS,
                                                n_head=HEADS, bos_token_id=0, eos_token_id=0), {}),
     "llama2": (t.LlamaForCausalLM, t.LlamaConfig(**{**SMALL, "num_key_value_heads": HEADS}, rms_norm_eps=1e-5),
                dict(max_shard_size="8KB")),
-    "llama3": (t.LlamaForCausalLM, t.LlamaConfig(**SMALL, rope_parameters=LLAMA3, attention_bias=True, mlp_bias=True), {}),
+    "llama3": (t.LlamaForCausalLM, t.LlamaConfig(**SMALL, **turned(**LLAMA3), attention_bias=True, mlp_bias=True), {}),
     "mistral": (t.MistralForCausalLM, t.MistralConfig(**SMALL, head_dim=8, sliding_window=pick(5, 2, 9)), dict(dtype=torch.bfloat16)),
-    "qwen2": (t.Qwen2ForCausalLM, t.Qwen2Config(**SMALL, tie_word_embeddings=True, rope_parameters=YARN), {}),
+    "qwen2": (t.Qwen2ForCausalLM, t.Qwen2Config(**SMALL, tie_word_embeddings=True, **turned(**YARN)), {}),
     "qwen2_window": (t.Qwen2ForCausalLM, t.Qwen2Config(**SMALL, use_sliding_window=True, sliding_window=4,
                                                        max_window_layers=1), dict(dtype=torch.float16)),
-    "qwen3": (t.Qwen3ForCausalLM, t.Qwen3Config(**SMALL, head_dim=8, rope_parameters=dict(rope_type="default",
-                                                                                          rope_theta=1e6)), {}),
+    "qwen3": (t.Qwen3ForCausalLM, t.Qwen3Config(**SMALL, head_dim=8, **turned(rope_type="default", rope_theta=1e6)), {}),
+    "mixtral": (t.MixtralForCausalLM, t.MixtralConfig(**SMALL, num_local_experts=EXPERTS, num_experts_per_tok=2,
+                                                      sliding_window=pick(None, 5)), {}),
+    "qwen2_moe": (t.Qwen2MoeForCausalLM, t.Qwen2MoeConfig(**SMALL, **CHOSEN, shared_expert_intermediate_size=pick(16, 24),
+                                                          mlp_only_layers=[0], norm_topk_prob=False), {}),
+    "qwen3_moe": (t.Qwen3MoeForCausalLM, t.Qwen3MoeConfig(**SMALL, **CHOSEN, head_dim=8, norm_topk_prob=True,
+                                                          decoder_sparse_step=pick(2, 1)), dict(dtype=torch.bfloat16)),
+    "olmoe": (t.OlmoeForCausalLM, t.OlmoeConfig(**SMALL, num_experts=EXPERTS, num_experts_per_tok=2), dict(max_shard_size="8KB")),
+    "deepseek_v3": (t.DeepseekV3ForCausalLM, t.DeepseekV3Config(**{**SMALL, "num_key_value_heads": HEADS}, **DEEPSEEK), {}),
+    "deepseek_v2": (t.DeepseekV2ForCausalLM, t.DeepseekV2Config(**{**SMALL, "num_key_value_heads": HEADS}, **DEEPSEEK2), {}),
     "bert": (t.BertForPreTraining, t.BertConfig(**ENCODER), {}),
     "megatron_bert": (t.MegatronBertForPreTraining, t.MegatronBertConfig(**ENCODER), {}),
+    "bert_words": (t.BertForMaskedLM, t.BertConfig(**ENCODER), {}),
+    "megatron_bert_words": (t.MegatronBertForMaskedLM, t.MegatronBertConfig(**ENCODER), {}),
+    "t5": (t.T5ForConditionalGeneration, t.T5Config(**TWO_STACKS), dict(max_shard_size="30KB")),
+    "t5_gated": (t.T5ForConditionalGeneration, t.T5Config(**TWO_STACKS, feed_forward_proj="gated-gelu"), {}),
     "gemma": (t.GemmaForCausalLM, t.GemmaConfig(**{**SMALL, "num_key_value_heads": 1}, head_dim=8), {}),
 }
 
@@ -55,21 +90,55 @@ def randomize(model, name):
         noise = torch.randn(p.shape, generator=noises)
         gain = p.dim() == 1 and path.endswith("weight")
         p.data = (0.0 if name == "gemma" or not gain else 1.0) + (0.2 if p.dim() == 1 else 0.3) * noise
+    for path, b in model.named_buffers():
+        if path.endswith("e_score_correction_bias"):
+            # Above zero: transformers gives experts of groups that are not kept a 0, which would beat one below it.
+            b.data = 0.2 * torch.rand(b.shape, generator=noises)
+
+
+def untie(model):
+    """An output of its own, but one embedding: some versions of transformers make three of it then."""
+    for stack in (model.encoder, model.decoder):
+        stack.embed_tokens.weight.data = model.shared.weight.data
+
+
+def loaded(kind, directory):
+    """In f32; newer versions of transformers take a T5's output for tied whatever its config.json says."""
+    config = kind.config_class.from_pretrained(directory)
+    if name == "t5_gated":
+        config.tie_word_embeddings = config.scale_decoder_outputs = False
+    model = kind.from_pretrained(directory, config=config, dtype=torch.float32, attn_implementation="eager").eval()
+    if name == "t5_gated":
+        untie(model)
+    return model
+
+
+def answers(model, prompt):
+    """What stands in logits.json."""
+    source = [(5 * i * i + 2 * i + SEED) % WORDS for i in range(LENGTH - 1)] + [1]
+    two = model.config.is_encoder_decoder
+    prompt = [0] + prompt[:LENGTH - 6] if two else prompt
+    with torch.no_grad():
+        out = model(torch.tensor([source]), decoder_input_ids=torch.tensor([prompt])) if two else model(torch.tensor([prompt]))
+    logits = (out.prediction_logits if hasattr(out, "prediction_logits") else out.logits)[0]
+    short = lambda row: [float(f"{x:.8g}") for x in row]
+    order = {"order": short(out.seq_relationship_logits[0].tolist())} if hasattr(out, "seq_relationship_logits") else {}
+    return {"prompt": prompt, **({"source": source} if two else {}), **order, "logits": [short(row) for row in logits.tolist()]}
 
 
 for name, (kind, config, how) in MODELS.items():
     config._attn_implementation = "eager"
+    if name == "t5_gated":
+        config.tie_word_embeddings = config.scale_decoder_outputs = False
     model = kind(config).eval()
     randomize(model, name)
+    if name == "t5_gated":
+        untie(model)
     how = dict(how)
     dtype = how.pop("dtype", torch.float32)
     model.to(dtype).save_pretrained(HERE / name, **how)
-    exact = kind.from_pretrained(HERE / name, dtype=torch.float32, attn_implementation="eager").eval()
-    prompt = [(7 * i * i + 3 * i + SEED) % WORDS for i in range(LENGTH)]
-    with torch.no_grad():
-        out = exact(torch.tensor([prompt]))
-        logits = (out.prediction_logits if "bert" in name else out.logits)[0]
+    told = answers(loaded(kind, HERE / name), [(7 * i * i + 3 * i + SEED) % WORDS for i in range(LENGTH)])
     with open(HERE / name / "logits.json", "w") as file:
-        json.dump({"prompt": prompt, "logits": [[float(f"{x:.8g}") for x in row] for row in logits.tolist()]}, file)
+        json.dump(told, file)
         file.write("\n")
-    print(name, sorted(path.name for path in (HERE / name).iterdir()), f"largest {logits.abs().max():.3g}")
+    print(name, sorted(path.name for path in (HERE / name).iterdir()), f"largest {max(abs(x) for row in told['logits'] for x in row):.3g}")

@@ -22,12 +22,10 @@ class ProductKernels final : public FastKernels {
   void matmul(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how) override {
     products_.matmul(out, a, b, how);
   }
-  void grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b, Groups groups,
+  void grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Groups& groups,
                       const MatmulArgs& how) override {
     products_.grouped_matmul(out, a, b, groups, how);
   }
-  std::int64_t packed_bytes(const Tensor& w, Read read) override { return products_.packed_bytes(w, read); }
-  void pack(const Tensor& packed, const Tensor& w, Read read) override { products_.pack(packed, w, read); }
 
   void attention(const AttentionOut& out, const Attended& in, const AttentionArgs& how) override {
     fast::attention(attention_, out, in, how);

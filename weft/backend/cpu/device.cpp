@@ -20,12 +20,14 @@ CpuDevice::CpuDevice(const CpuOptions& options)
 
 CpuDevice::~CpuDevice() = default;
 
-void CpuDevice::copy_from_host(Storage& to, std::int64_t offset, const void* from, std::int64_t bytes) {
+Fence CpuDevice::copy_from_host(Storage& to, std::int64_t offset, const void* from, std::int64_t bytes) {
   if (bytes > 0) std::memcpy(to.data() + offset, from, std::size_t(bytes));
+  return {};
 }
 
-void CpuDevice::copy_to_host(void* to, const Storage& from, std::int64_t offset, std::int64_t bytes) {
+Fence CpuDevice::copy_to_host(void* to, const Storage& from, std::int64_t offset, std::int64_t bytes) {
   if (bytes > 0) std::memcpy(to, from.data() + offset, std::size_t(bytes));
+  return {};
 }
 
 }  // namespace weft

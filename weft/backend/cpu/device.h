@@ -32,6 +32,7 @@ struct CpuOptions {
   PlainCalls* plain_calls = nullptr;  // what falls back on plain loops is counted here; outlives the device
 };
 
+/// Every call has finished when it returns.
 class CpuDevice final : public Device {
  public:
   explicit CpuDevice(const CpuOptions& options = {});
@@ -41,9 +42,8 @@ class CpuDevice final : public Device {
   StorageRef allocate(std::int64_t bytes, Use use) override { return pool_.take(bytes, use); }
   void recycle(Storage& storage) noexcept override { pool_.give(storage); }
   Kernels& kernels() override { return *kernels_; }
-  void copy_from_host(Storage& to, std::int64_t offset, const void* from, std::int64_t bytes) override;
-  void copy_to_host(void* to, const Storage& from, std::int64_t offset, std::int64_t bytes) override;
-  void synchronize() override {}  // every call has finished when it returns
+  Fence copy_from_host(Storage& to, std::int64_t offset, const void* from, std::int64_t bytes) override;
+  Fence copy_to_host(void* to, const Storage& from, std::int64_t offset, std::int64_t bytes) override;
   int threads() const override { return threads_; }
   bool exact() const { return exact_; }  // products hold their bits however they are cut
   void forbid_fresh_memory(bool forbidden) override { pool_.forbid_fresh(forbidden); }

@@ -41,13 +41,8 @@ Limits measure_limits(Device& device, Dtype dtype, const LimitSizes& sizes) {
     const Tensor a = zeros(device, {side, side}, dtype);
     const Tensor w = zeros(device, {side, side}, dtype);
     const Tensor out = zeros(device, {side, side}, dtype);
-    Tensor b = w;
-    if (const std::int64_t bytes = kernels.packed_bytes(w, Read::as_is); bytes > 0) {
-      b = Tensor::packed(device.allocate(bytes, Use::workspace), w.shape(), dtype);
-      kernels.pack(b, w, Read::as_is);
-    }
     found.product_flops =
-        2.0 * double(side) * double(side) * double(side) / seconds([&] { kernels.matmul(out, a, b, {}); });
+        2.0 * double(side) * double(side) * double(side) / seconds([&] { kernels.matmul(out, a, w, {}); });
   }
   const Tensor from = zeros(device, {block / size_of(dtype)}, dtype);
   const Tensor to = zeros(device, {block / size_of(dtype)}, dtype);

@@ -9,7 +9,7 @@
 namespace weft {
 
 struct Limits {
-  double product_flops = 0;  // a second, of a square product with its second operand packed where that pays
+  double product_flops = 0;  // a second, of a square product
   double copy_bytes = 0;     // a second, read and written, of a block far larger than the caches
 };
 

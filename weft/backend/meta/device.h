@@ -30,9 +30,8 @@ class MetaDevice final : public Device {
   Kernels& kernels() override { return *kernels_; }
   bool holds_numbers() const override { return false; }
   bool host_visible() const override { return false; }
-  void copy_from_host(Storage&, std::int64_t, const void*, std::int64_t) override {}
-  void copy_to_host(void* to, const Storage& from, std::int64_t offset, std::int64_t bytes) override;
-  void synchronize() override {}
+  Fence copy_from_host(Storage&, std::int64_t, const void*, std::int64_t) override { return {}; }
+  Fence copy_to_host(void* to, const Storage& from, std::int64_t offset, std::int64_t bytes) override;
   int threads() const override { return threads_; }
   void forbid_fresh_memory(bool forbidden) override { pool_.forbid_fresh(forbidden); }
   MemoryMeter memory() const override { return pool_.meter(); }

@@ -9,12 +9,10 @@ void MetaKernels::matmul(const Tensor& out, const Tensor& a, const Tensor& b, co
   device_->allocate(products_.matmul_bytes(out, a, b, how, device_->threads()), Use::workspace);
 }
 
-void MetaKernels::grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b, Groups,
+void MetaKernels::grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Groups&,
                                  const MatmulArgs& how) {
   device_->allocate(products_.grouped_bytes(out, a, b, how, device_->threads()), Use::workspace);
 }
-
-std::int64_t MetaKernels::packed_bytes(const Tensor& w, Read read) { return products_.packed_bytes(w, read); }
 
 void MetaKernels::pass_through(std::int64_t bytes) {
   if (bytes > 0) device_->allocate(bytes, Use::workspace);
@@ -28,7 +26,5 @@ void MetaKernels::attention_backward(const AttentionGrads& grads, const Tensor&,
                                      const Attended& in, const AttentionArgs& how) {
   pass_through(fast::attention_backward_workspace(grads, in, how, device_->threads()));
 }
-
-void MetaKernels::pack(const Tensor&, const Tensor&, Read) {}
 
 }  // namespace weft

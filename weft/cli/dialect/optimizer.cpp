@@ -15,6 +15,8 @@ Group optimizer() {
                     {.word = "lion", .path = "optimizer.kind", .value = "lion"},
                     {.word = "lamb", .path = "optimizer.kind", .value = "lamb"},
                     {.word = "onebitadam", .path = "optimizer.kind", .value = "onebitadam"},
+                    {.word = "zerooneadam", .path = "optimizer.kind", .value = "zerooneadam"},
+                    {.word = "onebitlamb", .path = "optimizer.kind", .value = "onebitlamb"},
                     {.word = "soap", .refusal = "SOAP"},
                     {.word = "adaptive_muon", .refusal = "adaptive Muon"}}),
               value("lr", "rate.peak"),
@@ -66,6 +68,14 @@ Group optimizer() {
                  "lamb: early steps are no longer than others"),
               on("lamb-eps-inside-sqrt", {{.path = "optimizer.lamb.epsilon_inside", .value = "true"}}),
               value("onebit-freeze-step", "optimizer.onebit.freeze"),
+              value("onebit-coeff-beta", "optimizer.onebit.keep"),
+              value("onebit-factor-min", "optimizer.onebit.least_factor"),
+              value("onebit-factor-max", "optimizer.onebit.most_factor"),
+              value("onebit-factor-threshold", "optimizer.onebit.factor_step"),
+              value("zeroone-var-freeze-step", "optimizer.zeroone.freeze"),
+              value("zeroone-var-update-scaler", "optimizer.zeroone.variance_steps"),
+              value("zeroone-local-step-scaler", "optimizer.zeroone.local_steps"),
+              value("zeroone-local-step-clipper", "optimizer.zeroone.most_local"),
               value("muon-extra-scale-factor", "optimizer.muon.extra_scale"),
               value("muon-momentum", "optimizer.muon.momentum"),
               value("muon-scale-mode", "optimizer.muon.scale"),
@@ -84,7 +94,11 @@ Group optimizer() {
                    {{.word = "fp32"}, {.word = "", .refusal = "master weights in fewer bits"}}),
               on("use-precision-aware-optimizer", {{.path = "optimizer.any_moment_type", .value = "true"}},
                  "--exp-avg-dtype and --exp-avg-sq-dtype may be bf16, fp16 or fp8"),
-              cannot("optimizer-cpu-offload", Arity::none, "optimizer states on another device"),
+              on("optimizer-cpu-offload", {{.path = "optimizer.offload.on", .value = "true"}},
+                 "optimizer states lie in files of --offload-directory, not in the memory in which ranks "
+                 "compute"),
+              value("optimizer-offload-fraction", "optimizer.offload.fraction"),
+              value("offload-directory", "optimizer.offload.directory"),
           }};
 }
 

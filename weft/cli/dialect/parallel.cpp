@@ -3,6 +3,15 @@
 
 namespace weft::cli::dialect {
 
+namespace {
+
+/// Of the types that could be named, the one that is here anyway.
+Row only_f32(std::string_view flag, std::string_view other) {
+  return pick(flag, Arity::one, {{.word = "fp32"}, {.word = "", .refusal = other}});
+}
+
+}  // namespace
+
 Group parallel() {
   return {
       "Layout over ranks",
@@ -75,9 +84,7 @@ Group parallel() {
           no_effect("DDP-impl", Arity::one, "there is one implementation"),
           no_effect("disable-gloo-process-groups", Arity::none, "there are no groups of another library"),
           no_effect("high-priority-stream-groups", Arity::some, "there are no streams to rank"),
-          no_effect(
-              "num-distributed-optimizer-instances", Arity::one,
-              "optimizer states are cut once, over all data-parallel ranks; copies would change no number"),
+          value("num-distributed-optimizer-instances", "parallel.shard_groups"),
           no_effect("overlap-p2p-communication-warmup-flush", Arity::none,
                     "transfers are posted as early as the schedule allows"),
           no_effect("no-overlap-p2p-communication", Arity::none,
@@ -100,23 +107,24 @@ Group parallel() {
           no_effect("align-param-gather", Arity::none, "a rank gathers when its weights are ready"),
           cannot("tensor-parallel-num-weight-shards", Arity::one, "a further cut of weights"),
           cannot("fp8-param-gather", Arity::none, "8-bit weights"),
-          cannot("megatron-fsdp-grad-comm-dtype", Arity::one,
-                 "another type for cut gradients on their way than --grad-reduce-in-bf16's"),
-          cannot("megatron-fsdp-main-grads-dtype", Arity::one, "gradients that are not summed in f32"),
-          cannot("megatron-fsdp-main-params-dtype", Arity::one, "master weights that are not f32"),
+          only_f32("megatron-fsdp-grad-comm-dtype",
+                   "another type for cut gradients on their way than --grad-reduce-in-bf16's"),
+          only_f32("megatron-fsdp-main-grads-dtype", "gradients that are not summed in f32"),
+          only_f32("megatron-fsdp-main-params-dtype", "master weights that are not f32"),
           no_effect("init-model-with-meta-device", Arity::none, "no rank ever holds more than its own part"),
           pick("outer-dp-sharding-strategy", Arity::one,
-               {{.word = "no_shard"}, {.word = "", .refusal = "two levels of optimizer shards"}}),
+               {{.word = "no_shard"}, {.word = "", .refusal = "optimizer states cut among groups too"}}),
           no_effect("fsdp-double-buffer", Arity::none,
                     "the next layer's weights are always gathered while one is computed"),
           no_effect("fsdp-manual-registration", Arity::none, "buffers are registered by the backend"),
           no_effect("no-use-layer-wise-param-layout", Arity::none, "shards ignore parameter borders"),
           cannot("reuse-grad-buf-for-mxfp8-param-ag", Arity::none, "8-bit weights"),
           no_effect("use-nccl-ub", Arity::none, "buffers are registered by the backend"),
-          no_effect("deepspeed", Arity::none,
-                    "its settings are read from --deepspeed_config; the engine is weft's own"),
+          on("deepspeed", {{.path = "log.lines", .value = "deepspeed"}},
+             "lines of the log as Megatron-DeepSpeed's tools read them; settings are read from "
+             "--deepspeed_config"),
           parsed("deepspeed_config", Arity::one, "batch.global", deepspeed,
-                 "DeepSpeed's JSON: batch sizes, zero stage, fp16 scaling and clipping are taken from it"),
+                 "DeepSpeed's JSON; weft help deepspeed lists its keys, and flags must not contradict them"),
           on("deepspeed-activation-checkpointing",
              {{.path = "model.recompute.what", .value = "full"},
               {.path = "model.recompute.method", .value = "uniform"}},

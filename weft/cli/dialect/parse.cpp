@@ -119,6 +119,14 @@ void linear_scaling(Fields& fields, std::span<const std::string> words, Origin w
   set(fields, "model.rotary.scaling", {"linear"}, who);
 }
 
+// Megatron's latent attention stretches angles as YaRN does where nothing else is said; by a factor of 1 that
+// is no stretching.
+void latent_attention(Fields& fields, std::span<const std::string>, Origin who) {
+  set(fields, "model.latent.on", {"true"}, who);
+  const bool said = fields.at("model.rotary.scaling").origin() != Origin::built_in;
+  if (!said && !is(fields, "model.rotary.factor", "1")) set(fields, "model.rotary.scaling", {"yarn"}, who);
+}
+
 // Llama 3 was trained on 8192 positions and stretched eight times.
 void llama3_scaling(Fields& fields, std::span<const std::string>, Origin who) {
   set(fields, "model.rotary.scaling", {"llama3"}, who);
@@ -156,6 +164,29 @@ void window_layers(Fields& fields, std::span<const std::string> words, Origin wh
   for (const int layer : pattern) all.push_back(write_word(layer));
   const bool every = words[0].find('[') == std::string::npos;
   set(fields, every ? "model.window_full_every" : "model.window_layers", all, who);
+}
+
+void expert_layers(Fields& fields, std::span<const std::string> words, Origin who) {
+  if (words.size() != 1) fail(Kind::usage, "expected one value, found ", words.size());
+  Words all;
+  for (const int layer : read_pattern(words[0])) all.push_back(write_word(layer));
+  const bool every = words[0].find('[') == std::string::npos;
+  set(fields, every ? "model.experts.every" : "model.experts.layers", all, who);
+}
+
+// Counted from 1, where --moe-layer-freq counts from 0.
+void expert_interval(Fields& fields, std::span<const std::string> words, Origin who) {
+  const auto every = numbers(words);
+  if (every.size() != 1 || every[0] < 1 || every[0] > std::int64_t(legal::size_limit))
+    fail(Kind::usage, "expected one number of 1 or more");
+  set(fields, "model.experts.every", {write_word(every[0])}, who);
+  set(fields, "model.experts.first", {write_word(every[0] - 1)}, who);
+}
+
+// A capacity goes with dropping, as in DeepSpeed.
+void all_tokens(Fields& fields, std::span<const std::string>, Origin who) {
+  set(fields, "model.experts.router.capacity", {}, who);
+  set(fields, "model.experts.router.capacity_evaluating", {}, who);
 }
 
 // One word, or as many as a shell made of it that was not told to keep them together.
@@ -205,12 +236,14 @@ void recompute_modules(Fields& fields, std::span<const std::string> words, Origi
     std::string_view theirs, ours;
   };
   constexpr std::array known{Known{"core_attn", "core_attention"}, Known{"layernorm", "norm"},
-                             Known{"mlp", "mlp"}};
+                             Known{"mlp", "mlp"}, Known{"mla_up_proj", "latent_heads"},
+                             Known{"moe", "experts"}};
   Words ours;
   for (const std::string& word : words) {
     const auto at =
         std::find_if(known.begin(), known.end(), [&](const Known& k) { return k.theirs == word; });
-    if (at == known.end()) fail(Kind::usage, "'", word, "' is not one of core_attn, layernorm or mlp");
+    if (at == known.end())
+      fail(Kind::usage, "'", word, "' is not one of core_attn, layernorm, mlp, mla_up_proj or moe");
     ours.emplace_back(at->ours);
   }
   set(fields, "model.recompute.modules", ours, who);

@@ -63,8 +63,9 @@ Group foreign(std::string_view title, std::string_view why, std::initializer_lis
 }
 
 std::vector<Group> table() {
-  return {model(),   parallel(), loop(),          optimizer(),  precision(),     data(),       checkpoint(),
-          logging(), moe(),      model_refused(), generation(), reinforcement(), multimodal(), tools()};
+  return {model(),      vocabulary(),    parallel(),   loop(), optimizer(),          precision(),
+          data(),       checkpoint(),    logging(),    moe(),  megatron_deepspeed(), model_refused(),
+          generation(), reinforcement(), multimodal(), tools()};
 }
 
 }  // namespace weft::cli::dialect

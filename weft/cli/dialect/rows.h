@@ -57,8 +57,10 @@ Row gone(std::string_view flag, std::string_view instead);
 Group foreign(std::string_view title, std::string_view why, std::initializer_list<Flag> flags);
 
 Group model();
+Group vocabulary();
 Group model_refused();
 Group moe();
+Group megatron_deepspeed();
 Group parallel();
 Group optimizer();
 Group loop();
@@ -75,12 +77,16 @@ std::vector<Group> table();
 
 void no_learned_positions(Fields&, std::span<const std::string>, Origin);
 void linear_scaling(Fields&, std::span<const std::string>, Origin);
+void latent_attention(Fields&, std::span<const std::string>, Origin);
 void llama3_scaling(Fields&, std::span<const std::string>, Origin);
 void exact_gelu(Fields&, std::span<const std::string>, Origin);
 void query_groups(Fields&, std::span<const std::string>, Origin);
 void qkv_bias(Fields&, std::span<const std::string>, Origin);
 void window(Fields&, std::span<const std::string>, Origin);
 void window_layers(Fields&, std::span<const std::string>, Origin);
+void expert_interval(Fields&, std::span<const std::string>, Origin);
+void all_tokens(Fields&, std::span<const std::string>, Origin);
+void expert_layers(Fields&, std::span<const std::string>, Origin);
 void batch_steps(Fields&, std::span<const std::string>, Origin);
 void context_forms(Fields&, std::span<const std::string>, Origin);
 void megatron_fsdp(Fields&, std::span<const std::string>, Origin);

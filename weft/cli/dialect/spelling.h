@@ -8,6 +8,7 @@
 
 #include "weft/base/error.h"
 #include "weft/cli/dialect.h"
+#include "weft/train/suspicion.h"
 
 namespace weft::cli {
 
@@ -24,6 +25,8 @@ template <class Work>
 auto in_words_of(const Command& command, const Work& work) {
   try {
     return work();
+  } catch (const Refused& e) {  // whose exit code says what is known
+    throw Refused(e.known(), spelled(e.what(), &command));
   } catch (const Error& e) {
     throw Error(e.kind(), spelled(e.what(), &command), e.where());
   }

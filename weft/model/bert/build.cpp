@@ -30,7 +30,7 @@ std::unique_ptr<Layer> transform(const Builder& builder) {
 
 Stage build_bert(const ModelConfig& config, const StagePart& part, const Circles& circles, Device& device) {
   Builder builder(config, bert_parameters(config), part, circles, device);
-  Stage stage = builder.stage();
+  Stage stage;
   if (part.embeds) stage.layers.push_back(builder.embedding());
   builder.add_blocks(stage, [&](int layer) {
     return builder.block("layers." + std::to_string(layer), layer, {.mask = Mask::none});

@@ -1,6 +1,7 @@
 // A BERT's config.json, both ways; what weft or transformers cannot compute is refused by name.
 #include "weft/model/bert/hub.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "weft/base/error.h"
@@ -21,14 +22,31 @@ std::string_view nobody_has(const ModelConfig& m) {
   if (m.qk_norm) return "an encoder with query and key norms";
   if (m.channels * m.heads != m.hidden) return "an encoder with heads that are not hidden / heads wide";
   if (m.embedding_multiplier != 1) return "an encoder with an embedding multiplier";
-  if (!m.sentence_order) return "an encoder without token types and pooler (--bert-no-binary-head)";
+  if (m.mup.on) return "an encoder with multipliers of muP";
+  if (m.output_multiplier != 1) return "an encoder with an output multiplier";
+  if (!m.output_bias) return "an encoder without biases of its logits";
   if (m.softmax_scale != 0 && std::abs(m.softmax_scale * std::sqrt(double(m.channels)) - 1) > 1e-9)
     return "a softmax scale of its own";
   // One setting says the activation of MLP and output alike.
   if (m.activation != Activation::gelu_erf)
-    return "an encoder with another activation in its MLP than the exact gelu of its output "
-           "(--no-bias-gelu-fusion)";
+    return "an encoder with another activation in its MLP than the exact gelu of its output: train with "
+           "{model.activation=gelu_erf}";
   return "";
+}
+
+/// Whether config.json says that the words' head stands alone: without pooler and sentence order, which
+/// transformers passes over where files hold them all the same.
+bool hidden_words_only(HubSettings& s) {
+  const HubSettings::Json* names = s.find("architectures");
+  if (names == nullptr || !names->is_array()) return false;
+  return std::ranges::any_of(*names, [](const HubSettings::Json& name) {
+    return name.is_string() && name.get<std::string>().ends_with("ForMaskedLM");
+  });
+}
+
+std::string class_name(const ModelConfig& m) {
+  return text(m.residual_after_norm ? "Bert" : "MegatronBert",
+              m.sentence_order ? "ForPreTraining" : "ForMaskedLM");
 }
 
 }  // namespace
@@ -46,6 +64,8 @@ void read_bert(ModelConfig& m, HubSettings& s, std::string_view type) {
   m.activation = hub_activation(s.word("hidden_act", "gelu"), s, "hidden_act");
   if (m.activation != Activation::gelu_erf)
     s.refuse("hidden_act", "weft's transform before the output has the exact gelu, \"gelu\"");
+  m.sentence_order = !hidden_words_only(s);
+  m.token_types = !m.sentence_order;
   m.residual_after_norm = type == bert_types[std::size_t(BertType::bert)];
   s.must_be("type_vocab_size", 2);
   s.must_be("position_embedding_type", "absolute");
@@ -63,8 +83,7 @@ std::string_view type_for_bert(const ModelConfig& m) {
 }
 
 ordered_json write_bert(const ModelConfig& m, std::string_view type) {
-  const bool behind = type == bert_types[std::size_t(BertType::bert)];
-  return {{"architectures", {behind ? "BertForPreTraining" : "MegatronBertForPreTraining"}},
+  return {{"architectures", {class_name(m)}},
           {"model_type", type},
           {"num_hidden_layers", m.layers},
           {"hidden_size", m.hidden},
@@ -79,9 +98,22 @@ ordered_json write_bert(const ModelConfig& m, std::string_view type) {
           {"position_embedding_type", "absolute"}};
 }
 
-// Numbers of positions, which old programs stored.
-bool is_known_bert_table(std::string_view name) { return name == "bert.embeddings.position_ids"; }
+// Numbers of positions, which old programs stored; and what stands beside a words' head that is read alone.
+bool is_known_bert_table(std::string_view name) {
+  return name == "bert.embeddings.position_ids" || name.starts_with("bert.pooler.") ||
+         name.starts_with("cls.seq_relationship.");
+}
 
-ModelConfig plain_bert(ModelConfig m) { return plain_gpt(std::move(m)); }
+ModelConfig plain_bert(ModelConfig m) {
+  m = plain_gpt(std::move(m));
+  if (m.sentence_order) m.token_types = false;
+  return m;
+}
+
+// Theirs always have two token types.
+std::vector<Theirs> blank_of_bert(const ModelConfig& m) {
+  if (m.sentence_order || m.token_types) return {};
+  return {{"bert.embeddings.token_type_embeddings.weight", {2, m.hidden}}};
+}
 
 }  // namespace weft

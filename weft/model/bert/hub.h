@@ -7,7 +7,8 @@
 
 namespace weft {
 
-/// Norms behind the sums (BertForPreTraining), or before what is added (MegatronBertForPreTraining).
+/// Norms behind the sums (BertForPreTraining and BertForMaskedLM), or before what is added (the same of
+/// MegatronBert).
 enum class BertType : std::uint8_t { bert, megatron };
 inline constexpr std::array<std::string_view, 2> bert_types{"bert", "megatron-bert"};
 inline constexpr std::array<StoredTwice, 2> bert_stored_twice{
@@ -19,5 +20,6 @@ nlohmann::ordered_json write_bert(const ModelConfig& model, std::string_view typ
 std::vector<Recipe> bert_recipes(const ModelConfig& model, std::string_view type);
 bool is_known_bert_table(std::string_view their_name);
 ModelConfig plain_bert(ModelConfig model);
+std::vector<Theirs> blank_of_bert(const ModelConfig& model);
 
 }  // namespace weft

@@ -15,11 +15,13 @@ class BertCook {
   std::vector<Recipe> all() {
     same("embedding.words", "bert.embeddings.word_embeddings.weight");
     same("embedding.positions", "bert.embeddings.position_embeddings.weight");
-    same("embedding.types", "bert.embeddings.token_type_embeddings.weight");
+    if (list_.has("embedding.types")) same("embedding.types", "bert.embeddings.token_type_embeddings.weight");
     for (int layer = 0; layer < m_.layers; ++layer) add_layer(layer);
     norm("final_norm", behind_ ? of_layer(m_.layers - 1) + ".output.LayerNorm" : "bert.encoder.ln");
-    linear("pooler", "bert.pooler.dense");
-    linear("sentence_order", "cls.seq_relationship");
+    if (m_.sentence_order) {
+      linear("pooler", "bert.pooler.dense");
+      linear("sentence_order", "cls.seq_relationship");
+    }
     linear("transform", "cls.predictions.transform.dense");
     norm("transform.norm", "cls.predictions.transform.LayerNorm");
     if (list_.has("output.words")) same("output.words", "cls.predictions.decoder.weight");

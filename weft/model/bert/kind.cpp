@@ -20,7 +20,7 @@ constexpr std::array<BatchField, 7> fields{
     {{.from = data::Field::tokens, .to = [](Batch& b) -> Tensor& { return b.text.tokens; }},
      {.from = data::Field::token_types, .to = [](Batch& b) -> Tensor& { return b.text.types; }},
      {.from = data::Field::encoder_mask,
-      .to = [](Batch& b) -> Tensor& { return b.text.documents; },
+      .to = [](Batch& b) -> Tensor& { return b.text.segments; },
       .as = BatchField::As::present},
      {.from = data::Field::labels, .to = [](Batch& b) -> Tensor& { return b.targets; }},
      {.from = data::Field::loss_mask,
@@ -48,7 +48,8 @@ Samples bert_samples(const ModelConfig& config) {
 
 ModelKind bert_kind() {
   return {.name = "bert",
-          .continues = false,
+          .usual_tokenizer = "BertWordPieceLowerCase",
+          .speech = Speech::guesses,
           .losses = bert_losses,
           .complete = complete_bert,
           .parameters = bert_parameters,
@@ -69,7 +70,8 @@ ModelKind bert_kind() {
                   .recipes = bert_recipes,
                   .twice = bert_stored_twice,
                   .known_table = is_known_bert_table,
-                  .plainly = plain_bert}};
+                  .plainly = plain_bert,
+                  .blank = blank_of_bert}};
 }
 
 }  // namespace weft

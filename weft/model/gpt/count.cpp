@@ -1,4 +1,5 @@
 // What a step of a GPT costs: arithmetic on shapes.
+#include "weft/model/experts.h"
 #include "weft/model/gpt/gpt.h"
 
 namespace weft {
@@ -6,7 +7,8 @@ namespace {
 
 struct Widths {
   double h, q, kv, f, v, s;
-  double gates;  // matrices of the MLP that read x: two where it is gated
+  double gates;         // matrices of the MLP that read x: two where it is gated
+  double layers, ends;  // with those of further tokens
 };
 
 Widths widths(const ModelConfig& c) {
@@ -16,27 +18,60 @@ Widths widths(const ModelConfig& c) {
           .f = double(c.ffn_hidden),
           .v = double(c.vocabulary),
           .s = double(c.sequence),
-          .gates = c.gated ? 2.0 : 1.0};
+          .gates = c.gated ? 2.0 : 1.0,
+          .layers = double(c.layers + c.ahead.depths),
+          .ends = double(1 + c.ahead.depths)};
+}
+
+/// Multiplications of a token in attention's matrices, norms of latents counted as Megatron does.
+double attention_products(const ModelConfig& c, const Widths& w) {
+  const LatentConfig& l = c.latent;
+  if (!l.on) return w.h * (w.q + 2 * w.kv) + w.q * w.h;
+  const double rank = double(l.rank), query_rank = double(l.query_rank);
+  const double values = double(c.heads * l.value_channels), keys = double(c.heads * l.plain_channels);
+  const double queries = query_rank > 0 ? query_rank * (w.h + w.q + 1) : w.h * w.q;
+  return queries + rank * (w.h + keys + values + 1) + w.h * double(l.turned_channels) + values * w.h;
+}
+
+/// The channels of a query and of a value, over all heads: what a pair of tokens multiplies.
+double channels_of_a_pair(const ModelConfig& c, const Widths& w) {
+  return (w.q + double(c.heads * value_channels(c))) / 2;
+}
+
+/// What a token leaves in latent attention beyond attention as it is counted below: latents and heads, which
+/// may be wider than the hidden state.
+double latent_activations(const ModelConfig& c, const Widths& w) {
+  const LatentConfig& l = c.latent;
+  if (!l.on) return 0;
+  const double latents = 2 * double(l.query_rank) + 2 * double(l.rank) + double(l.turned_channels);
+  return 2 * (latents + 2 * w.q + double(c.heads * (l.plain_channels + 2 * l.value_channels)));
 }
 
 std::int64_t bytes_of(Precision precision) { return precision == Precision::f32 ? 4 : 2; }
 
 }  // namespace
 
+// Of experts those that a token goes through. Layers of further tokens are as the last one is.
 double gpt_training_flops(const ModelConfig& c, std::int64_t sequence) {
   const Widths w = widths(c);
-  const double products = w.h * w.f * (w.gates + 1) + w.h * (w.q + 2 * w.kv) + w.q * w.h;
-  const double tokens = double(sequence);
-  return 6 * tokens * (c.layers * products + w.h * w.v) + 6 * tokens * tokens * w.q * c.layers;
+  const bool last = c.experts.count > 0 && c.experts.at(c.layers - 1);
+  const double mixtures = c.experts.layers_with() + (last ? c.ahead.depths : 0);
+  const double inner = (w.layers - mixtures) * w.f + (mixtures > 0 ? mixtures * width_of_experts(c) : 0);
+  const double products = w.h * inner * (w.gates + 1) + w.layers * attention_products(c, w) +
+                          mixtures * 2 * w.h * double(c.experts.latent);
+  const double tokens = double(sequence), joins = double(c.ahead.depths) * (3 * w.h + 2 * w.h * w.h);
+  return 6 * tokens * (products + joins + w.ends * w.h * w.v) +
+         6 * tokens * tokens * channels_of_a_pair(c, w) * w.layers;
 }
 
 // s b h (34 + 5 n s / h) counts two bytes an element and the score matrices; the latter exist nowhere here.
 double gpt_activation_bound(const ModelConfig& c, std::int64_t micro_batch) {
   const Widths w = widths(c);
-  const double per_layer = w.s * double(micro_batch) * w.h * (18 + 4 * w.f / w.h);
-  const double ends = 8 * w.s * double(micro_batch) + w.s * double(micro_batch) * w.h +
-                      4 * w.s * double(micro_batch) * w.h * (1 + w.v / w.h);
-  return (c.layers * per_layer + ends) * double(bytes_of(c.precision)) / 2;
+  const double tokens = w.s * double(micro_batch);
+  const double per_layer = tokens * (w.h * (18 + 4 * w.f / w.h) + latent_activations(c, w));
+  const double ends = 8 * tokens + tokens * w.h + 4 * tokens * w.h * (1 + w.v / w.h);
+  const double joins = double(c.ahead.depths) * tokens * w.h * 12;  // words, both norms, the end
+  return (w.layers * per_layer + w.ends * ends + joins) * double(bytes_of(c.precision)) / 2;
 }
 
 }  // namespace weft

@@ -7,11 +7,42 @@
 
 namespace weft {
 
-enum class GptType : std::uint8_t { gpt2, llama, mistral, qwen2, qwen3, gemma };
-inline constexpr std::array<std::string_view, 6> gpt_types{"gpt2",  "llama", "mistral",
-                                                           "qwen2", "qwen3", "gemma"};
-inline constexpr std::array<StoredTwice, 1> gpt_stored_twice{{{"lm_head.weight", "embedding.words"}}};
+enum class GptType : std::uint8_t {
+  gpt2,
+  llama,
+  mistral,
+  qwen2,
+  qwen3,
+  gemma,
+  mixtral,
+  qwen2_moe,
+  qwen3_moe,
+  olmoe,
+  deepseek_v3,
+  deepseek_v2
+};
+inline constexpr std::array<std::string_view, 12> gpt_types{
+    "gpt2",    "llama",     "mistral",   "qwen2", "qwen3",       "gemma",
+    "mixtral", "qwen2_moe", "qwen3_moe", "olmoe", "deepseek_v3", "deepseek_v2"};
+/// Those whose layers have experts, or may.
+constexpr bool has_experts(GptType type) { return type >= GptType::mixtral; }
+/// Latent attention, and layers without experts that stand first.
+constexpr bool is_deepseek(GptType type) { return type >= GptType::deepseek_v3; }
+/// The last two: of DeepSeek's further tokens.
+inline constexpr std::array<StoredTwice, 3> gpt_stored_twice{{{"lm_head.weight", "embedding.words"},
+                                                              {"*.embed_tokens.weight", "embedding.words"},
+                                                              {"*.shared_head.head.weight", "output.words"}}};
 GptType gpt_type(std::string_view word);
+
+/// What such a type says of its experts; layers and widths are read already.
+void read_hub_experts(ModelConfig& model, GptType type, HubSettings& settings);
+/// Latent attention and the rest of DeepSeek's settings.
+void read_hub_latent(ModelConfig& model, HubSettings& settings);
+/// Why no type that weft writes has these experts; empty where `type` has them.
+std::string_view no_such_experts(const ModelConfig& model, GptType type);
+GptType type_of_experts(const ModelConfig& model);
+void write_hub_experts(nlohmann::ordered_json& out, const ModelConfig& model, GptType type);
+void write_hub_latent(nlohmann::ordered_json& out, const ModelConfig& model, GptType type);
 
 void read_gpt(ModelConfig& model, HubSettings& settings, std::string_view type);
 std::string_view type_for_gpt(const ModelConfig& model);

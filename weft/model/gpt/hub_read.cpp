@@ -8,6 +8,12 @@
 namespace weft {
 namespace {
 
+bool slides_everywhere(GptType type) { return type == GptType::mistral || type == GptType::mixtral; }
+bool slides_by_layer(GptType type) {
+  return type == GptType::qwen2 || type == GptType::qwen3 || type == GptType::qwen2_moe ||
+         type == GptType::qwen3_moe;
+}
+
 void read_yarn(RotaryConfig& rotary, HubSettings& s) {
   rotary.scaling = RotaryScaling::yarn;
   rotary.factor = s.positive("factor", 1);
@@ -17,6 +23,8 @@ void read_yarn(RotaryConfig& rotary, HubSettings& s) {
   if (s.find("mscale") != nullptr && s.find("mscale_all_dim") != nullptr) {
     rotary.mscale = s.positive("mscale", 1);
     rotary.mscale_all = s.positive("mscale_all_dim", 0);
+  } else if (s.find("mscale_all_dim") != nullptr) {
+    s.refuse("mscale", "expected a number beside mscale_all_dim");
   }
   const double usual = rotary.factor <= 1 ? 1 : 0.1 * std::log(rotary.factor) + 1;
   if (std::abs(s.number("attention_factor", usual) - usual) > 1e-6)
@@ -24,10 +32,10 @@ void read_yarn(RotaryConfig& rotary, HubSettings& s) {
 }
 
 // "rope_scaling" until transformers 4, "rope_parameters" since 5; the base stands beside or inside.
-void read_rotary(ModelConfig& model, HubSettings& outer) {
+void read_rotary(ModelConfig& model, GptType type, HubSettings& outer) {
   RotaryConfig& rotary = model.rotary;
   model.positions = Positions::rotary;
-  rotary.base = outer.positive("rope_theta", 10000);
+  rotary.base = outer.positive("rope_theta", type == GptType::mixtral ? 1e6 : 10000);
   outer.must_be("partial_rotary_factor", 1.0);
   const HubSettings::Json* scaling = outer.find("rope_parameters");
   if (scaling == nullptr) scaling = outer.find("rope_scaling");
@@ -59,12 +67,18 @@ void read_rotary(ModelConfig& model, HubSettings& outer) {
     fail(Kind::data, who, ": \"", other.front(), "\" is a setting that weft does not know");
 }
 
+/// transformers writes 0 where no layer looks through one.
+std::int64_t read_width(HubSettings& s, std::int64_t otherwise) {
+  const HubSettings::Json* found = s.find("sliding_window");
+  return found != nullptr && *found == 0 ? 0 : s.size_or("sliding_window", otherwise);
+}
+
 // Which layers look through the window: Qwen's first ones see everything, or a list says it.
 void read_window(ModelConfig& model, GptType type, HubSettings& s) {
-  const bool can = type == GptType::mistral || type == GptType::qwen2 || type == GptType::qwen3;
+  const bool everywhere = slides_everywhere(type), can = everywhere || slides_by_layer(type);
   const HubSettings::Json* types = s.find("layer_types");
-  const bool on = type == GptType::mistral || s.yes("use_sliding_window", false);
-  const std::int64_t window = s.size_or("sliding_window", type == GptType::mistral ? 0 : 4096);
+  const bool on = everywhere || s.yes("use_sliding_window", false);
+  const std::int64_t window = read_width(s, everywhere ? 0 : 4096);
   const std::int64_t full = s.size_or("max_window_layers", 28);
   if (!can || !on || window == 0) {
     if (types != nullptr)
@@ -74,7 +88,7 @@ void read_window(ModelConfig& model, GptType type, HubSettings& s) {
   }
   model.window = window;
   if (types == nullptr) {
-    if (type == GptType::mistral) return;
+    if (everywhere) return;
     for (int layer = 0; layer < model.layers; ++layer) model.window_layers.push_back(layer >= full);
     return;
   }
@@ -106,34 +120,49 @@ void read_gpt2(ModelConfig& m, HubSettings& s) {
 void read_biases(ModelConfig& m, GptType type, HubSettings& s) {
   m.qkv_bias = m.linear_bias = false;
   if (type == GptType::qwen2) m.qkv_bias = true;
-  if (type == GptType::mistral || type == GptType::qwen2) return;
+  if (type == GptType::qwen2_moe) m.qkv_bias = s.yes("qkv_bias", true);
+  if (slides_everywhere(type) || type == GptType::qwen2 || type == GptType::qwen2_moe) return;
   const bool attention = s.yes("attention_bias", false);
+  if (type == GptType::deepseek_v2) s.must_be("mlp_bias", false);
   const bool mlp = type == GptType::llama && s.yes("mlp_bias", false);
   if (attention != mlp) s.refuse("attention_bias", "weft has biases in attention and MLP, or in neither");
   m.qkv_bias = m.linear_bias = attention;
+}
+
+void read_heads(ModelConfig& m, GptType type, HubSettings& s) {
+  if (is_deepseek(type)) return;
+  const bool may_lack = type == GptType::llama || type == GptType::olmoe;
+  m.groups = int(may_lack ? s.size_or("num_key_value_heads", m.heads, HubSettings::most_heads)
+                          : s.size("num_key_value_heads", HubSettings::most_heads));
+  const bool own_width = type == GptType::qwen3 || type == GptType::gemma;
+  m.channels = own_width ? s.size("head_dim", HubSettings::widest / 16)
+                         : s.size_or("head_dim", 0, HubSettings::widest / 16);
+}
+
+double usual_epsilon(GptType type) {
+  return type == GptType::mixtral || type == GptType::olmoe ? 1e-5 : 1e-6;
 }
 
 void read_llama_like(ModelConfig& m, GptType type, HubSettings& s) {
   m.layers = int(s.size("num_hidden_layers", HubSettings::most_layers));
   m.hidden = s.size("hidden_size", HubSettings::widest);
   m.heads = int(s.size("num_attention_heads", HubSettings::most_heads));
-  m.groups = int(type == GptType::llama ? s.size_or("num_key_value_heads", m.heads, HubSettings::most_heads)
-                                        : s.size("num_key_value_heads", HubSettings::most_heads));
-  const bool own_width = type == GptType::qwen3 || type == GptType::gemma;
-  m.channels = own_width ? s.size("head_dim", HubSettings::widest / 16)
-                         : s.size_or("head_dim", 0, HubSettings::widest / 16);
+  read_heads(m, type, s);
   m.ffn_hidden = s.size("intermediate_size", HubSettings::widest);
   m.max_positions = s.size("max_position_embeddings");
   m.norm = NormKind::rms;
-  m.norm_epsilon = s.positive("rms_norm_eps", 1e-6);
+  m.norm_epsilon = s.positive("rms_norm_eps", usual_epsilon(type));
   m.gated = true;
   m.hidden_dropout = 0;
   m.attention_dropout = s.fraction("attention_dropout", 0);
   m.tied_output = s.yes("tie_word_embeddings", type == GptType::gemma);
-  m.qk_norm = type == GptType::qwen3;
+  m.qk_norm = type == GptType::qwen3 || type == GptType::qwen3_moe || type == GptType::olmoe;
+  m.qk_norm_whole = type == GptType::olmoe;
   read_biases(m, type, s);
-  read_rotary(m, s);
+  read_rotary(m, type, s);
   read_window(m, type, s);
+  if (is_deepseek(type)) read_hub_latent(m, s);
+  if (has_experts(type)) read_hub_experts(m, type, s);
   if (type == GptType::gemma) {
     // transformers computes the tanh form whatever the older of the two settings says.
     m.activation = hub_activation(s.word("hidden_activation", "gelu_pytorch_tanh"), s, "hidden_activation");

@@ -11,7 +11,7 @@ namespace {
 class Cook {
  public:
   Cook(const ModelConfig& model, GptType type)
-      : gpt2_(type == GptType::gpt2), m_(model), list_(gpt_parameters(model)) {
+      : type_(type), gpt2_(type == GptType::gpt2), m_(model), list_(gpt_parameters(model)) {
     // Only Gemma stores its gains as we do where ours stand around zero.
     plus_ = m_.norm_centered_gain && type != GptType::gemma ? 1 : 0;
   }
@@ -21,6 +21,7 @@ class Cook {
     if (list_.has("embedding.positions")) same("embedding.positions", "transformer.wpe.weight");
     for (int layer = 0; layer < m_.layers; ++layer) gpt2_ ? gpt2_layer(layer) : llama_layer(layer);
     norm("final_norm", gpt2_ ? "transformer.ln_f" : "model.norm");
+    further_tokens();
     if (list_.has("output.words")) same("output.words", "lm_head.weight");
     if (out_.size() != list_.all().size())
       fail(Kind::internal, "exchange: ", out_.size(), " recipes for a model of ", list_.all().size(),
@@ -65,19 +66,75 @@ class Cook {
   void llama_layer(int layer) {
     const std::string ours = "layers." + std::to_string(layer);
     const std::string theirs = "model.layers." + std::to_string(layer);
+    layer_of(ours, theirs);
+  }
+  /// Attention and an MLP, or experts, of any layer that is made so.
+  void layer_of(const std::string& ours, const std::string& theirs) {
     norm(ours + ".attention_norm", theirs + ".input_layernorm");
-    attend(ours + ".attention.qkv", theirs + ".self_attn", ".weight");
-    if (list_.has(ours + ".attention.qkv.bias"))
-      attend(ours + ".attention.qkv", theirs + ".self_attn", ".bias");
-    if (list_.has(ours + ".attention.q_norm.gain")) {
-      head_norm(ours + ".attention.q_norm", theirs + ".self_attn.q_norm");
-      head_norm(ours + ".attention.k_norm", theirs + ".self_attn.k_norm");
-    }
+    if (m_.latent.on)
+      latent_attention(ours + ".attention", theirs + ".self_attn");
+    else
+      attention(ours + ".attention", theirs + ".self_attn");
     linear(ours + ".attention.project", theirs + ".self_attn.o_proj");
     norm(ours + ".mlp_norm", theirs + ".post_attention_layernorm");
-    widen(ours + ".mlp.up", theirs + ".mlp", ".weight");
-    if (list_.has(ours + ".mlp.up.bias")) widen(ours + ".mlp.up", theirs + ".mlp", ".bias");
-    linear(ours + ".mlp.down", theirs + ".mlp.down_proj");
+    if (list_.has(ours + ".router.weight"))
+      experts(ours, theirs + (type_ == GptType::mixtral ? ".block_sparse_moe" : ".mlp"));
+    else
+      mlp(ours + ".mlp", theirs + ".mlp");
+  }
+  void attention(const std::string& ours, const std::string& theirs) {
+    attend(ours + ".qkv", theirs, ".weight");
+    if (list_.has(ours + ".qkv.bias")) attend(ours + ".qkv", theirs, ".bias");
+    if (!list_.has(ours + ".q_norm.gain")) return;
+    head_norm(ours + ".q_norm", theirs + ".q_norm");
+    head_norm(ours + ".k_norm", theirs + ".k_norm");
+  }
+  void latent_attention(const std::string& ours, const std::string& theirs) {
+    if (list_.has(ours + ".query.weight")) {
+      linear(ours + ".query", theirs + ".q_proj");
+    } else {
+      linear(ours + ".query_down", theirs + ".q_a_proj");
+      norm(ours + ".query_norm", theirs + ".q_a_layernorm");
+      linear(ours + ".query_up", theirs + ".q_b_proj");
+    }
+    linear(ours + ".key_value_down", theirs + ".kv_a_proj_with_mqa");
+    norm(ours + ".key_value_norm", theirs + ".kv_a_layernorm");
+    linear(ours + ".key_value_up", theirs + ".kv_b_proj");
+  }
+  void mlp(const std::string& ours, const std::string& theirs) {
+    widen(ours + ".up", theirs, ".weight");
+    if (list_.has(ours + ".up.bias")) widen(ours + ".up", theirs, ".bias");
+    linear(ours + ".down", theirs + ".down_proj");
+  }
+  void experts(const std::string& ours, const std::string& theirs) {
+    linear(ours + ".router", theirs + ".gate");
+    if (list_.has(ours + ".router.expert_bias")) {
+      same(ours + ".router.expert_bias", theirs + ".gate.e_score_correction_bias");
+      out_.back().parts.front().always_f32 = true;
+    }
+    for (int e = 0; e < m_.experts.count; ++e)
+      expert(ours + ".experts." + std::to_string(e), theirs + ".experts." + std::to_string(e));
+    if (!list_.has(ours + ".shared.up.weight")) return;
+    mlp(ours + ".shared", theirs + (type_ == GptType::qwen2_moe ? ".shared_expert" : ".shared_experts"));
+    if (list_.has(ours + ".shared.gate.weight"))
+      linear(ours + ".shared.gate", theirs + ".shared_expert_gate");
+  }
+  void expert(const std::string& ours, const std::string& theirs) {
+    if (type_ != GptType::mixtral) return mlp(ours, theirs);
+    two_halves(ours + ".up.weight", theirs + ".w1.weight", theirs + ".w3.weight");
+    linear(ours + ".down", theirs + ".w2");
+  }
+  /// What DeepSeek-V3's files have behind the last layer, as layers of their own.
+  void further_tokens() {
+    for (int depth = 0; depth < m_.ahead.depths; ++depth) {
+      const std::string ours = "ahead.layers." + std::to_string(depth);
+      const std::string theirs = "model.layers." + std::to_string(m_.layers + depth);
+      norm(ours + ".word_norm", theirs + ".enorm");
+      norm(ours + ".hidden_norm", theirs + ".hnorm");
+      linear(ours + ".join", theirs + ".eh_proj");
+      layer_of(ours, theirs);
+      norm(ours + ".final_norm", theirs + ".shared_head.norm");
+    }
   }
 
   /// As wide as a tensor of ours, with another number of rows.
@@ -98,17 +155,21 @@ class Cook {
     out_.push_back(std::move(recipe));
   }
   void widen(const std::string& ours, const std::string& theirs, const std::string& what) {
-    const std::int64_t f = m_.ffn_hidden;
-    const Shape& shape = shape_of(ours + what);
-    out_.push_back(
-        {ours + what,
-         shape,
-         {{theirs + ".gate_proj" + what, rows_of(shape, f)}, {theirs + ".up_proj" + what, rows_of(shape, f)}},
-         {{0, 0, 0, f}, {1, 0, f, f}}});
+    two_halves(ours + what, theirs + ".gate_proj" + what, theirs + ".up_proj" + what);
+  }
+  /// Ours is theirs, one above the other.
+  void two_halves(const std::string& ours, std::string above, std::string below) {
+    const Shape& shape = shape_of(ours);
+    const std::int64_t f = shape[0] / 2;
+    out_.push_back({ours,
+                    shape,
+                    {{std::move(above), rows_of(shape, f)}, {std::move(below), rows_of(shape, f)}},
+                    {{0, 0, 0, f}, {1, 0, f, f}}});
   }
   void head_norm(const std::string& ours, const std::string& theirs) {
-    Recipe recipe{ours + ".gain", shape_of(ours + ".gain"), {{theirs + ".weight", {m_.channels}}}, {}, plus_};
-    turning(recipe.runs, 0, 0, 0);
+    const Shape& shape = shape_of(ours + ".gain");
+    Recipe recipe{ours + ".gain", shape, {{theirs + ".weight", shape}}, {}, plus_};
+    for (std::int64_t at = 0; at < shape[0]; at += m_.channels) turning(recipe.runs, 0, at, at);
     out_.push_back(std::move(recipe));
   }
 
@@ -139,6 +200,7 @@ class Cook {
     return runs;
   }
 
+  GptType type_;
   bool gpt2_;
   const ModelConfig& m_;
   ParameterList list_;

@@ -1,11 +1,14 @@
 // Writing: the plainest type that has what the model has; a feature that none has is refused by name.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
 #include "weft/base/format.h"
 #include "weft/model/gpt/hub.h"
+#include "weft/model/hub_settings.h"
+#include "weft/model/rotary.h"
 
 namespace weft {
 namespace {
@@ -22,6 +25,11 @@ bool all_windowed(const ModelConfig& m) {
   return std::ranges::all_of(m.window_layers, [](int w) { return w != 0; });
 }
 
+double usual_scale(ModelConfig m) {
+  m.softmax_scale = 0;
+  return attention_scale(m);
+}
+
 // What must hold for any family: the reason that none has it, else nothing.
 std::string_view nobody_has(const ModelConfig& m) {
   if (m.positions == Positions::none) return "no positions";
@@ -29,14 +37,23 @@ std::string_view nobody_has(const ModelConfig& m) {
   if (m.positions == Positions::rotary && m.rotary.percent != 1)
     return "rotary positions on a part of each head";
   if (m.positions == Positions::rotary && m.rotary.skip_every != 0) return "layers without rotary positions";
-  if (!near(plain_gpt(m).softmax_scale, 1 / std::sqrt(double(m.channels))))
-    return "a softmax scale of its own";
+  if (!near(plain_gpt(m).softmax_scale, usual_scale(m))) return "a softmax scale of its own";
+  if (m.latent.on && m.rotary.scaling == RotaryScaling::llama3)
+    return "latent attention with angles that are stretched as Llama 3's";
+  if (m.rotary.scaling == RotaryScaling::yarn && m.rotary.mscale != 1 && m.rotary.mscale_all == 0)
+    return "a growth of the attention temperature without one for all channels";
+  if (!m.latent.on && m.ahead.depths > 0) return "further tokens without latent attention";
+  if (m.ahead.layers() < m.ahead.depths) return "several further tokens through one layer";
+  if (m.experts.residual) return "experts beside an MLP, weighed by a gate";
+  if (m.output_multiplier != 1) return "an output multiplier";
   if (m.mup.output_multiplier != 1 || m.mup.embedding_multiplier != 1) return "multipliers of muP";
   return "";
 }
 
 std::string_view no_gpt2(const ModelConfig& m) {
   if (m.norm != NormKind::layer) return "learned positions with an RMS norm";
+  if (m.experts.count > 0) return "learned positions with experts";
+  if (m.latent.on) return "learned positions with latent attention";
   if (m.gated) return "learned positions with a gated MLP";
   if (!m.linear_bias || !m.qkv_bias) return "learned positions without biases";
   if (m.groups != m.heads) return "learned positions with grouped heads";
@@ -48,41 +65,39 @@ std::string_view no_gpt2(const ModelConfig& m) {
   return "";
 }
 
+std::string_view no_mixture(const ModelConfig& m) {
+  const GptType type = type_of_experts(m);
+  if (m.linear_bias) return "experts or latent attention with biases";
+  if (has_window(m) && (type == GptType::olmoe || is_deepseek(type)))
+    return "a window with latent attention, or with norms of whole queries and keys";
+  if (has_window(m) && !all_windowed(m) && type == GptType::mixtral)
+    return "a window in some layers, with experts";
+  return no_such_experts(m, type);
+}
+
 std::string_view no_llama(const ModelConfig& m) {
   if (m.norm != NormKind::rms) return "rotary positions with a layer norm";
   if (!m.gated) return "rotary positions with an MLP that is not gated";
   if (m.linear_bias && (!m.qkv_bias || m.qk_norm)) return "biases in the MLP with query and key norms";
   if (m.qkv_bias && m.qk_norm) return "biases and norms of queries and keys";
   if (has_window(m) && m.linear_bias) return "a window with biases";
+  if (m.experts.count > 0 || m.latent.on) return no_mixture(m);
+  if (m.qk_norm_whole) return "norms of whole queries and keys, without experts";
   if (has_window(m) && !all_windowed(m) && !m.qkv_bias && !m.qk_norm)
     return "a window in some layers, without biases or norms of queries and keys";
   return "";
 }
 
 bool is_gemma(const ModelConfig& m) {
-  return m.gated && m.activation == Activation::gelu && m.tied_output &&
+  return m.gated && m.activation == Activation::gelu && m.tied_output && m.experts.count == 0 &&
+         !m.latent.on &&
          std::abs(m.embedding_multiplier - std::sqrt(double(m.hidden))) < 1e-6 * m.embedding_multiplier &&
          m.norm_centered_gain && !m.qk_norm && !m.qkv_bias && !m.linear_bias && !has_window(m);
 }
 
 ordered_json activation_word(const ModelConfig& m) {
-  switch (m.activation) {
-    case Activation::silu:
-      return "silu";
-    case Activation::gelu:
-      return m.positions == Positions::learned ? "gelu_new" : "gelu_pytorch_tanh";
-    case Activation::gelu_erf:
-      return "gelu";
-    case Activation::quick_gelu:
-      return "quick_gelu";
-    case Activation::relu:
-      return "relu";
-    case Activation::squared_relu:
-      return "relu2";
-    default:
-      fail(Kind::usage, "exchange: no Hugging Face model that weft writes has the activation ",
-           words(m.activation)[std::size_t(m.activation)]);
-  }
+  if (m.activation == Activation::gelu && m.positions != Positions::learned) return "gelu_pytorch_tanh";
+  return hub_activation_word(m.activation);
 }
 
 void add_rotary(ordered_json& out, const RotaryConfig& r) {
@@ -110,7 +125,11 @@ void add_rotary(ordered_json& out, const RotaryConfig& r) {
 
 void add_window(ordered_json& out, const ModelConfig& m, GptType type) {
   if (type == GptType::mistral) out["sliding_window"] = m.window;
-  if (type != GptType::qwen2 && type != GptType::qwen3) return;
+  if (type == GptType::mixtral)
+    out["sliding_window"] = has_window(m) ? ordered_json(m.window) : ordered_json();
+  const bool by_layer = type == GptType::qwen2 || type == GptType::qwen3 || type == GptType::qwen2_moe ||
+                        type == GptType::qwen3_moe;
+  if (!by_layer) return;
   const bool on = has_window(m);
   out["use_sliding_window"] = on;
   out["sliding_window"] = on ? ordered_json(m.window) : ordered_json();
@@ -137,8 +156,10 @@ ordered_json gpt2_json(const ModelConfig& m) {
           {"scale_attn_weights", true}};
 }
 
-constexpr std::string_view class_names[] = {"GPT2LMHeadModel",  "LlamaForCausalLM", "MistralForCausalLM",
-                                            "Qwen2ForCausalLM", "Qwen3ForCausalLM", "GemmaForCausalLM"};
+constexpr std::array<std::string_view, gpt_types.size()> class_names{
+    "GPT2LMHeadModel",     "LlamaForCausalLM", "MistralForCausalLM",    "Qwen2ForCausalLM",
+    "Qwen3ForCausalLM",    "GemmaForCausalLM", "MixtralForCausalLM",    "Qwen2MoeForCausalLM",
+    "Qwen3MoeForCausalLM", "OlmoeForCausalLM", "DeepseekV3ForCausalLM", "DeepseekV2ForCausalLM"};
 
 ordered_json llama_like_json(const ModelConfig& m, GptType type) {
   ordered_json out{{"architectures", {class_names[std::size_t(type)]}},
@@ -155,10 +176,15 @@ ordered_json llama_like_json(const ModelConfig& m, GptType type) {
                    {"attention_dropout", m.attention_dropout}};
   if (type == GptType::gemma) out["hidden_activation"] = activation_word(m);
   if (type == GptType::llama) out["mlp_bias"] = m.linear_bias;
-  if (type == GptType::llama || type == GptType::qwen3 || type == GptType::gemma)
+  if (type == GptType::llama || type == GptType::qwen3 || type == GptType::gemma ||
+      type == GptType::qwen3_moe || type == GptType::olmoe || is_deepseek(type))
     out["attention_bias"] = m.linear_bias;
   add_rotary(out, m.rotary);
   add_window(out, m, type);
+  if (is_deepseek(type))
+    write_hub_latent(out, m, type);
+  else if (has_experts(type))
+    write_hub_experts(out, m, type);
   return out;
 }
 
@@ -174,6 +200,7 @@ GptType plainest(const ModelConfig& m) {
          reason);
   if (learned) return GptType::gpt2;
   if (is_gemma(m)) return GptType::gemma;
+  if (m.experts.count > 0 || m.latent.on) return type_of_experts(m);
   if (m.qk_norm) return GptType::qwen3;
   if (m.qkv_bias && !m.linear_bias) return GptType::qwen2;
   return has_window(m) ? GptType::mistral : GptType::llama;
@@ -182,7 +209,12 @@ GptType plainest(const ModelConfig& m) {
 }  // namespace
 
 ModelConfig plain_gpt(ModelConfig m) {
-  if (m.softmax_scale == 0) m.softmax_scale = 1 / std::sqrt(double(m.channels));
+  if (m.softmax_scale == 0) m.softmax_scale = attention_scale(m);
+  if (m.experts.count > 0) {
+    m.experts.every = 1;
+    const bool none_dense = std::ranges::all_of(m.experts.layers, [](int one) { return one != 0; });
+    if (none_dense) m.ffn_hidden = m.experts.ffn_hidden;  // of no layer
+  }
   const RotaryConfig r = m.rotary;
   m.rotary = {};
   if (m.positions == Positions::rotary) {

@@ -1,6 +1,8 @@
 // GPT as a value.
 #include <array>
 
+#include "weft/base/error.h"
+#include "weft/model/experts.h"
 #include "weft/model/gpt/gpt.h"
 #include "weft/model/gpt/hub.h"
 #include "weft/model/stack.h"
@@ -8,7 +10,14 @@
 namespace weft {
 namespace {
 
-std::vector<NamedLoss> gpt_losses(const ModelConfig&) { return {{.name = "lm loss"}}; }
+// Megatron tells further tokens' losses as means of microbatches' means.
+std::vector<NamedLoss> gpt_losses(const ModelConfig& config) {
+  std::vector<NamedLoss> losses{{.name = "lm loss"}};
+  for (int k = 1; k <= config.ahead.depths; ++k)
+    losses.push_back({.name = text("mtp_", k, " loss"), .mean = LossMean::microbatches, .ahead = k});
+  for (NamedLoss& loss : balancing_losses(config)) losses.push_back(std::move(loss));
+  return losses;
+}
 
 constexpr std::array<BatchField, 5> fields{
     {{.from = data::Field::tokens, .to = [](Batch& b) -> Tensor& { return b.text.tokens; }},
@@ -18,9 +27,13 @@ constexpr std::array<BatchField, 5> fields{
       .as = BatchField::As::counts},
      {.from = data::Field::positions, .to = [](Batch& b) -> Tensor& { return b.text.positions; }},
      {.from = data::Field::documents,
-      .to = [](Batch& b) -> Tensor& { return b.text.documents; },
+      .to = [](Batch& b) -> Tensor& { return b.text.segments; },
       .as = BatchField::As::rows,
       .may_lack = true}}};
+
+void complete_gpt(ModelConfig& m) {
+  complete_decoder(m, {.experts = true, .latent = true, .further_tokens = true});
+}
 
 Samples gpt_samples(const ModelConfig& config) { return {.sequence = config.sequence}; }
 
@@ -28,8 +41,9 @@ Samples gpt_samples(const ModelConfig& config) { return {.sequence = config.sequ
 
 ModelKind gpt_kind() {
   return {.name = "gpt",
+          .usual_tokenizer = "GPT2BPETokenizer",
           .losses = gpt_losses,
-          .complete = complete_decoder,
+          .complete = complete_gpt,
           .parameters = gpt_parameters,
           .training_flops = gpt_training_flops,
           .activation_bound = gpt_activation_bound,

@@ -2,6 +2,19 @@
 #include "weft/model/gpt/gpt.h"
 
 namespace weft {
+namespace {
+
+/// What a further token is guessed by, or all of them; its layer is as the last one.
+void add_depth(ParameterList& list, const ModelConfig& c, const std::string& name) {
+  add_norm(list, c, name + ".word_norm", c.hidden);
+  add_norm(list, c, name + ".hidden_norm", c.hidden);
+  add_matrix(list, name + ".join", {c.hidden, 2 * c.hidden, false}, matrix_init(c, c.hidden, 2 * c.hidden));
+  add_block(list, c, name, c.layers - 1);
+  add_norm(list, c, name + ".final_norm", c.hidden);
+}
+
+}  // namespace
+
 ParameterList gpt_parameters(const ModelConfig& c) {
   ParameterList list;
   const Init words = random_init(c, c.vocabulary, c.hidden, c.init.embedding_std.value_or(c.init.std));
@@ -9,8 +22,10 @@ ParameterList gpt_parameters(const ModelConfig& c) {
   if (c.positions == Positions::learned)
     list.add("embedding.positions", {c.max_positions, c.hidden},
              random_init(c, c.max_positions, c.hidden, c.init.std));
-  for (int layer = 0; layer < c.layers; ++layer) add_block(list, c, "layers." + std::to_string(layer));
+  for (int layer = 0; layer < c.layers; ++layer) add_block(list, c, "layers." + std::to_string(layer), layer);
   add_norm(list, c, "final_norm", c.hidden);
+  for (int depth = 0; depth < c.ahead.layers(); ++depth)
+    add_depth(list, c, "ahead.layers." + std::to_string(depth));
   if (!c.tied_output) list.add("output.words", {c.vocabulary, c.hidden}, words);
   return list;
 }

@@ -22,7 +22,7 @@ void begin(Stage& stage, Builder& builder, const std::string& distances, const B
 // The decoder begins where its first layer stands: hidden states of the encoder travel there as they are.
 Stage build_t5(const ModelConfig& config, const StagePart& part, const Circles& circles, Device& device) {
   Builder builder(config, t5_parameters(config), part, circles, device);
-  Stage stage = builder.stage();
+  Stage stage;
   const int first = part.first_layer, end = first + part.layers, border = config.layers;
   if (part.embeds) begin(stage, builder, "encoder.distances", encoder);
   builder.add_blocks(stage, first, std::min(end, border), [&](int layer) {

@@ -4,8 +4,8 @@
 
 #include "weft/base/error.h"
 #include "weft/base/number.h"
-#include "weft/model/hub_settings.h"
 #include "weft/model/stack.h"
+#include "weft/model/t5/hub.h"
 #include "weft/model/t5/t5.h"
 
 namespace weft {
@@ -16,11 +16,11 @@ std::vector<NamedLoss> t5_losses(const ModelConfig&) { return {{.name = "lm loss
 constexpr std::array<BatchField, 6> fields{
     {{.from = data::Field::encoder_tokens, .to = [](Batch& b) -> Tensor& { return b.source.tokens; }},
      {.from = data::Field::encoder_mask,
-      .to = [](Batch& b) -> Tensor& { return b.source.documents; },
+      .to = [](Batch& b) -> Tensor& { return b.source.segments; },
       .as = BatchField::As::present},
      {.from = data::Field::tokens, .to = [](Batch& b) -> Tensor& { return b.text.tokens; }},
      {.from = data::Field::decoder_mask,
-      .to = [](Batch& b) -> Tensor& { return b.text.documents; },
+      .to = [](Batch& b) -> Tensor& { return b.text.segments; },
       .as = BatchField::As::present},
      {.from = data::Field::labels, .to = [](Batch& b) -> Tensor& { return b.targets; }},
      {.from = data::Field::loss_mask,
@@ -38,7 +38,8 @@ void check_distances(const RelativeConfig& r) {
 void complete_t5(ModelConfig& m) {
   if (m.decoder_layers == 0) m.decoder_layers = m.layers;
   if (m.decoder_sequence == 0)
-    fail(Kind::usage, "model: the length of the decoder's sequence is not set; give --decoder-seq-length");
+    fail(Kind::usage,
+         "model: the length of the decoder's sequence is not set; give {model.decoder_sequence}");
   if (m.max_positions == 0) m.max_positions = std::max(m.sequence, m.decoder_sequence);
   complete_layers(m);
   if (m.max_positions < m.decoder_sequence)
@@ -53,14 +54,7 @@ void complete_t5(ModelConfig& m) {
   if (m.positions == Positions::relative) check_distances(m.relative);
 }
 
-// A sum of three is not the same for every order of stages; of two it is.
 std::vector<StagePart> cut_t5(const ModelConfig& config, const StageCut& cut) {
-  if (config.exact && config.tied_output && cut.ranks * cut.chunks > 1)
-    fail(
-        Kind::usage,
-        "exact mode: a T5's words are read by encoder, decoder and output, whose gradients would be added in "
-        "another order on several pipeline stages; take one stage, or "
-        "--untie-embeddings-and-output-weights");
   return cut_stages(config.layers + config.decoder_layers, cut);
 }
 
@@ -95,23 +89,12 @@ Samples t5_samples(const ModelConfig& config) {
   return {.of = Samples::Of::hidden_spans, .sequence = config.sequence, .decoder = config.decoder_sequence};
 }
 
-// ---- Hugging Face's T5s are others
-void read_nothing(ModelConfig&, HubSettings&, std::string_view type) {
-  fail(Kind::internal, "exchange: no T5 is called ", type);
-}
-std::string_view no_type(const ModelConfig&) {
-  fail(Kind::usage, "exchange: weft writes no Hugging Face model of two stacks yet");
-}
-nlohmann::ordered_json write_nothing(const ModelConfig&, std::string_view) { return {}; }
-std::vector<Recipe> no_recipes(const ModelConfig&, std::string_view) { return {}; }
-bool no_table(std::string_view) { return false; }
-ModelConfig as_it_is(ModelConfig m) { return m; }
-
 }  // namespace
 
 ModelKind t5_kind() {
   return {.name = "t5",
-          .continues = false,
+          .usual_tokenizer = "BertWordPieceLowerCase",
+          .speech = Speech::answers,
           .losses = t5_losses,
           .complete = complete_t5,
           .parameters = t5_parameters,
@@ -125,14 +108,14 @@ ModelKind t5_kind() {
           .carried = carried_by_t5,
           .samples = t5_samples,
           .fields = fields,
-          .hub = {.types = {},
-                  .read = read_nothing,
-                  .type_for = no_type,
-                  .write = write_nothing,
-                  .recipes = no_recipes,
-                  .twice = {},
-                  .known_table = no_table,
-                  .plainly = as_it_is}};
+          .hub = {.types = t5_types,
+                  .read = read_t5,
+                  .type_for = type_for_t5,
+                  .write = write_t5,
+                  .recipes = t5_recipes,
+                  .twice = t5_stored_twice,
+                  .known_table = is_known_t5_table,
+                  .plainly = plain_t5}};
 }
 
 }  // namespace weft

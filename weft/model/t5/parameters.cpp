@@ -8,9 +8,8 @@ namespace {
 void add_cross(ParameterList& list, const ModelConfig& c, const std::string& name) {
   const std::int64_t h = c.hidden, queries = c.heads * c.channels;
   add_norm(list, c, name + ".cross_norm", h);
-  add_matrix(list, name + ".cross.query", {queries, h, c.qkv_bias}, random_init(c, queries, h, c.init.std));
-  add_matrix(list, name + ".cross.key_value", {2 * queries, h, c.qkv_bias},
-             random_init(c, 2 * queries, h, c.init.std));
+  add_matrix(list, name + ".cross.query", {queries, h, c.qkv_bias}, matrix_init(c, queries, h));
+  add_matrix(list, name + ".cross.key_value", {2 * queries, h, c.qkv_bias}, matrix_init(c, 2 * queries, h));
   add_matrix(list, name + ".cross.project", {h, queries, c.linear_bias}, output_init(c, h, queries));
 }
 
@@ -41,10 +40,10 @@ ParameterList t5_parameters(const ModelConfig& config) {
     add_cross(list, c, name);
   }
   add_norm(list, c, "decoder.final_norm", c.hidden);
-  if (c.tied_output)
-    list.add("output.bias", {c.vocabulary}, constant_init(0));
-  else
+  if (!c.tied_output)
     list.add("output.words", {c.vocabulary, c.hidden}, words);
+  else if (c.output_bias)
+    list.add("output.bias", {c.vocabulary}, constant_init(0));
   return list;
 }
 

@@ -8,6 +8,8 @@
 #include "weft/ops/elementwise.h"
 #include "weft/optim/rules/muon.h"
 #include "weft/optim/under_way.h"
+#include "weft/tensor/exact_sum.h"
+#include "weft/tensor/host.h"
 
 namespace weft {
 namespace {
@@ -32,6 +34,19 @@ Tensor held(const Tensor& x, const Piece& piece) {
   return x.view({x.elements()}).slice(0, piece.at, piece.where.local.elements()).view(piece.where.local);
 }
 
+/// visit(a matrix that lies in one: all of it, or [turns, rows of a turn, columns])
+template <class Visit>
+void each_band_of(const Parameter& parameter, const Tensor& x, bool split, const Visit& visit) {
+  if (parameter.bands.empty() || !split) return visit(x);
+  const std::int64_t turn = std::accumulate(parameter.bands.begin(), parameter.bands.end(), std::int64_t{0});
+  const Tensor by_turn = x.view({exact(x.dim(0), turn), turn, x.dim(1)});
+  std::int64_t at = 0;
+  for (const std::int64_t rows : parameter.bands) {
+    visit(by_turn.slice(1, at, rows));
+    at += rows;
+  }
+}
+
 }  // namespace
 
 bool is_muons(const Parameter& parameter) {
@@ -48,6 +63,10 @@ MuonMatrices::MuonMatrices(Weights& weights, const MuonConfig& config)
     return a.slot->parameter->name < b.slot->parameter->name;
   });
   share_out();
+  for (const Matrix& matrix : matrices_)
+    if (is_mine(matrix) && !comes_together(matrix))
+      norms_.resize(norms_.size() + bands_of(*matrix.slot->parameter));
+  digits_.resize(norms_.size() * exact_digits);
 }
 
 // The most work first, to whoever has least.
@@ -71,9 +90,29 @@ void MuonMatrices::share_out() {
 
 void MuonMatrices::orthogonalize() {
   gather_inputs();
+  look_at_norms();
+  const double* norm = norms_.data();
   for (const Matrix& matrix : matrices_)
-    if (matrix.doer == matrix.block->readers.rank()) act(matrix);
+    if (is_mine(matrix)) act(matrix, norm);
   tell_results();
+}
+
+// Bands of a matrix are added as they lie: their sums are exact.
+void MuonMatrices::look_at_norms() {
+  const Tensor all =
+      ops::zeros(weights_.device(), {std::ssize(norms_), exact_digits}, Dtype::f64, Use::workspace);
+  std::int64_t at = 0;
+  for (const Matrix& matrix : matrices_) {
+    if (!is_mine(matrix) || comes_together(matrix)) continue;
+    each_band_of(*matrix.slot->parameter, Weights::part(matrix.block->grads, *matrix.slot), config_.split_qkv,
+                 [&](const Tensor& band) {
+                   add_squares(all.slice(0, at++, 1).view({exact_digits}), band, cut_of(matrix));
+                 });
+  }
+  if (norms_.empty()) return;
+  read(all, std::span<double>(digits_));
+  for (std::size_t i = 0; i < norms_.size(); ++i)
+    norms_[i] = std::sqrt(exact_value(std::span(digits_).subspan(i * exact_digits).first<exact_digits>()));
 }
 
 void MuonMatrices::gather_inputs() const {
@@ -101,14 +140,23 @@ Communicator* MuonMatrices::circle_of(const Parameter& parameter) const {
   return circle.size() > 1 ? &circle : nullptr;
 }
 
-void MuonMatrices::act(const Matrix& matrix) const {
+bool MuonMatrices::comes_together(const Matrix& matrix) const {
+  return config_.ranks == MuonRanks::duplicated && circle_of(*matrix.slot->parameter) != nullptr;
+}
+
+MatrixCut MuonMatrices::cut_of(const Matrix& matrix) const {
+  Communicator* circle = circle_of(*matrix.slot->parameter);
+  if (circle == nullptr || config_.ranks == MuonRanks::blockwise) return {};
+  const Shard& piece = matrix.slot->parameter->pieces.front().where;
+  return {circle, piece.local[1] == piece.global[1] ? 0 : 1};
+}
+
+void MuonMatrices::act(const Matrix& matrix, const double*& norm) const {
   const Parameter& parameter = *matrix.slot->parameter;
   const Tensor x = Weights::part(matrix.block->grads, *matrix.slot);
-  Communicator* circle = circle_of(parameter);
-  if (circle == nullptr || config_.ranks == MuonRanks::blockwise) return each_band(parameter, x, {});
-  if (config_.ranks == MuonRanks::duplicated) return as_a_whole(matrix, x);
-  const Shard& piece = parameter.pieces.front().where;
-  each_band(parameter, x, {circle, piece.local[1] == piece.global[1] ? 0 : 1});
+  if (comes_together(matrix)) return as_a_whole(matrix, x);
+  each_band(parameter, x, cut_of(matrix), norm);
+  norm += bands_of(parameter);
 }
 
 // What is nowhere counts as zero, so that a sum brings the parts together, however they are cut.
@@ -119,31 +167,34 @@ void MuonMatrices::as_a_whole(const Matrix& matrix, const Tensor& x) const {
   for (const Piece& piece : parameter.pieces)
     if (piece.where.replica == 0) ops::copy_into(box(whole, piece), held(x, piece));
   circle_of(parameter)->all_reduce(whole, Reduce::sum).wait();
-  each_band(parameter, whole, {});
+  each_band(parameter, whole, {}, nullptr);
   for (const Piece& piece : parameter.pieces) ops::copy_into(held(x, piece), box(whole, piece));
 }
 
-void MuonMatrices::each_band(const Parameter& parameter, const Tensor& x, const MatrixCut& cut) const {
+std::size_t MuonMatrices::bands_of(const Parameter& parameter) const {
+  return parameter.bands.empty() || !config_.split_qkv ? 1 : parameter.bands.size();
+}
+
+void MuonMatrices::each_band(const Parameter& parameter, const Tensor& x, const MatrixCut& cut,
+                             const double* norm) const {
   const std::int64_t columns = x.dim(1), ranks = cut.circle ? cut.circle->size() : 1;
   const auto length = [&](std::int64_t rows) {
     return float(cut.circle == nullptr ? scale(rows, columns)
                  : cut.dim == 0        ? scale(rows * ranks, columns)
                                        : scale(rows, columns * ranks));
   };
-  if (parameter.bands.empty() || !config_.split_qkv)
-    return weft::orthogonalize(x, how_, length(x.dim(0)), cut);
-  const std::int64_t turn = std::accumulate(parameter.bands.begin(), parameter.bands.end(), std::int64_t{0});
-  const std::int64_t turns = exact(x.dim(0), turn);
-  const Tensor by_turn = x.view({turns, turn, columns});
-  std::int64_t at = 0;
-  for (const std::int64_t rows : parameter.bands) {
-    const Tensor some = by_turn.slice(1, at, rows);
-    const Tensor matrix = empty(x.device(), {turns * rows, columns}, Dtype::f32, Use::workspace);
-    ops::copy_into(matrix.view({turns, rows, columns}), some);
-    weft::orthogonalize(matrix, how_, length(turns * rows), cut);
-    ops::copy_into(some, matrix.view({turns, rows, columns}));
-    at += rows;
-  }
+  const auto act = [&](const Tensor& matrix) {
+    const float to = length(matrix.dim(0));
+    norm != nullptr ? weft::orthogonalize(matrix, *norm++, how_, to, cut)
+                    : weft::orthogonalize(matrix, how_, to, cut);
+  };
+  each_band_of(parameter, x, config_.split_qkv, [&](const Tensor& band) {
+    if (band.rank() == 2) return act(band);
+    const Tensor matrix = empty(x.device(), {band.dim(0) * band.dim(1), columns}, Dtype::f32, Use::workspace);
+    ops::copy_into(matrix.view(band.shape()), band);
+    act(matrix);
+    ops::copy_into(band, matrix.view(band.shape()));
+  });
 }
 
 double MuonMatrices::scale(std::int64_t rows, std::int64_t columns) const {

@@ -190,7 +190,7 @@ void merge_attention(const AttentionLoops& loops, const AttentionOut& into, cons
   set_forward(from, part);
   to.sq = into.o.dim(0);
   to.r = into.o.dim(3);
-  to.d = into.o.dim(4);
+  to.d_value = into.o.dim(4);
   const std::int64_t heads = into.o.dim(2) * to.r;
   share_out(into.o.dim(1) * heads, into.o.device().threads(), 0, nullptr,
             [&](std::int64_t i, float*) { loops.merge(to, from, i / heads, i % heads); });

@@ -18,8 +18,6 @@ void attention(const AttentionLoops& loops, const AttentionOut& out, const Atten
                const AttentionArgs& how);
 void attention_backward(const AttentionLoops& loops, const AttentionGrads& grads, const Tensor& dout,
                         const AttentionOut& out, const Attended& in, const AttentionArgs& how);
-/// In exact mode (args.block) one call over all keys equals calls over its key blocks, merged one block after
-/// the other.
 void merge_attention(const AttentionLoops& loops, const AttentionOut& into, const AttentionOut& part);
 
 /// Bytes that the calls above ask of the device, from shapes and threads alone: 0 where there is nothing to

@@ -4,8 +4,7 @@
 //   dv += p^T do,   dp = do v^T,   ds = p (dp - D),   dq += scale ds k,   dk += scale ds^T q,   dbias += ds
 //
 // dq adds over keys and dk, dv over queries in ascending order, one product after the other, so no bit
-// depends on who computes what. In exact mode they add by blocks: each block's sum from zero, then the
-// blocks' sums in ascending order; dk and dv of the heads of a group then meet in a tree.
+// depends on who computes what.
 //
 // Products says what is multiplied: numbers widened to f32, or bf16 as it lies. It has
 //   load_queries(sweep, queries), load_keys(sweep, keys of the chunk)   copies in the form that it multiplies
@@ -27,16 +26,22 @@ namespace weft::fast::WEFT_ISA {
 struct Sweep {
   const AttentionJob& job;
   AttentionShare share;
-  ScorePlace place;    // all queries that meet the keys
-  Index padded, step;  // columns of a row's copy, and floats from one to the next
+  ScorePlace place;            // all queries that meet the keys
+  Index padded, padded_value;  // columns of a row's copy
+  Index step;                  // floats from one to the next
   Range chunk;
   Index loaded = 0;  // keys of the chunk
   float *q, *dout, *q_rows, *dout_rows, *rows, *k, *v, *k_pairs, *scores, *dscores, *p_rows, *ds_rows,
       *ds_words, *turned, *factor, *lse, *delta;
-  float *dq, *dq_sum, *dk, *dv, *dk_part, *dv_part, *bias;
+  float *dq, *dk, *dv, *bias;
 
   Sweep(const AttentionJob& j, AttentionShare what, ScorePlace at, float* workspace)
-      : job(j), share(what), place(at), padded(round_up(j.d, lanes)), step(j.step) {
+      : job(j),
+        share(what),
+        place(at),
+        padded(round_up(j.d, lanes)),
+        padded_value(round_up(j.d_value, lanes)),
+        step(j.step) {
     const BackwardPlaces& places = j.backward;
     q = workspace + places.q;
     dout = workspace + places.dout;
@@ -56,15 +61,11 @@ struct Sweep {
     lse = workspace + places.lse;
     delta = workspace + places.delta;
     dq = workspace + places.dq;
-    dq_sum = workspace + places.dq_sum;
     dk = workspace + places.dk;
     dv = workspace + places.dv;
-    dk_part = workspace + places.dk_part;
-    dv_part = workspace + places.dv_part;
     bias = workspace + places.bias;
   }
 
-  bool exact() const { return job.block > 0; }
   bool wants_keys() const { return share != AttentionShare::queries; }
   bool wants_queries() const { return share != AttentionShare::keys; }
   Index query_offset(const AttentionRows& of, Index position) const {
@@ -77,9 +78,6 @@ struct Sweep {
 
 inline void clear(float* to, Index count) {
   for (Index i = 0; i < count; i += lanes) store(to + i, all(0.0F));
-}
-[[gnu::noinline]] inline void add_to(float* to, const float* from, Index count) {
-  for (Index i = 0; i < count; i += lanes) store(to + i, load(to + i) + load(from + i));
 }
 
 // ---- one tile
@@ -105,7 +103,7 @@ inline void load_sums(const Sweep& s, Range queries) {
     const In o = row_of(job.o, s.query_offset(job.o, queries.from + i));
     const In dout = row_of(job.dout, s.query_offset(job.dout, queries.from + i));
     F products = all(0.0F);
-    each(job.d, [&](auto where) { products = products + load(dout, where) * load(o, where); });
+    each(job.d_value, [&](auto where) { products = products + load(dout, where) * load(o, where); });
     s.delta[i] = sum(products);
   }
 }
@@ -155,13 +153,19 @@ void load_keys(Sweep& s, Range seen_keys) {
 inline Fetch fetch_queries(const Sweep& s, Range next) {
   Fetch fetch;
   const Index products = 2 * ((s.chunk.size() + tile_keys - 1) / tile_keys);
-  for (const AttentionRows* rows : {&s.job.q, &s.job.dout, &s.job.o})
-    fetch_rows(fetch, *rows, s.job.d, {s.query_offset(*rows, next.from), next.size(), products});
+  const auto fetch_some = [&](const AttentionRows& rows, Index d) {
+    fetch_rows(fetch, rows, d, {s.query_offset(rows, next.from), next.size(), products});
+  };
+  fetch_some(s.job.q, s.job.d);
+  fetch_some(s.job.dout, s.job.d_value);
+  fetch_some(s.job.o, s.job.d_value);
   return fetch;
 }
 
+/// dk, dv: rows of the chunk, added to.
 template <class Products>
-void meet_tiles(Sweep& s, Range queries, float* dk, float* dv) {
+void meet_queries(Sweep& s, float* dk, float* dv) {
+  const Range queries = s.place.queries;
   for (Index from = queries.from; from < queries.to; from += tile_queries) {
     const ScorePlace here = {s.place.row, s.place.head, {from, least(from + tile_queries, queries.to)}};
     const Range keys = attended(s.job, here, s.chunk);
@@ -178,124 +182,66 @@ void meet_tiles(Sweep& s, Range queries, float* dk, float* dv) {
   }
 }
 
-/// dk, dv: rows of the chunk, added to.
-template <class Products>
-void meet_queries(Sweep& s, float* dk, float* dv) {
-  if (!s.exact() || !s.wants_keys()) return meet_tiles<Products>(s, s.place.queries, dk, dv);
-  const Index floats = (s.chunk.size() + tile_slack) * s.step;
-  for (Index from = 0; from < s.job.sq; from += s.job.block) {
-    clear(s.dk_part, floats);
-    clear(s.dv_part, floats);
-    meet_tiles<Products>(s, {from, least(from + s.job.block, s.job.sq)}, s.dk_part, s.dv_part);
-    add_to(dk, s.dk_part, s.chunk.size() * s.step);
-    add_to(dv, s.dv_part, s.chunk.size() * s.step);
-  }
-}
-
 // ---- what comes in and goes out
 
+/// Rows of a gradient, from an offset on.
+struct RowsFrom {
+  const AttentionRows& rows;
+  Index offset, count, d;
+};
 /// Sums start from what is there already, or from nothing.
-inline void start_rows(const Sweep& s, float* to, const AttentionRows& rows, Index offset, Index count) {
+inline void start_rows(const Sweep& s, float* to, const RowsFrom& from) {
   if (s.job.accumulate)
-    widen_rows(to, rows, offset, {count, s.job.d, s.step});
+    widen_rows(to, from.rows, from.offset, {from.count, from.d, s.step});
   else
-    clear(to, count * s.step);
+    clear(to, from.count * s.step);
 }
 
 inline void start_queries(const Sweep& s) {
   const Range queries = s.place.queries;
-  start_rows(s, s.exact() ? s.dq_sum : s.dq, s.job.dq, s.query_offset(s.job.dq, queries.from),
-             queries.size());
+  start_rows(s, s.dq, {s.job.dq, s.query_offset(s.job.dq, queries.from), queries.size(), s.job.d});
 }
 inline void finish_queries(const Sweep& s) {
   const Range queries = s.place.queries;
-  narrow_rows(s.job.dq, s.query_offset(s.job.dq, queries.from), s.exact() ? s.dq_sum : s.dq,
-              {queries.size(), s.job.d, s.step});
+  narrow_rows(s.job.dq, s.query_offset(s.job.dq, queries.from), s.dq, {queries.size(), s.job.d, s.step});
 }
 
-/// Sums over the heads of a group. In exact mode a tree: plane i holds a finished sub-tree, the last one the
-/// head at work.
-struct Heads {
-  Sweep& s;
-  Index heads = 0, planes = 0;
-  Range keys;  // that the planes hold
+/// Sums over the heads of a group.
+struct KeySums {
+  const Sweep& s;
+  Range keys;
 
-  bool tree() const { return s.exact() && s.job.r > 1; }
-  Index floats() const { return keys.size() * s.step; }
-  float* dk() const { return s.dk + (tree() ? planes * s.job.backward.plane : 0); }
-  float* dv() const { return s.dv + (tree() ? planes * s.job.backward.plane : 0); }
-
-  /// Before a head's first key.
+  /// Before the first head's first key.
   void begin() const {
-    if (heads > 0 && !tree()) return;
-    if (!tree()) {
-      start_rows(s, dk(), s.job.dk, s.key_offset(s.job.dk, keys.from), keys.size());
-      start_rows(s, dv(), s.job.dv, s.key_offset(s.job.dv, keys.from), keys.size());
-      return;
-    }
-    clear(dk(), floats());
-    clear(dv(), floats());
+    start_rows(s, s.dk, {s.job.dk, s.key_offset(s.job.dk, keys.from), keys.size(), s.job.d});
+    start_rows(s, s.dv, {s.job.dv, s.key_offset(s.job.dv, keys.from), keys.size(), s.job.d_value});
   }
-  void join() {
-    --planes;
-    add_to(s.dk + (planes - 1) * s.job.backward.plane, s.dk + planes * s.job.backward.plane, floats());
-    add_to(s.dv + (planes - 1) * s.job.backward.plane, s.dv + planes * s.job.backward.plane, floats());
-  }
-  /// After a head's last key: like a binary counter, two sub-trees of one size become one.
-  void end() {
-    ++heads;
-    ++planes;
-    for (Index n = heads; tree() && n % 2 == 0; n /= 2) join();
-  }
-  void write() {
-    while (tree() && planes > 1) join();
-    const Narrow how = {keys.size(), s.job.d, s.step, tree() && s.job.accumulate};
-    narrow_rows(s.job.dk, s.key_offset(s.job.dk, keys.from), s.dk, how);
-    narrow_rows(s.job.dv, s.key_offset(s.job.dv, keys.from), s.dv, how);
+  void write() const {
+    narrow_rows(s.job.dk, s.key_offset(s.job.dk, keys.from), s.dk, {keys.size(), s.job.d, s.step});
+    narrow_rows(s.job.dv, s.key_offset(s.job.dv, keys.from), s.dv, {keys.size(), s.job.d_value, s.step});
   }
 };
 
-/// body(chunk) for every chunk of keys that a query may see; after(...) at the end of each exact block.
-template <class Body, class After>
-void each_chunk(const Sweep& s, const Body& body, const After& after) {
-  const Range seen_keys = visible(s.job, s.place.queries).both({0, s.job.sk});
-  const Index block = s.exact() ? s.job.block : s.job.sk;
-  for (Index b = 0; b < s.job.sk; b += block) {
-    const Index end = least(b + block, s.job.sk);
-    for (Index c = b; c < end; c += s.job.chunk) body(Range{c, least(c + s.job.chunk, end)}, seen_keys);
-    after();
-  }
+/// body(chunk) for every chunk of keys.
+template <class Body>
+void each_chunk(const Sweep& s, const Body& body) {
+  for (Index c = 0; c < s.job.sk; c += s.job.chunk) body(Range{c, least(c + s.job.chunk, s.job.sk)});
 }
 
-/// Sums of a key block start from zero and join the sum of those before.
-inline void fold_queries(const Sweep& s) {
-  if (!s.exact()) return;
-  const Index floats = s.place.queries.size() * s.step;
-  add_to(s.dq_sum, s.dq, floats);
-  clear(s.dq, floats);
-}
-
-/// All three gradients of one head; dk and dv of its keys are in `heads`, or, where each head has its own, go
-/// straight out.
+/// All three gradients of one head; dk and dv of its keys stay where they are added up over the group's
+/// heads, or, where each head has its own, go straight out.
 template <class Products>
-void sweep_head(Sweep& s, Heads& group) {
+void sweep_head(Sweep& s) {
   start_queries(s);
   load_bias(s.job, s.bias, s.place);
-  if (s.exact()) clear(s.dq, s.place.queries.size() * s.step);
-  const bool alone = s.job.r == 1;
-  if (!alone) group.begin();
-  const auto body = [&](Range chunk, Range) {
+  each_chunk(s, [&](Range chunk) {
     begin_chunk(s, chunk);
-    if (!alone)
-      return meet_queries<Products>(s, group.dk() + chunk.from * s.step, group.dv() + chunk.from * s.step);
-    Heads own = {.s = s, .keys = chunk};
+    if (s.job.r > 1) return meet_queries<Products>(s, s.dk + chunk.from * s.step, s.dv + chunk.from * s.step);
+    const KeySums own = {s, chunk};
     own.begin();
-    meet_queries<Products>(s, own.dk(), own.dv());
-    own.end();
+    meet_queries<Products>(s, s.dk, s.dv);
     own.write();
-  };
-  each_chunk(s, body, [&] { fold_queries(s); });
-  if (!alone) group.end();
+  });
   finish_queries(s);
 }
 
@@ -303,10 +249,12 @@ template <class Products>
 void backward_all(Sweep& s, const AttentionTask& task) {
   for (Index row = task.row; row < task.row + task.rows; ++row) {
     s.place.row = row;
-    Heads group = {.s = s, .keys = {0, s.job.sk}};
+    s.place.head = task.group * s.job.r;
+    const KeySums group = {s, {0, s.job.sk}};
+    if (s.job.r > 1) group.begin();
     for (Index i = 0; i < s.job.r; ++i) {
       s.place.head = task.group * s.job.r + i;
-      sweep_head<Products>(s, group);
+      sweep_head<Products>(s);
     }
     if (s.job.r > 1) group.write();
   }
@@ -315,20 +263,18 @@ void backward_all(Sweep& s, const AttentionTask& task) {
 /// dk and dv of one chunk of keys, over all heads of the group.
 template <class Products>
 void backward_keys(Sweep& s, const AttentionTask& task) {
-  const Index block = s.exact() ? s.job.block : s.job.sk;
-  const Index per_block = (block + s.job.chunk - 1) / s.job.chunk;
-  const Index start = task.part / per_block * block + task.part % per_block * s.job.chunk;
-  const Index end = least(least(start + s.job.chunk, task.part / per_block * block + block), s.job.sk);
+  const Index start = task.part * s.job.chunk;
+  const Index end = least(start + s.job.chunk, s.job.sk);
   if (start >= end) return;
   s.place.row = task.row;
-  Heads group = {.s = s, .keys = {start, end}};
+  s.place.head = task.group * s.job.r;
+  const KeySums group = {s, {start, end}};
+  group.begin();
   for (Index i = 0; i < s.job.r; ++i) {
     s.place.head = task.group * s.job.r + i;
     load_bias(s.job, s.bias, s.place);
     begin_chunk(s, group.keys);
-    group.begin();
-    meet_queries<Products>(s, group.dk(), group.dv());
-    group.end();
+    meet_queries<Products>(s, s.dk, s.dv);
   }
   group.write();
 }
@@ -343,13 +289,12 @@ void backward_queries(Sweep& s, const AttentionTask& task) {
   for (Index row = task.row; row < task.row + task.rows; ++row) {
     s.place.row = row;
     start_queries(s);
-    if (s.exact()) clear(s.dq, s.place.queries.size() * s.step);
-    const auto body = [&](Range chunk, Range seen_keys) {
+    const Range seen_keys = visible(s.job, s.place.queries).both({0, s.job.sk});
+    each_chunk(s, [&](Range chunk) {
       if (chunk.both(seen_keys).empty()) return;
       begin_chunk(s, chunk);
       meet_queries<Products>(s, nullptr, nullptr);
-    };
-    each_chunk(s, body, [&] { fold_queries(s); });
+    });
     finish_queries(s);
   }
 }

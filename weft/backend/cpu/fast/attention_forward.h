@@ -25,13 +25,18 @@ namespace weft::fast::WEFT_ISA {
 /// One task's state, in its workspace.
 struct Stripe {
   const AttentionJob& job;
-  ScorePlace place;     // all queries of the stripe
-  unsigned loaded = 0;  // a bit for every tile of queries
-  Index padded, step;   // columns of a row's copy, and floats from one to the next
-  float *q, *rows, *k, *v, *scores, *turned, *factor, *scale, *o, *maximum, *sum, *merged, *merged_lse, *bias;
+  ScorePlace place;            // all queries of the stripe
+  unsigned loaded = 0;         // a bit for every tile of queries
+  Index padded, padded_value;  // columns of a row's copy
+  Index step;                  // floats from one to the next
+  float *q, *rows, *k, *v, *scores, *turned, *factor, *scale, *o, *maximum, *sum, *bias;
 
   Stripe(const AttentionJob& j, ScorePlace at, float* workspace)
-      : job(j), place(at), padded(round_up(j.d, lanes)), step(j.step) {
+      : job(j),
+        place(at),
+        padded(round_up(j.d, lanes)),
+        padded_value(round_up(j.d_value, lanes)),
+        step(j.step) {
     const ForwardPlaces& places = j.forward;
     q = workspace + places.q;
     rows = workspace + places.rows;
@@ -44,8 +49,6 @@ struct Stripe {
     o = workspace + places.o;
     maximum = workspace + places.maximum;
     sum = workspace + places.sum;
-    merged = workspace + places.merged;
-    merged_lse = workspace + places.merged_lse;
     bias = workspace + places.bias;
   }
 
@@ -142,7 +145,7 @@ inline Fetch fetch_ahead(const Stripe& s, Range keys) {
   const AttentionJob& job = s.job;
   const Index tiles = s.tiles();
   fetch_rows(fetch, job.k, job.d, {s.key_offset(job.k, keys.from), keys.size(), tiles});
-  fetch_rows(fetch, job.v, job.d, {s.key_offset(job.v, keys.from), keys.size(), tiles});
+  fetch_rows(fetch, job.v, job.d_value, {s.key_offset(job.v, keys.from), keys.size(), tiles});
   const Range queries = {s.place.queries.from + tile_queries, s.place.queries.to};
   if (s.loaded == 0)
     fetch_rows(fetch, job.q, job.d, {s.query_offset(job.q, queries.from), queries.size(), tiles - 1});
@@ -179,7 +182,7 @@ inline void finish(const Stripe& s) {
   for (Index i = 0; i < s.place.queries.size(); ++i) {
     const float sum = s.sum[i];
     const F factor = all(sum == 0 ? 0.0F : 1 / sum);
-    for (Index c = 0; c < s.padded; c += lanes)
+    for (Index c = 0; c < s.padded_value; c += lanes)
       store(s.o + i * s.step + c, load(s.o + i * s.step + c) * factor);
     s.maximum[i] = sum == 0
                        ? -infinite
@@ -192,7 +195,7 @@ inline void finish(const Stripe& s) {
 struct Weights {
   float lse, a, b;
 };
-/// How two parts over different keys weigh in their union. Exact mode's bits rest on this one function.
+/// How two parts over different keys weigh in their union.
 [[gnu::noinline]] inline Weights weigh(float a, float b) {
   const float best = a > b ? a : b;
   if (best == -infinite) return {best, 0, 0};
@@ -210,50 +213,28 @@ template <class T, class U>
   each(d, put);
 }
 
-inline void merge_block(const Stripe& s) {
-  for (Index i = 0; i < s.place.queries.size(); ++i) {
-    const Weights w = weigh(s.merged_lse[i], s.maximum[i]);
-    combine(s.merged + i * s.step, s.o + i * s.step, s.job.d, w);
-    s.merged_lse[i] = w.lse;
-  }
-}
-
-inline void write_out(const Stripe& s, const float* o, const float* lse) {
-  narrow_rows(s.job.o, s.query_offset(s.job.o, s.place.queries.from), o,
-              {s.place.queries.size(), s.job.d, s.step});
+inline void write_out(const Stripe& s) {
+  narrow_rows(s.job.o, s.query_offset(s.job.o, s.place.queries.from), s.o,
+              {s.place.queries.size(), s.job.d_value, s.step});
   const AttentionSums& to = s.job.lse;
   float* at = to.at + s.place.row * to.b + s.place.head * to.n + s.place.queries.from * to.s;
-  for (Index i = 0; i < s.place.queries.size(); ++i) at[i * to.s] = lse[i];
+  for (Index i = 0; i < s.place.queries.size(); ++i) at[i * to.s] = s.maximum[i];
 }
 
 /// A whole task.
 template <class Products>
 void forward(const AttentionJob& job, ScorePlace place, float* workspace) {
-  const Range queries = place.queries;
   Stripe s(job, place, workspace);
   begin(s);
-  if (job.block > 0) {
-    for (Index i = 0; i < queries.size(); ++i) s.merged_lse[i] = -infinite;
-    for (Index i = 0; i < queries.size() * s.step; ++i) s.merged[i] = 0;
-  }
   load_bias(job, s.bias, place);
   const Range all_keys = attended(job, place, {0, job.sk});
-  const Index block = job.block > 0 ? job.block : job.sk;
-  for (Index b = 0; b < job.sk; b += block) {
-    const Range keys = {b, least(b + block, job.sk)};
-    if (keys.both(all_keys).empty()) continue;
-    for (Index k = keys.from; k < keys.to; k += tile_keys) {
-      const Range tile = {k, least(k + tile_keys, keys.to)};
-      const Range next = Range{tile.to, tile.to + tile_keys}.both(all_keys);
-      if (!tile.both(all_keys).empty()) attend<Products>(s, tile, next);
-    }
-    if (job.block == 0) continue;
-    finish(s);
-    merge_block(s);
-    begin(s);
+  for (Index k = 0; k < job.sk; k += tile_keys) {
+    const Range tile = {k, least(k + tile_keys, job.sk)};
+    const Range next = Range{tile.to, tile.to + tile_keys}.both(all_keys);
+    if (!tile.both(all_keys).empty()) attend<Products>(s, tile, next);
   }
-  if (job.block == 0) finish(s);
-  write_out(s, job.block > 0 ? s.merged : s.o, job.block > 0 ? s.merged_lse : s.maximum);
+  finish(s);
+  write_out(s);
 }
 
 }  // namespace weft::fast::WEFT_ISA

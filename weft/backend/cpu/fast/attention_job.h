@@ -8,7 +8,8 @@ namespace weft::fast {
 
 enum class Element : std::uint8_t { f32, bf16, f16 };
 
-/// A tensor [s, b, g, r, d] (r is 1 for keys and values); steps in elements, the last one is 1.
+/// A tensor [s, b, g, r, d] (r is 1 for keys and values), or as wide as a value; steps in elements, the last
+/// one is 1.
 struct AttentionRows {
   void* at = nullptr;
   std::int64_t s = 0, b = 0, g = 0, r = 0;
@@ -61,7 +62,6 @@ struct AttentionDropout {
 struct ForwardPlaces {
   std::int64_t q = 0, rows = 0, k = 0, v = 0, scores = 0, turned = 0, factor = 0, scale = 0;
   std::int64_t o = 0, maximum = 0, sum = 0, bias = 0;
-  std::int64_t merged = 0, merged_lse = 0;  // of the key blocks so far, in exact mode
   std::int64_t floats = 0;
 };
 
@@ -71,16 +71,16 @@ struct BackwardPlaces {
   std::int64_t k = 0, v = 0, k_pairs = 0;                             // of a chunk of keys
   std::int64_t scores = 0, dscores = 0, factor = 0, lse = 0, delta = 0, bias = 0;
   std::int64_t p_rows = 0, ds_rows = 0, ds_words = 0, turned = 0;  // scores as bf16
-  std::int64_t dq = 0, dq_sum = 0;                                 // of a key block; of the key blocks so far
-  std::int64_t dk = 0, dv = 0;            // of a head, and under it sums over heads, `plane` floats each
-  std::int64_t dk_part = 0, dv_part = 0;  // of a query block
-  std::int64_t plane = 0, floats = 0;
+  std::int64_t dq = 0, dk = 0, dv = 0;
+  std::int64_t floats = 0;
 };
 
 /// Forward reads q, k, v and writes o, lse. Backward reads those and dout, writes dq, dk, dv, and adds to
 /// dbias.
 struct AttentionJob {
-  std::int64_t sq = 0, sk = 0, b = 0, g = 0, r = 0, d = 0;
+  std::int64_t sq = 0, sk = 0, b = 0, g = 0, r = 0;
+  std::int64_t d = 0;        // channels of a query and a key
+  std::int64_t d_value = 0;  // of a value, and so of o
   AttentionRows q, k, v, o, dout, dq, dk, dv;
   AttentionSums lse;
   float scale = 1;
@@ -90,7 +90,6 @@ struct AttentionJob {
   AttentionBias bias;
   AttentionBiasSums dbias;
   AttentionDropout dropout;
-  std::int64_t block = 0;  // 0: free
   bool accumulate = false;
   std::int64_t step = 0;    // floats from one copied row to the next
   std::int64_t stripe = 0;  // queries of a forward task

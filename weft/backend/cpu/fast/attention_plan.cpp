@@ -3,7 +3,6 @@
 #include "weft/backend/cpu/fast/attention_plan.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "weft/base/error.h"
 
@@ -67,7 +66,8 @@ std::int64_t whole_tiles(std::int64_t queries) {
   return std::max(round_up(queries, attention_queries), round_up(queries, attention_narrow_queries));
 }
 
-std::int64_t blocks(const AttentionJob& job) { return job.block > 0 ? pieces(job.sk, job.block) : 1; }
+/// Copies of rows lie as far apart, of queries, keys and values.
+std::int64_t widest(const AttentionJob& job) { return std::max(job.d, job.d_value); }
 
 /// Distances of so many queries, whose last tile may go beyond them, to all keys.
 std::int64_t distances(const AttentionJob& job, std::int64_t queries) {
@@ -90,6 +90,7 @@ AttentionJob attention_job(const Attended& in, const AttentionArgs& how) {
   job.g = in.q.dim(2);
   job.r = in.q.dim(3);
   job.d = in.q.dim(4);
+  job.d_value = in.v.dim(3);
   job.sk = in.k.dim(0);
   job.q = attention_rows(in.q);
   job.k = attention_rows(in.k);
@@ -104,8 +105,7 @@ AttentionJob attention_job(const Attended& in, const AttentionArgs& how) {
   }
   if (how.bias)
     job.bias = {true, static_cast<const float*>(address(how.bias)), how.bias.stride(0), how.bias0};
-  job.block = how.block;
-  job.step = row_step(job.d);
+  job.step = row_step(widest(job));
   return job;
 }
 
@@ -116,7 +116,7 @@ namespace {
 std::int64_t stripe_of(const AttentionJob& job, int threads) {
   constexpr std::int64_t floats = 67584;  // of queries, and as many of results: 264 KiB each
   constexpr std::int64_t most = 6 * attention_stripe;
-  const std::int64_t fitting = floats / round_up(job.d, padding) / (job.block > 0 ? 2 : 1);
+  const std::int64_t fitting = floats / round_up(widest(job), padding);
   const std::int64_t heads = job.b * job.g * job.r;
   const std::int64_t wanted = pieces(8 * std::int64_t(threads), heads);
   const std::int64_t long_enough = std::clamp(fitting, attention_stripe, most);
@@ -150,8 +150,6 @@ ForwardPlan plan_forward(const AttentionJob& job, int threads) {
   at.maximum = layout.take(queries);
   at.sum = layout.take(queries);
   at.bias = job.bias.wanted ? layout.take(distances(job, queries)) : 0;
-  at.merged = job.block > 0 ? layout.take(queries * step) : 0;
-  at.merged_lse = job.block > 0 ? layout.take(queries) : 0;
   at.floats = layout.total();
   return plan;
 }
@@ -163,22 +161,20 @@ namespace {
 std::int64_t chunk_of(const AttentionJob& job) {
   constexpr std::int64_t floats = 40960;
   const std::int64_t fitting =
-      std::max(attention_keys, floats / round_up(job.d, padding) / attention_keys * attention_keys);
-  const std::int64_t block = std::max<std::int64_t>(job.block > 0 ? std::min(job.block, job.sk) : job.sk, 1);
-  return round_up(pieces(block, pieces(block, std::min(fitting, 6 * attention_keys))), attention_keys);
+      std::max(attention_keys, floats / round_up(widest(job), padding) / attention_keys * attention_keys);
+  const std::int64_t keys = std::max<std::int64_t>(job.sk, 1);
+  return round_up(pieces(keys, pieces(keys, std::min(fitting, 6 * attention_keys))), attention_keys);
 }
 
 BackwardPlaces backward_places(const AttentionJob& job, const BackwardPlan& plan) {
   const std::int64_t step = job.step;
   const std::int64_t tile = (attention_keys + slack) * attention_queries;
   const bool pairs = job.q.type == Element::bf16;
-  const std::int64_t depth = round_up(job.d, pair_depth);
+  const std::int64_t depth = round_up(widest(job), pair_depth);
   const std::int64_t pair_rows = round_up(attention_queries, pair_depth) / 2;
   const std::int64_t rows = std::max(attention_queries * step, pairs ? pair_rows * depth : 0);
   const std::int64_t chunk = (plan.chunk + slack) * step;
   const std::int64_t queries = plan.all > 0 ? whole_tiles(job.sq) + attention_queries : attention_stripe;
-  const std::int64_t levels =
-      job.block > 0 && job.r > 1 ? std::int64_t(std::bit_width(std::uint64_t(job.r))) : 1;
   Layout layout;
   BackwardPlaces at;
   at.q = layout.take(rows);
@@ -198,12 +194,9 @@ BackwardPlaces backward_places(const AttentionJob& job, const BackwardPlan& plan
   at.delta = layout.take(attention_queries);
   at.bias = job.bias.wanted ? layout.take(distances(job, job.sq)) : 0;
   at.dq = layout.take(queries * step);
-  at.dq_sum = job.block > 0 ? layout.take(queries * step) : 0;
-  at.plane = plan.all > 0 && job.r > 1 ? (job.sk + slack) * step : chunk;
-  at.dk = layout.take(levels * at.plane);
-  at.dv = layout.take(levels * at.plane);
-  at.dk_part = job.block > 0 ? layout.take(chunk) : 0;
-  at.dv_part = job.block > 0 ? layout.take(chunk) : 0;
+  const std::int64_t keys = plan.all > 0 && job.r > 1 ? (job.sk + slack) * step : chunk;
+  at.dk = layout.take(keys);
+  at.dv = layout.take(keys);
   at.floats = layout.total();
   return at;
 }
@@ -219,14 +212,11 @@ BackwardPlan plan_backward(const AttentionJob& job, int threads) {
   BackwardPlan plan;
   plan.rows = job.dbias.wanted ? job.b : 1;
   plan.chunk = chunk_of(job);
-  const std::int64_t block = job.block > 0 ? std::min(job.block, job.sk) : job.sk;
-  plan.chunks = blocks(job) * pieces(block, plan.chunk);
+  plan.chunks = pieces(job.sk, plan.chunk);
   plan.stripes = pieces(job.sq, attention_stripe);
   // Five products a head, and a thread takes whole heads; or seven, cut as finely as one likes.
   const std::int64_t heads = job.b / plan.rows * job.g;
-  // By blocks a tile's queries depend on who computes dk, and with them the order in which dbias is added up.
-  const bool one_order = job.dbias.wanted && job.block > 0;
-  if (one_order || 5 * pieces(heads, threads) * threads <= 7 * heads) {
+  if (5 * pieces(heads, threads) * threads <= 7 * heads) {
     plan.all = heads;
   } else {
     plan.keys = job.b * job.g * plan.chunks;

@@ -107,10 +107,9 @@ inline void fetch_rows(Fetch& fetch, const AttentionRows& rows, Index d, Ahead h
                                (d * size + 63) / 64, how.rows, (how.rows + tiles - 1) / tiles};
 }
 
-/// to (+)= from, whose rows are `step` floats apart, in the tensor's type.
+/// to = from, whose rows are `step` floats apart, in the tensor's type.
 struct Narrow {
   Index count, d, step;
-  bool more = false;
 };
 template <class T>
 [[gnu::noinline]] void narrow_rows(T* to, Index step, const float* from, Narrow how) {
@@ -121,12 +120,7 @@ template <class T>
     const float* source = from + i * how.step;
     if (i + ahead < how.count)
       for (Index c = 0; c < how.d; c += line) __builtin_prefetch(row + ahead * step + c, 1);
-    const auto put = [&](auto where) {
-      F x = load(source, where);
-      if (how.more) x = x + load(row, where);
-      store(row, where, x);
-    };
-    each(how.d, put);
+    each(how.d, [&](auto where) { store(row, where, load(source, where)); });
   }
 }
 inline void narrow_rows(const AttentionRows& rows, Index offset, const float* from, Narrow how) {
@@ -188,7 +182,7 @@ inline Range attended(const AttentionJob& job, const ScorePlace& place, Range ke
   return left;
 }
 
-enum class Seen : std::uint8_t { nothing, some, everything };
+enum class TileSight : std::uint8_t { nothing, some, everything };
 
 struct Spread {
   std::int32_t low, high;
@@ -204,12 +198,12 @@ inline Spread spread_of(const AttentionSegments& segments, Index row, Range rang
   return found;
 }
 /// By segments.
-inline Seen seen(const AttentionJob& job, const ScorePlace& place, Range keys) {
-  if (job.query_segments.at == nullptr) return Seen::everything;
+inline TileSight seen(const AttentionJob& job, const ScorePlace& place, Range keys) {
+  if (job.query_segments.at == nullptr) return TileSight::everything;
   const Spread q = spread_of(job.query_segments, place.row, place.queries);
   const Spread k = spread_of(job.key_segments, place.row, keys);
-  if (q.high < k.low || k.high < q.low || q.high < 0) return Seen::nothing;
-  return q.low == q.high && k.low == k.high ? Seen::everything : Seen::some;
+  if (q.high < k.low || k.high < q.low || q.high < 0) return TileSight::nothing;
+  return q.low == q.high && k.low == k.high ? TileSight::everything : TileSight::some;
 }
 
 /// scores[k][q] = -inf where q does not see k by position.
@@ -307,14 +301,14 @@ struct ScoreTile {
 template <class Multiply>
 bool score(const AttentionJob& job, const ScoreTile& tile, const Multiply& multiply) {
   const auto& [scores, place, keys, bias, first, factor] = tile;
-  const Seen by_segment = seen(job, place, keys);
-  if (by_segment == Seen::nothing) return false;
+  const TileSight by_segment = seen(job, place, keys);
+  if (by_segment == TileSight::nothing) return false;
   multiply();
   if (job.bias.wanted)
     add_bias(scores, bias + place.queries.from - first + job.sk - 1 - keys.from, place.queries.size(),
              keys.size(), factor);
   if (!all_visible(job, place.queries, keys)) mask_positions(job, scores, place, keys);
-  if (by_segment == Seen::some) mask_segments(job, scores, place, keys);
+  if (by_segment == TileSight::some) mask_segments(job, scores, place, keys);
   return true;
 }
 

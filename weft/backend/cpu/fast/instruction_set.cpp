@@ -19,6 +19,10 @@ const char* name(InstructionSet set) {
   return "?";
 }
 
+bool is_built(InstructionSet set) { return int(set) < WEFT_SETS; }
+
+bool runs_here(InstructionSet set) { return is_built(set) && processor_runs(set); }
+
 std::vector<InstructionSet> all_here() {
   std::vector<InstructionSet> here;
   for (const InstructionSet set : instruction_sets)

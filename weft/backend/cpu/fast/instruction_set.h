@@ -21,7 +21,11 @@ inline constexpr std::array<InstructionSet, 5> instruction_sets = {
     InstructionSet::avx512_amx};
 
 const char* name(InstructionSet set);
+/// Whether this build has loops for it: a sanitized one has those of the processor it was made on.
+bool is_built(InstructionSet set);
 /// Whether this processor and its operating system run it.
+bool processor_runs(InstructionSet set);
+/// Both.
 bool runs_here(InstructionSet set);
 /// The most that runs here.
 InstructionSet best_here();

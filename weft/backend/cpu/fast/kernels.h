@@ -72,9 +72,7 @@ class FastKernels : public ReferenceKernels {
   void scale_rows(const Tensor& y, const Tensor& x, const Tensor& factor) override;
   void dot_rows(const Tensor& out, const Tensor& a, const Tensor& b) override;
 
-  void softmax(const Tensor& y, const Tensor& x, Mask, const Tensor& padding) override;
-  void softmax_backward(const Tensor& dx, const Tensor& dy, const Tensor& y) override;
-  void log_sum_exp(const Tensor& out, const Tensor& x) override;
+  void softmax(const Tensor& y, const Tensor& x) override;
   void rope(const Tensor& x, const RopeArgs&) override;
 
   void gather(const Tensor& out, const Tensor& table, const Tensor& ids, std::int64_t first) override;
@@ -82,7 +80,7 @@ class FastKernels : public ReferenceKernels {
 
   void loss_max(const LossParts&, const Tensor& logits, VocabularyPart) override;
   void loss_sums(const LossParts&, const Tensor& logits, const Tensor& targets, VocabularyPart) override;
-  void loss_finish(const Tensor& loss, const LossParts&, const LossArgs&, std::int64_t whole) override;
+  void loss_finish(const Tensor& loss, const LossParts&, const LossArgs&) override;
   void loss_backward(const Tensor& logits, const LossParts&, const LossTargets&, VocabularyPart,
                      const LossArgs&) override;
 
@@ -97,6 +95,17 @@ class FastKernels : public ReferenceKernels {
   void gather_rows(const Tensor& out, const Tensor& x, const Tensor& index) override;
   void scatter_add_rows(const Tensor& out, const Tensor& x, const Tensor& index,
                         const Tensor& weight) override;
+
+  void route(const Routed& out, const Tensor& logits, const Tensor& bias, const RouteArgs&) override;
+  void route_backward(const Tensor& dlogits, const Tensor& dweights, const Tensor& logits,
+                      const Routed& routed, const RouteArgs&) override;
+  void count_experts(const Tensor& counts, const Tensor& experts) override;
+  void balance(const Tensor& terms, const Tensor& dlogits, const Tensor& logits, const Tensor& factors,
+               RouterScore score, float scale) override;
+  void square_log_sum(const Tensor& terms, const Tensor& dlogits, const Tensor& logits, float scale) override;
+  void limit_experts(const Tensor& kept, const Routed& routed, std::int64_t most, DropPolicy policy) override;
+  void follow_counts(const Tensor& bias, const Tensor& counts, float rate) override;
+  void plan_rows(const RowPlan& out, const Tensor& experts) override;
 
   void adam(const AdamState&, const Tensor& grad, const AdamArgs&) override;
   void sgd(const SgdState&, const Tensor& grad, const SgdArgs&) override;

@@ -145,19 +145,16 @@ struct NormLoops {
 };
 
 struct SoftmaxLoops {
-  /// The first `seen` of n take part, of these only where padding (or null) is not 0; the others become 0.
   /// row: room for n.
-  void (*forward)(Out y, In x, const std::uint8_t* padding, std::int64_t seen, float* row, std::int64_t n);
-  /// dx = y (dy - <y, dy>)
-  void (*backward)(Out dx, In dy, In y, std::int64_t n);
+  void (*forward)(Out y, In x, float* row, std::int64_t n);
   float (*greatest)(In x, std::int64_t n);
-  /// Of exp(x - greatest), and of x - greatest where differences is not null.
-  void (*sums)(In x, float greatest, std::int64_t n, double* exponentials, double* differences);
+  /// Of exp(x - greatest).
+  double (*sum)(In x, float greatest, std::int64_t n);
 };
 
-/// What a row of logits becomes: slope exp(logit - greatest) + offset, plus extra at the target.
+/// What a row of logits becomes: slope exp(logit - greatest), plus extra at the target.
 struct LossRow {
-  float greatest, slope, offset, extra;
+  float greatest, slope, extra;
   std::int64_t target;  // -1: not here
 };
 struct LossLoops {

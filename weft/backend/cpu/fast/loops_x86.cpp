@@ -8,20 +8,37 @@ namespace generic {
 extern const Loops loops;
 extern const AttentionLoops attention_loops;
 }  // namespace generic
+// A set that was not built stands for the one before it.
+#if WEFT_SETS > 1
 namespace avx2 {
 extern const Loops loops;
 extern const AttentionLoops attention_loops;
 }  // namespace avx2
+#else
+namespace avx2 = generic;
+#endif
+#if WEFT_SETS > 2
 namespace avx512 {
 extern const Loops loops;
 extern const AttentionLoops attention_loops;
 }  // namespace avx512
+#else
+namespace avx512 = avx2;
+#endif
+#if WEFT_SETS > 3
 namespace avx512_bf16 {
 extern const AttentionLoops attention_loops;
 }
+#else
+namespace avx512_bf16 = avx512;
+#endif
+#if WEFT_SETS > 4
 namespace avx512_amx {
 extern const AttentionLoops attention_loops;
 }
+#else
+namespace avx512_amx = avx512_bf16;
+#endif
 
 const Loops& loops(InstructionSet set) {
   // Products of bf16 pairs are of no use to these.

@@ -25,10 +25,6 @@ std::int64_t column_of(std::int32_t target, VocabularyPart part) {
   return column >= 0 && column < part.count ? column : -1;
 }
 
-double smoothing(const LossArgs& how, std::int64_t vocabulary) {
-  return how.smoothing == 0 ? 0 : double(how.smoothing) * double(vocabulary) / double(vocabulary - 1);
-}
-
 float number_at(const Lines& rows, std::int64_t row, std::int64_t column, const fast::Loops& loops) {
   float x = 0;
   const fast::In in = rows.in(row);
@@ -45,14 +41,11 @@ struct Slopes {
         weight(targets.weight.data<float>()),
         wanted(targets.ids.data<std::int32_t>()),
         part(vocabulary),
-        z_loss(double(args.z_loss)),
-        smooth(smoothing(args, part.whole)) {}
+        z_loss(double(args.z_loss)) {}
 
   fast::LossRow row(std::int64_t t) const {
     const double pull = 1 + 2 * z_loss * (double(max[t]) + std::log(double(sum[t])));
-    const double w = double(weight[t]);
-    return {max[t], float(w * pull / double(sum[t])), float(-w * smooth / double(part.whole)),
-            float(-w * (1 - smooth)), column_of(wanted[t], part)};
+    return {max[t], float(double(weight[t]) * pull / double(sum[t])), -weight[t], column_of(wanted[t], part)};
   }
 
   const float* max;
@@ -60,7 +53,7 @@ struct Slopes {
   const float* weight;
   const std::int32_t* wanted;
   VocabularyPart part;
-  double z_loss, smooth;
+  double z_loss;
 };
 
 }  // namespace
@@ -76,43 +69,33 @@ void FastKernels::loss_max(const LossParts& parts, const Tensor& logits, Vocabul
 
 void FastKernels::loss_sums(const LossParts& parts, const Tensor& logits, const Tensor& targets,
                             VocabularyPart part) {
-  if (!ready({&logits}) || !whole({&parts.max, &parts.sum, &parts.target, &parts.logits, &targets}))
+  if (!ready({&logits}) || !whole({&parts.max, &parts.sum, &parts.target, &targets}))
     return ReferenceKernels::loss_sums(parts, logits, targets, part);
   const Lines rows(logits);
   const auto* max = parts.max.data<float>();
   const auto* wanted = targets.data<std::int32_t>();
   auto* sum = parts.sum.data<float>();
   auto* target = parts.target.data<float>();
-  auto* differences = parts.logits ? parts.logits.data<float>() : nullptr;
   in_parallel(threads_, rows.count(), rows.elements(), [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t t = first; t < last; ++t) {
-      double e = 0;
-      double d = 0;
-      loops_.softmax.sums(rows.in(t), max[t], part.count, &e, differences ? &d : nullptr);
       const std::int64_t column = column_of(wanted[t], part);
-      sum[t] = float(e);
+      sum[t] = float(loops_.softmax.sum(rows.in(t), max[t], part.count));
       target[t] = column < 0 ? 0 : number_at(rows, t, column, loops_) - max[t];
-      if (differences) differences[t] = float(d);
     }
   });
 }
 
-void FastKernels::loss_finish(const Tensor& loss, const LossParts& parts, const LossArgs& how,
-                              std::int64_t vocabulary) {
-  if (!whole({&loss, &parts.max, &parts.sum, &parts.target, &parts.logits}))
-    return ReferenceKernels::loss_finish(loss, parts, how, vocabulary);
-  const double smooth = smoothing(how, vocabulary);
+void FastKernels::loss_finish(const Tensor& loss, const LossParts& parts, const LossArgs& how) {
+  if (!whole({&loss, &parts.max, &parts.sum, &parts.target}))
+    return ReferenceKernels::loss_finish(loss, parts, how);
   const auto* max = parts.max.data<float>();
   const auto* sum = parts.sum.data<float>();
   const auto* target = parts.target.data<float>();
-  const auto* all = smooth == 0 ? nullptr : parts.logits.data<float>();
   auto* to = loss.data<float>();
   for (std::int64_t t = 0; t < loss.elements(); ++t) {
     const double log_sum = std::log(double(sum[t]));
-    const double mean = all ? double(all[t]) / double(vocabulary) : 0;
     const double lse = double(max[t]) + log_sum;
-    to[t] =
-        float(log_sum - (1 - smooth) * double(target[t]) - smooth * mean + double(how.z_loss) * lse * lse);
+    to[t] = float(log_sum - double(target[t]) + double(how.z_loss) * lse * lse);
   }
 }
 

@@ -3,6 +3,6 @@
 
 namespace weft::fast {
 
-bool runs_here(InstructionSet set) { return set == InstructionSet::generic; }
+bool processor_runs(InstructionSet set) { return set == InstructionSet::generic; }
 
 }  // namespace weft::fast

@@ -53,7 +53,7 @@ bool has_avx512_amx() {
 
 }  // namespace
 
-bool runs_here(InstructionSet set) {
+bool processor_runs(InstructionSet set) {
   switch (set) {
     case InstructionSet::generic:
       return true;

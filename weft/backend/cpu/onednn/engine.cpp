@@ -65,39 +65,20 @@ class OneDnn final : public product::Engine {
 
   std::int64_t bytes(const Problem& p, int threads) override {
     const std::lock_guard lock(mutex_);
-    if (in_tiles(p)) return threads * tiled(p, threads).scratch_bytes;
-    return made(p, team_of(p, threads)).scratch_bytes;
+    if (splits(p)) return threads * tiled(p, threads).scratch_bytes;
+    return made(p, threads).scratch_bytes;
   }
 
   void run(const Problem& p, int threads, float* workspace) override {
     const std::lock_guard lock(mutex_);
-    if (in_tiles(p)) return run_tiles(p, threads, workspace);
-    const Team team(team_of(p, threads));
-    check(p, execute(made(p, team_of(p, threads)), p, stream_, workspace));
-  }
-
-  /// Of a long k it has none: tiles are read where they lie.
-  std::int64_t packed_bytes(Type type, std::int64_t k, std::int64_t n) override {
-    if (!multiplies(type) || k > longest_shared) return 0;
-    const std::lock_guard lock(mutex_);
-    return std::int64_t(packed(type, k, n).get_size());
-  }
-
-  void pack(void* to, Matrix b, bool turned, std::int64_t k, std::int64_t n, int threads) override {
-    const std::lock_guard lock(mutex_);
+    if (splits(p)) return run_tiles(p, threads, workspace);
     const Team team(threads);
-    memory from(rows_of(k, n, b.type, b.row, turned), engine_, const_cast<void*>(b.from));
-    memory into(packed(b.type, k, n), engine_, to);
-    dnnl::reorder(from, into).execute(stream_, from, into);
-    stream_.wait();
+    check(p, execute(made(p, threads), p, stream_, workspace));
   }
 
  private:
   bool multiplies(Type type) const { return type == Type::f32 || (type == Type::bf16 && avx512_); }
   bool splits(const Problem& p) const { return !avx512_ || may_split(p); }
-  bool in_tiles(const Problem& p) const { return !p.packed && splits(p); }
-  /// A packed operand cannot be cut: what would be in tiles is left to one thread. No layer asks for it.
-  int team_of(const Problem& p, int threads) const { return p.packed && splits(p) ? 1 : threads; }
 
   /// Each tile by one thread, whatever thread that is: oneDNN meets no team of ours inside.
   void run_tiles(const Problem& p, int threads, float* workspace) {
@@ -115,21 +96,10 @@ class OneDnn final : public product::Engine {
     check(p, dnnl_status_t(status));
   }
 
-  /// The library's own order for a second operand, whatever the rows of the first.
-  const memory::desc& packed(Type type, std::int64_t k, std::int64_t n) {
-    const Key key{.n = n, .k = k, .type = type, .packed = true};
-    if (const auto found = packed_.find(key); found != packed_.end()) return found->second;
-    constexpr std::int64_t usual_rows = 1024;
-    const auto any = memory::desc({k, n}, type_of(type), memory::format_tag::any);
-    const dnnl::matmul::desc product(rows_of(usual_rows, k, type, k, false), any,
-                                     rows_of(usual_rows, n, type, n, false));
-    return packed_.emplace(key, dnnl::matmul::primitive_desc(product, engine_).weights_desc()).first->second;
-  }
-
   Made& made(const Problem& p, int threads) {
     const Key key = key_of(p, threads);
     if (const auto found = made_.find(key); found != made_.end()) return found->second;
-    return made_.emplace(key, make(key)).first->second;
+    return made_.emplace(key, onednn::make(key, engine_)).first->second;
   }
 
   Tiled& tiled(const Problem& p, int threads) {
@@ -146,16 +116,9 @@ class OneDnn final : public product::Engine {
       if (all.shapes.back() == keys.size()) keys.push_back(one);
     }
     for (const Key& one : keys)
-      for (int thread = 0; thread < threads; ++thread) all.made.push_back(make(one));
+      for (int thread = 0; thread < threads; ++thread) all.made.push_back(onednn::make(one, engine_));
     for (const Made& made : all.made) all.scratch_bytes = std::max(all.scratch_bytes, made.scratch_bytes);
     return tiled_.emplace(key, std::move(all)).first->second;
-  }
-
-  Made make(const Key& key) {
-    return onednn::make(key,
-                        key.packed ? packed(key.type, key.k, key.n)
-                                   : rows_of(key.k, key.n, key.type, key.b_row, key.b_turned),
-                        engine_);
   }
 
   bool avx512_ = has_avx512();
@@ -164,7 +127,6 @@ class OneDnn final : public product::Engine {
   std::vector<dnnl::stream> streams_;  // of threads that compute tiles
   std::mutex mutex_;
   std::unordered_map<Key, Made, Mix> made_;
-  std::unordered_map<Key, memory::desc, Mix> packed_;
   std::unordered_map<Key, Tiled, Mix> tiled_;
 };
 

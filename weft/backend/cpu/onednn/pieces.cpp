@@ -52,7 +52,7 @@ class InPieces final : public product::Engine {
   const char* name() const override { return "oneDNN in pieces"; }
 
   bool takes(const Problem& p) const override {
-    return onednn::has_avx512() && p.a.type == Type::bf16 && p.b.type == Type::bf16 && !p.packed &&
+    return onednn::has_avx512() && p.a.type == Type::bf16 && p.b.type == Type::bf16 &&
            std::has_single_bit(unsigned(p.slabs)) && p.k % p.slabs == 0 && p.k > 0;
   }
 
@@ -76,10 +76,6 @@ class InPieces final : public product::Engine {
     }
     onednn::check(given, dnnl_status_t(status));
   }
-
-  /// None: a packed operand cannot be cut.
-  std::int64_t packed_bytes(Type, std::int64_t, std::int64_t) override { return 0; }
-  void pack(void*, Matrix, bool, std::int64_t, std::int64_t, int) override {}
 
  private:
   /// One thread at one tile.
@@ -197,9 +193,7 @@ class InPieces final : public product::Engine {
       }
   }
 
-  Made made_for(const Key& key) const {
-    return onednn::make(key, onednn::rows_of(key.k, key.n, key.type, key.b_row, key.b_turned), engine_);
-  }
+  Made made_for(const Key& key) const { return onednn::make(key, engine_); }
 
   /// Floats that a single row and a single column take twice.
   static std::int64_t doubled(const Problem& p) {

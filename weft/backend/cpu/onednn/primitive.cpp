@@ -43,14 +43,13 @@ Key key_of(const Problem& p, int threads) {
           .n = p.n,
           .k = p.k,
           .a_row = p.a.row,
-          .b_row = p.packed ? 0 : p.b.row,
+          .b_row = p.b.row,
           .out_row = p.out_row,
           .type = p.a.type,
           .out = p.out.type,
           .bias = p.bias.type,
           .a_turned = p.a_turned,
           .b_turned = p.b_turned,
-          .packed = p.packed,
           .adds = p.accumulate,
           .has_bias = p.has_bias,
           .threads = threads};
@@ -61,17 +60,18 @@ std::size_t Mix::operator()(const Key& key) const {
   const auto add = [&h](std::uint64_t x) { h = (h ^ x) * 0x9E3779B97F4A7C15U + (h >> 29); };
   for (const std::int64_t x : {key.m, key.n, key.k, key.a_row, key.b_row, key.out_row}) add(std::uint64_t(x));
   add(std::uint64_t(key.type) | std::uint64_t(key.out) << 2 | std::uint64_t(key.bias) << 4 |
-      std::uint64_t(key.a_turned) << 6 | std::uint64_t(key.b_turned) << 7 | std::uint64_t(key.packed) << 8 |
-      std::uint64_t(key.adds) << 9 | std::uint64_t(key.has_bias) << 10 | std::uint64_t(key.threads) << 11);
+      std::uint64_t(key.a_turned) << 6 | std::uint64_t(key.b_turned) << 7 | std::uint64_t(key.adds) << 8 |
+      std::uint64_t(key.has_bias) << 9 | std::uint64_t(key.threads) << 10);
   return std::size_t(h);
 }
 
 Team::Team(int threads) : before_(omp_get_max_threads()) { omp_set_num_threads(threads); }
 Team::~Team() { omp_set_num_threads(before_); }
 
-Made make(const Key& key, const memory::desc& b, const dnnl::engine& engine) {
+Made make(const Key& key, const dnnl::engine& engine) {
   const Team team(key.threads);
   const memory::desc a = rows_of(key.m, key.k, key.type, key.a_row, key.a_turned);
+  const memory::desc b = rows_of(key.k, key.n, key.type, key.b_row, key.b_turned);
   const memory::desc out = rows_of(key.m, key.n, key.out, key.out_row, false);
   const memory::desc bias({1, key.n}, type_of(key.bias), memory::format_tag::ab);
   dnnl::primitive_attr how;

@@ -12,7 +12,7 @@ namespace weft::onednn {
 struct Key {
   std::int64_t m = 0, n = 0, k = 0, a_row = 0, b_row = 0, out_row = 0;
   fast::Type type{}, out{}, bias{};
-  bool a_turned = false, b_turned = false, packed = false, adds = false, has_bias = false;
+  bool a_turned = false, b_turned = false, adds = false, has_bias = false;
   int threads = 0;
   bool operator==(const Key&) const = default;
 };
@@ -43,8 +43,7 @@ struct Made {
 dnnl::memory::data_type type_of(fast::Type type);
 dnnl::memory::desc rows_of(std::int64_t rows, std::int64_t columns, fast::Type type, std::int64_t row,
                            bool turned);
-/// b: in the library's own order, or as rows_of says.
-Made make(const Key& key, const dnnl::memory::desc& b, const dnnl::engine& engine);
+Made make(const Key& key, const dnnl::engine& engine);
 dnnl_status_t execute(Made& made, const product::Problem& problem, const dnnl::stream& stream,
                       float* workspace);
 /// Fails where the library did.

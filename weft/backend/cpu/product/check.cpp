@@ -35,7 +35,6 @@ std::vector<std::byte> numbers(fast::Type type, std::int64_t count, std::uint32_
 struct Trial {
   CutForm form;
   std::int64_t m, n;
-  bool packed = false;
 };
 
 class Tried {
@@ -95,15 +94,6 @@ class Tried {
     p.b.from = b_.data() + box.j * (f_.b_turned ? f_.k : 1) * size_of(f_.type);
     p.bias.from = bias_.data() + box.j * size_of(f_.type);
     p.out.to = out.data() + (box.i * t_.n + box.j) * size_of(f_.out);
-    std::vector<float> packed;
-    if (t_.packed) {
-      packed.resize(std::size_t(engine_.packed_bytes(f_.type, f_.k, box.n) + 3) / 4 + 16);
-      auto* to = aligned(packed.data());
-      engine_.pack(to, p.b, f_.b_turned, f_.k, box.n, threads);
-      p.b.from = to;
-      p.packed = true;
-      p.b_turned = false;
-    }
     std::vector<float> workspace(std::size_t(engine_.bytes(p, threads)) / 4 + 32);
     engine_.run(p, threads, aligned(workspace.data()));
   }
@@ -177,8 +167,7 @@ std::string cutting_changes(Engine& engine, fast::Type type, int threads) {
                              .accumulate = turned,
                              .bias = !turned},
                     .m = count % 2 == 0 ? 11 : many_rows(k),
-                    .n = count % 2 == 0 ? 100 : 23,
-                    .packed = count % 2 == 0 && engine.packed_bytes(type, k, 64) > 0};
+                    .n = count % 2 == 0 ? 100 : 23};
       const std::string found = cutting_changes(engine, t, threads);
       if (!found.empty()) return found;
     }

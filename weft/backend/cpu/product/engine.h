@@ -18,9 +18,6 @@ class Engine {
   /// Workspace of run(), aligned to 64 when it is given.
   virtual std::int64_t bytes(const Problem& problem, int threads) = 0;
   virtual void run(const Problem& problem, int threads, float* workspace) = 0;
-  /// Of its own form of a second operand [k, n]; 0: it has none.
-  virtual std::int64_t packed_bytes(fast::Type type, std::int64_t k, std::int64_t n) = 0;
-  virtual void pack(void* to, Matrix b, bool turned, std::int64_t k, std::int64_t n, int threads) = 0;
 };
 
 class OwnEngine final : public Engine {
@@ -33,12 +30,6 @@ class OwnEngine final : public Engine {
   }
   void run(const Problem& problem, int threads, float* workspace) override {
     product::run(problem, *loops_, threads, workspace);
-  }
-  std::int64_t packed_bytes(fast::Type, std::int64_t k, std::int64_t n) override {
-    return product::packed_bytes(k, n);
-  }
-  void pack(void* to, Matrix b, bool turned, std::int64_t k, std::int64_t n, int threads) override {
-    product::pack(static_cast<float*>(to), b, turned, k, n, *loops_, threads);
   }
 
  private:

@@ -6,15 +6,28 @@ namespace weft::product {
 namespace generic {
 extern const Loops loops;
 }
+// A set that was not built stands for the one before it.
+#if WEFT_SETS > 1
 namespace avx2 {
 extern const Loops loops;
 }
+#else
+namespace avx2 = generic;
+#endif
+#if WEFT_SETS > 2
 namespace avx512 {
 extern const Loops loops;
 }
+#else
+namespace avx512 = avx2;
+#endif
+#if WEFT_SETS > 3
 namespace avx512_bf16 {
 extern const Loops loops;
 }
+#else
+namespace avx512_bf16 = avx512;
+#endif
 
 const Loops& loops(fast::InstructionSet set) {
   return fast::choose<Loops>(

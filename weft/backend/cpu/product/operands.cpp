@@ -42,8 +42,7 @@ Form Problem::form() const {
           .k = k,
           .a_lies = a.type == fast::Type::f32 && !a_turned && !unlucky,
           .b_lies = b.type == fast::Type::f32 && b_turned,
-          .packed = packed,
-          .may_turn = b_turned && !packed && slabs == 1 && !(accumulate && has_bias),
+          .may_turn = b_turned && slabs == 1 && !(accumulate && has_bias),
           .direct = out.type == fast::Type::f32,
           .bias = has_bias,
           .slabs = slabs};
@@ -80,11 +79,11 @@ void Operands::copy_rows(float* to, std::int64_t first, std::int64_t count) cons
     loops_.widen(to, at(p_.a, first, k0_), count, depth_);
 }
 
-Rows Operands::copied(const float* from) const {
-  return p_.a_turned ? Rows{from, 1, six * depth_} : Rows{from, depth_, six * depth_};
+OperandRows Operands::copied(const float* from) const {
+  return p_.a_turned ? OperandRows{from, 1, six * depth_} : OperandRows{from, depth_, six * depth_};
 }
 
-Rows Operands::where_they_lie(std::int64_t first) const {
+OperandRows Operands::where_they_lie(std::int64_t first) const {
   return {static_cast<const float*>(at(p_.a, first, k0_).from), p_.a.row, six * p_.a.row};
 }
 
@@ -102,10 +101,7 @@ Block Operands::block(std::int64_t first, std::int64_t count, float* own) const 
 
 std::int64_t Operands::columns(std::int64_t j) const { return std::min(panel, p_.n - j * panel); }
 
-const float* Operands::shared_panel(std::int64_t j) const {
-  if (plan_.shared_panels > 0) return panels_ + j * panel * depth_;
-  return static_cast<const float*>(p_.b.from) + (j * p_.k + k0_) * panel;
-}
+const float* Operands::shared_panel(std::int64_t j) const { return panels_ + j * panel * depth_; }
 
 void Operands::take_panel(Block& block, std::int64_t j) const {
   block.column = j * panel;
@@ -115,7 +111,6 @@ void Operands::take_panel(Block& block, std::int64_t j) const {
 }
 
 void Operands::take_panel(Block& block, std::int64_t j, float* own, bool is_there) const {
-  if (p_.packed) return take_panel(block, j);
   block.column = j * panel;
   block.columns = columns(j);
   block.b = own;
@@ -145,7 +140,7 @@ Ahead Operands::ahead(const Next& next, std::int64_t k, std::int64_t count) cons
   if (next.rows != none)
     return six_ahead(at(p_.a, next.rows, k0_ + k).from, p_.a.row, p_.m - next.rows, count);
   if (next.panel == none) return {};
-  if (!p_.packed && plan_.shared_panels == 0) return ahead_where_it_lies(next.panel, k, count);
+  if (plan_.shared_panels == 0) return ahead_where_it_lies(next.panel, k, count);
   return {.from = shared_panel(next.panel) + k * panel,
           .lines = count * panel * std::int64_t{sizeof(float)} / line_bytes,
           .line = line_bytes,

@@ -8,7 +8,7 @@ namespace weft::product {
 inline constexpr std::int64_t none = -1;
 
 /// Rows of the first operand, ready to be multiplied: where they lie or copied.
-struct Rows {
+struct OperandRows {
   const float* from;
   std::int64_t row;  // 1 in sixes
   std::int64_t next_six;
@@ -24,7 +24,7 @@ struct Next {
 
 /// Rows of the result, and the panel that makes so many of its columns.
 struct Block {
-  Rows rows;
+  OperandRows rows;
   std::int64_t first, count;
   std::int64_t column = 0, columns = 0;  // the panel's
   const float* b = nullptr;              // the panel, this group's k of it
@@ -62,8 +62,8 @@ class Operands {
 
  private:
   void copy_rows(float* to, std::int64_t first, std::int64_t count) const;
-  Rows copied(const float* from) const;
-  Rows where_they_lie(std::int64_t first) const;
+  OperandRows copied(const float* from) const;
+  OperandRows where_they_lie(std::int64_t first) const;
   const float* shared_panel(std::int64_t j) const;
   std::int64_t columns(std::int64_t j) const;
   Ahead ahead(const Next& next, std::int64_t k, std::int64_t count) const;

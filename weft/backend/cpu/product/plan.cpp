@@ -35,7 +35,7 @@ bool walks_in_groups(const Form& f) { return f.direct && f.slabs == 1; }
 /// Many rows by few columns: copying all panels for all threads is little, and each block of rows, copied or
 /// not, is taken up once.
 bool shares_panels(const Form& f) {
-  return !f.packed && walks_in_groups(f) && f.m > few && f.m >= 2 * f.n && f.n <= shared_columns;
+  return walks_in_groups(f) && f.m > few && f.m >= 2 * f.n && f.n <= shared_columns;
 }
 
 /// What one walk over the result may take of k, in parts.
@@ -65,7 +65,7 @@ void cut_by_panels(Plan& p, const Form& f) {
       p.one_block() ? most_in_turn : std::min(panels_floats / (deep * panel), most_panels);
   p.panels = std::max(std::min(together, panels / wanted), std::int64_t{1});
   p.items = std::min(divide(wanted, divide(panels, p.panels)), divide(p.stretch, least_rows));
-  if (!f.packed) p.own_panel = std::min(most_panels * deep * panel, std::max(panels_floats, deep * panel));
+  p.own_panel = std::min(most_panels * deep * panel, std::max(panels_floats, deep * panel));
   // Not most * deep: rounded, that may shrink where deep grows.
   if (!f.a_lies)
     p.shared_rows = line(std::min(std::min(round_up(f.m, six), most_stretch) * deep,
@@ -81,7 +81,7 @@ void cut_by_rows(Plan& p, const Form& f, std::int64_t most_of_a_block) {
   const std::int64_t deep = deepest(p, f);
   if (!f.a_lies)
     p.own_rows = line(std::min(most_of_a_block * deep, std::max(block_floats, least_rows * deep)));
-  if (!f.packed) p.shared_panels = deep * round_up(f.n, panel);
+  p.shared_panels = deep * round_up(f.n, panel);
 }
 
 void cut_turned(Plan& p, Form f) {
@@ -96,7 +96,7 @@ Plan plan(const Form& f, int threads) {
   Plan p;
   p.threads = 2.0 * double(f.m) * double(f.n) * double(f.k) < worth_a_thread ? 1 : threads;
   p.turned = f.may_turn && f.m <= few;
-  p.by_panels = !p.turned && !shares_panels(f) && (!f.packed || f.m <= few);
+  p.by_panels = !p.turned && !shares_panels(f);
   cut_depth(p, f);
   if (p.turned)
     cut_turned(p, f);
@@ -121,10 +121,6 @@ std::int64_t grouped_bytes(Form form, bool sums_rows, int threads) {
     most = std::max(most, plan(form, threads).bytes());
   }
   return most;
-}
-
-std::int64_t packed_bytes(std::int64_t k, std::int64_t n) {
-  return k * round_up(n, panel) * std::int64_t(sizeof(float));
 }
 
 }  // namespace weft::product

@@ -10,7 +10,6 @@ struct Form {
   std::int64_t m = 0, n = 0, k = 0;
   bool a_lies = true;     // the first operand is f32 and read as it is: used where it lies
   bool b_lies = false;    // likewise the second, where it is stored transposed
-  bool packed = false;    // the second operand is packed already
   bool may_turn = false;  // the product can be computed as its transpose
   bool direct = true;     // the result is f32
   bool bias = false;
@@ -19,7 +18,7 @@ struct Form {
 
 /// A thread multiplies a block of rows by panels of 64 columns, k part by part. Where panels must be copied,
 /// threads share them out, and each is copied, by the thread that needs it, into its second-level cache and
-/// used for a whole stretch of rows. Where they are packed already, or few beside the rows and so copied for
+/// used for a whole stretch of rows. Where they are few beside the rows and so copied for
 /// all threads, threads share out the blocks of rows.
 /// A few rows times weights that lie output by output are computed as the transpose: the weights become the
 /// rows, which need no panels, and the few rows the panels.
@@ -51,8 +50,5 @@ Plan plan(const Form& form, int threads);
 /// The most that groups of rows can take, whatever their sizes, where the rows of all are form.m (or form.k,
 /// where the first operand is transposed and its rows are summed over).
 std::int64_t grouped_bytes(Form form, bool sums_rows, int threads);
-
-/// A second operand [k, n] in panels.
-std::int64_t packed_bytes(std::int64_t k, std::int64_t n);
 
 }  // namespace weft::product

@@ -76,7 +76,6 @@ Problem problem(const Tensor& out, const Tensor& a, const Tensor& b, const Matmu
   p.k = a.dim(p.a_turned ? -2 : -1);
   p.a = matrix(a, i);
   p.b = matrix(b, i);
-  p.packed = b.layout() == Layout::packed;
   const Matrix to = matrix(out, i);
   p.out = {const_cast<void*>(to.from), to.type, false};
   p.out_row = to.row;
@@ -121,9 +120,7 @@ Engine& Products::engine(const Problem& problem) {
   Engine* chosen = by_type_[std::size_t(problem.a.type)].get();
   if (!chosen) return own_;
   if (threads_ > 0) return chosen->takes(problem) && holds(*chosen, problem) ? *chosen : own_;
-  // What is packed is in the engine's own order.
-  if (problem.packed || (chosen->takes(problem) && (exact_ || chosen->pays(problem)))) return *chosen;
-  return own_;
+  return chosen->takes(problem) && (exact_ || chosen->pays(problem)) ? *chosen : own_;
 }
 
 bool Products::holds(Engine& engine, const Problem& problem) {
@@ -167,34 +164,20 @@ std::int64_t Products::grouped_bytes(const Tensor& out, const Tensor& a, const T
   return product::grouped_bytes(f, sums_rows, threads);
 }
 
-void Products::grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b, Groups groups,
+void Products::grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Groups& groups,
                               const MatmulArgs& how) {
   Device& device = out.device();
   const int threads = device.threads();
   const StorageRef memory = device.allocate(grouped_bytes(out, a, b, how, threads), Use::workspace);
-  const auto count = std::int64_t(groups.offsets.size()) - 1;
-  for (std::int64_t g = 0; g < count; ++g) {
-    const std::int64_t from = groups.offsets[std::size_t(g)];
-    const Problem p = problem_of({g, from, groups.offsets[std::size_t(g) + 1] - from}, out, a, b, how);
+  const auto offsets = groups.offsets;
+  for (std::int64_t g = 0; g + 1 < std::ssize(offsets); ++g) {
+    const std::int64_t from = offsets[std::size_t(g)];
+    const Problem p = problem_of({g, from, offsets[std::size_t(g) + 1] - from}, out, a, b, how);
     if (p.m > 0 && p.n > 0 && p.k > 0)
       own_.run(p, threads, workspace(memory));
     else if (p.k == 0 && !how.accumulate)
       fill_zeros(out, g);
   }
-}
-
-std::int64_t Products::packed_bytes(const Tensor& w, Read read) {
-  const fast::Type type = type_of(w.dtype());
-  const bool turned = read == Read::transposed;
-  Engine* chosen = by_type_[std::size_t(type)].get();
-  return (chosen ? *chosen : own_).packed_bytes(type, w.dim(turned ? 1 : 0), w.dim(turned ? 0 : 1));
-}
-
-void Products::pack(const Tensor& packed, const Tensor& w, Read read) {
-  Engine* chosen = by_type_[std::size_t(type_of(w.dtype()))].get();
-  (chosen ? *chosen : own_)
-      .pack(packed.address(), matrix(w, 0), read == Read::transposed, packed.dim(0), packed.dim(1),
-            packed.device().threads());
 }
 
 }  // namespace weft::product

@@ -37,10 +37,8 @@ class Products {
   void matmul(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how);
   std::int64_t grouped_bytes(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how,
                              int threads);
-  void grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b, Groups groups,
+  void grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Groups& groups,
                       const MatmulArgs& how);
-  std::int64_t packed_bytes(const Tensor& w, Read read);
-  void pack(const Tensor& packed, const Tensor& w, Read read);
 
  private:
   Engine& engine(const Problem& problem);

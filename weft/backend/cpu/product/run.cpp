@@ -80,7 +80,7 @@ class Walk {
         operands_.take_panel(block, j, own_panel(j - item.panel, thread), !begins);
         block.fresh = j == item.panel;
         block.next = ends ? item.next : next_block;
-        if (j < last) block.next = {begins || p_.packed ? j + 1 : none, none};
+        if (j < last) block.next = {begins ? j + 1 : none, none};
         multiply_panel(block, thread);
       }
     }

@@ -12,7 +12,6 @@ struct Problem {
   std::int64_t m = 0, n = 0, k = 0;
   Matrix a{}, b{};
   bool a_turned = false, b_turned = false;  // stored transposed
-  bool packed = false;                      // b is in an engine's own order: ours is panels, all k of each
   fast::Out out{};
   std::int64_t out_row = 0;
   bool accumulate = false;
@@ -25,8 +24,5 @@ struct Problem {
 
 /// workspace: plan(problem.form(), threads).bytes(), aligned to 64.
 void run(const Problem& problem, const Loops& loops, int threads, float* workspace);
-
-/// to = the panels of b[k, n]; packed_bytes
-void pack(float* to, Matrix b, bool turned, std::int64_t k, std::int64_t n, const Loops& loops, int threads);
 
 }  // namespace weft::product

@@ -8,7 +8,7 @@
 namespace weft {
 namespace {
 
-using reference::Rows;
+using reference::LoadedRows;
 
 /// A function at one point, and its slope there.
 struct Point {
@@ -73,7 +73,7 @@ class Biased {
   }
 
  private:
-  Rows rows_;
+  LoadedRows rows_;
   std::vector<double> bias_;
 };
 
@@ -81,7 +81,7 @@ class Biased {
 
 void ReferenceKernels::activation(const Tensor& y, const Tensor& x, const Tensor& bias, Activation kind) {
   called();
-  const Rows to(y);
+  const LoadedRows to(y);
   const Biased from(x, bias);
   for (std::int64_t i = 0; i < to.count(); ++i) {
     std::vector<double> row = from.load(i);
@@ -93,8 +93,8 @@ void ReferenceKernels::activation(const Tensor& y, const Tensor& x, const Tensor
 void ReferenceKernels::activation_backward(const Tensor& dx, const Tensor& dy, const Tensor& x,
                                            const Tensor& bias, Activation kind) {
   called();
-  const Rows to(dx);
-  const Rows given(dy);
+  const LoadedRows to(dx);
+  const LoadedRows given(dy);
   const Biased from(x, bias);
   for (std::int64_t i = 0; i < to.count(); ++i) {
     const std::vector<double> at = from.load(i);
@@ -106,7 +106,7 @@ void ReferenceKernels::activation_backward(const Tensor& dx, const Tensor& dy, c
 
 void ReferenceKernels::gated(const Tensor& y, const Tensor& x, const Tensor& bias, Activation kind) {
   called();
-  const Rows to(y);
+  const LoadedRows to(y);
   const Biased from(x, bias);
   const auto f = std::size_t(to.width());
   std::vector<double> row(f);
@@ -120,8 +120,8 @@ void ReferenceKernels::gated(const Tensor& y, const Tensor& x, const Tensor& bia
 void ReferenceKernels::gated_backward(const Tensor& dx, const Tensor& dy, const Tensor& x, const Tensor& bias,
                                       Activation kind) {
   called();
-  const Rows to(dx);
-  const Rows given(dy);
+  const LoadedRows to(dx);
+  const LoadedRows given(dy);
   const Biased from(x, bias);
   const auto f = std::size_t(given.width());
   for (std::int64_t i = 0; i < to.count(); ++i) {

@@ -11,7 +11,7 @@
 namespace weft {
 namespace {
 
-using reference::Rows;
+using reference::LoadedRows;
 using Row = std::vector<double>;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
@@ -169,8 +169,8 @@ void ReferenceKernels::attention(const AttentionOut& out, const Attended& in, co
   each_head(in.q, [&](std::int64_t b, std::int64_t g, std::int64_t r, std::int64_t head) {
     const Matrix k(group_of(in.k, b, g));
     const Matrix v(group_of(in.v, b, g));
-    const Rows q(head_of(in.q, b, g, r));
-    const Rows o(head_of(out.o, b, g, r));
+    const LoadedRows q(head_of(in.q, b, g, r));
+    const LoadedRows o(head_of(out.o, b, g, r));
     Row logs;
     for (std::int64_t i = 0; i < q.count(); ++i) {
       const Query at{b, head, i};
@@ -198,13 +198,13 @@ void ReferenceKernels::attention_backward(const AttentionGrads& grads, const Ten
       const Matrix k(group_of(in.k, b, g));
       const Matrix v(group_of(in.v, b, g));
       Matrix dk(in.k.dim(0), in.k.dim(3));
-      Matrix dv(in.k.dim(0), in.k.dim(3));
+      Matrix dv(in.v.dim(0), in.v.dim(3));
       const HeadBackward backward{scores, double(how.scale), k, v, dk, dv, dbias};
       for (std::int64_t r = 0; r < in.q.dim(3); ++r) {
         const std::int64_t head = g * in.q.dim(3) + r;
-        const Rows q(head_of(in.q, b, g, r));
-        const Rows o(head_of(out.o, b, g, r));
-        const Rows given(head_of(dout, b, g, r));
+        const LoadedRows q(head_of(in.q, b, g, r));
+        const LoadedRows o(head_of(out.o, b, g, r));
+        const LoadedRows given(head_of(dout, b, g, r));
         const Row lse = reference::load(out.lse.at(0, b).at(0, head));
         for (std::int64_t i = 0; i < q.count(); ++i) {
           const HeadBackward::Saved saved{q.load(i), given.load(i), o.load(i), lse[std::size_t(i)]};
@@ -222,8 +222,8 @@ void ReferenceKernels::attention_backward(const AttentionGrads& grads, const Ten
 void ReferenceKernels::merge_attention(const AttentionOut& into, const AttentionOut& part) {
   called();
   each_head(into.o, [&](std::int64_t b, std::int64_t g, std::int64_t r, std::int64_t head) {
-    const Rows to(head_of(into.o, b, g, r));
-    const Rows from(head_of(part.o, b, g, r));
+    const LoadedRows to(head_of(into.o, b, g, r));
+    const LoadedRows from(head_of(part.o, b, g, r));
     Row logs = reference::load(into.lse.at(0, b).at(0, head));
     const Row more = reference::load(part.lse.at(0, b).at(0, head));
     for (std::int64_t i = 0; i < to.count(); ++i) {

@@ -7,14 +7,14 @@
 namespace weft {
 namespace {
 
-using reference::Rows;
+using reference::LoadedRows;
 
 /// out = f(a, b), element by element
 template <class F>
 void combine(const Tensor& out, const Tensor& a, const Tensor& b, F f) {
-  const Rows to(out);
-  const Rows left(a);
-  const Rows right(b);
+  const LoadedRows to(out);
+  const LoadedRows left(a);
+  const LoadedRows right(b);
   std::vector<double> x(std::size_t(to.width()));
   std::vector<double> y(x.size());
   for (std::int64_t i = 0; i < to.count(); ++i) {
@@ -39,7 +39,7 @@ void copy_bits(const Tensor& out, const Tensor& in) {
 
 void ReferenceKernels::fill(const Tensor& out, double value) {
   called();
-  const Rows rows(out);
+  const LoadedRows rows(out);
   const std::vector<double> row(std::size_t(rows.width()), value);
   for (std::int64_t i = 0; i < rows.count(); ++i) rows.store(i, row);
 }
@@ -47,8 +47,8 @@ void ReferenceKernels::fill(const Tensor& out, double value) {
 void ReferenceKernels::copy(const Tensor& out, const Tensor& in) {
   called();
   if (out.dtype() == in.dtype()) return copy_bits(out, in);
-  const Rows to(out);
-  const Rows from(in);
+  const LoadedRows to(out);
+  const LoadedRows from(in);
   for (std::int64_t i = 0; i < to.count(); ++i) to.store(i, from.load(i));
 }
 
@@ -74,7 +74,7 @@ void ReferenceKernels::multiply(const Tensor& out, const Tensor& a, const Tensor
 
 void ReferenceKernels::add_bias(const Tensor& x, const Tensor& bias) {
   called();
-  const Rows rows(x);
+  const LoadedRows rows(x);
   const std::vector<double> more = reference::load(bias);
   for (std::int64_t i = 0; i < rows.count(); ++i) {
     std::vector<double> row = rows.load(i);
@@ -85,7 +85,7 @@ void ReferenceKernels::add_bias(const Tensor& x, const Tensor& bias) {
 
 void ReferenceKernels::sum_rows(const Tensor& dbias, const Tensor& dy) {
   called();
-  const Rows rows(dy);
+  const LoadedRows rows(dy);
   std::vector<double> sum(std::size_t(rows.width()));
   std::vector<double> row(sum.size());
   for (std::int64_t i = 0; i < rows.count(); ++i) {

@@ -4,12 +4,12 @@
 
 namespace weft {
 
-using reference::Rows;
+using reference::LoadedRows;
 
 void ReferenceKernels::gather(const Tensor& out, const Tensor& table, const Tensor& ids, std::int64_t first) {
   called();
-  const Rows to(out);
-  const Rows from(table);
+  const LoadedRows to(out);
+  const LoadedRows from(table);
   const std::vector<double> zeros(std::size_t(to.width()));
   const std::span<const std::int32_t> wanted = ids.as<std::int32_t>();
   for (std::int64_t i = 0; i < to.count(); ++i) {
@@ -21,8 +21,8 @@ void ReferenceKernels::gather(const Tensor& out, const Tensor& table, const Tens
 void ReferenceKernels::scatter_add(const Tensor& dtable, const Tensor& dout, const Tensor& ids,
                                    std::int64_t first) {
   called();
-  const Rows to(dtable);
-  const Rows from(dout);
+  const LoadedRows to(dtable);
+  const LoadedRows from(dout);
   const std::span<const std::int32_t> wanted = ids.as<std::int32_t>();
   for (std::int64_t i = 0; i < from.count(); ++i) {
     const std::int64_t row = wanted[std::size_t(i)] - first;

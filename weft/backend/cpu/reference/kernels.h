@@ -7,7 +7,7 @@
 
 namespace weft {
 
-/// Rows are read into the heap's doubles, so no device memory is used. Packs nothing. Attention::block is not
+/// Rows are read into the heap's doubles, so no device memory is used. Attention::block is not
 /// obeyed: a whole row is summed at once.
 class ReferenceKernels : public Kernels {
  public:
@@ -16,9 +16,8 @@ class ReferenceKernels : public Kernels {
   void count_in(PlainCalls* calls) { calls_ = calls; }
 
   void matmul(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs&) override;
-  void grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b, Groups,
+  void grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Groups&,
                       const MatmulArgs&) override;
-  std::int64_t packed_bytes(const Tensor&, Read) override { return 0; }
 
   void fill(const Tensor& out, double value) override;
   void copy(const Tensor& out, const Tensor& in) override;
@@ -48,9 +47,7 @@ class ReferenceKernels : public Kernels {
   void scale_rows(const Tensor& y, const Tensor& x, const Tensor& factor) override;
   void dot_rows(const Tensor& out, const Tensor& a, const Tensor& b) override;
 
-  void softmax(const Tensor& y, const Tensor& x, Mask, const Tensor& padding) override;
-  void softmax_backward(const Tensor& dx, const Tensor& dy, const Tensor& y) override;
-  void log_sum_exp(const Tensor& out, const Tensor& x) override;
+  void softmax(const Tensor& y, const Tensor& x) override;
   void attention(const AttentionOut&, const Attended&, const AttentionArgs&) override;
   void attention_backward(const AttentionGrads&, const Tensor& dout, const AttentionOut& out, const Attended&,
                           const AttentionArgs&) override;
@@ -62,7 +59,7 @@ class ReferenceKernels : public Kernels {
 
   void loss_max(const LossParts&, const Tensor& logits, VocabularyPart) override;
   void loss_sums(const LossParts&, const Tensor& logits, const Tensor& targets, VocabularyPart) override;
-  void loss_finish(const Tensor& loss, const LossParts&, const LossArgs&, std::int64_t whole) override;
+  void loss_finish(const Tensor& loss, const LossParts&, const LossArgs&) override;
   void loss_backward(const Tensor& logits, const LossParts&, const LossTargets&, VocabularyPart,
                      const LossArgs&) override;
 
@@ -74,10 +71,20 @@ class ReferenceKernels : public Kernels {
   void count_zeros(const Tensor& out, const Tensor& x) override;
 
   void top_k(const Tensor& values, const Tensor& indices, const Tensor& x) override;
-  void sort_by_key(const Tensor& order, const Tensor& counts, const Tensor& keys) override;
   void gather_rows(const Tensor& out, const Tensor& x, const Tensor& index) override;
   void scatter_add_rows(const Tensor& out, const Tensor& x, const Tensor& index,
                         const Tensor& weight) override;
+
+  void route(const Routed& out, const Tensor& logits, const Tensor& bias, const RouteArgs&) override;
+  void route_backward(const Tensor& dlogits, const Tensor& dweights, const Tensor& logits,
+                      const Routed& routed, const RouteArgs&) override;
+  void count_experts(const Tensor& counts, const Tensor& experts) override;
+  void balance(const Tensor& terms, const Tensor& dlogits, const Tensor& logits, const Tensor& factors,
+               RouterScore score, float scale) override;
+  void square_log_sum(const Tensor& terms, const Tensor& dlogits, const Tensor& logits, float scale) override;
+  void limit_experts(const Tensor& kept, const Routed& routed, std::int64_t most, DropPolicy policy) override;
+  void follow_counts(const Tensor& bias, const Tensor& counts, float rate) override;
+  void plan_rows(const RowPlan& out, const Tensor& experts) override;
 
   void adam(const AdamState&, const Tensor& grad, const AdamArgs&) override;
   void sgd(const SgdState&, const Tensor& grad, const SgdArgs&) override;

@@ -1,6 +1,6 @@
-// Cross entropy in pieces. s = sum of exp(logit - max), V the whole vocabulary, e' = e V / (V - 1):
-//   loss = log s - (1 - e') (target - max) - e' mean(logit - max) + z (max + log s)^2
-//   dlogit = p (1 + 2 z (max + log s)) - (1 - e') [target] - e' / V,  p = exp(logit - max) / s
+// Cross entropy in pieces. s = sum of exp(logit - max):
+//   loss = log s - (target - max) + z (max + log s)^2
+//   dlogit = p (1 + 2 z (max + log s)) - [target],  p = exp(logit - max) / s
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -11,11 +11,7 @@
 namespace weft {
 namespace {
 
-using reference::Rows;
-
-double smoothing(const LossArgs& how, std::int64_t whole) {
-  return how.smoothing == 0 ? 0 : double(how.smoothing) * double(whole) / double(whole - 1);
-}
+using reference::LoadedRows;
 
 /// The column of a target, -1 where another part has it.
 std::int64_t column_of(std::int32_t target, VocabularyPart part) {
@@ -27,7 +23,7 @@ std::int64_t column_of(std::int32_t target, VocabularyPart part) {
 
 void ReferenceKernels::loss_max(const LossParts& parts, const Tensor& logits, VocabularyPart part) {
   called();
-  const Rows rows(logits);
+  const LoadedRows rows(logits);
   std::vector<double> greatest;
   for (std::int64_t i = 0; i < rows.count(); ++i) {
     const std::vector<double> row = rows.load(i);
@@ -41,41 +37,31 @@ void ReferenceKernels::loss_max(const LossParts& parts, const Tensor& logits, Vo
 void ReferenceKernels::loss_sums(const LossParts& parts, const Tensor& logits, const Tensor& targets,
                                  VocabularyPart part) {
   called();
-  const Rows rows(logits);
+  const LoadedRows rows(logits);
   const std::vector<double> max = reference::load(parts.max);
   const std::span<const std::int32_t> wanted = targets.as<std::int32_t>();
   std::vector<double> sums(max.size());
   std::vector<double> found(max.size());
-  std::vector<double> all(max.size());
   for (std::size_t t = 0; t < max.size(); ++t) {
     const std::vector<double> row = rows.load(std::int64_t(t));
-    for (std::size_t j = 0; j < std::size_t(part.count); ++j) {
-      sums[t] += std::exp(row[j] - max[t]);
-      all[t] += row[j] - max[t];
-    }
+    for (std::size_t j = 0; j < std::size_t(part.count); ++j) sums[t] += std::exp(row[j] - max[t]);
     const std::int64_t column = column_of(wanted[t], part);
     found[t] = column < 0 ? 0 : row[std::size_t(column)] - max[t];
   }
   reference::store(parts.sum, sums);
   reference::store(parts.target, found);
-  if (parts.logits) reference::store(parts.logits, all);
 }
 
-void ReferenceKernels::loss_finish(const Tensor& loss, const LossParts& parts, const LossArgs& how,
-                                   std::int64_t whole) {
+void ReferenceKernels::loss_finish(const Tensor& loss, const LossParts& parts, const LossArgs& how) {
   called();
   const std::vector<double> max = reference::load(parts.max);
   const std::vector<double> sum = reference::load(parts.sum);
   const std::vector<double> target = reference::load(parts.target);
-  const double smooth = smoothing(how, whole);
-  const std::vector<double> all =
-      smooth == 0 ? std::vector<double>(max.size()) : reference::load(parts.logits);
   std::vector<double> out;
   for (std::size_t t = 0; t < max.size(); ++t) {
     const double log_sum = std::log(sum[t]);
-    const double mean = smooth == 0 ? 0 : all[t] / double(whole);
     const double lse = max[t] + log_sum;
-    out.push_back(log_sum - (1 - smooth) * target[t] - smooth * mean + double(how.z_loss) * lse * lse);
+    out.push_back(log_sum - target[t] + double(how.z_loss) * lse * lse);
   }
   reference::store(loss, out);
 }
@@ -83,12 +69,11 @@ void ReferenceKernels::loss_finish(const Tensor& loss, const LossParts& parts, c
 void ReferenceKernels::loss_backward(const Tensor& logits, const LossParts& parts, const LossTargets& targets,
                                      VocabularyPart part, const LossArgs& how) {
   called();
-  const Rows rows(logits);
+  const LoadedRows rows(logits);
   const std::vector<double> max = reference::load(parts.max);
   const std::vector<double> sum = reference::load(parts.sum);
   const std::vector<double> weight = reference::load(targets.weight);
   const std::span<const std::int32_t> wanted = targets.ids.as<std::int32_t>();
-  const double smooth = smoothing(how, part.whole);
   for (std::size_t t = 0; t < max.size(); ++t) {
     std::vector<double> row = rows.load(std::int64_t(t));
     const double pull = 1 + 2 * double(how.z_loss) * (max[t] + std::log(sum[t]));
@@ -96,8 +81,7 @@ void ReferenceKernels::loss_backward(const Tensor& logits, const LossParts& part
     for (std::int64_t j = 0; j < rows.width(); ++j) {
       double& element = row[std::size_t(j)];
       const double p = std::exp(element - max[t]) / sum[t];
-      const double aim = (j == column ? 1 - smooth : 0) + smooth / double(part.whole);
-      element = j < part.count ? weight[t] * (p * pull - aim) : 0;
+      element = j < part.count ? weight[t] * (p * pull - (j == column ? 1 : 0)) : 0;
     }
     rows.store(std::int64_t(t), row);
   }

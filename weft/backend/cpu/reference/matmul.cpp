@@ -8,7 +8,7 @@ namespace weft {
 namespace {
 
 using reference::load;
-using reference::Rows;
+using reference::LoadedRows;
 
 /// Columns [from, from + count) of a's row, times the same rows of b, added to out.
 void add_products(std::span<double> out, std::span<const double> a, std::span<const double> b) {
@@ -37,8 +37,8 @@ std::vector<double> tree(std::span<const double> a, std::span<const double> b, s
 
 /// One matrix: out [m, n] (+)= a [m, k] b [k, n] (+ bias [n]), a and b already turned.
 void product(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how) {
-  const Rows rows(out);
-  const Rows left(a);
+  const LoadedRows rows(out);
+  const LoadedRows left(a);
   const std::vector<double> right = load(b);
   const std::vector<double> bias = reference::load_or_zeros(how.bias, rows.width());
   const std::size_t n = std::size_t(rows.width());
@@ -63,13 +63,14 @@ void ReferenceKernels::matmul(const Tensor& out, const Tensor& a, const Tensor& 
     product(out.at(0, i), turned(a.at(0, i), how.a), turned(b.at(0, i), how.b), how);
 }
 
-void ReferenceKernels::grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b, Groups groups,
-                                      const MatmulArgs& how) {
+void ReferenceKernels::grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b,
+                                      const Groups& groups, const MatmulArgs& how) {
   called();
   const bool gradient = how.a == Read::transposed;
-  for (std::size_t g = 0; g + 1 < groups.offsets.size(); ++g) {
-    const std::int64_t first = groups.offsets[g];
-    const std::int64_t count = groups.offsets[g + 1] - first;
+  const auto offsets = groups.offsets;
+  for (std::size_t g = 0; g + 1 < offsets.size(); ++g) {
+    const std::int64_t first = offsets[g];
+    const std::int64_t count = offsets[g + 1] - first;
     const Tensor rows = a.slice(0, first, count);
     MatmulArgs one = how;
     if (how.bias) one.bias = how.bias.at(0, std::int64_t(g));

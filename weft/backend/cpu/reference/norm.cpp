@@ -9,7 +9,7 @@
 namespace weft {
 namespace {
 
-using reference::Rows;
+using reference::LoadedRows;
 
 struct Moments {
   double mean, rstd;
@@ -53,7 +53,7 @@ class Normalizer {
   }
 
  private:
-  Rows y_;
+  LoadedRows y_;
   NormStats stats_;
   NormArgs how_;
   std::vector<double> gain_, bias_, means_, rstds_;
@@ -79,7 +79,7 @@ void row_backward(std::span<double> g, std::span<const double> n, double rstd, N
 void ReferenceKernels::norm(const Tensor& y, const NormStats& stats, const Tensor& x,
                             const NormWeights& weights, const NormArgs& how) {
   called();
-  const Rows from(x);
+  const LoadedRows from(x);
   Normalizer normalizer(y, stats, weights, how);
   for (std::int64_t i = 0; i < from.count(); ++i) normalizer.row(i, from.load(i));
   normalizer.finish();
@@ -99,9 +99,9 @@ void ReferenceKernels::norm_backward(const NormGrads& grads, const Tensor& dy, c
     }
     return;
   }
-  const Rows to(grads.dx);
-  const Rows from(saved.x);
-  const Rows given(dy);
+  const LoadedRows to(grads.dx);
+  const LoadedRows from(saved.x);
+  const LoadedRows given(dy);
   const std::vector<double> gain = load_gain(saved.gain, how);
   const std::vector<double> mean = reference::load_or_zeros(saved.stats.mean, from.count());
   const std::vector<double> rstd = reference::load(saved.stats.rstd);
@@ -118,7 +118,8 @@ void ReferenceKernels::norm_backward(const NormGrads& grads, const Tensor& dy, c
       g[j] *= gain[j];
     }
     row_backward(g, n, rstd[t], how.kind);
-    const std::vector<double> stream = residual ? Rows(residual).load(i) : std::vector<double>(g.size());
+    const std::vector<double> stream =
+        residual ? LoadedRows(residual).load(i) : std::vector<double>(g.size());
     for (std::size_t j = 0; j < g.size(); ++j) g[j] += stream[j];
     to.store(i, g);
   }
@@ -135,8 +136,8 @@ void ReferenceKernels::sum_norm(const SumNormOut& out, const SumNormIn& in, cons
 
 void ReferenceKernels::scale_rows(const Tensor& y, const Tensor& x, const Tensor& factor) {
   called();
-  const Rows to(y);
-  const Rows from(x);
+  const LoadedRows to(y);
+  const LoadedRows from(x);
   const std::vector<double> factors = reference::load(factor);
   for (std::int64_t i = 0; i < to.count(); ++i) {
     std::vector<double> row = from.load(i);
@@ -147,8 +148,8 @@ void ReferenceKernels::scale_rows(const Tensor& y, const Tensor& x, const Tensor
 
 void ReferenceKernels::dot_rows(const Tensor& out, const Tensor& a, const Tensor& b) {
   called();
-  const Rows left(a);
-  const Rows right(b);
+  const LoadedRows left(a);
+  const LoadedRows right(b);
   std::vector<double> dots;
   for (std::int64_t i = 0; i < left.count(); ++i) {
     const std::vector<double> x = left.load(i);

@@ -10,7 +10,7 @@
 namespace weft {
 namespace {
 
-using reference::Rows;
+using reference::LoadedRows;
 
 /// A NaN counts as the greatest, so that it is chosen and seen.
 double rank_of(double x) { return std::isnan(x) ? std::numeric_limits<double>::infinity() : x; }
@@ -26,9 +26,9 @@ std::int64_t checked(const char* op, std::span<const std::int32_t> index, std::i
 
 void ReferenceKernels::top_k(const Tensor& values, const Tensor& indices, const Tensor& x) {
   called();
-  const Rows from(x);
-  const Rows to(values);
-  const Rows places(indices);
+  const LoadedRows from(x);
+  const LoadedRows to(values);
+  const LoadedRows places(indices);
   for (std::int64_t i = 0; i < from.count(); ++i) {
     const std::vector<double> row = from.load(i);
     std::vector<std::size_t> order(row.size());
@@ -43,27 +43,10 @@ void ReferenceKernels::top_k(const Tensor& values, const Tensor& indices, const 
   }
 }
 
-void ReferenceKernels::sort_by_key(const Tensor& order, const Tensor& counts, const Tensor& keys) {
-  called();
-  const std::span<const std::int32_t> key = keys.as<std::int32_t>();
-  const std::span<std::int64_t> count = counts.as<std::int64_t>();
-  std::fill(count.begin(), count.end(), 0);
-  for (std::size_t i = 0; i < key.size(); ++i) {
-    if (key[i] < 0 || std::size_t(key[i]) >= count.size())
-      fail(Kind::shape, "sort_by_key: key ", key[i], " at ", i, " is not in [0, ", count.size(), ")");
-    ++count[std::size_t(key[i])];
-  }
-  std::vector<std::int64_t> next(count.size());
-  std::exclusive_scan(count.begin(), count.end(), next.begin(), std::int64_t{0});
-  const std::span<std::int32_t> out = order.as<std::int32_t>();
-  for (std::size_t i = 0; i < key.size(); ++i)
-    out[std::size_t(next[std::size_t(key[i])]++)] = std::int32_t(i);
-}
-
 void ReferenceKernels::gather_rows(const Tensor& out, const Tensor& x, const Tensor& index) {
   called();
-  const Rows to(out);
-  const Rows from(x);
+  const LoadedRows to(out);
+  const LoadedRows from(x);
   const std::vector<double> zeros(std::size_t(to.width()));
   const std::span<const std::int32_t> wanted = index.as<std::int32_t>();
   for (std::int64_t i = 0; i < to.count(); ++i) {
@@ -75,8 +58,8 @@ void ReferenceKernels::gather_rows(const Tensor& out, const Tensor& x, const Ten
 void ReferenceKernels::scatter_add_rows(const Tensor& out, const Tensor& x, const Tensor& index,
                                         const Tensor& weight) {
   called();
-  const Rows to(out);
-  const Rows from(x);
+  const LoadedRows to(out);
+  const LoadedRows from(x);
   const std::vector<double> weights =
       weight ? reference::load(weight) : std::vector<double>(std::size_t(from.count()), 1.0);
   const std::span<const std::int32_t> wanted = index.as<std::int32_t>();

@@ -32,14 +32,14 @@ void Dropped::apply(std::int64_t number, std::span<double> row) const {
 }  // namespace reference
 
 using reference::Dropped;
-using reference::Rows;
+using reference::LoadedRows;
 
 namespace {
 
 /// out[i, j] = f(element's number)
 template <class F>
 void by_place(const Tensor& out, const RandomBlock& block, F f) {
-  const Rows rows(out);
+  const LoadedRows rows(out);
   std::vector<double> row(std::size_t(rows.width()));
   for (std::int64_t i = 0; i < rows.count(); ++i) {
     const std::int64_t first = (block.row + i) * block.columns + block.column;
@@ -53,8 +53,8 @@ void by_place(const Tensor& out, const RandomBlock& block, F f) {
 void ReferenceKernels::dropout(const Tensor& y, const Tensor& x, const DropoutArgs& how) {
   called();
   const Dropped dropped(how);
-  const Rows to(y);
-  const Rows from(x);
+  const LoadedRows to(y);
+  const LoadedRows from(x);
   for (std::int64_t i = 0; i < to.count(); ++i) {
     std::vector<double> row = from.load(i);
     dropped.apply(i, row);
@@ -66,9 +66,9 @@ void ReferenceKernels::bias_dropout_add(const Tensor& out, const Tensor& x, cons
                                         const Tensor& residual, const DropoutArgs& how) {
   called();
   const Dropped dropped(how);
-  const Rows to(out);
-  const Rows from(x);
-  const Rows old(residual);
+  const LoadedRows to(out);
+  const LoadedRows from(x);
+  const LoadedRows old(residual);
   const std::vector<double> more = reference::load_or_zeros(bias, to.width());
   for (std::int64_t i = 0; i < to.count(); ++i) {
     std::vector<double> row = from.load(i);

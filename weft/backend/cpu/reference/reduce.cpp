@@ -9,12 +9,12 @@
 namespace weft {
 namespace {
 
-using reference::Rows;
+using reference::LoadedRows;
 
 /// Calls f(index, element) in order, until it returns false.
 template <class F>
 void each(const Tensor& x, F f) {
-  const Rows rows(x);
+  const LoadedRows rows(x);
   std::vector<double> row(std::size_t(rows.width()));
   for (std::int64_t i = 0; i < rows.count(); ++i) {
     rows.load(i, row);

@@ -5,7 +5,7 @@
 namespace weft {
 namespace {
 
-using reference::Rows;
+using reference::LoadedRows;
 
 /// Positions of [s, b], in order.
 std::vector<std::int64_t> positions_of(const Tensor& x, const RopeArgs& how) {
@@ -29,8 +29,8 @@ void ReferenceKernels::rope(const Tensor& x, const RopeArgs& how) {
   called();
   if (x.elements() == 0) return;
   const std::vector<std::int64_t> positions = positions_of(x, how);
-  const Rows rows(x);
-  const Rows angles(how.angles.view({how.angles.dim(0), 2 * how.angles.dim(1)}));
+  const LoadedRows rows(x);
+  const LoadedRows angles(how.angles.view({how.angles.dim(0), 2 * how.angles.dim(1)}));
   const auto pairs = std::size_t(how.angles.dim(1));
   const std::int64_t heads = rows.count() / (x.dim(0) * x.dim(1));
   const double sign = how.turn == Turn::forward ? 1 : -1;

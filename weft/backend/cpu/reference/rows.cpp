@@ -61,7 +61,7 @@ void visit_any(Dtype dtype, F&& f) {
 
 }  // namespace
 
-Rows::Rows(const Tensor& tensor)
+LoadedRows::LoadedRows(const Tensor& tensor)
     : first_(static_cast<std::byte*>(tensor.address())),
       size_(size_of(tensor.dtype())),
       count_(1),
@@ -76,13 +76,13 @@ Rows::Rows(const Tensor& tensor)
   });
 }
 
-std::vector<double> Rows::load(std::int64_t row) const {
+std::vector<double> LoadedRows::load(std::int64_t row) const {
   std::vector<double> out(static_cast<std::size_t>(width_));
   load(row, out);
   return out;
 }
 
-std::byte* Rows::at(std::int64_t row) const {
+std::byte* LoadedRows::at(std::int64_t row) const {
   std::int64_t offset = 0;
   for (int i = shape_.rank() - 2; i >= 0; --i) {
     offset += row % shape_[i] * strides_[i];
@@ -92,7 +92,7 @@ std::byte* Rows::at(std::int64_t row) const {
 }
 
 std::vector<double> load(const Tensor& tensor) {
-  const Rows rows(tensor);
+  const LoadedRows rows(tensor);
   std::vector<double> out(std::size_t(rows.count() * rows.width()));
   for (std::int64_t i = 0; i < rows.count(); ++i)
     rows.load(i, std::span(out).subspan(std::size_t(i * rows.width()), std::size_t(rows.width())));
@@ -104,7 +104,7 @@ std::vector<double> load_or_zeros(const Tensor& tensor, std::int64_t count) {
 }
 
 void store(const Tensor& tensor, std::span<const double> values) {
-  const Rows rows(tensor);
+  const LoadedRows rows(tensor);
   for (std::int64_t i = 0; i < rows.count(); ++i)
     rows.store(i, values.subspan(std::size_t(i * rows.width()), std::size_t(rows.width())));
 }

@@ -10,9 +10,9 @@
 namespace weft::reference {
 
 /// The last dimension of a tensor, for every index of the leading ones in order.
-class Rows {
+class LoadedRows {
  public:
-  explicit Rows(const Tensor& tensor);
+  explicit LoadedRows(const Tensor& tensor);
   std::int64_t count() const { return count_; }
   std::int64_t width() const { return width_; }
 

@@ -13,10 +13,11 @@ struct Column {
   float factor;  // of ds
 };
 /// scores become p (with dropout), dscores (which hold dp) become factor ds.
-template <int count>
+template <bool drops, int count>
 [[gnu::noinline]] void differentiate_columns(const Sweep& s, Column column, Registers<count>) {
   const Floats scale = spread(column.factor);
-  const bool drops = s.job.dropout.wanted;
+  float *const scores = s.scores + column.v, *const dscores = s.dscores + column.v;
+  const float* const factor = s.factor + column.v;
   Queries<count> lse, delta;
   for (int i = 0; i < count; ++i) {
     lse.of[i] = read(s.lse + column.v + i * width);
@@ -24,11 +25,16 @@ template <int count>
   }
   for (Index k = 0; k < column.keys; ++k)
     for (int i = 0; i < count; ++i) {
-      const Index at = k * tile_queries + column.v + i * width;
-      const Floats p = exp2(read(s.scores + at) - lse.of[i]);
-      const Floats kept = drops ? read(s.factor + at) : spread(1.0F);
-      write(s.scores + at, p * kept);
-      write(s.dscores + at, p * (read(s.dscores + at) * kept - delta.of[i]) * scale);
+      const Index at = k * tile_queries + i * width;
+      const Floats p = exp2(read(scores + at) - lse.of[i]);
+      if constexpr (drops) {
+        const Floats kept = read(factor + at);
+        write(scores + at, p * kept);
+        write(dscores + at, p * (read(dscores + at) * kept - delta.of[i]) * scale);
+      } else {
+        write(scores + at, p);
+        write(dscores + at, p * (read(dscores + at) - delta.of[i]) * scale);
+      }
     }
 }
 /// Lanes without a query become 0, and rows that products take beyond the last key.
@@ -52,20 +58,19 @@ void scale_dscores(const Sweep& s, Index keys) {
 struct Floating {
   static void load_queries(const Sweep& s, Range queries) {
     const AttentionJob& job = s.job;
-    const Widen plain = {queries.size(), job.d, s.step};
+    const Widen plain = {queries.size(), job.d, s.step}, of_value = {queries.size(), job.d_value, s.step};
     const Widen scaled = {queries.size(), job.d, s.step, job.scale * log2_e};
     const Index q = s.query_offset(job.q, queries.from), dout = s.query_offset(job.dout, queries.from);
     widen_rows(s.rows, job.q, q, scaled);
     transpose(s.q, s.rows, s.step, {queries.size(), s.padded});
     widen_rows(s.q_rows, job.q, q, plain);
-    widen_rows(s.dout_rows, job.dout, dout, plain);
-    transpose(s.dout, s.dout_rows, s.step, {queries.size(), s.padded});
+    widen_rows(s.dout_rows, job.dout, dout, of_value);
+    transpose(s.dout, s.dout_rows, s.step, {queries.size(), s.padded_value});
   }
   static void load_keys(const Sweep& s, Range keys) {
-    const Widen plain = {keys.size(), s.job.d, s.step};
     const Index first = s.chunk.from + keys.from, to = keys.from * s.step;
-    widen_rows(s.k + to, s.job.k, s.key_offset(s.job.k, first), plain);
-    widen_rows(s.v + to, s.job.v, s.key_offset(s.job.v, first), plain);
+    widen_rows(s.k + to, s.job.k, s.key_offset(s.job.k, first), {keys.size(), s.job.d, s.step});
+    widen_rows(s.v + to, s.job.v, s.key_offset(s.job.v, first), {keys.size(), s.job.d_value, s.step});
   }
   static Range reach(Range keys, Index) { return keys; }
   static constexpr float before_bias(const AttentionJob&) { return 1; }
@@ -74,12 +79,16 @@ struct Floating {
     multiply<Start::zero>({s.scores, tile_queries}, at.keys, registers, ByRows{s.k + skipped, s.step},
                           {s.q, tile_queries}, s.job.d, fetch);
     multiply<Start::zero>({s.dscores, tile_queries}, at.keys, registers, ByRows{s.v + skipped, s.step},
-                          {s.dout, tile_queries}, s.job.d, fetch);
+                          {s.dout, tile_queries}, s.job.d_value, fetch);
   }
   static void differentiate(const Sweep& s, const Meeting& at) {
     const float factor = s.job.dbias.wanted ? 1 : s.job.scale;
     each_registers(at.queries, [&](Index v, auto registers) {
-      differentiate_columns(s, {v, at.keys, factor}, registers);
+      const Column column = {v, at.keys, factor};
+      if (s.job.dropout.wanted)
+        differentiate_columns<true>(s, column, registers);
+      else
+        differentiate_columns<false>(s, column, registers);
     });
     clear_lanes(s, at.queries, at.keys);
   }
@@ -87,11 +96,10 @@ struct Floating {
     if (s.job.dbias.wanted && s.job.scale != 1) scale_dscores(s, at.keys);
   }
   static void add_to_keys(const Sweep& s, const Meeting& at, float* dk, float* dv) {
-    const Index columns = s.padded / width;
-    multiply<Start::more>({dv, s.step}, at.keys, columns, ByRows{s.scores, tile_queries},
+    multiply<Start::more>({dv, s.step}, at.keys, s.padded_value / width, ByRows{s.scores, tile_queries},
                           {s.dout_rows, s.step}, at.queries);
-    multiply<Start::more>({dk, s.step}, at.keys, columns, ByRows{s.dscores, tile_queries}, {s.q_rows, s.step},
-                          at.queries);
+    multiply<Start::more>({dk, s.step}, at.keys, s.padded / width, ByRows{s.dscores, tile_queries},
+                          {s.q_rows, s.step}, at.queries);
   }
   static void add_to_queries(const Sweep& s, const Meeting& at, float* dq) {
     multiply<Start::more>({dq, s.step}, at.queries, s.padded / width, ByColumns{s.dscores, tile_queries},

@@ -16,9 +16,8 @@ struct Floating {
     transpose(s.q + t * s.padded * tile_queries, s.rows, s.step, {here.size(), s.padded});
   }
   static void load_keys(const Stripe& s, Range tile) {
-    const Widen plain = {tile.size(), s.job.d, s.step};
-    widen_rows(s.k, s.job.k, s.key_offset(s.job.k, tile.from), plain);
-    widen_rows(s.v, s.job.v, s.key_offset(s.job.v, tile.from), plain);
+    widen_rows(s.k, s.job.k, s.key_offset(s.job.k, tile.from), {tile.size(), s.job.d, s.step});
+    widen_rows(s.v, s.job.v, s.key_offset(s.job.v, tile.from), {tile.size(), s.job.d_value, s.step});
   }
   static Range reach(Range keys, Index) { return keys; }
   static void score(const Stripe& s, Index t, const Meeting& at, Fetch* fetch) {
@@ -29,7 +28,7 @@ struct Floating {
   static constexpr float left(const AttentionJob&) { return 1; }
   static constexpr float before_bias(const AttentionJob&) { return 1; }
   static void add(const Stripe& s, Index t, const Meeting& at) {
-    multiply<Start::scaled>(s.o_of(t), at.queries, s.padded / width, ByColumns{s.scores, tile_queries},
+    multiply<Start::scaled>(s.o_of(t), at.queries, s.padded_value / width, ByColumns{s.scores, tile_queries},
                             {s.v + at.skipped * s.step, s.step}, at.keys);
   }
 };
@@ -45,7 +44,7 @@ void merge_rows(const AttentionJob& into, const AttentionJob& part, ScorePlace p
   const float* b = part.lse.at + place.row * part.lse.b + place.head * part.lse.n;
   for (Index i = 0; i < into.sq; ++i) {
     const Weights w = weigh(a[i * into.lse.s], b[i * part.lse.s]);
-    combine(to + i * into.o.s, from + i * part.o.s, into.d, w);
+    combine(to + i * into.o.s, from + i * part.o.s, into.d_value, w);
     a[i * into.lse.s] = w.lse;
   }
 }

@@ -36,36 +36,43 @@ struct Slopes {
 
 struct Pairs {
   static Index depth(const Sweep& s) { return whole_depth(s.job.d); }
+  static Index depth_of_value(const Sweep& s) { return whole_depth(s.job.d_value); }
 
-  /// Queries along the lanes, two elements of a row to a word; and as rows, two queries to a word.
-  static void load_rows(const Sweep& s, const AttentionRows& rows, Range queries, float* turned,
-                        float* pairs) {
-    const Copy whole = {queries.size(), whole_depth(queries.size()), s.job.d};
+  /// Where rows of queries go: along the lanes, two elements of a row to a word; and as rows, two queries to
+  /// a word.
+  struct Places {
+    float *turned, *pairs;
+    Index d;
+  };
+  static void load_rows(const Sweep& s, const AttentionRows& rows, Range queries, const Places& to) {
+    const Copy whole = {queries.size(), whole_depth(queries.size()), to.d};
+    const Index depth = whole_depth(to.d);
     copy_rows(s.rows, rows, s.query_offset(rows, queries.from), whole);
-    pair_rows(pairs, s.rows, whole.filled, depth(s));
-    transpose(turned, s.rows, depth(s) / 2, {whole.filled, depth(s) / 2});
+    pair_rows(to.pairs, s.rows, whole.filled, depth);
+    transpose(to.turned, s.rows, depth / 2, {whole.filled, depth / 2});
   }
   static void load_queries(const Sweep& s, Range queries) {
-    load_rows(s, s.job.q, queries, s.q, s.q_rows);
-    load_rows(s, s.job.dout, queries, s.dout, s.dout_rows);
+    load_rows(s, s.job.q, queries, {s.q, s.q_rows, s.job.d});
+    load_rows(s, s.job.dout, queries, {s.dout, s.dout_rows, s.job.d_value});
   }
   static void load_keys(const Sweep& s, Range keys) {
     const AttentionJob& job = s.job;
-    const Copy whole = {keys.size(), whole_depth(keys.size()), job.d};
     const Index first = s.chunk.from + keys.from, to = keys.from * depth(s) / 2;
-    copy_rows(s.k + to, job.k, s.key_offset(job.k, first), whole);
-    copy_rows(s.v + to, job.v, s.key_offset(job.v, first), whole);
-    if (s.wants_queries()) pair_rows(s.k_pairs + to, s.k + to, whole.filled, depth(s));
+    const Index filled = whole_depth(keys.size());
+    copy_rows(s.k + to, job.k, s.key_offset(job.k, first), {keys.size(), filled, job.d});
+    copy_rows(s.v + keys.from * depth_of_value(s) / 2, job.v, s.key_offset(job.v, first),
+              {keys.size(), filled, job.d_value});
+    if (s.wants_queries()) pair_rows(s.k_pairs + to, s.k + to, filled, depth(s));
   }
   static Range reach(Range keys, Index tile) { return whole_depths(keys, tile); }
   static float before_bias(const AttentionJob& job) { return scale_before_bias(job); }
   static void score(const Sweep& s, const Meeting& at, Fetch* fetch) {
-    const Index skipped = at.skipped * depth(s) / 2;
-    const Extent size = {at.keys, whole_depth(at.queries) / width, depth(s) / tile_depth};
-    multiply_pairs<Start::zero>({s.scores, tile_queries}, size, {s.k + skipped, depth(s)},
-                                {s.q, tile_queries}, fetch);
-    multiply_pairs<Start::zero>({s.dscores, tile_queries}, size, {s.v + skipped, depth(s)},
-                                {s.dout, tile_queries}, fetch);
+    const Index registers = whole_depth(at.queries) / width, half = at.skipped / 2;
+    multiply_pairs<Start::zero>({s.scores, tile_queries}, {at.keys, registers, depth(s) / tile_depth},
+                                {s.k + half * depth(s), depth(s)}, {s.q, tile_queries}, fetch);
+    multiply_pairs<Start::zero>(
+        {s.dscores, tile_queries}, {at.keys, registers, depth_of_value(s) / tile_depth},
+        {s.v + half * depth_of_value(s), depth_of_value(s)}, {s.dout, tile_queries}, fetch);
     if (scales_at_once(s.job)) scale_scores(s.job, s.scores, at.keys);
   }
   static void differentiate(const Sweep& s, const Meeting& at) {
@@ -108,9 +115,11 @@ struct Pairs {
   }
   static void settle(const Sweep&, const Meeting&) {}
   static void add_to_keys(const Sweep& s, const Meeting& at, float* dk, float* dv) {
-    const Extent size = {at.keys, s.padded / width, whole_depth(at.queries) / tile_depth};
-    multiply_pairs<Start::more>({dv, s.step}, size, {s.p_rows, tile_queries}, {s.dout_rows, depth(s)});
-    multiply_pairs<Start::more>({dk, s.step}, size, {s.ds_rows, tile_queries}, {s.q_rows, depth(s)});
+    const Index depths = whole_depth(at.queries) / tile_depth;
+    multiply_pairs<Start::more>({dv, s.step}, {at.keys, s.padded_value / width, depths},
+                                {s.p_rows, tile_queries}, {s.dout_rows, depth_of_value(s)});
+    multiply_pairs<Start::more>({dk, s.step}, {at.keys, s.padded / width, depths}, {s.ds_rows, tile_queries},
+                                {s.q_rows, depth(s)});
   }
   static void add_to_queries(const Sweep& s, const Meeting& at, float* dq) {
     const Extent size = {at.queries, s.padded / width, whole_depth(at.keys) / tile_depth};

@@ -17,6 +17,7 @@ void shrink_rows(const Target& o, Index rows, Index columns) {
 
 struct Pairs {
   static Index depth(const Stripe& s) { return whole_depth(s.job.d); }
+  static Index depth_of_value(const Stripe& s) { return whole_depth(s.job.d_value); }
   static float* q_of(const Stripe& s, Index t) { return s.q + t * tile_queries * depth(s) / 2; }
 
   static void load_queries(const Stripe& s, Index t) {
@@ -26,11 +27,11 @@ struct Pairs {
   }
   static void load_keys(const Stripe& s, Range tile) {
     const AttentionJob& job = s.job;
-    const Copy whole = {tile.size(), whole_depth(tile.size()), job.d};
+    const Index filled = whole_depth(tile.size());
     // Values pass through the keys' place.
-    copy_rows(s.k, job.v, s.key_offset(job.v, tile.from), whole);
-    pair_rows(s.v, s.k, whole.filled, depth(s));
-    copy_rows(s.k, job.k, s.key_offset(job.k, tile.from), whole);
+    copy_rows(s.k, job.v, s.key_offset(job.v, tile.from), {tile.size(), filled, job.d_value});
+    pair_rows(s.v, s.k, filled, depth_of_value(s));
+    copy_rows(s.k, job.k, s.key_offset(job.k, tile.from), {tile.size(), filled, job.d});
   }
   static Range reach(Range keys, Index tile) { return whole_depths(keys, tile); }
   static void score(const Stripe& s, Index t, const Meeting& at, Fetch* fetch) {
@@ -44,10 +45,10 @@ struct Pairs {
   static void add(const Stripe& s, Index t, const Meeting& at) {
     fill_keys(s.scores, at.keys);
     turn_scores(s.turned, s.scores, at);
-    shrink_rows(s.o_of(t), at.queries, s.padded);
-    const Extent size = {at.queries, s.padded / width, whole_depth(at.keys) / tile_depth};
+    shrink_rows(s.o_of(t), at.queries, s.padded_value);
+    const Extent size = {at.queries, s.padded_value / width, whole_depth(at.keys) / tile_depth};
     multiply_pairs<Start::more>(s.o_of(t), size, {s.turned, tile_keys},
-                                {s.v + at.skipped / 2 * depth(s), depth(s)});
+                                {s.v + at.skipped / 2 * depth_of_value(s), depth_of_value(s)});
   }
 };
 

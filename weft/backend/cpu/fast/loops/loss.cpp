@@ -5,16 +5,16 @@
 namespace weft::fast::WEFT_ISA {
 namespace {
 
-/// slope e^(x - greatest) + offset
+/// slope e^(x - greatest)
 template <Walk walk>
 struct Gradient {
   template <int n>
   [[gnu::always_inline]] Many<n> operator()(Many<n> x) const {
     const Many<n> off = x - all<n>(row.greatest);
     if constexpr (walk == Walk::f32)
-      return fused(all<n>(row.slope), exponential(off), all<n>(row.offset));
+      return all<n>(row.slope) * exponential(off);
     else
-      return fused(all<n>(row.slope), coarse_power(off * all<n>(log2_of_e)), all<n>(row.offset));
+      return all<n>(row.slope) * coarse_power(off * all<n>(log2_of_e));
   }
   LossRow row;
 };

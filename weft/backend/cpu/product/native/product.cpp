@@ -56,7 +56,7 @@ struct Cursor {
 };
 
 /// What a tile asks for while it multiplies: the rows that follow it, then what its stripe asks for.
-struct Asked {
+struct TileFetch {
   Cursor rows, ahead;
 };
 constexpr std::int64_t pace = 2;  // k of a tile for a line; one for each would fill the core's buffers
@@ -91,7 +91,7 @@ struct Tile {
     }
   }
 
-  [[gnu::always_inline]] void add_all(const Source& from, std::int64_t depth, Asked& asked) {
+  [[gnu::always_inline]] void add_all(const Source& from, std::int64_t depth, TileFetch& asked) {
     std::int64_t k = 0;
     if constexpr (rows == six)
       for (Cursor* kept : {&asked.rows, &asked.ahead}) {
@@ -122,7 +122,7 @@ struct Tile {
 
 /// Rows from i on, columns from j on.
 template <int rows, int registers, bool in_sixes, bool copies = false>
-[[gnu::noinline]] void tile(const Stripe& s, std::int64_t i, std::int64_t j, Asked& asked) {
+[[gnu::noinline]] void tile(const Stripe& s, std::int64_t i, std::int64_t j, TileFetch& asked) {
   const Source from{.a = s.a + i / six * s.next_six,
                     .b = (s.copy && !copies ? s.copy : s.b) + j,
                     .a_row = s.row,
@@ -143,7 +143,7 @@ Ahead following(const Stripe& s, std::int64_t i) {
 }
 
 template <int registers, bool in_sixes>
-void column(const Stripe& s, std::int64_t j, Asked& asked) {
+void column(const Stripe& s, std::int64_t j, TileFetch& asked) {
   for (std::int64_t i = 0; i < s.rows; i += six) {
     if (!in_sixes && s.fresh && j == 0) asked.rows = Cursor(following(s, i));
     if (i == 0 && s.copy) {
@@ -175,7 +175,7 @@ void column(const Stripe& s, std::int64_t j, Asked& asked) {
 
 template <bool in_sixes>
 void multiply_as(const Stripe& s) {
-  Asked asked{Cursor(Ahead{}), Cursor(s.ahead)};
+  TileFetch asked{Cursor(Ahead{}), Cursor(s.ahead)};
   std::int64_t from = 0;
   for (; from + most * width <= s.columns; from += most * width) column<most, in_sixes>(s, from, asked);
   if constexpr (most * width > lanes) {

@@ -1,0 +1,139 @@
+// What does nothing without another flag is said, each with what it waits for.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "weft/base/format.h"
+#include "weft/cli/dialect.h"
+#include "weft/cli/dry_run.h"
+
+using namespace weft;
+using namespace weft::cli;
+
+namespace {
+
+/// The notices of a tiny run with these words, for so many ranks that somebody launched.
+std::string said(const std::string& words, int world = 0, std::string_view family = "gpt") {
+  const std::string tiny =
+      "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 64 --micro-batch-size 4 --lr "
+      "1e-3 "
+      "--train-iters 100 --mock-data --vocab-size 512 ";
+  const std::string all = tiny + words;
+  const std::vector<std::string_view> views = split(all, ' ');
+  const auto command = read_command(views);
+  command->config.model.kind = family;
+  complete(*command, world);
+  return join(command->notices, "\n");
+}
+
+struct Case {
+  std::string_view words, flags, why;
+};
+
+void expect_said(std::span<const Case> cases) {
+  for (const Case& c : cases)
+    EXPECT_EQ(said(std::string(c.words)), text("no effect here: ", c.flags, " (", c.why, ")")) << c.words;
+}
+
+}  // namespace
+
+TEST(Idle, flags_of_experts_wait_for_experts) {
+  const std::string_view why = "only --num-experts gives layers a router";
+  expect_said(std::array{
+      Case{"--moe-router-topk 1", "--moe-router-topk", why},
+      Case{"--moe-aux-loss-coeff 0.1 --moe-z-loss-coeff 0.1 --moe-token-drop-policy position",
+           "--moe-aux-loss-coeff, --moe-z-loss-coeff, --moe-token-drop-policy", why},
+      Case{"--expert-tensor-parallel-size 1 --moe-per-layer-logging",
+           "--moe-per-layer-logging, --expert-tensor-parallel-size", why},
+      Case{"--num-experts 4 --moe-router-bias-update-rate 0.1", "--moe-router-bias-update-rate",
+           "only --moe-router-enable-expert-bias moves by it"},
+      Case{"--num-experts 4 --moe-token-drop-policy position", "--moe-token-drop-policy",
+           "only --moe-expert-capacity-factor drops rows"},
+      Case{"--num-experts 4 --moe-router-load-balancing-type seq_aux_loss",
+           "--moe-router-load-balancing-type", "only --moe-aux-loss-coeff gives losses a weight"},
+      Case{"--num-experts 4 --moe-router-load-balancing-type none --moe-aux-loss-coeff 0.1",
+           "--moe-aux-loss-coeff", "only --moe-router-load-balancing-type names losses"},
+  });
+  EXPECT_EQ(said("--num-experts 4 --moe-router-load-balancing-type aux_loss --moe-aux-loss-coeff 0.1 "
+                 "--moe-layer-freq 2"),
+            "");
+}
+
+TEST(Idle, flags_of_the_model_wait_for_its_form) {
+  expect_said(std::array{
+      Case{"--recompute-activations", "--recompute-activations", "attention never stores its scores"},
+      Case{"--recompute-granularity selective --recompute-modules core_attn",
+           "--recompute-granularity, --recompute-modules", "attention never stores its scores"},
+      Case{"--mtp-loss-scaling-factor 0.5", "--mtp-loss-scaling-factor",
+           "only --mtp-num-layers guesses further tokens"},
+      Case{
+          "--position-embedding-type rope --multi-latent-attention --qk-head-dim 8 --qk-pos-emb-head-dim 4 "
+          "--v-head-dim 8 --kv-channels 12",
+          "--kv-channels",
+          "--qk-head-dim, --qk-pos-emb-head-dim and --v-head-dim say how wide heads of latent attention are"},
+      Case{"--multi-latent-attention --num-query-groups 4", "--num-query-groups",
+           "latent attention has a key for every head"},
+      Case{"--padded-vocab-size 1000 --make-vocab-size-divisible-by 64", "--make-vocab-size-divisible-by",
+           "--padded-vocab-size says how many rows are stored"},
+  });
+}
+
+TEST(Idle, flags_of_schedules_wait_for_what_changes) {
+  expect_said(std::array{
+      Case{"--lr-decay-style constant --min-lr 1e-5", "--min-lr", "a constant rate ends as it is"},
+      Case{"--lr-decay-style constant --lr-decay-iters 50", "--lr-decay-iters",
+           "a constant rate ends as it is"},
+      Case{"--lr-warmup-init 1e-5", "--lr-warmup-init", "only a warm-up starts there"},
+      Case{"--weight-decay 0.1 --weight-decay-incr-style linear --start-weight-decay 0 --end-weight-decay 1",
+           "--weight-decay", "a decay that grows has --start-weight-decay and --end-weight-decay"},
+      Case{"--apply-wd-to-qk-layernorm", "--apply-wd-to-qk-layernorm", "only --qk-layernorm has such norms"},
+      Case{"--fp16 --non-finite stop", "--non-finite", "a loss scale that moves skips what is not finite"},
+      Case{"--decrease-batch-size-if-needed", "--decrease-batch-size-if-needed",
+           "every batch can be shared evenly"},
+      Case{"--eval-iters 0 --eval-interval 10 --eval-micro-batch-size 2",
+           "--eval-interval, --eval-micro-batch-size", "nothing is evaluated"},
+      Case{"--split 1,0,0 --eval-global-batch-size 8", "--eval-global-batch-size", "nothing is evaluated"},
+  });
+  EXPECT_EQ(said("--lr-decay-style constant --lr-decay-iters 50 --lr-warmup-fraction 0.1"), "");
+  EXPECT_EQ(said("--fp16 --loss-scale 8 --non-finite stop"), "");
+}
+
+TEST(Idle, flags_of_ranks_wait_for_ranks) {
+  const std::string_view peers = "only data-parallel and context-parallel ranks have gradients to add",
+                         stages = "only --pipeline-model-parallel-size cuts layers into stages";
+  expect_said(std::array{
+      Case{"--use-distributed-optimizer --overlap-grad-reduce",
+           "--use-distributed-optimizer, --overlap-grad-reduce", peers},
+      Case{"--ddp-num-buckets 2 --ddp-bucket-size 1000 --grad-reduce-in-bf16",
+           "--ddp-num-buckets, --ddp-bucket-size, --grad-reduce-in-bf16", peers},
+      Case{"--ranks 2 --ddp-num-buckets 2 --ddp-bucket-size 1000", "--ddp-bucket-size",
+           "--ddp-num-buckets says how large they are"},
+      Case{"--use-tp-pp-dp-mapping", "--use-tp-pp-dp-mapping",
+           "only stages and data-parallel ranks together have an order"},
+      Case{"--account-for-loss-in-pipeline-split", "--account-for-loss-in-pipeline-split", stages},
+      Case{"--account-for-embedding-in-pipeline-split", "--account-for-embedding-in-pipeline-split", stages},
+  });
+  EXPECT_EQ(said("--use-distributed-optimizer --overlap-grad-reduce", 2), "");
+  EXPECT_EQ(said("--ranks 3", 2), "no effect here: --ranks 3 (a launcher started 2)");
+}
+
+TEST(Idle, flags_of_files_wait_for_files) {
+  expect_said(std::array{
+      Case{"--save-interval 2 --save-retain-interval 4", "--save-interval, --save-retain-interval",
+           "only --save writes checkpoints"},
+      Case{"--allow-fresh-start --override-opt-param-scheduler",
+           "--allow-fresh-start, --override-opt-param-scheduler", "only --load reads a checkpoint"},
+      Case{"--timing-log-option all", "--timing-log-option",
+           "only --timing-log-level 1 and 2 time parts of a step"},
+      Case{"--data-order keyed --data-cache-path here", "--data-cache-path", "no index of samples is kept"},
+      Case{"--data-cache-version 0.16 --data-cache-tokenizer x.json",
+           "--data-cache-version, --data-cache-tokenizer", "no index of samples is kept"},
+      Case{"--multiple-validation-sets", "--multiple-validation-sets", "there is one validation set"},
+      Case{"--tokenizer-model x.model --tiktoken-pattern v1", "--tokenizer-model, --tiktoken-pattern",
+           "only --tokenizer-type reads it"},
+      Case{"--allow-ambiguous-pad-tokens", "--allow-ambiguous-pad-tokens",
+           "only a token of a tokenizer fills samples up"},
+  });
+  EXPECT_EQ(said("--data-cache-path here --data-cache-version 0.16"), "");
+  EXPECT_EQ(said("--data-order keyed", 0, "bert"),
+            "no effect here: --data-order (samples of BERT and T5 are always stored in their order)");
+}

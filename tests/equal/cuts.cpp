@@ -1,0 +1,119 @@
+// Which layouts are compared, what they are called, and how far two curves may part.
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+
+#include "tests/equal/run.h"
+#include "tests/support/tiny.h"
+#include "weft/base/error.h"
+
+namespace weft::testing {
+
+int ranks_of(const Cut& cut) { return cut.parallel.tp * cut.parallel.cp * cut.parallel.pp * cut.parallel.dp; }
+
+std::vector<Cut> usual_cuts() {
+  return {{{.tp = 2, .dp = 1}},
+          {{.tp = 4, .dp = 1}},
+          {{.tp = 2, .dp = 1, .sequence = true}},
+          {{.tp = 4, .dp = 1, .sequence = true}},
+          {{.dp = 2}},
+          {{.dp = 4}, 1},
+          {{.tp = 2, .dp = 2, .sequence = true}, 1},
+          {{.cp = 2, .dp = 1}},
+          {{.cp = 4, .dp = 1}},
+          {{.cp = 2, .dp = 1, .context = ContextForm::gather}},
+          {{.cp = 2, .dp = 1, .context = ContextForm::heads}},
+          {{.cp = 4, .dp = 1, .context = ContextForm::two_levels, .context_levels = {2, 2}}},
+          {{.tp = 2, .pp = 2, .cp = 2, .dp = 2, .sequence = true}, 1},
+          {{.pp = 2, .dp = 1}},
+          {{.pp = 4, .dp = 1}, 1},
+          {{.pp = 4, .dp = 1}, 4},
+          {{.tp = 2, .pp = 2, .dp = 1}},
+          {{.pp = 2, .dp = 2}, 1},
+          {{.tp = 2, .pp = 2, .dp = 2, .sequence = true}, 1},
+          {{.dp = 2, .zero = 2}},
+          {{.dp = 4, .zero = 3}, 1},
+          {{.tp = 2, .cp = 2, .dp = 2, .sequence = true, .zero = 3}, 1},
+          {{.pp = 2, .dp = 2, .zero = 3, .reduce_once = true}, 1}};
+}
+
+Rounding rounding_of(const ModelConfig& config, const Cut& cut) {
+  if (cut.exact) return {.loss = 0, .norm = 0};
+  Rounding out;
+  if (config.precision == Precision::bf16) out = {.loss = 1e-2, .norm = 4e-2};
+  if (config.precision == Precision::f16) out = {.loss = 2e-3, .norm = 1e-2};
+  if (cut.reduce_in_bf16) out = {.loss = out.loss + 1e-3, .norm = out.norm + 5e-3};
+  return out;
+}
+
+std::string difference(const Curve& a, const Curve& b, const Rounding& rounding) {
+  // Where a step was skipped its norm is no number, for both.
+  const auto far = [&](double x, double y, double bound) {
+    const bool both_overflow = a.skipped > 0 && !std::isfinite(x) && !std::isfinite(y);
+    return !(std::abs(x - y) <= bound) && !both_overflow;
+  };
+  if (a.losses.size() != b.losses.size()) return "one has more steps than the other";
+  if (a.skipped != b.skipped) return text(a.skipped, " and ", b.skipped, " steps were skipped");
+  const std::size_t of_a_step = a.norms.empty() ? 1 : a.losses.size() / a.norms.size();
+  for (std::size_t i = 0; i < a.losses.size(); ++i)
+    if (far(a.losses[i], b.losses[i], rounding.loss))
+      return text("losses of step ", i / of_a_step + 1, " are ", a.losses[i], " and ", b.losses[i]);
+  for (std::size_t i = 0; i < a.norms.size(); ++i)
+    if (far(a.norms[i], b.norms[i], rounding.norm * b.norms[i]))
+      return text("gradient norms of step ", i + 1, " are ", a.norms[i], " and ", b.norms[i]);
+  for (std::size_t i = 0; i < a.evaluations.size(); ++i)
+    if (far(a.evaluations[i], b.evaluations.at(i), rounding.loss))
+      return text("evaluations are ", a.evaluations[i], " and ", b.evaluations[i]);
+  return a.copies_agree && b.copies_agree ? "" : "copies of a tied weight or a shared key differ";
+}
+
+ModelConfig shape_of(const std::string& name, int layers) {
+  ModelConfig config = name == "gpt2"      ? tiny_gpt2()
+                       : name == "bert"    ? tiny_bert()
+                       : name == "t5"      ? tiny_t5()
+                       : name == "latent"  ? tiny_latent()
+                       : name == "mixture" ? tiny_mixture()
+                                           : tiny_llama();
+  config.layers = layers;
+  if (name == "t5") {
+    config.layers = std::max(layers / 2, 1);
+    config.decoder_layers = layers - config.layers;
+  }
+  if (name == "llama" || name == "mixture")
+    config.groups = config.heads;  // so that four ranks have a group each
+  config.hidden_dropout = config.attention_dropout = 0.1;
+  config.experts.layers.clear();
+  complete(config);
+  return config;
+}
+
+std::string name_of(const Cut& cut) {
+  const ParallelConfig& p = cut.parallel;
+  std::string name;
+  const auto say = [&name](const std::string& word) { name += (name.empty() ? "" : "_") + word; };
+  const auto degree = [&](const char* axis, int n) {
+    if (n > 1) say(axis + std::to_string(n));
+  };
+  degree("tp", p.tp);
+  degree("cp", p.cp);
+  if (p.cp > 1 && p.context_layers.empty()) say(std::string(words(p.context)[std::size_t(p.context)]));
+  if (p.cp > 1 && !p.context_layers.empty()) say("forms");
+  degree("pp", p.pp);
+  degree("dp", p.dp);
+  degree("ep", p.ep);
+  degree("etp", p.etp);
+  if (p.sequence) say("sp");
+  if (!p.schedule.empty()) say(p.schedule);
+  degree("v", p.virtual_stages);
+  if (!p.layout.empty()) say(p.layout);
+  if (p.zero > 0) say("zero" + std::to_string(p.zero));
+  if (p.reduce_once) say("once");
+  if (p.overlap_reduce) say("overlap");
+  if (cut.reduce_in_bf16) say("bf16_gradients");
+  say("b" + std::to_string(cut.micro_batch));
+  for (char& c : name)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  return name;
+}
+
+}  // namespace weft::testing

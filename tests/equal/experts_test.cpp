@@ -1,0 +1,128 @@
+// Mixtures of experts under every layout: experts shared out, shared among ranks, and tokens that travel.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "tests/equal/run.h"
+
+using namespace weft;
+using namespace weft::testing;
+
+namespace {
+
+constexpr int few = 3;
+
+ModelConfig mixture(int layers = 2) { return shape_of("mixture", layers); }
+
+/// With the same microbatches, as balancing losses look at one each.
+Cut one_rank(const Cut& cut) {
+  return {.parallel = {.dp = 1}, .micro_batch = cut.micro_batch, .steps = cut.steps, .exact = cut.exact};
+}
+
+/// Every layout is held against the same few runs.
+const Curve& alone(int layers, bool exact) {
+  static std::map<std::pair<int, bool>, Curve> known;
+  Curve& curve = known[{layers, exact}];
+  if (curve.losses.empty())
+    curve = train(mixture(layers), one_rank({.micro_batch = 2, .steps = few, .exact = exact}));
+  return curve;
+}
+
+int layers_of(const ParallelConfig& parallel) { return parallel.pp > 1 ? 4 : 2; }
+
+std::vector<ParallelConfig> layouts() {
+  return {{.dp = 2, .ep = 2},
+          {.dp = 4, .ep = 2},
+          {.dp = 4, .ep = 4, .zero = 1},
+          {.tp = 2, .dp = 1},
+          {.tp = 2, .dp = 1, .ep = 2, .etp = 1},
+          {.tp = 2, .dp = 1, .ep = 2, .etp = 1, .sequence = true},
+          {.tp = 2, .dp = 2, .ep = 2, .sequence = true},
+          {.tp = 2, .dp = 2, .ep = 4, .etp = 1, .sequence = true, .zero = 1},
+          {.tp = 4, .dp = 1, .ep = 2, .etp = 2},
+          {.tp = 4, .dp = 1, .ep = 2, .etp = 1, .sequence = true},
+          {.cp = 2, .dp = 1, .ep = 2},
+          {.cp = 2, .dp = 2, .ep = 2},
+          {.cp = 2, .dp = 2, .ep = 4},
+          {.tp = 2, .cp = 2, .dp = 1, .ep = 4, .etp = 1, .sequence = true},
+          {.tp = 2, .cp = 2, .dp = 2, .ep = 2, .etp = 2, .sequence = true},
+          {.tp = 2, .pp = 2, .cp = 2, .dp = 2, .ep = 4, .etp = 1, .sequence = true, .zero = 1},
+          {.pp = 2, .dp = 2, .ep = 2},
+          {.pp = 2, .dp = 2, .ep = 2, .schedule = "zb-h1"},
+          {.pp = 2, .dp = 2, .ep = 2, .schedule = "zb-v", .virtual_stages = 2},
+          {.pp = 2, .dp = 2, .ep = 2, .virtual_stages = 2},
+          {.dp = 2, .ep = 2, .zero = 2},
+          {.dp = 4, .ep = 2, .zero = 3}};
+}
+
+std::string name_of_layout(const ::testing::TestParamInfo<ParallelConfig>& info) {
+  return name_of({.parallel = info.param});
+}
+
+class Experts : public ::testing::TestWithParam<ParallelConfig> {};
+
+}  // namespace
+
+TEST_P(Experts, learn_as_on_one_rank) {
+  const int layers = layers_of(GetParam());
+  const Cut cut{.parallel = GetParam(), .micro_batch = 2, .steps = few};
+  EXPECT_EQ(difference(train(mixture(layers), cut), alone(layers, false)), "");
+}
+
+TEST_P(Experts, give_the_same_bits_in_exact_mode) {
+  const int layers = layers_of(GetParam());
+  const Cut cut{.parallel = GetParam(), .micro_batch = 2, .steps = few, .exact = true};
+  const Curve &one = alone(layers, true), many = train(mixture(layers), cut);
+  EXPECT_EQ(many.losses, one.losses);
+  EXPECT_EQ(many.norms, one.norms);
+  EXPECT_EQ(many.evaluations, one.evaluations);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, Experts, ::testing::ValuesIn(layouts()), name_of_layout);
+
+// The gate is whole on every rank, and the MLP cut as others are.
+TEST(ExpertsBesideAnMlp, learn_as_on_one_rank) {
+  ModelConfig config = mixture();
+  config.experts.shared_hidden = 0;
+  config.experts.shared_gate = false;
+  config.experts.residual = true;
+  for (const bool exact : {false, true}) {
+    const Curve one = train(config, one_rank({.micro_batch = 2, .steps = few, .exact = exact}));
+    for (const ParallelConfig& parallel :
+         {ParallelConfig{.tp = 2, .dp = 1, .ep = 2, .etp = 1},
+          {.tp = 2, .cp = 2, .dp = 2, .ep = 4, .etp = 1, .sequence = true, .zero = 1}}) {
+      const Cut cut{.parallel = parallel, .micro_batch = 2, .steps = few, .exact = exact};
+      EXPECT_EQ(difference(train(config, cut), one, rounding_of(config, cut)), "") << name_of(cut) << exact;
+    }
+  }
+}
+
+// How many rows go where is the routers' affair; given that, memory is arithmetic.
+TEST(ExpertMemory, is_what_the_counting_device_counts_for_the_same_loads) {
+  const std::vector<ParallelConfig> layouts{{.dp = 2, .ep = 2},
+                                            {.dp = 4, .ep = 2},
+                                            {.tp = 2, .dp = 2, .ep = 4, .etp = 1, .sequence = true},
+                                            {.tp = 4, .dp = 1, .ep = 2, .etp = 2},
+                                            {.cp = 2, .dp = 2, .ep = 2},
+                                            {.pp = 2, .dp = 2, .ep = 2, .zero = 1}};
+  for (const ParallelConfig& parallel : layouts)
+    for (const bool exact : {false, true}) {
+      const Cut cut{.parallel = parallel, .micro_batch = 2, .exact = exact, .always = {0, 2, 5}};
+      EXPECT_EQ(memory_difference(mixture(layers_of(parallel)), cut), "") << name_of(cut) << exact;
+    }
+}
+
+TEST(ExpertFaults, are_all_seen_and_none_where_none_is) {
+  const ModelConfig config = mixture();
+  Cut cut{
+      .parallel = {.tp = 2, .dp = 2, .ep = 2, .etp = 1, .sequence = true}, .micro_batch = 2, .steps = few};
+  const Curve one = train(config, one_rank(cut));
+  const auto seen = [&](Fault fault) {
+    cut.fault = fault;
+    return difference(train(config, cut), one);
+  };
+  EXPECT_EQ(seen(Fault::none), "");
+  for (const Fault fault :
+       {Fault::experts_taken_for_copies, Fault::router_terms_not_added, Fault::experts_learn_nothing})
+    EXPECT_NE(seen(fault), "") << "fault " << int(fault);
+}

@@ -1,0 +1,103 @@
+// Latent attention under every kind of cut: heads are cut, latents are whole, and the key that heads share
+// has a gradient from all of them.
+#include <gtest/gtest.h>
+
+#include "tests/equal/run.h"
+#include "tests/support/sanitized.h"
+
+using namespace weft;
+using namespace weft::testing;
+
+namespace {
+
+constexpr int few = 4;
+
+std::vector<Cut> cuts() {
+  return {{{.tp = 2, .dp = 1}},
+          {{.tp = 4, .dp = 1, .sequence = true}},
+          {{.cp = 2, .dp = 1}},
+          {{.cp = 2, .dp = 1, .context = ContextForm::gather}},
+          {{.cp = 4, .dp = 1, .context = ContextForm::two_levels, .context_levels = {2, 2}}},
+          {{.pp = 2, .dp = 1, .schedule = "zb-h1"}},
+          {{.tp = 2, .pp = 2, .cp = 2, .dp = 2, .sequence = true}, 1},
+          {{.tp = 2, .cp = 2, .dp = 2, .sequence = true, .zero = 3}, 1}};
+}
+
+/// Of these some, where a sanitizer waits.
+std::vector<Cut> some_cuts() {
+  const std::vector<Cut> all = cuts();
+  std::vector<Cut> out;
+  for (std::size_t i = 0; i < all.size(); i += std::size_t(every(3))) out.push_back(all[i]);
+  return out;
+}
+
+Cut with_steps(Cut cut, bool exact) {
+  cut.steps = few;
+  cut.exact = exact;
+  return cut;
+}
+
+Curve alone(const ModelConfig& config, bool exact) {
+  return train(config, with_steps({.parallel = {.dp = 1}, .micro_batch = exact ? 1 : 8}, exact));
+}
+
+ModelConfig latent(bool of_queries) {
+  ModelConfig config = shape_of("latent", 2);
+  if (!of_queries) config.latent.query_rank = 0;
+  return config;
+}
+
+std::string with_fault(Fault fault, bool sequence) {
+  const ModelConfig config = latent(true);
+  Cut cut = with_steps({{.tp = 2, .dp = 1, .sequence = sequence}}, false);
+  cut.fault = fault;
+  return difference(train(config, cut), alone(config, false), rounding_of(config, cut));
+}
+
+}  // namespace
+
+TEST(LatentAttention, trains_as_on_one_rank) {
+  const ModelConfig config = latent(true);
+  const Curve one = alone(config, false);
+  for (const Cut& cut : some_cuts())
+    EXPECT_EQ(difference(train(config, with_steps(cut, false)), one), "") << name_of(cut);
+}
+
+TEST(LatentAttention, trains_as_on_one_rank_where_queries_have_no_latent) {
+  const ModelConfig config = latent(false);
+  const Curve one = alone(config, false);
+  for (const Cut& cut : {cuts()[0], cuts()[1], cuts()[6]})
+    EXPECT_EQ(difference(train(config, with_steps(cut, false)), one), "") << name_of(cut);
+}
+
+TEST(LatentAttention, has_the_bits_of_one_rank_in_exact_mode) {
+  ModelConfig config = latent(true);
+  for (const Precision precision : {Precision::f32, Precision::bf16}) {
+    config.precision = precision;
+    const Curve one = alone(config, true);
+    for (const Cut& cut : some_cuts()) {
+      const Curve many = train(config, with_steps(cut, true));
+      EXPECT_EQ(many.losses, one.losses) << name_of(cut);
+      EXPECT_EQ(many.norms, one.norms) << name_of(cut);
+    }
+  }
+}
+
+TEST(LatentAttention, holds_what_the_counting_device_counts) {
+  ModelConfig config = latent(true);
+  for (const Cut& cut : {cuts()[1], cuts()[4], cuts()[6]}) {
+    EXPECT_EQ(memory_difference(config, cut), "") << name_of(cut);
+    Cut exact = cut;
+    exact.exact = true;
+    EXPECT_EQ(memory_difference(config, exact), "") << name_of(cut);
+  }
+  config.recompute = {.what = Recompute::selective, .modules = {RecomputeModule::latent_heads}};
+  EXPECT_EQ(memory_difference(config, cuts()[6]), "");
+}
+
+TEST(LatentAttention, shows_planted_faults) {
+  EXPECT_EQ(with_fault(Fault::none, true), "");
+  EXPECT_NE(with_fault(Fault::sequence_parts_not_added, true), "");
+  EXPECT_NE(with_fault(Fault::norm_counts_ranks, false), "");  // where all hold whole sequences
+  EXPECT_NE(with_fault(Fault::weight_gradient_dropped, true), "");
+}

@@ -1,0 +1,203 @@
+// Mixtures of experts and latent attention in Hugging Face's words: every expert is accounted for, and what
+// weft computes in another way is refused.
+#include <gtest/gtest.h>
+
+#include "tests/exchange/hub.h"
+#include "tests/support/refused.h"
+#include "tests/support/temporary.h"
+#include "weft/exchange/hub_write.h"
+
+using namespace weft;
+using namespace weft::testing;
+using namespace weft::exchange;
+using nlohmann::json;
+using support::TemporaryDirectory;
+
+namespace {
+
+json settings_of(const std::string& name) {
+  std::ifstream file(hub_model(name) / "config.json");
+  return json::parse(file);
+}
+
+std::string said(const std::string& name, const json& changes) {
+  json object = settings_of(name);
+  object.update(changes);
+  return refused([&] { (void)hub_config_from_json(object.dump(), "c"); });
+}
+
+/// What is said of a model one of whose tensors is missing, or that has one more.
+std::string said_without(const std::string& name, const std::string& tensor, const std::string& more = "") {
+  const TemporaryDirectory folder;
+  std::filesystem::copy(hub_model(name), folder.path(), std::filesystem::copy_options::recursive);
+  const auto file = folder / "model.safetensors";
+  std::filesystem::permissions(file, std::filesystem::perms::owner_all);
+  auto entries = checkpoint::TensorFile(file).header().entries;
+  std::erase_if(entries, [&](const checkpoint::Entry& e) { return e.name == tensor; });
+  if (!more.empty()) entries.push_back({more, Dtype::f32, {4}, 0});
+  const std::string first = checkpoint::lay_out(entries);
+  checkpoint::write_tensors(file, first, entries, [](const checkpoint::Entry& entry, File& to) {
+    to.write(std::string(std::size_t(entry.bytes()), '\0'));
+  });
+  const std::string words = refused([&] { HubWeights(folder.path(), read_hub_config(folder.path())); });
+  const std::string at = folder.path().string() + ": ";
+  return words.starts_with(at) ? words.substr(at.size()) : words;
+}
+
+ModelConfig model_of(const std::string& name) { return read_hub_config(hub_model(name)).model; }
+
+}  // namespace
+
+TEST(HubExperts, a_missing_expert_and_one_too_many_are_named) {
+  EXPECT_EQ(
+      said_without("mixtral", "model.layers.1.block_sparse_moe.experts.3.w2.weight"),
+      "lacks model.layers.1.block_sparse_moe.experts.3.w2.weight, which layers.1.experts.3.down.weight is "
+      "made of");
+  EXPECT_EQ(
+      said_without("mixtral", "", "model.layers.1.block_sparse_moe.experts.4.w2.weight"),
+      "holds model.layers.1.block_sparse_moe.experts.4.w2.weight, which is no part of a mixtral model of 2 "
+      "layers");
+  EXPECT_EQ(
+      said_without("deepseek_v3", "model.layers.1.mlp.gate.e_score_correction_bias"),
+      "lacks model.layers.1.mlp.gate.e_score_correction_bias, which layers.1.router.expert_bias is made of");
+  EXPECT_EQ(
+      said_without("qwen2_moe", "model.layers.1.mlp.shared_expert_gate.weight"),
+      "lacks model.layers.1.mlp.shared_expert_gate.weight, which layers.1.shared.gate.weight is made of");
+}
+
+// As DeepSeek's own files have them, behind the last layer, and transformers passes them over.
+TEST(HubExperts, further_tokens_are_read_and_written) {
+  const TemporaryDirectory folder;
+  ModelConfig config = model_of("deepseek_v3");
+  config.ahead.depths = 1;
+  SoloCommunicator solo;
+  const auto device = open_device("cpu", {.threads = 1});
+  TinyModel model(config, *device);
+  std::map<std::string, std::vector<float>> values;
+  model.stage().each_parameter([&](Parameter& p) {
+    auto all = to_host<float>(p.value);
+    all.resize(std::size_t(p.pieces.front().where.global.elements()));
+    values[p.name] = all;
+  });
+  write_hub(folder / "out", config, [&](const Recipe& r) { return values.at(r.name); }, {});
+  const HubConfig again = read_hub_config(folder / "out");
+  EXPECT_EQ(again.model.ahead.depths, 1);
+  const HubWeights copy(folder / "out", again);
+  for (const Recipe& recipe : copy.all()) {
+    std::vector<float> out(std::size_t(recipe.shape.elements()));
+    copy.read(recipe, 0, out);
+    EXPECT_EQ(out, values.at(recipe.name)) << recipe.name;
+  }
+  EXPECT_EQ(copy.at("ahead.layers.0.join.weight").parts.front().name, "model.layers.2.eh_proj.weight");
+}
+
+TEST(HubExperts, are_read_from_both_names_of_their_number) {
+  json object = settings_of("qwen3_moe");
+  object["num_local_experts"] = object["num_experts"];
+  object.erase("num_experts");
+  EXPECT_EQ(hub_config_from_json(object.dump(), "c").model.experts.count, 4);
+}
+
+TEST(HubExperts, stand_in_the_layers_that_the_settings_say) {
+  EXPECT_EQ(model_of("mixtral").experts.layers, (std::vector<int>{1, 1}));
+  EXPECT_EQ(model_of("qwen2_moe").experts.layers, (std::vector<int>{0, 1}));
+  EXPECT_EQ(model_of("qwen3_moe").experts.layers, (std::vector<int>{0, 1}));
+  EXPECT_EQ(model_of("deepseek_v3").experts.layers, (std::vector<int>{0, 1}));
+}
+
+TEST(HubExperts, that_are_chosen_in_another_way_are_refused) {
+  EXPECT_EQ(said("deepseek_v3", {{"scoring_func", "softmax"}}),
+            "c: \"scoring_func\" is \"softmax\", weft can only compute \"sigmoid\"");
+  EXPECT_EQ(said("deepseek_v3", {{"norm_topk_prob", false}}),
+            "c: \"norm_topk_prob\" is false, weft can only compute true");
+  EXPECT_EQ(said("deepseek_v3", {{"topk_group", 5}}), "c: \"topk_group\" is 5, expected at most n_group");
+  EXPECT_EQ(
+      said("deepseek_v3", {{"topk_group", 1}}),
+      "c: \"topk_group\" is 1, weft compares groups by their best 4 experts, and transformers by their best "
+      "2: of 4 experts of a token it can only keep 2 groups");
+  EXPECT_EQ(said("deepseek_v3", {{"rope_interleave", false}}),
+            "c: \"rope_interleave\" is false, weft can only compute true");
+  EXPECT_EQ(said("deepseek_v3", {{"rms_norm_eps", 1e-5}}),
+            "c: \"rms_norm_eps\" is 1e-05, weft can only compute 1e-6 here, which norms of latents have");
+  EXPECT_EQ(said("deepseek_v3", {{"attention_bias", true}}),
+            "c: \"attention_bias\" is true, weft has biases in attention and MLP, or in neither");
+  EXPECT_EQ(said("deepseek_v2", {{"topk_method", "noaux_tc"}}),
+            "c: \"topk_method\" is \"noaux_tc\", weft knows greedy and group_limited_greedy");
+  EXPECT_EQ(said("deepseek_v2", {{"norm_topk_prob", true}}),
+            "c: \"norm_topk_prob\" is true, weft can only compute false");
+  EXPECT_EQ(
+      said("deepseek_v2", {{"topk_group", 1}}),
+      "c: \"topk_group\" is 1, weft compares groups by their best 2 experts, and transformers by their best "
+      "1: of 2 experts of a token it can only keep 2 groups");
+  EXPECT_EQ(said("olmoe", {{"clip_qkv", 8.0}}), "c: \"clip_qkv\" is 8.0, which weft cannot compute");
+  EXPECT_EQ(said("qwen2_moe", {{"num_experts_per_tok", 5}}),
+            "c: \"num_experts_per_tok\" is 5, expected a whole number from 1 to 4");
+  EXPECT_EQ(said("llama2", {{"num_local_experts", 4}}),
+            "c: \"num_local_experts\" is 4, which weft cannot compute");
+}
+
+TEST(HubExperts, that_no_family_has_are_named) {
+  const auto refused_of = [](ModelConfig model) {
+    const std::string words = refused([&] { (void)type_for(model); });
+    return words.substr(words.find(") has ") + 6);
+  };
+  ModelConfig model = model_of("mixtral");
+  EXPECT_EQ(type_for(model), "mixtral");
+  model.experts.router.score = RouterScore::sigmoid;
+  EXPECT_EQ(refused_of(model), "experts chosen by sigmoids, without latent attention");
+  model = model_of("mixtral");
+  model.experts.shared_hidden = 8;
+  EXPECT_EQ(refused_of(model), "a shared expert without biases of queries, keys and values");
+  model = model_of("mixtral");
+  model.experts.router.softmax_first = true;
+  EXPECT_EQ(refused_of(model),
+            "weights of experts that do not add up to 1, without norms of queries and keys");
+  model = model_of("deepseek_v3");
+  EXPECT_EQ(type_for(model), "deepseek_v3");
+  model.experts.shared_gate = true;
+  EXPECT_EQ(refused_of(model), "latent attention with a gate of the shared expert");
+  model = model_of("deepseek_v3");
+  model.experts.layers = {1, 0};
+  EXPECT_EQ(refused_of(model), "latent attention with layers without experts behind some that have them");
+  model = model_of("deepseek_v3");
+  model.experts.router.expert_bias = false;
+  EXPECT_EQ(refused_of(model),
+            "latent attention with experts that are chosen by roots or without an expert bias");
+  model = model_of("deepseek_v2");
+  EXPECT_EQ(type_for(model), "deepseek_v2");
+  model.experts.router.softmax_first = false;
+  EXPECT_EQ(refused_of(model), "latent attention with softmax over the chosen experts");
+  model = model_of("deepseek_v2");
+  model.ahead.depths = 1;
+  EXPECT_EQ(refused_of(model), "further tokens with experts that are chosen by softmax");
+  model = tiny_gpt2();
+  model.experts.count = 2;
+  EXPECT_EQ(refused_of(model), "learned positions with experts");
+  model = model_of("llama2");
+  model.ahead.depths = 1;
+  EXPECT_EQ(refused_of(model), "further tokens without latent attention");
+  model = model_of("mixtral");
+  model.experts.residual = true;
+  EXPECT_EQ(refused_of(model), "experts beside an MLP, weighed by a gate");
+  model = model_of("deepseek_v3");
+  model.ahead = {.depths = 2, .repeated = true};
+  EXPECT_EQ(refused_of(model), "several further tokens through one layer");
+}
+
+// What chooses experts stays f32 where the weights are stored in bf16, as DeepSeek's files have it.
+TEST(HubExperts, keep_the_bits_of_their_bias_in_a_directory_of_bf16) {
+  const TemporaryDirectory folder;
+  const HubConfig config = read_hub_config(hub_model("deepseek_v3"));
+  const HubWeights weights(hub_model("deepseek_v3"), config);
+  const auto numbers_of = [](const HubWeights& from, const Recipe& recipe) {
+    std::vector<float> out(std::size_t(recipe.shape.elements()));
+    from.read(from.at(recipe.name), 0, out);
+    return out;
+  };
+  write_hub(folder / "out", config.model, [&](const Recipe& r) { return numbers_of(weights, r); },
+            {.dtype = Dtype::bf16, .tokens = {}});
+  const HubWeights copy(folder / "out", read_hub_config(folder / "out"));
+  const Recipe& bias = weights.at("layers.1.router.expert_bias");
+  EXPECT_EQ(numbers_of(copy, bias), numbers_of(weights, bias));
+  EXPECT_EQ(copy.dtype(copy.at("layers.1.router.weight")), Dtype::bf16);
+}

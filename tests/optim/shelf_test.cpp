@@ -1,0 +1,159 @@
+// Windows of states that lie in a file come and go in order, and a disk that fails ends the walk.
+#include "weft/optim/shelf.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+#include "tests/support/numbers.h"
+#include "tests/support/refused.h"
+#include "tests/support/temporary.h"
+#include "weft/backend/open.h"
+#include "weft/base/number.h"
+#include "weft/ops/elementwise.h"
+#include "weft/optim/rules.h"
+#include "weft/tensor/host.h"
+
+using namespace weft;
+using support::TemporaryDirectory;
+
+namespace {
+
+class Failing final : public FileSystem {
+ public:
+  ssize_t read(int fd, void* to, std::size_t bytes, std::int64_t at) const override {
+    if (reads_left-- != 0) return FileSystem::read(fd, to, bytes, at);
+    errno = EIO;
+    return -1;
+  }
+  ssize_t write(int fd, const void* from, std::size_t bytes, std::int64_t at) const override {
+    if (writes_left-- != 0) return FileSystem::write(fd, from, bytes, at);
+    errno = ENOSPC;
+    return -1;
+  }
+  mutable int reads_left = -1, writes_left = -1;
+};
+
+/// Seven windows over two blocks, of which both keep one tensor and the first one more.
+struct Kept {
+  explicit Kept(const FileSystem& files = disk())
+      : shelf(*device, {.place = {.directory = folder.path(), .name = "a", .files = &files}, .window = 40}) {
+    for (const auto& [block, count] : {std::pair(0, 170), {1, 70}})
+      shelf.add(std::size_t(block), {.at = 3, .kept = 0, .count = count});
+    first = {empty(shelf.file(), {170}), empty(shelf.file(), {70})};
+    second = {empty(shelf.file(), {170}), Tensor()};
+    (void)shelf.keep(first);
+    (void)shelf.keep(second);
+  }
+  /// Adds one to everything.
+  void walk() {
+    shelf.begin(Shelf::Walk::update);
+    while (const Shelf::Window* window = shelf.next())
+      for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) {
+        if (i == 1 && window->block == 1) continue;
+        const Tensor here = shelf.here(i, window->part);
+        ops::add_into(here, here, ones.slice(0, 0, window->part.count));
+      }
+  }
+  TemporaryDirectory folder;
+  std::unique_ptr<Device> device = open_device("cpu", {.threads = 1});
+  Tensor ones = from_host(*device, {40}, std::vector<float>(40, 1.F));
+  Shelf shelf;
+  std::vector<Tensor> first, second;
+};
+
+/// Adam of some tensors, in bf16, for a few steps; its states afterwards.
+std::map<std::string, std::vector<double>> trained(const Offload* offload) {
+  const auto device = open_device("cpu", {.threads = 1});
+  std::vector<std::unique_ptr<Parameter>> all;
+  const Init drawn{.spread = 0.1F};
+  for (const std::int64_t n : {100, 64, 333}) {
+    all.push_back(std::make_unique<Parameter>(whole_parameter(std::to_string(n), {n}, drawn)));
+    all.back()->decays = n > 64;
+  }
+  Weights weights(
+      [&](const VisitParameter& visit) {
+        for (const auto& p : all) visit(*p);
+      },
+      *device, Dtype::bf16, Weights::For::training, DataParallel{.offload = offload});
+  weights.initialize(7);
+  const auto rule = make_optimizer(weights, {});
+  for (int step = 1; step <= 3; ++step) {
+    for (const auto& p : all) ops::fill(p->grad.sum(), 0.1 * step);
+    rule->update({.rate = 0.01, .ends_rate = 0.01, .decay = 0.1});
+  }
+  weights.publish();
+  std::map<std::string, std::vector<double>> out;
+  const auto take = [&](const Held& held) { out[held.name] = numbers(held.memory); };
+  weights.each_master(take);
+  rule->each_state(take);
+  for (const auto& p : all) out[p->name + " as layers read it"] = numbers(p->value);
+  return out;
+}
+
+}  // namespace
+
+TEST(Shelf, brings_every_window_once_in_a_walk_and_keeps_what_became_of_it) {
+  Kept kept;
+  for (int walk = 1; walk <= 3; ++walk) {
+    kept.walk();
+    for (const Tensor& x : {kept.first[0], kept.first[1], kept.second[0]})
+      EXPECT_EQ(to_host<float>(x), std::vector<float>(std::size_t(x.elements()), float(walk)));
+  }
+}
+
+TEST(Shelf, reads_the_first_alone_where_nothing_is_updated) {
+  Kept kept;
+  kept.walk();
+  int windows = 0;
+  kept.shelf.begin(Shelf::Walk::read_first);
+  while (const Shelf::Window* window = kept.shelf.next()) {
+    EXPECT_EQ(numbers(kept.shelf.here(0, window->part)).back(), 1);
+    ops::fill(kept.shelf.here(0, window->part), 9);  // is not written
+    ++windows;
+  }
+  EXPECT_EQ(windows, 7);
+  EXPECT_EQ(to_host<float>(kept.first[0]).front(), 1);
+}
+
+TEST(Shelf, goes_on_after_a_walk_that_was_broken_off) {
+  Kept kept;
+  kept.shelf.begin(Shelf::Walk::update);
+  (void)kept.shelf.next();
+  (void)kept.shelf.next();
+  kept.walk();
+  EXPECT_EQ(to_host<float>(kept.first[1]), std::vector<float>(70, 1.F));
+}
+
+// Whichever call fails, the walk ends with what the disk said.
+TEST(Shelf, ends_a_walk_with_the_error_of_its_disk) {
+  for (const int nth : {0, 1, 5, 10}) {
+    Failing full, torn;
+    Kept a(full), b(torn);
+    full.writes_left = torn.reads_left = nth;
+    EXPECT_NE(refused([&] { a.walk(); }).find("No space left on device"), std::string::npos) << nth;
+    EXPECT_NE(refused([&] { b.walk(); }).find("Input/output error"), std::string::npos) << nth;
+  }
+}
+
+TEST(Shelf, changes_no_bit_of_an_update) {
+  const TemporaryDirectory folder;
+  const auto in_memory = trained(nullptr);
+  for (const double fraction : {1.0, 0.4}) {
+    const Offload offload{.place = {.directory = folder.path(), .name = "a", .fraction = fraction},
+                          .window = 48};
+    EXPECT_EQ(trained(&offload), in_memory) << fraction;
+  }
+}
+
+TEST(Shelf, wants_room_on_its_disk) {
+  const TemporaryDirectory folder;
+  const auto device = open_device("cpu", {.threads = 1});
+  Shelf shelf(*device, {.place = {.directory = folder.path(), .name = "a"}});
+  EXPECT_EQ(refused([&] { shelf.must_have_room(); }), "");
+  const std::int64_t most = shelf.file().room() / 4 + 1024;
+  const Tensor one = empty(shelf.file(), {most});
+  const std::string said = refused([&] { shelf.must_have_room(); });
+  EXPECT_NE(said.find("of optimizer states are to lie there"), std::string::npos) << said;
+  EXPECT_NE(said.find("take another disk, or a smaller {optimizer.offload.fraction}"), std::string::npos);
+}

@@ -1,0 +1,271 @@
+#!/usr/bin/env python3
+"""Twenty steps of AdamW by weft and by megatron-core's own BertModel and T5Model, from the same weights on the same samples:
+train_encoders.py WEFT [--cases N] [--seed S]. Random small BERTs (with and without the binary head) and T5s, with learned, rotary and, of
+a T5, relative positions. Losses and gradient norms of all steps and the weights after them must agree. Needs torch and megatron-core
+(`make oracle` installs them)."""
+import argparse, functools, importlib.util, json, pathlib, random, subprocess, sys, tempfile, warnings
+
+warnings.filterwarnings("ignore")
+import numpy
+import torch
+from megatron.core import parallel_state, tensor_parallel
+from megatron.core.models.bert.bert_layer_specs import bert_layer_local_spec
+from megatron.core.models.bert.bert_model import BertModel
+from megatron.core.models.T5.t5_model import T5Model
+from megatron.core.models.T5.t5_spec import decoder_model_with_local_spec, encoder_model_with_local_spec
+from megatron.core.transformer import TransformerConfig
+from megatron.core.transformer.dot_product_attention import DotProductAttention
+from megatron.core.transformer.torch_norm import WrappedTorchNorm
+from megatron.core.transformer.transformer_block import TransformerBlockSubmodules
+from torch.nn import functional as F
+
+STEPS, BEFORE, WARM, RATE, DECAY, GLOBAL, MICRO = 20, 4, 5, 1e-3, 0.1, 4, 2
+peers = importlib.util.spec_from_file_location("peers", pathlib.Path(__file__).parents[2] / "bench/step/peers.py")
+PEERS = importlib.util.module_from_spec(peers)
+peers.loader.exec_module(PEERS)
+
+
+def draw(rng):
+    heads = rng.choice([2, 4, 6])
+    shape = dict(family=rng.choice(["bert", "t5"]), heads=heads, width=heads * rng.choice([4, 8, 16]), layers=rng.randint(1, 3), words=rng.choice([64, 101, 130]),
+                 sequence=rng.choice([16, 24, 40]), fused=rng.random() < 0.5, tied=rng.random() < 0.6, biases=rng.random() < 0.7)
+    if shape["family"] == "bert":
+        return shape | dict(binary=rng.random() < 0.6, positions=rng.choice(["learned_absolute", "rope"]))
+    buckets = rng.choice([8, 16, 32])
+    return shape | dict(decoder_layers=rng.randint(1, 3), decoder_sequence=rng.choice([16, 32]), buckets=buckets, farthest=buckets * rng.choice([1, 2, 4]),
+                        positions=rng.choice(["learned_absolute", "rope", "relative"]))
+
+
+def flags_of(shape):
+    flags = ["--num-layers", shape["layers"], "--hidden-size", shape["width"], "--num-attention-heads", shape["heads"], "--seq-length", shape["sequence"],
+             "--vocab-size", shape["words"], "--make-vocab-size-divisible-by", 1, "--mock-data", "--attention-dropout", 0, "--hidden-dropout", 0,
+             "--micro-batch-size", MICRO, "--global-batch-size", GLOBAL, "--eval-iters", 0, "--max-position-embeddings", max(shape["sequence"], shape.get("decoder_sequence", 0)),
+             "--position-embedding-type", shape["positions"]]
+    flags += [] if shape["fused"] else ["--no-bias-gelu-fusion"]
+    flags += [] if shape["tied"] else ["--untie-embeddings-and-output-weights"]
+    flags += [] if shape["biases"] else ["--disable-bias-linear"]
+    if shape["family"] == "bert":
+        return flags + ([] if shape["binary"] else ["--bert-no-binary-head"])
+    if shape["positions"] == "relative":
+        flags += ["--relative-attention-num-buckets", shape["buckets"], "--relative-attention-max-distance", shape["farthest"]]
+    return flags + ["--decoder-num-layers", shape["decoder_layers"], "--decoder-seq-length", shape["decoder_sequence"]]
+
+
+class BiasedSoftmax(torch.nn.Module):
+    def __init__(self, usual):
+        super().__init__()
+        self.usual, self.bias = usual, None
+
+    def forward(self, scores, *rest):
+        return self.usual(scores if self.bias is None else scores + self.bias, *rest)
+
+
+class BiasedAttention(DotProductAttention):
+    """megatron-core's, which takes the biases of its own relative positions from transformer-engine only."""
+
+    def __init__(self, *given, **named):
+        super().__init__(*given, **named)
+        self.scale_mask_softmax = BiasedSoftmax(self.scale_mask_softmax)
+
+    def forward(self, *given, attention_bias=None, **named):
+        self.scale_mask_softmax.bias = attention_bias
+        return super().forward(*given, **named)
+
+
+def biased(layer):
+    layer.submodules.self_attention.submodules.core_attention = BiasedAttention
+    return layer
+
+
+def megatron(shape):
+    config = lambda layers: TransformerConfig(
+        num_layers=layers, hidden_size=shape["width"], num_attention_heads=shape["heads"], use_cpu_initialization=True, hidden_dropout=0.0,
+        attention_dropout=0.0, activation_func=functools.partial(F.gelu, approximate="tanh") if shape["fused"] else F.gelu, add_bias_linear=shape["biases"],
+        layernorm_epsilon=1e-5, gradient_accumulation_fusion=False, masked_softmax_fusion=False, bias_activation_fusion=False, persist_layer_norm=False)
+    if shape["family"] == "bert":
+        return BertModel(config(shape["layers"]), 2 if shape["binary"] else 0, bert_layer_local_spec, shape["words"], shape["sequence"],
+                         share_embeddings_and_output_weights=shape["tied"], add_binary_head=shape["binary"], position_embedding_type=shape["positions"])
+    # Its own local blocks take transformer-engine's final norms, which is to say none.
+    stack = lambda layer, count: TransformerBlockSubmodules([layer] * count, layer_norm=WrappedTorchNorm)
+    return T5Model(config(shape["decoder_layers"]), config(shape["layers"]), stack(biased(encoder_model_with_local_spec()), shape["layers"]),
+                   stack(biased(decoder_model_with_local_spec()), shape["decoder_layers"]), shape["words"], max(shape["sequence"], shape["decoder_sequence"]),
+                   share_embeddings_and_output_weights=shape["tied"], position_embedding_type=shape["positions"],
+                   relative_attention_num_buckets=shape["buckets"], relative_attention_max_distance=shape["farthest"])
+
+
+PARTS = {"attention_norm.gain": "input_layernorm.weight", "attention_norm.bias": "input_layernorm.bias", "attention.qkv": "self_attention.linear_qkv",
+         "attention.project": "self_attention.linear_proj", "cross_norm.gain": "pre_cross_attn_layernorm.weight",
+         "cross_norm.bias": "pre_cross_attn_layernorm.bias", "cross.query": "cross_attention.linear_q", "cross.key_value": "cross_attention.linear_kv",
+         "cross.project": "cross_attention.linear_proj", "mlp_norm.gain": "pre_mlp_layernorm.weight", "mlp_norm.bias": "pre_mlp_layernorm.bias",
+         "mlp.up": "mlp.linear_fc1", "mlp.down": "mlp.linear_fc2"}
+ENDS = {"embedding.words": "embedding.word_embeddings.weight", "embedding.positions": "embedding.position_embeddings.weight",
+        "encoder.distances": "encoder_relative_pos_emb.relative_attention_bias.weight",
+        "decoder.distances": "decoder_relative_pos_emb.relative_attention_bias.weight",
+        "embedding.types": "embedding.tokentype_embeddings.weight", "transform": "lm_head.dense", "transform.norm.gain": "lm_head.layer_norm.weight",
+        "transform.norm.bias": "lm_head.layer_norm.bias", "pooler": "pooler.dense", "sentence_order": "binary_head"}
+
+
+def theirs(name, family):
+    """megatron-core's name of one of our weights."""
+    if name in ENDS:
+        return ENDS[name]
+    words = name.split(".")
+    stack = words.pop(0) if words[0] in ("encoder", "decoder") else "encoder"
+    if words[0] == "layers":
+        rest, end = ".".join(words[2:]), ""
+        if rest not in PARTS:
+            rest, end = ".".join(words[2:-1]), "." + words[-1]
+        return f"{stack}.layers.{words[1]}.{PARTS[rest]}{end}"
+    if words[0] == "final_norm":
+        return f"{stack}.final_layernorm." + {"gain": "weight", "bias": "bias"}[words[1]]
+    if words[0] == "output":
+        return ("" if family == "bert" else "lm_head.") + "output_layer." + {"words": "weight", "bias": "bias"}[words[1]]
+    return f"{ENDS['.'.join(words[:-1])]}.{words[-1]}"
+
+
+def weights_in(step, family):
+    """The masters of a step of one rank, under megatron-core's names."""
+    from safetensors.numpy import load_file
+
+    tensors = {}
+    for file in sorted(step.glob("*.safetensors")):
+        tensors |= load_file(file)
+    return {theirs(name, family): torch.tensor(values) for name, values in tensors.items() if not name.endswith((".m", ".v"))}
+
+
+def loss_of(model, shape):
+    """What is differentiated, and what is told: Megatron's loss functions."""
+    def bert(x):
+        losses, binary = model(x["tokens"], x["encoder_mask"], tokentype_ids=x["token_types"] if shape["binary"] else None, lm_labels=x["labels"])
+        words = (losses * x["loss_mask"]).sum() / x["loss_mask"].sum()
+        return words + F.cross_entropy(binary.float(), x["sentence_order"].view(-1), ignore_index=-1) if shape["binary"] else words
+
+    def t5(x):
+        present, read = x["encoder_mask"].bool(), x["decoder_mask"].bool()
+        outer = lambda rows, columns: ~(rows[:, None, :, None] & columns[:, None, None, :])
+        causal = torch.ones(1, 1, read.shape[1], read.shape[1], dtype=torch.bool).triu(1)
+        losses = model(x["encoder_tokens"], x["tokens"], outer(present, present), outer(read, read) | causal, outer(read, present), lm_labels=x["labels"])
+        return (losses * x["loss_mask"]).sum() / x["loss_mask"].sum()
+
+    return bert if shape["family"] == "bert" else t5
+
+
+def steps(model, loss, samples):
+    """Megatron's recipe with torch's AdamW: the mean over microbatches, clipping to 1, no decay of biases and gains."""
+    named = list(model.named_parameters())
+    wide, thin = ([p for _, p in named if (p.dim() > 1) == matrix] for matrix in (True, False))
+    adam = torch.optim.AdamW([{"params": wide, "weight_decay": DECAY}, {"params": thin, "weight_decay": 0.0}], betas=(0.9, 0.999), eps=1e-8)
+    losses, norms = [], []
+    for step in range(STEPS):
+        for group in adam.param_groups:
+            group["lr"] = RATE * min(1.0, step / WARM)
+        rows = samples[step * GLOBAL:(step + 1) * GLOBAL]
+        told = 0
+        for at in range(0, GLOBAL, MICRO):
+            part = loss({key: torch.tensor([r[key] for r in rows[at:at + MICRO]]) for key in rows[0] if isinstance(rows[0][key], list)})
+            (part * MICRO / GLOBAL).backward()
+            told += part.item() * MICRO / GLOBAL
+        losses.append(told)
+        norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0).item())
+        adam.step()
+        adam.zero_grad()
+    return losses, norms
+
+
+def run(*words):
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, words))}\n{done.stderr}")
+    return done.stdout
+
+
+def by_weft(weft, folder, shape):
+    """The weights that both begin with, our objectives and norms, the samples, and our weights in the end."""
+    family, flags = shape["family"], flags_of(shape)
+    # A few large steps, so that no gain is one and no bias zero any more.
+    run(weft, "train", family, *flags, "--train-iters", BEFORE, "--lr", 0.01, "--lr-decay-style", "constant", "--save", folder / "start", "--save-interval", BEFORE)
+    rules = ["--train-iters", STEPS, "--lr", RATE, "--min-lr", RATE, "--lr-decay-style", "constant", "--lr-warmup-iters", WARM, "--weight-decay", DECAY,
+             "--clip-grad", 1, "--adam-beta2", 0.999]
+    run(weft, "train", family, *flags, *rules, "--load", folder / "start", "--finetune", "--log-interval", 1, "--log-jsonl", folder / "log.jsonl", "--save",
+        folder / "end", "--save-interval", STEPS)
+    lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    samples = [json.loads(s) for s in run(weft, "data", "sample", family, "--index", 0, "--count", STEPS * GLOBAL, "--json", *flags, *rules).splitlines()]
+    newest = lambda name: max((folder / name).glob("step_*"))
+    return weights_in(newest("start"), family), lines, samples, weights_in(newest("end"), family)
+
+
+def apart(a, b):
+    return max(abs(x - y) / abs(y) for x, y in zip(a, b, strict=True))
+
+
+def alike(samples):
+    """Steps before a hidden word is replaced, by chance, with the word of padding: there a loss counts where the mask says that nothing
+    is. megatron-core lets such a query see the mean of all keys, weft nothing (docs/numerics.md)."""
+    odd = [i for i, r in enumerate(samples) if any(counts and not there for counts, there in zip(r["loss_mask"], r["encoder_mask"]))]
+    return odd[0] // GLOBAL if odd else STEPS
+
+
+def keys_of(name, shape):
+    """Rows of biases whose gradient is zero but for rounding, after which Adam walks: those of keys that do not turn."""
+    parts = 3 if "linear_qkv.bias" in name and shape["positions"] != "rope" else 2 if "linear_kv.bias" in name else 0
+    return (parts, 1 if parts == 3 else 0, shape["width"] // shape["heads"]) if parts else None
+
+
+def compare(weft, folder, seed):
+    rng = random.Random(seed)
+    torch.manual_seed(seed)
+    shape = draw(rng)
+    print(f"seed {seed}: {shape}")
+    start, lines, samples, end = by_weft(weft, folder, shape)
+    model = megatron(shape)
+    missing, unexpected = model.load_state_dict(start, strict=False)
+    missing = [name for name in missing if name in dict(model.named_parameters())]  # a T5 names some of its modules twice
+    if missing or unexpected:
+        sys.exit(f"  weights do not fit: {missing} {unexpected}")
+    losses, norms = steps(model, loss_of(model, shape), samples)
+    ours = [line["lm_loss"] + line.get("sop_loss", 0) for line in lines]
+    if shape["family"] == "t5":  # told is the mean over the step's tokens, differentiated the mean over microbatches
+        counts = [[sum(map(sum, (r["loss_mask"] for r in samples[i:i + MICRO]))) for i in range(k * GLOBAL, (k + 1) * GLOBAL, MICRO)] for k in range(STEPS)]
+        equal = [k for k in range(STEPS) if len(set(counts[k])) == 1]
+    else:
+        equal = range(STEPS)
+    count = alike(samples) if shape["family"] == "bert" else STEPS
+    equal = [k for k in equal if k < count]
+    a = apart([ours[k] for k in equal], [losses[k] for k in equal]) if equal else 0
+    b = apart([line["grad_norm"] for line in lines][:count], norms[:count]) if count else 0
+    print(f"  losses apart by {a:.1e}, gradient norms by {b:.1e}" + ("" if count == STEPS else f", in the {count} steps before padding is a word"))
+    if a > 1e-4 or b > 1e-3:
+        sys.exit(f"  ours   {ours} {[line['grad_norm'] for line in lines]}\n  theirs {losses} {norms}")
+    if count < STEPS:
+        return
+    theirs_now = dict(model.named_parameters())
+    for name, found in end.items():
+        wanted, keys = theirs_now[name].detach(), keys_of(name, shape)
+        if keys:
+            parts, key, d = keys
+            keep = [i for i in range(parts) if i != key]
+            found, wanted = (t.view(-1, parts, d)[:, keep] for t in (found, wanted))
+        difference = ((found - wanted).abs().max() / wanted.abs().max()).item()
+        if difference > 2e-3:
+            sys.exit(f"  {name} after {STEPS} steps is apart by {difference:.1e}")
+
+
+def main():
+    words = argparse.ArgumentParser(description=__doc__)
+    words.add_argument("weft"), words.add_argument("--cases", type=int, default=6), words.add_argument("--seed", type=int, default=None)
+    args = words.parse_args()
+    seed = random.randrange(2**31) if args.seed is None else args.seed
+    PEERS.pretend_cuda()
+    with tempfile.TemporaryDirectory() as folder:
+        torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=0, world_size=1)
+        parallel_state.initialize_model_parallel()
+        tensor_parallel.model_parallel_cuda_manual_seed(1)
+        for case in range(args.cases):
+            own = pathlib.Path(folder) / str(case)
+            own.mkdir()
+            compare(args.weft, own, seed + case)
+    print(f"{args.cases} encoders: {STEPS} steps as megatron-core's")
+
+
+if __name__ == "__main__":
+    main()

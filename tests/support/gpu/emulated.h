@@ -1,0 +1,97 @@
+// A GPU on a processor: fibers, shadow memory and the order of streams, as gpu.h and the fake libraries see
+// them.
+//
+// A kernel is compiled with -fsanitize=thread but linked without it: the calls that the compiler then inserts
+// before every load and store (__tsan_read4, …) end in watch.cpp, which checks them against a shadow of the
+// device's and the block's shared memory. One lock is held while work runs, so that ranks may be threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace emulated {
+
+struct Dim {
+  unsigned x = 1, y = 1, z = 1;
+};
+
+// ---- what was found
+// ---------------------------------------------------------------------------------------
+/// Adds a sentence to the findings, once for every place; pc is resolved to a line of the source.
+void report(const std::string& what, const void* pc = nullptr);
+/// The findings so far, taken away. A test asks that there be none.
+std::vector<std::string> take_reports();
+
+struct Meter {
+  std::uint64_t threads = 0, accesses = 0, switches = 0, bank_conflicts = 0, launches = 0, multiplies = 0;
+};
+Meter& meter();
+
+// ---- the threads of a block
+// -------------------------------------------------------------------------------
+Dim thread_index();
+Dim block_index();
+Dim block_size();
+Dim grid_size();
+void* shared_memory();
+/// All threads of the block meet; those that have ended are not waited for.
+void barrier(int line);
+/// The lanes of mask meet, and the last one combines what all handed in. Pointers are into the lanes' stacks.
+struct Handed {
+  const void* in[32];
+  void* out[32];
+  unsigned mask;
+};
+using Combine = void (*)(const Handed&);
+struct Place {  // of a meeting, for messages
+  const char* what;
+  int line;
+};
+void meet(unsigned mask, Place place, const void* in, void* out, Combine combine);
+void order_warp();  // within combine: what these lanes did before is now ordered
+void copy_async(void* to, const void* from, bool wanted);
+void commit_copies();
+void wait_copies(int groups_left);
+struct Grid {
+  Dim blocks, threads;
+  std::size_t shared = 0;
+};
+void run_grid(const Grid& grid, void (*kernel)(const void*), const void* arguments);
+/// Order in which blocks and lanes run: 0 ascending, 1 descending, else shuffled with this seed.
+void set_order(unsigned order);
+
+// ---- memory
+// -----------------------------------------------------------------------------------------------
+enum class Touch { read, write, allocate, release, atomic };
+/// By a kernel's thread, or by an operation that is none. False: not the device's memory, or not alive.
+bool touch(const void* at, std::size_t bytes, Touch how, const void* pc = nullptr);
+void must_be_aligned(const void* at, std::size_t bytes, const void* pc);
+/// Room of the device, with a gap on either side. Not alive before an operation touches it with allocate.
+void* find_room(std::size_t bytes);
+bool on_device(const void* at);
+/// Memory of the host that kernels may read and write.
+void let_in(const void* at, std::size_t bytes, bool in);
+bool pinned(const void* at);
+
+// ---- order: every operation knows how far each stream is known to have got
+using Clock = std::vector<std::uint32_t>;
+void join(Clock& into, const Clock& other);
+/// A new operation, the position-th of a stream; returns its number.
+std::uint32_t number(std::uint32_t stream, std::uint32_t position);
+/// What touch() and run_grid() do is done by this operation.
+struct Turn {
+  std::uint32_t number = 0;
+  Clock clock;
+};
+void as_operation(const Turn& turn);
+Turn turn();
+std::unique_lock<std::recursive_mutex> hold();
+
+/// Work for a stream: run later, in any legal order (streams.cpp).
+void enqueue(void* stream, std::function<void()> act, std::function<bool()> ready = {});
+
+}  // namespace emulated

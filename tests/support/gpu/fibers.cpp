@@ -1,0 +1,192 @@
+// The threads of a block as fibers: they run one after another, and change places where they meet.
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <random>
+
+#include "tests/support/gpu/machine.h"
+
+extern "C" void emulated_switch(void** save, void* to);
+asm(R"(
+.text
+.globl emulated_switch
+.type emulated_switch, @function
+emulated_switch:
+  push %rbp; push %rbx; push %r12; push %r13; push %r14; push %r15
+  mov %rsp, (%rdi)
+  mov %rsi, %rsp
+  pop %r15; pop %r14; pop %r13; pop %r12; pop %rbx; pop %rbp
+  ret
+.size emulated_switch, .-emulated_switch
+)");
+
+namespace emulated {
+namespace {
+
+Machine& m = machine();
+
+void suspend() {
+  ++m.meter.switches;
+  Lane& me = *m.lane;
+  emulated_switch(&me.sp, m.scheduler);
+}
+
+void release_barrier() {
+  m.arrived = 0;
+  ++m.barriers;
+  for (unsigned i = 0; i < m.size.x; ++i)
+    if (m.lanes[i].state == Lane::waiting && m.lanes[i].mask == 0) m.lanes[i].state = Lane::ready;
+}
+
+[[noreturn]] void run_lane() {
+  m.kernel(m.arguments);
+  for (;;) {
+    m.lane->state = Lane::ended;
+    if (--m.living > 0 && m.arrived == m.living) release_barrier();
+    suspend();
+  }
+}
+
+void start(Lane& lane, unsigned id) {
+  lane.id = id;
+  lane.state = Lane::ready;
+  lane.warp_barrier = 0;
+  lane.copies.resize(1);
+  lane.copies[0].clear();
+  lane.stack = m.stacks + id * stack_bytes;
+  // What emulated_switch pops: six registers and where to go; the stack is as after a call.
+  auto* top = reinterpret_cast<void**>(lane.stack + stack_bytes - 64);
+  *--top = nullptr;
+  *--top = reinterpret_cast<void*>(&run_lane);
+  lane.sp = top - 6;
+}
+
+void say_who_waits() {
+  std::map<std::string, int> waits;
+  for (unsigned i = 0; i < m.size.x; ++i) {
+    const Lane& lane = m.lanes[i];
+    const std::string with = lane.mask == 0 ? "" : " of mask " + std::to_string(lane.mask);
+    const std::string where =
+        "wait at " + std::string(lane.place.what ? lane.place.what : "?") + with + " in line ";
+    ++waits[lane.state == Lane::ended ? "have ended" : where + std::to_string(lane.place.line)];
+  }
+  std::string out = "the block is stuck:";
+  for (const auto& [what, count] : waits) out += " " + std::to_string(count) + " threads " + what + ";";
+  report(out);
+}
+
+std::vector<unsigned> order_of(unsigned count, unsigned salt) {
+  std::vector<unsigned> out(count);
+  std::iota(out.begin(), out.end(), 0U);
+  if (m.order == 1) std::reverse(out.begin(), out.end());
+  if (m.order > 1) std::shuffle(out.begin(), out.end(), std::mt19937(m.order + salt));
+  return out;
+}
+
+void run_block(const std::vector<unsigned>& turns) {
+  // Who touched it before is told apart by the block.
+  std::memset(m.shared.states, alive, (m.shared_size + grain - 1) / grain);
+  m.meeting.fill(0);
+  m.barriers = 0;
+  m.arrived = 0;
+  m.living = m.size.x;
+  for (unsigned i = 0; i < m.size.x; ++i) start(m.lanes[i], i);
+  m.meter.threads += m.size.x;
+  while (m.living > 0) {
+    bool moved = false;
+    for (const unsigned i : turns) {
+      if (m.lanes[i].state != Lane::ready) continue;
+      moved = true;
+      m.lane = &m.lanes[i];
+      emulated_switch(&m.scheduler, m.lane->sp);
+    }
+    if (!moved) return say_who_waits();
+  }
+}
+
+/// Whether this lane waits where me waits.
+bool meets(const Lane& other, const Lane& me) {
+  return other.state == Lane::waiting && other.mask == me.mask && other.place.line == me.place.line &&
+         std::strcmp(other.place.what, me.place.what) == 0;
+}
+
+}  // namespace
+
+Dim thread_index() { return {m.lane->id, 0, 0}; }
+Dim block_index() { return m.index; }
+Dim block_size() { return m.size; }
+Dim grid_size() { return m.grid; }
+void* shared_memory() { return m.shared.base; }
+
+void barrier(int line) {
+  Lane& me = *m.lane;
+  me.place = {"__syncthreads", line};
+  me.mask = 0;
+  me.state = Lane::waiting;
+  if (m.arrived == 0) m.barrier_line = line;
+  if (m.barrier_line != line)
+    report("threads meet at different barriers, of lines " + std::to_string(m.barrier_line) + " and " +
+           std::to_string(line));
+  if (++m.arrived == m.living)
+    release_barrier();
+  else
+    suspend();
+}
+
+void meet(unsigned mask, Place place, const void* in, void* out, Combine combine) {
+  Lane& me = *m.lane;
+  if (!(mask >> (me.id % 32) & 1U)) {
+    report(std::string(place.what) + " in line " + std::to_string(place.line) +
+           " is called by a lane that its mask leaves out");
+    mask |= 1U << (me.id % 32);
+  }
+  me.place = place;
+  me.mask = mask;
+  me.in = in;
+  me.out = out;
+  me.state = Lane::waiting;
+  const unsigned first = me.id / 32 * 32;
+  unsigned& meeting = m.meeting[first / 32];
+  meeting |= 1U << (me.id % 32);
+  if ((meeting & mask) != mask) return suspend();
+  Handed all;
+  all.mask = mask;
+  Lane* warp = &m.lanes[first];
+  for (unsigned i = 0; i < 32; ++i) {
+    if (!(mask >> i & 1U)) continue;
+    if (!meets(warp[i], me)) return suspend();
+    all.in[i] = warp[i].in;
+    all.out[i] = warp[i].out;
+  }
+  combine(all);
+  meeting &= ~mask;
+  for (unsigned i = 0; i < 32; ++i)
+    if (mask >> i & 1U) warp[i].state = Lane::ready;
+}
+
+void order_warp() {
+  Lane* warp = &m.lanes[m.lane->id / 32 * 32];
+  for (int i = 0; i < 32; ++i) ++warp[i].warp_barrier;
+}
+
+void run_grid(const Grid& grid, void (*kernel)(const void*), const void* arguments) {
+  if (grid.threads.x > most_threads || grid.shared > most_shared || grid.blocks.x == 0 || grid.threads.x == 0)
+    return report("a launch of " + std::to_string(grid.blocks.x) + " blocks of " +
+                  std::to_string(grid.threads.x) + " threads with " + std::to_string(grid.shared) +
+                  " bytes of shared memory");
+  ++m.meter.launches;
+  m.kernel = kernel;
+  m.arguments = arguments;
+  m.size = grid.threads;
+  m.grid = grid.blocks;
+  m.shared_size = grid.shared;
+  std::memset(m.shared.states, 0, m.shared.bytes / grain);
+  const std::vector<unsigned> turns = order_of(m.size.x, 0);
+  for (const unsigned i : order_of(m.grid.x, 1)) {
+    m.index = {i, 0, 0};
+    run_block(turns);
+  }
+  m.lane = nullptr;
+}
+
+}  // namespace emulated

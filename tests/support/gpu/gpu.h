@@ -1,0 +1,180 @@
+// What kernels see of a GPU when g++ or clang++ compiles them: threads are fibers, memory is shadowed. Its
+// twin weft/backend/cuda/native/gpu.h says the same in PTX; the include path chooses.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "tests/support/gpu/emulated.h"
+#include "weft/base/half.h"
+
+// The words that CUDA adds to C++: here, and in the twin by nvcc itself.
+#define __global__                              // manners: a word of CUDA
+#define __device__                              // manners: a word of CUDA
+#define __forceinline__ inline                  // manners: a word of CUDA
+#define __launch_bounds__(...)                  // manners: a word of CUDA
+#define threadIdx (::emulated::thread_index())  // manners: a word of CUDA
+#define blockIdx (::emulated::block_index())    // manners: a word of CUDA
+#define blockDim (::emulated::block_size())     // manners: a word of CUDA
+#define gridDim (::emulated::grid_size())       // manners: a word of CUDA
+
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
+};
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
+struct alignas(8) uint2 {
+  unsigned x, y;
+};
+
+inline void __syncthreads(int line = __builtin_LINE()) { emulated::barrier(line); }
+
+inline void __syncwarp(unsigned mask = ~0U, int line = __builtin_LINE()) {
+  emulated::meet(mask, {"__syncwarp", line}, nullptr, nullptr,
+                 [](const emulated::Handed&) { emulated::order_warp(); });
+}
+
+namespace emulated {
+
+struct Sent {
+  std::uint32_t bits;
+  int from;  // the lane that is read
+};
+void exchange(const Handed& all);  // warp.cpp, where nothing is watched
+void count_votes(const Handed& all);
+void load_matrices(const Handed& all);
+template <class Half>
+void multiply_tiles(const Handed& all);
+inline int lane_of() { return int(thread_index().x) & 31; }  // blocks here have one dimension
+
+template <class T>
+T shuffle(unsigned mask, T value, int from, int line) {
+  static_assert(sizeof(T) == 4);
+  const Sent in{std::bit_cast<std::uint32_t>(value), from};
+  Sent out{};
+  meet(mask, {"a shuffle", line}, &in, &out, exchange);
+  return std::bit_cast<T>(out.bits);
+}
+
+}  // namespace emulated
+
+template <class T>
+T __shfl_sync(unsigned mask, T value, int from, int line = __builtin_LINE()) {
+  return emulated::shuffle(mask, value, from & 31, line);
+}
+template <class T>
+T __shfl_xor_sync(unsigned mask, T value, int by, int line = __builtin_LINE()) {
+  return emulated::shuffle(mask, value, emulated::lane_of() ^ by, line);
+}
+template <class T>
+T __shfl_up_sync(unsigned mask, T value, unsigned by, int line = __builtin_LINE()) {
+  const int lane = emulated::lane_of();
+  return emulated::shuffle(mask, value, lane >= int(by) ? lane - int(by) : lane, line);
+}
+inline unsigned __ballot_sync(unsigned mask, bool yes, int line = __builtin_LINE()) {
+  unsigned out = 0;
+  emulated::meet(mask, {"a vote", line}, &yes, &out, emulated::count_votes);
+  return out;
+}
+using std::isfinite;
+using std::isinf;
+using std::isnan;
+inline int __popc(unsigned x) { return std::popcount(x); }
+inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
+
+namespace gpu {
+
+struct Shape {
+  std::int64_t blocks;
+  int threads;
+  std::size_t shared = 0;
+};
+
+/// Runs kernel on the stream, later. Unwatched as far as the kernel's own body: arguments lie in the host's
+/// memory.
+template <class... Wanted, class... Given>
+void launch(cudaStream_t stream, Shape shape, void (*kernel)(Wanted...), Given... given) {
+  const auto thread = [=]() __attribute__((no_sanitize("thread"))) { kernel(Wanted(given)...); };
+  const auto run = [](const void* it) __attribute__((no_sanitize("thread"))) {
+    (*static_cast<decltype(&thread)>(it))();
+  };
+  const emulated::Grid grid{{unsigned(shape.blocks)}, {unsigned(shape.threads)}, shape.shared};
+  emulated::enqueue(stream, [grid, thread, run] { emulated::run_grid(grid, run, &thread); });
+}
+
+/// The block's shared memory as one struct: sizeof is what the launch asks for.
+template <class T>
+T& shared() {
+  return *static_cast<T*>(emulated::shared_memory());
+}
+
+// ---- whole vectors
+// In functions of their own: a compiler for processors cuts a uint4 into four loads, and then nobody sees
+// that a GPU would have refused the address.
+template <class Vector>
+Vector load(const void* from) {
+  emulated::must_be_aligned(from, sizeof(Vector), __builtin_return_address(0));
+  return *static_cast<const Vector*>(from);
+}
+template <class Vector>
+void store(void* to, Vector vector) {
+  emulated::must_be_aligned(to, sizeof(Vector), __builtin_return_address(0));
+  *static_cast<Vector*>(to) = vector;
+}
+
+// ---- pairs of small floats, and the arithmetic that a compiler may not change
+/// Half is weft::bf16 or weft::f16.
+template <class Half>
+float low(std::uint32_t pair) {
+  return float(Half::from_bits(std::uint16_t(pair)));
+}
+template <class Half>
+float high(std::uint32_t pair) {
+  return float(Half::from_bits(std::uint16_t(pair >> 16)));
+}
+template <class Half>
+std::uint32_t pack(float low, float high) {
+  return Half(low).bits | std::uint32_t(Half(high).bits) << 16;
+}
+
+// ---- copies that the thread does not wait for
+/// 16 bytes to shared memory; zeros where not wanted.
+inline void copy_async(void* to, const void* from, bool wanted = true) {
+  emulated::copy_async(to, from, wanted);
+}
+inline void commit_copies() { emulated::commit_copies(); }
+template <int groups_left>
+void wait_copies() {
+  emulated::wait_copies(groups_left);
+}
+
+// ---- tensor cores
+struct Loaded {
+  const void* row;
+  bool transposed;
+};
+/// ldmatrix.x4: four 8 x 8 matrices of 16 bits; lane l names row l % 8 of matrix l / 8.
+template <bool transposed = false>
+void load_matrices(std::uint32_t (&out)[4], const void* row, int line = __builtin_LINE()) {
+  emulated::touch(row, 16, emulated::Touch::read, __builtin_return_address(0));
+  const Loaded in{row, transposed};
+  emulated::meet(~0U, {"load_matrices", line}, &in, out, emulated::load_matrices);
+}
+
+struct Fragments {
+  std::uint32_t a[4], b[2];
+};
+/// mma.m16n8k16: d [16, 8] += a [16, 16] b [16, 8], each spread over the warp.
+template <class Half>
+void multiply(float (&d)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1,
+              int line = __builtin_LINE()) {
+  const Fragments in{{a[0], a[1], a[2], a[3]}, {b0, b1}};
+  emulated::meet(~0U, {"multiply", line}, &in, d, emulated::multiply_tiles<Half>);
+}
+
+}  // namespace gpu

@@ -1,0 +1,30 @@
+// A pool's word to the watcher: from here on in the stream, this is a block, or is none any more. Its twin
+// beside the kernels says nothing.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstring>
+
+#include "tests/support/gpu/emulated.h"
+
+namespace gpu {
+
+/// Bytes that the library of products may use, all of which the watcher looks at.
+inline constexpr std::int64_t product_workspace = 4096;
+
+inline void lend(cudaStream_t stream, void* at, std::int64_t bytes) {
+  emulated::enqueue(stream, [=] {
+    emulated::touch(at, std::size_t(bytes), emulated::Touch::allocate);
+    std::memset(at, 0xFF, std::size_t(bytes));  // no number in any float
+  });
+}
+
+inline void take_back(cudaStream_t stream, void* at, std::int64_t bytes) {
+  emulated::enqueue(stream, [=] {
+    emulated::touch(at, std::size_t(bytes), emulated::Touch::release);
+    std::memset(at, 0xFF, std::size_t(bytes));
+  });
+}
+
+}  // namespace gpu

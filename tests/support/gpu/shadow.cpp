@@ -1,0 +1,229 @@
+// Who wrote and read every two bytes of the device's memory, and whether that had an order.
+#include <algorithm>
+#include <cstring>
+
+#include "tests/support/gpu/machine.h"
+
+extern "C" char __executable_start, end;  // the program's own image: constants of kernels lie in it
+
+namespace emulated {
+namespace {
+
+Machine& m = machine();
+
+std::string told(const Stamp& who) {
+  if (who.block == ~0U) return "an operation of stream " + std::to_string(m.operations[who.operation].stream);
+  if (who.several >= lanes && who.several <= blocks) return "several threads";
+  return "thread " + std::to_string(who.thread) + " of block " + std::to_string(who.block);
+}
+
+Stamp now() {
+  Stamp out{m.operation, ~0U, 0, one, 0, 0};
+  if (!m.lane) return out;
+  out.block = m.index.x;
+  out.thread = std::uint16_t(m.lane->id);
+  out.barrier = m.barriers;
+  out.warp_barrier = m.lane->warp_barrier;
+  return out;
+}
+
+/// Whether what ran now comes after that operation. Neighbours mostly have the same one behind them.
+bool ordered(const Stamp& old) {
+  if (old.operation == m.known_before) return true;
+  const Machine::Operation& before = m.operations[old.operation];
+  const bool yes = before.stream < m.clock.size() && m.clock[before.stream] >= before.position;
+  if (yes) m.known_before = old.operation;
+  return yes;
+}
+
+/// Whether two accesses, one of them a write, have no order. Blocks have none among them, warps that of
+/// __syncthreads, lanes that of __syncwarp too; operations that of streams and events.
+bool race(const Stamp& old, const Stamp& mine, bool is_shared) {
+  if (old.operation == 0) return false;
+  if (old.operation != mine.operation) return !is_shared && !ordered(old);
+  if (old.several == atomics && mine.several == atomics) return false;
+  if (old.several == blocks) return true;
+  if (old.block != mine.block) return !is_shared;
+  if (old.barrier != mine.barrier) return false;
+  if (old.several == warps) return true;
+  if (old.several != lanes && old.thread == mine.thread) return false;
+  return old.thread / 32 != mine.thread / 32 || old.warp_barrier == mine.warp_barrier;
+}
+
+void note_read(Stamp& last, const Stamp& mine, bool is_shared) {
+  if (last.operation == mine.operation && last.block == mine.block && last.barrier == mine.barrier &&
+      last.several >= warps)
+    return;
+  if (last.operation != mine.operation || (is_shared && last.block != mine.block)) {
+    last = mine;
+  } else if (last.block != mine.block) {
+    last.several = blocks;
+  } else if (last.several != blocks) {
+    const bool same_warp = last.thread / 32 == mine.thread / 32;
+    // Lanes that read before the last __syncwarp, or __syncthreads, are behind whatever these do.
+    const bool behind = last.barrier != mine.barrier || (same_warp && last.warp_barrier != mine.warp_barrier);
+    const bool others = last.thread != mine.thread || last.several == lanes;
+    last = mine;
+    if (others && !behind) last.several = same_warp ? lanes : warps;
+  }
+}
+
+/// One access, as its bytes are looked at one after another.
+struct Access {
+  Shadowed& of;
+  const void* at;
+  Touch how;
+  const void* pc;
+  Stamp mine;
+  bool is_shared, races;
+
+  bool reads() const { return how == Touch::read; }
+  std::string begun() const {
+    const char* verb = reads() ? " reads " : how == Touch::release ? " frees " : " writes ";
+    const auto byte = static_cast<const std::byte*>(at) - of.base;
+    return told(mine) + verb +
+           (is_shared ? "shared memory at byte " + std::to_string(byte) : std::string("device memory"));
+  }
+  void say(const std::string& what) const { report(begun() + what, pc); }
+};
+
+[[gnu::cold]] void say_race(const Access& access, const Cell& cell, bool after_write) {
+  const Stamp& other = after_write ? cell.written : cell.read;
+  access.say(", which " + told(other) + (after_write ? " has written" : " has read") +
+             (other.operation == access.mine.operation ? ", with no barrier between"
+                                                       : ", with no order between their streams"));
+}
+
+inline void look_for_races(const Access& access, const Cell& cell) {
+  const bool after_write = race(cell.written, access.mine, access.is_shared);
+  if (after_write || (!access.reads() && race(cell.read, access.mine, access.is_shared)))
+    say_race(access, cell, after_write);
+}
+
+/// Of what lives and was written, and of nothing else: the common case of check().
+inline void note(const Access& access, std::size_t i) {
+  Cell& cell = access.of.cells[i];
+  look_for_races(access, cell);
+  if (access.reads())
+    note_read(cell.read, access.mine, access.is_shared);
+  else
+    cell.written = access.mine;
+}
+
+/// False where the memory is not alive.
+bool check(const Access& access, std::size_t i) {
+  std::uint8_t& state = access.of.states[i];
+  if (access.how != Touch::allocate && !(state & alive)) {
+    access.say(state & released ? ", which was freed" : ", outside of what was allocated");
+    return false;
+  }
+  if (access.reads() && !(state & filled)) access.say(", which nobody has written");
+  if (state & in_flight) access.say(", to which an asynchronous copy is under way");
+  if (access.races) note(access, i);
+  if (access.how == Touch::write || access.how == Touch::atomic) state |= filled;
+  if (access.how == Touch::allocate) state = alive;
+  if (access.how == Touch::release) state = released;
+  return true;
+}
+
+bool check_all(Shadowed& of, const Access& access, std::size_t bytes) {
+  const std::size_t from = of.grain_of(access.at);
+  const auto byte = std::size_t(static_cast<const std::byte*>(access.at) - of.base);
+  const std::size_t to = (byte + bytes + grain - 1) / grain;
+  const bool common = access.races && access.how <= Touch::write;
+  for (std::size_t i = from; i < to; ++i)
+    if (common && of.states[i] == (alive | filled))
+      note(access, i);
+    else if (!check(access, i))
+      return false;
+  return true;
+}
+
+bool of_host(const void* at, bool writes) {
+  const auto* p = static_cast<const char*>(at);
+  if (!writes && p >= &__executable_start && p < &end) return true;
+  auto it = m.host.upper_bound(static_cast<const std::byte*>(at));
+  if (it == m.host.begin()) return false;
+  --it;
+  return static_cast<const std::byte*>(at) < it->first + it->second;
+}
+
+void set_in_flight(const void* at, bool flying) {
+  const std::size_t first = m.shared.grain_of(at);
+  for (std::size_t i = first; i < first + 16 / grain; ++i) {
+    std::uint8_t& state = m.shared.states[i];
+    state = std::uint8_t(flying ? state | in_flight : state & ~in_flight);
+  }
+}
+
+}  // namespace
+
+bool touch(const void* at, std::size_t bytes, Touch how, const void* pc) {
+  if (bytes == 0) return true;
+  if (m.lane) {
+    ++m.meter.accesses;
+    if (std::size_t(static_cast<const std::byte*>(at) - m.lane->stack) < stack_bytes) return true;
+  }
+  const bool is_shared = m.shared.holds(at);
+  if (is_shared || m.device.holds(at)) {
+    Shadowed& of = is_shared ? m.shared : m.device;
+    // Neighbours in one grain may be two threads' bytes.
+    Access access{of, at, how, pc, now(), is_shared, bytes > 1 || !m.lane};
+    if (how == Touch::atomic) access.mine.several = atomics;
+    return check_all(of, access, bytes);
+  }
+  if (of_host(at, how != Touch::read)) return true;
+  report("device work touches memory of the host", pc);
+  return false;
+}
+
+void must_be_aligned(const void* at, std::size_t bytes, const void* pc) {
+  if (reinterpret_cast<std::uintptr_t>(at) % bytes != 0)
+    report("an access of " + std::to_string(bytes) + " bytes is not aligned", pc);
+}
+
+// The copy may happen at any time from here to the wait: memory is written now and, in truth, then.
+void copy_async(void* to, const void* from, bool wanted) {
+  must_be_aligned(to, 16, __builtin_return_address(0));
+  must_be_aligned(from, 16, __builtin_return_address(0));
+  if (!touch(to, 16, Touch::write, __builtin_return_address(0))) return;
+  set_in_flight(to, true);
+  std::memset(to, 0xFF, 16);
+  if (wanted) touch(from, 16, Touch::read, __builtin_return_address(0));
+  m.lane->copies.back().push_back({to, from, wanted});
+}
+
+void commit_copies() { m.lane->copies.emplace_back(); }
+
+void wait_copies(int groups_left) {
+  auto& groups = m.lane->copies;
+  while (int(groups.size()) - 1 > groups_left) {
+    for (const Copy& copy : groups.front()) {
+      set_in_flight(copy.to, false);
+      if (!touch(copy.to, 16, Touch::write)) continue;
+      if (!copy.wanted)
+        std::memset(copy.to, 0, 16);
+      else if (m.device.holds(copy.from))
+        std::memcpy(copy.to, copy.from, 16);
+    }
+    groups.erase(groups.begin());
+  }
+}
+
+void* find_room(std::size_t bytes) {
+  void* at = m.device.base + m.device_used;
+  m.device_used += (bytes + 255) / 256 * 256 + gap;
+  return m.device_used < device_bytes ? at : nullptr;
+}
+
+bool on_device(const void* at) { return m.device.holds(at); }
+bool pinned(const void* at) { return of_host(at, true); }
+
+void let_in(const void* at, std::size_t bytes, bool in) {
+  if (in)
+    m.host[static_cast<const std::byte*>(at)] = bytes;
+  else
+    m.host.erase(static_cast<const std::byte*>(at));
+}
+
+}  // namespace emulated

@@ -1,0 +1,89 @@
+// Streams, events and what waits in them, as the parts of the fake runtime share them.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "tests/support/gpu/emulated.h"
+
+namespace emulated {
+
+struct Mark {
+  std::uint32_t stream = 0, position = 0;
+};
+struct Operation {
+  std::function<void()> act;
+  std::function<bool()> ready;
+  std::vector<Mark> after;
+  Turn turn;
+};
+struct Recorded {  // in a graph: a call, to be made again on the stream-th stream of the capture
+  std::size_t stream;
+  std::function<void()> act;
+  std::function<bool()> ready;
+  CUevent_st* records = nullptr;
+  CUevent_st* waits = nullptr;
+};
+
+}  // namespace emulated
+
+struct CUevent_st {
+  emulated::Mark mark;
+  emulated::Clock clock;
+  CUgraph_st* in = nullptr;  // recorded while capturing
+};
+struct CUgraph_st {
+  std::vector<CUstream_st*> streams;
+  std::vector<emulated::Recorded> calls;
+};
+struct CUgraphExec_st {
+  CUgraph_st graph;
+  std::vector<CUstream_st*> streams;
+};
+struct CUstream_st {
+  std::uint32_t id = 0, given = 0, done = 0;
+  std::deque<emulated::Operation> queue;
+  std::vector<emulated::Mark> waits;  // of the next operation
+  emulated::Clock clock;
+  bool busy = false;
+  CUgraph_st* captures = nullptr;
+};
+
+namespace emulated {
+
+struct Runtime {
+  std::vector<std::unique_ptr<CUstream_st>> streams;
+  struct Block {
+    std::size_t bytes;
+    CUstream_st* freed_on = nullptr;
+  };
+  std::map<void*, Block> blocks;
+  std::condition_variable_any news;
+  unsigned pace = 0;
+  double patience = 2;
+  std::mt19937 random;
+};
+Runtime& runtime();
+/// What this thread of the host knows to be done.
+Clock& host_clock();
+
+CUstream_st& new_stream();
+CUstream_st& stream_of(cudaStream_t stream);
+using Lock = std::unique_lock<std::recursive_mutex>;
+void wait_for(Mark mark, Lock& lock);
+void wait_for(CUstream_st& stream, Lock& lock);
+/// Puts work into the stream's queue, or into the graph that is captured.
+void give(CUstream_st& stream, std::function<void()> act, std::function<bool()> ready = {});
+void record(CUevent_st& event, CUstream_st& stream);
+void wait(CUstream_st& stream, CUevent_st& event);
+/// Does what is next in the stream, after whatever must come before it. False: nothing could be done.
+bool advance(CUstream_st& stream);
+
+}  // namespace emulated

@@ -1,0 +1,84 @@
+// What a compiler calls before loads and stores of code that it was told to watch for races: here they are
+// looked at by the emulator.
+#include <cstring>
+
+#include "tests/support/gpu/machine.h"
+
+namespace {
+
+using emulated::Touch;
+
+/// Out of a thread of the device only: the host's own accesses are nobody's business, nor is what a thread
+/// has for itself.
+inline void watch(const void* at, std::size_t bytes, Touch how, const void* pc) {
+  const emulated::Lane* lane = emulated::machine().lane;
+  if (!lane || std::size_t(static_cast<const std::byte*>(at) - lane->stack) < emulated::stack_bytes) return;
+  emulated::touch(at, bytes, how, pc);
+}
+
+}  // namespace
+
+extern "C" {
+
+void __tsan_read1(const void* at) { watch(at, 1, Touch::read, __builtin_return_address(0)); }
+void __tsan_read2(const void* at) { watch(at, 2, Touch::read, __builtin_return_address(0)); }
+void __tsan_read4(const void* at) { watch(at, 4, Touch::read, __builtin_return_address(0)); }
+void __tsan_read8(const void* at) { watch(at, 8, Touch::read, __builtin_return_address(0)); }
+void __tsan_read16(const void* at) { watch(at, 16, Touch::read, __builtin_return_address(0)); }
+void __tsan_write1(const void* at) { watch(at, 1, Touch::write, __builtin_return_address(0)); }
+void __tsan_write2(const void* at) { watch(at, 2, Touch::write, __builtin_return_address(0)); }
+void __tsan_write4(const void* at) { watch(at, 4, Touch::write, __builtin_return_address(0)); }
+void __tsan_write8(const void* at) { watch(at, 8, Touch::write, __builtin_return_address(0)); }
+void __tsan_write16(const void* at) { watch(at, 16, Touch::write, __builtin_return_address(0)); }
+void __tsan_unaligned_read2(const void* at) { watch(at, 2, Touch::read, __builtin_return_address(0)); }
+void __tsan_unaligned_read4(const void* at) { watch(at, 4, Touch::read, __builtin_return_address(0)); }
+void __tsan_unaligned_read8(const void* at) { watch(at, 8, Touch::read, __builtin_return_address(0)); }
+void __tsan_unaligned_read16(const void* at) { watch(at, 16, Touch::read, __builtin_return_address(0)); }
+void __tsan_unaligned_write2(const void* at) { watch(at, 2, Touch::write, __builtin_return_address(0)); }
+void __tsan_unaligned_write4(const void* at) { watch(at, 4, Touch::write, __builtin_return_address(0)); }
+void __tsan_unaligned_write8(const void* at) { watch(at, 8, Touch::write, __builtin_return_address(0)); }
+void __tsan_unaligned_write16(const void* at) { watch(at, 16, Touch::write, __builtin_return_address(0)); }
+void __tsan_read_range(const void* at, std::size_t bytes) {
+  watch(at, bytes, Touch::read, __builtin_return_address(0));
+}
+void __tsan_write_range(const void* at, std::size_t bytes) {
+  watch(at, bytes, Touch::write, __builtin_return_address(0));
+}
+void* __tsan_memcpy(void* to, const void* from, std::size_t bytes) {
+  watch(from, bytes, Touch::read, __builtin_return_address(0));
+  watch(to, bytes, Touch::write, __builtin_return_address(0));
+  return std::memcpy(to, from, bytes);
+}
+void* __tsan_memmove(void* to, const void* from, std::size_t bytes) {
+  watch(from, bytes, Touch::read, __builtin_return_address(0));
+  watch(to, bytes, Touch::write, __builtin_return_address(0));
+  return std::memmove(to, from, bytes);
+}
+void* __tsan_memset(void* to, int value, std::size_t bytes) {
+  watch(to, bytes, Touch::write, __builtin_return_address(0));
+  return std::memset(to, value, bytes);
+}
+void __tsan_init() {}
+void __tsan_func_entry(void*) {}
+void __tsan_func_exit() {}
+void __tsan_vptr_update(void**, void*) {}
+void __tsan_vptr_read(void**) {}
+
+}  // extern "C"
+
+// Counters of the host's own code, in the same sources.
+extern "C" {
+
+int __tsan_atomic32_load(const volatile int* at, int) { return __atomic_load_n(at, __ATOMIC_SEQ_CST); }
+void __tsan_atomic32_store(volatile int* at, int value, int) {
+  __atomic_store_n(at, value, __ATOMIC_SEQ_CST);
+}
+int __tsan_atomic32_fetch_add(volatile int* at, int by, int) {
+  return __atomic_fetch_add(at, by, __ATOMIC_SEQ_CST);
+}
+int __tsan_atomic32_fetch_sub(volatile int* at, int by, int) {
+  return __atomic_fetch_sub(at, by, __ATOMIC_SEQ_CST);
+}
+char __tsan_atomic8_load(const volatile char* at, int) { return __atomic_load_n(at, __ATOMIC_SEQ_CST); }
+
+}  // extern "C"

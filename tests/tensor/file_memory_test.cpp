@@ -1,0 +1,88 @@
+// A file as a device: what is copied there comes back, and what fails says so.
+#include "weft/tensor/file_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cerrno>
+
+#include "tests/support/refused.h"
+#include "tests/support/temporary.h"
+#include "weft/tensor/host.h"
+#include "weft/tensor/host_memory.h"
+
+using namespace weft;
+using support::TemporaryDirectory;
+
+namespace {
+
+/// A disk that is full, or cannot be read, from some call on.
+class Failing final : public FileSystem {
+ public:
+  ssize_t read(int fd, void* to, std::size_t bytes, std::int64_t at) const override {
+    if (!reads_fail) return FileSystem::read(fd, to, bytes, at);
+    errno = EIO;
+    return -1;
+  }
+  ssize_t write(int fd, const void* from, std::size_t bytes, std::int64_t at) const override {
+    if (!writes_fail) return FileSystem::write(fd, from, bytes, at);
+    errno = ENOSPC;
+    return -1;
+  }
+  bool reads_fail = false, writes_fail = false;
+};
+
+std::vector<float> counted(std::int64_t n) {
+  std::vector<float> out;
+  for (std::int64_t i = 0; i < n; ++i) out.push_back(float(i));
+  return out;
+}
+
+}  // namespace
+
+TEST(FileMemory, gives_back_what_it_got_whatever_part_of_it_lies_in_memory) {
+  const auto rest = host_memory();
+  const TemporaryDirectory folder;
+  for (const double fraction : {0.0, 0.3, 0.5, 1.0}) {
+    FileMemory file({.directory = folder.path(), .name = "a", .fraction = fraction}, *rest);
+    const Tensor first = empty(file, {5000}, Dtype::f32), second = empty(file, {3000}, Dtype::f32);
+    EXPECT_EQ(to_host<float>(second), std::vector<float>(3000));
+    copy_to<float>(first, counted(5000));
+    copy_to<float>(second.slice(0, 1000, 2000), counted(2000));
+    EXPECT_EQ(to_host<float>(first), counted(5000)) << fraction;
+    EXPECT_EQ(to_host<float>(second.slice(0, 1000, 2000)), counted(2000)) << fraction;
+    EXPECT_EQ(to_host<float>(second.slice(0, 0, 1000)), std::vector<float>(1000)) << fraction;
+    EXPECT_GE(file.bytes_of_file() + file.bytes_of_memory(), 8000 * 4);
+    const bool all = fraction == 1, none = fraction == 0;
+    EXPECT_EQ(file.bytes_of_memory() == 0, all);
+    EXPECT_EQ(file.bytes_of_file() == 0, none);
+  }
+}
+
+TEST(FileMemory, leaves_nothing_in_its_directory) {
+  const auto rest = host_memory();
+  const TemporaryDirectory folder;
+  const FileMemory file({.directory = folder.path() / "made", .name = "a"}, *rest);
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path() / "made"));
+}
+
+TEST(FileMemory, counts_where_it_has_no_file) {
+  const auto rest = host_memory();
+  FileMemory file({.directory = {}, .name = "a"}, *rest);
+  const Tensor x = empty(file, {1024}, Dtype::f32);
+  EXPECT_FALSE(file.holds_numbers());
+  EXPECT_EQ(file.bytes_of_file(), 4096);
+}
+
+TEST(FileMemory, says_what_fails) {
+  const auto rest = host_memory();
+  const TemporaryDirectory folder;
+  Failing disk;
+  FileMemory file({.directory = folder.path(), .name = "a", .files = &disk}, *rest);
+  const Tensor x = empty(file, {1024}, Dtype::f32);
+  disk.writes_fail = true;
+  EXPECT_NE(refused([&] { copy_to<float>(x, counted(1024)); }).find("No space left on device"),
+            std::string::npos);
+  disk.reads_fail = true;
+  EXPECT_NE(refused([&] { (void)to_host<float>(x); }).find("Input/output error"), std::string::npos);
+}

@@ -1,0 +1,250 @@
+// Attention of any type, mask and width, backward: gradients of queries a query a warp, of keys and values a
+// key a warp, of the bias a distance a warp. Each is a sum in one warp, so no order but its own shows.
+//
+// p = exp(score - lse), k(ept) its dropout factor, delta = <dout, o>:
+//   dv_j += p k dout,  ds = p (k <dout, v_j> - delta),  dq += scale ds k_j,  dk_j += scale ds q,  dbias += ds
+#include "weft/backend/cuda/attention_fast.h"
+#include "weft/backend/cuda/attention_tiles.h"
+#include "weft/backend/cuda/kernels.h"
+#include "weft/backend/cuda/reduce.h"
+
+namespace weft {
+namespace {
+
+using namespace cuda;
+
+constexpr int widest = 256, warps = 4;
+
+struct OfWarp {
+  float left[widest], right[widest], p[32], ds[32];
+};
+struct Shared {
+  OfWarp of[warps];
+};
+
+/// This warp's task, -1 where there is none left.
+__device__ __forceinline__ std::int64_t task_of(const AttentionBackward& job) {
+  const std::int64_t task = std::int64_t(blockIdx.x) * warps + threadIdx.x / 32;
+  return task < job.tasks ? task : -1;
+}
+
+/// Group, row of the batch, and the head where tasks are of heads, from what is left of a task.
+__device__ __forceinline__ Pair head_place(const Attend& a, std::int64_t head) {
+  Pair p{};
+  p.r = head % a.heads;
+  p.g = head / a.heads % a.groups;
+  p.b = head / a.heads / a.groups;
+  return p;
+}
+
+__device__ __forceinline__ std::int64_t query_of(const Attend& a, const Pair& p) {
+  return ((p.b * a.groups + p.g) * a.heads + p.r) * a.sq + p.i;
+}
+
+/// A row into shared memory, zeros behind its end.
+__device__ __forceinline__ void hold(float (&to)[widest], const Heads& from, std::int64_t at) {
+  for (int c = int(threadIdx.x) % 32; c < widest; c += 32)
+    to[c] = c < from.one.width ? get(from.one, at + c) : 0.0F;
+}
+
+__global__ void __launch_bounds__(32 * warps) corrections(AttentionBackward job) {
+  const std::int64_t task = task_of(job);
+  if (task < 0) return;
+  const Attend& a = job.attend;
+  Pair at = head_place(a, task / a.sq);
+  at.i = task % a.sq;
+  const std::int64_t x = job.dout.at(at.i, at.b, at.g, at.r), y = job.o.at(at.i, at.b, at.g, at.r);
+  float sum = 0;
+  for (std::int64_t c = threadIdx.x % 32; c < a.v.one.width; c += 32)
+    sum += get(job.dout.one, x + c) * get(job.o.one, y + c);
+  sum = over_warp(sum, Plus{});
+  if (threadIdx.x % 32 == 0) job.delta[task] = sum;
+}
+
+/// A probability and its slope.
+struct Slope {
+  float p, ds;
+};
+__device__ __forceinline__ Slope slope_of(const AttentionBackward& job, const Pair& at, float score,
+                                          float along) {
+  const std::int64_t query = query_of(job.attend, at);
+  const float lse = get(job.lse, start_of(job.lse, query));
+  if (lse == -INFINITY) return {0, 0};
+  const float p = expf(score + job.attend.bias_at(at) - lse);
+  const float kept = p == 0 ? 0 : job.attend.kept(at);
+  return {p * kept, p * (kept * along - job.delta[query])};
+}
+
+__global__ void __launch_bounds__(32 * warps) of_queries(AttentionBackward job) {
+  const std::int64_t task = task_of(job);
+  if (task < 0) return;
+  const Attend& a = job.attend;
+  auto& mine = gpu::shared<Shared>().of[threadIdx.x / 32];
+  const int lane = int(threadIdx.x) % 32;
+  Pair at = head_place(a, task / a.sq);
+  at.i = task % a.sq;
+  hold(mine.left, a.q, a.q.at(at.i, at.b, at.g, at.r));
+  hold(mine.right, job.dout, job.dout.at(at.i, at.b, at.g, at.r));
+  __syncwarp();
+  float dq[widest / 32] = {};
+  const std::int64_t last = a.last_key(at.i);
+  for (std::int64_t first = a.first_key(at.i); first < last; first += 32) {
+    at.j = first + lane;
+    mine.ds[lane] = 0;
+    if (a.sees(at)) {
+      const float score = a.scale * dot(a.k.one, a.k.at(at.j, at.b, at.g, 0), mine.left);
+      mine.ds[lane] = slope_of(job, at, score, dot(a.v.one, a.v.at(at.j, at.b, at.g, 0), mine.right)).ds;
+    }
+    __syncwarp();
+    const int keys = int(last - first < 32 ? last - first : 32);
+    for (int key = 0; key < keys; ++key) {
+      const std::int64_t k = a.k.at(first + key, at.b, at.g, 0);
+#pragma unroll
+      for (int c = 0; c < widest / 32; ++c)
+        if (c * 32 + lane < a.k.one.width) dq[c] += mine.ds[key] * get(a.k.one, k + c * 32 + lane);
+    }
+    __syncwarp();
+  }
+  const std::int64_t to = job.dq.at(at.i, at.b, at.g, at.r);
+#pragma unroll
+  for (int c = 0; c < widest / 32; ++c)
+    if (c * 32 + lane < a.q.one.width) put_sum(job.dq, to + c * 32 + lane, a.scale * dq[c], job.accumulate);
+}
+
+/// Queries that may see a key lie in [first, last).
+struct Range {
+  std::int64_t first, last;
+};
+__device__ __forceinline__ Range queries_of(const Attend& a, std::int64_t j) {
+  Range out{a.causal ? j - a.diagonal : 0, a.window > 0 ? j - a.diagonal + a.window : a.sq};
+  if (out.first < 0) out.first = 0;
+  if (out.last > a.sq) out.last = a.sq;
+  return out;
+}
+
+struct KeySums {
+  float dk[widest / 32], dv[widest / 32];
+};
+/// What the queries of one head, the next 32 of them, give to a key.
+__device__ __forceinline__ void add_queries(const AttentionBackward& job, Pair at, Range range,
+                                            KeySums& sums) {
+  const Attend& a = job.attend;
+  auto& mine = gpu::shared<Shared>().of[threadIdx.x / 32];
+  const int lane = int(threadIdx.x) % 32;
+  at.i = range.first + lane;
+  mine.p[lane] = mine.ds[lane] = 0;
+  if (at.i < range.last && a.sees(at)) {
+    const float score = a.scale * dot(a.q.one, a.q.at(at.i, at.b, at.g, at.r), mine.left);
+    const float along = dot(job.dout.one, job.dout.at(at.i, at.b, at.g, at.r), mine.right);
+    const Slope slope = slope_of(job, at, score, along);
+    mine.p[lane] = slope.p;
+    mine.ds[lane] = slope.ds;
+  }
+  __syncwarp();
+  const int queries = int(range.last - range.first < 32 ? range.last - range.first : 32);
+  for (int i = 0; i < queries; ++i) {
+    const std::int64_t q = a.q.at(range.first + i, at.b, at.g, at.r);
+    const std::int64_t dout = job.dout.at(range.first + i, at.b, at.g, at.r);
+#pragma unroll
+    for (int c = 0; c < widest / 32; ++c) {
+      const int column = c * 32 + lane;
+      if (column < a.q.one.width) sums.dk[c] += mine.ds[i] * get(a.q.one, q + column);
+      if (column < a.v.one.width) sums.dv[c] += mine.p[i] * get(job.dout.one, dout + column);
+    }
+  }
+  __syncwarp();
+}
+
+__global__ void __launch_bounds__(32 * warps) of_keys(AttentionBackward job) {
+  const std::int64_t task = task_of(job);
+  if (task < 0) return;
+  const Attend& a = job.attend;
+  auto& mine = gpu::shared<Shared>().of[threadIdx.x / 32];
+  const int lane = int(threadIdx.x) % 32;
+  Pair at = head_place(a, task / a.sk * a.heads);
+  at.j = task % a.sk;
+  hold(mine.left, a.k, a.k.at(at.j, at.b, at.g, 0));
+  hold(mine.right, a.v, a.v.at(at.j, at.b, at.g, 0));
+  __syncwarp();
+  KeySums sums{};
+  const Range all = queries_of(a, at.j);
+  for (at.r = 0; at.r < a.heads; ++at.r)
+    for (std::int64_t first = all.first; first < all.last; first += 32)
+      add_queries(job, at, {first, all.last}, sums);
+  const std::int64_t dk = job.dk.at(at.j, at.b, at.g, 0), dv = job.dv.at(at.j, at.b, at.g, 0);
+#pragma unroll
+  for (int c = 0; c < widest / 32; ++c) {
+    const int column = c * 32 + lane;
+    if (column < a.k.one.width) put_sum(job.dk, dk + column, a.scale * sums.dk[c], job.accumulate);
+    if (column < a.v.one.width) put_sum(job.dv, dv + column, sums.dv[c], job.accumulate);
+  }
+}
+
+/// The product of two rows in memory.
+__device__ __forceinline__ float dot_of(const Rows& x, std::int64_t x_at, const Rows& y, std::int64_t y_at) {
+  float sum = 0;
+  for (std::int64_t c = 0; c < x.width; c += 8) {
+    const Eight a = read(x, x_at, c), b = read(y, y_at, c);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) sum += a.x[i] * b.x[i];
+  }
+  return sum;
+}
+
+// Three blocks at once: nvcc is told so, or it makes of these loops what spills registers.
+__global__ void __launch_bounds__(32 * warps, 3) of_bias(AttentionBackward job) {
+  const std::int64_t task = task_of(job);
+  if (task < 0) return;
+  const Attend& a = job.attend;
+  const std::int64_t head = task / a.distances, back = task % a.distances - a.bias0;  // i - j
+  Pair at{0, head / a.heads, head % a.heads, 0, 0};
+  float sum = 0;
+  for (at.b = 0; at.b < a.batch; ++at.b)
+    for (at.i = threadIdx.x % 32; at.i < a.sq; at.i += 32) {
+      at.j = at.i - back;
+      if (at.j < 0 || !a.sees(at)) continue;
+      const std::int64_t q = a.q.at(at.i, at.b, at.g, at.r), dout = job.dout.at(at.i, at.b, at.g, at.r);
+      const float score = a.scale * dot_of(a.q.one, q, a.k.one, a.k.at(at.j, at.b, at.g, 0));
+      sum += slope_of(job, at, score, dot_of(job.dout.one, dout, a.v.one, a.v.at(at.j, at.b, at.g, 0))).ds;
+    }
+  sum = over_warp(sum, Plus{});
+  if (threadIdx.x % 32 == 0) job.dbias[task] += sum;
+}
+
+void run(cudaStream_t stream, AttentionBackward job, std::int64_t tasks, void (*kernel)(AttentionBackward)) {
+  job.tasks = tasks;
+  if (tasks > 0) gpu::launch(stream, {(tasks + warps - 1) / warps, 32 * warps, sizeof(Shared)}, kernel, job);
+}
+
+}  // namespace
+
+void CudaKernels::attention_backward(const AttentionGrads& grads, const Tensor& dout, const AttentionOut& out,
+                                     const Attended& in, const AttentionArgs& how) {
+  if (in.q.dim(-1) > widest || in.v.dim(-1) > widest)
+    fail(Kind::device, "attention_backward: heads of ", std::max(in.q.dim(-1), in.v.dim(-1)),
+         ", and a GPU takes ", widest, " at most");
+  const std::int64_t queries = out.lse.elements();
+  const Tensor delta = workspace({queries});
+  const Attend a = attend(in, how);
+  const AttentionBackward job{.attend = a,
+                              .dout = heads_of(dout),
+                              .o = heads_of(out.o),
+                              .dq = heads_of(grads.dq),
+                              .dk = heads_of(grads.dk),
+                              .dv = heads_of(grads.dv),
+                              .lse = for_every_column(out.lse, 1),
+                              .delta = elements<float>(delta),
+                              .dbias = elements<float>(grads.dbias),
+                              .accumulate = grads.accumulate,
+                              .tasks = 0};
+  run(stream(), job, queries, corrections);
+  if (fits_tiles(in, dout)) {
+    attend_backward_fast(stream(), job);
+  } else {
+    run(stream(), job, queries, of_queries);
+    run(stream(), job, a.batch * a.groups * a.sk, of_keys);
+  }
+  if (job.dbias) run(stream(), job, a.groups * a.heads * a.distances, of_bias);
+}
+
+}  // namespace weft

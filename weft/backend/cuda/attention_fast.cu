@@ -1,0 +1,164 @@
+// Attention of small floats forward, by tensor cores: a block takes 64 queries of a head, a warp 16 of them;
+// keys and values come in tiles of 64, the next one under way while this one is used. No scores in memory.
+//
+//   s = q k^T scale + bias,  m' = max(m, s),  o' = o exp(m - m') + exp(s - m') kept v,  l' = l exp(m - m') +
+//   sum
+#include "weft/backend/cuda/attention_fast.h"
+
+#include "weft/backend/cuda/attention_tiles.h"
+
+namespace weft::cuda {
+namespace {
+
+constexpr float log2_e = 1.4426950408889634F;
+
+template <int d>
+struct Shared {
+  Tile<d> q, k[2], v[2];
+};
+
+struct Softmax {  // of rows fragment_row(0) and fragment_row(2), in powers of two
+  float max[2] = {-INFINITY, -INFINITY}, sum[2] = {0, 0};
+};
+
+/// Scores in powers of two, with what is added and who is not seen.
+__device__ __forceinline__ void finish_scores(const Attend& a, Pair at, bool plain, float (&s)[8][4]) {
+  const std::int64_t query0 = at.i;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    at.i = query0 + fragment_row(2 * half);
+    const auto row = line_of_query(a, at);
+#pragma unroll
+    for (int n = 0; n < 8; ++n)
+#pragma unroll
+      for (int i = 2 * half; i < 2 * half + 2; ++i) {
+        const int column = fragment_column(n, i);
+        if (plain)
+          s[n][i] *= a.scale * log2_e;
+        else
+          s[n][i] = row.sees(column) ? (s[n][i] * a.scale + row.bias_at(column)) * log2_e : -INFINITY;
+      }
+  }
+}
+
+/// Scores become probabilities under the new maximum, and o is brought to it.
+template <int d>
+__device__ __forceinline__ void soften(Softmax& state, float (&s)[8][4], float (&o)[d / 8][4]) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    float max = state.max[half];
+#pragma unroll
+    for (int n = 0; n < 8; ++n) max = fmaxf(max, fmaxf(s[n][2 * half], s[n][2 * half + 1]));
+    max = fmaxf(max, __shfl_xor_sync(~0U, max, 1));
+    max = fmaxf(max, __shfl_xor_sync(~0U, max, 2));
+    const float base = max == -INFINITY ? 0 : max, shrink = exp2f(state.max[half] - base);
+    state.max[half] = max;
+    state.sum[half] *= shrink;
+#pragma unroll
+    for (int n = 0; n < 8; ++n)
+#pragma unroll
+      for (int i = 2 * half; i < 2 * half + 2; ++i) {
+        s[n][i] = exp2f(s[n][i] - base);
+        state.sum[half] += s[n][i];
+      }
+#pragma unroll
+    for (int n = 0; n < d / 8; ++n) {
+      o[n][2 * half] *= shrink;
+      o[n][2 * half + 1] *= shrink;
+    }
+  }
+}
+
+__device__ __forceinline__ void drop(const Attend& a, Pair at, float (&p)[8][4]) {
+  const std::int64_t query0 = at.i, key0 = at.j;
+  const Draw draw = a.drawn(at);
+#pragma unroll
+  for (int n = 0; n < 8; ++n)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      at.i = query0 + fragment_row(i);
+      at.j = key0 + fragment_column(n, i);
+      if (p[n][i] != 0) p[n][i] *= a.kept(draw, at);
+    }
+}
+
+template <int d>
+__device__ __forceinline__ void put_rows(const FastForward& job, Pair at, const Softmax& state,
+                                         const float (&o)[d / 8][4]) {
+  const std::int64_t query0 = at.i;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    float sum = state.sum[half];
+    sum += __shfl_xor_sync(~0U, sum, 1);
+    sum += __shfl_xor_sync(~0U, sum, 2);
+    at.i = query0 + fragment_row(2 * half);
+    if (at.i >= job.attend.sq) continue;
+    const float share = sum == 0 ? 0 : 1 / sum;
+    const std::int64_t to = job.o.at(at.i, at.b, at.g, at.r);
+#pragma unroll
+    for (int n = 0; n < d / 8; ++n)
+#pragma unroll
+      for (int i = 0; i < 2; ++i) put(job.o.one, to + fragment_column(n, i), o[n][2 * half + i] * share);
+    if (threadIdx.x % 4 != 0) continue;
+    const Attend& a = job.attend;
+    const std::int64_t query = (at.b * a.groups * a.heads + a.head_of(at)) * a.sq + at.i;
+    put(job.lse, start_of(job.lse, query), sum == 0 ? -INFINITY : (state.max[half] + log2f(sum)) / log2_e);
+  }
+}
+
+template <class Half, int d>
+__global__ void __launch_bounds__(tile_threads) forward(FastForward job) {
+  auto& shared = gpu::shared<Shared<d>>();
+  const Attend& a = job.attend;
+  const std::int64_t blocks = (a.sq + tile - 1) / tile, head = blockIdx.x / blocks;
+  Pair at{head / a.heads / a.groups, head / a.heads % a.groups, head % a.heads, 0, 0};
+  const std::int64_t query0 = blockIdx.x % blocks * tile;
+  const int row0 = int(threadIdx.x) / 32 * 16;
+  const Tiles tiles = key_tiles(a, query0);
+  fetch(shared.q, a.q, {query0, a.sq, at.b, at.g, at.r});
+  const auto fetch_keys = [&](std::int64_t t) {
+    fetch(shared.k[t % 2], a.k, {t * tile, a.sk, at.b, at.g, 0});
+    fetch(shared.v[t % 2], a.v, {t * tile, a.sk, at.b, at.g, 0});
+  };
+  if (tiles.first < tiles.last) fetch_keys(tiles.first);
+  gpu::commit_copies();
+  float o[d / 8][4] = {};
+  Softmax state;
+  for (std::int64_t t = tiles.first; t < tiles.last; ++t) {
+    if (t + 1 < tiles.last) fetch_keys(t + 1);
+    gpu::commit_copies();
+    gpu::wait_copies<1>();
+    __syncthreads();
+    float s[8][4];
+    rows_by_rows<Half, d>(s, shared.q, row0, shared.k[t % 2]);
+    at.i = query0 + row0;
+    at.j = t * tile;
+    finish_scores(a, at, plain(a, query0, t * tile), s);
+    soften<d>(state, s, o);
+    if (a.samples) drop(a, at, s);
+    add_by_columns<Half, d>(o, s, shared.v[t % 2]);
+    __syncthreads();
+  }
+  gpu::wait_copies<0>();
+  at.i = query0 + row0;
+  put_rows<d>(job, at, state, o);
+}
+
+template <class Half, int d>
+void launch(cudaStream_t stream, const FastForward& job) {
+  const Attend& a = job.attend;
+  const std::int64_t blocks = (a.sq + tile - 1) / tile * a.batch * a.groups * a.heads;
+  gpu::launch(stream, {blocks, tile_threads, sizeof(Shared<d>)}, forward<Half, d>, job);
+}
+
+}  // namespace
+
+void attend_fast(cudaStream_t stream, const FastForward& job) {
+  const bool wide = job.attend.q.one.width == 128;
+  if (job.attend.q.one.dtype == Dtype::bf16)
+    wide ? launch<bf16, 128>(stream, job) : launch<bf16, 64>(stream, job);
+  else
+    wide ? launch<f16, 128>(stream, job) : launch<f16, 64>(stream, job);
+}
+
+}  // namespace weft::cuda

@@ -1,0 +1,32 @@
+// Attention by tensor cores, where fits_tiles() says that it can be.
+#pragma once
+
+#include "weft/backend/cuda/attention_job.h"
+
+namespace weft::cuda {
+
+struct FastForward {
+  Attend attend;
+  Heads o;
+  Rows lse;  // [b, n, sq], an element a row
+};
+void attend_fast(cudaStream_t stream, const FastForward& job);
+
+/// For both ways of going back. delta = <dout, o>, [b, n, sq].
+struct AttentionBackward {
+  Attend attend;
+  Heads dout, o, dq, dk, dv;
+  Rows lse;
+  float* delta;
+  float* dbias;  // [n, distances], or null
+  bool accumulate;
+  std::int64_t tasks;  // of warps
+};
+/// Gradients of queries, keys and values; delta is there, dbias is not its business.
+void attend_backward_fast(cudaStream_t stream, const AttentionBackward& job);
+
+__device__ __forceinline__ void put_sum(const Heads& to, std::int64_t at, float x, bool accumulate) {
+  put(to.one, at, accumulate ? x + get(to.one, at) : x);
+}
+
+}  // namespace weft::cuda

@@ -1,0 +1,61 @@
+#include "weft/backend/cuda/attention_job.h"
+
+#include "weft/backend/cuda/attention_tiles.h"
+
+namespace weft::cuda {
+
+Heads heads_of(const Tensor& t) {
+  Heads out;
+  out.one = rows_of(t);
+  const int rank = t.rank();
+  out.s = t.stride(0);
+  out.b = t.stride(1);
+  out.g = t.stride(2);
+  out.r = rank == 5 ? t.stride(3) : 0;
+  return out;
+}
+
+Attend attend(const Attended& in, const AttentionArgs& how) {
+  Attend out{};
+  out.q = heads_of(in.q);
+  out.k = heads_of(in.k);
+  out.v = heads_of(in.v);
+  out.sq = in.q.dim(0);
+  out.sk = in.k.dim(0);
+  out.batch = in.q.dim(1);
+  out.groups = in.q.dim(2);
+  out.heads = in.q.dim(3);
+  out.scale = how.scale;
+  out.causal = how.mask == Mask::causal;
+  out.diagonal = how.diagonal;
+  out.window = how.window;
+  if (how.query_segments) {
+    out.query_segments = elements<std::int32_t>(how.query_segments);
+    out.key_segments = elements<std::int32_t>(how.key_segments);
+  }
+  if (how.bias) {
+    out.bias = elements<float>(how.bias);
+    out.distances = how.bias.dim(1);
+    out.bias0 = how.bias0;
+  }
+  if (how.dropout > 0) {
+    out.samples = elements<std::int64_t>(how.samples);
+    out.address = how.at;
+    out.threshold = share(how.dropout);
+    out.factor = 1 / (1 - how.dropout);
+    out.head0 = how.head0;
+    out.query0 = how.query0;
+    out.key0 = how.key0;
+  }
+  return out;
+}
+
+bool fits_tiles(const Attended& in, const Tensor& o) {
+  const std::int64_t d = in.q.dim(-1);
+  if ((d != 64 && d != 128) || in.v.dim(-1) != d || !is_half(in.q.dtype())) return false;
+  for (const Tensor* each : {&in.q, &in.k, &in.v, &o})
+    if (each->dtype() != in.q.dtype() || !rows_of(*each).vector) return false;
+  return true;
+}
+
+}  // namespace weft::cuda

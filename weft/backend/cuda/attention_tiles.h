@@ -1,0 +1,165 @@
+// Tiles of 64 rows in shared memory and their products by tensor cores: what attention of small floats is
+// made of.
+//
+// A warp has 16 rows of a product's result, in d-fragments: element i of fragment n is row lane / 4 + 8 (i /
+// 2), column 8 n + 2 (lane % 4) + i % 2.
+#pragma once
+
+#include "weft/backend/cuda/attention_job.h"
+
+namespace weft::cuda {
+
+inline constexpr int tile = 64, tile_threads = 128;
+
+/// [64, d] of 16 bits. The 16-byte pieces of row r lie at piece ^ (r % 8), so that 8 rows of one column of
+/// pieces are in 8 different groups of banks.
+template <int d>
+struct alignas(128) Tile {
+  std::uint16_t numbers[tile * d];
+  __device__ __forceinline__ std::uint16_t* piece(int row, int piece) {
+    return numbers + row * d + (piece ^ row % 8) * 8;
+  }
+};
+
+/// Which rows of a tensor: from first on, of one row of the batch, group and head; zeros from `length` on.
+struct Stretch {
+  std::int64_t first, length, b, g, r;
+};
+
+/// On its way when this returns: commit_copies() and wait_copies() follow.
+template <int d>
+__device__ __forceinline__ void fetch(Tile<d>& to, const Heads& from, const Stretch& rows) {
+  const auto* numbers = reinterpret_cast<const std::uint16_t*>(from.one.data);
+#pragma unroll
+  for (int i = 0; i < tile * d / 8 / tile_threads; ++i) {
+    const int at = int(threadIdx.x) + i * tile_threads, row = at / (d / 8), piece = at % (d / 8);
+    const bool inside = rows.first + row < rows.length;
+    const std::int64_t start = from.at(inside ? rows.first + row : 0, rows.b, rows.g, rows.r);
+    gpu::copy_async(to.piece(row, piece), numbers + start + piece * 8, inside);
+  }
+}
+
+/// s [16, 8 count] = rows [row0, row0 + 16) of a times rows [from, from + 8 count) of b, summed over d.
+template <class Half, int d, int count>
+__device__ __forceinline__ void rows_by_rows(float (&s)[count][4], Tile<d>& a, int row0, Tile<d>& b,
+                                             int from = 0) {
+  const int lane = int(threadIdx.x) % 32;
+#pragma unroll
+  for (int n = 0; n < count; ++n)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) s[n][i] = 0;
+#pragma unroll
+  for (int half = 0; half < d / 32; ++half) {  // channels 32 half .. + 31
+    std::uint32_t left[2][4];
+    gpu::load_matrices(left[0], a.piece(row0 + lane % 16, 4 * half + lane / 16));
+    gpu::load_matrices(left[1], a.piece(row0 + lane % 16, 4 * half + 2 + lane / 16));
+#pragma unroll
+    for (int n = 0; n < count; ++n) {
+      std::uint32_t right[4];
+      gpu::load_matrices(right, b.piece(from + 8 * n + lane % 8, 4 * half + lane / 8));
+      gpu::multiply<Half>(s[n], left[0], right[0], right[1]);
+      gpu::multiply<Half>(s[n], left[1], right[2], right[3]);
+    }
+  }
+}
+
+/// o [16, d] += p [16, 8 count] rows [from, from + 8 count) of v; p is rounded.
+template <class Half, int d, int count>
+__device__ __forceinline__ void add_by_columns(float (&o)[d / 8][4], const float (&p)[count][4], Tile<d>& v,
+                                               int from = 0) {
+  const int lane = int(threadIdx.x) % 32;
+#pragma unroll
+  for (int key = 0; key < count / 2; ++key) {  // 16 rows of v: two d-fragments are one a-fragment
+    const std::uint32_t left[4] = {gpu::pack<Half>(p[2 * key][0], p[2 * key][1]),
+                                   gpu::pack<Half>(p[2 * key][2], p[2 * key][3]),
+                                   gpu::pack<Half>(p[2 * key + 1][0], p[2 * key + 1][1]),
+                                   gpu::pack<Half>(p[2 * key + 1][2], p[2 * key + 1][3])};
+#pragma unroll
+    for (int n = 0; n < d / 8; n += 2) {
+      std::uint32_t right[4];
+      gpu::load_matrices<true>(right, v.piece(from + 16 * key + lane % 16, n + lane / 16));
+      gpu::multiply<Half>(o[n], left, right[0], right[1]);
+      gpu::multiply<Half>(o[n + 1], left, right[2], right[3]);
+    }
+  }
+}
+
+/// Row and column of a d-fragment's element.
+__device__ __forceinline__ int fragment_row(int i) { return int(threadIdx.x) % 32 / 4 + 8 * (i / 2); }
+__device__ __forceinline__ int fragment_column(int n, int i) {
+  return 8 * n + int(threadIdx.x) % 4 * 2 + i % 2;
+}
+
+/// Who is seen among a tile's keys by a query, or sees a key among its queries (turned), and what is added:
+/// in columns of the tile, since a thread has no registers to say it of each in the whole matrix.
+template <bool turned>
+struct Line {
+  Pair at;  // of column 0
+  int first, last;
+  const std::int32_t* segments;  // null: any
+  std::int32_t segment;
+  const float* bias;  // of column 0; null: none
+
+  __device__ __forceinline__ bool sees(int column) const {
+    return column >= first && column < last && (!segments || segments[column] == segment);
+  }
+  __device__ __forceinline__ float bias_at(int column) const {
+    return bias ? bias[turned ? column : -column] : 0.0F;
+  }
+  __device__ __forceinline__ Pair pair(int column) const {
+    Pair out = at;
+    (turned ? out.i : out.j) += column;
+    return out;
+  }
+};
+__device__ __forceinline__ int column_of(std::int64_t from_first) {
+  return from_first < 0 ? 0 : from_first > tile ? tile : int(from_first);
+}
+__device__ __forceinline__ const float* bias_of(const Attend& a, const Pair& at) {
+  return a.bias ? a.bias + a.head_of(at) * a.distances + at.i - at.j + a.bias0 : nullptr;
+}
+__device__ __forceinline__ Line<false> line_of_query(const Attend& a, const Pair& at) {
+  const bool inside = at.i < a.sq;
+  const std::int32_t* segments = a.query_segments ? a.key_segments + at.b * a.sk + at.j : nullptr;
+  const std::int32_t segment = segments && inside ? a.query_segments[at.b * a.sq + at.i] : 0;
+  const int first = column_of(a.first_key(at.i) - at.j), last = column_of(a.last_key(at.i) - at.j);
+  return {at, first, inside && segment >= 0 ? last : 0, segments, segment, bias_of(a, at)};
+}
+__device__ __forceinline__ Line<true> line_of_key(const Attend& a, const Pair& at) {
+  const bool inside = at.j < a.sk;
+  const std::int32_t* segments = a.query_segments ? a.query_segments + at.b * a.sq + at.i : nullptr;
+  const std::int32_t segment = segments && inside ? a.key_segments[at.b * a.sk + at.j] : 0;
+  const std::int64_t first = a.causal ? at.j - a.diagonal : 0;
+  const std::int64_t last = a.window > 0 ? at.j - a.diagonal + a.window : a.sq;
+  const int end = column_of((last < a.sq ? last : a.sq) - at.i);
+  return {at, column_of(first - at.i), inside && segment >= 0 ? end : 0, segments, segment, bias_of(a, at)};
+}
+
+/// Whether every query of a tile sees every key of another, with nothing added and nothing dropped.
+__device__ __forceinline__ bool plain(const Attend& a, std::int64_t query0, std::int64_t key0) {
+  if (a.query_segments || a.bias || a.samples) return false;
+  if (query0 + tile > a.sq || key0 + tile > a.sk) return false;
+  if (a.causal && key0 + tile - 1 > query0 + a.diagonal) return false;
+  return a.window == 0 || key0 > query0 + tile - 1 + a.diagonal - a.window;
+}
+
+/// Tiles of keys that a tile of queries may see: [first, last); and the other way round.
+struct Tiles {
+  std::int64_t first, last;
+};
+__device__ __forceinline__ Tiles key_tiles(const Attend& a, std::int64_t query0) {
+  const std::int64_t lowest = a.first_key(query0), highest = a.last_key(query0 + tile - 1);
+  return {lowest / tile, (highest + tile - 1) / tile};
+}
+__device__ __forceinline__ Tiles query_tiles(const Attend& a, std::int64_t key0) {
+  std::int64_t lowest = a.causal ? key0 - a.diagonal : 0;
+  std::int64_t highest = a.window > 0 ? key0 + tile - 1 - a.diagonal + a.window : a.sq;
+  if (lowest < 0) lowest = 0;
+  if (highest > a.sq) highest = a.sq;
+  return {lowest / tile, (highest + tile - 1) / tile};
+}
+
+/// Whether tensor cores can do it: types, widths and places.
+bool fits_tiles(const Attended& in, const Tensor& o);
+
+}  // namespace weft::cuda

@@ -1,0 +1,107 @@
+// Choosing and ordering rows, for experts: few and small, so clarity goes before speed.
+#include "weft/backend/cuda/best.h"
+#include "weft/backend/cuda/kernels.h"
+#include "weft/backend/cuda/rows.h"
+
+namespace weft {
+namespace {
+
+using namespace cuda;
+
+struct TopK {
+  Rows x, values, indices;
+};
+
+// A row a warp. Each round takes the best of those that come after the last one.
+__global__ void __launch_bounds__(256) choose(TopK job) {
+  const std::int64_t row = std::int64_t(blockIdx.x) * 8 + threadIdx.x / 32;
+  const int lane = int(threadIdx.x) % 32;
+  if (row >= job.x.count) return;
+  const std::int64_t from = start_of(job.x, row);
+  Best last{INFINITY, -1};
+  for (std::int64_t k = 0; k < job.values.width; ++k) {
+    last = next_best(last, int(job.x.width), [&](int j) { return get(job.x, from + j * job.x.step); });
+    if (lane != 0) continue;
+    const float value = get(job.x, from + last.at * job.x.step);
+    put(job.values, start_of(job.values, row) + k * job.values.step, value);
+    reinterpret_cast<std::int32_t*>(job.indices.data)[start_of(job.indices, row) + k * job.indices.step] =
+        last.at;
+  }
+}
+
+struct Plan {
+  const std::int32_t* experts;   // of n slots, k a token; negative: dropped
+  std::int32_t *slots, *tokens;  // of each row; -1 behind the last
+  std::int64_t* counts;
+  std::int64_t n, k, buckets;
+  FaultWord* faults;
+};
+struct Counted {
+  int lower[8], equal[8];
+};
+
+/// How many of a warp's votes stood before this thread's, and how many there are in the block.
+struct Ranks {
+  int before, all;
+};
+__device__ __forceinline__ Ranks rank(bool yes, int (&scratch)[8]) {
+  const unsigned votes = __ballot_sync(~0U, yes), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  __syncthreads();
+  if (lane == 0) scratch[warp] = __popc(votes);
+  __syncthreads();
+  Ranks out{__popc(votes & ((1U << lane) - 1)), 0};
+  for (unsigned w = 0; w < 8; ++w) {
+    if (w < warp) out.before += scratch[w];
+    out.all += scratch[w];
+  }
+  return out;
+}
+
+// A block an expert: it counts what comes before its rows, then puts their places down in order.
+__global__ void __launch_bounds__(256) plan(Plan job) {
+  auto& tally = gpu::shared<Counted>();
+  const std::int64_t mine = blockIdx.x;
+  std::int64_t next = 0, count = 0;
+  for (std::int64_t from = 0; from < job.n; from += 256) {
+    const std::int64_t i = from + threadIdx.x;
+    const std::int64_t expert = i < job.n ? job.experts[i] : job.buckets;
+    if (i < job.n && mine == 0 && expert >= job.buckets) *job.faults = fault_of(Index::plan_rows, i, expert);
+    next += rank(expert >= 0 && expert < mine, tally.lower).all;
+  }
+  for (std::int64_t from = 0; from < job.n; from += 256) {
+    const std::int64_t i = from + threadIdx.x;
+    const bool yes = i < job.n && job.experts[i] == mine;
+    const Ranks ranks = rank(yes, tally.equal);
+    const std::int64_t to = next + count + ranks.before;
+    if (yes) job.slots[to] = std::int32_t(i);
+    if (yes) job.tokens[to] = std::int32_t(i / job.k);
+    count += ranks.all;
+  }
+  if (mine + 1 == job.buckets)
+    for (std::int64_t i = next + count + threadIdx.x; i < job.n; i += 256) job.tokens[i] = job.slots[i] = -1;
+  if (threadIdx.x == 0) job.counts[mine] = count;
+}
+
+}  // namespace
+
+void CudaKernels::top_k(const Tensor& values, const Tensor& indices, const Tensor& x) {
+  const Rows rows = rows_of(x);
+  if (rows.count == 0 || values.elements() == 0) return;
+  gpu::launch(stream(), {(rows.count + 7) / 8, 256}, choose, TopK{rows, rows_of(values), rows_of(indices)});
+}
+
+void CudaKernels::plan_rows(const RowPlan& out, const Tensor& experts) {
+  const std::int64_t buckets = out.counts.elements();
+  if (buckets == 0) return;
+  const Plan job{elements<std::int32_t>(experts),
+                 elements<std::int32_t>(out.slots),
+                 elements<std::int32_t>(out.tokens),
+                 elements<std::int64_t>(out.counts),
+                 experts.elements(),
+                 experts.dim(1),
+                 buckets,
+                 faults()};
+  gpu::launch(stream(), {buckets, 256, sizeof(Counted)}, plan, job);
+}
+
+}  // namespace weft

@@ -1,0 +1,87 @@
+#include "weft/backend/cuda/device.h"
+
+#include <gpu_notes.h>
+
+#include "weft/backend/cuda/kernels.h"
+#include "weft/base/error.h"
+
+namespace weft {
+namespace {
+
+using cuda::check;
+
+/// Chooses the GPU for what follows, and says how many multiprocessors it has.
+int opened(const CudaOptions& options) {
+  if (options.exact)
+    fail(Kind::usage, "device cuda: exact mode wants products of fixed order, which it has not; use cpu");
+  int count = 0;
+  check(cudaGetDeviceCount(&count), "counting the GPUs");
+  if (options.device < 0 || options.device >= count)
+    fail(Kind::usage, "device cuda:", options.device, ": this machine has ", count, " of them");
+  check(cudaSetDevice(options.device), "choosing a GPU");
+  int units = 0;
+  check(cudaDeviceGetAttribute(&units, cudaDevAttrMultiProcessorCount, options.device), "asking a GPU");
+  return units;
+}
+
+/// Segments of the GPU's memory. A large one that it has not got is asked for again, as small as will do.
+class GpuGround final : public Ground {
+ public:
+  Mapping map(std::int64_t bytes) override {
+    void* at = nullptr;
+    const bool granted = cudaMalloc(&at, std::size_t(bytes)) == cudaSuccess;
+    if (!granted) cudaGetLastError();  // which would be told again
+    return {granted, static_cast<std::byte*>(at)};
+  }
+  void unmap(std::byte* data, std::int64_t) noexcept override { cudaFree(data); }
+};
+
+}  // namespace
+
+CudaDevice::CudaDevice(const CudaOptions& options)
+    : units_(opened(options)),
+      staging_(compute_),
+      pool_(*this, std::make_unique<GpuGround>(), options.memory_limit),
+      kernels_(std::make_unique<CudaKernels>(*this)) {}
+
+CudaDevice::~CudaDevice() { cudaStreamSynchronize(compute_.get()); }
+
+StorageRef CudaDevice::allocate(std::int64_t bytes, Use use) {
+  StorageRef out = pool_.take(bytes, use);
+  gpu::lend(compute_.get(), out->data(), bytes);
+  return out;
+}
+
+void CudaDevice::recycle(Storage& storage) noexcept {
+  gpu::take_back(compute_.get(), storage.data(), storage.bytes());
+  pool_.give(storage);
+}
+
+// What is copied has been taken when this returns.
+Fence CudaDevice::copy_from_host(Storage& to, std::int64_t offset, const void* from, std::int64_t bytes) {
+  if (bytes > 0) staging_.up(to.data() + offset, from, bytes);
+  return {};
+}
+
+Fence CudaDevice::copy_to_host(void* to, const Storage& from, std::int64_t offset, std::int64_t bytes) {
+  if (bytes > 0) staging_.down(to, from.data() + offset, bytes, ++asked_);
+  return fence();
+}
+
+Fence CudaDevice::fence() {
+  last_mark_ = (last_mark_ + 1) % marks_.size();
+  marks_[last_mark_].reached.record(compute_);
+  marks_[last_mark_].place = ++asked_;
+  return {*this, asked_};
+}
+
+void CudaDevice::wait_for(std::uint64_t place) {
+  const Mark* soonest = nullptr;
+  for (const Mark& mark : marks_)
+    if (mark.place >= place && (!soonest || mark.place < soonest->place)) soonest = &mark;
+  if (soonest) soonest->reached.wait();
+  staging_.hand_over(place);
+  faults_.say();
+}
+
+}  // namespace weft

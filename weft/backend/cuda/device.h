@@ -1,0 +1,68 @@
+// A GPU as a device: memory from the house's pool, arithmetic in the order of one stream.
+//
+// Whatever is asked for happens in the order of asking, later. The host waits where it reads numbers
+// (copy_to_host) and in synchronize(), and nowhere else; what went wrong on the way is said there. A block
+// that is given back may be lent again at once: who gets it works in the same stream, behind who had it.
+#pragma once
+
+#include <array>
+#include <memory>
+
+#include "weft/backend/cuda/faults.h"
+#include "weft/backend/cuda/runtime.h"
+#include "weft/backend/cuda/staging.h"
+#include "weft/backend/pool.h"
+#include "weft/tensor/kernels.h"
+
+namespace weft {
+
+struct CudaOptions {
+  int device = 0;                 // which GPU of the machine
+  bool exact = false;             // refused: there are no products of fixed order
+  std::int64_t memory_limit = 0;  // bytes, 0: none but the GPU's
+};
+
+class CudaDevice : public Device {
+ public:
+  explicit CudaDevice(const CudaOptions& options = {});
+  ~CudaDevice() override;
+  CudaDevice(const CudaDevice&) = delete;
+  CudaDevice& operator=(const CudaDevice&) = delete;
+
+  const char* name() const override { return "cuda"; }
+  StorageRef allocate(std::int64_t bytes, Use use) override;
+  void recycle(Storage& storage) noexcept override;
+  Kernels& kernels() override { return *kernels_; }
+  bool host_visible() const override { return false; }
+  Fence copy_from_host(Storage& to, std::int64_t offset, const void* from, std::int64_t bytes) override;
+  Fence copy_to_host(void* to, const Storage& from, std::int64_t offset, std::int64_t bytes) override;
+  Fence fence() override;
+  void forbid_fresh_memory(bool forbidden) override { pool_.forbid_fresh(forbidden); }
+  MemoryMeter memory() const override { return pool_.meter(); }
+  void forget_peaks() override { pool_.forget_peaks(); }
+
+  cudaStream_t stream() const { return compute_.get(); }
+  cuda::FaultWord* fault_word() const { return faults_.word(); }
+  /// Multiprocessors.
+  int units() const { return units_; }
+
+ private:
+  void wait_for(std::uint64_t place) override;
+  /// A place that was recorded. Where one was overwritten, a later one serves.
+  struct Mark {
+    cuda::Event reached;
+    std::uint64_t place = 0;
+  };
+
+  int units_;
+  cuda::Stream compute_;
+  cuda::Staging staging_;
+  cuda::Faults faults_;
+  std::uint64_t asked_ = 0;  // the last place of a copy or fence
+  std::array<Mark, 16> marks_;
+  std::size_t last_mark_ = 0;
+  Pool pool_;
+  std::unique_ptr<Kernels> kernels_;
+};
+
+}  // namespace weft

@@ -1,0 +1,17 @@
+#include "weft/backend/cuda/kernels.h"
+
+#include "weft/backend/cuda/device.h"
+#include "weft/backend/cuda/products.h"
+
+namespace weft {
+
+CudaKernels::CudaKernels(CudaDevice& device) : device_(&device) {}
+CudaKernels::~CudaKernels() = default;
+
+cudaStream_t CudaKernels::stream() const { return device_->stream(); }
+cuda::FaultWord* CudaKernels::faults() const { return device_->fault_word(); }
+Tensor CudaKernels::workspace(const Shape& shape, Dtype dtype) const {
+  return empty(*device_, shape, dtype, Use::workspace);
+}
+
+}  // namespace weft

@@ -1,0 +1,116 @@
+// Products, and what the library does not add to them: a bias of another type, slabs as a tree, groups.
+#include "weft/backend/cuda/kernels.h"
+#include "weft/backend/cuda/pointwise.h"
+#include "weft/backend/cuda/products.h"
+
+namespace weft {
+namespace {
+
+using namespace cuda;
+
+struct SumOfThree {
+  __device__ __forceinline__ void operator()(const float (&x)[3], float (&y)[1]) const {
+    y[0] = x[2] + (x[0] + x[1]);
+  }
+};
+
+/// Slabs [slabs, m, n] and how many they are: a power of two.
+struct Tree {
+  Rows out, slabs, bias;
+  std::int64_t count, slab;  // elements of a slab
+  int of;
+  bool accumulate;
+};
+
+// As a balanced tree adds: two neighbours as soon as both are there.
+__global__ void __launch_bounds__(256) add_tree(Tree job) {
+  const std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= job.count) return;
+  const auto* parts = reinterpret_cast<const float*>(job.slabs.data);
+  float levels[8] = {};
+  for (int s = 0; s < job.of; ++s) {
+    float x = parts[s * job.slab + i];
+    int level = 0;
+    for (; s >> level & 1; ++level) x = levels[level] + x;
+    levels[level] = x;
+  }
+  int top = 0;
+  while (1 << top < job.of) ++top;
+  const std::int64_t row = i / job.out.width, column = i - row * job.out.width;
+  const std::int64_t at = start_of(job.out, row) + column * job.out.step;
+  float sum = levels[top];
+  if (job.accumulate) sum += get(job.out, at);
+  if (job.bias.data) sum += get(job.bias, column * job.bias.step);
+  put(job.out, at, sum);
+}
+
+/// K cut into slabs: [slabs, m, k / slabs] or, to be read transposed, [slabs, k / slabs, m].
+Tensor in_slabs(const Tensor& x, int k_dim, std::int64_t slabs) {
+  const Tensor cut = x.split(k_dim, {slabs, x.dim(k_dim) / slabs});
+  return k_dim == 0 ? cut : cut.permute({1, 0, 2});
+}
+
+}  // namespace
+
+void CudaKernels::product(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how) {
+  if (!products_) {
+    products_ = std::make_unique<Products>();
+    product_space_ = workspace({Products::workspace_bytes()}, Dtype::u8);
+  }
+  products_->multiply(
+      {out, a, b, how.a, how.b, how.accumulate, how.bias, place_of(product_space_), stream()});
+}
+
+void CudaKernels::matmul(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how) {
+  if (out.elements() == 0) return;
+  const std::int64_t k = how.a == Read::as_is ? a.dim(-1) : a.dim(-2);
+  if (how.slabs > 1) return slabs_of(out, a, b, how);
+  const bool fused = !how.bias || (how.bias.dtype() == out.dtype() && how.bias.contiguous());
+  if (k > 0 && fused) return product(out, a, b, how);
+  const Tensor whole = workspace(out.shape());
+  MatmulArgs plain = how;
+  plain.bias = {};
+  plain.accumulate = false;
+  if (k > 0)
+    product(whole, a, b, plain);
+  else
+    fill(whole, 0);
+  const Rows to = rows_of(out);
+  run_pass<1, 3>(stream(), {to},
+                 {rows_of(whole), for_every_row(how.bias, to.count), how.accumulate ? to : Rows{}},
+                 SumOfThree{});
+}
+
+void CudaKernels::slabs_of(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how) {
+  if (out.rank() == 3) {
+    for (std::int64_t i = 0; i < out.dim(0); ++i) slabs_of(out.at(0, i), a.at(0, i), b.at(0, i), how);
+    return;
+  }
+  if (how.slabs > 128 || (how.slabs & (how.slabs - 1)) != 0)
+    fail(Kind::device, "matmul: ", how.slabs, " slabs, and a GPU adds 2, 4, ... or 128 as a tree");
+  const Tensor parts = workspace({how.slabs, out.dim(0), out.dim(1)});
+  const bool turned_a = how.a == Read::transposed, turned_b = how.b == Read::transposed;
+  product(parts, in_slabs(a, turned_a ? 0 : 1, how.slabs), in_slabs(b, turned_b ? 1 : 0, how.slabs),
+          {.a = how.a, .b = how.b});
+  const Tree job{rows_of(out),   rows_of(parts), rows_of(how.bias), out.elements(),
+                 out.elements(), how.slabs,      how.accumulate};
+  gpu::launch(stream(), {(job.count + 255) / 256, 256}, add_tree, job);
+}
+
+// A call a group: the host knows where they begin.
+void CudaKernels::grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Groups& groups,
+                                 const MatmulArgs& how) {
+  const bool gradient = how.a == Read::transposed;
+  const auto offsets = groups.offsets;
+  for (std::size_t g = 0; g + 1 < offsets.size(); ++g) {
+    const std::int64_t first = offsets[g], count = offsets[g + 1] - first;
+    MatmulArgs one = how;
+    if (how.bias) one.bias = how.bias.at(0, std::int64_t(g));
+    if (gradient)
+      matmul(out.at(0, std::int64_t(g)), a.slice(0, first, count), b.slice(0, first, count), one);
+    else
+      matmul(out.slice(0, first, count), a.slice(0, first, count), b.at(0, std::int64_t(g)), one);
+  }
+}
+
+}  // namespace weft

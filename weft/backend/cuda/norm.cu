@@ -1,0 +1,230 @@
+// Layer and RMS norms: a row a block, held in registers between its uses.
+#include "weft/backend/cuda/columns.h"
+#include "weft/backend/cuda/drops.h"
+#include "weft/backend/cuda/kernels.h"
+#include "weft/backend/cuda/pointwise.h"
+#include "weft/backend/cuda/reduce.h"
+
+namespace weft {
+namespace {
+
+using namespace cuda;
+
+constexpr std::int64_t widest = 256 * 8 * 4;
+
+struct Sums {  // sum = residual + dropped(x + bias); without data: sum is x
+  Rows bias, residual, sum;
+  Drops drops;
+};
+struct Forward {
+  Rows x, y, gain, bias, mean, rstd;
+  Sums before;
+  float epsilon, plus;  // what is added to the gain
+  bool centered;
+};
+
+__device__ __forceinline__ Eight input(const Forward& job, std::int64_t row, std::int64_t column) {
+  Eight e = read(job.x, start_of(job.x, row), column);
+  if (!job.before.sum.data) return e;
+  const Eight bias = read(job.before.bias, 0, column);
+  const Eight residual = read(job.before.residual, start_of(job.before.residual, row), column);
+#pragma unroll
+  for (int i = 0; i < 8; ++i) e.x[i] += bias.x[i];
+  drop(job.before.drops, row, column, e);
+#pragma unroll
+  for (int i = 0; i < 8; ++i)
+    e.x[i] = column + i < job.x.width ? rounded(job.before.sum.dtype, e.x[i] + residual.x[i]) : 0.0F;
+  write(job.before.sum, start_of(job.before.sum, row), column, e);
+  return e;
+}
+
+template <int chunks>
+__global__ void __launch_bounds__(256) forward(Forward job) {
+  const std::int64_t row = blockIdx.x;
+  auto& scratch = gpu::shared<Scratch>();
+  Eight held[chunks];
+  float sum = 0;
+#pragma unroll
+  for (int c = 0; c < chunks; ++c) {
+    const std::int64_t column = (threadIdx.x + c * blockDim.x) * 8;
+    held[c] = column < job.x.width ? input(job, row, column) : Eight{};
+#pragma unroll
+    for (int i = 0; i < 8; ++i) sum += held[c].x[i];
+  }
+  const auto width = float(job.x.width);
+  const float mean = job.centered ? over_block(sum, scratch, 0, Plus{}) / width : 0;
+  float squares = 0;
+#pragma unroll
+  for (int c = 0; c < chunks; ++c) {
+    const std::int64_t column = (threadIdx.x + c * blockDim.x) * 8;
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      held[c].x[i] -= mean;
+      if (column + i < job.x.width) squares += held[c].x[i] * held[c].x[i];
+    }
+  }
+  const float rstd = 1 / sqrtf(over_block(squares, scratch, 0, Plus{}) / width + job.epsilon);
+  if (threadIdx.x == 0) {
+    put(job.rstd, start_of(job.rstd, row), rstd);
+    if (job.mean.data) put(job.mean, start_of(job.mean, row), mean);
+  }
+#pragma unroll
+  for (int c = 0; c < chunks; ++c) {
+    const std::int64_t column = (threadIdx.x + c * blockDim.x) * 8;
+    if (column >= job.x.width) continue;
+    const Eight gain = read(job.gain, 0, column), bias = read(job.bias, 0, column);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) held[c].x[i] = held[c].x[i] * rstd * (gain.x[i] + job.plus) + bias.x[i];
+    write(job.y, start_of(job.y, row), column, held[c]);
+  }
+}
+
+/// Threads for a row: one for eight elements, in whole warps.
+int threads_for(std::int64_t width) {
+  return int(std::min<std::int64_t>(256, (chunks_of(width) + 31) / 32 * 32));
+}
+
+void launch_forward(cudaStream_t stream, const Forward& job) {
+  if (job.x.count == 0 || job.x.width == 0) return;
+  if (job.x.width > widest)
+    fail(Kind::device, "norm: rows of ", job.x.width, " elements, and a GPU takes ", widest, " so far");
+  const gpu::Shape shape{job.x.count, threads_for(job.x.width), sizeof(Scratch)};
+  gpu::launch(stream, shape, job.x.width <= widest / 4 ? forward<1> : forward<4>, job);
+}
+
+Forward forward_of(const Tensor& y, const NormStats& stats, const NormWeights& weights, const NormArgs& how) {
+  return {.x = {},
+          .y = rows_of(y),
+          .gain = rows_of(weights.gain),
+          .bias = rows_of(weights.bias),
+          .mean = stats.mean ? for_every_column(stats.mean, 1) : Rows{},
+          .rstd = for_every_column(stats.rstd, 1),
+          .before = {},
+          .epsilon = how.epsilon,
+          .plus = how.one_plus_gain ? 1.0F : 0.0F,
+          .centered = how.kind == NormKind::layer};
+}
+
+// n = (x - mean) rstd, g = dy gain  =>  dx = rstd (g - [mean of g] - n mean of (g n)); RMS norms have no [..]
+struct Backward {
+  Rows dx, dy, residual, x, mean, rstd, gain;
+  float *dgain, *dbias;  // [slabs, width]
+  float plus;
+  bool centered;
+};
+
+struct TwoScratch {
+  Scratch along, mean;
+};
+
+// A block takes a slab of rows, and a thread the same columns of each, so that sums over rows stay in
+// registers.
+template <int chunks>
+__global__ void __launch_bounds__(256) backward(Backward job) {
+  auto& scratch = gpu::shared<TwoScratch>();
+  const auto width = float(job.x.width);
+  float dgain[chunks][8] = {}, dbias[chunks][8] = {};
+  for (std::int64_t row = blockIdx.x; row < job.x.count; row += gridDim.x) {
+    const float rstd = get(job.rstd, start_of(job.rstd, row));
+    const float mean = job.mean.data ? get(job.mean, start_of(job.mean, row)) : 0;
+    Eight n[chunks], g[chunks];
+    float along = 0, sum = 0;
+#pragma unroll
+    for (int c = 0; c < chunks; ++c) {
+      const std::int64_t column = (threadIdx.x + c * blockDim.x) * 8;
+      if (column >= job.x.width) {
+        n[c] = g[c] = Eight{};
+        continue;
+      }
+      n[c] = read(job.x, start_of(job.x, row), column);
+      g[c] = read(job.dy, start_of(job.dy, row), column);
+      const Eight gain = read(job.gain, 0, column);
+#pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        n[c].x[i] = (n[c].x[i] - mean) * rstd;
+        dgain[c][i] += g[c].x[i] * n[c].x[i];
+        dbias[c][i] += g[c].x[i];
+        g[c].x[i] = column + i < job.x.width ? g[c].x[i] * (gain.x[i] + job.plus) : 0.0F;
+        along += g[c].x[i] * n[c].x[i];
+        sum += g[c].x[i];
+      }
+    }
+    along = over_block(along, scratch.along, 0, Plus{}) / width;
+    sum = job.centered ? over_block(sum, scratch.mean, 0, Plus{}) / width : 0;
+#pragma unroll
+    for (int c = 0; c < chunks; ++c) {
+      const std::int64_t column = (threadIdx.x + c * blockDim.x) * 8;
+      if (column >= job.x.width) continue;
+      const Eight residual = read(job.residual, start_of(job.residual, row), column);
+#pragma unroll
+      for (int i = 0; i < 8; ++i) g[c].x[i] = residual.x[i] + rstd * (g[c].x[i] - sum - n[c].x[i] * along);
+      write(job.dx, start_of(job.dx, row), column, g[c]);
+    }
+  }
+#pragma unroll
+  for (int c = 0; c < chunks; ++c) {
+    const std::int64_t column = (threadIdx.x + c * blockDim.x) * 8;
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      if (column + i >= job.x.width) continue;
+      if (job.dgain) job.dgain[blockIdx.x * job.x.width + column + i] = dgain[c][i];
+      if (job.dbias) job.dbias[blockIdx.x * job.x.width + column + i] = dbias[c][i];
+    }
+  }
+}
+
+}  // namespace
+
+void CudaKernels::norm(const Tensor& y, const NormStats& stats, const Tensor& x, const NormWeights& weights,
+                       const NormArgs& how) {
+  Forward job = forward_of(y, stats, weights, how);
+  job.x = rows_of(x);
+  launch_forward(stream(), job);
+}
+
+void CudaKernels::sum_norm(const SumNormOut& out, const SumNormIn& in, const NormWeights& weights,
+                           const NormArgs& how) {
+  Forward job = forward_of(out.y, out.stats, weights, how);
+  job.x = rows_of(in.x);
+  job.before = {rows_of(in.bias), rows_of(in.residual), rows_of(out.sum), drops_of(in.dropout)};
+  launch_forward(stream(), job);
+}
+
+void CudaKernels::norm_backward(const NormGrads& grads, const Tensor& dy, const Tensor& residual,
+                                const NormSaved& saved, const NormArgs& how) {
+  if (grads.dgain && grads.dgain.rank() == 2) {
+    const std::int64_t sets = grads.dgain.dim(0), rows = saved.x.dim(0) / sets;
+    for (std::int64_t i = 0; i < sets; ++i) {
+      const auto some = [&](const Tensor& t) { return t ? t.slice(0, i * rows, rows) : t; };
+      const NormSaved piece{some(saved.x), {some(saved.stats.mean), some(saved.stats.rstd)}, saved.gain};
+      const Tensor dbias = grads.dbias ? grads.dbias.at(0, i) : Tensor();
+      norm_backward({some(grads.dx), grads.dgain.at(0, i), dbias}, some(dy), some(residual), piece, how);
+    }
+    return;
+  }
+  const Rows x = rows_of(saved.x);
+  if (x.count == 0 || x.width == 0) return;
+  if (x.width > widest)
+    fail(Kind::device, "norm_backward: rows of ", x.width, " elements, and a GPU takes ", widest, " so far");
+  const int slabs = slabs_for(x.count, 1);
+  const auto lines = [&](const Tensor& wanted) { return wanted ? workspace({slabs, x.width}) : Tensor(); };
+  const Tensor dgain = lines(grads.dgain), dbias = lines(grads.dbias);
+  const auto floats = [](const Tensor& t) { return elements<float>(t); };
+  const Backward job{.dx = rows_of(grads.dx),
+                     .dy = rows_of(dy),
+                     .residual = rows_of(residual),
+                     .x = x,
+                     .mean = saved.stats.mean ? for_every_column(saved.stats.mean, 1) : Rows{},
+                     .rstd = for_every_column(saved.stats.rstd, 1),
+                     .gain = rows_of(saved.gain),
+                     .dgain = floats(dgain),
+                     .dbias = floats(dbias),
+                     .plus = how.one_plus_gain ? 1.0F : 0.0F,
+                     .centered = how.kind == NormKind::layer};
+  const gpu::Shape shape{slabs, threads_for(x.width), sizeof(TwoScratch)};
+  gpu::launch(stream(), shape, x.width <= widest / 4 ? backward<1> : backward<4>, job);
+  if (dgain) add_slabs(stream(), {rows_of(grads.dgain), job.dgain, slabs});
+  if (dbias) add_slabs(stream(), {rows_of(grads.dbias), job.dbias, slabs});
+}
+
+}  // namespace weft

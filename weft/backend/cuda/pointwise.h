@@ -1,0 +1,51 @@
+// One pass over elements: eight of each operand a thread.
+#pragma once
+
+#include "weft/backend/cuda/rows.h"
+
+namespace weft::cuda {
+
+/// f(in, out) from and to arrays of one element of each operand. Operands have as many rows as the first
+/// result, each row as long.
+template <class F, int ins, int outs>
+struct Pass {
+  Rows out[outs], in[ins];
+  F f;
+  std::int64_t chunks, total;  // of eight: a row's, and all
+};
+
+inline std::int64_t chunks_of(std::int64_t width) { return (width + 7) / 8; }
+
+template <class F, int ins, int outs>
+__global__ void __launch_bounds__(256) pass_over(Pass<F, ins, outs> pass) {
+  const std::int64_t chunk = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (chunk >= pass.total) return;
+  const std::int64_t row = pass.total == pass.chunks ? 0 : chunk / pass.chunks;
+  const std::int64_t column = (chunk - row * pass.chunks) * 8;
+  Eight in[ins], out[outs];
+#pragma unroll
+  for (int k = 0; k < ins; ++k) in[k] = read(pass.in[k], start_of(pass.in[k], row), column);
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    float x[ins], y[outs];
+#pragma unroll
+    for (int k = 0; k < ins; ++k) x[k] = in[k].x[i];
+    pass.f(x, y);
+#pragma unroll
+    for (int k = 0; k < outs; ++k) out[k].x[i] = y[k];
+  }
+#pragma unroll
+  for (int k = 0; k < outs; ++k) write(pass.out[k], start_of(pass.out[k], row), column, out[k]);
+}
+
+template <int outs, int ins, class F>
+void run_pass(cudaStream_t stream, const Rows (&out)[outs], const Rows (&in)[ins], F f) {
+  Pass<F, ins, outs> pass{{}, {}, f, chunks_of(out[0].width), 0};
+  for (int k = 0; k < outs; ++k) pass.out[k] = out[k];
+  for (int k = 0; k < ins; ++k) pass.in[k] = in[k];
+  pass.total = out[0].count * pass.chunks;
+  if (pass.total == 0) return;
+  gpu::launch(stream, {(pass.total + 255) / 256, 256}, pass_over<F, ins, outs>, pass);
+}
+
+}  // namespace weft::cuda

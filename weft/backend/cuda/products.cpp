@@ -1,0 +1,135 @@
+#include "weft/backend/cuda/products.h"
+
+#include <gpu_notes.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "weft/backend/cuda/place.h"
+#include "weft/base/error.h"
+
+namespace weft::cuda {
+namespace {
+
+constexpr std::size_t most_plans = 4096;
+
+void check(cublasStatus_t status, const char* what) {
+  if (status != CUBLAS_STATUS_SUCCESS)
+    fail(Kind::device, "cuda: cuBLASLt refuses ", what, ": status ", int(status));
+}
+
+cudaDataType type_of(Dtype dtype) {
+  return dtype == Dtype::f32 ? CUDA_R_32F : dtype == Dtype::bf16 ? CUDA_R_16BF : CUDA_R_16F;
+}
+
+/// Of a matrix's first element and of every row, in bytes: what the library may count on.
+int alignment_of(const Tensor& t) {
+  auto bits = std::bit_cast<std::uintptr_t>(place_of(t));
+  for (int d = 0; d + 1 < t.rank(); ++d)
+    if (t.dim(d) > 1) bits |= std::uintptr_t(t.stride(d) * size_of(t.dtype()));
+  return int(bits == 0 ? 256 : std::min<std::uintptr_t>(256, bits & (~bits + 1)));
+}
+
+}  // namespace
+
+Products::Products() : library_(lt_library()) { check(library_.create(&handle_), "to begin"); }
+Products::~Products() {
+  plans_.clear();
+  library_.destroy(handle_);
+}
+
+std::int64_t Products::workspace_bytes() { return gpu::product_workspace; }
+
+Products::Matrix Products::matrix_of(const Tensor& t) {
+  const std::int64_t rows = t.dim(-2), columns = t.dim(-1);
+  // A single row has no distance to a next one.
+  const std::int64_t ld = rows == 1 ? columns : t.stride(-2);
+  return {rows, columns, ld, t.rank() == 3 ? t.stride(0) : 0, int(type_of(t.dtype())), alignment_of(t)};
+}
+
+Products::Handle<cublasLtMatrixLayoutOpaque_t> Products::layout(const Matrix& matrix,
+                                                                std::int64_t batches) const {
+  cublasLtMatrixLayout_t out = nullptr;
+  check(library_.new_layout(&out, cudaDataType(matrix.type), std::uint64_t(matrix.columns),
+                            std::uint64_t(matrix.rows), matrix.ld),
+        "a matrix");
+  Handle<cublasLtMatrixLayoutOpaque_t> handle(out, library_.drop_layout);
+  const auto count = std::int32_t(batches);
+  check(library_.set_layout(out, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count), "a batch");
+  check(library_.set_layout(out, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &matrix.batch_stride,
+                            sizeof matrix.batch_stride),
+        "a batch's stride");
+  return handle;
+}
+
+Products::Plan Products::made(const Key& key) const {
+  cublasLtMatmulDesc_t form = nullptr;
+  check(library_.new_form(&form, CUBLAS_COMPUTE_32F, CUDA_R_32F), "sums in f32");
+  Plan plan{{form, library_.drop_form},
+            layout(key.out, key.batches),
+            layout(key.a, key.batches),
+            layout(key.b, key.batches),
+            {},
+            0};
+  const auto set = [&](cublasLtMatmulDescAttributes_t which, const auto& value) {
+    check(library_.set_form(form, which, &value, sizeof value), "a form");
+  };
+  // The library's first operand is our second.
+  set(CUBLASLT_MATMUL_DESC_TRANSA, key.turned_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(CUBLASLT_MATMUL_DESC_TRANSB, key.turned_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+  if (key.biased) set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+  choose(plan, key);
+  return plan;
+}
+
+void Products::choose(Plan& plan, const Key& key) const {
+  cublasLtMatmulPreference_t made = nullptr;
+  check(library_.new_preference(&made), "a preference");
+  const Handle<cublasLtMatmulPreferenceOpaque_t> preference(made, library_.drop_preference);
+  const auto set = [&](cublasLtMatmulPreferenceAttributes_t which, const auto& value) {
+    check(library_.set_preference(made, which, &value, sizeof value), "a preference");
+  };
+  set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t(workspace_bytes()));
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, std::uint32_t(key.b.alignment));
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, std::uint32_t(key.a.alignment));
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, std::uint32_t(key.out.alignment));
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, std::uint32_t(key.out.alignment));
+  cublasLtMatmulHeuristicResult_t found{};
+  int count = 0;
+  const cublasStatus_t status = library_.find(handle_, plan.form.get(), plan.b.get(), plan.a.get(),
+                                              plan.out.get(), plan.out.get(), made, 1, &found, &count);
+  if (status != CUBLAS_STATUS_SUCCESS || count == 0)
+    fail(Kind::device, "cuda: cuBLASLt knows no way to multiply ", key.out.rows, " x ", key.out.columns,
+         " with strides ", key.a.ld, ", ", key.b.ld, " and ", key.out.ld);
+  plan.algorithm = found.algo;
+  plan.workspace = found.workspaceSize;
+}
+
+Products::Plan& Products::plan(const Key& key) {
+  // Experts bring new shapes with every step.
+  if (plans_.size() >= most_plans) plans_.clear();
+  const auto found = plans_.find(key);
+  return found != plans_.end() ? found->second : plans_.emplace(key, made(key)).first->second;
+}
+
+void Products::multiply(const Call& call) {
+  const Key key{matrix_of(call.out),
+                matrix_of(call.a),
+                matrix_of(call.b),
+                call.out.rank() == 3 ? call.out.dim(0) : 1,
+                call.read_a == Read::transposed,
+                call.read_b == Read::transposed,
+                bool(call.bias)};
+  Plan& how = plan(key);
+  if (call.bias) {
+    const void* bias = place_of(call.bias);
+    check(library_.set_form(how.form.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias), "a bias");
+  }
+  const float alpha = 1, beta = call.accumulate ? 1.0F : 0.0F;
+  check(library_.multiply(handle_, how.form.get(), &alpha, place_of(call.b), how.b.get(), place_of(call.a),
+                          how.a.get(), &beta, place_of(call.out), how.out.get(), place_of(call.out),
+                          how.out.get(), &how.algorithm, call.workspace, how.workspace, call.stream),
+        "a product");
+}
+
+}  // namespace weft::cuda

@@ -1,0 +1,68 @@
+// Matrix products by cuBLASLt: how a product of some shape is best done is asked once and remembered.
+//
+// The library's matrices lie by columns, ours by rows: out = a b there is out^T = b^T a^T, the same memory.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <functional>
+#include <map>
+#include <memory>
+
+#include "weft/backend/cuda/lt_library.h"
+#include "weft/tensor/args.h"
+
+namespace weft::cuda {
+
+class Products {
+ public:
+  Products();
+  ~Products();
+  Products(const Products&) = delete;
+  Products& operator=(const Products&) = delete;
+
+  struct Call {
+    Tensor out, a, b;  // rank 2 or 3, as Kernels::matmul has them; none of them empty
+    Read read_a = Read::as_is, read_b = Read::as_is;
+    bool accumulate = false;
+    Tensor bias = {};  // [n] of out's type, or none
+    void* workspace = nullptr;
+    cudaStream_t stream = nullptr;
+  };
+  void multiply(const Call& call);
+  /// Bytes that Call::workspace must have.
+  static std::int64_t workspace_bytes();
+
+ private:
+  struct Matrix {
+    std::int64_t rows, columns, ld, batch_stride;
+    int type, alignment;
+    auto operator<=>(const Matrix&) const = default;
+  };
+  struct Key {
+    Matrix out, a, b;
+    std::int64_t batches;
+    bool turned_a, turned_b, biased;
+    auto operator<=>(const Key&) const = default;
+  };
+  template <class T>
+  using Handle = std::unique_ptr<T, std::function<void(T*)>>;
+  struct Plan {
+    Handle<cublasLtMatmulDescOpaque_t> form;
+    Handle<cublasLtMatrixLayoutOpaque_t> out, a, b;
+    cublasLtMatmulAlgo_t algorithm;
+    std::size_t workspace;
+  };
+
+  static Matrix matrix_of(const Tensor& tensor);
+  Plan& plan(const Key& key);
+  Plan made(const Key& key) const;
+  void choose(Plan& plan, const Key& key) const;
+  Handle<cublasLtMatrixLayoutOpaque_t> layout(const Matrix& matrix, std::int64_t batches) const;
+
+  LtLibrary library_;
+  cublasLtHandle_t handle_ = nullptr;
+  std::map<Key, Plan> plans_;
+};
+
+}  // namespace weft::cuda

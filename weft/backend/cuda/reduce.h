@@ -1,0 +1,42 @@
+// Reductions over a warp and a block, in a fixed order.
+#pragma once
+
+#include <gpu.h>
+
+namespace weft::cuda {
+
+struct Plus {
+  template <class T>
+  __device__ __forceinline__ T operator()(T a, T b) const {
+    return a + b;
+  }
+};
+struct Greater {
+  __device__ __forceinline__ float operator()(float a, float b) const { return a > b ? a : b; }
+};
+
+/// combine(a, b) must be symmetric; every lane gets the same bits.
+template <class Combine>
+__device__ __forceinline__ float over_warp(float x, Combine combine) {
+#pragma unroll
+  for (int by = 16; by > 0; by /= 2) x = combine(x, __shfl_xor_sync(~0U, x, by));
+  return x;
+}
+
+struct Scratch {
+  float parts[32];
+};
+
+/// Over a block of 32 warps at most; all threads call it. scratch is used again only after another barrier.
+template <class Combine>
+__device__ __forceinline__ float over_block(float x, Scratch& scratch, float nothing, Combine combine) {
+  x = over_warp(x, combine);
+  const unsigned lane = threadIdx.x % 32, warps = blockDim.x / 32;
+  if (lane == 0) scratch.parts[threadIdx.x / 32] = x;
+  __syncthreads();
+  x = over_warp(lane < warps ? scratch.parts[lane] : nothing, combine);
+  __syncthreads();
+  return x;
+}
+
+}  // namespace weft::cuda

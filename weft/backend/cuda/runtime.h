@@ -1,0 +1,54 @@
+// Handles of CUDA's runtime that give themselves back, and errors as the house says them.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <utility>
+
+namespace weft::cuda {
+
+/// Fails with Kind::device: "cuda: what: reason".
+void check(cudaError_t error, const char* what);
+
+class Stream {
+ public:
+  Stream();
+  ~Stream();
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  cudaStream_t get() const { return stream_; }
+  void wait() const;
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+class Event {
+ public:
+  Event();
+  ~Event();
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  void record(const Stream& stream) const;
+  /// The host waits; at once where nothing was recorded.
+  void wait() const;
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+/// Pages of the host that the device reads and writes by itself.
+class Pinned {
+ public:
+  explicit Pinned(std::size_t bytes);
+  ~Pinned();
+  Pinned(const Pinned&) = delete;
+  Pinned& operator=(const Pinned&) = delete;
+  std::byte* data() const { return static_cast<std::byte*>(data_); }
+
+ private:
+  void* data_ = nullptr;
+};
+
+}  // namespace weft::cuda

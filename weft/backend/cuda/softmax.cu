@@ -1,0 +1,48 @@
+// Softmax in the stable form, a row a block.
+#include "weft/backend/cuda/kernels.h"
+#include "weft/backend/cuda/rowwise.h"
+
+namespace weft {
+namespace {
+
+using namespace cuda;
+
+struct Softmax {
+  Rows x, y;
+};
+
+__global__ void __launch_bounds__(256) soften(Softmax job) {
+  const std::int64_t row = blockIdx.x;
+  auto& scratch = gpu::shared<Scratch>();
+  float max = -INFINITY, sum = 0;
+  walk(job.x, row, [&](std::int64_t column, const Eight& e) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i)
+      if (column + i < job.x.width && e.x[i] > max) max = e.x[i];
+  });
+  max = over_block(max, scratch, -INFINITY, Greater{});
+  walk(job.x, row, [&](std::int64_t column, const Eight& e) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i)
+      if (column + i < job.x.width) sum += expf(e.x[i] - max);
+  });
+  sum = over_block(sum, scratch, 0, Plus{});
+  const float share = max == -INFINITY ? 0 : 1 / sum;
+  const std::int64_t start = start_of(job.y, row);
+  walk(job.x, row, [&](std::int64_t column, Eight e) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) e.x[i] = max != -INFINITY ? expf(e.x[i] - max) * share : 0.0F;
+    write(job.y, start, column, e);
+  });
+}
+
+}  // namespace
+
+void CudaKernels::softmax(const Tensor& y, const Tensor& x) {
+  const Rows rows = rows_of(x);
+  if (rows.count == 0) return;
+  gpu::launch(stream(), {rows.count, threads_of_row(rows.width), sizeof(Scratch)}, soften,
+              Softmax{rows, rows_of(y)});
+}
+
+}  // namespace weft

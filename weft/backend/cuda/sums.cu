@@ -1,0 +1,104 @@
+// Sums over rows and over columns, in an order that follows from the shape alone.
+#include "weft/backend/cuda/columns.h"
+#include "weft/backend/cuda/kernels.h"
+#include "weft/backend/cuda/reduce.h"
+
+namespace weft {
+namespace {
+
+using namespace cuda;
+
+/// A block takes 32 chunks of columns and every slabs-th eight rows; its eight warps take a row each.
+struct Columns {
+  Rows dy;
+  float* partial;  // [slabs, width]
+  int slabs;
+};
+
+struct Parts {
+  float sums[8][32][8];  // by warp and lane
+};
+
+__global__ void __launch_bounds__(256) sum_columns(Columns job) {
+  const std::int64_t slab = blockIdx.x % job.slabs;
+  const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
+  const std::int64_t column = (std::int64_t(blockIdx.x) / job.slabs * 32 + lane) * 8;
+  float sums[8] = {};
+  for (std::int64_t row = slab * 8 + warp; row < job.dy.count; row += job.slabs * 8) {
+    const Eight e = read(job.dy, start_of(job.dy, row), column);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) sums[i] += e.x[i];
+  }
+  auto& parts = gpu::shared<Parts>();
+#pragma unroll
+  for (int i = 0; i < 8; ++i) parts.sums[warp][lane][i] = sums[i];
+  __syncthreads();
+  if (warp != 0) return;
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    float sum = 0;
+#pragma unroll
+    for (int w = 0; w < 8; ++w) sum += parts.sums[w][lane][i];
+    if (column + i < job.dy.width) job.partial[slab * job.dy.width + column + i] = sum;
+  }
+}
+
+struct Dots {
+  Rows out, a, b;
+};
+
+/// A row a warp.
+__global__ void __launch_bounds__(256) dot_all(Dots job) {
+  const std::int64_t row = std::int64_t(blockIdx.x) * 8 + threadIdx.x / 32;
+  const int lane = int(threadIdx.x) % 32;
+  if (row >= job.a.count) return;
+  const std::int64_t a = start_of(job.a, row), b = start_of(job.b, row);
+  float sum = 0;
+  for (std::int64_t column = lane * 8; column < job.a.width; column += 256) {
+    const Eight x = read(job.a, a, column), y = read(job.b, b, column);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) sum += x.x[i] * y.x[i];
+  }
+  sum = over_warp(sum, Plus{});
+  if (lane == 0) put(job.out, start_of(job.out, row), sum);
+}
+
+}  // namespace
+
+namespace cuda {
+
+__global__ void __launch_bounds__(256) add_up_slabs(Slabs job) {
+  const std::int64_t column = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (column >= job.total.width) return;
+  const std::int64_t at = column * job.total.step;
+  float sum = 0;
+  for (int slab = 0; slab < job.slabs; ++slab)
+    sum += job.partial[std::int64_t(slab) * job.total.width + column];
+  put(job.total, at, get(job.total, at) + sum);
+}
+
+void add_slabs(cudaStream_t stream, const Slabs& job) {
+  gpu::launch(stream, {(job.total.width + 255) / 256, 256}, add_up_slabs, job);
+}
+
+}  // namespace cuda
+
+void CudaKernels::sum_rows(const Tensor& dbias, const Tensor& dy) {
+  const Rows rows = rows_of(dy);
+  if (rows.count == 0 || rows.width == 0) return;
+  const int slabs = slabs_for(rows.count, 8);
+  const Tensor partial = workspace({slabs, rows.width});
+  const auto sums = elements<float>(partial);
+  const std::int64_t blocks = (rows.width + 255) / 256 * slabs;
+  gpu::launch(stream(), {blocks, 256, sizeof(Parts)}, sum_columns, Columns{rows, sums, slabs});
+  add_slabs(stream(), {rows_of(dbias), sums, slabs});
+}
+
+void CudaKernels::dot_rows(const Tensor& out, const Tensor& a, const Tensor& b) {
+  const Rows rows = rows_of(a);
+  if (rows.count == 0) return;
+  gpu::launch(stream(), {(rows.count + 7) / 8, 256}, dot_all,
+              Dots{for_every_column(out, 1), rows, rows_of(b)});
+}
+
+}  // namespace weft

@@ -1,0 +1,36 @@
+// Latent attention of a layer: latents are whole on every tensor-parallel rank, heads are cut.
+#include <numeric>
+
+#include "weft/base/number.h"
+#include "weft/model/builder.h"
+#include "weft/nn/latent_attention.h"
+
+namespace weft {
+
+WholeLinear Builder::whole(const std::string& name) const {
+  std::optional<Parameter> bias;
+  if (list_.has(name + ".bias")) bias = shared_in_sequence(name + ".bias");
+  return {Product(shared_in_sequence(name + ".weight"), std::move(bias), BiasAdded::by_product, token_cut()),
+          tp_};
+}
+
+std::unique_ptr<Inner> Builder::latent_attention(const std::string& name, int layer, const Looks& looks) {
+  const auto path = [&](const std::string& of, bool latent) -> LatentAttention::Path {
+    if (!latent) return {{}, {}, column(of, BiasAdded::by_product)};
+    std::optional<Norm> between;
+    if (config_.qk_norm) between = norm(of + "_norm");
+    return {whole(of + "_down"), std::move(between), column(of + "_up", BiasAdded::by_product)};
+  };
+  const std::int64_t leaves = sums_.key_parts(config_.heads, 1);
+  return std::make_unique<LatentAttention>(
+      path(name + ".query", config_.latent.query_rank > 0), path(name + ".key_value", true),
+      row(name + ".project"),
+      LatentShape{.tp = tp_,
+                  .heads = attention_shape(layer, looks),
+                  .turned = config_.latent.turned_channels,
+                  .value = config_.latent.value_channels,
+                  .leaves = leaves > 1 ? exact(leaves, std::int64_t{tp_.size()}) : 1,
+                  .recompute = recomputes(RecomputeModule::latent_heads)});
+}
+
+}  // namespace weft

@@ -1,0 +1,141 @@
+// Experts and latent attention in the words of Mixtral, Qwen, OLMoE and DeepSeek.
+#include <algorithm>
+
+#include "weft/model/gpt/hub.h"
+#include "weft/model/hub_settings.h"
+
+namespace weft {
+namespace {
+
+constexpr std::int64_t most_experts = 1 << 16;
+
+bool is_qwen(GptType type) { return type == GptType::qwen2_moe || type == GptType::qwen3_moe; }
+
+// transformers 5 writes Qwen3-MoE's number under Mixtral's name; published files have the other.
+std::int64_t experts_in(GptType type, HubSettings& s) {
+  if (is_deepseek(type)) return s.size("n_routed_experts", most_experts);
+  const char* const usual = type == GptType::mixtral ? "num_local_experts" : "num_experts";
+  const char* const other = type == GptType::mixtral ? "num_experts" : "num_local_experts";
+  return s.find(usual) == nullptr && s.find(other) != nullptr ? s.size(other, most_experts)
+                                                              : s.size(usual, most_experts);
+}
+
+// Layers that have none: Qwen names them and says how often others come, DeepSeek's stand first.
+void read_layers(ModelConfig& m, GptType type, HubSettings& s) {
+  m.experts.layers.assign(std::size_t(m.layers), 1);
+  if (is_qwen(type)) {
+    const std::int64_t every = s.size_or("decoder_sparse_step", 1);
+    for (int layer = 0; layer < m.layers; ++layer)
+      if ((layer + 1) % every != 0) m.experts.layers[std::size_t(layer)] = 0;
+    if (const HubSettings::Json* dense = s.find("mlp_only_layers"))
+      for (const HubSettings::Json& one : *dense) {
+        if (!one.is_number_unsigned()) s.refuse("mlp_only_layers", "expected a list of layers");
+        if (one.get<std::uint64_t>() < std::uint64_t(m.layers)) m.experts.layers[one.get<std::size_t>()] = 0;
+      }
+  }
+  if (is_deepseek(type)) {
+    s.must_be("moe_layer_freq", 1);
+    const std::int64_t usual = type == GptType::deepseek_v3 ? 3 : 0;
+    const std::int64_t dense = s.whole("first_k_dense_replace", usual, HubSettings::most_layers);
+    for (int layer = 0; layer < m.layers && layer < dense; ++layer) m.experts.layers[std::size_t(layer)] = 0;
+  }
+}
+
+// A group is as good as its best two to DeepSeek-V3, its best to V2, and its best k / groups kept to us.
+void read_groups(RouterConfig& router, int best, HubSettings& s) {
+  router.groups = int(s.size_or("n_group", 1, most_experts));
+  router.groups_kept = int(s.size_or("topk_group", 1, most_experts));
+  if (router.groups_kept > router.groups) s.refuse("topk_group", "expected at most n_group");
+  if (router.groups_kept == router.groups) {
+    router.groups = router.groups_kept = 0;
+    return;
+  }
+  if (router.chosen / router.groups_kept != best)
+    s.refuse("topk_group", text("weft compares groups by their best ", router.chosen / router.groups_kept,
+                                " experts, and transformers by their best ", best, ": of ", router.chosen,
+                                " experts of a token it can only keep ", router.chosen / best, " groups"));
+}
+
+void read_sigmoid_router(RouterConfig& router, HubSettings& s) {
+  router.score = RouterScore::sigmoid;
+  router.expert_bias = true;
+  router.scaling = s.positive("routed_scaling_factor", 2.5);
+  s.must_be("scoring_func", "sigmoid");
+  s.must_be("topk_method", "noaux_tc");
+  s.must_be("norm_topk_prob", true);
+  read_groups(router, 2, s);
+}
+
+// Weights are scores over all experts; transformers divides them by nothing, whatever the file says.
+void read_scaled_softmax_router(RouterConfig& router, HubSettings& s) {
+  router.softmax_first = true;
+  router.scaling = s.positive("routed_scaling_factor", 1);
+  s.must_be("scoring_func", "softmax");
+  s.must_be("norm_topk_prob", false);
+  const std::string method = s.word("topk_method", "greedy");
+  if (method == "group_limited_greedy") return read_groups(router, 1, s);
+  if (method != "greedy") s.refuse("topk_method", "weft knows greedy and group_limited_greedy");
+  for (const char* name : {"n_group", "topk_group"}) (void)s.find(name);
+}
+
+void read_softmax_router(RouterConfig& router, GptType type, HubSettings& s) {
+  // Softmax over all, of which the chosen are scaled to a sum of 1, is softmax over the chosen.
+  router.softmax_first = type != GptType::mixtral && !s.yes("norm_topk_prob", false);
+}
+
+// Settings of training: they change no logit.
+void pass_over(HubSettings& s) {
+  for (const char* name : {"router_aux_loss_coef", "router_jitter_noise", "output_router_logits",
+                           "aux_loss_alpha", "seq_aux", "ep_size"})
+    (void)s.find(name);
+}
+
+}  // namespace
+
+void read_hub_experts(ModelConfig& m, GptType type, HubSettings& s) {
+  ExpertsConfig& x = m.experts;
+  x.count = int(experts_in(type, s));
+  const bool own_width = type != GptType::mixtral && type != GptType::olmoe;
+  x.ffn_hidden = own_width ? s.size("moe_intermediate_size", HubSettings::widest) : m.ffn_hidden;
+  x.router.chosen = int(s.size("num_experts_per_tok", x.count));
+  if (type == GptType::qwen2_moe) {
+    x.shared_hidden = s.size("shared_expert_intermediate_size", HubSettings::widest);
+    x.shared_gate = true;
+  }
+  if (is_deepseek(type)) {
+    const std::int64_t usual = type == GptType::deepseek_v3 ? 1 : 2;
+    x.shared_hidden = s.whole("n_shared_experts", usual, most_experts) * x.ffn_hidden;
+  }
+  read_layers(m, type, s);
+  if (type == GptType::deepseek_v3)
+    read_sigmoid_router(x.router, s);
+  else if (type == GptType::deepseek_v2)
+    read_scaled_softmax_router(x.router, s);
+  else
+    read_softmax_router(x.router, type, s);
+  if (type == GptType::olmoe) s.must_be_absent("clip_qkv");
+  pass_over(s);
+  const bool none = std::ranges::count(x.layers, 1) == 0;
+  if (none) x = {};
+}
+
+void read_hub_latent(ModelConfig& m, HubSettings& s) {
+  m.latent = {.on = true,
+              .query_rank = s.size_or("q_lora_rank", 0, HubSettings::widest),
+              .rank = s.size("kv_lora_rank", HubSettings::widest),
+              .plain_channels = s.size("qk_nope_head_dim", HubSettings::widest),
+              .turned_channels = s.size("qk_rope_head_dim", HubSettings::widest),
+              .value_channels = s.size("v_head_dim", HubSettings::widest)};
+  m.qk_norm = true;
+  m.groups = 0;
+  s.must_be("num_key_value_heads", m.heads);
+  s.must_be("qk_head_dim", m.latent.plain_channels + m.latent.turned_channels);
+  s.must_be("head_dim", m.latent.turned_channels);
+  s.must_be("rope_interleave", true);
+  // transformers gives the norms of latents an epsilon of their own.
+  if (m.norm_epsilon != 1e-6)
+    s.refuse("rms_norm_eps", "weft can only compute 1e-6 here, which norms of latents have");
+  m.ahead.depths = int(s.whole("num_nextn_predict_layers", 0, most_depths));
+}
+
+}  // namespace weft

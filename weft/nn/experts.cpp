@@ -1,0 +1,222 @@
+// Rows go to their experts in one order and come back in the same, so a token's outputs are added in
+// ascending order of its experts, whoever computed them.
+#include "weft/nn/experts.h"
+
+#include "weft/base/number.h"
+#include "weft/nn/region.h"
+#include "weft/ops/activation.h"
+#include "weft/ops/elementwise.h"
+#include "weft/ops/norm.h"
+#include "weft/ops/permute.h"
+#include "weft/ops/routing.h"
+
+namespace weft {
+namespace {
+
+Tensor column(const Tensor& numbers) { return numbers.view({numbers.elements(), 1}); }
+
+/// The first of two logits less the other: [s, b, 2] -> f32 [s, b]
+Tensor lead_of(const Tensor& logits) {
+  const Tensor both = ops::cast(logits.rows(), Dtype::f32);
+  const Tensor lead = ops::contiguous(both.slice(1, 0, 1));
+  ops::add_scaled_into(lead, ops::contiguous(both.slice(1, 1, 1)), -1);
+  return lead.view({logits.dim(0), logits.dim(1)});
+}
+
+/// exp(a) / (exp(a) + exp(b)), sign (a - b) = lead
+Tensor share_of(const Tensor& lead, float sign) {
+  const Tensor turned = ops::zeros(lead.device(), lead.shape());
+  ops::add_scaled_into(turned, lead, sign);
+  return ops::activation(turned, {}, Activation::sigmoid);
+}
+
+}  // namespace
+
+/// Tensor-parallel ranks that all have the whole sequence share its tokens out.
+Tensor Experts::own_tokens(const Tensor& x) const {
+  const TensorParallel& tp = options_.tp;
+  if (tp.size() == 1 || tp.sequence_cut()) return x;
+  const std::int64_t steps = exact(x.dim(0), tp.size());
+  return x.slice(0, tp.rank() * steps, steps);
+}
+
+Tensor Experts::all_tokens(const Tensor& y) const {
+  if (options_.tp.sequence_cut()) return y;
+  return enter({options_.tp.circle, Between::sequence_cut, options_.tp.sums}, y).wait();
+}
+
+Experts::ExpertRows Experts::asked(const Router::Out& routed) const {
+  const RowPlan plan = ops::plan_rows(routed.experts, router_.experts());
+  const std::int64_t n = rows_planned(plan.counts, routed.experts.elements());
+  ExpertRows out{plan.tokens.slice(0, 0, n), plan.slots.slice(0, 0, n), {}, plan.counts};
+  out.factors = ops::gather_rows(column(routed.weights), out.slots).view({n});
+  return out;
+}
+
+/// i32 [n]: where in the sequence the token of each row stands. Who asks for it has one sequence in a pass.
+Tensor Experts::places(const Pass& pass, const ExpertRows& asked, const Tensor& own) const {
+  const std::int64_t n = asked.tokens.dim(0);
+  if (!options_.ranks.by_place()) return empty(own.device(), {n}, Dtype::i32);
+  const Tensor all = pass.batch().text.places;
+  const bool cut = all.dim(0) != own.dim(0);
+  const Tensor here = cut ? all.slice(0, options_.tp.rank() * own.dim(0), own.dim(0)) : all;
+  const Tensor wide = column(ops::cast(here, Dtype::f32));  // exact up to 2^24 steps
+  return ops::cast(ops::gather_rows(wide, asked.tokens), Dtype::i32).view({n});
+}
+
+Tensor Experts::activated(const Tensor& before) const {
+  return options_.gated ? ops::gated(before, {}, options_.activation)
+                        : ops::activation(before, {}, options_.activation);
+}
+
+/// Rows [n, c], added up for each of their tokens: f32 [t, c]
+Tensor Experts::mixed(const Tensor& rows, const ExpertRows& asked, const Tensor& like) const {
+  Tensor sum = ops::zeros(rows.device(), {like.dim(0) * like.dim(1), rows.dim(1)});
+  ops::scatter_add_rows_into(sum, rows, asked.tokens);
+  return sum;
+}
+
+Tensor Experts::forward(Pass& pass, const Tensor& x, const Flow&) {
+  const Tensor y = all_tokens(chosen_forward(pass, own_tokens(x)));
+  if (parts_.residual_gate) return weighed(pass, y, x);
+  if (parts_.shared) ops::add_into(y, y, shared_forward(pass, x));
+  return y;
+}
+
+/// own [s, b, h], the tokens of this rank
+Tensor Experts::chosen_forward(Pass& pass, const Tensor& own) {
+  const Router::Out routed = router_.forward(pass, own);
+  Saved saved{.asked = asked(routed), .exchange = {}, .factors = {}, .in = {}, .before = {}, .mixed = {}};
+  const ExpertRows& asked = saved.asked;
+  saved.exchange = Exchange(options_.ranks, asked.counts, places(pass, asked, own));
+  const Exchange& exchange = saved.exchange;
+  const Tensor x = parts_.latent_in ? parts_.latent_in->forward(own) : own;
+  saved.in = exchange.there(ops::gather_rows(x.rows(), asked.tokens));
+  saved.factors = exchange.there(column(asked.factors)).view({saved.in.dim(0)});
+  saved.before = parts_.up.forward(saved.in, exchange.groups());
+  const Tensor after = activated(saved.before);
+  ops::scale_rows_into(after, after, saved.factors);
+  const Tensor out = parts_.down.forward_terms(after, saved.factors, exchange.groups());
+  Tensor y = ops::cast(mixed(exchange.back(out, own.dtype()), asked, own), own.dtype());
+  y = y.view({own.dim(0), own.dim(1), y.dim(1)});
+  if (parts_.latent_out) {
+    saved.mixed = y;
+    y = parts_.latent_out->forward(y);
+  }
+  pass.save(std::move(saved));
+  return y;
+}
+
+Tensor Experts::backward(Pass& pass, const Tensor& dy, const Tensor& x, Flow&) {
+  if (parts_.residual_gate) return weighed_backward(pass, dy, x);
+  const Tensor dx_shared = parts_.shared ? shared_backward(pass, dy, x) : Tensor();
+  const Tensor dx = all_tokens(chosen_backward(pass, own_tokens(dy), own_tokens(x)));
+  if (dx_shared) ops::add_into(dx, dx, dx_shared);
+  return dx;
+}
+
+/// dy [s, b, h] -> dx [s, b, h], of this rank's tokens
+Tensor Experts::chosen_backward(Pass& pass, const Tensor& dy, const Tensor& x) {
+  const Saved saved = pass.take<Saved>();
+  const ExpertRows& asked = saved.asked;
+  const Tensor dmixed = parts_.latent_out ? parts_.latent_out->backward(pass, dy, saved.mixed) : dy;
+  const Grads d = rows_backward(pass, saved, ops::gather_rows(dmixed.rows(), asked.tokens));
+  Tensor dx = mixed(d.in, asked, x);
+  if (parts_.latent_in) {
+    const Tensor dinner = ops::cast(dx, x.dtype()).view({x.dim(0), x.dim(1), dx.dim(1)});
+    dx = ops::cast(parts_.latent_in->backward(pass, dinner, x), Dtype::f32).rows();
+  }
+  const Tensor dweights = ops::zeros(x.device(), {dx.dim(0) * router_.chosen(), 1});
+  ops::scatter_add_rows_into(dweights, column(d.factors), asked.slots);
+  router_.backward(pass, dx, dweights.view({dx.dim(0), router_.chosen()}), x);
+  return ops::cast(dx, x.dtype()).view(x.shape());
+}
+
+// y = (p a) D^T + p d, a = f(u)  =>  dp = <dy D, a> + <dy, d>,  da = p dy D
+Experts::Grads Experts::rows_backward(Pass& pass, const Saved& saved, const Tensor& dout_sent) {
+  const Exchange& exchange = saved.exchange;
+  const Tensor dout = exchange.there(dout_sent);
+  const Tensor after = activated(saved.before);
+  const Tensor d = parts_.down.input_grad(dout, exchange.groups());
+  const Tensor dfactors = parts_.down.dot_terms(d, after);
+  if (parts_.down.biased())
+    ops::add_into(dfactors, dfactors, parts_.down.factor_grad(dout, exchange.groups()));
+  ops::scale_rows_into(after, after, saved.factors);
+  ops::scale_rows_into(d, d, saved.factors);
+  Tensor dbefore = d;
+  if (options_.gated)
+    dbefore = ops::gated_backward(d, saved.before, {}, options_.activation);
+  else
+    ops::activation_backward_into(d, d, saved.before, {}, options_.activation);
+  const Tensor din = parts_.up.input_grad_terms(dbefore, exchange.groups());
+  pass.weight_grads().owe([this, exchange, dout, after, dbefore, in = saved.in, factors = saved.factors] {
+    parts_.down.add_grads(dout, after, factors, exchange.groups(), exchange.sequences());
+    parts_.up.add_grads(dbefore, in, {}, exchange.groups(), exchange.sequences());
+  });
+  return {exchange.back(din, dout.dtype(), parts_.up.parts()), exchange.back(column(dfactors), Dtype::f32)};
+}
+
+// y = p c + (1 - p) m, p = sigmoid(l): the softmax of two logits that l apart
+//   =>  dc = p dy,  dm = (1 - p) dy,  dl = p (1 - p) <dy, c - m>
+Tensor Experts::weighed(Pass& pass, const Tensor& chosen, const Tensor& x) {
+  const Tensor beside = parts_.shared->forward(pass, x, {});
+  if (const Tensor bias = parts_.shared->bias_for_reader()) ops::add_bias_in_place(beside.rows(), bias);
+  const Tensor lead = lead_of(parts_.residual_gate->forward(x));
+  pass.save(SavedWeighed{chosen, beside, lead});
+  const Tensor y = ops::scale_rows(chosen, share_of(lead, 1));
+  ops::add_into(y, y, ops::scale_rows(beside, share_of(lead, -1)));
+  return y;
+}
+
+Tensor Experts::weighed_backward(Pass& pass, const Tensor& dy, const Tensor& x) {
+  const SavedWeighed saved = pass.take<SavedWeighed>();
+  const Tensor apart = ops::dot_rows(dy, saved.chosen);
+  ops::add_scaled_into(apart, ops::dot_rows(dy, saved.beside), -1);
+  const Tensor dlead =
+      ops::activation_backward(apart.view(saved.lead.shape()), saved.lead, {}, Activation::sigmoid);
+  const Tensor dlogits = ops::zeros(x.device(), {dlead.elements(), 2});
+  ops::copy_into(dlogits.slice(1, 0, 1), column(dlead));
+  ops::scale_in_place(dlead, -1);
+  ops::copy_into(dlogits.slice(1, 1, 1), column(dlead));
+  Flow nothing;
+  Tensor dx = parts_.shared->backward(pass, ops::scale_rows(dy, share_of(saved.lead, -1)), x, nothing);
+  const Tensor dgate = ops::cast(dlogits, x.dtype()).view({x.dim(0), x.dim(1), 2});
+  ops::add_into(dx, dx, parts_.residual_gate->backward(pass, dgate, x));
+  const Tensor dchosen = ops::scale_rows(dy, share_of(saved.lead, 1));
+  ops::add_into(dx, dx, all_tokens(chosen_backward(pass, own_tokens(dchosen), own_tokens(x))));
+  return dx;
+}
+
+Tensor Experts::shared_forward(Pass& pass, const Tensor& x) {
+  const Tensor y = parts_.shared->forward(pass, x, {});
+  if (!parts_.shared_gate) return y;
+  const Tensor gate = parts_.shared_gate->forward(x);
+  const Tensor factor = ops::cast(ops::activation(gate, {}, Activation::sigmoid), Dtype::f32);
+  pass.save(SavedGate{y, gate});
+  return ops::scale_rows(y, factor.view({y.dim(0), y.dim(1)}));
+}
+
+Tensor Experts::shared_backward(Pass& pass, const Tensor& dy, const Tensor& x) {
+  Flow nothing;
+  if (!parts_.shared_gate) return parts_.shared->backward(pass, dy, x, nothing);
+  const SavedGate saved = pass.take<SavedGate>();
+  const Tensor factor = ops::cast(ops::activation(saved.logits, {}, Activation::sigmoid), Dtype::f32);
+  const Tensor dfactor = ops::cast(ops::dot_rows(dy, saved.y), x.dtype()).view(saved.logits.shape());
+  const Tensor dgate = ops::activation_backward(dfactor, saved.logits, {}, Activation::sigmoid);
+  const Tensor dshared = ops::scale_rows(dy, factor.view({dy.dim(0), dy.dim(1)}));
+  Tensor dx = parts_.shared->backward(pass, dshared, x, nothing);
+  ops::add_into(dx, dx, parts_.shared_gate->backward(pass, dgate, x));
+  return dx;
+}
+
+void Experts::each_parameter(const VisitParameter& visit) {
+  router_.each_parameter(visit);
+  parts_.up.each_parameter(visit);
+  parts_.down.each_parameter(visit);
+  if (parts_.shared) parts_.shared->each_parameter(visit);
+  for (std::optional<WholeLinear>* part :
+       {&parts_.shared_gate, &parts_.residual_gate, &parts_.latent_in, &parts_.latent_out})
+    if (*part) (*part)->each_parameter(visit);
+}
+
+}  // namespace weft

@@ -1,0 +1,124 @@
+// The file is sparse: what nobody wrote reads as zeros, and takes no room.
+#include "weft/tensor/file_memory.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "weft/base/format.h"
+#include "weft/base/number.h"
+#include "weft/tensor/kernels.h"
+
+namespace weft {
+namespace {
+
+constexpr std::int64_t page = 4096;
+
+class NoKernels final : public Kernels {
+ public:
+  const char* name() const override { return "a file"; }
+};
+
+File unnamed(const FileMemory::Place& place) {
+  make_directories(place.directory, *place.files);
+  const std::filesystem::path path = place.directory / text(".weft-", place.name, "-of-process-", ::getpid());
+  File file(path, Open::create, *place.files);
+  if (place.files->remove(path.c_str()) < 0) fail_errno("remove", path, errno);
+  return file;
+}
+
+}  // namespace
+
+class FileMemory::Region final : public Storage {
+ public:
+  struct Bytes {
+    std::int64_t in_all, in_file, at;
+  };
+  Region(Device& device, const Bytes& bytes, Use use, StorageRef rest)
+      : Storage(device, nullptr, bytes.in_all, use),
+        in_file_(bytes.in_file),
+        at_(bytes.at),
+        rest_(std::move(rest)) {}
+  /// file(where in the file, bytes) and memory(storage, where in it, bytes that lie before, bytes).
+  template <class InFile, class InMemory>
+  void each_part(std::int64_t offset, std::int64_t bytes, const InFile& file, const InMemory& memory) const {
+    const std::int64_t first = std::clamp<std::int64_t>(in_file_ - offset, 0, bytes);
+    if (first > 0) file(at_ + offset, first);
+    if (first < bytes) memory(*rest_, offset + first - in_file_, first, bytes - first);
+  }
+
+ private:
+  std::int64_t in_file_, at_;
+  StorageRef rest_;
+};
+
+FileMemory::FileMemory(Place place, Device& rest)
+    : place_(std::move(place)), rest_(rest), none_(std::make_unique<NoKernels>()) {
+  if (!place_.directory.empty()) file_.emplace(unnamed(place_));
+}
+
+FileMemory::~FileMemory() = default;
+
+StorageRef FileMemory::allocate(std::int64_t bytes, Use use) {
+  const std::int64_t in_file =
+      place_.fraction >= 1 ? bytes
+                           : std::min(bytes, std::int64_t(double(bytes) * place_.fraction) / page * page);
+  const std::int64_t at = end_;
+  end_ = round_up(at + in_file, page);
+  in_memory_ += bytes - in_file;
+  if (file_ && in_file > 0) {
+    const std::byte zero{};
+    file_->write_at(end_ - 1, {&zero, 1});
+  }
+  StorageRef rest;
+  if (in_file < bytes) {
+    rest = rest_.allocate(bytes - in_file, use);
+    const std::vector<std::byte> zeros(std::size_t(file_ ? bytes - in_file : 0));
+    if (file_) rest_.copy_from_host(*rest, 0, zeros.data(), std::int64_t(zeros.size())).wait();
+  }
+  auto region = std::make_unique<Region>(*this, Region::Bytes{bytes, in_file, at}, use, std::move(rest));
+  return StorageRef(region.release());
+}
+
+void FileMemory::recycle(Storage& storage) noexcept {
+  const std::unique_ptr<Region> owner(static_cast<Region*>(&storage));
+}
+
+Fence FileMemory::copy_from_host(Storage& to, std::int64_t offset, const void* from, std::int64_t bytes) {
+  if (!file_) return {};
+  const auto* source = static_cast<const std::byte*>(from);
+  static_cast<Region&>(to).each_part(
+      offset, bytes,
+      [&](std::int64_t at, std::int64_t count) {
+        file_->write_at(at, {source, std::size_t(count)});
+      },
+      [&](Storage& memory, std::int64_t at, std::int64_t before, std::int64_t count) {
+        rest_.copy_from_host(memory, at, source + before, count).wait();
+      });
+  return {};
+}
+
+Fence FileMemory::copy_to_host(void* to, const Storage& from, std::int64_t offset, std::int64_t bytes) {
+  if (!file_) return {};
+  auto* target = static_cast<std::byte*>(to);
+  static_cast<const Region&>(from).each_part(
+      offset, bytes,
+      [&](std::int64_t at, std::int64_t count) {
+        file_->read_at(at, {target, std::size_t(count)});
+      },
+      [&](const Storage& memory, std::int64_t at, std::int64_t before, std::int64_t count) {
+        rest_.copy_to_host(target + before, memory, at, count).wait();
+      });
+  return {};
+}
+
+std::int64_t FileMemory::room() const {
+  if (!file_) return std::numeric_limits<std::int64_t>::max();
+  std::error_code error;
+  const auto space = std::filesystem::space(place_.directory, error);
+  return error ? std::numeric_limits<std::int64_t>::max() : std::int64_t(space.available);
+}
+
+}  // namespace weft

@@ -1,0 +1,58 @@
+// A file as a device: what lies there can be copied to and from, and nothing else.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "weft/base/file.h"
+#include "weft/tensor/device.h"
+
+namespace weft {
+
+/// Storages are regions of a file that has no name: it goes with the device, or with the process. They begin
+/// with zeros. A part at the end of each may stay in memory. Copies have happened when they return, and
+/// several threads may copy. A full disk or a failed read is an error of the copy.
+class FileMemory final : public Device {
+ public:
+  struct Place {
+    std::filesystem::path directory;  // empty: nothing is kept, bytes are counted
+    std::string name;                 // for messages, and for the moment until the file has none
+    double fraction = 1;              // of every storage that lies in the file
+    const FileSystem* files = &disk();
+  };
+  /// What stays in memory is `rest`'s.
+  FileMemory(Place place, Device& rest);
+  ~FileMemory() override;
+  FileMemory(const FileMemory&) = delete;
+  FileMemory& operator=(const FileMemory&) = delete;
+
+  const char* name() const override { return "a file"; }
+  StorageRef allocate(std::int64_t bytes, Use use) override;
+  void recycle(Storage& storage) noexcept override;
+  Kernels& kernels() override { return *none_; }
+  bool holds_numbers() const override { return file_.has_value(); }
+  bool host_visible() const override { return false; }
+  Fence copy_from_host(Storage& to, std::int64_t offset, const void* from, std::int64_t bytes) override;
+  Fence copy_to_host(void* to, const Storage& from, std::int64_t offset, std::int64_t bytes) override;
+  void forbid_fresh_memory(bool) override {}
+  MemoryMeter memory() const override { return {}; }
+  void forget_peaks() override {}
+
+  /// In the file, and in memory.
+  std::int64_t bytes_of_file() const { return end_; }
+  std::int64_t bytes_of_memory() const { return in_memory_; }
+  /// What the file's disk has left; more than anybody has where there is no file.
+  std::int64_t room() const;
+
+ private:
+  class Region;
+  Place place_;
+  Device& rest_;
+  std::optional<File> file_;
+  std::unique_ptr<Kernels> none_;
+  std::int64_t end_ = 0, in_memory_ = 0;
+};
+
+}  // namespace weft

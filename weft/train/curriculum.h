@@ -1,0 +1,54 @@
+// What each step of a run reads of its samples, and what that makes of a run's length in tokens: pure.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "weft/data/excerpt.h"
+#include "weft/data/lengths.h"
+#include "weft/train/batch_size.h"
+
+namespace weft {
+
+class Curriculum {
+ public:
+  /// Whole samples of so many tokens, always.
+  explicit Curriculum(std::int64_t sequence);
+  /// Of a rule that was looked at, for samples of so many tokens, so many of which are a microbatch.
+  Curriculum(const CurriculumConfig& config, std::int64_t sequence, std::int64_t micro);
+
+  bool shortens() const;
+  std::int64_t length_at(std::int64_t step) const { return lengths_.at(step); }
+  data::Excerpt excerpt_at(std::int64_t step) const;
+  /// What so many samples, whole microbatches, become at a step.
+  data::Rows rows_at(std::int64_t step, std::int64_t samples) const;
+  std::int64_t tokens_at(std::int64_t step, std::int64_t samples) const {
+    return rows_at(step, samples).tokens();
+  }
+
+  /// Calls for the steps up to the last one, as many at a time as are of one length, with what their samples
+  /// become.
+  using Stretch = std::function<void(const data::Rows& rows)>;
+  void each_stretch(const BatchSchedule& batches, std::int64_t steps, const Stretch& stretch) const;
+  std::int64_t tokens_after(const BatchSchedule& batches, std::int64_t steps) const;
+  /// The steps after which at least so many tokens are read.
+  std::int64_t steps_until(const BatchSchedule& batches, std::int64_t tokens) const;
+
+  /// Of a microbatch: the most tokens that any of so many steps reads.
+  data::Rows most_rows(std::int64_t steps) const;
+  /// "steps read the front of samples: 64 tokens at first, 1024 from step 80 on"; empty where they are whole
+  /// always.
+  std::string told() const;
+
+ private:
+  std::int64_t sequence_, micro_ = 1;
+  data::Lengths lengths_;
+  data::ExcerptForm form_ = data::ExcerptForm::truncate;
+};
+
+Curriculum curriculum_of(const TrainConfig& config);
+
+/// The steps of the whole run, whichever way its length was given; none where it was not.
+std::int64_t steps_of(const LengthConfig&, const Curriculum&, const BatchSchedule&);
+
+}  // namespace weft
