@@ -1,9 +1,11 @@
 #include "weft/base/tree.h"
 
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <set>
+#include <sstream>
 
 #include "weft/base/error.h"
 
@@ -53,6 +55,32 @@ class YamlReader {
   const std::string& who_;
   std::size_t nodes_ = 0;
 };
+
+/// Hears that a document is there, and nothing of what stands in it.
+class Deaf final : public YAML::EventHandler {
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {
+  }
+  void OnMapEnd() override {}
+};
+
+/// How many documents there are, or two if there are more: behind a map that ends with a comma yaml-cpp finds
+/// empty ones without end.
+int documents_in(const std::string& text) {
+  std::istringstream in(text);
+  YAML::Parser parser(in);
+  Deaf deaf;
+  int count = 0;
+  while (count < 2 && parser.HandleNextDocument(deaf)) ++count;
+  return count;
+}
 
 /// Whether it may stand without quotes and is read as the same word.
 bool stands_plain(std::string_view word) {
@@ -179,14 +207,19 @@ void Tree::erase(std::string_view key) {
 }
 
 Tree read_yaml(std::string_view text, const std::string& who) {
-  std::vector<YAML::Node> all;
+  const std::string held(text);
+  YAML::Node root;
+  int documents = 0;
   try {
-    all = YAML::LoadAll(std::string(text));
+    documents = documents_in(held);
+    root = YAML::Load(held);
   } catch (const YAML::Exception& e) {
     fail(Kind::data, who, ": not YAML: ", e.what());
   }
-  if (all.size() != 1) fail(Kind::data, who, ": ", all.size(), " documents, where one was expected");
-  return YamlReader(who).read(all[0], 0);
+  if (documents != 1)
+    fail(Kind::data, who, ": ", documents == 0 ? "no document" : "more than one document",
+         ", where one was expected");
+  return YamlReader(who).read(root, 0);
 }
 
 std::string write_yaml(const Tree& tree) {

@@ -42,7 +42,7 @@ struct Tree {
 /// Fails with Kind::data, naming `who`, on what is not one YAML document, on a key given twice, and on one
 /// that grows out of bounds by its aliases.
 Tree read_yaml(std::string_view text, const std::string& who);
-/// Reads back as the same tree.
+/// Reads back as the same tree, but that a word keeps its quotes only where it needs them.
 std::string write_yaml(const Tree& tree);
 
 }  // namespace weft
