@@ -154,6 +154,34 @@ TEST_P(Products, go_over_groups_of_rows) {
   }
 }
 
+// Odd groups, odd rows, and tails of tiles: where bf16 is multiplied in pairs, some of these cannot be.
+TEST_P(Products, go_over_groups_of_bf16_without_a_bias) {
+  Compared both(GetParam());
+  const std::vector<std::int64_t> offsets = {0, 3, 3, 300, 310, 431};
+  const Groups groups{offsets};
+  for (const std::int64_t k : {40, 41})
+    for (const Read read : {Read::as_is, Read::transposed}) {
+      both.expect_equal(
+          [&](Device& device) {
+            const Tensor out = random(device, {431, 100}, Dtype::bf16, 3);
+            const Shape weights = read == Read::transposed ? Shape{5, 100, k} : Shape{5, k, 100};
+            device.kernels().grouped_matmul(out, random(device, {431, k}, Dtype::bf16, 1),
+                                            random(device, weights, Dtype::bf16, 2), groups, {.b = read});
+            return out;
+          },
+          tolerance(Dtype::bf16));
+      both.expect_equal(
+          [&](Device& device) {
+            const Tensor out = random(device, {5, k, 100}, Dtype::f32, 3);
+            device.kernels().grouped_matmul(out, random(device, {431, k}, Dtype::bf16, 1),
+                                            random(device, {431, 100}, Dtype::bf16, 2), groups,
+                                            {.a = Read::transposed, .accumulate = read == Read::as_is});
+            return out;
+          },
+          3e-6);
+    }
+}
+
 TEST_P(Products, round_sums_of_a_long_depth_once) {
   Compared both(GetParam());
   for (const Dtype to : {Dtype::f32, Dtype::bf16})

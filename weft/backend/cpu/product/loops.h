@@ -90,4 +90,14 @@ struct Loops {
 };
 const Loops& loops(fast::InstructionSet set);
 
+/// The loops that differ where operands are words of two bf16, which follow each other in k. A matrix whose
+/// rows are k's is bf16 still, and twice as far from one row of words to the next.
+struct PairLoops {
+  void (*multiply)(const Stripe&);
+  void (*panel_from_rows)(float* to, Matrix b, std::int64_t k, std::int64_t columns);
+  void (*sixes)(float* to, Matrix a, std::int64_t rows, std::int64_t k);
+};
+/// Null where the set has no products of pairs.
+const PairLoops* pair_loops(fast::InstructionSet set);
+
 }  // namespace weft::product

@@ -8,5 +8,6 @@ extern const Loops loops;
 }
 
 const Loops& loops(fast::InstructionSet) { return generic::loops; }
+const PairLoops* pair_loops(fast::InstructionSet) { return nullptr; }
 
 }  // namespace weft::product

@@ -24,7 +24,8 @@ namespace avx512 = avx2;
 #if WEFT_SETS > 3
 namespace avx512_bf16 {
 extern const Loops loops;
-}
+extern const PairLoops pair_loops;
+}  // namespace avx512_bf16
 #else
 namespace avx512_bf16 = avx512;
 #endif
@@ -32,6 +33,13 @@ namespace avx512_bf16 = avx512;
 const Loops& loops(fast::InstructionSet set) {
   return fast::choose<Loops>(
       set, {&generic::loops, &avx2::loops, &avx512::loops, &avx512_bf16::loops, &avx512_bf16::loops});
+}
+
+const PairLoops* pair_loops([[maybe_unused]] fast::InstructionSet set) {
+#if WEFT_SETS > 3
+  if (set >= fast::InstructionSet::avx512_bf16) return &avx512_bf16::pair_loops;
+#endif
+  return nullptr;
 }
 
 }  // namespace weft::product

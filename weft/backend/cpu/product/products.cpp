@@ -89,7 +89,8 @@ Problem problem(const Tensor& out, const Tensor& a, const Tensor& b, const Matmu
 Products::Products(const ProductsOptions& options)
     : exact_(options.exact),
       trials_(options.trials ? options.trials : std::make_shared<ProductTrials>()),
-      own_(options.set) {}
+      own_(options.set),
+      pairs_(options.exact ? nullptr : PairEngine::open(options.set)) {}
 
 std::string Products::use(fast::Type type, std::shared_ptr<Engine> engine, int threads) {
   if (exact_) {
@@ -121,6 +122,11 @@ Engine& Products::engine(const Problem& problem) {
   if (!chosen) return own_;
   if (threads_ > 0) return chosen->takes(problem) && holds(*chosen, problem) ? *chosen : own_;
   return chosen->takes(problem) && (exact_ || chosen->pays(problem)) ? *chosen : own_;
+}
+
+Engine& Products::group_engine(const Problem& problem) {
+  if (pairs_ && pairs_->takes(problem)) return *pairs_;
+  return own_;
 }
 
 bool Products::holds(Engine& engine, const Problem& problem) {
@@ -158,10 +164,14 @@ void Products::matmul(const Tensor& out, const Tensor& a, const Tensor& b, const
 
 std::int64_t Products::grouped_bytes(const Tensor& out, const Tensor& a, const Tensor& b,
                                      const MatmulArgs& how, int threads) {
-  Form f = problem(out, a, b, how).form();
   const bool sums_rows = how.a == Read::transposed;
-  (sums_rows ? f.k : f.m) = std::max(a.dim(0), std::int64_t(1));
-  return product::grouped_bytes(f, sums_rows, threads);
+  const std::int64_t rows = std::max(a.dim(0), std::int64_t(1));
+  Problem p = problem(out, a, b, how);
+  (sums_rows ? p.k : p.m) = rows;
+  std::int64_t most = product::grouped_bytes(p.form(), sums_rows, threads);
+  if (pairs_ && p.a.type == fast::Type::bf16)
+    most = std::max(most, product::grouped_bytes(in_words(p).form(), sums_rows, threads));
+  return most;
 }
 
 void Products::grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Groups& groups,
@@ -174,7 +184,7 @@ void Products::grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& 
     const std::int64_t from = offsets[std::size_t(g)];
     const Problem p = problem_of({g, from, offsets[std::size_t(g) + 1] - from}, out, a, b, how);
     if (p.m > 0 && p.n > 0 && p.k > 0)
-      own_.run(p, threads, workspace(memory));
+      group_engine(p).run(p, threads, workspace(memory));
     else if (p.k == 0 && !how.accumulate)
       fill_zeros(out, g);
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "weft/backend/cpu/product/check.h"
+#include "weft/backend/cpu/product/pairs.h"
 #include "weft/tensor/kernels.h"
 
 namespace weft::product {
@@ -42,10 +43,13 @@ class Products {
 
  private:
   Engine& engine(const Problem& problem);
+  /// Groups have other sizes in every step, for each of which a library would make something first.
+  Engine& group_engine(const Problem& problem);
 
   bool exact_;
   std::shared_ptr<ProductTrials> trials_;
   OwnEngine own_;
+  std::unique_ptr<PairEngine> pairs_;  // null in exact mode, which sums as it does on every processor
   std::array<std::shared_ptr<Engine>, 3> by_type_;  // null: our own
   struct Tried {
     CutForm form;

@@ -36,7 +36,7 @@ std::vector<double> tree(std::span<const double> a, std::span<const double> b, s
 }
 
 /// One matrix: out [m, n] (+)= a [m, k] b [k, n] (+ bias [n]), a and b already turned.
-void product(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how) {
+void plain_product(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how) {
   const LoadedRows rows(out);
   const LoadedRows left(a);
   const std::vector<double> right = load(b);
@@ -58,9 +58,9 @@ Tensor turned(const Tensor& matrix, Read read) {
 
 void ReferenceKernels::matmul(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how) {
   called();
-  if (out.rank() == 2) return product(out, turned(a, how.a), turned(b, how.b), how);
+  if (out.rank() == 2) return plain_product(out, turned(a, how.a), turned(b, how.b), how);
   for (std::int64_t i = 0; i < out.dim(0); ++i)
-    product(out.at(0, i), turned(a.at(0, i), how.a), turned(b.at(0, i), how.b), how);
+    plain_product(out.at(0, i), turned(a.at(0, i), how.a), turned(b.at(0, i), how.b), how);
 }
 
 void ReferenceKernels::grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b,
@@ -75,9 +75,9 @@ void ReferenceKernels::grouped_matmul(const Tensor& out, const Tensor& a, const 
     MatmulArgs one = how;
     if (how.bias) one.bias = how.bias.at(0, std::int64_t(g));
     if (gradient)
-      product(out.at(0, std::int64_t(g)), rows.permute({1, 0}), b.slice(0, first, count), one);
+      plain_product(out.at(0, std::int64_t(g)), rows.permute({1, 0}), b.slice(0, first, count), one);
     else
-      product(out.slice(0, first, count), rows, turned(b.at(0, std::int64_t(g)), how.b), one);
+      plain_product(out.slice(0, first, count), rows, turned(b.at(0, std::int64_t(g)), how.b), one);
   }
 }
 
