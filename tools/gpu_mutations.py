@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""gpu_mutations.py BUILD [--check] [--from N] [--write FILE] [WORD...]: plants the faults of tests/backend/gpu_mutations.txt into the GPU's
-kernels one after another, compiles what each touches, runs the tests that should find it on the emulated GPU, and tells which were found
-and by what. BUILD is a build with WEFT_GPU whose conformance_gpu_tests and backend_gpu_tests are built and pass. With words, only faults
-whose line has one of them. --check looks only whether every fault still fits its source. Fails where one was not found.
+"""gpu_mutations.py BUILD [--check] [--from N] [--part K/N] [--write FILE] [WORD...]: plants the faults of tests/backend/gpu_mutations.txt
+into the GPU's kernels one after another, compiles what each touches, runs the tests that should find it on the emulated GPU, and tells
+which were found and by what. BUILD is a build with WEFT_GPU whose conformance_gpu_tests and backend_gpu_tests are built and pass. With
+words, only faults whose line has one of them. --check looks only whether every fault still fits its source. --part 1/2 and 2/2 try every
+second fault each, and may run beside each other. Fails where one was not found.
 
-The tree is not touched: a fault lies in a copy of its source in BUILD/mutants, which is found before the tree; only faults of native/gpu.h,
+The tree is not touched: a fault lies in a copy of its source in BUILD/mutants/K, which is found before the tree; only faults of native/gpu.h,
 which is read and not compiled, are planted where it lies, and taken out again.
 """
 import argparse
@@ -57,8 +58,8 @@ def faults_of(path):
 
 
 class Build:
-    def __init__(self, folder):
-        self.folder, self.mutants = folder, folder / "mutants"
+    def __init__(self, folder, part):
+        self.folder, self.mutants = folder, folder / "mutants" / str(part)
         self.commands = {entry["file"]: entry["command"] for entry in json.loads((folder / "compile_commands.json").read_text())}
         told = subprocess.run(["ninja", "-C", folder, "-t", "commands", "conformance_gpu_tests"], capture_output=True, text=True, check=True)
         line = [one for one in told.stdout.splitlines() if "-o tests/backend/conformance_gpu_tests" in one][-1]
@@ -132,11 +133,18 @@ def tried(build, fault):
         path.write_text(text)
 
 
+def part_of(chosen, part, parts):
+    """Faults of native/, which are planted where they lie, are the first part's."""
+    lying, others = ([each for each in chosen if each[1].file.startswith("native/") == lies] for lies in (True, False))
+    return sorted(others[part - 1::parts] + (lying if part == 1 else []), key=lambda each: each[0])
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--from", dest="first", type=int, default=1)
+    parser.add_argument("--part", default="1/1")
     parser.add_argument("--write", type=pathlib.Path)
     parser.add_argument("words", nargs="*")
     options = parser.parse_intermixed_args()
@@ -144,10 +152,12 @@ def main():
     chosen = [(i, f) for i, f in numbered if not options.words or any(w in f"{f.file} {f.what} {f.tests}" for w in options.words)]
     for _, fault in chosen:
         fault.planted()
+    part, parts = map(int, options.part.split("/"))
+    chosen = part_of(chosen, part, parts)
     if options.check:
         print(f"gpu_mutations: {len(chosen)} faults fit their sources")
         return 0
-    build = Build(options.build.resolve())
+    build = Build(options.build.resolve(), part)
     missed = 0
     for i, fault in chosen:
         start = time.monotonic()

@@ -52,5 +52,21 @@ TEST_P(Conformance, gives_the_loss_and_its_gradient) {
       }
 }
 
+// Words before the part, its first and last, those where its padding stands, and behind it.
+TEST_P(Conformance, gives_the_loss_of_a_part_its_own_targets_alone) {
+  const VocabularyPart part{64, 50, 188};
+  const std::vector<double> ids{0, 14, 63, 64, 113, 114, 127, 128, 177, 187};
+  for (const Dtype dtype : floats)
+    same([&](Desk& desk) {
+      const Tensor logits = desk.normal({10, 64}, dtype, 3), targets = desk.holding({10}, Dtype::i32, ids);
+      const LossParts parts{desk.blank({10}), desk.blank({10}), desk.blank({10})};
+      desk.kernels().loss_max(parts, logits, part);
+      desk.kernels().loss_sums(parts, logits, targets, part);
+      desk.result("target", parts.target, close(Dtype::f32, 4));
+      desk.kernels().loss_backward(logits, parts, {targets, desk.normal({10})}, part, {});
+      desk.result("gradient", logits, close(dtype, 16, 2));
+    });
+}
+
 }  // namespace
 }  // namespace weft::conformance

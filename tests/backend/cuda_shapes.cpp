@@ -24,6 +24,7 @@ std::vector<Case> tiled() {
       {.name = "wide heads", .sq = 70, .sk = 140, .d = 128, .diagonal = 70},
       {.name = "shared keys", .sq = 80, .sk = 80, .b = 2, .g = 2, .r = 2},
       {.name = "window", .sq = 200, .sk = 200, .window = 70},
+      {.name = "no mask", .sq = 70, .sk = 90, .mask = Mask::none},
       {.name = "some see nothing", .sq = 100, .sk = 70, .diagonal = -30},
       {.name = "everything",
        .sq = 70,

@@ -13,6 +13,7 @@
 #include "tests/support/trials.h"
 #include "weft/base/error.h"
 #include "weft/comm/threads.h"
+#include "weft/comm/through_host.h"
 #include "weft/mesh/mesh.h"
 #include "weft/ops/elementwise.h"
 #include "weft/ops/reduce.h"
@@ -106,7 +107,8 @@ class Rank {
       : config_(config),
         cut_(cut),
         device_(open(cut, device)),
-        words_(late() ? std::make_unique<LateCommunicator>(world, *late()) : nullptr),
+        host_(cut.open ? open_device("cpu", {.threads = 1}) : nullptr),
+        words_(words_for(world)),
         mesh_(layout_of(layout_for(config, cut)), words_ ? *words_ : world),
         replica_(replica_of(config, cut), {*device_, mesh_}, [this](Parameter& p) { plant(p); }) {
     if (!cut.always.empty()) choose_always();
@@ -183,9 +185,15 @@ class Rank {
 
  private:
   static std::unique_ptr<Device> open(const Cut& cut, const std::string& device) {
+    if (cut.open) return cut.open();
     auto opened = open_device(device, {.threads = 1, .exact = cut.exact, .trials = trials()});
     if (!cut.late) return opened;
     return std::make_unique<LateDevice>(std::move(opened), *cut.late);
+  }
+  std::unique_ptr<Communicator> words_for(Communicator& world) const {
+    if (late()) return std::make_unique<LateCommunicator>(world, *late());
+    if (host_) return std::make_unique<HostCommunicator>(world, *host_);
+    return nullptr;
   }
   LateDevice* late() const { return cut_.late ? static_cast<LateDevice*>(device_.get()) : nullptr; }
 
@@ -224,7 +232,8 @@ class Rank {
   ModelConfig config_;
   Cut cut_;
   std::unique_ptr<Device> device_;
-  std::unique_ptr<Communicator> words_;  // where they are late
+  std::unique_ptr<Device> host_;         // where the device keeps its memory to itself
+  std::unique_ptr<Communicator> words_;  // where they are late, or go through the host
   ProcessMesh mesh_;
   std::set<std::string> tied_;  // as the model says
   Replica replica_;

@@ -1,6 +1,7 @@
 // A short training of a tiny model under any layout, and what came of it.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -45,6 +46,9 @@ struct Cut {
   std::vector<int> always = {};
   /// The processor's arithmetic, but later (tests/support/late_device.h).
   std::optional<Late> late = {};
+  /// Opens what computes in the processor's place and keeps its memory to itself: ranks speak through the
+  /// host.
+  std::unique_ptr<Device> (*open)() = nullptr;
 };
 
 struct Curve {

@@ -8,11 +8,13 @@ namespace {
 
 using emulated::Touch;
 
-/// Out of a thread of the device only: the host's own accesses are nobody's business, nor is what a thread
-/// has for itself.
+/// Out of a thread of the device only, which has a stack of its own: the host's accesses are nobody's
+/// business, those of a thread beside the one that runs a kernel too, nor is what a thread has for itself.
 inline void watch(const void* at, std::size_t bytes, Touch how, const void* pc) {
-  const emulated::Lane* lane = emulated::machine().lane;
-  if (!lane || std::size_t(static_cast<const std::byte*>(at) - lane->stack) < emulated::stack_bytes) return;
+  const emulated::Machine& machine = emulated::machine();
+  const auto* here = static_cast<const std::byte*>(__builtin_frame_address(0));
+  if (std::size_t(here - machine.stacks) >= emulated::stack_bytes * emulated::most_threads) return;
+  if (std::size_t(static_cast<const std::byte*>(at) - machine.lane->stack) < emulated::stack_bytes) return;
   emulated::touch(at, bytes, how, pc);
 }
 

@@ -13,7 +13,8 @@ namespace {
 
 using namespace cuda;
 
-constexpr int widest = 256, warps = 4;
+// So many blocks at once: nvcc is told, or it spills registers to have more.
+constexpr int widest = 256, warps = 4, blocks = 3, small_blocks = 8;
 
 struct OfWarp {
   float left[widest], right[widest], p[32], ds[32];
@@ -47,7 +48,7 @@ __device__ __forceinline__ void hold(float (&to)[widest], const Heads& from, std
     to[c] = c < from.one.width ? get(from.one, at + c) : 0.0F;
 }
 
-__global__ void __launch_bounds__(32 * warps) corrections(AttentionBackward job) {
+__global__ void __launch_bounds__(32 * warps, small_blocks) corrections(AttentionBackward job) {
   const std::int64_t task = task_of(job);
   if (task < 0) return;
   const Attend& a = job.attend;
@@ -75,7 +76,7 @@ __device__ __forceinline__ Slope slope_of(const AttentionBackward& job, const Pa
   return {p * kept, p * (kept * along - job.delta[query])};
 }
 
-__global__ void __launch_bounds__(32 * warps) of_queries(AttentionBackward job) {
+__global__ void __launch_bounds__(32 * warps, blocks) of_queries(AttentionBackward job) {
   const std::int64_t task = task_of(job);
   if (task < 0) return;
   const Attend& a = job.attend;
@@ -155,7 +156,7 @@ __device__ __forceinline__ void add_queries(const AttentionBackward& job, Pair a
   __syncwarp();
 }
 
-__global__ void __launch_bounds__(32 * warps) of_keys(AttentionBackward job) {
+__global__ void __launch_bounds__(32 * warps, blocks) of_keys(AttentionBackward job) {
   const std::int64_t task = task_of(job);
   if (task < 0) return;
   const Attend& a = job.attend;
@@ -191,8 +192,7 @@ __device__ __forceinline__ float dot_of(const Rows& x, std::int64_t x_at, const 
   return sum;
 }
 
-// Three blocks at once: nvcc is told so, or it makes of these loops what spills registers.
-__global__ void __launch_bounds__(32 * warps, 3) of_bias(AttentionBackward job) {
+__global__ void __launch_bounds__(32 * warps, blocks) of_bias(AttentionBackward job) {
   const std::int64_t task = task_of(job);
   if (task < 0) return;
   const Attend& a = job.attend;

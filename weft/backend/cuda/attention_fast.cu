@@ -21,22 +21,20 @@ struct Softmax {  // of rows fragment_row(0) and fragment_row(2), in powers of t
   float max[2] = {-INFINITY, -INFINITY}, sum[2] = {0, 0};
 };
 
-/// Scores in powers of two, with what is added and who is not seen.
-__device__ __forceinline__ void finish_scores(const Attend& a, Pair at, bool plain, float (&s)[8][4]) {
-  const std::int64_t query0 = at.i;
+/// Scores in powers of two, with what is added, and no one who is not seen.
+__device__ __forceinline__ void finish_scores(const Attend& a, const Pair& at, std::uint32_t seen,
+                                              float (&s)[8][4]) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    at.i = query0 + fragment_row(2 * half);
-    const auto row = line_of_query(a, at);
+    const float* bias = bias_of(a, pair_at<false>(at, fragment_row(2 * half), 0));
 #pragma unroll
     for (int n = 0; n < 8; ++n)
 #pragma unroll
       for (int i = 2 * half; i < 2 * half + 2; ++i) {
-        const int column = fragment_column(n, i);
-        if (plain)
-          s[n][i] *= a.scale * log2_e;
+        if (seen >> (4 * n + i) & 1)
+          s[n][i] = (s[n][i] * a.scale + (a.bias ? bias[-fragment_column(n, i)] : 0)) * log2_e;
         else
-          s[n][i] = row.sees(column) ? (s[n][i] * a.scale + row.bias_at(column)) * log2_e : -INFINITY;
+          s[n][i] = -INFINITY;
       }
   }
 }
@@ -69,17 +67,12 @@ __device__ __forceinline__ void soften(Softmax& state, float (&s)[8][4], float (
   }
 }
 
-__device__ __forceinline__ void drop(const Attend& a, Pair at, float (&p)[8][4]) {
-  const std::int64_t query0 = at.i, key0 = at.j;
-  const Draw draw = a.drawn(at);
+/// Probabilities times what is kept of them.
+__device__ __forceinline__ void drop(std::uint32_t dropped, float factor, float (&p)[8][4]) {
 #pragma unroll
   for (int n = 0; n < 8; ++n)
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      at.i = query0 + fragment_row(i);
-      at.j = key0 + fragment_column(n, i);
-      if (p[n][i] != 0) p[n][i] *= a.kept(draw, at);
-    }
+    for (int i = 0; i < 4; ++i) p[n][i] = dropped >> (4 * n + i) & 1 ? 0 : p[n][i] * factor;
 }
 
 template <int d>
@@ -107,7 +100,7 @@ __device__ __forceinline__ void put_rows(const FastForward& job, Pair at, const 
 }
 
 template <class Half, int d>
-__global__ void __launch_bounds__(tile_threads) forward(FastForward job) {
+__global__ void __launch_bounds__(tile_threads, d == 128 ? 2 : 3) forward(FastForward job) {
   auto& shared = gpu::shared<Shared<d>>();
   const Attend& a = job.attend;
   const std::int64_t blocks = (a.sq + tile - 1) / tile, head = blockIdx.x / blocks;
@@ -129,13 +122,15 @@ __global__ void __launch_bounds__(tile_threads) forward(FastForward job) {
     gpu::commit_copies();
     gpu::wait_copies<1>();
     __syncthreads();
-    float s[8][4];
-    rows_by_rows<Half, d>(s, shared.q, row0, shared.k[t % 2]);
     at.i = query0 + row0;
     at.j = t * tile;
-    finish_scores(a, at, plain(a, query0, t * tile), s);
+    const std::uint32_t sees = plain(a, query0, t * tile) ? ~0U : seen<false, 8>(a, at);
+    const std::uint32_t drops = a.samples ? dropped<false, 8>(a, at) : 0;
+    float s[8][4];
+    rows_by_rows<Half, d>(s, shared.q, row0, shared.k[t % 2]);
+    finish_scores(a, at, sees, s);
     soften<d>(state, s, o);
-    if (a.samples) drop(a, at, s);
+    if (a.samples) drop(drops, a.factor, s);
     add_by_columns<Half, d>(o, s, shared.v[t % 2]);
     __syncthreads();
   }

@@ -10,55 +10,97 @@
 namespace weft::cuda {
 namespace {
 
-/// A block's own 64 rows of two tensors, and those that pass by, the next ones under way.
+/// How many columns of a tile are worked on at once, in eights: scores and slopes of half a tile, beside the
+/// sums, are what a thread has registers for.
+constexpr int columns_at_once = 4;
+using Scores = float[columns_at_once][4];
+
+/// A block's own 64 rows of two tensors, and those that pass by, the next ones under way. Where queries pass
+/// by, numbers are of each: first those that make a probability of its scores, then its corrections.
 template <int d>
 struct Shared {
   Tile<d> own[2], passing[2][2];
+  float numbers[2][2 * tile];
 };
 
+/// What a query's scores become probabilities and slopes by. No score makes a probability where lse is
+/// infinite: of who sees nothing, and behind the last query.
+struct OfQuery {
+  float lse, delta;
+};
 __device__ __forceinline__ std::int64_t query_of(const Attend& a, const Pair& at) {
   return (at.b * a.groups * a.heads + a.head_of(at)) * a.sq + at.i;
 }
-
-/// What slopes of a tile are made with.
-struct Sloped {
-  const AttentionBackward& job;
-  Draw draw;
-  bool plain;
-};
-
-/// From scores and <dout, v> of a pair to its probability (times what is kept) and slope.
-template <bool turned>
-__device__ __forceinline__ void slope(const Sloped& by, const Line<turned>& line, int column, float& score,
-                                      float& along) {
-  const AttentionBackward& job = by.job;
-  const Attend& a = job.attend;
-  const Pair at = line.pair(column);
-  const std::int64_t query = at.i < a.sq ? query_of(a, at) : 0;
-  const float lse = get(job.lse, start_of(job.lse, query));
-  const bool seen = by.plain || (line.sees(column) && lse != -INFINITY);
-  const float p = seen ? expf(score * a.scale + line.bias_at(column) - lse) : 0;
-  const float kept = a.samples && p != 0 ? a.kept(by.draw, at) : 1;
-  score = p * kept;
-  along = p * (kept * along - job.delta[query]);
+__device__ __forceinline__ float lse_of(const AttentionBackward& job, const Pair& at) {
+  if (at.i >= job.attend.sq) return INFINITY;
+  const float lse = get(job.lse, start_of(job.lse, query_of(job.attend, at)));
+  return lse == -INFINITY ? INFINITY : lse;
+}
+__device__ __forceinline__ float delta_of(const AttentionBackward& job, const Pair& at) {
+  return at.i < job.attend.sq ? job.delta[query_of(job.attend, at)] : 0.0F;
 }
 
-/// The same of a warp's 16 lines; at is of the first one and column 0.
-template <bool turned, int count>
-__device__ __forceinline__ void slopes(const Sloped& by, const Pair& at, float (&s)[count][4],
-                                       float (&along)[count][4]) {
+/// Columns that pass by a warp: the pair of the first one and of the first row, and a bit for each element
+/// that is seen and that is dropped.
+struct Part {
+  const Attend& attend;
+  const Pair& at;
+  std::uint32_t seen, dropped;
+};
+template <bool turned>
+__device__ __forceinline__ Part part_at(const Attend& a, const Pair& at, bool plain) {
+  return {a, at, plain ? ~0U : seen<turned, columns_at_once>(a, at),
+          a.samples ? dropped<turned, columns_at_once>(a, at) : 0};
+}
+
+/// A score and <dout, v> of a pair; what comes of them is its probability (times what is kept) and slope.
+struct Slope {
+  float p, ds;
+};
+/// bit is the pair's; bias is added where it is seen, if anything is.
+__device__ __forceinline__ Slope slope_of(const Part& part, int bit, const OfQuery& query, const float* bias,
+                                          Slope from) {
+  const Attend& a = part.attend;
+  const bool seen = part.seen >> bit & 1;
+  const float p = seen ? expf(from.p * a.scale + (a.bias ? *bias : 0) - query.lse) : 0;
+  const float kept = !a.samples ? 1 : part.dropped >> bit & 1 ? 0 : a.factor;
+  return {p * kept, p * (kept * from.ds - query.delta)};
+}
+
+/// The same of rows that are queries: query has those of this thread.
+__device__ __forceinline__ void slopes_of_queries(const Part& part, const OfQuery (&query)[2], Scores& s,
+                                                  Scores& along) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    Line<turned> line;
-    if constexpr (turned)
-      line = line_of_key(by.job.attend, {at.b, at.g, at.r, at.i, at.j + fragment_row(2 * half)});
-    else
-      line = line_of_query(by.job.attend, {at.b, at.g, at.r, at.i + fragment_row(2 * half), at.j});
+    const float* bias = bias_of(part.attend, pair_at<false>(part.at, fragment_row(2 * half), 0));
 #pragma unroll
-    for (int n = 0; n < count; ++n)
+    for (int n = 0; n < columns_at_once; ++n)
 #pragma unroll
-      for (int i = 2 * half; i < 2 * half + 2; ++i)
-        slope(by, line, fragment_column(n, i), s[n][i], along[n][i]);
+      for (int i = 2 * half; i < 2 * half + 2; ++i) {
+        const float* added = bias - fragment_column(n, i);
+        const Slope slope = slope_of(part, 4 * n + i, query[half], added, {s[n][i], along[n][i]});
+        s[n][i] = slope.p;
+        along[n][i] = slope.ds;
+      }
+  }
+}
+
+/// The same of rows that are keys; numbers are those of the query of column 0 and what follows.
+__device__ __forceinline__ void slopes_of_keys(const Part& part, const float* numbers, Scores& s,
+                                               Scores& along) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const float* bias = bias_of(part.attend, pair_at<true>(part.at, fragment_row(2 * half), 0));
+#pragma unroll
+    for (int n = 0; n < columns_at_once; ++n)
+#pragma unroll
+      for (int i = 2 * half; i < 2 * half + 2; ++i) {
+        const int column = fragment_column(n, i);
+        const OfQuery query{numbers[column], numbers[tile + column]};
+        const Slope slope = slope_of(part, 4 * n + i, query, bias + column, {s[n][i], along[n][i]});
+        s[n][i] = slope.p;
+        along[n][i] = slope.ds;
+      }
   }
 }
 
@@ -77,7 +119,7 @@ __device__ __forceinline__ void put_tile(const AttentionBackward& job, const Hea
 }
 
 template <class Half, int d>
-__global__ void __launch_bounds__(tile_threads) of_queries(AttentionBackward job) {
+__global__ void __launch_bounds__(tile_threads, d == 128 ? 2 : 3) of_queries(AttentionBackward job) {
   auto& shared = gpu::shared<Shared<d>>();
   const Attend& a = job.attend;
   const std::int64_t blocks = (a.sq + tile - 1) / tile, head = blockIdx.x / blocks;
@@ -93,32 +135,40 @@ __global__ void __launch_bounds__(tile_threads) of_queries(AttentionBackward job
   };
   if (tiles.first < tiles.last) fetch_keys(tiles.first);
   gpu::commit_copies();
-  const Draw draw = a.drawn(at);
+  OfQuery query[2];
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    at.i = query0 + row0 + fragment_row(2 * half);
+    query[half] = {lse_of(job, at), delta_of(job, at)};
+  }
   float dq[d / 8][4] = {};
   for (std::int64_t t = tiles.first; t < tiles.last; ++t) {
     if (t + 1 < tiles.last) fetch_keys(t + 1);
     gpu::commit_copies();
     gpu::wait_copies<1>();
     __syncthreads();
-    float s[8][4], along[8][4];
-    rows_by_rows<Half, d>(s, shared.own[0], row0, shared.passing[t % 2][0]);
-    rows_by_rows<Half, d>(along, shared.own[1], row0, shared.passing[t % 2][1]);
-    const Sloped by{job, draw, plain(a, query0, t * tile)};
+    auto& [k, v] = shared.passing[t % 2];
+    const bool whole = plain(a, query0, t * tile);
     at.i = query0 + row0;
-    at.j = t * tile;
-    slopes<false>(by, at, s, along);
-    add_by_columns<Half, d>(dq, along, shared.passing[t % 2][0]);
+#pragma unroll 1
+    for (int from = 0; from < tile; from += 8 * columns_at_once) {
+      at.j = t * tile + from;
+      const Part part = part_at<false>(a, at, whole);
+      Scores s, along;
+      rows_by_rows<Half, d>(s, shared.own[0], row0, k, from);
+      rows_by_rows<Half, d>(along, shared.own[1], row0, v, from);
+      slopes_of_queries(part, query, s, along);
+      add_by_columns<Half, d>(dq, along, k, from);
+    }
     __syncthreads();
   }
   gpu::wait_copies<0>();
   put_tile<d>(job, job.dq, {query0 + row0, a.sq, at.b, at.g, at.r}, dq, a.scale);
 }
 
-// Everything is turned: rows are keys, columns queries, of wide heads half a tile at once: both sums of those
-// are half of a thread's registers.
+// Everything is turned: rows are keys, columns queries.
 template <class Half, int d>
-__global__ void __launch_bounds__(tile_threads) of_keys(AttentionBackward job) {
-  constexpr int count = d == 128 ? 4 : 8;
+__global__ void __launch_bounds__(tile_threads, 2) of_keys(AttentionBackward job) {
   auto& shared = gpu::shared<Shared<d>>();
   const Attend& a = job.attend;
   const std::int64_t blocks = (a.sk + tile - 1) / tile, group = blockIdx.x / blocks;
@@ -126,38 +176,49 @@ __global__ void __launch_bounds__(tile_threads) of_keys(AttentionBackward job) {
   const std::int64_t key0 = blockIdx.x % blocks * tile;
   const int row0 = int(threadIdx.x) / 32 * 16;
   const Tiles tiles = query_tiles(a, key0);
-  const std::int64_t each = tiles.last > tiles.first ? tiles.last - tiles.first : 0, total = each * a.heads;
+  const int each = tiles.last > tiles.first ? int(tiles.last - tiles.first) : 0, total = each * int(a.heads);
   fetch(shared.own[0], a.k, {key0, a.sk, at.b, at.g, 0});
   fetch(shared.own[1], a.v, {key0, a.sk, at.b, at.g, 0});
-  const auto fetch_queries = [&](std::int64_t t) {
+  const auto fetch_queries = [&](int t) {
     const Stretch rows{(tiles.first + t % each) * tile, a.sq, at.b, at.g, t / each};
     fetch(shared.passing[t % 2][0], a.q, rows);
     fetch(shared.passing[t % 2][1], job.dout, rows);
   };
-  if (total > 0) fetch_queries(0);
+  /// This thread's of the numbers of a tile's queries.
+  const auto number = [&](int t) {
+    const int i = int(threadIdx.x);
+    const Pair query{at.b, at.g, t / each, (tiles.first + t % each) * tile + i % tile, 0};
+    return i < tile ? lse_of(job, query) : delta_of(job, query);
+  };
+  if (total > 0) {
+    fetch_queries(0);
+    shared.numbers[0][threadIdx.x] = number(0);
+  }
   gpu::commit_copies();
-  const Draw draw = a.drawn(at);
   float dk[d / 8][4] = {}, dv[d / 8][4] = {};
-  for (std::int64_t t = 0; t < total; ++t) {
+  for (int t = 0; t < total; ++t) {
     if (t + 1 < total) fetch_queries(t + 1);
     gpu::commit_copies();
+    const float next = t + 1 < total ? number(t + 1) : 0;  // on its way while this tile is worked on
     gpu::wait_copies<1>();
     __syncthreads();
     auto& [q, dout] = shared.passing[t % 2];
     const std::int64_t query0 = (tiles.first + t % each) * tile;
     at.j = key0 + row0;
     at.r = t / each;
-    const Sloped by{job, draw, plain(a, query0, key0)};
+    const bool whole = plain(a, query0, key0);
 #pragma unroll 1
-    for (int from = 0; from < tile; from += 8 * count) {
-      float s[count][4], along[count][4];
+    for (int from = 0; from < tile; from += 8 * columns_at_once) {
+      at.i = query0 + from;
+      const Part part = part_at<true>(a, at, whole);
+      Scores s, along;
       rows_by_rows<Half, d>(s, shared.own[0], row0, q, from);
       rows_by_rows<Half, d>(along, shared.own[1], row0, dout, from);
-      at.i = query0 + from;
-      slopes<true>(by, at, s, along);
+      slopes_of_keys(part, shared.numbers[t % 2] + from, s, along);
       add_by_columns<Half, d>(dv, s, dout, from);
       add_by_columns<Half, d>(dk, along, q, from);
     }
+    shared.numbers[(t + 1) % 2][threadIdx.x] = next;
     __syncthreads();
   }
   gpu::wait_copies<0>();

@@ -29,13 +29,16 @@ struct Stretch {
 /// On its way when this returns: commit_copies() and wait_copies() follow.
 template <int d>
 __device__ __forceinline__ void fetch(Tile<d>& to, const Heads& from, const Stretch& rows) {
+  constexpr int pieces = d / 8, rows_at_once = tile_threads / pieces;
+  const int row0 = int(threadIdx.x) / pieces, piece = int(threadIdx.x) % pieces;
   const auto* numbers = reinterpret_cast<const std::uint16_t*>(from.one.data);
+  const std::int64_t left = rows.length - rows.first;
+  std::int64_t start = from.at(rows.first + row0, rows.b, rows.g, rows.r) + piece * 8;
 #pragma unroll
-  for (int i = 0; i < tile * d / 8 / tile_threads; ++i) {
-    const int at = int(threadIdx.x) + i * tile_threads, row = at / (d / 8), piece = at % (d / 8);
-    const bool inside = rows.first + row < rows.length;
-    const std::int64_t start = from.at(inside ? rows.first + row : 0, rows.b, rows.g, rows.r);
-    gpu::copy_async(to.piece(row, piece), numbers + start + piece * 8, inside);
+  for (int row = row0; row < row0 + tile; row += rows_at_once) {
+    const bool inside = row < left;
+    gpu::copy_async(to.piece(row, piece), numbers + (inside ? start : 0), inside);
+    start += rows_at_once * from.s;
   }
 }
 
@@ -48,7 +51,7 @@ __device__ __forceinline__ void rows_by_rows(float (&s)[count][4], Tile<d>& a, i
   for (int n = 0; n < count; ++n)
 #pragma unroll
     for (int i = 0; i < 4; ++i) s[n][i] = 0;
-#pragma unroll
+#pragma unroll 1
   for (int half = 0; half < d / 32; ++half) {  // channels 32 half .. + 31
     std::uint32_t left[2][4];
     gpu::load_matrices(left[0], a.piece(row0 + lane % 16, 4 * half + lane / 16));
@@ -90,49 +93,77 @@ __device__ __forceinline__ int fragment_column(int n, int i) {
   return 8 * n + int(threadIdx.x) % 4 * 2 + i % 2;
 }
 
-/// Who is seen among a tile's keys by a query, or sees a key among its queries (turned), and what is added:
-/// in columns of the tile, since a thread has no registers to say it of each in the whole matrix.
-template <bool turned>
+/// Who is seen among a tile's keys by a query, or sees a key among its queries: columns of the tile.
 struct Line {
-  Pair at;  // of column 0
   int first, last;
   const std::int32_t* segments;  // null: any
   std::int32_t segment;
-  const float* bias;  // of column 0; null: none
 
   __device__ __forceinline__ bool sees(int column) const {
     return column >= first && column < last && (!segments || segments[column] == segment);
-  }
-  __device__ __forceinline__ float bias_at(int column) const {
-    return bias ? bias[turned ? column : -column] : 0.0F;
-  }
-  __device__ __forceinline__ Pair pair(int column) const {
-    Pair out = at;
-    (turned ? out.i : out.j) += column;
-    return out;
   }
 };
 __device__ __forceinline__ int column_of(std::int64_t from_first) {
   return from_first < 0 ? 0 : from_first > tile ? tile : int(from_first);
 }
-__device__ __forceinline__ const float* bias_of(const Attend& a, const Pair& at) {
-  return a.bias ? a.bias + a.head_of(at) * a.distances + at.i - at.j + a.bias0 : nullptr;
-}
-__device__ __forceinline__ Line<false> line_of_query(const Attend& a, const Pair& at) {
+/// At the query and the first key of the tile; and turned, at the key and the first query.
+__device__ __forceinline__ Line line_of_query(const Attend& a, const Pair& at) {
   const bool inside = at.i < a.sq;
   const std::int32_t* segments = a.query_segments ? a.key_segments + at.b * a.sk + at.j : nullptr;
   const std::int32_t segment = segments && inside ? a.query_segments[at.b * a.sq + at.i] : 0;
   const int first = column_of(a.first_key(at.i) - at.j), last = column_of(a.last_key(at.i) - at.j);
-  return {at, first, inside && segment >= 0 ? last : 0, segments, segment, bias_of(a, at)};
+  return {first, inside && segment >= 0 ? last : 0, segments, segment};
 }
-__device__ __forceinline__ Line<true> line_of_key(const Attend& a, const Pair& at) {
+__device__ __forceinline__ Line line_of_key(const Attend& a, const Pair& at) {
   const bool inside = at.j < a.sk;
   const std::int32_t* segments = a.query_segments ? a.query_segments + at.b * a.sq + at.i : nullptr;
   const std::int32_t segment = segments && inside ? a.key_segments[at.b * a.sk + at.j] : 0;
   const std::int64_t first = a.causal ? at.j - a.diagonal : 0;
   const std::int64_t last = a.window > 0 ? at.j - a.diagonal + a.window : a.sq;
   const int end = column_of((last < a.sq ? last : a.sq) - at.i);
-  return {at, column_of(first - at.i), inside && segment >= 0 ? end : 0, segments, segment, bias_of(a, at)};
+  return {column_of(first - at.i), inside && segment >= 0 ? end : 0, segments, segment};
+}
+
+/// The pair of a warp's element: rows are queries and columns keys, or turned. At is that of the first.
+template <bool turned>
+__device__ __forceinline__ Pair pair_at(const Pair& at, int row, int column) {
+  Pair out = at;
+  out.i += turned ? column : row;
+  out.j += turned ? row : column;
+  return out;
+}
+
+/// A bit for each element of a warp's d-fragments that is seen, 4 n + i for element i of fragment n; and for
+/// each that dropout takes. Asked before there are scores and not unrolled: who is seen and random numbers
+/// want registers that products have.
+template <bool turned, int count>
+__device__ __forceinline__ std::uint32_t seen(const Attend& a, const Pair& at) {
+  std::uint32_t bits = 0;
+#pragma unroll 1
+  for (int half = 0; half < 2; ++half) {
+    const Pair start = pair_at<turned>(at, fragment_row(2 * half), 0);
+    const Line line = turned ? line_of_key(a, start) : line_of_query(a, start);
+#pragma unroll 1
+    for (int e = 0; e < 2 * count; ++e)
+      if (line.sees(fragment_column(e / 2, e))) bits |= 1U << (e / 2 * 4 + 2 * half + e % 2);
+  }
+  return bits;
+}
+template <bool turned, int count>
+__device__ __forceinline__ std::uint32_t dropped(const Attend& a, const Pair& at) {
+  const Draw draw = a.drawn(at);
+  std::uint32_t bits = 0;
+#pragma unroll 1
+  for (int e = 0; e < 4 * count; ++e)
+    if (a.kept(draw, pair_at<turned>(at, fragment_row(e % 4), fragment_column(e / 4, e))) == 0)
+      bits |= 1U << e;
+  return bits;
+}
+
+/// Where what is added to scores lies, if anything is: of column 0; behind this for the columns of a key,
+/// before it for those of a query, and only of those that are seen.
+__device__ __forceinline__ const float* bias_of(const Attend& a, const Pair& at) {
+  return a.bias + a.head_of(at) * a.distances + at.i - at.j + a.bias0;
 }
 
 /// Whether every query of a tile sees every key of another, with nothing added and nothing dropped.

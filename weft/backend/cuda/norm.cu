@@ -38,8 +38,9 @@ __device__ __forceinline__ Eight input(const Forward& job, std::int64_t row, std
   return e;
 }
 
+// So many blocks at once: nvcc is told, or it spills registers of long rows to have more.
 template <int chunks>
-__global__ void __launch_bounds__(256) forward(Forward job) {
+__global__ void __launch_bounds__(256, chunks > 1 ? 2 : 3) forward(Forward job) {
   const std::int64_t row = blockIdx.x;
   auto& scratch = gpu::shared<Scratch>();
   Eight held[chunks];

@@ -98,7 +98,8 @@ __device__ __forceinline__ void keep_groups(const Route& job, float* compared, f
     if (before(last, candidate(sums[j / each], j / each))) compared[j] = -INFINITY;
 }
 
-__global__ void __launch_bounds__(threads) choose_experts(Route job) {
+// Five blocks at once: with registers for more, some would be spilled.
+__global__ void __launch_bounds__(threads, 5) choose_experts(Route job) {
   const std::int64_t token = token_of_warp();
   if (token >= job.tokens) return;
   const int lane = lane_of_warp(), e = job.e, k = job.k;
