@@ -63,6 +63,31 @@ TEST_P(Conformance, accumulates_products_in_f32) {
       }
 }
 
+// As routers do: tokens by weights, what came of them by weights, and by tokens.
+TEST_P(Conformance, multiplies_and_adds_in_doubles) {
+  for (const Sizes& s : sizes)
+    for (const Dtype dtype : floats)
+      for (const Dtype wide : {dtype, Dtype::f64})
+        for (const Read a : {Read::as_is, Read::transposed})
+          for (const Read b : {Read::as_is, Read::transposed}) {
+            SCOPED_TRACE(told(s, dtype));
+            same(
+                [&](Desk& desk) {
+                  const Tensor left = desk.normal(held(s.m, s.k, a), wide);
+                  const Tensor right = desk.normal(held(s.k, s.n, b), dtype);
+                  const Tensor out = desk.normal({s.m, s.n}, Dtype::f64), bias = desk.normal({s.n});
+                  desk.kernels().matmul(out, left, right, {.a = a, .b = b, .bias = bias});
+                  desk.kernels().matmul(out, left, right, {.a = a, .b = b, .accumulate = true});
+                  desk.result("out", out, {1e-12, 1e-12});
+                  if (wide != Dtype::f64) return;
+                  const Tensor sum = desk.normal({s.m, s.n});
+                  desk.kernels().matmul(sum, left, right, {.a = a, .b = b, .accumulate = true});
+                  desk.result("sum", sum, {2e-7, 2e-7});
+                },
+                Lay::gaps);
+          }
+}
+
 TEST_P(Conformance, adds_a_bias_of_any_type_to_products) {
   for (const Dtype dtype : floats)
     for (const Dtype bias : {dtype, Dtype::f32})

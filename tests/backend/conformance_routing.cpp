@@ -58,6 +58,33 @@ TEST_P(Conformance, measures_how_evenly_experts_are_chosen) {
       });
 }
 
+/// What leaves is f32; what stays is rounded a few times as a double is.
+constexpr Tolerance in_doubles{1e-12, 1e-12};
+
+TEST_P(Conformance, chooses_weighs_and_balances_in_doubles) {
+  for (const Shapes& shape : shapes())
+    same([&](Desk& desk) {
+      const Tensor logits = desk.normal({tokens, shape.experts}, Dtype::f64, 2);
+      const Tensor bias = desk.normal({shape.experts}, Dtype::f32, 0.1);
+      const Routed routed{desk.blank({tokens, shape.k}), desk.blank({tokens, shape.k}, Dtype::i32)};
+      const bool biased = shape.how.score != RouterScore::softmax;
+      desk.kernels().route(routed, logits, biased ? bias : Tensor(), shape.how);
+      desk.result("experts", routed.experts, exactly);
+      desk.result("weights", routed.weights, {1e-7, 1e-7});
+      const Tensor dlogits = desk.normal({tokens, shape.experts}, Dtype::f64);
+      desk.kernels().route_backward(dlogits, desk.normal({tokens, shape.k}), logits, routed, shape.how);
+      const Tensor terms = desk.blank({tokens});
+      desk.kernels().balance(terms, dlogits, logits, desk.normal({3, shape.experts}), shape.how.score, 0.5F);
+      desk.result("terms", terms, {1e-6, 1e-6});
+      desk.kernels().square_log_sum(terms, dlogits, logits, 0.25F);
+      desk.result("squares", terms, {1e-7, 1e-7});
+      desk.result("dlogits", dlogits, in_doubles);
+      const Tensor values = desk.blank({tokens, shape.k}, Dtype::f64);
+      desk.kernels().top_k(values, routed.experts, logits);
+      desk.result("greatest", values, exactly);
+    });
+}
+
 TEST_P(Conformance, counts_drops_and_orders_what_was_chosen) {
   for (const std::int64_t experts : {1, 5, 64})
     for (const DropPolicy policy : {DropPolicy::probs, DropPolicy::position})

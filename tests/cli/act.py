@@ -217,7 +217,7 @@ PAIRS |= {
     "moe-token-drop-policy": (FULL_ROOM, "probs", "position"), "expert-model-parallel-size": (EXPERTS | DP2, "1", "2"), "moe-expert-parallel-size": (EXPERTS | DP2, "1", "2"),
     "expert-tensor-parallel-size": (EXPERTS | TP2 | {"disable-bias-linear": None}, "1", "2"), "expert-interval": (EXPERTS, "1", "2"),
     "moe-eval-capacity-factor": (FULL_ROOM | {"eval-interval": "2"}, "0.25", "4"), "moe-min-capacity": (FULL_ROOM, "0", "100"),
-    "moe-input-jitter-eps": (EXPERTS, "0.5", UNSET), "moe-router-force-load-balancing": (EXPERTS, True, UNSET), "moe-layer-recompute": (EXPERTS | {"num-layers": "4"}, True, UNSET),
+    "moe-input-jitter-eps": (EXPERTS, "0.5", UNSET), "moe-router-dtype": (EXPERTS, "fp32", "fp64"), "moe-router-force-load-balancing": (EXPERTS, True, UNSET), "moe-layer-recompute": (EXPERTS | {"num-layers": "4"}, True, UNSET),
     "mlp-type": (EXPERTS, "standard", "residual"), "disable-moe-token-dropping": (EXPERTS | {"moe-train-capacity-factor": "0.5"}, True, UNSET),
     "ds-sequence-parallel-size": ({"ranks": "2"}, "2", "1"),
     "checkpoint-num-layers": (FULL | {"num-layers": "4"}, "1", "4"), "activations-checkpoint-num-layers": (FULL | {"num-layers": "4"}, "1", "4"),
@@ -246,7 +246,7 @@ NOTHING_ELSE = "the page says that its values change nothing, and others are ref
 AS_IT_IS = "it asks for what is done anyway"
 SAME_NUMBERS = "its effect is on who computes what and when, and the numbers are the same by design: tests/equal"
 REASONS = {
-    **dict.fromkeys(("moe-router-dtype", "moe-token-dispatcher-type", "moe-upcycling-granularity", "remote-device", "main-grads-dtype",
+    **dict.fromkeys(("moe-token-dispatcher-type", "moe-upcycling-granularity", "remote-device", "main-grads-dtype",
                      "main-params-dtype", "megatron-fsdp-grad-comm-dtype", "megatron-fsdp-main-grads-dtype", "megatron-fsdp-main-params-dtype", "spec",
                      "outer-dp-sharding-strategy", "softmax-type", "data-impl"), NOTHING_ELSE),
     **dict.fromkeys(("exit-on-missing-checkpoint", "log-learning-rate-to-tensorboard", "log-loss-scale-to-tensorboard"), AS_IT_IS),

@@ -144,9 +144,9 @@ TEST(Dialect, says_once_and_with_the_reason_what_has_no_effect) {
 }
 
 TEST(Dialect, refuses_what_weft_cannot_do_all_at_once) {
-  refused({"--moe-router-dtype", "fp64", "--fp8-format", "hybrid", "--fp8-margin", "1"},
-          "weft cannot do this yet: routers in f64: --moe-router-dtype; 8-bit products: --fp8-format, "
-          "--fp8-margin");
+  refused({"--moe-token-dispatcher-type", "alltoall_seq", "--fp8-format", "hybrid", "--fp8-margin", "1"},
+          "weft cannot do this yet: a dispatcher of old: --moe-token-dispatcher-type; 8-bit products: "
+          "--fp8-format, --fp8-margin");
   refused({"--position-embedding-type", "mrope"},
           "weft cannot do this yet: positions of images and video: --position-embedding-type");
   refused({"--grpo-iterations", "2"}, "weft cannot do this yet: reinforcement learning: --grpo-iterations");
@@ -170,6 +170,9 @@ TEST(Dialect, reads_mixtures_of_experts_in_megatrons_words_and_in_deepspeeds) {
   EXPECT_EQ(x.router.score, RouterScore::sqrt_softplus);
   EXPECT_EQ(x.router.capacity, 1.5);
   EXPECT_EQ(c->config.parallel.ep, 2);
+  EXPECT_EQ(x.router.precision, RouterPrecision::f32);
+  EXPECT_EQ(read({"--moe-router-dtype", "fp64"})->config.model.experts.router.precision,
+            RouterPrecision::f64);
   const auto old = read({"--num-experts", "4", "--topk", "1", "--expert-interval", "2", "--moe-loss-coeff",
                          "0.1", "--moe-train-capacity-factor", "2", "--moe-expert-parallel-size", "4"});
   const ExpertsConfig& y = old->config.model.experts;

@@ -80,6 +80,28 @@ TEST_P(Experts, give_the_same_bits_in_exact_mode) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, Experts, ::testing::ValuesIn(layouts()), name_of_layout);
 
+TEST(ExpertsChosenInDoubles, learn_as_on_one_rank) {
+  ModelConfig config = mixture();
+  config.experts.router.precision = RouterPrecision::f64;
+  for (const bool exact : {false, true}) {
+    const Curve one = train(config, one_rank({.micro_batch = 2, .steps = few, .exact = exact}));
+    EXPECT_NE(one.norms, alone(2, exact).norms);
+    for (const ParallelConfig& parallel :
+         {ParallelConfig{.dp = 2, .ep = 2},
+          {.tp = 2, .dp = 1, .ep = 2, .etp = 1},
+          {.tp = 2, .cp = 2, .dp = 2, .ep = 4, .etp = 1, .sequence = true, .zero = 1}}) {
+      const Cut cut{.parallel = parallel, .micro_batch = 2, .steps = few, .exact = exact};
+      const Curve many = train(config, cut);
+      EXPECT_EQ(difference(many, one, rounding_of(config, cut)), "") << name_of(cut) << exact;
+      if (!exact) continue;
+      EXPECT_EQ(many.losses, one.losses) << name_of(cut);
+      EXPECT_EQ(many.norms, one.norms) << name_of(cut);
+    }
+    const Cut counted{.parallel = {.dp = 2, .ep = 2}, .micro_batch = 2, .exact = exact, .always = {0, 2, 5}};
+    EXPECT_EQ(memory_difference(config, counted), "") << exact;
+  }
+}
+
 // The gate is whole on every rank, and the MLP cut as others are.
 TEST(ExpertsBesideAnMlp, learn_as_on_one_rank) {
   ModelConfig config = mixture();

@@ -129,6 +129,14 @@ std::vector<Case> mixtures() {
            }),
       // Every token shifts every other's share: only where all are chosen does no small change choose others.
       with("experts_shared_out", mixture(tiny_llama(), {.chosen = 4, .balancing = {Balancing::sinkhorn}})),
+      with("experts_chosen_in_doubles",
+           mixture(tiny_llama(), {.z_loss = 0.5, .precision = RouterPrecision::f64})),
+      with("experts_chosen_in_doubles_with_biases",
+           mixture(tiny_gpt2(), {.chosen = 1, .softmax_first = true, .precision = RouterPrecision::f64})),
+      with("experts_shared_out_in_doubles", mixture(tiny_llama(), {.chosen = 4,
+                                                                   .balancing = {Balancing::sinkhorn},
+                                                                   .jitter = 0.3,
+                                                                   .precision = RouterPrecision::f64})),
       with("experts_under_noise", mixture(tiny_llama(), {.jitter = 0.3})),
       with("experts_of_further_tokens_through_one_layer", mixture(tiny_ahead(tiny_llama()), {.z_loss = 0.5}),
            [](auto& c) {

@@ -2,6 +2,7 @@
 #include <rapidcheck.h>
 
 #include "tests/ops/fixture.h"
+#include "weft/ops/elementwise.h"
 #include "weft/ops/matmul.h"
 #include "weft/tensor/meter.h"
 
@@ -135,6 +136,23 @@ TEST_F(Matmul, says_which_shapes_do_not_fit) {
               ops::matmul_into(random({2, 2}), random({2, 3}), random({1, 3, 2}));
             }),
             "matmul: [2, 3] by [1, 3, 2] into [2, 2] mixes matrices and batches");
+}
+
+// b^T a, wider than either: what is far below a float's last bit of the sum is kept.
+TEST_F(Matmul, adds_in_double_where_the_result_or_a_matrix_is) {
+  const Tensor a = holding({1, 3}, {1, 0x1p-30, -1}), b = holding({3, 1}, {1, 1, 1}, Dtype::bf16);
+  const Tensor out = zeros({1, 1}, Dtype::f64), narrow = holding({1, 1}, {1});
+  ops::matmul_into(out, a, b);
+  EXPECT_EQ(numbers(out), std::vector<double>{0x1p-30});
+  ops::matmul_into(narrow, ops::cast(a, Dtype::f64), b, {.accumulate = true});
+  EXPECT_EQ(numbers(narrow), std::vector<double>{1});
+  const auto said = [&](const Tensor& to, const Tensor& left, const MatmulArgs& how) {
+    return refused([&] { ops::matmul_into(to, left, b, how); });
+  };
+  EXPECT_EQ(said(out, integers({1, 3}, {1, 1, 1}), {}), "matmul: a is i32, not f32, bf16 or f16");
+  EXPECT_EQ(said(out, a, {.slabs = 3}), "matmul: 3 slabs, and a sum in double has none");
+  EXPECT_EQ(said(zeros({1, 1}, Dtype::bf16), ops::cast(a, Dtype::f64), {}),
+            "matmul: out is bf16, and a sum in double is stored as f64 or f32");
 }
 
 TEST_F(Matmul, says_which_operands_it_cannot_read) {

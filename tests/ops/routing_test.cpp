@@ -6,6 +6,8 @@
 #include <numeric>
 
 #include "tests/ops/fixture.h"
+#include "weft/ops/elementwise.h"
+#include "weft/ops/permute.h"
 
 namespace weft {
 namespace {
@@ -110,6 +112,32 @@ TEST_F(Routing, chooses_and_weighs_experts_as_the_definition_says) {
   }
 }
 
+TEST_F(Routing, tells_doubles_apart_that_are_one_float) {
+  const Tensor logits = holding({1, 3}, {1, 1 + 1e-12, 1 - 1e-12}, Dtype::f64);
+  const Routed routed = ops::route(logits, {}, 2, {.softmax_first = true});
+  EXPECT_EQ(numbers(routed.experts), (Numbers{1, 0}));
+  EXPECT_EQ(numbers(ops::top_k(logits, 2).indices), (Numbers{1, 0}));
+  EXPECT_EQ(numbers(ops::top_k(logits, 2).values), (Numbers{1 + 1e-12, 1}));
+  EXPECT_EQ(numbers(ops::route(ops::cast(logits, Dtype::f32), {}, 2, {}).experts), (Numbers{0, 1}));
+}
+
+// Steps as small as a float's last bits: differences of terms are those of f32, so they are summed here.
+TEST_F(Routing, has_gradients_of_doubles_for_doubles) {
+  const Tensor logits = random({tokens, experts}, Dtype::f64, 2), narrow = ops::cast(logits, Dtype::f32);
+  const Tensor factors = random({3, experts}), dweights = random({tokens, 2});
+  const RouteArgs how{.score = RouterScore::sigmoid, .scaling = 2.5F};
+  const auto gradient = [&](const Tensor& at) {
+    const Tensor d = zeros({tokens, experts}, at.dtype());
+    const Routed routed = ops::route(at, {}, 2, how);
+    ops::route_backward_into(d, dweights, at, routed, how);
+    (void)ops::balance(d, at, factors, how.score, 0.5F);
+    (void)ops::square_log_sum(d, at, 0.25F);
+    return numbers(d);
+  };
+  EXPECT_EQ(difference(gradient(logits), gradient(narrow), {1e-5, 1e-5}), "");
+  EXPECT_EQ(difference(gradient(ops::cast(narrow, Dtype::f64)), gradient(narrow), {1e-6, 1e-6}), "");
+}
+
 TEST_F(Routing, gives_ties_to_the_lower_index) {
   const Routed routed = ops::route(holding({1, 4}, {1, 3, 3, 3}), {}, 2, {});
   EXPECT_EQ(numbers(routed.experts), (Numbers{1, 2}));
@@ -209,6 +237,11 @@ TEST_F(Routing, refuses_what_is_no_choice) {
   EXPECT_EQ(said(3, {.groups = 2, .groups_kept = 1}), "route: 3 experts of the best 1 of 2 groups of 2");
   EXPECT_EQ(said(1, {.groups = 2, .groups_kept = 2}),
             "route: 1 experts are fewer than the 2 groups they are chosen from");
+  EXPECT_EQ(refused([&] {
+              ops::route_backward_into(zeros({2, 4}, Dtype::f64), zeros({2, 2}), logits,
+                                       ops::route(logits, {}, 2, {}), {});
+            }),
+            "route_backward: dlogits is f64, not f32");
   EXPECT_EQ(refused([&] {
               (void)ops::route(random({2, 0}), {}, 1, {});
             }),

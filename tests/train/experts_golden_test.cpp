@@ -120,7 +120,7 @@ std::vector<Original> originals() {
   return {
       {"m1", "run.json", m1()},
       {"m1", "run_allgather.json", m1()},
-      {"m1", "run_router_fp64.json", m1()},
+      {"m1", "run_router_fp64.json", with(m1(), [](RouterConfig& r) { r.precision = RouterPrecision::f64; })},
       {"m1", "run_per_token_loss.json", m1(), true, "probe_grads_per_token_loss.safetensors"},
       {"m1",
        "run_two_losses.json",

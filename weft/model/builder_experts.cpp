@@ -74,6 +74,7 @@ Router Builder::router(const std::string& name, int layer) const {
            .policy = r.drop,
            .jitter = float(r.jitter),
            .by_chance = r.by_chance,
+           .precision = r.precision == RouterPrecision::f64 ? Dtype::f64 : Dtype::f32,
            .sinkhorn = r.sinkhorn(),
            .bias_rate = r.bias_rate,
            .layer = layer},

@@ -21,6 +21,11 @@ constexpr std::array<std::string_view, 5> words(Balancing) {
   return {"none", "aux_loss", "seq_aux_loss", "global_aux_loss", "sinkhorn"};
 }
 
+/// What a router compares experts in: logits, scores, losses and their gradients.
+enum class RouterPrecision : std::uint8_t { f32, f64 };
+
+constexpr std::array<std::string_view, 2> words(RouterPrecision) { return {"f32", "f64"}; }
+
 struct RouterConfig {
   int chosen = 2;
   RouterScore score = RouterScore::softmax;
@@ -38,6 +43,7 @@ struct RouterConfig {
   int least_rows = 0;                         // that an expert takes, however small its share
   double jitter = 0.0;                        // of what a router reads, a share of it at most
   bool by_chance = false;                     // whatever is read: to measure speed
+  RouterPrecision precision = RouterPrecision::f32;
 
   bool sinkhorn() const { return balancing.size() == 1 && balancing.front() == Balancing::sinkhorn; }
 };
@@ -90,6 +96,7 @@ void describe(Visitor& v, RouterConfig& c) {
   v("jitter", c.jitter, OnResume::step,
     "noise on what routers read in training: a factor from 1 - this to 1 + this", legal::below_one);
   v("by_chance", c.by_chance, OnResume::step, "choose experts by chance, to measure speed");
+  v("precision", c.precision, OnResume::step, "type of logits, scores, losses and their gradients");
 }
 
 template <class Visitor>

@@ -1,4 +1,4 @@
-// Logits are few numbers a token and stay f32, whatever activations are.
+// Logits are few numbers a token and stay f32, or f64, whatever activations are.
 #include "weft/nn/router.h"
 
 #include <cmath>
@@ -19,6 +19,14 @@ namespace {
 /// Rows [t, c] of tokens [s, b] as [s, b, c].
 Tensor by_step(const Tensor& rows, std::int64_t samples) {
   return rows.view({rows.dim(0) / samples, samples, rows.dim(1)});
+}
+
+/// to f32 [e] += the sum of rows [t, e], in their type
+void add_rows(const Tensor& to, const Tensor& rows) {
+  if (rows.dtype() != Dtype::f64) return ops::sum_rows_into(to, rows);
+  const Tensor ones = ops::zeros(rows.device(), {1, rows.dim(0)});
+  ops::fill(ones, 1);
+  ops::matmul_into(to.view({1, to.elements()}), ones, rows, {.accumulate = true});
 }
 
 }  // namespace
@@ -47,7 +55,7 @@ void Router::begin_step() {
 }
 
 Tensor Router::logits(const Tensor& x) const {
-  Tensor out = empty(x.device(), {x.dim(0), experts()});
+  Tensor out = empty(x.device(), {x.dim(0), experts()}, options_.precision);
   ops::matmul_into(out, x, weight_.value, {.b = Read::transposed, .bias = bias_ ? bias_->value : Tensor()});
   return out;
 }
@@ -55,7 +63,7 @@ Tensor Router::logits(const Tensor& x) const {
 Router::Out Router::forward(Pass& pass, const Tensor& x) {
   const Tensor heard = jitters(pass) ? ops::multiply(x, jitter(pass, x)) : x;
   const bool guesses = options_.by_chance && pass.training();
-  const Tensor scored = guesses ? chance(pass, x) : logits(heard.rows());
+  const Tensor scored = guesses ? ops::cast(chance(pass, x), options_.precision) : logits(heard.rows());
   const Routed routed = choose(pass, scored, x);
   const Tensor dlogits = balance(pass, scored, x);
   const auto& room = options_.room(pass.training());
@@ -90,7 +98,8 @@ Routed Router::choose(const Pass& pass, const Tensor& scored, const Tensor& x) c
   if (!options_.sinkhorn || !pass.training())
     return ops::route(scored, bias, options_.chosen, options_.route);
   const Tensor experts = here(shared_out(whole(scored, x.dim(1)), options_.chosen), x).rows();
-  return {weights_at(scored, experts, options_.route.score), ops::contiguous(experts)};
+  const Tensor narrow = ops::cast(scored, Dtype::f32);
+  return {weights_at(narrow, experts, options_.route.score), ops::contiguous(experts)};
 }
 
 Tensor Router::jitter(const Pass& pass, const Tensor& x) const {
@@ -138,7 +147,8 @@ Tensor Router::factors(const BalanceLoss& loss, const Tensor& plain, std::int64_
 Tensor Router::balance(Pass& pass, const Tensor& scored, const Tensor& x) {
   if (options_.losses.empty() && options_.z_loss == 0) return {};
   const bool differentiated = pass.training() && !pass.forgetful();
-  const Tensor dlogits = differentiated ? ops::zeros(scored.device(), scored.shape()) : Tensor();
+  const Tensor dlogits =
+      differentiated ? ops::zeros(scored.device(), scored.shape(), scored.dtype()) : Tensor();
   const float factor = pass.place().factors.balance;
   const std::int64_t samples = x.dim(1);
   if (!options_.losses.empty()) {
@@ -171,22 +181,29 @@ void Router::tell(Pass& pass, int which, const Tensor& terms, std::int64_t sampl
   pass.add_loss(loss_number, all.view({all.elements()}));
 }
 
+/// dx f32 [t, h] += dlogits [t, e] W
+void Router::add_input_grad(const Tensor& dx, const Tensor& dlogits) const {
+  const Tensor w = in_doubles() ? weight_.value : ops::cast(weight_.value, Dtype::f32);
+  ops::matmul_into(dx, dlogits, w, {.accumulate = true});
+}
+
 void Router::backward(Pass& pass, const Tensor& dx, const Tensor& dweights, const Tensor& x) {
   const Saved saved = pass.take<Saved>();
+  const Tensor& logits = saved.logits;
   const Tensor dlogits =
-      saved.dlogits ? saved.dlogits : ops::zeros(saved.logits.device(), saved.logits.shape());
-  ops::route_backward_into(dlogits, dweights, saved.logits, saved.routed, options_.route);
-  const Tensor w = ops::cast(weight_.value, Dtype::f32);
+      saved.dlogits ? saved.dlogits : ops::zeros(logits.device(), logits.shape(), logits.dtype());
+  ops::route_backward_into(dlogits, dweights, logits, saved.routed, options_.route);
   Tensor heard = x;
   if (jitters(pass)) {
-    const Tensor factors = jitter(pass, x), dheard = ops::matmul(dlogits, w);
+    const Tensor factors = jitter(pass, x), dheard = ops::zeros(dx.device(), dx.shape());
+    add_input_grad(dheard, dlogits);
     ops::multiply_into(dheard, dheard, ops::cast(factors, Dtype::f32).rows());
     ops::add_into(dx, dx, dheard);
     heard = ops::multiply(x, factors);
   } else {
-    ops::matmul_into(dx, dlogits, w, {.accumulate = true});
+    add_input_grad(dx, dlogits);
   }
-  owe(pass.weight_grads(), by_step(dlogits, x.dim(1)), ops::cast(heard, Dtype::f32));
+  owe(pass.weight_grads(), by_step(dlogits, x.dim(1)), in_doubles() ? heard : ops::cast(heard, Dtype::f32));
 }
 
 // As of every matrix that is whole on all ranks: where sequences are cut and exact sums are asked for, whole
@@ -208,7 +225,7 @@ void Router::owe(Debts& debts, const Tensor& dlogits, const Tensor& x) {
     });
   if (bias_ && bias_->grad.wanted())
     debts.owe([sink = &bias_->grad, mine, rows, all_d] {
-      ops::sum_rows_into(sink->sum().slice(0, rows.from, rows.count), mine(all_d));
+      add_rows(sink->sum().slice(0, rows.from, rows.count), mine(all_d));
       sink->added();
     });
 }

@@ -56,6 +56,7 @@ class Router {
     DropPolicy policy = DropPolicy::probs;
     float jitter = 0;
     bool by_chance = false;
+    Dtype precision = Dtype::f32;  // or f64: of logits, scores and losses, and of their gradients
     bool sinkhorn = false;
     double bias_rate = 0;
     int layer = 0;
@@ -90,10 +91,12 @@ class Router {
 
  private:
   struct Saved {
-    Tensor logits, dlogits;  // f32 [t, e]; the latter of the balancing losses, empty without
+    Tensor logits, dlogits;  // [t, e]; the latter of the balancing losses, empty without
     Routed routed;
   };
+  bool in_doubles() const { return options_.precision == Dtype::f64; }
   Tensor logits(const Tensor& x) const;
+  void add_input_grad(const Tensor& dx, const Tensor& dlogits) const;
   bool jitters(const Pass& pass) const { return options_.jitter != 0 && pass.training(); }
   Tensor jitter(const Pass& pass, const Tensor& x) const;
   Tensor chance(const Pass& pass, const Tensor& x) const;

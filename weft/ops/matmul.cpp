@@ -39,6 +39,23 @@ void check_types(const Door& door, const Tensor& out, const Tensor& a, const Ten
     door.refuse(Kind::shape, "out is ", out.dtype(), ", neither f32 nor the operands' ", a.dtype());
 }
 
+/// Whether a product is one in double: what it is made of are then matrices of any types.
+bool check_doubles(const Door& door, const Tensor& out, const Tensor& a, const Tensor& b,
+                   const MatmulArgs& how) {
+  const auto wide = [](const Tensor& x) { return x.dtype() == Dtype::f64; };
+  if (!wide(out) && !wide(a) && !wide(b)) return false;
+  const auto known = [&](const char* what, const Tensor& x) {
+    if (!wide(x)) door.floats(what, x);
+  };
+  known("a", a);
+  known("b", b);
+  if (!wide(out) && out.dtype() != Dtype::f32)
+    door.refuse(Kind::shape, "out is ", out.dtype(), ", and a sum in double is stored as f64 or f32");
+  door.ranked("a", a, 2, 2);
+  if (how.slabs != 1) door.refuse(Kind::shape, how.slabs, " slabs, and a sum in double has none");
+  return true;
+}
+
 void check_slabs(const Door& door, std::int64_t k, const MatmulArgs& how) {
   if (how.slabs < 1 || k % how.slabs != 0)
     door.refuse(Kind::shape, "k ", k, " cannot be cut into ", how.slabs, " equal slabs");
@@ -69,7 +86,8 @@ Tensor matmul(const Tensor& a, const Tensor& b, const MatmulArgs& how) {
 
 void matmul_into(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how) {
   const Door door("matmul", a);
-  check_types(door, out, a, b);
+  door.given("b", b).given("out", out);
+  if (!check_doubles(door, out, a, b, how)) check_types(door, out, a, b);
   door.ranked("a", a, 2, 3);
   if (a.rank() != b.rank() || a.rank() != out.rank())
     door.refuse(Kind::shape, a.shape(), " by ", b.shape(), " into ", out.shape(),

@@ -8,7 +8,8 @@ namespace weft::ops {
 /// a [.., m, k] b [k, n] -> [.., m, n] (leading dimensions of a are merged, if a is read as it is), or
 /// a [batch, m, k] b [batch, k, n] -> [batch, m, n]. Of a's type. Any operand may be a transposed view.
 Tensor matmul(const Tensor& a, const Tensor& b, const MatmulArgs& how = {});
-/// out is f32 or of the operands' type.
+/// out is f32 or of the operands' type. Where out or a matrix is f64 the sums are in double: a and b may then
+/// be of two types, and out is f64 or f32.
 void matmul_into(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how = {});
 
 /// a [rows, k] b [groups, k, n] -> [rows, n]: the rows of group g meet b[g].

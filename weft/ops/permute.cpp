@@ -16,11 +16,12 @@ void check_index(const Door& door, const Tensor& x, const Tensor& index) {
 
 TopK top_k(const Tensor& x, std::int64_t k) {
   const Door door("top_k", x);
-  door.typed("x", x, Dtype::f32).ranked("x", x, 1, Dims::max_rank);
+  if (x.dtype() != Dtype::f64) door.typed("x", x, Dtype::f32);
+  door.ranked("x", x, 1, Dims::max_rank);
   if (k < 0 || k > x.dim(-1)) door.refuse(Kind::usage, "the ", k, " greatest of ", x.dim(-1), " elements");
   Dims dims = x.shape();
   dims[-1] = k;
-  const TopK out{empty(x.device(), Shape(dims)), empty(x.device(), Shape(dims), Dtype::i32)};
+  const TopK out{empty(x.device(), Shape(dims), x.dtype()), empty(x.device(), Shape(dims), Dtype::i32)};
   count::pass(x, Work::other, count::add, count::traffic(x, out.values, out.indices));
   x.device().kernels().top_k(out.values, out.indices, x);
   return out;

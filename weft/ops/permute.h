@@ -6,10 +6,10 @@
 namespace weft::ops {
 
 struct TopK {
-  Tensor values;   // f32 [.., k], descending
+  Tensor values;   // [.., k] of x's type, descending
   Tensor indices;  // i32 [.., k]; of equal values the lower index comes first
 };
-/// x f32 [.., e]
+/// x f32 or f64 [.., e]
 TopK top_k(const Tensor& x, std::int64_t k);
 
 /// x [t, h], index i32 [n] -> [n, h]: row index[i], zeros where it is negative

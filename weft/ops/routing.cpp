@@ -1,4 +1,4 @@
-// Doors of the router: everything is small, f32 or whole numbers, and fills its memory.
+// Doors of the router: everything is small, f32, f64 or whole numbers, and fills its memory.
 #include "weft/ops/routing.h"
 
 #include <limits>
@@ -10,12 +10,13 @@ namespace weft::ops {
 namespace {
 
 void check_logits(const Door& door, const Tensor& logits) {
-  door.typed("logits", logits, Dtype::f32).ranked("logits", logits, 2, 2).contiguous("logits", logits);
+  if (logits.dtype() != Dtype::f64) door.typed("logits", logits, Dtype::f32);
+  door.ranked("logits", logits, 2, 2).contiguous("logits", logits);
   if (logits.dim(1) < 1) door.refuse(Kind::shape, "logits ", logits.shape(), " are of no expert");
 }
 
 void check_gradient(const Door& door, const Tensor& dlogits, const Tensor& logits) {
-  if (dlogits) door.holds("dlogits", dlogits, Dtype::f32, logits.shape()).contiguous("dlogits", dlogits);
+  if (dlogits) door.holds("dlogits", dlogits, logits.dtype(), logits.shape()).contiguous("dlogits", dlogits);
 }
 
 void check_choice(const Door& door, const Tensor& logits, std::int64_t k, const RouteArgs& how) {

@@ -1,14 +1,16 @@
-// Choosing experts for tokens, and what balances them. Scores, choices and their gradients are f32.
+// Choosing experts for tokens, and what balances them. Logits are f32 or f64; so are then scores, what is
+// compared, and gradients of logits. What leaves is f32: weights, and terms of losses.
 #pragma once
 
 #include "weft/tensor/kernels.h"
 
 namespace weft::ops {
 
-/// logits f32 [t, e], bias f32 [e] or empty -> k experts a token and their weights; the bias helps to choose
+/// logits [t, e], bias f32 [e] or empty -> k experts a token and their weights; the bias helps to choose
 /// and is in no weight.
 Routed route(const Tensor& logits, const Tensor& bias, std::int64_t k, const RouteArgs& how);
-/// dlogits [t, e] += the derivative of the weights times dweights [t, k]; none of the bias.
+/// dlogits [t, e], of the logits' type, += the derivative of the weights times dweights [t, k]; none of the
+/// bias.
 void route_backward_into(const Tensor& dlogits, const Tensor& dweights, const Tensor& logits,
                          const Routed& routed, const RouteArgs& how);
 

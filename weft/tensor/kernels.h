@@ -19,7 +19,9 @@ class Kernels {
   virtual ~Kernels() = default;
   virtual const char* name() const = 0;
 
-  // ---- products: f32, bf16, f16 operands, sums in f32; out f32 or the operands' type
+  // ---- products: f32, bf16, f16 operands, sums in f32; out f32 or the operands' type. Where out or an
+  // operand of matmul is f64, sums are in double: operands then may be of two types, out is f64 or f32, all
+  // of rank 2
   /// out[.., m, n] (+)= a[.., m, k] b[.., k, n] (+ bias[n]); rank 2 or 3, all of one rank; the last dimension
   /// has step 1, the others any (ops turns a transposed view into Read::transposed); bias mixed
   virtual void matmul(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how) {
@@ -205,8 +207,8 @@ class Kernels {
   }
 
   // ---- choosing and moving rows (experts)
-  /// The k greatest of every row of x [t, e] f32, in descending order, ties to the lower index: values f32,
-  /// indices i32 [t, k]
+  /// The k greatest of every row of x [t, e] f32 or f64, in descending order, ties to the lower index: values
+  /// [t, k] of that type, indices i32 [t, k]
   virtual void top_k(const Tensor& values, const Tensor& indices, const Tensor& x) {
     next({"top_k", Work::other}, &Kernels::top_k, values, indices, x);
   }
@@ -221,7 +223,8 @@ class Kernels {
     next({"scatter_add_rows", Work::other}, &Kernels::scatter_add_rows, out, x, index, weight);
   }
 
-  // ---- experts for tokens: logits f32 [t, e], contiguous like all that is f32, f64 or integer here
+  // ---- experts for tokens: logits f32 or f64 [t, e], of whose type their gradients are and what is computed
+  // on the way; contiguous like all that is f32, f64 or integer here
   /// k experts for every token, and their weights; bias f32 [e] or empty is added to what is compared, and is
   /// in no weight
   virtual void route(const Routed& out, const Tensor& logits, const Tensor& bias, const RouteArgs& how) {

@@ -3,6 +3,7 @@
 #include "weft/backend/cpu/choose.h"
 
 #include "weft/backend/cpu/fast/attention.h"
+#include "weft/backend/cpu/fast/doubles.h"
 #include "weft/backend/cpu/fast/kernels.h"
 #include "weft/backend/cpu/onednn/engine.h"
 #include "weft/backend/cpu/reference/kernels.h"
@@ -20,6 +21,7 @@ class ProductKernels final : public FastKernels {
       : FastKernels(threads), products_(std::move(products)) {}
   const char* name() const override { return "cpu"; }
   void matmul(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how) override {
+    if (fast::in_doubles(out, a, b)) return fast::product_in_doubles(out, a, b, how, threads());
     products_.matmul(out, a, b, how);
   }
   void grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Groups& groups,

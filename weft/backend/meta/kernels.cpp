@@ -2,10 +2,12 @@
 #include "weft/backend/meta/kernels.h"
 
 #include "weft/backend/cpu/fast/attention.h"
+#include "weft/backend/cpu/fast/doubles.h"
 
 namespace weft {
 
 void MetaKernels::matmul(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how) {
+  if (fast::in_doubles(out, a, b)) return;  // it asks the device for nothing
   device_->allocate(products_.matmul_bytes(out, a, b, how, device_->threads()), Use::workspace);
 }
 

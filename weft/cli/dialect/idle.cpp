@@ -301,6 +301,7 @@ constexpr Idle table[] = {
     {"model.experts.router.least_rows", no_experts, experts},
     {"model.experts.router.jitter", no_experts, experts},
     {"model.experts.router.by_chance", no_experts, experts},
+    {"model.experts.router.precision", no_experts, experts},
     {"log.experts_by_layer", no_experts, experts},
     {"parallel.etp", no_experts, experts},
     {"model.experts.router.bias_rate",

@@ -1,4 +1,4 @@
-// Experts for tokens: a few numbers a token, so plain loops of floats, each token for itself.
+// Experts for tokens: a few numbers a token, so plain loops of floats or doubles, each token for itself.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -13,38 +13,51 @@ using fast::me;
 
 namespace {
 
-constexpr float infinity = std::numeric_limits<float>::infinity();
-constexpr float least_sum = 1e-20F;
+template <class T>
+constexpr T infinity = std::numeric_limits<T>::infinity();
+template <class T>
+constexpr T least_sum = T(1e-20L);
 constexpr std::int64_t worth = 16;  // an exponential, in additions
 
-float softplus(float x) { return std::max(x, 0.0F) + std::log1p(std::exp(-std::abs(x))); }
-float sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
-float score_of(float x, RouterScore score) {
+template <class T>
+T softplus(T x) {
+  return std::max(x, T(0)) + std::log1p(std::exp(-std::abs(x)));
+}
+template <class T>
+T sigmoid(T x) {
+  return 1 / (1 + std::exp(-x));
+}
+template <class T>
+T score_of(T x, RouterScore score) {
   return score == RouterScore::sigmoid ? sigmoid(x) : std::sqrt(softplus(x));
 }
-float slope_of(float x, RouterScore score) {
-  const float s = sigmoid(x);
+template <class T>
+T slope_of(T x, RouterScore score) {
+  const T s = sigmoid(x);
   return score == RouterScore::sigmoid ? s * (1 - s) : s / (2 * std::sqrt(softplus(x)));
 }
 
 /// to = exp(x - max) / sum; returns log of the sum of exp(x). to may be x.
-float softmax_of(float* to, const float* x, std::int64_t n) {
-  const float max = *std::max_element(x, x + n);
-  float sum = 0;
+template <class T>
+T softmax_of(T* to, const T* x, std::int64_t n) {
+  const T max = *std::max_element(x, x + n);
+  T sum = 0;
   for (std::int64_t i = 0; i < n; ++i) sum += to[i] = std::exp(x[i] - max);
   for (std::int64_t i = 0; i < n; ++i) to[i] /= sum;
   return max + std::log(sum);
 }
 
-float sum_of(const float* x, std::int64_t n) {
-  float sum = 0;
+template <class T>
+T sum_of(const T* x, std::int64_t n) {
+  T sum = 0;
   for (std::int64_t i = 0; i < n; ++i) sum += x[i];
   return sum;
 }
 
 /// places of the k greatest of n, of equal ones the lower; a NaN counts as the greatest.
-void greatest(const float* x, std::int64_t n, std::int32_t* places, std::int64_t k) {
-  const auto rank = [&](std::int64_t i) { return std::isnan(x[i]) ? infinity : x[i]; };
+template <class T>
+void greatest(const T* x, std::int64_t n, std::int32_t* places, std::int64_t k) {
+  const auto rank = [&](std::int64_t i) { return std::isnan(x[i]) ? infinity<T> : x[i]; };
   std::int64_t held = 0;
   for (std::int64_t i = 0; i < n; ++i) {
     if (held == k && !(rank(i) > rank(places[k - 1]))) continue;
@@ -55,13 +68,14 @@ void greatest(const float* x, std::int64_t n, std::int32_t* places, std::int64_t
 }
 
 /// One token's choice, with room for its numbers.
+template <class T>
 struct Choice {
   const RouteArgs& how;
   std::int64_t e, k;
-  float *scores, *compared, *sums;  // [e] each
-  std::int32_t* few;                // [e]
+  T *scores, *compared, *sums;  // [e] each
+  std::int32_t* few;            // [e]
 
-  void score(const float* logits) const {
+  void score(const T* logits) const {
     if (how.score == RouterScore::softmax && !how.softmax_first)
       std::copy_n(logits, e, scores);
     else if (how.score == RouterScore::softmax)
@@ -80,37 +94,37 @@ struct Choice {
     greatest(sums, how.groups, few, how.groups_kept);
     for (std::int64_t g = 0; g < how.groups; ++g)
       if (std::find(few, few + how.groups_kept, std::int32_t(g)) == few + how.groups_kept)
-        std::fill_n(compared + g * each, each, -infinity);
+        std::fill_n(compared + g * each, each, -infinity<T>);
   }
-  void choose(const float* logits, const float* bias, float* weights, std::int32_t* experts) const {
+  void choose(const T* logits, const float* bias, float* weights, std::int32_t* experts) const {
     score(logits);
-    for (std::int64_t i = 0; i < e; ++i) compared[i] = scores[i] + (bias ? bias[i] : 0);
+    for (std::int64_t i = 0; i < e; ++i) compared[i] = scores[i] + T(bias ? bias[i] : 0);
     keep_groups();
     greatest(compared, e, experts, k);
-    for (std::int64_t i = 0; i < k; ++i) weights[i] = scores[experts[i]];
-    if (how.score == RouterScore::softmax && !how.softmax_first) softmax_of(weights, weights, k);
+    T* chosen = sums;  // groups are done with
+    for (std::int64_t i = 0; i < k; ++i) chosen[i] = scores[experts[i]];
+    if (how.score == RouterScore::softmax && !how.softmax_first) softmax_of(chosen, chosen, k);
     const bool divided = how.score != RouterScore::softmax && k > 1;
-    const float sum = divided ? sum_of(weights, k) + least_sum : 1;
-    for (std::int64_t i = 0; i < k; ++i) weights[i] = weights[i] / sum * how.scaling;
+    const T sum = divided ? sum_of(chosen, k) + least_sum<T> : 1;
+    for (std::int64_t i = 0; i < k; ++i) weights[i] = float(chosen[i] / sum * T(how.scaling));
   }
   /// d += the derivative
-  void differentiate(float* d, const float* dweights, const float* logits,
-                     const std::int32_t* experts) const {
+  void differentiate(T* d, const float* dweights, const T* logits, const std::int32_t* experts) const {
     score(logits);
     const bool all = how.score == RouterScore::softmax && how.softmax_first;
     const bool few_only = how.score == RouterScore::softmax && !all;
-    float* chosen = compared;
+    T* chosen = compared;
     for (std::int64_t i = 0; i < k; ++i) chosen[i] = scores[experts[i]];
     if (few_only) softmax_of(chosen, chosen, k);
     const bool divided = !all && !few_only && k > 1;
-    const float sum = divided ? sum_of(chosen, k) + least_sum : 1;
-    float along = 0;
+    const T sum = divided ? sum_of(chosen, k) + least_sum<T> : 1, scaling = how.scaling;
+    T along = 0;
     if (all || few_only || divided)
-      for (std::int64_t i = 0; i < k; ++i) along += how.scaling * dweights[i] * chosen[i] / sum;
+      for (std::int64_t i = 0; i < k; ++i) along += scaling * T(dweights[i]) * chosen[i] / sum;
     if (all)
       for (std::int64_t j = 0; j < e; ++j) d[j] -= scores[j] * along;
     for (std::int64_t i = 0; i < k; ++i) {
-      const float given = how.scaling * dweights[i];
+      const T given = scaling * T(dweights[i]);
       const std::int32_t to = experts[i];
       if (all)
         d[to] += chosen[i] * given;
@@ -123,59 +137,75 @@ struct Choice {
 };
 
 /// Room for a Choice of every thread.
+template <class T>
 class Room {
  public:
-  Room(fast::Scratch& floats, int threads, std::int64_t e)
-      : each_(4 * e), first_(floats.take<float>(threads * each_)) {}
-  Choice choice(const RouteArgs& how, std::int64_t e, std::int64_t k) const {
-    float* mine = first_ + me() * each_;
+  Room(fast::Scratch& scratch, int threads, std::int64_t e)
+      : each_(4 * e), first_(scratch.take<T>(threads * each_)) {}
+  Choice<T> choice(const RouteArgs& how, std::int64_t e, std::int64_t k) const {
+    T* mine = first_ + me() * each_;
     return {how, e, k, mine, mine + e, mine + 2 * e, reinterpret_cast<std::int32_t*>(mine + 3 * e)};
   }
 
  private:
   std::int64_t each_;
-  float* first_;
+  T* first_;
 };
 
 /// scores [e] that add up to one; returns what they were divided by.
-float balance_scores(float* scores, const float* logits, std::int64_t e, RouterScore score) {
+template <class T>
+T balance_scores(T* scores, const T* logits, std::int64_t e, RouterScore score) {
   if (score == RouterScore::softmax) {
     softmax_of(scores, logits, e);
     return 1;
   }
   for (std::int64_t i = 0; i < e; ++i) scores[i] = score_of(logits[i], score);
-  const float sum = sum_of(scores, e) + least_sum;
+  const T sum = sum_of(scores, e) + least_sum<T>;
   for (std::int64_t i = 0; i < e; ++i) scores[i] /= sum;
   return sum;
+}
+
+/// Calls what.operator()<T>() with the type that a router computes in.
+template <class What>
+void in_type_of(const Tensor& logits, const What& what) {
+  if (logits.dtype() == Dtype::f64)
+    what.template operator()<double>();
+  else
+    what.template operator()<float>();
 }
 
 }  // namespace
 
 void FastKernels::route(const Routed& out, const Tensor& logits, const Tensor& bias, const RouteArgs& how) {
   const std::int64_t t = logits.dim(0), e = logits.dim(1), k = out.experts.dim(1);
-  const auto* from = logits.data<float>();
   const auto* added = bias ? bias.data<float>() : nullptr;
   auto* weights = out.weights.data<float>();
   auto* experts = out.experts.data<std::int32_t>();
-  const Room room(scratch_, threads_, e);
-  in_parallel(threads_, t, t * e * worth, [&](std::int64_t first, std::int64_t last) {
-    const Choice choice = room.choice(how, e, k);
-    for (std::int64_t i = first; i < last; ++i)
-      choice.choose(from + i * e, added, weights + i * k, experts + i * k);
+  in_type_of(logits, [&]<class T>() {
+    const T* from = logits.data<T>();
+    const Room<T> room(scratch_, threads_, e);
+    in_parallel(threads_, t, t * e * worth, [&](std::int64_t first, std::int64_t last) {
+      const Choice<T> choice = room.choice(how, e, k);
+      for (std::int64_t i = first; i < last; ++i)
+        choice.choose(from + i * e, added, weights + i * k, experts + i * k);
+    });
   });
 }
 
 void FastKernels::route_backward(const Tensor& dlogits, const Tensor& dweights, const Tensor& logits,
                                  const Routed& routed, const RouteArgs& how) {
   const std::int64_t t = logits.dim(0), e = logits.dim(1), k = routed.experts.dim(1);
-  auto* to = dlogits.data<float>();
-  const auto *from = logits.data<float>(), *given = dweights.data<float>();
+  const auto* given = dweights.data<float>();
   const auto* experts = routed.experts.data<std::int32_t>();
-  const Room room(scratch_, threads_, e);
-  in_parallel(threads_, t, t * e * worth, [&](std::int64_t first, std::int64_t last) {
-    const Choice choice = room.choice(how, e, k);
-    for (std::int64_t i = first; i < last; ++i)
-      choice.differentiate(to + i * e, given + i * k, from + i * e, experts + i * k);
+  in_type_of(logits, [&]<class T>() {
+    T* to = dlogits.data<T>();
+    const T* from = logits.data<T>();
+    const Room<T> room(scratch_, threads_, e);
+    in_parallel(threads_, t, t * e * worth, [&](std::int64_t first, std::int64_t last) {
+      const Choice<T> choice = room.choice(how, e, k);
+      for (std::int64_t i = first; i < last; ++i)
+        choice.differentiate(to + i * e, given + i * k, from + i * e, experts + i * k);
+    });
   });
 }
 
@@ -192,23 +222,27 @@ void FastKernels::balance(const Tensor& terms, const Tensor& dlogits, const Tens
                           const Tensor& factors, RouterScore score, float scale) {
   const std::int64_t t = logits.dim(0), e = logits.dim(1), b = factors.dim(0);
   auto* sums = terms.data<float>();
-  auto* to = dlogits ? dlogits.data<float>() : nullptr;
-  const auto *from = logits.data<float>(), *table = factors.data<float>();
-  auto* room = scratch_.take<float>(threads_ * e);
-  in_parallel(threads_, t, t * e * worth, [&](std::int64_t first, std::int64_t last) {
-    float* scores = room + me() * e;
-    for (std::int64_t i = first; i < last; ++i) {
-      const float *x = from + i * e, *factor = table + i % b * e;
-      const float sum = balance_scores(scores, x, e, score);
-      float along = 0;
-      for (std::int64_t j = 0; j < e; ++j) along += scores[j] * factor[j];
-      sums[i] = along;
-      if (!to) continue;
-      for (std::int64_t j = 0; j < e; ++j) {
-        const float slope = score == RouterScore::softmax ? scores[j] : slope_of(x[j], score) / sum;
-        to[i * e + j] += scale * slope * (factor[j] - along);
+  const auto* table = factors.data<float>();
+  in_type_of(logits, [&]<class T>() {
+    T* to = dlogits ? dlogits.data<T>() : nullptr;
+    const T* from = logits.data<T>();
+    T* room = scratch_.take<T>(threads_ * e);
+    in_parallel(threads_, t, t * e * worth, [&](std::int64_t first, std::int64_t last) {
+      T* scores = room + me() * e;
+      for (std::int64_t i = first; i < last; ++i) {
+        const T* x = from + i * e;
+        const float* factor = table + i % b * e;
+        const T sum = balance_scores(scores, x, e, score);
+        T along = 0;
+        for (std::int64_t j = 0; j < e; ++j) along += scores[j] * T(factor[j]);
+        sums[i] = float(along);
+        if (!to) continue;
+        for (std::int64_t j = 0; j < e; ++j) {
+          const T slope = score == RouterScore::softmax ? scores[j] : slope_of(x[j], score) / sum;
+          to[i * e + j] += T(scale) * slope * (T(factor[j]) - along);
+        }
       }
-    }
+    });
   });
 }
 
@@ -216,17 +250,19 @@ void FastKernels::square_log_sum(const Tensor& terms, const Tensor& dlogits, con
                                  float scale) {
   const std::int64_t t = logits.dim(0), e = logits.dim(1);
   auto* squares = terms.data<float>();
-  auto* to = dlogits ? dlogits.data<float>() : nullptr;
-  const auto* from = logits.data<float>();
-  auto* room = scratch_.take<float>(threads_ * e);
-  in_parallel(threads_, t, t * e * worth, [&](std::int64_t first, std::int64_t last) {
-    float* parts = room + me() * e;
-    for (std::int64_t i = first; i < last; ++i) {
-      const float logarithm = softmax_of(parts, from + i * e, e);
-      squares[i] = logarithm * logarithm;
-      if (!to) continue;
-      for (std::int64_t j = 0; j < e; ++j) to[i * e + j] += 2 * scale * logarithm * parts[j];
-    }
+  in_type_of(logits, [&]<class T>() {
+    T* to = dlogits ? dlogits.data<T>() : nullptr;
+    const T* from = logits.data<T>();
+    T* room = scratch_.take<T>(threads_ * e);
+    in_parallel(threads_, t, t * e * worth, [&](std::int64_t first, std::int64_t last) {
+      T* parts = room + me() * e;
+      for (std::int64_t i = first; i < last; ++i) {
+        const T logarithm = softmax_of(parts, from + i * e, e);
+        squares[i] = float(logarithm * logarithm);
+        if (!to) continue;
+        for (std::int64_t j = 0; j < e; ++j) to[i * e + j] += 2 * T(scale) * logarithm * parts[j];
+      }
+    });
   });
 }
 
@@ -244,7 +280,7 @@ void FastKernels::limit_experts(const Tensor& kept, const Routed& routed, std::i
     for (std::int64_t i = 0; i < n; ++i)
       if (chosen[std::size_t(i)] == e) *end++ = std::int32_t(i);
     if (end - who <= most) continue;
-    const auto rank = [&](std::int32_t i) { return std::isnan(weights[i]) ? infinity : weights[i]; };
+    const auto rank = [&](std::int32_t i) { return std::isnan(weights[i]) ? infinity<float> : weights[i]; };
     const auto before = [&](std::int32_t a, std::int32_t b) {
       return rank(a) != rank(b) ? rank(a) > rank(b) : a < b;
     };

@@ -107,11 +107,12 @@ namespace {
 
 /// The k greatest in descending order, by insertion. A NaN counts as the greatest, so that it is chosen and
 /// seen.
-void choose_row(const float* x, std::int64_t n, float* values, std::int32_t* indices, std::int64_t k) {
-  const auto rank = [](float a) { return std::isnan(a) ? std::numeric_limits<float>::infinity() : a; };
+template <class T>
+void choose_row(const T* x, std::int64_t n, T* values, std::int32_t* indices, std::int64_t k) {
+  const auto rank = [](T a) { return std::isnan(a) ? std::numeric_limits<T>::infinity() : a; };
   std::int64_t held = 0;
   for (std::int64_t j = 0; j < n; ++j) {
-    const float mine = rank(x[j]);
+    const T mine = rank(x[j]);
     if (held == k && !(mine > rank(values[k - 1]))) continue;
     std::int64_t place = held < k ? held++ : k - 1;
     for (; place > 0 && mine > rank(values[place - 1]); --place) {
@@ -130,12 +131,16 @@ void FastKernels::top_k(const Tensor& values, const Tensor& indices, const Tenso
     return ReferenceKernels::top_k(values, indices, x);
   const Lines rows(x);
   const std::int64_t k = values.dim(-1);
-  auto* chosen = values.data<float>();
   auto* places = indices.data<std::int32_t>();
-  in_parallel(threads_, rows.count(), rows.elements(), [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t i = first; i < last; ++i)
-      choose_row(reinterpret_cast<const float*>(rows.at(i)), rows.width(), chosen + i * k, places + i * k, k);
-  });
+  const auto choose = [&]<class T>() {
+    T* chosen = values.data<T>();
+    in_parallel(threads_, rows.count(), rows.elements(), [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t i = first; i < last; ++i)
+        choose_row(reinterpret_cast<const T*>(rows.at(i)), rows.width(), chosen + i * k, places + i * k, k);
+    });
+  };
+  if (x.dtype() == Dtype::f64) return choose.operator()<double>();
+  choose.operator()<float>();
 }
 
 }  // namespace weft
