@@ -45,7 +45,8 @@ class Communicator {
   virtual Pending all_gather(const Tensor& full, const Tensor& shard) = 0;
   /// shard = this rank's part (along the first dimension) of the sum of every rank's full.
   virtual Pending reduce_scatter(const Tensor& shard, const Tensor& full) = 0;
-  /// Sends in_rows[r] rows of in to rank r, receives out_rows[r] rows from it, both in rank order.
+  /// Sends in_rows[r] rows of in to rank r, receives out_rows[r] rows from it, both in rank order;
+  /// the lists are read before it returns.
   virtual Pending all_to_all(const Tensor& out, const Tensor& in, std::span<const std::int64_t> in_rows,
                              std::span<const std::int64_t> out_rows) = 0;
   virtual Pending broadcast(const Tensor& x, int root) = 0;

@@ -230,10 +230,11 @@ class MessageCommunicator final : public Communicator {
     std::int64_t row = size_of(in.dtype());
     for (int i = 1; i < in.rank(); ++i) row *= in.dim(i);
     auto exchange = word(Spoken::all_to_all);
-    exchange->then([&, row](Exchange& e) {
+    exchange->then([this, out, in, row, going = std::vector(in_rows.begin(), in_rows.end()),
+                    coming = std::vector(out_rows.begin(), out_rows.end())](Exchange& e) {
       std::int64_t from = 0, to = 0;
       for (int r = 0; r < size_; ++r) {
-        const std::int64_t given = in_rows[std::size_t(r)] * row, taken = out_rows[std::size_t(r)] * row;
+        const std::int64_t given = going[std::size_t(r)] * row, taken = coming[std::size_t(r)] * row;
         if (r == rank_)
           move_bytes(bytes_at(out, to), bytes_at(in, from), given);
         else {
@@ -244,8 +245,7 @@ class MessageCommunicator final : public Communicator {
         to += taken;
       }
     });
-    exchanges_->finish(*exchanges_->begin(exchange), *mail_);  // the caller's lists need not outlive the call
-    return {};
+    return begin(std::move(exchange));
   }
 
   Pending send(const Tensor& x, int to, int tag) override {

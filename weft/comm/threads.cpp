@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <tuple>
@@ -34,10 +35,17 @@ Spoken spoken(Word word) {
       return Spoken::reduce_scatter;
     case Word::broadcast:
       return Spoken::broadcast;
+    case Word::all_to_all:
+      return Spoken::all_to_all;
     default:
       return Spoken::nothing;
   }
 }
+
+/// How many rows go to each rank, and come.
+struct Lists {
+  std::vector<std::int64_t> in, out;
+};
 
 class ThreadCommunicator final : public Communicator {
  public:
@@ -75,12 +83,13 @@ class ThreadCommunicator final : public Communicator {
                      std::span<const std::int64_t> out_rows) override {
     require_contiguous("all_to_all", out);
     require_contiguous("all_to_all", in);
-    Offer offer{.out = out.address(), .in = in.address(), .out_rows = out_rows, .in_rows = in_rows};
+    // The caller's lists need not outlive the call, and others read them until the word is finished.
+    auto lists =
+        std::make_unique<Lists>(Lists{{in_rows.begin(), in_rows.end()}, {out_rows.begin(), out_rows.end()}});
+    Offer offer{.out = out.address(), .in = in.address(), .out_rows = lists->out, .in_rows = lists->in};
     offer.row_bytes = size_of(in.dtype());
     for (int i = 1; i < in.rank(); ++i) offer.row_bytes *= in.dim(i);
-    // The caller's lists need not outlive the call, so this word is finished before it returns.
-    finish(Spoken::all_to_all, join({.word = Word::all_to_all, .dtype = in.dtype()}, offer));
-    return {};
+    return begin({.word = Word::all_to_all, .dtype = in.dtype()}, offer, out, in, std::move(lists));
   }
 
   Pending send(const Tensor& x, int to, int tag) override {
@@ -134,9 +143,14 @@ class ThreadCommunicator final : public Communicator {
     return {.word = word, .circle = seat_, .peer = peer, .number = tag};
   }
   Pending begin(const Saying& saying, const Tensor& out, const Tensor& in) {
-    const std::int64_t number = join(saying, {.out = out.address(), .in = in.address()});
+    return begin(saying, {.out = out.address(), .in = in.address()}, out, in);
+  }
+  Pending begin(const Saying& saying, const Offer& offer, const Tensor& out, const Tensor& in,
+                std::unique_ptr<Lists> lists = nullptr) {
+    const std::int64_t number = join(saying, offer);
     const Pulse::Wait wait{.word = spoken(saying.word), .circle = seat_, .number = number};
-    return Pending([circle = circle_, rank = rank_, number, out = out, in = in, pulse = watched(), wait] {
+    return Pending([circle = circle_, rank = rank_, number, out = out, in = in, pulse = watched(), wait,
+                    lists = std::move(lists)] {
       give_up_if_unwinding(*circle);
       const Waiting waiting(pulse, wait);
       circle->finish(rank, number);

@@ -58,14 +58,6 @@ class Written {
 
 }  // namespace
 
-std::int64_t rows_planned(const Tensor& counts, std::int64_t all) {
-  const HostView<std::int64_t> here(counts);
-  if (here.none()) return all;
-  std::int64_t sum = 0;
-  for (std::int64_t e = 0; e < counts.dim(0); ++e) sum += here[e];
-  return sum;
-}
-
 /// [rank][expert], of the whole circle.
 class Exchange::Counts {
  public:
@@ -102,14 +94,13 @@ class Exchange::Counts {
   HostView<std::int64_t> all_;
 };
 
-Exchange::Exchange(const ExpertRanks& ranks, const Tensor& counts, const Tensor& places) : ranks_(ranks) {
+Exchange::Exchange(const ExpertRanks& ranks, const Tensor& counts, std::int64_t planned) : ranks_(ranks) {
   if (ranks.ranks() > most_expert_ranks)
     fail(Kind::usage, "experts: ", ranks.ranks(), " ranks exchange tokens, there is room for ",
          most_expert_ranks);
-  const Counts all(ranks, counts, places.dim(0));
+  const Counts all(ranks, counts, planned);
   count(all);
   group(all);
-  arrange(all, places);
 }
 
 void Exchange::count(const Counts& counts) {
@@ -144,12 +135,14 @@ void Exchange::group(const Counts& counts) {
       for (int r = s * each; r < (s + 1) * each; ++r) sequences_.at[at + 1] += counts.of(r, first + e);
     }
     groups_.at[std::size_t(e) + 1] = sequences_.at[at];
+    if (!ranks_.exchange()) continue;
+    for (int r = 0; r < ranks_.ranks(); ++r) arriving_.push_back(counts.of(r, first + e));
   }
 }
 
 // Rows arrive by rank, then by expert. Experts want them by expert, then by rank; in exact mode by sequence,
 // then in the order of its tokens, whoever held them.
-void Exchange::arrange(const Counts& counts, const Tensor& places) {
+void Exchange::arrange(const Tensor& places) {
   if (!ranks_.exchange()) return;
   Device& device = places.device();
   Written order(device, kept_);
@@ -157,7 +150,7 @@ void Exchange::arrange(const Counts& counts, const Tensor& places) {
   const bool by_place = ranks_.by_place();
   const Tensor arrived = by_place ? arrived_places(places) : Tensor();
   if (device.holds_numbers()) {
-    order_by_rank(counts, order.numbers());
+    order_by_rank(order.numbers());
     if (by_place) order_by_place(arrived, order.numbers());
     find_homes(order.numbers(), home.numbers());
   }
@@ -172,16 +165,14 @@ Tensor Exchange::arrived_places(const Tensor& places) const {
   return came.view({kept_});
 }
 
-void Exchange::order_by_rank(const Counts& counts, std::span<std::int32_t> order) const {
+void Exchange::order_by_rank(std::span<std::int32_t> order) const {
   ByRank next{};  // the row of each rank that was not placed yet
   for (int r = 1; r < ranks_.ranks(); ++r)
     next[std::size_t(r)] = next[std::size_t(r) - 1] + from_[std::size_t(r) - 1];
-  const std::int64_t first = std::int64_t{ranks_.ep_of(ranks_.rank())} * groups_.count;
   std::size_t at = 0;
-  for (int e = 0; e < groups_.count; ++e)
-    for (int r = 0; r < ranks_.ranks(); ++r)
-      for (std::int64_t i = counts.of(r, first + e); i > 0; --i)
-        order[at++] = std::int32_t(next[std::size_t(r)]++);
+  for (std::size_t i = 0; i < arriving_.size(); ++i)
+    for (std::int64_t rows = arriving_[i]; rows > 0; --rows)
+      order[at++] = std::int32_t(next[i % std::size_t(ranks_.ranks())]++);
 }
 
 void Exchange::order_by_place(const Tensor& arrived, std::span<std::int32_t> order) const {
@@ -216,11 +207,15 @@ Tensor Exchange::copies_for_all(const Tensor& rows) const {
   return out;
 }
 
-Tensor Exchange::there(const Tensor& rows) const {
-  if (!ranks_.exchange()) return rows;
+Travelling Exchange::leave(const Tensor& rows) const {
+  if (!ranks_.exchange()) return {rows, {}};
   const Tensor came = empty(rows.device(), {kept_, rows.dim(1)}, rows.dtype());
-  ranks_.circle->all_to_all(came, copies_for_all(rows), all(to_), all(from_)).wait();
-  return ops::gather_rows(came, order_);
+  return {came, ranks_.circle->all_to_all(came, copies_for_all(rows), all(to_), all(from_))};
+}
+
+Tensor Exchange::there(Travelling rows) const {
+  rows.pending.wait();
+  return ranks_.exchange() ? ops::gather_rows(rows.came, order_) : rows.came;
 }
 
 namespace {
@@ -244,17 +239,24 @@ Tensor parts_added(const Tensor& rows, int parts) {
 
 }  // namespace
 
-Tensor Exchange::back(const Tensor& rows, Dtype dtype, int parts) const {
-  if (!ranks_.exchange()) return ops::cast(ops::contiguous(parts_added(rows, parts)), dtype);
+Travelling Exchange::leave_back(const Tensor& rows, Dtype dtype, int parts) const {
+  if (!ranks_.exchange()) return {rows, {}, dtype, parts};
   const Tensor came = empty(rows.device(), {sent_ * ranks_.etp, rows.dim(1)}, rows.dtype());
-  ranks_.circle->all_to_all(came, ops::gather_rows(rows, home_), all(returned_), all(received_)).wait();
+  return {came,
+          ranks_.circle->all_to_all(came, ops::gather_rows(rows, home_), all(returned_), all(received_)),
+          dtype, parts};
+}
+
+Tensor Exchange::back(Travelling rows) const {
+  rows.pending.wait();
+  const auto& [came, pending, dtype, parts] = rows;
   if (ranks_.etp == 1) return ops::cast(ops::contiguous(parts_added(came, parts)), dtype);
-  const Tensor sums = empty(rows.device(), {sent_, rows.dim(1) / parts}, dtype);
+  const Tensor sums = empty(came.device(), {sent_, came.dim(1) / parts}, dtype);
   for (int p = 0; p < ranks_.ep; ++p) {
     const std::int64_t from = block_[std::size_t(p)], count = block_[std::size_t(p) + 1] - from;
     if (count == 0) continue;
     const Tensor terms = came.slice(0, from * ranks_.etp, count * ranks_.etp)
-                             .view({ranks_.etp, count, rows.dim(1)})
+                             .view({ranks_.etp, count, came.dim(1)})
                              .permute({1, 0, 2});
     ops::copy_into(sums.slice(0, from, count), parts_added(added(terms, 0, ranks_.etp), parts));
   }

@@ -34,21 +34,32 @@ struct ExpertRanks {
   bool by_place() const { return exchange() && sums.whole_sequences() && sequence_ranks > 1; }
 };
 
-/// The sum of counts i64 [experts], read by the host; `all` where a device holds no numbers.
-std::int64_t rows_planned(const Tensor& counts, std::int64_t all);
+/// Rows that left and have not all come.
+struct Travelling {
+  Tensor came;
+  Pending pending;
+  Dtype dtype = Dtype::f32;  // of what they become, and of how many parts a sum of them is
+  int parts = 1;
+};
 
 /// One pass's trip there and back: who sends how many rows to whom, and in which order experts read them.
 class Exchange {
  public:
   Exchange() = default;
-  /// counts i64 [experts], of all of them: the rows that this rank sends, in ascending order of experts;
-  /// places i32 [rows]: where in the sequence each row's token stands, read where rows go by place.
-  Exchange(const ExpertRanks& ranks, const Tensor& counts, const Tensor& places);
+  /// counts i64 [experts], of all of them: the rows that this rank sends, in ascending order of experts. The
+  /// host reads everybody's here, once; where a device holds no numbers there are `planned` rows.
+  Exchange(const ExpertRanks& ranks, const Tensor& counts, std::int64_t planned);
+  /// Before any row goes. places i32 [rows]: where in the sequence each row's token stands, read where rows
+  /// go by place.
+  void arrange(const Tensor& places);
 
-  /// Rows [n, c] in the order of all experts -> those that came to this rank, in the order of its own
-  Tensor there(const Tensor& rows) const;
+  /// Rows [n, c] in the order of all experts begin their way; what the rank does meanwhile is its affair.
+  Travelling leave(const Tensor& rows) const;
+  /// Those that came to this rank, in the order of its own experts
+  Tensor there(Travelling rows) const;
   /// The way back; terms [m, parts * c] f32 of ranks that share an expert are added, and the parts last
-  Tensor back(const Tensor& rows, Dtype dtype, int parts = 1) const;
+  Travelling leave_back(const Tensor& rows, Dtype dtype, int parts = 1) const;
+  Tensor back(Travelling rows) const;
   /// Of this rank's experts.
   const RowGroups& groups() const { return groups_; }
   /// The same by expert and sequence.
@@ -61,9 +72,8 @@ class Exchange {
   class Counts;
   void count(const Counts& counts);
   void group(const Counts& counts);
-  void arrange(const Counts& counts, const Tensor& places);
   Tensor arrived_places(const Tensor& places) const;
-  void order_by_rank(const Counts& counts, std::span<std::int32_t> order) const;
+  void order_by_rank(std::span<std::int32_t> order) const;
   void order_by_place(const Tensor& arrived, std::span<std::int32_t> order) const;
   void find_homes(std::span<const std::int32_t> order, std::span<std::int32_t> home) const;
   Tensor copies_for_all(const Tensor& rows) const;
@@ -73,6 +83,7 @@ class Exchange {
 
   ExpertRanks ranks_;
   RowGroups groups_, sequences_;
+  std::vector<std::int64_t> arriving_;                       // rows by this rank's experts, then by rank
   ByRank to_{}, from_{};                                     // rows there
   ByRank returned_{}, received_{};                           // and back
   std::array<std::int64_t, most_expert_ranks + 1> block_{};  // where the rows for each ep rank start

@@ -1,5 +1,6 @@
 // Rows go to their experts in one order and come back in the same, so a token's outputs are added in
-// ascending order of its experts, whoever computed them.
+// ascending order of its experts, whoever computed them. What needs none of them is computed while they are
+// on their way: forward the shared expert, backward its gradients, and the weights' of the experts.
 #include "weft/nn/experts.h"
 
 #include "weft/base/number.h"
@@ -45,11 +46,17 @@ Tensor Experts::all_tokens(const Tensor& y) const {
   return enter({options_.tp.circle, Between::sequence_cut, options_.tp.sums}, y).wait();
 }
 
-Experts::ExpertRows Experts::asked(const Router::Out& routed) const {
+Experts::Saved Experts::asked(const Router::Out& routed) const {
   const RowPlan plan = ops::plan_rows(routed.experts, router_.experts());
-  const std::int64_t n = rows_planned(plan.counts, routed.experts.elements());
-  ExpertRows out{plan.tokens.slice(0, 0, n), plan.slots.slice(0, 0, n), {}, plan.counts};
-  out.factors = ops::gather_rows(column(routed.weights), out.slots).view({n});
+  Saved out{.asked = {},
+            .exchange = Exchange(options_.ranks, plan.counts, routed.experts.elements()),
+            .factors = {},
+            .in = {},
+            .before = {},
+            .mixed = {}};
+  const std::int64_t n = out.exchange.sent();
+  out.asked = {plan.tokens.slice(0, 0, n), plan.slots.slice(0, 0, n), {}};
+  out.asked.factors = ops::gather_rows(column(routed.weights), out.asked.slots).view({n});
   return out;
 }
 
@@ -77,27 +84,36 @@ Tensor Experts::mixed(const Tensor& rows, const ExpertRows& asked, const Tensor&
 }
 
 Tensor Experts::forward(Pass& pass, const Tensor& x, const Flow&) {
-  const Tensor y = all_tokens(chosen_forward(pass, own_tokens(x)));
-  if (parts_.residual_gate) return weighed(pass, y, x);
-  if (parts_.shared) ops::add_into(y, y, shared_forward(pass, x));
+  const Tensor own = own_tokens(x);
+  Sent sent = send(pass, own);
+  const Tensor beside = parts_.shared ? beside_forward(pass, x) : Tensor();
+  const Tensor y = all_tokens(chosen_forward(pass, own, std::move(sent)));
+  if (parts_.residual_gate) return weighed(pass, y, beside, x);
+  if (beside) ops::add_into(y, y, beside);
   return y;
 }
 
 /// own [s, b, h], the tokens of this rank
-Tensor Experts::chosen_forward(Pass& pass, const Tensor& own) {
-  const Router::Out routed = router_.forward(pass, own);
-  Saved saved{.asked = asked(routed), .exchange = {}, .factors = {}, .in = {}, .before = {}, .mixed = {}};
-  const ExpertRows& asked = saved.asked;
-  saved.exchange = Exchange(options_.ranks, asked.counts, places(pass, asked, own));
-  const Exchange& exchange = saved.exchange;
+Experts::Sent Experts::send(Pass& pass, const Tensor& own) {
+  Saved saved = asked(router_.forward(pass, own));
+  saved.exchange.arrange(places(pass, saved.asked, own));
   const Tensor x = parts_.latent_in ? parts_.latent_in->forward(own) : own;
-  saved.in = exchange.there(ops::gather_rows(x.rows(), asked.tokens));
-  saved.factors = exchange.there(column(asked.factors)).view({saved.in.dim(0)});
+  Travelling rows = saved.exchange.leave(ops::gather_rows(x.rows(), saved.asked.tokens));
+  Travelling factors = saved.exchange.leave(column(saved.asked.factors));
+  return {std::move(saved), std::move(rows), std::move(factors)};
+}
+
+Tensor Experts::chosen_forward(Pass& pass, const Tensor& own, Sent sent) {
+  Saved saved = std::move(sent.of);
+  const ExpertRows& asked = saved.asked;
+  const Exchange& exchange = saved.exchange;
+  saved.in = exchange.there(std::move(sent.rows));
+  saved.factors = exchange.there(std::move(sent.factors)).view({saved.in.dim(0)});
   saved.before = parts_.up.forward(saved.in, exchange.groups());
   const Tensor after = activated(saved.before);
   ops::scale_rows_into(after, after, saved.factors);
   const Tensor out = parts_.down.forward_terms(after, saved.factors, exchange.groups());
-  Tensor y = ops::cast(mixed(exchange.back(out, own.dtype()), asked, own), own.dtype());
+  Tensor y = ops::cast(mixed(exchange.back(exchange.leave_back(out, own.dtype())), asked, own), own.dtype());
   y = y.view({own.dim(0), own.dim(1), y.dim(1)});
   if (parts_.latent_out) {
     saved.mixed = y;
@@ -108,19 +124,29 @@ Tensor Experts::chosen_forward(Pass& pass, const Tensor& own) {
 }
 
 Tensor Experts::backward(Pass& pass, const Tensor& dy, const Tensor& x, Flow&) {
-  if (parts_.residual_gate) return weighed_backward(pass, dy, x);
-  const Tensor dx_shared = parts_.shared ? shared_backward(pass, dy, x) : Tensor();
-  const Tensor dx = all_tokens(chosen_backward(pass, own_tokens(dy), own_tokens(x)));
-  if (dx_shared) ops::add_into(dx, dx, dx_shared);
+  Weighed d{dy, dy, {}};
+  if (parts_.residual_gate) d = weighed_backward(pass.take<SavedWeighed>(), dy);
+  const Saved saved = pass.take<Saved>();
+  Travelling dout = send_back(pass, own_tokens(d.dchosen), saved);
+  Tensor dx_beside;
+  if (parts_.shared) dx_beside = shared_backward(pass, d.dbeside, x);
+  if (parts_.residual_gate)
+    ops::add_into(dx_beside, dx_beside, parts_.residual_gate->backward(pass, d.dgate, x));
+  const Tensor dx = all_tokens(chosen_backward(pass, std::move(dout), saved, own_tokens(x)));
+  if (dx_beside) ops::add_into(dx, dx, dx_beside);
   return dx;
 }
 
-/// dy [s, b, h] -> dx [s, b, h], of this rank's tokens
-Tensor Experts::chosen_backward(Pass& pass, const Tensor& dy, const Tensor& x) {
-  const Saved saved = pass.take<Saved>();
-  const ExpertRows& asked = saved.asked;
+/// dy [s, b, h] of this rank's tokens, to the ranks of their experts
+Travelling Experts::send_back(Pass& pass, const Tensor& dy, const Saved& saved) {
   const Tensor dmixed = parts_.latent_out ? parts_.latent_out->backward(pass, dy, saved.mixed) : dy;
-  const Grads d = rows_backward(pass, saved, ops::gather_rows(dmixed.rows(), asked.tokens));
+  return saved.exchange.leave(ops::gather_rows(dmixed.rows(), saved.asked.tokens));
+}
+
+/// -> dx [s, b, h], of this rank's tokens
+Tensor Experts::chosen_backward(Pass& pass, Travelling dout, const Saved& saved, const Tensor& x) {
+  const ExpertRows& asked = saved.asked;
+  const Grads d = rows_backward(pass, saved, saved.exchange.there(std::move(dout)));
   Tensor dx = mixed(d.in, asked, x);
   if (parts_.latent_in) {
     const Tensor dinner = ops::cast(dx, x.dtype()).view({x.dim(0), x.dim(1), dx.dim(1)});
@@ -133,9 +159,8 @@ Tensor Experts::chosen_backward(Pass& pass, const Tensor& dy, const Tensor& x) {
 }
 
 // y = (p a) D^T + p d, a = f(u)  =>  dp = <dy D, a> + <dy, d>,  da = p dy D
-Experts::Grads Experts::rows_backward(Pass& pass, const Saved& saved, const Tensor& dout_sent) {
+Experts::Grads Experts::rows_backward(Pass& pass, const Saved& saved, const Tensor& dout) {
   const Exchange& exchange = saved.exchange;
-  const Tensor dout = exchange.there(dout_sent);
   const Tensor after = activated(saved.before);
   const Tensor d = parts_.down.input_grad(dout, exchange.groups());
   const Tensor dfactors = parts_.down.dot_terms(d, after);
@@ -149,18 +174,18 @@ Experts::Grads Experts::rows_backward(Pass& pass, const Saved& saved, const Tens
   else
     ops::activation_backward_into(d, d, saved.before, {}, options_.activation);
   const Tensor din = parts_.up.input_grad_terms(dbefore, exchange.groups());
+  Travelling in = exchange.leave_back(din, dout.dtype(), parts_.up.parts());
+  Travelling factors = exchange.leave_back(column(dfactors), Dtype::f32);
   pass.weight_grads().owe([this, exchange, dout, after, dbefore, in = saved.in, factors = saved.factors] {
     parts_.down.add_grads(dout, after, factors, exchange.groups(), exchange.sequences());
     parts_.up.add_grads(dbefore, in, {}, exchange.groups(), exchange.sequences());
   });
-  return {exchange.back(din, dout.dtype(), parts_.up.parts()), exchange.back(column(dfactors), Dtype::f32)};
+  return {exchange.back(std::move(in)), exchange.back(std::move(factors))};
 }
 
 // y = p c + (1 - p) m, p = sigmoid(l): the softmax of two logits that l apart
 //   =>  dc = p dy,  dm = (1 - p) dy,  dl = p (1 - p) <dy, c - m>
-Tensor Experts::weighed(Pass& pass, const Tensor& chosen, const Tensor& x) {
-  const Tensor beside = parts_.shared->forward(pass, x, {});
-  if (const Tensor bias = parts_.shared->bias_for_reader()) ops::add_bias_in_place(beside.rows(), bias);
+Tensor Experts::weighed(Pass& pass, const Tensor& chosen, const Tensor& beside, const Tensor& x) {
   const Tensor lead = lead_of(parts_.residual_gate->forward(x));
   pass.save(SavedWeighed{chosen, beside, lead});
   const Tensor y = ops::scale_rows(chosen, share_of(lead, 1));
@@ -168,27 +193,23 @@ Tensor Experts::weighed(Pass& pass, const Tensor& chosen, const Tensor& x) {
   return y;
 }
 
-Tensor Experts::weighed_backward(Pass& pass, const Tensor& dy, const Tensor& x) {
-  const SavedWeighed saved = pass.take<SavedWeighed>();
+Experts::Weighed Experts::weighed_backward(const SavedWeighed& saved, const Tensor& dy) const {
   const Tensor apart = ops::dot_rows(dy, saved.chosen);
   ops::add_scaled_into(apart, ops::dot_rows(dy, saved.beside), -1);
   const Tensor dlead =
       ops::activation_backward(apart.view(saved.lead.shape()), saved.lead, {}, Activation::sigmoid);
-  const Tensor dlogits = ops::zeros(x.device(), {dlead.elements(), 2});
+  const Tensor dlogits = ops::zeros(dy.device(), {dlead.elements(), 2});
   ops::copy_into(dlogits.slice(1, 0, 1), column(dlead));
   ops::scale_in_place(dlead, -1);
   ops::copy_into(dlogits.slice(1, 1, 1), column(dlead));
-  Flow nothing;
-  Tensor dx = parts_.shared->backward(pass, ops::scale_rows(dy, share_of(saved.lead, -1)), x, nothing);
-  const Tensor dgate = ops::cast(dlogits, x.dtype()).view({x.dim(0), x.dim(1), 2});
-  ops::add_into(dx, dx, parts_.residual_gate->backward(pass, dgate, x));
-  const Tensor dchosen = ops::scale_rows(dy, share_of(saved.lead, 1));
-  ops::add_into(dx, dx, all_tokens(chosen_backward(pass, own_tokens(dchosen), own_tokens(x))));
-  return dx;
+  return {ops::scale_rows(dy, share_of(saved.lead, 1)), ops::scale_rows(dy, share_of(saved.lead, -1)),
+          ops::cast(dlogits, dy.dtype()).view({dy.dim(0), dy.dim(1), 2})};
 }
 
-Tensor Experts::shared_forward(Pass& pass, const Tensor& x) {
+/// What all tokens go through; a residual mixture weighs it later.
+Tensor Experts::beside_forward(Pass& pass, const Tensor& x) {
   const Tensor y = parts_.shared->forward(pass, x, {});
+  if (const Tensor bias = parts_.shared->bias_for_reader()) ops::add_bias_in_place(y.rows(), bias);
   if (!parts_.shared_gate) return y;
   const Tensor gate = parts_.shared_gate->forward(x);
   const Tensor factor = ops::cast(ops::activation(gate, {}, Activation::sigmoid), Dtype::f32);

@@ -40,7 +40,6 @@ class Experts final : public Inner {
   struct ExpertRows {
     Tensor tokens, slots;  // i32 [n]
     Tensor factors;        // f32 [n]
-    Tensor counts;         // i64 [all experts]
   };
   struct Saved {
     ExpertRows asked;
@@ -48,6 +47,11 @@ class Experts final : public Inner {
     Tensor factors;     // f32 [m], of the rows that this rank's experts compute
     Tensor in, before;  // of up, and of the activation
     Tensor mixed;       // what came of the experts for each token, where they work on fewer channels
+  };
+  /// On the way to the ranks of their experts.
+  struct Sent {
+    Saved of;
+    Travelling rows, factors;
   };
   struct SavedGate {
     Tensor y, logits;  // of shared experts before they are multiplied, and [s, b, 1]
@@ -59,18 +63,24 @@ class Experts final : public Inner {
   struct Grads {
     Tensor in, factors;
   };
+  /// Gradients of what is weighed, [s, b, h], and of the gate's logits [s, b, 2].
+  struct Weighed {
+    Tensor dchosen, dbeside, dgate;
+  };
   Tensor own_tokens(const Tensor& x) const;
   Tensor all_tokens(const Tensor& y) const;
-  ExpertRows asked(const Router::Out& routed) const;
+  Saved asked(const Router::Out& routed) const;
   Tensor places(const Pass& pass, const ExpertRows& asked, const Tensor& own) const;
   Tensor activated(const Tensor& before) const;
   Tensor mixed(const Tensor& rows, const ExpertRows& asked, const Tensor& like) const;
-  Tensor chosen_forward(Pass& pass, const Tensor& own);
-  Tensor chosen_backward(Pass& pass, const Tensor& dy, const Tensor& x);
+  Sent send(Pass& pass, const Tensor& own);
+  Tensor chosen_forward(Pass& pass, const Tensor& own, Sent sent);
+  Travelling send_back(Pass& pass, const Tensor& dy, const Saved& saved);
+  Tensor chosen_backward(Pass& pass, Travelling dout, const Saved& saved, const Tensor& x);
   Grads rows_backward(Pass& pass, const Saved& saved, const Tensor& dout);
-  Tensor weighed(Pass& pass, const Tensor& chosen, const Tensor& x);
-  Tensor weighed_backward(Pass& pass, const Tensor& dy, const Tensor& x);
-  Tensor shared_forward(Pass& pass, const Tensor& x);
+  Tensor beside_forward(Pass& pass, const Tensor& x);
+  Tensor weighed(Pass& pass, const Tensor& chosen, const Tensor& beside, const Tensor& x);
+  Weighed weighed_backward(const SavedWeighed& saved, const Tensor& dy) const;
   Tensor shared_backward(Pass& pass, const Tensor& dy, const Tensor& x);
 
   Router router_;
