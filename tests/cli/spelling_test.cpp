@@ -30,6 +30,14 @@ TEST(Spelling, knows_which_flag_gives_a_value) {
   EXPECT_EQ(spelled("{data.index=keyed}"), "--data-order keyed");
 }
 
+TEST(Spelling, knows_which_switch_comes_to_a_value_by_arithmetic) {
+  EXPECT_EQ(spelled("{model.activation=gelu_erf}"), "--no-bias-gelu-fusion");
+}
+
+TEST(Spelling, gives_no_switch_a_word) {
+  EXPECT_EQ(spelled("{model.activation=tanh}"), "{model.activation=tanh}");
+}
+
 TEST(Spelling, leaves_braces_that_hold_no_setting) {
   EXPECT_EQ(spelled("a {b} {no.such.field} { {batch.micro} }"),
             "a {b} {no.such.field} { --micro-batch-size }");
@@ -70,22 +78,45 @@ TEST(Spelling, keeps_the_kind_of_what_was_thrown) {
   }
 }
 
-TEST(Spelling, knows_every_field_that_a_message_below_names) {
+namespace {
+
+/// "{model.precision=f16}", wherever a sentence of weft says it.
+std::vector<std::string> settings_in_messages() {
   const std::regex named(R"(\{[a-z]+(\.[a-z0-9_]+)+(=[\w.]+)?\})");
-  int found = 0;
+  std::vector<std::string> found;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(WEFT_SOURCE_DIR "/weft")) {
     if (entry.path().extension() != ".cpp") continue;
     std::ifstream in(entry.path());
     for (std::string line; std::getline(in, line);)
       for (auto at = std::sregex_iterator(line.begin(), line.end(), named); at != std::sregex_iterator();
-           ++at) {
-        const bool quoted = std::count(line.begin(), line.begin() + at->position(), '"') % 2 == 1;
-        if (!quoted) continue;
-        ++found;
-        EXPECT_THAT(spelled(at->str()), testing::StartsWith("--")) << entry.path() << ": " << at->str();
-      }
+           ++at)
+        if (std::count(line.begin(), line.begin() + at->position(), '"') % 2 == 1) found.push_back(at->str());
   }
-  EXPECT_GT(found, 150);
+  return found;
+}
+
+}  // namespace
+
+TEST(Spelling, knows_every_field_that_a_message_below_names) {
+  const std::vector<std::string> named = settings_in_messages();
+  for (const std::string& one : named) EXPECT_THAT(spelled(one), testing::StartsWith("--")) << one;
+  EXPECT_GT(named.size(), 150U);
+}
+
+TEST(Spelling, gives_flags_that_set_the_value_which_a_message_names) {
+  int read = 0;
+  for (const std::string& one : settings_in_messages()) {
+    const std::size_t equals = one.find('=');
+    if (equals == std::string::npos) continue;
+    const std::string flags = spelled(one), value = one.substr(equals + 1, one.size() - equals - 2);
+    std::vector<std::string_view> words{flags};
+    if (const std::size_t space = flags.find(' '); space != std::string::npos)
+      words = {std::string_view(flags).substr(0, space), std::string_view(flags).substr(space + 1)};
+    const auto command = read_command(words);
+    EXPECT_THAT(command->fields.at(one.substr(1, equals - 1)).write(), testing::ElementsAre(value)) << flags;
+    ++read;
+  }
+  EXPECT_GT(read, 30);
 }
 
 TEST(Spelling, finds_no_flag_in_a_message_below) {

@@ -215,6 +215,23 @@ TEST(Runner, holds_what_it_sent_no_longer_than_it_must) {
   EXPECT_EQ(played(gpipe(2, 40)).most_going, 40);
 }
 
+// A group goes through all stages before the next one does: two of them lie in a stage's way at most.
+TEST(Runner, holds_no_more_of_an_evaluation_than_a_group_a_stage) {
+  for (const int microbatches : {12, 41, 200}) {
+    EXPECT_EQ(played(forwards_only({0, 1}, microbatches), false).most_going, 2);
+    EXPECT_EQ(played(forwards_only({0, 1, 2}, microbatches), false).most_going, 3);
+    EXPECT_EQ(played(forwards_only({0, 1, 0, 1}, microbatches), false).most_going, 4);
+    EXPECT_LE(played(forwards_only({0, 1, 2, 2, 1, 0}, microbatches), false).most_going, 6);
+  }
+}
+
+TEST(Runner, evaluates_every_microbatch_wherever_stages_live) {
+  for (const std::vector<int>& home : {std::vector{0, 1, 2}, {0, 1, 0, 1}, {0, 2, 1, 1, 0}}) {
+    const Played seen = played(forwards_only(home, 11), false);
+    for (int i = 0; i < 11; ++i) EXPECT_EQ(seen.losses[std::size_t(i)], float(100 * i + std::ssize(home)));
+  }
+}
+
 TEST(Runner, says_which_pass_is_not_open) {
   Schedule s = one_f_one_b(1, 1);
   std::swap(s.program[0][0], s.program[0][1]);

@@ -207,12 +207,20 @@ TEST(Plan, counts_evaluations_by_their_own_microbatch) {
   }));
 }
 
-// Whoever sends and reads nothing keeps what it sent to the end.
+// What a stage sends lies there until its readers have it: a group of microbatches, however many there are.
 TEST(Plan, counts_evaluations_in_every_stage_of_a_pipeline) {
-  expect_the_plan_holds(tiny({.pp = 2, .dp = 1}, [](TrainConfig& c) {
-    c.eval.micro = 8;
-    c.eval.global = 128;
-  }));
+  const auto looks = [](std::int64_t global) {
+    return tiny({.pp = 2, .dp = 1}, [global](TrainConfig& c) {
+      c.eval.micro = 8;
+      c.eval.global = global;
+    });
+  };
+  expect_the_plan_holds(looks(128));
+  const auto activations = [&](std::int64_t global) {
+    return planned(looks(global)).kinds[0].memory.peak[std::size_t(Use::activations)];
+  };
+  const std::int64_t sample = looks(128).model.sequence * 4 * 4;  // four numbers a token
+  EXPECT_EQ(activations(4096) - activations(128), (4096 - 128) * sample);
 }
 
 TEST(Plan, counts_evaluations_in_exact_mode) {

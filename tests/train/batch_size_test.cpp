@@ -66,6 +66,30 @@ TEST(BatchSchedule, steps_up_at_thresholds_in_tokens) {
   EXPECT_EQ(s.steps_for(11), 6);  // 2 2 2 2 2 4
 }
 
+TEST(BatchSchedule, counts_as_somebody_does_who_takes_step_after_step) {
+  EXPECT_TRUE(rc::check([] {
+    const auto up_to = [](std::int64_t most) { return *rc::gen::inRange<std::int64_t>(1, most); };
+    BatchConfig c{.micro = 1};
+    const auto start = up_to(10), increments = *rc::gen::inRange<std::int64_t>(0, 20), each = up_to(5);
+    c.rampup = {start, each, *rc::gen::inRange<std::int64_t>(0, 300)};
+    c.global = start + increments * each;
+    const BatchSchedule s(c, 1, 1);
+    const auto samples = up_to(1000);
+    std::int64_t steps = 0, consumed = 0;
+    for (; consumed < samples; ++steps, consumed += s.at(consumed))
+      RC_ASSERT(s.consumed_after(steps) == consumed);
+    RC_ASSERT(s.steps_until(samples) == steps);
+    const bool partly = consumed > samples && consumed - c.global >= c.rampup[2];
+    RC_ASSERT(s.steps_for(samples) == steps - int(partly));
+  }));
+}
+
+TEST(BatchSchedule, counts_the_steps_of_a_ramp_that_nobody_could_walk_through) {
+  const BatchSchedule s({.micro = 1, .global = 2, .rampup = {1, 1, 1'000'000'000'000'000}}, 1, 1);
+  EXPECT_EQ(s.steps_until(900'000'000'000'000), 900'000'000'000'000);
+  EXPECT_EQ(s.consumed_after(1'000'000'000'000'001), 1'000'000'000'000'002);
+}
+
 TEST(BatchSchedule, rounds_down_where_asked) {
   const BatchSchedule s({.micro = 2, .global = 7, .round_down = true}, 2, 64);
   EXPECT_EQ(s.at(0), 4);
@@ -78,6 +102,8 @@ TEST(BatchSchedule, refuses_ramps_and_steps_that_lead_nowhere) {
           "{batch.rampup} 0 4 10: the first batch and the increment are at least 1");
   refused({.micro = 1, .global = 9, .rampup = {2, 4, 10}},
           "{batch.rampup}: steps of 4 do not lead from 2 to the global batch size 9");
+  refused({.micro = 1, .global = 2'000'002, .rampup = {2, 1, 10}},
+          "{batch.rampup}: 2000000 increments of 1 are more than 1000000: take a larger one");
   refused({.micro = 1, .schedule = "0:2 5"}, "{batch.schedule}: '5' is not threshold:batch");
   refused({.micro = 1, .schedule = "5:2"}, "{batch.schedule}: thresholds start at 0 and grow, found '5:2'");
   refused({.micro = 1, .schedule = "0:0"}, "{batch.schedule}: '0:0' has an empty batch");

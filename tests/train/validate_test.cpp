@@ -167,6 +167,92 @@ TEST(Validate, refuses_batches_that_ranks_cannot_share) {
       "{batch.schedule} goes with neither {batch.rampup} nor {batch.round_down}");
 }
 
+TEST(Validate, refuses_more_microbatches_than_a_step_can_have) {
+  const auto batch = [](std::int64_t global) {
+    return [global](TrainConfig& c) { c.batch.global = global; };
+  };
+  EXPECT_EQ(completed(batch(2'000'000)).batch.global, 2'000'000);
+  refused(batch(2'000'002),
+          "{batch.global} 2000002 is 1000001 microbatches a rank, more than 1000000: take a larger "
+          "{batch.micro} than 2, a smaller batch or more data-parallel ranks");
+  EXPECT_EQ(completed(batch(2'000'004), 2).batch.global, 2'000'004);
+  refused(
+      [](TrainConfig& c) { c.batch.schedule = "0:4 1M:4M 2M:4"; },
+      "{batch.schedule}: a batch of 4000000 is 2000000 microbatches a rank, more than 1000000: take a larger "
+      "{batch.micro} than 2, a smaller batch or more data-parallel ranks");
+  refused(
+      [](TrainConfig& c) {
+        c.model.exact = true;
+        c.model.vocabulary = 256;
+        c.batch.global = 1'000'002;
+      },
+      "{batch.global} 1000002 is 1000002 sequences a rank, more than 1000000: take a smaller batch or more "
+      "data-parallel ranks");
+  refused(
+      [](TrainConfig& c) {
+        c.eval.micro = 1;
+        c.eval.global = 1'000'001;
+      },
+      "{eval.global} 1000001 is 1000001 microbatches a rank, more than 1000000: take a larger {eval.micro} "
+      "than 1, a smaller batch or more data-parallel ranks");
+}
+
+// Before a pipeline's schedule of so many is made, which would take all memory.
+TEST(Validate, refuses_more_microbatches_than_a_pipeline_can_plan) {
+  refused(
+      [](TrainConfig& c) {
+        c.parallel.pp = 2;
+        c.parallel.virtual_stages = 2;
+        c.batch.global = 1'000'004;
+        c.batch.micro = 1;
+      },
+      "{batch.global} 1000004 is 1000004 microbatches a rank, more than 1000000: take a larger {batch.micro} "
+      "than 1, a smaller batch or more data-parallel ranks");
+  refused(
+      [](TrainConfig& c) {
+        c.model.layers = 8;
+        c.parallel.pp = 4;
+        c.parallel.virtual_stages = 2;
+        c.batch.micro = 1;
+        c.batch.global = 500'004;
+      },
+      "{batch.global} 500004 is 500004 microbatches through 8 stages, more than 4000000 in all: take a "
+      "larger "
+      "{batch.micro} than 1, a smaller batch or more data-parallel ranks");
+}
+
+TEST(Validate, refuses_more_than_dropout_of_attention_can_number) {
+  const auto longer = [](double dropout) {
+    return [dropout](TrainConfig& c) {
+      c.model.sequence = 1'048'577;
+      c.model.attention_dropout = dropout;
+    };
+  };
+  refused(longer(0.1),
+          "{model.sequence} 1048577 is more than the 1048576 that dropout of attention can number: set "
+          "{model.attention_dropout} to 0");
+  EXPECT_EQ(completed(longer(0)).model.sequence, 1'048'577);
+  EXPECT_EQ(completed([&](TrainConfig& c) {
+              longer(0.1)(c);
+              c.eval.skip_train = true;
+            }).model.sequence,
+            1'048'577);
+  refused(
+      [](TrainConfig& c) {
+        c.model.kind = "t5";
+        c.model.decoder_sequence = 1'048'577;
+      },
+      "{model.decoder_sequence} 1048577 is more than the 1048576 that dropout of attention can number: set "
+      "{model.attention_dropout} to 0");
+  refused(
+      [](TrainConfig& c) {
+        c.model.heads = 8'388'609;
+        c.model.channels = 1;
+      },
+      "{model.heads} 8388609 is more than the 8388608 that dropout of attention can number: set "
+      "{model.attention_dropout} to 0");
+}
+
 TEST(Validate, wants_one_length) {
   refused([](TrainConfig& c) { c.length.samples = 10; },
           "{length.iterations} and {length.samples} both say how long to train: leave one out");

@@ -1,15 +1,13 @@
 // Doors of attention: shapes, masks, and positions that an address can hold.
 #include "weft/ops/attention.h"
 
+#include "weft/ops/attention_limits.h"
 #include "weft/ops/count.h"
 #include "weft/ops/door.h"
 #include "weft/ops/dropout_door.h"
 
 namespace weft::ops {
 namespace {
-
-constexpr std::int64_t positions = std::int64_t{1} << 20;  // what an element's address has room for
-constexpr std::int64_t heads = std::int64_t{1} << 23;
 
 Shape lse_shape(const Tensor& q) { return {q.dim(1), q.dim(2) * q.dim(3), q.dim(0)}; }
 
@@ -28,10 +26,11 @@ void check_dropout(const Door& door, const Attended& in, const AttentionArgs& ho
   check_probability(door, how.dropout);
   if (how.dropout == 0) return;
   door.holds("samples", how.samples, Dtype::i64, {in.q.dim(1)}).contiguous("samples", how.samples);
-  if (how.head0 < 0 || how.query0 < 0 || how.key0 < 0 || how.head0 + in.q.dim(2) * in.q.dim(3) > heads ||
-      how.query0 + in.q.dim(0) > positions || how.key0 + in.k.dim(0) > positions)
-    door.refuse(Kind::usage, "dropout numbers at most ", positions, " positions and ", heads,
-                " heads; set the attention dropout to 0 for longer sequences");
+  if (how.head0 < 0 || how.query0 < 0 || how.key0 < 0 ||
+      how.head0 + in.q.dim(2) * in.q.dim(3) > most_dropout_heads ||
+      how.query0 + in.q.dim(0) > most_dropout_positions || how.key0 + in.k.dim(0) > most_dropout_positions)
+    door.refuse(Kind::usage, "dropout numbers at most ", most_dropout_positions, " positions and ",
+                most_dropout_heads, " heads; set the attention dropout to 0 for longer sequences");
 }
 
 void check_bias(const Door& door, const Attended& in, const AttentionArgs& how) {

@@ -48,8 +48,12 @@ Runner::Runner(const Schedule& schedule, const std::map<int, Stage>& stages, Com
       stages_(stages),
       along_pp_(along_pp),
       device_(device),
-      slots_(std::size_t(schedule.stages() * schedule.microbatches)) {
-  const std::size_t tags = slots_.size() * 2;
+      place_of_stage_(std::size_t(schedule.stages()), -1) {
+  int here = 0;
+  for (int stage = 0; stage < schedule.stages(); ++stage)
+    if (mine(stage)) place_of_stage_[std::size_t(stage)] = here++;
+  slots_.resize(std::size_t(here) * std::size_t(schedule.microbatches));
+  const std::size_t tags = std::size_t(schedule.stages()) * std::size_t(schedule.microbatches) * 2;
   sent_at_.resize(tags);
   read_at_.resize(tags);
   for (const auto& program : schedule.program)
@@ -59,8 +63,6 @@ Runner::Runner(const Schedule& schedule, const std::map<int, Stage>& stages, Com
       if (a.what == Do::recv_activation || a.what == Do::recv_gradient)
         read_at_[std::size_t(tag_of(schedule, a))] = int(at);
     }
-  const auto& program = schedule.program[std::size_t(along_pp.rank())];
-  going_.reserve(std::size_t(std::ranges::count_if(program, sends, &Action::what)) * all_streams.size());
 }
 
 void Runner::run(const Order& order, const Forwarded& forwarded) {
@@ -153,11 +155,26 @@ void Runner::send(const Flow& x, const Action& action, const Order& order) {
   const int to_stage = action.stage + (goes_forward(action.what) ? 1 : -1);
   const int to = schedule_.home[std::size_t(to_stage)], tag = tag_of(schedule_, action);
   const Parcel& parcel = parcel_of(action, order);
+  if (!order.place.training && schedule_.group > 0) await_group_before(action);
   for (const Stream stream : all_streams)
     if (parcel.carries(stream))
-      going_.push_back(
-          {to, read_at_[std::size_t(tag)], along_pp_.send(x[stream], to, tag_of_stream(tag, stream))});
+      going_.push_back({.to = to,
+                        .read_at = read_at_[std::size_t(tag)],
+                        .stage = action.stage,
+                        .microbatch = action.microbatch,
+                        .pending = along_pp_.send(x[stream], to, tag_of_stream(tag, stream))});
   most_going_ = std::max(most_going_, int(going_.size()));
+}
+
+// Where nobody trains, nothing comes back that would tell. But the group before has to go through all stages
+// before this one goes through any, so waiting for its readers holds nobody up for ever.
+void Runner::await_group_before(const Action& action) {
+  const auto before = [&](const Going& g) {
+    return g.stage == action.stage && g.microbatch <= action.microbatch - schedule_.group;
+  };
+  for (Going& going : going_)
+    if (before(going)) going.pending.wait();
+  std::erase_if(going_, before);
 }
 
 // Whoever sent this has read everything that stands before it in its program.
@@ -197,7 +214,8 @@ Flow Runner::receive(const Action& action, const Order& order) {
 }
 
 Runner::Slot& Runner::slot(int stage, int microbatch) {
-  return slots_[std::size_t(stage) * std::size_t(schedule_.microbatches) + std::size_t(microbatch)];
+  const auto place = std::size_t(place_of_stage_[std::size_t(stage)]);
+  return slots_[place * std::size_t(schedule_.microbatches) + std::size_t(microbatch)];
 }
 
 Pass* Runner::fresh_pass() {

@@ -74,6 +74,7 @@ class Runner {
   void send(const Flow& x, const Action& action, const Order& order);
   void post(const Action& action, const Order& order);
   void forget_what_arrived(int rank, int its_place);
+  void await_group_before(const Action& action);
   Flow receive(const Action& action, const Order& order);
   Slot& slot(int stage, int microbatch);
   Pass* fresh_pass();
@@ -84,7 +85,8 @@ class Runner {
   const std::map<int, Stage>& stages_;
   Communicator& along_pp_;
   Device& device_;
-  std::vector<Slot> slots_;  // by stage and microbatch
+  std::vector<int> place_of_stage_;  // among those that live here
+  std::vector<Slot> slots_;          // by this rank's stages, and microbatch
   std::vector<std::unique_ptr<Pass>> passes_;
   std::vector<Pass*> free_;
   /// A receive that was posted and not waited for.
@@ -98,6 +100,7 @@ class Runner {
   struct Going {
     int to = 0;
     int read_at = 0;  // where the reader's program takes it
+    int stage = 0, microbatch = 0;
     Pending pending;
   };
   std::vector<Going> going_;

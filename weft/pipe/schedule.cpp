@@ -163,9 +163,10 @@ Schedule zero_bubble_v(int ranks, int microbatches) {
 // before it in this one order, wherever stages live, so no rank can wait for ever.
 Schedule forwards_only(std::vector<int> home, int microbatches) {
   Schedule s = empty_program("forwards", std::move(home), microbatches);
-  for (int first = 0; first < microbatches; first += s.ranks)
+  s.group = s.ranks;
+  for (int first = 0; first < microbatches; first += s.group)
     for (int stage = 0; stage < s.stages(); ++stage)
-      for (int m = first; m < std::min(first + s.ranks, microbatches); ++m)
+      for (int m = first; m < std::min(first + s.group, microbatches); ++m)
         s.program[std::size_t(s.home[std::size_t(stage)])].push_back({Do::forward, stage, m});
   return s;
 }

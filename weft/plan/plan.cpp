@@ -146,12 +146,12 @@ void train(Replica& replica, const TrainConfig& c, std::span<const Batch> batche
   for (order.step = 1; order.step <= 2; ++order.step) (void)replica.step(batches, order);
 }
 
-/// Nothing is remembered for a backward, so of one stage two microbatches are all alike; but a stage's sends
-/// lie there until their readers have them, which a stage that reads nothing hears at the end.
+/// Nothing is remembered for a backward, so of one stage two microbatches are all alike; and of a pipeline
+/// two groups, whose sends lie there until their readers have them.
 void evaluate(Replica& replica, const TrainConfig& c) {
   const std::int64_t rows = sums_of(c.model).samples_of_a_pass(c.eval.micro);
   const int all = int(c.eval.global / c.parallel.dp / rows), together = int(c.eval.micro / rows);
-  const int some = c.parallel.pp > 1 ? all : std::min(all, 2 * together);
+  const int some = std::min(all, 2 * c.parallel.pp * together);
   const Microbatches batches = Batches(c, {rows, c.model.sequence}, replica).made(all, some);
   Evaluation sums;
   replica.evaluate(batches.some, sums, together);

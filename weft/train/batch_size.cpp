@@ -39,6 +39,9 @@ void check_ramp(const BatchConfig& c) {
   if (start > c.global || (c.global - start) % step != 0)
     fail(Kind::usage, "{batch.rampup}: steps of ", step, " do not lead from ", start,
          " to the global batch size ", c.global);
+  if (const std::int64_t increments = (c.global - start) / step; increments > most_increments)
+    fail(Kind::usage, "{batch.rampup}: ", increments, " increments of ", step, " are more than ",
+         most_increments, ": take a larger one");
 }
 
 }  // namespace
@@ -71,14 +74,14 @@ BatchSchedule::BatchSchedule(const BatchConfig& c, int data_ranks, std::int64_t 
     check_ramp(c);
     const std::int64_t increments = (c.global - c.rampup[0]) / c.rampup[1];
     const double each = increments == 0 ? 0 : double(c.rampup[2]) / double(increments);
-    for (std::int64_t i = 0; i < increments; ++i)
+    for (std::int64_t i = 0; i < std::max<std::int64_t>(increments, 1); ++i)
       stages_.push_back({std::int64_t(std::ceil(double(i) * each)), c.rampup[0] + i * c.rampup[1]});
     // The last increment falls due exactly at the end of the ramp, and is taken there.
     stages_.push_back({c.rampup[2], c.global});
   } else {
     stages_.push_back({0, c.global});
   }
-  for (const Stage& stage : stages_) static_cast<void>(shared(stage.batch));
+  walk();
 }
 
 std::int64_t BatchSchedule::shared(std::int64_t batch) const {
@@ -99,24 +102,39 @@ int BatchSchedule::microbatches_at(std::int64_t consumed) const {
   return static_cast<int>(at(consumed) / share_);
 }
 
+// Once, so that nobody counts step by step: a ramp may take as many steps as a run.
+void BatchSchedule::walk() {
+  for (std::size_t i = 0; i + 1 < stages_.size(); ++i) {
+    const Stage& here = stages_[i];
+    Stage& next = stages_[i + 1];
+    const std::int64_t batch = shared(here.batch),
+                       left = std::max<std::int64_t>(next.from - here.consumed, 0);
+    const std::int64_t steps = (left + batch - 1) / batch;
+    next.steps = here.steps + steps;
+    next.consumed = here.consumed + steps * batch;
+  }
+  static_cast<void>(shared(stages_.back().batch));
+}
+
 std::int64_t BatchSchedule::consumed_after(std::int64_t steps) const {
-  std::int64_t consumed = 0;
-  for (; steps > 0 && consumed < stages_.back().from; --steps) consumed += at(consumed);
-  return consumed + steps * shared(stages_.back().batch);
+  const auto later = std::ranges::upper_bound(stages_, steps, {}, &Stage::steps);
+  if (later == stages_.begin()) return 0;
+  const Stage& here = *std::prev(later);
+  return here.consumed + (steps - here.steps) * shared(here.batch);
 }
 
 std::int64_t BatchSchedule::steps_until(std::int64_t samples) const {
-  std::int64_t consumed = 0, steps = 0;
-  for (; consumed < samples && consumed < stages_.back().from; ++steps) consumed += at(consumed);
-  const std::int64_t last = shared(stages_.back().batch);
-  return steps + std::max<std::int64_t>(0, samples - consumed + last - 1) / last;
+  const auto later = std::ranges::lower_bound(stages_, samples, {}, &Stage::consumed);
+  if (later == stages_.begin()) return 0;
+  const Stage& here = *std::prev(later);
+  const std::int64_t batch = shared(here.batch);
+  return here.steps + (samples - here.consumed + batch - 1) / batch;
 }
 
 std::int64_t BatchSchedule::steps_for(std::int64_t samples) const {
-  if (stepped_) return steps_until(samples);
-  std::int64_t consumed = 0, steps = 0;
-  for (; consumed < samples && consumed < stages_.back().from; ++steps) consumed += at(consumed);
-  return steps + std::max<std::int64_t>(0, samples - consumed) / shared(stages_.back().batch);
+  const Stage& last = stages_.back();
+  if (stepped_ || samples <= last.consumed) return steps_until(samples);
+  return last.steps + (samples - last.consumed) / shared(last.batch);
 }
 
 EvalCounts eval_counts(const EvalConfig& c, std::int64_t steps) {

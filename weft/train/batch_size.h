@@ -9,6 +9,9 @@
 
 namespace weft {
 
+/// Batches of other sizes on the way up.
+inline constexpr std::int64_t most_increments = 1'000'000;
+
 /// The global batch as a function of the samples consumed so far.
 class BatchSchedule {
  public:
@@ -28,9 +31,11 @@ class BatchSchedule {
 
  private:
   struct Stage {
-    std::int64_t from, batch;  // samples consumed, global batch from there on
+    std::int64_t from, batch;              // samples consumed, global batch from there on
+    std::int64_t steps = 0, consumed = 0;  // when its first step begins, or would, were it not jumped over
   };
   std::int64_t shared(std::int64_t batch) const;
+  void walk();
 
   std::vector<Stage> stages_;
   std::int64_t share_;  // micro batch times data-parallel ranks

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "weft/base/error.h"
+#include "weft/ops/attention_limits.h"
 #include "weft/optim/rules.h"
 
 namespace weft {
@@ -112,6 +113,18 @@ void pairs(const ModelConfig& m) {
          " would turn: {model.channels} and {model.rotary.percent} must give an even number");
 }
 
+void numbered_for_dropout(const ModelConfig& m) {
+  if (m.attention_dropout == 0) return;
+  const auto at_most = [&](std::int64_t value, std::int64_t most, std::string_view flag) {
+    if (value > most)
+      fail(Kind::usage, flag, " ", value, " is more than the ", most,
+           " that dropout of attention can number: set {model.attention_dropout} to 0");
+  };
+  at_most(m.sequence, ops::most_dropout_positions, "{model.sequence}");
+  at_most(m.decoder_sequence, ops::most_dropout_positions, "{model.decoder_sequence}");
+  at_most(m.heads, ops::most_dropout_heads, "{model.heads}");
+}
+
 }  // namespace
 
 std::vector<std::string> complete(TrainConfig& c, int world) {
@@ -136,6 +149,7 @@ void validate::model(TrainConfig& c, std::vector<std::string>& notices) {
   complete(m);
   fraction(m.hidden_dropout, "{model.hidden_dropout}");
   fraction(m.attention_dropout, "{model.attention_dropout}");
+  if (!c.eval.skip_train) numbered_for_dropout(m);
   within(m.rotary.percent, 0, 1, "{model.rotary.percent}");
   if (!(m.norm_epsilon > 0))
     fail(Kind::usage, "{model.norm_epsilon} ", m.norm_epsilon, " is not greater than 0");

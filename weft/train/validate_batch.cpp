@@ -1,4 +1,6 @@
 // Rules of batches, length, evaluation and data.
+#include <algorithm>
+
 #include "weft/base/error.h"
 #include "weft/data/split.h"
 #include "weft/model/kinds.h"
@@ -7,6 +9,45 @@
 #include "weft/train/validate.h"
 
 namespace weft {
+namespace {
+
+/// Of a rank in a step: each has a batch and a count. And over all stages of a pipeline, whose program every
+/// rank makes before its first step.
+constexpr std::int64_t most_passes = 1'000'000, most_in_a_pipeline = 4'000'000;
+
+/// The samples of a step, and what to call them.
+struct StepSamples {
+  std::int64_t global = 0, micro = 0;
+  std::string_view global_name, micro_name;
+};
+
+void can_be_scheduled(const StepSamples& samples, const TrainConfig& c) {
+  const std::int64_t rows = sums_of(c.model).samples_of_a_pass(samples.micro);
+  const std::int64_t passes = samples.global / rows / c.parallel.dp;
+  const std::int64_t stages =
+      c.parallel.pp > 1 ? std::int64_t{c.parallel.pp} * std::max(c.parallel.virtual_stages, 1) : 1;
+  if (passes <= most_passes && passes * stages <= most_in_a_pipeline) return;
+  const std::string where =
+      passes > most_passes ? text(" a rank, more than ", most_passes)
+                           : text(" through ", stages, " stages, more than ", most_in_a_pipeline, " in all");
+  const std::string larger =
+      c.model.exact ? std::string() : text("a larger ", samples.micro_name, " than ", samples.micro, ", ");
+  fail(Kind::usage, samples.global_name, ' ', samples.global, " is ", passes,
+       c.model.exact ? " sequences" : " microbatches", where, ": take ", larger,
+       "a smaller batch or more data-parallel ranks");
+}
+
+/// The largest batch of a run.
+StepSamples largest(const BatchConfig& b) {
+  StepSamples out{
+      .global = b.global, .micro = b.micro, .global_name = "{batch.global}", .micro_name = "{batch.micro}"};
+  if (b.schedule.empty()) return out;
+  out.global_name = "{batch.schedule}: a batch of";
+  for (const BatchStep& step : read_batch_steps(b.schedule)) out.global = std::max(out.global, step.batch);
+  return out;
+}
+
+}  // namespace
 
 void validate::batches(TrainConfig& c) {
   BatchConfig& b = c.batch;
@@ -25,6 +66,7 @@ void validate::batches(TrainConfig& c) {
   if (b.global == 0) b.global = b.micro * c.parallel.dp;
   if (b.global < 0) fail(Kind::usage, "{batch.global} ", b.global, " is not at least 1");
   (void)batch_schedule(c);  // refuses batches that ranks cannot share
+  can_be_scheduled(largest(b), c);
   if (c.parallel.pp == 1) return;
   const std::int64_t share = rows_of_a_pass(c.model, b) * c.parallel.dp;
   if (b.global % share == 0) static_cast<void>(schedule_of(c.parallel, int(b.global / share)));
@@ -57,6 +99,9 @@ void validate::evaluation(TrainConfig& c) {
   if (e.micro < 1 || e.global < 1 || e.global % share != 0)
     fail(Kind::usage, "evaluation batch size ", e.global,
          " is not a multiple of micro batch size times data-parallel ranks, ", share);
+  can_be_scheduled(
+      {.global = e.global, .micro = e.micro, .global_name = "{eval.global}", .micro_name = "{eval.micro}"},
+      c);
   if (e.iterations < 0) fail(Kind::usage, "{eval.iterations} ", e.iterations, " is not 0 or more");
 }
 

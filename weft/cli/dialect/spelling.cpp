@@ -83,19 +83,34 @@ class Speller {
   }
 
   /// One that takes any word, else one that switches on, else one that sets another fixed value.
-  std::optional<std::string> first_flag(std::string_view path) const {
+  const Row* first_row(std::string_view path) const {
     const Row* fixed = nullptr;
     bool is_on = false;
     for (const Row& row : rows_)
       for (const Effect& effect : row.effects) {
         if (effect.path != path) continue;
-        if (row.arity != Arity::none) return "--" + std::string(row.flag);
+        if (row.arity != Arity::none) return &row;
         if (fixed != nullptr && (is_on || effect.value != "true")) continue;
         fixed = &row;
         is_on = effect.value == "true";
       }
-    if (fixed == nullptr) return std::nullopt;
-    return "--" + std::string(fixed->flag);
+    return fixed;
+  }
+
+  std::optional<std::string> first_flag(std::string_view path) const {
+    const Row* row = first_row(path);
+    return row ? std::optional("--" + std::string(row->flag)) : std::nullopt;
+  }
+
+  /// Whether a flag that needs arithmetic and no word sets this, where nothing else is said.
+  static bool comes_to(const Row& row, std::string_view path, std::string_view value) {
+    if (row.parse == nullptr || row.arity != Arity::none) return false;
+    if (std::ranges::find(row.effects, path, &Effect::path) == row.effects.end()) return false;
+    TrainConfig config;
+    Fields fields(config);
+    row.parse(fields, {}, Origin::command_line);
+    const Field& field = fields.at(path);
+    return field.origin() != Origin::built_in && field.write() == std::vector{std::string(value)};
   }
 
   std::optional<std::string> with_value(std::string_view path, std::string_view value) const {
@@ -105,8 +120,11 @@ class Speller {
         if (effect.path != path || sets != value) continue;
         return "--" + std::string(row.flag) + (effect.word.empty() ? "" : " " + std::string(effect.word));
       }
-    if (const auto flag = first_flag(path)) return *flag + " " + std::string(value);
-    return std::nullopt;
+    for (const Row& row : rows_)
+      if (comes_to(row, path, value)) return "--" + std::string(row.flag);
+    const Row* row = first_row(path);
+    if (row == nullptr || row->arity == Arity::none) return std::nullopt;
+    return "--" + std::string(row->flag) + " " + std::string(value);
   }
 
   const Command* command_;
