@@ -122,6 +122,13 @@ INSTANTIATE_TEST_SUITE_P(
                              c.curriculum.form = data::ExcerptForm::reshape;
                            }},
                       Case{"bf16", [](TrainConfig& c) { c.model.precision = Precision::bf16; }},
+                      Case{"gradients_that_are_kept_in_bf16",
+                           [](TrainConfig& c) {
+                             c.model.precision = Precision::bf16;
+                             c.scaling.sum_in_bf16 = true;
+                             c.parallel.dp = c.run.ranks = 2;
+                             c.parallel.zero = 2;
+                           }},
                       Case{"f16_with_a_scale_that_moves",
                            [](TrainConfig& c) {
                              c.model.precision = Precision::f16;

@@ -71,7 +71,7 @@ struct WeightBlock {
   Tensor values;           // what layers read: f32, bf16 or f16
   Tensor master;           // f32: the values themselves where those are f32, else of owned elements
   Shelf* shelf = nullptr;  // where masters lie in a file: windows of them are here while they are walked
-  Tensor grads;            // f32; empty where nothing is trained
+  Tensor grads;            // f32, or fewer bits (narrow_sums.h); empty where nothing is trained
 
   std::span<const WeightSlot> slots_of(const WeightBucket& bucket) const {
     return std::span(slots).subspan(std::size_t(bucket.first_slot), std::size_t(bucket.slots));
@@ -104,6 +104,7 @@ struct DataParallel {
   Dtype wire = Dtype::f32;            // what gradients travel as
   const Offload* offload = nullptr;   // states, and masters of other types than f32, lie in a file
 };
+  Dtype sums = Dtype::f32;            // what they are kept in from one microbatch to the next
 
 /// What this rank holds of a tensor that is as large as a parameter: a master, a moment. Replica 0 of every
 /// box is written to checkpoints; memory holds more than the pieces.

@@ -244,7 +244,7 @@ double activations_at_least(const TrainConfig& c) {
 double bytes_at_least(const TrainConfig& c) {
   const double parameters = training_flops(c.model, 1) / 6 + idle_at_least(c.model);
   const bool own_masters = c.model.precision != Precision::f32;
-  const double weights = own_masters ? 2 : 4, gradients = 4;
+  const double weights = own_masters ? 2 : 4, gradients = c.scaling.sum_in_bf16 ? 2 : 4;
   double states = (own_masters ? 4 : 0) + (c.optimizer.kind == OptimizerKind::adam ? 8 : 4);
   if (c.optimizer.offload.on) states *= 1 - c.optimizer.offload.fraction;
   const auto held = [&](double bytes, int cut_from) {

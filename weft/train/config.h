@@ -143,6 +143,7 @@ struct ScalingConfig {
   std::int64_t window = 1000;
   int hysteresis = 2;
   bool reduce_in_bf16 = false;  // gradients
+  bool sum_in_bf16 = false;     // they are kept in bf16, and travel so
 };
 
 struct ParallelConfig {

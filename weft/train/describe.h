@@ -191,6 +191,8 @@ void describe(Visitor& v, ScalingConfig& c) {
   v("window", c.window, OnResume::step, "clean steps after which the scale doubles", legal::size);
   v("hysteresis", c.hysteresis, OnResume::step, "overflows after which the scale halves", legal::size);
   v("reduce_in_bf16", c.reduce_in_bf16, OnResume::step, "add gradients over ranks in bf16");
+  v("sum_in_bf16", c.sum_in_bf16, OnResume::step,
+    "keep gradients in bf16 from one microbatch to the next, and add them over ranks so");
 }
 
 template <class Visitor>
