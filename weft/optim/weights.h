@@ -102,9 +102,9 @@ struct DataParallel {
   std::int64_t bucket = 0;            // elements after which a bucket may be closed; 0: a bucket a block
   int groups = 1;                     // that cut it up each; gradients are then added over groups too
   Dtype wire = Dtype::f32;            // what gradients travel as
+  Dtype sums = Dtype::f32;            // what they are kept in from one microbatch to the next
   const Offload* offload = nullptr;   // states, and masters of other types than f32, lie in a file
 };
-  Dtype sums = Dtype::f32;            // what they are kept in from one microbatch to the next
 
 /// What this rank holds of a tensor that is as large as a parameter: a master, a moment. Replica 0 of every
 /// box is written to checkpoints; memory holds more than the pieces.
