@@ -252,7 +252,7 @@ REASONS = {
                      "main-params-dtype", "megatron-fsdp-main-params-dtype", "spec",
                      "outer-dp-sharding-strategy", "softmax-type", "data-impl"), NOTHING_ELSE),
     **dict.fromkeys(("exit-on-missing-checkpoint", "log-learning-rate-to-tensorboard", "log-loss-scale-to-tensorboard"), AS_IT_IS),
-    **dict.fromkeys(("zero-reduce-bucket-size", "ddp-num-buckets", "ddp-bucket-size", "overlap-grad-reduce", "cp-comm-type"), SAME_NUMBERS),
+    **dict.fromkeys(("zero-reduce-bucket-size", "zero-hpz-partition-size", "ddp-num-buckets", "ddp-bucket-size", "overlap-grad-reduce", "cp-comm-type"), SAME_NUMBERS),
     "threads": "bits do not depend on threads: tests/backend/conformance_matmul.cpp",
     "async-save": "the same files, written while training goes on: tests/train/save_test.cpp",
     "tiktoken-num-special-tokens": "a tokenizer's ids: tests/text/open_test.cpp",

@@ -177,6 +177,7 @@ TEST(Plan, says_what_communicators_count) {
   expect_the_plan_sends(tiny({.tp = 2, .dp = 2, .sequence = true, .zero = 1}));
   expect_the_plan_sends(tiny({.cp = 2, .dp = 2, .zero = 3}));
   expect_the_plan_sends(tiny({.dp = 4, .zero = 3, .shard_groups = 2}));
+  expect_the_plan_sends(tiny({.dp = 4, .zero = 3, .near_ranks = 2}));
   expect_the_plan_sends(tiny({.tp = 2, .pp = 2, .dp = 2}));
   expect_the_plan_sends(tiny({.pp = 2, .dp = 1, .virtual_stages = 2}));
   expect_the_plan_sends(tiny({.pp = 4, .dp = 1}));

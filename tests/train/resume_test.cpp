@@ -170,6 +170,12 @@ INSTANTIATE_TEST_SUITE_P(
                              c.parallel.zero = 3;
                              c.parallel.shard_groups = 2;
                            }},
+                      Case{"weights_that_near_ranks_hold_twice",
+                           [](TrainConfig& c) {
+                             c.parallel.dp = c.run.ranks = 4;
+                             c.parallel.zero = 3;
+                             c.parallel.near_ranks = 2;
+                           }},
                       Case{"two_stages", [](TrainConfig& c) { c.parallel.pp = c.run.ranks = 2; }}),
     [](const auto& of) { return std::string(of.param.name); });
 

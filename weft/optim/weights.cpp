@@ -118,8 +118,11 @@ Readers Weights::readers_of(View view) const {
   Communicator& all = data_.mesh->along(data_axes(view));
   Communicator& group = sharers(view);
   if (group.size() == 1) return {&all};
-  if (data_.groups == 1) return {&group, data_.cut};
-  return {&group, data_.cut, &data_.mesh->beyond(data_axes(view), group.size())};
+  Readers out{&group, data_.cut};
+  if (data_.groups > 1) out.twins = &data_.mesh->beyond(data_axes(view), group.size());
+  const bool twice = data_.near > 1 && data_.near < group.size() && out.cut(CutUp::weights);
+  if (twice) out.near = &data_.mesh->neighbours(data_axes(view), data_.near);
+  return out;
 }
 
 Communicator& Weights::sharers(View view) const {
@@ -272,6 +275,7 @@ void WeightBlock::gather(const Tensor& flat, UnderWay& under_way) const {
 }
 
 void Weights::gather() {
+  ++version_;
   UnderWay under_way;
   for (const WeightBlock& block : blocks_)
     if (block.readers.cut() && !block.readers.cut(CutUp::weights)) block.gather(block.values, under_way);

@@ -145,6 +145,7 @@ DataParallel Replica::data_parallel() const {
           .cut = CutUp(config_.parallel.zero),
           .bucket = bucket_elements(config_, mesh_.along({Axis::dp, Axis::cp}).size()),
           .groups = config_.parallel.shard_groups,
+          .near = config_.parallel.near_ranks,
           .wire = s.reduce_in_bf16 || s.sum_in_bf16 ? Dtype::bf16 : Dtype::f32,
           .sums = s.sum_in_bf16 ? Dtype::bf16 : Dtype::f32,
           .offload = offload_ ? &*offload_ : nullptr};

@@ -52,6 +52,9 @@ void gradients_are_kept(Taking& t, const Key& key, const Json& value) {
   const std::string word = value.get<std::string>();
   if (word != "bf16" && word != "fp32")
     fail(Kind::usage, key.path, " ", word, ": gradients are kept in fp32, or in bf16");
+  if (word == "bf16" && t.word_at("communication_data_type", "") == "fp32")
+    fail(Kind::usage, "communication_data_type fp32: what ", key.path,
+         " keeps in bf16 travels so; leave it out");
   t.set(key.path, "scaling.sum_in_bf16", {word == "bf16" ? "true" : "false"});
 }
 

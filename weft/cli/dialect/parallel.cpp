@@ -92,6 +92,7 @@ Group parallel() {
           no_effect("disable-gloo-process-groups", Arity::none, "there are no groups of another library"),
           no_effect("high-priority-stream-groups", Arity::some, "there are no streams to rank"),
           value("num-distributed-optimizer-instances", "parallel.shard_groups"),
+          value("zero-hpz-partition-size", "parallel.near_ranks"),
           no_effect("overlap-p2p-communication-warmup-flush", Arity::none,
                     "transfers are posted as early as the schedule allows"),
           no_effect("no-overlap-p2p-communication", Arity::none,
