@@ -25,6 +25,7 @@ PP2L4 = PP2 | {"num-layers": "4"}
 LONG = {"train-iters": "6"}
 WSD = {"lr-decay-style": "WSD", "lr-wsd-decay-iters": "2"}
 F16 = {"fp16": None}
+BF16 = {"bf16": None}
 SAVE = {"save": "ck", "save-interval": "2"}
 TB = {"tensorboard-dir": "tb"}
 BPE = {"vocab-file": str(TEXT / "toy_bpe_vocab.json"), "merge-file": str(TEXT / "toy_bpe_merges.txt"), "vocab-size": UNSET}
@@ -142,7 +143,8 @@ PAIRS = {
     "sgd-momentum": ({"optimizer": "sgd"}, "0.9", "0.1"), "loss-scale": (F16, "8", "1024"), "initial-loss-scale": (F16, "8", "1024"),
     "min-loss-scale": (F16 | {"initial-loss-scale": "1e30", "hysteresis": "1"}, "9e29", "1"),
     "loss-scale-window": (F16 | {"initial-loss-scale": "8"}, "1", "1000"), "hysteresis": (F16 | {"initial-loss-scale": "1e30"}, "1", "3"),
-    "grad-reduce-in-bf16": (DP2, True, UNSET), "recompute-granularity": ({"num-layers": "4"}, "full", UNSET), "recompute-activations": ({"num-layers": "4", "recompute-modules": "mlp"}, True, UNSET),
+    "grad-reduce-in-bf16": (DP2, True, UNSET), "megatron-fsdp-grad-comm-dtype": (DP2, "fp32", "bf16"),
+    "main-grads-dtype": (BF16, "fp32", "bf16"), "megatron-fsdp-main-grads-dtype": (BF16, "fp32", "bf16"), "recompute-granularity": ({"num-layers": "4"}, "full", UNSET), "recompute-activations": ({"num-layers": "4", "recompute-modules": "mlp"}, True, UNSET),
     "recompute-method": (FULL | {"num-layers": "8"}, "uniform", "block"), "recompute-num-layers": (FULL | {"num-layers": "4"}, "1", "4"),
     "recompute-modules": ({"recompute-granularity": "selective", "num-layers": "4"}, "mlp", "core_attn"),
     "activations-checkpoint-method": ({"num-layers": "4"}, "uniform", UNSET), "checkpoint-activations": ({"num-layers": "4"}, True, UNSET),
@@ -246,11 +248,11 @@ NOTHING_ELSE = "the page says that its values change nothing, and others are ref
 AS_IT_IS = "it asks for what is done anyway"
 SAME_NUMBERS = "its effect is on who computes what and when, and the numbers are the same by design: tests/equal"
 REASONS = {
-    **dict.fromkeys(("moe-token-dispatcher-type", "moe-upcycling-granularity", "remote-device", "main-grads-dtype",
-                     "main-params-dtype", "megatron-fsdp-grad-comm-dtype", "megatron-fsdp-main-grads-dtype", "megatron-fsdp-main-params-dtype", "spec",
+    **dict.fromkeys(("moe-token-dispatcher-type", "moe-upcycling-granularity", "remote-device",
+                     "main-params-dtype", "megatron-fsdp-main-params-dtype", "spec",
                      "outer-dp-sharding-strategy", "softmax-type", "data-impl"), NOTHING_ELSE),
     **dict.fromkeys(("exit-on-missing-checkpoint", "log-learning-rate-to-tensorboard", "log-loss-scale-to-tensorboard"), AS_IT_IS),
-    **dict.fromkeys(("zero-reduce-bucket-size", "ddp-num-buckets", "ddp-bucket-size", "overlap-grad-reduce", "cp-comm-type"), SAME_NUMBERS),
+    **dict.fromkeys(("zero-reduce-bucket-size", "zero-hpz-partition-size", "ddp-num-buckets", "ddp-bucket-size", "overlap-grad-reduce", "cp-comm-type"), SAME_NUMBERS),
     "threads": "bits do not depend on threads: tests/backend/conformance_matmul.cpp",
     "async-save": "the same files, written while training goes on: tests/train/save_test.cpp",
     "tiktoken-num-special-tokens": "a tokenizer's ids: tests/text/open_test.cpp",

@@ -89,12 +89,24 @@ TEST(DeepSpeedFile, may_hold_comments_and_leave_keys_to_flags) {
 
 TEST(DeepSpeedFile, refuses_all_that_weft_cannot_do_at_once) {
   EXPECT_EQ(
-      refusal(R"({"zero_optimization": {"zero_hpz_partition_size": 8},
+      refusal(R"({"zero_optimization": {"zero_quantized_weights": true},
       "progressive_layer_drop": {"enabled": true, "theta": 0.5}, "amp": {"enabled": true}})"),
       "ds.json: weft cannot do this yet: Apex's mixed precision; bf16 and fp16 are weft's own: amp.enabled; "
       "layers that are left out by chance: progressive_layer_drop.enabled, progressive_layer_drop.theta 0.5; "
-      "a second cut of weights inside a machine; mics_shard_size keeps all of ZeRO inside: "
-      "zero_optimization.zero_hpz_partition_size 8");
+      "weights or gradients of fewer bits on their way: zero_optimization.zero_quantized_weights");
+}
+
+TEST(DeepSpeedFile, says_what_gradients_are_kept_in) {
+  EXPECT_THAT(said(R"({"data_types": {"grad_accum_dtype": "bf16"}})").fields.at("scaling.sum_in_bf16"),
+              ElementsAre("true"));
+  EXPECT_THAT(said(R"({"data_types": {"grad_accum_dtype": "fp32"}})").fields.at("scaling.sum_in_bf16"),
+              ElementsAre("false"));
+  EXPECT_EQ(refusal(R"({"data_types": {"grad_accum_dtype": "fp16"}})"),
+            "ds.json: data_types.grad_accum_dtype fp16: gradients are kept in fp32, or in bf16");
+  EXPECT_EQ(
+      refusal(R"({"data_types": {"grad_accum_dtype": "bf16"}, "communication_data_type": "fp32"})"),
+      "ds.json: communication_data_type fp32: what data_types.grad_accum_dtype keeps in bf16 travels so; "
+      "leave it out");
 }
 
 TEST(DeepSpeedFile, passes_over_blocks_that_are_switched_off) {

@@ -95,6 +95,8 @@ class Beside {
            {"mlp-type residual", "--num-experts=4"},
            {"exp-avg-dtype", "--use-precision-aware-optimizer"},
            {"exp-avg-sq-dtype", "--use-precision-aware-optimizer"},
+           {"main-grads-dtype", "--bf16"},
+           {"megatron-fsdp-main-grads-dtype", "--bf16"},
            {"optimizer-cpu-offload", "--offload-directory=spill"},
            {"tokenizer-type BertWordPieceLowerCase", words},
            {"tokenizer-type BertWordPieceCase", words},

@@ -13,7 +13,9 @@
 #include "weft/cli/verb.h"
 
 using namespace weft::cli;
+using testing::ContainsRegex;
 using testing::HasSubstr;
+using testing::Not;
 using Json = nlohmann::json;
 
 namespace {
@@ -73,6 +75,55 @@ TEST(Train, prints_the_same_as_one_json_object) {
   EXPECT_EQ(j["settings"]["model"]["ffn_hidden"]["origin"], "derived");
   EXPECT_EQ(j["steps"], 100);
   EXPECT_EQ(j["notices"].size(), 1u);
+}
+
+TEST(Train, says_with_which_change_a_run_would_fit) {
+  const std::string out = told({"train",
+                                "gpt",
+                                "--num-layers",
+                                "40",
+                                "--hidden-size",
+                                "32768",
+                                "--num-attention-heads",
+                                "64",
+                                "--seq-length",
+                                "64",
+                                "--micro-batch-size",
+                                "1",
+                                "--lr",
+                                "1e-3",
+                                "--train-iters",
+                                "100",
+                                "--mock-data",
+                                "--vocab-size",
+                                "250",
+                                "--dry-run"})
+                              .out;
+  EXPECT_THAT(out, ContainsRegex("leaves .* it does not fit; --[a-z-]+ [0-9]+ would need [0-9.]+ [GM]iB\n"));
+}
+
+TEST(Train, says_what_a_rank_sends_in_a_step) {
+  EXPECT_THAT(told(tiny()).out, Not(HasSubstr("each sends")));
+  const auto two = [](std::vector<std::string_view> more) {
+    more.insert(more.end(), {"--ranks", "2"});
+    return told(tiny(more)).out;
+  };
+  EXPECT_THAT(two({"--zero-stage", "1"}),
+              ContainsRegex("    each sends [0-9.]+ KiB in a step: [0-9.]+ KiB to data-parallel ranks "
+                            "\\([0-9.]+ KiB of gradients, [0-9.]+ KiB of weights\\)"));
+  EXPECT_THAT(two({"--tensor-model-parallel-size", "2"}), HasSubstr(" to tensor-parallel ranks"));
+  EXPECT_THAT(two({"--context-parallel-size", "2"}), HasSubstr(" to context-parallel ranks"));
+  EXPECT_THAT(two({"--pipeline-model-parallel-size", "2"}), HasSubstr(" to other stages"));
+  EXPECT_THAT(two({"--num-experts", "4", "--expert-model-parallel-size", "2"}),
+              HasSubstr(" to ranks with other experts"));
+}
+
+TEST(Train, says_the_same_to_programs) {
+  const Json j = Json::parse(told(tiny({"--ranks", "2", "--zero-stage", "3", "--json"})).out);
+  const Json data = j["plan"]["memory"][0]["sends"]["data"];
+  EXPECT_GT(data["gathered"], data["sums"]);
+  EXPECT_EQ(data["traded"], 0);
+  EXPECT_EQ(j["plan"]["memory"][0]["sends"]["tensor"]["sums"], 0);
 }
 
 TEST(Train, lets_the_environment_stand_in_for_a_launcher) {

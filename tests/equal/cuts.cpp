@@ -42,7 +42,7 @@ Rounding rounding_of(const ModelConfig& config, const Cut& cut) {
   Rounding out;
   if (config.precision == Precision::bf16) out = {.loss = 1e-2, .norm = 4e-2};
   if (config.precision == Precision::f16) out = {.loss = 2e-3, .norm = 1e-2};
-  if (cut.reduce_in_bf16) out = {.loss = out.loss + 1e-3, .norm = out.norm + 5e-3};
+  if (cut.reduce_in_bf16 || cut.sum_in_bf16) out = {.loss = out.loss + 1e-3, .norm = out.norm + 5e-3};
   return out;
 }
 
@@ -110,6 +110,7 @@ std::string name_of(const Cut& cut) {
   if (p.reduce_once) say("once");
   if (p.overlap_reduce) say("overlap");
   if (cut.reduce_in_bf16) say("bf16_gradients");
+  if (cut.sum_in_bf16) say("bf16_sums");
   say("b" + std::to_string(cut.micro_batch));
   for (char& c : name)
     if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';

@@ -95,7 +95,8 @@ ReplicaConfig replica_of(const ModelConfig& config, const Cut& cut) {
           .scaling = {.initial = cut.loss_scale,
                       .window = 2,
                       .hysteresis = 1,
-                      .reduce_in_bf16 = cut.reduce_in_bf16},
+                      .reduce_in_bf16 = cut.reduce_in_bf16,
+                      .sum_in_bf16 = cut.sum_in_bf16},
           .seed = 7,
           .loads = loads};
 }

@@ -35,7 +35,7 @@ struct Cut {
   std::int64_t micro_batch = 2;
   int steps = 20;
   bool per_token = false;
-  bool reduce_in_bf16 = false;
+  bool reduce_in_bf16 = false, sum_in_bf16 = false;
   Fault fault = Fault::none;
   bool exact = false;
   bool uneven = false;  // samples do not have the same number of tokens that count

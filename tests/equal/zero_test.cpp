@@ -9,6 +9,7 @@
 #include "tests/support/sanitized.h"
 #include "tests/support/tiny.h"
 #include "weft/base/number.h"
+#include "weft/comm/counted.h"
 #include "weft/comm/threads.h"
 #include "weft/mesh/mesh.h"
 #include "weft/train/replica.h"
@@ -25,12 +26,15 @@ struct ZeroRun {
   std::int64_t microbatches = 1;
   bool once = false;
   int groups = 1;
+  bool sum_in_bf16 = false;
+  int near = 0;
 };
 
 /// Of one rank, in its second step.
 struct RankMeasures {
   MemoryMeter memory;
   Volumes sent;
+  Sent leaves;
   std::int64_t elements = 0;                                  // of all parameters
   std::int64_t padded = 0;                                    // with what lies between them
   std::int64_t kept = 0;                                      // of these, the rank's share
@@ -72,19 +76,24 @@ ModelConfig model_of(const ZeroRun& asked) {
 RankMeasures rank_of(const ZeroRun& asked, Communicator& world) {
   const ModelConfig config = model_of(asked);
   RankMeasures seen;
-  CountingCommunicator counts(world, seen.sent);
+  CountingCommunicator words(world, seen.sent);
+  CountedCommunicator counts(words);
+  counts.charge_here(seen.leaves);
   const ProcessMesh mesh(ParallelLayout({.dp = asked.ranks}), counts);
   const auto device = open_device("cpu", {.threads = 1});
   ReplicaConfig replica_config{.model = config, .seed = 7};
   replica_config.parallel = {.dp = asked.ranks, .zero = asked.zero};
   replica_config.parallel.shard_groups = asked.groups;
+  replica_config.parallel.near_ranks = asked.near;
   replica_config.parallel.reduce_once = asked.once;
+  replica_config.scaling.sum_in_bf16 = asked.sum_in_bf16;
   Replica replica(replica_config, {*device, mesh});
   for (int step = 1; step <= 2; ++step) {
     std::vector<Batch> batches;
     for (std::int64_t i = 0; i < asked.microbatches; ++i)
       batches.push_back(tiny_rows(*device, config, {.step = step, .first = 8 * world.rank() + i}));
     seen.sent.clear();
+    seen.leaves = {};
     device->forget_peaks();
     (void)replica.step(batches, {.seed = 3, .step = step, .rate = 1e-3, .ends_rate = 1e-3, .clip = 1});
   }
@@ -132,6 +141,24 @@ TEST(Zero, holds_its_shares_between_steps_and_not_a_byte_more) {
       }
 }
 
+// Two bytes of an element between steps; in a step a layer's more in f32, or what an update widens at once:
+// of a model this small, all that the rank updates of a block.
+TEST(Zero, keeps_gradients_of_two_bytes_and_room_for_a_layer) {
+  for (const int zero : {0, 1, 2, 3}) {
+    const RankMeasures seen = seen_by_the_last_rank(
+        {.precision = Precision::bf16, .zero = zero, .microbatches = 3, .sum_in_bf16 = true});
+    std::int64_t widened = 0;
+    for (const auto& [all, share] : seen.blocks) widened = std::max(widened, 4 * (zero == 0 ? all : share));
+    EXPECT_EQ(now(seen, Use::gradients), bytes(seen, zero >= 2 ? Of::share : Of::all, 2));
+    EXPECT_LE(peak(seen, Use::gradients),
+              now(seen, Use::gradients) + std::max(4 * (seen.two_layers + 29 * 32), widened));
+    const std::int64_t times = zero >= 2 ? 3 : 1;
+    if (zero > 0) {
+      EXPECT_EQ(seen.sent.at("reduce_scatter"), 2 * seen.padded * times);
+    }
+  }
+}
+
 // Of six layers, two are whole at once; of gradients, one layer's are added to while another's leave, and the
 // tied words' wait for the embedding.
 TEST(Zero, has_few_layers_whole_during_a_step) {
@@ -174,6 +201,42 @@ TEST(Zero, of_groups_holds_shares_of_a_group_and_adds_them_among_groups) {
       EXPECT_EQ(seen.sent.at("reduce_scatter"), 4 * seen.padded * (zero == 1 ? 1 : microbatches));
       EXPECT_EQ(seen.sent.at("all_gather"), 4 * (zero == 3 ? seen.read * microbatches : seen.padded));
       EXPECT_EQ(seen.sent.at("all_reduce") - all.sent.at("all_reduce"), 4 * seen.kept);
+    }
+}
+
+// Of four ranks, two near each other: every weight comes from all of them once in a step, three quarters of
+// it from others; whatever is read again comes from the other of the two.
+TEST(Zero, of_near_ranks_gathers_from_all_once_a_step) {
+  for (const std::int64_t microbatches : {1, 3}) {
+    ZeroRun asked{.zero = 3, .ranks = 4, .microbatches = microbatches};
+    const RankMeasures far = seen_by_the_last_rank(asked);
+    asked.near = 2;
+    const RankMeasures seen = seen_by_the_last_rank(asked);
+    EXPECT_EQ(far.leaves.of(Traffic::gathered), 4 * exact(3 * far.read * microbatches, 4));
+    EXPECT_EQ(seen.leaves.of(Traffic::gathered),
+              4 * (exact(3 * seen.padded, 4) + exact(seen.read * microbatches - seen.padded, 2)));
+    EXPECT_EQ(seen.leaves.of(Traffic::sums), far.leaves.of(Traffic::sums));
+    EXPECT_EQ(now(seen, Use::weights), now(far, Use::weights) + 4 * exact(seen.padded, 2));
+  }
+}
+
+TEST(Zero, of_near_ranks_changes_no_bit) {
+  for (const ParallelConfig& layout :
+       {ParallelConfig{.dp = 4, .zero = 3}, ParallelConfig{.cp = 2, .dp = 2, .zero = 3},
+        ParallelConfig{.pp = 2, .dp = 4, .zero = 3}, ParallelConfig{.dp = 8, .zero = 3, .shard_groups = 2}})
+    for (const char* model : {"gpt2", "mixture"}) {
+      ModelConfig config = shape_of(model, 2);
+      config.precision = Precision::bf16;
+      Cut cut{.parallel = layout, .micro_batch = 1, .steps = 4};
+      const auto curve = [&](int near) {
+        cut.parallel.near_ranks = near;
+        Curve out = train(config, cut);
+        out.bytes_at_rest.clear();
+        return out;
+      };
+      EXPECT_EQ(curve(2), curve(0)) << name_of(cut) << " " << model;
+      cut.parallel.near_ranks = 2;
+      EXPECT_EQ(memory_difference(config, cut), "") << name_of(cut) << " " << model;
     }
 }
 

@@ -71,6 +71,21 @@ TEST(Fit, names_the_first_stage_of_zero_that_fits) {
   }
 }
 
+TEST(Fit, gives_up_what_near_ranks_hold_twice_before_anything_else_that_is_cut) {
+  TrainConfig c = run_of(1024, 1);
+  c.model.layers = 12;
+  c.parallel.dp = c.run.ranks = 4;
+  c.parallel.zero = 3;
+  c.batch.global = 4;
+  TrainConfig once = c;
+  c.parallel.near_ranks = 2;
+  complete(c, 4);
+  complete(once, 4);
+  const std::int64_t room = bytes_here(plan_run(once, counter), once.parallel, {.first = 0, .last = 0});
+  EXPECT_THAT([&] { fit(c, room); },
+              ThrowsMessage<Error>(HasSubstr("; {parallel.near_ranks} 1 would need ")));
+}
+
 // Weights and gradients fit, and what Adam keeps beside them does not.
 TEST(Fit, names_files_where_states_are_too_large) {
   TrainConfig c = run_of(1024, 1), spilled = c;

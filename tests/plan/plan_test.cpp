@@ -84,6 +84,44 @@ void run(Replica& replica, const TrainConfig& c) {
   replica.evaluate(batches_here(c, c.eval.global, looked, replica), sums, int(c.eval.micro / looked));
 }
 
+/// What the last rank of every stage sends in the second step, when all ranks run for real.
+std::vector<Volumes> sent(const TrainConfig& c) {
+  const ParallelLayout layout = layout_of(c.parallel);
+  std::vector<Volumes> out(std::size_t(c.parallel.pp));
+  run_as_threads(layout.world(), [&](Communicator& world) {
+    const auto device = open_device("cpu", options(c));
+    CountedCommunicator counts(world);
+    const ProcessMesh mesh(layout, counts);
+    Volumes volumes;
+    charge(counts, mesh, volumes);
+    Replica replica(replica_config(c), {*device, mesh});
+    const std::int64_t rows = rows_of_a_pass(c.model, c.batch);
+    const std::vector<Batch> batches = batches_here(c, c.batch.global, rows, replica);
+    for (int step = 1; step <= 2; ++step) {
+      volumes = {};
+      (void)replica.step(
+          batches,
+          {.step = step, .rate = 1e-4, .ends_rate = 1e-4, .clip = 1, .together = int(c.batch.micro / rows)});
+    }
+    const bool last = mesh.place(Axis::tp) + 1 == c.parallel.tp &&
+                      mesh.place(Axis::cp) + 1 == c.parallel.cp && mesh.place(Axis::dp) + 1 == c.parallel.dp;
+    if (last) out[std::size_t(mesh.place(Axis::pp))] = volumes;
+  });
+  return out;
+}
+
+void expect_the_plan_sends(const TrainConfig& c) {
+  const Plan plan = planned(c);
+  const auto real = sent(c);
+  for (const KindOfRank& kind : plan.kinds) {
+    Volumes most;
+    for (int stage = kind.first; stage <= kind.last; ++stage) most = most_of(most, real[std::size_t(stage)]);
+    for (int i = 0; i < kinds_of_partners; ++i)
+      EXPECT_EQ(kind.sends[Partners(i)].bytes, most[Partners(i)].bytes)
+          << "stage " << kind.first << " to " << name(Partners(i));
+  }
+}
+
 /// Most bytes of every pipeline rank, when all ranks run for real.
 std::vector<std::int64_t> measured(const TrainConfig& c) {
   const ParallelLayout layout = layout_of(c.parallel);
@@ -123,6 +161,49 @@ TEST(Plan, counts_ranks_that_share_gradients_and_weights) {
   expect_the_plan_holds(tiny({.dp = 2, .zero = 2}));
   expect_the_plan_holds(tiny({.tp = 2, .dp = 2, .sequence = true, .zero = 3}));
   expect_the_plan_holds(tiny({.pp = 2, .dp = 2, .zero = 3, .reduce_once = true}));
+}
+
+TEST(Plan, counts_gradients_that_are_kept_in_bf16) {
+  for (const int zero : {0, 1, 2, 3})
+    expect_the_plan_holds(tiny({.dp = 2, .zero = zero}, [](TrainConfig& c) {
+      c.model.precision = Precision::bf16;
+      c.scaling.sum_in_bf16 = true;
+    }));
+}
+
+// Sixteen samples, one at a time: more microbatches than are counted one by one.
+TEST(Plan, says_what_communicators_count) {
+  for (const int zero : {0, 1, 2, 3}) expect_the_plan_sends(tiny({.dp = 2, .zero = zero}));
+  expect_the_plan_sends(tiny({.tp = 2, .dp = 2, .sequence = true, .zero = 1}));
+  expect_the_plan_sends(tiny({.cp = 2, .dp = 2, .zero = 3}));
+  expect_the_plan_sends(tiny({.dp = 4, .zero = 3, .shard_groups = 2}));
+  expect_the_plan_sends(tiny({.dp = 4, .zero = 3, .near_ranks = 2}));
+  expect_the_plan_sends(tiny({.tp = 2, .pp = 2, .dp = 2}));
+  expect_the_plan_sends(tiny({.pp = 2, .dp = 1, .virtual_stages = 2}));
+  expect_the_plan_sends(tiny({.pp = 4, .dp = 1}));
+  expect_the_plan_sends(tiny({.pp = 2, .dp = 2, .zero = 3}));
+  const auto six = [](TrainConfig& c) { c.model.layers = 6; };  // tied words in the first and the last
+  expect_the_plan_sends(tiny({.pp = 6, .dp = 1}, six));
+}
+
+TEST(Plan, says_volumes_in_their_types) {
+  const auto data = [](int zero, const std::function<void(TrainConfig&)>& change) {
+    return planned(tiny({.dp = 2, .zero = zero}, change)).kinds[0].sends[Partners::data];
+  };
+  const auto bf16 = [](TrainConfig& c) { c.model.precision = Precision::bf16; };
+  const auto wire = [](TrainConfig& c) {
+    c.model.precision = Precision::bf16;
+    c.scaling.reduce_in_bf16 = true;
+  };
+  const Sent whole = data(1, [](TrainConfig&) {}), narrow = data(1, bf16), narrower = data(1, wire);
+  EXPECT_EQ(2 * narrow.of(Traffic::gathered), whole.of(Traffic::gathered));
+  EXPECT_EQ(narrow.of(Traffic::sums), whole.of(Traffic::sums));
+  EXPECT_NEAR(double(narrower.of(Traffic::sums)), 0.5 * double(whole.of(Traffic::sums)),
+              0.01 * double(whole.of(Traffic::sums)));
+}
+
+TEST(Plan, says_nothing_of_a_rank_that_is_alone) {
+  EXPECT_EQ(planned(tiny({.dp = 1})).kinds[0].sends.total(), 0);
 }
 
 TEST(Plan, counts_groups_that_hold_the_same_shares) {

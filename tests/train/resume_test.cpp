@@ -122,6 +122,13 @@ INSTANTIATE_TEST_SUITE_P(
                              c.curriculum.form = data::ExcerptForm::reshape;
                            }},
                       Case{"bf16", [](TrainConfig& c) { c.model.precision = Precision::bf16; }},
+                      Case{"gradients_that_are_kept_in_bf16",
+                           [](TrainConfig& c) {
+                             c.model.precision = Precision::bf16;
+                             c.scaling.sum_in_bf16 = true;
+                             c.parallel.dp = c.run.ranks = 2;
+                             c.parallel.zero = 2;
+                           }},
                       Case{"f16_with_a_scale_that_moves",
                            [](TrainConfig& c) {
                              c.model.precision = Precision::f16;
@@ -162,6 +169,12 @@ INSTANTIATE_TEST_SUITE_P(
                              c.parallel.dp = c.run.ranks = 4;
                              c.parallel.zero = 3;
                              c.parallel.shard_groups = 2;
+                           }},
+                      Case{"weights_that_near_ranks_hold_twice",
+                           [](TrainConfig& c) {
+                             c.parallel.dp = c.run.ranks = 4;
+                             c.parallel.zero = 3;
+                             c.parallel.near_ranks = 2;
                            }},
                       Case{"two_stages", [](TrainConfig& c) { c.parallel.pp = c.run.ranks = 2; }}),
     [](const auto& of) { return std::string(of.param.name); });

@@ -41,6 +41,20 @@ TEST(ValidateOptimizer, refuses_what_another_optimizer_takes) {
       "{optimizer.kind=muon} needs whole gradients: {parallel.zero} 2 cuts them; take {parallel.zero=1}");
 }
 
+TEST(ValidateOptimizer, keeps_gradients_in_bf16_where_it_can) {
+  refused([](TrainConfig& c) { c.model.exact = c.scaling.sum_in_bf16 = true; },
+          "{scaling.sum_in_bf16} rounds sums that {model.exact} keeps whole: leave one of them out");
+  refused([](TrainConfig& c) { c.scaling.sum_in_bf16 = true; },
+          "{scaling.sum_in_bf16} needs {model.precision=bf16}");
+  refused(
+      [](TrainConfig& c) {
+        c.model.precision = Precision::bf16;
+        c.scaling.sum_in_bf16 = true;
+        c.optimizer.kind = OptimizerKind::lamb;
+      },
+      "{scaling.sum_in_bf16}: {optimizer.kind=lamb} needs gradients in f32; adam, sgd and lion do not");
+}
+
 TEST(ValidateOptimizer, refuses_ways_of_muon_that_a_layout_does_not_carry) {
   const auto two_ranks = [](TrainConfig& c) {
     c.optimizer.kind = OptimizerKind::muon;

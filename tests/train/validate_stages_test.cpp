@@ -157,3 +157,21 @@ TEST(Validate, refuses_groups_of_shares_that_ranks_cannot_form) {
   EXPECT_EQ(completed(in_groups(4, 1, 4), 4).parallel.zero, 0);
   EXPECT_EQ(completed(in_groups(4, 1, 2), 4).parallel.shard_groups, 2);
 }
+
+TEST(Validate, wants_near_ranks_to_be_equal_parts_of_those_that_cut_weights) {
+  const auto near = [](int dp, int zero, int ranks, int groups = 1) {
+    return [=](TrainConfig& c) {
+      c.parallel.dp = dp;
+      c.parallel.zero = zero;
+      c.parallel.near_ranks = ranks;
+      c.parallel.shard_groups = groups;
+    };
+  };
+  refused(near(4, 2, 2), "{parallel.near_ranks} 2 needs {parallel.zero=3}: cut weights", 4);
+  refused(near(4, 3, 3), "{parallel.near_ranks} 3 are no equal parts of the 4 ranks that cut weights up", 4);
+  refused(near(4, 3, 4), "{parallel.near_ranks} 4 are no equal parts of the 4 ranks that cut weights up", 4);
+  refused(near(4, 3, 2, 2), "{parallel.near_ranks} 2 are no equal parts of the 2 ranks that cut weights up",
+          4);
+  EXPECT_EQ(completed(near(4, 3, 2), 4).parallel.near_ranks, 2);
+  EXPECT_EQ(completed(near(4, 1, 1), 4).parallel.near_ranks, 0);
+}

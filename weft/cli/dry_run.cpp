@@ -70,7 +70,7 @@ void complete(Command& command, int world) {
 
 std::string dry_run_text(const Command& command, const Launched& launched) {
   const Outlook o = outlook(command.config, launched);
-  std::string out = plan_text(command.config, launched);
+  std::string out = spelled(plan_text(command.config, launched), &command);
   std::string group;
   for (const auto& field : command.fields.all()) {
     const std::string mine = field->path().substr(0, field->path().find('.'));

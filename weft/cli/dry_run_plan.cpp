@@ -14,6 +14,8 @@
 namespace weft::cli {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 std::int64_t tokens_of_a_step(const TrainConfig& c) {
   return c.batch.global * kind_of(c.model).samples(c.model).tokens();
 }
@@ -28,6 +30,52 @@ std::string stages(const KindOfRank& kind) {
                                  : fmt::format("stages {} to {}", kind.first, kind.last);
 }
 
+std::string_view ranks_of(Partners partners) {
+  switch (partners) {
+    case Partners::data:
+      return "to data-parallel ranks";
+    case Partners::tensor:
+      return "to tensor-parallel ranks";
+    case Partners::context:
+      return "to context-parallel ranks";
+    case Partners::pipeline:
+      return "to other stages";
+    case Partners::experts:
+      return "to ranks with other experts";
+    case Partners::several:
+      return "else";
+  }
+  return "";
+}
+
+/// "    each sends 1.2 GiB in a step: 1 GiB to data-parallel ranks (…)"; nothing where nobody else is there.
+std::string sent(const Volumes& sends) {
+  if (sends.total() == 0) return "";
+  std::string parts;
+  for (int i = 0; i < kinds_of_partners; ++i) {
+    const Sent& to = sends[Partners(i)];
+    if (to.total() == 0) continue;
+    parts +=
+        fmt::format("{}{} {}", parts.empty() ? "" : ", ", human_bytes(to.total()), ranks_of(Partners(i)));
+    if (Partners(i) == Partners::data && to.of(Traffic::gathered) > 0)
+      parts += fmt::format(" ({} of gradients, {} of weights)", human_bytes(to.of(Traffic::sums)),
+                           human_bytes(to.of(Traffic::gathered)));
+  }
+  return fmt::format("    each sends {} in a step: {}\n", human_bytes(sends.total()), parts);
+}
+
+Json json_of(const Volumes& sends) {
+  Json out;
+  for (int i = 0; i < kinds_of_partners; ++i) {
+    const Sent& to = sends[Partners(i)];
+    out[std::string(name(Partners(i)))] = {{"sums", to.of(Traffic::sums)},
+                                           {"gathered", to.of(Traffic::gathered)},
+                                           {"traded", to.of(Traffic::traded)},
+                                           {"handed_on", to.of(Traffic::handed_on)}};
+  }
+  return out;
+}
+
 std::string table(const Plan& plan) {
   std::string head = fmt::format("  {:<16}{:>7}", "most memory of", "ranks"), rows;
   for (int use = 0; use < uses; ++use)
@@ -40,6 +88,7 @@ std::string table(const Plan& plan) {
     if (kind.on_disk > 0)
       rows +=
           fmt::format("    and {} of optimizer states of each rank in a file\n", human_bytes(kind.on_disk));
+    rows += sent(kind.sends);
     if (kind.training < kind.memory.total_peak)
       rows += fmt::format("    while it evaluates; {} while it trains\n", human_bytes(kind.training));
     if (kind.crowded > 0)
@@ -49,14 +98,17 @@ std::string table(const Plan& plan) {
   return head + fmt::format("{:>16}\n", "at once") + rows;
 }
 
-std::string room_here(const ParallelConfig& parallel, const Plan& plan, const Launched& launched) {
-  const RanksHere here = ranks_here(parallel, launched);
+std::string room_here(const TrainConfig& c, const Plan& plan, const Launched& launched) {
+  const RanksHere here = ranks_here(c.parallel, launched);
   const FreeMemory free = free_memory();
-  const std::int64_t need = bytes_here(plan, parallel, here);
+  const std::int64_t need = bytes_here(plan, c.parallel, here);
+  const std::string verdict =
+      need <= free.bytes ? "it fits"
+                         : "it does not fit; " + what_would_fit(c, here, free, counter_of(c, launched));
   const int ranks = here.last - here.first + 1;
   return fmt::format("  {} on this machine needs {}, {} leaves {}: {}\n",
                      ranks == 1 ? "a run" : fmt::format("a run of {} ranks", ranks), human_bytes(need),
-                     free.by, human_bytes(free.bytes), need <= free.bytes ? "it fits" : "it does not fit");
+                     free.by, human_bytes(free.bytes), verdict);
 }
 
 }  // namespace
@@ -91,11 +143,10 @@ std::string plan_text(const TrainConfig& c, const Launched& launched) {
       count.idle > 0 ? fmt::format(", {} of them active for a token", human_count(double(count.active())))
                      : std::string();
   return fmt::format("{} parameters ({}){}; {}{}{}", human_count(double(count.total())), count.total(),
-                     active, step, table(plan), room_here(c.parallel, plan, launched));
+                     active, step, table(plan), room_here(c, plan, launched));
 }
 
 nlohmann::ordered_json plan_json(const TrainConfig& c, const Launched& launched) {
-  using Json = nlohmann::ordered_json;
   Json out;
   out["tokens"] = tokens_of_a_step(c);
   out["flops"] = double(c.batch.global) * training_flops(c.model, c.model.sequence);
@@ -116,6 +167,7 @@ nlohmann::ordered_json plan_json(const TrainConfig& c, const Launched& launched)
                              {"bytes", bytes},
                              {"at_once", kind.memory.total_peak},
                              {"at_once_in_training", kind.training}});
+    out["memory"].back()["sends"] = json_of(kind.sends);
     if (kind.on_disk > 0) out["memory"].back()["on_disk"] = kind.on_disk;
     if (kind.crowded > 0) out["memory"].back()["at_once_if_crowded"] = kind.crowded;
   }

@@ -15,7 +15,7 @@ OpenCounter counter_of(const TrainConfig& config, const Launched& launched);
 RanksHere ranks_here(const ParallelConfig& parallel, const Launched& launched);
 
 /// Parameters, tokens and operations of a step, and the memory of every kind of rank; where numbers are too
-/// large to be counted, what is known at least.
+/// large to be counted, what is known at least. Settings are named by their fields (dialect/spelling.h).
 std::string plan_text(const TrainConfig& config, const Launched& launched);
 nlohmann::ordered_json plan_json(const TrainConfig& config, const Launched& launched);
 

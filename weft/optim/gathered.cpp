@@ -4,20 +4,23 @@
 #include <algorithm>
 #include <utility>
 
+#include "weft/base/number.h"
+#include "weft/ops/elementwise.h"
+
 namespace weft {
 
-GatheredWeights::GatheredWeights(const Weights& weights, const Stage& stage) {
+GatheredWeights::GatheredWeights(const Weights& weights, const Stage& stage) : weights_(weights) {
   for (const auto& layer : stage.layers) {
     Reads forward, backward;
-    layer->each_read([&](const Parameter& p) { note(weights, p, forward); });
-    layer->each_read_back([&](const Parameter& p) { note(weights, p, backward); });
+    layer->each_read([&](const Parameter& p) { note(p, forward); });
+    layer->each_read_back([&](const Parameter& p) { note(p, backward); });
     reads_[std::size_t(Way::forward)].push_back(std::move(forward));
     reads_[std::size_t(Way::backward)].push_back(std::move(backward));
   }
 }
 
-void GatheredWeights::note(const Weights& weights, const Parameter& parameter, Reads& reads) {
-  for (const WeightBlock& block : weights.blocks()) {
+void GatheredWeights::note(const Parameter& parameter, Reads& reads) {
+  for (const WeightBlock& block : weights_.blocks()) {
     const auto slot = std::ranges::find(block.slots, &parameter, &WeightSlot::parameter);
     if (slot == block.slots.end() || !block.readers.cut(CutUp::weights)) continue;
     const auto place = std::ranges::find_if(block.buckets, [&](const WeightBucket& b) {
@@ -26,8 +29,12 @@ void GatheredWeights::note(const Weights& weights, const Parameter& parameter, R
     const auto number = std::size_t(place - block.buckets.begin());
     auto known = std::ranges::find_if(
         buckets_, [&](const Bucket& b) { return b.block == &block && b.number == number; });
-    if (known == buckets_.end())
+    if (known == buckets_.end()) {
       known = buckets_.insert(known, Bucket{.block = &block, .number = number, .whole = {}, .coming = {}});
+      if (const Communicator* near = block.readers.near)
+        known->second = empty(weights_.device(), {exact(place->elements, std::int64_t{near->size()})},
+                              block.values.dtype(), Use::weights);
+    }
     const auto read = std::size_t(known - buckets_.begin());
     if (std::ranges::find(reads, read) == reads.end()) reads.push_back(read);
   }
@@ -57,12 +64,20 @@ void GatheredWeights::ask(int layer, Way way) {
     const Tensor share = block.value_of(block.owned[bucket.number]);
     bucket.whole =
         empty(share.device(), {block.buckets[bucket.number].elements}, share.dtype(), Use::weights);
-    bucket.coming = block.readers.circle->all_gather(bucket.whole, share);
+    const bool here = bucket.second && bucket.copied == weights_.version();
+    bucket.arrives = weights_.version();
+    bucket.coming = here ? block.readers.near->all_gather(bucket.whole, bucket.second)
+                         : block.readers.circle->all_gather(bucket.whole, share);
   }
 }
 
-void GatheredWeights::arrive(Bucket& bucket) const {
+void GatheredWeights::arrive(Bucket& bucket) {
   bucket.coming.wait();
+  if (bucket.second && bucket.copied != bucket.arrives) {
+    const std::int64_t count = bucket.second.elements();
+    ops::copy_into(bucket.second, bucket.whole.slice(0, bucket.block->readers.near->rank() * count, count));
+    bucket.copied = bucket.arrives;
+  }
   const WeightBucket& place = bucket.block->buckets[bucket.number];
   for (const WeightSlot& slot : bucket.block->slots_of(place))
     slot.parameter->value = Weights::part(bucket.whole, slot, place.at);

@@ -14,6 +14,10 @@ namespace weft {
 /// from those ranks when it is lent, the next layer's set out at the same time, and memory goes when nobody
 /// reads any of it: two layers' weights are whole at once. All ranks that share a bucket run the same
 /// program, so they gather in one order. What backward does not read is not gathered for it.
+///
+/// Where ranks near each other hold all weights a second time (ZeRO++ calls it hpZ), a bucket comes from all
+/// ranks when it is read for the first time after an update, and each keeps a part of it; until the next
+/// update it comes from the near ones.
 class GatheredWeights final : public Lender {
  public:
   GatheredWeights(const Weights& weights, const Stage& stage);
@@ -27,15 +31,19 @@ class GatheredWeights final : public Lender {
     Tensor whole;        // while somebody asked for it
     Pending coming;
     int asked = 0;
+    Tensor second = {};         // this rank's part of what near ranks hold among them; empty: they do not
+    std::int64_t copied = -1;   // version of the weights that it was copied from,
+    std::int64_t arrives = -1;  // and of those that are coming
   };
   /// What a layer reads, as places in buckets_.
   using Reads = std::vector<std::size_t>;
   const Reads& reads(int layer, Way way) const { return reads_[std::size_t(way)][std::size_t(layer)]; }
-  void note(const Weights& weights, const Parameter& parameter, Reads& reads);
+  void note(const Parameter& parameter, Reads& reads);
   void ask(int layer, Way way);
-  void arrive(Bucket& bucket) const;
+  static void arrive(Bucket& bucket);
   void leave(int layer, Way way);
 
+  const Weights& weights_;
   std::vector<Bucket> buckets_;
   std::array<std::vector<Reads>, 2> reads_;  // by way and layer
   int ahead_ = -1;                           // the layer that was asked for before it is lent

@@ -35,6 +35,7 @@ GradReduction::GradReduction(Weights& weights, ReduceWhen when, const SumRules& 
     : weights_(weights),
       when_(when),
       order_(sums.tree_of_sequences() ? AddFirst::microbatches : first),
+      narrow_(weights),
       shares_(weights) {
   if (sums.tree_of_sequences()) tree_.emplace(weights_);
   for (WeightBlock& block : weights_.blocks()) {
@@ -93,6 +94,7 @@ void GradReduction::begin(int microbatches, GradsOf of) {
 void GradReduction::added(int parameter) {
   if (!open_) return;
   if (tree_) tree_->added(parameter);
+  narrow_.added(parameter);
   Counted& counted = parameters_[std::size_t(parameter)];
   Leaving& bucket = buckets_[counted.leaving];
   if (bucket.cut()) return count_down(bucket);
@@ -114,6 +116,7 @@ void GradReduction::count_down(Leaving& bucket) {
 }
 
 void GradReduction::make_room(int parameter) {
+  if (narrow_.hold(parameter)) return narrow_.make_room(parameter);
   Leaving& leaving = buckets_[parameters_[std::size_t(parameter)].leaving];
   const WeightBucket& bucket = leaving.place();
   if (!leaving.room)
@@ -132,6 +135,7 @@ void GradReduction::close(Leaving& leaving) {
 }
 
 void GradReduction::drop_rooms() {
+  narrow_.drop();
   for (Leaving& bucket : buckets_)
     if (bucket.room) {
       close(bucket);
@@ -142,7 +146,10 @@ void GradReduction::drop_rooms() {
 void GradReduction::set_out(Leaving& bucket) {
   go_on();
   bucket.left = true;
-  if (bucket.cut()) close(bucket);
+  if (bucket.cut())
+    close(bucket);
+  else
+    narrow_.close(std::size_t(&bucket - buckets_.data()));
   if (!bucket.terms && !bucket.neighbours) return leave(bucket);
   add_parts(bucket);
   first_ = &bucket;

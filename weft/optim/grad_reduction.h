@@ -8,6 +8,7 @@
 
 #include "weft/optim/grad_shares.h"
 #include "weft/optim/grad_tree.h"
+#include "weft/optim/narrow_sums.h"
 #include "weft/optim/under_way.h"
 #include "weft/optim/weights.h"
 
@@ -52,7 +53,7 @@ class GradReduction final : public GradListener {
   void finish();
   /// Buckets of the latest step that left before its backward was done.
   int left_early() const { return left_early_; }
-  /// Gives up gradients that were added while no step was going on.
+  /// Gives up gradients that were added while no step was going on and have no memory of their own.
   void drop_rooms();
 
  private:
@@ -100,6 +101,7 @@ class GradReduction final : public GradListener {
   std::vector<Counted> parameters_;
   std::optional<GradTree> tree_;  // exact mode
   AddFirst order_;
+  NarrowSums narrow_;
   UnderWay under_way_;
   GradShares shares_;
   GradsOf of_ = GradsOf::all_ranks;

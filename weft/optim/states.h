@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/ops/elementwise.h"
 #include "weft/optim/optimizer.h"
 #include "weft/optim/shelf.h"
 #include "weft/optim/weights.h"
@@ -37,8 +38,8 @@ struct UpdateRun {
   const WeightBlock& block;
   const OwnedPart& own;
   Tensor master;
-  Tensor copy;  // that layers read; empty where they read the master itself
-  Tensor grads;
+  Tensor copy;   // that layers read; empty where they read the master itself
+  Tensor grads;  // f32, the rule's to work in
   double rate, decay;
 };
 
@@ -55,9 +56,18 @@ inline UpdateRun run_of(const Weights& weights, std::size_t number, const OwnedP
           .own = own,
           .master = block.master_of(own),
           .copy = block.master_is_values() ? Tensor() : block.value_of(own),
-          .grads = block.grad_of(own),
+          .grads = ops::cast(block.grad_of(own), Dtype::f32, Use::gradients),
           .rate = rate_of(block.kind, args),
           .decay = block.kind.decays ? args.decay : 0};
+}
+
+/// Elements of gradients in fewer bits that are widened for a rule at once.
+constexpr std::int64_t widened_at_once = std::int64_t{1} << 20;
+
+template <class Visit>
+void each_window(const OwnedPart& own, std::int64_t most, const Visit& visit) {
+  for (std::int64_t from = 0; from < own.count; from += most)
+    visit(OwnedPart{.at = own.at + from, .kept = own.kept + from, .count = std::min(most, own.count - from)});
 }
 
 /// All that this rank updates, block by block; window by window where states lie in a file.
@@ -72,7 +82,10 @@ void each_run(const Weights& weights, const UpdateArgs& args, const Visit& visit
   for (std::size_t i = 0; i < weights.blocks().size(); ++i) {
     const WeightBlock& block = weights.blocks()[i];
     if (block.kind.role == Role::kept) continue;
-    for (const OwnedPart& own : block.owned) visit(run_of(weights, i, own, args));
+    const bool narrow = block.grads.dtype() != Dtype::f32;
+    for (const OwnedPart& own : block.owned)
+      each_window(own, narrow ? widened_at_once : own.count,
+                  [&](const OwnedPart& part) { visit(run_of(weights, i, part, args)); });
   }
 }
 

@@ -118,8 +118,11 @@ Readers Weights::readers_of(View view) const {
   Communicator& all = data_.mesh->along(data_axes(view));
   Communicator& group = sharers(view);
   if (group.size() == 1) return {&all};
-  if (data_.groups == 1) return {&group, data_.cut};
-  return {&group, data_.cut, &data_.mesh->beyond(data_axes(view), group.size())};
+  Readers out{&group, data_.cut};
+  if (data_.groups > 1) out.twins = &data_.mesh->beyond(data_axes(view), group.size());
+  const bool twice = data_.near > 1 && data_.near < group.size() && out.cut(CutUp::weights);
+  if (twice) out.near = &data_.mesh->neighbours(data_axes(view), data_.near);
+  return out;
 }
 
 Communicator& Weights::sharers(View view) const {
@@ -182,12 +185,13 @@ void Weights::allocate(WeightBlock& block, Dtype activations, For purpose) {
     if (compute != Dtype::f32)
       block.master = shelf_ ? empty(shelf_->file(), {block.kept}, Dtype::f32, Use::optimizer)
                             : ops::zeros(device_, {block.kept}, Dtype::f32, Use::optimizer);
-    block.grads = ops::zeros(device_, held(CutUp::gradients), Dtype::f32, Use::gradients);
+    const Dtype sums = block.kind.role == Role::kept ? Dtype::f32 : data_.sums;
+    block.grads = ops::zeros(device_, held(CutUp::gradients), sums, Use::gradients);
   }
   for (const WeightSlot& slot : block.slots) {
     if (!block.readers.cut(CutUp::weights)) slot.parameter->value = part(block.values, slot);
     if (!block.grads) continue;
-    if (block.readers.cut(CutUp::gradients))
+    if (block.readers.cut(CutUp::gradients) || block.grads.dtype() != Dtype::f32)
       slot.parameter->grad.bind_on_demand();
     else
       slot.parameter->grad.bind(part(block.grads, slot));
@@ -200,7 +204,7 @@ void Weights::initialize(std::uint64_t seed) {
     if (block.master_is_values() && !readers.cut(CutUp::weights))
       for (const WeightSlot& slot : block.slots)
         weft::initialize(*slot.parameter, part(block.values, slot), seed);
-    else if (readers.cut(CutUp::gradients))
+    else if (readers.cut(CutUp::gradients) || block.grads.dtype() != Dtype::f32)
       initialize_by_buckets(block, seed);
     else
       initialize_through_grads(block, seed);
@@ -226,11 +230,14 @@ void Weights::set_master(const WeightBlock& block, const OwnedPart& own, const T
       .wait();
 }
 
-// Where gradients have no memory of their own either, a bucket at a time is made as large as they will be.
+// Where gradients have no memory in f32 of their own either, a bucket at a time is made as large as they will
+// be.
 void Weights::initialize_by_buckets(const WeightBlock& block, std::uint64_t seed) {
   for (std::size_t i = 0; i < block.buckets.size(); ++i) {
     const WeightBucket& bucket = block.buckets[i];
-    const OwnedPart& own = block.owned[i];
+    const OwnedPart own = block.readers.cut()
+                              ? block.owned[i]
+                              : OwnedPart{.at = bucket.at, .kept = bucket.at, .count = bucket.elements};
     const Tensor whole = ops::zeros(device_, {bucket.elements}, Dtype::f32, Use::gradients);
     for (const WeightSlot& slot : block.slots_of(bucket))
       weft::initialize(*slot.parameter, part(whole, slot, bucket.at), seed);
@@ -268,6 +275,7 @@ void WeightBlock::gather(const Tensor& flat, UnderWay& under_way) const {
 }
 
 void Weights::gather() {
+  ++version_;
   UnderWay under_way;
   for (const WeightBlock& block : blocks_)
     if (block.readers.cut() && !block.readers.cut(CutUp::weights)) block.gather(block.values, under_way);

@@ -54,6 +54,7 @@ struct Readers {
   Communicator* circle = nullptr;  // none: nobody else
   CutUp so_far = CutUp::nothing;   // every rank keeps its part of these, and updates that
   Communicator* twins = nullptr;   // where several groups cut up the same: ranks that keep the same parts
+  Communicator* near = nullptr;    // of the circle: ranks that hold all its weights a second time among them
   int rank() const { return circle ? circle->rank() : 0; }
   int ranks() const { return circle ? circle->size() : 1; }
   bool cut(CutUp what = CutUp::states) const { return so_far >= what && ranks() > 1; }
@@ -71,7 +72,7 @@ struct WeightBlock {
   Tensor values;           // what layers read: f32, bf16 or f16
   Tensor master;           // f32: the values themselves where those are f32, else of owned elements
   Shelf* shelf = nullptr;  // where masters lie in a file: windows of them are here while they are walked
-  Tensor grads;            // f32; empty where nothing is trained
+  Tensor grads;            // f32, or fewer bits (narrow_sums.h); empty where nothing is trained
 
   std::span<const WeightSlot> slots_of(const WeightBucket& bucket) const {
     return std::span(slots).subspan(std::size_t(bucket.first_slot), std::size_t(bucket.slots));
@@ -101,7 +102,9 @@ struct DataParallel {
   CutUp cut = CutUp::nothing;         // ZeRO's stage
   std::int64_t bucket = 0;            // elements after which a bucket may be closed; 0: a bucket a block
   int groups = 1;                     // that cut it up each; gradients are then added over groups too
+  int near = 0;                       // ranks next to each other that hold cut weights a second time
   Dtype wire = Dtype::f32;            // what gradients travel as
+  Dtype sums = Dtype::f32;            // what they are kept in from one microbatch to the next
   const Offload* offload = nullptr;   // states, and masters of other types than f32, lie in a file
 };
 
@@ -140,6 +143,8 @@ class Weights {
   const std::vector<WeightBlock>& blocks() const { return blocks_; }
   const DataParallel& data() const { return data_; }
   const Ties& ties() const { return *ties_; }
+  /// Changes whenever values do: what was copied of them before is old.
+  std::int64_t version() const { return version_; }
   /// Ranks that hold different parts of what is cut up. Only where there is a mesh.
   Communicator& sharers(View view) const;
   /// The part of a tensor that belongs to a parameter, in its shape. The tensor holds the block's elements
@@ -171,6 +176,7 @@ class Weights {
   std::optional<Ties> ties_;
   std::unique_ptr<Shelf> shelf_;  // outlives what lies there
   std::vector<WeightBlock> blocks_;
+  std::int64_t version_ = 0;
 };
 
 }  // namespace weft

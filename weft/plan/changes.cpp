@@ -66,6 +66,12 @@ Changes fewer_groups(const TrainConfig& from) {
   return from.parallel.shard_groups > 1 ? Changes{{"{parallel.shard_groups} 1", c}} : Changes();
 }
 
+Changes no_second_copy(const TrainConfig& from) {
+  TrainConfig c = from;
+  c.parallel.near_ranks = 0;
+  return from.parallel.near_ranks > 0 ? Changes{{"{parallel.near_ranks} 1", c}} : Changes();
+}
+
 bool may_cut(const TrainConfig& c) { return c.parallel.zero < 3 && c.parallel.dp * c.parallel.cp > 1; }
 
 Changes more_cut(const TrainConfig& from) {
@@ -97,7 +103,8 @@ std::vector<Changes> changes_of_means(const TrainConfig& c) {
     out.push_back({{"{model.recompute.what=full}", *less}});
     out.push_back(smaller_microbatches(*less, " {model.recompute.what=full}"));
   }
-  for (Changes some : {fewer_groups(c), more_cut(c), spilled(c)}) out.push_back(std::move(some));
+  for (Changes some : {no_second_copy(c), fewer_groups(c), more_cut(c), spilled(c)})
+    out.push_back(std::move(some));
   return out;
 }
 

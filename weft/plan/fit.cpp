@@ -77,6 +77,11 @@ std::int64_t bytes_here(const Plan& plan, const ParallelConfig& parallel, const 
   return bytes_of_ranks(plan, parallel, here.first, here.last) + processes * overhead_of_a_process();
 }
 
+std::string what_would_fit(const TrainConfig& c, const RanksHere& here, const FreeMemory& free,
+                           const OpenCounter& open) {
+  return advice(c, {here, free, open});
+}
+
 void must_fit(const TrainConfig& c, const RanksHere& here, const FreeMemory& free, const OpenCounter& open) {
   const int ranks = here.last - here.first + 1;
   const std::string who =
@@ -92,7 +97,7 @@ void must_fit(const TrainConfig& c, const RanksHere& here, const FreeMemory& fre
     need = text(human_bytes(bytes), " of memory (", categories(plan, c.parallel, here), ")");
   }
   fail(Kind::usage, who, need, ", and ", free.by, " leaves ", human_bytes(free.bytes), "; ",
-       advice(c, {here, free, open}), "; {no_memory_check} starts all the same");
+       what_would_fit(c, here, free, open), "; {no_memory_check} starts all the same");
 }
 
 }  // namespace weft

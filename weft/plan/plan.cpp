@@ -138,12 +138,32 @@ struct Counted {
   MemoryMeter memory;
   std::int64_t training = 0;  // at most, before anything is evaluated; of a run that trains
   std::int64_t on_disk = 0;
+  Volumes sends;
+  std::vector<TiedCopy> tied;
 };
 
 void train(Replica& replica, const TrainConfig& c, std::span<const Batch> batches) {
   StepOrder order = step_order(c);
   order.rate = order.ends_rate = 1e-4;
   for (order.step = 1; order.step <= 2; ++order.step) (void)replica.step(batches, order);
+}
+
+/// In a step of `all` microbatches, of which `some` are here. Each adds the same, so two shorter steps tell;
+/// schedules that interleave take as many at a time as there are stages.
+Volumes sent_in_a_step(Replica& replica, const TrainConfig& c, std::span<const Batch> some, int all,
+                       Volumes& counted) {
+  const auto of = [&](std::size_t microbatches) {
+    StepOrder order = step_order(c);
+    order.rate = order.ends_rate = 1e-4;
+    order.step = 3;
+    counted = {};
+    (void)replica.step(some.first(microbatches), order);
+    return VolumesOf{.microbatches = int(microbatches), .volumes = counted};
+  };
+  const VolumesOf more = of(some.size());
+  if (all == more.microbatches) return more.volumes;
+  const int together = int(c.batch.micro / rows_of_a_pass(c.model, c.batch));
+  return extended(of(some.size() - std::size_t(c.parallel.pp * together)), more, all);
 }
 
 /// Nothing is remembered for a backward, so of one stage two microbatches are all alike; and of a pipeline
@@ -162,7 +182,10 @@ Counted count(const TrainConfig& c, int stage, const Colors& colors, const OpenC
   const auto device = open();
   const ParallelLayout layout = layout_of(c.parallel);
   QuietWorld world(layout.rank(counted(layout, stage)), colors);
-  const ProcessMesh mesh(layout, world);
+  CountedCommunicator counts(world);
+  const ProcessMesh mesh(layout, counts);
+  Volumes sent;
+  charge(counts, mesh, sent);
   ReplicaConfig config = replica_config(c);
   config.crowded = load == Load::crowded;
   Replica replica(config, {*device, mesh});
@@ -180,6 +203,11 @@ Counted count(const TrainConfig& c, int stage, const Colors& colors, const OpenC
     }
   }
   Counted out{.memory = {}, .training = device->memory().total_peak};
+  if (!c.eval.skip_train) {
+    // Before anything is evaluated: near ranks then know the weights, and a step would send less.
+    out.tied = tied_copies(replica.weights());
+    out.sends = sent_in_a_step(replica, c, batches.some, microbatches_of(c), sent);
+  }
   if (evaluates(c)) evaluate(replica, c);
   out.memory = device->memory();
   if (c.eval.skip_train) out.training = out.memory.total_peak;
@@ -197,8 +225,12 @@ Plan plan_run(const TrainConfig& c, const OpenCounter& open) {
             .kinds = {}};
   const Colors colors = colors_of(layout_of(c.parallel));
   const int twins = c.parallel.tp * c.parallel.cp * c.parallel.dp;
+  std::vector<Volumes> sends;
+  std::vector<std::vector<TiedCopy>> tied;
   for (int stage = 0; stage < c.parallel.pp; ++stage) {
     const Counted counted = count(c, stage, colors, open);
+    sends.push_back(counted.sends);
+    tied.push_back(counted.tied);
     const bool alike = !plan.kinds.empty() && plan.kinds.back().memory == counted.memory;
     if (!alike)
       plan.kinds.push_back({.first = stage,
@@ -206,12 +238,17 @@ Plan plan_run(const TrainConfig& c, const OpenCounter& open) {
                             .ranks = 0,
                             .memory = counted.memory,
                             .training = counted.training,
-                            .on_disk = counted.on_disk});
+                            .on_disk = counted.on_disk,
+                            .sends = {}});
     if (c.parallel.ep * c.parallel.etp > 1 && c.model.experts.count > 0 && !alike)
       plan.kinds.back().crowded = count(c, stage, colors, open, Load::crowded).memory.total_peak;
     plan.kinds.back().last = stage;
     plan.kinds.back().ranks += twins;
   }
+  add_ties(sends, tied);
+  for (KindOfRank& kind : plan.kinds)
+    for (int stage = kind.first; stage <= kind.last; ++stage)
+      kind.sends = most_of(kind.sends, sends[std::size_t(stage)]);
   return plan;
 }
 
@@ -244,7 +281,7 @@ double activations_at_least(const TrainConfig& c) {
 double bytes_at_least(const TrainConfig& c) {
   const double parameters = training_flops(c.model, 1) / 6 + idle_at_least(c.model);
   const bool own_masters = c.model.precision != Precision::f32;
-  const double weights = own_masters ? 2 : 4, gradients = 4;
+  const double weights = own_masters ? 2 : 4, gradients = c.scaling.sum_in_bf16 ? 2 : 4;
   double states = (own_masters ? 4 : 0) + (c.optimizer.kind == OptimizerKind::adam ? 8 : 4);
   if (c.optimizer.offload.on) states *= 1 - c.optimizer.offload.fraction;
   const auto held = [&](double bytes, int cut_from) {

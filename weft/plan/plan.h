@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "weft/model/count.h"
+#include "weft/plan/volumes.h"
 #include "weft/tensor/device.h"
 #include "weft/train/config.h"
 
@@ -26,6 +27,7 @@ struct KindOfRank {
   std::int64_t on_disk = 0;   // of a rank's optimizer states
   /// At most, where routers send all that they can to this rank's experts; 0 where nothing travels.
   std::int64_t crowded = 0;
+  Volumes sends;  // of a rank, in a step at its largest batch, at most; of experts, with even loads
 };
 
 struct Plan {

@@ -143,6 +143,7 @@ struct ScalingConfig {
   std::int64_t window = 1000;
   int hysteresis = 2;
   bool reduce_in_bf16 = false;  // gradients
+  bool sum_in_bf16 = false;     // they are kept in bf16, and travel so
 };
 
 struct ParallelConfig {
@@ -162,6 +163,7 @@ struct ParallelConfig {
   bool count_embedding = false, count_loss = false;
   int zero = 0;
   int shard_groups = 1;  // of data-parallel ranks, each of which holds all that zero cuts up
+  int near_ranks = 0;    // that hold all weights a second time among them; 0: none do
   bool overlap_reduce = false;
   bool reduce_once = false;
   std::int64_t bucket_elements = 0, buckets = 0;  // 0: by overlap_reduce

@@ -191,6 +191,8 @@ void describe(Visitor& v, ScalingConfig& c) {
   v("window", c.window, OnResume::step, "clean steps after which the scale doubles", legal::size);
   v("hysteresis", c.hysteresis, OnResume::step, "overflows after which the scale halves", legal::size);
   v("reduce_in_bf16", c.reduce_in_bf16, OnResume::step, "add gradients over ranks in bf16");
+  v("sum_in_bf16", c.sum_in_bf16, OnResume::step,
+    "keep gradients in bf16 from one microbatch to the next, and add them over ranks so");
 }
 
 template <class Visitor>
@@ -230,6 +232,10 @@ void describe(Visitor& v, ParallelConfig& c) {
   v("shard_groups", c.shard_groups, OnResume::sums,
     "groups of data-parallel ranks that each hold all that is cut up: what is gathered comes from the group",
     legal::degree);
+  v("near_ranks", c.near_ranks, OnResume::sums,
+    "where weights are cut, ranks next to each other that hold all of them a second time among them: what is "
+    "read again before the next update comes from these",
+    legal::size_or_none);
   v("reduce_once", c.reduce_once, OnResume::sums,
     "where gradients are cut, add those of all microbatches before those of other ranks: the bits of uncut "
     "ones, and room for all of a step's");

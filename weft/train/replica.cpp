@@ -17,7 +17,8 @@ std::int64_t bucket_elements(const ReplicaConfig& config, int data_ranks) {
   const ParallelConfig& p = config.parallel;
   if (p.buckets > 0) return count_parameters(config.model).total() / p.buckets;
   if (p.bucket_elements > 0) return p.bucket_elements;
-  if (p.zero > 1) return 1;  // every layer's are cut as soon as they are there
+  // Every layer's are cut, or rounded, as soon as they are there.
+  if (p.zero > 1 || config.scaling.sum_in_bf16) return 1;
   return p.overlap_reduce ? std::max<std::int64_t>(40'000'000, 1'000'000 * std::int64_t{data_ranks}) : 0;
 }
 
@@ -139,11 +140,14 @@ void Replica::each_value(const VisitParameter& visit) const {
 }
 
 DataParallel Replica::data_parallel() const {
+  const ScalingConfig& s = config_.scaling;
   return {.mesh = &mesh_,
           .cut = CutUp(config_.parallel.zero),
           .bucket = bucket_elements(config_, mesh_.along({Axis::dp, Axis::cp}).size()),
           .groups = config_.parallel.shard_groups,
-          .wire = config_.scaling.reduce_in_bf16 ? Dtype::bf16 : Dtype::f32,
+          .near = config_.parallel.near_ranks,
+          .wire = s.reduce_in_bf16 || s.sum_in_bf16 ? Dtype::bf16 : Dtype::f32,
+          .sums = s.sum_in_bf16 ? Dtype::bf16 : Dtype::f32,
           .offload = offload_ ? &*offload_ : nullptr};
 }
 

@@ -217,6 +217,23 @@ void validate::optimizer(const TrainConfig& c) {
     fail(Kind::usage, "weight decay cannot grow from ", *o.weight_decay_start, " to ", *o.weight_decay_end);
 }
 
+namespace {
+
+/// Other rules work in the memory of gradients, or read them as wholes.
+void sums_in_bf16(const TrainConfig& c) {
+  if (c.model.exact)
+    fail(Kind::usage,
+         "{scaling.sum_in_bf16} rounds sums that {model.exact} keeps whole: leave one of them out");
+  if (c.model.precision != Precision::bf16)
+    fail(Kind::usage, "{scaling.sum_in_bf16} needs {model.precision=bf16}");
+  const OptimizerKind kind = c.optimizer.kind;
+  if (kind != OptimizerKind::adam && kind != OptimizerKind::sgd && kind != OptimizerKind::lion)
+    fail(Kind::usage, "{scaling.sum_in_bf16}: {optimizer.kind=", word_of(kind),
+         "} needs gradients in f32; adam, sgd and lion do not");
+}
+
+}  // namespace
+
 void validate::precision(TrainConfig& c, std::vector<std::string>& notices) {
   const ScalingConfig& s = c.scaling;
   const bool f16 = c.model.precision == Precision::f16;
@@ -231,6 +248,7 @@ void validate::precision(TrainConfig& c, std::vector<std::string>& notices) {
   if (c.model.exact && s.reduce_in_bf16)
     fail(Kind::usage,
          "{scaling.reduce_in_bf16} rounds sums that {model.exact} keeps whole: leave one of them out");
+  if (s.sum_in_bf16) sums_in_bf16(c);
   if (c.guard.non_finite == NonFinite::rescale && !f16)
     fail(Kind::usage,
          "{guard.non_finite} rescale needs {model.precision=f16}, the only precision with a loss scale");

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
+#include "weft/base/number.h"
 #include "weft/model/kinds.h"
 #include "weft/nn/sum_rules.h"
 #include "weft/train/stages.h"
@@ -188,6 +189,23 @@ void groups(const ParallelConfig& p, bool exact) {
          p.shard_groups, " cannot share: take a power of two");
 }
 
+// Ranks near each other are some of those that cut weights up, and as many everywhere.
+void near_ranks(ParallelConfig& p) {
+  if (p.near_ranks == 1) p.near_ranks = 0;
+  if (p.near_ranks == 0) return;
+  if (p.zero < 3)
+    fail(Kind::usage, "{parallel.near_ranks} ", p.near_ranks, " needs {parallel.zero=3}: cut weights");
+  const int ranks = exact(p.dp * p.cp, p.shard_groups);
+  if (p.near_ranks >= ranks || ranks % p.near_ranks != 0)
+    fail(Kind::usage, "{parallel.near_ranks} ", p.near_ranks, " are no equal parts of the ", ranks,
+         " ranks that cut weights up");
+  const ParallelLayout layout = layout_of(p);
+  if (!layout.has(View::experts)) return;
+  if (const int same = layout.degree(Axis::edp) / p.shard_groups; same % p.near_ranks != 0)
+    fail(Kind::usage, "{parallel.near_ranks} ", p.near_ranks, " are no equal parts of the ", same,
+         " ranks that cut an expert up");
+}
+
 // Every rank owns whole sub-trees of the sums: eighths of what tensor-parallel ranks cut, halves of halves of
 // a batch.
 void exact_units(const ParallelConfig& p, const ModelConfig& m) {
@@ -231,6 +249,7 @@ void validate::layout(TrainConfig& c, int world) {
   stages(p, m);
   alone_in_groups(p);
   groups(p, m.exact);
+  near_ranks(p);
   exact_units(p, m);
   if (p.bucket_elements < 0)
     fail(Kind::usage, "{parallel.bucket_elements} ", p.bucket_elements, " is not positive");

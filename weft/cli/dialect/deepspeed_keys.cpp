@@ -48,6 +48,16 @@ void gradients_travel(Taking& t, const Key& key, const Json& value) {
   t.set(key.path, "scaling.reduce_in_bf16", {word == "bf16" ? "true" : "false"});
 }
 
+void gradients_are_kept(Taking& t, const Key& key, const Json& value) {
+  const std::string word = value.get<std::string>();
+  if (word != "bf16" && word != "fp32")
+    fail(Kind::usage, key.path, " ", word, ": gradients are kept in fp32, or in bf16");
+  if (word == "bf16" && t.word_at("communication_data_type", "") == "fp32")
+    fail(Kind::usage, "communication_data_type fp32: what ", key.path,
+         " keeps in bf16 travels so; leave it out");
+  t.set(key.path, "scaling.sum_in_bf16", {word == "bf16" ? "true" : "false"});
+}
+
 // Layers between two of those that are kept.
 void recompute(Taking& t, const Key& key, const Json& value) {
   const std::int64_t layers = value.get<std::int64_t>();
@@ -109,7 +119,7 @@ constexpr Key batch[] = {
     idle("fp32_allreduce", flag, "gradients travel in f32 unless communication_data_type says otherwise", "true"),
     does("communication_data_type", text, gradients_travel, "the type of gradients on their way: fp32, or bf16; fp16 is refused", "\"bf16\""),
     refuses("seq_parallel_communication_data_type", text, "another type than f32 for what sequence-parallel ranks add", "fp32", "\"bf16\""),
-    refuses("data_types.grad_accum_dtype", text, "gradients that are not summed in f32", "fp32", "\"bf16\""),
+    does("data_types.grad_accum_dtype", text, gradients_are_kept, "what gradients are kept in from one microbatch to the next: fp32, or bf16, and then they travel so; fp16 is refused", "\"bf16\""),
     idle("disable_allgather", flag, "weights are gathered as a layer needs them", "true"),
     idle("allgather_size", whole, "weights are gathered as a layer needs them", "500000000"),
     does("sequence_parallel_size", whole, ulysses, "`parallel.cp`, and heads travel (`parallel.context` = heads), as Ulysses does", "2"),

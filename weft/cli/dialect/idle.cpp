@@ -213,6 +213,8 @@ constexpr Idle table[] = {
     {"log.tensorboard_world_size", no_events, events},
     {"log.tensorboard_learning_rate", no_events, events},
     {"log.tensorboard_loss_scale", no_events, events},
+    {"parallel.near_ranks", [](const TrainConfig& c) { return c.parallel.near_ranks < 2; },
+     "one rank alone has no others near it"},
     {"parallel.reduce_once", [](const TrainConfig& c) { return c.parallel.zero < 2; },
      "only --zero-stage 2 and 3 cut gradients"},
     {"run.sample_tokens", [](const TrainConfig& c) { return c.run.sample_prompt.empty(); },

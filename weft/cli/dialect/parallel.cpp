@@ -10,6 +10,13 @@ Row only_f32(std::string_view flag, std::string_view other) {
   return pick(flag, Arity::one, {{.word = "fp32"}, {.word = "", .refusal = other}});
 }
 
+/// What gradients are kept in, or travel as.
+Row f32_or_bf16(std::string_view flag, std::string_view path, std::string_view other) {
+  return pick(
+      flag, Arity::one,
+      {{.word = "fp32"}, {.word = "bf16", .path = path, .value = "true"}, {.word = "", .refusal = other}});
+}
+
 }  // namespace
 
 Group parallel() {
@@ -85,6 +92,7 @@ Group parallel() {
           no_effect("disable-gloo-process-groups", Arity::none, "there are no groups of another library"),
           no_effect("high-priority-stream-groups", Arity::some, "there are no streams to rank"),
           value("num-distributed-optimizer-instances", "parallel.shard_groups"),
+          value("zero-hpz-partition-size", "parallel.near_ranks"),
           no_effect("overlap-p2p-communication-warmup-flush", Arity::none,
                     "transfers are posted as early as the schedule allows"),
           no_effect("no-overlap-p2p-communication", Arity::none,
@@ -107,9 +115,8 @@ Group parallel() {
           no_effect("align-param-gather", Arity::none, "a rank gathers when its weights are ready"),
           cannot("tensor-parallel-num-weight-shards", Arity::one, "a further cut of weights"),
           cannot("fp8-param-gather", Arity::none, "8-bit weights"),
-          only_f32("megatron-fsdp-grad-comm-dtype",
-                   "another type for cut gradients on their way than --grad-reduce-in-bf16's"),
-          only_f32("megatron-fsdp-main-grads-dtype", "gradients that are not summed in f32"),
+          f32_or_bf16("megatron-fsdp-grad-comm-dtype", "scaling.reduce_in_bf16", "other types of gradients"),
+          f32_or_bf16("megatron-fsdp-main-grads-dtype", "scaling.sum_in_bf16", "other types of gradients"),
           only_f32("megatron-fsdp-main-params-dtype", "master weights that are not f32"),
           no_effect("init-model-with-meta-device", Arity::none, "no rank ever holds more than its own part"),
           pick("outer-dp-sharding-strategy", Arity::one,

@@ -13,7 +13,7 @@ Group precision() {
           value("loss-scale-window", "scaling.window"),
           value("hysteresis", "scaling.hysteresis"),
           no_effect("accumulate-allreduce-grads-in-fp32", Arity::none,
-                    "gradients are always accumulated and added in f32"),
+                    "gradients are accumulated and added in f32 unless another flag says bf16"),
           on("grad-reduce-in-bf16", {{.path = "scaling.reduce_in_bf16", .value = "true"}}),
           no_effect("attention-softmax-in-fp32", Arity::none, "softmax is always computed in f32"),
           no_effect("apply-query-key-layer-scaling", Arity::none,
