@@ -117,8 +117,9 @@ TEST(DeepSpeedFile, is_read_as_published_job_files_bring_it) {
   EXPECT_THAT(now.fields.at("scaling.initial"), ElementsAre("2048"));
   EXPECT_THAT(now.fields.at("scaling.constant"), IsEmpty());
   EXPECT_THAT(now.fields.at("log.timing_level"), ElementsAre("0"));
-  EXPECT_THAT(now.rest.notices, ElementsAre(HasSubstr("prescale_gradients"), HasSubstr("steps_per_print"),
-                                            HasSubstr("elastic_checkpoint")));
+  EXPECT_THAT(now.fields.at("log.engine_interval"), ElementsAre("10"));
+  EXPECT_THAT(now.rest.notices,
+              ElementsAre(HasSubstr("prescale_gradients"), HasSubstr("elastic_checkpoint")));
 }
 
 TEST(DeepSpeedFile, takes_what_its_optimizer_would_where_nothing_is_said) {

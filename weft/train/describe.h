@@ -287,6 +287,9 @@ void describe(Visitor& v, LogConfig& c) {
   v("zeros", c.zeros, OnResume::free, "add the number of zeros in the gradient");
   v("experts_by_layer", c.experts_by_layer, OnResume::free,
     "tell of each layer how evenly its experts were chosen, and its balancing losses");
+  v("engine_interval", c.engine_interval, OnResume::free,
+    "steps between lines of DeepSpeed's engine, among Megatron-DeepSpeed's (0: one before each of these)",
+    legal::size_or_none);
   v("progress", c.progress, OnResume::free, "append to progress.txt beside the checkpoints");
   v("memory_interval", c.memory_interval, OnResume::free, "steps between reports of memory (0: none)",
     legal::size_or_none);
