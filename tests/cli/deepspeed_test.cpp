@@ -187,10 +187,6 @@ TEST(DeepSpeedFile, says_what_is_wrong_with_a_schedule) {
             "ds.json: scheduler.type WarmupDecayLR needs scheduler.params.total_num_steps");
   EXPECT_EQ(of("OneCycle", R"({"cycle_min_lr": 0.1})"),
             "ds.json: scheduler.type OneCycle needs scheduler.params.cycle_max_lr");
-  EXPECT_EQ(
-      of("OneCycle", R"({"cycle_min_lr": 0.1, "cycle_max_lr": 1})"),
-      "ds.json: scheduler.type OneCycle also moves the betas where scheduler.params.cycle_momentum is not "
-      "false; weft moves the rate alone: write false");
   EXPECT_EQ(of("WarmupLR", R"({"total_num_steps": 5})"),
             "ds.json: scheduler.params.total_num_steps: WarmupLR has no such parameter");
   EXPECT_THAT(of("WarmupLR", R"({"warmup_type": "cubic"})"),

@@ -145,6 +145,12 @@ void describe(Visitor& v, RateCycle& c) {
     legal::size_or_none);
   v("decay", c.decay, OnResume::free, "what one decay adds to what the rate is divided by",
     legal::not_negative);
+  v("momentum", c.momentum, OnResume::free, "the first beta goes against the rate, and the second is 0.99");
+  v("least_momentum", c.least_momentum, OnResume::free, "the first beta at the peak of the rate",
+    legal::below_one);
+  v("most_momentum", c.most_momentum, OnResume::free, "and where the rate begins and ends", legal::below_one);
+  v("momentum_growth", c.momentum_growth, OnResume::free,
+    "what one decay adds to what that is multiplied with after the cycle", legal::not_negative);
 }
 
 template <class Visitor>
