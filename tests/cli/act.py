@@ -194,6 +194,7 @@ PAIRS |= {
     "fim-suffix-token": (FIM, "<fim_suffix>", "<fim_pad>"), "fim-eod-token": (FIM, "<|endoftext|>", "a"),
 }
 PAIRS |= {
+    "layer-drop-theta": ({"layer-drop-gamma": "1"}, "0", "1"), "layer-drop-gamma": ({"layer-drop-theta": "0"}, "0.1", "5"),
     "bert-no-binary-head": (BERT, True, UNSET), "mask-prob": (BERT, "0.15", "0.4"), "short-seq-prob": (BERT, "0", "0.9"),
     "apply-residual-connection-post-layernorm": ({}, True, UNSET), "bert-token-types": (BERT | {"bert-no-binary-head": None}, True, UNSET),
     "no-output-bias": (BERT, True, UNSET), "output-multiplier": ({}, "1", "2"), "relu": ({}, True, UNSET),

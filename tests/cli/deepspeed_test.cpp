@@ -90,9 +90,9 @@ TEST(DeepSpeedFile, may_hold_comments_and_leave_keys_to_flags) {
 TEST(DeepSpeedFile, refuses_all_that_weft_cannot_do_at_once) {
   EXPECT_EQ(
       refusal(R"({"zero_optimization": {"zero_hpz_partition_size": 8},
-      "progressive_layer_drop": {"enabled": true, "theta": 0.5}, "amp": {"enabled": true}})"),
+      "eigenvalue": {"enabled": true, "tol": 0.5}, "amp": {"enabled": true}})"),
       "ds.json: weft cannot do this yet: Apex's mixed precision; bf16 and fp16 are weft's own: amp.enabled; "
-      "layers that are left out by chance: progressive_layer_drop.enabled, progressive_layer_drop.theta 0.5; "
+      "eigenvalues of layers: eigenvalue.enabled, eigenvalue.tol 0.5; "
       "a second cut of weights inside a machine; mics_shard_size keeps all of ZeRO inside: "
       "zero_optimization.zero_hpz_partition_size 8");
 }
@@ -173,6 +173,32 @@ TEST(DeepSpeedFile, takes_schedules_with_what_deepspeed_takes_where_nothing_is_s
   EXPECT_THAT(waves.fields.at("rate.start"), ElementsAre("0"));
   EXPECT_THAT(waves.fields.at("rate.decay_iterations"), ElementsAre("10000"));
   EXPECT_THAT(said(R"({"scheduler": {"type": "LRRangeTest"}})").fields.at("rate.peak"), ElementsAre("0.001"));
+}
+
+TEST(DeepSpeedFile, moves_betas_in_a_cycle_unless_it_says_otherwise) {
+  const auto of = [](const std::string& more) {
+    return said(R"({"scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 0.1, "cycle_max_lr": 1)" +
+                more + "}}}");
+  };
+  EXPECT_THAT(of("").fields.at("rate.cycle.momentum"), ElementsAre("true"));
+  EXPECT_THAT(of("").fields.at("rate.cycle.least_momentum"), ElementsAre("0.8"));
+  const Said moved = of(R"(, "cycle_min_mom": 0.7, "cycle_max_mom": 0.95, "decay_mom_rate": 0.01)");
+  EXPECT_THAT(moved.fields.at("rate.cycle.least_momentum"), ElementsAre("0.7"));
+  EXPECT_THAT(moved.fields.at("rate.cycle.most_momentum"), ElementsAre("0.95"));
+  EXPECT_THAT(moved.fields.at("rate.cycle.momentum_growth"), ElementsAre("0.01"));
+  EXPECT_THAT(of(R"(, "cycle_momentum": false)").fields.at("rate.cycle.momentum"), ElementsAre("false"));
+}
+
+TEST(DeepSpeedFile, leaves_layers_out) {
+  const Said now = said(R"({"progressive_layer_drop": {"enabled": true, "theta": 0.5, "gamma": 0.01}})");
+  EXPECT_THAT(now.fields.at("model.layer_drop.theta"), ElementsAre("0.5"));
+  EXPECT_THAT(now.fields.at("model.layer_drop.gamma"), ElementsAre("0.01"));
+  const Said off = said(R"({"progressive_layer_drop": {"enabled": false, "theta": 0.5}})");
+  EXPECT_THAT(off.fields.at("model.layer_drop.theta"), ElementsAre("1"));
+  EXPECT_EQ(
+      refusal(R"({"progressive_layer_drop": {"enabled": true}})"),
+      "ds.json: progressive_layer_drop.enabled needs progressive_layer_drop.theta: without it DeepSpeed "
+      "takes 1, which leaves no layer out");
 }
 
 TEST(DeepSpeedFile, says_what_is_wrong_with_a_schedule) {

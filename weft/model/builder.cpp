@@ -258,6 +258,8 @@ std::unique_ptr<Layer> Builder::block(const std::string& name, int layer, const 
           .dropout = float(config_.hidden_dropout),
           .recompute_norms = recomputes(RecomputeModule::norm),
           .residual = config_.residual_after_norm ? Block::Residual::of_norm : Block::Residual::of_input,
+          .drop = layer < config_.layers ? config_.layer_drop : LayerDrop(),  // further tokens' are kept
+          .place = {layer, config_.layers},
           .side = looks.side,
           .tp = tp_});
 }

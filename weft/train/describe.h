@@ -287,15 +287,15 @@ void describe(Visitor& v, EvalConfig& c) {
 template <class Visitor>
 void describe(Visitor& v, LogConfig& c) {
   v("interval", c.interval, OnResume::free, "steps between lines", legal::size);
+  v("engine_interval", c.engine_interval, OnResume::free,
+    "steps between lines of DeepSpeed's engine, among Megatron-DeepSpeed's (0: one before each of these)",
+    legal::size_or_none);
   v("throughput", c.throughput, OnResume::free, "add TFLOP/s to the line");
   v("lines", c.lines, OnResume::free, "as Megatron writes them, or Megatron-DeepSpeed");
   v("params_norm", c.params_norm, OnResume::free, "add the norm of all weights");
   v("zeros", c.zeros, OnResume::free, "add the number of zeros in the gradient");
   v("experts_by_layer", c.experts_by_layer, OnResume::free,
     "tell of each layer how evenly its experts were chosen, and its balancing losses");
-  v("engine_interval", c.engine_interval, OnResume::free,
-    "steps between lines of DeepSpeed's engine, among Megatron-DeepSpeed's (0: one before each of these)",
-    legal::size_or_none);
   v("progress", c.progress, OnResume::free, "append to progress.txt beside the checkpoints");
   v("memory_interval", c.memory_interval, OnResume::free, "steps between reports of memory (0: none)",
     legal::size_or_none);

@@ -13,6 +13,12 @@ std::int64_t samples_of_run(const TrainConfig& config, std::int64_t steps) {
   return config.length.samples > 0 ? config.length.samples : steps * config.batch.global;
 }
 
+/// The model that a step goes through.
+ModelConfig as_computed(ModelConfig model, std::uint64_t seed, std::int64_t step) {
+  model.layers = layers_kept(model.layer_drop, seed, step, model.layers);
+  return model;
+}
+
 }  // namespace
 
 BatchSchedule batch_schedule(const TrainConfig& config) {
@@ -120,10 +126,12 @@ TellerSettings teller_settings(const TrainConfig& config, std::span<const NamedL
           .spiky_loss = config.guard.spiky_loss,
           .sequence = config.model.sequence,
           .flops_of =
-              [model = config.model, curriculum = curriculum_of(config)](std::int64_t step,
-                                                                         std::int64_t samples) {
+              [model = config.model, seed = std::uint64_t(config.run.seed),
+               curriculum = curriculum_of(config)](std::int64_t step, std::int64_t samples) {
                 const data::Rows rows = curriculum.rows_at(step, samples);
-                return double(rows.count) * training_flops(model, rows.length);
+                const bool whole = !model.layer_drop.on();
+                return double(rows.count) *
+                       training_flops(whole ? model : as_computed(model, seed, step), rows.length);
               },
           .losses = std::move(names),
           .balancing = std::move(balancing)};

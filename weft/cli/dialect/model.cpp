@@ -111,6 +111,8 @@ Group model() {
           value("embedding-multiplier", "model.embedding_multiplier"),
           value("attention-dropout", "model.attention_dropout"),
           value("hidden-dropout", "model.hidden_dropout"),
+          value("layer-drop-theta", "model.layer_drop.theta"),
+          value("layer-drop-gamma", "model.layer_drop.gamma"),
           value("softmax-scale", "model.softmax_scale"),
           parsed("window-size", Arity::some, "model.window", window,
                  "keys to the left and to the right of a query that it sees: \"127,0\""),
