@@ -51,6 +51,7 @@ enum class Purpose : std::uint32_t {
   fault = 8,
   test = 9,
   layer_drop = 10,
+  token_drop = 11,
 };
 
 /// Where in a run a number belongs. `sample` is the index in the whole run's order of samples, `layer` the

@@ -164,6 +164,7 @@ Counted count(const TrainConfig& c, int stage, const Colors& colors, const OpenC
   QuietWorld world(layout.rank(counted(layout, stage)), colors);
   const ProcessMesh mesh(layout, world);
   ReplicaConfig config = replica_config(c);
+  config.model.token_drop = {};  // the last steps see more than those that are counted: all, at most
   config.crowded = load == Load::crowded;
   Replica replica(config, {*device, mesh});
   // A step's batches and sums lie there until the next one, and evaluations come between.

@@ -13,10 +13,26 @@ std::int64_t samples_of_run(const TrainConfig& config, std::int64_t steps) {
   return config.length.samples > 0 ? config.length.samples : steps * config.batch.global;
 }
 
-/// The model that a step goes through.
-ModelConfig as_computed(ModelConfig model, std::uint64_t seed, std::int64_t step) {
-  model.layers = layers_kept(model.layer_drop, seed, step, model.layers);
+ModelConfig of_layers(ModelConfig model, int layers) {
+  model.layers = layers;
   return model;
+}
+
+/// Of one layer more.
+double layer_flops(const ModelConfig& model, std::int64_t length) {
+  return training_flops(of_layers(model, 2), length) - training_flops(of_layers(model, 1), length);
+}
+
+/// Of the layers that a step goes through, and the tokens that they see.
+double flops_of_sample(const ModelConfig& model, std::uint64_t seed, std::int64_t step, std::int64_t length) {
+  const LayerDrop& layers = model.layer_drop;
+  const TokenDrop& tokens = model.token_drop;
+  if (!layers.on() && !tokens.on()) return training_flops(model, length);
+  double flops = training_flops(of_layers(model, layers_kept(layers, seed, step, model.layers)), length);
+  for (const int layer : tokens.layers)
+    if (weight_of_layer(layers, seed, step, {layer, model.layers}) > 0)
+      flops -= layer_flops(model, length) - layer_flops(model, tokens_kept(tokens, step, length));
+  return flops;
 }
 
 }  // namespace
@@ -129,9 +145,7 @@ TellerSettings teller_settings(const TrainConfig& config, std::span<const NamedL
               [model = config.model, seed = std::uint64_t(config.run.seed),
                curriculum = curriculum_of(config)](std::int64_t step, std::int64_t samples) {
                 const data::Rows rows = curriculum.rows_at(step, samples);
-                const bool whole = !model.layer_drop.on();
-                return double(rows.count) *
-                       training_flops(whole ? model : as_computed(model, seed, step), rows.length);
+                return double(rows.count) * flops_of_sample(model, seed, step, rows.length);
               },
           .losses = std::move(names),
           .balancing = std::move(balancing)};

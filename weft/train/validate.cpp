@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "weft/base/error.h"
-#include "weft/model/kinds.h"
 #include "weft/optim/rules.h"
 
 namespace weft {
@@ -105,24 +104,6 @@ void offload(const OptimizerConfig& o) {
          "} needs more of its states at once than a window of them: take adam, sgd, lion or lamb");
 }
 
-/// A layer that is left out hands on what came in.
-void layer_drop(const ModelConfig& m) {
-  if (!m.layer_drop.on()) return;
-  constexpr std::string_view who = "{model.layer_drop.theta}";
-  if (kind_of(m).samples(m).decoder > 0)
-    fail(Kind::usage, who, ": a model of the family ", m.kind,
-         " has two stacks, and no order of depth over both: leave it out");
-  if (m.residual_after_norm)
-    fail(
-        Kind::usage, who,
-        ": with {model.residual_after_norm} a layer that is left out would take its norm along: leave one of "
-        "them out");
-  if (m.experts.count > 0)
-    fail(Kind::usage, who,
-         ": routers are told of and balanced by every layer's counts, and a layer that is left out has none: "
-         "leave it or {model.experts.count} out");
-}
-
 // Channels turn two by two.
 void pairs(const ModelConfig& m) {
   const auto turning = std::int64_t(double(turning_channels(m)) * m.rotary.percent);
@@ -140,6 +121,7 @@ std::vector<std::string> complete(TrainConfig& c, int world) {
   validate::batches(c);
   validate::length(c);
   validate::curriculum(c);
+  validate::left_out(c);
   validate::evaluation(c);
   validate::rates(c);
   validate::optimizer(c);
@@ -162,7 +144,6 @@ void validate::model(TrainConfig& c, std::vector<std::string>& notices) {
   if (turns_channels(m) && !(m.rotary.base > 0))
     fail(Kind::usage, "{model.rotary.base} ", m.rotary.base, " is not greater than 0");
   if (turns_channels(m)) pairs(m);
-  layer_drop(m);
   const bool stretched = m.rotary.scaling != RotaryScaling::none;
   if (stretched && !turns_channels(m))
     fail(Kind::usage,
