@@ -189,6 +189,30 @@ TEST(DeepSpeedFile, moves_betas_in_a_cycle_unless_it_says_otherwise) {
   EXPECT_THAT(of(R"(, "cycle_momentum": false)").fields.at("rate.cycle.momentum"), ElementsAre("false"));
 }
 
+// As Megatron-DeepSpeed's examples bring it.
+TEST(DeepSpeedFile, lets_tokens_pass_layers_by) {
+  const auto file = [](const std::string& inside) {
+    return R"({"data_efficiency": {"enabled": true, "seed": 1234, "data_routing": {"enabled": true, "random_ltd": {)" +
+           inside + R"("enabled": true, "total_layer_num": 24, "model_mask_name": "attention_mask",
+      "model_type": "decoder", "hidden_state_order": "seq_batch_dim", "random_ltd_schedule": {"min_value": 128,
+      "max_value": 2048, "schedule_type": "fixed_linear", "schedule_config": {"require_steps": 200000, "seq_per_step": 16}}}}}})";
+  };
+  const Said now = said(file(R"("random_ltd_layer_num": 3, "random_ltd_layer_id": [1, 2, 3], )"));
+  for (const auto& [field, word] :
+       {std::pair("least", "128"), {"most", "2048"}, {"steps", "200000"}, {"multiple", "16"}})
+    EXPECT_THAT(now.fields.at(text("model.token_drop.", field)), ElementsAre(word)) << field;
+  EXPECT_THAT(now.fields.at("model.token_drop.layers"), ElementsAre("1", "2", "3"));
+  EXPECT_THAT(now.fields.at("model.layers"), ElementsAre("24"));
+  const std::string path = "data_efficiency.data_routing.random_ltd";
+  EXPECT_EQ(refusal(file("")), "ds.json: " + path + ".enabled needs " + path +
+                                   ".random_ltd_layer_id: which layers tokens pass by, counted from 0");
+  EXPECT_EQ(refusal(file(R"("random_ltd_layer_num": 3, "random_ltd_layer_id": [1, 2], )")),
+            "ds.json: " + path + ".random_ltd_layer_id: " + path +
+                ".random_ltd_layer_num 3: random_ltd_layer_id names 2 layers");
+  EXPECT_EQ(refusal(file(R"("random_ltd_layer_id": [1.5], )")),
+            "ds.json: " + path + ".random_ltd_layer_id is [1.5], not a list of whole numbers");
+}
+
 TEST(DeepSpeedFile, leaves_layers_out) {
   const Said now = said(R"({"progressive_layer_drop": {"enabled": true, "theta": 0.5, "gamma": 0.01}})");
   EXPECT_THAT(now.fields.at("model.layer_drop.theta"), ElementsAre("0.5"));
