@@ -50,6 +50,7 @@ DISTANCES = T5 | {"position-embedding-type": "relative"}
 FRAGMENTS = FIM | {"fim-split-sample": "a", "fim-fragment-rate": "1"}
 
 CURRICULUM = {"curriculum-schedule": "fixed_linear", "curriculum-min-length": "4", "curriculum-steps": "4", "curriculum-multiple": "4"}
+TOKENS = {"token-drop-layers": ["1"], "token-drop-min-tokens": "4", "token-drop-max-tokens": "16", "token-drop-steps": "4"}
 STAIRS = {"curriculum-schedule": "fixed_discrete", "curriculum-lengths": ["4", "16"], "curriculum-until": ["2"]}
 
 # flag: (what else is given, the words of one run, the words of the other); no words: the flag is left out.
@@ -196,6 +197,9 @@ PAIRS |= {
     "fim-suffix-token": (FIM, "<fim_suffix>", "<fim_pad>"), "fim-eod-token": (FIM, "<|endoftext|>", "a"),
 }
 PAIRS |= {
+    "token-drop-layers": (TOKENS, ["0"], ["0", "1"]), "token-drop-min-tokens": (TOKENS, "4", "8"), "token-drop-max-tokens": (TOKENS, "12", "16"),
+    "token-drop-steps": (TOKENS, "2", "4"), "token-drop-multiple": (TOKENS, "1", "4"),
+    "layer-drop-theta": ({"layer-drop-gamma": "1"}, "0", "1"), "layer-drop-gamma": ({"layer-drop-theta": "0"}, "0.1", "5"),
     "bert-no-binary-head": (BERT, True, UNSET), "mask-prob": (BERT, "0.15", "0.4"), "short-seq-prob": (BERT, "0", "0.9"),
     "apply-residual-connection-post-layernorm": ({}, True, UNSET), "bert-token-types": (BERT | {"bert-no-binary-head": None}, True, UNSET),
     "no-output-bias": (BERT, True, UNSET), "output-multiplier": ({}, "1", "2"), "relu": ({}, True, UNSET),

@@ -90,9 +90,9 @@ TEST(DeepSpeedFile, may_hold_comments_and_leave_keys_to_flags) {
 TEST(DeepSpeedFile, refuses_all_that_weft_cannot_do_at_once) {
   EXPECT_EQ(
       refusal(R"({"zero_optimization": {"zero_quantized_weights": true},
-      "progressive_layer_drop": {"enabled": true, "theta": 0.5}, "amp": {"enabled": true}})"),
+      "eigenvalue": {"enabled": true, "tol": 0.5}, "amp": {"enabled": true}})"),
       "ds.json: weft cannot do this yet: Apex's mixed precision; bf16 and fp16 are weft's own: amp.enabled; "
-      "layers that are left out by chance: progressive_layer_drop.enabled, progressive_layer_drop.theta 0.5; "
+      "eigenvalues of layers: eigenvalue.enabled, eigenvalue.tol 0.5; "
       "weights or gradients of fewer bits on their way: zero_optimization.zero_quantized_weights");
 }
 
@@ -129,8 +129,9 @@ TEST(DeepSpeedFile, is_read_as_published_job_files_bring_it) {
   EXPECT_THAT(now.fields.at("scaling.initial"), ElementsAre("2048"));
   EXPECT_THAT(now.fields.at("scaling.constant"), IsEmpty());
   EXPECT_THAT(now.fields.at("log.timing_level"), ElementsAre("0"));
-  EXPECT_THAT(now.rest.notices, ElementsAre(HasSubstr("prescale_gradients"), HasSubstr("steps_per_print"),
-                                            HasSubstr("elastic_checkpoint")));
+  EXPECT_THAT(now.fields.at("log.engine_interval"), ElementsAre("10"));
+  EXPECT_THAT(now.rest.notices,
+              ElementsAre(HasSubstr("prescale_gradients"), HasSubstr("elastic_checkpoint")));
 }
 
 TEST(DeepSpeedFile, takes_what_its_optimizer_would_where_nothing_is_said) {
@@ -186,6 +187,56 @@ TEST(DeepSpeedFile, takes_schedules_with_what_deepspeed_takes_where_nothing_is_s
   EXPECT_THAT(said(R"({"scheduler": {"type": "LRRangeTest"}})").fields.at("rate.peak"), ElementsAre("0.001"));
 }
 
+TEST(DeepSpeedFile, moves_betas_in_a_cycle_unless_it_says_otherwise) {
+  const auto of = [](const std::string& more) {
+    return said(R"({"scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 0.1, "cycle_max_lr": 1)" +
+                more + "}}}");
+  };
+  EXPECT_THAT(of("").fields.at("rate.cycle.momentum"), ElementsAre("true"));
+  EXPECT_THAT(of("").fields.at("rate.cycle.least_momentum"), ElementsAre("0.8"));
+  const Said moved = of(R"(, "cycle_min_mom": 0.7, "cycle_max_mom": 0.95, "decay_mom_rate": 0.01)");
+  EXPECT_THAT(moved.fields.at("rate.cycle.least_momentum"), ElementsAre("0.7"));
+  EXPECT_THAT(moved.fields.at("rate.cycle.most_momentum"), ElementsAre("0.95"));
+  EXPECT_THAT(moved.fields.at("rate.cycle.momentum_growth"), ElementsAre("0.01"));
+  EXPECT_THAT(of(R"(, "cycle_momentum": false)").fields.at("rate.cycle.momentum"), ElementsAre("false"));
+}
+
+// As Megatron-DeepSpeed's examples bring it.
+TEST(DeepSpeedFile, lets_tokens_pass_layers_by) {
+  const auto file = [](const std::string& inside) {
+    return R"({"data_efficiency": {"enabled": true, "seed": 1234, "data_routing": {"enabled": true, "random_ltd": {)" +
+           inside + R"("enabled": true, "total_layer_num": 24, "model_mask_name": "attention_mask",
+      "model_type": "decoder", "hidden_state_order": "seq_batch_dim", "random_ltd_schedule": {"min_value": 128,
+      "max_value": 2048, "schedule_type": "fixed_linear", "schedule_config": {"require_steps": 200000, "seq_per_step": 16}}}}}})";
+  };
+  const Said now = said(file(R"("random_ltd_layer_num": 3, "random_ltd_layer_id": [1, 2, 3], )"));
+  for (const auto& [field, word] :
+       {std::pair("least", "128"), {"most", "2048"}, {"steps", "200000"}, {"multiple", "16"}})
+    EXPECT_THAT(now.fields.at(text("model.token_drop.", field)), ElementsAre(word)) << field;
+  EXPECT_THAT(now.fields.at("model.token_drop.layers"), ElementsAre("1", "2", "3"));
+  EXPECT_THAT(now.fields.at("model.layers"), ElementsAre("24"));
+  const std::string path = "data_efficiency.data_routing.random_ltd";
+  EXPECT_EQ(refusal(file("")), "ds.json: " + path + ".enabled needs " + path +
+                                   ".random_ltd_layer_id: which layers tokens pass by, counted from 0");
+  EXPECT_EQ(refusal(file(R"("random_ltd_layer_num": 3, "random_ltd_layer_id": [1, 2], )")),
+            "ds.json: " + path + ".random_ltd_layer_id: " + path +
+                ".random_ltd_layer_num 3: random_ltd_layer_id names 2 layers");
+  EXPECT_EQ(refusal(file(R"("random_ltd_layer_id": [1.5], )")),
+            "ds.json: " + path + ".random_ltd_layer_id is [1.5], not a list of whole numbers");
+}
+
+TEST(DeepSpeedFile, leaves_layers_out) {
+  const Said now = said(R"({"progressive_layer_drop": {"enabled": true, "theta": 0.5, "gamma": 0.01}})");
+  EXPECT_THAT(now.fields.at("model.layer_drop.theta"), ElementsAre("0.5"));
+  EXPECT_THAT(now.fields.at("model.layer_drop.gamma"), ElementsAre("0.01"));
+  const Said off = said(R"({"progressive_layer_drop": {"enabled": false, "theta": 0.5}})");
+  EXPECT_THAT(off.fields.at("model.layer_drop.theta"), ElementsAre("1"));
+  EXPECT_EQ(
+      refusal(R"({"progressive_layer_drop": {"enabled": true}})"),
+      "ds.json: progressive_layer_drop.enabled needs progressive_layer_drop.theta: without it DeepSpeed "
+      "takes 1, which leaves no layer out");
+}
+
 TEST(DeepSpeedFile, says_what_is_wrong_with_a_schedule) {
   const auto of = [](const std::string& type, const std::string& params) {
     return refusal(R"({"scheduler": {"type": ")" + type + R"(", "params": )" + params + "}}");
@@ -198,10 +249,6 @@ TEST(DeepSpeedFile, says_what_is_wrong_with_a_schedule) {
             "ds.json: scheduler.type WarmupDecayLR needs scheduler.params.total_num_steps");
   EXPECT_EQ(of("OneCycle", R"({"cycle_min_lr": 0.1})"),
             "ds.json: scheduler.type OneCycle needs scheduler.params.cycle_max_lr");
-  EXPECT_EQ(
-      of("OneCycle", R"({"cycle_min_lr": 0.1, "cycle_max_lr": 1})"),
-      "ds.json: scheduler.type OneCycle also moves the betas where scheduler.params.cycle_momentum is not "
-      "false; weft moves the rate alone: write false");
   EXPECT_EQ(of("WarmupLR", R"({"total_num_steps": 5})"),
             "ds.json: scheduler.params.total_num_steps: WarmupLR has no such parameter");
   EXPECT_THAT(of("WarmupLR", R"({"warmup_type": "cubic"})"),

@@ -72,6 +72,11 @@ TEST(Idle, flags_of_the_model_wait_for_its_form) {
           "--qk-head-dim, --qk-pos-emb-head-dim and --v-head-dim say how wide heads of latent attention are"},
       Case{"--multi-latent-attention --num-query-groups 4", "--num-query-groups",
            "latent attention has a key for every head"},
+      Case{"--token-drop-min-tokens 4 --token-drop-steps 4 --token-drop-max-tokens 8 --token-drop-multiple 2",
+           "--token-drop-min-tokens, --token-drop-max-tokens, --token-drop-steps, --token-drop-multiple",
+           "only --token-drop-layers lets tokens pass layers by"},
+      Case{"--layer-drop-gamma 0.1", "--layer-drop-gamma",
+           "only --layer-drop-theta below 1 leaves layers out"},
       Case{"--padded-vocab-size 1000 --make-vocab-size-divisible-by 64", "--make-vocab-size-divisible-by",
            "--padded-vocab-size says how many rows are stored"},
   });

@@ -64,6 +64,10 @@ RateSchedule deepspeeds(const Json& one, std::int64_t batch) {
                  .decay_steps = p.value("decay_step_size", 0),
                  .decay = p.value("decay_lr_rate", 0.0)};
     if (p.contains("cycle_second_step_size")) out.cycle.down = p["cycle_second_step_size"];
+    out.cycle.momentum = p.value("cycle_momentum", true);
+    out.cycle.least_momentum = p.value("cycle_min_mom", 0.8);
+    out.cycle.most_momentum = p.value("cycle_max_mom", 0.9);
+    out.cycle.momentum_growth = p.value("decay_mom_rate", 0.0);
     if (p.contains("cycle_second_stair_count")) out.cycle.stairs_down = p["cycle_second_stair_count"];
   }
   out.climb = {.steps = p.value("lr_range_test_step_size", 1),
@@ -124,4 +128,24 @@ TEST(Rate, equals_that_of_deepspeeds_schedules) {
             << one.at("type") << one.at("params") << " in step " << step;
       }
     }
+}
+
+// The first beta is a difference there and a part of a way here; the second is a constant.
+TEST(Rate, moves_betas_as_deepspeeds_cycle_does) {
+  for (const Json& one : golden("schedules", "deepspeed_betas"))
+    for (const std::int64_t batch : {1, 24}) {
+      const RateSchedule rate = deepspeeds(one, batch);
+      for (std::size_t step = 1; step <= one.at("betas").size(); ++step) {
+        const auto betas = rate.betas_at(batch * std::int64_t(step - 1));
+        ASSERT_TRUE(betas.has_value());
+        const Json& theirs = one.at("betas")[step - 1];
+        EXPECT_NEAR(betas->first, from_hex(theirs[0]), 1e-13) << one.at("params") << " in step " << step;
+        EXPECT_EQ(betas->second, from_hex(theirs[1]));
+      }
+    }
+}
+
+TEST(Rate, leaves_betas_alone_unless_a_cycle_moves_them) {
+  EXPECT_FALSE(RateSchedule{.style = RateStyle::one_cycle}.betas_at(0).has_value());
+  EXPECT_FALSE((RateSchedule{.style = RateStyle::linear, .cycle = {.momentum = true}}).betas_at(0));
 }

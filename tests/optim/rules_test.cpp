@@ -88,6 +88,25 @@ TEST(Moments, of_fewer_bits_lead_as_near) {
   EXPECT_NEAR(distance_left(MomentType::fp8), f32, 0.2 * f32);
 }
 
+// A schedule's betas stand in the place of the configured ones, in every step by themselves.
+TEST(Rules, that_follow_betas_take_those_of_the_step) {
+  for (const OptimizerKind kind : {OptimizerKind::adam, OptimizerKind::lamb, OptimizerKind::lion}) {
+    EXPECT_TRUE(follows_betas(kind));
+    const OptimizerConfig moved{
+        .kind = kind, .beta1 = 0.6, .beta2 = 0.8, .lion = {.beta1 = 0.6, .beta2 = 0.8}};
+    OneTensor told({6, 10}, drawn(60, 0), {.kind = kind}), usual({6, 10}, drawn(60, 0), {.kind = kind}),
+        configured({6, 10}, drawn(60, 0), moved);
+    for (int t = 1; t <= 3; ++t) {
+      const std::vector<float> g = drawn(60, std::uint64_t(t));
+      told.step(g, {.rate = 0.01, .ends_rate = 0.01, .betas = Betas{0.6, 0.8}});
+      usual.step(g, {.rate = 0.01, .ends_rate = 0.01});
+      configured.step(g, {.rate = 0.01, .ends_rate = 0.01});
+    }
+    EXPECT_EQ(told.weight(), configured.weight());
+    EXPECT_NE(told.weight(), usual.weight());
+  }
+}
+
 TEST(Rules, say_what_they_keep) {
   const auto kept = [](const OptimizerConfig& config) {
     double bytes = 0;

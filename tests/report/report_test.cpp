@@ -112,6 +112,14 @@ TEST(Line, is_megatron_deepspeeds_to_the_character) {
       "second (tgs): 1036.857 | TFLOPs: 1.50 |");
 }
 
+TEST(Line, of_deepspeeds_engine_may_stand_by_itself) {
+  StepRecord step = some_step();
+  const std::string both = deepspeed_lines(step);
+  step.engine_apart = true;
+  EXPECT_EQ(engine_line(step), "steps: 10 loss: 10.5000 iter time (s): 0.123 samples/sec: 64.804");
+  EXPECT_EQ(engine_line(step) + "\n" + deepspeed_lines(step), both);
+}
+
 TEST(Line, of_an_evaluation_stands_between_dashes_of_its_length) {
   const std::string line =
       " validation loss at iteration 5 | lm loss value: 2.000000E+00 | lm loss PPL: 7.389056E+00 | ";
@@ -225,7 +233,7 @@ TEST_F(TensorBoard, and_json_lines_hold_steps_and_no_means) {
     const auto lines = jsonl_sink(path_ / "lines");
     const auto events = tensorboard_sink({.directory = path_ / "runs", .interval = 2});
     for (std::int64_t n = 1; n <= 3; ++n) {
-      for (const RecordScope span : {RecordScope::step, RecordScope::interval}) {
+      for (const RecordScope span : {RecordScope::step, RecordScope::interval, RecordScope::engine}) {
         step.iteration = n;
         step.span = span;
         lines->write(step);

@@ -326,6 +326,28 @@ TEST(Loop, files_for_programs_tell_every_step_whatever_the_interval_of_lines) {
   EXPECT_THAT(lines, ElementsAre(1, 3, 6));
 }
 
+// Its loss is the step's own; times are means of the steps since its last line.
+TEST(Loop, tells_of_deepspeeds_engine_at_steps_of_its_own) {
+  TrainConfig c = tiny();
+  const std::vector<double> losses = run(c).losses();
+  c.log.interval = 3;
+  c.log.engine_interval = 2;
+  EXPECT_THAT(run(c).each(iteration), ElementsAre(1, 3, 6));
+  c.log.lines = report::LineForm::deepspeed;
+  std::vector<std::int64_t> engine, lines;
+  for (const report::StepRecord& step : run(c).steps) {
+    EXPECT_TRUE(step.engine_apart);
+    if (step.span != report::RecordScope::engine) {
+      lines.push_back(step.iteration);
+      continue;
+    }
+    engine.push_back(step.iteration);
+    EXPECT_EQ(step.losses.at(0).second, losses.at(std::size_t(step.iteration - 1)));
+  }
+  EXPECT_THAT(engine, ElementsAre(2, 4, 6));
+  EXPECT_THAT(lines, ElementsAre(1, 3, 6));
+}
+
 TEST(Loop, tells_memory_at_its_interval) {
   TrainConfig c = tiny();
   c.log.memory_interval = 4;

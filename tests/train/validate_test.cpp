@@ -299,6 +299,34 @@ TEST(Validate, refuses_rates_that_no_schedule_has) {
       "{rate.warmup_tokens}, {rate.decay_samples} and {rate.decay_tokens} out");
 }
 
+TEST(Validate, refuses_betas_that_cannot_move_as_asked) {
+  const auto cycle = [](const Change& more) {
+    return [=](TrainConfig& c) {
+      c.rate.style = RateStyle::one_cycle;
+      c.rate.cycle = {.up = 10, .momentum = true};
+      more(c);
+    };
+  };
+  refused(cycle([](TrainConfig& c) { c.optimizer.kind = OptimizerKind::sgd; }),
+          "{rate.style} one_cycle moves betas, and {optimizer.kind=sgd} has none that may move: take adam, "
+          "lamb or "
+          "lion, or a cycle without momentum");
+  refused(cycle([](TrainConfig& c) { c.rate.cycle.least_momentum = 0.95; }),
+          "{rate.style} one_cycle: its least momentum 0.95 is greater than its most, 0.9");
+  const auto grows = cycle([](TrainConfig& c) {
+    c.rate.cycle.decay_steps = 1;
+    c.rate.cycle.momentum_growth = 0.0625;
+  });
+  refused(
+      grows,
+      "{rate.style} one_cycle: its momentum would be 5.34375 in step 100, and must stay below 1: let it grow "
+      "less after the cycle");
+  EXPECT_NO_THROW((void)completed([&](TrainConfig& c) {
+    grows(c);
+    c.length.iterations = 21;
+  }));
+}
+
 TEST(Validate, refuses_precision_settings_that_contradict_each_other) {
   refused([](TrainConfig& c) { c.scaling.constant = 0; }, "{scaling.constant} 0 is not greater than 0");
   refused(

@@ -50,6 +50,8 @@ enum class Purpose : std::uint32_t {
   routing = 7,
   fault = 8,
   test = 9,
+  layer_drop = 10,
+  token_drop = 11,
 };
 
 /// Where in a run a number belongs. `sample` is the index in the whole run's order of samples, `layer` the

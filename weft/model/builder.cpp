@@ -8,6 +8,7 @@
 #include "weft/base/number.h"
 #include "weft/model/relative.h"
 #include "weft/model/rotary.h"
+#include "weft/nn/part_of_tokens.h"
 #include "weft/nn/recompute.h"
 #include "weft/nn/region.h"
 
@@ -250,7 +251,7 @@ std::unique_ptr<Layer> Builder::block(const std::string& name, int layer, const 
     sublayers.push_back({"mlp block", norm(name + ".mlp_norm"), std::make_unique<Mlp>(mlp(name + ".mlp"))});
   else
     sublayers.push_back({"experts block", norm(name + ".mlp_norm"), experts(name, layer)});
-  return std::make_unique<Block>(
+  auto block = std::make_unique<Block>(
       std::move(sublayers),
       Block::Options{
           .layer = layer,
@@ -258,8 +259,12 @@ std::unique_ptr<Layer> Builder::block(const std::string& name, int layer, const 
           .dropout = float(config_.hidden_dropout),
           .recompute_norms = recomputes(RecomputeModule::norm),
           .residual = config_.residual_after_norm ? Block::Residual::of_norm : Block::Residual::of_input,
+          .drop = layer < config_.layers ? config_.layer_drop : LayerDrop(),  // further tokens' are kept
+          .place = {layer, config_.layers},
           .side = looks.side,
           .tp = tp_});
+  if (!config_.token_drop.at(layer)) return block;
+  return std::make_unique<PartOfTokens>(std::move(block), config_.token_drop, layer);
 }
 
 // Full recompute: uniform wraps every run of `layers` blocks, block wraps each of the first `layers` of the

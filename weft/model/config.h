@@ -13,6 +13,8 @@
 #include "weft/model/ahead_config.h"
 #include "weft/model/experts_config.h"
 #include "weft/model/latent_config.h"
+#include "weft/nn/layer_drop.h"
+#include "weft/nn/token_drop.h"
 #include "weft/tensor/kinds.h"
 
 namespace weft {
@@ -137,6 +139,8 @@ struct ModelConfig {
   double output_multiplier = 1.0;     // applied to the logits, before any bias of theirs
 
   double hidden_dropout = 0.1, attention_dropout = 0.1;
+  LayerDrop layer_drop;
+  TokenDrop token_drop;
   double softmax_scale = 0.0;      // 0: 1/sqrt(channels)
   std::int64_t window = 0;         // keys a query sees, itself included; 0: all before it
   std::vector<int> window_layers;  // one 0 or 1 a layer: 1 looks through the window; empty: all do
@@ -221,6 +225,28 @@ void describe(Visitor& v, RecomputeConfig& c) {
 }
 
 template <class Visitor>
+void describe(Visitor& v, LayerDrop& c) {
+  v("theta", c.theta, OnResume::step,
+    "the later a step and the deeper a layer, the more often it is left out: at last a part near 1 - theta "
+    "of "
+    "the deepest (1: none)",
+    legal::fraction);
+  v("gamma", c.gamma, OnResume::step, "how fast that grows: 1 - exp(-gamma steps) of it",
+    legal::not_negative);
+}
+
+template <class Visitor>
+void describe(Visitor& v, TokenDrop& c) {
+  v("layers", c.layers, OnResume::step, "layers that see a part of each sample's tokens, chosen by chance",
+    legal::from_to(0, most_layers));
+  v("least", c.least, OnResume::step, "tokens that they see in the first step", legal::size_or_none);
+  v("most", c.most, OnResume::step, "tokens that they see at last", legal::size_or_none);
+  v("steps", c.steps, OnResume::step, "steps until then", legal::count);
+  v("multiple", c.multiple, OnResume::step, "between, their number is rounded down to multiples of it",
+    legal::size);
+}
+
+template <class Visitor>
 void describe(Visitor& v, ModelConfig& c) {
   v("layers", c.layers, OnResume::model, "transformer blocks; T5: of the encoder",
     legal::from_to(1, most_layers));
@@ -270,6 +296,8 @@ void describe(Visitor& v, ModelConfig& c) {
     legal::below_one);
   v("attention_dropout", c.attention_dropout, OnResume::step, "dropout on attention probabilities",
     legal::below_one);
+  v.group("layer_drop", c.layer_drop);
+  v.group("token_drop", c.token_drop);
   v("softmax_scale", c.softmax_scale, OnResume::model, "scores are multiplied by this (0: 1/sqrt(channels))",
     legal::not_negative);
   v("window", c.window, OnResume::model, "keys that a query sees, itself included (0: all before it)",

@@ -6,6 +6,18 @@
 #include "weft/ops/elementwise.h"
 
 namespace weft {
+namespace {
+
+/// x itself where that is the same.
+Tensor times(const Tensor& x, float weight) {
+  if (weight == 1 || !x) return x;
+  const Tensor y = empty(x.device(), x.shape(), x.dtype());
+  ops::copy_into(y, x);
+  ops::scale_in_place(y, weight);
+  return y;
+}
+
+}  // namespace
 
 DropoutArgs hidden_dropout(const Pass& pass, const HiddenRows& rows, const Address& at) {
   Tensor places = pass.batch().of(rows.side).places;
@@ -25,7 +37,15 @@ DropoutArgs Block::dropout(const Pass& pass, std::size_t sublayer, std::int64_t 
   return args;
 }
 
+float Block::weight(const Pass& pass) const {
+  if (!pass.training() || !options_.drop.on()) return 1;
+  const StepPlace& step = pass.place();
+  return float(weight_of_layer(options_.drop, step.seed, std::int64_t(step.step), options_.place));
+}
+
 Flow Block::forward(Pass& pass, const Flow& in) {
+  const float weight = this->weight(pass);
+  if (weight == 0) return in;
   Flow out = in;
   Tensor& x = out.hidden;
   Norm::Out normed = sublayers_.front().norm.forward(x);
@@ -33,7 +53,8 @@ Flow Block::forward(Pass& pass, const Flow& in) {
     const Sublayer& here = sublayers_[i];
     const Tensor y = here.inner->forward(pass, normed.y, in);
     pass.save(Saved{x, options_.recompute_norms ? Tensor() : normed.y, normed.stats});
-    const Tensor bias = here.inner->bias_for_reader();
+    if (weight != 1) ops::scale_in_place(y, weight);
+    const Tensor bias = times(here.inner->bias_for_reader(), weight);
     const DropoutArgs args = dropout(pass, i, x.dim(2));
     const Tensor residual = options_.residual == Residual::of_norm ? normed.y : x;
     if (i + 1 < sublayers_.size()) {
@@ -50,12 +71,14 @@ Flow Block::forward(Pass& pass, const Flow& in) {
 }
 
 Flow Block::backward(Pass& pass, const Flow& dout) {
+  const float weight = this->weight(pass);
+  if (weight == 0) return dout;
   Flow d = dout;
   for (std::size_t i = sublayers_.size(); i-- > 0;) {
     Sublayer& here = sublayers_[i];
     const Saved saved = pass.take<Saved>();
     const DropoutArgs args = dropout(pass, i, d.hidden.dim(2));
-    const Tensor dy = args.probability == 0 ? d.hidden : ops::dropout(d.hidden, args);
+    const Tensor dy = times(args.probability == 0 ? d.hidden : ops::dropout(d.hidden, args), weight);
     const Tensor normed = saved.normed ? saved.normed : here.norm.again(saved.x);
     const Tensor dnormed = here.inner->backward(pass, dy, normed, d);
     if (options_.residual == Residual::of_norm) {

@@ -4,13 +4,15 @@
 #include <vector>
 
 #include "weft/nn/layer.h"
+#include "weft/nn/layer_drop.h"
 #include "weft/nn/sublayer.h"
 #include "weft/tensor/args.h"
 
 namespace weft {
 
 /// x + dropout(inner(norm(x))), once for every sublayer; or norm(x) + dropout(inner(norm(x))), which with the
-/// norms that follow is a block whose norms stand behind its sums.
+/// norms that follow is a block whose norms stand behind its sums. A step that leaves it out (layer_drop.h)
+/// hands on what came in.
 class Block final : public Layer {
  public:
   enum class Residual : std::uint8_t { of_input, of_norm };
@@ -21,6 +23,8 @@ class Block final : public Layer {
     float dropout = 0;
     bool recompute_norms = false;  // keep no norm's output
     Residual residual = Residual::of_input;
+    LayerDrop drop = {};  // of input only
+    LayerPlace place = {};
     Side side = Side::text;
     TensorParallel tp;
   };
@@ -37,6 +41,8 @@ class Block final : public Layer {
     NormStats stats;
   };
   DropoutArgs dropout(const Pass& pass, std::size_t sublayer, std::int64_t width) const;
+  /// What its sublayers add counts so many times; 0 in a step that leaves it out.
+  float weight(const Pass& pass) const;
 
   std::vector<Sublayer> sublayers_;
   Options options_;

@@ -98,6 +98,8 @@ class Pass {
   bool finished() const { return saved_.empty() && debts_->empty(); }
 
   const Batch& batch() const { return *batch_; }
+  /// Another, until the one that was read before is given back: what a layer makes of it must outlive it.
+  const Batch* read(const Batch* batch) { return std::exchange(batch_, batch); }
   const StepPlace& place() const { return place_; }
   bool training() const { return place_.training; }
   Address address(Purpose purpose, int layer) const {

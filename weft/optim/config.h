@@ -92,6 +92,11 @@ constexpr bool speaks_in_one_bit(OptimizerKind kind) {
          kind == OptimizerKind::onebitlamb;
 }
 
+/// Rules whose betas a schedule may move from step to step.
+constexpr bool follows_betas(OptimizerKind kind) {
+  return kind == OptimizerKind::adam || kind == OptimizerKind::lion || kind == OptimizerKind::lamb;
+}
+
 /// States, and masters where weights have fewer bits, in a file of every rank.
 struct OffloadConfig {
   bool on = false;

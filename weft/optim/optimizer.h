@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
+#include "weft/optim/rate.h"
 #include "weft/optim/weights.h"
 
 namespace weft {
@@ -13,7 +15,8 @@ struct UpdateArgs {
   double rate = 0, ends_rate = 0;    // of embedding and output where they have one of their own
   double width_rate = 0, width = 1;  // of weights whose pace follows the model's width, and that width
   double decay = 0;
-  double grad_scale = 1;  // clipping, loss scale and whatever else, in one factor
+  double grad_scale = 1;            // clipping, loss scale and whatever else, in one factor
+  std::optional<Betas> betas = {};  // in place of the configuration's, where follows_betas() says so
 };
 
 /// An update rule with its states. It knows what a rank keeps and updates, and not how ranks share that out;

@@ -39,6 +39,11 @@ constexpr std::array<std::string_view, 4> words(AnnealStyle) {
 }
 constexpr std::array<std::string_view, 3> words(DecayGrowth) { return {"constant", "linear", "cosine"}; }
 
+/// Of an optimizer's two means: how much of the past stays in each with a step.
+struct Betas {
+  double first = 0, second = 0;
+};
+
 /// one_cycle: from start up to peak and down again, in steps; then start, ever smaller.
 struct RateCycle {
   std::int64_t up = 2000;
@@ -47,6 +52,12 @@ struct RateCycle {
   std::optional<std::int64_t> stairs_down;  // unset: as up
   std::int64_t decay_steps = 0;             // in which it becomes 1 / (1 + decay) of start; 0: it stays
   double decay = 0;
+  // The first beta, where it goes against the rate: from most down to least and up again, then most, ever
+  // larger. The second is DeepSpeed's then.
+  bool momentum = false;
+  double least_momentum = 0.8, most_momentum = 0.9;
+  double momentum_growth = 0;  // after decay_steps it is 1 + this times most
+  static constexpr double second_beta = 0.99;
 };
 /// lr_range_test: from peak on, `growth` times peak more in every so many steps; with stairs, all at once.
 struct RateClimb {
@@ -68,6 +79,8 @@ struct RateSchedule {
   RateClimb climb = {};
 
   double at(std::int64_t n) const;
+  /// None where the optimizer's own stay.
+  std::optional<Betas> betas_at(std::int64_t n) const;
 
  private:
   double after_steps(double finished) const;

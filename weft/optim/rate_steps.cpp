@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <optional>
 
 #include "weft/optim/rate.h"
 
@@ -33,19 +34,34 @@ double warmed_and_decayed(const RateSchedule& s, double finished) {
   return s.floor + (s.peak - s.floor) * (1 + std::cos(std::numbers::pi * part)) / 2;
 }
 
-double cycled(const RateSchedule& s, double finished) {
-  const RateCycle& c = s.cycle;
+double steps_of(const RateCycle& c) { return double(c.up) + double(c.down.value_or(c.up)); }
+
+/// How many decays the steps after the cycle are.
+double decays(const RateCycle& c, double finished) {
+  return c.decay_steps == 0 ? 0 : (finished - steps_of(c)) / double(c.decay_steps);
+}
+
+/// How far up the cycle is, from 0 to 1 and back.
+double height(const RateCycle& c, double finished) {
   const double up = double(c.up), down = double(c.down.value_or(c.up)), whole = up + down;
-  if (finished > whole) {
-    if (c.decay_steps == 0) return s.start;
-    return s.start / (1 + c.decay * (finished - whole) / double(c.decay_steps));
-  }
   const double at = std::fmod(finished, whole);
   const bool rises = at <= up;
   const double stairs = double(rises ? c.stairs_up : c.stairs_down.value_or(c.stairs_up));
   const double way = rises ? at : whole - at, length = rises ? up : down;
-  const double part = stairs > 0 ? std::floor(way * stairs / length) / stairs : way / length;
-  return s.start + (s.peak - s.start) * part;
+  return stairs > 0 ? std::floor(way * stairs / length) / stairs : way / length;
+}
+
+double cycled(const RateSchedule& s, double finished) {
+  const RateCycle& c = s.cycle;
+  if (finished > steps_of(c)) return s.start / (1 + c.decay * decays(c, finished));
+  return s.start + (s.peak - s.start) * height(c, finished);
+}
+
+// DeepSpeed's first step has the least, like a step at the peak.
+double momentum(const RateCycle& c, double finished) {
+  if (finished < 1) return c.least_momentum;
+  if (finished > steps_of(c)) return c.most_momentum * (1 + c.momentum_growth * decays(c, finished));
+  return c.most_momentum - (c.most_momentum - c.least_momentum) * height(c, finished);
 }
 
 double climbed(const RateSchedule& s, double finished) {
@@ -54,6 +70,11 @@ double climbed(const RateSchedule& s, double finished) {
 }
 
 }  // namespace
+
+std::optional<Betas> RateSchedule::betas_at(std::int64_t n) const {
+  if (style != RateStyle::one_cycle || !cycle.momentum) return std::nullopt;
+  return Betas{momentum(cycle, double(n) / double(step)), RateCycle::second_beta};
+}
 
 double RateSchedule::after_steps(double finished) const {
   if (style == RateStyle::one_cycle) return cycled(*this, finished);

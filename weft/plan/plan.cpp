@@ -187,6 +187,7 @@ Counted count(const TrainConfig& c, int stage, const Colors& colors, const OpenC
   Volumes sent;
   charge(counts, mesh, sent);
   ReplicaConfig config = replica_config(c);
+  config.model.token_drop = {};  // the last steps see more than those that are counted: all, at most
   config.crowded = load == Load::crowded;
   Replica replica(config, {*device, mesh});
   // A step's batches and sums lie there until the next one, and evaluations come between.

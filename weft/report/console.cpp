@@ -16,7 +16,8 @@ class Lines final : public Sink {
   explicit Lines(LineForm form) : form_(form) {}
   const char* name() const override { return "the log"; }
   void write(const StepRecord& step) override {
-    if (step.span == RecordScope::step) return;
+    if (step.span == RecordScope::engine) return fmt::print(stderr, "{}\n", engine_line(step));
+    if (!tells_of_an_interval(step.span)) return;
     fmt::print(stderr, "{}\n",
                form_ == LineForm::deepspeed ? deepspeed_lines(step) : iteration_line(step, now_text()));
     if (!step.experts.empty()) fmt::print(stderr, "{}\n", experts_line(step));
@@ -35,7 +36,7 @@ class Live final : public Sink {
  public:
   const char* name() const override { return "the terminal"; }
   void write(const StepRecord& step) override {
-    if (step.span == RecordScope::step) return;
+    if (!tells_of_an_interval(step.span)) return;
     fmt::print(stderr, "\r\x1b[K{}", live_line(step));
     if (step.iteration == step.iterations) fmt::print(stderr, "\n");
     std::fflush(stderr);

@@ -25,7 +25,7 @@ class JsonLines final : public Sink {
   explicit JsonLines(const std::filesystem::path& path) : file_(path, Open::append) {}
   const char* name() const override { return "the JSON lines"; }
   void write(const StepRecord& step) override {
-    if (step.span != RecordScope::interval) file_.write(json_line(step) + "\n");
+    if (tells_of_one_step(step.span)) file_.write(json_line(step) + "\n");
   }
   void write(const Evaluation& evaluation) override { file_.write(json_line(evaluation) + "\n"); }
   void flush() override { file_.sync(); }

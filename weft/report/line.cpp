@@ -80,14 +80,18 @@ std::string iteration_line(const StepRecord& step, const std::string& when) {
   return line;
 }
 
+std::string engine_line(const StepRecord& step) {
+  const double seconds = step.milliseconds / 1000;
+  return fmt::format("steps: {} loss: {:.4f} iter time (s): {:.3f} samples/sec: {:.3f}", step.iteration,
+                     step.losses.front().second, seconds, double(step.global_batch) / seconds);
+}
+
 std::string deepspeed_lines(const StepRecord& step) {
   std::string line;
   const Line out(line);
   const double seconds = step.milliseconds / 1000, samples = double(step.global_batch) / seconds;
   const std::int64_t length = step.sequence_length.value_or(step.sequence);
-  if (!step.losses.empty())
-    fmt::format_to(out, "steps: {} loss: {:.4f} iter time (s): {:.3f} samples/sec: {:.3f}\n", step.iteration,
-                   step.losses.front().second, seconds, samples);
+  if (!step.losses.empty() && !step.engine_apart) line = engine_line(step) + "\n";
   fmt::format_to(out, " iteration {:8d}/{:8d} | consumed samples: {:12d} | consumed tokens: {:12d} |",
                  step.iteration, step.iterations, step.consumed_samples,
                  step.consumed_tokens.value_or(step.consumed_samples * step.sequence));

@@ -10,8 +10,10 @@ namespace weft::report {
 /// " [2026-01-31 10:00:00.000000] iteration       10/     100 | consumed samples: …": what scripts that read
 /// Megatron's logs expect. `when` is the text between the brackets.
 std::string iteration_line(const StepRecord& step, const std::string& when);
-/// Two lines: "steps: 10 loss: …", as DeepSpeed's pipeline engine tells of a step, and Megatron-DeepSpeed's
-/// own " iteration       10/     100 | consumed samples: … | consumed tokens: …".
+/// "steps: 10 loss: …", as DeepSpeed's pipeline engine tells of a step.
+std::string engine_line(const StepRecord& step);
+/// That, unless it is told of apart, and Megatron-DeepSpeed's own line:
+/// " iteration       10/     100 | consumed samples: … | consumed tokens: …".
 std::string deepspeed_lines(const StepRecord& step);
 /// The three lines of an evaluation, dashes above and below.
 std::string evaluation_lines(const Evaluation& evaluation);

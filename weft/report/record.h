@@ -11,8 +11,15 @@
 
 namespace weft::report {
 
-/// What a record is about: one step, the steps since the last line, or, where every step has a line, both.
-enum class RecordScope : std::uint8_t { both, step, interval };
+/// What a record is about: one step, the steps since the last line, or, where every step has a line, both; or
+/// those since the last line of DeepSpeed's engine, where that has lines at steps of its own.
+enum class RecordScope : std::uint8_t { both, step, interval, engine };
+constexpr bool tells_of_one_step(RecordScope scope) {
+  return scope == RecordScope::both || scope == RecordScope::step;
+}
+constexpr bool tells_of_an_interval(RecordScope scope) {
+  return scope == RecordScope::both || scope == RecordScope::interval;
+}
 
 /// Whose lines a run writes: a step as Megatron tells it, or as Megatron-DeepSpeed does.
 enum class LineForm : std::uint8_t { megatron, deepspeed };
@@ -22,6 +29,7 @@ constexpr std::array<std::string_view, 2> words(LineForm) { return {"megatron", 
 /// steps.
 struct StepRecord {
   RecordScope span = RecordScope::both;
+  bool engine_apart = false;  // the engine's line comes in a record of its own
   std::int64_t iteration = 0, iterations = 0;
   std::int64_t consumed_samples = 0, skipped_samples = 0;
   std::optional<std::int64_t> consumed_tokens, sequence_length;  // where samples grow

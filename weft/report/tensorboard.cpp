@@ -33,7 +33,7 @@ class TensorBoard final : public Sink {
   const char* name() const override { return "TensorBoard"; }
 
   void write(const StepRecord& step) override {
-    if (step.span == RecordScope::interval || step.iteration % options_.interval != 0) return;
+    if (!tells_of_one_step(step.span) || step.iteration % options_.interval != 0) return;
     if (options_.learning_rate && step.learning_rate) both(step, "learning-rate", *step.learning_rate);
     both(step, "batch-size", double(step.global_batch));
     for (const auto& [name, value] : step.losses) both(step, name, value);

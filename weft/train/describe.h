@@ -145,6 +145,12 @@ void describe(Visitor& v, RateCycle& c) {
     legal::size_or_none);
   v("decay", c.decay, OnResume::free, "what one decay adds to what the rate is divided by",
     legal::not_negative);
+  v("momentum", c.momentum, OnResume::free, "the first beta goes against the rate, and the second is 0.99");
+  v("least_momentum", c.least_momentum, OnResume::free, "the first beta at the peak of the rate",
+    legal::below_one);
+  v("most_momentum", c.most_momentum, OnResume::free, "and where the rate begins and ends", legal::below_one);
+  v("momentum_growth", c.momentum_growth, OnResume::free,
+    "what one decay adds to what that is multiplied with after the cycle", legal::not_negative);
 }
 
 template <class Visitor>
@@ -287,6 +293,9 @@ void describe(Visitor& v, EvalConfig& c) {
 template <class Visitor>
 void describe(Visitor& v, LogConfig& c) {
   v("interval", c.interval, OnResume::free, "steps between lines", legal::size);
+  v("engine_interval", c.engine_interval, OnResume::free,
+    "steps between lines of DeepSpeed's engine, among Megatron-DeepSpeed's (0: one before each of these)",
+    legal::size_or_none);
   v("throughput", c.throughput, OnResume::free, "add TFLOP/s to the line");
   v("lines", c.lines, OnResume::free, "as Megatron writes them, or Megatron-DeepSpeed");
   v("params_norm", c.params_norm, OnResume::free, "add the norm of all weights");

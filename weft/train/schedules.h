@@ -18,6 +18,9 @@ struct RatePlan {
   double at(const Learned& from) const { return schedule.at(unit == 1 ? from.samples : from.tokens); }
   /// Of whole samples.
   double at(std::int64_t samples) const { return schedule.at(samples * unit); }
+  std::optional<Betas> betas_at(const Learned& from) const {
+    return schedule.betas_at(unit == 1 ? from.samples : from.tokens);
+  }
 };
 
 /// What lengths are told in. Megatron counts in samples: steps become samples at the full global batch.

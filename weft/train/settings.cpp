@@ -13,6 +13,28 @@ std::int64_t samples_of_run(const TrainConfig& config, std::int64_t steps) {
   return config.length.samples > 0 ? config.length.samples : steps * config.batch.global;
 }
 
+ModelConfig of_layers(ModelConfig model, int layers) {
+  model.layers = layers;
+  return model;
+}
+
+/// Of one layer more.
+double layer_flops(const ModelConfig& model, std::int64_t length) {
+  return training_flops(of_layers(model, 2), length) - training_flops(of_layers(model, 1), length);
+}
+
+/// Of the layers that a step goes through, and the tokens that they see.
+double flops_of_sample(const ModelConfig& model, std::uint64_t seed, std::int64_t step, std::int64_t length) {
+  const LayerDrop& layers = model.layer_drop;
+  const TokenDrop& tokens = model.token_drop;
+  if (!layers.on() && !tokens.on()) return training_flops(model, length);
+  double flops = training_flops(of_layers(model, layers_kept(layers, seed, step, model.layers)), length);
+  for (const int layer : tokens.layers)
+    if (weight_of_layer(layers, seed, step, {layer, model.layers}) > 0)
+      flops -= layer_flops(model, length) - layer_flops(model, tokens_kept(tokens, step, length));
+  return flops;
+}
+
 }  // namespace
 
 BatchSchedule batch_schedule(const TrainConfig& config) {
@@ -120,10 +142,10 @@ TellerSettings teller_settings(const TrainConfig& config, std::span<const NamedL
           .spiky_loss = config.guard.spiky_loss,
           .sequence = config.model.sequence,
           .flops_of =
-              [model = config.model, curriculum = curriculum_of(config)](std::int64_t step,
-                                                                         std::int64_t samples) {
+              [model = config.model, seed = std::uint64_t(config.run.seed),
+               curriculum = curriculum_of(config)](std::int64_t step, std::int64_t samples) {
                 const data::Rows rows = curriculum.rows_at(step, samples);
-                return double(rows.count) * training_flops(model, rows.length);
+                return double(rows.count) * flops_of_sample(model, seed, step, rows.length);
               },
           .losses = std::move(names),
           .balancing = std::move(balancing)};

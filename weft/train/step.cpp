@@ -167,7 +167,8 @@ void Replica::update(const StepOrder& order, StepReport& report) {
                       .width_rate = order.width_rate,
                       .width = width_of(config_.model),
                       .decay = order.decay,
-                      .grad_scale = clip / report.loss_scale});
+                      .grad_scale = clip / report.loss_scale,
+                      .betas = order.betas});
   if (order.params_norm) report.params_norm = global_norm(weights_, Look::masters);
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "weft/optim/rate.h"
 #include "weft/train/losses.h"
 #include "weft/train/timers.h"
 
@@ -41,7 +42,8 @@ struct StepOrder {
   std::uint64_t seed = 0;
   std::int64_t step = 0;  // counts from 1
   double rate = 0, ends_rate = 0, decay = 0;
-  double width_rate = 0;  // of weights whose pace follows the model's width
+  std::optional<Betas> betas;  // in place of the optimizer's own
+  double width_rate = 0;       // of weights whose pace follows the model's width
   double clip = 0;
   bool per_token = false;  // the objective is a mean over the tokens of the global batch
   int together = 1;  // so many microbatches in a row share one mean, where they are parts of what was asked

@@ -29,6 +29,7 @@ StepOrder Stepper::order_of(std::int64_t step) const {
   order.ends_rate = progress_.schedules.ends.at(learned);
   order.width_rate = scaled(progress_.schedules.rate, settings_.width_factor).at(learned);
   order.decay = progress_.schedules.decay.at(learned.samples);
+  order.betas = progress_.schedules.rate.betas_at(learned);
   return order;
 }
 

@@ -29,11 +29,13 @@ Teller::Teller(TellerSettings settings, const Lent& lent, const Progress& progre
 void Teller::begin() {
   interval_.forget();
   alone_.forget();
+  engine_.forget();
 }
 
 void Teller::tell(std::int64_t step, const StepReport& report, std::int64_t consumed) {
   interval_.add(report);
   alone_.add(report);
+  engine_.add(report);
   if (settings_.log.throughput)
     for (Interval* sum : {&interval_, &alone_}) sum->flops += settings_.flops_of(step, progress_.last_batch);
   if (settings_.spiky_loss) watch_loss(step, report);
@@ -49,8 +51,15 @@ void Teller::tell(std::int64_t step, const StepReport& report, std::int64_t cons
       record.sequence_length = progress_.curriculum.length_at(step);
     }
     record.span = span;
+    record.engine_apart = engine_apart();
     lent_.outlet->write(std::move(record));
   };
+  if (engine_apart() && step % log.engine_interval == 0) {
+    engine_.losses = report.losses;  // of this step: times are means, and the loss is none
+    engine_.applied = 1;
+    if (lent_.outlet) write(report::RecordScope::engine, engine_);
+    engine_.forget();
+  }
   if (lent_.outlet && log.interval == 1) {
     write(report::RecordScope::both, interval_);
   } else if (lent_.outlet) {

@@ -50,12 +50,16 @@ class Teller {
   void tell_experts(const RoutingTable& routing, report::StepRecord& into) const;
   void watch_loss(std::int64_t step, const StepReport& report);
   void tell_memory(std::int64_t step) const;
+  /// Whether the engine of DeepSpeed's lines has steps of its own to tell of.
+  bool engine_apart() const {
+    return settings_.log.lines == report::LineForm::deepspeed && settings_.log.engine_interval > 0;
+  }
   void tell_times(std::int64_t step, std::int64_t steps);
 
   TellerSettings settings_;
   Lent lent_;
   const Progress& progress_;
-  Interval interval_, alone_;  // since the last line; since the last step
+  Interval interval_, alone_, engine_;  // since the last line; since the last step; since the engine's last
   SpikeWatch spikes_;
   StepTimers timers_;
 };

@@ -134,6 +134,7 @@ std::vector<std::string> complete(TrainConfig& c, int world) {
   validate::batches(c);
   validate::length(c);
   validate::curriculum(c);
+  validate::left_out(c);
   validate::evaluation(c);
   validate::rates(c);
   validate::optimizer(c);

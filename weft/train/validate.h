@@ -16,6 +16,8 @@ namespace validate {
 void layout(TrainConfig&, int world);
 void batches(TrainConfig&);
 void length(TrainConfig&);
+/// Layers and tokens that steps leave out: that this model and its layout can.
+void left_out(const TrainConfig&);
 /// That every length which will occur can be shared out as the layout asks.
 void curriculum(TrainConfig&);
 /// The same of one length, the model's.

@@ -105,6 +105,28 @@ void validate::evaluation(TrainConfig& c) {
   if (e.iterations < 0) fail(Kind::usage, "{eval.iterations} ", e.iterations, " is not 0 or more");
 }
 
+namespace {
+
+/// What betas become in a cycle, at its worst in the last step.
+void check_momentum(const TrainConfig& c, const RatePlan& plan, std::int64_t steps) {
+  const RateCycle& cycle = c.rate.cycle;
+  const OptimizerKind kind = c.optimizer.kind;
+  if (!plan.betas_at(Learned{})) return;
+  constexpr std::string_view who = "{rate.style} one_cycle";
+  if (!follows_betas(kind))
+    fail(Kind::usage, who, " moves betas, and {optimizer.kind=", words(kind)[std::size_t(kind)],
+         "} has none that may move: take adam, lamb or lion, or a cycle without momentum");
+  if (cycle.least_momentum > cycle.most_momentum)
+    fail(Kind::usage, who, ": its least momentum ", cycle.least_momentum, " is greater than its most, ",
+         cycle.most_momentum);
+  const double last = plan.betas_at(Learned{.samples = (steps - 1) * c.batch.global})->first;
+  if (last >= 1)
+    fail(Kind::usage, who, ": its momentum would be ", last, " in step ", steps,
+         ", and must stay below 1: let it grow less after the cycle");
+}
+
+}  // namespace
+
 void validate::rates(const TrainConfig& c) {
   const RateConfig& r = c.rate;
   if (c.eval.skip_train) return;
@@ -125,7 +147,9 @@ void validate::rates(const TrainConfig& c) {
          " counts steps: leave {rate.warmup_fraction}, {rate.warmup_samples}, {rate.warmup_tokens}, "
          "{rate.decay_samples} and {rate.decay_tokens} out");
   const std::int64_t steps = run_length(c).steps;
-  const RateSchedule s = run_schedules(c, steps).rate.schedule;
+  const RatePlan plan = run_schedules(c, steps).rate;
+  const RateSchedule& s = plan.schedule;
+  check_momentum(c, plan, steps);
   const std::string_view unit = r.decay_tokens > 0 || r.warmup_tokens > 0 ? "tokens" : "samples";
   const bool decays = !counts_steps(s.style) || s.style == RateStyle::warmup_decay_lr ||
                       s.style == RateStyle::warmup_cosine_lr;

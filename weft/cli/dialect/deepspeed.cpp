@@ -69,8 +69,8 @@ std::string number(const Json& value) {
 
 std::vector<Key> keys() {
   std::vector<Key> out;
-  for (const auto& some :
-       {general_keys(), rule_keys(), schedule_keys(), zero_keys(), curriculum_keys(), block_keys()})
+  for (const auto& some : {general_keys(), rule_keys(), schedule_keys(), zero_keys(), curriculum_keys(),
+                           left_out_keys(), block_keys()})
     out.insert(out.end(), some.begin(), some.end());
   return out;
 }

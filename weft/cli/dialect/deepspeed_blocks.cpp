@@ -7,18 +7,12 @@ namespace {
 using enum Shape;
 
 constexpr std::string_view
-    drops = "tokens that pass layers by",
-    layers = "layers that are left out by chance",
     elastic =
         "a batch that follows from the number of ranks; --train-samples goes on with other "
         "layouts at one batch",
     tunes = "settings that are searched for; weft train --dry-run says what fits",
     eigen = "eigenvalues of layers", hybrid = "training and generating in turns",
-    remote = "checkpoints of another service", layer_on = R"({"progressive_layer_drop":{"enabled":true}})",
-    elastic_on = R"({"elasticity":{"enabled":true}})", data_on = R"({"data_efficiency":{"enabled":true}})",
-    routing_on = R"({"data_efficiency":{"enabled":true,"data_routing":{"enabled":true}}})",
-    ltd_on = R"({"data_efficiency":{"enabled":true,"data_routing":{"enabled":true,)"
-             R"("random_ltd":{"enabled":true}}}})",
+    remote = "checkpoints of another service", elastic_on = R"({"elasticity":{"enabled":true}})",
     tunes_on = R"({"autotuning":{"enabled":true}})", eigen_on = R"({"eigenvalue":{"enabled":true}})",
     hybrid_on = R"({"hybrid_engine":{"enabled":true}})", remote_on = R"({"nebula":{"enabled":true}})";
 
@@ -30,19 +24,6 @@ constexpr Key part(std::string_view on, std::string_view path, Shape shape, std:
 
 // clang-format off
 constexpr Key blocks[] = {
-    beside(data_on, refuses("data_efficiency.data_routing.enabled", flag, drops, "false", "true")),
-    beside(routing_on, refuses("data_efficiency.data_routing.random_ltd.enabled", flag, drops, "false", "true")),
-    part(ltd_on, "data_efficiency.data_routing.random_ltd.total_layer_num", whole, drops, "24"),
-    part(ltd_on, "data_efficiency.data_routing.random_ltd.random_ltd_layer_num", whole, drops, "22"),
-    part(ltd_on, "data_efficiency.data_routing.random_ltd.random_ltd_layer_id", list, drops, "[1]"),
-    part(ltd_on, "data_efficiency.data_routing.random_ltd.model_mask_name", text, drops, "\"mask\""),
-    part(ltd_on, "data_efficiency.data_routing.random_ltd.model_type", text, drops, "\"decoder\""),
-    part(ltd_on, "data_efficiency.data_routing.random_ltd.hidden_state_order", text, drops, "\"seq_batch_dim\""),
-    part(ltd_on, "data_efficiency.data_routing.random_ltd.random_ltd_schedule", map, drops, "{}"),
-    part(ltd_on, "data_efficiency.data_routing.random_ltd.layer_token_lr_schedule", map, drops, "{}"),
-    refuses("progressive_layer_drop.enabled", flag, layers, "false", "true"),
-    part(layer_on, "progressive_layer_drop.theta", real, layers, "0.5"),
-    part(layer_on, "progressive_layer_drop.gamma", real, layers, "0.001"),
     refuses("elasticity.enabled", flag, elastic, "false", "true"),
     part(elastic_on, "elasticity.max_train_batch_size", whole, elastic, "2000"),
     part(elastic_on, "elasticity.micro_batch_sizes", list, elastic, "[2]"),

@@ -89,7 +89,7 @@ constexpr std::string_view
         "work is counted from shapes, for every step; weft train --dry-run and weft bench tell the parts",
     timed = "every kind of exchange has its timer",
     once = "the factor is applied once, where the loss gradient starts",
-    by_log = "--log-interval says how often a run tells of itself, of its steps too",
+    by_log = "--log-interval says how often a run tells of itself",
     pooled = "memory is pooled and its amount known",
     on_host = "activations lie in the memory that ranks compute in",
     graph = "a step launches from compiled code",
@@ -154,7 +154,7 @@ constexpr Key types[] = {
 };
 
 constexpr Key telling[] = {
-    idle("steps_per_print", whole, by_log, "10"),
+    sets("steps_per_print", whole, "log.engine_interval", "steps between lines of DeepSpeed's engine, `steps: … loss: …`; where it is not said, one stands before each line of Megatron's", "10"),
     turns_on("wall_clock_breakdown", "log.timing_level", "2", "`log.timing_level` = 2: the parts of a step, on each line"),
     turns_on("memory_breakdown", "log.memory_interval", "1", "`log.memory_interval` = 1: memory, at each step"),
     idle("dump_state", flag, "weft train --dry-run prints every setting and who set it", "true"),

@@ -63,7 +63,8 @@ std::vector<Key> zero_keys();
 std::vector<Key> rule_keys();  // optimizer
 std::vector<Key> schedule_keys();
 std::vector<Key> curriculum_keys();
-std::vector<Key> block_keys();  // what is refused as a whole, with the names in it
+std::vector<Key> left_out_keys();  // layers and tokens
+std::vector<Key> block_keys();     // what is refused as a whole, with the names in it
 /// All, in the order of the page. A key "block.enabled" says whether the others of its block count.
 std::vector<Key> keys();
 

@@ -49,6 +49,10 @@ constexpr Term terms[] = {
     {"scheduler.params.cycle_second_stair_count", cycle, "rate.cycle.stairs_down"},
     {"scheduler.params.decay_step_size", cycle, "rate.cycle.decay_steps"},
     {"scheduler.params.decay_lr_rate", cycle, "rate.cycle.decay"},
+    {"scheduler.params.cycle_momentum", cycle, "rate.cycle.momentum", "true"},
+    {"scheduler.params.cycle_min_mom", cycle, "rate.cycle.least_momentum"},
+    {"scheduler.params.cycle_max_mom", cycle, "rate.cycle.most_momentum"},
+    {"scheduler.params.decay_mom_rate", cycle, "rate.cycle.momentum_growth"},
     {"scheduler.params.lr_range_test_min_lr", test, "rate.peak", "0.001"},
     {"scheduler.params.lr_range_test_step_size", test, "rate.climb.steps"},
     {"scheduler.params.lr_range_test_step_rate", test, "rate.climb.growth"},
@@ -83,10 +87,6 @@ void schedule(Taking& t, const Key& key, const Json& value) {
     if (one.otherwise == "!") fail(Kind::usage, key.path, " ", type, " needs ", one.key);
     set_term(t, one, one.part ? Json::parse(one.otherwise) : Json(one.otherwise));
   }
-  if (type == "OneCycle" && t.word_at("scheduler.params.cycle_momentum", "true") == "true")
-    fail(Kind::usage, key.path,
-         " OneCycle also moves the betas where scheduler.params.cycle_momentum is not false; weft moves the "
-         "rate alone: write false");
 }
 
 void take_term(Taking& t, const Key& key, const Json& value) {
@@ -104,8 +104,9 @@ constexpr std::string_view
             R"("scheduler":{"type":"WarmupCosineLR","params":{"total_num_steps":5000}}})",
     cycles = R"({"scheduler":{"type":"OneCycle","params":{"cycle_min_lr":0.001,"cycle_max_lr":0.01,)"
              R"("cycle_momentum":false}}})",
-    climbs = R"({"scheduler":{"type":"LRRangeTest"}})",
-    no_momentum = "only cycle_momentum reads it, which is false";
+    moves = R"({"scheduler":{"type":"OneCycle","params":{"cycle_min_lr":0.001,"cycle_max_lr":0.01,)"
+            R"("decay_step_size":10}}})",
+    climbs = R"({"scheduler":{"type":"LRRangeTest"}})";
 
 constexpr Key of_schedule(std::string_view path, Shape shape, std::string_view text,
                           std::string_view sample) {
@@ -131,10 +132,10 @@ constexpr Key schedules[] = {
     beside(cycles, of_schedule("scheduler.params.cycle_second_stair_count", whole, "`rate.cycle.stairs_down`; as many where it is not said", "5")),
     beside(cycles, of_schedule("scheduler.params.decay_step_size", whole, "`rate.cycle.decay_steps`", "100")),
     beside(cycles, of_schedule("scheduler.params.decay_lr_rate", real, "`rate.cycle.decay`", "0.1")),
-    beside(cycles, refuses("scheduler.params.cycle_momentum", flag, "betas that move against the rate", "false", "true")),
-    beside(cycles, idle("scheduler.params.cycle_min_mom", real, no_momentum, "0.85")),
-    beside(cycles, idle("scheduler.params.cycle_max_mom", real, no_momentum, "0.99")),
-    beside(cycles, idle("scheduler.params.decay_mom_rate", real, no_momentum, "0.1")),
+    beside(moves, of_schedule("scheduler.params.cycle_momentum", flag, "`rate.cycle.momentum`, true where it is not said: the first beta goes against the rate, and the second is 0.99", "false")),
+    beside(moves, of_schedule("scheduler.params.cycle_min_mom", real, "`rate.cycle.least_momentum`: the first beta at the peak of the rate; 0.8 where it is not said", "0.85")),
+    beside(moves, of_schedule("scheduler.params.cycle_max_mom", real, "`rate.cycle.most_momentum`: and at its ends; 0.9 where it is not said", "0.95")),
+    beside(moves, of_schedule("scheduler.params.decay_mom_rate", real, "`rate.cycle.momentum_growth`: with each decay_step_size after the cycle", "0.001")),
     beside(climbs, of_schedule("scheduler.params.lr_range_test_min_lr", real, "`rate.peak`, where the test begins; 0.001 where it is not said", "0.0001")),
     beside(climbs, of_schedule("scheduler.params.lr_range_test_step_size", whole, "`rate.climb.steps`; 2000 where it is not said", "100")),
     beside(climbs, of_schedule("scheduler.params.lr_range_test_step_rate", real, "`rate.climb.growth`", "5")),

@@ -2,111 +2,19 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
-#include "weft/base/number.h"
 #include "weft/cli/dialect.h"
-#include "weft/model/kinds.h"
-#include "weft/train/settings.h"
+#include "weft/cli/dialect/idle_when.h"
 
 namespace weft::cli {
 namespace {
+
+using namespace dialect::when;
 
 struct Idle {
   std::string_view path;
   bool (*idle)(const TrainConfig&);
   std::string_view why;
 };
-
-bool never_saves(const TrainConfig& c) { return c.checkpoint.save.empty(); }
-bool never_loads(const TrainConfig& c) {
-  return c.checkpoint.load.empty() && c.checkpoint.pretrained.empty();
-}
-bool no_annealing(const TrainConfig& c) { return c.rate.style != RateStyle::wsd; }
-Samples::Of samples_of(const TrainConfig& c) { return kind_of(c.model).samples(c.model).of; }
-bool no_hidden_words(const TrainConfig& c) { return samples_of(c) == Samples::Of::documents; }
-bool no_sentences(const TrainConfig& c) { return samples_of(c) != Samples::Of::hidden_words; }
-bool no_middle(const TrainConfig& c) { return !c.data.fim.on; }
-bool no_events(const TrainConfig& c) { return c.log.tensorboard.empty(); }
-bool no_distances(const TrainConfig& c) { return c.model.positions != Positions::relative; }
-bool no_rotary(const TrainConfig& c) { return c.model.positions != Positions::rotary; }
-bool not_stretched(const TrainConfig& c) { return c.model.rotary.scaling == RotaryScaling::none; }
-bool not_yarn(const TrainConfig& c) { return c.model.rotary.scaling != RotaryScaling::yarn; }
-bool not_llama3(const TrainConfig& c) { return c.model.rotary.scaling != RotaryScaling::llama3; }
-bool no_moments(const TrainConfig& c) {
-  return c.optimizer.kind == OptimizerKind::sgd || c.optimizer.kind == OptimizerKind::lion;
-}
-bool no_lion(const TrainConfig& c) { return c.optimizer.kind != OptimizerKind::lion; }
-bool no_lamb(const TrainConfig& c) { return c.optimizer.kind != OptimizerKind::lamb; }
-bool no_onebit_lamb(const TrainConfig& c) { return c.optimizer.kind != OptimizerKind::onebitlamb; }
-bool no_trust(const TrainConfig& c) { return no_lamb(c) && no_onebit_lamb(c); }
-bool no_zero_one(const TrainConfig& c) { return c.optimizer.kind != OptimizerKind::zerooneadam; }
-bool no_offload(const TrainConfig& c) { return !c.optimizer.offload.on; }
-bool no_muon(const TrainConfig& c) { return c.optimizer.kind != OptimizerKind::muon; }
-bool no_muon_ranks(const TrainConfig& c) { return no_muon(c) || c.parallel.tp == 1; }
-bool no_narrow_moment(const TrainConfig& c) {
-  return c.optimizer.first_moment == MomentType::fp32 && c.optimizer.second_moment == MomentType::fp32;
-}
-bool no_dynamic_scale(const TrainConfig& c) {
-  return c.model.precision != Precision::f16 || c.scaling.constant.has_value();
-}
-
-bool no_experts(const TrainConfig& c) { return c.model.experts.count == 0; }
-bool no_room(const TrainConfig& c) { return !c.model.experts.router.capacity; }
-bool nothing_weighed(const TrainConfig& c) {
-  return std::ranges::none_of(c.model.experts.router.coefficients, [](double x) { return x > 0; });
-}
-bool nothing_balanced(const TrainConfig& c) {
-  return std::ranges::all_of(c.model.experts.router.balancing,
-                             [](Balancing b) { return b == Balancing::none; });
-}
-bool no_peers(const TrainConfig& c) { return c.parallel.dp * c.parallel.cp == 1; }
-bool no_stages(const TrainConfig& c) { return c.parallel.pp == 1; }
-bool never_evaluates(const TrainConfig& c) { return !evaluates(c); }
-bool no_tokenizer(const TrainConfig& c) { return c.data.tokenizer.type.empty(); }
-bool no_decay(const TrainConfig& c) { return c.rate.style == RateStyle::constant; }
-bool no_end_of_decay(const TrainConfig& c) { return no_decay(c) && !c.rate.warmup_fraction; }
-bool no_warmup(const TrainConfig& c) {
-  const RateConfig& r = c.rate;
-  return r.warmup_iterations + r.warmup_samples + r.warmup_tokens == 0 && r.warmup_fraction.value_or(0) == 0;
-}
-bool latent(const TrainConfig& c) { return c.model.latent.on; }
-bool no_indices(const TrainConfig& c) {
-  const bool stored = c.data.index == IndexKind::stored;
-  return samples_of(c) == Samples::Of::documents ? !stored : c.data.mock;
-}
-bool no_files_of_indices(const TrainConfig& c) {
-  return no_indices(c) || (c.data.mock && c.data.cache.empty());
-}
-bool one_source(const TrainConfig& c) {
-  const DataConfig& d = c.data;
-  const auto most =
-      std::max({d.paths.size(), d.train_paths.size(), d.valid_paths.size(), d.test_paths.size()});
-  return d.mock || (d.paths_file.empty() && d.per_split_file.empty() && most < 2);
-}
-bool even_batches(const TrainConfig& c) {
-  return c.batch.rampup.empty() && c.batch.global % (c.batch.micro * c.parallel.dp) == 0;
-}
-bool padded_otherwise(const TrainConfig& c) {
-  return c.model.padded_vocabulary != round_up(c.model.vocabulary, c.model.vocabulary_unit);
-}
-bool nothing_forgotten(const TrainConfig& c) {
-  const RecomputeConfig& r = c.model.recompute;
-  return r.what == Recompute::selective && std::ranges::all_of(r.modules, [](RecomputeModule m) {
-           return m == RecomputeModule::core_attention;
-         });
-}
-bool no_curriculum(const TrainConfig& c) { return c.curriculum.rule.curve == data::LengthCurve::none; }
-bool no_curve(const TrainConfig& c) {
-  return no_curriculum(c) || c.curriculum.rule.curve == data::LengthCurve::fixed_discrete;
-}
-bool no_stairs(const TrainConfig& c) { return c.curriculum.rule.curve != data::LengthCurve::fixed_discrete; }
-bool no_root(const TrainConfig& c) { return c.curriculum.rule.curve != data::LengthCurve::fixed_root; }
-
-bool no_mup(const TrainConfig& c) { return !c.model.mup.on; }
-bool no_levels(const TrainConfig& c) {
-  const auto& layers = c.parallel.context_layers;
-  return c.parallel.context != ContextForm::two_levels &&
-         std::ranges::find(layers, ContextForm::two_levels) == layers.end();
-}
 
 constexpr std::string_view saves = "only --save writes checkpoints", loads = "only --load reads a checkpoint",
                            anneals = "only --lr-decay-style WSD ends with such a part",
@@ -123,6 +31,9 @@ constexpr std::string_view saves = "only --save writes checkpoints", loads = "on
                            zero_one = "only --optimizer zerooneadam reads it",
                            offloads = "only --optimizer-cpu-offload puts states in files",
                            muon = "only --optimizer muon reads it",
+                           passes = "only --token-drop-layers lets tokens pass layers by",
+                           cycles = "OneCycle's cycle_momentum says what the betas are",
+                           momentum = "only OneCycle's cycle_momentum moves the betas",
                            hides = "only the samples of BERT and T5 hide words",
                            widths = "only --use-mup follows the width of the model",
                            grows = "only --curriculum-schedule lets samples grow longer",
@@ -166,6 +77,22 @@ constexpr Idle table[] = {
      "only --optimizer sgd has it"},
     {"optimizer.beta1", no_moments, moments},
     {"optimizer.beta2", no_moments, moments},
+    {"optimizer.beta1", moves_betas, cycles},
+    {"optimizer.beta2", moves_betas, cycles},
+    {"optimizer.lion.beta1", moves_betas, cycles},
+    {"optimizer.lion.beta2", moves_betas, cycles},
+    {"rate.cycle.least_momentum", betas_stay, momentum},
+    {"rate.cycle.most_momentum", betas_stay, momentum},
+    {"rate.cycle.momentum_growth",
+     [](const TrainConfig& c) { return betas_stay(c) || c.rate.cycle.decay_steps == 0; },
+     "only cycle_momentum with decay_step_size moves the betas after the cycle"},
+    {"model.token_drop.least", no_token_drop, passes},
+    {"model.token_drop.most", no_token_drop, passes},
+    {"model.token_drop.steps", no_token_drop, passes},
+    {"model.token_drop.multiple", no_token_drop, passes},
+    {"model.layer_drop.gamma", no_layer_drop, "only --layer-drop-theta below 1 leaves layers out"},
+    {"log.engine_interval", [](const TrainConfig& c) { return c.log.lines != report::LineForm::deepspeed; },
+     "only --deepspeed writes lines of DeepSpeed's engine"},
     {"optimizer.epsilon", no_moments, moments},
     {"optimizer.decoupled_decay",
      [](const TrainConfig& c) { return c.optimizer.kind != OptimizerKind::adam && no_muon(c); },

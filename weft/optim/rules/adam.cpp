@@ -33,10 +33,11 @@ class Adam final : public Optimizer {
 
   void update(const UpdateArgs& args) override {
     ++updates_;
-    AdamArgs how{.beta1 = float(config_.beta1),
-                 .beta2 = float(config_.beta2),
-                 .correction1 = float(1 - std::pow(config_.beta1, double(updates_))),
-                 .correction2 = float(1 - std::pow(config_.beta2, double(updates_))),
+    const Betas betas = args.betas.value_or(Betas{config_.beta1, config_.beta2});
+    AdamArgs how{.beta1 = float(betas.first),
+                 .beta2 = float(betas.second),
+                 .correction1 = float(1 - std::pow(betas.first, double(updates_))),
+                 .correction2 = float(1 - std::pow(betas.second, double(updates_))),
                  .grad_scale = float(args.grad_scale),
                  .decoupled = config_.decoupled_decay,
                  .dice = std::uint32_t(updates_)};

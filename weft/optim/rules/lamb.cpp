@@ -19,6 +19,7 @@ class Lamb final : public Optimizer {
 
   void update(const UpdateArgs& args) override {
     ++updates_;
+    betas_ = args.betas.value_or(Betas{config_.beta1, config_.beta2});
     norms_.clear();
     each_run(weights_, args, [&](const UpdateRun& run) { look(run, args); });
     norms_.sum_over_ranks();
@@ -36,8 +37,8 @@ class Lamb final : public Optimizer {
   void look(const UpdateRun& run, const UpdateArgs& args) {
     ops::adam_direction_into({run.master, m_.of(run.number, run.own), v_.of(run.number, run.own), {}},
                              run.grads,
-                             {.beta1 = float(config_.beta1),
-                              .beta2 = float(config_.beta2),
+                             {.beta1 = float(betas_.first),
+                              .beta2 = float(betas_.second),
                               .epsilon = float(config_.epsilon),
                               .decay = float(run.decay),
                               .grad_scale = float(args.grad_scale),
@@ -58,7 +59,7 @@ class Lamb final : public Optimizer {
   double correction() const {
     if (!config_.lamb.bias_correction) return 1;
     const auto updates = double(updates_);
-    return std::sqrt(1 - std::pow(config_.beta2, updates)) / (1 - std::pow(config_.beta1, updates));
+    return std::sqrt(1 - std::pow(betas_.second, updates)) / (1 - std::pow(betas_.first, updates));
   }
 
   double ratio(std::size_t tensor) const {
@@ -68,6 +69,7 @@ class Lamb final : public Optimizer {
 
   Weights& weights_;
   OptimizerConfig config_;
+  Betas betas_;  // of this update
   State m_, v_;
   TensorNorms norms_;
 };

@@ -13,11 +13,12 @@ class Lion final : public Optimizer {
 
   void update(const UpdateArgs& args) override {
     ++updates_;
+    const Betas betas = args.betas.value_or(Betas{config_.beta1, config_.beta2});
     each_run(weights_, args, [&](const UpdateRun& run) {
       ops::lion_into({run.master, m_.of(run.number, run.own), run.copy}, run.grads,
                      {.rate = float(run.rate),
-                      .beta1 = float(config_.beta1),
-                      .beta2 = float(config_.beta2),
+                      .beta1 = float(betas.first),
+                      .beta2 = float(betas.second),
                       .decay = float(run.decay),
                       .grad_scale = float(args.grad_scale)});
     });

@@ -1,0 +1,124 @@
+// Whole runs whose steps leave layers out: no layout and no resume sees it, and evaluations know nothing of
+// it.
+#include "weft/nn/layer_drop.h"
+
+#include "tests/support/temporary.h"
+#include "tests/train/completing.h"
+#include "tests/train/run_cut.h"
+#include "tests/train/tiny_run.h"
+#include "weft/model/count.h"
+
+using namespace weft;
+using namespace weft::testing;
+
+namespace {
+
+/// Six steps of four layers, of which half the steps from the third on leave some out.
+TrainConfig dropping() {
+  TrainConfig c = tiny_run();
+  c.model.layers = 4;
+  c.model.layer_drop = {.theta = 0, .gamma = 2};
+  return c;
+}
+
+std::vector<int> kept(const TrainConfig& c) {
+  std::vector<int> out;
+  for (std::int64_t step = 1; step <= 6; ++step)
+    out.push_back(layers_kept(c.model.layer_drop, std::uint64_t(c.run.seed), step, c.model.layers));
+  return out;
+}
+
+TrainConfig in_layout(const RunCut& cut, TrainConfig c) {
+  c.parallel.sequence = cut.tp > 1;
+  c.parallel.overlap_reduce = cut.dp > 1;
+  if (cut.pp > 1) c.parallel.schedule = "zb-h1";
+  return cut_as(cut, c);
+}
+
+}  // namespace
+
+TEST(LayerDropRun, leaves_layers_out_in_the_steps_that_these_tests_take) {
+  const std::vector<int> steps = kept(dropping());
+  EXPECT_EQ(steps[0], 4);
+  EXPECT_EQ(steps[1], 4);
+  EXPECT_LT(std::accumulate(steps.begin(), steps.end(), 0), 21);
+  TrainConfig whole = dropping();
+  whole.model.layer_drop = {};
+  const Told told = train(completed(dropping())), usual = train(completed(whole));
+  EXPECT_EQ(told.losses[1], usual.losses[1]);
+  EXPECT_NE(told.losses, usual.losses);
+}
+
+// In exact mode every bit, whatever is cut: gradients that a bucket waits for in vain among them.
+TEST(LayerDropRun, is_the_same_under_every_layout_to_the_bit) {
+  const RunCut cuts[] = {{.name = "tp2_dp2", .tp = 2, .dp = 2, .micro = 2, .exact = true},
+                         {.name = "pp2", .pp = 2, .micro = 2, .exact = true},
+                         {.name = "pp4_zero1", .dp = 2, .pp = 4, .micro = 1, .zero = 1, .exact = true},
+                         {.name = "cp2_zero2", .dp = 2, .micro = 4, .zero = 2, .cp = 2, .exact = true},
+                         {.name = "zero3", .dp = 4, .micro = 1, .zero = 3, .exact = true}};
+  const Told one = train(cut_as({.name = "one", .exact = true}, dropping()));
+  ASSERT_EQ(one.losses.size(), 6U);
+  for (const RunCut& cut : cuts) {
+    const Told told = train(in_layout(cut, dropping()));
+    EXPECT_EQ(told.losses, one.losses) << cut.name;
+    EXPECT_EQ(told.norms, one.norms) << cut.name;
+    EXPECT_EQ(told.validations, one.validations) << cut.name;
+  }
+}
+
+// Sums over ranks and tokens are rounded in another order: tests/equal/run.h tells by how much.
+TEST(LayerDropRun, is_the_same_in_fast_mode_but_for_rounding) {
+  const RunCut cuts[] = {{.name = "tp2_dp2", .tp = 2, .dp = 2, .micro = 2},
+                         {.name = "dp2_zero2", .dp = 2, .micro = 2, .zero = 2},
+                         {.name = "dp4_zero3", .dp = 4, .micro = 1, .zero = 3}};
+  const Told one = train(cut_as({.name = "one", .micro = 2}, dropping()));
+  for (const RunCut& cut : cuts) {
+    const Told told = train(in_layout(cut, dropping()));
+    ASSERT_EQ(told.losses.size(), one.losses.size());
+    for (std::size_t i = 0; i < one.losses.size(); ++i)
+      EXPECT_NEAR(told.losses[i], one.losses[i], 2e-6) << cut.name;
+  }
+}
+
+TEST(LayerDropRun, goes_on_from_a_checkpoint_to_the_bit) {
+  const support::TemporaryDirectory folder;
+  TrainConfig c = saving(dropping(), folder.path());
+  c.eval.interval = 0;
+  const Told whole = train(completed(c));
+  c.checkpoint.load = std::exchange(c.checkpoint.save, {});
+  c.checkpoint.step = 3;
+  const Told rest = train(completed(c));
+  EXPECT_EQ(rest.losses, std::vector<double>(whole.losses.begin() + 3, whole.losses.end()));
+}
+
+TEST(LayerDropRun, counts_the_work_of_the_layers_that_a_step_goes_through) {
+  const TrainConfig c = completed(dropping());
+  const std::vector<NamedLoss> losses = kind_of(c.model).losses(c.model);
+  const auto flops_of = teller_settings(c, losses).flops_of;
+  for (std::int64_t step = 1; step <= 6; ++step) {
+    ModelConfig smaller = c.model;
+    smaller.layers = kept(c)[std::size_t(step - 1)];
+    EXPECT_EQ(flops_of(step, 8), 8 * training_flops(smaller, c.model.sequence)) << step;
+  }
+}
+
+TEST(LayerDropRun, refuses_models_whose_layers_cannot_be_left_out) {
+  const auto with = [](const Change& more) {
+    return [=](TrainConfig& c) {
+      c.model.layer_drop.theta = 0.5;
+      more(c);
+    };
+  };
+  refused(with([](TrainConfig& c) {
+            c.model.kind = "t5", c.model.decoder_layers = 2, c.model.decoder_sequence = 16;
+          }),
+          "{model.layer_drop.theta}: a model of the family t5 has two stacks, and no order of depth over "
+          "both: leave it out");
+  refused(
+      with([](TrainConfig& c) { c.model.residual_after_norm = true; }),
+      "{model.layer_drop.theta}: with {model.residual_after_norm} a layer that is left out would take its "
+      "norm along: leave one of them out");
+  refused(with([](TrainConfig& c) { c.model.experts.count = 4, c.model.linear_bias = false; }),
+          "{model.layer_drop.theta}: routers are told of and balanced by every layer's counts, and a layer "
+          "that is left out has none: leave it or {model.experts.count} out");
+}

@@ -1,0 +1,157 @@
+// Whole runs in which tokens pass layers by: no layout and no resume sees it, and evaluations see all tokens.
+#include "weft/nn/token_drop.h"
+
+#include "tests/support/temporary.h"
+#include "tests/train/completing.h"
+#include "tests/train/run_cut.h"
+#include "tests/train/tiny_run.h"
+#include "weft/model/count.h"
+
+using namespace weft;
+using namespace weft::testing;
+
+namespace {
+
+/// Layers 1 and 2 of four see 2, 3, 4, 5, 6 and 7 of 8 tokens.
+TrainConfig dropping() {
+  TrainConfig c = tiny_run();
+  c.model.layers = 4;
+  c.model.positions = Positions::rotary;
+  c.model.token_drop = {.layers = {1, 2}, .least = 2, .most = 8, .steps = 6};
+  return c;
+}
+
+}  // namespace
+
+// In exact mode every bit.
+TEST(TokenDropRun, is_the_same_under_every_layout_to_the_bit) {
+  const RunCut cuts[] = {{.name = "tp2_dp2", .tp = 2, .dp = 2, .micro = 2, .exact = true},
+                         {.name = "pp2_zero1", .dp = 2, .pp = 2, .micro = 2, .zero = 1, .exact = true},
+                         {.name = "pp4", .pp = 4, .micro = 1, .exact = true},
+                         {.name = "zero3", .dp = 4, .micro = 1, .zero = 3, .exact = true}};
+  for (const char* kind : {"gpt", "bert"}) {
+    TrainConfig base = dropping();
+    base.model.kind = kind;
+    if (kind == std::string("bert")) base.model.positions = Positions::learned;
+    base.data.index = kind == std::string("gpt") ? IndexKind::keyed : IndexKind::stored;
+    const Told one = train(cut_as({.name = "one", .exact = true}, base));
+    ASSERT_EQ(one.losses.size(), 6U);
+    for (const RunCut& cut : cuts) {
+      TrainConfig c = base;
+      if (cut.pp > 1) c.parallel.schedule = "zb-h1";
+      const Told told = train(cut_as(cut, c));
+      EXPECT_EQ(told.losses, one.losses) << kind << " " << cut.name;
+      EXPECT_EQ(told.norms, one.norms) << kind << " " << cut.name;
+      EXPECT_EQ(told.validations, one.validations) << kind << " " << cut.name;
+    }
+  }
+}
+
+// Sums over ranks and tokens are rounded in another order: tests/equal/run.h tells by how much.
+TEST(TokenDropRun, is_the_same_in_fast_mode_but_for_rounding) {
+  const RunCut cuts[] = {{.name = "tp2_dp2", .tp = 2, .dp = 2, .micro = 2},
+                         {.name = "pp2", .pp = 2, .micro = 2},
+                         {.name = "dp2_zero2", .dp = 2, .micro = 2, .zero = 2}};
+  const Told one = train(cut_as({.name = "one", .micro = 2}, dropping()));
+  for (const RunCut& cut : cuts) {
+    const Told told = train(cut_as(cut, dropping()));
+    ASSERT_EQ(told.losses.size(), one.losses.size());
+    for (std::size_t i = 0; i < one.losses.size(); ++i)
+      EXPECT_NEAR(told.losses[i], one.losses[i], 2e-6) << cut.name;
+  }
+}
+
+TEST(TokenDropRun, goes_on_from_a_checkpoint_to_the_bit) {
+  const support::TemporaryDirectory folder;
+  TrainConfig c = saving(dropping(), folder.path());
+  c.eval.interval = 0;
+  const Told whole = train(completed(c));
+  c.checkpoint.load = std::exchange(c.checkpoint.save, {});
+  c.checkpoint.step = 3;
+  const Told rest = train(completed(c));
+  EXPECT_EQ(rest.losses, std::vector<double>(whole.losses.begin() + 3, whole.losses.end()));
+}
+
+// Nothing is learned, so that what is left of a run is its evaluations.
+TEST(TokenDropRun, evaluates_on_all_tokens) {
+  TrainConfig c = dropping();
+  c.rate.peak = 0;
+  TrainConfig whole = c;
+  whole.model.token_drop = {};
+  const Told told = train(completed(c)), usual = train(completed(whole));
+  EXPECT_EQ(told.validations, usual.validations);
+  EXPECT_NE(told.losses[0], usual.losses[0]);
+}
+
+TEST(TokenDropRun, counts_the_work_of_the_tokens_that_layers_see) {
+  const TrainConfig c = completed(dropping());
+  const auto flops_of = teller_settings(c, kind_of(c.model).losses(c.model)).flops_of;
+  const auto layers = [&](int n, std::int64_t length) {
+    ModelConfig m = c.model;
+    m.layers = n;
+    return training_flops(m, length);
+  };
+  const double part = layers(2, 2) - layers(1, 2);
+  EXPECT_DOUBLE_EQ(flops_of(1, 8), 8 * (layers(2, 8) + 2 * part));
+  EXPECT_EQ(flops_of(7, 8), 8 * layers(4, 8));
+}
+
+TEST(TokenDropRun, refuses_what_does_not_say_how_many_tokens) {
+  const auto with = [](const Change& more) {
+    return [=](TrainConfig& c) {
+      c.model.token_drop = {.layers = {1, 2}, .least = 16, .most = 64, .steps = 10, .multiple = 8};
+      more(c);
+    };
+  };
+  refused(with([](TrainConfig& c) {
+            c.model.token_drop.layers = {1, 4};
+          }),
+          "{model.token_drop.layers}: layer 4 of 4: they count from 0");
+  refused(with([](TrainConfig& c) {
+            c.model.token_drop.layers = {1, 1};
+          }),
+          "{model.token_drop.layers}: layer 1 stands there twice");
+  refused(with([](TrainConfig& c) { c.model.token_drop.steps = 0; }),
+          "{model.token_drop.layers} needs {model.token_drop.least}, {model.token_drop.most} and "
+          "{model.token_drop.steps}: how many tokens they see");
+  refused(with([](TrainConfig& c) { c.model.token_drop.least = 65; }),
+          "{model.token_drop.least} 65 is greater than {model.token_drop.most} 64");
+  refused(with([](TrainConfig& c) { c.model.token_drop.least = 4; }),
+          "{model.token_drop.least} 4 is below {model.token_drop.multiple} 8: the first steps would see no "
+          "token");
+  EXPECT_NO_THROW((void)completed(with([](TrainConfig&) {})));
+}
+
+TEST(TokenDropRun, refuses_models_and_layouts_that_cannot_choose_tokens) {
+  const auto with = [](const Change& more) {
+    return [=](TrainConfig& c) {
+      c.model.token_drop = {.layers = {1}, .least = 16, .most = 64, .steps = 10};
+      more(c);
+    };
+  };
+  refused(
+      with([](TrainConfig& c) {
+        c.model.kind = "t5", c.model.decoder_layers = 2, c.model.decoder_sequence = 16;
+      }),
+      "{model.token_drop.layers}: a model of the family t5 has two stacks, and biases of whole sequences: "
+      "leave it out");
+  refused(with([](TrainConfig& c) { c.model.experts.count = 4, c.model.linear_bias = false; }),
+          "{model.token_drop.layers}: layers with experts share out whole sequences: leave it or "
+          "{model.experts.count} out");
+  refused(
+      with([](TrainConfig& c) { c.model.window = 8; }),
+      "{model.token_drop.layers}: a window counts the keys that a layer sees, and here others are missing in "
+      "between: leave it or {model.window} out");
+  refused(
+      with([](TrainConfig& c) { c.parallel.cp = 2; }),
+      "{model.token_drop.layers}: tokens are chosen from whole sequences, which {parallel.cp} 2 cuts: leave "
+      "one of them out");
+  refused(
+      with([](TrainConfig& c) { c.parallel.tp = 2, c.parallel.sequence = true; }),
+      "{model.token_drop.layers}: tokens are chosen from whole sequences, which {parallel.sequence} cuts: "
+      "leave one of them out");
+  refused(
+      with([](TrainConfig& c) { c.length = {.tokens = 100'000}; }),
+      "{model.token_drop.layers}: Megatron-DeepSpeed counts a token less the more layers it passes by, and "
+      "weft whole tokens: tell length and rates in steps or samples");
+}

@@ -1,0 +1,112 @@
+// When a flag does nothing: what it waits for is not there.
+#pragma once
+
+#include <algorithm>
+
+#include "weft/base/number.h"
+#include "weft/model/kinds.h"
+#include "weft/train/settings.h"
+
+namespace weft::cli::dialect::when {
+
+inline bool never_saves(const TrainConfig& c) { return c.checkpoint.save.empty(); }
+inline bool never_loads(const TrainConfig& c) {
+  return c.checkpoint.load.empty() && c.checkpoint.pretrained.empty();
+}
+inline bool no_annealing(const TrainConfig& c) { return c.rate.style != RateStyle::wsd; }
+inline Samples::Of samples_of(const TrainConfig& c) { return kind_of(c.model).samples(c.model).of; }
+inline bool no_hidden_words(const TrainConfig& c) { return samples_of(c) == Samples::Of::documents; }
+inline bool no_sentences(const TrainConfig& c) { return samples_of(c) != Samples::Of::hidden_words; }
+inline bool no_middle(const TrainConfig& c) { return !c.data.fim.on; }
+inline bool no_events(const TrainConfig& c) { return c.log.tensorboard.empty(); }
+inline bool no_distances(const TrainConfig& c) { return c.model.positions != Positions::relative; }
+inline bool no_rotary(const TrainConfig& c) { return c.model.positions != Positions::rotary; }
+inline bool not_stretched(const TrainConfig& c) { return c.model.rotary.scaling == RotaryScaling::none; }
+inline bool not_yarn(const TrainConfig& c) { return c.model.rotary.scaling != RotaryScaling::yarn; }
+inline bool not_llama3(const TrainConfig& c) { return c.model.rotary.scaling != RotaryScaling::llama3; }
+inline bool no_moments(const TrainConfig& c) {
+  return c.optimizer.kind == OptimizerKind::sgd || c.optimizer.kind == OptimizerKind::lion;
+}
+inline bool no_lion(const TrainConfig& c) { return c.optimizer.kind != OptimizerKind::lion; }
+inline bool no_lamb(const TrainConfig& c) { return c.optimizer.kind != OptimizerKind::lamb; }
+inline bool no_onebit_lamb(const TrainConfig& c) { return c.optimizer.kind != OptimizerKind::onebitlamb; }
+inline bool no_trust(const TrainConfig& c) { return no_lamb(c) && no_onebit_lamb(c); }
+inline bool no_zero_one(const TrainConfig& c) { return c.optimizer.kind != OptimizerKind::zerooneadam; }
+inline bool no_offload(const TrainConfig& c) { return !c.optimizer.offload.on; }
+inline bool no_muon(const TrainConfig& c) { return c.optimizer.kind != OptimizerKind::muon; }
+inline bool no_muon_ranks(const TrainConfig& c) { return no_muon(c) || c.parallel.tp == 1; }
+inline bool no_narrow_moment(const TrainConfig& c) {
+  return c.optimizer.first_moment == MomentType::fp32 && c.optimizer.second_moment == MomentType::fp32;
+}
+inline bool no_dynamic_scale(const TrainConfig& c) {
+  return c.model.precision != Precision::f16 || c.scaling.constant.has_value();
+}
+
+inline bool no_experts(const TrainConfig& c) { return c.model.experts.count == 0; }
+inline bool no_room(const TrainConfig& c) { return !c.model.experts.router.capacity; }
+inline bool nothing_weighed(const TrainConfig& c) {
+  return std::ranges::none_of(c.model.experts.router.coefficients, [](double x) { return x > 0; });
+}
+inline bool nothing_balanced(const TrainConfig& c) {
+  return std::ranges::all_of(c.model.experts.router.balancing,
+                             [](Balancing b) { return b == Balancing::none; });
+}
+inline bool no_peers(const TrainConfig& c) { return c.parallel.dp * c.parallel.cp == 1; }
+inline bool no_stages(const TrainConfig& c) { return c.parallel.pp == 1; }
+inline bool never_evaluates(const TrainConfig& c) { return !evaluates(c); }
+inline bool no_tokenizer(const TrainConfig& c) { return c.data.tokenizer.type.empty(); }
+inline bool no_decay(const TrainConfig& c) { return c.rate.style == RateStyle::constant; }
+inline bool no_end_of_decay(const TrainConfig& c) { return no_decay(c) && !c.rate.warmup_fraction; }
+inline bool no_warmup(const TrainConfig& c) {
+  const RateConfig& r = c.rate;
+  return r.warmup_iterations + r.warmup_samples + r.warmup_tokens == 0 && r.warmup_fraction.value_or(0) == 0;
+}
+inline bool latent(const TrainConfig& c) { return c.model.latent.on; }
+inline bool no_indices(const TrainConfig& c) {
+  const bool stored = c.data.index == IndexKind::stored;
+  return samples_of(c) == Samples::Of::documents ? !stored : c.data.mock;
+}
+inline bool no_files_of_indices(const TrainConfig& c) {
+  return no_indices(c) || (c.data.mock && c.data.cache.empty());
+}
+inline bool one_source(const TrainConfig& c) {
+  const DataConfig& d = c.data;
+  const auto most =
+      std::max({d.paths.size(), d.train_paths.size(), d.valid_paths.size(), d.test_paths.size()});
+  return d.mock || (d.paths_file.empty() && d.per_split_file.empty() && most < 2);
+}
+inline bool even_batches(const TrainConfig& c) {
+  return c.batch.rampup.empty() && c.batch.global % (c.batch.micro * c.parallel.dp) == 0;
+}
+inline bool padded_otherwise(const TrainConfig& c) {
+  return c.model.padded_vocabulary != round_up(c.model.vocabulary, c.model.vocabulary_unit);
+}
+inline bool nothing_forgotten(const TrainConfig& c) {
+  const RecomputeConfig& r = c.model.recompute;
+  return r.what == Recompute::selective && std::ranges::all_of(r.modules, [](RecomputeModule m) {
+           return m == RecomputeModule::core_attention;
+         });
+}
+inline bool no_curriculum(const TrainConfig& c) { return c.curriculum.rule.curve == data::LengthCurve::none; }
+inline bool no_curve(const TrainConfig& c) {
+  return no_curriculum(c) || c.curriculum.rule.curve == data::LengthCurve::fixed_discrete;
+}
+inline bool no_stairs(const TrainConfig& c) {
+  return c.curriculum.rule.curve != data::LengthCurve::fixed_discrete;
+}
+inline bool no_root(const TrainConfig& c) { return c.curriculum.rule.curve != data::LengthCurve::fixed_root; }
+
+inline bool no_token_drop(const TrainConfig& c) { return !c.model.token_drop.on(); }
+inline bool no_layer_drop(const TrainConfig& c) { return !c.model.layer_drop.on(); }
+inline bool moves_betas(const TrainConfig& c) {
+  return c.rate.style == RateStyle::one_cycle && c.rate.cycle.momentum && !c.eval.skip_train;
+}
+inline bool betas_stay(const TrainConfig& c) { return !moves_betas(c); }
+inline bool no_mup(const TrainConfig& c) { return !c.model.mup.on; }
+inline bool no_levels(const TrainConfig& c) {
+  const auto& layers = c.parallel.context_layers;
+  return c.parallel.context != ContextForm::two_levels &&
+         std::ranges::find(layers, ContextForm::two_levels) == layers.end();
+}
+
+}  // namespace weft::cli::dialect::when

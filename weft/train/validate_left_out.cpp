@@ -1,0 +1,86 @@
+// Rules of layers that steps leave out, and of tokens that pass layers by.
+#include <algorithm>
+
+#include "weft/base/error.h"
+#include "weft/model/kinds.h"
+#include "weft/train/validate.h"
+
+namespace weft {
+namespace {
+
+/// A layer that is left out hands on what came in.
+void layer_drop(const ModelConfig& m) {
+  if (!m.layer_drop.on()) return;
+  constexpr std::string_view who = "{model.layer_drop.theta}";
+  if (kind_of(m).samples(m).decoder > 0)
+    fail(Kind::usage, who, ": a model of the family ", m.kind,
+         " has two stacks, and no order of depth over both: leave it out");
+  if (m.residual_after_norm)
+    fail(
+        Kind::usage, who,
+        ": with {model.residual_after_norm} a layer that is left out would take its norm along: leave one of "
+        "them out");
+  if (m.experts.count > 0)
+    fail(Kind::usage, who,
+         ": routers are told of and balanced by every layer's counts, and a layer that is left out has none: "
+         "leave it or {model.experts.count} out");
+}
+
+constexpr std::string_view tokens = "{model.token_drop.layers}";
+
+void line(const TokenDrop& d, int layers) {
+  for (const int layer : d.layers) {
+    if (layer >= layers) fail(Kind::usage, tokens, ": layer ", layer, " of ", layers, ": they count from 0");
+    if (std::ranges::count(d.layers, layer) > 1)
+      fail(Kind::usage, tokens, ": layer ", layer, " stands there twice");
+  }
+  if (d.steps < 1 || d.most < 1)
+    fail(Kind::usage, tokens,
+         " needs {model.token_drop.least}, {model.token_drop.most} and {model.token_drop.steps}: how many "
+         "tokens "
+         "they see");
+  if (d.least > d.most)
+    fail(Kind::usage, "{model.token_drop.least} ", d.least, " is greater than {model.token_drop.most} ",
+         d.most);
+  if (d.least < d.multiple)
+    fail(Kind::usage, "{model.token_drop.least} ", d.least, " is below {model.token_drop.multiple} ",
+         d.multiple, ": the first steps would see no token");
+}
+
+void model_of_tokens(const ModelConfig& m) {
+  if (kind_of(m).samples(m).decoder > 0)
+    fail(Kind::usage, tokens, ": a model of the family ", m.kind,
+         " has two stacks, and biases of whole sequences: leave it out");
+  if (m.experts.count > 0)
+    fail(Kind::usage, tokens,
+         ": layers with experts share out whole sequences: leave it or {model.experts.count} out");
+  if (m.window > 0)
+    fail(Kind::usage, tokens,
+         ": a window counts the keys that a layer sees, and here others are missing in between: leave it or "
+         "{model.window} out");
+}
+
+void cut_of_tokens(const ParallelConfig& p) {
+  if (p.cp > 1)
+    fail(Kind::usage, tokens, ": tokens are chosen from whole sequences, which {parallel.cp} ", p.cp,
+         " cuts: leave one of them out");
+  if (p.sequence)
+    fail(Kind::usage, tokens,
+         ": tokens are chosen from whole sequences, which {parallel.sequence} cuts: leave one of them out");
+}
+
+}  // namespace
+
+void validate::left_out(const TrainConfig& c) {
+  layer_drop(c.model);
+  if (!c.model.token_drop.on()) return;
+  line(c.model.token_drop, c.model.layers);
+  model_of_tokens(c.model);
+  cut_of_tokens(c.parallel);
+  if (c.length.tokens > 0 || c.rate.warmup_tokens > 0 || c.rate.decay_tokens > 0)
+    fail(Kind::usage, tokens,
+         ": Megatron-DeepSpeed counts a token less the more layers it passes by, and weft whole tokens: tell "
+         "length and rates in steps or samples");
+}
+
+}  // namespace weft
