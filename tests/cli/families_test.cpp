@@ -8,12 +8,14 @@
 #include "tests/cli/told.h"
 #include "tests/support/source_dir.h"
 #include "tests/support/temporary.h"
+#include "weft/base/error.h"
 #include "weft/base/file.h"
 #include "weft/cli/verb.h"
 
 using namespace weft;
 using namespace weft::cli;
 using testing::HasSubstr;
+using testing::MatchesRegex;
 using testing::Not;
 
 namespace {
@@ -244,6 +246,68 @@ TEST(T5, refuses_what_is_not_for_it) {
               HasSubstr("model: distances of 16 and more are alike, but the first 16 of 32 buckets hold one "
                         "distance each; take a greater one"));
 }
+
+namespace {
+
+/// Checkpoints of two steps of a tiny BERT or T5, each in a directory of its own.
+class DiffOfFamilies : public ::testing::TestWithParam<std::string_view> {
+ protected:
+  /// Saved under one name, which is a fact of the run, and then moved.
+  std::string saved(const std::string& name, std::vector<std::string> more = {}) const {
+    const std::string run = (folder_ / "run").string(), moved = (folder_ / name).string();
+    more.insert(more.end(), {"--train-iters=2", "--eval-iters=0", "--save", run, "--save-interval", "2"});
+    if (GetParam() == "t5") more.insert(more.end(), {"--decoder-seq-length", "8"});
+    std::vector<std::string_view> words{"train", GetParam()};
+    words.insert(words.end(), {"--num-layers", "2", "--hidden-size", "16", "--num-attention-heads", "2"});
+    words.insert(words.end(),
+                 {"--seq-length", "16", "--max-position-embeddings", "16", "--vocab-size", "64"});
+    words.insert(words.end(),
+                 {"--micro-batch-size", "2", "--lr", "1e-3", "--mock-data", "--no-memory-check"});
+    words.insert(words.end(), more.begin(), more.end());
+    const Told t = run_and_hear(words);
+    EXPECT_EQ(t.status, 0) << t.err;
+    std::filesystem::rename(run, moved);
+    return moved;
+  }
+  static Told diffed(const std::string& a, const std::string& b) {
+    return run_and_hear(std::vector<std::string_view>{"checkpoint", "diff", a, b});
+  }
+
+ private:
+  support::TemporaryDirectory folder_;
+};
+
+/// A model with a part less, and what of it the whole one alone has.
+struct Lesser {
+  std::vector<std::string> flags;
+  std::string_view lacks;
+};
+
+Lesser lesser(std::string_view family) {
+  if (family == "bert") return {{"--bert-no-binary-head"}, "sentence_order.weight  f32 [2, 16]"};
+  return {{"--decoder-num-layers", "1"}, "decoder.layers.1.cross.project.weight  f32 [16, 16]"};
+}
+
+}  // namespace
+
+TEST_P(DiffOfFamilies, finds_two_equal_runs_equal) {
+  const Told t = diffed(saved("first"), saved("second"));
+  EXPECT_EQ(t.status, 0);
+  EXPECT_THAT(t.out, MatchesRegex("0 of [0-9]+ tensors differ, and 0 facts\n"));
+}
+
+TEST_P(DiffOfFamilies, tells_tensors_and_facts_in_which_runs_differ) {
+  const std::string first = saved("first");
+  const Told t = diffed(first, saved("other_seed", {"--seed", "7"}));
+  EXPECT_EQ(t.status, 1);
+  EXPECT_THAT(t.out, HasSubstr("embedding.words  1024 of 1024 differ, by at most "));
+  EXPECT_THAT(t.out, HasSubstr("run.seed  1234 and 7\n"));
+  const auto [flags, lacks] = lesser(GetParam());
+  EXPECT_THAT(diffed(first, saved("lesser", flags)).out, HasSubstr(text(lacks, "  only in the first\n")));
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, DiffOfFamilies, ::testing::Values("bert", "t5"),
+                         [](const auto& info) { return std::string(info.param); });
 
 TEST(OneStack, has_no_settings_of_two) {
   EXPECT_THAT(told_t5({"train", "gpt"}).err,

@@ -32,6 +32,7 @@ TEST(Spelling, knows_which_flag_gives_a_value) {
 
 TEST(Spelling, knows_which_switch_comes_to_a_value_by_arithmetic) {
   EXPECT_EQ(spelled("{model.activation=gelu_erf}"), "--no-bias-gelu-fusion");
+  EXPECT_EQ(spelled("{model.activation=gelu}"), "--openai-gelu");  // --geglu gates it besides
 }
 
 TEST(Spelling, gives_no_switch_a_word) {

@@ -95,7 +95,7 @@ TEST(NumpyRandom, answers_the_calls_of_the_masked_datasets_as_numpy_does) {
   }
 }
 
-TEST(NumpyRandom, draws_geometric_and_binomial_numbers_as_numpy_does) {
+TEST(NumpyRandom, draws_geometric_numbers_as_numpy_does) {
   for (const Json& c : golden("numpy_legacy_calls", "items")) {
     const std::uint32_t seed = c["seed"];
     for (const double p : {0.2, 0.5}) {

@@ -34,6 +34,20 @@ TEST(Sampler, walks_in_sequence_as_megatron_does) {
   }
 }
 
+// Samples beyond the last whole batch are another's to fill up (in_whole_batches).
+TEST(Sampler, walks_through_a_whole_set_as_megatrons_full_validation_does) {
+  for (const Json& c : golden("samplers", "MegatronFullValidationSampler")) {
+    const int ranks = c["dp_size"];
+    const std::int64_t total = c["total"];
+    for (int rank = 0; rank < ranks; ++rank)
+      for (std::int64_t step = 0; step < total / ranks; ++step) {
+        const SampleTurn turn{.global_batch = ranks, .micro_batch = 1, .rank = rank, .ranks = ranks};
+        EXPECT_EQ(Json(sequential_sampler(total)->at(step * ranks, turn)),
+                  c["ranks"][std::size_t(rank)][std::size_t(step)]);
+      }
+  }
+}
+
 TEST(Sampler, cycles_through_epochs_as_megatron_does) {
   for (const Json& c : golden("samplers", "MegatronPretrainingRandomSampler")) {
     const auto sampler = cyclic_sampler(c["total"], c["data_sharding"] ? Sharding::on : Sharding::off);

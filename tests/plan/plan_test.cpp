@@ -354,3 +354,14 @@ TEST(QuietWorld, knows_the_circles_of_a_layout_as_threads_make_them) {
     }
   });
 }
+
+// Which took hours while every rank listed all others.
+TEST(QuietWorld, knows_the_circles_of_as_many_ranks_as_anybody_has) {
+  const ParallelLayout layout({.tp = 8, .cp = 2, .dp = 256, .pp = 16});
+  const Colors colors = colors_of(layout);
+  QuietWorld last(layout.world() - 1, colors);
+  const ProcessMesh mesh(layout, last);
+  EXPECT_EQ(mesh.along(Axis::tp).size(), 8);
+  EXPECT_EQ(mesh.along({Axis::dp, Axis::cp}).rank(), 511);
+  EXPECT_EQ(mesh.along(Axis::pp).rank(), 15);
+}

@@ -127,34 +127,34 @@ std::string times_text(const TrainBench& b) {
   return out + line("between kernels", {"", fixed(1e3 * rest / steps, 1), fixed(100 * rest / all, 1) + " %"});
 }
 
-std::string bytes_text(const TrainConfig& config, const TrainBench& b) {
+std::string bytes_text(const ModelConfig& model, std::int64_t micro_batch, const TrainBench& b) {
   std::string out = line("memory", {"most held", "theory"});
   for (int i = 0; i < uses; ++i) {
     const std::int64_t held = b.memory.peak[std::size_t(i)];
-    const double theory = theory_of(Use(i), config.model, config.batch.micro);
+    const double theory = theory_of(Use(i), model, micro_batch);
     if (held == 0 && theory == 0) continue;
     out += line(name(Use(i)), {human_bytes(held), theory > 0 ? human_bytes(std::int64_t(theory)) : "-"});
   }
   return out + line("together", {human_bytes(b.memory.total_peak)});
 }
 
-std::string told(const TrainConfig& config, const TrainBench& b) {
+std::string told(const ModelConfig& model, const BatchConfig& batch, const TrainBench& b) {
   const auto [least, most] = std::ranges::minmax(b.steps);
-  return text(
-      config.model.kind, " with ", human_count(double(count_parameters(config.model).total())),
-      " parameters, ", config.batch.global, " x ", kind_of(config.model).samples(config.model).tokens(),
-      " tokens a step, ", b.ranks.size() > 1 ? text(b.ranks.size(), " ranks of ") : "", b.threads,
-      " threads\n", "step                ", fixed(b.median(), 3), " s (", fixed(least, 3), " to ",
-      fixed(most, 3), " over ", b.steps.size(), " steps; the first took ", fixed(b.first, 3), " s)\n",
-      "speed               ", fixed(b.tokens_per_second(), 1), " tokens/s\n", "limit               ",
-      fixed(b.limits.product_flops / 1e9, 1), " GFLOP/s in products, ", fixed(b.limits.copy_bytes / 1e9, 2),
-      " GB/s in copies, measured here: ", fixed(b.tokens * b.limits.product_flops / b.flops, 1),
-      " tokens/s\n", "share of the limit  ", fixed(100 * b.share(), 1), " %\n\n", times_text(b), "\n",
-      waits_text(b), bytes_text(config, b), "blocks asked of the system in these steps: ", b.fresh_blocks,
-      "\n");
+  return text(model.kind, " with ", human_count(double(count_parameters(model).total())), " parameters, ",
+              batch.global, " x ", kind_of(model).samples(model).tokens(), " tokens a step, ",
+              b.ranks.size() > 1 ? text(b.ranks.size(), " ranks of ") : "", b.threads, " threads\n",
+              "step                ", fixed(b.median(), 3), " s (", fixed(least, 3), " to ", fixed(most, 3),
+              " over ", b.steps.size(), " steps; the first took ", fixed(b.first, 3), " s)\n",
+              "speed               ", fixed(b.tokens_per_second(), 1), " tokens/s\n", "limit               ",
+              fixed(b.limits.product_flops / 1e9, 1), " GFLOP/s in products, ",
+              fixed(b.limits.copy_bytes / 1e9, 2),
+              " GB/s in copies, measured here: ", fixed(b.tokens * b.limits.product_flops / b.flops, 1),
+              " tokens/s\n", "share of the limit  ", fixed(100 * b.share(), 1), " %\n\n", times_text(b), "\n",
+              waits_text(b), bytes_text(model, batch.micro, b),
+              "blocks asked of the system in these steps: ", b.fresh_blocks, "\n");
 }
 
-Json json_of(const TrainConfig& config, const TrainBench& b) {
+Json json_of(const ModelConfig& model, std::int64_t micro_batch, const TrainBench& b) {
   Json out{{"tokens_per_second", b.tokens_per_second()},
            {"share_of_product_rate", b.share()},
            {"step_seconds", b.steps},
@@ -182,7 +182,7 @@ Json json_of(const TrainConfig& config, const TrainBench& b) {
   }
   for (int i = 0; i < uses; ++i)
     out["memory"][name(Use(i))] = {{"peak", b.memory.peak[std::size_t(i)]},
-                                   {"theory", theory_of(Use(i), config.model, config.batch.micro)}};
+                                   {"theory", theory_of(Use(i), model, micro_batch)}};
   return out;
 }
 
@@ -206,9 +206,9 @@ int run_bench(Args args) {
   for (const std::string& notice : command->notices) std::cerr << notice << "\n";
   const TrainBench measured = bench_training(config, steps);
   if (command->json)
-    std::cout << json_of(config, measured).dump() << "\n";
+    std::cout << json_of(config.model, config.batch.micro, measured).dump() << "\n";
   else
-    std::cout << told(config, measured);
+    std::cout << told(config.model, config.batch, measured);
   return static_cast<int>(Exit::done);
 }
 

@@ -1,7 +1,6 @@
 // Every rank makes every kind of circle, in the same order, whether it will speak in it or not.
 #include "weft/mesh/mesh.h"
 
-#include <algorithm>
 #include <array>
 
 #include "weft/base/error.h"
@@ -17,6 +16,20 @@ constexpr std::array<Axes, 5> kinds_of_experts{Axes{Axis::etp}, Axes{Axis::ep}, 
                                                Axes{Axis::etp, Axis::ep},
                                                Axes{Axis::etp, Axis::ep, Axis::pp}};
 
+/// Where a group sits along the axes of its view that it does not go along. That takes no look at other
+/// ranks: a plan makes the mesh of every one of them.
+int color_of(const ParallelLayout& layout, const Coordinate& here, Axes kind) {
+  const Axes dense = axes_of(View::dense);
+  const Axes others = ((kind - dense).empty() ? dense : axes_of(View::experts)) - kind;
+  int color = 0, stride = 1;
+  for (int axis = 0; axis < axes; ++axis) {
+    if (!others.holds(Axis(axis))) continue;
+    color += here[std::size_t(axis)] * stride;
+    stride *= layout.degree(Axis(axis));
+  }
+  return color;
+}
+
 }  // namespace
 
 ProcessMesh::ProcessMesh(const ParallelLayout& layout, Communicator& world)
@@ -29,12 +42,7 @@ ProcessMesh::ProcessMesh(const ParallelLayout& layout, Communicator& world)
 }
 
 void ProcessMesh::add(Axes kind) {
-  const auto groups = layout_.groups(kind);
-  const auto mine = std::ranges::find_if(groups, [&](const std::vector<int>& group) {
-    return std::ranges::find(group, world_.rank()) != group.end();
-  });
-  const int color = int(mine - groups.begin());
-  circles_.emplace_back(kind, world_.split(color, world_.rank()));
+  circles_.emplace_back(kind, world_.split(color_of(layout_, here_, kind), world_.rank()));
 }
 
 Communicator& ProcessMesh::along(Axes wanted) const {

@@ -89,9 +89,11 @@ void take(const fs::path& step, const ResumeInto& into, Resumed& out) {
   const bool states = !out.weights_only && into.config.checkpoint.load_optimizer;
   if (states) {
     into.optimizer.set_updates(facts.run.updates);
-    const OfRanks of_ranks = same_ranks(facts, into.config) ? OfRanks::taken : OfRanks::left_out;
+    const OptimizerKind kind = into.config.optimizer.kind;
+    const OfRanks of_ranks =
+        same_ranks(facts, into.config.parallel, kind) ? OfRanks::taken : OfRanks::left_out;
     for (auto& state : named_states(into.optimizer, of_ranks)) wanted.push_back(std::move(state));
-    if (of_ranks == OfRanks::left_out && speaks_in_one_bit(into.config.optimizer.kind))
+    if (of_ranks == OfRanks::left_out && speaks_in_one_bit(kind))
       out.notices.emplace_back(into.optimizer.agreed().empty() ? errors_at_zero : steps_at_zero);
   }
   // A converted model may be stored in a half type; a run's own masters are f32 to the bit.

@@ -37,7 +37,7 @@ std::vector<std::string> differences(const Config& saved, const Config& given,
 bool begins_without_errors(const RunFacts& facts, const TrainConfig& config) {
   const OptimizerConfig& o = config.optimizer;
   const bool speaks = o.kind == OptimizerKind::zerooneadam || facts.run.updates + 1 >= o.onebit.freeze;
-  return speaks_in_one_bit(o.kind) && speaks && !same_ranks(facts, config);
+  return speaks_in_one_bit(o.kind) && speaks && !same_ranks(facts, config.parallel, o.kind);
 }
 
 /// Between layouts, sums are rounded in another order.
@@ -82,15 +82,14 @@ std::string other_settings(const RunFacts& facts, const TrainConfig& config) {
   return differ.empty() ? "" : "other settings than the checkpoint's: " + join(differ, ", ");
 }
 
-bool same_ranks(const RunFacts& facts, const TrainConfig& config) {
-  const ParallelConfig& p = config.parallel;
+bool same_ranks(const RunFacts& facts, const ParallelConfig& p, OptimizerKind optimizer) {
   const ParallelConfig& was = facts.configuration.parallel;
   const auto stages = [](const ParallelConfig& c) {
     return std::tie(c.pp, c.virtual_stages, c.layout, c.first_stage_layers, c.last_stage_layers,
                     c.count_embedding, c.count_loss);
   };
   // What travels together, one-bit LAMB asks the stage.
-  const bool same_stages = config.optimizer.kind != OptimizerKind::onebitlamb || stages(was) == stages(p);
+  const bool same_stages = optimizer != OptimizerKind::onebitlamb || stages(was) == stages(p);
   return facts.layout.tp == p.tp && facts.layout.cp == p.cp && facts.layout.dp == p.dp && was.ep == p.ep &&
          was.etp == p.etp && same_stages;
 }

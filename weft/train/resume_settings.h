@@ -16,7 +16,7 @@ void must_agree(const RunSchedules& saved, const RunSchedules& given, const std:
 std::string other_settings(const RunFacts& facts, const TrainConfig& config);
 
 /// Whether what is of ranks (Held::of_ranks) has its place here too.
-bool same_ranks(const RunFacts& facts, const TrainConfig& config);
+bool same_ranks(const RunFacts& facts, const ParallelConfig& parallel, OptimizerKind optimizer);
 
 /// What a step of this run has to do with the same step of the checkpoint's.
 struct Kinship {

@@ -113,13 +113,21 @@ class Speller {
     return field.origin() != Origin::built_in && field.write() == std::vector{std::string(value)};
   }
 
-  std::optional<std::string> with_value(std::string_view path, std::string_view value) const {
+  /// A flag that sets just this; switches that set more besides are taken where there is none.
+  std::optional<std::string> fixed_value(std::string_view path, std::string_view value, bool alone) const {
     for (const Row& row : rows_)
       for (const Effect& effect : row.effects) {
         const std::string_view sets = effect.value.empty() ? effect.word : effect.value;
         if (effect.path != path || sets != value) continue;
+        if (alone && row.arity == Arity::none && row.effects.size() > 1) continue;
         return "--" + std::string(row.flag) + (effect.word.empty() ? "" : " " + std::string(effect.word));
       }
+    return std::nullopt;
+  }
+
+  std::optional<std::string> with_value(std::string_view path, std::string_view value) const {
+    for (const bool alone : {true, false})
+      if (auto flag = fixed_value(path, value, alone)) return flag;
     for (const Row& row : rows_)
       if (comes_to(row, path, value)) return "--" + std::string(row.flag);
     const Row* row = first_row(path);
