@@ -5,6 +5,7 @@ A GPT of 8 experts of which 2 compute a token (12 layers, hidden 768, 12 heads, 
 1024, batch 1, vocabulary 50304, untied, no dropout, no balancing loss): forward, backward, clipping to 1 and AdamW. megatron-core's SequentialMLP,
 and transformers' Mixtral. Prints one JSON object. Needs torch and the peer; weft needs neither."""
 import argparse
+import contextlib
 import importlib.util
 import json
 import pathlib
@@ -20,14 +21,31 @@ peers.loader.exec_module(PEERS)
 HIDDEN, HEADS, INNER, EXPERTS, CHOSEN, SEQUENCE, WORDS = 768, 12, 2048, 8, 2, 1024, 50304
 
 
+class NoStream:
+    """What the dispatcher orders its copies by, where there is nothing to order."""
+
+    def wait_stream(self, other):
+        pass
+
+    def record_event(self):
+        return self
+
+    def synchronize(self):
+        pass
+
+
 def megatron(layers):
     PEERS.pretend_cuda()
-    torch.cuda.Stream = lambda *a, **k: None
+    stream = NoStream()
+    torch.cuda.Stream = torch.cuda.current_stream = lambda *a, **k: stream
+    torch.cuda.stream = lambda stream: contextlib.nullcontext()
     from megatron.core import parallel_state, tensor_parallel
     from megatron.core.models.gpt import GPTModel
     from megatron.core.models.gpt.gpt_layer_specs import get_gpt_layer_local_spec
     from megatron.core.transformer import TransformerConfig
+    from megatron.core.transformer.moe import moe_utils
 
+    moe_utils.te_general_gemm = None  # what it is where Transformer Engine is missing; 0.16.1 forgets to say so
     torch.distributed.init_process_group("gloo", init_method="tcp://127.0.0.1:29519", rank=0, world_size=1)
     parallel_state.initialize_model_parallel()
     tensor_parallel.model_parallel_cuda_manual_seed(1)

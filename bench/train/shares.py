@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""shares.py zero WEFT [ROUNDS] | shares.py fsdp WEFT PYTHON [ROUNDS] | shares.py worker: GPT-2 124M in f32 on two ranks of one thread.
+"""shares.py zero WEFT [ROUNDS] | shares.py fsdp WEFT PYTHON [ROUNDS [bf16]] | shares.py worker [bf16]: GPT-2 124M in f32 or bf16 on two ranks of one thread.
 
 zero: ZeRO's stages 1, 2 and 3 one after the other in each round; a share is taken within a round, so that what slows the machine for a while
 slows all. fsdp: stage 3 in turn with PyTorch's fully_shard (FSDP2) over gloo, run by PYTHON, which has torch; the model is bench/step/peers.py's.
@@ -20,22 +20,22 @@ MODEL = f"""--num-layers 12 --hidden-size 768 --num-attention-heads 12 --seq-len
   --micro-batch-size 2 --global-batch-size 4""".split()
 
 
-def weft_seconds(weft, zero):
+def weft_seconds(weft, zero, *more):
     """A step, the first left out."""
     with tempfile.TemporaryDirectory(prefix="weft-shares-") as name:
         log = pathlib.Path(name) / "log.jsonl"
-        run = subprocess.run([weft, "train", "gpt", *MODEL, "--train-iters", str(STEPS), "--zero-stage", str(zero), "--log-jsonl", str(log)],
+        run = subprocess.run([weft, "train", "gpt", *MODEL, "--train-iters", str(STEPS), "--zero-stage", str(zero), "--log-jsonl", str(log), *more],
                              capture_output=True, text=True)
         if run.returncode:
             sys.exit(run.stderr)
         return statistics.median(json.loads(line)["milliseconds"] / 1000 for line in log.read_text().splitlines()[1:])
 
 
-def torch_seconds(python):
+def torch_seconds(python, *dtype):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
-    both = [subprocess.Popen([python, __file__, "worker"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    both = [subprocess.Popen([python, __file__, "worker", *dtype], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                              env=os.environ | {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "RANK": str(rank), "WORLD_SIZE": "2", "OMP_NUM_THREADS": "1"})
             for rank in range(2)]
     said = [process.communicate() for process in both]
@@ -44,28 +44,31 @@ def torch_seconds(python):
     return float(said[0][0])
 
 
-def worker():
+def worker(*dtype):
     sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "step"))
     import torch
     import torch.distributed as dist
     from peers import Gpt2, VOCABULARY
-    from torch.distributed.fsdp import fully_shard
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
     from torch.distributed.device_mesh import init_device_mesh
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
     mesh = init_device_mesh("cpu", (2,))
     torch.manual_seed(1)
     model = Gpt2(SEQUENCE)
+    how = {"mesh": mesh}
+    if dtype:
+        how["mp_policy"] = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
     for block in model.blocks:
-        fully_shard(block, mesh=mesh)
-    fully_shard(model, mesh=mesh)
+        fully_shard(block, **how)
+    fully_shard(model, **how)
     optimizer = torch.optim.AdamW(model.parameters(), 1e-4)
     took = []
     for _ in range(STEPS):
         tokens = torch.randint(0, VOCABULARY, (2, SEQUENCE + 1))
         dist.barrier()
         start = time.perf_counter()
-        model(tokens[:, :-1], tokens[:, 1:]).backward()
+        model(tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad()
@@ -87,12 +90,14 @@ def table(names, rounds, seconds, beside):
 def main():
     what, *rest = sys.argv[1:]
     if what == "worker":
-        return worker()
+        return worker(*rest)
     if what == "zero":
         weft, rounds = rest[0], int((rest[1:] or ["3"])[0])
         return table(["ZeRO-1", "ZeRO-2", "ZeRO-3"], rounds, lambda name: weft_seconds(weft, name[-1]), "ZeRO-1")
     weft, python, rounds = rest[0], rest[1], int((rest[2:] or ["3"])[0])
-    table(["ZeRO-3", "FSDP2"], rounds, lambda name: torch_seconds(python) if name == "FSDP2" else weft_seconds(weft, 3), "FSDP2")
+    dtype = rest[3:4]
+    flags = [f"--{name}" for name in dtype]
+    table(["ZeRO-3", "FSDP2"], rounds, lambda name: torch_seconds(python, *dtype) if name == "FSDP2" else weft_seconds(weft, 3, *flags), "FSDP2")
 
 
 if __name__ == "__main__":

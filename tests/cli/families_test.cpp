@@ -307,7 +307,7 @@ TEST_P(DiffOfFamilies, tells_tensors_and_facts_in_which_runs_differ) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, DiffOfFamilies, ::testing::Values("bert", "t5"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& one) { return std::string(one.param); });
 
 TEST(OneStack, has_no_settings_of_two) {
   EXPECT_THAT(told_t5({"train", "gpt"}).err,

@@ -8,21 +8,19 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "weft/backend/open.h"
+#include "tests/train/heard.h"
 #include "weft/base/error.h"
 #include "weft/base/file.h"
-#include "weft/comm/solo.h"
 #include "weft/data/token_writer.h"
 #include "weft/report/jsonl.h"
 #include "weft/report/tensorboard.h"
 #include "weft/train/settings.h"
-#include "weft/train/trainer.h"
-#include "weft/train/validate.h"
 
 using namespace weft;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::ThrowsMessage;
+using namespace weft::testing;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 namespace {
 
@@ -46,59 +44,6 @@ TrainConfig tiny() {
   return c;
 }
 
-// Everything a run tells.
-struct Heard {
-  std::vector<report::StepRecord> steps;
-  std::vector<report::Evaluation> evaluations;
-  std::vector<report::Timers> timers;
-  Ending ending = Ending::finished;
-
-  template <class Of>
-  auto each(Of of) const {
-    std::vector<std::decay_t<decltype(of(steps[0]))>> out;
-    for (const report::StepRecord& step : steps) out.push_back(of(step));
-    return out;
-  }
-  std::vector<double> losses() const {
-    return each([](const report::StepRecord& s) { return s.losses.at(0).second; });
-  }
-};
-
-class Ear final : public report::Sink {
- public:
-  explicit Ear(Heard& heard) : heard_(heard) {}
-  const char* name() const override { return "the test"; }
-  void write(const report::StepRecord& step) override { heard_.steps.push_back(step); }
-  void write(const report::Evaluation& evaluation) override { heard_.evaluations.push_back(evaluation); }
-  void write(const report::Timers& timers) override { heard_.timers.push_back(timers); }
-
- private:
-  Heard& heard_;
-};
-
-struct More {
-  std::vector<std::unique_ptr<report::Sink>> sinks = {};
-  const std::atomic<bool>* asked = nullptr;
-  Log log = {};
-};
-
-Heard run(TrainConfig c, More more = {}) {
-  complete(c, 1);
-  const RunData data = open_run_data(c);
-  const auto device = open_device("cpu", {.threads = 1});
-  SoloCommunicator world;
-  const ProcessMesh mesh(ParallelLayout({}), world);
-  Heard heard;
-  more.sinks.push_back(std::make_unique<Ear>(heard));
-  report::Outlet outlet(std::move(more.sinks), 1000, [](const std::string& said) { ADD_FAILURE() << said; });
-  Trainer trainer(
-      c, data,
-      {.device = *device, .mesh = mesh, .log = more.log, .outlet = &outlet, .asked_to_stop = more.asked});
-  heard.ending = trainer.run();
-  outlet.drain();
-  return heard;
-}
-
 std::int64_t iteration(const report::StepRecord& step) { return step.iteration; }
 std::int64_t batch(const report::StepRecord& step) { return step.global_batch; }
 std::int64_t consumed(const report::StepRecord& step) { return step.consumed_samples; }
@@ -108,7 +53,7 @@ std::int64_t skipped(const report::StepRecord& step) { return step.skipped; }
 std::int64_t left_out(const report::StepRecord& step) { return step.skipped + step.not_finite; }
 
 std::string temporary(const std::string& name) {
-  const auto path = std::filesystem::path(testing::TempDir()) / ("loop_test_" + name);
+  const auto path = std::filesystem::path(::testing::TempDir()) / ("loop_test_" + name);
   std::filesystem::remove_all(path);
   return path.string();
 }
@@ -216,7 +161,7 @@ TEST(Loop, counts_every_sample_of_a_whole_validation_set_once) {
     c.eval.global = together;
     losses.push_back(run(c).evaluations.at(0).losses[0].second);
   }
-  EXPECT_THAT(losses, testing::Each(losses[0]));
+  EXPECT_THAT(losses, ::testing::Each(losses[0]));
 }
 
 TEST(Loop, tells_a_loss_for_each_of_several_validation_sets) {
@@ -248,7 +193,7 @@ TEST(Loop, leaves_out_iterations_but_not_their_samples) {
 
 TEST(Loop, stops_at_a_loss_that_is_not_finite_and_says_where_it_began) {
   EXPECT_THAT([] { (void)run(overflowing()); },
-              ThrowsMessage<Error>(testing::MatchesRegex(
+              ThrowsMessage<Error>(::testing::MatchesRegex(
                   "step 1: the loss is not finite, first seen after .*, samples [0-9]+; the weights are as "
                   "they were before")));
 }
@@ -357,16 +302,7 @@ TEST(Loop, tells_memory_at_its_interval) {
   log.flush();
   const std::string events = read_file(path);
   EXPECT_THAT(events, HasSubstr("memory after step 4: "));
-  EXPECT_THAT(events, testing::Not(HasSubstr("memory after step 3: ")));
-}
-
-TEST(Spikes, are_losses_ten_times_the_largest_of_the_first_hundred) {
-  SpikeWatch watch;
-  EXPECT_FALSE(watch.look(4).has_value());
-  for (int i = 1; i < 100; ++i) EXPECT_FALSE(watch.look(i == 50 ? 3 : 2).has_value());
-  EXPECT_FALSE(watch.look(40).has_value());
-  EXPECT_EQ(watch.look(40.1), 4);
-  EXPECT_FALSE(watch.look(3).has_value());
+  EXPECT_THAT(events, ::testing::Not(HasSubstr("memory after step 3: ")));
 }
 
 TEST(Loop, writes_a_line_of_json_a_step_and_events_for_tensorboard) {

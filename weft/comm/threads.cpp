@@ -35,8 +35,6 @@ Spoken spoken(Word word) {
       return Spoken::reduce_scatter;
     case Word::broadcast:
       return Spoken::broadcast;
-    case Word::all_to_all:
-      return Spoken::all_to_all;
     default:
       return Spoken::nothing;
   }
@@ -45,6 +43,23 @@ Spoken spoken(Word word) {
 /// How many rows go to each rank, and come.
 struct Lists {
   std::vector<std::int64_t> in, out;
+};
+
+/// Those of no word that is under way: taken again, so that a steady step asks the heap for none.
+class IdleLists {
+ public:
+  std::unique_ptr<Lists> take(std::span<const std::int64_t> in, std::span<const std::int64_t> out) {
+    if (idle_.empty()) idle_.push_back(std::make_unique<Lists>());
+    std::unique_ptr<Lists> lists = std::move(idle_.back());
+    idle_.pop_back();
+    lists->in.assign(in.begin(), in.end());
+    lists->out.assign(out.begin(), out.end());
+    return lists;
+  }
+  void put_back(std::unique_ptr<Lists> lists) { idle_.push_back(std::move(lists)); }
+
+ private:
+  std::vector<std::unique_ptr<Lists>> idle_;
 };
 
 class ThreadCommunicator final : public Communicator {
@@ -84,12 +99,19 @@ class ThreadCommunicator final : public Communicator {
     require_contiguous("all_to_all", out);
     require_contiguous("all_to_all", in);
     // The caller's lists need not outlive the call, and others read them until the word is finished.
-    auto lists =
-        std::make_unique<Lists>(Lists{{in_rows.begin(), in_rows.end()}, {out_rows.begin(), out_rows.end()}});
+    auto lists = idle_->take(in_rows, out_rows);
     Offer offer{.out = out.address(), .in = in.address(), .out_rows = lists->out, .in_rows = lists->in};
     offer.row_bytes = size_of(in.dtype());
     for (int i = 1; i < in.rank(); ++i) offer.row_bytes *= in.dim(i);
-    return begin({.word = Word::all_to_all, .dtype = in.dtype()}, offer, out, in, std::move(lists));
+    const std::int64_t number = join({.word = Word::all_to_all, .dtype = in.dtype()}, offer);
+    const Pulse::Wait wait{.word = Spoken::all_to_all, .circle = seat_, .number = number};
+    return Pending([circle = circle_, rank = rank_, number, out = out, in = in, pulse = watched(), wait,
+                    idle = idle_, lists = std::move(lists)]() mutable {
+      give_up_if_unwinding(*circle);
+      const Waiting waiting(pulse, wait);
+      circle->finish(rank, number);
+      idle->put_back(std::move(lists));
+    });
   }
 
   Pending send(const Tensor& x, int to, int tag) override {
@@ -143,14 +165,9 @@ class ThreadCommunicator final : public Communicator {
     return {.word = word, .circle = seat_, .peer = peer, .number = tag};
   }
   Pending begin(const Saying& saying, const Tensor& out, const Tensor& in) {
-    return begin(saying, {.out = out.address(), .in = in.address()}, out, in);
-  }
-  Pending begin(const Saying& saying, const Offer& offer, const Tensor& out, const Tensor& in,
-                std::unique_ptr<Lists> lists = nullptr) {
-    const std::int64_t number = join(saying, offer);
+    const std::int64_t number = join(saying, {.out = out.address(), .in = in.address()});
     const Pulse::Wait wait{.word = spoken(saying.word), .circle = seat_, .number = number};
-    return Pending([circle = circle_, rank = rank_, number, out = out, in = in, pulse = watched(), wait,
-                    lists = std::move(lists)] {
+    return Pending([circle = circle_, rank = rank_, number, out = out, in = in, pulse = watched(), wait] {
       give_up_if_unwinding(*circle);
       const Waiting waiting(pulse, wait);
       circle->finish(rank, number);
@@ -161,6 +178,7 @@ class ThreadCommunicator final : public Communicator {
   Pulse* watched() const { return std::this_thread::get_id() == trains_ ? &pulse_ : nullptr; }
 
   std::shared_ptr<Circle> circle_;
+  std::shared_ptr<IdleLists> idle_ = std::make_shared<IdleLists>();
   int rank_;
   Pulse& pulse_;
   std::thread::id trains_ = std::this_thread::get_id();

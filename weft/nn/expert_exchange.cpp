@@ -101,6 +101,12 @@ Exchange::Exchange(const ExpertRanks& ranks, const Tensor& counts, std::int64_t 
   const Counts all(ranks, counts, planned);
   count(all);
   group(all);
+  if (!ranks.exchange()) return;
+  Device& device = counts.device();
+  Written order(device, kept_);
+  if (device.holds_numbers()) order_by_rank(all, order.numbers());
+  if (!ranks.by_place()) home_ = homes(device, order.numbers());
+  order_ = order.done();
 }
 
 void Exchange::count(const Counts& counts) {
@@ -135,27 +141,31 @@ void Exchange::group(const Counts& counts) {
       for (int r = s * each; r < (s + 1) * each; ++r) sequences_.at[at + 1] += counts.of(r, first + e);
     }
     groups_.at[std::size_t(e) + 1] = sequences_.at[at];
-    if (!ranks_.exchange()) continue;
-    for (int r = 0; r < ranks_.ranks(); ++r) arriving_.push_back(counts.of(r, first + e));
   }
 }
 
 // Rows arrive by rank, then by expert. Experts want them by expert, then by rank; in exact mode by sequence,
 // then in the order of its tokens, whoever held them.
 void Exchange::arrange(const Tensor& places) {
-  if (!ranks_.exchange()) return;
+  if (!ranks_.by_place()) return;
   Device& device = places.device();
   Written order(device, kept_);
-  Written home(device, std::accumulate(returned_.begin(), returned_.end(), std::int64_t{0}));
-  const bool by_place = ranks_.by_place();
-  const Tensor arrived = by_place ? arrived_places(places) : Tensor();
+  const Tensor arrived = arrived_places(places);
   if (device.holds_numbers()) {
-    order_by_rank(order.numbers());
-    if (by_place) order_by_place(arrived, order.numbers());
-    find_homes(order.numbers(), home.numbers());
+    const HostView<std::int32_t> by_rank(order_);
+    const std::span<std::int32_t> numbers = order.numbers();
+    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = by_rank[std::int64_t(i)];
+    order_by_place(arrived, numbers);
   }
+  home_ = homes(device, order.numbers());
   order_ = order.done();
-  home_ = home.done();
+}
+
+/// Which rows of an order are those that came, so that they can go back.
+Tensor Exchange::homes(Device& device, std::span<const std::int32_t> order) const {
+  Written home(device, std::accumulate(returned_.begin(), returned_.end(), std::int64_t{0}));
+  if (device.holds_numbers()) find_homes(order, home.numbers());
+  return home.done();
 }
 
 Tensor Exchange::arrived_places(const Tensor& places) const {
@@ -165,14 +175,16 @@ Tensor Exchange::arrived_places(const Tensor& places) const {
   return came.view({kept_});
 }
 
-void Exchange::order_by_rank(std::span<std::int32_t> order) const {
+void Exchange::order_by_rank(const Counts& counts, std::span<std::int32_t> order) const {
   ByRank next{};  // the row of each rank that was not placed yet
   for (int r = 1; r < ranks_.ranks(); ++r)
     next[std::size_t(r)] = next[std::size_t(r) - 1] + from_[std::size_t(r) - 1];
+  const std::int64_t first = std::int64_t{ranks_.ep_of(ranks_.rank())} * groups_.count;
   std::size_t at = 0;
-  for (std::size_t i = 0; i < arriving_.size(); ++i)
-    for (std::int64_t rows = arriving_[i]; rows > 0; --rows)
-      order[at++] = std::int32_t(next[i % std::size_t(ranks_.ranks())]++);
+  for (int e = 0; e < groups_.count; ++e)
+    for (int r = 0; r < ranks_.ranks(); ++r)
+      for (std::int64_t i = counts.of(r, first + e); i > 0; --i)
+        order[at++] = std::int32_t(next[std::size_t(r)]++);
 }
 
 void Exchange::order_by_place(const Tensor& arrived, std::span<std::int32_t> order) const {

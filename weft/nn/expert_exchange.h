@@ -50,7 +50,7 @@ class Exchange {
   /// host reads everybody's here, once; where a device holds no numbers there are `planned` rows.
   Exchange(const ExpertRanks& ranks, const Tensor& counts, std::int64_t planned);
   /// Before any row goes. places i32 [rows]: where in the sequence each row's token stands, read where rows
-  /// go by place.
+  /// go by place, and then once more by the host.
   void arrange(const Tensor& places);
 
   /// Rows [n, c] in the order of all experts begin their way; what the rank does meanwhile is its affair.
@@ -73,8 +73,9 @@ class Exchange {
   void count(const Counts& counts);
   void group(const Counts& counts);
   Tensor arrived_places(const Tensor& places) const;
-  void order_by_rank(std::span<std::int32_t> order) const;
+  void order_by_rank(const Counts& counts, std::span<std::int32_t> order) const;
   void order_by_place(const Tensor& arrived, std::span<std::int32_t> order) const;
+  Tensor homes(Device& device, std::span<const std::int32_t> order) const;
   void find_homes(std::span<const std::int32_t> order, std::span<std::int32_t> home) const;
   Tensor copies_for_all(const Tensor& rows) const;
   std::span<const std::int64_t> all(const ByRank& by) const {
@@ -83,7 +84,6 @@ class Exchange {
 
   ExpertRanks ranks_;
   RowGroups groups_, sequences_;
-  std::vector<std::int64_t> arriving_;                       // rows by this rank's experts, then by rank
   ByRank to_{}, from_{};                                     // rows there
   ByRank returned_{}, received_{};                           // and back
   std::array<std::int64_t, most_expert_ranks + 1> block_{};  // where the rows for each ep rank start

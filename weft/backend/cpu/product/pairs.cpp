@@ -41,7 +41,8 @@ Problem in_words(Problem p) {
   return p;
 }
 
-PairEngine::PairEngine(fast::InstructionSet set, const PairLoops& pairs) : own_(set), loops_(product::loops(set)) {
+PairEngine::PairEngine(fast::InstructionSet set, const PairLoops& pairs)
+    : own_(set), loops_(product::loops(set)) {
   loops_.multiply = pairs.multiply;
   loops_.panel_from_rows = pairs.panel_from_rows;
   loops_.sixes = pairs.sixes;
@@ -49,7 +50,7 @@ PairEngine::PairEngine(fast::InstructionSet set, const PairLoops& pairs) : own_(
 
 std::unique_ptr<PairEngine> PairEngine::open(fast::InstructionSet set) {
   const PairLoops* pairs = pair_loops(set);
-  return pairs ? std::unique_ptr<PairEngine>(new PairEngine(set, *pairs)) : nullptr;
+  return pairs ? std::make_unique<PairEngine>(set, *pairs) : nullptr;
 }
 
 bool PairEngine::takes(const Problem& p) const {

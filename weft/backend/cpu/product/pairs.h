@@ -15,6 +15,7 @@ Problem in_words(Problem problem);
 /// are woven into one. The last of an odd number of k is added by itself.
 class PairEngine final : public Engine {
  public:
+  PairEngine(fast::InstructionSet set, const PairLoops& pairs);
   /// Null where the set has no such instruction.
   static std::unique_ptr<PairEngine> open(fast::InstructionSet set);
   const char* name() const override { return "own, in pairs"; }
@@ -23,8 +24,6 @@ class PairEngine final : public Engine {
   void run(const Problem& problem, int threads, float* workspace) override;
 
  private:
-  PairEngine(fast::InstructionSet set, const PairLoops& pairs);
-
   OwnEngine own_;
   Loops loops_;
 };
