@@ -144,7 +144,7 @@ TEST(Fit, names_the_size_that_makes_a_run_large) {
                 }},
            Case{"batch.micro", [](TrainConfig& c) { c.batch.micro = c.batch.global = 2'147'483'647; }},
            Case{"batch.global", [](TrainConfig& c) { c.batch.global = 1'000'000; }},
-           Case{"eval.global", [](TrainConfig& c) { c.eval.global = 900'000; }},
+           Case{"eval.global", [](TrainConfig& c) { c.eval.global = 800'000; }},
            Case{"model.experts.ffn_hidden",
                 [](TrainConfig& c) {
                   c.model.experts.count = 8;
