@@ -144,7 +144,11 @@ TEST(Fit, names_the_size_that_makes_a_run_large) {
                 }},
            Case{"batch.micro", [](TrainConfig& c) { c.batch.micro = c.batch.global = 2'147'483'647; }},
            Case{"batch.global", [](TrainConfig& c) { c.batch.global = 1'000'000; }},
-           Case{"eval.global", [](TrainConfig& c) { c.eval.global = 800'000; }},
+           Case{"eval.global",
+                [](TrainConfig& c) {
+                  c.model.sequence = 4;
+                  c.eval.global = 1'000'000;
+                }},
            Case{"model.experts.ffn_hidden",
                 [](TrainConfig& c) {
                   c.model.experts.count = 8;
