@@ -144,11 +144,6 @@ TEST(Fit, names_the_size_that_makes_a_run_large) {
                 }},
            Case{"batch.micro", [](TrainConfig& c) { c.batch.micro = c.batch.global = 2'147'483'647; }},
            Case{"batch.global", [](TrainConfig& c) { c.batch.global = 1'000'000; }},
-           Case{"eval.global",
-                [](TrainConfig& c) {
-                  c.model.sequence = 4;
-                  c.eval.global = 1'000'000;
-                }},
            Case{"model.experts.ffn_hidden",
                 [](TrainConfig& c) {
                   c.model.experts.count = 8;
@@ -160,6 +155,16 @@ TEST(Fit, names_the_size_that_makes_a_run_large) {
                 ThrowsMessage<Error>(HasSubstr(text("; {", large.field, "} "))))
         << large.field;
   }
+}
+
+// Whose samples take room as a sequence's tokens do: sequences that cannot be much shorter leave it to them.
+TEST(Fit, names_the_samples_of_an_evaluation) {
+  const TrainConfig c = run_of(64, 1, [](TrainConfig& config) {
+    config.model.sequence = 4;
+    config.eval.global = 1'000'000;
+  });
+  const std::int64_t room = overhead_of_a_process() + (10 << 20);
+  EXPECT_THAT([&] { fit(c, room); }, ThrowsMessage<Error>(HasSubstr("; {eval.global} ")));
 }
 
 // A tokenizer has the words that it has.
