@@ -81,8 +81,18 @@ inline void exchange_rows(Communicator& circle, Device& device, Draws& draws, By
     out_rows += taken.back();
   }
   const Tensor in = random(device, draws.mine, in_rows * 3, Dtype::f32), out = empty(device, {out_rows, 3});
-  circle.all_to_all(out, in.view({in_rows, 3}), given, taken).wait();
+  const Tensor letter = random(device, draws.mine, 1, Dtype::f32);
+  const auto trade = [&] { return circle.all_to_all(out, in.view({in_rows, 3}), given, taken); };
+  // The others join when they have heard from the first, which does not wait for them in between.
+  std::vector<Pending> letters;
+  if (circle.rank() > 0) circle.recv(letter, 0, 71).wait();
+  Pending traded = trade();
+  given = taken = {};
+  for (int r = 1; circle.rank() == 0 && r < n; ++r) letters.push_back(circle.send(letter, r, 71));
+  traded.wait();
+  for (Pending& sent : letters) sent.wait();
   keep(said, out);
+  keep(said, letter);
 }
 
 /// The same bytes of every communicator.
