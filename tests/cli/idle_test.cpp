@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
+#include "tests/support/temporary.h"
 #include "weft/base/format.h"
 #include "weft/cli/dialect.h"
 #include "weft/cli/dry_run.h"
@@ -80,6 +83,15 @@ TEST(Idle, flags_of_the_model_wait_for_its_form) {
       Case{"--padded-vocab-size 1000 --make-vocab-size-divisible-by 64", "--make-vocab-size-divisible-by",
            "--padded-vocab-size says how many rows are stored"},
   });
+}
+
+TEST(Idle, no_warm_up_is_needed_to_start_as_deepspeed_does) {
+  const support::TemporaryDirectory folder;
+  const std::string file = (folder / "ds.json").string();
+  std::ofstream(file)
+      << R"({"scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 1e-4, "cycle_max_lr": 1e-3}}})";
+  EXPECT_THAT(said("--deepspeed --deepspeed_config " + file),
+              ::testing::Not(::testing::HasSubstr("only a warm-up starts there")));
 }
 
 TEST(Idle, flags_of_schedules_wait_for_what_changes) {

@@ -57,8 +57,10 @@ inline bool never_evaluates(const TrainConfig& c) { return !evaluates(c); }
 inline bool no_tokenizer(const TrainConfig& c) { return c.data.tokenizer.type.empty(); }
 inline bool no_decay(const TrainConfig& c) { return c.rate.style == RateStyle::constant; }
 inline bool no_end_of_decay(const TrainConfig& c) { return no_decay(c) && !c.rate.warmup_fraction; }
+/// DeepSpeed's schedules start there with a warm-up or without one.
 inline bool no_warmup(const TrainConfig& c) {
   const RateConfig& r = c.rate;
+  if (counts_steps(r.style)) return false;
   return r.warmup_iterations + r.warmup_samples + r.warmup_tokens == 0 && r.warmup_fraction.value_or(0) == 0;
 }
 inline bool latent(const TrainConfig& c) { return c.model.latent.on; }
