@@ -9,24 +9,19 @@ namespace weft {
 
 std::int64_t Sent::total() const { return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0}); }
 
-void CountedCommunicator::charge(const Communicator& circle, Sent& sent) {
-  for (CountedCommunicator* child : children_)
-    if (child == &circle) child->charge_here(sent);
-}
-
 Pending CountedCommunicator::all_reduce(const Tensor& x, Reduce how) {
   count(Traffic::sums, others_part(2 * x.bytes()));
-  return inner_.all_reduce(x, how);
+  return inner().all_reduce(x, how);
 }
 
 Pending CountedCommunicator::all_gather(const Tensor& full, const Tensor& shard) {
   count(Traffic::gathered, others_part(full.bytes()));
-  return inner_.all_gather(full, shard);
+  return inner().all_gather(full, shard);
 }
 
 Pending CountedCommunicator::reduce_scatter(const Tensor& shard, const Tensor& full) {
   count(Traffic::sums, others_part(full.bytes()));
-  return inner_.reduce_scatter(shard, full);
+  return inner().reduce_scatter(shard, full);
 }
 
 Pending CountedCommunicator::all_to_all(const Tensor& out, const Tensor& in,
@@ -37,23 +32,17 @@ Pending CountedCommunicator::all_to_all(const Tensor& out, const Tensor& in,
   for (std::size_t r = 0; r < in_rows.size(); ++r)
     if (int(r) != rank()) others += in_rows[r];
   if (rows > 0) count(Traffic::traded, others * exact(in.bytes(), rows));
-  return inner_.all_to_all(out, in, in_rows, out_rows);
+  return inner().all_to_all(out, in, in_rows, out_rows);
 }
 
 Pending CountedCommunicator::broadcast(const Tensor& x, int root) {
   if (root == rank() && size() > 1) count(Traffic::handed_on, x.bytes());
-  return inner_.broadcast(x, root);
+  return inner().broadcast(x, root);
 }
 
 Pending CountedCommunicator::send(const Tensor& x, int to, int tag) {
   count(Traffic::handed_on, x.bytes());
-  return inner_.send(x, to, tag);
-}
-
-std::unique_ptr<Communicator> CountedCommunicator::split(int color, int key) {
-  auto child = std::make_unique<CountedCommunicator>(inner_.split(color, key), *sent_);
-  children_.push_back(child.get());
-  return child;
+  return inner().send(x, to, tag);
 }
 
 }  // namespace weft

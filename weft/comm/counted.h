@@ -3,10 +3,8 @@
 
 #include <array>
 #include <cstdint>
-#include <memory>
-#include <vector>
 
-#include "weft/comm/communicator.h"
+#include "weft/comm/passing.h"
 
 namespace weft {
 
@@ -24,29 +22,12 @@ struct Sent {
   bool operator==(const Sent&) const = default;
 };
 
-/// Speaks through `inner`, and adds what leaves to an account, which is its own until it is given one.
-/// Circles that are split off it inherit that. Both outlive it. Texts that hosts tell one another are not
+/// Speaks through another, and adds what leaves to its account. Texts that hosts tell one another are not
 /// counted.
-class CountedCommunicator final : public Communicator {
+class CountedCommunicator final : public ChargedCommunicator<CountedCommunicator, Sent> {
  public:
-  explicit CountedCommunicator(Communicator& inner) : inner_(inner) {}
-  /// Of a circle that lives as long as this.
-  CountedCommunicator(std::unique_ptr<Communicator> inner, Sent& sent)
-      : owned_(std::move(inner)), inner_(*owned_), sent_(&sent) {}
-  CountedCommunicator(const CountedCommunicator&) = delete;
-  CountedCommunicator& operator=(const CountedCommunicator&) = delete;
+  using ChargedCommunicator::ChargedCommunicator;
 
-  /// To whom `circle`, which was split off this one, adds from now on; nothing happens where it was not.
-  void charge(const Communicator& circle, Sent& sent);
-  void charge_here(Sent& sent) { sent_ = &sent; }
-
-  int rank() const override { return inner_.rank(); }
-  int size() const override { return inner_.size(); }
-  Pulse* pulse() const override { return inner_.pulse(); }
-  const char* carrier() const override { return inner_.carrier(); }
-  bool adds_as_trees() const override { return inner_.adds_as_trees(); }
-  std::vector<std::string> tell_all(const std::string& mine) override { return inner_.tell_all(mine); }
-  void agree(std::span<double> numbers, Reduce how) override { inner_.agree(numbers, how); }
   Pending all_reduce(const Tensor& x, Reduce how) override;
   Pending all_gather(const Tensor& full, const Tensor& shard) override;
   Pending reduce_scatter(const Tensor& shard, const Tensor& full) override;
@@ -54,19 +35,11 @@ class CountedCommunicator final : public Communicator {
                      std::span<const std::int64_t> out_rows) override;
   Pending broadcast(const Tensor& x, int root) override;
   Pending send(const Tensor& x, int to, int tag) override;
-  Pending recv(const Tensor& x, int from, int tag) override { return inner_.recv(x, from, tag); }
-  void barrier() override { inner_.barrier(); }
-  std::unique_ptr<Communicator> split(int color, int key) override;
+  Pending recv(const Tensor& x, int from, int tag) override { return inner().recv(x, from, tag); }
 
  private:
-  void count(Traffic what, std::int64_t bytes) { sent_->bytes[std::size_t(what)] += bytes; }
+  void count(Traffic what, std::int64_t bytes) { account()->bytes[std::size_t(what)] += bytes; }
   std::int64_t others_part(std::int64_t bytes) const { return bytes * (size() - 1) / size(); }
-
-  std::unique_ptr<Communicator> owned_;
-  Communicator& inner_;
-  Sent own_;
-  Sent* sent_ = &own_;
-  std::vector<CountedCommunicator*> children_;
 };
 
 }  // namespace weft

@@ -32,43 +32,43 @@ Tensor HostCommunicator::brought(const char* word, const Tensor& x) const {
 
 Pending HostCommunicator::all_reduce(const Tensor& x, Reduce how) {
   const Tensor mine = brought("all_reduce", x);
-  return ending(words_.all_reduce(mine, how), mine, mine, x);
+  return ending(inner().all_reduce(mine, how), mine, mine, x);
 }
 
 Pending HostCommunicator::all_gather(const Tensor& full, const Tensor& shard) {
   const Tensor mine = brought("all_gather", shard), all = room_for("all_gather", full);
-  return ending(words_.all_gather(all, mine), mine, all, full);
+  return ending(inner().all_gather(all, mine), mine, all, full);
 }
 
 Pending HostCommunicator::reduce_scatter(const Tensor& shard, const Tensor& full) {
   const Tensor mine = brought("reduce_scatter", full), part = room_for("reduce_scatter", shard);
-  return ending(words_.reduce_scatter(part, mine), mine, part, shard);
+  return ending(inner().reduce_scatter(part, mine), mine, part, shard);
 }
 
 Pending HostCommunicator::all_to_all(const Tensor& out, const Tensor& in,
                                      std::span<const std::int64_t> in_rows,
                                      std::span<const std::int64_t> out_rows) {
   const Tensor mine = brought("all_to_all", in), theirs = room_for("all_to_all", out);
-  return ending(words_.all_to_all(theirs, mine, in_rows, out_rows), mine, theirs, out);
+  return ending(inner().all_to_all(theirs, mine, in_rows, out_rows), mine, theirs, out);
 }
 
 Pending HostCommunicator::broadcast(const Tensor& x, int root) {
   const Tensor mine = rank() == root ? brought("broadcast", x) : room_for("broadcast", x);
-  return ending(words_.broadcast(mine, root), mine, mine, rank() == root ? Tensor() : x);
+  return ending(inner().broadcast(mine, root), mine, mine, rank() == root ? Tensor() : x);
 }
 
 Pending HostCommunicator::send(const Tensor& x, int to, int tag) {
   const Tensor mine = brought("send", x);
-  return ending(words_.send(mine, to, tag), mine, mine, {});
+  return ending(inner().send(mine, to, tag), mine, mine, {});
 }
 
 Pending HostCommunicator::recv(const Tensor& x, int from, int tag) {
   const Tensor mine = room_for("recv", x);
-  return ending(words_.recv(mine, from, tag), mine, mine, x);
+  return ending(inner().recv(mine, from, tag), mine, mine, x);
 }
 
 std::unique_ptr<Communicator> HostCommunicator::split(int color, int key) {
-  return std::make_unique<HostCommunicator>(words_.split(color, key), host_);
+  return std::make_unique<HostCommunicator>(inner().split(color, key), host_);
 }
 
 }  // namespace weft

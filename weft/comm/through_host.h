@@ -2,31 +2,19 @@
 // copied there, said by another circle, and copied back.
 #pragma once
 
-#include <memory>
-
-#include "weft/comm/communicator.h"
+#include "weft/comm/passing.h"
 
 namespace weft {
 
 /// Sums are those of the circle it speaks by, so they have its bits. The host waits for the device where a
 /// word begins, and for the other ranks where its result is waited for. `words` and `host`, whose memory the
 /// host reads, outlive it and every word.
-class HostCommunicator final : public Communicator {
+class HostCommunicator final : public PassingCommunicator {
  public:
-  HostCommunicator(Communicator& words, Device& host) : words_(words), host_(host) {}
+  HostCommunicator(Communicator& words, Device& host) : PassingCommunicator(words), host_(host) {}
   /// Of a circle that lives as long as this.
   HostCommunicator(std::unique_ptr<Communicator> words, Device& host)
-      : owned_(std::move(words)), words_(*owned_), host_(host) {}
-  HostCommunicator(const HostCommunicator&) = delete;
-  HostCommunicator& operator=(const HostCommunicator&) = delete;
-
-  int rank() const override { return words_.rank(); }
-  int size() const override { return words_.size(); }
-  Pulse* pulse() const override { return words_.pulse(); }
-  const char* carrier() const override { return words_.carrier(); }
-  bool adds_as_trees() const override { return words_.adds_as_trees(); }
-  std::vector<std::string> tell_all(const std::string& mine) override { return words_.tell_all(mine); }
-  void agree(std::span<double> numbers, Reduce how) override { words_.agree(numbers, how); }
+      : PassingCommunicator(std::move(words)), host_(host) {}
 
   Pending all_reduce(const Tensor& x, Reduce how) override;
   Pending all_gather(const Tensor& full, const Tensor& shard) override;
@@ -36,7 +24,6 @@ class HostCommunicator final : public Communicator {
   Pending broadcast(const Tensor& x, int root) override;
   Pending send(const Tensor& x, int to, int tag) override;
   Pending recv(const Tensor& x, int from, int tag) override;
-  void barrier() override { words_.barrier(); }
   std::unique_ptr<Communicator> split(int color, int key) override;
 
  private:
@@ -44,8 +31,6 @@ class HostCommunicator final : public Communicator {
   Tensor room_for(const char* word, const Tensor& x) const;
   Tensor brought(const char* word, const Tensor& x) const;
 
-  std::unique_ptr<Communicator> owned_;
-  Communicator& words_;
   Device& host_;
 };
 
