@@ -4,8 +4,8 @@
 // No product and sum are fused here: normal numbers have bits of their own, the same on every backend.
 #include "weft/backend/cuda/drops.h"
 #include "weft/backend/cuda/kernels.h"
-#include "weft/backend/cuda/normal_pair.h"
 #include "weft/backend/cuda/pointwise.h"
+#include "weft/base/normal_pair.h"
 
 namespace weft {
 namespace {
