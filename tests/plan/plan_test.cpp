@@ -43,7 +43,8 @@ DeviceOptions options(const TrainConfig& c) {
 }
 
 Plan planned(const TrainConfig& c) {
-  return plan_run(c, [&c] { return open_device("meta", options(c)); });
+  return plan_run(
+      c, [&c] { return open_device("meta", options(c)); }, PlanFor::messages);
 }
 
 /// Of `b` samples.

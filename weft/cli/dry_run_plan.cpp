@@ -137,7 +137,7 @@ std::string plan_text(const TrainConfig& c, const Launched& launched) {
     return fmt::format("about {} parameters; {}  more than {} of memory\n",
                        human_count(training_flops(c.model, 1) / 6), step,
                        human_bytes(std::int64_t(std::min(bytes_at_least(c), 9e18))));
-  const Plan plan = plan_run(c, counter_of(c, launched));
+  const Plan plan = plan_run(c, counter_of(c, launched), PlanFor::messages);
   const ParameterCount& count = plan.parameters;
   const std::string active =
       count.idle > 0 ? fmt::format(", {} of them active for a token", human_count(double(count.active())))
@@ -154,7 +154,7 @@ nlohmann::ordered_json plan_json(const TrainConfig& c, const Launched& launched)
     out["bytes_at_least"] = bytes_at_least(c);
     return out;
   }
-  const Plan plan = plan_run(c, counter_of(c, launched));
+  const Plan plan = plan_run(c, counter_of(c, launched), PlanFor::messages);
   out["parameters"] = plan.parameters.total();
   if (plan.parameters.idle > 0) out["active_parameters"] = plan.parameters.active();
   out["memory"] = Json::array();

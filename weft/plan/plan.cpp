@@ -134,6 +134,12 @@ std::vector<Tensor> further_sums(const Replica& replica, int levels) {
 
 enum class Load : std::uint8_t { even, crowded };
 
+struct CountOrder {
+  const OpenCounter& open;
+  PlanFor what = PlanFor::memory;
+  Load load = Load::even;
+};
+
 struct Counted {
   MemoryMeter memory;
   std::int64_t training = 0;  // at most, before anything is evaluated; of a run that trains
@@ -177,9 +183,8 @@ void evaluate(Replica& replica, const TrainConfig& c) {
   replica.evaluate(batches.some, sums, together);
 }
 
-Counted count(const TrainConfig& c, int stage, const Colors& colors, const OpenCounter& open,
-              Load load = Load::even) {
-  const auto device = open();
+Counted count(const TrainConfig& c, int stage, const Colors& colors, const CountOrder& order) {
+  const auto device = order.open();
   const ParallelLayout layout = layout_of(c.parallel);
   QuietWorld world(layout.rank(counted(layout, stage)), colors);
   CountedCommunicator counts(world);
@@ -188,7 +193,7 @@ Counted count(const TrainConfig& c, int stage, const Colors& colors, const OpenC
   charge(counts, mesh, sent);
   ReplicaConfig config = replica_config(c);
   config.model.token_drop = {};  // the last steps see more than those that are counted: all, at most
-  config.crowded = load == Load::crowded;
+  config.crowded = order.load == Load::crowded;
   Replica replica(config, {*device, mesh});
   // A step's batches and sums lie there until the next one, and evaluations come between.
   Microbatches batches;
@@ -204,7 +209,7 @@ Counted count(const TrainConfig& c, int stage, const Colors& colors, const OpenC
     }
   }
   Counted out{.memory = {}, .training = device->memory().total_peak};
-  if (!c.eval.skip_train) {
+  if (!c.eval.skip_train && order.what == PlanFor::messages) {
     // Before anything is evaluated: near ranks then know the weights, and a step would send less.
     out.tied = tied_copies(replica.weights());
     out.sends = sent_in_a_step(replica, c, batches.some, microbatches_of(c), sent);
@@ -218,7 +223,7 @@ Counted count(const TrainConfig& c, int stage, const Colors& colors, const OpenC
 
 }  // namespace
 
-Plan plan_run(const TrainConfig& c, const OpenCounter& open) {
+Plan plan_run(const TrainConfig& c, const OpenCounter& open, PlanFor what) {
   if (!countable(c)) fail(Kind::internal, "plan: numbers are too large to be counted");
   Plan plan{.parameters = count_parameters(c.model),
             .tokens = c.batch.global * c.model.sequence,
@@ -229,7 +234,7 @@ Plan plan_run(const TrainConfig& c, const OpenCounter& open) {
   std::vector<Volumes> sends;
   std::vector<std::vector<TiedCopy>> tied;
   for (int stage = 0; stage < c.parallel.pp; ++stage) {
-    const Counted counted = count(c, stage, colors, open);
+    const Counted counted = count(c, stage, colors, {.open = open, .what = what});
     sends.push_back(counted.sends);
     tied.push_back(counted.tied);
     const bool alike = !plan.kinds.empty() && plan.kinds.back().memory == counted.memory;
@@ -242,7 +247,8 @@ Plan plan_run(const TrainConfig& c, const OpenCounter& open) {
                             .on_disk = counted.on_disk,
                             .sends = {}});
     if (c.parallel.ep * c.parallel.etp > 1 && c.model.experts.count > 0 && !alike)
-      plan.kinds.back().crowded = count(c, stage, colors, open, Load::crowded).memory.total_peak;
+      plan.kinds.back().crowded =
+          count(c, stage, colors, {.open = open, .load = Load::crowded}).memory.total_peak;
     plan.kinds.back().last = stage;
     plan.kinds.back().ranks += twins;
   }

@@ -27,7 +27,8 @@ struct KindOfRank {
   std::int64_t on_disk = 0;   // of a rank's optimizer states
   /// At most, where routers send all that they can to this rank's experts; 0 where nothing travels.
   std::int64_t crowded = 0;
-  Volumes sends;  // of a rank, in a step at its largest batch, at most; of experts, with even loads
+  /// Where it was asked for: of a rank, in a step at its largest batch, at most; of experts, with even loads.
+  Volumes sends;
 };
 
 struct Plan {
@@ -37,8 +38,12 @@ struct Plan {
   std::vector<KindOfRank> kinds;
 };
 
+/// What is asked of a plan: whether a run has room, or what its ranks send besides, for which some take
+/// another step or two.
+enum class PlanFor : std::uint8_t { memory, messages };
+
 /// Of a completed configuration that is countable().
-Plan plan_run(const TrainConfig& config, const OpenCounter& open);
+Plan plan_run(const TrainConfig& config, const OpenCounter& open, PlanFor what = PlanFor::memory);
 
 /// Weights, gradients and optimizer of all ranks that hold one model, and the least that a microbatch's
 /// activations take, in arithmetic that cannot overflow.
