@@ -43,11 +43,11 @@ double decays(const RateCycle& c, double finished) {
 
 /// How far up the cycle is, from 0 to 1 and back.
 double height(const RateCycle& c, double finished) {
-  const double up = double(c.up), down = double(c.down.value_or(c.up)), whole = up + down;
+  const double up = double(c.up), whole = steps_of(c);
   const double at = std::fmod(finished, whole);
   const bool rises = at <= up;
   const double stairs = double(rises ? c.stairs_up : c.stairs_down.value_or(c.stairs_up));
-  const double way = rises ? at : whole - at, length = rises ? up : down;
+  const double way = rises ? at : whole - at, length = rises ? up : whole - up;
   return stairs > 0 ? std::floor(way * stairs / length) / stairs : way / length;
 }
 
