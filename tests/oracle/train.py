@@ -2,7 +2,7 @@
 """Twenty steps of AdamW, by weft, by transformers and by megatron-core's own GPTModel, from the same weights on the same samples:
 train.py WEFT [--cases N] [--seed S]. Random small GPT-2-like and Llama-like configurations. The losses and gradient norms of all
 steps and the weights after them must agree. Needs torch, transformers and megatron-core (`make oracle` installs them)."""
-import argparse, functools, importlib.util, json, pathlib, random, subprocess, sys, tempfile, warnings
+import argparse, functools, importlib.util, json, pathlib, random, sys, tempfile, warnings
 
 warnings.filterwarnings("ignore")
 import numpy
@@ -15,7 +15,9 @@ from megatron.core.models.gpt.gpt_layer_specs import get_gpt_layer_local_spec
 from megatron.core.transformer import TransformerConfig
 from torch.nn import functional as F
 
-STEPS, WARM, RATE, DECAY, GLOBAL, MICRO = 20, 5, 3e-3, 0.1, 4, 2
+from recipe import DECAY, GLOBAL, MICRO, STEPS, WARM, run, steps
+
+RATE = 3e-3
 peers = importlib.util.spec_from_file_location("peers", pathlib.Path(__file__).parents[2] / "bench/step/peers.py")
 PEERS = importlib.util.module_from_spec(peers)
 peers.loader.exec_module(PEERS)
@@ -95,35 +97,6 @@ def renamed(weights, shape):
     return out
 
 
-def steps(model, loss_of, samples):
-    """Megatron's recipe with torch's AdamW: the mean over microbatches, clipping to 1, no decay of biases and gains."""
-    wide = [p for p in model.parameters() if p.dim() > 1]
-    thin = [p for p in model.parameters() if p.dim() == 1]
-    adam = torch.optim.AdamW([{"params": wide, "weight_decay": DECAY}, {"params": thin, "weight_decay": 0.0}], betas=(0.9, 0.999), eps=1e-8)
-    losses, norms = [], []
-    for step in range(STEPS):
-        for group in adam.param_groups:
-            group["lr"] = RATE * min(1.0, step / WARM)
-        rows = samples[step * GLOBAL:(step + 1) * GLOBAL]
-        parts = []
-        for at in range(0, GLOBAL, MICRO):
-            tokens, labels = (torch.tensor([r[key] for r in rows[at:at + MICRO]]) for key in ("tokens", "labels"))
-            parts.append(loss_of(tokens, labels))
-            (parts[-1] * MICRO / GLOBAL).backward()
-        losses.append(sum(p.item() for p in parts) / len(parts))
-        norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0).item())
-        adam.step()
-        adam.zero_grad()
-    return losses, norms
-
-
-def run(*words):
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(map(str, words))}\n{done.stderr}")
-    return done.stdout
-
-
 def by_weft(weft, folder, shape):
     """Losses and norms, the samples of the run, and the weights after it as transformers names them."""
     flags = ["--load", folder / "model", "--finetune", "--use-checkpoint-args", "--data-path", folder / "text", "--split", "1,0,0", "--seq-length",
@@ -163,8 +136,8 @@ def compare(weft, folder, seed):
     other.load_state_dict({k: v.clone() for k, v in renamed(model.state_dict(), shape).items()}, strict=False)
     positions = torch.arange(shape["sequence"]).expand(MICRO, -1)
     mask = torch.ones(1, 1, shape["sequence"], shape["sequence"], dtype=torch.bool).triu(1)
-    found = {"transformers": steps(model, lambda x, y: F.cross_entropy(model(x).logits.flatten(0, 1), y.flatten()), samples),
-             "megatron-core": steps(other, lambda x, y: other(x, positions, mask, labels=y).mean(), samples)}
+    found = {"transformers": steps(model, lambda x: F.cross_entropy(model(x["tokens"]).logits.flatten(0, 1), x["labels"].flatten()), samples, RATE),
+             "megatron-core": steps(other, lambda x: other(x["tokens"], positions, mask, labels=x["labels"]).mean(), samples, RATE)}
     print(f"seed {seed}: {shape}")
     for name, (their_losses, their_norms) in found.items():
         a, b = apart(losses, their_losses), apart(norms, their_norms)

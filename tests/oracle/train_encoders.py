@@ -3,7 +3,7 @@
 train_encoders.py WEFT [--cases N] [--seed S]. Random small BERTs (with and without the binary head) and T5s, with learned, rotary and, of
 a T5, relative positions. Losses and gradient norms of all steps and the weights after them must agree. Needs torch and megatron-core
 (`make oracle` installs them)."""
-import argparse, functools, importlib.util, json, pathlib, random, subprocess, sys, tempfile, warnings
+import argparse, functools, importlib.util, json, pathlib, random, sys, tempfile, warnings
 
 warnings.filterwarnings("ignore")
 import numpy
@@ -19,7 +19,9 @@ from megatron.core.transformer.torch_norm import WrappedTorchNorm
 from megatron.core.transformer.transformer_block import TransformerBlockSubmodules
 from torch.nn import functional as F
 
-STEPS, BEFORE, WARM, RATE, DECAY, GLOBAL, MICRO = 20, 4, 5, 1e-3, 0.1, 4, 2
+from recipe import DECAY, GLOBAL, MICRO, STEPS, WARM, run, steps
+
+BEFORE, RATE = 4, 1e-3
 peers = importlib.util.spec_from_file_location("peers", pathlib.Path(__file__).parents[2] / "bench/step/peers.py")
 PEERS = importlib.util.module_from_spec(peers)
 peers.loader.exec_module(PEERS)
@@ -150,35 +152,6 @@ def loss_of(model, shape):
     return bert if shape["family"] == "bert" else t5
 
 
-def steps(model, loss, samples):
-    """Megatron's recipe with torch's AdamW: the mean over microbatches, clipping to 1, no decay of biases and gains."""
-    named = list(model.named_parameters())
-    wide, thin = ([p for _, p in named if (p.dim() > 1) == matrix] for matrix in (True, False))
-    adam = torch.optim.AdamW([{"params": wide, "weight_decay": DECAY}, {"params": thin, "weight_decay": 0.0}], betas=(0.9, 0.999), eps=1e-8)
-    losses, norms = [], []
-    for step in range(STEPS):
-        for group in adam.param_groups:
-            group["lr"] = RATE * min(1.0, step / WARM)
-        rows = samples[step * GLOBAL:(step + 1) * GLOBAL]
-        told = 0
-        for at in range(0, GLOBAL, MICRO):
-            part = loss({key: torch.tensor([r[key] for r in rows[at:at + MICRO]]) for key in rows[0] if isinstance(rows[0][key], list)})
-            (part * MICRO / GLOBAL).backward()
-            told += part.item() * MICRO / GLOBAL
-        losses.append(told)
-        norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0).item())
-        adam.step()
-        adam.zero_grad()
-    return losses, norms
-
-
-def run(*words):
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(map(str, words))}\n{done.stderr}")
-    return done.stdout
-
-
 def by_weft(weft, folder, shape):
     """The weights that both begin with, our objectives and norms, the samples, and our weights in the end."""
     family, flags = shape["family"], flags_of(shape)
@@ -222,7 +195,7 @@ def compare(weft, folder, seed):
     missing = [name for name in missing if name in dict(model.named_parameters())]  # a T5 names some of its modules twice
     if missing or unexpected:
         sys.exit(f"  weights do not fit: {missing} {unexpected}")
-    losses, norms = steps(model, loss_of(model, shape), samples)
+    losses, norms = steps(model, loss_of(model, shape), samples, RATE)
     ours = [line["lm_loss"] + line.get("sop_loss", 0) for line in lines]
     if shape["family"] == "t5":  # told is the mean over the step's tokens, differentiated the mean over microbatches
         counts = [[sum(map(sum, (r["loss_mask"] for r in samples[i:i + MICRO]))) for i in range(k * GLOBAL, (k + 1) * GLOBAL, MICRO)] for k in range(STEPS)]

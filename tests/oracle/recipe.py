@@ -1,0 +1,35 @@
+"""What the oracles of training share: Megatron's recipe by torch, and a program's run. For train.py and train_encoders.py."""
+import subprocess, sys
+
+import torch
+
+STEPS, WARM, DECAY, GLOBAL, MICRO = 20, 5, 0.1, 4, 2
+
+
+def steps(model, loss_of, samples, rate):
+    """Losses and gradient norms with torch's AdamW: the mean over microbatches, clipping to 1, no decay of biases and gains.
+    loss_of takes a microbatch: a tensor for each list of a sample."""
+    wide, thin = ([p for p in model.parameters() if (p.dim() > 1) == matrix] for matrix in (True, False))
+    adam = torch.optim.AdamW([{"params": wide, "weight_decay": DECAY}, {"params": thin, "weight_decay": 0.0}], betas=(0.9, 0.999), eps=1e-8)
+    losses, norms = [], []
+    for step in range(STEPS):
+        for group in adam.param_groups:
+            group["lr"] = rate * min(1.0, step / WARM)
+        rows = samples[step * GLOBAL:(step + 1) * GLOBAL]
+        told = 0
+        for at in range(0, GLOBAL, MICRO):
+            part = loss_of({key: torch.tensor([r[key] for r in rows[at:at + MICRO]]) for key in rows[0] if isinstance(rows[0][key], list)})
+            (part * MICRO / GLOBAL).backward()
+            told += part.item() * MICRO / GLOBAL
+        losses.append(told)
+        norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0).item())
+        adam.step()
+        adam.zero_grad()
+    return losses, norms
+
+
+def run(*words):
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, words))}\n{done.stderr}")
+    return done.stdout
