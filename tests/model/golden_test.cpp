@@ -4,6 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/model/golden_weights.h"
 #include "tests/support/source_dir.h"
 #include "tests/support/tiny.h"
 #include "weft/nn/heads.h"
@@ -18,12 +19,6 @@ namespace {
 
 constexpr std::int64_t rows = 2, sequence = 16;
 constexpr int steps = 20;
-
-std::uint32_t mix(std::uint32_t x) {
-  x = (x ^ (x >> 16)) * 0x45D9F3BU;
-  x = (x ^ (x >> 16)) * 0x45D9F3BU;
-  return x ^ (x >> 16);
-}
 
 json golden(const std::string& name) {
   std::ifstream file(std::string(WEFT_SOURCE_DIR) + "/tests/golden/model/" + name + ".json");
@@ -51,21 +46,9 @@ ModelConfig config_of(const json& g) {
 }
 
 void set_weights(TinyModel& model, const json& g) {
-  std::map<std::string, std::uint32_t> index;
-  for (const std::string name : g["parameters"]) index.emplace(name, std::uint32_t(index.size()));
-  for (WeightBlock& block : model.weights().blocks())
-    for (const WeightSlot& slot : block.slots) {
-      const Parameter& p = *slot.parameter;
-      const bool gain = p.name.ends_with(".gain");
-      const auto values = Weights::part(block.master, slot).as<float>();
-      std::size_t count = 0;
-      for (const Piece& piece : p.pieces) count += std::size_t(piece.where.local.elements());
-      for (std::size_t i = 0; i < count; ++i) {
-        const double unit = double(mix(index.at(p.name) * 1000003U + std::uint32_t(i))) / 0x1p32 - 0.5;
-        values[i] = float((gain ? 1.0 : 0.0) + (gain ? 0.2 : 0.4) * unit);
-      }
-    }
-  model.weights().publish();
+  std::map<std::string, std::uint32_t> places;
+  for (const std::string name : g["parameters"]) places.emplace(name, std::uint32_t(places.size()));
+  set_golden_weights(model, places, 0.4);
 }
 
 Batch batch_of(Device& device, int step, std::int64_t vocabulary) {

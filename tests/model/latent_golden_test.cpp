@@ -4,6 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/model/golden_weights.h"
 #include "tests/support/source_dir.h"
 #include "tests/support/tiny.h"
 
@@ -14,12 +15,6 @@ using nlohmann::json;
 namespace {
 
 constexpr std::int64_t rows = 2, sequence = 16;
-
-std::uint32_t mix(std::uint32_t x) {
-  x = (x ^ (x >> 16)) * 0x45D9F3BU;
-  x = (x ^ (x >> 16)) * 0x45D9F3BU;
-  return x ^ (x >> 16);
-}
 
 json golden(const std::string& name) {
   std::ifstream file(std::string(WEFT_SOURCE_DIR) + "/tests/golden/latent/" + name + ".json");
@@ -65,23 +60,11 @@ ModelConfig config_of(const json& g) {
   return config;
 }
 
-/// Numbers by the place of a parameter among the sorted names, which is JSON's order.
+/// By the place of a parameter among the sorted names, which is JSON's order.
 void set_weights(TinyModel& model, const json& g) {
-  std::map<std::string, std::uint32_t> index;
-  for (const auto& [name, grad] : g["grads"].items()) index.emplace(name, std::uint32_t(index.size()));
-  for (WeightBlock& block : model.weights().blocks())
-    for (const WeightSlot& slot : block.slots) {
-      const Parameter& p = *slot.parameter;
-      const bool gain = p.name.ends_with(".gain");
-      const auto values = Weights::part(block.master, slot).as<float>();
-      std::size_t count = 0;
-      for (const Piece& piece : p.pieces) count += std::size_t(piece.where.local.elements());
-      for (std::size_t i = 0; i < count; ++i) {
-        const double unit = double(mix(index.at(p.name) * 1000003U + std::uint32_t(i))) / 0x1p32 - 0.5;
-        values[i] = float((gain ? 1.0 : 0.0) + (gain ? 0.2 : 0.6) * unit);
-      }
-    }
-  model.weights().publish();
+  std::map<std::string, std::uint32_t> places;
+  for (const auto& [name, grad] : g["grads"].items()) places.emplace(name, std::uint32_t(places.size()));
+  set_golden_weights(model, places, 0.6);
 }
 
 Batch batch_of(Device& device, const ModelConfig& config) {

@@ -59,37 +59,21 @@ TEST(LayerDropRun, is_the_same_under_every_layout_to_the_bit) {
   const Told one = train(cut_as({.name = "one", .exact = true}, dropping()));
   ASSERT_EQ(one.losses.size(), 6U);
   for (const RunCut& cut : cuts) {
-    const Told told = train(in_layout(cut, dropping()));
-    EXPECT_EQ(told.losses, one.losses) << cut.name;
-    EXPECT_EQ(told.norms, one.norms) << cut.name;
-    EXPECT_EQ(told.validations, one.validations) << cut.name;
+    expect_same_bits(train(in_layout(cut, dropping())), one, cut.name);
   }
 }
 
-// Sums over ranks and tokens are rounded in another order: tests/equal/run.h tells by how much.
 TEST(LayerDropRun, is_the_same_in_fast_mode_but_for_rounding) {
   const RunCut cuts[] = {{.name = "tp2_dp2", .tp = 2, .dp = 2, .micro = 2},
                          {.name = "dp2_zero2", .dp = 2, .micro = 2, .zero = 2},
                          {.name = "dp4_zero3", .dp = 4, .micro = 1, .zero = 3}};
   const Told one = train(cut_as({.name = "one", .micro = 2}, dropping()));
   for (const RunCut& cut : cuts) {
-    const Told told = train(in_layout(cut, dropping()));
-    ASSERT_EQ(told.losses.size(), one.losses.size());
-    for (std::size_t i = 0; i < one.losses.size(); ++i)
-      EXPECT_NEAR(told.losses[i], one.losses[i], 2e-6) << cut.name;
+    expect_same_but_for_rounding(train(in_layout(cut, dropping())), one, cut);
   }
 }
 
-TEST(LayerDropRun, goes_on_from_a_checkpoint_to_the_bit) {
-  const support::TemporaryDirectory folder;
-  TrainConfig c = saving(dropping(), folder.path());
-  c.eval.interval = 0;
-  const Told whole = train(completed(c));
-  c.checkpoint.load = std::exchange(c.checkpoint.save, {});
-  c.checkpoint.step = 3;
-  const Told rest = train(completed(c));
-  EXPECT_EQ(rest.losses, std::vector<double>(whole.losses.begin() + 3, whole.losses.end()));
-}
+TEST(LayerDropRun, goes_on_from_a_checkpoint_to_the_bit) { expect_it_goes_on_to_the_bit(dropping()); }
 
 TEST(LayerDropRun, counts_the_work_of_the_layers_that_a_step_goes_through) {
   const TrainConfig c = completed(dropping());

@@ -39,38 +39,22 @@ TEST(TokenDropRun, is_the_same_under_every_layout_to_the_bit) {
     for (const RunCut& cut : cuts) {
       TrainConfig c = base;
       if (cut.pp > 1) c.parallel.schedule = "zb-h1";
-      const Told told = train(cut_as(cut, c));
-      EXPECT_EQ(told.losses, one.losses) << kind << " " << cut.name;
-      EXPECT_EQ(told.norms, one.norms) << kind << " " << cut.name;
-      EXPECT_EQ(told.validations, one.validations) << kind << " " << cut.name;
+      expect_same_bits(train(cut_as(cut, c)), one, text(kind, " ", cut.name));
     }
   }
 }
 
-// Sums over ranks and tokens are rounded in another order: tests/equal/run.h tells by how much.
 TEST(TokenDropRun, is_the_same_in_fast_mode_but_for_rounding) {
   const RunCut cuts[] = {{.name = "tp2_dp2", .tp = 2, .dp = 2, .micro = 2},
                          {.name = "pp2", .pp = 2, .micro = 2},
                          {.name = "dp2_zero2", .dp = 2, .micro = 2, .zero = 2}};
   const Told one = train(cut_as({.name = "one", .micro = 2}, dropping()));
   for (const RunCut& cut : cuts) {
-    const Told told = train(cut_as(cut, dropping()));
-    ASSERT_EQ(told.losses.size(), one.losses.size());
-    for (std::size_t i = 0; i < one.losses.size(); ++i)
-      EXPECT_NEAR(told.losses[i], one.losses[i], 2e-6) << cut.name;
+    expect_same_but_for_rounding(train(cut_as(cut, dropping())), one, cut);
   }
 }
 
-TEST(TokenDropRun, goes_on_from_a_checkpoint_to_the_bit) {
-  const support::TemporaryDirectory folder;
-  TrainConfig c = saving(dropping(), folder.path());
-  c.eval.interval = 0;
-  const Told whole = train(completed(c));
-  c.checkpoint.load = std::exchange(c.checkpoint.save, {});
-  c.checkpoint.step = 3;
-  const Told rest = train(completed(c));
-  EXPECT_EQ(rest.losses, std::vector<double>(whole.losses.begin() + 3, whole.losses.end()));
-}
+TEST(TokenDropRun, goes_on_from_a_checkpoint_to_the_bit) { expect_it_goes_on_to_the_bit(dropping()); }
 
 // Nothing is learned, so that what is left of a run is its evaluations.
 TEST(TokenDropRun, evaluates_on_all_tokens) {
