@@ -1,7 +1,7 @@
 // Attention: every mask, head grouping, length, bias and dropout; forward, backward and merged parts.
 #include <algorithm>
 
-#include "tests/backend/conformance.h"
+#include "tests/backend/attention_operands.h"
 
 namespace weft::conformance {
 namespace {
@@ -68,31 +68,8 @@ std::vector<Case> cases() {
   };
 }
 
-struct Operands {
-  Attended in;
-  AttentionArgs how;
-};
-
-Operands operands(Desk& desk, const Case& c, Dtype dtype) {
-  Operands out;
-  out.in = {desk.normal({c.sq, c.b, c.g, c.r, c.d}, dtype), desk.normal({c.sk, c.b, c.g, c.d}, dtype),
-            desk.normal({c.sk, c.b, c.g, c.value()}, dtype)};
-  out.how = {.scale = 0.3F, .mask = c.mask, .diagonal = c.diagonal, .window = c.window};
-  out.how.dropout = c.dropout;
-  out.how.at = {.seed = 5, .purpose = Purpose::dropout_attention, .step = 3, .layer = 1};
-  if (c.segments) {
-    out.how.query_segments = desk.integers({c.b, c.sq}, Dtype::i32, -1, 3);
-    out.how.key_segments = desk.integers({c.b, c.sk}, Dtype::i32, -1, 3);
-  }
-  if (c.bias) out.how.bias = desk.normal({c.g * c.r, c.sq + c.sk + 1});
-  out.how.bias0 = c.sk;
-  if (c.dropout > 0) {
-    out.how.samples = desk.integers({c.b}, Dtype::i64, 0, 1000);
-    out.how.head0 = 3;
-    out.how.query0 = 100;
-    out.how.key0 = 90;
-  }
-  return out;
+AttentionOperands operands(Desk& desk, const Case& c, Dtype dtype) {
+  return attention_operands(desk, c, dtype, 0.3F);
 }
 
 AttentionOut blank_out(Desk& desk, const Case& c, Dtype dtype) {
@@ -106,7 +83,7 @@ Tolerance within(const Case& c, Dtype dtype) {
 }
 
 void forward(Desk& desk, const Case& c, Dtype dtype) {
-  const Operands o = operands(desk, c, dtype);
+  const AttentionOperands o = operands(desk, c, dtype);
   const AttentionOut out = blank_out(desk, c, dtype);
   desk.kernels().attention(out, o.in, o.how);
   desk.result("o", out.o, within(c, dtype));
@@ -114,7 +91,7 @@ void forward(Desk& desk, const Case& c, Dtype dtype) {
 }
 
 void backward(Desk& desk, const Case& c, Dtype dtype, bool accumulate) {
-  const Operands o = operands(desk, c, dtype);
+  const AttentionOperands o = operands(desk, c, dtype);
   const AttentionOut out = blank_out(desk, c, dtype);
   desk.kernels().attention(out, o.in, o.how);
   const Tensor dout = desk.normal({c.sq, c.b, c.g, c.r, c.value()}, dtype);
@@ -184,7 +161,7 @@ TEST_P(Conformance, merges_parts_of_attention) {
     for (const std::int64_t diagonal : {0, -6})
       same([&](Desk& desk) {
         const Case c{.name = "", .r = 2};
-        Operands o = operands(desk, c, dtype);
+        AttentionOperands o = operands(desk, c, dtype);
         const AttentionOut into = blank_out(desk, c, Dtype::f32);
         const AttentionOut part = blank_out(desk, c, dtype);
         desk.kernels().attention(into, o.in, {.scale = 0.3F, .mask = Mask::causal, .diagonal = -3});

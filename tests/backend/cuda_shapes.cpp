@@ -3,7 +3,7 @@
 // keys.
 #include <algorithm>
 
-#include "tests/backend/conformance.h"
+#include "tests/backend/attention_operands.h"
 
 namespace weft::conformance {
 namespace {
@@ -15,6 +15,7 @@ struct Case {
   std::int64_t diagonal = 0, window = 0;
   bool segments = false, bias = false;
   float dropout = 0;
+  std::int64_t value() const { return d; }
 };
 
 /// A tile is 64 queries or keys: three of them have a first, a middle and a last one.
@@ -39,31 +40,8 @@ std::vector<Case> tiled() {
   };
 }
 
-struct Operands {
-  Attended in;
-  AttentionArgs how;
-};
-
-Operands operands(Desk& desk, const Case& c, Dtype dtype) {
-  Operands out;
-  out.in = {desk.normal({c.sq, c.b, c.g, c.r, c.d}, dtype), desk.normal({c.sk, c.b, c.g, c.d}, dtype),
-            desk.normal({c.sk, c.b, c.g, c.d}, dtype)};
-  out.how = {.scale = 0.15F, .mask = c.mask, .diagonal = c.diagonal, .window = c.window};
-  if (c.segments) {
-    out.how.query_segments = desk.integers({c.b, c.sq}, Dtype::i32, -1, 3);
-    out.how.key_segments = desk.integers({c.b, c.sk}, Dtype::i32, -1, 3);
-  }
-  if (c.bias) out.how.bias = desk.normal({c.g * c.r, c.sq + c.sk + 1});
-  out.how.bias0 = c.sk;
-  if (c.dropout > 0) {
-    out.how.dropout = c.dropout;
-    out.how.at = {.seed = 5, .purpose = Purpose::dropout_attention, .step = 3, .layer = 1};
-    out.how.samples = desk.integers({c.b}, Dtype::i64, 0, 1000);
-    out.how.head0 = 3;
-    out.how.query0 = 100;
-    out.how.key0 = 90;
-  }
-  return out;
+AttentionOperands operands(Desk& desk, const Case& c, Dtype dtype) {
+  return attention_operands(desk, c, dtype, 0.15F);
 }
 
 /// Half types round probabilities and slopes too, which the oracle does not.
@@ -72,7 +50,7 @@ Tolerance within(const Case& c, Dtype dtype, std::int64_t sums) {
   return {8 * rounding(dtype) + 1e-5, scale * (8 * rounding(dtype) + 2e-6 * double(8 + c.sk) / 8)};
 }
 
-AttentionOut attended(Desk& desk, const Case& c, const Operands& o, Dtype dtype) {
+AttentionOut attended(Desk& desk, const Case& c, const AttentionOperands& o, Dtype dtype) {
   const AttentionOut out{desk.blank({c.sq, c.b, c.g, c.r, c.d}, dtype), desk.blank({c.b, c.g * c.r, c.sq})};
   desk.kernels().attention(out, o.in, o.how);
   return out;
@@ -85,7 +63,7 @@ void forward(Desk& desk, const Case& c, Dtype dtype) {
 }
 
 void backward(Desk& desk, const Case& c, Dtype dtype) {
-  const Operands o = operands(desk, c, dtype);
+  const AttentionOperands o = operands(desk, c, dtype);
   const AttentionOut out = attended(desk, c, o, dtype);
   const Tensor dout = desk.normal({c.sq, c.b, c.g, c.r, c.d}, dtype);
   AttentionGrads grads{desk.normal(o.in.q.shape(), dtype), desk.normal(o.in.k.shape(), dtype),
