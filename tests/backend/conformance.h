@@ -103,4 +103,7 @@ class Conformance : public ::testing::TestWithParam<Subject> {
   std::unique_ptr<Device> oracle_;
 };
 
+/// Of backends that compute in double too.
+class ConformanceInDoubles : public Conformance {};
+
 }  // namespace weft::conformance

@@ -1,5 +1,6 @@
 // One pass over elements: all ways to lie, all types, mixed types, operands that are their own result.
 #include "tests/backend/conformance.h"
+#include "weft/tensor/host.h"
 
 namespace weft::conformance {
 namespace {
@@ -83,6 +84,18 @@ TEST_P(Conformance, adds_a_bias_to_rows_and_sums_rows) {
                     close(Dtype::f32, shape.elements() / std::max<std::int64_t>(1, shape[-1])));
       });
     }
+}
+
+// A device may hold only so much on its way at once; tensors are copied by themselves, rows with gaps too.
+TEST_P(Conformance, carries_many_copies_before_any_is_waited_for) {
+  constexpr std::int64_t rows = 30;
+  same([](Desk& desk) {
+    std::vector<Tensor> all;
+    for (std::int64_t i = 0; i < rows; ++i) all.push_back(desk.normal({700}));
+    const std::vector<double> apart = numbers(desk.normal({rows, 6}).slice(1, 1, 4));
+    desk.result("rows", desk.holding({rows, 4}, Dtype::f32, apart), exactly);
+    for (const Tensor& each : all) desk.result("tensor", each, exactly);
+  });
 }
 
 }  // namespace

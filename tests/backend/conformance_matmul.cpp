@@ -64,7 +64,7 @@ TEST_P(Conformance, accumulates_products_in_f32) {
 }
 
 // As routers do: tokens by weights, what came of them by weights, and by tokens.
-TEST_P(Conformance, multiplies_and_adds_in_doubles) {
+TEST_P(ConformanceInDoubles, multiplies_and_adds) {
   for (const Sizes& s : sizes)
     for (const Dtype dtype : floats)
       for (const Dtype wide : {dtype, Dtype::f64})

@@ -61,7 +61,7 @@ TEST_P(Conformance, measures_how_evenly_experts_are_chosen) {
 /// What leaves is f32; what stays is rounded a few times as a double is.
 constexpr Tolerance in_doubles{1e-12, 1e-12};
 
-TEST_P(Conformance, chooses_weighs_and_balances_in_doubles) {
+TEST_P(ConformanceInDoubles, chooses_weighs_and_balances) {
   for (const Shapes& shape : shapes())
     same([&](Desk& desk) {
       const Tensor logits = desk.normal({tokens, shape.experts}, Dtype::f64, 2);

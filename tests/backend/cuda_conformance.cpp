@@ -1,15 +1,21 @@
 // The GPU's kernels against the oracle, on the emulated GPU: the device "of one thread" runs blocks, lanes
 // and streams in their order and as late as may be, that "of three" in another legal one. After every test
 // the watcher must have found nothing, and tiles no two rows in one group of banks.
+#include <gmock/gmock.h>
 #include <runtime.h>
 
 #include "tests/backend/conformance.h"
 #include "tests/support/gpu/emulated.h"
 #include "weft/backend/cuda/device.h"
+#include "weft/base/error.h"
 #include "weft/base/format.h"
 
 namespace weft::conformance {
 namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 /// Waits after each call, so that what is wrong with it is said at once.
 class WaitingKernels final : public Kernels {
@@ -53,6 +59,31 @@ const std::vector<Subject>& emulated_gpus() {
 }
 
 INSTANTIATE_TEST_SUITE_P(EmulatedGpu, Conformance, ::testing::ValuesIn(emulated_gpus()), spelled);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ConformanceInDoubles);
+
+TEST_P(Conformance, says_that_it_computes_nothing_in_double) {
+  CudaDevice device;
+  const Tensor wide = empty(device, {2, 2}, Dtype::f64), narrow = empty(device, {2, 1});
+  const Routed routed{narrow, empty(device, {2, 1}, Dtype::i32)};
+  EXPECT_THAT([&] { device.kernels().matmul(wide, wide, wide, {}); },
+              ThrowsMessage<Error>(HasSubstr("matmul is not implemented by the cuda backend")));
+  EXPECT_THAT([&] { device.kernels().route(routed, wide, {}, {}); },
+              ThrowsMessage<Error>(HasSubstr("route is not implemented by the cuda backend")));
+}
+
+// The pool lends memory again that no library knows to be free, so it tells the watcher.
+TEST_P(Conformance, is_told_of_a_block_that_was_given_back) {
+  CudaDevice device;
+  Tensor x = empty(device, {64});
+  const std::vector<float> from(64, 1);
+  device.copy_from_host(*x.storage(), 0, from.data(), x.bytes()).wait();
+  const void* const at = x.storage()->data();
+  std::vector<float> to(64);
+  x = {};
+  cudaMemcpyAsync(to.data(), at, 64 * sizeof(float), cudaMemcpyDeviceToHost, device.stream());
+  device.synchronize();
+  EXPECT_THAT(emulated::take_reports(), ElementsAre(HasSubstr("reads device memory, which was freed")));
+}
 
 class Watch final : public ::testing::EmptyTestEventListener {
   void OnTestEnd(const ::testing::TestInfo&) override {

@@ -22,6 +22,8 @@ const std::vector<Subject>& instruction_sets() {
 }
 
 INSTANTIATE_TEST_SUITE_P(InstructionSets, Conformance, ::testing::ValuesIn(instruction_sets()), spelled);
+INSTANTIATE_TEST_SUITE_P(InstructionSets, ConformanceInDoubles, ::testing::ValuesIn(instruction_sets()),
+                         spelled);
 
 }  // namespace
 }  // namespace weft::conformance
