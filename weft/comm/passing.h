@@ -17,6 +17,7 @@ class PassingCommunicator : public Communicator {
  public:
   PassingCommunicator(const PassingCommunicator&) = delete;
   PassingCommunicator& operator=(const PassingCommunicator&) = delete;
+  ~PassingCommunicator() override = default;
 
   int rank() const override { return inner_.rank(); }
   int size() const override { return inner_.size(); }
@@ -33,7 +34,6 @@ class PassingCommunicator : public Communicator {
   /// Of a circle that lives as long as this.
   explicit PassingCommunicator(std::unique_ptr<Communicator> inner)
       : owned_(std::move(inner)), inner_(*owned_) {}
-  ~PassingCommunicator() override = default;
   Communicator& inner() const { return inner_; }
 
  private:
