@@ -297,8 +297,6 @@ TEST_F(DeepSpeed, and_flags_that_contradict_each_other_are_both_named) {
   };
   EXPECT_EQ(refused(R"({"train_micro_batch_size_per_gpu": 16})", {"--micro-batch-size", "8"}),
             both("micro-batch-size", "train_micro_batch_size_per_gpu", "batch.micro to 8, the other to 16"));
-  EXPECT_EQ(refused(R"({"zero_optimization": {"stage": 1}})", {"--zero-stage", "2"}),
-            both("zero-stage", "zero_optimization.stage", "parallel.zero to 2, the other to 1"));
   EXPECT_EQ(
       refused(R"({"zero_optimization": {"stage": 0}})", {"--use-distributed-optimizer"}),
       both("use-distributed-optimizer", "zero_optimization.stage", "parallel.zero to 1, the other to 0"));
@@ -308,6 +306,16 @@ TEST_F(DeepSpeed, and_flags_that_contradict_each_other_are_both_named) {
             both("fp16", "bf16.enabled", "model.precision to f16, the other to bf16"));
   EXPECT_EQ(refused(R"({"fp16": {"enabled": true, "loss_scale": 0}})", {"--loss-scale", "8"}),
             both("loss-scale", "fp16.loss_scale", "scaling.constant to 8, the other to nothing"));
+}
+
+// Published job files have 0 beside 2, and 1 beside 2.
+TEST_F(DeepSpeed, and_a_stage_of_the_files_wins_over_the_flag_as_its_engine_has_it) {
+  const auto command = read(R"({"zero_optimization": {"stage": 2}})", {"--zero-stage", "0"});
+  EXPECT_EQ(command->config.parallel.zero, 2);
+  EXPECT_EQ(command->fields.at("parallel.zero").origin(), Origin::file);
+  EXPECT_THAT(command->notices, Contains(text("no effect here: --zero-stage 0 (zero_optimization.stage 2 of ",
+                                              file_, " is what DeepSpeed's engine reads)")));
+  EXPECT_EQ(read("{}", {"--zero-stage", "1"})->config.parallel.zero, 1);
 }
 
 TEST_F(DeepSpeed, gives_the_third_of_a_batch_once_ranks_are_known) {

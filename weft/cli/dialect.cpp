@@ -48,6 +48,7 @@ class CommandReader {
       apply(split.flags, Origin::command_line);
     }
     refuse();
+    stage_of_file();
     agree();
     compare_experts(split.flags);
     settle();
@@ -144,6 +145,23 @@ class CommandReader {
     }
     for (const dialect::KeySaid& said : command_.deepspeed->keys)
       if (!said.never) command_.flags[said.field] = said.key;
+  }
+
+  /// DeepSpeed's engine reads the file alone, and Megatron-DeepSpeed's --zero-stage is for what Megatron does
+  /// around it, so people leave either as it is: theirs is the file's.
+  void stage_of_file() {
+    constexpr std::string_view field = "parallel.zero", flag = "zero-stage";
+    const auto setter = command_.flags.find(field);
+    if (!command_.deepspeed || setter == command_.flags.end() || setter->second != flag) return;
+    for (const dialect::KeySaid& said : command_.deepspeed->keys) {
+      Field& stage = command_.fields.at(field);
+      if (said.field != field || stage.write() == said.words) continue;
+      command_.notices.push_back(text("no effect here: --", flag, " ", spelled(stage.write()), " (", said.key,
+                                      " ", spelled(said.words), " of ", command_.deepspeed->file,
+                                      " is what DeepSpeed's engine reads)"));
+      stage.read(said.words, Origin::file);
+      setter->second = said.key;
+    }
   }
 
   /// Flags and DeepSpeed's file may say the same, and nothing else. What neither of them changed is a rule's.
