@@ -89,6 +89,21 @@ TEST(JobStatus, is_an_error_of_the_pod_that_failed_first) {
             "pod l: exit code 2: a mistake in the flags");
 }
 
+TEST(JobStatus, of_an_mpi_job_is_its_launchers) {
+  const auto launcher = [](const std::string& phase, const std::string& container) {
+    const std::string plain = pod("gpt-launcher-x", phase, container);
+    const std::string name = R"("name": "gpt-launcher-x")";
+    return std::string(plain).replace(plain.find(name), name.size(),
+                                      name + R"(, "labels": {"training.kubeflow.org/job-role": "launcher"})");
+  };
+  const std::string worker = pod("gpt-worker-0", "Running", running());
+  const std::string before = pod("gpt-launcher-a", "Failed", ended(1, "2026-01-01T00:00:03Z"));
+  EXPECT_EQ(seen({before, launcher("Pending", ""), worker}).state, State::running) << "it is tried again";
+  EXPECT_EQ(seen({before, launcher("Pending", "")}).state, State::pending);
+  EXPECT_EQ(seen({before, launcher("Succeeded", ended(0, "2026-01-01T00:00:09Z"))}).state, State::succeeded);
+  EXPECT_EQ(seen({before, launcher("Failed", ended(1, "2026-01-01T00:00:09Z"))}).state, State::error);
+}
+
 TEST(JobStatus, knows_why_a_pod_that_was_started_again_had_failed) {
   const PodsStatus out = seen({job(""), pod("gpt-0", "Running", restarted(1, "2026-01-01T00:00:03Z"))});
   EXPECT_EQ(out.state, State::running);

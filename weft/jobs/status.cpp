@@ -61,6 +61,9 @@ Pod pod_in(const Tree& object) {
       take_waiting(out, *container);
       out.restarts += std::clamp<std::int64_t>(number_at(*container, "restartCount"), 0, most_restarts);
     }
+  const Tree* labels = at(object, "metadata/labels");
+  const Tree* role = labels == nullptr ? nullptr : labels->find("training.kubeflow.org/job-role");
+  out.launches = role != nullptr && role->text == "launcher";
   const std::string of_pod = joined(word_at(object, "status/reason"), word_at(object, "status/message"));
   if (!of_pod.empty()) out.reason = of_pod;  // evicted, say: containers know nothing of it
   for (const Tree* condition : items_at(object, "status/conditions"))
@@ -91,12 +94,18 @@ const Tree* verdict(const Tree& job) {
 
 std::string of_pod(const Pod& pod) { return joined("pod " + pod.name, pod.reason); }
 
-State by_pods(PodsStatus& seen) {
+/// Without a Job that says whether there will be another pod, there will be one while any goes on: an
+/// MPIJob's own Job, which starts its launcher again, is its operator's and has no label of ours.
+State by_pods(PodsStatus& seen, bool has_job) {
   const auto count = [&](std::string_view phase) {
     return std::ranges::count(seen.pods, phase, &Pod::phase);
   };
-  if (!seen.pods.empty() && count("Succeeded") == std::ssize(seen.pods)) return State::succeeded;
+  const bool launched =
+      std::ranges::any_of(seen.pods, [](const Pod& pod) { return pod.launches && pod.phase == "Succeeded"; });
+  if (launched || (!seen.pods.empty() && count("Succeeded") == std::ssize(seen.pods)))
+    return State::succeeded;
   if (count("Running") > 0) return State::running;
+  if (!has_job && count("Failed") > 0 && count("Pending") == 0) return State::error;
   const auto waits = std::ranges::find_if(seen.pods, [](const Pod& pod) { return !pod.reason.empty(); });
   seen.reason = seen.pods.empty() ? "it has no pod yet" : waits == seen.pods.end() ? "" : of_pod(*waits);
   return State::pending;
@@ -116,8 +125,7 @@ void judge(PodsStatus& seen, const std::vector<const Tree*>& jobs) {
     if (seen.state == State::error) return;
   }
   if (!seen.reason.empty()) return;
-  const bool failed = std::ranges::count(seen.pods, "Failed", &Pod::phase) > 0;
-  seen.state = jobs.empty() && failed ? State::error : by_pods(seen);
+  seen.state = by_pods(seen, !jobs.empty());
 }
 
 std::string padded(std::string word, std::size_t width) {

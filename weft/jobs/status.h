@@ -19,7 +19,8 @@ struct Pod {
   std::string reason;  // why it does not work, or how it ended; empty: it works, or is done
   std::string ended;   // when its container failed last; empty: it has not
   std::int64_t restarts = 0;
-  bool again = false;  // it was started again since: its last words are those of the container before
+  bool again = false;     // it was started again since: its last words are those of the container before
+  bool launches = false;  // an MPIJob's launcher: how it ends, the job does
 };
 
 struct PodsStatus {
