@@ -11,6 +11,8 @@
 #include "weft/cli/job_here.h"
 #include "weft/cli/job_look.h"
 #include "weft/cli/job_options.h"
+#include "weft/cli/job_small.h"
+#include "weft/cli/launch_program.h"
 #include "weft/cli/verbs.h"
 #include "weft/jobs/render.h"
 #include "weft/jobs/small.h"
@@ -203,16 +205,31 @@ int run_render(Args args) {
   return static_cast<int>(Exit::done);
 }
 
-std::vector<std::string> words_here(const jobs::Job& job, const JobOptions& asked, Args more) {
+/// What is launched here, and what must lie there first.
+struct Start {
+  std::vector<std::string> words;
+  SmallFile file;
+};
+
+Start start_here(const jobs::Job& job, const JobOptions& asked, Args args) {
   const int ranks = (job.elastic ? job.elastic->most : job.nodes) * job.slots;
-  std::vector<std::string> out{"--nproc-per-node", std::to_string(ranks)};
-  if (job.backoff) out.insert(out.end(), {"--max-restarts", std::to_string(*job.backoff)});
-  if (!job.python) out.emplace_back("--no-python");
-  out.push_back(job.words[0]);
+  Start out{.words = {"--nproc-per-node", std::to_string(ranks)}, .file = {}};
+  if (job.backoff) out.words.insert(out.words.end(), {"--max-restarts", std::to_string(*job.backoff)});
+  if (!job.python) out.words.emplace_back("--no-python");
+  out.words.push_back(job.words[0]);
   std::vector<std::string> own(job.words.begin() + 1, job.words.end());
-  if (asked.small) own = jobs::made_small(own, ranks);
-  out.insert(out.end(), own.begin(), own.end());
-  out.insert(out.end(), more.begin(), more.end());
+  if (asked.small) {
+    if (!is_training(job.words[0], job.python))
+      fail(Kind::usage, "job run: --small makes weft's own training small, and ", args[0], " runs ",
+           job.words[0], "; leave --small out");
+    out.file = small_deepspeed(own, args[0], asked.runs / job.name);
+    own = jobs::made_small(own, ranks);
+  }
+  if (asked.runs.empty() && !out.file.content.empty())
+    fail(Kind::usage, "job run: --small writes a small ", out.file.path.filename().string(),
+         "; say where with --runs");
+  out.words.insert(out.words.end(), own.begin(), own.end());
+  out.words.insert(out.words.end(), args.begin() + 1, args.end());
   return out;
 }
 
@@ -236,11 +253,13 @@ int run_here(Args args) {
   if (job.words.empty())
     fail(Kind::usage, "job run: ", args[0],
          ": spec.config.run names no program, and nothing runs in spec.runMode.debug");
-  std::vector<std::string> words = words_here(job, asked, args.subspan(1));
-  std::cerr << "weft launch " << join(words, " ") << "\n";
-  if (asked.runs.empty()) return launched(words);
-  RunRecord record(asked.runs / job.name, words);
-  words.insert(words.begin(), {"--rdzv-id", job.name, "--log-dir", record.logs().string()});
+  const Start start = start_here(job, asked, args);
+  std::cerr << "weft launch " << join(start.words, " ") << "\n";
+  if (asked.runs.empty()) return launched(start.words);
+  RunRecord record(asked.runs / job.name, start.words);
+  if (!start.file.content.empty()) write_atomically(start.file.path, start.file.content);
+  std::vector<std::string> words{"--rdzv-id", job.name, "--log-dir", record.logs().string()};
+  words.insert(words.end(), start.words.begin(), start.words.end());
   const int status = launched(words);
   record.end(status);
   return status;

@@ -54,10 +54,14 @@ void drop_flag(std::vector<std::string>& words, std::string_view name, bool has_
 
 }  // namespace
 
+bool is_training(const std::string& program, bool python) {
+  return (python && !model_of_script(program).empty()) || program == "train";
+}
+
 Program program_of(const launch::Options& options, const launch::Environment& environment) {
   Program out;
   const std::string model = options.python ? model_of_script(options.program) : "";
-  out.trains = !model.empty() || options.program == "train";
+  out.trains = is_training(options.program, options.python);
   if (out.trains) {
     out.words = {"train"};
     if (!model.empty()) out.words.push_back(model);

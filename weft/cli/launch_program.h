@@ -23,6 +23,9 @@ struct Program {
 /// anything starts.
 Program program_of(const launch::Options& options, const launch::Environment& environment);
 
+/// Whether that is weft's own training: its verb, or one of Megatron's scripts under any path.
+bool is_training(const std::string& program, bool python);
+
 /// The newest complete step that it has saved; 0 for none, -1 where it does not save.
 std::int64_t newest_step(const Program& program);
 
