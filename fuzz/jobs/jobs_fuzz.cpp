@@ -32,7 +32,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     const jobs::Job job = jobs::read_job(bytes, "f");
     static_cast<void>(jobs::made_small(job.words, job.nodes));
-    for (const auto objects : {jobs::Objects::job, jobs::Objects::jobset, jobs::Objects::mpijob}) {
+    for (const auto objects :
+         {jobs::Objects::job, jobs::Objects::jobset, jobs::Objects::trainjob, jobs::Objects::mpijob}) {
       std::vector<std::string> notices;
       for (const Tree& tree : jobs::render(job, {.objects = objects}, notices)) {
         const std::string said = write_yaml(tree);

@@ -3,8 +3,10 @@
 
 #include "tests/cli/told.h"
 #include "tests/support/temporary.h"
+#include "weft/base/error.h"
 #include "weft/base/file.h"
 #include "weft/base/tree.h"
+#include "weft/cli/job_small.h"
 #include "weft/cli/verbs.h"
 
 using namespace weft;
@@ -70,6 +72,7 @@ TEST_F(Job, renders_flags_alone) {
                         "--claim", "data:/data", "train", "gpt", "--num-layers", "2"});
   EXPECT_EQ(said.status, 0) << said.err;
   EXPECT_THAT(said.out, HasSubstr("claimName: data"));
+  EXPECT_THAT(said.out, HasSubstr("fsGroup: 1000\n")) << "or the image's user cannot write there";
   EXPECT_THAT(said.out, HasSubstr("nvidia.com/gpu: 8"));
   EXPECT_THAT(said.out, HasSubstr("- train\n"));
 }
@@ -83,6 +86,51 @@ TEST_F(Job, renders_from_flags_what_a_file_would_say) {
   for (const char* line : {"completions: 4\n", "2:4", "cpu: \"16\"\n", "memory: \"64Gi\"\n", "- name: A\n",
                            "value: \"b=c\"\n", "kueue.x-k8s.io/queue-name: lab\n", "backoffLimit: 9\n"})
     EXPECT_THAT(said.out, HasSubstr(line));
+}
+
+TEST_F(Job, may_be_rendered_to_survive_no_failure) {
+  const Told said =
+      told(job_verb(), {"render", "--name", "a", "--image=i", "--backoff-limit", "0", "train", "gpt"});
+  EXPECT_EQ(said.status, 0) << said.err;
+  EXPECT_THAT(said.out, HasSubstr("backoffLimit: 0\n"));
+}
+
+TEST_F(Job, is_made_small_with_its_deepspeed_file) {
+  const std::string ds =
+      file("ds.json", R"({"train_batch_size": 512, "train_micro_batch_size_per_gpu": 16, // ours
+    "zero_optimization": {"stage": 2}, "curriculum_learning": {"enabled": true}, "fp16": {"enabled": true}})");
+  std::vector<std::string> words{"--fp16", "--deepspeed_config", "x/ds.json"};
+  const SmallFile small = small_deepspeed(words, folder_ / "job.yaml", folder_ / "runs");
+  EXPECT_EQ(words[2], (folder_ / "runs/ds.json").string());
+  EXPECT_EQ(small.path, words[2]);
+  EXPECT_EQ(read_yaml(small.content, "small"),
+            read_yaml(R"({"zero_optimization": {"stage": 2}, "fp16": {"enabled": true}})", "same"));
+  std::vector<std::string> whole{"--deepspeed-config=" + ds};
+  small_deepspeed(whole, "elsewhere/job.yaml", "runs");
+  EXPECT_EQ(whole[0], "--deepspeed-config=runs/ds.json");
+  std::vector<std::string> none{"--fp16"};
+  EXPECT_EQ(small_deepspeed(none, "job.yaml", "runs").content, "");
+}
+
+TEST_F(Job, is_not_made_small_where_that_would_be_another_job) {
+  const std::string lost =
+      file("lost.yaml", text(two_ranks).replace(text(two_ranks).find("--data-path=nowhere"), 19,
+                                                "--deepspeed_config=a/ds.json"));
+  EXPECT_EQ(
+      told(job_verb(), {"run", "--small", lost}).err,
+      text("job run: --small keeps what a/ds.json says of layout and precision, and it is neither there nor ",
+           (folder_ / "ds.json").string(), "\n"));
+  const std::string other =
+      file("other.yaml", text(two_ranks).replace(text(two_ranks).find("pretrain_gpt.py"), 15, "finetune.py"));
+  EXPECT_EQ(told(job_verb(), {"run", "--small", other}).err,
+            text("job run: --small makes weft's own training small, and ", other,
+                 " runs Megatron-DeepSpeed/finetune.py; leave --small out\n"));
+  const std::string kept =
+      file("kept.yaml", text(two_ranks).replace(text(two_ranks).find("--data-path=nowhere"), 19,
+                                                "--deepspeed_config=a/ds.json"));
+  file("ds.json", "{}");
+  EXPECT_EQ(told(job_verb(), {"run", "--small", "--runs=", kept}).err,
+            "job run: --small writes a small ds.json; say where with --runs\n");
 }
 
 TEST_F(Job, lets_files_travel_along) {
@@ -108,9 +156,9 @@ TEST_F(Job, refuses_what_it_cannot_do_and_says_what_it_can) {
   EXPECT_EQ(says({"render", "--knd", "job", "x.yaml"}),
             "job render: --knd is not an option, did you mean kind; weft help job lists them\n");
   EXPECT_EQ(says({"render", "--kind", "pod", "x.yaml"}),
-            "job render: --kind: 'pod' is not job, jobset or mpijob\n");
-  EXPECT_THAT(says({"render", "--kind", "trainjob", "x.yaml"}),
-              HasSubstr("a TrainJob names a runtime that the cluster has"));
+            "job render: --kind: 'pod' is not job, jobset, trainjob or mpijob\n");
+  EXPECT_EQ(says({"render", "--backoff-limit", "-1"}),
+            "job render: --backoff-limit: '-1' is not a whole number from 0 to 65536\n");
   EXPECT_EQ(says({"render", "--nodes", "4:2"}), "job render: --nodes: 4 is more than 2\n");
   EXPECT_EQ(says({"render", "--env", "A"}), "job render: --env: 'A' is not NAME=VALUE\n");
   EXPECT_EQ(says({"render", "--image"}), "job render: --image needs a value: IMAGE\n");

@@ -33,11 +33,11 @@ struct JobOptions {
   std::vector<std::string> given;
 };
 
-int count_of(std::string_view who, std::string_view word) {
+int count_of(std::string_view who, std::string_view word, int least = 1) {
   int out = 0;
   const auto [stop, wrong] = std::from_chars(word.data(), word.data() + word.size(), out);
-  if (wrong != std::errc{} || stop != word.data() + word.size() || out < 1 || out > 1 << 16)
-    fail(Kind::usage, who, ": '", word, "' is not a whole number from 1 to ", 1 << 16);
+  if (wrong != std::errc{} || stop != word.data() + word.size() || out < least || out > 1 << 16)
+    fail(Kind::usage, who, ": '", word, "' is not a whole number from ", least, " to ", 1 << 16);
   return out;
 }
 
@@ -49,11 +49,9 @@ void set_objects(JobOptions& a, std::string_view who, std::string_view word) {
   else if (word == "mpijob")
     a.how.objects = jobs::Objects::mpijob;
   else if (word == "trainjob")
-    fail(Kind::usage, who,
-         ": a TrainJob names a runtime that the cluster has, which nobody can see from here; write jobset, "
-         "of which a runtime is made");
+    a.how.objects = jobs::Objects::trainjob;
   else
-    fail(Kind::usage, who, ": '", word, "' is not job, jobset or mpijob");
+    fail(Kind::usage, who, ": '", word, "' is not job, jobset, trainjob or mpijob");
 }
 
 void add_file(JobOptions& a, std::string_view who, std::string_view word) {
@@ -89,7 +87,7 @@ using Row = JobOption<JobOptions>;
 
 // clang-format off
 constexpr std::array render_rows{
-    Row{"kind", "job|jobset|mpijob", "which objects (default job: an Indexed Job and its Service)", set_objects},
+    Row{"kind", "job|jobset|trainjob|mpijob", "which objects (default job: an Indexed Job and its Service)", set_objects},
     Row{"image", "IMAGE", "of the pods, with weft in it (default: the job file's)",
         [](JobOptions& a, std::string_view, std::string_view w) { a.how.image = w; }},
     Row{"priority-class", "NAME", "of the cluster, for the pods", [](JobOptions& a, std::string_view, std::string_view w) { a.how.priority_class = w; }},
@@ -106,7 +104,7 @@ constexpr std::array flag_rows{
     Row{"env", "NAME=VALUE", "a variable of the pods; may be repeated", add_variable},
     Row{"queue", "NAME", "of Kueue's, for the job to wait in", [](JobOptions& a, std::string_view, std::string_view w) { a.queue = w; }},
     Row{"backoff-limit", "N", "failures that the job survives (default 6, and 3 starts inside the pods)",
-        [](JobOptions& a, std::string_view who, std::string_view w) { a.backoff = count_of(who, w); }},
+        [](JobOptions& a, std::string_view who, std::string_view w) { a.backoff = count_of(who, w, 0); }},
     Row{"claim", "CLAIM:PATH", "a persistent volume claim and where it is mounted", [](JobOptions& a, std::string_view, std::string_view w) { a.claim = w; }},
 };
 constexpr std::array run_rows{
@@ -173,6 +171,9 @@ jobs::Job from_flags(const JobOptions& a, Args words) {
         {{"name", "data"}, {"persistentVolumeClaim", Tree::map({{"claimName", a.claim.substr(0, colon)}})}}));
     mounts.items.push_back(Tree::map({{"name", "data"}, {"mountPath", path}}));
     worker["workingDir"] = path;
+    // A claim is root's until a pod asks for it as its group's; only once, where it is large.
+    job.pod["spec"]["securityContext"] =
+        Tree::map({{"fsGroup", Tree::number(jobs::image_user)}, {"fsGroupChangePolicy", "OnRootMismatch"}});
   }
   worker["volumeMounts"] = std::move(mounts);
   job.pod["spec"]["containers"] = Tree::list({std::move(worker)});
@@ -284,7 +285,7 @@ VerbHelp about_job() {
       .examples =
           {{"weft job render job.yaml | kubectl apply -f -",
             "a DeepSpeedJob as an Indexed Job and a Service, which need no operator"},
-           {"weft job render --kind mpijob job.yaml", "as an MPIJob"},
+           {"weft job render --kind mpijob job.yaml", "as an MPIJob; jobset and trainjob are others"},
            {"weft job render --name gpt --image weft:1 --nodes 2 --slots 8 --claim data:/data train gpt …",
             "the same from flags alone"},
            {"weft job run --small job.yaml",

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 
 #include "weft/base/error.h"
+#include "weft/jobs/render_parts.h"
 
 namespace weft::jobs {
 namespace {
@@ -13,7 +15,6 @@ constexpr int port = 29500;
 constexpr int usual_grace = 60, least_grace = 10,
               margin = 5;  // seconds; margin: for the launcher to end after its workers
 constexpr const char* files_volume = "weft-files";
-constexpr const char* name_label = "weft/job";
 
 /// Seconds that a pod has from SIGTERM to its end.
 int grace_of(const Job& job) {
@@ -30,16 +31,54 @@ int grace_of(const Job& job) {
 }
 
 std::string pod_host(const Job& job, Objects objects) {
-  return objects == Objects::jobset ? text(job.name, "-node-0-0.", job.name)
-                                    : text(job.name, "-0.", job.name);
+  const bool in_a_set = objects == Objects::jobset || objects == Objects::trainjob;
+  return in_a_set ? text(job.name, "-node-0-0.", job.name) : text(job.name, "-0.", job.name);
 }
 
 std::string nodes_word(const Job& job) {
   return job.elastic ? text(job.elastic->least, ":", job.elastic->most) : std::to_string(job.nodes);
 }
+
+Tree& list_in(Tree& map, const char* key) {
+  Tree& out = map[key];
+  if (out.is == Tree::Is::none) out = Tree::list({});
+  return out;
+}
+
+void mount_files(Tree& spec, Tree& container, const Job& job) {
+  list_in(spec, "volumes")
+      .items.push_back(Tree::map(
+          {{"name", files_volume}, {"configMap", Tree::map({{"name", text(job.name, "-files")}})}}));
+  list_in(container, "volumeMounts")
+      .items.push_back(
+          Tree::map({{"name", files_volume}, {"mountPath", files_folder}, {"readOnly", Tree::yes(true)}}));
+}
+
+/// A mistake in the flags, or a result that no restart betters, ends the job; a node that is drained costs
+/// nothing.
+Tree failure_policy() {
+  const Tree codes = Tree::list({Tree::number(2), Tree::number(16), Tree::number(17)});
+  return Tree::map(
+      {{"rules",
+        Tree::list({Tree::map({{"action", "FailJob"},
+                               {"onExitCodes", Tree::map({{"operator", "In"}, {"values", codes}})}}),
+                    Tree::map({{"action", "Ignore"},
+                               {"onPodConditions", Tree::list({Tree::map({{"type", "DisruptionTarget"},
+                                                                          {"status", "True"}})})}})})}});
+}
+
+/// Where a word of the program names a file that travels, by its last part: where it lies in the pods.
+std::string where_it_travels(const std::string& word, const Rendering& how) {
+  const auto equals = word.starts_with("--") ? word.find('=') : std::string::npos;
+  const std::size_t from = equals == std::string::npos ? 0 : equals + 1;
+  const std::string last = std::filesystem::path(word.substr(from)).filename().string();
+  return how.files.contains(last) ? text(word.substr(0, from), files_folder, "/", last) : word;
+}
+
+}  // namespace
+
 int most_nodes(const Job& job) { return job.elastic ? job.elastic->most : job.nodes; }
 
-/// Restarts of the workers inside their pods; the pods' own restarts are backoffLimit.
 int restarts(const Job& job) { return job.backoff.value_or(3); }
 
 Tree metadata_of(const Job& job, const std::string& name) {
@@ -59,22 +98,6 @@ Tree header(const char* version, const char* kind, Tree metadata) {
   return Tree::map({{"apiVersion", version}, {"kind", kind}, {"metadata", std::move(metadata)}});
 }
 
-Tree& list_in(Tree& map, const char* key) {
-  Tree& out = map[key];
-  if (out.is == Tree::Is::none) out = Tree::list({});
-  return out;
-}
-
-void mount_files(Tree& spec, Tree& container, const Job& job) {
-  list_in(spec, "volumes")
-      .items.push_back(Tree::map(
-          {{"name", files_volume}, {"configMap", Tree::map({{"name", text(job.name, "-files")}})}}));
-  list_in(container, "volumeMounts")
-      .items.push_back(
-          Tree::map({{"name", files_volume}, {"mountPath", files_folder}, {"readOnly", Tree::yes(true)}}));
-}
-
-/// Which of the pod's containers works: the one named worker, else the first.
 Tree& worker_in(Tree& spec) {
   std::vector<Tree>& all = spec["containers"].items;
   const auto named = std::ranges::find_if(all, [](const Tree& c) {
@@ -84,7 +107,6 @@ Tree& worker_in(Tree& spec) {
   return named == all.end() ? all.front() : *named;
 }
 
-/// The pod of a node, with the words that it runs.
 Tree pod_of(const Job& job, const Rendering& how, const std::vector<std::string>& words) {
   Tree pod = job.pod;
   pod["metadata"]["labels"][name_label] = job.name;
@@ -102,23 +124,10 @@ Tree pod_of(const Job& job, const Rendering& how, const std::vector<std::string>
   return pod;
 }
 
-/// A mistake in the flags, or a result that no restart betters, ends the job; a node that is drained costs
-/// nothing.
-Tree failure_policy() {
-  const Tree codes = Tree::list({Tree::number(2), Tree::number(16), Tree::number(17)});
-  return Tree::map(
-      {{"rules",
-        Tree::list({Tree::map({{"action", "FailJob"},
-                               {"onExitCodes", Tree::map({{"operator", "In"}, {"values", codes}})}}),
-                    Tree::map({{"action", "Ignore"},
-                               {"onPodConditions", Tree::list({Tree::map({{"type", "DisruptionTarget"},
-                                                                          {"status", "True"}})})}})})}});
-}
-
 std::vector<std::string> weft_words(const Job& job, const Rendering& how) {
   std::vector<std::string> out{"weft"};
   for (std::string& word : launch_words(job, how)) out.push_back(std::move(word));
-  out.insert(out.end(), job.words.begin(), job.words.end());
+  for (const std::string& word : job.words) out.push_back(where_it_travels(word, how));
   return out;
 }
 
@@ -131,6 +140,8 @@ Tree job_spec(const Job& job, const Rendering& how) {
   spec["template"] = pod_of(job, how, weft_words(job, how));
   return spec;
 }
+
+namespace {
 
 std::vector<Tree> as_job(const Job& job, const Rendering& how) {
   Tree service = header("v1", "Service", metadata_of(job, job.name));
@@ -146,45 +157,6 @@ std::vector<Tree> as_job(const Job& job, const Rendering& how) {
   return {std::move(service), std::move(object)};
 }
 
-std::vector<Tree> as_jobset(const Job& job, const Rendering& how) {
-  Tree object = header("jobset.x-k8s.io/v1alpha2", "JobSet", metadata_of(job, job.name));
-  Tree inner = Tree::map({{"name", "node"}, {"replicas", Tree::number(1)}});
-  inner["template"]["spec"] = job_spec(job, how);
-  object["spec"] = Tree::map({{"network", Tree::map({{"enableDNSHostnames", Tree::yes(true)},
-                                                     {"publishNotReadyAddresses", Tree::yes(true)},
-                                                     {"subdomain", job.name}})},
-                              {"failurePolicy", Tree::map({{"maxRestarts", Tree::number(restarts(job))}})},
-                              {"replicatedJobs", Tree::list({std::move(inner)})}});
-  return {std::move(object)};
-}
-
-std::vector<Tree> as_mpijob(const Job& job, const Rendering& how) {
-  Tree worker = pod_of(job, how, {"/usr/sbin/sshd", "-De"});
-  Tree launcher = pod_of(job, how, weft_words(job, how));
-  // It starts what others compute.
-  Tree& container = worker_in(launcher["spec"]);
-  container["resources"] =
-      Tree::map({{"requests", Tree::map({{"cpu", Tree::number(1)}, {"memory", "1Gi"}})}});
-  const Tree never = "Never";
-  launcher["spec"].erase("restartPolicy");
-  worker["spec"].erase("restartPolicy");
-  const auto replicas = [&](int count, Tree pod, const Tree& policy) {
-    return Tree::map(
-        {{"replicas", Tree::number(count)}, {"restartPolicy", policy}, {"template", std::move(pod)}});
-  };
-  const Tree policy = job.restarts.empty() ? never : Tree(job.restarts);
-  Tree object = header("kubeflow.org/v2beta1", "MPIJob", metadata_of(job, job.name));
-  object["spec"] = Tree::map(
-      {{"slotsPerWorker", Tree::number(job.slots)},
-       {"mpiImplementation", "OpenMPI"},
-       {"launcherCreationPolicy", "WaitForWorkersReady"},
-       {"runPolicy",
-        Tree::map({{"cleanPodPolicy", "Running"}, {"backoffLimit", Tree::number(job.backoff.value_or(6))}})},
-       {"mpiReplicaSpecs", Tree::map({{"Launcher", replicas(1, std::move(launcher), policy)},
-                                      {"Worker", replicas(job.nodes, std::move(worker), policy)}})}});
-  return {std::move(object)};
-}
-
 Tree files_of(const Job& job, const Rendering& how) {
   Tree out = header("v1", "ConfigMap", metadata_of(job, text(job.name, "-files")));
   for (const auto& [name, content] : how.files) out["data"][name] = content;
@@ -195,9 +167,38 @@ void note(const Job& job, const Rendering& how, std::vector<std::string>& notice
   notices.insert(notices.end(), job.notices.begin(), job.notices.end());
   if (how.image.empty())
     notices.emplace_back("the image is the job file's own, and weft must be in it; --image names another");
+  for (const std::string& word : job.words)
+    if (const std::string there = where_it_travels(word, how); there != word)
+      notices.push_back(text(word, " travels, and is ", there, " in the pods"));
   if (job.priority && how.priority_class.empty())
     notices.push_back(text("not carried over: spec.scheduler.t9kScheduler.priority ", *job.priority,
                            " (Kubernetes has classes for it; name the cluster's with --priority-class)"));
+}
+
+/// What a cluster calls its pods, with five letters that it makes up.
+void must_fit_names(const Job& job, Objects objects) {
+  constexpr std::size_t longest = 63;
+  const std::string pod =
+      objects == Objects::mpijob
+          ? text(job.name, "-launcher-abcde")
+          : text(job.name, objects == Objects::job ? "-" : "-node-0-", most_nodes(job) - 1, "-abcde");
+  if (pod.size() > longest)
+    fail(Kind::usage, "job: metadata.name: a pod would be called ", pod, ", which has ", pod.size(),
+         " letters, and a cluster takes ", longest);
+}
+
+std::vector<Tree> objects_of(const Job& job, const Rendering& how) {
+  switch (how.objects) {
+    case Objects::jobset:
+      return as_jobset(job, how);
+    case Objects::trainjob:
+      return as_trainjob(job, how);
+    case Objects::mpijob:
+      return as_mpijob(job, how);
+    case Objects::job:
+      break;
+  }
+  return as_job(job, how);
 }
 
 }  // namespace
@@ -224,13 +225,11 @@ std::vector<std::string> launch_words(const Job& job, const Rendering& how) {
 std::vector<Tree> render(const Job& job, const Rendering& how, std::vector<std::string>& notices) {
   if (how.objects == Objects::mpijob && job.elastic)
     fail(Kind::usage, "job: spec.elastic: an MPIJob's ranks are a fixed number; render a Job or a JobSet");
+  must_fit_names(job, how.objects);
   note(job, how, notices);
   std::vector<Tree> out;
   if (!how.files.empty()) out.push_back(files_of(job, how));
-  std::vector<Tree> rest = how.objects == Objects::job      ? as_job(job, how)
-                           : how.objects == Objects::jobset ? as_jobset(job, how)
-                                                            : as_mpijob(job, how);
-  for (Tree& one : rest) out.push_back(std::move(one));
+  for (Tree& one : objects_of(job, how)) out.push_back(std::move(one));
   return out;
 }
 

@@ -9,8 +9,9 @@
 namespace weft::jobs {
 
 /// job: an Indexed Job with a headless Service, a pod a node with an agent in it. jobset: the same in a
-/// JobSet, which makes the service. mpijob: a launcher with a hostfile, and workers that hear ssh.
-enum class Objects { job, jobset, mpijob };
+/// JobSet, which makes the service. trainjob: a TrainJob, and the TrainingRuntime that such a JobSet is made
+/// of. mpijob: a launcher with a hostfile, and workers that hear ssh.
+enum class Objects { job, jobset, trainjob, mpijob };
 
 struct Rendering {
   Objects objects = Objects::job;
@@ -20,6 +21,8 @@ struct Rendering {
       files;  // name to content: travel as a ConfigMap, and lie in files_folder
 };
 inline constexpr const char* files_folder = "/etc/weft/files";
+/// Who runs in the image that deploy/Containerfile builds.
+inline constexpr int image_user = 1000;
 
 /// What `weft launch` is told in a pod: its words before the program's.
 std::vector<std::string> launch_words(const Job& job, const Rendering& how);
