@@ -134,8 +134,49 @@ TEST(TokenDropRun, refuses_models_and_layouts_that_cannot_choose_tokens) {
       with([](TrainConfig& c) { c.parallel.tp = 2, c.parallel.sequence = true; }),
       "{model.token_drop.layers}: tokens are chosen from whole sequences, which {parallel.sequence} cuts: "
       "leave one of them out");
-  refused(
-      with([](TrainConfig& c) { c.length = {.tokens = 100'000}; }),
-      "{model.token_drop.layers}: Megatron-DeepSpeed counts a token less the more layers it passes by, and "
-      "weft whole tokens: tell length and rates in steps or samples");
+}
+
+// 8 samples a step, of 8 tokens; two of four layers see 2, 3, 4, 5, 6, 7 and 8 of them.
+TEST(TokenDropRun, counts_a_token_less_the_more_layers_it_passes_by) {
+  const TrainConfig c = completed(dropping());
+  const Curriculum curriculum = curriculum_of(c);
+  const BatchSchedule batches = batch_schedule(c);
+  const std::int64_t each[] = {5, 5, 6, 6, 7, 7, 8, 8};  // (8 · 2 + kept · 2) / 4
+  std::int64_t tokens = 0;
+  for (std::int64_t step = 1; step <= 8; ++step) {
+    tokens += 8 * each[step - 1];
+    EXPECT_EQ(curriculum.tokens_at(step, 8), 8 * each[step - 1]) << step;
+    EXPECT_EQ(curriculum.tokens_after(batches, step), tokens) << step;
+    EXPECT_EQ(curriculum.steps_until(batches, tokens), step);
+    EXPECT_EQ(curriculum.steps_until(batches, tokens + 1), step + 1);
+  }
+}
+
+// Both at once: samples of 4, 8 and 12 tokens, of which a layer of three sees 5 at most.
+TEST(TokenDropRun, counts_by_the_length_that_samples_have) {
+  const CurriculumConfig growing{
+      .rule = {.curve = data::LengthCurve::fixed_discrete, .lengths = {4, 8, 12}, .until = {2, 4}}};
+  const Curriculum curriculum(growing, 12, 1, {.layers = {1}, .least = 5, .most = 5, .steps = 1}, 3);
+  const BatchSchedule batches({.micro = 1, .global = 1}, 1, 12);
+  const std::int64_t each[] = {4, 4, 7, 7, 9, 9};  // (4 · 2 + 4) / 3, (8 · 2 + 5) / 3, (12 · 2 + 5) / 3
+  std::int64_t tokens = 0;
+  for (std::int64_t step = 1; step <= 6; ++step) {
+    EXPECT_EQ(curriculum.tokens_at(step, 1), each[step - 1]) << step;
+    EXPECT_EQ(curriculum.tokens_after(batches, step), tokens += each[step - 1]) << step;
+    EXPECT_EQ(curriculum.steps_until(batches, tokens), step);
+  }
+}
+
+TEST(TokenDropRun, ends_and_warms_up_by_the_tokens_that_count) {
+  TrainConfig c = dropping();
+  c.length = {.tokens = 8 * (5 + 5 + 6 + 6 + 7 + 7)};
+  c.rate.warmup_iterations = 0;
+  c.rate.warmup_tokens = 80;  // of two steps
+  c.rate.decay_tokens = 1'000'000;
+  const Told told = train(completed(c));
+  ASSERT_EQ(told.steps.size(), 6U);
+  EXPECT_EQ(told.steps[1].consumed_tokens, 80);
+  EXPECT_EQ(told.steps[5].consumed_tokens, c.length.tokens);
+  EXPECT_NEAR(*told.steps[1].learning_rate - *told.steps[0].learning_rate, *c.rate.peak / 2, 1e-9);
+  expect_it_goes_on_to_the_bit(c);
 }

@@ -14,12 +14,45 @@ data::Lengths lengths_of(const CurriculumConfig& config, std::int64_t sequence) 
   return data::Lengths(config.rule);
 }
 
+/// The steps from which on layers see more of so many tokens. They see no fewer later, so each is found by
+/// halving.
+std::vector<std::int64_t> steps_that_keep_more(const TokenDrop& drop, std::int64_t sequence) {
+  std::vector<std::int64_t> out;
+  constexpr std::int64_t never = std::int64_t(1) << 60;
+  const auto kept = [&](std::int64_t step) { return tokens_kept(drop, step, sequence); };
+  for (std::int64_t step = 1; drop.on() && kept(step) < kept(never);) {
+    std::int64_t same = step, more = never;
+    while (more - same > 1) {
+      const std::int64_t middle = same + (more - same) / 2;
+      (kept(middle) > kept(step) ? more : same) = middle;
+    }
+    out.push_back(step = more);
+  }
+  return out;
+}
+
+std::vector<std::int64_t> changes_of(const data::Lengths& lengths, const TokenDrop& drop,
+                                     std::int64_t sequence) {
+  std::vector<std::int64_t> out = steps_that_keep_more(drop, sequence);
+  for (const data::Lengths::Stair& stair : lengths.stairs()) out.push_back(stair.from);
+  std::ranges::sort(out);
+  out.erase(std::ranges::unique(out).begin(), out.end());
+  return out;
+}
+
 }  // namespace
 
-Curriculum::Curriculum(std::int64_t sequence) : sequence_(sequence), lengths_(sequence) {}
+Curriculum::Curriculum(std::int64_t sequence) : Curriculum(CurriculumConfig(), sequence, 1) {}
 
-Curriculum::Curriculum(const CurriculumConfig& config, std::int64_t sequence, std::int64_t micro)
-    : sequence_(sequence), micro_(micro), lengths_(lengths_of(config, sequence)), form_(config.form) {}
+Curriculum::Curriculum(const CurriculumConfig& config, std::int64_t sequence, std::int64_t micro,
+                       const TokenDrop& drop, int layers)
+    : sequence_(sequence),
+      micro_(micro),
+      lengths_(lengths_of(config, sequence)),
+      form_(config.form),
+      drop_(drop),
+      layers_(layers),
+      changes_(changes_of(lengths_, drop, sequence)) {}
 
 bool Curriculum::shortens() const {
   return std::ranges::any_of(lengths_.stairs(),
@@ -37,35 +70,45 @@ data::Rows Curriculum::rows_at(std::int64_t step, std::int64_t samples) const {
   return rows;
 }
 
-void Curriculum::each_stretch(const BatchSchedule& batches, std::int64_t steps,
-                              const Stretch& stretch) const {
-  const auto stairs = lengths_.stairs();
+std::int64_t Curriculum::tokens_at(std::int64_t step, std::int64_t samples) const {
+  const data::Rows rows = rows_at(step, samples);
+  if (!drop_.on()) return rows.tokens();
+  const std::int64_t all = layers_, some = std::ssize(drop_.layers);
+  return rows.count * ((rows.length * (all - some) + tokens_kept(drop_, step, rows.length) * some) / all);
+}
+
+void Curriculum::walk(const BatchSchedule& batches, std::int64_t steps,
+                      const std::function<void(std::int64_t, std::int64_t)>& stretch) const {
   std::int64_t before = 0, consumed = 0;
-  for (std::size_t i = 0; i < stairs.size() && before < steps; ++i) {
-    const std::int64_t last = i + 1 < stairs.size() ? std::min(stairs[i + 1].from - 1, steps) : steps;
+  for (std::size_t i = 0; i < changes_.size() && before < steps; ++i) {
+    const std::int64_t last = i + 1 < changes_.size() ? std::min(changes_[i + 1] - 1, steps) : steps;
     if (last <= before) continue;
     const std::int64_t after = batches.consumed_after(last);
-    stretch(rows_at(before + 1, after - consumed));
+    stretch(before + 1, after - consumed);
     before = last;
     consumed = after;
   }
 }
 
+void Curriculum::each_stretch(const BatchSchedule& batches, std::int64_t steps,
+                              const Stretch& stretch) const {
+  walk(batches, steps, [&](std::int64_t step, std::int64_t samples) { stretch(rows_at(step, samples)); });
+}
+
 std::int64_t Curriculum::tokens_after(const BatchSchedule& batches, std::int64_t steps) const {
   std::int64_t tokens = 0;
-  each_stretch(batches, steps, [&](const data::Rows& rows) { tokens += rows.tokens(); });
+  walk(batches, steps, [&](std::int64_t step, std::int64_t samples) { tokens += tokens_at(step, samples); });
   return tokens;
 }
 
 std::int64_t Curriculum::steps_until(const BatchSchedule& batches, std::int64_t tokens) const {
-  const auto stairs = lengths_.stairs();
   std::int64_t left = tokens, steps = 0, consumed = 0;
-  for (std::size_t i = 0; i < stairs.size() && left > 0; ++i) {
-    const bool last = i + 1 == stairs.size();
-    if (!last && stairs[i + 1].from <= 1) continue;  // before the first step
+  for (std::size_t i = 0; i < changes_.size() && left > 0; ++i) {
+    const bool last = i + 1 == changes_.size();
+    if (!last && changes_[i + 1] <= 1) continue;  // before the first step
     const std::int64_t each = tokens_at(steps + 1, micro_);
     const std::int64_t wanted = consumed + (left + each - 1) / each * micro_;
-    const std::int64_t end = last ? std::numeric_limits<std::int64_t>::max() : stairs[i + 1].from - 1;
+    const std::int64_t end = last ? std::numeric_limits<std::int64_t>::max() : changes_[i + 1] - 1;
     const std::int64_t reached = batches.steps_until(wanted);
     if (reached <= end) return reached;
     const std::int64_t after = batches.consumed_after(end);
@@ -97,7 +140,8 @@ std::string Curriculum::told() const {
 }
 
 Curriculum curriculum_of(const TrainConfig& config) {
-  return {config.curriculum, config.model.sequence, std::max<std::int64_t>(config.batch.micro, 1)};
+  return {config.curriculum, config.model.sequence, std::max<std::int64_t>(config.batch.micro, 1),
+          config.model.token_drop, config.model.layers};
 }
 
 std::int64_t steps_of(const LengthConfig& c, const Curriculum& curriculum, const BatchSchedule& batch) {

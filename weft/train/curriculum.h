@@ -3,9 +3,11 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "weft/data/excerpt.h"
 #include "weft/data/lengths.h"
+#include "weft/nn/token_drop.h"
 #include "weft/train/batch_size.h"
 
 namespace weft {
@@ -14,17 +16,20 @@ class Curriculum {
  public:
   /// Whole samples of so many tokens, always.
   explicit Curriculum(std::int64_t sequence);
-  /// Of a rule that was looked at, for samples of so many tokens, so many of which are a microbatch.
-  Curriculum(const CurriculumConfig& config, std::int64_t sequence, std::int64_t micro);
+  /// Of a rule that was looked at, for samples of so many tokens, so many of which are a microbatch; and of
+  /// tokens that pass some of so many layers by.
+  Curriculum(const CurriculumConfig& config, std::int64_t sequence, std::int64_t micro,
+             const TokenDrop& drop = {}, int layers = 0);
 
   bool shortens() const;
+  /// A step's tokens count less than those of its samples' length.
+  bool counts_less() const { return drop_.on() || shortens(); }
   std::int64_t length_at(std::int64_t step) const { return lengths_.at(step); }
   data::Excerpt excerpt_at(std::int64_t step) const;
   /// What so many samples, whole microbatches, become at a step.
   data::Rows rows_at(std::int64_t step, std::int64_t samples) const;
-  std::int64_t tokens_at(std::int64_t step, std::int64_t samples) const {
-    return rows_at(step, samples).tokens();
-  }
+  /// Of such rows, as Megatron-DeepSpeed counts: what k of L layers see of a row counts k/L, rounded down.
+  std::int64_t tokens_at(std::int64_t step, std::int64_t samples) const;
 
   /// Calls for the steps up to the last one, as many at a time as are of one length, with what their samples
   /// become.
@@ -41,9 +46,16 @@ class Curriculum {
   std::string told() const;
 
  private:
+  /// Of every stretch its first step and its samples.
+  void walk(const BatchSchedule& batches, std::int64_t steps,
+            const std::function<void(std::int64_t step, std::int64_t samples)>& stretch) const;
+
   std::int64_t sequence_, micro_ = 1;
   data::Lengths lengths_;
   data::ExcerptForm form_ = data::ExcerptForm::truncate;
+  TokenDrop drop_;
+  int layers_ = 1;
+  std::vector<std::int64_t> changes_;  // steps from which on a sample counts another number of tokens
 };
 
 Curriculum curriculum_of(const TrainConfig& config);

@@ -46,10 +46,8 @@ void Teller::tell(std::int64_t step, const StepReport& report, std::int64_t cons
     report::StepRecord record = record_of(report, sum);
     record.iteration = step;
     record.consumed_samples = consumed;
-    if (progress_.curriculum.shortens()) {
-      record.consumed_tokens = progress_.consumed_tokens;
-      record.sequence_length = progress_.curriculum.length_at(step);
-    }
+    if (progress_.curriculum.counts_less()) record.consumed_tokens = progress_.consumed_tokens;
+    if (progress_.curriculum.shortens()) record.sequence_length = progress_.curriculum.length_at(step);
     record.span = span;
     record.engine_apart = engine_apart();
     lent_.outlet->write(std::move(record));

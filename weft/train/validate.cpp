@@ -133,8 +133,8 @@ std::vector<std::string> complete(TrainConfig& c, int world) {
   validate::layout(c, world);
   validate::batches(c);
   validate::length(c);
+  validate::left_out(c);  // before whoever counts a run's steps, and with them the tokens that layers see
   validate::curriculum(c);
-  validate::left_out(c);
   validate::evaluation(c);
   validate::rates(c);
   validate::optimizer(c);

@@ -77,10 +77,6 @@ void validate::left_out(const TrainConfig& c) {
   line(c.model.token_drop, c.model.layers);
   model_of_tokens(c.model);
   cut_of_tokens(c.parallel);
-  if (c.length.tokens > 0 || c.rate.warmup_tokens > 0 || c.rate.decay_tokens > 0)
-    fail(Kind::usage, tokens,
-         ": Megatron-DeepSpeed counts a token less the more layers it passes by, and weft whole tokens: tell "
-         "length and rates in steps or samples");
 }
 
 }  // namespace weft
