@@ -221,6 +221,17 @@ TEST(Rendering, an_mpi_jobs_workers_hear_ssh_as_root_where_the_pod_is_roots) {
   EXPECT_EQ(at(spec, "mpiReplicaSpecs/Launcher/template/spec/containers/0/env").items.size(), 1U);
 }
 
+TEST(Rendering, an_mpi_jobs_first_container_works) {
+  const auto two = with(plain, "          - name: worker\n",
+                        "          - {name: beside, image: i}\n          - name: worker\n");
+  const Tree replicas = at(rendered(two, {.objects = Objects::mpijob})[0], "spec/mpiReplicaSpecs");
+  for (const char* role : {"Launcher", "Worker"}) {
+    const Tree& containers = at(replicas, text(role, "/template/spec/containers"));
+    EXPECT_EQ(at(containers, "0/name").text, "worker") << "the operator mounts its keys there";
+    EXPECT_EQ(at(containers, "1/name").text, "beside");
+  }
+}
+
 TEST(Rendering, refuses_a_name_that_pods_could_not_bear) {
   const std::string longest(44, 'a');
   const auto named = [&](const std::string& name) {

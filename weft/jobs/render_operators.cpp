@@ -18,11 +18,11 @@ Tree set_failure_policy(const Job& job, const Tree& of_job) {
   return out;
 }
 
-/// A set of one Job. The labels of `of_job` are its Job's: by the first `weft job status` finds it.
-Tree set_spec(const Job& job, const Rendering& how, const Tree& of_job = {}) {
+/// A set of one Job, which `weft job status` finds by its label; `labels` are more of them.
+Tree set_spec(const Job& job, const Rendering& how, const Tree& labels = {}) {
   Tree inner = Tree::map({{"name", "node"}, {"replicas", Tree::number(1)}});
   inner["template"]["metadata"]["labels"][name_label] = job.name;
-  for (const auto& [name, value] : of_job.pairs) inner["template"]["metadata"]["labels"][name] = value;
+  for (const auto& [name, value] : labels.pairs) inner["template"]["metadata"]["labels"][name] = value;
   Tree spec = job_spec(job, how);
   Tree policy = set_failure_policy(job, spec);
   inner["template"]["spec"] = std::move(spec);
@@ -45,7 +45,7 @@ void call_it_node(Tree& spec) {
   worker["name"] = node;
 }
 
-/// 0 where the file asks for root; else the user of the image that is meant.
+/// As the file says; where it says nothing, the image's user is meant.
 bool runs_as_root(Tree& spec) {
   for (const Tree* at : {static_cast<const Tree*>(&worker_in(spec)), static_cast<const Tree*>(&spec)})
     if (const std::string user = word_at(*at, "securityContext/runAsUser"); !user.empty()) return user == "0";
@@ -53,15 +53,25 @@ bool runs_as_root(Tree& spec) {
 }
 
 /// A user's sshd cannot read the machine's own keys nor hear port 22: it takes the job's key for both sides.
+/// That lies in a volume of root's, where strict modes would want the user's own.
 struct Ssh {
   static constexpr const char *keys = "/etc/weft/ssh", *port = "2222";
   static std::vector<std::string> daemon(bool root) {
     if (root) return {"/usr/sbin/sshd", "-De"};
-    return {
-        "/usr/sbin/sshd", "-De", "-f", "/dev/null", "-p", port, "-o", text("HostKey=", keys, "/id_rsa"), "-o",
-        text("AuthorizedKeysFile=", keys, "/authorized_keys"),
-        // The operator's volume is root's and open to all who read; a key that another may write is refused.
-        "-o", "StrictModes=no", "-o", "PidFile=none"};
+    return {"/usr/sbin/sshd",
+            "-De",
+            "-f",
+            "/dev/null",
+            "-p",
+            port,
+            "-o",
+            text("HostKey=", keys, "/id_rsa"),
+            "-o",
+            text("AuthorizedKeysFile=", keys, "/authorized_keys"),
+            "-o",
+            "StrictModes=no",
+            "-o",
+            "PidFile=none"};
   }
   static Tree variable() {
     return Tree::map({{"name", "OMPI_MCA_plm_rsh_agent"},
@@ -70,6 +80,13 @@ struct Ssh {
                                      "UserKnownHostsFile=/dev/null -o LogLevel=ERROR")}});
   }
 };
+
+/// Keys and hosts are mounted into a pod's first container.
+void put_worker_first(Tree& spec) {
+  std::vector<Tree>& all = spec["containers"].items;
+  const auto at = all.begin() + (&worker_in(spec) - all.data());
+  std::rotate(all.begin(), at, at + 1);
+}
 
 Tree launcher_of(const Job& job, const Rendering& how) {
   Tree out = pod_of(job, how, weft_words(job, how));
@@ -114,6 +131,7 @@ std::vector<Tree> as_mpijob(const Job& job, const Rendering& how) {
   Tree launcher = launcher_of(job, how);
   const bool root = runs_as_root(launcher["spec"]);
   Tree worker = pod_of(job, how, Ssh::daemon(root));
+  for (Tree* pod : {&launcher, &worker}) put_worker_first((*pod)["spec"]);
   launcher["spec"].erase("restartPolicy");
   worker["spec"].erase("restartPolicy");
   const Tree policy = job.restarts.empty() ? Tree("Never") : Tree(job.restarts);
