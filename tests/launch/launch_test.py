@@ -20,7 +20,7 @@ MODEL = """--num-layers 1 --hidden-size 16 --num-attention-heads 2 --seq-length 
 # A run that only a signal ends.
 ENDLESS = MODEL + ["--train-iters", "100000000", "--lr-decay-iters", "100"]
 # What launches this test must not be taken for what launches its ranks.
-ENVIRONMENT = {name: value for name, value in os.environ.items() if not re.match("OMPI_|PMI|SLURM_|PET_|RANK$|WORLD_SIZE$|OMP_NUM_THREADS$", name)}
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not re.match("OMPI_|MV2_|PMI|PALS_|MPI_LOCAL|SLURM_|PET_|RANK$|WORLD_SIZE$|OMP_NUM_THREADS$", name)}
 
 
 def run(words, **more):
@@ -411,6 +411,17 @@ def ranks_of_agents_give_the_bits_of_threads(weft, folder):
     expect(tensors(folder / "agents") == tensors(folder / "threads"), "the same weights", said)
 
 
+def an_outer_launchers_names_are_not_its_workers(weft, folder):
+    """As where an agent a node is a task of srun's, or a process of mpirun's."""
+    outer = {f"{name}_COMM_WORLD_{what}": value for name in ("OMPI", "MV2") for what, value in (("RANK", "1"), ("SIZE", "2"), ("LOCAL_RANK", "0"))}
+    outer |= {"PMI_RANK": "1", "PMI_SIZE": "2", "PALS_RANKID": "1", "SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2", "SLURM_LOCALID": "0"}
+    for more in ([], ["--launcher", "weft"]):
+        for only in (outer, {name: value for name, value in outer.items() if "SLURM" in name}):
+            said = subprocess.run([str(word) for word in [weft, "launch", *more, "--nproc-per-node", 2, "train", "gpt", *MODEL, "--train-iters", 3]],
+                                  capture_output=True, text=True, timeout=120, env=ENVIRONMENT | only)
+            expect(said.returncode == 0 and "iteration        3/       3" in said.stderr, f"ranks of {more} train under {sorted(only)}", said)
+
+
 def injected_faults_are_seen_and_survived(weft, folder):
     whole = watched(weft, folder / "whole", [], "kill@step=999,rank=0")
     expect(whole.returncode == 0, "no fault comes", whole)
@@ -575,7 +586,7 @@ def one_node_of_three_places_does_not_go_on_alone(weft, folder):
 
 CASES = [a_megatron_script_runs_with_one_word_changed, mistakes_in_the_programs_flags_are_said_once,
          a_run_that_is_killed_goes_on_with_the_same_bits, processes_that_are_killed_go_on_with_the_same_bits,
-         ranks_of_agents_give_the_bits_of_threads, injected_faults_are_seen_and_survived,
+         ranks_of_agents_give_the_bits_of_threads, an_outer_launchers_names_are_not_its_workers, injected_faults_are_seen_and_survived,
          a_flipped_bit_is_found_by_comparing_replicas, a_slow_rank_is_named, a_signal_saves_and_ends_with_3, a_hangup_that_nohup_ignores_stops_nothing, no_process_outlives_a_launcher_that_is_killed,
          what_workers_started_does_not_outlive_a_launcher_that_is_killed,
          a_worker_finds_the_whole_contract, streams_go_where_they_are_sent, a_launcher_without_standard_streams_writes_into_nobodys_file,

@@ -14,6 +14,7 @@
 #include "weft/launch/elsewhere.h"
 #include "weft/launch/herald.h"
 #include "weft/launch/placement.h"
+#include "weft/launch/seat.h"
 #include "weft/launch/socket.h"
 #include "weft/launch/watch.h"
 
@@ -71,13 +72,6 @@ void route(const Launch& l, Worker& w, int round) {
   replace_all(w.prefix, "${rank}", std::to_string(w.rank));
 }
 
-/// What an outer launcher left says who the launcher is, not who its workers are.
-void forget_seat(launch::Environment& e) {
-  for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "SLURM_PROCID",
-                           "SLURM_LOCALID", "SLURM_STEP_NUM_TASKS"})
-    e.erase(name);
-}
-
 launch::Environment environment_of(const Launch& l, const launch::Begin& begin, int local_rank) {
   launch::Environment e = l.environment;
   const bool threads_set = e.contains("OMP_NUM_THREADS");
@@ -92,7 +86,7 @@ launch::Environment environment_of(const Launch& l, const launch::Begin& begin, 
   if (!l.program.trains && !l.elsewhere()) return e;
   if (!threads_set) e.erase("OMP_NUM_THREADS");
   if (!l.program.trains) {  // each process finds its own, see take_a_seat()
-    forget_seat(e);
+    launch::forget_seat(e);
     return e;
   }
   e["WEFT_SUPERVISED"] = "1";
@@ -103,8 +97,9 @@ launch::Environment environment_of(const Launch& l, const launch::Begin& begin, 
     e["WEFT_PULSE"] = board_of(l, begin.round).string();
   if (std::string faults = launch::faults_of(l.options.faults, begin.round - 1); !faults.empty())
     e["WEFT_INJECT"] = std::move(faults);
-  // Threads are told by words, and processes by their own launcher.
-  if (!l.by_tcp()) forget_seat(e);
+  // What an outer launcher left says who the launcher is, not who its workers are: threads are told by words,
+  // processes by mpirun or srun, and ours by torchrun's contract alone.
+  l.by_tcp() ? launch::forget_launcher(e) : launch::forget_seat(e);
   if (l.by_tcp() && begin.first_rank + local_rank == 0) e["WEFT_LISTENER"] = text(l.door.get());
   return e;
 }
