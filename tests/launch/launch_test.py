@@ -349,6 +349,29 @@ def a_program_under_mpirun_finds_torchruns_contract(weft, folder):
     expect(said.returncode == 127 and "launch: cannot run ./no such program: No such file or directory" in said.stderr, "what cannot be run", said)
 
 
+def who_failed_under_mpirun_is_known_at_a_terminal_too(weft, folder):
+    """And where mpirun itself fails, it is named, with what it says."""
+    if shutil.which("mpirun") is None:
+        print("skipped: there is no mpirun")
+        return
+    ours, theirs = os.openpty()
+    words = [weft, "launch", "--launcher", "openmpi", "--nproc-per-node", "2", "sh", "-c", "[ $RANK = 0 ] || exit 9; sleep 60"]
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=theirs, env=ENVIRONMENT) as launch:
+        os.close(theirs)
+        said = b""
+        try:
+            while more := os.read(ours, 4096):
+                said += more
+        except OSError:  # the other end is closed
+            pass
+    os.close(ours)
+    said = subprocess.CompletedProcess([], launch.returncode, "", said.decode())
+    expect(said.returncode == 9 and re.search(r"first: rank 1 on node 0 \(host .*\): exit code 9, .* after the start; local rank 1\r\n", said.stderr), "rank 1", said)
+    said = run([weft, "launch", "--launcher", "openmpi", "--launcher-args", "--no-such-word", "sh", "-c", "exit 0"])
+    expect(said.returncode != 0 and re.search(r"first: mpirun on node 0 \(host .*\): exit code \d+, .* after the start; process \d+\n", said.stderr), "mpirun", said)
+    expect("no-such-word" in said.stderr.split("its last words:")[1], "and its words", said)
+
+
 def lives(process):
     try:
         return "Z" not in pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[:1]
@@ -592,6 +615,7 @@ CASES = [a_megatron_script_runs_with_one_word_changed, mistakes_in_the_programs_
          a_worker_finds_the_whole_contract, streams_go_where_they_are_sent, a_launcher_without_standard_streams_writes_into_nobodys_file,
          a_node_that_leaves_an_elastic_job_ends_and_the_others_go_on, few_descriptors_are_enough_to_train, a_clock_that_jumps_is_no_fault,
          what_would_be_passed_over_is_refused, logs_go_nowhere_or_under_any_name, a_program_under_mpirun_finds_torchruns_contract,
+         who_failed_under_mpirun_is_known_at_a_terminal_too,
          launches_at_once_do_not_meet, a_refused_result_ends_with_16_or_17, a_job_file_is_tried_here_made_small,
          the_first_node_may_be_lost_where_agents_may_meet_at_three_places, one_node_of_three_places_does_not_go_on_alone]
 

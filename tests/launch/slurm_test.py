@@ -4,6 +4,7 @@ script, and compares what two tasks on two node names trained with what two thre
 import argparse
 import os
 import pathlib
+import re
 import shlex
 import shutil
 import socket
@@ -125,6 +126,13 @@ def submit_any_program(cluster, args):
     return submitted(cluster, ["--nodes=2", "--wrap", f"{both}; {one}"])
 
 
+def submit_one_that_fails(cluster, args):
+    """On the second node: a program of somebody's."""
+    start = [args.weft, "launch", "--launcher", "slurm", "--nnodes", "2", "--nproc-per-node", "1"]
+    program = shlex.join([*start, "sh", "-c", "[ $RANK = 0 ] || exit 9; sleep 60"])
+    return submitted(cluster, ["--nodes=2", "--wrap", f"{program}; true"])[1]
+
+
 def submit_agents(cluster, args):
     """weft's own agents as tasks of a step, two ranks each; and one agent alone, whose two ranks are no tasks."""
     train = ["--nproc-per-node", "2", "train", "gpt", *MODEL]
@@ -186,6 +194,7 @@ def main():
             state, out = submit(cluster, args)
             state_of_hung, said_of_hung = submit_one_that_hangs(cluster, args)
             state_of_any, said_by_any = submit_any_program(cluster, args)
+            said_of_failed = submit_one_that_fails(cluster, args)
             state_of_agents, said_by_agents = submit_agents(cluster, args)
             state_again, saved_first = submit_one_that_is_told_to_go(cluster, args)
         finally:
@@ -193,11 +202,13 @@ def main():
         logs = "\n".join(path.read_text() for path in sorted((folder / "logs").rglob("rank.*")))
         if "COMPLETED" not in state:
             sys.exit(f"slurm_test.py: the job failed\n{state}\n{out}\n{logs}")
-        hung = "launch: rank 1 on node 0" in said_of_hung and " hangs in step 12 (training): no sign of life for " in said_of_hung
+        hung = "launch: rank 1 on node 1 (host beta) hangs in step 12 (training): no sign of life for " in said_of_hung
         if "COMPLETED" not in state_of_hung or not hung or "restart 1 of 1" not in said_of_hung:
             sys.exit(f"slurm_test.py: a hang was not named, or not survived\n{state_of_hung}\n{said_of_hung}")
         if "COMPLETED" not in state_of_any or sorted(said_by_any.splitlines()) != ["0 0 1 0 1 beta beta", "0 0 2 0 2 alpha", "1 0 2 1 2 alpha"]:
             sys.exit(f"slurm_test.py: a program does not find its seat\n{state_of_any}\n{said_by_any}")
+        if not re.search(r"first: rank 1 on node 1 \(host beta\): exit code 9, .* start; local rank 0\n", said_of_failed):
+            sys.exit(f"slurm_test.py: a failure's place is not told\n{said_of_failed}")
         if "COMPLETED" not in state_of_agents or not tensors(folder / "agents") or not tensors(folder / "agent"):
             sys.exit(f"slurm_test.py: agents in a step do not train\n{state_of_agents}\n{said_by_agents}")
         if "Restarts=1" not in state_again or len(saved_first) != 1:

@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <csignal>
 #include <memory>
 
@@ -146,6 +148,7 @@ Worker started_elsewhere(const Launch& l, const launch::Begin& begin) {
   const auto rest = l.program.trains ? program_words(l, begin) : seated_words(l, begin);
   w.words.insert(w.words.end(), rest.begin(), rest.end());
   w.prefix.clear();
+  w.overheard = true;                // it says there who failed
   if (logs) w.files = Streams::err;  // the launcher's own words are worth keeping too
   w.folder = logs ? p.folder / "launcher" : w.folder;
   // Both end a job on SIGTERM before anybody has saved; SIGUSR2 they hand on.
@@ -181,15 +184,39 @@ std::vector<Worker> workers(const Launch& l, const launch::Begin& begin) {
 void explain(By by, launch::Failure& failure) {
   const launch::Said said =
       by == By::slurm ? launch::read_srun(failure.last_words) : launch::read_mpirun(failure.last_words);
+  failure.local_rank = -1;
+  if (said.rank < 0) {  // its own words are all there is
+    failure.launcher = by == By::slurm ? "srun" : "mpirun";
+    return;
+  }
   failure.last_words = said.words;
-  if (said.rank < 0) return;
   failure.rank = said.rank;
+  failure.host = said.host;
+  failure.process = said.process;
   if (!said.end.good()) failure.end = said.end;
   if (failure.logs.empty()) return;
   const auto attempt = std::filesystem::path(failure.logs).parent_path();
   failure.logs = attempt.string();
   if (std::string own = launch::last_of_rank(attempt, said.rank); !own.empty())
     failure.last_words = std::move(own);
+}
+
+/// Without a hostfile mpirun stays here, unless it finds itself in an allocation.
+launch::Seating seating_of(const Launch& l) {
+  constexpr std::array allocations{"SLURM_JOB_ID", "PBS_NODEFILE", "LSB_JOBID", "PE_HOSTFILE"};
+  constexpr std::array other_orders{"map-by", "rank-by", "bynode", "rankfile", "distribution"};
+  const auto set = [&](const char* name) { return !launch::value_of(l.environment, name).empty(); };
+  const auto asked = [&](const char* word) {
+    return l.options.launcher_arguments.find(word) != std::string::npos;
+  };
+  launch::Seating out{.hosts = l.hosts,
+                      .per_node = l.options.by == By::slurm ? l.options.per_node.value_or(0) : 0,
+                      .in_order = std::ranges::none_of(other_orders, asked)};
+  const bool here =
+      l.options.by != By::slurm && (!l.on_other_machines() || std::ranges::none_of(allocations, set));
+  if (out.hosts.empty() && here)
+    out.hosts.push_back({launch::host_name(), std::vector<int>(std::size_t(l.world()))});
+  return out;
 }
 
 }  // namespace
@@ -214,6 +241,10 @@ launch::Agent::Work work_of(const Launch& launch) {
   if (launch.program.trains) work.stopped_codes = {static_cast<int>(Exit::stopped)};
   if (launch.elsewhere())
     work.explain = [by = launch.options.by](launch::Failure& failure) { explain(by, failure); };
+  if (launch.elsewhere())
+    work.where = [seating = seating_of(launch)](int rank, std::string_view host) {
+      return launch::whereabouts_of(rank, host, seating);
+    };
   return work;
 }
 

@@ -76,12 +76,45 @@ void Agent::worker_ended(const Ended& ended) {
                   .last_words = ended.said,
                   .logs = ended.folder.string()};
   if (work_.explain) work_.explain(failure);
+  if (work_.where) put_in_place(failure);
   failure.last_words = last_lines(failure.last_words, 5);
   if (!failed_ && group_->running()) group_->stop(SIGTERM, std::min(peers_grace, work_.grace));
   // Who ends by our signal did not fail.
   const bool by_us = failed_ && (ended.end.signal == SIGTERM || ended.end.signal == SIGKILL);
   failed_ = true;
   if (!by_us) ways_.tell(Failed{round_, std::move(failure)});
+}
+
+/// What a rank says of itself counts for more than what its launcher says, and that for more than what the
+/// order of hosts would give.
+Whereabouts Agent::where(int rank, const std::string& host) const {
+  const Whereabouts* own = ward_ ? ward_->where(round_, rank) : nullptr;
+  Whereabouts out = work_.where(rank, own != nullptr && !own->host.empty() ? own->host : host);
+  if (own == nullptr) return out;
+  if (own->node >= 0) out.node = own->node;
+  if (own->local_rank >= 0) out.local_rank = own->local_rank;
+  out.process = own->process;
+  return out;
+}
+
+void Agent::put_in_place(Failure& failure) const {
+  if (!failure.launcher.empty()) return;  // it is here itself
+  const Whereabouts there = where(failure.rank, failure.host);
+  failure.placed = 1;
+  failure.node = there.node;
+  failure.host = there.host;
+  failure.local_rank = there.local_rank;
+  if (there.process > 0) failure.process = there.process;
+}
+
+Doing Agent::doing_here(const PulseReading& rank, double now) const {
+  Doing out = doing_of(rank, round_, now);
+  if (!work_.where) return out;
+  const Whereabouts there = where(rank.rank, "");
+  out.placed = 1;
+  out.node = there.node;
+  out.host = there.host;
+  return out;
 }
 
 void Agent::all_ended() {
@@ -104,7 +137,7 @@ void Agent::look() {
   // A network that lets nobody's word through is no hang.
   const Watch::Stillness seen = ward_ && ranks.empty() ? Watch::Stillness() : watch_->look(ranks, now);
   if (seen.still && !still_)
-    for (const PulseReading& rank : ranks) ways_.tell(doing_of(rank, round_, now));
+    for (const PulseReading& rank : ranks) ways_.tell(doing_here(rank, now));
   if (seen.still != still_) ways_.tell(Still{.round = round_, .is = seen.still ? 1 : 0, .limit = seen.limit});
   still_ = seen.still;
   tell_paces(ranks, now);

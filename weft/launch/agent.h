@@ -32,6 +32,8 @@ class Agent {
     std::string ward_token = {};
     /// Puts right who failed and what it said, where another launcher stands between.
     std::function<void(Failure&)> explain = {};
+    /// Where it put a rank, on the host that it named, if any; nothing: ranks are here.
+    std::function<Whereabouts(int rank, std::string_view host)> where = {};
   };
   struct Ways {
     Loop& loop;
@@ -64,6 +66,9 @@ class Agent {
   void all_ended();
   void cannot_start(int rank, const std::string& why);
   void look();
+  void put_in_place(Failure& failure) const;
+  Whereabouts where(int rank, const std::string& host) const;
+  Doing doing_here(const PulseReading& rank, double now) const;
   void tell_paces(const std::vector<PulseReading>& ranks, double now);
 
   Work work_;

@@ -26,7 +26,7 @@ bool needs_outlet(const Worker& worker, Streams stream) {
   if (has(worker.files, stream)) return true;
   if (stream == Streams::out) return !has(worker.console, stream);
   // stderr holds the last words, unless it is a person's terminal and there is nobody to mix with.
-  return !(has(worker.console, stream) && worker.prefix.empty() && isatty(STDERR_FILENO));
+  return worker.overheard || !(has(worker.console, stream) && worker.prefix.empty() && isatty(STDERR_FILENO));
 }
 
 /// Every signal that ends a job is the one to save by; SIGKILL is what it is.

@@ -25,6 +25,7 @@ struct Worker {
   std::string prefix;
   std::filesystem::path error_file = {};  // in which it may say why it failed
   int keep = -1;                          // a descriptor that it inherits
+  bool overheard = false;                 // stderr is read even where it is a person's terminal
   int save_signal = 0;                    // what it hears instead of any but SIGKILL; 0: those
 };
 
