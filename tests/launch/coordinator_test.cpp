@@ -167,6 +167,7 @@ TEST(Coordinator, goes_on_with_fewer_nodes_where_it_may) {
   m.coordinator.gone(2, "its connection was lost", m.now);
   m.stopped(1);
   m.stopped(3);
+  m.pass(4.1);
   EXPECT_EQ(m.last<Begin>().world, 4);
   EXPECT_EQ(m.last<Begin>().restarts, 0);
   EXPECT_EQ(m.code(), -1);
@@ -178,7 +179,7 @@ TEST(Coordinator, takes_a_spare_for_a_node_that_is_lost) {
   EXPECT_THAT(m.who<Begin>(), ElementsAre(1, 2));
   m.coordinator.gone(1, "its connection was lost", m.now);
   m.stopped(2);
-  m.pass(1);  // after a round that was short
+  m.pass(4.1);
   EXPECT_THAT(m.who<Begin>(), ElementsAre(1, 2, 2, 3));
 }
 
@@ -221,9 +222,22 @@ TEST(Coordinator, begins_without_a_silent_node_when_that_has_stopped_for_sure) {
   EXPECT_THAT(m.who<Stop>(), ElementsAre(1, 3));
   m.stopped(1);
   m.stopped(3);
-  beats(1);
+  beats(2);
+  EXPECT_NEAR(m.coordinator.next(), m.now + 1, 1e-6) << "15 s until it knows, 3 of grace and 1 to be gone";
   EXPECT_EQ(m.last<Begin>().world, 6);
-  beats(1);
+  m.pass(1);
+  EXPECT_EQ(m.last<Begin>().world, 4);
+}
+
+TEST(Coordinator, begins_without_a_lost_node_when_its_workers_have_ended_for_sure) {
+  Meeting m(elastic());
+  for (const int id : {1, 2, 3}) m.join(id);
+  m.coordinator.gone(2, "its connection was lost", m.now);
+  m.stopped(1);
+  m.stopped(3);
+  m.pass(3.9);
+  EXPECT_EQ(m.last<Begin>().world, 6) << "it may live, and stop its workers now";
+  m.pass(0.2);
   EXPECT_EQ(m.last<Begin>().world, 4);
 }
 

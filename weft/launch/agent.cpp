@@ -28,7 +28,7 @@ void Agent::begin(const Begin& message) {
   group_.reset();
   round_ = message.round;
   status_ = 0;
-  stopping_ = failed_ = alone_ = false;
+  stopping_ = told_to_stop_ = failed_ = alone_ = false;
   watch_.emplace(work_.hang);
   still_ = false;
   ways_.loop.cancel(look_);
@@ -54,7 +54,7 @@ void Agent::cannot_start(int rank, const std::string& why) {
 
 void Agent::stop(const Stop& message) {
   if (message.round != round_ || group_ == nullptr || stopping_) return;
-  stopping_ = true;
+  stopping_ = told_to_stop_ = true;
   // A failure has stopped them already, and a second signal would mean more than the first.
   if (!failed_) group_->stop(message.signal, message.grace);
 }
@@ -163,9 +163,15 @@ void Agent::forward(int signal) {
 }
 
 void Agent::cut_off() {
+  // A coordinator that has told us to stop knows that we leave, and waits; one that is lost after we have
+  // waited for its answer does not.
+  const bool may_save = leaving_ && (told_to_stop_ || !alone_);
   alone_ = true;
   if (group_ == nullptr && ways_.stopped_alone) return ways_.stopped_alone();
-  if (group_ != nullptr && !stopping_) group_->stop(SIGTERM, work_.grace);
+  if (group_ != nullptr) {
+    if (!stopping_) group_->signal(SIGTERM);
+    group_->kill_after(may_save ? work_.grace : std::min(peers_grace, work_.grace));
+  }
   stopping_ = true;
 }
 

@@ -52,7 +52,8 @@ class Agent {
   void leave(int signal);
   /// To the workers, and nothing else happens.
   void forward(int signal);
-  /// Nobody says any more what to do: workers are stopped, and stopped_alone() follows.
+  /// Nobody says any more what to do: workers are stopped, soon enough for others to begin without us, or in
+  /// the grace of a signal that ended this node; and stopped_alone() follows.
   void cut_off();
   bool working() const { return group_ != nullptr; }
   bool stopping() const { return stopping_; }
@@ -81,7 +82,7 @@ class Agent {
   double pace_told_ = 0;
   bool still_ = false;
   int round_ = 0, status_ = 0, status_rank_ = 0;
-  bool stopping_ = false, failed_ = false, leaving_ = false, alone_ = false;
+  bool stopping_ = false, told_to_stop_ = false, failed_ = false, leaving_ = false, alone_ = false;
 };
 
 /// How a supervisor's run ends: what workers left running is killed, and what they said is out.

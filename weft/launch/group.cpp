@@ -122,6 +122,10 @@ void Group::signal(int number) {
 
 void Group::stop(int number, double grace) {
   signal(number);
+  kill_after(grace);
+}
+
+void Group::kill_after(double grace) {
   const auto at = Loop::Clock::now() +
                   std::chrono::duration_cast<Loop::Clock::duration>(std::chrono::duration<double>(grace));
   if (at >= kill_at_) return;

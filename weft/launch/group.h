@@ -59,6 +59,7 @@ class Group {
   void signal(int number);
   /// The signal now, SIGKILL after so many seconds; a second call may only shorten that.
   void stop(int number, double grace);
+  void kill_after(double grace);
   bool running() const { return running_ > 0; }
   std::vector<pid_t> processes() const;
 
