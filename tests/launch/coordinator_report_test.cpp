@@ -10,6 +10,20 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using weft::launch::testing::Meeting;
 
+TEST(Coordinator, tells_other_nodes_the_beginning_of_a_long_report) {
+  Meeting m({.nodes = {1, 1}});
+  m.join(1);
+  for (int rank = 0; rank < 300; ++rank) m.coordinator.heard(1, Doing{.round = 1, .rank = rank}, m.now);
+  m.coordinator.heard(1, Still{.round = 1, .is = 1, .limit = 15}, m.now);
+  m.stopped(1);
+  const std::string whole = m.coordinator.verdict()->report, told = m.last<Finish>().report;
+  const std::string end = "  and more, which the node where the agents met tells\n";
+  EXPECT_GT(whole.size(), 10'000U);
+  EXPECT_LE(told.size(), (4U << 10) + end.size());
+  ASSERT_TRUE(told.ends_with("\n" + end));
+  EXPECT_TRUE(whole.starts_with(told.substr(0, told.size() - end.size())));
+}
+
 TEST(Coordinator, tells_who_hangs_and_starts_again_once_all_nodes_are_still) {
   Meeting m({.nodes = {2, 2}, .patience = {}, .max_restarts = 1});
   m.join(1);

@@ -64,6 +64,9 @@ TEST(Coordinator, stops_all_at_the_first_failure_and_tells_the_first_by_time) {
             "launch: the job failed; --max-restarts is 0\n"
             "  first: rank 10 on node 0 (host h1): signal 9 (Killed), 1.6 s after the start\n"
             "  then: rank 20 on node 1 (host h2): exit code 4\n");
+  EXPECT_EQ(m.last<Finish>().report, m.coordinator.verdict()->report) << "every node says why";
+  m.join(3);
+  EXPECT_EQ(m.last<Finish>().report, m.coordinator.verdict()->report) << "one that comes too late as well";
 }
 
 TEST(Coordinator, starts_again_as_often_as_it_may) {

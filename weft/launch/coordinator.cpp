@@ -32,7 +32,7 @@ Coordinator::Coordinator(Rules rules, double now, Send send, Say say)
       paces_(rules_.slow_window) {}
 
 void Coordinator::joined(int id, const Join& join, double now) {
-  if (verdict_) return send_(id, Finish{verdict_->code, ""});
+  if (verdict_) return send_(id, Finish{verdict_->code, shortened(verdict_->report)});
   if (join.run_id != rules_.run_id)
     return send_(
         id, Refused{text("launch: this rendezvous is for --rdzv-id ", rules_.run_id, ", not ", join.run_id)});
@@ -254,7 +254,8 @@ void Coordinator::settle(double now) {
 
 void Coordinator::finish(int code, std::string report) {
   verdict_ = Verdict{code, std::move(report)};
-  for (const auto& [id, member] : members_) send_(id, Finish{code, ""});
+  const Finish message{code, shortened(verdict_->report)};
+  for (const auto& [id, member] : members_) send_(id, message);
 }
 
 /// It may work until it knows that it is cut off, and has stopped its workers.

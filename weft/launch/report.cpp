@@ -6,7 +6,7 @@
 namespace weft::launch {
 namespace {
 
-constexpr std::size_t others_shown = 8;
+constexpr std::size_t others_shown = 8, told_to_others = 4 << 10;
 
 std::string indented(std::string_view lines) {
   std::string out;
@@ -56,6 +56,13 @@ std::string report_of(const Story& story) {
   if (story.others.size() > others_shown)
     out += text("  and ", story.others.size() - others_shown, " more\n");
   return out;
+}
+
+std::string shortened(const std::string& report) {
+  if (report.size() <= told_to_others) return report;
+  const auto last = report.rfind('\n', told_to_others);
+  return text(report.substr(0, last == report.npos ? 0 : last + 1),
+              "  and more, which the node where the agents met tells\n");
 }
 
 }  // namespace weft::launch
