@@ -156,9 +156,7 @@ def a_hangup_that_nohup_ignores_stops_nothing(weft, folder):
 
 
 def no_process_outlives_a_launcher_that_is_killed(weft, folder):
-    for more in ([], ["--processes"]):
-        if more and shutil.which("mpirun") is None:
-            continue
+    for more in kinds_of_ranks():
         with subprocess.Popen([str(word) for word in [weft, "launch", *more, "--nproc-per-node", 2, "train", "gpt", *ENDLESS]],
                               stderr=subprocess.PIPE, text=True, env=ENVIRONMENT) as launch:
             for line in launch.stderr:
@@ -312,6 +310,13 @@ def what_would_be_passed_over_is_refused(weft, folder):
                 "launch: --tee of single ranks: srun treats all ranks' lines alike; give one number for all, or take --launcher weft",
             ("--launcher", "slurm", "--local-ranks-filter", "0", "x"):
                 "launch: --local-ranks-filter of single ranks: srun treats all ranks' lines alike; give one number for all, or take --launcher weft",
+            ("--local-ranks-filter", "1", "--nproc-per-node", 2, "train", "gpt", *MODEL):
+                "launch: --local-ranks-filter of single ranks: they are threads of one process, which has one stdout and one stderr; take --launcher weft",
+            ("--redirects", "1:3", "--nproc-per-node", 2, "train", "gpt", *MODEL):
+                "launch: --redirects of single ranks: they are threads of one process, which has one stdout and one stderr; take --launcher weft",
+            ("--tee", "0:1,2:3", "--nproc-per-node", 2, "x"): "launch: --tee: there is no local rank 2 among the 2 of a node",
+            ("--local-ranks-filter", "0,4", "--launcher", "weft", "--nproc-per-node", 4, "train", "gpt", *MODEL):
+                "launch: --local-ranks-filter: there is no local rank 4 among the 4 of a node",
             ("--inject", "kill@step=1,rank=0", "x"): "launch: --inject is for weft's own training, and x is another program",
             ("--hang-limit", 9, "x"): "launch: --hang-limit is for weft's own training, and x is another program",
             ("--slow-window", 9, "x"): "launch: --slow-window is for weft's own training, and x is another program",
