@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/launch/meeting.h"
+#include "weft/base/error.h"
 
 using namespace weft::launch;
 using ::testing::AllOf;

@@ -127,10 +127,11 @@ def submit_any_program(cluster, args):
 
 
 def submit_one_that_fails(cluster, args):
-    """On the second node: a program of somebody's."""
+    """On the second node: a program of somebody's, and a rank of weft's."""
     start = [args.weft, "launch", "--launcher", "slurm", "--nnodes", "2", "--nproc-per-node", "1"]
     program = shlex.join([*start, "sh", "-c", "[ $RANK = 0 ] || exit 9; sleep 60"])
-    return submitted(cluster, ["--nodes=2", "--wrap", f"{program}; true"])[1]
+    ours = shlex.join([*start, "--inject", "kill@step=12,rank=1", "train", "gpt", *MODEL, "--tensor-model-parallel-size", "2"])
+    return submitted(cluster, ["--nodes=2", "--wrap", f"{program}; {ours}; true"])[1]
 
 
 def submit_agents(cluster, args):
@@ -207,7 +208,9 @@ def main():
             sys.exit(f"slurm_test.py: a hang was not named, or not survived\n{state_of_hung}\n{said_of_hung}")
         if "COMPLETED" not in state_of_any or sorted(said_by_any.splitlines()) != ["0 0 1 0 1 beta beta", "0 0 2 0 2 alpha", "1 0 2 1 2 alpha"]:
             sys.exit(f"slurm_test.py: a program does not find its seat\n{state_of_any}\n{said_by_any}")
-        if not re.search(r"first: rank 1 on node 1 \(host beta\): exit code 9, .* start; local rank 0\n", said_of_failed):
+        there = "first: rank 1 on node 1 (host beta): "
+        if not re.search(re.escape(there) + r"exit code 9, .* start; local rank 0\n", said_of_failed) or not re.search(
+                re.escape(there) + r"signal 9 \(Killed\), .* start; local rank 0, process [1-9]\d*\n", said_of_failed):
             sys.exit(f"slurm_test.py: a failure's place is not told\n{said_of_failed}")
         if "COMPLETED" not in state_of_agents or not tensors(folder / "agents") or not tensors(folder / "agent"):
             sys.exit(f"slurm_test.py: agents in a step do not train\n{state_of_agents}\n{said_by_agents}")

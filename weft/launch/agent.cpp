@@ -59,6 +59,21 @@ void Agent::stop(const Stop& message) {
   if (!failed_) group_->stop(message.signal, message.grace);
 }
 
+Failure Agent::failure_of(const Ended& ended) const {
+  Failure out{.rank = ended.rank,
+              .local_rank = ended.local_rank,
+              .ranks = ended.ranks,
+              .process = ended.process,
+              .end = ended.end,
+              .age = seconds_since(ended.when),
+              .last_words = ended.said,
+              .logs = ended.folder.string()};
+  if (work_.explain) work_.explain(out);
+  if (work_.where) put_in_place(out);
+  out.last_words = last_lines(out.last_words, 5);
+  return out;
+}
+
 void Agent::worker_ended(const Ended& ended) {
   if (ended.end.good()) return;
   if (status_ == 0 || ended.rank < status_rank_) {
@@ -67,17 +82,7 @@ void Agent::worker_ended(const Ended& ended) {
   }
   if (stopping_ || alone_) return;
   if (ended.end.signal == 0 && work_.stopped_codes.contains(ended.end.code)) return;
-  Failure failure{.rank = ended.rank,
-                  .local_rank = ended.local_rank,
-                  .ranks = ended.ranks,
-                  .process = ended.process,
-                  .end = ended.end,
-                  .age = seconds_since(ended.when),
-                  .last_words = ended.said,
-                  .logs = ended.folder.string()};
-  if (work_.explain) work_.explain(failure);
-  if (work_.where) put_in_place(failure);
-  failure.last_words = last_lines(failure.last_words, 5);
+  Failure failure = failure_of(ended);
   if (!failed_ && group_->running()) group_->stop(SIGTERM, std::min(peers_grace, work_.grace));
   // Who ends by our signal did not fail.
   const bool by_us = failed_ && (ended.end.signal == SIGTERM || ended.end.signal == SIGKILL);
@@ -129,9 +134,22 @@ void Agent::all_ended() {
     ways_.tell(Done{.round = round_, .status = status_});
 }
 
+/// srun says at once that a task was lost, and then waits for the others as long as its cluster lets them
+/// live; they wait for the lost one, and would seem to hang.
+bool Agent::overhears_failure() {
+  if (!work_.explain) return false;
+  Failure failure = failure_of(group_->so_far());
+  const bool on_purpose = failure.end.signal == 0 && work_.stopped_codes.contains(failure.end.code);
+  if (!failure.launcher.empty() || failure.end.good() || on_purpose) return false;
+  failed_ = true;
+  group_->kill_after(std::min(peers_grace, work_.grace));
+  ways_.tell(Failed{round_, std::move(failure)});
+  return true;
+}
+
 /// Tells when the ranks here fall still, and when they move again.
 void Agent::look() {
-  if (group_ == nullptr || stopping_ || failed_ || alone_) return;
+  if (group_ == nullptr || stopping_ || failed_ || alone_ || overhears_failure()) return;
   const double now = seconds_now();
   const std::vector<PulseReading> ranks = ward_ ? ward_->read(round_, now) : work_.pulses(round_);
   // A network that lets nobody's word through is no hang.

@@ -67,6 +67,8 @@ class Agent {
   void all_ended();
   void cannot_start(int rank, const std::string& why);
   void look();
+  bool overhears_failure();
+  Failure failure_of(const Ended& ended) const;
   void put_in_place(Failure& failure) const;
   Whereabouts where(int rank, const std::string& host) const;
   Doing doing_here(const PulseReading& rank, double now) const;

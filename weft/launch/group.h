@@ -60,6 +60,8 @@ class Group {
   /// The signal now, SIGKILL after so many seconds; a second call may only shorten that.
   void stop(int number, double grace);
   void kill_after(double grace);
+  /// Of the first that still runs, as if it had ended well just now.
+  Ended so_far() const;
   bool running() const { return running_ > 0; }
   std::vector<pid_t> processes() const;
 
@@ -67,6 +69,7 @@ class Group {
   struct Member;
   void start_one(const Worker& worker);
   void end(Member& member);
+  static Ended ended_as(const Member& member, End how);
   Loop& loop_;
   Consoles consoles_;
   const Keeper& keeper_;
