@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "tests/cli/told.h"
+#include "tests/support/says.h"
 #include "tests/support/temporary.h"
 #include "weft/cli/launch_program.h"
 #include "weft/cli/verbs.h"
@@ -67,6 +68,31 @@ TEST(Launch, says_what_cannot_be_launched) {
             "launch: --num-nodes 3, and " + hosts + " names 2\n");
   EXPECT_EQ(says({"train"}), "launch: name the model: weft launch … train gpt …\n");
   EXPECT_THAT(says({"train", "gpt", "--num-layerz", "2"}), HasSubstr("--num-layers"));
+}
+
+TEST(Launch, says_at_the_start_which_number_of_nodes_could_not_train) {
+  const auto says = [](std::string nodes, std::string batch, std::string tp) {
+    launch::Options options{.nodes = launch::read_nodes("x", nodes), .per_node = 2, .program = "train"};
+    options.arguments = {"gpt", "--num-layers",
+                         "1",   "--hidden-size",
+                         "16",  "--num-attention-heads",
+                         "4",   "--seq-length",
+                         "16",  "--micro-batch-size",
+                         "2",   "--global-batch-size",
+                         batch, "--tensor-model-parallel-size",
+                         tp};
+    return support::says([&] { static_cast<void>(program_of(options, {})); });
+  };
+  EXPECT_EQ(says("1:3", "12", "2"), "nothing");
+  EXPECT_EQ(
+      says("1:3", "8", "2"),
+      "usage: launch: --nnodes 1:3, and on 3 nodes of 2 ranks training would say: global batch size 8 is not "
+      "a multiple of micro batch size times data-parallel ranks, 6; the next smaller is 6");
+  EXPECT_EQ(
+      says("1:2", "8", "4"),
+      "usage: launch: --nnodes 1:2, and on 1 node of 2 ranks training would say: 2 ranks cannot be shared "
+      "out: tensor 4 times pipeline 1 times context 1 is 4; take a multiple of 4 ranks");
+  EXPECT_EQ(says("3", "8", "2"), "nothing") << "its ranks say so, before they begin";
 }
 
 TEST(Launch, shows_examples_and_options_by_topic) {

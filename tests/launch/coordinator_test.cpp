@@ -62,9 +62,11 @@ TEST(Coordinator, stops_all_at_the_first_failure_and_tells_the_first_by_time) {
   EXPECT_EQ(m.code(), 128 + SIGKILL);
   EXPECT_EQ(m.coordinator.verdict()->report,
             "launch: the job failed; --max-restarts is 0\n"
-            "  first: rank 10 on node 0 (host h1): signal 9 (Killed), 1.6 s after the start; local rank -1, "
-            "process 0\n"
+            "  first: rank 10 on node 0 (host h1): signal 9 (Killed), 1.6 s after the start\n"
             "  then: rank 20 on node 1 (host h2): exit code 4\n");
+  EXPECT_EQ(m.last<Finish>().report, m.coordinator.verdict()->report) << "every node says why";
+  m.join(3);
+  EXPECT_EQ(m.last<Finish>().report, m.coordinator.verdict()->report) << "one that comes too late as well";
 }
 
 TEST(Coordinator, starts_again_as_often_as_it_may) {
@@ -168,6 +170,7 @@ TEST(Coordinator, goes_on_with_fewer_nodes_where_it_may) {
   m.coordinator.gone(2, "its connection was lost", m.now);
   m.stopped(1);
   m.stopped(3);
+  m.pass(4.1);
   EXPECT_EQ(m.last<Begin>().world, 4);
   EXPECT_EQ(m.last<Begin>().restarts, 0);
   EXPECT_EQ(m.code(), -1);
@@ -179,7 +182,7 @@ TEST(Coordinator, takes_a_spare_for_a_node_that_is_lost) {
   EXPECT_THAT(m.who<Begin>(), ElementsAre(1, 2));
   m.coordinator.gone(1, "its connection was lost", m.now);
   m.stopped(2);
-  m.pass(1);  // after a round that was short
+  m.pass(4.1);
   EXPECT_THAT(m.who<Begin>(), ElementsAre(1, 2, 2, 3));
 }
 
@@ -222,9 +225,22 @@ TEST(Coordinator, begins_without_a_silent_node_when_that_has_stopped_for_sure) {
   EXPECT_THAT(m.who<Stop>(), ElementsAre(1, 3));
   m.stopped(1);
   m.stopped(3);
-  beats(1);
+  beats(2);
+  EXPECT_NEAR(m.coordinator.next(), m.now + 1, 1e-6) << "15 s until it knows, 3 of grace and 1 to be gone";
   EXPECT_EQ(m.last<Begin>().world, 6);
-  beats(1);
+  m.pass(1);
+  EXPECT_EQ(m.last<Begin>().world, 4);
+}
+
+TEST(Coordinator, begins_without_a_lost_node_when_its_workers_have_ended_for_sure) {
+  Meeting m(elastic());
+  for (const int id : {1, 2, 3}) m.join(id);
+  m.coordinator.gone(2, "its connection was lost", m.now);
+  m.stopped(1);
+  m.stopped(3);
+  m.pass(3.9);
+  EXPECT_EQ(m.last<Begin>().world, 6) << "it may live, and stop its workers now";
+  m.pass(0.2);
   EXPECT_EQ(m.last<Begin>().world, 4);
 }
 
@@ -297,43 +313,6 @@ TEST(Coordinator, says_when_too_few_nodes_come) {
   EXPECT_EQ(m.code(), 1);
   EXPECT_EQ(m.coordinator.verdict()->report,
             "launch: after 600 s 1 of at least 2 nodes are here; see --rdzv-conf join_timeout\n");
-}
-
-TEST(Coordinator, tells_who_hangs_and_starts_again_once_all_nodes_are_still) {
-  Meeting m(two_nodes(1));
-  m.join(1);
-  m.join(2);
-  m.pass(6);
-  Doing waits{.round = 1, .rank = 0, .word = int(weft::Spoken::barrier), .step = 9, .circle = 1};
-  waits.circles = {{.id = 1, .words = 1, .place = 0}};
-  Doing hangs{.round = 1, .rank = 3, .step = 9, .still = 20};
-  hangs.circles = {{.id = 1, .words = 0, .place = 3}};
-  m.coordinator.heard(1, waits, m.now);
-  m.coordinator.heard(1, Still{.round = 1, .is = 1, .limit = 15}, m.now);
-  EXPECT_TRUE(m.who<Stop>().empty());
-  m.coordinator.heard(2, hangs, m.now);
-  m.coordinator.heard(2, Still{.round = 1, .is = 1, .limit = 15}, m.now);
-  EXPECT_THAT(m.who<Stop>(), ElementsAre(1, 2));
-  EXPECT_THAT(
-      m.said,
-      ElementsAre(
-          "launch: rank 3 on node 1 (host h2) hangs in step 9 (starting): no sign of life for 20.0 s, "
-          "where 15.0 s are much",
-          "launch:   rank 0 waits in barrier 0 for rank 3, in step 9 (starting)"));
-  m.stopped(1);
-  m.stopped(2);
-  EXPECT_EQ(m.last<Begin>().restarts, 1);
-}
-
-TEST(Coordinator, a_hang_without_restarts_left_is_in_the_report) {
-  Meeting m({.nodes = {1, 1}});
-  m.join(1);
-  m.coordinator.heard(1, Doing{.round = 1, .rank = 0, .still = 20}, m.now);
-  m.coordinator.heard(1, Still{.round = 1, .is = 1, .limit = 15}, m.now);
-  m.stopped(1);
-  EXPECT_EQ(m.code(), 1);
-  EXPECT_THAT(m.coordinator.verdict()->report,
-              HasSubstr("first: rank 0 on node 0 (host h1) hangs while starting"));
 }
 
 TEST(Coordinator, a_node_that_moves_again_does_not_hang) {

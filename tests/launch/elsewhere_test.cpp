@@ -60,6 +60,10 @@ TEST(Elsewhere, reads_which_rank_mpirun_lost) {
   EXPECT_EQ(killed.rank, 12);
   EXPECT_EQ(killed.end, (End{0, 9}));
   EXPECT_EQ(killed.words, "out of memory in block 3");
+  EXPECT_EQ(killed.host, "vm");
+  EXPECT_EQ(killed.process, 0);
+  EXPECT_EQ(read_mpirun("noticed that process rank 1 with PID 77 on node a.b exited on signal 9").process,
+            77);
   const Said left = read_mpirun(
       "mpirun detected that one or more processes exited with non-zero status, thus causing\n"
       "  Process name: [[15012,1],3]\n  Exit code:    5\n");
@@ -107,7 +111,10 @@ TEST(Elsewhere, reads_which_task_srun_lost_first) {
   EXPECT_EQ(left.rank, 1);
   EXPECT_EQ(left.end, (End{2, 0}));
   EXPECT_EQ(left.words, "no room");
+  EXPECT_EQ(left.host, "alpha");
   EXPECT_EQ(read_srun("srun: error: beta: tasks 4-7: Killed\n").rank, 4);
+  EXPECT_EQ(read_srun("srun: error: beta: tasks 4-7: Killed\n").host, "beta");
+  EXPECT_EQ(read_srun("srun: error: Unable to create step\n").host, "");
   EXPECT_EQ(read_srun("srun: error: beta: tasks 4-7: Killed\n").end, (End{0, 9}));
 }
 

@@ -20,7 +20,7 @@ MODEL = """--num-layers 1 --hidden-size 16 --num-attention-heads 2 --seq-length 
 # A run that only a signal ends.
 ENDLESS = MODEL + ["--train-iters", "100000000", "--lr-decay-iters", "100"]
 # What launches this test must not be taken for what launches its ranks.
-ENVIRONMENT = {name: value for name, value in os.environ.items() if not re.match("OMPI_|PMI|SLURM_|PET_|RANK$|WORLD_SIZE$|OMP_NUM_THREADS$", name)}
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not re.match("OMPI_|MV2_|PMI|PALS_|MPI_LOCAL|SLURM_|PET_|RANK$|WORLD_SIZE$|OMP_NUM_THREADS$", name)}
 
 
 def run(words, **more):
@@ -156,9 +156,7 @@ def a_hangup_that_nohup_ignores_stops_nothing(weft, folder):
 
 
 def no_process_outlives_a_launcher_that_is_killed(weft, folder):
-    for more in ([], ["--processes"]):
-        if more and shutil.which("mpirun") is None:
-            continue
+    for more in kinds_of_ranks():
         with subprocess.Popen([str(word) for word in [weft, "launch", *more, "--nproc-per-node", 2, "train", "gpt", *ENDLESS]],
                               stderr=subprocess.PIPE, text=True, env=ENVIRONMENT) as launch:
             for line in launch.stderr:
@@ -312,6 +310,13 @@ def what_would_be_passed_over_is_refused(weft, folder):
                 "launch: --tee of single ranks: srun treats all ranks' lines alike; give one number for all, or take --launcher weft",
             ("--launcher", "slurm", "--local-ranks-filter", "0", "x"):
                 "launch: --local-ranks-filter of single ranks: srun treats all ranks' lines alike; give one number for all, or take --launcher weft",
+            ("--local-ranks-filter", "1", "--nproc-per-node", 2, "train", "gpt", *MODEL):
+                "launch: --local-ranks-filter of single ranks: they are threads of one process, which has one stdout and one stderr; take --launcher weft",
+            ("--redirects", "1:3", "--nproc-per-node", 2, "train", "gpt", *MODEL):
+                "launch: --redirects of single ranks: they are threads of one process, which has one stdout and one stderr; take --launcher weft",
+            ("--tee", "0:1,2:3", "--nproc-per-node", 2, "x"): "launch: --tee: there is no local rank 2 among the 2 of a node",
+            ("--local-ranks-filter", "0,4", "--launcher", "weft", "--nproc-per-node", 4, "train", "gpt", *MODEL):
+                "launch: --local-ranks-filter: there is no local rank 4 among the 4 of a node",
             ("--inject", "kill@step=1,rank=0", "x"): "launch: --inject is for weft's own training, and x is another program",
             ("--hang-limit", 9, "x"): "launch: --hang-limit is for weft's own training, and x is another program",
             ("--slow-window", 9, "x"): "launch: --slow-window is for weft's own training, and x is another program",
@@ -347,6 +352,29 @@ def a_program_under_mpirun_finds_torchruns_contract(weft, folder):
     expect(said.returncode == 9 and set(said.stdout.split()) == {"4711"} and "first: rank 1 on node 0" in said.stderr, "and its own end", said)
     said = run([weft, "launch", "--launcher", "openmpi", "--nproc-per-node", 1, "./no such program"])
     expect(said.returncode == 127 and "launch: cannot run ./no such program: No such file or directory" in said.stderr, "what cannot be run", said)
+
+
+def who_failed_under_mpirun_is_known_at_a_terminal_too(weft, folder):
+    """And where mpirun itself fails, it is named, with what it says."""
+    if shutil.which("mpirun") is None:
+        print("skipped: there is no mpirun")
+        return
+    ours, theirs = os.openpty()
+    words = [weft, "launch", "--launcher", "openmpi", "--nproc-per-node", "2", "sh", "-c", "[ $RANK = 0 ] || exit 9; sleep 60"]
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=theirs, env=ENVIRONMENT) as launch:
+        os.close(theirs)
+        said = b""
+        try:
+            while more := os.read(ours, 4096):
+                said += more
+        except OSError:  # the other end is closed
+            pass
+    os.close(ours)
+    said = subprocess.CompletedProcess([], launch.returncode, "", said.decode())
+    expect(said.returncode == 9 and re.search(r"first: rank 1 on node 0 \(host .*\): exit code 9, .* after the start; local rank 1\r\n", said.stderr), "rank 1", said)
+    said = run([weft, "launch", "--launcher", "openmpi", "--launcher-args", "--no-such-word", "sh", "-c", "exit 0"])
+    expect(said.returncode != 0 and re.search(r"first: mpirun on node 0 \(host .*\): exit code \d+, .* after the start; process \d+\n", said.stderr), "mpirun", said)
+    expect("no-such-word" in said.stderr.split("its last words:")[1], "and its words", said)
 
 
 def lives(process):
@@ -409,6 +437,17 @@ def ranks_of_agents_give_the_bits_of_threads(weft, folder):
     said = run([weft, "launch", "--launcher", "weft", "--nproc-per-node", 4, *words, folder / "agents"])
     expect(said.returncode == 0, "processes that speak TCP train", said)
     expect(tensors(folder / "agents") == tensors(folder / "threads"), "the same weights", said)
+
+
+def an_outer_launchers_names_are_not_its_workers(weft, folder):
+    """As where an agent a node is a task of srun's, or a process of mpirun's."""
+    outer = {f"{name}_COMM_WORLD_{what}": value for name in ("OMPI", "MV2") for what, value in (("RANK", "1"), ("SIZE", "2"), ("LOCAL_RANK", "0"))}
+    outer |= {"PMI_RANK": "1", "PMI_SIZE": "2", "PALS_RANKID": "1", "SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2", "SLURM_LOCALID": "0"}
+    for more in ([], ["--launcher", "weft"]):
+        for only in (outer, {name: value for name, value in outer.items() if "SLURM" in name}):
+            said = subprocess.run([str(word) for word in [weft, "launch", *more, "--nproc-per-node", 2, "train", "gpt", *MODEL, "--train-iters", 3]],
+                                  capture_output=True, text=True, timeout=120, env=ENVIRONMENT | only)
+            expect(said.returncode == 0 and "iteration        3/       3" in said.stderr, f"ranks of {more} train under {sorted(only)}", said)
 
 
 def injected_faults_are_seen_and_survived(weft, folder):
@@ -575,12 +614,13 @@ def one_node_of_three_places_does_not_go_on_alone(weft, folder):
 
 CASES = [a_megatron_script_runs_with_one_word_changed, mistakes_in_the_programs_flags_are_said_once,
          a_run_that_is_killed_goes_on_with_the_same_bits, processes_that_are_killed_go_on_with_the_same_bits,
-         ranks_of_agents_give_the_bits_of_threads, injected_faults_are_seen_and_survived,
+         ranks_of_agents_give_the_bits_of_threads, an_outer_launchers_names_are_not_its_workers, injected_faults_are_seen_and_survived,
          a_flipped_bit_is_found_by_comparing_replicas, a_slow_rank_is_named, a_signal_saves_and_ends_with_3, a_hangup_that_nohup_ignores_stops_nothing, no_process_outlives_a_launcher_that_is_killed,
          what_workers_started_does_not_outlive_a_launcher_that_is_killed,
          a_worker_finds_the_whole_contract, streams_go_where_they_are_sent, a_launcher_without_standard_streams_writes_into_nobodys_file,
          a_node_that_leaves_an_elastic_job_ends_and_the_others_go_on, few_descriptors_are_enough_to_train, a_clock_that_jumps_is_no_fault,
          what_would_be_passed_over_is_refused, logs_go_nowhere_or_under_any_name, a_program_under_mpirun_finds_torchruns_contract,
+         who_failed_under_mpirun_is_known_at_a_terminal_too,
          launches_at_once_do_not_meet, a_refused_result_ends_with_16_or_17, a_job_file_is_tried_here_made_small,
          the_first_node_may_be_lost_where_agents_may_meet_at_three_places, one_node_of_three_places_does_not_go_on_alone]
 

@@ -61,3 +61,20 @@ TEST(Leaving, lets_one_leave_between_rounds_while_enough_are_left) {
   m.coordinator.heard(1, Leaving{SIGINT}, m.now);
   EXPECT_EQ(m.code(), 128 + SIGINT) << "one alone is too few";
 }
+
+TEST(Leaving, is_waited_for_where_its_connection_broke_while_it_saves) {
+  Meeting m(one_to_three());
+  for (const int id : {1, 2, 3}) m.join(id);
+  m.coordinator.heard(2, Leaving{SIGTERM}, m.now);
+  m.coordinator.gone(2, "its connection was lost", m.now);
+  m.stopped(1);
+  m.stopped(3);
+  EXPECT_NEAR(m.coordinator.next(), m.now + 3, 1e-6);
+  for (int i = 0; i < 25; ++i) {
+    for (const int id : {1, 3}) m.coordinator.heard(id, Beat{}, m.now);
+    m.pass(1);
+  }
+  EXPECT_EQ(m.last<Begin>().world, 6);
+  m.pass(1.1);
+  EXPECT_EQ(m.last<Begin>().world, 4);
+}

@@ -162,7 +162,7 @@ class World {
     std::optional<Rendezvous> meeting;
     Join self;
     bool works = false;
-    int round = 0, leader = -1, life = 0;
+    int round = 0, leader = -1, life = 0, begun = 0;
   };
   Agent& at(int i) { return agents_[std::size_t(i)]; }
   double between(double least, double most) {
@@ -184,7 +184,7 @@ class World {
     a.self = {.run_id = "none", .host = text("h", i), .address = "a", .wanted_rank = i < places ? i : -1};
     a.meeting.emplace(loop_, Rendezvous::Terms{rules_, a.self}, network_.seen_by(i),
                       Rendezvous::Events{.heard = [this, i](const Message& m) { heard(i, m); },
-                                         .cut_off = [this, i](const std::string&) { at(i).works = false; },
+                                         .cut_off = [this, i](const std::string&) { cut_off(i); },
                                          .given_up = [this, i](const std::string&) { again(i, 5); },
                                          .say = {}});
   }
@@ -195,6 +195,13 @@ class World {
       a.meeting.reset();
       ++a.life;
       later(i, seconds, [this, i](Agent&) { start(i); });
+    });
+  }
+  /// Its workers hear a signal, and what still runs after the grace is killed.
+  void cut_off(int i) {
+    if (!at(i).works) return;
+    later(i, between(0, rules_.grace), [round = at(i).begun](Agent& a) {
+      if (a.begun == round) a.works = false;
     });
   }
   void heard(int i, const Message& message) {
@@ -214,6 +221,7 @@ class World {
     a.leader = place + places * at(place).life;
     a.round = begins.round;
     a.works = true;
+    ++a.begun;
     if (begins.node == 0) ++rounds_;
     for (const Agent& other : agents_)
       splits_ += other.works && (other.leader != a.leader || other.round != a.round);

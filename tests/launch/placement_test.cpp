@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/says.h"
+#include "weft/base/error.h"
 
 using namespace weft::launch;
 using testing::ElementsAre;
+using weft::text;
 using weft::support::says;
 
 namespace {
@@ -86,6 +88,21 @@ TEST(Placement, is_refused_where_nobody_gave_a_seat) {
       }),
       "usage: launch: --take-a-seat: neither mpirun nor srun says which rank this is; its variables are "
       "not here");
+}
+
+TEST(Placement, knows_where_a_rank_is_that_another_launcher_put_there) {
+  const Seating two{.hosts = {{"a", {0, 1}}, {"b", {0, 1, 2}}}};
+  const auto seen = [](const Whereabouts& w) { return text(w.node, ".", w.local_rank, "@", w.host); };
+  EXPECT_EQ(seen(whereabouts_of(1, "", two)), "0.1@a");
+  EXPECT_EQ(seen(whereabouts_of(4, "", two)), "1.2@b");
+  EXPECT_EQ(seen(whereabouts_of(4, "b.cluster", two)), "1.2@b.cluster");
+  EXPECT_EQ(seen(whereabouts_of(4, "a", two)), "0.-1@a") << "not in order then";
+  EXPECT_EQ(seen(whereabouts_of(9, "", two)), "-1.-1@");
+  const Seating any{.hosts = two.hosts, .in_order = false};
+  EXPECT_EQ(seen(whereabouts_of(4, "", any)), "-1.-1@");
+  EXPECT_EQ(seen(whereabouts_of(4, "b", any)), "1.-1@b");
+  EXPECT_EQ(seen(whereabouts_of(5, "gpu07", {.per_node = 4})), "1.1@gpu07");
+  EXPECT_EQ(seen(whereabouts_of(5, "", {})), "-1.-1@");
 }
 
 TEST(Placement, reads_the_first_of_slurms_lists) {

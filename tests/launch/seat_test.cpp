@@ -105,6 +105,32 @@ TEST(Seat, refuses_what_is_no_rank) {
             "usage: environment: WORLD_SIZE: '99999999999' is larger than any number of ranks");
 }
 
+TEST(Seat, of_an_outer_launcher_is_forgotten) {
+  const Environment outer{{"OMPI_COMM_WORLD_RANK", "1"},
+                          {"OMPI_COMM_WORLD_SIZE", "2"},
+                          {"MV2_COMM_WORLD_RANK", "1"},
+                          {"MV2_COMM_WORLD_SIZE", "2"},
+                          {"PMI_RANK", "1"},
+                          {"PMI_SIZE", "2"},
+                          {"PALS_RANKID", "1"},
+                          {"PALS_LOCAL_RANKID", "0"},
+                          {"SLURM_PROCID", "1"},
+                          {"SLURM_STEP_NUM_TASKS", "2"},
+                          {"MPI_LOCALRANKID", "0"},
+                          {"SLURM_LOCALID", "0"}};
+  Environment worker = outer;
+  worker.insert({{"RANK", "2"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "2"}});
+  Environment thread = worker;
+  EXPECT_EQ(
+      refused(worker),
+      "usage: environment: OMPI_COMM_WORLD_RANK is 1 and RANK is 2; unset what the other launcher left");
+  forget_launcher(worker);
+  EXPECT_EQ(seat_in(worker).said_by, "RANK");
+  EXPECT_FALSE(seat_in(worker).mpi);
+  forget_seat(thread);
+  EXPECT_TRUE(thread.empty());
+}
+
 TEST(Seat, reads_slurms_list_of_tasks_for_its_own_node) {
   const auto here = [](const char* list, const char* node) {
     return tasks_of_slurm_here({{"SLURM_STEP_TASKS_PER_NODE", list}, {"SLURM_NODEID", node}});

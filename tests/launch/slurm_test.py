@@ -4,6 +4,7 @@ script, and compares what two tasks on two node names trained with what two thre
 import argparse
 import os
 import pathlib
+import re
 import shlex
 import shutil
 import socket
@@ -125,6 +126,23 @@ def submit_any_program(cluster, args):
     return submitted(cluster, ["--nodes=2", "--wrap", f"{both}; {one}"])
 
 
+def submit_one_that_fails(cluster, args):
+    """On the second node: a program of somebody's, and a rank of weft's."""
+    start = [args.weft, "launch", "--launcher", "slurm", "--nnodes", "2", "--nproc-per-node", "1"]
+    program = shlex.join([*start, "sh", "-c", "[ $RANK = 0 ] || exit 9; sleep 60"])
+    ours = shlex.join([*start, "--inject", "kill@step=12,rank=1", "train", "gpt", *MODEL, "--tensor-model-parallel-size", "2"])
+    return submitted(cluster, ["--nodes=2", "--wrap", f"{program}; {ours}; true"])[1]
+
+
+def submit_agents(cluster, args):
+    """weft's own agents as tasks of a step, two ranks each; and one agent alone, whose two ranks are no tasks."""
+    train = ["--nproc-per-node", "2", "train", "gpt", *MODEL]
+    both = ["srun", "--nodes=2", "--ntasks=2", args.weft, "launch", "--nnodes", "2", "--master-port", str(free_ports(1)[0]), *train,
+            "--tensor-model-parallel-size", "2", "--save", str(cluster.folder / "agents")]
+    one = ["srun", "--nodes=1", "--ntasks=1", args.weft, "launch", "--launcher", "weft", *train, "--save", str(cluster.folder / "agent")]
+    return submitted(cluster, ["--nodes=2", "--wrap", f"{shlex.join(both)} && {shlex.join(one)}"])
+
+
 def submit_one_that_is_told_to_go(cluster, args):
     """Slurm's signal comes to the recipe, training saves, the job queues again, and goes on from there. It has more steps than it can take in the
     time that this test has, so that no machine is too quick or too slow to be told; it is cancelled where the cluster closes."""
@@ -177,26 +195,38 @@ def main():
             state, out = submit(cluster, args)
             state_of_hung, said_of_hung = submit_one_that_hangs(cluster, args)
             state_of_any, said_by_any = submit_any_program(cluster, args)
+            said_of_failed = submit_one_that_fails(cluster, args)
+            state_of_agents, said_by_agents = submit_agents(cluster, args)
             state_again, saved_first = submit_one_that_is_told_to_go(cluster, args)
         finally:
             cluster.close()
         logs = "\n".join(path.read_text() for path in sorted((folder / "logs").rglob("rank.*")))
         if "COMPLETED" not in state:
             sys.exit(f"slurm_test.py: the job failed\n{state}\n{out}\n{logs}")
-        hung = "launch: rank 1 on node 0" in said_of_hung and " hangs in step 12 (training): no sign of life for " in said_of_hung
+        hung = "launch: rank 1 on node 1 (host beta) hangs in step 12 (training): no sign of life for " in said_of_hung
         if "COMPLETED" not in state_of_hung or not hung or "restart 1 of 1" not in said_of_hung:
             sys.exit(f"slurm_test.py: a hang was not named, or not survived\n{state_of_hung}\n{said_of_hung}")
         if "COMPLETED" not in state_of_any or sorted(said_by_any.splitlines()) != ["0 0 1 0 1 beta beta", "0 0 2 0 2 alpha", "1 0 2 1 2 alpha"]:
             sys.exit(f"slurm_test.py: a program does not find its seat\n{state_of_any}\n{said_by_any}")
+        there = "first: rank 1 on node 1 (host beta): "
+        if not re.search(re.escape(there) + r"exit code 9, .* start; local rank 0\n", said_of_failed) or not re.search(
+                re.escape(there) + r"signal 9 \(Killed\), .* start; local rank 0, process [1-9]\d*\n", said_of_failed):
+            sys.exit(f"slurm_test.py: a failure's place is not told\n{said_of_failed}")
+        if "COMPLETED" not in state_of_agents or not tensors(folder / "agents") or not tensors(folder / "agent"):
+            sys.exit(f"slurm_test.py: agents in a step do not train\n{state_of_agents}\n{said_by_agents}")
         if "Restarts=1" not in state_again or len(saved_first) != 1:
             sys.exit(f"slurm_test.py: a job that was told to go did not save once and queue again\n{state_again}\n{saved_first}")
         subprocess.run([args.weft, "train", "gpt", *MODEL, "--ranks", "2", "--save", str(folder / "threads")], check=True,
                        capture_output=True, env=cluster.environment)
+        subprocess.run([args.weft, "train", "gpt", *MODEL, "--ranks", "4", "--tensor-model-parallel-size", "2", "--save", str(folder / "four")], check=True,
+                       capture_output=True, env=cluster.environment)
+        if tensors(folder / "agents") != tensors(folder / "four") or tensors(folder / "agent") != tensors(folder / "threads"):
+            sys.exit(f"slurm_test.py: agents' weights are not those of threads\n{said_by_agents}")
         if len(list((folder / "logs").rglob("rank.*.stderr"))) != 2:
             sys.exit(f"slurm_test.py: there are not two tasks' logs\n{out}")
         if not tensors(folder / "slurm") or tensors(folder / "slurm") != tensors(folder / "threads"):
             sys.exit(f"slurm_test.py: the weights are not those of two threads\n{out}\n{logs}")
-    print("two tasks on two nodes trained what two threads train; a task that hung was named and started again; any program found its seat; "
+    print("two tasks on two nodes trained what two threads train; a task that hung was named and started again; any program found its seat; weft's own agents train as tasks; "
           "a job that was told to go saved, queued again and went on")
 
 

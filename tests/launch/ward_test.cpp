@@ -16,6 +16,7 @@
 
 #include "tests/support/says.h"
 #include "weft/base/clock.h"
+#include "weft/base/error.h"
 #include "weft/launch/herald.h"
 #include "weft/launch/socket.h"
 
@@ -53,7 +54,8 @@ struct Rank {
   Rank(const Watcher& watcher, int rank, Herald::Loss loss = {})
       : board(PulseBoard::alone()), pulse(board.pulse(0)) {
     pulse.begin(rank, 0);
-    herald.emplace(watcher, rank, board, std::move(loss));
+    const Whereabouts self{.rank = rank, .node = 1, .local_rank = 2, .host = "beta", .process = 42};
+    herald.emplace(watcher, self, board, std::move(loss));
   }
   PulseBoard board;
   Pulse pulse;
@@ -141,6 +143,19 @@ TEST(Ward, does_not_take_one_round_for_another) {
   EXPECT_TRUE(place.read(1).empty());
 }
 
+TEST(Ward, knows_where_a_rank_was_though_it_went) {
+  Warded place;
+  std::optional<Rank> one(std::in_place, place.watcher("secret", 2), 5);
+  ASSERT_TRUE(place.until([&] { return place.read(2).size() == 1; }));
+  one.reset();
+  ASSERT_TRUE(place.until([&] { return place.ward->connections() == 0; }));
+  const Whereabouts* seen = place.ward->where(2, 5);
+  ASSERT_NE(seen, nullptr);
+  EXPECT_EQ(text(seen->node, ".", seen->local_rank, "@", seen->host, " ", seen->process), "1.2@beta 42");
+  EXPECT_EQ(place.ward->where(1, 5), nullptr);
+  EXPECT_EQ(place.ward->where(2, 4), nullptr);
+}
+
 TEST(Ward, is_not_changed_by_strangers) {
   Warded place;
   Rank one(place.watcher(), 0), guesser(place.watcher("guessed"), 1);
@@ -166,11 +181,15 @@ TEST(Ward, passes_over_what_makes_no_sense) {
   bytes += encode(vital_of({.rank = 3, .section = static_cast<Section>(99)}));
   bytes += encode(vital_of({.rank = 4, .worked = HUGE_VAL}));
   bytes += encode(Vital{.round = 1, .age = -1, .reading = {.rank = 5}});
+  bytes += encode(Whereabouts{.round = 1, .rank = -7});
+  bytes += encode(Whereabouts{.round = 1, .rank = 7, .host = std::string(256, 'h')});
   bytes += encode(vital_of({.rank = 6}));
   const Descriptor teller = stranger(place, bytes);
   ASSERT_TRUE(place.until([&] { return !place.read().empty(); }));
   EXPECT_EQ(place.read().size(), 1U);
   EXPECT_EQ(place.read()[0].rank, 6);
+  EXPECT_EQ(place.ward->where(1, -7), nullptr);
+  EXPECT_EQ(place.ward->where(1, 7), nullptr);
 }
 
 TEST(Herald, tells_again_after_a_connection_broke) {

@@ -10,6 +10,7 @@ Launched launched_by_environment() {
   const launch::Environment environment = launch::environment_of_this_process();
   launch::Seat seat = launch::seat_in(environment);
   const auto said = [&](const char* name) { return std::string(launch::value_of(environment, name)); };
+  const bool slurms = seat.said_by == "SLURM_PROCID";
   const bool tcp = !seat.mpi && seat.world > 1 && seat.said_by == "RANK" && !said("MASTER_ADDR").empty() &&
                    !said("MASTER_PORT").empty();
   TcpSeat meeting;
@@ -32,6 +33,10 @@ Launched launched_by_environment() {
           .mpi = seat.mpi,
           .tcp = tcp,
           .meeting = std::move(meeting),
+          .node = slurms && !said("SLURM_NODEID").empty()
+                      ? launch::whole_number("environment: SLURM_NODEID", said("SLURM_NODEID"), 0)
+                      : -1,
+          .host = slurms && !said("SLURMD_NODENAME").empty() ? said("SLURMD_NODENAME") : launch::host_name(),
           .rank_from = std::move(seat.said_by),
           .job = std::string(launch::value_of(environment, "SLURM_JOB_ID")),
           .supervised = !said("WEFT_SUPERVISED").empty(),

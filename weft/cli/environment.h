@@ -15,6 +15,8 @@ struct Launched {
   bool mpi = false;  // every rank is a process that mpirun or srun started
   bool tcp = false;  // every rank is a process, and they meet where `meeting` says
   TcpSeat meeting = {};
+  int node = -1;                // of the step; -1: nobody said
+  std::string host = {};        // as its launcher calls this machine
   std::string rank_from = {};   // the variable that gave the rank
   std::string job = {};         // Slurm's number, for progress.txt
   bool supervised = false;      // by weft launch, which leaves nothing behind

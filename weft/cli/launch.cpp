@@ -1,6 +1,4 @@
 // weft launch: starts, watches and stops the processes of a job.
-#include <unistd.h>
-
 #include <algorithm>
 #include <csignal>
 #include <iostream>
@@ -27,12 +25,6 @@ class Folder {
  private:
   std::filesystem::path path_;
 };
-
-std::string host_name() {
-  std::string name(256, '\0');
-  gethostname(name.data(), name.size() - 1);
-  return name.c_str();
-}
 
 std::vector<launch::Endpoint> places_of(const launch::Options& o) {
   return o.places.empty() ? std::vector{o.master} : o.places;
@@ -71,7 +63,7 @@ int run_launch(Args args) {
   const bool several = o.by == launch::By::agents && o.nodes.most > 1;
   const launch::NodeJob job{.rules = rules_of(launch),
                             .self = {.run_id = o.run_id,
-                                     .host = host_name(),
+                                     .host = launch::host_name(),
                                      .address = several ? o.local_address : "127.0.0.1",
                                      .wanted_rank = o.node_rank,
                                      .slots = slots_of(launch),

@@ -1,8 +1,10 @@
 // Reads what options name, and refuses what would be passed over.
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <numeric>
+#include <set>
 
 #include "weft/base/error.h"
 #include "weft/base/file.h"
@@ -79,6 +81,38 @@ std::vector<launch::Host> hosts_of(const launch::Options& o) {
   return hosts;
 }
 
+/// Streams that are sent somewhere by rank, with what names them.
+struct ByRank {
+  const char* option;
+  std::set<int> ranks;
+};
+
+std::array<ByRank, 3> by_rank(const launch::Options& o) {
+  std::array<ByRank, 3> out{{{"--redirects", {}}, {"--tee", {}}, {"--local-ranks-filter", o.console_ranks}}};
+  for (const auto& [rank, streams] : o.redirects.by_rank) out[0].ranks.insert(rank);
+  for (const auto& [rank, streams] : o.tee.by_rank) out[1].ranks.insert(rank);
+  return out;
+}
+
+/// mpirun, srun and a process of threads have the same streams for all ranks.
+void must_be_heeded_by_rank(const Launch& l) {
+  const int ranks = l.options.per_node.value_or(1);
+  const char* by = l.options.by == By::slurm ? "srun" : "mpirun";
+  for (const ByRank& one : by_rank(l.options)) {
+    if (one.ranks.empty()) continue;
+    if (l.elsewhere())
+      fail(Kind::usage, "launch: ", one.option, " of single ranks: ", by,
+           " treats all ranks' lines alike; give one number for all, or take --launcher weft");
+    if (l.as_threads())
+      fail(Kind::usage, "launch: ", one.option,
+           " of single ranks: they are threads of one process, which has one stdout and one stderr; take "
+           "--launcher weft");
+    if (const int last = *one.ranks.rbegin(); last >= ranks)
+      fail(Kind::usage, "launch: ", one.option, ": there is no local rank ", last, " among the ", ranks,
+           " of a node");
+  }
+}
+
 void must_be_heeded(const Launch& l) {
   const launch::Options& o = l.options;
   if (const auto name = first_given(o, {"inject", "hang-limit", "slow-window"});
@@ -89,15 +123,7 @@ void must_be_heeded(const Launch& l) {
     if (fault.rank >= l.world())
       fail(Kind::usage, "launch: --inject: there is no rank ", fault.rank, " among the ", l.world(),
            " of this job");
-  if (!l.elsewhere()) return;
-  const char* by = o.by == By::slurm ? "srun" : "mpirun";
-  const auto refuse = [&](const char* name) {
-    fail(Kind::usage, "launch: ", name, " of single ranks: ", by,
-         " treats all ranks' lines alike; give one number for all, or take --launcher weft");
-  };
-  if (!o.redirects.by_rank.empty()) refuse("--redirects");
-  if (!o.tee.by_rank.empty()) refuse("--tee");
-  if (!o.console_ranks.empty()) refuse("--local-ranks-filter");
+  must_be_heeded_by_rank(l);
 }
 
 }  // namespace
@@ -113,14 +139,15 @@ bool Launch::by_tcp() const {
   return program.trains && !elsewhere() && several;
 }
 
+bool Launch::as_threads() const { return program.trains && !elsewhere() && !by_tcp(); }
+
 bool Launch::on_other_machines() const { return elsewhere() && options.by != By::agents; }
 
 int Launch::world() const {
   if (!hosts.empty())
     return std::accumulate(hosts.begin(), hosts.end(), 0,
                            [](int sum, const launch::Host& host) { return sum + int(host.slots.size()); });
-  const bool threads = program.trains && !elsewhere() && !by_tcp();
-  return options.per_node.value_or(threads ? program.ranks : 1) * options.nodes.most;
+  return options.per_node.value_or(as_threads() ? program.ranks : 1) * options.nodes.most;
 }
 
 Launch prepared(launch::Options options) {

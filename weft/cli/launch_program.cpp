@@ -8,8 +8,10 @@
 #include "weft/base/flags.h"
 #include "weft/checkpoint/find.h"
 #include "weft/cli/dialect.h"
+#include "weft/cli/dialect/spelling.h"
 #include "weft/model/kinds.h"
 #include "weft/train/resume.h"
+#include "weft/train/validate.h"
 
 namespace weft::cli {
 namespace {
@@ -19,6 +21,45 @@ std::string model_of_script(const std::filesystem::path& program) {
   for (const ModelKind& kind : model_kinds())
     if (program.filename() == text("pretrain_", kind.name, ".py")) return std::string(kind.name);
   return "";
+}
+
+/// Why training says no to so many ranks; "" where it does not.
+std::string refusal(Args words, std::string_view model, int ranks) {
+  const auto command = read_command(words, settings_of_checkpoint);
+  TrainConfig& config = command->config;
+  config.model.kind = model;
+  try {
+    in_words_of(*command, [&] {
+      std::vector<std::string> notices;
+      settle_by_ranks(*command, ranks);
+      validate::model(config, notices);
+      validate::layout(config, ranks);
+      validate::batches(config);
+      validate::evaluation(config);
+    });
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+/// A job that goes on with fewer nodes or with more must not find out then that it cannot. What it can do on
+/// no number of them training says itself.
+void must_do_with_every_number(Args words, std::string_view model, const launch::Options& options) {
+  const auto& [least, most] = options.nodes;
+  const int each = options.per_node.value_or(1);
+  int bad = 0, good = 0;
+  std::string why;
+  for (int nodes = least; nodes <= most; ++nodes) {
+    const std::string no = refusal(words, model, nodes * each);
+    good += no.empty();
+    if (no.empty() || bad > 0) continue;
+    bad = nodes;
+    why = no;
+  }
+  if (good > 0 && bad > 0)
+    fail(Kind::usage, "launch: --nnodes ", least, ":", most, ", and on ", bad,
+         bad == 1 ? " node of " : " nodes of ", each, " ranks training would say: ", why);
 }
 
 void read_training(Program& program, const launch::Options& options) {
@@ -36,6 +77,8 @@ void read_training(Program& program, const launch::Options& options) {
   if (ranks > 0 && asked > 0 && ranks != asked * options.nodes.most)
     fail(Kind::usage, "launch: --ranks ", ranks, " of training is not what is launched: ", asked,
          " on each of ", options.nodes.most, " nodes; leave --ranks out");
+  if (options.nodes.least < options.nodes.most)
+    must_do_with_every_number(Args(views).subspan(1), views[0], options);
 }
 
 /// Takes a flag and the word that follows it out, in any spelling.

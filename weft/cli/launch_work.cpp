@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <csignal>
 #include <memory>
 
@@ -14,6 +16,7 @@
 #include "weft/launch/elsewhere.h"
 #include "weft/launch/herald.h"
 #include "weft/launch/placement.h"
+#include "weft/launch/seat.h"
 #include "weft/launch/socket.h"
 #include "weft/launch/watch.h"
 
@@ -71,13 +74,6 @@ void route(const Launch& l, Worker& w, int round) {
   replace_all(w.prefix, "${rank}", std::to_string(w.rank));
 }
 
-/// What an outer launcher left says who the launcher is, not who its workers are.
-void forget_seat(launch::Environment& e) {
-  for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "SLURM_PROCID",
-                           "SLURM_LOCALID", "SLURM_STEP_NUM_TASKS"})
-    e.erase(name);
-}
-
 launch::Environment environment_of(const Launch& l, const launch::Begin& begin, int local_rank) {
   launch::Environment e = l.environment;
   const bool threads_set = e.contains("OMP_NUM_THREADS");
@@ -92,7 +88,7 @@ launch::Environment environment_of(const Launch& l, const launch::Begin& begin, 
   if (!l.program.trains && !l.elsewhere()) return e;
   if (!threads_set) e.erase("OMP_NUM_THREADS");
   if (!l.program.trains) {  // each process finds its own, see take_a_seat()
-    forget_seat(e);
+    launch::forget_seat(e);
     return e;
   }
   e["WEFT_SUPERVISED"] = "1";
@@ -103,8 +99,9 @@ launch::Environment environment_of(const Launch& l, const launch::Begin& begin, 
     e["WEFT_PULSE"] = board_of(l, begin.round).string();
   if (std::string faults = launch::faults_of(l.options.faults, begin.round - 1); !faults.empty())
     e["WEFT_INJECT"] = std::move(faults);
-  // Threads are told by words, and processes by their own launcher.
-  if (!l.by_tcp()) forget_seat(e);
+  // What an outer launcher left says who the launcher is, not who its workers are: threads are told by words,
+  // processes by mpirun or srun, and ours by torchrun's contract alone.
+  l.by_tcp() ? launch::forget_launcher(e) : launch::forget_seat(e);
   if (l.by_tcp() && begin.first_rank + local_rank == 0) e["WEFT_LISTENER"] = text(l.door.get());
   return e;
 }
@@ -151,6 +148,7 @@ Worker started_elsewhere(const Launch& l, const launch::Begin& begin) {
   const auto rest = l.program.trains ? program_words(l, begin) : seated_words(l, begin);
   w.words.insert(w.words.end(), rest.begin(), rest.end());
   w.prefix.clear();
+  w.overheard = true;                // it says there who failed
   if (logs) w.files = Streams::err;  // the launcher's own words are worth keeping too
   w.folder = logs ? p.folder / "launcher" : w.folder;
   // Both end a job on SIGTERM before anybody has saved; SIGUSR2 they hand on.
@@ -186,15 +184,39 @@ std::vector<Worker> workers(const Launch& l, const launch::Begin& begin) {
 void explain(By by, launch::Failure& failure) {
   const launch::Said said =
       by == By::slurm ? launch::read_srun(failure.last_words) : launch::read_mpirun(failure.last_words);
+  failure.local_rank = -1;
+  if (said.rank < 0) {  // its own words are all there is
+    failure.launcher = by == By::slurm ? "srun" : "mpirun";
+    return;
+  }
   failure.last_words = said.words;
-  if (said.rank < 0) return;
   failure.rank = said.rank;
+  failure.host = said.host;
+  failure.process = said.process;
   if (!said.end.good()) failure.end = said.end;
   if (failure.logs.empty()) return;
   const auto attempt = std::filesystem::path(failure.logs).parent_path();
   failure.logs = attempt.string();
   if (std::string own = launch::last_of_rank(attempt, said.rank); !own.empty())
     failure.last_words = std::move(own);
+}
+
+/// Without a hostfile mpirun stays here, unless it finds itself in an allocation.
+launch::Seating seating_of(const Launch& l) {
+  constexpr std::array allocations{"SLURM_JOB_ID", "PBS_NODEFILE", "LSB_JOBID", "PE_HOSTFILE"};
+  constexpr std::array other_orders{"map-by", "rank-by", "bynode", "rankfile", "distribution"};
+  const auto set = [&](const char* name) { return !launch::value_of(l.environment, name).empty(); };
+  const auto asked = [&](const char* word) {
+    return l.options.launcher_arguments.find(word) != std::string::npos;
+  };
+  launch::Seating out{.hosts = l.hosts,
+                      .per_node = l.options.by == By::slurm ? l.options.per_node.value_or(0) : 0,
+                      .in_order = std::ranges::none_of(other_orders, asked)};
+  const bool here =
+      l.options.by != By::slurm && (!l.on_other_machines() || std::ranges::none_of(allocations, set));
+  if (out.hosts.empty() && here)
+    out.hosts.push_back({launch::host_name(), std::vector<int>(std::size_t(l.world()))});
+  return out;
 }
 
 }  // namespace
@@ -219,6 +241,10 @@ launch::Agent::Work work_of(const Launch& launch) {
   if (launch.program.trains) work.stopped_codes = {static_cast<int>(Exit::stopped)};
   if (launch.elsewhere())
     work.explain = [by = launch.options.by](launch::Failure& failure) { explain(by, failure); };
+  if (launch.elsewhere())
+    work.where = [seating = seating_of(launch)](int rank, std::string_view host) {
+      return launch::whereabouts_of(rank, host, seating);
+    };
   return work;
 }
 

@@ -29,6 +29,8 @@ struct Launch {
   bool elsewhere() const;
   /// Ranks of our own as processes that we start, and that speak TCP.
   bool by_tcp() const;
+  /// Ranks of our own as threads of one process.
+  bool as_threads() const;
   bool watched() const { return program.trains && options.watches; }
   /// Only ranks of this machine share its memory; others tell.
   bool on_other_machines() const;

@@ -149,6 +149,14 @@ std::optional<PulseBoard> board_of(const Launched& launched) {
   return PulseBoard::open(launched.pulse);
 }
 
+launch::Whereabouts whereabouts_of(const Launched& launched) {
+  return {.rank = launched.rank,
+          .node = launched.node,
+          .local_rank = launched.local_rank,
+          .host = launched.host,
+          .process = getpid()};
+}
+
 /// Nobody reaches this machine any more, so nobody ends this rank, which waits for others for ever.
 [[noreturn]] void end_alone(int rank) {
   std::cerr << text("train: rank ", rank,
@@ -226,7 +234,7 @@ int run_training(const TrainConfig& config, const Launched& launched, Wording wo
   const std::optional<PulseBoard> board = board_of(launched);
   std::optional<launch::Herald> herald;
   if (!launched.watcher.empty())
-    herald.emplace(launch::read_watcher(launched.watcher), launched.rank, *board,
+    herald.emplace(launch::read_watcher(launched.watcher), whereabouts_of(launched), *board,
                    launch::Herald::Loss{.act = [mine = launched.rank] { end_alone(mine); }});
   Pulse pulse = board ? board->pulse(launched.watcher.empty() ? launched.local_rank : 0) : Pulse();
   const auto alone = [&](Communicator& world) { rank(world, open_data_in_turn(config, world)); };

@@ -28,7 +28,7 @@ void Agent::begin(const Begin& message) {
   group_.reset();
   round_ = message.round;
   status_ = 0;
-  stopping_ = failed_ = alone_ = false;
+  stopping_ = told_to_stop_ = failed_ = alone_ = false;
   watch_.emplace(work_.hang);
   still_ = false;
   ways_.loop.cancel(look_);
@@ -54,9 +54,24 @@ void Agent::cannot_start(int rank, const std::string& why) {
 
 void Agent::stop(const Stop& message) {
   if (message.round != round_ || group_ == nullptr || stopping_) return;
-  stopping_ = true;
+  stopping_ = told_to_stop_ = true;
   // A failure has stopped them already, and a second signal would mean more than the first.
   if (!failed_) group_->stop(message.signal, message.grace);
+}
+
+Failure Agent::failure_of(const Ended& ended) const {
+  Failure out{.rank = ended.rank,
+              .local_rank = ended.local_rank,
+              .ranks = ended.ranks,
+              .process = ended.process,
+              .end = ended.end,
+              .age = seconds_since(ended.when),
+              .last_words = ended.said,
+              .logs = ended.folder.string()};
+  if (work_.explain) work_.explain(out);
+  if (work_.where) put_in_place(out);
+  out.last_words = last_lines(out.last_words, 5);
+  return out;
 }
 
 void Agent::worker_ended(const Ended& ended) {
@@ -67,21 +82,44 @@ void Agent::worker_ended(const Ended& ended) {
   }
   if (stopping_ || alone_) return;
   if (ended.end.signal == 0 && work_.stopped_codes.contains(ended.end.code)) return;
-  Failure failure{.rank = ended.rank,
-                  .local_rank = ended.local_rank,
-                  .ranks = ended.ranks,
-                  .process = ended.process,
-                  .end = ended.end,
-                  .age = seconds_since(ended.when),
-                  .last_words = ended.said,
-                  .logs = ended.folder.string()};
-  if (work_.explain) work_.explain(failure);
-  failure.last_words = last_lines(failure.last_words, 5);
+  Failure failure = failure_of(ended);
   if (!failed_ && group_->running()) group_->stop(SIGTERM, std::min(peers_grace, work_.grace));
   // Who ends by our signal did not fail.
   const bool by_us = failed_ && (ended.end.signal == SIGTERM || ended.end.signal == SIGKILL);
   failed_ = true;
   if (!by_us) ways_.tell(Failed{round_, std::move(failure)});
+}
+
+/// What a rank says of itself counts for more than what its launcher says, and that for more than what the
+/// order of hosts would give.
+Whereabouts Agent::where(int rank, const std::string& host) const {
+  const Whereabouts* own = ward_ ? ward_->where(round_, rank) : nullptr;
+  Whereabouts out = work_.where(rank, own != nullptr && !own->host.empty() ? own->host : host);
+  if (own == nullptr) return out;
+  if (own->node >= 0) out.node = own->node;
+  if (own->local_rank >= 0) out.local_rank = own->local_rank;
+  out.process = own->process;
+  return out;
+}
+
+void Agent::put_in_place(Failure& failure) const {
+  if (!failure.launcher.empty()) return;  // it is here itself
+  const Whereabouts there = where(failure.rank, failure.host);
+  failure.placed = 1;
+  failure.node = there.node;
+  failure.host = there.host;
+  failure.local_rank = there.local_rank;
+  if (there.process > 0) failure.process = there.process;
+}
+
+Doing Agent::doing_here(const PulseReading& rank, double now) const {
+  Doing out = doing_of(rank, round_, now);
+  if (!work_.where) return out;
+  const Whereabouts there = where(rank.rank, "");
+  out.placed = 1;
+  out.node = there.node;
+  out.host = there.host;
+  return out;
 }
 
 void Agent::all_ended() {
@@ -96,15 +134,28 @@ void Agent::all_ended() {
     ways_.tell(Done{.round = round_, .status = status_});
 }
 
+/// srun says at once that a task was lost, and then waits for the others as long as its cluster lets them
+/// live; they wait for the lost one, and would seem to hang.
+bool Agent::overhears_failure() {
+  if (!work_.explain) return false;
+  Failure failure = failure_of(group_->so_far());
+  const bool on_purpose = failure.end.signal == 0 && work_.stopped_codes.contains(failure.end.code);
+  if (!failure.launcher.empty() || failure.end.good() || on_purpose) return false;
+  failed_ = true;
+  group_->kill_after(std::min(peers_grace, work_.grace));
+  ways_.tell(Failed{round_, std::move(failure)});
+  return true;
+}
+
 /// Tells when the ranks here fall still, and when they move again.
 void Agent::look() {
-  if (group_ == nullptr || stopping_ || failed_ || alone_) return;
+  if (group_ == nullptr || stopping_ || failed_ || alone_ || overhears_failure()) return;
   const double now = seconds_now();
   const std::vector<PulseReading> ranks = ward_ ? ward_->read(round_, now) : work_.pulses(round_);
   // A network that lets nobody's word through is no hang.
   const Watch::Stillness seen = ward_ && ranks.empty() ? Watch::Stillness() : watch_->look(ranks, now);
   if (seen.still && !still_)
-    for (const PulseReading& rank : ranks) ways_.tell(doing_of(rank, round_, now));
+    for (const PulseReading& rank : ranks) ways_.tell(doing_here(rank, now));
   if (seen.still != still_) ways_.tell(Still{.round = round_, .is = seen.still ? 1 : 0, .limit = seen.limit});
   still_ = seen.still;
   tell_paces(ranks, now);
@@ -130,9 +181,15 @@ void Agent::forward(int signal) {
 }
 
 void Agent::cut_off() {
+  // A coordinator that has told us to stop knows that we leave, and waits; one that is lost after we have
+  // waited for its answer does not.
+  const bool may_save = leaving_ && (told_to_stop_ || !alone_);
   alone_ = true;
   if (group_ == nullptr && ways_.stopped_alone) return ways_.stopped_alone();
-  if (group_ != nullptr && !stopping_) group_->stop(SIGTERM, work_.grace);
+  if (group_ != nullptr) {
+    if (!stopping_) group_->signal(SIGTERM);
+    group_->kill_after(may_save ? work_.grace : std::min(peers_grace, work_.grace));
+  }
   stopping_ = true;
 }
 

@@ -32,6 +32,8 @@ class Agent {
     std::string ward_token = {};
     /// Puts right who failed and what it said, where another launcher stands between.
     std::function<void(Failure&)> explain = {};
+    /// Where it put a rank, on the host that it named, if any; nothing: ranks are here.
+    std::function<Whereabouts(int rank, std::string_view host)> where = {};
   };
   struct Ways {
     Loop& loop;
@@ -50,7 +52,8 @@ class Agent {
   void leave(int signal);
   /// To the workers, and nothing else happens.
   void forward(int signal);
-  /// Nobody says any more what to do: workers are stopped, and stopped_alone() follows.
+  /// Nobody says any more what to do: workers are stopped, soon enough for others to begin without us, or in
+  /// the grace of a signal that ended this node; and stopped_alone() follows.
   void cut_off();
   bool working() const { return group_ != nullptr; }
   bool stopping() const { return stopping_; }
@@ -64,6 +67,11 @@ class Agent {
   void all_ended();
   void cannot_start(int rank, const std::string& why);
   void look();
+  bool overhears_failure();
+  Failure failure_of(const Ended& ended) const;
+  void put_in_place(Failure& failure) const;
+  Whereabouts where(int rank, const std::string& host) const;
+  Doing doing_here(const PulseReading& rank, double now) const;
   void tell_paces(const std::vector<PulseReading>& ranks, double now);
 
   Work work_;
@@ -76,7 +84,7 @@ class Agent {
   double pace_told_ = 0;
   bool still_ = false;
   int round_ = 0, status_ = 0, status_rank_ = 0;
-  bool stopping_ = false, failed_ = false, leaving_ = false, alone_ = false;
+  bool stopping_ = false, told_to_stop_ = false, failed_ = false, leaving_ = false, alone_ = false;
 };
 
 /// How a supervisor's run ends: what workers left running is killed, and what they said is out.

@@ -16,7 +16,8 @@ namespace {
 constexpr double never = std::numeric_limits<double>::infinity();
 constexpr double stop_slack = 5;  // beyond the grace, for SIGKILL to arrive and be told
 constexpr double fresh_beats = 2.5;
-constexpr double late_beats = 2;  // by which a node may see later than we that it is cut off
+constexpr double late_beats = 1;  // by which a node may see later than we that it is cut off
+constexpr double to_be_gone = 1;  // seconds from SIGKILL, on a busy machine
 constexpr int most_rounds = 1 << 24;
 constexpr std::size_t most_doings = 1 << 17;  // ranks that are remembered, whoever says they are more
 
@@ -31,7 +32,7 @@ Coordinator::Coordinator(Rules rules, double now, Send send, Say say)
       paces_(rules_.slow_window) {}
 
 void Coordinator::joined(int id, const Join& join, double now) {
-  if (verdict_) return send_(id, Finish{verdict_->code, ""});
+  if (verdict_) return send_(id, Finish{verdict_->code, shortened(verdict_->report)});
   if (join.run_id != rules_.run_id)
     return send_(
         id, Refused{text("launch: this rendezvous is for --rdzv-id ", rules_.run_id, ", not ", join.run_id)});
@@ -194,6 +195,7 @@ void Coordinator::leaves(int id, int signal, double now) {
 void Coordinator::gone(int id, const std::string& why, double now) {
   const auto found = members_.find(id);
   if (found == members_.end()) return;
+  works_unseen(id, now);
   const Member member = found->second;
   forget(id);
   if (member.node >= 0 && !member.ended) --working_;
@@ -252,14 +254,22 @@ void Coordinator::settle(double now) {
 
 void Coordinator::finish(int code, std::string report) {
   verdict_ = Verdict{code, std::move(report)};
-  for (const auto& [id, member] : members_) send_(id, Finish{code, ""});
+  const Finish message{code, shortened(verdict_->report)};
+  for (const auto& [id, member] : members_) send_(id, message);
+}
+
+/// It may work until it knows that it is cut off, and has stopped its workers.
+void Coordinator::works_unseen(int id, double until_it_knows) {
+  const Member& member = members_.at(id);
+  if (member.node < 0 || member.ended) return;
+  const double grace = leaving_.contains(id) ? rules_.grace : std::min(peers_grace, rules_.grace);
+  not_before_ = std::max(not_before_, until_it_knows + grace + to_be_gone);
 }
 
 /// It works on until it misses us.
-void Coordinator::loses_sight_of(const Member& member) {
-  if (member.node < 0 || member.ended) return;
+void Coordinator::loses_sight_of(int id) {
   const Patience& p = rules_.patience;
-  not_before_ = std::max(not_before_, member.spoke + (p.missed_beats + late_beats) * p.beat);
+  works_unseen(id, members_.at(id).spoke + (p.missed_beats + late_beats) * p.beat);
 }
 
 void Coordinator::tick(double now) {
@@ -275,7 +285,7 @@ void Coordinator::tick(double now) {
   }
   for (const int id : silent) {
     if (!members_.contains(id)) continue;  // it wanted to leave, and the one before was the last to wait for
-    loses_sight_of(members_.at(id));
+    loses_sight_of(id);
     send_(id, Refused{"launch: nothing was heard from this node, and the job goes on without it"});
     gone(id, text("silent for ", int(limit), " s"), now);
   }
@@ -285,7 +295,7 @@ void Coordinator::tick(double now) {
     for (const auto& [id, member] : members_)
       if (member.node >= 0 && !member.ended) hung.push_back(id);
     for (const int id : hung) {
-      loses_sight_of(members_.at(id));
+      loses_sight_of(id);
       // It must end them before it may come back: the job goes on beside it.
       send_(id,
             Refused{"launch: this node did not stop its workers in time, and the job goes on without it"});

@@ -87,7 +87,8 @@ class Coordinator {
   void forget(int member);
   void ended(int member, double now);
   void keep_quorum(double now);
-  void loses_sight_of(const Member& member);
+  void works_unseen(int member, double until_it_knows);
+  void loses_sight_of(int member);
   void stop_all(int signal, double grace, double now);
   void give_up_round(double now);
   void settle(double now);

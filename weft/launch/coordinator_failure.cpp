@@ -18,8 +18,10 @@ constexpr double brief_round = 5, first_pause = 0.5, longest_pause = 10;  // sec
 void Coordinator::failed(int id, const Failed& message, double now) {
   const Member& member = members_[id];
   Failure failure = message.failure;
-  failure.node = member.node;
-  failure.host = member.join.host;
+  if (failure.placed == 0) {
+    failure.node = member.node;
+    failure.host = member.join.host;
+  }
   failures_.push_back({failure, now - std::max(0.0, failure.age)});
   if (state_ == State::running) give_up_round(now);
 }
@@ -32,7 +34,10 @@ void Coordinator::hangs(double limit, double now) {
   auto seat = seats_.upper_bound(hang.rank);
   const int id = seat == seats_.begin() ? seats_.begin()->second : std::prev(seat)->second;
   Failure failure{.rank = hang.rank};
-  if (const auto member = members_.find(id); member != members_.end()) {
+  if (const auto doing = doings_.find(hang.rank); doing != doings_.end() && doing->second.placed != 0) {
+    failure.node = doing->second.node;
+    failure.host = doing->second.host;
+  } else if (const auto member = members_.find(id); member != members_.end()) {
     failure.node = member->second.node;
     failure.host = member->second.join.host;
   }

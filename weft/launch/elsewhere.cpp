@@ -39,6 +39,20 @@ int number_behind(std::string_view said, std::string_view mark) {
   return out;
 }
 
+/// The word behind `mark`, if it is there.
+std::string_view word_behind(std::string_view said, std::string_view mark) {
+  const auto at = said.find(mark);
+  if (at == std::string_view::npos) return "";
+  said = said.substr(at + mark.size());
+  return said.substr(0, said.find_first_of(" \n"));
+}
+
+/// Of a line of srun's.
+std::string_view host_of_task(std::string_view line) {
+  const std::string_view before = line.substr(0, line.find(": task"));
+  return before.substr(before.rfind(' ') + 1);
+}
+
 bool says_mpirun(std::string_view box) {
   constexpr std::array signs{
       "MPI_ABORT was invoked", "mpirun ", "Primary job ", "ORTE ", "orted ", "Open MPI "};
@@ -117,8 +131,15 @@ std::vector<std::string> srun_words(const Processes& p, const Options& options) 
 
 // A rank that a signal ended is what made its peers give up, whoever spoke first.
 Said read_mpirun(std::string_view said) {
-  Said out{.rank = number_behind(said, "noticed that process rank "), .end = {}, .words = {}};
+  Said out{.rank = number_behind(said, "noticed that process rank "), .end = {}, .words = {}, .host = {}};
   out.end.signal = std::max(0, number_behind(said, "exited on signal "));
+  // "process rank 12 with PID 0 on node vm exited on signal 9 (Killed)"; 0 is what it says of others'
+  // processes
+  if (out.rank >= 0) {
+    const std::string_view loss = said.substr(said.find("noticed that process rank "));
+    out.process = std::max(0, number_behind(loss, " with PID "));
+    out.host = word_behind(loss, " on node ");
+  }
   if (out.rank < 0 && (out.rank = number_behind(said, "MPI_ABORT was invoked on rank ")) >= 0)
     out.end.code = std::max(0, number_behind(said, "with errorcode "));
   // "Process name: [[15012,1],1]"
@@ -134,12 +155,13 @@ Said read_mpirun(std::string_view said) {
 // "srun: error: alpha: task 0: Exited with exit code 2", "…: tasks 0-3: Killed". The first line is the first
 // end.
 Said read_srun(std::string_view said) {
-  Said out{.rank = -1, .end = {}, .words = {}};
+  Said out{.rank = -1, .end = {}, .words = {}, .host = {}};
   for (const std::string_view line : split(said, '\n')) {
     const bool srun = line.find("srun: ") != std::string_view::npos;
     if (!srun) out.words += text(line, "\n");
     if (!srun || out.rank >= 0) continue;
     out.rank = std::max(number_behind(line, ": task "), number_behind(line, ": tasks "));
+    if (out.rank >= 0) out.host = host_of_task(line);
     out.end.code = std::max(0, number_behind(line, "Exited with exit code "));
     for (const int number : {SIGKILL, SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGTERM})
       if (out.end.code == 0 && line.find(text(": ", strsignal(number))) != std::string_view::npos)

@@ -36,6 +36,8 @@ struct Said {
   int rank = -1;  // they did not say
   End end;        // of that rank, where they said it: else good
   std::string words;
+  std::string host;          // that rank's, where they said it
+  std::int64_t process = 0;  // the same
 };
 Said read_mpirun(std::string_view said);
 Said read_srun(std::string_view said);

@@ -18,6 +18,12 @@ Environment environment_of_this_process() {
   return out;
 }
 
+std::string host_name() {
+  std::string name(256, '\0');
+  gethostname(name.data(), name.size() - 1);
+  return name.c_str();
+}
+
 std::string_view value_of(const Environment& environment, std::string_view name) {
   const auto found = environment.find(name);
   return found == environment.end() ? std::string_view() : std::string_view(found->second);

@@ -11,6 +11,9 @@ using Environment = std::map<std::string, std::string, std::less<>>;
 
 Environment environment_of_this_process();
 
+/// This machine's name.
+std::string host_name();
+
 /// Its value; "" where it is not set.
 std::string_view value_of(const Environment& environment, std::string_view name);
 

@@ -26,7 +26,7 @@ bool needs_outlet(const Worker& worker, Streams stream) {
   if (has(worker.files, stream)) return true;
   if (stream == Streams::out) return !has(worker.console, stream);
   // stderr holds the last words, unless it is a person's terminal and there is nobody to mix with.
-  return !(has(worker.console, stream) && worker.prefix.empty() && isatty(STDERR_FILENO));
+  return worker.overheard || !(has(worker.console, stream) && worker.prefix.empty() && isatty(STDERR_FILENO));
 }
 
 /// Every signal that ends a job is the one to save by; SIGKILL is what it is.
@@ -83,6 +83,21 @@ void Group::start_one(const Worker& worker) {
   loop_.watch(m.process.ended.get(), EPOLLIN, [this, &m](std::uint32_t) { end(m); });
 }
 
+Ended Group::ended_as(const Member& m, End how) {
+  const bool logs = m.worker.files != Streams::none;
+  std::string said = m.err ? m.err->last_words() : "";
+  if (const std::string own = message_in(m.worker.error_file); !own.empty() && said.find(own) == said.npos)
+    said += text(said.empty() ? "" : "\n", own);
+  return {.rank = m.worker.rank,
+          .local_rank = m.worker.local_rank,
+          .ranks = m.worker.ranks,
+          .process = m.process.id,
+          .end = how,
+          .when = Loop::Clock::now(),
+          .said = said.empty() && m.out ? m.out->last_words() : said,
+          .folder = logs ? m.worker.folder : std::filesystem::path()};
+}
+
 void Group::end(Member& m) {
   const auto when = Loop::Clock::now();
   loop_.forget(m.process.ended.get());
@@ -96,23 +111,19 @@ void Group::end(Member& m) {
     o->drain();
     o->finish();
   }
-  const bool logs = m.worker.files != Streams::none;
-  std::string said = m.err ? m.err->last_words() : "";
-  if (const std::string own = message_in(m.worker.error_file); !own.empty() && said.find(own) == said.npos)
-    said += text(said.empty() ? "" : "\n", own);
-  const Ended ended{.rank = m.worker.rank,
-                    .local_rank = m.worker.local_rank,
-                    .ranks = m.worker.ranks,
-                    .process = m.process.id,
-                    .end = how,
-                    .when = when,
-                    .said = said.empty() && m.out ? m.out->last_words() : said,
-                    .folder = logs ? m.worker.folder : std::filesystem::path()};
+  Ended ended = ended_as(m, how);
+  ended.when = when;
   const bool last = running_ == 0;
   if (last) loop_.cancel(kill_time_);
   const Events events = events_;  // what is called may end this group
   events.ended(ended);
   if (last) events.empty();
+}
+
+Ended Group::so_far() const {
+  for (const auto& member : members_)
+    if (member->runs) return ended_as(*member, {});
+  return {};
 }
 
 void Group::signal(int number) {
@@ -122,6 +133,10 @@ void Group::signal(int number) {
 
 void Group::stop(int number, double grace) {
   signal(number);
+  kill_after(grace);
+}
+
+void Group::kill_after(double grace) {
   const auto at = Loop::Clock::now() +
                   std::chrono::duration_cast<Loop::Clock::duration>(std::chrono::duration<double>(grace));
   if (at >= kill_at_) return;

@@ -25,6 +25,7 @@ struct Worker {
   std::string prefix;
   std::filesystem::path error_file = {};  // in which it may say why it failed
   int keep = -1;                          // a descriptor that it inherits
+  bool overheard = false;                 // stderr is read even where it is a person's terminal
   int save_signal = 0;                    // what it hears instead of any but SIGKILL; 0: those
 };
 
@@ -58,6 +59,9 @@ class Group {
   void signal(int number);
   /// The signal now, SIGKILL after so many seconds; a second call may only shorten that.
   void stop(int number, double grace);
+  void kill_after(double grace);
+  /// Of the first that still runs, as if it had ended well just now.
+  Ended so_far() const;
   bool running() const { return running_ > 0; }
   std::vector<pid_t> processes() const;
 
@@ -65,6 +69,7 @@ class Group {
   struct Member;
   void start_one(const Worker& worker);
   void end(Member& member);
+  static Ended ended_as(const Member& member, End how);
   Loop& loop_;
   Consoles consoles_;
   const Keeper& keeper_;

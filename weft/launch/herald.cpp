@@ -18,7 +18,6 @@
 #include "weft/base/error.h"
 #include "weft/base/format.h"
 #include "weft/launch/environment.h"
-#include "weft/launch/message.h"
 #include "weft/launch/socket.h"
 
 namespace weft::launch {
@@ -75,9 +74,9 @@ Watcher read_watcher(std::string_view word) {
   return out;
 }
 
-Herald::Herald(Watcher watcher, int rank, const PulseBoard& board, Loss loss)
+Herald::Herald(Watcher watcher, Whereabouts self, const PulseBoard& board, Loss loss)
     : watcher_(std::move(watcher)),
-      rank_(rank),
+      self_(std::move(self)),
       board_(board),
       loss_(std::move(loss)),
       goes_(new_bell()),
@@ -139,12 +138,14 @@ bool Herald::greet(const std::string& host) {
   std::string why, in;
   socket_ = connect_to({.host = host, .port = watcher_.port}, why);
   if (!socket_ || !ready(POLLOUT) || !failure_of(socket_).empty()) return false;
-  const Join hello{.run_id = watcher_.token, .host = "", .address = "", .wanted_rank = rank_};
+  const Join hello{.run_id = watcher_.token, .host = "", .address = "", .wanted_rank = self_.rank};
   if (!send(encode(hello)) || !ready(POLLIN)) return false;
   char byte = 0;
   if (recv(socket_.get(), &byte, 1, MSG_DONTWAIT) != 1) return false;
   reached_ = seconds_now();
-  return true;
+  Whereabouts here = self_;
+  here.round = watcher_.round;
+  return send(encode(here));
 }
 
 bool Herald::tell() const {

@@ -9,6 +9,7 @@
 
 #include "weft/base/descriptor.h"
 #include "weft/base/pulse.h"
+#include "weft/launch/message.h"
 
 namespace weft::launch {
 
@@ -35,8 +36,8 @@ class Herald {
     double after = 60;               // seconds
     std::function<void()> act = {};  // on the herald's thread, once
   };
-  /// The board outlives it.
-  Herald(Watcher watcher, int rank, const PulseBoard& board, Loss loss);
+  /// The board outlives it; the round is the watcher's.
+  Herald(Watcher watcher, Whereabouts self, const PulseBoard& board, Loss loss);
   ~Herald();
   Herald(const Herald&) = delete;
   Herald& operator=(const Herald&) = delete;
@@ -53,7 +54,7 @@ class Herald {
   bool sleep(double seconds) const;
   bool ready(short events) const;
   Watcher watcher_;
-  int rank_;
+  Whereabouts self_;
   const PulseBoard& board_;
   Loss loss_;
   Descriptor socket_;

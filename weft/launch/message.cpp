@@ -12,14 +12,14 @@ namespace weft::launch {
 namespace {
 
 constexpr std::uint32_t version =
-    0x77660004;  // before a Join: other programs and other versions are told apart
+    0x77660005;  // before a Join: other programs and other versions are told apart
 
 void list(auto&, Beat&) {}
 void list(auto&, Resigned&) {}
 void list(auto& v, End& m) { v(m.code), v(m.signal); }
 void list(auto& v, Failure& m) {
-  v(m.rank), v(m.local_rank), v(m.ranks), v(m.node), v(m.host), v(m.process), list(v, m.end), v(m.age);
-  v(m.what), v(m.last_words), v(m.logs);
+  v(m.rank), v(m.local_rank), v(m.ranks), v(m.node), v(m.placed), v(m.host), v(m.launcher), v(m.process);
+  list(v, m.end), v(m.age), v(m.what), v(m.last_words), v(m.logs);
 }
 void list(auto& v, Join& m) {
   std::uint32_t here = version;
@@ -43,6 +43,7 @@ void list(auto& v, Finish& m) { v(m.code), v(m.report); }
 void list(auto& v, Doing::Circle& m) { v(m.id), v(m.words), v(m.place); }
 void list(auto& v, Doing& m) {
   v(m.round), v(m.rank), v(m.section), v(m.word), v(m.peer), v(m.step), v(m.number), v(m.circle), v(m.still);
+  v(m.placed), v(m.node), v(m.host);
   v.items(m.circles);
 }
 void list(auto& v, Still& m) { v(m.round), v(m.is), v(m.limit); }
@@ -61,6 +62,9 @@ void list(auto& v, Vital& m) {
   v(r.longest_step), v(r.worked), v(r.longest_here), v(r.was_here), list_word(v, r.word), v(r.circle),
       v(r.peer);
   v(r.number), v.items(r.circles);
+}
+void list(auto& v, Whereabouts& m) {
+  v(m.round), v(m.rank), v(m.node), v(m.local_rank), v(m.host), v(m.process);
 }
 void list(auto& v, Refused& m) { v(m.why); }
 

@@ -17,7 +17,8 @@ namespace weft::launch {
 struct Failure {
   int rank = -1, local_rank = -1, node = -1;  // rank -1: the node itself
   int ranks = 1;                              // from that one on, threads of one process
-  std::string host;
+  int placed = 0;                             // 1: not where its teller is, but on this node and host
+  std::string host, launcher;                 // launcher: that ended, and did not say for which rank
   std::int64_t process = 0;
   End end;
   double age = 0;    // seconds from the end to the telling; no two nodes' clocks are compared
@@ -63,6 +64,8 @@ struct Doing {
   std::int64_t step = 0, number = 0;
   std::uint64_t circle = 0;
   double still = 0;
+  int placed = 0, node = -1;  // as in a Failure
+  std::string host = {};
   std::vector<Circle> circles;
 };
 /// After the doings of all its ranks: none of them has moved for longer than the limit. Or, with `is` 0, that
@@ -83,6 +86,14 @@ struct Vital {
   int round = 0;
   double age = 0;  // seconds since its last beat
   PulseReading reading;
+};
+
+/// And before that: where it is, as far as it knows.
+struct Whereabouts {
+  int round = 0, rank = -1;
+  int node = -1, local_rank = -1;  // -1: nobody knows
+  std::string host;                // "": nobody knows
+  std::int64_t process = 0;        // 0: nobody knows
 };
 
 // From the coordinator, which also beats.
@@ -112,7 +123,7 @@ struct Refused {
 struct Resigned {};
 
 using Message = std::variant<Join, Beat, Failed, Stopped, Done, Leaving, Begin, Stop, Finish, Refused, Doing,
-                             Still, Pace, Vital, Resigned>;
+                             Still, Pace, Vital, Resigned, Whereabouts>;
 
 /// A frame: how many bytes follow (u32), which message (u8), its fields.
 std::string encode(const Message& message);

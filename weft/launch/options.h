@@ -46,7 +46,7 @@ struct Patience {
   int missed_beats = 4;   // so many, and a node is lost
 };
 
-/// Seconds from a failure to SIGKILL for its peers: nobody has anything to save then.
+/// Seconds from a failure to SIGKILL for its peers, and for who is cut off: nobody has anything to save then.
 constexpr double peers_grace = 3;
 
 struct HangRules {

@@ -125,7 +125,7 @@ constexpr std::array table{
     Row{{"shutdown-timeout", "", "SECONDS", "from a signal to SIGKILL (default 25)", faults}, true,
         [](Options& o, Word who, Word w) { o.grace = seconds_of(who, w); }},
     Row{{"hang-limit", "", "SECONDS|auto|off", "no sign of life of any rank for so long is a hang: report and restart (default auto: 3 times the longest step, 15 s at least)", faults}, false, set_hang_limit},
-    Row{{"slow-window", "", "SECONDS", "ranks' work is compared over so long; a quarter more, twice in a row, is told (default 60)", faults}, false,
+    Row{{"slow-window", "", "SECONDS", "ranks' work is compared over so long, and 3 steps at least; a fifth more, twice in a row, is told (default 60)", faults}, false,
         [](Options& o, Word who, Word w) { o.hang.slow_window = seconds_of(who, w); }},
     Row{{"inject", "", "KIND@step=N,rank=R;…", "makes faults: kill, hang, slow (ms=N), flip; attempt=N for a later start", faults}, false,
         [](Options& o, Word who, Word w) { o.faults = read_faults(who, w); }},

@@ -77,6 +77,29 @@ void apply(const Placement& p, Environment& environment) {
         environment);
 }
 
+Whereabouts whereabouts_of(int rank, std::string_view host, const Seating& seating) {
+  Whereabouts out{.rank = rank, .host = std::string(host)};
+  int by_order = -1, local_rank = rank;
+  if (seating.in_order && seating.hosts.empty() && seating.per_node > 0) {
+    by_order = rank / seating.per_node;
+    local_rank = rank % seating.per_node;
+  }
+  for (std::size_t i = 0; i < seating.hosts.size(); ++i) {
+    const int slots = int(seating.hosts[i].slots.size());
+    if (seating.hosts[i].name == host) out.node = int(i);
+    if (!seating.in_order || by_order >= 0) continue;
+    if (local_rank < slots)
+      by_order = int(i);
+    else
+      local_rank -= slots;
+  }
+  if (out.node < 0) out.node = by_order;
+  if (by_order >= 0 && out.node == by_order) out.local_rank = local_rank;
+  if (host.empty() && out.node >= 0 && !seating.hosts.empty())
+    out.host = seating.hosts[std::size_t(out.node)].name;
+  return out;
+}
+
 std::string first_host(std::string_view list) {
   std::string out;
   bool within = false, passed = false;  // brackets, and what follows the first number in them

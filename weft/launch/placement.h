@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "weft/launch/environment.h"
+#include "weft/launch/hostfile.h"
+#include "weft/launch/message.h"
 
 namespace weft::launch {
 
@@ -25,6 +27,15 @@ Placement read_placement(std::span<const std::string_view> words);
 
 /// Sets torchrun's contract by the seat that the launcher left. Fails where there is none.
 void apply(const Placement& placement, Environment& environment);
+
+/// How ranks sit on hosts, as far as the launcher knows.
+struct Seating {
+  std::vector<Host> hosts;  // in order; empty: Slurm chose them
+  int per_node = 0;         // then; 0: nobody knows
+  bool in_order = true;     // hosts are filled one after the other
+};
+/// Where a rank sits that says nothing itself, on the host that was named for it, "" for none.
+Whereabouts whereabouts_of(int rank, std::string_view host, const Seating& seating);
 
 /// The first of Slurm's "gpu[03-05,7],x1": gpu03; "" of nothing.
 std::string first_host(std::string_view list);

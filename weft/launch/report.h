@@ -21,4 +21,8 @@ struct Story {
 /// nothing more is tried.
 std::string report_of(const Story& story);
 
+/// For nodes other than the one that tells it: whole lines of at most 4 KiB, as there may be thousands of
+/// both, and where the rest is.
+std::string shortened(const std::string& report);
+
 }  // namespace weft::launch

@@ -87,6 +87,11 @@ std::vector<Said> all_said(const Environment& environment) {
   return out;
 }
 
+void forget(Environment& environment, const Names& names) {
+  for (const char* name : {names.rank, names.world, names.local_rank, names.local_world})
+    environment.erase(name);
+}
+
 }  // namespace
 
 int tasks_of_slurm_here(const Environment& environment) {
@@ -126,6 +131,15 @@ Seat seat_in(const Environment& environment) {
     if (said.rank) seat.said_by = said.names.rank;
   }
   return seat;
+}
+
+void forget_launcher(Environment& environment) {
+  for (const Names& names : known)
+    if (names.mpi) forget(environment, names);
+}
+
+void forget_seat(Environment& environment) {
+  for (const Names& names : known) forget(environment, names);
 }
 
 }  // namespace weft::launch

@@ -26,4 +26,10 @@ int tasks_of_slurm_here(const Environment& environment);
 /// launcher.
 Seat seat_in(const Environment& environment);
 
+/// Takes out what an outer launcher says of this process: its children are other ones. Not torchrun's
+/// contract, which is theirs.
+void forget_launcher(Environment& environment);
+/// And that too, for those who find their seats by themselves.
+void forget_seat(Environment& environment);
+
 }  // namespace weft::launch

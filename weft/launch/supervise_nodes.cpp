@@ -78,7 +78,8 @@ class Node {
     if (finished_) return;
     finished_ = true;
     code_ = code;
-    err_.write(report + meeting_->report());
+    const std::string ours = meeting_->report();  // whole, where others were told its beginning
+    err_.write(ours.empty() ? report : ours);
     meeting_->end(farewell, [this] { loop_.stop(); });
   }
 

@@ -16,7 +16,7 @@
 namespace weft::launch {
 namespace {
 
-constexpr std::size_t largest_frame = 16 << 10, most_guests = 1 << 17;
+constexpr std::size_t largest_frame = 16 << 10, most_guests = 1 << 17, longest_name = 255;
 constexpr int most_ranks = 1 << 20;
 constexpr double join_patience = 10, longest_age = 1e7;
 
@@ -63,6 +63,9 @@ void Ward::heard(int id, const Message& message) {
   if (!guest.known) fail(Kind::comm, "launch: a stranger");
   if (const auto* vital = std::get_if<Vital>(&message); vital != nullptr && makes_sense(*vital))
     note(id, *vital);
+  if (const auto* here = std::get_if<Whereabouts>(&message);
+      here != nullptr && here->rank >= 0 && here->rank < most_ranks && here->host.size() <= longest_name)
+    places_[here->rank] = *here;
   if (std::holds_alternative<Leaving>(message)) drop(id, true);
 }
 
@@ -91,6 +94,11 @@ std::vector<PulseReading> Ward::read(int round, double now) const {
     if (seen.cut_off) out.back().beat = now;
   }
   return out;
+}
+
+const Whereabouts* Ward::where(int round, int rank) const {
+  const auto found = places_.find(rank);
+  return found == places_.end() || found->second.round != round ? nullptr : &found->second;
 }
 
 std::vector<std::string> own_addresses() {

@@ -26,6 +26,8 @@ class Ward {
 
   /// Of those that have told of this round, with their beats on our clock.
   std::vector<PulseReading> read(int round, double now) const;
+  /// Where this rank of this round is, as it said itself; null: it did not.
+  const Whereabouts* where(int round, int rank) const;
   std::size_t connections() const { return guests_.size(); }
 
  private:
@@ -46,7 +48,8 @@ class Ward {
   Loop& loop_;
   std::string token_;
   std::map<int, Guest> guests_;
-  std::map<int, RankReading> seen_;  // by rank
+  std::map<int, RankReading> seen_;    // by rank
+  std::map<int, Whereabouts> places_;  // by rank, and kept when it goes
   int next_ = 1;
   Door door_;
 };

@@ -17,9 +17,12 @@ constexpr std::int64_t enough_steps = 3;     // to learn how long one takes
 constexpr std::int64_t enough_times = 3;     // in a section that is none
 constexpr double elsewhere = 2;              // times the least of steps, as disks are less even
 constexpr std::int64_t steps_a_window = 10;  // below, one odd step would count for much
+// But two windows and the part of one before them, of steps of half a minute, must fit into five minutes.
+constexpr std::int64_t long_steps_a_window = 3;
+constexpr double long_window = 60;  // seconds
 constexpr std::int64_t most_steps = std::int64_t{1} << 50;
 constexpr std::size_t most_ranks = 1 << 17;
-constexpr double slow = 1.25;
+constexpr double slow = 1.2;     // less than the quarter that must be seen, as times are never quite even
 constexpr double starting = 10;  // times a limit that a person set, until a rank has begun
 constexpr double most_often = 0.05, least_often = 1;  // seconds between two looks
 
@@ -181,7 +184,9 @@ std::vector<std::string> Paces::note(const Pace& pace, double now) {
   if (fresh) return {};
   const bool all_due = std::all_of(ranks_.begin(), ranks_.end(), [&](const auto& one) {
     const Rank& r = one.second;
-    return now - r.since >= window_ && r.last.steps - r.first.steps >= steps_a_window;
+    const double seconds = now - r.since;
+    const std::int64_t steps = r.last.steps - r.first.steps;
+    return seconds >= window_ && steps >= (seconds >= long_window ? long_steps_a_window : steps_a_window);
   });
   return all_due ? judge(now) : std::vector<std::string>();
 }

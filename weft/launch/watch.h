@@ -49,8 +49,8 @@ Hang hang_of(const std::vector<Doing>& ranks, double limit);
 class Paces {
  public:
   explicit Paces(double window) : window_(window) {}
-  /// Sentences about ranks that were slower by a quarter in two windows in a row; each is said once, and
-  /// again after it was quick.
+  /// Sentences about ranks that were slower by a fifth in two windows in a row; each is said once, and again
+  /// after it was quick.
   std::vector<std::string> note(const Pace& pace, double now);
   void forget() { ranks_.clear(); }
 
