@@ -7,6 +7,7 @@
 
 #include "weft/backend/open.h"
 #include "weft/base/error.h"
+#include "weft/plan/changes.h"
 #include "weft/train/validate.h"
 
 using namespace weft;
@@ -40,6 +41,26 @@ std::unique_ptr<Device> counter() { return open_device("meta", {.threads = 1}); 
 
 void fit(const TrainConfig& c, std::int64_t bytes) {
   must_fit(c, {.first = 0, .last = 0}, {.bytes = bytes, .by = "the machine"}, counter);
+}
+
+/// Ranks that read other samples.
+TrainConfig run_on(int ranks, std::int64_t hidden, const std::function<void(TrainConfig&)>& change) {
+  TrainConfig c = run_of(hidden, 1);
+  c.parallel.dp = c.run.ranks = ranks;
+  change(c);
+  c.eval.micro = c.batch.micro;
+  complete(c, ranks);
+  return c;
+}
+
+/// As a run would take it.
+void again(TrainConfig c) {
+  if (c.optimizer.offload.on) c.optimizer.offload.directory = "DIR";
+  complete(c, c.parallel.dp);
+}
+
+std::int64_t need(const TrainConfig& c) {
+  return bytes_here(plan_run(c, counter), c.parallel, {.first = 0, .last = 0});
 }
 
 }  // namespace
@@ -94,7 +115,66 @@ TEST(Fit, names_files_where_states_are_too_large) {
   const std::int64_t room = bytes_here(plan_run(spilled, counter), spilled.parallel, {.first = 0, .last = 0});
   EXPECT_THAT([&] { fit(c, room); },
               ThrowsMessage<Error>(
-                  HasSubstr("; {optimizer.offload.on} with {optimizer.offload.directory} would need ")));
+                  HasSubstr("; {optimizer.offload.on} {optimizer.offload.directory} DIR would need ")));
+}
+
+// Muon wants whole gradients, and ranks that speak in one bit whole states: what a run would refuse is not
+// counted, let alone named.
+TEST(Fit, names_nothing_that_the_optimizer_refuses) {
+  for (const OptimizerKind kind : {OptimizerKind::muon, OptimizerKind::onebitadam, OptimizerKind::zerooneadam,
+                                   OptimizerKind::onebitlamb, OptimizerKind::lamb, OptimizerKind::sgd}) {
+    const TrainConfig c = run_on(2, 1024, [kind](TrainConfig& config) { config.optimizer.kind = kind; });
+    for (const Changes& changes : changes_of_means(c))
+      for (const Change& change : changes) EXPECT_NO_THROW(again(change.config)) << change.flags;
+    EXPECT_NO_THROW(again(with_all(c, means_that_keep_the_model(c)).config));
+    EXPECT_THAT([&] { fit(c, std::int64_t{1} << 20); }, ThrowsMessage<Error>(HasSubstr("of memory")));
+  }
+}
+
+TEST(Fit, names_files_for_every_optimizer_that_walks) {
+  for (const OptimizerKind kind : {OptimizerKind::sgd, OptimizerKind::lion, OptimizerKind::lamb}) {
+    TrainConfig c = run_of(1024, 1, [kind](TrainConfig& config) {
+      config.optimizer.kind = kind;
+      config.model.layers = 12;
+    });
+    TrainConfig spilled = c;
+    spilled.optimizer.offload.on = true;
+    EXPECT_THAT(
+        [&] { fit(c, need(spilled)); },
+        ThrowsMessage<Error>(HasSubstr("; {optimizer.offload.on} {optimizer.offload.directory} DIR ")));
+  }
+}
+
+// No single change would do, and no model has to shrink: of all that keeps it, what is needed is named.
+TEST(Fit, names_what_keeps_the_model_together_before_a_smaller_one) {
+  const TrainConfig c = run_on(2, 512, [](TrainConfig& config) {
+    config.batch.micro = 8;
+    config.model.precision = Precision::bf16;
+    config.model.layers = 12;
+  });
+  TrainConfig all = c;
+  all.parallel.zero = 3;
+  all.optimizer.offload.on = true;
+  all.scaling.sum_in_bf16 = true;
+  all.model.recompute = {.what = Recompute::full, .method = RecomputeMethod::uniform, .layers = 1};
+  all.batch.micro = all.eval.micro = 1;
+  EXPECT_THAT([&] { fit(c, need(all)); },
+              ThrowsMessage<Error>(HasSubstr(
+                  "; {optimizer.offload.on} {optimizer.offload.directory} DIR {model.recompute.what=full} "
+                  "{scaling.sum_in_bf16=true} {batch.micro} 1 {parallel.zero=3} would need ")));
+  TrainConfig some = c;
+  some.parallel.zero = 3;
+  some.batch.micro = some.eval.micro = 2;
+  EXPECT_THAT([&] { fit(c, need(some)); },
+              ThrowsMessage<Error>(HasSubstr("; {batch.micro} 2 {parallel.zero=3} would need ")));
+}
+
+TEST(Fit, names_weights_in_bf16_last_of_what_keeps_the_model) {
+  const TrainConfig c = run_on(2, 512, [](TrainConfig& config) { config.model.layers = 12; });
+  TrainConfig all = with_all(c, means_that_keep_the_model(c)).config;
+  EXPECT_EQ(all.model.precision, Precision::bf16);
+  EXPECT_THAT([&] { fit(c, need(all)); },
+              ThrowsMessage<Error>(HasSubstr("; {model.precision=bf16} {optimizer.offload.on} ")));
 }
 
 TEST(Fit, names_a_smaller_model_where_nothing_else_helps) {
@@ -130,7 +210,7 @@ TEST(Fit, names_the_size_that_makes_a_run_large) {
     void (*change)(TrainConfig&);
   };
   for (const Case& large : {
-           Case{"model.layers", [](TrainConfig& c) { c.model.layers = 400; }},
+           Case{"model.layers", [](TrainConfig& c) { c.model.layers = 500; }},
            Case{"model.hidden", [](TrainConfig& c) { c.model.hidden = 1'000'000'000; }},
            Case{"model.ffn_hidden", [](TrainConfig& c) { c.model.ffn_hidden = 2'000'000'000; }},
            Case{"model.channels", [](TrainConfig& c) { c.model.channels = 2'000'000'000; }},

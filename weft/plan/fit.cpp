@@ -27,7 +27,13 @@ class Room {
   std::optional<Found> first(const Changes& changes) const {
     if (changes.empty() || !need(changes.back())) return std::nullopt;
     const auto found = std::ranges::partition_point(changes, [this](const Change& c) { return !need(c); });
-    return Found{found - changes.begin(), text(found->flags, " would need ", human_bytes(*need(*found)))};
+    return Found{found - changes.begin(), *said(*found)};
+  }
+  /// If there is room for it.
+  std::optional<std::string> said(const Change& change) const {
+    const auto bytes = need(change);
+    if (!bytes) return std::nullopt;
+    return text(change.flags, " would need ", human_bytes(*bytes));
   }
 
  private:
@@ -44,10 +50,31 @@ class Room {
   const OpenCounter& open_;
 };
 
+/// All that keeps the model at once, less what can be done without. Weights in bf16 have masters beside them,
+/// and may need more where nothing is cut: they are tried, and left out.
+std::optional<std::string> together(const TrainConfig& c, const Room& room) {
+  const std::vector<Means> all = means_that_keep_the_model(c);
+  for (const std::ptrdiff_t left_out : {0, 1}) {
+    std::vector<Means> taken(all.begin() + left_out, all.end());
+    if (!room.said(with_all(c, taken))) continue;
+    for (std::size_t i = 0; i < taken.size();) {
+      std::vector<Means> fewer = taken;
+      fewer.erase(fewer.begin() + std::ptrdiff_t(i));
+      if (room.said(with_all(c, fewer)))
+        taken = std::move(fewer);
+      else
+        ++i;
+    }
+    return room.said(with_all(c, taken));
+  }
+  return std::nullopt;
+}
+
 /// Of sizes, the one that must be halved the fewest times is to blame; of two, the first.
 std::string advice(const TrainConfig& c, const Room& room) {
   for (const Changes& changes : changes_of_means(c))
     if (const auto found = room.first(changes)) return found->said;
+  if (const auto found = together(c, room)) return *found;
   Room::Found best{.place = std::numeric_limits<std::ptrdiff_t>::max(),
                    .said = "take a smaller model, or more machines"};
   for (const Changes& changes : changes_of_sizes(c))
