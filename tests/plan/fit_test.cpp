@@ -12,6 +12,7 @@
 
 using namespace weft;
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
@@ -253,6 +254,49 @@ TEST(Fit, leaves_a_tokenizers_vocabulary_alone) {
   c.data.tokenizer.type = "GPT2BPETokenizer";
   EXPECT_THAT([&] { fit(c, std::int64_t{1} << 28); },
               ThrowsMessage<Error>(HasSubstr("; take a smaller model, or more machines; ")));
+}
+
+// All ranks of a machine fill one disk.
+TEST(Fit, counts_what_all_ranks_of_a_machine_put_in_files) {
+  TrainConfig c = run_on(
+      2, 64, [](TrainConfig& config) { config.optimizer.offload = {.on = true, .directory = "spill"}; });
+  const RanksHere here{.first = 0, .last = 1};
+  const Plan plan = plan_run(c, counter);
+  const std::int64_t bytes = disk_here(plan, c.parallel, here);
+  EXPECT_EQ(bytes, 2 * plan.kinds[0].on_disk);
+  const FreeMemory enough{.bytes = std::int64_t{1} << 34, .by = "the machine", .on_disk = bytes};
+  EXPECT_NO_THROW(must_fit(c, here, enough, counter));
+  FreeMemory less = enough;
+  --less.on_disk;
+  EXPECT_THAT([&] { must_fit(c, here, less, counter); },
+              ThrowsMessage<Error>(AllOf(
+                  StartsWith("the 2 ranks on this machine put "),
+                  HasSubstr(" of optimizer states in files, and {optimizer.offload.directory} spill has "),
+                  EndsWith(" left: take another disk, or a smaller {optimizer.offload.fraction}"))));
+  c.parallel.dp = c.run.ranks = 1;
+  complete(c, 1);
+  less.on_disk = 0;
+  EXPECT_THAT([&] { must_fit(c, {.first = 0, .last = 0}, less, counter); },
+              ThrowsMessage<Error>(StartsWith("this run puts ")));
+}
+
+// What a rank writes between it and those that hold the same: with Adam 12 bytes of a parameter over them.
+TEST(Fit, counts_the_copy_that_is_written_in_the_background) {
+  for (const int zero : {0, 1, 3}) {
+    TrainConfig c = run_on(2, 64, [zero](TrainConfig& config) { config.parallel.zero = zero; });
+    const std::int64_t before = need(c);
+    c.checkpoint.save = "saved";
+    c.checkpoint.interval = 1;
+    c.checkpoint.in_background = true;
+    const Plan plan = plan_run(c, counter);
+    const double wanted = 12.0 * double(plan.parameters.total()) / 2;
+    EXPECT_NEAR(double(plan.kinds[0].copied), wanted, 0.01 * wanted) << zero;
+    EXPECT_EQ(need(c), before + plan.kinds[0].copied);
+    EXPECT_THAT([&] { fit(c, before); },
+                ThrowsMessage<Error>(ContainsRegex(", and .* for \\{checkpoint.in_background\\}\\)")));
+    c.checkpoint.save_optimizer = false;
+    EXPECT_NEAR(double(plan_run(c, counter).kinds[0].copied), wanted / 3, 0.01 * wanted) << zero;
+  }
 }
 
 TEST(Fit, counts_every_process_that_shares_the_machine) {

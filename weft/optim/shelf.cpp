@@ -43,11 +43,12 @@ std::size_t Shelf::keep(const std::vector<Tensor>& by_block) {
   return kept_.size() - 1;
 }
 
-void Shelf::must_have_room() const {
-  if (file_.bytes_of_file() <= file_.room()) return;
+void Shelf::must_have_room() {
+  const std::int64_t needed = file_.bytes_to_reserve();
+  if (file_.reserve()) return;
   fail(Kind::usage, "{optimizer.offload.directory} ", how_.place.directory.string(), ": ",
-       human_bytes(file_.bytes_of_file()), " of optimizer states are to lie there, and ",
-       human_bytes(file_.room()), " are left: take another disk, or a smaller {optimizer.offload.fraction}");
+       human_bytes(needed), " of optimizer states are to lie there, and ", human_bytes(file_.room()),
+       " are left: take another disk, or a smaller {optimizer.offload.fraction}");
 }
 
 Tensor Shelf::staged(std::size_t room, std::size_t number, const OwnedPart& part) const {

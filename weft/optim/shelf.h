@@ -56,8 +56,9 @@ class Shelf {
   const Window* next();
   /// Of the window that is visited.
   Tensor here(std::size_t number, const OwnedPart& part) const;
-  /// Fails with Kind::usage unless the disk has room for what is kept.
-  void must_have_room() const;
+  /// Fails with Kind::usage unless the disk has room for what is kept, and takes it from other ranks' reach.
+  /// Before anything is written: what lies there already would be counted twice.
+  void must_have_room();
 
  private:
   static constexpr std::size_t rooms = 3;

@@ -85,6 +85,8 @@ std::string advice(const TrainConfig& c, const Room& room) {
 std::string categories(const Plan& plan, const ParallelConfig& parallel, const RanksHere& here) {
   const KindOfRank& most =
       *std::ranges::max_element(plan.kinds, {}, [](const KindOfRank& k) { return k.memory.total_peak; });
+  const std::string copy =
+      most.copied > 0 ? text(", and ", human_bytes(most.copied), " for {checkpoint.in_background}") : "";
   std::string out = here.last > here.first || parallel.pp > 1 ? "of the largest rank " : "";
   bool first = true;
   for (int use = 0; use < uses; ++use) {
@@ -94,7 +96,7 @@ std::string categories(const Plan& plan, const ParallelConfig& parallel, const R
   }
   if (most.training < most.memory.total_peak)
     out += text(" while it evaluates, ", human_bytes(most.training), " in all while it trains");
-  return out;
+  return out + copy;
 }
 
 }  // namespace
@@ -102,6 +104,10 @@ std::string categories(const Plan& plan, const ParallelConfig& parallel, const R
 std::int64_t bytes_here(const Plan& plan, const ParallelConfig& parallel, const RanksHere& here) {
   const int processes = here.one_process ? 1 : here.last - here.first + 1;
   return bytes_of_ranks(plan, parallel, here.first, here.last) + processes * overhead_of_a_process();
+}
+
+std::int64_t disk_here(const Plan& plan, const ParallelConfig& parallel, const RanksHere& here) {
+  return on_disk_of_ranks(plan, parallel, here.first, here.last);
 }
 
 std::string what_would_fit(const TrainConfig& c, const RanksHere& here, const FreeMemory& free,
@@ -119,7 +125,13 @@ void must_fit(const TrainConfig& c, const RanksHere& here, const FreeMemory& fre
     need = text("more than ", human(bytes_at_least(c)), " of memory");
   } else {
     const Plan plan = plan_run(c, open);
-    const std::int64_t bytes = bytes_here(plan, c.parallel, here);
+    const std::int64_t bytes = bytes_here(plan, c.parallel, here),
+                       on_disk = disk_here(plan, c.parallel, here);
+    if (on_disk > free.on_disk)
+      fail(Kind::usage, ranks == 1 ? "this run puts " : text("the ", ranks, " ranks on this machine put "),
+           human_bytes(on_disk), " of optimizer states in files, and {optimizer.offload.directory} ",
+           c.optimizer.offload.directory, " has ", human_bytes(free.on_disk),
+           " left: take another disk, or a smaller {optimizer.offload.fraction}");
     if (bytes <= free.bytes) return;
     need = text(human_bytes(bytes), " of memory (", categories(plan, c.parallel, here), ")");
   }
