@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "tests/support/numbers.h"
@@ -100,6 +101,22 @@ TEST(Shelf, brings_every_window_once_in_a_walk_and_keeps_what_became_of_it) {
     for (const Tensor& x : {kept.first[0], kept.first[1], kept.second[0]})
       EXPECT_EQ(to_host<float>(x), std::vector<float>(std::size_t(x.elements()), float(walk)));
   }
+}
+
+// What was walked last is the likeliest to be in memory still.
+TEST(Shelf, turns_round_after_every_walk) {
+  Kept kept;
+  std::vector<std::vector<std::pair<std::size_t, std::int64_t>>> walks(4);
+  for (auto& seen : walks) {
+    kept.shelf.begin(Shelf::Walk::update);
+    while (const Shelf::Window* window = kept.shelf.next())
+      seen.emplace_back(window->block, window->part.kept);
+  }
+  EXPECT_EQ(walks[0].front(), (std::pair<std::size_t, std::int64_t>(0, 0)));
+  EXPECT_EQ(walks[2], walks[0]);
+  EXPECT_EQ(walks[3], walks[1]);
+  std::ranges::reverse(walks[1]);
+  EXPECT_EQ(walks[1], walks[0]);
 }
 
 TEST(Shelf, reads_the_first_alone_where_nothing_is_updated) {
