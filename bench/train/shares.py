@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""shares.py zero WEFT [ROUNDS] | shares.py fsdp WEFT PYTHON [ROUNDS [bf16]] | shares.py worker [bf16]: GPT-2 124M in f32 or bf16 on two ranks of one thread.
+"""shares.py zero WEFT [ROUNDS [bf16]] | shares.py fsdp WEFT PYTHON [ROUNDS [bf16]] | shares.py worker [bf16]: GPT-2 124M in f32 or bf16 on two ranks of one thread.
 
 zero: ZeRO's stages 1, 2 and 3 one after the other in each round; a share is taken within a round, so that what slows the machine for a while
 slows all. fsdp: stage 3 in turn with PyTorch's fully_shard (FSDP2) over gloo, run by PYTHON, which has torch; the model is bench/step/peers.py's.
@@ -92,9 +92,10 @@ def main():
     if what == "worker":
         return worker(*rest)
     if what == "zero":
-        weft, rounds = rest[0], int((rest[1:] or ["3"])[0])
-        return table(["ZeRO-1", "ZeRO-2", "ZeRO-3"], rounds, lambda name: weft_seconds(weft, name[-1]), "ZeRO-1")
-    weft, python, rounds = rest[0], rest[1], int((rest[2:] or ["3"])[0])
+        weft, rounds, dtype = rest[0], int((rest[1:] or ["5"])[0]), rest[2:3]
+        flags = [f"--{name}" for name in dtype]
+        return table(["ZeRO-1", "ZeRO-2", "ZeRO-3"], rounds, lambda name: weft_seconds(weft, name[-1], *flags), "ZeRO-1")
+    weft, python, rounds = rest[0], rest[1], int((rest[2:] or ["5"])[0])
     dtype = rest[3:4]
     flags = [f"--{name}" for name in dtype]
     table(["ZeRO-3", "FSDP2"], rounds, lambda name: torch_seconds(python, *dtype) if name == "FSDP2" else weft_seconds(weft, 3, *flags), "FSDP2")

@@ -13,6 +13,7 @@
 #include "weft/cli/verb.h"
 
 using namespace weft::cli;
+using testing::AnyOf;
 using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
@@ -100,6 +101,19 @@ TEST(Train, says_with_which_change_a_run_would_fit) {
                                 "--dry-run"})
                               .out;
   EXPECT_THAT(out, ContainsRegex("leaves .* it does not fit; --[a-z-]+ [0-9]+ would need [0-9.]+ [GM]iB\n"));
+}
+
+// Of all ranks that share the machine, whose directory need not be there yet.
+TEST(Train, says_whether_states_in_files_and_copies_of_saves_find_room) {
+  const auto said = [](std::vector<std::string_view> more) { return told(tiny(more)).out; };
+  const std::string files =
+      said({"--ranks", "2", "--optimizer-cpu-offload", "--offload-directory", "not/yet"});
+  EXPECT_THAT(files,
+              ContainsRegex("  and [0-9.]+ [KM]iB in files, the disk of not/yet has .* left: they fit\n"));
+  EXPECT_THAT(
+      said({"--async-save", "--save", "saved", "--save-interval", "1"}),
+      ContainsRegex("    and [0-9.]+ [KM]iB of each rank for the copy that is written in the background\n"));
+  EXPECT_THAT(said({}), Not(AnyOf(HasSubstr("in files"), HasSubstr("in the background"))));
 }
 
 TEST(Train, says_what_a_rank_sends_in_a_step) {

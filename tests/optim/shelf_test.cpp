@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "tests/support/numbers.h"
@@ -102,6 +103,22 @@ TEST(Shelf, brings_every_window_once_in_a_walk_and_keeps_what_became_of_it) {
   }
 }
 
+// What was walked last is the likeliest to be in memory still.
+TEST(Shelf, turns_round_after_every_walk) {
+  Kept kept;
+  std::vector<std::vector<std::pair<std::size_t, std::int64_t>>> walks(4);
+  for (auto& seen : walks) {
+    kept.shelf.begin(Shelf::Walk::update);
+    while (const Shelf::Window* window = kept.shelf.next())
+      seen.emplace_back(window->block, window->part.kept);
+  }
+  EXPECT_EQ(walks[0].front(), (std::pair<std::size_t, std::int64_t>(0, 0)));
+  EXPECT_EQ(walks[2], walks[0]);
+  EXPECT_EQ(walks[3], walks[1]);
+  std::ranges::reverse(walks[1]);
+  EXPECT_EQ(walks[1], walks[0]);
+}
+
 TEST(Shelf, reads_the_first_alone_where_nothing_is_updated) {
   Kept kept;
   kept.walk();
@@ -156,4 +173,51 @@ TEST(Shelf, wants_room_on_its_disk) {
   const std::string said = refused([&] { shelf.must_have_room(); });
   EXPECT_NE(said.find("of optimizer states are to lie there"), std::string::npos) << said;
   EXPECT_NE(said.find("take another disk, or a smaller {optimizer.offload.fraction}"), std::string::npos);
+}
+
+namespace {
+
+/// A disk that ranks fill together.
+struct Shared {
+  std::int64_t left = 0;
+  std::vector<std::int64_t> taken;
+  Offload of_a_rank(const std::filesystem::path& directory) {
+    const auto take = [this](int, std::int64_t, std::int64_t bytes) {
+      if (bytes > left) return ENOSPC;
+      left -= bytes;
+      taken.push_back(bytes);
+      return 0;
+    };
+    return {.place = {.directory = directory, .name = "a", .take = take}};
+  }
+};
+
+}  // namespace
+
+// The first rank has written nothing yet, and the second finds no room.
+TEST(Shelf, takes_its_room_from_other_ranks_reach) {
+  const TemporaryDirectory folder;
+  const auto device = open_device("cpu", {.threads = 1});
+  Shared disk{.left = 3 * 4096};
+  Shelf first(*device, disk.of_a_rank(folder.path())), second(*device, disk.of_a_rank(folder.path()));
+  const Tensor a = empty(first.file(), {2048}), b = empty(second.file(), {2048});
+  EXPECT_EQ(refused([&] { first.must_have_room(); }), "");
+  EXPECT_NE(refused([&] { second.must_have_room(); }).find("8.0 KiB of optimizer states are to lie there"),
+            std::string::npos);
+}
+
+// Masters are reserved before they are written, states when they are made, and nothing twice.
+TEST(Shelf, takes_room_for_masters_before_they_are_filled) {
+  const TemporaryDirectory folder;
+  const auto device = open_device("cpu", {.threads = 1});
+  Shared disk{.left = 1 << 20};
+  const Offload offload = disk.of_a_rank(folder.path());
+  Parameter p = whole_parameter("p", {4096}, Init{.spread = 0.1F});
+  Weights weights([&](const VisitParameter& visit) { visit(p); }, *device, Dtype::bf16,
+                  Weights::For::training, DataParallel{.offload = &offload});
+  EXPECT_EQ(disk.taken, std::vector<std::int64_t>{4 * 4096});
+  weights.initialize(7);
+  const auto rule = make_optimizer(weights, {});
+  weights.shelf()->must_have_room();
+  EXPECT_EQ(disk.taken, (std::vector<std::int64_t>{4 * 4096, 8 * 4096}));
 }

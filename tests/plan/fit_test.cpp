@@ -7,10 +7,12 @@
 
 #include "weft/backend/open.h"
 #include "weft/base/error.h"
+#include "weft/plan/changes.h"
 #include "weft/train/validate.h"
 
 using namespace weft;
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
@@ -40,6 +42,26 @@ std::unique_ptr<Device> counter() { return open_device("meta", {.threads = 1}); 
 
 void fit(const TrainConfig& c, std::int64_t bytes) {
   must_fit(c, {.first = 0, .last = 0}, {.bytes = bytes, .by = "the machine"}, counter);
+}
+
+/// Ranks that read other samples.
+TrainConfig run_on(int ranks, std::int64_t hidden, const std::function<void(TrainConfig&)>& change) {
+  TrainConfig c = run_of(hidden, 1);
+  c.parallel.dp = c.run.ranks = ranks;
+  change(c);
+  c.eval.micro = c.batch.micro;
+  complete(c, ranks);
+  return c;
+}
+
+/// As a run would take it.
+void again(TrainConfig c) {
+  if (c.optimizer.offload.on) c.optimizer.offload.directory = "DIR";
+  complete(c, c.parallel.dp);
+}
+
+std::int64_t need(const TrainConfig& c) {
+  return bytes_here(plan_run(c, counter), c.parallel, {.first = 0, .last = 0});
 }
 
 }  // namespace
@@ -94,7 +116,66 @@ TEST(Fit, names_files_where_states_are_too_large) {
   const std::int64_t room = bytes_here(plan_run(spilled, counter), spilled.parallel, {.first = 0, .last = 0});
   EXPECT_THAT([&] { fit(c, room); },
               ThrowsMessage<Error>(
-                  HasSubstr("; {optimizer.offload.on} with {optimizer.offload.directory} would need ")));
+                  HasSubstr("; {optimizer.offload.on} {optimizer.offload.directory} DIR would need ")));
+}
+
+// Muon wants whole gradients, and ranks that speak in one bit whole states: what a run would refuse is not
+// counted, let alone named.
+TEST(Fit, names_nothing_that_the_optimizer_refuses) {
+  for (const OptimizerKind kind : {OptimizerKind::muon, OptimizerKind::onebitadam, OptimizerKind::zerooneadam,
+                                   OptimizerKind::onebitlamb, OptimizerKind::lamb, OptimizerKind::sgd}) {
+    const TrainConfig c = run_on(2, 1024, [kind](TrainConfig& config) { config.optimizer.kind = kind; });
+    for (const Changes& changes : changes_of_means(c))
+      for (const Change& change : changes) EXPECT_NO_THROW(again(change.config)) << change.flags;
+    EXPECT_NO_THROW(again(with_all(c, means_that_keep_the_model(c)).config));
+    EXPECT_THAT([&] { fit(c, std::int64_t{1} << 20); }, ThrowsMessage<Error>(HasSubstr("of memory")));
+  }
+}
+
+TEST(Fit, names_files_for_every_optimizer_that_walks) {
+  for (const OptimizerKind kind : {OptimizerKind::sgd, OptimizerKind::lion, OptimizerKind::lamb}) {
+    TrainConfig c = run_of(1024, 1, [kind](TrainConfig& config) {
+      config.optimizer.kind = kind;
+      config.model.layers = 12;
+    });
+    TrainConfig spilled = c;
+    spilled.optimizer.offload.on = true;
+    EXPECT_THAT(
+        [&] { fit(c, need(spilled)); },
+        ThrowsMessage<Error>(HasSubstr("; {optimizer.offload.on} {optimizer.offload.directory} DIR ")));
+  }
+}
+
+// No single change would do, and no model has to shrink: of all that keeps it, what is needed is named.
+TEST(Fit, names_what_keeps_the_model_together_before_a_smaller_one) {
+  const TrainConfig c = run_on(2, 512, [](TrainConfig& config) {
+    config.batch.micro = 8;
+    config.model.precision = Precision::bf16;
+    config.model.layers = 12;
+  });
+  TrainConfig all = c;
+  all.parallel.zero = 3;
+  all.optimizer.offload.on = true;
+  all.scaling.sum_in_bf16 = true;
+  all.model.recompute = {.what = Recompute::full, .method = RecomputeMethod::uniform, .layers = 1};
+  all.batch.micro = all.eval.micro = 1;
+  EXPECT_THAT([&] { fit(c, need(all)); },
+              ThrowsMessage<Error>(HasSubstr(
+                  "; {optimizer.offload.on} {optimizer.offload.directory} DIR {model.recompute.what=full} "
+                  "{scaling.sum_in_bf16=true} {batch.micro} 1 {parallel.zero=3} would need ")));
+  TrainConfig some = c;
+  some.parallel.zero = 3;
+  some.batch.micro = some.eval.micro = 2;
+  EXPECT_THAT([&] { fit(c, need(some)); },
+              ThrowsMessage<Error>(HasSubstr("; {batch.micro} 2 {parallel.zero=3} would need ")));
+}
+
+TEST(Fit, names_weights_in_bf16_last_of_what_keeps_the_model) {
+  const TrainConfig c = run_on(2, 512, [](TrainConfig& config) { config.model.layers = 12; });
+  TrainConfig all = with_all(c, means_that_keep_the_model(c)).config;
+  EXPECT_EQ(all.model.precision, Precision::bf16);
+  EXPECT_THAT([&] { fit(c, need(all)); },
+              ThrowsMessage<Error>(HasSubstr("; {model.precision=bf16} {optimizer.offload.on} ")));
 }
 
 TEST(Fit, names_a_smaller_model_where_nothing_else_helps) {
@@ -130,7 +211,7 @@ TEST(Fit, names_the_size_that_makes_a_run_large) {
     void (*change)(TrainConfig&);
   };
   for (const Case& large : {
-           Case{"model.layers", [](TrainConfig& c) { c.model.layers = 400; }},
+           Case{"model.layers", [](TrainConfig& c) { c.model.layers = 500; }},
            Case{"model.hidden", [](TrainConfig& c) { c.model.hidden = 1'000'000'000; }},
            Case{"model.ffn_hidden", [](TrainConfig& c) { c.model.ffn_hidden = 2'000'000'000; }},
            Case{"model.channels", [](TrainConfig& c) { c.model.channels = 2'000'000'000; }},
@@ -173,6 +254,49 @@ TEST(Fit, leaves_a_tokenizers_vocabulary_alone) {
   c.data.tokenizer.type = "GPT2BPETokenizer";
   EXPECT_THAT([&] { fit(c, std::int64_t{1} << 28); },
               ThrowsMessage<Error>(HasSubstr("; take a smaller model, or more machines; ")));
+}
+
+// All ranks of a machine fill one disk.
+TEST(Fit, counts_what_all_ranks_of_a_machine_put_in_files) {
+  TrainConfig c = run_on(
+      2, 64, [](TrainConfig& config) { config.optimizer.offload = {.on = true, .directory = "spill"}; });
+  const RanksHere here{.first = 0, .last = 1};
+  const Plan plan = plan_run(c, counter);
+  const std::int64_t bytes = disk_here(plan, c.parallel, here);
+  EXPECT_EQ(bytes, 2 * plan.kinds[0].on_disk);
+  const FreeMemory enough{.bytes = std::int64_t{1} << 34, .by = "the machine", .on_disk = bytes};
+  EXPECT_NO_THROW(must_fit(c, here, enough, counter));
+  FreeMemory less = enough;
+  --less.on_disk;
+  EXPECT_THAT([&] { must_fit(c, here, less, counter); },
+              ThrowsMessage<Error>(AllOf(
+                  StartsWith("the 2 ranks on this machine put "),
+                  HasSubstr(" of optimizer states in files, and {optimizer.offload.directory} spill has "),
+                  EndsWith(" left: take another disk, or a smaller {optimizer.offload.fraction}"))));
+  c.parallel.dp = c.run.ranks = 1;
+  complete(c, 1);
+  less.on_disk = 0;
+  EXPECT_THAT([&] { must_fit(c, {.first = 0, .last = 0}, less, counter); },
+              ThrowsMessage<Error>(StartsWith("this run puts ")));
+}
+
+// What a rank writes between it and those that hold the same: with Adam 12 bytes of a parameter over them.
+TEST(Fit, counts_the_copy_that_is_written_in_the_background) {
+  for (const int zero : {0, 1, 3}) {
+    TrainConfig c = run_on(2, 64, [zero](TrainConfig& config) { config.parallel.zero = zero; });
+    const std::int64_t before = need(c);
+    c.checkpoint.save = "saved";
+    c.checkpoint.interval = 1;
+    c.checkpoint.in_background = true;
+    const Plan plan = plan_run(c, counter);
+    const double wanted = 12.0 * double(plan.parameters.total()) / 2;
+    EXPECT_NEAR(double(plan.kinds[0].copied), wanted, 0.01 * wanted) << zero;
+    EXPECT_EQ(need(c), before + plan.kinds[0].copied);
+    EXPECT_THAT([&] { fit(c, before); },
+                ThrowsMessage<Error>(ContainsRegex(", and .* for \\{checkpoint.in_background\\}\\)")));
+    c.checkpoint.save_optimizer = false;
+    EXPECT_NEAR(double(plan_run(c, counter).kinds[0].copied), wanted / 3, 0.01 * wanted) << zero;
+  }
 }
 
 TEST(Fit, counts_every_process_that_shares_the_machine) {

@@ -69,6 +69,16 @@ TEST(FreeMemory, is_what_limits_of_the_process_leave) {
   EXPECT_EQ(machine.free().by, "ulimit -v");
 }
 
+// A directory that will be made lies on the disk of the one above it.
+TEST(FreeMemory, of_a_disk_is_there_before_its_directory_is) {
+  const support::TemporaryDirectory folder;
+  const auto capacity = std::int64_t(std::filesystem::space(folder.path()).capacity);
+  for (const char* below : {".", "not", "not/made/yet"}) {
+    EXPECT_GT(free_disk(folder.path() / below), 0) << below;
+    EXPECT_LE(free_disk(folder.path() / below), capacity) << below;
+  }
+}
+
 TEST(FreeMemory, is_never_less_than_nothing) {
   const Machine machine;
   machine.tells("proc/self/cgroup", "0::/\n");

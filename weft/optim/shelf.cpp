@@ -43,15 +43,16 @@ std::size_t Shelf::keep(const std::vector<Tensor>& by_block) {
   return kept_.size() - 1;
 }
 
-void Shelf::must_have_room() const {
-  if (file_.bytes_of_file() <= file_.room()) return;
+void Shelf::must_have_room() {
+  const std::int64_t needed = file_.bytes_to_reserve();
+  if (file_.reserve()) return;
   fail(Kind::usage, "{optimizer.offload.directory} ", how_.place.directory.string(), ": ",
-       human_bytes(file_.bytes_of_file()), " of optimizer states are to lie there, and ",
-       human_bytes(file_.room()), " are left: take another disk, or a smaller {optimizer.offload.fraction}");
+       human_bytes(needed), " of optimizer states are to lie there, and ", human_bytes(file_.room()),
+       " are left: take another disk, or a smaller {optimizer.offload.fraction}");
 }
 
 Tensor Shelf::staged(std::size_t room, std::size_t number, const OwnedPart& part) const {
-  return staging_[room][number].slice(0, part.kept - windows_[current_].part.kept, part.count);
+  return staging_[room][number].slice(0, part.kept - window(current_).part.kept, part.count);
 }
 
 Tensor Shelf::here(std::size_t number, const OwnedPart& part) const {
@@ -67,6 +68,7 @@ void Shelf::begin(Walk walk) {
   current_ = to_read_ = to_write_ = 0;
   visiting_ = false;
   walk_ = walk;
+  backwards_ = !backwards_;
   end_ = windows_.size();
   lock.unlock();
   changed_.notify_all();
@@ -90,7 +92,7 @@ const Shelf::Window* Shelf::next() {
   }
   if (numbers) wait_for([this] { return rooms_[current_ % rooms] == Room::full; });
   visiting_ = true;
-  return &windows_[current_];
+  return &window(current_);
 }
 
 void Shelf::leave_current() {
@@ -104,14 +106,14 @@ void Shelf::leave_current() {
   ++current_;
 }
 
-void Shelf::copy(std::size_t window, bool to_file) {
-  const Window& w = windows_[window];
+void Shelf::copy(std::size_t turn, bool to_file) {
+  const Window& w = window(turn);
   for (std::size_t i = 0; i < kept_.size(); ++i) {
     const Tensor& there = kept_[i][w.block];
     if (!there || !takes_part(i)) continue;
     const std::int64_t width = size_of(there.dtype());
     const std::int64_t offset = (there.offset() + w.part.kept) * width, bytes = w.part.count * width;
-    void* here = staging_[window % rooms][i].address();
+    void* here = staging_[turn % rooms][i].address();
     if (to_file)
       file_.copy_from_host(*there.storage(), offset, here, bytes).wait();
     else
@@ -128,18 +130,18 @@ void Shelf::work(std::size_t& cursor, Room from, bool to_file) {
     if (stop_) return;
     rooms_[cursor % rooms] = Room::reading;
     ++busy_;
-    const std::size_t window = cursor;
+    const std::size_t turn = cursor;
     lock.unlock();
     std::exception_ptr failed;
     try {
-      copy(window, to_file);
+      copy(turn, to_file);
     } catch (...) {
       failed = std::current_exception();
     }
     lock.lock();
     --busy_;
     if (failed) error_ = failed;
-    rooms_[window % rooms] = to_file ? Room::empty : Room::full;
+    rooms_[turn % rooms] = to_file ? Room::empty : Room::full;
     ++cursor;
     changed_.notify_all();
   }

@@ -24,9 +24,11 @@ struct Offload {
   std::int64_t window = std::int64_t{1} << 20;  // elements that are updated at once
 };
 
-/// Windows are walked in one order. While one is visited, the next one is read and the one before is written,
-/// by a thread each: there is room for three. A read or a write that fails ends the walk with its error, on
-/// the thread that walks.
+/// Windows are walked in order, and the next time from the last to the first: what was walked last still lies
+/// in the kernel's cache of the file, as far as the machine has memory to spare, and one order would push out
+/// each window before its turn comes. Rules must not see the order. While one is visited, the next one is
+/// read and the one before is written, by a thread each: there is room for three. A read or a write that
+/// fails ends the walk with its error, on the thread that walks.
 ///
 /// Threads and not io_uring: a window of four mebibytes keeps a disk busy with one call at a time, every
 /// kernel and every container allows pread and pwrite, and there is one path to test.
@@ -56,19 +58,24 @@ class Shelf {
   const Window* next();
   /// Of the window that is visited.
   Tensor here(std::size_t number, const OwnedPart& part) const;
-  /// Fails with Kind::usage unless the disk has room for what is kept.
-  void must_have_room() const;
+  /// Fails with Kind::usage unless the disk has room for what is kept, and takes it from other ranks' reach.
+  /// Before anything is written: what lies there already would be counted twice.
+  void must_have_room();
 
  private:
   static constexpr std::size_t rooms = 3;
   enum class Room : std::uint8_t { empty, reading, full, visited, to_write };
   Tensor staged(std::size_t room, std::size_t number, const OwnedPart& part) const;
+  /// The window that is walked as the `turn`th.
+  const Window& window(std::size_t turn) const {
+    return windows_[backwards_ ? windows_.size() - 1 - turn : turn];
+  }
   bool takes_part(std::size_t number) const { return walk_ == Walk::update || number == 0; }
   void leave_current();
   void wait_for(const std::function<bool()>& done);
   void read_windows();
   void write_windows();
-  void copy(std::size_t window, bool to_file);
+  void copy(std::size_t turn, bool to_file);
   void work(std::size_t& cursor, Room from, bool to_file);
 
   Device& computes_;
@@ -82,7 +89,8 @@ class Shelf {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::array<Room, rooms> rooms_{};
-  std::size_t end_ = 0, current_ = 0, to_read_ = 0, to_write_ = 0;
+  std::size_t end_ = 0, current_ = 0, to_read_ = 0, to_write_ = 0;  // turns
+  bool backwards_ = true;                                           // of walks, each second one
   bool visiting_ = false, stop_ = false;
   int busy_ = 0;
   std::exception_ptr error_;

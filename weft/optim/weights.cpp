@@ -79,6 +79,7 @@ void Weights::put_on_shelf() {
     block.shelf = shelf_.get();
   }
   if (std::ranges::any_of(masters, [](const Tensor& x) { return bool(x); })) (void)shelf_->keep(masters);
+  shelf_->must_have_room();
 }
 
 Tensor WeightBlock::master_in_window(const OwnedPart& part) const { return shelf->here(0, part); }

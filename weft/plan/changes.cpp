@@ -4,12 +4,27 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
+#include <string_view>
 
 #include "weft/base/error.h"
 #include "weft/train/settings.h"
+#include "weft/train/validate.h"
 
 namespace weft {
 namespace {
+
+/// Nobody is told to take what a run would refuse: some optimizers want whole gradients, or states in memory.
+bool accepted(TrainConfig c) {
+  if (c.optimizer.offload.directory.empty()) c.optimizer.offload.directory = "DIR";
+  std::vector<std::string> notices;
+  try {
+    validate::optimizer(c);
+    validate::precision(c, notices);
+  } catch (const Error&) {  // is the answer
+    return false;
+  }
+  return true;
+}
 
 /// Who gave evaluations no microbatch of their own has them follow that of training.
 bool evaluates_apart(const TrainConfig& c) { return evaluates(c) && c.eval.micro != c.batch.micro; }
@@ -83,16 +98,77 @@ Changes more_cut(const TrainConfig& from) {
   return out;
 }
 
+bool spill(TrainConfig& c) {
+  if (c.optimizer.offload.on) return false;
+  c.optimizer.offload.on = true;
+  return true;
+}
+
+constexpr std::string_view in_files = "{optimizer.offload.on} {optimizer.offload.directory} DIR";
+
 Changes spilled(const TrainConfig& from) {
   Changes out;
-  if (from.optimizer.offload.on || from.optimizer.kind != OptimizerKind::adam) return out;
   TrainConfig c = from;
-  c.optimizer.offload.on = true;
-  out.push_back({"{optimizer.offload.on} with {optimizer.offload.directory}", c});
+  if (!spill(c)) return out;
+  out.push_back({std::string(in_files), c});
   if (!may_cut(c)) return out;
   c.parallel.zero = 3;
-  out.push_back({"{parallel.zero=3} {optimizer.offload.on} with {optimizer.offload.directory}", c});
+  out.push_back({text("{parallel.zero=3} ", in_files), c});
   return out;
+}
+
+Means first_of(Changes (*changes)(const TrainConfig&), std::string flags) {
+  return {std::move(flags), [changes](TrainConfig& c) {
+            const Changes all = changes(c);
+            if (!all.empty()) c = all.front().config;
+            return !all.empty();
+          }};
+}
+
+Means stage(int zero) {
+  return {text("{parallel.zero=", zero, "}"), [zero](TrainConfig& c) {
+            if (!may_cut(c) || c.parallel.zero >= zero) return false;
+            c.parallel.zero = zero;
+            return true;
+          }};
+}
+
+Means microbatches_of(std::int64_t samples) {
+  return {text("{batch.micro} ", samples), [samples](TrainConfig& c) {
+            if (c.batch.micro <= samples) return false;
+            c.batch.micro = c.eval.micro = samples;
+            return true;
+          }};
+}
+
+/// The least first; of those that evaluations do not follow, one.
+void add_microbatches(std::vector<Means>& to, const TrainConfig& c) {
+  if (evaluates_apart(c)) {
+    to.push_back(microbatches_of(1));
+    if (c.eval.micro > 1) to.back().flags += " {eval.micro} 1";
+    return;
+  }
+  std::vector<std::int64_t> sizes = smaller_divisors(c.batch.micro);
+  std::ranges::reverse(sizes);
+  for (const std::int64_t samples : sizes) to.push_back(microbatches_of(samples));
+}
+
+bool in_bf16(TrainConfig& c) {
+  if (c.model.precision != Precision::f32) return false;
+  c.model.precision = Precision::bf16;
+  return true;
+}
+
+bool sums_in_bf16(TrainConfig& c) {
+  if (c.scaling.sum_in_bf16) return false;
+  c.scaling.sum_in_bf16 = true;
+  return true;
+}
+
+bool recompute(TrainConfig& c) {
+  const auto less = recomputing(c);
+  if (less) c = *less;
+  return less.has_value();
 }
 
 }  // namespace
@@ -105,6 +181,31 @@ std::vector<Changes> changes_of_means(const TrainConfig& c) {
   }
   for (Changes some : {no_second_copy(c), fewer_groups(c), more_cut(c), spilled(c)})
     out.push_back(std::move(some));
+  for (Changes& some : out)
+    std::erase_if(some, [](const Change& change) { return !accepted(change.config); });
+  return out;
+}
+
+std::vector<Means> means_that_keep_the_model(const TrainConfig& c) {
+  std::vector<Means> out{{"{model.precision=bf16}", in_bf16},
+                         {std::string(in_files), spill},
+                         {"{model.recompute.what=full}", recompute},
+                         {"{scaling.sum_in_bf16=true}", sums_in_bf16}};
+  add_microbatches(out, c);
+  out.push_back(first_of(fewer_groups, "{parallel.shard_groups} 1"));
+  out.push_back(first_of(no_second_copy, "{parallel.near_ranks} 1"));
+  for (const int zero : {3, 2, 1}) out.push_back(stage(zero));
+  return out;
+}
+
+Change with_all(const TrainConfig& from, std::span<const Means> means) {
+  Change out{.flags = {}, .config = from};
+  for (const Means& some : means) {
+    TrainConfig c = out.config;
+    if (!some.take(c) || !accepted(c)) continue;
+    out.config = c;
+    out.flags += text(out.flags.empty() ? "" : " ", some.flags);
+  }
   return out;
 }
 

@@ -27,7 +27,13 @@ class Room {
   std::optional<Found> first(const Changes& changes) const {
     if (changes.empty() || !need(changes.back())) return std::nullopt;
     const auto found = std::ranges::partition_point(changes, [this](const Change& c) { return !need(c); });
-    return Found{found - changes.begin(), text(found->flags, " would need ", human_bytes(*need(*found)))};
+    return Found{found - changes.begin(), *said(*found)};
+  }
+  /// If there is room for it.
+  std::optional<std::string> said(const Change& change) const {
+    const auto bytes = need(change);
+    if (!bytes) return std::nullopt;
+    return text(change.flags, " would need ", human_bytes(*bytes));
   }
 
  private:
@@ -44,10 +50,31 @@ class Room {
   const OpenCounter& open_;
 };
 
+/// All that keeps the model at once, less what can be done without. Weights in bf16 have masters beside them,
+/// and may need more where nothing is cut: they are tried, and left out.
+std::optional<std::string> together(const TrainConfig& c, const Room& room) {
+  const std::vector<Means> all = means_that_keep_the_model(c);
+  for (const std::ptrdiff_t left_out : {0, 1}) {
+    std::vector<Means> taken(all.begin() + left_out, all.end());
+    if (!room.said(with_all(c, taken))) continue;
+    for (std::size_t i = 0; i < taken.size();) {
+      std::vector<Means> fewer = taken;
+      fewer.erase(fewer.begin() + std::ptrdiff_t(i));
+      if (room.said(with_all(c, fewer)))
+        taken = std::move(fewer);
+      else
+        ++i;
+    }
+    return room.said(with_all(c, taken));
+  }
+  return std::nullopt;
+}
+
 /// Of sizes, the one that must be halved the fewest times is to blame; of two, the first.
 std::string advice(const TrainConfig& c, const Room& room) {
   for (const Changes& changes : changes_of_means(c))
     if (const auto found = room.first(changes)) return found->said;
+  if (const auto found = together(c, room)) return *found;
   Room::Found best{.place = std::numeric_limits<std::ptrdiff_t>::max(),
                    .said = "take a smaller model, or more machines"};
   for (const Changes& changes : changes_of_sizes(c))
@@ -58,6 +85,8 @@ std::string advice(const TrainConfig& c, const Room& room) {
 std::string categories(const Plan& plan, const ParallelConfig& parallel, const RanksHere& here) {
   const KindOfRank& most =
       *std::ranges::max_element(plan.kinds, {}, [](const KindOfRank& k) { return k.memory.total_peak; });
+  const std::string copy =
+      most.copied > 0 ? text(", and ", human_bytes(most.copied), " for {checkpoint.in_background}") : "";
   std::string out = here.last > here.first || parallel.pp > 1 ? "of the largest rank " : "";
   bool first = true;
   for (int use = 0; use < uses; ++use) {
@@ -67,7 +96,7 @@ std::string categories(const Plan& plan, const ParallelConfig& parallel, const R
   }
   if (most.training < most.memory.total_peak)
     out += text(" while it evaluates, ", human_bytes(most.training), " in all while it trains");
-  return out;
+  return out + copy;
 }
 
 }  // namespace
@@ -75,6 +104,10 @@ std::string categories(const Plan& plan, const ParallelConfig& parallel, const R
 std::int64_t bytes_here(const Plan& plan, const ParallelConfig& parallel, const RanksHere& here) {
   const int processes = here.one_process ? 1 : here.last - here.first + 1;
   return bytes_of_ranks(plan, parallel, here.first, here.last) + processes * overhead_of_a_process();
+}
+
+std::int64_t disk_here(const Plan& plan, const ParallelConfig& parallel, const RanksHere& here) {
+  return on_disk_of_ranks(plan, parallel, here.first, here.last);
 }
 
 std::string what_would_fit(const TrainConfig& c, const RanksHere& here, const FreeMemory& free,
@@ -92,7 +125,13 @@ void must_fit(const TrainConfig& c, const RanksHere& here, const FreeMemory& fre
     need = text("more than ", human(bytes_at_least(c)), " of memory");
   } else {
     const Plan plan = plan_run(c, open);
-    const std::int64_t bytes = bytes_here(plan, c.parallel, here);
+    const std::int64_t bytes = bytes_here(plan, c.parallel, here),
+                       on_disk = disk_here(plan, c.parallel, here);
+    if (on_disk > free.on_disk)
+      fail(Kind::usage, ranks == 1 ? "this run puts " : text("the ", ranks, " ranks on this machine put "),
+           human_bytes(on_disk), " of optimizer states in files, and {optimizer.offload.directory} ",
+           c.optimizer.offload.directory, " has ", human_bytes(free.on_disk),
+           " left: take another disk, or a smaller {optimizer.offload.fraction}");
     if (bytes <= free.bytes) return;
     need = text(human_bytes(bytes), " of memory (", categories(plan, c.parallel, here), ")");
   }

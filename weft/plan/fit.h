@@ -17,12 +17,15 @@ struct RanksHere {
 /// What these ranks need, with what their processes take.
 std::int64_t bytes_here(const Plan& plan, const ParallelConfig& parallel, const RanksHere& here);
 
+/// What these ranks put on this machine's disk.
+std::int64_t disk_here(const Plan& plan, const ParallelConfig& parallel, const RanksHere& here);
+
 /// "--micro-batch-size 2 would need 12.1 GiB": the smallest change with which a run fits that does not.
 std::string what_would_fit(const TrainConfig& config, const RanksHere& here, const FreeMemory& free,
                            const OpenCounter& open);
 
 /// "4 ranks need 41.2 GiB here (…), and the machine has 13.5 GiB left: --micro-batch-size 2 in place of 8
-/// needs 12.1 GiB; …": fails with it where the run does not fit.
+/// needs 12.1 GiB; …": fails with it where the run does not fit, or its states not on the disk.
 void must_fit(const TrainConfig& config, const RanksHere& here, const FreeMemory& free,
               const OpenCounter& open);
 

@@ -102,4 +102,12 @@ FreeMemory free_memory(const MemorySources& from) {
   return least;
 }
 
+std::int64_t free_disk(const fs::path& directory) {
+  std::error_code error;
+  fs::path there = fs::absolute(directory, error);
+  while (!fs::exists(there, error) && there.has_relative_path()) there = there.parent_path();
+  const fs::space_info space = fs::space(there, error);
+  return error ? std::numeric_limits<std::int64_t>::max() : std::int64_t(space.available);
+}
+
 }  // namespace weft

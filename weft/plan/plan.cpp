@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "weft/base/number.h"
 #include "weft/ops/elementwise.h"
@@ -143,10 +144,29 @@ struct CountOrder {
 struct Counted {
   MemoryMeter memory;
   std::int64_t training = 0;  // at most, before anything is evaluated; of a run that trains
-  std::int64_t on_disk = 0;
+  std::int64_t on_disk = 0, copied = 0;
   Volumes sends;
   std::vector<TiedCopy> tied;
 };
+
+/// Of what the ranks that hold the same write between them (train/resume_weights.h), a rank's even share.
+std::int64_t copied_by_a_save(const Replica& replica, const CheckpointConfig& c) {
+  if (!c.in_background) return 0;
+  std::int64_t bytes = 0;
+  const auto add = [&](const Held& held) {
+    const Readers& readers = held.block.readers;
+    const int groups = readers.twins ? readers.twins->size() : 1;
+    const int sharers = held.of_ranks || readers.cut() ? groups : readers.ranks();
+    std::int64_t elements = 0;
+    for (const Piece& piece : held.pieces) elements += piece.where.local.elements();
+    const bool written = std::ranges::any_of(held.parameter.pieces,
+                                             [](const Piece& piece) { return piece.where.replica == 0; });
+    if (written) bytes += elements * size_of(held.memory.dtype()) / sharers;
+  };
+  replica.weights().each_master(add);
+  if (c.save_optimizer) replica.optimizer().each_state(add);
+  return bytes;
+}
 
 void train(Replica& replica, const TrainConfig& c, std::span<const Batch> batches) {
   StepOrder order = step_order(c);
@@ -218,6 +238,7 @@ Counted count(const TrainConfig& c, int stage, const Colors& colors, const Count
   out.memory = device->memory();
   if (c.eval.skip_train) out.training = out.memory.total_peak;
   if (const Shelf* shelf = replica.weights().shelf()) out.on_disk = shelf->file().bytes_of_file();
+  if (!c.eval.skip_train) out.copied = copied_by_a_save(replica, c.checkpoint);
   return out;
 }
 
@@ -245,6 +266,7 @@ Plan plan_run(const TrainConfig& c, const OpenCounter& open, PlanFor what) {
                             .memory = counted.memory,
                             .training = counted.training,
                             .on_disk = counted.on_disk,
+                            .copied = counted.copied,
                             .sends = {}});
     if (c.parallel.ep * c.parallel.etp > 1 && c.model.experts.count > 0 && !alike)
       plan.kinds.back().crowded =
@@ -304,16 +326,30 @@ bool countable(const TrainConfig& c) { return bytes_at_least(c) <= 1e15 && most_
 
 std::int64_t overhead_of_a_process() { return std::int64_t{128} << 20; }
 
-std::int64_t bytes_of_ranks(const Plan& plan, const ParallelConfig& parallel, int first, int last) {
+namespace {
+
+template <class Bytes>
+std::int64_t sum_of_ranks(const Plan& plan, const ParallelConfig& parallel, const std::pair<int, int>& ranks,
+                          const Bytes& bytes) {
   const ParallelLayout layout = layout_of(parallel);
-  std::int64_t bytes = 0;
-  for (int rank = first; rank <= last; ++rank) {
+  std::int64_t sum = 0;
+  for (int rank = ranks.first; rank <= ranks.second; ++rank) {
     const int stage = layout.at(rank)[std::size_t(Axis::pp)];
-    const auto kind = std::ranges::find_if(
-        plan.kinds, [&](const KindOfRank& k) { return k.first <= stage && stage <= k.last; });
-    bytes += kind->memory.total_peak;
+    sum += bytes(*std::ranges::find_if(
+        plan.kinds, [&](const KindOfRank& k) { return k.first <= stage && stage <= k.last; }));
   }
-  return bytes;
+  return sum;
+}
+
+}  // namespace
+
+std::int64_t bytes_of_ranks(const Plan& plan, const ParallelConfig& parallel, int first, int last) {
+  return sum_of_ranks(plan, parallel, {first, last},
+                      [](const KindOfRank& kind) { return kind.memory.total_peak + kind.copied; });
+}
+
+std::int64_t on_disk_of_ranks(const Plan& plan, const ParallelConfig& parallel, int first, int last) {
+  return sum_of_ranks(plan, parallel, {first, last}, [](const KindOfRank& kind) { return kind.on_disk; });
 }
 
 }  // namespace weft

@@ -25,6 +25,7 @@ struct KindOfRank {
   MemoryMeter memory;
   std::int64_t training = 0;  // the most at once, where evaluations are left out; these may need more
   std::int64_t on_disk = 0;   // of a rank's optimizer states
+  std::int64_t copied = 0;    // for saves that are written in the background, beside all else
   /// At most, where routers send all that they can to this rank's experts; 0 where nothing travels.
   std::int64_t crowded = 0;
   /// Where it was asked for: of a rank, in a step at its largest batch, at most; of experts, with even loads.
@@ -53,7 +54,9 @@ bool countable(const TrainConfig& config);
 
 /// What a rank holds besides tensors: the program, its threads, what libraries keep.
 std::int64_t overhead_of_a_process();
-/// All tensors of the pipeline ranks from `first` to `last`, in the order of rank numbers.
+/// All tensors, and copies of them for saves, of the ranks from `first` to `last`, in the order of numbers.
 std::int64_t bytes_of_ranks(const Plan& plan, const ParallelConfig& parallel, int first, int last);
+/// What they put in files.
+std::int64_t on_disk_of_ranks(const Plan& plan, const ParallelConfig& parallel, int first, int last);
 
 }  // namespace weft

@@ -1,9 +1,11 @@
-// The file is sparse: what nobody wrote reads as zeros, and takes no room.
+// What nobody wrote reads as zeros, and takes no room until it is reserved.
 #include "weft/tensor/file_memory.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <limits>
 #include <vector>
 
@@ -21,12 +23,26 @@ class NoKernels final : public Kernels {
   const char* name() const override { return "a file"; }
 };
 
-File unnamed(const FileMemory::Place& place) {
+/// The same file twice: some calls want the number.
+struct Opened {
+  File file;
+  Descriptor again;
+};
+
+Opened unnamed(const FileMemory::Place& place) {
   make_directories(place.directory, *place.files);
   const std::filesystem::path path = place.directory / text(".weft-", place.name, "-of-process-", ::getpid());
   File file(path, Open::create, *place.files);
+  Descriptor again(place.files->open(path.c_str(), O_RDWR | O_CLOEXEC, 0));
+  if (!again) fail_errno("open", path, errno);
   if (place.files->remove(path.c_str()) < 0) fail_errno("remove", path, errno);
-  return file;
+  return {std::move(file), std::move(again)};
+}
+
+int take(int file, std::int64_t at, std::int64_t bytes) {
+  int error = EINTR;
+  while (error == EINTR) error = ::posix_fallocate(file, at, bytes);
+  return error;
 }
 
 }  // namespace
@@ -56,7 +72,11 @@ class FileMemory::Region final : public Storage {
 
 FileMemory::FileMemory(Place place, Device& rest)
     : place_(std::move(place)), rest_(rest), none_(std::make_unique<NoKernels>()) {
-  if (!place_.directory.empty()) file_.emplace(unnamed(place_));
+  if (!place_.take) place_.take = take;
+  if (place_.directory.empty()) return;
+  Opened opened = unnamed(place_);
+  file_.emplace(std::move(opened.file));
+  same_file_ = std::move(opened.again);
 }
 
 FileMemory::~FileMemory() = default;
@@ -112,6 +132,17 @@ Fence FileMemory::copy_to_host(void* to, const Storage& from, std::int64_t offse
         rest_.copy_to_host(target + before, memory, at, count).wait();
       });
   return {};
+}
+
+// A disk is asked only for what it says it has: some fill up before they find out that it is too much. One
+// that cannot promise anything is believed.
+bool FileMemory::reserve() {
+  if (!file_ || reserved_ == end_) return true;
+  if (bytes_to_reserve() > room()) return false;
+  const int error = place_.take(same_file_.get(), reserved_, bytes_to_reserve());
+  if (error == ENOSPC || error == EDQUOT || error == EFBIG) return false;
+  reserved_ = end_;
+  return true;
 }
 
 std::int64_t FileMemory::room() const {

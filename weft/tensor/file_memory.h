@@ -2,10 +2,12 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "weft/base/descriptor.h"
 #include "weft/base/file.h"
 #include "weft/tensor/device.h"
 
@@ -21,6 +23,9 @@ class FileMemory final : public Device {
     std::string name;                 // for messages, and for the moment until the file has none
     double fraction = 1;              // of every storage that lies in the file
     const FileSystem* files = &disk();
+    /// Takes bytes of an open file from its disk before they are written, from where on and how many; returns
+    /// what errno would say. None: posix_fallocate.
+    std::function<int(int, std::int64_t, std::int64_t)> take = {};
   };
   /// What stays in memory is `rest`'s.
   FileMemory(Place place, Device& rest);
@@ -43,6 +48,10 @@ class FileMemory final : public Device {
   /// In the file, and in memory.
   std::int64_t bytes_of_file() const { return end_; }
   std::int64_t bytes_of_memory() const { return in_memory_; }
+  /// Takes from the disk what was allocated since the last time, so that nobody else fills it before it is
+  /// written; false where the disk has less than that left.
+  [[nodiscard]] bool reserve();
+  std::int64_t bytes_to_reserve() const { return end_ - reserved_; }
   /// What the file's disk has left; more than anybody has where there is no file.
   std::int64_t room() const;
 
@@ -51,8 +60,9 @@ class FileMemory final : public Device {
   Place place_;
   Device& rest_;
   std::optional<File> file_;
+  Descriptor same_file_;  // for what File has no word
   std::unique_ptr<Kernels> none_;
-  std::int64_t end_ = 0, in_memory_ = 0;
+  std::int64_t end_ = 0, reserved_ = 0, in_memory_ = 0;
 };
 
 }  // namespace weft

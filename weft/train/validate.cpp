@@ -141,6 +141,11 @@ std::vector<std::string> complete(TrainConfig& c, int world) {
   validate::precision(c, notices);
   validate::data(c, notices);
   validate::checkpoint(c);
+  if (c.checkpoint.in_background && c.optimizer.offload.on)
+    notices.push_back(
+        "{checkpoint.in_background} keeps a copy in memory of all that {optimizer.offload.on} keeps out of "
+        "it: "
+        "leave it out where memory is short");
   within(c.log.timing_level, 0, 2, "{log.timing_level}");
   return notices;
 }
