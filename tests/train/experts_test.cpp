@@ -181,6 +181,22 @@ TEST(ExpertRuns, refuse_layouts_that_experts_do_not_fit) {
             "2048 experts of a rank are more than 1024: take a larger {parallel.ep}");
 }
 
+// The layers of further tokens have routers too, and Megatron's mean is over all of them.
+TEST(ExpertRuns, tell_the_mean_of_a_balancing_loss_over_the_layers_of_further_tokens_too) {
+  TrainConfig c = experts_run();
+  c.model.ahead = {.depths = 2};
+  c.log.experts_by_layer = true;
+  c.eval.interval = 0;
+  const report::StepRecord step = records_of(over(c, {.dp = 1})).front();
+  double sum = 0;
+  for (const char* layer : {"0", "1", "2", "3"})
+    sum += told(step, std::string("moe/seq_load_balancing_loss_layer_") + layer);
+  const auto found =
+      std::ranges::find(step.losses, "seq_load_balancing_loss", [](const auto& l) { return l.first; });
+  ASSERT_NE(found, step.losses.end());
+  EXPECT_NEAR(found->second, sum / 4, 1e-6 * sum);
+}
+
 TEST(ExpertRuns, tell_how_evenly_experts_are_chosen) {
   TrainConfig c = experts_run();
   c.model.experts.router.capacity = 0.5;
