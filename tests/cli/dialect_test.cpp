@@ -211,6 +211,13 @@ TEST(Dialect, forgets_where_another_way_to_count_layers_of_experts_began) {
           "--expert-interval: --moe-layer-freq says which layers have experts, too: leave one of them out");
 }
 
+TEST(Dialect, takes_a_number_of_experts_for_each_layer_where_all_are_alike) {
+  EXPECT_EQ(read({"--num-experts", "64", "64", "64"})->config.model.experts.count, 64);
+  refused({"--num-experts", "64", "64", "128"},
+          "--num-experts: layers of experts that are not alike (a pyramid) are not built: give one number, "
+          "found 64 64 128");
+}
+
 TEST(Dialect, says_what_deepspeeds_experts_take_where_nothing_is_said) {
   const auto bare = read({"--deepspeed", "--num-experts", "4", "--topk", "2", "--moe-loss-coeff", "0.1"});
   EXPECT_THAT(bare->notices, Contains(HasSubstr("for the same as there: --moe-train-capacity-factor 1 "

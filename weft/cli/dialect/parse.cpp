@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <functional>
 
 #include "weft/base/error.h"
 #include "weft/base/format.h"
@@ -165,6 +166,16 @@ void window_layers(Fields& fields, std::span<const std::string> words, Origin wh
   const bool every = words[0].find('[') == std::string::npos;
   set(fields, every ? "model.window_full_every" : "model.window_layers", all, who);
   if (every) set(fields, "model.window_layers", {}, who);  // a list that a file gave, and that would win
+}
+
+// Megatron-DeepSpeed takes a number for each layer of experts, and one for all.
+void expert_count(Fields& fields, std::span<const std::string> words, Origin who) {
+  const auto all = numbers(words);
+  if (all.empty() || std::ranges::adjacent_find(all, std::ranges::not_equal_to()) != all.end())
+    fail(Kind::usage,
+         "layers of experts that are not alike (a pyramid) are not built: give one number, found ",
+         join(words, " "));
+  set(fields, "model.experts.count", {write_word(all.front())}, who);
 }
 
 namespace {
