@@ -217,4 +217,10 @@ TEST(ExpertRuns, tell_how_evenly_experts_are_chosen) {
   EXPECT_NEAR(sum / 2, mean, 1e-6 * mean);
   EXPECT_THAT(report::experts_line(last), HasSubstr("     experts | moe/busiest_expert: "));
   EXPECT_THAT(report::json_line(last), HasSubstr("\"moe_dropped_share_layer_1\":"));
+  const auto& [of, rows] = last.expert_rows.at(1);
+  EXPECT_EQ(of, "moe/rows_layer_1");
+  ASSERT_EQ(rows.size(), 4U);
+  const double kept = rows[0] + rows[1] + rows[2] + rows[3], asked = 8 * 8 * 2;  // samples, tokens, choices
+  EXPECT_DOUBLE_EQ(1 - kept / asked, told(last, "moe/dropped_share_layer_1"));
+  EXPECT_THAT(report::json_line(last), HasSubstr("\"moe_rows_layer_1\":["));
 }
