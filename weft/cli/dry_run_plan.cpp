@@ -102,9 +102,10 @@ std::string room_here(const TrainConfig& c, const Plan& plan, const Launched& la
   const RanksHere here = ranks_here(c.parallel, launched);
   const FreeMemory free = free_memory();
   const std::int64_t need = bytes_here(plan, c.parallel, here);
+  const std::string crowded = crowded_out(plan, c.parallel, here, free);
   const std::string verdict =
-      need <= free.bytes ? "it fits"
-                         : "it does not fit; " + what_would_fit(c, here, free, counter_of(c, launched));
+      need > free.bytes ? "it does not fit; " + what_would_fit(c, here, free, counter_of(c, launched))
+                        : "it fits" + (crowded.empty() ? "" : "; but " + crowded);
   const int ranks = here.last - here.first + 1;
   return fmt::format("  {} on this machine needs {}, {} leaves {}: {}\n",
                      ranks == 1 ? "a run" : fmt::format("a run of {} ranks", ranks), human_bytes(need),
@@ -175,6 +176,10 @@ nlohmann::ordered_json plan_json(const TrainConfig& c, const Launched& launched)
   out["here"] = {{"needs", bytes_here(plan, c.parallel, ranks_here(c.parallel, launched))},
                  {"free", free.bytes},
                  {"by", free.by}};
+  const bool travels = std::ranges::any_of(plan.kinds, [](const KindOfRank& k) { return k.crowded > 0; });
+  if (travels)
+    out["here"]["needs_if_crowded"] =
+        bytes_here_if_crowded(plan, c.parallel, ranks_here(c.parallel, launched));
   return out;
 }
 

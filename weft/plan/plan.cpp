@@ -304,16 +304,35 @@ bool countable(const TrainConfig& c) { return bytes_at_least(c) <= 1e15 && most_
 
 std::int64_t overhead_of_a_process() { return std::int64_t{128} << 20; }
 
-std::int64_t bytes_of_ranks(const Plan& plan, const ParallelConfig& parallel, int first, int last) {
-  const ParallelLayout layout = layout_of(parallel);
+namespace {
+
+/// Where all tokens go to the experts of the ranks at that place along ep; of -1: even loads.
+std::int64_t bytes_of(const Plan& plan, const ParallelLayout& layout, std::pair<int, int> ranks,
+                      int crowded) {
   std::int64_t bytes = 0;
-  for (int rank = first; rank <= last; ++rank) {
-    const int stage = layout.at(rank)[std::size_t(Axis::pp)];
+  for (int rank = ranks.first; rank <= ranks.second; ++rank) {
+    const auto places = layout.at(rank);
+    const int stage = places[std::size_t(Axis::pp)];
     const auto kind = std::ranges::find_if(
         plan.kinds, [&](const KindOfRank& k) { return k.first <= stage && stage <= k.last; });
-    bytes += kind->memory.total_peak;
+    const bool here = kind->crowded > 0 && places[std::size_t(Axis::ep)] == crowded;
+    bytes += here ? kind->crowded : kind->memory.total_peak;
   }
   return bytes;
+}
+
+}  // namespace
+
+std::int64_t bytes_of_ranks(const Plan& plan, const ParallelConfig& parallel, int first, int last) {
+  return bytes_of(plan, layout_of(parallel), {first, last}, -1);
+}
+
+std::int64_t bytes_of_crowded_ranks(const Plan& plan, const ParallelConfig& parallel, int first, int last) {
+  const ParallelLayout layout = layout_of(parallel);
+  std::int64_t most = 0;
+  for (int place = 0; place < layout.degree(Axis::ep); ++place)
+    most = std::max(most, bytes_of(plan, layout, {first, last}, place));
+  return most;
 }
 
 }  // namespace weft

@@ -55,5 +55,7 @@ bool countable(const TrainConfig& config);
 std::int64_t overhead_of_a_process();
 /// All tensors of the pipeline ranks from `first` to `last`, in the order of rank numbers.
 std::int64_t bytes_of_ranks(const Plan& plan, const ParallelConfig& parallel, int first, int last);
+/// The same where routers send all that they can to the ranks that hold the same experts, whichever they are.
+std::int64_t bytes_of_crowded_ranks(const Plan& plan, const ParallelConfig& parallel, int first, int last);
 
 }  // namespace weft
