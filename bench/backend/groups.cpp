@@ -95,9 +95,9 @@ void measure_all(Dtype dtype, std::int64_t most_experts) {
   std::printf("%d threads, [%ld, %ld] each\n\n", device.threads(), long(inner), long(hidden));
   std::printf("| type | experts | rows each | loads | form | in groups | at once | ratio |\n");
   std::printf("|---|---|---|---|---|---|---|---|\n");
-  for (const std::int64_t experts : {8, 16, 64})
+  for (const std::int64_t experts : {8, 16, 32, 64})
     for (const std::int64_t each : {64, 128, 256, 512}) {
-      if (experts > most_experts || experts * each > 16384) continue;
+      if (experts > most_experts || experts * each > 32768) continue;
       for (const Form form : {Form::forward, Form::input_grad, Form::weight_grad})
         for (const bool zipf : {false, true})
           GroupedProducts{device, dtype, experts, each}.measure(form, zipf);

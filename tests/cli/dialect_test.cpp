@@ -185,6 +185,39 @@ TEST(Dialect, reads_mixtures_of_experts_in_megatrons_words_and_in_deepspeeds) {
   EXPECT_TRUE(read({"--mlp-type", "residual"})->config.model.experts.residual);
 }
 
+// A list in the file is another field than the number on the command line, and would win where both stand.
+TEST(Dialect, lets_a_number_of_layers_on_the_command_line_win_over_a_list_in_a_file) {
+  const File file("lists.yaml",
+                  "num-experts: 4\nmoe-layer-freq: '[0,1]'\nwindow-size: [3, 0]\n"
+                  "window-attn-skip-freq: '[1,0]'\n");
+  const auto model = [&](std::vector<std::string_view> words) {
+    words.insert(words.begin(), {"--config", file.path()});
+    return read(words)->config.model;
+  };
+  EXPECT_THAT(model({}).experts.layers, ElementsAre(0, 1));
+  EXPECT_THAT(model({"--moe-layer-freq", "2"}).experts.layers, IsEmpty());
+  EXPECT_THAT(model({"--expert-interval", "2"}).experts.layers, IsEmpty());
+  EXPECT_THAT(model({"--moe-layer-freq", "[1,0]"}).experts.layers, ElementsAre(1, 0));
+  EXPECT_THAT(model({"--window-attn-skip-freq", "2"}).window_layers, IsEmpty());
+}
+
+TEST(Dialect, forgets_where_another_way_to_count_layers_of_experts_began) {
+  const File file("interval.yaml", "num-experts: 4\nexpert-interval: 2\n");
+  const auto c = read({"--config", file.path(), "--moe-layer-freq", "3"});
+  EXPECT_EQ(c->config.model.experts.every, 3);
+  EXPECT_EQ(c->config.model.experts.first, 0);
+  EXPECT_EQ(read({"--expert-interval", "2", "--expert-interval", "4"})->config.model.experts.every, 4);
+  refused({"--expert-interval", "2", "--moe-layer-freq", "3"},
+          "--expert-interval: --moe-layer-freq says which layers have experts, too: leave one of them out");
+}
+
+TEST(Dialect, takes_a_number_of_experts_for_each_layer_where_all_are_alike) {
+  EXPECT_EQ(read({"--num-experts", "64", "64", "64"})->config.model.experts.count, 64);
+  refused({"--num-experts", "64", "64", "128"},
+          "--num-experts: layers of experts that are not alike (a pyramid) are not built: give one number, "
+          "found 64 64 128");
+}
+
 TEST(Dialect, says_what_deepspeeds_experts_take_where_nothing_is_said) {
   const auto bare = read({"--deepspeed", "--num-experts", "4", "--topk", "2", "--moe-loss-coeff", "0.1"});
   EXPECT_THAT(bare->notices, Contains(HasSubstr("for the same as there: --moe-train-capacity-factor 1 "

@@ -7,6 +7,7 @@
 
 #include "weft/backend/open.h"
 #include "weft/base/error.h"
+#include "weft/base/format.h"
 #include "weft/plan/changes.h"
 #include "weft/train/validate.h"
 
@@ -41,7 +42,7 @@ TrainConfig run_of(std::int64_t hidden, std::int64_t micro,
 std::unique_ptr<Device> counter() { return open_device("meta", {.threads = 1}); }
 
 void fit(const TrainConfig& c, std::int64_t bytes) {
-  must_fit(c, {.first = 0, .last = 0}, {.bytes = bytes, .by = "the machine"}, counter);
+  (void)must_fit(c, {.first = 0, .last = 0}, {.bytes = bytes, .by = "the machine"}, counter);
 }
 
 /// Ranks that read other samples.
@@ -67,6 +68,27 @@ std::int64_t need(const TrainConfig& c) {
 }  // namespace
 
 TEST(Fit, says_nothing_where_there_is_room) { EXPECT_NO_THROW(fit(run_of(64, 4), std::int64_t{1} << 34)); }
+
+// Of two ranks that hold other experts one is crowded at a time.
+TEST(Fit, warns_of_experts_that_all_tokens_go_to) {
+  TrainConfig c = run_of(64, 8);
+  c.model.experts.count = 4;
+  c.parallel.dp = c.parallel.ep = 2;
+  complete(c, 2);
+  const RanksHere both{.first = 0, .last = 1};
+  const Plan plan = plan_run(c, counter);
+  const KindOfRank& kind = plan.kinds.front();
+  const std::int64_t even = bytes_here(plan, c.parallel, both);
+  const std::int64_t crowded = bytes_here_if_crowded(plan, c.parallel, both);
+  EXPECT_EQ(crowded - even, kind.crowded - kind.memory.total_peak);
+  EXPECT_GT(crowded, even);
+  const auto said = [&](std::int64_t bytes) {
+    return must_fit(c, both, {.bytes = bytes, .by = "the machine"}, counter);
+  };
+  EXPECT_EQ(said(crowded), "");
+  EXPECT_EQ(said(crowded - 1), "where all tokens go to the experts of one rank, " + human_bytes(crowded) +
+                                   " is needed, and the machine leaves " + human_bytes(crowded - 1));
+}
 
 TEST(Fit, names_the_largest_microbatch_that_fits) {
   const TrainConfig large = run_of(64, 64), less = run_of(64, 16);
@@ -265,10 +287,10 @@ TEST(Fit, counts_what_all_ranks_of_a_machine_put_in_files) {
   const std::int64_t bytes = disk_here(plan, c.parallel, here);
   EXPECT_EQ(bytes, 2 * plan.kinds[0].on_disk);
   const FreeMemory enough{.bytes = std::int64_t{1} << 34, .by = "the machine", .on_disk = bytes};
-  EXPECT_NO_THROW(must_fit(c, here, enough, counter));
+  EXPECT_NO_THROW((void)must_fit(c, here, enough, counter));
   FreeMemory less = enough;
   --less.on_disk;
-  EXPECT_THAT([&] { must_fit(c, here, less, counter); },
+  EXPECT_THAT([&] { (void)must_fit(c, here, less, counter); },
               ThrowsMessage<Error>(AllOf(
                   StartsWith("the 2 ranks on this machine put "),
                   HasSubstr(" of optimizer states in files, and {optimizer.offload.directory} spill has "),
@@ -276,7 +298,7 @@ TEST(Fit, counts_what_all_ranks_of_a_machine_put_in_files) {
   c.parallel.dp = c.run.ranks = 1;
   complete(c, 1);
   less.on_disk = 0;
-  EXPECT_THAT([&] { must_fit(c, {.first = 0, .last = 0}, less, counter); },
+  EXPECT_THAT([&] { (void)must_fit(c, {.first = 0, .last = 0}, less, counter); },
               ThrowsMessage<Error>(StartsWith("this run puts ")));
 }
 

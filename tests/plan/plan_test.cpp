@@ -8,6 +8,7 @@
 #include "tests/support/trials.h"
 #include "weft/backend/open.h"
 #include "weft/comm/threads.h"
+#include "weft/ops/elementwise.h"
 #include "weft/plan/quiet.h"
 #include "weft/tensor/host.h"
 #include "weft/train/settings.h"
@@ -124,13 +125,14 @@ void expect_the_plan_sends(const TrainConfig& c) {
 }
 
 /// Most bytes of every pipeline rank, when all ranks run for real.
-std::vector<std::int64_t> measured(const TrainConfig& c) {
+std::vector<std::int64_t> measured(const TrainConfig& c, const std::function<void(Replica&)>& prepare = {}) {
   const ParallelLayout layout = layout_of(c.parallel);
   std::vector<std::int64_t> most(std::size_t(c.parallel.pp), 0);
   run_as_threads(layout.world(), [&](Communicator& world) {
     const auto device = open_device("cpu", options(c));
     const ProcessMesh mesh(layout, world);
     Replica replica(replica_config(c), {*device, mesh});
+    if (prepare) prepare(replica);
     run(replica, c);
     const bool last = mesh.place(Axis::tp) + 1 == c.parallel.tp &&
                       mesh.place(Axis::cp) + 1 == c.parallel.cp && mesh.place(Axis::dp) + 1 == c.parallel.dp;
@@ -170,6 +172,27 @@ TEST(Plan, counts_gradients_that_are_kept_in_bf16) {
       c.model.precision = Precision::bf16;
       c.scaling.sum_in_bf16 = true;
     }));
+}
+
+// What is added to scores outweighs them, so every token chooses the experts of the last rank.
+TEST(Plan, counts_a_rank_to_whose_experts_all_tokens_go) {
+  const auto mixture = [](TrainConfig& c) {
+    c.batch.micro = 4;
+    c.model.experts.count = 4;
+    c.model.experts.router.score = RouterScore::sigmoid;
+    c.model.experts.router.expert_bias = true;
+  };
+  const auto crowd = [](Replica& replica) {
+    replica.each_parameter([](Parameter& p) {
+      if (p.name.ends_with(".expert_bias")) ops::fill(p.value.slice(0, 2, 2), 100);
+    });
+  };
+  const TrainConfig c = tiny({.dp = 2, .ep = 2}, mixture);
+  const KindOfRank kind = planned(c).kinds.front();
+  const auto most = double(measured(c, crowd).front());
+  EXPECT_GT(kind.crowded, kind.memory.total_peak);
+  EXPECT_NEAR(double(kind.crowded), most, 0.01 * most);
+  EXPECT_EQ(planned(tiny({.dp = 2}, mixture)).kinds.front().crowded, 0);
 }
 
 // Sixteen samples, one at a time: more microbatches than are counted one by one.

@@ -7,6 +7,7 @@
 #include "tests/support/refused.h"
 #include "weft/base/file.h"
 #include "weft/report/chart.h"
+#include "weft/report/console.h"
 #include "weft/report/jsonl.h"
 #include "weft/report/line.h"
 #include "weft/report/outlet.h"
@@ -118,6 +119,29 @@ TEST(Line, of_deepspeeds_engine_may_stand_by_itself) {
   step.engine_apart = true;
   EXPECT_EQ(engine_line(step), "steps: 10 loss: 10.5000 iter time (s): 0.123 samples/sec: 64.804");
   EXPECT_EQ(engine_line(step) + "\n" + deepspeed_lines(step), both);
+}
+
+// Written first, and the cursor goes back up: what others say stands behind the live line, as without
+// experts.
+TEST(Terminal, tells_below_the_live_line_how_evenly_experts_were_chosen) {
+  StepRecord step{.iteration = 2, .iterations = 4, .tokens_per_second = 1000, .losses = {{"lm loss", 2.5}}};
+  step.milliseconds = 500;
+  const auto said = [&] {
+    testing::internal::CaptureStderr();
+    console_sink(Console::live, LineForm::megatron)->write(step);
+    return testing::internal::GetCapturedStderr();
+  };
+  const std::string line = "\r\x1b[K" + live_line(step);
+  EXPECT_EQ(said(), line);
+  step.experts = {{"moe/busiest_expert", 1.5},
+                  {"moe/load_entropy", 0.875},
+                  {"moe/dropped_share", 0.25},
+                  {"moe/busiest_expert_layer_0", 2}};
+  const std::string below =
+      "\n\x1b[Kexperts  busiest_expert 1.5000  load_entropy 0.8750  dropped_share 0.2500\x1b[A";
+  EXPECT_EQ(said(), below + line);
+  step.iteration = 4;
+  EXPECT_TRUE(said().ends_with("\n\n"));
 }
 
 TEST(Line, of_an_evaluation_stands_between_dashes_of_its_length) {

@@ -181,6 +181,22 @@ TEST(ExpertRuns, refuse_layouts_that_experts_do_not_fit) {
             "2048 experts of a rank are more than 1024: take a larger {parallel.ep}");
 }
 
+// The layers of further tokens have routers too, and Megatron's mean is over all of them.
+TEST(ExpertRuns, tell_the_mean_of_a_balancing_loss_over_the_layers_of_further_tokens_too) {
+  TrainConfig c = experts_run();
+  c.model.ahead = {.depths = 2};
+  c.log.experts_by_layer = true;
+  c.eval.interval = 0;
+  const report::StepRecord step = records_of(over(c, {.dp = 1})).front();
+  double sum = 0;
+  for (const char* layer : {"0", "1", "2", "3"})
+    sum += told(step, std::string("moe/seq_load_balancing_loss_layer_") + layer);
+  const auto found =
+      std::ranges::find(step.losses, "seq_load_balancing_loss", [](const auto& l) { return l.first; });
+  ASSERT_NE(found, step.losses.end());
+  EXPECT_NEAR(found->second, sum / 4, 1e-6 * sum);
+}
+
 TEST(ExpertRuns, tell_how_evenly_experts_are_chosen) {
   TrainConfig c = experts_run();
   c.model.experts.router.capacity = 0.5;
@@ -201,4 +217,10 @@ TEST(ExpertRuns, tell_how_evenly_experts_are_chosen) {
   EXPECT_NEAR(sum / 2, mean, 1e-6 * mean);
   EXPECT_THAT(report::experts_line(last), HasSubstr("     experts | moe/busiest_expert: "));
   EXPECT_THAT(report::json_line(last), HasSubstr("\"moe_dropped_share_layer_1\":"));
+  const auto& [of, rows] = last.expert_rows.at(1);
+  EXPECT_EQ(of, "moe/rows_layer_1");
+  ASSERT_EQ(rows.size(), 4U);
+  const double kept = rows[0] + rows[1] + rows[2] + rows[3], asked = 8 * 8 * 2;  // samples, tokens, choices
+  EXPECT_DOUBLE_EQ(1 - kept / asked, told(last, "moe/dropped_share_layer_1"));
+  EXPECT_THAT(report::json_line(last), HasSubstr("\"moe_rows_layer_1\":["));
 }

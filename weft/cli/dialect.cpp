@@ -133,7 +133,8 @@ class CommandReader {
     for (const Given& given : flags)
       if (rows_[given.flag].parse != nullptr && !is_file(given)) rest.push_back(&given);
     std::ranges::stable_sort(rest, {}, [](const Given* given) { return given->flag; });
-    for (const Given* given : rest) run(*given, who);
+    for (std::size_t i = 0; i < rest.size(); ++i)
+      if (i + 1 == rest.size() || rest[i + 1]->flag != rest[i]->flag) run(*rest[i], who);  // the last wins
   }
 
   void take_deepspeed(const Given& given) {

@@ -105,9 +105,10 @@ std::string room_here(const TrainConfig& c, const Plan& plan, const Launched& la
   const RanksHere here = ranks_here(c.parallel, launched);
   const FreeMemory free = free_here(c);
   const std::int64_t need = bytes_here(plan, c.parallel, here), on_disk = disk_here(plan, c.parallel, here);
+  const std::string crowded = crowded_out(plan, c.parallel, here, free);
   const std::string verdict =
-      need <= free.bytes ? "it fits"
-                         : "it does not fit; " + what_would_fit(c, here, free, counter_of(c, launched));
+      need > free.bytes ? "it does not fit; " + what_would_fit(c, here, free, counter_of(c, launched))
+                        : "it fits" + (crowded.empty() ? "" : "; but " + crowded);
   const int ranks = here.last - here.first + 1;
   const std::string who = ranks == 1 ? "a run" : fmt::format("a run of {} ranks", ranks);
   const std::string files =
@@ -189,6 +190,8 @@ nlohmann::ordered_json plan_json(const TrainConfig& c, const Launched& launched)
   const FreeMemory free = free_here(c);
   const RanksHere here = ranks_here(c.parallel, launched);
   out["here"] = {{"needs", bytes_here(plan, c.parallel, here)}, {"free", free.bytes}, {"by", free.by}};
+  const bool travels = std::ranges::any_of(plan.kinds, [](const KindOfRank& k) { return k.crowded > 0; });
+  if (travels) out["here"]["needs_if_crowded"] = bytes_here_if_crowded(plan, c.parallel, here);
   if (const std::int64_t on_disk = disk_here(plan, c.parallel, here); on_disk > 0) {
     out["here"]["needs_on_disk"] = on_disk;
     out["here"]["free_on_disk"] = free.on_disk;

@@ -60,9 +60,10 @@ void finish(Command& command, const Launched& launched, std::string_view model) 
     take_vocabulary(command, tokenizer->size());
   complete(command, launched.world);
   if (command.dry_run) return;
-  if (command.memory_check)
-    must_fit(command.config, ranks_here(command.config.parallel, launched), free_here(command.config),
-             counter_of(command.config, launched));
+  if (!command.memory_check) return;
+  std::string warning = must_fit(command.config, ranks_here(command.config.parallel, launched),
+                                 free_here(command.config), counter_of(command.config, launched));
+  if (!warning.empty()) command.notices.push_back(std::move(warning));
 }
 
 std::unique_ptr<Command> complete_command(Args args, const Launched& launched) {

@@ -26,6 +26,9 @@ std::vector<BalanceLoss> losses_of(const ModelConfig& config) {
   return out;
 }
 
+/// What Megatron divides a loss that it tells by: its sum has the layers of further tokens in it, too.
+int layers_told_of(const ModelConfig& config) { return config.experts.layers_with() + config.ahead.layers(); }
+
 /// Weights of a choice by Sinkhorn's iteration are scores over all experts, or of the only one by itself.
 RouteArgs route_of(const RouterConfig& r) {
   RouteArgs out{.score = r.score,
@@ -66,7 +69,7 @@ Router Builder::router(const std::string& name, int layer) const {
            .losses = losses_of(config_),
            .z_loss = float(r.z_loss),
            .z_loss_number = r.z_loss > 0 ? loss_number(config_, z_loss_name) : 0,
-           .share = 1 / float(x.layers_with()),
+           .share = 1 / float(layers_told_of(config_)),
            .rounds = further ? exact(config_.ahead.depths, config_.ahead.layers()) : 1,
            .capacity_factor = r.capacity,
            .capacity_evaluating = r.capacity_evaluating,

@@ -110,18 +110,31 @@ std::int64_t disk_here(const Plan& plan, const ParallelConfig& parallel, const R
   return on_disk_of_ranks(plan, parallel, here.first, here.last);
 }
 
+std::int64_t bytes_here_if_crowded(const Plan& plan, const ParallelConfig& parallel, const RanksHere& here) {
+  const int processes = here.one_process ? 1 : here.last - here.first + 1;
+  return bytes_of_crowded_ranks(plan, parallel, here.first, here.last) + processes * overhead_of_a_process();
+}
+
+std::string crowded_out(const Plan& plan, const ParallelConfig& parallel, const RanksHere& here,
+                        const FreeMemory& free) {
+  const std::int64_t need = bytes_here_if_crowded(plan, parallel, here);
+  if (need <= free.bytes || bytes_here(plan, parallel, here) > free.bytes) return "";
+  return text("where all tokens go to the experts of one rank, ", human_bytes(need), " is needed");
+}
+
 std::string what_would_fit(const TrainConfig& c, const RanksHere& here, const FreeMemory& free,
                            const OpenCounter& open) {
   return advice(c, {here, free, open});
 }
 
-void must_fit(const TrainConfig& c, const RanksHere& here, const FreeMemory& free, const OpenCounter& open) {
+std::string must_fit(const TrainConfig& c, const RanksHere& here, const FreeMemory& free,
+                     const OpenCounter& open) {
   const int ranks = here.last - here.first + 1;
   const std::string who =
       ranks == 1 ? "this run needs " : text("the ", ranks, " ranks on this machine need ");
   std::string need;
   if (!countable(c)) {
-    if (bytes_at_least(c) <= double(free.bytes)) return;
+    if (bytes_at_least(c) <= double(free.bytes)) return "";
     need = text("more than ", human(bytes_at_least(c)), " of memory");
   } else {
     const Plan plan = plan_run(c, open);
@@ -132,7 +145,10 @@ void must_fit(const TrainConfig& c, const RanksHere& here, const FreeMemory& fre
            human_bytes(on_disk), " of optimizer states in files, and {optimizer.offload.directory} ",
            c.optimizer.offload.directory, " has ", human_bytes(free.on_disk),
            " left: take another disk, or a smaller {optimizer.offload.fraction}");
-    if (bytes <= free.bytes) return;
+    if (bytes <= free.bytes) {
+      const std::string crowded = crowded_out(plan, c.parallel, here, free);
+      return crowded.empty() ? "" : text(crowded, ", and ", free.by, " leaves ", human_bytes(free.bytes));
+    }
     need = text(human_bytes(bytes), " of memory (", categories(plan, c.parallel, here), ")");
   }
   fail(Kind::usage, who, need, ", and ", free.by, " leaves ", human_bytes(free.bytes), "; ",

@@ -16,6 +16,12 @@ struct RanksHere {
 
 /// What these ranks need, with what their processes take.
 std::int64_t bytes_here(const Plan& plan, const ParallelConfig& parallel, const RanksHere& here);
+/// The same where all tokens go to the experts of one rank; without experts that travel, the same number.
+std::int64_t bytes_here_if_crowded(const Plan& plan, const ParallelConfig& parallel, const RanksHere& here);
+/// "where all tokens go to the experts of one rank, 3.1 GiB is needed": of a plan that has room while loads
+/// are even, and none then; "" of others.
+std::string crowded_out(const Plan& plan, const ParallelConfig& parallel, const RanksHere& here,
+                        const FreeMemory& free);
 
 /// What these ranks put on this machine's disk.
 std::int64_t disk_here(const Plan& plan, const ParallelConfig& parallel, const RanksHere& here);
@@ -25,8 +31,9 @@ std::string what_would_fit(const TrainConfig& config, const RanksHere& here, con
                            const OpenCounter& open);
 
 /// "4 ranks need 41.2 GiB here (…), and the machine has 13.5 GiB left: --micro-batch-size 2 in place of 8
-/// needs 12.1 GiB; …": fails with it where the run does not fit, or its states not on the disk.
-void must_fit(const TrainConfig& config, const RanksHere& here, const FreeMemory& free,
-              const OpenCounter& open);
+/// needs 12.1 GiB; …": fails with it where the run does not fit, or its states not on the disk. What it says
+/// of one that fits is a warning, and "" where there is none.
+std::string must_fit(const TrainConfig& config, const RanksHere& here, const FreeMemory& free,
+                     const OpenCounter& open);
 
 }  // namespace weft

@@ -334,9 +334,11 @@ std::int64_t sum_of_ranks(const Plan& plan, const ParallelConfig& parallel, cons
   const ParallelLayout layout = layout_of(parallel);
   std::int64_t sum = 0;
   for (int rank = ranks.first; rank <= ranks.second; ++rank) {
-    const int stage = layout.at(rank)[std::size_t(Axis::pp)];
-    sum += bytes(*std::ranges::find_if(
-        plan.kinds, [&](const KindOfRank& k) { return k.first <= stage && stage <= k.last; }));
+    const auto places = layout.at(rank);
+    const int stage = places[std::size_t(Axis::pp)];
+    const auto kind = std::ranges::find_if(
+        plan.kinds, [&](const KindOfRank& k) { return k.first <= stage && stage <= k.last; });
+    sum += bytes(*kind, places[std::size_t(Axis::ep)]);
   }
   return sum;
 }
@@ -345,11 +347,25 @@ std::int64_t sum_of_ranks(const Plan& plan, const ParallelConfig& parallel, cons
 
 std::int64_t bytes_of_ranks(const Plan& plan, const ParallelConfig& parallel, int first, int last) {
   return sum_of_ranks(plan, parallel, {first, last},
-                      [](const KindOfRank& kind) { return kind.memory.total_peak + kind.copied; });
+                      [](const KindOfRank& kind, int) { return kind.memory.total_peak + kind.copied; });
+}
+
+std::int64_t bytes_of_crowded_ranks(const Plan& plan, const ParallelConfig& parallel, int first, int last) {
+  const int places = layout_of(parallel).degree(Axis::ep);
+  std::int64_t most = 0;
+  for (int crowded = 0; crowded < places; ++crowded) {
+    const auto bytes = [&](const KindOfRank& kind, int place) {
+      const bool here = kind.crowded > 0 && place == crowded;
+      return (here ? kind.crowded : kind.memory.total_peak) + kind.copied;
+    };
+    most = std::max(most, sum_of_ranks(plan, parallel, {first, last}, bytes));
+  }
+  return most;
 }
 
 std::int64_t on_disk_of_ranks(const Plan& plan, const ParallelConfig& parallel, int first, int last) {
-  return sum_of_ranks(plan, parallel, {first, last}, [](const KindOfRank& kind) { return kind.on_disk; });
+  return sum_of_ranks(plan, parallel, {first, last},
+                      [](const KindOfRank& kind, int) { return kind.on_disk; });
 }
 
 }  // namespace weft

@@ -58,5 +58,7 @@ std::int64_t overhead_of_a_process();
 std::int64_t bytes_of_ranks(const Plan& plan, const ParallelConfig& parallel, int first, int last);
 /// What they put in files.
 std::int64_t on_disk_of_ranks(const Plan& plan, const ParallelConfig& parallel, int first, int last);
+/// The same where routers send all that they can to the ranks that hold the same experts, whichever they are.
+std::int64_t bytes_of_crowded_ranks(const Plan& plan, const ParallelConfig& parallel, int first, int last);
 
 }  // namespace weft

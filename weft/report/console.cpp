@@ -32,22 +32,27 @@ class Lines final : public Sink {
   LineForm form_;
 };
 
+// What stands below the live line is written first, so that whoever says something else finds the cursor
+// where it is without it: behind the live line.
 class Live final : public Sink {
  public:
   const char* name() const override { return "the terminal"; }
   void write(const StepRecord& step) override {
     if (!tells_of_an_interval(step.span)) return;
+    const std::string below = live_experts_line(step);
+    const bool last = step.iteration == step.iterations;
+    if (!below.empty()) fmt::print(stderr, "\n\x1b[K{}\x1b[A", below);
     fmt::print(stderr, "\r\x1b[K{}", live_line(step));
-    if (step.iteration == step.iterations) fmt::print(stderr, "\n");
+    if (last) std::fputs(below.empty() ? "\n" : "\n\n", stderr);
     std::fflush(stderr);
   }
   void write(const Evaluation& evaluation) override {
-    fmt::print(stderr, "\r\x1b[K");
+    fmt::print(stderr, "\r\x1b[J");
     for (const auto& [name, loss] : evaluation.losses)
       fmt::print(stderr, "{}: {} {:.4f}, perplexity {:.2f}\n", evaluation.of, name + evaluation.set, loss,
                  perplexity(loss));
   }
-  void write(const Timers& timers) override { fmt::print(stderr, "\r\x1b[K{}\n", timer_lines(timers)); }
+  void write(const Timers& timers) override { fmt::print(stderr, "\r\x1b[J{}\n", timer_lines(timers)); }
 };
 
 }  // namespace

@@ -40,6 +40,7 @@ std::string json_line(const StepRecord& step) {
   Json line{{"iteration", step.iteration}, {"consumed_samples", step.consumed_samples}};
   for (const auto& [name, value] : step.losses) line[key(name)] = numeric(value);
   for (const auto& [name, value] : step.experts) line[key(name)] = numeric(value);
+  for (const auto& [name, rows] : step.expert_rows) line[key(name)] = rows;
   if (step.consumed_tokens) line["consumed_tokens"] = *step.consumed_tokens;
   if (step.sequence_length) line["sequence_length"] = *step.sequence_length;
   if (step.grad_norm) line["grad_norm"] = numeric(*step.grad_norm);

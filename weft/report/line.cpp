@@ -134,6 +134,16 @@ std::string live_line(const StepRecord& step) {
   return line;
 }
 
+std::string live_experts_line(const StepRecord& step) {
+  constexpr std::string_view group = "moe/";
+  if (step.experts.empty()) return {};
+  std::string line = "experts";
+  for (const auto& [name, value] : step.experts)
+    if (name.starts_with(group) && name.find("_layer_") == std::string::npos)
+      line += fmt::format("  {} {:.4f}", name.substr(group.size()), value);
+  return line;
+}
+
 std::string now_text() {
   const auto now = std::chrono::system_clock::now();
   const auto micros =

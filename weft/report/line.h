@@ -23,6 +23,8 @@ std::string timer_lines(const Timers& timers);
 std::string experts_line(const StepRecord& step);
 /// One short line with rate and time left, for a terminal.
 std::string live_line(const StepRecord& step);
+/// What stands below it where layers are mixtures of experts; empty where none are.
+std::string live_experts_line(const StepRecord& step);
 /// Local time with microseconds, as the iteration line has it.
 std::string now_text();
 

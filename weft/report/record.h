@@ -49,6 +49,8 @@ struct StepRecord {
   std::map<std::string, std::int64_t> memory;  // bytes, by TensorBoard's tag
   /// Of a mixture of experts, in the last step: how evenly they were chosen, by TensorBoard's tag.
   std::vector<std::pair<std::string, double>> experts;
+  /// And where it was asked for, the rows of each expert of a layer.
+  std::vector<std::pair<std::string, std::vector<double>>> expert_rows;
 };
 
 struct Evaluation {

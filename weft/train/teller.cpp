@@ -137,6 +137,8 @@ void Teller::tell_experts(const RoutingTable& routing, report::StepRecord& into)
     if (routing.rows(layer).empty()) continue;
     const std::string of = fmt::format("_layer_{}", layer);
     add(routing.load(layer), of);
+    const std::span<const float> rows = routing.rows(layer);
+    into.expert_rows.emplace_back("moe/rows" + of, std::vector<double>(rows.begin(), rows.end()));
     for (std::size_t i = 0; i < settings_.balancing.size(); ++i)
       into.experts.emplace_back("moe/" + settings_.balancing[i] + of, routing.loss(layer, int(i)));
   }

@@ -13,7 +13,9 @@ Group moe() {
   return {
       "Mixtures of experts",
       {
-          value("num-experts", "model.experts.count"),
+          parsed(
+              "num-experts", Arity::some, "model.experts.count", expert_count,
+              "experts of a layer (0: an MLP instead); a number for each layer of experts must be the same"),
           parsed("moe-layer-freq", Arity::one, "model.experts.every", expert_layers,
                  "every n-th layer has experts, the first among them, or a list of 0 and 1"),
           value("moe-ffn-hidden-size", "model.experts.ffn_hidden"),

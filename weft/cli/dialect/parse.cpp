@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <functional>
 
 #include "weft/base/error.h"
 #include "weft/base/format.h"
@@ -164,14 +165,37 @@ void window_layers(Fields& fields, std::span<const std::string> words, Origin wh
   for (const int layer : pattern) all.push_back(write_word(layer));
   const bool every = words[0].find('[') == std::string::npos;
   set(fields, every ? "model.window_full_every" : "model.window_layers", all, who);
+  if (every) set(fields, "model.window_layers", {}, who);  // a list that a file gave, and that would win
 }
+
+// Megatron-DeepSpeed takes a number for each layer of experts, and one for all.
+void expert_count(Fields& fields, std::span<const std::string> words, Origin who) {
+  const auto all = numbers(words);
+  if (all.empty() || std::ranges::adjacent_find(all, std::ranges::not_equal_to()) != all.end())
+    fail(Kind::usage,
+         "layers of experts that are not alike (a pyramid) are not built: give one number, found ",
+         join(words, " "));
+  set(fields, "model.experts.count", {write_word(all.front())}, who);
+}
+
+namespace {
+
+/// A list that a file gave would win over that, and a flag before it may have begun elsewhere.
+void every_layer_of(Fields& fields, std::int64_t every, std::int64_t first, Origin who) {
+  set(fields, "model.experts.every", {write_word(every)}, who);
+  set(fields, "model.experts.first", {write_word(first)}, who);
+  set(fields, "model.experts.layers", {}, who);
+}
+
+}  // namespace
 
 void expert_layers(Fields& fields, std::span<const std::string> words, Origin who) {
   if (words.size() != 1) fail(Kind::usage, "expected one value, found ", words.size());
+  const std::vector<int> pattern = read_pattern(words[0]);
+  if (words[0].find('[') == std::string::npos) return every_layer_of(fields, pattern.front(), 0, who);
   Words all;
-  for (const int layer : read_pattern(words[0])) all.push_back(write_word(layer));
-  const bool every = words[0].find('[') == std::string::npos;
-  set(fields, every ? "model.experts.every" : "model.experts.layers", all, who);
+  for (const int layer : pattern) all.push_back(write_word(layer));
+  set(fields, "model.experts.layers", all, who);
 }
 
 // Counted from 1, where --moe-layer-freq counts from 0.
@@ -179,8 +203,9 @@ void expert_interval(Fields& fields, std::span<const std::string> words, Origin 
   const auto every = numbers(words);
   if (every.size() != 1 || every[0] < 1 || every[0] > std::int64_t(legal::size_limit))
     fail(Kind::usage, "expected one number of 1 or more");
-  set(fields, "model.experts.every", {write_word(every[0])}, who);
-  set(fields, "model.experts.first", {write_word(every[0] - 1)}, who);
+  if (fields.at("model.experts.layers").origin() == who)
+    fail(Kind::usage, "--moe-layer-freq says which layers have experts, too: leave one of them out");
+  every_layer_of(fields, every[0], every[0] - 1, who);
 }
 
 // A capacity goes with dropping, as in DeepSpeed.
