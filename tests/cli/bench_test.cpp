@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/cli/told.h"
+#include "tests/support/source_dir.h"
 #include "weft/cli/verb.h"
 
 using namespace weft::cli;
@@ -94,6 +95,57 @@ TEST(BenchTrain, says_what_each_rank_of_a_layout_waits_for) {
   EXPECT_NE(text.out.find("rank 9: tp1 cp0 dp0 pp1"), std::string::npos) << text.out;
 }
 
+TEST(BenchTrain, says_who_waits_for_ranks_with_other_experts) {
+  const Told found = told({"--num-experts", "4", "--expert-model-parallel-size", "2", "--disable-bias-linear",
+                           "--ranks", "2", "--global-batch-size", "4", "--bench-steps=2", "--json"});
+  ASSERT_EQ(found.status, 0) << found.err;
+  const Json json = Json::parse(found.out);
+  EXPECT_EQ(json["step_seconds"].size(), 2U);
+  for (const Json& rank : json["ranks"]) {
+    EXPECT_GT(rank["waits"]["experts"].get<double>(), 0);
+    EXPECT_GT(rank["waits"]["experts"], rank["waits"]["tensor"]);
+  }
+}
+
+// The words of a Megatron script as they stand, but for the program: nothing of their files is read.
+TEST(BenchTrain, takes_a_script_whose_vocabulary_is_its_tokenizers) {
+  const Told found = told({"--vocab-file",
+                           WEFT_SOURCE_DIR "/tests/golden/text/toy_bpe_vocab.json",
+                           "--merge-file",
+                           WEFT_SOURCE_DIR "/tests/golden/text/toy_bpe_merges.txt",
+                           "--data-path",
+                           "nowhere",
+                           "--split",
+                           "949,50,1",
+                           "--lr=0.00015",
+                           "--train-samples",
+                           "400",
+                           "--lr-warmup-samples",
+                           "4",
+                           "--eval-iters",
+                           "10",
+                           "--eval-interval",
+                           "1000",
+                           "--save",
+                           "nowhere",
+                           "--save-interval",
+                           "1000",
+                           "--bench-steps",
+                           "1"});
+  EXPECT_EQ(found.status, 0) << found.err;
+  EXPECT_EQ(found.err,
+            "no effect here: --vocab-size 50 (the tokenizer has 272 tokens)\n"
+            "no effect here: --eval-interval (nothing is evaluated)\n");
+}
+
+TEST(BenchTrain, refuses_what_cannot_fit_as_training_does) {
+  const Told found = told({"--hidden-size", "1000000000", "--kv-channels", "250000000"});
+  EXPECT_EQ(found.status, 2);
+  EXPECT_THAT(found.err, ::testing::StartsWith("this run needs more than "));
+  EXPECT_THAT(found.err, ::testing::HasSubstr("; --hidden-size "));
+  EXPECT_THAT(found.err, ::testing::EndsWith("; --no-memory-check starts all the same\n"));
+}
+
 // The layout is not seen in what is trained.
 TEST(BenchTrain, trains_on_the_same_tokens_under_every_layout) {
   const auto loss = [](std::vector<std::string_view> more) {
@@ -110,6 +162,9 @@ TEST(BenchTrain, says_what_it_cannot_take) {
   EXPECT_EQ(told({"--bench-steps", "none"}).err,
             "bench train: --bench-steps takes a number of steps, not 'none'\n");
   EXPECT_EQ(told({"--bench-steps"}).err, "bench train: --bench-steps takes a number of steps, not ''\n");
+  EXPECT_EQ(told({"--bench-steps=0"}).err, "bench train: --bench-steps takes a number of steps, not '0'\n");
+  EXPECT_EQ(told({"--device", "cpu:reference"}).err,
+            "bench train: measures the processor; leave out --device cpu:reference\n");
   EXPECT_EQ(told({"--optimizer", "sgd"}).err,
             "bench train: measures steps of Adam; leave out --optimizer sgd\n");
   EXPECT_EQ(told({"--dry-run"}).err, "bench train: --dry-run measures nothing; use weft train for it\n");

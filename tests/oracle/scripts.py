@@ -195,7 +195,8 @@ def main():
     total = passed + sum(map(len, refused.values()))
     for why, names in sorted(refused.items(), key=lambda item: -len(item[1])):
         print(f"{len(names):3} refused: {why}\n      {', '.join(names)}")
-    print(f"{passed} of {total} pass: {100 * passed / total:.1f} %, the goal is {100 * GOAL:.0f} %")
+    what = "say through weft launch what weft train says" if asked.launch else "pass"
+    print(f"{passed} of {total} {what}: {100 * passed / total:.1f} %, the goal is {100 * GOAL:.0f} %")
     if silent:
         print("refused by a sentence that names no flag:", *silent)
     return 0 if passed >= GOAL * total and not silent else 1

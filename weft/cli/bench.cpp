@@ -8,12 +8,12 @@
 #include "weft/base/format.h"
 #include "weft/cli/bench_train.h"
 #include "weft/cli/dialect.h"
-#include "weft/cli/dry_run.h"
+#include "weft/cli/dialect/spelling.h"
+#include "weft/cli/train_command.h"
 #include "weft/cli/verbs.h"
 #include "weft/model/count.h"
 #include "weft/model/kinds.h"
 #include "weft/train/resume.h"
-#include "weft/train/validate.h"
 
 namespace weft::cli {
 namespace {
@@ -23,24 +23,34 @@ using Words = std::vector<std::string_view>;
 
 constexpr int usual_steps = 5;
 
-/// Takes `--bench-steps N` out of the words.
+/// Takes `--bench-steps N`, or with an equals sign, out of the words.
 int take_steps(Words& words) {
-  const auto flag = std::ranges::find(words, "--bench-steps");
+  constexpr std::string_view name = "--bench-steps", joined = "--bench-steps=";
+  const auto flag =
+      std::ranges::find_if(words, [&](std::string_view w) { return w == name || w.starts_with(joined); });
   if (flag == words.end()) return usual_steps;
-  const std::string_view given = flag + 1 == words.end() ? "" : *(flag + 1);
+  const bool alone = *flag == name;
+  const auto behind = flag + 1, end = alone && behind != words.end() ? behind + 1 : behind;
+  const std::string_view given = !alone ? flag->substr(joined.size()) : behind == end ? "" : *behind;
   int steps = 0;
-  const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), steps);
-  if (error != std::errc() || end != given.data() + given.size() || steps < 1)
+  const auto [rest, error] = std::from_chars(given.data(), given.data() + given.size(), steps);
+  if (error != std::errc() || rest != given.data() + given.size() || steps < 1)
     fail(Kind::usage, "bench train: --bench-steps takes a number of steps, not '", given, "'");
-  words.erase(flag, flag + 2);
+  words.erase(flag, end);
   return steps;
 }
 
 /// What training must be told and measuring need not.
-void add_usual(Words& words, std::string_view flag, std::string_view value) {
-  if (std::ranges::find(words, flag) != words.end()) return;
-  words.push_back(flag);
-  if (!value.empty()) words.push_back(value);
+void take_usual(TrainConfig& config) {
+  DataConfig& data = config.data;
+  const bool named = !data.paths.empty() || !data.paths_file.empty() || !data.per_split_file.empty() ||
+                     !data.train_paths.empty() || !data.valid_paths.empty() || !data.test_paths.empty();
+  if (!named) data.mock = true;
+  if (!config.rate.peak) config.rate.peak = 1e-4;
+  LengthConfig& length = config.length;
+  if (length.iterations == 0 && length.samples == 0 && length.tokens == 0) length.iterations = 10;
+  config.eval.iterations = 0;  // steps alone: evaluations take neither time nor memory
+  config.eval.whole_set = false;
 }
 
 double theory_of(Use use, const ModelConfig& model, std::int64_t micro_batch) {
@@ -193,16 +203,14 @@ int run_bench(Args args) {
     fail(Kind::usage, "bench train: name the model: weft bench train gpt …");
   Words words(args.begin() + 2, args.end());
   const int steps = take_steps(words);
-  add_usual(words, "--mock-data", "");
-  add_usual(words, "--lr", "1e-4");
-  add_usual(words, "--train-iters", "10");
   const auto command = read_command(words, settings_of_checkpoint);
   if (!command->others.empty())
     fail(Kind::usage, "bench train: '", command->others[0], "' follows no flag that takes it");
   if (command->dry_run) fail(Kind::usage, "bench train: --dry-run measures nothing; use weft train for it");
   TrainConfig& config = command->config;
   config.model.kind = args[1];
-  complete(*command, 0);
+  take_usual(config);
+  in_words_of(*command, [&] { finish(*command, {}); });
   for (const std::string& notice : command->notices) std::cerr << notice << "\n";
   const TrainBench measured = bench_training(config, steps);
   if (command->json)
@@ -216,9 +224,13 @@ VerbHelp about_bench() {
   return {.usage = text("weft bench train ", kinds_to_choose(),
                         " [flags of weft train] [--bench-steps N] [--json]"),
           .examples = {{"weft bench train gpt --config examples/gpt2_124m.yaml --vocab-size 50257",
-                        "tokens a second, the share of this machine's limit, and where the time goes"}},
+                        "tokens a second, the share of this machine's limit, and where the time goes"},
+                       {"weft bench train gpt --num-experts 4 --expert-model-parallel-size 2 --ranks 2 …",
+                        "and for whom each rank of a layout waits; a script's flags of data, evaluation and "
+                        "saving may stay: steps alone are measured"}},
           .topics = {{"This command",
                       {{"--bench-steps", "N", "steps that are measured, after two that are not; 5"},
+                       {"--no-memory-check", "", "start even where memory seems too little"},
                        {"--json", "", "print one JSON object"}}}}};
 }
 

@@ -125,17 +125,22 @@ class OneRank {
                                   .part = {mesh_.place(Axis::cp), config_.parallel.cp}}));
   }
   void charge() {
-    const auto account = [this](Peers peers) -> double& { return waits_[std::size_t(peers)]; };
-    for (const auto& [axis, peers] : {std::pair{Axis::tp, Peers::tensor},
-                                      {Axis::cp, Peers::context},
-                                      {Axis::dp, Peers::data},
-                                      {Axis::pp, Peers::pipeline}})
-      world_.charge(mesh_.along(axis), account(peers));
-    world_.charge(mesh_.along({Axis::dp, Axis::cp}), account(Peers::data));
+    const auto to = [this](Axes axes, Peers peers) {
+      world_.charge(mesh_.along(axes), waits_[std::size_t(peers)]);
+    };
+    to(Axis::tp, Peers::tensor);
+    to(Axis::cp, Peers::context);
+    to(Axis::pp, Peers::pipeline);
+    for (const Axes data : {Axes{Axis::dp}, Axes{Axis::dp, Axis::cp}}) to(data, Peers::data);
     for (const Axes several : {Axes{Axis::tp, Axis::pp}, Axes{Axis::tp, Axis::cp}, Axes{Axis::tp, Axis::dp},
                                Axes{Axis::tp, Axis::cp, Axis::dp}})
-      world_.charge(mesh_.along(several), account(Peers::several));
-    world_.charge_here(account(Peers::several));
+      to(several, Peers::several);
+    world_.charge_here(waits_[std::size_t(Peers::several)]);
+    if (!mesh_.layout().has(View::experts)) return;
+    to(Axis::edp, Peers::data);
+    for (const Axes experts : {Axes{Axis::etp}, Axes{Axis::ep}, Axes{Axis::etp, Axis::ep}})
+      to(experts, Peers::experts);
+    to({Axis::etp, Axis::ep, Axis::pp}, Peers::several);
   }
 
   const TrainConfig& config_;
@@ -148,10 +153,13 @@ class OneRank {
   std::vector<Batch> batches_;
 };
 
-void must_be_adam(OptimizerKind kind) {
+void must_be_measured(const TrainConfig& config) {
+  const OptimizerKind kind = config.optimizer.kind;
   if (kind != OptimizerKind::adam)
     fail(Kind::usage, "bench train: measures steps of Adam; leave out --optimizer ",
          words(kind)[std::size_t(kind)]);
+  if (config.run.device != "cpu")
+    fail(Kind::usage, "bench train: measures the processor; leave out --device ", config.run.device);
 }
 
 Limits better(const Limits& a, const Limits& b) {
@@ -229,8 +237,8 @@ int threads_of_a_rank(const RunConfig& run, int ranks) {
 }  // namespace
 
 std::string_view name(Peers peers) {
-  constexpr std::array<std::string_view, kinds_of_peers> names{"tensor", "context", "data", "pipeline",
-                                                               "several"};
+  constexpr std::array<std::string_view, kinds_of_peers> names{"tensor",   "context", "data",
+                                                               "pipeline", "experts", "several"};
   return names[std::size_t(peers)];
 }
 
@@ -241,7 +249,7 @@ double TrainBench::median() const {
 }
 
 TrainBench bench_training(const TrainConfig& config, int steps) {
-  must_be_adam(config.optimizer.kind);
+  must_be_measured(config);
   const int ranks = layout_of(config.parallel).world();
   TrainBench out;
   out.threads = threads_of_a_rank(config.run, ranks);

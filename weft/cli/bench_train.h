@@ -13,8 +13,8 @@
 namespace weft::cli {
 
 /// Whom a rank waits for.
-enum class Peers : std::uint8_t { tensor, context, data, pipeline, several };
-inline constexpr int kinds_of_peers = 5;
+enum class Peers : std::uint8_t { tensor, context, data, pipeline, experts, several };
+inline constexpr int kinds_of_peers = 6;
 std::string_view name(Peers);
 
 /// One rank of several, over all counted steps.

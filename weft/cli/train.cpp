@@ -9,14 +9,12 @@
 #include "weft/cli/dialect.h"
 #include "weft/cli/dialect/spelling.h"
 #include "weft/cli/dry_run.h"
-#include "weft/cli/dry_run_plan.h"
+#include "weft/cli/train_command.h"
 #include "weft/cli/train_run.h"
 #include "weft/cli/verbs.h"
 #include "weft/launch/error_file.h"
 #include "weft/model/kinds.h"
 #include "weft/train/resume.h"
-#include "weft/train/run_data.h"
-#include "weft/train/validate.h"
 
 namespace weft::cli {
 namespace {
@@ -32,40 +30,6 @@ void say_once(const Command& command) {
   for (const std::string& notice : command.notices) std::cerr << notice << "\n";
 }
 
-// What a tokenizer has counts, whatever --vocab-size says; what is passed over is said.
-void take_vocabulary(Command& command, std::int64_t size) {
-  std::int64_t& asked = command.config.model.vocabulary;
-  for (const std::string& sentence :
-       unread_tokenizer_settings(command.config.data.tokenizer, command.config.model.vocabulary))
-    command.notices.push_back(spelled(sentence, &command));
-  // A model that was trained elsewhere may have rows for more ids than its tokenizer.
-  if (command.fields.at("model.vocabulary").origin() == Origin::checkpoint && asked >= size) return;
-  if (asked > 0 && asked != size)
-    command.notices.push_back(
-        text("no effect here: --vocab-size ", asked, " (the tokenizer has ", size, " tokens)"));
-  asked = size;
-}
-
-/// A run goes on with its tokenizer, even where the files were moved away.
-void take_tokenizer(Command& command) {
-  auto said = tokenizer_of_checkpoint(command.config.checkpoint, command.config.data.tokenizer);
-  for (std::string& sentence : said) command.notices.push_back(std::move(sentence));
-}
-
-void finish(Command& command, const Launched& launched, std::string_view model) {
-  take_usual_tokenizer(command, model);
-  take_saved_seed(command);
-  take_tokenizer(command);
-  if (const auto tokenizer = run_tokenizer(command.config.data.tokenizer, command.config.model.vocabulary))
-    take_vocabulary(command, tokenizer->size());
-  complete(command, launched.world);
-  if (command.dry_run) return;
-  if (!command.memory_check) return;
-  std::string warning = must_fit(command.config, ranks_here(command.config.parallel, launched),
-                                 free_here(command.config), counter_of(command.config, launched));
-  if (!warning.empty()) command.notices.push_back(std::move(warning));
-}
-
 std::unique_ptr<Command> complete_command(Args args, const Launched& launched) {
   if (args.empty())
     fail(Kind::usage, "train: name the model: weft train gpt …; weft help train shows examples");
@@ -74,7 +38,7 @@ std::unique_ptr<Command> complete_command(Args args, const Launched& launched) {
   command->config.model.kind = args[0];
   if (!command->others.empty())
     fail(Kind::usage, "train: '", command->others[0], "' follows no flag that takes it");
-  in_words_of(*command, [&] { finish(*command, launched, args[0]); });
+  in_words_of(*command, [&] { finish(*command, launched); });
   return command;
 }
 
