@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """count_attention.py FORWARD.o BACKWARD.o [--mca llvm-mca-19]: what attention's loops of a set with AVX-512 are made of, and what a model of Zen 4 makes of it.
 
-The objects are weft_fast_avx512_bf16's attention_forward and attention_backward. Nothing is timed: llvm-mca says how many cycles an iteration takes whose
+The objects are weft_fast_avx512's attention_forward and attention_backward. Nothing is timed: llvm-mca says how many cycles an iteration takes whose
 operands are in the first cache; how often each loop goes around for a head of s queries and keys under a causal mask is walked here as the sources do.
 """
 import argparse

@@ -166,6 +166,31 @@ TEST(FastAttention, equals_plain_loops_for_a_negative_scale_and_for_none) {
     }
 }
 
+/// o of a query whose first key has 1 / e of the second's weight, in f32.
+double weighed(const fast::AttentionLoops& loops, float first, float second) {
+  const auto device = device_of(1);
+  const auto holding = [&](const Shape& shape, std::vector<float> all) {
+    return from_host<bf16>(*device, shape, std::vector<bf16>(all.begin(), all.end()));
+  };
+  const Attended in = {holding({1, 1, 1, 1, 1}, {1}), holding({2, 1, 1, 1}, {-1, 0}),
+                       holding({2, 1, 1, 1}, {first, second})};
+  const AttentionOut out = {empty(*device, {1, 1, 1, 1, 1}), empty(*device, {1, 1, 1})};
+  fast::attention(loops, out, in, {.scale = 1});
+  return double(out.o.data<float>()[0]);
+}
+
+TEST(FastAttention, rounds_probabilities_and_drops_denormals_where_it_multiplies_bf16) {
+  const double p = std::exp(-1.0), rounded = double(float(bf16(float(p))));
+  constexpr float denormal = 0x1p-130F;
+  for (const fast::InstructionSet set : fast::all_here()) {
+    SCOPED_TRACE(name(set));
+    const fast::AttentionLoops& loops = fast::attention_loops(set);
+    const bool pairs = set >= fast::InstructionSet::avx512_bf16;
+    EXPECT_NEAR(weighed(loops, 1, 0), (pairs ? rounded : p) / (1 + p), 1e-6);
+    EXPECT_NEAR(weighed(loops, denormal, denormal), pairs ? 0 : denormal, 1e-3 * denormal);
+  }
+}
+
 TEST(FastAttention, gives_zero_and_minus_infinity_to_a_query_that_sees_nothing) {
   const auto device = device_of(1);
   const Example example =

@@ -5,6 +5,7 @@
 #include <bit>
 #include <vector>
 
+#include "weft/backend/cpu/fast/attention.h"
 #include "weft/backend/cpu/fast/loops.h"
 #include "weft/base/half.h"
 
@@ -23,6 +24,17 @@ TEST(InstructionSets, each_has_a_name_and_loops_of_its_own) {
   const auto copy = [](InstructionSet set) { return loops(set).elementwise.copy; };
   EXPECT_EQ(copy(InstructionSet::generic) != copy(InstructionSet::avx2), is_built(InstructionSet::avx2));
   EXPECT_EQ(copy(InstructionSet::avx2) != copy(InstructionSet::avx512), is_built(InstructionSet::avx512));
+}
+
+TEST(InstructionSets, that_multiply_bf16_take_attention_of_other_types_from_avx512) {
+  const AttentionLoops& plain = attention_loops(InstructionSet::avx512);
+  EXPECT_EQ(plain.forward_pairs, nullptr);
+  for (const InstructionSet set : {InstructionSet::avx512_bf16, InstructionSet::avx512_amx}) {
+    const AttentionLoops& here = attention_loops(set);
+    EXPECT_EQ(here.forward_pairs != nullptr, is_built(InstructionSet::avx512_bf16)) << name(set);
+    EXPECT_EQ(here.backward_pairs != nullptr, is_built(InstructionSet::avx512_bf16)) << name(set);
+    EXPECT_TRUE(here.forward == plain.forward && here.backward == plain.backward) << name(set);
+  }
 }
 
 TEST(InstructionSets, what_this_processor_runs_is_built) {

@@ -102,7 +102,7 @@ struct AttentionJob {
 /// are cut but for the tiles that add them to dk and dv.
 inline constexpr std::int64_t attention_queries = 64;  // of a tile, at most
 inline constexpr std::int64_t attention_narrow_queries =
-    48;                                                // of a tile, but for products on tiles (native/cut.h)
+    48;                                                // of a tile, but for products of pairs (native/cut.h)
 inline constexpr std::int64_t attention_keys = 96;     // of a tile
 inline constexpr std::int64_t attention_stripe = 192;  // of a task that computes dq: whole tiles of either
 

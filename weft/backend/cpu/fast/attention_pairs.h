@@ -1,5 +1,5 @@
-// bf16 operands of attention as pairs for products on tiles (native/*/tiles.h): rows of a are bf16 as they
-// lie, filled up with zeros; of b, two rows meet in words. Probabilities and ds are rounded to bf16 to be
+// bf16 operands of attention as pairs for the products of native/*/tiles.h: rows of a are bf16 as they lie,
+// filled up with zeros; of b, two rows meet in words. Probabilities and ds are rounded to bf16 to be
 // multiplied. All sizes here are in whole tiles, `depth` columns a row. For sources of loops/ only.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace weft::fast::WEFT_ISA {
 
-static_assert(width == tile_rows && lanes == tile_rows && tile_keys % tile_depth == 0 &&
+static_assert(width == lanes && 2 * width == tile_depth && tile_keys % tile_depth == 0 &&
               tile_queries % tile_depth == 0);
 
 [[gnu::always_inline]] inline Index whole_depth(Index x) { return round_up(x, tile_depth); }
@@ -82,12 +82,25 @@ inline void turn_scores(float* to, const float* scores, const Meeting& at) {
       for (Index i = 0; i < width; ++i) write(to + (v + i) * tile_keys / 2 + k / 2, square.row[i]);
     }
 }
+/// Scores [keys, queries] as words of two keys [keys / 2, queries].
+inline void pair_scores(float* to, const float* scores, const Meeting& at) {
+  for (Index k = 0; k < whole_depth(at.keys); k += 2, scores += 2 * tile_queries, to += tile_queries)
+    for (Index v = 0; v < at.queries; v += width)
+      write<Words>(to + v, pairs_of(read(scores + v), read(scores + tile_queries + v)));
+}
 /// Words of two keys [keys / 2, queries] as bf16 [queries, keys], tile_keys a row.
 inline void turn_words(float* to, const float* words, const Meeting& at) {
   for (Index v = 0; v < at.queries; v += width)
     for (Index k = 0; k < at.keys; k += tile_depth)
       transpose_square(to + v * tile_keys / 2 + k / 2, tile_keys / 2, words + k / 2 * tile_queries + v,
                        tile_queries);
+}
+/// Queries as rows of a product over keys: of words as they lie, or of bf16 that were turned.
+inline auto by_query(const float* keys) {
+  if constexpr (takes_columns)
+    return PairColumns{keys, tile_queries};
+  else
+    return PairRows{keys, tile_keys};
 }
 
 }  // namespace weft::fast::WEFT_ISA

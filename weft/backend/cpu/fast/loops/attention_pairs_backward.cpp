@@ -69,10 +69,10 @@ struct Pairs {
   static void score(const Sweep& s, const Meeting& at, Fetch* fetch) {
     const Index registers = whole_depth(at.queries) / width, half = at.skipped / 2;
     multiply_pairs<Start::zero>({s.scores, tile_queries}, {at.keys, registers, depth(s) / tile_depth},
-                                {s.k + half * depth(s), depth(s)}, {s.q, tile_queries}, fetch);
+                                PairRows{s.k + half * depth(s), depth(s)}, {s.q, tile_queries}, fetch);
     multiply_pairs<Start::zero>(
         {s.dscores, tile_queries}, {at.keys, registers, depth_of_value(s) / tile_depth},
-        {s.v + half * depth_of_value(s), depth_of_value(s)}, {s.dout, tile_queries}, fetch);
+        PairRows{s.v + half * depth_of_value(s), depth_of_value(s)}, {s.dout, tile_queries}, fetch);
     if (scales_at_once(s.job)) scale_scores(s.job, s.scores, at.keys);
   }
   static void differentiate(const Sweep& s, const Meeting& at) {
@@ -83,7 +83,7 @@ struct Pairs {
       else
         differentiate<false>({s, v, at.queries}, at);
     }
-    if (s.wants_queries()) turn_words(s.turned, s.ds_words, at);
+    if (!takes_columns && s.wants_queries()) turn_words(s.turned, s.ds_words, at);
   }
   template <bool plain>
   [[gnu::noinline]] static void differentiate(const Slopes& slopes, const Meeting& at) {
@@ -117,13 +117,13 @@ struct Pairs {
   static void add_to_keys(const Sweep& s, const Meeting& at, float* dk, float* dv) {
     const Index depths = whole_depth(at.queries) / tile_depth;
     multiply_pairs<Start::more>({dv, s.step}, {at.keys, s.padded_value / width, depths},
-                                {s.p_rows, tile_queries}, {s.dout_rows, depth_of_value(s)});
-    multiply_pairs<Start::more>({dk, s.step}, {at.keys, s.padded / width, depths}, {s.ds_rows, tile_queries},
-                                {s.q_rows, depth(s)});
+                                PairRows{s.p_rows, tile_queries}, {s.dout_rows, depth_of_value(s)});
+    multiply_pairs<Start::more>({dk, s.step}, {at.keys, s.padded / width, depths},
+                                PairRows{s.ds_rows, tile_queries}, {s.q_rows, depth(s)});
   }
   static void add_to_queries(const Sweep& s, const Meeting& at, float* dq) {
     const Extent size = {at.queries, s.padded / width, whole_depth(at.keys) / tile_depth};
-    multiply_pairs<Start::more>({dq, s.step}, size, {s.turned, tile_keys},
+    multiply_pairs<Start::more>({dq, s.step}, size, by_query(takes_columns ? s.ds_words : s.turned),
                                 {s.k_pairs + at.skipped / 2 * depth(s), depth(s)});
   }
 };
@@ -132,7 +132,7 @@ struct Pairs {
 
 void attention_backward_pairs(const AttentionJob& job, AttentionShare share, const AttentionTask& task,
                               float* workspace) {
-  const Tiles tiles;
+  [[maybe_unused]] const Tiles tiles{};
   backward<Pairs>(job, share, task, workspace);
 }
 

@@ -36,7 +36,8 @@ struct Pairs {
   static Range reach(Range keys, Index tile) { return whole_depths(keys, tile); }
   static void score(const Stripe& s, Index t, const Meeting& at, Fetch* fetch) {
     const Extent size = {at.keys, at.registers(), depth(s) / tile_depth};
-    multiply_pairs<Start::zero>({s.scores, tile_queries}, size, {s.k + at.skipped * depth(s) / 2, depth(s)},
+    multiply_pairs<Start::zero>({s.scores, tile_queries}, size,
+                                PairRows{s.k + at.skipped * depth(s) / 2, depth(s)},
                                 {q_of(s, t), tile_queries}, fetch);
     if (scales_at_once(s.job)) scale_scores(s.job, s.scores, at.keys);
   }
@@ -44,10 +45,13 @@ struct Pairs {
   static float before_bias(const AttentionJob& job) { return scale_before_bias(job); }
   static void add(const Stripe& s, Index t, const Meeting& at) {
     fill_keys(s.scores, at.keys);
-    turn_scores(s.turned, s.scores, at);
+    if constexpr (takes_columns)
+      pair_scores(s.turned, s.scores, at);
+    else
+      turn_scores(s.turned, s.scores, at);
     shrink_rows(s.o_of(t), at.queries, s.padded_value);
     const Extent size = {at.queries, s.padded_value / width, whole_depth(at.keys) / tile_depth};
-    multiply_pairs<Start::more>(s.o_of(t), size, {s.turned, tile_keys},
+    multiply_pairs<Start::more>(s.o_of(t), size, by_query(s.turned),
                                 {s.v + at.skipped / 2 * depth_of_value(s), depth_of_value(s)});
   }
 };
@@ -55,7 +59,7 @@ struct Pairs {
 }  // namespace
 
 void attention_forward_pairs(const AttentionJob& job, Index row, Index head, Index from, float* workspace) {
-  const Tiles tiles;
+  [[maybe_unused]] const Tiles tiles{};
   forward<Pairs>(job, {row, head, {from, least(from + job.stripe, job.sq)}}, workspace);
 }
 

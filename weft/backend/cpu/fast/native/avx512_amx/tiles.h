@@ -5,6 +5,7 @@
 #pragma once
 
 #include <native.h>
+#include <pairs.h>
 
 #include <cstdint>
 
@@ -12,9 +13,11 @@
 
 namespace weft::fast::WEFT_ISA {
 
-/// A tile's rows, its f32 columns, and the depth of one product.
+/// A tile's rows and its f32 columns; one product is tile_depth deep.
 inline constexpr std::int64_t tile_rows = 16;
-inline constexpr std::int64_t tile_depth = 32;
+/// Rows of a lie one below the other.
+inline constexpr bool takes_columns = false;
+static_assert(width == tile_rows);
 
 /// Tiles can be used while one of these lives, by its thread. The state of tiles is large: the system need
 /// not keep it in between.
@@ -38,22 +41,6 @@ class Tiles {
     std::uint16_t bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
     std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
   };
-};
-
-/// bf16 rows of depth, `step` elements apart.
-struct PairRows {
-  const void* at;
-  std::int64_t step;
-};
-/// Words of two bf16 each, one below the other in depth; rows of words `step` words apart.
-struct PairPanel {
-  const void* at;
-  std::int64_t step;
-};
-
-/// Of c, in tiles of columns; and of the depth, in a product's.
-struct Extent {
-  std::int64_t rows, columns, blocks;
 };
 
 /// Rows of two tiles side by side that are loaded next, or lie beyond the last: a tile that waits for its
@@ -190,22 +177,6 @@ template <Start start>
     b.at = static_cast<const char*>(b.at) + 2 * 64;
   }
   asm volatile("" : : : "memory");
-}
-
-// ---- two f32 to a word
-
-/// The words' lower halves are `even`, their upper ones `odd`, both rounded to bf16, to the nearest, ties to
-/// even.
-[[gnu::always_inline]] inline Words pairs_of(Floats even, Floats odd) {
-  const auto halves = (__m512i)_mm512_cvtne2ps_pbh((__m512)odd, (__m512)even);
-  using Halves [[gnu::vector_size(64)]] = std::int16_t;
-  constexpr Halves in_turn = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
-                              8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
-  return (Words)_mm512_permutexvar_epi16((__m512i)in_turn, halves);
-}
-/// Thirty-two bf16 one after the other.
-[[gnu::always_inline]] inline Words row_of_bf16(Floats low, Floats high) {
-  return (Words)_mm512_cvtne2ps_pbh((__m512)high, (__m512)low);
 }
 
 }  // namespace weft::fast::WEFT_ISA
