@@ -8,6 +8,7 @@
 #include "weft/base/error.h"
 #include "weft/base/format.h"
 #include "weft/plan/changes.h"
+#include "weft/train/stages.h"
 
 namespace weft {
 namespace {
@@ -58,7 +59,7 @@ std::string advice(const TrainConfig& c, const Room& room) {
 std::string categories(const Plan& plan, const ParallelConfig& parallel, const RanksHere& here) {
   const KindOfRank& most =
       *std::ranges::max_element(plan.kinds, {}, [](const KindOfRank& k) { return k.memory.total_peak; });
-  std::string out = here.last > here.first || parallel.pp > 1 ? "of the largest rank " : "";
+  std::string out = here.count() > 1 || parallel.pp > 1 ? "of the largest rank " : "";
   bool first = true;
   for (int use = 0; use < uses; ++use) {
     if (most.memory.peak[std::size_t(use)] == 0) continue;
@@ -70,11 +71,21 @@ std::string categories(const Plan& plan, const ParallelConfig& parallel, const R
   return out;
 }
 
+/// "the 4 ranks on this machine need ".
+std::string who_needs(const RanksHere& here, int world) {
+  if (here.count() > 1)
+    return text("the ", here.count(), " ranks on ", here.gpu.empty() ? "this machine" : here.gpu, " need ");
+  return here.gpu.empty() || world == 1 ? "this run needs " : text("the rank on ", here.gpu, " needs ");
+}
+
 }  // namespace
 
 std::int64_t bytes_here(const Plan& plan, const ParallelConfig& parallel, const RanksHere& here) {
-  const int processes = here.one_process ? 1 : here.last - here.first + 1;
-  return bytes_of_ranks(plan, parallel, here.first, here.last) + processes * overhead_of_a_process();
+  std::int64_t bytes = 0;
+  for (int rank = here.first; rank <= here.last; rank += here.every)
+    bytes += bytes_of_ranks(plan, parallel, rank, rank);
+  if (!here.gpu.empty()) return bytes;
+  return bytes + (here.one_process ? 1 : here.count()) * overhead_of_a_process();
 }
 
 std::string what_would_fit(const TrainConfig& c, const RanksHere& here, const FreeMemory& free,
@@ -83,9 +94,7 @@ std::string what_would_fit(const TrainConfig& c, const RanksHere& here, const Fr
 }
 
 void must_fit(const TrainConfig& c, const RanksHere& here, const FreeMemory& free, const OpenCounter& open) {
-  const int ranks = here.last - here.first + 1;
-  const std::string who =
-      ranks == 1 ? "this run needs " : text("the ", ranks, " ranks on this machine need ");
+  const std::string who = who_needs(here, layout_of(c.parallel).world());
   std::string need;
   if (!countable(c)) {
     if (bytes_at_least(c) <= double(free.bytes)) return;

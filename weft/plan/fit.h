@@ -8,13 +8,17 @@
 
 namespace weft {
 
-/// The ranks that share this machine's memory, by number.
+/// The ranks that share a memory, by number: this machine's, or a GPU's.
 struct RanksHere {
   int first = 0, last = 0;
   bool one_process = true;  // threads; else a process each
+  int every = 1;            // of those between, each so manyth
+  std::string gpu = {};     // "cuda:0", whose memory has nothing of the process; empty: the machine's
+
+  int count() const { return (last - first) / every + 1; }
 };
 
-/// What these ranks need, with what their processes take.
+/// What these ranks need, with what their processes take of the machine.
 std::int64_t bytes_here(const Plan& plan, const ParallelConfig& parallel, const RanksHere& here);
 
 /// "--micro-batch-size 2 would need 12.1 GiB": the smallest change with which a run fits that does not.

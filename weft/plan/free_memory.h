@@ -3,7 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <string_view>
+#include <string>
 
 namespace weft {
 
@@ -14,7 +14,7 @@ struct MemorySources {
 
 struct FreeMemory {
   std::int64_t bytes = 0;
-  std::string_view by;  // "the machine", "the control group", "ulimit -v", "ulimit -d"
+  std::string by;  // "the machine", "the control group", "ulimit -v", "ulimit -d"; of a GPU "cuda:0"
 };
 
 /// The least of what the machine has, what the control groups above this process leave, and the limits on its
