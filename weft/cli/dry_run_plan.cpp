@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "weft/backend/open.h"
 #include "weft/base/format.h"
+#include "weft/cli/gpu_run.h"
 #include "weft/cli/train_run.h"
 #include "weft/model/kinds.h"
 #include "weft/train/stages.h"
@@ -98,17 +100,36 @@ std::string table(const Plan& plan) {
   return head + fmt::format("{:>16}\n", "at once") + rows;
 }
 
-std::string room_here(const TrainConfig& c, const Plan& plan, const Launched& launched) {
-  const RanksHere here = ranks_here(c.parallel, launched);
-  const FreeMemory free = free_memory();
+std::string said_of(const Room& room, const TrainConfig& c, const Plan& plan, const Launched& launched) {
+  const auto& [here, free] = room;
   const std::int64_t need = bytes_here(plan, c.parallel, here);
   const std::string verdict =
       need <= free.bytes ? "it fits"
                          : "it does not fit; " + what_would_fit(c, here, free, counter_of(c, launched));
-  const int ranks = here.last - here.first + 1;
-  return fmt::format("  {} on this machine needs {}, {} leaves {}: {}\n",
-                     ranks == 1 ? "a run" : fmt::format("a run of {} ranks", ranks), human_bytes(need),
-                     free.by, human_bytes(free.bytes), verdict);
+  const int ranks = here.count();
+  return fmt::format("  {} on {} needs {}, {} leaves {}: {}\n",
+                     ranks == 1 ? "a run" : fmt::format("a run of {} ranks", ranks),
+                     here.gpu.empty() ? "this machine" : "a GPU", human_bytes(need), free.by,
+                     human_bytes(free.bytes), verdict);
+}
+
+std::string rooms_text(const TrainConfig& c, const Plan& plan, const Launched& launched) {
+  std::string out;
+  for (const Room& room : rooms_here(c, launched)) out += said_of(room, c, plan, launched);
+  return out.empty() ? fmt::format("  no GPU is here to compare with: device {}\n", c.run.device) : out;
+}
+
+/// Of several memories the one that is nearest to its end.
+std::optional<Json> fullest_room(const TrainConfig& c, const Plan& plan, const Launched& launched) {
+  std::optional<Json> out;
+  std::int64_t least = 0;
+  for (const auto& [here, free] : rooms_here(c, launched)) {
+    const std::int64_t need = bytes_here(plan, c.parallel, here);
+    if (out && free.bytes - need >= least) continue;
+    least = free.bytes - need;
+    out = Json{{"needs", need}, {"free", free.bytes}, {"by", free.by}};
+  }
+  return out;
 }
 
 }  // namespace
@@ -143,7 +164,7 @@ std::string plan_text(const TrainConfig& c, const Launched& launched) {
       count.idle > 0 ? fmt::format(", {} of them active for a token", human_count(double(count.active())))
                      : std::string();
   return fmt::format("{} parameters ({}){}; {}{}{}", human_count(double(count.total())), count.total(),
-                     active, step, table(plan), room_here(c, plan, launched));
+                     active, step, table(plan), rooms_text(c, plan, launched));
 }
 
 nlohmann::ordered_json plan_json(const TrainConfig& c, const Launched& launched) {
@@ -171,10 +192,7 @@ nlohmann::ordered_json plan_json(const TrainConfig& c, const Launched& launched)
     if (kind.on_disk > 0) out["memory"].back()["on_disk"] = kind.on_disk;
     if (kind.crowded > 0) out["memory"].back()["at_once_if_crowded"] = kind.crowded;
   }
-  const FreeMemory free = free_memory();
-  out["here"] = {{"needs", bytes_here(plan, c.parallel, ranks_here(c.parallel, launched))},
-                 {"free", free.bytes},
-                 {"by", free.by}};
+  if (const auto here = fullest_room(c, plan, launched)) out["here"] = *here;
   return out;
 }
 

@@ -10,6 +10,7 @@
 #include "weft/cli/dialect/spelling.h"
 #include "weft/cli/dry_run.h"
 #include "weft/cli/dry_run_plan.h"
+#include "weft/cli/gpu_run.h"
 #include "weft/cli/train_run.h"
 #include "weft/cli/verbs.h"
 #include "weft/launch/error_file.h"
@@ -60,9 +61,10 @@ void finish(Command& command, const Launched& launched, std::string_view model) 
     take_vocabulary(command, tokenizer->size());
   complete(command, launched.world);
   if (command.dry_run) return;
-  if (command.memory_check)
-    must_fit(command.config, ranks_here(command.config.parallel, launched), free_memory(),
-             counter_of(command.config, launched));
+  must_be_here(command.config.run.device);
+  if (!command.memory_check) return;
+  for (const Room& room : rooms_here(command.config, launched))
+    must_fit(command.config, room.ranks, room.free, counter_of(command.config, launched));
 }
 
 std::unique_ptr<Command> complete_command(Args args, const Launched& launched) {
