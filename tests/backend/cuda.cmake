@@ -25,6 +25,9 @@ if(WEFT_TESTS AND NOT WEFT_SANITIZE AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|A
     "-O1;-g1;-fno-strict-aliasing;-fsanitize=thread;-Wno-unknown-pragmas;-Wno-tsan;-ffp-contract=off")
   target_compile_options(weft_cuda_emulated PRIVATE -Wno-unknown-pragmas)
   target_link_libraries(weft_cuda_emulated PUBLIC weft_emulated_gpu weft_backend weft_tensor weft_base)
+  # Whoever links these objects opens emulated GPUs by name (weft/backend/gpus.h): they come before the library that has none.
+  add_library(weft_opens_emulated OBJECT ${cuda}/open.cpp)
+  target_link_libraries(weft_opens_emulated PUBLIC weft_cuda_emulated)
 
   weft_watch(${CMAKE_CURRENT_SOURCE_DIR}/faulty.cu ${CMAKE_CURRENT_SOURCE_DIR}/gpu_wrappers.cu)
   weft_tests(backend NAME backend_gpu SEES base tensor LINKS weft_emulated_gpu

@@ -5,6 +5,7 @@
 
 #include "tests/support/refused.h"
 #include "weft/backend/cpu/threads.h"
+#include "weft/backend/gpus.h"
 #include "weft/tensor/host.h"
 #include "weft/tensor/kernels.h"
 
@@ -38,13 +39,31 @@ TEST(OpenDevice, takes_all_processors_unless_told) {
 }
 
 TEST(OpenDevice, says_what_this_build_has_not_got) {
-  EXPECT_EQ(refused([] { open_device("cuda"); }), "device cuda: this build has no CUDA; use cpu");
-  EXPECT_EQ(refused([] { open_device("cuda:1"); }), "device cuda:1: this build has no CUDA; use cpu");
+  if (!gpus_here().built_with.empty()) GTEST_SKIP() << "this build has CUDA";
+  const std::string missing = "this build has no CUDA, and docs/gpu.md says how one is made that has";
+  for (const char* name : {"cuda", "cuda:1"})
+    EXPECT_EQ(refused([&] { open_device(name); }), "device cuda: " + missing + "; use cpu");
+  EXPECT_EQ(refused([] { (void)free_on_gpu(1); }), "device cuda:1: " + missing);
+  EXPECT_EQ(gpus_here().missing, missing);
+  EXPECT_TRUE(gpus_here().all.empty());
+}
+
+TEST(OpenDevice, knows_which_gpu_a_rank_takes) {
+  EXPECT_TRUE(names_gpu("cuda"));
+  EXPECT_TRUE(names_gpu("cuda:12"));
+  EXPECT_FALSE(names_gpu("cpu"));
+  EXPECT_FALSE(names_gpu("cudas"));
+  for (const char* name : {"cuda:", "cuda:x", "cuda:-1", "cuda:1x", "cuda:99999999999"})
+    EXPECT_EQ(refused([&] { names_gpu(name); }),
+              text("device ", name, ": expected cuda or cuda:N, N a number from 0 on"));
+  EXPECT_EQ(gpu_of_rank("cuda", 5, 4), 1);  // in turn
+  EXPECT_EQ(gpu_of_rank("cuda", 5, 0), 0);
+  EXPECT_EQ(gpu_of_rank("cuda:3", 5, 4), 3);
 }
 
 TEST(OpenDevice, says_what_it_knows) {
   EXPECT_EQ(refused([] { open_device("gpu"); }),
-            "device gpu: unknown, expected cpu, cpu:onednn, cpu:fast, cpu:reference or meta");
+            "device gpu: unknown, expected cpu, cpu:onednn, cpu:fast, cpu:reference, cuda, cuda:N or meta");
 }
 
 TEST(OpenDevice, refuses_impossible_numbers_of_threads) {

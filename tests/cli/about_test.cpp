@@ -1,10 +1,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "tests/cli/told.h"
+#include "tests/support/temporary.h"
 #include "weft/cli/completion.h"
 #include "weft/cli/doctor.h"
 
@@ -44,7 +46,7 @@ TEST(Doctor, finds_this_machine_in_order) {
   const Told t = told({"doctor", "--json"});
   EXPECT_EQ(t.status, 0);
   const Json j = Json::parse(t.out);
-  EXPECT_EQ(j["findings"].size(), 8u);
+  EXPECT_EQ(j["findings"].size(), 10u);
   for (const Json& finding : j["findings"]) EXPECT_NE(finding["verdict"], "broken") << finding;
   EXPECT_EQ(told({"doctor", "x"}).err, "doctor: takes no 'x'\n");
 }
@@ -55,6 +57,28 @@ TEST(Doctor, says_when_a_launcher_bound_the_process) {
             "this process may use 1 of 64: its launcher bound it (mpirun: --bind-to none)");
   const Finding found[] = {binding(1, 64)};
   EXPECT_THAT(findings_text(found), StartsWith("slow    processors  this process"));
+}
+
+TEST(Doctor, names_nvidias_driver_and_its_gpus) {
+  const weft::support::TemporaryDirectory proc;
+  EXPECT_EQ(gpus(proc.path()).sentence, "no driver of NVIDIA's is loaded");
+  const auto write = [&](const std::string& name, const std::string& text) {
+    const auto file = proc / ("driver/nvidia/" + name);
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << text;
+  };
+  write("version", "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  550.54.15  Release Build\n");
+  EXPECT_EQ(gpus(proc.path()).sentence, "driver 550.54.15, which knows of none");
+  for (const char* place : {"gpus/0000:01:00.0", "gpus/0000:02:00.0"})
+    write(std::string(place) + "/information", "Model: \t\t NVIDIA H100 80GB HBM3\nIRQ:   \t\t 16\n");
+  EXPECT_EQ(gpus(proc.path()).sentence, "driver 550.54.15, 2 x NVIDIA H100 80GB HBM3");
+}
+
+TEST(Doctor, says_what_is_known_of_kernels_for_gpus) {
+  EXPECT_EQ(gpu_kernels().sentence,
+            "this build has no CUDA, and docs/gpu.md says how one is made that has; every kernel runs on an "
+            "emulator in "
+            "the tests and compiles for sm_80, sm_90a and sm_100a; it has not been run on a GPU by us");
 }
 
 TEST(Doctor, says_what_falls_back_on_plain_loops) {

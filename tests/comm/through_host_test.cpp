@@ -99,6 +99,22 @@ TEST(ThroughHost, is_the_circle_it_speaks_by) {
   });
 }
 
+// What one rank adds up by itself stays in its device's memory: nobody waits, and nothing is copied.
+TEST(ThroughHost, a_circle_of_one_leaves_memory_where_it_is) {
+  run_as_threads(2, [](Communicator& world) {
+    PlainDevice host;
+    const auto late = late_device();
+    HostCommunicator circle(world, host);
+    const auto alone = circle.split(world.rank(), 0);
+    const Tensor x = rows_of(*late, world.rank(), 2);
+    const int before = late->waits();
+    alone->all_reduce(x, Reduce::sum).wait();
+    EXPECT_EQ(late->waits(), before);
+    EXPECT_EQ(alone->size(), 1);
+    EXPECT_EQ(numbers(x), numbers(rows_of(*late, world.rank(), 2)));
+  });
+}
+
 TEST(ThroughHost, refuses_gaps) {
   PlainDevice host;
   run_as_threads(1, [&](Communicator& world) {

@@ -5,6 +5,7 @@
 
 #include <functional>
 
+#include "tests/support/refused.h"
 #include "weft/backend/open.h"
 #include "weft/base/error.h"
 #include "weft/base/format.h"
@@ -326,4 +327,22 @@ TEST(Fit, counts_every_process_that_shares_the_machine) {
   const Plan plan = plan_run(c, counter);
   EXPECT_EQ(bytes_here(plan, c.parallel, {.first = 0, .last = 0, .one_process = false}),
             plan.kinds[0].memory.total_peak + overhead_of_a_process());
+}
+
+// Its memory has nothing of the process, and it may hold every second rank.
+TEST(Fit, counts_the_ranks_that_share_a_gpu) {
+  TrainConfig c = run_of(64, 4);
+  c.parallel.dp = c.run.ranks = 4;
+  complete(c, 4);
+  const Plan plan = plan_run(c, counter);
+  const RanksHere here{.first = 1, .last = 3, .every = 2, .gpu = "cuda:1"};
+  EXPECT_EQ(here.count(), 2);
+  EXPECT_EQ(bytes_here(plan, c.parallel, here), 2 * plan.kinds[0].memory.total_peak);
+  const auto refusal = [&](RanksHere ranks) {
+    return refused([&] { (void)must_fit(c, ranks, {.bytes = 1000, .by = "cuda:1"}, counter); });
+  };
+  EXPECT_THAT(refusal(here), StartsWith("the 2 ranks on cuda:1 need "));
+  EXPECT_THAT(refusal(here), HasSubstr(", and cuda:1 leaves 1000 B; "));
+  EXPECT_THAT(refusal({.first = 3, .last = 3, .every = 4, .gpu = "cuda:3"}),
+              StartsWith("the rank on cuda:3 needs "));
 }

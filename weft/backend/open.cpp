@@ -1,8 +1,11 @@
-// A table of names, and refusals for those that another build might know.
+// A table of names.
 #include "weft/backend/open.h"
+
+#include <charconv>
 
 #include "weft/backend/cpu/device.h"
 #include "weft/backend/cpu/product/check.h"
+#include "weft/backend/gpus.h"
 #include "weft/backend/meta/device.h"
 #include "weft/base/error.h"
 
@@ -14,11 +17,32 @@ std::unique_ptr<Device> open_cpu(CpuKernels kernels, const DeviceOptions& option
                                                 .exact = options.exact,
                                                 .memory_limit = options.memory_limit,
                                                 .kernels = kernels,
+                                                .times = options.times,
                                                 .trials = options.trials,
                                                 .plain_calls = options.plain_calls});
 }
 
+/// Behind "cuda:".
+int number_in(std::string_view name) {
+  const std::string_view digits = name.substr(name.find(':') + 1);
+  int number = -1;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (error != std::errc() || end != digits.data() + digits.size() || number < 0)
+    fail(Kind::usage, "device ", name, ": expected cuda or cuda:N, N a number from 0 on");
+  return number;
+}
+
 }  // namespace
+
+bool names_gpu(std::string_view name) {
+  if (name.starts_with("cuda:")) (void)number_in(name);
+  return name == "cuda" || name.starts_with("cuda:");
+}
+
+int gpu_of_rank(std::string_view name, int place, int count) {
+  if (name != "cuda") return number_in(name);
+  return count > 0 ? place % count : 0;
+}
 
 std::shared_ptr<ProductTrials> new_trials() { return std::make_shared<ProductTrials>(); }
 
@@ -32,9 +56,12 @@ std::unique_ptr<Device> open_device(std::string_view name, const DeviceOptions& 
                                                     .exact = options.exact,
                                                     .memory_limit = options.memory_limit,
                                                     .trials = options.trials});
-  if (name == "cuda" || name.starts_with("cuda:"))
-    fail(Kind::usage, "device ", name, ": this build has no CUDA; use cpu");
-  fail(Kind::usage, "device ", name, ": unknown, expected cpu, cpu:onednn, cpu:fast, cpu:reference or meta");
+  if (names_gpu(name))
+    return open_cuda({.device = gpu_of_rank(name, options.place, gpus_here().count()),
+                      .exact = options.exact,
+                      .memory_limit = options.memory_limit});
+  fail(Kind::usage, "device ", name,
+       ": unknown, expected cpu, cpu:onednn, cpu:fast, cpu:reference, cuda, cuda:N or meta");
 }
 
 }  // namespace weft

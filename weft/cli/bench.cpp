@@ -4,6 +4,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "weft/backend/open.h"
 #include "weft/base/error.h"
 #include "weft/base/format.h"
 #include "weft/cli/bench_train.h"
@@ -117,6 +118,8 @@ std::string waits_text(const TrainBench& b) {
 }
 
 std::string times_text(const TrainBench& b) {
+  if (b.times.total() == 0)
+    return "what each kind of work takes is not known: a GPU works while the host goes on\n";
   const auto steps = double(b.steps.size());
   double all = 0;
   for (const double step : b.steps) all += step;
@@ -152,10 +155,11 @@ std::string told(const ModelConfig& model, const BatchConfig& batch, const Train
   const auto [least, most] = std::ranges::minmax(b.steps);
   return text(model.kind, " with ", human_count(double(count_parameters(model).total())), " parameters, ",
               batch.global, " x ", kind_of(model).samples(model).tokens(), " tokens a step, ",
-              b.ranks.size() > 1 ? text(b.ranks.size(), " ranks of ") : "", b.threads, " threads\n",
-              "step                ", fixed(b.median(), 3), " s (", fixed(least, 3), " to ", fixed(most, 3),
-              " over ", b.steps.size(), " steps; the first took ", fixed(b.first, 3), " s)\n",
-              "speed               ", fixed(b.tokens_per_second(), 1), " tokens/s\n", "limit               ",
+              b.ranks.size() > 1 ? text(b.ranks.size(), " ranks of ") : "",
+              names_gpu(b.device) ? b.device : text(b.threads, " threads"), "\n", "step                ",
+              fixed(b.median(), 3), " s (", fixed(least, 3), " to ", fixed(most, 3), " over ", b.steps.size(),
+              " steps; the first took ", fixed(b.first, 3), " s)\n", "speed               ",
+              fixed(b.tokens_per_second(), 1), " tokens/s\n", "limit               ",
               fixed(b.limits.product_flops / 1e9, 1), " GFLOP/s in products, ",
               fixed(b.limits.copy_bytes / 1e9, 2),
               " GB/s in copies, measured here: ", fixed(b.tokens * b.limits.product_flops / b.flops, 1),
@@ -171,6 +175,7 @@ Json json_of(const ModelConfig& model, std::int64_t micro_batch, const TrainBenc
            {"first_step_seconds", b.first},
            {"tokens", b.tokens},
            {"flops", b.flops},
+           {"device", b.device},
            {"threads", b.threads},
            {"product_flops", b.limits.product_flops},
            {"copy_bytes", b.limits.copy_bytes},
@@ -212,7 +217,7 @@ int run_bench(Args args) {
   take_usual(config);
   in_words_of(*command, [&] { finish(*command, {}); });
   for (const std::string& notice : command->notices) std::cerr << notice << "\n";
-  const TrainBench measured = bench_training(config, steps);
+  const TrainBench measured = bench_training(config, steps, limit_sizes(config.run.device));
   if (command->json)
     std::cout << json_of(config.model, config.batch.micro, measured).dump() << "\n";
   else

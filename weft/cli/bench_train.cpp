@@ -6,10 +6,10 @@
 #include <optional>
 #include <thread>
 
-#include "weft/backend/cpu/device.h"
 #include "weft/base/clock.h"
 #include "weft/base/error.h"
 #include "weft/base/random.h"
+#include "weft/cli/rank_device.h"
 #include "weft/comm/threads.h"
 #include "weft/comm/timed.h"
 #include "weft/data/context_split.h"
@@ -78,17 +78,19 @@ class OneRank {
  public:
   OneRank(const TrainConfig& config, Communicator& world, int threads)
       : config_(config),
-        device_({.threads = threads, .exact = config.model.exact, .times = &times_}),
-        world_(world),
+        here_(config.run.device,
+              {.threads = threads, .exact = config.model.exact, .times = &times_, .place = world.rank()},
+              world),
+        world_(here_.world()),
         mesh_(layout_of(config.parallel), world_) {
     charge();
-    replica_.emplace(replica_config(config), ReplicaPlace{device_, mesh_});
+    replica_.emplace(replica_config(config), ReplicaPlace{device(), mesh_});
     if (replica_->kind().samples(config.model).of == Samples::Of::documents)
       make_up();
     else
       batches_ = samples_of(config, *replica_);
   }
-  CpuDevice& device() { return device_; }
+  Device& device() { return here_.device(); }
   WorkTimes& times() { return times_; }
   Dtype dtype() const { return replica_->dtype(); }
 
@@ -99,11 +101,13 @@ class OneRank {
     order.rate = order.ends_rate = rate;
     order.width_rate = rate * width_factor(config_);
     order.decay = 0.01;
-    return replica_->step(batches_, order);
+    const StepReport report = replica_->step(batches_, order);
+    device().synchronize();
+    return report;
   }
   void forget() {
-    device_.forget_peaks();
-    device_.work() = {};
+    device().forget_peaks();
+    device().work() = {};
     times_.clear();
     waits_ = {};
   }
@@ -119,7 +123,7 @@ class OneRank {
     const std::int64_t rows = rows_of_a_pass(config_.model, config_.batch);
     const std::int64_t passes = config_.batch.global / config_.parallel.dp / rows;
     for (std::int64_t i = 0; i < passes; ++i)
-      batches_.push_back(made_up(device_, config_.model,
+      batches_.push_back(made_up(device(), config_.model,
                                  {.count = rows,
                                   .number = mesh_.place(Axis::dp) * passes + i,
                                   .part = {mesh_.place(Axis::cp), config_.parallel.cp}}));
@@ -146,7 +150,7 @@ class OneRank {
   const TrainConfig& config_;
   WorkTimes times_;
   std::array<double, kinds_of_peers> waits_{};
-  CpuDevice device_;
+  RankDevice here_;
   TimedCommunicator world_;
   ProcessMesh mesh_;
   std::optional<Replica> replica_;  // built when circles know whom they are charged to
@@ -187,32 +191,47 @@ class Ledger {
   std::mutex mutex_;
 };
 
+/// What is measured of a device, and by how many threads of it.
+struct Measured {
+  const std::string& device;
+  int threads;
+  LimitSizes sizes;
+};
+
 /// By one rank with the threads of all, who wait.
-Limits limits_here(Communicator& world, OneRank& rank, int threads) {
+Limits limits_here(Communicator& world, OneRank& rank, const Measured& what) {
   Limits limits;
   world.barrier();
   if (world.rank() == 0) {
     const WorkTimes kept = rank.times();
-    CpuDevice whole({.threads = threads * world.size()});
-    limits = measure_limits(world.size() == 1 ? rank.device() : whole, rank.dtype());
+    const bool own = world.size() == 1 || names_gpu(what.device);
+    const auto whole = own ? nullptr : open_device(what.device, {.threads = what.threads * world.size()});
+    limits = measure_limits(own ? rank.device() : *whole, rank.dtype(), what.sizes);
     rank.times() = kept;
   }
   world.barrier();
   return limits;
 }
 
-void measure(const TrainConfig& config, int steps, Communicator& world, Ledger& ledger, TrainBench& out) {
-  OneRank rank(config, world, out.threads);
+/// One training, as all of its ranks see it.
+struct Job {
+  const TrainConfig& config;
+  int steps;
+  Measured limits;
+};
+
+void measure(const Job& job, Communicator& world, Ledger& ledger, TrainBench& out) {
+  OneRank rank(job.config, world, out.threads);
   const bool tells = world.rank() == 0;
   world.barrier();
   const Stopwatch first;
   (void)rank.step(1);
   if (tells) out.first = first.seconds();
-  const Limits before = limits_here(world, rank, out.threads);
+  const Limits before = limits_here(world, rank, job.limits);
   (void)rank.step(2);
   rank.forget();
   const std::int64_t blocks = rank.device().memory().fresh_blocks;
-  for (int i = 0; i < steps; ++i) {
+  for (int i = 0; i < job.steps; ++i) {
     world.barrier();
     const Stopwatch watch;
     const double loss = rank.step(3 + i).loss();
@@ -225,7 +244,7 @@ void measure(const TrainConfig& config, int steps, Communicator& world, Ledger& 
     out.memory = rank.device().memory();
     out.fresh_blocks = out.memory.fresh_blocks - blocks;
   }
-  const Limits limits = better(before, limits_here(world, rank, out.threads));
+  const Limits limits = better(before, limits_here(world, rank, job.limits));
   if (tells) out.limits = limits;
 }
 
@@ -248,15 +267,22 @@ double TrainBench::median() const {
   return sorted.at(sorted.size() / 2);
 }
 
-TrainBench bench_training(const TrainConfig& config, int steps) {
+LimitSizes limit_sizes(std::string_view device) {
+  if (!names_gpu(device)) return {};
+  return {.side = 8192, .block = std::int64_t(1) << 30};
+}
+
+TrainBench bench_training(const TrainConfig& config, int steps, const LimitSizes& sizes) {
   must_be_measured(config);
   const int ranks = layout_of(config.parallel).world();
   TrainBench out;
+  out.device = config.run.device;
   out.threads = threads_of_a_rank(config.run, ranks);
   out.tokens = double(config.batch.global) * double(kind_of(config.model).samples(config.model).tokens());
   out.flops = double(config.batch.global) * training_flops(config.model, config.model.sequence);
   Ledger ledger(out);
-  run_as_threads(ranks, [&](Communicator& world) { measure(config, steps, world, ledger, out); });
+  const Job job{config, steps, {out.device, out.threads, sizes}};
+  run_as_threads(ranks, [&](Communicator& world) { measure(job, world, ledger, out); });
   return out;
 }
 

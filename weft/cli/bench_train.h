@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -25,12 +26,13 @@ struct RankBench {
 };
 
 struct TrainBench {
+  std::string device;                  // that ranks compute on
   int threads = 0;                     // of a rank
   double tokens = 0;                   // of a step
   double flops = 0;                    // of a step: products and the causal half of attention
   std::vector<double> steps;           // seconds, after one step that is not counted
   double first = 0;                    // seconds of that one
-  WorkTimes times;                     // of all counted steps, all ranks together
+  WorkTimes times;                     // of all counted steps, all ranks together; a GPU's are not known
   std::array<Tally, works> work = {};  // the same
   std::vector<RankBench> ranks;        // in their order
   Limits limits;                       // before and after the steps, the better
@@ -44,7 +46,9 @@ struct TrainBench {
   double share() const { return flops / median() / limits.product_flops; }
 };
 
+/// Large enough for the device.
+LimitSizes limit_sizes(std::string_view device);
 /// Ranks as threads, made-up tokens, Adam and clipping as configured.
-TrainBench bench_training(const TrainConfig& config, int steps);
+TrainBench bench_training(const TrainConfig& config, int steps, const LimitSizes& sizes);
 
 }  // namespace weft::cli

@@ -15,6 +15,7 @@
 #include "weft/base/number.h"
 #include "weft/checkpoint/find.h"
 #include "weft/checkpoint/save.h"
+#include "weft/cli/gpu_run.h"
 #include "weft/cli/read_model.h"
 #include "weft/exchange/hub_weights.h"
 #include "weft/exchange/hub_write.h"
@@ -134,6 +135,7 @@ std::vector<std::int32_t> fixed_prompt(const ModelConfig& model) {
 }
 // One model after the other, and of each a layer after the other.
 Compared compare(const NamedModel& source, const NamedModel& made, const ConvertOptions& options) {
+  must_read(options.device, source.settings.model);
   const auto device = open_device(options.device, {.threads = options.threads});
   const auto prompt = fixed_prompt(source.settings.model);
   const auto before = logits_in_parts(source, prompt, *device);

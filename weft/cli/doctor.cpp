@@ -108,10 +108,16 @@ Finding attempted(std::string_view what, const std::function<Finding()>& look) {
 
 std::vector<Finding> look_at_everything() {
   const auto online = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-  return {attempted("processor", processor), binding(allowed_processors(), online),
-          attempted("memory", memory),       attempted("products", products),
-          attempted("messages", messages),   attempted("arithmetic", arithmetic),
-          attempted("ranks", ranks),         attempted("loops", [] { return plain_loops(); })};
+  return {attempted("processor", processor),
+          binding(allowed_processors(), online),
+          attempted("memory", memory),
+          attempted("products", products),
+          attempted("messages", messages),
+          attempted("arithmetic", arithmetic),
+          attempted("ranks", ranks),
+          attempted("loops", [] { return plain_loops(); }),
+          gpus(),
+          attempted("GPU kernels", gpu_kernels)};
 }
 
 int run_doctor(Args args) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,6 +25,10 @@ Finding binding(int allowed, int online);
 /// What the training of small models leaves to plain loops of doubles.
 Finding plain_loops();
 Finding plain_loops(const PlainCalls& calls);
+/// NVIDIA's driver and the models that it knows of.
+Finding gpus(const std::filesystem::path& proc = "/proc");
+/// Where the program's kernels could run, and what is known of them.
+Finding gpu_kernels();
 std::string findings_text(std::span<const Finding>);
 std::string findings_json(std::span<const Finding>);
 

@@ -6,6 +6,7 @@
 #include "weft/base/error.h"
 #include "weft/cli/dialect/spelling.h"
 #include "weft/cli/dry_run_plan.h"
+#include "weft/cli/gpu_run.h"
 #include "weft/train/settings.h"
 #include "weft/train/validate.h"
 
@@ -60,6 +61,7 @@ void complete(Command& command, int world) {
   settle_by_ranks(command, world);
   for (const std::string& sentence : weft::complete(command.config, world))
     command.notices.push_back(spelled(sentence, &command));
+  must_carry(command.config);
   for (std::string& sentence : idle_flags(command)) command.notices.push_back(std::move(sentence));
   if (const int asked = command.config.run.ranks; world > 0 && asked > 0 && asked != world)
     command.notices.push_back(text("no effect here: --ranks ", asked, " (a launcher started ", world, ")"));

@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "weft/backend/open.h"
 #include "weft/base/format.h"
+#include "weft/cli/gpu_run.h"
 #include "weft/cli/train_run.h"
 #include "weft/model/kinds.h"
 #include "weft/train/stages.h"
@@ -101,23 +103,58 @@ std::string table(const Plan& plan) {
   return head + fmt::format("{:>16}\n", "at once") + rows;
 }
 
-std::string room_here(const TrainConfig& c, const Plan& plan, const Launched& launched) {
-  const RanksHere here = ranks_here(c.parallel, launched);
-  const FreeMemory free = free_here(c);
-  const std::int64_t need = bytes_here(plan, c.parallel, here), on_disk = disk_here(plan, c.parallel, here);
+std::string in_files(const Room& room, const TrainConfig& c, const Plan& plan) {
+  const std::int64_t on_disk = disk_here(plan, c.parallel, room.ranks);
+  if (on_disk == 0) return "";
+  return fmt::format("  and {} in files, the disk of {} has {} left: {}\n", human_bytes(on_disk),
+                     c.optimizer.offload.directory, human_bytes(room.free.on_disk),
+                     on_disk <= room.free.on_disk ? "they fit" : "they do not fit");
+}
+
+std::string said_of(const Room& room, const TrainConfig& c, const Plan& plan, const Launched& launched) {
+  const auto& [here, free] = room;
+  const std::int64_t need = bytes_here(plan, c.parallel, here);
   const std::string crowded = crowded_out(plan, c.parallel, here, free);
   const std::string verdict =
       need > free.bytes ? "it does not fit; " + what_would_fit(c, here, free, counter_of(c, launched))
                         : "it fits" + (crowded.empty() ? "" : "; but " + crowded);
-  const int ranks = here.last - here.first + 1;
-  const std::string who = ranks == 1 ? "a run" : fmt::format("a run of {} ranks", ranks);
-  const std::string files =
-      on_disk == 0 ? ""
-                   : fmt::format("  and {} in files, the disk of {} has {} left: {}\n", human_bytes(on_disk),
-                                 c.optimizer.offload.directory, human_bytes(free.on_disk),
-                                 on_disk <= free.on_disk ? "they fit" : "they do not fit");
-  return fmt::format("  {} on this machine needs {}, {} leaves {}: {}\n{}", who, human_bytes(need), free.by,
-                     human_bytes(free.bytes), verdict, files);
+  const int ranks = here.count();
+  return fmt::format("  {} on {} needs {}, {} leaves {}: {}\n",
+                     ranks == 1 ? "a run" : fmt::format("a run of {} ranks", ranks),
+                     here.gpu.empty() ? "this machine" : "a GPU", human_bytes(need), free.by,
+                     human_bytes(free.bytes), verdict) +
+         in_files(room, c, plan);
+}
+
+std::string rooms_text(const TrainConfig& c, const Plan& plan, const Launched& launched) {
+  std::string out;
+  for (const Room& room : rooms_here(c, launched)) out += said_of(room, c, plan, launched);
+  return out.empty() ? fmt::format("  no GPU is here to compare with: device {}\n", c.run.device) : out;
+}
+
+Json json_of(const Room& room, const TrainConfig& c, const Plan& plan) {
+  const auto& [here, free] = room;
+  Json out{{"needs", bytes_here(plan, c.parallel, here)}, {"free", free.bytes}, {"by", free.by}};
+  const bool travels = std::ranges::any_of(plan.kinds, [](const KindOfRank& k) { return k.crowded > 0; });
+  if (travels) out["needs_if_crowded"] = bytes_here_if_crowded(plan, c.parallel, here);
+  if (const std::int64_t on_disk = disk_here(plan, c.parallel, here); on_disk > 0) {
+    out["needs_on_disk"] = on_disk;
+    out["free_on_disk"] = free.on_disk;
+  }
+  return out;
+}
+
+/// Of several memories the one that is nearest to its end.
+std::optional<Json> fullest_room(const TrainConfig& c, const Plan& plan, const Launched& launched) {
+  std::optional<Json> out;
+  std::int64_t least = 0;
+  for (const Room& room : rooms_here(c, launched)) {
+    const std::int64_t left = room.free.bytes - bytes_here(plan, c.parallel, room.ranks);
+    if (out && left >= least) continue;
+    least = left;
+    out = json_of(room, c, plan);
+  }
+  return out;
 }
 
 }  // namespace
@@ -158,7 +195,7 @@ std::string plan_text(const TrainConfig& c, const Launched& launched) {
       count.idle > 0 ? fmt::format(", {} of them active for a token", human_count(double(count.active())))
                      : std::string();
   return fmt::format("{} parameters ({}){}; {}{}{}", human_count(double(count.total())), count.total(),
-                     active, step, table(plan), room_here(c, plan, launched));
+                     active, step, table(plan), rooms_text(c, plan, launched));
 }
 
 nlohmann::ordered_json plan_json(const TrainConfig& c, const Launched& launched) {
@@ -187,15 +224,7 @@ nlohmann::ordered_json plan_json(const TrainConfig& c, const Launched& launched)
     if (kind.copied > 0) out["memory"].back()["copied_by_a_save"] = kind.copied;
     if (kind.crowded > 0) out["memory"].back()["at_once_if_crowded"] = kind.crowded;
   }
-  const FreeMemory free = free_here(c);
-  const RanksHere here = ranks_here(c.parallel, launched);
-  out["here"] = {{"needs", bytes_here(plan, c.parallel, here)}, {"free", free.bytes}, {"by", free.by}};
-  const bool travels = std::ranges::any_of(plan.kinds, [](const KindOfRank& k) { return k.crowded > 0; });
-  if (travels) out["here"]["needs_if_crowded"] = bytes_here_if_crowded(plan, c.parallel, here);
-  if (const std::int64_t on_disk = disk_here(plan, c.parallel, here); on_disk > 0) {
-    out["here"]["needs_on_disk"] = on_disk;
-    out["here"]["free_on_disk"] = free.on_disk;
-  }
+  if (const auto here = fullest_room(c, plan, launched)) out["here"] = *here;
   return out;
 }
 

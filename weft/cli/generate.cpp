@@ -8,6 +8,7 @@
 #include "weft/base/flags.h"
 #include "weft/base/format.h"
 #include "weft/cli/dialect/spelling.h"
+#include "weft/cli/gpu_run.h"
 #include "weft/cli/read_model.h"
 #include "weft/cli/tokenizer_lines.h"
 #include "weft/cli/verbs.h"
@@ -50,7 +51,7 @@ void describe(Visitor& v, GenerateOptions& o) {
     "instead of the model's own: gpt2:vocab.json,merges.txt, hf:FILE, tiktoken:FILE, spm:FILE, byte, "
     "null:SIZE, or a file or directory");
   v("precision", o.precision, "type of activations and multiplied weights");
-  v("device", o.device, "what computes");
+  v("device", o.device, "what computes: cpu, cpu:fast, cpu:onednn, cpu:reference, cuda or cuda:N");
   v("threads", o.threads, "of the device (0: the processors it may use)");
   v("echo", o.echo, "prints the prompt before what follows it");
   v("json", o.json, "one JSON object: prompt, text, seconds; BERT: masks, too");
@@ -186,6 +187,7 @@ int run_generate(Args args) {
          ", which guesses hidden words and draws none; leave ", join(what.drawing, ", "), " out");
   const auto tokenizer = tokenizer_of(o, named);
   const std::string prompt = prompt_of(o);
+  must_read(o.device, named.settings.model);
   const auto device = open_device(o.device, {.threads = o.threads});
   ReadModel model(named, o.precision, *device);
   const Task task{o, named, {model.here(), *tokenizer}, prompt};

@@ -9,6 +9,7 @@
 
 #include "weft/base/error.h"
 #include "weft/cli/dialect.h"
+#include "weft/cli/gpu_run.h"
 #include "weft/cli/verbs.h"
 #include "weft/model/kinds.h"
 #include "weft/train/resume.h"
@@ -92,6 +93,8 @@ int run_selftest(Args args) {
   if (asked->config.model.vocabulary == 0) asked->config.model.vocabulary = 250;
   settle_by_ranks(*asked, 0);
   complete(asked->config, 0);
+  must_carry(asked->config);
+  must_be_here(asked->config.run.device);
   const TrainConfig small = shrunk(asked->config, raw->config);
   const ModelConfig& m = small.model;
   std::cout << fmt::format("{} layers of {} channels and {} heads, {}: your model, made small\n",

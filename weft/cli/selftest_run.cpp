@@ -3,7 +3,7 @@
 #include <mutex>
 #include <numeric>
 
-#include "weft/backend/open.h"
+#include "weft/cli/rank_device.h"
 #include "weft/cli/selftest.h"
 #include "weft/comm/threads.h"
 #include "weft/tensor/host.h"
@@ -143,13 +143,17 @@ Trained train_small(const TrainConfig& small, PlainCalls* plain_calls) {
   const ParallelLayout layout = layout_of(small.parallel);
   const auto trials = new_trials();
   run_as_threads(layout.world(), [&](Communicator& world) {
-    const auto device =
-        open_device(small.run.device,
-                    {.threads = 1, .exact = small.model.exact, .trials = trials, .plain_calls = plain_calls});
-    const ProcessMesh mesh(layout, world);
+    RankDevice here(small.run.device,
+                    {.threads = 1,
+                     .exact = small.model.exact,
+                     .trials = trials,
+                     .plain_calls = plain_calls,
+                     .place = world.rank()},
+                    world);
+    const ProcessMesh mesh(layout, here.world());
     Trainer trainer(
         small, data,
-        {.device = *device, .mesh = mesh, .log = log, .outlet = world.rank() == 0 ? &outlet : nullptr});
+        {.device = here.device(), .mesh = mesh, .log = log, .outlet = world.rank() == 0 ? &outlet : nullptr});
     collect(trainer.replica().weights(), out.before, mutex);
     (void)trainer.run();
     collect(trainer.replica().weights(), out.after, mutex);

@@ -5,6 +5,7 @@
 #include "weft/cli/dialect/spelling.h"
 #include "weft/cli/dry_run.h"
 #include "weft/cli/dry_run_plan.h"
+#include "weft/cli/gpu_run.h"
 #include "weft/train/resume.h"
 #include "weft/train/run_data.h"
 
@@ -41,10 +42,13 @@ void finish(Command& command, const Launched& launched) {
     take_vocabulary(command, tokenizer->size());
   complete(command, launched.world);
   if (command.dry_run) return;
+  must_be_here(command.config.run.device);
   if (!command.memory_check) return;
-  std::string warning = must_fit(command.config, ranks_here(command.config.parallel, launched),
-                                 free_here(command.config), counter_of(command.config, launched));
-  if (!warning.empty()) command.notices.push_back(std::move(warning));
+  for (const Room& room : rooms_here(command.config, launched)) {
+    std::string warning =
+        must_fit(command.config, room.ranks, room.free, counter_of(command.config, launched));
+    if (!warning.empty()) command.notices.push_back(std::move(warning));
+  }
 }
 
 }  // namespace weft::cli

@@ -12,10 +12,10 @@
 #include <optional>
 #include <thread>
 
-#include "weft/backend/open.h"
 #include "weft/base/clock.h"
 #include "weft/base/pulse.h"
 #include "weft/cli/dialect/spelling.h"
+#include "weft/cli/rank_device.h"
 #include "weft/cli/train_faults.h"
 #include "weft/cli/verb.h"
 #include "weft/comm/circle.h"
@@ -208,13 +208,14 @@ int run_training(const TrainConfig& config, const Launched& launched, Wording wo
   const auto rank = [&](Communicator& world, const RunData& data) {
     const DeviceOptions options{.threads = threads_of_a_rank(config.run, launched, world.size()),
                                 .exact = config.model.exact,
-                                .trials = trials};
-    const auto device = open_device(config.run.device, options);
+                                .trials = trials,
+                                .place = launched.processes() ? launched.local_rank : world.rank()};
+    RankDevice here(config.run.device, options, world);
     const bool tells = world.rank() == 0;
     if (tells)
-      for (const std::string& note : device->notes()) log.info(note);
-    const ProcessMesh mesh(layout, world);
-    const Lent lent{.device = *device,
+      for (const std::string& note : here.device().notes()) log.info(note);
+    const ProcessMesh mesh(layout, here.world());
+    const Lent lent{.device = here.device(),
                     .mesh = mesh,
                     .log = log,
                     .outlet = tells ? &outlet : nullptr,

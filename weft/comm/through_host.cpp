@@ -1,6 +1,7 @@
 #include "weft/comm/through_host.h"
 
 #include "weft/comm/checks.h"
+#include "weft/comm/solo.h"
 
 namespace weft {
 namespace {
@@ -68,7 +69,9 @@ Pending HostCommunicator::recv(const Tensor& x, int from, int tag) {
 }
 
 std::unique_ptr<Communicator> HostCommunicator::split(int color, int key) {
-  return std::make_unique<HostCommunicator>(inner().split(color, key), host_);
+  auto words = inner().split(color, key);
+  if (words->size() == 1) return std::make_unique<SoloCommunicator>();
+  return std::make_unique<HostCommunicator>(std::move(words), host_);
 }
 
 }  // namespace weft

@@ -7,7 +7,8 @@
 namespace weft {
 
 /// Sums are those of the circle it speaks by, so they have its bits. The host waits for the device where a
-/// word begins, and for the other ranks where its result is waited for. `words` and `host`, whose memory the
+/// word begins, and for the other ranks where its result is waited for. A circle of one that is split off has
+/// nothing to say, and its memory stays where it is. `words` and `host`, whose memory the
 /// host reads, outlive it and every word.
 class HostCommunicator final : public PassingCommunicator {
  public:

@@ -8,6 +8,7 @@
 #include "weft/base/error.h"
 #include "weft/base/format.h"
 #include "weft/plan/changes.h"
+#include "weft/train/stages.h"
 
 namespace weft {
 namespace {
@@ -87,7 +88,7 @@ std::string categories(const Plan& plan, const ParallelConfig& parallel, const R
       *std::ranges::max_element(plan.kinds, {}, [](const KindOfRank& k) { return k.memory.total_peak; });
   const std::string copy =
       most.copied > 0 ? text(", and ", human_bytes(most.copied), " for {checkpoint.in_background}") : "";
-  std::string out = here.last > here.first || parallel.pp > 1 ? "of the largest rank " : "";
+  std::string out = here.count() > 1 || parallel.pp > 1 ? "of the largest rank " : "";
   bool first = true;
   for (int use = 0; use < uses; ++use) {
     if (most.memory.peak[std::size_t(use)] == 0) continue;
@@ -99,20 +100,62 @@ std::string categories(const Plan& plan, const ParallelConfig& parallel, const R
   return out + copy;
 }
 
+/// "the 4 ranks on this machine need ".
+std::string who_needs(const RanksHere& here, int world) {
+  if (here.count() > 1)
+    return text("the ", here.count(), " ranks on ", here.gpu.empty() ? "this machine" : here.gpu, " need ");
+  return here.gpu.empty() || world == 1 ? "this run needs " : text("the rank on ", here.gpu, " needs ");
+}
+
+/// Of these ranks, of each what `bytes` says of its kind and its place among experts' ranks.
+template <class Bytes>
+std::int64_t sum_of(const Plan& plan, const ParallelConfig& parallel, const RanksHere& here,
+                    const Bytes& bytes) {
+  const ParallelLayout layout = layout_of(parallel);
+  std::int64_t sum = 0;
+  for (int rank = here.first; rank <= here.last; rank += here.every) {
+    const auto places = layout.at(rank);
+    const int stage = places[std::size_t(Axis::pp)];
+    const auto kind = std::ranges::find_if(
+        plan.kinds, [&](const KindOfRank& k) { return k.first <= stage && stage <= k.last; });
+    sum += bytes(*kind, places[std::size_t(Axis::ep)]);
+  }
+  return sum;
+}
+
+/// What lies there beside tensors that layers and optimizers hold: copies that are saved lie in the machine's
+/// memory, whatever computes.
+std::int64_t beside(const KindOfRank& kind, const RanksHere& here) {
+  return here.gpu.empty() ? kind.copied : 0;
+}
+std::int64_t of_processes(const RanksHere& here) {
+  if (!here.gpu.empty()) return 0;
+  return (here.one_process ? 1 : here.count()) * overhead_of_a_process();
+}
+
 }  // namespace
 
 std::int64_t bytes_here(const Plan& plan, const ParallelConfig& parallel, const RanksHere& here) {
-  const int processes = here.one_process ? 1 : here.last - here.first + 1;
-  return bytes_of_ranks(plan, parallel, here.first, here.last) + processes * overhead_of_a_process();
-}
-
-std::int64_t disk_here(const Plan& plan, const ParallelConfig& parallel, const RanksHere& here) {
-  return on_disk_of_ranks(plan, parallel, here.first, here.last);
+  return of_processes(here) + sum_of(plan, parallel, here, [&](const KindOfRank& kind, int) {
+           return kind.memory.total_peak + beside(kind, here);
+         });
 }
 
 std::int64_t bytes_here_if_crowded(const Plan& plan, const ParallelConfig& parallel, const RanksHere& here) {
-  const int processes = here.one_process ? 1 : here.last - here.first + 1;
-  return bytes_of_crowded_ranks(plan, parallel, here.first, here.last) + processes * overhead_of_a_process();
+  const int places = layout_of(parallel).degree(Axis::ep);
+  std::int64_t most = 0;
+  for (int crowded = 0; crowded < places; ++crowded) {
+    const auto bytes = [&](const KindOfRank& kind, int place) {
+      const bool travels = kind.crowded > 0 && place == crowded;
+      return (travels ? kind.crowded : kind.memory.total_peak) + beside(kind, here);
+    };
+    most = std::max(most, sum_of(plan, parallel, here, bytes));
+  }
+  return most + of_processes(here);
+}
+
+std::int64_t disk_here(const Plan& plan, const ParallelConfig& parallel, const RanksHere& here) {
+  return sum_of(plan, parallel, here, [](const KindOfRank& kind, int) { return kind.on_disk; });
 }
 
 std::string crowded_out(const Plan& plan, const ParallelConfig& parallel, const RanksHere& here,
@@ -129,9 +172,7 @@ std::string what_would_fit(const TrainConfig& c, const RanksHere& here, const Fr
 
 std::string must_fit(const TrainConfig& c, const RanksHere& here, const FreeMemory& free,
                      const OpenCounter& open) {
-  const int ranks = here.last - here.first + 1;
-  const std::string who =
-      ranks == 1 ? "this run needs " : text("the ", ranks, " ranks on this machine need ");
+  const std::string who = who_needs(here, layout_of(c.parallel).world());
   std::string need;
   if (!countable(c)) {
     if (bytes_at_least(c) <= double(free.bytes)) return "";
@@ -140,7 +181,7 @@ std::string must_fit(const TrainConfig& c, const RanksHere& here, const FreeMemo
     const Plan plan = plan_run(c, open);
     const std::int64_t bytes = bytes_here(plan, c.parallel, here),
                        on_disk = disk_here(plan, c.parallel, here);
-    if (on_disk > free.on_disk)
+    if (const int ranks = here.count(); on_disk > free.on_disk)
       fail(Kind::usage, ranks == 1 ? "this run puts " : text("the ", ranks, " ranks on this machine put "),
            human_bytes(on_disk), " of optimizer states in files, and {optimizer.offload.directory} ",
            c.optimizer.offload.directory, " has ", human_bytes(free.on_disk),

@@ -8,13 +8,17 @@
 
 namespace weft {
 
-/// The ranks that share this machine's memory, by number.
+/// The ranks that share a memory, by number: this machine's, or a GPU's.
 struct RanksHere {
   int first = 0, last = 0;
   bool one_process = true;  // threads; else a process each
+  int every = 1;            // of those between, each so manyth
+  std::string gpu = {};     // "cuda:0", whose memory has nothing of the process; empty: the machine's
+
+  int count() const { return (last - first) / every + 1; }
 };
 
-/// What these ranks need, with what their processes take.
+/// What these ranks need, with what their processes take of the machine.
 std::int64_t bytes_here(const Plan& plan, const ParallelConfig& parallel, const RanksHere& here);
 /// The same where all tokens go to the experts of one rank; without experts that travel, the same number.
 std::int64_t bytes_here_if_crowded(const Plan& plan, const ParallelConfig& parallel, const RanksHere& here);

@@ -92,7 +92,7 @@ std::optional<std::int64_t> left_of_limit(const fs::path& proc, const std::strin
 FreeMemory free_memory(const MemorySources& from) {
   FreeMemory least{std::numeric_limits<std::int64_t>::max(), "the machine"};
   const auto take = [&least](std::optional<std::int64_t> bytes, std::string_view by) {
-    if (bytes && *bytes < least.bytes) least = {*bytes, by};
+    if (bytes && *bytes < least.bytes) least = {*bytes, std::string(by)};
   };
   if (const auto available = number_after(from.proc / "meminfo", "MemAvailable:"))
     take(*available * 1024, "the machine");

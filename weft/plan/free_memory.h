@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <limits>
-#include <string_view>
+#include <string>
 
 namespace weft {
 
@@ -15,7 +15,7 @@ struct MemorySources {
 
 struct FreeMemory {
   std::int64_t bytes = 0;
-  std::string_view by;  // "the machine", "the control group", "ulimit -v", "ulimit -d"
+  std::string by;  // "the machine", "the control group", "ulimit -v", "ulimit -d"; of a GPU "cuda:0"
   std::int64_t on_disk = std::numeric_limits<std::int64_t>::max();  // where states are to lie, if they are
 };
 

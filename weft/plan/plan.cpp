@@ -326,46 +326,4 @@ bool countable(const TrainConfig& c) { return bytes_at_least(c) <= 1e15 && most_
 
 std::int64_t overhead_of_a_process() { return std::int64_t{128} << 20; }
 
-namespace {
-
-template <class Bytes>
-std::int64_t sum_of_ranks(const Plan& plan, const ParallelConfig& parallel, const std::pair<int, int>& ranks,
-                          const Bytes& bytes) {
-  const ParallelLayout layout = layout_of(parallel);
-  std::int64_t sum = 0;
-  for (int rank = ranks.first; rank <= ranks.second; ++rank) {
-    const auto places = layout.at(rank);
-    const int stage = places[std::size_t(Axis::pp)];
-    const auto kind = std::ranges::find_if(
-        plan.kinds, [&](const KindOfRank& k) { return k.first <= stage && stage <= k.last; });
-    sum += bytes(*kind, places[std::size_t(Axis::ep)]);
-  }
-  return sum;
-}
-
-}  // namespace
-
-std::int64_t bytes_of_ranks(const Plan& plan, const ParallelConfig& parallel, int first, int last) {
-  return sum_of_ranks(plan, parallel, {first, last},
-                      [](const KindOfRank& kind, int) { return kind.memory.total_peak + kind.copied; });
-}
-
-std::int64_t bytes_of_crowded_ranks(const Plan& plan, const ParallelConfig& parallel, int first, int last) {
-  const int places = layout_of(parallel).degree(Axis::ep);
-  std::int64_t most = 0;
-  for (int crowded = 0; crowded < places; ++crowded) {
-    const auto bytes = [&](const KindOfRank& kind, int place) {
-      const bool here = kind.crowded > 0 && place == crowded;
-      return (here ? kind.crowded : kind.memory.total_peak) + kind.copied;
-    };
-    most = std::max(most, sum_of_ranks(plan, parallel, {first, last}, bytes));
-  }
-  return most;
-}
-
-std::int64_t on_disk_of_ranks(const Plan& plan, const ParallelConfig& parallel, int first, int last) {
-  return sum_of_ranks(plan, parallel, {first, last},
-                      [](const KindOfRank& kind, int) { return kind.on_disk; });
-}
-
 }  // namespace weft

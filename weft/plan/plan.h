@@ -54,11 +54,5 @@ bool countable(const TrainConfig& config);
 
 /// What a rank holds besides tensors: the program, its threads, what libraries keep.
 std::int64_t overhead_of_a_process();
-/// All tensors, and copies of them for saves, of the ranks from `first` to `last`, in the order of numbers.
-std::int64_t bytes_of_ranks(const Plan& plan, const ParallelConfig& parallel, int first, int last);
-/// What they put in files.
-std::int64_t on_disk_of_ranks(const Plan& plan, const ParallelConfig& parallel, int first, int last);
-/// The same where routers send all that they can to the ranks that hold the same experts, whichever they are.
-std::int64_t bytes_of_crowded_ranks(const Plan& plan, const ParallelConfig& parallel, int first, int last);
 
 }  // namespace weft

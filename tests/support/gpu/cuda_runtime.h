@@ -8,6 +8,8 @@ enum cudaError_t {
   cudaSuccess = 0,
   cudaErrorInvalidValue = 1,
   cudaErrorMemoryAllocation = 2,
+  cudaErrorInsufficientDriver = 35,
+  cudaErrorNoDevice = 100,
   cudaErrorInvalidDevice = 101,
   cudaErrorNotReady = 600,
   cudaErrorStreamCaptureInvalidated = 901
@@ -38,6 +40,9 @@ inline constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2;
 extern "C" {
 cudaError_t cudaGetDeviceCount(int* count);
 cudaError_t cudaSetDevice(int device);
+cudaError_t cudaDriverGetVersion(int* version);
+cudaError_t cudaRuntimeGetVersion(int* version);
+cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* all);
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int device);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);

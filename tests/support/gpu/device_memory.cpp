@@ -11,10 +11,25 @@ using emulated::Touch;
 extern "C" {
 
 cudaError_t cudaGetDeviceCount(int* count) {
-  *count = 1;
+  *count = runtime().cards.count;
+  return *count > 0 ? cudaSuccess : cudaErrorNoDevice;
+}
+cudaError_t cudaSetDevice(int device) {
+  return device >= 0 && device < runtime().cards.count ? cudaSuccess : cudaErrorInvalidDevice;
+}
+cudaError_t cudaDriverGetVersion(int* version) {
+  *version = 13000;
   return cudaSuccess;
 }
-cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : cudaErrorInvalidDevice; }
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  *version = 13000;
+  return cudaSuccess;
+}
+cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* all) {
+  *free = runtime().cards.free;
+  *all = emulated::Cards().free;
+  return cudaSuccess;
+}
 cudaError_t cudaGetLastError() { return cudaSuccess; }
 // As few units as make a grid of two blocks run twice.
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int) {

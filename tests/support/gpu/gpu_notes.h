@@ -10,6 +10,9 @@
 
 namespace gpu {
 
+/// Whether this is a GPU.
+inline constexpr bool real = false;
+
 /// Bytes that the library of products may use, all of which the watcher looks at.
 inline constexpr std::int64_t product_workspace = 4096;
 

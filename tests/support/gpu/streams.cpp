@@ -135,6 +135,7 @@ void set_pace(unsigned pace) {
 }
 
 void set_patience(double seconds) { runtime().patience = seconds; }
+void set_cards(const Cards& cards) { runtime().cards = cards; }
 
 void enqueue(void* stream, std::function<void()> act, std::function<bool()> ready) {
   const auto lock = hold();

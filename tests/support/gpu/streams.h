@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/support/gpu/emulated.h"
+#include "tests/support/gpu/runtime.h"
 
 namespace emulated {
 
@@ -68,6 +69,7 @@ struct Runtime {
   std::condition_variable_any news;
   unsigned pace = 0;
   double patience = 2;
+  Cards cards;
   std::mt19937 random;
 };
 Runtime& runtime();

@@ -13,12 +13,13 @@ constexpr int tries = 5;
 
 /// The shortest of several runs, after one that nobody counts.
 template <class Act>
-double seconds(const Act& act) {
+double seconds(Device& device, const Act& act) {
   using Clock = std::chrono::steady_clock;
   double best = 0;
   for (int i = 0; i <= tries; ++i) {
     const auto start = Clock::now();
     act();
+    device.synchronize();
     const double took = std::chrono::duration<double>(Clock::now() - start).count();
     if (i == 1 || (i > 1 && took < best)) best = took;
   }
@@ -41,12 +42,12 @@ Limits measure_limits(Device& device, Dtype dtype, const LimitSizes& sizes) {
     const Tensor a = zeros(device, {side, side}, dtype);
     const Tensor w = zeros(device, {side, side}, dtype);
     const Tensor out = zeros(device, {side, side}, dtype);
-    found.product_flops =
-        2.0 * double(side) * double(side) * double(side) / seconds([&] { kernels.matmul(out, a, w, {}); });
+    found.product_flops = 2.0 * double(side) * double(side) * double(side) /
+                          seconds(device, [&] { kernels.matmul(out, a, w, {}); });
   }
   const Tensor from = zeros(device, {block / size_of(dtype)}, dtype);
   const Tensor to = zeros(device, {block / size_of(dtype)}, dtype);
-  found.copy_bytes = 2.0 * double(block) / seconds([&] { kernels.copy(to, from); });
+  found.copy_bytes = 2.0 * double(block) / seconds(device, [&] { kernels.copy(to, from); });
   return found;
 }
 

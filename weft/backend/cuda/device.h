@@ -11,16 +11,11 @@
 #include "weft/backend/cuda/faults.h"
 #include "weft/backend/cuda/runtime.h"
 #include "weft/backend/cuda/staging.h"
+#include "weft/backend/gpus.h"
 #include "weft/backend/pool.h"
 #include "weft/tensor/kernels.h"
 
 namespace weft {
-
-struct CudaOptions {
-  int device = 0;                 // which GPU of the machine
-  bool exact = false;             // refused: there are no products of fixed order
-  std::int64_t memory_limit = 0;  // bytes, 0: none but the GPU's
-};
 
 class CudaDevice : public Device {
  public:

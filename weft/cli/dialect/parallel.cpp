@@ -17,6 +17,17 @@ Row f32_or_bf16(std::string_view flag, std::string_view path, std::string_view o
       {{.word = "fp32"}, {.word = "bf16", .path = path, .value = "true"}, {.word = "", .refusal = other}});
 }
 
+Row where_to_compute() {
+  Row row =
+      parsed("device", Arity::one, "run.device", computes_on,
+             "where to compute: on processors, or on the GPUs of a machine, which its ranks take in turn "
+             "(cuda) or of which all take one (cuda:0, cuda:1, and so on)");
+  row.effects.clear();
+  for (const std::string_view word : {"cpu", "cpu:fast", "cpu:onednn", "cpu:reference", "cuda", "cuda:0"})
+    row.effects.push_back({.word = word, .path = "run.device"});
+  return row;
+}
+
 }  // namespace
 
 Group parallel() {
@@ -72,20 +83,14 @@ Group parallel() {
                 {.word = "optim_grads", .path = "parallel.zero", .value = "2"},
                 {.word = "optim_grads_params", .path = "parallel.zero", .value = "3"}}),
           value("ranks", "run.ranks"),
-          pick("device", Arity::one,
-               {{.word = "cpu", .path = "run.device"},
-                {.word = "cpu:fast", .path = "run.device"},
-                {.word = "cpu:onednn", .path = "run.device"},
-                {.word = "cpu:reference", .path = "run.device"},
-                {.word = "meta", .refusal = "training on a device that only counts; --dry-run counts"},
-                {.word = "cuda", .refusal = "computing on a GPU"}}),
+          where_to_compute(),
           value("threads", "run.threads"),
           value("sample-prompt", "run.sample_prompt"),
           value("sample-tokens", "run.sample_tokens"),
           no_effect("distributed-timeout-minutes", Arity::one,
                     "a rank that fails frees the others at once; none waits for a timeout"),
           no_effect("distributed-backend", Arity::one,
-                    "ranks speak through the threads, MPI or NCCL that started them"),
+                    "ranks speak through threads, TCP or MPI, whichever started them"),
           no_effect("no-pipeline-parallel", Arity::none,
                     "one stage is the same program with a schedule of one stage"),
           no_effect("DDP-impl", Arity::one, "there is one implementation"),

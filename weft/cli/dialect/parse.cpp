@@ -4,6 +4,7 @@
 #include <cctype>
 #include <functional>
 
+#include "weft/backend/open.h"
 #include "weft/base/error.h"
 #include "weft/base/format.h"
 #include "weft/cli/dialect/rows.h"
@@ -220,6 +221,17 @@ void batch_steps(Fields& fields, std::span<const std::string> words, Origin who)
 }
 
 // One word is for all layers.
+void computes_on(Fields& fields, std::span<const std::string> words, Origin who) {
+  constexpr std::array processors{"cpu", "cpu:fast", "cpu:onednn", "cpu:reference"};
+  const std::string& word = words.front();
+  if (word == "meta")
+    fail(Kind::usage, "meta only counts, and nothing can be trained on it; --dry-run counts");
+  if (std::find(processors.begin(), processors.end(), word) == processors.end() && !names_gpu(word))
+    fail(Kind::usage, "'", word, "' is not one of ", join(Words(processors.begin(), processors.end()), ", "),
+         ", cuda or cuda:N");
+  set(fields, "run.device", {word}, who);
+}
+
 void context_forms(Fields& fields, std::span<const std::string> words, Origin who) {
   struct Known {
     std::string_view theirs, ours;

@@ -89,6 +89,7 @@ void expert_interval(Fields&, std::span<const std::string>, Origin);
 void all_tokens(Fields&, std::span<const std::string>, Origin);
 void expert_layers(Fields&, std::span<const std::string>, Origin);
 void batch_steps(Fields&, std::span<const std::string>, Origin);
+void computes_on(Fields&, std::span<const std::string>, Origin);
 void context_forms(Fields&, std::span<const std::string>, Origin);
 void megatron_fsdp(Fields&, std::span<const std::string>, Origin);
 void distributed_optimizer(Fields&, std::span<const std::string>, Origin);

@@ -7,6 +7,9 @@
 
 namespace gpu {
 
+/// Whether this is a GPU.
+inline constexpr bool real = true;
+
 /// Bytes that the library of products may use, all of which the watcher looks at.
 inline constexpr std::int64_t product_workspace = std::int64_t(32) << 20;
 

@@ -1,0 +1,115 @@
+// Runs on a GPU in a program that has no kernels for one: what is planned, and what is refused at the door.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tests/cli/told.h"
+#include "tests/support/refused.h"
+#include "weft/cli/gpu_run.h"
+
+using namespace weft;
+using namespace weft::cli;
+using testing::HasSubstr;
+
+namespace {
+
+Told told(std::vector<std::string_view> more, std::string_view verb = "train") {
+  std::vector<std::string_view> words{verb};
+  if (verb == "bench") words.push_back("train");
+  for (const std::string_view word : {"gpt",
+                                      "--num-layers",
+                                      "2",
+                                      "--hidden-size",
+                                      "64",
+                                      "--num-attention-heads",
+                                      "4",
+                                      "--seq-length",
+                                      "32",
+                                      "--max-position-embeddings",
+                                      "32",
+                                      "--micro-batch-size",
+                                      "2",
+                                      "--lr",
+                                      "1e-3",
+                                      "--train-iters",
+                                      "2",
+                                      "--mock-data",
+                                      "--vocab-size",
+                                      "61",
+                                      "--device",
+                                      "cuda"})
+    words.push_back(word);
+  words.insert(words.end(), more.begin(), more.end());
+  return run_and_hear(words);
+}
+
+std::string carried(ModelConfig m, std::string_view device = "cuda:1") {
+  return refused([&] { must_carry(device, m); });
+}
+
+}  // namespace
+
+TEST(WithoutGpuKernels, a_run_on_one_is_planned_and_not_begun) {
+  const Told plan = told({"--dry-run"});
+  EXPECT_EQ(plan.status, 0) << plan.err;
+  EXPECT_THAT(plan.out, HasSubstr("  no GPU is here to compare with: device cuda\n"));
+  const std::string none =
+      "--device cuda: this build has no CUDA, and docs/gpu.md says how one is made that has; use cpu\n";
+  for (const std::string_view verb : {"train", "selftest", "bench"}) {
+    const Told t = told({}, verb);
+    EXPECT_EQ(t.status, 2) << verb;
+    EXPECT_THAT(t.err, HasSubstr(none)) << verb;
+  }
+}
+
+TEST(GpuDoor, names_the_flag_of_what_a_gpu_cannot_do) {
+  EXPECT_EQ(
+      told({"--dry-run", "--exact"}).err,
+      "--exact wants products whose sums have a fixed order, and a GPU's have none; take --device cpu\n");
+  EXPECT_EQ(told({"--dry-run", "--num-experts", "4", "--moe-router-dtype", "fp64"}).err,
+            "--moe-router-dtype fp64: a GPU has no doubles here; take --device cpu\n");
+  EXPECT_EQ(
+      told({"--dry-run", "--optimizer-cpu-offload", "--offload-directory", "spill"}).err,
+      "--optimizer-cpu-offload: states of a GPU's weights stay in its memory; leave it out, or take --device "
+      "cpu\n");
+  EXPECT_EQ(told({"--dry-run", "--kv-channels", "288"}).err,
+            "--kv-channels 288: attention takes heads of 256 at most on a GPU; take --device cpu\n");
+  EXPECT_EQ(told({"--dry-run", "--hidden-size", "8448"}).err,
+            "--hidden-size 8448: a norm reads rows of 8192 at most on a GPU; take --device cpu\n");
+}
+
+TEST(GpuDoor, knows_the_widths_of_latents_and_of_heads_that_are_normalized_together) {
+  ModelConfig m;
+  m.latent.on = true;
+  m.latent.rank = 8193;
+  EXPECT_EQ(carried(m),
+            "{model.latent.rank} 8193: a norm reads rows of 8192 at most on a GPU; take "
+            "{run.device=cpu}");
+  m.latent = {.on = true, .query_rank = 9000};
+  EXPECT_THAT(carried(m), HasSubstr("{model.latent.query_rank} 9000: "));
+  m.latent = {.on = true, .plain_channels = 200, .turned_channels = 64};
+  EXPECT_THAT(carried(m),
+              HasSubstr("{model.latent.plain_channels} + {model.latent.turned_channels} = 264: "));
+  m.latent = {.on = true, .value_channels = 257};
+  EXPECT_THAT(carried(m), HasSubstr("{model.latent.value_channels} 257: "));
+  m.latent = {};
+  m.heads = 65;
+  m.channels = 128;
+  m.qk_norm_whole = true;
+  EXPECT_EQ(carried(m),
+            "{model.qk_norm_whole} with 65 heads of 128: a norm reads rows of 8192 at most on a GPU; "
+            "take {run.device=cpu}");
+  EXPECT_EQ(carried(m, "cpu"), "");
+  m.heads = 64;
+  EXPECT_EQ(carried(m), "");
+}
+
+TEST(GpuDoor, takes_devices_by_name_alone) {
+  EXPECT_EQ(told({"--device", "gpu"}).err,
+            "--device: 'gpu' is not one of cpu, cpu:fast, cpu:onednn, cpu:reference, cuda or cuda:N\n");
+  EXPECT_EQ(told({"--device", "cuda:x"}).err,
+            "--device: device cuda:x: expected cuda or cuda:N, N a number from 0 on\n");
+  EXPECT_EQ(told({"--device", "meta"}).err,
+            "--device: meta only counts, and nothing can be trained on it; --dry-run counts\n");
+}

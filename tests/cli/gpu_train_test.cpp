@@ -1,0 +1,98 @@
+// weft train on the emulated GPU: losses are the processor's, and checkpoints move from one to the other.
+#include "tests/cli/gpu_trained.h"
+
+using namespace weft;
+using namespace weft::cli;
+using support::TemporaryDirectory;
+
+namespace {
+
+/// Losses are near 4: this is forty steps of f32 for them, over three steps whose sums have another order.
+constexpr double rounding = 2e-5;
+/// Every product and every activation is rounded to eight bits, at other places in other kernels: layouts
+/// part by up to 5.5e-3 on the processor alone (tests/equal/run.h).
+constexpr double rounding_of_bf16 = 1e-2;
+
+void expect_the_processors(const Words& words, const Words& more, double within = rounding) {
+  const Training expected = trained(words, more, "cpu"), run = trained(words, more, "cuda");
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(parted(run, expected, within), "");
+  EXPECT_EQ(run.losses.size(), 3U);
+  EXPECT_EQ(found(), "");
+}
+
+}  // namespace
+
+TEST(GpuTraining, gives_the_processors_losses_in_f32_and_in_bf16) {
+  expect_the_processors(tiny_words(), {});
+  expect_the_processors(tiny_words(), {"--bf16"}, rounding_of_bf16);
+}
+
+// Attention by tiles: heads of 64 in half precision, keys that heads share, turned and normalized.
+TEST(GpuTraining, gives_them_where_attention_runs_by_tiles) {
+  const Words llama{"--bf16",
+                    "--kv-channels",
+                    "64",
+                    "--group-query-attention",
+                    "--num-query-groups",
+                    "1",
+                    "--swiglu",
+                    "--disable-bias-linear",
+                    "--normalization",
+                    "RMSNorm",
+                    "--qk-layernorm",
+                    "--position-embedding-type",
+                    "rope",
+                    "--untie-embeddings-and-output-weights"};
+  expect_the_processors(tiny_words(), llama, rounding_of_bf16);
+}
+
+TEST(GpuTraining, gives_them_for_experts_for_a_bert_and_for_a_t5) {
+  expect_the_processors(tiny_words(), {"--num-experts", "4", "--moe-router-topk", "2", "--moe-aux-loss-coeff",
+                                       "0.01", "--disable-bias-linear"});
+  expect_the_processors(tiny_words("bert"), {});
+  expect_the_processors(tiny_words("t5"), {"--decoder-seq-length", "8"});
+}
+
+// Ranks are threads, which speak through the host: each would read memory of its own device alone.
+TEST(GpuTraining, gives_them_on_two_ranks_of_every_kind) {
+  for (const Words& layout : {Words{"--tensor-model-parallel-size", "2", "--sequence-parallel"},
+                              {"--pipeline-model-parallel-size", "2"},
+                              {"--use-distributed-optimizer", "--micro-batch-size", "1"}}) {
+    SCOPED_TRACE(layout.front());
+    Words more = layout;
+    more.insert(more.end(), {"--ranks", "2"});
+    expect_the_processors(tiny_words(), more);
+  }
+}
+
+TEST(GpuTraining, goes_on_from_its_own_checkpoint_bit_for_bit) {
+  const TemporaryDirectory folder;
+  const Words saves{"--save", (folder / "ck").string(), "--save-interval", "2"};
+  Words stops = saves, goes_on = saves;
+  stops.insert(stops.end(), {"--exit-interval", "2"});
+  goes_on.insert(goes_on.end(), {"--load", (folder / "ck").string()});
+  const Training whole = trained(tiny_words(), {}, "cuda");
+  const Training first = trained(tiny_words(), stops, "cuda"),
+                 second = trained(tiny_words(), goes_on, "cuda");
+  ASSERT_EQ(first.losses.size(), 2U) << first.err;
+  ASSERT_EQ(second.losses.size(), 1U) << second.err;
+  EXPECT_EQ(first.losses.at(2), whole.losses.at(2));
+  EXPECT_EQ(second.losses.at(3), whole.losses.at(3));
+  EXPECT_EQ(found(), "");
+}
+
+TEST(GpuTraining, goes_on_from_the_processors_checkpoint_and_the_processor_from_its) {
+  const Training expected = trained(tiny_words(), {}, "cpu");
+  for (const auto& [from, to] : {std::pair("cpu", "cuda:0"), std::pair("cuda", "cpu")}) {
+    const TemporaryDirectory folder;
+    const std::string at = (folder / "ck").string();
+    const Training first = trained(
+        tiny_words(), {"--save", at, "--save-interval", "2", "--exit-interval", "2", "--async-save"}, from);
+    ASSERT_EQ(first.losses.size(), 2U) << first.err;
+    Training second = trained(tiny_words(), {"--load", at}, to);
+    second.losses.insert(first.losses.begin(), first.losses.end());
+    EXPECT_EQ(parted(second, expected, rounding), "") << from;
+  }
+  EXPECT_EQ(found(), "");
+}

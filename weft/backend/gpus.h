@@ -1,0 +1,44 @@
+// The GPUs that this build can use: CUDA's where nvcc compiled the kernels, an emulated one in tests, else
+// none. One of three libraries defines these functions, and the build says which.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weft/tensor/device.h"
+
+namespace weft {
+
+/// What a GPU's kernels take at most: elements of a row that a norm reads, and channels of a head.
+inline constexpr std::int64_t widest_gpu_row = 8192, widest_gpu_head = 256;
+
+struct CudaOptions {
+  int device = 0;                 // which GPU of the machine
+  bool exact = false;             // refused: there are no products of fixed order
+  std::int64_t memory_limit = 0;  // bytes, 0: none but the GPU's
+};
+
+struct GpuHere {
+  int major = 0, minor = 0;  // compute capability
+  int units = 0;             // multiprocessors
+};
+
+struct GpusHere {
+  std::string built_with;  // "CUDA 13.0", "an emulated GPU"; empty: this build knows no GPUs
+  std::string missing;     // why there is none; empty where there is one
+  std::vector<GpuHere> all;
+
+  int count() const { return int(all.size()); }
+};
+
+/// What there is, without taking anything of it. Fails never.
+GpusHere gpus_here();
+/// Bytes of one that nobody has. Who asks takes a little of it for as long as the process lives.
+std::int64_t free_on_gpu(int device);
+
+/// Fails with Kind::usage where there is no such GPU, or no GPUs in this build.
+std::unique_ptr<Device> open_cuda(const CudaOptions& options);
+
+}  // namespace weft

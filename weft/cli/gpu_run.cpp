@@ -1,0 +1,101 @@
+// Limits of the GPU's kernels as settings, and GPUs as places for ranks.
+#include "weft/cli/gpu_run.h"
+
+#include <algorithm>
+
+#include "weft/backend/gpus.h"
+#include "weft/backend/open.h"
+#include "weft/base/error.h"
+#include "weft/cli/dry_run_plan.h"
+
+namespace weft::cli {
+namespace {
+
+void at_most(std::int64_t width, std::int64_t most, std::string_view field, std::string_view what) {
+  if (width > most)
+    fail(Kind::usage, field, " ", width, ": ", what, " of ", most,
+         " at most on a GPU; take {run.device=cpu}");
+}
+
+void widths_of_norms(const ModelConfig& m) {
+  constexpr std::string_view what = "a norm reads rows";
+  at_most(m.hidden, widest_gpu_row, "{model.hidden}", what);
+  if (m.latent.on) {
+    at_most(m.latent.query_rank, widest_gpu_row, "{model.latent.query_rank}", what);
+    at_most(m.latent.rank, widest_gpu_row, "{model.latent.rank}", what);
+  }
+  if (m.qk_norm_whole && m.heads * m.channels > widest_gpu_row)
+    fail(Kind::usage, "{model.qk_norm_whole} with ", m.heads, " heads of ", m.channels, ": ", what, " of ",
+         widest_gpu_row, " at most on a GPU; take {run.device=cpu}");
+}
+
+void widths_of_heads(const ModelConfig& m) {
+  constexpr std::string_view what = "attention takes heads";
+  if (!m.latent.on) return at_most(m.channels, widest_gpu_head, "{model.channels}", what);
+  at_most(m.latent.plain_channels + m.latent.turned_channels, widest_gpu_head,
+          "{model.latent.plain_channels} + {model.latent.turned_channels} =", what);
+  at_most(m.latent.value_channels, widest_gpu_head, "{model.latent.value_channels}", what);
+}
+
+/// Of the GPUs that ranks of this process compute on, each with those of the machine that share it.
+std::vector<Room> rooms_of_gpus(const TrainConfig& c, const RanksHere& all, const Launched& launched) {
+  const std::string& device = c.run.device;
+  const int count = gpus_here().count(), every = device == "cuda" ? count : 1;
+  std::vector<Room> rooms;
+  for (int place = 0; place < std::min(all.count(), every); ++place) {
+    const int gpu = gpu_of_rank(device, place, count);
+    const bool ours = !launched.processes() || every == 1 || launched.local_rank % every == place;
+    if (!ours || gpu >= count) continue;
+    Room room{.ranks = all, .free = {.bytes = free_on_gpu(gpu), .by = "cuda:" + std::to_string(gpu)}};
+    room.ranks.first = all.first + place;
+    room.ranks.every = every;
+    room.ranks.gpu = room.free.by;
+    rooms.push_back(std::move(room));
+  }
+  return rooms;
+}
+
+}  // namespace
+
+void must_carry(std::string_view device, const ModelConfig& m) {
+  if (!names_gpu(device)) return;
+  if (m.exact)
+    fail(Kind::usage,
+         "{model.exact} wants products whose sums have a fixed order, and a GPU's have none; take "
+         "{run.device=cpu}");
+  if (m.experts.count > 0 && m.experts.router.precision == RouterPrecision::f64)
+    fail(Kind::usage,
+         "{model.experts.router.precision=f64}: a GPU has no doubles here; take {run.device=cpu}");
+  widths_of_norms(m);
+  widths_of_heads(m);
+}
+
+void must_carry(const TrainConfig& c) {
+  if (names_gpu(c.run.device) && c.optimizer.offload.on)
+    fail(Kind::usage,
+         "{optimizer.offload.on}: states of a GPU's weights stay in its memory; leave it out, or take "
+         "{run.device=cpu}");
+  must_carry(c.run.device, c.model);
+}
+
+void must_read(std::string_view device, ModelConfig m) {
+  m.exact = false;
+  must_carry(device, m);
+  must_be_here(device);
+}
+
+void must_be_here(std::string_view device) {
+  if (!names_gpu(device)) return;
+  const GpusHere here = gpus_here();
+  if (!here.missing.empty()) fail(Kind::usage, "{run.device} ", device, ": ", here.missing, "; use cpu");
+  if (gpu_of_rank(device, 0, here.count()) >= here.count())
+    fail(Kind::usage, "{run.device} ", device, ": this machine has ", here.count(), " of them");
+}
+
+std::vector<Room> rooms_here(const TrainConfig& config, const Launched& launched) {
+  const RanksHere all = ranks_here(config.parallel, launched);
+  if (names_gpu(config.run.device)) return rooms_of_gpus(config, all, launched);
+  return {{.ranks = all, .free = free_here(config)}};
+}
+
+}  // namespace weft::cli

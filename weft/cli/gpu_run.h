@@ -1,0 +1,31 @@
+// Runs on a GPU: what it cannot do, asked at the door, and whose memory ranks share.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "weft/cli/environment.h"
+#include "weft/model/config.h"
+#include "weft/plan/fit.h"
+#include "weft/train/config.h"
+
+namespace weft::cli {
+
+/// Fails with Kind::usage, by the setting's name, where the device is a GPU and cannot compute the model.
+void must_carry(std::string_view device, const ModelConfig& model);
+/// And cannot do what else a training asks.
+void must_carry(const TrainConfig& config);
+/// The same of a model that is only read, whose training may have been exact.
+void must_read(std::string_view device, ModelConfig model);
+/// The same where it is a GPU and none is here, or the program has no kernels for one.
+void must_be_here(std::string_view device);
+
+/// Ranks that share a memory, and what is left of that.
+struct Room {
+  RanksHere ranks;
+  FreeMemory free;
+};
+/// The machine's, or that of each GPU on which ranks of this process compute: none where there is no GPU.
+std::vector<Room> rooms_here(const TrainConfig& config, const Launched& launched);
+
+}  // namespace weft::cli
