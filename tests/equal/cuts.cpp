@@ -46,6 +46,13 @@ Rounding rounding_of(const ModelConfig& config, const Cut& cut) {
   return out;
 }
 
+namespace {
+
+/// Of numbers that may look alike.
+std::string apart(double a, double b) { return text(" are ", a, " and ", b, ", ", a - b, " apart"); }
+
+}  // namespace
+
 std::string difference(const Curve& a, const Curve& b, const Rounding& rounding) {
   // Where a step was skipped its norm is no number, for both.
   const auto far = [&](double x, double y, double bound) {
@@ -57,13 +64,13 @@ std::string difference(const Curve& a, const Curve& b, const Rounding& rounding)
   const std::size_t of_a_step = a.norms.empty() ? 1 : a.losses.size() / a.norms.size();
   for (std::size_t i = 0; i < a.losses.size(); ++i)
     if (far(a.losses[i], b.losses[i], rounding.loss))
-      return text("losses of step ", i / of_a_step + 1, " are ", a.losses[i], " and ", b.losses[i]);
+      return text("losses of step ", i / of_a_step + 1, apart(a.losses[i], b.losses[i]));
   for (std::size_t i = 0; i < a.norms.size(); ++i)
     if (far(a.norms[i], b.norms[i], rounding.norm * b.norms[i]))
-      return text("gradient norms of step ", i + 1, " are ", a.norms[i], " and ", b.norms[i]);
+      return text("gradient norms of step ", i + 1, apart(a.norms[i], b.norms[i]));
   for (std::size_t i = 0; i < a.evaluations.size(); ++i)
     if (far(a.evaluations[i], b.evaluations.at(i), rounding.loss))
-      return text("evaluations are ", a.evaluations[i], " and ", b.evaluations[i]);
+      return text("evaluations", apart(a.evaluations[i], b.evaluations[i]));
   return a.copies_agree && b.copies_agree ? "" : "copies of a tied weight or a shared key differ";
 }
 

@@ -10,6 +10,7 @@
 #include "weft/comm/threads.h"
 #include "weft/mesh/mesh.h"
 #include "weft/train/replica.h"
+#include "weft/train/settings.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -55,7 +56,9 @@ void note(Outcome& outcome, const StepReport& report, const GradReduction& reduc
 }
 
 ReplicaConfig replica_of(const ModelConfig& config, const How& how) {
-  ReplicaConfig out{.model = config, .seed = 7};
+  TrainConfig out;
+  out.model = config;
+  out.run.seed = 7;
   out.parallel = {.sequence = how.sequence,
                   .zero = how.zero,
                   .overlap_reduce = how.when == ReduceWhen::when_a_bucket_is_full,
@@ -63,7 +66,7 @@ ReplicaConfig replica_of(const ModelConfig& config, const How& how) {
                   .bucket_elements = how.bucket};
   out.scaling.constant = 1;  // f16 as the others
   if (how.sgd) out.optimizer.kind = OptimizerKind::sgd;
-  return out;
+  return replica_config(out);
 }
 
 void run_rank(const ModelConfig& config, const How& how, const ProcessMesh& mesh, Outcome& outcome,

@@ -13,6 +13,7 @@
 #include "weft/comm/threads.h"
 #include "weft/mesh/mesh.h"
 #include "weft/train/replica.h"
+#include "weft/train/settings.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -73,6 +74,18 @@ ModelConfig model_of(const ZeroRun& asked) {
   return config;
 }
 
+TrainConfig settings_of(const ZeroRun& asked) {
+  TrainConfig out;
+  out.model = model_of(asked);
+  out.parallel = {.dp = asked.ranks, .zero = asked.zero};
+  out.parallel.shard_groups = asked.groups;
+  out.parallel.near_ranks = asked.near;
+  out.parallel.reduce_once = asked.once;
+  out.scaling.sum_in_bf16 = asked.sum_in_bf16;
+  out.run.seed = 7;
+  return out;
+}
+
 RankMeasures rank_of(const ZeroRun& asked, Communicator& world) {
   const ModelConfig config = model_of(asked);
   RankMeasures seen;
@@ -81,13 +94,7 @@ RankMeasures rank_of(const ZeroRun& asked, Communicator& world) {
   counts.charge_here(seen.leaves);
   const ProcessMesh mesh(ParallelLayout({.dp = asked.ranks}), counts);
   const auto device = open_device("cpu", {.threads = 1});
-  ReplicaConfig replica_config{.model = config, .seed = 7};
-  replica_config.parallel = {.dp = asked.ranks, .zero = asked.zero};
-  replica_config.parallel.shard_groups = asked.groups;
-  replica_config.parallel.near_ranks = asked.near;
-  replica_config.parallel.reduce_once = asked.once;
-  replica_config.scaling.sum_in_bf16 = asked.sum_in_bf16;
-  Replica replica(replica_config, {*device, mesh});
+  Replica replica(replica_config(settings_of(asked)), {*device, mesh});
   for (int step = 1; step <= 2; ++step) {
     std::vector<Batch> batches;
     for (std::int64_t i = 0; i < asked.microbatches; ++i)

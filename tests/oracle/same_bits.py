@@ -63,7 +63,10 @@ def digest(weft, layout):
             step = json.loads(line)
             numbers.append({key: value for key, value in step.items() if "loss" in key or key in ("iteration", "grad_norm", "learning_rate")})
         tensors = hashlib.sha256()
-        for path in sorted(saved.glob("step_*/rank_*.safetensors")):
+        files = sorted(saved.glob("step_*/rank_*.safetensors"))
+        if not files:
+            sys.exit(f"same_bits.py: {layout}: no tensors in {saved}")
+        for path in files:
             tensors.update(path.name.encode() + path.read_bytes())
         return {"numbers": numbers, "tensors": tensors.hexdigest()}
 

@@ -224,7 +224,8 @@ Counted count(const TrainConfig& c, int stage, const Colors& colors, const Count
       batches = {};
       batches = Batches(c, rows, replica).made(all, some);
       if (sums.empty())
-        sums = further_sums(replica, c.model.exact ? waiting_sums(all) - waiting_sums(some) : 0);
+        sums = further_sums(
+            replica, sums_of(c.model).tree_of_sequences() ? waiting_sums(all) - waiting_sums(some) : 0);
       train(replica, c, batches.some);
     }
   }

@@ -183,7 +183,7 @@ ExpertCircles Replica::expert_circles() const {
   if (!layout.has(View::experts)) return {};
   const int etp = layout.degree(Axis::etp), ep = layout.degree(Axis::ep);
   Communicator& sequences = mesh_.along({Axis::tp, Axis::cp});
-  const bool wider = config_.model.exact && sequences.size() > etp * ep;
+  const bool wider = sums_of(config_.model).whole_sequences() && sequences.size() > etp * ep;
   return {.ranks = {.circle = wider ? &sequences : &mesh_.along({Axis::etp, Axis::ep}),
                     .etp = etp,
                     .ep = ep,

@@ -7,8 +7,7 @@
 
 namespace weft {
 
-/// Rows are read into the heap's doubles, so no device memory is used. Attention::block is not
-/// obeyed: a whole row is summed at once.
+/// Rows are read into the heap's doubles, so no device memory is used, and a whole row is summed at once.
 class ReferenceKernels : public Kernels {
  public:
   const char* name() const override { return "reference"; }
