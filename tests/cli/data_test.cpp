@@ -65,6 +65,9 @@ TEST(DataVerb, says_what_it_does_not_know) {
               HasSubstr("data: --of all: expected train, valid or test"));
   EXPECT_THAT(told({"data", "sample", "--count", "x"}).err,
               HasSubstr("data: --count x is not a whole number"));
+  EXPECT_THAT(told({"data", "sample", "--count", "0"}).err, HasSubstr("data: --count 0 is not at least 1"));
+  EXPECT_THAT(told({"data", "sample", "--index", "1", "--count", "1000000000000000000"}).err,
+              HasSubstr("data: --index 1 and --count 1000000000000000000: there are "));
   EXPECT_THAT(told({"data", "sample", "bart"}).err,
               HasSubstr("model: no family is called bart, weft has gpt, bert"));
   EXPECT_THAT(told({"data", "sample", "--index", "99999999"}).err,

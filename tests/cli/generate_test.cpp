@@ -160,7 +160,7 @@ TEST(Generate, says_what_is_missing_or_contradicts_itself) {
   EXPECT_EQ(refused_by(with({"--prompt", "3", "--tokens", "0"})),
             "generate: --tokens 0, expected 1 or more\n");
   EXPECT_EQ(refused_by(with({"--prompt", "3", "--top-p", "2"})),
-            "generate: top-p 2 is not between 0 and 1\n");
+            "--top-p: '2' is not a finite number from 0 to 1\n");
   std::ofstream(folder / "empty") << "\n";
   EXPECT_EQ(refused_by(with({"--prompt-file", (folder / "empty").string()})),
             "generate: the prompt is empty\n");

@@ -49,6 +49,8 @@ TEST(Idle, flags_of_experts_wait_for_experts) {
            "--moe-per-layer-logging, --expert-tensor-parallel-size", why},
       Case{"--num-experts 4 --moe-router-bias-update-rate 0.1", "--moe-router-bias-update-rate",
            "only --moe-router-enable-expert-bias moves by it"},
+      Case{"--num-experts 4 --moe-ffn-hidden-size 32 --ffn-hidden-size 128", "--ffn-hidden-size",
+           "every layer has experts, and --moe-ffn-hidden-size says how wide they are"},
       Case{"--num-experts 4 --moe-token-drop-policy position", "--moe-token-drop-policy",
            "only --moe-expert-capacity-factor drops rows"},
       Case{"--num-experts 4 --moe-router-load-balancing-type seq_aux_loss",
@@ -56,6 +58,8 @@ TEST(Idle, flags_of_experts_wait_for_experts) {
       Case{"--num-experts 4 --moe-router-load-balancing-type none --moe-aux-loss-coeff 0.1",
            "--moe-aux-loss-coeff", "only --moe-router-load-balancing-type names losses"},
   });
+  for (const char* reads : {"", " --moe-ffn-hidden-size 32 --moe-layer-freq 2"})
+    EXPECT_EQ(said(text("--num-experts 4 --ffn-hidden-size 128", reads)), "");
   EXPECT_EQ(said("--num-experts 4 --moe-router-load-balancing-type aux_loss --moe-aux-loss-coeff 0.1 "
                  "--moe-layer-freq 2"),
             "");

@@ -52,6 +52,19 @@ class Job : public ::testing::Test {
 
 }  // namespace
 
+TEST_F(Job, takes_amounts_as_kubernetes_writes_them) {
+  const auto render = [](const std::string& option) {
+    return told(job_verb(), {"render", "--name", "x", "--image", "i:1", option, "train", "gpt"});
+  };
+  for (const char* option : {"--cpu=2", "--cpu=0.5", "--cpu=500m", "--memory=64Gi", "--memory=128000000"})
+    EXPECT_EQ(render(option).status, 0) << option;
+  EXPECT_EQ(
+      render("--memory=64GiB").err,
+      "job render: --memory: '64GiB' is no amount above 0 as Kubernetes writes it: 2, 0.5, 500m, 64Gi\n");
+  for (const char* option : {"--cpu=0", "--cpu=-1", "--cpu=1.", "--cpu=.5", "--cpu=1.2.3", "--memory="})
+    EXPECT_EQ(render(option).status, 2) << option;
+}
+
 TEST_F(Job, renders_a_file_for_kubectl) {
   const Told said = told(job_verb(), {"render", "--image", "weft:1", file("job.yaml", two_ranks)});
   EXPECT_EQ(said.status, 0);

@@ -126,7 +126,7 @@ TEST_F(PreprocessVerb, says_what_is_missing_or_wrong) {
   };
   refuses(with({"--broken-lines", "mend"}), "preprocess: --broken-lines mend: expected stop, skip");
   refuses(with({"--input-format", "xml"}), "preprocess: --input-format xml: expected auto, json, text");
-  refuses(with({"--log-interval", "0"}), "preprocess: --log-interval 0: expected at least 1");
+  refuses(with({"--log-interval", "0"}), "--log-interval: '0' is not a whole number from 1 to 2147483647");
   refuses(with({"--split-sentences", "--lang", "german"}),
           "preprocess: --lang german: weft knows sentences of english only; give lists of sentences in the "
           "input");

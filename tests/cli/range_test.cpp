@@ -11,6 +11,7 @@
 #include "tests/support/temporary.h"
 #include "weft/base/error.h"
 #include "weft/base/flags.h"
+#include "weft/base/format.h"
 #include "weft/cli/dialect.h"
 #include "weft/cli/dialect/rows.h"
 
@@ -156,6 +157,29 @@ TEST(Ranges, may_be_used_to_their_ends) {
     ran += t.status != 2;
   }
   EXPECT_GT(ran, 40 / every(5));
+}
+
+// What has no effect here takes any word and says so; what weft cannot do, or another program reads, is
+// refused.
+TEST(Ranges, are_nobodys_where_a_flag_sets_nothing) {
+  int sent = 0;
+  for (const auto& group : dialect::table())
+    for (const Row& row : group.rows) {
+      if (row.treatment == Treatment::honored || row.arity == Arity::none) continue;
+      for (const std::string_view value : odd_words) {
+        const std::string words = text("--", row.flag, "=", value);
+        std::string said;
+        try {
+          said = join(read_command(std::vector<std::string_view>{words})->notices, "\n");
+        } catch (const Error& e) {
+          EXPECT_EQ(e.kind(), Kind::usage) << words;
+          said = e.what();
+        }
+        EXPECT_THAT(said, HasSubstr(text("--", row.flag))) << words;
+        ++sent;
+      }
+    }
+  EXPECT_GT(sent, 1500);
 }
 
 TEST(Ranges, say_the_flag_what_was_found_and_what_is_legal) {

@@ -87,10 +87,12 @@ TEST(ScheduleVerb, refuses_what_it_cannot_draw) {
     EXPECT_EQ(t.status, 2);
     return t.err;
   };
-  EXPECT_THAT(no({"--forward", "0"}), HasSubstr("schedule: --forward 0 is not at least 1"));
+  EXPECT_THAT(no({"--forward", "0"}), HasSubstr("--forward: '0' is not a whole number from 1 to 1000"));
   EXPECT_THAT(no({"gpipe", "1f1b"}), HasSubstr("schedule: one name, found gpipe and 1f1b"));
   EXPECT_THAT(no({"--ranks", "4096", "--microbatches", "4096"}),
               HasSubstr("schedule: 4096 ranks times 4096 microbatches are more than anybody can look at"));
+  EXPECT_THAT(no({"--ranks", "2000000000"}),
+              HasSubstr("schedule: 2000000000 ranks times 1 microbatches are more than anybody can look at"));
   EXPECT_THAT(no({"zbv"}), HasSubstr("did you mean zb-v"));
 }
 

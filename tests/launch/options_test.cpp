@@ -229,6 +229,28 @@ TEST(Options, three_places_to_meet_at_and_not_two) {
             "usage: launch: --rdzv-endpoint: a port 29400 is named twice");
 }
 
+TEST(Options, refuse_numbers_that_nobody_means_by_name) {
+  const std::set<std::string> mean_something{
+      "--node-rank=0",    "--node-rank=-1",  // the rendezvous gives one
+      "--master-port=0",                     // one that is free
+      "--max-restarts=0", "--shutdown-timeout=0", "--shutdown-timeout=1000000000000000000"};  // for ever
+  int sent = 0;
+  for (const OptionRow& row : option_rows()) {
+    const std::string value(row.value);
+    if (!value.starts_with("SECONDS") && (!value.starts_with("N") || value.starts_with("NAME"))) continue;
+    for (const char* odd : {"0", "-1", "NaN", "inf", "1000000000000000000", "word"}) {
+      const std::string word = "--" + std::string(row.name) + "=" + odd;
+      if (mean_something.contains(word)) {
+        EXPECT_NO_THROW(options({word})) << word;
+        continue;
+      }
+      EXPECT_THAT(refused({word}), testing::HasSubstr("--" + std::string(row.name))) << word;
+      ++sent;
+    }
+  }
+  EXPECT_GT(sent, 50);
+}
+
 // Its own options are what it may name: a setting of training is a field, and spelled by who reads the flags.
 TEST(Options, are_all_that_messages_name) {
   std::set<std::string> known{"take-a-seat"};  // between launchers, and nobody's to write

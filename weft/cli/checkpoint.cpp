@@ -209,7 +209,7 @@ VerbHelp about_checkpoint() {
           .topics = {{"All of them", {{"--json", "", "one JSON object"}}},
                      {"prune",
                       {{"--keep-last", "N", "keep the newest so many; needed"},
-                       {"--keep-every", "N", "and every step that this divides"},
+                       {"--keep-every", "N", "and every step that this divides (0: none of them)"},
                        {"--keep-steps", "N ...", "and these steps"},
                        {"--dry-run", "", "say what would be deleted, and delete nothing"}}},
                      convert_topic()}};

@@ -43,8 +43,8 @@ struct PruneOptions {
 template <class Visitor>
 void describe(Visitor& v, PruneOptions& o) {
   v("keep_last", o.last, "keep the newest so many");
-  v("keep_every", o.every, "and every step that this divides");
-  v("keep_steps", o.steps, "and these steps");
+  v("keep_every", o.every, "and every step that this divides (0: none of them)", legal::count);
+  v("keep_steps", o.steps, "and these steps", legal::count);
   v("dry_run", o.dry_run, "say what would be deleted, and delete nothing");
   v("json", o.json, "one JSON object");
 }

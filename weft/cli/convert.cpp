@@ -56,7 +56,7 @@ void describe(Visitor& v, ConvertOptions& o) {
     "directory or file of the tokenizer to put beside the weights, instead of the model's");
   v("shard_bytes", o.shard_bytes, "hf: files are not larger than this");
   v("device", o.device, "what computes the logits that are compared");
-  v("threads", o.threads, "of the device (0: the processors it may use)");
+  v("threads", o.threads, "of the device (0: the processors it may use)", legal::from_to(0, 1024));
   v("json", o.json, "one JSON object");
 }
 

@@ -27,11 +27,12 @@ struct SampleOptions {
   std::vector<std::string_view> train;
 };
 
-std::int64_t number(std::string_view flag, std::string_view word) {
+std::int64_t number(std::string_view flag, std::string_view word, std::int64_t least) {
   std::int64_t value = 0;
   const auto result = std::from_chars(word.data(), word.data() + word.size(), value);
   if (result.ec != std::errc() || result.ptr != word.data() + word.size())
     fail(Kind::usage, "data: --", flag, ' ', word, " is not a whole number");
+  if (value < least) fail(Kind::usage, "data: --", flag, ' ', word, " is not at least ", least);
   return value;
 }
 
@@ -54,9 +55,9 @@ SampleOptions read_asked(Args args) {
     if (equals == word.size() && i + 1 == args.size()) fail(Kind::usage, "data: --", flag, " needs a value");
     const std::string_view value = equals == word.size() ? args[++i] : word.substr(equals + 1);
     if (flag == "of") asked.split = split_named(value);
-    if (flag == "index") asked.index = number(flag, value);
-    if (flag == "count") asked.count = number(flag, value);
-    if (flag == "step") asked.step = number(flag, value);
+    if (flag == "index") asked.index = number(flag, value, 0);
+    if (flag == "count") asked.count = number(flag, value, 1);
+    if (flag == "step") asked.step = number(flag, value, 1);
   }
   return asked;
 }
@@ -95,6 +96,9 @@ struct Run {
                                  .owners = owners_of(config.model)},
                                 asked.step);
     } else {
+      if (asked.count > 1 && asked.count > set->size() - asked.index)
+        fail(Kind::usage, "data: --index ", asked.index, " and --count ", asked.count, ": there are ",
+             set->size(), " samples");
       for (std::int64_t k = 0; k < asked.count; ++k) samples.push_back(asked.index + k);
     }
   }

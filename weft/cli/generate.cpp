@@ -43,16 +43,19 @@ void describe(Visitor& v, GenerateOptions& o) {
   v("prompt_file", o.prompt_file, "a file with the text; - is standard input");
   v("tokens", o.tokens, "how many tokens at most; the end of a text comes earlier if the model says so");
   v("greedy", o.greedy, "always the likeliest token");
-  v("temperature", o.temperature, "divides the logits: below 1 bolder, above 1 wilder, 0 greedy");
-  v("top_k", o.top_k, "draws among so many of the likeliest tokens (0: all); BERT: prints so many (0: 5)");
-  v("top_p", o.top_p, "draws among the fewest tokens that have this probability together (0: all)");
+  v("temperature", o.temperature, "divides the logits: below 1 bolder, above 1 wilder, 0 greedy",
+    legal::not_negative);
+  v("top_k", o.top_k, "draws among so many of the likeliest tokens (0: all); BERT: prints so many (0: 5)",
+    legal::count);
+  v("top_p", o.top_p, "draws among the fewest tokens that have this probability together (0: all)",
+    legal::fraction);
   v("seed", o.seed, "the same seed draws the same text");
   v("tokenizer", o.tokenizer,
     "instead of the model's own: gpt2:vocab.json,merges.txt, hf:FILE, tiktoken:FILE, spm:FILE, byte, "
     "null:SIZE, or a file or directory");
   v("precision", o.precision, "type of activations and multiplied weights");
   v("device", o.device, "what computes: cpu, cpu:fast, cpu:onednn, cpu:reference, cuda or cuda:N");
-  v("threads", o.threads, "of the device (0: the processors it may use)");
+  v("threads", o.threads, "of the device (0: the processors it may use)", legal::from_to(0, 1024));
   v("echo", o.echo, "prints the prompt before what follows it");
   v("json", o.json, "one JSON object: prompt, text, seconds; BERT: masks, too");
 }

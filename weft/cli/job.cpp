@@ -1,5 +1,6 @@
 // weft job: a cluster's job file, as objects for a cluster without its operator, or run here.
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <filesystem>
 #include <iostream>
@@ -39,6 +40,18 @@ int count_of(std::string_view who, std::string_view word, int least = 1) {
   if (wrong != std::errc{} || stop != word.data() + word.size() || out < least || out > 1 << 16)
     fail(Kind::usage, who, ": '", word, "' is not a whole number from ", least, " to ", 1 << 16);
   return out;
+}
+
+/// What Kubernetes takes for processors and memory: 2, 0.5, 500m, 64Gi.
+std::string quantity(std::string_view who, std::string_view word) {
+  const auto end = std::min(word.find_first_not_of("0123456789."), word.size());
+  constexpr std::array units{"", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
+  const std::string_view number = word.substr(0, end);
+  const bool some = number.find_first_of("123456789") != std::string_view::npos &&
+                    std::ranges::count(number, '.') <= 1 && number.front() != '.' && number.back() != '.';
+  if (!some || std::ranges::find(units, word.substr(end)) == units.end())
+    fail(Kind::usage, who, ": '", word, "' is no amount above 0 as Kubernetes writes it: 2, 0.5, 500m, 64Gi");
+  return std::string(word);
 }
 
 void set_objects(JobOptions& a, std::string_view who, std::string_view word) {
@@ -99,8 +112,8 @@ constexpr std::array flag_rows{
     Row{"nodes", "N|MIN:MAX", "pods (default 1), or how many may work at a time", set_nodes},
     Row{"slots", "N", "ranks a pod (default 1)", [](JobOptions& a, std::string_view who, std::string_view w) { a.slots = count_of(who, w); }},
     Row{"gpus", "N", "nvidia.com/gpu of each pod (default none)", [](JobOptions& a, std::string_view who, std::string_view w) { a.gpus = count_of(who, w); }},
-    Row{"cpu", "N", "processors of each pod, asked for and given", [](JobOptions& a, std::string_view, std::string_view w) { a.cpu = w; }},
-    Row{"memory", "SIZE", "memory of each pod, asked for and given: 64Gi", [](JobOptions& a, std::string_view, std::string_view w) { a.memory = w; }},
+    Row{"cpu", "N", "processors of each pod, asked for and given", [](JobOptions& a, std::string_view who, std::string_view w) { a.cpu = quantity(who, w); }},
+    Row{"memory", "SIZE", "memory of each pod, asked for and given: 64Gi", [](JobOptions& a, std::string_view who, std::string_view w) { a.memory = quantity(who, w); }},
     Row{"env", "NAME=VALUE", "a variable of the pods; may be repeated", add_variable},
     Row{"queue", "NAME", "of Kueue's, for the job to wait in", [](JobOptions& a, std::string_view, std::string_view w) { a.queue = w; }},
     Row{"backoff-limit", "N", "failures that the job survives (default 6, and 3 starts inside the pods)",

@@ -30,20 +30,21 @@ void describe(Visitor& v, PreprocessFlags& f) {
     "a sequence for each sentence, by weft's own rules; lists of sentences are taken as they are");
   v("keep_newlines", f.keep_newlines, "leaves the white space behind a sentence with it");
   v("lang", f.lang, "english is the only language with rules for sentences");
-  v("workers", f.work.workers, "threads that encode");
-  v("partitions", f.work.partitions, "deals lines out to so many parts in turn and joins them");
+  v("workers", f.work.workers, "threads that encode", legal::from_to(1, 1024));
+  v("partitions", f.work.partitions, "deals lines out to so many parts in turn and joins them",
+    legal::degree);
   v("keep_sequential_samples", f.work.keep_sequential_samples,
     "partitions are consecutive: the order of the input");
   v("find_optimal_num_workers", f.find_optimal_num_workers,
     "tries the numbers of --workers-to-check and writes nothing");
-  v("workers_to_check", f.workers_to_check, "numbers of workers to try");
-  v("max_documents", f.max_documents, "documents of each try");
-  v("log_interval", f.log_interval, "documents between two lines of progress in a file");
+  v("workers_to_check", f.workers_to_check, "numbers of workers to try", legal::from_to(1, 1024));
+  v("max_documents", f.max_documents, "documents of each try", legal::size);
+  v("log_interval", f.log_interval, "documents between two lines of progress in a file", legal::size);
   v("merge", f.merge, "joins the data sets of the folder --input");
   v("multimodal", f.multimodal, "merges modes as well");
-  v("cut", f.cut, "cuts the data set --input into so many");
+  v("cut", f.cut, "cuts the data set --input into so many", legal::size);
   v("inspect", f.inspect, "shows a data set");
-  v("documents", f.documents, "how many documents --inspect shows");
+  v("documents", f.documents, "how many documents --inspect shows", legal::count);
   v("json", f.json, "reports one JSON object");
   v("tokenizer", f.tokenizer_name,
     "gpt2:vocab.json,merges.txt, hf:FILE, tiktoken:FILE, spm:FILE, bert:FILE, byte, null:SIZE");
@@ -140,8 +141,6 @@ int encode(const PreprocessFlags& f) {
   if (!tokenizer)
     fail(Kind::usage, "preprocess: no tokenizer; give --tokenizer-type with its files, or --tokenizer");
   if (f.work.input.empty()) fail(Kind::usage, "preprocess: --input: expected files to read");
-  if (f.log_interval < 1)
-    fail(Kind::usage, "preprocess: --log-interval ", f.log_interval, ": expected at least 1");
   Reporter reporter(f.log_interval);
   const auto report = data::preprocess(
       work_of(f), *tokenizer, [&](const auto& so_far, double share) { reporter.tell(so_far, share); });

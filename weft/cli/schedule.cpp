@@ -37,25 +37,29 @@ struct ScheduleOptions {
 
 template <class Visitor>
 void describe(Visitor& v, ScheduleOptions& o) {
-  v("ranks", o.ranks, "pipeline ranks (0: 4, or those of the file)");
-  v("microbatches", o.microbatches, "microbatches in a step (0: 8, or those of the file)");
-  v("chunks", o.chunks, "stages a rank holds: 2 for interleaved and zb-v unless said, else 1");
-  v("group", o.group, "interleaved: microbatches through a chunk before the next (0: as many as ranks)");
-  v("forward", o.forward, "time that forward takes in one stage");
-  v("input", o.input, "time of the input half of backward");
-  v("weight", o.weight, "time of its weight half");
-  v("transfer", o.transfer, "time that a tensor travels between ranks");
+  v("ranks", o.ranks, "pipeline ranks (0: 4, or those of the file)", legal::size_or_none);
+  v("microbatches", o.microbatches, "microbatches in a step (0: 8, or those of the file)",
+    legal::size_or_none);
+  v("chunks", o.chunks, "stages a rank holds (0: 2 for interleaved and zb-v, else 1)", legal::size_or_none);
+  v("group", o.group, "interleaved: microbatches through a chunk before the next (0: as many as ranks)",
+    legal::size_or_none);
+  constexpr double longest = 1000;  // times of a million of them fit into a number
+  v("forward", o.forward, "time that forward takes in one stage", legal::from_to(1, longest));
+  v("input", o.input, "time of the input half of backward", legal::from_to(1, longest));
+  v("weight", o.weight, "time of its weight half", legal::from_to(1, longest));
+  v("transfer", o.transfer, "time that a tensor travels between ranks", legal::from_to(0, longest));
   v("compare", o.compare, "a table of all schedules, for a rank with the same work under each");
   v("svg", o.svg, "write a picture to this file instead");
   v("write", o.write, "write the schedule to this file, to be changed and run by --pipeline-schedule FILE");
-  v("columns", o.columns, "width of the drawing (0: that of the terminal)");
+  v("columns", o.columns, "width of the drawing (0: that of the terminal)", legal::from_to(0, 10000));
   v("json", o.json, "one JSON object");
   v("places", o.places, "where every rank sits instead: its places along all axes, and who speaks to whom");
-  v("tp", o.tp, "places: tensor-parallel ranks");
-  v("cp", o.cp, "places: context-parallel ranks");
-  v("dp", o.dp, "places: data-parallel ranks");
-  v("ep", o.ep, "places: ranks that hold other experts");
-  v("etp", o.etp, "places: ranks that share an expert (0: as many as tensor-parallel ones)");
+  v("tp", o.tp, "places: tensor-parallel ranks", legal::degree);
+  v("cp", o.cp, "places: context-parallel ranks", legal::degree);
+  v("dp", o.dp, "places: data-parallel ranks", legal::degree);
+  v("ep", o.ep, "places: ranks that hold other experts", legal::degree);
+  v("etp", o.etp, "places: ranks that share an expert (0: as many as tensor-parallel ones)",
+    legal::from_to(0, 65536));
 }
 
 int columns_of(int asked) {
@@ -222,21 +226,11 @@ int run_places(const ScheduleOptions& o) {
 }
 
 void check(const ScheduleOptions& o) {
-  const auto least = [](int value, int bound, const char* flag) {
-    if (value < bound) fail(Kind::usage, "schedule: ", flag, " ", value, " is not at least ", bound);
-  };
-  least(o.ranks, 0, "--ranks");
-  least(o.microbatches, 0, "--microbatches");
-  least(o.chunks, 0, "--chunks");
-  least(o.group, 0, "--group");
-  least(o.forward, 1, "--forward");
-  least(o.input, 1, "--input");
-  least(o.weight, 1, "--weight");
-  least(o.transfer, 0, "--transfer");
   check_places(o);
-  constexpr long most = 1'000'000;
-  if (long(o.ranks) * o.microbatches * std::max(o.chunks, 2) > most)
-    fail(Kind::usage, "schedule: ", o.ranks, " ranks times ", o.microbatches,
+  constexpr double most = 1'000'000;
+  const int ranks = std::max(o.ranks, 1), microbatches = std::max(o.microbatches, 1);
+  if (double(ranks) * microbatches * std::max(o.chunks, 2) > most)
+    fail(Kind::usage, "schedule: ", ranks, " ranks times ", microbatches,
          " microbatches are more than anybody can look at");
 }
 

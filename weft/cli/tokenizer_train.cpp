@@ -35,11 +35,11 @@ void describe(Visitor& v, TrainFlags& o) {
   v("vocab_size", o.vocab_size, "tokens, special ones included");
   v("output", o.output, "the directory for vocab.json, merges.txt and tokenizer.json");
   v("pattern", o.pattern, "gpt2, cl100k, o200k, v1, v2 or a regular expression");
-  v("min_frequency", o.min_frequency, "a pair seen less often is not merged");
+  v("min_frequency", o.min_frequency, "a pair seen less often is not merged", legal::count);
   v("special_tokens", o.special_tokens, "the last ids");
   v("jsonl", o.jsonl, "every file holds lines of JSON, whatever its name (.jsonl files always do)");
   v("json_key", o.json_key, "the key that holds the text");
-  v("workers", o.workers, "threads; 0: one a core");
+  v("workers", o.workers, "threads (0: one a core)", legal::from_to(0, 1024));
 }
 
 // tiktoken's own spelling of cl100k means something else to Oniguruma, which reads tokenizer.json.

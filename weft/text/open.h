@@ -7,9 +7,13 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/base/legal.h"
 #include "weft/text/tokenizer.h"
 
 namespace weft {
+
+/// Special tokens that a setting asks for by their number: each is a string, and a model has a row for it.
+inline constexpr Legal special_token_count = legal::from_to(0, 1e6);
 
 /// Megatron's flags, by their names.
 struct TokenizerOptions {
@@ -39,21 +43,24 @@ void describe(Visitor& v, TokenizerOptions& o) {
   v("merge_file", o.merge_file, "merges.txt of GPT-2");
   v("tokenizer_model", o.tokenizer_model,
     "tokenizer.json or its directory, a SentencePiece model, a tiktoken file");
-  v("vocab_size", o.vocab_size, "ids of a NullTokenizer, of a TikTokenizer (131072) or of bytes (512)");
+  v("vocab_size", o.vocab_size, "ids of a NullTokenizer, of a TikTokenizer (131072) or of bytes (512)",
+    legal::size);
   v("tokenizer_special_tokens", o.tokenizer_special_tokens, "further special tokens");
-  v("vocab_extra_ids", o.vocab_extra_ids, "sentinel tokens <extra_id_0> and so on behind the vocabulary");
+  v("vocab_extra_ids", o.vocab_extra_ids, "sentinel tokens <extra_id_0> and so on behind the vocabulary",
+    special_token_count);
   v("legacy_tokenizer", o.legacy_tokenizer,
     "BERT's vocabularies as Megatron's releases up to 0.14 had them: [BOS] and [EOS] behind the words");
   v("tiktoken_pattern", o.tiktoken_pattern, "v1, v2, r50k, cl100k, o200k or a regular expression");
-  v("tiktoken_num_special_tokens", o.tiktoken_num_special_tokens, "special ids before the ranks");
+  v("tiktoken_num_special_tokens", o.tiktoken_num_special_tokens, "special ids before the ranks",
+    special_token_count);
   v("tokenizer_hf_no_include_special_tokens", o.tokenizer_hf_no_include_special_tokens,
     "leaves out what a tokenizer.json puts around every text");
   v("tokenizer_sentencepiece_legacy", o.tokenizer_sentencepiece_legacy,
     "adds special tokens behind a SentencePiece model's pieces");
   v("tokenizer_sentencepiece_ignore_extra_whitespaces", o.tokenizer_sentencepiece_ignore_extra_whitespaces,
     "lets a SentencePiece model drop repeated spaces, if it does");
-  v("null_tokenizer_eod_id", o.null_tokenizer_eod_id, "instead of the last id");
-  v("null_tokenizer_pad_id", o.null_tokenizer_pad_id, "instead of -1");
+  v("null_tokenizer_eod_id", o.null_tokenizer_eod_id, "instead of the last id", legal::size_or_none);
+  v("null_tokenizer_pad_id", o.null_tokenizer_pad_id, "instead of -1", legal::from_to(-1, legal::size_limit));
 }
 
 /// Refuses tokens that the type cannot take in; other settings that it does not read are left to

@@ -3,6 +3,7 @@
 
 #include "weft/base/legal.h"
 #include "weft/base/on_resume.h"
+#include "weft/text/open.h"
 #include "weft/train/config.h"
 #include "weft/train/describe_optimizer.h"
 
@@ -16,10 +17,10 @@ void describe(Visitor& v, TokenizerConfig& c) {
   v("merge_file", c.merge_file, OnResume::free, "merges of a byte-level BPE");
   v("pattern", c.pattern, OnResume::free, "which split pattern a tiktoken file goes with");
   v("num_special", c.num_special, OnResume::free, "special ids before the ranks of a tiktoken file",
-    legal::size_or_none);
+    special_token_count);
   v("special", c.special, OnResume::free, "further special tokens");
   v("extra_ids", c.extra_ids, OnResume::free, "sentinel ids at the end of the vocabulary",
-    legal::size_or_none);
+    special_token_count);
   v("legacy", c.legacy, OnResume::free,
     "BERT's vocabularies as Megatron had them up to 0.14: [BOS] and [EOS] behind the words");
   v("wraps_text", c.wraps_text, OnResume::free, "keep what a tokenizer.json puts around every text");

@@ -249,6 +249,7 @@ constexpr Idle table[] = {
      "only --moe-router-load-balancing-type names losses"},
     {"model.ahead.factor", [](const TrainConfig& c) { return c.model.ahead.depths == 0; },
      "only --mtp-num-layers guesses further tokens"},
+    {"model.ffn_hidden", no_mlp, "every layer has experts, and --moe-ffn-hidden-size says how wide they are"},
     {"model.channels", latent, heads},
     {"model.groups", latent, "latent attention has a key for every head"},
     {"model.vocabulary_unit", padded_otherwise, "--padded-vocab-size says how many rows are stored"},

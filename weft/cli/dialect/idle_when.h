@@ -43,6 +43,11 @@ inline bool no_dynamic_scale(const TrainConfig& c) {
 }
 
 inline bool no_experts(const TrainConfig& c) { return c.model.experts.count == 0; }
+/// Where experts compute every layer, and are told their own width.
+inline bool no_mlp(const TrainConfig& c) {
+  const auto& x = c.model.experts;
+  return x.layers_with() == c.model.layers && x.ffn_hidden != c.model.ffn_hidden;
+}
 inline bool no_room(const TrainConfig& c) { return !c.model.experts.router.capacity; }
 inline bool nothing_weighed(const TrainConfig& c) {
   return std::ranges::none_of(c.model.experts.router.coefficients, [](double x) { return x > 0; });
