@@ -140,6 +140,18 @@ TEST(Train, says_the_same_to_programs) {
   EXPECT_EQ(j["plan"]["memory"][0]["sends"]["tensor"]["sums"], 0);
 }
 
+TEST(Train, says_to_programs_what_experts_need_that_all_tokens_go_to) {
+  const auto plan = [](std::vector<std::string_view> more) {
+    more.insert(more.end(), {"--ranks", "2", "--num-experts", "4", "--json"});
+    return Json(Json::parse(told(tiny(more)).out)["plan"]);
+  };
+  EXPECT_FALSE(plan({})["here"].contains("needs_if_crowded"));
+  const Json two = plan({"--expert-model-parallel-size", "2"});
+  const Json here = two["here"], rank = two["memory"][0];
+  EXPECT_EQ(here["needs_if_crowded"].get<std::int64_t>() - here["needs"].get<std::int64_t>(),
+            rank["at_once_if_crowded"].get<std::int64_t>() - rank["at_once"].get<std::int64_t>());
+}
+
 TEST(Train, lets_the_environment_stand_in_for_a_launcher) {
   const Variable world("WORLD_SIZE", "8"), rank("RANK", "5");
   const Json j = Json::parse(

@@ -61,6 +61,17 @@ std::string name_of_layout(const ::testing::TestParamInfo<ParallelConfig>& info)
 
 class Experts : public ::testing::TestWithParam<ParallelConfig> {};
 
+/// But for rounding, and in exact mode to the bit.
+void expect_one_rank(const ModelConfig& config, const std::vector<ParallelConfig>& layouts) {
+  for (const bool exact : {false, true}) {
+    const Curve one = train(config, one_rank({.micro_batch = 2, .steps = few, .exact = exact}));
+    for (const ParallelConfig& parallel : layouts) {
+      const Cut cut{.parallel = parallel, .micro_batch = 2, .steps = few, .exact = exact};
+      EXPECT_EQ(difference(train(config, cut), one, rounding_of(config, cut)), "") << name_of(cut) << exact;
+    }
+  }
+}
+
 }  // namespace
 
 TEST_P(Experts, learn_as_on_one_rank) {
@@ -108,13 +119,48 @@ TEST(ExpertsBesideAnMlp, learn_as_on_one_rank) {
   config.experts.shared_hidden = 0;
   config.experts.shared_gate = false;
   config.experts.residual = true;
-  for (const bool exact : {false, true}) {
-    const Curve one = train(config, one_rank({.micro_batch = 2, .steps = few, .exact = exact}));
-    for (const ParallelConfig& parallel :
-         {ParallelConfig{.tp = 2, .dp = 1, .ep = 2, .etp = 1},
-          {.tp = 2, .cp = 2, .dp = 2, .ep = 4, .etp = 1, .sequence = true, .zero = 1}}) {
-      const Cut cut{.parallel = parallel, .micro_batch = 2, .steps = few, .exact = exact};
-      EXPECT_EQ(difference(train(config, cut), one, rounding_of(config, cut)), "") << name_of(cut) << exact;
+  expect_one_rank(config, {{.tp = 2, .dp = 1, .ep = 2, .etp = 1},
+                           {.tp = 2, .cp = 2, .dp = 2, .ep = 4, .etp = 1, .sequence = true, .zero = 1}});
+}
+
+// The ways to their channels and back are whole on every rank, which sees some of a sequence's tokens.
+TEST(ExpertsOnFewerChannels, learn_as_on_one_rank) {
+  ModelConfig config = mixture();
+  config.experts.latent = 12;
+  expect_one_rank(config, {{.dp = 2, .ep = 2},
+                           {.tp = 2, .dp = 1, .ep = 2, .etp = 1, .sequence = true},
+                           {.tp = 2, .dp = 2, .ep = 2, .etp = 2},
+                           {.cp = 2, .dp = 1, .ep = 2},
+                           {.tp = 2, .cp = 2, .dp = 2, .ep = 4, .etp = 1, .sequence = true, .zero = 1}});
+}
+
+// Of routers and of experts, which no two ranks share then.
+TEST(ExpertsWithBiases, learn_as_on_one_rank) {
+  ModelConfig config = mixture();
+  config.linear_bias = true;
+  expect_one_rank(config, {{.dp = 2, .ep = 2},
+                           {.tp = 2, .dp = 1, .ep = 1, .etp = 1},
+                           {.tp = 2, .dp = 1, .ep = 2, .etp = 1, .sequence = true},
+                           {.cp = 2, .dp = 1, .ep = 2},
+                           {.tp = 2, .cp = 2, .dp = 2, .ep = 4, .etp = 1, .sequence = true, .zero = 1}});
+}
+
+// A loss that looks at the microbatches so far sees what it saw, although others came before its backward.
+TEST(ExpertsBalancedOverAStep, learn_the_same_where_layers_are_computed_again) {
+  ModelConfig config = mixture(4);
+  config.experts.router.balancing = {Balancing::global_aux_loss};
+  config.experts.router.coefficients = {0.5};
+  for (const int pp : {1, 2}) {
+    const Cut cut{.parallel = {.pp = pp, .dp = 1}, .micro_batch = 2, .steps = few};
+    config.recompute = {};
+    const Curve kept = train(config, cut);
+    for (const RecomputeConfig& recompute :
+         {RecomputeConfig{.what = Recompute::full, .layers = 1},
+          {.what = Recompute::selective, .modules = {RecomputeModule::experts}}}) {
+      config.recompute = recompute;
+      const Curve again = train(config, cut);
+      EXPECT_EQ(again.losses, kept.losses) << pp;
+      EXPECT_EQ(again.norms, kept.norms) << pp;
     }
   }
 }

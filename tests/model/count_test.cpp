@@ -72,6 +72,16 @@ TEST(Count, knows_what_a_token_does_not_go_through) {
   EXPECT_EQ(count_parameters(tiny_llama()).idle, 0);
 }
 
+// An expert's rows and two tensors of its width, in place of the two of an MLP's; of every other layer here.
+TEST(Count, bounds_the_activations_of_the_experts_that_a_token_goes_through) {
+  ModelConfig plain = tiny_llama(), mixture = tiny_mixture();
+  plain.groups = mixture.groups;
+  mixture.experts.layers = {0, 1};
+  const double tokens = 2 * 8, in_half = 2;
+  EXPECT_DOUBLE_EQ(activation_bound(mixture, 2) - activation_bound(plain, 2),
+                   in_half * tokens * (4 * (4 * 16 - 24) + 2 * 3 * 16));
+}
+
 // Of a layer: 3 experts of 16 and the shared one of 16 in the place of an MLP of 24.
 TEST(Count, gives_the_flops_of_the_experts_that_a_token_goes_through) {
   const ModelConfig mixture = tiny_mixture(), plain = tiny_llama();

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Twenty steps of AdamW, by weft, by transformers and by megatron-core's own GPTModel, from the same weights on the same samples:
-train.py WEFT [--cases N] [--seed S]. Random small GPT-2-like and Llama-like configurations. The losses and gradient norms of all
-steps and the weights after them must agree. Needs torch, transformers and megatron-core (`make oracle` installs them)."""
-import argparse, functools, importlib.util, json, pathlib, random, sys, tempfile, warnings
+train.py WEFT [--cases N] [--seed S] [--kind K]. Random small configurations like GPT-2, Llama and Mixtral, the last with and without balancing losses
+(which transformers defines in another way, and sits out). The losses and gradient norms of all steps and the weights after them must agree. Needs
+torch, transformers and megatron-core (`make oracle` installs them)."""
+import argparse, contextlib, functools, importlib.util, json, pathlib, random, sys, tempfile, warnings
 
 warnings.filterwarnings("ignore")
 import numpy
@@ -13,6 +14,8 @@ from megatron.core.datasets.indexed_dataset import IndexedDatasetBuilder
 from megatron.core.models.gpt import GPTModel
 from megatron.core.models.gpt.gpt_layer_specs import get_gpt_layer_local_spec
 from megatron.core.transformer import TransformerConfig
+from megatron.core.transformer.moe import moe_utils
+from megatron.core.transformer.moe.moe_utils import MoEAuxLossAutoScaler
 from torch.nn import functional as F
 
 from recipe import DECAY, GLOBAL, MICRO, STEPS, WARM, run, steps
@@ -23,13 +26,50 @@ PEERS = importlib.util.module_from_spec(peers)
 peers.loader.exec_module(PEERS)
 
 
-def draw(rng):
+class NoStream:
+    """What a dispatcher orders its copies by, where there is nothing to order."""
+
+    def __init__(self, *a, **k):
+        pass
+
+    def wait_stream(self, other):
+        pass
+
+    def record_event(self):
+        return self
+
+    def synchronize(self):
+        pass
+
+
+def pretend_streams():
+    torch.cuda.Stream, torch.cuda.current_stream = NoStream, lambda *a, **k: NoStream()
+    torch.cuda.stream = lambda stream: contextlib.nullcontext()
+    moe_utils.te_general_gemm = None  # what it is where Transformer Engine is missing; 0.16.1 forgets to say so
+
+
+def mixtral(rng, shape):
+    heads = shape["heads"]
+    shape |= dict(kind="mixtral", groups=rng.choice([g for g in (1, 2, heads) if heads % g == 0]), inner=rng.choice([24, 40]), tied=False,
+                  experts=rng.choice([4, 6, 8]), chosen=rng.choice([2, 3]), balance=rng.choice([0, 0.05]), z=rng.choice([0, 0.01]))
+    config = transformers.MixtralConfig(
+        vocab_size=shape["words"], hidden_size=shape["width"], intermediate_size=shape["inner"], num_hidden_layers=shape["layers"],
+        num_attention_heads=heads, num_key_value_heads=shape["groups"], max_position_embeddings=shape["sequence"], rms_norm_eps=1e-5,
+        num_local_experts=shape["experts"], num_experts_per_tok=shape["chosen"], sliding_window=None, tie_word_embeddings=False, initializer_range=0.1,
+        rope_parameters=dict(rope_type="default", rope_theta=500.0))
+    return transformers.MixtralForCausalLM(config), shape
+
+
+def draw(rng, kind):
     """A model of transformers with random weights, and what megatron-core must know of it."""
     heads = rng.choice([2, 4, 6])
     width = heads * rng.choice([4, 8, 16])
     layers, words, sequence = rng.randint(1, 3), rng.choice([64, 101, 130]), rng.choice([8, 16, 24])
     shape = dict(heads=heads, width=width, layers=layers, words=words, sequence=sequence)
-    if rng.random() < 0.5:
+    kind = kind or rng.choice(["gpt2", "llama", "mixtral"])
+    if kind == "mixtral":
+        return mixtral(rng, shape)
+    if kind == "gpt2":
         config = transformers.GPT2Config(vocab_size=words, n_positions=sequence, n_embd=width, n_layer=layers, n_head=heads, resid_pdrop=0,
                                          embd_pdrop=0, attn_pdrop=0, bos_token_id=0, eos_token_id=0)
         model = transformers.GPT2LMHeadModel(config)
@@ -43,14 +83,19 @@ def draw(rng):
 
 
 def megatron(shape):
-    llama = shape["kind"] == "llama"
+    llama = shape["kind"] != "gpt2"
+    experts = {}
+    if shape["kind"] == "mixtral":
+        experts = dict(num_moe_experts=shape["experts"], moe_router_topk=shape["chosen"], moe_ffn_hidden_size=shape["inner"],
+                       moe_token_dispatcher_type="alltoall", moe_router_load_balancing_type="aux_loss", moe_aux_loss_coeff=shape["balance"],
+                       moe_z_loss_coeff=shape["z"] or None)
     config = TransformerConfig(
         num_layers=shape["layers"], hidden_size=shape["width"], num_attention_heads=shape["heads"], num_query_groups=shape["groups"],
         ffn_hidden_size=shape["inner"], use_cpu_initialization=True, hidden_dropout=0.0, attention_dropout=0.0, gated_linear_unit=llama,
         activation_func=F.silu if llama else functools.partial(F.gelu, approximate="tanh"), add_bias_linear=not llama,
         normalization="RMSNorm" if llama else "LayerNorm", layernorm_epsilon=1e-5, apply_rope_fusion=False, gradient_accumulation_fusion=False,
-        masked_softmax_fusion=False, bias_activation_fusion=False, persist_layer_norm=False)
-    return GPTModel(config, get_gpt_layer_local_spec(normalization=config.normalization), shape["words"], shape["sequence"],
+        masked_softmax_fusion=False, bias_activation_fusion=False, persist_layer_norm=False, **experts)
+    return GPTModel(config, get_gpt_layer_local_spec(num_experts=shape.get("experts"), moe_grouped_gemm=False, normalization=config.normalization), shape["words"], shape["sequence"],
                     share_embeddings_and_output_weights=shape.get("tied", True), rotary_base=500,
                     position_embedding_type="rope" if llama else "learned_absolute")
 
@@ -74,8 +119,8 @@ def renamed(weights, shape):
     else:
         out["embedding.word_embeddings.weight"] = weights["model.embed_tokens.weight"]
         ends, layer = "model.norm", "model.layers"
-        plain = {"input_layernorm": "input_layernorm", "post_attention_layernorm": "pre_mlp_layernorm", "self_attn.o_proj": "self_attention.linear_proj",
-                 "mlp.down_proj": "mlp.linear_fc2"}
+        plain = {"input_layernorm": "input_layernorm", "post_attention_layernorm": "pre_mlp_layernorm", "self_attn.o_proj": "self_attention.linear_proj"}
+        plain |= {"mlp.gate": "mlp.router"} if shape["kind"] == "mixtral" else {"mlp.down_proj": "mlp.linear_fc2"}
         turned = {}
     if not shape.get("tied", True):
         out["output_layer.weight"] = weights["lm_head.weight"]
@@ -92,7 +137,12 @@ def renamed(weights, shape):
                 qkv = out[f"{to}self_attention.linear_qkv.{kind}"].chunk(3)
             else:
                 qkv = [weights[f"{layer}.{i}.self_attn.{p}_proj.weight"] for p in "qkv"]
-                out[f"{to}mlp.linear_fc1.weight"] = torch.cat([weights[f"{layer}.{i}.mlp.{p}_proj.weight"] for p in ("gate", "up")])
+                if shape["kind"] == "llama":
+                    out[f"{to}mlp.linear_fc1.weight"] = torch.cat([weights[f"{layer}.{i}.mlp.{p}_proj.weight"] for p in ("gate", "up")])
+                for e in range(shape.get("experts", 0)):  # transformers has them in one tensor
+                    expert = f"{to}mlp.experts.local_experts.{e}."
+                    out[expert + "linear_fc1.weight"] = weights[f"{layer}.{i}.mlp.experts.gate_up_proj"][e]
+                    out[expert + "linear_fc2.weight"] = weights[f"{layer}.{i}.mlp.experts.down_proj"][e]
             out[f"{to}self_attention.linear_qkv.{kind}"] = by_groups(qkv, shape)
     return out
 
@@ -104,6 +154,8 @@ def by_weft(weft, folder, shape):
              "--lr-decay-style", "constant", "--lr-warmup-iters", WARM, "--weight-decay", DECAY, "--clip-grad", 1, "--adam-beta2", 0.999,
              "--attention-dropout", 0, "--hidden-dropout", 0, "--eval-iters", 0, "--tokenizer-type", "NullTokenizer", "--vocab-size",
              shape["words"], "--max-position-embeddings", shape["sequence"]]
+    if shape["kind"] == "mixtral":
+        flags += ["--moe-aux-loss-coeff", shape["balance"], "--moe-z-loss-coeff", shape["z"]]
     run(weft, "train", "gpt", *flags, "--log-interval", 1, "--log-jsonl", folder / "log.jsonl", "--save", folder / "saved", "--save-interval", STEPS)
     lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
     samples = run(weft, "data", "sample", "--index", 0, "--count", STEPS * GLOBAL, "--json", *flags)
@@ -121,10 +173,10 @@ def zero_in_theory(name, shape):
     return shape["kind"] == "gpt2" and "linear_qkv.bias" in name
 
 
-def compare(weft, folder, seed):
+def compare(weft, folder, seed, kind):
     rng = random.Random(seed)
     torch.manual_seed(seed)
-    model, shape = draw(rng)
+    model, shape = draw(rng, kind)
     model.save_pretrained(folder / "model")
     builder = IndexedDatasetBuilder(str(folder / "text.bin"), dtype=numpy.uint16)
     for _ in range(40):
@@ -136,8 +188,9 @@ def compare(weft, folder, seed):
     other.load_state_dict({k: v.clone() for k, v in renamed(model.state_dict(), shape).items()}, strict=False)
     positions = torch.arange(shape["sequence"]).expand(MICRO, -1)
     mask = torch.ones(1, 1, shape["sequence"], shape["sequence"], dtype=torch.bool).triu(1)
-    found = {"transformers": steps(model, lambda x: F.cross_entropy(model(x["tokens"]).logits.flatten(0, 1), x["labels"].flatten()), samples, RATE),
-             "megatron-core": steps(other, lambda x: other(x["tokens"], positions, mask, labels=x["labels"]).mean(), samples, RATE)}
+    found = {"megatron-core": steps(other, lambda x: other(x["tokens"], positions, mask, labels=x["labels"]).mean(), samples, RATE)}
+    if not shape.get("balance") and not shape.get("z"):
+        found["transformers"] = steps(model, lambda x: F.cross_entropy(model(x["tokens"]).logits.flatten(0, 1), x["labels"].flatten()), samples, RATE)
     print(f"seed {seed}: {shape}")
     for name, (their_losses, their_norms) in found.items():
         a, b = apart(losses, their_losses), apart(norms, their_norms)
@@ -154,11 +207,14 @@ def compare(weft, folder, seed):
 def main():
     words = argparse.ArgumentParser(description=__doc__)
     words.add_argument("weft"), words.add_argument("--cases", type=int, default=6), words.add_argument("--seed", type=int, default=None)
+    words.add_argument("--kind", choices=["gpt2", "llama", "mixtral"])
     args = words.parse_args()
     seed = random.randrange(2**31) if args.seed is None else args.seed
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     PEERS.pretend_cuda()
+    pretend_streams()
+    MoEAuxLossAutoScaler.set_loss_scale(torch.tensor(MICRO / GLOBAL))  # as Megatron's schedules do
     with tempfile.TemporaryDirectory() as folder:
         torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=0, world_size=1)
         parallel_state.initialize_model_parallel()
@@ -166,7 +222,7 @@ def main():
         for case in range(args.cases):
             own = pathlib.Path(folder) / str(case)
             own.mkdir()
-            compare(args.weft, own, seed + case)
+            compare(args.weft, own, seed + case, args.kind)
     print(f"{args.cases} models: {STEPS} steps as transformers' and as megatron-core's")
 
 

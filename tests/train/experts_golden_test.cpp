@@ -225,7 +225,33 @@ class GoldenExperts : public ::testing::TestWithParam<Original> {
                    {*device_, mesh_}};
 };
 
-class GoldenGradients : public GoldenExperts {};
+class GoldenGradients : public GoldenExperts {
+ protected:
+  checkpoint::TensorFile told_of_probe() const {
+    const bool first = original_.model.experts.router.drop == DropPolicy::position;
+    return checkpoint::TensorFile(golden_.file(first ? "probe_position.safetensors" : "probe.safetensors"));
+  }
+  /// Of every token, the first of them as long as anybody has one.
+  void expect_losses(const Pass& pass, const Batch& batch) const {
+    const auto ours = std::ranges::find(pass.losses(), 0, &Measured::loss);
+    ASSERT_NE(ours, pass.losses().end());
+    const std::vector<float> theirs = turned<float>(told_of_probe(), "losses", 0);
+    const std::vector<double> terms = numbers(ours->terms), counts = numbers(batch.mask);
+    ASSERT_EQ(terms.size(), theirs.size());
+    for (std::size_t i = 0; i < terms.size(); ++i)
+      EXPECT_NEAR(terms[i], counts[i] * double(theirs[i]), 1e-5 * double(theirs[i])) << i;
+  }
+};
+
+/// Weights [t, k] where they belong, [t, e]; 0 where nothing is chosen, and where it was dropped.
+std::vector<double> by_expert(const Router::Out& out, std::int64_t experts) {
+  const std::vector<double> weights = numbers(out.weights), chosen = numbers(out.experts);
+  std::vector<double> all(std::size_t(out.weights.dim(0) * experts));
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    if (chosen[i] >= 0)
+      all[i / std::size_t(out.weights.dim(1)) * std::size_t(experts) + std::size_t(chosen[i])] = weights[i];
+  return all;
+}
 
 /// The key part of a bias moves no score against another: its gradient is zero, and what is computed is
 /// noise.
@@ -255,9 +281,33 @@ TEST_P(GoldenGradients, are_megatrons) {
                                 .balance = original_.per_token ? tokens / counting : 1}});
   const Stage& stage = replica_.stages().at(0);
   (void)stage.forward(pass, {});
+  expect_losses(pass, batch);
   (void)stage.backward(pass, {});
   const checkpoint::TensorFile expected(golden_.file(original_.grads));
   golden_.expect_gradients(stage, is_noise, expected);
+}
+
+// What the first layer of experts read, and what became of it.
+TEST_P(GoldenGradients, follow_from_megatrons_choices_and_probabilities) {
+  const checkpoint::TensorFile probe(golden_.file("probe.safetensors")), told = told_of_probe();
+  const Batch batch = batch_of(probe, 0);
+  int compared = 0;
+  replica_.stages().at(0).each_router([&](Router& router) {
+    if (compared++ > 0) return;
+    const std::string layer = "layer" + std::to_string(router.layer());
+    const Tensor x = from_host(*device_, {sequence, 2, hidden}, read<float>(probe, layer + ".moe_input"));
+    Pass pass;
+    pass.open(batch, {.seed = 1, .step = 1});
+    const std::vector<double> ours = by_expert(router.forward(pass, x), router.experts());
+    const auto theirs = read<float>(told, layer + ".probs");
+    const auto chosen = read<std::uint8_t>(told, layer + ".map");
+    ASSERT_EQ(ours.size(), theirs.size());
+    for (std::size_t i = 0; i < ours.size(); ++i) {
+      EXPECT_EQ(ours[i] != 0, chosen[i] != 0) << i;
+      EXPECT_NEAR(ours[i], theirs[i], 1e-6) << i;
+    }
+  });
+  EXPECT_GT(compared, 0);
 }
 
 TEST_P(GoldenExperts, trains_for_twenty_steps_as_megatron_does) {

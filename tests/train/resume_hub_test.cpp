@@ -12,6 +12,7 @@
 #include "weft/checkpoint/find.h"
 #include "weft/checkpoint/save.h"
 #include "weft/exchange/hub_weights.h"
+#include "weft/exchange/hub_write.h"
 #include "weft/train/describe.h"
 #include "weft/train/resume.h"
 #include "weft/train/resume_hub.h"
@@ -43,6 +44,8 @@ TrainConfig run_from(const std::filesystem::path& directory, const std::filesyst
   return config;
 }
 
+class ResumeHubExperts : public ::testing::TestWithParam<const char*> {};
+
 }  // namespace
 
 TEST(ResumeHub, gives_the_same_losses_under_every_layout_and_from_the_converted_checkpoint) {
@@ -67,6 +70,43 @@ TEST(ResumeHub, gives_the_same_losses_under_every_layout_and_from_the_converted_
   fresh.checkpoint = {};
   EXPECT_GT(std::abs(train(completed(fresh)).losses[0] - whole.losses[0]), 1e-2);
 }
+
+// A rate of zero: what is saved is what was read, by whichever rank held it. OLMoE's norms over all heads are
+// not cut over tensor-parallel ranks.
+TEST_P(ResumeHubExperts, come_whole_from_the_directory_to_every_rank_and_into_a_checkpoint) {
+  const auto directory = hub(GetParam());
+  const exchange::HubWeights weights(directory, exchange::read_hub_config(directory));
+  const auto run = [&](const ParallelConfig& parallel, const std::filesystem::path& into) {
+    TrainConfig config = saving(run_from(directory, directory), into);
+    config.checkpoint.interval = 2;
+    config.rate.peak = 0;
+    config.model.experts.router.bias_rate = 0;
+    config.parallel = parallel;
+    config.run.ranks = parallel.tp * parallel.pp * parallel.dp;
+    return train(completed(config)).losses;
+  };
+  const int tp = std::string(GetParam()) == "olmoe" ? 1 : 2;
+  const TemporaryDirectory one;
+  const std::vector<double> whole = run({.dp = 1}, one.path());
+  for (const ParallelConfig& parallel :
+       {ParallelConfig{.dp = 2, .ep = 2},
+        {.tp = tp, .dp = 1},
+        {.tp = tp, .pp = 2, .dp = 2, .ep = 2 * tp, .etp = 1, .sequence = tp > 1, .zero = 1}}) {
+    const TemporaryDirectory folder;
+    const std::vector<double> losses = run(parallel, folder.path());
+    for (std::size_t i = 0; i < whole.size(); ++i) EXPECT_NEAR(losses.at(i), whole[i], 1e-5);
+    exchange::StepWeights step(checkpoint::step_directory(folder.path(), 2));
+    for (const exchange::Recipe& recipe : weights.all()) {
+      std::vector<float> there(std::size_t(recipe.shape.elements()));
+      weights.read(recipe, 0, there);
+      EXPECT_EQ(step.read(recipe), there) << recipe.name;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, ResumeHubExperts,
+                         ::testing::Values("mixtral", "qwen2_moe", "qwen3_moe", "olmoe", "deepseek_v3"),
+                         [](const auto& test) { return std::string(test.param); });
 
 TEST(ResumeHub, a_run_of_another_model_is_refused) {
   TrainConfig config = run_from(hub("qwen3"), hub("qwen3"));

@@ -103,11 +103,6 @@ void check_balancing(const ModelConfig& m) {
     fail(Kind::usage,
          "model: a layer of experts that guesses several further tokens adds up its uses in an order that "
          "depends on the layout: leave {model.exact} or {model.ahead.repeated} out");
-  const bool again = std::ranges::count(m.recompute.modules, RecomputeModule::experts) > 0;
-  if (runs && (m.recompute.what == Recompute::full || again))
-    fail(Kind::usage,
-         "model: global_aux_loss looks at the microbatches that came before, and layers that are "
-         "computed again would look at others: leave {model.recompute.what} out");
 }
 
 void fill_layers(ModelConfig& m) {

@@ -88,6 +88,12 @@ class Pass {
   Saved take() {
     return saved_.pop<Saved>();
   }
+  /// What cannot be computed again, of a layer: kept although the pass is forgetful, and there when it goes
+  /// again.
+  void keep(int layer, Tensor x) { kept_->push_back({address_of(layer), std::move(x)}); }
+  /// Fails where nothing was kept.
+  const Tensor& kept(int layer) const;
+
   /// While forgetful, save() keeps nothing: somebody will compute it again.
   void forget(bool yes) { forgetful_ = yes; }
   /// What was forgotten is computed again: it was counted before.
@@ -103,10 +109,7 @@ class Pass {
   const StepPlace& place() const { return place_; }
   bool training() const { return place_.training; }
   Address address(Purpose purpose, int layer) const {
-    return {.seed = place_.seed,
-            .purpose = purpose,
-            .step = place_.step,
-            .layer = std::uint32_t(layer) + (round_ << 24)};
+    return {.seed = place_.seed, .purpose = purpose, .step = place_.step, .layer = address_of(layer)};
   }
   /// A layer that a pass goes through several times draws other numbers in every round, counted from 0.
   void go_round(int round) { round_ = std::uint32_t(round); }
@@ -126,7 +129,14 @@ class Pass {
   }
 
  private:
+  std::uint32_t address_of(int layer) const { return std::uint32_t(layer) + (round_ << 24); }
+  struct Kept {
+    std::uint32_t layer = 0;
+    Tensor x;
+  };
   MixedStack saved_;
+  std::vector<Kept> own_kept_;
+  std::vector<Kept>* kept_ = &own_kept_;  // of the trip that this one is again
   Debts own_debts_;
   Debts* debts_ = &own_debts_;
   const Batch* batch_ = nullptr;

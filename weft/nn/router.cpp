@@ -124,7 +124,9 @@ void Router::count(const Tensor& experts) {
 }
 
 /// What each expert's scores are multiplied by, f32 [samples or 1, e]: how often it was chosen.
-Tensor Router::factors(const BalanceLoss& loss, const Tensor& plain, std::int64_t samples) {
+Tensor Router::factors(Pass& pass, const BalanceLoss& loss, const Tensor& plain, std::int64_t samples) {
+  // Microbatches that came since are no part of what this one saw.
+  if (loss.over == BalancedOver::step && pass.again()) return pass.kept(options_.layer);
   const std::int64_t apart = loss.over == BalancedOver::sequence ? samples : 1;
   const double tokens = double(plain.dim(0)) * ranks_.in_a_sequence() / double(apart);
   double scale = double(experts()) / (double(options_.chosen) * tokens * tokens * double(apart));
@@ -140,6 +142,8 @@ Tensor Router::factors(const BalanceLoss& loss, const Tensor& plain, std::int64_
     }
   }
   ops::scale_in_place(counts, float(scale));
+  if (loss.over == BalancedOver::step && pass.training() && pass.forgetful())
+    pass.keep(options_.layer, counts);
   return counts;
 }
 
@@ -155,8 +159,9 @@ Tensor Router::balance(Pass& pass, const Tensor& scored, const Tensor& x) {
     const Tensor plain = ops::top_k(scored, options_.chosen).indices;
     for (std::size_t i = 0; i < options_.losses.size(); ++i) {
       const BalanceLoss& loss = options_.losses[i];
-      const Tensor terms = ops::balance(dlogits, scored, factors(loss, plain, samples), options_.route.score,
-                                        loss.coefficient * factor / float(options_.rounds));
+      const Tensor terms =
+          ops::balance(dlogits, scored, factors(pass, loss, plain, samples), options_.route.score,
+                       loss.coefficient * factor / float(options_.rounds));
       tell(pass, int(i), terms, samples);
     }
   }

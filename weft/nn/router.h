@@ -106,7 +106,7 @@ class Router {
   Tensor here(const Tensor& all, const Tensor& x) const;
   Tensor kept(const Routed& routed, const Tensor& x, double factor) const;
   Tensor balance(Pass& pass, const Tensor& logits, const Tensor& x);
-  Tensor factors(const BalanceLoss& loss, const Tensor& plain, std::int64_t samples);
+  Tensor factors(Pass& pass, const BalanceLoss& loss, const Tensor& plain, std::int64_t samples);
   void tell(Pass& pass, int which, const Tensor& terms, std::int64_t samples) const;
   void count(const Tensor& experts);
   void owe(Debts& debts, const Tensor& dlogits, const Tensor& x);

@@ -49,16 +49,30 @@ double latent_activations(const ModelConfig& c, const Widths& w) {
 
 std::int64_t bytes_of(Precision precision) { return precision == Precision::f32 ? 4 : 2; }
 
+/// Layers of further tokens are as the last one is.
+double layers_of_experts(const ModelConfig& c) {
+  const bool last = c.experts.count > 0 && c.experts.at(c.layers - 1);
+  return c.experts.layers_with() + (last ? c.ahead.depths : 0);
+}
+
+/// Inner widths that a token goes through, over all layers: of experts those that compute it.
+double inner_widths(const ModelConfig& c, const Widths& w) {
+  const double mixtures = layers_of_experts(c);
+  return (w.layers - mixtures) * w.f + (mixtures > 0 ? mixtures * width_of_experts(c) : 0);
+}
+
+/// What a token leaves in a layer of experts beside inner widths: its rows, one for each expert.
+double rows_of_experts(const ModelConfig& c) {
+  const auto inner = double(c.experts.latent > 0 ? c.experts.latent : c.hidden);
+  return 2 * double(c.experts.router.chosen) * inner;
+}
+
 }  // namespace
 
-// Of experts those that a token goes through. Layers of further tokens are as the last one is.
 double gpt_training_flops(const ModelConfig& c, std::int64_t sequence) {
   const Widths w = widths(c);
-  const bool last = c.experts.count > 0 && c.experts.at(c.layers - 1);
-  const double mixtures = c.experts.layers_with() + (last ? c.ahead.depths : 0);
-  const double inner = (w.layers - mixtures) * w.f + (mixtures > 0 ? mixtures * width_of_experts(c) : 0);
-  const double products = w.h * inner * (w.gates + 1) + w.layers * attention_products(c, w) +
-                          mixtures * 2 * w.h * double(c.experts.latent);
+  const double products = w.h * inner_widths(c, w) * (w.gates + 1) + w.layers * attention_products(c, w) +
+                          layers_of_experts(c) * 2 * w.h * double(c.experts.latent);
   const double tokens = double(sequence), joins = double(c.ahead.depths) * (3 * w.h + 2 * w.h * w.h);
   return 6 * tokens * (products + joins + w.ends * w.h * w.v) +
          6 * tokens * tokens * channels_of_a_pair(c, w) * w.layers;
@@ -68,10 +82,11 @@ double gpt_training_flops(const ModelConfig& c, std::int64_t sequence) {
 double gpt_activation_bound(const ModelConfig& c, std::int64_t micro_batch) {
   const Widths w = widths(c);
   const double tokens = w.s * double(micro_batch);
-  const double per_layer = tokens * (w.h * (18 + 4 * w.f / w.h) + latent_activations(c, w));
+  const double layers = w.layers * (w.h * 18 + latent_activations(c, w)) + 4 * inner_widths(c, w) +
+                        layers_of_experts(c) * rows_of_experts(c);
   const double ends = 8 * tokens + tokens * w.h + 4 * tokens * w.h * (1 + w.v / w.h);
   const double joins = double(c.ahead.depths) * tokens * w.h * 12;  // words, both norms, the end
-  return (w.layers * per_layer + w.ends * ends + joins) * double(bytes_of(c.precision)) / 2;
+  return (tokens * layers + w.ends * ends + joins) * double(bytes_of(c.precision)) / 2;
 }
 
 }  // namespace weft

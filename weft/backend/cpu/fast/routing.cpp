@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "weft/backend/cpu/fast/kernels.h"
 #include "weft/backend/cpu/fast/parallel.h"
@@ -274,18 +275,24 @@ void FastKernels::limit_experts(const Tensor& kept, const Routed& routed, std::i
   auto* to = kept.data<std::int32_t>();
   std::copy(chosen.begin(), chosen.end(), to);
   const std::int32_t last = chosen.empty() ? -1 : *std::ranges::max_element(chosen);
-  auto* who = scratch_.take<std::int32_t>(n);
+  // Choices sorted by expert: bounds[e] is where those of e begin, and where they end once they are placed.
+  auto* bounds = scratch_.take<std::int32_t>(last + 2 + n);
+  auto* who = bounds + last + 2;
+  std::fill_n(bounds, last + 2, 0);
+  for (const std::int32_t e : chosen)
+    if (e >= 0) ++bounds[e + 1];
+  std::partial_sum(bounds, bounds + last + 2, bounds);
+  for (std::int64_t i = 0; i < n; ++i)
+    if (chosen[std::size_t(i)] >= 0) who[bounds[chosen[std::size_t(i)]]++] = std::int32_t(i);
+  const auto rank = [&](std::int32_t i) { return std::isnan(weights[i]) ? infinity<float> : weights[i]; };
+  const auto before = [&](std::int32_t a, std::int32_t b) {
+    return rank(a) != rank(b) ? rank(a) > rank(b) : a < b;
+  };
   for (std::int32_t e = 0; e <= last; ++e) {
-    std::int32_t* end = who;
-    for (std::int64_t i = 0; i < n; ++i)
-      if (chosen[std::size_t(i)] == e) *end++ = std::int32_t(i);
-    if (end - who <= most) continue;
-    const auto rank = [&](std::int32_t i) { return std::isnan(weights[i]) ? infinity<float> : weights[i]; };
-    const auto before = [&](std::int32_t a, std::int32_t b) {
-      return rank(a) != rank(b) ? rank(a) > rank(b) : a < b;
-    };
-    if (policy == DropPolicy::probs) std::nth_element(who, who + most, end, before);
-    std::for_each(who + most, end, [&](std::int32_t i) { to[i] = -1; });
+    std::int32_t *first = who + (e > 0 ? bounds[e - 1] : 0), *end = who + bounds[e];
+    if (end - first <= most) continue;
+    if (policy == DropPolicy::probs) std::nth_element(first, first + most, end, before);
+    std::for_each(first + most, end, [&](std::int32_t i) { to[i] = -1; });
   }
 }
 
