@@ -72,6 +72,7 @@ const std::map<std::string, std::string> reasons{
     {"data --index 0", "the first sample"},
     {"data --index 1000000000000000000", "the data say how many samples they have"},
     {"data --step 1000000000000000000", "the data say how many samples they have"},
+    {"job --backoff-limit 0", "the first failure ends the job"},
     {"job --cpu 1000000000000000000", "a cluster knows what its machines have"},
     {"generate --tokens 1000000000000000000", "a text ends where positions do"},
     {"generate --temperature 0", "as --greedy"},

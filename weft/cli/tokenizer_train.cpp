@@ -32,7 +32,7 @@ struct TrainFlags {
 
 template <class Visitor>
 void describe(Visitor& v, TrainFlags& o) {
-  v("vocab_size", o.vocab_size, "tokens, special ones included");
+  v("vocab_size", o.vocab_size, "tokens, special ones included", legal::at_least(1));
   v("output", o.output, "the directory for vocab.json, merges.txt and tokenizer.json");
   v("pattern", o.pattern, "gpt2, cl100k, o200k, v1, v2 or a regular expression");
   v("min_frequency", o.min_frequency, "a pair seen less often is not merged", legal::count);
