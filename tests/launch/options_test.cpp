@@ -230,10 +230,14 @@ TEST(Options, three_places_to_meet_at_and_not_two) {
 }
 
 TEST(Options, refuse_numbers_that_nobody_means_by_name) {
+  // A node that the rendezvous numbers, a free port, no restart, at once or for ever, a tenth of a second or
+  // never, a window as short as steps let it be or never over.
   const std::set<std::string> mean_something{
-      "--node-rank=0",    "--node-rank=-1",  // the rendezvous gives one
-      "--master-port=0",                     // one that is free
-      "--max-restarts=0", "--shutdown-timeout=0", "--shutdown-timeout=1000000000000000000"};  // for ever
+      "--node-rank=0",        "--node-rank=-1",
+      "--master-port=0",      "--max-restarts=0",
+      "--hang-limit=0",       "--hang-limit=1000000000000000000",
+      "--slow-window=0",      "--slow-window=1000000000000000000",
+      "--shutdown-timeout=0", "--shutdown-timeout=1000000000000000000"};
   int sent = 0;
   for (const OptionRow& row : option_rows()) {
     const std::string value(row.value);
