@@ -241,6 +241,7 @@ launch::Agent::Work work_of(const Launch& launch) {
   if (launch.program.trains) work.stopped_codes = {static_cast<int>(Exit::stopped)};
   if (launch.elsewhere())
     work.explain = [by = launch.options.by](launch::Failure& failure) { explain(by, failure); };
+  work.waits_for_others = launch.options.by == By::slurm;
   if (launch.elsewhere())
     work.where = [seating = seating_of(launch)](int rank, std::string_view host) {
       return launch::whereabouts_of(rank, host, seating);

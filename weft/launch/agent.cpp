@@ -137,7 +137,7 @@ void Agent::all_ended() {
 /// srun says at once that a task was lost, and then waits for the others as long as its cluster lets them
 /// live; they wait for the lost one, and would seem to hang.
 bool Agent::overhears_failure() {
-  if (!work_.explain) return false;
+  if (!work_.waits_for_others) return false;
   Failure failure = failure_of(group_->so_far());
   const bool on_purpose = failure.end.signal == 0 && work_.stopped_codes.contains(failure.end.code);
   if (!failure.launcher.empty() || failure.end.good() || on_purpose) return false;

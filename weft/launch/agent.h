@@ -32,6 +32,8 @@ class Agent {
     std::string ward_token = {};
     /// Puts right who failed and what it said, where another launcher stands between.
     std::function<void(Failure&)> explain = {};
+    /// That launcher tells of a lost rank and then waits for the others, as srun does.
+    bool waits_for_others = false;
     /// Where it put a rank, on the host that it named, if any; nothing: ranks are here.
     std::function<Whereabouts(int rank, std::string_view host)> where = {};
   };
