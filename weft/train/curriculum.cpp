@@ -36,7 +36,7 @@ std::vector<std::int64_t> changes_of(const data::Lengths& lengths, const TokenDr
   std::vector<std::int64_t> out = steps_that_keep_more(drop, sequence);
   for (const data::Lengths::Stair& stair : lengths.stairs()) out.push_back(stair.from);
   std::ranges::sort(out);
-  out.erase(std::ranges::unique(out).begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
   return out;
 }
 
