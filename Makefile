@@ -81,7 +81,7 @@ lint: ## check layout, names, floors, lengths and manners of the source
 
 format: ## lay the source out as .clang-format says
 	tools/setup check
-	git ls-files '*.h' '*.cpp' | xargs clang-format -i
+	git ls-files '*.h' '*.cpp' '*.cu' | xargs clang-format -i
 
 clean: ## remove everything that was built
 	rm -rf build

@@ -9,7 +9,7 @@
 
 add_library(weft_flags INTERFACE)
 target_include_directories(weft_flags INTERFACE ${CMAKE_SOURCE_DIR})
-target_compile_options(weft_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
+set(weft_warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion
   $<$<BOOL:${WEFT_WERROR}>:-Werror>
   # g++ 12 warns about its own std::string (GCC bug 105651).
   $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>
@@ -17,6 +17,7 @@ target_compile_options(weft_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -W
   -Wno-missing-field-initializers
   # An error's place reads weft/ops/matmul.cpp:12 wherever the tree lies.
   -fmacro-prefix-map=${WEFT_TREE}=)
+target_compile_options(weft_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${weft_warnings}>")  # nvcc knows others
 if(WEFT_SANITIZE)
   target_compile_options(weft_flags INTERFACE -fsanitize=${WEFT_SANITIZE} -fno-omit-frame-pointer
     -fno-sanitize-recover=all)
@@ -39,7 +40,7 @@ endfunction()
 set(weft_hot_rooms base tensor text data backend)
 # Tests with long loops of their own: oracles.
 set(weft_hot_tests conformance backend_attention)
-set(weft_plain "$<$<CONFIG:Release>:-O0>")
+set(weft_plain "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O0>")
 function(weft_compile_as_hot name)
   if(WEFT_SANITIZE)
     target_compile_options(${name} PRIVATE -O1)

@@ -14,7 +14,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FAKES = ROOT / "tests/support/gpu"
-HEADERS = {"cuda_runtime.h": ["streams.cpp", "device_memory.cpp", "graphs.cpp"], "cublasLt.h": ["cublaslt.cpp"], "nccl.h": ["nccl.cpp"]}
+HEADERS = {"cuda_runtime.h": ["cards.cpp", "streams.cpp", "device_memory.cpp", "graphs.cpp"], "cublasLt.h": ["cublaslt.cpp"], "nccl.h": ["nccl.cpp"]}
 COMPILE = ["-std=c++20", "-fsyntax-only", "-w", f"-I{ROOT}"]
 
 

@@ -6,8 +6,8 @@ accesses of 16 bytes may not become fewer. A kernel that is not in the table fai
 of today, in which what is not named keeps its rows. Needs nvcc, and no GPU; where there is no nvcc it says so and succeeds. Without
 nvdisasm beside it, or on the path, instructions are not looked at, and the table cannot be written.
 
-A source may begin with a line "// nvcc: OPTIONS" of its own. Results are kept in build/gpu_kernels by what was compiled, so that a kernel
-that nobody changed is not compiled again.
+A source may begin with a line "// nvcc: OPTIONS" of its own. Results are kept by what was compiled and by which nvcc, beside tidy.py's marks, so
+that a kernel that nobody changed is not compiled again, in a fresh clone either. One that nobody asked for in sixty days goes.
 """
 import concurrent.futures
 import datetime
@@ -18,11 +18,14 @@ import re
 import shutil
 import subprocess
 import sys
+import time
+
+import tidy
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CUDA = ROOT / "weft/backend/cuda"
 RESULTS = ROOT / "bench/results"
-KEPT = ROOT / "build/gpu_kernels"
+KEPT = tidy.marks_folder().with_name("weft-gpu-kernels")
 OPTIONS = ["-std=c++20", "-O3", "--expt-relaxed-constexpr", "-diag-suppress=20012", "-Xptxas", "-v", "-cubin"]
 
 # Of a multiprocessor: bytes of shared memory that blocks divide. All of these hold 64 warps, 32 blocks and 65536 registers, a quarter of
@@ -70,15 +73,21 @@ def seen_by(path, seen):
     return seen
 
 
+def version_of(nvcc):
+    said = subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=True).stdout
+    return re.search(r"V([\d.]+)", said)[1]
+
+
 def compiled(nvcc, source, arch):
     """A folder with what ptxas said, the PTX and the code."""
     options = [*options_of(source), f"-arch={arch}"]
-    digest = hashlib.sha256(" ".join(options).encode())
+    digest = hashlib.sha256(" ".join([version_of(nvcc), *options]).encode())
     for path in sorted(seen_by(source, set())):
         digest.update(path.read_bytes())
     kept = KEPT / f"{source.stem}.{arch}.{digest.hexdigest()[:16]}"
     said = kept / "said.txt"
     if said.exists():
+        said.touch()
         return kept
     kept.mkdir(parents=True, exist_ok=True)
     run = subprocess.run([nvcc, *options, "-keep", "-keep-dir", kept, f"-I{CUDA / 'native'}", f"-I{ROOT}", "-o", kept / "code.cubin", source],
@@ -92,6 +101,14 @@ def compiled(nvcc, source, arch):
             path.unlink()
     said.write_text(run.stderr)
     return kept
+
+
+def forget():
+    """Removes what nobody asked for in a long time."""
+    old = time.time() - tidy.KEPT_DAYS * 86400
+    for said in KEPT.glob("*/said.txt"):
+        if said.stat().st_mtime < old:
+            shutil.rmtree(said.parent)
 
 
 def occupancy(arch, threads, registers, shared):
@@ -170,9 +187,8 @@ def rows(now):
 
 
 def head(nvcc, now):
-    version = re.search(r"V([\d.]+)", subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=True).stdout)
     sources = len({key[1] for key in now})
-    return HEAD.format(sources=sources, nvcc=f"nvcc {version[1]}", columns=" | ".join(COLUMNS), bars="---|" * len(COLUMNS))
+    return HEAD.format(sources=sources, nvcc=f"nvcc {version_of(nvcc)}", columns=" | ".join(COLUMNS), bars="---|" * len(COLUMNS))
 
 
 def complaints(now, before, where):
@@ -203,6 +219,7 @@ def main():
         sys.exit("gpu_kernels: there is no nvdisasm, and the table has instructions")
     path = newest()
     before, now = table(path) if path else {}, found_now(nvcc, nvdisasm, jobs)
+    forget()
     others = {key: numbers for key, numbers in before.items() if (CUDA / key[1], key[0]) not in jobs}
     if "--write" in sys.argv:
         (RESULTS / f"gpu_kernels_{datetime.date.today()}.md").write_text(head(nvcc, others | now) + rows(others | now))

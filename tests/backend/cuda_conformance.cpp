@@ -5,6 +5,7 @@
 #include <runtime.h>
 
 #include "tests/backend/conformance.h"
+#include "tests/backend/waiting_kernels.h"
 #include "tests/support/gpu/emulated.h"
 #include "weft/backend/cuda/device.h"
 #include "weft/base/error.h"
@@ -16,21 +17,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
-
-/// Waits after each call, so that what is wrong with it is said at once.
-class WaitingKernels final : public Kernels {
- public:
-  WaitingKernels(Device& device, Kernels& kernels) : device_(device), kernels_(kernels) {}
-  const char* name() const override { return kernels_.name(); }
-
- private:
-  void hand_on(const KernelCall& call) override {
-    call.on(kernels_);
-    device_.synchronize();
-  }
-  Device& device_;
-  Kernels& kernels_;
-};
 
 class EmulatedGpu final : public CudaDevice {
  public:

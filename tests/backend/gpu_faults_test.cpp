@@ -4,6 +4,8 @@
 
 #include "tests/backend/faulty.h"
 #include "tests/backend/gpu_trial.h"
+#include "tests/support/refused.h"
+#include "weft/backend/cuda/launch.h"
 
 namespace weft::testing {
 namespace {
@@ -78,9 +80,31 @@ TEST(GpuFaults, name_the_line_of_the_kernel) {
   EXPECT_THAT(found, Each(HasSubstr("faulty.cu:")));
 }
 
+// It never runs, so this is the only time to say so.
 TEST(GpuFaults, are_launches_that_no_gpu_takes) {
-  const auto found = found_by([] { sums(nullptr, Mistake::none, nullptr, nullptr, 0); });
-  EXPECT_THAT(found, Each(HasSubstr("a launch of 0 blocks")));
+  const auto launch = [](cudaStream_t stream, std::int64_t blocks) {
+    return refused([&] { copy(stream, nullptr, nullptr, int(blocks * 128)); });
+  };
+  EXPECT_EQ(launch(nullptr, 0),
+            "cuda: the GPU refuses a launch of 0 blocks of 128 threads with 0 bytes of shared memory: "
+            "invalid configuration argument");
+  emulated::set_cards({.count = 2, .shared = 64});
+  EXPECT_THAT(refused([] { sums(nullptr, Mistake::none, nullptr, nullptr, 1); }),
+              HasSubstr(" bytes of shared memory: invalid argument"));
+  cudaStream_t others = nullptr;
+  cudaSetDevice(1);
+  cudaStreamCreateWithFlags(&others, cudaStreamNonBlocking);
+  cudaSetDevice(0);
+  EXPECT_THAT(launch(others, 1), HasSubstr("invalid resource handle"));
+  emulated::set_cards({});
+}
+
+// A number of blocks that has no room in 32 bits is not cut to one that has.
+TEST(GpuFaults, are_grids_of_more_blocks_than_there_can_be) {
+  EXPECT_THAT(refused([] {
+                gpu::blocks_of({(std::int64_t(1) << 32) + 1, 32});
+              }),
+              HasSubstr("a launch of 4294967297 blocks of 32 threads"));
 }
 
 }  // namespace

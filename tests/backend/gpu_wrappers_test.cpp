@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 #include <fstream>
+#include <regex>
 #include <stdexcept>
 #include <vector>
 
@@ -208,6 +209,15 @@ TEST(GpuWrappers, are_read_by_somebody_who_knows_what_they_say) {
   EXPECT_EQ(what("cvt.f32.f16 %0, 1;"), "ptx: cvt.f32.f16 writes an input, x");
   EXPECT_EQ(what("cp.async.wait_group %0;"), "ptx: cp.async.wait_group reads x, which has no value");
   EXPECT_THROW(ptx::statements_of(source(), "nothing_like_it"), std::runtime_error);
+}
+
+// What the runtime answers is told by the call alone: whoever does not look launches nothing, and goes on.
+TEST(GpuWrappers, look_at_what_every_call_of_the_runtime_answers) {
+  const std::regex call(R"((\w+\()?cuda[A-Z]\w*\()");
+  int calls = 0;
+  for (std::sregex_iterator it(source().begin(), source().end(), call), end; it != end; ++it, ++calls)
+    EXPECT_EQ((*it)[1].str(), "check_launch(") << it->str();
+  EXPECT_EQ(calls, 2);
 }
 
 }  // namespace

@@ -164,7 +164,7 @@ TEST(BenchTrain, says_what_it_cannot_take) {
   EXPECT_EQ(told({"--bench-steps"}).err, "bench train: --bench-steps takes a number of steps, not ''\n");
   EXPECT_EQ(told({"--bench-steps=0"}).err, "bench train: --bench-steps takes a number of steps, not '0'\n");
   EXPECT_EQ(told({"--device", "cpu:reference"}).err,
-            "bench train: measures the processor; leave out --device cpu:reference\n");
+            "bench train: measures the processor or a GPU; leave out --device cpu:reference\n");
   EXPECT_EQ(told({"--optimizer", "sgd"}).err,
             "bench train: measures steps of Adam; leave out --optimizer sgd\n");
   EXPECT_EQ(told({"--dry-run"}).err, "bench train: --dry-run measures nothing; use weft train for it\n");

@@ -162,8 +162,8 @@ void must_be_measured(const TrainConfig& config) {
   if (kind != OptimizerKind::adam)
     fail(Kind::usage, "bench train: measures steps of Adam; leave out --optimizer ",
          words(kind)[std::size_t(kind)]);
-  if (config.run.device != "cpu")
-    fail(Kind::usage, "bench train: measures the processor; leave out --device ", config.run.device);
+  if (config.run.device != "cpu" && !names_gpu(config.run.device))
+    fail(Kind::usage, "bench train: measures the processor or a GPU; leave out --device ", config.run.device);
 }
 
 Limits better(const Limits& a, const Limits& b) {

@@ -97,7 +97,9 @@ struct Product {
         touch(a, la, Touch::read) && touch(b, lb, Touch::read) && (beta == 0 || touch(c, lc, Touch::read));
     if (biased())
       alive = alive && emulated::touch(how.bias, std::size_t(ld.rows) * size_of(bias_type()), Touch::read);
+    const std::uint64_t moved = emulated::meter().moved;
     if (workspace_bytes > 0) alive = alive && emulated::touch(workspace, workspace_bytes, Touch::write);
+    emulated::meter().moved = moved;  // what the library moves there nobody knows
     return alive && touch(d, ld, Touch::write);
   }
   float left(std::int64_t z, std::int64_t i, std::int64_t k) const {
@@ -229,10 +231,16 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
 }
 
 // The algorithm that is found remembers what was promised of alignments, and wants all of the workspace.
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t,
+// A bias that is to be added must lie somewhere: the manual does not say that the library asks for it here,
+// and nobody is to find out on a GPU.
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc,
                                               cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
-                                              cublasLtMatrixLayout_t, cublasLtMatmulPreference_t preference,
-                                              int, cublasLtMatmulHeuristicResult_t results[], int* found) {
+                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                                              cublasLtMatmulPreference_t preference, int,
+                                              cublasLtMatmulHeuristicResult_t results[], int* found) {
+  *found = 0;
+  if (as<Desc>(desc).epilogue != CUBLASLT_EPILOGUE_DEFAULT && !as<Desc>(desc).bias)
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   results[0] = {};
   results[0].workspaceSize = as<Preference>(preference).workspace;
   std::memcpy(&results[0].algo, &as<Preference>(preference), sizeof(Preference));
@@ -259,6 +267,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
                         *static_cast<const float*>(beta),
                         workspace,
                         workspace_bytes};
+  if (emulated::launch_error(stream, {{}, {32}}) != 0) return CUBLAS_STATUS_EXECUTION_FAILED;
   if (!product.fits()) return CUBLAS_STATUS_INVALID_VALUE;
   if (!product.supported()) return CUBLAS_STATUS_NOT_SUPPORTED;
   for (const Layout& each : {product.la, product.lb, product.lc, product.ld})

@@ -10,42 +10,12 @@ using emulated::Touch;
 
 extern "C" {
 
-cudaError_t cudaGetDeviceCount(int* count) {
-  *count = runtime().cards.count;
-  return *count > 0 ? cudaSuccess : cudaErrorNoDevice;
-}
-cudaError_t cudaSetDevice(int device) {
-  return device >= 0 && device < runtime().cards.count ? cudaSuccess : cudaErrorInvalidDevice;
-}
-cudaError_t cudaDriverGetVersion(int* version) {
-  *version = 13000;
-  return cudaSuccess;
-}
-cudaError_t cudaRuntimeGetVersion(int* version) {
-  *version = 13000;
-  return cudaSuccess;
-}
-cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* all) {
-  *free = runtime().cards.free;
-  *all = emulated::Cards().free;
-  return cudaSuccess;
-}
-cudaError_t cudaGetLastError() { return cudaSuccess; }
-// As few units as make a grid of two blocks run twice.
-cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int) {
-  *value = which == cudaDevAttrMultiProcessorCount ? 2 : which == cudaDevAttrComputeCapabilityMajor ? 8 : 0;
-  return cudaSuccess;
-}
-const char* cudaGetErrorString(cudaError_t error) {
-  return error == cudaErrorMemoryAllocation ? "out of memory" : "an error of the fake runtime";
-}
-
 // Room that is not alive: who cuts it into blocks says when each begins to live (gpu_notes.h).
 cudaError_t cudaMalloc(void** at, std::size_t bytes) {
   const auto lock = emulated::hold();
   *at = emulated::find_room(bytes);
   if (!*at) return cudaErrorMemoryAllocation;
-  runtime().blocks[*at] = {bytes, nullptr};
+  runtime().blocks[*at] = {bytes, nullptr, emulated::chosen_device()};
   return cudaSuccess;
 }
 cudaError_t cudaFree(void* at) {
@@ -66,7 +36,7 @@ cudaError_t cudaMallocAsync(void** at, std::size_t bytes, cudaStream_t to) {
     if (is.freed_on == &stream && is.bytes == bytes) *at = block, is.freed_on = nullptr;
   if (!*at) *at = emulated::find_room(bytes);
   if (!*at) return cudaErrorMemoryAllocation;
-  runtime().blocks[*at] = {bytes, nullptr};
+  runtime().blocks[*at] = {bytes, nullptr, stream.device};
   emulated::give(stream, [block = *at, bytes] {
     emulated::touch(block, bytes, Touch::allocate);
     std::memset(block, 0xFF, bytes);  // no number in any float

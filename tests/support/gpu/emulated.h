@@ -28,6 +28,8 @@ std::vector<std::string> take_reports();
 
 struct Meter {
   std::uint64_t threads = 0, accesses = 0, switches = 0, bank_conflicts = 0, launches = 0, multiplies = 0;
+  std::uint64_t host_waits = 0;  // for what the device had not done yet
+  std::uint64_t moved = 0;       // bytes of device memory, once for each operation that reads or writes them
 };
 Meter& meter();
 
@@ -60,6 +62,8 @@ struct Grid {
   Dim blocks, threads;
   std::size_t shared = 0;
 };
+/// The cudaError_t of a launch that this GPU does not take: checked when it is asked for, as a GPU does.
+int launch_error(void* stream, const Grid& grid);
 void run_grid(const Grid& grid, void (*kernel)(const void*), const void* arguments);
 /// Order in which blocks and lanes run: 0 ascending, 1 descending, else shuffled with this seed.
 void set_order(unsigned order);

@@ -170,10 +170,6 @@ void order_warp() {
 }
 
 void run_grid(const Grid& grid, void (*kernel)(const void*), const void* arguments) {
-  if (grid.threads.x > most_threads || grid.shared > most_shared || grid.blocks.x == 0 || grid.threads.x == 0)
-    return report("a launch of " + std::to_string(grid.blocks.x) + " blocks of " +
-                  std::to_string(grid.threads.x) + " threads with " + std::to_string(grid.shared) +
-                  " bytes of shared memory");
   ++m.meter.launches;
   m.kernel = kernel;
   m.arguments = arguments;

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "tests/support/gpu/emulated.h"
+#include "weft/backend/cuda/launch.h"
 #include "weft/base/half.h"
 
 // The words that CUDA adds to C++: here, and in the twin by nvcc itself.
@@ -89,12 +90,6 @@ inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
 
 namespace gpu {
 
-struct Shape {
-  std::int64_t blocks;
-  int threads;
-  std::size_t shared = 0;
-};
-
 /// Runs kernel on the stream, later. Unwatched as far as the kernel's own body: arguments lie in the host's
 /// memory.
 template <class... Wanted, class... Given>
@@ -103,7 +98,8 @@ void launch(cudaStream_t stream, Shape shape, void (*kernel)(Wanted...), Given..
   const auto run = [](const void* it) __attribute__((no_sanitize("thread"))) {
     (*static_cast<decltype(&thread)>(it))();
   };
-  const emulated::Grid grid{{unsigned(shape.blocks)}, {unsigned(shape.threads)}, shape.shared};
+  const emulated::Grid grid{{blocks_of(shape)}, {unsigned(shape.threads)}, shape.shared};
+  check_launch(cudaError_t(emulated::launch_error(stream, grid)), shape);
   emulated::enqueue(stream, [grid, thread, run] { emulated::run_grid(grid, run, &thread); });
 }
 

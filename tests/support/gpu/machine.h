@@ -13,7 +13,7 @@
 namespace emulated {
 
 inline constexpr std::size_t stack_bytes = 64 << 10, most_threads = 1024, grain = 2;
-inline constexpr std::size_t device_bytes = std::size_t(1) << 36, most_shared = 227 << 10, gap = 512;
+inline constexpr std::size_t device_bytes = std::size_t(1) << 36, gap = 512;
 
 /// Address space that costs nothing before it is touched.
 std::byte* reserve(std::size_t bytes);

@@ -100,10 +100,18 @@ inline void look_for_races(const Access& access, const Cell& cell) {
     say_race(access, cell, after_write);
 }
 
+/// What a cache would keep until the operation ends is moved once.
+inline void count(const Access& access, const Cell& cell) {
+  const std::uint32_t last = access.reads() ? cell.read.operation : cell.written.operation;
+  const bool own = access.reads() && cell.written.operation == access.mine.operation;
+  if (!access.is_shared && last != access.mine.operation && !own) m.meter.moved += grain;
+}
+
 /// Of what lives and was written, and of nothing else: the common case of check().
 inline void note(const Access& access, std::size_t i) {
   Cell& cell = access.of.cells[i];
   look_for_races(access, cell);
+  if (access.how != Touch::allocate && access.how != Touch::release) count(access, cell);
   if (access.reads())
     note_read(cell.read, access.mine, access.is_shared);
   else

@@ -28,6 +28,7 @@ CUstream_st& new_stream() {
   Runtime& r = runtime();
   r.streams.push_back(std::make_unique<CUstream_st>());
   r.streams.back()->id = std::uint32_t(r.streams.size() - 1);
+  r.streams.back()->device = chosen_device();
   return *r.streams.back();
 }
 
@@ -135,7 +136,6 @@ void set_pace(unsigned pace) {
 }
 
 void set_patience(double seconds) { runtime().patience = seconds; }
-void set_cards(const Cards& cards) { runtime().cards = cards; }
 
 void enqueue(void* stream, std::function<void()> act, std::function<bool()> ready) {
   const auto lock = hold();
@@ -155,6 +155,8 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
 cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }  // what it has been given is still done
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   auto lock = emulated::hold();
+  const CUstream_st& it = emulated::stream_of(stream);
+  if (it.done < it.given) ++emulated::meter().host_waits;
   emulated::wait_for(emulated::stream_of(stream), lock);
   return cudaSuccess;
 }
@@ -185,6 +187,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   auto lock = emulated::hold();
   if (emulated::runtime().streams.empty()) return cudaSuccess;
+  if (emulated::runtime().streams[event->mark.stream]->done < event->mark.position)
+    ++emulated::meter().host_waits;
   emulated::wait_for(event->mark, lock);
   emulated::join(emulated::host_clock(), event->clock);
   return cudaSuccess;

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "tests/support/gpu/emulated.h"
-#include "tests/support/gpu/runtime.h"
 
 namespace emulated {
 
@@ -54,6 +53,7 @@ struct CUstream_st {
   std::vector<emulated::Mark> waits;  // of the next operation
   emulated::Clock clock;
   bool busy = false;
+  int device = 0;
   CUgraph_st* captures = nullptr;
 };
 
@@ -64,17 +64,20 @@ struct Runtime {
   struct Block {
     std::size_t bytes;
     CUstream_st* freed_on = nullptr;
+    int device = 0;
   };
   std::map<void*, Block> blocks;
   std::condition_variable_any news;
   unsigned pace = 0;
   double patience = 2;
-  Cards cards;
   std::mt19937 random;
 };
 Runtime& runtime();
 /// What this thread of the host knows to be done.
 Clock& host_clock();
+
+/// What this thread of the host chose.
+int chosen_device();
 
 CUstream_st& new_stream();
 CUstream_st& stream_of(cudaStream_t stream);

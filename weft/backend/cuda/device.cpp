@@ -10,7 +10,10 @@ namespace {
 
 using cuda::check;
 
-/// Chooses the GPU for what follows, and says how many multiprocessors it has.
+/// Of this thread alone, whose streams, memory and launches are this GPU's from here on.
+void choose(int device) { check(cudaSetDevice(device), "choosing a GPU"); }
+
+/// Chooses the GPU for what follows; its number.
 int opened(const CudaOptions& options) {
   if (options.exact)
     fail(Kind::usage, "device cuda: exact mode wants products of fixed order, which it has not; use cpu");
@@ -18,33 +21,48 @@ int opened(const CudaOptions& options) {
   check(cudaGetDeviceCount(&count), "counting the GPUs");
   if (options.device < 0 || options.device >= count)
     fail(Kind::usage, "device cuda:", options.device, ": this machine has ", count, " of them");
-  check(cudaSetDevice(options.device), "choosing a GPU");
+  choose(options.device);
+  return options.device;
+}
+
+int units_of(int device) {
   int units = 0;
-  check(cudaDeviceGetAttribute(&units, cudaDevAttrMultiProcessorCount, options.device), "asking a GPU");
+  check(cudaDeviceGetAttribute(&units, cudaDevAttrMultiProcessorCount, device), "asking a GPU");
   return units;
 }
 
 /// Segments of the GPU's memory. A large one that it has not got is asked for again, as small as will do.
 class GpuGround final : public Ground {
  public:
+  explicit GpuGround(int device) : device_(device) {}
   Mapping map(std::int64_t bytes) override {
+    choose(device_);
     void* at = nullptr;
     const bool granted = cudaMalloc(&at, std::size_t(bytes)) == cudaSuccess;
     if (!granted) cudaGetLastError();  // which would be told again
     return {granted, static_cast<std::byte*>(at)};
   }
   void unmap(std::byte* data, std::int64_t) noexcept override { cudaFree(data); }
+
+ private:
+  int device_;
 };
 
 }  // namespace
 
 CudaDevice::CudaDevice(const CudaOptions& options)
-    : units_(opened(options)),
+    : device_(opened(options)),
+      units_(units_of(device_)),
       staging_(compute_),
-      pool_(*this, std::make_unique<GpuGround>(), options.memory_limit),
+      pool_(*this, std::make_unique<GpuGround>(device_), options.memory_limit),
       kernels_(std::make_unique<CudaKernels>(*this)) {}
 
 CudaDevice::~CudaDevice() { cudaStreamSynchronize(compute_.get()); }
+
+cudaStream_t CudaDevice::stream() const {
+  choose(device_);
+  return compute_.get();
+}
 
 StorageRef CudaDevice::allocate(std::int64_t bytes, Use use) {
   StorageRef out = pool_.take(bytes, use);

@@ -36,7 +36,8 @@ class CudaDevice : public Device {
   MemoryMeter memory() const override { return pool_.meter(); }
   void forget_peaks() override { pool_.forget_peaks(); }
 
-  cudaStream_t stream() const { return compute_.get(); }
+  /// For a launch by this thread: a thread that has chosen no GPU would launch on the first.
+  cudaStream_t stream() const;
   cuda::FaultWord* fault_word() const { return faults_.word(); }
   /// Multiprocessors.
   int units() const { return units_; }
@@ -49,7 +50,7 @@ class CudaDevice : public Device {
     std::uint64_t place = 0;
   };
 
-  int units_;
+  int device_, units_;
   cuda::Stream compute_;
   cuda::Staging staging_;
   cuda::Faults faults_;

@@ -64,7 +64,8 @@ void CudaKernels::product(const Tensor& out, const Tensor& a, const Tensor& b, c
 void CudaKernels::matmul(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how) {
   if (out.elements() == 0) return;
   for (const Tensor* one : {&out, &a, &b})
-    if (one->dtype() == Dtype::f64) return Kernels::matmul(out, a, b, how);  // which nobody has here, and says so
+    if (one->dtype() == Dtype::f64)
+      return Kernels::matmul(out, a, b, how);  // which nobody has here, and says so
   const std::int64_t k = how.a == Read::as_is ? a.dim(-1) : a.dim(-2);
   if (how.slabs > 1) return slabs_of(out, a, b, how);
   const bool fused = !how.bias || (how.bias.dtype() == out.dtype() && how.bias.contiguous());

@@ -24,6 +24,7 @@ cudaDataType type_of(Dtype dtype) {
 
 /// Of a matrix's first element and of every row, in bytes: what the library may count on.
 int alignment_of(const Tensor& t) {
+  if (!t) return 0;
   auto bits = std::bit_cast<std::uintptr_t>(place_of(t));
   for (int d = 0; d + 1 < t.rank(); ++d)
     if (t.dim(d) > 1) bits |= std::uintptr_t(t.stride(d) * size_of(t.dtype()));
@@ -62,7 +63,7 @@ Products::Handle<cublasLtMatrixLayoutOpaque_t> Products::layout(const Matrix& ma
   return handle;
 }
 
-Products::Plan Products::made(const Key& key) const {
+Products::Plan Products::made(const Key& key, const void* bias) const {
   cublasLtMatmulDesc_t form = nullptr;
   check(library_.new_form(&form, CUBLAS_COMPUTE_32F, CUDA_R_32F), "sums in f32");
   Plan plan{{form, library_.drop_form},
@@ -77,7 +78,11 @@ Products::Plan Products::made(const Key& key) const {
   // The library's first operand is our second.
   set(CUBLASLT_MATMUL_DESC_TRANSA, key.turned_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(CUBLASLT_MATMUL_DESC_TRANSB, key.turned_a ? CUBLAS_OP_T : CUBLAS_OP_N);
-  if (key.biased) set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+  if (bias) {
+    // Which ways there are is asked with a bias in its place: each call brings its own.
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+  }
   choose(plan, key);
   return plan;
 }
@@ -93,7 +98,9 @@ void Products::choose(Plan& plan, const Key& key) const {
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, std::uint32_t(key.b.alignment));
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, std::uint32_t(key.a.alignment));
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, std::uint32_t(key.out.alignment));
-  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, std::uint32_t(key.out.alignment));
+  // There is no word for a bias's alignment, which goes with the result's.
+  const int d = key.bias_alignment > 0 ? std::min(key.out.alignment, key.bias_alignment) : key.out.alignment;
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, std::uint32_t(d));
   cublasLtMatmulHeuristicResult_t found{};
   int count = 0;
   const cublasStatus_t status = library_.find(handle_, plan.form.get(), plan.b.get(), plan.a.get(),
@@ -105,11 +112,11 @@ void Products::choose(Plan& plan, const Key& key) const {
   plan.workspace = found.workspaceSize;
 }
 
-Products::Plan& Products::plan(const Key& key) {
+Products::Plan& Products::plan(const Key& key, const void* bias) {
   // Experts bring new shapes with every step.
   if (plans_.size() >= most_plans) plans_.clear();
   const auto found = plans_.find(key);
-  return found != plans_.end() ? found->second : plans_.emplace(key, made(key)).first->second;
+  return found != plans_.end() ? found->second : plans_.emplace(key, made(key, bias)).first->second;
 }
 
 void Products::multiply(const Call& call) {
@@ -119,10 +126,10 @@ void Products::multiply(const Call& call) {
                 call.out.rank() == 3 ? call.out.dim(0) : 1,
                 call.read_a == Read::transposed,
                 call.read_b == Read::transposed,
-                bool(call.bias)};
-  Plan& how = plan(key);
-  if (call.bias) {
-    const void* bias = place_of(call.bias);
+                alignment_of(call.bias)};
+  const void* bias = call.bias ? place_of(call.bias) : nullptr;
+  Plan& how = plan(key, bias);
+  if (bias) {
     check(library_.set_form(how.form.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias), "a bias");
   }
   const float alpha = 1, beta = call.accumulate ? 1.0F : 0.0F;

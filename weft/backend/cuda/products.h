@@ -42,7 +42,8 @@ class Products {
   struct Key {
     Matrix out, a, b;
     std::int64_t batches;
-    bool turned_a, turned_b, biased;
+    bool turned_a, turned_b;
+    int bias_alignment;  // 0: no bias
     auto operator<=>(const Key&) const = default;
   };
   template <class T>
@@ -55,8 +56,8 @@ class Products {
   };
 
   static Matrix matrix_of(const Tensor& tensor);
-  Plan& plan(const Key& key);
-  Plan made(const Key& key) const;
+  Plan& plan(const Key& key, const void* bias);
+  Plan made(const Key& key, const void* bias) const;
   void choose(Plan& plan, const Key& key) const;
   Handle<cublasLtMatrixLayoutOpaque_t> layout(const Matrix& matrix, std::int64_t batches) const;
 

@@ -278,7 +278,8 @@ void a_warp_each(cudaStream_t stream, std::int64_t count, void (*kernel)(Job), c
 }  // namespace
 
 void CudaKernels::route(const Routed& out, const Tensor& logits, const Tensor& bias, const RouteArgs& how) {
-  if (logits.dtype() == Dtype::f64) return Kernels::route(out, logits, bias, how);  // which says that it is not here
+  if (logits.dtype() == Dtype::f64)
+    return Kernels::route(out, logits, bias, how);  // which says that it is not here
   const std::int64_t t = logits.dim(0), e = logits.dim(1);
   if (t == 0) return;
   const Tensor compared = workspace({t, e});

@@ -18,7 +18,6 @@ class Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
   cudaStream_t get() const { return stream_; }
-  void wait() const;
 
  private:
   cudaStream_t stream_ = nullptr;

@@ -7,27 +7,23 @@
 #include <cmath>
 #include <cstdint>
 
+#include "weft/backend/cuda/launch.h"
 #include "weft/base/half.h"
 
 namespace gpu {
-
-struct Shape {
-  std::int64_t blocks;
-  int threads;
-  std::size_t shared = 0;
-};
 
 /// Runs kernel on the stream, later.
 template <class... Wanted, class... Given>
 void launch(cudaStream_t stream, Shape shape, void (*kernel)(Wanted...), Given... given) {
   if (shape.shared > 48 << 10)
-    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(shape.shared));
+    check_launch(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(shape.shared)),
+                 shape);
   cudaLaunchConfig_t config{};
-  config.gridDim = dim3(unsigned(shape.blocks));
+  config.gridDim = dim3(blocks_of(shape));
   config.blockDim = dim3(unsigned(shape.threads));
   config.dynamicSmemBytes = shape.shared;
   config.stream = stream;
-  cudaLaunchKernelEx(&config, kernel, Wanted(given)...);
+  check_launch(cudaLaunchKernelEx(&config, kernel, Wanted(given)...), shape);
 }
 
 /// The block's shared memory as one struct: sizeof is what the launch asks for.

@@ -1,0 +1,129 @@
+// kernels DEVICE [small]: how long a device takes for what a training is made of, a JSON object a line:
+// products, attention, norms and Adam, with the operations and the bytes that each needs at least. On any
+// device; small, for looking whether it runs.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weft/backend/open.h"
+#include "weft/tensor/kernels.h"
+
+namespace weft {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Need {
+  double flops, bytes;
+};
+
+Tensor filled(Device& device, const Shape& shape, Dtype dtype, float value = 0.25F) {
+  Tensor out = empty(device, shape, dtype);
+  device.kernels().fill(out, value);
+  return out;
+}
+
+/// The median of eleven runs, each of as many calls as take some milliseconds: launches are asked for ahead.
+double seconds_of(Device& device, const std::function<void()>& call) {
+  const auto take = [&](int calls) {
+    device.synchronize();
+    const auto start = Clock::now();
+    for (int i = 0; i < calls; ++i) call();
+    device.synchronize();
+    return std::chrono::duration<double>(Clock::now() - start).count() / calls;
+  };
+  take(1);
+  const double once = take(1);
+  const int calls = once > 5e-3 ? 1 : int(5e-3 / once) + 1;
+  std::vector<double> all(11);
+  for (double& one : all) one = take(calls);
+  std::nth_element(all.begin(), all.begin() + 5, all.end());
+  return all[5];
+}
+
+void tell(Device& device, const std::string& what, Need need, const std::function<void()>& call) {
+  const double seconds = seconds_of(device, call);
+  std::printf("{\"what\": \"%s\", \"seconds\": %.9f, \"flops\": %.0f, \"bytes\": %.0f}\n", what.c_str(),
+              seconds, need.flops, need.bytes);
+  std::fflush(stdout);
+}
+
+void products(Device& device, std::int64_t n) {
+  const Tensor a = filled(device, {n, n}, Dtype::bf16), b = filled(device, {n, n}, Dtype::bf16);
+  const Tensor out = filled(device, {n, n}, Dtype::bf16);
+  const double size = double(n);
+  tell(device, "product bf16 " + std::to_string(n), {2 * size * size * size, 6 * size * size},
+       [&] { device.kernels().matmul(out, a, b, {}); });
+}
+
+/// Causal, of which the half that is seen counts: two products forward, five backward.
+void attention(Device& device, std::int64_t s, std::int64_t d, std::int64_t batch, std::int64_t heads) {
+  const auto each = [&] { return filled(device, {s, batch, heads, 1, d}, Dtype::bf16); };
+  const auto keys = [&] { return filled(device, {s, batch, heads, d}, Dtype::bf16); };
+  const Attended in{each(), keys(), keys()};
+  const AttentionOut out{each(), empty(device, {batch, heads, s})};
+  const AttentionGrads grads{each(), keys(), keys()};
+  const Tensor dout = each();
+  const AttentionArgs how{.scale = 0.125F, .mask = Mask::causal};
+  const double one = double(s) * double(s) / 2 * double(d) * double(batch * heads) * 2;
+  const double row = 2 * double(s * batch * heads * d), lse = 4 * double(s * batch * heads);
+  const std::string name = " bf16 s" + std::to_string(s) + " d" + std::to_string(d);
+  tell(device, "attention" + name, {2 * one, 4 * row + lse},
+       [&] { device.kernels().attention(out, in, how); });
+  tell(device, "attention backward" + name, {5 * one, 8 * row + lse},
+       [&] { device.kernels().attention_backward(grads, dout, out, in, how); });
+}
+
+void norms(Device& device, std::int64_t rows, std::int64_t h) {
+  const Tensor x = filled(device, {rows, h}, Dtype::bf16), y = filled(device, {rows, h}, Dtype::bf16);
+  const NormWeights weights{filled(device, {h}, Dtype::bf16), filled(device, {h}, Dtype::bf16)};
+  const NormStats stats{empty(device, {rows}), empty(device, {rows})};
+  tell(device, "layer norm bf16 " + std::to_string(rows) + " x " + std::to_string(h),
+       {0, 4 * double(rows * h) + 8 * double(rows) + 4 * double(h)},
+       [&] { device.kernels().norm(y, stats, x, weights, {}); });
+}
+
+/// Masters and both moments are read and written, the gradient read, the copy in bf16 written.
+void adam(Device& device, std::int64_t n) {
+  const auto each = [&] { return filled(device, {n}, Dtype::f32); };
+  const AdamState state{each(), each(), each(), filled(device, {n}, Dtype::bf16)};
+  const Tensor grad = each();
+  tell(device, "Adam of " + std::to_string(n), {0, (3 * 8 + 4 + 2) * double(n)}, [&] {
+    device.kernels().adam(state, grad,
+                          {.rate = 1e-4F, .decay = 0.01F, .correction1 = 0.5F, .correction2 = 0.5F});
+  });
+}
+
+void run(std::string_view name, bool small) {
+  const auto device = open_device(name);
+  const std::int64_t less = small ? 32 : 1;
+  for (const std::int64_t n : {4096, 8192}) products(*device, n / less);
+  for (const std::int64_t d : {64, 128})
+    for (const std::int64_t s : {1024, 4096, 16384})
+      attention(*device, s / less, d, small ? 1 : 16384 / s, small ? 2 : 2048 / d);
+  norms(*device, 16384 / less, small ? 64 : 2048);
+  adam(*device, (std::int64_t(1) << 28) / less / less);
+}
+
+}  // namespace
+}  // namespace weft
+
+int main(int count, char** words) {
+  const std::string_view device = count > 1 ? words[1] : "", more = count > 2 ? words[2] : "";
+  if (device.empty() || count > 3 || (!more.empty() && more != "small")) {
+    std::fputs("kernels DEVICE [small]\n", stderr);
+    return 2;
+  }
+  try {
+    weft::run(device, !more.empty());
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "kernels: %s\n", e.what());
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,193 @@
+// Bytes of device memory that operations move on the emulated GPU, against the least: every operand once.
+// tools/gpu_roofline.py reads what is recorded here: the same operations at the shapes of a GPT-2 124M.
+#include <gtest/gtest.h>
+#include <runtime.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "tests/support/gpu/emulated.h"
+#include "weft/backend/cuda/device.h"
+#include "weft/backend/open.h"
+
+namespace weft {
+namespace {
+
+/// Rows of h elements, attention over s of them in heads of 64.
+struct Sizes {
+  std::int64_t rows, h, s;
+};
+/// Few, and rows that are whole vectors; attention has two tiles of keys.
+constexpr Sizes small{256, 128, 128}, gpt2{16384, 768, 1024};
+
+/// A call of a kernel, what it reads and writes, and its arithmetic.
+struct Call {
+  std::function<void()> act;
+  std::vector<Tensor> reads, writes;
+  double flops = 0;
+  double again = 0;  // bytes beyond the least, and why stands beside them
+
+  double least() const {
+    double bytes = 0;
+    for (const auto* all : {&reads, &writes})
+      for (const Tensor& t : *all) bytes += double(t.bytes());
+    return bytes;
+  }
+};
+
+/// Makes operands on a device.
+struct Maker {
+  Device& device;
+  Sizes is;
+
+  Tensor tensor(const Shape& shape, Dtype dtype = Dtype::bf16) const {
+    Tensor out = empty(device, shape, dtype);
+    kernels().fill(out, 0);
+    return out;
+  }
+  Tensor rows(Dtype dtype = Dtype::bf16) const { return tensor({is.rows, is.h}, dtype); }
+  Kernels& kernels() const { return device.kernels(); }
+};
+
+Call product(const Maker& m) {
+  const Tensor a = m.rows(), b = m.tensor({m.is.h, m.is.h}), out = m.rows();
+  const double flops = 2 * double(m.is.rows) * double(m.is.h) * double(m.is.h);
+  return {[=] { m.kernels().matmul(out, a, b, {}); }, {a, b}, {out}, flops};
+}
+
+Call addition(const Maker& m) {
+  const Tensor a = m.rows(), b = m.rows(), out = m.rows();
+  return {[=] { m.kernels().add(out, a, b); }, {a, b}, {out}};
+}
+
+Call gelu(const Maker& m) {
+  const Tensor x = m.rows(), y = m.rows(), bias = m.tensor({m.is.h});
+  return {[=] { m.kernels().activation(y, x, bias, Activation::gelu); }, {x, bias}, {y}};
+}
+
+Call gelu_backward(const Maker& m) {
+  const Tensor x = m.rows(), dx = m.rows(), dy = m.rows(), bias = m.tensor({m.is.h});
+  return {[=] { m.kernels().activation_backward(dx, dy, x, bias, Activation::gelu); }, {x, dy, bias}, {dx}};
+}
+
+/// Of rows whose sums have lines of their own (columns.h).
+double slabs(std::int64_t most) { return double(std::min<std::int64_t>(most, 64)); }
+
+Call bias_sums(const Maker& m) {
+  const Tensor dbias = m.tensor({m.is.h}, Dtype::f32), dy = m.rows();
+  // Slabs of rows have lines of their own, written and read.
+  const double again = 2 * double(dbias.bytes()) * slabs(m.is.rows / 8);
+  return {[=] { m.kernels().sum_rows(dbias, dy); }, {dbias, dy}, {dbias}, 0, again};
+}
+
+NormStats stats_of(const Maker& m) {
+  return {m.tensor({m.is.rows}, Dtype::f32), m.tensor({m.is.rows}, Dtype::f32)};
+}
+
+Call norm(const Maker& m) {
+  const Tensor x = m.rows(), y = m.rows(), gain = m.tensor({m.is.h}), bias = m.tensor({m.is.h});
+  const NormStats stats = stats_of(m);
+  return {[=] {
+            m.kernels().norm(y, stats, x, {gain, bias}, {});
+          },
+          {x, gain, bias},
+          {y, stats.mean, stats.rstd}};
+}
+
+Call norm_backward(const Maker& m) {
+  const Tensor x = m.rows(), dx = m.rows(), dy = m.rows(), gain = m.tensor({m.is.h});
+  const Tensor dgain = m.tensor({m.is.h}, Dtype::f32), dbias = m.tensor({m.is.h}, Dtype::f32);
+  const NormStats stats = stats_of(m);
+  const double again = 2 * double(dgain.bytes() + dbias.bytes()) * slabs(m.is.rows);  // as above
+  return {[=] {
+            m.kernels().norm_backward({dx, dgain, dbias}, dy, {}, {x, stats, gain}, {});
+          },
+          {x, dy, gain, stats.mean, stats.rstd, dgain, dbias},
+          {dx, dgain, dbias},
+          0,
+          again};
+}
+
+struct Heads {
+  Attended in;
+  AttentionOut out;
+  double flops;  // of one product, of the causal half
+};
+
+Heads heads(const Maker& m) {
+  const std::int64_t n = m.is.h / 64, b = m.is.rows / m.is.s;
+  const Shape of_keys{m.is.s, b, n, 64}, of_queries{m.is.s, b, n, 1, 64};
+  return {{m.tensor(of_queries), m.tensor(of_keys), m.tensor(of_keys)},
+          {m.tensor(of_queries), m.tensor({b, n, m.is.s}, Dtype::f32)},
+          double(m.is.rows) * double(m.is.s) * double(m.is.h)};
+}
+const AttentionArgs causal{.scale = 0.125F, .mask = Mask::causal};
+
+Call attention(const Maker& m) {
+  const Heads a = heads(m);
+  return {[=] { m.kernels().attention(a.out, a.in, causal); },
+          {a.in.q, a.in.k, a.in.v},
+          {a.out.o, a.out.lse},
+          2 * a.flops};
+}
+
+Call attention_backward(const Maker& m) {
+  const Heads a = heads(m), grads = heads(m);
+  const Tensor dout = grads.out.o;
+  // Corrections, gradients of queries and of keys are a pass each: the second and third read dout and what a
+  // row has of f32 again, and both read q, k and v. That is cheaper than adding by two.
+  const double again = 5 * double(dout.bytes()) + 4 * double(a.out.lse.bytes());
+  return {[=] {
+            m.kernels().attention_backward({grads.in.q, grads.in.k, grads.in.v}, dout, a.out, a.in, causal);
+          },
+          {a.in.q, a.in.k, a.in.v, a.out.o, a.out.lse, dout},
+          {grads.in.q, grads.in.k, grads.in.v},
+          5 * a.flops,
+          again};
+}
+
+Call adam(const Maker& m) {
+  const auto flat = [&](Dtype dtype) { return m.tensor({m.is.rows * m.is.h}, dtype); };
+  const AdamState state{flat(Dtype::f32), flat(Dtype::f32), flat(Dtype::f32), flat(Dtype::bf16)};
+  const Tensor grad = flat(Dtype::f32);
+  return {[=] { m.kernels().adam(state, grad, {.rate = 1e-3F}); },
+          {state.master, state.m, state.v, grad},
+          {state.master, state.m, state.v, state.copy}};
+}
+
+struct Case {
+  const char* name;
+  Call (*make)(const Maker&);
+};
+std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
+
+class BytesMoved : public ::testing::TestWithParam<Case> {};
+
+TEST_P(BytesMoved, are_the_least_or_have_a_reason) {
+  emulated::set_pace(emulated::lazy);
+  CudaDevice gpu;
+  const Call call = GetParam().make({gpu, small});
+  gpu.synchronize();
+  const std::uint64_t before = emulated::meter().moved;
+  call.act();
+  gpu.synchronize();
+  EXPECT_EQ(double(emulated::meter().moved - before), call.least() + call.again);
+
+  const auto counter = open_device("meta");
+  const Call real = GetParam().make({*counter, gpt2});
+  RecordProperty("share", std::to_string(1 + real.again / real.least()));
+  RecordProperty("bytes", std::to_string(real.least() + real.again));
+  RecordProperty("flops", std::to_string(real.flops));
+}
+
+INSTANTIATE_TEST_SUITE_P(Operations, BytesMoved,
+                         ::testing::Values(Case{"product", product}, Case{"add", addition},
+                                           Case{"gelu", gelu}, Case{"gelu_backward", gelu_backward},
+                                           Case{"sum_rows", bias_sums}, Case{"norm", norm},
+                                           Case{"norm_backward", norm_backward}, Case{"attention", attention},
+                                           Case{"attention_backward", attention_backward},
+                                           Case{"adam", adam}),
+                         [](const auto& about) { return std::string(about.param.name); });
+
+}  // namespace
+}  // namespace weft

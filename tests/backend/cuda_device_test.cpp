@@ -1,0 +1,86 @@
+// The GPU as a device: which one there is, why there is none, and who may call it.
+#include "weft/backend/cuda/device.h"
+
+#include <gtest/gtest.h>
+#include <runtime.h>
+
+#include <thread>
+
+#include "tests/support/refused.h"
+#include "weft/backend/open.h"
+#include "weft/tensor/host.h"
+
+namespace weft {
+namespace {
+
+/// For one test, a machine with other GPUs.
+struct Machine {
+  explicit Machine(const emulated::Cards& cards) { emulated::set_cards(cards); }
+  ~Machine() {
+    emulated::set_cards({});
+    cudaSetDevice(0);
+  }
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
+};
+
+TEST(CudaDevice, is_opened_by_name) {
+  const Machine two({.count = 2});
+  const auto device = open_device("cuda:1", {.memory_limit = 1 << 20});
+  EXPECT_STREQ(device->name(), "cuda");
+  EXPECT_EQ(emulated::device_of(device->allocate(64, Use::activations)->data()), 1);
+}
+
+// A thread that has chosen no GPU is on the first one: its launches and its memory would be there.
+TEST(CudaDevice, is_the_same_one_for_every_thread) {
+  const Machine two({.count = 2});
+  CudaDevice device({.device = 1});
+  std::thread([&] {
+    const Tensor x = from_host<float>(device, {3}, std::vector<float>{1, 2, 3});
+    device.kernels().scale(x, 2);
+    EXPECT_EQ(to_host<float>(x), (std::vector<float>{2, 4, 6}));
+    EXPECT_EQ(emulated::device_of(x.storage()->data()), 1);
+  }).join();
+}
+
+TEST(CudaDevice, is_refused_where_there_is_no_such_gpu) {
+  EXPECT_EQ(refused([] { open_device("cuda:1"); }), "device cuda:1: this machine has 1 of them");
+  EXPECT_EQ(refused([] { open_device("cuda", {.exact = true}); }),
+            "device cuda: exact mode wants products of fixed order, which it has not; use cpu");
+}
+
+TEST(CudaDevice, says_why_there_is_none) {
+  const auto said = [](const emulated::Cards& cards) {
+    const Machine machine(cards);
+    return refused([] { open_device("cuda"); });
+  };
+  EXPECT_EQ(said({.count = 0, .driver = 0}),
+            "device cuda: there is no driver of NVIDIA's on this machine; use cpu");
+  EXPECT_EQ(said({.driver = 12020}),
+            "device cuda: the driver knows CUDA 12.2, and this build is of an emulated GPU; use cpu");
+  EXPECT_EQ(said({.count = 0}), "device cuda: the driver shows no GPU; use cpu");
+}
+
+TEST(CudaDevice, is_counted_without_being_opened) {
+  const Machine two({.count = 2});
+  const GpusHere here = gpus_here();
+  EXPECT_EQ(here.built_with, "an emulated GPU");
+  EXPECT_EQ(here.missing, "");
+  ASSERT_EQ(here.all.size(), 2U);
+  EXPECT_EQ(here.all[1].major, 8);
+  EXPECT_EQ(here.all[1].units, 2);
+  EXPECT_GT(free_on_gpu(1), 0);
+}
+
+// A launch that is refused never runs, so nobody would hear of it later.
+TEST(CudaDevice, says_which_launch_a_gpu_refuses) {
+  CudaDevice device;
+  const Tensor x = from_host<float>(device, {3}, std::vector<float>{1, 2, 3});
+  const Machine small({.shared = 0});
+  const std::string said = refused([&] { device.kernels().softmax(x, x); });
+  EXPECT_TRUE(said.starts_with("cuda: the GPU refuses a launch of 1 blocks of 32 threads with ")) << said;
+  EXPECT_TRUE(said.ends_with(" bytes of shared memory: invalid argument")) << said;
+}
+
+}  // namespace
+}  // namespace weft

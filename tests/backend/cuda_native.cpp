@@ -1,0 +1,62 @@
+// The GPU's kernels against the oracle, on the GPU of this machine; where there is none, what is said
+// instead.
+#include <gtest/gtest.h>
+
+#include "tests/backend/conformance.h"
+#include "tests/backend/waiting_kernels.h"
+#include "tests/support/refused.h"
+#include "weft/backend/cuda/device.h"
+#include "weft/backend/open.h"
+
+namespace weft::conformance {
+
+void launch_nothing();  // native_launch.cu
+
+namespace {
+
+class Gpu final : public CudaDevice {
+ public:
+  explicit Gpu(bool waits) : waits_(waits) {}
+  Kernels& kernels() override { return waits_ ? waiting_ : CudaDevice::kernels(); }
+
+ private:
+  bool waits_;
+  WaitingKernels waiting_{*this, CudaDevice::kernels()};
+};
+
+const std::vector<Subject>& gpus() {
+  static const std::vector<Subject> all = [] {
+    const auto open = [](int) {
+      const std::string test = ::testing::UnitTest::GetInstance()->current_test_info()->name();
+      return std::make_unique<Gpu>(test.starts_with("refuses"));
+    };
+    return gpus_here().all.empty() ? std::vector<Subject>{} : std::vector<Subject>{{"cuda", open}};
+  }();
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Native, Conformance, ::testing::ValuesIn(gpus()), spelled);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Conformance);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ConformanceInDoubles);
+
+TEST(NativeGpu, is_there_or_a_sentence_says_why_not) {
+  const GpusHere here = gpus_here();
+  EXPECT_TRUE(here.built_with.starts_with("CUDA ")) << here.built_with;
+  if (!here.all.empty()) return;
+  EXPECT_NE(here.missing, "");
+  EXPECT_EQ(refused([] { open_device("cuda"); }), "device cuda: " + here.missing + "; use cpu");
+}
+
+// Where there is no GPU the runtime refuses every launch, and somebody must hear of it.
+TEST(NativeGpu, takes_a_launch_or_says_that_it_does_not) {
+  const std::string said = refused([] { launch_nothing(); });
+  if (gpus_here().all.empty())
+    EXPECT_TRUE(said.starts_with(
+        "cuda: the GPU refuses a launch of 3 blocks of 32 threads with 100 bytes of shared memory: "))
+        << said;
+  else
+    EXPECT_EQ(said, "");
+}
+
+}  // namespace
+}  // namespace weft::conformance

@@ -1,0 +1,32 @@
+# Who opens GPUs (gpus.h): CUDA where the build has nvcc, nobody elsewhere. On the emulated GPU, where the same sources are compiled for a
+# processor, it is tests/backend/cuda.cmake. The program needs neither CUDA's libraries nor a driver to start: the runtime is linked
+# in, and finds the driver when it is asked for a GPU; cuBLASLt is loaded then too.
+set(weft_cuda_sources attention_job.cpp device.cpp faults.cpp kernels.cpp products.cpp rows.cpp runtime.cpp staging.cpp)
+list(TRANSFORM weft_cuda_sources PREPEND ${CMAKE_CURRENT_LIST_DIR}/cuda/)
+set(weft_cuda_sources ${weft_cuda_sources} PARENT_SCOPE)  # for tests/backend too
+if(NOT WEFT_HAS_CUDA)
+  add_library(weft_no_cuda STATIC no_cuda.cpp)
+  target_link_libraries(weft_no_cuda PUBLIC weft_flags weft_tensor weft_base)
+  target_link_libraries(weft_backend PRIVATE weft_no_cuda)
+  return()
+endif()
+
+# 20012 is a warning about what nvcc itself adds to defaulted functions.
+file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/cuda/*.cu)
+add_library(weft_cuda STATIC ${weft_cuda_sources} cuda/open.cpp cuda/lt_library.cpp ${kernels})
+foreach(kernel IN LISTS kernels)  # one that asks for options of its own says so: tools/gpu_kernels.py reads the same line
+  file(STRINGS ${kernel} own REGEX "^// nvcc: " LIMIT_COUNT 1)
+  string(REGEX REPLACE "^// nvcc: " "" own "${own}")
+  separate_arguments(own)
+  set_source_files_properties(${kernel} PROPERTIES COMPILE_OPTIONS "${own}")
+endforeach()
+# These see kernels' headers.
+set_source_files_properties(cuda/attention_job.cpp cuda/rows.cpp PROPERTIES LANGUAGE CUDA)
+set_target_properties(weft_cuda PROPERTIES LINKER_LANGUAGE CXX CUDA_ARCHITECTURES "${WEFT_CUDA_ARCHITECTURES}"
+  CUDA_RUNTIME_LIBRARY None)
+target_include_directories(weft_cuda PUBLIC ${CMAKE_SOURCE_DIR}/weft/backend/cuda/native)
+target_include_directories(weft_cuda SYSTEM PUBLIC ${WEFT_CUDA_HEADERS})
+target_compile_options(weft_cuda PRIVATE
+  "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-diag-suppress=20012>")
+target_link_libraries(weft_cuda PRIVATE weft_backend weft_tensor weft_base ${WEFT_CUDART} Threads::Threads ${CMAKE_DL_LIBS} rt)
+target_link_libraries(weft_backend PRIVATE weft_cuda)
