@@ -138,8 +138,10 @@ std::vector<Case> mixtures() {
                                                                    .jitter = 0.3,
                                                                    .precision = RouterPrecision::f64})),
       with("experts_under_noise", mixture(tiny_llama(), {.jitter = 0.3})),
-      with("experts_of_further_tokens_through_one_layer", mixture(tiny_ahead(tiny_llama()), {.z_loss = 0.5}),
+      with("experts_of_further_tokens_through_one_layer",
+           mixture(tiny_ahead(tiny_llama()), {.z_loss = 1.0 / 3}),
            [](auto& c) {
+             c.experts.router.coefficients = {1.0 / 3};  // what is told is a mean over three layers
              c.ahead.repeated = true;
              c.hidden_dropout = c.attention_dropout = 0.2;
            }),

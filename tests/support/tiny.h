@@ -218,9 +218,7 @@ inline std::map<int, Stage> whole_model(const ModelConfig& config, Communicator&
 class TinyModel {
  public:
   explicit TinyModel(const ModelConfig& config, Device& device, std::uint64_t seed = 7)
-      : losses_(kind_of(config).losses(config)),
-        told_layers_(config.experts.layers_with() + config.ahead.layers()),
-        stages_(whole_model(config, solo_, device)),
+      : stages_(whole_model(config, solo_, device)),
         weights_([this](const VisitParameter& visit) { stage().each_parameter(visit); }, device,
                  dtype_for(config.precision), Weights::For::training) {
     weights_.initialize(seed);
@@ -244,18 +242,13 @@ class TinyModel {
     return sums;
   }
   double evaluate(const Batch& batch) { return run(batch, {.training = false}); }
-  /// The same dropout as train(), and no gradients. What balances experts is told as a mean over layers, and
-  /// learned from as a sum.
+  /// The same dropout as train(), and no gradients.
   double objective(const Batch& batch, float factor = 1, std::uint64_t step = 0) {
     const StepPlace place{.seed = 5, .step = step, .training = true, .factors = alike(factor)};
     pass_.open(batch, place);
     pass_.forget(true);
     (void)stage().forward(pass_, {});
-    double sum = total(pass_);
-    for (const Measured& measured : pass_.losses())
-      if (losses_[std::size_t(measured.loss)].mean == LossMean::passes)
-        for (const double loss : numbers(measured.terms)) sum += loss * (told_layers_ - 1);
-    return sum * factor;
+    return total(pass_) * factor;
   }
 
   std::map<std::string, std::vector<double>> grads() {
@@ -292,8 +285,6 @@ class TinyModel {
   }
 
   SoloCommunicator solo_;
-  std::vector<NamedLoss> losses_;
-  int told_layers_;
   std::map<int, Stage> stages_;
   Weights weights_;
   Pass pass_;
