@@ -38,6 +38,14 @@ def name_in(head):
     return words[-1], False
 
 
+def others_in(head):
+    """What a statement declares behind its first name: constexpr int one = 1, two = 2."""
+    while (shorter := re.sub(r"\([^()]*\)|\{[^{}]*\}|\[[^\[\]]*\]", " ", head)) != head:
+        head = shorter
+    behind = without_angles(head).split(",")[1:]
+    return [name[1] for part in behind if (name := re.match(r"\s*[*&]*\s*(\w+)\s*(?:=|$)", part))]
+
+
 def scan(text):
     """({name that is a source's own: how it may be said again}, all (namespace, name)) that it declares outside of functions and types."""
     text = BLANKS.sub(" ", text)
@@ -60,6 +68,11 @@ def scan(text):
                     every.add((*(scope for scope in scopes if scope != "own"), declared))
                     if alias or "own" in scopes or re.match(r"\s*static\b", head):
                         own[declared] = (scopes[-1:], head.split()) if alias else None
+                if declared and not alias and piece == ";" and not TYPE.match(head.strip()):
+                    for other in others_in(head):
+                        every.add((*(scope for scope in scopes if scope != "own"), other))
+                        if "own" in scopes or re.match(r"\s*static\b", head):
+                            own[other] = None
                 head = ""
         elif "body" not in scopes:
             head += piece

@@ -36,7 +36,7 @@ class Together(unittest.TestCase):
 
     def test_nor_types_constants_and_aliases_of_one_name(self):
         for text in ("struct Case {\n  int x;\n};", "template <class T>\nclass Case;", "enum class Case { one };", "constexpr int Case = 1;",
-                     "using Case = int;", "[[maybe_unused]] const std::map<int, int> Case{{1, 2}};", "const std::vector<int>& Case(int x) {}"):
+                     "using Case = int;", "constexpr std::string_view one = \"a, b\", Case = \"c\";", "int one[2], *Case, three;", "[[maybe_unused]] const std::map<int, int> Case{{1, 2}};", "const std::vector<int>& Case(int x) {}"):
             self.assertEqual(grouped(a=own(text), b=own("int Case;")), [["a"], ["b"]], text)
 
     def test_an_alias_is_ones_own_wherever_it_stands(self):
