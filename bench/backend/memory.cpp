@@ -279,7 +279,7 @@ TimedWork loss(const Bench& b, int pass) {
   if (pass == 1)
     return {[=] { logits.device().kernels().loss_sums(parts, logits, targets.ids, part); },
             sum_of_bytes({logits})};
-  return {[=] { logits.device().kernels().loss_backward(logits, parts, targets, part, {}); },
+  return {[=] { logits.device().kernels().loss_backward(logits, parts, targets, part); },
           sum_of_bytes({logits, logits})};
 }
 

@@ -39,8 +39,8 @@ void a_bit_of_everything(Device& device) {
   const Tensor logits = ops::zeros(device, {8, 12});
   const VocabularyPart all{0, 12, 12};
   const ops::LossSums sums = ops::loss_sums(ops::loss_max(logits, all), logits, ids, all);
-  const Tensor loss = ops::loss_finish(sums.parts, {});
-  ops::loss_backward_in_place(logits, sums.parts, {ids, loss}, all, {});
+  const Tensor loss = ops::loss_finish(sums.parts);
+  ops::loss_backward_in_place(logits, sums.parts, {ids, loss}, all);
   ops::scatter_add_rows_into(logits, ops::gather_rows(logits, ids), ids, loss);
   (void)ops::top_k(ops::softmax(logits), 2);
   (void)ops::sum(ops::dot_rows(logits, ops::scale_rows(logits, loss)));

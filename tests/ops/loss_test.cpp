@@ -17,48 +17,40 @@ class LossOps : public Ops {
  protected:
   Tensor targets() { return integers({tokens}, {0, 6, 3, 3, 2}); }
 
-  /// -log softmax at the target, plus z (log sum exp)^2
-  std::vector<double> written_out(const Tensor& logits, const LossArgs& how) {
+  /// -log softmax at the target
+  std::vector<double> written_out(const Tensor& logits) {
     const std::vector<double> ids = numbers(targets());
     std::vector<double> out;
     for (std::int64_t t = 0; t < tokens; ++t) {
       const std::vector<double> row = numbers(logits.at(0, t).slice(0, 0, words));
       double sum = 0;
       for (const double x : row) sum += std::exp(x);
-      const double at = row[std::size_t(ids[std::size_t(t)])] - std::log(sum);
-      out.push_back(-at + double(how.z_loss) * std::log(sum) * std::log(sum));
+      out.push_back(std::log(sum) - row[std::size_t(ids[std::size_t(t)])]);
     }
     return out;
   }
 
-  Tensor whole_loss(const Tensor& logits, const LossArgs& how) {
+  Tensor whole_loss(const Tensor& logits) {
     const VocabularyPart all{0, words, words};
     const Tensor max = ops::loss_max(logits, all);
-    return ops::loss_finish(ops::loss_sums(max, logits, targets(), all).parts, how);
+    return ops::loss_finish(ops::loss_sums(max, logits, targets(), all).parts);
   }
 };
 
-const std::vector<LossArgs> ways{{}, {.z_loss = 0.05F}};
-
 TEST_F(LossOps, give_the_cross_entropy) {
-  for (const LossArgs& how : ways) {
-    const Tensor logits = random({tokens, words + 3}, Dtype::f32, 3);  // 3 columns of padding
-    EXPECT_EQ(difference(numbers(whole_loss(logits, how)), written_out(logits, how), f32_near), "");
-  }
+  const Tensor logits = random({tokens, words + 3}, Dtype::f32, 3);  // 3 columns of padding
+  EXPECT_EQ(difference(numbers(whole_loss(logits)), written_out(logits), f32_near), "");
 }
 
 TEST_F(LossOps, give_the_gradient_that_differences_show) {
-  for (const LossArgs& how : ways) {
-    const Tensor logits = random({tokens, words + 3}, Dtype::f32, 3);
-    const Tensor weight = random({tokens});
-    const std::vector<double> expected =
-        slopes(logits, [&] { return probed(weight, whole_loss(logits, how)); });
-    const VocabularyPart all{0, words, words};
-    const ops::LossSums sums = ops::loss_sums(ops::loss_max(logits, all), logits, targets(), all);
-    ops::loss_backward_in_place(logits, sums.parts, {targets(), weight}, all, how);
-    EXPECT_EQ(difference(numbers(logits), expected, slope_near), "");
-    EXPECT_EQ(numbers(logits.slice(1, words, 3)), std::vector<double>(15, 0));
-  }
+  const Tensor logits = random({tokens, words + 3}, Dtype::f32, 3);
+  const Tensor weight = random({tokens});
+  const std::vector<double> expected = slopes(logits, [&] { return probed(weight, whole_loss(logits)); });
+  const VocabularyPart all{0, words, words};
+  const ops::LossSums sums = ops::loss_sums(ops::loss_max(logits, all), logits, targets(), all);
+  ops::loss_backward_in_place(logits, sums.parts, {targets(), weight}, all);
+  EXPECT_EQ(difference(numbers(logits), expected, slope_near), "");
+  EXPECT_EQ(numbers(logits.slice(1, words, 3)), std::vector<double>(15, 0));
 }
 
 /// What ranks do: the greatest of the maxima, the sum of the sums.
@@ -74,28 +66,25 @@ ops::LossSums joined(const Tensor& left, const Tensor& right, const Tensor& targ
 }
 
 TEST_F(LossOps, of_a_cut_vocabulary_are_those_of_the_whole) {
-  for (const LossArgs& how : ways) {
-    const Tensor logits = random({tokens, words}, Dtype::f32, 3);
-    const Tensor weight = random({tokens});
-    const Tensor left = testing::add(logits.slice(1, 0, 4), zeros({tokens, 4}));
-    const Tensor right = testing::add(logits.slice(1, 4, 3), zeros({tokens, 3}));
-    const ops::LossSums sums = joined(left, right, targets());
-    EXPECT_EQ(difference(numbers(ops::loss_finish(sums.parts, how)), written_out(logits, how), f32_near), "");
-    const std::vector<double> expected =
-        slopes(logits, [&] { return probed(weight, whole_loss(logits, how)); });
-    ops::loss_backward_in_place(left, sums.parts, {targets(), weight}, {0, 4, words}, how);
-    ops::loss_backward_in_place(right, sums.parts, {targets(), weight}, {4, 3, words}, how);
-    ops::copy_into(logits.slice(1, 0, 4), left);
-    ops::copy_into(logits.slice(1, 4, 3), right);
-    EXPECT_EQ(difference(numbers(logits), expected, slope_near), "");
-  }
+  const Tensor logits = random({tokens, words}, Dtype::f32, 3);
+  const Tensor weight = random({tokens});
+  const Tensor left = testing::add(logits.slice(1, 0, 4), zeros({tokens, 4}));
+  const Tensor right = testing::add(logits.slice(1, 4, 3), zeros({tokens, 3}));
+  const ops::LossSums sums = joined(left, right, targets());
+  EXPECT_EQ(difference(numbers(ops::loss_finish(sums.parts)), written_out(logits), f32_near), "");
+  const std::vector<double> expected = slopes(logits, [&] { return probed(weight, whole_loss(logits)); });
+  ops::loss_backward_in_place(left, sums.parts, {targets(), weight}, {0, 4, words});
+  ops::loss_backward_in_place(right, sums.parts, {targets(), weight}, {4, 3, words});
+  ops::copy_into(logits.slice(1, 0, 4), left);
+  ops::copy_into(logits.slice(1, 4, 3), right);
+  EXPECT_EQ(difference(numbers(logits), expected, slope_near), "");
 }
 
 TEST_F(LossOps, of_large_logits_do_not_overflow) {
   const Tensor logits = holding({1, 2}, {10000, 9000});
   const VocabularyPart all{0, 2, 2};
   const ops::LossSums sums = ops::loss_sums(ops::loss_max(logits, all), logits, integers({1}, {1}), all);
-  EXPECT_EQ(number(ops::loss_finish(sums.parts, {})), 1000);
+  EXPECT_EQ(number(ops::loss_finish(sums.parts)), 1000);
 }
 
 TEST_F(LossOps, take_tokens_of_any_shape) {
@@ -103,7 +92,7 @@ TEST_F(LossOps, take_tokens_of_any_shape) {
   const VocabularyPart all{0, words, words};
   const Tensor ids = integers({2, 3}, {0, 1, 2, 3, 4, 5});
   const ops::LossSums sums = ops::loss_sums(ops::loss_max(logits, all), logits, ids, all);
-  EXPECT_EQ(ops::loss_finish(sums.parts, {}).shape(), (Shape{6}));
+  EXPECT_EQ(ops::loss_finish(sums.parts).shape(), (Shape{6}));
 }
 
 TEST_F(LossOps, say_what_does_not_fit) {
@@ -122,16 +111,9 @@ TEST_F(LossOps, say_what_does_not_fit) {
               (void)ops::loss_sums(max, logits, integers({4}, {0, 0, 0, 0}), all);
             }),
             "loss_sums: targets [4] has 4 elements for 5 tokens");
+  EXPECT_EQ(refused([&] { (void)ops::loss_finish({max, max, {}}); }), "loss_finish: target has no memory");
   EXPECT_EQ(refused([&] {
-              (void)ops::loss_finish({max, max, max}, {.z_loss = -1});
-            }),
-            "loss_finish: a z-loss weight of -1 is negative");
-  EXPECT_EQ(refused([&] {
-              (void)ops::loss_finish({max, max, {}}, {});
-            }),
-            "loss_finish: target has no memory");
-  EXPECT_EQ(refused([&] {
-              ops::loss_backward_in_place(logits, {max, max, max}, {targets(), random({4})}, all, {});
+              ops::loss_backward_in_place(logits, {max, max, max}, {targets(), random({4})}, all);
             }),
             "loss_backward: weight [4] has 4 elements for 5 tokens");
 }

@@ -53,14 +53,14 @@ Tensor SentenceOrderHead::measured(Pass& pass, const Tensor& logits) const {
   const Batch& batch = pass.batch();
   const Tensor max = ops::loss_max(logits, both_orders);
   const ops::LossSums sums = ops::loss_sums(max, logits, batch.sentence_order, both_orders);
-  const Tensor losses = ops::loss_finish(sums.parts, {});
+  const Tensor losses = ops::loss_finish(sums.parts);
   ops::multiply_into(losses, losses, batch.sentence_mask);
   pass.add_loss(options_.loss_number, losses);
   if (!pass.training() || pass.forgetful()) return {};
   const Tensor weight = empty_like(batch.sentence_mask);
   ops::copy_into(weight, batch.sentence_mask);
   ops::scale_in_place(weight, pass.place().factors.sample);
-  ops::loss_backward_in_place(logits, sums.parts, {batch.sentence_order, weight}, both_orders, {});
+  ops::loss_backward_in_place(logits, sums.parts, {batch.sentence_order, weight}, both_orders);
   return logits;
 }
 

@@ -90,12 +90,12 @@ void LanguageHead::measure(const Chunk& chunk, const Pass& pass, float factor) c
   const Tensor y = logits(chunk.x, weights, bias);
   pass.see("logits", -1, y);
   const LossParts shared = parts(y, chunk.targets);
-  ops::multiply_into(chunk.losses, ops::loss_finish(shared, options_.loss), chunk.mask);
+  ops::multiply_into(chunk.losses, ops::loss_finish(shared), chunk.mask);
   if (!chunk.dx) return;
   const Tensor weight = empty_like(chunk.mask);
   ops::copy_into(weight, chunk.mask);
   ops::scale_in_place(weight, factor);
-  ops::loss_backward_in_place(y, shared, {chunk.targets, weight}, part(rows), options_.loss);
+  ops::loss_backward_in_place(y, shared, {chunk.targets, weight}, part(rows));
   if (options_.multiplier != 1) ops::scale_in_place(y, options_.multiplier);
   ops::matmul_into(chunk.dx, y, weights, {.slabs = slabs()});
   if (output().grad.wanted())

@@ -37,8 +37,7 @@ class LanguageHead final : public Layer {
   struct Options {
     VocabularyPart part;        // the words of this rank's rows
     std::int64_t chunk = 1024;  // tokens whose logits exist at once
-    LossArgs loss;
-    int loss_number = 0;  // among the family's
+    int loss_number = 0;        // among the family's
     TensorParallel tp;
     /// Where tokens are cut, ranks that share sequences share the rank's words instead, and read whole
     /// sequences.

@@ -17,10 +17,6 @@ std::int64_t check_logits(const Door& door, const Tensor& logits, VocabularyPart
   return logits.dim(-1) == 0 ? 0 : logits.elements() / logits.dim(-1);
 }
 
-void check_args(const Door& door, const LossArgs& how) {
-  if (!(how.z_loss >= 0)) door.refuse(Kind::usage, "a z-loss weight of ", how.z_loss, " is negative");
-}
-
 void check_token(const Door& door, const char* what, const Tensor& tensor, Dtype dtype, std::int64_t t) {
   door.typed(what, tensor, dtype).contiguous(what, tensor);
   if (tensor.elements() != t)
@@ -63,28 +59,26 @@ LossSums loss_sums(const Tensor& max, const Tensor& logits, const Tensor& target
   return out;
 }
 
-Tensor loss_finish(const LossParts& parts, const LossArgs& how) {
+Tensor loss_finish(const LossParts& parts) {
   const Door door("loss_finish", parts.max);
-  check_args(door, how);
   check_parts(door, parts, parts.max.elements());
   Tensor loss = empty(parts.max.device(), {parts.max.elements()});
   count::pass(loss, Work::loss, count::loss, count::traffic(loss, parts.max, parts.sum, parts.target));
-  loss.device().kernels().loss_finish(loss, flat(parts), how);
+  loss.device().kernels().loss_finish(loss, flat(parts));
   return loss;
 }
 
 void loss_backward_in_place(const Tensor& logits, const LossParts& parts, const LossTargets& targets,
-                            VocabularyPart part, const LossArgs& how) {
+                            VocabularyPart part) {
   const Door door("loss_backward", logits);
   const std::int64_t t = check_logits(door, logits, part);
-  check_args(door, how);
   check_parts(door, parts, t);
   check_token(door, "targets", targets.ids, Dtype::i32, t);
   check_token(door, "weight", targets.weight, Dtype::f32, t);
   count::pass(logits, Work::loss, count::loss,
               count::traffic(logits, logits, parts.max, parts.sum, targets.ids, targets.weight));
   const LossTargets flattened{flat(targets.ids), flat(targets.weight)};
-  logits.device().kernels().loss_backward(logits.rows(), flat(parts), flattened, part, how);
+  logits.device().kernels().loss_backward(logits.rows(), flat(parts), flattened, part);
 }
 
 }  // namespace weft::ops

@@ -2,7 +2,7 @@
 //
 //   max = loss_max(...)                                  all-reduce max (greatest) over the parts
 //   sums = loss_sums(max, ...)                           all-reduce sums.all (sum) over the parts
-//   loss = loss_finish(sums.parts, ...)
+//   loss = loss_finish(sums.parts)
 //   loss_backward_in_place(logits, sums.parts, ...)      logits become their own gradient
 #pragma once
 
@@ -20,9 +20,9 @@ Tensor loss_max(const Tensor& logits, VocabularyPart part);
 /// max is the greatest over all parts; targets i32 [..], ids of the whole vocabulary.
 LossSums loss_sums(const Tensor& max, const Tensor& logits, const Tensor& targets, VocabularyPart part);
 /// parts of the whole vocabulary -> f32 [t], the loss of every token
-Tensor loss_finish(const LossParts& parts, const LossArgs& how);
+Tensor loss_finish(const LossParts& parts);
 /// logits [.., columns] become d(sum of weight * loss) / d logits, zero in padded columns.
 void loss_backward_in_place(const Tensor& logits, const LossParts& parts, const LossTargets& targets,
-                            VocabularyPart part, const LossArgs& how);
+                            VocabularyPart part);
 
 }  // namespace weft::ops

@@ -162,9 +162,6 @@ struct LossTargets {
   Tensor ids;     // i32 [t]
   Tensor weight;  // f32 [t], the factor of each token's loss in the objective
 };
-struct LossArgs {
-  float z_loss = 0;  // weight of (log sum exp)^2
-};
 
 // ---- optimizers
 // ---------------------------------------------------------------------------------------------------

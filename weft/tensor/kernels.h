@@ -173,13 +173,13 @@ class Kernels {
     next({"loss_sums", Work::loss}, &Kernels::loss_sums, parts, logits, targets, part);
   }
   /// loss[t] f32 from the parts summed over the whole vocabulary
-  virtual void loss_finish(const Tensor& loss, const LossParts& parts, const LossArgs& how) {
-    next({"loss_finish", Work::loss}, &Kernels::loss_finish, loss, parts, how);
+  virtual void loss_finish(const Tensor& loss, const LossParts& parts) {
+    next({"loss_finish", Work::loss}, &Kernels::loss_finish, loss, parts);
   }
   /// logits become their gradient times weight[t]
   virtual void loss_backward(const Tensor& logits, const LossParts& parts, const LossTargets& targets,
-                             VocabularyPart part, const LossArgs& how) {
-    next({"loss_backward", Work::loss}, &Kernels::loss_backward, logits, parts, targets, part, how);
+                             VocabularyPart part) {
+    next({"loss_backward", Work::loss}, &Kernels::loss_backward, logits, parts, targets, part);
   }
 
   // ---- sums: results are tensors of one element

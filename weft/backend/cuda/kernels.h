@@ -63,9 +63,8 @@ class CudaKernels final : public Kernels {
 
   void loss_max(const LossParts&, const Tensor& logits, VocabularyPart) override;
   void loss_sums(const LossParts&, const Tensor& logits, const Tensor& targets, VocabularyPart) override;
-  void loss_finish(const Tensor& loss, const LossParts&, const LossArgs&) override;
-  void loss_backward(const Tensor& logits, const LossParts&, const LossTargets&, VocabularyPart,
-                     const LossArgs&) override;
+  void loss_finish(const Tensor& loss, const LossParts&) override;
+  void loss_backward(const Tensor& logits, const LossParts&, const LossTargets&, VocabularyPart) override;
 
   void gather(const Tensor& out, const Tensor& table, const Tensor& ids, std::int64_t first) override;
   void scatter_add(const Tensor& dtable, const Tensor& dout, const Tensor& ids, std::int64_t first) override;

@@ -15,7 +15,6 @@ struct Loss {
   const std::int32_t* ids;
   const float* weight;
   std::int64_t first, count;
-  float z_loss;
 };
 
 Loss job_of(const LossParts& parts, const Tensor& logits, VocabularyPart part) {
@@ -70,14 +69,13 @@ __global__ void __launch_bounds__(256) sum_up(Loss job) {
 __global__ void __launch_bounds__(256) finish(Loss job, std::int64_t rows) {
   const std::int64_t row = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
   if (row >= rows) return;
-  const float log_sum = logf(job.sum[row]), lse = job.max[row] + log_sum;
-  job.loss[row] = log_sum - job.target[row] + job.z_loss * lse * lse;
+  job.loss[row] = logf(job.sum[row]) - job.target[row];
 }
 
 __global__ void __launch_bounds__(256) backward(Loss job) {
   const std::int64_t row = blockIdx.x, wanted = column_of(job, row);
   const float max = job.max[row], sum = job.sum[row], weight = job.weight[row];
-  const float pull = (1 + 2 * job.z_loss * (max + logf(sum))) / sum;
+  const float pull = 1 / sum;
   const std::int64_t start = start_of(job.logits, row);
   walk(job.logits, row, [&](std::int64_t column, Eight e) {
 #pragma unroll
@@ -107,20 +105,18 @@ void CudaKernels::loss_sums(const LossParts& parts, const Tensor& logits, const 
   over_rows(stream(), job, sum_up);
 }
 
-void CudaKernels::loss_finish(const Tensor& loss, const LossParts& parts, const LossArgs& how) {
+void CudaKernels::loss_finish(const Tensor& loss, const LossParts& parts) {
   Loss job = job_of(parts, {}, {});
   job.loss = elements<float>(loss);
-  job.z_loss = how.z_loss;
   const std::int64_t rows = loss.elements();
   if (rows > 0) gpu::launch(stream(), {(rows + 255) / 256, 256}, finish, job, rows);
 }
 
 void CudaKernels::loss_backward(const Tensor& logits, const LossParts& parts, const LossTargets& targets,
-                                VocabularyPart part, const LossArgs& how) {
+                                VocabularyPart part) {
   Loss job = job_of(parts, logits, part);
   job.ids = elements<std::int32_t>(targets.ids);
   job.weight = elements<float>(targets.weight);
-  job.z_loss = how.z_loss;
   over_rows(stream(), job, backward);
 }
 

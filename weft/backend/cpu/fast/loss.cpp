@@ -35,17 +35,15 @@ float number_at(const Lines& rows, std::int64_t row, std::int64_t column, const 
 
 /// What a row's gradient is made of.
 struct Slopes {
-  Slopes(const LossParts& parts, const LossTargets& targets, VocabularyPart vocabulary, const LossArgs& args)
+  Slopes(const LossParts& parts, const LossTargets& targets, VocabularyPart vocabulary)
       : max(parts.max.data<float>()),
         sum(parts.sum.data<float>()),
         weight(targets.weight.data<float>()),
         wanted(targets.ids.data<std::int32_t>()),
-        part(vocabulary),
-        z_loss(double(args.z_loss)) {}
+        part(vocabulary) {}
 
   fast::LossRow row(std::int64_t t) const {
-    const double pull = 1 + 2 * z_loss * (double(max[t]) + std::log(double(sum[t])));
-    return {max[t], float(double(weight[t]) * pull / double(sum[t])), -weight[t], column_of(wanted[t], part)};
+    return {max[t], float(double(weight[t]) / double(sum[t])), -weight[t], column_of(wanted[t], part)};
   }
 
   const float* max;
@@ -53,7 +51,6 @@ struct Slopes {
   const float* weight;
   const std::int32_t* wanted;
   VocabularyPart part;
-  double z_loss;
 };
 
 }  // namespace
@@ -85,26 +82,21 @@ void FastKernels::loss_sums(const LossParts& parts, const Tensor& logits, const 
   });
 }
 
-void FastKernels::loss_finish(const Tensor& loss, const LossParts& parts, const LossArgs& how) {
-  if (!whole({&loss, &parts.max, &parts.sum, &parts.target}))
-    return ReferenceKernels::loss_finish(loss, parts, how);
-  const auto* max = parts.max.data<float>();
+void FastKernels::loss_finish(const Tensor& loss, const LossParts& parts) {
+  if (!whole({&loss, &parts.sum, &parts.target})) return ReferenceKernels::loss_finish(loss, parts);
   const auto* sum = parts.sum.data<float>();
   const auto* target = parts.target.data<float>();
   auto* to = loss.data<float>();
-  for (std::int64_t t = 0; t < loss.elements(); ++t) {
-    const double log_sum = std::log(double(sum[t]));
-    const double lse = double(max[t]) + log_sum;
-    to[t] = float(log_sum - double(target[t]) + double(how.z_loss) * lse * lse);
-  }
+  for (std::int64_t t = 0; t < loss.elements(); ++t)
+    to[t] = float(std::log(double(sum[t])) - double(target[t]));
 }
 
 void FastKernels::loss_backward(const Tensor& logits, const LossParts& parts, const LossTargets& targets,
-                                VocabularyPart part, const LossArgs& how) {
+                                VocabularyPart part) {
   if (!ready({&logits}) || !whole({&parts.max, &parts.sum, &targets.ids, &targets.weight}))
-    return ReferenceKernels::loss_backward(logits, parts, targets, part, how);
+    return ReferenceKernels::loss_backward(logits, parts, targets, part);
   const Lines rows(logits);
-  const Slopes slopes(parts, targets, part, how);
+  const Slopes slopes(parts, targets, part);
   const std::int64_t size = size_of(logits.dtype());
   in_parallel(threads_, rows.count(), rows.elements(), [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t t = first; t < last; ++t) {

@@ -58,9 +58,8 @@ class ReferenceKernels : public Kernels {
 
   void loss_max(const LossParts&, const Tensor& logits, VocabularyPart) override;
   void loss_sums(const LossParts&, const Tensor& logits, const Tensor& targets, VocabularyPart) override;
-  void loss_finish(const Tensor& loss, const LossParts&, const LossArgs&) override;
-  void loss_backward(const Tensor& logits, const LossParts&, const LossTargets&, VocabularyPart,
-                     const LossArgs&) override;
+  void loss_finish(const Tensor& loss, const LossParts&) override;
+  void loss_backward(const Tensor& logits, const LossParts&, const LossTargets&, VocabularyPart) override;
 
   void sum(const Tensor& out, const Tensor& x) override;
   void sum_exact(const Tensor& digits, const Tensor& x) override;

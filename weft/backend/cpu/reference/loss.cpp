@@ -52,22 +52,17 @@ void ReferenceKernels::loss_sums(const LossParts& parts, const Tensor& logits, c
   reference::store(parts.target, found);
 }
 
-void ReferenceKernels::loss_finish(const Tensor& loss, const LossParts& parts, const LossArgs& how) {
+void ReferenceKernels::loss_finish(const Tensor& loss, const LossParts& parts) {
   called();
-  const std::vector<double> max = reference::load(parts.max);
   const std::vector<double> sum = reference::load(parts.sum);
   const std::vector<double> target = reference::load(parts.target);
   std::vector<double> out;
-  for (std::size_t t = 0; t < max.size(); ++t) {
-    const double log_sum = std::log(sum[t]);
-    const double lse = max[t] + log_sum;
-    out.push_back(log_sum - target[t] + double(how.z_loss) * lse * lse);
-  }
+  for (std::size_t t = 0; t < sum.size(); ++t) out.push_back(std::log(sum[t]) - target[t]);
   reference::store(loss, out);
 }
 
 void ReferenceKernels::loss_backward(const Tensor& logits, const LossParts& parts, const LossTargets& targets,
-                                     VocabularyPart part, const LossArgs& how) {
+                                     VocabularyPart part) {
   called();
   const LoadedRows rows(logits);
   const std::vector<double> max = reference::load(parts.max);
@@ -76,12 +71,11 @@ void ReferenceKernels::loss_backward(const Tensor& logits, const LossParts& part
   const std::span<const std::int32_t> wanted = targets.ids.as<std::int32_t>();
   for (std::size_t t = 0; t < max.size(); ++t) {
     std::vector<double> row = rows.load(std::int64_t(t));
-    const double pull = 1 + 2 * double(how.z_loss) * (max[t] + std::log(sum[t]));
     const std::int64_t column = column_of(wanted[t], part);
     for (std::int64_t j = 0; j < rows.width(); ++j) {
       double& element = row[std::size_t(j)];
       const double p = std::exp(element - max[t]) / sum[t];
-      element = j < part.count ? weight[t] * (p * pull - (j == column ? 1 : 0)) : 0;
+      element = j < part.count ? weight[t] * (p - (j == column ? 1 : 0)) : 0;
     }
     rows.store(std::int64_t(t), row);
   }
