@@ -52,7 +52,7 @@ Batch tokens(Device& device, const ModelConfig& m) {
               .segments = {}};
   out.targets = from_host(device, shape, words);
   out.mask = from_host(device, shape, std::vector<float>(all, 1.F));
-  out.samples = from_host(device, {batch}, std::vector<std::int64_t>{0});
+  out.hold_samples(device, std::vector<std::int64_t>(std::size_t(batch)));
   return out;
 }
 

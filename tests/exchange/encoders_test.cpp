@@ -175,7 +175,7 @@ std::vector<float> order_said(ReadModel& model, const std::vector<std::int32_t>&
   batch.mask = from_host(model.device(), {s, 1}, std::vector<float>(prompt.size(), 1));
   batch.sentence_order = from_host(model.device(), {1}, std::vector<std::int32_t>{0});
   batch.sentence_mask = from_host(model.device(), {1}, std::vector<float>{1});
-  batch.samples = from_host(model.device(), {1}, std::vector<std::int64_t>{0});
+  batch.hold_samples(model.device(), {0});
   Order order;
   Pass pass;
   pass.open(batch, {.training = false}, &order);

@@ -73,7 +73,7 @@ Batch batch_of(Device& device, int step, std::int64_t vocabulary) {
                 .segments = {}};
   batch.targets = from_host(device, shape, targets);
   batch.mask = from_host(device, shape, std::vector<float>(sequence * rows, 1.F));
-  batch.samples = from_host(device, {rows}, std::vector<std::int64_t>{0, 1});
+  batch.hold_samples(device, {0, 1});
   return batch;
 }
 

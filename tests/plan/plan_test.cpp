@@ -59,7 +59,7 @@ Batch batch_here(const TrainConfig& c, std::int64_t b, Device& device, const Pro
   batch.text.positions = from_host(device, {s, b}, zeros);
   batch.targets = from_host(device, {s, b}, zeros);
   batch.mask = from_host(device, {s, b}, std::vector<float>(std::size_t(s * b), 1));
-  batch.samples = from_host(device, {b}, samples);
+  batch.hold_samples(device, samples);
   return batch;
 }
 

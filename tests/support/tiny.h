@@ -144,7 +144,7 @@ inline Batch tiny_rows(Device& device, const ModelConfig& config, const TinyRows
                 .segments = {}};
   batch.targets = from_host(device, {s, b}, targets);
   batch.mask = from_host(device, {s, b}, mask);
-  batch.samples = from_host(device, {b}, samples);
+  batch.hold_samples(device, samples);
   return batch;
 }
 

@@ -184,7 +184,7 @@ class GoldenExperts : public ::testing::TestWithParam<Original> {
                   .segments = {}};
     batch.targets = from_host(*device_, shape, turned<std::int32_t>(file, "labels", first));
     batch.mask = from_host(*device_, shape, turned<float>(file, "loss_mask", first));
-    batch.samples = from_host(*device_, {2}, std::vector<std::int64_t>{first, first + 1});
+    batch.hold_samples(*device_, {first, first + 1});
     return batch;
   }
   /// By the name under which it is told.

@@ -56,7 +56,7 @@ Batch two_samples(Device& device, std::int64_t first, std::int64_t counting) {
   std::vector<float> mask(std::size_t(config.sequence * 2), 1);
   for (std::int64_t i = counting; i < config.sequence; ++i) mask[std::size_t(2 * i + 1)] = 0;
   batch.mask = from_host(device, {config.sequence, 2}, mask);
-  batch.samples = from_host<std::int64_t>(device, {2}, std::vector<std::int64_t>{first, first + 1});
+  batch.hold_samples(device, {first, first + 1});
   return batch;
 }
 

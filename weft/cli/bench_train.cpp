@@ -55,7 +55,7 @@ Batch made_up(Device& device, const ModelConfig& config, const TokensRead& rows)
   batch.targets = from_host(device, {here, b}, targets);
   batch.mask = from_host(device, {here, b}, std::vector<float>(tokens.size(), 1));
   batch.counted = double(s * b);
-  batch.samples = from_host(device, {b}, samples);
+  batch.hold_samples(device, samples);
   return batch;
 }
 

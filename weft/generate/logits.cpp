@@ -69,7 +69,7 @@ Batch batch_of(std::span<const std::int32_t> text, std::span<const std::int32_t>
   Batch batch;
   batch.text = sequence_of(text, room, padding);
   if (!source.empty()) batch.source = sequence_of(source, room, padding);
-  batch.samples = from_host(room.device, {1}, std::vector<std::int64_t>{0});
+  batch.hold_samples(room.device, {0});
   return batch;
 }
 

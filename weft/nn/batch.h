@@ -4,8 +4,9 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
-#include "weft/tensor/tensor.h"
+#include "weft/tensor/host.h"
 
 namespace weft {
 
@@ -41,8 +42,14 @@ struct Batch {
   Tensor sentence_order;  // i32 [b]: 1 where two sentences were swapped
   Tensor sentence_mask;   // f32 [b]: 1 where that counts in the loss
   Tensor samples;         // i64 [b]: the global number of every sample, which addresses its random numbers
+  /// The same, for layers that draw on the host: asking the device would be a wait.
+  std::vector<std::int64_t> sample_numbers;
 
   const Sequences& of(Side side) const { return side == Side::text ? text : source; }
+  void hold_samples(Device& device, const std::vector<std::int64_t>& numbers) {
+    samples = from_host(device, {std::int64_t(numbers.size())}, numbers);
+    sample_numbers = numbers;  // in the memory of the batch before, where there was one
+  }
 };
 
 }  // namespace weft

@@ -53,9 +53,8 @@ std::int64_t PartOfTokens::seen(const Pass& pass, std::int64_t length) const {
 PartOfTokens::Chosen PartOfTokens::choose(const Pass& pass, std::int64_t length, std::int64_t kept) const {
   const Batch& batch = pass.batch();
   Device& device = batch.samples.device();
-  const std::int64_t b = batch.samples.elements();
-  std::vector<std::int64_t> numbers(std::size_t(b), 0);
-  if (device.holds_numbers()) numbers = to_host<std::int64_t>(batch.samples);
+  const std::vector<std::int64_t>& numbers = batch.sample_numbers;
+  const auto b = std::int64_t(numbers.size());
   std::vector<std::int32_t> rows(std::size_t(kept * b)), by_sample(rows.size()),
       home(std::size_t(length * b));
   std::iota(home.begin(), home.end(), 0);

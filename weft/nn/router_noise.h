@@ -21,7 +21,7 @@ struct NoiseKind {
   int layer = 0;
 };
 
-/// f32 [steps, b, width], of whole sequences. The host reads which samples they are.
+/// f32 [steps, b, width], of whole sequences.
 Tensor noise_for(const Pass& pass, const NoiseShape& shape, const NoiseKind& kind, Device& device);
 
 }  // namespace weft

@@ -53,7 +53,7 @@ class Batches {
     for (const BatchField& field : kind_.fields) field.to(batch) = field_of(field);
     for (Sequences* sequences : {&batch.text, &batch.source}) place(*sequences);
     batch.text.restarted = config_.data.reset_positions || config_.data.between_documents;
-    batch.samples = empty(device_, {rows_.count}, Dtype::i64);
+    batch.hold_samples(device_, std::vector<std::int64_t>(std::size_t(rows_.count)));
     return batch;
   }
   /// Tokens that a rank holds of a microbatch.

@@ -111,7 +111,7 @@ void Feed::count(Batch& batch, const data::HostBatch& whole) const {
 void Feed::fill(Batch& batch, const data::HostBatch& host) {
   const std::int64_t b = host.size();
   for (const BatchField& field : fields_) field.to(batch) = tensor_of(field, host);
-  batch.samples = from_host(device_, {b}, host.samples);
+  batch.hold_samples(device_, host.samples);
   if (batch.source.tokens) place(batch.source, b);
   Sequences& text = batch.text;
   if (!host.has(Field::positions)) text.positions = {};

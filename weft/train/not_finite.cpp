@@ -61,7 +61,7 @@ Finding agree(Communicator& circle, const Finding& mine) {
 }
 
 std::string samples_of(const Batch& batch) {
-  std::vector<std::int64_t> numbers = to_host<std::int64_t>(batch.samples);
+  std::vector<std::int64_t> numbers = batch.sample_numbers;
   for (std::int64_t& number : numbers) number = data::sample_of(number);
   return fmt::format("samples {}", fmt::join(numbers, ", "));
 }
@@ -106,7 +106,7 @@ NotFiniteAt Replica::find_not_finite(std::span<const Batch> microbatches, const 
     found = agree(mesh_.along({Axis::tp, Axis::pp}), found);
     // All stop at one microbatch, because the next would need everybody: for attention along
     // cp, for weights that are cut, for experts' tokens.
-    found = agree(mesh_.along({Axis::dp, Axis::cp}), found);
+    found = agree(mesh_.along(data_axes(View::dense)), found);
   }
   reduction_.drop_rooms();
   if (found.found()) return {found.sentence, found.rank};
@@ -129,7 +129,7 @@ void Replica::must_have_finite_weights(std::int64_t step) const {
     }
   }
   found = agree(mesh_.along({Axis::tp, Axis::pp}), found);
-  found = agree(mesh_.along({Axis::dp, Axis::cp}), found);
+  found = agree(mesh_.along(data_axes(View::dense)), found);
   if (!found.found()) return;
   fail(Kind::data, "step ", step, ": ", found.sentence,
        " was not finite when the step began, so neither it nor a later one can be applied; go on from a "
