@@ -13,13 +13,12 @@
 #include <type_traits>
 #include <vector>
 
+#include "weft/base/range.h"
+
 namespace weft {
 
 /// The part-th of `parts` contiguous ranges of 0 … count - 1, the longer ones first. It depends on nothing
 /// else.
-struct Range {
-  std::int64_t begin, end;
-};
 constexpr Range part_of(std::int64_t count, int part, int parts) {
   const std::int64_t each = count / parts, rest = count % parts;
   const auto start = [&](std::int64_t p) { return each * p + (p < rest ? p : rest); };

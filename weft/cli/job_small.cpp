@@ -25,11 +25,11 @@ constexpr const char* left_out[] = {"train_batch_size",
                                     "flops_profiler"};
 
 /// Of the words, the one that holds the file's path, and where in it that begins.
-struct Place {
+struct PathPlace {
   std::size_t word, from;
 };
-std::vector<Place> places(const std::vector<std::string>& words) {
-  std::vector<Place> out;
+std::vector<PathPlace> places(const std::vector<std::string>& words) {
+  std::vector<PathPlace> out;
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::size_t equals = std::min(words[i].find('='), words[i].size());
     if (!words[i].starts_with("--") || dashed(words[i].substr(2, equals - 2)) != "deepspeed-config") continue;
@@ -52,7 +52,7 @@ fs::path found(const fs::path& said, const fs::path& job_file) {
 }  // namespace
 
 SmallFile small_deepspeed(std::vector<std::string>& words, const fs::path& job_file, const fs::path& folder) {
-  const std::vector<Place> named = places(words);
+  const std::vector<PathPlace> named = places(words);
   if (named.empty()) return {};
   std::string& word = words[named.back().word];  // the last one counts
   const fs::path path = found(word.substr(named.back().from), job_file);

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "weft/base/range.h"
+
 namespace weft::data {
 
 enum class Split { train, valid, test };
@@ -24,13 +26,7 @@ std::array<double, 3> split_weights(std::string_view text);
 SplitMatrix split_matrix(const std::array<double, 3>& weights);
 SplitMatrix split_matrix(std::string_view text);
 
-/// Elements [begin, end) of a list.
-struct Range {
-  std::int64_t begin, end;
-  std::int64_t size() const { return end - begin; }
-  bool operator==(const Range&) const = default;
-};
-/// A portion of `count` elements; both ends are rounded half to even.
+/// The elements that are a portion of `count`; both ends are rounded half to even.
 Range range_of(const Portion& portion, std::int64_t count);
 
 }  // namespace weft::data

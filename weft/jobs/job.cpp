@@ -27,21 +27,21 @@ struct Spot {
   }
 };
 
-struct Key {
+struct JobKey {
   std::string_view name;
   std::function<void(const Spot&)> take;
 };
 
 /// Every key of a map goes to the one that takes it.
-void take_map(const Spot& at, const std::vector<Key>& keys) {
+void take_map(const Spot& at, const std::vector<JobKey>& keys) {
   if (at.tree.is == Tree::Is::none) return;
   if (at.tree.is != Tree::Is::map) at.refuse(" is not a map");
   std::vector<std::string_view> names;
-  for (const Key& key : keys) names.push_back(key.name);
+  for (const JobKey& key : keys) names.push_back(key.name);
   for (const auto& [name, value] : at.tree.pairs) {
     const Spot here = at.under(name, value);
     bool taken = false;
-    for (const Key& key : keys) {
+    for (const JobKey& key : keys) {
       if (key.name != name) continue;
       key.take(here);
       taken = true;

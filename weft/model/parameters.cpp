@@ -36,7 +36,7 @@ Init output_init(const ModelConfig& config, std::int64_t rows, std::int64_t colu
   return random_init(config, rows, columns, config.init.std / (shrink * std::sqrt(width_of(config))));
 }
 
-void add_matrix(ParameterList& list, const std::string& name, const Matrix& m, const Init& init) {
+void add_matrix(ParameterList& list, const std::string& name, const LinearShape& m, const Init& init) {
   list.add(name + ".weight", {m.out, m.in}, init);
   if (m.biased) list.add(name + ".bias", {m.out}, constant_init(0));
 }
@@ -44,7 +44,7 @@ void add_matrix(ParameterList& list, const std::string& name, const Matrix& m, c
 namespace {
 
 /// A latent of keys and values, or of queries, and what is made of it.
-void add_latent(ParameterList& list, const ModelConfig& c, const std::string& name, const Matrix& up,
+void add_latent(ParameterList& list, const ModelConfig& c, const std::string& name, const LinearShape& up,
                 std::int64_t down) {
   add_matrix(list, name + "_down", {down, c.hidden, false}, matrix_init(c, down, c.hidden));
   if (c.qk_norm) add_norm(list, c, name + "_norm", up.in);

@@ -42,11 +42,11 @@ Init matrix_init(const ModelConfig& config, std::int64_t rows, std::int64_t colu
 /// Where a block's output is made: less the deeper the model, if that is asked for.
 Init output_init(const ModelConfig& config, std::int64_t rows, std::int64_t columns);
 /// W [out, in] and a bias, if there is one.
-struct Matrix {
+struct LinearShape {
   std::int64_t out = 0, in = 0;
   bool biased = true;
 };
-void add_matrix(ParameterList& list, const std::string& name, const Matrix& m, const Init& init);
+void add_matrix(ParameterList& list, const std::string& name, const LinearShape& m, const Init& init);
 void add_attention(ParameterList& list, const ModelConfig& config, const std::string& name);
 /// Attention and an MLP, each with the norm before it.
 void add_block(ParameterList& list, const ModelConfig& config, const std::string& name, int layer = -1);

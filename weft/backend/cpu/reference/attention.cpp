@@ -29,9 +29,9 @@ struct Query {
 };
 
 /// The keys of one row of the batch and one group.
-struct Matrix {
-  explicit Matrix(const Tensor& rows) : d(std::size_t(rows.dim(-1))), elements(reference::load(rows)) {}
-  Matrix(std::int64_t count, std::int64_t width)
+struct HeadRows {
+  explicit HeadRows(const Tensor& rows) : d(std::size_t(rows.dim(-1))), elements(reference::load(rows)) {}
+  HeadRows(std::int64_t count, std::int64_t width)
       : d(std::size_t(width)), elements(std::size_t(count * width)) {}
   std::span<const double> operator[](std::int64_t j) const {
     return std::span(elements).subspan(std::size_t(j) * d, d);
@@ -74,7 +74,7 @@ class Scores {
   }
 
   /// scale q k + bias, minus infinity where nothing is seen
-  Row row(const Query& at, std::span<const double> q, const Matrix& k) const {
+  Row row(const Query& at, std::span<const double> q, const HeadRows& k) const {
     Row out(std::size_t(sk_), -infinity);
     for (std::int64_t j = 0; j < sk_; ++j) {
       if (!sees(at, j)) continue;
@@ -134,8 +134,8 @@ void store_sum(const Tensor& out, Row values, bool accumulate) {
 struct HeadBackward {
   const Scores& scores;
   double scale;
-  const Matrix &k, &v;
-  Matrix &dk, &dv;
+  const HeadRows &k, &v;
+  HeadRows &dk, &dv;
   Row& dbias;  // of all heads; empty where nobody asks
 
   struct Saved {
@@ -167,8 +167,8 @@ void ReferenceKernels::attention(const AttentionOut& out, const Attended& in, co
   called();
   const Scores scores(in, how);
   each_head(in.q, [&](std::int64_t b, std::int64_t g, std::int64_t r, std::int64_t head) {
-    const Matrix k(group_of(in.k, b, g));
-    const Matrix v(group_of(in.v, b, g));
+    const HeadRows k(group_of(in.k, b, g));
+    const HeadRows v(group_of(in.v, b, g));
     const LoadedRows q(head_of(in.q, b, g, r));
     const LoadedRows o(head_of(out.o, b, g, r));
     Row logs;
@@ -195,10 +195,10 @@ void ReferenceKernels::attention_backward(const AttentionGrads& grads, const Ten
   if (grads.dbias) dbias = reference::load(grads.dbias);
   for (std::int64_t b = 0; b < in.k.dim(1); ++b)
     for (std::int64_t g = 0; g < in.k.dim(2); ++g) {
-      const Matrix k(group_of(in.k, b, g));
-      const Matrix v(group_of(in.v, b, g));
-      Matrix dk(in.k.dim(0), in.k.dim(3));
-      Matrix dv(in.v.dim(0), in.v.dim(3));
+      const HeadRows k(group_of(in.k, b, g));
+      const HeadRows v(group_of(in.v, b, g));
+      HeadRows dk(in.k.dim(0), in.k.dim(3));
+      HeadRows dv(in.v.dim(0), in.v.dim(3));
       const HeadBackward backward{scores, double(how.scale), k, v, dk, dv, dbias};
       for (std::int64_t r = 0; r < in.q.dim(3); ++r) {
         const std::int64_t head = g * in.q.dim(3) + r;
