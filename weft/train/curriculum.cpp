@@ -139,11 +139,6 @@ std::string Curriculum::told() const {
               " on");
 }
 
-Curriculum curriculum_of(const TrainConfig& config) {
-  return {config.curriculum, config.model.sequence, std::max<std::int64_t>(config.batch.micro, 1),
-          config.model.token_drop, config.model.layers};
-}
-
 std::int64_t steps_of(const LengthConfig& c, const Curriculum& curriculum, const BatchSchedule& batch) {
   std::int64_t steps = std::numeric_limits<std::int64_t>::max();
   if (c.iterations > 0) steps = c.iterations;

@@ -58,8 +58,6 @@ class Curriculum {
   std::vector<std::int64_t> changes_;  // steps from which on a sample counts another number of tokens
 };
 
-Curriculum curriculum_of(const TrainConfig& config);
-
 /// The steps of the whole run, whichever way its length was given; none where it was not.
 std::int64_t steps_of(const LengthConfig&, const Curriculum&, const BatchSchedule&);
 

@@ -34,10 +34,9 @@ std::vector<std::string> differences(const Config& saved, const Config& given,
 }
 
 /// What one-bit messages left out is of ranks, and another layout has others.
-bool begins_without_errors(const RunFacts& facts, const TrainConfig& config) {
-  const OptimizerConfig& o = config.optimizer;
+bool begins_without_errors(const RunFacts& facts, const OptimizerConfig& o, const ParallelConfig& parallel) {
   const bool speaks = o.kind == OptimizerKind::zerooneadam || facts.run.updates + 1 >= o.onebit.freeze;
-  return speaks_in_one_bit(o.kind) && speaks && !same_ranks(facts, config.parallel, o.kind);
+  return speaks_in_one_bit(o.kind) && speaks && !same_ranks(facts, parallel, o.kind);
 }
 
 /// Between layouts, sums are rounded in another order.
@@ -107,7 +106,7 @@ Kinship kinship(const RunFacts& facts, const TrainConfig& config, const std::str
     kin.another_step = "optimizer states were not loaded";
   else if (facts.run.seed != config.run.seed)
     kin.another_step = "its seed is another one, or was not saved";
-  else if (begins_without_errors(facts, config))
+  else if (begins_without_errors(facts, config.optimizer, config.parallel))
     kin.another_step = "errors of one-bit messages are those of other ranks, and start at zero";
   else
     kin.another_step =

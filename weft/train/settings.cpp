@@ -1,9 +1,10 @@
 #include "weft/train/settings.h"
 
+#include <algorithm>
+
 #include "weft/data/split.h"
 #include "weft/model/count.h"
 #include "weft/model/experts.h"
-#include "weft/train/curriculum.h"
 #include "weft/train/stages.h"
 
 namespace weft {
@@ -39,6 +40,11 @@ double flops_of_sample(const ModelConfig& model, std::uint64_t seed, std::int64_
 
 BatchSchedule batch_schedule(const TrainConfig& config) {
   return {config.batch, config.parallel.dp, config.model.sequence};
+}
+
+Curriculum curriculum_of(const TrainConfig& config) {
+  return {config.curriculum, config.model.sequence, std::max<std::int64_t>(config.batch.micro, 1),
+          config.model.token_drop, config.model.layers};
 }
 
 RunLength run_length(const TrainConfig& config) {

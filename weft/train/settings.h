@@ -2,6 +2,7 @@
 // knows its own settings and no more.
 #pragma once
 
+#include "weft/train/curriculum.h"
 #include "weft/train/evaluator.h"
 #include "weft/train/replica.h"
 #include "weft/train/stepper.h"
@@ -11,6 +12,7 @@ namespace weft {
 
 /// The only place where a run's batches are planned.
 BatchSchedule batch_schedule(const TrainConfig& config);
+Curriculum curriculum_of(const TrainConfig& config);
 RunLength run_length(const TrainConfig& config);
 RunSchedules run_schedules(const TrainConfig& config, std::int64_t steps);
 /// By what the rate of weights that learn by the model's width is scaled.

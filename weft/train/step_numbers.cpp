@@ -26,7 +26,7 @@ void StepNumbers::count_samples(const Tensor& mask) { ops::copy_into(single(1, 1
 
 void StepNumbers::everywhere() {
   const Tensor losses = sums_.slice(0, 0, losses_);
-  mesh_.along({Axis::dp, Axis::cp}).all_reduce(losses, Reduce::sum).wait();
+  mesh_.along(data_axes(View::dense)).all_reduce(losses, Reduce::sum).wait();
   mesh_.along(Axis::pp).all_reduce(losses, Reduce::sum).wait();
   mesh_.along(Axis::dp).all_reduce(single(0, first_zeros), Reduce::sum).wait();
 }
