@@ -24,6 +24,9 @@ class Manners(unittest.TestCase):
             ("delete p;", "memory without an owner: use a value or unique_ptr"),
         ]:
             self.assertEqual(of(line), [f"weft/ops/a.cpp:2: {rule}"], line)
+        self.assertEqual(of("void step(const TrainConfig& config);", "weft/train/stepper.cpp"),
+                         ["weft/train/stepper.cpp:2: a run's whole configuration: take what is needed of it"])
+        self.assertEqual(of("void step(const TrainConfig& config);", "weft/train/trainer.cpp"), [])
         self.assertEqual(of("std::this_thread::sleep" "_for(1s);", "tests/ops/a.cpp"),
                          ["tests/ops/a.cpp:2: a sleep in a test: wait for the thing itself"])
         self.assertEqual(of("  rc::check([] {", "tests/ops/a.cpp"),
@@ -36,13 +39,9 @@ class Manners(unittest.TestCase):
             self.assertEqual(of(line), [], line)
         self.assertEqual(of('std::getenv("X");', "weft/cli/a.cpp"), [])
 
-    def test_wants_a_first_line_and_a_guard(self):
-        self.assertEqual(said(manners.check, {"weft/a/b.h": "int x;\n"}),
-                         ["weft/a/b.h:1: the first line says what the file is", "weft/a/b.h:2: a header without #pragma once"])
-
-    def test_lets_a_header_speak_for_its_source(self):
-        self.assertEqual(said(manners.check, {"weft/a/b.cpp": '#include "weft/a/b.h"\n', "weft/a/c.cpp": '#include "weft/a/b.h"\n'}),
-                         ["weft/a/c.cpp:1: the first line says what the file is"])
+    def test_wants_a_guard_and_no_comment_that_only_fills_a_rule(self):
+        self.assertEqual(said(manners.check, {"weft/a/b.h": "int x;\n", "weft/a/c.h": "#pragma once\n", "weft/a/b.cpp": "int x;\n"}),
+                         ["weft/a/b.h:1: a header without #pragma once"])
 
     def test_follows_the_links_of_documents(self):
         text = "[a](b.md) [c](gone.md) [w](https://example.org) [h](#here) `weft/a.h` `weft/none.h`\n"

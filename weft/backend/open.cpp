@@ -1,4 +1,3 @@
-// A table of names.
 #include "weft/backend/open.h"
 
 #include <charconv>

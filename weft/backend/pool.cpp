@@ -1,4 +1,3 @@
-// One lock, two arenas, one meter.
 #include "weft/backend/pool.h"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-// Flattens a YAML document into settings.
 #include "weft/base/settings_file.h"
 
 #include <yaml-cpp/yaml.h>

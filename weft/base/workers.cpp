@@ -1,4 +1,3 @@
-// A pool of threads over one queue.
 #include "weft/base/workers.h"
 
 #include <algorithm>

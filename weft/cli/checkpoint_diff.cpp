@@ -1,4 +1,3 @@
-// Two checkpoints side by side, a tensor at a time.
 #include "weft/cli/checkpoint_diff.h"
 
 #include <cmath>

@@ -1,4 +1,3 @@
-// Applies rows of the dialect, one source after the other.
 #include "weft/cli/dialect.h"
 
 #include <algorithm>

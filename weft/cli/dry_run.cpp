@@ -1,4 +1,3 @@
-// Prints a completed command as a table or as JSON.
 #include "weft/cli/dry_run.h"
 
 #include <nlohmann/json.hpp>

@@ -1,4 +1,3 @@
-// weft help: the overview, or a verb's page.
 #include "weft/cli/help.h"
 
 #include <algorithm>

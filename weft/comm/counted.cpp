@@ -1,4 +1,3 @@
-// Counts, then says it.
 #include "weft/comm/counted.h"
 
 #include <numeric>

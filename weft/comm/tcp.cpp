@@ -1,4 +1,3 @@
-// Meets, speaks, and ends so that others notice.
 #include "weft/comm/tcp.h"
 
 #include "weft/base/error.h"

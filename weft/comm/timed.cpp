@@ -1,4 +1,3 @@
-// A clock around every word, and around the wait for it.
 #include "weft/comm/timed.h"
 
 #include <memory>

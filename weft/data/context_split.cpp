@@ -1,4 +1,3 @@
-// The zigzag cut.
 #include "weft/data/context_split.h"
 
 #include "weft/base/error.h"

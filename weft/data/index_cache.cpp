@@ -1,4 +1,3 @@
-// Finding and storing cached indices.
 #include "weft/data/index_cache.h"
 
 #include <future>

@@ -1,4 +1,3 @@
-// Keyed permutations, and samples and blends in their order.
 #include "weft/data/keyed.h"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-// Cutting streams into lines.
 #include "weft/data/lines.h"
 
 #include <glob.h>

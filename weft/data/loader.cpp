@@ -1,4 +1,3 @@
-// Reading one step ahead.
 #include "weft/data/loader.h"
 
 #include <utility>

@@ -1,4 +1,3 @@
-// BERT and T5 samples.
 #include "weft/data/masked_dataset.h"
 
 #include <algorithm>

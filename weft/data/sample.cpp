@@ -1,4 +1,3 @@
-// The names of a sample's rows.
 #include "weft/data/sample.h"
 
 namespace weft::data {

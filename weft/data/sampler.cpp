@@ -1,4 +1,3 @@
-// Sequential and cyclic samplers.
 #include "weft/data/sampler.h"
 
 #include <algorithm>

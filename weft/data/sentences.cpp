@@ -1,4 +1,3 @@
-// Sentence boundaries.
 #include "weft/data/sentences.h"
 
 #include <algorithm>

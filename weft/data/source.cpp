@@ -1,4 +1,3 @@
-// Token files and mock documents as sources.
 #include "weft/data/source.h"
 
 #include <utility>

@@ -1,4 +1,3 @@
-// Columns as wide as the largest number in them.
 #include "weft/mesh/draw.h"
 
 #include <algorithm>

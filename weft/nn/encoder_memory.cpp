@@ -1,4 +1,3 @@
-// The last norm of an encoder, and tables of distances.
 #include "weft/nn/encoder_memory.h"
 
 #include "weft/ops/elementwise.h"

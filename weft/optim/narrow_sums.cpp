@@ -1,4 +1,3 @@
-// Widened, added to, rounded.
 #include "weft/optim/narrow_sums.h"
 
 #include "weft/ops/elementwise.h"

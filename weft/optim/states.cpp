@@ -1,4 +1,3 @@
-// States start at zero.
 #include "weft/optim/states.h"
 
 #include "weft/ops/elementwise.h"

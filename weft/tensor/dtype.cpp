@@ -1,4 +1,3 @@
-// Names of the types, as messages and files spell them.
 #include "weft/tensor/dtype.h"
 
 #include <ostream>

@@ -1,4 +1,3 @@
-// Giving memory back, and waiting for a device.
 #include "weft/tensor/storage.h"
 
 #include "weft/tensor/device.h"

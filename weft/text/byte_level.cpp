@@ -1,4 +1,3 @@
-// Byte-level encoding of stretches, and its decoder.
 #include "weft/text/byte_level.h"
 
 #include <mutex>

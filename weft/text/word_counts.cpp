@@ -1,4 +1,3 @@
-// WordCounts: an open table over an arena.
 #include "weft/text/word_counts.h"
 
 #include <xxhash.h>

@@ -1,4 +1,3 @@
-// WordTable: filling, and the words of more than 16 bytes.
 #include "weft/text/word_table.h"
 
 #include <xxhash.h>

@@ -1,4 +1,3 @@
-// Joins parameters to names and boxes.
 #include "weft/train/resume_weights.h"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-// Joins the configuration to the text and data rooms.
 #include "weft/train/run_data.h"
 
 #include <algorithm>

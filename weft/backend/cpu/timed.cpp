@@ -1,4 +1,3 @@
-// Every kernel handed on, between two looks at the clock.
 #include "weft/backend/cpu/timed.h"
 
 #include <chrono>
