@@ -33,9 +33,7 @@ def begin():
 def config_of(hidden, heads):
     from megatron.core.transformer import TransformerConfig
 
-    return TransformerConfig(num_layers=LAYERS, hidden_size=hidden, num_attention_heads=heads, use_cpu_initialization=True, hidden_dropout=0.0,
-                             attention_dropout=0.0, gradient_accumulation_fusion=False, masked_softmax_fusion=False, bias_activation_fusion=False,
-                             persist_layer_norm=False)
+    return TransformerConfig(num_layers=LAYERS, hidden_size=hidden, num_attention_heads=heads, **PEERS.PLAIN)
 
 
 def bert():

@@ -6,7 +6,6 @@ A GPT of 8 experts of which 2 compute a token (12 layers, hidden 768, 12 heads, 
 1024, batch 1, vocabulary 50304, untied, no dropout, no balancing loss): forward, backward, clipping to 1 and AdamW. megatron-core's SequentialMLP,
 and transformers' Mixtral, in bf16 with parameters of that type. Prints one JSON object. Needs torch and the peer; weft needs neither."""
 import argparse
-import contextlib
 import importlib.util
 import json
 import pathlib
@@ -23,40 +22,22 @@ HIDDEN, HEADS, INNER, EXPERTS, CHOSEN, SEQUENCE, WORDS = 768, 12, 2048, 8, 2, 10
 TYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
 
 
-class NoStream:
-    """What the dispatcher orders its copies by, where there is nothing to order."""
-
-    def wait_stream(self, other):
-        pass
-
-    def record_event(self):
-        return self
-
-    def synchronize(self):
-        pass
-
-
 def megatron(layers, dtype):
     PEERS.pretend_cuda()
-    stream = NoStream()
-    torch.cuda.Stream = torch.cuda.current_stream = lambda *a, **k: stream
-    torch.cuda.stream = lambda stream: contextlib.nullcontext()
+    PEERS.pretend_streams()
     from megatron.core import parallel_state, tensor_parallel
     from megatron.core.models.gpt import GPTModel
     from megatron.core.models.gpt.gpt_layer_specs import get_gpt_layer_local_spec
     from megatron.core.transformer import TransformerConfig
-    from megatron.core.transformer.moe import moe_utils
 
-    moe_utils.te_general_gemm = None  # what it is where Transformer Engine is missing; 0.16.1 forgets to say so
     torch.distributed.init_process_group("gloo", init_method="tcp://127.0.0.1:29519", rank=0, world_size=1)
     parallel_state.initialize_model_parallel()
     tensor_parallel.model_parallel_cuda_manual_seed(1)
     config = TransformerConfig(
-        num_layers=layers, hidden_size=HIDDEN, num_attention_heads=HEADS, ffn_hidden_size=INNER, use_cpu_initialization=True, hidden_dropout=0.0,
-        attention_dropout=0.0, gradient_accumulation_fusion=False, masked_softmax_fusion=False, bias_activation_fusion=False,
-        persist_layer_norm=False, normalization="RMSNorm", gated_linear_unit=True, activation_func=torch.nn.functional.silu, add_bias_linear=False,
+        num_layers=layers, hidden_size=HIDDEN, num_attention_heads=HEADS, ffn_hidden_size=INNER,
+        normalization="RMSNorm", gated_linear_unit=True, activation_func=torch.nn.functional.silu, add_bias_linear=False,
         num_moe_experts=EXPERTS, moe_router_topk=CHOSEN, moe_ffn_hidden_size=INNER, moe_router_load_balancing_type="none", moe_aux_loss_coeff=0.0,
-        moe_token_dispatcher_type="alltoall", apply_rope_fusion=False, bf16=dtype == torch.bfloat16, params_dtype=dtype, pipeline_dtype=dtype)
+        moe_token_dispatcher_type="alltoall", bf16=dtype == torch.bfloat16, params_dtype=dtype, pipeline_dtype=dtype, **PEERS.PLAIN)
     model = GPTModel(config, get_gpt_layer_local_spec(num_experts=EXPERTS, moe_grouped_gemm=False, normalization="RMSNorm"), WORDS, SEQUENCE,
                      share_embeddings_and_output_weights=False, position_embedding_type="rope")
     positions = torch.arange(SEQUENCE).unsqueeze(0)

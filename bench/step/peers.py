@@ -6,6 +6,7 @@ AdamW, on made-up tokens with this machine's cores. Prints one JSON object: seco
 whatever the program does before it (imports left out). Needs torch, and for `megatron` megatron-core; weft needs neither.
 """
 import argparse
+import contextlib
 import json
 import os
 import statistics
@@ -76,6 +77,36 @@ def pretend_cuda():
     cuda.nvtx = types.SimpleNamespace(range_push=lambda *a: None, range_pop=lambda *a: None)
 
 
+class NoStream:
+    """What a dispatcher of experts orders its copies by, where there is nothing to order."""
+
+    def __init__(self, *a, **k):
+        pass
+
+    def wait_stream(self, other):
+        pass
+
+    def record_event(self):
+        return self
+
+    def synchronize(self):
+        pass
+
+
+def pretend_streams():
+    """After pretend_cuda(), for megatron-core's mixtures of experts."""
+    torch.cuda.Stream, torch.cuda.current_stream = NoStream, lambda *a, **k: NoStream()
+    torch.cuda.stream = lambda stream: contextlib.nullcontext()
+    from megatron.core.transformer.moe import moe_utils
+
+    moe_utils.te_general_gemm = None  # what it is where Transformer Engine is missing; 0.16.1 forgets to say so
+
+
+# Settings of megatron-core's models that compute plainly on a CPU, and drop nothing.
+PLAIN = {"use_cpu_initialization": True, "hidden_dropout": 0.0, "attention_dropout": 0.0, "gradient_accumulation_fusion": False,
+         "masked_softmax_fusion": False, "bias_activation_fusion": False, "persist_layer_norm": False, "apply_rope_fusion": False}
+
+
 def megatron_model(how):
     pretend_cuda()
     from megatron.core import parallel_state, tensor_parallel
@@ -90,10 +121,8 @@ def megatron_model(how):
     tensor_parallel.model_parallel_cuda_manual_seed(1)
     half = how.precision == "bf16"
     config = TransformerConfig(
-        num_layers=LAYERS, hidden_size=HIDDEN, num_attention_heads=HEADS, use_cpu_initialization=True, hidden_dropout=0.0,
-        attention_dropout=0.0, bf16=half, params_dtype=torch.bfloat16 if half else torch.float32,
-        pipeline_dtype=torch.bfloat16 if half else torch.float32, gradient_accumulation_fusion=False,
-        masked_softmax_fusion=False, bias_activation_fusion=False, persist_layer_norm=False)
+        num_layers=LAYERS, hidden_size=HIDDEN, num_attention_heads=HEADS, bf16=half, params_dtype=torch.bfloat16 if half else torch.float32,
+        pipeline_dtype=torch.bfloat16 if half else torch.float32, **PLAIN)
     model = GPTModel(config, get_gpt_layer_local_spec(), VOCABULARY, how.sequence, share_embeddings_and_output_weights=True,
                      position_embedding_type="learned_absolute")
     if half:

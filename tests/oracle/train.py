@@ -3,7 +3,7 @@
 train.py WEFT [--cases N] [--seed S] [--kind K]. Random small configurations like GPT-2, Llama and Mixtral, the last with and without balancing losses
 (which transformers defines in another way, and sits out). The losses and gradient norms of all steps and the weights after them must agree. Needs
 torch, transformers and megatron-core (`make oracle` installs them)."""
-import argparse, contextlib, functools, importlib.util, json, pathlib, random, sys, tempfile, warnings
+import argparse, functools, importlib.util, json, pathlib, random, sys, tempfile, warnings
 
 warnings.filterwarnings("ignore")
 import numpy
@@ -14,7 +14,6 @@ from megatron.core.datasets.indexed_dataset import IndexedDatasetBuilder
 from megatron.core.models.gpt import GPTModel
 from megatron.core.models.gpt.gpt_layer_specs import get_gpt_layer_local_spec
 from megatron.core.transformer import TransformerConfig
-from megatron.core.transformer.moe import moe_utils
 from megatron.core.transformer.moe.moe_utils import MoEAuxLossAutoScaler
 from torch.nn import functional as F
 
@@ -24,28 +23,6 @@ RATE = 3e-3
 peers = importlib.util.spec_from_file_location("peers", pathlib.Path(__file__).parents[2] / "bench/step/peers.py")
 PEERS = importlib.util.module_from_spec(peers)
 peers.loader.exec_module(PEERS)
-
-
-class NoStream:
-    """What a dispatcher orders its copies by, where there is nothing to order."""
-
-    def __init__(self, *a, **k):
-        pass
-
-    def wait_stream(self, other):
-        pass
-
-    def record_event(self):
-        return self
-
-    def synchronize(self):
-        pass
-
-
-def pretend_streams():
-    torch.cuda.Stream, torch.cuda.current_stream = NoStream, lambda *a, **k: NoStream()
-    torch.cuda.stream = lambda stream: contextlib.nullcontext()
-    moe_utils.te_general_gemm = None  # what it is where Transformer Engine is missing; 0.16.1 forgets to say so
 
 
 def mixtral(rng, shape):
@@ -91,10 +68,9 @@ def megatron(shape):
                        moe_z_loss_coeff=shape["z"] or None)
     config = TransformerConfig(
         num_layers=shape["layers"], hidden_size=shape["width"], num_attention_heads=shape["heads"], num_query_groups=shape["groups"],
-        ffn_hidden_size=shape["inner"], use_cpu_initialization=True, hidden_dropout=0.0, attention_dropout=0.0, gated_linear_unit=llama,
+        ffn_hidden_size=shape["inner"], gated_linear_unit=llama,
         activation_func=F.silu if llama else functools.partial(F.gelu, approximate="tanh"), add_bias_linear=not llama,
-        normalization="RMSNorm" if llama else "LayerNorm", layernorm_epsilon=1e-5, apply_rope_fusion=False, gradient_accumulation_fusion=False,
-        masked_softmax_fusion=False, bias_activation_fusion=False, persist_layer_norm=False, **experts)
+        normalization="RMSNorm" if llama else "LayerNorm", layernorm_epsilon=1e-5, **PEERS.PLAIN, **experts)
     return GPTModel(config, get_gpt_layer_local_spec(num_experts=shape.get("experts"), moe_grouped_gemm=False, normalization=config.normalization), shape["words"], shape["sequence"],
                     share_embeddings_and_output_weights=shape.get("tied", True), rotary_base=500,
                     position_embedding_type="rope" if llama else "learned_absolute")
@@ -213,7 +189,7 @@ def main():
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     PEERS.pretend_cuda()
-    pretend_streams()
+    PEERS.pretend_streams()
     MoEAuxLossAutoScaler.set_loss_scale(torch.tensor(MICRO / GLOBAL))  # as Megatron's schedules do
     with tempfile.TemporaryDirectory() as folder:
         torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=0, world_size=1)
