@@ -11,20 +11,41 @@
 #include "weft/comm/threads.h"
 #include "weft/mesh/mesh.h"
 #include "weft/train/replica.h"
+#include "weft/train/settings.h"
+#include "weft/train/stages.h"
 
 namespace weft {
 namespace {
 
 using namespace weft::testing;
 
+TrainConfig settings_of(const ModelConfig& model, const OptimizerConfig& optimizer,
+                        const ParallelConfig& parallel) {
+  TrainConfig out;
+  out.model = model;
+  out.optimizer = optimizer;
+  out.optimizer.clip = 1;
+  out.parallel = parallel;
+  out.batch.micro = 2;
+  out.run.seed = 3;
+  return out;
+}
+
+StepOrder order_of(const TrainConfig& settings, int step, double rate) {
+  StepOrder order = step_order(settings);
+  order.step = step;
+  order.rate = order.ends_rate = rate;
+  order.width_rate = rate * width_factor(settings);
+  order.decay = 0.01;
+  return order;
+}
+
 class Rank {
  public:
   Rank(const ModelConfig& config, Communicator& world, const OptimizerConfig& optimizer = {})
-      : mesh_(ParallelLayout({.dp = world.size(), .ep = world.size(), .etp = 1}), world),
-        replica_({.model = config,
-                  .parallel = {.dp = world.size(), .ep = world.size(), .etp = 1},
-                  .optimizer = optimizer},
-                 {*device_, mesh_}) {
+      : settings_(settings_of(config, optimizer, {.dp = world.size(), .ep = world.size(), .etp = 1})),
+        mesh_(layout_of(settings_.parallel), world),
+        replica_(replica_config(settings_), {*device_, mesh_}) {
     for (int step = 0; step < 2; ++step)
       for (int first = 0; first < 4; first += 2)
         batches_[std::size_t(step)].push_back(
@@ -38,10 +59,10 @@ class Rank {
 
  private:
   void go(int number, std::span<const Batch> batches, double rate) {
-    (void)replica_.step(
-        batches, {.seed = 3, .step = number, .rate = rate, .ends_rate = rate, .decay = 0.01, .clip = 1});
+    (void)replica_.step(batches, order_of(settings_, number, rate));
   }
   std::unique_ptr<Device> device_ = open_device("cpu", {.threads = 1});
+  TrainConfig settings_;
   ProcessMesh mesh_;
   Replica replica_;
   std::array<std::vector<Batch>, 2> batches_;
@@ -166,15 +187,14 @@ TEST(SteadyStep, of_ranks_that_cut_gradients_and_weights_asks_the_system_for_no_
   for (const int zero : {2, 3})
     run_as_threads(2, [&](Communicator& world) {
       const auto device = open_device("cpu", {.threads = 1});
-      const ProcessMesh mesh(ParallelLayout({.dp = 2}), world);
-      ReplicaConfig config{.model = tiny_gpt2()};
-      config.parallel = {.dp = 2, .zero = zero};
-      Replica replica(config, {*device, mesh});
-      const std::vector<Batch> batches(2, tiny_batch(*device, config.model, 2));
+      const TrainConfig settings = settings_of(tiny_gpt2(), {}, {.dp = 2, .zero = zero});
+      const ProcessMesh mesh(layout_of(settings.parallel), world);
+      Replica replica(replica_config(settings), {*device, mesh});
+      const std::vector<Batch> batches(2, tiny_batch(*device, settings.model, 2));
       std::int64_t before = 0;
       for (int step = 1; step <= 6; ++step) {
         if (step == 3) before = device->memory().fresh_blocks;
-        (void)replica.step(batches, {.seed = 3, .step = step, .rate = 1e-3, .ends_rate = 1e-3, .clip = 1});
+        (void)replica.step(batches, order_of(settings, step, 1e-3));
       }
       EXPECT_EQ(device->memory().fresh_blocks, before) << "stage " << zero;
     });
