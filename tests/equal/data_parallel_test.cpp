@@ -11,6 +11,7 @@
 #include "weft/mesh/mesh.h"
 #include "weft/train/replica.h"
 #include "weft/train/settings.h"
+#include "weft/train/stages.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -55,35 +56,43 @@ void note(Outcome& outcome, const StepReport& report, const GradReduction& reduc
   outcome.left_early.push_back(reduction.left_early());
 }
 
-ReplicaConfig replica_of(const ModelConfig& config, const How& how) {
+TrainConfig settings_of(const ModelConfig& config, const How& how) {
   TrainConfig out;
   out.model = config;
   out.run.seed = 7;
-  out.parallel = {.sequence = how.sequence,
+  out.batch.micro = 1;
+  out.log = {.params_norm = true, .zeros = true};
+  out.parallel = {.tp = how.degrees.tp,
+                  .dp = how.degrees.dp,
+                  .sequence = how.sequence,
                   .zero = how.zero,
                   .overlap_reduce = how.when == ReduceWhen::when_a_bucket_is_full,
                   .reduce_once = how.once,
                   .bucket_elements = how.bucket};
   out.scaling.constant = 1;  // f16 as the others
   if (how.sgd) out.optimizer.kind = OptimizerKind::sgd;
-  return replica_config(out);
+  return out;
+}
+
+StepOrder order_of(const TrainConfig& settings, int step) {
+  StepOrder order = step_order(settings);
+  order.seed = 3;  // as the other layouts' (run.cpp)
+  order.step = step;
+  order.rate = order.width_rate = 5e-3;
+  order.ends_rate = 4e-3;
+  order.decay = 0.01;
+  return order;
 }
 
 void run_rank(const ModelConfig& config, const How& how, const ProcessMesh& mesh, Outcome& outcome,
               std::mutex& mutex) {
   const auto device = open_device("cpu", {.threads = 1});
-  Replica replica(replica_of(config, how), {*device, mesh});
+  const TrainConfig settings = settings_of(config, how);
+  Replica replica(replica_config(settings), {*device, mesh});
   const bool tells = mesh.world().rank() == 0;
   for (int step = 1; step <= how.steps; ++step) {
     const auto batches = batches_of(*device, config, how, mesh.place(Axis::dp), step);
-    const StepReport report = replica.step(batches, {.seed = 3,
-                                                     .step = step,
-                                                     .rate = 5e-3,
-                                                     .ends_rate = 4e-3,
-                                                     .decay = 0.01,
-                                                     .clip = 1.0,
-                                                     .count_zeros = true,
-                                                     .params_norm = true});
+    const StepReport report = replica.step(batches, order_of(settings, step));
     if (tells) note(outcome, report, replica.reduction());
   }
   std::map<std::string, std::vector<double>> values;
@@ -96,7 +105,7 @@ void run_rank(const ModelConfig& config, const How& how, const ProcessMesh& mesh
 Outcome outcome_of(const ModelConfig& config, const How& how) {
   Outcome outcome;
   std::mutex mutex;
-  const ParallelLayout layout(how.degrees);
+  const ParallelLayout layout = layout_of(settings_of(config, how).parallel);
   run_as_threads(layout.world(), [&](Communicator& world) {
     const ProcessMesh mesh(layout, world);
     run_rank(config, how, mesh, outcome, mutex);

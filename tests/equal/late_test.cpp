@@ -96,6 +96,24 @@ TEST(LateSteps, of_experts_wait_for_the_counts_of_each_layer) {
   }
 }
 
+// Who draws by sample asks the batch which these are, not the device.
+TEST(LateSteps, of_layers_that_draw_on_the_host_wait_no_more) {
+  ModelConfig jitters = shape_of("mixture", 2), drops = shape_of("gpt2", 4);
+  jitters.experts.router.jitter = 0.1;
+  drops.token_drop = {.layers = {1, 2}, .least = 4, .most = 8, .steps = 100};
+  Cut cut{{.dp = 1}, 2};
+  cut.steps = 3;
+  for (const auto& [config, waits] : {std::pair{jitters, 1 + 2 + 2 * 4}, {drops, 1}}) {
+    cut.late = {};
+    const Curve now = train(config, cut);
+    cut.late = Late::when_waited;
+    const Curve later = train(config, cut);
+    EXPECT_EQ(later.losses, now.losses);
+    EXPECT_EQ(later.norms, now.norms);
+    EXPECT_EQ(later.most_waits, waits);
+  }
+}
+
 std::unique_ptr<LateDevice> late_device(Late when = Late::when_waited) {
   return std::make_unique<LateDevice>(open_device("cpu", {.threads = 1}), when);
 }
