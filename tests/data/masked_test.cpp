@@ -314,6 +314,24 @@ TEST(T5Vocabulary, needs_neither_a_mask_nor_a_beginning) {
   EXPECT_EQ(bare[Field::tokens][0], 0);
 }
 
+// A vocabulary that begins with another word has its padding elsewhere, and two token types all the same.
+TEST(BertDataset, padding_is_absent_whatever_its_id) {
+  const Json all = golden("bert_t5");
+  const TestFolder folder;
+  write_documents(folder / "x", all["documents"]);
+  MaskedVocabulary vocabulary = golden_vocabulary(all);
+  const MaskedRules rules = rules_of(all["bert"][0]["config"], MaskedModel::bert);
+  const DataRequest request = request_for(folder, "1,0,0", {20, 0, 0});
+  const Sample usual = open_masked_datasets(request, rules, vocabulary)[Split::train]->get(3);
+  EXPECT_GT(std::ranges::count(usual[Field::encoder_mask], 0), 0);
+  for (const std::int32_t pad : {1, 4000}) {
+    vocabulary.pad = pad;
+    const Sample other = open_masked_datasets(request, rules, vocabulary)[Split::train]->get(3);
+    for (const Field field : {Field::encoder_mask, Field::token_types, Field::tokens, Field::labels})
+      EXPECT_EQ(other[field], usual[field]) << pad;
+  }
+}
+
 TEST(MaskedData, ids_beyond_the_vocabulary_are_refused) {
   const Json all = golden("bert_t5");
   const TestFolder folder;
