@@ -21,7 +21,7 @@ struct Theirs {
   std::string name;
   Shape shape;  // as they store it
   bool turned = false;
-  bool always_f32 = false;  // whatever type the others are stored in
+  bool always_f32 = false;        // whatever type the others are stored in
   std::string_view copy_of = {};  // beside recipes: the parameter that it holds once more, all of it
   std::int64_t rows() const { return turned ? shape[1] : shape[0]; }
 };
@@ -70,8 +70,8 @@ struct HubSpelling {
   bool (*known_table)(std::string_view their_name);
   /// The same model in one way of saying it: what has no effect is as it was built in.
   ModelConfig (*plainly)(ModelConfig);
-  /// Tensors that they cannot do without and no recipe names, written as copies, or as zeros where the model has
-  /// none; null: there are none.
+  /// Tensors that they cannot do without and no recipe names, written as copies, or as zeros where the model
+  /// has none; null: there are none.
   std::vector<Theirs> (*beside)(const ModelConfig&) = nullptr;
   /// What config.json says in two ways and the names of the tensors beside it in one; null: nothing.
   void (*settle)(ModelConfig&, const IsStored&) = nullptr;
