@@ -193,8 +193,9 @@ TEST(HubT5, outputs_are_scaled_where_config_json_says_so_and_then_not_written) {
   EXPECT_LT(difference(said_by(folder / "scaled", own), times(own.logits, 0.25F)), 1e-5);
   const std::string lead = "exchange: no Hugging Face model of two stacks that weft writes (t5) has ";
   EXPECT_EQ(refused([&] { (void)type_for(read_hub_config(folder / "unscaled").model); }),
-            lead + "an output that is the embedding and whose {model.output_multiplier} is not one by the root "
-                   "of the hidden size");
+            lead +
+                "an output that is the embedding and whose {model.output_multiplier} is not one by the root "
+                "of the hidden size");
   EXPECT_EQ(refused([&] { (void)type_for(read_hub_config(folder / "scaled").model); }),
             lead + "an output of its own with a multiplier");
 }
@@ -321,7 +322,8 @@ TEST(HubBert, the_bias_of_an_output_of_its_own_is_written_for_all_versions) {
   const TemporaryDirectory folder;
   write_hub(folder / "out", read_hub_config(hub_model("bert_untied")).model, some, {});
   const HubTensors tensors(folder / "out");
-  const auto one = tensors.bytes("cls.predictions.bias"), other = tensors.bytes("cls.predictions.decoder.bias");
+  const auto one = tensors.bytes("cls.predictions.bias"),
+             other = tensors.bytes("cls.predictions.decoder.bias");
   EXPECT_EQ(one.size(), 37 * sizeof(float));
   EXPECT_TRUE(std::ranges::equal(one, other));
   EXPECT_TRUE(std::ranges::any_of(one, [](std::byte b) { return b != std::byte{0}; }));
