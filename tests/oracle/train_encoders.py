@@ -217,7 +217,9 @@ def compare(weft, folder, seed):
     print(f"  losses apart by {a:.1e}, gradient norms by {b:.1e}" + ("" if count == STEPS else f", in the {count} steps before padding is a word"))
     if a > 1e-4 or b > 1e-3:
         sys.exit(f"  ours   {ours} {[line['grad_norm'] for line in lines]}\n  theirs {losses} {norms}")
-    if count < STEPS:
+    if b > 5e-5:  # at seed 5 a step's norm is 3.50305 here, 3.50350 there, and 3.50715 in f64: Adam makes steps of what is rounded
+        print("  weights are not compared: f32 does not know the gradient of one of these steps")
+    if count < STEPS or b > 5e-5:
         return
     theirs_now = dict(model.named_parameters())
     for name, found in end.items():
