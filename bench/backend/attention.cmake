@@ -2,3 +2,4 @@
 if(TARGET DNNL::dnnl)
   weft_bench(attention FILES attention_bench.cpp SEES backend tensor base LINKS DNNL::dnnl)
 endif()
+weft_bench(cuts FILES cuts.cpp SEES backend ops tensor base)

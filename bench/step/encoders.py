@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""encoders.py bert|t5 [--steps N] [--warm N]: the f32 step that `weft bench train bert|t5` measures, by megatron-core's own models.
+"""encoders.py bert|t5|t5-relative [--steps N] [--warm N]: the f32 step that `weft bench train bert|t5` measures, by megatron-core's own models.
 
 BERT-large cut to 4 layers (hidden 1024, 16 heads, sequence 512, batch 4) with both heads, and T5-base cut to 4 + 4 layers (hidden 768,
-12 heads, sequences 512 and 128, batch 4) with learned positions, which is all that its local attention has. No padding, no dropout.
-Prints one JSON object. Needs torch and megatron-core; weft needs neither."""
+12 heads, sequences 512 and 128, batch 4) with learned positions or relative ones, whose biases are added for its local attention, which passes them
+over. No padding, no dropout. Prints one JSON object. Needs torch and megatron-core; weft needs neither."""
 import argparse
 import importlib.util
 import json
@@ -52,15 +52,17 @@ def bert():
     return model, loss, BATCH * SEQUENCE
 
 
-def t5():
+def t5(positions="learned_absolute"):
     from megatron.core.models.T5.t5_model import T5Model
     from megatron.core.models.T5.t5_spec import decoder_model_with_local_spec, encoder_model_with_local_spec
     from megatron.core.transformer.torch_norm import WrappedTorchNorm
     from megatron.core.transformer.transformer_block import TransformerBlockSubmodules
 
     stack = lambda layer: TransformerBlockSubmodules([layer] * LAYERS, layer_norm=WrappedTorchNorm)
-    model = T5Model(config_of(768, 12), config_of(768, 12), stack(encoder_model_with_local_spec()), stack(decoder_model_with_local_spec()), WORDS, SEQUENCE,
-                    share_embeddings_and_output_weights=True)
+    with_biases = PEERS.biased if positions == "relative" else lambda layer: layer
+    model = T5Model(config_of(768, 12), config_of(768, 12), stack(with_biases(encoder_model_with_local_spec())),
+                    stack(with_biases(decoder_model_with_local_spec())), WORDS, SEQUENCE, share_embeddings_and_output_weights=True,
+                    position_embedding_type=positions)
     source = torch.randint(0, WORDS, (BATCH, SEQUENCE))
     text, labels = torch.randint(0, WORDS, (2, BATCH, DECODER))
     none = lambda rows, columns: torch.zeros(BATCH, 1, rows, columns, dtype=torch.bool)
@@ -70,13 +72,13 @@ def t5():
 
 def main():
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    words.add_argument("family", choices=["bert", "t5"])
+    words.add_argument("family", choices=["bert", "t5", "t5-relative"])
     words.add_argument("--steps", type=int, default=5)
     words.add_argument("--warm", type=int, default=2)
     how = words.parse_args()
     torch.manual_seed(1)
     begin()
-    model, loss_of, tokens = {"bert": bert, "t5": t5}[how.family]()
+    model, loss_of, tokens = {"bert": bert, "t5": t5, "t5-relative": lambda: t5("relative")}[how.family]()
     seconds = []
     for took, loss in PEERS.take_steps(model.parameters(), loss_of, how.warm + how.steps):
         seconds.append(took)

@@ -132,6 +132,31 @@ def megatron_model(how):
     return model.parameters(), lambda tokens, targets: model(tokens, positions, mask, labels=targets).float().mean()
 
 
+def biased(layer):
+    """The layer of megatron-core's, whose own attention leaves the biases of its own relative positions to transformer-engine, with them added."""
+    from megatron.core.transformer.dot_product_attention import DotProductAttention
+
+    class BiasedSoftmax(nn.Module):
+        def __init__(self, usual):
+            super().__init__()
+            self.usual, self.bias = usual, None
+
+        def forward(self, scores, *rest):
+            return self.usual(scores if self.bias is None else scores + self.bias, *rest)
+
+    class BiasedAttention(DotProductAttention):
+        def __init__(self, *given, **named):
+            super().__init__(*given, **named)
+            self.scale_mask_softmax = BiasedSoftmax(self.scale_mask_softmax)
+
+        def forward(self, *given, attention_bias=None, **named):
+            self.scale_mask_softmax.bias = attention_bias
+            return super().forward(*given, **named)
+
+    layer.submodules.self_attention.submodules.core_attention = BiasedAttention
+    return layer
+
+
 def take_steps(parameters, loss_of, count):
     """(seconds, loss) of each step: forward and backward of loss_of(), clipping to 1, and AdamW."""
     parameters = list(parameters)

@@ -292,6 +292,7 @@ TEST(Dialect, takes_megatrons_gelu_which_depends_on_the_bias) {
   EXPECT_EQ(read({})->config.model.activation, Activation::gelu);
   EXPECT_EQ(read({"--no-bias-gelu-fusion"})->config.model.activation, Activation::gelu_erf);
   EXPECT_EQ(read({"--disable-bias-linear"})->config.model.activation, Activation::gelu_erf);
+  EXPECT_EQ(read({"--no-bias-gelu-fusion", "--geglu"})->config.model.activation, Activation::gelu_erf);
   EXPECT_EQ(read({"--swiglu", "--no-bias-gelu-fusion"})->config.model.activation, Activation::silu);
   EXPECT_EQ(read({"--geglu", "--disable-bias-linear"})->config.model.activation, Activation::gelu);
 }

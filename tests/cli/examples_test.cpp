@@ -1,11 +1,15 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "tests/support/source_dir.h"
+#include "tests/support/temporary.h"
 #include "weft/cli/dialect.h"
 #include "weft/cli/dry_run.h"
+#include "weft/cli/train_command.h"
 #include "weft/model/count.h"
 
 using namespace weft;
@@ -53,6 +57,15 @@ const std::map<std::string, std::int64_t> published = {
 
 }  // namespace
 
+namespace {
+
+/// T5's tokenizers have 32,100 words for 32,128 rows: what its makers count and no token ever means.
+std::int64_t rows_without_a_word(const std::string& name, const ModelConfig& model) {
+  return name.starts_with("t5") ? 28 * model.hidden * (model.tied_output ? 1 : 2) : 0;
+}
+
+}  // namespace
+
 TEST(Examples, are_all_understood_and_have_the_parameters_of_the_model_they_name) {
   std::size_t seen = 0;
   for (const auto& entry : std::filesystem::directory_iterator(WEFT_SOURCE_DIR "/examples")) {
@@ -66,8 +79,49 @@ TEST(Examples, are_all_understood_and_have_the_parameters_of_the_model_they_name
     ASSERT_NO_THROW(complete(*command, 8 * p.tp * p.cp * p.pp)) << name;
     EXPECT_TRUE(command->notices.empty()) << name << ": " << command->notices[0];
     ASSERT_TRUE(published.contains(name)) << name;
-    EXPECT_EQ(count_parameters(command->config.model).total(), published.at(name)) << name;
+    const ModelConfig& model = command->config.model;
+    EXPECT_EQ(count_parameters(model).total() + rows_without_a_word(name, model), published.at(name)) << name;
+    if (name.starts_with("t5")) {
+      EXPECT_EQ(model.padded_vocabulary, 32128) << name;
+    }
     ++seen;
   }
   EXPECT_EQ(seen, published.size());
+}
+
+namespace {
+
+/// A tokenizer.json with as many tokens as T5's own: pieces, then sentinels from the last one down.
+void write_tokenizer_of_a_t5(const std::filesystem::path& file) {
+  using Json = nlohmann::json;
+  Json pieces = Json::array({{"<pad>", 0}, {"</s>", 0}, {"<unk>", 0}}), added = Json::array();
+  for (int id = 3; id < 32000; ++id) pieces.push_back({"piece" + std::to_string(id), -1.0});
+  for (int k = 99; k >= 0; --k) pieces.push_back({"<extra_id_" + std::to_string(k) + ">", 0});
+  for (const int id : {0, 1, 2}) added.push_back({{"id", id}, {"content", pieces[id][0]}, {"special", true}});
+  for (int id = 32000; id < 32100; ++id)
+    added.push_back({{"id", id}, {"content", pieces[id][0]}, {"special", true}});
+  const Json model{{"type", "Unigram"}, {"unk_id", 2}, {"vocab", pieces}};
+  std::ofstream(file) << Json{{"added_tokens", added}, {"model", model}}.dump();
+}
+
+}  // namespace
+
+// The words of the command in the first lines of each.
+TEST(Examples, of_a_t5_say_the_size_of_its_own_tokenizer) {
+  const support::TemporaryDirectory folder;
+  write_tokenizer_of_a_t5(folder / "tokenizer.json");
+  const std::string own = folder.path().string();
+  for (const char* name : {"t5_small", "t5_1.1_small"}) {
+    const std::string file = std::string(WEFT_SOURCE_DIR "/examples/") + name + ".yaml";
+    const std::vector<std::string_view> words = {
+        "--config",          file, "--mock-data", "--tokenizer-type", "HuggingFaceTokenizer",
+        "--tokenizer-model", own};
+    const auto command = read_command(words);
+    command->config.model.kind = "t5";
+    command->dry_run = true;
+    finish(*command, {.world = 8});
+    EXPECT_TRUE(command->notices.empty()) << name << ": " << command->notices[0];
+    EXPECT_EQ(command->config.model.vocabulary, 32100) << name;
+    EXPECT_EQ(command->config.model.padded_vocabulary, 32128) << name;
+  }
 }

@@ -3,64 +3,18 @@
 #include <fstream>
 #include <functional>
 
-#include "tests/data/golden.h"
+#include "tests/data/masked.h"
 #include "tests/data/refusal.h"
 #include "tests/support/says.h"
 #include "weft/data/made_up.h"
 #include "weft/data/open.h"
 #include "weft/data/sentence_mapping.h"
-#include "weft/data/token_writer.h"
 #include "weft/text/open.h"
 
 using namespace weft;
 using namespace weft::data;
 
 namespace {
-
-MaskedVocabulary golden_vocabulary(const Json& all) {
-  MaskedVocabulary v;
-  const auto words = all["vocab"].get<std::vector<std::string>>();
-  v.size = static_cast<std::int64_t>(words.size());
-  const auto id = [&](std::string_view word) {
-    return static_cast<std::int32_t>(std::find(words.begin(), words.end(), word) - words.begin());
-  };
-  v.cls = id("[CLS]");
-  v.sep = id("[SEP]");
-  v.mask = id("[MASK]");
-  v.pad = id("[PAD]");
-  v.bos = id("[BOS]");
-  v.eos = id("[EOS]");
-  for (const std::string& word : words) v.continues.push_back(word.starts_with("##") ? 1 : 0);
-  for (int k = 0; k < 100; ++k) v.sentinels.push_back(id("<extra_id_" + std::to_string(k) + ">"));
-  return v;
-}
-
-void write_documents(const std::string& prefix, const Json& documents) {
-  TokenWriter writer(prefix, {.type = TokenType::u16});
-  for (const Json& document : documents) {
-    std::vector<std::int32_t> tokens, lengths;
-    for (const Json& sentence : document) {
-      for (const std::int32_t token : sentence) tokens.push_back(token);
-      lengths.push_back(std::int32_t(sentence.size()));
-    }
-    writer.add_document(tokens, lengths);
-  }
-  writer.finish();
-}
-
-MaskedRules rules_of(const Json& config, MaskedModel model) {
-  MaskedRules rules{.model = model, .sequence_length = config["sequence_length"]};
-  rules.seed = config["random_seed"];
-  rules.short_probability = config["short_sequence_probability"];
-  rules.masking.probability = config["masking_probability"];
-  rules.masking.max_ngram = config["masking_max_ngram"];
-  rules.masking.whole_words = config["masking_do_full_word"];
-  rules.masking.longer_ngrams = config["masking_use_longer_ngrams"];
-  rules.masking.geometric = config["masking_use_geometric_distribution"];
-  if (model == MaskedModel::t5) rules.decoder_length = config["sequence_length_decoder"];
-  if (model == MaskedModel::bert) rules.sentence_order = config["classification_head"];
-  return rules;
-}
 
 using Names = std::vector<std::pair<Field, const char*>>;
 
@@ -93,17 +47,6 @@ void compare(const Json& all, const char* which, MaskedModel model, const Names&
       }
     }
   }
-}
-
-DataRequest request_for(const TestFolder& folder, const std::string& split,
-                        const std::array<std::optional<std::int64_t>, 3>& sizes) {
-  DataRequest request;
-  request.paths.shared.emplace();
-  request.paths.shared->prefixes = {folder / "x"};
-  request.split = split;
-  request.sizes = sizes;
-  request.cache_path = folder / "cache";
-  return request;
 }
 
 }  // namespace
@@ -239,81 +182,6 @@ TEST(MaskedData, is_made_up_without_files) {
             "{data.mock}: a vocabulary of 7 tokens, expected at least 8");
 }
 
-namespace {
-
-/// A vocabulary of the golden words alone, and of those that follow them there.
-struct GoldenWords {
-  Json all = golden("bert_t5");
-  std::vector<std::string> words = all["vocab"];
-  std::size_t count = std::size_t(std::ranges::find(words, "[BOS]") - words.begin());
-  TestFolder folder;
-
-  std::unique_ptr<Tokenizer> opened(std::size_t lines,
-                                    const std::function<void(TokenizerOptions&)>& how) const {
-    std::ofstream file(folder / "vocab.txt");
-    for (std::size_t i = 0; i < lines; ++i) file << words[i] << '\n';
-    file.close();
-    TokenizerOptions options = tokenizer_named("bert-cased:" + (folder / "vocab.txt"));
-    how(options);
-    return open_tokenizer(options);
-  }
-};
-
-}  // namespace
-
-// Bounds of a decoder's text behind the words, unless they are among them, and sentinels behind these.
-TEST(T5Vocabulary, is_that_of_the_megatron_that_read_the_flag) {
-  const GoldenWords golden;
-  const auto hundred = [](TokenizerOptions& o) { o.vocab_extra_ids = 100; };
-  for (const std::size_t lines : {golden.count, golden.count + 1, golden.count + 2}) {
-    const auto tokenizer = golden.opened(lines, hundred);
-    std::vector<std::string> found;
-    for (std::int32_t id = 0; id < tokenizer->size(); ++id) found.push_back(tokenizer->token(id));
-    EXPECT_EQ(found, golden.words);
-    const MaskedVocabulary ours = masked_vocabulary(*tokenizer, MaskedModel::t5);
-    const MaskedVocabulary theirs = golden_vocabulary(golden.all);
-    EXPECT_EQ(ours.bos, theirs.bos);
-    EXPECT_EQ(ours.eos, theirs.eos);
-    EXPECT_EQ(ours.sentinels, theirs.sentinels);
-  }
-}
-
-TEST(T5Vocabulary, has_its_sentinels_right_behind_the_words_where_nobody_asks_for_some) {
-  const GoldenWords golden;
-  const auto tokenizer = golden.opened(golden.count, [](TokenizerOptions&) {});
-  const MaskedVocabulary found = masked_vocabulary(*tokenizer, MaskedModel::t5);
-  EXPECT_EQ(found.size, std::int64_t(golden.count) + 100);
-  EXPECT_EQ(found.sentinels.front(), std::int32_t(golden.count));
-  EXPECT_EQ(found.bos, tokenizer->special("[CLS]"));
-  EXPECT_EQ(found.eos, tokenizer->special("[SEP]"));
-}
-
-TEST(T5Vocabulary, of_the_old_form_has_no_sentinels_but_those_asked_for) {
-  const GoldenWords golden;
-  const auto old = golden.opened(golden.count, [](TokenizerOptions& o) { o.legacy_tokenizer = true; });
-  EXPECT_EQ(old->size(), std::int32_t(golden.count) + 2);
-  EXPECT_EQ(old->special("bos"), std::int32_t(golden.count));
-  EXPECT_EQ(refusal([&] { (void)masked_vocabulary(*old, MaskedModel::t5); }, Kind::usage),
-            "t5: the tokenizer has no <extra_id_0>; give {data.tokenizer.extra_ids} 100");
-}
-
-// T5's own tokenizers have no mask, and a decoder starts with padding, which it then sees all the same.
-TEST(T5Vocabulary, needs_neither_a_mask_nor_a_beginning) {
-  const Json all = golden("bert_t5");
-  const TestFolder folder;
-  write_documents(folder / "x", all["documents"]);
-  MaskedVocabulary vocabulary = golden_vocabulary(all);
-  const MaskedRules rules = rules_of(all["t5"][0]["config"], MaskedModel::t5);
-  const DataRequest request = request_for(folder, "1,0,0", {20, 0, 0});
-  const Sample usual = open_masked_datasets(request, rules, vocabulary)[Split::train]->get(3);
-  vocabulary.mask = vocabulary.bos = vocabulary.pad;
-  const Sample bare = open_masked_datasets(request, rules, vocabulary)[Split::train]->get(3);
-  EXPECT_EQ(bare[Field::encoder_tokens], usual[Field::encoder_tokens]);
-  EXPECT_EQ(bare[Field::decoder_mask], usual[Field::decoder_mask]);
-  EXPECT_EQ(bare[Field::labels], usual[Field::labels]);
-  EXPECT_EQ(bare[Field::tokens][0], 0);
-}
-
 TEST(MaskedData, ids_beyond_the_vocabulary_are_refused) {
   const Json all = golden("bert_t5");
   const TestFolder folder;
@@ -367,6 +235,26 @@ TEST(Masking, hides_no_more_spans_than_it_says_and_not_far_fewer) {
   }
   EXPECT_EQ(most_spans(20, {.max_ngram = 1}), 3);
   EXPECT_EQ(most_spans(6, {}), 0);
+}
+
+TEST(Masking, hides_no_more_tokens_than_it_says_and_sometimes_as_many) {
+  const MaskingRules rules = usual_masking(MaskedModel::bert);
+  MaskedVocabulary vocabulary;
+  vocabulary.size = 100;
+  vocabulary.continues.resize(100);
+  for (std::size_t id = 0; id < 100; ++id) vocabulary.continues[id] = id % 3 == 0 ? 1 : 0;
+  for (const std::int64_t target : {8, 29, 61}) {
+    std::int64_t most = 0;
+    for (std::uint32_t seed = 0; seed < 300; ++seed) {
+      NumpyRandom random(seed);
+      std::vector<std::int32_t> tokens(std::size_t(target + 3 - seed % 2));
+      for (std::int32_t& token : tokens) token = std::int32_t(random.randint(5, 100));
+      const Masked masked =
+          mask_tokens(std::move(tokens), target, {vocabulary, rules, Replacement::bert}, random);
+      most = std::max(most, std::ssize(masked.hidden));
+    }
+    EXPECT_EQ(most, most_hidden(target, rules)) << target;
+  }
 }
 
 TEST(MaskedData, says_which_sample_lacks_sentinels_or_places) {

@@ -56,6 +56,18 @@ TEST_P(Encoders, give_the_bits_of_one_rank_in_exact_mode) {
   EXPECT_TRUE(all.copies_agree);
 }
 
+// Bit for bit, and what it keeps is what the counting device says.
+TEST_P(Encoders, are_the_same_where_norms_and_mlps_are_made_again) {
+  ModelConfig config = model();
+  const Cut cut{.parallel = {.tp = 2, .pp = 2, .cp = 2, .dp = 1, .sequence = true}, .steps = 2};
+  const Curve plain = train(config, cut);
+  config.recompute = {.what = Recompute::selective, .modules = {RecomputeModule::norm, RecomputeModule::mlp}};
+  const Curve again = train(config, cut);
+  EXPECT_EQ(again.losses, plain.losses);
+  EXPECT_EQ(again.norms, plain.norms);
+  EXPECT_EQ(memory_difference(config, cut), "");
+}
+
 TEST_P(Encoders, hold_what_the_counting_device_counts) {
   const Cut cut{{.tp = 2, .pp = 2, .cp = 2, .dp = 1, .sequence = true}};
   EXPECT_EQ(memory_difference(model(), cut), "");
@@ -72,6 +84,7 @@ INSTANTIATE_TEST_SUITE_P(
                              m.linear_bias = m.qkv_bias = m.tied_output = false;
                              m.softmax_scale = 1;
                            }},
+                      Form{"t5_after_norm", "t5", [](ModelConfig& m) { m.residual_after_norm = true; }},
                       Form{"bert_rotary", "bert", [](ModelConfig& m) { m.positions = Positions::rotary; }},
                       Form{"bert_after_norm", "bert", [](ModelConfig& m) { m.residual_after_norm = true; }},
                       Form{"bert_without_head", "bert", [](ModelConfig& m) { m.sentence_order = false; }}),

@@ -84,6 +84,7 @@ std::vector<Batch> batches_of(Device& device, const TrainConfig& settings, const
     out.push_back(tiny_samples(device, settings.model, {.step = step, .first = sample, .count = rows}));
     Batch& batch = out.back();
     if (cut.uneven) leave_out_tokens(batch, sample);
+    if (cut.uneven || cut.parallel.cp > 1) batch.guesses = {};   // of whole samples, all of which count
     if (cut.late) batch.counted = number(ops::sum(batch.mask));  // as a feed, which knows
     if (cut.parallel.cp == 1) continue;
     for (Tensor* x : {&batch.targets, &batch.mask}) *x = chunks_of(*x, mesh.place(Axis::cp), cut.parallel.cp);

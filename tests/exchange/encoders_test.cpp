@@ -148,6 +148,60 @@ TEST(HubT5, an_embedding_that_is_stored_again_must_be_the_same) {
 
 namespace {
 
+/// A golden model with other words in its config.json.
+void copy_patched(const std::filesystem::path& from, const std::filesystem::path& to, const json& patch) {
+  std::filesystem::copy(from, to);
+  std::ifstream file(to / "config.json");
+  json config = json::parse(file);
+  config.merge_patch(patch);
+  std::ofstream(to / "config.json") << config.dump();
+}
+
+std::vector<float> said_by(const std::filesystem::path& directory, const Expected& asked) {
+  const HubConfig hub = read_hub_config(directory);
+  SoloCommunicator solo;
+  ReadModel model(hub.model, solo);
+  load_hub(HubWeights(directory, hub), model.named(), solo);
+  return model.logits(asked.prompt, asked.source);
+}
+
+std::vector<float> times(std::vector<float> x, float factor) {
+  for (float& value : x) value *= factor;
+  return x;
+}
+
+}  // namespace
+
+// As transformers saves a T5 1.1 from version 5 on: "tie_word_embeddings" whatever was read.
+TEST(HubT5, an_output_of_its_own_is_known_by_its_tensor_where_config_json_ties_all) {
+  const TemporaryDirectory folder;
+  const Expected expected = expected_of(hub_model("t5_gated"));
+  copy_patched(hub_model("t5_gated"), folder / "m", {{"tie_word_embeddings", true}});
+  EXPECT_FALSE(read_hub_config(folder / "m").model.tied_output);
+  EXPECT_LT(difference(said_by(folder / "m", expected), expected.logits), 1e-5);
+  copy_patched(hub_model("t5"), folder / "tied", {{"scale_decoder_outputs", false}});
+  EXPECT_TRUE(read_hub_config(folder / "tied").model.tied_output);
+}
+
+// 16 channels, so a scaled output is a quarter.
+TEST(HubT5, outputs_are_scaled_where_config_json_says_so_and_then_not_written) {
+  const TemporaryDirectory folder;
+  const Expected tied = expected_of(hub_model("t5")), own = expected_of(hub_model("t5_gated"));
+  copy_patched(hub_model("t5"), folder / "unscaled", {{"scale_decoder_outputs", false}});
+  EXPECT_LT(difference(said_by(folder / "unscaled", tied), times(tied.logits, 4)), 1e-5);
+  copy_patched(hub_model("t5_gated"), folder / "scaled", {{"scale_decoder_outputs", true}});
+  EXPECT_LT(difference(said_by(folder / "scaled", own), times(own.logits, 0.25F)), 1e-5);
+  const std::string lead = "exchange: no Hugging Face model of two stacks that weft writes (t5) has ";
+  EXPECT_EQ(refused([&] { (void)type_for(read_hub_config(folder / "unscaled").model); }),
+            lead +
+                "an output that is the embedding and whose {model.output_multiplier} is not one by the root "
+                "of the hidden size");
+  EXPECT_EQ(refused([&] { (void)type_for(read_hub_config(folder / "scaled").model); }),
+            lead + "an output of its own with a multiplier");
+}
+
+namespace {
+
 /// Keeps what a BERT says of the order of two sentences, which goes into a loss only.
 class Order final : public Watch {
  public:
@@ -239,6 +293,40 @@ TEST(HubBert, norms_may_have_their_old_names) {
   ReadModel model(hub.model, solo);
   load_hub(HubWeights(folder / "m", hub), model.named(), solo);
   EXPECT_LT(difference(model.logits(expected.prompt), expected.logits), 1e-5);
+}
+
+// Version 4 of transformers stores the one bias under either name, version 5 two, of which it adds the first.
+TEST(HubBert, the_bias_of_an_output_of_its_own_may_be_stored_once) {
+  const TemporaryDirectory folder;
+  const std::filesystem::path from = hub_model("bert_untied");
+  const HubTensors tensors(from);
+  std::filesystem::create_directories(folder / "m");
+  std::filesystem::copy(from / "config.json", folder / "m/config.json");
+  std::vector<checkpoint::Entry> entries;
+  for (const std::string& name : tensors.names()) {
+    if (name == "cls.predictions.decoder.bias") continue;
+    const checkpoint::Entry& entry = *tensors.find(name);
+    entries.push_back({name, entry.dtype, entry.shape, 0});
+  }
+  const std::string head = checkpoint::lay_out(entries, {{"format", "pt"}});
+  checkpoint::write_tensors(folder / "m/model.safetensors", head, entries,
+                            [&](const checkpoint::Entry& entry, File& file) {
+                              const bool bias = entry.name == "cls.predictions.bias";
+                              file.write(tensors.bytes(bias ? "cls.predictions.decoder.bias" : entry.name));
+                            });
+  const Expected expected = expected_of(from);
+  EXPECT_LT(difference(said_by(folder / "m", expected), expected.logits), 1e-5);
+}
+
+TEST(HubBert, the_bias_of_an_output_of_its_own_is_written_for_all_versions) {
+  const TemporaryDirectory folder;
+  write_hub(folder / "out", read_hub_config(hub_model("bert_untied")).model, some, {});
+  const HubTensors tensors(folder / "out");
+  const auto one = tensors.bytes("cls.predictions.bias"),
+             other = tensors.bytes("cls.predictions.decoder.bias");
+  EXPECT_EQ(one.size(), 37 * sizeof(float));
+  EXPECT_TRUE(std::ranges::equal(one, other));
+  EXPECT_TRUE(std::ranges::any_of(one, [](std::byte b) { return b != std::byte{0}; }));
 }
 
 // Megatron's models without the binary head have no token types; theirs always have two.

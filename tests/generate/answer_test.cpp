@@ -5,6 +5,7 @@
 #include "tests/generate/words.h"
 #include "tests/support/refused.h"
 #include "weft/generate/continue.h"
+#include "weft/ops/elementwise.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -48,6 +49,38 @@ TEST(Answer, is_the_same_under_every_layout) {
            }))
         EXPECT_EQ(found, wanted);
   }
+}
+
+// Bit for bit: later words find what the decoder's layers made of the prompt, wherever stages end.
+TEST(Answer, reads_the_prompt_once_and_says_what_it_would_say_after_another_reading) {
+  const ModelConfig config = tiny_t5();
+  const std::vector<std::int32_t> source{3, 1, 2, 7, 4}, text{0, 5, 6};
+  const std::vector<StagePart> three{{0, 1, true, false}, {1, 2, false, false}, {3, 1, false, true}};
+  for (const CutModel& cut : {CutModel{{}, all(config)}, CutModel{{.tp = 2}, all(config)},
+                              CutModel{{.pp = 3}, three}, CutModel{{.cp = 2}, all(config)}})
+    said_by_ranks<int>(config, cut, [&](const ModelHere& model) {
+      TextReader reader(model);
+      (void)reader.logits(std::span(text).first(1), 1, std::vector<std::int32_t>{9, 9});
+      (void)reader.logits(std::span(text).first(1), 1, source);
+      for (const std::size_t length : {2, 3})
+        EXPECT_EQ(reader.logits(std::span(text).first(length), 1, source),
+                  TextReader(model).logits(std::span(text).first(length), 1, source));
+      return 0;
+    });
+}
+
+TEST(Answer, goes_through_the_encoder_again_for_another_prompt_only) {
+  Alone model(tiny_t5());
+  const std::vector<std::int32_t> text{0}, source{3, 1, 2}, other{3, 1, 4};
+  TextReader reader(model.here());
+  const auto before = reader.logits(text, 1, source);
+  model.model.stage().each_parameter([](Parameter& p) {
+    if (p.name.starts_with("encoder.")) ops::fill(p.value, 0);
+  });
+  EXPECT_EQ(reader.logits(text, 1, source), before);
+  const auto without = reader.logits(text, 1, other);
+  EXPECT_EQ(reader.logits(text, 1, source), without);  // of an encoder that says nothing any more
+  EXPECT_NE(without, before);
 }
 
 TEST(Answer, depends_on_the_whole_prompt) {

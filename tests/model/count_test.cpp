@@ -57,6 +57,14 @@ TEST(Count, gives_the_flops_of_latent_attention_as_megatrons_formula_does) {
   EXPECT_DOUBLE_EQ(training_flops(tiny_latent(), 8), 8 * 6 * (2 * products + 16 * 29) + 6 * 64 * 32 * 2);
 }
 
+// 16 by 29 for each word that is not guessed.
+TEST(Count, leaves_out_the_logits_that_a_bert_does_not_make) {
+  ModelConfig all = tiny_bert(), few = all;
+  few.most_guesses = 3;
+  EXPECT_DOUBLE_EQ(training_flops(all, 8) - training_flops(few, 8), 6.0 * 5 * 16 * 29);
+  EXPECT_DOUBLE_EQ(training_flops(few, 1), training_flops(all, 1));
+}
+
 // Two more layers and outputs, and of each depth three norms and a product of 16 by 32.
 TEST(Count, gives_the_flops_of_further_tokens_as_megatrons_formula_does) {
   const ModelConfig plain = tiny_gpt2(), ahead = tiny_ahead(plain);

@@ -19,17 +19,22 @@ namespace {
 
 constexpr std::int64_t s = 16, b = 2, g = 4, r = 2, d = 16;
 
+enum class Seen : std::uint8_t { all, documents, all_but_padding };
+
 struct Case {
   std::string name;
-  AttentionArgs how;
-  bool segments = false;
+  AttentionArgs how = {};
+  Seen seen = Seen::all;
   Dtype dtype = Dtype::f32;
+  Mask mask = Mask::causal;
+  std::int64_t keys = s;  // another number: those of another text
+  bool distances = false;
 };
 
 /// Whole sequences, the same for every rank.
 struct Whole {
   Attended in;
-  Tensor dout, segments, samples;
+  Tensor dout, query_segments, key_segments, samples, bias;
 };
 
 Tensor drawn(Device& device, const Shape& shape, std::uint64_t number, Dtype dtype) {
@@ -39,30 +44,46 @@ Tensor drawn(Device& device, const Shape& shape, std::uint64_t number, Dtype dty
   return of(device, shape, dtype, values);
 }
 
-Whole whole_of(Device& device, const Case& test) {
-  Whole all{{drawn(device, {s, b, g, r, d}, 1, test.dtype), drawn(device, {s, b, g, d}, 2, test.dtype),
-             drawn(device, {s, b, g, d}, 3, test.dtype)},
-            drawn(device, {s, b, g, r, d}, 4, test.dtype),
-            {},
-            of(device, {b}, Dtype::i64, {41, 42})};
-  if (!test.segments) return all;
-  std::vector<double> documents;  // borders inside chunks and between them
+/// [b, steps]: borders inside chunks and between them; or padding at the end, of the second sample a chunk of
+/// every rank and more.
+Tensor segments_of(Device& device, Seen seen, std::int64_t steps) {
+  if (seen == Seen::all) return {};
+  std::vector<double> segments;
   for (std::int64_t row = 0; row < b; ++row)
-    for (std::int64_t i = 0; i < s; ++i) documents.push_back(double(i >= 3) + double(i >= 8 + row));
-  all.segments = of(device, {b, s}, Dtype::i32, documents);
+    for (std::int64_t i = 0; i < steps; ++i)
+      segments.push_back(seen == Seen::documents ? double(i >= 3) + double(i >= 8 + row)
+                                                 : -double(i >= steps - 3 - row * steps / 2));
+  return of(device, {b, steps}, Dtype::i32, segments);
+}
+
+Whole whole_of(Device& device, const Case& test) {
+  const std::int64_t keys = test.keys;
+  Whole all{{drawn(device, {s, b, g, r, d}, 1, test.dtype), drawn(device, {keys, b, g, d}, 2, test.dtype),
+             drawn(device, {keys, b, g, d}, 3, test.dtype)},
+            drawn(device, {s, b, g, r, d}, 4, test.dtype),
+            segments_of(device, test.seen, s),
+            segments_of(device, test.seen, keys),
+            of(device, {b}, Dtype::i64, {41, 42}),
+            {}};
+  if (test.distances) all.bias = drawn(device, {g * r, s + keys - 1}, 5, Dtype::f32);
   return all;
 }
 
-AttentionArgs args_of(const Case& test, const Tensor& segments, const Tensor& samples) {
+AttentionArgs args_of(const Case& test, const Whole& all, const Tensor& queries, const Tensor& keys) {
   AttentionArgs how = test.how;
   how.scale = 0.25;
-  how.mask = Mask::causal;
+  how.mask = test.mask;
   how.at = {.seed = 3, .purpose = Purpose::dropout_attention, .step = 1, .layer = 2};
-  how.query_segments = how.key_segments = segments;
-  how.samples = samples;
+  how.query_segments = queries;
+  how.key_segments = keys;
+  how.bias = all.bias;
+  how.bias0 = all.bias ? test.keys - 1 : 0;
+  how.samples = all.samples;
   how.head0 = 8;
   return how;
 }
+
+Tensor zeros_like(const Tensor& x) { return x ? ops::zeros(x.device(), x.shape()) : Tensor(); }
 
 /// This rank's two chunks of a dimension.
 Tensor mine(const Communicator& circle, const Tensor& x, int dim) {
@@ -92,18 +113,20 @@ void compare(Communicator& circle, const Way& way, const Case& test, Mode mode =
   const auto device =
       open_device("cpu", {.threads = 1, .exact = mode == Mode::exact, .trials = weft::testing::trials()});
   const Whole all = whole_of(*device, test);
-  const AttentionArgs whole_how = args_of(test, all.segments, all.samples);
+  const AttentionArgs whole_how = args_of(test, all, all.query_segments, all.key_segments);
   const AttentionOut whole = ops::attention(all.in, whole_how);
-  const AttentionGrads expected = weft::testing::attention_backward(all.dout, whole, all.in, whole_how);
+  const AttentionGrads expected{empty_like(all.in.q), empty_like(all.in.k), empty_like(all.in.v),
+                                zeros_like(all.bias)};
+  ops::attention_backward_into(expected, all.dout, whole, all.in, whole_how);
 
   const Attended in{mine(circle, all.in.q, 0), mine(circle, all.in.k, 0), mine(circle, all.in.v, 0)};
-  const AttentionArgs how =
-      args_of(test, all.segments ? mine(circle, all.segments, 1) : Tensor(), all.samples);
+  const auto my_steps = [&](const Tensor& x) { return x ? mine(circle, x, 1) : x; };
+  const AttentionArgs how = args_of(test, all, my_steps(all.query_segments), my_steps(all.key_segments));
   const ContextLevels levels = context_levels(circle, way.inner);
   const ContextParallel context{
       &circle, way.form, {.exact = mode == Mode::exact}, levels.inner.get(), levels.outer.get()};
   const ContextKept kept = context_attention(context, in, how);
-  const AttentionGrads grads{empty_like(in.q), empty_like(in.k), empty_like(in.v)};
+  const AttentionGrads grads{empty_like(in.q), empty_like(in.k), empty_like(in.v), zeros_like(all.bias)};
   context_attention_backward_into(context, grads, mine(circle, all.dout, 0), kept, how);
 
   // Parts are summed in another order; bf16 is stored once more on the way out of backward.
@@ -113,14 +136,31 @@ void compare(Communicator& circle, const Way& way, const Case& test, Mode mode =
   EXPECT_EQ(gap(grads.dq, mine(circle, expected.dq, 0), within), "") << "dq";
   EXPECT_EQ(gap(grads.dk, mine(circle, expected.dk, 0), within), "") << "dk";
   EXPECT_EQ(gap(grads.dv, mine(circle, expected.dv, 0), within), "") << "dv";
+  if (!test.distances) return;
+  circle.all_reduce(grads.dbias, Reduce::sum).wait();
+  EXPECT_EQ(gap(grads.dbias, expected.dbias, within), "") << "dbias";
 }
 
+/// A GPT's, then a BERT's, a T5's encoder's, decoder's, and what its decoder sees of its encoder.
 std::vector<Case> cases() {
-  return {{"causal", {}},
-          {"documents", {}, true},
-          {"window", {.window = 5}},
-          {"dropout", {.dropout = 0.25F}},
-          {"bf16", {}, false, Dtype::bf16}};
+  return {{.name = "causal"},
+          {.name = "documents", .seen = Seen::documents},
+          {.name = "window", .how = {.window = 5}},
+          {.name = "dropout", .how = {.dropout = 0.25F}},
+          {.name = "bf16", .dtype = Dtype::bf16},
+          {.name = "open", .mask = Mask::none},
+          {.name = "open_dropout", .how = {.dropout = 0.25F}, .mask = Mask::none},
+          {.name = "padded", .seen = Seen::all_but_padding, .mask = Mask::none},
+          {.name = "padded_bf16", .seen = Seen::all_but_padding, .dtype = Dtype::bf16, .mask = Mask::none},
+          {.name = "distances", .mask = Mask::none, .distances = true},
+          {.name = "padded_distances", .seen = Seen::all_but_padding, .mask = Mask::none, .distances = true},
+          {.name = "causal_distances", .seen = Seen::all_but_padding, .distances = true},
+          {.name = "cross", .mask = Mask::none, .keys = 2 * s},
+          {.name = "cross_padded",
+           .how = {.dropout = 0.25F},
+           .seen = Seen::all_but_padding,
+           .mask = Mask::none,
+           .keys = 3 * s}};
 }
 
 class ContextAttention : public ::testing::TestWithParam<std::tuple<Case, ContextForm, int>> {};

@@ -98,6 +98,20 @@ std::vector<Case> cases() {
              c.decoder_layers = 3;
              c.hidden_dropout = c.attention_dropout = 0.2;
            }),
+      with("t5_with_norms_behind", tiny_t5(), [](auto& c) { c.residual_after_norm = true; }),
+      with("t5_gated_with_norms_behind", tiny_t5(),
+           [](auto& c) {
+             c.residual_after_norm = c.gated = true;
+             c.norm = NormKind::rms;
+             c.positions = Positions::learned;
+             c.hidden_dropout = c.attention_dropout = 0.2;
+           }),
+      with("bert_gated", tiny_bert(),
+           [](auto& c) {
+             c.gated = true;
+             c.norm = NormKind::rms;
+             c.positions = Positions::rotary;
+           }),
       with("embedding_multiplier", tiny_llama(), [](auto& c) { c.embedding_multiplier = 4; }),
   };
 }

@@ -53,10 +53,23 @@ TEST(Recompute, makes_experts_again_as_they_were_chosen) {
   EXPECT_LT(again.peak, plain.peak);
 }
 
-TEST(Recompute, changes_no_bit_and_keeps_less) {
-  ModelConfig config = tiny_gpt2();
-  config.layers = 6;
+namespace {
+
+/// Six layers, of a T5 two in its encoder.
+ModelConfig deep(ModelConfig config) {
+  config.layers = config.kind == "t5" ? 2 : 6;
+  if (config.kind == "t5") config.decoder_layers = 4;
   config.hidden_dropout = config.attention_dropout = 0.3;
+  complete(config);
+  return config;
+}
+
+class RecomputeOf : public ::testing::TestWithParam<ModelConfig> {};
+
+}  // namespace
+
+TEST_P(RecomputeOf, changes_no_bit_and_keeps_less) {
+  const ModelConfig config = deep(GetParam());
   const Trained plain = train_once(config, {});
   for (const RecomputeConfig& how : {
            RecomputeConfig{.what = Recompute::full, .method = RecomputeMethod::uniform, .layers = 1},
@@ -71,3 +84,6 @@ TEST(Recompute, changes_no_bit_and_keeps_less) {
     EXPECT_LT(again.peak, plain.peak);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Families, RecomputeOf, ::testing::Values(tiny_gpt2(), tiny_bert(), tiny_t5()),
+                         [](const auto& of) { return of.param.kind + std::to_string(of.index); });

@@ -113,6 +113,15 @@ struct TinyRows {
   std::int64_t first = 0, count = 1;
 };
 
+/// Token i of a row.
+inline std::int32_t tiny_token(const ModelConfig& config, const TinyRows& rows, std::int64_t i,
+                               std::int64_t row) {
+  const Draw draw({.seed = std::uint64_t(rows.step),
+                   .purpose = Purpose::test,
+                   .sample = std::uint64_t(rows.first + row)});
+  return std::int32_t(draw.word(std::uint64_t(i)) % std::uint32_t(config.vocabulary));
+}
+
 /// Random tokens; targets are the next ones; the last position does not count.
 inline Batch tiny_rows(Device& device, const ModelConfig& config, const TinyRows& rows) {
   const std::int64_t s = config.sequence;
@@ -120,12 +129,7 @@ inline Batch tiny_rows(Device& device, const ModelConfig& config, const TinyRows
   std::vector<std::int32_t> tokens, targets, places, positions;
   std::vector<float> mask;
   std::vector<std::int64_t> samples;
-  const auto token = [&](std::int64_t i, std::int64_t row) {
-    const Draw draw({.seed = std::uint64_t(rows.step),
-                     .purpose = Purpose::test,
-                     .sample = std::uint64_t(rows.first + row)});
-    return std::int32_t(draw.word(std::uint64_t(i)) % std::uint32_t(config.vocabulary));
-  };
+  const auto token = [&](std::int64_t i, std::int64_t row) { return tiny_token(config, rows, i, row); };
   for (std::int64_t i = 0; i < s; ++i) {
     places.push_back(std::int32_t(i));
     for (std::int64_t row = 0; row < b; ++row) {
@@ -148,6 +152,20 @@ inline Batch tiny_rows(Device& device, const ModelConfig& config, const TinyRows
   return batch;
 }
 
+/// Hidden words once more, of four that a sample may have.
+inline Guesses tiny_guesses(Device& device, const ModelConfig& config, const TinyRows& rows) {
+  std::vector<std::int32_t> places, targets;
+  std::vector<float> mask;
+  for (const std::int64_t i : {std::int64_t{1}, std::int64_t{2}, config.sequence / 2, std::int64_t{0}})
+    for (std::int64_t row = 0; row < rows.count; ++row) {
+      places.push_back(std::int32_t(i * rows.count + row));
+      targets.push_back(tiny_token(config, rows, i + 1, row));
+      mask.push_back(i > 0 ? 1.F : 0.F);
+    }
+  const auto n = std::int64_t(places.size());
+  return {from_host(device, {n}, places), from_host(device, {n}, targets), from_host(device, {n}, mask)};
+}
+
 /// The same as hidden words: three of every sample, two parts, the last two tokens of every other sample
 /// padding.
 inline Batch tiny_hidden_words(Device& device, const ModelConfig& config, const TinyRows& rows) {
@@ -167,6 +185,7 @@ inline Batch tiny_hidden_words(Device& device, const ModelConfig& config, const 
   batch.text.types = from_host(device, {s, b}, types);
   batch.text.segments = from_host(device, {b, s}, there);
   batch.mask = from_host(device, {s, b}, mask);
+  batch.guesses = tiny_guesses(device, config, rows);
   batch.sentence_order = from_host(device, {b}, order);
   batch.sentence_mask = from_host(device, {b}, std::vector<float>(order.size(), 1));
   return batch;

@@ -33,12 +33,12 @@ bool cut_pair(Tokens& a, Tokens& b, std::int64_t target, NumpyRandom& random) {
   return cut;
 }
 
-// 1 where a token is there. Where it is padding, the original writes the padding's id: 0 in every usual
-// vocabulary.
+// 1 where a token is there, 0 where it is padding. The original writes the padding's id for the latter, which
+// says of a vocabulary whose padding is 1 that all of it is there.
 Tokens presence(const Tokens& tokens, std::int32_t pad) {
-  Tokens mask(tokens.size(), 1);
-  for (std::size_t i = 0; i < tokens.size(); ++i)
-    if (tokens[i] == pad) mask[i] = pad;
+  Tokens mask(tokens.size());
+  std::transform(tokens.begin(), tokens.end(), mask.begin(),
+                 [&](std::int32_t token) { return token == pad ? 0 : 1; });
   return mask;
 }
 
@@ -164,7 +164,7 @@ Sample MaskedDataset::bert(const Row& r, NumpyRandom random) const {
   Masked masked =
       mask_tokens(std::move(tokens), r.target, {vocabulary_, rules_.masking, Replacement::bert}, random);
   masked.tokens.resize(length, vocabulary_.pad);
-  types.resize(length, vocabulary_.pad);
+  types.resize(length, 0);  // the original: the padding's id, of which a table of two types may have no row
   Tokens labels(length, -1), loss_mask(length, 0);
   for (const auto& hidden : masked.hidden) {
     labels[static_cast<std::size_t>(hidden.position)] = hidden.original;
@@ -216,14 +216,8 @@ Sample MaskedDataset::t5(const Row& r, NumpyRandom random) const {
   pad_to(labels, rules_.decoder_length, -1, "the decoder's output");
   loss_mask.resize(decoder.size(), 0);
   Sample sample;
-  const auto present = [&](const Tokens& x) {
-    Tokens mask(x.size());
-    std::transform(x.begin(), x.end(), mask.begin(),
-                   [&](std::int32_t token) { return token == vocabulary_.pad ? 0 : 1; });
-    return mask;
-  };
-  sample[Field::encoder_mask] = present(encoder);
-  Tokens read = present(decoder);
+  sample[Field::encoder_mask] = presence(encoder, vocabulary_.pad);
+  Tokens read = presence(decoder, vocabulary_.pad);
   read.front() = 1;  // even where it starts with padding
   sample[Field::decoder_mask] = std::move(read);
   for (Tokens* row : {&encoder, &decoder, &labels})

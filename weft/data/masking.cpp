@@ -152,6 +152,10 @@ Masked mask_tokens(std::vector<std::int32_t> tokens, std::int64_t target, const 
   return Masker(how.vocabulary, how.rules, how.replacement, random).run(std::move(tokens), target);
 }
 
+std::int64_t most_hidden(std::int64_t target, const MaskingRules& rules) {
+  return static_cast<std::int64_t>(rules.probability * static_cast<double>(target));
+}
+
 // hides[t]: the chance that so many spans hide t tokens. Words of several tokens only make spans fewer.
 std::int64_t most_spans(std::int64_t target, const MaskingRules& rules) {
   const auto limit = static_cast<std::size_t>(rules.probability * static_cast<double>(target));

@@ -46,6 +46,9 @@ struct Masking {
 Masked mask_tokens(std::vector<std::int32_t> tokens, std::int64_t target, const Masking& how,
                    NumpyRandom& random);
 
+/// How many tokens a text of `target` tokens may lose.
+std::int64_t most_hidden(std::int64_t target, const MaskingRules& rules);
+
 /// How many spans a text of `target` tokens may lose: one in 10^12 loses more.
 std::int64_t most_spans(std::int64_t target, const MaskingRules& rules);
 

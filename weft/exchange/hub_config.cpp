@@ -10,6 +10,7 @@
 #include "weft/checkpoint/find.h"
 #include "weft/checkpoint/step.h"
 #include "weft/checkpoint/strict_json.h"
+#include "weft/exchange/hub_tensors.h"
 #include "weft/model/hub_settings.h"
 #include "weft/model/kinds.h"
 
@@ -82,7 +83,10 @@ HubConfig hub_config_from_json(std::string_view from, const std::string& who) {
 
 HubConfig read_hub_config(const std::filesystem::path& directory) {
   const std::filesystem::path file = directory / "config.json";
-  return hub_config_from_json(read_file(file), file.string());
+  HubConfig out = hub_config_from_json(read_file(file), file.string());
+  const auto stored = [&](const std::string& name) { return HubTensors(directory).find(name) != nullptr; };
+  if (const auto settle = kind_of(out.model).hub.settle) settle(out.model, stored);
+  return out;
 }
 
 bool is_hub_directory(const std::filesystem::path& directory) {

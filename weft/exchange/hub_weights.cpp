@@ -42,6 +42,11 @@ std::string old_name(const std::string& name) {
   return name;
 }
 
+// Of BERTs with an output of their own, from versions in which two biases were one.
+std::string shared_name(const std::string& name) {
+  return name == "cls.predictions.decoder.bias" ? "cls.predictions.bias" : name;
+}
+
 std::vector<std::byte> narrowed(std::span<const float> values, Dtype dtype) {
   std::vector<std::byte> out(values.size() * std::size_t(size_of(dtype)));
   visit_float(dtype, [&]<class T>() {
@@ -88,7 +93,7 @@ void HubWeights::account_for(const HubConfig& config) {
 void HubWeights::check_part(const Recipe& recipe, Theirs& theirs) const {
   const std::string where = tensors_.directory().string();
   const checkpoint::Entry* entry = tensors_.find(theirs.name);
-  for (const std::string& other : {short_name(theirs.name), old_name(theirs.name)})
+  for (const std::string& other : {short_name(theirs.name), old_name(theirs.name), shared_name(theirs.name)})
     if (entry == nullptr && (entry = tensors_.find(other)) != nullptr) theirs.name = entry->name;
   if (entry == nullptr)
     fail(Kind::data, where, ": lacks ", theirs.name, ", which ", recipe.name, " is made of");

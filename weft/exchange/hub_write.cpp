@@ -27,7 +27,12 @@ struct TensorToWrite {
   Dtype dtype(Dtype usual) const { return theirs().always_f32 ? Dtype::f32 : usual; }
 };
 
-std::vector<TensorToWrite> jobs_of(const std::vector<Recipe>& all, const std::vector<Theirs>& blank,
+const Recipe* recipe_of(std::string_view ours, const std::vector<Recipe>& all) {
+  const auto found = std::ranges::find(all, ours, &Recipe::name);
+  return found == all.end() ? nullptr : &*found;
+}
+
+std::vector<TensorToWrite> jobs_of(const std::vector<Recipe>& all, const std::vector<Theirs>& beside,
                                    Dtype dtype) {
   std::vector<TensorToWrite> jobs;
   const auto add = [&](const Recipe* recipe, std::size_t part, const Theirs& theirs) {
@@ -37,7 +42,7 @@ std::vector<TensorToWrite> jobs_of(const std::vector<Recipe>& all, const std::ve
   };
   for (const Recipe& recipe : all)
     for (std::size_t part = 0; part < recipe.parts.size(); ++part) add(&recipe, part, recipe.parts[part]);
-  for (const Theirs& theirs : blank) add(nullptr, 0, theirs);
+  for (const Theirs& theirs : beside) add(recipe_of(theirs.copy_of, all), 0, theirs);
   return jobs;
 }
 
@@ -140,8 +145,8 @@ Written write_hub(const fs::path& directory, const ModelConfig& model, const Rea
   make_directories(directory);
   const std::vector<Recipe> all = recipes(type_for(model), model);
   const HubSpelling hub = kind_of(model).hub;
-  const std::vector<Theirs> blank = hub.blank ? hub.blank(model) : std::vector<Theirs>();
-  const auto shards = shards_of(jobs_of(all, blank, how.dtype), how.shard_bytes);
+  const std::vector<Theirs> beside = hub.beside ? hub.beside(model) : std::vector<Theirs>();
+  const auto shards = shards_of(jobs_of(all, beside, how.dtype), how.shard_bytes);
   Kitchen kitchen(read, how.dtype);
   Written out{.files = std::ssize(shards)};
   nlohmann::ordered_json map;

@@ -1,4 +1,4 @@
-// Text from a model, plainly: the whole context is computed again for every token.
+// Text from a model, plainly: the whole context is computed again for every token, but for an encoder's.
 #pragma once
 
 #include <functional>

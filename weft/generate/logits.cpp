@@ -1,6 +1,7 @@
 // One forward of the whole text, as a schedule of forwards only.
 #include "weft/generate/logits.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "weft/base/number.h"
@@ -78,6 +79,11 @@ StepPlace asking(std::int64_t tokens, std::int64_t count) {
   return {.training = false, .logits_from = tokens - count, .logits_count = count};
 }
 
+Carried without_memory(Carried carried) {
+  carried.memory = {};
+  return carried;
+}
+
 /// Every rank's columns side by side, without the rows of padding behind the vocabulary.
 std::vector<float> joined(const Tensor& mine, std::int64_t vocabulary, const TensorParallel& tp) {
   const std::int64_t rows = mine.dim(0), columns = mine.dim(1), ranks = tp.size();
@@ -100,13 +106,14 @@ TextReader::TextReader(const ModelHere& model)
           pipe::forwards_only(model.pipeline ? model.pipeline->home : std::vector<int>{0}, 1))),
       runner_(schedule_, model.stages, circle(), model.device) {}
 
-/// By the stage that they travel into.
+/// By the stage that they travel into. What an encoder made travels once.
 std::vector<pipe::Parcel> TextReader::parcels(const Batch& batch) const {
   if (model_.pipeline == nullptr) return std::vector<pipe::Parcel>(1);
   const CutOver cut{.tp = model_.tp.size(), .sequence = model_.tp.sequence_cut()};
   std::vector<pipe::Parcel> out;
   for (const StagePart& part : model_.pipeline->parts) {
-    const Carried carried = kind_of(model_.config).carried(model_.config, part, batch, cut);
+    Carried carried = kind_of(model_.config).carried(model_.config, part, batch, cut);
+    if (encoded_.known) carried = carried.of_encoder ? Carried() : without_memory(std::move(carried));
     out.push_back({.hidden = carried.hidden,
                    .memory = carried.memory,
                    .biases = carried.biases,
@@ -124,16 +131,18 @@ std::vector<float> TextReader::told_by_the_last(const std::vector<float>& mine) 
 
 std::vector<float> TextReader::logits(std::span<const std::int32_t> tokens, std::int64_t count,
                                       std::span<const std::int32_t> source) {
+  if (!std::ranges::equal(source, source_)) encoded_ = {};
+  source_.assign(source.begin(), source.end());
   const Batch batch = batch_of(tokens, source, model_.config, Room(model_));
   const std::vector<pipe::Parcel> travelling = parcels(batch);
+  StepPlace place = asking(std::ssize(tokens), count);
+  if (!source.empty()) place.encoded = &encoded_;
   const LossFactors unused;
   std::vector<float> out(std::size_t(count * model_.config.vocabulary));
   runner_.run(
-      {.microbatches = {&batch, 1},
-       .loss_factors = {&unused, 1},
-       .place = asking(std::ssize(tokens), count),
-       .parcels = travelling},
+      {.microbatches = {&batch, 1}, .loss_factors = {&unused, 1}, .place = place, .parcels = travelling},
       [&](int, const Pass& pass) { out = joined(pass.logits(), model_.config.vocabulary, model_.tp); });
+  encoded_.known = !source.empty();
   return schedule_.ranks > 1 ? told_by_the_last(out) : out;
 }
 

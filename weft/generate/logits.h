@@ -35,14 +35,16 @@ struct ModelHere {
   const PipelineHere* pipeline = nullptr;  // none: stage 0 is all of it
 };
 
-/// Reads one text after another, through the stages that training walks.
+/// Reads one text after another, through the stages that training walks; weights stay as they are as long as
+/// it lives.
 class TextReader {
  public:
   explicit TextReader(const ModelHere& model);
   TextReader(const TextReader&) = delete;  // the runner holds the schedule
   TextReader& operator=(const TextReader&) = delete;
   /// What may follow each of the last `count` tokens, or stand there where a family guesses hidden words:
-  /// [count, vocabulary], the same on every rank. An encoder reads `source`.
+  /// [count, vocabulary], the same on every rank. An encoder reads `source`, once as long as that stays the
+  /// same: what the decoder's layers make of its output is kept.
   std::vector<float> logits(std::span<const std::int32_t> tokens, std::int64_t count,
                             std::span<const std::int32_t> source = {});
 
@@ -55,6 +57,8 @@ class TextReader {
   SoloCommunicator alone_;
   pipe::Schedule schedule_;
   pipe::Runner runner_;
+  std::vector<std::int32_t> source_;  // that was read before
+  Encoded encoded_;                   // and what is known of it
 };
 
 /// A model that is never whole in memory: `with` makes a part of it, hands it over, and takes it away.

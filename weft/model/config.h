@@ -137,6 +137,9 @@ struct ModelConfig {
   bool output_bias = true;            // of the words' logits: a BERT's, and a T5's whose output is tied
   double embedding_multiplier = 1.0;  // applied to the summed embeddings
   double output_multiplier = 1.0;     // applied to the logits, before any bias of theirs
+  /// Of a sample's tokens so many are guessed at most, and training makes no other logits; 0: those of all.
+  /// No setting: a run makes it of its data's.
+  std::int64_t most_guesses = 0;
 
   double hidden_dropout = 0.1, attention_dropout = 0.1;
   LayerDrop layer_drop;

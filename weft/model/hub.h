@@ -2,6 +2,7 @@
 // writes by them.
 #pragma once
 
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
@@ -20,7 +21,8 @@ struct Theirs {
   std::string name;
   Shape shape;  // as they store it
   bool turned = false;
-  bool always_f32 = false;  // whatever type the others are stored in
+  bool always_f32 = false;        // whatever type the others are stored in
+  std::string_view copy_of = {};  // beside recipes: the parameter that it holds once more, all of it
   std::int64_t rows() const { return turned ? shape[1] : shape[0]; }
 };
 
@@ -49,6 +51,9 @@ struct StoredTwice {
   }
 };
 
+/// Whether a model's files hold a tensor of that name.
+using IsStored = std::function<bool(const std::string& their_name)>;
+
 /// A type is a word of config.json's "model_type": how tensors are called, which settings go without saying.
 struct HubSpelling {
   std::span<const std::string_view> types;
@@ -65,8 +70,11 @@ struct HubSpelling {
   bool (*known_table)(std::string_view their_name);
   /// The same model in one way of saying it: what has no effect is as it was built in.
   ModelConfig (*plainly)(ModelConfig);
-  /// Tensors that they cannot do without and the model has not, written as zeros; null: there are none.
-  std::vector<Theirs> (*blank)(const ModelConfig&) = nullptr;
+  /// Tensors that they cannot do without and no recipe names, written as copies, or as zeros where the model
+  /// has none; null: there are none.
+  std::vector<Theirs> (*beside)(const ModelConfig&) = nullptr;
+  /// What config.json says in two ways and the names of the tensors beside it in one; null: nothing.
+  void (*settle)(ModelConfig&, const IsStored&) = nullptr;
 };
 
 }  // namespace weft

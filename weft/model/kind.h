@@ -94,6 +94,7 @@ struct BatchField {
 /// Shapes of the streams between two stages; one without dims stays behind.
 struct Carried {
   Shape hidden, memory = {}, biases = {};
+  bool of_encoder = false;  // states of an encoder: none travel where its text is known already
 };
 
 /// What divides the sum of a loss's terms when it is told.

@@ -31,10 +31,19 @@ enum class Side : std::uint8_t {
 /// So many tokens beyond the next one may be guessed.
 inline constexpr std::size_t most_ahead = 4;
 
+/// The tokens that count in a loss, where no sample may have more of them than a number far below its length:
+/// by their places among all s b held here, and where a batch has fewer, some that do not count.
+struct Guesses {
+  Tensor rows;     // i32 [n]: i b + sample
+  Tensor targets;  // i32 [n]
+  Tensor mask;     // f32 [n]
+};
+
 struct Batch {
   Sequences text, source;
-  Tensor targets;  // i32 [s, b], of the text; any id where the mask is zero
-  Tensor mask;     // f32 [s, b]; 1 where a token counts in the loss
+  Tensor targets;   // i32 [s, b], of the text; any id where the mask is zero
+  Tensor mask;      // f32 [s, b]; 1 where a token counts in the loss
+  Guesses guesses;  // the same once more; empty where any may count
   /// So many tokens of whole sequences do, where the host knows it; else a step asks the device, and waits.
   std::optional<double> counted;
   std::array<double, most_ahead>

@@ -20,9 +20,17 @@ AttentionArgs CrossAttention::args(const Pass& pass) const {
           .head0 = shape_.head0};
 }
 
+Tensor CrossAttention::keys_values(const Pass& pass, const Tensor& memory) const {
+  Encoded* encoded = pass.place().encoded;
+  if (!encoded) return key_value_.forward(memory);
+  Tensor& kept = encoded->keys_values[shape_.layer];
+  if (!encoded->known) kept = key_value_.forward(memory);
+  return kept;
+}
+
 Tensor CrossAttention::forward(Pass& pass, const Tensor& x, const Flow& beside) {
   Saved saved{
-      .q = query_.forward(x), .kv = key_value_.forward(beside.memory), .memory = beside.memory, .kept = {}};
+      .q = query_.forward(x), .kv = keys_values(pass, beside.memory), .memory = beside.memory, .kept = {}};
   saved.kept = context_attention(shape_.context, views(saved.q, saved.kv), args(pass));
   const Tensor o = saved.kept.out.o;
   pass.see("cross attention", shape_.layer, o);

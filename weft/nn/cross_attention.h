@@ -28,6 +28,8 @@ class CrossAttention final : public Inner {
     ContextKept kept;
   };
   Attended views(const Tensor& q, const Tensor& kv) const;
+  /// Of the memory, or where a pass before this made them of the same, those.
+  Tensor keys_values(const Pass& pass, const Tensor& memory) const;
   AttentionArgs args(const Pass& pass) const;
   std::int64_t width() const { return shape_.groups * shape_.channels; }
 

@@ -7,6 +7,7 @@
 #include "weft/base/number.h"
 #include "weft/nn/region.h"
 #include "weft/ops/elementwise.h"
+#include "weft/ops/embedding.h"
 #include "weft/ops/loss.h"
 #include "weft/ops/matmul.h"
 
@@ -104,29 +105,46 @@ void LanguageHead::measure(const Chunk& chunk, const Pass& pass, float factor) c
   if (bias_ && bias_->grad.wanted()) ops::sum_rows_into(bias_->grad.sum().slice(0, rows.from, rows.count), y);
 }
 
+// Exact sums have whole sequences as leaves, so there all rows stay.
+LanguageHead::Rows LanguageHead::rows_of(const Tensor& full, const Guess& guess) const {
+  const Guesses& few = guess.few;
+  if (few.rows && !options_.tp.sums.whole_sequences())
+    return {ops::gather(full.rows(), few.rows), few.targets, few.mask, few.rows};
+  const TokenCut cut = words_cut();
+  const Tensor x = full.rows();
+  return {x, cut.whole(guess.targets).view({x.dim(0)}), cut.whole(guess.mask).view({x.dim(0)}), {}};
+}
+
 void LanguageHead::measure(Pass& pass, const Tensor& hidden, const Guess& guess) const {
   const TokenCut cut = words_cut();
   const Tensor full = cut.whole(enter(options_.tp, hidden).wait());
-  const Tensor x = full.rows();
+  const auto [x, targets, mask, rows] = rows_of(full, guess);
   const std::int64_t tokens = x.dim(0);
   const Tensor losses = empty(x.device(), {tokens});
   const bool wanted = pass.training() && !pass.forgetful();
   const Dtype kept = options_.tp.sums.term(x.dtype());
   const Tensor dx = wanted ? empty(x.device(), x.shape(), kept) : Tensor();
-  const Tensor targets = cut.whole(guess.targets).view({tokens});
-  const Tensor mask = cut.whole(guess.mask).view({tokens});
   for (std::int64_t from = 0; from < tokens; from += options_.chunk) {
     const std::int64_t count = std::min(options_.chunk, tokens - from);
     const auto some = [&](const Tensor& t) { return t ? t.slice(0, from, count) : t; };
     measure({some(x), some(dx), some(targets), some(mask), some(losses)}, pass, guess.factor);
   }
-  const Tensor mine = cut.here(losses.view({full.dim(0), full.dim(1)}));
+  const Tensor mine = rows ? losses : cut.here(losses.view({full.dim(0), full.dim(1)}));
   pass.add_loss(guess.loss, mine.view({mine.elements()}));
   if (dx) {
     output().grad.added();
     if (bias_) bias_->grad.added();
-    pass.save(Saved{dx.view(full.shape()), x.dtype()});
+    pass.save(Saved{dx, x.dtype(), full.shape(), rows});
   }
+}
+
+/// Zeros where nothing was guessed. A row that fills up stands for itself as often as it is there: zeros,
+/// too.
+Tensor LanguageHead::spread(const Saved& saved) {
+  const Tensor& dx = saved.dx;
+  const Tensor all = ops::zeros(dx.device(), {saved.full[0] * saved.full[1], saved.full[2]});
+  ops::scatter_add_into(all, dx, saved.rows);
+  return ops::cast(all, dx.dtype()).view(saved.full);
 }
 
 Flow LanguageHead::forward(Pass& pass, const Flow& in) {
@@ -134,7 +152,8 @@ Flow LanguageHead::forward(Pass& pass, const Flow& in) {
     answer(pass, in.hidden);
   else
     measure(pass, in.hidden,
-            {pass.batch().targets, pass.batch().mask, options_.loss_number, pass.place().factors.token});
+            {pass.batch().targets, pass.batch().mask, options_.loss_number, pass.place().factors.token,
+             pass.batch().guesses});
   return {};
 }
 
@@ -144,7 +163,8 @@ Tensor LanguageHead::hand_on(Pass& pass) const {
   const Saved saved = pass.take<Saved>();
   const TokenCut cut = words_cut();
   if (cut.cut()) cut.circle().all_reduce(saved.dx, Reduce::sum).wait();
-  return ops::cast(leave(options_.tp, cut.here(saved.dx)).wait(), saved.dtype);
+  const Tensor dx = saved.rows ? spread(saved) : saved.dx.view(saved.full);
+  return ops::cast(leave(options_.tp, cut.here(dx)).wait(), saved.dtype);
 }
 
 void LanguageHead::each_parameter(const VisitParameter& visit) {

@@ -57,8 +57,9 @@ class LanguageHead final : public Layer {
     Tensor targets, mask;
     int loss = 0;      // number among the family's
     float factor = 1;  // of a counted token's loss in the objective
+    Guesses few = {};  // the only ones that count; empty: all may
   };
-  /// x [s (/tp), b, h]; the pass gets the losses [s * b]
+  /// x [s (/tp), b, h]; the pass gets the losses [s * b], or of those that are few, theirs
   void measure(Pass& pass, const Tensor& x, const Guess& guess) const;
   /// The gradient of the x that was measured last.
   Tensor hand_on(Pass& pass) const;
@@ -76,10 +77,19 @@ class LanguageHead final : public Layer {
 
  private:
   struct Saved {
-    Tensor dx;  // f32 where it is a term of an exact sum
+    Tensor dx;  // of some rows or of all; f32 where it is a term of an exact sum
     Dtype dtype;
+    Shape full;
+    Tensor rows;  // i32; empty: all
   };
   struct Chunk;
+  /// What is guessed of whole sequences, row by row.
+  struct Rows {
+    Tensor x, targets, mask;
+    Tensor from;  // where the rows are some of all
+  };
+  Rows rows_of(const Tensor& full, const Guess& guess) const;
+  static Tensor spread(const Saved& saved);
   void answer(Pass& pass, const Tensor& x) const;
   Tensor logits(const Tensor& x, const Tensor& words, const Tensor& bias) const;
   void measure(const Chunk& chunk, const Pass& pass, float factor) const;

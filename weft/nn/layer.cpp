@@ -3,7 +3,8 @@
 namespace weft {
 
 Flow Stage::forward(Pass& pass, Flow x) const {
-  for (std::size_t i = 0; i < layers.size(); ++i) {
+  const Encoded* encoded = pass.place().encoded;
+  for (std::size_t i = encoded && encoded->known ? encodes : 0; i < layers.size(); ++i) {
     const Lease lease(lender, int(i), Way::forward);
     x = layers[i]->forward(pass, x);
   }

@@ -30,6 +30,7 @@ class Layer {
 struct Stage {
   std::vector<std::unique_ptr<Layer>> layers;
   Lender* lender = nullptr;  // none: all weights are here
+  std::size_t encodes = 0;   // layers at its front that read an encoder's text only
 
   Flow forward(Pass& pass, Flow x) const;
   Flow backward(Pass& pass, Flow dy) const;

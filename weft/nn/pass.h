@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <utility>
 #include <vector>
@@ -51,6 +52,13 @@ struct Measured {
   Tensor terms;
 };
 
+/// What a decoder knows of an encoder's text that several passes read: the first makes it on every rank,
+/// later ones go through no layer of the encoder, and nothing of it travels between stages.
+struct Encoded {
+  bool known = false;
+  std::map<int, Tensor> keys_values;  // of the attention to it, by the number of the decoder's layer
+};
+
 /// What is the same for all passes of one step.
 struct StepPlace {
   std::uint64_t seed = 0;
@@ -58,6 +66,7 @@ struct StepPlace {
   bool training = true;
   /// Where nobody trains: the places of the text whose logits are asked for, instead of losses.
   std::int64_t logits_from = 0, logits_count = 0;
+  Encoded* encoded = nullptr;  // and what earlier passes left of the same source; none: every pass by itself
   LossFactors factors;
 };
 

@@ -54,6 +54,7 @@ class Batches {
     for (Sequences* sequences : {&batch.text, &batch.source}) place(*sequences);
     batch.text.restarted = config_.data.reset_positions || config_.data.between_documents;
     batch.hold_samples(device_, std::vector<std::int64_t>(std::size_t(rows_.count)));
+    if (config_.model.most_guesses > 0) batch.guesses = guesses();
     return batch;
   }
   /// Tokens that a rank holds of a microbatch.
@@ -62,6 +63,13 @@ class Batches {
     Samples samples = kind.samples(c.model);
     samples.sequence = rows.length;
     return samples;
+  }
+  Guesses guesses() const {
+    const std::int64_t n =
+        rows_.count * std::min(config_.model.most_guesses, samples_.tokens() / config_.parallel.cp);
+    return {.rows = empty(device_, {n}, Dtype::i32),
+            .targets = empty(device_, {n}, Dtype::i32),
+            .mask = empty(device_, {n}, Dtype::f32)};
   }
   Tensor field_of(const BatchField& field) const {
     const bool apart = config_.data.reset_attention || config_.data.between_documents;

@@ -1,5 +1,8 @@
 #include "weft/train/feed.h"
 
+#include <algorithm>
+
+#include "weft/base/error.h"
 #include "weft/tensor/host.h"
 #include "weft/train/replica.h"
 
@@ -11,7 +14,8 @@ Feed::Intake place_of(const Replica& replica) {
   const ProcessMesh& mesh = replica.mesh();
   return {.device = replica.device(),
           .fields = replica.kind().fields,
-          .context = {mesh.place(Axis::cp), mesh.layout().degree(Axis::cp)}};
+          .context = {mesh.place(Axis::cp), mesh.layout().degree(Axis::cp)},
+          .most_guesses = replica.model().most_guesses};
 }
 
 Feed::Feed(std::shared_ptr<const data::Dataset> dataset, std::unique_ptr<data::Sampler> sampler,
@@ -19,7 +23,8 @@ Feed::Feed(std::shared_ptr<const data::Dataset> dataset, std::unique_ptr<data::S
     : loader_(std::move(dataset), std::move(sampler), consumed),
       device_(place.device),
       fields_(place.fields),
-      context_(place.context) {}
+      context_(place.context),
+      most_guesses_(place.most_guesses) {}
 
 std::span<const Batch> Feed::next(const data::SampleTurn& turn, const data::Excerpt& excerpt) {
   const std::span<const data::HostBatch> hosts = loader_.next(turn);
@@ -108,10 +113,50 @@ void Feed::count(Batch& batch, const data::HostBatch& whole) const {
   batch.counted = sum;
 }
 
+/// The field that a tensor of the batch is made of.
+const std::vector<std::int32_t>& Feed::field_for(Tensor& tensor, Batch& batch,
+                                                 const data::HostBatch& host) const {
+  const auto field =
+      std::ranges::find_if(fields_, [&](const BatchField& one) { return &one.to(batch) == &tensor; });
+  if (field == fields_.end()) fail(Kind::internal, "feed: the family reads no targets, or counts none");
+  return host[field->from];
+}
+
+/// As many of every batch, sequence first: what does not count fills up.
+void Feed::gather_guesses(Batch& batch, const data::HostBatch& host) const {
+  const std::vector<std::int32_t>& counts = field_for(batch.mask, batch, host);
+  const std::vector<std::int32_t>& targets = field_for(batch.targets, batch, host);
+  const std::int64_t b = host.size(), s = std::int64_t(counts.size()) / b;
+  const auto most = std::size_t(b * std::min(most_guesses_, s));
+  std::vector<std::int32_t> rows, guessed;
+  std::int32_t other = 0;
+  for (std::int64_t i = 0; i < s; ++i)
+    for (std::int64_t row = 0; row < b; ++row) {
+      const auto at = std::size_t(row * s + i);
+      if (counts[at] == 0) {
+        other = std::int32_t(i * b + row);
+        continue;
+      }
+      rows.push_back(std::int32_t(i * b + row));
+      guessed.push_back(targets[at]);
+    }
+  if (rows.size() > most)
+    fail(Kind::internal, "feed: ", rows.size(), " tokens of ", b, " samples count, and ", most, " may");
+  std::vector<float> mask(rows.size(), 1);
+  mask.resize(most, 0);
+  rows.resize(most, other);
+  guessed.resize(most, 0);
+  const auto n = std::int64_t(most);
+  batch.guesses = {.rows = from_host(device_, {n}, rows),
+                   .targets = from_host(device_, {n}, guessed),
+                   .mask = from_host(device_, {n}, mask)};
+}
+
 void Feed::fill(Batch& batch, const data::HostBatch& host) {
   const std::int64_t b = host.size();
   for (const BatchField& field : fields_) field.to(batch) = tensor_of(field, host);
   batch.hold_samples(device_, host.samples);
+  if (most_guesses_ > 0) gather_guesses(batch, host);
   if (batch.source.tokens) place(batch.source, b);
   Sequences& text = batch.text;
   if (!host.has(Field::positions)) text.positions = {};

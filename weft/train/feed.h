@@ -21,6 +21,7 @@ class Feed {
     Device& device;
     std::span<const BatchField> fields;  // what the model reads
     data::ContextPart context = {};      // which part of every sequence this rank reads
+    std::int64_t most_guesses = 0;       // of a sample (ModelConfig says how many)
   };
   Feed(std::shared_ptr<const data::Dataset> dataset, std::unique_ptr<data::Sampler> sampler,
        const Intake& place, std::int64_t consumed);
@@ -35,6 +36,8 @@ class Feed {
   /// The part of every sequence that is this rank's.
   void fill(Batch& batch, const data::HostBatch& host);
   void count(Batch& batch, const data::HostBatch& whole) const;
+  void gather_guesses(Batch& batch, const data::HostBatch& host) const;
+  const std::vector<std::int32_t>& field_for(Tensor& tensor, Batch& batch, const data::HostBatch& host) const;
   void place(Sequences& sequences, std::int64_t b);
   Tensor tensor_of(const BatchField& field, const data::HostBatch& host);
   template <class T>
@@ -44,6 +47,7 @@ class Feed {
   Device& device_;
   std::span<const BatchField> fields_;
   data::ContextPart context_;
+  std::int64_t most_guesses_;
   std::vector<Batch> batches_;
   data::HostBatch excerpt_;            // of a microbatch, where samples are not read whole
   data::HostBatch part_;               // the same, where the sequence is cut

@@ -90,6 +90,7 @@ class Replica {
   /// How this rank's layers are cut.
   Circles circles() const;
   const ModelKind& kind() const { return config_.kind; }
+  const ModelConfig& model() const { return config_.model; }
   /// What is measured, by number.
   std::span<const NamedLoss> losses() const { return losses_; }
   /// What layers compute in, and stages hand on.

@@ -5,11 +5,23 @@
 #include <cmath>
 
 #include "weft/base/error.h"
+#include "weft/data/masked_dataset.h"
+#include "weft/model/kinds.h"
 #include "weft/ops/attention_limits.h"
 #include "weft/optim/rules.h"
 
 namespace weft {
 namespace {
+
+/// A text keeps most of its words, and those that it keeps are not guessed. In exact mode sums have all
+/// tokens.
+std::int64_t most_guesses(const TrainConfig& c) {
+  const Samples samples = kind_of(c.model).samples(c.model);
+  if (samples.of != Samples::Of::hidden_words || c.model.exact) return 0;
+  const data::MaskedRules rules{.model = data::MaskedModel::bert, .sequence_length = samples.sequence};
+  return std::max<std::int64_t>(
+      1, data::most_hidden(rules.max_length(), {.probability = c.data.masking.probability}));
+}
 
 void within(double value, double least, double most, std::string_view flag) {
   if (!(value >= least && value <= most))
@@ -153,6 +165,7 @@ std::vector<std::string> complete(TrainConfig& c, int world) {
 void validate::model(TrainConfig& c, std::vector<std::string>& notices) {
   ModelConfig& m = c.model;
   complete(m);
+  m.most_guesses = most_guesses(c);
   fraction(m.hidden_dropout, "{model.hidden_dropout}");
   fraction(m.attention_dropout, "{model.attention_dropout}");
   if (!c.eval.skip_train) numbered_for_dropout(m);

@@ -29,9 +29,10 @@ LLAMA3 = dict(rope_type="llama3", rope_theta=500.0, factor=4.0, low_freq_factor=
               original_max_position_embeddings=8)
 ENCODER = dict(vocab_size=WORDS, hidden_size=HEADS * WIDTH, intermediate_size=pick(24, 40, 64), num_hidden_layers=LAYERS,
                num_attention_heads=HEADS, max_position_embeddings=24, hidden_act="gelu")
+BUCKETS = pick(8, 16, 32)  # half of them hold one distance each, so the farthest is beyond those
 TWO_STACKS = dict(vocab_size=WORDS, d_model=HEADS * WIDTH, d_kv=pick(6, 4, 8), d_ff=pick(20, 40, 64), num_layers=LAYERS,
-                  num_decoder_layers=pick(3, 1, 2), num_heads=HEADS, relative_attention_num_buckets=pick(8, 16, 32),
-                  relative_attention_max_distance=pick(12, 20, 40), decoder_start_token_id=0, pad_token_id=0, eos_token_id=1)
+                  num_decoder_layers=pick(3, 1, 2), num_heads=HEADS, relative_attention_num_buckets=BUCKETS,
+                  relative_attention_max_distance=max(BUCKETS, pick(12, 20, 40)), decoder_start_token_id=0, pad_token_id=0, eos_token_id=1)
 YARN = dict(rope_type="yarn", rope_theta=10000.0, factor=4.0, original_max_position_embeddings=8)
 EXPERTS = pick(4, 8, 6)
 CHOSEN = dict(num_experts=EXPERTS, num_experts_per_tok=2, moe_intermediate_size=pick(12, 20))
@@ -77,10 +78,16 @@ MODELS = {
     "megatron_bert": (t.MegatronBertForPreTraining, t.MegatronBertConfig(**ENCODER), {}),
     "bert_words": (t.BertForMaskedLM, t.BertConfig(**ENCODER), {}),
     "megatron_bert_words": (t.MegatronBertForMaskedLM, t.MegatronBertConfig(**ENCODER), {}),
+    "bert_untied": (t.BertForPreTraining, t.BertConfig(**ENCODER, tie_word_embeddings=False), {}),
     "t5": (t.T5ForConditionalGeneration, t.T5Config(**TWO_STACKS), dict(max_shard_size="30KB")),
     "t5_gated": (t.T5ForConditionalGeneration, t.T5Config(**TWO_STACKS, feed_forward_proj="gated-gelu"), {}),
+    "t5_gated_tied": (t.T5ForConditionalGeneration, t.T5Config(**TWO_STACKS, feed_forward_proj=pick("gated-silu", "gated-gelu", "gated-relu")), {}),
+    "t5_untied": (t.T5ForConditionalGeneration, t.T5Config(**TWO_STACKS, feed_forward_proj=pick("relu", "gelu_new")), {}),
     "gemma": (t.GemmaForCausalLM, t.GemmaConfig(**{**SMALL, "num_key_value_heads": 1}, head_dim=8), {}),
 }
+
+
+OWN_OUTPUT = ("t5_gated", "t5_untied")
 
 
 def randomize(model, name):
@@ -105,10 +112,10 @@ def untie(model):
 def loaded(kind, directory):
     """In f32; newer versions of transformers take a T5's output for tied whatever its config.json says."""
     config = kind.config_class.from_pretrained(directory)
-    if name == "t5_gated":
+    if name in OWN_OUTPUT:
         config.tie_word_embeddings = config.scale_decoder_outputs = False
     model = kind.from_pretrained(directory, config=config, dtype=torch.float32, attn_implementation="eager").eval()
-    if name == "t5_gated":
+    if name in OWN_OUTPUT:
         untie(model)
     return model
 
@@ -128,11 +135,11 @@ def answers(model, prompt):
 
 for name, (kind, config, how) in MODELS.items():
     config._attn_implementation = "eager"
-    if name == "t5_gated":
+    if name in OWN_OUTPUT:
         config.tie_word_embeddings = config.scale_decoder_outputs = False
     model = kind(config).eval()
     randomize(model, name)
-    if name == "t5_gated":
+    if name in OWN_OUTPUT:
         untie(model)
     how = dict(how)
     dtype = how.pop("dtype", torch.float32)

@@ -138,8 +138,7 @@ void llama3_scaling(Fields& fields, std::span<const std::string>, Origin who) {
 }
 
 void exact_gelu(Fields& fields, std::span<const std::string>, Origin who) {
-  const bool plain = is(fields, "model.activation", "gelu") && is(fields, "model.gated", "false");
-  if (plain) set(fields, "model.activation", {"gelu_erf"}, who);
+  if (is(fields, "model.activation", "gelu")) set(fields, "model.activation", {"gelu_erf"}, who);
 }
 
 void query_groups(Fields& fields, std::span<const std::string>, Origin who) {

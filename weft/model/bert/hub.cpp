@@ -98,10 +98,11 @@ ordered_json write_bert(const ModelConfig& m, std::string_view type) {
           {"position_embedding_type", "absolute"}};
 }
 
-// Numbers of positions, which old programs stored; and what stands beside a words' head that is read alone.
+// Numbers of positions, which old programs stored; what stands beside a words' head that is read alone; and
+// of an output of its own the second bias, which transformers keeps and adds nowhere.
 bool is_known_bert_table(std::string_view name) {
   return name == "bert.embeddings.position_ids" || name.starts_with("bert.pooler.") ||
-         name.starts_with("cls.seq_relationship.");
+         name.starts_with("cls.seq_relationship.") || name == "cls.predictions.bias";
 }
 
 ModelConfig plain_bert(ModelConfig m) {
@@ -110,10 +111,15 @@ ModelConfig plain_bert(ModelConfig m) {
   return m;
 }
 
-// Theirs always have two token types.
-std::vector<Theirs> blank_of_bert(const ModelConfig& m) {
-  if (m.sentence_order || m.token_types) return {};
-  return {{"bert.embeddings.token_type_embeddings.weight", {2, m.hidden}}};
+// Theirs always have two token types; and beside an output of its own two biases, one of which each version
+// adds.
+std::vector<Theirs> beside_a_bert(const ModelConfig& m) {
+  std::vector<Theirs> out;
+  if (!m.sentence_order && !m.token_types)
+    out.push_back({"bert.embeddings.token_type_embeddings.weight", {2, m.hidden}});
+  if (!m.tied_output)
+    out.push_back({.name = "cls.predictions.bias", .shape = {m.vocabulary}, .copy_of = "output.bias"});
+  return out;
 }
 
 }  // namespace weft

@@ -20,6 +20,6 @@ nlohmann::ordered_json write_bert(const ModelConfig& model, std::string_view typ
 std::vector<Recipe> bert_recipes(const ModelConfig& model, std::string_view type);
 bool is_known_bert_table(std::string_view their_name);
 ModelConfig plain_bert(ModelConfig model);
-std::vector<Theirs> blank_of_bert(const ModelConfig& model);
+std::vector<Theirs> beside_a_bert(const ModelConfig& model);
 
 }  // namespace weft

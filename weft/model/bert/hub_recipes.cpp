@@ -24,8 +24,9 @@ class BertCook {
     }
     linear("transform", "cls.predictions.transform.dense");
     norm("transform.norm", "cls.predictions.transform.LayerNorm");
-    if (list_.has("output.words")) same("output.words", "cls.predictions.decoder.weight");
-    same("output.bias", "cls.predictions.bias");
+    const bool own = list_.has("output.words");
+    if (own) same("output.words", "cls.predictions.decoder.weight");
+    same("output.bias", own ? "cls.predictions.decoder.bias" : "cls.predictions.bias");
     if (out_.size() != list_.all().size())
       fail(Kind::internal, "exchange: ", out_.size(), " recipes for a model of ", list_.all().size(),
            " parameters");

@@ -71,7 +71,7 @@ ModelKind bert_kind() {
                   .twice = bert_stored_twice,
                   .known_table = is_known_bert_table,
                   .plainly = plain_bert,
-                  .blank = blank_of_bert}};
+                  .beside = beside_a_bert}};
 }
 
 }  // namespace weft

@@ -28,10 +28,10 @@ Stage build_t5(const ModelConfig& config, const StagePart& part, const Circles& 
   builder.add_blocks(stage, first, std::min(end, border), [&](int layer) {
     return builder.block("encoder.layers." + std::to_string(layer), layer, encoder);
   });
-  if (holds_layer(part, border)) {
-    stage.layers.push_back(std::make_unique<EncoderMemory>(builder.norm("encoder.final_norm")));
-    begin(stage, builder, "decoder.distances", decoder);
-  }
+  const bool decodes = holds_layer(part, border);
+  if (decodes) stage.layers.push_back(std::make_unique<EncoderMemory>(builder.norm("encoder.final_norm")));
+  stage.encodes = stage.layers.size();
+  if (decodes) begin(stage, builder, "decoder.distances", decoder);
   builder.add_blocks(stage, std::max(first, border), end, [&](int layer) {
     return builder.block("decoder.layers." + std::to_string(layer - border), layer, decoder);
   });

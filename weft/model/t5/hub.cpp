@@ -111,6 +111,12 @@ bool is_known_t5_table(std::string_view name) {
   return name == "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight";
 }
 
+// Newer versions of transformers say "tie_word_embeddings" of every T5, and of one with an output of its own
+// that it is not scaled.
+void settle_t5(ModelConfig& m, const IsStored& stored) {
+  if (m.tied_output && m.output_multiplier == 1 && stored("lm_head.weight")) m.tied_output = false;
+}
+
 // Relative positions know no last one, so lengths are a run's own.
 ModelConfig plain_t5(ModelConfig m) {
   m = plain_gpt(std::move(m));

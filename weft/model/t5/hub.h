@@ -19,5 +19,6 @@ nlohmann::ordered_json write_t5(const ModelConfig& model, std::string_view type)
 std::vector<Recipe> t5_recipes(const ModelConfig& model, std::string_view type);
 bool is_known_t5_table(std::string_view their_name);
 ModelConfig plain_t5(ModelConfig model);
+void settle_t5(ModelConfig& model, const IsStored& stored);
 
 }  // namespace weft

@@ -76,7 +76,8 @@ Carried carried_by_t5(const ModelConfig& config, const StagePart& into, const Ba
                       const CutOver& cut) {
   const bool encodes = into.first_layer <= config.layers;
   const bool ends = into.first_layer == config.layers + config.decoder_layers;
-  Carried out{.hidden = hidden_shape(config, encodes ? batch.source : batch.text, cut)};
+  Carried out{.hidden = hidden_shape(config, encodes ? batch.source : batch.text, cut),
+              .of_encoder = encodes};
   if (!encodes && !ends) out.memory = hidden_shape(config, batch.source, cut);
   const bool begins = into.embeds || into.first_layer == config.layers;
   const std::int64_t length = encodes ? config.sequence : config.decoder_sequence;
@@ -115,7 +116,8 @@ ModelKind t5_kind() {
                   .recipes = t5_recipes,
                   .twice = t5_stored_twice,
                   .known_table = is_known_t5_table,
-                  .plainly = plain_t5}};
+                  .plainly = plain_t5,
+                  .settle = settle_t5}};
 }
 
 }  // namespace weft
