@@ -104,16 +104,29 @@ bool spill(TrainConfig& c) {
   return true;
 }
 
-constexpr std::string_view in_files = "{optimizer.offload.on} {optimizer.offload.directory} DIR";
+bool spill_weights(TrainConfig& c) {
+  if (c.optimizer.offload.weights || !c.optimizer.offload.on) return false;
+  c.optimizer.offload.weights = true;
+  return true;
+}
+
+constexpr std::string_view in_files = "{optimizer.offload.on} {optimizer.offload.directory} DIR",
+                           weights_too = "{optimizer.offload.weights}";
 
 Changes spilled(const TrainConfig& from) {
   Changes out;
   TrainConfig c = from;
-  if (!spill(c)) return out;
-  out.push_back({std::string(in_files), c});
-  if (!may_cut(c)) return out;
-  c.parallel.zero = 3;
-  out.push_back({text("{parallel.zero=3} ", in_files), c});
+  std::string flags;
+  if (spill(c)) {
+    flags = in_files;
+    out.push_back({flags, c});
+    if (may_cut(c)) {
+      c.parallel.zero = 3;
+      flags = text("{parallel.zero=3} ", in_files);
+      out.push_back({flags, c});
+    }
+  }
+  if (spill_weights(c)) out.push_back({text(flags, flags.empty() ? "" : " ", weights_too), c});
   return out;
 }
 
@@ -189,6 +202,7 @@ std::vector<Changes> changes_of_means(const TrainConfig& c) {
 std::vector<Means> means_that_keep_the_model(const TrainConfig& c) {
   std::vector<Means> out{{"{model.precision=bf16}", in_bf16},
                          {std::string(in_files), spill},
+                         {std::string(weights_too), spill_weights},
                          {"{model.recompute.what=full}", recompute},
                          {"{scaling.sum_in_bf16=true}", sums_in_bf16}};
   add_microbatches(out, c);
