@@ -90,8 +90,7 @@ std::string table(const TrainConfig& c, const Plan& plan) {
       if (used(plan, use)) rows += fmt::format("{:>16}", human_bytes(kind.memory.peak[std::size_t(use)]));
     rows += fmt::format("{:>16}\n", human_bytes(kind.memory.total_peak));
     if (kind.on_disk > 0)
-      rows +=
-          fmt::format("    and {} of {} of each rank in a file\n", human_bytes(kind.on_disk), spilled);
+      rows += fmt::format("    and {} of {} of each rank in a file\n", human_bytes(kind.on_disk), spilled);
     if (kind.copied > 0)
       rows += fmt::format("    and {} of each rank for the copy that is written in the background\n",
                           human_bytes(kind.copied));

@@ -21,8 +21,8 @@ namespace weft {
 /// ranks when it is read for the first time after an update, and each keeps a part of it; until the next
 /// update it comes from the near ones.
 ///
-/// Where weights lie in a file (WeightBlock::in_file), what a bucket's layer reads is fetched on a thread from
-/// the time that the layer before it is lent; a share is then gathered when it is here.
+/// Where weights lie in a file (WeightBlock::in_file), what a bucket's layer reads is fetched on a thread
+/// from the time that the layer before it is lent; a share is then gathered when it is here.
 class GatheredWeights final : public Lender {
  public:
   GatheredWeights(const Weights& weights, const Stage& stage);

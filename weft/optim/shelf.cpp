@@ -47,9 +47,8 @@ std::size_t Shelf::keep(const std::vector<Tensor>& by_block, ReadBy readers) {
   kept_.push_back({by_block, readers});
   const auto made = std::ranges::find_if(by_block, [](const Tensor& x) { return bool(x); });
   for (Room& room : rooms_)
-    room.tensors.push_back(made == by_block.end()
-                               ? Tensor()
-                               : empty(computes_, {longest_}, made->dtype(), Use::optimizer));
+    room.tensors.push_back(
+        made == by_block.end() ? Tensor() : empty(computes_, {longest_}, made->dtype(), Use::optimizer));
   return kept_.size() - 1;
 }
 
@@ -75,9 +74,10 @@ Shelf::Moved Shelf::moved() const {
 // An update that follows an update begins where that one ended, with what is still here. Of a walk that was
 // broken off, what was visited last may be half done.
 void Shelf::begin(Walk walk) {
-  const bool goes_on = updated_ && walk == Walk::update;
+  bool goes_on = false;
   {
     const std::scoped_lock lock(mutex_);
+    goes_on = updated_ && walk == Walk::update;
     if (std::exchange(visiting_, false)) room_at(current_).whole = false;
     end_ = 0;
     updated_ = false;
@@ -105,7 +105,8 @@ const Shelf::Window* Shelf::next() {
   const bool numbers = computes_.holds_numbers();
   if (current_ == windows_.size()) {
     if (numbers)
-      wait_for(lock, [this] { return std::ranges::none_of(rooms_, [](const Room& r) { return r.awaited; }); });
+      wait_for(lock,
+               [this] { return std::ranges::none_of(rooms_, [](const Room& r) { return r.awaited; }); });
     updated_ = walk_ == Walk::update;
     return nullptr;
   }

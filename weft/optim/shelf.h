@@ -97,9 +97,7 @@ class Shelf {
   enum class Part : std::uint8_t { what_is_read, what_layers_read, all };
   enum class To : std::uint8_t { memory, file };
 
-  std::size_t window_at(std::size_t turn) const {
-    return backwards_ ? windows_.size() - 1 - turn : turn;
-  }
+  std::size_t window_at(std::size_t turn) const { return backwards_ ? windows_.size() - 1 - turn : turn; }
   Room& room_at(std::size_t turn) { return rooms_[window_at(turn) % rooms_.size()]; }
   const Room& room_at(std::size_t turn) const { return rooms_[window_at(turn) % rooms_.size()]; }
   bool moves(std::size_t number, Part part) const;

@@ -74,7 +74,7 @@ struct WeightBlock {
   Shelf* shelf = nullptr;  // where masters lie in a file: windows of them are here while they are walked
   bool in_file = false;    // values do: lent to layers as cut ones are, and written by windows
   std::size_t values_there = 0;  // what the shelf calls them, where they are not the masters
-  Tensor grads;            // f32, or fewer bits (narrow_sums.h); empty where nothing is trained
+  Tensor grads;                  // f32, or fewer bits (narrow_sums.h); empty where nothing is trained
 
   std::span<const WeightSlot> slots_of(const WeightBucket& bucket) const {
     return std::span(slots).subspan(std::size_t(bucket.first_slot), std::size_t(bucket.slots));

@@ -95,9 +95,10 @@ void one_bit(const OptimizerConfig& o, const ParallelConfig& p, const ModelConfi
 /// A rank holds all of them, or its share.
 void weights_in_files(const ParallelConfig& p) {
   if (p.near_ranks > 1)
-    fail(Kind::usage, "{parallel.near_ranks} ", p.near_ranks,
-         " keeps weights in memory a second time, and {optimizer.offload.weights} keeps them out of it: leave "
-         "one of them out");
+    fail(
+        Kind::usage, "{parallel.near_ranks} ", p.near_ranks,
+        " keeps weights in memory a second time, and {optimizer.offload.weights} keeps them out of it: leave "
+        "one of them out");
   if (p.dp * p.cp > 1 && (p.zero == 1 || p.zero == 2))
     fail(Kind::usage, "{optimizer.offload.weights}: {parallel.zero} ", p.zero,
          " has every rank write weights that others updated; take {parallel.zero=3}, or 0");
