@@ -30,8 +30,9 @@ struct Offload {
 /// Windows are walked in order, and the next time from the last to the first. Rooms for a few of them lie in
 /// memory, and a window comes to the room of its number: while one is visited, others are read and written,
 /// by a thread each. What an update visited last stays where it is until the next one begins with it, and is
-/// neither written nor read between; so is, as far as the machine has memory to spare, what the kernel keeps
-/// of the file. Rules must not see the order. What a walk has still to write is written while others compute.
+/// neither written nor read between. Reading ahead of an update could bring no more than the rooms hold, and
+/// that is here. What the kernel keeps of the file is read before it is pushed out, too. Rules must not see
+/// the order.
 ///
 /// Whoever copies from or to what lies there makes all that is newer in memory go first. A read or a write
 /// that fails ends the walk with its error, on the thread that walks, or the next thing that is asked.
