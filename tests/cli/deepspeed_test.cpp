@@ -284,7 +284,7 @@ TEST(DeepSpeedFile, must_agree_with_itself) {
       "is what frees it");
   EXPECT_EQ(refusal(R"({"zero_optimization": {"offload_optimizer": {"device": "nvme", "nvme_path": "/a"},
     "offload_param": {"device": "nvme", "nvme_path": "/b"}}})"),
-            "ds.json: zero_optimization.offload_param.nvme_path /b is not "
+            "ds.json: zero_optimization.offload_param.device nvme: its nvme_path /b is not "
             "zero_optimization.offload_optimizer.nvme_path /a: weights and states of a rank lie in one file");
   EXPECT_EQ(
       refusal(R"({"tensorboard": {"enabled": true}})"),

@@ -62,8 +62,8 @@ enum class Spilled : std::uint8_t { states, weights_too };
 /// States of five windows and more, of which three are in memory.
 TrainConfig saving_much(const std::filesystem::path& folder) {
   TrainConfig config = saving_often(folder);
-  config.model.vocabulary_unit = 300'000;
-  return completed(config);
+  config.model.padded_vocabulary = 300'000;
+  return config;
 }
 
 /// Six steps, saved after each second one; before the fifth something happens.

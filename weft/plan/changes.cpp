@@ -130,6 +130,15 @@ Changes spilled(const TrainConfig& from) {
   return out;
 }
 
+/// Asked for before files are: what stands first is left out first.
+bool with_files(TrainConfig& c) {
+  const bool some_are_cut =
+      c.parallel.dp * c.parallel.cp > 1 && (c.parallel.zero == 1 || c.parallel.zero == 2);
+  if (c.optimizer.offload.weights || some_are_cut) return false;
+  c.optimizer.offload.weights = true;
+  return true;
+}
+
 Means first_of(Changes (*changes)(const TrainConfig&), std::string flags) {
   return {std::move(flags), [changes](TrainConfig& c) {
             const Changes all = changes(c);
@@ -201,8 +210,8 @@ std::vector<Changes> changes_of_means(const TrainConfig& c) {
 
 std::vector<Means> means_that_keep_the_model(const TrainConfig& c) {
   std::vector<Means> out{{"{model.precision=bf16}", in_bf16},
+                         {std::string(weights_too), with_files},
                          {std::string(in_files), spill},
-                         {std::string(weights_too), spill_weights},
                          {"{model.recompute.what=full}", recompute},
                          {"{scaling.sum_in_bf16=true}", sums_in_bf16}};
   add_microbatches(out, c);

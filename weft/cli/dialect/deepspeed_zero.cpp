@@ -49,8 +49,8 @@ void offload_parameters(Taking& t, const Key& key, const Json& value) {
   const std::string path = t.word_at("zero_optimization.offload_optimizer.nvme_path", "");
   const std::string own = t.word_at("zero_optimization.offload_param.nvme_path", path);
   if (own != path)
-    fail(Kind::usage, "zero_optimization.offload_param.nvme_path ", own, " is not ", optimizer_at,
-         ".nvme_path ", path, ": weights and states of a rank lie in one file");
+    fail(Kind::usage, key.path, " nvme: its nvme_path ", own, " is not ", optimizer_at, ".nvme_path ", path,
+         ": weights and states of a rank lie in one file");
   t.set(key.path, "optimizer.offload.weights", {"true"});
 }
 
