@@ -2,10 +2,14 @@
 #include "weft/backend/pool.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
+#include <fstream>
 #include <random>
+#include <string>
 #include <thread>
 
 #include "tests/backend/heap.h"
@@ -156,6 +160,43 @@ TEST(Pool, says_the_same_when_the_system_has_no_room) {
   EXPECT_EQ(refused([&] { device.allocate(std::int64_t(1) << 52, Use::optimizer); }),
             "cpu: out of memory: 4.0 PiB for optimizer asked for, 0 B held; lower {batch.micro}, or "
             "{eval.micro} if it was evaluating, recompute activations or cut the model over more ranks");
+}
+
+/// What counts against a limit on data, in bytes.
+std::int64_t data_of_this_process() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("VmData:")) return std::stoll(line.substr(7)) * 1024;
+  return -1;
+}
+
+/// As `ulimit -d`, so much above what there is.
+class DataLimit {
+ public:
+  explicit DataLimit(std::int64_t more) {
+    ::getrlimit(RLIMIT_DATA, &before_);
+    const rlimit now{.rlim_cur = rlim_t(data_of_this_process() + more), .rlim_max = before_.rlim_max};
+    ::setrlimit(RLIMIT_DATA, &now);
+  }
+  ~DataLimit() { ::setrlimit(RLIMIT_DATA, &before_); }
+  DataLimit(const DataLimit&) = delete;
+  DataLimit& operator=(const DataLimit&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+// A segment is a gibibyte of address space, of which only what is used is memory.
+TEST(Pool, counts_against_a_limit_on_data_with_what_is_used_alone) {
+  CpuDevice device;
+  const DataLimit limit(64 * mib);
+  const StorageRef small = device.allocate(100, Use::weights);
+  const StorageRef large = device.allocate(40 * mib, Use::weights);
+  std::memset(large->data(), 1, std::size_t(large->bytes()));
+  EXPECT_NE(refused([&] { device.allocate(64 * mib, Use::gradients); }).find("cpu: out of memory: 64.0 MiB"),
+            std::string::npos);
+  const StorageRef more = device.allocate(8 * mib, Use::gradients);  // there is room for less
+  std::memset(more->data(), 1, std::size_t(more->bytes()));
 }
 
 TEST(Pool, tensors_may_be_dropped_by_another_thread) {

@@ -133,6 +133,7 @@ PAIRS = {
     "clip-grad": ({}, "1", "0.01"), "adam-beta1": ({}, "0.9", "0.5"), "adam-beta2": ({}, "0.999", "0.5"), "adam-eps": ({}, "1e-8", "1"),
     "optimizer-cpu-offload": ({"offload-directory": "spill"}, True, UNSET), "offload-directory": ({"optimizer-cpu-offload": None}, "spill", "other"),
     "optimizer-offload-fraction": ({"optimizer-cpu-offload": None, "offload-directory": "spill", "hidden-size": "128"}, "1", "0.1"),
+    "offload-buffers": ({"optimizer-cpu-offload": None, "offload-directory": "spill"}, "3", "5"), "offload-weights": ({"optimizer-cpu-offload": None, "offload-directory": "spill"}, True, UNSET),
     "onebit-freeze-step": ({"optimizer": "onebitadam"} | DP2, "2", "3"), "onebit-coeff-beta": (LAMB1, "0.9", "0.5"), "onebit-factor-min": (LAMB1, "0.5", "1.05"),
     "onebit-factor-max": (LAMB1, "4", "0.95"), "onebit-factor-threshold": (LAMB1 | {"onebit-factor-min": "1.05"}, "0.1", "0.01"), "zeroone-var-freeze-step": (ZERO1, "2", "3"),
     "zeroone-var-update-scaler": (ZERO1 | {"zeroone-var-freeze-step": "5"}, "1", "3"), "zeroone-local-step-scaler": (ZERO1, "1", "5"),

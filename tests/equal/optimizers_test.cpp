@@ -135,6 +135,46 @@ TEST(Offload, changes_no_bit_under_any_stage) {
       }
 }
 
+// Weights in files too, whole or a share of them: read in the order of layers, and written by the update.
+TEST(Offload, of_weights_changes_no_bit) {
+  const support::TemporaryDirectory folder;
+  for (const Precision precision : {Precision::f32, Precision::bf16})
+    for (const ParallelConfig& layout :
+         {ParallelConfig{.dp = 1}, ParallelConfig{.dp = 2}, ParallelConfig{.tp = 2, .dp = 2, .zero = 3},
+          ParallelConfig{.pp = 2, .dp = 2, .zero = 3}, ParallelConfig{.dp = 4, .zero = 3, .shard_groups = 2},
+          ParallelConfig{.dp = 2, .ep = 2, .zero = 3}}) {
+      ModelConfig config = shape_of(layout.ep > 1 ? "mixture" : "gpt2", 4);
+      config.precision = precision;
+      const auto curve = [&](bool weights, double fraction) {
+        Cut cut{.parallel = layout, .micro_batch = 2, .steps = 4};
+        cut.optimizer.offload = {
+            .on = true, .directory = folder.path(), .fraction = fraction, .weights = weights};
+        Curve out = train(config, cut);
+        out.bytes_at_rest.clear();
+        return out;
+      };
+      const Curve in_memory = curve(false, 1);
+      EXPECT_TRUE(in_memory.copies_agree);
+      EXPECT_EQ(curve(true, 1), in_memory);
+      if (layout.zero == 0) {
+        EXPECT_EQ(curve(true, 0.5), in_memory);
+      }
+    }
+}
+
+TEST(Offload, of_weights_holds_what_the_counting_device_counts) {
+  const support::TemporaryDirectory folder;
+  for (const Precision precision : {Precision::f32, Precision::bf16})
+    for (const ParallelConfig& layout :
+         {ParallelConfig{.dp = 1}, ParallelConfig{.dp = 2, .zero = 3}, ParallelConfig{.pp = 2, .dp = 1}}) {
+      ModelConfig config = shape_of("gpt2", 4);
+      config.precision = precision;
+      Cut cut{.parallel = layout};
+      cut.optimizer.offload = {.on = true, .directory = folder.path(), .weights = true};
+      EXPECT_EQ(memory_difference(config, cut), "") << name_of(cut);
+    }
+}
+
 TEST(Offload, holds_what_the_counting_device_counts) {
   const support::TemporaryDirectory folder;
   for (const int zero : {0, 1, 3}) {

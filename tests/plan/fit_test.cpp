@@ -142,6 +142,19 @@ TEST(Fit, names_files_where_states_are_too_large) {
                   HasSubstr("; {optimizer.offload.on} {optimizer.offload.directory} DIR would need ")));
 }
 
+// States are in files already, and weights are too large beside the rest.
+TEST(Fit, names_files_for_weights_where_states_lie_in_some) {
+  TrainConfig c = run_of(1024, 1), spilled = c;
+  for (TrainConfig* config : {&c, &spilled}) {
+    config->model.layers = 12;
+    config->optimizer.offload = {.on = true, .directory = "DIR"};
+  }
+  spilled.optimizer.offload.weights = true;
+  const std::int64_t room = bytes_here(plan_run(spilled, counter), spilled.parallel, {.first = 0, .last = 0});
+  EXPECT_THAT([&] { fit(c, room); },
+              ThrowsMessage<Error>(HasSubstr("; {optimizer.offload.weights} would need ")));
+}
+
 // Muon wants whole gradients, and ranks that speak in one bit whole states: what a run would refuse is not
 // counted, let alone named.
 TEST(Fit, names_nothing_that_the_optimizer_refuses) {
@@ -198,7 +211,8 @@ TEST(Fit, names_weights_in_bf16_last_of_what_keeps_the_model) {
   TrainConfig all = with_all(c, means_that_keep_the_model(c)).config;
   EXPECT_EQ(all.model.precision, Precision::bf16);
   EXPECT_THAT([&] { fit(c, need(all)); },
-              ThrowsMessage<Error>(HasSubstr("; {model.precision=bf16} {optimizer.offload.on} ")));
+              ThrowsMessage<Error>(
+                  HasSubstr("; {model.precision=bf16} {optimizer.offload.weights} {optimizer.offload.on} ")));
 }
 
 TEST(Fit, names_a_smaller_model_where_nothing_else_helps) {
@@ -234,7 +248,11 @@ TEST(Fit, names_the_size_that_makes_a_run_large) {
     void (*change)(TrainConfig&);
   };
   for (const Case& large : {
-           Case{"model.layers", [](TrainConfig& c) { c.model.layers = 500; }},
+           Case{"model.layers",
+                [](TrainConfig& c) {
+                  c.model.layers = 500;
+                  c.optimizer.kind = OptimizerKind::muon;  // whose states no file takes
+                }},
            Case{"model.hidden", [](TrainConfig& c) { c.model.hidden = 1'000'000'000; }},
            Case{"model.ffn_hidden", [](TrainConfig& c) { c.model.ffn_hidden = 2'000'000'000; }},
            Case{"model.channels", [](TrainConfig& c) { c.model.channels = 2'000'000'000; }},

@@ -57,12 +57,23 @@ int emptied(const std::filesystem::path& folder) {
   return files;
 }
 
+enum class Spilled : std::uint8_t { states, weights_too };
+
+/// States of five windows and more, of which three are in memory.
+TrainConfig saving_much(const std::filesystem::path& folder) {
+  TrainConfig config = saving_often(folder);
+  config.model.padded_vocabulary = 300'000;
+  return config;
+}
+
 /// Six steps, saved after each second one; before the fifth something happens.
 struct Broken {
-  explicit Broken(const std::function<void(const std::filesystem::path& spill)>& happens) {
-    TrainConfig config = saving_often(folder.path());
-    config.optimizer.offload = {.on = true, .directory = spill.path()};
-    const Told unbroken = train(completed(saving_often(other.path())));
+  Broken(Spilled what, const std::function<void(const std::filesystem::path& spill)>& happens)
+      : make(what == Spilled::states ? saving_much : saving_often) {
+    TrainConfig config = make(folder.path());
+    config.optimizer.offload = {
+        .on = true, .directory = spill.path(), .weights = what == Spilled::weights_too};
+    const Told unbroken = train(make(other.path()));
     said = refused([&] {
       train(config, {.before_step = [&](std::int64_t step, Replica&) {
               if (step == 5) happens(spill.path());
@@ -72,8 +83,9 @@ struct Broken {
     wanted = {unbroken.losses.begin() + 4, unbroken.losses.end()};
   }
   /// The last two steps, from what was saved.
-  std::vector<double> rest() const { return train(going_on(saving_often(folder.path()))).losses; }
+  std::vector<double> rest() const { return train(going_on(make(folder.path()))).losses; }
 
+  TrainConfig (*make)(const std::filesystem::path&);
   TemporaryDirectory folder, other, spill;
   std::string said;
   bool left_in_spill = false;
@@ -83,21 +95,25 @@ struct Broken {
 }  // namespace
 
 TEST(OffloadFaults, of_a_full_disk_end_the_run_and_its_checkpoint_goes_on) {
-  std::optional<Disk> disk(std::in_place);
-  const Broken run([&](const auto&) { disk->full(); });
-  disk.reset();
-  EXPECT_THAT(run.said, HasSubstr("File too large"));
-  EXPECT_THAT(run.said, HasSubstr("states-of-rank-0"));
-  EXPECT_FALSE(run.left_in_spill);
-  EXPECT_EQ(run.rest(), run.wanted);
+  for (const Spilled what : {Spilled::states, Spilled::weights_too}) {
+    std::optional<Disk> disk(std::in_place);
+    const Broken run(what, [&](const auto&) { disk->full(); });
+    disk.reset();
+    EXPECT_THAT(run.said, HasSubstr("File too large"));
+    EXPECT_THAT(run.said, HasSubstr("states-of-rank-0"));
+    EXPECT_FALSE(run.left_in_spill);
+    EXPECT_EQ(run.rest(), run.wanted);
+  }
 }
 
 TEST(OffloadFaults, of_a_failed_read_end_the_run_and_its_checkpoint_goes_on) {
-  int files = 0;
-  const Broken run([&](const std::filesystem::path& spill) { files = emptied(spill); });
-  EXPECT_GE(files, 1);  // descriptors, of one file
-  EXPECT_THAT(run.said, HasSubstr("were expected from byte"));
-  EXPECT_THAT(run.said, HasSubstr("states-of-rank-0"));
-  EXPECT_FALSE(run.left_in_spill);
-  EXPECT_EQ(run.rest(), run.wanted);
+  for (const Spilled what : {Spilled::states, Spilled::weights_too}) {
+    int files = 0;
+    const Broken run(what, [&](const std::filesystem::path& spill) { files = emptied(spill); });
+    EXPECT_GE(files, 1);  // descriptors, of one file
+    EXPECT_THAT(run.said, HasSubstr("were expected from byte"));
+    EXPECT_THAT(run.said, HasSubstr("states-of-rank-0"));
+    EXPECT_FALSE(run.left_in_spill);
+    EXPECT_EQ(run.rest(), run.wanted);
+  }
 }

@@ -200,17 +200,19 @@ TEST(SteadyStep, of_ranks_that_cut_gradients_and_weights_asks_the_system_for_no_
     });
 }
 
-// A thread reads and a thread writes what the step updates; neither asks for anything.
+// Threads read and write what the step updates, and read what layers do; none asks for anything.
 TEST(SteadyStep, with_states_in_a_file_asks_for_no_memory) {
   const support::TemporaryDirectory folder;
   for (const Precision precision : {Precision::f32, Precision::bf16}) {
     ModelConfig config = tiny_gpt2();
     config.precision = precision;
-    OptimizerConfig optimizer;
-    optimizer.offload = {.on = true, .directory = folder.path()};
-    const Allocations asked = asked_by_steps_3_to_6(config, optimizer);
-    EXPECT_EQ(asked.heap, 0);
-    EXPECT_EQ(asked.system, 0);
+    for (const bool weights : {false, true}) {
+      OptimizerConfig optimizer;
+      optimizer.offload = {.on = true, .directory = folder.path(), .weights = weights};
+      const Allocations asked = asked_by_steps_3_to_6(config, optimizer);
+      EXPECT_EQ(asked.heap, 0) << weights;
+      EXPECT_EQ(asked.system, 0) << weights;
+    }
   }
 }
 

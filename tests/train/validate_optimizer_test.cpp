@@ -195,6 +195,28 @@ TEST(ValidateOptimizer, refuses_states_in_files_that_cannot_lie_there) {
       "{optimizer.offload.on}: {optimizer.kind=muon} needs more of its states at once than a window of them: "
       "take "
       "adam, sgd, lion or lamb");
+  const auto weights = [&](TrainConfig& c) {
+    c.optimizer.offload = {.on = true, .directory = "/tmp", .weights = true};
+    c.parallel.dp = c.run.ranks = 4;
+    c.batch.global = 8;
+  };
+  refused(
+      [&](TrainConfig& c) {
+        weights(c);
+        c.parallel.zero = 2;
+      },
+      "{optimizer.offload.weights}: {parallel.zero} 2 has every rank write weights that others updated; take "
+      "{parallel.zero=3}, or 0",
+      4);
+  refused(
+      [&](TrainConfig& c) {
+        weights(c);
+        c.parallel.zero = 3;
+        c.parallel.near_ranks = 2;
+      },
+      "{parallel.near_ranks} 2 keeps weights in memory a second time, and {optimizer.offload.weights} keeps "
+      "them out of it: leave one of them out",
+      4);
 }
 
 TEST(ValidateOptimizer, refuses_what_no_optimizer_takes) {

@@ -26,8 +26,7 @@ class SystemGround final : public Ground {
   Mapping map(std::int64_t bytes) override {
     // Room to start at a huge page; what is never touched costs nothing.
     const auto whole = std::size_t(bytes + Arena::step);
-    void* memory =
-        mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* memory = mmap(nullptr, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) return {};
     auto* first = static_cast<std::byte*>(memory);
     const auto ahead = std::size_t(-std::bit_cast<std::intptr_t>(memory)) % std::size_t(Arena::step);
@@ -36,6 +35,9 @@ class SystemGround final : public Ground {
     // A refusal only means small pages.
     static_cast<void>(madvise(first + ahead, std::size_t(bytes), MADV_HUGEPAGE));
     return {true, first + ahead};
+  }
+  bool open(std::byte* data, std::int64_t bytes) override {
+    return mprotect(data, std::size_t(bytes), PROT_READ | PROT_WRITE) == 0;
   }
   void unmap(std::byte* data, std::int64_t bytes) noexcept override { munmap(data, std::size_t(bytes)); }
 };
@@ -79,7 +81,7 @@ MemoryPiece* Arena::take_fresh(std::int64_t bytes) {
     return !segments_.empty() && missing() <= segments_.back().bytes - segments_.back().used;
   };
   if (!fits() && !open_segment(bytes)) return nullptr;
-  extend(missing());
+  if (!extend(missing())) return nullptr;
   return cut(*segments_.back().last, bytes);
 }
 
@@ -98,8 +100,9 @@ bool Arena::open_segment(std::int64_t bytes) {
 }
 
 /// Moves the end of the last segment's used part.
-void Arena::extend(std::int64_t bytes) {
+bool Arena::extend(std::int64_t bytes) {
   Segment& segment = segments_.back();
+  if (segment.data && !ground_->open(segment.data + segment.used, bytes)) return false;
   MemoryPiece& fresh = node();
   fresh.data = segment.data ? segment.data + segment.used : nullptr;
   fresh.bytes = bytes;
@@ -110,6 +113,7 @@ void Arena::extend(std::int64_t bytes) {
   segment.used += bytes;
   reserved_ += bytes;
   give(fresh);
+  return true;
 }
 
 MemoryPiece* Arena::smallest(std::size_t bin, std::int64_t bytes) const {

@@ -48,8 +48,10 @@ class Ground {
     bool granted = false;
     std::byte* data = nullptr;
   };
-  /// Address space that costs nothing before it is touched.
+  /// Address space that costs nothing, and may not be touched before it is opened.
   virtual Mapping map(std::int64_t bytes) = 0;
+  /// A part of it is about to be used; false where the system refuses.
+  [[nodiscard]] virtual bool open(std::byte*, std::int64_t) { return true; }
   virtual void unmap(std::byte* data, std::int64_t bytes) noexcept = 0;
 };
 /// Anonymous memory in huge pages where the system has them.
@@ -59,7 +61,8 @@ std::unique_ptr<Ground> counting_ground();
 
 /// Which piece serves which request depends on the order of requests alone, so an arena without memory knows
 /// what one with memory reserves. A segment is a large span whose used part grows step by step; everything
-/// that lies side by side in it can be merged, so what is reserved stays near the peak of what is held.
+/// that lies side by side in it can be merged, so what is reserved stays near the peak of what is held. What
+/// lies behind the used part is nobody's memory: a limit on a process's data (ulimit -d) does not see it.
 class Arena {
  public:
   static constexpr std::int64_t grain = 64;
@@ -88,7 +91,7 @@ class Arena {
   };
 
   bool open_segment(std::int64_t bytes);
-  void extend(std::int64_t bytes);
+  bool extend(std::int64_t bytes);
   MemoryPiece* smallest(std::size_t bin, std::int64_t bytes) const;
   MemoryPiece* cut(MemoryPiece& piece, std::int64_t bytes);
   void absorb(MemoryPiece& into, MemoryPiece& next) noexcept;

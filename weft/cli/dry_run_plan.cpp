@@ -78,7 +78,9 @@ Json json_of(const Volumes& sends) {
   return out;
 }
 
-std::string table(const Plan& plan) {
+std::string table(const TrainConfig& c, const Plan& plan) {
+  const std::string_view spilled =
+      c.optimizer.offload.weights ? "weights and optimizer states" : "optimizer states";
   std::string head = fmt::format("  {:<16}{:>7}", "most memory of", "ranks"), rows;
   for (int use = 0; use < uses; ++use)
     if (used(plan, use)) head += fmt::format("{:>16}", name(Use(use)));
@@ -88,8 +90,7 @@ std::string table(const Plan& plan) {
       if (used(plan, use)) rows += fmt::format("{:>16}", human_bytes(kind.memory.peak[std::size_t(use)]));
     rows += fmt::format("{:>16}\n", human_bytes(kind.memory.total_peak));
     if (kind.on_disk > 0)
-      rows +=
-          fmt::format("    and {} of optimizer states of each rank in a file\n", human_bytes(kind.on_disk));
+      rows += fmt::format("    and {} of {} of each rank in a file\n", human_bytes(kind.on_disk), spilled);
     if (kind.copied > 0)
       rows += fmt::format("    and {} of each rank for the copy that is written in the background\n",
                           human_bytes(kind.copied));
@@ -195,7 +196,7 @@ std::string plan_text(const TrainConfig& c, const Launched& launched) {
       count.idle > 0 ? fmt::format(", {} of them active for a token", human_count(double(count.active())))
                      : std::string();
   return fmt::format("{} parameters ({}){}; {}{}{}", human_count(double(count.total())), count.total(),
-                     active, step, table(plan), rooms_text(c, plan, launched));
+                     active, step, table(c, plan), rooms_text(c, plan, launched));
 }
 
 nlohmann::ordered_json plan_json(const TrainConfig& c, const Launched& launched) {

@@ -97,11 +97,13 @@ constexpr bool follows_betas(OptimizerKind kind) {
   return kind == OptimizerKind::adam || kind == OptimizerKind::lion || kind == OptimizerKind::lamb;
 }
 
-/// States, and masters where weights have fewer bits, in a file of every rank.
+/// States, masters where weights have fewer bits, and weights if asked for, in a file of every rank.
 struct OffloadConfig {
   bool on = false;
   std::string directory;
-  double fraction = 1;  // of them
+  double fraction = 1;   // of them
+  int buffers = 3;       // windows of them that memory has room for
+  bool weights = false;  // too
 };
 
 struct OptimizerConfig {

@@ -17,12 +17,15 @@ GatheredWeights::GatheredWeights(const Weights& weights, const Stage& stage) : w
     reads_[std::size_t(Way::forward)].push_back(std::move(forward));
     reads_[std::size_t(Way::backward)].push_back(std::move(backward));
   }
+  const auto in_file = [](const Bucket& b) { return b.block->in_file; };
+  if (std::ranges::any_of(buckets_, in_file))
+    fetcher_ = std::make_unique<Fetcher>(weights.device(), buckets_.size());
 }
 
 void GatheredWeights::note(const Parameter& parameter, Reads& reads) {
   for (const WeightBlock& block : weights_.blocks()) {
     const auto slot = std::ranges::find(block.slots, &parameter, &WeightSlot::parameter);
-    if (slot == block.slots.end() || !block.readers.cut(CutUp::weights)) continue;
+    if (slot == block.slots.end() || !block.lent()) continue;
     const auto place = std::ranges::find_if(block.buckets, [&](const WeightBucket& b) {
       return b.at <= slot->at && slot->at < b.at + b.elements;
     });
@@ -31,7 +34,7 @@ void GatheredWeights::note(const Parameter& parameter, Reads& reads) {
         buckets_, [&](const Bucket& b) { return b.block == &block && b.number == number; });
     if (known == buckets_.end()) {
       known = buckets_.insert(known, Bucket{.block = &block, .number = number, .whole = {}, .coming = {}});
-      if (const Communicator* near = block.readers.near)
+      if (const Communicator* near = block.in_file ? nullptr : block.readers.near)
         known->second = empty(weights_.device(), {exact(place->elements, std::int64_t{near->size()})},
                               block.values.dtype(), Use::weights);
     }
@@ -51,6 +54,7 @@ void GatheredWeights::lend(int layer, Way way) {
     ahead_ = next;
     ahead_way_ = way;
   }
+  for (const std::size_t read : reads(layer, way)) gather_fetched(buckets_[read]);
   for (const std::size_t read : reads(layer, way)) arrive(buckets_[read]);
 }
 
@@ -61,6 +65,10 @@ void GatheredWeights::ask(int layer, Way way) {
     Bucket& bucket = buckets_[read];
     if (bucket.asked++ > 0) continue;
     const WeightBlock& block = *bucket.block;
+    if (block.in_file) {
+      ask_file(bucket);
+      continue;
+    }
     const Tensor share = block.value_of(block.owned[bucket.number]);
     bucket.whole =
         empty(share.device(), {block.buckets[bucket.number].elements}, share.dtype(), Use::weights);
@@ -69,6 +77,29 @@ void GatheredWeights::ask(int layer, Way way) {
     bucket.coming = here ? block.readers.near->all_gather(bucket.whole, bucket.second)
                          : block.readers.circle->all_gather(bucket.whole, share);
   }
+}
+
+void GatheredWeights::ask_file(Bucket& bucket) {
+  const WeightBlock& block = *bucket.block;
+  const OwnedPart own = block.share_of(bucket.number);
+  const Tensor there = block.values.slice(0, own.kept, own.count);
+  bucket.share = empty(weights_.device(), {own.count}, there.dtype(), Use::weights);
+  bucket.fetch = fetcher_->ask(bucket.share, there);
+}
+
+// Ranks ask in one order, and here they are asked for it again in that order.
+void GatheredWeights::gather_fetched(Bucket& bucket) {
+  if (!bucket.share) return;
+  fetcher_->wait(bucket.fetch);
+  const Readers& readers = bucket.block->readers;
+  if (readers.cut(CutUp::weights)) {
+    bucket.whole = empty(bucket.share.device(), {bucket.block->buckets[bucket.number].elements},
+                         bucket.share.dtype(), Use::weights);
+    readers.circle->all_gather(bucket.whole, bucket.share).wait();
+  } else {
+    bucket.whole = bucket.share;
+  }
+  bucket.share = Tensor();
 }
 
 void GatheredWeights::arrive(Bucket& bucket) {
@@ -87,6 +118,8 @@ void GatheredWeights::leave(int layer, Way way) {
   for (const std::size_t read : reads(layer, way)) {
     Bucket& bucket = buckets_[read];
     if (--bucket.asked > 0) continue;
+    if (bucket.share) fetcher_->settle(bucket.fetch);
+    bucket.share = Tensor();
     bucket.coming.wait();
     for (const WeightSlot& slot : bucket.block->slots_of(bucket.block->buckets[bucket.number]))
       slot.parameter->value = Tensor();

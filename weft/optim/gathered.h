@@ -1,11 +1,13 @@
-// Weights that every rank keeps a share of, whole while a layer reads them.
+// Weights that every rank keeps a share of, or that lie in a file, whole while a layer reads them.
 #pragma once
 
 #include <array>
+#include <memory>
 #include <vector>
 
 #include "weft/comm/pending.h"
 #include "weft/nn/layer.h"
+#include "weft/optim/fetched.h"
 #include "weft/optim/weights.h"
 
 namespace weft {
@@ -18,6 +20,9 @@ namespace weft {
 /// Where ranks near each other hold all weights a second time (ZeRO++ calls it hpZ), a bucket comes from all
 /// ranks when it is read for the first time after an update, and each keeps a part of it; until the next
 /// update it comes from the near ones.
+///
+/// Where weights lie in a file (WeightBlock::in_file), what a bucket's layer reads is fetched on a thread
+/// from the time that the layer before it is lent; a share is then gathered when it is here.
 class GatheredWeights final : public Lender {
  public:
   GatheredWeights(const Weights& weights, const Stage& stage);
@@ -31,6 +36,8 @@ class GatheredWeights final : public Lender {
     Tensor whole;        // while somebody asked for it
     Pending coming;
     int asked = 0;
+    Tensor share = {};  // from a file, until it is gathered
+    Fetcher::Ticket fetch = 0;
     Tensor second = {};         // this rank's part of what near ranks hold among them; empty: they do not
     std::int64_t copied = -1;   // version of the weights that it was copied from,
     std::int64_t arrives = -1;  // and of those that are coming
@@ -40,12 +47,15 @@ class GatheredWeights final : public Lender {
   const Reads& reads(int layer, Way way) const { return reads_[std::size_t(way)][std::size_t(layer)]; }
   void note(const Parameter& parameter, Reads& reads);
   void ask(int layer, Way way);
+  void ask_file(Bucket& bucket);
+  void gather_fetched(Bucket& bucket);
   static void arrive(Bucket& bucket);
   void leave(int layer, Way way);
 
   const Weights& weights_;
   std::vector<Bucket> buckets_;
   std::array<std::vector<Reads>, 2> reads_;  // by way and layer
+  std::unique_ptr<Fetcher> fetcher_;         // where any lies in a file
   int ahead_ = -1;                           // the layer that was asked for before it is lent
   Way ahead_way_ = Way::forward;
 };

@@ -1,4 +1,4 @@
-// A room goes round: empty, reading, full, visited, to write, empty.
+// A room goes round: it is read, visited, left, and written when another window wants it.
 #include "weft/optim/shelf.h"
 
 #include <algorithm>
@@ -11,7 +11,11 @@ namespace weft {
 
 Shelf::Shelf(Device& computes, Offload how)
     : computes_(computes), how_(std::move(how)), file_(how_.place, computes) {
+  if (how_.windows_here < 1) fail(Kind::internal, "shelf: ", how_.windows_here, " windows in memory");
   if (!computes.holds_numbers()) return;
+  file_.before_copies([this](FileMemory::Copies way) {
+    put_away(way == FileMemory::Copies::to_file ? Then::forget : Then::keep);
+  });
   reader_ = std::thread([this] { read_windows(); });
   writer_ = std::thread([this] { write_windows(); });
 }
@@ -27,6 +31,7 @@ Shelf::~Shelf() {
 }
 
 void Shelf::add(std::size_t block, const OwnedPart& part) {
+  if (!kept_.empty()) fail(Kind::internal, "shelf: a part is added when rooms are made already");
   for (std::int64_t from = 0; from < part.count; from += how_.window) {
     const std::int64_t count = std::min(how_.window, part.count - from);
     windows_.push_back({block, {.at = part.at + from, .kept = part.kept + from, .count = count}});
@@ -34,12 +39,16 @@ void Shelf::add(std::size_t block, const OwnedPart& part) {
   }
 }
 
-std::size_t Shelf::keep(const std::vector<Tensor>& by_block) {
-  kept_.push_back(by_block);
+void Shelf::make_rooms() { rooms_.resize(std::min(std::size_t(how_.windows_here), windows_.size())); }
+
+std::size_t Shelf::keep(const std::vector<Tensor>& by_block, ReadBy readers) {
+  const std::scoped_lock lock(mutex_);
+  if (kept_.empty()) make_rooms();
+  kept_.push_back({by_block, readers});
   const auto made = std::ranges::find_if(by_block, [](const Tensor& x) { return bool(x); });
-  for (auto& room : staging_)
-    room.push_back(made == by_block.end() ? Tensor()
-                                          : empty(computes_, {longest_}, made->dtype(), Use::optimizer));
+  for (Room& room : rooms_)
+    room.tensors.push_back(
+        made == by_block.end() ? Tensor() : empty(computes_, {longest_}, made->dtype(), Use::optimizer));
   return kept_.size() - 1;
 }
 
@@ -47,107 +56,189 @@ void Shelf::must_have_room() {
   const std::int64_t needed = file_.bytes_to_reserve();
   if (file_.reserve()) return;
   fail(Kind::usage, "{optimizer.offload.directory} ", how_.place.directory.string(), ": ",
-       human_bytes(needed), " of optimizer states are to lie there, and ", human_bytes(file_.room()),
+       human_bytes(needed), how_.weights ? " of weights and optimizer states" : " of optimizer states",
+       " are to lie there, and ", human_bytes(file_.room()),
        " are left: take another disk, or a smaller {optimizer.offload.fraction}");
 }
 
-Tensor Shelf::staged(std::size_t room, std::size_t number, const OwnedPart& part) const {
-  return staging_[room][number].slice(0, part.kept - window(current_).part.kept, part.count);
-}
-
 Tensor Shelf::here(std::size_t number, const OwnedPart& part) const {
-  return staged(current_ % rooms, number, part);
+  return room_at(current_).tensors[number].slice(0, part.kept - windows_[window_at(current_)].part.kept,
+                                                 part.count);
 }
 
+Shelf::Moved Shelf::moved() const {
+  const std::scoped_lock lock(mutex_);
+  return moved_;
+}
+
+// An update that follows an update begins where that one ended, with what is still here. Of a walk that was
+// broken off, what was visited last may be half done.
 void Shelf::begin(Walk walk) {
-  std::unique_lock lock(mutex_);
-  end_ = 0;  // of a walk that was broken off nothing goes on
-  changed_.wait(lock, [this] { return busy_ == 0; });
-  error_ = nullptr;
-  rooms_.fill(Room::empty);
-  current_ = to_read_ = to_write_ = 0;
-  visiting_ = false;
+  bool goes_on = false;
+  {
+    const std::scoped_lock lock(mutex_);
+    goes_on = updated_ && walk == Walk::update;
+    if (std::exchange(visiting_, false)) room_at(current_).whole = false;
+    end_ = 0;
+    updated_ = false;
+  }
+  if (!goes_on && computes_.holds_numbers()) put_away(Then::forget);
+  const std::scoped_lock lock(mutex_);
   walk_ = walk;
   backwards_ = !backwards_;
+  current_ = to_read_ = 0;
+  if (rooms_.empty()) make_rooms();  // of a rule that keeps nothing
   end_ = windows_.size();
-  lock.unlock();
   changed_.notify_all();
 }
 
-void Shelf::wait_for(const std::function<bool()>& done) {
-  std::unique_lock lock(mutex_);
+void Shelf::wait_for(std::unique_lock<std::mutex>& lock, const std::function<bool()>& done) {
   changed_.wait(lock, [&] { return error_ != nullptr || done(); });
-  if (error_) {
-    end_ = 0;
-    std::rethrow_exception(std::exchange(error_, nullptr));
-  }
+  if (!error_) return;
+  end_ = 0;
+  std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
 const Shelf::Window* Shelf::next() {
   if (visiting_) leave_current();
+  std::unique_lock lock(mutex_);
   const bool numbers = computes_.holds_numbers();
   if (current_ == windows_.size()) {
-    if (numbers && walk_ == Walk::update) wait_for([this] { return to_write_ == end_; });
+    if (numbers)
+      wait_for(lock,
+               [this] { return std::ranges::none_of(rooms_, [](const Room& r) { return r.awaited; }); });
+    updated_ = walk_ == Walk::update;
     return nullptr;
   }
-  if (numbers) wait_for([this] { return rooms_[current_ % rooms] == Room::full; });
+  if (numbers) wait_for(lock, [this] { return to_read_ > current_; });
   visiting_ = true;
-  return &window(current_);
+  return &windows_[window_at(current_)];
 }
 
 void Shelf::leave_current() {
-  if (computes_.holds_numbers()) {
-    computes_.synchronize();
-    const std::scoped_lock lock(mutex_);
-    rooms_[current_ % rooms] = walk_ == Walk::update ? Room::to_write : Room::empty;
-  }
-  changed_.notify_all();
+  computes_.synchronize();
+  const std::scoped_lock lock(mutex_);
+  Room& room = room_at(current_);
+  room.left = ++visits_;
+  if (walk_ == Walk::update) room.changed = true;
+  if (walk_ != Walk::read_first)
+    room.awaited = std::ranges::any_of(kept_, [](const Kept& k) { return k.readers != ReadBy::update; });
+  room.goes = room.changed && current_ + rooms_.size() < end_;
+  if (walk_ != Walk::update) room.whole = false;  // of all that is kept, a part
   visiting_ = false;
   ++current_;
+  changed_.notify_all();
 }
 
-void Shelf::copy(std::size_t turn, bool to_file) {
-  const Window& w = window(turn);
+// Whoever copies next finds all in the file.
+void Shelf::put_away(Then then) {
+  std::unique_lock lock(mutex_);
+  const Room* const visited = visiting_ ? &room_at(current_) : nullptr;
+  for (Room& room : rooms_) room.goes = room.goes || (room.changed && &room != visited);
+  changed_.notify_all();
+  wait_for(lock, [&] {
+    return std::ranges::none_of(rooms_, [&](const Room& r) { return r.goes || r.awaited || r.moving; });
+  });
+  if (then == Then::keep) return;
+  for (Room& room : rooms_)
+    if (&room != visited) room.whole = false;
+  updated_ = false;
+}
+
+bool Shelf::moves(std::size_t number, Part part) const {
+  const ReadBy readers = kept_[number].readers;
+  switch (part) {
+    case Part::what_is_read:
+      return walk_ == Walk::update ? readers != ReadBy::layers : number == 0;
+    case Part::what_layers_read:
+      return readers != ReadBy::update;
+    case Part::all:
+      return true;
+  }
+  return false;
+}
+
+std::int64_t Shelf::copied(const Room& room, Part part, To to) {
+  const Window& w = windows_[room.window];
+  std::int64_t bytes_of_all = 0;
   for (std::size_t i = 0; i < kept_.size(); ++i) {
-    const Tensor& there = kept_[i][w.block];
-    if (!there || !takes_part(i)) continue;
+    const Tensor& there = kept_[i].by_block[w.block];
+    if (!there || !moves(i, part)) continue;
     const std::int64_t width = size_of(there.dtype());
     const std::int64_t offset = (there.offset() + w.part.kept) * width, bytes = w.part.count * width;
-    void* here = staging_[turn % rooms][i].address();
-    if (to_file)
-      file_.copy_from_host(*there.storage(), offset, here, bytes).wait();
+    void* here = room.tensors[i].address();
+    if (to == To::file)
+      file_.write(*there.storage(), offset, here, bytes);
     else
-      file_.copy_to_host(here, *there.storage(), offset, bytes).wait();
+      file_.read(here, *there.storage(), offset, bytes);
+    bytes_of_all += bytes;
   }
+  return bytes_of_all;
 }
 
-void Shelf::work(std::size_t& cursor, Room from, bool to_file) {
+/// Lets go of the lock meanwhile.
+void Shelf::copy(Room& room, Part part, To to, std::unique_lock<std::mutex>& lock) {
+  room.moving = true;
+  lock.unlock();
+  std::int64_t bytes = 0;
+  std::exception_ptr failed;
+  try {
+    bytes = copied(room, part, to);
+  } catch (...) {
+    failed = std::current_exception();
+  }
+  lock.lock();
+  (to == To::file ? moved_.written : moved_.read) += bytes;
+  room.moving = false;
+  if (failed && !error_) error_ = failed;
+}
+
+// With the lock, as what follows.
+bool Shelf::may_read() const {
+  if (to_read_ >= end_ || to_read_ >= current_ + rooms_.size() || error_) return false;
+  const Room& room = room_at(to_read_);
+  return !room.moving && (is_here(to_read_) || (!room.changed && !room.awaited));
+}
+
+/// The one that was left first.
+Shelf::Room* Shelf::to_write() {
+  Room* first = nullptr;
+  if (error_) return first;
+  for (Room& room : rooms_) {
+    if (room.moving || !(room.goes || room.awaited)) continue;
+    if (first == nullptr || room.left < first->left) first = &room;
+  }
+  return first;
+}
+
+void Shelf::read_windows() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [&] {
-      return stop_ || (cursor < end_ && rooms_[cursor % rooms] == from && error_ == nullptr);
-    });
+    changed_.wait(lock, [this] { return stop_ || may_read(); });
     if (stop_) return;
-    rooms_[cursor % rooms] = Room::reading;
-    ++busy_;
-    const std::size_t turn = cursor;
-    lock.unlock();
-    std::exception_ptr failed;
-    try {
-      copy(turn, to_file);
-    } catch (...) {
-      failed = std::current_exception();
+    if (!is_here(to_read_)) {
+      Room& room = room_at(to_read_);
+      room.window = window_at(to_read_);
+      copy(room, Part::what_is_read, To::memory, lock);
+      room.whole = !error_;
     }
-    lock.lock();
-    --busy_;
-    if (failed) error_ = failed;
-    rooms_[turn % rooms] = to_file ? Room::empty : Room::full;
-    ++cursor;
+    if (!error_) ++to_read_;
     changed_.notify_all();
   }
 }
 
-void Shelf::read_windows() { work(to_read_, Room::empty, false); }
-void Shelf::write_windows() { work(to_write_, Room::to_write, true); }
+void Shelf::write_windows() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    Room* room = nullptr;
+    changed_.wait(lock, [&] { return stop_ || (room = to_write()) != nullptr; });
+    if (stop_) return;
+    const bool all = room->goes;
+    copy(*room, all ? Part::all : Part::what_layers_read, To::file, lock);
+    if (!error_) room->awaited = false;
+    if (!error_ && all) room->goes = room->changed = false;
+    changed_.notify_all();
+  }
+}
 
 }  // namespace weft

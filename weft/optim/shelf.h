@@ -2,6 +2,7 @@
 // behind.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <condition_variable>
 #include <cstdint>
@@ -18,17 +19,23 @@
 
 namespace weft {
 
-/// How states are put in files.
+/// How states are put in files, and whether weights are.
 struct Offload {
   FileMemory::Place place;
   std::int64_t window = std::int64_t{1} << 20;  // elements that are updated at once
+  int windows_here = 3;                         // most that memory has room for
+  bool weights = false;
 };
 
-/// Windows are walked in order, and the next time from the last to the first: what was walked last still lies
-/// in the kernel's cache of the file, as far as the machine has memory to spare, and one order would push out
-/// each window before its turn comes. Rules must not see the order. While one is visited, the next one is
-/// read and the one before is written, by a thread each: there is room for three. A read or a write that
-/// fails ends the walk with its error, on the thread that walks.
+/// Windows are walked in order, and the next time from the last to the first. Rooms for a few of them lie in
+/// memory, and a window comes to the room of its number: while one is visited, others are read and written,
+/// by a thread each. What an update visited last stays where it is until the next one begins with it, and is
+/// neither written nor read between. Reading ahead of an update could bring no more than the rooms hold, and
+/// that is here. What the kernel keeps of the file is read before it is pushed out, too. Rules must not see
+/// the order.
+///
+/// Whoever copies from or to what lies there makes all that is newer in memory go first. A read or a write
+/// that fails ends the walk with its error, on the thread that walks, or the next thing that is asked.
 ///
 /// Threads and not io_uring: a window of four mebibytes keeps a disk busy with one call at a time, every
 /// kernel and every container allows pread and pwrite, and there is one path to test.
@@ -46,53 +53,85 @@ class Shelf {
   /// Where tensors that are kept are made.
   FileMemory& file() { return file_; }
   const FileMemory& file() const { return file_; }
-  /// An owned part of a block is to be walked, behind those that are.
+  /// An owned part of a block is to be walked, behind those that are. Before anything is kept.
   void add(std::size_t block, const OwnedPart& part);
+
+  /// Who reads what is kept: the update, layers (straight from the file, so it is there when a walk ends), or
+  /// both.
+  enum class ReadBy : std::uint8_t { update, layers, both };
   /// Tensors of what a rank keeps, one a block, empty where it lies in memory: what is visited is here from
   /// now on. Returns its number.
-  std::size_t keep(const std::vector<Tensor>& by_block);
+  std::size_t keep(const std::vector<Tensor>& by_block, ReadBy readers = ReadBy::update);
 
-  enum class Walk : std::uint8_t { read_first, update };  // of the first that is kept, or all
+  /// The first that is kept is looked at, or what layers read is made of it, or all is updated.
+  enum class Walk : std::uint8_t { read_first, publish, update };
   void begin(Walk walk);
-  /// The next window, which is here when this returns; null behind the last, when all is written.
+  /// The next window, which is here when this returns; null behind the last, when layers find what they read.
   const Window* next();
   /// Of the window that is visited.
   Tensor here(std::size_t number, const OwnedPart& part) const;
   /// Fails with Kind::usage unless the disk has room for what is kept, and takes it from other ranks' reach.
   /// Before anything is written: what lies there already would be counted twice.
   void must_have_room();
+  /// Bytes that went to the file and came from it.
+  struct Moved {
+    std::int64_t read = 0, written = 0;
+  };
+  Moved moved() const;
 
  private:
-  static constexpr std::size_t rooms = 3;
-  enum class Room : std::uint8_t { empty, reading, full, visited, to_write };
-  Tensor staged(std::size_t room, std::size_t number, const OwnedPart& part) const;
-  /// The window that is walked as the `turn`th.
-  const Window& window(std::size_t turn) const {
-    return windows_[backwards_ ? windows_.size() - 1 - turn : turn];
-  }
-  bool takes_part(std::size_t number) const { return walk_ == Walk::update || number == 0; }
+  struct Kept {
+    std::vector<Tensor> by_block;
+    ReadBy readers;
+  };
+  /// Of one window, and what was done to it.
+  struct Room {
+    std::size_t window = 0;       // that was read last
+    bool whole = false;           // all of it is here
+    bool moving = false;          // a thread reads or writes
+    bool changed = false;         // the file has it as it was
+    bool goes = false;            // another one wants the room
+    bool awaited = false;         // layers want to read it
+    std::int64_t left = 0;        // in what order it was visited
+    std::vector<Tensor> tensors;  // by number
+  };
+  enum class Part : std::uint8_t { what_is_read, what_layers_read, all };
+  enum class To : std::uint8_t { memory, file };
+
+  std::size_t window_at(std::size_t turn) const { return backwards_ ? windows_.size() - 1 - turn : turn; }
+  Room& room_at(std::size_t turn) { return rooms_[window_at(turn) % rooms_.size()]; }
+  const Room& room_at(std::size_t turn) const { return rooms_[window_at(turn) % rooms_.size()]; }
+  bool moves(std::size_t number, Part part) const;
+  void make_rooms();
   void leave_current();
-  void wait_for(const std::function<bool()>& done);
+  void wait_for(std::unique_lock<std::mutex>& lock, const std::function<bool()>& done);
+  enum class Then : std::uint8_t { keep, forget };
+  void put_away(Then then);
+  bool may_read() const;
+  Room* to_write();
   void read_windows();
   void write_windows();
-  void copy(std::size_t turn, bool to_file);
-  void work(std::size_t& cursor, Room from, bool to_file);
+  bool is_here(std::size_t turn) const {
+    return room_at(turn).whole && room_at(turn).window == window_at(turn);
+  }
+  void copy(Room& room, Part part, To to, std::unique_lock<std::mutex>& lock);
+  std::int64_t copied(const Room& room, Part part, To to);
 
   Device& computes_;
   Offload how_;
   FileMemory file_;
   std::vector<Window> windows_;
-  std::vector<std::vector<Tensor>> kept_;           // by number and block
-  std::array<std::vector<Tensor>, rooms> staging_;  // by number
+  std::vector<Kept> kept_;
+  std::vector<Room> rooms_;
   std::int64_t longest_ = 0;
-  Walk walk_ = Walk::update;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::array<Room, rooms> rooms_{};
-  std::size_t end_ = 0, current_ = 0, to_read_ = 0, to_write_ = 0;  // turns
-  bool backwards_ = true;                                           // of walks, each second one
-  bool visiting_ = false, stop_ = false;
-  int busy_ = 0;
+  Walk walk_ = Walk::update;
+  std::size_t end_ = 0, current_ = 0, to_read_ = 0;  // turns
+  bool backwards_ = true;                            // of walks, each second one
+  bool visiting_ = false, updated_ = false, stop_ = false;
+  std::int64_t visits_ = 0;
+  Moved moved_;
   std::exception_ptr error_;
   std::thread reader_, writer_;
 };

@@ -45,8 +45,10 @@ std::int64_t stored(const WeightSlot& slot) {
 Weights::Weights(const std::function<void(const VisitParameter&)>& each, Device& device, Dtype compute,
                  For purpose, const DataParallel& data)
     : device_(device), data_(data) {
-  if (data.offload != nullptr && purpose == For::training)
+  if (data.offload != nullptr && purpose == For::training) {
     shelf_ = std::make_unique<Shelf>(device, *data.offload);
+    in_files_ = data.offload->weights;
+  }
   data_.offload = nullptr;
   std::vector<const Parameter*> tied;
   each([&](const Parameter& parameter) {
@@ -69,20 +71,32 @@ Weights::~Weights() = default;
 
 // Masters are the first that is kept, so that they can be walked alone.
 void Weights::put_on_shelf() {
-  std::vector<Tensor> masters(blocks_.size());
+  std::vector<Tensor> masters(blocks_.size()), values(blocks_.size());
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     WeightBlock& block = blocks_[i];
     if (block.kind.role == Role::kept) continue;
     for (const OwnedPart& own : block.owned) shelf_->add(i, own);
-    if (block.master_is_values()) continue;
+    if (block.master_is_values() && !block.in_file) continue;
     masters[i] = block.master;
+    if (!block.master_is_values() && block.in_file) values[i] = block.values;
     block.shelf = shelf_.get();
   }
-  if (std::ranges::any_of(masters, [](const Tensor& x) { return bool(x); })) (void)shelf_->keep(masters);
+  const auto any = [](const std::vector<Tensor>& all) {
+    return std::ranges::any_of(all, [](const Tensor& x) { return bool(x); });
+  };
+  const bool apart = any(values);
+  if (any(masters))
+    (void)shelf_->keep(masters, in_files_ && !apart ? Shelf::ReadBy::both : Shelf::ReadBy::update);
+  if (apart) {
+    const std::size_t number = shelf_->keep(values, Shelf::ReadBy::layers);
+    for (WeightBlock& block : blocks_) block.values_there = number;
+  }
   shelf_->must_have_room();
 }
 
-Tensor WeightBlock::master_in_window(const OwnedPart& part) const { return shelf->here(0, part); }
+Tensor WeightBlock::in_window(std::size_t number, const OwnedPart& part) const {
+  return shelf->here(number, part);
+}
 
 void Weights::place(Parameter& parameter) {
   const View view = view_of(parameter.spread, parameter.name);
@@ -96,6 +110,9 @@ void Weights::place(Parameter& parameter) {
   });
   if (block == blocks_.end()) {
     block = blocks_.insert(blocks_.end(), WeightBlock{.kind = kind, .readers = readers_of(view)});
+    block->in_file = in_files_ && kind.role != Role::kept;
+    if (block->in_file && block->readers.cut() && !block->readers.cut(CutUp::weights))
+      fail(Kind::internal, "weights: ", parameter.name, " lies in files whole while its states are cut");
     if (kind.role == Role::kept && data_.mesh != nullptr)
       block->readers = {&data_.mesh->along(data_axes(view))};  // everybody's, and nobody's to cut
   }
@@ -135,7 +152,7 @@ Communicator& Weights::sharers(View view) const {
 // end: with every layer where weights are cut, because layers are lent. A weight that another stage holds too
 // stands alone: its shares are then the same wherever it lies.
 void Weights::cut_into_buckets(WeightBlock& block) const {
-  const std::int64_t enough = block.readers.cut(CutUp::weights) ? 1 : data_.bucket;
+  const std::int64_t enough = block.lent() ? 1 : data_.bucket;
   int last = int(block.slots.size());
   std::int64_t elements = 0;
   for (int i = last - 1; i >= 0; --i) {
@@ -180,7 +197,8 @@ void Weights::share_out(WeightBlock& block) const {
 void Weights::allocate(WeightBlock& block, Dtype activations, For purpose) {
   const Dtype compute = block.kind.role == Role::kept ? Dtype::f32 : activations;
   const auto held = [&](CutUp what) { return Shape{block.readers.cut(what) ? block.kept : block.elements}; };
-  block.values = ops::zeros(device_, held(CutUp::weights), compute, Use::weights);
+  block.values = block.in_file ? empty(shelf_->file(), held(CutUp::weights), compute, Use::weights)
+                               : ops::zeros(device_, held(CutUp::weights), compute, Use::weights);
   block.master = block.values;
   if (purpose == For::training) {
     if (compute != Dtype::f32)
@@ -190,7 +208,7 @@ void Weights::allocate(WeightBlock& block, Dtype activations, For purpose) {
     block.grads = ops::zeros(device_, held(CutUp::gradients), sums, Use::gradients);
   }
   for (const WeightSlot& slot : block.slots) {
-    if (!block.readers.cut(CutUp::weights)) slot.parameter->value = part(block.values, slot);
+    if (!block.lent()) slot.parameter->value = part(block.values, slot);
     if (!block.grads) continue;
     if (block.readers.cut(CutUp::gradients) || block.grads.dtype() != Dtype::f32)
       slot.parameter->grad.bind_on_demand();
@@ -202,10 +220,10 @@ void Weights::allocate(WeightBlock& block, Dtype activations, For purpose) {
 void Weights::initialize(std::uint64_t seed) {
   for (const WeightBlock& block : blocks_) {
     const Readers& readers = block.readers;
-    if (block.master_is_values() && !readers.cut(CutUp::weights))
+    if (block.master_is_values() && !block.lent())
       for (const WeightSlot& slot : block.slots)
         weft::initialize(*slot.parameter, part(block.values, slot), seed);
-    else if (readers.cut(CutUp::gradients) || block.grads.dtype() != Dtype::f32)
+    else if (block.in_file || readers.cut(CutUp::gradients) || block.grads.dtype() != Dtype::f32)
       initialize_by_buckets(block, seed);
     else
       initialize_through_grads(block, seed);
@@ -223,12 +241,28 @@ void Weights::initialize_through_grads(const WeightBlock& block, std::uint64_t s
 
 void Weights::set_master(const WeightBlock& block, const OwnedPart& own, const Tensor& values) {
   if (block.shelf == nullptr) return ops::copy_into(block.master_of(own), values);
+  put(block.master, own, values);
+}
+
+/// Where what is kept of a block lies in a file.
+void Weights::put(const Tensor& file, const OwnedPart& own, const Tensor& values) {
   if (!device_.holds_numbers()) return;
   device_.synchronize();
-  block.master.device()
-      .copy_from_host(*block.master.storage(), own.kept * size_of(Dtype::f32), values.address(),
-                      values.bytes())
+  file.device()
+      .copy_from_host(*file.storage(), own.kept * size_of(file.dtype()), values.address(), values.bytes())
       .wait();
+}
+
+/// Of a bucket, all that this rank holds for layers.
+void Weights::set_values(const WeightBlock& block, const WeightBucket& bucket, const OwnedPart& own,
+                         const Tensor& whole) {
+  const Tensor mine = whole.slice(0, own.at - bucket.at, own.count);
+  if (block.in_file && !block.master_is_values())
+    put(block.values, own, ops::cast(mine, block.values.dtype(), Use::weights));
+  else if (block.readers.cut(CutUp::weights) && !block.in_file)
+    ops::copy_into(block.value_of(own), mine);
+  else if (!block.in_file)
+    ops::copy_into(block.values.slice(0, bucket.at, bucket.elements), whole);
 }
 
 // Where gradients have no memory in f32 of their own either, a bucket at a time is made as large as they will
@@ -236,18 +270,12 @@ void Weights::set_master(const WeightBlock& block, const OwnedPart& own, const T
 void Weights::initialize_by_buckets(const WeightBlock& block, std::uint64_t seed) {
   for (std::size_t i = 0; i < block.buckets.size(); ++i) {
     const WeightBucket& bucket = block.buckets[i];
-    const OwnedPart own = block.readers.cut()
-                              ? block.owned[i]
-                              : OwnedPart{.at = bucket.at, .kept = bucket.at, .count = bucket.elements};
+    const OwnedPart own = block.share_of(i);
     const Tensor whole = ops::zeros(device_, {bucket.elements}, Dtype::f32, Use::gradients);
     for (const WeightSlot& slot : block.slots_of(bucket))
       weft::initialize(*slot.parameter, part(whole, slot, bucket.at), seed);
-    const Tensor mine = whole.slice(0, own.at - bucket.at, own.count);
-    set_master(block, own, mine);
-    if (block.readers.cut(CutUp::weights))
-      ops::copy_into(block.value_of(own), mine);
-    else
-      ops::copy_into(block.values.slice(0, bucket.at, bucket.elements), whole);
+    set_master(block, own, whole.slice(0, own.at - bucket.at, own.count));
+    set_values(block, bucket, own, whole);
   }
 }
 
@@ -261,9 +289,10 @@ void Weights::publish() {
     if (!block.master_is_values() && block.shelf == nullptr)
       for (const OwnedPart& own : block.owned) ops::copy_into(block.value_of(own), block.master_of(own));
   if (shelf_ && std::ranges::any_of(blocks_, [](const WeightBlock& b) { return b.shelf != nullptr; })) {
-    shelf_->begin(Shelf::Walk::read_first);
+    shelf_->begin(in_files_ ? Shelf::Walk::publish : Shelf::Walk::read_first);
     while (const Shelf::Window* window = shelf_->next())
-      if (const WeightBlock& block = blocks_[window->block]; block.shelf != nullptr)
+      if (const WeightBlock& block = blocks_[window->block];
+          block.shelf != nullptr && !block.master_is_values())
         ops::copy_into(block.value_of(window->part), block.master_of(window->part));
   }
   gather();

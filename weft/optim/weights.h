@@ -72,7 +72,9 @@ struct WeightBlock {
   Tensor values;           // what layers read: f32, bf16 or f16
   Tensor master;           // f32: the values themselves where those are f32, else of owned elements
   Shelf* shelf = nullptr;  // where masters lie in a file: windows of them are here while they are walked
-  Tensor grads;            // f32, or fewer bits (narrow_sums.h); empty where nothing is trained
+  bool in_file = false;    // values do: lent to layers as cut ones are, and written by windows
+  std::size_t values_there = 0;  // what the shelf calls them, where they are not the masters
+  Tensor grads;                  // f32, or fewer bits (narrow_sums.h); empty where nothing is trained
 
   std::span<const WeightSlot> slots_of(const WeightBucket& bucket) const {
     return std::span(slots).subspan(std::size_t(bucket.first_slot), std::size_t(bucket.slots));
@@ -82,15 +84,24 @@ struct WeightBlock {
   void gather(const Tensor& flat, UnderWay& under_way) const;
 
   bool master_is_values() const { return values.dtype() == master.dtype(); }
-  Tensor value_of(const OwnedPart& part) const { return own(values, CutUp::weights, part); }
+  /// Whoever reads these lends them to layers.
+  bool lent() const { return in_file || readers.cut(CutUp::weights); }
+  /// Of a bucket, what this rank updates.
+  OwnedPart share_of(std::size_t bucket) const {
+    if (readers.cut()) return owned[bucket];
+    return {.at = buckets[bucket].at, .kept = buckets[bucket].at, .count = buckets[bucket].elements};
+  }
+  Tensor value_of(const OwnedPart& part) const {
+    return in_file ? in_window(values_there, part) : own(values, CutUp::weights, part);
+  }
   Tensor grad_of(const OwnedPart& part) const { return own(grads, CutUp::gradients, part); }
   Tensor master_of(const OwnedPart& part) const {
-    if (shelf != nullptr) return master_in_window(part);
+    if (shelf != nullptr) return in_window(0, part);
     return master_is_values() ? value_of(part) : master.slice(0, part.kept, part.count);
   }
 
  private:
-  Tensor master_in_window(const OwnedPart& part) const;
+  Tensor in_window(std::size_t number, const OwnedPart& part) const;
   Tensor own(const Tensor& held, CutUp what, const OwnedPart& part) const {
     return held.slice(0, readers.cut(what) ? part.kept : part.at, part.count);
   }
@@ -105,7 +116,7 @@ struct DataParallel {
   int near = 0;                       // ranks next to each other that hold cut weights a second time
   Dtype wire = Dtype::f32;            // what gradients travel as
   Dtype sums = Dtype::f32;            // what they are kept in from one microbatch to the next
-  const Offload* offload = nullptr;   // states, and masters of other types than f32, lie in a file
+  const Offload* offload = nullptr;   // states, masters of other types than f32, or all of it lie in a file
 };
 
 /// What this rank holds of a tensor that is as large as a parameter: a master, a moment. Replica 0 of every
@@ -167,7 +178,10 @@ class Weights {
   void allocate(WeightBlock& block, Dtype compute, For purpose);
   void initialize_through_grads(const WeightBlock& block, std::uint64_t seed);
   void put_on_shelf();
+  void put(const Tensor& file, const OwnedPart& own, const Tensor& values);
   void set_master(const WeightBlock& block, const OwnedPart& own, const Tensor& values);
+  void set_values(const WeightBlock& block, const WeightBucket& bucket, const OwnedPart& own,
+                  const Tensor& whole);
   void initialize_by_buckets(const WeightBlock& block, std::uint64_t seed);
   enum class Counted : std::uint8_t { from_the_block, from_what_is_kept };
   std::vector<Piece> pieces_here(const WeightBlock& block, const WeightSlot& slot, Counted counted) const;
@@ -175,6 +189,7 @@ class Weights {
   DataParallel data_;
   std::optional<Ties> ties_;
   std::unique_ptr<Shelf> shelf_;  // outlives what lies there
+  bool in_files_ = false;         // weights too
   std::vector<WeightBlock> blocks_;
   std::int64_t version_ = 0;
 };

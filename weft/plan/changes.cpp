@@ -104,17 +104,39 @@ bool spill(TrainConfig& c) {
   return true;
 }
 
-constexpr std::string_view in_files = "{optimizer.offload.on} {optimizer.offload.directory} DIR";
+bool spill_weights(TrainConfig& c) {
+  if (c.optimizer.offload.weights || !c.optimizer.offload.on) return false;
+  c.optimizer.offload.weights = true;
+  return true;
+}
+
+constexpr std::string_view in_files = "{optimizer.offload.on} {optimizer.offload.directory} DIR",
+                           weights_too = "{optimizer.offload.weights}";
 
 Changes spilled(const TrainConfig& from) {
   Changes out;
   TrainConfig c = from;
-  if (!spill(c)) return out;
-  out.push_back({std::string(in_files), c});
-  if (!may_cut(c)) return out;
-  c.parallel.zero = 3;
-  out.push_back({text("{parallel.zero=3} ", in_files), c});
+  std::string flags;
+  if (spill(c)) {
+    flags = in_files;
+    out.push_back({flags, c});
+    if (may_cut(c)) {
+      c.parallel.zero = 3;
+      flags = text("{parallel.zero=3} ", in_files);
+      out.push_back({flags, c});
+    }
+  }
+  if (spill_weights(c)) out.push_back({text(flags, flags.empty() ? "" : " ", weights_too), c});
   return out;
+}
+
+/// Asked for before files are: what stands first is left out first.
+bool with_files(TrainConfig& c) {
+  const bool some_are_cut =
+      c.parallel.dp * c.parallel.cp > 1 && (c.parallel.zero == 1 || c.parallel.zero == 2);
+  if (c.optimizer.offload.weights || some_are_cut) return false;
+  c.optimizer.offload.weights = true;
+  return true;
 }
 
 Means first_of(Changes (*changes)(const TrainConfig&), std::string flags) {
@@ -188,6 +210,7 @@ std::vector<Changes> changes_of_means(const TrainConfig& c) {
 
 std::vector<Means> means_that_keep_the_model(const TrainConfig& c) {
   std::vector<Means> out{{"{model.precision=bf16}", in_bf16},
+                         {std::string(weights_too), with_files},
                          {std::string(in_files), spill},
                          {"{model.recompute.what=full}", recompute},
                          {"{scaling.sum_in_bf16=true}", sums_in_bf16}};

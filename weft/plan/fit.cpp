@@ -183,9 +183,10 @@ std::string must_fit(const TrainConfig& c, const RanksHere& here, const FreeMemo
                        on_disk = disk_here(plan, c.parallel, here);
     if (const int ranks = here.count(); on_disk > free.on_disk)
       fail(Kind::usage, ranks == 1 ? "this run puts " : text("the ", ranks, " ranks on this machine put "),
-           human_bytes(on_disk), " of optimizer states in files, and {optimizer.offload.directory} ",
-           c.optimizer.offload.directory, " has ", human_bytes(free.on_disk),
-           " left: take another disk, or a smaller {optimizer.offload.fraction}");
+           human_bytes(on_disk),
+           c.optimizer.offload.weights ? " of weights and optimizer states" : " of optimizer states",
+           " in files, and {optimizer.offload.directory} ", c.optimizer.offload.directory, " has ",
+           human_bytes(free.on_disk), " left: take another disk, or a smaller {optimizer.offload.fraction}");
     if (bytes <= free.bytes) {
       const std::string crowded = crowded_out(plan, c.parallel, here, free);
       return crowded.empty() ? "" : text(crowded, ", and ", free.by, " leaves ", human_bytes(free.bytes));

@@ -319,9 +319,11 @@ double activations_at_least(const TrainConfig& c) {
 double bytes_at_least(const TrainConfig& c) {
   const double parameters = training_flops(c.model, 1) / 6 + idle_at_least(c.model);
   const bool own_masters = c.model.precision != Precision::f32;
-  const double weights = own_masters ? 2 : 4, gradients = c.scaling.sum_in_bf16 ? 2 : 4;
+  double weights = own_masters ? 2 : 4;
+  const double gradients = c.scaling.sum_in_bf16 ? 2 : 4;
   double states = (own_masters ? 4 : 0) + (c.optimizer.kind == OptimizerKind::adam ? 8 : 4);
   if (c.optimizer.offload.on) states *= 1 - c.optimizer.offload.fraction;
+  if (c.optimizer.offload.on && c.optimizer.offload.weights) weights *= 1 - c.optimizer.offload.fraction;
   const auto held = [&](double bytes, int cut_from) {
     return c.parallel.zero >= cut_from
                ? bytes * c.parallel.shard_groups / (double(c.parallel.dp) * c.parallel.cp)

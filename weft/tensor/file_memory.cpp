@@ -107,7 +107,13 @@ void FileMemory::recycle(Storage& storage) noexcept {
 }
 
 Fence FileMemory::copy_from_host(Storage& to, std::int64_t offset, const void* from, std::int64_t bytes) {
-  if (!file_) return {};
+  if (told_) told_(Copies::to_file);
+  write(to, offset, from, bytes);
+  return {};
+}
+
+void FileMemory::write(Storage& to, std::int64_t offset, const void* from, std::int64_t bytes) {
+  if (!file_) return;
   const auto* source = static_cast<const std::byte*>(from);
   static_cast<Region&>(to).each_part(
       offset, bytes,
@@ -117,11 +123,16 @@ Fence FileMemory::copy_from_host(Storage& to, std::int64_t offset, const void* f
       [&](Storage& memory, std::int64_t at, std::int64_t before, std::int64_t count) {
         rest_.copy_from_host(memory, at, source + before, count).wait();
       });
-  return {};
 }
 
 Fence FileMemory::copy_to_host(void* to, const Storage& from, std::int64_t offset, std::int64_t bytes) {
-  if (!file_) return {};
+  if (told_) told_(Copies::from_file);
+  read(to, from, offset, bytes);
+  return {};
+}
+
+void FileMemory::read(void* to, const Storage& from, std::int64_t offset, std::int64_t bytes) const {
+  if (!file_) return;
   auto* target = static_cast<std::byte*>(to);
   static_cast<const Region&>(from).each_part(
       offset, bytes,
@@ -131,7 +142,6 @@ Fence FileMemory::copy_to_host(void* to, const Storage& from, std::int64_t offse
       [&](const Storage& memory, std::int64_t at, std::int64_t before, std::int64_t count) {
         rest_.copy_to_host(target + before, memory, at, count).wait();
       });
-  return {};
 }
 
 // A disk is asked only for what it says it has: some fill up before they find out that it is too much. One

@@ -1,11 +1,13 @@
 // A file as a device: what lies there can be copied to and from, and nothing else.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "weft/base/descriptor.h"
 #include "weft/base/file.h"
@@ -41,6 +43,12 @@ class FileMemory final : public Device {
   bool host_visible() const override { return false; }
   Fence copy_from_host(Storage& to, std::int64_t offset, const void* from, std::int64_t bytes) override;
   Fence copy_to_host(void* to, const Storage& from, std::int64_t offset, std::int64_t bytes) override;
+  /// Told before others copy: whoever has newer numbers of what lies there puts them in the file, by the two
+  /// calls below, which tell nobody.
+  enum class Copies : std::uint8_t { from_file, to_file };
+  void before_copies(std::function<void(Copies)> told) { told_ = std::move(told); }
+  void write(Storage& to, std::int64_t offset, const void* from, std::int64_t bytes);
+  void read(void* to, const Storage& from, std::int64_t offset, std::int64_t bytes) const;
   void forbid_fresh_memory(bool) override {}
   MemoryMeter memory() const override { return {}; }
   void forget_peaks() override {}
@@ -62,6 +70,7 @@ class FileMemory final : public Device {
   std::optional<File> file_;
   Descriptor same_file_;  // for what File has no word
   std::unique_ptr<Kernels> none_;
+  std::function<void(Copies)> told_;
   std::int64_t end_ = 0, reserved_ = 0, in_memory_ = 0;
 };
 

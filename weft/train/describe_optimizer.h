@@ -67,6 +67,13 @@ void describe(Visitor& v, OffloadConfig& c) {
   v("directory", c.directory, OnResume::free, "where such files lie; they have no names and go with the run");
   v("fraction", c.fraction, OnResume::free, "how much of them lies in files; the rest stays in memory",
     legal::fraction);
+  v("buffers", c.buffers, OnResume::free,
+    "windows of a million numbers of each that memory has room for: what an update ends with stays there, "
+    "and "
+    "the next one begins with it",
+    legal::from_to(3, 65536));
+  v("weights", c.weights, OnResume::free,
+    "weights lie in files too, and are read as a layer needs them, the next layer's meanwhile");
 }
 
 template <class Visitor>

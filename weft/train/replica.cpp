@@ -122,9 +122,7 @@ std::map<int, Stage> Replica::built(const VisitParameter& before_weights) const 
 }
 
 void Replica::lend_weights() {
-  if (std::ranges::none_of(weights_.blocks(),
-                           [](const WeightBlock& block) { return block.readers.cut(CutUp::weights); }))
-    return;
+  if (std::ranges::none_of(weights_.blocks(), &WeightBlock::lent)) return;
   for (auto& [number, stage] : stages_) {
     lenders_.push_back(std::make_unique<GatheredWeights>(weights_, stage));
     stage.lender = lenders_.back().get();
@@ -157,7 +155,9 @@ std::optional<Offload> Replica::offload() const {
   // Where nothing has numbers, nothing is written.
   return Offload{.place = {.directory = device_.holds_numbers() ? o.directory : std::string(),
                            .name = text("states-of-rank-", mesh_.world().rank()),
-                           .fraction = o.fraction}};
+                           .fraction = o.fraction},
+                 .windows_here = o.buffers,
+                 .weights = o.weights};
 }
 
 void Replica::each_parameter(const VisitParameter& visit) const {

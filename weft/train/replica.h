@@ -144,7 +144,7 @@ class Replica {
   std::map<int, Stage> stages_;
   std::optional<Offload> offload_;  // read while weights are made
   Weights weights_;
-  std::vector<std::unique_ptr<GatheredWeights>> lenders_;  // where weights are cut, one a stage
+  std::vector<std::unique_ptr<GatheredWeights>> lenders_;  // where weights are cut or in files, one a stage
   GradReduction reduction_;
   std::optional<TiedWeights> tied_;  // where a weight may live in two stages
   std::unique_ptr<Optimizer> optimizer_;

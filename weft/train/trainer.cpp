@@ -50,9 +50,11 @@ Trainer::Trainer(const TrainConfig& config, const RunData& data, const Lent& len
   const std::string note = exact_context(config.model, config.parallel);
   if (lent.outlet && !note.empty()) lent.log.info(note);
   if (const Shelf* shelf = replica_.weights().shelf(); lent.outlet && shelf != nullptr)
-    lent.log.info(fmt::format("optimizer states of each rank: {} in a file in {}, {} in memory",
-                              human_bytes(shelf->file().bytes_of_file()), config.optimizer.offload.directory,
-                              human_bytes(shelf->file().bytes_of_memory())));
+    lent.log.info(
+        fmt::format("{} of each rank: {} in a file in {}, {} in memory, which has room for {} windows",
+                    config.optimizer.offload.weights ? "weights and optimizer states" : "optimizer states",
+                    human_bytes(shelf->file().bytes_of_file()), config.optimizer.offload.directory,
+                    human_bytes(shelf->file().bytes_of_memory()), config.optimizer.offload.buffers));
   checkpoints_.open();
 }
 

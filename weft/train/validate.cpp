@@ -104,7 +104,19 @@ void one_bit(const OptimizerConfig& o, const ParallelConfig& p, const ModelConfi
          " is above {optimizer.onebit.most_factor} ", o.onebit.most_factor);
 }
 
-void offload(const OptimizerConfig& o) {
+/// A rank holds all of them, or its share.
+void weights_in_files(const ParallelConfig& p) {
+  if (p.near_ranks > 1)
+    fail(
+        Kind::usage, "{parallel.near_ranks} ", p.near_ranks,
+        " keeps weights in memory a second time, and {optimizer.offload.weights} keeps them out of it: leave "
+        "one of them out");
+  if (p.dp * p.cp > 1 && (p.zero == 1 || p.zero == 2))
+    fail(Kind::usage, "{optimizer.offload.weights}: {parallel.zero} ", p.zero,
+         " has every rank write weights that others updated; take {parallel.zero=3}, or 0");
+}
+
+void offload(const OptimizerConfig& o, const ParallelConfig& p) {
   if (!o.offload.on) return;
   if (o.offload.directory.empty())
     fail(Kind::usage,
@@ -115,6 +127,7 @@ void offload(const OptimizerConfig& o) {
   if (!walks)
     fail(Kind::usage, "{optimizer.offload.on}: {optimizer.kind=", word_of(o.kind),
          "} needs more of its states at once than a window of them: take adam, sgd, lion or lamb");
+  if (o.offload.weights) weights_in_files(p);
 }
 
 // Channels turn two by two.
@@ -213,7 +226,7 @@ void validate::optimizer(const TrainConfig& c) {
   not_negative(o.clip, "{optimizer.clip}");
   not_negative(o.weight_decay, "{optimizer.weight_decay}");
   moments(o);
-  offload(o);
+  offload(o, c.parallel);
   if (o.kind == OptimizerKind::muon) muon(o.muon, c.parallel, c.model);
   if (speaks_in_one_bit(o.kind)) one_bit(o, c.parallel, c.model);
   if (o.kind == OptimizerKind::zerooneadam && c.guard.replica_check_interval > 0 &&

@@ -36,6 +36,24 @@ void offload_optimizer(Taking& t, const Key& key, const Json& value) {
   t.set("zero_optimization.offload_optimizer.nvme_path", "optimizer.offload.directory", {path});
 }
 
+// One file of a rank holds both.
+void offload_parameters(Taking& t, const Key& key, const Json& value) {
+  const std::string device = value.get<std::string>();
+  if (device == "none") return;
+  if (device != "nvme")
+    fail(Kind::usage, key.path, " ", device,
+         ": ranks compute in the memory of the host; nvme is what frees it");
+  if (t.word_at("zero_optimization.offload_optimizer.device", "none") != "nvme")
+    fail(Kind::usage, key.path, " nvme needs ", optimizer_at,
+         ".device nvme: states take six times the room of weights");
+  const std::string path = t.word_at("zero_optimization.offload_optimizer.nvme_path", "");
+  const std::string own = t.word_at("zero_optimization.offload_param.nvme_path", path);
+  if (own != path)
+    fail(Kind::usage, key.path, " nvme: its nvme_path ", own, " is not ", optimizer_at, ".nvme_path ", path,
+         ": weights and states of a rank lie in one file");
+  t.set(key.path, "optimizer.offload.weights", {"true"});
+}
+
 void offload_ratio(Taking& t, const Key& key, const Json& value) {
   if (t.word_at("zero_optimization.offload_optimizer.device", "none") == "none") return;
   t.set(key.path, "optimizer.offload.fraction", {write_word(value.get<double>())});
@@ -52,7 +70,8 @@ constexpr std::string_view
     any_layout = "a checkpoint is written by all ranks at once and loads under any layout",
     ahead = "files are read ahead of the update and written behind it, in runs that a buffer holds",
     one_way = "there is one implementation", in_eight = "weights or gradients of fewer bits on their way",
-    parameters = "weights in files or another memory";
+    next_layer = "the next layer's weights are read while one computes",
+    parameters = "weights in another memory than the ranks'; offload_param with nvme puts them in files";
 
 // clang-format off
 constexpr Key stages[] = {
@@ -118,12 +137,14 @@ constexpr Key elsewhere[] = {
     idle("zero_optimization.offload_optimizer.fast_init", flag, ahead, "true"),
     refuses("zero_optimization.offload_optimizer.super_offload", flag, "another memory's processors for the update", "false", "true"),
     idle("zero_optimization.offload_optimizer.cpuadam_cores_perc", real, "--threads says what a rank computes on", "0.8"),
-    refuses("zero_optimization.offload_param.device", text, parameters, "none", "\"cpu\""),
-    idle("zero_optimization.offload_param.nvme_path", text, "only offload_param.device reads it", "\"/tmp\""),
-    idle("zero_optimization.offload_param.buffer_count", whole, "only offload_param.device reads it", "5"),
-    idle("zero_optimization.offload_param.buffer_size", whole, "only offload_param.device reads it", "100000000"),
-    idle("zero_optimization.offload_param.max_in_cpu", whole, "only offload_param.device reads it", "1000000000"),
-    idle("zero_optimization.offload_param.pin_memory", flag, "only offload_param.device reads it", "true"),
+    beside(on_disk, does("zero_optimization.offload_param.device", text, offload_parameters,
+         "nvme: `optimizer.offload.weights`, weights in the file of states; none: nothing; cpu is refused, "
+         "since ranks compute in the memory of the host", "\"nvme\"")),
+    idle("zero_optimization.offload_param.nvme_path", text, "weights lie where offload_optimizer puts states", "\"/tmp\""),
+    idle("zero_optimization.offload_param.buffer_count", whole, next_layer, "5"),
+    idle("zero_optimization.offload_param.buffer_size", whole, next_layer, "100000000"),
+    idle("zero_optimization.offload_param.max_in_cpu", whole, next_layer, "1000000000"),
+    idle("zero_optimization.offload_param.pin_memory", flag, next_layer, "true"),
     refuses("zero_optimization.cpu_offload", flag, "states in another memory than the ranks'; offload_optimizer with nvme puts them in files", "false", "true"),
     refuses("zero_optimization.cpu_offload_params", flag, parameters, "false", "true"),
     refuses("zero_optimization.cpu_offload_param", flag, parameters, "false", "true"),

@@ -111,6 +111,8 @@ constexpr Idle table[] = {
     {"optimizer.zeroone.most_local", no_zero_one, zero_one},
     {"optimizer.offload.directory", no_offload, offloads},
     {"optimizer.offload.fraction", no_offload, offloads},
+    {"optimizer.offload.buffers", no_offload, offloads},
+    {"optimizer.offload.weights", no_offload, offloads},
     {"optimizer.muon.momentum", no_muon, muon},
     {"optimizer.muon.nesterov", no_muon, muon},
     {"optimizer.muon.split_qkv", no_muon, muon},

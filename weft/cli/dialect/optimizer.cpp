@@ -101,6 +101,8 @@ Group optimizer() {
                  "compute"),
               value("optimizer-offload-fraction", "optimizer.offload.fraction"),
               value("offload-directory", "optimizer.offload.directory"),
+              value("offload-buffers", "optimizer.offload.buffers"),
+              on("offload-weights", {{.path = "optimizer.offload.weights", .value = "true"}}),
           }};
 }
 
