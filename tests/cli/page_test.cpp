@@ -116,6 +116,9 @@ class Beside {
            {"log-progress", "--save=ck --save-interval=1"},
            {"finetune", "--load=ck --allow-fresh-start"},
            {"moe-layer-recompute", "--num-experts=4"},
+           {"overlap-moe-expert-parallel-comm", "--num-experts=4 --ranks=2 --expert-model-parallel-size=2"},
+           {"delay-wgrad-compute",
+            "--num-experts=4 --ranks=2 --expert-model-parallel-size=2 --overlap-moe-expert-parallel-comm"},
            {"moe-use-upcycling", "--load=ck --num-experts=4"}};
   }
   std::vector<std::string> of(const std::string& flag, const std::string& value) const {

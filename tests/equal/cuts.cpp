@@ -116,6 +116,7 @@ std::string name_of(const Cut& cut) {
   if (p.zero > 0) say("zero" + std::to_string(p.zero));
   if (p.reduce_once) say("once");
   if (p.overlap_reduce) say("overlap");
+  if (p.overlap_experts) say(p.delay_weight_grads ? "beside_delayed" : "beside");
   if (cut.reduce_in_bf16) say("bf16_gradients");
   if (cut.sum_in_bf16) say("bf16_sums");
   say("b" + std::to_string(cut.micro_batch));

@@ -134,6 +134,23 @@ TEST(ExpertsOnFewerChannels, learn_as_on_one_rank) {
                            {.tp = 2, .cp = 2, .dp = 2, .ep = 4, .etp = 1, .sequence = true, .zero = 1}});
 }
 
+// Exact mode's leaves are sequences: what looks at a microbatch's tokens looks at one sequence's there, which
+// is what Megatron defines for micro batches of one sample, and no longer what it defines for those of two.
+TEST(ExactExperts, are_balanced_as_in_micro_batches_of_one_sequence) {
+  ModelConfig config = mixture();
+  config.experts.router.balancing = {Balancing::aux_loss};
+  config.experts.router.coefficients = {0.5};
+  config.experts.router.capacity = 0.8;
+  const auto with = [&](std::int64_t micro, bool exact) {
+    return train(config, {.parallel = {.dp = 1}, .micro_batch = micro, .steps = few, .exact = exact});
+  };
+  const Curve ones = with(1, true), twos = with(2, true);
+  EXPECT_EQ(twos.losses, ones.losses);
+  EXPECT_EQ(twos.norms, ones.norms);
+  EXPECT_EQ(difference(with(1, false), ones), "");
+  EXPECT_NE(difference(with(2, false), ones), "");
+}
+
 // Of routers and of experts, which no two ranks share then.
 TEST(ExpertsWithBiases, learn_as_on_one_rank) {
   ModelConfig config = mixture();

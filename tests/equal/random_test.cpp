@@ -58,18 +58,25 @@ std::optional<Drawn> allowed(const Drawn& drawn) {
 
 class Lottery {
  public:
-  explicit Lottery(std::uint32_t seed) : random_(seed) {}
+  explicit Lottery(std::uint32_t seed) : random_(seed), later_(seed) {}
 
   Drawn draw() {
     for (;;) {
       Drawn any = anything();
       if (any.cut.exact && !allowed(any)) any.cut.exact = false;
       if (any.model.experts.count > 0 && !any.cut.exact) for_choices(any);
-      if (const auto found = allowed(any)) return *found;
+      if (const auto found = allowed(any)) return by_turns(*found);
     }
   }
 
  private:
+  // Drawn from other numbers, so that a layout keeps its own.
+  Drawn by_turns(Drawn drawn) {
+    Drawn other = drawn;
+    other.cut.parallel.overlap_experts = later_() % 2 == 0;
+    other.cut.parallel.delay_weight_grads = other.cut.parallel.overlap_experts && later_() % 2 == 0;
+    return allowed(other).value_or(drawn);
+  }
   int one_of(std::initializer_list<int> list) { return list.begin()[random_() % list.size()]; }
   bool coin() { return random_() % 2 == 0; }
 
@@ -212,7 +219,7 @@ class Lottery {
     return layers;
   }
 
-  std::mt19937 random_;
+  std::mt19937 random_, later_;
 };
 
 /// Of experts that not every rank holds whole.
@@ -220,6 +227,9 @@ void see_experts(std::set<std::string>& seen, const Drawn& drawn) {
   const auto& [model, cut] = drawn;
   const ParallelConfig& p = cut.parallel;
   if (p.etp > 1) seen.insert("experts that ranks share");
+  if (p.overlap_experts)
+    seen.insert(p.pp > 1 ? "forwards beside backwards over stages" : "forwards beside backwards");
+  if (p.delay_weight_grads) seen.insert("weight gradients that wait");
   if (p.ep == 1) return;
   seen.insert(cut.exact ? "exact experts" : "experts");
   if (p.cp > 1) seen.insert("experts of cut samples");
@@ -259,7 +269,8 @@ std::set<std::string> everything() {
       "experts behind latents,experts of further tokens,experts with little room,exact experts,"
       "sinkhorn,exact sinkhorn,noise of cut samples,experts on few channels,"
       "exact experts on few channels,experts beside an MLP,experts chosen in doubles,"
-      "roots of softplus,more room to evaluate,none alone,aux_loss alone,seq_aux_loss alone,"
+      "roots of softplus,forwards beside backwards,forwards beside backwards over stages,weight gradients "
+      "that wait,more room to evaluate,none alone,aux_loss alone,seq_aux_loss alone,"
       "global_aux_loss alone,sinkhorn alone,zero 1,zero 2,zero 3,zero 1 of a cut model,"
       "zero 2 of a cut model,zero 3 of a cut model",
       ',');

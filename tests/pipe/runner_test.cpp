@@ -116,7 +116,7 @@ using MakeLayer = std::function<std::unique_ptr<Layer>(int stage, std::vector<in
 
 Played played(const Schedule& compute, const MakeLayer& layer, std::span<const Parcel> parcels,
               bool training) {
-  const Schedule schedule = posted_early(with_transfers(compute));
+  const Schedule schedule = beside_each_other(posted_early(with_transfers(compute)));
   Played seen;
   seen.losses.resize(std::size_t(schedule.microbatches));
   seen.paid.resize(std::size_t(schedule.stages()));
@@ -177,8 +177,9 @@ Played played_with_memory(const Schedule& compute, int encoder) {
 
 TEST(Runner, plays_every_schedule_to_the_same_end) {
   constexpr int m = 6;
-  for (const Schedule& s : {one_f_one_b(3, m), gpipe(3, m), interleaved(3, 2, m), zero_bubble_h1(3, m),
-                            zero_bubble_v(3, m), forwards_then_backwards({0, 2, 1, 1, 0}, m)}) {
+  for (const Schedule& s :
+       {one_f_one_b(3, m), gpipe(3, m), interleaved(3, 2, m), zero_bubble_h1(3, m), zero_bubble_v(3, m),
+        forwards_then_backwards({0, 2, 1, 1, 0}, m), one_f_one_b(1, m, 1), interleaved(3, 2, m, 0, 1)}) {
     const Played seen = played(s);
     for (int i = 0; i < m; ++i) EXPECT_EQ(seen.losses[std::size_t(i)], float(100 * i + s.stages())) << s.name;
     for (const auto& paid : seen.paid)

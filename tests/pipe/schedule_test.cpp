@@ -67,6 +67,38 @@ TEST(Schedule, receives_begin_one_computation_before_they_are_needed) {
   EXPECT_EQ(s.program[1], second);
 }
 
+TEST(Schedule, puts_forwards_beside_backwards_of_other_microbatches) {
+  const Schedule one = beside_each_other(with_transfers(one_f_one_b(1, 3, 1)));
+  EXPECT_EQ(one.program[0], (std::vector<Action>{{Do::forward, 0, 0},
+                                                 {Do::forward, 0, 1},
+                                                 {Do::backward, 0, 0},
+                                                 {Do::forward, 0, 2},
+                                                 {Do::backward, 0, 1},
+                                                 {Do::backward, 0, 2}}));
+  const Schedule two = beside_each_other(posted_early(with_transfers(interleaved(2, 2, 4, 0, 1))));
+  const std::vector<Action>& second = two.program[1];
+  const auto pair = std::ranges::find(second, Action{Do::backward, 3, 1});
+  ASSERT_GE(second.end() - pair, 3);
+  EXPECT_EQ(*(pair - 1), (Action{Do::forward, 1, 2}));
+  EXPECT_FALSE(computes((pair - 2)->what));
+  EXPECT_EQ(*(pair + 1), (Action{Do::send_activation, 1, 2}));
+  EXPECT_EQ(*(pair + 2), (Action{Do::send_gradient, 3, 1}));
+}
+
+// Also where a pair is one piece of work, of which nobody gets half before the other is done.
+TEST(Schedule, pairs_have_the_bubble_of_interleaving_for_one_pass_more) {
+  for (const int p : {2, 3, 4, 8})
+    for (const int v : {2, 3})
+      for (const int m : {p, 2 * p, 3 * p}) {
+        const auto seen =
+            rehearse(beside_each_other(posted_early(with_transfers(interleaved(p, v, m, 0, 1)))));
+        EXPECT_EQ(seen.duration, 3 * (m * v + p - 1)) << p << " " << v << " " << m;
+        for (const int peak : seen.peak_remembered) EXPECT_LE(peak, 2 * (p - 1) + (v - 1) * p + 2);
+      }
+  EXPECT_NO_THROW(rehearse(beside_each_other(with_transfers(interleaved(4, 2, 10, 6, 1)))));
+  EXPECT_NO_THROW(rehearse(beside_each_other(with_transfers(interleaved(4, 3, 16, 8, 1)))));
+}
+
 TEST(Schedule, evaluation_runs_wherever_stages_live) {
   for (const auto& home : {std::vector<int>{0, 1, 2}, {0, 1, 1, 0}, {0, 1, 0, 1}, {1, 0, 1}, {2, 0, 1, 1}})
     for (int m = 1; m <= 5; ++m) {

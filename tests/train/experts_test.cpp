@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/event_file.h"
 #include "tests/support/refused.h"
 #include "tests/support/temporary.h"
 #include "tests/support/tiny.h"
@@ -10,7 +11,9 @@
 #include "weft/checkpoint/save.h"
 #include "weft/report/jsonl.h"
 #include "weft/report/line.h"
+#include "weft/report/tensorboard.h"
 #include "weft/train/resume_weights.h"
+#include "weft/train/stages.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -69,11 +72,14 @@ double told(const report::StepRecord& record, const std::string& tag) {
   return -1;
 }
 
-std::vector<report::StepRecord> records_of(const TrainConfig& config) {
+/// What is told of a run; in TensorBoard's files too, where a folder is given.
+std::vector<report::StepRecord> records_of(const TrainConfig& config,
+                                           const std::filesystem::path& events = {}) {
   std::vector<report::StepRecord> out;
   const RunData data = open_run_data(config);
   std::vector<std::unique_ptr<report::Sink>> sinks;
   sinks.push_back(std::make_unique<Records>(out));
+  if (!events.empty()) sinks.push_back(report::tensorboard_sink({.directory = events}));
   {
     report::Outlet outlet(std::move(sinks), 1000, [](const std::string&) {});
     const Log log(-1, {.stamped = false});
@@ -181,6 +187,61 @@ TEST(ExpertRuns, refuse_layouts_that_experts_do_not_fit) {
             "2048 experts of a rank are more than 1024: take a larger {parallel.ep}");
 }
 
+TEST(ExpertRuns, are_told_what_is_a_sequences_in_exact_mode) {
+  const auto told = [](void (*change)(TrainConfig&)) {
+    TrainConfig c = experts_run();
+    c.batch.micro = 2;
+    c.model.experts.router.capacity.reset();
+    change(c);
+    complete(c.model);
+    return exact_experts(c.model, c.batch);
+  };
+  constexpr auto nothing = [](TrainConfig&) {};
+  constexpr auto aux_loss = [](TrainConfig& c) {
+    c.model.experts.router.balancing = {Balancing::aux_loss};
+    c.model.experts.router.capacity = 1.0;
+  };
+  EXPECT_EQ(told(nothing), "");
+  EXPECT_EQ(
+      told(aux_loss),
+      "exact mode: load_balancing_loss and the room of experts are over the tokens of each sequence, as "
+      "with {batch.micro} 1, whatever {batch.micro} 2 puts together");
+  EXPECT_EQ(told([](TrainConfig& c) { c.model.experts.router = {.balancing = {Balancing::sinkhorn}}; }),
+            "exact mode: sinkhorn's choice is over the tokens of each sequence, as with {batch.micro} 1, "
+            "whatever {batch.micro} 2 puts together");
+  EXPECT_EQ(told([](TrainConfig& c) {
+              c.model.experts.router.capacity = 1.0;
+              c.batch.micro = 1;
+            }),
+            "");
+}
+
+TEST(ExpertRuns, refuse_what_has_no_forwards_beside_backwards) {
+  const auto said = [](ParallelConfig parallel, bool mixture = true) {
+    TrainConfig c = mixture ? experts_run() : dense_run();
+    c.model.exact = false;
+    parallel.overlap_experts = true;
+    return refused([&] { over(c, parallel); });
+  };
+  EXPECT_EQ(said({.dp = 2}, false),
+            "{parallel.overlap_experts}: the model has no experts, whose rows could travel");
+  EXPECT_EQ(said({.dp = 2}),
+            "{parallel.overlap_experts}: every rank holds all experts whole, so no rows travel: take "
+            "{parallel.ep} 2 or more");
+  EXPECT_EQ(said({.dp = 2, .ep = 2, .zero = 3}),
+            "{parallel.overlap_experts} computes two passes at once, and {parallel.zero=3} lends weights to "
+            "one: take {parallel.zero} 2 at most");
+  const std::string none =
+      " of 2 ranks has no forwards beside backwards: {parallel.overlap_experts} needs {parallel.pp} 1, or "
+      "{parallel.virtual_stages} 2 or more";
+  EXPECT_EQ(said({.pp = 2, .dp = 2, .ep = 2}), "pipeline schedule 1f1b" + none);
+  EXPECT_EQ(said({.pp = 2, .dp = 2, .ep = 2, .schedule = "zb-h1"}), "pipeline schedule zb-h1" + none);
+  TrainConfig c = experts_run();
+  EXPECT_EQ(refused([&] { over(c, {.dp = 2, .ep = 2, .delay_weight_grads = true}); }),
+            "{parallel.delay_weight_grads} fills the time in which rows of experts travel, and needs "
+            "{parallel.overlap_experts}");
+}
+
 // The layers of further tokens have routers too, and Megatron's mean is over all of them.
 TEST(ExpertRuns, tell_the_mean_of_a_balancing_loss_over_the_layers_of_further_tokens_too) {
   TrainConfig c = experts_run();
@@ -223,4 +284,30 @@ TEST(ExpertRuns, tell_how_evenly_experts_are_chosen) {
   const double kept = rows[0] + rows[1] + rows[2] + rows[3], asked = 8 * 8 * 2;  // samples, tokens, choices
   EXPECT_DOUBLE_EQ(1 - kept / asked, told(last, "moe/dropped_share_layer_1"));
   EXPECT_THAT(report::json_line(last), HasSubstr("\"moe_rows_layer_1\":["));
+}
+
+// The tags are written out, because people's dashboards know them by name.
+TEST(ExpertRuns, write_tensorboards_tags_of_every_step_and_of_layers_where_asked_for) {
+  const std::vector<std::string> of_all{"moe/busiest_expert", "moe/load_entropy", "moe/dropped_share"};
+  const std::vector<std::string> of_a_layer{"moe/busiest_expert_layer_", "moe/load_entropy_layer_",
+                                            "moe/dropped_share_layer_", "moe/seq_load_balancing_loss_layer_"};
+  for (const bool by_layer : {false, true}) {
+    std::vector<std::string> wanted = of_all;
+    for (const char* layer : {"0", "1"})
+      for (const std::string& tag : of_a_layer)
+        if (by_layer) wanted.push_back(tag + layer);
+    TrainConfig c = experts_run();
+    c.eval.interval = 0;
+    c.log.experts_by_layer = by_layer;
+    const TemporaryDirectory folder;
+    const auto records = records_of(over(c, {.dp = 2, .ep = 2}), folder / "events");
+    std::vector<EventScalar> seen = scalars_in(folder / "events"), expected;
+    std::erase_if(seen, [](const EventScalar& scalar) { return !scalar.tag.starts_with("moe/"); });
+    for (const report::StepRecord& record : records)
+      for (const std::string& tag : wanted)
+        expected.push_back({record.iteration, tag, float(told(record, tag))});
+    EXPECT_EQ(seen.size(), expected.size());
+    EXPECT_EQ(seen, expected);
+    for (const report::StepRecord& record : records) EXPECT_EQ(record.expert_rows.size(), by_layer ? 2U : 0U);
+  }
 }

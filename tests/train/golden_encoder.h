@@ -42,10 +42,14 @@ struct GoldenEncoder {
   }
   void set_weights(Weights& weights) const {
     const checkpoint::TensorFile original(file("weights.safetensors"));
+    EXPECT_EQ(set_weights_here(weights, original), original.header().entries.size());
+  }
+  /// Of those that this rank holds, whole ones; how many there are.
+  std::size_t set_weights_here(Weights& weights, const checkpoint::TensorFile& original) const {
     std::size_t found = 0;
     weights.each_master([&](const Held& held) {
       const std::vector<float> values = read<float>(original, their_name(held.name));
-      ASSERT_EQ(std::size_t(held.pieces.front().where.global.elements()), values.size()) << held.name;
+      EXPECT_EQ(std::size_t(held.pieces.front().where.global.elements()), values.size()) << held.name;
       const std::int64_t at = held.memory.offset() + held.pieces.front().at, size = sizeof(float);
       held.memory.device()
           .copy_from_host(*held.memory.storage(), at * size, values.data(), std::ssize(values) * size)
@@ -53,7 +57,23 @@ struct GoldenEncoder {
       ++found;
     });
     weights.publish();
-    EXPECT_EQ(found, original.header().entries.size());
+    return found;
+  }
+  /// Of those that a file holds, which must all be ours.
+  void expect_weights(const Weights& weights, const std::string& name, double tolerance) const {
+    const checkpoint::TensorFile original(file(name));
+    const auto& entries = original.header().entries;
+    std::size_t compared = 0;
+    weights.each_master([&](const Held& held) {
+      const std::string theirs = their_name(held.name);
+      if (std::ranges::find(entries, theirs, &checkpoint::Entry::name) == entries.end()) return;
+      ++compared;
+      const std::vector<float> expected = read<float>(original, theirs);
+      const auto ours = numbers(held.memory.slice(0, held.pieces.front().at, std::ssize(expected)));
+      for (std::size_t i = 0; i < expected.size(); ++i)
+        ASSERT_NEAR(ours[i], expected[i], tolerance) << held.name << " " << i;
+    });
+    EXPECT_EQ(compared, entries.size());
   }
   /// Of a stage that has been backward. `is_noise` knows elements that are zero but for rounding.
   template <class IsNoise>

@@ -42,8 +42,14 @@ StepOrder order_of(const TrainConfig& settings, int step, double rate) {
 
 class Rank {
  public:
-  Rank(const ModelConfig& config, Communicator& world, const OptimizerConfig& optimizer = {})
-      : settings_(settings_of(config, optimizer, {.dp = world.size(), .ep = world.size(), .etp = 1})),
+  Rank(const ModelConfig& config, Communicator& world, const OptimizerConfig& optimizer = {},
+       bool beside = false)
+      : settings_(settings_of(config, optimizer,
+                              {.dp = world.size(),
+                               .ep = world.size(),
+                               .etp = 1,
+                               .overlap_experts = beside,
+                               .delay_weight_grads = beside})),
         mesh_(layout_of(settings_.parallel), world),
         replica_(replica_config(settings_), {*device_, mesh_}) {
     for (int step = 0; step < 2; ++step)
@@ -130,13 +136,13 @@ TEST(SteadyStep, of_samples_that_grow_asks_for_no_memory_after_the_first_of_each
 }
 
 /// By ranks that share experts out, together, in twenty steps whose loads change.
-Allocations asked_under_changing_loads(ModelConfig config, int ranks) {
+Allocations asked_under_changing_loads(ModelConfig config, int ranks, bool beside = false) {
   constexpr int first = 9, last = 28;
   config.experts.router.bias_rate = 0;
   std::atomic<std::int64_t> system = 0;
   std::int64_t heap = 0;
   run_as_threads(ranks, [&](Communicator& world) {
-    Rank rank(config, world);
+    Rank rank(config, world, {}, beside);
     for (int step = 1; step < first; ++step) rank.step_in_turn(step);
     world.barrier();
     const std::int64_t before = rank.device().memory().fresh_blocks, heap_before = heap_calls();
@@ -152,6 +158,12 @@ Allocations asked_under_changing_loads(ModelConfig config, int ranks) {
 
 TEST(SteadyStep, of_ranks_that_share_experts_asks_for_no_memory) {
   const Allocations asked = asked_under_changing_loads(tiny_mixture(), 2);
+  EXPECT_EQ(asked.heap, 0);
+  EXPECT_EQ(asked.system, 0);
+}
+
+TEST(SteadyStep, of_forwards_beside_backwards_asks_for_no_memory) {
+  const Allocations asked = asked_under_changing_loads(tiny_mixture(), 2, true);
   EXPECT_EQ(asked.heap, 0);
   EXPECT_EQ(asked.system, 0);
 }

@@ -60,6 +60,8 @@ class Exchange {
   /// The way back; terms [m, parts * c] f32 of ranks that share an expert are added, and the parts last
   Travelling leave_back(const Tensor& rows, Dtype dtype, int parts = 1) const;
   Tensor back(Travelling rows) const;
+  /// Whether rows go anywhere.
+  bool travels() const { return ranks_.exchange(); }
   /// Of this rank's experts.
   const RowGroups& groups() const { return groups_; }
   /// The same by expert and sequence.

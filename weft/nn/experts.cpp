@@ -1,6 +1,7 @@
 // Rows go to their experts in one order and come back in the same, so a token's outputs are added in
 // ascending order of its experts, whoever computed them. What needs none of them is computed while they are
-// on their way: forward the shared expert, backward its gradients, and the weights' of the experts.
+// on their way: forward the shared expert, backward its gradients, and the weights' of the experts; then
+// whatever the pass has to do meanwhile.
 #include "weft/nn/experts.h"
 
 #include "weft/base/number.h"
@@ -107,13 +108,16 @@ Tensor Experts::chosen_forward(Pass& pass, const Tensor& own, Sent sent) {
   Saved saved = std::move(sent.of);
   const ExpertRows& asked = saved.asked;
   const Exchange& exchange = saved.exchange;
+  if (exchange.travels()) pass.meanwhile();
   saved.in = exchange.there(std::move(sent.rows));
   saved.factors = exchange.there(std::move(sent.factors)).view({saved.in.dim(0)});
   saved.before = parts_.up.forward(saved.in, exchange.groups());
   const Tensor after = activated(saved.before);
   ops::scale_rows_into(after, after, saved.factors);
   const Tensor out = parts_.down.forward_terms(after, saved.factors, exchange.groups());
-  Tensor y = ops::cast(mixed(exchange.back(exchange.leave_back(out, own.dtype())), asked, own), own.dtype());
+  Travelling home = exchange.leave_back(out, own.dtype());
+  if (exchange.travels()) pass.meanwhile();
+  Tensor y = ops::cast(mixed(exchange.back(std::move(home)), asked, own), own.dtype());
   y = y.view({own.dim(0), own.dim(1), y.dim(1)});
   if (parts_.latent_out) {
     saved.mixed = y;
@@ -146,6 +150,7 @@ Travelling Experts::send_back(Pass& pass, const Tensor& dy, const Saved& saved) 
 /// -> dx [s, b, h], of this rank's tokens
 Tensor Experts::chosen_backward(Pass& pass, Travelling dout, const Saved& saved, const Tensor& x) {
   const ExpertRows& asked = saved.asked;
+  if (saved.exchange.travels()) pass.meanwhile();
   const Grads d = rows_backward(pass, saved, saved.exchange.there(std::move(dout)));
   Tensor dx = mixed(d.in, asked, x);
   if (parts_.latent_in) {
@@ -180,6 +185,7 @@ Experts::Grads Experts::rows_backward(Pass& pass, const Saved& saved, const Tens
     parts_.down.add_grads(dout, after, factors, exchange.groups(), exchange.sequences());
     parts_.up.add_grads(dbefore, in, {}, exchange.groups(), exchange.sequences());
   });
+  if (exchange.travels()) pass.meanwhile();
   return {exchange.back(std::move(in)), exchange.back(std::move(factors))};
 }
 

@@ -122,6 +122,7 @@ void LanguageHead::measure(Pass& pass, const Tensor& hidden, const Guess& guess)
   const std::int64_t tokens = x.dim(0);
   const Tensor losses = empty(x.device(), {tokens});
   const bool wanted = pass.training() && !pass.forgetful();
+  if (tied_ && wanted) pass.after_the_other();  // it may be an embedding's, too
   const Dtype kept = options_.tp.sums.term(x.dtype());
   const Tensor dx = wanted ? empty(x.device(), x.shape(), kept) : Tensor();
   for (std::int64_t from = 0; from < tokens; from += options_.chunk) {

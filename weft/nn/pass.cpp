@@ -16,8 +16,9 @@ void Pass::open(const Batch& batch, const StepPlace& place, Watch* watch) {
   losses_.clear();
   logits_ = {};
   watch_ = watch;
+  beside_ = nullptr;
   round_ = 0;
-  forgetful_ = again_ = false;
+  forgetful_ = again_ = pays_meanwhile_ = false;
 }
 
 void Pass::open_again(const Pass& outer) {
@@ -26,6 +27,8 @@ void Pass::open_again(const Pass& outer) {
   round_ = outer.round_;
   debts_ = outer.debts_;
   kept_ = outer.kept_;
+  beside_ = outer.beside_;
+  pays_meanwhile_ = outer.pays_meanwhile_;
 }
 
 const Tensor& Pass::kept(int layer) const {

@@ -77,6 +77,16 @@ class Watch {
   virtual void see(const char* operation, int layer, const Tensor& x) = 0;
 };
 
+/// The other pass of two that a rank works on by turns.
+class Beside {
+ public:
+  virtual ~Beside() = default;
+  /// It goes on until it waits for something itself, or ends.
+  virtual void go_on() = 0;
+  /// It ends.
+  virtual void end() = 0;
+};
+
 class Pass {
  public:
   Pass() = default;
@@ -110,6 +120,22 @@ class Pass {
   bool forgetful() const { return forgetful_; }
 
   Debts& weight_grads() { return *debts_; }
+
+  /// What is worked on by turns with this trip, and whether its debts are paid while messages travel.
+  void take_turns(Beside* beside) { beside_ = beside; }
+  void pay_meanwhile(bool yes) { pays_meanwhile_ = yes; }
+  /// A layer waits for a message next, as all do that exchange with it, in the same place: what else there is
+  /// to do is done first.
+  void meanwhile() {
+    if (pays_meanwhile_) debts_->pay();
+    if (beside_) beside_->go_on();
+  }
+  /// A layer's forward adds to a gradient that a backward adds to as well: that of the microbatch before
+  /// comes first.
+  void after_the_other() const {
+    if (beside_) beside_->end();
+  }
+
   bool finished() const { return saved_.empty() && debts_->empty(); }
 
   const Batch& batch() const { return *batch_; }
@@ -153,8 +179,9 @@ class Pass {
   std::vector<Measured> losses_;
   Tensor logits_;
   Watch* watch_ = nullptr;
+  Beside* beside_ = nullptr;
   std::uint32_t round_ = 0;
-  bool forgetful_ = false, again_ = false;
+  bool forgetful_ = false, again_ = false, pays_meanwhile_ = false;
 };
 
 }  // namespace weft

@@ -17,6 +17,14 @@ constexpr std::string_view letters = "FBIW";  // in the order of Do
 
 bool one_stage_a_rank(std::string_view name) { return name == "gpipe" || name == "1f1b" || name == "zb-h1"; }
 
+/// Else a rank would wait for every forward that the one before it computes beside a backward.
+void check_beside(const Wanted& wanted, const std::string& name) {
+  if (!wanted.beside || (wanted.ranks == 1 && name == "1f1b") || name == "interleaved") return;
+  fail(Kind::usage, "pipeline schedule ", name, " of ", wanted.ranks,
+       " ranks has no forwards beside backwards: {parallel.overlap_experts} needs {parallel.pp} 1, or "
+       "{parallel.virtual_stages} 2 or more");
+}
+
 void check_chunks(const Wanted& wanted, const std::string& name) {
   if (one_stage_a_rank(name) && wanted.chunks > 1)
     fail(Kind::usage, "pipeline schedule ", name, " has one stage a rank, found ", wanted.chunks,
@@ -139,14 +147,19 @@ class ScheduleReader {
 }  // namespace
 
 Schedule make_schedule(const Wanted& wanted) {
-  if (is_file(wanted)) return from_fitting_file(wanted);
+  if (is_file(wanted)) {
+    check_beside(wanted, wanted.name);
+    return from_fitting_file(wanted);
+  }
   const std::string name = !wanted.name.empty() ? wanted.name : wanted.chunks > 1 ? "interleaved" : "1f1b";
   check_chunks(wanted, name);
+  check_beside(wanted, name);
+  const int further = wanted.beside ? 1 : 0;
   if (name == "gpipe") return gpipe(wanted.ranks, wanted.microbatches);
-  if (name == "1f1b") return one_f_one_b(wanted.ranks, wanted.microbatches);
+  if (name == "1f1b") return one_f_one_b(wanted.ranks, wanted.microbatches, further);
   if (name == "zb-h1") return zero_bubble_h1(wanted.ranks, wanted.microbatches);
   if (name == "zb-v") return zero_bubble_v(wanted.ranks, wanted.microbatches);
-  return interleaved(wanted.ranks, wanted.chunks, wanted.microbatches, wanted.group);
+  return interleaved(wanted.ranks, wanted.chunks, wanted.microbatches, wanted.group, further);
 }
 
 std::vector<int> stage_homes(const Wanted& wanted) {
@@ -154,6 +167,7 @@ std::vector<int> stage_homes(const Wanted& wanted) {
   Wanted simplest = wanted;
   simplest.microbatches = wanted.ranks;
   simplest.group = 0;
+  simplest.beside = false;
   return make_schedule(simplest).home;
 }
 

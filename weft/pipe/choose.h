@@ -19,6 +19,9 @@ struct Wanted {
   int chunks = 1;  // stages a rank holds
   int microbatches = 1;
   int group = 0;  // interleaved: microbatches that go through a chunk before the next; 0: as many as ranks
+  /// One forward more comes first, so that one is computed beside every backward: of one rank, and
+  /// interleaved.
+  bool beside = false;
 };
 
 /// Computations only. Refuses names nobody knows, chunks a schedule has no place for, and files that do not

@@ -53,6 +53,7 @@ Runner::Runner(const Schedule& schedule, const std::map<int, Stage>& stages, Com
   for (int stage = 0; stage < schedule.stages(); ++stage)
     if (mine(stage)) place_of_stage_[std::size_t(stage)] = here++;
   slots_.resize(std::size_t(here) * std::size_t(schedule.microbatches));
+  if (!schedule.beside.empty()) turns_ = std::make_unique<Turns>();
   const std::size_t tags = std::size_t(schedule.stages()) * std::size_t(schedule.microbatches) * 2;
   sent_at_.resize(tags);
   read_at_.resize(tags);
@@ -66,8 +67,14 @@ Runner::Runner(const Schedule& schedule, const std::map<int, Stage>& stages, Com
 }
 
 void Runner::run(const Order& order, const Forwarded& forwarded) {
-  for (const Action& action : schedule_.program[std::size_t(along_pp_.rank())])
-    if (order.place.training || goes_forward(action.what)) act_and_tell(action, order, forwarded);
+  const auto& program = schedule_.program[std::size_t(along_pp_.rank())];
+  for (std::size_t at = 0; at < program.size(); ++at) {
+    if (!order.place.training && !goes_forward(program[at].what)) continue;
+    if (order.place.training && beside_the_next(at))
+      act_by_turns(at++, order, forwarded);
+    else
+      act_and_tell(program[at], order, forwarded);
+  }
   for (Going& going : going_) going.pending.wait();
   going_.clear();
 }
@@ -77,6 +84,25 @@ void Runner::act_and_tell(const Action& action, const Order& order, const Forwar
   const Stopwatch watch;
   act(action, order, forwarded);
   order.timekeeper->took(action, watch.seconds());
+}
+
+bool Runner::beside_the_next(std::size_t at) const {
+  const auto rank = std::size_t(along_pp_.rank());
+  const auto& program = schedule_.program[rank];
+  return !schedule_.beside.empty() && schedule_.beside[rank] > 0 && program[at].what == Do::forward &&
+         at + 1 < program.size() && program[at + 1].what == Do::backward;
+}
+
+// The backward begins: others wait for what comes of it, and its first message leaves soon.
+void Runner::act_by_turns(std::size_t at, const Order& order, const Forwarded& forwarded) {
+  const auto& program = schedule_.program[std::size_t(along_pp_.rank())];
+  const Action &forth = program[at], &back = program[at + 1];
+  by_turns_ = true;
+  turns_->run([&] { act(back, order, forwarded); }, [&] { act(forth, order, forwarded); });
+  by_turns_ = false;
+  if (!order.timekeeper) return;
+  order.timekeeper->took(forth, turns_->seconds(Turns::Side::second));
+  order.timekeeper->took(back, turns_->seconds(Turns::Side::first));
 }
 
 void Runner::act(const Action& action, const Order& order, const Forwarded& forwarded) {
@@ -96,9 +122,7 @@ void Runner::act(const Action& action, const Order& order, const Forwarded& forw
       forward(action, order, forwarded);
       break;
     case Do::backward:
-      here.pass->weight_grads().pay_at_once(true);
-      backward(action);
-      settle(action);
+      whole_backward(action, order);
       break;
     case Do::backward_input:
       here.pass->weight_grads().pay_at_once(false);
@@ -122,15 +146,26 @@ void Runner::forward(const Action& action, const Order& order, const Forwarded& 
   StepPlace place = order.place;
   place.factors = order.loss_factors[std::size_t(action.microbatch)];
   here.pass->open(order.microbatches[std::size_t(action.microbatch)], place, order.watch);
+  if (by_turns_) here.pass->take_turns(turns_.get());
   Flow y = stages_.at(action.stage).forward(*here.pass, take(here.input));
+  here.pass->take_turns(nullptr);
   if (last(action.stage) || !here.pass->losses().empty()) forwarded(action.microbatch, *here.pass);
   if (!last(action.stage))
     (mine(action.stage + 1) ? slot(action.stage + 1, action.microbatch).input : here.output) = std::move(y);
   if (!order.place.training) settle(action);
 }
 
+void Runner::whole_backward(const Action& action, const Order& order) {
+  Pass& pass = *slot(action.stage, action.microbatch).pass;
+  pass.weight_grads().pay_at_once(!order.pay_meanwhile);
+  pass.pay_meanwhile(order.pay_meanwhile);
+  backward(action);
+  settle(action);
+}
+
 void Runner::backward(const Action& action) {
   Slot& here = slot(action.stage, action.microbatch);
+  if (by_turns_) here.pass->take_turns(turns_.get());
   Flow dx = stages_.at(action.stage).backward(*here.pass, take(here.output_grad));
   if (action.stage == 0) return;
   (mine(action.stage - 1) ? slot(action.stage - 1, action.microbatch).output_grad : here.input_grad) =

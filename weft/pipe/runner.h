@@ -11,6 +11,7 @@
 #include "weft/comm/communicator.h"
 #include "weft/nn/layer.h"
 #include "weft/pipe/schedule.h"
+#include "weft/pipe/turns.h"
 
 namespace weft::pipe {
 
@@ -50,6 +51,7 @@ class Runner {
     std::span<const Parcel> parcels;  // by the stage they travel into; one for all, where they are alike
     Watch* watch = nullptr;
     Timekeeper* timekeeper = nullptr;
+    bool pay_meanwhile = false;  // weight gradients wait until a layer waits for a message
   };
   /// Every microbatch, forward and backward; or forward only, where the place says that nobody trains.
   void run(const Order& order, const Forwarded& forwarded);
@@ -68,7 +70,10 @@ class Runner {
   using Arrivals = std::array<Pending, all_streams.size()>;
   void act(const Action& action, const Order& order, const Forwarded& forwarded);
   void act_and_tell(const Action& action, const Order& order, const Forwarded& forwarded);
+  bool beside_the_next(std::size_t at) const;
+  void act_by_turns(std::size_t at, const Order& order, const Forwarded& forwarded);
   void forward(const Action& action, const Order& order, const Forwarded& forwarded);
+  void whole_backward(const Action& action, const Order& order);
   void backward(const Action& action);
   void settle(const Action& action);
   void send(const Flow& x, const Action& action, const Order& order);
@@ -104,6 +109,8 @@ class Runner {
     Pending pending;
   };
   std::vector<Going> going_;
+  std::unique_ptr<Turns> turns_;  // where forwards are computed beside backwards
+  bool by_turns_ = false;
   std::vector<int> sent_at_, read_at_;  // by tag: places in the programs of sender and reader
   int most_remembered_ = 0, most_going_ = 0;
 };

@@ -34,11 +34,13 @@ Schedule gpipe(int ranks, int microbatches) {
   return s;
 }
 
-Schedule one_f_one_b(int ranks, int microbatches) {
+Schedule one_f_one_b(int ranks, int microbatches, int further) {
   Schedule s = one_stage_per_rank("1f1b", ranks, microbatches);
   for (int r = 0; r < ranks; ++r) {
     auto& todo = s.program[std::size_t(r)];
-    const int ahead = std::min(ranks - r - 1, microbatches);  // forwards before the first backward
+    // Forwards before the first backward.
+    const int ahead = std::min(ranks - r - 1 + further, microbatches);
+    if (further > 0) s.beside.push_back(microbatches - ahead);
     for (int m = 0; m < ahead; ++m) todo.push_back({Do::forward, r, m});
     for (int m = 0; m < microbatches; ++m) {
       if (m + ahead < microbatches) todo.push_back({Do::forward, r, m + ahead});
@@ -49,7 +51,7 @@ Schedule one_f_one_b(int ranks, int microbatches) {
 }
 
 // Stage s lives on rank s mod ranks. Microbatches go round in groups, chunk by chunk.
-Schedule interleaved(int ranks, int chunks, int microbatches, int group) {
+Schedule interleaved(int ranks, int chunks, int microbatches, int group, int further) {
   group = std::min(group == 0 ? ranks : group, microbatches);
   if (group < ranks || (microbatches % group != 0 && microbatches % group < ranks))
     fail(Kind::usage, "interleaved: ", microbatches, " microbatches in groups of ", group,
@@ -71,7 +73,8 @@ Schedule interleaved(int ranks, int chunks, int microbatches, int group) {
       const auto [chunk, m] = turns[std::size_t(k)];
       todo.push_back({what, (what == Do::forward ? chunk : chunks - 1 - chunk) * ranks + r, m});
     };
-    const int ahead = std::min((ranks - r - 1) * 2 + (chunks - 1) * group, total);
+    const int ahead = std::min((ranks - r - 1) * 2 + (chunks - 1) * group + further, total);
+    if (further > 0) s.beside.push_back(total - ahead);
     for (int k = 0; k < ahead; ++k) take_turn(Do::forward, k);
     for (int k = 0; k < total; ++k) {
       if (k + ahead < total) take_turn(Do::forward, k + ahead);
@@ -213,6 +216,42 @@ Schedule posted_early(Schedule s) {
       }
       if (computes(a.what)) before = all.size();
       all.push_back(a);
+    }
+    program = std::move(all);
+  }
+  return s;
+}
+
+namespace {
+
+bool sends(const Action& a) { return a.what == Do::send_activation || a.what == Do::send_gradient; }
+
+/// Where the backward stands that is computed right after the forward at `from`; else where the program ends.
+std::size_t companion(const std::vector<Action>& program, std::size_t from) {
+  std::size_t at = from + 1;
+  while (at < program.size() && !computes(program[at].what)) ++at;
+  return at == program.size() || program[at].what == Do::forward ? program.size() : at;
+}
+
+}  // namespace
+
+Schedule beside_each_other(Schedule s) {
+  for (std::size_t r = 0; r < s.beside.size(); ++r) {
+    if (s.beside[r] == 0) continue;
+    std::vector<Action>& program = s.program[r];
+    std::vector<Action> all;
+    for (std::size_t at = 0; at < program.size(); ++at) {
+      const std::size_t other = program[at].what == Do::forward ? companion(program, at) : program.size();
+      if (other == program.size()) {
+        all.push_back(program[at]);
+        continue;
+      }
+      for (std::size_t i = at + 1; i < other; ++i)
+        if (!sends(program[i])) all.push_back(program[i]);
+      all.insert(all.end(), {program[at], program[other]});
+      for (std::size_t i = at + 1; i < other; ++i)
+        if (sends(program[i])) all.push_back(program[i]);
+      at = other;
     }
     program = std::move(all);
   }

@@ -166,6 +166,7 @@ struct ParallelConfig {
   int near_ranks = 0;    // that hold all weights a second time among them; 0: none do
   bool overlap_reduce = false;
   bool reduce_once = false;
+  bool overlap_experts = false, delay_weight_grads = false;
   std::int64_t bucket_elements = 0, buckets = 0;  // 0: by overlap_reduce
 };
 

@@ -246,6 +246,10 @@ void describe(Visitor& v, ParallelConfig& c) {
   v("reduce_once", c.reduce_once, OnResume::sums,
     "where gradients are cut, add those of all microbatches before those of other ranks: the bits of uncut "
     "ones, and room for all of a step's");
+  v("overlap_experts", c.overlap_experts, OnResume::free,
+    "compute a microbatch's forward beside another's backward, by turns, while rows of experts travel");
+  v("delay_weight_grads", c.delay_weight_grads, OnResume::free,
+    "put weight gradients off until rows of experts travel; with forwards beside backwards");
   v("overlap_reduce", c.overlap_reduce, OnResume::sums, "add gradients over ranks during backward");
   v("bucket_elements", c.bucket_elements, OnResume::sums,
     "gradients that are added over ranks at once; 0: 40 million with overlap_reduce, else all of a kind",

@@ -5,6 +5,8 @@
 #include <span>
 
 #include "weft/base/error.h"
+#include "weft/base/format.h"
+#include "weft/model/experts.h"
 #include "weft/model/kinds.h"
 #include "weft/pipe/choose.h"
 
@@ -16,7 +18,8 @@ pipe::Wanted wanted_by(const ParallelConfig& p, int microbatches) {
           .ranks = p.pp,
           .chunks = std::max(p.virtual_stages, 1),
           .microbatches = microbatches,
-          .group = p.microbatch_group};
+          .group = p.microbatch_group,
+          .beside = p.overlap_experts};
 }
 
 /// Stages go round the ranks in turn: the one placement for which Megatron's flags have a meaning.
@@ -27,7 +30,7 @@ bool in_turn(std::span<const int> home, int ranks) {
 }
 
 pipe::Schedule sent(pipe::Schedule schedule) {
-  return pipe::posted_early(pipe::with_transfers(std::move(schedule)));
+  return pipe::beside_each_other(pipe::posted_early(pipe::with_transfers(std::move(schedule))));
 }
 
 }  // namespace
@@ -39,6 +42,21 @@ std::int64_t rows_of_a_pass(const ModelConfig& model, const BatchConfig& batch) 
 std::string exact_context(const ModelConfig& model, const ParallelConfig& p) {
   if (!model.exact) return {};
   return kind_of(model).exact_notice(model, cut_over(p));
+}
+
+// The z-loss and seq_aux_loss are means over sequences of as many tokens already.
+std::string exact_experts(const ModelConfig& model, const BatchConfig& batch) {
+  const RouterConfig& r = model.experts.router;
+  if (model.experts.count == 0 || rows_of_a_pass(model, batch) == batch.micro) return {};
+  std::vector<std::string> whats;
+  for (const NamedLoss& loss : balancing_losses(model))
+    if (loss.name == told_as(Balancing::aux_loss)) whats.emplace_back(loss.name);
+  if (r.capacity || r.capacity_evaluating) whats.emplace_back("the room of experts");
+  if (r.sinkhorn()) whats.emplace_back("sinkhorn's choice");
+  if (whats.empty()) return {};
+  return text("exact mode: ", join(whats, " and "), whats.size() > 1 ? " are" : " is",
+              " over the tokens of each sequence, as with {batch.micro} 1, whatever {batch.micro} ",
+              batch.micro, " puts together");
 }
 
 CutOver cut_over(const ParallelConfig& p) {

@@ -19,6 +19,10 @@ std::int64_t rows_of_a_pass(const ModelConfig& model, const BatchConfig& batch);
 /// that.
 std::string exact_context(const ModelConfig& model, const ParallelConfig& parallel);
 
+/// What of a mixture is another thing in exact mode, where a sequence at a time goes through the layers;
+/// empty where nothing is.
+std::string exact_experts(const ModelConfig& model, const BatchConfig& batch);
+
 /// What of a layout limits how layers are cut.
 CutOver cut_over(const ParallelConfig& parallel);
 

@@ -128,7 +128,8 @@ pipe::Runner::Order Replica::work_on(std::span<const Batch> microbatches,
           .place = place,
           .parcels = parcels_,
           .watch = nullptr,
-          .timekeeper = nullptr};
+          .timekeeper = nullptr,
+          .pay_meanwhile = config_.parallel.delay_weight_grads};
 }
 
 void Replica::measure(StepNumbers& numbers, int microbatch, const Pass& pass) const {

@@ -47,8 +47,9 @@ Trainer::Trainer(const TrainConfig& config, const RunData& data, const Lent& len
                               config.batch.global));
   if (const std::string lengths = progress_.curriculum.told(); lent.outlet && !lengths.empty())
     lent.log.info(lengths);
-  const std::string note = exact_context(config.model, config.parallel);
-  if (lent.outlet && !note.empty()) lent.log.info(note);
+  for (const std::string& note :
+       {exact_context(config.model, config.parallel), exact_experts(config.model, config.batch)})
+    if (lent.outlet && !note.empty()) lent.log.info(note);
   if (const Shelf* shelf = replica_.weights().shelf(); lent.outlet && shelf != nullptr)
     lent.log.info(
         fmt::format("{} of each rank: {} in a file in {}, {} in memory, which has room for {} windows",

@@ -105,6 +105,23 @@ void experts(ParallelConfig& p, const ModelConfig& m) {
          most_expert_ranks);
 }
 
+// Who computes what and when, and no number.
+void beside_experts(const ParallelConfig& p, const ModelConfig& m) {
+  if (p.delay_weight_grads && !p.overlap_experts)
+    fail(Kind::usage, "{parallel.delay_weight_grads} fills the time in which rows of experts travel, and ",
+         "needs {parallel.overlap_experts}");
+  if (!p.overlap_experts) return;
+  if (m.experts.count == 0)
+    fail(Kind::usage, "{parallel.overlap_experts}: the model has no experts, whose rows could travel");
+  if (p.ep * p.etp == 1)
+    fail(Kind::usage, "{parallel.overlap_experts}: every rank holds all experts whole, so no rows travel: ",
+         "take {parallel.ep} 2 or more");
+  if (p.zero == 3)
+    fail(Kind::usage, "{parallel.overlap_experts} computes two passes at once, and {parallel.zero=3} lends ",
+         "weights to one: take {parallel.zero} 2 at most");
+  (void)schedule_of(p, p.pp);
+}
+
 bool uneven(const ParallelConfig& p) { return p.first_stage_layers > 0 || p.last_stage_layers > 0; }
 
 bool power_of_two(int n) { return n > 0 && (n & (n - 1)) == 0; }
@@ -247,6 +264,7 @@ void validate::layout(TrainConfig& c, int world) {
   layers(p, m);
   experts(p, m);
   stages(p, m);
+  beside_experts(p, m);
   alone_in_groups(p);
   groups(p, m.exact);
   near_ranks(p);
