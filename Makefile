@@ -29,7 +29,7 @@ fuzz-layouts: configure ## compare 2000 random layouts with one rank
 	cmake --build --preset release --target equal_tests -j $(JOBS)
 	WEFT_LAYOUTS=2000 build/release/tests/equal/equal_tests --gtest_filter='RandomLayouts.*'
 
-demo: program ## train a small GPT on this project's own text, in three minutes
+demo: program ## train a small GPT on this project's own text, in a minute
 	examples/demo.sh build/program/weft
 
 program: ## build the program alone, into build/program
