@@ -11,7 +11,7 @@ help: ## this list
 	sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 
 setup: ## install the Debian packages that are missing
-	tools/setup build
+	tools/setup program build
 
 configure: setup
 	echo "make: configuring build/release"
@@ -29,10 +29,11 @@ fuzz-layouts: configure ## compare 2000 random layouts with one rank
 	cmake --build --preset release --target equal_tests -j $(JOBS)
 	WEFT_LAYOUTS=2000 build/release/tests/equal/equal_tests --gtest_filter='RandomLayouts.*'
 
-demo: program ## train a small GPT on this project's own text, in three minutes
+demo: program ## train a small GPT on this project's own text, in a minute
 	examples/demo.sh build/program/weft
 
-program: setup ## build the program alone, into build/program
+program: ## build the program alone, into build/program
+	tools/setup program
 	echo "make: building weft with $(JOBS) jobs"
 	cmake --preset program
 	cmake --build --preset program --target weft_pages -j $(JOBS)
@@ -76,7 +77,7 @@ oracle: build ## compare with the originals themselves (installed by pip into bu
 	build/oracle/bin/python tests/oracle/train_encoders.py build/release/weft
 
 lint: ## check layout, names, floors, lengths and manners of the source
-	tools/setup build check
+	tools/setup program build check
 	tools/lint
 
 format: ## lay the source out as .clang-format says

@@ -18,6 +18,10 @@ set(weft_warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion
   # An error's place reads weft/ops/matmul.cpp:12 wherever the tree lies.
   -fmacro-prefix-map=${WEFT_TREE}=)
 target_compile_options(weft_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${weft_warnings}>")  # nvcc knows others
+# Who builds no tests builds once: g++ may then fill 600 MB a process before it looks for what it could free, which is an eighth of its time.
+if(NOT WEFT_TESTS)
+  target_compile_options(weft_flags INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=600000>)
+endif()
 if(WEFT_SANITIZE)
   target_compile_options(weft_flags INTERFACE -fsanitize=${WEFT_SANITIZE} -fno-omit-frame-pointer
     -fno-sanitize-recover=all)
@@ -95,7 +99,11 @@ endif()
 # Sources of a room see the same headers and instantiate the same templates, so WEFT_JOIN compiles a few as one: a build from nothing
 # is quicker, and one after a small change takes longer. together.py says which sources get along.
 if(WEFT_JOIN)
-  execute_process(COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/cmake/together.py ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/together.cmake
+  set(most 12)  # more are compiled again for each that changes
+  if(NOT WEFT_TESTS)
+    set(most 24)
+  endif()
+  execute_process(COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/cmake/together.py ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/together.cmake ${most}
     COMMAND_ERROR_IS_FATAL ANY)
   include(${CMAKE_BINARY_DIR}/together.cmake)
 endif()

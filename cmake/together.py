@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""together.py ROOT OUT: which sources of a room, or of its tests, may be compiled as one; into OUT as a line of CMake a source.
+"""together.py ROOT OUT MOST: which sources of a room, or of its tests, may be compiled as one, MOST at most; into OUT as a line of CMake
+a source.
 
 Two sources may not where a name of one's own (in an anonymous namespace, or an alias) is a name of the other, or one that the other sees
 in a header and the first does not.
@@ -8,7 +9,6 @@ import pathlib
 import re
 import sys
 
-MOST = 12  # sources in a group: more gain little, and are compiled again for each that changes
 INCLUDE = re.compile(r'^\s*#\s*include\s*"((?:weft|tests|fuzz)/[^"]+)"', re.M)
 BLANKS = re.compile(r'//[^\n]*|/\*.*?\*/|R"([^()\\\s]{0,16})\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-zA-Z_])\'(?:\\.|[^\'\\\n])+\''
                     r'|^[ \t]*#(?:[^\n\\]|\\.|\\\n)*', re.S | re.M)
@@ -113,12 +113,12 @@ def clash(one, other):
     return twice or (own.keys() - others_own.keys()) & {name for *_, name in (others_every | others_seen) - seen}
 
 
-def groups(tree, files):
+def groups(tree, files, most):
     made = []
     for name in files:
         source = tree.source(name)
         for group in made:
-            if len(group) < MOST and not any(clash(source, other) or clash(other, source) for _, other in group):
+            if len(group) < most and not any(clash(source, other) or clash(other, source) for _, other in group):
                 group.append((name, source))
                 break
         else:
@@ -127,7 +127,7 @@ def groups(tree, files):
 
 
 def main():
-    root, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+    root, out, most = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), int(sys.argv[3])
     tree, lines = Tree(root), []
     for wing in ("weft", "tests"):
         for room in sorted(path for path in (root / wing).iterdir() if path.is_dir()):
@@ -136,7 +136,7 @@ def main():
             files = [name for name in files if not REPLACES.search((root / name).read_text())]
             often = [name for name in files if {"loops", "native"} & set(name.split("/"))]
             once = [name for name in files if name not in often]
-            for number, group in enumerate([*groups(tree, once), *groups(tree, often)]):
+            for number, group in enumerate([*groups(tree, once, most), *groups(tree, often, most)]):
                 lines += [f'set("weft_group_of_{name}" {number})' for name in group]
     text = "\n".join(lines) + "\n"
     if not out.exists() or out.read_text() != text:

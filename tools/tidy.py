@@ -21,7 +21,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # What does not matter here, what clang refuses, and headers that g++ compiled, which are of no use to clang.
-FOREIGN = re.compile(r" -Werror(?!=)| -fsched-pressure| -fpch-preprocess| -Winvalid-pch| -include \S+cmake_pch\S*")
+FOREIGN = re.compile(r" -Werror(?!=)| --param=ggc\S+| -fsched-pressure| -fpch-preprocess| -Winvalid-pch| -include \S+cmake_pch\S*")
 INCLUDE = re.compile(r'^\s*#\s*include\s*"((?:weft|tests)/[^"]+)"', re.M)
 KEPT_DAYS = 60
 

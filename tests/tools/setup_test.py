@@ -34,15 +34,18 @@ def setup(*groups, missing=(), user=1000, commands=("dpkg-query", "apt-get", "su
 
 class Setup(unittest.TestCase):
     def test_touches_nothing_when_nothing_is_missing(self):
-        self.assertEqual(setup("build", "check"), (0, "", []))
+        self.assertEqual(setup("program", "build", "check"), (0, "", []))
 
     def test_installs_what_is_missing_of_the_groups_asked_for(self):
-        status, said, calls = setup("build", missing=["ccache", "libdnnl-dev", "clang-tidy"], user=0)
-        self.assertEqual((status, said), (0, "setup: installing 2 packages: ccache libdnnl-dev\n"))
-        self.assertEqual(calls, ["update -qq", "install -y -qq --no-install-recommends ccache libdnnl-dev"])
+        status, said, calls = setup("program", "build", missing=["ccache", "libdnnl-dev", "clang-tidy"], user=0)
+        self.assertEqual((status, said), (0, "setup: installing 2 packages: libdnnl-dev ccache\n"))
+        self.assertEqual(calls, ["update -qq", "install -y -qq --no-install-recommends libdnnl-dev ccache"])
 
-    def test_takes_the_group_build_when_none_is_named(self):
-        self.assertEqual(setup(missing=["ccache", "clang-tidy"], user=0)[1], "setup: installing 1 packages: ccache\n")
+    def test_takes_what_program_and_tests_are_built_of_when_no_group_is_named(self):
+        self.assertEqual(setup(missing=["ccache", "libfmt-dev", "clang-tidy"], user=0)[1], "setup: installing 2 packages: libfmt-dev ccache\n")
+
+    def test_installs_nothing_for_the_program_that_only_its_tests_need(self):
+        self.assertEqual(setup("program", missing=["ccache", "libgtest-dev", "libbenchmark-dev"], user=0), (0, "", []))
 
     def test_asks_sudo_where_the_user_is_not_root(self):
         self.assertEqual(setup("check", missing=["clang-tidy"])[2][:2], ["sudo env", "update -qq"])

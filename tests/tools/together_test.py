@@ -12,7 +12,7 @@ together = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(together)
 
 
-def grouped(**sources):
+def grouped(most=12, **sources):
     """The groups of sources by their names; `header` is a header that others may include."""
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
@@ -20,7 +20,7 @@ def grouped(**sources):
         for name, text in sources.items():
             (root / f"weft/base/{name}{'.h' if name == 'header' else '.cpp'}").write_text(text)
         files = [f"weft/base/{name}.cpp" for name in sorted(sources) if name != "header"]
-        return [[pathlib.Path(name).stem for name in group] for group in together.groups(together.Tree(root), files)]
+        return [[pathlib.Path(name).stem for name in group] for group in together.groups(together.Tree(root), files, most)]
 
 
 def own(text):
@@ -65,8 +65,9 @@ class Together(unittest.TestCase):
                          [["a", "b"]])
 
     def test_a_group_ends_where_it_is_large(self):
-        sources = {f"s{i}": own(f"int value_{i};") for i in range(together.MOST + 1)}
-        self.assertEqual([len(group) for group in grouped(**sources)], [together.MOST, 1])
+        sources = {f"s{i}": own(f"int value_{i};") for i in range(13)}
+        self.assertEqual([len(group) for group in grouped(**sources)], [12, 1])
+        self.assertEqual([len(group) for group in grouped(most=5, **sources)], [5, 5, 3])
 
 
 if __name__ == "__main__":

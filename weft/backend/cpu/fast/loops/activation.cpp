@@ -224,6 +224,22 @@ template <Walk walk, class Rough, class Fine>
     return fine;
 }
 
+/// A function as loops call it. Where a product and a sum in one are calls, another call a sixteen is nothing
+/// beside them, and the functions are not written out once more in every loop.
+template <class Function>
+struct Called : Function {
+#if !defined(__FMA__) && !defined(__ARM_FEATURE_FMA)
+  template <int n>
+  [[gnu::noinline]] static Many<n> value(Many<n> x) {
+    return Function::value(x);
+  }
+  template <int n>
+  [[gnu::noinline]] static Both<n> both(Many<n> x) {
+    return Function::both(x);
+  }
+#endif
+};
+
 /// work<walk>(function)
 template <Walk walk, class Work>
 [[gnu::always_inline]] inline void with(Activation f, const Work& work) {
@@ -309,22 +325,23 @@ template <Walk walk, class Function>
 
 void forward(Activation f, Out to, In from, const float* bias, std::int64_t n) {
   with(f, walk_of(to.type, from.type),
-       [&]<Walk walk>(auto function) { forward_as<walk, decltype(function)>(to, from, bias, n); });
+       [&]<Walk walk>(auto function) { forward_as<walk, Called<decltype(function)>>(to, from, bias, n); });
 }
 
 void backward(Activation f, Out to, In given, In from, const float* bias, std::int64_t n) {
-  with(f, walk_of(to.type, given.type, from.type),
-       [&]<Walk walk>(auto function) { backward_as<walk, decltype(function)>(to, given, from, bias, n); });
+  with(f, walk_of(to.type, given.type, from.type), [&]<Walk walk>(auto function) {
+    backward_as<walk, Called<decltype(function)>>(to, given, from, bias, n);
+  });
 }
 
 void gated(Activation f, Out to, In from, const float* bias, std::int64_t n) {
   with(f, walk_of(to.type, from.type),
-       [&]<Walk walk>(auto function) { gated_as<walk, decltype(function)>(to, from, bias, n); });
+       [&]<Walk walk>(auto function) { gated_as<walk, Called<decltype(function)>>(to, from, bias, n); });
 }
 
 void gated_backward(Activation f, Out to, In given, In from, const float* bias, std::int64_t n) {
   with(f, walk_of(to.type, given.type, from.type), [&]<Walk walk>(auto function) {
-    gated_backward_as<walk, decltype(function)>(to, given, from, bias, n);
+    gated_backward_as<walk, Called<decltype(function)>>(to, given, from, bias, n);
   });
 }
 

@@ -53,8 +53,9 @@ template <class Join>
   return (a & 0xffffffffU) * (b & 0xffffffffU);
 }
 
-// IEEE binary16 by arithmetic on the codes, as base/half.h has it.
-[[gnu::always_inline]] inline Floats widen_f16(Codes codes) {
+// IEEE binary16 by arithmetic on the codes, as base/half.h has it: so many steps that they are not written
+// out at every load and store.
+[[gnu::noinline]] inline Floats widen_f16(Codes codes) {
   const Words code = __builtin_convertvector(codes, Words);
   const Words rest = code & 0x7fffU;
   const Words normal = (rest << 13) + (112U << 23);
@@ -63,7 +64,7 @@ template <class Join>
   const Words number = (Words)(rest < 0x400U ? (Words)tiny : normal);
   return (Floats)((code & 0x8000U) << 16 | (Words)(rest >= 0x7c00U ? special : number));
 }
-[[gnu::always_inline]] inline Codes shorten_f16(Floats x) {
+[[gnu::noinline]] inline Codes shorten_f16(Floats x) {
   const Words bits = (Words)x;
   const Words rest = bits & 0x7fffffffU;
   const Words normal = (rest - (112U << 23) + (rest >> 13 & 1U) + 0xfffU) >> 13;
