@@ -5,27 +5,45 @@
 #include "tests/equal/run.h"
 #include "tests/support/gpu/emulated.h"
 #include "weft/backend/cuda/device.h"
+#include "weft/base/format.h"
 
 using namespace weft;
 using namespace weft::testing;
 
 namespace {
 
+constexpr int layers = 2, microbatches = 4;
+
 std::unique_ptr<Device> emulated_gpu() { return std::make_unique<CudaDevice>(); }
 
-/// A training of so many steps, as late as may be: nothing is done before somebody waits for it.
-std::uint64_t waits(int steps) {
+std::uint64_t waited() { return emulated::meter().host_waits; }
+
+/// Most of three steps, as late as may be: nothing is done before somebody waits for it.
+int waits_of_a_step(const std::string& family, OptimizerKind optimizer = OptimizerKind::adam) {
   emulated::set_pace(emulated::lazy);
-  Cut cut{{.dp = 1}, 2};
-  cut.steps = steps;
+  Cut cut{{.dp = 1}, 8 / microbatches};
+  cut.steps = 3;
+  cut.optimizer.kind = optimizer;
   cut.open = emulated_gpu;
-  const std::uint64_t before = emulated::meter().host_waits;
-  (void)train(shape_of("gpt2"), cut);
-  return emulated::meter().host_waits - before;
+  cut.waited = waited;
+  return train(shape_of(family, layers), cut).most_waits;
 }
 
-// Once would be enough. Copies to the GPU wait for the page that they had eight copies before, and a step of
-// two microbatches makes more of them than that.
-TEST(AStepOnTheGpu, waits_no_more_often_than_it_did) { EXPECT_LE(waits(4) - waits(3), 19U); }
+// For losses, norm and counts, which decide whether and how far the weights go.
+TEST(AStepOnTheGpu, waits_once) {
+  for (const char* family : {"gpt2", "llama", "latent", "bert", "t5"})
+    EXPECT_EQ(waits_of_a_step(family), 1) << family;
+}
+
+// How many rows an expert gets is read once a layer and microbatch, since shapes follow from it.
+TEST(AStepOnTheGpu, waits_for_the_counts_of_every_layer_of_experts) {
+  EXPECT_EQ(waits_of_a_step("mixture"), 1 + layers * microbatches);
+}
+
+// The norm of each tensor's step decides how far it goes.
+TEST(AStepOnTheGpu, waits_once_more_for_optimizers_that_look_at_tensors_norms) {
+  for (const OptimizerKind kind : {OptimizerKind::lamb, OptimizerKind::muon})
+    EXPECT_EQ(waits_of_a_step("gpt2", kind), 2) << words(kind)[std::size_t(kind)];
+}
 
 }  // namespace

@@ -84,8 +84,8 @@ std::vector<Batch> batches_of(Device& device, const TrainConfig& settings, const
     out.push_back(tiny_samples(device, settings.model, {.step = step, .first = sample, .count = rows}));
     Batch& batch = out.back();
     if (cut.uneven) leave_out_tokens(batch, sample);
-    if (cut.uneven || cut.parallel.cp > 1) batch.guesses = {};   // of whole samples, all of which count
-    if (cut.late) batch.counted = number(ops::sum(batch.mask));  // as a feed, which knows
+    if (cut.uneven || cut.parallel.cp > 1) batch.guesses = {};  // of whole samples, all of which count
+    if (cut.late || cut.open) batch.counted = number(ops::sum(batch.mask));  // as a feed, which knows
     if (cut.parallel.cp == 1) continue;
     for (Tensor* x : {&batch.targets, &batch.mask}) *x = chunks_of(*x, mesh.place(Axis::cp), cut.parallel.cp);
     for (Sequences* read : {&batch.text, &batch.source}) {
@@ -131,12 +131,13 @@ class Rank {
     auto batches = batches_of(*device_, settings_, cut_, mesh_, number);
     if (cut_.fault == Fault::samples_reordered)
       std::rotate(batches.begin(), batches.begin() + 1, batches.end());
-    const int before = late() ? late()->waits() : 0;
+    const int before = waits();
     const StepReport report = stepped(batches, rate, number);
-    if (late()) most_waits_ = std::max(most_waits_, late()->waits() - before);
+    most_waits_ = std::max(most_waits_, waits() - before);
     return report;
   }
   int most_waits() const { return most_waits_; }
+  int waits() const { return late() ? late()->waits() : cut_.waited ? int(cut_.waited()) : 0; }
   StepReport stepped(std::span<const Batch> batches, double rate, int number) {
     StepOrder order = step_order(settings_);
     // Dropout of its own: at one seed of twelve a gradient near zero changes its sign with the layout, which

@@ -49,6 +49,8 @@ struct Cut {
   /// Opens what computes in the processor's place and keeps its memory to itself: ranks speak through the
   /// host.
   std::unique_ptr<Device> (*open)() = nullptr;
+  /// How often hosts have waited for such a device up to now.
+  std::uint64_t (*waited)() = nullptr;
 };
 
 struct Curve {
@@ -58,7 +60,7 @@ struct Curve {
   bool copies_agree = true;           // of tied weights and shared keys, after the last step
   std::vector<std::int64_t> most_remembered;  // passes, by rank
   std::vector<std::int64_t> bytes_at_rest;    // weights, gradients and optimizer, by rank
-  int most_waits = 0;                         // of a rank's host for its device, in a step; where late
+  int most_waits = 0;  // of a rank's host for its device, in a step; where late, or counted
   bool operator==(const Curve&) const = default;
 };
 

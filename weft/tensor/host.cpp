@@ -39,6 +39,11 @@ std::vector<T> to_host(const Tensor& tensor) {
 
 template <class T>
 void read(const Tensor& tensor, std::span<T> into) {
+  ask_for(tensor, into).wait();
+}
+
+template <class T>
+Fence ask_for(const Tensor& tensor, std::span<T> into) {
   must_hold<T>(tensor);
   if (std::int64_t(into.size()) != tensor.elements())
     fail(Kind::shape, "read: ", tensor.shape(), " into ", into.size(), " values");
@@ -49,7 +54,7 @@ void read(const Tensor& tensor, std::span<T> into) {
                                         count * std::int64_t(sizeof(T)));
     to += count;
   });
-  last.wait();
+  return last;
 }
 
 template <class T>
@@ -138,6 +143,8 @@ double number(const Tensor& tensor) {
 
 template void read(const Tensor&, std::span<double>);
 template void read(const Tensor&, std::span<float>);
+template Fence ask_for(const Tensor&, std::span<double>);
+template Fence ask_for(const Tensor&, std::span<float>);
 template std::vector<float> to_host(const Tensor&);
 template std::vector<double> to_host(const Tensor&);
 template std::vector<bf16> to_host(const Tensor&);

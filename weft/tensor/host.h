@@ -13,6 +13,9 @@ std::vector<T> to_host(const Tensor& tensor);
 /// Into the caller's memory, which is as long. The host waits once, whatever the gaps.
 template <class T>
 void read(const Tensor& tensor, std::span<T> into);
+/// The same, and the host does not wait: the numbers are there behind the fence.
+template <class T>
+Fence ask_for(const Tensor& tensor, std::span<T> into);
 /// Any float or integer type, as numbers.
 std::vector<double> numbers(const Tensor& tensor);
 /// The only element. 0 on a device that holds no numbers.

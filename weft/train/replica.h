@@ -113,7 +113,7 @@ class Replica {
   void count_tokens(std::span<const Batch> microbatches);
   void measure(StepNumbers& numbers, int microbatch, const Pass& pass) const;
   Look looks_at() const;
-  void look(StepNumbers& numbers, const StepOrder& order, StepReport& report) const;
+  void look(StepNumbers& numbers, const StepOrder& order, StepReport& report);
   /// What went through all ranks' layers: microbatches of each, so many to a mean, and what counts of them.
   struct Whole {
     std::size_t microbatches = 0;
@@ -126,7 +126,7 @@ class Replica {
   ExpertCircles expert_circles() const;
   std::vector<std::int64_t> crowded_loads() const;
   void begin_routing() const;
-  void collect_routing(StepReport& report);
+  void collect_routing();
   /// What routers add to scores follows the counts of the step, before any weight changes.
   void follow_routing() const;
   void update(const StepOrder& order, StepReport& report);

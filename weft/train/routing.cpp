@@ -41,8 +41,8 @@ void RoutingTable::collect(std::span<const Stage* const> stages, int passes) {
     mesh_.along({Axis::tp, Axis::cp, Axis::dp}).all_reduce(all, Reduce::sum).wait();
     mesh_.along(Axis::pp).all_reduce(all, Reduce::sum).wait();
   }
-  read(counts_, std::span<float>(host_counts_));
-  if (told_) read(told_, std::span<double>(host_told_));
+  arrives_ = ask_for(counts_, std::span<float>(host_counts_));
+  if (told_) arrives_ = ask_for(told_, std::span<double>(host_told_));
 }
 
 Tensor RoutingTable::counts(int layer) const { return counts_.at(0, layer).slice(0, 0, experts_); }
@@ -107,12 +107,11 @@ void Replica::begin_routing() const {
   for (const auto& [number, stage] : stages_) stage.each_router([](Router& router) { router.begin_step(); });
 }
 
-void Replica::collect_routing(StepReport& report) {
+void Replica::collect_routing() {
   if (routing_.empty()) return;
   routed_stages_.clear();
   for (const auto& [number, stage] : stages_) routed_stages_.push_back(&stage);
   routing_.collect(routed_stages_, int(counts_.size()) * mesh_.layout().degree(Axis::dp));
-  report.routing = &routing_;
 }
 
 void Replica::follow_routing() const {

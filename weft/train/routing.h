@@ -23,8 +23,11 @@ class RoutingTable {
  public:
   RoutingTable(const ModelConfig& model, const ProcessMesh& mesh, Device& device);
   bool empty() const { return experts_ == 0; }
-  /// From the routers of this rank's stages. Collective over the mesh. Here the host waits.
+  /// From the routers of this rank's stages. Collective over the mesh. The device is asked, and what the host
+  /// has of it is there after receive().
   void collect(std::span<const Stage* const> stages, int passes);
+  /// Here the host waits.
+  void receive() { arrives_.wait(); }
   /// f32 [e]: rows of each expert of a layer, of all ranks.
   Tensor counts(int layer) const;
   /// Empty where a layer has no experts.
@@ -42,6 +45,7 @@ class RoutingTable {
   Device& device_;
   int layers_ = 0, experts_ = 0, losses_ = 0, passes_ = 1;
   std::int64_t width_ = 0;
+  Fence arrives_;  // behind it the host has both
   Tensor counts_;  // f32 [layers, rows of each expert, and the choices asked for]
   Tensor told_;    // f64 [layers, digits of each loss]; empty without
   std::vector<float> host_counts_;

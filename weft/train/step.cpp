@@ -144,9 +144,13 @@ void Replica::measure(StepNumbers& numbers, int microbatch, const Pass& pass) co
 
 Look Replica::looks_at() const { return optimizer_->wants_sums() ? Look::grads : Look::own_grads; }
 
-// Here the host waits.
-void Replica::look(StepNumbers& numbers, const StepOrder& order, StepReport& report) const {
+// Here the host waits, for the last that was asked for.
+void Replica::look(StepNumbers& numbers, const StepOrder& order, StepReport& report) {
   numbers.read();
+  if (!routing_.empty()) {
+    routing_.receive();
+    report.routing = &routing_;
+  }
   report.tokens = numbers.tokens();
   const Whole whole{counts_.size(), order.together, report.tokens, numbers.samples()};
   report.losses = ByLoss<double>(losses_.size());
@@ -214,8 +218,8 @@ StepReport Replica::step(std::span<const Batch> microbatches, const StepOrder& o
     count_zeros_into(numbers.zeros(), weights_);
     laps.end(StepPart::count_zeros);
   }
+  collect_routing();
   look(numbers, order, report);
-  collect_routing(report);
   report.as_expected = !order.expected || same_bits(*order.expected, report);
   report.too_large = report.applied && report.loss() > order.most_loss;
   if (order.only_look || !report.as_expected || report.too_large) {

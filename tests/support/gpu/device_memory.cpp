@@ -21,10 +21,14 @@ cudaError_t cudaMalloc(void** at, std::size_t bytes) {
 cudaError_t cudaFree(void* at) {
   cudaDeviceSynchronize();
   const auto lock = emulated::hold();
-  if (runtime().blocks.erase(at) == 0) {
+  if (at == nullptr) return cudaSuccess;
+  const auto it = runtime().blocks.find(at);
+  if (it == runtime().blocks.end()) {
     emulated::report("memory is freed that is not allocated");
     return cudaErrorInvalidValue;
   }
+  emulated::drop_room(at, it->second.bytes);
+  runtime().blocks.erase(it);
   return cudaSuccess;
 }
 cudaError_t cudaMallocAsync(void** at, std::size_t bytes, cudaStream_t to) {
@@ -88,6 +92,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
     if (bytes > 0) std::memmove(to, staged ? staged->data() : from, bytes);
   });
   if (!emulated::on_device(to) && !emulated::pinned(to)) {
+    emulated::meter().host_waits += stream_of(on).done < stream_of(on).given;
     emulated::wait_for(stream_of(on), lock);
     *over = true;
   }

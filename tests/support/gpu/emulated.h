@@ -76,6 +76,7 @@ bool touch(const void* at, std::size_t bytes, Touch how, const void* pc = nullpt
 void must_be_aligned(const void* at, std::size_t bytes, const void* pc);
 /// Room of the device, with a gap on either side. Not alive before an operation touches it with allocate.
 void* find_room(std::size_t bytes);
+void drop_room(void* at, std::size_t bytes);
 bool on_device(const void* at);
 /// Memory of the host that kernels may read and write.
 void let_in(const void* at, std::size_t bytes, bool in);

@@ -16,6 +16,9 @@ inline constexpr bool real = false;
 /// Bytes that the library of products may use, all of which the watcher looks at.
 inline constexpr std::int64_t product_workspace = 4096;
 
+/// Bytes of a page that copies travel in: few, so that pages are used again.
+inline constexpr std::size_t staging_page = 16 << 10;
+
 inline void lend(cudaStream_t stream, void* at, std::int64_t bytes) {
   emulated::enqueue(stream, [=] {
     emulated::touch(at, std::size_t(bytes), emulated::Touch::allocate);

@@ -70,6 +70,7 @@ struct Lane {
 struct Machine {
   Shadowed device{device_bytes}, shared{1 << 18};
   std::size_t shared_size = 0, device_used = gap;
+  std::map<std::size_t, std::size_t> free_room;  // below device_used: where, and how much
   std::byte* stacks = reserve(stack_bytes * most_threads);
   std::array<Lane, most_threads> lanes;
   Lane* lane = nullptr;  // that runs now

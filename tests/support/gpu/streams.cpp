@@ -168,6 +168,7 @@ cudaError_t cudaDeviceSynchronize() {
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
   *event = new CUevent_st;
+  (*event)->device = emulated::chosen_device();
   return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
@@ -176,6 +177,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   const auto lock = emulated::hold();
+  if (event->device != emulated::stream_of(stream).device) return cudaErrorInvalidResourceHandle;
   emulated::record(*event, emulated::stream_of(stream));
   return cudaSuccess;
 }

@@ -34,10 +34,11 @@ struct Recorded {  // in a graph: a call, to be made again on the stream-th stre
 
 }  // namespace emulated
 
-struct CUevent_st {
+struct CUevent_st {  // of the GPU that was chosen when it was made
   emulated::Mark mark;
   emulated::Clock clock;
   CUgraph_st* in = nullptr;  // recorded while capturing
+  int device = 0;
 };
 struct CUgraph_st {
   std::vector<CUstream_st*> streams;

@@ -53,11 +53,16 @@ class GpuGround final : public Ground {
 CudaDevice::CudaDevice(const CudaOptions& options)
     : device_(opened(options)),
       units_(units_of(device_)),
-      staging_(compute_),
+      up_(compute_),
+      down_(compute_),
       pool_(*this, std::make_unique<GpuGround>(device_), options.memory_limit),
       kernels_(std::make_unique<CudaKernels>(*this)) {}
 
-CudaDevice::~CudaDevice() { cudaStreamSynchronize(compute_.get()); }
+CudaDevice::~CudaDevice() {
+  compute_.finish();
+  up_.finish();
+  down_.finish();
+}
 
 cudaStream_t CudaDevice::stream() const {
   choose(device_);
@@ -75,30 +80,35 @@ void CudaDevice::recycle(Storage& storage) noexcept {
   pool_.give(storage);
 }
 
-// What is copied has been taken when this returns.
+// What is copied has been taken when this returns. Copies may make pages, which must be this GPU's.
 Fence CudaDevice::copy_from_host(Storage& to, std::int64_t offset, const void* from, std::int64_t bytes) {
-  if (bytes > 0) staging_.up(to.data() + offset, from, bytes);
+  choose(device_);
+  if (bytes > 0) up_.copy(to.data() + offset, from, bytes);
   return {};
 }
 
 Fence CudaDevice::copy_to_host(void* to, const Storage& from, std::int64_t offset, std::int64_t bytes) {
-  if (bytes > 0) staging_.down(to, from.data() + offset, bytes, ++asked_);
-  return fence();
+  choose(device_);
+  if (bytes > 0) down_.copy(to, from.data() + offset, bytes, ++asked_);
+  return bytes > 0 ? mark(down_.travels()) : fence();
 }
 
-Fence CudaDevice::fence() {
+Fence CudaDevice::fence() { return mark(compute_); }
+
+Fence CudaDevice::mark(const cuda::Stream& stream) {
   last_mark_ = (last_mark_ + 1) % marks_.size();
-  marks_[last_mark_].reached.record(compute_);
+  marks_[last_mark_].reached.record(stream);
   marks_[last_mark_].place = ++asked_;
   return {*this, asked_};
 }
 
+// Of a place where the stream that computes was marked, copies down before it may still travel.
 void CudaDevice::wait_for(std::uint64_t place) {
   const Mark* soonest = nullptr;
   for (const Mark& mark : marks_)
     if (mark.place >= place && (!soonest || mark.place < soonest->place)) soonest = &mark;
   if (soonest) soonest->reached.wait();
-  staging_.hand_over(place);
+  down_.hand_over(place);
   faults_.say();
 }
 

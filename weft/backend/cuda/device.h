@@ -1,4 +1,5 @@
-// A GPU as a device: memory from the house's pool, arithmetic in the order of one stream.
+// A GPU as a device: memory from the house's pool, arithmetic in the order of one stream, and a stream each
+// way for what travels beside it (staging.h).
 //
 // Whatever is asked for happens in the order of asking, later. The host waits where it reads numbers
 // (copy_to_host) and in synchronize(), and nowhere else; what went wrong on the way is said there. A block
@@ -44,6 +45,8 @@ class CudaDevice : public Device {
 
  private:
   void wait_for(std::uint64_t place) override;
+  /// The next place, which is reached when this stream comes to it.
+  Fence mark(const cuda::Stream& stream);
   /// A place that was recorded. Where one was overwritten, a later one serves.
   struct Mark {
     cuda::Event reached;
@@ -52,7 +55,8 @@ class CudaDevice : public Device {
 
   int device_, units_;
   cuda::Stream compute_;
-  cuda::Staging staging_;
+  cuda::GoingUp up_;
+  cuda::ComingDown down_;
   cuda::Faults faults_;
   std::uint64_t asked_ = 0;  // the last place of a copy or fence
   std::array<Mark, 16> marks_;

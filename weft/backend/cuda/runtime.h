@@ -11,6 +11,8 @@ namespace weft::cuda {
 /// Fails with Kind::device: "cuda: what: reason".
 void check(cudaError_t error, const char* what);
 
+class Event;
+
 class Stream {
  public:
   Stream();
@@ -18,6 +20,11 @@ class Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
   cudaStream_t get() const { return stream_; }
+  /// What is asked of this stream from here on comes behind the event, and the host goes on; at once where
+  /// nothing was recorded.
+  void await(const Event& event) const;
+  /// The host waits for all that was asked of it. For destructors, so it says nothing of errors.
+  void finish() const noexcept { cudaStreamSynchronize(stream_); }
 
  private:
   cudaStream_t stream_ = nullptr;
@@ -32,8 +39,11 @@ class Event {
   void record(const Stream& stream) const;
   /// The host waits; at once where nothing was recorded.
   void wait() const;
+  /// The host does not wait.
+  bool reached() const;
 
  private:
+  friend class Stream;
   cudaEvent_t event_ = nullptr;
 };
 
@@ -44,6 +54,19 @@ class Pinned {
   ~Pinned();
   Pinned(const Pinned&) = delete;
   Pinned& operator=(const Pinned&) = delete;
+  std::byte* data() const { return static_cast<std::byte*>(data_); }
+
+ private:
+  void* data_ = nullptr;
+};
+
+/// Memory of the GPU that is no tensor's, so the pool neither lends nor counts it.
+class Aside {
+ public:
+  explicit Aside(std::size_t bytes);
+  ~Aside();
+  Aside(const Aside&) = delete;
+  Aside& operator=(const Aside&) = delete;
   std::byte* data() const { return static_cast<std::byte*>(data_); }
 
  private:
