@@ -6,7 +6,10 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "weft/backend/cuda/faults.h"
 #include "weft/backend/cuda/runtime.h"
@@ -41,9 +44,14 @@ class CudaDevice : public Device {
   cuda::FaultWord* fault_word() const { return faults_.word(); }
   /// Multiprocessors.
   int units() const { return units_; }
+  /// Where it sits in its machine, as every process sees it.
+  std::string place() const;
+  /// From now on waits for fences call it again and again, and end where it fails. Empty: they call nobody.
+  void ask_while_waiting(std::function<void()> ask) { ask_ = std::move(ask); }
 
  private:
   void wait_for(std::uint64_t place) override;
+  void wait_for(const cuda::Event& event) const;
   /// A place that was recorded. Where one was overwritten, a later one serves.
   struct Mark {
     cuda::Event reached;
@@ -57,6 +65,7 @@ class CudaDevice : public Device {
   std::uint64_t asked_ = 0;  // the last place of a copy or fence
   std::array<Mark, 16> marks_;
   std::size_t last_mark_ = 0;
+  std::function<void()> ask_;
   Pool pool_;
   std::unique_ptr<Kernels> kernels_;
 };
