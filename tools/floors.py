@@ -33,7 +33,7 @@ HOMES = {
     "dnnl.hpp": "weft/backend/cpu/onednn/",
     "dnnl.h": "weft/backend/cpu/onednn/",
     "mpi.h": "weft/comm/",
-    "nccl.h": "weft/comm/",
+    "nccl.h": "weft/backend/cuda/",
     "cublasLt.h": "weft/backend/cuda/",
     "cudnn.h": "weft/backend/cuda/",
     "cuda_runtime.h": "weft/backend/cuda/",

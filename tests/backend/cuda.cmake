@@ -7,7 +7,7 @@ if(WEFT_TESTS AND NOT WEFT_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL GNU AND C
   add_library(weft_emulated_gpu STATIC
     ${gpu}/cards.cpp ${gpu}/cublaslt.cpp ${gpu}/device_memory.cpp ${gpu}/fibers.cpp ${gpu}/graphs.cpp ${gpu}/machine.cpp ${gpu}/nccl.cpp
     ${gpu}/ptx.cpp ${gpu}/shadow.cpp ${gpu}/streams.cpp ${gpu}/warp.cpp ${gpu}/watch.cpp)
-  target_include_directories(weft_emulated_gpu PUBLIC ${gpu})
+  target_include_directories(weft_emulated_gpu PUBLIC ${gpu} ${cuda}/declared)
   target_link_libraries(weft_emulated_gpu PUBLIC weft_base ${CMAKE_DL_LIBS})
   # -O1: nothing is vectorized or merged that a thread of a GPU would do alone.
   function(weft_watch)
@@ -18,7 +18,7 @@ if(WEFT_TESTS AND NOT WEFT_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL GNU AND C
   file(GLOB kernels CONFIGURE_DEPENDS ${cuda}/*.cu)
   weft_watch(${kernels})
   add_library(weft_cuda_emulated STATIC
-    ${gpu}/lt_library.cpp
+    ${gpu}/lt_library.cpp ${gpu}/nccl_library.cpp
     ${weft_cuda_sources} ${kernels})
   set_source_files_properties(${cuda}/random.cu PROPERTIES COMPILE_OPTIONS
     "-O1;-g1;-fno-strict-aliasing;-fsanitize=thread;-Wno-unknown-pragmas;-Wno-tsan;-ffp-contract=off")

@@ -1,4 +1,6 @@
 // weft train on the emulated GPU: losses are the processor's, and checkpoints move from one to the other.
+#include <gmock/gmock.h>
+
 #include "tests/cli/gpu_trained.h"
 
 using namespace weft;
@@ -54,16 +56,69 @@ TEST(GpuTraining, gives_them_for_experts_for_a_bert_and_for_a_t5) {
   expect_the_processors(tiny_words("t5"), {"--decoder-seq-length", "8"});
 }
 
-// Ranks are threads, which speak through the host: each would read memory of its own device alone.
-TEST(GpuTraining, gives_them_on_two_ranks_of_every_kind) {
+namespace {
+
+/// Two ranks of every kind, whose losses are the processor's; they say that they speak so.
+void expect_the_processors_on_two_ranks(const std::string& way) {
   for (const Words& layout : {Words{"--tensor-model-parallel-size", "2", "--sequence-parallel"},
                               {"--pipeline-model-parallel-size", "2"},
+                              {"--context-parallel-size", "2"},
                               {"--use-distributed-optimizer", "--micro-batch-size", "1"}}) {
     SCOPED_TRACE(layout.front());
     Words more = layout;
     more.insert(more.end(), {"--ranks", "2"});
     expect_the_processors(tiny_words(), more);
+    more.insert(more.end(), {"--train-iters", "1"});
+    EXPECT_THAT(trained(tiny_words(), more, "cuda").err, ::testing::HasSubstr(way));
   }
+}
+
+}  // namespace
+
+// Ranks are threads, which speak through the host: each would read memory of its own device alone.
+TEST(GpuTraining, gives_them_on_two_ranks_of_one_gpu) {
+  expect_the_processors_on_two_ranks("ranks speak through the host: ranks 0 and 1 share ");
+}
+
+TEST(GpuTraining, gives_them_on_two_gpus) {
+  const Machine two({.count = 2});
+  expect_the_processors_on_two_ranks("ranks speak from GPU to GPU by NCCL 2.28.0");
+  const Words mixture{"--num-experts",
+                      "4",
+                      "--moe-router-topk",
+                      "2",
+                      "--disable-bias-linear",
+                      "--expert-model-parallel-size",
+                      "2",
+                      "--ranks",
+                      "2",
+                      "--micro-batch-size",
+                      "1"};
+  expect_the_processors(tiny_words(), mixture);
+  expect_the_processors(tiny_words(), {"--bf16", "--tensor-model-parallel-size", "2", "--ranks", "2"},
+                        rounding_of_bf16);
+}
+
+// Rank 1 wants the second letter first.
+TEST(GpuTraining, refuses_a_schedule_whose_letters_overtake_one_another) {
+  const Machine two({.count = 2});
+  const TemporaryDirectory folder;
+  const std::string file = (folder / "mine.txt").string();
+  std::ofstream(file) << "stages 0 1\nrank 0: F0 F1 B0 B1\nrank 1: F1 F0 B0 B1\n";
+  const Words words{"--pipeline-model-parallel-size", "2", "--ranks", "2", "--pipeline-schedule", file};
+  EXPECT_THAT(
+      trained(tiny_words(), words, "cuda").err,
+      ::testing::HasSubstr("pipeline schedule " + file +
+                           ": NCCL hands letters over in the order in which they were sent, and rank 0 "
+                           "sends rank 1 the activation of microbatch 0 for stage 1, which reads the "
+                           "activation of microbatch 1 for stage 1 first"));
+}
+
+TEST(GpuTraining, says_where_there_is_no_nccl) {
+  const Machine two({.count = 2, .nccl = false});
+  EXPECT_THAT(
+      trained(tiny_words(), {"--ranks", "2", "--micro-batch-size", "1", "--train-iters", "1"}, "cuda").err,
+      ::testing::HasSubstr("ranks speak through the host: on rank 0 libnccl.so.2 is not to be found"));
 }
 
 TEST(GpuTraining, goes_on_from_its_own_checkpoint_bit_for_bit) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tests/support/refused.h"
+#include "weft/pipe/letters.h"
 #include "weft/pipe/rehearse.h"
 
 using namespace weft;
@@ -55,6 +56,31 @@ TEST(Schedule, interleaving_takes_uneven_groups_as_megatron_does) {
   EXPECT_NO_THROW(rehearse(with_transfers(interleaved(4, 3, 16, 8)), {}, Delivery::in_order));
   EXPECT_EQ(refused([] { (void)interleaved(4, 2, 10); }),
             "interleaved: 10 microbatches in groups of 4 leave a group smaller than 4 ranks");
+}
+
+// NCCL hands letters over in no other order.
+TEST(Schedule, letters_are_read_as_they_were_sent_in_all_that_are_made) {
+  for (const int p : {2, 3, 4})
+    for (const int m : {p, 2 * p, 3 * p}) {
+      for (const Schedule& s :
+           {gpipe(p, m), one_f_one_b(p, m), zero_bubble_h1(p, m), zero_bubble_v(p, m), interleaved(p, 2, m),
+            interleaved(p, 3, m), forwards_only({0, 1, 1, 0}, m), forwards_then_backwards({0, 1, 0, 1}, m)}) {
+        EXPECT_EQ(overtaken_letter(with_transfers(s)), "") << s.name << " of " << p << ", " << m;
+        EXPECT_EQ(overtaken_letter(posted_early(with_transfers(s))), "")
+            << s.name << " of " << p << ", " << m;
+      }
+    }
+}
+
+TEST(Schedule, a_letter_that_another_one_overtakes_is_found) {
+  Schedule s = with_transfers(gpipe(2, 2));
+  std::vector<Action>& second = s.program[1];
+  const auto first = std::ranges::find(second, Action{Do::recv_activation, 1, 0}),
+             other = std::ranges::find(second, Action{Do::recv_activation, 1, 1});
+  std::swap(*first, *other);
+  EXPECT_EQ(overtaken_letter(s),
+            "rank 0 sends rank 1 the activation of microbatch 0 for stage 1, which reads the activation of "
+            "microbatch 1 for stage 1 first");
 }
 
 TEST(Schedule, receives_begin_one_computation_before_they_are_needed) {

@@ -1,7 +1,7 @@
 # Who opens GPUs (gpus.h): CUDA where the build has nvcc, nobody elsewhere. On the emulated GPU, where the same sources are compiled for a
 # processor, it is tests/backend/cuda.cmake. The program needs neither CUDA's libraries nor a driver to start: the runtime is linked
 # in, and finds the driver when it is asked for a GPU; cuBLASLt is loaded then too.
-set(weft_cuda_sources attention_job.cpp device.cpp faults.cpp kernels.cpp products.cpp rows.cpp runtime.cpp staging.cpp)
+set(weft_cuda_sources attention_job.cpp device.cpp faults.cpp kernels.cpp nccl_lines.cpp products.cpp rows.cpp runtime.cpp staging.cpp)
 list(TRANSFORM weft_cuda_sources PREPEND ${CMAKE_CURRENT_LIST_DIR}/cuda/)
 set(weft_cuda_sources ${weft_cuda_sources} PARENT_SCOPE)  # for tests/backend too
 if(NOT WEFT_HAS_CUDA)
@@ -13,7 +13,7 @@ endif()
 
 # 20012 is a warning about what nvcc itself adds to defaulted functions.
 file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/cuda/*.cu)
-add_library(weft_cuda STATIC ${weft_cuda_sources} cuda/open.cpp cuda/lt_library.cpp ${kernels})
+add_library(weft_cuda STATIC ${weft_cuda_sources} cuda/open.cpp cuda/lt_library.cpp cuda/nccl_library.cpp ${kernels})
 foreach(kernel IN LISTS kernels)  # one that asks for options of its own says so: tools/gpu_kernels.py reads the same line
   file(STRINGS ${kernel} own REGEX "^// nvcc: " LIMIT_COUNT 1)
   string(REGEX REPLACE "^// nvcc: " "" own "${own}")
@@ -24,7 +24,7 @@ endforeach()
 set_source_files_properties(cuda/attention_job.cpp cuda/rows.cpp PROPERTIES LANGUAGE CUDA)
 set_target_properties(weft_cuda PROPERTIES LINKER_LANGUAGE CXX CUDA_ARCHITECTURES "${WEFT_CUDA_ARCHITECTURES}"
   CUDA_RUNTIME_LIBRARY None)
-target_include_directories(weft_cuda PUBLIC ${CMAKE_SOURCE_DIR}/weft/backend/cuda/native)
+target_include_directories(weft_cuda PUBLIC ${CMAKE_SOURCE_DIR}/weft/backend/cuda/native ${CMAKE_SOURCE_DIR}/weft/backend/cuda/declared)
 target_include_directories(weft_cuda SYSTEM PUBLIC ${WEFT_CUDA_HEADERS})
 target_compile_options(weft_cuda PRIVATE
   "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-diag-suppress=20012>")

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "weft/tensor/device.h"
+#include "weft/tensor/line.h"
 
 namespace weft {
 
@@ -40,5 +41,10 @@ std::int64_t free_on_gpu(int device);
 
 /// Fails with Kind::usage where there is no such GPU, or no GPUs in this build.
 std::unique_ptr<Device> open_cuda(const CudaOptions& options);
+
+/// What a device of open_cuda() has for reaching other GPUs by itself; it outlives that.
+std::unique_ptr<DeviceLines> lines_of_gpu(Device& device);
+/// Which library carries words from GPU to GPU here: "NCCL 2.28.3", or why none does.
+std::string line_library();
 
 }  // namespace weft

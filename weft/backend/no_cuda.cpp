@@ -17,4 +17,10 @@ std::unique_ptr<Device> open_cuda(const CudaOptions&) {
   fail(Kind::usage, "device cuda: ", missing, "; use cpu");
 }
 
+std::unique_ptr<DeviceLines> lines_of_gpu(Device& device) {
+  fail(Kind::internal, "device ", device.name(), " is no GPU: ", missing);
+}
+
+std::string line_library() { return missing; }
+
 }  // namespace weft

@@ -39,6 +39,7 @@ std::string kernels_here(const GpusHere& here) {
   if (here.built_with.empty()) return here.missing;
   std::string out = text("built with ", here.built_with);
   if (!here.missing.empty()) out += text(", but ", here.missing);
+  out += text("; from GPU to GPU: ", line_library());
   for (int i = 0; i < here.count(); ++i) {
     const GpuHere& gpu = here.all[std::size_t(i)];
     out += text("; cuda:", i, " has compute capability ", gpu.major, ".", gpu.minor, ", ", gpu.units,

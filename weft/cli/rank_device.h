@@ -3,26 +3,33 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "weft/backend/open.h"
+#include "weft/comm/direct.h"
 #include "weft/comm/through_host.h"
 
 namespace weft::cli {
 
-/// A rank whose device keeps its memory to itself, as a GPU does, speaks through the host.
+/// A rank whose device keeps its memory to itself, as a GPU does, speaks from GPU to GPU where every rank has
+/// one of its own and NCCL is there, and through the host elsewhere.
 class RankDevice {
  public:
-  /// `world` outlives it.
+  /// All ranks call it at once. `world` outlives it.
   RankDevice(std::string_view name, const DeviceOptions& options, Communicator& world);
   Device& device() { return *device_; }
-  Communicator& world() { return through_ ? static_cast<Communicator&>(*through_) : world_; }
+  Communicator& world() { return speaks_ ? *speaks_ : world_; }
+  /// How ranks speak, for the log: empty where there is nothing to choose.
+  const std::string& way() const { return way_; }
 
  private:
   Communicator& world_;
   std::unique_ptr<Device> device_;
-  std::unique_ptr<Device> host_;  // where words are said from; null: they are read where they lie
-  std::optional<HostCommunicator> through_;
+  std::unique_ptr<Device> host_;        // where words are said from, where they go through the host
+  std::unique_ptr<DeviceLines> lines_;  // null: the host reads what is said where it lies
+  std::unique_ptr<Communicator> speaks_;
+  std::string way_;
 };
 
 }  // namespace weft::cli

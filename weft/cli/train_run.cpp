@@ -214,6 +214,7 @@ int run_training(const TrainConfig& config, const Launched& launched, Wording wo
     const bool tells = world.rank() == 0;
     if (tells)
       for (const std::string& note : here.device().notes()) log.info(note);
+    if (tells && !here.way().empty()) log.info(here.way());
     const ProcessMesh mesh(layout, here.world());
     const Lent lent{.device = here.device(),
                     .mesh = mesh,

@@ -77,6 +77,10 @@ class Circle : public std::enable_shared_from_this<Circle> {
   Circle(std::shared_ptr<ThreadWorld> world, int size);
   int size() const { return size_; }
   const std::shared_ptr<ThreadWorld>& world() const { return world_; }
+  /// Fails where a rank has failed.
+  void must_be_whole() const {
+    if (world_->broken()) give_up();
+  }
 
   /// Returns the operation's number. The offer's spans must live until it is finished.
   std::int64_t join(int rank, const Saying& saying, const Offer& offer);

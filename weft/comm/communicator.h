@@ -29,9 +29,15 @@ class Communicator {
   virtual Pulse* pulse() const { return nullptr; }
   /// "threads", "MPI", …: the word for messages.
   virtual const char* carrier() const = 0;
+  /// Fails where a rank is known to have failed; waits for nobody.
+  virtual void check() const {}
   /// Whether every sum is the balanced binary tree in rank order, so that it has the same bits wherever that
   /// is said: exact mode asks for it.
   virtual bool adds_as_trees() const { return true; }
+
+  /// Whether letters wait by tag until somebody asks for them; else those from one rank to another are to be
+  /// read in the order in which they were sent.
+  virtual bool keeps_letters() const { return true; }
 
   /// Every rank's text, in rank order: what hosts have to say, apart from tensors and from any device's
   /// order.

@@ -23,7 +23,9 @@ class PassingCommunicator : public Communicator {
   int size() const override { return inner_.size(); }
   Pulse* pulse() const override { return inner_.pulse(); }
   const char* carrier() const override { return inner_.carrier(); }
+  void check() const override { inner_.check(); }
   bool adds_as_trees() const override { return inner_.adds_as_trees(); }
+  bool keeps_letters() const override { return inner_.keeps_letters(); }
   std::vector<std::string> tell_all(const std::string& mine) override { return inner_.tell_all(mine); }
   void agree(std::span<double> numbers, Reduce how) override { inner_.agree(numbers, how); }
   void barrier() override { inner_.barrier(); }

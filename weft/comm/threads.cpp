@@ -73,6 +73,7 @@ class ThreadCommunicator final : public Communicator {
   int size() const override { return circle_->size(); }
   Pulse* pulse() const override { return &pulse_; }
   const char* carrier() const override { return "threads"; }
+  void check() const override { circle_->must_be_whole(); }
 
   void barrier() override { finish(Spoken::barrier, join({.word = Word::barrier}, {})); }
 

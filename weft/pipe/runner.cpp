@@ -6,6 +6,7 @@
 
 #include "weft/base/clock.h"
 #include "weft/base/error.h"
+#include "weft/pipe/letters.h"
 
 namespace weft::pipe {
 namespace {
@@ -49,6 +50,10 @@ Runner::Runner(const Schedule& schedule, const std::map<int, Stage>& stages, Com
       along_pp_(along_pp),
       device_(device),
       place_of_stage_(std::size_t(schedule.stages()), -1) {
+  if (!along_pp.keeps_letters())
+    if (const std::string overtaken = overtaken_letter(schedule); !overtaken.empty())
+      fail(Kind::usage, "pipeline schedule ", schedule.name, ": ", along_pp.carrier(),
+           " hands letters over in the order in which they were sent, and ", overtaken);
   int here = 0;
   for (int stage = 0; stage < schedule.stages(); ++stage)
     if (mine(stage)) place_of_stage_[std::size_t(stage)] = here++;

@@ -1,4 +1,6 @@
 // The GPUs of the fake machine: how many, which one a thread chose, and what they refuse to launch.
+#include <cstdio>
+
 #include "tests/support/gpu/machine.h"
 #include "tests/support/gpu/runtime.h"
 #include "tests/support/gpu/streams.h"
@@ -19,6 +21,7 @@ int& chosen() {
 }  // namespace
 
 void set_cards(const Cards& is) { cards() = is; }
+bool has_nccl() { return cards().nccl; }
 int chosen_device() { return chosen(); }
 
 int device_of(const void* at) {
@@ -63,6 +66,10 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* all) {
   *free = cards().free;
   *all = emulated::Cards().free;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetPCIBusId(char* place, int length, int device) {
+  std::snprintf(place, std::size_t(length), "0000:%02x:00.0", device + 1);
   return cudaSuccess;
 }
 cudaError_t cudaGetLastError() { return cudaSuccess; }

@@ -46,6 +46,7 @@ cudaError_t cudaDriverGetVersion(int* version);
 cudaError_t cudaRuntimeGetVersion(int* version);
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* all);
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int device);
+cudaError_t cudaDeviceGetPCIBusId(char* place, int length, int device);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);

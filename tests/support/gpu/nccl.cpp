@@ -1,69 +1,157 @@
-// A fake of NCCL between streams of one process: the n-th call of every rank is one collective. A call that
-// differs from the other ranks' is found when it is made, not hung in.
+// A fake of NCCL between streams of one process: the n-th collective of every rank is one, and the n-th
+// letter from one rank to another is the n-th that this one reads. A call that differs from the other ranks'
+// is found when it is made, not hung in; what nobody answers waits, until its own rank cuts it.
 #include <nccl.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "tests/support/gpu/emulated.h"
+#include "tests/support/gpu/streams.h"
 
 namespace {
 
+enum class What { all_reduce, reduce_scatter, all_gather, broadcast };
+
+const char* name(What what) {
+  constexpr const char* names[] = {"ncclAllReduce", "ncclReduceScatter", "ncclAllGather", "ncclBroadcast"};
+  return names[int(what)];
+}
+
+std::size_t size_of(int type) {
+  return type == ncclUint8 ? 1 : type == ncclInt64 || type == ncclFloat64 ? 8 : type == ncclBfloat16 ? 2 : 4;
+}
+
 struct Call {
-  const char* what;
-  std::size_t count;
-  int type, op;
+  What what{};
+  std::size_t count = 0;  // that the caller names
+  int type = 0, op = 0, root = 0;
   const void* from = nullptr;
   void* to = nullptr;
-  bool operator==(const Call& o) const {
-    return std::strcmp(what, o.what) == 0 && count == o.count && type == o.type && op == o.op;
+  bool made = false;
+  bool agrees(const Call& o) const {
+    return what == o.what && count == o.count && type == o.type && op == o.op && root == o.root;
   }
   std::string told() const {
-    return std::string(what) + " of " + std::to_string(count) + " elements of type " + std::to_string(type);
+    return std::string(name(what)) + " of " + std::to_string(count) + " elements of type " +
+           std::to_string(type);
   }
+  std::size_t bytes() const { return count * size_of(type); }
 };
+/// One collective.
 struct Meeting {
   std::vector<Call> calls;
   std::vector<emulated::Turn> turns;  // of each rank's own stream
-  std::size_t ready = 0;              // ranks whose stream has come here
+  std::vector<char> came;             // ranks whose stream has come here
   bool done = false;
-  explicit Meeting(std::size_t ranks) : calls(ranks, Call{nullptr, 0, 0, 0}), turns(ranks) {}
+  explicit Meeting(std::size_t ranks) : calls(ranks), turns(ranks), came(ranks) {}
+  bool all_came() const {
+    return std::ranges::all_of(came, [](char here) { return here != 0; });
+  }
+};
+/// One letter: what both ends said, and whether their streams have come to it.
+struct Letter {
+  struct End {
+    void* at = nullptr;
+    std::size_t bytes = 0;
+    bool said = false, came = false;
+    emulated::Turn turn;
+  };
+  End sender, reader;
+  bool done = false;
+};
+struct Way {
+  std::vector<std::shared_ptr<Letter>> letters;
+  std::size_t sent = 0, read = 0;
 };
 struct World {
+  std::size_t ranks = 0, joined = 0;
   bool broken = false;
-  std::size_t ranks;
+  std::vector<int> devices;
   std::map<std::size_t, std::shared_ptr<Meeting>> meetings;
+  std::map<std::pair<int, int>, Way> ways;
 };
 
-float combined(float a, float b, int op) { return op == ncclMax ? std::max(a, b) : a + b; }
+std::map<std::string, std::shared_ptr<World>>& worlds() {
+  static auto* it = new std::map<std::string, std::shared_ptr<World>>;
+  return *it;
+}
 
-/// In order of ranks; f32 is what there is.
-void carry_out(Meeting& meeting) {
+template <class T>
+void join(std::byte* sum, const std::byte* part, std::size_t count, int op) {
+  for (std::size_t i = 0; i < count; ++i) {
+    T a, b;
+    std::memcpy(&a, sum + i * sizeof(T), sizeof(T));
+    std::memcpy(&b, part + i * sizeof(T), sizeof(T));
+    const T out = op == ncclMax ? std::max(a, b) : T(a + b);
+    std::memcpy(sum + i * sizeof(T), &out, sizeof(T));
+  }
+}
+
+void join(int type, std::byte* sum, const std::byte* part, std::size_t count, int op) {
+  switch (type) {
+    case ncclUint8:
+      return join<unsigned char>(sum, part, count, op);
+    case ncclInt32:
+      return join<std::int32_t>(sum, part, count, op);
+    case ncclInt64:
+      return join<std::int64_t>(sum, part, count, op);
+    case ncclFloat64:
+      return join<double>(sum, part, count, op);
+    default:
+      return join<float>(sum, part, count, op);
+  }
+}
+
+/// Bytes that a rank hands in.
+std::size_t handed_in(const Call& call, std::size_t ranks) {
+  return call.bytes() * (call.what == What::reduce_scatter ? ranks : 1);
+}
+
+/// Everybody's, one behind the other or reduced in order of ranks.
+std::vector<std::byte> gathered(const Meeting& meeting) {
   const Call& first = meeting.calls[0];
-  const bool reduces = std::strcmp(first.what, "ncclAllReduce") == 0;
-  const std::size_t width = first.count * sizeof(float);
-  std::vector<float> all;
+  const bool reduces = first.what == What::all_reduce || first.what == What::reduce_scatter;
+  const std::size_t bytes = handed_in(first, meeting.calls.size());
+  std::vector<std::byte> all;
   for (std::size_t rank = 0; rank < meeting.calls.size(); ++rank) {
-    const Call& call = meeting.calls[rank];
+    if (first.what == What::broadcast && int(rank) != first.root) continue;
     emulated::as_operation(meeting.turns[rank]);
-    emulated::touch(call.from, width, emulated::Touch::read);
-    const auto* from = static_cast<const float*>(call.from);
+    emulated::touch(meeting.calls[rank].from, bytes, emulated::Touch::read);
+    const auto* from = static_cast<const std::byte*>(meeting.calls[rank].from);
     if (!reduces || all.empty())
-      all.insert(all.end(), from, from + first.count);
+      all.insert(all.end(), from, from + bytes);
     else
-      for (std::size_t i = 0; i < first.count; ++i) all[i] = combined(all[i], from[i], first.op);
+      join(first.type, all.data(), from, bytes / size_of(first.type), first.op);
   }
+  return all;
+}
+
+void carry_out(const Meeting& meeting) {
+  const std::vector<std::byte> all = gathered(meeting);
   for (std::size_t rank = 0; rank < meeting.calls.size(); ++rank) {
     emulated::as_operation(meeting.turns[rank]);
-    void* to = meeting.calls[rank].to;
-    if (emulated::touch(to, all.size() * sizeof(float), emulated::Touch::write))
-      std::memcpy(to, all.data(), all.size() * sizeof(float));
+    const Call& call = meeting.calls[rank];
+    const bool part = call.what == What::reduce_scatter;
+    const std::size_t bytes = part ? call.bytes() : all.size();
+    if (emulated::touch(call.to, bytes, emulated::Touch::write))
+      std::memcpy(call.to, all.data() + (part ? rank * bytes : 0), bytes);
   }
+}
+
+void carry_out(Letter& letter) {
+  emulated::as_operation(letter.sender.turn);
+  emulated::touch(letter.sender.at, letter.sender.bytes, emulated::Touch::read);
+  emulated::as_operation(letter.reader.turn);
+  if (emulated::touch(letter.reader.at, letter.reader.bytes, emulated::Touch::write))
+    std::memcpy(letter.reader.at, letter.sender.at, letter.reader.bytes);
 }
 
 }  // namespace
@@ -71,46 +159,165 @@ void carry_out(Meeting& meeting) {
 struct ncclComm {
   std::shared_ptr<World> world;
   std::size_t rank = 0, calls = 0;
+  std::shared_ptr<bool> cut = std::make_shared<bool>(false);
 };
 
 namespace {
 
-ncclResult_t join(ncclComm& comm, const Call& call, cudaStream_t stream) {
-  if (call.type != ncclFloat32) return ncclInvalidArgument;
+/// A send or a receive of a group.
+struct Post {
+  ncclComm* comm;
+  cudaStream_t stream;
+  bool sends;
+  int peer;
+  void* at;
+  std::size_t bytes;
+};
+struct Group {
+  int depth = 0;
+  std::vector<Post> posts;
+};
+Group& group() {
+  thread_local Group it;
+  return it;
+}
+
+ncclResult_t refuse(World& world, const std::string& what) {
+  emulated::report(what);
+  world.broken = true;  // nobody waits for anybody any more
+  return ncclInvalidUsage;
+}
+
+ncclResult_t meet(ncclComm& comm, const Call& call, cudaStream_t stream) {
+  if (call.type == ncclBfloat16 && (call.what == What::all_reduce || call.what == What::reduce_scatter))
+    return ncclInvalidArgument;
   const auto lock = emulated::hold();
-  const std::size_t turn = comm.calls++;
+  const std::size_t turn = comm.calls++, rank = comm.rank;
   auto& meeting = comm.world->meetings[turn];
   if (!meeting) meeting = std::make_shared<Meeting>(comm.world->ranks);
-  for (std::size_t rank = 0; rank < comm.world->ranks; ++rank)
-    if (meeting->calls[rank].what && !(meeting->calls[rank] == call)) {
-      emulated::report("collective " + std::to_string(turn) + ": rank " + std::to_string(comm.rank) +
-                       " calls " + call.told() + ", rank " + std::to_string(rank) + " called " +
-                       meeting->calls[rank].told());
-      comm.world->broken = true;  // nobody waits for anybody any more
-      return ncclInvalidUsage;
-    }
-  meeting->calls[comm.rank] = call;
-  const auto arrive = [meeting, world = comm.world, rank = comm.rank, came = std::make_shared<bool>(false)] {
-    if (!std::exchange(*came, true)) ++meeting->ready;
+  for (std::size_t other = 0; other < comm.world->ranks; ++other)
+    if (const Call& theirs = meeting->calls[other]; theirs.made && !theirs.agrees(call))
+      return refuse(*comm.world, "collective " + std::to_string(turn) + ": rank " + std::to_string(rank) +
+                                     " calls " + call.told() + ", rank " + std::to_string(other) +
+                                     " called " + theirs.told());
+  meeting->calls[rank] = call;
+  meeting->calls[rank].made = true;
+  const auto arrive = [meeting, world = comm.world, rank, cut = comm.cut] {
+    meeting->came[rank] = 1;
     meeting->turns[rank] = emulated::turn();
-    return meeting->ready == meeting->calls.size() || world->broken;
+    return meeting->all_came() || world->broken || *cut;
   };
   emulated::enqueue(
       stream,
-      [meeting, world = comm.world] {
-        if (!world->broken && !std::exchange(meeting->done, true)) carry_out(*meeting);
+      [meeting] {
+        if (meeting->all_came() && !std::exchange(meeting->done, true)) carry_out(*meeting);
       },
       arrive);
   return ncclSuccess;
+}
+
+/// The other end may have said its part or not. Null: what both said is not of one length.
+std::shared_ptr<Letter> posted(const Post& post) {
+  const int me = int(post.comm->rank);
+  Way& way = post.comm->world->ways[post.sends ? std::pair(me, post.peer) : std::pair(post.peer, me)];
+  const std::size_t at = post.sends ? way.sent++ : way.read++;
+  if (way.letters.size() <= at) way.letters.push_back(std::make_shared<Letter>());
+  const std::shared_ptr<Letter> letter = way.letters[at];
+  Letter::End &mine = post.sends ? letter->sender : letter->reader,
+              &theirs = post.sends ? letter->reader : letter->sender;
+  mine = {.at = post.at, .bytes = post.bytes, .said = true, .came = false, .turn = {}};
+  if (!theirs.said || theirs.bytes == mine.bytes) return letter;
+  refuse(*post.comm->world, "letter " + std::to_string(at) + ": rank " + std::to_string(me) +
+                                (post.sends ? " sends " : " expects ") + std::to_string(mine.bytes) +
+                                " bytes, rank " + std::to_string(post.peer) +
+                                (post.sends ? " expects " : " sends ") + std::to_string(theirs.bytes));
+  return nullptr;
+}
+
+/// Sends and receives of one stream travel together.
+ncclResult_t send_out(const std::vector<Post>& posts) {
+  const auto lock = emulated::hold();
+  using Mine = std::pair<std::shared_ptr<Letter>, bool>;
+  std::vector<Mine> letters;
+  for (const Post& post : posts) {
+    auto letter = posted(post);
+    if (!letter) return ncclInvalidUsage;
+    letters.emplace_back(std::move(letter), post.sends);
+  }
+  const ncclComm& comm = *posts.front().comm;
+  const auto whole = [](const Mine& one) { return one.first->sender.came && one.first->reader.came; };
+  const auto arrive = [letters, whole, world = comm.world, cut = comm.cut] {
+    for (const auto& [letter, sends] : letters) {
+      Letter::End& mine = sends ? letter->sender : letter->reader;
+      mine.came = true;
+      mine.turn = emulated::turn();
+    }
+    return std::ranges::all_of(letters, whole) || world->broken || *cut;
+  };
+  emulated::enqueue(
+      posts.front().stream,
+      [letters, whole] {
+        for (const Mine& one : letters)
+          if (whole(one) && !std::exchange(one.first->done, true)) carry_out(*one.first);
+      },
+      arrive);
+  return ncclSuccess;
+}
+
+ncclResult_t post(const Post& post) {
+  if (post.peer < 0 || std::size_t(post.peer) >= post.comm->world->ranks) return ncclInvalidArgument;
+  if (group().depth == 0) return send_out({post});
+  group().posts.push_back(post);
+  return ncclSuccess;
+}
+
+/// Waits until all have joined. Two ranks of one GPU are refused.
+ncclResult_t assemble(const std::shared_ptr<World>& world, std::unique_lock<std::recursive_mutex>& lock) {
+  const auto until =
+      std::chrono::steady_clock::now() + std::chrono::duration<double>(emulated::runtime().patience);
+  emulated::runtime().news.notify_all();
+  while (world->joined < world->ranks)
+    if (emulated::runtime().news.wait_until(lock, until) == std::cv_status::timeout) return ncclSystemError;
+  std::vector<int> devices = world->devices;
+  std::ranges::sort(devices);
+  return std::ranges::adjacent_find(devices) == devices.end() ? ncclSuccess : ncclInvalidUsage;
 }
 
 }  // namespace
 
 extern "C" {
 
+ncclResult_t ncclGetVersion(int* version) {
+  *version = 22800;
+  return ncclSuccess;
+}
+ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  const auto lock = emulated::hold();
+  static unsigned long long last = 0;
+  *id = {};
+  ++last;
+  std::memcpy(id->internal, &last, sizeof last);
+  return ncclSuccess;
+}
+ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank) {
+  if (rank < 0 || rank >= ranks) return ncclInvalidArgument;
+  auto lock = emulated::hold();
+  auto& world = worlds()[std::string(id.internal, sizeof id.internal)];
+  if (!world) {
+    world = std::make_shared<World>();
+    world->ranks = std::size_t(ranks);
+  }
+  if (world->ranks != std::size_t(ranks)) return ncclInvalidArgument;
+  ++world->joined;
+  world->devices.push_back(emulated::chosen_device());
+  const ncclResult_t result = assemble(world, lock);
+  if (result == ncclSuccess) *comm = new ncclComm{world, std::size_t(rank)};
+  return result;
+}
 ncclResult_t ncclCommInitAll(ncclComm_t* comms, int ranks, const int*) {
-  const auto world = std::make_shared<World>(World{false, std::size_t(ranks), {}});
-  for (int i = 0; i < ranks; ++i) comms[i] = new ncclComm{world, std::size_t(i), 0};
+  const auto world = std::make_shared<World>();
+  world->ranks = std::size_t(ranks);
+  for (int i = 0; i < ranks; ++i) comms[i] = new ncclComm{world, std::size_t(i)};
   return ncclSuccess;
 }
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
@@ -119,15 +326,53 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   delete comm;
   return ncclSuccess;
 }
+ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  const auto lock = emulated::hold();
+  *comm->cut = true;  // and others still wait for this one
+  emulated::runtime().news.notify_all();
+  delete comm;
+  return ncclSuccess;
+}
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
+  const auto lock = emulated::hold();
+  *error = comm->world->broken ? ncclRemoteError : ncclSuccess;
+  return ncclSuccess;
+}
+const char* ncclGetErrorString(ncclResult_t result) {
+  return result == ncclInvalidUsage ? "invalid usage" : result == ncclRemoteError ? "remote error" : "other";
+}
 ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDataType_t type, ncclRedOp_t op,
                            ncclComm_t comm, cudaStream_t stream) {
-  return join(*comm, {"ncclAllReduce", count, type, op, from, to}, stream);
+  return meet(*comm, {What::all_reduce, count, type, op, 0, from, to}, stream);
+}
+ncclResult_t ncclReduceScatter(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                               ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+  return meet(*comm, {What::reduce_scatter, count, type, op, 0, from, to}, stream);
 }
 ncclResult_t ncclAllGather(const void* from, void* to, std::size_t count, ncclDataType_t type,
                            ncclComm_t comm, cudaStream_t stream) {
-  return join(*comm, {"ncclAllGather", count, type, 0, from, to}, stream);
+  return meet(*comm, {What::all_gather, count, type, 0, 0, from, to}, stream);
 }
-ncclResult_t ncclGroupStart() { return ncclSuccess; }
-ncclResult_t ncclGroupEnd() { return ncclSuccess; }
+ncclResult_t ncclBroadcast(const void* from, void* to, std::size_t count, ncclDataType_t type, int root,
+                           ncclComm_t comm, cudaStream_t stream) {
+  return meet(*comm, {What::broadcast, count, type, 0, root, from, to}, stream);
+}
+ncclResult_t ncclSend(const void* from, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
+  return post({comm, stream, true, peer, const_cast<void*>(from), count * size_of(type)});
+}
+ncclResult_t ncclRecv(void* to, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
+  return post({comm, stream, false, peer, to, count * size_of(type)});
+}
+ncclResult_t ncclGroupStart() {
+  ++group().depth;
+  return ncclSuccess;
+}
+ncclResult_t ncclGroupEnd() {
+  if (group().depth == 0) return ncclInvalidUsage;
+  if (--group().depth > 0 || group().posts.empty()) return ncclSuccess;
+  return send_out(std::exchange(group().posts, {}));
+}
 
 }  // extern "C"

@@ -163,7 +163,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 cudaError_t cudaDeviceSynchronize() {
   auto lock = emulated::hold();
   for (std::size_t i = 0; i < emulated::runtime().streams.size(); ++i)
-    emulated::wait_for(*emulated::runtime().streams[i], lock);
+    if (CUstream_st& stream = *emulated::runtime().streams[i]; stream.device == emulated::chosen_device())
+      emulated::wait_for(stream, lock);
   return cudaSuccess;
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
@@ -198,7 +199,10 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   const auto lock = emulated::hold();
   CUstream_st& stream = *emulated::runtime().streams[event->mark.stream];
-  if (stream.done < event->mark.position) emulated::advance(stream);  // who asks again and again gets there
+  // Who asks again and again gets there, with the other ranks' streams where a collective wants them.
+  if (stream.done < event->mark.position && !emulated::advance(stream))
+    for (std::size_t i = 0; i < emulated::runtime().streams.size(); ++i)
+      emulated::advance(*emulated::runtime().streams[i]);
   if (stream.done < event->mark.position) return cudaErrorNotReady;
   emulated::join(emulated::host_clock(), event->clock);
   return cudaSuccess;

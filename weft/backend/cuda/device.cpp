@@ -2,6 +2,9 @@
 
 #include <gpu_notes.h>
 
+#include <chrono>
+#include <thread>
+
 #include "weft/backend/cuda/kernels.h"
 #include "weft/base/error.h"
 
@@ -102,12 +105,28 @@ Fence CudaDevice::mark(const cuda::Stream& stream) {
   return {*this, asked_};
 }
 
+std::string CudaDevice::place() const {
+  char bus[32] = {};
+  check(cudaDeviceGetPCIBusId(bus, int(sizeof bus), device_), "asking a GPU for its place");
+  return bus;
+}
+
+// Work that another rank's GPU has a part in may never end, so somebody is asked now and then. A step waits
+// here for milliseconds.
+void CudaDevice::wait_for(const cuda::Event& event) const {
+  if (!ask_) return event.wait();
+  while (!event.reached()) {
+    ask_();
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
+}
+
 // Of a place where the stream that computes was marked, copies down before it may still travel.
 void CudaDevice::wait_for(std::uint64_t place) {
   const Mark* soonest = nullptr;
   for (const Mark& mark : marks_)
     if (mark.place >= place && (!soonest || mark.place < soonest->place)) soonest = &mark;
-  if (soonest) soonest->reached.wait();
+  if (soonest) wait_for(soonest->reached);
   down_.hand_over(place);
   faults_.say();
 }

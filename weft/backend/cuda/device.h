@@ -7,7 +7,10 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "weft/backend/cuda/faults.h"
 #include "weft/backend/cuda/runtime.h"
@@ -42,11 +45,16 @@ class CudaDevice : public Device {
   cuda::FaultWord* fault_word() const { return faults_.word(); }
   /// Multiprocessors.
   int units() const { return units_; }
+  /// Where it sits in its machine, as every process sees it.
+  std::string place() const;
+  /// From now on waits for fences call it again and again, and end where it fails. Empty: they call nobody.
+  void ask_while_waiting(std::function<void()> ask) { ask_ = std::move(ask); }
 
  private:
   void wait_for(std::uint64_t place) override;
   /// The next place, which is reached when this stream comes to it.
   Fence mark(const cuda::Stream& stream);
+  void wait_for(const cuda::Event& event) const;
   /// A place that was recorded. Where one was overwritten, a later one serves.
   struct Mark {
     cuda::Event reached;
@@ -61,6 +69,7 @@ class CudaDevice : public Device {
   std::uint64_t asked_ = 0;  // the last place of a copy or fence
   std::array<Mark, 16> marks_;
   std::size_t last_mark_ = 0;
+  std::function<void()> ask_;
   Pool pool_;
   std::unique_ptr<Kernels> kernels_;
 };

@@ -2,6 +2,7 @@
 #include <gpu_notes.h>
 
 #include "weft/backend/cuda/device.h"
+#include "weft/backend/cuda/nccl_lines.h"
 #include "weft/base/error.h"
 
 namespace weft {
@@ -69,6 +70,19 @@ std::unique_ptr<Device> open_cuda(const CudaOptions& options) {
     fail(Kind::usage, "device cuda: ", reason(error == cudaSuccess ? cudaErrorNoDevice : error), "; use cpu");
   }
   return std::make_unique<CudaDevice>(options);
+}
+
+std::unique_ptr<DeviceLines> lines_of_gpu(Device& device) {
+  return std::make_unique<cuda::NcclLines>(dynamic_cast<CudaDevice&>(device));
+}
+
+std::string line_library() {
+  const cuda::NcclLibrary library = cuda::nccl_library();
+  int number = 0;
+  if (!library.missing.empty()) return library.missing;
+  if (library.version(&number) != ncclSuccess) return "NCCL does not say its version";
+  const int major = number < 10000 ? 1000 : 10000;  // up to 2.8 there was less room between
+  return text("NCCL ", number / major, ".", number % major / 100, ".", number % 100);
 }
 
 }  // namespace weft

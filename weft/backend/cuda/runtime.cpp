@@ -10,21 +10,21 @@ void check(cudaError_t error, const char* what) {
 
 Stream::Stream() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream"); }
 Stream::~Stream() { cudaStreamDestroy(stream_); }
-void Stream::await(const Event& event) const {
-  check(cudaStreamWaitEvent(stream_, event.event_, 0), "a stream that waits for an event");
-}
+void Stream::await(const Event& event) const { event.hold(stream_); }
 
 Event::Event() { check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "an event"); }
 Event::~Event() { cudaEventDestroy(event_); }
-void Event::record(const Stream& stream) const {
-  check(cudaEventRecord(event_, stream.get()), "recording an event");
+void Event::record(cudaStream_t stream) const {
+  check(cudaEventRecord(event_, stream), "recording an event");
 }
 void Event::wait() const { check(cudaEventSynchronize(event_), "waiting for an event"); }
 bool Event::reached() const {
   const cudaError_t error = cudaEventQuery(event_);
-  if (error == cudaErrorNotReady) return false;
-  check(error, "asking for an event");
-  return true;
+  if (error != cudaErrorNotReady) check(error, "asking for an event");
+  return error == cudaSuccess;
+}
+void Event::hold(cudaStream_t stream) const {
+  check(cudaStreamWaitEvent(stream, event_, 0), "holding a stream");
 }
 
 Pinned::Pinned(std::size_t bytes) { check(cudaMallocHost(&data_, bytes), "pinned memory"); }

@@ -36,14 +36,16 @@ class Event {
   ~Event();
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
-  void record(const Stream& stream) const;
+  void record(const Stream& stream) const { record(stream.get()); }
+  void record(cudaStream_t stream) const;
   /// The host waits; at once where nothing was recorded.
   void wait() const;
-  /// The host does not wait.
+  /// Whether what was recorded has been reached. Does not wait.
   bool reached() const;
+  /// What the stream is asked for from now on comes behind it.
+  void hold(cudaStream_t stream) const;
 
  private:
-  friend class Stream;
   cudaEvent_t event_ = nullptr;
 };
 

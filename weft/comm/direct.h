@@ -1,0 +1,66 @@
+// Ranks whose GPUs reach each other by themselves: tensors go by lines (tensor/line.h), and what hosts have
+// to say to each other by another circle.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "weft/comm/passing.h"
+#include "weft/tensor/line.h"
+
+namespace weft {
+
+/// The host waits for nothing but the first word of a circle, when its line is opened: all its ranks say that
+/// at once. So it is with a circle's first letter, and letters go to the next rank and the one before, as
+/// pipelines and rings send them; those of two ranks are read in the order in which they were sent. Numbers
+/// of 16 bits are exchanged and added in f32, others by the lines in an order of theirs: no trees, so exact
+/// mode refuses it. Tensors of the host's memory are said by the hosts.
+class DirectCommunicator final : public PassingCommunicator {
+ public:
+  /// `hosts`, `device` and `lines` outlive it and every word.
+  DirectCommunicator(Communicator& hosts, Device& device, DeviceLines& lines)
+      : PassingCommunicator(hosts), device_(device), lines_(lines) {}
+  /// Of a circle that lives as long as this.
+  DirectCommunicator(std::unique_ptr<Communicator> hosts, Device& device, DeviceLines& lines)
+      : PassingCommunicator(std::move(hosts)), device_(device), lines_(lines) {}
+
+  const char* carrier() const override { return "NCCL"; }
+  bool adds_as_trees() const override { return false; }
+  bool keeps_letters() const override { return false; }
+  Pending all_reduce(const Tensor& x, Reduce how) override;
+  Pending all_gather(const Tensor& full, const Tensor& shard) override;
+  Pending reduce_scatter(const Tensor& shard, const Tensor& full) override;
+  Pending all_to_all(const Tensor& out, const Tensor& in, std::span<const std::int64_t> in_rows,
+                     std::span<const std::int64_t> out_rows) override;
+  Pending broadcast(const Tensor& x, int root) override;
+  Pending send(const Tensor& x, int to, int tag) override;
+  Pending recv(const Tensor& x, int from, int tag) override;
+  std::unique_ptr<Communicator> split(int color, int key) override;
+
+ private:
+  /// A line of two, for what one of them sends to the other.
+  struct Way {
+    int from, to;
+    std::unique_ptr<DeviceLine> line;
+  };
+  /// Whether it lies where the hosts read it.
+  static bool is_the_hosts(const Tensor& x) { return x.device().host_visible(); }
+  /// The circle's, behind what its device was asked for.
+  DeviceLine& line();
+  DeviceLine& way(const char* word, int from, int to);
+  void open_ways();
+  /// What all ranks tell when a line is opened, so that one that opens another is found.
+  std::vector<std::string> names(const char* what, const std::string& mine);
+  Pending all_reduce_by_parts(const Tensor& x, Reduce how);
+  Pending reduce_scatter_by_parts(const Tensor& shard, const Tensor& full);
+
+  Device& device_;
+  DeviceLines& lines_;
+  std::unique_ptr<DeviceLine> line_;
+  std::optional<std::vector<Way>> ways_;
+  std::vector<DeviceLine::Piece> out_, in_;  // of the word that is said
+};
+
+}  // namespace weft
