@@ -20,13 +20,15 @@
 
 namespace weft::conformance {
 
-/// A device of a subject, with one thread and with three; opened by the first test that asks.
+/// A device of a subject, with one thread and with other numbers of them; opened by the first test that asks.
 struct Opened {
-  std::unique_ptr<Device> one, three;
+  std::unique_ptr<Device> one;
+  std::vector<std::unique_ptr<Device>> others;
 };
 struct Subject {
   std::string name;
   std::function<std::unique_ptr<Device>(int threads)> open;
+  std::vector<int> others = {3};  // numbers of threads
   std::shared_ptr<Opened> opened = std::make_shared<Opened>();
 };
 std::ostream& operator<<(std::ostream& out, const Subject& subject);
@@ -94,7 +96,7 @@ class Conformance : public ::testing::TestWithParam<Subject> {
  protected:
   void SetUp() override;
   using Act = std::function<void(Desk&)>;
-  /// Runs act on the oracle and on the subject with 1 and with 3 threads.
+  /// Runs act on the oracle and on the subject with one and with other numbers of threads.
   void same(const Act& act, Lay lay = Lay::contiguous);
   /// For every way to lie.
   void same_however_it_lies(const Act& act);

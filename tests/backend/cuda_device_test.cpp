@@ -72,6 +72,16 @@ TEST(CudaDevice, is_counted_without_being_opened) {
   EXPECT_GT(free_on_gpu(1), 0);
 }
 
+// As many as a process opens one after another find room.
+TEST(CudaDevice, gives_its_memory_back) {
+  const auto where = [] {
+    CudaDevice device;
+    return device.allocate(64, Use::activations)->data();
+  };
+  const void* const first = where();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(where(), first);
+}
+
 // A launch that is refused never runs, so nobody would hear of it later.
 TEST(CudaDevice, says_which_launch_a_gpu_refuses) {
   CudaDevice device;

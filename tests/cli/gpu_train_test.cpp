@@ -121,6 +121,18 @@ TEST(GpuTraining, says_where_there_is_no_nccl) {
       ::testing::HasSubstr("ranks speak through the host: on rank 0 libnccl.so.2 is not to be found"));
 }
 
+// With its feed, its log and its learning rate: the GPU is idle from such a wait until it is asked for more.
+TEST(GpuTraining, waits_for_the_gpu_once_a_step) {
+  const auto waits = [](const char* steps) {
+    emulated::set_pace(emulated::lazy);
+    const std::uint64_t before = emulated::meter().host_waits;
+    EXPECT_EQ(trained(tiny_words(), {"--exit-interval", steps}, "cuda").status, 0);
+    return emulated::meter().host_waits - before;
+  };
+  const std::uint64_t one = waits("1");
+  EXPECT_EQ(waits("2") - one, 1U);
+}
+
 TEST(GpuTraining, goes_on_from_its_own_checkpoint_bit_for_bit) {
   const TemporaryDirectory folder;
   const Words saves{"--save", (folder / "ck").string(), "--save-interval", "2"};

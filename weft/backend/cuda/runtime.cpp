@@ -20,8 +20,9 @@ void Event::record(cudaStream_t stream) const {
 void Event::wait() const { check(cudaEventSynchronize(event_), "waiting for an event"); }
 bool Event::reached() const {
   const cudaError_t error = cudaEventQuery(event_);
-  if (error != cudaErrorNotReady) check(error, "asking for an event");
-  return error == cudaSuccess;
+  if (error == cudaErrorNotReady) return false;
+  check(error, "asking for an event");
+  return true;
 }
 void Event::hold(cudaStream_t stream) const {
   check(cudaStreamWaitEvent(stream, event_, 0), "holding a stream");
