@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "tests/cli/small_training.h"
 #include "tests/cli/told.h"
 #include "tests/support/refused.h"
 #include "weft/cli/gpu_run.h"
@@ -14,32 +15,8 @@ using testing::HasSubstr;
 
 namespace {
 
-Told told(std::vector<std::string_view> more, std::string_view verb = "train") {
-  std::vector<std::string_view> words{verb};
-  if (verb == "bench") words.push_back("train");
-  for (const std::string_view word : {"gpt",
-                                      "--num-layers",
-                                      "2",
-                                      "--hidden-size",
-                                      "64",
-                                      "--num-attention-heads",
-                                      "4",
-                                      "--seq-length",
-                                      "32",
-                                      "--max-position-embeddings",
-                                      "32",
-                                      "--micro-batch-size",
-                                      "2",
-                                      "--lr",
-                                      "1e-3",
-                                      "--train-iters",
-                                      "2",
-                                      "--mock-data",
-                                      "--vocab-size",
-                                      "61",
-                                      "--device",
-                                      "cuda"})
-    words.push_back(word);
+Told told(const std::vector<std::string_view>& more, std::string_view verb = "train") {
+  std::vector<std::string_view> words = small_training(verb, {"--train-iters", "2", "--device", "cuda"});
   words.insert(words.end(), more.begin(), more.end());
   return run_and_hear(words);
 }

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/cli/gpu_trained.h"
+#include "tests/cli/small_training.h"
 #include "tests/support/refused.h"
 #include "weft/backend/gpus.h"
 #include "weft/backend/open.h"
@@ -58,30 +59,9 @@ TEST(Gpu, says_the_processors_words) {
 }
 
 TEST(Gpu, trains_a_layout_as_one_rank) {
-  const Told t = run_and_hear(std::vector<std::string_view>{"selftest",
-                                                            "gpt",
-                                                            "--num-layers",
-                                                            "2",
-                                                            "--hidden-size",
-                                                            "64",
-                                                            "--num-attention-heads",
-                                                            "2",
-                                                            "--seq-length",
-                                                            "32",
-                                                            "--max-position-embeddings",
-                                                            "32",
-                                                            "--micro-batch-size",
-                                                            "1",
-                                                            "--lr",
-                                                            "1e-2",
-                                                            "--train-iters",
-                                                            "2",
-                                                            "--tensor-model-parallel-size",
-                                                            "2",
-                                                            "--ranks",
-                                                            "2",
-                                                            "--device",
-                                                            "cuda"});
+  const Told t = run_and_hear(small_training(
+      "selftest", {"--seq-length", "32", "--micro-batch-size", "1", "--lr", "1e-2", "--train-iters", "2",
+                   "--tensor-model-parallel-size", "2", "--ranks", "2", "--device", "cuda"}));
   EXPECT_EQ(t.status, 0) << t.out << t.err;
   EXPECT_THAT(t.out, HasSubstr("the layout trains as one rank does\n"));
   EXPECT_EQ(found(), "");

@@ -7,6 +7,7 @@
 #include <regex>
 #include <vector>
 
+#include "tests/cli/small_training.h"
 #include "tests/cli/told.h"
 #include "tests/support/source_dir.h"
 #include "weft/cli/dialect.h"
@@ -23,27 +24,8 @@ namespace {
 
 Told told(std::vector<std::string_view> words) { return run_and_hear(words); }
 
-std::vector<std::string_view> tiny(std::vector<std::string_view> more = {}) {
-  std::vector<std::string_view> words = {"train",
-                                         "gpt",
-                                         "--num-layers",
-                                         "2",
-                                         "--hidden-size",
-                                         "64",
-                                         "--num-attention-heads",
-                                         "4",
-                                         "--seq-length",
-                                         "64",
-                                         "--micro-batch-size",
-                                         "4",
-                                         "--lr",
-                                         "1e-3",
-                                         "--train-iters",
-                                         "100",
-                                         "--mock-data",
-                                         "--vocab-size",
-                                         "250",
-                                         "--dry-run"};
+std::vector<std::string_view> tiny(const std::vector<std::string_view>& more = {}) {
+  std::vector<std::string_view> words = small_training("train", {"--dry-run"});
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }
@@ -79,26 +61,8 @@ TEST(Train, prints_the_same_as_one_json_object) {
 }
 
 TEST(Train, says_with_which_change_a_run_would_fit) {
-  const std::string out = told({"train",
-                                "gpt",
-                                "--num-layers",
-                                "40",
-                                "--hidden-size",
-                                "32768",
-                                "--num-attention-heads",
-                                "64",
-                                "--seq-length",
-                                "64",
-                                "--micro-batch-size",
-                                "1",
-                                "--lr",
-                                "1e-3",
-                                "--train-iters",
-                                "100",
-                                "--mock-data",
-                                "--vocab-size",
-                                "250",
-                                "--dry-run"})
+  const std::string out = told(tiny({"--num-layers", "40", "--hidden-size", "32768", "--num-attention-heads",
+                                     "64", "--micro-batch-size", "1"}))
                               .out;
   EXPECT_THAT(out, ContainsRegex("leaves .* it does not fit; --[a-z-]+ [0-9]+ would need [0-9.]+ [GM]iB\n"));
 }
