@@ -50,6 +50,7 @@ DISTANCES = T5 | {"position-embedding-type": "relative"}
 FRAGMENTS = FIM | {"fim-split-sample": "a", "fim-fragment-rate": "1"}
 
 CURRICULUM = {"curriculum-schedule": "fixed_linear", "curriculum-min-length": "4", "curriculum-steps": "4", "curriculum-multiple": "4"}
+ALL_SAMPLES = "all:clusters=single_cluster,curve=fixed_linear,least=1,most=2,steps=2"
 TOKENS = {"token-drop-layers": ["1"], "token-drop-min-tokens": "4", "token-drop-max-tokens": "16", "token-drop-steps": "4"}
 STAIRS = {"curriculum-schedule": "fixed_discrete", "curriculum-lengths": ["4", "16"], "curriculum-until": ["2"]}
 
@@ -193,6 +194,7 @@ PAIRS |= {
     "curriculum-schedule": (CURRICULUM, "fixed_linear", "none"), "curriculum-form": (CURRICULUM, "truncate", "reshape"),
     "curriculum-min-length": (CURRICULUM, "4", "8"), "curriculum-max-length": (CURRICULUM, "12", "16"), "curriculum-steps": (CURRICULUM, "2", "4"),
     "curriculum-multiple": (CURRICULUM | {"curriculum-min-length": "8"}, "4", "8"), "curriculum-root": (CURRICULUM | {"curriculum-schedule": "fixed_root"}, "1", "2"),
+    "difficulty-metrics": ({}, [ALL_SAMPLES], UNSET), "difficulty-seed": ({"difficulty-metrics": [ALL_SAMPLES]}, "1", "2"),
     "curriculum-lengths": (STAIRS, ["4", "16"], ["8", "16"]), "curriculum-until": (STAIRS, ["1"], ["3"]),
     "fim-data": (FIM, True, UNSET), "fim-rate": (FIM, "1", "0"), "fim-spm-rate": (FIM, "0", "1"), "fim-split-sample": (FRAGMENTS, "a", "b"),
     "fim-fragment-rate": (FRAGMENTS, "0", "1"), "fim-prefix-token": (FIM, "<fim_prefix>", "<fim_pad>"), "fim-middle-token": (FIM, "<fim_middle>", "<fim_pad>"),

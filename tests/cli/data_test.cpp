@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -59,8 +60,70 @@ TEST(DataVerb, shows_what_a_step_sees_and_where_it_comes_from) {
   EXPECT_THAT(told({"data", "why", "--index", "0"}).out, HasSubstr("mock data sequence "));
 }
 
+TEST(DataVerb, makes_an_index_of_how_difficult_samples_are) {
+  const weft::support::TemporaryDirectory folder;
+  const std::string to = folder.path().string(), rows = to + "/rows.jsonl", prefix = to + "/corpus";
+  std::ofstream(rows)
+      << R"({"text": "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1"})"
+      << "\n";
+  const std::vector<std::string_view> making = {"preprocess",      "--input",      rows,
+                                                "--output-prefix", prefix,         "--tokenizer-type",
+                                                "NullTokenizer",   "--vocab-size", "250"};
+  const Told made = run_and_hear(making);
+  ASSERT_EQ(made.status, 0) << made.err;
+  const std::string file = prefix + "_text_document";
+  const auto asked = [&](std::vector<std::string_view> words) {
+    const std::vector<std::string_view> run_flags = {"--num-layers",
+                                                     "1",
+                                                     "--hidden-size",
+                                                     "8",
+                                                     "--num-attention-heads",
+                                                     "1",
+                                                     "--seq-length",
+                                                     "12",
+                                                     "--micro-batch-size",
+                                                     "2",
+                                                     "--global-batch-size",
+                                                     "4",
+                                                     "--lr",
+                                                     "1e-3",
+                                                     "--train-iters",
+                                                     "10",
+                                                     "--data-path",
+                                                     file,
+                                                     "--split",
+                                                     "1,0,0",
+                                                     "--tokenizer-type",
+                                                     "NullTokenizer",
+                                                     "--vocab-size",
+                                                     "250"};
+    words.insert(words.end(), run_flags.begin(), run_flags.end());
+    return run_and_hear(words);
+  };
+  const Told t = asked({"data", "difficulty", "--metric", "vocab_rarity", "--to", to});
+  EXPECT_EQ(t.status, 0) << t.err;
+  EXPECT_THAT(t.out, testing::MatchesRegex(
+                         "vocab_rarity of 3 samples, [0-9]+ to [0-9]+: index in .*/vocab_rarity\n"));
+  const std::string metric = "rare:by=percentile,samples=" + to +
+                             "/vocab_rarity/vocab_rarity_index_to_sample_percentile_merged" +
+                             ",curve=fixed_linear,least=1,most=3,steps=10,multiple=1";
+  const auto seen =
+      lines(asked({"data", "sample", "--step", "1", "--json", "--difficulty-metrics", metric}).out);
+  ASSERT_EQ(seen.size(), 4U);  // the one sample of common words, again and again
+  for (const Json& one : seen) EXPECT_EQ(one["tokens"], std::vector<int>(12, 1)) << one;
+}
+
+TEST(DataVerb, refuses_an_index_that_it_cannot_make) {
+  EXPECT_THAT(told({"data", "difficulty"}).err,
+              HasSubstr("data: difficulty needs --to: a folder for the index"));
+  EXPECT_THAT(told({"data", "difficulty", "--to", "x", "--metric", "length"}).err,
+              HasSubstr("data: --metric: "));
+  EXPECT_THAT(told({"data", "difficulty", "t5", "--to", "x", "--decoder-seq-length", "8"}).err,
+              HasSubstr("data: difficulty: samples of a model of the family t5 have two texts"));
+}
+
 TEST(DataVerb, says_what_it_does_not_know) {
-  EXPECT_THAT(told({"data"}).err, HasSubstr("data: '--num-layers': expected sample or why"));
+  EXPECT_THAT(told({"data"}).err, HasSubstr("data: '--num-layers': expected sample, why or difficulty"));
   EXPECT_THAT(told({"data", "sample", "--of", "all"}).err,
               HasSubstr("data: --of all: expected train, valid or test"));
   EXPECT_THAT(told({"data", "sample", "--count", "x"}).err,

@@ -154,7 +154,8 @@ TEST(OpenData, says_what_is_missing) {
   request.paths.shared->weights = {1.0};
   request.sizes[1].reset();
   EXPECT_EQ(said(request, Kind::usage),
-            "blend: weights are given, but no number of samples ({eval.whole_set}); leave the weights out");
+            "blend: weights are given, but no number of samples ({eval.whole_set} or "
+            "{data.difficulty.metrics}); leave the weights out");
 }
 
 TEST(DataPaths, are_given_in_one_way) {

@@ -113,6 +113,27 @@ TEST(Line, is_megatron_deepspeeds_to_the_character) {
       "second (tgs): 1036.857 | TFLOPs: 1.50 |");
 }
 
+TEST(Line, tells_of_samples_that_grow_and_of_tokens_that_pass_layers_by_as_megatron_deepspeed) {
+  StepRecord step = some_step();
+  step.sequence = 32;
+  step.sequence_length = 24;
+  EXPECT_THAT(
+      deepspeed_lines(step),
+      testing::HasSubstr("grad norm: 1.250 | curriculum seqlen:    24 | actual seqlen:    24 | number of"));
+  step.reserved_length = 16;
+  step.actual_length = 20;
+  EXPECT_THAT(
+      deepspeed_lines(step),
+      testing::HasSubstr("grad norm: 1.250 | curriculum seqlen:    24 | random ltd reserved length:    16 | "
+                         "actual seqlen:    20 | number of skipped iterations:   0 | number of nan "
+                         "iterations:   0 | samples per second: 64.804 | tokens per gpu per second (tgs): "
+                         "1296.071 |"));
+  EXPECT_THAT(iteration_line(step, "t"),
+              testing::HasSubstr("random ltd reserved length:    16 | number of skipped"));
+  EXPECT_THAT(json_line(step), testing::HasSubstr("\"actual_length\":20"));
+  EXPECT_THAT(json_line(step), testing::HasSubstr("\"reserved_length\":16"));
+}
+
 TEST(Line, of_deepspeeds_engine_may_stand_by_itself) {
   StepRecord step = some_step();
   const std::string both = deepspeed_lines(step);

@@ -44,6 +44,52 @@ TEST(TokenDropRun, is_the_same_under_every_layout_to_the_bit) {
   }
 }
 
+// Two layers of four see 4, 4, 8, 8, 12 and 12 of 16 tokens, which are shared out as whole samples are.
+TEST(TokenDropRun, is_the_same_where_ranks_share_sequences) {
+  TrainConfig base = dropping();
+  base.model.sequence = base.model.max_positions = 16;
+  base.model.token_drop = {.layers = {1, 2}, .least = 4, .most = 16, .steps = 6, .multiple = 4};
+  base.model.recompute.what = Recompute::full;
+  const auto cut = [&](RunCut of, ContextForm form, bool sequence) {
+    TrainConfig c = base;
+    c.parallel.context = form;
+    c.parallel.sequence = sequence;
+    return cut_as(of, c);
+  };
+  const Told exact = train(cut({.name = "one", .exact = true}, ContextForm::ring, false)),
+             fast = train(cut({.name = "one", .micro = 2}, ContextForm::ring, false));
+  EXPECT_NE(exact.losses[0], exact.losses[1]);
+  for (const bool bits : {true, false}) {
+    const int micro = bits ? 8 : 2;
+    const RunCut tp2{.name = "tp2 cut", .tp = 2, .micro = micro, .exact = bits},
+        cp2{.name = "cp2", .micro = micro, .cp = 2, .exact = bits},
+        both{.name = "tp2 cut cp2", .tp = 2, .micro = micro, .cp = 2, .exact = bits};
+    for (const auto& [of, form] : {std::pair(tp2, ContextForm::ring),
+                                   {cp2, ContextForm::ring},
+                                   {cp2, ContextForm::gather},
+                                   {cp2, ContextForm::heads},
+                                   {both, ContextForm::ring}}) {
+      const Told told = train(cut(of, form, of.tp > 1));
+      if (bits)
+        expect_same_bits(told, exact, text(of.name, " ", int(form)));
+      else
+        expect_same_but_for_rounding(told, fast, of);
+    }
+  }
+}
+
+// Segments go with their tokens.
+TEST(TokenDropRun, keeps_documents_apart_where_ranks_share_sequences) {
+  TrainConfig base = dropping();
+  base.model.token_drop = {.layers = {1, 2}, .least = 4, .most = 8, .steps = 20, .multiple = 4};
+  base.data.reset_attention = base.data.reset_positions = true;
+  TrainConfig one = base, cut = base;
+  one.data.reset_attention = one.data.reset_positions = false;
+  const Told apart = train(cut_as({.name = "one", .exact = true}, base));
+  EXPECT_NE(apart.losses, train(cut_as({.name = "one", .exact = true}, one)).losses);
+  expect_same_bits(train(cut_as({.name = "cp2", .cp = 2, .exact = true}, cut)), apart, "cp2");
+}
+
 TEST(TokenDropRun, is_the_same_in_fast_mode_but_for_rounding) {
   const RunCut cuts[] = {{.name = "tp2_dp2", .tp = 2, .dp = 2, .micro = 2},
                          {.name = "pp2", .pp = 2, .micro = 2},
@@ -126,14 +172,20 @@ TEST(TokenDropRun, refuses_models_and_layouts_that_cannot_choose_tokens) {
       with([](TrainConfig& c) { c.model.window = 8; }),
       "{model.token_drop.layers}: a window counts the keys that a layer sees, and here others are missing in "
       "between: leave it or {model.window} out");
-  refused(
-      with([](TrainConfig& c) { c.parallel.cp = 2; }),
-      "{model.token_drop.layers}: tokens are chosen from whole sequences, which {parallel.cp} 2 cuts: leave "
-      "one of them out");
-  refused(
-      with([](TrainConfig& c) { c.parallel.tp = 2, c.parallel.sequence = true; }),
-      "{model.token_drop.layers}: tokens are chosen from whole sequences, which {parallel.sequence} cuts: "
-      "leave one of them out");
+  const auto odd = [](const Change& more) {
+    return [=](TrainConfig& c) {
+      c.model.token_drop = {.layers = {1}, .least = 17, .most = 64, .steps = 10};
+      more(c);
+    };
+  };
+  refused(odd([](TrainConfig& c) { c.parallel.cp = 2; }),
+          "{model.token_drop.layers}: where layers see 17 tokens, sequence length 17 is not a multiple of 4, "
+          "twice "
+          "the context-parallel ranks");
+  refused(odd([](TrainConfig& c) { c.parallel.tp = 2, c.parallel.sequence = true; }),
+          "{model.token_drop.layers}: where layers see 17 tokens, {parallel.sequence}: 17 tokens of a rank "
+          "cannot be "
+          "shared by 2 tensor-parallel ranks");
 }
 
 // 8 samples a step, of 8 tokens; two of four layers see 2, 3, 4, 5, 6, 7 and 8 of them.
@@ -165,6 +217,17 @@ TEST(TokenDropRun, counts_by_the_length_that_samples_have) {
     EXPECT_EQ(curriculum.tokens_after(batches, step), tokens += each[step - 1]) << step;
     EXPECT_EQ(curriculum.steps_until(batches, tokens), step);
   }
+}
+
+TEST(TokenDropRun, says_how_many_tokens_layers_see) {
+  const Told told = train(completed(dropping()));
+  ASSERT_EQ(told.steps.size(), 6U);
+  const std::int64_t reserved[] = {2, 3, 4, 5, 6, 7}, actual[] = {5, 5, 6, 6, 7, 7};
+  for (std::size_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(told.steps[i].reserved_length, reserved[i]);
+    EXPECT_EQ(told.steps[i].actual_length, actual[i]);
+  }
+  EXPECT_EQ(train(completed(tiny_run())).steps[0].reserved_length, std::nullopt);
 }
 
 TEST(TokenDropRun, ends_and_warms_up_by_the_tokens_that_count) {

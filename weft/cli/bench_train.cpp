@@ -64,7 +64,7 @@ Batch made_up(Device& device, const ModelConfig& config, const TokensRead& rows)
 std::vector<Batch> samples_of(const TrainConfig& config, const Replica& replica) {
   const RunData data = open_run_data(config);
   const auto& set = data.sets[data::Split::train];
-  Feed feed(set, run_sampler(config.data, set->size()), place_of(replica), 0);
+  Feed feed(set, training_sampler(config.data, set->size()), place_of(replica), 0);
   const std::int64_t rows = rows_of_a_pass(config.model, config.batch);
   const auto read = feed.next({.global_batch = int(config.batch.global), .micro_batch = int(rows)});
   std::vector<Batch> batches(read.begin(), read.end());

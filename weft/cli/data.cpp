@@ -1,5 +1,5 @@
-// weft data sample|why: the tokens that a run's steps see, and the documents they come from. Takes the flags
-// of weft train.
+// weft data sample|why|difficulty: the tokens that a run's steps see, the documents they come from, and an
+// index of which are difficult. Takes the flags of weft train.
 #include <algorithm>
 #include <charconv>
 #include <iostream>
@@ -9,6 +9,7 @@
 #include "weft/cli/dialect.h"
 #include "weft/cli/dry_run.h"
 #include "weft/cli/verbs.h"
+#include "weft/data/difficulty_metrics.h"
 #include "weft/data/source.h"
 #include "weft/model/kinds.h"
 #include "weft/train/resume.h"
@@ -24,6 +25,8 @@ struct SampleOptions {
   std::int64_t index = 0, count = 1;
   std::int64_t step = 0;  // 0: by index
   data::Split split = data::Split::train;
+  data::Difficulty metric = data::Difficulty::vocab_rarity;
+  std::string_view to;  // a folder for an index
   std::vector<std::string_view> train;
 };
 
@@ -42,55 +45,78 @@ data::Split split_named(std::string_view word) {
   fail(Kind::usage, "data: --of ", word, ": expected train, valid or test");
 }
 
+bool is_own(std::string_view flag) {
+  constexpr std::string_view flags[] = {"index", "count", "step", "of", "metric", "to"};
+  return std::ranges::find(flags, flag) != std::end(flags);
+}
+
+void read_option(SampleOptions& asked, std::string_view flag, std::string_view value) {
+  if (flag == "of") asked.split = split_named(value);
+  if (flag == "index") asked.index = number(flag, value, 0);
+  if (flag == "count") asked.count = number(flag, value, 1);
+  if (flag == "step") asked.step = number(flag, value, 1);
+  if (flag == "to") asked.to = value;
+  if (flag != "metric") return;
+  try {
+    read_word(value, asked.metric);
+  } catch (const Error& e) {
+    fail(e.kind(), "data: --metric: ", e.what());
+  }
+}
+
 SampleOptions read_asked(Args args) {
   SampleOptions asked;
   for (std::size_t i = 0; i < args.size(); ++i) {
     const std::string_view word = args[i];
     const std::size_t equals = std::min(word.find('='), word.size());
     const std::string_view flag = word.starts_with("--") ? word.substr(2, equals - 2) : std::string_view();
-    if (flag != "index" && flag != "count" && flag != "step" && flag != "of") {
+    if (!is_own(flag)) {
       asked.train.push_back(word);
       continue;
     }
     if (equals == word.size() && i + 1 == args.size()) fail(Kind::usage, "data: --", flag, " needs a value");
-    const std::string_view value = equals == word.size() ? args[++i] : word.substr(equals + 1);
-    if (flag == "of") asked.split = split_named(value);
-    if (flag == "index") asked.index = number(flag, value, 0);
-    if (flag == "count") asked.count = number(flag, value, 1);
-    if (flag == "step") asked.step = number(flag, value, 1);
+    read_option(asked, flag, equals == word.size() ? args[++i] : word.substr(equals + 1));
   }
   return asked;
+}
+
+/// The settings of a run as far as its data goes.
+std::unique_ptr<Command> settings_of_run(SampleOptions& asked) {
+  std::string kind = ModelConfig().kind;
+  if (!asked.train.empty() && !asked.train[0].starts_with("-")) {
+    kind = kind_named(asked.train[0]).name;
+    asked.train.erase(asked.train.begin());
+  }
+  std::unique_ptr<Command> command = read_command(asked.train, settings_of_checkpoint);
+  if (!command->others.empty())
+    fail(Kind::usage, "data: '", command->others[0], "' follows no flag that takes it");
+  take_saved_seed(*command);
+  TrainConfig& config = command->config;
+  config.model.kind = kind;
+  take_usual_tokenizer(*command, kind);
+  for (const std::string& said : tokenizer_of_checkpoint(config.checkpoint, config.data.tokenizer))
+    std::cerr << said << '\n';
+  complete(*command, launched_by_environment().world);
+  return command;
 }
 
 // A run as far as its data goes.
 struct Run {
   SampleOptions asked;
-  std::string kind = ModelConfig().kind;
   std::unique_ptr<Command> command;
   std::optional<RunData> opened;
   std::shared_ptr<const data::Dataset> set;
   std::vector<std::int64_t> samples;
 
-  explicit Run(Args args) : asked(read_asked(args)) {
-    if (!asked.train.empty() && !asked.train[0].starts_with("-")) {
-      kind = kind_named(asked.train[0]).name;
-      asked.train.erase(asked.train.begin());
-    }
-    command = read_command(asked.train, settings_of_checkpoint);
-    if (!command->others.empty())
-      fail(Kind::usage, "data: '", command->others[0], "' follows no flag that takes it");
-    take_saved_seed(*command);
-    TrainConfig& config = command->config;
-    config.model.kind = kind;
-    take_usual_tokenizer(*command, kind);
-    for (const std::string& said : tokenizer_of_checkpoint(config.checkpoint, config.data.tokenizer))
-      std::cerr << said << '\n';
-    complete(*command, launched_by_environment().world);
-    opened = open_run_data(command->config);
+  explicit Run(Args args) : asked(read_asked(args)), command(settings_of_run(asked)) {
+    const TrainConfig& config = command->config;
+    opened = open_run_data(config);
     set = opened->sets[asked.split];
     if (!set) fail(Kind::usage, "data: this run opens no ", name(asked.split), " data");
     if (asked.step > 0) {
-      samples = samples_of_step(opened->length.batches, *run_sampler(config.data, set->size()),
+      const auto order = asked.split == data::Split::train ? training_sampler(config.data, set->size())
+                                                           : run_sampler(config.data, set->size());
+      samples = samples_of_step(opened->length.batches, *order,
                                 {.micro_batch = int(config.batch.micro),
                                  .ranks = config.parallel.dp,
                                  .owners = owners_of(config.model)},
@@ -157,29 +183,62 @@ int why(const Run& run) {
   return static_cast<int>(Exit::done);
 }
 
+/// Words are not hidden here, as in Megatron-DeepSpeed's analysis.
+int difficulty(Args args) {
+  SampleOptions asked = read_asked(args);
+  if (asked.to.empty()) fail(Kind::usage, "data: difficulty needs --to: a folder for the index");
+  const auto command = settings_of_run(asked);
+  TrainConfig& config = command->config;
+  const Samples samples = kind_of(config.model).samples(config.model);
+  if (samples.decoder > 0)
+    fail(Kind::usage, "data: difficulty: samples of a model of the family ", config.model.kind,
+         " have two texts, and no metric of both is known: index those of gpt or bert");
+  config.data.masking.probability = 0;
+  const RunData opened = open_run_data(config, Epoch::one);
+  const auto set = opened.sets[data::Split::train];
+  if (!set) fail(Kind::usage, "data: this run opens no train data");
+  const std::string metric = write_word(asked.metric);
+  const auto values = data::difficulties({.set = *set,
+                                          .sequence = samples.sequence,
+                                          .words = config.model.padded_vocabulary + 1,
+                                          .threads = std::max(1, config.run.threads)},
+                                         asked.metric);
+  data::write_difficulty_index(std::string(asked.to), metric, values);
+  const auto [least, most] = std::ranges::minmax(values);
+  std::cout << text(metric, " of ", values.size(), " samples, ", least, " to ", most, ": index in ", asked.to,
+                    "/", metric, "\n");
+  return static_cast<int>(Exit::done);
+}
+
 int run_data(Args args) {
-  if (args.empty()) fail(Kind::usage, "data: expected sample or why");
-  if (args[0] != "sample" && args[0] != "why")
-    fail(Kind::usage, "data: '", args[0], "': expected sample or why");
+  constexpr std::string_view expected = "expected sample, why or difficulty";
+  if (args.empty()) fail(Kind::usage, "data: ", expected);
+  if (args[0] == "difficulty") return difficulty(args.subspan(1));
+  if (args[0] != "sample" && args[0] != "why") fail(Kind::usage, "data: '", args[0], "': ", expected);
   const Run run(args.subspan(1));
   return args[0] == "sample" ? sample(run) : why(run);
 }
 
 VerbHelp about_data() {
-  VerbHelp help{.usage =
-                    "weft data sample|why [--step N | --index I --count N] [--of train|valid|test] [--json] "
-                    "[the flags of weft train]",
-                .examples = {},
-                .topics = {}};
+  VerbHelp help{
+      .usage =
+          "weft data sample|why [--step N | --index I --count N] [--of train|valid|test] [--json] "
+          "[the flags of weft train]; weft data difficulty --to FOLDER [--metric NAME] [the flags of weft "
+          "train]",
+      .examples = {},
+      .topics = {}};
   help.examples = {
       {"weft data why --step 1200 --config run.yaml", "the documents and text that step 1200 sees"},
-      {"weft data sample --index 0 --count 4 --json --config run.yaml",
-       "the rows of the first four samples"}};
+      {"weft data sample --index 0 --count 4 --json --config run.yaml", "the rows of the first four samples"},
+      {"weft data difficulty --metric vocab_rarity --to index --config run.yaml",
+       "index/vocab_rarity, for a curriculum by how rare a sample's words are"}};
   help.topics = {{"This command",
                   {{"--step", "N", "the samples of a step, 1 is the first"},
                    {"--index", "I", "samples from this number on"},
                    {"--count", "N", "how many"},
                    {"--of", "train|valid|test", "which split"},
+                   {"--metric", "NAME", "what is difficult: seqlen, vocab_rarity or seqlen_vocab_rarity"},
+                   {"--to", "FOLDER", "for the files that DeepSpeed's data analyzer makes"},
                    {"--json", "", "a JSON object a line"}}}};
   return help;
 }

@@ -232,6 +232,12 @@ std::uint32_t NumpyPcg64::next32() {
   return static_cast<std::uint32_t>(both);
 }
 
+std::uint32_t NumpyPcg64::interval(std::uint32_t max) {
+  const auto mask = static_cast<std::uint32_t>(mask_for(max));
+  for (;;)
+    if (const std::uint32_t v = next32() & mask; v <= max) return v;
+}
+
 // Lemire's rejection, in 32 bits.
 std::int32_t NumpyPcg64::integer(std::int32_t low, std::int32_t high) {
   if (low >= high) fail(Kind::internal, "integer: none in [", low, ", ", high, ")");

@@ -64,15 +64,23 @@ class NumpyRandom {
 /// torch.randperm(out.size()) on the CPU after manual_seed(seed).
 void torch_randperm(std::uint32_t seed, std::span<std::int64_t> out);
 
-/// numpy.random.default_rng(seed).integers(low, high, dtype=int32), drawn one by one.
+/// numpy.random.default_rng(seed): its methods of those names draw the same numbers.
 class NumpyPcg64 {
  public:
   explicit NumpyPcg64(std::uint32_t seed);
   std::uint64_t next64();
-  std::int32_t integer(std::int32_t low, std::int32_t high);  // in [low, high)
+  double uniform() { return static_cast<double>(next64() >> 11) / 9007199254740992.0; }  // random()
+  std::int32_t integer(std::int32_t low, std::int32_t high);  // integers(dtype=int32), in [low, high)
+
+  template <class T>
+  void shuffle(std::span<T> x) {  // of less than 2^32 elements
+    for (std::size_t i = x.size(); i > 1; --i)
+      std::swap(x[i - 1], x[interval(static_cast<std::uint32_t>(i - 1))]);
+  }
 
  private:
   std::uint32_t next32();
+  std::uint32_t interval(std::uint32_t max);  // in [0, max], as shuffle() draws it
 
   __extension__ using Wide = unsigned __int128;
   Wide state_ = 0;

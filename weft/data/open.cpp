@@ -64,7 +64,9 @@ class SplitOpener {
   Set by_weight(const BlendArguments& blend, SamplesWanted size) const {
     if (!size)
       fail(Kind::usage,
-           "blend: weights are given, but no number of samples ({eval.whole_set}); leave the weights out");
+           "blend: weights are given, but no number of samples ({eval.whole_set} or "
+           "{data.difficulty.metrics}); leave "
+           "the weights out");
     const auto once = normalized(blend.weights);
     std::int64_t total = 0;
     const auto parts = shares(once, *size, request_.surplus);
@@ -131,7 +133,9 @@ class SplitOpener {
     }
     if (!size && !blend.weights.empty())
       fail(Kind::usage,
-           "blend: weights are given, but no number of samples ({eval.whole_set}); leave the weights out");
+           "blend: weights are given, but no number of samples ({eval.whole_set} or "
+           "{data.difficulty.metrics}); leave "
+           "the weights out");
     const std::int64_t total = blend.weights.empty() ? std::min(size.value_or(all), all) : *size;
     const auto places = KeyedBlend::places(weights);
     std::vector<Set> sets;

@@ -22,6 +22,20 @@ struct SampleTurn {
 /// Refuses a global batch that micro batches and ranks do not divide.
 void check(const SampleTurn& turn);
 
+/// Calls use(micro, k, place) for each sample of the turn: the k-th of its micro batch, at which place of the
+/// global batch.
+template <class Use>
+void each_place(const SampleTurn& turn, const Use& use) {
+  const std::int64_t micros = turn.global_batch / (turn.micro_batch * turn.ranks);
+  const std::int64_t mine = micros * turn.micro_batch;
+  for (std::int64_t micro = 0; micro < micros; ++micro) {
+    const std::int64_t first = turn.owners == Owners::megatron
+                                   ? (micro * turn.ranks + turn.rank) * turn.micro_batch
+                                   : turn.rank * mine + micro * turn.micro_batch;
+    for (std::int64_t k = 0; k < turn.micro_batch; ++k) use(micro, k, first + k);
+  }
+}
+
 /// The samples of one step, microbatch after microbatch. Not for several threads at once: an implementation
 /// may keep an epoch's order.
 class Sampler {

@@ -264,7 +264,8 @@ std::unique_ptr<Layer> Builder::block(const std::string& name, int layer, const 
           .side = looks.side,
           .tp = tp_});
   if (!config_.token_drop.at(layer)) return block;
-  return std::make_unique<PartOfTokens>(std::move(block), config_.token_drop, layer);
+  return std::make_unique<PartOfTokens>(std::move(block), config_.token_drop, layer,
+                                        PartOfTokens::Cuts{tp_, TokenCut(context_.circle)});
 }
 
 // Full recompute: uniform wraps every run of `layers` blocks, block wraps each of the first `layers` of the

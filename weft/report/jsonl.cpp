@@ -43,6 +43,8 @@ std::string json_line(const StepRecord& step) {
   for (const auto& [name, rows] : step.expert_rows) line[key(name)] = rows;
   if (step.consumed_tokens) line["consumed_tokens"] = *step.consumed_tokens;
   if (step.sequence_length) line["sequence_length"] = *step.sequence_length;
+  if (step.reserved_length) line["reserved_length"] = *step.reserved_length;
+  if (step.actual_length) line["actual_length"] = *step.actual_length;
   if (step.grad_norm) line["grad_norm"] = numeric(*step.grad_norm);
   if (step.zeros) line["num_zeros"] = *step.zeros;
   if (step.params_norm) line["params_norm"] = numeric(*step.params_norm);

@@ -29,6 +29,8 @@ void append_norms(Line out, const StepRecord& step, LineForm form) {
     fmt::format_to(out, " num zeros: {}{} |", *step.zeros, form == LineForm::deepspeed ? ".0" : "");
   if (step.params_norm) fmt::format_to(out, " params norm: {:.3f} |", *step.params_norm);
   if (step.sequence_length) fmt::format_to(out, " curriculum seqlen: {:5d} |", *step.sequence_length);
+  if (step.reserved_length)
+    fmt::format_to(out, " random ltd reserved length: {:5d} |", *step.reserved_length);
 }
 
 void append_counts(Line out, const StepRecord& step) {
@@ -90,7 +92,7 @@ std::string deepspeed_lines(const StepRecord& step) {
   std::string line;
   const Line out(line);
   const double seconds = step.milliseconds / 1000, samples = double(step.global_batch) / seconds;
-  const std::int64_t length = step.sequence_length.value_or(step.sequence);
+  const std::int64_t length = step.actual_length.value_or(step.sequence_length.value_or(step.sequence));
   if (!step.losses.empty() && !step.engine_apart) line = engine_line(step) + "\n";
   fmt::format_to(out, " iteration {:8d}/{:8d} | consumed samples: {:12d} | consumed tokens: {:12d} |",
                  step.iteration, step.iterations, step.consumed_samples,
@@ -100,7 +102,6 @@ std::string deepspeed_lines(const StepRecord& step) {
   fmt::format_to(out, " global batch size: {:5d} |", step.global_batch);
   append_losses(out, step);
   append_norms(out, step, LineForm::deepspeed);
-  if (step.sequence_length) fmt::format_to(out, " curriculum seqlen: {:5d} |", length);
   fmt::format_to(out, " actual seqlen: {:5d} |", length);
   append_counts(out, step);
   fmt::format_to(out, " samples per second: {:.3f} | tokens per gpu per second (tgs): {:.3f} |", samples,

@@ -33,8 +33,10 @@ struct StepRecord {
   std::int64_t iteration = 0, iterations = 0;
   std::int64_t consumed_samples = 0, skipped_samples = 0;
   std::optional<std::int64_t> consumed_tokens, sequence_length;  // where samples grow
-  double milliseconds = 0;                                       // a step
-  std::optional<double> teraflops;                               // a second and rank
+  std::optional<std::int64_t> reserved_length, actual_length;  // where tokens pass layers by: what these see,
+                                                               // and what of a sample counts
+  double milliseconds = 0;                                     // a step
+  std::optional<double> teraflops;                             // a second and rank
   double tokens_per_second = 0;
   std::optional<double> learning_rate;
   std::int64_t global_batch = 0;

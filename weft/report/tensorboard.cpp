@@ -41,6 +41,9 @@ class TensorBoard final : public Sink {
     if (options_.loss_scale) both(step, "loss-scale", step.loss_scale);
     if (options_.world_size) both(step, "world-size", double(step.world_size));
     if (step.sequence_length) add(step.iteration, "seqlen/curriculum_seqlen", double(*step.sequence_length));
+    if (step.reserved_length)
+      add(step.iteration, "seqlen/random_ltd_reserved_length", double(*step.reserved_length));
+    if (step.actual_length) add(step.iteration, "seqlen/actual_seq_length", double(*step.actual_length));
     if (step.grad_norm) both(step, "grad-norm", *step.grad_norm);
     if (step.zeros) both(step, "num-zeros", double(*step.zeros));
     if (step.params_norm) both(step, "params-norm", *step.params_norm);

@@ -77,6 +77,14 @@ struct MaskingConfig {
   double short_probability = 0.1;  // that a sample is cut for a shorter length
 };
 
+/// DeepSpeed's curricula by an index of samples.
+struct DifficultyConfig {
+  std::vector<std::string> metrics;  // each in one word (data/difficulty.h)
+  std::int64_t seed = 1234;
+
+  bool on() const { return !metrics.empty(); }
+};
+
 struct DataConfig {
   std::vector<std::string> paths;  // prefixes, or weight prefix weight prefix …
   std::vector<std::string> train_paths, valid_paths, test_paths;
@@ -99,6 +107,7 @@ struct DataConfig {
   TokenizerConfig tokenizer;
   FimConfig fim;
   MaskingConfig masking;
+  DifficultyConfig difficulty;
 };
 
 struct BatchConfig {

@@ -70,11 +70,20 @@ data::Rows Curriculum::rows_at(std::int64_t step, std::int64_t samples) const {
   return rows;
 }
 
-std::int64_t Curriculum::tokens_at(std::int64_t step, std::int64_t samples) const {
-  const data::Rows rows = rows_at(step, samples);
-  if (!drop_.on()) return rows.tokens();
+std::int64_t Curriculum::tokens_of_a_row_at(std::int64_t step) const {
+  const std::int64_t length = std::min(lengths_.at(step), sequence_);
+  if (!drop_.on()) return length;
   const std::int64_t all = layers_, some = std::ssize(drop_.layers);
-  return rows.count * ((rows.length * (all - some) + tokens_kept(drop_, step, rows.length) * some) / all);
+  return (length * (all - some) + tokens_kept(drop_, step, length) * some) / all;
+}
+
+std::optional<std::int64_t> Curriculum::reserved_at(std::int64_t step) const {
+  if (!drop_.on()) return std::nullopt;
+  return tokens_kept(drop_, step, std::numeric_limits<std::int64_t>::max());
+}
+
+std::int64_t Curriculum::tokens_at(std::int64_t step, std::int64_t samples) const {
+  return rows_at(step, samples).count * tokens_of_a_row_at(step);
 }
 
 void Curriculum::walk(const BatchSchedule& batches, std::int64_t steps,

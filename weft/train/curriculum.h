@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,10 @@ class Curriculum {
   /// A step's tokens count less than those of its samples' length.
   bool counts_less() const { return drop_.on() || shortens(); }
   std::int64_t length_at(std::int64_t step) const { return lengths_.at(step); }
+  /// Of a row: what of it counts as read.
+  std::int64_t tokens_of_a_row_at(std::int64_t step) const;
+  /// What layers that tokens pass by see of a long row; none where there are no such layers.
+  std::optional<std::int64_t> reserved_at(std::int64_t step) const;
   data::Excerpt excerpt_at(std::int64_t step) const;
   /// What so many samples, whole microbatches, become at a step.
   data::Rows rows_at(std::int64_t step, std::int64_t samples) const;

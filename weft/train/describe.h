@@ -58,6 +58,14 @@ void describe(Visitor& v, MaskingConfig& c) {
 }
 
 template <class Visitor>
+void describe(Visitor& v, DifficultyConfig& c) {
+  v("metrics", c.metrics, OnResume::step,
+    "samples by difficulty: NAME:key=value,… for each metric, whose keys are samples, values, by, clusters, "
+    "curve, least, most, steps, multiple, root, levels and until");
+  v("seed", c.seed, OnResume::step, "of the order of samples by difficulty", legal::from_to(0, 4294967295.0));
+}
+
+template <class Visitor>
 void describe(Visitor& v, DataConfig& c) {
   v("paths", c.paths, OnResume::step,
     "token files without .bin or .idx, or weight and file in turn; cut by the split");
@@ -95,6 +103,7 @@ void describe(Visitor& v, DataConfig& c) {
   v.group("tokenizer", c.tokenizer);
   v.group("fim", c.fim);
   v.group("masking", c.masking);
+  v.group("difficulty", c.difficulty);
 }
 
 template <class Visitor>

@@ -4,6 +4,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/file.h"
+#include "weft/data/difficulty.h"
 #include "weft/data/fim.h"
 #include "weft/data/made_up.h"
 #include "weft/data/tokenizer_identity.h"
@@ -146,6 +147,7 @@ data::DataRequest data_request(const DataNeeds& config, std::int64_t vocabulary)
   request.sizes = {length.batches.consumed_after(length.steps), eval.valid, eval.test};
   if (config.eval.skip_train) request.sizes[0] = 0;
   if (config.eval.whole_set) request.sizes[1].reset();
+  if (config.one_epoch && !config.eval.skip_train) request.sizes[0].reset();
   request.seed = static_cast<std::uint32_t>(config.seed);
   if (config.data.partial_validation) request.last_valid = data::LastSample::kept;
   if (config.data.separate_validation) request.validation = data::ValidationSets::separate;
@@ -212,6 +214,13 @@ std::unique_ptr<data::Sampler> run_sampler(const DataConfig& config, std::int64_
   return config.order == SampleOrder::cyclic
              ? data::cyclic_sampler(total, config.sharded_cycles ? data::Sharding::on : data::Sharding::off)
              : data::sequential_sampler(total);
+}
+
+std::unique_ptr<data::Sampler> training_sampler(const DataConfig& config, std::int64_t total) {
+  if (!config.difficulty.on()) return run_sampler(config, total);
+  data::DifficultyRule rule{.metrics = {}, .seed = std::uint32_t(config.difficulty.seed)};
+  for (const std::string& word : config.difficulty.metrics) rule.metrics.push_back(data::read_metric(word));
+  return data::difficulty_sampler(rule, total);
 }
 
 data::Owners owners_of(const ModelConfig& model) {

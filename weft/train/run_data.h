@@ -30,11 +30,14 @@ struct DataNeeds {
   const EvalConfig& eval;
   std::int64_t seed = 0;
   RunLength length;
+  bool one_epoch = false;  // of the training data, however many samples the run reads
 };
 RunData open_run_data(const DataNeeds& config);
 
 /// The order of a split of so many samples.
 std::unique_ptr<data::Sampler> run_sampler(const DataConfig& config, std::int64_t total);
+/// That of training, which may go by difficulty.
+std::unique_ptr<data::Sampler> training_sampler(const DataConfig& config, std::int64_t total);
 /// Exact mode adds neighbours of a global batch first, so a rank takes neighbours.
 data::Owners owners_of(const ModelConfig& model);
 /// All samples of a step, 1 is the first, in the order the ranks take them. The turn is any rank's, but for

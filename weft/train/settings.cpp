@@ -75,12 +75,13 @@ Progress progress_of(const TrainConfig& config, const RunLength& length) {
           .steps = length.steps};
 }
 
-RunData open_run_data(const TrainConfig& config) {
+RunData open_run_data(const TrainConfig& config, Epoch epoch) {
   return open_run_data({.model = config.model,
                         .data = config.data,
                         .eval = config.eval,
                         .seed = config.run.seed,
-                        .length = run_length(config)});
+                        .length = run_length(config),
+                        .one_epoch = epoch == Epoch::one || config.data.difficulty.on()});
 }
 
 ReplicaConfig replica_config(const TrainConfig& config) {

@@ -20,7 +20,9 @@ double width_factor(const TrainConfig& config);
 /// At the start of a run, before a checkpoint says more.
 Progress progress_of(const TrainConfig& config, const RunLength& length);
 
-RunData open_run_data(const TrainConfig& config);
+/// An index of samples by difficulty is of one epoch, whose samples come again as clusters are drawn from.
+enum class Epoch : std::uint8_t { as_long_as_the_run, one };
+RunData open_run_data(const TrainConfig& config, Epoch epoch = Epoch::as_long_as_the_run);
 ReplicaConfig replica_config(const TrainConfig& config);
 /// What is the same for all steps: all but numbers and rates.
 StepOrder step_order(const TrainConfig& config);

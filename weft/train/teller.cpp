@@ -48,6 +48,8 @@ void Teller::tell(std::int64_t step, const StepReport& report, std::int64_t cons
     record.consumed_samples = consumed;
     if (progress_.curriculum.counts_less()) record.consumed_tokens = progress_.consumed_tokens;
     if (progress_.curriculum.shortens()) record.sequence_length = progress_.curriculum.length_at(step);
+    record.reserved_length = progress_.curriculum.reserved_at(step);
+    if (record.reserved_length) record.actual_length = progress_.curriculum.tokens_of_a_row_at(step);
     record.span = span;
     record.engine_apart = engine_apart();
     lent_.outlet->write(std::move(record));

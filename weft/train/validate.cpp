@@ -160,6 +160,7 @@ std::vector<std::string> complete(TrainConfig& c, int world) {
   validate::length(c);
   validate::left_out(c);  // before whoever counts a run's steps, and with them the tokens that layers see
   validate::curriculum(c);
+  validate::difficulty(c);
   validate::evaluation(c);
   validate::rates(c);
   validate::optimizer(c);

@@ -22,6 +22,8 @@ void left_out(const TrainConfig&);
 void curriculum(TrainConfig&);
 /// The same of one length, the model's.
 void sequence(const ModelConfig&, const ParallelConfig&);
+/// That metrics can be read, and nothing else orders samples.
+void difficulty(const TrainConfig&);
 void rates(const TrainConfig&);
 void optimizer(const TrainConfig&);
 void precision(TrainConfig&, std::vector<std::string>& notices);

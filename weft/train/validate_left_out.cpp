@@ -60,13 +60,20 @@ void model_of_tokens(const ModelConfig& m) {
          "{model.window} out");
 }
 
-void cut_of_tokens(const ParallelConfig& p) {
-  if (p.cp > 1)
-    fail(Kind::usage, tokens, ": tokens are chosen from whole sequences, which {parallel.cp} ", p.cp,
-         " cuts: leave one of them out");
-  if (p.sequence)
-    fail(Kind::usage, tokens,
-         ": tokens are chosen from whole sequences, which {parallel.sequence} cuts: leave one of them out");
+/// Ranks that share a sequence share out the tokens that a layer sees in the same way.
+void cut_of_tokens(const ModelConfig& m, const ParallelConfig& p) {
+  if (p.cp == 1 && !(p.sequence && p.tp > 1)) return;
+  const TokenDrop& d = m.token_drop;
+  ModelConfig some = m;
+  for (std::int64_t kept = d.least - d.least % d.multiple; kept < m.sequence; kept += d.multiple) {
+    some.sequence = std::min(kept, d.most);
+    try {
+      validate::sequence(some, p);
+    } catch (const Error& error) {
+      fail(error.kind(), tokens, ": where layers see ", some.sequence, " tokens, ", error.what());
+    }
+    if (kept >= d.most) return;
+  }
 }
 
 }  // namespace
@@ -76,7 +83,7 @@ void validate::left_out(const TrainConfig& c) {
   if (!c.model.token_drop.on()) return;
   line(c.model.token_drop, c.model.layers);
   model_of_tokens(c.model);
-  cut_of_tokens(c.parallel);
+  cut_of_tokens(c.model, c.parallel);
 }
 
 }  // namespace weft

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -37,6 +38,13 @@ void Taking::set(std::string_view key, std::string_view field, std::vector<std::
   out_.keys.push_back(std::move(said));
 }
 
+void Taking::add(std::string_view key, std::string_view field, const std::string& word) {
+  auto at = std::ranges::find(out_.keys, field, &KeySaid::field);
+  if (at == out_.keys.end()) at = out_.keys.insert(at, {key, field, {}});
+  at->words.push_back(word);
+  fields_.at(field).read(at->words, Origin::file);
+}
+
 void Taking::never(std::string_view key, std::string_view field, std::string_view word) {
   out_.keys.push_back({key, field, {std::string(word)}, true});
 }
@@ -59,6 +67,12 @@ std::string Taking::word_at(std::string_view path, std::string_view otherwise) c
   const Json* at = find(path);
   if (at == nullptr) return std::string(otherwise);
   return at->is_string() ? at->get<std::string>() : at->dump();
+}
+
+void check_names(std::string_view path, const Json& map, std::span<const std::string_view> known) {
+  for (const auto& item : map.items())
+    if (std::ranges::find(known, item.key()) == known.end())
+      fail(Kind::usage, path, ".", item.key(), " is no key of DeepSpeed's", did_you_mean(item.key(), known));
 }
 
 std::string number(const Json& value) {
@@ -146,6 +160,8 @@ class Walk {
     if (!refused.empty()) fail(Kind::usage, "weft cannot do this yet: ", join(refused, "; "));
     for (const Key& key : keys_)
       if (const auto at = found_.find(key.path); at != found_.end()) take(key, *at->second);
+    for (const Key& key : named_)
+      if (const auto at = found_.find(key.path); at != found_.end()) take(key, *at->second);
     for (const auto& [why, paths] : idle_)
       out_.notices.push_back(text("no effect here: ", join(paths, ", "), " of ", out_.file, " (", why, ")"));
     return std::move(out_);
@@ -183,7 +199,8 @@ class Walk {
     const Key* any = key_of(group + ".*");
     if (any == nullptr) unknown(group, path);
     Key named = *any;
-    named.path = path;
+    named.path = names_.emplace_back(path);
+    named_.push_back(named);
     leaf(named, value, off);
   }
 
@@ -244,6 +261,8 @@ class Walk {
   DeepSpeedSaid out_;
   ds::Taking taking_;
   std::map<std::string_view, const Json*> found_;
+  std::deque<std::string> names_;  // that people gave to groups; keys look at them
+  std::vector<Key> named_;
   Reasons idle_, refused_;
 };
 

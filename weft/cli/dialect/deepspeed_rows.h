@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,8 @@ class Taking {
 
   /// The file asks for it; fails where another of its keys asks for something else.
   void set(std::string_view key, std::string_view field, std::vector<std::string> words);
+  /// One more word of a list that several keys fill.
+  void add(std::string_view key, std::string_view field, const std::string& word);
   /// The field must not end up so.
   void never(std::string_view key, std::string_view field, std::string_view word);
   /// What DeepSpeed takes where nothing is said; flags win over it in silence.
@@ -37,6 +40,9 @@ class Taking {
   const nlohmann::json& root_;
   DeepSpeedSaid& out_;
 };
+
+/// A map that a person named, whose keys are these: fails for another one, with the nearest.
+void check_names(std::string_view path, const nlohmann::json& map, std::span<const std::string_view> known);
 
 /// A number as a field reads it: 1e5 is a whole one to DeepSpeed. What is none stays as it is written.
 std::string number(const nlohmann::json& value);

@@ -48,7 +48,7 @@ std::string deepspeed_markdown() {
       rows("Optimizer", dialect::ds::rule_keys()),
       rows("Schedule of the learning rate", dialect::ds::schedule_keys()),
       rows("ZeRO, and what lies elsewhere", dialect::ds::zero_keys()),
-      rows("Samples that grow", dialect::ds::curriculum_keys()),
+      rows("Samples that grow, and samples by difficulty", dialect::ds::curriculum_keys()),
       rows("Layers and tokens that are left out", dialect::ds::left_out_keys()),
       rows("Refused as a whole", dialect::ds::block_keys()));
 }

@@ -180,6 +180,7 @@ constexpr Idle table[] = {
     {"curriculum.root", no_root, "only --curriculum-schedule fixed_root bends the line"},
     {"curriculum.lengths", no_stairs, climbs},
     {"curriculum.until", no_stairs, climbs},
+    {"data.difficulty.seed", no_difficulty, "only --difficulty-metrics orders samples by difficulty"},
     {"data.fim.rate", no_middle, cuts},
     {"data.fim.suffix_first_rate", no_middle, cuts},
     {"data.fim.split", no_middle, cuts},

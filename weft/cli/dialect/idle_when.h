@@ -103,6 +103,7 @@ inline bool no_stairs(const TrainConfig& c) {
 }
 inline bool no_root(const TrainConfig& c) { return c.curriculum.rule.curve != data::LengthCurve::fixed_root; }
 
+inline bool no_difficulty(const TrainConfig& c) { return !c.data.difficulty.on(); }
 inline bool no_token_drop(const TrainConfig& c) { return !c.model.token_drop.on(); }
 inline bool no_layer_drop(const TrainConfig& c) { return !c.model.layer_drop.on(); }
 inline bool moves_betas(const TrainConfig& c) {

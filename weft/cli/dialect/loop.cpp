@@ -26,6 +26,8 @@ Group loop() {
           value("curriculum-root", "curriculum.root"),
           list("curriculum-lengths", Arity::some, "curriculum.lengths"),
           list("curriculum-until", Arity::some, "curriculum.until"),
+          list("difficulty-metrics", Arity::some, "data.difficulty.metrics"),
+          value("difficulty-seed", "data.difficulty.seed"),
           on("calculate-per-token-loss", {{.path = "batch.per_token_loss", .value = "true"}}),
           value("eval-interval", "eval.interval"),
           value("eval-iters", "eval.iterations"),
