@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""hosts_test.py --weft PROGRAM: two hosts as network namespaces of this machine, with a cable between them. mpirun trains across both and must
+"""hosts_test.py --weft PROGRAM [CASE...]: two hosts as network namespaces of this machine, with a cable between them. mpirun trains across both and must
 give what two threads give; agents meet over the cable, and one that is pulled is noticed. Needs root and iproute2; says what is missing."""
 import argparse
 import os
@@ -12,9 +12,10 @@ import sys
 import tempfile
 import time
 
-from launch_test import ENDLESS, ENVIRONMENT, MODEL, expect, losses, run, tensors
+from launch_test import ENDLESS, ENVIRONMENT, MODEL, expect, losses, run, tensors, wait_for
 
 ADDRESSES = ("10.77.0.1", "10.77.0.2")
+SIX = ("fd77::1", "fd77::2")  # the same hosts
 TAG = f"weft{os.getpid()}"
 
 
@@ -41,6 +42,8 @@ def lay_cable():
     for address in ADDRESSES:
         for words in (["addr", "add", f"{address}/24", "dev", "cable"], ["link", "set", "cable", "up"], ["link", "set", "lo", "up"]):
             subprocess.run(["ip", "-n", space(address), *words], check=True)
+    for address, six in zip(ADDRESSES, SIX):
+        subprocess.run(["ip", "-n", space(address), "addr", "add", f"{six}/64", "dev", "cable", "nodad"], check=True)
 
 
 def on(address):
@@ -128,10 +131,79 @@ def a_name_that_is_a_loopback_address_at_home_is_found_from_elsewhere(weft, fold
             shutil.rmtree(place)
 
 
-def agent(weft, rank, script, more=()):
-    words = [*on(ADDRESSES[rank]), weft, "launch", "--nnodes", "2", "--node-rank", str(rank), "--master-addr", ADDRESSES[0], "--nproc-per-node",
+def agent(weft, rank, script, more=(), space_of=None):
+    meets = [] if {"--master-addr", "--rdzv-endpoint"} & set(more) else ["--master-addr", ADDRESSES[0]]
+    words = [*on(ADDRESSES[rank if space_of is None else space_of]), weft, "launch", "--nnodes", "2", "--node-rank", str(rank), *meets, "--nproc-per-node",
              "2", "--rdzv-conf", "keep_alive_interval=1,keep_alive_max_attempt=4,join_timeout=20", *more, "sh", "-c", script]
     return subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+
+
+def agents_meet_and_train_over_ipv6(weft, folder):
+    """The place is a number in brackets or not; where no rank is given, whoever has that address serves."""
+    told = "echo $RANK of $WORLD_SIZE at $MASTER_ADDR"
+    both = [agent(weft, rank, told, ["--master-addr", f"[{SIX[0]}]"]) for rank in (1, 0)]
+    for rank, said in zip((1, 0), map(ended, both)):
+        expect(said.returncode == 0 and sorted(said.stdout.splitlines()) == [f"{2 * rank + i} of 4 at {SIX[0]}" for i in (0, 1)], "by a number", said)
+    both = [agent(weft, -1, told, ["--rdzv-endpoint", f"[{SIX[0]}]:29611"], space_of=rank) for rank in (1, 0)]
+    said = [ended(one) for one in both]
+    expect(all(one.returncode == 0 for one in said), "whoever has the address serves", said[0])
+    words = ["train", "gpt", *MODEL, "--train-iters", 20, "--tensor-model-parallel-size", 2, "--save-interval", 20, "--save"]
+    both = [subprocess.Popen([str(word) for word in [*on(ADDRESSES[rank]), weft, "launch", "--nnodes", 2, "--node-rank", rank, "--master-addr", SIX[0],
+                                                     "--nproc-per-node", 1, *words, folder / "six"]],
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT) for rank in (1, 0)]
+    for said in map(ended, both):
+        expect(said.returncode == 0, "ranks connect", said)
+    expect((alone := run([weft, *words, folder / "threads", "--ranks", 2])).returncode == 0, "threads train", alone)
+    expect(tensors(folder / "six") == tensors(folder / "threads"), "the weights are those of two threads", alone)
+
+
+def a_rank_tells_its_launcher_over_ipv6(weft, folder):
+    said = run([*on(ADDRESSES[0]), weft, "launch", *by_mpirun(folder), "--local-addr", f"[{SIX[0]}]", "--hang-limit", 3, "--inject", "hang@step=12,rank=1",
+                "train", "gpt", *MODEL, "--train-iters", 20, "--tensor-model-parallel-size", 2])
+    expect(f"launch: rank 1 on node 1 (host {ADDRESSES[1]}) hangs in step 12 (training)" in said.stderr, "the rank that hangs is named", said)
+
+
+def holds_signals_back(process):
+    """As the launcher does, which hears them through a descriptor; before it is one it is a shell."""
+    place = pathlib.Path(f"/proc/{process}")
+    if read_bytes(place / "cmdline").split(b"\0")[1:2] != [b"launch"]:
+        return False
+    masks = re.search(rb"SigBlk:\s*([0-9a-f]+)", read_bytes(place / "status"))
+    return masks is not None and int(masks[1], 16) >> (signal.SIGTERM - 1) & 1
+
+
+# Takes what is asked, and answers nothing.
+SILENT = "import socket, time; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('127.0.0.1', 53)); print(flush=True); time.sleep(100)"
+
+
+def a_name_server_that_never_answers_holds_no_agent_up(weft, folder):
+    """It gives up in the time that it was given, and hears a signal at once, where the system itself would ask for 10 s and more."""
+    etc = pathlib.Path(f"/etc/netns/{space(ADDRESSES[1])}")
+    etc.mkdir(parents=True)
+    (etc / "resolv.conf").write_text("nameserver 127.0.0.1\noptions timeout:30 attempts:2\n")
+    server = subprocess.Popen([*on(ADDRESSES[1]), sys.executable, "-c", SILENT], stdout=subprocess.PIPE)
+    try:
+        server.stdout.readline()
+        more = ["--master-addr", "first.example", "--rdzv-conf", "join_timeout=2"]
+        for rank in (1, -1):
+            began = time.monotonic()
+            said = ended(agent(weft, rank, "true", more, space_of=1))
+            took = time.monotonic() - began
+            expect(said.returncode == 1 and "launch: nobody answers at first.example port 29500 for 2 s: host first.example is not known yet: no name server answers"
+                   in said.stderr, "it says what is missing", said)
+            expect(took < (10 if rank == 1 else 20), f"in its time, and not after {took} s", said)
+        waiting = agent(weft, 1, "true", ["--master-addr", "first.example"], space_of=1)
+        wait_for(lambda: holds_signals_back(waiting.pid), "an agent that hears signals")
+        began = time.monotonic()
+        waiting.terminate()
+        said = ended(waiting)
+        took = time.monotonic() - began
+        expect(said.returncode == 143 and took < 10, f"a signal ends it, and not after {took} s", said)
+        print(f"a name server that never answers: given up after 2 s are over, and ended by a signal after {took:.1f} s")
+    finally:
+        server.kill()
+        server.wait()
+        shutil.rmtree(etc)
 
 
 def ended(process):
@@ -245,6 +317,7 @@ def fewer_nodes_go_on_and_one_that_comes_back_is_taken_in(weft, folder):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--weft", required=True)
+    parser.add_argument("cases", nargs="*")
     args = parser.parse_args()
     if why := missing():
         print(f"skipped: {why}")
@@ -253,8 +326,11 @@ def main():
         lay_cable()
         for case in (mpirun_trains_across_both, any_program_finds_its_seat_on_both, a_rank_that_hangs_on_another_host_is_named,
                      a_rank_that_fails_on_another_host_is_told_with_its_place, a_name_that_is_a_loopback_address_at_home_is_found_from_elsewhere,
-                     agents_meet_and_agree, one_worker_that_fails_ends_all, a_cable_that_is_pulled_is_noticed,
+                     agents_meet_and_agree, agents_meet_and_train_over_ipv6, a_rank_tells_its_launcher_over_ipv6,
+                     a_name_server_that_never_answers_holds_no_agent_up, one_worker_that_fails_ends_all, a_cable_that_is_pulled_is_noticed,
                      agents_train_without_mpi, fewer_nodes_go_on_and_one_that_comes_back_is_taken_in):
+            if args.cases and case.__name__ not in args.cases:
+                continue
             with tempfile.TemporaryDirectory(prefix="weft-hosts-") as name:
                 began = time.monotonic()
                 case(args.weft, pathlib.Path(name))

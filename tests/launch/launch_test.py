@@ -122,6 +122,35 @@ def processes_that_are_killed_go_on_with_the_same_bits(weft, folder):
     a_run_that_is_killed_goes_on_with_the_same_bits(weft, folder, ["--processes"])
 
 
+def a_rank_that_dies_under_mpirun_is_told_at_once_though_mpirun_hangs(weft, folder):
+    """mpirun is stopped, so that it can neither hear of the death nor end the others."""
+    if shutil.which("mpirun") is None:
+        print("skipped: there is no mpirun")
+        return
+    with subprocess.Popen([str(word) for word in [weft, "launch", "--processes", "--nproc-per-node", 2, "train", "gpt", *ENDLESS]],
+                          stderr=subprocess.PIPE, text=True, env=ENVIRONMENT) as launch:
+        for line in launch.stderr:
+            if "iteration " in line:
+                break
+        ranks = [child for child in children(launch.pid) if is_rank(child)]
+        mpirun = int(pathlib.Path(f"/proc/{ranks[0]}/stat").read_text().rsplit(")", 1)[1].split()[1])
+        os.kill(mpirun, signal.SIGSTOP)
+        began = time.monotonic()
+        os.kill(ranks[-1], signal.SIGKILL)
+        for line in launch.stderr:
+            if "is gone" in line:
+                break
+        told = time.monotonic() - began
+        wait_for(lambda: not is_rank(ranks[0]), "the end of the other rank")
+        stopped = time.monotonic() - began
+        rest = launch.stderr.read()
+    said = subprocess.CompletedProcess([], launch.returncode, "", line + rest)
+    expect(re.match(r"launch: rank [01] on node 0 \(host .*\) is gone; mpirun ends the others\n", line), "the loss is told", said)
+    expect(told < 2 and stopped < 5 + 10, f"soon: after {told} s, and the other is stopped after {stopped} s", said)  # on a busy machine
+    expect(re.search(r"first: rank [01] on node 0 \(host .*\) is gone, and mpirun does not say how, ", rest) and launch.returncode == 137, "and ends the job", said)
+    print(f"a death under a mpirun that hangs is told after {1e3 * told:.1f} ms, and the other rank stopped after {stopped:.2f} s")
+
+
 def stopped(weft, folder, more, number, before=()):
     saved = folder / f"stopped{number}"
     with subprocess.Popen([str(word) for word in [*before, weft, "launch", *more, "--nproc-per-node", 2, "train", "gpt", *ENDLESS, "--save", saved,
@@ -615,7 +644,7 @@ def one_node_of_three_places_does_not_go_on_alone(weft, folder):
 
 CASES = [a_megatron_script_runs_with_one_word_changed, mistakes_in_the_programs_flags_are_said_once,
          a_run_that_is_killed_goes_on_with_the_same_bits, processes_that_are_killed_go_on_with_the_same_bits,
-         ranks_of_agents_give_the_bits_of_threads, an_outer_launchers_names_are_not_its_workers, injected_faults_are_seen_and_survived,
+         a_rank_that_dies_under_mpirun_is_told_at_once_though_mpirun_hangs, ranks_of_agents_give_the_bits_of_threads, an_outer_launchers_names_are_not_its_workers, injected_faults_are_seen_and_survived,
          a_flipped_bit_is_found_by_comparing_replicas, a_slow_rank_is_named, a_signal_saves_and_ends_with_3, a_hangup_that_nohup_ignores_stops_nothing, no_process_outlives_a_launcher_that_is_killed,
          what_workers_started_does_not_outlive_a_launcher_that_is_killed,
          a_worker_finds_the_whole_contract, streams_go_where_they_are_sent, a_launcher_without_standard_streams_writes_into_nobodys_file,

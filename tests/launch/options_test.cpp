@@ -128,6 +128,16 @@ TEST(Options, of_a_platform_must_agree_about_the_nodes_place) {
   EXPECT_EQ(options({"--nnodes", "4"}, {{"PET_NODE_RANK", "3"}, {"JOB_COMPLETION_INDEX", "3"}}).node_rank, 3);
 }
 
+TEST(Options, read_hosts_in_brackets_or_not_and_no_port_with_them) {
+  EXPECT_EQ(read_host("h", "[fd00::1]"), "fd00::1");
+  EXPECT_EQ(read_host("h", "fd00::1"), "fd00::1");
+  EXPECT_EQ(read_host("h", "node0"), "node0");
+  EXPECT_EQ(says([] { read_host("h", "node0:29500"); }),
+            "usage: h: 'node0:29500' is a host and a port; here a host stands alone");
+  EXPECT_EQ(says([] { read_host("h", "[fd00::1]:1"); }),
+            "usage: h: '[fd00::1]:1' is a host and a port; here a host stands alone");
+}
+
 TEST(Options, read_endpoints_with_and_without_ports) {
   EXPECT_EQ(read_endpoint("e", "host", 29400), (Endpoint{"host", 29400}));
   EXPECT_EQ(read_endpoint("e", "host:1", 29400), (Endpoint{"host", 1}));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/support/says.h"
+#include "weft/base/error.h"
 #include "weft/launch/socket.h"
 
 using namespace weft;
@@ -55,6 +56,15 @@ TEST(Port, is_none_that_somebody_listens_at) {
   const Descriptor taken = listen_anywhere();
   const int port = port_of(taken);
   EXPECT_THROW(reserve_port({port, port}), Error);
+}
+
+TEST(Port, is_none_that_somebody_listens_at_by_either_family_alone) {
+  for (const char* host : {"127.0.0.1", "::1"}) {
+    const Descriptor taken = listen_at({.host = host, .port = 0}, Bind::if_ours);
+    if (!taken) continue;  // a machine without IPv6
+    const int port = port_of(taken);
+    EXPECT_THROW(reserve_port({port, port}), Error) << host;
+  }
 }
 
 TEST(Port, is_not_among_those_that_the_kernel_hands_out) {

@@ -27,9 +27,10 @@ Rules rules_for(int least, int most) {
 
 /// A server, agents that only listen, and the loop of all.
 struct Venue {
-  explicit Venue(const Rules& given, Server::Options options = {}) : rules(given) {
+  explicit Venue(const Rules& given, Server::Options options = {}, std::string at = "127.0.0.1")
+      : rules(given), host(std::move(at)) {
     raise_descriptor_limit();
-    server.emplace(loop, listen_at({.host = "127.0.0.1", .port = 0}, Bind::here), rules, options);
+    server.emplace(loop, listen_at({.host = host, .port = 0}, Bind::here), rules, options);
     port = server->port();
   }
   int agent(int wanted = -1) {
@@ -37,8 +38,8 @@ struct Venue {
     heard.emplace_back();
     cut_off.emplace_back();
     agents.push_back(std::make_unique<Client>(
-        loop, Endpoint{"127.0.0.1", port},
-        Join{.run_id = "none", .host = "h", .wanted_rank = wanted, .slots = 8}, rules.patience,
+        loop, Endpoint{host, port}, Join{.run_id = "none", .host = "h", .wanted_rank = wanted, .slots = 8},
+        rules.patience,
         Client::Events{.heard = [this, id](const Message& m) { take(id, m); },
                        .cut_off = [this, id](const std::string& why) { cut_off[std::size_t(id)] = why; },
                        .given_up = [this](const std::string& why) { given_up = why; }}));
@@ -65,6 +66,7 @@ struct Venue {
   }
 
   Rules rules;
+  std::string host;
   Loop loop;
   std::optional<Server> server;
   int port = 0, begun = 0;
@@ -163,6 +165,26 @@ TEST(Rendezvous, is_found_again_after_the_coordinator_was_lost) {
   ASSERT_TRUE(place.until([&] { return place.begun == 4; }));
 }
 
+TEST(Rendezvous, is_over_ipv6_as_over_ipv4) {
+  if (!listen_at({.host = "::1", .port = 0}, Bind::if_ours)) GTEST_SKIP() << "this machine has no IPv6";
+  Venue place(rules_for(2, 2), {}, "::1");
+  place.agent(1);
+  place.agent(0);
+  ASSERT_TRUE(place.until([&] { return place.begun == 2; }));
+  EXPECT_EQ(std::get<Begin>(place.heard[0][0]).master, "::1");
+}
+
+// Where a name leads to both, who listens for all is found by either.
+TEST(Rendezvous, at_a_wide_address_is_found_by_either_family) {
+  if (!listen_at({.host = "::1", .port = 0}, Bind::if_ours)) GTEST_SKIP() << "this machine has no IPv6";
+  Venue place(rules_for(2, 2), {}, "0.0.0.0");
+  for (const char* by : {"127.0.0.1", "::1"}) {
+    place.host = by;
+    place.agent();
+  }
+  EXPECT_TRUE(place.until([&] { return place.begun == 2; }));
+}
+
 TEST(Rendezvous, is_given_up_when_nobody_is_there) {
   Venue place(rules_for(1, 1));
   place.rules.patience.join = 0.05;
@@ -182,5 +204,6 @@ TEST(Rendezvous, says_when_its_port_is_taken) {
       }),
       HasSubstr("Address already in use; another --master-port, or --standalone, needs none that is taken"));
   EXPECT_FALSE(listen_at({"127.0.0.1", place.port}, Bind::if_ours));
-  EXPECT_FALSE(listen_at({"192.0.2.1", 0}, Bind::if_ours));
+  for (const char* anothers : {"192.0.2.1", "2001:db8::1"})
+    EXPECT_FALSE(listen_at({anothers, 0}, Bind::if_ours)) << anothers;
 }

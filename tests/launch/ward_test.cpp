@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cmath>
 #include <functional>
+#include <future>
 #include <optional>
 #include <random>
 
@@ -134,6 +135,32 @@ TEST(Ward, is_missed_by_ranks_that_reached_it_and_not_by_those_that_never_did) {
   place.listener.reset();
   ASSERT_TRUE(place.until([&] { return known == 1; }));
   EXPECT_EQ(unknown, 0);
+}
+
+TEST(Ward, is_reached_over_ipv6) {
+  if (!listen_at({.host = "::1", .port = 0}, Bind::if_ours)) GTEST_SKIP() << "this machine has no IPv6";
+  Warded place;
+  Watcher watcher = place.watcher();
+  watcher.hosts = {"::1"};
+  Rank one(read_watcher(to_word(watcher)), 3);
+  EXPECT_TRUE(place.until([&] { return place.read().size() == 1; }));
+}
+
+// No name server answers; the rank ends when it wants to.
+TEST(Ward, that_nobody_knows_holds_no_rank_up) {
+  std::promise<void> never;
+  const NameService silent = [until = never.get_future().share()](const std::string&) {
+    until.wait();
+    return Found();
+  };
+  const PulseBoard board = PulseBoard::alone();
+  const Stopwatch watch;
+  {
+    const Herald herald({.period = 0.01, .hosts = {"first"}, .port = 1, .token = "secret", .round = 1}, {},
+                        board, {}, silent);
+  }
+  EXPECT_LT(watch.seconds(), 2.5);  // it would wait 3 s to connect
+  never.set_value();
 }
 
 TEST(Ward, does_not_take_one_round_for_another) {

@@ -42,6 +42,10 @@ Launched launched_by_environment() {
           .supervised = !said("WEFT_SUPERVISED").empty(),
           .pulse = said("WEFT_PULSE"),
           .watcher = said("WEFT_WATCHER"),
+          .lifeline = said("WEFT_LIFELINE"),
+          .round = said("WEFT_ROUND").empty()
+                       ? 0
+                       : launch::whole_number("environment: WEFT_ROUND", said("WEFT_ROUND"), 0),
           .faults = said("WEFT_INJECT"),
           .error_file = said("TORCHELASTIC_ERROR_FILE")};
 }

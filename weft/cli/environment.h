@@ -22,6 +22,8 @@ struct Launched {
   bool supervised = false;      // by weft launch, which leaves nothing behind
   std::string pulse = {};       // the board that it watches; "": none
   std::string watcher = {};     // a launcher on another machine; "": none
+  std::string lifeline = {};    // where it sees that this process is gone; "": nowhere
+  int round = 0;                // of its starts
   std::string faults = {};      // of --inject; "": none
   std::string error_file = {};  // torchrun's, to say in why this process fails; "": none
 

@@ -10,6 +10,7 @@
 #include "weft/base/file.h"
 #include "weft/cli/launch_work.h"
 #include "weft/comm/mpi.h"
+#include "weft/launch/lifeline.h"
 #include "weft/launch/socket.h"
 #include "weft/launch/ward.h"
 
@@ -169,6 +170,10 @@ Launch prepared(launch::Options options) {
   if (out.watched() && out.on_other_machines()) {
     out.ward = launch::listen_anywhere();
     out.ward_token = launch::new_token();
+  }
+  if (out.program.trains && out.elsewhere() && !out.on_other_machines()) {
+    out.lives_name = text("weft launch, ranks of ", launch::new_token());
+    out.lives = launch::listen_for_lives(out.lives_name);
   }
   return out;
 }

@@ -97,6 +97,7 @@ launch::Environment environment_of(const Launch& l, const launch::Begin& begin, 
     e["WEFT_WATCHER"] = watcher_of(l, begin.round);
   else if (l.watched())
     e["WEFT_PULSE"] = board_of(l, begin.round).string();
+  if (l.lives) e["WEFT_LIFELINE"] = l.lives_name;
   if (std::string faults = launch::faults_of(l.options.faults, begin.round - 1); !faults.empty())
     e["WEFT_INJECT"] = std::move(faults);
   // What an outer launcher left says who the launcher is, not who its workers are: threads are told by words,
@@ -181,7 +182,7 @@ std::vector<Worker> workers(const Launch& l, const launch::Begin& begin) {
   return out;
 }
 
-void explain(By by, launch::Failure& failure) {
+void explain(By by, launch::Failure& failure, int seen) {
   const launch::Said said =
       by == By::slurm ? launch::read_srun(failure.last_words) : launch::read_mpirun(failure.last_words);
   failure.local_rank = -1;
@@ -197,7 +198,7 @@ void explain(By by, launch::Failure& failure) {
   if (failure.logs.empty()) return;
   const auto attempt = std::filesystem::path(failure.logs).parent_path();
   failure.logs = attempt.string();
-  if (std::string own = launch::last_of_rank(attempt, said.rank); !own.empty())
+  if (std::string own = launch::last_of_rank(attempt, seen >= 0 ? seen : said.rank); !own.empty())
     failure.last_words = std::move(own);
 }
 
@@ -238,9 +239,12 @@ launch::Agent::Work work_of(const Launch& launch) {
       round = now;
       return board->read();
     };
+  if (launch.lives) work.lives = launch.lives.get();
   if (launch.program.trains) work.stopped_codes = {static_cast<int>(Exit::stopped)};
   if (launch.elsewhere())
-    work.explain = [by = launch.options.by](launch::Failure& failure) { explain(by, failure); };
+    work.explain = [by = launch.options.by](launch::Failure& failure, int seen) {
+      explain(by, failure, seen);
+    };
   work.waits_for_others = launch.options.by == By::slurm;
   if (launch.elsewhere())
     work.where = [seating = seating_of(launch)](int rank, std::string_view host) {

@@ -24,6 +24,8 @@ struct Launch {
   launch::ReservedPort own_port;    // of a program that listens itself, should its first worker be here
   Descriptor ward;                  // where ranks on other machines say what they do
   std::string ward_token;
+  Descriptor lives;  // where ranks of mpirun's on this machine hold a line
+  std::string lives_name;
 
   /// By another launcher, which then makes the processes.
   bool elsewhere() const;

@@ -25,6 +25,7 @@
 #include "weft/generate/continue.h"
 #include "weft/launch/error_file.h"
 #include "weft/launch/herald.h"
+#include "weft/launch/lifeline.h"
 #include "weft/launch/process.h"
 #include "weft/launch/signals.h"
 #include "weft/report/console.h"
@@ -185,6 +186,13 @@ int say_whose_failure(const std::atomic<bool>& asked, const std::string& error_f
   return say_failure();
 }
 
+/// The launcher hears how this process ends before it does.
+int last_word(const launch::Lifeline& to, int code) {
+  const bool well = code == static_cast<int>(Exit::done) || code == static_cast<int>(Exit::stopped);
+  well ? to.ends() : to.fails(code);
+  return code;
+}
+
 }  // namespace
 
 int threads_of_a_rank(const RunConfig& run, const Launched& launched, int ranks) {
@@ -197,6 +205,7 @@ int threads_of_a_rank(const RunConfig& run, const Launched& launched, int ranks)
 
 int run_training(const TrainConfig& config, const Launched& launched, Wording wording) {
   if (launched.supervised) launch::die_with_parent();
+  const launch::Lifeline lifeline(launched.lifeline, launched.round, launched.rank);
   const Ears ears;
   const Log log(0, {.stamped = false, .wording = std::move(wording)});
   const ParallelLayout layout = layout_of(config.parallel);
@@ -242,7 +251,8 @@ int run_training(const TrainConfig& config, const Launched& launched, Wording wo
   const auto alone = [&](Communicator& world) { rank(world, open_data_in_turn(config, world)); };
   int failed = 0;
   if (launched.mpi) {
-    run_under_mpi(alone, say_failure, &pulse);
+    run_under_mpi(
+        alone, [&] { return last_word(lifeline, say_failure()); }, &pulse);
   } else if (launched.tcp) {
     failed = run_under_tcp(
         launched.meeting, alone, [&] { return say_whose_failure(ears.asked(), launched.error_file); },
@@ -252,7 +262,7 @@ int run_training(const TrainConfig& config, const Launched& launched, Wording wo
     run_as_threads(
         layout.world(), [&](Communicator& world) { rank(world, data); }, board ? &*board : nullptr);
   }
-  return failed != 0 ? failed : static_cast<int>(exit_of(ending));
+  return last_word(lifeline, failed != 0 ? failed : static_cast<int>(exit_of(ending)));
 }
 
 }  // namespace weft::cli

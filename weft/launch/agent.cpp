@@ -5,6 +5,7 @@
 #include <csignal>
 
 #include "weft/base/error.h"
+#include "weft/launch/report.h"
 
 namespace weft::launch {
 namespace {
@@ -15,6 +16,13 @@ double seconds_since(Loop::Clock::time_point when) { return seconds_now() - seco
 
 Agent::Agent(Work work, Ways ways) : work_(std::move(work)), ways_(std::move(ways)) {
   if (work_.ward >= 0) ward_.emplace(ways_.loop, work_.ward, work_.ward_token);
+  if (work_.lives >= 0)
+    lives_.emplace(ways_.loop, work_.lives, [this](const Lifelines::Loss& loss) { rank_lost(loss); });
+}
+
+Agent::~Agent() {
+  ways_.loop.cancel(look_);
+  ways_.loop.cancel(end_ranks_);
 }
 
 void Agent::heard(const Message& message) {
@@ -31,6 +39,7 @@ void Agent::begin(const Begin& message) {
   stopping_ = told_to_stop_ = failed_ = alone_ = false;
   watch_.emplace(work_.hang);
   still_ = false;
+  lost_.reset();
   ways_.loop.cancel(look_);
   try {
     if (keeper_ == nullptr) keeper_ = std::make_unique<Keeper>();
@@ -68,7 +77,8 @@ Failure Agent::failure_of(const Ended& ended) const {
               .age = seconds_since(ended.when),
               .last_words = ended.said,
               .logs = ended.folder.string()};
-  if (work_.explain) work_.explain(out);
+  if (work_.explain) work_.explain(out, lost_ ? lost_->rank : -1);
+  if (lost_) add_what_was_seen(out);
   if (work_.where) put_in_place(out);
   out.last_words = last_lines(out.last_words, 5);
   return out;
@@ -122,8 +132,40 @@ Doing Agent::doing_here(const PulseReading& rank, double now) const {
   return out;
 }
 
+/// mpirun ends the others, and then says how this one ended; a failure is told when it has. Should it hang,
+/// the others are ended all the same, and it with them.
+void Agent::rank_lost(const Lifelines::Loss& loss) {
+  if (loss.round != round_ || group_ == nullptr || lost_ || stopping_ || failed_ || alone_) return;
+  if (work_.stopped_codes.contains(loss.code)) return;
+  lost_ = loss;
+  Failure seen{.rank = loss.rank, .end = {.code = std::max(0, loss.code), .signal = 0}};
+  if (loss.code < 0) seen.what = "is gone";
+  if (work_.where) put_in_place(seen);
+  ways_.consoles.err.write(text("launch: ", one_line(seen), "; mpirun ends the others\n"));
+  const double soon = std::min(peers_grace, work_.grace);
+  end_ranks_ = ways_.loop.after(soon, [this] { lives_->end_all(); });
+  group_->kill_after(soon);
+}
+
+/// A line that is cut is the first sign of a failure. How a rank ended that said nothing before, mpirun
+/// knows, if it speaks of that rank.
+void Agent::add_what_was_seen(Failure& f) const {
+  const bool named = f.launcher.empty(), same = named && f.rank == lost_->rank;
+  if (lost_->code > 0)
+    f.end = {.code = lost_->code, .signal = 0};
+  else if (!same)
+    f.what = named ? text("is gone, before rank ", f.rank, ", of which mpirun says ", words_of(f.end))
+                   : "is gone, and mpirun does not say how";
+  if (!same) f.host.clear();
+  f.launcher.clear();
+  f.rank = lost_->rank;
+  f.process = lost_->process;
+  f.age = seconds_since(lost_->when);
+}
+
 void Agent::all_ended() {
   group_.reset();
+  ways_.loop.cancel(end_ranks_);
   if (alone_) {
     if (ways_.stopped_alone) ways_.stopped_alone();
     return;

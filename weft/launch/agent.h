@@ -8,6 +8,7 @@
 #include <string>
 
 #include "weft/launch/group.h"
+#include "weft/launch/lifeline.h"
 #include "weft/launch/message.h"
 #include "weft/launch/options.h"
 #include "weft/launch/ward.h"
@@ -30,8 +31,11 @@ class Agent {
     /// Where ranks on other machines say it instead, and the word that they know; -1: nowhere.
     int ward = -1;
     std::string ward_token = {};
-    /// Puts right who failed and what it said, where another launcher stands between.
-    std::function<void(Failure&)> explain = {};
+    /// Where ranks hold a line that another launcher starts on this machine; -1: nowhere.
+    int lives = -1;
+    /// Puts right who failed and what it said, where another launcher stands between; `seen`: the rank that
+    /// is known to be the first, or -1.
+    std::function<void(Failure&, int seen)> explain = {};
     /// That launcher tells of a lost rank and then waits for the others, as srun does.
     bool waits_for_others = false;
     /// Where it put a rank, on the host that it named, if any; nothing: ranks are here.
@@ -45,7 +49,7 @@ class Agent {
     std::function<void()> stopped_alone = {};  // after cut_off(), when nothing runs any more
   };
   Agent(Work work, Ways ways);
-  ~Agent() { ways_.loop.cancel(look_); }
+  ~Agent();
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
 
@@ -68,6 +72,8 @@ class Agent {
   void worker_ended(const Ended& ended);
   void all_ended();
   void cannot_start(int rank, const std::string& why);
+  void rank_lost(const Lifelines::Loss& loss);
+  void add_what_was_seen(Failure& failure) const;
   void look();
   bool overhears_failure();
   Failure failure_of(const Ended& ended) const;
@@ -82,7 +88,9 @@ class Agent {
   std::unique_ptr<Group> group_;
   std::optional<Watch> watch_;
   std::optional<Ward> ward_;
-  std::uint64_t look_ = 0;
+  std::optional<Lifelines> lives_;
+  std::optional<Lifelines::Loss> lost_;  // the first of this round
+  std::uint64_t look_ = 0, end_ranks_ = 0;
   double pace_told_ = 0;
   bool still_ = false;
   int round_ = 0, status_ = 0, status_rank_ = 0;

@@ -2,6 +2,7 @@
 #include "weft/launch/client.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "weft/base/error.h"
 
@@ -11,7 +12,7 @@ namespace {
 constexpr std::size_t largest_frame = 16 << 20;  // the peers of 65,536 nodes
 constexpr double longest_wait = 1;
 constexpr double between_places = 0.1;
-constexpr double short_patience = 2, long_patience = 10;  // seconds to connect
+constexpr double least_patience = 0.05, short_patience = 2, long_patience = 10;  // seconds to connect
 
 Loop::Clock::duration seconds(double count) {
   return std::chrono::duration_cast<Loop::Clock::duration>(
@@ -26,6 +27,7 @@ Client::Client(Loop& loop, Endpoint endpoint, Join join, const Patience& patienc
       join_(std::move(join)),
       patience_(patience),
       events_(std::move(events)),
+      lookups_(events_.names),
       give_up_at_(loop_.now() + seconds(patience.join)) {
   retry_ = loop_.after(0, [this] { connect(); });
 }
@@ -36,26 +38,44 @@ void Client::close() {
   loop_.cancel(retry_);
   loop_.cancel(beat_);
   loop_.cancel(hurry_);
+  loop_.forget(bell_);
   if (connecting_) loop_.forget(connecting_.get());
   connecting_.reset();
   wire_.reset();
 }
 
 void Client::connect() {
-  std::string why;
   if (events_.next) endpoint_ = events_.next();
-  connecting_ = connect_to(endpoint_, why, turn_++);
+  // A machine that is gone does not refuse, nor does a name server; and one place of several is not worth a
+  // long wait.
+  const double left = std::chrono::duration<double>(give_up_at_ - loop_.now()).count();
+  hurry_ = loop_.after(std::clamp(left, least_patience, events_.next ? short_patience : long_patience),
+                       [this] { too_late(); });
+  const Lookup& host = lookups_.of(endpoint_.host);
+  if (host.found() != nullptr) return reach();
+  bell_ = host.bell();
+  loop_.watch(bell_, EPOLLIN, [this](std::uint32_t) { reach(); });
+}
+
+void Client::reach() {
+  loop_.forget(std::exchange(bell_, -1));
+  std::string why;
+  connecting_ = connect_to(lookups_.take(endpoint_.host), endpoint_.port, why, turn_++);
   if (!connecting_) return failed(why);
   loop_.watch(connecting_.get(), EPOLLOUT, [this](std::uint32_t) { connected(); });
-  // A machine that is gone does not refuse; and one place of several is not worth a long wait.
-  hurry_ = loop_.after(events_.next ? short_patience : long_patience, [this] {
-    loop_.forget(connecting_.get());
-    connecting_.reset();
-    failed("it does not answer");
-  });
+}
+
+void Client::too_late() {
+  const bool unknown = bell_ >= 0;
+  loop_.forget(std::exchange(bell_, -1));
+  if (connecting_) loop_.forget(connecting_.get());
+  connecting_.reset();
+  failed(unknown ? text("host ", endpoint_.host, " is not known yet: no name server answers")
+                 : "it does not answer");
 }
 
 void Client::failed(const std::string& why) {
+  loop_.cancel(hurry_);
   if (loop_.now() >= give_up_at_)
     return events_.given_up(text("launch: nobody answers at ", endpoint_.host, " port ", endpoint_.port,
                                  " for ", patience_.join, " s: ", why,

@@ -23,6 +23,8 @@ class Client {
     std::function<Endpoint()> next = {};
     /// Seconds to wait before another coordinator is joined than the one that was lost.
     std::function<double()> lease = {};
+    /// Who knows names; asked on threads of its own.
+    NameService names = ask_the_system;
   };
   Client(Loop& loop, Endpoint endpoint, Join join, const Patience& patience, Events events);
   ~Client();
@@ -34,6 +36,8 @@ class Client {
 
  private:
   void connect();
+  void reach();
+  void too_late();
   void connected();
   void failed(const std::string& why);
   void lost(const std::string& why);
@@ -44,11 +48,12 @@ class Client {
   Patience patience_;
   Events events_;
   void listen_to(const Message& message);
+  Lookups lookups_;
   Descriptor connecting_;
   std::unique_ptr<Wire> wire_;
   std::uint64_t retry_ = 0, beat_ = 0, hurry_ = 0;
   Loop::Clock::time_point give_up_at_, last_beat_;
-  int silent_beats_ = 0, turn_ = 0;
+  int silent_beats_ = 0, turn_ = 0, bell_ = -1;  // bell_: of a lookup that is waited for
   double wait_ = 0.02;
   bool begun_ = false, resigned_ = false;  // it: the coordinator that we joined
 };

@@ -74,11 +74,12 @@ Watcher read_watcher(std::string_view word) {
   return out;
 }
 
-Herald::Herald(Watcher watcher, Whereabouts self, const PulseBoard& board, Loss loss)
+Herald::Herald(Watcher watcher, Whereabouts self, const PulseBoard& board, Loss loss, NameService names)
     : watcher_(std::move(watcher)),
       self_(std::move(self)),
       board_(board),
       loss_(std::move(loss)),
+      lookups_(std::move(names)),
       goes_(new_bell()),
       thread_([this] { work(); }) {}
 
@@ -92,8 +93,8 @@ bool Herald::sleep(double seconds) const {
   return poll(&bell, 1, int(std::ceil(1e3 * seconds))) != 1;
 }
 
-bool Herald::ready(short events) const {
-  std::array<pollfd, 2> both{{{socket_.get(), events, 0}, {goes_.get(), POLLIN, 0}}};
+bool Herald::ready(int descriptor, short events) const {
+  std::array<pollfd, 2> both{{{descriptor, events, 0}, {goes_.get(), POLLIN, 0}}};
   return poll(both.data(), both.size(), patience) > 0 && both[0].revents != 0;
 }
 
@@ -135,11 +136,13 @@ bool Herald::connect() {
 
 /// Whoever answers with a beat knows the token.
 bool Herald::greet(const std::string& host) {
-  std::string why, in;
-  socket_ = connect_to({.host = host, .port = watcher_.port}, why);
-  if (!socket_ || !ready(POLLOUT) || !failure_of(socket_).empty()) return false;
+  const Lookup& asked = lookups_.of(host);
+  if (asked.found() == nullptr && !ready(asked.bell(), POLLIN)) return false;
+  std::string why;
+  socket_ = connect_to(lookups_.take(host), watcher_.port, why);
+  if (!socket_ || !ready(socket_.get(), POLLOUT) || !failure_of(socket_).empty()) return false;
   const Join hello{.run_id = watcher_.token, .host = "", .address = "", .wanted_rank = self_.rank};
-  if (!send(encode(hello)) || !ready(POLLIN)) return false;
+  if (!send(encode(hello)) || !ready(socket_.get(), POLLIN)) return false;
   char byte = 0;
   if (recv(socket_.get(), &byte, 1, MSG_DONTWAIT) != 1) return false;
   reached_ = seconds_now();
@@ -166,7 +169,7 @@ bool Herald::send(const std::string& frame) const {
     const ssize_t sent = ::send(socket_.get(), left.data(), left.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent > 0) left.remove_prefix(std::size_t(sent));
     if (sent < 0 && errno != EAGAIN && errno != EINTR) return false;
-    if (sent < 0 && errno == EAGAIN && !ready(POLLOUT)) return false;
+    if (sent < 0 && errno == EAGAIN && !ready(socket_.get(), POLLOUT)) return false;
   }
   return true;
 }

@@ -10,6 +10,7 @@
 #include "weft/base/descriptor.h"
 #include "weft/base/pulse.h"
 #include "weft/launch/message.h"
+#include "weft/launch/names.h"
 
 namespace weft::launch {
 
@@ -37,7 +38,8 @@ class Herald {
     std::function<void()> act = {};  // on the herald's thread, once
   };
   /// The board outlives it; the round is the watcher's.
-  Herald(Watcher watcher, Whereabouts self, const PulseBoard& board, Loss loss);
+  Herald(Watcher watcher, Whereabouts self, const PulseBoard& board, Loss loss,
+         NameService names = ask_the_system);
   ~Herald();
   Herald(const Herald&) = delete;
   Herald& operator=(const Herald&) = delete;
@@ -52,11 +54,12 @@ class Herald {
   bool lost(bool connected);
   /// Both false when it is time to go.
   bool sleep(double seconds) const;
-  bool ready(short events) const;
+  bool ready(int descriptor, short events) const;
   Watcher watcher_;
   Whereabouts self_;
   const PulseBoard& board_;
   Loss loss_;
+  Lookups lookups_;
   Descriptor socket_;
   double reached_ = 0, looked_ = 0;  // when; 0: never
   Descriptor goes_;                  // readable when it is time to go

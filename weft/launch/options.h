@@ -105,6 +105,8 @@ Nodes read_nodes(std::string_view who, std::string_view word);
 Routing read_routing(std::string_view who, std::string_view words);
 /// "host", "host:port", "[::1]:port"; the host may be missing.
 Endpoint read_endpoint(std::string_view who, std::string_view word, int otherwise);
+/// A host alone, in brackets or not.
+std::string read_host(std::string_view who, std::string_view word);
 /// One, or three and more with commas between: of two, neither could outvote the other.
 std::vector<Endpoint> read_places(std::string_view who, std::string_view words, int otherwise);
 /// Returns the names that have no effect here.

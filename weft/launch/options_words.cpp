@@ -84,6 +84,12 @@ Endpoint read_endpoint(std::string_view who, std::string_view word, int otherwis
   return out;
 }
 
+std::string read_host(std::string_view who, std::string_view word) {
+  const Endpoint out = read_endpoint(who, word, -1);
+  if (out.port >= 0) fail(Kind::usage, who, ": '", word, "' is a host and a port; here a host stands alone");
+  return out.host;
+}
+
 std::vector<Endpoint> read_places(std::string_view who, std::string_view words, int otherwise) {
   std::vector<Endpoint> out;
   for (const std::string_view word : split(words, ','))

@@ -6,6 +6,7 @@
 #include <sys/un.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstring>
 #include <fstream>
@@ -32,10 +33,19 @@ Descriptor claim_of(int port) {
   return out;
 }
 
+/// Of both families: a worker may listen at one, or at both in one.
 bool is_free(int port) {
-  sockaddr_in name{};
+  sockaddr_in6 wide{};
+  wide.sin6_family = AF_INET6;
+  wide.sin6_port = htons(std::uint16_t(port));
+  const Descriptor both(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int no = 0;
+  setsockopt(both.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
+  if (both && bind(both.get(), reinterpret_cast<const sockaddr*>(&wide), sizeof wide) == 0) return true;
+  if (both && errno == EADDRINUSE) return false;
+  sockaddr_in name{};  // a machine without IPv6
   name.sin_family = AF_INET;
-  name.sin_port = htons(std::uint16_t(port));
+  name.sin_port = wide.sin6_port;
   const Descriptor trial(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   return trial && bind(trial.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0;
 }

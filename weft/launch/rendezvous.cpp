@@ -8,16 +8,54 @@
 #include <utility>
 
 namespace weft::launch {
+namespace {
+
+constexpr double name_patience = 10;  // seconds
+
+}  // namespace
+
 Rendezvous::Rendezvous(Loop& loop, const Terms& terms, std::vector<Endpoint> places, Events events)
     : loop_(loop),
       rules_(terms.rules),
       self_(terms.self),
       places_(std::move(places)),
-      events_(std::move(events)) {
+      events_(std::move(events)),
+      names_(terms.names) {
+  const int wanted = self_.wanted_rank;
+  for (std::size_t i = 0; i < places_.size(); ++i)
+    if (wanted < 0 || wanted == int(i)) lookups_.emplace(i, Lookup(places_[i].host, names_));
+  late_ = loop_.after(name_patience, [this] { meet(); });
+  wait_for_names();
+}
+
+/// One after the other; all were asked at once.
+void Rendezvous::wait_for_names() {
+  loop_.forget(std::exchange(bell_, -1));
+  for (const auto& [place, one] : lookups_) {
+    if (one.found() != nullptr) continue;
+    bell_ = one.bell();
+    return loop_.watch(bell_, EPOLLIN, [this](std::uint32_t) { wait_for_names(); });
+  }
+  meet();
+}
+
+/// What is not known by now is not ours.
+void Rendezvous::meet() {
+  loop_.forget(std::exchange(bell_, -1));
+  loop_.cancel(late_);
+  if (ended_) return;
   one_place() ? meet_at_one() : meet_at_any();
+  lookups_.clear();
+}
+
+Descriptor Rendezvous::listen(std::size_t place, Bind how) {
+  const Found* host = lookups_.at(place).found();
+  return listen_at(places_[place], how, host != nullptr ? *host : Found());
 }
 
 Rendezvous::~Rendezvous() {
+  loop_.forget(bell_);
+  loop_.cancel(late_);
   loop_.cancel(look_);
   loop_.cancel(leave_);
 }
@@ -36,7 +74,8 @@ Client::Events Rendezvous::client_events() {
                 if (at_ != mine_ && answered_) at_ = -1;
                 events_.cut_off(why);
               },
-          .given_up = events_.given_up};
+          .given_up = events_.given_up,
+          .names = names_};
 }
 
 void Rendezvous::serve(Descriptor listener) {
@@ -47,8 +86,8 @@ void Rendezvous::serve(Descriptor listener) {
 void Rendezvous::meet_at_one() {
   Endpoint at = places_[0];
   const int wanted = self_.wanted_rank;
-  Descriptor listener = wanted == 0    ? listen_at(at, Bind::here)
-                        : wanted == -1 ? listen_at(at, Bind::if_ours)
+  Descriptor listener = wanted == 0    ? listen(0, Bind::here)
+                        : wanted == -1 ? listen(0, Bind::if_ours)
                                        : Descriptor();
   if (listener) {
     serve(std::move(listener));
@@ -59,9 +98,9 @@ void Rendezvous::meet_at_one() {
 
 void Rendezvous::meet_at_any() {
   const int wanted = self_.wanted_rank, places = int(places_.size());
-  if (wanted >= 0 && wanted < places) ours_ = listen_at(places_[std::size_t(mine_ = wanted)], Bind::here);
+  if (wanted >= 0 && wanted < places) ours_ = listen(std::size_t(mine_ = wanted), Bind::here);
   for (int i = 0; wanted < 0 && !ours_ && i < places; ++i)
-    if ((ours_ = listen_at(places_[std::size_t(i)], Bind::if_ours))) mine_ = i;
+    if ((ours_ = listen(std::size_t(i), Bind::if_ours))) mine_ = i;
   shut_door();
   self_.voter = mine_;
   Client::Events events = client_events();
@@ -129,7 +168,7 @@ void Rendezvous::end(double seconds, std::function<void()> act) {
   ended_ = true;
   // It cannot be destroyed here: one of its own words may be what we hear.
   leave_ = loop_.after(0, [this, seconds, act = std::move(act)] {
-    client_->close();
+    if (client_) client_->close();
     const bool tells = server_ && server_->coordinator().verdict();
     tells ? server_->when_over(seconds, act) : act();
   });

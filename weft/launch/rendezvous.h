@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,13 +28,16 @@ class Rendezvous {
   struct Terms {
     const Rules& rules;
     const Join& self;
+    NameService names = ask_the_system;
   };
   Rendezvous(Loop& loop, const Terms& terms, std::vector<Endpoint> places, Events events);
   ~Rendezvous();
   Rendezvous(const Rendezvous&) = delete;
   Rendezvous& operator=(const Rendezvous&) = delete;
 
-  void tell(const Message& message) { client_->tell(message); }
+  void tell(const Message& message) {
+    if (client_) client_->tell(message);
+  }
   bool coordinates() const { return server_.has_value(); }
   bool one_place() const { return places_.size() == 1; }
   /// What a person reads of the verdict, where it is ours.
@@ -43,6 +47,9 @@ class Rendezvous {
   void end(double seconds, std::function<void()> act);
 
  private:
+  void wait_for_names();
+  void meet();
+  Descriptor listen(std::size_t place, Bind how);
   void serve(Descriptor listener);
   void meet_at_one();
   void meet_at_any();
@@ -59,6 +66,10 @@ class Rendezvous {
   Join self_;
   std::vector<Endpoint> places_;
   Events events_;
+  NameService names_;
+  std::map<std::size_t, Lookup> lookups_;  // of places that may be ours, until we meet
+  std::uint64_t late_ = 0;
+  int bell_ = -1;  // of the one that is waited for
   std::optional<Server> server_;
   std::optional<Client> client_;
   Descriptor ours_;                 // the listener of our own place, of several

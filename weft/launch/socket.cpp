@@ -1,4 +1,4 @@
-// getaddrinfo, and the options that each socket gets.
+// Addresses of two families, and the options that each socket gets.
 #include "weft/launch/socket.h"
 
 #include <netdb.h>
@@ -11,7 +11,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <memory>
 
 #include "weft/base/error.h"
 
@@ -20,35 +19,23 @@ namespace {
 
 constexpr int most_waiting = 65535;
 
-using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
-
-Addresses look_up(const Endpoint& endpoint, std::string& why_not) {
-  addrinfo wanted{};
-  wanted.ai_socktype = SOCK_STREAM;
-  wanted.ai_flags = AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  const int wrong =
-      getaddrinfo(endpoint.host.c_str(), std::to_string(endpoint.port).c_str(), &wanted, &found);
-  if (wrong != 0) why_not = text("host ", endpoint.host, " is not known: ", gai_strerror(wrong));
-  return {wrong == 0 ? found : nullptr, freeaddrinfo};
+sockaddr* with_port(Address& address, int port) {
+  auto* out = reinterpret_cast<sockaddr*>(&address.at);
+  if (out->sa_family == AF_INET)
+    reinterpret_cast<sockaddr_in*>(out)->sin_port = htons(std::uint16_t(port));
+  else
+    reinterpret_cast<sockaddr_in6*>(out)->sin6_port = htons(std::uint16_t(port));
+  return out;
 }
 
-bool is_loopback(const addrinfo& a) {
-  if (a.ai_family == AF_INET)
-    return (ntohl(reinterpret_cast<const sockaddr_in*>(a.ai_addr)->sin_addr.s_addr) >> 24) == 127;
-  return a.ai_family == AF_INET6 &&
-         IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6*>(a.ai_addr)->sin6_addr);
+bool is_loopback(const Address& address) {
+  if (address.at.ss_family == AF_INET)
+    return (ntohl(reinterpret_cast<const sockaddr_in&>(address.at).sin_addr.s_addr) >> 24) == 127;
+  return address.at.ss_family == AF_INET6 &&
+         IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6&>(address.at).sin6_addr);
 }
 
 void set(int fd, int level, int option, int value) { setsockopt(fd, level, option, &value, sizeof value); }
-
-/// Every address of this machine, in the family of `a`.
-void widen(addrinfo& a) {
-  if (a.ai_family == AF_INET)
-    reinterpret_cast<sockaddr_in*>(a.ai_addr)->sin_addr.s_addr = htonl(INADDR_ANY);
-  else
-    reinterpret_cast<sockaddr_in6*>(a.ai_addr)->sin6_addr = in6addr_any;
-}
 
 /// For all addresses of this machine; empty, with errno, where that cannot be.
 Descriptor listen_wide(int port, int waiting) {
@@ -71,6 +58,14 @@ Descriptor listen_wide(int port, int waiting) {
   return {};
 }
 
+/// At this address alone; empty, with errno, where it is not ours or taken.
+Descriptor listen_only(Address address, int port) {
+  Descriptor out(socket(address.at.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  set(out.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+  const bool bound = out && bind(out.get(), with_port(address, port), address.size) == 0;
+  return bound && listen(out.get(), most_waiting) == 0 ? std::move(out) : Descriptor();
+}
+
 [[noreturn]] void no_port(const Endpoint& endpoint) {
   fail(Kind::usage, "launch: cannot listen at ", endpoint.host, " port ", endpoint.port, ": ",
        std::strerror(errno), "; another --master-port, or --standalone, needs none that is taken");
@@ -78,20 +73,14 @@ Descriptor listen_wide(int port, int waiting) {
 
 }  // namespace
 
-Descriptor listen_at(const Endpoint& endpoint, Bind how) {
-  std::string why;
-  const Addresses found = look_up(endpoint, why);
-  if (!found && how == Bind::if_ours) return {};
-  if (!found) {  // a cluster's names may come later than its pods
-    Descriptor out = listen_wide(endpoint.port, most_waiting);
-    if (!out) no_port(endpoint);
-    return out;
+Descriptor listen_at(const Endpoint& endpoint, Bind how, const Found& host) {
+  const bool home = !host.addresses.empty() && is_loopback(host.addresses[0]);
+  if (how == Bind::here && !home) {  // a cluster's names may also come later than its pods
+    if (Descriptor out = listen_wide(endpoint.port, most_waiting)) return out;
+    no_port(endpoint);
   }
-  addrinfo& a = *found;
-  if (how == Bind::here && !is_loopback(a)) widen(a);
-  Descriptor out(socket(a.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  set(out.get(), SOL_SOCKET, SO_REUSEADDR, 1);
-  if (bind(out.get(), a.ai_addr, a.ai_addrlen) == 0 && listen(out.get(), most_waiting) == 0) return out;
+  for (const Address& address : host.addresses)
+    if (Descriptor out = listen_only(address, endpoint.port)) return out;
   if (how == Bind::if_ours) return {};
   no_port(endpoint);
 }
@@ -101,16 +90,13 @@ Descriptor listen_anywhere() {
   fail(Kind::device, "launch: no port is to be had: ", std::strerror(errno));
 }
 
-Descriptor connect_to(const Endpoint& endpoint, std::string& why_not, int turn) {
-  const Addresses found = look_up(endpoint, why_not);
-  if (!found) return {};
-  int count = 0;
-  for (const addrinfo* one = found.get(); one != nullptr; one = one->ai_next) ++count;
-  const addrinfo* at = found.get();
-  for (int i = turn % count; i > 0; --i) at = at->ai_next;
-  Descriptor out(socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+Descriptor connect_to(const Found& host, int port, std::string& why_not, int turn) {
+  why_not = host.why;
+  if (host.addresses.empty()) return {};
+  Address to = host.addresses[std::size_t(turn) % host.addresses.size()];
+  Descriptor out(socket(to.at.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   set(out.get(), IPPROTO_TCP, TCP_NODELAY, 1);
-  if (connect(out.get(), at->ai_addr, at->ai_addrlen) == 0 || errno == EINPROGRESS) return out;
+  if (connect(out.get(), with_port(to, port), to.size) == 0 || errno == EINPROGRESS) return out;
   why_not = std::strerror(errno);
   return {};
 }

@@ -29,6 +29,12 @@ bool makes_sense(const Vital& v) {
          r.word <= Spoken::recv && r.circle >= -1 && r.circle < int(r.circles.size());
 }
 
+/// An address of IPv6 that holds on one link alone names that link by a number of this machine's.
+bool leaves_the_link(const sockaddr& address) {
+  if (address.sa_family != AF_INET6) return address.sa_family == AF_INET;
+  return !IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
+}
+
 }  // namespace
 
 Ward::Ward(Loop& loop, int listener, std::string token)
@@ -102,18 +108,20 @@ const Whereabouts* Ward::where(int round, int rank) const {
 }
 
 std::vector<std::string> own_addresses() {
-  std::vector<std::string> out;
+  std::vector<std::string> out, of_six;
   ifaddrs* all = nullptr;
   if (getifaddrs(&all) != 0) return {"127.0.0.1"};
   for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
     const bool up = (one->ifa_flags & IFF_UP) != 0 && (one->ifa_flags & IFF_LOOPBACK) == 0;
-    if (!up || one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET) continue;
+    if (!up || one->ifa_addr == nullptr || !leaves_the_link(*one->ifa_addr)) continue;
+    const bool six = one->ifa_addr->sa_family == AF_INET6;
     std::array<char, NI_MAXHOST> name{};
-    if (getnameinfo(one->ifa_addr, sizeof(sockaddr_in), name.data(), name.size(), nullptr, 0,
-                    NI_NUMERICHOST) == 0)
-      out.emplace_back(name.data());
+    if (getnameinfo(one->ifa_addr, six ? sizeof(sockaddr_in6) : sizeof(sockaddr_in), name.data(), name.size(),
+                    nullptr, 0, NI_NUMERICHOST) == 0)
+      (six ? of_six : out).emplace_back(name.data());
   }
   freeifaddrs(all);
+  out.insert(out.end(), of_six.begin(), of_six.end());
   out.emplace_back("127.0.0.1");
   return out;
 }
