@@ -45,4 +45,10 @@ RankDevice::RankDevice(std::string_view name, const DeviceOptions& options, Comm
   if (world.size() > 1) way_ = text("ranks speak through the host: ", why);
 }
 
+std::vector<std::string> RankDevice::notes() const {
+  std::vector<std::string> out = device_->notes();
+  if (!way_.empty()) out.push_back(way_);
+  return out;
+}
+
 }  // namespace weft::cli

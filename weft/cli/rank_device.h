@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "weft/backend/open.h"
 #include "weft/comm/direct.h"
@@ -20,8 +21,8 @@ class RankDevice {
   RankDevice(std::string_view name, const DeviceOptions& options, Communicator& world);
   Device& device() { return *device_; }
   Communicator& world() { return speaks_ ? *speaks_ : world_; }
-  /// How ranks speak, for the log: empty where there is nothing to choose.
-  const std::string& way() const { return way_; }
+  /// Sentences for the log: the device's, and how ranks speak where there is something to choose.
+  std::vector<std::string> notes() const;
 
  private:
   Communicator& world_;
@@ -29,7 +30,7 @@ class RankDevice {
   std::unique_ptr<Device> host_;        // where words are said from, where they go through the host
   std::unique_ptr<DeviceLines> lines_;  // null: the host reads what is said where it lies
   std::unique_ptr<Communicator> speaks_;
-  std::string way_;
+  std::string way_;  // empty: there is nothing to choose
 };
 
 }  // namespace weft::cli

@@ -222,8 +222,7 @@ int run_training(const TrainConfig& config, const Launched& launched, Wording wo
     RankDevice here(config.run.device, options, world);
     const bool tells = world.rank() == 0;
     if (tells)
-      for (const std::string& note : here.device().notes()) log.info(note);
-    if (tells && !here.way().empty()) log.info(here.way());
+      for (const std::string& note : here.notes()) log.info(note);
     const ProcessMesh mesh(layout, here.world());
     const Lent lent{.device = here.device(),
                     .mesh = mesh,
