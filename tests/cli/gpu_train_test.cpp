@@ -108,10 +108,11 @@ TEST(GpuTraining, refuses_a_schedule_whose_letters_overtake_one_another) {
   const Words words{"--pipeline-model-parallel-size", "2", "--ranks", "2", "--pipeline-schedule", file};
   EXPECT_THAT(
       trained(tiny_words(), words, "cuda").err,
-      ::testing::HasSubstr("pipeline schedule " + file +
-                           ": NCCL hands letters over in the order in which they were sent, and rank 0 "
-                           "sends rank 1 the activation of microbatch 0 for stage 1, which reads the "
-                           "activation of microbatch 1 for stage 1 first"));
+      ::testing::HasSubstr(
+          "pipeline schedule " + file +
+          ": NCCL hands activations, and gradients, over in the order in which they were sent, and rank 0 "
+          "sends rank 1 the activation of microbatch 0 for stage 1, which reads the "
+          "activation of microbatch 1 for stage 1 first"));
 }
 
 TEST(GpuTraining, says_where_there_is_no_nccl) {

@@ -35,8 +35,8 @@ class Communicator {
   /// is said: exact mode asks for it.
   virtual bool adds_as_trees() const { return true; }
 
-  /// Whether letters wait by tag until somebody asks for them; else those from one rank to another are to be
-  /// read in the order in which they were sent.
+  /// Whether letters wait by tag until somebody asks for them; else those from one rank to another whose tags
+  /// are both even, or both odd, are to be read in the order in which they were sent.
   virtual bool keeps_letters() const { return true; }
 
   /// Every rank's text, in rank order: what hosts have to say, apart from tensors and from any device's

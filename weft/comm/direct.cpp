@@ -53,28 +53,30 @@ DeviceLine& DirectCommunicator::line() {
 // Each rank names what goes from it to the next one and to the one before. All open theirs in one order, so
 // that nobody waits in a circle: who stands first in it waits for nobody who waits.
 void DirectCommunicator::open_ways() {
-  const int n = size();
-  const std::string mine = lines_.fresh_name() + (n > 2 ? lines_.fresh_name() : "");
+  const int n = size(), neighbours = n > 2 ? 2 : 1, each = neighbours * lanes;
+  std::string mine;
+  for (int i = 0; i < each; ++i) mine += lines_.fresh_name();
   const std::vector<std::string> all = names("letters", mine);
   ways_.emplace();
   for (int from = 0; from < n; ++from)
-    for (int step = 0; step < (n > 2 ? 2 : 1); ++step) {
-      const int to = (from + (step == 0 ? 1 : n - 1)) % n;
+    for (int i = 0; i < each; ++i) {
+      const int to = (from + (i / lanes == 0 ? 1 : n - 1)) % n;
       if (rank() != from && rank() != to) continue;
       const std::string& named = all[std::size_t(from)];
-      const std::size_t length = named.size() / (n > 2 ? 2 : 1);
-      ways_->push_back({from, to,
-                        lines_.open(named.substr(std::size_t(step) * length, length),
+      const std::size_t length = named.size() / std::size_t(each);
+      ways_->push_back({from, to, i % lanes,
+                        lines_.open(named.substr(std::size_t(i) * length, length),
                                     {.rank = rank() == from ? 0 : 1, .size = 2})});
     }
 }
 
-DeviceLine& DirectCommunicator::way(const char* word, int from, int to) {
+DeviceLine& DirectCommunicator::way(const char* word, const Ends& ends) {
   if (!ways_) open_ways();
-  const auto found =
-      std::ranges::find_if(*ways_, [&](const Way& one) { return one.from == from && one.to == to; });
+  const auto found = std::ranges::find_if(*ways_, [&](const Way& one) {
+    return one.from == ends.from && one.to == ends.to && one.lane == ends.tag % lanes;
+  });
   if (found == ways_->end())
-    fail(Kind::internal, word, ": rank ", from, " to rank ", to, " of ", size(),
+    fail(Kind::internal, word, ": rank ", ends.from, " to rank ", ends.to, " of ", size(),
          ": by NCCL only neighbours in a circle send each other letters");
   found->line->follow_device();
   return *found->line;
@@ -181,7 +183,7 @@ Pending DirectCommunicator::broadcast(const Tensor& x, int root) {
 Pending DirectCommunicator::send(const Tensor& x, int to, int tag) {
   if (is_the_hosts(x)) return inner().send(x, to, tag);
   require_contiguous("send", x);
-  DeviceLine& line = way("send", rank(), to);
+  DeviceLine& line = way("send", {rank(), to, tag});
   out_.assign(1, {place(x), x.bytes(), 1});
   line.exchange(out_, {});
   return ending(line, x, {});
@@ -190,7 +192,7 @@ Pending DirectCommunicator::send(const Tensor& x, int to, int tag) {
 Pending DirectCommunicator::recv(const Tensor& x, int from, int tag) {
   if (is_the_hosts(x)) return inner().recv(x, from, tag);
   require_contiguous("recv", x);
-  DeviceLine& line = way("recv", from, rank());
+  DeviceLine& line = way("recv", {from, rank(), tag});
   in_.assign(1, {place(x), x.bytes(), 0});
   line.exchange({}, in_);
   return ending(line, x, {});

@@ -40,16 +40,20 @@ class DirectCommunicator final : public PassingCommunicator {
   std::unique_ptr<Communicator> split(int color, int key) override;
 
  private:
+  static constexpr int lanes = 2;  // by tag
   /// A line of two, for what one of them sends to the other.
   struct Way {
-    int from, to;
+    int from, to, lane;
     std::unique_ptr<DeviceLine> line;
   };
   /// Whether it lies where the hosts read it.
   static bool is_the_hosts(const Tensor& x) { return x.device().host_visible(); }
   /// The circle's, behind what its device was asked for.
   DeviceLine& line();
-  DeviceLine& way(const char* word, int from, int to);
+  struct Ends {
+    int from, to, tag;
+  };
+  DeviceLine& way(const char* word, const Ends& ends);
   void open_ways();
   /// What all ranks tell when a line is opened, so that one that opens another is found.
   std::vector<std::string> names(const char* what, const std::string& mine);

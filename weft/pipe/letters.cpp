@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -17,7 +18,8 @@ struct Letter {
   bool activation;
   auto operator<=>(const Letter&) const = default;
 };
-using Letters = std::map<std::pair<int, int>, std::vector<Letter>>;  // from rank, to rank
+using Way = std::tuple<int, int, bool>;  // from rank, to rank, whether of activations
+using Letters = std::map<Way, std::vector<Letter>>;
 
 struct Read {
   int from;
@@ -40,11 +42,12 @@ void note(const Schedule& s, int rank, const Action& a, Both& out, std::set<Lett
   if (a.what == Do::send_activation || a.what == Do::send_gradient) {
     const bool activation = a.what == Do::send_activation;
     const int reader = a.stage + (activation ? 1 : -1);
-    out.sent[{rank, s.home[std::size_t(reader)]}].push_back({reader, a.microbatch, activation});
+    out.sent[{rank, s.home[std::size_t(reader)], activation}].push_back({reader, a.microbatch, activation});
     return;
   }
   const Read read = read_by(s, a);
-  if (known.insert(read.letter).second) out.read[{read.from, rank}].push_back(read.letter);
+  if (known.insert(read.letter).second)
+    out.read[{read.from, rank, read.letter.activation}].push_back(read.letter);
 }
 
 std::string say(const Letter& letter) {
@@ -59,12 +62,12 @@ std::string overtaken_letter(const Schedule& schedule) {
   std::set<Letter> known;
   for (int rank = 0; rank < schedule.ranks; ++rank)
     for (const Action& a : schedule.program[std::size_t(rank)]) note(schedule, rank, a, all, known);
-  for (const auto& [ranks, sent] : all.sent) {
-    const std::vector<Letter>& read = all.read[ranks];
+  for (const auto& [way, sent] : all.sent) {
+    const std::vector<Letter>& read = all.read[way];
     const auto [a, b] = std::ranges::mismatch(sent, read);
     if (a != sent.end() && b != read.end())
-      return text("rank ", ranks.first, " sends rank ", ranks.second, " the ", say(*a), ", which reads the ",
-                  say(*b), " first");
+      return text("rank ", std::get<0>(way), " sends rank ", std::get<1>(way), " the ", say(*a),
+                  ", which reads the ", say(*b), " first");
   }
   return "";
 }

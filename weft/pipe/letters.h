@@ -1,4 +1,4 @@
-// Whether ranks read each other's letters in the order in which they were sent.
+// Whether ranks read each other's activations, and gradients, in the order in which they were sent.
 #pragma once
 
 #include <string>

@@ -37,7 +37,10 @@ const Parcel& parcel_of(const Action& action, const Runner::Order& order) {
   return order.parcels.size() == 1 ? order.parcels.front() : order.parcels[std::size_t(border_of(action))];
 }
 
-int tag_of_stream(int tag, Stream stream) { return tag * int(all_streams.size()) + int(stream); }
+/// Still odd for gradients and even for activations: some carriers keep only those apart.
+int tag_of_stream(int tag, Stream stream) {
+  return (tag / 2 * int(all_streams.size()) + int(stream)) * 2 + tag % 2;
+}
 
 Flow take(Flow& kept) { return std::exchange(kept, Flow()); }
 
@@ -53,7 +56,7 @@ Runner::Runner(const Schedule& schedule, const std::map<int, Stage>& stages, Com
   if (!along_pp.keeps_letters())
     if (const std::string overtaken = overtaken_letter(schedule); !overtaken.empty())
       fail(Kind::usage, "pipeline schedule ", schedule.name, ": ", along_pp.carrier(),
-           " hands letters over in the order in which they were sent, and ", overtaken);
+           " hands activations, and gradients, over in the order in which they were sent, and ", overtaken);
   int here = 0;
   for (int stage = 0; stage < schedule.stages(); ++stage)
     if (mine(stage)) place_of_stage_[std::size_t(stage)] = here++;
