@@ -5,6 +5,7 @@ import functools
 import os
 import pathlib
 import re
+import select
 import shutil
 import signal
 import statistics
@@ -14,7 +15,8 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests/launch"))
-from launch_test import is_rank, launches_at_once_do_not_meet, on_machine, steps
+import hosts_test
+from launch_test import ENDLESS, ENVIRONMENT, children, is_rank, launches_at_once_do_not_meet, on_machine, steps, wait_for
 
 TICKS = os.sysconf("SC_CLK_TCK")
 # How a worker ends, as a shell does it to itself.
@@ -203,9 +205,9 @@ MODEL = """train gpt --num-layers 1 --hidden-size 16 --num-attention-heads 2 --s
   --train-iters 100000000 --lr-decay-iters 100""".split()
 
 
-def training(weft, saving, *more):
-    """Four ranks as processes that speak TCP: data parallel 2 by tensor parallel 2."""
-    return launch(weft, "--launcher", "weft", "--nproc-per-node", 4, "--max-restarts", 3, *more, *MODEL, *saving, stderr=subprocess.PIPE,
+def training(weft, saving, *more, by=("--launcher", "weft")):
+    """Four ranks as processes, which speak TCP: data parallel 2 by tensor parallel 2."""
+    return launch(weft, *by, "--nproc-per-node", 4, "--max-restarts", 3, *more, *MODEL, *saving, stderr=subprocess.PIPE,
                   text=True)
 
 
@@ -217,7 +219,7 @@ def until(one, words):
 
 
 def ranks_below(process):
-    return [child for child in map(int, pathlib.Path(f"/proc/{process}/task/{process}/children").read_text().split()) if is_rank(child)]
+    return [child for child in children(process) if is_rank(child)]
 
 
 def rank_killed(weft, folder, number=signal.SIGKILL):
@@ -230,6 +232,25 @@ def rank_killed(weft, folder, number=signal.SIGKILL):
         one.terminate()
         one.communicate()
     return 1e3 * told, 1e3 * again
+
+
+def mpi_rank_killed(weft, folder):
+    """The same under mpirun on this machine; and to the end of the last of its peers, and to the report of how it was."""
+    with training(weft, ["--save-interval", 10, "--save", folder], by=["--processes"]) as one:
+        until(one, "iteration       30/")
+        ranks = ranks_below(one.pid)
+        ends = {rank: os.pidfd_open(rank) for rank in ranks}
+        began = time.monotonic()
+        os.kill(ranks[2], signal.SIGKILL)
+        told = until(one, "is gone; mpirun ends the others") - began
+        for end in ends.values():
+            select.select([end], [], [])
+            os.close(end)
+        stopped = time.monotonic() - began
+        report, again = until(one, "restart 1 of 3") - began, until(one, "iteration ") - began
+        one.terminate()
+        one.communicate()
+    return 1e3 * told, 1e3 * stopped, 1e3 * report, 1e3 * again
 
 
 def rank_stopped(weft, folder):
@@ -276,6 +297,41 @@ def slow_rank(weft, folder):
     return told, float(found[2]) / float(found[3]), step
 
 
+def cut_off(weft, folder):
+    """Two hosts as network namespaces, a rank each by mpirun; the cable is cut and stays so: to the launcher's word, to its end, and to that of the rank behind the cut."""
+    hosts_test.lay_cable()
+    try:
+        words = [*hosts_test.on(hosts_test.ADDRESSES[0]), weft, "launch", *hosts_test.by_mpirun(folder), "train", "gpt", *ENDLESS, "--tensor-model-parallel-size", "2"]
+        with subprocess.Popen([str(word) for word in words], stderr=subprocess.PIPE, text=True, env=ENVIRONMENT) as one:
+            until(one, "iteration       10/")
+            there = wait_for(lambda: ranks_of(hosts_test.ADDRESSES[1]), "a rank on the other host")
+            end = os.pidfd_open(there[0])
+            subprocess.run(["ip", "-n", hosts_test.space(hosts_test.ADDRESSES[1]), "link", "set", "cable", "down"], check=True)
+            began = time.monotonic()
+            told = until(one, "hangs in step") - began
+            one.communicate()
+            ended = time.monotonic() - began
+            select.select([end], [], [], 120)
+            alone = time.monotonic() - began
+    finally:
+        for address in hosts_test.ADDRESSES:
+            subprocess.run(["ip", "netns", "del", hosts_test.space(address)], capture_output=True)
+    return told, ended, alone
+
+
+def ranks_of(address):
+    """Processes whose network is that host's."""
+    network = os.stat(f"/run/netns/{hosts_test.space(address)}").st_ino
+    out = []
+    for path in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if is_rank(int(path.name)) and (path / "ns/net").stat().st_ino == network:
+                out.append(int(path.name))
+        except OSError:
+            pass
+    return out
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--weft", required=True)
@@ -289,7 +345,7 @@ def main():
         values = []
         for _ in range(repeat):
             with tempfile.TemporaryDirectory(prefix="weft-measure-") as folder:
-                values.append(what(args.weft, pathlib.Path(folder)))
+                values.append(what(os.path.abspath(args.weft), pathlib.Path(folder)))
         for i, part in enumerate(unit.split("; ")):
             numbers = [value[i] if isinstance(value, tuple) else value for value in values]
             print(f"{name}: {statistics.median(numbers):.1f} ({min(numbers):.1f} to {max(numbers):.1f}) {part}", flush=True)
@@ -305,6 +361,9 @@ def main():
     for name in ("SIGKILL", "SIGSEGV", "SIGABRT"):
         told(f"F1 a training rank's {name}", "ms to the launcher's word; ms to the next step that is done",
              functools.partial(rank_killed, number=getattr(signal, name)))
+    if shutil.which("mpirun"):
+        told("F1 a training rank's SIGKILL under mpirun", "ms to the launcher's word; ms to the end of the last rank; ms to the report; ms to the next step that is done",
+             mpi_rank_killed)
     told("F2 a rank's SIGSTOP", "s to the report; s to the next step that is done", rank_stopped)
     told("F6 SIGTERM to the end, saved, with 3", "ms", told_to_end)
     told("F7 left by 200 killed launchers of 8 workers with a child each", "processes", orphans)
@@ -316,6 +375,8 @@ def main():
     told("F11 a slow rank", "s to its name, windows of 60 s; times the usual work; ms a step", slow_rank)
     told("L2 8 workers asleep", "% of a core; MB resident", idle)
     told("L2 8 workers that write", "MB resident; after 1 min; after 2; after 3; after 4; after 5", resident)
+    if hosts_test.missing() is None:
+        told("F3 a cable that is cut and stays so, two hosts by mpirun", "s to the launcher's word; s to its end; s to the end of the rank behind the cut", cut_off)
     told("L4 rounds that failed of 40, 25 launches at once", "rounds", at_once)
     told("8 workers' lines to files and the console", "MB/s", teed)
 
