@@ -95,24 +95,37 @@ TEST(GpuTraining, gives_them_on_two_gpus) {
                       "--micro-batch-size",
                       "1"};
   expect_the_processors(tiny_words(), mixture);
+  // Activations and gradients go the same way at once.
+  expect_the_processors(tiny_words(), {"--num-layers", "4", "--pipeline-model-parallel-size", "2",
+                                       "--pipeline-schedule", "zb-v", "--ranks", "2"});
   expect_the_processors(tiny_words(), {"--bf16", "--tensor-model-parallel-size", "2", "--ranks", "2"},
                         rounding_of_bf16);
 }
 
-// Rank 1 wants the second letter first.
+// Rank 1 takes the first microbatch down to the end before it looks at the second one.
 TEST(GpuTraining, refuses_a_schedule_whose_letters_overtake_one_another) {
   const Machine two({.count = 2});
   const TemporaryDirectory folder;
   const std::string file = (folder / "mine.txt").string();
-  std::ofstream(file) << "stages 0 1\nrank 0: F0 F1 B0 B1\nrank 1: F1 F0 B0 B1\n";
-  const Words words{"--pipeline-model-parallel-size", "2", "--ranks", "2", "--pipeline-schedule", file};
+  std::ofstream(file) << "stages 0 1 0 1\n"
+                         "rank 0: F0@0 F1@0 F0@2 F1@2 B0@2 B1@2 B0@0 B1@0\n"
+                         "rank 1: F0@1 F0@3 B0@3 F1@1 F1@3 B1@3 B0@1 B1@1\n";
+  const Words words{"--num-layers",
+                    "4",
+                    "--pipeline-model-parallel-size",
+                    "2",
+                    "--pipeline-schedule",
+                    file,
+                    "--num-virtual-stages-per-pipeline-rank",
+                    "2",
+                    "--ranks",
+                    "2"};
   EXPECT_THAT(
       trained(tiny_words(), words, "cuda").err,
       ::testing::HasSubstr(
-          "pipeline schedule " + file +
-          ": NCCL hands activations, and gradients, over in the order in which they were sent, and rank 0 "
-          "sends rank 1 the activation of microbatch 0 for stage 1, which reads the "
-          "activation of microbatch 1 for stage 1 first"));
+          "NCCL hands activations, and gradients, over in the order in which they were sent, and rank "
+          "0 sends rank 1 the activation of microbatch 1 for stage 1, which reads the activation of "
+          "microbatch 0 for stage 3 first"));
 }
 
 TEST(GpuTraining, says_where_there_is_no_nccl) {
@@ -127,7 +140,7 @@ TEST(GpuTraining, waits_for_the_gpu_once_a_step) {
   const auto waits = [](const char* steps) {
     emulated::set_pace(emulated::lazy);
     const std::uint64_t before = emulated::meter().host_waits;
-    EXPECT_EQ(trained(tiny_words(), {"--exit-interval", steps}, "cuda").status, 0);
+    EXPECT_EQ(trained(tiny_words(), {"--exit-interval", steps}, "cuda").status, 3);
     return emulated::meter().host_waits - before;
   };
   const std::uint64_t one = waits("1");

@@ -122,11 +122,11 @@ TEST(Gpu, is_told_of_by_the_doctor) {
       "run on a GPU by us";
   {
     const Machine two({.count = 2, .free = std::size_t(3) << 30});
-    EXPECT_EQ(
-        gpu_kernels().sentence,
-        "built with an emulated GPU; cuda:0 has compute capability 8.0, 2 multiprocessors and 3.0 GiB free; "
-        "cuda:1 has compute capability 8.0, 2 multiprocessors and 3.0 GiB free" +
-            known);
+    EXPECT_EQ(gpu_kernels().sentence,
+              "built with an emulated GPU; from GPU to GPU: NCCL 2.28.0; cuda:0 has compute capability 8.0, "
+              "2 multiprocessors and 3.0 GiB free; "
+              "cuda:1 has compute capability 8.0, 2 multiprocessors and 3.0 GiB free" +
+                  known);
   }
   const Machine none({.count = 0});
   EXPECT_EQ(gpu_kernels().sentence, "built with an emulated GPU, but the driver shows no GPU" + known);

@@ -103,7 +103,7 @@ TEST(LateSteps, of_layers_that_draw_on_the_host_wait_no_more) {
   drops.token_drop = {.layers = {1, 2}, .least = 4, .most = 8, .steps = 100};
   Cut cut{{.dp = 1}, 2};
   cut.steps = 3;
-  for (const auto& [config, waits] : {std::pair{jitters, 1 + 2 + 2 * 4}, {drops, 1}}) {
+  for (const auto& [config, waits] : {std::pair{jitters, 1 + 2 * 4}, {drops, 1}}) {
     cut.late = {};
     const Curve now = train(config, cut);
     cut.late = Late::when_waited;

@@ -38,8 +38,7 @@ std::map<std::string, int> models_known(const fs::path& proc) {
 std::string kernels_here(const GpusHere& here) {
   if (here.built_with.empty()) return here.missing;
   std::string out = text("built with ", here.built_with);
-  if (!here.missing.empty()) out += text(", but ", here.missing);
-  out += text("; from GPU to GPU: ", line_library());
+  out += here.missing.empty() ? text("; from GPU to GPU: ", line_library()) : text(", but ", here.missing);
   for (int i = 0; i < here.count(); ++i) {
     const GpuHere& gpu = here.all[std::size_t(i)];
     out += text("; cuda:", i, " has compute capability ", gpu.major, ".", gpu.minor, ", ", gpu.units,

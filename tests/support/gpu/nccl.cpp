@@ -73,7 +73,8 @@ struct Way {
 };
 struct World {
   std::size_t ranks = 0, joined = 0;
-  bool broken = false;
+  bool broken = false;  // nobody waits for anybody any more
+  bool failed = false;  // because calls did not fit, not because somebody has left
   std::vector<int> devices;
   std::map<std::size_t, std::shared_ptr<Meeting>> meetings;
   std::map<std::pair<int, int>, Way> ways;
@@ -184,7 +185,7 @@ Group& group() {
 
 ncclResult_t refuse(World& world, const std::string& what) {
   emulated::report(what);
-  world.broken = true;  // nobody waits for anybody any more
+  world.broken = world.failed = true;
   return ncclInvalidUsage;
 }
 
@@ -335,7 +336,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
 }
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
   const auto lock = emulated::hold();
-  *error = comm->world->broken ? ncclRemoteError : ncclSuccess;
+  *error = comm->world->failed ? ncclRemoteError : ncclSuccess;
   return ncclSuccess;
 }
 const char* ncclGetErrorString(ncclResult_t result) {
