@@ -113,7 +113,7 @@ std::vector<pipe::Parcel> TextReader::parcels(const Batch& batch) const {
   std::vector<pipe::Parcel> out;
   for (const StagePart& part : model_.pipeline->parts) {
     Carried carried = kind_of(model_.config).carried(model_.config, part, batch, cut);
-    if (encoded_.known) carried = carried.of_encoder ? Carried() : without_memory(std::move(carried));
+    if (encoded_.known) carried = carried.of_encoder ? Carried() : without_memory(carried);
     out.push_back({.hidden = carried.hidden,
                    .memory = carried.memory,
                    .biases = carried.biases,

@@ -29,8 +29,8 @@ struct Read {
 /// A receive that was posted is read where it was posted.
 Read read_by(const Schedule& s, const Action& a) {
   const bool activation = a.what == Do::recv_activation || a.what == Do::post_activation;
-  const int from = s.home[std::size_t(a.stage + (activation ? -1 : 1))];
-  return {from, {a.stage, a.microbatch, activation}};
+  const int writer = a.stage + (activation ? -1 : 1);
+  return {s.home[std::size_t(writer)], {a.stage, a.microbatch, activation}};
 }
 
 struct Both {
