@@ -97,9 +97,10 @@ void write_tokenizer_of_a_t5(const std::filesystem::path& file) {
   Json pieces = Json::array({{"<pad>", 0}, {"</s>", 0}, {"<unk>", 0}}), added = Json::array();
   for (int id = 3; id < 32000; ++id) pieces.push_back({"piece" + std::to_string(id), -1.0});
   for (int k = 99; k >= 0; --k) pieces.push_back({"<extra_id_" + std::to_string(k) + ">", 0});
-  for (const int id : {0, 1, 2}) added.push_back({{"id", id}, {"content", pieces[id][0]}, {"special", true}});
+  for (const int id : {0, 1, 2})
+    added.push_back({{"id", id}, {"content", pieces[std::size_t(id)][0]}, {"special", true}});
   for (int id = 32000; id < 32100; ++id)
-    added.push_back({{"id", id}, {"content", pieces[id][0]}, {"special", true}});
+    added.push_back({{"id", id}, {"content", pieces[std::size_t(id)][0]}, {"special", true}});
   const Json model{{"type", "Unigram"}, {"unk_id", 2}, {"vocab", pieces}};
   std::ofstream(file) << Json{{"added_tokens", added}, {"model", model}}.dump();
 }

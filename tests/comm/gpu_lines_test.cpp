@@ -213,12 +213,21 @@ TEST_F(GpuLines, ask_for_no_fresh_memory_in_a_steady_state) {
   expect_nothing_found();
 }
 
+/// One that nobody sees to.
+struct BareLine {
+  BareLine(CudaDevice& device, Communicator& world)
+      : lines(device),
+        line(lines.open(world.tell_all(lines.fresh_name()).front(),
+                        {.rank = world.rank(), .size = world.size()})) {}
+  cuda::NcclLines lines;
+  std::unique_ptr<DeviceLine> line;
+};
+
 // The tensor is written by a kernel of the device's stream, which the line's knows nothing of.
 TEST_F(GpuLines, that_do_not_follow_their_device_are_found) {
   on_ranks(2, emulated::lazy, [](const Rank& rank) {
-    cuda::NcclLines lines(rank.device);
-    const std::string name = rank.world.tell_all(lines.fresh_name()).front();
-    const auto line = lines.open(name, {.rank = rank.world.rank(), .size = 2});
+    const BareLine bare(rank.device, rank.world);
+    DeviceLine* const line = bare.line.get();
     const Tensor x = rows_of(rank.device, 0, 4);
     rank.device.kernels().scale(x, 2);
     auto* at = x.storage()->data();
@@ -232,9 +241,8 @@ TEST_F(GpuLines, that_do_not_follow_their_device_are_found) {
 
 TEST_F(GpuLines, that_do_not_hold_their_device_are_found) {
   on_ranks(2, emulated::lazy, [](const Rank& rank) {
-    cuda::NcclLines lines(rank.device);
-    const std::string name = rank.world.tell_all(lines.fresh_name()).front();
-    const auto line = lines.open(name, {.rank = rank.world.rank(), .size = 2});
+    const BareLine bare(rank.device, rank.world);
+    DeviceLine* const line = bare.line.get();
     const Tensor x = rows_of(rank.device, 0, 4);
     auto* at = x.storage()->data();
     line->follow_device();

@@ -62,7 +62,7 @@ TEST(Answer, reads_the_prompt_once_and_says_what_it_would_say_after_another_read
       TextReader reader(model);
       (void)reader.logits(std::span(text).first(1), 1, std::vector<std::int32_t>{9, 9});
       (void)reader.logits(std::span(text).first(1), 1, source);
-      for (const std::size_t length : {2, 3})
+      for (const std::size_t length : {std::size_t{2}, std::size_t{3}})
         EXPECT_EQ(reader.logits(std::span(text).first(length), 1, source),
                   TextReader(model).logits(std::span(text).first(length), 1, source));
       return 0;
