@@ -142,12 +142,14 @@ TEST(Difficulty, refuses_steps_that_have_no_samples_or_another_batch) {
 }
 
 TEST(Difficulty, is_written_as_it_is_read) {
-  for (const char* name : cases)
-    for (const std::string word : golden("difficulty/steps", name).at("metrics")) {
+  for (const char* name : cases) {
+    const Json metrics = golden("difficulty/steps", name).at("metrics");
+    for (const std::string word : metrics) {
       const std::string again = write_metric(read_metric(word));
       EXPECT_EQ(write_metric(read_metric(again)), again);
       EXPECT_THAT(again, HasSubstr("curve="));
     }
+  }
   const DifficultyMetric stairs =
       read_metric("m:clusters=single_cluster,curve=fixed_discrete,most=9,levels=1/5/9,until=3/7");
   EXPECT_THAT(stairs.rule.lengths, ElementsAre(1, 5, 9));
