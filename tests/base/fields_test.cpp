@@ -145,6 +145,8 @@ TEST(Fields, refuse_names_in_a_file_that_are_no_fields) {
               ThrowsMessage<Error>("settings: not a JSON object"));
   EXPECT_THAT([&] { from_yaml(fields, "inner:\n  rate: 1\n  rate: 2\n", Origin::file); },
               ThrowsMessage<Error>(HasSubstr("inner.rate is given twice; leave one of them")));
+  EXPECT_THAT([&] { from_yaml(fields, "inner:\n  ? rate: 1\n", Origin::file); },
+              ThrowsMessage<Error>(HasSubstr("inner: a list or map stands where a name was expected")));
   EXPECT_THAT([&] { from_yaml(fields, "a: [", Origin::file); },
               ThrowsMessage<Error>(HasSubstr("settings: not YAML: ")));
 }

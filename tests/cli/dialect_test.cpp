@@ -364,6 +364,9 @@ TEST(Dialect, says_which_file_a_mistake_is_in) {
   refused({"--config", many.path()}, many.path() + ": --num-layers needs a value, found 2");
   refused({"--config", empty.path()}, empty.path() + ": not a map of settings");
   refused({"--config", "nowhere.yaml"}, "nowhere.yaml: cannot be read");
+  const File nameless("nameless.yaml", "lr: 1\n? num-layers: 4\n");
+  refused({"--config", nameless.path()},
+          nameless.path() + ": line 2: a list or map stands where a name was expected");
   const File twice("twice.yaml", "lr: 1\nmodel:\n  num-layers: 2\n  num_layers: 3\n"),
       range("range.yaml", "lr: -1\n");
   refused({"--config", twice.path()},

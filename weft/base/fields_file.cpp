@@ -87,6 +87,9 @@ void take(Fields& fields, const YAML::Node& value, const std::string& path, Orig
   if (value.IsMap()) {
     std::set<std::string> seen;
     for (const auto& item : value) {
+      if (!item.first.IsScalar())
+        fail(Kind::usage, path.empty() ? "settings" : path,
+             ": a list or map stands where a name was expected");
       const auto key = item.first.as<std::string>();
       if (!seen.insert(key).second)
         fail(Kind::usage, path.empty() ? key : text(path, ".", key), " is given twice; leave one of them");

@@ -20,6 +20,9 @@ void must_be_new(std::set<std::string>& seen, const std::string& key, int line) 
 void flatten(const YAML::Node& map, std::set<std::string>& settings, std::vector<Setting>& out) {
   std::set<std::string> headings;
   for (const auto& item : map) {
+    if (!item.first.IsScalar())
+      fail(Kind::usage, "line ", item.first.Mark().line + 1,
+           ": a list or map stands where a name was expected");
     Setting setting{item.first.as<std::string>(), {}, item.second.IsSequence()};
     must_be_new(item.second.IsMap() ? headings : settings, setting.name, item.first.Mark().line);
     if (item.second.IsMap()) {
