@@ -1,7 +1,6 @@
 #include "weft/comm/direct.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "weft/comm/checks.h"
 #include "weft/comm/solo.h"

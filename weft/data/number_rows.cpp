@@ -8,23 +8,16 @@
 
 #include "weft/base/error.h"
 #include "weft/base/number.h"
+#include "weft/data/index_bytes.h"
 
 namespace weft::data {
 namespace {
 
-constexpr std::string_view magic{"MMIDIDX\0\0", 9};
-constexpr std::size_t header_bytes = 34;
-
-template <class T>
-T value_at(std::span<const std::byte> bytes, std::size_t at) {
-  return Packed<T>(bytes.subspan(at, sizeof(T)))[0];
-}
-
 NumberType checked_type(std::span<const std::byte> bytes, const std::string& who) {
-  if (bytes.size() < header_bytes)
-    fail(Kind::data, who, ": ", bytes.size(), " bytes, the header of an index takes ", header_bytes,
+  if (bytes.size() < index_header_bytes)
+    fail(Kind::data, who, ": ", bytes.size(), " bytes, the header of an index takes ", index_header_bytes,
          "; the file is truncated");
-  if (std::string_view(reinterpret_cast<const char*>(bytes.data()), magic.size()) != magic)
+  if (std::string_view(reinterpret_cast<const char*>(bytes.data()), index_magic.size()) != index_magic)
     fail(Kind::data, who, ": does not begin with MMIDIDX, so it is no index of samples");
   if (const auto version = value_at<std::uint64_t>(bytes, 9); version != 1)
     fail(Kind::data, who, ": version ", version, ", expected 1");
@@ -98,12 +91,12 @@ NumberIndex parse_number_index(std::span<const std::byte> bytes, std::int64_t bi
                                const std::string& who) {
   NumberIndex index{.type = checked_type(bytes, who), .lengths = {}, .pointers = {}};
   const auto rows = value_at<std::uint64_t>(bytes, 18);
-  const std::uint64_t room = bytes.size() - header_bytes;
+  const std::uint64_t room = bytes.size() - index_header_bytes;
   if (rows > room / 12)
     fail(Kind::data, who, ": claims ", rows, " rows, but holds only ", bytes.size(),
          " bytes; the file is truncated or damaged");
-  index.lengths = Packed<std::int32_t>(bytes.subspan(header_bytes, rows * 4));
-  index.pointers = Packed<std::int64_t>(bytes.subspan(header_bytes + rows * 4, rows * 8));
+  index.lengths = Packed<std::int32_t>(bytes.subspan(index_header_bytes, rows * 4));
+  index.pointers = Packed<std::int64_t>(bytes.subspan(index_header_bytes + rows * 4, rows * 8));
   check_rows(index, bin_bytes, who);
   return index;
 }
@@ -155,7 +148,7 @@ void RowsToWrite::add(std::span<const std::int64_t> row) {
 void write_number_rows(const std::string& prefix, const RowsToWrite& rows, NumberType type,
                        DocumentEnds ends) {
   const std::uint64_t bounds = ends == DocumentEnds::twice ? 3 : 2;
-  std::string numbers, index(magic);
+  std::string numbers, index(index_magic);
   put(index, std::uint64_t{1});
   put(index, std::uint8_t(type));
   put(index, std::uint64_t(rows.lengths.size()));

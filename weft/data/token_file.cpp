@@ -8,30 +8,25 @@
 #include <utility>
 #include <vector>
 
+#include "weft/data/index_bytes.h"
+
 namespace weft::data {
 namespace {
 
-constexpr std::string_view magic{"MMIDIDX\0\0", 9};
-constexpr std::int64_t header_bytes = 34;
-
-template <class T>
-T value_at(std::span<const std::byte> bytes, std::size_t at) {
-  return Packed<T>(bytes.subspan(at, sizeof(T)))[0];
-}
-
 void check_header(std::span<const std::byte> bytes, const std::string& who) {
   const std::string_view begin(reinterpret_cast<const char*>(bytes.data()),
-                               std::min(bytes.size(), magic.size()));
+                               std::min(bytes.size(), index_magic.size()));
   if (begin.starts_with("TNTIDX")) {
     fail(Kind::data, who,
          ": an index of the old lazy or cached kind (TNTIDX), expected the mmap kind; make it again with "
          "weft preprocess");
   }
-  if (bytes.size() < static_cast<std::size_t>(header_bytes)) {
-    fail(Kind::data, who, ": ", bytes.size(), " bytes, the header of an index takes ", header_bytes,
+  if (bytes.size() < index_header_bytes) {
+    fail(Kind::data, who, ": ", bytes.size(), " bytes, the header of an index takes ", index_header_bytes,
          "; the file is truncated");
   }
-  if (begin != magic) fail(Kind::data, who, ": does not begin with MMIDIDX, so it is not an index of tokens");
+  if (begin != index_magic)
+    fail(Kind::data, who, ": does not begin with MMIDIDX, so it is not an index of tokens");
   const auto version = value_at<std::uint64_t>(bytes, 9);
   if (version != 1) fail(Kind::data, who, ": version ", version, ", expected 1");
   const auto code = static_cast<unsigned>(value_at<std::uint8_t>(bytes, 17));
@@ -46,7 +41,7 @@ struct Counts {
 Counts checked_counts(std::span<const std::byte> bytes, Modes modes, const std::string& who) {
   const auto sequences = value_at<std::uint64_t>(bytes, 18);
   const auto bounds = value_at<std::uint64_t>(bytes, 26);
-  const std::uint64_t room = bytes.size() - static_cast<std::size_t>(header_bytes);
+  const std::uint64_t room = bytes.size() - index_header_bytes;
   const std::uint64_t each = modes == Modes::wanted ? 13 : 12;
   // Division first: a lying count must not overflow the sum that would expose it.
   if (sequences > room / each || bounds > (room - sequences * each) / 8) {
@@ -175,7 +170,7 @@ TokenIndex parse_index(std::span<const std::byte> bytes, std::int64_t bin_bytes,
                        Modes modes) {
   check_header(bytes, who);
   const Counts counts = checked_counts(bytes, modes, who);
-  auto rest = bytes.subspan(static_cast<std::size_t>(header_bytes));
+  auto rest = bytes.subspan(index_header_bytes);
   const auto take = [&rest](std::size_t count) {
     const auto part = rest.first(count);
     rest = rest.subspan(count);

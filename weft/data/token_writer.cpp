@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/data/index_bytes.h"
 
 namespace weft::data {
 namespace {
@@ -178,8 +179,7 @@ void TokenWriter::append_documents(const TokenFile& other, std::int64_t begin, s
 }
 
 void TokenWriter::write_index(File& out) {
-  const std::string_view magic("MMIDIDX\0\0", 9);
-  out.write(magic);
+  out.write(index_magic);
   out.write(bytes_of(std::uint64_t{1}));
   out.write(bytes_of(options_.type));
   out.write(bytes_of(num_sequences_));
