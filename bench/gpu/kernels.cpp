@@ -61,6 +61,19 @@ void products(Device& device, std::int64_t n) {
        [&] { device.kernels().matmul(out, a, b, {}); });
 }
 
+/// Eight experts that have as many rows each.
+void grouped(Device& device, std::int64_t rows, std::int64_t n) {
+  constexpr std::int64_t groups = 8;
+  std::vector<std::int64_t> offsets;
+  for (std::int64_t g = 0; g <= groups; ++g) offsets.push_back(g * rows / groups);
+  const Tensor x = filled(device, {rows, n}, Dtype::bf16), w = filled(device, {groups, n, n}, Dtype::bf16);
+  const Tensor out = filled(device, {rows, n}, Dtype::bf16);
+  const double r = double(rows), size = double(n);
+  tell(device, "product of 8 groups bf16 " + std::to_string(rows) + " x " + std::to_string(n),
+       {2 * r * size * size, 4 * r * size + 16 * size * size},
+       [&] { device.kernels().grouped_matmul(out, x, w, {offsets}, {.b = Read::transposed}); });
+}
+
 /// Causal, of which the half that is seen counts: two products forward, five backward.
 void attention(Device& device, std::int64_t s, std::int64_t d, std::int64_t batch, std::int64_t heads) {
   const auto each = [&] { return filled(device, {s, batch, heads, 1, d}, Dtype::bf16); };
@@ -103,7 +116,8 @@ void run(std::string_view name, bool small) {
   const auto device = open_device(name);
   const std::int64_t less = small ? 32 : 1;
   for (const std::int64_t n : {4096, 8192}) products(*device, n / less);
-  for (const std::int64_t d : {64, 128})
+  grouped(*device, 16384 / less, 2048 / less);
+  for (const std::int64_t d : {64, 128, 256})
     for (const std::int64_t s : {1024, 4096, 16384})
       attention(*device, s / less, d, small ? 1 : 16384 / s, small ? 2 : 2048 / d);
   norms(*device, 16384 / less, small ? 64 : 2048);

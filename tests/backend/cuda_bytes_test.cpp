@@ -13,7 +13,7 @@
 namespace weft {
 namespace {
 
-/// Rows of h elements, attention over s of them in heads of 64.
+/// Rows of h elements, attention over s of them in heads that are whole parts of h.
 struct Sizes {
   std::int64_t rows, h, s;
 };
@@ -53,6 +53,21 @@ Call product(const Maker& m) {
   const Tensor a = m.rows(), b = m.tensor({m.is.h, m.is.h}), out = m.rows();
   const double flops = 2 * double(m.is.rows) * double(m.is.h) * double(m.is.h);
   return {[=] { m.kernels().matmul(out, a, b, {}); }, {a, b}, {out}, flops};
+}
+
+/// Eight experts of as many rows each, forward; where there are few rows, as many as have a block.
+Call grouped_product(const Maker& m) {
+  const std::int64_t groups = std::min<std::int64_t>(8, m.is.rows / 128), each = m.is.rows / groups;
+  std::vector<std::int64_t> offsets;
+  for (std::int64_t g = 0; g <= groups; ++g) offsets.push_back(g * each);
+  const Tensor x = m.rows(), w = m.tensor({groups, m.is.h, m.is.h}), out = m.rows();
+  // Where groups begin travels to the GPU: into a twin, from there into a tensor, which the kernel reads.
+  const double again = 4 * 8 * double(offsets.size());
+  return {[=] { m.kernels().grouped_matmul(out, x, w, {offsets}, {.b = Read::transposed}); },
+          {x, w},
+          {out},
+          2 * double(m.is.rows) * double(m.is.h) * double(m.is.h),
+          again};
 }
 
 Call addition(const Maker& m) {
@@ -114,29 +129,33 @@ struct Heads {
   double flops;  // of one product, of the causal half
 };
 
-Heads heads(const Maker& m) {
-  const std::int64_t n = m.is.h / 64, b = m.is.rows / m.is.s;
-  const Shape of_keys{m.is.s, b, n, 64}, of_queries{m.is.s, b, n, 1, 64};
+Heads heads(const Maker& m, std::int64_t d) {
+  const std::int64_t n = std::max<std::int64_t>(1, m.is.h / d), b = m.is.rows / m.is.s;
+  const Shape of_keys{m.is.s, b, n, d}, of_queries{m.is.s, b, n, 1, d};
   return {{m.tensor(of_queries), m.tensor(of_keys), m.tensor(of_keys)},
           {m.tensor(of_queries), m.tensor({b, n, m.is.s}, Dtype::f32)},
-          double(m.is.rows) * double(m.is.s) * double(m.is.h)};
+          double(m.is.rows) * double(m.is.s) * double(n * d)};
 }
 const AttentionArgs causal{.scale = 0.125F, .mask = Mask::causal};
 
+template <std::int64_t d>
 Call attention(const Maker& m) {
-  const Heads a = heads(m);
+  const Heads a = heads(m, d);
   return {[=] { m.kernels().attention(a.out, a.in, causal); },
           {a.in.q, a.in.k, a.in.v},
           {a.out.o, a.out.lse},
           2 * a.flops};
 }
 
+template <std::int64_t d>
 Call attention_backward(const Maker& m) {
-  const Heads a = heads(m), grads = heads(m);
+  const Heads a = heads(m, d), grads = heads(m, d);
   const Tensor dout = grads.out.o;
   // Corrections, gradients of queries and of keys are a pass each: the second and third read dout and what a
-  // row has of f32 again, and both read q, k and v. That is cheaper than adding by two.
-  const double again = 5 * double(dout.bytes()) + 4 * double(a.out.lse.bytes());
+  // row has of f32 again, and both read q, k and v. That is cheaper than adding by two. In wide heads values
+  // have a pass of their own, which reads all of that but v.
+  const double of_rows = d > 128 ? 8 : 5, of_numbers = d > 128 ? 6 : 4;
+  const double again = of_rows * double(dout.bytes()) + of_numbers * double(a.out.lse.bytes());
   return {[=] {
             m.kernels().attention_backward({grads.in.q, grads.in.k, grads.in.v}, dout, a.out, a.in, causal);
           },
@@ -180,14 +199,15 @@ TEST_P(BytesMoved, are_the_least_or_have_a_reason) {
   RecordProperty("flops", std::to_string(real.flops));
 }
 
-INSTANTIATE_TEST_SUITE_P(Operations, BytesMoved,
-                         ::testing::Values(Case{"product", product}, Case{"add", addition},
-                                           Case{"gelu", gelu}, Case{"gelu_backward", gelu_backward},
-                                           Case{"sum_rows", bias_sums}, Case{"norm", norm},
-                                           Case{"norm_backward", norm_backward}, Case{"attention", attention},
-                                           Case{"attention_backward", attention_backward},
-                                           Case{"adam", adam}),
-                         [](const auto& about) { return std::string(about.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Operations, BytesMoved,
+    ::testing::Values(Case{"product", product}, Case{"grouped_product", grouped_product},
+                      Case{"add", addition}, Case{"gelu", gelu}, Case{"gelu_backward", gelu_backward},
+                      Case{"sum_rows", bias_sums}, Case{"norm", norm}, Case{"norm_backward", norm_backward},
+                      Case{"attention", attention<64>}, Case{"attention_backward", attention_backward<64>},
+                      Case{"attention_256", attention<256>},
+                      Case{"attention_256_backward", attention_backward<256>}, Case{"adam", adam}),
+    [](const auto& about) { return std::string(about.param.name); });
 
 }  // namespace
 }  // namespace weft

@@ -1,6 +1,6 @@
 // Shapes at which every loop of the GPU's own kernels goes round twice with two warps and two blocks at
 // least, where the suite's are too small or take another kernel: attention by tiles, and by warps with many
-// keys.
+// keys, products in groups by panels.
 #include <algorithm>
 
 #include "tests/backend/attention_operands.h"
@@ -15,10 +15,27 @@ struct Case {
   std::int64_t diagonal = 0, window = 0;
   bool segments = false, bias = false;
   float dropout = 0;
-  std::int64_t value() const { return d; }
+  std::int64_t dv = 0;  // of values, d where it is 0
+  std::int64_t value() const { return dv > 0 ? dv : d; }
 };
 
-/// A tile is 64 queries or keys: three of them have a first, a middle and a last one.
+/// All that may be asked of who is seen, in heads of d and dv.
+Case everything(std::int64_t d, std::int64_t dv) {
+  return {.name = text("everything in heads of ", d, " and ", dv),
+          .sq = 70,
+          .sk = 100,
+          .b = 2,
+          .r = 2,
+          .d = d,
+          .diagonal = 30,
+          .window = 60,
+          .segments = true,
+          .bias = true,
+          .dropout = 0.2F,
+          .dv = dv};
+}
+
+/// A tile is 64 queries or keys, of wide heads fewer: three of them have a first, a middle and a last one.
 std::vector<Case> tiled() {
   return {
       {.name = "three tiles", .sq = 150, .sk = 150},
@@ -27,16 +44,11 @@ std::vector<Case> tiled() {
       {.name = "window", .sq = 200, .sk = 200, .window = 70},
       {.name = "no mask", .sq = 70, .sk = 90, .mask = Mask::none},
       {.name = "some see nothing", .sq = 100, .sk = 70, .diagonal = -30},
-      {.name = "everything",
-       .sq = 70,
-       .sk = 100,
-       .b = 2,
-       .r = 2,
-       .diagonal = 30,
-       .window = 60,
-       .segments = true,
-       .bias = true,
-       .dropout = 0.2F},
+      {.name = "wider heads", .sq = 70, .sk = 90, .d = 256, .diagonal = 20, .window = 70},
+      {.name = "latent heads", .sq = 70, .sk = 90, .d = 192, .diagonal = 20, .dv = 128},
+      everything(64, 64),
+      everything(192, 128),
+      everything(256, 256),
   };
 }
 
@@ -51,7 +63,8 @@ Tolerance within(const Case& c, Dtype dtype, std::int64_t sums) {
 }
 
 AttentionOut attended(Desk& desk, const Case& c, const AttentionOperands& o, Dtype dtype) {
-  const AttentionOut out{desk.blank({c.sq, c.b, c.g, c.r, c.d}, dtype), desk.blank({c.b, c.g * c.r, c.sq})};
+  const AttentionOut out{desk.blank({c.sq, c.b, c.g, c.r, c.value()}, dtype),
+                         desk.blank({c.b, c.g * c.r, c.sq})};
   desk.kernels().attention(out, o.in, o.how);
   return out;
 }
@@ -65,7 +78,7 @@ void forward(Desk& desk, const Case& c, Dtype dtype) {
 void backward(Desk& desk, const Case& c, Dtype dtype) {
   const AttentionOperands o = operands(desk, c, dtype);
   const AttentionOut out = attended(desk, c, o, dtype);
-  const Tensor dout = desk.normal({c.sq, c.b, c.g, c.r, c.d}, dtype);
+  const Tensor dout = desk.normal({c.sq, c.b, c.g, c.r, c.value()}, dtype);
   AttentionGrads grads{desk.normal(o.in.q.shape(), dtype), desk.normal(o.in.k.shape(), dtype),
                        desk.normal(o.in.v.shape(), dtype)};
   if (c.bias) grads.dbias = desk.normal(o.how.bias.shape());
@@ -90,6 +103,63 @@ TEST_P(Conformance, gives_derivatives_by_tiles) {
     same([&](Desk& desk) { backward(desk, c, Dtype::bf16); });
   }
   same([&](Desk& desk) { backward(desk, {.name = "f16", .sq = 70, .sk = 70}, Dtype::f16); });
+}
+
+/// Rows by group where a product has blocks of 128 and panels of 64: groups of no block, of one and of two,
+/// and more of them than a warp counts at once.
+std::vector<std::int64_t> many_groups() {
+  std::vector<std::int64_t> offsets{0, 150, 150, 153};
+  while (offsets.size() < 38) offsets.push_back(offsets.back() + std::ssize(offsets) % 2);
+  offsets.push_back(offsets.back() + 128);
+  return offsets;
+}
+
+/// Rows that lie further apart than they are long, and are whole vectors all the same.
+Tensor spaced(const Tensor& wider) { return wider.slice(-1, 0, wider.dim(-1) - 8); }
+
+TEST_P(Conformance, multiplies_groups_by_panels) {
+  const std::vector<std::int64_t> offsets = many_groups();
+  const std::int64_t rows = offsets.back(), groups = std::ssize(offsets) - 1, k = 72, n = 136;
+  for (const Dtype dtype : {Dtype::bf16, Dtype::f16})
+    for (const Read read : {Read::as_is, Read::transposed})
+      same([&](Desk& desk) {
+        const Tensor x = spaced(desk.normal({rows, k + 8}, dtype));
+        const Tensor w = spaced(
+            desk.normal(read == Read::as_is ? Shape{groups, k, n + 8} : Shape{groups, n, k + 8}, dtype));
+        const Tensor out = spaced(desk.blank({rows, n + 8}, dtype)), sum = desk.normal({rows, n});
+        desk.kernels().grouped_matmul(out, x, w, {offsets}, {.b = read});
+        desk.result("out", out, close(dtype, k));
+        const Tensor bias = desk.normal({groups, n}, dtype);
+        desk.kernels().grouped_matmul(sum, x, w, {offsets}, {.b = read, .accumulate = true, .bias = bias});
+        desk.result("sum", sum, close(Dtype::f32, k));
+      });
+}
+
+// A result whose rows are no whole vectors, and operands that are none: the last take another way.
+TEST_P(Conformance, multiplies_groups_of_any_width) {
+  const std::vector<std::int64_t> offsets{0, 3, 3, 140};
+  for (const std::int64_t k : {std::int64_t{24}, std::int64_t{21}})
+    same([&](Desk& desk) {
+      const Tensor x = desk.normal({140, k}, Dtype::bf16), w = desk.normal({3, 13, k}, Dtype::bf16);
+      const Tensor out = desk.blank({140, 13}, Dtype::bf16);
+      desk.kernels().grouped_matmul(out, x, w, {offsets},
+                                    {.b = Read::transposed, .bias = desk.normal({3, 13})});
+      desk.result("out", out, close(Dtype::bf16, k));
+    });
+}
+
+TEST_P(Conformance, gives_weight_gradients_by_panels) {
+  const std::vector<std::int64_t> offsets{0, 150, 150, 153, 217};
+  for (const Dtype dtype : {Dtype::bf16, Dtype::f16})
+    for (const bool accumulate : {false, true})
+      same([&](Desk& desk) {
+        const Tensor dy = spaced(desk.normal({217, 144}, dtype)), x = spaced(desk.normal({217, 152}, dtype));
+        const Tensor wider = accumulate ? desk.normal({4, 136, 152}) : desk.blank({4, 136, 152});
+        const Tensor out = spaced(wider);
+        desk.kernels().grouped_matmul(out, dy, x, {offsets},
+                                      {.a = Read::transposed, .accumulate = accumulate});
+        desk.result("out", out, close(Dtype::f32, 150));
+      });
 }
 
 TEST_P(Conformance, softens_many_keys_of_a_query) {

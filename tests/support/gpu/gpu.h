@@ -32,6 +32,9 @@ struct alignas(16) float4 {
 struct alignas(8) uint2 {
   unsigned x, y;
 };
+struct alignas(8) float2 {
+  float x, y;
+};
 
 inline void __syncthreads(int line = __builtin_LINE()) { emulated::barrier(line); }
 

@@ -1,5 +1,5 @@
 // Attention of small floats forward, by tensor cores: a block takes 64 queries of a head, a warp 16 of them;
-// keys and values come in tiles of 64, the next one under way while this one is used. No scores in memory.
+// keys and values pass by in tiles, the next one under way while this one is used. No scores in memory.
 //
 //   s = q k^T scale + bias,  m' = max(m, s),  o' = o exp(m - m') + exp(s - m') kept v,  l' = l exp(m - m') +
 //   sum
@@ -12,9 +12,14 @@ namespace {
 
 constexpr float log2_e = 1.4426950408889634F;
 
-template <int d>
+/// Keys that pass by at once: of wide heads as many as two blocks have memory and threads registers for.
+constexpr int keys_at_once(int d) { return d > 128 ? 32 : 64; }
+
+template <int d, int dv>
 struct Shared {
-  Tile<d> q, k[2], v[2];
+  Tile<d> q;
+  Tile<d, keys_at_once(d)> k[2];
+  Tile<dv, keys_at_once(d)> v[2];
 };
 
 struct Softmax {  // of rows fragment_row(0) and fragment_row(2), in powers of two
@@ -22,13 +27,14 @@ struct Softmax {  // of rows fragment_row(0) and fragment_row(2), in powers of t
 };
 
 /// Scores in powers of two, with what is added, and no one who is not seen.
+template <int count>
 __device__ __forceinline__ void finish_scores(const Attend& a, const Pair& at, std::uint32_t seen,
-                                              float (&s)[8][4]) {
+                                              float (&s)[count][4]) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const float* bias = bias_of(a, pair_at<false>(at, fragment_row(2 * half), 0));
 #pragma unroll
-    for (int n = 0; n < 8; ++n)
+    for (int n = 0; n < count; ++n)
 #pragma unroll
       for (int i = 2 * half; i < 2 * half + 2; ++i) {
         if (seen >> (4 * n + i) & 1)
@@ -40,27 +46,27 @@ __device__ __forceinline__ void finish_scores(const Attend& a, const Pair& at, s
 }
 
 /// Scores become probabilities under the new maximum, and o is brought to it.
-template <int d>
-__device__ __forceinline__ void soften(Softmax& state, float (&s)[8][4], float (&o)[d / 8][4]) {
+template <int eights, int count>
+__device__ __forceinline__ void soften(Softmax& state, float (&s)[count][4], float (&o)[eights][4]) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     float max = state.max[half];
 #pragma unroll
-    for (int n = 0; n < 8; ++n) max = fmaxf(max, fmaxf(s[n][2 * half], s[n][2 * half + 1]));
+    for (int n = 0; n < count; ++n) max = fmaxf(max, fmaxf(s[n][2 * half], s[n][2 * half + 1]));
     max = fmaxf(max, __shfl_xor_sync(~0U, max, 1));
     max = fmaxf(max, __shfl_xor_sync(~0U, max, 2));
     const float base = max == -INFINITY ? 0 : max, shrink = exp2f(state.max[half] - base);
     state.max[half] = max;
     state.sum[half] *= shrink;
 #pragma unroll
-    for (int n = 0; n < 8; ++n)
+    for (int n = 0; n < count; ++n)
 #pragma unroll
       for (int i = 2 * half; i < 2 * half + 2; ++i) {
         s[n][i] = exp2f(s[n][i] - base);
         state.sum[half] += s[n][i];
       }
 #pragma unroll
-    for (int n = 0; n < d / 8; ++n) {
+    for (int n = 0; n < eights; ++n) {
       o[n][2 * half] *= shrink;
       o[n][2 * half + 1] *= shrink;
     }
@@ -68,16 +74,17 @@ __device__ __forceinline__ void soften(Softmax& state, float (&s)[8][4], float (
 }
 
 /// Probabilities times what is kept of them.
-__device__ __forceinline__ void drop(std::uint32_t dropped, float factor, float (&p)[8][4]) {
+template <int count>
+__device__ __forceinline__ void drop(std::uint32_t dropped, float factor, float (&p)[count][4]) {
 #pragma unroll
-  for (int n = 0; n < 8; ++n)
+  for (int n = 0; n < count; ++n)
 #pragma unroll
     for (int i = 0; i < 4; ++i) p[n][i] = dropped >> (4 * n + i) & 1 ? 0 : p[n][i] * factor;
 }
 
-template <int d>
+template <int eights>
 __device__ __forceinline__ void put_rows(const FastForward& job, Pair at, const Softmax& state,
-                                         const float (&o)[d / 8][4]) {
+                                         const float (&o)[eights][4]) {
   const std::int64_t query0 = at.i;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
@@ -89,7 +96,7 @@ __device__ __forceinline__ void put_rows(const FastForward& job, Pair at, const 
     const float share = sum == 0 ? 0 : 1 / sum;
     const std::int64_t to = job.o.at(at.i, at.b, at.g, at.r);
 #pragma unroll
-    for (int n = 0; n < d / 8; ++n)
+    for (int n = 0; n < eights; ++n)
 #pragma unroll
       for (int i = 0; i < 2; ++i) put(job.o.one, to + fragment_column(n, i), o[n][2 * half + i] * share);
     if (threadIdx.x % 4 != 0) continue;
@@ -99,23 +106,24 @@ __device__ __forceinline__ void put_rows(const FastForward& job, Pair at, const 
   }
 }
 
-template <class Half, int d>
-__global__ void __launch_bounds__(tile_threads, d == 128 ? 2 : 3) forward(FastForward job) {
-  auto& shared = gpu::shared<Shared<d>>();
+template <class Half, int d, int dv>
+__global__ void __launch_bounds__(tile_threads, d > 64 ? 2 : 3) forward(FastForward job) {
+  constexpr int keys = keys_at_once(d);
+  auto& shared = gpu::shared<Shared<d, dv>>();
   const Attend& a = job.attend;
   const std::int64_t blocks = (a.sq + tile - 1) / tile, head = blockIdx.x / blocks;
   Pair at{head / a.heads / a.groups, head / a.heads % a.groups, head % a.heads, 0, 0};
   const std::int64_t query0 = blockIdx.x % blocks * tile;
   const int row0 = int(threadIdx.x) / 32 * 16;
-  const Tiles tiles = key_tiles(a, query0);
+  const Tiles tiles = key_tiles<keys>(a, query0);
   fetch(shared.q, a.q, {query0, a.sq, at.b, at.g, at.r});
   const auto fetch_keys = [&](std::int64_t t) {
-    fetch(shared.k[t % 2], a.k, {t * tile, a.sk, at.b, at.g, 0});
-    fetch(shared.v[t % 2], a.v, {t * tile, a.sk, at.b, at.g, 0});
+    fetch(shared.k[t % 2], a.k, {t * keys, a.sk, at.b, at.g, 0});
+    fetch(shared.v[t % 2], a.v, {t * keys, a.sk, at.b, at.g, 0});
   };
   if (tiles.first < tiles.last) fetch_keys(tiles.first);
   gpu::commit_copies();
-  float o[d / 8][4] = {};
+  float o[dv / 8][4] = {};
   Softmax state;
   for (std::int64_t t = tiles.first; t < tiles.last; ++t) {
     if (t + 1 < tiles.last) fetch_keys(t + 1);
@@ -123,37 +131,35 @@ __global__ void __launch_bounds__(tile_threads, d == 128 ? 2 : 3) forward(FastFo
     gpu::wait_copies<1>();
     __syncthreads();
     at.i = query0 + row0;
-    at.j = t * tile;
-    const std::uint32_t sees = plain(a, query0, t * tile) ? ~0U : seen<false, 8>(a, at);
-    const std::uint32_t drops = a.samples ? dropped<false, 8>(a, at) : 0;
-    float s[8][4];
-    rows_by_rows<Half, d>(s, shared.q, row0, shared.k[t % 2]);
+    at.j = t * keys;
+    const std::uint32_t sees = plain<tile, keys>(a, query0, t * keys) ? ~0U : seen<false, keys / 8>(a, at);
+    const std::uint32_t drops = a.samples ? dropped<false, keys / 8>(a, at) : 0;
+    float s[keys / 8][4];
+    rows_by_rows<Half>(s, shared.q, row0, shared.k[t % 2]);
     finish_scores(a, at, sees, s);
-    soften<d>(state, s, o);
+    soften(state, s, o);
     if (a.samples) drop(drops, a.factor, s);
-    add_by_columns<Half, d>(o, s, shared.v[t % 2]);
+    add_by_columns<Half, dv>(o, s, shared.v[t % 2]);
     __syncthreads();
   }
   gpu::wait_copies<0>();
   at.i = query0 + row0;
-  put_rows<d>(job, at, state, o);
+  put_rows(job, at, state, o);
 }
 
-template <class Half, int d>
+template <class Half>
 void launch(cudaStream_t stream, const FastForward& job) {
   const Attend& a = job.attend;
   const std::int64_t blocks = (a.sq + tile - 1) / tile * a.batch * a.groups * a.heads;
-  gpu::launch(stream, {blocks, tile_threads, sizeof(Shared<d>)}, forward<Half, d>, job);
+  with_width(a.q.one.width, a.v.one.width, [&]<int d, int dv>(Width<d, dv>) {
+    gpu::launch(stream, {blocks, tile_threads, sizeof(Shared<d, dv>)}, forward<Half, d, dv>, job);
+  });
 }
 
 }  // namespace
 
 void attend_fast(cudaStream_t stream, const FastForward& job) {
-  const bool wide = job.attend.q.one.width == 128;
-  if (job.attend.q.one.dtype == Dtype::bf16)
-    wide ? launch<bf16, 128>(stream, job) : launch<bf16, 64>(stream, job);
-  else
-    wide ? launch<f16, 128>(stream, job) : launch<f16, 64>(stream, job);
+  job.attend.q.one.dtype == Dtype::bf16 ? launch<bf16>(stream, job) : launch<f16>(stream, job);
 }
 
 }  // namespace weft::cuda

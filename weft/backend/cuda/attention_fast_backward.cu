@@ -1,6 +1,7 @@
 // Attention of small floats backward, by tensor cores: one kernel for the gradients of queries, a block 64 of
-// them, and one for those of keys and values, a block 64 of them. Scores are computed twice, and no sum is
-// anybody else's, so nothing depends on who came first.
+// them, and one for those of keys and values, a block 64 of them; of wide heads one for each, since a thread
+// has no registers for both sums. Scores are computed twice (three times), and no sum is anybody else's, so
+// nothing depends on who came first.
 //
 // p = exp(score - lse), k(ept) its dropout factor, delta = <dout, o>:
 //   dv_j += p k dout,  ds = p (k <dout, v_j> - delta),  dq += scale ds k_j,  dk_j += scale ds q
@@ -10,17 +11,32 @@
 namespace weft::cuda {
 namespace {
 
-/// How many columns of a tile are worked on at once, in eights: scores and slopes of half a tile, beside the
-/// sums, are what a thread has registers for.
-constexpr int columns_at_once = 4;
-using Scores = float[columns_at_once][4];
+/// Rows that pass by at once: of wide heads so few that every GPU has the memory for a block.
+constexpr int rows_at_once(int d) { return d > 192 ? 16 : d > 128 ? 32 : 64; }
+/// How many of them are worked on at once, in eights: scores and slopes of half a tile, beside the sums, are
+/// what a thread has registers for.
+constexpr int columns_at_once(int d) { return d > 192 ? 2 : 4; }
+template <int count>
+using Scores = float[count][4];
 
-/// A block's own 64 rows of two tensors, and those that pass by, the next ones under way. Where queries pass
-/// by, numbers are of each: first those that make a probability of its scores, then its corrections.
-template <int d>
+/// A block's own 64 rows of two tensors.
+template <int d, int dv>
+struct Own {
+  Tile<d> left;    // queries or keys
+  Tile<dv> right;  // dout or values
+};
+template <int d, int dv>
+struct Passing {
+  Tile<d, rows_at_once(d)> left;
+  Tile<dv, rows_at_once(d)> right;
+};
+/// Those that pass by, the next ones under way. Where queries pass by, numbers are of each: first those that
+/// make a probability of its scores, then its corrections.
+template <int d, int dv>
 struct Shared {
-  Tile<d> own[2], passing[2][2];
-  float numbers[2][2 * tile];
+  Own<d, dv> own;
+  Passing<d, dv> passing[2];
+  float numbers[2][tile_threads];
 };
 
 /// What a query's scores become probabilities and slopes by. No score makes a probability where lse is
@@ -47,10 +63,9 @@ struct Part {
   const Pair& at;
   std::uint32_t seen, dropped;
 };
-template <bool turned>
+template <bool turned, int count>
 __device__ __forceinline__ Part part_at(const Attend& a, const Pair& at, bool plain) {
-  return {a, at, plain ? ~0U : seen<turned, columns_at_once>(a, at),
-          a.samples ? dropped<turned, columns_at_once>(a, at) : 0};
+  return {a, at, plain ? ~0U : seen<turned, count>(a, at), a.samples ? dropped<turned, count>(a, at) : 0};
 }
 
 /// A score and <dout, v> of a pair; what comes of them is its probability (times what is kept) and slope.
@@ -68,13 +83,14 @@ __device__ __forceinline__ Slope slope_of(const Part& part, int bit, const OfQue
 }
 
 /// The same of rows that are queries: query has those of this thread.
-__device__ __forceinline__ void slopes_of_queries(const Part& part, const OfQuery (&query)[2], Scores& s,
-                                                  Scores& along) {
+template <int count>
+__device__ __forceinline__ void slopes_of_queries(const Part& part, const OfQuery (&query)[2],
+                                                  float (&s)[count][4], float (&along)[count][4]) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const float* bias = bias_of(part.attend, pair_at<false>(part.at, fragment_row(2 * half), 0));
 #pragma unroll
-    for (int n = 0; n < columns_at_once; ++n)
+    for (int n = 0; n < count; ++n)
 #pragma unroll
       for (int i = 2 * half; i < 2 * half + 2; ++i) {
         const float* added = bias - fragment_column(n, i);
@@ -85,18 +101,20 @@ __device__ __forceinline__ void slopes_of_queries(const Part& part, const OfQuer
   }
 }
 
-/// The same of rows that are keys; numbers are those of the query of column 0 and what follows.
-__device__ __forceinline__ void slopes_of_keys(const Part& part, const float* numbers, Scores& s,
-                                               Scores& along) {
+/// The same of rows that are keys; numbers are those of the query of column 0 and what follows, corrections
+/// `rows` behind them.
+template <int rows, int count>
+__device__ __forceinline__ void slopes_of_keys(const Part& part, const float* numbers, float (&s)[count][4],
+                                               float (&along)[count][4]) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const float* bias = bias_of(part.attend, pair_at<true>(part.at, fragment_row(2 * half), 0));
 #pragma unroll
-    for (int n = 0; n < columns_at_once; ++n)
+    for (int n = 0; n < count; ++n)
 #pragma unroll
       for (int i = 2 * half; i < 2 * half + 2; ++i) {
         const int column = fragment_column(n, i);
-        const OfQuery query{numbers[column], numbers[tile + column]};
+        const OfQuery query{numbers[column], numbers[rows + column]};
         const Slope slope = slope_of(part, 4 * n + i, query, bias + column, {s[n][i], along[n][i]});
         s[n][i] = slope.p;
         along[n][i] = slope.ds;
@@ -104,34 +122,35 @@ __device__ __forceinline__ void slopes_of_keys(const Part& part, const float* nu
   }
 }
 
-template <int d>
+template <int eights>
 __device__ __forceinline__ void put_tile(const AttentionBackward& job, const Heads& to, const Stretch& rows,
-                                         const float (&sums)[d / 8][4], float scale) {
+                                         const float (&sums)[eights][4], float scale) {
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     const std::int64_t row = rows.first + fragment_row(i);
     if (row >= rows.length) continue;
     const std::int64_t start = to.at(row, rows.b, rows.g, rows.r);
 #pragma unroll
-    for (int n = 0; n < d / 8; ++n)
+    for (int n = 0; n < eights; ++n)
       put_sum(to, start + fragment_column(n, i), scale * sums[n][i], job.accumulate);
   }
 }
 
-template <class Half, int d>
-__global__ void __launch_bounds__(tile_threads, d == 128 ? 2 : 3) of_queries(AttentionBackward job) {
-  auto& shared = gpu::shared<Shared<d>>();
+template <class Half, int d, int dv>
+__global__ void __launch_bounds__(tile_threads, d > 64 ? 2 : 3) of_queries(AttentionBackward job) {
+  constexpr int keys = rows_at_once(d), count = columns_at_once(d);
+  auto& shared = gpu::shared<Shared<d, dv>>();
   const Attend& a = job.attend;
   const std::int64_t blocks = (a.sq + tile - 1) / tile, head = blockIdx.x / blocks;
   Pair at{head / a.heads / a.groups, head / a.heads % a.groups, head % a.heads, 0, 0};
   const std::int64_t query0 = blockIdx.x % blocks * tile;
   const int row0 = int(threadIdx.x) / 32 * 16;
-  const Tiles tiles = key_tiles(a, query0);
-  fetch(shared.own[0], a.q, {query0, a.sq, at.b, at.g, at.r});
-  fetch(shared.own[1], job.dout, {query0, a.sq, at.b, at.g, at.r});
+  const Tiles tiles = key_tiles<keys>(a, query0);
+  fetch(shared.own.left, a.q, {query0, a.sq, at.b, at.g, at.r});
+  fetch(shared.own.right, job.dout, {query0, a.sq, at.b, at.g, at.r});
   const auto fetch_keys = [&](std::int64_t t) {
-    fetch(shared.passing[t % 2][0], a.k, {t * tile, a.sk, at.b, at.g, 0});
-    fetch(shared.passing[t % 2][1], a.v, {t * tile, a.sk, at.b, at.g, 0});
+    fetch(shared.passing[t % 2].left, a.k, {t * keys, a.sk, at.b, at.g, 0});
+    fetch(shared.passing[t % 2].right, a.v, {t * keys, a.sk, at.b, at.g, 0});
   };
   if (tiles.first < tiles.last) fetch_keys(tiles.first);
   gpu::commit_copies();
@@ -148,104 +167,116 @@ __global__ void __launch_bounds__(tile_threads, d == 128 ? 2 : 3) of_queries(Att
     gpu::wait_copies<1>();
     __syncthreads();
     auto& [k, v] = shared.passing[t % 2];
-    const bool whole = plain(a, query0, t * tile);
+    const bool whole = plain<tile, keys>(a, query0, t * keys);
     at.i = query0 + row0;
 #pragma unroll 1
-    for (int from = 0; from < tile; from += 8 * columns_at_once) {
-      at.j = t * tile + from;
-      const Part part = part_at<false>(a, at, whole);
-      Scores s, along;
-      rows_by_rows<Half, d>(s, shared.own[0], row0, k, from);
-      rows_by_rows<Half, d>(along, shared.own[1], row0, v, from);
+    for (int from = 0; from < keys; from += 8 * count) {
+      at.j = t * keys + from;
+      const Part part = part_at<false, count>(a, at, whole);
+      Scores<count> s, along;
+      rows_by_rows<Half>(s, shared.own.left, row0, k, from);
+      rows_by_rows<Half>(along, shared.own.right, row0, v, from);
       slopes_of_queries(part, query, s, along);
       add_by_columns<Half, d>(dq, along, k, from);
     }
     __syncthreads();
   }
   gpu::wait_copies<0>();
-  put_tile<d>(job, job.dq, {query0 + row0, a.sq, at.b, at.g, at.r}, dq, a.scale);
+  put_tile(job, job.dq, {query0 + row0, a.sq, at.b, at.g, at.r}, dq, a.scale);
 }
 
+/// Whose gradients a kernel gives.
+enum class Sums { both, keys, values };
+
 // Everything is turned: rows are keys, columns queries.
-template <class Half, int d>
+template <class Half, int d, int dv, Sums which>
 __global__ void __launch_bounds__(tile_threads, 2) of_keys(AttentionBackward job) {
-  auto& shared = gpu::shared<Shared<d>>();
+  constexpr int queries = rows_at_once(d), count = columns_at_once(d);
+  constexpr bool keys = which != Sums::values, values = which != Sums::keys;
+  auto& shared = gpu::shared<Shared<d, dv>>();
   const Attend& a = job.attend;
   const std::int64_t blocks = (a.sk + tile - 1) / tile, group = blockIdx.x / blocks;
   Pair at{group / a.groups, group % a.groups, 0, 0, 0};
   const std::int64_t key0 = blockIdx.x % blocks * tile;
   const int row0 = int(threadIdx.x) / 32 * 16;
-  const Tiles tiles = query_tiles(a, key0);
+  const Tiles tiles = query_tiles<queries>(a, key0);
   const int each = tiles.last > tiles.first ? int(tiles.last - tiles.first) : 0, total = each * int(a.heads);
-  fetch(shared.own[0], a.k, {key0, a.sk, at.b, at.g, 0});
-  fetch(shared.own[1], a.v, {key0, a.sk, at.b, at.g, 0});
+  fetch(shared.own.left, a.k, {key0, a.sk, at.b, at.g, 0});
+  if constexpr (keys) fetch(shared.own.right, a.v, {key0, a.sk, at.b, at.g, 0});
   const auto fetch_queries = [&](int t) {
-    const Stretch rows{(tiles.first + t % each) * tile, a.sq, at.b, at.g, t / each};
-    fetch(shared.passing[t % 2][0], a.q, rows);
-    fetch(shared.passing[t % 2][1], job.dout, rows);
+    const Stretch rows{(tiles.first + t % each) * queries, a.sq, at.b, at.g, t / each};
+    fetch(shared.passing[t % 2].left, a.q, rows);
+    fetch(shared.passing[t % 2].right, job.dout, rows);
   };
   /// This thread's of the numbers of a tile's queries.
   const auto number = [&](int t) {
     const int i = int(threadIdx.x);
-    const Pair query{at.b, at.g, t / each, (tiles.first + t % each) * tile + i % tile, 0};
-    return i < tile ? lse_of(job, query) : delta_of(job, query);
+    if (t >= total || i >= 2 * queries) return 0.0F;
+    const Pair query{at.b, at.g, t / each, (tiles.first + t % each) * queries + i % queries, 0};
+    return i < queries ? lse_of(job, query) : delta_of(job, query);
   };
-  if (total > 0) {
-    fetch_queries(0);
-    shared.numbers[0][threadIdx.x] = number(0);
-  }
+  if (total > 0) fetch_queries(0);
+  shared.numbers[0][threadIdx.x] = number(0);
   gpu::commit_copies();
-  float dk[d / 8][4] = {}, dv[d / 8][4] = {};
+  float dk[keys ? d / 8 : 1][4] = {}, of_values[values ? dv / 8 : 1][4] = {};
   for (int t = 0; t < total; ++t) {
     if (t + 1 < total) fetch_queries(t + 1);
     gpu::commit_copies();
-    const float next = t + 1 < total ? number(t + 1) : 0;  // on its way while this tile is worked on
+    const float next = number(t + 1);  // on its way while this tile is worked on
     gpu::wait_copies<1>();
     __syncthreads();
     auto& [q, dout] = shared.passing[t % 2];
-    const std::int64_t query0 = (tiles.first + t % each) * tile;
+    const std::int64_t query0 = (tiles.first + t % each) * queries;
     at.j = key0 + row0;
     at.r = t / each;
-    const bool whole = plain(a, query0, key0);
+    const bool whole = plain<queries, tile>(a, query0, key0);
 #pragma unroll 1
-    for (int from = 0; from < tile; from += 8 * columns_at_once) {
+    for (int from = 0; from < queries; from += 8 * count) {
       at.i = query0 + from;
-      const Part part = part_at<true>(a, at, whole);
-      Scores s, along;
-      rows_by_rows<Half, d>(s, shared.own[0], row0, q, from);
-      rows_by_rows<Half, d>(along, shared.own[1], row0, dout, from);
-      slopes_of_keys(part, shared.numbers[t % 2] + from, s, along);
-      add_by_columns<Half, d>(dv, s, dout, from);
-      add_by_columns<Half, d>(dk, along, q, from);
+      const Part part = part_at<true, count>(a, at, whole);
+      Scores<count> s, along = {};
+      rows_by_rows<Half>(s, shared.own.left, row0, q, from);
+      if constexpr (keys) rows_by_rows<Half>(along, shared.own.right, row0, dout, from);
+      slopes_of_keys<queries>(part, shared.numbers[t % 2] + from, s, along);
+      if constexpr (values) add_by_columns<Half, dv>(of_values, s, dout, from);
+      if constexpr (keys) add_by_columns<Half, d>(dk, along, q, from);
     }
     shared.numbers[(t + 1) % 2][threadIdx.x] = next;
     __syncthreads();
   }
   gpu::wait_copies<0>();
   const Stretch rows{key0 + row0, a.sk, at.b, at.g, 0};
-  put_tile<d>(job, job.dk, rows, dk, a.scale);
-  put_tile<d>(job, job.dv, rows, dv, 1);
+  if constexpr (keys) put_tile(job, job.dk, rows, dk, a.scale);
+  if constexpr (values) put_tile(job, job.dv, rows, of_values, 1);
 }
 
-template <class Half, int d>
+template <class Half, int d, int dv>
+void launch_keys(cudaStream_t stream, const gpu::Shape& shape, const AttentionBackward& job) {
+  if constexpr (d > 128) {
+    gpu::launch(stream, shape, of_keys<Half, d, dv, Sums::keys>, job);
+    gpu::launch(stream, shape, of_keys<Half, d, dv, Sums::values>, job);
+  } else {
+    gpu::launch(stream, shape, of_keys<Half, d, dv, Sums::both>, job);
+  }
+}
+
+template <class Half>
 void launch(cudaStream_t stream, const AttentionBackward& job) {
   const Attend& a = job.attend;
   const std::int64_t queries = (a.sq + tile - 1) / tile, keys = (a.sk + tile - 1) / tile;
-  const std::size_t shared = sizeof(Shared<d>);
-  if (queries > 0)
-    gpu::launch(stream, {queries * a.batch * a.groups * a.heads, tile_threads, shared}, of_queries<Half, d>,
-                job);
-  if (keys > 0) gpu::launch(stream, {keys * a.batch * a.groups, tile_threads, shared}, of_keys<Half, d>, job);
+  with_width(a.q.one.width, a.v.one.width, [&]<int d, int dv>(Width<d, dv>) {
+    const std::size_t shared = sizeof(Shared<d, dv>);
+    if (queries > 0)
+      gpu::launch(stream, {queries * a.batch * a.groups * a.heads, tile_threads, shared},
+                  of_queries<Half, d, dv>, job);
+    if (keys > 0) launch_keys<Half, d, dv>(stream, {keys * a.batch * a.groups, tile_threads, shared}, job);
+  });
 }
 
 }  // namespace
 
 void attend_backward_fast(cudaStream_t stream, const AttentionBackward& job) {
-  const bool wide = job.attend.q.one.width == 128;
-  if (job.attend.q.one.dtype == Dtype::bf16)
-    wide ? launch<bf16, 128>(stream, job) : launch<bf16, 64>(stream, job);
-  else
-    wide ? launch<f16, 128>(stream, job) : launch<f16, 64>(stream, job);
+  job.attend.q.one.dtype == Dtype::bf16 ? launch<bf16>(stream, job) : launch<f16>(stream, job);
 }
 
 }  // namespace weft::cuda

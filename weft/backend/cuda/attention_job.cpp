@@ -51,8 +51,8 @@ Attend attend(const Attended& in, const AttentionArgs& how) {
 }
 
 bool fits_tiles(const Attended& in, const Tensor& o) {
-  const std::int64_t d = in.q.dim(-1);
-  if ((d != 64 && d != 128) || in.v.dim(-1) != d || !is_half(in.q.dtype())) return false;
+  const bool known = with_width(in.q.dim(-1), in.v.dim(-1), [](const auto&) {});
+  if (!known || !is_half(in.q.dtype())) return false;
   for (const Tensor* each : {&in.q, &in.k, &in.v, &o})
     if (each->dtype() != in.q.dtype() || !rows_of(*each).vector) return false;
   return true;

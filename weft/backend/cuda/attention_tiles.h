@@ -1,5 +1,5 @@
-// Tiles of 64 rows in shared memory and their products by tensor cores: what attention of small floats is
-// made of.
+// Tiles in shared memory and their products by tensor cores: what attention of small floats is made of. A
+// block has a tile of 64 rows of its own; tiles of `passing` rows pass by, fewer where heads are wide.
 //
 // A warp has 16 rows of a product's result, in d-fragments: element i of fragment n is row lane / 4 + 8 (i /
 // 2), column 8 n + 2 (lane % 4) + i % 2.
@@ -11,11 +11,11 @@ namespace weft::cuda {
 
 inline constexpr int tile = 64, tile_threads = 128;
 
-/// [64, d] of 16 bits. The 16-byte pieces of row r lie at piece ^ (r % 8), so that 8 rows of one column of
+/// [rows, d] of 16 bits. The 16-byte pieces of row r lie at piece ^ (r % 8), so that 8 rows of one column of
 /// pieces are in 8 different groups of banks.
-template <int d>
+template <int d, int rows = tile>
 struct alignas(128) Tile {
-  std::uint16_t numbers[tile * d];
+  std::uint16_t numbers[rows * d];
   __device__ __forceinline__ std::uint16_t* piece(int row, int piece) {
     return numbers + row * d + (piece ^ row % 8) * 8;
   }
@@ -27,24 +27,26 @@ struct Stretch {
 };
 
 /// On its way when this returns: commit_copies() and wait_copies() follow.
-template <int d>
-__device__ __forceinline__ void fetch(Tile<d>& to, const Heads& from, const Stretch& rows) {
-  constexpr int pieces = d / 8, rows_at_once = tile_threads / pieces;
-  const int row0 = int(threadIdx.x) / pieces, piece = int(threadIdx.x) % pieces;
+template <int d, int rows>
+__device__ __forceinline__ void fetch(Tile<d, rows>& to, const Heads& from, const Stretch& which) {
+  constexpr int pieces_at_once = 8, rows_at_once = tile_threads / pieces_at_once;
+  const int row0 = int(threadIdx.x) / pieces_at_once, piece0 = int(threadIdx.x) % pieces_at_once;
   const auto* numbers = reinterpret_cast<const std::uint16_t*>(from.one.data);
-  const std::int64_t left = rows.length - rows.first;
-  std::int64_t start = from.at(rows.first + row0, rows.b, rows.g, rows.r) + piece * 8;
+  const std::int64_t left = which.length - which.first;
+  std::int64_t start = from.at(which.first + row0, which.b, which.g, which.r) + piece0 * 8;
 #pragma unroll
-  for (int row = row0; row < row0 + tile; row += rows_at_once) {
+  for (int row = row0; row < row0 + rows; row += rows_at_once) {
     const bool inside = row < left;
-    gpu::copy_async(to.piece(row, piece), numbers + (inside ? start : 0), inside);
+#pragma unroll
+    for (int right = 0; right < d / 8; right += pieces_at_once)
+      gpu::copy_async(to.piece(row, piece0 + right), numbers + (inside ? start + right * 8 : 0), inside);
     start += rows_at_once * from.s;
   }
 }
 
 /// s [16, 8 count] = rows [row0, row0 + 16) of a times rows [from, from + 8 count) of b, summed over d.
-template <class Half, int d, int count>
-__device__ __forceinline__ void rows_by_rows(float (&s)[count][4], Tile<d>& a, int row0, Tile<d>& b,
+template <class Half, int d, int rows, int count>
+__device__ __forceinline__ void rows_by_rows(float (&s)[count][4], Tile<d>& a, int row0, Tile<d, rows>& b,
                                              int from = 0) {
   const int lane = int(threadIdx.x) % 32;
 #pragma unroll
@@ -67,9 +69,9 @@ __device__ __forceinline__ void rows_by_rows(float (&s)[count][4], Tile<d>& a, i
 }
 
 /// o [16, d] += p [16, 8 count] rows [from, from + 8 count) of v; p is rounded.
-template <class Half, int d, int count>
-__device__ __forceinline__ void add_by_columns(float (&o)[d / 8][4], const float (&p)[count][4], Tile<d>& v,
-                                               int from = 0) {
+template <class Half, int d, int rows, int count>
+__device__ __forceinline__ void add_by_columns(float (&o)[d / 8][4], const float (&p)[count][4],
+                                               Tile<d, rows>& v, int from = 0) {
   const int lane = int(threadIdx.x) % 32;
 #pragma unroll
   for (int key = 0; key < count / 2; ++key) {  // 16 rows of v: two d-fragments are one a-fragment
@@ -167,30 +169,54 @@ __device__ __forceinline__ const float* bias_of(const Attend& a, const Pair& at)
 }
 
 /// Whether every query of a tile sees every key of another, with nothing added and nothing dropped.
+template <int queries, int keys>
 __device__ __forceinline__ bool plain(const Attend& a, std::int64_t query0, std::int64_t key0) {
   if (a.query_segments || a.bias || a.samples) return false;
-  if (query0 + tile > a.sq || key0 + tile > a.sk) return false;
-  if (a.causal && key0 + tile - 1 > query0 + a.diagonal) return false;
-  return a.window == 0 || key0 > query0 + tile - 1 + a.diagonal - a.window;
+  if (query0 + queries > a.sq || key0 + keys > a.sk) return false;
+  if (a.causal && key0 + keys - 1 > query0 + a.diagonal) return false;
+  return a.window == 0 || key0 > query0 + queries - 1 + a.diagonal - a.window;
 }
 
-/// Tiles of keys that a tile of queries may see: [first, last); and the other way round.
+/// Passing tiles of keys that a tile of queries may see: [first, last); and the other way round.
 struct Tiles {
   std::int64_t first, last;
 };
+template <int passing>
 __device__ __forceinline__ Tiles key_tiles(const Attend& a, std::int64_t query0) {
   const std::int64_t lowest = a.first_key(query0), highest = a.last_key(query0 + tile - 1);
-  return {lowest / tile, (highest + tile - 1) / tile};
+  return {lowest / passing, (highest + passing - 1) / passing};
 }
+template <int passing>
 __device__ __forceinline__ Tiles query_tiles(const Attend& a, std::int64_t key0) {
   std::int64_t lowest = a.causal ? key0 - a.diagonal : 0;
   std::int64_t highest = a.window > 0 ? key0 + tile - 1 - a.diagonal + a.window : a.sq;
   if (lowest < 0) lowest = 0;
   if (highest > a.sq) highest = a.sq;
-  return {lowest / tile, (highest + tile - 1) / tile};
+  return {lowest / passing, (highest + passing - 1) / passing};
 }
 
-/// Whether tensor cores can do it: types, widths and places.
+/// Whether tensor cores can do it: types, widths (with_width() has them) and places.
 bool fits_tiles(const Attended& in, const Tensor& o);
+
+/// Channels of queries and keys, and of values.
+template <int d_, int dv_>
+struct Width {
+  static constexpr int d = d_, dv = dv_;
+};
+/// Calls act(a Width) with that of a job, if it is one that there are kernels for.
+template <class Act>
+bool with_width(std::int64_t d, std::int64_t dv, const Act& act) {
+  if (d == 64 && dv == 64)
+    act(Width<64, 64>{});
+  else if (d == 128 && dv == 128)
+    act(Width<128, 128>{});
+  else if (d == 192 && dv == 128)
+    act(Width<192, 128>{});
+  else if (d == 256 && dv == 256)
+    act(Width<256, 256>{});
+  else
+    return false;
+  return true;
+}
 
 }  // namespace weft::cuda

@@ -105,6 +105,7 @@ class CudaKernels final : public Kernels {
   /// By the library, which takes what is not empty.
   void product(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs&);
   void slabs_of(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs&);
+  void a_call_a_group(const Tensor& out, const Tensor& a, const Tensor& b, const Groups&, const MatmulArgs&);
   cudaStream_t stream() const;
   cuda::FaultWord* faults() const;
   /// Memory until the end of the caller, in the stream's order.

@@ -1,4 +1,4 @@
-// Products, and what the library does not add to them: a bias of another type, slabs as a tree, groups.
+// Products, and what the library does not add to them: a bias of another type, slabs as a tree.
 #include "weft/backend/cuda/kernels.h"
 #include "weft/backend/cuda/pointwise.h"
 #include "weft/backend/cuda/products.h"
@@ -98,22 +98,6 @@ void CudaKernels::slabs_of(const Tensor& out, const Tensor& a, const Tensor& b, 
   const Tree job{rows_of(out),   rows_of(parts), rows_of(how.bias), out.elements(),
                  out.elements(), how.slabs,      how.accumulate};
   gpu::launch(stream(), {(job.count + 255) / 256, 256}, add_tree, job);
-}
-
-// A call a group: the host knows where they begin.
-void CudaKernels::grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Groups& groups,
-                                 const MatmulArgs& how) {
-  const bool gradient = how.a == Read::transposed;
-  const auto offsets = groups.offsets;
-  for (std::size_t g = 0; g + 1 < offsets.size(); ++g) {
-    const std::int64_t first = offsets[g], count = offsets[g + 1] - first;
-    MatmulArgs one = how;
-    if (how.bias) one.bias = how.bias.at(0, std::int64_t(g));
-    if (gradient)
-      matmul(out.at(0, std::int64_t(g)), a.slice(0, first, count), b.slice(0, first, count), one);
-    else
-      matmul(out.slice(0, first, count), a.slice(0, first, count), b.at(0, std::int64_t(g)), one);
-  }
 }
 
 }  // namespace weft
