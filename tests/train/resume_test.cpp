@@ -287,11 +287,13 @@ TEST(Ledger, has_every_sample_once_when_ranks_and_microbatches_change) {
 TEST(Resume, goes_on_in_eight_bits_from_a_run_without) {
   TrainConfig first = saving(tiny_run(), "later"), second = first;
   second.model.fp8 = {.format = Fp8Format::hybrid, .history = 2, .amax = AmaxChoice::max};
-  TrainConfig longer = second;
+  TrainConfig longer = second, uniform = second;
+  uniform.model.fp8.format = Fp8Format::e4m3;
   longer.model.fp8.history = 3;
   const char* const told = "scales of 8-bit products start at 1, as the checkpoint has none of the same kind";
-  for (const auto& [from, to, said] : {std::tuple{first, second, true}, std::tuple{second, longer, true},
-                                       std::tuple{second, second, false}, std::tuple{second, first, false}}) {
+  for (const auto& [from, to, said] :
+       {std::tuple{first, second, true}, std::tuple{second, longer, true}, std::tuple{second, uniform, true},
+        std::tuple{second, second, false}, std::tuple{second, first, false}}) {
     const TemporaryDirectory folder;
     TrainConfig before = saving(completed(from), folder.path()), after = saving(completed(to), folder.path());
     before.exit.interval = 3;

@@ -82,7 +82,7 @@ constexpr const char* scales_at_one =
 /// Where the checkpoint has as many of the same.
 bool holds_scales(const RunFacts& facts, const Fp8Config& here) {
   const Fp8Config& there = facts.configuration.model.fp8;
-  return there.delayed() && there.history == here.history;
+  return there.delayed() && there.format == here.format && there.history == here.history;
 }
 
 // Settings are compared before a tensor moves; what is damaged throws Kind::data.
