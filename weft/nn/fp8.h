@@ -38,7 +38,7 @@ struct Fp8 {
   Dtype type(Fp8Operand operand) const { return operand == Fp8Operand::dy ? rules.grads : rules.values; }
 };
 
-/// y [t, out] (+)= x [t, in] W [out, in]^T (+ bias)
+/// y [t, out] = x [t, in] W [out, in]^T (+ bias)
 void fp8_product_into(const Fp8& fp8, const Tensor& y, const Tensor& x, const Tensor& w, const Tensor& bias);
 /// dx [t, in] = dy [t, out] W
 void fp8_input_grad_into(const Fp8& fp8, const Tensor& dx, const Tensor& dy, const Tensor& w);
