@@ -46,8 +46,10 @@ void describe(Visitor& v, Fp8Config& c) {
   v("amax", c.amax, OnResume::step, "a delayed scale follows from the latest step or the greatest of all");
   v("weight_grads", c.weight_grads, OnResume::step, "8-bit products give weights' gradients, too");
   v("ends_in_bf16", c.ends_in_bf16, OnResume::step, "the first and last layers have no 8-bit products");
-  v("first_layers", c.first_layers, OnResume::step, "so many of the first", legal::size_or_none);
-  v("last_layers", c.last_layers, OnResume::step, "so many of the last", legal::size_or_none);
+  v("first_layers", c.first_layers, OnResume::step, "with ends_in_bf16: so many of the first layers",
+    legal::size_or_none);
+  v("last_layers", c.last_layers, OnResume::step, "with ends_in_bf16: so many of the last layers",
+    legal::size_or_none);
 }
 
 }  // namespace weft
