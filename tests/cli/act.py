@@ -235,6 +235,15 @@ PAIRS |= {
     "use-checkpoint-lr-scheduler": ({"load": "saved", "train-iters": "6", "lr": "0.02", "lr-decay-iters": "4"}, True, UNSET),
     "moe-per-layer-logging": (EXPERTS, True, UNSET), "moe-use-upcycling": ({"load": "saved", "num-experts": "4", "train-iters": "6"}, True, UNSET),
 }
+FP8 = {"fp8-format": "hybrid", "num-layers": "3", "train-iters": "6"}
+WINDOW = FP8 | {"fp8-amax-history-len": "4", "fp8-amax-compute-algo": "max"}
+CURRENT = FP8 | {"fp8-recipe": "tensorwise"}
+ENDS = CURRENT | {"first-last-layers-bf16": None}
+PAIRS |= {
+    "fp8-format": ({}, "e4m3", "hybrid"), "fp8-recipe": (FP8, "delayed", "tensorwise"), "fp8-margin": (FP8, "0", "4"), "fp8-amax-history-len": (WINDOW, "2", "4"),
+    "fp8-amax-compute-algo": (WINDOW, "max", "most_recent"), "no-fp8-wgrad": (FP8, True, UNSET), "first-last-layers-bf16": (CURRENT, True, UNSET),
+    "num-layers-at-start-in-bf16": (ENDS, "0", "1"), "num-layers-at-end-in-bf16": (ENDS, "0", "1"),
+}
 FAMILY = ("family", "decoder-seq-length")  # the word that names the model, and what it cannot do without
 # Heard of where something goes wrong, or where another flag would have it otherwise.
 IN_NEED = {"non-finite", "no-check-for-nan-in-loss-and-grad", "rerun-check", "rerun-mode", "openai-gelu", "add-qkv-bias"}

@@ -144,9 +144,10 @@ TEST(Dialect, says_once_and_with_the_reason_what_has_no_effect) {
 }
 
 TEST(Dialect, refuses_what_weft_cannot_do_all_at_once) {
-  refused({"--moe-token-dispatcher-type", "alltoall_seq", "--fp8-format", "hybrid", "--fp8-margin", "1"},
-          "weft cannot do this yet: a dispatcher of old: --moe-token-dispatcher-type; 8-bit products: "
-          "--fp8-format, --fp8-margin");
+  refused({"--moe-token-dispatcher-type", "alltoall_seq", "--fp8-param-gather",
+           "--reuse-grad-buf-for-mxfp8-param-ag"},
+          "weft cannot do this yet: a dispatcher of old: --moe-token-dispatcher-type; 8-bit weights: "
+          "--fp8-param-gather, --reuse-grad-buf-for-mxfp8-param-ag");
   refused({"--position-embedding-type", "mrope"},
           "weft cannot do this yet: positions of images and video: --position-embedding-type");
   refused({"--grpo-iterations", "2"}, "weft cannot do this yet: reinforcement learning: --grpo-iterations");

@@ -158,3 +158,19 @@ TEST(Idle, flags_of_files_wait_for_files) {
   EXPECT_EQ(said("--data-order keyed", 0, "bert"),
             "no effect here: --data-order (samples of BERT and T5 are always stored in their order)");
 }
+
+TEST(Idle, flags_of_eight_bits_wait_for_them_and_for_each_other) {
+  const std::string_view delayed = "only --fp8-recipe delayed remembers earlier steps";
+  expect_said(std::array{
+      Case{"--fp8-margin 1 --no-fp8-wgrad", "--fp8-margin, --no-fp8-wgrad",
+           "only --fp8-format rounds to eight bits"},
+      Case{"--fp8-format hybrid --fp8-recipe tensorwise --fp8-margin 1", "--fp8-margin", delayed},
+      Case{"--fp8-format hybrid --fp8-amax-compute-algo max", "--fp8-amax-compute-algo",
+           "only --fp8-amax-history-len above 1 remembers more than one step"},
+      Case{"--fp8-format hybrid --fp8-amax-history-len 16", "--fp8-amax-history-len",
+           "only --fp8-amax-compute-algo max looks at more than the latest step"},
+      Case{"--fp8-format hybrid --num-layers-at-start-in-bf16 1", "--num-layers-at-start-in-bf16",
+           "only --first-last-layers-bf16 leaves layers out"},
+  });
+  EXPECT_EQ(said("--fp8-format hybrid --fp8-amax-history-len 16 --fp8-amax-compute-algo max"), "");
+}

@@ -81,6 +81,18 @@ TEST(StepsOnTheGpu, other_families_and_layers_are_those_of_the_processor) {
   expect_the_processors(shape_of("mixture"), {{.dp = 2, .ep = 2, .zero = 1}, 1}, rounding);
 }
 
+// A last bit of a sum may put an element on the other side of a tie of eight bits: 2^-4 of itself.
+TEST(StepsOnTheGpu, products_in_eight_bits_are_those_of_the_processor) {
+  for (const Fp8Recipe recipe : {Fp8Recipe::delayed, Fp8Recipe::tensorwise})
+    for (const char* name : {"gpt2", "mixture"}) {
+      SCOPED_TRACE(text(name, " ", words(recipe)[std::size_t(recipe)]));
+      ModelConfig config = shape_of(name);
+      config.fp8 = {.format = Fp8Format::hybrid, .recipe = recipe};
+      expect_the_processors(config, {{.dp = 1}, 4}, {.loss = 2e-3, .norm = 1e-2});
+      expect_the_processors(config, {{.tp = 2, .dp = 1, .sequence = true}, 4}, {.loss = 2e-3, .norm = 1e-2});
+    }
+}
+
 TEST(StepsOnTheGpu, every_optimizer_steps_as_on_the_processor) {
   for (const OptimizerKind kind :
        {OptimizerKind::sgd, OptimizerKind::muon, OptimizerKind::lion, OptimizerKind::lamb,

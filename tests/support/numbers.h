@@ -30,6 +30,10 @@ inline void put(const Tensor& tensor, const std::vector<double>& values) {
       return write.operator()<std::int32_t>();
     case Dtype::u8:
       return write.operator()<std::uint8_t>();
+    case Dtype::f8e4m3:
+      return write.operator()<f8e4m3>();
+    case Dtype::f8e5m2:
+      return write.operator()<f8e5m2>();
     default:
       visit_float(tensor.dtype(), write);
   }

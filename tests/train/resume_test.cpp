@@ -68,115 +68,119 @@ TEST(Resume, of_ranks_that_go_alone_gives_the_bits_of_the_unbroken_run) {
 
 INSTANTIATE_TEST_SUITE_P(
     Of, Resume,
-    ::testing::Values(Case{"dropout_and_adam", [](TrainConfig&) {}},
-                      Case{"sgd", [](TrainConfig& c) { c.optimizer.kind = OptimizerKind::sgd; }},
-                      Case{"lion", [](TrainConfig& c) { c.optimizer.kind = OptimizerKind::lion; }},
-                      Case{"lamb", [](TrainConfig& c) { c.optimizer.kind = OptimizerKind::lamb; }},
-                      Case{"muon_over_ranks",
-                           [](TrainConfig& c) {
-                             c.optimizer.kind = OptimizerKind::muon;
-                             c.parallel.tp = c.parallel.dp = 2;
-                             c.parallel.zero = 1;
-                             c.run.ranks = 4;
-                           }},
-                      Case{"momentum_in_one_bit",
-                           [](TrainConfig& c) {
-                             c.optimizer.kind = OptimizerKind::onebitadam;
-                             c.optimizer.onebit.freeze = 3;
-                             c.parallel.dp = c.run.ranks = 2;
-                           }},
-                      Case{"momenta_that_travel_together",
-                           [](TrainConfig& c) {
-                             c.optimizer.kind = OptimizerKind::onebitlamb;
-                             c.optimizer.onebit.freeze = 3;
-                             c.parallel.dp = c.parallel.tp = 2;
-                             c.run.ranks = 4;
-                           }},
-                      Case{"moments_of_fewer_bits",
-                           [](TrainConfig& c) {
-                             c.optimizer.any_moment_type = true;
-                             c.optimizer.first_moment = MomentType::fp8;
-                             c.optimizer.second_moment = MomentType::bf16;
-                           }},
-                      Case{"a_growing_batch",
-                           [](TrainConfig& c) {
-                             c.batch.rampup = {4, 4, 8};
-                           }},
-                      Case{"samples_that_grow_and_rates_by_tokens",
-                           [](TrainConfig& c) {
-                             c.curriculum.rule = {.curve = data::LengthCurve::fixed_linear,
-                                                  .least = 2,
-                                                  .most = 8,
-                                                  .steps = 4,
-                                                  .multiple = 2};
-                             c.rate.warmup_iterations = 0;
-                             c.rate.warmup_tokens = 100;
-                             c.rate.decay_tokens = 300;
-                             c.checkpoint.verify = true;
-                           }},
-                      Case{"samples_in_pieces",
-                           [](TrainConfig& c) {
-                             c.curriculum.rule = {.curve = data::LengthCurve::fixed_discrete,
-                                                  .lengths = {2, 5, 8},
-                                                  .until = {2, 4}};
-                             c.curriculum.form = data::ExcerptForm::reshape;
-                           }},
-                      Case{"bf16", [](TrainConfig& c) { c.model.precision = Precision::bf16; }},
-                      Case{"gradients_that_are_kept_in_bf16",
-                           [](TrainConfig& c) {
-                             c.model.precision = Precision::bf16;
-                             c.scaling.sum_in_bf16 = true;
-                             c.parallel.dp = c.run.ranks = 2;
-                             c.parallel.zero = 2;
-                           }},
-                      Case{"f16_with_a_scale_that_moves",
-                           [](TrainConfig& c) {
-                             c.model.precision = Precision::f16;
-                             c.scaling.initial = 1e9;
-                             c.scaling.window = 2;
-                             c.scaling.hysteresis = 1;
-                           }},
-                      Case{"shuffled_epochs", [](TrainConfig& c) { c.data.order = SampleOrder::cyclic; }},
-                      Case{"a_stored_order", [](TrainConfig& c) { c.data.index = IndexKind::stored; }},
-                      Case{"a_skipped_step", [](TrainConfig& c) { c.guard.skip_iterations = {2}; }},
-                      Case{"saving_in_the_background",
-                           [](TrainConfig& c) { c.checkpoint.in_background = true; }},
-                      Case{"two_by_two_ranks",
-                           [](TrainConfig& c) {
-                             c.parallel.tp = c.parallel.dp = 2;
-                             c.run.ranks = 4;
-                           }},
-                      Case{"states_cut_over_ranks",
-                           [](TrainConfig& c) {
-                             c.parallel.dp = c.run.ranks = 2;
-                             c.parallel.zero = 1;
-                             c.model.precision = Precision::bf16;
-                           }},
-                      Case{"gradients_cut_over_ranks",
-                           [](TrainConfig& c) {
-                             c.parallel.dp = c.run.ranks = 2;
-                             c.parallel.zero = 2;
-                           }},
-                      Case{"weights_cut_over_ranks",
-                           [](TrainConfig& c) {
-                             c.parallel.dp = c.run.ranks = 2;
-                             c.parallel.zero = 3;
-                             c.model.precision = Precision::bf16;
-                             c.checkpoint.in_background = true;
-                           }},
-                      Case{"two_groups_that_cut_weights",
-                           [](TrainConfig& c) {
-                             c.parallel.dp = c.run.ranks = 4;
-                             c.parallel.zero = 3;
-                             c.parallel.shard_groups = 2;
-                           }},
-                      Case{"weights_that_near_ranks_hold_twice",
-                           [](TrainConfig& c) {
-                             c.parallel.dp = c.run.ranks = 4;
-                             c.parallel.zero = 3;
-                             c.parallel.near_ranks = 2;
-                           }},
-                      Case{"two_stages", [](TrainConfig& c) { c.parallel.pp = c.run.ranks = 2; }}),
+    ::testing::Values(
+        Case{"dropout_and_adam", [](TrainConfig&) {}},
+        Case{"sgd", [](TrainConfig& c) { c.optimizer.kind = OptimizerKind::sgd; }},
+        Case{"lion", [](TrainConfig& c) { c.optimizer.kind = OptimizerKind::lion; }},
+        Case{"lamb", [](TrainConfig& c) { c.optimizer.kind = OptimizerKind::lamb; }},
+        Case{"muon_over_ranks",
+             [](TrainConfig& c) {
+               c.optimizer.kind = OptimizerKind::muon;
+               c.parallel.tp = c.parallel.dp = 2;
+               c.parallel.zero = 1;
+               c.run.ranks = 4;
+             }},
+        Case{"momentum_in_one_bit",
+             [](TrainConfig& c) {
+               c.optimizer.kind = OptimizerKind::onebitadam;
+               c.optimizer.onebit.freeze = 3;
+               c.parallel.dp = c.run.ranks = 2;
+             }},
+        Case{"momenta_that_travel_together",
+             [](TrainConfig& c) {
+               c.optimizer.kind = OptimizerKind::onebitlamb;
+               c.optimizer.onebit.freeze = 3;
+               c.parallel.dp = c.parallel.tp = 2;
+               c.run.ranks = 4;
+             }},
+        Case{"moments_of_fewer_bits",
+             [](TrainConfig& c) {
+               c.optimizer.any_moment_type = true;
+               c.optimizer.first_moment = MomentType::fp8;
+               c.optimizer.second_moment = MomentType::bf16;
+             }},
+        Case{"scales_of_eight_bits",
+             [](TrainConfig& c) {
+               c.model.fp8 = {.format = Fp8Format::hybrid, .history = 3, .amax = AmaxChoice::max};
+               c.parallel.tp = c.parallel.pp = 2;
+               c.run.ranks = 4;
+               c.checkpoint.verify = true;
+             }},
+        Case{"a_growing_batch",
+             [](TrainConfig& c) {
+               c.batch.rampup = {4, 4, 8};
+             }},
+        Case{
+            "samples_that_grow_and_rates_by_tokens",
+            [](TrainConfig& c) {
+              c.curriculum.rule = {
+                  .curve = data::LengthCurve::fixed_linear, .least = 2, .most = 8, .steps = 4, .multiple = 2};
+              c.rate.warmup_iterations = 0;
+              c.rate.warmup_tokens = 100;
+              c.rate.decay_tokens = 300;
+              c.checkpoint.verify = true;
+            }},
+        Case{"samples_in_pieces",
+             [](TrainConfig& c) {
+               c.curriculum.rule = {
+                   .curve = data::LengthCurve::fixed_discrete, .lengths = {2, 5, 8}, .until = {2, 4}};
+               c.curriculum.form = data::ExcerptForm::reshape;
+             }},
+        Case{"bf16", [](TrainConfig& c) { c.model.precision = Precision::bf16; }},
+        Case{"gradients_that_are_kept_in_bf16",
+             [](TrainConfig& c) {
+               c.model.precision = Precision::bf16;
+               c.scaling.sum_in_bf16 = true;
+               c.parallel.dp = c.run.ranks = 2;
+               c.parallel.zero = 2;
+             }},
+        Case{"f16_with_a_scale_that_moves",
+             [](TrainConfig& c) {
+               c.model.precision = Precision::f16;
+               c.scaling.initial = 1e9;
+               c.scaling.window = 2;
+               c.scaling.hysteresis = 1;
+             }},
+        Case{"shuffled_epochs", [](TrainConfig& c) { c.data.order = SampleOrder::cyclic; }},
+        Case{"a_stored_order", [](TrainConfig& c) { c.data.index = IndexKind::stored; }},
+        Case{"a_skipped_step", [](TrainConfig& c) { c.guard.skip_iterations = {2}; }},
+        Case{"saving_in_the_background", [](TrainConfig& c) { c.checkpoint.in_background = true; }},
+        Case{"two_by_two_ranks",
+             [](TrainConfig& c) {
+               c.parallel.tp = c.parallel.dp = 2;
+               c.run.ranks = 4;
+             }},
+        Case{"states_cut_over_ranks",
+             [](TrainConfig& c) {
+               c.parallel.dp = c.run.ranks = 2;
+               c.parallel.zero = 1;
+               c.model.precision = Precision::bf16;
+             }},
+        Case{"gradients_cut_over_ranks",
+             [](TrainConfig& c) {
+               c.parallel.dp = c.run.ranks = 2;
+               c.parallel.zero = 2;
+             }},
+        Case{"weights_cut_over_ranks",
+             [](TrainConfig& c) {
+               c.parallel.dp = c.run.ranks = 2;
+               c.parallel.zero = 3;
+               c.model.precision = Precision::bf16;
+               c.checkpoint.in_background = true;
+             }},
+        Case{"two_groups_that_cut_weights",
+             [](TrainConfig& c) {
+               c.parallel.dp = c.run.ranks = 4;
+               c.parallel.zero = 3;
+               c.parallel.shard_groups = 2;
+             }},
+        Case{"weights_that_near_ranks_hold_twice",
+             [](TrainConfig& c) {
+               c.parallel.dp = c.run.ranks = 4;
+               c.parallel.zero = 3;
+               c.parallel.near_ranks = 2;
+             }},
+        Case{"two_stages", [](TrainConfig& c) { c.parallel.pp = c.run.ranks = 2; }}),
     [](const auto& of) { return std::string(of.param.name); });
 
 namespace {
@@ -277,4 +281,80 @@ TEST(Ledger, has_every_sample_once_when_ranks_and_microbatches_change) {
   TrainConfig second = saving(cut_as({"dp2", 1, 2, 1, 2}, tiny_run()), folder.path());
   second.checkpoint.load = second.checkpoint.save;
   EXPECT_EQ(train(second, {.ledger = true}).samples, counted(3 * 8, 6 * 8));
+}
+
+// Scales that another run does not have begin at 1, and that is said.
+TEST(Resume, goes_on_in_eight_bits_from_a_run_without) {
+  TrainConfig first = saving(tiny_run(), "later"), second = first;
+  second.model.fp8 = {.format = Fp8Format::hybrid, .history = 2, .amax = AmaxChoice::max};
+  TrainConfig longer = second, uniform = second;
+  uniform.model.fp8.format = Fp8Format::e4m3;
+  longer.model.fp8.history = 3;
+  const char* const told = "scales of 8-bit products start at 1, as the checkpoint has none of the same kind";
+  for (const auto& [from, to, said] :
+       {std::tuple{first, second, true}, std::tuple{second, longer, true}, std::tuple{second, uniform, true},
+        std::tuple{second, second, false}, std::tuple{second, first, false}}) {
+    const TemporaryDirectory folder;
+    TrainConfig before = saving(completed(from), folder.path()), after = saving(completed(to), folder.path());
+    before.exit.interval = 3;
+    after.checkpoint.load = after.checkpoint.save;
+    train(before);
+    const Told went = train(after);
+    EXPECT_EQ(went.losses.size(), 3U);
+    EXPECT_EQ(went.said.find(told) != std::string::npos, said);
+  }
+}
+
+// What another layout met is what this one goes on from: only the order of sums parts them.
+TEST(Resume, scales_of_eight_bits_are_those_of_any_layout) {
+  TrainConfig one = saving(tiny_run(), "later");
+  one.model.fp8 = {.format = Fp8Format::hybrid, .history = 2, .amax = AmaxChoice::max};
+  TrainConfig four = one;
+  four.parallel.tp = four.parallel.dp = 2;
+  four.run.ranks = 4;
+  TrainConfig whole = tiny_run();
+  whole.model.fp8 = one.model.fp8;
+  const Told unbroken = train(completed(whole));
+  const TemporaryDirectory folder;
+  TrainConfig first = saving(completed(four), folder.path());
+  first.exit.interval = 3;
+  train(first);
+  TrainConfig second = saving(completed(one), folder.path());
+  second.checkpoint.load = second.checkpoint.save;
+  const Told after = train(second);
+  ASSERT_EQ(after.losses.size(), 3U);
+  EXPECT_EQ(after.said.find("start at 1"), std::string::npos);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(after.losses[i], unbroken.losses[3 + i], 1e-2);
+}
+
+// The greatest that all ranks met: but for the order of sums, the same whoever held what.
+TEST(Resume, scales_of_eight_bits_follow_what_all_ranks_met) {
+  const auto saved = [](int tp, int dp, int cp) {
+    const TemporaryDirectory folder;
+    TrainConfig config = saving(tiny_run(), folder.path());
+    config.model.fp8 = {.format = Fp8Format::hybrid};
+    config.parallel.tp = tp;
+    config.parallel.dp = dp;
+    config.parallel.cp = cp;
+    config.run.ranks = tp * dp * cp;
+    config.exit.interval = 1;
+    train(completed(config));
+    return tensors_of(folder / "step_00000001");
+  };
+  const auto alone = saved(1, 1, 1);
+  for (const auto& [tp, dp, cp] : {std::array{2, 2, 1}, {1, 2, 2}, {4, 1, 1}}) {
+    int scales = 0;
+    for (const auto& [name, numbers] : saved(tp, dp, cp)) {
+      if (!name.ends_with(".fp8")) continue;
+      ++scales;
+      const std::vector<double>& expected = alone.at(name);
+      ASSERT_EQ(numbers.size(), 9U);
+      for (const std::size_t row : {0U, 3U, 6U}) {
+        EXPECT_NE(numbers[row], 1) << name;
+        EXPECT_NEAR(numbers[row], expected[row], 0.02 * expected[row]) << name;
+        EXPECT_NEAR(numbers[row + 1] * numbers[row], 1, 1e-6) << name;
+      }
+    }
+    EXPECT_EQ(scales, 2 * 4);
+  }
 }

@@ -85,13 +85,45 @@ Parameter Builder::columns_of(const std::string& name) const {
 ColumnLinear Builder::column(const std::string& name, BiasAdded added) const {
   std::optional<Parameter> bias;
   if (list_.has(name + ".bias")) bias = rows_of(name + ".bias", tensor_ranks());
-  return {Product(rows_of(name + ".weight", tensor_ranks()), std::move(bias), added, token_cut()), tp_};
+  Parameter weight = rows_of(name + ".weight", tensor_ranks());
+  weight.fp8 = fp8_of(name);
+  return {Product(std::move(weight), std::move(bias), added, token_cut()), tp_};
 }
 
 RowLinear Builder::row(const std::string& name) const {
   std::optional<Parameter> bias;
   if (list_.has(name + ".bias")) bias = shared(name + ".bias");
-  return {Product(columns_of(name + ".weight"), std::move(bias), BiasAdded::by_reader, token_cut()), tp_};
+  Parameter weight = columns_of(name + ".weight");
+  weight.fp8 = fp8_of(name);
+  return {Product(std::move(weight), std::move(bias), BiasAdded::by_reader, token_cut()), tp_};
+}
+
+namespace {
+
+/// Of two stacks the second is numbered on. Layers of further tokens are none of the last.
+bool stays_in_bf16(const ModelConfig& config, int layer) {
+  const Fp8Config& f = config.fp8;
+  const bool second = layer >= config.layers && config.decoder_layers > 0;
+  const int place = second ? layer - config.layers : layer,
+            count = second ? config.decoder_layers : config.layers;
+  return f.ends_in_bf16 && place < count && (place < f.first_layers || place >= count - f.last_layers);
+}
+
+Fp8Rules rules_of(const Fp8Config& f) {
+  return {.values = Dtype::f8e4m3,
+          .grads = f.format == Fp8Format::hybrid ? Dtype::f8e5m2 : Dtype::f8e4m3,
+          .delayed = f.delayed(),
+          .margin = f.margin,
+          .of_window = f.amax == AmaxChoice::max,
+          .remembers = f.delayed() ? f.history : 1,
+          .weight_grads = f.weight_grads};
+}
+
+}  // namespace
+
+Fp8 Builder::fp8_of(const std::string& product) const {
+  if (!config_.fp8.on() || stays_in_bf16(config_, layer_)) return {};
+  return {.name = product + ".fp8", .rules = rules_of(config_.fp8), .scales = {}};
 }
 
 bool Builder::turns(int layer) const {
@@ -163,6 +195,7 @@ ColumnLinear Builder::qkv(const std::string& name) const {
   const bool shared = sharers() > 1;
   const Along cut = shared ? Along{Axis::tp} : tensor_ranks();
   Parameter weight = rows_of(name + ".weight", cut);
+  weight.fp8 = fp8_of(name);
   weight.bands = {exact(config_.heads, config_.groups) * config_.channels, config_.channels,
                   config_.channels};
   std::optional<Parameter> bias;
@@ -241,6 +274,7 @@ std::unique_ptr<Inner> Builder::attends(const std::string& name, int layer, cons
 
 // ---- layers
 std::unique_ptr<Layer> Builder::block(const std::string& name, int layer, const Looks& looks) {
+  layer_ = layer;
   std::vector<Sublayer> sublayers;
   sublayers.push_back(
       {"attention block", norm(name + ".attention_norm"), attends(name + ".attention", layer, looks)});

@@ -94,6 +94,8 @@ class Builder {
   void share_group(Parameter& parameter) const;
   KeyRows key_rows() const;
   ColumnLinear qkv(const std::string& name) const;
+  /// Of a product: its scales are called after it.
+  Fp8 fp8_of(const std::string& product) const;
   static void cut_in_halves(Parameter& parameter, const Along& cut);
   FurtherTokens::Depth depth(const std::string& name, std::unique_ptr<Layer> block) const;
   // ---- experts
@@ -122,6 +124,7 @@ class Builder {
   std::span<const ContextForm> context_layers_;
   ExpertCircles experts_;
   Device& device_;
+  int layer_ = 0;                 // that is being built
   Communicator* keys_ = nullptr;  // who share a key group
   Tensor angles_;                 // one table for all layers
   Parameter* words_ = nullptr;    // of this stage's first embedding

@@ -115,6 +115,7 @@ ExpertProducts Builder::expert_products(const std::string& name, ExpertSide side
     weights.push_back(expert_parameter(matrix + ".weight", side));
     if (list_.has(matrix + ".bias")) biases.push_back(expert_parameter(matrix + ".bias", side));
   }
+  weights.front().fp8 = fp8_of(name + (side == ExpertSide::up ? ".experts.up" : ".experts.down"));
   return {std::move(weights),
           std::move(biases),
           {.sums = sums_,

@@ -10,8 +10,9 @@ namespace weft {
 WholeLinear Builder::whole(const std::string& name) const {
   std::optional<Parameter> bias;
   if (list_.has(name + ".bias")) bias = shared_in_sequence(name + ".bias");
-  return {Product(shared_in_sequence(name + ".weight"), std::move(bias), BiasAdded::by_product, token_cut()),
-          tp_};
+  Parameter weight = shared_in_sequence(name + ".weight");
+  weight.fp8 = fp8_of(name);
+  return {Product(std::move(weight), std::move(bias), BiasAdded::by_product, token_cut()), tp_};
 }
 
 std::unique_ptr<Inner> Builder::latent_attention(const std::string& name, int layer, const Looks& looks) {

@@ -1,5 +1,6 @@
 #include "weft/model/config.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "weft/base/error.h"
@@ -116,6 +117,24 @@ void check_forms(const ModelConfig& m, const LayerForms& may) {
     fail(Kind::usage, "model: ", m.kind, " has no mixtures of experts: leave {model.experts.count} out");
 }
 
+void check_fp8(const ModelConfig& m) {
+  const Fp8Config& f = m.fp8;
+  if (!f.on()) return;
+  if (m.exact)
+    fail(Kind::usage,
+         "model: products of {model.fp8.format} are sums of no fixed order, so their bits depend on the "
+         "layout: leave it or {model.exact} out");
+  if (!f.ends_in_bf16) return;
+  if (f.recipe == Fp8Recipe::delayed)
+    fail(Kind::usage,
+         "model: {model.fp8.ends_in_bf16} is, as in Megatron-LM, not for delayed scales: add "
+         "{model.fp8.recipe} tensorwise");
+  const int least = m.decoder_layers > 0 ? std::min(m.layers, m.decoder_layers) : m.layers;
+  if (std::int64_t{f.first_layers} + f.last_layers > least)
+    fail(Kind::usage, "model: {model.fp8.first_layers} ", f.first_layers, " and {model.fp8.last_layers} ",
+         f.last_layers, " are more than the ", least, " layers of a stack");
+}
+
 }  // namespace
 
 double width_of(const ModelConfig& m) {
@@ -154,6 +173,7 @@ void complete_layers(ModelConfig& m, const LayerForms& may) {
   complete_window(m);
   complete_experts(m);
   complete_mup(m);
+  check_fp8(m);
 }
 
 }  // namespace weft

@@ -12,6 +12,7 @@
 #include "weft/base/on_resume.h"
 #include "weft/model/ahead_config.h"
 #include "weft/model/experts_config.h"
+#include "weft/model/fp8_config.h"
 #include "weft/model/latent_config.h"
 #include "weft/nn/layer_drop.h"
 #include "weft/nn/token_drop.h"
@@ -156,6 +157,7 @@ struct ModelConfig {
   MupConfig mup;
   RecomputeConfig recompute;
   Precision precision = Precision::f32;
+  Fp8Config fp8;
   bool exact = false;  // fixed units of summation: bits do not depend on the layout
 };
 
@@ -315,6 +317,7 @@ void describe(Visitor& v, ModelConfig& c) {
   v.group("mup", c.mup);
   v.group("recompute", c.recompute);
   v("precision", c.precision, OnResume::step, "type of activations and multiplied weights");
+  v.group("fp8", c.fp8);
   v("exact", c.exact, OnResume::told_sums, "bits do not depend on the layout");
 }
 

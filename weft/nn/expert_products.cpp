@@ -34,6 +34,15 @@ Tensor sums(const std::vector<Parameter>& parameters) {
   return stacked(parameters, [](const Parameter& p) { return p.grad.sum(); });
 }
 
+Tensor of(const Tensor& rows, const Share& here) { return rows.slice(0, here.from, here.count); }
+
+/// visit(expert, its rows): an expert without any multiplies nothing.
+template <class Visit>
+void for_each_with_rows(const RowGroups& rows, const Visit& visit) {
+  for (int e = 0; e < rows.count; ++e)
+    if (const Share here = rows.of(e); here.count > 0) visit(e, here);
+}
+
 Tensor column(const Tensor& factors, Dtype dtype) {
   return ops::cast(factors, dtype).view({factors.elements(), 1});
 }
@@ -41,6 +50,14 @@ Tensor column(const Tensor& factors, Dtype dtype) {
 }  // namespace
 
 Tensor ExpertProducts::forward(const Tensor& x, const RowGroups& rows) const {
+  if (in_eight_bits()) {
+    Tensor y = empty(x.device(), {x.dim(0), weights_.front().shape[0]}, x.dtype());
+    for_each_with_rows(rows, [&](int e, const Share& here) {
+      const Tensor bias = biased() ? biases_[std::size_t(e)].value : Tensor();
+      fp8_product_into(fp8(), of(y, here), of(x, here), weights_[std::size_t(e)].value, bias);
+    });
+    return y;
+  }
   const Tensor w = values(weights_);
   const Tensor bias = biased() ? values(biases_).at(1, 0) : Tensor();
   return ops::grouped_matmul(x, w, rows.groups(), {.b = Read::transposed, .bias = bias});
@@ -48,7 +65,12 @@ Tensor ExpertProducts::forward(const Tensor& x, const RowGroups& rows) const {
 
 Tensor ExpertProducts::forward_terms(const Tensor& x, const Tensor& factors, const RowGroups& rows) const {
   Tensor y;
-  if (!sums_.sums.in_slabs()) {
+  if (in_eight_bits()) {
+    y = empty(x.device(), {x.dim(0), weights_.front().shape[0]}, x.dtype());
+    for_each_with_rows(rows, [&](int e, const Share& here) {
+      fp8_product_into(fp8(), of(y, here), of(x, here), weights_[std::size_t(e)].value, {});
+    });
+  } else if (!sums_.sums.in_slabs()) {
     y = ops::grouped_matmul(x, values(weights_), rows.groups(), {.b = Read::transposed});
   } else {
     y = empty(x.device(), {x.dim(0), weights_.front().shape[0]});
@@ -65,6 +87,13 @@ Tensor ExpertProducts::forward_terms(const Tensor& x, const Tensor& factors, con
 }
 
 Tensor ExpertProducts::input_grad(const Tensor& dy, const RowGroups& rows) const {
+  if (in_eight_bits()) {
+    Tensor dx = empty(dy.device(), {dy.dim(0), weights_.front().shape[1]}, dy.dtype());
+    for_each_with_rows(rows, [&](int e, const Share& here) {
+      fp8_input_grad_into(fp8(), of(dx, here), of(dy, here), weights_[std::size_t(e)].value);
+    });
+    return dx;
+  }
   return ops::grouped_matmul(dy, values(weights_), rows.groups());
 }
 
@@ -103,11 +132,20 @@ void ExpertProducts::add_grads(const Tensor& dy, const Tensor& x, const Tensor& 
   const bool biases = biased() && biases_.front().grad.wanted();
   const Tensor weighed = biases && factors ? ops::scale_rows(dy, factors) : dy;
   if (sums_.sums.whole_sequences()) return add_by_sequence(dy, x, weighed, sequences);
-  if (weights_.front().grad.wanted())
-    ops::grouped_matmul_into(sums(weights_), dy, x, rows.groups(),
-                             {.a = Read::transposed, .accumulate = true});
+  if (in_eight_bits() && !fp8().rules.weight_grads) fp8_meet_input(fp8(), x);
+  if (weights_.front().grad.wanted()) add_weight_grads(dy, x, rows);
   if (biases) add_bias_grads(weighed, rows);
   added();
+}
+
+void ExpertProducts::add_weight_grads(const Tensor& dy, const Tensor& x, const RowGroups& rows) const {
+  if (!in_eight_bits() || !fp8().rules.weight_grads)
+    return ops::grouped_matmul_into(sums(weights_), dy, x, rows.groups(),
+                                    {.a = Read::transposed, .accumulate = true});
+  for (const Parameter& weight : weights_) (void)weight.grad.sum();  // all have memory before any is told of
+  for_each_with_rows(rows, [&](int e, const Share& here) {
+    fp8_weight_grad_into(fp8(), weights_[std::size_t(e)].grad.sum(), of(dy, here), of(x, here));
+  });
 }
 
 void ExpertProducts::add_bias_grads(const Tensor& dy, const RowGroups& rows) const {

@@ -61,6 +61,10 @@ class ExpertProducts {
   void each_parameter(const VisitParameter& visit);
 
  private:
+  /// All experts' products share scales.
+  const Fp8& fp8() const { return weights_.front().fp8; }
+  bool in_eight_bits() const { return fp8().on(); }
+  void add_weight_grads(const Tensor& dy, const Tensor& x, const RowGroups& rows) const;
   void add_bias_grads(const Tensor& dy, const RowGroups& rows) const;
   void add_by_sequence(const Tensor& dy, const Tensor& x, const Tensor& weighed,
                        const RowGroups& sequences) const;

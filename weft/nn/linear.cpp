@@ -33,10 +33,20 @@ Tensor of_groups(const Tensor& x, int dim, std::int64_t groups, const Share& som
 
 Tensor Product::forward(const Tensor& x) const {
   const Tensor bias = bias_ && added_ == BiasAdded::by_product ? bias_->value : Tensor();
+  if (weight_.fp8.on()) {
+    Tensor y = empty(x.device(), {x.dim(0), weight_.shape[0]}, x.dtype());
+    fp8_product_into(weight_.fp8, y, x, weight_.value, bias);
+    return y;
+  }
   return ops::matmul(x, weight_.value, {.b = Read::transposed, .bias = bias});
 }
 
-Tensor Product::input_grad(const Tensor& dy) const { return ops::matmul(dy, weight_.value); }
+Tensor Product::input_grad(const Tensor& dy) const {
+  if (!weight_.fp8.on()) return ops::matmul(dy, weight_.value);
+  Tensor dx = empty(dy.device(), {dy.dim(0), weight_.shape[1]}, dy.dtype());
+  fp8_input_grad_into(weight_.fp8, dx, dy, weight_.value);
+  return dx;
+}
 
 Tensor Product::forward_in_slabs(const Tensor& x, int slabs) const {
   const Tensor y = empty(x.device(), {x.dim(0), weight_.shape[0]});
@@ -76,12 +86,16 @@ void Product::owe_weight_grads(Debts& debts, const Tensor& dy, const Tensor& x) 
   const TokenCut cut = context_;
   const Share rows = cut.share(dy.dim(1));
   if (weight_.grad.wanted())
-    debts.owe([sink = &weight_.grad, cut, rows, dy, x] {
-      ops::matmul_into(sink->sum().slice(0, rows.from, rows.count),
-                       cut.whole(dy).slice(1, rows.from, rows.count), cut.whole(x),
-                       {.a = Read::transposed, .accumulate = true});
-      sink->added();
+    debts.owe([weight = &weight_, cut, rows, dy, x] {
+      const Tensor sum = weight->grad.sum().slice(0, rows.from, rows.count);
+      const Tensor here = cut.whole(dy).slice(1, rows.from, rows.count), in = cut.whole(x);
+      if (weight->fp8.on() && weight->fp8.rules.weight_grads)
+        fp8_weight_grad_into(weight->fp8, sum, here, in);
+      else
+        ops::matmul_into(sum, here, in, {.a = Read::transposed, .accumulate = true});
+      weight->grad.added();
     });
+  if (weight_.fp8.on() && !weight_.fp8.rules.weight_grads) fp8_meet_input(weight_.fp8, x);
   if (bias_ && bias_->grad.wanted())
     debts.owe([sink = &bias_->grad, cut, rows, dy] {
       ops::sum_rows_into(sink->sum().slice(0, rows.from, rows.count),

@@ -7,6 +7,7 @@
 
 #include "weft/mesh/shard.h"
 #include "weft/mesh/spread.h"
+#include "weft/nn/fp8.h"
 #include "weft/tensor/tensor.h"
 
 namespace weft {
@@ -100,6 +101,7 @@ struct Parameter {
   int use = 0;        // of a tied one: which of the weight's uses it serves, in the order of the model
   Tensor value;       // what layers multiply with
   GradSink grad;
+  Fp8 fp8;  // of the product that it is the weight of, or the first of several that share scales
 };
 
 /// This rank's place among those along an axis of the mesh.

@@ -25,6 +25,39 @@ struct MatmulArgs {
   int slabs = 1;
 };
 
+// ---- eight bits
+// ------------------------------------------------------------------------------------------------
+
+/// Sizes of matrices of f8e4m3 and f8e5m2 are multiples of this: what tensor cores read at once.
+inline constexpr std::int64_t f8_unit = 16;
+/// The largest number of a type of eight bits: what the greatest of a tensor is scaled to.
+constexpr float largest_of(Dtype dtype) { return dtype == Dtype::f8e5m2 ? 57344.0F : 448.0F; }
+
+/// A matrix x [r, c] in eight bits, as it lies and turned; what lies beyond x up to the next unit is zero.
+/// Either may be empty.
+struct Quantized {
+  Tensor codes;   // [r', c']
+  Tensor turned;  // [c', r']
+};
+/// out (+)= a b^T times both inverses (+ bias)
+struct ScaledArgs {
+  Tensor a_inverse, b_inverse;  // f32 [1]: one over what a and b were multiplied by
+  Tensor bias = {};             // [n], added to every row
+  bool accumulate = false;      // out += instead of out =
+};
+/// What is kept of a tensor's scale, a row of f32: the scale, one over it, and the greatest |x| that was met,
+/// now and in the steps before.
+struct ScaleRow {
+  static constexpr std::int64_t scale = 0, inverse = 1, met = 2;
+};
+/// scale = largest / greatest / 2^margin, where the greatest is what was met now or, with of_window, the
+/// greatest of all that is remembered. Nothing but zeros were met: the scale stays.
+struct ScaleArgs {
+  Dtype dtype = Dtype::f8e4m3;
+  int margin = 0;
+  bool of_window = false;
+};
+
 /// Groups of consecutive rows: group g of a and out is rows [offsets[g], offsets[g + 1]).
 struct Groups {
   std::span<const std::int64_t> offsets = {};

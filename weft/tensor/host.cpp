@@ -158,6 +158,8 @@ template void copy_to(const Tensor&, std::span<const float>);
 template void copy_to(const Tensor&, std::span<const double>);
 template void copy_to(const Tensor&, std::span<const bf16>);
 template void copy_to(const Tensor&, std::span<const f16>);
+template void copy_to(const Tensor&, std::span<const f8e4m3>);
+template void copy_to(const Tensor&, std::span<const f8e5m2>);
 template void copy_to(const Tensor&, std::span<const std::int64_t>);
 template void copy_to(const Tensor&, std::span<const std::int32_t>);
 template void copy_to(const Tensor&, std::span<const std::uint8_t>);

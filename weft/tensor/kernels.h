@@ -34,6 +34,24 @@ class Kernels {
     next({"grouped_matmul", Work::product}, &Kernels::grouped_matmul, out, a, b, groups, how);
   }
 
+  // ---- eight bits: matrices of f8e4m3 or f8e5m2, contiguous, whose sizes are multiples of f8_unit
+  /// out = x [r, c] times scale f32 [1], rounded to the nearest (ties to even); what is larger than out's
+  /// type holds becomes its largest, what is not finite NaN. met f32 [1], where given, becomes the greatest
+  /// finite |x| if that is more
+  virtual void quantize(const Quantized& out, const Tensor& x, const Tensor& scale, const Tensor& met) {
+    next({"quantize", Work::elementwise}, &Kernels::quantize, out, x, scale, met);
+  }
+  /// out [m, n] (+)= a [m', k] b [n', k]^T times both inverses (+ bias), where m' and n' are m and n rounded
+  /// up; a and b may be of two types, but not both f8e5m2; out of dense rows; bias mixed
+  virtual void scaled_matmul(const Tensor& out, const Tensor& a, const Tensor& b, const ScaledArgs& how) {
+    next({"scaled_matmul", Work::product}, &Kernels::scaled_matmul, out, a, b, how);
+  }
+  /// rows f32 [.., 2 + remembered] of ScaleRow: their scales follow from what was met, which then moves on by
+  /// one, and nothing was met yet
+  virtual void renew_scales(const Tensor& rows, const ScaleArgs& how) {
+    next({"renew_scales", Work::elementwise}, &Kernels::renew_scales, rows, how);
+  }
+
   // ---- elementwise
   /// any type
   virtual void fill(const Tensor& out, double value) {

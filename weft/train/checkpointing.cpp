@@ -62,6 +62,7 @@ std::vector<std::int64_t> Checkpointing::take_up() {
                           .weights = run_.replica.weights(),
                           .optimizer = run_.replica.optimizer(),
                           .world = lent_.mesh.world(),
+                          .scales = run_.replica.fp8().named(),
                           .schedules = run_.progress.schedules,
                           .tokenizer = tokenizer_});
   for (const std::string& notice : found.notices)
@@ -169,6 +170,8 @@ void Checkpointing::save(std::int64_t step) {
   SaveOrder order{.step = step, .facts = to_json(facts_after(step)), .mine = {}};
   order.mine = named_to_save(run_.replica.weights(), run_.replica.optimizer(),
                              config_.checkpoint.save_optimizer ? ToSave::all : ToSave::weights);
+  if (config_.checkpoint.save_optimizer)
+    for (checkpoint::Named& scales : run_.replica.fp8().named()) order.mine.push_back(std::move(scales));
   order.ranked = ranked(position_);
   saver_->save(std::move(order));
 }

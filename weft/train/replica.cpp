@@ -82,6 +82,7 @@ Replica::Replica(const ReplicaConfig& config, const ReplicaPlace& place, const V
       levels_(levels_of(config.parallel, place.mesh.along(Axis::cp))),
       parts_(stages_of(config.kind, config.model, config.parallel)),
       stages_(built(before_weights)),
+      fp8_(stages_, mesh_, device_),
       offload_(offload()),
       weights_([this](const VisitParameter& visit) { each_parameter(visit); }, device_, dtype(),
                Weights::For::training, data_parallel()),

@@ -20,6 +20,7 @@
 #include "weft/pipe/runner.h"
 #include "weft/train/ahead_counts.h"
 #include "weft/train/config.h"
+#include "weft/train/fp8_scales.h"
 #include "weft/train/routing.h"
 #include "weft/train/step.h"
 
@@ -77,6 +78,7 @@ class Replica {
   const Optimizer& optimizer() const { return *optimizer_; }
   /// Null unless the model is f16.
   LossScaler* scaler() { return scaler_ ? &*scaler_ : nullptr; }
+  const Fp8Scales& fp8() const { return fp8_; }
   const GradReduction& reduction() const { return reduction_; }
   void each_parameter(const VisitParameter& visit) const;
   /// The same, each while its value is here for layers to read. Collective where weights are cut.
@@ -142,6 +144,7 @@ class Replica {
   ContextLevels levels_;          // where context parallelism has two
   std::vector<StagePart> parts_;  // of all stages
   std::map<int, Stage> stages_;
+  Fp8Scales fp8_;                   // of their products, where these are of eight bits
   std::optional<Offload> offload_;  // read while weights are made
   Weights weights_;
   std::vector<std::unique_ptr<GatheredWeights>> lenders_;  // where weights are cut or in files, one a stage

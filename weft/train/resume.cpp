@@ -76,6 +76,15 @@ constexpr const char* steps_at_zero =
     "momenta, errors of one-bit messages and what ranks went since they met start at zero, as the "
     "checkpoint's are those of other ranks";
 
+constexpr const char* scales_at_one =
+    "scales of 8-bit products start at 1, as the checkpoint has none of the same kind";
+
+/// Where the checkpoint has as many of the same.
+bool holds_scales(const RunFacts& facts, const Fp8Config& here) {
+  const Fp8Config& there = facts.configuration.model.fp8;
+  return there.delayed() && there.format == here.format && there.history == here.history;
+}
+
 // Settings are compared before a tensor moves; what is damaged throws Kind::data.
 void take(const fs::path& step, const ResumeInto& into, Resumed& out) {
   RunFacts facts;
@@ -95,6 +104,10 @@ void take(const fs::path& step, const ResumeInto& into, Resumed& out) {
     for (auto& state : named_states(into.optimizer, of_ranks)) wanted.push_back(std::move(state));
     if (of_ranks == OfRanks::left_out && speaks_in_one_bit(kind))
       out.notices.emplace_back(into.optimizer.agreed().empty() ? errors_at_zero : steps_at_zero);
+    if (holds_scales(facts, into.config.model.fp8))
+      wanted.insert(wanted.end(), into.scales.begin(), into.scales.end());
+    else if (!into.scales.empty())
+      out.notices.emplace_back(scales_at_one);
   }
   // A converted model may be stored in a half type; a run's own masters are f32 to the bit.
   checkpoint::load(step, wanted, into.world,

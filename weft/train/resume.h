@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/checkpoint/named.h"
 #include "weft/optim/optimizer.h"
 #include "weft/optim/weights.h"
 #include "weft/train/save_facts.h"
@@ -19,7 +20,8 @@ struct ResumeInto {
   Weights& weights;
   Optimizer& optimizer;
   Communicator& world;
-  RunSchedules schedules;  // as the settings say
+  std::vector<checkpoint::Named> scales;  // of 8-bit products, where they are delayed
+  RunSchedules schedules;                 // as the settings say
   RunTokenizer tokenizer;
 };
 

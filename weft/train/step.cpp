@@ -197,6 +197,7 @@ StepReport Replica::step(std::span<const Batch> microbatches, const StepOrder& o
   ahead_.share(counts_, order.together);
   weights_.zero_grads();
   begin_routing();
+  fp8_.begin_step();
   reduction_.begin(int(microbatches.size()),
                    optimizer_->wants_sums() ? GradsOf::all_ranks : GradsOf::own_samples);
   pipe::Runner::Order work = work_on(microbatches, factors_, place_of(order));
@@ -228,6 +229,7 @@ StepReport Replica::step(std::span<const Batch> microbatches, const StepOrder& o
   }
   if (scaler_) scaler_->update(report.applied);
   if (report.applied) follow_routing();
+  if (report.applied) fp8_.follow();
   if (report.applied) update(order, report);
   laps.end(StepPart::inner_step);
   return report;

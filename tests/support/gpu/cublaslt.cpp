@@ -19,7 +19,8 @@ struct Desc {
   cublasOperation_t a = CUBLAS_OP_N, b = CUBLAS_OP_N;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   const void* bias = nullptr;
-  int bias_type = -1;  // that of d
+  const float *a_scale = nullptr, *b_scale = nullptr;  // of eight bits
+  int bias_type = -1;                                  // that of d
 };
 struct Layout {
   cudaDataType type;
@@ -38,11 +39,15 @@ T& as(Opaque* opaque) {
   return *reinterpret_cast<T*>(opaque);
 }
 
-std::size_t size_of(int type) { return type == CUDA_R_32F ? 4 : 2; }
+bool is_f8(int type) { return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2; }
+
+std::size_t size_of(int type) { return type == CUDA_R_32F ? 4 : is_f8(type) ? 1 : 2; }
 
 float load(const void* at, std::int64_t i, int type) {
   if (type == CUDA_R_32F) return static_cast<const float*>(at)[i];
   if (type == CUDA_R_16F) return static_cast<const weft::f16*>(at)[i];
+  if (type == CUDA_R_8F_E4M3) return static_cast<const weft::f8e4m3*>(at)[i];
+  if (type == CUDA_R_8F_E5M2) return static_cast<const weft::f8e5m2*>(at)[i];
   return static_cast<const weft::bf16*>(at)[i];
 }
 
@@ -83,16 +88,36 @@ struct Product {
   bool fits() const {
     return (how.a == CUBLAS_OP_T ? la.columns : la.rows) == ld.rows &&
            (how.b == CUBLAS_OP_T ? lb.rows : lb.columns) == ld.columns &&
-           (how.b == CUBLAS_OP_T ? lb.columns : lb.rows) == depth() && la.type == lb.type &&
-           la.batches == ld.batches && lb.batches == ld.batches && lc.rows == ld.rows &&
-           lc.columns == ld.columns && lc.type == ld.type && lc.batches == ld.batches;
+           (how.b == CUBLAS_OP_T ? lb.columns : lb.rows) == depth() && la.batches == ld.batches &&
+           lb.batches == ld.batches && lc.rows == ld.rows && lc.columns == ld.columns && lc.type == ld.type &&
+           lc.batches == ld.batches;
   }
   /// The combinations of types that the library's table has.
   bool supported() const {
+    if (is_f8(la.type) || is_f8(lb.type)) return supported_f8();
+    if (la.type != lb.type || how.a_scale || how.b_scale) return false;
     if (ld.type != la.type && ld.type != CUDA_R_32F) return false;
     return !biased() || bias_type() == int(ld.type);
   }
+  /// Of eight bits, on the first GPUs that have them: both operands lie along what is summed, sizes and
+  /// places are multiples of 16 bytes, two of E5M2 are none, and a bias goes with a result of half precision
+  /// or is bf16.
+  bool supported_f8() const {
+    if (!is_f8(la.type) || !is_f8(lb.type) || is_f8(ld.type)) return false;
+    if (la.type == CUDA_R_8F_E5M2 && lb.type == CUDA_R_8F_E5M2) return false;
+    if (how.a != CUBLAS_OP_T || how.b != CUBLAS_OP_N) return false;
+    for (const Layout& each : {la, lb, ld})
+      for (const std::int64_t size : {each.rows, each.columns, each.ld})
+        if (size * std::int64_t(size_of(each.type)) % 16 != 0) return false;
+    for (const void* each : {a, b, static_cast<const void*>(d)})
+      if (reinterpret_cast<std::uintptr_t>(each) % 16 != 0) return false;
+    return !biased() || bias_type() == (ld.type == CUDA_R_32F ? int(CUDA_R_16BF) : int(ld.type));
+  }
+  /// What the sums are multiplied by.
+  float scale() const { return alpha * (how.a_scale ? *how.a_scale : 1) * (how.b_scale ? *how.b_scale : 1); }
   bool touched() const {
+    for (const float* each : {how.a_scale, how.b_scale})
+      if (each && !emulated::touch(each, sizeof *each, Touch::read)) return false;
     bool alive =
         touch(a, la, Touch::read) && touch(b, lb, Touch::read) && (beta == 0 || touch(c, lc, Touch::read));
     if (biased())
@@ -119,7 +144,7 @@ struct Product {
     }
   }
   void element(std::int64_t z, std::int64_t i, std::int64_t j, float sum) const {
-    float out = alpha * sum;
+    float out = scale() * sum;
     if (beta != 0) out += beta * load(c, z * lc.batch_stride + j * lc.ld + i, lc.type);
     if (biased()) out += load(how.bias, i, bias_type());
     store(d, z * ld.batch_stride + j * ld.ld + i, ld.type, out);
@@ -169,7 +194,10 @@ cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc) {
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t which,
                                               const void* value, std::size_t bytes) {
   Desc& is = as<Desc>(desc);
-  if (bytes != (which == CUBLASLT_MATMUL_DESC_BIAS_POINTER ? 8U : 4U)) return CUBLAS_STATUS_INVALID_VALUE;
+  const bool is_place = which == CUBLASLT_MATMUL_DESC_BIAS_POINTER ||
+                        which == CUBLASLT_MATMUL_DESC_A_SCALE_POINTER ||
+                        which == CUBLASLT_MATMUL_DESC_B_SCALE_POINTER;
+  if (bytes != (is_place ? 8U : 4U)) return CUBLAS_STATUS_INVALID_VALUE;
   if (which == CUBLASLT_MATMUL_DESC_TRANSA)
     std::memcpy(&is.a, value, bytes);
   else if (which == CUBLASLT_MATMUL_DESC_TRANSB)
@@ -178,6 +206,10 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc, cublasL
     std::memcpy(&is.epilogue, value, bytes);
   else if (which == CUBLASLT_MATMUL_DESC_BIAS_POINTER)
     std::memcpy(&is.bias, value, bytes);
+  else if (which == CUBLASLT_MATMUL_DESC_A_SCALE_POINTER)
+    std::memcpy(&is.a_scale, value, bytes);
+  else if (which == CUBLASLT_MATMUL_DESC_B_SCALE_POINTER)
+    std::memcpy(&is.b_scale, value, bytes);
   else if (which == CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE)
     std::memcpy(&is.bias_type, value, bytes);
   else

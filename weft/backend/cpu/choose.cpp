@@ -6,6 +6,7 @@
 #include "weft/backend/cpu/fast/doubles.h"
 #include "weft/backend/cpu/fast/kernels.h"
 #include "weft/backend/cpu/onednn/engine.h"
+#include "weft/backend/cpu/product/scaled.h"
 #include "weft/backend/cpu/reference/kernels.h"
 #include "weft/base/error.h"
 
@@ -27,6 +28,12 @@ class ProductKernels final : public FastKernels {
   void grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Groups& groups,
                       const MatmulArgs& how) override {
     products_.grouped_matmul(out, a, b, groups, how);
+  }
+  void scaled_matmul(const Tensor& out, const Tensor& a, const Tensor& b, const ScaledArgs& how) override {
+    const product::InBf16 wide = product::in_bf16(out, a);
+    product::widen(wide, a, b, threads());
+    products_.matmul(wide.sums, wide.a, wide.b, product::sums_in_bf16());
+    product::finish(out, wide.sums, how, threads());
   }
 
   void attention(const AttentionOut& out, const Attended& in, const AttentionArgs& how) override {

@@ -25,6 +25,10 @@ class CudaKernels final : public Kernels {
   void grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Groups&,
                       const MatmulArgs&) override;
 
+  void quantize(const Quantized& out, const Tensor& x, const Tensor& scale, const Tensor& met) override;
+  void scaled_matmul(const Tensor& out, const Tensor& a, const Tensor& b, const ScaledArgs&) override;
+  void renew_scales(const Tensor& rows, const ScaleArgs&) override;
+
   void fill(const Tensor& out, double value) override;
   void copy(const Tensor& out, const Tensor& in) override;
   void add(const Tensor& out, const Tensor& a, const Tensor& b) override;
@@ -104,6 +108,7 @@ class CudaKernels final : public Kernels {
  private:
   /// By the library, which takes what is not empty.
   void product(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs&);
+  void ready_products();
   void slabs_of(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs&);
   void a_call_a_group(const Tensor& out, const Tensor& a, const Tensor& b, const Groups&, const MatmulArgs&);
   cudaStream_t stream() const;

@@ -52,11 +52,14 @@ Tensor in_slabs(const Tensor& x, int k_dim, std::int64_t slabs) {
 
 }  // namespace
 
+void CudaKernels::ready_products() {
+  if (products_) return;
+  products_ = std::make_unique<Products>();
+  product_space_ = workspace({Products::workspace_bytes()}, Dtype::u8);
+}
+
 void CudaKernels::product(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how) {
-  if (!products_) {
-    products_ = std::make_unique<Products>();
-    product_space_ = workspace({Products::workspace_bytes()}, Dtype::u8);
-  }
+  ready_products();
   products_->multiply(
       {out, a, b, how.a, how.b, how.accumulate, how.bias, place_of(product_space_), stream()});
 }

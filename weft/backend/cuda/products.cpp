@@ -18,7 +18,11 @@ void check(cublasStatus_t status, const char* what) {
     fail(Kind::device, "cuda: cuBLASLt refuses ", what, ": status ", int(status));
 }
 
+bool is_f8(int type) { return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2; }
+
 cudaDataType type_of(Dtype dtype) {
+  if (dtype == Dtype::f8e4m3) return CUDA_R_8F_E4M3;
+  if (dtype == Dtype::f8e5m2) return CUDA_R_8F_E5M2;
   return dtype == Dtype::f32 ? CUDA_R_32F : dtype == Dtype::bf16 ? CUDA_R_16BF : CUDA_R_16F;
 }
 
@@ -63,7 +67,7 @@ Products::Handle<cublasLtMatrixLayoutOpaque_t> Products::layout(const Matrix& ma
   return handle;
 }
 
-Products::Plan Products::made(const Key& key, const void* bias) const {
+Products::Plan Products::made(const Key& key, const Call& call) const {
   cublasLtMatmulDesc_t form = nullptr;
   check(library_.new_form(&form, CUBLAS_COMPUTE_32F, CUDA_R_32F), "sums in f32");
   Plan plan{{form, library_.drop_form},
@@ -78,11 +82,9 @@ Products::Plan Products::made(const Key& key, const void* bias) const {
   // The library's first operand is our second.
   set(CUBLASLT_MATMUL_DESC_TRANSA, key.turned_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(CUBLASLT_MATMUL_DESC_TRANSB, key.turned_a ? CUBLAS_OP_T : CUBLAS_OP_N);
-  if (bias) {
-    // Which ways there are is asked with a bias in its place: each call brings its own.
-    set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
-  }
+  if (call.bias) set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+  // Which ways there are is asked with vectors in their places: each call brings its own.
+  point(plan, call);
   choose(plan, key);
   return plan;
 }
@@ -107,16 +109,26 @@ void Products::choose(Plan& plan, const Key& key) const {
                                               plan.out.get(), plan.out.get(), made, 1, &found, &count);
   if (status != CUBLAS_STATUS_SUCCESS || count == 0)
     fail(Kind::device, "cuda: cuBLASLt knows no way to multiply ", key.out.rows, " x ", key.out.columns,
-         " with strides ", key.a.ld, ", ", key.b.ld, " and ", key.out.ld);
+         " with strides ", key.a.ld, ", ", key.b.ld, " and ", key.out.ld,
+         is_f8(key.a.type) ? "; products of eight bits want a GPU of compute capability 8.9 or more" : "");
   plan.algorithm = found.algo;
   plan.workspace = found.workspaceSize;
 }
 
-Products::Plan& Products::plan(const Key& key, const void* bias) {
+void Products::point(const Plan& plan, const Call& call) const {
+  const auto set = [&](cublasLtMatmulDescAttributes_t which, const void* at) {
+    if (at) check(library_.set_form(plan.form.get(), which, &at, sizeof at), "a place");
+  };
+  set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, call.bias ? place_of(call.bias) : nullptr);
+  set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, call.b_inverse);
+  set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, call.a_inverse);
+}
+
+Products::Plan& Products::plan(const Key& key, const Call& call) {
   // Experts bring new shapes with every step.
   if (plans_.size() >= most_plans) plans_.clear();
   const auto found = plans_.find(key);
-  return found != plans_.end() ? found->second : plans_.emplace(key, made(key, bias)).first->second;
+  return found != plans_.end() ? found->second : plans_.emplace(key, made(key, call)).first->second;
 }
 
 void Products::multiply(const Call& call) {
@@ -127,11 +139,8 @@ void Products::multiply(const Call& call) {
                 call.read_a == Read::transposed,
                 call.read_b == Read::transposed,
                 alignment_of(call.bias)};
-  const void* bias = call.bias ? place_of(call.bias) : nullptr;
-  Plan& how = plan(key, bias);
-  if (bias) {
-    check(library_.set_form(how.form.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias), "a bias");
-  }
+  const Plan& how = plan(key, call);
+  point(how, call);
   const float alpha = 1, beta = call.accumulate ? 1.0F : 0.0F;
   check(library_.multiply(handle_, how.form.get(), &alpha, place_of(call.b), how.b.get(), place_of(call.a),
                           how.a.get(), &beta, place_of(call.out), how.out.get(), place_of(call.out),

@@ -28,6 +28,7 @@ class Products {
     Tensor bias = {};  // [n] of out's type, or none
     void* workspace = nullptr;
     cudaStream_t stream = nullptr;
+    const float *a_inverse = nullptr, *b_inverse = nullptr;  // of operands of eight bits
   };
   void multiply(const Call& call);
   /// Bytes that Call::workspace must have.
@@ -56,8 +57,10 @@ class Products {
   };
 
   static Matrix matrix_of(const Tensor& tensor);
-  Plan& plan(const Key& key, const void* bias);
-  Plan made(const Key& key, const void* bias) const;
+  Plan& plan(const Key& key, const Call& call);
+  Plan made(const Key& key, const Call& call) const;
+  /// Where the vectors of a call lie.
+  void point(const Plan& plan, const Call& call) const;
   void choose(Plan& plan, const Key& key) const;
   Handle<cublasLtMatrixLayoutOpaque_t> layout(const Matrix& matrix, std::int64_t batches) const;
 

@@ -3,6 +3,7 @@
 
 #include "weft/backend/cpu/fast/attention.h"
 #include "weft/backend/cpu/fast/doubles.h"
+#include "weft/backend/cpu/product/scaled.h"
 
 namespace weft {
 
@@ -14,6 +15,11 @@ void MetaKernels::matmul(const Tensor& out, const Tensor& a, const Tensor& b, co
 void MetaKernels::grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Groups&,
                                  const MatmulArgs& how) {
   device_->allocate(products_.grouped_bytes(out, a, b, how, device_->threads()), Use::workspace);
+}
+
+void MetaKernels::scaled_matmul(const Tensor& out, const Tensor& a, const Tensor&, const ScaledArgs&) {
+  const product::InBf16 wide = product::in_bf16(out, a);
+  matmul(wide.sums, wide.a, wide.b, product::sums_in_bf16());
 }
 
 void MetaKernels::pass_through(std::int64_t bytes) {

@@ -15,6 +15,7 @@ class MetaKernels final : public Kernels {
   void matmul(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs&) override;
   void grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Groups&,
                       const MatmulArgs&) override;
+  void scaled_matmul(const Tensor& out, const Tensor& a, const Tensor& b, const ScaledArgs&) override;
   void attention(const AttentionOut&, const Attended& in, const AttentionArgs& how) override;
   void attention_backward(const AttentionGrads& grads, const Tensor&, const AttentionOut&, const Attended& in,
                           const AttentionArgs& how) override;

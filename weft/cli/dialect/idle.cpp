@@ -48,6 +48,9 @@ constexpr std::string_view saves = "only --save writes checkpoints", loads = "on
                            heads =
                                "--qk-head-dim, --qk-pos-emb-head-dim and --v-head-dim say how wide heads of "
                                "latent attention are",
+                           rounds = "only --fp8-format rounds to eight bits",
+                           delayed = "only --fp8-recipe delayed remembers earlier steps",
+                           ends = "only --first-last-layers-bf16 leaves layers out",
                            scales = "only --fp16 without --loss-scale grows and halves a scale";
 
 constexpr Idle table[] = {
@@ -196,6 +199,24 @@ constexpr Idle table[] = {
     {"model.mup.output_multiplier", no_mup, widths},
     {"model.mup.base_channels", no_mup, widths},
     {"model.mup.attention_power", no_mup, widths},
+    {"model.fp8.recipe", no_fp8, rounds},
+    {"model.fp8.margin", no_fp8, rounds},
+    {"model.fp8.history", no_fp8, rounds},
+    {"model.fp8.amax", no_fp8, rounds},
+    {"model.fp8.weight_grads", no_fp8, rounds},
+    {"model.fp8.ends_in_bf16", no_fp8, rounds},
+    {"model.fp8.first_layers", no_fp8, rounds},
+    {"model.fp8.last_layers", no_fp8, rounds},
+    {"model.fp8.margin", no_delayed_scales, delayed},
+    {"model.fp8.history", no_delayed_scales, delayed},
+    {"model.fp8.amax", no_delayed_scales, delayed},
+    {"model.fp8.amax", [](const TrainConfig& c) { return c.model.fp8.delayed() && c.model.fp8.history == 1; },
+     "only --fp8-amax-history-len above 1 remembers more than one step"},
+    {"model.fp8.history",
+     [](const TrainConfig& c) { return c.model.fp8.delayed() && c.model.fp8.amax != AmaxChoice::max; },
+     "only --fp8-amax-compute-algo max looks at more than the latest step"},
+    {"model.fp8.first_layers", no_ends_in_bf16, ends},
+    {"model.fp8.last_layers", no_ends_in_bf16, ends},
     {"parallel.context_levels", no_levels, "only --cp-comm-type a2a+p2p has two levels"},
     {"parallel.context_layers", [](const TrainConfig& c) { return c.parallel.cp == 1; },
      "only --context-parallel-size shares a sequence"},

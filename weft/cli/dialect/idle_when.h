@@ -111,6 +111,9 @@ inline bool moves_betas(const TrainConfig& c) {
 }
 inline bool betas_stay(const TrainConfig& c) { return !moves_betas(c); }
 inline bool no_mup(const TrainConfig& c) { return !c.model.mup.on; }
+inline bool no_fp8(const TrainConfig& c) { return !c.model.fp8.on(); }
+inline bool no_delayed_scales(const TrainConfig& c) { return c.model.fp8.on() && !c.model.fp8.delayed(); }
+inline bool no_ends_in_bf16(const TrainConfig& c) { return c.model.fp8.on() && !c.model.fp8.ends_in_bf16; }
 inline bool no_levels(const TrainConfig& c) {
   const auto& layers = c.parallel.context_layers;
   return c.parallel.context != ContextForm::two_levels &&

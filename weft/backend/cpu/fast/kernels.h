@@ -44,6 +44,8 @@ class FastKernels : public ReferenceKernels {
   int threads() const { return threads_; }
   fast::InstructionSet instruction_set() const { return set_; }
 
+  void quantize(const Quantized& out, const Tensor& x, const Tensor& scale, const Tensor& met) override;
+
   void fill(const Tensor& out, double value) override;
   void copy(const Tensor& out, const Tensor& in) override;
   void add(const Tensor& out, const Tensor& a, const Tensor& b) override;

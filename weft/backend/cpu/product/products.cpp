@@ -169,7 +169,7 @@ std::int64_t Products::grouped_bytes(const Tensor& out, const Tensor& a, const T
   Problem p = problem(out, a, b, how);
   (sums_rows ? p.k : p.m) = rows;
   std::int64_t most = product::grouped_bytes(p.form(), sums_rows, threads);
-  if (pairs_ && p.a.type == fast::Type::bf16)
+  if (pairs_ && p.a.type == fast::Type::bf16 && p.k > 1)
     most = std::max(most, product::grouped_bytes(in_words(p).form(), sums_rows, threads));
   return most;
 }

@@ -18,6 +18,10 @@ class ReferenceKernels : public Kernels {
   void grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Groups&,
                       const MatmulArgs&) override;
 
+  void quantize(const Quantized& out, const Tensor& x, const Tensor& scale, const Tensor& met) override;
+  void scaled_matmul(const Tensor& out, const Tensor& a, const Tensor& b, const ScaledArgs&) override;
+  void renew_scales(const Tensor& rows, const ScaleArgs&) override;
+
   void fill(const Tensor& out, double value) override;
   void copy(const Tensor& out, const Tensor& in) override;
   void add(const Tensor& out, const Tensor& a, const Tensor& b) override;

@@ -1,0 +1,50 @@
+// Products of linear layers in eight bits: what they multiply is rounded, each operand with one scale.
+//
+// y = x W^T, dx = dy W and dW = dy^T x are three products of three tensors: x and W are rounded to one type,
+// dy to one that may be another. A scale follows from the tensor at hand, or (delayed) from the greatest
+// numbers that the steps before met; these are met in backward alone, so that nothing that is only evaluated
+// moves a scale, and the greatest of a step does not show the order of its microbatches, nor who computed
+// them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "weft/tensor/args.h"
+
+namespace weft {
+
+struct Fp8Rules {
+  Dtype values = Dtype::f8e4m3, grads = Dtype::f8e5m2;
+  bool delayed = true;
+  int margin = 0;
+  bool of_window = false;
+  std::int64_t remembers = 1;  // steps
+  bool weight_grads = true;
+};
+
+/// What a product multiplies, in the order of its scales.
+enum class Fp8Operand : std::uint8_t { x, weight, dy };
+inline constexpr std::int64_t fp8_operands = 3;
+
+/// A product's rules and scales. Without memory for these its operands are multiplied as they are.
+struct Fp8 {
+  std::string name;  // of the scales; empty: never in eight bits
+  Fp8Rules rules;
+  Tensor scales;  // f32 [3, 2 + remembers] of ScaleRow
+
+  bool wanted() const { return !name.empty(); }
+  bool on() const { return bool(scales); }
+  Dtype type(Fp8Operand operand) const { return operand == Fp8Operand::dy ? rules.grads : rules.values; }
+};
+
+/// y [t, out] = x [t, in] W [out, in]^T (+ bias)
+void fp8_product_into(const Fp8& fp8, const Tensor& y, const Tensor& x, const Tensor& w, const Tensor& bias);
+/// dx [t, in] = dy [t, out] W
+void fp8_input_grad_into(const Fp8& fp8, const Tensor& dx, const Tensor& dy, const Tensor& w);
+/// dw [out, in] += dy^T x; unless rules.weight_grads says that dw is no product of eight bits
+void fp8_weight_grad_into(const Fp8& fp8, const Tensor& dw, const Tensor& dy, const Tensor& x);
+/// Where dw is none: the scale of x follows from this.
+void fp8_meet_input(const Fp8& fp8, const Tensor& x);
+
+}  // namespace weft
