@@ -57,6 +57,12 @@ std::vector<std::int32_t> walked(const std::vector<std::int32_t>& lengths,
   return out;
 }
 
+/// Thirty tokens in six documents; samples of 4 tokens, and one more.
+const std::vector<std::int32_t> six_documents{3, 7, 5, 1, 9, 5};
+Order four_tokens(std::optional<std::int64_t> samples, std::int64_t epochs) {
+  return {.sequence_length = 4, .num_samples = samples, .epochs = epochs, .seed = 7};
+}
+
 }  // namespace
 
 TEST(Index, is_megatrons_in_every_golden_case) {
@@ -120,4 +126,37 @@ TEST(Index, says_what_cannot_be_ordered) {
             "data: an index of 1 documents, 2863311531 epochs and 8589934592 samples, the most is 2147483647 "
             "of each; use "
             "{data.index=keyed}, which needs no index");
+}
+
+// (2 · 30 - 1) / 4 samples are in two epochs, 7 in the first of them; four fifths of its 7 are 5.
+TEST(Index, is_of_exactly_as_many_epochs_as_are_asked_for) {
+  const auto built = [](const Order& order) {
+    const Epochs epochs = plan_epochs(30, order, "six");
+    return build_index(packed(six_documents), {0, 6}, order, epochs);
+  };
+  for (const std::int64_t samples : {8, 11, 12, 14}) {  // two epochs, whoever counts them
+    const GptIndex natural = built(four_tokens(samples, 0)), exact = built(four_tokens(samples, 2));
+    EXPECT_TRUE(std::ranges::equal(natural.documents.values(), exact.documents.values())) << samples;
+    EXPECT_TRUE(std::ranges::equal(natural.samples.values(), exact.samples.values())) << samples;
+    EXPECT_TRUE(std::ranges::equal(natural.shuffle.values(), exact.shuffle.values())) << samples;
+  }
+  const Epochs one_of_two = plan_epochs(30, four_tokens(7, 2), "six");  // one would do
+  EXPECT_EQ(one_of_two.count, 2);
+  EXPECT_EQ(one_of_two.samples, 14);
+  EXPECT_TRUE(one_of_two.separate_last);
+  const Epochs all = plan_epochs(30, four_tokens({}, 3), "six");
+  EXPECT_EQ(all.samples, 22);
+  EXPECT_FALSE(all.separate_last);
+  EXPECT_EQ(plan_epochs(30, four_tokens(3, 1), "six").samples, 7);
+}
+
+TEST(Index, refuses_epochs_that_are_too_few_or_of_which_the_last_is_not_needed) {
+  EXPECT_EQ(refusal([] { (void)plan_epochs(30, four_tokens(8, 1), "six"); }, Kind::usage),
+            "six: {data.exact_epochs} 1 gives 7 samples, and 8 are asked for: take more epochs, or shorten "
+            "the run");
+  EXPECT_EQ(refusal([] { (void)plan_epochs(30, four_tokens(6, 2), "six"); }, Kind::usage),
+            "six: {data.exact_epochs} 2, and the 6 samples that are asked for are in fewer, 7 without the "
+            "last: take fewer epochs");
+  EXPECT_EQ(refusal([] { (void)plan_epochs(std::int64_t{1} << 60, four_tokens(6, 9), "six"); }, Kind::usage),
+            "six: {data.exact_epochs} 9 of 1152921504606846976 tokens are more than anybody can count");
 }

@@ -75,6 +75,29 @@ TEST(SentenceMapping, is_megatrons_in_every_golden_case) {
   }
 }
 
+// Of epochs that a number of samples takes, and none that is cut off.
+TEST(SentenceMapping, is_of_exactly_as_many_epochs_as_are_asked_for) {
+  const std::vector<std::int32_t> lengths{5, 4, 6, 7, 3, 8, 2, 9};
+  const std::vector<std::int64_t> documents{0, 3, 5, 8};
+  const auto rows = [&](std::optional<std::int64_t> samples, std::int64_t epochs) {
+    const auto mapping =
+        build_mapping(Packed<std::int64_t>(std::as_bytes(std::span(documents))), {0, 3},
+                      Packed<std::int32_t>(std::as_bytes(std::span(lengths))),
+                      {.max_length = 12, .num_samples = samples, .epochs = epochs, .min_sentences = 2}, "x");
+    return std::vector<std::uint32_t>(mapping.values().begin(), mapping.values().end());
+  };
+  EXPECT_EQ(rows({}, 1), rows({}, 0));
+  for (const std::int64_t epochs : {1, 2, 5}) {
+    const auto exact = rows({}, epochs);
+    const auto samples = std::ssize(exact) / 3;
+    EXPECT_EQ(rows(samples, 0), exact) << epochs;
+    EXPECT_EQ(rows(1, epochs), exact) << epochs;
+    EXPECT_EQ(refusal([&] { (void)rows(samples + 1, epochs); }, Kind::usage),
+              text("x: {data.exact_epochs} ", epochs, " gives ", samples, " samples, and ", samples + 1,
+                   " are asked for: take more epochs, or shorten the run"));
+  }
+}
+
 TEST(BertDataset, gives_megatrons_samples) {
   compare(golden("bert_t5"), "bert", MaskedModel::bert,
           {{Field::tokens, "text"},

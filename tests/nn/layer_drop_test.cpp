@@ -116,9 +116,10 @@ TEST(LayerDrop, gives_no_gradient_to_what_is_left_out_and_all_of_it_to_what_is_k
     }
 }
 
-// Of matrices every thirtieth row by a probe would cost more: one direction through all of them.
-TEST(LayerDrop, agrees_with_differences_along_a_random_direction_of_all_matrices) {
-  const ModelConfig config = dropping();
+namespace {
+
+/// Of matrices every thirtieth row by a probe would cost more: one direction through all of them.
+void expect_the_slope_along_a_random_direction(const ModelConfig& config) {
   const std::int64_t step = step_with_some(config.layer_drop, config.layers);
   const auto device = open_device("cpu:reference", {.threads = 1});
   TinyModel model(config, *device);
@@ -145,6 +146,77 @@ TEST(LayerDrop, agrees_with_differences_along_a_random_direction_of_all_matrices
   along(-2 * h, nullptr);
   const double down = model.objective(batch, 0.25, std::uint64_t(step));
   EXPECT_NEAR((up - down) / (2 * h), slope, 1e-2 * std::abs(slope));
+}
+
+/// All are chosen, so that no choice jumps between two differences. Losses of four layers are told as they
+/// count in the objective.
+void with_experts(ModelConfig& c) {
+  c.linear_bias = c.qkv_bias = false;
+  c.experts.count = 4;
+  c.experts.ffn_hidden = 8;
+  c.experts.router = {.chosen = 4,
+                      .balancing = {Balancing::aux_loss, Balancing::seq_aux_loss},
+                      .coefficients = {0.25},
+                      .z_loss = 0.25};
+}
+
+}  // namespace
+
+TEST(LayerDrop, agrees_with_differences_along_a_random_direction_of_all_matrices) {
+  expect_the_slope_along_a_random_direction(dropping());
+  expect_the_slope_along_a_random_direction(dropping([](ModelConfig& c) { c.residual_after_norm = true; }));
+  expect_the_slope_along_a_random_direction(dropping(with_experts));
+}
+
+// Norms are what such blocks add to: they stay, and learn.
+TEST(LayerDrop, leaves_the_norms_of_a_layer_whose_residual_is_what_they_give) {
+  const ModelConfig config = dropping([](ModelConfig& c) { c.residual_after_norm = true; });
+  const std::int64_t step = step_with_some(config.layer_drop, config.layers);
+  const auto device = open_device("cpu:reference", {.threads = 1});
+  TinyModel model(config, *device);
+  const Batch batch = tiny_batch(*device, config, 2);
+  (void)model.train(batch, 0.25, std::uint64_t(step));
+  const auto loss = [&] { return model.objective(batch, 0.25, std::uint64_t(step)); };
+  int norms = 0;
+  model.stage().each_parameter([&](Parameter& p) {
+    if (!p.name.starts_with("layers.")) return;
+    const LayerPlace at{p.name[7] - '0', config.layers};
+    if (weight_of_layer(config.layer_drop, 5, step, at) > 0) return;
+    const std::vector<double> grad = numbers(p.grad.sum());
+    const bool norm = p.name.find("norm") != std::string::npos;
+    norms += int(norm);
+    EXPECT_EQ(std::ranges::all_of(grad, [](double g) { return g == 0; }), !norm) << p.name;
+    if (!norm) return;
+    const std::vector<double> expected = slopes(p.value, loss);
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      EXPECT_NEAR(grad[i], expected[i], 4e-3) << p.name << " element " << i;
+  });
+  EXPECT_GT(norms, 0);
+}
+
+// What a layer that is kept adds to the objective counts 1 / p times, its balancing losses too, so that their
+// mean over many steps is what they are without it.
+TEST(LayerDrop, tells_balancing_losses_of_a_layer_as_often_as_what_it_adds) {
+  const auto device = open_device("cpu", {.threads = 1});
+  const auto mean = [&](const LayerDrop& drop, std::uint64_t steps) {
+    const ModelConfig config = dropping([&](ModelConfig& c) {
+      with_experts(c);
+      c.experts.layers = {0, 0, 0, 1};
+      c.layer_drop = drop;
+      c.init.std = 0;  // all experts are alike, and their loss is one number whatever comes in
+    });
+    TinyModel model(config, *device);
+    const Batch batch = tiny_batch(*device, config, 2);
+    double sum = 0;
+    for (std::uint64_t step = 100; step < 100 + steps; ++step) sum += model.objective(batch, 1, step);
+    return sum / double(steps);
+  };
+  ModelConfig bare = dropping([](ModelConfig& c) { c.init.std = 0; });
+  TinyModel model(bare, *device);
+  const double words = model.objective(tiny_batch(*device, bare, 2), 1, 1);
+  const double whole = mean({}, 1) - words, dropped = mean({.theta = 0.5, .gamma = 1}, 2000) - words;
+  EXPECT_GT(whole, 0.1);
+  EXPECT_NEAR(dropped, whole, 5 * whole * std::sqrt((1 / 0.625 - 1) / 2000));
 }
 
 TEST(LayerDrop, is_the_same_where_layers_are_computed_again) {

@@ -111,6 +111,47 @@ TEST(TokenDrop, agrees_with_differences_among_documents_and_padding) {
   }
 }
 
+// Whom experts have room for are the tokens that the layer sees. All experts are chosen, and the first tokens
+// stay, so that no choice jumps between the differences; losses of four layers are told as they count.
+TEST(TokenDrop, agrees_with_differences_where_layers_have_experts) {
+  const auto device = open_device("cpu:reference", {.threads = 1});
+  const RouterConfig routers[] = {{.chosen = 4, .coefficients = {0.25}, .z_loss = 0.25},
+                                  {.chosen = 4,
+                                   .score = RouterScore::sigmoid,
+                                   .coefficients = {0.25},
+                                   .capacity = 0.75,
+                                   .drop = DropPolicy::position}};
+  for (const RouterConfig& router : routers) {
+    const ModelConfig config = dropping(tiny_llama(), [&](ModelConfig& c) {
+      c.experts.count = 4;
+      c.experts.ffn_hidden = 8;
+      c.experts.router = router;
+    });
+    expect_gradients(config, 5, tiny_batch(*device, config, 2), *device);
+  }
+}
+
+TEST(TokenDrop, agrees_with_differences_where_layers_look_through_a_window) {
+  const auto device = open_device("cpu:reference", {.threads = 1});
+  const ModelConfig config = dropping(tiny_llama(), [](ModelConfig& c) { c.window = 3; });
+  expect_gradients(config, 5, tiny_batch(*device, config, 2), *device);
+}
+
+// A window counts the tokens that a layer sees: one that is as wide as these are many hides none of them.
+TEST(TokenDrop, looks_through_a_window_on_the_tokens_that_a_layer_sees) {
+  const auto device = open_device("cpu", {.threads = 1});
+  const auto loss = [&](std::int64_t window) {
+    const ModelConfig config = dropping(tiny_llama(), [=](ModelConfig& c) {
+      c.window = window;
+      c.window_layers = {0, 1, 1, 0};
+    });
+    TinyModel model(config, *device);
+    return model.objective(tiny_batch(*device, config, 2), 1, 1);  // four tokens are seen
+  };
+  EXPECT_EQ(loss(4), loss(8));
+  EXPECT_NE(loss(3), loss(8));
+}
+
 TEST(TokenDrop, is_seen_in_training_and_only_until_all_tokens_are_let_in) {
   const auto device = open_device("cpu", {.threads = 1});
   const ModelConfig config = dropping(tiny_llama());

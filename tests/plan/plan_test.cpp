@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "tests/support/trials.h"
+#include "tests/plan/planned.h"
 #include "weft/backend/open.h"
 #include "weft/comm/threads.h"
 #include "weft/ops/elementwise.h"
@@ -16,143 +16,7 @@
 #include "weft/train/validate.h"
 
 using namespace weft;
-
-namespace {
-
-TrainConfig tiny(const ParallelConfig& parallel, const std::function<void(TrainConfig&)>& change = {}) {
-  TrainConfig c;
-  c.model.layers = 4;
-  c.model.hidden = 32;
-  c.model.heads = 4;
-  c.model.sequence = 16;
-  c.model.vocabulary = 61;
-  c.model.vocabulary_unit = 8;
-  c.data.mock = true;
-  c.batch.micro = 1;
-  c.batch.global = 16;
-  c.length.iterations = 2;
-  c.rate.peak = 1e-3;
-  c.parallel = parallel;
-  if (change) change(c);
-  const int world = c.parallel.tp * c.parallel.cp * c.parallel.pp * std::max(c.parallel.dp, 1);
-  complete(c, world);
-  return c;
-}
-
-DeviceOptions options(const TrainConfig& c) {
-  return {.threads = 1, .exact = c.model.exact, .trials = weft::testing::trials()};
-}
-
-Plan planned(const TrainConfig& c) {
-  return plan_run(
-      c, [&c] { return open_device("meta", options(c)); }, PlanFor::messages);
-}
-
-/// Of `b` samples.
-Batch batch_here(const TrainConfig& c, std::int64_t b, Device& device, const ProcessMesh& mesh) {
-  const std::int64_t s = c.model.sequence / c.parallel.cp;
-  const std::vector<std::int32_t> zeros(std::size_t(s * b), 0), places(std::size_t(s), 0);
-  const std::vector<std::int64_t> samples(std::size_t(b), mesh.place(Axis::dp));
-  Batch batch;
-  batch.text.tokens = from_host(device, {s, b}, zeros);
-  batch.text.places = from_host(device, {s}, places);
-  batch.text.positions = from_host(device, {s, b}, zeros);
-  batch.targets = from_host(device, {s, b}, zeros);
-  batch.mask = from_host(device, {s, b}, std::vector<float>(std::size_t(s * b), 1));
-  batch.hold_samples(device, samples);
-  return batch;
-}
-
-std::vector<Batch> batches_here(const TrainConfig& c, std::int64_t global, std::int64_t rows,
-                                const Replica& replica) {
-  std::vector<Batch> batches;
-  for (std::int64_t i = 0; i < global / c.parallel.dp / rows; ++i)
-    batches.push_back(batch_here(c, rows, replica.device(), replica.mesh()));
-  return batches;
-}
-
-/// Two steps, and an evaluation while the batches of the second lie there.
-void run(Replica& replica, const TrainConfig& c) {
-  const std::int64_t rows = rows_of_a_pass(c.model, c.batch);
-  std::vector<Batch> batches;
-  if (!c.eval.skip_train) batches = batches_here(c, c.batch.global, rows, replica);
-  for (int step = 1; step <= 2 && !c.eval.skip_train; ++step)
-    (void)replica.step(
-        batches,
-        {.step = step, .rate = 1e-4, .ends_rate = 1e-4, .clip = 1, .together = int(c.batch.micro / rows)});
-  if (c.eval.iterations == 0) return;
-  const std::int64_t looked = c.model.exact ? 1 : c.eval.micro;
-  Evaluation sums;
-  replica.evaluate(batches_here(c, c.eval.global, looked, replica), sums, int(c.eval.micro / looked));
-}
-
-/// What the last rank of every stage sends in the second step, when all ranks run for real.
-std::vector<Volumes> sent(const TrainConfig& c) {
-  const ParallelLayout layout = layout_of(c.parallel);
-  std::vector<Volumes> out(std::size_t(c.parallel.pp));
-  run_as_threads(layout.world(), [&](Communicator& world) {
-    const auto device = open_device("cpu", options(c));
-    CountedCommunicator counts(world);
-    const ProcessMesh mesh(layout, counts);
-    Volumes volumes;
-    charge(counts, mesh, volumes);
-    Replica replica(replica_config(c), {*device, mesh});
-    const std::int64_t rows = rows_of_a_pass(c.model, c.batch);
-    const std::vector<Batch> batches = batches_here(c, c.batch.global, rows, replica);
-    for (int step = 1; step <= 2; ++step) {
-      volumes = {};
-      (void)replica.step(
-          batches,
-          {.step = step, .rate = 1e-4, .ends_rate = 1e-4, .clip = 1, .together = int(c.batch.micro / rows)});
-    }
-    const bool last = mesh.place(Axis::tp) + 1 == c.parallel.tp &&
-                      mesh.place(Axis::cp) + 1 == c.parallel.cp && mesh.place(Axis::dp) + 1 == c.parallel.dp;
-    if (last) out[std::size_t(mesh.place(Axis::pp))] = volumes;
-  });
-  return out;
-}
-
-void expect_the_plan_sends(const TrainConfig& c) {
-  const Plan plan = planned(c);
-  const auto real = sent(c);
-  for (const KindOfRank& kind : plan.kinds) {
-    Volumes most;
-    for (int stage = kind.first; stage <= kind.last; ++stage) most = most_of(most, real[std::size_t(stage)]);
-    for (int i = 0; i < kinds_of_partners; ++i)
-      EXPECT_EQ(kind.sends[Partners(i)].bytes, most[Partners(i)].bytes)
-          << "stage " << kind.first << " to " << name(Partners(i));
-  }
-}
-
-/// Most bytes of every pipeline rank, when all ranks run for real.
-std::vector<std::int64_t> measured(const TrainConfig& c, const std::function<void(Replica&)>& prepare = {}) {
-  const ParallelLayout layout = layout_of(c.parallel);
-  std::vector<std::int64_t> most(std::size_t(c.parallel.pp), 0);
-  run_as_threads(layout.world(), [&](Communicator& world) {
-    const auto device = open_device("cpu", options(c));
-    const ProcessMesh mesh(layout, world);
-    Replica replica(replica_config(c), {*device, mesh});
-    if (prepare) prepare(replica);
-    run(replica, c);
-    const bool last = mesh.place(Axis::tp) + 1 == c.parallel.tp &&
-                      mesh.place(Axis::cp) + 1 == c.parallel.cp && mesh.place(Axis::dp) + 1 == c.parallel.dp;
-    if (last) most[std::size_t(mesh.place(Axis::pp))] = device->memory().total_peak;
-  });
-  return most;
-}
-
-void expect_the_plan_holds(const TrainConfig& c) {
-  const Plan plan = planned(c);
-  const auto most = measured(c);
-  for (const KindOfRank& kind : plan.kinds)
-    for (int stage = kind.first; stage <= kind.last; ++stage)
-      // Batches beyond those that are counted lie in one block, each less a few roundings up to 64 bytes.
-      EXPECT_NEAR(double(kind.memory.total_peak), double(most[std::size_t(stage)]),
-                  0.01 * double(most[std::size_t(stage)]))
-          << "stage " << stage;
-}
-
-}  // namespace
+using namespace weft::testing;
 
 TEST(Plan, counts_what_one_rank_will_hold) { expect_the_plan_holds(tiny({.dp = 1})); }
 
@@ -188,11 +52,11 @@ TEST(Plan, counts_a_rank_to_whose_experts_all_tokens_go) {
     });
   };
   const TrainConfig c = tiny({.dp = 2, .ep = 2}, mixture);
-  const KindOfRank kind = planned(c).kinds.front();
-  const auto most = double(measured(c, crowd).front());
+  const KindOfRank kind = plan_for(c).kinds.front();
+  const auto most = double(most_held(c, crowd).front());
   EXPECT_GT(kind.crowded, kind.memory.total_peak);
   EXPECT_NEAR(double(kind.crowded), most, 0.01 * most);
-  EXPECT_EQ(planned(tiny({.dp = 2}, mixture)).kinds.front().crowded, 0);
+  EXPECT_EQ(plan_for(tiny({.dp = 2}, mixture)).kinds.front().crowded, 0);
 }
 
 // Sixteen samples, one at a time: more microbatches than are counted one by one.
@@ -212,7 +76,7 @@ TEST(Plan, says_what_communicators_count) {
 
 TEST(Plan, says_volumes_in_their_types) {
   const auto data = [](int zero, const std::function<void(TrainConfig&)>& change) {
-    return planned(tiny({.dp = 2, .zero = zero}, change)).kinds[0].sends[Partners::data];
+    return plan_for(tiny({.dp = 2, .zero = zero}, change)).kinds[0].sends[Partners::data];
   };
   const auto bf16 = [](TrainConfig& c) { c.model.precision = Precision::bf16; };
   const auto wire = [](TrainConfig& c) {
@@ -227,7 +91,7 @@ TEST(Plan, says_volumes_in_their_types) {
 }
 
 TEST(Plan, says_nothing_of_a_rank_that_is_alone) {
-  EXPECT_EQ(planned(tiny({.dp = 1})).kinds[0].sends.total(), 0);
+  EXPECT_EQ(plan_for(tiny({.dp = 1})).kinds[0].sends.total(), 0);
 }
 
 TEST(Plan, counts_groups_that_hold_the_same_shares) {
@@ -241,7 +105,7 @@ TEST(Plan, counts_states_that_lie_in_files) {
     bf16(c);
     c.optimizer.offload = {.on = true, .directory = "nowhere"};
   };
-  const Plan whole = planned(tiny({.dp = 1}, bf16)), less = planned(tiny({.dp = 1}, spilled));
+  const Plan whole = plan_for(tiny({.dp = 1}, bf16)), less = plan_for(tiny({.dp = 1}, spilled));
   EXPECT_EQ(whole.kinds[0].on_disk, 0);
   EXPECT_GE(less.kinds[0].on_disk, 12 * whole.parameters.total());
   EXPECT_FALSE(std::filesystem::exists("nowhere"));
@@ -250,7 +114,7 @@ TEST(Plan, counts_states_that_lie_in_files) {
 TEST(Plan, counts_every_stage_of_a_pipeline) {
   const TrainConfig c = tiny({.pp = 4, .dp = 1});
   expect_the_plan_holds(c);
-  const Plan plan = planned(c);
+  const Plan plan = plan_for(c);
   EXPECT_EQ(plan.kinds.front().first, 0);
   EXPECT_EQ(plan.kinds.back().last, 3);
   EXPECT_GT(plan.kinds.front().memory.total_peak, plan.kinds[1].memory.total_peak);  // it has the embedding
@@ -259,21 +123,21 @@ TEST(Plan, counts_every_stage_of_a_pipeline) {
 // Twelve tokens at a time, a sample of sixteen is two pieces: more tokens than it has.
 TEST(Plan, counts_samples_that_grow_at_their_largest) {
   const auto growing = [](data::ExcerptForm form) {
-    return planned(tiny({.dp = 1},
-                        [=](TrainConfig& c) {
-                          c.curriculum.form = form;
-                          c.curriculum.rule = {
-                              .curve = data::LengthCurve::fixed_discrete, .lengths = {12, 16}, .until = {1}};
-                        }))
+    return plan_for(tiny({.dp = 1},
+                         [=](TrainConfig& c) {
+                           c.curriculum.form = form;
+                           c.curriculum.rule = {
+                               .curve = data::LengthCurve::fixed_discrete, .lengths = {12, 16}, .until = {1}};
+                         }))
         .kinds[0]
         .memory.total_peak;
   };
-  const Plan whole = planned(tiny({.dp = 1})), pieces = planned(tiny({.dp = 1}, [](TrainConfig&c) {
-                                                 c.model.sequence = 12;
-                                                 c.model.max_positions = 16;
-                                                 c.batch.micro = 2;
-                                                 c.batch.global = 32;
-                                               }));
+  const Plan whole = plan_for(tiny({.dp = 1})), pieces = plan_for(tiny({.dp = 1}, [](TrainConfig&c) {
+                                                  c.model.sequence = 12;
+                                                  c.model.max_positions = 16;
+                                                  c.batch.micro = 2;
+                                                  c.batch.global = 32;
+                                                }));
   EXPECT_EQ(growing(data::ExcerptForm::truncate), whole.kinds[0].memory.total_peak);
   EXPECT_EQ(growing(data::ExcerptForm::reshape), pieces.kinds[0].memory.total_peak);
   EXPECT_GT(pieces.kinds[0].memory.total_peak, whole.kinds[0].memory.total_peak);
@@ -302,7 +166,7 @@ TEST(Plan, counts_evaluations_by_their_own_microbatch) {
   const auto looks = [](TrainConfig& c) { c.eval.micro = c.eval.global = 64; };
   const TrainConfig c = tiny({.dp = 1}, looks);
   expect_the_plan_holds(c);
-  const Plan plan = planned(c), trains = planned(tiny({.dp = 1}));
+  const Plan plan = plan_for(c), trains = plan_for(tiny({.dp = 1}));
   EXPECT_GT(plan.kinds[0].memory.total_peak, 2 * trains.kinds[0].memory.total_peak);
   EXPECT_EQ(plan.kinds[0].training, trains.kinds[0].training);
   EXPECT_EQ(trains.kinds[0].training, trains.kinds[0].memory.total_peak);
@@ -322,7 +186,7 @@ TEST(Plan, counts_evaluations_in_every_stage_of_a_pipeline) {
   };
   expect_the_plan_holds(looks(128));
   const auto activations = [&](std::int64_t global) {
-    return planned(looks(global)).kinds[0].memory.peak[std::size_t(Use::activations)];
+    return plan_for(looks(global)).kinds[0].memory.peak[std::size_t(Use::activations)];
   };
   const std::int64_t sample = looks(128).model.sequence * 4 * 4;  // four numbers a token
   EXPECT_EQ(activations(4096) - activations(128), (4096 - 128) * sample);
@@ -340,7 +204,7 @@ TEST(Plan, counts_evaluations_in_exact_mode) {
 TEST(Plan, counts_nothing_of_training_where_nobody_trains) {
   const TrainConfig c = tiny({.dp = 1}, [](TrainConfig& config) { config.eval.skip_train = true; });
   expect_the_plan_holds(c);
-  EXPECT_LT(planned(c).kinds[0].memory.total_peak, planned(tiny({.dp = 1})).kinds[0].memory.total_peak);
+  EXPECT_LT(plan_for(c).kinds[0].memory.total_peak, plan_for(tiny({.dp = 1})).kinds[0].memory.total_peak);
 }
 
 TEST(Plan, counts_no_evaluation_where_there_is_none) {
@@ -348,7 +212,7 @@ TEST(Plan, counts_no_evaluation_where_there_is_none) {
            [](TrainConfig& c) { c.eval.iterations = 0; }, [](TrainConfig& c) { c.data.split = "1,0,0"; },
            [](TrainConfig& c) { c.data.split = "99,1,0"; },  // and no interval at which to validate
        }) {
-    const Plan plan = planned(tiny({.dp = 1}, [&](TrainConfig& c) {
+    const Plan plan = plan_for(tiny({.dp = 1}, [&](TrainConfig& c) {
       c.eval.micro = c.eval.global = 64;
       none(c);
     }));
@@ -357,7 +221,7 @@ TEST(Plan, counts_no_evaluation_where_there_is_none) {
 }
 
 TEST(Plan, says_how_much_a_step_takes) {
-  const Plan plan = planned(tiny({.dp = 1}));
+  const Plan plan = plan_for(tiny({.dp = 1}));
   EXPECT_EQ(plan.tokens, 16 * 16);
   EXPECT_EQ(plan.parameters.total(), count_parameters(tiny({.dp = 1}).model).total());
   EXPECT_EQ(plan.flops, 16 * training_flops(tiny({.dp = 1}).model, 16));

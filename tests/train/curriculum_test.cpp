@@ -1,12 +1,15 @@
 // Samples that grow: how many tokens a run reads, what is refused, and that no layout sees them grow.
 #include "weft/train/curriculum.h"
 
+#include <fstream>
+
 #include "tests/support/temporary.h"
 #include "tests/train/completing.h"
 #include "tests/train/run_cut.h"
 #include "tests/train/tiny_run.h"
 #include "weft/tensor/host.h"
 #include "weft/train/feed.h"
+#include "weft/train/stages.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -82,9 +85,10 @@ TEST(Curriculum, counts_the_tokens_of_pieces) {
   EXPECT_EQ(pieces.rows_at(1, 8).count, 4 * 6);
   EXPECT_EQ(pieces.tokens_at(1, 8), 4 * 6 * 4);
   EXPECT_EQ(pieces.tokens_at(4, 8), 8 * 16);
-  EXPECT_EQ(pieces.most_rows(3).tokens(), 2 * 16);
-  EXPECT_EQ(Curriculum(four_lengths(ExcerptForm::reshape), 16, 1).most_rows(3).tokens(),
+  EXPECT_EQ(Curriculum(four_lengths(ExcerptForm::reshape), 16, 1).rows_at(3, 1).tokens(),
             24);  // two of twelve
+  EXPECT_EQ(pieces.changes_until(3), (std::vector<std::int64_t>{1, 2, 3}));
+  EXPECT_EQ(pieces.changes_until(9), (std::vector<std::int64_t>{1, 2, 3, 4}));
 }
 
 TEST(Curriculum, knows_the_first_step_after_which_so_many_tokens_are_read) {
@@ -216,6 +220,59 @@ TEST(Curriculum, in_pieces_is_the_same_under_every_layout_but_for_rounding) {
   }
 }
 
+// In exact mode every piece is a pass, and a leaf of the tree over the step: of a sample of 17 tokens four of
+// 4, two of 8, two of 12. So a micro batch of several samples is many of one.
+TEST(Curriculum, in_pieces_is_the_same_under_every_layout_to_the_bit_in_exact_mode) {
+  const TrainConfig base = growing(ExcerptForm::reshape);
+  const Told one = train(cut_as({.name = "one", .micro = 1, .exact = true}, base));
+  ASSERT_EQ(one.losses.size(), 6U);
+  const RunCut cuts[] = {{.name = "one of two", .micro = 2, .exact = true},
+                         {.name = "tp2_dp2", .tp = 2, .dp = 2, .micro = 2, .exact = true},
+                         {.name = "pp2_dp2", .dp = 2, .pp = 2, .micro = 4, .exact = true},
+                         {.name = "zero3", .dp = 4, .micro = 1, .zero = 3, .exact = true},
+                         {.name = "cp2_zero2", .micro = 4, .zero = 2, .cp = 2, .exact = true}};
+  for (const RunCut& cut : cuts) {
+    TrainConfig c = base;
+    c.parallel.sequence = cut.tp > 1;
+    expect_same_bits(train(cut_as(cut, c)), one, cut.name);
+  }
+  const Told fast = train(cut_as({.name = "fast", .micro = 1}, base));
+  expect_same_but_for_rounding(one, fast, {.name = "fast"});
+}
+
+TEST(Curriculum, in_pieces_goes_on_to_the_bit) {
+  for (const bool exact : {false, true}) {
+    TrainConfig c = growing(ExcerptForm::reshape);
+    c.model.exact = exact;
+    if (exact) c.model.vocabulary_unit = 8;
+    c.curriculum.rule.steps = 8;  // still growing in the middle
+    c.curriculum.rule.multiple = 1;
+    expect_it_goes_on_to_the_bit(c);
+  }
+}
+
+TEST(Curriculum, in_pieces_is_the_same_with_experts_of_other_ranks_in_exact_mode) {
+  TrainConfig base = growing(ExcerptForm::reshape);
+  base.model.linear_bias = false;
+  base.model.experts.count = 4;
+  base.model.experts.router.coefficients = {0.01};
+  const Told one = train(cut_as({.name = "one", .exact = true}, base));
+  base.parallel.ep = 2;
+  expect_same_bits(train(cut_as({.name = "ep2", .dp = 2, .micro = 2, .exact = true}, base)), one, "ep2");
+}
+
+TEST(Curriculum, says_what_pieces_are_in_exact_mode) {
+  TrainConfig c = completed(growing(ExcerptForm::reshape));
+  EXPECT_EQ(exact_pieces(c.model, c.batch, c.curriculum), "");
+  c.model.exact = true;
+  c.batch.micro = 4;
+  EXPECT_EQ(exact_pieces(c.model, c.batch, c.curriculum),
+            "exact mode: pieces are those of each sample by itself, as with {batch.micro} 1, whatever "
+            "{batch.micro} 4 puts together");
+  c.batch.micro = 1;
+  EXPECT_EQ(exact_pieces(c.model, c.batch, c.curriculum), "");
+}
+
 TEST(Curriculum, refuses_what_does_not_say_how_samples_grow) {
   refused(with(line(0, 64)),
           "{curriculum.schedule} needs {curriculum.least}: the tokens of the first samples");
@@ -241,9 +298,29 @@ TEST(Curriculum, refuses_samples_that_it_cannot_shorten) {
           "take {batch.rampup}");
   CurriculumConfig pieces = line(8, 64);
   pieces.form = ExcerptForm::reshape;
-  refused(with(pieces, [](TrainConfig& c) { c.model.exact = true, c.model.vocabulary_unit = 8; }),
-          "{curriculum.form=reshape}: which pieces are kept depends on {batch.micro}, and {model.exact} "
-          "takes samples one by one: take truncate");
+  const auto exact = [](TrainConfig& c) { c.model.exact = true, c.model.vocabulary_unit = 8; };
+  const support::TemporaryDirectory folder;
+  const std::string script = (folder.path() / "alone").string();
+  std::ofstream(script) << "stages 0 1\nrank 0: F0 B0\nrank 1: F0 B0\n";
+  refused(with(pieces,
+               [&](TrainConfig& c) {
+                 exact(c);
+                 c.batch.micro = c.batch.global = 1;
+                 c.parallel.pp = 2;
+                 c.parallel.schedule = script;
+               }),
+          text("{curriculum.form=reshape}: in exact mode pieces of samples are microbatches, and "
+               "{parallel.schedule} ",
+               script, " is written for one number of them: take truncate"),
+          2);
+  refused(with(pieces,
+               [&](TrainConfig& c) {
+                 exact(c);
+                 c.batch.micro = 1;
+                 c.batch.global = 500'000;
+               }),
+          "{batch.global} 500000 in pieces, 8 each, is 4000000 sequences a rank, more than 1000000: take a "
+          "smaller batch or more data-parallel ranks");
   refused(with(pieces, [](TrainConfig& c) { c.model.kind = "bert"; }),
           "{curriculum.form=reshape} cuts windows on documents in pieces, and a model of the family bert "
           "reads sentences: take truncate");
@@ -251,7 +328,8 @@ TEST(Curriculum, refuses_samples_that_it_cannot_shorten) {
                [](TrainConfig& c) {
                  c.model.kind = "t5", c.model.decoder_layers = 2, c.model.decoder_sequence = 16;
                }),
-          "{curriculum.schedule}: samples of a model of the family t5 have two lengths: leave it out");
+          "{curriculum.schedule}: samples of a model of the family t5 have two lengths, and "
+          "Megatron-DeepSpeed's read no curriculum either: leave it out");
   CurriculumConfig tiny = stairs({1, 32'766}, {5});
   tiny.form = ExcerptForm::reshape;
   refused(with(tiny, [](TrainConfig& c) { c.model.sequence = 32'767; }),

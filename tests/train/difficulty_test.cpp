@@ -110,6 +110,9 @@ TEST(DifficultyRun, refuses_another_order_and_batches_that_change) {
   refused(with({all}, [](TrainConfig& c) { c.data.order = SampleOrder::cyclic; }),
           "{data.difficulty.metrics} is an order of samples, and {data.order=cyclic} another one: leave one "
           "of them out");
+  refused(with({all}, [](TrainConfig& c) { c.data.exact_epochs = 2; }),
+          "{data.difficulty.metrics}: an index is of one epoch, and {data.exact_epochs} is 2: leave it out");
+  EXPECT_NO_THROW((void)completed(with({all}, [](TrainConfig& c) { c.data.exact_epochs = 1; })));
   refused(with({all},
                [](TrainConfig& c) {
                  c.batch.global = 8, c.batch.rampup = {4, 2, 100};

@@ -63,6 +63,40 @@ TEST(LayerDropRun, is_the_same_under_every_layout_to_the_bit) {
   }
 }
 
+// Routers of a layer that is left out count nothing, and what is added to their scores stays.
+TEST(LayerDropRun, is_the_same_with_experts_under_every_layout_to_the_bit) {
+  TrainConfig base = dropping();
+  base.model.linear_bias = false;
+  base.model.experts.count = 4;
+  base.model.experts.router = {.score = RouterScore::sigmoid,
+                               .expert_bias = true,
+                               .bias_rate = 0.1,
+                               .balancing = {Balancing::seq_aux_loss},
+                               .coefficients = {0.01},
+                               .z_loss = 0.01};
+  const Told one = train(cut_as({.name = "one", .exact = true}, base));
+  ASSERT_EQ(one.losses.size(), 6U);
+  const RunCut cuts[] = {{.name = "tp2_ep2", .tp = 2, .dp = 2, .micro = 2, .exact = true},
+                         {.name = "pp2_ep2", .dp = 2, .pp = 2, .micro = 2, .zero = 1, .exact = true},
+                         {.name = "cp2", .micro = 4, .cp = 2, .exact = true}};
+  for (const RunCut& cut : cuts) {
+    TrainConfig c = base;
+    c.parallel.ep = cut.dp;
+    expect_same_bits(train(in_layout(cut, c)), one, cut.name);
+  }
+  expect_it_goes_on_to_the_bit(base);
+}
+
+TEST(LayerDropRun, is_the_same_with_norms_behind_sums_under_every_layout_to_the_bit) {
+  TrainConfig base = dropping();
+  base.model.residual_after_norm = true;
+  const Told one = train(cut_as({.name = "one", .exact = true}, base));
+  const RunCut cuts[] = {{.name = "tp2_dp2", .tp = 2, .dp = 2, .micro = 2, .exact = true},
+                         {.name = "pp2_cp2", .pp = 2, .micro = 2, .cp = 2, .exact = true}};
+  for (const RunCut& cut : cuts) expect_same_bits(train(in_layout(cut, base)), one, cut.name);
+  expect_it_goes_on_to_the_bit(base);
+}
+
 TEST(LayerDropRun, is_the_same_in_fast_mode_but_for_rounding) {
   const RunCut cuts[] = {{.name = "tp2_dp2", .tp = 2, .dp = 2, .micro = 2},
                          {.name = "dp2_zero2", .dp = 2, .micro = 2, .zero = 2},
@@ -86,6 +120,25 @@ TEST(LayerDropRun, counts_the_work_of_the_layers_that_a_step_goes_through) {
   }
 }
 
+// Of four layers the first and the third have experts, which cost another number than an MLP.
+TEST(LayerDropRun, counts_the_work_of_the_experts_that_a_step_goes_through) {
+  TrainConfig base = dropping();
+  base.model.experts.count = 4;
+  base.model.experts.every = 2;
+  base.model.linear_bias = false;
+  const TrainConfig c = completed(base);
+  const auto flops_of = teller_settings(c, kind_of(c.model).losses(c.model)).flops_of;
+  for (std::int64_t step = 1; step <= 6; ++step) {
+    ModelConfig smaller = c.model;
+    smaller.experts.layers.clear();
+    for (int layer = 0; layer < 4; ++layer)
+      if (weight_of_layer(c.model.layer_drop, std::uint64_t(c.run.seed), step, {layer, 4}) > 0)
+        smaller.experts.layers.push_back(c.model.experts.layers[std::size_t(layer)]);
+    smaller.layers = int(smaller.experts.layers.size());
+    EXPECT_EQ(flops_of(step, 8), 8 * training_flops(smaller, c.model.sequence)) << step;
+  }
+}
+
 TEST(LayerDropRun, refuses_models_whose_layers_cannot_be_left_out) {
   const auto with = [](const Change& more) {
     return [=](TrainConfig& c) {
@@ -97,12 +150,5 @@ TEST(LayerDropRun, refuses_models_whose_layers_cannot_be_left_out) {
             c.model.kind = "t5", c.model.decoder_layers = 2, c.model.decoder_sequence = 16;
           }),
           "{model.layer_drop.theta}: a model of the family t5 has two stacks, and no order of depth over "
-          "both: leave it out");
-  refused(
-      with([](TrainConfig& c) { c.model.residual_after_norm = true; }),
-      "{model.layer_drop.theta}: with {model.residual_after_norm} a layer that is left out would take its "
-      "norm along: leave one of them out");
-  refused(with([](TrainConfig& c) { c.model.experts.count = 4, c.model.linear_bias = false; }),
-          "{model.layer_drop.theta}: routers are told of and balanced by every layer's counts, and a layer "
-          "that is left out has none: leave it or {model.experts.count} out");
+          "both; DeepSpeed leaves out layers of a BERT: leave it out");
 }

@@ -155,3 +155,35 @@ TEST(RunData, refuses_data_that_do_not_fill_one_sequence) {
               ThrowsMessage<Error>(c.data.paths[0] + " valid: 20 tokens, a sample takes 65; shorten "
                                                      "{model.sequence} or add data"));
 }
+
+// Six documents of ten tokens train: an epoch is (60 - 1) / 8 samples.
+TEST(RunData, is_of_exactly_as_many_epochs_as_are_asked_for) {
+  TrainConfig c = config_for({documents("epochs", 10, 10)});
+  c.eval.whole_set = true;
+  for (const auto index : {IndexKind::stored, IndexKind::keyed}) {
+    c.data.index = index;
+    c.data.exact_epochs = 1;
+    EXPECT_EQ(opened(c).sets[Split::train]->size(), 7);
+    EXPECT_EQ(opened(c).sets[Split::valid]->size(), 4);  // (40 - 1) / 8: only training has so many
+    c.length.iterations = 8;
+    EXPECT_THAT(refusal(c), ThrowsMessage<Error>(
+                                ::testing::HasSubstr("{data.exact_epochs} 1 gives 7 samples, and 8 are asked "
+                                                     "for: take more epochs, or shorten the run")));
+    c.data.exact_epochs = 2;
+    EXPECT_EQ(opened(c).sets[Split::train]->size(), 14);
+    c.length.iterations = 2;
+  }
+  c.data.index = IndexKind::stored;
+  c.data.exact_epochs = 1;
+  c.length.iterations = 50;
+  c.data.order = SampleOrder::cyclic;
+  EXPECT_EQ(opened(c).sets[Split::train]->size(), 7);  // shuffled again and again
+  c.data.order = SampleOrder::single;
+  c.data.paths = {"0.5", documents("epochs_a", 10, 10), "0.5", documents("epochs_b", 10, 10)};
+  EXPECT_THAT(refusal(c),
+              ThrowsMessage<Error>(::testing::HasSubstr("{data.exact_epochs} 1 gives 7 samples")));
+  c.data.index = IndexKind::keyed;
+  EXPECT_THAT(refusal(c), ThrowsMessage<Error>(::testing::HasSubstr(
+                              "blend: {data.exact_epochs} 1 of several files needs an order that ends: take "
+                              "{data.index=stored}")));
+}

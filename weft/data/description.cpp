@@ -82,6 +82,7 @@ Json object_of(const Identity& identity) {
   object["split"] = or_null(identity.split_text);
   object["split_matrix"] = matrix_of(identity.matrix);
   object["tokenizer"] = parsed(identity.tokenizer, "the tokenizer's identity");
+  if (identity.epochs > 0) object["num_epochs"] = identity.epochs;
   const Json more = parsed(identity.more, "the data set's identity");
   for (const auto& [key, value] : more.items()) object[key] = value;
   return object;

@@ -26,6 +26,7 @@ struct Identity {
   std::optional<std::string> split_text = {};
   std::optional<SplitMatrix> matrix = {};
   std::string tokenizer = "{}";
+  std::int64_t epochs = 0;  // exactly so many; 0: as many as the samples take, and nothing is said of them
   std::string more = "{}";  // a JSON object of keys that some kinds add at the end
 };
 std::string describe(const Identity& identity);

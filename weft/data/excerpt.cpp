@@ -57,6 +57,15 @@ void cut(const HostBatch& whole, const Excerpt& excerpt, HostBatch& part) {
   if (excerpt.form == ExcerptForm::reshape) begin_anew(part[Field::positions], to.length);
 }
 
+void take_row(const HostBatch& whole, std::int64_t row, HostBatch& into) {
+  into.samples.assign(1, whole.samples[std::size_t(row)]);
+  for (std::size_t f = 0; f < num_fields; ++f) {
+    const auto& rows = whole.rows[f];
+    const std::int64_t width = std::ssize(rows) / whole.size();
+    into.rows[f].assign(rows.begin() + row * width, rows.begin() + (row + 1) * width);
+  }
+}
+
 std::int64_t number_of_piece(std::int64_t sample, std::int64_t piece) {
   return sample + (piece << sample_bits);
 }

@@ -33,6 +33,9 @@ Rows rows_of(const Rows& whole, const Excerpt& excerpt);
 /// the order of samples, the last ones of all samples behind the others, and positions begin anew in each.
 void cut(const HostBatch& whole, const Excerpt& excerpt, HostBatch& part);
 
+/// One row of a batch, by itself.
+void take_row(const HostBatch& whole, std::int64_t row, HostBatch& into);
+
 /// Pieces of one sample have a number each, by which their random numbers differ.
 inline constexpr std::int64_t most_pieces_of_a_sample = 8191;
 std::int64_t number_of_piece(std::int64_t sample, std::int64_t piece);

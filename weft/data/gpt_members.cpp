@@ -49,6 +49,7 @@ class GptMembers final : public Members {
   Order order_of(SamplesWanted size) const {
     Order order{.sequence_length = rows_.sequence_length, .num_samples = size, .seed = request_.seed};
     order.extra_token = rows_.extra_token;
+    if (portions_.split == Split::train) order.epochs = request_.exact_epochs;
     if (portions_.split == Split::valid) order.last = request_.last_valid;
     return order;
   }
@@ -61,6 +62,7 @@ class GptMembers final : public Members {
       identity.path = source.name();
     }
     identity.sequence_length = rows_.sequence_length;
+    if (portions_.split == Split::train) identity.epochs = request_.exact_epochs;
     identity.split_text = portions_.text;
     identity.matrix = portions_.matrix;
     identity.tokenizer = request_.tokenizer;

@@ -74,6 +74,19 @@ class LengthsInOrder {
   std::size_t begin_ = 0, end_ = 0;
 };
 
+/// Of exactly so many epochs: that a run needs the last one, and that they are enough.
+void check_exact(const Order& order, const Epochs& epochs, const std::string& who) {
+  if (order.epochs == 0 || !order.num_samples) return;
+  const std::int64_t samples = *order.num_samples;
+  if (samples > epochs.samples)
+    fail(Kind::usage, who, ": {data.exact_epochs} ", epochs.count, " gives ", epochs.samples,
+         " samples, and ", samples, " are asked for: take more epochs, or shorten the run");
+  if (samples < epochs.samples_before_last)
+    fail(Kind::usage, who, ": {data.exact_epochs} ", epochs.count, ", and the ", samples,
+         " samples that are asked for are in fewer, ", epochs.samples_before_last,
+         " without the last: take fewer epochs");
+}
+
 }  // namespace
 
 std::int64_t count_tokens(const Packed<std::int32_t>& lengths, Range range, const std::string& who) {
@@ -96,7 +109,12 @@ Epochs plan_epochs(std::int64_t tokens, const Order& order, const std::string& w
   if (length < 1) fail(Kind::usage, who, ": a sequence length of ", length, ", expected at least 1");
   if (tokens < 1) fail(Kind::data, who, ": no tokens to make samples of");
   Epochs epochs{.tokens = tokens};
-  if (order.num_samples) {
+  if (order.epochs > std::numeric_limits<std::int64_t>::max() / tokens)
+    fail(Kind::usage, who, ": {data.exact_epochs} ", order.epochs, " of ", tokens,
+         " tokens are more than anybody can count");
+  if (order.epochs > 0) {
+    epochs.count = order.epochs;
+  } else if (order.num_samples) {
     const std::int64_t samples = *order.num_samples;
     if (samples < 0 || samples > (std::numeric_limits<std::int64_t>::max() - 1) / length) {
       fail(Kind::usage, who, ": ", samples, " samples of ", length,
@@ -109,9 +127,10 @@ Epochs plan_epochs(std::int64_t tokens, const Order& order, const std::string& w
     fail(Kind::data, who, ": ", tokens, " tokens, a sample takes ", length + x,
          "; shorten {model.sequence} or add data");
   }
+  if (epochs.count > 1) epochs.samples_before_last = ((epochs.count - 1) * tokens - x) / length;
+  check_exact(order, epochs, who);
   if (epochs.count == 1) return epochs;
-  epochs.samples_before_last = ((epochs.count - 1) * tokens - x) / length;
-  const std::int64_t from_last = *order.num_samples - epochs.samples_before_last;
+  const std::int64_t from_last = order.num_samples.value_or(epochs.samples) - epochs.samples_before_last;
   const std::int64_t per_epoch = (tokens - x) / length;
   // Where less than four fifths of the last epoch is needed, that epoch waits until the others are read.
   epochs.separate_last = from_last < static_cast<std::int64_t>(0.80 * static_cast<double>(per_epoch));

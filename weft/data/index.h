@@ -20,6 +20,7 @@ enum class LastSample { dropped, kept };  // a last sample shorter than a sequen
 struct Order {
   std::int64_t sequence_length = 0;
   std::optional<std::int64_t> num_samples = {};  // nothing: one epoch
+  std::int64_t epochs = 0;                       // exactly so many; 0: as many as the samples take
   std::uint32_t seed = 1234;
   bool extra_token =
       true;  // a sample holds one token more than a sequence, so that labels are tokens moved by one

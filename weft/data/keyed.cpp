@@ -32,12 +32,18 @@ class KeyedComposition : public Composition {
     const std::int64_t tokens = source_->tokens_before(range.end) - source_->tokens_before(range.begin);
     Order one_epoch = order;
     one_epoch.num_samples.reset();
+    one_epoch.epochs = 0;
     one_epoch.last = LastSample::dropped;
     per_epoch_ = plan_epochs(tokens, one_epoch, source_->name()).samples;
     slack_ = tokens - (order.extra_token ? 1 : 0) - per_epoch_ * order.sequence_length;
+    if (order.epochs > 0 && order.num_samples.value_or(0) > size())
+      fail(Kind::usage, source_->name(), ": {data.exact_epochs} ", order.epochs, " gives ", size(),
+           " samples, and ", *order.num_samples, " are asked for: take more epochs, or shorten the run");
   }
 
-  std::int64_t size() const override { return order_.num_samples.value_or(per_epoch_); }
+  std::int64_t size() const override {
+    return order_.epochs > 0 ? order_.epochs * per_epoch_ : order_.num_samples.value_or(per_epoch_);
+  }
 
   void pieces(std::int64_t i, std::vector<Piece>& into) const override {
     const auto epoch = static_cast<std::uint64_t>(i / per_epoch_);

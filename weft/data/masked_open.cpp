@@ -56,6 +56,7 @@ class MaskedMembers final : public Members {
   MappingRules mapping_rules(SamplesWanted size) const {
     return {.max_length = rules_.max_length(),
             .num_samples = size,
+            .epochs = portions_.split == Split::train ? request_.exact_epochs : 0,
             .short_probability = rules_.short_probability,
             .seed = rules_.seed,
             .min_sentences = rules_.min_sentences()};
@@ -77,6 +78,7 @@ class MaskedMembers final : public Members {
     identity.split_text = portions_.text;
     identity.matrix = portions_.matrix;
     identity.tokenizer = request_.tokenizer;
+    if (portions_.split == Split::train) identity.epochs = request_.exact_epochs;
     identity.more = masking_keys(rules_);
     return identity;
   }

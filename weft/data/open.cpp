@@ -86,6 +86,9 @@ class SplitOpener {
       total += m.set->size();
     }
     if (!size) return blended(std::move(members), {}, std::nullopt);
+    if (exact_epochs() > 0 && *size > total)
+      fail(Kind::usage, "blend: {data.exact_epochs} ", exact_epochs(), " gives ", total, " samples, and ",
+           *size, " are asked for: take more epochs, or shorten the run");
     return blended(std::move(members), normalized(weights), std::min(*size, total));
   }
 
@@ -122,7 +125,12 @@ class SplitOpener {
     return std::make_shared<Blend>(std::move(sets), std::move(index));
   }
 
+  std::int64_t exact_epochs() const { return split_ == Split::train ? request_.exact_epochs : 0; }
+
   Set keyed(const BlendArguments& blend, SamplesWanted size) const {
+    if (exact_epochs() > 0)
+      fail(Kind::usage, "blend: {data.exact_epochs} ", exact_epochs(),
+           " of several files needs an order that ends: take {data.index=stored}");
     std::vector<double> weights = blend.weights;
     std::int64_t all = 0;
     for (const std::string& prefix : blend.prefixes) {

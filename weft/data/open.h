@@ -44,6 +44,7 @@ struct DataRequest {
   DataPaths paths;
   std::optional<std::string> split;  // nothing: 969, 30, 1; with a path for each split it must be nothing
   std::array<std::optional<std::int64_t>, 3> sizes;  // sample_counts(); 0: that split is not opened
+  std::int64_t exact_epochs = 0;  // of training: so many of each file's documents; 0: as many as it takes
   std::uint32_t seed = 1234;
   LastSample last_valid = LastSample::dropped;
   DataOrder order = DataOrder::megatron;

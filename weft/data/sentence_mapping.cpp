@@ -110,8 +110,10 @@ Array<std::uint32_t> build_mapping(const Packed<std::int64_t>& documents, Range 
   check(documents, range, lengths, rules, who);
   must_be_sentences(documents, range, lengths, rules, who);
   Mapper mapper(lengths, rules);
-  const std::int64_t epochs = rules.num_samples ? most_epochs : 1;
-  const std::int64_t wanted = rules.num_samples.value_or(std::numeric_limits<std::int64_t>::max());
+  const bool exact = rules.epochs > 0;
+  const std::int64_t epochs = exact ? rules.epochs : rules.num_samples ? most_epochs : 1;
+  const std::int64_t wanted = exact ? std::numeric_limits<std::int64_t>::max()
+                                    : rules.num_samples.value_or(std::numeric_limits<std::int64_t>::max());
   for (std::int64_t epoch = 0; epoch < epochs && mapper.num_rows() < wanted; ++epoch) {
     const std::int64_t before = mapper.num_rows();
     for (std::int64_t d = range.begin; d < range.end; ++d) {
@@ -123,6 +125,9 @@ Array<std::uint32_t> build_mapping(const Packed<std::int64_t>& documents, Range 
            " tokens; was the data made with {split_sentences}?");
     }
   }
+  if (exact && rules.num_samples.value_or(0) > mapper.num_rows())
+    fail(Kind::usage, who, ": {data.exact_epochs} ", epochs, " gives ", mapper.num_rows(), " samples, and ",
+         *rules.num_samples, " are asked for: take more epochs, or shorten the run");
   const auto& built = mapper.rows();
   Array<std::uint32_t> rows(built.size());
   const auto out = rows.writable();

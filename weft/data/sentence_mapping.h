@@ -15,7 +15,8 @@ namespace weft::data {
 struct MappingRules {
   std::int64_t max_length = 0;                   // tokens of a sample
   std::optional<std::int64_t> num_samples = {};  // nothing: one epoch
-  double short_probability = 0.1;                // how often the target is a random shorter one
+  std::int64_t epochs = 0;  // exactly so many, whatever samples they give; 0: as many as the samples take
+  double short_probability = 0.1;  // how often the target is a random shorter one
   std::uint32_t seed = 1234;
   int min_sentences = 1;
 };

@@ -3,6 +3,7 @@
 #include "weft/nn/block.h"
 
 #include "weft/base/number.h"
+#include "weft/nn/layer_weight.h"
 #include "weft/ops/elementwise.h"
 
 namespace weft {
@@ -37,15 +38,32 @@ DropoutArgs Block::dropout(const Pass& pass, std::size_t sublayer, std::int64_t 
   return args;
 }
 
-float Block::weight(const Pass& pass) const {
-  if (!pass.training() || !options_.drop.on()) return 1;
-  const StepPlace& step = pass.place();
-  return float(weight_of_layer(options_.drop, step.seed, std::int64_t(step.step), options_.place));
+float Block::weight(const Pass& pass) const { return layer_weight(pass, options_.drop, options_.place); }
+
+Flow Block::left_out(Pass& pass, const Flow& in) const {
+  if (options_.residual == Residual::of_input) return in;
+  Flow out = in;
+  for (const Sublayer& here : sublayers_) {
+    const Norm::Out normed = here.norm.forward(out.hidden);
+    pass.save(Saved{out.hidden, {}, normed.stats});
+    out.hidden = normed.y;
+  }
+  return out;
+}
+
+Flow Block::left_out_backward(Pass& pass, const Flow& dout) {
+  if (options_.residual == Residual::of_input) return dout;
+  Flow d = dout;
+  for (std::size_t i = sublayers_.size(); i-- > 0;) {
+    const Saved saved = pass.take<Saved>();
+    d.hidden = sublayers_[i].norm.backward(d.hidden, {}, saved.x, saved.stats);
+  }
+  return d;
 }
 
 Flow Block::forward(Pass& pass, const Flow& in) {
   const float weight = this->weight(pass);
-  if (weight == 0) return in;
+  if (weight == 0) return left_out(pass, in);
   Flow out = in;
   Tensor& x = out.hidden;
   Norm::Out normed = sublayers_.front().norm.forward(x);
@@ -72,7 +90,7 @@ Flow Block::forward(Pass& pass, const Flow& in) {
 
 Flow Block::backward(Pass& pass, const Flow& dout) {
   const float weight = this->weight(pass);
-  if (weight == 0) return dout;
+  if (weight == 0) return left_out_backward(pass, dout);
   Flow d = dout;
   for (std::size_t i = sublayers_.size(); i-- > 0;) {
     Sublayer& here = sublayers_[i];

@@ -12,7 +12,7 @@ namespace weft {
 
 /// x + dropout(inner(norm(x))), once for every sublayer; or norm(x) + dropout(inner(norm(x))), which with the
 /// norms that follow is a block whose norms stand behind its sums. A step that leaves it out (layer_drop.h)
-/// hands on what came in.
+/// hands on what came in, through its norms where these are what is added to.
 class Block final : public Layer {
  public:
   enum class Residual : std::uint8_t { of_input, of_norm };
@@ -23,7 +23,7 @@ class Block final : public Layer {
     float dropout = 0;
     bool recompute_norms = false;  // keep no norm's output
     Residual residual = Residual::of_input;
-    LayerDrop drop = {};  // of input only
+    LayerDrop drop = {};
     LayerPlace place = {};
     Side side = Side::text;
     TensorParallel tp;
@@ -43,6 +43,8 @@ class Block final : public Layer {
   DropoutArgs dropout(const Pass& pass, std::size_t sublayer, std::int64_t width) const;
   /// What its sublayers add counts so many times; 0 in a step that leaves it out.
   float weight(const Pass& pass) const;
+  Flow left_out(Pass& pass, const Flow& in) const;
+  Flow left_out_backward(Pass& pass, const Flow& dout);
 
   std::vector<Sublayer> sublayers_;
   Options options_;

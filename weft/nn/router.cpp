@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "weft/nn/layer_weight.h"
 #include "weft/nn/region.h"
 #include "weft/nn/router_noise.h"
 #include "weft/nn/sinkhorn.h"
@@ -153,7 +154,7 @@ Tensor Router::balance(Pass& pass, const Tensor& scored, const Tensor& x) {
   const bool differentiated = pass.training() && !pass.forgetful();
   const Tensor dlogits =
       differentiated ? ops::zeros(scored.device(), scored.shape(), scored.dtype()) : Tensor();
-  const float factor = pass.place().factors.balance;
+  const float factor = pass.place().factors.balance * layer_weight(pass, options_.drop, options_.place);
   const std::int64_t samples = x.dim(1);
   if (!options_.losses.empty()) {
     const Tensor plain = ops::top_k(scored, options_.chosen).indices;
@@ -179,7 +180,7 @@ Tensor Router::balance(Pass& pass, const Tensor& scored, const Tensor& x) {
 void Router::tell(Pass& pass, int which, const Tensor& terms, std::int64_t samples) const {
   if (options_.rounds > 1) ops::scale_in_place(terms, 1 / float(options_.rounds));
   if (pass.training() && !pass.again()) ops::sum_exact_into(counts_.told.at(0, which), terms);
-  ops::scale_in_place(terms, options_.share);
+  ops::scale_in_place(terms, options_.share * layer_weight(pass, options_.drop, options_.place));
   const bool last = which == int(options_.losses.size());
   const int loss_number = last ? options_.z_loss_number : options_.losses[std::size_t(which)].loss_number;
   const Tensor all = enter(ranks_.parts, by_step(terms.view({terms.dim(0), 1}), samples)).wait();

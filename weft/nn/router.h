@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "weft/nn/layer_drop.h"
 #include "weft/nn/linear.h"
 #include "weft/nn/router_noise.h"
 #include "weft/tensor/routing.h"
@@ -60,6 +61,8 @@ class Router {
     bool sinkhorn = false;
     double bias_rate = 0;
     int layer = 0;
+    LayerDrop drop = {};  // of its layer: losses are weighed as what the layer adds is
+    LayerPlace place = {};
 
     const std::optional<double>& room(bool training) const {
       return training || !capacity_evaluating ? capacity_factor : capacity_evaluating;

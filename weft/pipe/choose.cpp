@@ -43,9 +43,7 @@ void check_chunks(const Wanted& wanted, const std::string& name) {
        did_you_mean(name, schedule_names));
 }
 
-bool is_file(const Wanted& wanted) {
-  return !wanted.name.empty() && std::ranges::find(schedule_names, wanted.name) == schedule_names.end();
-}
+bool is_file(const Wanted& wanted) { return !knows_schedule(wanted.name); }
 
 Schedule from_file(const Wanted& wanted) {
   if (!std::filesystem::exists(wanted.name)) unknown(wanted.name);
@@ -145,6 +143,10 @@ class ScheduleReader {
 };
 
 }  // namespace
+
+bool knows_schedule(std::string_view name) {
+  return name.empty() || std::ranges::find(schedule_names, name) != schedule_names.end();
+}
 
 Schedule make_schedule(const Wanted& wanted) {
   if (is_file(wanted)) {

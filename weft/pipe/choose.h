@@ -27,6 +27,8 @@ struct Wanted {
 /// Computations only. Refuses names nobody knows, chunks a schedule has no place for, and files that do not
 /// fit.
 Schedule make_schedule(const Wanted& wanted);
+/// Whether that is one of schedule_names, or empty: what serves any number of microbatches.
+bool knows_schedule(std::string_view name);
 /// The rank of each stage, however many microbatches there are.
 std::vector<int> stage_homes(const Wanted& wanted);
 

@@ -8,8 +8,8 @@
 #include "weft/base/number.h"
 #include "weft/ops/elementwise.h"
 #include "weft/optim/shelf.h"
+#include "weft/plan/moments.h"
 #include "weft/plan/quiet.h"
-#include "weft/train/curriculum.h"
 #include "weft/train/settings.h"
 #include "weft/train/stages.h"
 
@@ -103,15 +103,6 @@ class Batches {
   Samples samples_;
 };
 
-/// What microbatches are at their largest: whole samples, and pieces of samples where these are more tokens.
-std::vector<data::Rows> largest_rows(const TrainConfig& c) {
-  const data::Rows whole{rows_of_a_pass(c.model, c.batch), c.model.sequence};
-  if (c.curriculum.rule.curve == data::LengthCurve::none) return {whole};
-  const data::Rows pieces = curriculum_of(c).most_rows(run_length(c).steps);
-  if (pieces.tokens() <= c.batch.micro * c.model.sequence) return {whole};
-  return {whole, pieces};
-}
-
 /// More microbatches than these change no peak: a pipeline is full, and all that comes then is alike. A
 /// schedule that keeps every one open, or one from a file, is not cut.
 int enough(const TrainConfig& c, int microbatches) {
@@ -124,13 +115,20 @@ int enough(const TrainConfig& c, int microbatches) {
   return std::min(microbatches, (full + microbatches % p.pp) * together);
 }
 
-int microbatches_of(const TrainConfig& c) {
-  return int(c.batch.global / c.parallel.dp / rows_of_a_pass(c.model, c.batch));
-}
-
 /// Partial sums of gradients that wait in exact mode (optim/grad_tree.h): as many as the tree over a step's
 /// microbatches is deep.
 int waiting_sums(int microbatches) { return int(std::bit_width(unsigned(std::max(microbatches - 1, 0)))); }
+
+/// How many more there are than the microbatches that are counted have.
+int sums_not_counted(const TrainConfig& c, std::span<const Moment> moments) {
+  if (!sums_of(c.model).tree_of_sequences()) return 0;
+  int all = 0, some = 0;
+  for (const Moment& moment : moments) {
+    all = std::max(all, waiting_sums(moment.passes));
+    some = std::max(some, waiting_sums(enough(c, moment.passes)));
+  }
+  return all - some;
+}
 
 /// Those that the microbatches which are not counted would add.
 std::vector<Tensor> further_sums(const Replica& replica, int levels) {
@@ -176,28 +174,30 @@ std::int64_t copied_by_a_save(const Replica& replica, const CheckpointConfig& c)
   return bytes;
 }
 
-void train(Replica& replica, const TrainConfig& c, std::span<const Batch> batches) {
+/// The same step twice, as what waits from step to step has its place by then.
+void train(Replica& replica, const TrainConfig& c, std::int64_t step, std::span<const Batch> batches) {
   StepOrder order = step_order(c);
   order.rate = order.ends_rate = 1e-4;
-  for (order.step = 1; order.step <= 2; ++order.step) (void)replica.step(batches, order);
+  order.step = step;
+  for (int i = 0; i < 2; ++i) (void)replica.step(batches, order);
 }
 
-/// In a step of `all` microbatches, of which `some` are here. Each adds the same, so two shorter steps tell;
-/// schedules that interleave take as many at a time as there are stages.
-Volumes sent_in_a_step(Replica& replica, const TrainConfig& c, std::span<const Batch> some, int all,
-                       Volumes& counted) {
+/// In a step of which `some` microbatches are here. Each adds the same, so two shorter steps tell; schedules
+/// that interleave take as many at a time as there are stages.
+Volumes sent_in_a_step(Replica& replica, const TrainConfig& c, const Moment& moment,
+                       std::span<const Batch> some, Volumes& counted) {
   const auto of = [&](std::size_t microbatches) {
     StepOrder order = step_order(c);
     order.rate = order.ends_rate = 1e-4;
-    order.step = 3;
+    order.step = moment.step;
     counted = {};
     (void)replica.step(some.first(microbatches), order);
     return VolumesOf{.microbatches = int(microbatches), .volumes = counted};
   };
   const VolumesOf more = of(some.size());
-  if (all == more.microbatches) return more.volumes;
+  if (moment.passes == more.microbatches) return more.volumes;
   const int together = int(c.batch.micro / rows_of_a_pass(c.model, c.batch));
-  return extended(of(some.size() - std::size_t(c.parallel.pp * together)), more, all);
+  return extended(of(some.size() - std::size_t(c.parallel.pp * together)), more, moment.passes);
 }
 
 /// Nothing is remembered for a backward, so of one stage two microbatches are all alike; and of a pipeline
@@ -220,28 +220,24 @@ Counted count(const TrainConfig& c, int stage, const Colors& colors, const Count
   Volumes sent;
   charge(counts, mesh, sent);
   ReplicaConfig config = replica_config(c);
-  config.model.token_drop = {};  // the last steps see more than those that are counted: all, at most
+  config.model = with_all_layers(config.model);
   config.crowded = order.load == Load::crowded;
   Replica replica(config, {*device, mesh});
   // A step's batches and sums lie there until the next one, and evaluations come between.
   Microbatches batches;
   std::vector<Tensor> sums;
-  if (!c.eval.skip_train) {
-    const int all = microbatches_of(c), some = enough(c, all);
-    for (const data::Rows& rows : largest_rows(c)) {
-      batches = {};
-      batches = Batches(c, rows, replica).made(all, some);
-      if (sums.empty())
-        sums = further_sums(
-            replica, sums_of(c.model).tree_of_sequences() ? waiting_sums(all) - waiting_sums(some) : 0);
-      train(replica, c, batches.some);
-    }
+  const std::vector<Moment> moments = c.eval.skip_train ? std::vector<Moment>() : moments_of(c);
+  for (const Moment& moment : moments) {
+    batches = {};
+    batches = Batches(c, moment.rows, replica).made(moment.passes, enough(c, moment.passes));
+    if (sums.empty()) sums = further_sums(replica, sums_not_counted(c, moments));
+    train(replica, c, moment.step, batches.some);
   }
   Counted out{.memory = {}, .training = device->memory().total_peak};
   if (!c.eval.skip_train && order.what == PlanFor::messages) {
     // Before anything is evaluated: near ranks then know the weights, and a step would send less.
     out.tied = tied_copies(replica.weights());
-    out.sends = sent_in_a_step(replica, c, batches.some, microbatches_of(c), sent);
+    out.sends = sent_in_a_step(replica, c, moments.back(), batches.some, sent);
   }
   if (evaluates(c)) evaluate(replica, c);
   out.memory = device->memory();

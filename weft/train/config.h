@@ -97,7 +97,8 @@ struct DataConfig {
   std::string cache_tokenizer;  // a JSON file that stands for the tokenizer in those names
   IndexKind index = IndexKind::stored;
   SampleOrder order = SampleOrder::single;
-  bool sharded_cycles = true;  // cyclic: every data-parallel rank shuffles a part of its own
+  std::int64_t exact_epochs = 0;  // of the training documents; 0: as many as the run takes
+  bool sharded_cycles = true;     // cyclic: every data-parallel rank shuffles a part of its own
   bool mask_eod_loss = false, reset_positions = false, reset_attention = false;
   bool between_documents = false;    // attention and positions begin anew with each document of the data
   bool ambiguous_pad = false;        // padding counts as such where its id is another special token's too

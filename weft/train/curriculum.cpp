@@ -128,14 +128,11 @@ std::int64_t Curriculum::steps_until(const BatchSchedule& batches, std::int64_t 
   return steps;
 }
 
-data::Rows Curriculum::most_rows(std::int64_t steps) const {
-  data::Rows most = rows_at(std::max<std::int64_t>(steps, 1), micro_);
-  for (const data::Lengths::Stair& stair : lengths_.stairs()) {
-    if (stair.from > steps) break;
-    const data::Rows rows = rows_at(stair.from, micro_);
-    if (rows.tokens() > most.tokens()) most = rows;
-  }
-  return most;
+std::vector<std::int64_t> Curriculum::changes_until(std::int64_t last) const {
+  std::vector<std::int64_t> steps{1};
+  for (const std::int64_t change : changes_)
+    if (change > 1 && change <= last) steps.push_back(change);
+  return steps;
 }
 
 std::string Curriculum::told() const {

@@ -36,6 +36,8 @@ class Curriculum {
   /// Of such rows, as Megatron-DeepSpeed counts: what k of L layers see of a row counts k/L, rounded down.
   std::int64_t tokens_at(std::int64_t step, std::int64_t samples) const;
 
+  /// Of all stretches of steps that are alike, up to a last step, the first steps.
+  std::vector<std::int64_t> changes_until(std::int64_t last) const;
   /// Calls for the steps up to the last one, as many at a time as are of one length, with what their samples
   /// become.
   using Stretch = std::function<void(const data::Rows& rows)>;
@@ -44,8 +46,6 @@ class Curriculum {
   /// The steps after which at least so many tokens are read.
   std::int64_t steps_until(const BatchSchedule& batches, std::int64_t tokens) const;
 
-  /// Of a microbatch: the most tokens that any of so many steps reads.
-  data::Rows most_rows(std::int64_t steps) const;
   /// "steps read the front of samples: 64 tokens at first, 1024 from step 80 on"; empty where they are whole
   /// always.
   std::string told() const;

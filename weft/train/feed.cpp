@@ -15,7 +15,8 @@ Feed::Intake place_of(const Replica& replica) {
   return {.device = replica.device(),
           .fields = replica.kind().fields,
           .context = {mesh.place(Axis::cp), mesh.layout().degree(Axis::cp)},
-          .most_guesses = replica.model().most_guesses};
+          .most_guesses = replica.model().most_guesses,
+          .one_by_one = sums_of(replica.model()).tree_of_sequences()};
 }
 
 Feed::Feed(std::shared_ptr<const data::Dataset> dataset, std::unique_ptr<data::Sampler> sampler,
@@ -24,17 +25,27 @@ Feed::Feed(std::shared_ptr<const data::Dataset> dataset, std::unique_ptr<data::S
       device_(place.device),
       fields_(place.fields),
       context_(place.context),
-      most_guesses_(place.most_guesses) {}
+      most_guesses_(place.most_guesses),
+      one_by_one_(place.one_by_one) {}
 
 std::span<const Batch> Feed::next(const data::SampleTurn& turn, const data::Excerpt& excerpt) {
   const std::span<const data::HostBatch> hosts = loader_.next(turn);
-  batches_.resize(hosts.size());
-  for (std::size_t i = 0; i < hosts.size(); ++i) {
-    const data::HostBatch& whole = excerpt_of(hosts[i], excerpt);
-    fill(batches_[i], part_of(whole));
-    count(batches_[i], whole);
+  std::size_t made = 0;
+  for (const data::HostBatch& host : hosts) {
+    const data::HostBatch& whole = excerpt_of(host, excerpt);
+    const std::int64_t passes = one_by_one_ ? whole.size() : 1;
+    batches_.resize(hosts.size() * std::size_t(passes));
+    for (std::int64_t i = 0; i < passes; ++i) {
+      if (passes > 1) data::take_row(whole, i, row_);
+      make(batches_[made++], passes > 1 ? row_ : whole);
+    }
   }
   return batches_;
+}
+
+void Feed::make(Batch& batch, const data::HostBatch& whole) {
+  fill(batch, part_of(whole));
+  count(batch, whole);
 }
 
 const data::HostBatch& Feed::excerpt_of(const data::HostBatch& whole, const data::Excerpt& excerpt) {

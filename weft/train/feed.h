@@ -22,15 +22,18 @@ class Feed {
     std::span<const BatchField> fields;  // what the model reads
     data::ContextPart context = {};      // which part of every sequence this rank reads
     std::int64_t most_guesses = 0;       // of a sample (ModelConfig says how many)
+    bool one_by_one = false;             // every row is a microbatch
   };
   Feed(std::shared_ptr<const data::Dataset> dataset, std::unique_ptr<data::Sampler> sampler,
        const Intake& place, std::int64_t consumed);
-  /// The next step's microbatches, of so much of their samples; valid until the next call.
+  /// The next step's microbatches, of so much of their samples; valid until the next call. Where rows come
+  /// one by one, pieces of a sample follow each other.
   std::span<const Batch> next(const data::SampleTurn& turn, const data::Excerpt& excerpt = {});
   std::int64_t consumed() const { return loader_.consumed(); }
   void seek(std::int64_t consumed) { loader_.seek(consumed); }
 
  private:
+  void make(Batch& batch, const data::HostBatch& whole);
   const data::HostBatch& excerpt_of(const data::HostBatch& whole, const data::Excerpt& excerpt);
   const data::HostBatch& part_of(const data::HostBatch& whole);
   /// The part of every sequence that is this rank's.
@@ -48,8 +51,10 @@ class Feed {
   std::span<const BatchField> fields_;
   data::ContextPart context_;
   std::int64_t most_guesses_;
+  bool one_by_one_;
   std::vector<Batch> batches_;
   data::HostBatch excerpt_;            // of a microbatch, where samples are not read whole
+  data::HostBatch row_;                // one of its rows, where they come one by one
   data::HostBatch part_;               // the same, where the sequence is cut
   std::vector<std::int32_t> scratch_;  // one field, sequence first
   std::vector<float> counts_;          // the same, of the loss mask

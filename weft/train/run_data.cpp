@@ -148,6 +148,13 @@ data::DataRequest data_request(const DataNeeds& config, std::int64_t vocabulary)
   if (config.eval.skip_train) request.sizes[0] = 0;
   if (config.eval.whole_set) request.sizes[1].reset();
   if (config.one_epoch && !config.eval.skip_train) request.sizes[0].reset();
+  if (config.one_epoch && config.data.exact_epochs > 1)
+    fail(Kind::usage, "{data.exact_epochs} ", config.data.exact_epochs,
+         ": an index of difficulty is of one epoch: leave it out");
+  request.exact_epochs = config.one_epoch ? 0 : config.data.exact_epochs;
+  // One epoch, shuffled again and again, is enough for any run.
+  if (config.data.exact_epochs == 1 && config.data.order == SampleOrder::cyclic && !config.eval.skip_train)
+    request.sizes[0].reset();
   request.seed = static_cast<std::uint32_t>(config.seed);
   if (config.data.partial_validation) request.last_valid = data::LastSample::kept;
   if (config.data.separate_validation) request.validation = data::ValidationSets::separate;

@@ -14,14 +14,16 @@ std::int64_t samples_of_run(const TrainConfig& config, std::int64_t steps) {
   return config.length.samples > 0 ? config.length.samples : steps * config.batch.global;
 }
 
-ModelConfig of_layers(ModelConfig model, int layers) {
-  model.layers = layers;
-  return model;
-}
-
-/// Of one layer more.
-double layer_flops(const ModelConfig& model, std::int64_t length) {
-  return training_flops(of_layers(model, 2), length) - training_flops(of_layers(model, 1), length);
+/// Of one of the model's layers: what a second one like it adds.
+double layer_flops(const ModelConfig& model, int layer, std::int64_t length) {
+  const auto of = [&](int layers) {
+    ModelConfig some = model;
+    some.layers = layers;
+    if (!some.experts.layers.empty())
+      some.experts.layers.assign(std::size_t(layers), model.experts.layers[std::size_t(layer)]);
+    return training_flops(some, length);
+  };
+  return of(2) - of(1);
 }
 
 /// Of the layers that a step goes through, and the tokens that they see.
@@ -29,10 +31,13 @@ double flops_of_sample(const ModelConfig& model, std::uint64_t seed, std::int64_
   const LayerDrop& layers = model.layer_drop;
   const TokenDrop& tokens = model.token_drop;
   if (!layers.on() && !tokens.on()) return training_flops(model, length);
-  double flops = training_flops(of_layers(model, layers_kept(layers, seed, step, model.layers)), length);
-  for (const int layer : tokens.layers)
-    if (weight_of_layer(layers, seed, step, {layer, model.layers}) > 0)
-      flops -= layer_flops(model, length) - layer_flops(model, tokens_kept(tokens, step, length));
+  double flops = training_flops(model, length);
+  for (int layer = 0; layer < model.layers; ++layer)
+    if (weight_of_layer(layers, seed, step, {layer, model.layers}) == 0)
+      flops -= layer_flops(model, layer, length);
+    else if (tokens.at(layer))
+      flops -=
+          layer_flops(model, layer, length) - layer_flops(model, layer, tokens_kept(tokens, step, length));
   return flops;
 }
 
@@ -43,8 +48,9 @@ BatchSchedule batch_schedule(const TrainConfig& config) {
 }
 
 Curriculum curriculum_of(const TrainConfig& config) {
-  return {config.curriculum, config.model.sequence, std::max<std::int64_t>(config.batch.micro, 1),
-          config.model.token_drop, config.model.layers};
+  return {config.curriculum, config.model.sequence,
+          std::max<std::int64_t>(rows_of_a_pass(config.model, config.batch), 1), config.model.token_drop,
+          config.model.layers};
 }
 
 RunLength run_length(const TrainConfig& config) {
@@ -107,6 +113,7 @@ StepSettings step_settings(const TrainConfig& config, const ProcessMesh& mesh) {
                    .rank = mesh.place(Axis::dp),
                    .ranks = mesh.layout().degree(Axis::dp),
                    .owners = owners_of(config.model)},
+          .one_by_one = sums_of(config.model).tree_of_sequences(),
           .width_factor = width_factor(config),
           .guard = config.guard,
           .tells = mesh.world().rank() == 0,

@@ -59,6 +59,15 @@ std::string exact_experts(const ModelConfig& model, const BatchConfig& batch) {
               batch.micro, " puts together");
 }
 
+std::string exact_pieces(const ModelConfig& model, const BatchConfig& batch,
+                         const CurriculumConfig& curriculum) {
+  const bool pieces =
+      curriculum.rule.curve != data::LengthCurve::none && curriculum.form == data::ExcerptForm::reshape;
+  if (!pieces || rows_of_a_pass(model, batch) == batch.micro) return {};
+  return text("exact mode: pieces are those of each sample by itself, as with {batch.micro} 1, whatever ",
+              "{batch.micro} ", batch.micro, " puts together");
+}
+
 CutOver cut_over(const ParallelConfig& p) {
   return {.tp = p.tp, .cp = p.cp, .sequence = p.sequence, .trading = trading_ranks(p)};
 }

@@ -23,6 +23,10 @@ std::string exact_context(const ModelConfig& model, const ParallelConfig& parall
 /// empty where nothing is.
 std::string exact_experts(const ModelConfig& model, const BatchConfig& batch);
 
+/// What pieces of samples are in exact mode; empty where that is what they are without it.
+std::string exact_pieces(const ModelConfig& model, const BatchConfig& batch,
+                         const CurriculumConfig& curriculum);
+
 /// What of a layout limits how layers are cut.
 CutOver cut_over(const ParallelConfig& parallel);
 

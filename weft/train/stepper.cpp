@@ -24,6 +24,7 @@ data::SampleTurn Stepper::turn_at(std::int64_t consumed) const {
 StepOrder Stepper::order_of(std::int64_t step) const {
   StepOrder order = settings_.order;
   order.step = step;
+  if (settings_.one_by_one) order.together *= int(progress_.curriculum.rows_at(step, 1).count);
   const Learned& learned = progress_.learned;
   order.rate = progress_.schedules.rate.at(learned);
   order.ends_rate = progress_.schedules.ends.at(learned);

@@ -17,6 +17,7 @@ namespace weft {
 struct StepSettings {
   StepOrder order;          // but for rates and number
   data::SampleTurn turn;    // but for the batch
+  bool one_by_one = false;  // a pass takes one row (exact mode), so pieces of a sample are passes each
   double width_factor = 1;  // of the rate of weights whose pace follows the model's width
   GuardConfig guard;
   bool tells = false;        // what one rank says for all

@@ -48,7 +48,8 @@ Trainer::Trainer(const TrainConfig& config, const RunData& data, const Lent& len
   if (const std::string lengths = progress_.curriculum.told(); lent.outlet && !lengths.empty())
     lent.log.info(lengths);
   for (const std::string& note :
-       {exact_context(config.model, config.parallel), exact_experts(config.model, config.batch)})
+       {exact_context(config.model, config.parallel), exact_experts(config.model, config.batch),
+        exact_pieces(config.model, config.batch, config.curriculum)})
     if (lent.outlet && !note.empty()) lent.log.info(note);
   if (const Shelf* shelf = replica_.weights().shelf(); lent.outlet && shelf != nullptr)
     lent.log.info(

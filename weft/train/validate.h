@@ -22,6 +22,8 @@ void left_out(const TrainConfig&);
 void curriculum(TrainConfig&);
 /// The same of one length, the model's.
 void sequence(const ModelConfig&, const ParallelConfig&);
+/// That a rank can take so many pieces of every sample one by one.
+void pieces(const TrainConfig&, std::int64_t each);
 /// That metrics can be read, and nothing else orders samples.
 void difficulty(const TrainConfig&);
 void rates(const TrainConfig&);

@@ -19,11 +19,12 @@ constexpr std::int64_t most_passes = 1'000'000, most_in_a_pipeline = 4'000'000;
 struct StepSamples {
   std::int64_t global = 0, micro = 0;
   std::string_view global_name, micro_name;
+  std::int64_t pieces = 1;  // of each, where they are passes
 };
 
 void can_be_scheduled(const StepSamples& samples, const TrainConfig& c) {
   const std::int64_t rows = sums_of(c.model).samples_of_a_pass(samples.micro);
-  const std::int64_t passes = samples.global / rows / c.parallel.dp;
+  const std::int64_t passes = samples.global / rows / c.parallel.dp * samples.pieces;
   const std::int64_t stages =
       c.parallel.pp > 1 ? std::int64_t{c.parallel.pp} * std::max(c.parallel.virtual_stages, 1) : 1;
   if (passes <= most_passes && passes * stages <= most_in_a_pipeline) return;
@@ -32,7 +33,9 @@ void can_be_scheduled(const StepSamples& samples, const TrainConfig& c) {
                            : text(" through ", stages, " stages, more than ", most_in_a_pipeline, " in all");
   const std::string larger =
       c.model.exact ? std::string() : text("a larger ", samples.micro_name, " than ", samples.micro, ", ");
-  fail(Kind::usage, samples.global_name, ' ', samples.global, " is ", passes,
+  const std::string pieces =
+      samples.pieces == 1 ? std::string() : text(" in pieces, ", samples.pieces, " each,");
+  fail(Kind::usage, samples.global_name, ' ', samples.global, pieces, " is ", passes,
        c.model.exact ? " sequences" : " microbatches", where, ": take ", larger,
        "a smaller batch or more data-parallel ranks");
 }
@@ -70,6 +73,12 @@ void validate::batches(TrainConfig& c) {
   if (c.parallel.pp == 1) return;
   const std::int64_t share = rows_of_a_pass(c.model, b) * c.parallel.dp;
   if (b.global % share == 0) static_cast<void>(schedule_of(c.parallel, int(b.global / share)));
+}
+
+void validate::pieces(const TrainConfig& c, std::int64_t each) {
+  StepSamples samples = largest(c.batch);
+  samples.pieces = each;
+  can_be_scheduled(samples, c);
 }
 
 void validate::length(TrainConfig& c) {

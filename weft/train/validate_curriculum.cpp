@@ -4,6 +4,7 @@
 
 #include "weft/base/error.h"
 #include "weft/model/kinds.h"
+#include "weft/pipe/choose.h"
 #include "weft/train/curriculum.h"
 #include "weft/train/settings.h"
 #include "weft/train/validate.h"
@@ -51,7 +52,7 @@ void check_samples(const TrainConfig& c) {
   const Samples samples = kind_of(c.model).samples(c.model);
   if (samples.decoder > 0)
     fail(Kind::usage, "{curriculum.schedule}: samples of a model of the family ", c.model.kind,
-         " have two lengths: leave it out");
+         " have two lengths, and Megatron-DeepSpeed's read no curriculum either: leave it out");
   if (!c.batch.schedule.empty())
     fail(Kind::usage,
          "{batch.schedule} counts the tokens of whole samples, and {curriculum.schedule} shortens them: ",
@@ -61,11 +62,20 @@ void check_samples(const TrainConfig& c) {
     fail(Kind::usage,
          "{curriculum.form=reshape} cuts windows on documents in pieces, and a model of the family ",
          c.model.kind, " reads sentences: take truncate");
-  if (c.model.exact)
-    fail(
-        Kind::usage,
-        "{curriculum.form=reshape}: which pieces are kept depends on {batch.micro}, and {model.exact} takes ",
-        "samples one by one: take truncate");
+}
+
+/// In exact mode each piece of a sample goes through the layers by itself, and a step has more passes.
+void check_passes(const TrainConfig& c, const data::Lengths& lengths, std::int64_t steps) {
+  if (!c.model.exact || c.curriculum.form == ExcerptForm::truncate) return;
+  std::int64_t most = 1;
+  for (const data::Lengths::Stair& stair : lengths.stairs())
+    if (stair.from <= steps)
+      most = std::max(most, data::rows_of({1, c.model.sequence}, {stair.length, ExcerptForm::reshape}).count);
+  if (most == 1) return;
+  validate::pieces(c, most);
+  if (!pipe::knows_schedule(c.parallel.schedule))
+    fail(Kind::usage, "{curriculum.form=reshape}: in exact mode pieces of samples are microbatches, and ",
+         "{parallel.schedule} ", c.parallel.schedule, " is written for one number of them: take truncate");
 }
 
 /// Warm-up and decay are both told in tokens, or neither is: how many tokens a sample is follows from the
@@ -121,6 +131,7 @@ void validate::curriculum(TrainConfig& c) {
     fail(Kind::usage, "{curriculum.least} ", rule.least, " is below {curriculum.multiple} ", rule.multiple,
          ": the first samples would have no tokens");
   const std::int64_t steps = run_length(c).steps;
+  check_passes(c, lengths, steps);
   for (std::size_t i = 0; i < lengths.stairs().size(); ++i) {
     const bool over = i + 1 < lengths.stairs().size() && lengths.stairs()[i + 1].from <= 1;
     if (!over && lengths.stairs()[i].from <= steps) check_length(c, lengths.stairs()[i]);

@@ -22,6 +22,9 @@ void validate::difficulty(const TrainConfig& c) {
   if (c.data.order == SampleOrder::cyclic)
     fail(Kind::usage, who,
          " is an order of samples, and {data.order=cyclic} another one: leave one of them out");
+  if (c.data.exact_epochs > 1)
+    fail(Kind::usage, who, ": an index is of one epoch, and {data.exact_epochs} is ", c.data.exact_epochs,
+         ": leave it out");
   if (!c.batch.rampup.empty() || !c.batch.schedule.empty())
     fail(Kind::usage, who,
          ": all steps draw one number of samples, and {batch.rampup} and {batch.schedule} change ",

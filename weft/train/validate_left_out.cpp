@@ -14,16 +14,8 @@ void layer_drop(const ModelConfig& m) {
   constexpr std::string_view who = "{model.layer_drop.theta}";
   if (kind_of(m).samples(m).decoder > 0)
     fail(Kind::usage, who, ": a model of the family ", m.kind,
-         " has two stacks, and no order of depth over both: leave it out");
-  if (m.residual_after_norm)
-    fail(
-        Kind::usage, who,
-        ": with {model.residual_after_norm} a layer that is left out would take its norm along: leave one of "
-        "them out");
-  if (m.experts.count > 0)
-    fail(Kind::usage, who,
-         ": routers are told of and balanced by every layer's counts, and a layer that is left out has none: "
-         "leave it or {model.experts.count} out");
+         " has two stacks, and no order of depth over both; DeepSpeed leaves out layers of a BERT: leave it "
+         "out");
 }
 
 constexpr std::string_view tokens = "{model.token_drop.layers}";
@@ -50,14 +42,8 @@ void line(const TokenDrop& d, int layers) {
 void model_of_tokens(const ModelConfig& m) {
   if (kind_of(m).samples(m).decoder > 0)
     fail(Kind::usage, tokens, ": a model of the family ", m.kind,
-         " has two stacks, and biases of whole sequences: leave it out");
-  if (m.experts.count > 0)
-    fail(Kind::usage, tokens,
-         ": layers with experts share out whole sequences: leave it or {model.experts.count} out");
-  if (m.window > 0)
-    fail(Kind::usage, tokens,
-         ": a window counts the keys that a layer sees, and here others are missing in between: leave it or "
-         "{model.window} out");
+         " has two stacks, and biases of whole sequences; DeepSpeed's layers are those of one encoder or one "
+         "decoder: leave it out");
 }
 
 /// Ranks that share a sequence share out the tokens that a layer sees in the same way.

@@ -66,7 +66,7 @@ Group megatron_deepspeed() {
           gone("deepscale_config", "--deepspeed_config"),
           no_effect("universal-checkpoint", Arity::none, any_layout),
           cannot("load-tag", Arity::one, "checkpoints by a name; --ckpt-step says which step"),
-          cannot("train-data-exact-num-epochs", Arity::one, "a number of epochs instead of a length"),
+          value("train-data-exact-num-epochs", "data.exact_epochs"),
           cannot("train-desc-path", Arity::one, others_cache),
           cannot("train-doc-idx-path", Arity::one, others_cache),
           cannot("train-sample-idx-path", Arity::one, others_cache),
