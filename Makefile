@@ -5,6 +5,7 @@ SHELL := /bin/bash
 .ONESHELL:
 .SILENT:
 JOBS ?= $(shell nproc)
+LOOPS ?= all
 
 help: ## this list
 	echo "make TARGET"
@@ -29,13 +30,15 @@ fuzz-layouts: configure ## compare 2000 random layouts with one rank
 	cmake --build --preset release --target equal_tests -j $(JOBS)
 	WEFT_LAYOUTS=2000 build/release/tests/equal/equal_tests --gtest_filter='RandomLayouts.*'
 
+demo: LOOPS = here
 demo: program ## train a small GPT on this project's own text, in a minute
 	examples/demo.sh build/program/weft
 
+# The demo builds the loops of this processor alone; whatever else wants the program adds those of the others.
 program: ## build the program alone, into build/program
 	tools/setup program
 	echo "make: building weft with $(JOBS) jobs"
-	cmake --preset program
+	cmake --preset program -DWEFT_LOOPS=$(LOOPS)
 	cmake --build --preset program --target weft_pages -j $(JOBS)
 
 install: program ## put the program, its manual page, completions and examples below PREFIX= (/usr/local)

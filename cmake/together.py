@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""together.py ROOT OUT MOST: which sources of a room, or of its tests, may be compiled as one, MOST at most; into OUT as a line of CMake
-a source.
+"""together.py ROOT OUT MOST [rename]: which sources of a room, or of its tests, may be compiled as one, MOST at most; into OUT as a line of
+CMake a source.
 
 Two sources may not where a name of one's own (in an anonymous namespace, or an alias) is a name of the other, or one that the other sees
-in a header and the first does not.
+in a header and the first does not. With `rename` a source of a room may have another name there, where it is nobody else's: a second line of
+CMake says which of its names it is.
 """
 import pathlib
 import re
@@ -99,6 +100,18 @@ class Tree:
                 self.headers(below, seen)
         return seen
 
+    def may_rename(self, name, word):
+        """Whether every `word` of a source means its own: none is a member's or stands in a namespace, no header of ours says it, and
+        nothing hangs on a macro."""
+        text = (self.root / name).read_text()
+        if word == "operator" or not word.isidentifier() or re.search(r"^\s*#\s*(?!include\b)", text, re.M):
+            return False
+        said = re.compile(rf"\b{word}\b")
+        if re.search(rf"(?:\.|->|::|~)\s*{word}\b", BLANKS.sub(" ", text)):
+            return False
+        return not any(said.search(BLANKS.sub(" ", (self.root / header).read_text()))
+                       for header in self.headers(name, set()) if (self.root / header).exists())
+
     def source(self, name):
         own, every, _ = self.of(name)
         seen = set().union(*(self.of(header)[1] for header in self.headers(name, set())))
@@ -106,28 +119,44 @@ class Tree:
 
 
 def clash(one, other):
-    """Whether a name of one's own could mean something else, or nothing clear, behind or before the other."""
+    """The names of one's own that could mean something else, or nothing clear, behind or before the other."""
     own, _, seen = one
     others_own, others_every, others_seen = other
-    twice = [name for name in own if name in others_own and not (own[name] and own[name] == others_own[name])]
-    return twice or (own.keys() - others_own.keys()) & {name for *_, name in (others_every | others_seen) - seen}
+    twice = {name for name in own if name in others_own and not (own[name] and own[name] == others_own[name])}
+    return twice | (own.keys() - others_own.keys()) & {name for *_, name in (others_every | others_seen) - seen}
 
 
-def groups(tree, files, most):
+def renamed(tree, group, name, source):
+    """{file: what it has to rename besides} so that a source gets along with a group of (file, source, its renamed names); None where one
+    cannot."""
+    rename = {name: set()}
+    for other_name, other, others_renamed in group:
+        rename[name] |= clash(source, other) - others_renamed
+    for other_name, other, others_renamed in group:
+        if theirs := clash(other, source) - others_renamed - rename[name]:
+            rename[other_name] = theirs
+    return rename if all(tree.may_rename(file, word) for file, words in rename.items() for word in words) else None
+
+
+def groups(tree, files, most, rename=False):
+    """[{file: the names that are others there}]"""
     made = []
     for name in files:
         source = tree.source(name)
         for group in made:
-            if len(group) < most and not any(clash(source, other) or clash(other, source) for _, other in group):
-                group.append((name, source))
+            names = renamed(tree, group, name, source) if len(group) < most else None
+            if names is not None and (rename or not any(names.values())):
+                group.append((name, source, set()))
+                for file, _, had in group:
+                    had |= names.get(file, set())
                 break
         else:
-            made.append([(name, source)])
-    return [[name for name, _ in group] for group in made]
+            made.append([(name, source, set())])
+    return [{name: names for name, _, names in group} for group in made]
 
 
 def main():
-    root, out, most = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), int(sys.argv[3])
+    root, out, most, rename = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4:] == ["rename"]
     tree, lines = Tree(root), []
     for wing in ("weft", "tests"):
         for room in sorted(path for path in (root / wing).iterdir() if path.is_dir()):
@@ -136,8 +165,13 @@ def main():
             files = [name for name in files if not REPLACES.search((root / name).read_text())]
             often = [name for name in files if {"loops", "native"} & set(name.split("/"))]
             once = [name for name in files if name not in often]
-            for number, group in enumerate([*groups(tree, once, most), *groups(tree, often, most)]):
-                lines += [f'set("weft_group_of_{name}" {number})' for name in group]
+            # A test's name is said by macros, and so is what they find in it.
+            others = rename and wing == "weft"
+            for number, group in enumerate([*groups(tree, once, most, others), *groups(tree, often, most)]):
+                for name, names in group.items():
+                    lines.append(f'set("weft_group_of_{name}" {number})')
+                    if names:
+                        lines.append(f'set("weft_renamed_in_{name}" {" ".join(sorted(names))})')
     text = "\n".join(lines) + "\n"
     if not out.exists() or out.read_text() != text:
         out.write_text(text)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The demo: from text at hand to a small GPT that writes something like it, on two tensor-parallel ranks, in little more
+# The demo: from text at hand to a small GPT that writes something like it, on two tensor-parallel ranks, in less
 # than a minute. Everything it makes lies in build/demo. Usage: examples/demo.sh [WEFT]; STEPS= and MINUTES= train for longer.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -34,9 +34,9 @@ say "4. train a GPT of 3 million parameters on two ranks that cut every layer be
   --num-layers 6 --hidden-size 192 --num-attention-heads 6 --seq-length 128 --max-position-embeddings 128 \
   --hidden-dropout 0 --attention-dropout 0 \
   --tensor-model-parallel-size 2 --sequence-parallel \
-  --micro-batch-size 8 --global-batch-size 8 --train-iters "${STEPS:-400}" \
+  --micro-batch-size 8 --global-batch-size 8 --train-iters "${STEPS:-240}" \
   --lr 3e-3 --min-lr 1e-4 --lr-decay-style cosine --lr-warmup-iters 40 --weight-decay 0.1 --adam-beta2 0.95 --clip-grad 1.0 \
-  --log-interval 10 --eval-interval 200 --eval-iters 4 --log-jsonl "$out/run.jsonl" \
+  --log-interval 10 --eval-interval 120 --eval-iters 4 --log-jsonl "$out/run.jsonl" \
   --exit-duration-in-mins "${MINUTES:-1}" \
   --sample-prompt "// The " --sample-tokens 160 >"$out/sample.txt" || [ $? -eq 3 ] # 3: the minute was over
 

@@ -7,6 +7,7 @@
 
 #include "weft/backend/cpu/fast/attention.h"
 #include "weft/backend/cpu/fast/loops.h"
+#include "weft/base/error.h"
 #include "weft/base/half.h"
 
 namespace weft::fast {
@@ -40,6 +41,20 @@ TEST(InstructionSets, that_multiply_bf16_take_attention_of_other_types_from_avx5
 TEST(InstructionSets, what_this_processor_runs_is_built) {
   for (const InstructionSet set : instruction_sets)
     EXPECT_EQ(runs_here(set), processor_runs(set)) << name(set);
+}
+
+TEST(InstructionSets, a_program_for_another_kind_refuses_this_one) {
+  using enum InstructionSet;
+  EXPECT_EQ(best_of({generic, avx2}, {generic, avx2, avx512}), avx2);
+  try {
+    (void)best_of({}, {avx512, avx512_bf16});
+    FAIL() << "it was taken";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "this program has loops for avx512, avx512_bf16 alone, which this processor does not run: "
+                 "it was made on "
+                 "another kind (make demo); make program builds for every kind");
+  }
 }
 
 /// Every 16-bit code, and the floats around the borders of rounding.

@@ -59,6 +59,15 @@ TEST(Doctor, says_when_a_launcher_bound_the_process) {
   EXPECT_THAT(findings_text(found), StartsWith("slow    processors  this process"));
 }
 
+TEST(Doctor, says_when_a_program_was_made_for_a_lesser_processor) {
+  EXPECT_EQ(loops_here("avx2", "").sentence, "runs the avx2 loops");
+  EXPECT_EQ(loops_here("generic", "").verdict, Verdict::warn);
+  EXPECT_EQ(
+      loops_here("avx2", "avx512").sentence,
+      "runs avx512, and this program has loops for avx2 at best: it was made on another kind (make demo); "
+      "make program builds for every kind");
+}
+
 TEST(Doctor, names_nvidias_driver_and_its_gpus) {
   const weft::support::TemporaryDirectory proc;
   EXPECT_EQ(gpus(proc.path()).sentence, "no driver of NVIDIA's is loaded");

@@ -39,7 +39,7 @@ class Setup(unittest.TestCase):
     def test_installs_what_is_missing_of_the_groups_asked_for(self):
         status, said, calls = setup("program", "build", missing=["ccache", "libdnnl-dev", "clang-tidy"], user=0)
         self.assertEqual((status, said), (0, "setup: installing 2 packages: libdnnl-dev ccache\n"))
-        self.assertEqual(calls, ["update -qq", "install -y -qq --no-install-recommends libdnnl-dev ccache"])
+        self.assertEqual(calls, ["update -qq", "install -y -qq --no-install-recommends -o Dpkg::Options::=--force-unsafe-io libdnnl-dev ccache"])
 
     def test_takes_what_program_and_tests_are_built_of_when_no_group_is_named(self):
         self.assertEqual(setup(missing=["ccache", "libfmt-dev", "clang-tidy"], user=0)[1], "setup: installing 2 packages: libfmt-dev ccache\n")

@@ -12,15 +12,20 @@ together = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(together)
 
 
-def grouped(most=12, **sources):
-    """The groups of sources by their names; `header` is a header that others may include."""
+def laid(most=12, rename=False, **sources):
+    """[{source: the names that are others there}], by their names; `header` is a header that others may include."""
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
         (root / "weft/base").mkdir(parents=True)
         for name, text in sources.items():
             (root / f"weft/base/{name}{'.h' if name == 'header' else '.cpp'}").write_text(text)
         files = [f"weft/base/{name}.cpp" for name in sorted(sources) if name != "header"]
-        return [[pathlib.Path(name).stem for name in group] for group in together.groups(together.Tree(root), files, most)]
+        return [{pathlib.Path(name).stem: names for name, names in group.items()}
+                for group in together.groups(together.Tree(root), files, most, rename)]
+
+
+def grouped(most=12, **sources):
+    return [list(group) for group in laid(most, **sources)]
 
 
 def own(text):
@@ -68,6 +73,26 @@ class Together(unittest.TestCase):
         sources = {f"s{i}": own(f"int value_{i};") for i in range(13)}
         self.assertEqual([len(group) for group in grouped(**sources)], [12, 1])
         self.assertEqual([len(group) for group in grouped(most=5, **sources)], [5, 5, 3])
+
+    def test_a_name_of_both_may_be_another_in_one(self):
+        one, other = own("int one() { return 1; }"), own("double one(int x) { return x; }")
+        self.assertEqual(laid(rename=True, a=one, b=other), [{"a": set(), "b": {"one"}}])
+        self.assertEqual(laid(rename=True, a=one, b=other, c=one), [{"a": set(), "b": {"one"}, "c": {"one"}}])
+
+    def test_nor_need_a_name_of_a_header_keep_apart_who_does_not_read_it(self):
+        header = "#pragma once\nnamespace weft {\nvoid copy(int from, int to);\n}\n"
+        reads, copies = '#include "weft/base/header.h"\n', own("int copy(int x) { return x; }")
+        self.assertEqual(laid(rename=True, header=header, a=reads, b=copies), [{"a": set(), "b": {"copy"}}])
+        self.assertEqual(laid(rename=True, header=header, a=copies, b=reads), [{"a": {"copy"}, "b": set()}])
+
+    def test_a_name_is_no_other_where_it_may_not_be_ones_own(self):
+        one = own("int one;")
+        for text in ("int f(X x) { return x.one; }", "int f(X* x) { return x->one; }", "int f() { return data::one; }", "Y f() { return {.one = 1}; }"):
+            self.assertEqual(laid(rename=True, a=one, b=own("int one;\n" + text)), [{"a": set()}, {"b": set()}], text)
+        self.assertEqual(laid(rename=True, a=one, b="#define two 2\n" + one), [{"a": set()}, {"b": set()}])
+        reads = '#include "weft/base/header.h"\n'
+        self.assertEqual(laid(rename=True, header="struct Has {\n  int one;\n};\n", a=one, b=reads + one), [{"a": set()}, {"b": set()}])
+        self.assertEqual(laid(rename=True, a=own("bool operator<(A a, A b);"), b=own("bool operator<(B a, B b);")), [{"a": set()}, {"b": set()}])
 
 
 if __name__ == "__main__":

@@ -39,9 +39,10 @@ int allowed_processors() {
 
 Finding processor() {
   const auto best = fast::best_here();
-  if (best == fast::InstructionSet::generic)
-    return {Verdict::warn, "processor", "neither AVX2 nor AVX-512: our own loops run in their plain form"};
-  return {Verdict::good, "processor", text("runs the ", fast::name(best), " loops")};
+  std::string_view lacks;
+  for (const auto set : fast::instruction_sets)
+    if (set > best && fast::processor_runs(set)) lacks = fast::name(set);
+  return loops_here(fast::name(best), lacks);
 }
 
 Finding memory() {

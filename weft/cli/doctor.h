@@ -22,6 +22,8 @@ struct Finding {
 
 /// Whether a launcher left this process all processors.
 Finding binding(int allowed, int online);
+/// Which of our own loops run, and the best that this processor would run where the program has none of them.
+Finding loops_here(std::string_view run, std::string_view lacks);
 /// What the training of small models leaves to plain loops of doubles.
 Finding plain_loops();
 Finding plain_loops(const PlainCalls& calls);

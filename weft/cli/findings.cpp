@@ -14,6 +14,16 @@ Finding binding(int allowed, int online) {
                ": its launcher bound it (mpirun: --bind-to none)")};
 }
 
+Finding loops_here(std::string_view run, std::string_view lacks) {
+  if (!lacks.empty())
+    return {Verdict::warn, "processor",
+            text("runs ", lacks, ", and this program has loops for ", run,
+                 " at best: it was made on another kind (make demo); make program builds for every kind")};
+  if (run == "generic")
+    return {Verdict::warn, "processor", "neither AVX2 nor AVX-512: our own loops run in their plain form"};
+  return {Verdict::good, "processor", text("runs the ", run, " loops")};
+}
+
 Finding plain_loops(const PlainCalls& calls) {
   if (calls.empty()) return {Verdict::good, "loops", "small models train without the loops of last resort"};
   std::string all;

@@ -23,7 +23,8 @@ void describe(Visitor& v, VersionOptions& c) {
 
 std::string as_text() {
   std::string sets, libraries;
-  for (const auto set : fast::instruction_sets) sets += text(sets.empty() ? "" : ", ", fast::name(set));
+  for (const auto set : fast::instruction_sets)
+    if (fast::is_built(set)) sets += text(sets.empty() ? "" : ", ", fast::name(set));
   for (const Library& l : libraries_found())
     libraries += text(libraries.empty() ? "" : ", ", l.name, " ", l.version.empty() ? "missing" : l.version);
   return text("weft ", version_number(), "\n", "compiler          ", compiler(), "\n", "instruction sets  ",
@@ -36,7 +37,7 @@ std::string as_json() {
   out["version"] = version_number();
   out["compiler"] = compiler();
   for (const auto set : fast::instruction_sets)
-    out["instruction_sets"]["compiled"].push_back(fast::name(set));
+    if (fast::is_built(set)) out["instruction_sets"]["compiled"].push_back(fast::name(set));
   out["instruction_sets"]["here"] = fast::name(fast::best_here());
   for (const Library& l : libraries_found()) {
     if (l.version.empty())

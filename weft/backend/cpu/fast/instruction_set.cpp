@@ -19,7 +19,7 @@ const char* name(InstructionSet set) {
   return "?";
 }
 
-bool is_built(InstructionSet set) { return int(set) < WEFT_SETS; }
+bool is_built(InstructionSet set) { return (WEFT_SETS >> int(set) & 1) != 0; }
 
 bool runs_here(InstructionSet set) { return is_built(set) && processor_runs(set); }
 
@@ -29,7 +29,5 @@ std::vector<InstructionSet> all_here() {
     if (runs_here(set)) here.push_back(set);
   return here;
 }
-
-InstructionSet best_here() { return all_here().back(); }
 
 }  // namespace weft::fast

@@ -21,14 +21,17 @@ inline constexpr std::array<InstructionSet, 5> instruction_sets = {
     InstructionSet::avx512_amx};
 
 const char* name(InstructionSet set);
-/// Whether this build has loops for it: a sanitized one has those of the processor it was made on.
+/// Whether this build has loops for it: a sanitized one, and the demo's, have those of the processor that
+/// they were made on.
 bool is_built(InstructionSet set);
 /// Whether this processor and its operating system run it.
 bool processor_runs(InstructionSet set);
 /// Both.
 bool runs_here(InstructionSet set);
-/// The most that runs here.
+/// The most that runs here. A program that was built for another kind alone has none, and refuses.
 InstructionSet best_here();
+/// The same of what runs on some processor and what was built.
+InstructionSet best_of(const std::vector<InstructionSet>& run, const std::vector<InstructionSet>& built);
 /// All that run here, generic first: what tests walk over.
 std::vector<InstructionSet> all_here();
 

@@ -4,20 +4,22 @@
 
 namespace weft::fast {
 
+#if (WEFT_SETS & 1) != 0
 namespace generic {
 extern const Loops loops;
 extern const AttentionLoops attention_loops;
 }  // namespace generic
-// A set that was not built stands for the one before it.
-#if WEFT_SETS > 1
+#endif
+// For a set that was not built stands the one before it, or behind it where there is none.
+#if (WEFT_SETS & 2) != 0
 namespace avx2 {
 extern const Loops loops;
 extern const AttentionLoops attention_loops;
 }  // namespace avx2
-#else
+#elif (WEFT_SETS & 1) != 0
 namespace avx2 = generic;
 #endif
-#if WEFT_SETS > 2
+#if (WEFT_SETS & 4) != 0
 namespace avx512 {
 extern const Loops loops;
 extern const AttentionLoops attention_loops;
@@ -25,19 +27,25 @@ extern const AttentionLoops attention_loops;
 #else
 namespace avx512 = avx2;
 #endif
-#if WEFT_SETS > 3
+#if (WEFT_SETS & 8) != 0
 namespace avx512_bf16 {
 extern const AttentionLoops attention_loops;
 }
 #else
 namespace avx512_bf16 = avx512;
 #endif
-#if WEFT_SETS > 4
+#if (WEFT_SETS & 16) != 0
 namespace avx512_amx {
 extern const AttentionLoops attention_loops;
 }
 #else
 namespace avx512_amx = avx512_bf16;
+#endif
+#if (WEFT_SETS & 3) == 0
+namespace avx2 = avx512;
+#endif
+#if (WEFT_SETS & 1) == 0
+namespace generic = avx2;
 #endif
 
 const Loops& loops(InstructionSet set) {

@@ -3,31 +3,39 @@
 
 namespace weft::product {
 
+#if (WEFT_SETS & 1) != 0
 namespace generic {
 extern const Loops loops;
 }
-// A set that was not built stands for the one before it.
-#if WEFT_SETS > 1
+#endif
+// For a set that was not built stands the one before it, or behind it where there is none.
+#if (WEFT_SETS & 2) != 0
 namespace avx2 {
 extern const Loops loops;
 }
-#else
+#elif (WEFT_SETS & 1) != 0
 namespace avx2 = generic;
 #endif
-#if WEFT_SETS > 2
+#if (WEFT_SETS & 4) != 0
 namespace avx512 {
 extern const Loops loops;
 }
 #else
 namespace avx512 = avx2;
 #endif
-#if WEFT_SETS > 3
+#if (WEFT_SETS & 8) != 0
 namespace avx512_bf16 {
 extern const Loops loops;
 extern const PairLoops pair_loops;
 }  // namespace avx512_bf16
 #else
 namespace avx512_bf16 = avx512;
+#endif
+#if (WEFT_SETS & 3) == 0
+namespace avx2 = avx512;
+#endif
+#if (WEFT_SETS & 1) == 0
+namespace generic = avx2;
 #endif
 
 const Loops& loops(fast::InstructionSet set) {
@@ -36,7 +44,7 @@ const Loops& loops(fast::InstructionSet set) {
 }
 
 const PairLoops* pair_loops([[maybe_unused]] fast::InstructionSet set) {
-#if WEFT_SETS > 3
+#if (WEFT_SETS & 8) != 0
   if (set >= fast::InstructionSet::avx512_bf16) return &avx512_bf16::pair_loops;
 #endif
   return nullptr;
