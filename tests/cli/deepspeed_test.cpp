@@ -89,11 +89,11 @@ TEST(DeepSpeedFile, may_hold_comments_and_leave_keys_to_flags) {
 
 TEST(DeepSpeedFile, refuses_all_that_weft_cannot_do_at_once) {
   EXPECT_EQ(
-      refusal(R"({"zero_optimization": {"zero_quantized_weights": true},
+      refusal(R"({"zero_optimization": {"zeropp_loco_param": {"err_beta": 0.8}},
       "eigenvalue": {"enabled": true, "tol": 0.5}, "amp": {"enabled": true}})"),
       "ds.json: weft cannot do this yet: Apex's mixed precision; bf16 and fp16 are weft's own: amp.enabled; "
       "eigenvalues of layers: eigenvalue.enabled, eigenvalue.tol 0.5; "
-      "weights or gradients of fewer bits on their way: zero_optimization.zero_quantized_weights");
+      "what int4 leaves out of a gradient is not added to the next: zero_optimization.zeropp_loco_param");
 }
 
 TEST(DeepSpeedFile, says_what_gradients_are_kept_in) {

@@ -263,6 +263,13 @@ TEST(Shelf, takes_its_room_from_other_ranks_reach) {
   EXPECT_EQ(refused([&] { first.must_have_room(); }), "");
   EXPECT_NE(refused([&] { second.must_have_room(); }).find("8.0 KiB of optimizer states are to lie there"),
             std::string::npos);
+  Offload both = disk.of_a_rank(folder.path());
+  both.weights = true;
+  Shelf third(*device, std::move(both));
+  const Tensor c = empty(third.file(), {2048});
+  EXPECT_NE(
+      refused([&] { third.must_have_room(); }).find("8.0 KiB of weights and optimizer states are to lie"),
+      std::string::npos);
 }
 
 // Masters are reserved before they are written, states when they are made, and nothing twice.

@@ -28,6 +28,7 @@ TEST(Plan, counts_ranks_that_share_gradients_and_weights) {
   expect_the_plan_holds(tiny({.dp = 2, .zero = 2}));
   expect_the_plan_holds(tiny({.tp = 2, .dp = 2, .sequence = true, .zero = 3}));
   expect_the_plan_holds(tiny({.pp = 2, .dp = 2, .zero = 3, .reduce_once = true}));
+  expect_the_plan_holds(tiny({.dp = 4, .zero = 3, .wire = {.weights = true, .gradients = true}}));
 }
 
 TEST(Plan, counts_gradients_that_are_kept_in_bf16) {
@@ -66,6 +67,9 @@ TEST(Plan, says_what_communicators_count) {
   expect_the_plan_sends(tiny({.cp = 2, .dp = 2, .zero = 3}));
   expect_the_plan_sends(tiny({.dp = 4, .zero = 3, .shard_groups = 2}));
   expect_the_plan_sends(tiny({.dp = 4, .zero = 3, .near_ranks = 2}));
+  expect_the_plan_sends(tiny({.dp = 4, .zero = 3, .wire = {.weights = true, .gradients = true}}));
+  expect_the_plan_sends(
+      tiny({.dp = 4, .zero = 3, .near_ranks = 2, .wire = {.weights = true, .gradients = true}}));
   expect_the_plan_sends(tiny({.tp = 2, .pp = 2, .dp = 2}));
   expect_the_plan_sends(tiny({.pp = 2, .dp = 1, .virtual_stages = 2}));
   expect_the_plan_sends(tiny({.pp = 4, .dp = 1}));

@@ -1,6 +1,8 @@
 // Optimizers over some hundred steps of a whole run.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/support/sanitized.h"
 #include "tests/train/tiny_run.h"
 
@@ -9,12 +11,13 @@ using namespace weft::testing;
 
 namespace {
 
-/// The mean loss of the last twenty of 300 steps on two ranks.
-double loss_at_the_end(const OptimizerConfig& optimizer) {
+/// The mean loss of the last twenty of 300 steps on two ranks, or as many as are asked for.
+double loss_at_the_end(const OptimizerConfig& optimizer, const ParallelConfig& parallel = {}) {
   TrainConfig config = tiny_run();
+  config.parallel = parallel;
   config.length.iterations = 300;
   config.eval.interval = 0;
-  config.parallel.dp = config.run.ranks = 2;
+  config.parallel.dp = config.run.ranks = std::max(parallel.dp, 2);
   config.optimizer = optimizer;
   config.rate.peak = 1e-3;
   config.rate.style = RateStyle::cosine;
@@ -46,4 +49,17 @@ TEST(ZeroOneAdam, comes_as_far_as_adam_in_300_steps) {
                        .beta2 = 0.97,
                        .zeroone = {.freeze = 150, .variance_steps = 16, .local_steps = 40, .most_local = 8}});
   EXPECT_LT(zero_one, 1.02 * adam);
+}
+
+// Four ranks, two near each other: gradients are rounded twice.
+TEST(SmallIntegers, come_as_far_as_whole_numbers_in_300_steps) {
+  if (sanitized) GTEST_SKIP() << "what 300 steps come to is for a plain build to see";
+  const ParallelConfig cut{.dp = 4, .zero = 3, .near_ranks = 2};
+  ParallelConfig small = cut;
+  small.wire = {.weights = true, .gradients = true};
+  const double whole = loss_at_the_end({.beta2 = 0.97}, cut),
+               rounded = loss_at_the_end({.beta2 = 0.97}, small);
+  EXPECT_LT(whole, 2.8);
+  EXPECT_LT(rounded, 1.02 * whole);
+  EXPECT_NE(rounded, whole);
 }

@@ -180,6 +180,14 @@ INSTANTIATE_TEST_SUITE_P(
                c.parallel.zero = 3;
                c.parallel.near_ranks = 2;
              }},
+        Case{"weights_and_gradients_that_travel_as_small_integers",
+             [](TrainConfig& c) {
+               c.parallel.dp = c.run.ranks = 4;
+               c.parallel.zero = 3;
+               c.parallel.near_ranks = 2;
+               c.parallel.wire = {.weights = true, .gradients = true};
+               c.model.precision = Precision::bf16;
+             }},
         Case{"two_stages", [](TrainConfig& c) { c.parallel.pp = c.run.ranks = 2; }}),
     [](const auto& of) { return std::string(of.param.name); });
 

@@ -175,3 +175,44 @@ TEST(Validate, wants_near_ranks_to_be_equal_parts_of_those_that_cut_weights) {
   EXPECT_EQ(completed(near(4, 3, 2), 4).parallel.near_ranks, 2);
   EXPECT_EQ(completed(near(4, 1, 1), 4).parallel.near_ranks, 0);
 }
+
+TEST(Validate, wants_what_travels_in_small_integers_to_be_cut) {
+  const auto wire = [](int zero, const WireConfig& small, bool exact = false) {
+    return [=](TrainConfig& c) {
+      c.parallel.dp = 4;
+      c.parallel.zero = zero;
+      c.parallel.wire = small;
+      c.model.exact = exact;
+    };
+  };
+  refused(wire(2, {.weights = true}), "{parallel.wire.weights} needs {parallel.zero=3}: cut weights", 4);
+  refused(wire(1, {.gradients = true}),
+          "{parallel.wire.gradients} needs {parallel.zero} 2 or 3: cut gradients", 4);
+  refused(wire(3, {.weights = true}, true),
+          "{parallel.wire.weights} rounds in blocks that depend on the layout, and {model.exact} keeps all "
+          "layouts alike: leave one of them out",
+          4);
+  refused(wire(3, {.gradients = true}, true),
+          "{parallel.wire.gradients} rounds in blocks that depend on the layout, and {model.exact} keeps all "
+          "layouts alike: leave one of them out",
+          4);
+  refused(wire(3, {.weight_block = 3}), "{parallel.wire.weight_block} 3 is no even number from 2 to 65536",
+          4);
+  refused(wire(3, {.gradient_block = 65538}),
+          "{parallel.wire.gradient_block} 65538 is no even number from 2 to 65536", 4);
+}
+
+TEST(Validate, says_that_numbers_travel_in_small_integers) {
+  TrainConfig c = good();
+  c.parallel.dp = 4;
+  c.parallel.zero = 3;
+  c.parallel.near_ranks = 2;
+  c.parallel.wire = {.weights = true, .gradients = true};
+  EXPECT_THAT(complete(c, 4),
+              ::testing::IsSupersetOf(
+                  {"{parallel.wire.weights}: matrices travel as int8 with a scale for each 2048 of "
+                   "them, and layers read what that leaves; masters, and checkpoints, are not rounded",
+                   "{parallel.wire.gradients}: gradients of matrices travel as int4 with a scale for "
+                   "each 256 of them, twice: to near ranks and, added, to the others, and are added "
+                   "in f32"}));
+}

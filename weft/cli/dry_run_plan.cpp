@@ -60,7 +60,8 @@ std::string sent(const Volumes& sends) {
     parts +=
         fmt::format("{}{} {}", parts.empty() ? "" : ", ", human_bytes(to.total()), ranks_of(Partners(i)));
     if (Partners(i) == Partners::data && to.of(Traffic::gathered) > 0)
-      parts += fmt::format(" ({} of gradients, {} of weights)", human_bytes(to.of(Traffic::sums)),
+      parts += fmt::format(" ({} of gradients, {} of weights)",
+                           human_bytes(to.of(Traffic::sums) + to.of(Traffic::traded)),
                            human_bytes(to.of(Traffic::gathered)));
   }
   return fmt::format("    each sends {} in a step: {}\n", human_bytes(sends.total()), parts);

@@ -51,23 +51,24 @@ Communicator& ProcessMesh::along(Axes wanted) const {
   fail(Kind::internal, "mesh: no circle was made along ", names(wanted));
 }
 
-Communicator& ProcessMesh::in_runs(Axes along, int ranks) const {
-  Communicator& circle = this->along(along);
+/// Those along these axes, or the run of `within` of them that this rank is in; whole runs of `ranks` each.
+Communicator& ProcessMesh::in_runs(Axes along, int ranks, int within) const {
+  Communicator& circle = within > 0 ? neighbours(along, within) : this->along(along);
   if (ranks < 1 || circle.size() % ranks != 0)
     fail(Kind::internal, "mesh: ", circle.size(), " ranks along ", names(along), " are no runs of ", ranks);
   return circle;
 }
 
 Communicator& ProcessMesh::neighbours(Axes along, int ranks) const {
-  Communicator& circle = in_runs(along, ranks);
+  Communicator& circle = in_runs(along, ranks, 0);
   auto& run = runs_[{along, ranks}];
   if (!run) run = circle.split(circle.rank() / ranks, circle.rank());
   return *run;
 }
 
-Communicator& ProcessMesh::beyond(Axes along, int ranks) const {
-  Communicator& circle = in_runs(along, ranks);
-  auto& run = beyond_[{along, ranks}];
+Communicator& ProcessMesh::beyond(Axes along, int ranks, int within) const {
+  Communicator& circle = in_runs(along, ranks, within);
+  auto& run = beyond_[{along, ranks, within}];
   if (!run) run = circle.split(circle.rank() % ranks, circle.rank());
   return *run;
 }

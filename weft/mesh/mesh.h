@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -27,8 +28,9 @@ class ProcessMesh {
   /// The run of so many ranks along these axes that this one is in. The first to ask for it makes it:
   /// collective over the ranks along them.
   Communicator& neighbours(Axes along, int ranks) const;
-  /// The ranks that have this one's place in the other such runs. Asked for in the same way.
-  Communicator& beyond(Axes along, int ranks) const;
+  /// The ranks that have this one's place in the other such runs: all of them, or those in the run of
+  /// `within` ranks that this one is in. Asked for in the same way.
+  Communicator& beyond(Axes along, int ranks, int within = 0) const;
 
  private:
   void add(Axes kind);
@@ -37,8 +39,9 @@ class ProcessMesh {
   Coordinate here_;
   std::vector<std::pair<Axes, std::unique_ptr<Communicator>>> circles_;
   using Runs = std::map<std::pair<Axes, int>, std::unique_ptr<Communicator>>;
-  Communicator& in_runs(Axes along, int ranks) const;
-  mutable Runs runs_, beyond_;
+  Communicator& in_runs(Axes along, int ranks, int within) const;
+  mutable Runs runs_;
+  mutable std::map<std::tuple<Axes, int, int>, std::unique_ptr<Communicator>> beyond_;
 };
 
 }  // namespace weft

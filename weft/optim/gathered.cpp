@@ -5,11 +5,13 @@
 #include <utility>
 
 #include "weft/base/number.h"
+#include "weft/ops/blocks.h"
 #include "weft/ops/elementwise.h"
 
 namespace weft {
 
-GatheredWeights::GatheredWeights(const Weights& weights, const Stage& stage) : weights_(weights) {
+GatheredWeights::GatheredWeights(const Weights& weights, const Stage& stage)
+    : weights_(weights), code_{.bits = 8, .block = weights.data().weight_block} {
   for (const auto& layer : stage.layers) {
     Reads forward, backward;
     layer->each_read([&](const Parameter& p) { note(p, forward); });
@@ -69,14 +71,48 @@ void GatheredWeights::ask(int layer, Way way) {
       ask_file(bucket);
       continue;
     }
-    const Tensor share = block.value_of(block.owned[bucket.number]);
-    bucket.whole =
-        empty(share.device(), {block.buckets[bucket.number].elements}, share.dtype(), Use::weights);
     const bool here = bucket.second && bucket.copied == weights_.version();
     bucket.arrives = weights_.version();
-    bucket.coming = here ? block.readers.near->all_gather(bucket.whole, bucket.second)
-                         : block.readers.circle->all_gather(bucket.whole, share);
+    if (!here) {
+      gather(bucket, block.value_of(block.owned[bucket.number]));
+      continue;
+    }
+    bucket.whole = room_for(bucket);
+    bucket.coming = block.readers.near->all_gather(bucket.whole, bucket.second);
   }
+}
+
+Tensor GatheredWeights::room_for(const Bucket& bucket) const {
+  return empty(weights_.device(), {bucket.block->buckets[bucket.number].elements},
+               bucket.block->values.dtype(), Use::weights);
+}
+
+bool GatheredWeights::packs(const Bucket& bucket) const {
+  return code_.block > 0 && bucket.block->holds_matrices(bucket.block->buckets[bucket.number]);
+}
+
+/// From all ranks.
+void GatheredWeights::gather(Bucket& bucket, const Tensor& share) {
+  Communicator& circle = *bucket.block->readers.circle;
+  if (!packs(bucket)) {
+    bucket.whole = room_for(bucket);
+    bucket.coming = circle.all_gather(bucket.whole, share);
+    return;
+  }
+  const std::int64_t ranks = circle.size(), bytes = packed_bytes(share.elements(), code_);
+  const Tensor mine = empty(share.device(), {bytes}, Dtype::u8, Use::communication);
+  ops::pack_blocks_into(mine, share, code_);
+  bucket.packed = empty(share.device(), {ranks, bytes}, Dtype::u8, Use::communication);
+  bucket.coming = circle.all_gather(bucket.packed.view({ranks * bytes}), mine);
+}
+
+void GatheredWeights::unpack(Bucket& bucket) const {
+  if (!bucket.packed) return;
+  bucket.whole = room_for(bucket);
+  const std::int64_t ranks = bucket.packed.dim(0), share = exact(bucket.whole.elements(), ranks);
+  for (std::int64_t r = 0; r < ranks; ++r)
+    ops::unpack_blocks_into(bucket.whole.slice(0, r * share, share), bucket.packed.at(0, r), code_);
+  bucket.packed = Tensor();
 }
 
 void GatheredWeights::ask_file(Bucket& bucket) {
@@ -92,18 +128,16 @@ void GatheredWeights::gather_fetched(Bucket& bucket) {
   if (!bucket.share) return;
   fetcher_->wait(bucket.fetch);
   const Readers& readers = bucket.block->readers;
-  if (readers.cut(CutUp::weights)) {
-    bucket.whole = empty(bucket.share.device(), {bucket.block->buckets[bucket.number].elements},
-                         bucket.share.dtype(), Use::weights);
-    readers.circle->all_gather(bucket.whole, bucket.share).wait();
-  } else {
+  if (readers.cut(CutUp::weights))
+    gather(bucket, bucket.share);
+  else
     bucket.whole = bucket.share;
-  }
   bucket.share = Tensor();
 }
 
 void GatheredWeights::arrive(Bucket& bucket) {
   bucket.coming.wait();
+  unpack(bucket);
   if (bucket.second && bucket.copied != bucket.arrives) {
     const std::int64_t count = bucket.second.elements();
     ops::copy_into(bucket.second, bucket.whole.slice(0, bucket.block->readers.near->rank() * count, count));
@@ -121,6 +155,7 @@ void GatheredWeights::leave(int layer, Way way) {
     if (bucket.share) fetcher_->settle(bucket.fetch);
     bucket.share = Tensor();
     bucket.coming.wait();
+    bucket.packed = Tensor();
     for (const WeightSlot& slot : bucket.block->slots_of(bucket.block->buckets[bucket.number]))
       slot.parameter->value = Tensor();
     bucket.whole = Tensor();

@@ -9,6 +9,7 @@
 #include "weft/nn/layer.h"
 #include "weft/optim/fetched.h"
 #include "weft/optim/weights.h"
+#include "weft/tensor/args.h"
 
 namespace weft {
 
@@ -20,6 +21,9 @@ namespace weft {
 /// Where ranks near each other hold all weights a second time (ZeRO++ calls it hpZ), a bucket comes from all
 /// ranks when it is read for the first time after an update, and each keeps a part of it; until the next
 /// update it comes from the near ones.
+///
+/// Where matrices travel as small integers (ZeRO++ calls it qwZ; DataParallel::weight_block), every rank
+/// reads what all of them unpack, its own share too, and near ranks keep that. Masters are what they are.
 ///
 /// Where weights lie in a file (WeightBlock::in_file), what a bucket's layer reads is fetched on a thread
 /// from the time that the layer before it is lent; a share is then gathered when it is here.
@@ -39,6 +43,7 @@ class GatheredWeights final : public Lender {
     Tensor share = {};  // from a file, until it is gathered
     Fetcher::Ticket fetch = 0;
     Tensor second = {};         // this rank's part of what near ranks hold among them; empty: they do not
+    Tensor packed = {};         // u8 [ranks, bytes of a share]: what is coming, where it is packed
     std::int64_t copied = -1;   // version of the weights that it was copied from,
     std::int64_t arrives = -1;  // and of those that are coming
   };
@@ -49,10 +54,15 @@ class GatheredWeights final : public Lender {
   void ask(int layer, Way way);
   void ask_file(Bucket& bucket);
   void gather_fetched(Bucket& bucket);
-  static void arrive(Bucket& bucket);
+  Tensor room_for(const Bucket& bucket) const;
+  bool packs(const Bucket& bucket) const;
+  void gather(Bucket& bucket, const Tensor& share);
+  void unpack(Bucket& bucket) const;
+  void arrive(Bucket& bucket);
   void leave(int layer, Way way);
 
   const Weights& weights_;
+  BlockCode code_;
   std::vector<Bucket> buckets_;
   std::array<std::vector<Reads>, 2> reads_;  // by way and layer
   std::unique_ptr<Fetcher> fetcher_;         // where any lies in a file

@@ -1,11 +1,20 @@
 // Reduce-scatter, and what was summed over ranks joins what other microbatches left there.
 #include "weft/optim/grad_shares.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "weft/ops/elementwise.h"
 
 namespace weft {
+
+GradShares::GradShares(const Weights& weights)
+    : wire_(weights.data().wire),
+      code_{.bits = 4, .block = weights.data().gradient_block},
+      under_way_(weights.blocks().size()) {
+  for (const WeightBlock& block : weights.blocks())
+    ones_.resize(std::max(ones_.size(), std::size_t(block.readers.ranks())), 1);
+}
 
 void GradShares::send(const WeightBlock& block, std::size_t bucket, Tensor whole, Arrive how) {
   Trip& trip = under_way_[next_];
@@ -13,6 +22,8 @@ void GradShares::send(const WeightBlock& block, std::size_t bucket, Tensor whole
   end(trip);
   trip.share = block.grad_of(block.owned[bucket]);
   trip.how = how;
+  if (code_.block > 0 && block.holds_matrices(block.buckets[bucket]))
+    return trip.terms.set_out(block.readers, whole, code_, ones_);
   if (wire_ != whole.dtype()) {
     const Tensor rounded = empty(whole.device(), whole.shape(), wire_, Use::communication);
     ops::copy_into(rounded, whole);
@@ -25,7 +36,8 @@ void GradShares::send(const WeightBlock& block, std::size_t bucket, Tensor whole
 
 void GradShares::end(Trip& trip) {
   trip.pending.wait();
-  const Tensor arrived = std::exchange(trip.arriving, Tensor());
+  const Tensor arrived =
+      trip.terms.under_way() ? trip.terms.arrive() : std::exchange(trip.arriving, Tensor());
   if (!arrived) return;
   if (trip.how == Arrive::on_top)
     ops::add_into(trip.share, trip.share, arrived);

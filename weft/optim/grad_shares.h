@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "weft/comm/pending.h"
+#include "weft/optim/block_sum.h"
 #include "weft/optim/weights.h"
 
 namespace weft {
@@ -14,8 +15,7 @@ namespace weft {
 /// the oldest, so that whole gradients take no more memory than a few layers.
 class GradShares {
  public:
-  explicit GradShares(const Weights& weights)
-      : wire_(weights.data().wire), under_way_(weights.blocks().size()) {}
+  explicit GradShares(const Weights& weights);
 
   enum class Arrive : std::uint8_t { in_its_place, on_top };
   /// whole [bucket's elements], of a block whose gradients are cut; nobody else may write to it any more.
@@ -29,9 +29,12 @@ class GradShares {
     Tensor arriving;  // empty where the share itself is written to
     Arrive how = Arrive::in_its_place;
     Pending pending;
+    BlockSum terms;  // where they travel as small integers
   };
   static void end(Trip& trip);
   Dtype wire_;
+  BlockCode code_;
+  std::vector<std::int64_t> ones_;
   std::vector<Trip> under_way_;  // a ring
   std::size_t next_ = 0;         // the oldest
 };

@@ -140,7 +140,14 @@ Readers Weights::readers_of(View view) const {
   if (data_.groups > 1) out.twins = &data_.mesh->beyond(data_axes(view), group.size());
   const bool twice = data_.near > 1 && data_.near < group.size() && out.cut(CutUp::weights);
   if (twice) out.near = &data_.mesh->neighbours(data_axes(view), data_.near);
+  if (twice && data_.gradient_block > 0)
+    out.far = &data_.mesh->beyond(data_axes(view), data_.near, data_.groups > 1 ? group.size() : 0);
   return out;
+}
+
+bool WeightBlock::holds_matrices(const WeightBucket& bucket) const {
+  return std::ranges::all_of(slots_of(bucket),
+                             [](const WeightSlot& slot) { return slot.parameter->shape.rank() > 1; });
 }
 
 Communicator& Weights::sharers(View view) const {

@@ -55,6 +55,7 @@ struct Readers {
   CutUp so_far = CutUp::nothing;   // every rank keeps its part of these, and updates that
   Communicator* twins = nullptr;   // where several groups cut up the same: ranks that keep the same parts
   Communicator* near = nullptr;    // of the circle: ranks that hold all its weights a second time among them
+  Communicator* far = nullptr;     // of the circle: those that have this one's place among others' near ranks
   int rank() const { return circle ? circle->rank() : 0; }
   int ranks() const { return circle ? circle->size() : 1; }
   bool cut(CutUp what = CutUp::states) const { return so_far >= what && ranks() > 1; }
@@ -82,6 +83,9 @@ struct WeightBlock {
   /// Of every bucket of `flat`, which is as large as the block: each rank has its own part, and gets the
   /// others'.
   void gather(const Tensor& flat, UnderWay& under_way) const;
+
+  /// Of what travels in small integers. Vectors are few, and one gain would be the scale of many a bias.
+  bool holds_matrices(const WeightBucket& bucket) const;
 
   bool master_is_values() const { return values.dtype() == master.dtype(); }
   /// Whoever reads these lends them to layers.
@@ -115,8 +119,10 @@ struct DataParallel {
   int groups = 1;                     // that cut it up each; gradients are then added over groups too
   int near = 0;                       // ranks next to each other that hold cut weights a second time
   Dtype wire = Dtype::f32;            // what gradients travel as
-  Dtype sums = Dtype::f32;            // what they are kept in from one microbatch to the next
-  const Offload* offload = nullptr;   // states, masters of other types than f32, or all of it lie in a file
+  // Where cut matrices, or their cut gradients, travel as small integers: how many share a scale (0: not so).
+  std::int64_t weight_block = 0, gradient_block = 0;
+  Dtype sums = Dtype::f32;           // what they are kept in from one microbatch to the next
+  const Offload* offload = nullptr;  // states, masters of other types than f32, or all of it lie in a file
 };
 
 /// What this rank holds of a tensor that is as large as a parameter: a master, a moment. Replica 0 of every

@@ -234,4 +234,21 @@ struct SgdState {
   Tensor master, momentum, copy;
 };
 
+// ---- numbers as small integers
+// -------------------------------------------------------------------------------------
+
+/// How many numbers share a scale, and in how many bits each stands: 8 or 4. A block is its scale, an f32,
+/// then its codes, of four bits two a byte, the first in the lower half: number = code scale. A scale is a
+/// 127th, or a 7th, of the greatest magnitude; codes are rounded to the nearest, ties to even. A block with a
+/// number that is not finite comes back as NaN, one whose scale would be below 2^-126 as zeros.
+struct BlockCode {
+  int bits = 8;
+  std::int64_t block = 2048;
+  bool accumulate = false;  // where they come back: out += instead of out =
+  constexpr int most() const { return (1 << (bits - 1)) - 1; }
+};
+constexpr std::int64_t packed_bytes(std::int64_t numbers, const BlockCode& how) {
+  return (numbers + how.block - 1) / how.block * 4 + (numbers * how.bits + 7) / 8;
+}
+
 }  // namespace weft

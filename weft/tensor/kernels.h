@@ -314,6 +314,14 @@ class Kernels {
   virtual void add_signs(const Tensor& out, const Tensor& bits, float size) {
     next({"add_signs", Work::optimizer}, &Kernels::add_signs, out, bits, size);
   }
+  /// packed u8 [packed_bytes(n)] = x [n]; args.h says how
+  virtual void pack_blocks(const Tensor& packed, const Tensor& x, const BlockCode& how) {
+    next({"pack_blocks", Work::other}, &Kernels::pack_blocks, packed, x, how);
+  }
+  /// out [n] = (or += in f32, rounded once) what was packed
+  virtual void unpack_blocks(const Tensor& out, const Tensor& packed, const BlockCode& how) {
+    next({"unpack_blocks", Work::other}, &Kernels::unpack_blocks, out, packed, how);
+  }
 
  protected:
   /// What these kernels have not got. Handed to nobody, it fails by name; who stands before others hands it

@@ -15,6 +15,7 @@
 #include "weft/optim/config.h"
 #include "weft/optim/rate.h"
 #include "weft/report/record.h"
+#include "weft/train/wire.h"
 
 namespace weft {
 
@@ -178,6 +179,7 @@ struct ParallelConfig {
   bool reduce_once = false;
   bool overlap_experts = false, delay_weight_grads = false;
   std::int64_t bucket_elements = 0, buckets = 0;  // 0: by overlap_reduce
+  WireConfig wire = {};
 };
 
 struct CheckpointConfig {

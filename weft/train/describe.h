@@ -152,8 +152,7 @@ void describe(Visitor& v, ParallelConfig& c) {
     "groups of data-parallel ranks that each hold all that is cut up: what is gathered comes from the group",
     legal::degree);
   v("near_ranks", c.near_ranks, OnResume::sums,
-    "where weights are cut, ranks next to each other that hold all of them a second time among them: what is "
-    "read again before the next update comes from these",
+    "ranks next to each other that hold all cut weights a second time: what is read again comes from these",
     legal::size_or_none);
   v("reduce_once", c.reduce_once, OnResume::sums,
     "where gradients are cut, add those of all microbatches before those of other ranks: the bits of uncut "
@@ -168,6 +167,7 @@ void describe(Visitor& v, ParallelConfig& c) {
     legal::count);
   v("buckets", c.buckets, OnResume::sums,
     "into how many buckets the gradients are cut; 0: by bucket_elements", legal::size_or_none);
+  v.group("wire", c.wire);
 }
 
 template <class Visitor>

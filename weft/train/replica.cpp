@@ -140,12 +140,15 @@ void Replica::each_value(const VisitParameter& visit) const {
 
 DataParallel Replica::data_parallel() const {
   const ScalingConfig& s = config_.scaling;
+  const WireConfig& wire = config_.parallel.wire;
   return {.mesh = &mesh_,
           .cut = CutUp(config_.parallel.zero),
           .bucket = bucket_elements(config_, mesh_.along({Axis::dp, Axis::cp}).size()),
           .groups = config_.parallel.shard_groups,
           .near = config_.parallel.near_ranks,
           .wire = s.reduce_in_bf16 || s.sum_in_bf16 ? Dtype::bf16 : Dtype::f32,
+          .weight_block = wire.weights ? wire.weight_block : 0,
+          .gradient_block = wire.gradients ? wire.gradient_block : 0,
           .sums = s.sum_in_bf16 ? Dtype::bf16 : Dtype::f32,
           .offload = offload_ ? &*offload_ : nullptr};
 }

@@ -150,6 +150,21 @@ void numbered_for_dropout(const ModelConfig& m) {
   at_most(m.heads, ops::most_dropout_heads, "{model.heads}");
 }
 
+/// Ranks that read other samples round what they send one another.
+void small_integers(const ParallelConfig& p, std::vector<std::string>& notices) {
+  if (p.dp * p.cp == 1) return;
+  if (p.wire.weights)
+    notices.push_back(text("{parallel.wire.weights}: matrices travel as int8 with a scale for each ",
+                           p.wire.weight_block, " of them, and layers read what that leaves; masters, and ",
+                           "checkpoints, are not rounded"));
+  if (p.wire.gradients)
+    notices.push_back(
+        text("{parallel.wire.gradients}: gradients of matrices travel as int4 with a scale for ", "each ",
+             p.wire.gradient_block, " of them",
+             p.near_ranks > 1 ? ", twice: to near ranks and, added, to the others" : "",
+             ", and are added in f32"));
+}
+
 }  // namespace
 
 std::vector<std::string> complete(TrainConfig& c, int world) {
@@ -172,6 +187,7 @@ std::vector<std::string> complete(TrainConfig& c, int world) {
         "{checkpoint.in_background} keeps a copy in memory of all that {optimizer.offload.on} keeps out of "
         "it: "
         "leave it out where memory is short");
+  small_integers(c.parallel, notices);
   within(c.log.timing_level, 0, 2, "{log.timing_level}");
   return notices;
 }

@@ -223,6 +223,26 @@ void near_ranks(ParallelConfig& p) {
          " ranks that cut an expert up");
 }
 
+// What is rounded together is what a rank holds together.
+void small_integers(const ParallelConfig& p, bool exact) {
+  const WireConfig& w = p.wire;
+  if (w.weights && p.zero < 3)
+    fail(Kind::usage, "{parallel.wire.weights} needs {parallel.zero=3}: cut weights");
+  if (w.gradients && p.zero < 2)
+    fail(Kind::usage, "{parallel.wire.gradients} needs {parallel.zero} 2 or 3: cut gradients");
+  if (exact && (w.weights || w.gradients))
+    fail(Kind::usage, w.weights ? "{parallel.wire.weights}" : "{parallel.wire.gradients}",
+         " rounds in blocks that depend on the layout, and {model.exact} keeps all layouts alike: leave one "
+         "of "
+         "them out");
+  const auto even = [](std::int64_t block, std::string_view flag) {
+    if (block < 2 || block > 65536 || block % 2 != 0)
+      fail(Kind::usage, flag, " ", block, " is no even number from 2 to 65536");
+  };
+  even(w.weight_block, "{parallel.wire.weight_block}");
+  even(w.gradient_block, "{parallel.wire.gradient_block}");
+}
+
 // Every rank owns whole sub-trees of the sums: eighths of what tensor-parallel ranks cut, halves of halves of
 // a batch.
 void exact_units(const ParallelConfig& p, const ModelConfig& m) {
@@ -268,6 +288,7 @@ void validate::layout(TrainConfig& c, int world) {
   alone_in_groups(p);
   groups(p, m.exact);
   near_ranks(p);
+  small_integers(p, m.exact);
   exact_units(p, m);
   if (p.bucket_elements < 0)
     fail(Kind::usage, "{parallel.bucket_elements} ", p.bucket_elements, " is not positive");

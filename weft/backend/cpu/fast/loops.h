@@ -256,6 +256,13 @@ struct OptimizerLoops {
   void (*add_signs)(float* out, const std::uint8_t* bits, float size, std::int64_t n);
 };
 
+/// One block of numbers as a scale, of four bytes, and codes of 8 or 4 bits (tensor/args.h).
+struct BlockLoops {
+  void (*pack)(std::uint8_t* packed, In x, int bits, std::int64_t n);
+  void (*unpack)(Out out, const std::uint8_t* packed, int bits, std::int64_t n);
+  void (*add_unpacked)(Out out, const std::uint8_t* packed, int bits, std::int64_t n);
+};
+
 /// All loops of one instruction set.
 struct Loops {
   const ElementwiseLoops& elementwise;
@@ -267,6 +274,7 @@ struct Loops {
   const SumLoops& sums;
   const RopeLoops& rope;
   const OptimizerLoops& optimizer;
+  const BlockLoops& blocks;
 };
 const Loops& loops(InstructionSet set);
 

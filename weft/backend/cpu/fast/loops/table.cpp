@@ -12,8 +12,10 @@ extern const LossLoops losses;
 extern const SumLoops sums;
 extern const RopeLoops ropes;
 extern const OptimizerLoops optimizers;
+extern const BlockLoops blocks;
 
 extern const Loops loops;
-const Loops loops = {elementwise, dropouts, activations, norms, softmaxes, losses, sums, ropes, optimizers};
+const Loops loops = {elementwise, dropouts, activations, norms,      softmaxes,
+                     losses,      sums,     ropes,       optimizers, blocks};
 
 }  // namespace weft::fast::WEFT_ISA
