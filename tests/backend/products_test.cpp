@@ -154,12 +154,12 @@ TEST_P(Products, go_over_groups_of_rows) {
   }
 }
 
-// Odd groups, odd rows, and tails of tiles: where bf16 is multiplied in pairs, some of these cannot be.
+// Odd groups, odd rows, and tails of tiles: where bf16 is multiplied in pairs, some of these cannot be; a depth of 1 has no pair at all.
 TEST_P(Products, go_over_groups_of_bf16_without_a_bias) {
   Compared both(GetParam());
   const std::vector<std::int64_t> offsets = {0, 3, 3, 300, 310, 431};
   const Groups groups{offsets};
-  for (const std::int64_t k : {40, 41})
+  for (const std::int64_t k : {1, 40, 41})
     for (const Read read : {Read::as_is, Read::transposed}) {
       both.expect_equal(
           [&](Device& device) {
