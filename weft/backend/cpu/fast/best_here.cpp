@@ -11,7 +11,8 @@ InstructionSet best_of(const std::vector<InstructionSet>& run, const std::vector
   std::string names;
   for (const InstructionSet set : built) names += text(names.empty() ? "" : ", ", name(set));
   fail(Kind::usage, "this program has loops for ", names,
-       " alone, which this processor does not run: it was made on another kind (make demo); make program builds "
+       " alone, which this processor does not run: it was made on another kind (make demo); make program "
+       "builds "
        "for every kind");
 }
 
