@@ -314,9 +314,12 @@ TEST(Fit, counts_what_all_ranks_of_a_machine_put_in_files) {
                   StartsWith("the 2 ranks on this machine put "),
                   HasSubstr(" of optimizer states in files, and {optimizer.offload.directory} spill has "),
                   EndsWith(" left: take another disk, or a smaller {optimizer.offload.fraction}"))));
+  c.optimizer.offload.weights = true;
+  less.on_disk = 0;
+  EXPECT_THAT([&] { (void)must_fit(c, here, less, counter); },
+              ThrowsMessage<Error>(HasSubstr(" of weights and optimizer states in files, and ")));
   c.parallel.dp = c.run.ranks = 1;
   complete(c, 1);
-  less.on_disk = 0;
   EXPECT_THAT([&] { (void)must_fit(c, {.first = 0, .last = 0}, less, counter); },
               ThrowsMessage<Error>(StartsWith("this run puts ")));
 }
@@ -363,4 +366,20 @@ TEST(Fit, counts_the_ranks_that_share_a_gpu) {
   EXPECT_THAT(refusal(here), HasSubstr(", and cuda:1 leaves 1000 B; "));
   EXPECT_THAT(refusal({.first = 3, .last = 3, .every = 4, .gpu = "cuda:3"}),
               StartsWith("the rank on cuda:3 needs "));
+}
+
+// A byte and half a byte a number, four more for each block, instead of four bytes.
+TEST(Plan, says_what_small_integers_take) {
+  const auto sent = [](bool small) {
+    const TrainConfig c = run_on(2, 256, [small](TrainConfig& config) {
+      config.parallel.zero = 3;
+      config.parallel.wire = {.weights = small, .gradients = small};
+    });
+    return plan_run(c, counter, PlanFor::messages).kinds[0].sends[Partners::data];
+  };
+  const Sent whole = sent(false), small = sent(true);
+  const auto gathered = double(whole.of(Traffic::gathered)), sums = double(whole.of(Traffic::sums));
+  EXPECT_NEAR(double(small.of(Traffic::gathered)), gathered * (1 + 4 / 2048.0) / 4, 0.03 * gathered);
+  EXPECT_NEAR(double(small.of(Traffic::traded)), sums * (0.5 + 4 / 256.0) / 4, 0.03 * sums);
+  EXPECT_LT(double(small.of(Traffic::sums)), 0.03 * sums);
 }
