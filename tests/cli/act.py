@@ -198,7 +198,7 @@ PAIRS |= {
     "curriculum-schedule": (CURRICULUM, "fixed_linear", "none"), "curriculum-form": (CURRICULUM, "truncate", "reshape"),
     "curriculum-min-length": (CURRICULUM, "4", "8"), "curriculum-max-length": (CURRICULUM, "12", "16"), "curriculum-steps": (CURRICULUM, "2", "4"),
     "curriculum-multiple": (CURRICULUM | {"curriculum-min-length": "8"}, "4", "8"), "curriculum-root": (CURRICULUM | {"curriculum-schedule": "fixed_root"}, "1", "2"),
-    "train-data-exact-num-epochs": ({}, "1", "2"),
+    "train-data-exact-num-epochs": (BERT, "1", "2"),  # whose epochs are shuffled together
     "difficulty-metrics": ({}, [ALL_SAMPLES], UNSET), "difficulty-seed": ({"difficulty-metrics": [ALL_SAMPLES]}, "1", "2"),
     "curriculum-lengths": (STAIRS, ["4", "16"], ["8", "16"]), "curriculum-until": (STAIRS, ["1"], ["3"]),
     "fim-data": (FIM, True, UNSET), "fim-rate": (FIM, "1", "0"), "fim-spm-rate": (FIM, "0", "1"), "fim-split-sample": (FRAGMENTS, "a", "b"),
@@ -262,7 +262,6 @@ REFUSES = {
     "tokenizer-model": "cannot open nowhere.model", "tiktoken-pattern": r"pattern: '\(\[a-z\]\+': missing closing parenthesis",
     "tokenizer-sentencepiece-legacy": "1 special tokens, which a model takes .* with --tokenizer-sentencepiece-legacy",
     "no-load-rng": "leave --seed out, or add --no-load-rng", "use-checkpoint-args": "the number of layers is not set",
-    "train-data-exact-num-epochs": r"are in fewer, \d+ without the last: take fewer epochs",
     "allow-fresh-start": "add --allow-fresh-start", "moe-use-upcycling": "is of another model: model.experts.count is 0 there and 4 here",
 } | {flag: "its schedules differ: rate.peak" for flag in ("override-opt-param-scheduler", "use-checkpoint-opt-param-scheduler", "override-lr-scheduler",
                                                          "use-checkpoint-lr-scheduler")}
