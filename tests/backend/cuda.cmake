@@ -20,7 +20,7 @@ if(WEFT_TESTS AND NOT WEFT_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL GNU AND C
   add_library(weft_cuda_emulated STATIC
     ${gpu}/lt_library.cpp ${gpu}/nccl_library.cpp
     ${weft_cuda_sources} ${kernels})
-  set_source_files_properties(${cuda}/random.cu PROPERTIES COMPILE_OPTIONS
+  set_source_files_properties(${cuda}/blocks.cu ${cuda}/random.cu PROPERTIES COMPILE_OPTIONS
     "-O1;-g1;-fno-strict-aliasing;-fsanitize=thread;-Wno-unknown-pragmas;-Wno-tsan;-ffp-contract=off")
   target_compile_options(weft_cuda_emulated PRIVATE -Wno-unknown-pragmas)
   target_link_libraries(weft_cuda_emulated PUBLIC weft_emulated_gpu weft_backend weft_tensor weft_base)

@@ -74,6 +74,10 @@ TEST(Train, says_whether_states_in_files_and_copies_of_saves_find_room) {
       said({"--ranks", "2", "--optimizer-cpu-offload", "--offload-directory", "not/yet"});
   EXPECT_THAT(files,
               ContainsRegex("  and [0-9.]+ [KM]iB in files, the disk of not/yet has .* left: they fit\n"));
+  EXPECT_THAT(files, ContainsRegex("    and [0-9.]+ [KM]iB of optimizer states of each rank in a file\n"));
+  EXPECT_THAT(
+      said({"--optimizer-cpu-offload", "--offload-directory", "not/yet", "--offload-weights"}),
+      ContainsRegex("    and [0-9.]+ [KM]iB of weights and optimizer states of each rank in a file\n"));
   EXPECT_THAT(
       said({"--async-save", "--save", "saved", "--save-interval", "1"}),
       ContainsRegex("    and [0-9.]+ [KM]iB of each rank for the copy that is written in the background\n"));
@@ -89,6 +93,9 @@ TEST(Train, says_what_a_rank_sends_in_a_step) {
   EXPECT_THAT(two({"--zero-stage", "1"}),
               ContainsRegex("    each sends [0-9.]+ KiB in a step: [0-9.]+ KiB to data-parallel ranks "
                             "\\([0-9.]+ KiB of gradients, [0-9.]+ KiB of weights\\)"));
+  EXPECT_THAT(
+      two({"--zero-stage", "2", "--zero-quantized-gradients", "--zero-quantized-gradients-block", "64"}),
+      ContainsRegex("\\([0-9.]+ KiB of gradients, [0-9.]+ KiB of weights\\)"));
   EXPECT_THAT(two({"--tensor-model-parallel-size", "2"}), HasSubstr(" to tensor-parallel ranks"));
   EXPECT_THAT(two({"--context-parallel-size", "2"}), HasSubstr(" to context-parallel ranks"));
   EXPECT_THAT(two({"--pipeline-model-parallel-size", "2"}), HasSubstr(" to other stages"));

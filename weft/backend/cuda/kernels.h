@@ -104,6 +104,8 @@ class CudaKernels final : public Kernels {
   void root(const Tensor& out, const Tensor& x, float epsilon) override;
   void take_signs(const Tensor& bits, const Tensor& x, float size) override;
   void add_signs(const Tensor& out, const Tensor& bits, float size) override;
+  void pack_blocks(const Tensor& packed, const Tensor& x, const BlockCode& how) override;
+  void unpack_blocks(const Tensor& out, const Tensor& packed, const BlockCode& how) override;
 
  private:
   /// By the library, which takes what is not empty.
