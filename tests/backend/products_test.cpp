@@ -154,7 +154,8 @@ TEST_P(Products, go_over_groups_of_rows) {
   }
 }
 
-// Odd groups, odd rows, and tails of tiles: where bf16 is multiplied in pairs, some of these cannot be; a depth of 1 has no pair at all.
+// Odd groups, odd rows, and tails of tiles: where bf16 is multiplied in pairs, some of these cannot be;
+// a depth of 1 has no pair at all.
 TEST_P(Products, go_over_groups_of_bf16_without_a_bias) {
   Compared both(GetParam());
   const std::vector<std::int64_t> offsets = {0, 3, 3, 300, 310, 431};

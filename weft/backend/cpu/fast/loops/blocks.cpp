@@ -56,13 +56,19 @@ void pack(std::uint8_t* packed, In x, int bits, std::int64_t n) {
   });
 }
 
+/// Of two's complement in `bits` bits.
+std::int32_t signed_of(std::int32_t code, int bits) {
+  const std::int32_t top = 1 << (bits - 1);
+  return (code ^ top) - top;
+}
+
 void read_codes(std::int32_t (&codes)[lanes], const std::uint8_t* from, int bits, std::int64_t count) {
   if (bits == 8) {
-    for (std::int64_t i = 0; i < count; ++i) codes[i] = static_cast<std::int8_t>(from[i]);
+    for (std::int64_t i = 0; i < count; ++i) codes[i] = signed_of(from[i], 8);
   } else {
     for (std::int64_t i = 0; i < count; i += 2) {
-      codes[i] = static_cast<std::int8_t>(from[i / 2] << 4) >> 4;
-      codes[i + 1] = static_cast<std::int8_t>(from[i / 2]) >> 4;
+      codes[i] = signed_of(from[i / 2] & 15, 4);
+      codes[i + 1] = signed_of(from[i / 2] >> 4, 4);
     }
   }
 }
