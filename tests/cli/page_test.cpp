@@ -119,6 +119,8 @@ class Beside {
            {"overlap-moe-expert-parallel-comm", "--num-experts=4 --ranks=2 --expert-model-parallel-size=2"},
            {"delay-wgrad-compute",
             "--num-experts=4 --ranks=2 --expert-model-parallel-size=2 --overlap-moe-expert-parallel-comm"},
+           {"zero-quantized-weights", "--ranks=2 --zero-stage=3"},
+           {"zero-quantized-gradients", "--ranks=2 --zero-stage=2"},
            {"moe-use-upcycling", "--load=ck --num-experts=4"}};
   }
   std::vector<std::string> of(const std::string& flag, const std::string& value) const {

@@ -79,8 +79,8 @@ TEST_F(Blocks, of_nothing_are_zeros_and_of_what_is_not_finite_nan) {
     const BlockCode how{.bits = bits, .block = 2};
     const Tensor x = holding({9}, {0, -0.0, infinite, 1, 1, nan, 1e-39, 2e-39, 5});
     const std::vector<double> back = there_and_back(x, how);
-    for (const std::size_t i : {0, 1, 6, 7}) EXPECT_EQ(back[i], 0) << i;
-    for (const std::size_t i : {2, 3, 4, 5}) EXPECT_TRUE(std::isnan(back[i])) << i;
+    for (const std::size_t i : {0U, 1U, 6U, 7U}) EXPECT_EQ(back[i], 0) << i;
+    for (const std::size_t i : {2U, 3U, 4U, 5U}) EXPECT_TRUE(std::isnan(back[i])) << i;
     EXPECT_NEAR(back[8], 5, 1e-6);
   }
 }
