@@ -167,7 +167,7 @@ TEST(Validate, wants_near_ranks_to_be_equal_parts_of_those_that_cut_weights) {
       c.parallel.shard_groups = groups;
     };
   };
-  refused(near(4, 2, 2), "{parallel.near_ranks} 2 needs {parallel.zero=3}: cut weights", 4);
+  refused(near(4, 2, 2), "{parallel.near_ranks} 2 needs {parallel.zero} 3: cut weights", 4);
   refused(near(4, 3, 3), "{parallel.near_ranks} 3 are no equal parts of the 4 ranks that cut weights up", 4);
   refused(near(4, 3, 4), "{parallel.near_ranks} 4 are no equal parts of the 4 ranks that cut weights up", 4);
   refused(near(4, 3, 2, 2), "{parallel.near_ranks} 2 are no equal parts of the 2 ranks that cut weights up",
@@ -185,7 +185,7 @@ TEST(Validate, wants_what_travels_in_small_integers_to_be_cut) {
       c.model.exact = exact;
     };
   };
-  refused(wire(2, {.weights = true}), "{parallel.wire.weights} needs {parallel.zero=3}: cut weights", 4);
+  refused(wire(2, {.weights = true}), "{parallel.wire.weights} needs {parallel.zero} 3: cut weights", 4);
   refused(wire(1, {.gradients = true}),
           "{parallel.wire.gradients} needs {parallel.zero} 2 or 3: cut gradients", 4);
   refused(wire(3, {.weights = true}, true),

@@ -211,7 +211,7 @@ void near_ranks(ParallelConfig& p) {
   if (p.near_ranks == 1) p.near_ranks = 0;
   if (p.near_ranks == 0) return;
   if (p.zero < 3)
-    fail(Kind::usage, "{parallel.near_ranks} ", p.near_ranks, " needs {parallel.zero=3}: cut weights");
+    fail(Kind::usage, "{parallel.near_ranks} ", p.near_ranks, " needs {parallel.zero} 3: cut weights");
   const int ranks = exact(p.dp * p.cp, p.shard_groups);
   if (p.near_ranks >= ranks || ranks % p.near_ranks != 0)
     fail(Kind::usage, "{parallel.near_ranks} ", p.near_ranks, " are no equal parts of the ", ranks,
@@ -227,7 +227,7 @@ void near_ranks(ParallelConfig& p) {
 void small_integers(const ParallelConfig& p, bool exact) {
   const WireConfig& w = p.wire;
   if (w.weights && p.zero < 3)
-    fail(Kind::usage, "{parallel.wire.weights} needs {parallel.zero=3}: cut weights");
+    fail(Kind::usage, "{parallel.wire.weights} needs {parallel.zero} 3: cut weights");
   if (w.gradients && p.zero < 2)
     fail(Kind::usage, "{parallel.wire.gradients} needs {parallel.zero} 2 or 3: cut gradients");
   if (exact && (w.weights || w.gradients))
