@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The demo: from text at hand to a small GPT that writes something like it, on two tensor-parallel ranks, in less
-# than a minute. Everything it makes lies in build/demo. Usage: examples/demo.sh [WEFT]; STEPS= and MINUTES= train for longer.
+# The demo: from text at hand to a small GPT that writes something like it, on two tensor-parallel ranks, in about
+# a minute. Everything it makes lies in build/demo. Usage: examples/demo.sh [WEFT]; STEPS= and MINUTES= train for longer.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 weft=${1:-build/release/weft}
