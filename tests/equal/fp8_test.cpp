@@ -21,13 +21,6 @@ ModelConfig in_fp8(const char* name, Fp8Recipe recipe, int layers = 2) {
 
 constexpr std::array recipes{Fp8Recipe::delayed, Fp8Recipe::tensorwise};
 
-Curve bits_of(const ModelConfig& config, const Cut& cut) {
-  Curve out = train(config, cut);
-  out.bytes_at_rest.clear();
-  out.most_remembered.clear();
-  return out;
-}
-
 }  // namespace
 
 // A last bit of f32 may put an element on the other side of a tie, and then it is another code, 2^-4 of

@@ -20,13 +20,6 @@ Cut narrow(const ParallelConfig& parallel, std::int64_t micro_batch = 2) {
   return cut;
 }
 
-Curve bits_of(const ModelConfig& config, const Cut& cut) {
-  Curve out = train(config, cut);
-  out.bytes_at_rest.clear();
-  out.most_remembered.clear();
-  return out;
-}
-
 }  // namespace
 
 // One microbatch is rounded once, to eight bits: each element, and so the norm, is off by 2^-9 of itself. Of

@@ -306,6 +306,13 @@ Curve train(const ModelConfig& config, const Cut& cut) {
   return curve;
 }
 
+Curve bits_of(const ModelConfig& config, const Cut& cut) {
+  Curve out = train(config, cut);
+  out.bytes_at_rest.clear();
+  out.most_remembered.clear();
+  return out;
+}
+
 std::string memory_difference(const ModelConfig& config, const Cut& cut) {
   const auto held = memory_of(config, cut, "cpu");
   const auto counted = memory_of(config, cut, "meta");

@@ -66,6 +66,8 @@ struct Curve {
 
 /// On thread ranks.
 Curve train(const ModelConfig& config, const Cut& cut);
+/// The same, without what a layout or a schedule may change: memory.
+Curve bits_of(const ModelConfig& config, const Cut& cut);
 /// One rank's training, of a circle that is as large as the layout: rank 0 gets the losses and norms.
 Curve train_in(Communicator& world, const ModelConfig& config, const Cut& cut);
 int ranks_of(const Cut& cut);
