@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "tests/equal/run.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/tiny.h"
 #include "weft/comm/threads.h"
 #include "weft/mesh/mesh.h"
@@ -28,7 +29,7 @@ struct How {
   ReduceWhen when = ReduceWhen::after_backward;
   std::int64_t bucket = 0;
   bool sgd = false;
-  int steps = 6;
+  int steps = rounds(6);
 };
 
 /// Everything that a run leaves behind on rank 0, and what each rank held.
@@ -214,7 +215,7 @@ TEST(CutStates, of_a_pipeline_with_tied_words_are_the_same_bits) {
   for (const char* model : {"gpt2", "llama"})
     for (const int virtual_stages : {0, 2}) {
       const ModelConfig config = shape_of(model, 4);
-      Cut plain{.parallel = {.pp = 2, .dp = 2, .virtual_stages = virtual_stages}, .steps = 6};
+      Cut plain{.parallel = {.pp = 2, .dp = 2, .virtual_stages = virtual_stages}, .steps = rounds(6)};
       const auto of = [&] {
         Curve curve = train(config, plain);
         curve.bytes_at_rest.clear();

@@ -9,7 +9,7 @@ using namespace weft::testing;
 
 namespace {
 
-constexpr int few = 4;  // steps: with dropout and a warm Adam, a mistake shows in the second
+constexpr int few = rounds(4);  // steps: with dropout and a warm Adam, a mistake shows in the second
 
 struct Form {
   const char* name;

@@ -10,7 +10,7 @@ using namespace weft::testing;
 
 namespace {
 
-constexpr int few = 3;  // steps: a sum in another order shows in the second
+constexpr int few = rounds(3);  // steps: a sum in another order shows in the second
 
 ModelConfig model_of(const std::string& name, Precision precision) {
   ModelConfig config = shape_of(name, 4);

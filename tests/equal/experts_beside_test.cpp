@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/equal/run.h"
+#include "tests/support/sanitized.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -70,7 +71,8 @@ TEST_P(ExpertsBeside, change_no_bit) {
   ModelConfig config = shape_of("mixture", layers_of(parallel));
   if (recomputes) config.recompute = {.what = Recompute::full, .layers = 1};
   for (const bool exact : {false, true})
-    Besides(config, {.parallel = parallel, .micro_batch = 1, .steps = 3, .exact = exact}).expect_the_same();
+    Besides(config, {.parallel = parallel, .micro_batch = 1, .steps = rounds(3), .exact = exact})
+        .expect_the_same();
 }
 
 // Words that the output shares with the embedding have one sum in one stage: each microbatch's terms of both
@@ -80,7 +82,7 @@ TEST_P(ExpertsBeside, change_no_bit_of_words_that_have_two_uses) {
   ModelConfig config = shape_of("mixture", layers_of(parallel));
   config.tied_output = true;
   config.ahead = {.depths = 1, .factor = 0.5};
-  Besides(config, {.parallel = parallel, .micro_batch = 1, .steps = 3}).expect_the_same();
+  Besides(config, {.parallel = parallel, .micro_batch = 1, .steps = rounds(3)}).expect_the_same();
 }
 
 TEST_P(ExpertsBeside, hold_what_the_counting_device_counts) {

@@ -31,23 +31,19 @@ struct Case {
 
 class FewGroups : public ::testing::TestWithParam<std::tuple<std::string, Case>> {};
 
-const Case all_cases[] = {
-    {1, {{.tp = 2, .dp = 1}, 2, 10}},
-    {1, {{.tp = 4, .dp = 1}, 2, 10}},
-    {2, {{.tp = 4, .dp = 1}, 2, 10}},
-    {2, {{.tp = 4, .dp = 1, .sequence = true}, 2, 10}},
-    {1, {{.tp = 2, .dp = 2, .sequence = true, .zero = 1, .bucket_elements = 300}, 1, 10}},
-    {2, {{.tp = 4, .dp = 2, .zero = 1, .overlap_reduce = true}, 2, 10}},
-    {1, {{.tp = 2, .pp = 2, .dp = 1}, 2, 10}},
-    {2, {{.tp = 4, .pp = 2, .dp = 1, .sequence = true, .schedule = "zb-h1"}, 2, 10}},
-    {1, {{.tp = 2, .cp = 2, .dp = 1}, 2, 10}},
-    {2, {{.tp = 4, .cp = 2, .dp = 1, .context = ContextForm::gather}, 2, 10}}};
+const std::vector<Case> all_cases = {
+    {1, {{.tp = 2, .dp = 1}, 2, rounds(10)}},
+    {1, {{.tp = 4, .dp = 1}, 2, rounds(10)}},
+    {2, {{.tp = 4, .dp = 1}, 2, rounds(10)}},
+    {2, {{.tp = 4, .dp = 1, .sequence = true}, 2, rounds(10)}},
+    {1, {{.tp = 2, .dp = 2, .sequence = true, .zero = 1, .bucket_elements = 300}, 1, rounds(10)}},
+    {2, {{.tp = 4, .dp = 2, .zero = 1, .overlap_reduce = true}, 2, rounds(10)}},
+    {1, {{.tp = 2, .pp = 2, .dp = 1}, 2, rounds(10)}},
+    {2, {{.tp = 4, .pp = 2, .dp = 1, .sequence = true, .schedule = "zb-h1"}, 2, rounds(10)}},
+    {1, {{.tp = 2, .cp = 2, .dp = 1}, 2, rounds(10)}},
+    {2, {{.tp = 4, .cp = 2, .dp = 1, .context = ContextForm::gather}, 2, rounds(10)}}};
 
-std::vector<Case> cases() {
-  std::vector<Case> out;
-  for (std::size_t i = 0; i < std::size(all_cases); i += std::size_t(every(3))) out.push_back(all_cases[i]);
-  return out;
-}
+std::vector<Case> cases() { return some_of(all_cases, 3); }
 
 /// What four ranks, two of which hold the same key, leave after six steps; two such halves of a batch.
 TrainConfig run_on_eight(const std::filesystem::path& folder) {

@@ -5,6 +5,7 @@
 
 #include "tests/equal/run.h"
 #include "tests/support/refused.h"
+#include "tests/support/sanitized.h"
 #include "weft/backend/open.h"
 #include "weft/ops/elementwise.h"
 #include "weft/tensor/host.h"
@@ -29,7 +30,7 @@ std::vector<Cut> late_cuts() {
 Curve trained(const std::string& name, Cut cut, std::optional<Late> late, Precision precision) {
   ModelConfig config = shape_of(name, cut.parallel.pp > 1 ? 4 : 2);
   config.precision = precision;
-  cut.steps = 3;
+  cut.steps = rounds(3);
   cut.uneven = cut.per_token = cut.parallel.dp > 1;
   cut.late = late;
   return train(config, cut);
@@ -102,7 +103,7 @@ TEST(LateSteps, of_layers_that_draw_on_the_host_wait_no_more) {
   jitters.experts.router.jitter = 0.1;
   drops.token_drop = {.layers = {1, 2}, .least = 4, .most = 8, .steps = 100};
   Cut cut{{.dp = 1}, 2};
-  cut.steps = 3;
+  cut.steps = rounds(3);
   for (const auto& [config, waits] : {std::pair{jitters, 1 + 2 * 4}, {drops, 1}}) {
     cut.late = {};
     const Curve now = train(config, cut);

@@ -10,7 +10,7 @@ using namespace weft::testing;
 
 namespace {
 
-constexpr int few = 4;
+constexpr int few = rounds(4);
 
 std::vector<Cut> cuts() {
   return {{{.tp = 2, .dp = 1}},
@@ -24,12 +24,7 @@ std::vector<Cut> cuts() {
 }
 
 /// Of these some, where a sanitizer waits.
-std::vector<Cut> some_cuts() {
-  const std::vector<Cut> all = cuts();
-  std::vector<Cut> out;
-  for (std::size_t i = 0; i < all.size(); i += std::size_t(every(3))) out.push_back(all[i]);
-  return out;
-}
+std::vector<Cut> some_cuts() { return some_of(cuts(), 3); }
 
 Cut with_steps(Cut cut, bool exact) {
   cut.steps = few;

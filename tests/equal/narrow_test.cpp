@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/equal/run.h"
+#include "tests/support/sanitized.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -15,7 +16,7 @@ ModelConfig in_bf16(const char* name, int layers = 2) {
 }
 
 Cut narrow(const ParallelConfig& parallel, std::int64_t micro_batch = 2) {
-  Cut cut{.parallel = parallel, .micro_batch = micro_batch, .steps = 4};
+  Cut cut{.parallel = parallel, .micro_batch = micro_batch, .steps = rounds(4)};
   cut.sum_in_bf16 = true;
   return cut;
 }

@@ -83,7 +83,7 @@ class Lottery {
   Drawn anything() {
     Drawn out;
     ParallelConfig& p = out.cut.parallel;
-    out.cut.steps = 5;
+    out.cut.steps = rounds(5);
     p.tp = one_of({1, 1, 2, 4});
     p.cp = one_of({1, 1, 1, 2, 4});
     p.pp = one_of({1, 1, 2, 2, 3, 4});
@@ -185,7 +185,7 @@ class Lottery {
   static void for_choices(Drawn& out) {
     out.model.precision = Precision::f32;
     out.cut.reduce_in_bf16 = false;
-    out.cut.steps = 3;
+    out.cut.steps = rounds(3);
     // So may it drop another token: number 80 did where the greatest weights stayed, under tp 4 alone, and
     // neither with room for all nor with routers in doubles. Exact mode draws that policy.
     if (out.model.experts.router.capacity) out.model.experts.router.drop = DropPolicy::position;
@@ -322,7 +322,7 @@ struct Numbers {
 };
 
 std::string with_fault(Fault fault, const Numbers& numbers = {}) {
-  Cut cut{{.tp = 2, .pp = 2, .dp = numbers.reduce_in_bf16 ? 2 : 1, .sequence = true}, 2, 5};
+  Cut cut{{.tp = 2, .pp = 2, .dp = numbers.reduce_in_bf16 ? 2 : 1, .sequence = true}, 2, rounds(5)};
   cut.reduce_in_bf16 = numbers.reduce_in_bf16;
   ModelConfig config = shape_of("gpt2", 2);
   config.precision = numbers.precision;
@@ -385,8 +385,8 @@ TEST(PlantedFaults, are_all_seen_and_none_where_none_is) {
   const Fault faults[] = {Fault::tied_copies_not_added, Fault::norm_counts_copies,
                           Fault::norm_counts_ranks,     Fault::weight_gradient_dropped,
                           Fault::shared_keys_not_added, Fault::sequence_parts_not_added};
-  for (const Numbers& numbers :
-       {Numbers{}, Numbers{Precision::f16}, Numbers{Precision::f32, true}, Numbers{Precision::f16, true}}) {
+  const std::vector<Numbers> all{{}, {Precision::f16}, {Precision::f32, true}, {Precision::f16, true}};
+  for (const Numbers& numbers : some_of(all, 4)) {
     SCOPED_TRACE(text(words(numbers.precision)[std::size_t(numbers.precision)], ", ",
                       numbers.reduce_in_bf16 ? "bf16 gradients" : ""));
     EXPECT_EQ(with_fault(Fault::none, numbers), "");

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/support/late_device.h"
+#include "tests/support/sanitized.h"
 #include "weft/comm/communicator.h"
 #include "weft/model/config.h"
 #include "weft/optim/config.h"
@@ -33,7 +34,7 @@ enum class Fault {
 struct Cut {
   ParallelConfig parallel;
   std::int64_t micro_batch = 2;
-  int steps = 20;
+  int steps = rounds(20);
   bool per_token = false;
   bool reduce_in_bf16 = false, sum_in_bf16 = false;
   Fault fault = Fault::none;

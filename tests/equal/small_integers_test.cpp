@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/equal/run.h"
+#include "tests/support/sanitized.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -10,7 +11,7 @@ using namespace weft::testing;
 namespace {
 
 Cut cut_of(const ParallelConfig& layout, bool weights, bool gradients) {
-  Cut cut{.parallel = layout, .micro_batch = 1, .steps = 6};
+  Cut cut{.parallel = layout, .micro_batch = 1, .steps = rounds(6)};
   cut.parallel.wire = {.weights = weights, .gradients = gradients, .weight_block = 256, .gradient_block = 64};
   return cut;
 }
@@ -25,11 +26,13 @@ ModelConfig tiny_model(const char* name, Precision precision) {
 
 // Copies of tied weights stay alike, memory is what is counted, and no loss goes far in six steps.
 TEST(SmallIntegers, train_in_every_layout_in_the_memory_that_is_counted) {
-  for (const ParallelConfig& layout :
-       {ParallelConfig{.dp = 4, .zero = 3}, ParallelConfig{.dp = 4, .zero = 3, .near_ranks = 2},
-        ParallelConfig{.tp = 2, .dp = 2, .sequence = true, .zero = 3},
-        ParallelConfig{.pp = 2, .dp = 2, .zero = 3}, ParallelConfig{.cp = 2, .dp = 2, .zero = 3},
-        ParallelConfig{.dp = 8, .zero = 3, .shard_groups = 2, .near_ranks = 2}})
+  const std::vector<ParallelConfig> layouts{{.dp = 4, .zero = 3},
+                                            {.pp = 2, .dp = 2, .zero = 3},
+                                            {.tp = 2, .dp = 2, .sequence = true, .zero = 3},
+                                            {.dp = 4, .zero = 3, .near_ranks = 2},
+                                            {.cp = 2, .dp = 2, .zero = 3},
+                                            {.dp = 8, .zero = 3, .shard_groups = 2, .near_ranks = 2}};
+  for (const ParallelConfig& layout : some_of(layouts, 3))
     for (const char* model : {"gpt2", "mixture"}) {
       const ModelConfig config = tiny_model(model, Precision::bf16);
       const Curve plain = train(config, cut_of(layout, false, false));

@@ -228,13 +228,15 @@ TEST(Zero, of_near_ranks_gathers_from_all_once_a_step) {
 }
 
 TEST(Zero, of_near_ranks_changes_no_bit) {
-  for (const ParallelConfig& layout :
-       {ParallelConfig{.dp = 4, .zero = 3}, ParallelConfig{.cp = 2, .dp = 2, .zero = 3},
-        ParallelConfig{.pp = 2, .dp = 4, .zero = 3}, ParallelConfig{.dp = 8, .zero = 3, .shard_groups = 2}})
+  const std::vector<ParallelConfig> layouts{{.dp = 4, .zero = 3},
+                                            {.cp = 2, .dp = 2, .zero = 3},
+                                            {.pp = 2, .dp = 4, .zero = 3},
+                                            {.dp = 8, .zero = 3, .shard_groups = 2}};
+  for (const ParallelConfig& layout : some_of(layouts, 2))
     for (const char* model : {"gpt2", "mixture"}) {
       ModelConfig config = shape_of(model, 2);
       config.precision = Precision::bf16;
-      Cut cut{.parallel = layout, .micro_batch = 1, .steps = 4};
+      Cut cut{.parallel = layout, .micro_batch = 1, .steps = rounds(4)};
       const auto curve = [&](int near) {
         cut.parallel.near_ranks = near;
         Curve out = train(config, cut);
@@ -260,7 +262,7 @@ TEST(Zero, changes_no_bit_of_a_step_of_one_microbatch_in_any_stage) {
         ParallelConfig{.pp = 2, .dp = 2}, ParallelConfig{.tp = 2, .cp = 2, .dp = 2}}) {
     const ModelConfig config = shape_of("gpt2", 4);
     const auto curve = [&](int zero) {
-      Cut cut{.parallel = layout, .micro_batch = 8 / layout.dp, .steps = 5};
+      Cut cut{.parallel = layout, .micro_batch = 8 / layout.dp, .steps = rounds(5)};
       cut.parallel.zero = zero;
       Curve out = train(config, cut);
       out.bytes_at_rest.clear();
@@ -277,7 +279,7 @@ TEST(Zero, of_groups_changes_no_bit_of_a_step_of_one_microbatch) {
   for (const ParallelConfig& layout :
        {ParallelConfig{.dp = 4}, ParallelConfig{.cp = 2, .dp = 4}, ParallelConfig{.pp = 2, .dp = 4}}) {
     const auto curve = [&](int zero, int groups) {
-      Cut cut{.parallel = layout, .micro_batch = 8 / layout.dp, .steps = 4};
+      Cut cut{.parallel = layout, .micro_batch = 8 / layout.dp, .steps = rounds(4)};
       cut.parallel.zero = zero;
       cut.parallel.shard_groups = groups;
       Curve out = train(shape_of("gpt2", 4), cut);
@@ -292,7 +294,7 @@ TEST(Zero, of_groups_changes_no_bit_of_a_step_of_one_microbatch) {
 // The ranks that hold the same experts are fewer: two, so that each of two groups has all of them.
 TEST(Zero, of_groups_of_experts_is_that_of_one_group) {
   const auto curve = [](int groups) {
-    Cut cut{.parallel = {.dp = 4, .ep = 2, .zero = 2}, .micro_batch = 1, .steps = 4};
+    Cut cut{.parallel = {.dp = 4, .ep = 2, .zero = 2}, .micro_batch = 1, .steps = rounds(4)};
     cut.parallel.shard_groups = groups;
     return train(shape_of("mixture", 2), cut);
   };
@@ -317,7 +319,7 @@ TEST(Zero, of_a_pipeline_or_with_recomputation_gives_the_bits_of_uncut_weights) 
                                                 .zero = zero,
                                                 .reduce_once = once},
                                    .micro_batch = 1,
-                                   .steps = 4});
+                                   .steps = rounds(4)});
         out.bytes_at_rest.clear();
         return out;
       };

@@ -1,6 +1,9 @@
 // How much of a long repetition a sanitized build looks at.
 #pragma once
 
+#include <cstddef>
+#include <vector>
+
 namespace weft::testing {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -18,5 +21,17 @@ inline constexpr bool sanitized = false;
 /// The sanitizers look for kinds of access, the plain build at every number: where a test repeats one kind of
 /// access for many cases, a sanitized build takes every n-th.
 constexpr int every(int n) { return sanitized ? n : 1; }
+
+/// All cases, or every n-th where a sanitizer looks.
+template <class Case>
+std::vector<Case> some_of(const std::vector<Case>& all, int n) {
+  std::vector<Case> out;
+  for (std::size_t i = 0; i < all.size(); i += std::size_t(every(n))) out.push_back(all[i]);
+  return out;
+}
+
+/// So many steps, or two where a sanitizer looks: what memory a step takes up for the first time, the second
+/// has already.
+constexpr int rounds(int n) { return sanitized && n > 2 ? 2 : n; }
 
 }  // namespace weft::testing
