@@ -173,7 +173,7 @@ TEST(Reruns, are_told_with_their_quantiles) {
   for (int i = 0; i < 500; ++i) of.add(0);
   for (int i = 500; i > 0; --i) of.add(i);
   EXPECT_EQ(of.told(),
-            "1000/500 total/identical samples, rel. variability: avg= 1.253E+02, p50= 1.000E+00, p90= "
+            "1000/500 total/identical samples, rel. variability: avg= 1.252E+02, p50= 1.000E+00, p90= "
             "4.010E+02, p99= 4.910E+02, p99.9= 5.000E+02, max: 5.000E+02");
 }
 
