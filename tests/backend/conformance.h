@@ -29,6 +29,7 @@ struct Subject {
   std::string name;
   std::function<std::unique_ptr<Device>(int threads)> open;
   std::vector<int> others = {3};  // numbers of threads
+  std::string missing = {};       // why this build cannot open it; empty: it can
   std::shared_ptr<Opened> opened = std::make_shared<Opened>();
 };
 std::ostream& operator<<(std::ostream& out, const Subject& subject);

@@ -1,6 +1,7 @@
 // The devices that must conform: a line each. The reference is not among them: it is what they are compared
 // with.
 #include "tests/backend/conformance.h"
+#include "weft/backend/cpu/onednn/engine.h"
 #include "weft/backend/open.h"
 
 namespace weft::conformance {
@@ -11,9 +12,15 @@ Subject named(const std::string& device, bool exact = false) {
           [=](int threads) { return open_device(device, {.threads = threads, .exact = exact}); }};
 }
 
+Subject of_onednn() {
+  Subject subject = named("cpu:onednn");
+  if (!open_onednn()) subject.missing = "this build has no oneDNN";
+  return subject;
+}
+
 /// The same ones for every test, which each asks again.
 const std::vector<Subject>& devices() {
-  static const std::vector<Subject> all{named("cpu:fast"), named("cpu:onednn"), named("cpu", true)};
+  static const std::vector<Subject> all{named("cpu:fast"), of_onednn(), named("cpu", true)};
   return all;
 }
 

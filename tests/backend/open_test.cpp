@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/refused.h"
+#include "weft/backend/cpu/onednn/engine.h"
 #include "weft/backend/cpu/threads.h"
 #include "weft/backend/gpus.h"
 #include "weft/tensor/host.h"
@@ -13,11 +14,19 @@ namespace weft {
 namespace {
 
 TEST(OpenDevice, opens_the_processor_and_the_counter) {
-  for (const char* name : {"cpu", "cpu:onednn", "cpu:fast", "cpu:reference"})
+  for (const char* name : {"cpu", "cpu:fast", "cpu:reference"})
     EXPECT_STREQ(open_device(name)->name(), "cpu");
   const auto meta = open_device("meta", {.threads = 3});
   EXPECT_FALSE(meta->holds_numbers());
   EXPECT_EQ(meta->threads(), 3);
+}
+
+TEST(OpenDevice, opens_onednn_or_says_that_this_build_has_none) {
+  if (open_onednn())
+    EXPECT_STREQ(open_device("cpu:onednn")->name(), "cpu");
+  else
+    EXPECT_EQ(refused([] { open_device("cpu:onednn"); }),
+              "device cpu:onednn: this build has no oneDNN (libdnnl-dev); use cpu");
 }
 
 TEST(OpenDevice, counts_what_falls_back_on_plain_loops) {

@@ -144,10 +144,9 @@ TEST(Dialect, says_once_and_with_the_reason_what_has_no_effect) {
 }
 
 TEST(Dialect, refuses_what_weft_cannot_do_all_at_once) {
-  refused({"--moe-token-dispatcher-type", "alltoall_seq", "--fp8-param-gather",
-           "--reuse-grad-buf-for-mxfp8-param-ag"},
-          "weft cannot do this yet: a dispatcher of old: --moe-token-dispatcher-type; 8-bit weights: "
-          "--fp8-param-gather, --reuse-grad-buf-for-mxfp8-param-ag");
+  refused({"--moe-token-dispatcher-type", "alltoall_seq", "--mamba-num-heads", "4", "--mamba-head-dim", "8"},
+          "weft cannot do this yet: a dispatcher of old: --moe-token-dispatcher-type; state-space layers: "
+          "--mamba-num-heads, --mamba-head-dim");
   refused({"--position-embedding-type", "mrope"},
           "weft cannot do this yet: positions of images and video: --position-embedding-type");
   refused({"--grpo-iterations", "2"}, "weft cannot do this yet: reinforcement learning: --grpo-iterations");

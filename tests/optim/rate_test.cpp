@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -76,11 +77,23 @@ RateSchedule deepspeeds(const Json& one, std::int64_t batch) {
   return out;
 }
 
+/// Cosines and powers of two C libraries may be neighbors. They are of the size of 1 however little of it is
+/// left, so that moves what follows from them by roundings of the greatest; all else has the same bits.
+void expect_equal(double found, double theirs, bool to_the_bit, double greatest, const std::string& where) {
+  EXPECT_NEAR(found, theirs, to_the_bit ? 0 : greatest * 0x1p-51) << where;
+}
+
+bool only_adds_and_multiplies(const RateSchedule& rate) {
+  const bool anneals = rate.style == RateStyle::wsd && (rate.anneal_style == AnnealStyle::cosine ||
+                                                        rate.anneal_style == AnnealStyle::exponential);
+  return rate.style != RateStyle::cosine && !anneals;
+}
+
 double from_hex(const Json& hex) { return std::strtod(hex.get<std::string>().c_str(), nullptr); }
 
 }  // namespace
 
-TEST(Rate, equals_megatrons_to_the_bit) {
+TEST(Rate, equals_megatrons_to_the_bit_but_for_cosines) {
   for (const Json& one : golden("megatron_core_step_based")) {
     const Json& a = one.at("args");
     const RateSchedule rate{.style = style(a.at("lr_decay_style")),
@@ -94,13 +107,15 @@ TEST(Rate, equals_megatrons_to_the_bit) {
     const DecaySchedule decay{growth(a.at("wd_incr_style")), a.at("start_wd"), a.at("end_wd"),
                               a.at("wd_incr_steps")};
     for (const Json& row : one.at("rows")) {
-      EXPECT_EQ(rate.at(row[0]), from_hex(row[2])) << one.at("name") << " at " << row[0];
-      EXPECT_EQ(decay.at(row[0]), from_hex(row[4])) << one.at("name") << " at " << row[0];
+      const std::string where = one.at("name").dump() + " at " + row[0].dump();
+      expect_equal(rate.at(row[0]), from_hex(row[2]), only_adds_and_multiplies(rate), rate.peak, where);
+      expect_equal(decay.at(row[0]), from_hex(row[4]), decay.growth != DecayGrowth::cosine,
+                   std::max(decay.start, decay.end), where);
     }
   }
 }
 
-TEST(Rate, counted_in_tokens_equals_deepspeeds_to_the_bit) {
+TEST(Rate, counted_in_tokens_equals_deepspeeds_to_the_bit_but_for_cosines) {
   for (const Json& one : golden("megatron_deepspeed_token_based")) {
     const RateSchedule rate{.style = style(one.at("style")),
                             .peak = one.at("max_lr"),
@@ -110,7 +125,8 @@ TEST(Rate, counted_in_tokens_equals_deepspeeds_to_the_bit) {
     const DecaySchedule decay{growth(one.at("wd_incr_style")), one.at("start_wd"), one.at("end_wd"),
                               one.at("wd_incr_steps")};
     for (const Json& row : one.at("rows")) {
-      EXPECT_EQ(rate.at(row[1]), from_hex(row[3])) << one.at("name") << " at " << row[1];
+      expect_equal(rate.at(row[1]), from_hex(row[3]), only_adds_and_multiplies(rate), rate.peak,
+                   one.at("name").dump() + " at " + row[1].dump());
       EXPECT_DOUBLE_EQ(decay.at(row[0]), row[4].get<double>()) << one.at("name") << " at " << row[0];
     }
   }

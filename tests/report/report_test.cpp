@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -132,6 +133,15 @@ TEST(Line, tells_of_samples_that_grow_and_of_tokens_that_pass_layers_by_as_megat
               testing::HasSubstr("random ltd reserved length:    16 | number of skipped"));
   EXPECT_THAT(json_line(step), testing::HasSubstr("\"actual_length\":20"));
   EXPECT_THAT(json_line(step), testing::HasSubstr("\"reserved_length\":16"));
+}
+
+TEST(JsonLines, say_how_far_a_step_came_out_otherwise_when_it_was_computed_twice) {
+  StepRecord step = some_step();
+  EXPECT_THAT(json_line(step), testing::Not(testing::HasSubstr("rerun")));
+  step.reruns = {{"lm loss rerun difference", 0.5},
+                 {"grad norm rerun difference", std::numeric_limits<double>::infinity()}};
+  EXPECT_THAT(json_line(step),
+              testing::HasSubstr("\"lm_loss_rerun_difference\":0.5,\"grad_norm_rerun_difference\":null"));
 }
 
 TEST(Line, of_deepspeeds_engine_may_stand_by_itself) {

@@ -1,17 +1,23 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "tests/support/tiny.h"
 #include "tests/train/tiny_run.h"
 #include "weft/base/error.h"
 #include "weft/train/copies.h"
 #include "weft/train/replica.h"
+#include "weft/train/reruns.h"
 #include "weft/train/suspicion.h"
 
 using namespace weft;
 using namespace weft::testing;
+using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::Pair;
 using ::testing::ThrowsMessage;
 
 namespace {
@@ -91,6 +97,93 @@ TEST(Guard, a_checked_step_that_never_comes_out_alike_is_a_fault_of_the_machine)
   EXPECT_THAT(
       [&] { train(c); },
       ThrowsMessage<Refused>(HasSubstr("step 3: computed four times, and no two in a row agree: loss ")));
+}
+
+TEST(Guard, computing_every_step_twice_changes_nothing_and_finds_no_difference) {
+  TrainConfig c = tiny_run_without_evaluation();
+  const Told plain = train(c);
+  c.guard.faults = FaultCheck::report;
+  const Told told = train(c);
+  EXPECT_THAT(told.losses, ElementsAreArray(plain.losses));
+  EXPECT_THAT(told.norms, ElementsAreArray(plain.norms));
+  EXPECT_THAT(
+      told.said,
+      HasSubstr("Stats on computation determinism in validation calls\n  From lm loss:\n    6 samples, "
+                "all identical\n  From grad norm:\n    6 samples, all identical"));
+  for (const report::StepRecord& step : told.steps)
+    EXPECT_THAT(step.reruns,
+                ElementsAre(Pair("lm loss rerun difference", 0), Pair("grad norm rerun difference", 0)));
+  for (const report::StepRecord& step : plain.steps) EXPECT_TRUE(step.reruns.empty());
+}
+
+TEST(Guard, tells_how_far_a_step_that_errs_once_is_from_the_result_that_counts) {
+  const Told plain = train(tiny_run_without_evaluation());
+  const Told told = train(injecting(InjectedFault::passing, FaultCheck::report));
+  EXPECT_THAT(told.losses, ElementsAreArray(plain.losses));
+  EXPECT_THAT(told.said,
+              HasSubstr("From lm loss:\n    6/4 total/identical samples, rel. variability: avg= "));
+  EXPECT_THAT(told.said, HasSubstr("From grad norm:\n    6 samples, all identical"));
+  for (const std::size_t wrong : {2U, 5U})
+    EXPECT_DOUBLE_EQ(told.steps[wrong].reruns[0].second,
+                     relative_difference(plain.losses[wrong] + 1e-3, plain.losses[wrong]));
+  EXPECT_EQ(told.steps[3].reruns[0].second, 0);
+}
+
+TEST(Guard, sees_no_difference_in_a_fault_that_is_there_again) {
+  EXPECT_THAT(train(injecting(InjectedFault::lasting, FaultCheck::report)).said,
+              HasSubstr("From lm loss:\n    6 samples, all identical"));
+}
+
+TEST(Guard, tells_of_differences_at_the_end_of_a_run_too) {
+  TrainConfig c = tiny_run_without_evaluation();
+  c.guard.faults = FaultCheck::report;
+  c.log.interval = 4;
+  const std::string said = train(c).said;
+  EXPECT_THAT(said, HasSubstr("    4 samples, all identical"));
+  EXPECT_THAT(said, HasSubstr("    6 samples, all identical"));
+  EXPECT_THAT(said, Not(HasSubstr("    2 samples, all identical")));
+}
+
+TEST(Guard, ranks_tell_of_differences_once) {
+  TrainConfig c = tiny_run_without_evaluation();
+  c.run.ranks = 2;
+  c.parallel.dp = 0;
+  c.guard.faults = FaultCheck::report;
+  c.log.interval = 6;
+  const std::string said = train(completed(c)).said, heading = "Stats on computation determinism";
+  EXPECT_NE(said.find(heading), std::string::npos);
+  EXPECT_EQ(said.find(heading), said.rfind(heading));
+}
+
+TEST(Reruns, differ_by_twice_the_difference_over_the_sum) {
+  constexpr double inf = std::numeric_limits<double>::infinity(),
+                   nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_DOUBLE_EQ(relative_difference(3, 1), 1);
+  EXPECT_DOUBLE_EQ(relative_difference(-3, -1), 1);
+  EXPECT_EQ(relative_difference(0, 0), 0);
+  EXPECT_EQ(relative_difference(nan, nan), 0);
+  EXPECT_EQ(relative_difference(inf, inf), 0);
+  EXPECT_EQ(relative_difference(nan, 1), inf);
+  EXPECT_EQ(relative_difference(1, -inf), inf);
+  EXPECT_EQ(relative_difference(2, -2), inf);
+}
+
+TEST(Reruns, are_told_with_their_quantiles) {
+  Variability of;
+  for (int i = 0; i < 500; ++i) of.add(0);
+  for (int i = 500; i > 0; --i) of.add(i);
+  EXPECT_EQ(of.told(),
+            "1000/500 total/identical samples, rel. variability: avg= 1.252E+02, p50= 1.000E+00, p90= "
+            "4.010E+02, p99= 4.910E+02, p99.9= 5.000E+02, max: 5.000E+02");
+}
+
+TEST(Reruns, keep_the_latest_of_very_many_and_the_greatest_of_all) {
+  Variability of;
+  of.add(7);
+  for (std::size_t i = 0; i < Variability::most_kept; ++i) of.add(0.5);
+  EXPECT_EQ(of.told(),
+            "100000/0 total/identical samples, rel. variability: avg= 5.000E-01, p50= 5.000E-01, p90= "
+            "5.000E-01, p99= 5.000E-01, p99.9= 5.000E-01, max: 7.000E+00");
 }
 
 TEST(Guard, finds_a_single_bit_that_replicas_do_not_share) {

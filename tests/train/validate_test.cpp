@@ -27,6 +27,17 @@ TEST(Validate, refuses_ranks_that_the_layout_cannot_share) {
   refused([](TrainConfig& c) { c.parallel.zero = 4; }, "{parallel.zero} 4 is not 0, 1, 2 or 3");
 }
 
+TEST(Validate, refuses_to_compare_steps_in_two_ways) {
+  refused(
+      [](TrainConfig& c) {
+        c.guard.faults = FaultCheck::report;
+        c.guard.rerun_interval = 2;
+      },
+      "{guard.rerun_interval} 2 goes on with what came out twice alike, {guard.faults=report} with what "
+      "comes "
+      "out the second time, however far it is from the first: leave one of them out");
+}
+
 TEST(Validate, refuses_layers_that_tensor_parallel_ranks_cannot_share) {
   refused([](TrainConfig& c) { c.parallel.tp = 3; },
           "4 attention heads cannot be shared by 3 tensor-parallel ranks");

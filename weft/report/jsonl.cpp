@@ -39,6 +39,7 @@ class JsonLines final : public Sink {
 std::string json_line(const StepRecord& step) {
   Json line{{"iteration", step.iteration}, {"consumed_samples", step.consumed_samples}};
   for (const auto& [name, value] : step.losses) line[key(name)] = numeric(value);
+  for (const auto& [name, value] : step.reruns) line[key(name)] = numeric(value);
   for (const auto& [name, value] : step.experts) line[key(name)] = numeric(value);
   for (const auto& [name, rows] : step.expert_rows) line[key(name)] = rows;
   if (step.consumed_tokens) line["consumed_tokens"] = *step.consumed_tokens;

@@ -42,6 +42,8 @@ struct StepRecord {
   std::int64_t global_batch = 0;
   std::int64_t sequence = 0;                           // tokens of a sample
   std::vector<std::pair<std::string, double>> losses;  // "lm loss"
+  /// Of a step that was computed twice, how far each came out otherwise: "lm loss rerun difference".
+  std::vector<std::pair<std::string, double>> reruns;
   double loss_scale = 1;
   std::optional<double> grad_norm;
   std::optional<std::int64_t> zeros;

@@ -27,8 +27,9 @@ enum class SchedulerSource : std::uint8_t { must_agree, given, checkpoint };
 enum class NonFinite : std::uint8_t { stop, skip, rescale };
 enum class RankOrderKind : std::uint8_t { tp_cp_ep_dp_pp, tp_cp_ep_pp_dp };
 /// What a result that cannot be means: nothing is looked for; the step is done again, and a second result
-/// that is right counts; or the run ends and says, perhaps only on another machine, whether a machine erred.
-enum class FaultCheck : std::uint8_t { off, rerun, judge };
+/// that is right counts; or the run ends and says, perhaps only on another machine, whether a machine erred;
+/// or every step is computed twice, and the second result counts.
+enum class FaultCheck : std::uint8_t { off, rerun, judge, report };
 /// A fault that is made up: gone when the step is done again; there as long as the machine is the same; or on
 /// any machine.
 enum class InjectedFault : std::uint8_t { passing, lasting, everywhere };
@@ -42,7 +43,7 @@ constexpr std::array<std::string_view, 3> words(NonFinite) { return {"stop", "sk
 constexpr std::array<std::string_view, 2> words(RankOrderKind) {
   return {"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"};
 }
-constexpr std::array<std::string_view, 3> words(FaultCheck) { return {"off", "rerun", "judge"}; }
+constexpr std::array<std::string_view, 4> words(FaultCheck) { return {"off", "rerun", "judge", "report"}; }
 constexpr std::array<std::string_view, 3> words(InjectedFault) {
   return {"passing", "lasting", "everywhere"};
 }

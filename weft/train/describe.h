@@ -251,8 +251,8 @@ void describe(Visitor& v, GuardConfig& c) {
     "steps between comparisons of all copies of weights, bit for bit (0: none)", legal::size_or_none);
   v("faults", c.faults, OnResume::free,
     "a step that is not finite is done again, and a second result that is right counts; or the run ends and "
-    "its "
-    "exit code, 16 or 17, says what is known of whose fault it is");
+    "its exit code, 16 or 17, says what is known of whose fault it is; or every step is computed twice, and "
+    "how far the results differ is told");
   v("inject_every", c.inject_every, OnResume::free,
     "take the result of every n-th step for not finite (0: of none)", legal::size_or_none);
   v("injected", c.injected, OnResume::free,

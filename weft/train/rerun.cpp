@@ -21,13 +21,14 @@ bool Stepper::is_checked(std::int64_t step) const {
   return settings_.guard.rerun_interval > 0 && step % settings_.guard.rerun_interval == 0;
 }
 
-/// A made-up fault changes the first trial, or each of them otherwise.
+/// A made-up fault changes the first trial, or each of them otherwise. Where it is measured how far two
+/// differ, one that is there again makes no difference.
 StepReport Stepper::look(const StepOrder& order, std::span<const Batch> batches, int trial) {
   StepOrder only = order;
   only.only_look = true;
   StepReport report = replica_.step(batches, only);
-  const bool wrong =
-      is_checked(order.step) && fault_is_injected(order.step, trial == 0 ? Trial::first : Trial::second);
+  const bool wrong = fault_is_injected(order.step, trial == 0 ? Trial::first : Trial::second) &&
+                     (is_checked(order.step) || (reports() && !fault_is_injected(order.step, Trial::second)));
   if (wrong) report.losses[0] += (trial + 1) * 1e-3;
   return report;
 }
@@ -35,6 +36,17 @@ StepReport Stepper::look(const StepOrder& order, std::span<const Batch> batches,
 // All ranks see the same losses and norms, so they decide alike.
 StepReport Stepper::checked(const StepOrder& order, std::span<const Batch> batches) {
   return confirmed(order, look(order, batches, 0), batches);
+}
+
+StepReport Stepper::measured(const StepOrder& order, std::span<const Batch> batches) {
+  const StepReport first = look(order, batches, 0);
+  StepReport second = replica_.step(batches, order);
+  RerunDifferences& differs = second.differs.emplace();
+  differs.losses = ByLoss<double>(first.losses.size());
+  for (std::size_t i = 0; i < first.losses.size(); ++i)
+    differs.losses[i] = relative_difference(first.losses[i], second.losses[i]);
+  differs.grad_norm = relative_difference(first.grad_norm, second.grad_norm);
+  return second;
 }
 
 StepReport Stepper::confirmed(StepOrder order, const StepReport& first, std::span<const Batch> batches) {

@@ -8,6 +8,7 @@
 
 #include "weft/optim/rate.h"
 #include "weft/train/losses.h"
+#include "weft/train/reruns.h"
 #include "weft/train/timers.h"
 
 namespace weft {
@@ -26,6 +27,7 @@ struct StepReport {
   bool loss_finite = true;  // the losses themselves were numbers
   bool too_large = false;   // a loss that the order did not want to see at once: nothing was updated
   bool as_expected = true;  // false: not what the order expected, so nothing was updated
+  std::optional<RerunDifferences> differs;  // from a computation before; none where there was none
 
   /// The first of them, by which a run is judged.
   double loss() const { return losses.empty() ? 0 : losses[0]; }

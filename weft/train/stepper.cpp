@@ -61,9 +61,11 @@ StepReport Stepper::step(std::int64_t step, StepTimers* timers, NotFinite troubl
   StepOrder order = order_of(step);
   order.timers = timers;
   if (suspected_) judge(order, batches);
-  order.fault = fault_is_injected(step, Trial::first) && !is_checked(step);
+  order.fault = fault_is_injected(step, Trial::first) && !compares(step);
   if (judges() && settings_.guard.spiky_loss) order.most_loss = spikes_.most();
-  StepReport report = is_checked(step) ? checked(order, batches) : replica_.step(batches, order);
+  StepReport report = is_checked(step) ? checked(order, batches)
+                      : reports()      ? measured(order, batches)
+                                       : replica_.step(batches, order);
   if (report.too_large) report = confirmed(order, StepReport(report), batches);
   if (!report.applied && trouble == NotFinite::looked_for) report = not_finite(step, report, batches);
   if (report.applied) {

@@ -57,7 +57,12 @@ class Stepper {
   StepReport checked(const StepOrder& order, std::span<const Batch> batches);
   StepReport confirmed(StepOrder order, const StepReport& first, std::span<const Batch> batches);
   StepReport look(const StepOrder& order, std::span<const Batch> batches, int trial);
+  /// Computed twice, and how far that differs is reported.
+  StepReport measured(const StepOrder& order, std::span<const Batch> batches);
   bool is_checked(std::int64_t step) const;
+  /// A made-up fault is then a wrong number, and else one that is not finite.
+  bool compares(std::int64_t step) const { return is_checked(step) || reports(); }
+  bool reports() const { return settings_.guard.faults == FaultCheck::report; }
   bool judges() const { return settings_.guard.faults == FaultCheck::judge; }
   enum class Trial : std::uint8_t { first, second };
   bool fault_is_injected(std::int64_t step, Trial trial) const;

@@ -13,7 +13,7 @@ namespace weft {
 StepReport Stepper::not_finite(std::int64_t step, const StepReport& report, std::span<const Batch> batches) {
   replica_.must_have_finite_weights(step);
   if (settings_.scale_moves) return report;
-  if (settings_.guard.faults != FaultCheck::off)
+  if (settings_.guard.faults == FaultCheck::rerun || judges())
     if (const auto again = done_again(step, report, batches)) return *again;
   const NotFiniteAt found = fault_is_injected(step, Trial::second)
                                 ? NotFiniteAt{"injected by {guard.inject_every}", 0}

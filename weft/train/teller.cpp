@@ -24,7 +24,11 @@ void Teller::Interval::add(const StepReport& report) {
 }
 
 Teller::Teller(TellerSettings settings, const Lent& lent, const Progress& progress)
-    : settings_(std::move(settings)), lent_(lent), progress_(progress), timers_(settings_.log.timing_level) {}
+    : settings_(std::move(settings)),
+      lent_(lent),
+      progress_(progress),
+      reruns_(settings_.losses),
+      timers_(settings_.log.timing_level) {}
 
 void Teller::begin() {
   interval_.forget();
@@ -67,6 +71,8 @@ void Teller::tell(std::int64_t step, const StepReport& report, std::int64_t cons
     if (!log.jsonl.empty() || !log.tensorboard.empty()) write(report::RecordScope::step, alone_);
     if (due || step == progress_.first_step) write(report::RecordScope::interval, interval_);
   }
+  if (report.differs) reruns_.add(*report.differs);
+  if (lent_.outlet && !reruns_.empty() && (due || step == progress_.steps)) lent_.log.info(reruns_.told());
   if (due && timers_.level() > 0) tell_times(step, interval_.steps);
   alone_.forget();
   if (due) interval_.forget();
@@ -112,6 +118,11 @@ report::StepRecord Teller::record_of(const StepReport& report, const Interval& s
   for (std::size_t i = 0; i < settings_.losses.size(); ++i)
     out.losses.emplace_back(settings_.losses[i],
                             sum.applied > 0 ? sum.losses[i] / double(sum.applied) : report.losses[i]);
+  if (report.differs) {
+    for (std::size_t i = 0; i < settings_.losses.size(); ++i)
+      out.reruns.emplace_back(settings_.losses[i] + " rerun difference", report.differs->losses[i]);
+    out.reruns.emplace_back("grad norm rerun difference", report.differs->grad_norm);
+  }
   out.loss_scale = report.loss_scale;
   if (report.applied) out.grad_norm = report.grad_norm;
   out.zeros = report.zeros;

@@ -8,6 +8,7 @@
 #include "weft/base/clock.h"
 #include "weft/train/lent.h"
 #include "weft/train/progress.h"
+#include "weft/train/reruns.h"
 #include "weft/train/routing.h"
 #include "weft/train/spikes.h"
 #include "weft/train/step.h"
@@ -61,6 +62,7 @@ class Teller {
   const Progress& progress_;
   Interval interval_, alone_, engine_;  // since the last line; since the last step; since the engine's last
   SpikeWatch spikes_;
+  RerunStatistics reruns_;
   StepTimers timers_;
 };
 

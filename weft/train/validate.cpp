@@ -180,6 +180,7 @@ std::vector<std::string> complete(TrainConfig& c, int world) {
   validate::rates(c);
   validate::optimizer(c);
   validate::precision(c, notices);
+  validate::guard(c);
   validate::data(c, notices);
   validate::checkpoint(c);
   if (c.checkpoint.in_background && c.optimizer.offload.on)
@@ -302,6 +303,14 @@ void validate::precision(TrainConfig& c, std::vector<std::string>& notices) {
     fail(Kind::usage,
          "{guard.non_finite} rescale needs {model.precision=f16}, the only precision with a loss scale");
   if (f16 && !s.constant) c.guard.non_finite = NonFinite::rescale;
+}
+
+void validate::guard(const TrainConfig& c) {
+  if (c.guard.faults == FaultCheck::report && c.guard.rerun_interval > 0)
+    fail(
+        Kind::usage, "{guard.rerun_interval} ", c.guard.rerun_interval,
+        " goes on with what came out twice alike, {guard.faults=report} with what comes out the second time, "
+        "however far it is from the first: leave one of them out");
 }
 
 void validate::checkpoint(const TrainConfig& c) {

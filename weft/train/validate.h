@@ -31,6 +31,7 @@ void optimizer(const TrainConfig&);
 void precision(TrainConfig&, std::vector<std::string>& notices);
 void data(TrainConfig&, std::vector<std::string>& notices);
 void checkpoint(const TrainConfig&);
+void guard(const TrainConfig&);
 void evaluation(TrainConfig&);
 void model(TrainConfig&, std::vector<std::string>& notices);
 }  // namespace validate

@@ -54,7 +54,7 @@ Group loop() {
                {{.word = "disabled", .path = "guard.faults", .value = "off"},
                 {.word = "validate_results", .path = "guard.faults", .value = "judge"},
                 {.word = "go_on", .path = "guard.faults", .value = "rerun"},
-                {.word = "report_stats", .refusal = "statistics of steps that are run again"}}),
+                {.word = "report_stats", .path = "guard.faults", .value = "report"}}),
           no_effect(
               "deterministic-mode", Arity::none,
               "the same command always gives the same bits; --exact makes them independent of the layout"),
