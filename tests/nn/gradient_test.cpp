@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tests/support/few_experts.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/tiny.h"
 
@@ -27,9 +28,7 @@ Case with(std::string name, ModelConfig config, const std::function<void(ModelCo
 
 /// Losses count as much in the objective as in what is told.
 ModelConfig mixture(ModelConfig c, const RouterConfig& router) {
-  c.experts.count = 4;
-  c.experts.ffn_hidden = 8;
-  c.experts.router = router;
+  c = with_four_experts(c, router);
   if (!router.sinkhorn()) c.experts.router.coefficients = {0.5};
   return c;
 }

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "tests/support/few_experts.h"
 #include "tests/support/gradient.h"
 #include "tests/support/tiny.h"
 
@@ -152,12 +153,10 @@ void expect_the_slope_along_a_random_direction(const ModelConfig& config) {
 /// count in the objective.
 void with_experts(ModelConfig& c) {
   c.linear_bias = c.qkv_bias = false;
-  c.experts.count = 4;
-  c.experts.ffn_hidden = 8;
-  c.experts.router = {.chosen = 4,
-                      .balancing = {Balancing::aux_loss, Balancing::seq_aux_loss},
-                      .coefficients = {0.25},
-                      .z_loss = 0.25};
+  c = with_four_experts(c, {.chosen = 4,
+                            .balancing = {Balancing::aux_loss, Balancing::seq_aux_loss},
+                            .coefficients = {0.25},
+                            .z_loss = 0.25});
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 
+#include "tests/support/few_experts.h"
 #include "tests/support/tiny.h"
 
 using namespace weft;
@@ -20,12 +21,7 @@ void each_weight(TinyModel& model, const Visit& visit) {
   model.weights().publish();
 }
 
-ModelConfig mixture() {
-  ModelConfig config = tiny_llama();
-  config.experts.count = 4;
-  config.experts.ffn_hidden = 8;
-  return config;
-}
+ModelConfig mixture() { return with_four_experts(tiny_llama()); }
 
 ModelConfig completed(ModelConfig config) {
   complete(config);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "tests/support/few_experts.h"
 #include "tests/support/gradient.h"
 #include "tests/support/tiny.h"
 
@@ -122,11 +123,7 @@ TEST(TokenDrop, agrees_with_differences_where_layers_have_experts) {
                                    .capacity = 0.75,
                                    .drop = DropPolicy::position}};
   for (const RouterConfig& router : routers) {
-    const ModelConfig config = dropping(tiny_llama(), [&](ModelConfig& c) {
-      c.experts.count = 4;
-      c.experts.ffn_hidden = 8;
-      c.experts.router = router;
-    });
+    const ModelConfig config = dropping(with_four_experts(tiny_llama(), router));
     expect_gradients(config, 5, tiny_batch(*device, config, 2), *device);
   }
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/event_file.h"
+#include "tests/support/few_experts.h"
 #include "tests/support/refused.h"
 #include "tests/support/temporary.h"
 #include "tests/support/tiny.h"
@@ -36,12 +37,8 @@ TrainConfig dense_run() {
 TrainConfig experts_run() {
   TrainConfig c = dense_run();
   c.model.experts.count = 4;
-  c.model.experts.router = {.score = RouterScore::sigmoid,
-                            .expert_bias = true,
-                            .bias_rate = 0.1,
-                            .balancing = {Balancing::seq_aux_loss},
-                            .coefficients = {0.01},
-                            .capacity = 1.0};
+  c.model.experts.router = learning_router();
+  c.model.experts.router.capacity = 1.0;
   c.model.exact = true;
   c.eval.interval = 2;
   return c;

@@ -2,6 +2,7 @@
 // it.
 #include "weft/nn/layer_drop.h"
 
+#include "tests/support/few_experts.h"
 #include "tests/support/temporary.h"
 #include "tests/train/completing.h"
 #include "tests/train/run_cut.h"
@@ -68,12 +69,8 @@ TEST(LayerDropRun, is_the_same_with_experts_under_every_layout_to_the_bit) {
   TrainConfig base = dropping();
   base.model.linear_bias = false;
   base.model.experts.count = 4;
-  base.model.experts.router = {.score = RouterScore::sigmoid,
-                               .expert_bias = true,
-                               .bias_rate = 0.1,
-                               .balancing = {Balancing::seq_aux_loss},
-                               .coefficients = {0.01},
-                               .z_loss = 0.01};
+  base.model.experts.router = learning_router();
+  base.model.experts.router.z_loss = 0.01;
   const Told one = train(cut_as({.name = "one", .exact = true}, base));
   ASSERT_EQ(one.losses.size(), 6U);
   const RunCut cuts[] = {{.name = "tp2_ep2", .tp = 2, .dp = 2, .micro = 2, .exact = true},

@@ -1,6 +1,7 @@
 // Whole runs in which tokens pass layers by: no layout and no resume sees it, and evaluations see all tokens.
 #include "weft/nn/token_drop.h"
 
+#include "tests/support/few_experts.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/temporary.h"
 #include "tests/train/completing.h"
@@ -103,14 +104,10 @@ TrainConfig dropping_among_experts() {
   c.model.linear_bias = false;
   c.model.window = 6;
   c.model.experts.count = 4;
-  c.model.experts.router = {.score = RouterScore::sigmoid,
-                            .expert_bias = true,
-                            .bias_rate = 0.1,
-                            .balancing = {Balancing::seq_aux_loss},
-                            .coefficients = {0.01},
-                            .z_loss = 0.01,
-                            .capacity = 1.0,
-                            .jitter = 0.1};
+  c.model.experts.router = learning_router();
+  c.model.experts.router.z_loss = 0.01;
+  c.model.experts.router.capacity = 1.0;
+  c.model.experts.router.jitter = 0.1;
   return c;
 }
 

@@ -21,7 +21,7 @@ namespace weft {
 
 /// How states are put in files, and whether weights are.
 struct Offload {
-  FileMemory::Place place;
+  FileMemory::BackingFile place;
   std::int64_t window = std::int64_t{1} << 20;  // elements that are updated at once
   int windows_here = 3;                         // most that memory has room for
   bool weights = false;

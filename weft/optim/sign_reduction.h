@@ -29,7 +29,7 @@ class SignReduction {
 
  private:
   /// Elements of one rank's part of a tensor, and where its bits stand among those of all tensors.
-  struct Part {
+  struct RankPart {
     std::int64_t elements, at;
   };
   Tensor signs_of(const Tensor& bits, int rank, std::size_t tensor) const;
@@ -38,7 +38,7 @@ class SignReduction {
   void take(const Tensor& x, std::size_t tensor) const;
 
   Communicator& circle_;
-  std::vector<Part> parts_;
+  std::vector<RankPart> parts_;
   std::vector<Tensor> worker_errors_, server_errors_;
   Tensor mine_, theirs_;               // u8 [ranks, bytes of all parts]
   Tensor own_bits_;                    // u8 [bytes of all parts]

@@ -29,13 +29,14 @@ struct Opened {
   Descriptor again;
 };
 
-Opened unnamed(const FileMemory::Place& place) {
-  make_directories(place.directory, *place.files);
-  const std::filesystem::path path = place.directory / text(".weft-", place.name, "-of-process-", ::getpid());
-  File file(path, Open::create, *place.files);
-  Descriptor again(place.files->open(path.c_str(), O_RDWR | O_CLOEXEC, 0));
+Opened unnamed(const FileMemory::BackingFile& backing) {
+  make_directories(backing.directory, *backing.files);
+  const std::filesystem::path path =
+      backing.directory / text(".weft-", backing.name, "-of-process-", ::getpid());
+  File file(path, Open::create, *backing.files);
+  Descriptor again(backing.files->open(path.c_str(), O_RDWR | O_CLOEXEC, 0));
   if (!again) fail_errno("open", path, errno);
-  if (place.files->remove(path.c_str()) < 0) fail_errno("remove", path, errno);
+  if (backing.files->remove(path.c_str()) < 0) fail_errno("remove", path, errno);
   return {std::move(file), std::move(again)};
 }
 
@@ -70,11 +71,11 @@ class FileMemory::Region final : public Storage {
   StorageRef rest_;
 };
 
-FileMemory::FileMemory(Place place, Device& rest)
-    : place_(std::move(place)), rest_(rest), none_(std::make_unique<NoKernels>()) {
-  if (!place_.take) place_.take = take;
-  if (place_.directory.empty()) return;
-  Opened opened = unnamed(place_);
+FileMemory::FileMemory(BackingFile backing, Device& rest)
+    : backing_(std::move(backing)), rest_(rest), none_(std::make_unique<NoKernels>()) {
+  if (!backing_.take) backing_.take = take;
+  if (backing_.directory.empty()) return;
+  Opened opened = unnamed(backing_);
   file_.emplace(std::move(opened.file));
   same_file_ = std::move(opened.again);
 }
@@ -83,8 +84,8 @@ FileMemory::~FileMemory() = default;
 
 StorageRef FileMemory::allocate(std::int64_t bytes, Use use) {
   const std::int64_t in_file =
-      place_.fraction >= 1 ? bytes
-                           : std::min(bytes, std::int64_t(double(bytes) * place_.fraction) / page * page);
+      backing_.fraction >= 1 ? bytes
+                             : std::min(bytes, std::int64_t(double(bytes) * backing_.fraction) / page * page);
   const std::int64_t at = end_;
   end_ = round_up(at + in_file, page);
   in_memory_ += bytes - in_file;
@@ -149,7 +150,7 @@ void FileMemory::read(void* to, const Storage& from, std::int64_t offset, std::i
 bool FileMemory::reserve() {
   if (!file_ || reserved_ == end_) return true;
   if (bytes_to_reserve() > room()) return false;
-  const int error = place_.take(same_file_.get(), reserved_, bytes_to_reserve());
+  const int error = backing_.take(same_file_.get(), reserved_, bytes_to_reserve());
   if (error == ENOSPC || error == EDQUOT || error == EFBIG) return false;
   reserved_ = end_;
   return true;
@@ -158,7 +159,7 @@ bool FileMemory::reserve() {
 std::int64_t FileMemory::room() const {
   if (!file_) return std::numeric_limits<std::int64_t>::max();
   std::error_code error;
-  const auto space = std::filesystem::space(place_.directory, error);
+  const auto space = std::filesystem::space(backing_.directory, error);
   return error ? std::numeric_limits<std::int64_t>::max() : std::int64_t(space.available);
 }
 

@@ -20,7 +20,7 @@ namespace weft {
 /// several threads may copy. A full disk or a failed read is an error of the copy.
 class FileMemory final : public Device {
  public:
-  struct Place {
+  struct BackingFile {
     std::filesystem::path directory;  // empty: nothing is kept, bytes are counted
     std::string name;                 // for messages, and for the moment until the file has none
     double fraction = 1;              // of every storage that lies in the file
@@ -30,7 +30,7 @@ class FileMemory final : public Device {
     std::function<int(int, std::int64_t, std::int64_t)> take = {};
   };
   /// What stays in memory is `rest`'s.
-  FileMemory(Place place, Device& rest);
+  FileMemory(BackingFile backing, Device& rest);
   ~FileMemory() override;
   FileMemory(const FileMemory&) = delete;
   FileMemory& operator=(const FileMemory&) = delete;
@@ -65,7 +65,7 @@ class FileMemory final : public Device {
 
  private:
   class Region;
-  Place place_;
+  BackingFile backing_;
   Device& rest_;
   std::optional<File> file_;
   Descriptor same_file_;  // for what File has no word

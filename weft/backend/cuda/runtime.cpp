@@ -10,7 +10,6 @@ void check(cudaError_t error, const char* what) {
 
 Stream::Stream() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream"); }
 Stream::~Stream() { cudaStreamDestroy(stream_); }
-void Stream::await(const Event& event) const { event.hold(stream_); }
 
 Event::Event() { check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "an event"); }
 Event::~Event() { cudaEventDestroy(event_); }

@@ -11,8 +11,6 @@ namespace weft::cuda {
 /// Fails with Kind::device: "cuda: what: reason".
 void check(cudaError_t error, const char* what);
 
-class Event;
-
 class Stream {
  public:
   Stream();
@@ -20,9 +18,6 @@ class Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
   cudaStream_t get() const { return stream_; }
-  /// What is asked of this stream from here on comes behind the event, and the host goes on; at once where
-  /// nothing was recorded.
-  void await(const Event& event) const;
   /// The host waits for all that was asked of it. For destructors, so it says nothing of errors.
   void finish() const noexcept { cudaStreamSynchronize(stream_); }
 
@@ -42,7 +37,9 @@ class Event {
   void wait() const;
   /// Whether what was recorded has been reached. Does not wait.
   bool reached() const;
-  /// What the stream is asked for from now on comes behind it.
+  /// What the stream is asked for from now on comes behind it, and the host goes on; at once where nothing
+  /// was recorded.
+  void hold(const Stream& stream) const { hold(stream.get()); }
   void hold(cudaStream_t stream) const;
 
  private:

@@ -51,7 +51,7 @@ void GoingUp::send(std::byte* to, const std::byte* from, std::size_t bytes) {
   constexpr std::size_t line = 256;
   if (!page_ || used_ + bytes > page_bytes) {
     page_ = &ring_.next(travels_);
-    travels_.await(page_->passed);
+    page_->passed.hold(travels_);
     used_ = 0;
   }
   std::byte *const here = page_->here.data() + used_, *const twin = page_->twin.data() + used_;
@@ -59,7 +59,7 @@ void GoingUp::send(std::byte* to, const std::byte* from, std::size_t bytes) {
   std::memcpy(here, from, bytes);
   ask_copy(travels_, twin, here, bytes, cudaMemcpyHostToDevice);
   page_->travelled.record(travels_);
-  computes_->await(page_->travelled);
+  page_->travelled.hold(*computes_);
   ask_copy(*computes_, to, twin, bytes, cudaMemcpyDeviceToDevice);
   page_->passed.record(*computes_);
 }
@@ -78,7 +78,7 @@ void ComingDown::copy(void* to, const void* from, std::int64_t bytes, std::uint6
 void ComingDown::fetch(StagingPage& page, const std::byte* from) const {
   ask_copy(*computes_, page.twin.data(), from, page.held, cudaMemcpyDeviceToDevice);
   page.passed.record(*computes_);
-  travels_.await(page.passed);
+  page.passed.hold(travels_);
   ask_copy(travels_, page.here.data(), page.twin.data(), page.held, cudaMemcpyDeviceToHost);
   page.travelled.record(travels_);
 }

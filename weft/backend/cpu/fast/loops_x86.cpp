@@ -11,6 +11,7 @@ extern const AttentionLoops attention_loops;
 }  // namespace generic
 #endif
 // For a set that was not built stands the one before it, or behind it where there is none.
+// Said in cpu/product too: only the preprocessor chooses a namespace's other name, and inside its room's own.
 #if (WEFT_SETS & 2) != 0
 namespace avx2 {
 extern const Loops loops;

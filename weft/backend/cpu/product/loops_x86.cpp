@@ -9,6 +9,7 @@ extern const Loops loops;
 }
 #endif
 // For a set that was not built stands the one before it, or behind it where there is none.
+// Said in cpu/fast too: only the preprocessor chooses a namespace's other name, and inside its room's own.
 #if (WEFT_SETS & 2) != 0
 namespace avx2 {
 extern const Loops loops;

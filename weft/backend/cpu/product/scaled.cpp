@@ -24,10 +24,23 @@ void widen_rows(const Tensor& to, const Tensor& from, int threads) {
   });
 }
 
-float element(const Tensor& vector, std::int64_t i) {
-  return visit_float(vector.dtype(),
-                     [&]<class T>() { return float(vector.data<T>()[i * vector.stride(0)]); });
-}
+/// What out becomes of sums [m, n]; bias [n] may be null.
+template <class Out, class Bias>
+struct Finish {
+  const ScaledArgs& how;
+  float inverse = how.a_inverse.as<float>()[0] * how.b_inverse.as<float>()[0];
+  const Bias* bias = how.bias ? how.bias.data<Bias>() : nullptr;
+  std::int64_t step = how.bias ? how.bias.stride(0) : 0;
+
+  void row(Out* to, const float* sums, std::int64_t n) const {
+    for (std::int64_t j = 0; j < n; ++j) {
+      float sum = sums[j] * inverse;
+      if (how.accumulate) sum += float(to[j]);
+      if (bias) sum += float(bias[j * step]);
+      to[j] = Out(sum);
+    }
+  }
+};
 
 }  // namespace
 
@@ -45,21 +58,17 @@ void widen(const InBf16& into, const Tensor& a, const Tensor& b, int threads) {
 }
 
 void finish(const Tensor& out, const Tensor& sums, const ScaledArgs& how, int threads) {
-  const float inverse = how.a_inverse.as<float>()[0] * how.b_inverse.as<float>()[0];
-  const float* const all = sums.data<float>();
   const std::int64_t n = out.dim(1);
-  visit_float(out.dtype(), [&]<class T>() {
-    T* const to = out.data<T>();
+  const auto in_types = [&]<class Out, class Bias>() {
+    const Finish<Out, Bias> finish{how};
     fast::in_parallel(threads, out.dim(0), out.elements(), [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t i = first; i < last; ++i)
-        for (std::int64_t j = 0; j < n; ++j) {
-          T& cell = to[i * out.stride(0) + j];
-          float sum = all[i * n + j] * inverse;
-          if (how.accumulate) sum += float(cell);
-          if (how.bias) sum += element(how.bias, j);
-          cell = T(sum);
-        }
+        finish.row(out.data<Out>() + i * out.stride(0), sums.data<float>() + i * n, n);
     });
+  };
+  visit_float(out.dtype(), [&]<class Out>() {
+    visit_float(how.bias ? how.bias.dtype() : Dtype::f32,
+                [&]<class Bias>() { in_types.template operator()<Out, Bias>(); });
   });
 }
 
