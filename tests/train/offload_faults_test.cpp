@@ -72,7 +72,7 @@ struct Broken {
       : make(what == Spilled::states ? saving_much : saving_often) {
     TrainConfig config = make(folder.path());
     config.optimizer.offload = {
-        .on = true, .directory = spill.path(), .weights = what == Spilled::weights_too};
+        .on = true, .directory = spill.path(), .buffers = 3, .weights = what == Spilled::weights_too};
     const Told unbroken = train(make(other.path()));
     said = refused([&] {
       train(config, {.before_step = [&](std::int64_t step, Replica&) {

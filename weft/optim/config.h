@@ -92,6 +92,11 @@ constexpr bool speaks_in_one_bit(OptimizerKind kind) {
          kind == OptimizerKind::onebitlamb;
 }
 
+/// Rules that update every element by itself.
+constexpr bool updates_by_element(OptimizerKind kind) {
+  return kind == OptimizerKind::adam || kind == OptimizerKind::sgd || kind == OptimizerKind::lion;
+}
+
 /// Rules whose betas a schedule may move from step to step.
 constexpr bool follows_betas(OptimizerKind kind) {
   return kind == OptimizerKind::adam || kind == OptimizerKind::lion || kind == OptimizerKind::lamb;
@@ -102,7 +107,7 @@ struct OffloadConfig {
   bool on = false;
   std::string directory;
   double fraction = 1;   // of them
-  int buffers = 3;       // windows of them that memory has room for
+  int buffers = 8;       // windows of them that memory has room for
   bool weights = false;  // too
 };
 

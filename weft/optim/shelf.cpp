@@ -39,6 +39,12 @@ void Shelf::add(std::size_t block, const OwnedPart& part) {
   }
 }
 
+void Shelf::put_in_order(const std::function<int(const Window&)>& number) {
+  const std::scoped_lock lock(mutex_);
+  std::ranges::stable_sort(windows_, {}, number);
+  turns_ = false;
+}
+
 void Shelf::make_rooms() { rooms_.resize(std::min(std::size_t(how_.windows_here), windows_.size())); }
 
 std::size_t Shelf::keep(const std::vector<Tensor>& by_block, ReadBy readers) {
@@ -85,7 +91,7 @@ void Shelf::begin(Walk walk) {
   if (!goes_on && computes_.holds_numbers()) put_away(Then::forget);
   const std::scoped_lock lock(mutex_);
   walk_ = walk;
-  backwards_ = !backwards_;
+  backwards_ = turns_ && !backwards_;
   current_ = to_read_ = 0;
   if (rooms_.empty()) make_rooms();  // of a rule that keeps nothing
   end_ = windows_.size();
@@ -100,19 +106,35 @@ void Shelf::wait_for(std::unique_lock<std::mutex>& lock, const std::function<boo
 }
 
 const Shelf::Window* Shelf::next() {
-  if (visiting_) leave_current();
+  leave();
   std::unique_lock lock(mutex_);
-  const bool numbers = computes_.holds_numbers();
   if (current_ == windows_.size()) {
-    if (numbers)
-      wait_for(lock,
-               [this] { return std::ranges::none_of(rooms_, [](const Room& r) { return r.awaited; }); });
+    wait_for_layers(lock);
     updated_ = walk_ == Walk::update;
     return nullptr;
   }
-  if (numbers) wait_for(lock, [this] { return to_read_ > current_; });
+  if (computes_.holds_numbers()) wait_for(lock, [this] { return to_read_ > current_; });
   visiting_ = true;
   return &windows_[window_at(current_)];
+}
+
+bool Shelf::ready() const {
+  const std::scoped_lock lock(mutex_);
+  return error_ != nullptr || to_read_ > current_ || !computes_.holds_numbers();
+}
+
+void Shelf::leave() {
+  if (visiting_) leave_current();
+}
+
+void Shelf::wait_for_layers() {
+  std::unique_lock lock(mutex_);
+  wait_for_layers(lock);
+}
+
+void Shelf::wait_for_layers(std::unique_lock<std::mutex>& lock) {
+  if (!computes_.holds_numbers()) return;
+  wait_for(lock, [this] { return std::ranges::none_of(rooms_, [](const Room& r) { return r.awaited; }); });
 }
 
 void Shelf::leave_current() {
@@ -123,7 +145,8 @@ void Shelf::leave_current() {
   if (walk_ == Walk::update) room.changed = true;
   if (walk_ != Walk::read_first)
     room.awaited = std::ranges::any_of(kept_, [](const Kept& k) { return k.readers != ReadBy::update; });
-  room.goes = room.changed && current_ + rooms_.size() < end_;
+  const bool stays = turns_ ? current_ + rooms_.size() >= end_ : rooms_.size() >= end_;
+  room.goes = room.changed && !stays;
   if (walk_ != Walk::update) room.whole = false;  // of all that is kept, a part
   visiting_ = false;
   ++current_;

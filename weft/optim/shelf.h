@@ -34,6 +34,9 @@ struct Offload {
 /// that is here. What the kernel keeps of the file is read before it is pushed out, too. Rules must not see
 /// the order.
 ///
+/// Where an update is made while layers wait for it (due_update.h), windows are put in the order of layers,
+/// and every walk takes that. What it visits is then written at once, unless there is room for all.
+///
 /// Whoever copies from or to what lies there makes all that is newer in memory go first. A read or a write
 /// that fails ends the walk with its error, on the thread that walks, or the next thing that is asked.
 ///
@@ -56,6 +59,10 @@ class Shelf {
   /// An owned part of a block is to be walked, behind those that are. Before anything is kept.
   void add(std::size_t block, const OwnedPart& part);
 
+  /// Every walk from now on takes windows in the order of these numbers. Before the first one.
+  void put_in_order(const std::function<int(const Window&)>& number);
+  const std::vector<Window>& windows() const { return windows_; }
+
   /// Who reads what is kept: the update, layers (straight from the file, so it is there when a walk ends), or
   /// both.
   enum class ReadBy : std::uint8_t { update, layers, both };
@@ -68,6 +75,13 @@ class Shelf {
   void begin(Walk walk);
   /// The next window, which is here when this returns; null behind the last, when layers find what they read.
   const Window* next();
+  /// Whether next() would not wait for the disk.
+  bool ready() const;
+  /// The window that is visited may go; next() says so too.
+  void leave();
+  /// Until layers find what they read of all windows that were visited.
+  void wait_for_layers();
+  int rooms() const { return int(rooms_.size()); }
   /// Of the window that is visited.
   Tensor here(std::size_t number, const OwnedPart& part) const;
   /// Fails with Kind::usage unless the disk has room for what is kept, and takes it from other ranks' reach.
@@ -105,6 +119,7 @@ class Shelf {
   void make_rooms();
   void leave_current();
   void wait_for(std::unique_lock<std::mutex>& lock, const std::function<bool()>& done);
+  void wait_for_layers(std::unique_lock<std::mutex>& lock);
   enum class Then : std::uint8_t { keep, forget };
   void put_away(Then then);
   bool may_read() const;
@@ -128,7 +143,8 @@ class Shelf {
   std::condition_variable changed_;
   Walk walk_ = Walk::update;
   std::size_t end_ = 0, current_ = 0, to_read_ = 0;  // turns
-  bool backwards_ = true;                            // of walks, each second one
+  bool turns_ = true;                                // round, after every walk
+  bool backwards_ = true;                            // of walks that turn, each second one
   bool visiting_ = false, updated_ = false, stop_ = false;
   std::int64_t visits_ = 0;
   Moved moved_;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "weft/ops/elementwise.h"
+#include "weft/optim/due_update.h"
 #include "weft/optim/optimizer.h"
 #include "weft/optim/shelf.h"
 #include "weft/optim/weights.h"
@@ -87,6 +88,15 @@ void each_run(const Weights& weights, const UpdateArgs& args, const Visit& visit
       each_window(own, narrow ? widened_at_once : own.count,
                   [&](const OwnedPart& part) { visit(run_of(weights, i, part, args)); });
   }
+}
+
+/// The same, by a rule whose elements do not ask for each other, as its last word in an update: where an
+/// update can wait, what it visits comes by and by (due_update.h). `visit` outlives the call, and what it
+/// refers to.
+template <class Visit>
+void each_run_when_due(const Weights& weights, const UpdateArgs& args, const Visit& visit) {
+  if (DueUpdate* due = weights.due()) return due->begin(args, visit);
+  each_run(weights, args, visit);
 }
 
 /// visit(number of the slot, where it starts in the part, elements) for each parameter that a part holds

@@ -19,6 +19,7 @@ namespace weft {
 
 class UnderWay;
 class Shelf;
+class DueUpdate;
 struct Offload;
 
 /// Parameters that are treated alike stand in one block.
@@ -174,6 +175,9 @@ class Weights {
   Device& device() const { return device_; }
   /// Where states lie in a file; null where they are in memory.
   Shelf* shelf() const { return shelf_.get(); }
+  /// Who makes updates wait for the next forward; null: nobody.
+  DueUpdate* due() const { return due_; }
+  void let_wait(DueUpdate* due) { due_ = due; }
 
  private:
   void place(Parameter& parameter);
@@ -198,6 +202,7 @@ class Weights {
   bool in_files_ = false;         // weights too
   std::vector<WeightBlock> blocks_;
   std::int64_t version_ = 0;
+  DueUpdate* due_ = nullptr;
 };
 
 }  // namespace weft

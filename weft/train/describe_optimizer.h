@@ -68,9 +68,8 @@ void describe(Visitor& v, OffloadConfig& c) {
   v("fraction", c.fraction, OnResume::free, "how much of them lies in files; the rest stays in memory",
     legal::fraction);
   v("buffers", c.buffers, OnResume::free,
-    "windows of a million numbers of each that memory has room for: what an update ends with stays there, "
-    "and "
-    "the next one begins with it",
+    "windows of a million numbers of each that memory has room for: as many as a layer has let the next "
+    "layer's be read while it computes",
     legal::from_to(3, 65536));
   v("weights", c.weights, OnResume::free,
     "weights lie in files too, and are read as a layer needs them, the next layer's meanwhile");

@@ -78,6 +78,7 @@ Finding bad_gradient(const Weights& weights) {
 }  // namespace
 
 void Replica::do_again(const Batch& batch, const StepOrder& order, Watch& watch) {
+  finish_update();
   const pipe::Schedule schedule = pipe::with_transfers(pipe::forwards_then_backwards(homes_, 1));
   pipe::Runner runner(schedule, stages_, pp(), device_);
   const double tokens = number(ops::sum(batch.mask));
@@ -114,6 +115,7 @@ NotFiniteAt Replica::find_not_finite(std::span<const Batch> microbatches, const 
 }
 
 void Replica::must_have_finite_weights(std::int64_t step) const {
+  finish_update();
   Finding found;
   weights_.each_master([&](const Held& held) {
     if (!found.found() && held.block.shelf == nullptr && number(ops::find_nonfinite(held.memory)) >= 0)

@@ -96,6 +96,7 @@ Replica::Replica(const ReplicaConfig& config, const ReplicaPlace& place, const V
          ByLoss<double>::most);
   weights_.initialize(config.seed);
   lend_weights();
+  let_updates_wait();
   if (homes_.size() > 1 || sums_of(config.model).uses_apart()) tied_.emplace(weights_);
   optimizer_ = make_optimizer(weights_, config.optimizer);
   if (weights_.shelf() != nullptr) weights_.shelf()->must_have_room();
@@ -127,6 +128,20 @@ void Replica::lend_weights() {
   for (auto& [number, stage] : stages_) {
     lenders_.push_back(std::make_unique<GatheredWeights>(weights_, stage));
     stage.lender = lenders_.back().get();
+  }
+}
+
+// Where nothing has numbers no disk is waited for.
+void Replica::let_updates_wait() {
+  if (!device_.holds_numbers() || !updates_by_element(config_.optimizer.kind)) return;
+  if (!DueUpdate::possible(weights_)) return;
+  due_ = std::make_unique<DueUpdate>(weights_, stages_);
+  weights_.let_wait(due_.get());
+  int first = 0;
+  for (auto& [number, stage] : stages_) {
+    lenders_.push_back(std::make_unique<DueLender>(*due_, first, stage.lender));
+    stage.lender = lenders_.back().get();
+    first += int(stage.layers.size());
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include "weft/mesh/mesh.h"
 #include "weft/model/kinds.h"
+#include "weft/optim/due_update.h"
 #include "weft/optim/gathered.h"
 #include "weft/optim/grad_reduction.h"
 #include "weft/optim/norms.h"
@@ -72,10 +73,14 @@ class Replica {
   /// will be applied any more; all ranks say the same.
   void must_have_finite_weights(std::int64_t step) const;
 
-  Weights& weights() { return weights_; }
-  const Weights& weights() const { return weights_; }
-  Optimizer& optimizer() { return *optimizer_; }
-  const Optimizer& optimizer() const { return *optimizer_; }
+  /// An update that waits for the next forward is made at once; so it is for whoever asks for these.
+  void finish_update() const {
+    if (due_) due_->finish();
+  }
+  Weights& weights() { return finish_update(), weights_; }
+  const Weights& weights() const { return finish_update(), weights_; }
+  Optimizer& optimizer() { return finish_update(), *optimizer_; }
+  const Optimizer& optimizer() const { return finish_update(), *optimizer_; }
   /// Null unless the model is f16.
   LossScaler* scaler() { return scaler_ ? &*scaler_ : nullptr; }
   const Fp8Scales& fp8() const { return fp8_; }
@@ -108,6 +113,8 @@ class Replica {
   DataParallel data_parallel() const;
   std::optional<Offload> offload() const;
   void lend_weights();
+  void let_updates_wait();
+  void zero_grads();
   void prepare(For purpose, std::size_t microbatches);
   void pack(const Batch& batch);
   pipe::Runner::Order work_on(std::span<const Batch> microbatches, std::span<const LossFactors> factors,
@@ -147,7 +154,8 @@ class Replica {
   Fp8Scales fp8_;                   // of their products, where these are of eight bits
   std::optional<Offload> offload_;  // read while weights are made
   Weights weights_;
-  std::vector<std::unique_ptr<GatheredWeights>> lenders_;  // where weights are cut or in files, one a stage
+  std::vector<std::unique_ptr<Lender>> lenders_;  // one a stage or two, where weights are not simply here
+  std::unique_ptr<DueUpdate> due_;                // where states are in files and can wait
   GradReduction reduction_;
   std::optional<TiedWeights> tied_;  // where a weight may live in two stages
   std::unique_ptr<Optimizer> optimizer_;

@@ -174,7 +174,16 @@ void Replica::update(const StepOrder& order, StepReport& report) {
                       .decay = order.decay,
                       .grad_scale = clip / report.loss_scale,
                       .betas = order.betas});
-  if (order.params_norm) report.params_norm = global_norm(weights_, Look::masters);
+  if (!order.params_norm) return;
+  finish_update();
+  report.params_norm = global_norm(weights_, Look::masters);
+}
+
+void Replica::zero_grads() {
+  if (due_)
+    due_->zero_grads();
+  else
+    weights_.zero_grads();
 }
 
 StepReport Replica::step(std::span<const Batch> microbatches, const StepOrder& order) {
@@ -195,7 +204,7 @@ StepReport Replica::step(std::span<const Batch> microbatches, const StepOrder& o
   ahead_.weigh(factors_, counts_, order.together);
   set_shares(shares_, counts_, order.together);
   ahead_.share(counts_, order.together);
-  weights_.zero_grads();
+  zero_grads();
   begin_routing();
   fp8_.begin_step();
   reduction_.begin(int(microbatches.size()),

@@ -105,6 +105,7 @@ Ending Trainer::run() {
                                 fmt::format("iteration {}", step));
     }
     const auto ending = must_stop(step);
+    if (ending || step == progress_.steps) replica_.finish_update();
     if (ending || step == progress_.steps || due(step, loop_.save_every)) pulse_.enter(Section::saving);
     checkpoints_.save_if_due(step, ending || step == progress_.steps);
     Saver* const saver = checkpoints_.wants_record_of(step + 1);

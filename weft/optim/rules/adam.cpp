@@ -34,21 +34,15 @@ class Adam final : public Optimizer {
   void update(const UpdateArgs& args) override {
     ++updates_;
     const Betas betas = args.betas.value_or(Betas{config_.beta1, config_.beta2});
-    AdamArgs how{.beta1 = float(betas.first),
-                 .beta2 = float(betas.second),
-                 .correction1 = float(1 - std::pow(betas.first, double(updates_))),
-                 .correction2 = float(1 - std::pow(betas.second, double(updates_))),
-                 .grad_scale = float(args.grad_scale),
-                 .decoupled = config_.decoupled_decay,
-                 .dice = std::uint32_t(updates_)};
-    each_run(weights_, args, [&](const UpdateRun& run) {
-      how.rate = float(run.rate);
-      const bool by_width = run.block.kind.pace == Pace::by_width;
-      how.epsilon = float(by_width ? config_.epsilon / args.width : config_.epsilon);
-      how.decay = float(run.decay);
-      ops::adam_into({run.master, m_.of(run.number, run.own), v_.of(run.number, run.own), run.copy},
-                     run.grads, how);
-    });
+    how_ = {.beta1 = float(betas.first),
+            .beta2 = float(betas.second),
+            .correction1 = float(1 - std::pow(betas.first, double(updates_))),
+            .correction2 = float(1 - std::pow(betas.second, double(updates_))),
+            .grad_scale = float(args.grad_scale),
+            .decoupled = config_.decoupled_decay,
+            .dice = std::uint32_t(updates_)};
+    width_ = args.width;
+    each_run_when_due(weights_, args, [this](const UpdateRun& run) { update_run(run); });
     weights_.gather();
   }
   void each_state(const VisitHeld& visit) const override {
@@ -57,8 +51,19 @@ class Adam final : public Optimizer {
   }
 
  private:
+  void update_run(const UpdateRun& run) {
+    const bool by_width = run.block.kind.pace == Pace::by_width;
+    how_.rate = float(run.rate);
+    how_.epsilon = float(by_width ? config_.epsilon / width_ : config_.epsilon);
+    how_.decay = float(run.decay);
+    ops::adam_into({run.master, m_.of(run.number, run.own), v_.of(run.number, run.own), run.copy}, run.grads,
+                   how_);
+  }
+
   Weights& weights_;
   OptimizerConfig config_;
+  AdamArgs how_ = {};  // of this update
+  double width_ = 1;
   State m_, v_;
 };
 

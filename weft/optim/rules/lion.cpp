@@ -13,14 +13,15 @@ class Lion final : public Optimizer {
 
   void update(const UpdateArgs& args) override {
     ++updates_;
-    const Betas betas = args.betas.value_or(Betas{config_.beta1, config_.beta2});
-    each_run(weights_, args, [&](const UpdateRun& run) {
+    betas_ = args.betas.value_or(Betas{config_.beta1, config_.beta2});
+    grad_scale_ = args.grad_scale;
+    each_run_when_due(weights_, args, [this](const UpdateRun& run) {
       ops::lion_into({run.master, m_.of(run.number, run.own), run.copy}, run.grads,
                      {.rate = float(run.rate),
-                      .beta1 = float(betas.first),
-                      .beta2 = float(betas.second),
+                      .beta1 = float(betas_.first),
+                      .beta2 = float(betas_.second),
                       .decay = float(run.decay),
-                      .grad_scale = float(args.grad_scale)});
+                      .grad_scale = float(grad_scale_)});
     });
     weights_.gather();
   }
@@ -29,6 +30,8 @@ class Lion final : public Optimizer {
  private:
   Weights& weights_;
   LionConfig config_;
+  Betas betas_;  // of this update
+  double grad_scale_ = 1;
   State m_;
 };
 

@@ -13,12 +13,13 @@ class Sgd final : public Optimizer {
 
   void update(const UpdateArgs& args) override {
     ++updates_;
-    each_run(weights_, args, [&](const UpdateRun& run) {
+    grad_scale_ = args.grad_scale;
+    each_run_when_due(weights_, args, [this](const UpdateRun& run) {
       ops::sgd_into({run.master, velocity_.of(run.number, run.own), run.copy}, run.grads,
                     {.rate = float(run.rate),
                      .momentum = float(momentum_),
                      .decay = float(run.decay),
-                     .grad_scale = float(args.grad_scale)});
+                     .grad_scale = float(grad_scale_)});
     });
     weights_.gather();
   }
@@ -26,7 +27,7 @@ class Sgd final : public Optimizer {
 
  private:
   Weights& weights_;
-  double momentum_;
+  double momentum_, grad_scale_ = 1;
   State velocity_;
 };
 
