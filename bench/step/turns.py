@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""turns.py take FILE WEFT PYTHON WHAT [ROUNDS [STEPS]] | turns.py table FILE: a training step of weft's and of others in turn, f32, by all processors.
+
+WHAT is bert, t5, t5-relative (megatron-core's models, run by PYTHON: encoders.py) or experts (megatron-core's and transformers': experts.py). In a round
+each program runs once as a process of its own: steps that nobody counts, then STEPS; who begins changes from round to round. What each says is added to
+FILE, a line a process, so that several calls make one table: medians, least to most, over all steps, and the ratio round by round. The share of the
+product rate is by the rate that weft's own process measured in that round, and a peer's by the operations that its step takes."""
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).parent
+COMMON = "--attention-dropout 0 --hidden-dropout 0 --json".split()
+ENCODER = "--seq-length 512 --max-position-embeddings 512 --micro-batch-size 4 --global-batch-size 4 --vocab-size 30522 --mock-data".split()
+BERT = ["bert", *"--num-layers 4 --hidden-size 1024 --num-attention-heads 16".split(), *ENCODER]
+T5 = ["t5", *"--num-layers 4 --hidden-size 768 --num-attention-heads 12 --decoder-seq-length 128".split(), *ENCODER]
+EXPERTS = """gpt --num-layers 12 --hidden-size 768 --num-attention-heads 12 --ffn-hidden-size 2048 --swiglu --normalization RMSNorm --disable-bias-linear
+  --position-embedding-type rope --seq-length 1024 --max-position-embeddings 1024 --micro-batch-size 1 --global-batch-size 1 --vocab-size 50304
+  --untie-embeddings-and-output-weights --num-experts 8 --moe-router-topk 2 --moe-ffn-hidden-size 2048 --moe-router-load-balancing-type none""".split()
+WORDS = {"bert": BERT, "t5": T5, "t5-relative": [*T5, "--position-embedding-type", "relative"],
+         "experts": [*EXPERTS, "--moe-token-dispatcher-type", "alltoall"]}
+PEERS = {"bert": {"megatron-core": ["encoders.py", "bert"]}, "t5": {"megatron-core": ["encoders.py", "t5"]},
+         "t5-relative": {"megatron-core": ["encoders.py", "t5-relative"]},
+         "experts": {"megatron-core": ["experts.py", "megatron"], "transformers": ["experts.py", "transformers"]}}
+# megatron-core's BERT makes the logits of all 512 tokens, weft those of the 76 that are guessed: three products of the head's transform and of the words.
+MORE = {"bert": 4 * (512 - 76) * 6 * 1024 * (30522 + 1024)}
+
+
+def said(command):
+    """The JSON object that a program ends with. Nobody's choice of kernels is handed on."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("OPENBLAS_")}
+    run = subprocess.run(command, capture_output=True, text=True, env=clean)
+    if run.returncode:
+        sys.exit(run.stderr)
+    return json.loads(run.stdout[run.stdout.index("{"):])
+
+
+def take(file, weft, python, what, rounds=1, steps=2):
+    programs = {"weft": [weft, "bench", "train", *WORDS[what], *COMMON, "--bench-steps", steps]}
+    programs |= {peer: [python, HERE / script, *words, "--steps", steps, "--warm", "1"] for peer, (script, *words) in PEERS[what].items()}
+    for number in range(int(rounds)):
+        began = time.time()
+        for name in list(programs)[::-1 if number % 2 else 1]:
+            found = said([str(word) for word in programs[name]])
+            line = {"what": what, "round": began, "program": name, "steps": found.get("step_seconds") or found["steps"], "loss": found["loss"]}
+            line |= {key: found[key] for key in ("flops", "product_flops", "tokens", "work") if key in found}
+            with open(file, "a") as out:
+                print(json.dumps(line), file=out, flush=True)
+
+
+def rounds_of(lines):
+    """[{program: line}]; a round that was stopped before weft had its turn says nothing."""
+    found = {}
+    for line in lines:
+        found.setdefault(line["round"], {})[line["program"]] = line
+    return [one for one in found.values() if "weft" in one]
+
+
+def spread(numbers, digits):
+    return f"{statistics.median(numbers):.{digits}f} ({min(numbers):.{digits}f} to {max(numbers):.{digits}f})"
+
+
+def row(what, name, rounds):
+    with_it = [one for one in rounds if name in one]
+    second = lambda one, who: statistics.median(one[who]["steps"])
+    more = MORE.get(what, 0) if name != "weft" else 0
+    shares = [100 * (one["weft"]["flops"] + more) / second(one, name) / one["weft"]["product_flops"] for one in with_it]
+    seconds = [step for one in with_it for step in one[name]["steps"]]
+    ratios = [second(one, name) / second(one, "weft") for one in with_it]
+    tokens = rounds[0]["weft"]["tokens"] / statistics.median(seconds)
+    return (f"| {what} | {name} | {len(with_it)}, {len(seconds)} | {spread(seconds, 2)} | {tokens:.0f} | {spread(shares, 1)} % | "
+            f"{'' if name == 'weft' else spread(ratios, 2)} |")
+
+
+def table(file):
+    lines = [json.loads(line) for line in pathlib.Path(file).read_text().splitlines()]
+    print("| | program | rounds, steps | s a step | tokens/s | of the product rate | weft is faster by |\n|---|---|---|---|---|---|---|")
+    for what in dict.fromkeys(line["what"] for line in lines):
+        rounds = rounds_of([line for line in lines if line["what"] == what])
+        for name in dict.fromkeys(name for one in rounds for name in one):
+            print(row(what, name, rounds))
+        print(f"| {what} | product rate, GFLOP/s | | {spread([one['weft']['product_flops'] / 1e9 for one in rounds], 0)} | | | |")
+
+
+if __name__ == "__main__":
+    sys.exit({"take": take, "table": table}[sys.argv[1]](*sys.argv[2:]))
