@@ -32,7 +32,7 @@ SMALL = """--num-layers 12 --hidden-size 768 --num-attention-heads 12 --seq-leng
 
 
 STEP = """--num-layers 12 --hidden-size 768 --num-attention-heads 12 --seq-length 256 --max-position-embeddings 256 --vocab-size 50304 --attention-dropout 0
-  --hidden-dropout 0 --lr 1e-4 --mock-data --data-order keyed --eval-iters 0 --log-interval 1 --threads 2 --micro-batch-size 1 --train-iters 8""".split()
+  --hidden-dropout 0 --lr 1e-4 --mock-data --data-order keyed --eval-iters 0 --log-interval 1 --threads 2 --train-iters 9""".split()
 
 
 def disk_rates(directory, total=2 << 30, block=4 << 20):
@@ -165,7 +165,7 @@ def forgetful(weft, directory, samples, more):
     """Of each step but the first three (states are new, and nothing is read): seconds, bytes read and written."""
     with tempfile.TemporaryDirectory(prefix="weft-large-") as name:
         log, out = pathlib.Path(name) / "log.jsonl", pathlib.Path(name) / "out"
-        command = [weft, "train", "gpt", *STEP, "--global-batch-size", samples, "--log-jsonl", str(log), *more]
+        command = [weft, "train", "gpt", *STEP, "--micro-batch-size", samples, "--global-batch-size", samples, "--log-jsonl", str(log), *more]
         process = subprocess.Popen(command, stdout=out.open("w"), stderr=subprocess.STDOUT)
         over = threading.Event()
 
