@@ -304,11 +304,11 @@ def cut_off(weft, folder):
         words = [*hosts_test.on(hosts_test.ADDRESSES[0]), weft, "launch", *hosts_test.by_mpirun(folder), "train", "gpt", *ENDLESS, "--tensor-model-parallel-size", "2"]
         with subprocess.Popen([str(word) for word in words], stderr=subprocess.PIPE, text=True, env=ENVIRONMENT) as one:
             until(one, "iteration       10/")
-            there = wait_for(lambda: ranks_of(hosts_test.ADDRESSES[1]), "a rank on the other host")
+            there = wait_for(lambda: hosts_test.ranks_of(hosts_test.ADDRESSES[1]), "a rank on the other host")
             end = os.pidfd_open(there[0])
             subprocess.run(["ip", "-n", hosts_test.space(hosts_test.ADDRESSES[1]), "link", "set", "cable", "down"], check=True)
             began = time.monotonic()
-            told = until(one, "hangs in step") - began
+            told = until(one, "its machine is gone or cut off") - began
             one.communicate()
             ended = time.monotonic() - began
             select.select([end], [], [], 120)
@@ -317,19 +317,6 @@ def cut_off(weft, folder):
         for address in hosts_test.ADDRESSES:
             subprocess.run(["ip", "netns", "del", hosts_test.space(address)], capture_output=True)
     return told, ended, alone
-
-
-def ranks_of(address):
-    """Processes whose network is that host's."""
-    network = os.stat(f"/run/netns/{hosts_test.space(address)}").st_ino
-    out = []
-    for path in pathlib.Path("/proc").glob("[0-9]*"):
-        try:
-            if is_rank(int(path.name)) and (path / "ns/net").stat().st_ino == network:
-                out.append(int(path.name))
-        except OSError:
-            pass
-    return out
 
 
 def main():

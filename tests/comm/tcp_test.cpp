@@ -8,16 +8,22 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <memory>
 #include <thread>
 
 #include "tests/support/all_words.h"
+#include "tests/support/says.h"
+#include "tests/support/slow_names.h"
 #include "weft/base/clock.h"
 #include "weft/base/error.h"
 #include "weft/base/pulse.h"
+#include "weft/comm/tcp_meeting.h"
 #include "weft/comm/threads.h"
 
 using namespace weft;
 using ::testing::HasSubstr;
+using weft::support::SlowNames;
 using weft::testing::Bytes;
 using weft::testing::PlainDevice;
 using weft::testing::speak;
@@ -210,6 +216,50 @@ TEST(Tcp, a_rank_of_another_job_is_a_stranger) {
             7);
   stranger.join();
   EXPECT_THAT(said, HasSubstr("tcp: rank 1 of 2 finds no rank 0 at 127.0.0.1 port "));
+}
+
+// The system itself would ask for most of a minute, whatever patience a rank has.
+TEST(Tcp, a_name_server_that_never_answers_holds_no_rank_up_beyond_its_time) {
+  const SlowNames names;
+  const Stopwatch watch;
+  EXPECT_EQ(support::says([&] {
+              meet({.rank = 1, .world = 2, .host = "first", .port = 4711, .patience = 0.3}, names.service());
+            }),
+            "communication: tcp: rank 1 of 2 finds no rank 0 at first port 4711 in time: host first is not "
+            "known yet: no name server answers");
+  EXPECT_LT(watch.seconds(), 30);  // it would be for ever
+  EXPECT_LE(names.asked(), 1);
+}
+
+TEST(Tcp, ranks_meet_at_a_name_that_comes_late) {
+  const Door door;
+  SlowNames names;
+  TcpSeat seat = door.seat(1, 2);
+  seat.host = "first";
+  std::vector<Descriptor> first, second;
+  std::jthread rank_0([&] { first = meet(door.seat(0, 2)); });
+  std::jthread rank_1([&] { second = meet(seat, names.service()); });
+  const Deadline late(60);
+  while (names.asked() == 0 && !late.passed()) std::this_thread::yield();
+  names.answer();
+  rank_0.join();
+  rank_1.join();
+  EXPECT_TRUE(first.at(1) && second.at(0));
+}
+
+// Asked for again and again while nobody knows it, as a pod's name that comes later.
+TEST(Tcp, a_name_that_is_not_known_is_what_a_rank_speaks_of) {
+  const auto asked = std::make_shared<std::atomic<int>>(0);
+  const hosts::NameService nobody = [asked](const std::string& host) {
+    ++*asked;
+    return hosts::Found{{}, "host " + host + " is not known: nobody has heard of it"};
+  };
+  EXPECT_EQ(
+      support::says(
+          [&] { meet({.rank = 1, .world = 2, .host = "first", .port = 4711, .patience = 0.5}, nobody); }),
+      "communication: tcp: rank 1 of 2 finds no rank 0 at first port 4711 in time: host first is not known: "
+      "nobody has heard of it");
+  EXPECT_GT(*asked, 1);
 }
 
 TEST(Tcp, a_pulse_says_whom_a_rank_waits_for) {

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 
-from launch_test import ENDLESS, ENVIRONMENT, MODEL, expect, losses, run, tensors, wait_for
+from launch_test import ENDLESS, ENVIRONMENT, MODEL, expect, is_rank, losses, run, tensors, wait_for
 
 ADDRESSES = ("10.77.0.1", "10.77.0.2")
 SIX = ("fd77::1", "fd77::2")  # the same hosts
@@ -161,6 +161,53 @@ def a_rank_tells_its_launcher_over_ipv6(weft, folder):
     said = run([*on(ADDRESSES[0]), weft, "launch", *by_mpirun(folder), "--local-addr", f"[{SIX[0]}]", "--hang-limit", 3, "--inject", "hang@step=12,rank=1",
                 "train", "gpt", *MODEL, "--train-iters", 20, "--tensor-model-parallel-size", 2])
     expect(f"launch: rank 1 on node 1 (host {ADDRESSES[1]}) hangs in step 12 (training)" in said.stderr, "the rank that hangs is named", said)
+
+
+def ranks_of(address):
+    """Processes whose network is that host's."""
+    network = os.stat(f"/run/netns/{space(address)}").st_ino
+    out = []
+    for path in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if is_rank(int(path.name)) and (path / "ns/net").stat().st_ino == network:
+                out.append(int(path.name))
+        except OSError:
+            pass
+    return out
+
+
+def a_rank_whose_machine_no_longer_answers_is_missed(weft, folder):
+    """By the launcher of mpirun, long before it hangs for too long; but a rank that is stopped hangs, as its machine answers for it."""
+    words = [*on(ADDRESSES[0]), weft, "launch", *by_mpirun(folder), "--hang-limit", 300, "train", "gpt", *ENDLESS, "--tensor-model-parallel-size", 2]
+    said = []
+    with subprocess.Popen([str(word) for word in words], stderr=subprocess.PIPE, text=True, env=ENVIRONMENT) as one:
+        def until(words):
+            for line in one.stderr:
+                said.append(line)
+                if words in line:
+                    return
+            sys.exit(f"hosts_test.py: never '{words}'\n{''.join(said)}")
+
+        until("iteration       10/")
+        there = wait_for(lambda: ranks_of(ADDRESSES[1]), "a rank on the other host")
+        os.kill(there[0], signal.SIGSTOP)
+        time.sleep(13)
+        os.kill(there[0], signal.SIGCONT)
+        until("iteration ")
+        subprocess.run(["ip", "-n", space(ADDRESSES[1]), "link", "set", "cable", "down"], check=True)
+        began = time.monotonic()
+        until("its machine is gone or cut off")
+        missed = time.monotonic() - began
+        said.append(one.communicate()[1])
+        over = time.monotonic() - began
+    whole = subprocess.CompletedProcess([], one.returncode, "", "".join(said))
+    expect(whole.returncode == 1 and re.search(rf"first: rank 1 on node 1 \(host {ADDRESSES[1]}\) does not answer for 1\d s: its machine is gone or cut off, ", whole.stderr),
+           "it says so", whole)
+    expect(whole.stderr.count("does not answer") == 1 + whole.stderr.count("; the others still work"), "once, and not of the rank that was stopped", whole)
+    expect(over < 30, f"soon, and not after {missed} and {over} s", whole)
+    subprocess.run(["ip", "-n", space(ADDRESSES[1]), "link", "set", "cable", "up"], check=True)
+    wait_for(lambda: not ranks_of(ADDRESSES[1]), "the end of the rank behind the cut")
+    print(f"a machine that is cut off from mpirun's launcher is missed after {missed:.1f} s, and all has ended there after {over:.1f} s")
 
 
 def holds_signals_back(process):
@@ -327,7 +374,7 @@ def main():
         for case in (mpirun_trains_across_both, any_program_finds_its_seat_on_both, a_rank_that_hangs_on_another_host_is_named,
                      a_rank_that_fails_on_another_host_is_told_with_its_place, a_name_that_is_a_loopback_address_at_home_is_found_from_elsewhere,
                      agents_meet_and_agree, agents_meet_and_train_over_ipv6, a_rank_tells_its_launcher_over_ipv6,
-                     a_name_server_that_never_answers_holds_no_agent_up, one_worker_that_fails_ends_all, a_cable_that_is_pulled_is_noticed,
+                     a_rank_whose_machine_no_longer_answers_is_missed, a_name_server_that_never_answers_holds_no_agent_up, one_worker_that_fails_ends_all, a_cable_that_is_pulled_is_noticed,
                      agents_train_without_mpi, fewer_nodes_go_on_and_one_that_comes_back_is_taken_in):
             if args.cases and case.__name__ not in args.cases:
                 continue

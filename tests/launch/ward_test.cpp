@@ -11,11 +11,11 @@
 #include <chrono>
 #include <cmath>
 #include <functional>
-#include <future>
 #include <optional>
 #include <random>
 
 #include "tests/support/says.h"
+#include "tests/support/slow_names.h"
 #include "weft/base/clock.h"
 #include "weft/base/error.h"
 #include "weft/launch/herald.h"
@@ -148,19 +148,14 @@ TEST(Ward, is_reached_over_ipv6) {
 
 // No name server answers; the rank ends when it wants to.
 TEST(Ward, that_nobody_knows_holds_no_rank_up) {
-  std::promise<void> never;
-  const NameService silent = [until = never.get_future().share()](const std::string&) {
-    until.wait();
-    return Found();
-  };
+  const support::SlowNames names;
   const PulseBoard board = PulseBoard::alone();
   const Stopwatch watch;
   {
     const Herald herald({.period = 0.01, .hosts = {"first"}, .port = 1, .token = "secret", .round = 1}, {},
-                        board, {}, silent);
+                        board, {}, names.service());
   }
   EXPECT_LT(watch.seconds(), 2.5);  // it would wait 3 s to connect
-  never.set_value();
 }
 
 TEST(Ward, does_not_take_one_round_for_another) {

@@ -23,6 +23,12 @@ PulseReading training(int rank, double beat, double longest = 0.1) {
           .circles = {}};
 }
 
+PulseReading waiting_since(int rank, double beat) {
+  PulseReading out = training(rank, beat);
+  out.word = Spoken::all_reduce;
+  return out;
+}
+
 constexpr std::uint64_t all = 1;
 
 Doing at_work(int rank, std::uint64_t words) {
@@ -226,4 +232,12 @@ TEST(Paces, ranks_of_other_stages_do_other_work) {
 TEST(Paces, a_rank_without_company_is_compared_with_its_best) {
   EXPECT_THAT(said_of({{.02, .03}, {.02, .04}, {.02, .04}}, 1),
               ElementsAre(HasSubstr("rank 1 is slow: 40.0 ms of work a step, where 30.0 ms are usual")));
+}
+
+TEST(Gone, are_ranks_for_which_all_others_have_waited_for_a_while) {
+  const std::vector<PulseReading> ranks{waiting_since(0, 10), training(1, 20), waiting_since(2, 18)};
+  EXPECT_TRUE(all_wait_but({1}, ranks, 20));
+  EXPECT_FALSE(all_wait_but({1}, ranks, 19.9)) << "rank 2 has just begun to wait";
+  EXPECT_FALSE(all_wait_but({2}, ranks, 30)) << "rank 1 is at work";
+  EXPECT_TRUE(all_wait_but({0, 1, 2}, ranks, 20)) << "nobody is left";
 }

@@ -1,7 +1,6 @@
 // Who connects says a greeting of fixed length; whoever says something else, or nothing, is let go.
 #include "weft/comm/tcp_meeting.h"
 
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -12,7 +11,6 @@
 #include <cerrno>
 #include <cstring>
 #include <list>
-#include <memory>
 
 #include "weft/base/clock.h"
 #include "weft/base/error.h"
@@ -40,6 +38,11 @@ struct Came {
 
 int set(int fd, int level, int option, int value) {
   return setsockopt(fd, level, option, &value, sizeof value);
+}
+
+in_port_t& port_in(sockaddr_storage& at) {
+  return at.ss_family == AF_INET ? reinterpret_cast<sockaddr_in&>(at).sin_port
+                                 : reinterpret_cast<sockaddr_in6&>(at).sin6_port;
 }
 
 void wait_for(int fd, short events, const Deadline& late) {
@@ -89,20 +92,28 @@ Descriptor connect_to(const sockaddr* at, socklen_t size, const Deadline& late) 
   return {};
 }
 
-Descriptor connect_to(const TcpSeat& seat, const Deadline& late) {
-  addrinfo wanted{};
-  wanted.ai_socktype = SOCK_STREAM;
-  wanted.ai_flags = AI_NUMERICSERV;
+/// What is known of a host in time: a name server that does not answer may be silent for longer than that.
+hosts::Found look_up(const std::string& host, const hosts::NameService& names, const Deadline& late) {
+  const hosts::Lookup lookup(host, names);
+  while (lookup.found() == nullptr && !late.passed()) wait_for(lookup.bell(), POLLIN, late);
+  if (lookup.found() != nullptr) return *lookup.found();
+  return {.addresses = {}, .why = text("host ", host, " is not known yet: no name server answers")};
+}
+
+/// Where nobody answers in time, `why` says what was last in the way, if it was the name.
+Descriptor connect_to(const TcpSeat& seat, const hosts::NameService& names, const Deadline& late,
+                      std::string& why) {
   while (!late.passed()) {
-    addrinfo* list = nullptr;
-    const bool known = getaddrinfo(seat.host.c_str(), std::to_string(seat.port).c_str(), &wanted, &list) == 0;
-    const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> found(known ? list : nullptr, freeaddrinfo);
+    hosts::Found found = look_up(seat.host, names, late);
+    why = found.why;
     // A name may have addresses that lead nowhere from here, of IPv6 for one.
-    for (const addrinfo* one = found.get(); one != nullptr; one = one->ai_next) {
-      const Deadline soon(std::min(late.seconds_left(), one->ai_next != nullptr ? 3.0 : 10.0));
-      if (Descriptor out = try_to_connect(one->ai_addr, one->ai_addrlen, soon)) return out;
+    for (hosts::Address& one : found.addresses) {
+      port_in(one.at) = htons(std::uint16_t(seat.port));
+      const Deadline soon(std::min(late.seconds_left(), &one != &found.addresses.back() ? 3.0 : 10.0));
+      const auto* at = reinterpret_cast<const sockaddr*>(&one.at);
+      if (Descriptor out = try_to_connect(at, one.size, soon)) return out;
     }
-    poll(nullptr, 0, found ? 20 : 100);
+    poll(nullptr, 0, found.addresses.empty() ? 100 : 20);
   }
   return {};
 }
@@ -208,11 +219,7 @@ Home home_of(const Came& came) {
   sockaddr_storage seen{};
   socklen_t size = sizeof seen;
   getpeername(came.socket.get(), reinterpret_cast<sockaddr*>(&seen), &size);
-  const auto port = htons(std::uint16_t(came.greeting.port));
-  if (seen.ss_family == AF_INET)
-    reinterpret_cast<sockaddr_in&>(seen).sin_port = port;
-  else
-    reinterpret_cast<sockaddr_in6&>(seen).sin6_port = port;
+  port_in(seen) = htons(std::uint16_t(came.greeting.port));
   Home out{.address = {}, .size = std::uint32_t(std::min<std::size_t>(size, sizeof(sockaddr_in6)))};
   std::memcpy(out.address.data(), &seen, out.size);
   return out;
@@ -238,11 +245,6 @@ bool is_loopback(const sockaddr_storage& at) {
   return IN6_IS_ADDR_LOOPBACK(&wide) || (IN6_IS_ADDR_V4MAPPED(&wide) && wide.s6_addr[12] == 127);
 }
 
-in_port_t port_in(const sockaddr_storage& at) {
-  return at.ss_family == AF_INET ? reinterpret_cast<const sockaddr_in&>(at).sin_port
-                                 : reinterpret_cast<const sockaddr_in6&>(at).sin6_port;
-}
-
 /// Who came to rank 0 from its own machine by a name of that machine alone is seen at a loopback address,
 /// where others would find themselves: what is meant is the machine of rank 0, as they reach it.
 sockaddr_storage place_of(const Home& home, const Descriptor& rank_0) {
@@ -251,23 +253,21 @@ sockaddr_storage place_of(const Home& home, const Descriptor& rank_0) {
   socklen_t size = sizeof there;
   getpeername(rank_0.get(), reinterpret_cast<sockaddr*>(&there), &size);
   if (!is_loopback(at) || is_loopback(there)) return at;
-  const in_port_t port = port_in(at);
-  if (there.ss_family == AF_INET)
-    reinterpret_cast<sockaddr_in&>(there).sin_port = port;
-  else
-    reinterpret_cast<sockaddr_in6&>(there).sin6_port = port;
+  port_in(there) = port_in(at);
   return there;
 }
 
-std::vector<Descriptor> join(const TcpSeat& seat, std::uint64_t job, const Deadline& late) {
+std::vector<Descriptor> join(const TcpSeat& seat, std::uint64_t job, const hosts::NameService& names,
+                             const Deadline& late) {
   const Descriptor listener = listen_anywhere(0);
   const Greeting greeting{.job = job, .rank = seat.rank, .port = port_of(listener)};
-  Descriptor first = connect_to(seat, late);
+  std::string why;
+  Descriptor first = connect_to(seat, names, late, why);
   std::vector<Home> homes(std::size_t(seat.world));
   if (!first || !say(first, &greeting, sizeof greeting, late) ||
       !hear(first, homes.data(), homes.size() * sizeof(Home), late))
     fail(Kind::comm, "tcp: rank ", seat.rank, " of ", seat.world, " finds no rank 0 at ", seat.host, " port ",
-         seat.port, late.passed() ? " in time" : ", or it was refused there");
+         seat.port, late.passed() ? " in time" : ", or it was refused there", why.empty() ? "" : ": ", why);
   std::vector<Descriptor> out(std::size_t(seat.world));
   out[0] = std::move(first);
   for (int r = 1; r < seat.rank; ++r) {
@@ -285,10 +285,10 @@ std::vector<Descriptor> join(const TcpSeat& seat, std::uint64_t job, const Deadl
 
 }  // namespace
 
-std::vector<Descriptor> meet(const TcpSeat& seat) {
+std::vector<Descriptor> meet(const TcpSeat& seat, const hosts::NameService& names) {
   const Deadline late(seat.patience);
   const std::uint64_t job = hash(text(seat.job, "\n", seat.world)).low;
-  return seat.rank == 0 ? receive_all(seat, job, late) : join(seat, job, late);
+  return seat.rank == 0 ? receive_all(seat, job, late) : join(seat, job, names, late);
 }
 
 }  // namespace weft

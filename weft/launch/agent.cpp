@@ -2,7 +2,9 @@
 #include "weft/launch/agent.h"
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
+#include <set>
 
 #include "weft/base/error.h"
 #include "weft/launch/report.h"
@@ -38,7 +40,7 @@ void Agent::begin(const Begin& message) {
   status_ = 0;
   stopping_ = told_to_stop_ = failed_ = alone_ = false;
   watch_.emplace(work_.hang);
-  still_ = false;
+  still_ = silence_told_ = false;
   lost_.reset();
   ways_.loop.cancel(look_);
   try {
@@ -189,11 +191,34 @@ bool Agent::overhears_failure() {
   return true;
 }
 
+/// A machine that answers nothing any more is lost once all others wait: while they work, its way to us may
+/// be all that is cut. What waits for it has nothing to save.
+bool Agent::misses_machine(const std::vector<PulseReading>& ranks, double now) {
+  std::set<int> gone;
+  const std::vector<Ward::Unanswered> unanswered = ward_->unanswered(round_, now);
+  for (const Ward::Unanswered& one : unanswered) gone.insert(one.rank);
+  if (gone.empty()) return silence_told_ = false;
+  const double silence = unanswered.front().seconds;
+  Failure first{.rank = unanswered.front().rank, .end = {.code = 1, .signal = 0}, .age = silence};
+  first.what = text("does not answer for ", std::lround(silence), " s: its machine is gone or cut off");
+  if (work_.where) put_in_place(first);
+  const bool lost = all_wait_but(gone, ranks, now);
+  if (!lost && !silence_told_)
+    ways_.consoles.err.write(text("launch: ", one_line(first), "; the others still work\n"));
+  silence_told_ = true;
+  if (!lost) return false;
+  failed_ = true;
+  group_->kill_after(0);
+  ways_.tell(Failed{round_, std::move(first)});
+  return true;
+}
+
 /// Tells when the ranks here fall still, and when they move again.
 void Agent::look() {
   if (group_ == nullptr || stopping_ || failed_ || alone_ || overhears_failure()) return;
   const double now = seconds_now();
   const std::vector<PulseReading> ranks = ward_ ? ward_->read(round_, now) : work_.pulses(round_);
+  if (ward_ && misses_machine(ranks, now)) return;
   // A network that lets nobody's word through is no hang.
   const Watch::Stillness seen = ward_ && ranks.empty() ? Watch::Stillness() : watch_->look(ranks, now);
   if (seen.still && !still_)

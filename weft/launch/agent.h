@@ -76,6 +76,7 @@ class Agent {
   void add_what_was_seen(Failure& failure) const;
   void look();
   bool overhears_failure();
+  bool misses_machine(const std::vector<PulseReading>& ranks, double now);
   Failure failure_of(const Ended& ended) const;
   void put_in_place(Failure& failure) const;
   Whereabouts where(int rank, const std::string& host) const;
@@ -92,7 +93,7 @@ class Agent {
   std::optional<Lifelines::Loss> lost_;  // the first of this round
   std::uint64_t look_ = 0, end_ranks_ = 0;
   double pace_told_ = 0;
-  bool still_ = false;
+  bool still_ = false, silence_told_ = false;
   int round_ = 0, status_ = 0, status_rank_ = 0;
   bool stopping_ = false, told_to_stop_ = false, failed_ = false, leaving_ = false, alone_ = false;
 };

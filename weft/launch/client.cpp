@@ -51,7 +51,7 @@ void Client::connect() {
   const double left = std::chrono::duration<double>(give_up_at_ - loop_.now()).count();
   hurry_ = loop_.after(std::clamp(left, least_patience, events_.next ? short_patience : long_patience),
                        [this] { too_late(); });
-  const Lookup& host = lookups_.of(endpoint_.host);
+  const hosts::Lookup& host = lookups_.of(endpoint_.host);
   if (host.found() != nullptr) return reach();
   bell_ = host.bell();
   loop_.watch(bell_, EPOLLIN, [this](std::uint32_t) { reach(); });

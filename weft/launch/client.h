@@ -24,7 +24,7 @@ class Client {
     /// Seconds to wait before another coordinator is joined than the one that was lost.
     std::function<double()> lease = {};
     /// Who knows names; asked on threads of its own.
-    NameService names = ask_the_system;
+    hosts::NameService names = hosts::ask_the_system;
   };
   Client(Loop& loop, Endpoint endpoint, Join join, const Patience& patience, Events events);
   ~Client();
@@ -48,7 +48,7 @@ class Client {
   Patience patience_;
   Events events_;
   void listen_to(const Message& message);
-  Lookups lookups_;
+  hosts::Lookups lookups_;
   Descriptor connecting_;
   std::unique_ptr<Wire> wire_;
   std::uint64_t retry_ = 0, beat_ = 0, hurry_ = 0;

@@ -74,7 +74,8 @@ Watcher read_watcher(std::string_view word) {
   return out;
 }
 
-Herald::Herald(Watcher watcher, Whereabouts self, const PulseBoard& board, Loss loss, NameService names)
+Herald::Herald(Watcher watcher, Whereabouts self, const PulseBoard& board, Loss loss,
+               hosts::NameService names)
     : watcher_(std::move(watcher)),
       self_(std::move(self)),
       board_(board),
@@ -136,7 +137,7 @@ bool Herald::connect() {
 
 /// Whoever answers with a beat knows the token.
 bool Herald::greet(const std::string& host) {
-  const Lookup& asked = lookups_.of(host);
+  const hosts::Lookup& asked = lookups_.of(host);
   if (asked.found() == nullptr && !ready(asked.bell(), POLLIN)) return false;
   std::string why;
   socket_ = connect_to(lookups_.take(host), watcher_.port, why);

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "weft/base/descriptor.h"
+#include "weft/base/hosts.h"
 #include "weft/base/pulse.h"
 #include "weft/launch/message.h"
-#include "weft/launch/names.h"
 
 namespace weft::launch {
 
@@ -39,7 +39,7 @@ class Herald {
   };
   /// The board outlives it; the round is the watcher's.
   Herald(Watcher watcher, Whereabouts self, const PulseBoard& board, Loss loss,
-         NameService names = ask_the_system);
+         hosts::NameService names = hosts::ask_the_system);
   ~Herald();
   Herald(const Herald&) = delete;
   Herald& operator=(const Herald&) = delete;
@@ -59,7 +59,7 @@ class Herald {
   Whereabouts self_;
   const PulseBoard& board_;
   Loss loss_;
-  Lookups lookups_;
+  hosts::Lookups lookups_;
   Descriptor socket_;
   double reached_ = 0, looked_ = 0;  // when; 0: never
   Descriptor goes_;                  // readable when it is time to go

@@ -23,7 +23,7 @@ Rendezvous::Rendezvous(Loop& loop, const Terms& terms, std::vector<Endpoint> pla
       names_(terms.names) {
   const int wanted = self_.wanted_rank;
   for (std::size_t i = 0; i < places_.size(); ++i)
-    if (wanted < 0 || wanted == int(i)) lookups_.emplace(i, Lookup(places_[i].host, names_));
+    if (wanted < 0 || wanted == int(i)) lookups_.emplace(i, hosts::Lookup(places_[i].host, names_));
   late_ = loop_.after(name_patience, [this] { meet(); });
   wait_for_names();
 }
@@ -49,8 +49,8 @@ void Rendezvous::meet() {
 }
 
 Descriptor Rendezvous::listen(std::size_t place, Bind how) {
-  const Found* host = lookups_.at(place).found();
-  return listen_at(places_[place], how, host != nullptr ? *host : Found());
+  const hosts::Found* host = lookups_.at(place).found();
+  return listen_at(places_[place], how, host != nullptr ? *host : hosts::Found());
 }
 
 Rendezvous::~Rendezvous() {

@@ -28,7 +28,7 @@ class Rendezvous {
   struct Terms {
     const Rules& rules;
     const Join& self;
-    NameService names = ask_the_system;
+    hosts::NameService names = hosts::ask_the_system;
   };
   Rendezvous(Loop& loop, const Terms& terms, std::vector<Endpoint> places, Events events);
   ~Rendezvous();
@@ -66,8 +66,8 @@ class Rendezvous {
   Join self_;
   std::vector<Endpoint> places_;
   Events events_;
-  NameService names_;
-  std::map<std::size_t, Lookup> lookups_;  // of places that may be ours, until we meet
+  hosts::NameService names_;
+  std::map<std::size_t, hosts::Lookup> lookups_;  // of places that may be ours, until we meet
   std::uint64_t late_ = 0;
   int bell_ = -1;  // of the one that is waited for
   std::optional<Server> server_;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int most_waiting = 65535;
 
-sockaddr* with_port(Address& address, int port) {
+sockaddr* with_port(hosts::Address& address, int port) {
   auto* out = reinterpret_cast<sockaddr*>(&address.at);
   if (out->sa_family == AF_INET)
     reinterpret_cast<sockaddr_in*>(out)->sin_port = htons(std::uint16_t(port));
@@ -28,7 +28,7 @@ sockaddr* with_port(Address& address, int port) {
   return out;
 }
 
-bool is_loopback(const Address& address) {
+bool is_loopback(const hosts::Address& address) {
   if (address.at.ss_family == AF_INET)
     return (ntohl(reinterpret_cast<const sockaddr_in&>(address.at).sin_addr.s_addr) >> 24) == 127;
   return address.at.ss_family == AF_INET6 &&
@@ -59,7 +59,7 @@ Descriptor listen_wide(int port, int waiting) {
 }
 
 /// At this address alone; empty, with errno, where it is not ours or taken.
-Descriptor listen_only(Address address, int port) {
+Descriptor listen_only(hosts::Address address, int port) {
   Descriptor out(socket(address.at.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   set(out.get(), SOL_SOCKET, SO_REUSEADDR, 1);
   const bool bound = out && bind(out.get(), with_port(address, port), address.size) == 0;
@@ -73,13 +73,13 @@ Descriptor listen_only(Address address, int port) {
 
 }  // namespace
 
-Descriptor listen_at(const Endpoint& endpoint, Bind how, const Found& host) {
+Descriptor listen_at(const Endpoint& endpoint, Bind how, const hosts::Found& host) {
   const bool home = !host.addresses.empty() && is_loopback(host.addresses[0]);
   if (how == Bind::here && !home) {  // a cluster's names may also come later than its pods
     if (Descriptor out = listen_wide(endpoint.port, most_waiting)) return out;
     no_port(endpoint);
   }
-  for (const Address& address : host.addresses)
+  for (const hosts::Address& address : host.addresses)
     if (Descriptor out = listen_only(address, endpoint.port)) return out;
   if (how == Bind::if_ours) return {};
   no_port(endpoint);
@@ -90,10 +90,10 @@ Descriptor listen_anywhere() {
   fail(Kind::device, "launch: no port is to be had: ", std::strerror(errno));
 }
 
-Descriptor connect_to(const Found& host, int port, std::string& why_not, int turn) {
+Descriptor connect_to(const hosts::Found& host, int port, std::string& why_not, int turn) {
   why_not = host.why;
   if (host.addresses.empty()) return {};
-  Address to = host.addresses[std::size_t(turn) % host.addresses.size()];
+  hosts::Address to = host.addresses[std::size_t(turn) % host.addresses.size()];
   Descriptor out(socket(to.at.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   set(out.get(), IPPROTO_TCP, TCP_NODELAY, 1);
   if (connect(out.get(), with_port(to, port), to.size) == 0 || errno == EINPROGRESS) return out;

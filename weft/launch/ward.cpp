@@ -4,11 +4,13 @@
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cmath>
 
 #include "weft/base/error.h"
@@ -27,6 +29,23 @@ bool makes_sense(const Vital& v) {
                        std::isfinite(r.worked) && std::isfinite(r.longest_here);
   return numbers && r.rank >= 0 && r.rank < most_ranks && r.section <= Section::ending &&
          r.word <= Spoken::recv && r.circle >= -1 && r.circle < int(r.circles.size());
+}
+
+/// Its machine's kernel is asked after 4 s without a word and then every 2 s; the connection breaks when it
+/// has not answered three times, 10 s after the last word.
+void ask_whether_it_is_there(const Descriptor& socket) {
+  const auto set = [&](int level, int option, int value) {
+    setsockopt(socket.get(), level, option, &value, sizeof value);
+  };
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, 4);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, 2);
+  set(IPPROTO_TCP, TCP_KEEPCNT, 3);
+}
+
+/// What a connection breaks with whose other end answers nothing.
+bool says_nobody_answers(int error) {
+  return error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH;
 }
 
 /// An address of IPv6 that holds on one link alone names that link by a number of this machine's.
@@ -51,6 +70,7 @@ Ward::~Ward() {
 void Ward::take_in(Descriptor socket) {
   const int id = next_++;
   Guest& guest = guests_[id];
+  ask_whether_it_is_there(socket);
   guest.wire =
       std::make_unique<Wire>(loop_, std::move(socket), largest_frame,
                              Wire::Events{.heard = [this, id](const Message& m) { heard(id, m); },
@@ -77,17 +97,19 @@ void Ward::heard(int id, const Message& message) {
 
 void Ward::note(int id, const Vital& vital) {
   RankReading& seen = seen_[vital.reading.rank];
-  seen = {.reading = vital.reading, .round = vital.round, .by = id};
-  seen.reading.beat = seconds_now() - vital.age;
+  seen = {.reading = vital.reading, .round = vital.round, .by = id, .heard = seconds_now()};
+  seen.reading.beat = seen.heard - vital.age;
 }
 
 void Ward::drop(int id, bool in_order) {
   const auto guest = guests_.find(id);
   if (guest == guests_.end()) return;
   loop_.cancel(guest->second.patience);
+  const bool unanswered = says_nobody_answers(guest->second.wire->error());
   guests_.erase(guest);
   for (auto at = seen_.begin(); at != seen_.end();) {
     if (at->second.by == id) at->second.cut_off = true;
+    if (at->second.by == id) at->second.unanswered = unanswered;
     at = at->second.by == id && in_order ? seen_.erase(at) : std::next(at);
   }
 }
@@ -99,6 +121,13 @@ std::vector<PulseReading> Ward::read(int round, double now) const {
     out.push_back(seen.reading);
     if (seen.cut_off) out.back().beat = now;
   }
+  return out;
+}
+
+std::vector<Ward::Unanswered> Ward::unanswered(int round, double now) const {
+  std::vector<Unanswered> out;
+  for (const auto& [rank, seen] : seen_)
+    if (seen.round == round && seen.unanswered) out.push_back({rank, now - seen.heard});
   return out;
 }
 

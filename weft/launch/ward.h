@@ -15,7 +15,8 @@ namespace weft::launch {
 
 /// Listens where heralds connect. Who does not know the token, or says nothing in 10 s, is cut off, and
 /// changes nothing. A rank whose connection broke counts as alive: that the network fails says nothing about
-/// it.
+/// it. But one whose machine answers nothing any more, as the kernel of one that runs would even for a rank
+/// that is stopped, is told apart.
 class Ward {
  public:
   /// The listener stays the caller's.
@@ -26,6 +27,12 @@ class Ward {
 
   /// Of those that have told of this round, with their beats on our clock.
   std::vector<PulseReading> read(int round, double now) const;
+  struct Unanswered {
+    int rank = 0;
+    double seconds = 0;  // since its last word
+  };
+  /// Of those, the ones whose machine is gone or cut off, until they are heard again.
+  std::vector<Unanswered> unanswered(int round, double now) const;
   /// Where this rank of this round is, as it said itself; null: it did not.
   const Whereabouts* where(int round, int rank) const;
   std::size_t connections() const { return guests_.size(); }
@@ -39,7 +46,8 @@ class Ward {
   struct RankReading {
     PulseReading reading;
     int round = 0, by = 0;  // by: the guest that told
-    bool cut_off = false;
+    double heard = 0;       // when
+    bool cut_off = false, unanswered = false;
   };
   void take_in(Descriptor socket);
   void heard(int id, const Message& message);

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "weft/base/error.h"
 #include "weft/base/format.h"
@@ -22,8 +21,9 @@ constexpr std::int64_t long_steps_a_window = 3;
 constexpr double long_window = 60;  // seconds
 constexpr std::int64_t most_steps = std::int64_t{1} << 50;
 constexpr std::size_t most_ranks = 1 << 17;
-constexpr double slow = 1.2;     // less than the quarter that must be seen, as times are never quite even
-constexpr double starting = 10;  // times a limit that a person set, until a rank has begun
+constexpr double slow = 1.2;      // less than the quarter that must be seen, as times are never quite even
+constexpr double starting = 10;   // times a limit that a person set, until a rank has begun
+constexpr double waits_long = 2;  // seconds, where one it waits for may be gone
 constexpr double most_often = 0.05, least_often = 1;  // seconds between two looks
 
 const Doing::Circle* seat_in(const Doing& rank, std::uint64_t circle) {
@@ -135,6 +135,12 @@ Watch::Stillness Watch::look(const std::vector<PulseReading>& ranks, double now)
   double& longest = longest_[ranks.front().section];
   if (!still && !held_up) longest = std::max(longest, std::min(seconds, limit / rules_.factor));
   return {.still = still, .seconds = seconds, .limit = limit};
+}
+
+bool all_wait_but(const std::set<int>& ranks_gone, const std::vector<PulseReading>& all, double now) {
+  return std::ranges::all_of(all, [&](const PulseReading& rank) {
+    return ranks_gone.contains(rank.rank) || (rank.word != Spoken::nothing && now - rank.beat >= waits_long);
+  });
 }
 
 Doing doing_of(const PulseReading& r, int round, double now) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,9 @@ class Watch {
   double began_ = 0, looked_ = 0, alive_ = 0;
   std::map<Section, double> longest_;  // stillness that ended by itself
 };
+
+/// Whether all others have waited for seconds now, as they do for ranks that are gone.
+bool all_wait_but(const std::set<int>& ranks_gone, const std::vector<PulseReading>& all, double now);
 
 /// What a rank does, as it is told to the coordinator.
 Doing doing_of(const PulseReading& reading, int round, double now);

@@ -36,6 +36,11 @@ void Wire::broke(const std::string& why) {
     });
 }
 
+void Wire::failed(int error) {
+  error_ = error;
+  broke(std::strerror(error));
+}
+
 void Wire::send(const Message& message) {
   if (breaking_ != 0) return;
   out_ += encode(message);
@@ -46,7 +51,7 @@ void Wire::push() {
   while (!out_.empty()) {
     const ssize_t done = ::send(socket_.get(), out_.data(), out_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (done < 0 && errno == EINTR) continue;
-    if (done < 0 && errno != EAGAIN) return broke(std::strerror(errno));
+    if (done < 0 && errno != EAGAIN) return failed(errno);
     if (done < 0) break;
     out_.erase(0, std::size_t(done));
   }
@@ -68,7 +73,7 @@ bool Wire::read_some() {
   std::array<char, 16 << 10> buffer;
   const ssize_t got = recv(socket_.get(), buffer.data(), buffer.size(), 0);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-  if (got < 0) return broke(std::strerror(errno)), false;
+  if (got < 0) return failed(errno), false;
   if (got == 0) return broke("its connection was closed"), false;
   in_.append(buffer.data(), std::size_t(got));
   const std::weak_ptr<int> life = life_;

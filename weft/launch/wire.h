@@ -24,6 +24,8 @@ class Wire {
   Wire& operator=(const Wire&) = delete;
 
   void send(const Message& message);
+  /// The system's number for what broke it; 0: it was closed, or we had enough of it.
+  int error() const { return error_; }
   /// What it keeps of this connection.
   std::size_t bytes_held() const { return in_.capacity() + out_.capacity(); }
 
@@ -33,12 +35,14 @@ class Wire {
   void push();
   void listen();
   void broke(const std::string& why);
+  void failed(int error);
   Loop& loop_;
   Descriptor socket_;
   std::size_t largest_;
   Events events_;
   std::string in_, out_;
   bool writing_ = false;
+  int error_ = 0;
   std::uint64_t breaking_ = 0;
   std::shared_ptr<int> life_ = std::make_shared<int>();  // expires when an event destroys us
 };

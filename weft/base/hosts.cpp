@@ -1,5 +1,5 @@
 // getaddrinfo knows no deadline, so it is asked where nobody minds.
-#include "weft/launch/names.h"
+#include "weft/base/hosts.h"
 
 #include <netdb.h>
 #include <sys/eventfd.h>
@@ -13,7 +13,7 @@
 #include "weft/base/descriptor.h"
 #include "weft/base/error.h"
 
-namespace weft::launch {
+namespace weft::hosts {
 namespace {
 
 Found ask(const std::string& host, int flags) {
@@ -86,4 +86,4 @@ Found Lookups::take(const std::string& host) {
   return *lookup.mapped().found();
 }
 
-}  // namespace weft::launch
+}  // namespace weft::hosts

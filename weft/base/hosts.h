@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace weft::launch {
+namespace weft::hosts {
 
 struct Address {
   sockaddr_storage at{};  // without a port
@@ -57,4 +57,4 @@ class Lookups {
   std::map<std::string, Lookup> on_;
 };
 
-}  // namespace weft::launch
+}  // namespace weft::hosts
