@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """turns.py take FILE WEFT PYTHON WHAT [ROUNDS [STEPS]] | turns.py table FILE: a training step of weft's and of others in turn, f32, by all processors.
 
-WHAT is bert, t5, t5-relative (megatron-core's models, run by PYTHON: encoders.py) or experts (megatron-core's and transformers': experts.py). In a round
-each program runs once as a process of its own: steps that nobody counts, then STEPS; who begins changes from round to round. What each says is added to
-FILE, a line a process, so that several calls make one table: medians, least to most, over all steps, and the ratio round by round. The share of the
-product rate is by the rate that weft's own process measured in that round, and a peer's by the operations that its step takes."""
+WHAT is bert, t5, t5-relative (megatron-core's models, run by PYTHON: encoders.py) or experts (megatron-core's and transformers': experts.py; or one of
+them, as in experts:transformers). In a round each program runs once as a process of its own: steps that nobody counts, then STEPS; who begins changes
+from round to round. What each says is added to FILE, a line a process, so that several calls make one table: medians, least to most, over all steps,
+and the ratio round by round. The share of the product rate is by the rate that weft's own process measured in that round, and a peer's by the
+operations that its step takes."""
 import json
 import os
 import pathlib
@@ -40,8 +41,11 @@ def said(command):
 
 
 def take(file, weft, python, what, rounds=1, steps=2):
+    what, _, only = what.partition(":")
     programs = {"weft": [weft, "bench", "train", *WORDS[what], *COMMON, "--bench-steps", steps]}
-    programs |= {peer: [python, HERE / script, *words, "--steps", steps, "--warm", "1"] for peer, (script, *words) in PEERS[what].items()}
+    for peer, (script, *words) in PEERS[what].items():
+        if only in ("", peer):
+            programs[peer] = [python, HERE / script, *words, "--steps", steps, "--warm", "1"]
     for number in range(int(rounds)):
         began = time.time()
         for name in list(programs)[::-1 if number % 2 else 1]:

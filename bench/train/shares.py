@@ -3,7 +3,7 @@
 
 zero: ZeRO's stages 1, 2 and 3 one after the other in each round; a share is taken within a round, so that what slows the machine for a while
 slows all. fsdp: stage 3 in turn with PyTorch's fully_shard (FSDP2) over gloo, run by PYTHON, which has torch; the model is bench/step/peers.py's.
-Medians over rounds are told. `worker` is one of the two processes of PyTorch's."""
+Medians over rounds are told, and what each run took. `worker` is one of the two processes of PyTorch's."""
 import json
 import os
 import pathlib
@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 
-SEQUENCE, STEPS = 256, 4
+SEQUENCE, STEPS = 256, 3
 MODEL = f"""--num-layers 12 --hidden-size 768 --num-attention-heads 12 --seq-length {SEQUENCE} --max-position-embeddings {SEQUENCE} --vocab-size 50304
   --attention-dropout 0 --hidden-dropout 0 --lr 1e-4 --mock-data --data-order keyed --eval-iters 0 --log-interval 1 --ranks 2 --threads 1
   --micro-batch-size 2 --global-batch-size 4""".split()
@@ -80,7 +80,13 @@ def worker(*dtype):
 
 
 def table(names, rounds, seconds, beside):
-    took = [{name: seconds(name) for name in names} for _ in range(rounds)]
+    """Tells what each run took as it comes, so that who is stopped keeps what there was."""
+    took = []
+    for number in range(rounds):
+        took.append({})
+        for name in names:
+            took[-1][name] = seconds(name)
+            print(f"round {number + 1}: {name} {took[-1][name]:.2f} s a step", flush=True)
     print(f"| | tokens/s | of {beside}, median of {rounds} rounds (least to most) |\n|---|---|---|")
     for name in names:
         shares = sorted(t[beside] / t[name] for t in took)
