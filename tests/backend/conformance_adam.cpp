@@ -101,7 +101,8 @@ TEST_P(Conformance, finds_directions_and_goes_there) {
           desk.kernels().adam_direction(state, grad, how);
           const Tensor copy = desk.blank({n}, Dtype::bf16);
           desk.result("direction", grad, close(Dtype::f32, 16, 8));
-          desk.kernels().descend(state.master, copy, grad, {.rate = 0.25F, .keep = 0.5F});
+          const Tensor by = inside ? desk.holding({1}, Dtype::f32, {0.375}) : Tensor();
+          desk.kernels().descend(state.master, copy, grad, {.rate = 0.25F, .keep = 0.5F, .by = by});
           desk.kernels().root(state.v, state.v, 0.125F);
           desk.result("m", state.m, close(Dtype::f32, 4));
           desk.result("root", state.v, close(Dtype::f32, 4));
@@ -114,8 +115,8 @@ TEST_P(Conformance, takes_signs_and_adds_them_again) {
   for (const std::int64_t n : {0, 8, 24, 40000})
     same([&](Desk& desk) {
       const Tensor x = desk.normal({n}), out = desk.normal({n}), bits = desk.blank({n / 8}, Dtype::u8);
-      desk.kernels().take_signs(bits, x, 0.75F);
-      desk.kernels().add_signs(out, bits, 0.5F);
+      desk.kernels().take_signs(bits, x, desk.holding({1}, Dtype::f32, {0.75}));
+      desk.kernels().add_signs(out, bits, desk.holding({1}, Dtype::f32, {1.5}), 3);
       desk.result("bits", bits, exactly);
       desk.result("rest", x, close(Dtype::f32));
       desk.result("out", out, close(Dtype::f32));

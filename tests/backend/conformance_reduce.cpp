@@ -84,6 +84,40 @@ TEST_P(Conformance, passes_on_what_is_not_finite) {
       });
 }
 
+/// Digits of n sums as ranks' sums are before they are carried, of either sign but for the highest. The first
+/// sums are zero, two of the later ones not finite.
+std::vector<double> uncarried(std::int64_t n) {
+  std::vector<double> out(std::size_t(n * exact_digits));
+  std::uint64_t noise = 1;
+  for (std::size_t sum = 3; sum < std::size_t(n); ++sum) {
+    const std::size_t highest = 6 + sum % 11;
+    for (std::size_t digit = 0; digit < highest; ++digit) {
+      noise = noise * 6364136223846793005U + 1442695040888963407U;
+      out[sum * exact_digits + digit] = double(std::int64_t(noise) >> 29);
+    }
+    out[sum * exact_digits + highest] = 9;
+  }
+  if (n > 20) {
+    out[20 * exact_digits - 1] = std::numeric_limits<double>::infinity();
+    out[21 * exact_digits - 1] = std::nan("");
+  }
+  return out;
+}
+
+// Roots and quotients are those of IEEE, so every bit is the oracle's.
+TEST_P(Conformance, divides_norms) {
+  for (const std::int64_t each : {1, 2})
+    for (const std::int64_t n : {0, 1, 185})
+      same([&](Desk& desk) {
+        const Tensor digits = desk.holding({n, each, exact_digits}, Dtype::f64, uncarried(n * each));
+        const Tensor out = desk.blank({n});
+        desk.kernels().norm_ratios(out, digits, {});
+        desk.result("ratios", out, exactly);
+        desk.kernels().norm_ratios(out, digits, {.least = 0.5, .most = 3, .of_zero = 0});
+        desk.result("within limits", out, exactly);
+      });
+}
+
 TEST_P(Conformance, searches) {
   for (const Shape& shape : shapes)
     for (const Dtype dtype : floats)

@@ -29,6 +29,9 @@ void round(Desk& desk, const Tensor& x, Dtype dtype, double scale) {
   const Tensor greatest = desk.holding({1}, Dtype::f32, {0});
   desk.kernels().quantize({}, x, {}, greatest);
   desk.result("met alone", greatest, exactly);
+  const Tensor before = desk.holding({1}, Dtype::f32, {1e6});
+  desk.kernels().quantize({}, x, {}, before);
+  desk.result("met before", before, exactly);
 }
 
 // Of deviation 40 and scale 7.3 some are too large for e4m3, and all sizes of numbers meet denormals.

@@ -70,17 +70,39 @@ TEST(LateSteps, of_f16_wait_once_too) {
   EXPECT_EQ(later.most_waits, 1);
 }
 
-TEST(LateSteps, of_optimizers_that_look_at_tensors_norms_wait_once_more) {
-  for (const OptimizerKind kind : {OptimizerKind::lamb, OptimizerKind::muon})
+// Norms of tensors stay on the device, of those too that ranks bring together first.
+TEST(LateSteps, of_optimizers_that_look_at_tensors_norms_wait_no_more) {
+  OptimizerConfig lamb{.kind = OptimizerKind::lamb}, muon{.kind = OptimizerKind::muon}, whole = muon;
+  whole.muon.ranks = MuonRanks::duplicated;
+  for (const OptimizerConfig& optimizer : {lamb, muon, whole})
     for (const int tp : {1, 2}) {
       Cut cut{{.tp = tp, .dp = 1}, 2};
-      cut.optimizer.kind = kind;
+      cut.optimizer = optimizer;
       const Curve now = trained("gpt2", cut, {}, Precision::f32);
       const Curve later = trained("gpt2", cut, Late::when_waited, Precision::f32);
       EXPECT_EQ(later.losses, now.losses);
       EXPECT_EQ(later.norms, now.norms);
-      EXPECT_EQ(later.most_waits, 2);
+      EXPECT_EQ(later.most_waits, 1);
     }
+}
+
+// How large what travels as signs is stays on the device, too. One-bit LAMB asks what it knew of tensors, how
+// their second moments grew, and for two norms; before momenta travel, for theirs.
+TEST(LateSteps, of_optimizers_that_send_signs_wait_for_none) {
+  OptimizerConfig one_bit{.kind = OptimizerKind::onebitadam, .epsilon = 1e-3, .onebit = {.freeze = 2}};
+  OptimizerConfig lamb = one_bit, zero_one = one_bit;
+  lamb.kind = OptimizerKind::onebitlamb;
+  zero_one.kind = OptimizerKind::zerooneadam;
+  zero_one.zeroone = {.freeze = 1, .variance_steps = 1, .local_steps = 1, .most_local = 2};
+  for (const auto& [optimizer, waits] : {std::pair{one_bit, 1}, {zero_one, 1}, {lamb, 5}}) {
+    Cut cut{{.dp = 2}, 1};
+    cut.optimizer = optimizer;
+    const Curve now = trained("gpt2", cut, {}, Precision::f32);
+    const Curve later = trained("gpt2", cut, Late::when_waited, Precision::f32);
+    EXPECT_EQ(later.losses, now.losses);
+    EXPECT_EQ(later.norms, now.norms);
+    EXPECT_EQ(later.most_waits, waits) << words(optimizer.kind)[std::size_t(optimizer.kind)];
+  }
 }
 
 // Shapes follow from how many rows an expert gets, so every layer of experts is waited for, once: everybody's

@@ -138,20 +138,29 @@ TEST_F(Adam, in_two_halves_is_adam) {
   EXPECT_EQ(difference(numbers(halves.v), numbers(whole.v), f32_near), "");
 }
 
+TEST_F(Adam, goes_as_far_as_the_device_says) {
+  const Tensor master = holding({2}, {1, 2}), copy = zeros({2}, Dtype::bf16);
+  ops::descend_into(master, copy, holding({2}, {4, -8}), {.rate = 0.25F, .by = holding({1}, {0.5})});
+  EXPECT_EQ(numbers(master), (std::vector<double>{0.5, 3}));
+  EXPECT_EQ(numbers(copy), (std::vector<double>{0.5, 3}));
+}
+
 TEST_F(Adam, takes_signs_highest_first_and_counts_zero_as_positive) {
   const Tensor x = holding({8}, {1, -2, 0, 4, -5, -6, -7, 8}), bits = zeros({1}, Dtype::u8);
-  ops::take_signs_into(bits, x, 3);
+  ops::take_signs_into(bits, x, holding({1}, {3}));
   EXPECT_EQ(numbers(bits), (std::vector<double>{0b10110001}));
   EXPECT_EQ(numbers(x), (std::vector<double>{-2, 1, -3, 1, -2, -3, -4, 5}));
-  ops::add_signs_into(x, bits, 3);
+  ops::add_signs_into(x, bits, holding({1}, {6}), 2);
   EXPECT_EQ(numbers(x), (std::vector<double>{1, -2, 0, 4, -5, -6, -7, 8}));
 }
 
 TEST_F(Adam, says_what_has_no_signs_or_direction) {
-  EXPECT_EQ(refused([&] { ops::take_signs_into(zeros({1}, Dtype::u8), zeros({9}), 1); }),
+  EXPECT_EQ(refused([&] { ops::take_signs_into(zeros({1}, Dtype::u8), zeros({9}), zeros({1})); }),
             "take signs: x has 9 elements, which are no whole bytes of signs");
-  EXPECT_EQ(refused([&] { ops::add_signs_into(zeros({16}), zeros({1}, Dtype::u8), 1); }),
+  EXPECT_EQ(refused([&] { ops::add_signs_into(zeros({16}), zeros({1}, Dtype::u8), zeros({1})); }),
             "add signs: bits is [1], not [2]");
+  EXPECT_EQ(refused([&] { ops::add_signs_into(zeros({8}), zeros({1}, Dtype::u8), zeros({2})); }),
+            "add signs: size is [2], not [1]");
   EXPECT_EQ(refused([&] {
               ops::lion_into({zeros({2}), {}, {}}, zeros({2}), {});
             }),
@@ -162,6 +171,8 @@ TEST_F(Adam, says_what_has_no_signs_or_direction) {
             "adam direction: m is bf16, not f32");
   EXPECT_EQ(refused([&] { ops::descend_into(zeros({2}), {}, zeros({2}, Dtype::bf16), {}); }),
             "descend: x is bf16, not f32");
+  EXPECT_EQ(refused([&] { ops::descend_into(zeros({2}), {}, zeros({2}), {.by = zeros({2})}); }),
+            "descend: by is [2], not [1]");
 }
 
 }  // namespace

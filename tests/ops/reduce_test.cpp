@@ -89,6 +89,51 @@ TEST_F(Reduce, exact_sums_pass_on_what_is_not_finite) {
   EXPECT_TRUE(std::isnan(ops::exact_number(digits)));
 }
 
+/// Sums of the squares of each, as digits [tensors, of each, exact_digits].
+Tensor squares_of(const Tensor& zeros, const std::vector<Tensor>& tensors) {
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    ops::sum_squares_into(zeros.view({std::ssize(tensors), exact_digits}).at(0, std::int64_t(i)), tensors[i]);
+  return zeros;
+}
+
+TEST_F(Reduce, divides_norms_where_they_are_and_keeps_within_limits) {
+  const Tensor five = holding({2}, {3, -4}), tenth = holding({1}, {0.1}), none = zeros({3});
+  const Tensor out = zeros({4});
+  const auto digits = [&] { return zeros({4, 2, exact_digits}, Dtype::f64); };
+  const std::vector<Tensor> pairs{five, tenth, tenth, five, none, five, five, none};
+  ops::norm_ratios_into(out, squares_of(digits(), pairs));
+  EXPECT_EQ(difference(numbers(out), std::vector<double>{50, 0.02, 1, 1}, f32_near), "");
+  ops::norm_ratios_into(out, squares_of(digits(), pairs), {.least = 0.5, .most = 10});
+  EXPECT_EQ(numbers(out), (std::vector<double>{10, 0.5, 1, 1}));
+  ops::norm_ratios_into(out, squares_of(digits(), pairs), {.most = 10, .of_zero = 0});
+  EXPECT_EQ(numbers(out), (std::vector<double>{10, double(0.02F), 0, 0}));
+}
+
+TEST_F(Reduce, divides_norms_that_are_not_finite_into_what_is_no_number) {
+  const Tensor out = zeros({2});
+  const std::vector<Tensor> pairs{holding({1}, {NAN}), holding({1}, {1}), holding({1}, {1}),
+                                  holding({1}, {NAN})};
+  ops::norm_ratios_into(out, squares_of(zeros({2, 2, exact_digits}, Dtype::f64), pairs));
+  for (const double ratio : numbers(out)) EXPECT_TRUE(std::isnan(ratio));
+}
+
+TEST_F(Reduce, divides_one_by_norms) {
+  const Tensor out = zeros({3});
+  const std::vector<Tensor> tensors{holding({2}, {3, -4}), zeros({2}), holding({1}, {0x1p-149})};
+  ops::norm_ratios_into(out, squares_of(zeros({3, 1, exact_digits}, Dtype::f64), tensors), {.most = 1e7});
+  EXPECT_EQ(numbers(out), (std::vector<double>{double(0.2F), 1, 1e7}));
+}
+
+TEST_F(Reduce, says_which_norms_it_cannot_divide) {
+  const auto digits = [&](std::int64_t each) { return zeros({2, each, exact_digits}, Dtype::f64); };
+  EXPECT_EQ(refused([&] { ops::norm_ratios_into(zeros({2}), digits(3)); }),
+            "norm_ratios: digits is [2, 3, 18], not [2, 2, 18]");
+  EXPECT_EQ(refused([&] { ops::norm_ratios_into(zeros({2}, Dtype::f64), digits(2)); }),
+            "norm_ratios: ratios is f64, not f32");
+  EXPECT_EQ(refused([&] { ops::norm_ratios_into(zeros({2}), digits(2), {.least = 2, .most = 1}); }),
+            "norm_ratios: least 2 is not at most 1, the most");
+}
+
 TEST_F(Reduce, says_what_it_cannot_sum) {
   EXPECT_EQ(refused([&] { ops::sum_squares_into(zeros({1}, Dtype::f64), random({2})); }),
             "sum_squares: digits is [1], not [18]");

@@ -29,12 +29,13 @@ void check_any_moment(const Door& door, const char* what, const Tensor& moment, 
   door.shaped(what, moment, master.shape()).contiguous(what, moment);
 }
 
-void check_signs(const Door& door, const Tensor& bits, const Tensor& x) {
+void check_signs(const Door& door, const Tensor& bits, const Tensor& x, const Tensor& size) {
   check_moment(door, "x", x, x);
   door.ranked("x", x, 1, 1);
   if (x.elements() % 8 != 0)
     door.refuse(Kind::shape, "x has ", x.elements(), " elements, which are no whole bytes of signs");
   door.holds("bits", bits, Dtype::u8, {x.elements() / 8}).contiguous("bits", bits);
+  door.holds("size", size, Dtype::f32, {1});
 }
 
 void check_corrections(const Door& door, const AdamArgs& how) {
@@ -92,7 +93,8 @@ void descend_into(const Tensor& master, const Tensor& copy, const Tensor& x, con
   const Door door("descend", master);
   check_master(door, master, copy, x);
   door.typed("x", x, Dtype::f32);
-  count::pass(x, Work::optimizer, 2 * count::multiply_add, count::traffic(master, master, copy, x));
+  if (how.by) door.holds("by", how.by, Dtype::f32, {1});
+  count::pass(x, Work::optimizer, 2 * count::multiply_add, count::traffic(master, master, copy, x, how.by));
   x.device().kernels().descend(master, copy, x, how);
 }
 
@@ -104,18 +106,18 @@ void root_into(const Tensor& out, const Tensor& x, float epsilon) {
   x.device().kernels().root(out, x, epsilon);
 }
 
-void take_signs_into(const Tensor& bits, const Tensor& x, float size) {
+void take_signs_into(const Tensor& bits, const Tensor& x, const Tensor& size) {
   const Door door("take signs", x);
-  check_signs(door, bits, x);
+  check_signs(door, bits, x, size);
   count::pass(x, Work::optimizer, count::add, count::traffic(bits, x, x));
   x.device().kernels().take_signs(bits, x, size);
 }
 
-void add_signs_into(const Tensor& out, const Tensor& bits, float size) {
+void add_signs_into(const Tensor& out, const Tensor& bits, const Tensor& size, float share) {
   const Door door("add signs", out);
-  check_signs(door, bits, out);
+  check_signs(door, bits, out, size);
   count::pass(out, Work::optimizer, count::add, count::traffic(bits, out, out));
-  out.device().kernels().add_signs(out, bits, size);
+  out.device().kernels().add_signs(out, bits, size, share);
 }
 
 }  // namespace weft::ops

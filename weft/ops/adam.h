@@ -27,15 +27,15 @@ void lion_into(const SgdState& state, const Tensor& grad, const LionArgs& how);
 /// becomes m / correction1 / (sqrt(v / correction2) + epsilon) (+ decay * master, where decoupled). With
 /// betas of 1 moments stay what they are.
 void adam_direction_into(const AdamState& state, const Tensor& grad, const AdamArgs& how);
-/// master = how.keep * master - how.rate * x; copy, where there is one, becomes the new master.
+/// master = how.keep * master - how.rate (* how.by) * x; copy, where there is one, becomes the new master.
 void descend_into(const Tensor& master, const Tensor& copy, const Tensor& x, const DescentArgs& how);
 /// out = sqrt(x) + epsilon; f32 [n]; out may be x.
 void root_into(const Tensor& out, const Tensor& x, float epsilon);
 
 /// x f32 [n] as signs, eight a byte, the first one highest, 1 where it is not negative: bits u8 [n / 8]. x
-/// keeps what size times those signs leaves out.
-void take_signs_into(const Tensor& bits, const Tensor& x, float size);
-/// out f32 [n] += size times the signs that take_signs_into made
-void add_signs_into(const Tensor& out, const Tensor& bits, float size);
+/// keeps what size f32 [1] times those signs leaves out.
+void take_signs_into(const Tensor& bits, const Tensor& x, const Tensor& size);
+/// out f32 [n] += size f32 [1] / share times the signs that take_signs_into made
+void add_signs_into(const Tensor& out, const Tensor& bits, const Tensor& size, float share = 1);
 
 }  // namespace weft::ops

@@ -69,6 +69,17 @@ void sum_squares_into(const Tensor& digits, const Tensor& x) {
   x.device().kernels().sum_squares(digits, x);
 }
 
+void norm_ratios_into(const Tensor& ratios, const Tensor& digits, const NormRatioArgs& how) {
+  const Door door("norm_ratios", ratios);
+  door.typed("ratios", ratios, Dtype::f32).ranked("ratios", ratios, 1, 1).contiguous("ratios", ratios);
+  door.typed("digits", digits, Dtype::f64).ranked("digits", digits, 3, 3).contiguous("digits", digits);
+  door.shaped("digits", digits, {ratios.dim(0), digits.dim(1) == 1 ? 1 : 2, exact_digits});
+  if (!(how.least <= how.most))
+    door.refuse(Kind::usage, "least ", how.least, " is not at most ", how.most, ", the most");
+  count::pass(digits, Work::other, count::multiply_add, count::traffic(ratios, digits));
+  ratios.device().kernels().norm_ratios(ratios, digits, how);
+}
+
 double exact_number(const Tensor& digits) {
   check_digits(Door("exact_number", digits), digits);
   std::array<double, exact_digits> host{};

@@ -21,6 +21,9 @@ Tensor exact_zero(Device& device);
 void sum_exact_into(const Tensor& digits, const Tensor& x);
 /// digits += the sum of squares of x
 void sum_squares_into(const Tensor& digits, const Tensor& x);
+/// ratios f32 [n] = |a| / |b|, where digits f64 [n, 2, exact_digits] are sums of a's and of b's squares;
+/// 1 / |b| of digits [n, 1, exact_digits].
+void norm_ratios_into(const Tensor& ratios, const Tensor& digits, const NormRatioArgs& how = {});
 /// The number that digits stand for, on the host; 0 on a device that holds no numbers.
 double exact_number(const Tensor& digits);
 

@@ -1,12 +1,11 @@
 // Newton-Schulz: odd polynomials of a matrix, which change its singular values and nothing else.
 #include "weft/optim/orthogonal.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "weft/ops/elementwise.h"
 #include "weft/ops/matmul.h"
+#include "weft/ops/norm.h"
 #include "weft/ops/reduce.h"
+#include "weft/tensor/exact_sum.h"
 
 namespace weft {
 namespace {
@@ -29,24 +28,24 @@ Tensor rounded(const Tensor& sums, const Tensor& into) {
   return into;
 }
 
+/// x, of which ranks may hold parts, over its Euclidean norm, or over 1e-7 where that is less.
+void bring_to_length_one(const Tensor& x, const MatrixCut& cut) {
+  const Tensor digits = ops::zeros(x.device(), {1, 1, exact_digits}, Dtype::f64, Use::workspace);
+  const Tensor sum = digits.view({exact_digits}), factor = room(x, {1}, Dtype::f32);
+  ops::sum_squares_into(sum, x);
+  if (cut.circle) cut.circle->all_reduce(sum, Reduce::sum).wait();
+  ops::norm_ratios_into(factor, digits, {.most = 1e7});
+  const Tensor row = x.view({1, x.elements()});
+  ops::scale_rows_into(row, row, factor);
+}
+
 }  // namespace
 
 std::span<const QuinticStep> quintic_steps() { return quintic; }
 std::span<const QuinticStep> simple_steps() { return simple; }
 
-void add_squares(const Tensor& digits, const Tensor& x, const MatrixCut& cut) {
-  ops::sum_squares_into(digits, x);
-  if (cut.circle) cut.circle->all_reduce(digits, Reduce::sum).wait();
-}
-
-void orthogonalize(const Tensor& x, const NewtonSchulz& how, float scale, const MatrixCut& cut) {
-  const Tensor digits = ops::exact_zero(x.device());
-  add_squares(digits, x, cut);
-  orthogonalize(x, std::sqrt(ops::exact_number(digits)), how, scale, cut);
-}
-
 // With G = z z^T (z^T z where z is tall): z = a z + (b G + c G G) z.
-void orthogonalize(const Tensor& x, double norm, const NewtonSchulz& how, float scale, const MatrixCut& cut) {
+void orthogonalize(const Tensor& x, const NewtonSchulz& how, float scale, const MatrixCut& cut) {
   const std::int64_t rows = x.dim(0), columns = x.dim(1);
   const bool tall = cut.circle ? cut.dim == 0 : rows > columns;
   const Shape square{tall ? columns : rows, tall ? columns : rows};
@@ -54,7 +53,7 @@ void orthogonalize(const Tensor& x, double norm, const NewtonSchulz& how, float 
   const Tensor gram = room(x, square, Dtype::f32), product = room(x, square, Dtype::f32);
   const Tensor gram_rounded = how.dtype == Dtype::f32 ? gram : room(x, square, how.dtype);
   ops::copy_into(next, x);
-  ops::scale_in_place(next, float(1 / std::max(norm, 1e-7)));
+  bring_to_length_one(next, cut);
   ops::copy_into(z, next);
   for (int step = 0; step < how.steps; ++step) {
     const auto& [a, b, c] = how.rounds[std::size_t(step) % how.rounds.size()];

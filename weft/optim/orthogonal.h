@@ -29,15 +29,9 @@ struct MatrixCut {
   int dim = 0;
 };
 
-/// digits += the squares of x, of all parts of it where ranks hold parts: what becomes its norm.
-void add_squares(const Tensor& digits, const Tensor& x, const MatrixCut& cut = {});
-
-/// x f32 [rows, columns], of any strides and of this Euclidean norm, becomes scale times U V^T, where x = U S
-/// V^T. Products over the shorter side; where ranks hold parts of it, over the side that is whole, and
-/// collective.
-void orthogonalize(const Tensor& x, double norm, const NewtonSchulz& how, float scale,
-                   const MatrixCut& cut = {});
-/// The same; the host asks for the norm, and waits.
+/// x f32 [rows, columns], of any strides, becomes scale times U V^T, where x = U S V^T. Products over the
+/// shorter side; where ranks hold parts of it, over the side that is whole, and collective. The host waits
+/// for nothing.
 void orthogonalize(const Tensor& x, const NewtonSchulz& how, float scale, const MatrixCut& cut = {});
 
 }  // namespace weft

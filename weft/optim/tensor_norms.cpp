@@ -73,6 +73,14 @@ void TensorNorms::sum_over_ranks() {
   read(digits_, std::span<double>(host_));
 }
 
+Tensor TensorNorms::ratios(const NormRatioArgs& how) const {
+  add_over_ranks();
+  const auto count = std::int64_t(tensors());
+  const Tensor out = empty(weights_.device(), {count}, Dtype::f32, Use::workspace);
+  ops::norm_ratios_into(out, digits_.view({count, of_each_, exact_digits}), how);
+  return out;
+}
+
 void TensorNorms::add_over_ranks() const {
   const DataParallel& data = weights_.data();
   if (data.mesh == nullptr) return;

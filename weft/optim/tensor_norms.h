@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "weft/optim/states.h"
+#include "weft/tensor/args.h"
 #include "weft/tensor/exact_sum.h"
 
 namespace weft {
@@ -28,6 +29,9 @@ class TensorNorms {
   /// tensors.
   void sum_over_ranks();
   double operator()(std::size_t tensor, int which) const;
+  /// In place of that, where there are two of each: every tensor's first norm over its second, f32 [tensors],
+  /// which the device keeps to itself. Collective alike.
+  Tensor ratios(const NormRatioArgs& how) const;
   std::size_t tensors() const { return host_.size() / std::size_t(of_each_ * exact_digits); }
   std::size_t tensors(View view) const {
     return view == View::dense ? std::size_t(dense_) : tensors() - std::size_t(dense_);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "weft/base/random.h"
@@ -213,6 +214,12 @@ struct LionArgs {
 struct DescentArgs {
   float rate = 0;
   float keep = 1;  // of the weights, before: 1 - rate decay
+  Tensor by = {};  // f32 [1] or empty: what the rate is multiplied by, where only the device knows
+};
+/// |a| / |b| is brought into [least, most]; of_zero where a or b is zero.
+struct NormRatioArgs {
+  double least = 0, most = double(std::numeric_limits<float>::max());
+  float of_zero = 1;
 };
 struct SgdArgs {
   float rate = 0, momentum = 0.9F, decay = 0, grad_scale = 1;

@@ -211,6 +211,11 @@ class Kernels {
   virtual void sum_squares(const Tensor& digits, const Tensor& x) {
     next({"sum_squares", Work::other}, &Kernels::sum_squares, digits, x);
   }
+  /// out f32 [n] = |a| / |b|, where digits f64 [n, 2, exact_digits] are exact sums of a's and of b's squares;
+  /// 1 / |b| of digits [n, 1, exact_digits]; all contiguous
+  virtual void norm_ratios(const Tensor& out, const Tensor& digits, const NormRatioArgs& how) {
+    next({"norm_ratios", Work::other}, &Kernels::norm_ratios, out, digits, how);
+  }
   /// out f64 = greatest |x|; NaN where x holds one
   virtual void max_abs(const Tensor& out, const Tensor& x) {
     next({"max_abs", Work::other}, &Kernels::max_abs, out, x);
@@ -297,7 +302,7 @@ class Kernels {
   virtual void adam_direction(const AdamState& state, const Tensor& grad, const AdamArgs& how) {
     next({"adam_direction", Work::optimizer}, &Kernels::adam_direction, state, grad, how);
   }
-  /// master = keep master - rate x; copy = master, where there is one; x f32
+  /// master = keep master - rate (times by) x; copy = master, where there is one; x f32
   virtual void descend(const Tensor& master, const Tensor& copy, const Tensor& x, const DescentArgs& how) {
     next({"descend", Work::optimizer}, &Kernels::descend, master, copy, x, how);
   }
@@ -305,14 +310,14 @@ class Kernels {
   virtual void root(const Tensor& out, const Tensor& x, float epsilon) {
     next({"root", Work::optimizer}, &Kernels::root, out, x, epsilon);
   }
-  /// bits u8 [n / 8]: 1 where x f32 [n] is not negative, the first element highest; x loses size, with that
-  /// sign
-  virtual void take_signs(const Tensor& bits, const Tensor& x, float size) {
+  /// bits u8 [n / 8]: 1 where x f32 [n] is not negative, the first element highest; x loses size f32
+  /// [1], with that sign
+  virtual void take_signs(const Tensor& bits, const Tensor& x, const Tensor& size) {
     next({"take_signs", Work::optimizer}, &Kernels::take_signs, bits, x, size);
   }
-  /// out f32 [n] += size, with the sign of each bit
-  virtual void add_signs(const Tensor& out, const Tensor& bits, float size) {
-    next({"add_signs", Work::optimizer}, &Kernels::add_signs, out, bits, size);
+  /// out f32 [n] += size f32 [1] / share, with the sign of each bit
+  virtual void add_signs(const Tensor& out, const Tensor& bits, const Tensor& size, float share) {
+    next({"add_signs", Work::optimizer}, &Kernels::add_signs, out, bits, size, share);
   }
   /// packed u8 [packed_bytes(n)] = x [n]; args.h says how
   virtual void pack_blocks(const Tensor& packed, const Tensor& x, const BlockCode& how) {

@@ -123,7 +123,58 @@ void add_up(cudaStream_t stream, Exact job) {
   gpu::launch(stream, {1, 32, sizeof(Line)}, add_parts, job);
 }
 
+// ---- norms
+
+struct Ratios {
+  float* out;
+  const double* digits;  // [count, sums, digits]
+  std::int64_t count;
+  int sums;
+  double least, most;
+  float of_zero;
+};
+
+/// The number that digits stand for, and the bits that exact_value() has on the host.
+__device__ __forceinline__ double value_of(const double* digits) {
+  double carried[exact_digits], up = 0;
+#pragma unroll
+  for (int i = 0; i + 1 < exact_digits; ++i) {
+    const double digit = digits[i] + up;
+    up = floor(digit / 0x1p32);
+    carried[i] = digit - up * 0x1p32;
+  }
+  const double last = digits[exact_digits - 1];
+  if (last - last != 0) return last;
+  carried[exact_digits - 1] = last + up;
+  double value = 0, unit = 0x1p224;  // of the last digit
+#pragma unroll
+  for (int i = exact_digits - 1; i >= 0; --i) {
+    value += carried[i] * unit;
+    unit *= 0x1p-32;
+  }
+  return value;
+}
+static_assert(exact_digit_bits * (exact_digits - 1) + exact_lowest_exponent == 224);
+
+__global__ void __launch_bounds__(64) divide_norms(Ratios job) {
+  const std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= job.count) return;
+  const double* mine = job.digits + i * job.sums * exact_digits;
+  const double a = job.sums == 2 ? sqrt(value_of(mine)) : 1;
+  const double b = sqrt(value_of(mine + (job.sums - 1) * exact_digits));
+  const double ratio = a / b;
+  const double within = ratio < job.least ? job.least : job.most < ratio ? job.most : ratio;
+  job.out[i] = a == 0 || b == 0 ? job.of_zero : float(within);
+}
+
 }  // namespace
+
+void CudaKernels::norm_ratios(const Tensor& out, const Tensor& digits, const NormRatioArgs& how) {
+  const Ratios job{
+      elements<float>(out), elements<double>(digits), out.dim(0), int(digits.dim(1)), how.least, how.most,
+      how.of_zero};
+  if (job.count > 0) gpu::launch(stream(), {(job.count + 63) / 64, 64}, divide_norms, job);
+}
 
 void CudaKernels::sum_exact(const Tensor& digits, const Tensor& x) {
   const Tensor parts = workspace({most_blocks, exact_digits + 1}, Dtype::f64);

@@ -76,6 +76,7 @@ class CudaKernels final : public Kernels {
   void sum(const Tensor& out, const Tensor& x) override;
   void sum_exact(const Tensor& digits, const Tensor& x) override;
   void sum_squares(const Tensor& digits, const Tensor& x) override;
+  void norm_ratios(const Tensor& out, const Tensor& digits, const NormRatioArgs&) override;
   void max_abs(const Tensor& out, const Tensor& x) override;
   void find_nonfinite(const Tensor& out, const Tensor& x) override;
   void count_zeros(const Tensor& out, const Tensor& x) override;
@@ -102,8 +103,8 @@ class CudaKernels final : public Kernels {
   void adam_direction(const AdamState&, const Tensor& grad, const AdamArgs&) override;
   void descend(const Tensor& master, const Tensor& copy, const Tensor& x, const DescentArgs&) override;
   void root(const Tensor& out, const Tensor& x, float epsilon) override;
-  void take_signs(const Tensor& bits, const Tensor& x, float size) override;
-  void add_signs(const Tensor& out, const Tensor& bits, float size) override;
+  void take_signs(const Tensor& bits, const Tensor& x, const Tensor& size) override;
+  void add_signs(const Tensor& out, const Tensor& bits, const Tensor& size, float share) override;
   void pack_blocks(const Tensor& packed, const Tensor& x, const BlockCode& how) override;
   void unpack_blocks(const Tensor& out, const Tensor& packed, const BlockCode& how) override;
 

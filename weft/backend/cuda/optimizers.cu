@@ -134,9 +134,10 @@ struct Lion {
   }
 };
 struct Descent {
-  DescentArgs how;
+  float rate, keep;
+  const float* by;
   __device__ __forceinline__ void operator()(const float (&in)[2], float (&out)[2]) const {
-    out[0] = out[1] = how.keep * in[0] - how.rate * in[1];
+    out[0] = out[1] = keep * in[0] - (by ? rate * *by : rate) * in[1];
   }
 };
 struct Root {
@@ -149,7 +150,8 @@ struct Root {
 struct Signs {
   Rows x;
   std::uint8_t* bits;
-  float size;
+  const float* size;
+  float share;
   std::int64_t bytes;
 };
 
@@ -157,12 +159,13 @@ __global__ void __launch_bounds__(256) take_all(Signs job) {
   const std::int64_t byte = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
   if (byte >= job.bytes) return;
   Eight e = read(job.x, 0, byte * 8);
+  const float size = *job.size;
   unsigned bits = 0;
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
     const bool up = !(e.x[i] < 0);
     bits |= up ? 128U >> i : 0U;
-    e.x[i] -= up ? job.size : -job.size;
+    e.x[i] -= up ? size : -size;
   }
   write(job.x, 0, byte * 8, e);
   job.bits[byte] = std::uint8_t(bits);
@@ -173,8 +176,9 @@ __global__ void __launch_bounds__(256) add_all(Signs job) {
   if (byte >= job.bytes) return;
   Eight e = read(job.x, 0, byte * 8);
   const unsigned bits = job.bits[byte];
+  const float size = *job.size / job.share;
 #pragma unroll
-  for (int i = 0; i < 8; ++i) e.x[i] += bits & 128U >> i ? job.size : -job.size;
+  for (int i = 0; i < 8; ++i) e.x[i] += bits & 128U >> i ? size : -size;
   write(job.x, 0, byte * 8, e);
 }
 
@@ -214,19 +218,22 @@ void CudaKernels::lion(const SgdState& state, const Tensor& grad, const LionArgs
 void CudaKernels::descend(const Tensor& master, const Tensor& copied, const Tensor& x,
                           const DescentArgs& how) {
   const Rows weights = rows_of(master);
-  run_pass<2, 2>(stream(), {weights, rows_of(copied)}, {weights, rows_of(x)}, Descent{how});
+  run_pass<2, 2>(stream(), {weights, rows_of(copied)}, {weights, rows_of(x)},
+                 Descent{how.rate, how.keep, how.by ? elements<float>(how.by) : nullptr});
 }
 
 void CudaKernels::root(const Tensor& out, const Tensor& x, float epsilon) {
   run_pass<1, 1>(stream(), {rows_of(out)}, {rows_of(x)}, Root{epsilon});
 }
 
-void CudaKernels::take_signs(const Tensor& bits, const Tensor& x, float size) {
-  run(stream(), {rows_of(x), elements<std::uint8_t>(bits), size, bits.elements()}, take_all);
+void CudaKernels::take_signs(const Tensor& bits, const Tensor& x, const Tensor& size) {
+  run(stream(), {rows_of(x), elements<std::uint8_t>(bits), elements<float>(size), 1, bits.elements()},
+      take_all);
 }
 
-void CudaKernels::add_signs(const Tensor& out, const Tensor& bits, float size) {
-  run(stream(), {rows_of(out), elements<std::uint8_t>(bits), size, bits.elements()}, add_all);
+void CudaKernels::add_signs(const Tensor& out, const Tensor& bits, const Tensor& size, float share) {
+  run(stream(), {rows_of(out), elements<std::uint8_t>(bits), elements<float>(size), share, bits.elements()},
+      add_all);
 }
 
 }  // namespace weft

@@ -1,6 +1,5 @@
 // LAMB as DeepSpeed's kernel has it: Adam's direction, gone in each tensor by a length that follows the
 // tensor's own.
-#include <algorithm>
 #include <cmath>
 
 #include "weft/ops/adam.h"
@@ -22,8 +21,8 @@ class Lamb final : public Optimizer {
     betas_ = args.betas.value_or(Betas{config_.beta1, config_.beta2});
     norms_.clear();
     each_run(weights_, args, [&](const UpdateRun& run) { look(run, args); });
-    norms_.sum_over_ranks();
-    each_run(weights_, args, [&](const UpdateRun& run) { go(run); });
+    const Tensor ratios = norms_.ratios({.least = config_.lamb.least, .most = config_.lamb.most});
+    each_run(weights_, args, [&](const UpdateRun& run) { go(run, ratios); });
     weights_.gather();
   }
   void each_state(const VisitHeld& visit) const override {
@@ -47,12 +46,13 @@ class Lamb final : public Optimizer {
     norms_.add(direction, run.number, run.own, run.grads);
   }
 
-  void go(const UpdateRun& run) const {
+  // By ratios of the norm of a tensor's weights over that of its direction, which the host does not wait for.
+  void go(const UpdateRun& run, const Tensor& ratios) const {
     norms_.each_tensor(run.number, run.own, [&](const TensorRun& part) {
       const Tensor copy = run.copy ? run.copy.slice(0, part.from, part.count) : Tensor();
-      ops::descend_into(run.master.slice(0, part.from, part.count), copy,
-                        run.grads.slice(0, part.from, part.count),
-                        {.rate = float(run.rate * correction() * ratio(part.tensor))});
+      ops::descend_into(
+          run.master.slice(0, part.from, part.count), copy, run.grads.slice(0, part.from, part.count),
+          {.rate = float(run.rate * correction()), .by = ratios.slice(0, std::int64_t(part.tensor), 1)});
     });
   }
 
@@ -60,11 +60,6 @@ class Lamb final : public Optimizer {
     if (!config_.lamb.bias_correction) return 1;
     const auto updates = double(updates_);
     return std::sqrt(1 - std::pow(betas_.second, updates)) / (1 - std::pow(betas_.first, updates));
-  }
-
-  double ratio(std::size_t tensor) const {
-    const double w = norms_(tensor, weight), u = norms_(tensor, direction);
-    return w > 0 && u > 0 ? std::clamp(w / u, config_.lamb.least, config_.lamb.most) : 1;
   }
 
   Weights& weights_;

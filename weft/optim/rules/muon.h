@@ -18,8 +18,7 @@ bool is_muons(const Parameter& parameter);
 class MuonMatrices {
  public:
   MuonMatrices(Weights& weights, const MuonConfig& config);
-  /// Collective over the ranks of a stage. The host waits once, for the norms of all matrices; but for each
-  /// one that ranks bring together first (MuonRanks::duplicated).
+  /// Collective over the ranks of a stage.
   void orthogonalize();
 
  private:
@@ -31,15 +30,13 @@ class MuonMatrices {
   void share_out();
   void gather_inputs() const;
   void tell_results() const;
-  void look_at_norms();
   bool is_mine(const Matrix& matrix) const { return matrix.doer == matrix.block->readers.rank(); }
   bool comes_together(const Matrix& matrix) const;
   MatrixCut cut_of(const Matrix& matrix) const;
-  void act(const Matrix& matrix, const double*& norm) const;
+  void act(const Matrix& matrix) const;
   void as_a_whole(const Matrix& matrix, const Tensor& x) const;
-  /// Of each matrix that lies in one: its norm, which comes from there, or null.
-  void each_band(const Parameter& parameter, const Tensor& x, const MatrixCut& cut, const double* norm) const;
-  std::size_t bands_of(const Parameter& parameter) const;
+  /// Of each matrix that lies in one.
+  void each_band(const Parameter& parameter, const Tensor& x, const MatrixCut& cut) const;
   double scale(std::int64_t rows, std::int64_t columns) const;
   Communicator* circle_of(const Parameter& parameter) const;
 
@@ -47,8 +44,6 @@ class MuonMatrices {
   MuonConfig config_;
   NewtonSchulz how_;
   std::vector<Matrix> matrices_;  // by name
-  std::vector<double> digits_;    // of norms that are looked at together: the host's
-  std::vector<double> norms_;
 };
 
 }  // namespace weft

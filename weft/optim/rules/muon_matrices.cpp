@@ -8,8 +8,6 @@
 #include "weft/ops/elementwise.h"
 #include "weft/optim/rules/muon.h"
 #include "weft/optim/under_way.h"
-#include "weft/tensor/exact_sum.h"
-#include "weft/tensor/host.h"
 
 namespace weft {
 namespace {
@@ -63,10 +61,6 @@ MuonMatrices::MuonMatrices(Weights& weights, const MuonConfig& config)
     return a.slot->parameter->name < b.slot->parameter->name;
   });
   share_out();
-  for (const Matrix& matrix : matrices_)
-    if (is_mine(matrix) && !comes_together(matrix))
-      norms_.resize(norms_.size() + bands_of(*matrix.slot->parameter));
-  digits_.resize(norms_.size() * exact_digits);
 }
 
 // The most work first, to whoever has least.
@@ -90,29 +84,9 @@ void MuonMatrices::share_out() {
 
 void MuonMatrices::orthogonalize() {
   gather_inputs();
-  look_at_norms();
-  const double* norm = norms_.data();
   for (const Matrix& matrix : matrices_)
-    if (is_mine(matrix)) act(matrix, norm);
+    if (is_mine(matrix)) act(matrix);
   tell_results();
-}
-
-// Bands of a matrix are added as they lie: their sums are exact.
-void MuonMatrices::look_at_norms() {
-  const Tensor all =
-      ops::zeros(weights_.device(), {std::ssize(norms_), exact_digits}, Dtype::f64, Use::workspace);
-  std::int64_t at = 0;
-  for (const Matrix& matrix : matrices_) {
-    if (!is_mine(matrix) || comes_together(matrix)) continue;
-    each_band_of(*matrix.slot->parameter, Weights::part(matrix.block->grads, *matrix.slot), config_.split_qkv,
-                 [&](const Tensor& band) {
-                   add_squares(all.slice(0, at++, 1).view({exact_digits}), band, cut_of(matrix));
-                 });
-  }
-  if (norms_.empty()) return;
-  read(all, std::span<double>(digits_));
-  for (std::size_t i = 0; i < norms_.size(); ++i)
-    norms_[i] = std::sqrt(exact_value(std::span(digits_).subspan(i * exact_digits).first<exact_digits>()));
 }
 
 void MuonMatrices::gather_inputs() const {
@@ -151,12 +125,11 @@ MatrixCut MuonMatrices::cut_of(const Matrix& matrix) const {
   return {circle, piece.local[1] == piece.global[1] ? 0 : 1};
 }
 
-void MuonMatrices::act(const Matrix& matrix, const double*& norm) const {
+void MuonMatrices::act(const Matrix& matrix) const {
   const Parameter& parameter = *matrix.slot->parameter;
   const Tensor x = Weights::part(matrix.block->grads, *matrix.slot);
   if (comes_together(matrix)) return as_a_whole(matrix, x);
-  each_band(parameter, x, cut_of(matrix), norm);
-  norm += bands_of(parameter);
+  each_band(parameter, x, cut_of(matrix));
 }
 
 // What is nowhere counts as zero, so that a sum brings the parts together, however they are cut.
@@ -167,16 +140,11 @@ void MuonMatrices::as_a_whole(const Matrix& matrix, const Tensor& x) const {
   for (const Piece& piece : parameter.pieces)
     if (piece.where.replica == 0) ops::copy_into(box(whole, piece), held(x, piece));
   circle_of(parameter)->all_reduce(whole, Reduce::sum).wait();
-  each_band(parameter, whole, {}, nullptr);
+  each_band(parameter, whole, {});
   for (const Piece& piece : parameter.pieces) ops::copy_into(held(x, piece), box(whole, piece));
 }
 
-std::size_t MuonMatrices::bands_of(const Parameter& parameter) const {
-  return parameter.bands.empty() || !config_.split_qkv ? 1 : parameter.bands.size();
-}
-
-void MuonMatrices::each_band(const Parameter& parameter, const Tensor& x, const MatrixCut& cut,
-                             const double* norm) const {
+void MuonMatrices::each_band(const Parameter& parameter, const Tensor& x, const MatrixCut& cut) const {
   const std::int64_t columns = x.dim(1), ranks = cut.circle ? cut.circle->size() : 1;
   const auto length = [&](std::int64_t rows) {
     return float(cut.circle == nullptr ? scale(rows, columns)
@@ -184,9 +152,7 @@ void MuonMatrices::each_band(const Parameter& parameter, const Tensor& x, const 
                                        : scale(rows, columns * ranks));
   };
   const auto act = [&](const Tensor& matrix) {
-    const float to = length(matrix.dim(0));
-    norm != nullptr ? weft::orthogonalize(matrix, *norm++, how_, to, cut)
-                    : weft::orthogonalize(matrix, how_, to, cut);
+    weft::orthogonalize(matrix, how_, length(matrix.dim(0)), cut);
   };
   each_band_of(parameter, x, config_.split_qkv, [&](const Tensor& band) {
     if (band.rank() == 2) return act(band);

@@ -114,8 +114,8 @@ class FastKernels : public ReferenceKernels {
   void adam_direction(const AdamState&, const Tensor& grad, const AdamArgs&) override;
   void descend(const Tensor& master, const Tensor& copy, const Tensor& x, const DescentArgs&) override;
   void root(const Tensor& out, const Tensor& x, float epsilon) override;
-  void take_signs(const Tensor& bits, const Tensor& x, float size) override;
-  void add_signs(const Tensor& out, const Tensor& bits, float size) override;
+  void take_signs(const Tensor& bits, const Tensor& x, const Tensor& size) override;
+  void add_signs(const Tensor& out, const Tensor& bits, const Tensor& size, float share) override;
   void pack_blocks(const Tensor& packed, const Tensor& x, const BlockCode& how) override;
   void unpack_blocks(const Tensor& out, const Tensor& packed, const BlockCode& how) override;
 

@@ -186,8 +186,9 @@ void FastKernels::descend(const Tensor& master, const Tensor& copied, const Tens
   const Flat weights(master);
   const Flat direction(x);
   const Flat copy(copied, {&x});
+  const float rate = how.by ? how.rate * *how.by.data<float>() : how.rate;
   by_stretches(threads_, x.elements(), loops_, [&](std::int64_t i, std::int64_t n) {
-    loops_.optimizer.descend(weights.floats(i), copy.out(i), direction.floats(i), how.rate, how.keep, n);
+    loops_.optimizer.descend(weights.floats(i), copy.out(i), direction.floats(i), rate, how.keep, n);
   });
 }
 
@@ -201,19 +202,21 @@ void FastKernels::root(const Tensor& out, const Tensor& x, float epsilon) {
   });
 }
 
-void FastKernels::take_signs(const Tensor& bits, const Tensor& x, float size) {
+void FastKernels::take_signs(const Tensor& bits, const Tensor& x, const Tensor& size) {
+  const float by = *size.data<float>();
   auto* bytes = static_cast<std::uint8_t*>(bits.address());
   const Flat numbers(x);
   by_stretches(threads_, x.elements(), loops_, [&](std::int64_t i, std::int64_t n) {
-    loops_.optimizer.take_signs(bytes + i / 8, numbers.floats(i), size, n);
+    loops_.optimizer.take_signs(bytes + i / 8, numbers.floats(i), by, n);
   });
 }
 
-void FastKernels::add_signs(const Tensor& out, const Tensor& bits, float size) {
+void FastKernels::add_signs(const Tensor& out, const Tensor& bits, const Tensor& size, float share) {
+  const float by = *size.data<float>() / share;
   const auto* bytes = static_cast<const std::uint8_t*>(bits.address());
   const Flat numbers(out);
   by_stretches(threads_, out.elements(), loops_, [&](std::int64_t i, std::int64_t n) {
-    loops_.optimizer.add_signs(numbers.floats(i), bytes + i / 8, size, n);
+    loops_.optimizer.add_signs(numbers.floats(i), bytes + i / 8, by, n);
   });
 }
 

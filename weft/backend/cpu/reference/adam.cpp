@@ -101,8 +101,9 @@ void ReferenceKernels::descend(const Tensor& master, const Tensor& copied, const
   called();
   std::vector<double> weights = reference::load(master);
   const std::vector<double> direction = reference::load(x);
+  const double rate = double(how.rate) * (how.by ? reference::load(how.by).front() : 1);
   for (std::size_t i = 0; i < direction.size(); ++i)
-    weights[i] = double(how.keep) * weights[i] - double(how.rate) * direction[i];
+    weights[i] = double(how.keep) * weights[i] - rate * direction[i];
   reference::store(master, weights);
   if (copied) copy(copied, master);
 }
@@ -114,26 +115,28 @@ void ReferenceKernels::root(const Tensor& out, const Tensor& x, float epsilon) {
   reference::store(out, values);
 }
 
-void ReferenceKernels::take_signs(const Tensor& bits, const Tensor& x, float size) {
+void ReferenceKernels::take_signs(const Tensor& bits, const Tensor& x, const Tensor& size) {
   called();
+  const double by = reference::load(size).front();
   std::vector<double> values = reference::load(x);
   std::vector<double> bytes(values.size() / 8);
   for (std::size_t i = 0; i < values.size(); ++i) {
     const bool up = !(values[i] < 0);
     if (up) bytes[i / 8] += double(128 >> (i % 8));
-    values[i] -= up ? double(size) : -double(size);
+    values[i] -= up ? by : -by;
   }
   reference::store(bits, bytes);
   reference::store(x, values);
 }
 
-void ReferenceKernels::add_signs(const Tensor& out, const Tensor& bits, float size) {
+void ReferenceKernels::add_signs(const Tensor& out, const Tensor& bits, const Tensor& size, float share) {
   called();
+  const double by = reference::load(size).front() / double(share);
   std::vector<double> values = reference::load(out);
   const std::vector<double> bytes = reference::load(bits);
   for (std::size_t i = 0; i < values.size(); ++i) {
     const bool up = (int(bytes[i / 8]) & 128 >> (i % 8)) != 0;
-    values[i] += up ? double(size) : -double(size);
+    values[i] += up ? by : -by;
   }
   reference::store(out, values);
 }

@@ -1,4 +1,5 @@
 // Whole tensors to one number.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -64,6 +65,20 @@ void ReferenceKernels::sum_exact(const Tensor& digits, const Tensor& x) {
 void ReferenceKernels::sum_squares(const Tensor& digits, const Tensor& x) {
   called();
   add_exactly(digits, x, [](double element) { return element * element; });
+}
+
+void ReferenceKernels::norm_ratios(const Tensor& out, const Tensor& digits, const NormRatioArgs& how) {
+  called();
+  const std::span<const double> all = digits.as<double>();
+  const std::span<float> ratios = out.as<float>();
+  const auto sums = std::size_t(digits.dim(1));
+  const auto norm = [&](std::size_t sum) {
+    return std::sqrt(exact_value(all.subspan(sum * exact_digits).first<exact_digits>()));
+  };
+  for (std::size_t i = 0; i < ratios.size(); ++i) {
+    const double a = sums == 2 ? norm(2 * i) : 1, b = norm(sums * i + sums - 1);
+    ratios[i] = a == 0 || b == 0 ? how.of_zero : float(std::clamp(a / b, how.least, how.most));
+  }
 }
 
 void ReferenceKernels::max_abs(const Tensor& out, const Tensor& x) {
