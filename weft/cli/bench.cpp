@@ -106,7 +106,7 @@ std::string waits_text(const TrainBench& b) {
                                 fixed(100 * seconds / all, 0) + " %)";
   };
   std::vector<std::string> heads{"in kernels"};
-  for (int i = 0; i < kinds_of_peers; ++i) heads.emplace_back(name(Peers(i)));
+  for (int i = 0; i < kinds_of_partners; ++i) heads.emplace_back(name(Partners(i)));
   std::string out = line("ms a step, waits for", heads);
   for (std::size_t r = 0; r < b.ranks.size(); ++r) {
     const auto& [tp, cp, dp, pp] = b.ranks[r].place;
@@ -185,7 +185,7 @@ Json json_of(const ModelConfig& model, std::int64_t micro_batch, const TrainBenc
     Json one{{"place",
               {{"tp", rank.place[0]}, {"cp", rank.place[1]}, {"dp", rank.place[2]}, {"pp", rank.place[3]}}},
              {"work_seconds", rank.work}};
-    for (int i = 0; i < kinds_of_peers; ++i) one["waits"][name(Peers(i))] = rank.waits[std::size_t(i)];
+    for (int i = 0; i < kinds_of_partners; ++i) one["waits"][name(Partners(i))] = rank.waits[std::size_t(i)];
     out["ranks"].push_back(std::move(one));
   }
   for (int i = 0; i < works; ++i) {

@@ -13,10 +13,12 @@
 #include "weft/comm/threads.h"
 #include "weft/comm/timed.h"
 #include "weft/data/context_split.h"
+#include "weft/mesh/samples.h"
 #include "weft/model/count.h"
 #include "weft/model/kinds.h"
 #include "weft/ops/elementwise.h"
 #include "weft/tensor/host.h"
+#include "weft/train/ranks.h"
 #include "weft/train/settings.h"
 #include "weft/train/stages.h"
 
@@ -83,7 +85,8 @@ class OneRank {
               world),
         world_(here_.world()),
         mesh_(layout_of(config.parallel), world_) {
-    charge();
+    weft::charge(world_, mesh_,
+                 [this](Partners partners) -> double& { return waits_[std::size_t(partners)]; });
     replica_.emplace(replica_config(config), ReplicaPlace{device(), mesh_});
     if (replica_->kind().samples(config.model).of == Samples::Of::documents)
       make_up();
@@ -121,35 +124,16 @@ class OneRank {
  private:
   void make_up() {
     const std::int64_t rows = rows_of_a_pass(config_.model, config_.batch);
-    const std::int64_t passes = config_.batch.global / config_.parallel.dp / rows;
+    const std::int64_t passes = config_.batch.global / sample_ranks(config_.parallel) / rows;
     for (std::int64_t i = 0; i < passes; ++i)
       batches_.push_back(made_up(device(), config_.model,
                                  {.count = rows,
-                                  .number = mesh_.place(Axis::dp) * passes + i,
+                                  .number = mesh_.place(sample_axes) * passes + i,
                                   .part = {mesh_.place(Axis::cp), config_.parallel.cp}}));
   }
-  void charge() {
-    const auto to = [this](Axes axes, Peers peers) {
-      world_.charge(mesh_.along(axes), waits_[std::size_t(peers)]);
-    };
-    to(Axis::tp, Peers::tensor);
-    to(Axis::cp, Peers::context);
-    to(Axis::pp, Peers::pipeline);
-    for (const Axes data : {Axes{Axis::dp}, Axes{Axis::dp, Axis::cp}}) to(data, Peers::data);
-    for (const Axes several : {Axes{Axis::tp, Axis::pp}, Axes{Axis::tp, Axis::cp}, Axes{Axis::tp, Axis::dp},
-                               Axes{Axis::tp, Axis::cp, Axis::dp}})
-      to(several, Peers::several);
-    world_.charge_here(waits_[std::size_t(Peers::several)]);
-    if (!mesh_.layout().has(View::experts)) return;
-    to(Axis::edp, Peers::data);
-    for (const Axes experts : {Axes{Axis::etp}, Axes{Axis::ep}, Axes{Axis::etp, Axis::ep}})
-      to(experts, Peers::experts);
-    to({Axis::etp, Axis::ep, Axis::pp}, Peers::several);
-  }
-
   const TrainConfig& config_;
   WorkTimes times_;
-  std::array<double, kinds_of_peers> waits_{};
+  std::array<double, kinds_of_partners> waits_{};
   RankDevice here_;
   TimedCommunicator world_;
   ProcessMesh mesh_;
@@ -254,12 +238,6 @@ int threads_of_a_rank(const RunConfig& run, int ranks) {
 }
 
 }  // namespace
-
-std::string_view name(Peers peers) {
-  constexpr std::array<std::string_view, kinds_of_peers> names{"tensor",   "context", "data",
-                                                               "pipeline", "experts", "several"};
-  return names[std::size_t(peers)];
-}
 
 double TrainBench::median() const {
   std::vector<double> sorted = steps;

@@ -9,20 +9,16 @@
 
 #include "weft/backend/cpu/limits.h"
 #include "weft/backend/cpu/timed.h"
+#include "weft/plan/partners.h"
 #include "weft/train/config.h"
 
 namespace weft::cli {
 
-/// Whom a rank waits for.
-enum class Peers : std::uint8_t { tensor, context, data, pipeline, experts, several };
-inline constexpr int kinds_of_peers = 6;
-std::string_view name(Peers);
-
 /// One rank of several, over all counted steps.
 struct RankBench {
-  std::array<int, 4> place{};  // along tp, cp, dp, pp
-  double work = 0;             // seconds in kernels
-  std::array<double, kinds_of_peers> waits{};
+  std::array<int, 4> place{};                     // along tp, cp, dp, pp
+  double work = 0;                                // seconds in kernels
+  std::array<double, kinds_of_partners> waits{};  // for whom
 };
 
 struct TrainBench {

@@ -12,6 +12,7 @@
 #include "weft/data/difficulty_metrics.h"
 #include "weft/data/source.h"
 #include "weft/model/kinds.h"
+#include "weft/train/ranks.h"
 #include "weft/train/resume.h"
 #include "weft/train/settings.h"
 
@@ -118,7 +119,7 @@ struct Run {
                                                            : run_sampler(config.data, set->size());
       samples = samples_of_step(opened->length.batches, *order,
                                 {.micro_batch = int(config.batch.micro),
-                                 .ranks = config.parallel.dp,
+                                 .ranks = sample_ranks(config.parallel),
                                  .owners = owners_of(config.model)},
                                 asked.step);
     } else {

@@ -6,7 +6,9 @@
 #include "weft/cli/dialect/spelling.h"
 #include "weft/cli/dry_run_plan.h"
 #include "weft/cli/gpu_run.h"
+#include "weft/train/ranks.h"
 #include "weft/train/settings.h"
+#include "weft/train/stages.h"
 #include "weft/train/validate.h"
 
 namespace weft::cli {
@@ -17,19 +19,17 @@ struct Outlook {
   std::int64_t steps, microbatches, samples, valid_samples, test_samples;
 };
 
-// The first of an order varies fastest: tp, cp, then dp and pp as the order says.
 Outlook outlook(const TrainConfig& c, const Launched& launched) {
-  const ParallelConfig& p = c.parallel;
   const auto [batch, steps] = run_length(c);
   Outlook o{};
-  o.world = p.tp * p.cp * p.dp * p.pp;
+  o.world = all_ranks(c.parallel);
   o.rank = launched.rank;
-  o.tp = o.rank % p.tp;
-  o.cp = o.rank / p.tp % p.cp;
-  const int rest = o.rank / (p.tp * p.cp);
-  const bool dp_first = p.order == RankOrderKind::tp_cp_ep_dp_pp;
-  o.dp = dp_first ? rest % p.dp : rest / p.pp;
-  o.pp = dp_first ? rest / p.dp : rest % p.pp;
+  const ParallelLayout layout = layout_of(c.parallel);
+  const auto place = [&](Axis axis) { return layout.place(o.rank, axis); };
+  o.tp = place(Axis::tp);
+  o.cp = place(Axis::cp);
+  o.dp = place(Axis::dp);
+  o.pp = place(Axis::pp);
   o.steps = c.eval.skip_train ? 0 : steps;
   o.microbatches = batch.microbatches_at(0);
   o.samples = batch.consumed_after(o.steps);

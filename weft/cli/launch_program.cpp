@@ -10,6 +10,7 @@
 #include "weft/cli/dialect.h"
 #include "weft/cli/dialect/spelling.h"
 #include "weft/model/kinds.h"
+#include "weft/train/ranks.h"
 #include "weft/train/resume.h"
 #include "weft/train/validate.h"
 
@@ -71,8 +72,9 @@ void read_training(Program& program, const launch::Options& options) {
   const auto& checkpoint = command->config.checkpoint;
   program.save = checkpoint.save;
   program.resumes = !checkpoint.load.empty() && checkpoint.load == checkpoint.save && !checkpoint.finetune;
-  const ParallelConfig& p = command->config.parallel;
-  program.ranks = std::max(command->config.run.ranks, p.tp * p.pp * p.cp * std::max(1, p.dp));
+  ParallelConfig least = command->config.parallel;
+  least.dp = std::max(1, least.dp);
+  program.ranks = std::max(command->config.run.ranks, all_ranks(least));
   const int ranks = command->config.run.ranks, asked = options.per_node.value_or(0);
   if (ranks > 0 && asked > 0 && ranks != asked * options.nodes.most)
     fail(Kind::usage, "launch: --ranks ", ranks, " of training is not what is launched: ", asked,

@@ -7,6 +7,7 @@
 #include "weft/cli/selftest.h"
 #include "weft/comm/threads.h"
 #include "weft/tensor/host.h"
+#include "weft/train/ranks.h"
 #include "weft/train/settings.h"
 #include "weft/train/stages.h"
 #include "weft/train/trainer.h"
@@ -109,7 +110,7 @@ TrainConfig shrunk(const TrainConfig& asked, TrainConfig raw) {
   const int round = std::max(asked.parallel.microbatch_group, asked.parallel.pp);
   c.batch = {.micro = std::min<std::int64_t>(asked.batch.micro, 2),
              .per_token_loss = asked.batch.per_token_loss};
-  c.batch.global = c.batch.micro * asked.parallel.dp * round * (asked.parallel.pp > 1 ? 2 : 1);
+  c.batch.global = c.batch.micro * sample_ranks(asked.parallel) * round * (asked.parallel.pp > 1 ? 2 : 1);
   c.length = {.iterations = steps};
   c.rate = {.peak = 1e-2, .style = RateStyle::constant};
   // A gradient that is zero but for rounding must not become a step of Adam's.
@@ -119,7 +120,7 @@ TrainConfig shrunk(const TrainConfig& asked, TrainConfig raw) {
   c.log = {.interval = 1};
   c.guard = {};
   c.exit = {};
-  c.run.ranks = asked.parallel.tp * asked.parallel.cp * asked.parallel.pp * asked.parallel.dp;
+  c.run.ranks = all_ranks(asked.parallel);
   c.run.sample_prompt.clear();
   complete(c, c.run.ranks);
   return c;

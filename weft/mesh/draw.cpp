@@ -10,9 +10,12 @@ std::string right(const std::string& word, std::size_t width) {
   return std::string(width > word.size() ? width - word.size() : 0, ' ') + word;
 }
 
+/// Along which ranks of a stage lie.
 std::vector<Axis> shown(View view) {
-  if (view == View::dense) return {Axis::tp, Axis::cp, Axis::dp};
-  return {Axis::etp, Axis::ep, Axis::edp};
+  std::vector<Axis> out;
+  for (int axis = 0; axis < axes; ++axis)
+    if ((axes_of(view) - Axis::pp).holds(Axis(axis))) out.push_back(Axis(axis));
+  return out;
 }
 
 /// "tp 2, cp 2, dp 1"
@@ -85,11 +88,11 @@ std::string draw_places(const ParallelLayout& layout) {
   }
   out += "\n" + circles(layout, Axis::tp, "matrices and heads are cut") +
          circles(layout, Axis::cp, "sequences are cut") + circles(layout, Axis::pp, "hidden states travel") +
-         circles(layout, {Axis::cp, Axis::dp}, "gradients are added");
+         circles(layout, data_axes(View::dense), "gradients are added");
   if (experts)
     out += circles(layout, Axis::etp, "an expert is cut") +
            circles(layout, {Axis::etp, Axis::ep}, "tokens travel to experts") +
-           circles(layout, Axis::edp, "experts' gradients are added");
+           circles(layout, data_axes(View::experts), "experts' gradients are added");
   return out;
 }
 

@@ -1,20 +1,11 @@
 // Every rank makes every kind of circle, in the same order, whether it will speak in it or not.
 #include "weft/mesh/mesh.h"
 
-#include <array>
-
 #include "weft/base/error.h"
+#include "weft/mesh/circles.h"
 
 namespace weft {
 namespace {
-
-constexpr std::array<Axes, 9> kinds{
-    Axes{Axis::tp},           Axes{Axis::cp},           Axes{Axis::dp},
-    Axes{Axis::pp},           Axes{Axis::dp, Axis::cp}, Axes{Axis::tp, Axis::pp},
-    Axes{Axis::tp, Axis::cp}, Axes{Axis::tp, Axis::dp}, Axes{Axis::tp, Axis::cp, Axis::dp}};
-constexpr std::array<Axes, 5> kinds_of_experts{Axes{Axis::etp}, Axes{Axis::ep}, Axes{Axis::edp},
-                                               Axes{Axis::etp, Axis::ep},
-                                               Axes{Axis::etp, Axis::ep, Axis::pp}};
 
 /// Where a group sits along the axes of its view that it does not go along. That takes no look at other
 /// ranks: a plan makes the mesh of every one of them.
@@ -36,9 +27,7 @@ ProcessMesh::ProcessMesh(const ParallelLayout& layout, Communicator& world)
     : layout_(layout), world_(world), here_(layout.at(world.rank())) {
   if (layout.world() != world.size())
     fail(Kind::usage, "mesh: the layout is for ", layout.world(), " ranks, ", world.size(), " are here");
-  for (const Axes kind : kinds) add(kind);
-  if (!layout.has(View::experts)) return;
-  for (const Axes kind : kinds_of_experts) add(kind);
+  for (const Axes kind : circles_of(layout)) add(kind);
 }
 
 void ProcessMesh::add(Axes kind) {

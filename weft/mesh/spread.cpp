@@ -12,7 +12,8 @@ View view_of(const Spread& spread, std::string_view parameter) {
   if (!twice.empty())
     fail(Kind::internal, parameter, ": two things are said of ", names(twice),
          "; an axis cuts it, or its gradient is partial along it, or it is a copy");
-  const View view = (all & Axes{Axis::etp, Axis::ep, Axis::edp}).empty() ? View::dense : View::experts;
+  const View view =
+      (all & (axes_of(View::experts) - axes_of(View::dense))).empty() ? View::dense : View::experts;
   if (all != axes_of(view))
     fail(Kind::internal, parameter, ": its axes are ", names(all), ", and those of its view are ",
          names(axes_of(view)));

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "weft/base/error.h"
+#include "weft/train/ranks.h"
 #include "weft/train/settings.h"
 #include "weft/train/validate.h"
 
@@ -87,7 +88,7 @@ Changes no_second_copy(const TrainConfig& from) {
   return from.parallel.near_ranks > 0 ? Changes{{"{parallel.near_ranks} 1", c}} : Changes();
 }
 
-bool may_cut(const TrainConfig& c) { return c.parallel.zero < 3 && c.parallel.dp * c.parallel.cp > 1; }
+bool may_cut(const TrainConfig& c) { return c.parallel.zero < 3 && data_ranks(c.parallel) > 1; }
 
 Changes more_cut(const TrainConfig& from) {
   Changes out;
@@ -132,8 +133,7 @@ Changes spilled(const TrainConfig& from) {
 
 /// Asked for before files are: what stands first is left out first.
 bool with_files(TrainConfig& c) {
-  const bool some_are_cut =
-      c.parallel.dp * c.parallel.cp > 1 && (c.parallel.zero == 1 || c.parallel.zero == 2);
+  const bool some_are_cut = data_ranks(c.parallel) > 1 && (c.parallel.zero == 1 || c.parallel.zero == 2);
   if (c.optimizer.offload.weights || some_are_cut) return false;
   c.optimizer.offload.weights = true;
   return true;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "weft/train/curriculum.h"
+#include "weft/train/ranks.h"
 #include "weft/train/settings.h"
 #include "weft/train/stages.h"
 
@@ -16,7 +17,7 @@ class Moments {
         curriculum_(curriculum_of(c)),
         last_(std::max<std::int64_t>(run_length(c).steps, 1)),
         rows_(rows_of_a_pass(c.model, c.batch)),
-        passes_(c.batch.global / c.parallel.dp / rows_),
+        passes_(c.batch.global / sample_ranks(c.parallel) / rows_),
         drop_(with_all_layers(c.model).layer_drop) {}
 
   std::vector<Moment> all() const {

@@ -10,6 +10,7 @@
 #include "weft/optim/shelf.h"
 #include "weft/plan/moments.h"
 #include "weft/plan/quiet.h"
+#include "weft/train/ranks.h"
 #include "weft/train/settings.h"
 #include "weft/train/stages.h"
 
@@ -204,7 +205,7 @@ Volumes sent_in_a_step(Replica& replica, const TrainConfig& c, const Moment& mom
 /// two groups, whose sends lie there until their readers have them.
 void evaluate(Replica& replica, const TrainConfig& c) {
   const std::int64_t rows = sums_of(c.model).samples_of_a_pass(c.eval.micro);
-  const int all = int(c.eval.global / c.parallel.dp / rows), together = int(c.eval.micro / rows);
+  const int all = int(c.eval.global / sample_ranks(c.parallel) / rows), together = int(c.eval.micro / rows);
   const int some = std::min(all, 2 * c.parallel.pp * together);
   const Microbatches batches = Batches(c, {rows, c.model.sequence}, replica).made(all, some);
   Evaluation sums;
@@ -256,7 +257,7 @@ Plan plan_run(const TrainConfig& c, const OpenCounter& open, PlanFor what) {
             .flops = double(c.batch.global) * training_flops(c.model, c.model.sequence),
             .kinds = {}};
   const Colors colors = colors_of(layout_of(c.parallel));
-  const int twins = c.parallel.tp * c.parallel.cp * c.parallel.dp;
+  const int twins = stage_ranks(c.parallel);
   std::vector<Volumes> sends;
   std::vector<std::vector<TiedCopy>> tied;
   for (int stage = 0; stage < c.parallel.pp; ++stage) {
@@ -321,9 +322,8 @@ double bytes_at_least(const TrainConfig& c) {
   if (c.optimizer.offload.on) states *= 1 - c.optimizer.offload.fraction;
   if (c.optimizer.offload.on && c.optimizer.offload.weights) weights *= 1 - c.optimizer.offload.fraction;
   const auto held = [&](double bytes, int cut_from) {
-    return c.parallel.zero >= cut_from
-               ? bytes * c.parallel.shard_groups / (double(c.parallel.dp) * c.parallel.cp)
-               : bytes;
+    return c.parallel.zero >= cut_from ? bytes * c.parallel.shard_groups / double(data_ranks(c.parallel))
+                                       : bytes;
   };
   return parameters * (held(states, 1) + held(gradients, 2) + held(weights, 3)) + activations_at_least(c);
 }

@@ -6,6 +6,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/number.h"
+#include "weft/train/ranks.h"
 #include "weft/train/settings.h"
 
 namespace weft {
@@ -112,23 +113,24 @@ bool halve_positions(TrainConfig& c) {
 bool halve_batch(TrainConfig& c) {
   const bool steady = c.batch.rampup.empty() && c.batch.schedule.empty();
   const std::int64_t before = c.batch.global;
-  if (!steady || !halve(c.batch.global, c.batch.micro * c.parallel.dp)) return false;
-  if (c.eval.global == before && c.batch.global % (c.eval.micro * c.parallel.dp) == 0)
+  if (!steady || !halve(c.batch.global, c.batch.micro * sample_ranks(c.parallel))) return false;
+  if (c.eval.global == before && c.batch.global % (c.eval.micro * sample_ranks(c.parallel)) == 0)
     c.eval.global = c.batch.global;
   return true;
 }
 
 bool halve_evaluation(TrainConfig& c) {
   return evaluates(c) && c.eval.global != c.batch.global &&
-         halve(c.eval.global, c.eval.micro * c.parallel.dp);
+         halve(c.eval.global, c.eval.micro * sample_ranks(c.parallel));
 }
 
 /// A batch of one microbatch a rank: there was no {batch.global}, or one that says the same.
 bool halve_microbatch(TrainConfig& c) {
-  if (c.batch.global != c.batch.micro * c.parallel.dp || c.eval.micro != c.batch.micro) return false;
+  if (c.batch.global != c.batch.micro * sample_ranks(c.parallel) || c.eval.micro != c.batch.micro)
+    return false;
   if (!halve(c.batch.micro, 1)) return false;
   c.eval.micro = c.batch.micro;
-  c.batch.global = c.eval.global = c.batch.micro * c.parallel.dp;
+  c.batch.global = c.eval.global = c.batch.micro * sample_ranks(c.parallel);
   return true;
 }
 

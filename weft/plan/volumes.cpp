@@ -20,12 +20,6 @@ Volumes joined(const Volumes& a, const Volumes& b, const Each& each) {
 
 }  // namespace
 
-std::string_view name(Partners partners) {
-  constexpr std::array<std::string_view, kinds_of_partners> names{"data",     "tensor",  "context",
-                                                                  "pipeline", "experts", "several"};
-  return names[std::size_t(partners)];
-}
-
 std::int64_t Volumes::total() const {
   std::int64_t all = 0;
   for (const Sent& sent : to) all += sent.total();
@@ -33,20 +27,7 @@ std::int64_t Volumes::total() const {
 }
 
 void charge(CountedCommunicator& world, const ProcessMesh& mesh, Volumes& volumes) {
-  const auto to = [&](Axes axes, Partners partners) { world.charge(mesh.along(axes), volumes[partners]); };
-  to({Axis::tp}, Partners::tensor);
-  to({Axis::cp}, Partners::context);
-  to({Axis::pp}, Partners::pipeline);
-  for (const Axes data : {Axes{Axis::dp}, Axes{Axis::dp, Axis::cp}}) to(data, Partners::data);
-  for (const Axes both : {Axes{Axis::tp, Axis::pp}, Axes{Axis::tp, Axis::cp}, Axes{Axis::tp, Axis::dp},
-                          Axes{Axis::tp, Axis::cp, Axis::dp}})
-    to(both, Partners::several);
-  world.charge_here(volumes[Partners::several]);
-  if (!mesh.layout().has(View::experts)) return;
-  to({Axis::edp}, Partners::data);
-  for (const Axes experts : {Axes{Axis::etp}, Axes{Axis::ep}, Axes{Axis::etp, Axis::ep}})
-    to(experts, Partners::experts);
-  to({Axis::etp, Axis::ep, Axis::pp}, Partners::several);
+  charge(world, mesh, [&](Partners partners) -> Sent& { return volumes[partners]; });
 }
 
 Volumes extended(const VolumesOf& fewer, const VolumesOf& more, int microbatches) {

@@ -5,20 +5,14 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "weft/comm/counted.h"
 #include "weft/mesh/mesh.h"
 #include "weft/optim/weights.h"
+#include "weft/plan/partners.h"
 
 namespace weft {
-
-/// Ranks that read other samples, or other parts of them, and add gradients; that share layers; sequences;
-/// that hold the next layers; other experts; and all that go through several of these at once.
-enum class Partners : std::uint8_t { data, tensor, context, pipeline, experts, several };
-constexpr int kinds_of_partners = 6;
-std::string_view name(Partners);
 
 struct Volumes {
   std::array<Sent, kinds_of_partners> to{};

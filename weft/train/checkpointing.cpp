@@ -9,6 +9,7 @@
 
 #include "weft/model/count.h"
 #include "weft/train/keep_tokenizer.h"
+#include "weft/train/ranks.h"
 #include "weft/train/resume.h"
 #include "weft/train/resume_weights.h"
 
@@ -128,7 +129,7 @@ RunFacts Checkpointing::facts_after(std::int64_t step) {
   RunFacts out{.run = position_,
                .layout = {.tp = config_.parallel.tp,
                           .cp = config_.parallel.cp,
-                          .dp = config_.parallel.dp,
+                          .dp = sample_ranks(config_.parallel),
                           .pp = config_.parallel.pp},
                .tokenizer = tokenizer_,
                .schedules = run_.progress.schedules,

@@ -1,5 +1,6 @@
 #include "weft/train/fp8_scales.h"
 
+#include "weft/mesh/samples.h"
 #include "weft/ops/elementwise.h"
 #include "weft/ops/scaled.h"
 
@@ -33,7 +34,7 @@ void Fp8Scales::begin_step() const {
 void Fp8Scales::follow() const {
   if (empty() || !rules_.delayed) return;
   const Tensor greatest = ops::contiguous(met());
-  mesh_.along({Axis::tp, Axis::cp, Axis::dp}).all_reduce(greatest, Reduce::max).wait();
+  mesh_.along(stage_axes).all_reduce(greatest, Reduce::max).wait();
   ops::copy_into(met(), greatest);
   constexpr auto dy = std::int64_t(Fp8Operand::dy);
   const ScaleArgs how{.dtype = rules_.values, .margin = rules_.margin, .of_window = rules_.of_window};
@@ -48,7 +49,7 @@ std::vector<checkpoint::Named> Fp8Scales::named() const {
   if (empty() || !rules_.delayed) return out;
   for (std::size_t i = 0; i < names_.size(); ++i) {
     out.push_back(checkpoint::whole(names_[i], rows_.at(0, std::int64_t(i))));
-    out.back().pieces.front().where.replica = mesh_.place({Axis::tp, Axis::cp, Axis::dp});
+    out.back().pieces.front().where.replica = mesh_.place(stage_axes);
   }
   return out;
 }

@@ -104,7 +104,7 @@ NotFiniteAt Replica::find_not_finite(std::span<const Batch> microbatches, const 
     found = watch.found() ? Finding{watch.depth(), watch.where(), -1} : bad_gradient(weights_);
     found.sentence += ", " + samples_of(microbatches[i]);
     found.rank = mesh_.world().rank();
-    found = agree(mesh_.along({Axis::tp, Axis::pp}), found);
+    found = agree(mesh_.along(model_axes(View::dense)), found);
     // All stop at one microbatch, because the next would need everybody: for attention along
     // cp, for weights that are cut, for experts' tokens.
     found = agree(mesh_.along(data_axes(View::dense)), found);
@@ -130,7 +130,7 @@ void Replica::must_have_finite_weights(std::int64_t step) const {
         found = {.depth = in_gradients, .sentence = block.slots.front().parameter->name, .rank = -1};
     }
   }
-  found = agree(mesh_.along({Axis::tp, Axis::pp}), found);
+  found = agree(mesh_.along(model_axes(View::dense)), found);
   found = agree(mesh_.along(data_axes(View::dense)), found);
   if (!found.found()) return;
   fail(Kind::data, "step ", step, ": ", found.sentence,

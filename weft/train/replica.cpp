@@ -5,6 +5,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/format.h"
+#include "weft/mesh/samples.h"
 #include "weft/model/count.h"
 #include "weft/optim/rules.h"
 #include "weft/train/stages.h"
@@ -158,7 +159,7 @@ DataParallel Replica::data_parallel() const {
   const WireConfig& wire = config_.parallel.wire;
   return {.mesh = &mesh_,
           .cut = CutUp(config_.parallel.zero),
-          .bucket = bucket_elements(config_, mesh_.along({Axis::dp, Axis::cp}).size()),
+          .bucket = bucket_elements(config_, mesh_.along(data_axes(View::dense)).size()),
           .groups = config_.parallel.shard_groups,
           .near = config_.parallel.near_ranks,
           .wire = s.reduce_in_bf16 || s.sum_in_bf16 ? Dtype::bf16 : Dtype::f32,
@@ -209,7 +210,7 @@ ExpertCircles Replica::expert_circles() const {
                     .sequence_ranks = sequences.size(),
                     .loads = config_.crowded ? crowded_loads() : config_.loads},
           .sequences = &sequences,
-          .batch = &mesh_.along({Axis::tp, Axis::cp, Axis::dp})};
+          .batch = &mesh_.along(stage_axes)};
 }
 
 /// As many of a token's experts as can be are among this rank's, any of them.

@@ -7,6 +7,7 @@
 #include "weft/base/error.h"
 #include "weft/base/fields.h"
 #include "weft/base/format.h"
+#include "weft/train/ranks.h"
 #include "weft/train/save_describe.h"
 
 namespace weft {
@@ -47,10 +48,11 @@ void must_read_the_same_samples(const RunFacts& facts, const TrainConfig& config
   if (config.checkpoint.load_random && facts.run.seed && *facts.run.seed != config.run.seed)
     fail(Kind::usage, who, ": its seed is ", *facts.run.seed, " and {run.seed} ", config.run.seed,
          " is asked for: leave {run.seed} out, or add {checkpoint.load_random=false}");
-  const bool recut = facts.layout.dp != config.parallel.dp || was.batch.micro != config.batch.micro;
+  const bool recut =
+      facts.layout.dp != sample_ranks(config.parallel) || was.batch.micro != config.batch.micro;
   if (config.data.order == SampleOrder::cyclic && facts.run.consumed_samples > 0 && recut)
     fail(Kind::usage, who, ": {data.order=cyclic} cuts every epoch by data-parallel ranks and micro batch, ",
-         facts.layout.dp, " and ", was.batch.micro, " there, ", config.parallel.dp, " and ",
+         facts.layout.dp, " and ", was.batch.micro, " there, ", sample_ranks(config.parallel), " and ",
          config.batch.micro,
          " here: samples would come twice; keep them, or use {data.order=single} from the start");
 }
@@ -89,8 +91,8 @@ bool same_ranks(const RunFacts& facts, const ParallelConfig& p, OptimizerKind op
   };
   // What travels together, one-bit LAMB asks the stage.
   const bool same_stages = optimizer != OptimizerKind::onebitlamb || stages(was) == stages(p);
-  return facts.layout.tp == p.tp && facts.layout.cp == p.cp && facts.layout.dp == p.dp && was.ep == p.ep &&
-         was.etp == p.etp && same_stages;
+  return facts.layout.tp == p.tp && facts.layout.cp == p.cp && facts.layout.dp == sample_ranks(p) &&
+         was.ep == p.ep && was.etp == p.etp && same_stages;
 }
 
 Kinship kinship(const RunFacts& facts, const TrainConfig& config, const std::string& from) {
@@ -100,7 +102,7 @@ Kinship kinship(const RunFacts& facts, const TrainConfig& config, const std::str
   Kinship kin{.from = from};
   if (!exact && has([](OnResume tag) { return rounds_otherwise(tag); }))
     kin.rounding = config.model.precision == Precision::f32 ? rounding_of_floats : rounding_of_halves;
-  kin.regrouped = facts.layout.dp != config.parallel.dp || was.batch.micro != config.batch.micro;
+  kin.regrouped = facts.layout.dp != sample_ranks(config.parallel) || was.batch.micro != config.batch.micro;
   kin.groups_weigh = config.data.mask_eod_loss && !config.batch.per_token_loss;
   if (!config.checkpoint.load_optimizer)
     kin.another_step = "optimizer states were not loaded";

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "weft/mesh/samples.h"
 #include "weft/model/experts.h"
 #include "weft/ops/elementwise.h"
 #include "weft/tensor/exact_sum.h"
@@ -38,7 +39,7 @@ void RoutingTable::collect(std::span<const Stage* const> stages, int passes) {
   for (const Stage* stage : stages) stage->each_router(put);
   for (const Tensor& all : {counts_, told_}) {
     if (!all) continue;
-    mesh_.along({Axis::tp, Axis::cp, Axis::dp}).all_reduce(all, Reduce::sum).wait();
+    mesh_.along(stage_axes).all_reduce(all, Reduce::sum).wait();
     mesh_.along(Axis::pp).all_reduce(all, Reduce::sum).wait();
   }
   arrives_ = ask_for(counts_, std::span<float>(host_counts_));
@@ -111,7 +112,7 @@ void Replica::collect_routing() {
   if (routing_.empty()) return;
   routed_stages_.clear();
   for (const auto& [number, stage] : stages_) routed_stages_.push_back(&stage);
-  routing_.collect(routed_stages_, int(counts_.size()) * mesh_.layout().degree(Axis::dp));
+  routing_.collect(routed_stages_, int(counts_.size()) * sample_ranks(mesh_.layout()));
 }
 
 void Replica::follow_routing() const {

@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "weft/data/split.h"
+#include "weft/mesh/samples.h"
 #include "weft/model/count.h"
 #include "weft/model/experts.h"
+#include "weft/train/ranks.h"
 #include "weft/train/stages.h"
 
 namespace weft {
@@ -44,7 +46,7 @@ double flops_of_sample(const ModelConfig& model, std::uint64_t seed, std::int64_
 }  // namespace
 
 BatchSchedule batch_schedule(const TrainConfig& config) {
-  return {config.batch, config.parallel.dp, config.model.sequence};
+  return {config.batch, sample_ranks(config.parallel), config.model.sequence};
 }
 
 Curriculum curriculum_of(const TrainConfig& config) {
@@ -110,8 +112,8 @@ StepOrder step_order(const TrainConfig& config) {
 StepSettings step_settings(const TrainConfig& config, const ProcessMesh& mesh) {
   return {.order = step_order(config),
           .turn = {.micro_batch = int(rows_of_a_pass(config.model, config.batch)),
-                   .rank = mesh.place(Axis::dp),
-                   .ranks = mesh.layout().degree(Axis::dp),
+                   .rank = mesh.place(sample_axes),
+                   .ranks = sample_ranks(mesh.layout()),
                    .owners = owners_of(config.model)},
           .one_by_one = sums_of(config.model).tree_of_sequences(),
           .width_factor = width_factor(config),
@@ -129,8 +131,8 @@ EvaluationSettings evaluation_settings(const TrainConfig& config, const ProcessM
           .data = config.data,
           .turn = {.global_batch = int(eval.global > 0 ? eval.global : config.batch.global),
                    .micro_batch = int(rows),
-                   .rank = mesh.place(Axis::dp),
-                   .ranks = mesh.layout().degree(Axis::dp),
+                   .rank = mesh.place(sample_axes),
+                   .ranks = sample_ranks(mesh.layout()),
                    .owners = owners_of(config.model)},
           .together = int(micro / rows),
           .must_stop = std::move(must_stop)};

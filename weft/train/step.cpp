@@ -10,6 +10,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "weft/mesh/samples.h"
 #include "weft/ops/elementwise.h"
 #include "weft/ops/reduce.h"
 #include "weft/optim/norms.h"
@@ -106,7 +107,7 @@ void Replica::count_tokens(std::span<const Batch> microbatches) {
 
 /// What divides a loss that is such a mean.
 double Replica::terms_of(LossMean mean, const Whole& whole) const {
-  const double microbatches = double(whole.microbatches) * mesh_.layout().degree(Axis::dp);
+  const double microbatches = double(whole.microbatches) * sample_ranks(mesh_.layout());
   switch (mean) {
     case LossMean::tokens:
       return whole.tokens;
@@ -195,8 +196,8 @@ StepReport Replica::step(std::span<const Batch> microbatches, const StepOrder& o
   StepNumbers numbers(device_, mesh_, losses_.size());
   numbers.count_tokens(tokens);
   numbers.count_samples(samples_of(microbatches, 1));
-  if (order.per_token) mesh_.along(Axis::dp).agree({&tokens, 1}, Reduce::sum);
-  const int data_ranks = mesh_.layout().degree(Axis::dp);
+  if (order.per_token) mesh_.along(sample_axes).agree({&tokens, 1}, Reduce::sum);
+  const int data_ranks = sample_ranks(mesh_.layout());
   const double samples = samples_of(microbatches, data_ranks);
   report.tokens = tokens;
   set_loss_factors(factors_, counts_, order, {report.loss_scale, tokens, samples, data_ranks});

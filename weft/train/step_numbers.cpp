@@ -1,5 +1,6 @@
 #include "weft/train/step_numbers.h"
 
+#include "weft/mesh/samples.h"
 #include "weft/ops/elementwise.h"
 #include "weft/ops/reduce.h"
 #include "weft/tensor/host.h"
@@ -28,7 +29,7 @@ void StepNumbers::everywhere() {
   const Tensor losses = sums_.slice(0, 0, losses_);
   mesh_.along(data_axes(View::dense)).all_reduce(losses, Reduce::sum).wait();
   mesh_.along(Axis::pp).all_reduce(losses, Reduce::sum).wait();
-  mesh_.along(Axis::dp).all_reduce(single(0, first_zeros), Reduce::sum).wait();
+  mesh_.along(sample_axes).all_reduce(single(0, first_zeros), Reduce::sum).wait();
 }
 
 void StepNumbers::read() { weft::read(sums_, std::span(host_).first(std::size_t(sums_.elements()))); }

@@ -9,6 +9,7 @@
 #include "weft/model/kinds.h"
 #include "weft/ops/attention_limits.h"
 #include "weft/optim/rules.h"
+#include "weft/train/ranks.h"
 
 namespace weft {
 namespace {
@@ -86,7 +87,7 @@ void one_bit(const OptimizerConfig& o, const ParallelConfig& p, const ModelConfi
   if (p.zero > 0)
     fail(Kind::usage, who, " keeps whole momenta on every rank, and {parallel.zero} ", p.zero,
          " cuts them: leave one of them out");
-  const int readers = p.dp * p.cp;
+  const int readers = data_ranks(p);
   if (model.exact && readers > 1)
     fail(Kind::usage, "{model.exact}: what ", who, " rounds to one bit depends on ", readers,
          " ranks that read other samples: leave one of them out");
@@ -111,7 +112,7 @@ void weights_in_files(const ParallelConfig& p) {
         Kind::usage, "{parallel.near_ranks} ", p.near_ranks,
         " keeps weights in memory a second time, and {optimizer.offload.weights} keeps them out of it: leave "
         "one of them out");
-  if (p.dp * p.cp > 1 && (p.zero == 1 || p.zero == 2))
+  if (data_ranks(p) > 1 && (p.zero == 1 || p.zero == 2))
     fail(Kind::usage, "{optimizer.offload.weights}: {parallel.zero} ", p.zero,
          " has every rank write weights that others updated; take {parallel.zero=3}, or 0");
 }
@@ -152,7 +153,7 @@ void numbered_for_dropout(const ModelConfig& m) {
 
 /// Ranks that read other samples round what they send one another.
 void small_integers(const ParallelConfig& p, std::vector<std::string>& notices) {
-  if (p.dp * p.cp == 1) return;
+  if (data_ranks(p) == 1) return;
   if (p.wire.weights)
     notices.push_back(text("{parallel.wire.weights}: matrices travel as int8 with a scale for each ",
                            p.wire.weight_block, " of them, and layers read what that leaves; masters, and ",
@@ -248,7 +249,7 @@ void validate::optimizer(const TrainConfig& c) {
   if (o.kind == OptimizerKind::muon) muon(o.muon, c.parallel, c.model);
   if (speaks_in_one_bit(o.kind)) one_bit(o, c.parallel, c.model);
   if (o.kind == OptimizerKind::zerooneadam && c.guard.replica_check_interval > 0 &&
-      c.parallel.dp * c.parallel.cp > 1)
+      data_ranks(c.parallel) > 1)
     fail(Kind::usage,
          "{guard.replica_check_interval}: ranks that train by {optimizer.kind=zerooneadam} hold "
          "other weights between their meetings: leave one of them out");

@@ -4,6 +4,7 @@
 #include "weft/base/error.h"
 #include "weft/data/split.h"
 #include "weft/model/kinds.h"
+#include "weft/train/ranks.h"
 #include "weft/train/settings.h"
 #include "weft/train/stages.h"
 #include "weft/train/validate.h"
@@ -24,7 +25,7 @@ struct StepSamples {
 
 void can_be_scheduled(const StepSamples& samples, const TrainConfig& c) {
   const std::int64_t rows = sums_of(c.model).samples_of_a_pass(samples.micro);
-  const std::int64_t passes = samples.global / rows / c.parallel.dp * samples.pieces;
+  const std::int64_t passes = samples.global / rows / sample_ranks(c.parallel) * samples.pieces;
   const std::int64_t stages =
       c.parallel.pp > 1 ? std::int64_t{c.parallel.pp} * std::max(c.parallel.virtual_stages, 1) : 1;
   if (passes <= most_passes && passes * stages <= most_in_a_pipeline) return;
@@ -66,12 +67,12 @@ void validate::batches(TrainConfig& c) {
            "{batch.round_down}");
     b.global = last;
   }
-  if (b.global == 0) b.global = b.micro * c.parallel.dp;
+  if (b.global == 0) b.global = b.micro * sample_ranks(c.parallel);
   if (b.global < 0) fail(Kind::usage, "{batch.global} ", b.global, " is not at least 1");
   (void)batch_schedule(c);  // refuses batches that ranks cannot share
   can_be_scheduled(largest(b), c);
   if (c.parallel.pp == 1) return;
-  const std::int64_t share = rows_of_a_pass(c.model, b) * c.parallel.dp;
+  const std::int64_t share = rows_of_a_pass(c.model, b) * sample_ranks(c.parallel);
   if (b.global % share == 0) static_cast<void>(schedule_of(c.parallel, int(b.global / share)));
 }
 
@@ -104,7 +105,7 @@ void validate::evaluation(TrainConfig& c) {
   EvalConfig& e = c.eval;
   if (e.micro == 0) e.micro = c.batch.micro;
   if (e.global == 0) e.global = c.batch.global;
-  const std::int64_t share = e.micro * c.parallel.dp;
+  const std::int64_t share = e.micro * sample_ranks(c.parallel);
   if (e.micro < 1 || e.global < 1 || e.global % share != 0)
     fail(Kind::usage, "evaluation batch size ", e.global,
          " is not a multiple of micro batch size times data-parallel ranks, ", share);
@@ -222,7 +223,7 @@ void validate::data(TrainConfig& c, std::vector<std::string>& notices) {
   if (!d.sharded_cycles && d.order == SampleOrder::single)
     notices.push_back(
         "no effect here: {data.sharded_cycles=false} (only {data.order=cyclic} shuffles by rank)");
-  if (d.sharded_cycles && d.order == SampleOrder::cyclic && c.model.exact && c.parallel.dp > 1)
+  if (d.sharded_cycles && d.order == SampleOrder::cyclic && c.model.exact && sample_ranks(c.parallel) > 1)
     fail(Kind::usage,
          "{data.order=cyclic} gives every data-parallel rank samples of its own, so another layout "
          "trains on "

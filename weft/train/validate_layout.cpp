@@ -5,6 +5,7 @@
 #include "weft/base/number.h"
 #include "weft/model/kinds.h"
 #include "weft/nn/sum_rules.h"
+#include "weft/train/ranks.h"
 #include "weft/train/stages.h"
 #include "weft/train/validate.h"
 
@@ -77,7 +78,7 @@ void experts(ParallelConfig& p, const ModelConfig& m) {
     return;
   }
   if (p.etp == 0) p.etp = p.tp;
-  if (const int ranks = p.tp * p.cp * p.dp; p.ep > 0 && p.etp > 0 && ranks % (p.ep * p.etp) != 0)
+  if (const int ranks = stage_ranks(p); p.ep > 0 && p.etp > 0 && ranks % (p.ep * p.etp) != 0)
     fail(Kind::usage, "the ", ranks, " ranks of a pipeline stage (tensor ", p.tp, ", context ", p.cp,
          ", data ", p.dp, ") cannot be cut into {parallel.ep} ", p.ep, " times {parallel.etp} ", p.etp,
          ": take degrees whose product divides ", ranks);
@@ -182,7 +183,7 @@ void stages(ParallelConfig& p, const ModelConfig& m) {
 
 // A group of one rank has nobody to share with.
 void alone_in_groups(ParallelConfig& p) {
-  if (p.zero == 0 || p.shard_groups == 1 || p.shard_groups != p.dp * p.cp) return;
+  if (p.zero == 0 || p.shard_groups == 1 || p.shard_groups != data_ranks(p)) return;
   p.zero = 0;
   p.shard_groups = 1;
 }
@@ -190,7 +191,7 @@ void alone_in_groups(ParallelConfig& p) {
 // Groups hold the same shares: all of them are as large, for experts too.
 void groups(const ParallelConfig& p, bool exact) {
   if (p.shard_groups == 1) return;
-  const int ranks = p.dp * p.cp;
+  const int ranks = data_ranks(p);
   if (p.zero == 0)
     fail(Kind::usage, "{parallel.shard_groups} ", p.shard_groups,
          " needs {parallel.zero}: what groups cut up");
@@ -212,7 +213,7 @@ void near_ranks(ParallelConfig& p) {
   if (p.near_ranks == 0) return;
   if (p.zero < 3)
     fail(Kind::usage, "{parallel.near_ranks} ", p.near_ranks, " needs {parallel.zero} 3: cut weights");
-  const int ranks = exact(p.dp * p.cp, p.shard_groups);
+  const int ranks = exact(data_ranks(p), p.shard_groups);
   if (p.near_ranks >= ranks || ranks % p.near_ranks != 0)
     fail(Kind::usage, "{parallel.near_ranks} ", p.near_ranks, " are no equal parts of the ", ranks,
          " ranks that cut weights up");
@@ -253,8 +254,8 @@ void exact_units(const ParallelConfig& p, const ModelConfig& m) {
   if (exact_slabs % (p.tp * p.cp) != 0)
     fail(Kind::usage, "{model.exact} adds eighths of the vocabulary, which ", p.tp, " tensor-parallel times ",
          p.cp, " context-parallel ranks cannot share: take 1, 2, 4 or 8 in all");
-  if (!power_of_two(p.dp))
-    fail(Kind::usage, "{model.exact} halves a batch again and again, which ", p.dp,
+  if (!power_of_two(sample_ranks(p)))
+    fail(Kind::usage, "{model.exact} halves a batch again and again, which ", sample_ranks(p),
          " data-parallel ranks cannot share: take a power of two");
   if (m.experts.count > 0 && exact_slabs % p.etp != 0)
     fail(Kind::usage, "{model.exact} adds eighths of an expert, which {parallel.etp} ", p.etp,

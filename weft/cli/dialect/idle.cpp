@@ -4,6 +4,7 @@
 #include "weft/base/error.h"
 #include "weft/cli/dialect.h"
 #include "weft/cli/dialect/idle_when.h"
+#include "weft/train/ranks.h"
 
 namespace weft::cli {
 namespace {
@@ -295,7 +296,7 @@ constexpr Idle table[] = {
     {"scaling.reduce_in_bf16", no_peers, peers},
     {"parallel.bucket_elements", [](const TrainConfig& c) { return !no_peers(c) && c.parallel.buckets > 0; },
      "--ddp-num-buckets says how large they are"},
-    {"parallel.order", [](const TrainConfig& c) { return no_stages(c) || c.parallel.dp == 1; },
+    {"parallel.order", [](const TrainConfig& c) { return no_stages(c) || sample_ranks(c.parallel) == 1; },
      "only stages and data-parallel ranks together have an order"},
     {"parallel.count_embedding", no_stages, stages},
     {"parallel.count_loss", no_stages, stages},

@@ -5,6 +5,7 @@
 
 #include "weft/base/number.h"
 #include "weft/model/kinds.h"
+#include "weft/train/ranks.h"
 #include "weft/train/settings.h"
 
 namespace weft::cli::dialect::when {
@@ -56,7 +57,7 @@ inline bool nothing_balanced(const TrainConfig& c) {
   return std::ranges::all_of(c.model.experts.router.balancing,
                              [](Balancing b) { return b == Balancing::none; });
 }
-inline bool no_peers(const TrainConfig& c) { return c.parallel.dp * c.parallel.cp == 1; }
+inline bool no_peers(const TrainConfig& c) { return data_ranks(c.parallel) == 1; }
 inline bool no_stages(const TrainConfig& c) { return c.parallel.pp == 1; }
 inline bool never_evaluates(const TrainConfig& c) { return !evaluates(c); }
 inline bool no_tokenizer(const TrainConfig& c) { return c.data.tokenizer.type.empty(); }
@@ -83,7 +84,7 @@ inline bool one_source(const TrainConfig& c) {
   return d.mock || (d.paths_file.empty() && d.per_split_file.empty() && most < 2);
 }
 inline bool even_batches(const TrainConfig& c) {
-  return c.batch.rampup.empty() && c.batch.global % (c.batch.micro * c.parallel.dp) == 0;
+  return c.batch.rampup.empty() && c.batch.global % (c.batch.micro * sample_ranks(c.parallel)) == 0;
 }
 inline bool padded_otherwise(const TrainConfig& c) {
   return c.model.padded_vocabulary != round_up(c.model.vocabulary, c.model.vocabulary_unit);
