@@ -107,7 +107,7 @@ struct OffloadConfig {
   bool on = false;
   std::string directory;
   double fraction = 1;   // of them
-  int buffers = 8;       // windows of them that memory has room for
+  int buffers = 3;       // windows of them that memory has room for
   bool weights = false;  // too
 };
 
