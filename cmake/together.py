@@ -31,8 +31,12 @@ def name_in(head):
         return alias[1] or alias[2], True
     if type_ := TYPE.match(head):
         return type_[1], False
+    whole = head
     head = without_angles(re.sub(r"\[\[.*?\]\]|\b(?:alignas|decltype|noexcept|requires)\s*\([^()]*\)", " ", head, flags=re.S))
     before = re.split(r"[(={\[]", head)[0]
+    # A settings' fields are listed by one function a type, which no two types share.
+    if described := re.match(r"template\s*<class Visitor>\s*void describe\(Visitor&\s*\w*,\s*([\w:]+)&\s*\w*\)$", whole):
+        return f"describe({described[1]})", False
     words = re.findall(r"[\w:~]+", before)
     if not words or "::" in words[-1].strip(":") or words[0] in ("using", "namespace", "friend") or re.match(r"[A-Z_]+$", words[-1]):
         return None, False

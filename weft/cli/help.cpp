@@ -13,20 +13,20 @@ namespace weft::cli {
 namespace {
 
 constexpr std::size_t column = 34;
-constexpr std::size_t width = 110;
+constexpr std::size_t text_width = 110;
 
 std::string padded(std::string words, std::size_t to) {
   if (words.size() + 2 > to) return words.append("\n").append(to, ' ');
   return words.append(to - words.size(), ' ');
 }
 
-// Breaks at spaces so that lines stay within `width`; later lines start at `indent`.
+// Breaks at spaces so that lines stay within `text_width`; later lines start at `indent`.
 std::string wrapped(std::string_view words, std::size_t indent) {
   std::string out;
   std::size_t used = indent;
   while (!words.empty()) {
     const auto space = std::min(words.find(' '), words.size());
-    if (used > indent && used + space + 1 > width) {
+    if (used > indent && used + space + 1 > text_width) {
       out += '\n';
       out.append(indent, ' ');
       used = indent;

@@ -136,7 +136,7 @@ void say(const PreprocessFlags& f, const data::PreprocessReport& report) {
             << " tokens\n";
 }
 
-int encode(const PreprocessFlags& f) {
+int encode_texts(const PreprocessFlags& f) {
   const auto tokenizer = tokenizer_of(f);
   if (!tokenizer)
     fail(Kind::usage, "preprocess: no tokenizer; give --tokenizer-type with its files, or --tokenizer");
@@ -171,7 +171,7 @@ int find_workers(const PreprocessFlags& f) {
   return static_cast<int>(Exit::done);
 }
 
-int merge(const PreprocessFlags& f) {
+int merge_folder(const PreprocessFlags& f) {
   if (f.work.input.size() != 1)
     fail(Kind::usage, "preprocess: --merge takes one folder as --input, got ", f.work.input.size());
   if (f.work.output_prefix.empty()) fail(Kind::usage, "preprocess: --output-prefix: expected where to write");
@@ -202,10 +202,10 @@ int run_preprocess(Args args) {
     fail(Kind::usage,
          "preprocess: --merge, --cut, --inspect and --find-optimal-num-workers are tasks of their own; give "
          "one");
-  if (flags.merge) return merge(flags);
+  if (flags.merge) return merge_folder(flags);
   if (flags.cut != 0) return cut(flags);
   if (flags.find_optimal_num_workers) return find_workers(flags);
-  if (flags.inspect.empty()) return encode(flags);
+  if (flags.inspect.empty()) return encode_texts(flags);
   inspect_data(flags);
   return static_cast<int>(Exit::done);
 }

@@ -225,7 +225,7 @@ int run_places(const ScheduleOptions& o) {
   return static_cast<int>(Exit::done);
 }
 
-void check(const ScheduleOptions& o) {
+void check_settings(const ScheduleOptions& o) {
   check_places(o);
   constexpr double most = 1'000'000;
   const int ranks = std::max(o.ranks, 1), microbatches = std::max(o.microbatches, 1);
@@ -239,7 +239,7 @@ int run_schedule(Args args) {
   Fields fields{options};
   const std::vector<std::string> names = read_flags(fields, args);
   if (names.size() > 1) fail(Kind::usage, "schedule: one name, found ", names[0], " and ", names[1]);
-  check(options);
+  check_settings(options);
   if (options.places) return run_places(options);
   if (options.compare) {
     const json rows = compared(options);

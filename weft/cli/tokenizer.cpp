@@ -73,7 +73,7 @@ struct Use {
   }
 };
 
-int encode(Args args) {
+int encode_input(Args args) {
   const Use use(args);
   Output out;
   if (use.options.jsonl) {
@@ -131,7 +131,7 @@ struct Sub {
   std::string_view name;
   int (*run)(Args);
 };
-constexpr std::array subs{Sub{"train", train_tokenizer}, Sub{"encode", encode}, Sub{"decode", decode},
+constexpr std::array subs{Sub{"train", train_tokenizer}, Sub{"encode", encode_input}, Sub{"decode", decode},
                           Sub{"inspect", inspect}};
 
 int run_tokenizer(Args args) {

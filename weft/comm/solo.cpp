@@ -6,7 +6,7 @@
 namespace weft {
 namespace {
 
-Pending copy(const Tensor& to, const Tensor& from) {
+Pending copy_over(const Tensor& to, const Tensor& from) {
   if (to.shape() != from.shape() || to.dtype() != from.dtype())
     fail(Kind::comm, "solo: ", from.shape(), " of ", from.dtype(), " does not fill ", to.shape(), " of ",
          to.dtype());
@@ -17,13 +17,15 @@ Pending copy(const Tensor& to, const Tensor& from) {
 
 }  // namespace
 
-Pending SoloCommunicator::all_gather(const Tensor& full, const Tensor& shard) { return copy(full, shard); }
+Pending SoloCommunicator::all_gather(const Tensor& full, const Tensor& shard) {
+  return copy_over(full, shard);
+}
 Pending SoloCommunicator::reduce_scatter(const Tensor& shard, const Tensor& full) {
-  return copy(shard, full);
+  return copy_over(shard, full);
 }
 Pending SoloCommunicator::all_to_all(const Tensor& out, const Tensor& in, std::span<const std::int64_t>,
                                      std::span<const std::int64_t>) {
-  return copy(out, in);
+  return copy_over(out, in);
 }
 Pending SoloCommunicator::send(const Tensor&, int to, int) {
   fail(Kind::internal, "solo: there is no rank ", to, " to send to");

@@ -38,7 +38,8 @@ class Texts {
   std::vector<std::int32_t> counting_;
 };
 
-void count(std::span<const std::int32_t> tokens, std::int64_t sample, std::vector<std::int64_t>& counts) {
+void count_tokens(std::span<const std::int32_t> tokens, std::int64_t sample,
+                  std::vector<std::int64_t>& counts) {
   for (const std::int32_t token : tokens) {
     if (token < 0 || token >= std::ssize(counts))
       fail(Kind::data, "sample ", sample, " holds word ", token, ", and there are ", counts.size());
@@ -52,7 +53,7 @@ std::vector<std::int64_t> frequencies(const DifficultyOf& of) {
   Workers(of.threads - 1).parallel_for(of.set.size(), [&](std::int64_t begin, std::int64_t end) {
     std::vector<std::int64_t> mine(sum.size(), 0);
     Texts texts(of.set);
-    for (std::int64_t i = begin; i < end; ++i) count(texts.at(i), i, mine);
+    for (std::int64_t i = begin; i < end; ++i) count_tokens(texts.at(i), i, mine);
     const std::lock_guard lock(mutex);
     for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += mine[i];
   });

@@ -13,7 +13,7 @@
 namespace weft::data {
 namespace {
 
-constexpr std::size_t words = 624;
+constexpr std::size_t state_words = 624;
 constexpr std::size_t lag = 397;
 
 std::uint32_t twisted(std::uint32_t here, std::uint32_t next, std::uint32_t far) {
@@ -28,9 +28,9 @@ std::uint32_t tempered(std::uint32_t y) {
   return y ^ (y >> 18);
 }
 
-void seed_state(std::array<std::uint32_t, words>& state, std::uint32_t seed) {
+void seed_state(std::array<std::uint32_t, state_words>& state, std::uint32_t seed) {
   state[0] = seed;
-  for (std::uint32_t i = 1; i < words; ++i)
+  for (std::uint32_t i = 1; i < state_words; ++i)
     state[i] = 1812433253U * (state[i - 1] ^ (state[i - 1] >> 30)) + i;
 }
 
@@ -49,16 +49,16 @@ NumpyRandom::NumpyRandom(std::span<const std::uint32_t> key) {
   };
   std::size_t i = 1;
   const auto step = [&] {
-    if (++i < words) return;
-    state_[0] = state_[words - 1];
+    if (++i < state_words) return;
+    state_[0] = state_[state_words - 1];
     i = 1;
   };
-  for (std::size_t k = 0, j = 0; k < std::max(words, key.size()); ++k) {
+  for (std::size_t k = 0, j = 0; k < std::max(state_words, key.size()); ++k) {
     state_[i] = mixed(i, 1664525U) + key[j] + static_cast<std::uint32_t>(j);
     step();
     j = j + 1 == key.size() ? 0 : j + 1;
   }
-  for (std::size_t k = 1; k < words; ++k) {
+  for (std::size_t k = 1; k < state_words; ++k) {
     state_[i] = mixed(i, 1566083941U) - static_cast<std::uint32_t>(i);
     step();
   }
@@ -67,10 +67,11 @@ NumpyRandom::NumpyRandom(std::span<const std::uint32_t> key) {
 
 void NumpyRandom::refill() {
   auto& s = state_;
-  for (std::size_t i = 0; i < words - lag; ++i) s[i] = twisted(s[i], s[i + 1], s[i + lag]);
-  for (std::size_t i = words - lag; i < words - 1; ++i) s[i] = twisted(s[i], s[i + 1], s[i + lag - words]);
-  s[words - 1] = twisted(s[words - 1], s[0], s[lag - 1]);
-  for (std::size_t i = 0; i < words; ++i) tempered_[i] = tempered(s[i]);
+  for (std::size_t i = 0; i < state_words - lag; ++i) s[i] = twisted(s[i], s[i + 1], s[i + lag]);
+  for (std::size_t i = state_words - lag; i < state_words - 1; ++i)
+    s[i] = twisted(s[i], s[i + 1], s[i + lag - state_words]);
+  s[state_words - 1] = twisted(s[state_words - 1], s[0], s[lag - 1]);
+  for (std::size_t i = 0; i < state_words; ++i) tempered_[i] = tempered(s[i]);
   at_ = 0;
 }
 
@@ -99,8 +100,8 @@ void NumpyRandom::intervals(std::uint32_t top, std::span<std::uint32_t> out) {
     // mispredict.
     const std::size_t stop = k + std::min<std::size_t>(out.size() - k, first - (mask >> 1));
     while (k < stop) {
-      if (at_ == words) refill();
-      for (; at_ < words && k < stop; ++at_) {
+      if (at_ == state_words) refill();
+      for (; at_ < state_words && k < stop; ++at_) {
         const std::uint32_t v = tempered_[at_] & mask;
         out[k] = v;
         k += v <= top - static_cast<std::uint32_t>(k);

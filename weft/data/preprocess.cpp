@@ -184,7 +184,7 @@ std::optional<std::int32_t> eod_of(const PreprocessOptions& options, const Token
   return eod;
 }
 
-void check(const PreprocessOptions& options) {
+void check_settings(const PreprocessOptions& options) {
   if (options.workers < 1) fail(Kind::usage, "{workers} ", options.workers, ": expected at least 1");
   if (options.partitions < 1) fail(Kind::usage, "{partitions} ", options.partitions, ": expected at least 1");
   if (options.workers % options.partitions != 0) {
@@ -222,7 +222,7 @@ void walk(const SharedInput& job, Output& output, PreprocessReport& report, cons
 
 PreprocessReport run(const PreprocessOptions& options, const Tokenizer& tokenizer, const Progress& progress,
                      bool writes) {
-  check(options);
+  check_settings(options);
   const int parts = options.keep_sequential_samples ? 1 : options.partitions;
   const SharedInput job{options, tokenizer, eod_of(options, tokenizer), options.json_keys.size(),
                         static_cast<std::size_t>(parts)};

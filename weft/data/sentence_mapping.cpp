@@ -66,8 +66,8 @@ class Mapper {
   std::vector<std::uint32_t> rows_;
 };
 
-void check(const Packed<std::int64_t>& documents, Range range, const Packed<std::int32_t>& lengths,
-           const MappingRules& rules, const std::string& who) {
+void check_lengths(const Packed<std::int64_t>& documents, Range range, const Packed<std::int32_t>& lengths,
+                   const MappingRules& rules, const std::string& who) {
   if (rules.max_length < 2)
     fail(Kind::usage, who, ": samples of ", rules.max_length,
          " tokens, expected at least 2; lengthen {model.sequence}");
@@ -107,7 +107,7 @@ void must_be_sentences(const Packed<std::int64_t>& documents, Range range,
 Array<std::uint32_t> build_mapping(const Packed<std::int64_t>& documents, Range range,
                                    const Packed<std::int32_t>& lengths, const MappingRules& rules,
                                    const std::string& who) {
-  check(documents, range, lengths, rules, who);
+  check_lengths(documents, range, lengths, rules, who);
   must_be_sentences(documents, range, lengths, rules, who);
   Mapper mapper(lengths, rules);
   const bool exact = rules.epochs > 0;

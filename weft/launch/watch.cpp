@@ -20,10 +20,16 @@ constexpr std::int64_t steps_a_window = 10;  // below, one odd step would count 
 constexpr std::int64_t long_steps_a_window = 3;
 constexpr double long_window = 60;  // seconds
 constexpr std::int64_t most_steps = std::int64_t{1} << 50;
+<<<<<<< HEAD
 constexpr std::size_t most_ranks = 1 << 17;
 constexpr double slow = 1.2;      // less than the quarter that must be seen, as times are never quite even
 constexpr double starting = 10;   // times a limit that a person set, until a rank has begun
 constexpr double waits_long = 2;  // seconds, where one it waits for may be gone
+=======
+constexpr std::size_t most_ranks_watched = 1 << 17;
+constexpr double slow = 1.2;     // less than the quarter that must be seen, as times are never quite even
+constexpr double starting = 10;  // times a limit that a person set, until a rank has begun
+>>>>>>> h1-levers
 constexpr double most_often = 0.05, least_often = 1;  // seconds between two looks
 
 const Doing::Circle* seat_in(const Doing& rank, std::uint64_t circle) {
@@ -184,7 +190,7 @@ Hang hang_of(const std::vector<Doing>& ranks, double limit) {
 std::vector<std::string> Paces::note(const Pace& pace, double now) {
   // It came over a wire.
   if (pace.steps < 0 || pace.steps > most_steps || !std::isfinite(pace.worked)) return {};
-  if (ranks_.size() >= most_ranks && !ranks_.contains(pace.rank)) return {};
+  if (ranks_.size() >= most_ranks_watched && !ranks_.contains(pace.rank)) return {};
   auto [at, fresh] = ranks_.try_emplace(pace.rank, Rank{.first = pace, .last = pace, .since = now});
   at->second.last = pace;
   if (fresh) return {};

@@ -6,7 +6,7 @@
 namespace weft::ops {
 namespace {
 
-void check(const Door& door, const Tensor& out, const RandomBlock& block) {
+void check_block(const Door& door, const Tensor& out, const RandomBlock& block) {
   door.floats("out", out).ranked("out", out, 2, 2);
   if (block.row < 0 || block.column < 0 || block.column > block.columns - out.dim(1))
     door.refuse(Kind::shape, "a block of ", out.dim(1), " columns at [", block.row, ", ", block.column,
@@ -21,12 +21,12 @@ void check(const Door& door, const Tensor& out, const RandomBlock& block) {
 }  // namespace
 
 void random_normal_into(const Tensor& out, float mean, float deviation, const RandomBlock& block) {
-  check(Door("random_normal", out), out, block);
+  check_block(Door("random_normal", out), out, block);
   out.device().kernels().random_normal(out, mean, deviation, block);
 }
 
 void random_uniform_into(const Tensor& out, float low, float high, const RandomBlock& block) {
-  check(Door("random_uniform", out), out, block);
+  check_block(Door("random_uniform", out), out, block);
   out.device().kernels().random_uniform(out, low, high, block);
 }
 

@@ -47,7 +47,7 @@ struct Finding {
 };
 
 /// The finding of least depth, of the first rank that has it.
-Finding agree(Communicator& circle, const Finding& mine) {
+Finding agree_on_earliest(Communicator& circle, const Finding& mine) {
   const auto said = circle.tell_all(fmt::format("{} {} {}", mine.depth, mine.rank, mine.sentence));
   Finding earliest;
   for (const std::string& one : said) {
@@ -104,10 +104,10 @@ NotFiniteAt Replica::find_not_finite(std::span<const Batch> microbatches, const 
     found = watch.found() ? Finding{watch.depth(), watch.where(), -1} : bad_gradient(weights_);
     found.sentence += ", " + samples_of(microbatches[i]);
     found.rank = mesh_.world().rank();
-    found = agree(mesh_.along(model_axes(View::dense)), found);
+    found = agree_on_earliest(mesh_.along(model_axes(View::dense)), found);
     // All stop at one microbatch, because the next would need everybody: for attention along
     // cp, for weights that are cut, for experts' tokens.
-    found = agree(mesh_.along(data_axes(View::dense)), found);
+    found = agree_on_earliest(mesh_.along(data_axes(View::dense)), found);
   }
   reduction_.drop_rooms();
   if (found.found()) return {found.sentence, found.rank};
@@ -130,8 +130,8 @@ void Replica::must_have_finite_weights(std::int64_t step) const {
         found = {.depth = in_gradients, .sentence = block.slots.front().parameter->name, .rank = -1};
     }
   }
-  found = agree(mesh_.along(model_axes(View::dense)), found);
-  found = agree(mesh_.along(data_axes(View::dense)), found);
+  found = agree_on_earliest(mesh_.along(model_axes(View::dense)), found);
+  found = agree_on_earliest(mesh_.along(data_axes(View::dense)), found);
   if (!found.found()) return;
   fail(Kind::data, "step ", step, ": ", found.sentence,
        " was not finite when the step began, so neither it nor a later one can be applied; go on from a "

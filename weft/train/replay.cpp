@@ -84,7 +84,7 @@ TensorMarks marks_of_mine(const Weights& weights, const Optimizer& optimizer) {
 
 // ---- as text
 
-double finite(double number) { return std::isfinite(number) ? number : 0; }
+double number_or_zero(double number) { return std::isfinite(number) ? number : 0; }
 
 std::string word_of(std::uint64_t digest) { return fmt::format("{:016x}", digest); }
 
@@ -96,9 +96,9 @@ std::uint64_t digest_from(const std::string& word) {
 
 /// One number where a family measures one loss, as it was before there were others.
 Json json_of(std::span<const ReplayedLoss> losses) {
-  if (losses.size() < 2) return losses.empty() ? 0.0 : finite(losses.front().mean);
+  if (losses.size() < 2) return losses.empty() ? 0.0 : number_or_zero(losses.front().mean);
   Json out = Json::object();
-  for (const ReplayedLoss& loss : losses) out[loss.name] = finite(loss.mean);
+  for (const ReplayedLoss& loss : losses) out[loss.name] = number_or_zero(loss.mean);
   return out;
 }
 
@@ -114,8 +114,8 @@ Json json_of(const TensorMarks& marks) {
   for (const auto& [name, mark] : marks)
     out[name] = {{"elements", mark.elements},
                  {"digest", word_of(mark.digest)},
-                 {"square", finite(mark.square)},
-                 {"sketch", finite(mark.sketch)}};
+                 {"square", number_or_zero(mark.square)},
+                 {"sketch", number_or_zero(mark.sketch)}};
   return out;
 }
 
@@ -224,7 +224,7 @@ std::string to_json(const Replay& replay, const Hash& checkpoint) {
            {"skipped", replay.skipped},
            {"applied", replay.applied},
            {"loss", json_of(replay.losses)},
-           {"grad_norm", finite(replay.grad_norm)},
+           {"grad_norm", number_or_zero(replay.grad_norm)},
            {"tensors", json_of(replay.tensors)}};
   out["xxh3_128"] = hash(out.dump()).hex();
   return out.dump(1) + "\n";

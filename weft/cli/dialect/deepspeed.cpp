@@ -94,48 +94,48 @@ std::vector<Key> keys() {
 namespace {
 
 using ds::Key;
-using ds::Shape;
 
 constexpr int deepest = 12;  // of groups in each other; DeepSpeed's own have six
 
-std::string_view article(Shape shape) {
+std::string_view article(ds::Shape shape) {
   switch (shape) {
-    case Shape::flag:
+    case ds::Shape::flag:
       return "true or false";
-    case Shape::whole:
+    case ds::Shape::whole:
       return "a whole number";
-    case Shape::real:
+    case ds::Shape::real:
       return "a number";
-    case Shape::text:
+    case ds::Shape::text:
       return "a text";
-    case Shape::list:
+    case ds::Shape::list:
       return "a list";
-    case Shape::map:
+    case ds::Shape::map:
       return "a group of keys";
   }
   return "";
 }
 
-bool fits(Shape shape, const Json& value) {
+bool fits(ds::Shape shape, const Json& value) {
   switch (shape) {
-    case Shape::flag:
+    case ds::Shape::flag:
       return value.is_boolean();
-    case Shape::whole:
+    case ds::Shape::whole:
       return value.is_number() && ds::is_whole(value.get<double>());  // "5e8" is one to DeepSpeed
-    case Shape::real:
+    case ds::Shape::real:
       return value.is_number();
-    case Shape::text:
+    case ds::Shape::text:
       return value.is_string();
-    case Shape::list:
+    case ds::Shape::list:
       return value.is_array();
-    case Shape::map:
+    case ds::Shape::map:
       return value.is_object();
   }
   return false;
 }
 
-std::string word_of(Shape shape, const Json& value) {
-  if (shape == Shape::whole && value.is_number_float()) return write_word(std::int64_t(value.get<double>()));
+std::string word_of(ds::Shape shape, const Json& value) {
+  if (shape == ds::Shape::whole && value.is_number_float())
+    return write_word(std::int64_t(value.get<double>()));
   if (value.is_number_float()) return write_word(value.get<double>());
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
@@ -219,7 +219,7 @@ class Walk {
     const std::string word = word_of(key.shape, value);
     for (const std::string_view one : split(key.harmless, '|'))
       if (!one.empty() && one == word) return;
-    const bool bare = key.shape == Shape::flag || value.is_structured();
+    const bool bare = key.shape == ds::Shape::flag || value.is_structured();
     add(refused_, key.text, text(key.path, bare ? "" : " ", bare ? "" : word));
   }
 

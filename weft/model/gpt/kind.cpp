@@ -19,7 +19,7 @@ std::vector<NamedLoss> gpt_losses(const ModelConfig& config) {
   return losses;
 }
 
-constexpr std::array<BatchField, 5> fields{
+constexpr std::array<BatchField, 5> fields_of_gpt{
     {{.from = data::Field::tokens, .to = [](Batch& b) -> Tensor& { return b.text.tokens; }},
      {.from = data::Field::labels, .to = [](Batch& b) -> Tensor& { return b.targets; }},
      {.from = data::Field::loss_mask,
@@ -54,7 +54,7 @@ ModelKind gpt_kind() {
           .build = build_gpt,
           .carried = carried_by_stack,
           .samples = gpt_samples,
-          .fields = fields,
+          .fields = fields_of_gpt,
           .hub = {.types = gpt_types,
                   .read = read_gpt,
                   .type_for = type_for_gpt,

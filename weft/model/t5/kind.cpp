@@ -13,7 +13,7 @@ namespace {
 
 std::vector<NamedLoss> t5_losses(const ModelConfig&) { return {{.name = "lm loss"}}; }
 
-constexpr std::array<BatchField, 6> fields{
+constexpr std::array<BatchField, 6> fields_of_t5{
     {{.from = data::Field::encoder_tokens, .to = [](Batch& b) -> Tensor& { return b.source.tokens; }},
      {.from = data::Field::encoder_mask,
       .to = [](Batch& b) -> Tensor& { return b.source.segments; },
@@ -108,7 +108,7 @@ ModelKind t5_kind() {
           .build = build_t5,
           .carried = carried_by_t5,
           .samples = t5_samples,
-          .fields = fields,
+          .fields = fields_of_t5,
           .hub = {.types = t5_types,
                   .read = read_t5,
                   .type_for = type_for_t5,
