@@ -20,16 +20,10 @@ constexpr std::int64_t steps_a_window = 10;  // below, one odd step would count 
 constexpr std::int64_t long_steps_a_window = 3;
 constexpr double long_window = 60;  // seconds
 constexpr std::int64_t most_steps = std::int64_t{1} << 50;
-<<<<<<< HEAD
-constexpr std::size_t most_ranks = 1 << 17;
+constexpr std::size_t most_ranks_watched = 1 << 17;
 constexpr double slow = 1.2;      // less than the quarter that must be seen, as times are never quite even
 constexpr double starting = 10;   // times a limit that a person set, until a rank has begun
 constexpr double waits_long = 2;  // seconds, where one it waits for may be gone
-=======
-constexpr std::size_t most_ranks_watched = 1 << 17;
-constexpr double slow = 1.2;     // less than the quarter that must be seen, as times are never quite even
-constexpr double starting = 10;  // times a limit that a person set, until a rank has begun
->>>>>>> h1-levers
 constexpr double most_often = 0.05, least_often = 1;  // seconds between two looks
 
 const Doing::Circle* seat_in(const Doing& rank, std::uint64_t circle) {
