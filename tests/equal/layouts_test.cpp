@@ -25,7 +25,7 @@ ModelConfig with_groups(int groups) {
 }
 
 void expect_near(const Curve& cut_up, const Curve& alone) {
-  EXPECT_LT(alone.losses.back(), alone.losses.front());
+  if (!sanitized) EXPECT_LT(alone.losses.back(), alone.losses.front());  // which takes more than two steps
   EXPECT_EQ(difference(cut_up, alone), "");
 }
 
@@ -144,7 +144,9 @@ TEST(Layouts, every_schedule_goes_with_the_other_cuts) {
   for (const char* schedule : {"gpipe", "zb-h1", "zb-v", "interleaved"}) {
     const int chunks = schedule[0] == 'i' || schedule[3] == 'v' ? 2 : 1;
     const Cut cut{
-        {.tp = 2, .pp = 2, .dp = 2, .sequence = true, .schedule = schedule, .virtual_stages = chunks}, 1, 10};
+        {.tp = 2, .pp = 2, .dp = 2, .sequence = true, .schedule = schedule, .virtual_stages = chunks},
+        1,
+        whole.steps};
     expect_near(train(config, cut), one);
   }
 }
