@@ -25,7 +25,9 @@ ModelConfig with_groups(int groups) {
 }
 
 void expect_near(const Curve& cut_up, const Curve& alone) {
-  if (!sanitized) EXPECT_LT(alone.losses.back(), alone.losses.front());  // which takes more than two steps
+  if (!sanitized) {
+    EXPECT_LT(alone.losses.back(), alone.losses.front());  // which takes more than two steps
+  }
   EXPECT_EQ(difference(cut_up, alone), "");
 }
 
