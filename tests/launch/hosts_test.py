@@ -2,6 +2,7 @@
 """hosts_test.py --weft PROGRAM [CASE...]: two hosts as network namespaces of this machine, with a cable between them. mpirun trains across both and must
 give what two threads give; agents meet over the cable, and one that is pulled is noticed. Needs root and iproute2; says what is missing."""
 import argparse
+import functools
 import os
 import pathlib
 import re
@@ -176,18 +177,21 @@ def ranks_of(address):
     return out
 
 
+def read_until(stream, said, words):
+    """Lines go to `said` until one has these words; without one there is nothing more to test."""
+    for line in stream:
+        said.append(line)
+        if words in line:
+            return
+    sys.exit(f"hosts_test.py: never '{words}'\n{''.join(said)}")
+
+
 def a_rank_whose_machine_no_longer_answers_is_missed(weft, folder):
     """By the launcher of mpirun, long before it hangs for too long; but a rank that is stopped hangs, as its machine answers for it."""
     words = [*on(ADDRESSES[0]), weft, "launch", *by_mpirun(folder), "--hang-limit", 300, "train", "gpt", *ENDLESS, "--tensor-model-parallel-size", 2]
     said = []
     with subprocess.Popen([str(word) for word in words], stderr=subprocess.PIPE, text=True, env=ENVIRONMENT) as one:
-        def until(words):
-            for line in one.stderr:
-                said.append(line)
-                if words in line:
-                    return
-            sys.exit(f"hosts_test.py: never '{words}'\n{''.join(said)}")
-
+        until = functools.partial(read_until, one.stderr, said)
         until("iteration       10/")
         there = wait_for(lambda: ranks_of(ADDRESSES[1]), "a rank on the other host")
         os.kill(there[0], signal.SIGSTOP)
@@ -316,14 +320,7 @@ def fewer_nodes_go_on_and_one_that_comes_back_is_taken_in(weft, folder):
     """Data parallelism 2, then 1, then 2: in exact mode the losses are those of an unbroken run."""
     first, second = [training_agent(weft, rank, folder / "saved", "1:2", ENDLESS[len(MODEL):]) for rank in (0, 1)]
     said = []
-
-    def until(words):
-        for line in first.stderr:
-            said.append(line)
-            if words in line:
-                return
-        sys.exit(f"hosts_test.py: never '{words}'\n{''.join(said)}")
-
+    until = functools.partial(read_until, first.stderr, said)
     until("iteration       40/")
     os.kill(second.pid, signal.SIGKILL)
     began = time.monotonic()
