@@ -1,7 +1,7 @@
 // A library that CUDA's driver loads into any program (CUDA_INJECTION64_PATH=…/libkernel_times.so): when the
-// program ends it has written a table of its kernels and copies into the file that WEFT_KERNEL_TIMES names, by the
-// seconds that they took on the GPU, and how long the GPU had nothing to do between the first and the last of the
-// second half of them (the first half starts up).
+// program ends it has written a table of its kernels and copies into the file that WEFT_KERNEL_TIMES names,
+// by the seconds that they took on the GPU, and how long the GPU had nothing to do between the first and the
+// last of the second half of them (the first half starts up).
 #include <cupti.h>
 
 #include <algorithm>
@@ -70,12 +70,14 @@ void write_table(std::FILE* out, std::vector<Span> all) {
     until = std::max(until, one.end);
   }
   const double whole = double(until - all.front().start) * 1e-9;
-  std::fprintf(out, "%zu kernels and copies in %.6f s, of which the GPU worked %.6f\n", all.size(), whole, busy);
+  std::fprintf(out, "%zu kernels and copies in %.6f s, of which the GPU worked %.6f\n", all.size(), whole,
+               busy);
   std::vector<std::pair<std::string, std::pair<double, int>>> rows(by_name.begin(), by_name.end());
-  std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.second.first > b.second.first; });
+  std::sort(rows.begin(), rows.end(),
+            [](const auto& a, const auto& b) { return a.second.first > b.second.first; });
   for (const auto& [name, row] : rows)
-    std::fprintf(out, "%9.3f ms %5.1f %% %6d calls %9.2f us each  %s\n", row.first * 1e3, 100 * row.first / whole,
-                 row.second, row.first / row.second * 1e6, name.c_str());
+    std::fprintf(out, "%9.3f ms %5.1f %% %6d calls %9.2f us each  %s\n", row.first * 1e3,
+                 100 * row.first / whole, row.second, row.first / row.second * 1e6, name.c_str());
 }
 
 void finish() {
@@ -95,7 +97,8 @@ extern "C" int InitializeInjection() {
   cuptiActivityRegisterCallbacks(lend_page, take_page);
   for (const CUpti_ActivityKind kind :
        {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET})
-    if (cuptiActivityEnable(kind) != CUPTI_SUCCESS) std::fprintf(stderr, "kernel_times: CUPTI refuses kind %d\n", int(kind));
+    if (cuptiActivityEnable(kind) != CUPTI_SUCCESS)
+      std::fprintf(stderr, "kernel_times: CUPTI refuses kind %d\n", int(kind));
   std::atexit(finish);
   return 1;
 }

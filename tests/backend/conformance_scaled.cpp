@@ -75,8 +75,9 @@ TEST_P(Conformance, multiplies_eight_bits) {
           for (const bool accumulate : {false, true})
             same([&, a = a, b = b](Desk& desk) {
               const Tensor left = codes(desk, s.m, s.k, a), right = codes(desk, s.n, s.k, b);
-              const Tensor over_a = desk.holding({1}, Dtype::f32, {0.037}),
-                           over_b = desk.holding({1}, Dtype::f32, {0.11});
+              // Scales lie beside each other, as those of a model do.
+              const Tensor scales = desk.holding({3}, Dtype::f32, {9, 0.037, 0.11});
+              const Tensor over_a = scales.slice(0, 1, 1), over_b = scales.slice(0, 2, 1);
               desk.lay(lay);
               const Tensor out = desk.normal({s.m, s.n}, dtype), biased = desk.normal({s.m, s.n}, dtype);
               desk.lay(Lay::contiguous);

@@ -8,6 +8,7 @@
 
 #include "tests/support/gpu/emulated.h"
 #include "weft/backend/cuda/device.h"
+#include "weft/backend/cuda/slabs.h"
 #include "weft/backend/open.h"
 
 namespace weft {
@@ -85,13 +86,10 @@ Call gelu_backward(const Maker& m) {
   return {[=] { m.kernels().activation_backward(dx, dy, x, bias, Activation::gelu); }, {x, dy, bias}, {dx}};
 }
 
-/// Of rows whose sums have lines of their own (columns.h).
-double slabs(std::int64_t most) { return double(std::min<std::int64_t>(most, 64)); }
-
 Call bias_sums(const Maker& m) {
   const Tensor dbias = m.tensor({m.is.h}, Dtype::f32), dy = m.rows();
   // Slabs of rows have lines of their own, written and read.
-  const double again = 2 * double(dbias.bytes()) * slabs(m.is.rows / 8);
+  const double again = 2 * double(dbias.bytes()) * cuda::slabs_of_columns(m.is.rows, m.is.h);
   return {[=] { m.kernels().sum_rows(dbias, dy); }, {dbias, dy}, {dbias}, 0, again};
 }
 
@@ -113,7 +111,8 @@ Call norm_backward(const Maker& m) {
   const Tensor x = m.rows(), dx = m.rows(), dy = m.rows(), gain = m.tensor({m.is.h});
   const Tensor dgain = m.tensor({m.is.h}, Dtype::f32), dbias = m.tensor({m.is.h}, Dtype::f32);
   const NormStats stats = stats_of(m);
-  const double again = 2 * double(dgain.bytes() + dbias.bytes()) * slabs(m.is.rows);  // as above
+  const double again =
+      2 * double(dgain.bytes() + dbias.bytes()) * cuda::slabs_of_whole_rows(m.is.rows, m.is.h);  // as above
   return {[=] {
             m.kernels().norm_backward({dx, dgain, dbias}, dy, {}, {x, stats, gain}, {});
           },

@@ -1,4 +1,5 @@
-// What tests ask the emulator's watcher, where a GPU of this machine does the work: whether it found anything.
+// What tests ask the emulator's watcher, where a GPU of this machine does the work: whether it found
+// anything.
 #include <cuda_runtime.h>
 
 #include "tests/support/gpu/emulated.h"
@@ -8,7 +9,8 @@ namespace emulated {
 /// The first thing that the GPU could not do: all that follows it fails with the same.
 std::vector<std::string> take_reports() {
   const cudaError_t error = cudaDeviceSynchronize();
-  return error == cudaSuccess ? std::vector<std::string>{} : std::vector<std::string>{cudaGetErrorString(error)};
+  return error == cudaSuccess ? std::vector<std::string>{}
+                              : std::vector<std::string>{cudaGetErrorString(error)};
 }
 
 }  // namespace emulated

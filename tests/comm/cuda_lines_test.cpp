@@ -1,6 +1,7 @@
 // Every word of a line by the NCCL and on the GPU of this machine. NCCL refuses two ranks of one GPU, so the
-// circle has a single end: that shows that the library is found, takes what it is called with and keeps its place
-// in the device's order. What several ends say to each other is tested on the emulated GPU (gpu_lines_test.cpp).
+// circle has a single end: that shows that the library is found, takes what it is called with and keeps its
+// place in the device's order. What several ends say to each other is tested on the emulated GPU
+// (gpu_lines_test.cpp).
 #include <gtest/gtest.h>
 
 #include "weft/backend/cuda/nccl_lines.h"

@@ -1,5 +1,6 @@
 // Trainings on the emulated GPU, alone and on several ranks that speak through the host, against the
 // processor's. The watcher must have found nothing.
+#include <gpu_notes.h>
 #include <gtest/gtest.h>
 
 #include "tests/equal/run.h"
@@ -24,6 +25,8 @@ class OnTheGpu : public ::testing::TestWithParam<std::tuple<std::string, Cut>> {
 
 /// Losses are near 3.4, so this is 8 steps of f32 for them: products and reductions add in another order.
 constexpr Rounding rounding{.loss = 2e-6, .norm = 1e-4};
+
+constexpr Rounding of_muon{.loss = 1e-4, .norm = 1e-3};
 
 /// Steps and an evaluation are the processor's, and the watcher found nothing.
 void expect_the_processors(const ModelConfig& config, Cut cut, const Rounding& within) {
@@ -81,15 +84,18 @@ TEST(StepsOnTheGpu, other_families_and_layers_are_those_of_the_processor) {
   expect_the_processors(shape_of("mixture"), {{.dp = 2, .ep = 2, .zero = 1}, 1}, rounding);
 }
 
-// A last bit of a sum may put an element on the other side of a tie of eight bits: 2^-4 of itself.
+// A last bit of a sum may put an element on the other side of a tie of eight bits: 2^-4 of itself. Tensor
+// cores of an H100 keep fewer bits of a sum of eight-bit products than f32 has: losses of the first step part
+// by 2.5e-3 there, and by up to 6e-3 later.
 TEST(StepsOnTheGpu, products_in_eight_bits_are_those_of_the_processor) {
   for (const Fp8Recipe recipe : {Fp8Recipe::delayed, Fp8Recipe::tensorwise})
     for (const char* name : {"gpt2", "mixture"}) {
       SCOPED_TRACE(text(name, " ", words(recipe)[std::size_t(recipe)]));
       ModelConfig config = shape_of(name);
       config.fp8 = {.format = Fp8Format::hybrid, .recipe = recipe};
-      expect_the_processors(config, {{.dp = 1}, 4}, {.loss = 2e-3, .norm = 1e-2});
-      expect_the_processors(config, {{.tp = 2, .dp = 1, .sequence = true}, 4}, {.loss = 2e-3, .norm = 1e-2});
+      constexpr Rounding within{.loss = gpu::real ? 1e-2 : 2e-3, .norm = gpu::real ? 5e-2 : 1e-2};
+      expect_the_processors(config, {{.dp = 1}, 4}, within);
+      expect_the_processors(config, {{.tp = 2, .dp = 1, .sequence = true}, 4}, within);
     }
 }
 
@@ -100,7 +106,8 @@ TEST(StepsOnTheGpu, every_optimizer_steps_as_on_the_processor) {
     SCOPED_TRACE(words(kind)[std::size_t(kind)]);
     Cut cut{{.dp = 2}, 4};
     cut.optimizer.kind = kind;
-    expect_the_processors(shape_of("gpt2"), cut, rounding);
+    // Muon's directions are made of products in bf16, whose last bits follow from the order of sums.
+    expect_the_processors(shape_of("gpt2"), cut, kind == OptimizerKind::muon ? of_muon : rounding);
   }
 }
 

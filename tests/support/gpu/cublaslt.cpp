@@ -111,6 +111,9 @@ struct Product {
         if (size * std::int64_t(size_of(each.type)) % 16 != 0) return false;
     for (const void* each : {a, b, static_cast<const void*>(d)})
       if (reinterpret_cast<std::uintptr_t>(each) % 16 != 0) return false;
+    for (const float* each : {how.a_scale, how.b_scale})
+      if (reinterpret_cast<std::uintptr_t>(each) % 16 != 0)
+        return false;  // as seen on a GPU: no manual says so
     return !biased() || bias_type() == (ld.type == CUDA_R_32F ? int(CUDA_R_16BF) : int(ld.type));
   }
   /// What the sums are multiplied by.
@@ -309,6 +312,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
     std::memcpy(&promised, algo, sizeof promised);
     look_at_alignment(product, promised);
     if (workspace_bytes < promised.workspace) return CUBLAS_STATUS_INVALID_VALUE;
+    if (reinterpret_cast<std::uintptr_t>(workspace) % 256 != 0) return CUBLAS_STATUS_INVALID_VALUE;
   }
   emulated::enqueue(stream, [product] { product.carry_out(); });
   return CUBLAS_STATUS_SUCCESS;

@@ -112,6 +112,8 @@ T& shared() {
   return *static_cast<T*>(emulated::shared_memory());
 }
 
+inline float divide(float a, float b) { return a / b; }
+
 // ---- whole vectors
 // In functions of their own: a compiler for processors cuts a uint4 into four loads, and then nobody sees
 // that a GPU would have refused the address.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "weft/backend/cuda/rows.h"
+#include "weft/backend/cuda/slabs.h"
 
 namespace weft::cuda {
 
@@ -12,12 +13,5 @@ struct Slabs {
   int slabs;
 };
 void add_slabs(cudaStream_t stream, const Slabs& job);
-
-/// As many as keep a large GPU busy, and no more than there are rows for; they follow from the shape alone,
-/// so that every GPU adds in the same order.
-inline int slabs_for(std::int64_t rows, int rows_at_once) {
-  const std::int64_t most = (rows + rows_at_once - 1) / rows_at_once;
-  return int(most < 64 ? most : 64);
-}
 
 }  // namespace weft::cuda

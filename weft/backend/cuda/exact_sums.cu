@@ -9,7 +9,7 @@ namespace {
 
 using namespace cuda;
 
-constexpr int threads = 256, most_blocks = 128;
+constexpr int threads = 256, most_blocks = 792;  // six on each of 132 multiprocessors
 
 struct Exact {
   Rows x;
@@ -89,18 +89,24 @@ __global__ void __launch_bounds__(threads) add_blocks(Exact job) {
 }
 
 struct Line {
-  double of[exact_digits];
+  double parts[exact_digits + 1][32], of[exact_digits];
 };
 
-__global__ void __launch_bounds__(32) add_parts(Exact job) {
+/// A warp takes a digit, or what is not finite, of every block; a lane every 32nd block.
+__global__ void __launch_bounds__(32 * (exact_digits + 1)) add_parts(Exact job) {
   auto& line = gpu::shared<Line>();
-  const int d = int(threadIdx.x);
+  const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32, d = int(threadIdx.x);
+  double part = 0;
+#pragma unroll 4
+  for (int block = lane; block < job.blocks; block += 32)
+    part += job.parts[block * (exact_digits + 1) + warp];
+  line.parts[warp][lane] = part;
+  __syncthreads();
   if (d < exact_digits) {
     double sum = job.digits[d];
-    for (int block = 0; block < job.blocks; ++block) sum += job.parts[block * (exact_digits + 1) + d];
+    for (int i = 0; i < 32; ++i) sum += line.parts[d][i];
     if (d + 1 == exact_digits)
-      for (int block = 0; block < job.blocks; ++block)
-        sum += job.parts[block * (exact_digits + 1) + exact_digits];
+      for (int i = 0; i < 32; ++i) sum += line.parts[exact_digits][i];
     line.of[d] = sum;
   }
   __syncthreads();
@@ -120,7 +126,7 @@ void add_up(cudaStream_t stream, Exact job) {
   const std::int64_t blocks = (job.total + threads - 1) / threads;
   job.blocks = int(blocks < 1 ? 1 : blocks > most_blocks ? most_blocks : blocks);
   gpu::launch(stream, {job.blocks, threads, sizeof(Digits)}, add_blocks, job);
-  gpu::launch(stream, {1, 32, sizeof(Line)}, add_parts, job);
+  gpu::launch(stream, {1, 32 * (exact_digits + 1), sizeof(Line)}, add_parts, job);
 }
 
 // ---- norms

@@ -112,6 +112,13 @@ class CudaKernels final : public Kernels {
   /// By the library, which takes what is not empty.
   void product(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs&);
   void ready_products();
+  void* product_space() const;
+  /// What operands of eight bits are multiplied by to be what they stand for.
+  struct Inverses {
+    const float *a, *b;
+  };
+  /// Where the library takes them from.
+  Inverses aligned(const Inverses& from);
   void slabs_of(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs&);
   void a_call_a_group(const Tensor& out, const Tensor& a, const Tensor& b, const Groups&, const MatmulArgs&);
   cudaStream_t stream() const;
@@ -121,7 +128,7 @@ class CudaKernels final : public Kernels {
 
   CudaDevice* device_;
   std::unique_ptr<cuda::Products> products_;  // when there is the first product
-  Tensor product_space_;
+  Tensor product_space_, scale_space_;
 };
 
 }  // namespace weft

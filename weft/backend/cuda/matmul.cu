@@ -1,4 +1,6 @@
 // Products, and what the library does not add to them: a bias of another type, slabs as a tree.
+#include <bit>
+
 #include "weft/backend/cuda/kernels.h"
 #include "weft/backend/cuda/pointwise.h"
 #include "weft/backend/cuda/products.h"
@@ -13,6 +15,9 @@ struct SumOfThree {
     y[0] = x[2] + (x[0] + x[1]);
   }
 };
+
+/// Of the place that the library works in: it refuses every product that needs one elsewhere.
+constexpr std::uintptr_t workspace_alignment = 256;
 
 /// Slabs [slabs, m, n] and how many they are: a power of two.
 struct Tree {
@@ -55,13 +60,17 @@ Tensor in_slabs(const Tensor& x, int k_dim, std::int64_t slabs) {
 void CudaKernels::ready_products() {
   if (products_) return;
   products_ = std::make_unique<Products>();
-  product_space_ = workspace({Products::workspace_bytes()}, Dtype::u8);
+  product_space_ = workspace({Products::workspace_bytes() + std::int64_t(workspace_alignment)}, Dtype::u8);
+}
+
+void* CudaKernels::product_space() const {
+  const auto at = std::bit_cast<std::uintptr_t>(place_of(product_space_));
+  return std::bit_cast<void*>((at + workspace_alignment - 1) / workspace_alignment * workspace_alignment);
 }
 
 void CudaKernels::product(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how) {
   ready_products();
-  products_->multiply(
-      {out, a, b, how.a, how.b, how.accumulate, how.bias, place_of(product_space_), stream()});
+  products_->multiply({out, a, b, how.a, how.b, how.accumulate, how.bias, product_space(), stream()});
 }
 
 void CudaKernels::matmul(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how) {

@@ -24,10 +24,13 @@ struct Forward {
 };
 
 __device__ __forceinline__ Eight input(const Forward& job, std::int64_t row, std::int64_t column) {
-  Eight e = read(job.x, start_of(job.x, row), column);
-  if (!job.before.sum.data) return e;
-  const Eight bias = read(job.before.bias, 0, column);
-  const Eight residual = read(job.before.residual, start_of(job.before.residual, row), column);
+  const Sums& before = job.before;
+  const Packed x = ask(job.x, start_of(job.x, row), column), biases = ask(before.bias, 0, column),
+               residuals = ask(before.residual, start_of(before.residual, row), column);
+  Eight e = unpack(job.x, column, x);
+  if (!before.sum.data) return e;
+  const Eight bias = unpack(before.bias, column, biases);
+  const Eight residual = unpack(before.residual, column, residuals);
 #pragma unroll
   for (int i = 0; i < 8; ++i) e.x[i] += bias.x[i];
   drop(job.before.drops, row, column, e);
@@ -114,18 +117,45 @@ struct Backward {
   bool centered;
 };
 
-struct TwoScratch {
-  Scratch along, mean;
+/// Two sums over a block, and those of the row after it, which may begin while some thread still reads these.
+struct TwoRows {
+  struct {
+    float along[32], sum[32];
+  } row[2];
 };
+
+struct TwoSums {
+  float along, sum;
+};
+__device__ __forceinline__ TwoSums over_block_of_row(TwoSums x, TwoRows& scratch, int turn) {
+  const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+  auto& parts = scratch.row[turn];
+  x.along = over_warp(x.along, Plus{});
+  x.sum = over_warp(x.sum, Plus{});
+  if (lane == 0) {
+    parts.along[warp] = x.along;
+    parts.sum[warp] = x.sum;
+  }
+  __syncthreads();
+  x.along = over_warp(lane < warps ? parts.along[lane] : 0.0F, Plus{});
+  x.sum = over_warp(lane < warps ? parts.sum[lane] : 0.0F, Plus{});
+  return x;
+}
 
 // A block takes a slab of rows, and a thread the same columns of each, so that sums over rows stay in
 // registers.
 template <int chunks>
-__global__ void __launch_bounds__(256) backward(Backward job) {
-  auto& scratch = gpu::shared<TwoScratch>();
+__global__ void __launch_bounds__(256, chunks > 1 ? 0 : 3) backward(Backward job) {
+  auto& scratch = gpu::shared<TwoRows>();
   const auto width = float(job.x.width);
   float dgain[chunks][8] = {}, dbias[chunks][8] = {};
-  for (std::int64_t row = blockIdx.x; row < job.x.count; row += gridDim.x) {
+  int turn = 0;
+  for (std::int64_t row = blockIdx.x; row < job.x.count; row += gridDim.x, turn ^= 1) {
+    // Of a short row it is asked for at once what is wanted last; a long one has no registers for it.
+    constexpr bool early = chunks == 1;
+    const std::int64_t first = threadIdx.x * 8;
+    Packed before{};
+    if (early && first < job.x.width) before = ask(job.residual, start_of(job.residual, row), first);
     const float rstd = get(job.rstd, start_of(job.rstd, row));
     const float mean = job.mean.data ? get(job.mean, start_of(job.mean, row)) : 0;
     Eight n[chunks], g[chunks];
@@ -137,9 +167,11 @@ __global__ void __launch_bounds__(256) backward(Backward job) {
         n[c] = g[c] = Eight{};
         continue;
       }
-      n[c] = read(job.x, start_of(job.x, row), column);
-      g[c] = read(job.dy, start_of(job.dy, row), column);
-      const Eight gain = read(job.gain, 0, column);
+      const Packed x = ask(job.x, start_of(job.x, row), column),
+                   dy = ask(job.dy, start_of(job.dy, row), column), gains = ask(job.gain, 0, column);
+      n[c] = unpack(job.x, column, x);
+      g[c] = unpack(job.dy, column, dy);
+      const Eight gain = unpack(job.gain, column, gains);
 #pragma unroll
       for (int i = 0; i < 8; ++i) {
         n[c].x[i] = (n[c].x[i] - mean) * rstd;
@@ -150,13 +182,15 @@ __global__ void __launch_bounds__(256) backward(Backward job) {
         sum += g[c].x[i];
       }
     }
-    along = over_block(along, scratch.along, 0, Plus{}) / width;
-    sum = job.centered ? over_block(sum, scratch.mean, 0, Plus{}) / width : 0;
+    const TwoSums all = over_block_of_row({along, sum}, scratch, turn);
+    along = all.along / width;
+    sum = job.centered ? all.sum / width : 0;
 #pragma unroll
     for (int c = 0; c < chunks; ++c) {
       const std::int64_t column = (threadIdx.x + c * blockDim.x) * 8;
       if (column >= job.x.width) continue;
-      const Eight residual = read(job.residual, start_of(job.residual, row), column);
+      const Eight residual = early ? unpack(job.residual, column, before)
+                                   : read(job.residual, start_of(job.residual, row), column);
 #pragma unroll
       for (int i = 0; i < 8; ++i) g[c].x[i] = residual.x[i] + rstd * (g[c].x[i] - sum - n[c].x[i] * along);
       write(job.dx, start_of(job.dx, row), column, g[c]);
@@ -207,7 +241,7 @@ void CudaKernels::norm_backward(const NormGrads& grads, const Tensor& dy, const 
   if (x.count == 0 || x.width == 0) return;
   if (x.width > widest)
     fail(Kind::device, "norm_backward: rows of ", x.width, " elements, and a GPU takes ", widest, " so far");
-  const int slabs = slabs_for(x.count, 1);
+  const int slabs = slabs_of_whole_rows(x.count, x.width);
   const auto lines = [&](const Tensor& wanted) { return wanted ? workspace({slabs, x.width}) : Tensor(); };
   const Tensor dgain = lines(grads.dgain), dbias = lines(grads.dbias);
   const auto floats = [](const Tensor& t) { return elements<float>(t); };
@@ -222,7 +256,7 @@ void CudaKernels::norm_backward(const NormGrads& grads, const Tensor& dy, const 
                      .dbias = floats(dbias),
                      .plus = how.one_plus_gain ? 1.0F : 0.0F,
                      .centered = how.kind == NormKind::layer};
-  const gpu::Shape shape{slabs, threads_for(x.width), sizeof(TwoScratch)};
+  const gpu::Shape shape{slabs, threads_for(x.width), sizeof(TwoRows)};
   gpu::launch(stream(), shape, x.width <= widest / 4 ? backward<1> : backward<4>, job);
   if (dgain) add_slabs(stream(), {rows_of(grads.dgain), job.dgain, slabs});
   if (dbias) add_slabs(stream(), {rows_of(grads.dbias), job.dbias, slabs});

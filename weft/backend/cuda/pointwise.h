@@ -5,8 +5,8 @@
 
 namespace weft::cuda {
 
-/// f(in, out) from and to arrays of one element of each operand. Operands have as many rows as the first
-/// result, each row as long.
+/// f(in, out) from and to arrays of one element of each operand; or f.for_all(each), which calls each(such a
+/// function) once. Operands have as many rows as the first result, each row as long.
 template <class F, int ins, int outs>
 struct Pass {
   Rows out[outs], in[ins];
@@ -22,18 +22,27 @@ __global__ void __launch_bounds__(256) pass_over(Pass<F, ins, outs> pass) {
   if (chunk >= pass.total) return;
   const std::int64_t row = pass.total == pass.chunks ? 0 : chunk / pass.chunks;
   const std::int64_t column = (chunk - row * pass.chunks) * 8;
+  Packed packed[ins];
   Eight in[ins], out[outs];
 #pragma unroll
-  for (int k = 0; k < ins; ++k) in[k] = read(pass.in[k], start_of(pass.in[k], row), column);
+  for (int k = 0; k < ins; ++k) packed[k] = ask(pass.in[k], start_of(pass.in[k], row), column);
 #pragma unroll
-  for (int i = 0; i < 8; ++i) {
-    float x[ins], y[outs];
+  for (int k = 0; k < ins; ++k) in[k] = unpack(pass.in[k], column, packed[k]);
+  const auto each = [&](const auto& f) {
 #pragma unroll
-    for (int k = 0; k < ins; ++k) x[k] = in[k].x[i];
-    pass.f(x, y);
+    for (int i = 0; i < 8; ++i) {
+      float x[ins], y[outs];
 #pragma unroll
-    for (int k = 0; k < outs; ++k) out[k].x[i] = y[k];
-  }
+      for (int k = 0; k < ins; ++k) x[k] = in[k].x[i];
+      f(x, y);
+#pragma unroll
+      for (int k = 0; k < outs; ++k) out[k].x[i] = y[k];
+    }
+  };
+  if constexpr (requires { pass.f.for_all(each); })
+    pass.f.for_all(each);
+  else
+    each(pass.f);
 #pragma unroll
   for (int k = 0; k < outs; ++k) write(pass.out[k], start_of(pass.out[k], row), column, out[k]);
 }

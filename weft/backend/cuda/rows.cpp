@@ -32,6 +32,7 @@ Rows for_every_row(const Tensor& x, std::int64_t count) {
   Rows out = rows_of(x);
   out.count = count;
   out.rank = 0;
+  out.strides[0] = 0;
   return out;
 }
 

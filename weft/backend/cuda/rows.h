@@ -7,6 +7,7 @@
 #include <gpu.h>
 
 #include <array>
+#include <bit>
 
 #include "weft/backend/cuda/place.h"
 
@@ -16,7 +17,7 @@ struct Rows {
   static constexpr int most = Dims::max_rank - 1;
   unsigned char* data = nullptr;
   std::int64_t count = 0, width = 0, step = 0;
-  std::int64_t sizes[most] = {}, strides[most] = {};  // of leading dims that could not be merged
+  std::int64_t sizes[most] = {}, strides[most] = {};  // of leading dims that could not be merged; or zeros
   int rank = 0;
   Dtype dtype = Dtype::f32;
   bool vector = false;
@@ -37,6 +38,7 @@ Rows for_every_column(const Tensor& x, std::int64_t width);
 
 /// Where a row begins, in elements.
 __device__ __forceinline__ std::int64_t start_of(const Rows& rows, std::int64_t row) {
+  if (rows.rank <= 1) return row * rows.strides[0];
   std::int64_t at = 0;
 #pragma unroll
   for (int d = Rows::most - 1; d >= 0; --d) {
@@ -80,24 +82,37 @@ __device__ __forceinline__ uint4 shorten(const Eight& e) {
           gpu::pack<Half>(e.x[6], e.x[7])};
 }
 
-/// Columns [column, column + 8) of the row that begins at start; zeros beyond its end, and of an empty
-/// tensor.
-__device__ __forceinline__ Eight read(const Rows& rows, std::int64_t start, std::int64_t column) {
+/// Eight elements on their way: who asks for several before it unpacks one waits for memory once.
+struct Packed {
+  uint4 low, high;  // the second of f32 alone
+};
+
+__device__ __forceinline__ Packed ask(const Rows& rows, std::int64_t start, std::int64_t column) {
   if (!rows.data) return {};
   if (rows.vector && column + 8 <= rows.width) {
     const unsigned char* at = rows.data + (start + column) * (rows.dtype == Dtype::f32 ? 4 : 2);
-    if (rows.dtype == Dtype::f32) {
-      const auto a = gpu::load<float4>(at), b = gpu::load<float4>(at + 16);
-      return {{a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}};
-    }
-    const auto pairs = gpu::load<uint4>(at);
-    return rows.dtype == Dtype::bf16 ? widen<bf16>(pairs) : widen<f16>(pairs);
+    if (rows.dtype == Dtype::f32) return {gpu::load<uint4>(at), gpu::load<uint4>(at + 16)};
+    return {gpu::load<uint4>(at), {}};
   }
-  Eight out;
+  std::uint32_t x[8];
 #pragma unroll
-  for (int i = 0; i < 8; ++i)
-    out.x[i] = column + i < rows.width ? get(rows, start + (column + i) * rows.step) : 0.0F;
-  return out;
+  for (int i = 0; i < 8; ++i) {
+    const float one = column + i < rows.width ? get(rows, start + (column + i) * rows.step) : 0.0F;
+    x[i] = std::bit_cast<std::uint32_t>(one);
+  }
+  return {{x[0], x[1], x[2], x[3]}, {x[4], x[5], x[6], x[7]}};
+}
+__device__ __forceinline__ Eight unpack(const Rows& rows, std::int64_t column, const Packed& e) {
+  if (rows.dtype != Dtype::f32 && rows.vector && column + 8 <= rows.width)
+    return rows.dtype == Dtype::bf16 ? widen<bf16>(e.low) : widen<f16>(e.low);
+  const auto number = [](std::uint32_t bits) { return std::bit_cast<float>(bits); };
+  return {{number(e.low.x), number(e.low.y), number(e.low.z), number(e.low.w), number(e.high.x),
+           number(e.high.y), number(e.high.z), number(e.high.w)}};
+}
+/// Columns [column, column + 8) of the row that begins at start; zeros beyond its end, and of an empty
+/// tensor.
+__device__ __forceinline__ Eight read(const Rows& rows, std::int64_t start, std::int64_t column) {
+  return unpack(rows, column, ask(rows, start, column));
 }
 __device__ __forceinline__ void write(const Rows& rows, std::int64_t start, std::int64_t column,
                                       const Eight& e) {

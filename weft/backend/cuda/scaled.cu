@@ -1,5 +1,6 @@
 // Eight bits: rounding, as it lies and turned, in one pass that also meets the greatest; products by the
 // library, which wants both operands along what is summed; and scales, which never leave the GPU.
+#include <bit>
 #include <cmath>
 
 #include "weft/backend/cuda/kernels.h"
@@ -14,6 +15,10 @@ namespace {
 using namespace cuda;
 
 constexpr int threads = 256, tile = 64, unit = int(f8_unit);
+
+__global__ void __launch_bounds__(32) bring_inverses(const float* a, const float* b, float* to) {
+  if (threadIdx.x < 2) to[4 * threadIdx.x] = threadIdx.x == 0 ? *a : *b;
+}
 
 struct Rounding {
   Rows x;
@@ -182,27 +187,30 @@ void CudaKernels::renew_scales(const Tensor& rows, const ScaleArgs& how) {
   gpu::launch(stream(), {(job.rows.count + threads - 1) / threads, threads}, renew, job);
 }
 
-// The library wants sizes and places of sixteen bytes of a result, too; what is beyond goes to memory of its
-// own.
+CudaKernels::Inverses CudaKernels::aligned(const Inverses& from) {
+  const auto lies_well = [](const float* at) { return std::bit_cast<std::uintptr_t>(at) % 16 == 0; };
+  if (lies_well(from.a) && lies_well(from.b)) return from;
+  if (!scale_space_) scale_space_ = workspace({8});
+  auto* to = elements<float>(scale_space_);
+  gpu::launch(stream(), {1, 32}, bring_inverses, from.a, from.b, to);
+  return {to, to + 4};
+}
+
+// The library wants sizes and places of sixteen bytes of a result, too, and of scales; what is beyond goes to
+// memory of its own.
 void CudaKernels::scaled_matmul(const Tensor& out, const Tensor& a, const Tensor& b, const ScaledArgs& how) {
   ready_products();
   const Rows to = rows_of(out);
   const bool fits = out.dim(0) % f8_unit == 0 && out.dim(1) % f8_unit == 0 && to.vector;
   const bool fused =
       !how.bias || (is_half(out.dtype()) && how.bias.dtype() == out.dtype() && how.bias.contiguous());
-  const bool direct = fits && fused;
+  // What is there already is added in f32: the library rounds a half's product before it adds.
+  const bool direct = fits && fused && !(how.accumulate && is_half(out.dtype()));
+  const Inverses scales = aligned({elements<float>(how.a_inverse), elements<float>(how.b_inverse)});
   const Tensor whole = direct ? out : workspace({a.dim(0), b.dim(0)});
-  Products::Call call{whole,
-                      a,
-                      b,
-                      Read::as_is,
-                      Read::transposed,
-                      direct && how.accumulate,
-                      {},
-                      place_of(product_space_),
-                      stream(),
-                      elements<float>(how.a_inverse),
-                      elements<float>(how.b_inverse)};
+  Products::Call call{
+      whole,           a,        b,        Read::as_is, Read::transposed, direct && how.accumulate, {},
+      product_space(), stream(), scales.a, scales.b};
   if (direct) call.bias = how.bias;
   products_->multiply(call);
   if (direct) return;

@@ -24,10 +24,19 @@ __global__ void __launch_bounds__(256) sum_columns(Columns job) {
   const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
   const std::int64_t column = (std::int64_t(blockIdx.x) / job.slabs * 32 + lane) * 8;
   float sums[8] = {};
-  for (std::int64_t row = slab * 8 + warp; row < job.dy.count; row += job.slabs * 8) {
-    const Eight e = read(job.dy, start_of(job.dy, row), column);
+  constexpr int at_once = 4;
+  const std::int64_t step = std::int64_t(job.slabs) * 8;
+  for (std::int64_t row = slab * 8 + warp; row < job.dy.count; row += at_once * step) {
+    Packed packed[at_once] = {};
 #pragma unroll
-    for (int i = 0; i < 8; ++i) sums[i] += e.x[i];
+    for (int r = 0; r < at_once; ++r)
+      if (row + r * step < job.dy.count) packed[r] = ask(job.dy, start_of(job.dy, row + r * step), column);
+#pragma unroll
+    for (int r = 0; r < at_once; ++r) {
+      const Eight e = unpack(job.dy, column, packed[r]);  // zeros behind the last row
+#pragma unroll
+      for (int i = 0; i < 8; ++i) sums[i] += e.x[i];
+    }
   }
   auto& parts = gpu::shared<Parts>();
 #pragma unroll
@@ -55,7 +64,8 @@ __global__ void __launch_bounds__(256) dot_all(Dots job) {
   const std::int64_t a = start_of(job.a, row), b = start_of(job.b, row);
   float sum = 0;
   for (std::int64_t column = lane * 8; column < job.a.width; column += 256) {
-    const Eight x = read(job.a, a, column), y = read(job.b, b, column);
+    const Packed ours = ask(job.a, a, column), theirs = ask(job.b, b, column);
+    const Eight x = unpack(job.a, column, ours), y = unpack(job.b, column, theirs);
 #pragma unroll
     for (int i = 0; i < 8; ++i) sum += x.x[i] * y.x[i];
   }
@@ -67,18 +77,32 @@ __global__ void __launch_bounds__(256) dot_all(Dots job) {
 
 namespace cuda {
 
+struct OfWarps {
+  float sums[8][32];
+};
+
+/// A block takes 32 columns, and each of its warps every eighth slab of them.
 __global__ void __launch_bounds__(256) add_up_slabs(Slabs job) {
-  const std::int64_t column = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (column >= job.total.width) return;
-  const std::int64_t at = column * job.total.step;
+  auto& parts = gpu::shared<OfWarps>();
+  const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
+  const std::int64_t column = std::int64_t(blockIdx.x) * 32 + lane;
+  const bool inside = column < job.total.width;
   float sum = 0;
-  for (int slab = 0; slab < job.slabs; ++slab)
-    sum += job.partial[std::int64_t(slab) * job.total.width + column];
+#pragma unroll 8
+  for (int slab = warp; slab < job.slabs; slab += 8)
+    if (inside) sum += job.partial[std::int64_t(slab) * job.total.width + column];
+  parts.sums[warp][lane] = sum;
+  __syncthreads();
+  if (warp != 0 || !inside) return;
+  sum = 0;
+#pragma unroll
+  for (int w = 0; w < 8; ++w) sum += parts.sums[w][lane];
+  const std::int64_t at = column * job.total.step;
   put(job.total, at, get(job.total, at) + sum);
 }
 
 void add_slabs(cudaStream_t stream, const Slabs& job) {
-  gpu::launch(stream, {(job.total.width + 255) / 256, 256}, add_up_slabs, job);
+  gpu::launch(stream, {(job.total.width + 31) / 32, 256, sizeof(OfWarps)}, add_up_slabs, job);
 }
 
 }  // namespace cuda
@@ -86,7 +110,7 @@ void add_slabs(cudaStream_t stream, const Slabs& job) {
 void CudaKernels::sum_rows(const Tensor& dbias, const Tensor& dy) {
   const Rows rows = rows_of(dy);
   if (rows.count == 0 || rows.width == 0) return;
-  const int slabs = slabs_for(rows.count, 8);
+  const int slabs = slabs_of_columns(rows.count, rows.width);
   const Tensor partial = workspace({slabs, rows.width});
   const auto sums = elements<float>(partial);
   const std::int64_t blocks = (rows.width + 255) / 256 * slabs;

@@ -37,6 +37,9 @@ __device__ __forceinline__ std::uint32_t place(const void* at) {  // in shared m
   return std::uint32_t(__cvta_generic_to_shared(at));
 }
 
+/// a / b within two units of the last place, for b below 2^126: a reciprocal and a product.
+__device__ __forceinline__ float divide(float a, float b) { return __fdividef(a, b); }
+
 // ---- whole vectors
 template <class Vector>
 __device__ __forceinline__ Vector load(const void* from) {
