@@ -142,6 +142,18 @@ __device__ __forceinline__ TwoSums over_block_of_row(TwoSums x, TwoRows& scratch
   return x;
 }
 
+/// This thread's columns of the line of its slab.
+template <int chunks>
+__device__ __forceinline__ void put_line(float* lines, std::int64_t width, const float (&sums)[chunks][8]) {
+#pragma unroll
+  for (int c = 0; c < chunks; ++c) {
+    const std::int64_t column = (threadIdx.x + c * blockDim.x) * 8;
+#pragma unroll
+    for (int i = 0; i < 8; ++i)
+      if (column + i < width) lines[blockIdx.x * width + column + i] = sums[c][i];
+  }
+}
+
 // A block takes a slab of rows, and a thread the same columns of each, so that sums over rows stay in
 // registers.
 template <int chunks>
@@ -196,16 +208,8 @@ __global__ void __launch_bounds__(256, chunks > 1 ? 0 : 3) backward(Backward job
       write(job.dx, start_of(job.dx, row), column, g[c]);
     }
   }
-#pragma unroll
-  for (int c = 0; c < chunks; ++c) {
-    const std::int64_t column = (threadIdx.x + c * blockDim.x) * 8;
-#pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      if (column + i >= job.x.width) continue;
-      if (job.dgain) job.dgain[blockIdx.x * job.x.width + column + i] = dgain[c][i];
-      if (job.dbias) job.dbias[blockIdx.x * job.x.width + column + i] = dbias[c][i];
-    }
-  }
+  if (job.dgain) put_line(job.dgain, job.x.width, dgain);
+  if (job.dbias) put_line(job.dbias, job.x.width, dbias);
 }
 
 }  // namespace
