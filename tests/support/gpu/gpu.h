@@ -113,6 +113,7 @@ T& shared() {
 }
 
 inline float divide(float a, float b) { return a / b; }
+inline float power_of_two(float x) { return std::exp2(x); }
 
 // ---- whole vectors
 // In functions of their own: a compiler for processors cuts a uint4 into four loads, and then nobody sees

@@ -14,7 +14,7 @@ namespace {
 using namespace cuda;
 
 // So many blocks at once: nvcc is told, or it spills registers to have more.
-constexpr int widest = 256, warps = 4, blocks = 3, small_blocks = 8;
+constexpr int widest = 256, warps = 4, blocks = 3;
 
 struct OfWarp {
   float left[widest], right[widest], p[32], ds[32];
@@ -48,18 +48,26 @@ __device__ __forceinline__ void hold(float (&to)[widest], const Heads& from, std
     to[c] = c < from.one.width ? get(from.one, at + c) : 0.0F;
 }
 
-__global__ void __launch_bounds__(32 * warps, small_blocks) corrections(AttentionBackward job) {
-  const std::int64_t task = task_of(job);
-  if (task < 0) return;
+/// Queries that a warp takes at once: four, a lane eight channels of one after the other.
+constexpr int queries_at_once = 4, lanes = 32 / queries_at_once;
+
+__global__ void __launch_bounds__(32 * warps) corrections(AttentionBackward job) {
+  const std::int64_t task = (std::int64_t(blockIdx.x) * warps * 32 + threadIdx.x) / lanes;
+  const bool inside = task < job.tasks;
   const Attend& a = job.attend;
-  Pair at = head_place(a, task / a.sq);
-  at.i = task % a.sq;
+  Pair at = head_place(a, inside ? task / a.sq : 0);
+  at.i = inside ? task % a.sq : 0;
   const std::int64_t x = job.dout.at(at.i, at.b, at.g, at.r), y = job.o.at(at.i, at.b, at.g, at.r);
   float sum = 0;
-  for (std::int64_t c = threadIdx.x % 32; c < a.v.one.width; c += 32)
-    sum += get(job.dout.one, x + c) * get(job.o.one, y + c);
-  sum = over_warp(sum, Plus{});
-  if (threadIdx.x % 32 == 0) job.delta[task] = sum;
+  for (std::int64_t c = threadIdx.x % lanes * 8; c < a.v.one.width; c += lanes * 8) {
+    const Packed ours = ask(job.dout.one, x, c), theirs = ask(job.o.one, y, c);
+    const Eight dout = unpack(job.dout.one, c, ours), o = unpack(job.o.one, c, theirs);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) sum += dout.x[i] * o.x[i];
+  }
+#pragma unroll
+  for (int by = lanes / 2; by > 0; by /= 2) sum += __shfl_xor_sync(~0U, sum, by);
+  if (inside && threadIdx.x % lanes == 0) job.delta[task] = sum;
 }
 
 /// A probability and its slope.
@@ -226,18 +234,20 @@ void CudaKernels::attention_backward(const AttentionGrads& grads, const Tensor& 
   const std::int64_t queries = out.lse.elements();
   const Tensor delta = workspace({queries});
   const Attend a = attend(in, how);
-  const AttentionBackward job{.attend = a,
-                              .dout = heads_of(dout),
-                              .o = heads_of(out.o),
-                              .dq = heads_of(grads.dq),
-                              .dk = heads_of(grads.dk),
-                              .dv = heads_of(grads.dv),
-                              .lse = for_every_column(out.lse, 1),
-                              .delta = elements<float>(delta),
-                              .dbias = elements<float>(grads.dbias),
-                              .accumulate = grads.accumulate,
-                              .tasks = 0};
-  run(stream(), job, queries, corrections);
+  AttentionBackward job{.attend = a,
+                        .dout = heads_of(dout),
+                        .o = heads_of(out.o),
+                        .dq = heads_of(grads.dq),
+                        .dk = heads_of(grads.dk),
+                        .dv = heads_of(grads.dv),
+                        .lse = for_every_column(out.lse, 1),
+                        .delta = elements<float>(delta),
+                        .dbias = elements<float>(grads.dbias),
+                        .accumulate = grads.accumulate,
+                        .tasks = 0};
+  job.tasks = queries;
+  const std::int64_t at_once = warps * queries_at_once;
+  if (queries > 0) gpu::launch(stream(), {(queries + at_once - 1) / at_once, 32 * warps}, corrections, job);
   if (fits_tiles(in, dout)) {
     attend_backward_fast(stream(), job);
   } else {

@@ -45,24 +45,27 @@ __device__ __forceinline__ void finish_scores(const Attend& a, const Pair& at, s
   }
 }
 
-/// Scores become probabilities under the new maximum, and o is brought to it.
+/// Scores, which times unit (above zero) are in powers of two, become probabilities under the new maximum,
+/// and o is brought to it.
 template <int eights, int count>
-__device__ __forceinline__ void soften(Softmax& state, float (&s)[count][4], float (&o)[eights][4]) {
+__device__ __forceinline__ void soften(Softmax& state, float unit, float (&s)[count][4],
+                                       float (&o)[eights][4]) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    float max = state.max[half];
+    float max = -INFINITY;
 #pragma unroll
     for (int n = 0; n < count; ++n) max = fmaxf(max, fmaxf(s[n][2 * half], s[n][2 * half + 1]));
     max = fmaxf(max, __shfl_xor_sync(~0U, max, 1));
     max = fmaxf(max, __shfl_xor_sync(~0U, max, 2));
-    const float base = max == -INFINITY ? 0 : max, shrink = exp2f(state.max[half] - base);
+    max = fmaxf(state.max[half], max * unit);
+    const float base = max == -INFINITY ? 0 : max, shrink = gpu::power_of_two(state.max[half] - base);
     state.max[half] = max;
     state.sum[half] *= shrink;
 #pragma unroll
     for (int n = 0; n < count; ++n)
 #pragma unroll
       for (int i = 2 * half; i < 2 * half + 2; ++i) {
-        s[n][i] = exp2f(s[n][i] - base);
+        s[n][i] = gpu::power_of_two(s[n][i] * unit - base);
         state.sum[half] += s[n][i];
       }
 #pragma unroll
@@ -97,8 +100,7 @@ __device__ __forceinline__ void put_rows(const FastForward& job, Pair at, const 
     const std::int64_t to = job.o.at(at.i, at.b, at.g, at.r);
 #pragma unroll
     for (int n = 0; n < eights; ++n)
-#pragma unroll
-      for (int i = 0; i < 2; ++i) put(job.o.one, to + fragment_column(n, i), o[n][2 * half + i] * share);
+      put_pair(job.o.one, to + fragment_column(n, 0), o[n][2 * half] * share, o[n][2 * half + 1] * share);
     if (threadIdx.x % 4 != 0) continue;
     const Attend& a = job.attend;
     const std::int64_t query = (at.b * a.groups * a.heads + a.head_of(at)) * a.sq + at.i;
@@ -106,39 +108,47 @@ __device__ __forceinline__ void put_rows(const FastForward& job, Pair at, const 
   }
 }
 
-template <class Half, int d, int dv>
-__global__ void __launch_bounds__(tile_threads, d > 64 ? 2 : 3) forward(FastForward job) {
+template <class Half, int d, int dv, bool everything>
+__global__ void __launch_bounds__(tile_threads, 2) forward(FastForward job) {
   constexpr int keys = keys_at_once(d);
   auto& shared = gpu::shared<Shared<d, dv>>();
   const Attend& a = job.attend;
   const std::int64_t blocks = (a.sq + tile - 1) / tile, head = blockIdx.x / blocks;
   Pair at{head / a.heads / a.groups, head / a.heads % a.groups, head % a.heads, 0, 0};
-  const std::int64_t query0 = blockIdx.x % blocks * tile;
+  const std::int64_t query0 = (blocks - 1 - blockIdx.x % blocks) * tile;  // those that see most begin first
   const int row0 = int(threadIdx.x) / 32 * 16;
   const Tiles tiles = key_tiles<keys>(a, query0);
   fetch(shared.q, a.q, {query0, a.sq, at.b, at.g, at.r});
+  const Stretch passing{tiles.first * keys, a.sk, at.b, at.g, 0};
+  Source k = source_of(a.k, passing), v = source_of(a.v, passing);
   const auto fetch_keys = [&](std::int64_t t) {
-    fetch(shared.k[t % 2], a.k, {t * keys, a.sk, at.b, at.g, 0});
-    fetch(shared.v[t % 2], a.v, {t * keys, a.sk, at.b, at.g, 0});
+    fetch(shared.k[t % 2], k);
+    fetch(shared.v[t % 2], v);
   };
   if (tiles.first < tiles.last) fetch_keys(tiles.first);
   gpu::commit_copies();
   float o[dv / 8][4] = {};
   Softmax state;
+  OwnRows<d, 64> own(shared.q, row0);
+  const float unit = everything ? 1 : a.scale * log2_e;
   for (std::int64_t t = tiles.first; t < tiles.last; ++t) {
     if (t + 1 < tiles.last) fetch_keys(t + 1);
     gpu::commit_copies();
     gpu::wait_copies<1>();
     __syncthreads();
+    if (t == tiles.first) own.load();
     at.i = query0 + row0;
     at.j = t * keys;
-    const std::uint32_t sees = plain<tile, keys>(a, query0, t * keys) ? ~0U : seen<false, keys / 8>(a, at);
-    const std::uint32_t drops = a.samples ? dropped<false, keys / 8>(a, at) : 0;
+    const std::uint32_t sees = everything ? seen<false, keys / 8>(a, at) : 0;
+    const std::uint32_t drops = everything && a.samples ? dropped<false, keys / 8>(a, at) : 0;
     float s[keys / 8][4];
-    rows_by_rows<Half>(s, shared.q, row0, shared.k[t % 2]);
-    finish_scores(a, at, sees, s);
-    soften(state, s, o);
-    if (a.samples) drop(drops, a.factor, s);
+    rows_by_rows<Half>(s, own, shared.k[t % 2]);
+    if constexpr (everything)
+      finish_scores(a, at, sees, s);
+    else if (what_to_ask<tile, keys>(a, query0, t * keys) == Ask::edges)
+      hide<false>(a, at, s);
+    soften(state, unit, s, o);
+    if (everything && a.samples) drop(drops, a.factor, s);
     add_by_columns<Half, dv>(o, s, shared.v[t % 2]);
     __syncthreads();
   }
@@ -152,7 +162,8 @@ void launch(cudaStream_t stream, const FastForward& job) {
   const Attend& a = job.attend;
   const std::int64_t blocks = (a.sq + tile - 1) / tile * a.batch * a.groups * a.heads;
   with_width(a.q.one.width, a.v.one.width, [&]<int d, int dv>(Width<d, dv>) {
-    gpu::launch(stream, {blocks, tile_threads, sizeof(Shared<d, dv>)}, forward<Half, d, dv>, job);
+    gpu::launch(stream, {blocks, tile_threads, sizeof(Shared<d, dv>)},
+                asks_everything(a) ? forward<Half, d, dv, true> : forward<Half, d, dv, false>, job);
   });
 }
 

@@ -39,8 +39,12 @@ struct Shared {
   float numbers[2][tile_threads];
 };
 
-/// What a query's scores become probabilities and slopes by. No score makes a probability where lse is
-/// infinite: of who sees nothing, and behind the last query.
+constexpr float log2_e = 1.4426950408889634F;
+/// Heads so wide that a block's own rows stay in registers.
+constexpr int held = 64;
+
+/// What a query's scores, in powers of two, become probabilities and slopes by. No score makes a probability
+/// where lse is infinite: of who sees nothing, and behind the last query.
 struct OfQuery {
   float lse, delta;
 };
@@ -50,22 +54,25 @@ __device__ __forceinline__ std::int64_t query_of(const Attend& a, const Pair& at
 __device__ __forceinline__ float lse_of(const AttentionBackward& job, const Pair& at) {
   if (at.i >= job.attend.sq) return INFINITY;
   const float lse = get(job.lse, start_of(job.lse, query_of(job.attend, at)));
-  return lse == -INFINITY ? INFINITY : lse;
+  return lse == -INFINITY ? INFINITY : lse * log2_e;
 }
 __device__ __forceinline__ float delta_of(const AttentionBackward& job, const Pair& at) {
   return at.i < job.attend.sq ? job.delta[query_of(job.attend, at)] : 0.0F;
 }
 
-/// Columns that pass by a warp: the pair of the first one and of the first row, and a bit for each element
-/// that is seen and that is dropped.
+/// Columns that pass by a warp: the pair of the first one and of the first row; what is to be asked of them,
+/// and where that is everything a bit for each element that is seen and that is dropped.
+template <bool everything>
 struct Part {
   const Attend& attend;
   const Pair& at;
+  bool edges;
   std::uint32_t seen, dropped;
 };
-template <bool turned, int count>
-__device__ __forceinline__ Part part_at(const Attend& a, const Pair& at, bool plain) {
-  return {a, at, plain ? ~0U : seen<turned, count>(a, at), a.samples ? dropped<turned, count>(a, at) : 0};
+template <bool everything, bool turned, int count>
+__device__ __forceinline__ Part<everything> part_at(const Attend& a, const Pair& at, Ask ask) {
+  return {a, at, ask == Ask::edges, everything ? seen<turned, count>(a, at) : 0,
+          everything && a.samples ? dropped<turned, count>(a, at) : 0};
 }
 
 /// A score and <dout, v> of a pair; what comes of them is its probability (times what is kept) and slope.
@@ -73,18 +80,39 @@ struct Slope {
   float p, ds;
 };
 /// bit is the pair's; bias is added where it is seen, if anything is.
-__device__ __forceinline__ Slope slope_of(const Part& part, int bit, const OfQuery& query, const float* bias,
-                                          Slope from) {
+__device__ __forceinline__ Slope slope_of(const Part<true>& part, int bit, const OfQuery& query,
+                                          const float* bias, Slope from) {
   const Attend& a = part.attend;
   const bool seen = part.seen >> bit & 1;
-  const float p = seen ? expf(from.p * a.scale + (a.bias ? *bias : 0) - query.lse) : 0;
+  const float p = seen ? exp2f((from.p * a.scale + (a.bias ? *bias : 0)) * log2_e - query.lse) : 0;
   const float kept = !a.samples ? 1 : part.dropped >> bit & 1 ? 0 : a.factor;
   return {p * kept, p * (kept * from.ds - query.delta)};
 }
 
-/// The same of rows that are queries: query has those of this thread.
+/// The same where nothing is added and nothing dropped; unit brings scores to powers of two.
+__device__ __forceinline__ Slope plain_slope(float unit, const OfQuery& query, Slope from) {
+  const float p = gpu::power_of_two(from.p * unit - query.lse);
+  return {p, p * (from.ds - query.delta)};
+}
+
+/// Scores and <dout, v> of rows that are queries become probabilities and slopes; query has those of this
+/// thread.
 template <int count>
-__device__ __forceinline__ void slopes_of_queries(const Part& part, const OfQuery (&query)[2],
+__device__ __forceinline__ void slopes_of_queries(const Part<false>& part, const OfQuery (&query)[2],
+                                                  float (&s)[count][4], float (&along)[count][4]) {
+  if (part.edges) hide<false>(part.attend, part.at, s);
+  const float unit = part.attend.scale * log2_e;
+#pragma unroll
+  for (int n = 0; n < count; ++n)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const Slope slope = plain_slope(unit, query[i / 2], {s[n][i], along[n][i]});
+      s[n][i] = slope.p;
+      along[n][i] = slope.ds;
+    }
+}
+template <int count>
+__device__ __forceinline__ void slopes_of_queries(const Part<true>& part, const OfQuery (&query)[2],
                                                   float (&s)[count][4], float (&along)[count][4]) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
@@ -104,8 +132,26 @@ __device__ __forceinline__ void slopes_of_queries(const Part& part, const OfQuer
 /// The same of rows that are keys; numbers are those of the query of column 0 and what follows, corrections
 /// `rows` behind them.
 template <int rows, int count>
-__device__ __forceinline__ void slopes_of_keys(const Part& part, const float* numbers, float (&s)[count][4],
-                                               float (&along)[count][4]) {
+__device__ __forceinline__ void slopes_of_keys(const Part<false>& part, const float* numbers,
+                                               float (&s)[count][4], float (&along)[count][4]) {
+  if (part.edges) hide<true>(part.attend, part.at, s);
+  const float unit = part.attend.scale * log2_e;
+#pragma unroll
+  for (int n = 0; n < count; ++n) {
+    const int column = fragment_column(n, 0);
+    const auto lse = gpu::load<float2>(numbers + column), delta = gpu::load<float2>(numbers + rows + column);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const OfQuery query = i % 2 == 0 ? OfQuery{lse.x, delta.x} : OfQuery{lse.y, delta.y};
+      const Slope slope = plain_slope(unit, query, {s[n][i], along[n][i]});
+      s[n][i] = slope.p;
+      along[n][i] = slope.ds;
+    }
+  }
+}
+template <int rows, int count>
+__device__ __forceinline__ void slopes_of_keys(const Part<true>& part, const float* numbers,
+                                               float (&s)[count][4], float (&along)[count][4]) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const float* bias = bias_of(part.attend, pair_at<true>(part.at, fragment_row(2 * half), 0));
@@ -126,31 +172,39 @@ template <int eights>
 __device__ __forceinline__ void put_tile(const AttentionBackward& job, const Heads& to, const Stretch& rows,
                                          const float (&sums)[eights][4], float scale) {
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const std::int64_t row = rows.first + fragment_row(i);
+  for (int half = 0; half < 2; ++half) {
+    const std::int64_t row = rows.first + fragment_row(2 * half);
     if (row >= rows.length) continue;
     const std::int64_t start = to.at(row, rows.b, rows.g, rows.r);
 #pragma unroll
-    for (int n = 0; n < eights; ++n)
-      put_sum(to, start + fragment_column(n, i), scale * sums[n][i], job.accumulate);
+    for (int n = 0; n < eights; ++n) {
+      const std::int64_t at = start + fragment_column(n, 0);
+      const float x = scale * sums[n][2 * half], y = scale * sums[n][2 * half + 1];
+      if (job.accumulate)
+        put_pair(to.one, at, x + get(to.one, at), y + get(to.one, at + 1));
+      else
+        put_pair(to.one, at, x, y);
+    }
   }
 }
 
-template <class Half, int d, int dv>
+template <class Half, int d, int dv, bool everything>
 __global__ void __launch_bounds__(tile_threads, d > 64 ? 2 : 3) of_queries(AttentionBackward job) {
   constexpr int keys = rows_at_once(d), count = columns_at_once(d);
   auto& shared = gpu::shared<Shared<d, dv>>();
   const Attend& a = job.attend;
   const std::int64_t blocks = (a.sq + tile - 1) / tile, head = blockIdx.x / blocks;
   Pair at{head / a.heads / a.groups, head / a.heads % a.groups, head % a.heads, 0, 0};
-  const std::int64_t query0 = blockIdx.x % blocks * tile;
+  const std::int64_t query0 = (blocks - 1 - blockIdx.x % blocks) * tile;  // those that see most begin first
   const int row0 = int(threadIdx.x) / 32 * 16;
   const Tiles tiles = key_tiles<keys>(a, query0);
   fetch(shared.own.left, a.q, {query0, a.sq, at.b, at.g, at.r});
   fetch(shared.own.right, job.dout, {query0, a.sq, at.b, at.g, at.r});
+  const Stretch passing{tiles.first * keys, a.sk, at.b, at.g, 0};
+  Source from_k = source_of(a.k, passing), from_v = source_of(a.v, passing);
   const auto fetch_keys = [&](std::int64_t t) {
-    fetch(shared.passing[t % 2].left, a.k, {t * keys, a.sk, at.b, at.g, 0});
-    fetch(shared.passing[t % 2].right, a.v, {t * keys, a.sk, at.b, at.g, 0});
+    fetch(shared.passing[t % 2].left, from_k);
+    fetch(shared.passing[t % 2].right, from_v);
   };
   if (tiles.first < tiles.last) fetch_keys(tiles.first);
   gpu::commit_copies();
@@ -161,21 +215,27 @@ __global__ void __launch_bounds__(tile_threads, d > 64 ? 2 : 3) of_queries(Atten
     query[half] = {lse_of(job, at), delta_of(job, at)};
   }
   float dq[d / 8][4] = {};
+  OwnRows<d, held> own_q(shared.own.left, row0);
+  OwnRows<dv, held> own_dout(shared.own.right, row0);
   for (std::int64_t t = tiles.first; t < tiles.last; ++t) {
     if (t + 1 < tiles.last) fetch_keys(t + 1);
     gpu::commit_copies();
     gpu::wait_copies<1>();
     __syncthreads();
+    if (t == tiles.first) {
+      own_q.load();
+      own_dout.load();
+    }
     auto& [k, v] = shared.passing[t % 2];
-    const bool whole = plain<tile, keys>(a, query0, t * keys);
+    const Ask ask = what_to_ask<tile, keys>(a, query0, t * keys);
     at.i = query0 + row0;
 #pragma unroll 1
     for (int from = 0; from < keys; from += 8 * count) {
       at.j = t * keys + from;
-      const Part part = part_at<false, count>(a, at, whole);
+      const auto part = part_at<everything, false, count>(a, at, ask);
       Scores<count> s, along;
-      rows_by_rows<Half>(s, shared.own.left, row0, k, from);
-      rows_by_rows<Half>(along, shared.own.right, row0, v, from);
+      rows_by_rows<Half>(s, own_q, k, from);
+      rows_by_rows<Half>(along, own_dout, v, from);
       slopes_of_queries(part, query, s, along);
       add_by_columns<Half, d>(dq, along, k, from);
     }
@@ -189,7 +249,7 @@ __global__ void __launch_bounds__(tile_threads, d > 64 ? 2 : 3) of_queries(Atten
 enum class Sums { both, keys, values };
 
 // Everything is turned: rows are keys, columns queries.
-template <class Half, int d, int dv, Sums which>
+template <class Half, int d, int dv, Sums which, bool everything>
 __global__ void __launch_bounds__(tile_threads, 2) of_keys(AttentionBackward job) {
   constexpr int queries = rows_at_once(d), count = columns_at_once(d);
   constexpr bool keys = which != Sums::values, values = which != Sums::keys;
@@ -203,10 +263,15 @@ __global__ void __launch_bounds__(tile_threads, 2) of_keys(AttentionBackward job
   const int each = tiles.last > tiles.first ? int(tiles.last - tiles.first) : 0, total = each * int(a.heads);
   fetch(shared.own.left, a.k, {key0, a.sk, at.b, at.g, 0});
   if constexpr (keys) fetch(shared.own.right, a.v, {key0, a.sk, at.b, at.g, 0});
+  Source from_q{}, from_dout{};
   const auto fetch_queries = [&](int t) {
-    const Stretch rows{(tiles.first + t % each) * queries, a.sq, at.b, at.g, t / each};
-    fetch(shared.passing[t % 2].left, a.q, rows);
-    fetch(shared.passing[t % 2].right, job.dout, rows);
+    if (t % each == 0) {  // the first tile of another head
+      const Stretch rows{tiles.first * queries, a.sq, at.b, at.g, t / each};
+      from_q = source_of(a.q, rows);
+      from_dout = source_of(job.dout, rows);
+    }
+    fetch(shared.passing[t % 2].left, from_q);
+    fetch(shared.passing[t % 2].right, from_dout);
   };
   /// This thread's of the numbers of a tile's queries.
   const auto number = [&](int t) {
@@ -219,24 +284,30 @@ __global__ void __launch_bounds__(tile_threads, 2) of_keys(AttentionBackward job
   shared.numbers[0][threadIdx.x] = number(0);
   gpu::commit_copies();
   float dk[keys ? d / 8 : 1][4] = {}, of_values[values ? dv / 8 : 1][4] = {};
+  OwnRows<d, held> own_k(shared.own.left, row0);
+  OwnRows<dv, held> own_v(shared.own.right, row0);
   for (int t = 0; t < total; ++t) {
     if (t + 1 < total) fetch_queries(t + 1);
     gpu::commit_copies();
     const float next = number(t + 1);  // on its way while this tile is worked on
     gpu::wait_copies<1>();
     __syncthreads();
+    if (t == 0) {
+      own_k.load();
+      if constexpr (keys) own_v.load();
+    }
     auto& [q, dout] = shared.passing[t % 2];
     const std::int64_t query0 = (tiles.first + t % each) * queries;
     at.j = key0 + row0;
     at.r = t / each;
-    const bool whole = plain<queries, tile>(a, query0, key0);
+    const Ask ask = what_to_ask<queries, tile>(a, query0, key0);
 #pragma unroll 1
     for (int from = 0; from < queries; from += 8 * count) {
       at.i = query0 + from;
-      const Part part = part_at<true, count>(a, at, whole);
+      const auto part = part_at<everything, true, count>(a, at, ask);
       Scores<count> s, along = {};
-      rows_by_rows<Half>(s, shared.own.left, row0, q, from);
-      if constexpr (keys) rows_by_rows<Half>(along, shared.own.right, row0, dout, from);
+      rows_by_rows<Half>(s, own_k, q, from);
+      if constexpr (keys) rows_by_rows<Half>(along, own_v, dout, from);
       slopes_of_keys<queries>(part, shared.numbers[t % 2] + from, s, along);
       if constexpr (values) add_by_columns<Half, dv>(of_values, s, dout, from);
       if constexpr (keys) add_by_columns<Half, d>(dk, along, q, from);
@@ -250,33 +321,36 @@ __global__ void __launch_bounds__(tile_threads, 2) of_keys(AttentionBackward job
   if constexpr (values) put_tile(job, job.dv, rows, of_values, 1);
 }
 
-template <class Half, int d, int dv>
-void launch_keys(cudaStream_t stream, const gpu::Shape& shape, const AttentionBackward& job) {
+template <class Half, int d, int dv, bool everything>
+void launch(cudaStream_t stream, const AttentionBackward& job) {
+  const Attend& a = job.attend;
+  const std::int64_t queries = (a.sq + tile - 1) / tile, keys = (a.sk + tile - 1) / tile;
+  constexpr std::size_t shared = sizeof(Shared<d, dv>);
+  const gpu::Shape of_all_keys{keys * a.batch * a.groups, tile_threads, shared};
+  if (queries > 0)
+    gpu::launch(stream, {queries * a.batch * a.groups * a.heads, tile_threads, shared},
+                of_queries<Half, d, dv, everything>, job);
+  if (keys == 0) return;
   if constexpr (d > 128) {
-    gpu::launch(stream, shape, of_keys<Half, d, dv, Sums::keys>, job);
-    gpu::launch(stream, shape, of_keys<Half, d, dv, Sums::values>, job);
+    gpu::launch(stream, of_all_keys, of_keys<Half, d, dv, Sums::keys, everything>, job);
+    gpu::launch(stream, of_all_keys, of_keys<Half, d, dv, Sums::values, everything>, job);
   } else {
-    gpu::launch(stream, shape, of_keys<Half, d, dv, Sums::both>, job);
+    gpu::launch(stream, of_all_keys, of_keys<Half, d, dv, Sums::both, everything>, job);
   }
 }
 
 template <class Half>
-void launch(cudaStream_t stream, const AttentionBackward& job) {
-  const Attend& a = job.attend;
-  const std::int64_t queries = (a.sq + tile - 1) / tile, keys = (a.sk + tile - 1) / tile;
-  with_width(a.q.one.width, a.v.one.width, [&]<int d, int dv>(Width<d, dv>) {
-    const std::size_t shared = sizeof(Shared<d, dv>);
-    if (queries > 0)
-      gpu::launch(stream, {queries * a.batch * a.groups * a.heads, tile_threads, shared},
-                  of_queries<Half, d, dv>, job);
-    if (keys > 0) launch_keys<Half, d, dv>(stream, {keys * a.batch * a.groups, tile_threads, shared}, job);
+void launch_of(cudaStream_t stream, const AttentionBackward& job) {
+  with_width(job.attend.q.one.width, job.attend.v.one.width, [&]<int d, int dv>(Width<d, dv>) {
+    asks_everything(job.attend) ? launch<Half, d, dv, true>(stream, job)
+                                : launch<Half, d, dv, false>(stream, job);
   });
 }
 
 }  // namespace
 
 void attend_backward_fast(cudaStream_t stream, const AttentionBackward& job) {
-  job.attend.q.one.dtype == Dtype::bf16 ? launch<bf16>(stream, job) : launch<f16>(stream, job);
+  job.attend.q.one.dtype == Dtype::bf16 ? launch_of<bf16>(stream, job) : launch_of<f16>(stream, job);
 }
 
 }  // namespace weft::cuda

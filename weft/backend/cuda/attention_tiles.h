@@ -26,28 +26,90 @@ struct Stretch {
   std::int64_t first, length, b, g, r;
 };
 
-/// On its way when this returns: commit_copies() and wait_copies() follow.
-template <int d, int rows>
-__device__ __forceinline__ void fetch(Tile<d, rows>& to, const Heads& from, const Stretch& which) {
-  constexpr int pieces_at_once = 8, rows_at_once = tile_threads / pieces_at_once;
-  const int row0 = int(threadIdx.x) / pieces_at_once, piece0 = int(threadIdx.x) % pieces_at_once;
-  const auto* numbers = reinterpret_cast<const std::uint16_t*>(from.one.data);
-  const std::int64_t left = which.length - which.first;
-  std::int64_t start = from.at(which.first + row0, which.b, which.g, which.r) + piece0 * 8;
-#pragma unroll
-  for (int row = row0; row < row0 + rows; row += rows_at_once) {
-    const bool inside = row < left;
-#pragma unroll
-    for (int right = 0; right < d / 8; right += pieces_at_once)
-      gpu::copy_async(to.piece(row, piece0 + right), numbers + (inside ? start + right * 8 : 0), inside);
-    start += rows_at_once * from.s;
-  }
+inline constexpr int pieces_at_once = 8, lines_at_once = tile_threads / pieces_at_once;
+
+/// What a thread fetches of tiles that follow one another: each call of fetch() takes the next.
+struct Source {
+  const std::uint16_t* next;  // its first piece of the next tile
+  std::int64_t step;          // to the row that it fetches after one
+  int left;                   // rows from that piece's on; what lies behind them is not touched
+};
+__device__ __forceinline__ Source source_of(const Heads& from, const Stretch& which) {
+  const int row = int(threadIdx.x) / pieces_at_once, piece = int(threadIdx.x) % pieces_at_once;
+  const std::int64_t start = from.at(which.first + row, which.b, which.g, which.r) + piece * 8;
+  return {reinterpret_cast<const std::uint16_t*>(from.one.data) + start, lines_at_once * from.s,
+          int(which.length - which.first) - row};
 }
 
-/// s [16, 8 count] = rows [row0, row0 + 16) of a times rows [from, from + 8 count) of b, summed over d.
+/// On its way when this returns: commit_copies() and wait_copies() follow.
+template <int d, int rows>
+__device__ __forceinline__ void fetch(Tile<d, rows>& to, Source& from) {
+  const int row0 = int(threadIdx.x) / pieces_at_once, piece0 = int(threadIdx.x) % pieces_at_once;
+#pragma unroll
+  for (int row = 0; row < rows; row += lines_at_once) {
+    const bool inside = row < from.left;
+#pragma unroll
+    for (int right = 0; right < d / 8; right += pieces_at_once)
+      gpu::copy_async(to.piece(row0 + row, piece0 + right), from.next + right * 8, inside);
+    from.next += from.step;
+  }
+  from.left -= rows;
+}
+template <int d, int rows>
+__device__ __forceinline__ void fetch(Tile<d, rows>& to, const Heads& from, const Stretch& which) {
+  Source source = source_of(from, which);
+  fetch(to, source);
+}
+
+/// A warp's 16 rows of a tile, as left operands.
+template <int d>
+struct LeftRows {
+  std::uint32_t of[d / 16][4];
+};
+template <int d>
+__device__ __forceinline__ void load_rows(LeftRows<d>& to, Tile<d>& from, int row0) {
+  const int lane = int(threadIdx.x) % 32;
+#pragma unroll
+  for (int i = 0; i < d / 16; ++i)
+    gpu::load_matrices(to.of[i], from.piece(row0 + lane % 16, 2 * i + lane / 16));
+}
+/// Rows that stay in a thread's registers, where it has some: of wide heads they are read again for every
+/// tile.
+template <int d, int widest>
+struct OwnRows {
+  static constexpr bool held = d <= widest;
+  LeftRows<held ? d : 16> rows;
+  Tile<d>& in;
+  int row0;
+  __device__ __forceinline__ OwnRows(Tile<d>& own, int first) : in(own), row0(first) {}
+  __device__ __forceinline__ void load() {
+    if constexpr (held) load_rows(rows, in, row0);
+  }
+};
+
+/// s [16, 8 count] = a times rows [from, from + 8 count) of b, summed over d.
+template <class Half, int d, int rows, int count>
+__device__ __forceinline__ void rows_by_rows(float (&s)[count][4], const LeftRows<d>& a, Tile<d, rows>& b,
+                                             int from) {
+  const int lane = int(threadIdx.x) % 32;
+#pragma unroll
+  for (int n = 0; n < count; ++n)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) s[n][i] = 0;
+#pragma unroll
+  for (int half = 0; half < d / 32; ++half)  // channels 32 half .. + 31
+#pragma unroll
+    for (int n = 0; n < count; ++n) {
+      std::uint32_t right[4];
+      gpu::load_matrices(right, b.piece(from + 8 * n + lane % 8, 4 * half + lane / 8));
+      gpu::multiply<Half>(s[n], a.of[2 * half], right[0], right[1]);
+      gpu::multiply<Half>(s[n], a.of[2 * half + 1], right[2], right[3]);
+    }
+}
+/// The same of rows [row0, row0 + 16) of a tile.
 template <class Half, int d, int rows, int count>
 __device__ __forceinline__ void rows_by_rows(float (&s)[count][4], Tile<d>& a, int row0, Tile<d, rows>& b,
-                                             int from = 0) {
+                                             int from) {
   const int lane = int(threadIdx.x) % 32;
 #pragma unroll
   for (int n = 0; n < count; ++n)
@@ -66,6 +128,15 @@ __device__ __forceinline__ void rows_by_rows(float (&s)[count][4], Tile<d>& a, i
       gpu::multiply<Half>(s[n], left[1], right[2], right[3]);
     }
   }
+}
+
+template <class Half, int d, int widest, int rows, int count>
+__device__ __forceinline__ void rows_by_rows(float (&s)[count][4], const OwnRows<d, widest>& a,
+                                             Tile<d, rows>& b, int from = 0) {
+  if constexpr (OwnRows<d, widest>::held)
+    rows_by_rows<Half>(s, a.rows, b, from);
+  else
+    rows_by_rows<Half>(s, a.in, a.row0, b, from);
 }
 
 /// o [16, d] += p [16, 8 count] rows [from, from + 8 count) of v; p is rounded.
@@ -135,6 +206,13 @@ __device__ __forceinline__ Pair pair_at(const Pair& at, int row, int column) {
   return out;
 }
 
+/// The line of a thread's upper or lower row. At is the pair of the first row and column.
+template <bool turned>
+__device__ __forceinline__ Line line_at(const Attend& a, const Pair& at, int half) {
+  const Pair start = pair_at<turned>(at, fragment_row(2 * half), 0);
+  return turned ? line_of_key(a, start) : line_of_query(a, start);
+}
+
 /// A bit for each element of a warp's d-fragments that is seen, 4 n + i for element i of fragment n; and for
 /// each that dropout takes. Asked before there are scores and not unrolled: who is seen and random numbers
 /// want registers that products have.
@@ -143,8 +221,7 @@ __device__ __forceinline__ std::uint32_t seen(const Attend& a, const Pair& at) {
   std::uint32_t bits = 0;
 #pragma unroll 1
   for (int half = 0; half < 2; ++half) {
-    const Pair start = pair_at<turned>(at, fragment_row(2 * half), 0);
-    const Line line = turned ? line_of_key(a, start) : line_of_query(a, start);
+    const Line line = line_at<turned>(a, at, half);
 #pragma unroll 1
     for (int e = 0; e < 2 * count; ++e)
       if (line.sees(fragment_column(e / 2, e))) bits |= 1U << (e / 2 * 4 + 2 * half + e % 2);
@@ -168,13 +245,44 @@ __device__ __forceinline__ const float* bias_of(const Attend& a, const Pair& at)
   return a.bias + a.head_of(at) * a.distances + at.i - at.j + a.bias0;
 }
 
-/// Whether every query of a tile sees every key of another, with nothing added and nothing dropped.
+/// What is to be asked of the pairs of two tiles: nothing, since every query sees every key; on which side of
+/// the masks' edges they lie; or everything, where something is added, dropped or cut into segments.
+enum class Ask { nothing, edges, everything };
+/// Of all tiles of a job: kernels that ask everything have fewer registers for the rest.
+inline bool asks_everything(const Attend& a) {
+  return a.query_segments || a.bias || a.samples || !(a.scale > 0);
+}
 template <int queries, int keys>
-__device__ __forceinline__ bool plain(const Attend& a, std::int64_t query0, std::int64_t key0) {
-  if (a.query_segments || a.bias || a.samples) return false;
-  if (query0 + queries > a.sq || key0 + keys > a.sk) return false;
-  if (a.causal && key0 + keys - 1 > query0 + a.diagonal) return false;
-  return a.window == 0 || key0 > query0 + queries - 1 + a.diagonal - a.window;
+__device__ __forceinline__ Ask what_to_ask(const Attend& a, std::int64_t query0, std::int64_t key0) {
+  if (query0 + queries > a.sq || key0 + keys > a.sk) return Ask::edges;
+  if (a.causal && key0 + keys - 1 > query0 + a.diagonal) return Ask::edges;
+  const bool inside = a.window == 0 || key0 > query0 + queries - 1 + a.diagonal - a.window;
+  return inside ? Ask::nothing : Ask::edges;
+}
+
+/// Scores beyond the edges of the masks are none. At is the pair of the first row and column.
+template <bool turned, int count>
+__device__ __forceinline__ void hide(const Attend& a, const Pair& at, float (&s)[count][4]) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const Line line = line_at<turned>(a, at, half);
+    const int first = line.first - fragment_column(0, 0), last = line.last - fragment_column(0, 0);
+#pragma unroll
+    for (int n = 0; n < count; ++n)
+#pragma unroll
+      for (int i = 0; i < 2; ++i)
+        if (8 * n + i < first || 8 * n + i >= last) s[n][2 * half + i] = -INFINITY;
+  }
+}
+
+/// Two sums beside each other, at an even place; rounded as the tensor's type asks.
+__device__ __forceinline__ void put_pair(const Rows& to, std::int64_t at, float x, float y) {
+  if (to.vector && to.dtype != Dtype::f32) {
+    gpu::store(to.data + at * 2, to.dtype == Dtype::bf16 ? gpu::pack<bf16>(x, y) : gpu::pack<f16>(x, y));
+    return;
+  }
+  put(to, at, x);
+  put(to, at + 1, y);
 }
 
 /// Passing tiles of keys that a tile of queries may see: [first, last); and the other way round.
