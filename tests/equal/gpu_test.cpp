@@ -86,14 +86,14 @@ TEST(StepsOnTheGpu, other_families_and_layers_are_those_of_the_processor) {
 
 // A last bit of a sum may put an element on the other side of a tie of eight bits: 2^-4 of itself. Tensor
 // cores of an H100 keep fewer bits of a sum of eight-bit products than f32 has: losses of the first step part
-// by 2.5e-3 there, and by up to 6e-3 later.
+// by 2.5e-3 there, and by up to 1.7e-2 two steps later.
 TEST(StepsOnTheGpu, products_in_eight_bits_are_those_of_the_processor) {
   for (const Fp8Recipe recipe : {Fp8Recipe::delayed, Fp8Recipe::tensorwise})
     for (const char* name : {"gpt2", "mixture"}) {
       SCOPED_TRACE(text(name, " ", words(recipe)[std::size_t(recipe)]));
       ModelConfig config = shape_of(name);
       config.fp8 = {.format = Fp8Format::hybrid, .recipe = recipe};
-      constexpr Rounding within{.loss = gpu::real ? 1e-2 : 2e-3, .norm = gpu::real ? 5e-2 : 1e-2};
+      constexpr Rounding within{.loss = gpu::real ? 4e-2 : 2e-3, .norm = gpu::real ? 1e-1 : 1e-2};
       expect_the_processors(config, {{.dp = 1}, 4}, within);
       expect_the_processors(config, {{.tp = 2, .dp = 1, .sequence = true}, 4}, within);
     }

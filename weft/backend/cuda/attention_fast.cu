@@ -13,13 +13,13 @@ namespace {
 constexpr float log2_e = 1.4426950408889634F;
 
 /// Keys that pass by at once: of wide heads as many as two blocks have memory and threads registers for.
-constexpr int keys_at_once(int d) { return d > 128 ? 32 : 64; }
+constexpr int keys_at_once(int d, bool everything) { return d > 192 && everything ? 16 : d > 128 ? 32 : 64; }
 
-template <int d, int dv>
+template <int d, int dv, int keys>
 struct Shared {
   Tile<d> q;
-  Tile<d, keys_at_once(d)> k[2];
-  Tile<dv, keys_at_once(d)> v[2];
+  Tile<d, keys> k[2];
+  Tile<dv, keys> v[2];
 };
 
 struct Softmax {  // of rows fragment_row(0) and fragment_row(2), in powers of two
@@ -110,8 +110,8 @@ __device__ __forceinline__ void put_rows(const FastForward& job, Pair at, const 
 
 template <class Half, int d, int dv, bool everything>
 __global__ void __launch_bounds__(tile_threads, 2) forward(FastForward job) {
-  constexpr int keys = keys_at_once(d);
-  auto& shared = gpu::shared<Shared<d, dv>>();
+  constexpr int keys = keys_at_once(d, everything);
+  auto& shared = gpu::shared<Shared<d, dv, keys>>();
   const Attend& a = job.attend;
   const std::int64_t blocks = (a.sq + tile - 1) / tile, head = blockIdx.x / blocks;
   Pair at{head / a.heads / a.groups, head / a.heads % a.groups, head % a.heads, 0, 0};
@@ -157,20 +157,26 @@ __global__ void __launch_bounds__(tile_threads, 2) forward(FastForward job) {
   put_rows(job, at, state, o);
 }
 
-template <class Half>
+template <class Half, int d, int dv, bool everything>
 void launch(cudaStream_t stream, const FastForward& job) {
   const Attend& a = job.attend;
   const std::int64_t blocks = (a.sq + tile - 1) / tile * a.batch * a.groups * a.heads;
+  gpu::launch(stream, {blocks, tile_threads, sizeof(Shared<d, dv, keys_at_once(d, everything)>)},
+              forward<Half, d, dv, everything>, job);
+}
+
+template <class Half>
+void launch_of(cudaStream_t stream, const FastForward& job) {
+  const Attend& a = job.attend;
   with_width(a.q.one.width, a.v.one.width, [&]<int d, int dv>(Width<d, dv>) {
-    gpu::launch(stream, {blocks, tile_threads, sizeof(Shared<d, dv>)},
-                asks_everything(a) ? forward<Half, d, dv, true> : forward<Half, d, dv, false>, job);
+    asks_everything(a) ? launch<Half, d, dv, true>(stream, job) : launch<Half, d, dv, false>(stream, job);
   });
 }
 
 }  // namespace
 
 void attend_fast(cudaStream_t stream, const FastForward& job) {
-  job.attend.q.one.dtype == Dtype::bf16 ? launch<bf16>(stream, job) : launch<f16>(stream, job);
+  job.attend.q.one.dtype == Dtype::bf16 ? launch_of<bf16>(stream, job) : launch_of<f16>(stream, job);
 }
 
 }  // namespace weft::cuda

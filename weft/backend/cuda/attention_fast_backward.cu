@@ -189,7 +189,8 @@ __device__ __forceinline__ void put_tile(const AttentionBackward& job, const Hea
 }
 
 template <class Half, int d, int dv, bool everything>
-__global__ void __launch_bounds__(tile_threads, d > 64 ? 2 : 3) of_queries(AttentionBackward job) {
+__global__ void __launch_bounds__(tile_threads, d > 64 || everything ? 2 : 3)
+    of_queries(AttentionBackward job) {
   constexpr int keys = rows_at_once(d), count = columns_at_once(d);
   auto& shared = gpu::shared<Shared<d, dv>>();
   const Attend& a = job.attend;
@@ -216,7 +217,7 @@ __global__ void __launch_bounds__(tile_threads, d > 64 ? 2 : 3) of_queries(Atten
   }
   float dq[d / 8][4] = {};
   OwnRows<d, held> own_q(shared.own.left, row0);
-  OwnRows<dv, held> own_dout(shared.own.right, row0);
+  OwnRows<dv, 0> own_dout(shared.own.right, row0);  // a thread has no registers for these too
   for (std::int64_t t = tiles.first; t < tiles.last; ++t) {
     if (t + 1 < tiles.last) fetch_keys(t + 1);
     gpu::commit_copies();
@@ -245,13 +246,48 @@ __global__ void __launch_bounds__(tile_threads, d > 64 ? 2 : 3) of_queries(Atten
   put_tile(job, job.dq, {query0 + row0, a.sq, at.b, at.g, at.r}, dq, a.scale);
 }
 
+/// Tiles of queries that pass by a block of keys: all that may see it, of one head after another.
+template <int d, int dv>
+struct PassingQueries {
+  static constexpr int queries = rows_at_once(d);
+  const AttentionBackward& job;
+  const Pair at;  // row of the batch and group
+  const Tiles tiles;
+  const int each, total;  // tiles of a head, and of all
+  Source q{}, dout{};
+
+  __device__ __forceinline__ PassingQueries(const AttentionBackward& of, const Pair& place, const Tiles& all)
+      : job(of),
+        at(place),
+        tiles(all),
+        each(all.last > all.first ? int(all.last - all.first) : 0),
+        total(each * int(of.attend.heads)) {}
+  __device__ __forceinline__ std::int64_t first(int t) const { return (tiles.first + t % each) * queries; }
+  __device__ __forceinline__ void fetch_next(int t, Passing<d, dv>& to) {
+    if (t % each == 0) {  // the first tile of another head
+      const Stretch rows{first(t), job.attend.sq, at.b, at.g, t / each};
+      q = source_of(job.attend.q, rows);
+      dout = source_of(job.dout, rows);
+    }
+    fetch(to.left, q);
+    fetch(to.right, dout);
+  }
+  /// This thread's of the numbers of a tile's queries.
+  __device__ __forceinline__ float number(int t) const {
+    const int i = int(threadIdx.x);
+    if (t >= total || i >= 2 * queries) return 0.0F;
+    const Pair query{at.b, at.g, t / each, first(t) + i % queries, 0};
+    return i < queries ? lse_of(job, query) : delta_of(job, query);
+  }
+};
+
 /// Whose gradients a kernel gives.
 enum class Sums { both, keys, values };
 
 // Everything is turned: rows are keys, columns queries.
 template <class Half, int d, int dv, Sums which, bool everything>
 __global__ void __launch_bounds__(tile_threads, 2) of_keys(AttentionBackward job) {
-  constexpr int queries = rows_at_once(d), count = columns_at_once(d);
+  constexpr int queries = rows_at_once(d), count = everything && d == 128 ? 2 : columns_at_once(d);
   constexpr bool keys = which != Sums::values, values = which != Sums::keys;
   auto& shared = gpu::shared<Shared<d, dv>>();
   const Attend& a = job.attend;
@@ -259,37 +295,19 @@ __global__ void __launch_bounds__(tile_threads, 2) of_keys(AttentionBackward job
   Pair at{group / a.groups, group % a.groups, 0, 0, 0};
   const std::int64_t key0 = blockIdx.x % blocks * tile;
   const int row0 = int(threadIdx.x) / 32 * 16;
-  const Tiles tiles = query_tiles<queries>(a, key0);
-  const int each = tiles.last > tiles.first ? int(tiles.last - tiles.first) : 0, total = each * int(a.heads);
   fetch(shared.own.left, a.k, {key0, a.sk, at.b, at.g, 0});
   if constexpr (keys) fetch(shared.own.right, a.v, {key0, a.sk, at.b, at.g, 0});
-  Source from_q{}, from_dout{};
-  const auto fetch_queries = [&](int t) {
-    if (t % each == 0) {  // the first tile of another head
-      const Stretch rows{tiles.first * queries, a.sq, at.b, at.g, t / each};
-      from_q = source_of(a.q, rows);
-      from_dout = source_of(job.dout, rows);
-    }
-    fetch(shared.passing[t % 2].left, from_q);
-    fetch(shared.passing[t % 2].right, from_dout);
-  };
-  /// This thread's of the numbers of a tile's queries.
-  const auto number = [&](int t) {
-    const int i = int(threadIdx.x);
-    if (t >= total || i >= 2 * queries) return 0.0F;
-    const Pair query{at.b, at.g, t / each, (tiles.first + t % each) * queries + i % queries, 0};
-    return i < queries ? lse_of(job, query) : delta_of(job, query);
-  };
-  if (total > 0) fetch_queries(0);
-  shared.numbers[0][threadIdx.x] = number(0);
+  PassingQueries<d, dv> passing(job, at, query_tiles<queries>(a, key0));
+  if (passing.total > 0) passing.fetch_next(0, shared.passing[0]);
+  shared.numbers[0][threadIdx.x] = passing.number(0);
   gpu::commit_copies();
   float dk[keys ? d / 8 : 1][4] = {}, of_values[values ? dv / 8 : 1][4] = {};
   OwnRows<d, held> own_k(shared.own.left, row0);
   OwnRows<dv, held> own_v(shared.own.right, row0);
-  for (int t = 0; t < total; ++t) {
-    if (t + 1 < total) fetch_queries(t + 1);
+  for (int t = 0; t < passing.total; ++t) {
+    if (t + 1 < passing.total) passing.fetch_next(t + 1, shared.passing[(t + 1) % 2]);
     gpu::commit_copies();
-    const float next = number(t + 1);  // on its way while this tile is worked on
+    const float next = passing.number(t + 1);  // on its way while this tile is worked on
     gpu::wait_copies<1>();
     __syncthreads();
     if (t == 0) {
@@ -297,9 +315,9 @@ __global__ void __launch_bounds__(tile_threads, 2) of_keys(AttentionBackward job
       if constexpr (keys) own_v.load();
     }
     auto& [q, dout] = shared.passing[t % 2];
-    const std::int64_t query0 = (tiles.first + t % each) * queries;
+    const std::int64_t query0 = passing.first(t);
     at.j = key0 + row0;
-    at.r = t / each;
+    at.r = t / passing.each;
     const Ask ask = what_to_ask<queries, tile>(a, query0, key0);
 #pragma unroll 1
     for (int from = 0; from < queries; from += 8 * count) {
