@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """torch_step.py LAYERS HIDDEN HEADS BATCH [STEPS]: the step of bench/gpu/run's models by PyTorch on a GPU, in bf16 with masters in f32.
 
-The model is bench/step/peers.py's, compiled, with fused AdamW and clipping to 1, sequence 1024. Prints one JSON object: seconds of each counted step. It
-has been run on no GPU by us.
+The model is bench/step/peers.py's, compiled, with fused AdamW and clipping to 1, sequence 1024. Prints one JSON object: seconds of each counted step.
 """
 import json
 import pathlib

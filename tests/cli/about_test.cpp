@@ -100,8 +100,8 @@ TEST(Doctor, names_nvidias_driver_and_its_gpus) {
 TEST(Doctor, says_what_is_known_of_kernels_for_gpus) {
   EXPECT_EQ(gpu_kernels().sentence,
             "this build has no CUDA, and docs/gpu.md says how one is made that has; every kernel runs on an "
-            "emulator in "
-            "the tests and compiles for sm_80, sm_90a and sm_100a; it has not been run on a GPU by us");
+            "emulator in the tests and compiles for sm_80, sm_90a and sm_100a; of GPUs one H100 has run them "
+            "for us, alone (docs/gpu.md)");
 }
 
 TEST(Doctor, says_what_falls_back_on_plain_loops) {
