@@ -39,7 +39,7 @@ COLUMNS = {"threads": 0, "registers": -1, "spilled": 0, "local": -1, "shared": -
 OF_INSTRUCTIONS = ["tensor", "wide", "narrow"]
 HEAD = """# What nvcc makes of the GPU's kernels
 
-By `tools/gpu_kernels.py --write`, from {sources} sources with {nvcc}. **No GPU has run them.** The same command without `--write` fails where a
+By `tools/gpu_kernels.py --write`, from {sources} sources with {nvcc}. **It needs no GPU.** The same command without `--write` fails where a
 number of this table got worse.
 
 - threads: the most of a block (launch bounds). registers: of a thread. spilled: bytes of registers that went to memory, both ways.
