@@ -13,7 +13,7 @@ namespace {
 constexpr float log2_e = 1.4426950408889634F;
 
 /// Keys that pass by at once: of wide heads as many as two blocks have memory and threads registers for.
-constexpr int keys_at_once(int d, bool everything) { return d > 192 && everything ? 16 : d > 128 ? 32 : 64; }
+constexpr int keys_at_once(int d, bool) { return d > 192 ? 16 : d > 128 ? 32 : 64; }
 
 template <int d, int dv, int keys>
 struct Shared {
