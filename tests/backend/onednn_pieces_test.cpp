@@ -1,7 +1,9 @@
 // The library's products in pieces: right, and with the same bits however a product is cut and whoever holds
 // its slabs.
 #include <gtest/gtest.h>
+#include <rapidcheck.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <ostream>
@@ -9,6 +11,7 @@
 
 #include "weft/backend/cpu/onednn/engine.h"
 #include "weft/backend/cpu/product/check.h"
+#include "weft/backend/cpu/product/tiles.h"
 #include "weft/base/half.h"
 #include "weft/base/random.h"
 
@@ -44,30 +47,17 @@ class Multiplied {
 
   /// k from `from` on, where only a part of it is held.
   std::vector<float> run(Engine& engine, std::int64_t from, std::int64_t k, int slabs) const {
-    Problem p;
-    p.m = c_.m;
-    p.n = c_.n;
+    Problem p = problem();
+    p.a.from = a_.data() + from * (c_.a_turned ? c_.m : 1);
+    p.b.from = b_.data() + from * (c_.b_turned ? 1 : c_.n);
     p.k = k;
-    p.a = {a_.data() + from * (c_.a_turned ? c_.m : 1), Type::bf16, c_.a_turned ? c_.m : c_.k};
-    p.b = {b_.data() + from * (c_.b_turned ? 1 : c_.n), Type::bf16, c_.b_turned ? c_.k : c_.n};
-    p.a_turned = c_.a_turned;
-    p.b_turned = c_.b_turned;
-    p.accumulate = c_.accumulate;
-    p.has_bias = c_.bias;
-    p.bias = {bias_.data(), Type::bf16};
     p.slabs = slabs;
-    p.out_row = c_.n;
-    std::vector<float> out(std::size_t(c_.m * c_.n), 0.25F);
-    std::vector<bf16> small(out.size());
-    p.out = {c_.out == Type::f32 ? static_cast<void*>(out.data()) : small.data(), c_.out, false};
-    std::vector<float> workspace(std::size_t(engine.bytes(p, c_.threads) / 4 + 16));
-    const auto ahead = -reinterpret_cast<std::intptr_t>(workspace.data()) & 63;
-    engine.run(p, c_.threads, workspace.data() + ahead / std::intptr_t(sizeof(float)));
-    if (c_.out == Type::bf16)
-      for (std::size_t i = 0; i < out.size(); ++i) out[i] = small[i];
-    return out;
+    return computed(engine, p, {0, c_.m, 0, c_.n});
   }
   std::vector<float> run(Engine& engine) const { return run(engine, 0, c_.k, c_.slabs); }
+
+  /// What a part of the result is, computed alone: the rest has what it had.
+  std::vector<float> run(Engine& engine, const Tile& tile) const { return computed(engine, problem(), tile); }
 
   double expected(std::int64_t i, std::int64_t j) const {
     double sum = (c_.bias ? double(bias_[std::size_t(j)]) : 0) + (c_.accumulate ? 0.25 : 0);
@@ -78,13 +68,42 @@ class Multiplied {
   }
 
  private:
+  Problem problem() const {
+    Problem p;
+    p.m = c_.m;
+    p.n = c_.n;
+    p.k = c_.k;
+    p.a = {a_.data(), Type::bf16, c_.a_turned ? c_.m : c_.k};
+    p.b = {b_.data(), Type::bf16, c_.b_turned ? c_.k : c_.n};
+    p.a_turned = c_.a_turned;
+    p.b_turned = c_.b_turned;
+    p.accumulate = c_.accumulate;
+    p.has_bias = c_.bias;
+    p.bias = {bias_.data(), Type::bf16};
+    p.slabs = c_.slabs;
+    p.out_row = c_.n;
+    return p;
+  }
+  std::vector<float> computed(Engine& engine, Problem p, const Tile& tile) const {
+    std::vector<float> out(std::size_t(c_.m * c_.n), 0.25F);
+    std::vector<bf16> small(out.size());
+    p.out = {c_.out == Type::f32 ? static_cast<void*>(out.data()) : small.data(), c_.out, false};
+    p = part(p, tile);
+    std::vector<float> workspace(std::size_t(engine.bytes(p, c_.threads) / 4 + 16));
+    const auto ahead = -reinterpret_cast<std::intptr_t>(workspace.data()) & 63;
+    engine.run(p, c_.threads, workspace.data() + ahead / std::intptr_t(sizeof(float)));
+    if (c_.out == Type::bf16)
+      for (std::size_t i = 0; i < out.size(); ++i) out[i] = small[i];
+    return out;
+  }
+
   Case c_;
   std::vector<bf16> a_, b_, bias_;
 };
 
 std::shared_ptr<Engine> pieces() {
   auto engine = open_onednn_in_pieces();
-  return engine && engine->takes({.k = 8, .a = {nullptr, Type::bf16, 8}, .b = {nullptr, Type::bf16, 8}})
+  return engine && engine->takes({.k = 64, .a = {nullptr, Type::bf16, 8}, .b = {nullptr, Type::bf16, 8}})
              ? engine
              : nullptr;
 }
@@ -117,11 +136,12 @@ INSTANTIATE_TEST_SUITE_P(Forms, OneDnnInPieces,
                                          Case{33, 65, 3200, Type::f32, false, true, false, false, 8, 2},
                                          Case{64, 48, 96, Type::f32, true, false, false, false, 4}));
 
-// What exact mode asks of an engine, for the lengths that layers have and some that they do not.
+// What exact mode asks of an engine, for the lengths that layers have and some that they do not. The shortest
+// it does not take: with AMX they depend on the cut.
 TEST(OneDnnInPieces, keeps_every_bit_however_a_product_is_cut) {
   const auto engine = pieces();
   if (!engine) GTEST_SKIP() << "this build or processor has no bf16 of oneDNN's";
-  for (const std::int64_t k : {7, 40, 384, 768, 1030, 3072})
+  for (const std::int64_t k : {32, 40, 384, 400, 768, 1030, 3072})
     for (const bool a_turned : {false, true})
       for (const bool b_turned : {false, true})
         EXPECT_EQ(cutting_changes(*engine,
@@ -135,6 +155,36 @@ TEST(OneDnnInPieces, keeps_every_bit_however_a_product_is_cut) {
                                   2),
                   "")
             << k << a_turned << b_turned;
+}
+
+Case any_case() {
+  const auto side = [] { return *rc::gen::inRange<std::int64_t>(1, *rc::gen::element(100, 300)); };
+  return {.m = side(),
+          .n = side(),
+          .k = *rc::gen::inRange<std::int64_t>(32, 1200),
+          .a_turned = *rc::gen::arbitrary<bool>(),
+          .b_turned = *rc::gen::arbitrary<bool>(),
+          .accumulate = *rc::gen::arbitrary<bool>(),
+          .threads = *rc::gen::inRange(1, 3)};
+}
+
+// The library's loops for odd sizes are many: some were found by this alone.
+TEST(OneDnnInPieces, keeps_every_bit_of_any_part) {
+  const auto engine = pieces();
+  if (!engine) GTEST_SKIP() << "this build or processor has no bf16 of oneDNN's";
+  EXPECT_TRUE(rc::check([&] {
+    const Case c = any_case();
+    const Multiplied product(c);
+    const std::int64_t m = *rc::gen::inRange<std::int64_t>(1, c.m + 1),
+                       n = *rc::gen::inRange<std::int64_t>(1, c.n + 1);
+    const Tile tile{*rc::gen::inRange<std::int64_t>(0, c.m - m + 1), m,
+                    *rc::gen::inRange<std::int64_t>(0, c.n - n + 1), n};
+    const std::vector<float> whole = product.run(*engine), some = product.run(*engine, tile);
+    for (std::int64_t i = tile.i; i < tile.i + m; ++i) {
+      const auto row = whole.begin() + i * c.n + tile.j;
+      RC_ASSERT(std::equal(row, row + n, some.begin() + i * c.n + tile.j));
+    }
+  }));
 }
 
 TEST(OneDnnInPieces, adds_slabs_as_ranks_do_that_hold_them) {

@@ -335,6 +335,43 @@ TEST(FastProducts, are_computed_by_an_engine_where_that_pays) {
   EXPECT_EQ(out.as<float>()[0], 65);
 }
 
+TEST(ExactProducts, are_tried_with_results_that_hide_nothing) {
+  Fickle fickle;
+  for (const Type out : {Type::f32, Type::bf16})
+    EXPECT_EQ(product::cutting_changes(fickle, {.k = 40, .type = Type::bf16, .out = out}, 1),
+              "changes bits when rows are cut (k 40)");
+}
+
+/// A result and the same in two parts of rows, or of columns, as they are stored.
+void expect_same_in_parts(Device& device, std::int64_t k, Read read_a, Read read_b) {
+  const bool turned_a = read_a == Read::transposed, turned_b = read_b == Read::transposed;
+  const Tensor a = random(device, turned_a ? Shape{k, 90} : Shape{90, k}, Dtype::bf16, 1);
+  const Tensor b = random(device, turned_b ? Shape{70, k} : Shape{k, 70}, Dtype::bf16, 2);
+  const auto multiply = [&](const Tensor& out, const Tensor& rows, const Tensor& columns) {
+    device.kernels().matmul(out, rows, columns, {.a = read_a, .b = read_b});
+  };
+  const int side_a = turned_a ? 1 : 0, side_b = turned_b ? 0 : 1;
+  const Shape shape{90, 70};
+  const Tensor whole = empty(device, shape), rows = empty(device, shape), columns = empty(device, shape);
+  multiply(whole, a, b);
+  multiply(rows.slice(0, 0, 3), a.slice(side_a, 0, 3), b);
+  multiply(rows.slice(0, 3, 87), a.slice(side_a, 3, 87), b);
+  multiply(columns.slice(1, 0, 66), a, b.slice(side_b, 0, 66));
+  multiply(columns.slice(1, 66, 4), a, b.slice(side_b, 66, 4));
+  const auto same = [&](const Tensor& parts) {
+    return std::ranges::equal(parts.as<float>(), whole.as<float>());
+  };
+  EXPECT_TRUE(same(rows)) << "rows, k " << k;
+  EXPECT_TRUE(same(columns)) << "columns, k " << k;
+}
+
+TEST(ExactProducts, of_bf16_have_the_same_bits_in_parts) {
+  CpuDevice device({.threads = 2, .exact = true});
+  for (const std::int64_t k : {1, 7, 16, 32, 64, 100, 384, 400, 800})
+    for (const Read a : {Read::as_is, Read::transposed})
+      for (const Read b : {Read::as_is, Read::transposed}) expect_same_in_parts(device, k, a, b);
+}
+
 TEST(ExactProducts, our_own_never_changes_a_bit) {
   for (const fast::InstructionSet set : fast::all_here()) {
     product::OwnEngine own(set);

@@ -25,7 +25,7 @@ TEST(Tiles, cover_every_element_once) {
   EXPECT_TRUE(rc::check([] {
     const Size s = any_size();
     std::vector<int> covered(std::size_t(s.m * s.n));
-    for (const Tile& tile : tiles(s.m, s.n, s.threads))
+    for (const Tile& tile : tiles(s.m, s.n, {.threads = s.threads}))
       for (std::int64_t i = tile.i; i < tile.i + tile.m; ++i)
         for (std::int64_t j = tile.j; j < tile.j + tile.n; ++j) ++covered[std::size_t(i * s.n + j)];
     RC_ASSERT(std::ranges::count(covered, 1) == s.m * s.n);
@@ -35,7 +35,7 @@ TEST(Tiles, cover_every_element_once) {
 TEST(Tiles, have_sums_that_fit_a_cache) {
   EXPECT_TRUE(rc::check([] {
     const Size s = any_size();
-    for (const Tile& tile : tiles(s.m, s.n, s.threads)) {
+    for (const Tile& tile : tiles(s.m, s.n, {.threads = s.threads})) {
       RC_ASSERT(tile.m <= 416);
       RC_ASSERT(tile.n <= 416);
     }
@@ -45,7 +45,7 @@ TEST(Tiles, have_sums_that_fit_a_cache) {
 TEST(Tiles, are_at_least_two_in_a_row_of_four_columns_and_none_is_one_row_or_column) {
   EXPECT_TRUE(rc::check([] {
     const Size s = any_size();
-    for (const Tile& tile : tiles(s.m, s.n, s.threads)) {
+    for (const Tile& tile : tiles(s.m, s.n, {.threads = s.threads})) {
       if (s.n >= 4) RC_ASSERT(tile.n < s.n);
       if (s.n > 1) RC_ASSERT(tile.n > 1);
       if (s.m > 1) RC_ASSERT(tile.m > 1);
@@ -53,13 +53,25 @@ TEST(Tiles, are_at_least_two_in_a_row_of_four_columns_and_none_is_one_row_or_col
   }));
 }
 
+TEST(Tiles, are_no_smaller_than_asked_for) {
+  EXPECT_TRUE(rc::check([] {
+    const Size s = any_size();
+    for (const Tile& tile : tiles(s.m, s.n, {.threads = s.threads, .most = 256, .least = 64})) {
+      RC_ASSERT(tile.m >= std::min(s.m, std::int64_t{64}));
+      RC_ASSERT(tile.n >= std::min(s.n, std::int64_t{64}));
+      RC_ASSERT(std::max(tile.m, tile.n) <= 256 + 32);
+    }
+  }));
+}
+
 TEST(Tiles, are_as_many_as_threads_where_the_result_is_large) {
-  for (const int threads : {1, 2, 3, 7, 16}) EXPECT_GE(std::ssize(tiles(512, 768, threads)), threads);
+  for (const int threads : {1, 2, 3, 7, 16})
+    EXPECT_GE(std::ssize(tiles(512, 768, {.threads = threads})), threads);
 }
 
 TEST(Tiles, are_of_few_sizes) {
   std::vector<std::pair<std::int64_t, std::int64_t>> sizes;
-  for (const Tile& tile : tiles(2048, 4096, 2)) sizes.emplace_back(tile.m, tile.n);
+  for (const Tile& tile : tiles(2048, 4096, {.threads = 2})) sizes.emplace_back(tile.m, tile.n);
   std::ranges::sort(sizes);
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
   EXPECT_LE(sizes.size(), 4U);

@@ -27,6 +27,7 @@ using product::Tile;
 /// added to, and a short one too where the result is small. Then bits depend on threads, m and n. Such
 /// products are cut into tiles, one thread each.
 constexpr std::int64_t longest_shared = 1024, longest_added = 512, least_shared = 64, whole = 32;
+constexpr std::int64_t too_long = 1 << 23;
 bool may_split(const Problem& p) {
   const bool added = p.a_turned || p.accumulate;
   if (added && (p.k > longest_added || p.k % whole != 0)) return true;
@@ -60,8 +61,11 @@ class OneDnn final : public product::Engine {
     return !(p.has_bias && p.accumulate);
   }
 
-  /// The library asks the heap several times for every call: little models would feel it.
-  bool pays(const Problem& p) const override { return p.m >= least_shared && p.n >= least_shared; }
+  /// The library asks the heap several times for every call: little models would feel it. With AMX it has no
+  /// bf16 for 2^24 columns.
+  bool pays(const Problem& p) const override {
+    return std::min(p.m, p.n) >= least_shared && std::max(p.m, p.n) < too_long;
+  }
 
   std::int64_t bytes(const Problem& p, int threads) override {
     const std::lock_guard lock(mutex_);
@@ -108,7 +112,7 @@ class OneDnn final : public product::Engine {
     while (streams_.size() < std::size_t(threads)) streams_.emplace_back(engine_);
     Tiled all;
     constexpr int usual_threads = 16;
-    all.tiles = product::tiles(p.m, p.n, size_decides(p) ? usual_threads : threads);
+    all.tiles = product::tiles(p.m, p.n, {.threads = size_decides(p) ? usual_threads : threads});
     std::vector<Key> keys;
     for (const Tile& tile : all.tiles) {
       const Key one = key_of(part(p, tile), 1);

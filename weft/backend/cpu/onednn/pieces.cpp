@@ -1,9 +1,10 @@
 // The library's bf16 products in small pieces, for exact mode on processors where its own ways of cutting
 // show.
 //
-// What the library does with a large product depends on its size, and a single row or column has loops of its
-// own. So it is only asked for tiles of at least two rows and columns, by one thread each, and for stretches
-// of k of one length; what they give is added here, in f32: stretches one after the other, slabs as a
+// What the library does with a large product depends on its size, and few rows or columns have loops of their
+// own: one of either everywhere, and with AMX up to 32 rows where the second operand is transposed. So it is
+// only asked for tiles of at least 64 rows and columns, by one thread each, and for stretches of k of one
+// length, none of them short; what they give is added here, in f32: stretches one after the other, slabs as a
 // balanced tree.
 #include <omp.h>
 
@@ -28,20 +29,28 @@ using product::Matrix;
 using product::Problem;
 using product::Tile;
 
-constexpr std::int64_t stretch = 384;  // of k
-constexpr std::int64_t most = 256;     // rows and columns of a tile
+constexpr std::int64_t most_k = 384, least_k = 32;  // of a stretch
+constexpr std::int64_t most = 256, least = 64;      // rows and columns of a tile
 
-std::int64_t least_two(std::int64_t n) { return std::max(n, std::int64_t{2}); }
+/// How long stretches of a slab are: the last one, which has what is left, is no short one. (Of 400,000 slabs
+/// 62 have no such length.)
+std::int64_t stretch_of(std::int64_t slab) {
+  for (std::int64_t k = most_k; slab > most_k && k > most_k / 2; k -= least_k)
+    if (const std::int64_t left = slab % k; left == 0 || left >= 2 * least_k) return k;
+  return most_k;
+}
 
-/// A product's tiles, and primitives by a tile's shape, whether a stretch is the last, shorter one, whether
-/// it is added to the one before, and thread.
+std::int64_t filled(std::int64_t side) { return std::max(side, least); }
+
+/// A product's tiles, and primitives by a tile's shape, whether a stretch is the last, shorter one, and
+/// thread.
 struct Pieces {
   std::vector<Tile> tiles;
   std::vector<std::size_t> shapes;  // of tiles
   std::vector<Made> made;
   std::size_t threads = 0;
   std::int64_t scratch = 0, sums = 0;  // floats of a thread: the library's, and one tile's
-  int depth = 0;                       // sums that a tree of slabs holds at once
+  int depth = 0;                       // sums that a tree of slabs, or of stretches, holds at once
   std::int64_t floats() const { return scratch + sums * depth; }
 };
 
@@ -53,19 +62,19 @@ class InPieces final : public product::Engine {
 
   bool takes(const Problem& p) const override {
     return onednn::has_avx512() && p.a.type == Type::bf16 && p.b.type == Type::bf16 &&
-           std::has_single_bit(unsigned(p.slabs)) && p.k % p.slabs == 0 && p.k > 0;
+           std::has_single_bit(unsigned(p.slabs)) && p.k % p.slabs == 0 && p.k / p.slabs >= least_k;
   }
 
   std::int64_t bytes(const Problem& p, int threads) override {
     const std::lock_guard lock(mutex_);
-    const std::int64_t floats = threads * pieces(p, threads).floats() + doubled(p);
+    const std::int64_t floats = threads * pieces(p, threads).floats() + filled_up(p);
     return floats * std::int64_t{sizeof(float)};
   }
 
   void run(const Problem& given, int threads, float* workspace) override {
     const std::lock_guard lock(mutex_);
     Pieces& all = pieces(given, threads);
-    const Problem p = with_two(given, workspace + threads * all.floats());
+    const Problem p = with_enough(given, workspace + threads * all.floats());
     int status = dnnl_success;
 #pragma omp parallel for schedule(dynamic) num_threads(threads) reduction(max : status)
     for (std::size_t at = 0; at < all.tiles.size(); ++at) {
@@ -89,13 +98,12 @@ class InPieces final : public product::Engine {
 
     int compute(const Problem& p, std::size_t at) const {
       const Tile& tile = all.tiles[at];
-      const std::int64_t slab = p.k / p.slabs, size = least_two(tile.m) * least_two(tile.n);
+      const std::int64_t slab = p.k / p.slabs, size = filled(tile.m) * filled(tile.n);
       int status = dnnl_success, level = 0;
       for (int i = 0; i < p.slabs; ++i) {
-        status = std::max(status, add_slab(p, at, {i * slab, slab}, sums(level++)));
+        status = std::max(status, slab_to(level++, p, at, {i * slab, slab}));
         for (unsigned done = unsigned(i) + 1; done % 2 == 0; done /= 2, --level)
-          engine.loops_.add(in_f32(sums(level - 2)), from_f32(sums(level - 2)), from_f32(sums(level - 1)),
-                            size);
+          add(level - 2, level - 1, size);
       }
       engine.store(p, tile, sums(0));
       return status;
@@ -104,19 +112,26 @@ class InPieces final : public product::Engine {
     struct Range {
       std::int64_t from, count;
     };
-    int add_slab(const Problem& p, std::size_t at, Range k, float* to) const {
+    /// The library is never asked to add to what is there: in which order it does depends on the size, too.
+    int slab_to(int level, const Problem& p, std::size_t at, Range k) const {
+      const Tile& tile = all.tiles[at];
       int status = dnnl_success;
+      const std::int64_t stretch = stretch_of(k.count);
       for (std::int64_t done = 0; done < k.count; done += stretch) {
         const std::int64_t count = std::min(stretch, k.count - done);
-        Problem one = part(p, all.tiles[at]);
+        Problem one = part(p, tile);
         one.a.from = past(one.a, (k.from + done) * (p.a_turned ? one.a.row : 1));
         one.b.from = past(one.b, (k.from + done) * (p.b_turned ? 1 : one.b.row));
-        one.out.to = to;
+        one.out.to = sums(done > 0 ? level + 1 : level);
         one.has_bias = false;
-        Made& made = InPieces::made(all, {all.shapes[at], count<stretch, done> 0, thread});
+        Made& made = InPieces::made(all, {all.shapes[at], count < stretch, thread});
         status = std::max<int>(status, onednn::execute(made, one, engine.streams_[thread], workspace));
+        if (done > 0) add(level, level + 1, filled(tile.m) * filled(tile.n));
       }
       return status;
+    }
+    void add(int to, int from, std::int64_t count) const {
+      engine.loops_.add(in_f32(sums(to)), from_f32(sums(to)), from_f32(sums(from)), count);
     }
     static const void* past(const Matrix& matrix, std::int64_t elements) {
       return static_cast<const char*>(matrix.from) + elements * size_of(matrix.type);
@@ -129,7 +144,7 @@ class InPieces final : public product::Engine {
   /// Rounds once, where the result is not f32.
   void store(const Problem& p, const Tile& tile, float* sums) const {
     for (std::int64_t row = 0; row < tile.m; ++row) {
-      float* from = sums + row * least_two(tile.n);
+      float* from = sums + row * filled(tile.n);
       const std::int64_t at = (tile.i + row) * p.out_row + tile.j;
       const fast::Out to{static_cast<char*>(p.out.to) + at * size_of(p.out.type), p.out.type, false};
       const auto* bias = static_cast<const char*>(p.bias.from);
@@ -142,15 +157,14 @@ class InPieces final : public product::Engine {
     }
   }
 
-  /// Which primitive: [shape][shorter][added][thread].
+  /// Which primitive: [shape][shorter][thread].
   struct Which {
     std::size_t shape;
-    bool shorter, added;
+    bool shorter;
     std::size_t thread;
   };
   static Made& made(Pieces& all, const Which& w) {
-    return all
-        .made[((w.shape * 2 + std::size_t(w.shorter)) * 2 + std::size_t(w.added)) * all.threads + w.thread];
+    return all.made[(w.shape * 2 + std::size_t(w.shorter)) * all.threads + w.thread];
   }
 
   Pieces& pieces(const Problem& p, int threads) {
@@ -159,12 +173,12 @@ class InPieces final : public product::Engine {
     if (const auto found = pieces_.find(key); found != pieces_.end()) return found->second;
     while (streams_.size() < std::size_t(threads)) streams_.emplace_back(engine_);
     Pieces all;
-    all.tiles = product::tiles(p.m, p.n, threads, most);
+    all.tiles = product::tiles(p.m, p.n, {.threads = threads, .most = most, .least = least});
     all.threads = std::size_t(threads);
-    all.depth = int(std::bit_width(unsigned(p.slabs)));
+    all.depth = int(std::bit_width(unsigned(p.slabs))) + 1;
     std::vector<std::pair<std::int64_t, std::int64_t>> sizes;
     for (const Tile& tile : all.tiles) {
-      const std::pair size(least_two(tile.m), least_two(tile.n));
+      const std::pair size(filled(tile.m), filled(tile.n));
       all.shapes.push_back(std::size_t(std::ranges::find(sizes, size) - sizes.begin()));
       if (all.shapes.back() == sizes.size()) sizes.push_back(size);
       all.sums = std::max(all.sums, (size.first * size.second + 15) / 16 * 16);
@@ -179,46 +193,52 @@ class InPieces final : public product::Engine {
     key.type = p.a.type;
     key.out_row = key.n;
     key.threads = 1;
-    key.a_turned = p.a_turned && p.m > 1;
-    key.b_turned = p.b_turned || p.n == 1;
-    key.a_row = p.m == 1 ? p.k : p.a.row;
-    key.b_row = p.n == 1 ? p.k : p.b.row;
-    const std::int64_t slab = p.k / p.slabs;
-    for (const bool shorter : {false, true})
-      for (const bool added : {false, true}) {
-        key.k = shorter ? slab % stretch : stretch;
-        key.adds = added;
-        const bool met = key.k > 0 && (added ? slab > stretch : shorter ? slab < stretch : slab >= stretch);
-        for (int thread = 0; thread < threads; ++thread) all.made.push_back(met ? made_for(key) : Made());
-      }
+    key.a_turned = p.a_turned && p.m >= least;
+    key.b_turned = p.b_turned || p.n < least;
+    key.a_row = p.m < least ? p.k : p.a.row;
+    key.b_row = p.n < least ? p.k : p.b.row;
+    const std::int64_t slab = p.k / p.slabs, stretch = stretch_of(slab);
+    for (const bool shorter : {false, true}) {
+      key.k = shorter ? slab % stretch : stretch;
+      const bool met = shorter ? key.k > 0 : slab >= stretch;
+      for (int thread = 0; thread < threads; ++thread) all.made.push_back(met ? made_for(key) : Made());
+    }
   }
 
   Made made_for(const Key& key) const { return onednn::make(key, engine_); }
 
-  /// Floats that a single row and a single column take twice.
-  static std::int64_t doubled(const Problem& p) {
-    return (std::int64_t(p.m == 1) + std::int64_t(p.n == 1)) * p.k;
+  /// Floats that operands of too few rows or columns take, filled up. Two of them make one.
+  static std::int64_t filled_up(const Problem& p) {
+    return (std::int64_t(p.m < least) + std::int64_t(p.n < least)) * least * p.k / 2;
   }
 
-  /// A single row or column becomes two, of which the second is not looked at.
-  static Problem with_two(Problem p, float* room) {
+  /// Too few rows or columns become enough, of which the others are zero and are not looked at.
+  static Problem with_enough(Problem p, float* room) {
     auto* to = reinterpret_cast<std::uint16_t*>(room);
-    if (p.m == 1) {
-      twice(to, p.a, p.a_turned ? p.a.row : 1, p.k);
+    if (p.m < least) {
+      fill_up(to, p.a, {p.m, p.k, !p.a_turned});
       p.a = {to, p.a.type, p.k};
       p.a_turned = false;
-      to += 2 * p.k;
+      to += least * p.k;
     }
-    if (p.n == 1) {
-      twice(to, p.b, p.b_turned ? 1 : p.b.row, p.k);
+    if (p.n < least) {
+      fill_up(to, p.b, {p.n, p.k, p.b_turned});
       p.b = {to, p.b.type, p.k};
       p.b_turned = true;
     }
     return p;
   }
-  static void twice(std::uint16_t* to, const Matrix& from, std::int64_t step, std::int64_t k) {
+  struct Few {
+    std::int64_t count, k;
+    bool k_lies_side_by_side;
+  };
+  static void fill_up(std::uint16_t* to, const Matrix& from, const Few& few) {
     const auto* numbers = static_cast<const std::uint16_t*>(from.from);
-    for (std::int64_t i = 0; i < k; ++i) to[i] = to[k + i] = numbers[i * step];
+    const std::int64_t step = few.k_lies_side_by_side ? from.row : 1;
+    const std::int64_t step_of_k = few.k_lies_side_by_side ? 1 : from.row;
+    for (std::int64_t i = 0; i < few.count; ++i)
+      for (std::int64_t k = 0; k < few.k; ++k) to[i * few.k + k] = numbers[i * step + k * step_of_k];
+    std::fill(to + few.count * few.k, to + least * few.k, std::uint16_t{0});
   }
 
   dnnl::engine engine_;

@@ -150,7 +150,10 @@ std::string cutting_changes(Engine& engine, const CutForm& form, int threads) {
     const std::string found = cutting_changes(engine, {.form = form, .m = m, .n = n}, threads);
     if (!found.empty()) return found;
   }
-  return "";
+  if (form.out == fast::Type::f32) return "";
+  CutForm in_f32 = form;
+  in_f32.out = fast::Type::f32;
+  return cutting_changes(engine, in_f32, threads);
 }
 
 std::string cutting_changes(Engine& engine, fast::Type type, int threads) {
@@ -161,7 +164,7 @@ std::string cutting_changes(Engine& engine, fast::Type type, int threads) {
       ++count;
       const Trial t{.form = {.k = k,
                              .type = type,
-                             .out = turned ? fast::Type::f32 : type,
+                             .out = fast::Type::f32,
                              .a_turned = turned,
                              .b_turned = count % 3 == 0,
                              .accumulate = turned,

@@ -23,9 +23,11 @@ CutForm cut_form(const Problem& problem);
 
 /// Small products of one form: computed whole by `threads` threads, and again in rows and columns down to
 /// one, by one thread. "" where every bit is the same, else what made a difference: "changes bits when rows
-/// are cut (k 2048, …)". Takes a few milliseconds where k is a few thousand.
+/// are cut (k 2048, …)". Takes a few milliseconds where k is a few thousand. Results of few bits hide most of
+/// what changes, so the form is tried with those of f32, too.
 std::string cutting_changes(Engine& engine, const CutForm& form, int threads);
-/// The same of several k, both ways of reading the operands, with and without packing, accumulation and bias.
+/// The same of several k, both ways of reading the operands, with and without packing, accumulation and bias,
+/// with results of f32.
 /// Takes about 30 ms.
 std::string cutting_changes(Engine& engine, fast::Type type, int threads);
 

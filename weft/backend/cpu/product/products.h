@@ -49,7 +49,8 @@ class Products {
   bool exact_;
   std::shared_ptr<ProductTrials> trials_;
   OwnEngine own_;
-  std::unique_ptr<PairEngine> pairs_;  // null in exact mode, which sums as it does on every processor
+  std::unique_ptr<PairEngine>
+      pairs_;  // null where they do not pay, and in exact mode, which sums the same everywhere
   std::array<std::shared_ptr<Engine>, 3> by_type_;  // null: our own
   struct Tried {
     CutForm form;

@@ -13,13 +13,16 @@ struct Tile {
   std::int64_t i, m, j, n;
 };
 
-/// Rows and columns of a tile: 576 KiB of sums, which stay in a core's second-level cache.
-inline constexpr std::int64_t most_of_a_tile = 384;
+struct TileRule {
+  int threads = 1;
+  /// Rows and columns of a tile: 576 KiB of sums, which stay in a core's second-level cache.
+  std::int64_t most = 384;
+  std::int64_t least = 2;  // unless the result has fewer
+};
 
-/// Tiles that cover m rows and n columns once, of at most `most`, and as many as `threads` finish together.
-/// At least two in a row where there are four columns or more, and then none of one row or column unless the
-/// result is.
-std::vector<Tile> tiles(std::int64_t m, std::int64_t n, int threads, std::int64_t most = most_of_a_tile);
+/// Tiles that cover m rows and n columns once, and as many as the threads finish together. At least two in a
+/// row where two are not too small.
+std::vector<Tile> tiles(std::int64_t m, std::int64_t n, const TileRule& rule);
 
 /// A tile of a product as a product of its own.
 Problem part(Problem whole, const Tile& tile);
