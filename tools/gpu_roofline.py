@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 GPUS = {"A100 80 GB": (312e12, 2.039e12), "H100 SXM": (989e12, 3.35e12)}  # dense bf16 operations and bytes a second
 HEAD = """# Times of the GPU's kernels at best, a prediction
 
-By `tools/gpu_roofline.py BUILD --write`. **No GPU has run them.** Bytes are what the emulated GPU counted at small shapes, as a multiple of the least
+By `tools/gpu_roofline.py BUILD --write`. **They are computed: no GPU was measured.** Bytes are what the emulated GPU counted at small shapes, as a multiple of the least
 (`tests/backend/cuda_bytes_test.cpp`), carried over to 16384 tokens of GPT-2 124M in bf16 (Adam: of as many elements); operations are those of tensor
 cores, the seen half of a causal mask. A time is the longer of both at the rates of the data sheets: {gpus}.
 A kernel that is slower than that on a GPU wastes the difference.

@@ -13,7 +13,7 @@ namespace {
 constexpr float log2_e = 1.4426950408889634F;
 
 /// Keys that pass by at once: of wide heads as many as two blocks have memory and threads registers for.
-constexpr int keys_at_once(int d, bool) { return d > 192 ? 16 : d > 128 ? 32 : 64; }
+constexpr int keys_at_once(int d) { return d > 192 ? 16 : d > 128 ? 32 : 64; }
 
 template <int d, int dv, int keys>
 struct Shared {
@@ -110,7 +110,7 @@ __device__ __forceinline__ void put_rows(const FastForward& job, Pair at, const 
 
 template <class Half, int d, int dv, bool everything>
 __global__ void __launch_bounds__(tile_threads, 2) forward(FastForward job) {
-  constexpr int keys = keys_at_once(d, everything);
+  constexpr int keys = keys_at_once(d);
   auto& shared = gpu::shared<Shared<d, dv, keys>>();
   const Attend& a = job.attend;
   const std::int64_t blocks = (a.sq + tile - 1) / tile, head = blockIdx.x / blocks;
@@ -161,7 +161,7 @@ template <class Half, int d, int dv, bool everything>
 void launch(cudaStream_t stream, const FastForward& job) {
   const Attend& a = job.attend;
   const std::int64_t blocks = (a.sq + tile - 1) / tile * a.batch * a.groups * a.heads;
-  gpu::launch(stream, {blocks, tile_threads, sizeof(Shared<d, dv, keys_at_once(d, everything)>)},
+  gpu::launch(stream, {blocks, tile_threads, sizeof(Shared<d, dv, keys_at_once(d)>)},
               forward<Half, d, dv, everything>, job);
 }
 

@@ -13,9 +13,19 @@ namespace {
 
 /// Rows that pass by at once: of wide heads so few that every GPU has the memory for a block.
 constexpr int rows_at_once(int d) { return d > 192 ? 16 : d > 128 ? 32 : 64; }
-/// How many of them are worked on at once, in eights: scores and slopes of half a tile, beside the sums, are
-/// what a thread has registers for.
-constexpr int columns_at_once(int d) { return d > 192 ? 2 : 4; }
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+constexpr bool blackwell = true;
+#else
+constexpr bool blackwell = false;
+#endif
+/// How many of them are worked on at once, in eights: scores and slopes of half a tile, or of a quarter, are
+/// what a thread has registers for beside the sums. With more, nvcc spills, for Blackwell sooner.
+constexpr int keys_at_once(int d, bool everything) {
+  return d > 192 || (blackwell && d == 64 && !everything) ? 2 : 4;
+}
+constexpr int queries_at_once(int d, bool everything) {
+  return d > 192 || (everything && d == 128) || (blackwell && (d == 128 || everything)) ? 2 : 4;
+}
 template <int count>
 using Scores = float[count][4];
 
@@ -191,7 +201,7 @@ __device__ __forceinline__ void put_tile(const AttentionBackward& job, const Hea
 template <class Half, int d, int dv, bool everything>
 __global__ void __launch_bounds__(tile_threads, d > 64 || everything ? 2 : 3)
     of_queries(AttentionBackward job) {
-  constexpr int keys = rows_at_once(d), count = columns_at_once(d);
+  constexpr int keys = rows_at_once(d), count = keys_at_once(d, everything);
   auto& shared = gpu::shared<Shared<d, dv>>();
   const Attend& a = job.attend;
   const std::int64_t blocks = (a.sq + tile - 1) / tile, head = blockIdx.x / blocks;
@@ -287,7 +297,7 @@ enum class Sums { both, keys, values };
 // Everything is turned: rows are keys, columns queries.
 template <class Half, int d, int dv, Sums which, bool everything>
 __global__ void __launch_bounds__(tile_threads, 2) of_keys(AttentionBackward job) {
-  constexpr int queries = rows_at_once(d), count = everything && d == 128 ? 2 : columns_at_once(d);
+  constexpr int queries = rows_at_once(d), count = queries_at_once(d, everything);
   constexpr bool keys = which != Sums::values, values = which != Sums::keys;
   auto& shared = gpu::shared<Shared<d, dv>>();
   const Attend& a = job.attend;

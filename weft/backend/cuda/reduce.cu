@@ -67,9 +67,9 @@ struct Reduction {
   int blocks;
 };
 
-// Five blocks at once: with registers for more, some would be spilled.
+// Four blocks at once: with registers for more, some would be spilled.
 template <class How>
-__global__ void __launch_bounds__(threads, 5) reduce_blocks(Reduction<typename How::Value> job) {
+__global__ void __launch_bounds__(threads, 4) reduce_blocks(Reduction<typename How::Value> job) {
   auto mine = How::nothing();
   for (std::int64_t c = std::int64_t(blockIdx.x) * threads + threadIdx.x; c < job.total;
        c += std::int64_t(job.blocks) * threads) {

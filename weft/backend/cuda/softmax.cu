@@ -11,7 +11,7 @@ struct Softmax {
   Rows x, y;
 };
 
-__global__ void __launch_bounds__(256) soften(Softmax job) {
+__global__ void __launch_bounds__(256, 3) soften(Softmax job) {
   const std::int64_t row = blockIdx.x;
   auto& scratch = gpu::shared<Scratch>();
   float max = -INFINITY, sum = 0;
