@@ -15,6 +15,7 @@
 #include "weft/ops/reduce.h"
 #include "weft/ops/rope.h"
 #include "weft/ops/softmax.h"
+#include "weft/tensor/exact_sum.h"
 
 namespace weft {
 namespace {
@@ -44,7 +45,7 @@ void a_bit_of_everything(Device& device) {
   ops::scatter_add_rows_into(logits, ops::gather_rows(logits, ids), ids, loss);
   (void)ops::top_k(ops::softmax(logits), 2);
   (void)ops::sum(ops::dot_rows(logits, ops::scale_rows(logits, loss)));
-  ops::sum_squares_into(ops::exact_zero(device), logits);
+  ops::sum_squares_into(ops::zeros(device, {exact_digits}, Dtype::f64), logits);
   const Tensor flat = ops::zeros(device, {96});
   ops::adam_into({flat, flat, flat, {}}, logits.view({96}), {.rate = 1});
 }

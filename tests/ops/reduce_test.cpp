@@ -13,7 +13,13 @@
 namespace weft {
 namespace {
 
-using Reduce = Ops;
+class Reduce : public Ops {
+ protected:
+  Tensor no_digits() { return ops::zeros(device(), {exact_digits}, Dtype::f64); }
+  static double number_of(const Tensor& digits) {
+    return exact_value(digits.as<double>().first<exact_digits>());
+  }
+};
 
 TEST_F(Reduce, sums_and_finds_the_greatest) {
   const Tensor x = holding({2, 3}, {1, -7, 0, 0.5, 2, 0});
@@ -45,21 +51,21 @@ TEST_F(Reduce, squares_give_the_same_bits_however_they_are_cut_and_ordered) {
     std::erase_if(values, [](float x) { return !std::isfinite(x); });
     const auto n = std::int64_t(values.size());
     const Tensor x = from_host<float>(device(), {n}, values);
-    const Tensor whole = ops::exact_zero(device());
+    const Tensor whole = no_digits();
     ops::sum_squares_into(whole, x);
     std::reverse(values.begin(), values.end());
     const Tensor other = backwards ? from_host<float>(device(), {n}, values) : x;
     const auto cut = *rc::gen::inRange<std::int64_t>(0, n + 1);
     // Two ranks, and an all-reduce between them.
-    const Tensor left = ops::exact_zero(device());
-    const Tensor right = ops::exact_zero(device());
+    const Tensor left = no_digits();
+    const Tensor right = no_digits();
     ops::sum_squares_into(left, other.slice(0, 0, cut));
     ops::sum_squares_into(right, other.slice(0, cut, n - cut));
     for (std::size_t i = 0; i < exact_digits; ++i) left.as<double>()[i] += right.as<double>()[i];
-    RC_ASSERT(ops::exact_number(left) == ops::exact_number(whole));
+    RC_ASSERT(number_of(left) == number_of(whole));
     double expected = 0;
     for (const float value : values) expected += double(value) * double(value);
-    RC_ASSERT(near(ops::exact_number(whole), expected, {1e-12 * double(n + 1), 0}));
+    RC_ASSERT(near(number_of(whole), expected, {1e-12 * double(n + 1), 0}));
   }));
 }
 
@@ -68,25 +74,25 @@ TEST_F(Reduce, a_plain_sum_would_have_shown_the_order) {
   const std::vector<double> terms{1, 0x1p-53, 0x1p-53};
   EXPECT_NE((terms[0] + terms[1]) + terms[2], terms[0] + (terms[1] + terms[2]));
   const Tensor x = holding({3}, terms);
-  const Tensor digits = ops::exact_zero(device());
+  const Tensor digits = no_digits();
   ops::sum_exact_into(digits, x);
-  EXPECT_EQ(ops::exact_number(digits), 1 + 0x1p-52);
+  EXPECT_EQ(number_of(digits), 1 + 0x1p-52);
 }
 
 TEST_F(Reduce, exact_sums_cancel_to_nothing) {
-  const Tensor digits = ops::exact_zero(device());
+  const Tensor digits = no_digits();
   ops::sum_exact_into(digits, holding({4}, {3e38, 1e-45, -3e38, -1e-45}));
-  EXPECT_EQ(ops::exact_number(digits), 0);
+  EXPECT_EQ(number_of(digits), 0);
   ops::sum_exact_into(digits, holding({1}, {-2.5}));
-  EXPECT_EQ(ops::exact_number(digits), -2.5);
+  EXPECT_EQ(number_of(digits), -2.5);
 }
 
 TEST_F(Reduce, exact_sums_pass_on_what_is_not_finite) {
-  const Tensor digits = ops::exact_zero(device());
+  const Tensor digits = no_digits();
   ops::sum_squares_into(digits, holding({2}, {-INFINITY, 1}));
-  EXPECT_EQ(ops::exact_number(digits), INFINITY);
+  EXPECT_EQ(number_of(digits), INFINITY);
   ops::sum_squares_into(digits, holding({1}, {NAN}));
-  EXPECT_TRUE(std::isnan(ops::exact_number(digits)));
+  EXPECT_TRUE(std::isnan(number_of(digits)));
 }
 
 /// Sums of the squares of each, as digits [tensors, of each, exact_digits].

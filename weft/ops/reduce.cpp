@@ -1,12 +1,9 @@
 #include "weft/ops/reduce.h"
 
-#include <array>
-
 #include "weft/ops/count.h"
 #include "weft/ops/door.h"
 #include "weft/ops/elementwise.h"
 #include "weft/tensor/exact_sum.h"
-#include "weft/tensor/host.h"
 
 namespace weft::ops {
 namespace {
@@ -51,8 +48,6 @@ Tensor count_zeros(const Tensor& x) {
   return out;
 }
 
-Tensor exact_zero(Device& device) { return zeros(device, {exact_digits}, Dtype::f64); }
-
 void sum_exact_into(const Tensor& digits, const Tensor& x) {
   const Door door("sum_exact", x);
   check_digits(door, digits);
@@ -78,13 +73,6 @@ void norm_ratios_into(const Tensor& ratios, const Tensor& digits, const NormRati
     door.refuse(Kind::usage, "least ", how.least, " is not at most ", how.most, ", the most");
   count::pass(digits, Work::other, count::multiply_add, count::traffic(ratios, digits));
   ratios.device().kernels().norm_ratios(ratios, digits, how);
-}
-
-double exact_number(const Tensor& digits) {
-  check_digits(Door("exact_number", digits), digits);
-  std::array<double, exact_digits> host{};
-  read(digits, std::span<double>(host));
-  return exact_value(host);
 }
 
 }  // namespace weft::ops

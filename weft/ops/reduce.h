@@ -14,17 +14,13 @@ Tensor find_nonfinite(const Tensor& x);
 /// i64 [1]: how many elements are zero
 Tensor count_zeros(const Tensor& x);
 
-/// Zero, as a sum that does not depend on order (tensor/exact_sum.h): f64 [exact_digits]. A plain f64
-/// all-reduce adds those of many ranks.
-Tensor exact_zero(Device& device);
-/// digits += the sum of x
+/// digits += the sum of x. Digits, f64 [exact_digits], are a sum that does not depend on order
+/// (tensor/exact_sum.h), zeros at first; a plain f64 all-reduce adds those of many ranks.
 void sum_exact_into(const Tensor& digits, const Tensor& x);
 /// digits += the sum of squares of x
 void sum_squares_into(const Tensor& digits, const Tensor& x);
 /// ratios f32 [n] = |a| / |b|, where digits f64 [n, 2, exact_digits] are sums of a's and of b's squares;
 /// 1 / |b| of digits [n, 1, exact_digits].
 void norm_ratios_into(const Tensor& ratios, const Tensor& digits, const NormRatioArgs& how = {});
-/// The number that digits stand for, on the host; 0 on a device that holds no numbers.
-double exact_number(const Tensor& digits);
 
 }  // namespace weft::ops
