@@ -77,6 +77,7 @@ product::Products choose_products(const ProductChoice& choice, std::vector<std::
   // processor has them.
   if (everything) use(Type::f32);
   if (everything || fast::runs_here(InstructionSet::avx512_bf16)) use(Type::bf16);
+  if (!choice.exact) products.use_for_groups(open_onednn_in_blocks());
   return products;
 }
 

@@ -5,5 +5,6 @@ namespace weft {
 
 std::shared_ptr<product::Engine> open_onednn() { return nullptr; }
 std::shared_ptr<product::Engine> open_onednn_in_pieces() { return nullptr; }
+std::shared_ptr<product::Engine> open_onednn_in_blocks() { return nullptr; }
 
 }  // namespace weft

@@ -17,6 +17,8 @@ class Engine {
   virtual bool pays(const Problem&) const { return true; }
   /// Workspace of run(), aligned to 64 when it is given.
   virtual std::int64_t bytes(const Problem& problem, int threads) = 0;
+  /// The same for any group of at most so many rows: m, or k where the first operand is transposed.
+  virtual std::int64_t grouped_bytes(const Problem& most, int threads) { return bytes(most, threads); }
   virtual void run(const Problem& problem, int threads, float* workspace) = 0;
 };
 
@@ -27,6 +29,9 @@ class OwnEngine final : public Engine {
   bool takes(const Problem&) const override { return true; }
   std::int64_t bytes(const Problem& problem, int threads) override {
     return plan(problem.form(), threads).bytes();
+  }
+  std::int64_t grouped_bytes(const Problem& most, int threads) override {
+    return product::grouped_bytes(most.form(), most.a_turned, threads);
   }
   void run(const Problem& problem, int threads, float* workspace) override {
     product::run(problem, *loops_, threads, workspace);

@@ -66,6 +66,12 @@ std::int64_t PairEngine::bytes(const Problem& p, int threads) {
   return std::max(last, p.k > 1 ? plan(in_words(p).form(), threads).bytes() : 0);
 }
 
+std::int64_t PairEngine::grouped_bytes(const Problem& most, int threads) {
+  const std::int64_t last = own_.grouped_bytes(most, threads);
+  if (most.k < 2) return last;
+  return std::max(last, product::grouped_bytes(in_words(most).form(), most.a_turned, threads));
+}
+
 void PairEngine::run(const Problem& p, int threads, float* workspace) {
   if (p.k > 1) product::run(in_words(p), loops_, threads, workspace);
   if (p.k % 2 != 0) own_.run(last_alone(p), threads, workspace);

@@ -21,6 +21,7 @@ class PairEngine final : public Engine {
   const char* name() const override { return "own, in pairs"; }
   bool takes(const Problem& problem) const override;
   std::int64_t bytes(const Problem& problem, int threads) override;
+  std::int64_t grouped_bytes(const Problem& most, int threads) override;
   void run(const Problem& problem, int threads, float* workspace) override;
 
  private:

@@ -93,7 +93,7 @@ Products::Products(const ProductsOptions& options)
     : exact_(options.exact),
       trials_(options.trials ? options.trials : std::make_shared<ProductTrials>()),
       own_(options.set),
-      pairs_(options.exact || !pairs_pay(options.set) ? nullptr : PairEngine::open(options.set)) {}
+      groups_(options.exact || !pairs_pay(options.set) ? nullptr : PairEngine::open(options.set)) {}
 
 std::string Products::use(fast::Type type, std::shared_ptr<Engine> engine, int threads) {
   if (exact_) {
@@ -109,6 +109,10 @@ std::string Products::use(fast::Type type, std::shared_ptr<Engine> engine, int t
 void Products::use_form_by_form(fast::Type type, std::shared_ptr<Engine> engine, int threads) {
   by_type_[std::size_t(type)] = std::move(engine);
   threads_ = threads;
+}
+
+void Products::use_for_groups(std::shared_ptr<Engine> engine) {
+  if (engine) groups_ = std::move(engine);
 }
 
 void Products::check_own(int threads) {
@@ -128,8 +132,7 @@ Engine& Products::engine(const Problem& problem) {
 }
 
 Engine& Products::group_engine(const Problem& problem) {
-  if (pairs_ && pairs_->takes(problem)) return *pairs_;
-  return own_;
+  return groups_ && groups_->takes(problem) ? *groups_ : own_;
 }
 
 bool Products::holds(Engine& engine, const Problem& problem) {
@@ -167,14 +170,10 @@ void Products::matmul(const Tensor& out, const Tensor& a, const Tensor& b, const
 
 std::int64_t Products::grouped_bytes(const Tensor& out, const Tensor& a, const Tensor& b,
                                      const MatmulArgs& how, int threads) {
-  const bool sums_rows = how.a == Read::transposed;
-  const std::int64_t rows = std::max(a.dim(0), std::int64_t(1));
   Problem p = problem(out, a, b, how);
-  (sums_rows ? p.k : p.m) = rows;
-  std::int64_t most = product::grouped_bytes(p.form(), sums_rows, threads);
-  if (pairs_ && p.a.type == fast::Type::bf16 && p.k > 1)
-    most = std::max(most, product::grouped_bytes(in_words(p).form(), sums_rows, threads));
-  return most;
+  (p.a_turned ? p.k : p.m) = std::max(a.dim(0), std::int64_t(1));
+  const std::int64_t own = own_.grouped_bytes(p, threads);
+  return groups_ && p.a.type == fast::Type::bf16 ? std::max(own, groups_->grouped_bytes(p, threads)) : own;
 }
 
 void Products::grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Groups& groups,

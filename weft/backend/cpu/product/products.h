@@ -30,6 +30,8 @@ class Products {
   /// For exact mode: the engine computes those forms whose bits do not depend on how m and n are cut. Each
   /// form is tried when it is first met.
   void use_form_by_form(fast::Type type, std::shared_ptr<Engine> engine, int threads);
+  /// An engine computes those products of groups of bf16 rows that it takes; nothing where it is null.
+  void use_for_groups(std::shared_ptr<Engine> engine);
   /// Exact mode cannot be had where our own product's bits depend on how it is cut; fails then.
   void check_own(int threads);
 
@@ -49,8 +51,7 @@ class Products {
   bool exact_;
   std::shared_ptr<ProductTrials> trials_;
   OwnEngine own_;
-  std::unique_ptr<PairEngine>
-      pairs_;  // null where they do not pay, and in exact mode, which sums the same everywhere
+  std::shared_ptr<Engine> groups_;                  // null in exact mode, which sums the same everywhere
   std::array<std::shared_ptr<Engine>, 3> by_type_;  // null: our own
   struct Tried {
     CutForm form;
