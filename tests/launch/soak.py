@@ -108,8 +108,8 @@ def one_run(start, folder, draw, faults, expected):
             fail(f"step {step} has loss, norm and samples {rest}, {expected[step]} in the undisturbed run")
         if rest[2] != BATCH * step:
             fail(f"step {step} has consumed {rest[2]} samples, and {BATCH} a step are right")
-    if last != expected:
-        fail("not every step is as in the undisturbed run in the end")
+    if wrong := [f"step {step}: {last.get(step, 'no line')}, {rest} in the undisturbed run" for step, rest in expected.items() if last.get(step) != rest]:
+        fail(f"not every step is as in the undisturbed run in the end (the flipped one is {flipped})", "\n".join([*wrong, (folder / "said").read_text()[-20000:]]))
     faults["flip"] = faults.get("flip", 0) + ("hold different bits" in (folder / "said").read_text())
 
 

@@ -2,15 +2,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <thread>
 
 #include "tests/train/heard.h"
 #include "weft/base/error.h"
 #include "weft/base/file.h"
+#include "weft/checkpoint/find.h"
 #include "weft/data/token_writer.h"
 #include "weft/report/jsonl.h"
 #include "weft/report/tensorboard.h"
@@ -90,7 +93,37 @@ TrainConfig validating(const std::vector<std::string>& prefixes) {
   return c;
 }
 
+/// Takes its time, and looks for each step among those that are saved.
+class Slow final : public report::Sink {
+ public:
+  explicit Slow(std::string saved) : saved_(std::move(saved)) {}
+  const char* name() const override { return "the slow one"; }
+  void write(const report::StepRecord& step) override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_FALSE(std::filesystem::exists(checkpoint::step_directory(saved_, step.iteration)))
+        << step.iteration;
+  }
+  void write(const report::Evaluation&) override {}
+
+ private:
+  std::string saved_;
+};
+
 }  // namespace
+
+// A run that is killed as soon as it has saved leaves no gap in what is written about it.
+TEST(Loop, has_told_of_every_step_before_it_is_saved) {
+  for (const bool in_background : {false, true}) {
+    TrainConfig c = tiny();
+    c.checkpoint.save = temporary("told");
+    c.checkpoint.interval = 2;
+    c.checkpoint.in_background = in_background;
+    More more;
+    more.sinks.push_back(std::make_unique<Slow>(c.checkpoint.save));
+    (void)run(c, std::move(more));
+    EXPECT_TRUE(std::filesystem::exists(checkpoint::step_directory(c.checkpoint.save, 6)));
+  }
+}
 
 TEST(Loop, trains_and_tells_every_step) {
   const Heard heard = run(tiny());

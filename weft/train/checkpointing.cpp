@@ -162,6 +162,9 @@ RunFacts Checkpointing::facts_after(std::int64_t step) {
 void Checkpointing::save(std::int64_t step) {
   if (!saver_ || saved_at_ == step) return;
   saved_at_ = step;
+  // Who goes on from here tells no more of the steps before: what was told of them must not die with this
+  // run.
+  if (lent_.outlet) lent_.outlet->drain();
   read_at_save_[step] = {run_.stepper.consumed(), run_.progress.consumed_tokens};
   const bool validated = run_.progress.validated && run_.progress.validated->step == step;
   if (validated) {
