@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""large.py limit WEFT DIRECTORY [STEPS] | large.py beside WEFT DIRECTORY [ROUNDS] | large.py step WEFT DIRECTORY SAMPLES [ROUNDS] | large.py disk DIRECTORY:
+"""large.py limit WEFT DIRECTORY [STEPS] | large.py beside WEFT DIRECTORY [ROUNDS] | large.py step WEFT DIRECTORY SAMPLES [ROUNDS [BUFFERS]] | large.py disk DIRECTORY:
 training whose states, and weights, lie in files of DIRECTORY.
 
 limit: GPT-2 XL (1.56 billion parameters) on four ranks of one process that may hold 12 GiB (RLIMIT_DATA): ZeRO-3, bf16, sums of gradients in bf16,
@@ -86,7 +86,7 @@ def both_seconds(directory, read, written, block=4 << 20):
     """How long a thread that reads so many bytes and one that writes so many take, at the same time and past the kernel's cache."""
     with tempfile.NamedTemporaryFile(dir=directory) as file:
         fd = os.open(file.name, os.O_RDWR | os.O_DIRECT)
-        size = max(read, written)
+        size = (max(read, written) + block - 1) // block * block  # calls past the cache begin at whole blocks
         os.posix_fallocate(fd, 0, 2 * size)
 
         def all_of(act, start, total):
@@ -184,12 +184,12 @@ def forgetful(weft, directory, samples, more):
         return steps[3:-1]  # the last one makes its update, too
 
 
-def step(weft, directory, samples, rounds="3"):
+def step(weft, directory, samples, rounds="3", buffers="3"):
     print("| states in memory, s | in files | read, GB | written, GB | its disk alone, s | of the larger |\n|---|---|---|---|---|---|")
     shares = []
     for _ in range(int(rounds)):
         compute = statistics.median(s for s, _ in forgetful(weft, directory, samples, []))
-        steps = forgetful(weft, directory, samples, ["--optimizer-cpu-offload", "--offload-directory", directory])
+        steps = forgetful(weft, directory, samples, ["--optimizer-cpu-offload", "--offload-directory", directory, "--offload-buffers", buffers])
         took = statistics.median(s for s, _ in steps)
         read, written = (int(statistics.mean(m[i] for _, m in steps)) for i in (0, 1))
         disk = both_seconds(directory, read, written)

@@ -4,6 +4,7 @@
 
 #include "tests/launch/meeting.h"
 #include "weft/base/error.h"
+#include "weft/launch/report.h"
 
 using namespace weft::launch;
 using ::testing::AllOf;
@@ -23,6 +24,14 @@ TEST(Coordinator, tells_other_nodes_the_beginning_of_a_long_report) {
   EXPECT_LE(told.size(), (4U << 10) + end.size());
   ASSERT_TRUE(told.ends_with("\n" + end));
   EXPECT_TRUE(whole.starts_with(told.substr(0, told.size() - end.size())));
+}
+
+TEST(Coordinator, says_that_others_still_work_while_a_machine_does_not_answer) {
+  Failure silence{.rank = 3, .end = {.code = 1, .signal = 0}, .age = 12};
+  silence.what = "does not answer for 12 s: its machine is gone or cut off";
+  EXPECT_EQ(
+      not_missed_yet(silence),
+      "launch: rank 3 does not answer for 12 s: its machine is gone or cut off; the others still work\n");
 }
 
 TEST(Coordinator, tells_who_hangs_and_starts_again_once_all_nodes_are_still) {

@@ -203,8 +203,7 @@ bool Agent::misses_machine(const std::vector<PulseReading>& ranks, double now) {
   first.what = text("does not answer for ", std::lround(silence), " s: its machine is gone or cut off");
   if (work_.where) put_in_place(first);
   const bool lost = all_wait_but(gone, ranks, now);
-  if (!lost && !silence_told_)
-    ways_.consoles.err.write(text("launch: ", one_line(first), "; the others still work\n"));
+  if (!lost && !silence_told_) ways_.consoles.err.write(not_missed_yet(first));
   silence_told_ = true;
   if (!lost) return false;
   failed_ = true;

@@ -44,6 +44,10 @@ std::string one_line(const Failure& f) {
   return text(who_of(f), on, ": ", words_of(f.end));
 }
 
+std::string not_missed_yet(const Failure& silence) {
+  return text("launch: ", one_line(silence), "; the others still work\n");
+}
+
 std::string report_of(const Story& story) {
   const Failure& f = story.first;
   std::string out = text("launch: the job failed; ", story.why_it_ends, "\n  first: ", one_line(f), ", ",

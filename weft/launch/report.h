@@ -10,6 +10,8 @@ namespace weft::launch {
 
 /// "rank 3 on node 1 (host b): signal 9 (Killed)", "node 2 (host c): silent for 12 s".
 std::string one_line(const Failure& failure);
+/// Of a rank that is not heard, and that nobody waits for yet.
+std::string not_missed_yet(const Failure& silence);
 
 struct Story {
   const Failure& first;
