@@ -4,11 +4,12 @@
 
 #include <chrono>
 #include <cmath>
+#include <condition_variable>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <thread>
 
 #include "tests/train/heard.h"
 #include "weft/base/error.h"
@@ -93,20 +94,24 @@ TrainConfig validating(const std::vector<std::string>& prefixes) {
   return c;
 }
 
-/// Takes its time, and looks for each step among those that are saved.
+/// Takes its time, in which each step that is told must not be among those that are saved.
 class Slow final : public report::Sink {
  public:
   explicit Slow(std::string saved) : saved_(std::move(saved)) {}
   const char* name() const override { return "the slow one"; }
   void write(const report::StepRecord& step) override {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    EXPECT_FALSE(std::filesystem::exists(checkpoint::step_directory(saved_, step.iteration)))
-        << step.iteration;
+    const auto is_saved = [&] {
+      return std::filesystem::exists(checkpoint::step_directory(saved_, step.iteration));
+    };
+    std::unique_lock lock(mutex_);
+    EXPECT_FALSE(never_.wait_for(lock, std::chrono::milliseconds(50), is_saved)) << step.iteration;
   }
   void write(const report::Evaluation&) override {}
 
  private:
   std::string saved_;
+  std::mutex mutex_;
+  std::condition_variable never_;
 };
 
 }  // namespace

@@ -25,8 +25,9 @@ void Checkpointing::take_up_suspicion(const std::filesystem::path& from) {
 
 void Checkpointing::refused(const Refused& why, std::int64_t step) {
   if (!suspicious_.empty() && step == run_.progress.first_step) {
-    // It is known now: whoever starts next goes on.
+    // It is known now: whoever starts next goes on. Who fails ends the others, so all wait until that stands.
     if (tells() && why.known() == Refused::Known::machine_erred) drop_suspicion(suspicious_);
+    lent_.mesh.world().barrier();
     return;
   }
   const std::int64_t before = step - 1;
@@ -39,9 +40,9 @@ void Checkpointing::refused(const Refused& why, std::int64_t step) {
   if (saver_->failed() || !why.to_remember()) return;
   Suspicion suspicion = *why.to_remember();
   suspicion.machines = machines();
-  if (!tells()) return;
   const FileSystem& files = lent_.files != nullptr ? *lent_.files : disk();
-  write_suspicion(checkpoint::step_directory(config_.checkpoint.save, before), suspicion, files);
+  if (tells()) write_suspicion(checkpoint::step_directory(config_.checkpoint.save, before), suspicion, files);
+  lent_.mesh.world().barrier();
 }
 
 }  // namespace weft

@@ -43,9 +43,8 @@ struct Form {
   std::vector<std::size_t> shapes;  // of tiles
   std::vector<Made> made;
   std::size_t threads = 0;
-  std::int64_t scratch = 0;  // floats of a thread: the library's
-  std::int64_t own = 0,
-               shared = 0;  // floats of a thread, and of all: operands filled up, and a result of those
+  // Floats: the library's and those of what is filled up, of a thread each, and of what all read, filled up.
+  std::int64_t scratch = 0, own = 0, shared = 0;
 
   std::int64_t floats() const { return shared + std::int64_t(threads) * (scratch + own); }
 };
@@ -119,9 +118,8 @@ class InBlocks final : public product::Engine {
     }
 
     void fill_row(std::uint16_t* to, std::int64_t i, std::int64_t left) const {
-      const auto* from = static_cast<const std::uint16_t*>(p.a.from) + (p.m - left + i) * p.a.row;
       if (i < left)
-        std::copy_n(from, p.k, to + i * p.k);
+        std::memcpy(to + i * p.k, past(p.a, p.m - left + i), std::size_t(p.k) * sizeof *to);
       else
         std::fill_n(to + i * p.k, p.k, std::uint16_t{0});
     }
