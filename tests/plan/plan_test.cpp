@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <vector>
 
 #include "tests/plan/planned.h"
+#include "tests/support/sanitized.h"
 #include "weft/backend/open.h"
 #include "weft/comm/threads.h"
 #include "weft/ops/elementwise.h"
@@ -62,20 +64,25 @@ TEST(Plan, counts_a_rank_to_whose_experts_all_tokens_go) {
 
 // Sixteen samples, one at a time: more microbatches than are counted one by one.
 TEST(Plan, says_what_communicators_count) {
-  for (const int zero : {0, 1, 2, 3}) expect_the_plan_sends(tiny({.dp = 2, .zero = zero}));
-  expect_the_plan_sends(tiny({.tp = 2, .dp = 2, .sequence = true, .zero = 1}));
-  expect_the_plan_sends(tiny({.cp = 2, .dp = 2, .zero = 3}));
-  expect_the_plan_sends(tiny({.dp = 4, .zero = 3, .shard_groups = 2}));
-  expect_the_plan_sends(tiny({.dp = 4, .zero = 3, .near_ranks = 2}));
-  expect_the_plan_sends(tiny({.dp = 4, .zero = 3, .wire = {.weights = true, .gradients = true}}));
-  expect_the_plan_sends(
-      tiny({.dp = 4, .zero = 3, .near_ranks = 2, .wire = {.weights = true, .gradients = true}}));
-  expect_the_plan_sends(tiny({.tp = 2, .pp = 2, .dp = 2}));
-  expect_the_plan_sends(tiny({.pp = 2, .dp = 1, .virtual_stages = 2}));
-  expect_the_plan_sends(tiny({.pp = 4, .dp = 1}));
-  expect_the_plan_sends(tiny({.pp = 2, .dp = 2, .zero = 3}));
   const auto six = [](TrainConfig& c) { c.model.layers = 6; };  // tied words in the first and the last
-  expect_the_plan_sends(tiny({.pp = 6, .dp = 1}, six));
+  const std::vector<TrainConfig> all{
+      tiny({.dp = 2, .zero = 0}),
+      tiny({.dp = 2, .zero = 1}),
+      tiny({.dp = 2, .zero = 2}),
+      tiny({.dp = 2, .zero = 3}),
+      tiny({.tp = 2, .dp = 2, .sequence = true, .zero = 1}),
+      tiny({.cp = 2, .dp = 2, .zero = 3}),
+      tiny({.dp = 4, .zero = 3, .shard_groups = 2}),
+      tiny({.dp = 4, .zero = 3, .near_ranks = 2}),
+      tiny({.dp = 4, .zero = 3, .wire = {.weights = true, .gradients = true}}),
+      tiny({.dp = 4, .zero = 3, .near_ranks = 2, .wire = {.weights = true, .gradients = true}}),
+      tiny({.tp = 2, .pp = 2, .dp = 2}),
+      tiny({.pp = 2, .dp = 1, .virtual_stages = 2}),
+      tiny({.pp = 4, .dp = 1}),
+      tiny({.pp = 2, .dp = 2, .zero = 3}),
+      tiny({.pp = 6, .dp = 1}, six),
+  };
+  for (const TrainConfig& layout : some_of(all, 3)) expect_the_plan_sends(layout);
 }
 
 TEST(Plan, says_volumes_in_their_types) {
