@@ -40,14 +40,15 @@ set(weft_quick "$<$<CONFIG:Release>:-O1>")
 function(weft_compile_quickly name)
   target_compile_options(${name} PRIVATE ${weft_quick})
 endfunction()
-# A sanitizer's checks take the compiler three times as long at -O1 as at -O0, so only those rooms get it whose tests would be the longer.
-set(weft_hot_rooms base tensor text data backend)
+# A sanitizer's checks take the compiler three times as long at -O2 as at -O0, so only those rooms get it whose tests would be longer by
+# more. (-O1 takes nearly as long, and clang inlines next to nothing then.)
+set(weft_hot_rooms base tensor text data backend ops nn optim comm mesh pipe)
 # Tests with long loops of their own: oracles.
 set(weft_hot_tests conformance backend_attention)
 set(weft_plain "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O0>")
 function(weft_compile_as_hot name)
   if(WEFT_SANITIZE)
-    target_compile_options(${name} PRIVATE -O1)
+    target_compile_options(${name} PRIVATE -O2)
   endif()
 endfunction()
 function(weft_level_of room result)
@@ -57,6 +58,20 @@ function(weft_level_of room result)
   endif()
   set(${result} ${hot} PARENT_SCOPE)
 endfunction()
+# Where a processor multiplies and adds at once, a compiler makes one of both wherever it sees them, and other bits come out than on other
+# processors. Only the backend, whose loops are held against each other on every kind, leaves that to the compiler.
+include(CheckCXXSourceCompiles)
+check_cxx_source_compiles("
+#if !defined(__FMA__) && !defined(__ARM_FEATURE_FMA)
+#error two roundings
+#endif
+int main() {}" WEFT_ADDS_PRODUCTS)
+function(weft_compile_to_the_bit name)
+  if(WEFT_ADDS_PRODUCTS)
+    target_compile_options(${name} PRIVATE -ffp-contract=off)
+  endif()
+endfunction()
+
 # In the other rooms it is the sources that read and write JSON: settings, descriptions, indices, never tokens or tensors.
 function(weft_compile_json_quickly)
   foreach(file IN LISTS ARGN)
@@ -171,6 +186,9 @@ function(weft_room name)
     weft_compile_as_hot(weft_${name})
   else()
     weft_compile_quickly(weft_${name})
+  endif()
+  if(NOT name STREQUAL backend)
+    weft_compile_to_the_bit(weft_${name})
   endif()
   target_compile_options(weft_${name} PRIVATE ${weft_traced})
   if(WEFT_READ_ONCE)

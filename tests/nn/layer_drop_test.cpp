@@ -7,6 +7,7 @@
 
 #include "tests/support/few_experts.h"
 #include "tests/support/gradient.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/tiny.h"
 
 using namespace weft;
@@ -109,9 +110,9 @@ TEST(LayerDrop, gives_no_gradient_to_what_is_left_out_and_all_of_it_to_what_is_k
         if (p.value.rank() > 1) return;  // vectors of every kind: gains, and biases that are added weighed
         double most = 0;
         for (const double g : grad) most = std::max(most, std::abs(g));
-        const std::vector<double> expected = slopes(p.value, loss);
-        for (std::size_t i = 0; i < expected.size(); ++i)
-          EXPECT_NEAR(grad[i], expected[i], 4e-3 * most + 2e-4) << p.name << " element " << i;
+        for (std::size_t i = 0; i < grad.size(); i += std::size_t(every(6)))
+          EXPECT_NEAR(grad[i], slope_along(p.value.as<float>()[i], loss), 4e-3 * most + 2e-4)
+              << p.name << " element " << i;
       });
       EXPECT_GT(left_out, 0);
     }

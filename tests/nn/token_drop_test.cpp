@@ -8,6 +8,7 @@
 
 #include "tests/support/few_experts.h"
 #include "tests/support/gradient.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/tiny.h"
 
 using namespace weft;
@@ -53,11 +54,12 @@ void expect_gradients(const ModelConfig& config, std::uint64_t step, const Batch
   EXPECT_NEAR((up - down) / (2 * double(h)), slope, 1e-2 * std::abs(slope) + 5e-3);
   model.stage().each_parameter([&](Parameter& p) {
     if (p.value.rank() > 1) return;
-    const std::vector<double> grad = numbers(p.grad.sum()), expected = slopes(p.value, loss);
+    const std::vector<double> grad = numbers(p.grad.sum());
     double most = 0;
     for (const double g : grad) most = std::max(most, std::abs(g));
-    for (std::size_t i = 0; i < expected.size(); ++i)
-      EXPECT_NEAR(grad[i], expected[i], 4e-3 * most + 2e-4) << p.name << " element " << i;
+    for (std::size_t i = 0; i < grad.size(); i += std::size_t(every(6)))
+      EXPECT_NEAR(grad[i], slope_along(p.value.as<float>()[i], loss), 4e-3 * most + 2e-4)
+          << p.name << " element " << i;
   });
 }
 

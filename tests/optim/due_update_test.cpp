@@ -3,8 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cerrno>
-
+#include "tests/support/failing_disk.h"
 #include "tests/support/numbers.h"
 #include "tests/support/refused.h"
 #include "tests/support/temporary.h"
@@ -15,19 +14,10 @@
 #include "weft/tensor/host.h"
 
 using namespace weft;
+using support::FailingDisk;
 using support::TemporaryDirectory;
 
 namespace {
-
-class FailingReads final : public FileSystem {
- public:
-  ssize_t read(int fd, void* to, std::size_t bytes, std::int64_t at) const override {
-    if (reads_left-- != 0) return FileSystem::read(fd, to, bytes, at);
-    errno = EIO;
-    return -1;
-  }
-  mutable int reads_left = -1;
-};
 
 class Reader final : public Layer {
  public:
@@ -163,7 +153,7 @@ TEST(DueUpdate, leaves_gradients_that_are_zero) {
 
 TEST(DueUpdate, that_fails_tells_everybody_who_comes) {
   const TemporaryDirectory folder;
-  const FailingReads torn;
+  const FailingDisk torn;
   const Offload offload = small_windows(folder, 3, torn);
   Model model(&offload, Dtype::f32, {});
   model.let_wait();

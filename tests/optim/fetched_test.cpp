@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <cerrno>
 #include <numeric>
 
+#include "tests/support/failing_disk.h"
 #include "tests/support/refused.h"
 #include "tests/support/temporary.h"
 #include "weft/backend/open.h"
@@ -15,20 +15,6 @@ using namespace weft;
 
 namespace {
 
-/// Reads fail from the nth on.
-class Torn final : public FileSystem {
- public:
-  ssize_t read(int fd, void* to, std::size_t bytes, std::int64_t at) const override {
-    if (left == 0) {
-      errno = EIO;
-      return -1;
-    }
-    --left;
-    return FileSystem::read(fd, to, bytes, at);
-  }
-  mutable int left = 1 << 30;
-};
-
 struct Numbers {
   Numbers() {
     std::vector<float> all(100);
@@ -37,7 +23,7 @@ struct Numbers {
   }
   Tensor room() const { return empty(*device, {10}); }
   support::TemporaryDirectory folder;
-  Torn files;
+  support::FailingDisk files;
   std::unique_ptr<Device> device = open_device("cpu", {.threads = 1});
   FileMemory file{{.directory = folder.path(), .name = "a", .files = &files}, *device};
   Tensor there = empty(file, {100});
@@ -66,7 +52,7 @@ TEST(Fetcher, tells_who_waits_of_a_read_that_failed) {
   const Numbers numbers;
   Fetcher fetcher(*numbers.device, 2);
   const Tensor first = numbers.room(), second = numbers.room();
-  numbers.files.left = 0;
+  numbers.files.reads_left = 0;
   const Fetcher::Ticket one = fetcher.ask(first, numbers.there.slice(0, 0, 10)),
                         two = fetcher.ask(second, numbers.there.slice(0, 10, 10));
   EXPECT_NE(refused([&] { fetcher.wait(one); }).find("Input/output error"), std::string::npos);

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cerrno>
 
+#include "tests/support/failing_disk.h"
 #include "tests/support/numbers.h"
 #include "tests/support/refused.h"
 #include "tests/support/temporary.h"
@@ -17,24 +17,10 @@
 #include "weft/tensor/host.h"
 
 using namespace weft;
+using support::FailingDisk;
 using support::TemporaryDirectory;
 
 namespace {
-
-class Failing final : public FileSystem {
- public:
-  ssize_t read(int fd, void* to, std::size_t bytes, std::int64_t at) const override {
-    if (reads_left-- != 0) return FileSystem::read(fd, to, bytes, at);
-    errno = EIO;
-    return -1;
-  }
-  ssize_t write(int fd, const void* from, std::size_t bytes, std::int64_t at) const override {
-    if (writes_left-- != 0) return FileSystem::write(fd, from, bytes, at);
-    errno = ENOSPC;
-    return -1;
-  }
-  mutable int reads_left = -1, writes_left = -1;
-};
 
 /// Seven windows over two blocks, of which both keep one tensor and the first one more.
 struct Kept {
@@ -146,7 +132,7 @@ TEST(Shelf, goes_on_after_a_walk_that_was_broken_off) {
 // Whichever call fails, the walk ends with what the disk said.
 TEST(Shelf, ends_a_walk_with_the_error_of_its_disk) {
   for (const int nth : {0, 1, 5}) {
-    Failing full, torn;
+    FailingDisk full, torn;
     Kept a(full), b(torn);
     full.writes_left = torn.reads_left = nth;
     EXPECT_NE(refused([&] {
@@ -161,7 +147,7 @@ TEST(Shelf, ends_a_walk_with_the_error_of_its_disk) {
 
 // The last windows are written when somebody wants to read them, and it is that one who hears of it.
 TEST(Shelf, tells_who_reads_what_could_not_be_written) {
-  Failing full;
+  FailingDisk full;
   Kept kept(full);
   kept.walk();
   full.writes_left = 0;

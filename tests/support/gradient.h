@@ -18,19 +18,23 @@ inline double probed(const Tensor& probe, const Tensor& y) {
   return sum;
 }
 
-/// The slope of f along every element of x (f32, read by f), by central differences of fourth order. With h =
-/// 1/32 the f32 results that f reads are known to about 1e-6 of their size.
+/// The slope of f, which reads `element`, along it, by central differences of fourth order. With h = 1/32 the
+/// f32 results that f reads are known to about 1e-6 of their size.
+inline double slope_along(float& element, const std::function<double()>& f, double h = 0x1p-5) {
+  const float before = element;
+  const auto at = [&](double step) {
+    element = static_cast<float>(double(before) + step);
+    return f();
+  };
+  const double slope = (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h);
+  element = before;
+  return slope;
+}
+
+/// Along every element of x, which is f32.
 inline std::vector<double> slopes(const Tensor& x, const std::function<double()>& f, double h = 0x1p-5) {
   std::vector<double> out;
-  for (float& element : x.as<float>()) {
-    const float before = element;
-    const auto at = [&](double step) {
-      element = static_cast<float>(double(before) + step);
-      return f();
-    };
-    out.push_back((8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h));
-    element = before;
-  }
+  for (float& element : x.as<float>()) out.push_back(slope_along(element, f, h));
   return out;
 }
 

@@ -18,6 +18,19 @@ inline constexpr bool sanitized = false;
 inline constexpr bool sanitized = false;
 #endif
 
+/// Whether it is threads that are looked at: large memory costs most then, and shows least.
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool threads_watched = true;
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+inline constexpr bool threads_watched = true;
+#else
+inline constexpr bool threads_watched = false;
+#endif
+#else
+inline constexpr bool threads_watched = false;
+#endif
+
 /// The sanitizers look for kinds of access, the plain build at every number: where a test repeats one kind of
 /// access for many cases, a sanitized build takes every n-th.
 constexpr int every(int n) { return sanitized ? n : 1; }

@@ -8,31 +8,17 @@
 #include <array>
 #include <cerrno>
 
+#include "tests/support/failing_disk.h"
 #include "tests/support/refused.h"
 #include "tests/support/temporary.h"
 #include "weft/tensor/host.h"
 #include "weft/tensor/host_memory.h"
 
 using namespace weft;
+using support::FailingDisk;
 using support::TemporaryDirectory;
 
 namespace {
-
-/// A disk that is full, or cannot be read, from some call on.
-class Failing final : public FileSystem {
- public:
-  ssize_t read(int fd, void* to, std::size_t bytes, std::int64_t at) const override {
-    if (!reads_fail) return FileSystem::read(fd, to, bytes, at);
-    errno = EIO;
-    return -1;
-  }
-  ssize_t write(int fd, const void* from, std::size_t bytes, std::int64_t at) const override {
-    if (!writes_fail) return FileSystem::write(fd, from, bytes, at);
-    errno = ENOSPC;
-    return -1;
-  }
-  bool reads_fail = false, writes_fail = false;
-};
 
 std::vector<float> counted(std::int64_t n) {
   std::vector<float> out;
@@ -112,12 +98,12 @@ TEST(FileMemory, believes_a_disk_that_cannot_promise_anything) {
 TEST(FileMemory, says_what_fails) {
   const auto rest = host_memory();
   const TemporaryDirectory folder;
-  Failing disk;
+  FailingDisk disk;
   FileMemory file({.directory = folder.path(), .name = "a", .files = &disk}, *rest);
   const Tensor x = empty(file, {1024}, Dtype::f32);
-  disk.writes_fail = true;
+  disk.writes_left = 0;
   EXPECT_NE(refused([&] { copy_to<float>(x, counted(1024)); }).find("No space left on device"),
             std::string::npos);
-  disk.reads_fail = true;
+  disk.reads_left = 0;
   EXPECT_NE(refused([&] { (void)to_host<float>(x); }).find("Input/output error"), std::string::npos);
 }

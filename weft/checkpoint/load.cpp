@@ -105,4 +105,9 @@ std::string load(const std::filesystem::path& directory, std::span<const Named> 
   return facts;
 }
 
+void load_one(OpenStep& step, const Named& named) {
+  check(named);
+  fill(step, named, Types::must_agree);
+}
+
 }  // namespace weft::checkpoint

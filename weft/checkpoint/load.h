@@ -13,6 +13,8 @@
 
 namespace weft::checkpoint {
 
+class OpenStep;
+
 /// Whether a float may be stored in another width than is wanted: it is then rounded to the nearest, or
 /// widened.
 enum class Types : std::uint8_t { must_agree, may_differ };
@@ -23,5 +25,8 @@ enum class Types : std::uint8_t { must_agree, may_differ };
 /// tensors than are wanted; the tensors then hold what they held, or part of the checkpoint.
 std::string load(const std::filesystem::path& directory, std::span<const Named> mine, Communicator& world,
                  Types types = Types::must_agree);
+
+/// The same for one tensor of a step that this rank has open, and no other rank is asked.
+void load_one(OpenStep& step, const Named& named);
 
 }  // namespace weft::checkpoint

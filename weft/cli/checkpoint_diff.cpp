@@ -12,7 +12,6 @@
 #include "weft/checkpoint/keep.h"
 #include "weft/checkpoint/load.h"
 #include "weft/checkpoint/step.h"
-#include "weft/comm/solo.h"
 #include "weft/tensor/host.h"
 #include "weft/tensor/host_memory.h"
 
@@ -58,13 +57,11 @@ bool same_blocks(const Stored& a, const Stored& b) {
   return true;
 }
 
-std::vector<double> values(const OpenStep& step, const std::string& name, const Stored& stored) {
+std::vector<double> values(OpenStep& step, const std::string& name, const Stored& stored) {
   const auto memory = host_memory();
-  SoloCommunicator world;
-  const std::vector<checkpoint::Named> one{
-      checkpoint::whole(name, empty(*memory, stored.global, stored.dtype))};
-  checkpoint::load(step.directory(), one, world);
-  return numbers(one[0].tensor);
+  const checkpoint::Named one = checkpoint::whole(name, empty(*memory, stored.global, stored.dtype));
+  checkpoint::load_one(step, one);
+  return numbers(one.tensor);
 }
 
 /// How two tensors of one kind differ; nothing where every bit is equal.
@@ -88,7 +85,7 @@ std::optional<json> differing(const std::vector<double>& a, const std::vector<do
   return out;
 }
 
-json tensors_of(const OpenStep& a, const OpenStep& b) {
+json tensors_of(OpenStep& a, OpenStep& b) {
   json out = json::object();
   for (const auto& [name, stored] : a.index().tensors) {
     const auto found = b.index().tensors.find(name);
@@ -167,8 +164,8 @@ int diff_checkpoints(Args args) {
   const auto others = read_flags(fields, args);
   if (others.size() != 2)
     fail(Kind::usage, "checkpoint diff: ", others.size(), " directories are named, expected two");
-  const OpenStep first(step_in(directory_of("diff", others[0])));
-  const OpenStep second(step_in(directory_of("diff", others[1])));
+  OpenStep first(step_in(directory_of("diff", others[0])));
+  OpenStep second(step_in(directory_of("diff", others[1])));
   const json tensors = tensors_of(first, second), facts = facts_of(first, second);
   const bool equal = tensors.empty() && facts.empty();
   if (options.json) {
