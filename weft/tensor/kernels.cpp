@@ -1,30 +1,39 @@
 // What a backend has not got, it says by name. The table of Kernels is made here, and so are the calls.
 #include "weft/tensor/kernels.h"
 
-#include <tuple>
 #include <type_traits>
 #include <utility>
 
 namespace weft {
 namespace {
 
-template <class Op, class... Operands>
-class KernelCallOf final : public KernelCall {
+/// A call whose operands are its own. (They are captured, not a tuple's: forty tuples and what applies them
+/// took a compiler seconds.)
+template <class Act>
+class KeptCall final : public KernelCall {
  public:
-  KernelCallOf(const KernelName& name, Op kernel, std::tuple<Operands...> operands)
-      : KernelCall(name), kernel_(kernel), operands_(std::move(operands)) {}
-  void on(Kernels& kernels) const override {
-    std::apply([&](const auto&... operands) { (kernels.*kernel_)(operands...); }, operands_);
-  }
+  KeptCall(const KernelName& name, Act act) : KernelCall(name), act_(std::move(act)) {}
+  void on(Kernels& kernels) const override { act_(kernels); }
   std::unique_ptr<KernelCall> kept() const override {
-    using Kept = KernelCallOf<Op, std::remove_cvref_t<Operands>...>;
-    return std::make_unique<Kept>(KernelName{op(), work()}, kernel_,
-                                  std::tuple<std::remove_cvref_t<Operands>...>(operands_));
+    return std::make_unique<KeptCall>(KernelName{op(), work()}, act_);
   }
 
  private:
-  Op kernel_;
-  std::tuple<Operands...> operands_;
+  Act act_;
+};
+
+/// One that lives as long as its caller's operands; `keep` makes another of copies.
+template <class Act, class Keep>
+class PassingCall final : public KernelCall {
+ public:
+  PassingCall(const KernelName& name, const Act& act, const Keep& keep)
+      : KernelCall(name), act_(act), keep_(keep) {}
+  void on(Kernels& kernels) const override { act_(kernels); }
+  std::unique_ptr<KernelCall> kept() const override { return keep_(); }
+
+ private:
+  const Act& act_;
+  const Keep& keep_;
 };
 
 }  // namespace
@@ -35,7 +44,12 @@ void Kernels::hand_on(const KernelCall& call) {
 
 template <class Kernel, class... Operands>
 void Kernels::next(const KernelName& name, Kernel kernel, const Operands&... operands) {
-  hand_on(KernelCallOf<Kernel, const Operands&...>(name, kernel, {operands...}));
+  const auto act = [&](Kernels& other) { (other.*kernel)(operands...); };
+  const auto keep = [&]() -> std::unique_ptr<KernelCall> {
+    auto later = [kernel, ... own = operands](Kernels& other) { (other.*kernel)(own...); };
+    return std::make_unique<KeptCall<decltype(later)>>(name, std::move(later));
+  };
+  hand_on(PassingCall(name, act, keep));
 }
 
 }  // namespace weft
