@@ -58,20 +58,6 @@ function(weft_level_of room result)
   endif()
   set(${result} ${hot} PARENT_SCOPE)
 endfunction()
-# Where a processor multiplies and adds at once, a compiler makes one of both wherever it sees them, and other bits come out than on other
-# processors. Only the backend, whose loops are held against each other on every kind, leaves that to the compiler.
-include(CheckCXXSourceCompiles)
-check_cxx_source_compiles("
-#if !defined(__FMA__) && !defined(__ARM_FEATURE_FMA)
-#error two roundings
-#endif
-int main() {}" WEFT_ADDS_PRODUCTS)
-function(weft_compile_to_the_bit name)
-  if(WEFT_ADDS_PRODUCTS)
-    target_compile_options(${name} PRIVATE -ffp-contract=off)
-  endif()
-endfunction()
-
 # In the other rooms it is the sources that read and write JSON: settings, descriptions, indices, never tokens or tensors.
 function(weft_compile_json_quickly)
   foreach(file IN LISTS ARGN)
@@ -171,6 +157,15 @@ function(weft_compile_together result target)
   set(${result} ${left} PARENT_SCOPE)
 endfunction()
 
+# Where a processor multiplies and adds at once, a compiler makes one of both wherever it sees them, and other bits come out than on other
+# processors. Only the backend, whose loops are held against each other on every kind, leaves that to the compiler.
+include(CheckCXXSourceCompiles)
+check_cxx_source_compiles("
+#if !defined(__FMA__) && !defined(__ARM_FEATURE_FMA)
+#error two roundings
+#endif
+int main() {}" WEFT_ADDS_PRODUCTS)
+
 function(weft_room name)
   cmake_parse_arguments(ROOM "" "" "SEES;FILES;LINKS" ${ARGN})
   if(NOT name IN_LIST weft_cold_rooms)
@@ -187,8 +182,8 @@ function(weft_room name)
   else()
     weft_compile_quickly(weft_${name})
   endif()
-  if(NOT name STREQUAL backend)
-    weft_compile_to_the_bit(weft_${name})
+  if(WEFT_ADDS_PRODUCTS AND NOT name STREQUAL backend)
+    target_compile_options(weft_${name} PRIVATE -ffp-contract=off)
   endif()
   target_compile_options(weft_${name} PRIVATE ${weft_traced})
   if(WEFT_READ_ONCE)

@@ -282,7 +282,7 @@ def work_of_a_step(weft):
 def slow_rank(weft, folder):
     """From the first slow step to the rank's name; a step's work, as the launcher says it, over what is usual; and a step before. The window is the usual one."""
     step = work_of_a_step(weft)
-    # Whoever reads a line of each step takes a third processor, and where there are two, ranks wait for each other's as much as for the slow one.
+    # Whoever reads a line of each step takes a processor from the ranks where there are two.
     seldom = ["100" if before == "--log-interval" else word for before, word in zip(["", *LARGER], LARGER)]
     with launch(weft, "--launcher", "weft", "--nproc-per-node", 2, "--inject", f"slow@step=200,rank=1,ms={max(1, round(step / 4))}", *seldom,
                 stderr=subprocess.PIPE, text=True) as one:

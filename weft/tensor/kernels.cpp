@@ -1,7 +1,6 @@
 // What a backend has not got, it says by name. The table of Kernels is made here, and so are the calls.
 #include "weft/tensor/kernels.h"
 
-#include <type_traits>
 #include <utility>
 
 namespace weft {
