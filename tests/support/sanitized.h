@@ -6,30 +6,25 @@
 
 namespace weft::testing {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool sanitized = true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-inline constexpr bool sanitized = true;
+// Preprocessors of g++ and clang each have their own word for it.
+#if defined(__has_feature)
+inline constexpr bool addresses_watched = __has_feature(address_sanitizer);
+inline constexpr bool threads_watched = __has_feature(thread_sanitizer);
 #else
-inline constexpr bool sanitized = false;
-#endif
+inline constexpr bool addresses_watched =
+#ifdef __SANITIZE_ADDRESS__
+    true;
 #else
-inline constexpr bool sanitized = false;
+    false;
 #endif
-
-/// Whether it is threads that are looked at: large memory costs most then, and shows least.
-#if defined(__SANITIZE_THREAD__)
-inline constexpr bool threads_watched = true;
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-inline constexpr bool threads_watched = true;
+inline constexpr bool threads_watched =
+#ifdef __SANITIZE_THREAD__
+    true;
 #else
-inline constexpr bool threads_watched = false;
+    false;
 #endif
-#else
-inline constexpr bool threads_watched = false;
 #endif
+inline constexpr bool sanitized = addresses_watched || threads_watched;
 
 /// The sanitizers look for kinds of access, the plain build at every number: where a test repeats one kind of
 /// access for many cases, a sanitized build takes every n-th.
