@@ -150,10 +150,10 @@ template <std::int64_t d>
 Call attention_backward(const Maker& m) {
   const Heads a = heads(m, d), grads = heads(m, d);
   const Tensor dout = grads.out.o;
-  // Corrections, gradients of queries and of keys are a pass each: the second and third read dout and what a
-  // row has of f32 again, and both read q, k and v. That is cheaper than adding by two. In wide heads values
-  // have a pass of their own, which reads all of that but v.
-  const double of_rows = d > 128 ? 8 : 5, of_numbers = d > 128 ? 6 : 4;
+  // Corrections, gradients of queries and of keys are a pass each: the first writes two numbers a row of f32,
+  // the second and third read them and dout again, and both read q, k and v. That is cheaper than adding by
+  // two. In wide heads values have a pass of their own, which reads all of that but v.
+  const double of_rows = d > 128 ? 8 : 5, of_numbers = d > 128 ? 8 : 6;
   const double again = of_rows * double(dout.bytes()) + of_numbers * double(a.out.lse.bytes());
   return {[=] {
             m.kernels().attention_backward({grads.in.q, grads.in.k, grads.in.v}, dout, a.out, a.in, causal);

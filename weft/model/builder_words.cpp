@@ -111,6 +111,7 @@ std::unique_ptr<Layer> Builder::relative_biases(const std::string& name, const L
 
 std::unique_ptr<LanguageHead> Builder::head() const {
   const LanguageHead::Options options{.part = words_here(),
+                                      .chunk = config_.logits_at_once,
                                       .tp = tp_,
                                       .context = TokenCut(context_.circle),
                                       .multiplier = logits_multiplier(config_)};

@@ -141,6 +141,8 @@ struct ModelConfig {
   /// Of a sample's tokens so many are guessed at most, and training makes no other logits; 0: those of all.
   /// No setting: a run makes it of its data's.
   std::int64_t most_guesses = 0;
+  /// Tokens whose logits exist at once. No setting: a run makes it of its device.
+  std::int64_t logits_at_once = 1024;
 
   double hidden_dropout = 0.1, attention_dropout = 0.1;
   LayerDrop layer_drop;

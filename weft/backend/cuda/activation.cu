@@ -12,23 +12,22 @@ struct Point {
   float value, slope;
 };
 
-__device__ __forceinline__ float sigmoid(float x) { return gpu::divide(1, 1 + expf(-x)); }
-
-/// sigmoid(x) and sigmoid(-x), from one power.
+/// sigmoid(x) and sigmoid(-x), from one power and one reciprocal: a thread's instructions must not take
+/// longer than its memory.
 struct Sigmoids {
   float here, rest;
 };
 __device__ __forceinline__ Sigmoids sigmoids(float x) {
-  const float size = expf(x < 0 ? x : -x), large = gpu::divide(1, 1 + size), small = size * large;
-  return x < 0 ? Sigmoids{small, large} : Sigmoids{large, small};
+  const float power = gpu::power_of_two(x * -1.4426950408889634F), here = gpu::divide(1, 1 + power);
+  return {here, here == 0 ? 1 : power * here};
 }
 
 // 0.5 x (1 + tanh(u)) = x sigmoid(2 u), u = sqrt(2 / pi) (x + 0.044715 x^3)
 __device__ __forceinline__ Point gelu(float x) {
-  constexpr float c = 0.7978845608028654F;
-  const float u = c * (x + 0.044715F * x * x * x);
-  const auto [s, rest] = sigmoids(2 * u);
-  return {x * s, s + (s * rest == 0 ? 0.0F : 2 * x * s * rest * c * (1 + 3 * 0.044715F * x * x))};
+  constexpr float c = 0.7978845608028654F, third = 0.044715F;
+  const float square = x * x, around = x * c * 2;
+  const auto [s, rest] = sigmoids(around * (1 + third * square));
+  return {x * s, s + (s * rest == 0 ? 0.0F : s * rest * around * (1 + 3 * third * square))};
 }
 
 // x Phi(x)
@@ -63,11 +62,14 @@ __device__ __forceinline__ void with_function(Activation kind, const Act& act) {
       return act([](float x) { return x > 0 ? Point{x * x, 2 * x} : Point{0 * x, 0}; });
     case Activation::tanh:
       return act([](float x) {
-        const float t = tanhf(x), s = sigmoid(2 * x);
-        return Point{t, 4 * s * sigmoid(-2 * x)};
+        const auto [s, rest] = sigmoids(2 * x);
+        return Point{tanhf(x), 4 * s * rest};
       });
     case Activation::sigmoid:
-      return act([](float x) { return Point{sigmoid(x), sigmoid(x) * sigmoid(-x)}; });
+      return act([](float x) {
+        const auto [s, rest] = sigmoids(x);
+        return Point{s, s * rest};
+      });
   }
 }
 

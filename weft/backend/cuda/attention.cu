@@ -27,30 +27,19 @@ struct Shared {
   OfWarp of[warps];
 };
 
-__device__ __forceinline__ Pair pair_of(const Attend& a, std::int64_t query) {
-  Pair p{};
-  p.i = query % a.sq;
-  query /= a.sq;
-  p.r = query % a.heads;
-  query /= a.heads;
-  p.g = query % a.groups;
-  p.b = query / a.groups;
-  return p;
-}
-
 __global__ void __launch_bounds__(32 * warps) forward(Forward job) {
   const Attend& a = job.attend;
   const std::int64_t query = std::int64_t(blockIdx.x) * warps + threadIdx.x / 32;
   if (query >= job.queries) return;
   const int lane = int(threadIdx.x) % 32;
   auto& mine = gpu::shared<Shared>().of[threadIdx.x / 32];
-  Pair at = pair_of(a, query);
+  Pair at = query_place(a, query);
   const std::int64_t q = a.q.at(at.i, at.b, at.g, at.r);
   for (int c = lane; c < widest; c += 32) mine.q[c] = c < a.q.one.width ? get(a.q.one, q + c) * a.scale : 0;
   __syncwarp();
   float o[widest / 32] = {}, max = -INFINITY, sum = 0;
-  const std::int64_t last = a.last_key(at.i);
-  for (std::int64_t first = a.first_key(at.i); first < last; first += 32) {
+  const int last = a.last_key(at.i);
+  for (int first = a.first_key(at.i); first < last; first += 32) {
     at.j = first + lane;
     float s = -INFINITY;
     if (a.sees(at)) s = dot(a.k.one, a.k.at(at.j, at.b, at.g, 0), mine.q) + a.bias_at(at);
@@ -63,7 +52,7 @@ __global__ void __launch_bounds__(32 * warps) forward(Forward job) {
     __syncwarp();
 #pragma unroll
     for (int c = 0; c < widest / 32; ++c) o[c] *= shrink;
-    const int keys = int(last - first < 32 ? last - first : 32);
+    const int keys = last - first < 32 ? last - first : 32;
     for (int key = 0; key < keys; ++key) {
       const std::int64_t v = a.v.at(first + key, at.b, at.g, 0);
 #pragma unroll

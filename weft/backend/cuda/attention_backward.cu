@@ -29,19 +29,6 @@ __device__ __forceinline__ std::int64_t task_of(const AttentionBackward& job) {
   return task < job.tasks ? task : -1;
 }
 
-/// Group, row of the batch, and the head where tasks are of heads, from what is left of a task.
-__device__ __forceinline__ Pair head_place(const Attend& a, std::int64_t head) {
-  Pair p{};
-  p.r = head % a.heads;
-  p.g = head / a.heads % a.groups;
-  p.b = head / a.heads / a.groups;
-  return p;
-}
-
-__device__ __forceinline__ std::int64_t query_of(const Attend& a, const Pair& p) {
-  return ((p.b * a.groups + p.g) * a.heads + p.r) * a.sq + p.i;
-}
-
 /// A row into shared memory, zeros behind its end.
 __device__ __forceinline__ void hold(float (&to)[widest], const Heads& from, std::int64_t at) {
   for (int c = int(threadIdx.x) % 32; c < widest; c += 32)
@@ -55,8 +42,7 @@ __global__ void __launch_bounds__(32 * warps) corrections(AttentionBackward job)
   const std::int64_t task = (std::int64_t(blockIdx.x) * warps * 32 + threadIdx.x) / lanes;
   const bool inside = task < job.tasks;
   const Attend& a = job.attend;
-  Pair at = head_place(a, inside ? task / a.sq : 0);
-  at.i = inside ? task % a.sq : 0;
+  const Pair at = query_place(a, inside ? task : 0);
   const std::int64_t x = job.dout.at(at.i, at.b, at.g, at.r), y = job.o.at(at.i, at.b, at.g, at.r);
   float sum = 0;
   for (std::int64_t c = threadIdx.x % lanes * 8; c < a.v.one.width; c += lanes * 8) {
@@ -67,7 +53,10 @@ __global__ void __launch_bounds__(32 * warps) corrections(AttentionBackward job)
   }
 #pragma unroll
   for (int by = lanes / 2; by > 0; by /= 2) sum += __shfl_xor_sync(~0U, sum, by);
-  if (inside && threadIdx.x % lanes == 0) job.delta[task] = sum;
+  if (!inside || threadIdx.x % lanes != 0) return;
+  job.delta[task] = sum;
+  const float lse = get(job.lse, start_of(job.lse, task));
+  job.power[task] = lse == -INFINITY ? INFINITY : lse * log2_e;
 }
 
 /// A probability and its slope.
@@ -76,7 +65,7 @@ struct Slope {
 };
 __device__ __forceinline__ Slope slope_of(const AttentionBackward& job, const Pair& at, float score,
                                           float along) {
-  const std::int64_t query = query_of(job.attend, at);
+  const std::int64_t query = job.attend.query_of(at);
   const float lse = get(job.lse, start_of(job.lse, query));
   if (lse == -INFINITY) return {0, 0};
   const float p = expf(score + job.attend.bias_at(at) - lse);
@@ -90,14 +79,13 @@ __global__ void __launch_bounds__(32 * warps, blocks) of_queries(AttentionBackwa
   const Attend& a = job.attend;
   auto& mine = gpu::shared<Shared>().of[threadIdx.x / 32];
   const int lane = int(threadIdx.x) % 32;
-  Pair at = head_place(a, task / a.sq);
-  at.i = task % a.sq;
+  Pair at = query_place(a, task);
   hold(mine.left, a.q, a.q.at(at.i, at.b, at.g, at.r));
   hold(mine.right, job.dout, job.dout.at(at.i, at.b, at.g, at.r));
   __syncwarp();
   float dq[widest / 32] = {};
-  const std::int64_t last = a.last_key(at.i);
-  for (std::int64_t first = a.first_key(at.i); first < last; first += 32) {
+  const int last = a.last_key(at.i);
+  for (int first = a.first_key(at.i); first < last; first += 32) {
     at.j = first + lane;
     mine.ds[lane] = 0;
     if (a.sees(at)) {
@@ -105,7 +93,7 @@ __global__ void __launch_bounds__(32 * warps, blocks) of_queries(AttentionBackwa
       mine.ds[lane] = slope_of(job, at, score, dot(a.v.one, a.v.at(at.j, at.b, at.g, 0), mine.right)).ds;
     }
     __syncwarp();
-    const int keys = int(last - first < 32 ? last - first : 32);
+    const int keys = last - first < 32 ? last - first : 32;
     for (int key = 0; key < keys; ++key) {
       const std::int64_t k = a.k.at(first + key, at.b, at.g, 0);
 #pragma unroll
@@ -122,9 +110,9 @@ __global__ void __launch_bounds__(32 * warps, blocks) of_queries(AttentionBackwa
 
 /// Queries that may see a key lie in [first, last).
 struct Range {
-  std::int64_t first, last;
+  int first, last;
 };
-__device__ __forceinline__ Range queries_of(const Attend& a, std::int64_t j) {
+__device__ __forceinline__ Range queries_of(const Attend& a, int j) {
   Range out{a.causal ? j - a.diagonal : 0, a.window > 0 ? j - a.diagonal + a.window : a.sq};
   if (out.first < 0) out.first = 0;
   if (out.last > a.sq) out.last = a.sq;
@@ -150,7 +138,7 @@ __device__ __forceinline__ void add_queries(const AttentionBackward& job, Pair a
     mine.ds[lane] = slope.ds;
   }
   __syncwarp();
-  const int queries = int(range.last - range.first < 32 ? range.last - range.first : 32);
+  const int queries = range.last - range.first < 32 ? range.last - range.first : 32;
   for (int i = 0; i < queries; ++i) {
     const std::int64_t q = a.q.at(range.first + i, at.b, at.g, at.r);
     const std::int64_t dout = job.dout.at(range.first + i, at.b, at.g, at.r);
@@ -170,16 +158,15 @@ __global__ void __launch_bounds__(32 * warps, blocks) of_keys(AttentionBackward 
   const Attend& a = job.attend;
   auto& mine = gpu::shared<Shared>().of[threadIdx.x / 32];
   const int lane = int(threadIdx.x) % 32;
-  Pair at = head_place(a, task / a.sk * a.heads);
-  at.j = task % a.sk;
+  Pair at = head_place(a, int(task / a.sk) * a.heads);
+  at.j = int(task % a.sk);
   hold(mine.left, a.k, a.k.at(at.j, at.b, at.g, 0));
   hold(mine.right, a.v, a.v.at(at.j, at.b, at.g, 0));
   __syncwarp();
   KeySums sums{};
   const Range all = queries_of(a, at.j);
   for (at.r = 0; at.r < a.heads; ++at.r)
-    for (std::int64_t first = all.first; first < all.last; first += 32)
-      add_queries(job, at, {first, all.last}, sums);
+    for (int first = all.first; first < all.last; first += 32) add_queries(job, at, {first, all.last}, sums);
   const std::int64_t dk = job.dk.at(at.j, at.b, at.g, 0), dv = job.dv.at(at.j, at.b, at.g, 0);
 #pragma unroll
   for (int c = 0; c < widest / 32; ++c) {
@@ -204,11 +191,11 @@ __global__ void __launch_bounds__(32 * warps, blocks) of_bias(AttentionBackward 
   const std::int64_t task = task_of(job);
   if (task < 0) return;
   const Attend& a = job.attend;
-  const std::int64_t head = task / a.distances, back = task % a.distances - a.bias0;  // i - j
+  const int head = int(task / a.distances), back = int(task % a.distances - a.bias0);  // i - j
   Pair at{0, head / a.heads, head % a.heads, 0, 0};
   float sum = 0;
   for (at.b = 0; at.b < a.batch; ++at.b)
-    for (at.i = threadIdx.x % 32; at.i < a.sq; at.i += 32) {
+    for (at.i = int(threadIdx.x) % 32; at.i < a.sq; at.i += 32) {
       at.j = at.i - back;
       if (at.j < 0 || !a.sees(at)) continue;
       const std::int64_t q = a.q.at(at.i, at.b, at.g, at.r), dout = job.dout.at(at.i, at.b, at.g, at.r);
@@ -232,7 +219,7 @@ void CudaKernels::attention_backward(const AttentionGrads& grads, const Tensor& 
     fail(Kind::device, "attention_backward: heads of ", std::max(in.q.dim(-1), in.v.dim(-1)),
          ", and a GPU takes ", widest, " at most");
   const std::int64_t queries = out.lse.elements();
-  const Tensor delta = workspace({queries});
+  const Tensor numbers = workspace({2, queries});
   const Attend a = attend(in, how);
   AttentionBackward job{.attend = a,
                         .dout = heads_of(dout),
@@ -241,7 +228,8 @@ void CudaKernels::attention_backward(const AttentionGrads& grads, const Tensor& 
                         .dk = heads_of(grads.dk),
                         .dv = heads_of(grads.dv),
                         .lse = for_every_column(out.lse, 1),
-                        .delta = elements<float>(delta),
+                        .delta = elements<float>(numbers),
+                        .power = elements<float>(numbers) + queries,
                         .dbias = elements<float>(grads.dbias),
                         .accumulate = grads.accumulate,
                         .tasks = 0};

@@ -10,8 +10,6 @@
 namespace weft::cuda {
 namespace {
 
-constexpr float log2_e = 1.4426950408889634F;
-
 /// Keys that pass by at once: of wide heads as many as two blocks have memory and threads registers for.
 constexpr int keys_at_once(int d) { return d > 192 ? 16 : d > 128 ? 32 : 64; }
 
@@ -88,7 +86,7 @@ __device__ __forceinline__ void drop(std::uint32_t dropped, float factor, float 
 template <int eights>
 __device__ __forceinline__ void put_rows(const FastForward& job, Pair at, const Softmax& state,
                                          const float (&o)[eights][4]) {
-  const std::int64_t query0 = at.i;
+  const int query0 = at.i;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     float sum = state.sum[half];
@@ -102,26 +100,24 @@ __device__ __forceinline__ void put_rows(const FastForward& job, Pair at, const 
     for (int n = 0; n < eights; ++n)
       put_pair(job.o.one, to + fragment_column(n, 0), o[n][2 * half] * share, o[n][2 * half + 1] * share);
     if (threadIdx.x % 4 != 0) continue;
-    const Attend& a = job.attend;
-    const std::int64_t query = (at.b * a.groups * a.heads + a.head_of(at)) * a.sq + at.i;
-    put(job.lse, start_of(job.lse, query), sum == 0 ? -INFINITY : (state.max[half] + log2f(sum)) / log2_e);
+    put(job.lse, start_of(job.lse, job.attend.query_of(at)),
+        sum == 0 ? -INFINITY : (state.max[half] + log2f(sum)) / log2_e);
   }
 }
 
 template <class Half, int d, int dv, bool everything>
-__global__ void __launch_bounds__(tile_threads, 2) forward(FastForward job) {
+__global__ void __launch_bounds__(tile_threads, d > 64 || everything ? 2 : 3) forward(FastForward job) {
   constexpr int keys = keys_at_once(d);
   auto& shared = gpu::shared<Shared<d, dv, keys>>();
   const Attend& a = job.attend;
-  const std::int64_t blocks = (a.sq + tile - 1) / tile, head = blockIdx.x / blocks;
-  Pair at{head / a.heads / a.groups, head / a.heads % a.groups, head % a.heads, 0, 0};
-  const std::int64_t query0 = (blocks - 1 - blockIdx.x % blocks) * tile;  // those that see most begin first
+  auto [at, last, number] = task_of(a, a.sq, a.heads);
+  const int query0 = (last - number) * tile;  // those that see most begin first
   const int row0 = int(threadIdx.x) / 32 * 16;
   const Tiles tiles = key_tiles<keys>(a, query0);
   fetch(shared.q, a.q, {query0, a.sq, at.b, at.g, at.r});
   const Stretch passing{tiles.first * keys, a.sk, at.b, at.g, 0};
   Source k = source_of(a.k, passing), v = source_of(a.v, passing);
-  const auto fetch_keys = [&](std::int64_t t) {
+  const auto fetch_keys = [&](int t) {
     fetch(shared.k[t % 2], k);
     fetch(shared.v[t % 2], v);
   };
@@ -129,9 +125,9 @@ __global__ void __launch_bounds__(tile_threads, 2) forward(FastForward job) {
   gpu::commit_copies();
   float o[dv / 8][4] = {};
   Softmax state;
-  OwnRows<d, 64> own(shared.q, row0);
+  OwnRows<d, 0> own(shared.q, row0);
   const float unit = everything ? 1 : a.scale * log2_e;
-  for (std::int64_t t = tiles.first; t < tiles.last; ++t) {
+  for (int t = tiles.first; t < tiles.last; ++t) {
     if (t + 1 < tiles.last) fetch_keys(t + 1);
     gpu::commit_copies();
     gpu::wait_copies<1>();
@@ -160,7 +156,7 @@ __global__ void __launch_bounds__(tile_threads, 2) forward(FastForward job) {
 template <class Half, int d, int dv, bool everything>
 void launch(cudaStream_t stream, const FastForward& job) {
   const Attend& a = job.attend;
-  const std::int64_t blocks = (a.sq + tile - 1) / tile * a.batch * a.groups * a.heads;
+  const std::int64_t blocks = std::int64_t(a.sq + tile - 1) / tile * a.batch * a.groups * a.heads;
   gpu::launch(stream, {blocks, tile_threads, sizeof(Shared<d, dv, keys_at_once(d)>)},
               forward<Half, d, dv, everything>, job);
 }

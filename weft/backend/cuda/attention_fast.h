@@ -12,17 +12,18 @@ struct FastForward {
 };
 void attend_fast(cudaStream_t stream, const FastForward& job);
 
-/// For both ways of going back. delta = <dout, o>, [b, n, sq].
+/// For both ways of going back. [b, n, sq]: delta = <dout, o>, and lse as a power of two, infinite where a
+/// query sees nothing.
 struct AttentionBackward {
   Attend attend;
   Heads dout, o, dq, dk, dv;
   Rows lse;
-  float* delta;
+  float *delta, *power;
   float* dbias;  // [n, distances], or null
   bool accumulate;
   std::int64_t tasks;  // of warps
 };
-/// Gradients of queries, keys and values; delta is there, dbias is not its business.
+/// Gradients of queries, keys and values; delta and power are there, dbias is not its business.
 void attend_backward_fast(cudaStream_t stream, const AttentionBackward& job);
 
 __device__ __forceinline__ void put_sum(const Heads& to, std::int64_t at, float x, bool accumulate) {

@@ -49,7 +49,6 @@ struct Shared {
   float numbers[2][tile_threads];
 };
 
-constexpr float log2_e = 1.4426950408889634F;
 /// Heads so wide that a block's own rows stay in registers.
 constexpr int held = 64;
 
@@ -58,16 +57,10 @@ constexpr int held = 64;
 struct OfQuery {
   float lse, delta;
 };
-__device__ __forceinline__ std::int64_t query_of(const Attend& a, const Pair& at) {
-  return (at.b * a.groups * a.heads + a.head_of(at)) * a.sq + at.i;
-}
-__device__ __forceinline__ float lse_of(const AttentionBackward& job, const Pair& at) {
-  if (at.i >= job.attend.sq) return INFINITY;
-  const float lse = get(job.lse, start_of(job.lse, query_of(job.attend, at)));
-  return lse == -INFINITY ? INFINITY : lse * log2_e;
-}
-__device__ __forceinline__ float delta_of(const AttentionBackward& job, const Pair& at) {
-  return at.i < job.attend.sq ? job.delta[query_of(job.attend, at)] : 0.0F;
+__device__ __forceinline__ OfQuery numbers_of(const AttentionBackward& job, const Pair& at) {
+  if (at.i >= job.attend.sq) return {INFINITY, 0};
+  const std::int64_t query = job.attend.query_of(at);
+  return {job.power[query], job.delta[query]};
 }
 
 /// Columns that pass by a warp: the pair of the first one and of the first row; what is to be asked of them,
@@ -183,7 +176,7 @@ __device__ __forceinline__ void put_tile(const AttentionBackward& job, const Hea
                                          const float (&sums)[eights][4], float scale) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const std::int64_t row = rows.first + fragment_row(2 * half);
+    const int row = rows.first + fragment_row(2 * half);
     if (row >= rows.length) continue;
     const std::int64_t start = to.at(row, rows.b, rows.g, rows.r);
 #pragma unroll
@@ -204,16 +197,15 @@ __global__ void __launch_bounds__(tile_threads, d > 64 || everything ? 2 : 3)
   constexpr int keys = rows_at_once(d), count = keys_at_once(d, everything);
   auto& shared = gpu::shared<Shared<d, dv>>();
   const Attend& a = job.attend;
-  const std::int64_t blocks = (a.sq + tile - 1) / tile, head = blockIdx.x / blocks;
-  Pair at{head / a.heads / a.groups, head / a.heads % a.groups, head % a.heads, 0, 0};
-  const std::int64_t query0 = (blocks - 1 - blockIdx.x % blocks) * tile;  // those that see most begin first
+  auto [at, last, number] = task_of(a, a.sq, a.heads);
+  const int query0 = (last - number) * tile;  // those that see most begin first
   const int row0 = int(threadIdx.x) / 32 * 16;
   const Tiles tiles = key_tiles<keys>(a, query0);
   fetch(shared.own.left, a.q, {query0, a.sq, at.b, at.g, at.r});
   fetch(shared.own.right, job.dout, {query0, a.sq, at.b, at.g, at.r});
   const Stretch passing{tiles.first * keys, a.sk, at.b, at.g, 0};
   Source from_k = source_of(a.k, passing), from_v = source_of(a.v, passing);
-  const auto fetch_keys = [&](std::int64_t t) {
+  const auto fetch_keys = [&](int t) {
     fetch(shared.passing[t % 2].left, from_k);
     fetch(shared.passing[t % 2].right, from_v);
   };
@@ -223,12 +215,12 @@ __global__ void __launch_bounds__(tile_threads, d > 64 || everything ? 2 : 3)
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     at.i = query0 + row0 + fragment_row(2 * half);
-    query[half] = {lse_of(job, at), delta_of(job, at)};
+    query[half] = numbers_of(job, at);
   }
   float dq[d / 8][4] = {};
   OwnRows<d, held> own_q(shared.own.left, row0);
   OwnRows<dv, 0> own_dout(shared.own.right, row0);  // a thread has no registers for these too
-  for (std::int64_t t = tiles.first; t < tiles.last; ++t) {
+  for (int t = tiles.first; t < tiles.last; ++t) {
     if (t + 1 < tiles.last) fetch_keys(t + 1);
     gpu::commit_copies();
     gpu::wait_copies<1>();
@@ -256,38 +248,47 @@ __global__ void __launch_bounds__(tile_threads, d > 64 || everything ? 2 : 3)
   put_tile(job, job.dq, {query0 + row0, a.sq, at.b, at.g, at.r}, dq, a.scale);
 }
 
-/// Tiles of queries that pass by a block of keys: all that may see it, of one head after another.
+/// Tiles of queries that pass by a block of keys: all that may see it, of one head after another. Which comes
+/// next is counted, since a division takes as long as a tenth of a tile.
 template <int d, int dv>
 struct PassingQueries {
   static constexpr int queries = rows_at_once(d);
+  struct Place {
+    int first, head;  // the first of its queries
+  };
   const AttentionBackward& job;
-  const Pair at;  // row of the batch and group
-  const Tiles tiles;
-  const int each, total;  // tiles of a head, and of all
+  const Pair at;         // row of the batch and group
+  const int begin, end;  // queries that may see any of the keys
+  Place next;
   Source q{}, dout{};
 
   __device__ __forceinline__ PassingQueries(const AttentionBackward& of, const Pair& place, const Tiles& all)
       : job(of),
         at(place),
-        tiles(all),
-        each(all.last > all.first ? int(all.last - all.first) : 0),
-        total(each * int(of.attend.heads)) {}
-  __device__ __forceinline__ std::int64_t first(int t) const { return (tiles.first + t % each) * queries; }
-  __device__ __forceinline__ void fetch_next(int t, Passing<d, dv>& to) {
-    if (t % each == 0) {  // the first tile of another head
-      const Stretch rows{first(t), job.attend.sq, at.b, at.g, t / each};
+        begin(all.first * queries),
+        end(all.last * queries),
+        next{begin, begin < end ? 0 : of.attend.heads} {}
+  __device__ __forceinline__ bool more() const { return next.head < job.attend.heads; }
+  __device__ __forceinline__ void fetch_next(Passing<d, dv>& to) {
+    if (next.first == begin) {  // of another head
+      const Stretch rows{begin, job.attend.sq, at.b, at.g, next.head};
       q = source_of(job.attend.q, rows);
       dout = source_of(job.dout, rows);
     }
     fetch(to.left, q);
     fetch(to.right, dout);
   }
-  /// This thread's of the numbers of a tile's queries.
-  __device__ __forceinline__ float number(int t) const {
+  /// This thread's of the numbers of the next tile's queries, which are on their way.
+  __device__ __forceinline__ float next_number() const {
     const int i = int(threadIdx.x);
-    if (t >= total || i >= 2 * queries) return 0.0F;
-    const Pair query{at.b, at.g, t / each, first(t) + i % queries, 0};
-    return i < queries ? lse_of(job, query) : delta_of(job, query);
+    if (!more() || i >= 2 * queries) return 0.0F;
+    const Pair query{at.b, at.g, next.head, next.first + i % queries, 0};
+    if (query.i >= job.attend.sq) return i < queries ? INFINITY : 0.0F;
+    return (i < queries ? job.power : job.delta)[job.attend.query_of(query)];
+  }
+  __device__ __forceinline__ void go_on() {
+    next.first += queries;
+    if (next.first >= end) next = {begin, next.head + 1};
   }
 };
 
@@ -299,25 +300,29 @@ template <class Half, int d, int dv, Sums which, bool everything>
 __global__ void __launch_bounds__(tile_threads, 2) of_keys(AttentionBackward job) {
   constexpr int queries = rows_at_once(d), count = queries_at_once(d, everything);
   constexpr bool keys = which != Sums::values, values = which != Sums::keys;
+  constexpr bool keeps = d <= 192;  // of wide heads a thread has no register for a number on its way
   auto& shared = gpu::shared<Shared<d, dv>>();
   const Attend& a = job.attend;
-  const std::int64_t blocks = (a.sk + tile - 1) / tile, group = blockIdx.x / blocks;
-  Pair at{group / a.groups, group % a.groups, 0, 0, 0};
-  const std::int64_t key0 = blockIdx.x % blocks * tile;
+  auto [at, last, place] = task_of(a, a.sk, 1);
+  const int key0 = place * tile;
   const int row0 = int(threadIdx.x) / 32 * 16;
   fetch(shared.own.left, a.k, {key0, a.sk, at.b, at.g, 0});
   if constexpr (keys) fetch(shared.own.right, a.v, {key0, a.sk, at.b, at.g, 0});
   PassingQueries<d, dv> passing(job, at, query_tiles<queries>(a, key0));
-  if (passing.total > 0) passing.fetch_next(0, shared.passing[0]);
-  shared.numbers[0][threadIdx.x] = passing.number(0);
+  if (passing.more()) passing.fetch_next(shared.passing[0]);
+  shared.numbers[0][threadIdx.x] = passing.next_number();
   gpu::commit_copies();
   float dk[keys ? d / 8 : 1][4] = {}, of_values[values ? dv / 8 : 1][4] = {};
   OwnRows<d, held> own_k(shared.own.left, row0);
   OwnRows<dv, held> own_v(shared.own.right, row0);
-  for (int t = 0; t < passing.total; ++t) {
-    if (t + 1 < passing.total) passing.fetch_next(t + 1, shared.passing[(t + 1) % 2]);
+  for (int t = 0; passing.more(); ++t) {
+    const auto now = passing.next;
+    passing.go_on();
+    if (passing.more()) passing.fetch_next(shared.passing[(t + 1) % 2]);
     gpu::commit_copies();
-    const float next = passing.number(t + 1);  // on its way while this tile is worked on
+    float& next = shared.numbers[(t + 1) % 2][threadIdx.x];
+    const float number = passing.next_number();  // on its way while this tile is worked on,
+    if constexpr (!keeps) next = number;         // or is waited for
     gpu::wait_copies<1>();
     __syncthreads();
     if (t == 0) {
@@ -325,13 +330,12 @@ __global__ void __launch_bounds__(tile_threads, 2) of_keys(AttentionBackward job
       if constexpr (keys) own_v.load();
     }
     auto& [q, dout] = shared.passing[t % 2];
-    const std::int64_t query0 = passing.first(t);
     at.j = key0 + row0;
-    at.r = t / passing.each;
-    const Ask ask = what_to_ask<queries, tile>(a, query0, key0);
+    at.r = now.head;
+    const Ask ask = what_to_ask<queries, tile>(a, now.first, key0);
 #pragma unroll 1
     for (int from = 0; from < queries; from += 8 * count) {
-      at.i = query0 + from;
+      at.i = now.first + from;
       const auto part = part_at<everything, true, count>(a, at, ask);
       Scores<count> s, along = {};
       rows_by_rows<Half>(s, own_k, q, from);
@@ -340,7 +344,7 @@ __global__ void __launch_bounds__(tile_threads, 2) of_keys(AttentionBackward job
       if constexpr (values) add_by_columns<Half, dv>(of_values, s, dout, from);
       if constexpr (keys) add_by_columns<Half, d>(dk, along, q, from);
     }
-    shared.numbers[(t + 1) % 2][threadIdx.x] = next;
+    if constexpr (keeps) next = number;
     __syncthreads();
   }
   gpu::wait_copies<0>();

@@ -20,15 +20,15 @@ Attend attend(const Attended& in, const AttentionArgs& how) {
   out.q = heads_of(in.q);
   out.k = heads_of(in.k);
   out.v = heads_of(in.v);
-  out.sq = in.q.dim(0);
-  out.sk = in.k.dim(0);
-  out.batch = in.q.dim(1);
-  out.groups = in.q.dim(2);
-  out.heads = in.q.dim(3);
+  out.sq = int(in.q.dim(0));
+  out.sk = int(in.k.dim(0));
+  out.batch = int(in.q.dim(1));
+  out.groups = int(in.q.dim(2));
+  out.heads = int(in.q.dim(3));
   out.scale = how.scale;
   out.causal = how.mask == Mask::causal;
-  out.diagonal = how.diagonal;
-  out.window = how.window;
+  out.diagonal = int(how.diagonal);
+  out.window = int(how.window);
   if (how.query_segments) {
     out.query_segments = elements<std::int32_t>(how.query_segments);
     out.key_segments = elements<std::int32_t>(how.key_segments);

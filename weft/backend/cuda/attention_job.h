@@ -20,17 +20,20 @@ struct Heads {
 };
 Heads heads_of(const Tensor& t);
 
-/// A place in the matrix of scores, by row of the batch, group and head of it.
+/// A place in the matrix of scores, by row of the batch, group and head of it. In 32 bits, as all that counts
+/// rows of attention: a division in 64 is a hundred instructions, and threads have no registers to waste.
 struct Pair {
-  std::int64_t b, g, r, i, j;
+  int b, g, r, i, j;
 };
+
+constexpr float log2_e = 1.4426950408889634F;
 
 struct Attend {
   Heads q, k, v;
-  std::int64_t sq, sk, batch, groups, heads;  // heads of a group
+  int sq, sk, batch, groups, heads;  // heads of a group
   float scale;
   bool causal;
-  std::int64_t diagonal, window;
+  int diagonal, window;
   const std::int32_t *query_segments, *key_segments;  // [b, sq], [b, sk]
   const float* bias;                                  // [n, distances]
   std::int64_t distances, bias0;
@@ -40,7 +43,11 @@ struct Attend {
   float factor;
   std::int64_t head0, query0, key0;
 
-  __device__ __forceinline__ std::int64_t head_of(const Pair& p) const { return p.g * heads + p.r; }
+  __device__ __forceinline__ int head_of(const Pair& p) const { return p.g * heads + p.r; }
+  /// A query's number among all of [b, n, sq].
+  __device__ __forceinline__ std::int64_t query_of(const Pair& p) const {
+    return std::int64_t(p.b * groups * heads + head_of(p)) * sq + p.i;
+  }
   __device__ __forceinline__ bool sees(const Pair& p) const {
     if (p.i >= sq || p.j >= sk) return false;
     if (causal && p.j > p.i + diagonal) return false;
@@ -58,25 +65,44 @@ struct Attend {
     at.sample = samples ? std::uint64_t(samples[p.b]) : 0;
     return Draw(at);
   }
-  /// What a probability is multiplied with: 0 where dropped, 1 / (1 - p) where kept.
-  __device__ __forceinline__ float kept(const Draw& draw, const Pair& p) const {
+  /// The random numbers of a pair and of the keys beside it, four that begin at a multiple of four: a bit for
+  /// each that is dropped.
+  __device__ __forceinline__ std::uint32_t dropped_of_four(const Draw& draw, const Pair& p) const {
     const std::int64_t element = ((head0 + head_of(p)) << 40) | ((query0 + p.i) << 20) | (key0 + p.j);
     const PhiloxCounter four = draw.block(std::uint64_t(element) >> 2);
-    const std::uint32_t low = element % 2 ? four[1] : four[0], high = element % 2 ? four[3] : four[2];
-    return (element & 2 ? high : low) < threshold ? 0.0F : factor;
+    std::uint32_t bits = 0;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) bits |= std::uint32_t(four[std::size_t(i)] < threshold) << i;
+    return bits;
+  }
+  /// What a probability is multiplied with: 0 where dropped, 1 / (1 - p) where kept.
+  __device__ __forceinline__ float kept(const Draw& draw, const Pair& p) const {
+    return dropped_of_four(draw, p) >> ((key0 + p.j) & 3) & 1 ? 0.0F : factor;
   }
   __device__ __forceinline__ float kept(const Pair& p) const { return samples ? kept(drawn(p), p) : 1; }
   /// Keys that a query may see: all that it sees lie in [first, last).
-  __device__ __forceinline__ std::int64_t last_key(std::int64_t i) const {
-    const std::int64_t last = causal ? i + diagonal + 1 : sk;
+  __device__ __forceinline__ int last_key(int i) const {
+    const int last = causal ? i + diagonal + 1 : sk;
     return last < sk ? last : sk;
   }
-  __device__ __forceinline__ std::int64_t first_key(std::int64_t i) const {
-    const std::int64_t first = window > 0 ? i + diagonal - window + 1 : 0;
+  __device__ __forceinline__ int first_key(int i) const {
+    const int first = window > 0 ? i + diagonal - window + 1 : 0;
     return first > 0 ? first : 0;
   }
 };
 Attend attend(const Attended& in, const AttentionArgs& how);
+
+/// Where a head lies, and a query, from its number among all.
+__device__ __forceinline__ Pair head_place(const Attend& a, int head) {
+  const int group = head / a.heads, batch = group / a.groups;
+  return {batch, group - batch * a.groups, head - group * a.heads, 0, 0};
+}
+__device__ __forceinline__ Pair query_place(const Attend& a, std::int64_t query) {
+  const int head = int(std::uint32_t(query) / std::uint32_t(a.sq));  // no GPU has memory for 2^32
+  Pair place = head_place(a, head);
+  place.i = int(std::uint32_t(query) - std::uint32_t(head) * std::uint32_t(a.sq));
+  return place;
+}
 
 /// The product of a row in memory with one in shared memory, whose elements beyond width are zeros.
 __device__ __forceinline__ float dot(const Rows& of, std::int64_t at, const float* with) {

@@ -23,7 +23,7 @@ struct alignas(128) Tile {
 
 /// Which rows of a tensor: from first on, of one row of the batch, group and head; zeros from `length` on.
 struct Stretch {
-  std::int64_t first, length, b, g, r;
+  int first, length, b, g, r;
 };
 
 inline constexpr int pieces_at_once = 8, lines_at_once = tile_threads / pieces_at_once;
@@ -38,7 +38,7 @@ __device__ __forceinline__ Source source_of(const Heads& from, const Stretch& wh
   const int row = int(threadIdx.x) / pieces_at_once, piece = int(threadIdx.x) % pieces_at_once;
   const std::int64_t start = from.at(which.first + row, which.b, which.g, which.r) + piece * 8;
   return {reinterpret_cast<const std::uint16_t*>(from.one.data) + start, lines_at_once * from.s,
-          int(which.length - which.first) - row};
+          which.length - which.first - row};
 }
 
 /// On its way when this returns: commit_copies() and wait_copies() follow.
@@ -176,8 +176,8 @@ struct Line {
     return column >= first && column < last && (!segments || segments[column] == segment);
   }
 };
-__device__ __forceinline__ int column_of(std::int64_t from_first) {
-  return from_first < 0 ? 0 : from_first > tile ? tile : int(from_first);
+__device__ __forceinline__ int column_of(int from_first) {
+  return from_first < 0 ? 0 : from_first > tile ? tile : from_first;
 }
 /// At the query and the first key of the tile; and turned, at the key and the first query.
 __device__ __forceinline__ Line line_of_query(const Attend& a, const Pair& at) {
@@ -191,8 +191,8 @@ __device__ __forceinline__ Line line_of_key(const Attend& a, const Pair& at) {
   const bool inside = at.j < a.sk;
   const std::int32_t* segments = a.query_segments ? a.query_segments + at.b * a.sq + at.i : nullptr;
   const std::int32_t segment = segments && inside ? a.key_segments[at.b * a.sk + at.j] : 0;
-  const std::int64_t first = a.causal ? at.j - a.diagonal : 0;
-  const std::int64_t last = a.window > 0 ? at.j - a.diagonal + a.window : a.sq;
+  const int first = a.causal ? at.j - a.diagonal : 0;
+  const int last = a.window > 0 ? at.j - a.diagonal + a.window : a.sq;
   const int end = column_of((last < a.sq ? last : a.sq) - at.i);
   return {column_of(first - at.i), inside && segment >= 0 ? end : 0, segments, segment};
 }
@@ -229,14 +229,39 @@ __device__ __forceinline__ std::uint32_t seen(const Attend& a, const Pair& at) {
   return bits;
 }
 template <bool turned, int count>
-__device__ __forceinline__ std::uint32_t dropped(const Attend& a, const Pair& at) {
-  const Draw draw = a.drawn(at);
+__device__ __forceinline__ std::uint32_t dropped_alone(const Attend& a, const Draw& draw, const Pair& at) {
   std::uint32_t bits = 0;
 #pragma unroll 1
   for (int e = 0; e < 4 * count; ++e)
     if (a.kept(draw, pair_at<turned>(at, fragment_row(e % 4), fragment_column(e / 4, e))) == 0)
       bits |= 1U << e;
   return bits;
+}
+/// Random numbers come four at a time, for keys beside each other, and cost more than all else of a pair. Two
+/// lanes have four keys of two queries, or turned four lanes of four: each draws for one, and they tell each
+/// other.
+template <bool turned, int count>
+__device__ __forceinline__ std::uint32_t dropped(const Attend& a, const Pair& at) {
+  const Draw draw = a.drawn(at);
+  if (a.key0 % 4 != 0) return dropped_alone<turned, count>(a, draw, at);
+  const int lane = int(threadIdx.x) % 32, mine = turned ? lane / 4 % 4 : lane % 2;
+  const int row = turned ? lane / 16 * 4 + mine / 2 * 8 : lane / 4 + mine * 8;
+  const int column = turned ? lane % 4 * 2 + mine % 2 : lane % 4 / 2 * 4;
+  std::uint32_t drawn = 0;  // four bits for each fragment
+#pragma unroll 1
+  for (int n = 0; n < count; ++n)
+    drawn |= a.dropped_of_four(draw, pair_at<turned>(at, row, 8 * n + column)) << 4 * n;
+  if constexpr (turned) {
+    std::uint32_t bits = 0;
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      bits |= (__shfl_sync(~0U, drawn, (lane & ~12) | i * 4) >> mine & 0x11111111U) << i;
+    return bits;
+  } else {
+    const std::uint32_t other = __shfl_xor_sync(~0U, drawn, 1);
+    constexpr std::uint32_t low = 0x33333333U;
+    return mine == 0 ? (drawn & low) | (other & low) << 2 : (other >> 2 & low) | (drawn & ~low);
+  }
 }
 
 /// Where what is added to scores lies, if anything is: of column 0; behind this for the columns of a key,
@@ -253,7 +278,7 @@ inline bool asks_everything(const Attend& a) {
   return a.query_segments || a.bias || a.samples || !(a.scale > 0);
 }
 template <int queries, int keys>
-__device__ __forceinline__ Ask what_to_ask(const Attend& a, std::int64_t query0, std::int64_t key0) {
+__device__ __forceinline__ Ask what_to_ask(const Attend& a, int query0, int key0) {
   if (query0 + queries > a.sq || key0 + keys > a.sk) return Ask::edges;
   if (a.causal && key0 + keys - 1 > query0 + a.diagonal) return Ask::edges;
   const bool inside = a.window == 0 || key0 > query0 + queries - 1 + a.diagonal - a.window;
@@ -285,19 +310,31 @@ __device__ __forceinline__ void put_pair(const Rows& to, std::int64_t at, float 
   put(to, at + 1, y);
 }
 
+/// A tile of a row of the batch, group and head: its number, and that of their last one.
+struct Task {
+  Pair at;
+  int last, number;
+};
+/// This block's, where each group has so many heads of so many rows.
+__device__ __forceinline__ Task task_of(const Attend& a, int rows, int heads) {
+  const int tiles = (rows + tile - 1) / tile, block = int(blockIdx.x);
+  const int head = block / tiles, group = head / heads, batch = group / a.groups;
+  return {{batch, group - batch * a.groups, head - group * heads, 0, 0}, tiles - 1, block - head * tiles};
+}
+
 /// Passing tiles of keys that a tile of queries may see: [first, last); and the other way round.
 struct Tiles {
-  std::int64_t first, last;
+  int first, last;
 };
 template <int passing>
-__device__ __forceinline__ Tiles key_tiles(const Attend& a, std::int64_t query0) {
-  const std::int64_t lowest = a.first_key(query0), highest = a.last_key(query0 + tile - 1);
+__device__ __forceinline__ Tiles key_tiles(const Attend& a, int query0) {
+  const int lowest = a.first_key(query0), highest = a.last_key(query0 + tile - 1);
   return {lowest / passing, (highest + passing - 1) / passing};
 }
 template <int passing>
-__device__ __forceinline__ Tiles query_tiles(const Attend& a, std::int64_t key0) {
-  std::int64_t lowest = a.causal ? key0 - a.diagonal : 0;
-  std::int64_t highest = a.window > 0 ? key0 + tile - 1 - a.diagonal + a.window : a.sq;
+__device__ __forceinline__ Tiles query_tiles(const Attend& a, int key0) {
+  int lowest = a.causal ? key0 - a.diagonal : 0;
+  int highest = a.window > 0 ? key0 + tile - 1 - a.diagonal + a.window : a.sq;
   if (lowest < 0) lowest = 0;
   if (highest > a.sq) highest = a.sq;
   return {lowest / passing, (highest + passing - 1) / passing};

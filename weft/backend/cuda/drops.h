@@ -35,9 +35,10 @@ inline Drops drops_of(const DropoutArgs& how) {
 __device__ __forceinline__ void drop(const Drops& drops, std::int64_t row, std::int64_t column, Eight& e) {
   if (!drops.samples) return;
   Address at = drops.at;
-  at.sample = std::uint64_t(drops.samples[row % drops.batch]);
+  const auto place = std::uint32_t(row), batch = std::uint32_t(drops.batch);  // no GPU has memory for 2^32
+  at.sample = std::uint64_t(drops.samples[place % batch]);
   const Draw draw(at);
-  const std::int64_t position = drops.positions[row / drops.batch];
+  const std::int64_t position = drops.positions[place / batch];
   const auto first = std::uint64_t(position * drops.width + drops.channel + column);
   PhiloxCounter four = draw.block(first >> 2);
 #pragma unroll

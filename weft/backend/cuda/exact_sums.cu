@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(threads) add_blocks(Exact job) {
   digits.not_finite[threadIdx.x] = 0;
   for (std::int64_t c = std::int64_t(blockIdx.x) * threads + threadIdx.x; c < job.total;
        c += std::int64_t(job.blocks) * threads) {
-    const std::int64_t row = c / job.chunks, column = (c - row * job.chunks) * 8;
+    const std::int64_t row = row_of(c, job.chunks, job.total), column = (c - row * job.chunks) * 8;
     const Eight e = read(job.x, start_of(job.x, row), column);
 #pragma unroll
     for (int i = 0; i < 8; ++i) add_number(digits, e.x[i], job.squares);

@@ -33,8 +33,8 @@ struct GroupedProduct {
 };
 
 /// Blocks along m and n.
-__device__ __forceinline__ std::int64_t blocks_of(std::int64_t elements) {
-  return (elements + panel_width - 1) / panel_width;
+__device__ __forceinline__ int blocks_of(std::int64_t elements) {
+  return int((elements + panel_width - 1) / panel_width);
 }
 
 /// A group, its rows, and a block's place in its result.
@@ -47,13 +47,13 @@ struct Spot {
 /// above each other come together, since they read the same weights. Each warp counts for itself, 32 groups
 /// at a time. A group of -1 behind the last: there are as many blocks as groups could want.
 __device__ __forceinline__ Spot spot_of_rows(const GroupedProduct& job) {
-  const std::int64_t across = blocks_of(job.n), line = blockIdx.x / across;
+  const int across = blocks_of(job.n), line = int(blockIdx.x) / across;
   const int lane = int(threadIdx.x) % 32;
-  std::int64_t before = 0;
+  int before = 0;
   for (std::int64_t group0 = 0; group0 < job.groups; group0 += 32) {
     const std::int64_t group = group0 + lane < job.groups ? group0 + lane : job.groups - 1;
     const std::int64_t first = job.offsets[group], end = job.offsets[group + 1];
-    const int mine = group0 + lane < job.groups ? int(blocks_of(end - first)) : 0;
+    const int mine = group0 + lane < job.groups ? blocks_of(end - first) : 0;
     int upto = mine;
 #pragma unroll
     for (int by = 1; by < 32; by *= 2) {
@@ -63,8 +63,9 @@ __device__ __forceinline__ Spot spot_of_rows(const GroupedProduct& job) {
     const unsigned behind = __ballot_sync(~0U, before + upto > line);
     if (behind != 0) {
       const int at = 32 - __popc(behind), down = __shfl_sync(~0U, mine, at);
-      const std::int64_t begin = before + __shfl_sync(~0U, upto, at) - down, found = group0 + at;
-      const std::int64_t place = std::int64_t(blockIdx.x) - begin * across;
+      const int begin = before + __shfl_sync(~0U, upto, at) - down;
+      const int place = int(blockIdx.x) - begin * across;
+      const std::int64_t found = group0 + at;
       return {found, job.offsets[found], job.offsets[found + 1], place % down * panel_width,
               place / down * panel_width};
     }
@@ -75,8 +76,8 @@ __device__ __forceinline__ Spot spot_of_rows(const GroupedProduct& job) {
 
 /// Of gradients, which are of one size: m x n of each group.
 __device__ __forceinline__ Spot spot_of_gradient(const GroupedProduct& job) {
-  const std::int64_t across = blocks_of(job.n), down = blocks_of(job.m);
-  const std::int64_t place = blockIdx.x % (across * down), group = blockIdx.x / (across * down);
+  const int across = blocks_of(job.n), down = blocks_of(job.m);
+  const int group = int(blockIdx.x) / (across * down), place = int(blockIdx.x) - group * across * down;
   return {group, job.offsets[group], job.offsets[group + 1], place % down * panel_width,
           place / down * panel_width};
 }
@@ -125,23 +126,22 @@ __global__ void __launch_bounds__(panel_threads, 2) multiply_groups(GroupedProdu
   if (spot.group < 0) return;
   const std::int64_t depth = gradient ? spot.end - spot.first : job.k;
   if (gradient && depth == 0 && job.accumulate) return;
-  const auto fetch_panels = [&](std::int64_t t) {
-    const std::int64_t k = t * panel_depth;
-    auto& [left, right] = shared.turns[t % 2];
-    Matrix b = job.b;
-    b.numbers += gradient ? 0 : spot.group * b.stack;
-    fetch(left, gradient ? job.a.from(spot.first + k, spot.row, spot.end)
-                         : job.a.from(spot.first + spot.row, k, spot.end));
-    if constexpr (gradient)
-      fetch(right, b.from(spot.first + k, spot.column, spot.end));
-    else
-      fetch(right, right_by_depth ? b.from(k, spot.column, job.k) : b.from(spot.column, k, job.n));
+  Matrix b = job.b;
+  b.numbers += gradient ? 0 : spot.group * b.stack;
+  PanelSource<gradient> left(gradient ? job.a.from(spot.first, spot.row, spot.end)
+                                      : job.a.from(spot.first + spot.row, 0, spot.end));
+  PanelSource<right_by_depth> right(gradient         ? b.from(spot.first, spot.column, spot.end)
+                                    : right_by_depth ? b.from(0, spot.column, job.k)
+                                                     : b.from(spot.column, 0, job.n));
+  const auto fetch_panels = [&](int t) {
+    fetch(shared.turns[t % 2].left, left);
+    fetch(shared.turns[t % 2].right, right);
   };
-  const std::int64_t turns = (depth + panel_depth - 1) / panel_depth;
+  const int turns = int((depth + panel_depth - 1) / panel_depth);
   if (turns > 0) fetch_panels(0);
   gpu::commit_copies();
   Quarter sums = {};
-  for (std::int64_t t = 0; t < turns; ++t) {
+  for (int t = 0; t < turns; ++t) {
     if (t + 1 < turns) fetch_panels(t + 1);
     gpu::commit_copies();
     gpu::wait_copies<1>();

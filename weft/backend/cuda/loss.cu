@@ -9,6 +9,8 @@ namespace {
 
 using namespace cuda;
 
+constexpr float log2_e = 1.4426950408889634F;
+
 struct Loss {
   Rows logits;
   float *max, *sum, *target, *loss;
@@ -55,7 +57,7 @@ __global__ void __launch_bounds__(256) sum_up(Loss job) {
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
       if (column + i >= job.count) continue;
-      sum += expf(e.x[i] - max);
+      sum += gpu::power_of_two((e.x[i] - max) * log2_e);
       if (column + i == wanted) target = e.x[i] - max;
     }
   });
@@ -81,7 +83,8 @@ __global__ void __launch_bounds__(256) backward(Loss job) {
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const float aim = column + i == wanted ? 1.0F : 0.0F;
-      e.x[i] = column + i < job.count ? weight * (expf(e.x[i] - max) * pull - aim) : 0.0F;
+      e.x[i] =
+          column + i < job.count ? weight * (gpu::power_of_two((e.x[i] - max) * log2_e) * pull - aim) : 0.0F;
     }
     write(job.logits, start, column, e);
   });

@@ -23,25 +23,45 @@ struct alignas(128) Panel {
   }
 };
 
-/// A matrix from where a panel begins: what is left of it.
+/// A matrix from where a first panel begins: what is left of it.
 struct Corner {
   const std::uint16_t* numbers;
   std::int64_t stride, rows, columns;
 };
 
+/// What a thread fetches of panels that follow one another along what is summed: each call of fetch() takes
+/// the next, and counts instead of asking where it lies.
+template <bool by_depth>
+struct PanelSource {
+  using Filled = Panel<by_depth>;
+  static constexpr int pieces = Filled::columns / 8, lines_at_once = panel_threads / pieces;
+  const std::uint16_t* next;  // its first piece of the next panel
+  std::int64_t lines, turn;   // to the row that it fetches after one, and to the panel after it
+  int rows, columns;          // left of them from that piece's on; what lies behind them is not touched
+
+  static __device__ __forceinline__ int row0() { return int(threadIdx.x) / pieces; }
+  static __device__ __forceinline__ int piece() { return int(threadIdx.x) % pieces; }
+  explicit __device__ __forceinline__ PanelSource(const Corner& from)
+      : next(from.numbers + row0() * from.stride + piece() * 8),
+        lines(lines_at_once * from.stride),
+        turn(by_depth ? panel_depth * from.stride : panel_depth),
+        rows(int(from.rows) - row0()),
+        columns(int(from.columns) - piece() * 8) {}
+};
+
 /// Zeros where the matrix has ended. On its way when this returns: commit_copies() and wait_copies() follow.
 template <bool by_depth>
-__device__ __forceinline__ void fetch(Panel<by_depth>& to, const Corner& from) {
-  using Filled = Panel<by_depth>;
-  constexpr int pieces = Filled::columns / 8, rows_at_once = panel_threads / pieces;
-  const int row0 = int(threadIdx.x) / pieces, piece = int(threadIdx.x) % pieces;
-  const bool wide = piece * 8 < from.columns;
+__device__ __forceinline__ void fetch(Panel<by_depth>& to, PanelSource<by_depth>& from) {
+  using Source = PanelSource<by_depth>;
+  const std::uint16_t* at = from.next;
+  const bool wide = from.columns > 0;
 #pragma unroll
-  for (int row = row0; row < Filled::rows; row += rows_at_once) {
-    const bool inside = wide && row < from.rows;
-    gpu::copy_async(to.piece(row, piece), from.numbers + (inside ? row * from.stride + piece * 8 : 0),
-                    inside);
+  for (int row = 0; row < Source::Filled::rows; row += Source::lines_at_once) {
+    gpu::copy_async(to.piece(Source::row0() + row, Source::piece()), at, wide && row < from.rows);
+    at += from.lines;
   }
+  from.next += from.turn;
+  (by_depth ? from.rows : from.columns) -= panel_depth;
 }
 
 /// The a-fragment of rows [row, row + 16) of the left operand, at depth [k, k + 16).
@@ -76,7 +96,7 @@ template <class Half, bool left_by_depth, bool right_by_depth>
 __device__ __forceinline__ void add_product(Quarter& sums, Panel<left_by_depth>& left,
                                             Panel<right_by_depth>& right) {
   const int row0 = quarter_row(), column0 = quarter_column();
-#pragma unroll 1
+#pragma unroll 4
   for (int k = 0; k < panel_depth; k += 16) {
     std::uint32_t a[quarter / 16][4];
 #pragma unroll

@@ -16,11 +16,17 @@ struct Pass {
 
 inline std::int64_t chunks_of(std::int64_t width) { return (width + 7) / 8; }
 
+/// The row of a chunk of eight. A division in 64 bits is a hundred instructions, and a pass has some hundred.
+__device__ __forceinline__ std::int64_t row_of(std::int64_t chunk, std::int64_t of_row, std::int64_t total) {
+  if (total == of_row) return 0;
+  return total >> 32 ? chunk / of_row : std::uint32_t(chunk) / std::uint32_t(of_row);
+}
+
 template <class F, int ins, int outs>
 __global__ void __launch_bounds__(256) pass_over(Pass<F, ins, outs> pass) {
   const std::int64_t chunk = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
   if (chunk >= pass.total) return;
-  const std::int64_t row = pass.total == pass.chunks ? 0 : chunk / pass.chunks;
+  const std::int64_t row = row_of(chunk, pass.chunks, pass.total);
   const std::int64_t column = (chunk - row * pass.chunks) * 8;
   Packed packed[ins];
   Eight in[ins], out[outs];

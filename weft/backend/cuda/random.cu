@@ -21,7 +21,7 @@ struct DropAdd {
 __global__ void __launch_bounds__(256) drop_and_add(DropAdd job) {
   const std::int64_t chunk = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
   if (chunk >= job.total) return;
-  const std::int64_t row = chunk / job.chunks, column = (chunk - row * job.chunks) * 8;
+  const std::int64_t row = row_of(chunk, job.chunks, job.total), column = (chunk - row * job.chunks) * 8;
   Eight e = read(job.x, start_of(job.x, row), column);
   const Eight bias = read(job.bias, 0, column);
   const Eight residual = read(job.residual, start_of(job.residual, row), column);

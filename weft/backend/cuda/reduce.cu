@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(threads, 4) reduce_blocks(Reduction<typename H
   auto mine = How::nothing();
   for (std::int64_t c = std::int64_t(blockIdx.x) * threads + threadIdx.x; c < job.total;
        c += std::int64_t(job.blocks) * threads) {
-    const std::int64_t row = c / job.chunks, column = (c - row * job.chunks) * 8;
+    const std::int64_t row = row_of(c, job.chunks, job.total), column = (c - row * job.chunks) * 8;
     double x[8];
     read_any(job.x, start_of(job.x, row), column, x);
 #pragma unroll

@@ -43,7 +43,7 @@ __device__ __forceinline__ void turn_neighbours(Eight& x, const Eight& angle, fl
 __global__ void __launch_bounds__(256) by_neighbours(Rope job) {
   const std::int64_t chunk = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
   if (chunk >= job.total) return;
-  const std::int64_t row = chunk / job.chunks, column = (chunk - row * job.chunks) * 8;
+  const std::int64_t row = row_of(chunk, job.chunks, job.total), column = (chunk - row * job.chunks) * 8;
   const std::int64_t angles = angles_of(job, row);
   if (angles < 0) return;
   const std::int64_t start = start_of(job.first, row);
@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(256) by_neighbours(Rope job) {
 __global__ void __launch_bounds__(256) by_halves(Rope job) {
   const std::int64_t chunk = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
   if (chunk >= job.total) return;
-  const std::int64_t row = chunk / job.chunks, column = (chunk - row * job.chunks) * 8;
+  const std::int64_t row = row_of(chunk, job.chunks, job.total), column = (chunk - row * job.chunks) * 8;
   const std::int64_t angles = angles_of(job, row);
   if (angles < 0) return;
   const std::int64_t start = start_of(job.first, row), other = start_of(job.second, row);

@@ -221,13 +221,16 @@ struct Count {
 __global__ void __launch_bounds__(threads) count_chosen(Count job) {
   const std::int64_t place = token_of_warp(), sample = place / job.e, mine = place % job.e;
   if (sample >= job.samples) return;
-  const std::int64_t of_sample = job.tokens / job.samples * job.k;
+  const auto of_sample = int(job.tokens / job.samples), chosen = int(job.k);
   int count = 0;
-  for (std::int64_t i = lane_of_warp(); i < of_sample; i += 32) {
-    const std::int64_t at = (i / job.k * job.samples + sample) * job.k + i % job.k;
-    const std::int32_t expert = job.experts[at];
-    if (mine == 0 && expert >= job.e) *job.faults = fault_of(Index::count_experts, at, expert);
-    count += expert == mine;
+  for (int token = lane_of_warp(); token < of_sample; token += 32) {
+    const std::int64_t first = (token * job.samples + sample) * chosen;
+    for (int choice = 0; choice < chosen; ++choice) {
+      const std::int64_t at = first + choice;
+      const std::int32_t expert = job.experts[at];
+      if (mine == 0 && expert >= job.e) *job.faults = fault_of(Index::count_experts, at, expert);
+      count += expert == mine;
+    }
   }
   const float all = over_warp(float(count), Plus{});
   if (lane_of_warp() == 0) job.counts[place] = all;

@@ -31,7 +31,7 @@ struct Gather {
 __global__ void __launch_bounds__(256) fetch_rows(Gather job) {
   const std::int64_t chunk = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
   if (chunk >= job.total) return;
-  const std::int64_t i = chunk / job.chunks, column = (chunk - i * job.chunks) * 8;
+  const std::int64_t i = row_of(chunk, job.chunks, job.total), column = (chunk - i * job.chunks) * 8;
   const std::int64_t row = job.names(i);
   const Eight e = row < 0 ? Eight{} : read(job.table, start_of(job.table, row), column);
   write(job.out, start_of(job.out, i), column, e);
@@ -45,28 +45,47 @@ struct Scatter {
   std::int64_t count, stripes;  // of 2048 columns
 };
 
+/// A block looks at so many indices at a time, a thread at eight of them: one behind the other it would wait
+/// for each. Index s 256 + t is the t-th thread's s-th.
+constexpr int looks = 8, at_once = looks * 256;
+
 struct Found {
-  int earlier[8], count[8], at[256];
+  int some[2][8], count[8], at[256];
 };
 
-/// Whether an index before i names the same row; all threads call it, and get the same answer.
-__device__ __forceinline__ bool named_before(const Scatter& job, std::int64_t i, std::int32_t mine,
-                                             Found& found) {
-  bool yes = false;
-  for (std::int64_t j = threadIdx.x; j < i && !yes; j += blockDim.x) yes = job.names.index[j] == mine;
+/// Bits of a thread's eight indices from `from` on, and before end, that name the same row.
+__device__ __forceinline__ unsigned same_of_eight(const Scatter& job, std::int64_t from, std::int64_t end,
+                                                  std::int32_t mine) {
+  unsigned bits = 0;
+#pragma unroll
+  for (int s = 0; s < looks; ++s) {
+    const std::int64_t j = from + s * 256 + threadIdx.x;
+    if (j < end && job.names.index[j] == mine) bits |= 1U << s;
+  }
+  return bits;
+}
+
+/// Whether it is so for any thread; all call it. Turns alternate, so that none writes what some still read.
+__device__ __forceinline__ bool for_any(bool yes, Found& found, int turn) {
   const unsigned votes = __ballot_sync(~0U, yes);
-  if (threadIdx.x % 32 == 0) found.earlier[threadIdx.x / 32] = votes != 0;
+  if (threadIdx.x % 32 == 0) found.some[turn][threadIdx.x / 32] = votes != 0;
   __syncthreads();
   int any = 0;
-  for (int warp = 0; warp < 8; ++warp) any |= found.earlier[warp];
+  for (int warp = 0; warp < 8; ++warp) any |= found.some[turn][warp];
   return any != 0;
 }
 
-/// Of the indices [from, from + 256), those that name the same row, in order; returns how many.
-__device__ __forceinline__ int same_here(const Scatter& job, std::int64_t from, std::int32_t mine,
-                                         Found& found) {
-  const std::int64_t j = from + threadIdx.x;
-  const bool yes = j < job.count && job.names.index[j] == mine;
+/// Whether an index before i names the same row.
+__device__ __forceinline__ bool named_before(const Scatter& job, std::int64_t i, std::int32_t mine,
+                                             Found& found) {
+  unsigned bits = 0;
+  for (std::int64_t from = 0; from < i && bits == 0; from += at_once)
+    bits = same_of_eight(job, from, i, mine);
+  return for_any(bits != 0, found, 0);
+}
+
+/// Puts the threads that say yes into found.at, in order; returns how many.
+__device__ __forceinline__ int line_up(bool yes, Found& found) {
   const unsigned votes = __ballot_sync(~0U, yes), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   __syncthreads();
   if (lane == 0) found.count[warp] = __popc(votes);
@@ -93,14 +112,20 @@ __global__ void __launch_bounds__(256) add_rows(Scatter job) {
   const std::int64_t to = start_of(job.out, row);
   const bool inside = column < job.out.width;
   Eight sum = inside ? read(job.out, to, column) : Eight{};
-  for (std::int64_t from = i; from < job.count; from += 256) {
-    const int here = same_here(job, from, mine, found);
-    for (int k = 0; k < here; ++k) {
-      const std::int64_t j = from + found.at[k];
-      const Eight more = inside ? read(job.x, start_of(job.x, j), column) : Eight{};
-      const float weight = job.weight ? job.weight[j] : 1;
+  int turn = 0;
+  for (std::int64_t from = i; from < job.count; from += at_once) {
+    const unsigned bits = same_of_eight(job, from, job.count, mine);
+    turn ^= 1;
+    if (!for_any(bits != 0, found, turn)) continue;
+    for (int s = 0; s < looks; ++s) {
+      const int here = line_up(bits >> s & 1, found);
+      for (int k = 0; k < here; ++k) {
+        const std::int64_t j = from + s * 256 + found.at[k];
+        const Eight more = inside ? read(job.x, start_of(job.x, j), column) : Eight{};
+        const float weight = job.weight ? job.weight[j] : 1;
 #pragma unroll
-      for (int c = 0; c < 8; ++c) sum.x[c] += weight * more.x[c];
+        for (int c = 0; c < 8; ++c) sum.x[c] += weight * more.x[c];
+      }
     }
   }
   if (inside) write(job.out, to, column, sum);

@@ -15,7 +15,7 @@ inline int slabs_of_whole_rows(std::int64_t rows, std::int64_t width) {
 /// Where a block takes 256 columns of eight rows at a time.
 inline int slabs_of_columns(std::int64_t rows, std::int64_t width) {
   const std::int64_t across = (width + 255) / 256;
-  return int(std::min((rows + 7) / 8, std::max<std::int64_t>(1024 / across, 32)));
+  return int(std::min((rows + 7) / 8, std::max<std::int64_t>(512 / across, 32)));
 }
 
 }  // namespace weft::cuda
