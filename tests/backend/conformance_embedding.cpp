@@ -35,6 +35,11 @@ TEST_P(Conformance, adds_gradients_to_the_rows_they_came_from) {
           desk.kernels().scatter_add(dtable, dout, desk.integers({200}, Dtype::i32, 0, rows), first);
           desk.result("dtable", dtable, close(Dtype::f32, 200 / rows + 4));
         });
+  same([](Desk& desk) {  // more of them than a GPU's block has threads
+    const Tensor dtable = desk.normal({40, 8}), dout = desk.normal({600, 8});
+    desk.kernels().scatter_add(dtable, dout, desk.integers({600}, Dtype::i32, 0, 40), 0);
+    desk.result("dtable", dtable, close(Dtype::f32, 30));
+  });
 }
 
 }  // namespace

@@ -45,6 +45,8 @@ std::vector<Case> tiled() {
       {.name = "no mask", .sq = 70, .sk = 90, .mask = Mask::none},
       {.name = "some see nothing", .sq = 100, .sk = 70, .diagonal = -30},
       {.name = "wider heads", .sq = 70, .sk = 90, .d = 256, .diagonal = 20, .window = 70},
+      {.name = "dropped", .sq = 150, .sk = 150, .dropout = 0.3F},
+      {.name = "dropped in wider heads", .sq = 40, .sk = 90, .d = 256, .diagonal = 50, .dropout = 0.3F},
       {.name = "latent heads", .sq = 70, .sk = 90, .d = 192, .diagonal = 20, .dv = 128},
       everything(64, 64),
       everything(192, 128),

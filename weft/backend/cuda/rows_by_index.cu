@@ -59,6 +59,7 @@ __device__ __forceinline__ unsigned same_of_eight(const Scatter& job, std::int64
   unsigned bits = 0;
 #pragma unroll
   for (int s = 0; s < looks; ++s) {
+    if (from + s * 256 >= end) break;
     const std::int64_t j = from + s * 256 + threadIdx.x;
     if (j < end && job.names.index[j] == mine) bits |= 1U << s;
   }
@@ -117,7 +118,7 @@ __global__ void __launch_bounds__(256) add_rows(Scatter job) {
     const unsigned bits = same_of_eight(job, from, job.count, mine);
     turn ^= 1;
     if (!for_any(bits != 0, found, turn)) continue;
-    for (int s = 0; s < looks; ++s) {
+    for (int s = 0; s < looks && from + s * 256 < job.count; ++s) {
       const int here = line_up(bits >> s & 1, found);
       for (int k = 0; k < here; ++k) {
         const std::int64_t j = from + s * 256 + found.at[k];
