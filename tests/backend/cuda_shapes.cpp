@@ -42,6 +42,7 @@ std::vector<Case> tiled() {
       {.name = "wide heads", .sq = 70, .sk = 140, .d = 128, .diagonal = 70},
       {.name = "shared keys", .sq = 80, .sk = 80, .b = 2, .g = 2, .r = 2},
       {.name = "window", .sq = 200, .sk = 200, .window = 70},
+      {.name = "a window beyond all", .sq = 70, .sk = 90, .window = std::int64_t{1} << 40},
       {.name = "no mask", .sq = 70, .sk = 90, .mask = Mask::none},
       {.name = "some see nothing", .sq = 100, .sk = 70, .diagonal = -30},
       {.name = "wider heads", .sq = 70, .sk = 90, .d = 256, .diagonal = 20, .window = 70},

@@ -18,7 +18,7 @@ struct Sigmoids {
   float here, rest;
 };
 __device__ __forceinline__ Sigmoids sigmoids(float x) {
-  const float power = gpu::power_of_two(x * -1.4426950408889634F), here = gpu::divide(1, 1 + power);
+  const float power = gpu::power_of_two(-log2_e * x), here = gpu::divide(1, 1 + power);
   return {here, here == 0 ? 1 : power * here};
 }
 

@@ -1,8 +1,17 @@
 #include "weft/backend/cuda/attention_job.h"
 
+#include <algorithm>
+
 #include "weft/backend/cuda/attention_tiles.h"
 
 namespace weft::cuda {
+namespace {
+
+/// No row lies so far from another, and sums of three such distances have 32 bits.
+constexpr std::int64_t far = 1 << 29;
+int distance(std::int64_t rows) { return int(std::clamp(rows, -far, far)); }
+
+}  // namespace
 
 Heads heads_of(const Tensor& t) {
   Heads out;
@@ -27,8 +36,8 @@ Attend attend(const Attended& in, const AttentionArgs& how) {
   out.heads = int(in.q.dim(3));
   out.scale = how.scale;
   out.causal = how.mask == Mask::causal;
-  out.diagonal = int(how.diagonal);
-  out.window = int(how.window);
+  out.diagonal = distance(how.diagonal);
+  out.window = distance(how.window);
   if (how.query_segments) {
     out.query_segments = elements<std::int32_t>(how.query_segments);
     out.key_segments = elements<std::int32_t>(how.key_segments);

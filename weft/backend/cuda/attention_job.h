@@ -26,8 +26,6 @@ struct Pair {
   int b, g, r, i, j;
 };
 
-constexpr float log2_e = 1.4426950408889634F;
-
 struct Attend {
   Heads q, k, v;
   int sq, sk, batch, groups, heads;  // heads of a group

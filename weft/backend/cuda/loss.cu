@@ -9,8 +9,6 @@ namespace {
 
 using namespace cuda;
 
-constexpr float log2_e = 1.4426950408889634F;
-
 struct Loss {
   Rows logits;
   float *max, *sum, *target, *loss;

@@ -96,7 +96,7 @@ template <class Half, bool left_by_depth, bool right_by_depth>
 __device__ __forceinline__ void add_product(Quarter& sums, Panel<left_by_depth>& left,
                                             Panel<right_by_depth>& right) {
   const int row0 = quarter_row(), column0 = quarter_column();
-#pragma unroll 4
+#pragma unroll
   for (int k = 0; k < panel_depth; k += 16) {
     std::uint32_t a[quarter / 16][4];
 #pragma unroll

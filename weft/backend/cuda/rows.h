@@ -70,6 +70,8 @@ struct Eight {
   float x[8];
 };
 
+inline constexpr float log2_e = 1.4426950408889634F;  // times this a power of e is one of two
+
 template <class Half>
 __device__ __forceinline__ Eight widen(const uint4& pairs) {
   return {{gpu::low<Half>(pairs.x), gpu::high<Half>(pairs.x), gpu::low<Half>(pairs.y),
