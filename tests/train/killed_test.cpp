@@ -16,8 +16,10 @@ namespace {
 /// The calls of the file layer at which a disk dies: every n-th, and each of the last ones, for only after
 /// those is everything saved.
 std::vector<int> deaths(int calls, int n) {
+  constexpr int last = 6;
   std::vector<int> at;
-  for (int nth = 2; nth <= calls; nth += nth + 2 * n > calls ? 1 : n) at.push_back(nth);
+  for (int nth = 2; nth <= calls - last; nth += n) at.push_back(nth);
+  for (int nth = calls - last + 1; nth <= calls; ++nth) at.push_back(nth);
   return at;
 }
 
