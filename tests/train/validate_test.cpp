@@ -15,6 +15,14 @@ TEST(Validate, takes_what_is_good_and_fills_in_the_rest) {
   EXPECT_EQ(c.data.split, "969, 30, 1");
 }
 
+TEST(Validate, has_a_gpu_make_more_logits_at_once) {
+  const auto on = [](const char* device) {
+    return completed([=](TrainConfig& c) { c.run.device = device; }, 1).model.logits_at_once;
+  };
+  EXPECT_EQ(on("cpu:fast"), 1024);
+  EXPECT_EQ(on("cuda:1"), 4096);
+}
+
 TEST(Validate, refuses_ranks_that_the_layout_cannot_share) {
   const auto tp = [](int n) { return [n](TrainConfig& c) { c.parallel.tp = n; }; };
   refused(tp(0), "{parallel.tp} 0 is not at least 1");
