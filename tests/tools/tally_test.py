@@ -26,7 +26,7 @@ def tally(budget, cache=None, **stages):
     with tempfile.TemporaryDirectory() as folder:
         logs = pathlib.Path(folder)
         (logs / "allowed").write_text(budget)
-        if cache:
+        if cache is not None:
             (logs / "cache").write_text(cache)
         for name, (log, time, times) in stages.items():
             (logs / f"{name}.log").write_text(log)
@@ -63,12 +63,12 @@ class Tally(unittest.TestCase):
 
     def test_all_stages_over_the_budget_fail_where_the_compiler_cache_was_warm(self):
         stages = {"build": ("", "6 9 1", {}), "lint": ("", "6 10 1", {})}
-        status, lines = tally("build 12\nlint 12\nall 20\n", "90 10\n", **stages)
+        status, lines = tally("build 12\nlint 12\nall 20\n", "lint 0 0\nbuild 90 10\n", **stages)
         said = "ci: all stages took 21 s of processor time, and with a warm compiler cache .ci/budget allows 20 s"
         self.assertEqual((status, lines[-2:]), (1, [said, "0 passed, 0 failed"]))
         self.assertIn("ci: all                           21 s        20 s", lines)
-        self.assertEqual(tally("all 21\n", "90 10\n", **stages)[0], 0)
-        for cold in ["80 20\n", "10 30\n", "0 0\n", None]:
+        self.assertEqual(tally("all 21\n", "lint 0 0\nbuild 90 10\n", **stages)[0], 0)
+        for cold in ["build 80 20\n", "build 10 30\n", "build 90 1\ngpu 8 2\n", "build 90 1\ngpu 0 1\n", "lint 0 0\n", "", None]:
             status, lines = tally("all 20\n", cold, **stages)
             self.assertEqual(status, 0, cold)
             self.assertIn("ci: all                           21 s         none", lines)
