@@ -19,6 +19,7 @@
 #pragma once
 
 #include "weft/backend/cpu/fast/attention_tile.h"
+#include "weft/backend/cpu/fast/math.h"
 
 namespace weft::fast::WEFT_ISA {
 
@@ -103,7 +104,8 @@ inline void load_sums(const Sweep& s, Range queries) {
     const In o = row_of(job.o, s.query_offset(job.o, queries.from + i));
     const In dout = row_of(job.dout, s.query_offset(job.dout, queries.from + i));
     F products = all(0.0F);
-    each(job.d_value, [&](auto where) { products = products + load(dout, where) * load(o, where); });
+    each(job.d_value,
+         [&](auto where) { products = added_product(load(dout, where), load(o, where), products); });
     s.delta[i] = sum(products);
   }
 }

@@ -125,7 +125,7 @@ template <int count>
   for (Index k = 0; k < keys; ++k)
     for (int i = 0; i < count; ++i) {
       float* here = scores + k * tile_queries + i * width;
-      const Floats p = exp2(read(here) * unit - base.of[i]);
+      const Floats p = exp2(added_product(read(here), unit, -base.of[i]));
       sum.of[i] = sum.of[i] + p;
       write(here, p);
     }
@@ -203,7 +203,7 @@ struct Weights {
   const double sum = ea + eb;
   return {float(double(best) + __builtin_log(sum)), float(ea / sum), float(eb / sum)};
 }
-/// into = a into + b part. Said which product is fused: a compiler would choose anew in each file.
+/// into = a into + b part
 template <class T, class U>
 [[gnu::noinline]] void combine(T* into, const U* part, Index d, Weights w) {
   const auto put = [&](auto where) {

@@ -3,6 +3,7 @@
 // they multiply. For sources of loops/ only.
 #pragma once
 
+#include <arithmetic.h>
 #include <cut.h>
 
 #include "weft/backend/cpu/fast/attention_job.h"
@@ -61,12 +62,12 @@ struct Range {
   const Floats shifted = x + (0x1.8p23F + 127);
   const Floats f = x - (shifted - (0x1.8p23F + 127));
   Floats p = spread(0x1.44400p-13F);
-  p = p * f + 0x1.5f48c0p-10F;
-  p = p * f + 0x1.3b2a1cp-7F;
-  p = p * f + 0x1.c6aeccp-5F;
-  p = p * f + 0x1.ebfbe0p-3F;
-  p = p * f + 0x1.62e430p-1F;
-  p = p * f + 1.0F;
+  p = added_product(p, f, spread(0x1.5f48c0p-10F));
+  p = added_product(p, f, spread(0x1.3b2a1cp-7F));
+  p = added_product(p, f, spread(0x1.c6aeccp-5F));
+  p = added_product(p, f, spread(0x1.ebfbe0p-3F));
+  p = added_product(p, f, spread(0x1.62e430p-1F));
+  p = added_product(p, f, spread(1.0F));
   const Floats power = (Floats)((Words)shifted << 23);
   return x < -126.0F ? Floats{} : p * power;
 }
@@ -264,7 +265,7 @@ inline void add_bias(float* scores, const float* bias, Index queries, Index keys
   for (Index k = 0; k < keys; ++k)
     for (Index v = 0; v < queries; v += width) {
       float* here = scores + k * tile_queries + v;
-      write(here, read(here) * spread(factor) + read(bias + v - k));
+      write(here, added_product(read(here), spread(factor), read(bias + v - k)));
     }
 }
 

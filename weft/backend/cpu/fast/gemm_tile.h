@@ -3,6 +3,7 @@
 // product is cut in rows or columns. For sources of loops/ only.
 #pragma once
 
+#include <arithmetic.h>
 #include <native.h>
 
 #include <cstdint>
@@ -105,7 +106,7 @@ struct Tile {
   template <int i, int... J>
   [[gnu::always_inline]] void add_row(float x, const Floats* b, Numbers<J...>) {
     const Floats all = x - Floats{};  // x + 0 would be an addition: it is not -0 where x is
-    ((sum[i * columns + J] = all * b[J] + sum[i * columns + J]), ...);
+    ((sum[i * columns + J] = added_product(all, b[J], sum[i * columns + J])), ...);
   }
   template <int... I, int... J>
   [[gnu::always_inline]] void step(const A& a, const float* b, std::int64_t k, Numbers<I...>, Numbers<J...>) {

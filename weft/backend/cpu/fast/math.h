@@ -8,6 +8,12 @@
 
 namespace weft::fast::WEFT_ISA {
 
+/// a b + c, rounded once where the set has an instruction for it.
+template <int n>
+[[gnu::always_inline]] inline Many<n> added_product(Many<n> a, Many<n> b, Many<n> c) {
+  for (int i = 0; i < n; ++i) a.part[i] = added_product(a.part[i], b.part[i], c.part[i]);
+  return a;
+}
 /// a b + c, rounded once.
 template <int n>
 [[gnu::always_inline]] inline Many<n> fused(Many<n> a, Many<n> b, Many<n> c) {

@@ -30,7 +30,7 @@ template <bool drops, int count>
       if constexpr (drops) {
         const Floats kept = read(factor + at);
         write(scores + at, p * kept);
-        write(dscores + at, p * (read(dscores + at) * kept - delta.of[i]) * scale);
+        write(dscores + at, p * added_product(read(dscores + at), kept, -delta.of[i]) * scale);
       } else {
         write(scores + at, p);
         write(dscores + at, p * (read(dscores + at) - delta.of[i]) * scale);

@@ -24,11 +24,11 @@ struct Slopes {
   template <bool plain>
   [[gnu::always_inline]] Slope of(Index key, int i) const {
     const Index at = key * tile_queries + v + i * width;
-    const Floats p = exp2(read(s.scores + at) * spread(left) - lse.of[i]);
+    const Floats p = exp2(added_product(read(s.scores + at), spread(left), -lse.of[i]));
     if constexpr (plain) return {p, p * (read(s.dscores + at) - delta.of[i]) * spread(s.job.scale)};
     const bool drops = s.job.dropout.wanted && v + i * width < queries;
     const Floats kept = drops ? read(s.factor + at) : spread(1.0F);
-    const Floats ds = p * (read(s.dscores + at) * kept - delta.of[i]);
+    const Floats ds = p * added_product(read(s.dscores + at), kept, -delta.of[i]);
     if (s.job.dbias.wanted) write(s.dscores + at, ds);
     return {p * kept, ds * spread(s.job.scale)};
   }
