@@ -9,6 +9,7 @@
 #include "tests/support/gpu/emulated.h"
 #include "tests/support/plain_device.h"
 #include "tests/support/refused.h"
+#include "tests/support/tcp_ranks.h"
 #include "weft/backend/cuda/nccl_lines.h"
 #include "weft/base/format.h"
 #include "weft/comm/direct.h"
@@ -41,15 +42,16 @@ class GpuLines : public ::testing::Test {
   static void on_ranks(int ranks, unsigned pace, const std::function<void(const Rank&)>& act) {
     emulated::set_cards({.count = ranks});
     emulated::set_pace(pace);
-    run_as_threads(ranks, [&](Communicator& world) {
-      CudaDevice device({.device = world.rank()});
-      cuda::NcclLines lines(device);
-      lines.ask_while_waiting([&world] { world.check(); });
-      DirectCommunicator circle(world, device, lines);
-      act({device, circle, world});
-      device.synchronize();
-      world.barrier();  // lines end when all are done
-    });
+    run_as_threads(ranks, [&](Communicator& world) { on_its_gpu(world, act); });
+  }
+  static void on_its_gpu(Communicator& world, const std::function<void(const Rank&)>& act) {
+    CudaDevice device({.device = world.rank()});
+    cuda::NcclLines lines(device);
+    lines.ask_while_waiting([&world] { world.check(); });
+    DirectCommunicator circle(world, device, lines);
+    act({device, circle, world});
+    device.synchronize();
+    world.barrier();  // lines end when all are done
   }
   static void expect_nothing_found() { EXPECT_EQ(join(emulated::take_reports(), "; "), ""); }
 };
@@ -131,6 +133,26 @@ TEST_F(GpuLines, say_what_hosts_say_of_every_type_in_every_order) {
         EXPECT_EQ(said_by(*other, rank.device, Dtype::f32), said_by(*expected, plain, Dtype::f32));
         EXPECT_EQ(rank.circle.split(rank.world.rank(), 0)->size(), 1);
       });
+  expect_nothing_found();
+}
+
+// As processes do: the names of NCCL's circles come over TCP, and so do the words that hosts have to say.
+TEST_F(GpuLines, open_among_ranks_that_meet_over_tcp) {
+  emulated::set_cards({.count = 3});
+  const weft::testing::Door door;
+  const auto said = weft::testing::run(door, 3, [](Communicator& world) {
+    on_its_gpu(world, [](const Rank& rank) {
+      PlainDevice plain;
+      EXPECT_EQ(said_by(rank.circle, rank.device, Dtype::bf16), said_by(rank.world, plain, Dtype::bf16));
+      const auto other = rank.circle.split(rank.world.rank() % 2, -rank.world.rank());
+      EXPECT_EQ(other->size(), rank.world.rank() % 2 == 0 ? 2 : 1);
+      const Tensor x = rows_of(rank.device, rank.world.rank() / 2, 2);
+      other->all_reduce(x, Reduce::max).wait();
+      const int most = rank.world.rank() % 2 == 0 ? 1 : 0;
+      EXPECT_EQ(numbers(x), numbers(rows_of(rank.device, most, 2)));
+    });
+  });
+  EXPECT_THAT(said, ::testing::Each(""));
   expect_nothing_found();
 }
 
@@ -293,23 +315,37 @@ TEST_F(GpuLines, of_two_ranks_on_one_gpu_are_refused_by_nccl) {
   EXPECT_EQ(said, "NCCL: opening a circle of GPUs: invalid usage");
 }
 
-// Rank 0 waits for numbers that wait for rank 1, which has failed: the line is cut and rank 1's reason is
-// what is told.
+/// Rank 0 waits for numbers that wait for rank 1, which fails.
+void wait_for_who_fails(Device& device, Communicator& circle, Communicator& world) {
+  const Tensor x = rows_of(device, 0, 2);
+  circle.all_reduce(x, Reduce::sum).wait();
+  device.synchronize();
+  world.barrier();
+  if (world.rank() == 1) fail(Kind::data, "rank 1 has had enough");
+  circle.all_reduce(x, Reduce::sum).wait();
+  (void)numbers(x);
+  ADD_FAILURE() << "nobody was there to add";
+}
+
+// The line is cut and rank 1's reason is what is told.
 TEST_F(GpuLines, are_cut_where_a_rank_fails) {
   emulated::set_patience(20);
   const std::string said = refused([] {
-    on_ranks(2, emulated::lazy, [](const Rank& rank) {
-      const Tensor x = rows_of(rank.device, 0, 2);
-      rank.circle.all_reduce(x, Reduce::sum).wait();
-      rank.device.synchronize();
-      rank.world.barrier();
-      if (rank.world.rank() == 1) fail(Kind::data, "rank 1 has had enough");
-      rank.circle.all_reduce(x, Reduce::sum).wait();
-      (void)numbers(x);
-      ADD_FAILURE() << "nobody was there to add";
-    });
+    on_ranks(2, emulated::lazy,
+             [](const Rank& rank) { wait_for_who_fails(rank.device, rank.circle, rank.world); });
   });
   EXPECT_EQ(said, "rank 1 has had enough");
+}
+
+TEST_F(GpuLines, are_cut_where_a_process_fails) {
+  emulated::set_cards({.count = 2});
+  emulated::set_patience(20);
+  const weft::testing::Door door;
+  const auto said = weft::testing::run(door, 2, [](Communicator& world) {
+    on_its_gpu(world, [](const Rank& rank) { wait_for_who_fails(rank.device, rank.circle, rank.world); });
+  });
+  EXPECT_THAT(said[0], HasSubstr("rank 1"));
+  EXPECT_EQ(said[1], "rank 1 has had enough");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Each rank is a thread here, with its own end of the connections, as a process would have.
+// What ranks say over TCP, and how they meet and part.
 #include "weft/comm/tcp.h"
 
 #include <gmock/gmock.h>
@@ -15,6 +15,7 @@
 #include "tests/support/all_words.h"
 #include "tests/support/says.h"
 #include "tests/support/slow_names.h"
+#include "tests/support/tcp_ranks.h"
 #include "weft/base/clock.h"
 #include "weft/base/error.h"
 #include "weft/base/pulse.h"
@@ -25,38 +26,14 @@ using namespace weft;
 using ::testing::HasSubstr;
 using weft::support::SlowNames;
 using weft::testing::Bytes;
+using weft::testing::Door;
+using weft::testing::loopback;
+using weft::testing::message_at_hand;
 using weft::testing::PlainDevice;
+using weft::testing::run;
 using weft::testing::speak;
 
 namespace {
-
-sockaddr_in loopback(int port) {
-  sockaddr_in at{};
-  at.sin_family = AF_INET;
-  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  at.sin_port = htons(std::uint16_t(port));
-  return at;
-}
-
-/// Where rank 0 listens: a port that the kernel chose.
-struct Door {
-  Door() {
-    const sockaddr_in at = loopback(0);
-    EXPECT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&at), sizeof at), 0);
-    EXPECT_EQ(listen(fd, 64), 0);
-    sockaddr_in name{};
-    socklen_t size = sizeof name;
-    getsockname(fd, reinterpret_cast<sockaddr*>(&name), &size);
-    port = ntohs(name.sin_port);
-  }
-  ~Door() { close(fd); }
-  Door(const Door&) = delete;
-  Door& operator=(const Door&) = delete;
-  TcpSeat seat(int rank, int world, const char* job = "job") const {
-    return {.rank = rank, .world = world, .port = port, .listener = rank == 0 ? fd : -1, .job = job};
-  }
-  int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0), port = 0;
-};
 
 int knock(const Door& door) {
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -70,29 +47,6 @@ struct NothingLeft {
   const PlainDevice& device;
   ~NothingLeft() { EXPECT_EQ(device.memory().total, 0); }
 };
-
-std::string message_at_hand() {
-  try {
-    throw;
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-}
-
-/// What each rank said when it failed; "" where it ended well.
-std::vector<std::string> run(const Door& door, int ranks, const std::function<void(Communicator&)>& body) {
-  std::vector<std::string> said(static_cast<std::size_t>(ranks));
-  std::vector<std::jthread> threads;
-  for (int r = 0; r < ranks; ++r)
-    threads.emplace_back([&, r] {
-      run_under_tcp(door.seat(r, ranks), body, [&said, r] {
-        said[std::size_t(r)] = message_at_hand();
-        return 7;
-      });
-    });
-  threads.clear();
-  return said;
-}
 
 std::vector<Bytes> of_threads(int ranks) {
   std::vector<Bytes> out(static_cast<std::size_t>(ranks));
@@ -126,6 +80,20 @@ TEST(Tcp, a_failing_rank_frees_the_others) {
   EXPECT_THAT(said[1], HasSubstr("sample 17 is torn"));
   EXPECT_THAT(said[0], HasSubstr("is gone: "));
   EXPECT_THAT(said[2], HasSubstr("is gone: "));
+}
+
+// Who waits for something else than a word, as for a GPU, asks in between.
+TEST(Tcp, who_asks_whether_all_are_there_hears_who_is_gone) {
+  const Door door;
+  const auto said = run(door, 3, [](Communicator& world) {
+    world.check();
+    world.barrier();
+    if (world.rank() == 1) fail(Kind::data, "sample 17 is torn");
+    for (const Deadline late(60); !late.passed();) world.check();
+  });
+  EXPECT_EQ(said[1], "sample 17 is torn");
+  EXPECT_THAT(said[0], HasSubstr("rank 1 is gone: "));
+  EXPECT_THAT(said[2], HasSubstr(" is gone: "));
 }
 
 TEST(Tcp, refuses_messages_of_different_lengths) {

@@ -44,6 +44,8 @@ class Mail {
   virtual void rest(int rounds) = 0;
   /// All ranks call it at once, in their kins.
   virtual std::unique_ptr<Mail> part(const Kin& kin) = 0;
+  /// Fails where a rank of this circle is known to be gone; waits for nobody.
+  virtual void check() {}
   /// Fails for a tag that this mail cannot carry.
   virtual void check_tag(int) const {}
 };

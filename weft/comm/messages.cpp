@@ -2,11 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
-#include <functional>
-#include <list>
-#include <mutex>
 #include <span>
-#include <thread>
 #include <tuple>
 #include <vector>
 
@@ -14,6 +10,7 @@
 #include "weft/base/pulse.h"
 #include "weft/comm/checks.h"
 #include "weft/comm/circle.h"
+#include "weft/comm/exchanges.h"
 #include "weft/comm/mail.h"
 #include "weft/comm/tree_sum.h"
 
@@ -22,124 +19,6 @@ namespace {
 
 constexpr int word_tags = 32767;              // every MPI has as many
 constexpr std::int64_t small_sum = 16 << 10;  // bytes: up to here one trip is worth more than few bytes
-
-/// One word of one rank. Phases follow each other when all messages of the one before have arrived; what they
-/// touch is held by what they capture.
-class Exchange {
- public:
-  using Phase = std::function<void(Exchange&)>;
-  Exchange(std::unique_ptr<Mail::Batch> batch, const Pulse::Wait& about)
-      : batch_(std::move(batch)), about_(about) {}
-
-  void send(const void* from, std::int64_t bytes, int to) { batch_->send(from, bytes, to); }
-  void receive(void* to, std::int64_t bytes, int from) { batch_->receive(to, bytes, from); }
-  /// Room for what others send, kept until the word is done.
-  std::byte* scratch(std::int64_t bytes);
-  void then(Phase phase) { phases_.push_back(std::move(phase)); }
-  /// Goes on as far as it can without waiting; true when all is done.
-  bool advance();
-  const Pulse::Wait& about() const { return about_; }
-
- private:
-  std::unique_ptr<Mail::Batch> batch_;
-  Pulse::Wait about_;
-  std::vector<Phase> phases_;
-  std::size_t next_phase_ = 0;
-  std::vector<std::vector<std::byte>> scratch_;
-};
-
-/// All words of this process. Ranks may finish words in different orders, so waiting for one moves the
-/// others. A thread that saves speaks beside the one that trains, over another circle: the mail is one
-/// thread's at a time.
-class Exchanges {
- public:
-  explicit Exchanges(Pulse* pulse) : pulse_(pulse) {}
-  std::shared_ptr<Exchange> begin(std::shared_ptr<Exchange> exchange);
-  void finish(const Exchange& exchange, Mail& mail);
-  /// After a failure no word is finished any more: all later ones, of any thread, fail with the first cause.
-  /// What words hold goes now, before the device that made it.
-  void drop(std::exception_ptr cause);
-  /// For what the mail does apart from words.
-  std::unique_lock<std::mutex> turn() { return std::unique_lock(mutex_); }
-  Pulse* pulse() const { return pulse_; }
-
- private:
-  void must_be_whole() const {
-    if (broken_) std::rethrow_exception(broken_);
-  }
-  void break_with(std::exception_ptr cause);
-  bool arrived(const Exchange& wanted);
-  bool advance_all(const Exchange& wanted);
-  /// A pulse says where the thread that trains waits, and not where another one does.
-  Pulse* watched() const { return std::this_thread::get_id() == trains_ ? pulse_ : nullptr; }
-  Pulse* pulse_;
-  std::thread::id trains_ = std::this_thread::get_id();
-  std::mutex mutex_;
-  std::list<std::shared_ptr<Exchange>> under_way_;
-  std::exception_ptr broken_;
-};
-
-std::byte* Exchange::scratch(std::int64_t bytes) {
-  scratch_.emplace_back(std::size_t(bytes));
-  return scratch_.back().data();
-}
-
-bool Exchange::advance() {
-  while (batch_->arrived()) {
-    if (next_phase_ == phases_.size()) return true;
-    phases_[next_phase_++](*this);
-  }
-  return false;
-}
-
-std::shared_ptr<Exchange> Exchanges::begin(std::shared_ptr<Exchange> exchange) {
-  const auto mine = turn();
-  must_be_whole();
-  try {
-    if (!exchange->advance()) under_way_.push_back(exchange);
-  } catch (...) {
-    break_with(std::current_exception());
-    throw;
-  }
-  return exchange;
-}
-
-bool Exchanges::advance_all(const Exchange& wanted) {
-  bool found = false;
-  for (auto at = under_way_.begin(); at != under_way_.end();) {
-    const bool done = (*at)->advance();
-    found = found || (at->get() == &wanted && !done);
-    at = done ? under_way_.erase(at) : std::next(at);
-  }
-  return !found;
-}
-
-bool Exchanges::arrived(const Exchange& wanted) {
-  const auto mine = turn();
-  must_be_whole();
-  return advance_all(wanted);
-}
-
-void Exchanges::break_with(std::exception_ptr cause) {
-  under_way_.clear();
-  if (!broken_) broken_ = std::move(cause);
-}
-
-void Exchanges::drop(std::exception_ptr cause) {
-  const auto mine = turn();
-  break_with(std::move(cause));
-}
-
-void Exchanges::finish(const Exchange& exchange, Mail& mail) {
-  try {
-    if (arrived(exchange)) return;
-    const Waiting waiting(watched(), exchange.about());
-    for (int rounds = 0; !arrived(exchange); ++rounds) mail.rest(rounds);
-  } catch (...) {
-    drop(std::current_exception());
-    throw;
-  }
-}
 
 std::byte* bytes_at(const Tensor& x, std::int64_t offset) {
   return static_cast<std::byte*>(x.address()) + offset;
@@ -181,6 +60,7 @@ class MessageCommunicator final : public Communicator {
   int size() const override { return size_; }
   const char* carrier() const override { return "messages"; }
   Pulse* pulse() const override { return exchanges_->pulse(); }
+  void check() const override { exchanges_->check(*mail_); }
 
   Pending all_reduce(const Tensor& x, Reduce how) override {
     require_contiguous("all_reduce", x);

@@ -71,7 +71,8 @@ class Post {
   void move();
   /// Until something can be moved, for at most so many milliseconds.
   void wait(int milliseconds);
-  const std::string& gone(int rank) const { return peers_[std::size_t(rank)].gone; }
+  /// Fails where the rank is known to be gone.
+  void must_reach(int rank) const;
 
  private:
   void push(Peer& peer);
@@ -241,6 +242,11 @@ void Post::wait(int milliseconds) {
   poll(asked.data(), asked.size(), milliseconds);
 }
 
+void Post::must_reach(int rank) const {
+  const std::string& why = peers_[std::size_t(rank)].gone;
+  if (!why.empty()) throw BrokenOff(Kind::comm, text("rank ", rank, " is gone: ", why), Place{});
+}
+
 struct Ring {
   std::uint64_t id;
   std::vector<int> members;  // world ranks
@@ -289,8 +295,7 @@ class TcpBatch final : public Mail::Batch {
     for (const Sent& one : under_way_) {
       if (one.letter->over) continue;
       all = false;
-      if (const std::string& why = post_.gone(world(one.peer)); !why.empty())
-        throw BrokenOff(Kind::comm, text("rank ", world(one.peer), " is gone: ", why), Place{});
+      post_.must_reach(world(one.peer));
     }
     return all;
   }
@@ -312,6 +317,10 @@ class TcpMail final : public Mail {
   // Not long: what this thread waits for may have been moved by another one.
   void rest(int rounds) override {
     if (rounds >= 16) post_->wait(50);
+  }
+  void check() override {
+    post_->move();
+    for (const int member : circle_.members) post_->must_reach(member);
   }
   std::unique_ptr<Mail> part(const Kin& kin) override {
     ++parts_;
