@@ -140,7 +140,7 @@ TEST_F(GpuLines, say_what_hosts_say_of_every_type_in_every_order) {
 TEST_F(GpuLines, open_among_ranks_that_meet_over_tcp) {
   emulated::set_cards({.count = 3});
   const weft::testing::Door door;
-  const auto said = weft::testing::run(door, 3, [](Communicator& world) {
+  const auto said = weft::testing::run_over_tcp(door, 3, [](Communicator& world) {
     on_its_gpu(world, [](const Rank& rank) {
       PlainDevice plain;
       EXPECT_EQ(said_by(rank.circle, rank.device, Dtype::bf16), said_by(rank.world, plain, Dtype::bf16));
@@ -341,7 +341,7 @@ TEST_F(GpuLines, are_cut_where_a_process_fails) {
   emulated::set_cards({.count = 2});
   emulated::set_patience(20);
   const weft::testing::Door door;
-  const auto said = weft::testing::run(door, 2, [](Communicator& world) {
+  const auto said = weft::testing::run_over_tcp(door, 2, [](Communicator& world) {
     on_its_gpu(world, [](const Rank& rank) { wait_for_who_fails(rank.device, rank.circle, rank.world); });
   });
   EXPECT_THAT(said[0], HasSubstr("rank 1"));

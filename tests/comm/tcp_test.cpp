@@ -30,7 +30,7 @@ using weft::testing::Door;
 using weft::testing::loopback;
 using weft::testing::message_at_hand;
 using weft::testing::PlainDevice;
-using weft::testing::run;
+using weft::testing::run_over_tcp;
 using weft::testing::speak;
 
 namespace {
@@ -60,8 +60,8 @@ TEST(Tcp, gives_the_bits_of_threads) {
   for (const int ranks : {1, 2, 3, 5}) {
     const Door door;
     std::vector<Bytes> out(static_cast<std::size_t>(ranks));
-    const auto said =
-        run(door, ranks, [&](Communicator& world) { out[std::size_t(world.rank())] = speak(world); });
+    const auto said = run_over_tcp(
+        door, ranks, [&](Communicator& world) { out[std::size_t(world.rank())] = speak(world); });
     EXPECT_THAT(said, ::testing::Each(""));
     EXPECT_EQ(out, of_threads(ranks));
   }
@@ -69,7 +69,7 @@ TEST(Tcp, gives_the_bits_of_threads) {
 
 TEST(Tcp, a_failing_rank_frees_the_others) {
   const Door door;
-  const auto said = run(door, 3, [](Communicator& world) {
+  const auto said = run_over_tcp(door, 3, [](Communicator& world) {
     PlainDevice device;
     const NothingLeft nothing{device};
     Pending pending = world.all_reduce(empty(device, {1 << 16}), Reduce::sum);
@@ -85,7 +85,7 @@ TEST(Tcp, a_failing_rank_frees_the_others) {
 // Who waits for something else than a word, as for a GPU, asks in between.
 TEST(Tcp, who_asks_whether_all_are_there_hears_who_is_gone) {
   const Door door;
-  const auto said = run(door, 3, [](Communicator& world) {
+  const auto said = run_over_tcp(door, 3, [](Communicator& world) {
     world.check();
     world.barrier();
     if (world.rank() == 1) fail(Kind::data, "sample 17 is torn");
@@ -98,7 +98,7 @@ TEST(Tcp, who_asks_whether_all_are_there_hears_who_is_gone) {
 
 TEST(Tcp, refuses_messages_of_different_lengths) {
   const Door door;
-  const auto said = run(door, 2, [](Communicator& world) {
+  const auto said = run_over_tcp(door, 2, [](Communicator& world) {
     PlainDevice device;
     world.broadcast(empty(device, {world.rank() == 0 ? 4 : 6}), 0).wait();
   });
@@ -107,7 +107,7 @@ TEST(Tcp, refuses_messages_of_different_lengths) {
 
 TEST(Tcp, a_failure_is_what_every_later_word_says) {
   const Door door;
-  const auto said = run(door, 2, [](Communicator& world) {
+  const auto said = run_over_tcp(door, 2, [](Communicator& world) {
     PlainDevice device;
     if (world.rank() == 0) return world.broadcast(empty(device, {4}), 0).wait();
     EXPECT_THROW(world.broadcast(empty(device, {6}), 0).wait(), Error);
@@ -119,7 +119,7 @@ TEST(Tcp, a_failure_is_what_every_later_word_says) {
 // As a checkpoint is written while training goes on.
 TEST(Tcp, two_threads_of_a_rank_speak_over_a_circle_each) {
   const Door door;
-  const auto said = run(door, 3, [](Communicator& world) {
+  const auto said = run_over_tcp(door, 3, [](Communicator& world) {
     const auto beside = world.split(0, world.rank());
     PlainDevice device;
     std::jthread saves([&beside] {
@@ -143,7 +143,7 @@ TEST(Tcp, strangers_at_the_door_change_nothing) {
   const std::string noise(1000, 'x');
   EXPECT_EQ(send(noisy, noise.data(), noise.size(), MSG_NOSIGNAL), 1000);
   close(gone);
-  const auto said = run(door, 3, [](Communicator& world) { world.barrier(); });
+  const auto said = run_over_tcp(door, 3, [](Communicator& world) { world.barrier(); });
   EXPECT_THAT(said, ::testing::Each(""));
   close(silent);
   close(noisy);

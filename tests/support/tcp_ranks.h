@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <exception>
 #include <functional>
 #include <string>
 #include <thread>
@@ -55,8 +56,8 @@ inline std::string message_at_hand() {
 
 /// Each rank is a thread, with its own end of the connections, as a process would have. What each said when
 /// it failed; "" where it ended well.
-inline std::vector<std::string> run(const Door& door, int ranks,
-                                    const std::function<void(Communicator&)>& body) {
+inline std::vector<std::string> run_over_tcp(const Door& door, int ranks,
+                                             const std::function<void(Communicator&)>& body) {
   std::vector<std::string> said(static_cast<std::size_t>(ranks));
   std::vector<std::jthread> threads;
   for (int r = 0; r < ranks; ++r)
