@@ -15,6 +15,7 @@ import time
 
 MODEL = """--num-layers 1 --hidden-size 16 --num-attention-heads 2 --seq-length 16 --micro-batch-size 2 --global-batch-size 4
   --lr 1e-3 --mock-data --data-order keyed --vocab-size 60 --eval-iters 0 --log-interval 1 --threads 1 --train-iters 20 --save-interval 20""".split()
+# Between asking tasks to end and killing them Slurm waits half a minute where KillWait says nothing else.
 CONF = """ClusterName=weft
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={ports[0]}
@@ -31,6 +32,7 @@ SlurmdLogFile={folder}/node.%n.log
 ProctrackType=proctrack/pgid
 TaskPlugin=task/none
 SelectType=select/linear
+KillWait=2
 ReturnToService=2
 SlurmdParameters=config_overrides
 NodeName=alpha,beta NodeAddr=127.0.0.1 NodeHostname={host} Port={ports[1]},{ports[2]} CPUs=2
