@@ -97,7 +97,7 @@ TEST(Gpt2, refuses_files_that_do_not_fit_together) {
   EXPECT_THAT([] { (void)make_gpt2("{\"a\": \"b\"}", ""); },
               ThrowsMessage<Error>("vocab.json: token 'a' has string for an id, expected a whole number"));
   EXPECT_THAT([] { (void)make_gpt2("{\"a\": 99999999}", ""); },
-              ThrowsMessage<Error>("vocab.json: token 'a' has id 99999999, expected 0 to 16777215"));
+              ThrowsMessage<Error>("vocab.json: token 'a' has id 99999999, expected 0 to 4194303"));
   EXPECT_THAT([] { (void)make_gpt2("{", ""); },
               ThrowsMessage<Error>(::testing::StartsWith("vocab.json: is not JSON: ")));
   EXPECT_THAT([] { (void)make_gpt2(std::string(1000, '['), ""); },
@@ -152,6 +152,9 @@ TEST(Tiktoken, refuses_what_is_no_vocabulary) {
   const auto ranks = [](const char* lines) { return [lines] { (void)make_tiktoken_ranks(lines, small); }; };
   EXPECT_THAT(ranks("YQ==\n"),
               ThrowsMessage<Error>("tiktoken: line 1 is not a token in base64 and its rank"));
+  for (const char* no_rank : {"YQ== 1x\n", "YQ== -1\n", "YQ== 4194304\n"})
+    EXPECT_THAT(ranks(no_rank),
+                ThrowsMessage<Error>("tiktoken: line 1 is not a token in base64 and its rank"));
   EXPECT_THAT(ranks("Y?== 0\n"), ThrowsMessage<Error>("tiktoken: line 1: '?' is no letter of base64"));
   EXPECT_THAT(ranks("YQ= 0\n"),
               ThrowsMessage<Error>("tiktoken: line 1: base64 of 3 letters, expected a multiple of 4"));

@@ -93,7 +93,9 @@ void Joiner::join_long(std::vector<std::int32_t>& symbols) const {
 }
 
 BytePairs::BytePairs(const BytePairParts& parts)
-    : joiner_(PairTable(parts.merges)), byte_ids_(256, -1), words_(parts.tokens.size()) {
+    : joiner_(PairTable(parts.merges)),
+      byte_ids_(256, -1),
+      words_(std::size_t(std::ranges::count_if(parts.tokens, [](const auto& x) { return !x.empty(); }))) {
   for (std::size_t id = 0; id < parts.tokens.size(); ++id) {
     const std::string& token = parts.tokens[id];
     if (token.size() == 1) byte_ids_[static_cast<unsigned char>(token[0])] = static_cast<std::int32_t>(id);

@@ -26,6 +26,14 @@ std::string pattern_named(const std::string& name) {
   return name;
 }
 
+/// -1 where it is none.
+std::int32_t rank_of(std::string_view text) {
+  std::int32_t rank = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rank);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  return whole && rank < Vocabulary::most ? rank : -1;
+}
+
 struct Ranked {
   std::vector<std::string> tokens;  // bytes, by rank
   std::vector<std::int32_t> ids;
@@ -155,10 +163,8 @@ std::unique_ptr<Tokenizer> make_tiktoken_ranks(std::string_view lines, const Tik
     const std::string place = text("tiktoken: line ", ++number);
     if (trim(line).empty()) continue;
     const auto fields = split(trim(line), ' ');
-    std::int32_t rank = -1;
-    if (fields.size() == 2) std::from_chars(fields[1].data(), fields[1].data() + fields[1].size(), rank);
-    if (rank < 0 || rank >= Vocabulary::most)
-      fail(Kind::data, place, " is not a token in base64 and its rank");
+    const std::int32_t rank = fields.size() == 2 ? rank_of(fields[1]) : -1;
+    if (rank < 0) fail(Kind::data, place, " is not a token in base64 and its rank");
     std::string bytes = base64_decoded(fields[0], place);
     if (bytes.empty() || !seen.insert(bytes).second)
       fail(Kind::data, place, ": the token is empty or was there before");

@@ -12,8 +12,9 @@ namespace weft {
 
 class Vocabulary {
  public:
-  /// Ids lie below this whatever a file says, so that a lying id cannot ask for memory.
-  static constexpr std::int64_t most = std::int64_t{1} << 24;
+  /// Ids lie below this whatever a file says, so that a lying id cannot ask for memory: four million, whose
+  /// empty names take a quarter of a gibibyte.
+  static constexpr std::int64_t most = std::int64_t{1} << 22;
 
   /// Names an id; a name given twice keeps the later id, an id given twice its later name. `who` begins the
   /// message where the id is negative or beyond `most`.
