@@ -57,8 +57,8 @@ def main():
             return train(program, pathlib.Path(folder), words, **more)
 
     for layout in (["--tensor-model-parallel-size", 2, "--sequence-parallel"], ["--pipeline-model-parallel-size", 2], ["--zero-stage", 1]):
-        expected, _ = run(asked.weft, "--ranks", 2, *layout)
-        expect(len(expected) == 6, f"six steps, not {expected}", _)
+        expected, alone = run(asked.weft, "--ranks", 2, *layout)
+        expect(len(expected) == 6, f"six steps, not {expected}", alone)
         for how in kinds if "--zero-stage" in layout else kinds[:1]:
             for gpus, way in ways.items():
                 losses, said = run(asked.emulated, "--device", "cuda", *layout, gpus=gpus, launch=by_processes(how))
