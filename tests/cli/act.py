@@ -276,6 +276,8 @@ REASONS = {
     **dict.fromkeys(("exit-on-missing-checkpoint", "log-learning-rate-to-tensorboard", "log-loss-scale-to-tensorboard"), AS_IT_IS),
     **dict.fromkeys(("zero-reduce-bucket-size", "ddp-num-buckets", "ddp-bucket-size", "overlap-grad-reduce", "overlap-moe-expert-parallel-comm",
                      "delay-wgrad-compute"), SAME_NUMBERS),
+    **dict.fromkeys(("cuda-graph-impl", "enable-cuda-graph", "external-cuda-graph"),
+                    "launches of a GPU, whose numbers are the same: tests/cli/gpu_train_test.cpp"),
     "threads": "bits do not depend on threads: tests/backend/conformance_matmul.cpp",
     "async-save": "the same files, written while training goes on: tests/train/save_test.cpp",
     "tiktoken-num-special-tokens": "a tokenizer's ids: tests/text/open_test.cpp",

@@ -136,6 +136,29 @@ TEST(GpuTraining, says_where_there_is_no_nccl) {
 }
 
 // With its feed, its log and its learning rate: the GPU is idle from such a wait until it is asked for more.
+// Launches that come again are one call, by whichever of Megatron's words, and a processor has none.
+TEST(GpuTraining, asks_for_less_by_graphs_and_gives_the_same_bits) {
+  const auto asked = [](const Words& more, std::map<int, double>* losses) {
+    Words words{"--train-iters", "6", "--bf16"};
+    words.insert(words.end(), more.begin(), more.end());
+    const std::uint64_t before = emulated::meter().asked;
+    *losses = trained(tiny_words(), words, "cuda").losses;
+    return emulated::meter().asked - before;
+  };
+  std::map<int, double> expected, losses;
+  const std::uint64_t most = asked({"--cuda-graph-impl", "none"}, &expected);
+  EXPECT_EQ(asked({}, &losses), most);
+  for (const Words& words :
+       {Words{"--cuda-graph-impl", "local"}, {"--enable-cuda-graph"}, {"--external-cuda-graph"}}) {
+    EXPECT_LT(asked(words, &losses), most * 3 / 4) << words.front();
+    EXPECT_EQ(losses, expected);
+  }
+  EXPECT_EQ(found(), "");
+  EXPECT_THAT(trained(tiny_words(), {"--cuda-graph-impl", "local"}, "cpu").err,
+              ::testing::HasSubstr(
+                  "no effect here: --cuda-graph-impl (a processor is asked for nothing that it could keep)"));
+}
+
 TEST(GpuTraining, waits_for_the_gpu_once_a_step) {
   const auto waits = [](const char* steps) {
     emulated::set_pace(emulated::lazy);

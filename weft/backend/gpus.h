@@ -19,6 +19,7 @@ struct CudaOptions {
   int device = 0;                 // which GPU of the machine
   bool exact = false;             // refused: there are no products of fixed order
   std::int64_t memory_limit = 0;  // bytes, 0: none but the GPU's
+  bool graphs = false;            // launches that came before are asked for in one call
 };
 
 struct GpuHere {

@@ -20,6 +20,7 @@ struct DeviceOptions {
   std::shared_ptr<ProductTrials> trials = nullptr;  // null: not shared
   PlainCalls* plain_calls = nullptr;                // what falls back on plain loops is counted here
   WorkTimes* times = nullptr;  // what each kind of work takes is added here, by a processor alone
+  bool graphs = false;         // a GPU keeps launches that come again
   int place = 0;               // of this rank among those of this machine
 };
 

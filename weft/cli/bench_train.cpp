@@ -81,7 +81,11 @@ class OneRank {
   OneRank(const TrainConfig& config, Communicator& world, int threads)
       : config_(config),
         here_(config.run.device,
-              {.threads = threads, .exact = config.model.exact, .times = &times_, .place = world.rank()},
+              {.threads = threads,
+               .exact = config.model.exact,
+               .times = &times_,
+               .graphs = config.run.graphs,
+               .place = world.rank()},
               world),
         world_(here_.world()),
         mesh_(layout_of(config.parallel), world_) {

@@ -1,6 +1,7 @@
 // What a training command reads of its files before its settings are whole, and the room that it needs.
 #include "weft/cli/train_command.h"
 
+#include "weft/backend/open.h"
 #include "weft/base/error.h"
 #include "weft/cli/dialect/spelling.h"
 #include "weft/cli/dry_run.h"
@@ -32,6 +33,12 @@ void take_tokenizer(Command& command) {
   for (std::string& sentence : said) command.notices.push_back(std::move(sentence));
 }
 
+void look_at_graphs(Command& command) {
+  if (command.config.run.graphs && !names_gpu(command.config.run.device))
+    command.notices.push_back(spelled(
+        "no effect here: {run.graphs} (a processor is asked for nothing that it could keep)", &command));
+}
+
 }  // namespace
 
 void finish(Command& command, const Launched& launched) {
@@ -41,6 +48,7 @@ void finish(Command& command, const Launched& launched) {
   if (const auto tokenizer = run_tokenizer(command.config.data.tokenizer, command.config.model.vocabulary))
     take_vocabulary(command, tokenizer->size());
   complete(command, launched.world);
+  look_at_graphs(command);
   if (command.dry_run) return;
   must_be_here(command.config.run.device);
   if (!command.memory_check) return;

@@ -193,6 +193,13 @@ int last_word(const launch::Lifeline& to, int code) {
   return code;
 }
 
+DeviceOptions options_of(const TrainConfig& config, const Launched& launched, const Communicator& world) {
+  return {.threads = threads_of_a_rank(config.run, launched, world.size()),
+          .exact = config.model.exact,
+          .graphs = config.run.graphs,
+          .place = launched.processes() ? launched.local_rank : world.rank()};
+}
+
 }  // namespace
 
 int threads_of_a_rank(const RunConfig& run, const Launched& launched, int ranks) {
@@ -215,10 +222,8 @@ int run_training(const TrainConfig& config, const Launched& launched, Wording wo
   std::atomic<Ending> ending = Ending::finished;
   const auto trials = new_trials();
   const auto rank = [&](Communicator& world, const RunData& data) {
-    const DeviceOptions options{.threads = threads_of_a_rank(config.run, launched, world.size()),
-                                .exact = config.model.exact,
-                                .trials = trials,
-                                .place = launched.processes() ? launched.local_rank : world.rank()};
+    DeviceOptions options = options_of(config, launched, world);
+    options.trials = trials;
     RankDevice here(config.run.device, options, world);
     const bool tells = world.rank() == 0;
     if (tells)

@@ -272,6 +272,9 @@ template <class Visitor>
 void describe(Visitor& v, RunConfig& c) {
   v("seed", c.seed, OnResume::free, "seed of weights, dropout and data order", legal::from_to(0, 4294967295));
   v("device", c.device, OnResume::sums, "where to compute");
+  v("graphs", c.graphs, OnResume::free,
+    "ask a GPU for launches that came before in one call, by CUDA graphs that are set anew where they "
+    "differ");
   v("ranks", c.ranks, OnResume::free, "thread ranks, where no launcher gives them (0: tp times pp times cp)",
     legal::from_to(0, 1 << 20));
   v("threads", c.threads, OnResume::free,

@@ -314,6 +314,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
     if (workspace_bytes < promised.workspace) return CUBLAS_STATUS_INVALID_VALUE;
     if (reinterpret_cast<std::uintptr_t>(workspace) % 256 != 0) return CUBLAS_STATUS_INVALID_VALUE;
   }
+  emulated::count_asked(stream);
   emulated::enqueue(stream, [product] { product.carry_out(); });
   return CUBLAS_STATUS_SUCCESS;
 }

@@ -12,9 +12,12 @@ enum cudaError_t {
   cudaErrorInsufficientDriver = 35,
   cudaErrorNoDevice = 100,
   cudaErrorInvalidDevice = 101,
+  cudaErrorInvalidDeviceFunction = 98,
   cudaErrorInvalidResourceHandle = 400,
+  cudaErrorIllegalState = 401,
   cudaErrorNotReady = 600,
-  cudaErrorStreamCaptureInvalidated = 901
+  cudaErrorStreamCaptureUnsupported = 900,
+  cudaErrorGraphExecUpdateFailure = 910
 };
 enum cudaMemcpyKind {
   cudaMemcpyHostToHost,
@@ -36,7 +39,20 @@ enum cudaDeviceAttr {
 using cudaStream_t = struct CUstream_st*;
 using cudaEvent_t = struct CUevent_st*;
 using cudaGraph_t = struct CUgraph_st*;
+using cudaGraphNode_t = struct CUgraphNode_st*;
 using cudaGraphExec_t = struct CUgraphExec_st*;
+struct dim3 {
+  unsigned x, y, z;
+  constexpr dim3(unsigned vx = 1, unsigned vy = 1, unsigned vz = 1) : x(vx), y(vy), z(vz) {}
+};
+struct cudaKernelNodeParams {
+  void* func;
+  dim3 gridDim;
+  dim3 blockDim;
+  unsigned sharedMemBytes;
+  void** kernelParams;
+  void** extra;
+};
 inline constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2;
 
 extern "C" {
@@ -62,6 +78,8 @@ cudaError_t cudaMalloc(void** at, std::size_t bytes);
 cudaError_t cudaFree(void* at);
 cudaError_t cudaMallocAsync(void** at, std::size_t bytes, cudaStream_t stream);
 cudaError_t cudaFreeAsync(void* at, cudaStream_t stream);
+cudaError_t cudaLaunchKernel(const void* kernel, dim3 blocks, dim3 threads, void** arguments,
+                             std::size_t shared, cudaStream_t stream);
 cudaError_t cudaMallocHost(void** at, std::size_t bytes);
 cudaError_t cudaFreeHost(void* at);
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
@@ -69,6 +87,15 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
 cudaError_t cudaMemsetAsync(void* at, int value, std::size_t bytes, cudaStream_t stream);
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
+cudaError_t cudaGraphCreate(cudaGraph_t* graph, unsigned flags);
+cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* after,
+                                   std::size_t count, const cudaKernelNodeParams* params);
+cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* after,
+                                       std::size_t count, cudaGraph_t child);
+cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
+                                             const cudaKernelNodeParams* params);
+cudaError_t cudaGraphExecChildGraphNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
+                                                 cudaGraph_t child);
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long flags);
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);

@@ -78,6 +78,7 @@ cudaError_t cudaFreeHost(void* at) {
 // Memory of the host that is not pinned is read before the call returns, and is written before it returns.
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind, cudaStream_t on) {
   auto lock = emulated::hold();
+  emulated::count_asked(on);
   std::shared_ptr<std::vector<std::byte>> staged;
   if (!emulated::on_device(from) && !emulated::pinned(from)) {
     const auto* first = static_cast<const std::byte*>(from);
@@ -100,6 +101,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
 }
 cudaError_t cudaMemsetAsync(void* at, int value, std::size_t bytes, cudaStream_t on) {
   const auto lock = emulated::hold();
+  emulated::count_asked(on);
   emulated::give(stream_of(on), [=] {
     if (emulated::touch(at, bytes, Touch::write)) std::memset(at, value, bytes);
   });

@@ -28,6 +28,7 @@ std::vector<std::string> take_reports();
 
 struct Meter {
   std::uint64_t threads = 0, accesses = 0, switches = 0, bank_conflicts = 0, launches = 0, multiplies = 0;
+  std::uint64_t asked = 0;       // calls that gave a stream something to do, or changed what a graph does
   std::uint64_t host_waits = 0;  // for what the device had not done yet
   std::uint64_t moved = 0;       // bytes of device memory, once for each operation that reads or writes them
 };
@@ -64,6 +65,12 @@ struct Grid {
 };
 /// The cudaError_t of a launch that this GPU does not take: checked when it is asked for, as a GPU does.
 int launch_error(void* stream, const Grid& grid);
+/// A kernel with its arguments; and how one is made, of a kernel and of where they lie (gpu.h).
+using Bound = std::function<void(const Grid&)>;
+using Bind = Bound (*)(const void* kernel, void** arguments);
+void know(const void* kernel, Bind bind);
+/// Empty where nobody knows the kernel.
+Bound bound(const void* kernel, void** arguments);
 void run_grid(const Grid& grid, void (*kernel)(const void*), const void* arguments);
 /// Order in which blocks and lanes run: 0 ascending, 1 descending, else shuffled with this seed.
 void set_order(unsigned order);
@@ -96,6 +103,8 @@ void as_operation(const Turn& turn);
 Turn turn();
 std::unique_lock<std::recursive_mutex> hold();
 
+/// For Meter::asked: the host has work for the stream, not for a graph that is captured.
+void count_asked(void* stream);
 /// Work for a stream: run later, in any legal order (streams.cpp).
 void enqueue(void* stream, std::function<void()> act, std::function<bool()> ready = {});
 

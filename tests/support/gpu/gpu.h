@@ -8,6 +8,8 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <tuple>
+#include <utility>
 
 #include "tests/support/gpu/emulated.h"
 #include "weft/backend/cuda/launch.h"
@@ -65,6 +67,27 @@ T shuffle(unsigned mask, T value, int from, int line) {
   return std::bit_cast<T>(out.bits);
 }
 
+/// A launch of a kernel with copies of these arguments. Unwatched as far as the kernel's own body: they lie
+/// in the host's memory.
+template <class... Wanted, std::size_t... places>
+Bound bound_at(const void* kernel, void** arguments, std::index_sequence<places...>) {
+  const std::tuple<Wanted...> copies{*static_cast<const Wanted*>(arguments[places])...};
+  const auto call = reinterpret_cast<void (*)(Wanted...)>(const_cast<void*>(kernel));
+  return [call, copies](const Grid& grid) {
+    const auto thread = [&]() __attribute__((no_sanitize("thread"))) {
+      call(Wanted(std::get<places>(copies))...);
+    };
+    const auto run = [](const void* it) __attribute__((no_sanitize("thread"))) {
+      (*static_cast<decltype(&thread)>(it))();
+    };
+    run_grid(grid, run, &thread);
+  };
+}
+template <class... Wanted>
+Bound bound(const void* kernel, void** arguments) {
+  return bound_at<Wanted...>(kernel, arguments, std::index_sequence_for<Wanted...>());
+}
+
 }  // namespace emulated
 
 template <class T>
@@ -93,17 +116,10 @@ inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
 
 namespace gpu {
 
-/// Runs kernel on the stream, later. Unwatched as far as the kernel's own body: arguments lie in the host's
-/// memory.
-template <class... Wanted, class... Given>
-void launch(cudaStream_t stream, Shape shape, void (*kernel)(Wanted...), Given... given) {
-  const auto thread = [=]() __attribute__((no_sanitize("thread"))) { kernel(Wanted(given)...); };
-  const auto run = [](const void* it) __attribute__((no_sanitize("thread"))) {
-    (*static_cast<decltype(&thread)>(it))();
-  };
-  const emulated::Grid grid{{blocks_of(shape)}, {unsigned(shape.threads)}, shape.shared};
-  check_launch(cudaError_t(emulated::launch_error(stream, grid)), shape);
-  emulated::enqueue(stream, [grid, thread, run] { emulated::run_grid(grid, run, &thread); });
+/// Before a launch (launch.h): the fake runtime is told how a kernel of these arguments is called.
+template <class... Wanted>
+void prepare(void (*kernel)(Wanted...), const Shape&) {
+  emulated::know(reinterpret_cast<const void*>(kernel), emulated::bound<Wanted...>);
 }
 
 /// The block's shared memory as one struct: sizeof is what the launch asks for.

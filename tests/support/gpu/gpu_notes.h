@@ -19,18 +19,24 @@ inline constexpr std::int64_t product_workspace = 4096;
 /// Bytes of a page that copies travel in: few, so that pages are used again.
 inline constexpr std::size_t staging_page = 16 << 10;
 
-inline void lend(cudaStream_t stream, void* at, std::int64_t bytes) {
-  emulated::enqueue(stream, [=] {
-    emulated::touch(at, std::size_t(bytes), emulated::Touch::allocate);
+/// f(stream) says it, at its turn.
+struct Lent {
+  void* at;
+  std::int64_t bytes;
+  void operator()(cudaStream_t stream) const {
+    emulated::enqueue(stream, [it = *this] { it.mark(emulated::Touch::allocate); });
+  }
+  void mark(emulated::Touch how) const {
+    emulated::touch(at, std::size_t(bytes), how);
     std::memset(at, 0xFF, std::size_t(bytes));  // no number in any float
-  });
-}
-
-inline void take_back(cudaStream_t stream, void* at, std::int64_t bytes) {
-  emulated::enqueue(stream, [=] {
-    emulated::touch(at, std::size_t(bytes), emulated::Touch::release);
-    std::memset(at, 0xFF, std::size_t(bytes));
-  });
-}
+  }
+};
+struct TakenBack {
+  void* at;
+  std::int64_t bytes;
+  void operator()(cudaStream_t stream) const {
+    emulated::enqueue(stream, [it = Lent{at, bytes}] { it.mark(emulated::Touch::release); });
+  }
+};
 
 }  // namespace gpu

@@ -156,6 +156,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }  // what it 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   auto lock = emulated::hold();
   const CUstream_st& it = emulated::stream_of(stream);
+  if (it.captures) return cudaErrorStreamCaptureUnsupported;
   if (it.done < it.given) ++emulated::meter().host_waits;
   emulated::wait_for(emulated::stream_of(stream), lock);
   return cudaSuccess;

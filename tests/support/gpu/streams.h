@@ -40,13 +40,21 @@ struct CUevent_st {  // of the GPU that was chosen when it was made
   CUgraph_st* in = nullptr;  // recorded while capturing
   int device = 0;
 };
-struct CUgraph_st {
+struct CUgraphNode_st {  // a kernel or a graph, behind other nodes
+  std::vector<std::size_t> after;
+  const void* kernel = nullptr;
+  emulated::Grid grid;
+  emulated::Bound bound;
+  std::shared_ptr<const CUgraph_st> child;
+};
+struct CUgraph_st {  // what was captured, or nodes that were added
   std::vector<CUstream_st*> streams;
   std::vector<emulated::Recorded> calls;
+  std::vector<std::shared_ptr<CUgraphNode_st>> nodes;
 };
 struct CUgraphExec_st {
-  CUgraph_st graph;
-  std::vector<CUstream_st*> streams;
+  CUgraph_st graph;                                     // with nodes of its own
+  std::map<const CUgraphNode_st*, std::size_t> places;  // of those that it was made of
 };
 struct CUstream_st {
   std::uint32_t id = 0, given = 0, done = 0;
@@ -62,6 +70,7 @@ namespace emulated {
 
 struct Runtime {
   std::vector<std::unique_ptr<CUstream_st>> streams;
+  std::map<const CUstream_st*, std::vector<CUstream_st*>> beside;  // for graphs that it launches
   struct Block {
     std::size_t bytes;
     CUstream_st* freed_on = nullptr;

@@ -137,25 +137,25 @@ Halves bias_halves(const Tensor& bias, const Halves& x) {
 
 void CudaKernels::activation(const Tensor& y, const Tensor& x, const Tensor& bias, Activation kind) {
   const Rows from = rows_of(x);
-  run_pass<1, 2>(stream(), {rows_of(y)}, {from, for_every_row(bias, from.count)}, Alone{kind});
+  run_pass<1, 2>(queue(), {rows_of(y)}, {from, for_every_row(bias, from.count)}, Alone{kind});
 }
 
 void CudaKernels::activation_backward(const Tensor& dx, const Tensor& dy, const Tensor& x, const Tensor& bias,
                                       Activation kind) {
   const Rows from = rows_of(x);
-  run_pass<1, 3>(stream(), {rows_of(dx)}, {from, for_every_row(bias, from.count), rows_of(dy)},
+  run_pass<1, 3>(queue(), {rows_of(dx)}, {from, for_every_row(bias, from.count), rows_of(dy)},
                  AloneBackward{kind});
 }
 
 void CudaKernels::gated(const Tensor& y, const Tensor& x, const Tensor& bias, Activation kind) {
   const Halves from = halves_of(x), more = bias_halves(bias, from);
-  run_pass<1, 4>(stream(), {rows_of(y)}, {from.gate, from.up, more.gate, more.up}, Gated{kind});
+  run_pass<1, 4>(queue(), {rows_of(y)}, {from.gate, from.up, more.gate, more.up}, Gated{kind});
 }
 
 void CudaKernels::gated_backward(const Tensor& dx, const Tensor& dy, const Tensor& x, const Tensor& bias,
                                  Activation kind) {
   const Halves from = halves_of(x), to = halves_of(dx), more = bias_halves(bias, from);
-  run_pass<2, 5>(stream(), {to.gate, to.up}, {from.gate, from.up, more.gate, more.up, rows_of(dy)},
+  run_pass<2, 5>(queue(), {to.gate, to.up}, {from.gate, from.up, more.gate, more.up, rows_of(dy)},
                  GatedBackward{kind});
 }
 

@@ -103,15 +103,15 @@ void CudaKernels::attention(const AttentionOut& out, const Attended& in, const A
   const std::int64_t queries = out.lse.elements();
   if (queries == 0) return;
   if (fits_tiles(in, out.o))
-    return attend_fast(stream(), {attend(in, how), heads_of(out.o), for_every_column(out.lse, 1)});
-  gpu::launch(stream(), {(queries + warps - 1) / warps, 32 * warps, sizeof(Shared)}, forward,
+    return attend_fast(queue(), {attend(in, how), heads_of(out.o), for_every_column(out.lse, 1)});
+  gpu::launch(queue(), {(queries + warps - 1) / warps, 32 * warps, sizeof(Shared)}, forward,
               Forward{attend(in, how), heads_of(out.o), for_every_column(out.lse, 1), queries});
 }
 
 void CudaKernels::merge_attention(const AttentionOut& into, const AttentionOut& part) {
   const std::int64_t queries = into.lse.elements();
   if (queries == 0) return;
-  gpu::launch(stream(), {(queries + warps - 1) / warps, 32 * warps}, merge,
+  gpu::launch(queue(), {(queries + warps - 1) / warps, 32 * warps}, merge,
               Merge{heads_of(into.o), heads_of(part.o), for_every_column(into.lse, 1),
                     for_every_column(part.lse, 1), queries, into.o.dim(0), into.o.dim(2), into.o.dim(3)});
 }

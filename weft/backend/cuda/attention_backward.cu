@@ -206,9 +206,9 @@ __global__ void __launch_bounds__(32 * warps, blocks) of_bias(AttentionBackward 
   if (threadIdx.x % 32 == 0) job.dbias[task] += sum;
 }
 
-void run(cudaStream_t stream, AttentionBackward job, std::int64_t tasks, void (*kernel)(AttentionBackward)) {
+void run(Queue& queue, AttentionBackward job, std::int64_t tasks, void (*kernel)(AttentionBackward)) {
   job.tasks = tasks;
-  if (tasks > 0) gpu::launch(stream, {(tasks + warps - 1) / warps, 32 * warps, sizeof(Shared)}, kernel, job);
+  if (tasks > 0) gpu::launch(queue, {(tasks + warps - 1) / warps, 32 * warps, sizeof(Shared)}, kernel, job);
 }
 
 }  // namespace
@@ -235,14 +235,14 @@ void CudaKernels::attention_backward(const AttentionGrads& grads, const Tensor& 
                         .tasks = 0};
   job.tasks = queries;
   const std::int64_t at_once = warps * queries_at_once;
-  if (queries > 0) gpu::launch(stream(), {(queries + at_once - 1) / at_once, 32 * warps}, corrections, job);
+  if (queries > 0) gpu::launch(queue(), {(queries + at_once - 1) / at_once, 32 * warps}, corrections, job);
   if (fits_tiles(in, dout)) {
-    attend_backward_fast(stream(), job);
+    attend_backward_fast(queue(), job);
   } else {
-    run(stream(), job, queries, of_queries);
-    run(stream(), job, a.batch * a.groups * a.sk, of_keys);
+    run(queue(), job, queries, of_queries);
+    run(queue(), job, a.batch * a.groups * a.sk, of_keys);
   }
-  if (job.dbias) run(stream(), job, a.groups * a.heads * a.distances, of_bias);
+  if (job.dbias) run(queue(), job, a.groups * a.heads * a.distances, of_bias);
 }
 
 }  // namespace weft

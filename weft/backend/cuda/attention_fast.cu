@@ -154,25 +154,25 @@ __global__ void __launch_bounds__(tile_threads, d > 64 || everything ? 2 : 3) fo
 }
 
 template <class Half, int d, int dv, bool everything>
-void launch(cudaStream_t stream, const FastForward& job) {
+void launch(Queue& queue, const FastForward& job) {
   const Attend& a = job.attend;
   const std::int64_t blocks = std::int64_t(a.sq + tile - 1) / tile * a.batch * a.groups * a.heads;
-  gpu::launch(stream, {blocks, tile_threads, sizeof(Shared<d, dv, keys_at_once(d)>)},
+  gpu::launch(queue, {blocks, tile_threads, sizeof(Shared<d, dv, keys_at_once(d)>)},
               forward<Half, d, dv, everything>, job);
 }
 
 template <class Half>
-void launch_of(cudaStream_t stream, const FastForward& job) {
+void launch_of(Queue& queue, const FastForward& job) {
   const Attend& a = job.attend;
   with_width(a.q.one.width, a.v.one.width, [&]<int d, int dv>(Width<d, dv>) {
-    asks_everything(a) ? launch<Half, d, dv, true>(stream, job) : launch<Half, d, dv, false>(stream, job);
+    asks_everything(a) ? launch<Half, d, dv, true>(queue, job) : launch<Half, d, dv, false>(queue, job);
   });
 }
 
 }  // namespace
 
-void attend_fast(cudaStream_t stream, const FastForward& job) {
-  job.attend.q.one.dtype == Dtype::bf16 ? launch_of<bf16>(stream, job) : launch_of<f16>(stream, job);
+void attend_fast(Queue& queue, const FastForward& job) {
+  job.attend.q.one.dtype == Dtype::bf16 ? launch_of<bf16>(queue, job) : launch_of<f16>(queue, job);
 }
 
 }  // namespace weft::cuda

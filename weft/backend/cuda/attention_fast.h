@@ -2,6 +2,7 @@
 #pragma once
 
 #include "weft/backend/cuda/attention_job.h"
+#include "weft/backend/cuda/queue.h"
 
 namespace weft::cuda {
 
@@ -10,7 +11,7 @@ struct FastForward {
   Heads o;
   Rows lse;  // [b, n, sq], an element a row
 };
-void attend_fast(cudaStream_t stream, const FastForward& job);
+void attend_fast(Queue& queue, const FastForward& job);
 
 /// For both ways of going back. [b, n, sq]: delta = <dout, o>, and lse as a power of two, infinite where a
 /// query sees nothing.
@@ -24,7 +25,7 @@ struct AttentionBackward {
   std::int64_t tasks;  // of warps
 };
 /// Gradients of queries, keys and values; delta and power are there, dbias is not its business.
-void attend_backward_fast(cudaStream_t stream, const AttentionBackward& job);
+void attend_backward_fast(Queue& queue, const AttentionBackward& job);
 
 __device__ __forceinline__ void put_sum(const Heads& to, std::int64_t at, float x, bool accumulate) {
   put(to.one, at, accumulate ? x + get(to.one, at) : x);

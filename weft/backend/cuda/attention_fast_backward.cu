@@ -354,35 +354,35 @@ __global__ void __launch_bounds__(tile_threads, 2) of_keys(AttentionBackward job
 }
 
 template <class Half, int d, int dv, bool everything>
-void launch(cudaStream_t stream, const AttentionBackward& job) {
+void launch(Queue& queue, const AttentionBackward& job) {
   const Attend& a = job.attend;
   const std::int64_t queries = (a.sq + tile - 1) / tile, keys = (a.sk + tile - 1) / tile;
   constexpr std::size_t shared = sizeof(Shared<d, dv>);
   const gpu::Shape of_all_keys{keys * a.batch * a.groups, tile_threads, shared};
   if (queries > 0)
-    gpu::launch(stream, {queries * a.batch * a.groups * a.heads, tile_threads, shared},
+    gpu::launch(queue, {queries * a.batch * a.groups * a.heads, tile_threads, shared},
                 of_queries<Half, d, dv, everything>, job);
   if (keys == 0) return;
   if constexpr (d > 128) {
-    gpu::launch(stream, of_all_keys, of_keys<Half, d, dv, Sums::keys, everything>, job);
-    gpu::launch(stream, of_all_keys, of_keys<Half, d, dv, Sums::values, everything>, job);
+    gpu::launch(queue, of_all_keys, of_keys<Half, d, dv, Sums::keys, everything>, job);
+    gpu::launch(queue, of_all_keys, of_keys<Half, d, dv, Sums::values, everything>, job);
   } else {
-    gpu::launch(stream, of_all_keys, of_keys<Half, d, dv, Sums::both, everything>, job);
+    gpu::launch(queue, of_all_keys, of_keys<Half, d, dv, Sums::both, everything>, job);
   }
 }
 
 template <class Half>
-void launch_of(cudaStream_t stream, const AttentionBackward& job) {
+void launch_of(Queue& queue, const AttentionBackward& job) {
   with_width(job.attend.q.one.width, job.attend.v.one.width, [&]<int d, int dv>(Width<d, dv>) {
-    asks_everything(job.attend) ? launch<Half, d, dv, true>(stream, job)
-                                : launch<Half, d, dv, false>(stream, job);
+    asks_everything(job.attend) ? launch<Half, d, dv, true>(queue, job)
+                                : launch<Half, d, dv, false>(queue, job);
   });
 }
 
 }  // namespace
 
-void attend_backward_fast(cudaStream_t stream, const AttentionBackward& job) {
-  job.attend.q.one.dtype == Dtype::bf16 ? launch_of<bf16>(stream, job) : launch_of<f16>(stream, job);
+void attend_backward_fast(Queue& queue, const AttentionBackward& job) {
+  job.attend.q.one.dtype == Dtype::bf16 ? launch_of<bf16>(queue, job) : launch_of<f16>(queue, job);
 }
 
 }  // namespace weft::cuda

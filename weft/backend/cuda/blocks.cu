@@ -72,11 +72,11 @@ __global__ void __launch_bounds__(256) unpack_all(Packing job) {
   }
 }
 
-void run(cudaStream_t stream, const Tensor& numbers, const Tensor& packed, const BlockCode& how,
+void run(Queue& queue, const Tensor& numbers, const Tensor& packed, const BlockCode& how,
          void (*kernel)(Packing)) {
   const std::int64_t count = numbers.elements(), blocks = (count + how.block - 1) / how.block;
   if (count == 0) return;
-  gpu::launch(stream, {(blocks + 7) / 8, 256}, kernel,
+  gpu::launch(queue, {(blocks + 7) / 8, 256}, kernel,
               Packing{rows_of(numbers), elements<std::uint8_t>(packed), count, how.block,
                       packed_bytes(how.block, how), how.bits, how.accumulate});
 }
@@ -84,11 +84,11 @@ void run(cudaStream_t stream, const Tensor& numbers, const Tensor& packed, const
 }  // namespace
 
 void CudaKernels::pack_blocks(const Tensor& packed, const Tensor& x, const BlockCode& how) {
-  run(stream(), x, packed, how, pack_all);
+  run(queue(), x, packed, how, pack_all);
 }
 
 void CudaKernels::unpack_blocks(const Tensor& out, const Tensor& packed, const BlockCode& how) {
-  run(stream(), out, packed, how, unpack_all);
+  run(queue(), out, packed, how, unpack_all);
 }
 
 }  // namespace weft

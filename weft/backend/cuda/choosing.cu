@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(256) plan(Plan job) {
 void CudaKernels::top_k(const Tensor& values, const Tensor& indices, const Tensor& x) {
   const Rows rows = rows_of(x);
   if (rows.count == 0 || values.elements() == 0) return;
-  gpu::launch(stream(), {(rows.count + 7) / 8, 256}, choose, TopK{rows, rows_of(values), rows_of(indices)});
+  gpu::launch(queue(), {(rows.count + 7) / 8, 256}, choose, TopK{rows, rows_of(values), rows_of(indices)});
 }
 
 void CudaKernels::plan_rows(const RowPlan& out, const Tensor& experts) {
@@ -101,7 +101,7 @@ void CudaKernels::plan_rows(const RowPlan& out, const Tensor& experts) {
                  experts.dim(1),
                  buckets,
                  faults()};
-  gpu::launch(stream(), {buckets, 256, sizeof(Counted)}, plan, job);
+  gpu::launch(queue(), {buckets, 256, sizeof(Counted)}, plan, job);
 }
 
 }  // namespace weft

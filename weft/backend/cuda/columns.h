@@ -1,6 +1,7 @@
 // Sums of columns in two steps: slabs of rows each into a line of its own, then the lines in order.
 #pragma once
 
+#include "weft/backend/cuda/queue.h"
 #include "weft/backend/cuda/rows.h"
 #include "weft/backend/cuda/slabs.h"
 
@@ -12,6 +13,6 @@ struct Slabs {
   const float* partial;
   int slabs;
 };
-void add_slabs(cudaStream_t stream, const Slabs& job);
+void add_slabs(Queue& queue, const Slabs& job);
 
 }  // namespace weft::cuda

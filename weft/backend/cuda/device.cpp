@@ -14,7 +14,7 @@ namespace {
 using cuda::check;
 
 /// Of this thread alone, whose streams, memory and launches are this GPU's from here on.
-void choose(int device) { check(cudaSetDevice(device), "choosing a GPU"); }
+void choose_gpu(int device) { check(cudaSetDevice(device), "choosing a GPU"); }
 
 /// Chooses the GPU for what follows; its number.
 int opened(const CudaOptions& options) {
@@ -24,7 +24,7 @@ int opened(const CudaOptions& options) {
   check(cudaGetDeviceCount(&count), "counting the GPUs");
   if (options.device < 0 || options.device >= count)
     fail(Kind::usage, "device cuda:", options.device, ": this machine has ", count, " of them");
-  choose(options.device);
+  choose_gpu(options.device);
   return options.device;
 }
 
@@ -39,7 +39,7 @@ class GpuGround final : public Ground {
  public:
   explicit GpuGround(int device) : device_(device) {}
   Mapping map(std::int64_t bytes) override {
-    choose(device_);
+    choose_gpu(device_);
     void* at = nullptr;
     const bool granted = cudaMalloc(&at, std::size_t(bytes)) == cudaSuccess;
     if (!granted) cudaGetLastError();  // which would be told again
@@ -56,47 +56,52 @@ class GpuGround final : public Ground {
 CudaDevice::CudaDevice(const CudaOptions& options)
     : device_(opened(options)),
       units_(units_of(device_)),
-      up_(compute_),
-      down_(compute_),
+      queue_(options.graphs),
+      up_(queue_.now()),
+      down_(queue_.now()),
       pool_(*this, std::make_unique<GpuGround>(device_), options.memory_limit),
       kernels_(std::make_unique<CudaKernels>(*this)) {}
 
 CudaDevice::~CudaDevice() {
-  compute_.finish();
+  queue_.finish();
   up_.finish();
   down_.finish();
 }
 
-cudaStream_t CudaDevice::stream() const {
-  choose(device_);
-  return compute_.get();
+void CudaDevice::choose() const { choose_gpu(device_); }
+
+cuda::Queue& CudaDevice::queue() {
+  choose();
+  return queue_;
 }
+
+cudaStream_t CudaDevice::stream() { return queue().now().get(); }
 
 StorageRef CudaDevice::allocate(std::int64_t bytes, Use use) {
   StorageRef out = pool_.take(bytes, use);
-  gpu::lend(compute_.get(), out->data(), bytes);
+  queue_.note(gpu::Lent{out->data(), bytes});
   return out;
 }
 
 void CudaDevice::recycle(Storage& storage) noexcept {
-  gpu::take_back(compute_.get(), storage.data(), storage.bytes());
+  queue_.note(gpu::TakenBack{storage.data(), storage.bytes()});
   pool_.give(storage);
 }
 
 // What is copied has been taken when this returns. Copies may make pages, which must be this GPU's.
 Fence CudaDevice::copy_from_host(Storage& to, std::int64_t offset, const void* from, std::int64_t bytes) {
-  choose(device_);
+  stream();
   if (bytes > 0) up_.copy(to.data() + offset, from, bytes);
   return {};
 }
 
 Fence CudaDevice::copy_to_host(void* to, const Storage& from, std::int64_t offset, std::int64_t bytes) {
-  choose(device_);
+  stream();
   if (bytes > 0) down_.copy(to, from.data() + offset, bytes, ++asked_);
   return bytes > 0 ? mark(down_.travels()) : fence();
 }
 
-Fence CudaDevice::fence() { return mark(compute_); }
+Fence CudaDevice::fence() { return mark(queue().now()); }
 
 Fence CudaDevice::mark(const cuda::Stream& stream) {
   last_mark_ = (last_mark_ + 1) % marks_.size();

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "weft/backend/cuda/faults.h"
+#include "weft/backend/cuda/queue.h"
 #include "weft/backend/cuda/runtime.h"
 #include "weft/backend/cuda/staging.h"
 #include "weft/backend/gpus.h"
@@ -40,8 +41,12 @@ class CudaDevice : public Device {
   MemoryMeter memory() const override { return pool_.meter(); }
   void forget_peaks() override { pool_.forget_peaks(); }
 
-  /// For a launch by this thread: a thread that has chosen no GPU would launch on the first.
-  cudaStream_t stream() const;
+  /// For this thread, which without it would launch on the first GPU.
+  void choose() const;
+  /// What computes, for a launch by this thread.
+  cuda::Queue& queue();
+  /// Its stream, with all that was asked for in it.
+  cudaStream_t stream();
   cuda::FaultWord* fault_word() const { return faults_.word(); }
   /// Multiprocessors.
   int units() const { return units_; }
@@ -62,7 +67,7 @@ class CudaDevice : public Device {
   };
 
   int device_, units_;
-  cuda::Stream compute_;
+  cuda::Queue queue_;
   cuda::GoingUp up_;
   cuda::ComingDown down_;
   cuda::Faults faults_;

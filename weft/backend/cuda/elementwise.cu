@@ -59,17 +59,32 @@ __global__ void __launch_bounds__(256) move_all(Elements job) {
       reinterpret_cast<const Bits*>(job.in.data)[start_of(job.in, row) + column * job.in.step];
 }
 
-void each_element(cudaStream_t stream, const Elements& job, void (*kernel)(Elements)) {
-  if (job.total > 0) gpu::launch(stream, {(job.total + 255) / 256, 256}, kernel, job);
+void each_element(Queue& queue, const Elements& job, void (*kernel)(Elements)) {
+  if (job.total > 0) gpu::launch(queue, {(job.total + 255) / 256, 256}, kernel, job);
 }
+
+/// What CUDA itself does to a run of bytes.
+struct Zeros {
+  void* at;
+  std::size_t bytes;
+  void operator()(cudaStream_t stream) const { check(cudaMemsetAsync(at, 0, bytes, stream), "zeros"); }
+};
+struct Moved {
+  void* to;
+  const void* from;
+  std::size_t bytes;
+  void operator()(cudaStream_t stream) const {
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream), "a copy");
+  }
+};
 
 }  // namespace
 
 void CudaKernels::fill(const Tensor& out, double value) {
   if (value == 0 && !std::signbit(value) && out.contiguous() &&
       out.elements() > 0)  // zeros of every type are zero bytes
-    return check(cudaMemsetAsync(place_of(out), 0, std::size_t(out.bytes()), stream()), "zeros");
-  each_element(stream(), {flat(out)[0], {}, value, out.elements()}, fill_all);
+    return queue().call(nullptr, Zeros{place_of(out), std::size_t(out.bytes())});
+  each_element(queue(), {flat(out)[0], {}, value, out.elements()}, fill_all);
 }
 
 void CudaKernels::copy(const Tensor& out, const Tensor& in) {
@@ -77,16 +92,14 @@ void CudaKernels::copy(const Tensor& out, const Tensor& in) {
   const Elements job{to, from, 0, out.elements()};
   const std::int64_t size = size_of(out.dtype());
   if (out.dtype() != in.dtype()) {
-    if (!is_float(out.dtype()) || !is_float(in.dtype())) return each_element(stream(), job, convert_all);
-    return run_pass<1, 1>(stream(), {to}, {from}, Scaled{1});
+    if (!is_float(out.dtype()) || !is_float(in.dtype())) return each_element(queue(), job, convert_all);
+    return run_pass<1, 1>(queue(), {to}, {from}, Scaled{1});
   }
   if (out.contiguous() && in.contiguous()) {
-    if (out.elements() > 0)
-      check(cudaMemcpyAsync(to.data, from.data, std::size_t(out.bytes()), cudaMemcpyDeviceToDevice, stream()),
-            "a copy");
+    if (out.elements() > 0) queue().call(nullptr, Moved{to.data, from.data, std::size_t(out.bytes())});
     return;
   }
-  each_element(stream(), job,
+  each_element(queue(), job,
                size == 8   ? move_all<std::uint64_t>
                : size == 4 ? move_all<std::uint32_t>
                : size == 2 ? move_all<std::uint16_t>
@@ -95,32 +108,32 @@ void CudaKernels::copy(const Tensor& out, const Tensor& in) {
 
 void CudaKernels::add(const Tensor& out, const Tensor& a, const Tensor& b) {
   const auto [to, x, y] = flat(out, a, b);
-  run_pass<1, 2>(stream(), {to}, {x, y}, Sum{});
+  run_pass<1, 2>(queue(), {to}, {x, y}, Sum{});
 }
 
 void CudaKernels::add_scaled(const Tensor& out, const Tensor& x, float alpha) {
   const auto [to, from] = flat(out, x);
-  run_pass<1, 2>(stream(), {to}, {to, from}, PlusScaled{alpha});
+  run_pass<1, 2>(queue(), {to}, {to, from}, PlusScaled{alpha});
 }
 
 void CudaKernels::scale(const Tensor& x, float alpha) {
   const Rows all = flat(x)[0];
-  run_pass<1, 1>(stream(), {all}, {all}, Scaled{alpha});
+  run_pass<1, 1>(queue(), {all}, {all}, Scaled{alpha});
 }
 
 void CudaKernels::multiply(const Tensor& out, const Tensor& a, const Tensor& b) {
   const auto [to, x, y] = flat(out, a, b);
-  run_pass<1, 2>(stream(), {to}, {x, y}, Product{});
+  run_pass<1, 2>(queue(), {to}, {x, y}, Product{});
 }
 
 void CudaKernels::add_bias(const Tensor& x, const Tensor& bias) {
   const Rows rows = rows_of(x);
-  run_pass<1, 2>(stream(), {rows}, {rows, for_every_row(bias, rows.count)}, Sum{});
+  run_pass<1, 2>(queue(), {rows}, {rows, for_every_row(bias, rows.count)}, Sum{});
 }
 
 void CudaKernels::scale_rows(const Tensor& y, const Tensor& x, const Tensor& factor) {
   const Rows rows = rows_of(x);
-  run_pass<1, 2>(stream(), {rows_of(y)}, {rows, for_every_column(factor, rows.width)}, Product{});
+  run_pass<1, 2>(queue(), {rows_of(y)}, {rows, for_every_column(factor, rows.width)}, Product{});
 }
 
 }  // namespace weft

@@ -120,13 +120,13 @@ __global__ void __launch_bounds__(32 * (exact_digits + 1)) add_parts(Exact job) 
   job.digits[exact_digits - 1] = line.of[exact_digits - 1] + up;
 }
 
-void add_up(cudaStream_t stream, Exact job) {
+void add_up(Queue& queue, Exact job) {
   job.chunks = chunks_of(job.x.width);
   job.total = job.chunks * job.x.count;
   const std::int64_t blocks = (job.total + threads - 1) / threads;
   job.blocks = int(blocks < 1 ? 1 : blocks > most_blocks ? most_blocks : blocks);
-  gpu::launch(stream, {job.blocks, threads, sizeof(Digits)}, add_blocks, job);
-  gpu::launch(stream, {1, 32 * (exact_digits + 1), sizeof(Line)}, add_parts, job);
+  gpu::launch(queue, {job.blocks, threads, sizeof(Digits)}, add_blocks, job);
+  gpu::launch(queue, {1, 32 * (exact_digits + 1), sizeof(Line)}, add_parts, job);
 }
 
 // ---- norms
@@ -179,17 +179,17 @@ void CudaKernels::norm_ratios(const Tensor& out, const Tensor& digits, const Nor
   const Ratios job{
       elements<float>(out), elements<double>(digits), out.dim(0), int(digits.dim(1)), how.least, how.most,
       how.of_zero};
-  if (job.count > 0) gpu::launch(stream(), {(job.count + 63) / 64, 64}, divide_norms, job);
+  if (job.count > 0) gpu::launch(queue(), {(job.count + 63) / 64, 64}, divide_norms, job);
 }
 
 void CudaKernels::sum_exact(const Tensor& digits, const Tensor& x) {
   const Tensor parts = workspace({most_blocks, exact_digits + 1}, Dtype::f64);
-  add_up(stream(), {flat(x)[0], 0, 0, elements<double>(parts), elements<double>(digits), 0, false});
+  add_up(queue(), {flat(x)[0], 0, 0, elements<double>(parts), elements<double>(digits), 0, false});
 }
 
 void CudaKernels::sum_squares(const Tensor& digits, const Tensor& x) {
   const Tensor parts = workspace({most_blocks, exact_digits + 1}, Dtype::f64);
-  add_up(stream(), {flat(x)[0], 0, 0, elements<double>(parts), elements<double>(digits), 0, true});
+  add_up(queue(), {flat(x)[0], 0, 0, elements<double>(parts), elements<double>(digits), 0, true});
 }
 
 }  // namespace weft

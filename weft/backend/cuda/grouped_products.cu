@@ -159,18 +159,18 @@ __global__ void __launch_bounds__(panel_threads, 2) multiply_groups(GroupedProdu
 }
 
 template <class Half, bool gradient, bool right_by_depth>
-void launch(cudaStream_t stream, const GroupedProduct& job, std::int64_t blocks) {
-  gpu::launch(stream, {blocks, panel_threads, sizeof(Shared<gradient, right_by_depth>)},
+void launch(Queue& queue, const GroupedProduct& job, std::int64_t blocks) {
+  gpu::launch(queue, {blocks, panel_threads, sizeof(Shared<gradient, right_by_depth>)},
               multiply_groups<Half, gradient, right_by_depth>, job);
 }
 template <class Half>
-void launch(cudaStream_t stream, const GroupedProduct& job, std::int64_t blocks, const MatmulArgs& how) {
+void launch(Queue& queue, const GroupedProduct& job, std::int64_t blocks, const MatmulArgs& how) {
   if (how.a == Read::transposed)
-    launch<Half, true, true>(stream, job, blocks);
+    launch<Half, true, true>(queue, job, blocks);
   else if (how.b == Read::as_is)
-    launch<Half, false, true>(stream, job, blocks);
+    launch<Half, false, true>(queue, job, blocks);
   else
-    launch<Half, false, false>(stream, job, blocks);
+    launch<Half, false, false>(queue, job, blocks);
 }
 
 /// Whether tensor cores can do it: types, and rows that are whole vectors.
@@ -213,8 +213,7 @@ void CudaKernels::grouped_matmul(const Tensor& out, const Tensor& a, const Tenso
   const std::int64_t down = (job.m + panel_width - 1) / panel_width;
   // Rows by group begin a line of blocks with every group.
   const std::int64_t blocks = across * (gradient ? down * count : job.m / panel_width + count);
-  a.dtype() == Dtype::bf16 ? launch<bf16>(stream(), job, blocks, how)
-                           : launch<f16>(stream(), job, blocks, how);
+  a.dtype() == Dtype::bf16 ? launch<bf16>(queue(), job, blocks, how) : launch<f16>(queue(), job, blocks, how);
 }
 
 // The host knows where they begin.

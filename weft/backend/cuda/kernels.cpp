@@ -8,7 +8,7 @@ namespace weft {
 CudaKernels::CudaKernels(CudaDevice& device) : device_(&device) {}
 CudaKernels::~CudaKernels() = default;
 
-cudaStream_t CudaKernels::stream() const { return device_->stream(); }
+cuda::Queue& CudaKernels::queue() const { return device_->queue(); }
 cuda::FaultWord* CudaKernels::faults() const { return device_->fault_word(); }
 Tensor CudaKernels::workspace(const Shape& shape, Dtype dtype) const {
   return empty(*device_, shape, dtype, Use::workspace);

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "weft/backend/cuda/faults.h"
+#include "weft/backend/cuda/queue.h"
 #include "weft/tensor/kernels.h"
 
 namespace weft {
@@ -121,7 +122,7 @@ class CudaKernels final : public Kernels {
   Inverses aligned(const Inverses& from);
   void slabs_of(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs&);
   void a_call_a_group(const Tensor& out, const Tensor& a, const Tensor& b, const Groups&, const MatmulArgs&);
-  cudaStream_t stream() const;
+  cuda::Queue& queue() const;
   cuda::FaultWord* faults() const;
   /// Memory until the end of the caller, in the stream's order.
   Tensor workspace(const Shape& shape, Dtype dtype = Dtype::f32) const;

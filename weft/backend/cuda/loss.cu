@@ -88,29 +88,29 @@ __global__ void __launch_bounds__(256) backward(Loss job) {
   });
 }
 
-void over_rows(cudaStream_t stream, const Loss& job, void (*kernel)(Loss)) {
+void over_rows(Queue& queue, const Loss& job, void (*kernel)(Loss)) {
   if (job.logits.count == 0) return;
-  gpu::launch(stream, {job.logits.count, threads_of_row(job.logits.width), sizeof(Scratch)}, kernel, job);
+  gpu::launch(queue, {job.logits.count, threads_of_row(job.logits.width), sizeof(Scratch)}, kernel, job);
 }
 
 }  // namespace
 
 void CudaKernels::loss_max(const LossParts& parts, const Tensor& logits, VocabularyPart part) {
-  over_rows(stream(), job_of(parts, logits, part), find_max);
+  over_rows(queue(), job_of(parts, logits, part), find_max);
 }
 
 void CudaKernels::loss_sums(const LossParts& parts, const Tensor& logits, const Tensor& targets,
                             VocabularyPart part) {
   Loss job = job_of(parts, logits, part);
   job.ids = elements<std::int32_t>(targets);
-  over_rows(stream(), job, sum_up);
+  over_rows(queue(), job, sum_up);
 }
 
 void CudaKernels::loss_finish(const Tensor& loss, const LossParts& parts) {
   Loss job = job_of(parts, {}, {});
   job.loss = elements<float>(loss);
   const std::int64_t rows = loss.elements();
-  if (rows > 0) gpu::launch(stream(), {(rows + 255) / 256, 256}, finish, job, rows);
+  if (rows > 0) gpu::launch(queue(), {(rows + 255) / 256, 256}, finish, job, rows);
 }
 
 void CudaKernels::loss_backward(const Tensor& logits, const LossParts& parts, const LossTargets& targets,
@@ -118,7 +118,7 @@ void CudaKernels::loss_backward(const Tensor& logits, const LossParts& parts, co
   Loss job = job_of(parts, logits, part);
   job.ids = elements<std::int32_t>(targets.ids);
   job.weight = elements<float>(targets.weight);
-  over_rows(stream(), job, backward);
+  over_rows(queue(), job, backward);
 }
 
 }  // namespace weft

@@ -70,7 +70,7 @@ void* CudaKernels::product_space() const {
 
 void CudaKernels::product(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how) {
   ready_products();
-  products_->multiply({out, a, b, how.a, how.b, how.accumulate, how.bias, product_space(), stream()});
+  products_->multiply({out, a, b, how.a, how.b, how.accumulate, how.bias, product_space(), &queue()});
 }
 
 void CudaKernels::matmul(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how) {
@@ -91,7 +91,7 @@ void CudaKernels::matmul(const Tensor& out, const Tensor& a, const Tensor& b, co
   else
     fill(whole, 0);
   const Rows to = rows_of(out);
-  run_pass<1, 3>(stream(), {to},
+  run_pass<1, 3>(queue(), {to},
                  {rows_of(whole), for_every_row(how.bias, to.count), how.accumulate ? to : Rows{}},
                  SumOfThree{});
 }
@@ -109,7 +109,7 @@ void CudaKernels::slabs_of(const Tensor& out, const Tensor& a, const Tensor& b, 
           {.a = how.a, .b = how.b});
   const Tree job{rows_of(out),   rows_of(parts), rows_of(how.bias), out.elements(),
                  out.elements(), how.slabs,      how.accumulate};
-  gpu::launch(stream(), {(job.count + 255) / 256, 256}, add_tree, job);
+  gpu::launch(queue(), {(job.count + 255) / 256, 256}, add_tree, job);
 }
 
 }  // namespace weft

@@ -70,7 +70,7 @@ NcclLine::~NcclLine() {
 }
 
 cudaStream_t NcclLine::stream() const {
-  device_.stream();  // chooses the GPU
+  device_.choose();
   return own_.get();
 }
 
@@ -149,7 +149,7 @@ std::string NcclLines::fresh_name() {
 }
 
 std::unique_ptr<DeviceLine> NcclLines::open(const std::string& name, End end) {
-  device_.stream();  // chooses the GPU
+  device_.choose();
   auto circle = std::make_shared<NcclCircle>(library_, name, end);
   std::erase_if(circles_, [](const std::weak_ptr<NcclCircle>& one) { return one.expired(); });
   circles_.push_back(circle);

@@ -88,12 +88,12 @@ int threads_for(std::int64_t width) {
   return int(std::min<std::int64_t>(256, (chunks_of(width) + 31) / 32 * 32));
 }
 
-void launch_forward(cudaStream_t stream, const Forward& job) {
+void launch_forward(Queue& queue, const Forward& job) {
   if (job.x.count == 0 || job.x.width == 0) return;
   if (job.x.width > widest)
     fail(Kind::device, "norm: rows of ", job.x.width, " elements, and a GPU takes ", widest, " so far");
   const gpu::Shape shape{job.x.count, threads_for(job.x.width), sizeof(Scratch)};
-  gpu::launch(stream, shape, job.x.width <= widest / 4 ? forward<1> : forward<4>, job);
+  gpu::launch(queue, shape, job.x.width <= widest / 4 ? forward<1> : forward<4>, job);
 }
 
 Forward forward_of(const Tensor& y, const NormStats& stats, const NormWeights& weights, const NormArgs& how) {
@@ -218,7 +218,7 @@ void CudaKernels::norm(const Tensor& y, const NormStats& stats, const Tensor& x,
                        const NormArgs& how) {
   Forward job = forward_of(y, stats, weights, how);
   job.x = rows_of(x);
-  launch_forward(stream(), job);
+  launch_forward(queue(), job);
 }
 
 void CudaKernels::sum_norm(const SumNormOut& out, const SumNormIn& in, const NormWeights& weights,
@@ -226,7 +226,7 @@ void CudaKernels::sum_norm(const SumNormOut& out, const SumNormIn& in, const Nor
   Forward job = forward_of(out.y, out.stats, weights, how);
   job.x = rows_of(in.x);
   job.before = {rows_of(in.bias), rows_of(in.residual), rows_of(out.sum), drops_of(in.dropout)};
-  launch_forward(stream(), job);
+  launch_forward(queue(), job);
 }
 
 void CudaKernels::norm_backward(const NormGrads& grads, const Tensor& dy, const Tensor& residual,
@@ -261,9 +261,9 @@ void CudaKernels::norm_backward(const NormGrads& grads, const Tensor& dy, const 
                      .plus = how.one_plus_gain ? 1.0F : 0.0F,
                      .centered = how.kind == NormKind::layer};
   const gpu::Shape shape{slabs, threads_for(x.width), sizeof(TwoRows)};
-  gpu::launch(stream(), shape, x.width <= widest / 4 ? backward<1> : backward<4>, job);
-  if (dgain) add_slabs(stream(), {rows_of(grads.dgain), job.dgain, slabs});
-  if (dbias) add_slabs(stream(), {rows_of(grads.dbias), job.dbias, slabs});
+  gpu::launch(queue(), shape, x.width <= widest / 4 ? backward<1> : backward<4>, job);
+  if (dgain) add_slabs(queue(), {rows_of(grads.dgain), job.dgain, slabs});
+  if (dbias) add_slabs(queue(), {rows_of(grads.dbias), job.dbias, slabs});
 }
 
 }  // namespace weft

@@ -109,9 +109,8 @@ __global__ void __launch_bounds__(256) update(Adam job) {
   write(job.copy, 0, column, master);
 }
 
-void run(cudaStream_t stream, const Adam& job) {
-  if (job.master.width > 0)
-    gpu::launch(stream, {(chunks_of(job.master.width) + 255) / 256, 256}, update, job);
+void run(Queue& queue, const Adam& job) {
+  if (job.master.width > 0) gpu::launch(queue, {(chunks_of(job.master.width) + 255) / 256, 256}, update, job);
 }
 
 // ---- the others: results first, then what they are made of
@@ -182,57 +181,57 @@ __global__ void __launch_bounds__(256) add_all(Signs job) {
   write(job.x, 0, byte * 8, e);
 }
 
-void run(cudaStream_t stream, const Signs& job, void (*kernel)(Signs)) {
-  if (job.bytes > 0) gpu::launch(stream, {(job.bytes + 255) / 256, 256}, kernel, job);
+void run(Queue& queue, const Signs& job, void (*kernel)(Signs)) {
+  if (job.bytes > 0) gpu::launch(queue, {(job.bytes + 255) / 256, 256}, kernel, job);
 }
 
 }  // namespace
 
 void CudaKernels::adam(const AdamState& state, const Tensor& grad, const AdamArgs& how) {
-  run(stream(), Adam{rows_of(state.master), rows_of(state.copy), rows_of(grad), moment_of(state.m, false),
-                     moment_of(state.v, true), how, false});
+  run(queue(), Adam{rows_of(state.master), rows_of(state.copy), rows_of(grad), moment_of(state.m, false),
+                    moment_of(state.v, true), how, false});
 }
 
 void CudaKernels::adam_direction(const AdamState& state, const Tensor& grad, const AdamArgs& how) {
-  run(stream(), Adam{rows_of(state.master),
-                     {},
-                     rows_of(grad),
-                     moment_of(state.m, false),
-                     moment_of(state.v, true),
-                     how,
-                     true});
+  run(queue(), Adam{rows_of(state.master),
+                    {},
+                    rows_of(grad),
+                    moment_of(state.m, false),
+                    moment_of(state.v, true),
+                    how,
+                    true});
 }
 
 void CudaKernels::sgd(const SgdState& state, const Tensor& grad, const SgdArgs& how) {
   const Rows master = rows_of(state.master), momentum = rows_of(state.momentum);
-  run_pass<3, 3>(stream(), {master, momentum, rows_of(state.copy)}, {master, momentum, rows_of(grad)},
+  run_pass<3, 3>(queue(), {master, momentum, rows_of(state.copy)}, {master, momentum, rows_of(grad)},
                  Sgd{how});
 }
 
 void CudaKernels::lion(const SgdState& state, const Tensor& grad, const LionArgs& how) {
   const Rows master = rows_of(state.master), momentum = rows_of(state.momentum);
-  run_pass<3, 3>(stream(), {master, momentum, rows_of(state.copy)}, {master, momentum, rows_of(grad)},
+  run_pass<3, 3>(queue(), {master, momentum, rows_of(state.copy)}, {master, momentum, rows_of(grad)},
                  Lion{how});
 }
 
 void CudaKernels::descend(const Tensor& master, const Tensor& copied, const Tensor& x,
                           const DescentArgs& how) {
   const Rows weights = rows_of(master);
-  run_pass<2, 2>(stream(), {weights, rows_of(copied)}, {weights, rows_of(x)},
+  run_pass<2, 2>(queue(), {weights, rows_of(copied)}, {weights, rows_of(x)},
                  Descent{how.rate, how.keep, how.by ? elements<float>(how.by) : nullptr});
 }
 
 void CudaKernels::root(const Tensor& out, const Tensor& x, float epsilon) {
-  run_pass<1, 1>(stream(), {rows_of(out)}, {rows_of(x)}, Root{epsilon});
+  run_pass<1, 1>(queue(), {rows_of(out)}, {rows_of(x)}, Root{epsilon});
 }
 
 void CudaKernels::take_signs(const Tensor& bits, const Tensor& x, const Tensor& size) {
-  run(stream(), {rows_of(x), elements<std::uint8_t>(bits), elements<float>(size), 1, bits.elements()},
+  run(queue(), {rows_of(x), elements<std::uint8_t>(bits), elements<float>(size), 1, bits.elements()},
       take_all);
 }
 
 void CudaKernels::add_signs(const Tensor& out, const Tensor& bits, const Tensor& size, float share) {
-  run(stream(), {rows_of(out), elements<std::uint8_t>(bits), elements<float>(size), share, bits.elements()},
+  run(queue(), {rows_of(out), elements<std::uint8_t>(bits), elements<float>(size), share, bits.elements()},
       add_all);
 }
 

@@ -1,6 +1,7 @@
 // One pass over elements: eight of each operand a thread.
 #pragma once
 
+#include "weft/backend/cuda/queue.h"
 #include "weft/backend/cuda/rows.h"
 
 namespace weft::cuda {
@@ -54,13 +55,13 @@ __global__ void __launch_bounds__(256) pass_over(Pass<F, ins, outs> pass) {
 }
 
 template <int outs, int ins, class F>
-void run_pass(cudaStream_t stream, const Rows (&out)[outs], const Rows (&in)[ins], F f) {
+void run_pass(Queue& queue, const Rows (&out)[outs], const Rows (&in)[ins], F f) {
   Pass<F, ins, outs> pass{{}, {}, f, chunks_of(out[0].width), 0};
   for (int k = 0; k < outs; ++k) pass.out[k] = out[k];
   for (int k = 0; k < ins; ++k) pass.in[k] = in[k];
   pass.total = out[0].count * pass.chunks;
   if (pass.total == 0) return;
-  gpu::launch(stream, {(pass.total + 255) / 256, 256}, pass_over<F, ins, outs>, pass);
+  gpu::launch(queue, {(pass.total + 255) / 256, 256}, pass_over<F, ins, outs>, pass);
 }
 
 }  // namespace weft::cuda

@@ -84,7 +84,7 @@ Products::Plan Products::made(const Key& key, const Call& call) const {
   set(CUBLASLT_MATMUL_DESC_TRANSB, key.turned_a ? CUBLAS_OP_T : CUBLAS_OP_N);
   if (call.bias) set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
   // Which ways there are is asked with vectors in their places: each call brings its own.
-  point(plan, call);
+  point(planned(plan, call));
   choose(plan, key);
   return plan;
 }
@@ -115,18 +115,44 @@ void Products::choose(Plan& plan, const Key& key) const {
   plan.workspace = found.workspaceSize;
 }
 
-void Products::point(const Plan& plan, const Call& call) const {
+Products::Planned Products::planned(const Plan& plan, const Call& call) const {
+  return {.by = this,
+          .plan = &plan,
+          .out = place_of(call.out),
+          .a = place_of(call.a),
+          .b = place_of(call.b),
+          .bias = call.bias ? place_of(call.bias) : nullptr,
+          .workspace = call.workspace,
+          .a_inverse = call.a_inverse,
+          .b_inverse = call.b_inverse,
+          .beta = call.accumulate ? 1.0F : 0.0F};
+}
+
+void Products::point(const Planned& it) const {
   const auto set = [&](cublasLtMatmulDescAttributes_t which, const void* at) {
-    if (at) check(library_.set_form(plan.form.get(), which, &at, sizeof at), "a place");
+    if (at) check(library_.set_form(it.plan->form.get(), which, &at, sizeof at), "a place");
   };
-  set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, call.bias ? place_of(call.bias) : nullptr);
-  set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, call.b_inverse);
-  set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, call.a_inverse);
+  set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, it.bias);
+  set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, it.b_inverse);
+  set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, it.a_inverse);
+}
+
+void Products::run(const Planned& it, cudaStream_t stream) const {
+  point(it);
+  const Plan& how = *it.plan;
+  const float alpha = 1;
+  check(library_.multiply(handle_, how.form.get(), &alpha, it.b, how.b.get(), it.a, how.a.get(), &it.beta,
+                          it.out, how.out.get(), it.out, how.out.get(), &how.algorithm, it.workspace,
+                          how.workspace, stream),
+        "a product");
 }
 
 Products::Plan& Products::plan(const Key& key, const Call& call) {
   // Experts bring new shapes with every step.
-  if (plans_.size() >= most_plans) plans_.clear();
+  if (plans_.size() >= most_plans) {
+    call.queue->forget_graphs();
+    plans_.clear();
+  }
   const auto found = plans_.find(key);
   return found != plans_.end() ? found->second : plans_.emplace(key, made(key, call)).first->second;
 }
@@ -140,12 +166,7 @@ void Products::multiply(const Call& call) {
                 call.read_b == Read::transposed,
                 alignment_of(call.bias)};
   const Plan& how = plan(key, call);
-  point(how, call);
-  const float alpha = 1, beta = call.accumulate ? 1.0F : 0.0F;
-  check(library_.multiply(handle_, how.form.get(), &alpha, place_of(call.b), how.b.get(), place_of(call.a),
-                          how.a.get(), &beta, place_of(call.out), how.out.get(), place_of(call.out),
-                          how.out.get(), &how.algorithm, call.workspace, how.workspace, call.stream),
-        "a product");
+  call.queue->call(&how, planned(how, call));
 }
 
 }  // namespace weft::cuda

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "weft/backend/cuda/lt_library.h"
+#include "weft/backend/cuda/queue.h"
 #include "weft/tensor/args.h"
 
 namespace weft::cuda {
@@ -27,7 +28,7 @@ class Products {
     bool accumulate = false;
     Tensor bias = {};  // [n] of out's type, or none
     void* workspace = nullptr;
-    cudaStream_t stream = nullptr;
+    Queue* queue = nullptr;
     const float *a_inverse = nullptr, *b_inverse = nullptr;  // of operands of eight bits
   };
   void multiply(const Call& call);
@@ -56,11 +57,23 @@ class Products {
     std::size_t workspace;
   };
 
+  /// A call that knows its plan, as a value that a list of orders can keep.
+  struct Planned {
+    const Products* by;
+    const Plan* plan;
+    void *out, *a, *b, *bias, *workspace;
+    const float *a_inverse, *b_inverse;
+    float beta;  // what is there counts so much
+    void operator()(cudaStream_t stream) const { by->run(*this, stream); }
+  };
+
   static Matrix matrix_of(const Tensor& tensor);
   Plan& plan(const Key& key, const Call& call);
   Plan made(const Key& key, const Call& call) const;
+  Planned planned(const Plan& plan, const Call& call) const;
+  void run(const Planned& it, cudaStream_t stream) const;
   /// Where the vectors of a call lie.
-  void point(const Plan& plan, const Call& call) const;
+  void point(const Planned& it) const;
   void choose(Plan& plan, const Key& key) const;
   Handle<cublasLtMatrixLayoutOpaque_t> layout(const Matrix& matrix, std::int64_t batches) const;
 

@@ -33,10 +33,10 @@ __global__ void __launch_bounds__(256) drop_and_add(DropAdd job) {
   write(job.out, start_of(job.out, row), column, e);
 }
 
-void run(cudaStream_t stream, DropAdd job) {
+void run(Queue& queue, DropAdd job) {
   job.chunks = chunks_of(job.x.width);
   job.total = job.chunks * job.x.count;
-  if (job.total > 0) gpu::launch(stream, {(job.total + 255) / 256, 256}, drop_and_add, job);
+  if (job.total > 0) gpu::launch(queue, {(job.total + 255) / 256, 256}, drop_and_add, job);
 }
 
 /// A matrix by places: a pair of elements a thread, as normal numbers come.
@@ -71,9 +71,9 @@ struct Spread {
   float first, second;
   bool normal;
 };
-void draw(cudaStream_t stream, const Tensor& out, const RandomBlock& block, Spread spread) {
+void draw(Queue& queue, const Tensor& out, const RandomBlock& block, Spread spread) {
   if (out.elements() == 0) return;
-  gpu::launch(stream, {(out.elements() + 255) / 256, 256}, draw_all,
+  gpu::launch(queue, {(out.elements() + 255) / 256, 256}, draw_all,
               Places{rows_of(out), block.row, block.column, block.columns, Draw(block.at), spread.first,
                      spread.second, spread.normal, out.elements()});
 }
@@ -81,20 +81,20 @@ void draw(cudaStream_t stream, const Tensor& out, const RandomBlock& block, Spre
 }  // namespace
 
 void CudaKernels::dropout(const Tensor& y, const Tensor& x, const DropoutArgs& how) {
-  run(stream(), {rows_of(y), rows_of(x), {}, {}, drops_of(how), 0, 0});
+  run(queue(), {rows_of(y), rows_of(x), {}, {}, drops_of(how), 0, 0});
 }
 
 void CudaKernels::bias_dropout_add(const Tensor& out, const Tensor& x, const Tensor& bias,
                                    const Tensor& residual, const DropoutArgs& how) {
-  run(stream(), {rows_of(out), rows_of(x), rows_of(bias), rows_of(residual), drops_of(how), 0, 0});
+  run(queue(), {rows_of(out), rows_of(x), rows_of(bias), rows_of(residual), drops_of(how), 0, 0});
 }
 
 void CudaKernels::random_normal(const Tensor& out, float mean, float deviation, const RandomBlock& block) {
-  draw(stream(), out, block, {mean, deviation, true});
+  draw(queue(), out, block, {mean, deviation, true});
 }
 
 void CudaKernels::random_uniform(const Tensor& out, float low, float high, const RandomBlock& block) {
-  draw(stream(), out, block, {low, high, false});
+  draw(queue(), out, block, {low, high, false});
 }
 
 }  // namespace weft

@@ -97,33 +97,33 @@ int blocks_for(std::int64_t chunks) {
 }
 
 template <class How>
-void reduce(cudaStream_t stream, const Tensor& out, const Tensor& x, const Tensor& parts) {
+void reduce(Queue& queue, const Tensor& out, const Tensor& x, const Tensor& parts) {
   using Value = typename How::Value;
   Reduction<Value> job{flat(x)[0], 0, 0, elements<Value>(parts), elements<Value>(out), 0};
   job.chunks = chunks_of(job.x.width);
   job.total = job.chunks * job.x.count;
   job.blocks = blocks_for(job.total);
   const std::size_t shared = sizeof(Column<Value>);
-  gpu::launch(stream, {job.blocks, threads, shared}, reduce_blocks<How>, job);
-  gpu::launch(stream, {1, threads, shared}, reduce_parts<How>, job);
+  gpu::launch(queue, {job.blocks, threads, shared}, reduce_blocks<How>, job);
+  gpu::launch(queue, {1, threads, shared}, reduce_parts<How>, job);
 }
 
 }  // namespace
 
 void CudaKernels::sum(const Tensor& out, const Tensor& x) {
-  reduce<SumAll>(stream(), out, x, workspace({most_blocks}, Dtype::f64));
+  reduce<SumAll>(queue(), out, x, workspace({most_blocks}, Dtype::f64));
 }
 
 void CudaKernels::max_abs(const Tensor& out, const Tensor& x) {
-  reduce<Greatest>(stream(), out, x, workspace({most_blocks}, Dtype::f64));
+  reduce<Greatest>(queue(), out, x, workspace({most_blocks}, Dtype::f64));
 }
 
 void CudaKernels::find_nonfinite(const Tensor& out, const Tensor& x) {
-  reduce<FirstNonfinite>(stream(), out, x, workspace({most_blocks}, Dtype::i64));
+  reduce<FirstNonfinite>(queue(), out, x, workspace({most_blocks}, Dtype::i64));
 }
 
 void CudaKernels::count_zeros(const Tensor& out, const Tensor& x) {
-  reduce<Zeros>(stream(), out, x, workspace({most_blocks}, Dtype::i64));
+  reduce<Zeros>(queue(), out, x, workspace({most_blocks}, Dtype::i64));
 }
 
 }  // namespace weft

@@ -93,7 +93,7 @@ void CudaKernels::rope(const Tensor& x, const RopeArgs& how) {
   job.total = job.chunks * job.first.count;
   job.sign = how.turn == Turn::forward ? 1.0F : -1.0F;
   job.faults = faults();
-  gpu::launch(stream(), {(job.total + 255) / 256, 256}, halves ? by_halves : by_neighbours, job);
+  gpu::launch(queue(), {(job.total + 255) / 256, 256}, halves ? by_halves : by_neighbours, job);
 }
 
 }  // namespace weft

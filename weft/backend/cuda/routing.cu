@@ -274,8 +274,8 @@ __global__ void __launch_bounds__(threads) follow(Follow job) {
 }
 
 template <class Job>
-void a_warp_each(cudaStream_t stream, std::int64_t count, void (*kernel)(Job), const Job& job) {
-  if (count > 0) gpu::launch(stream, {(count + warps - 1) / warps, threads}, kernel, job);
+void a_warp_each(Queue& queue, std::int64_t count, void (*kernel)(Job), const Job& job) {
+  if (count > 0) gpu::launch(queue, {(count + warps - 1) / warps, threads}, kernel, job);
 }
 
 }  // namespace
@@ -297,7 +297,7 @@ void CudaKernels::route(const Routed& out, const Tensor& logits, const Tensor& b
                   int(e),
                   int(out.experts.dim(1)),
                   how};
-  a_warp_each(stream(), t, choose_experts, job);
+  a_warp_each(queue(), t, choose_experts, job);
 }
 
 void CudaKernels::route_backward(const Tensor& dlogits, const Tensor& dweights, const Tensor& logits,
@@ -311,7 +311,7 @@ void CudaKernels::route_backward(const Tensor& dlogits, const Tensor& dweights, 
                       int(routed.experts.dim(1)),
                       how,
                       faults()};
-  a_warp_each(stream(), job.tokens, route_back, job);
+  a_warp_each(queue(), job.tokens, route_back, job);
 }
 
 void CudaKernels::balance(const Tensor& terms, const Tensor& dlogits, const Tensor& logits,
@@ -325,7 +325,7 @@ void CudaKernels::balance(const Tensor& terms, const Tensor& dlogits, const Tens
                   int(logits.dim(1)),
                   score,
                   scale};
-  a_warp_each(stream(), job.tokens, balance_tokens, job);
+  a_warp_each(queue(), job.tokens, balance_tokens, job);
 }
 
 void CudaKernels::square_log_sum(const Tensor& terms, const Tensor& dlogits, const Tensor& logits,
@@ -339,7 +339,7 @@ void CudaKernels::square_log_sum(const Tensor& terms, const Tensor& dlogits, con
                   int(logits.dim(1)),
                   RouterScore::softmax,
                   scale};
-  a_warp_each(stream(), job.tokens, square_tokens, job);
+  a_warp_each(queue(), job.tokens, square_tokens, job);
 }
 
 void CudaKernels::count_experts(const Tensor& counts, const Tensor& experts) {
@@ -350,7 +350,7 @@ void CudaKernels::count_experts(const Tensor& counts, const Tensor& experts) {
                   counts.dim(1),
                   experts.dim(1),
                   faults()};
-  a_warp_each(stream(), counts.elements(), count_chosen, job);
+  a_warp_each(queue(), counts.elements(), count_chosen, job);
 }
 
 void CudaKernels::limit_experts(const Tensor& kept, const Routed& routed, std::int64_t most,
@@ -361,12 +361,12 @@ void CudaKernels::limit_experts(const Tensor& kept, const Routed& routed, std::i
                   kept.elements(),
                   most,
                   policy == DropPolicy::probs};
-  if (job.n > 0) gpu::launch(stream(), {(job.n + threads - 1) / threads, threads}, limit_chosen, job);
+  if (job.n > 0) gpu::launch(queue(), {(job.n + threads - 1) / threads, threads}, limit_chosen, job);
 }
 
 void CudaKernels::follow_counts(const Tensor& bias, const Tensor& counts, float rate) {
   const Follow job{elements<float>(bias), elements<float>(counts), bias.elements(), rate};
-  if (job.e > 0) gpu::launch(stream(), {(job.e + threads - 1) / threads, threads}, follow, job);
+  if (job.e > 0) gpu::launch(queue(), {(job.e + threads - 1) / threads, threads}, follow, job);
 }
 
 }  // namespace weft

@@ -132,39 +132,38 @@ __global__ void __launch_bounds__(256) add_rows(Scatter job) {
   if (inside) write(job.out, to, column, sum);
 }
 
-void fetch(cudaStream_t stream, const Tensor& out, const Tensor& table, const Names& names) {
+void fetch(Queue& queue, const Tensor& out, const Tensor& table, const Names& names) {
   Gather job{rows_of(out), rows_of(table), names, chunks_of(out.dim(-1)), 0};
   job.total = job.chunks * job.out.count;
-  if (job.total > 0) gpu::launch(stream, {(job.total + 255) / 256, 256}, fetch_rows, job);
+  if (job.total > 0) gpu::launch(queue, {(job.total + 255) / 256, 256}, fetch_rows, job);
 }
 
-void scatter(cudaStream_t stream, const Tensor& out, const Tensor& x, const float* weight,
-             const Names& names) {
+void scatter(Queue& queue, const Tensor& out, const Tensor& x, const float* weight, const Names& names) {
   Scatter job{rows_of(out), rows_of(x), weight, names, 0, (out.dim(-1) + 2047) / 2048};
   job.count = job.x.count;
   if (job.count == 0 || job.stripes == 0) return;
-  gpu::launch(stream, {job.count * job.stripes, 256, sizeof(Found)}, add_rows, job);
+  gpu::launch(queue, {job.count * job.stripes, 256, sizeof(Found)}, add_rows, job);
 }
 
 }  // namespace
 
 void CudaKernels::gather(const Tensor& out, const Tensor& table, const Tensor& ids, std::int64_t first) {
-  fetch(stream(), out, table, {elements<std::int32_t>(ids), first, table.dim(0), Index::none, nullptr});
+  fetch(queue(), out, table, {elements<std::int32_t>(ids), first, table.dim(0), Index::none, nullptr});
 }
 
 void CudaKernels::scatter_add(const Tensor& dtable, const Tensor& dout, const Tensor& ids,
                               std::int64_t first) {
-  scatter(stream(), dtable, dout, nullptr,
+  scatter(queue(), dtable, dout, nullptr,
           {elements<std::int32_t>(ids), first, dtable.dim(0), Index::none, nullptr});
 }
 
 void CudaKernels::gather_rows(const Tensor& out, const Tensor& x, const Tensor& index) {
-  fetch(stream(), out, x, {elements<std::int32_t>(index), 0, x.dim(0), Index::gather_rows, faults()});
+  fetch(queue(), out, x, {elements<std::int32_t>(index), 0, x.dim(0), Index::gather_rows, faults()});
 }
 
 void CudaKernels::scatter_add_rows(const Tensor& out, const Tensor& x, const Tensor& index,
                                    const Tensor& weight) {
-  scatter(stream(), out, x, elements<float>(weight),
+  scatter(queue(), out, x, elements<float>(weight),
           {elements<std::int32_t>(index), 0, out.dim(0), Index::scatter_add_rows, faults()});
 }
 

@@ -175,16 +175,16 @@ void CudaKernels::quantize(const Quantized& out, const Tensor& x, const Tensor& 
   const std::int64_t blocks = job.tiles * ((job.rows + tile - 1) / tile);
   const Tensor parts = met ? workspace({blocks}) : Tensor();
   job.parts = elements<float>(parts);
-  gpu::launch(stream(), {blocks, threads, sizeof(Tile)},
+  gpu::launch(queue(), {blocks, threads, sizeof(Tile)},
               any && any.dtype() == Dtype::f8e5m2 ? round_tiles<f8e5m2> : round_tiles<f8e4m3>, job);
   if (met)
-    gpu::launch(stream(), {1, threads, sizeof(Scratch)}, meet_parts,
+    gpu::launch(queue(), {1, threads, sizeof(Scratch)}, meet_parts,
                 Met{job.parts, blocks, elements<float>(met)});
 }
 
 void CudaKernels::renew_scales(const Tensor& rows, const ScaleArgs& how) {
   const Renewal job{rows_of(rows), largest_of(how.dtype), float(std::ldexp(1.0, -how.margin)), how.of_window};
-  gpu::launch(stream(), {(job.rows.count + threads - 1) / threads, threads}, renew, job);
+  gpu::launch(queue(), {(job.rows.count + threads - 1) / threads, threads}, renew, job);
 }
 
 CudaKernels::Inverses CudaKernels::aligned(const Inverses& from) {
@@ -192,7 +192,7 @@ CudaKernels::Inverses CudaKernels::aligned(const Inverses& from) {
   if (lies_well(from.a) && lies_well(from.b)) return from;
   if (!scale_space_) scale_space_ = workspace({8});
   auto* to = elements<float>(scale_space_);
-  gpu::launch(stream(), {1, 32}, bring_inverses, from.a, from.b, to);
+  gpu::launch(queue(), {1, 32}, bring_inverses, from.a, from.b, to);
   return {to, to + 4};
 }
 
@@ -210,12 +210,12 @@ void CudaKernels::scaled_matmul(const Tensor& out, const Tensor& a, const Tensor
   const Tensor whole = direct ? out : workspace({a.dim(0), b.dim(0)});
   Products::Call call{
       whole,           a,        b,        Read::as_is, Read::transposed, direct && how.accumulate, {},
-      product_space(), stream(), scales.a, scales.b};
+      product_space(), &queue(), scales.a, scales.b};
   if (direct) call.bias = how.bias;
   products_->multiply(call);
   if (direct) return;
   const Rows from = rows_of(whole.slice(0, 0, out.dim(0)).slice(1, 0, out.dim(1)));
-  run_pass<1, 3>(stream(), {to}, {from, for_every_row(how.bias, to.count), how.accumulate ? to : Rows{}},
+  run_pass<1, 3>(queue(), {to}, {from, for_every_row(how.bias, to.count), how.accumulate ? to : Rows{}},
                  SumOfThree{});
 }
 

@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(256, 3) soften(Softmax job) {
 void CudaKernels::softmax(const Tensor& y, const Tensor& x) {
   const Rows rows = rows_of(x);
   if (rows.count == 0) return;
-  gpu::launch(stream(), {rows.count, threads_of_row(rows.width), sizeof(Scratch)}, soften,
+  gpu::launch(queue(), {rows.count, threads_of_row(rows.width), sizeof(Scratch)}, soften,
               Softmax{rows, rows_of(y)});
 }
 

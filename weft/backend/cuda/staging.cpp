@@ -32,7 +32,7 @@ StagingPage& StagingRing::next(const Stream& writes) {
   if (pages_.empty() || (pages_.size() < most && !pages_[oldest]->travelled.reached())) {
     if (!pages_.empty()) ++turn_;
     const auto made = pages_.insert(pages_.begin() + std::ptrdiff_t(turn_), std::make_unique<StagingPage>());
-    gpu::lend(writes.get(), (*made)->twin.data(), std::int64_t(page_bytes));
+    gpu::Lent{(*made)->twin.data(), std::int64_t(page_bytes)}(writes.get());
   } else {
     turn_ = oldest;
     pages_[turn_]->settle();

@@ -101,8 +101,8 @@ __global__ void __launch_bounds__(256) add_up_slabs(Slabs job) {
   put(job.total, at, get(job.total, at) + sum);
 }
 
-void add_slabs(cudaStream_t stream, const Slabs& job) {
-  gpu::launch(stream, {(job.total.width + 31) / 32, 256, sizeof(OfWarps)}, add_up_slabs, job);
+void add_slabs(Queue& queue, const Slabs& job) {
+  gpu::launch(queue, {(job.total.width + 31) / 32, 256, sizeof(OfWarps)}, add_up_slabs, job);
 }
 
 }  // namespace cuda
@@ -114,14 +114,14 @@ void CudaKernels::sum_rows(const Tensor& dbias, const Tensor& dy) {
   const Tensor partial = workspace({slabs, rows.width});
   const auto sums = elements<float>(partial);
   const std::int64_t blocks = (rows.width + 255) / 256 * slabs;
-  gpu::launch(stream(), {blocks, 256, sizeof(Parts)}, sum_columns, Columns{rows, sums, slabs});
-  add_slabs(stream(), {rows_of(dbias), sums, slabs});
+  gpu::launch(queue(), {blocks, 256, sizeof(Parts)}, sum_columns, Columns{rows, sums, slabs});
+  add_slabs(queue(), {rows_of(dbias), sums, slabs});
 }
 
 void CudaKernels::dot_rows(const Tensor& out, const Tensor& a, const Tensor& b) {
   const Rows rows = rows_of(a);
   if (rows.count == 0) return;
-  gpu::launch(stream(), {(rows.count + 7) / 8, 256}, dot_all,
+  gpu::launch(queue(), {(rows.count + 7) / 8, 256}, dot_all,
               Dots{for_every_column(out, 1), rows, rows_of(b)});
 }
 

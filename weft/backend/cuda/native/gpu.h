@@ -12,18 +12,12 @@
 
 namespace gpu {
 
-/// Runs kernel on the stream, later.
-template <class... Wanted, class... Given>
-void launch(cudaStream_t stream, Shape shape, void (*kernel)(Wanted...), Given... given) {
+/// Before a launch (launch.h): a block has more than 48 KiB of shared memory where it was said that it may.
+template <class... Wanted>
+void prepare(void (*kernel)(Wanted...), const Shape& shape) {
   if (shape.shared > 48 << 10)
     check_launch(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(shape.shared)),
                  shape);
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(blocks_of(shape));
-  config.blockDim = dim3(unsigned(shape.threads));
-  config.dynamicSmemBytes = shape.shared;
-  config.stream = stream;
-  check_launch(cudaLaunchKernelEx(&config, kernel, Wanted(given)...), shape);
 }
 
 /// The block's shared memory as one struct: sizeof is what the launch asks for.

@@ -16,7 +16,15 @@ inline constexpr std::int64_t product_workspace = std::int64_t(32) << 20;
 /// Bytes of a page that copies travel in.
 inline constexpr std::size_t staging_page = std::size_t(1) << 20;
 
-inline void lend(cudaStream_t, void*, std::int64_t) {}
-inline void take_back(cudaStream_t, void*, std::int64_t) {}
+struct Lent {
+  void* at;
+  std::int64_t bytes;
+  void operator()(cudaStream_t) const {}
+};
+struct TakenBack {
+  void* at;
+  std::int64_t bytes;
+  void operator()(cudaStream_t) const {}
+};
 
 }  // namespace gpu
