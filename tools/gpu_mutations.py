@@ -124,7 +124,7 @@ def told(text):
 
 def tried(build, fault):
     if not fault.file.startswith("native/"):
-        return found_by(build.binary(fault), "EmulatedGpu/Conformance." + fault.tests + "*")
+        return found_by(build.binary(fault), fault.tests if "." in fault.tests else f"EmulatedGpu/Conformance.{fault.tests}*")
     path, text = fault.path(), fault.path().read_text()
     try:
         path.write_text(fault.planted())

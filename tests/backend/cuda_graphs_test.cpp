@@ -77,20 +77,24 @@ TEST_P(GpuGraphs, hold_calls_of_libraries) {
                b = from_host<float>(device_, {3, 2}, Numbers{1, 0, 0, 1, 1, 1}),
                first = from_host<float>(device_, {2, 2}, Numbers(4, 100)),
                second = from_host<float>(device_, {2, 2}, Numbers(4, 1000)),
-               copy = from_host<float>(device_, {2, 2}, Numbers(4));
+               copy = from_host<float>(device_, {2, 2}, Numbers(4)),
+               sum = from_host<float>(device_, {2, 2}, Numbers(4));
   const auto act = [&](const Tensor& out, bool accumulate) {
     for (int i = 0; i < 10; ++i) kernels().scale(out, 1);
     kernels().matmul(out, a, b, {.accumulate = accumulate});
     kernels().copy(copy, out);
-    kernels().fill(out, 0);
+    kernels().fill(sum, 0);
+    kernels().add(sum, sum, out);
+    kernels().fill(out, 7);
     device_.synchronize();
-    return to_host<float>(copy);
+    EXPECT_EQ(to_host<float>(copy), to_host<float>(sum));
+    return to_host<float>(sum);
   };
   EXPECT_EQ(act(first, true), (Numbers{104, 105, 110, 111}));
-  EXPECT_EQ(act(first, true), (Numbers{4, 5, 10, 11}));
+  EXPECT_EQ(act(first, true), (Numbers{11, 12, 17, 18}));
   EXPECT_EQ(act(second, true), (Numbers{1004, 1005, 1010, 1011}));
   EXPECT_EQ(act(first, false), (Numbers{4, 5, 10, 11}));
-  EXPECT_EQ(to_host<float>(first), Numbers(4));
+  EXPECT_EQ(to_host<float>(first), Numbers(4, 7));
 }
 
 TEST_P(GpuGraphs, keep_the_turn_of_copies) {
@@ -144,18 +148,20 @@ TEST_P(GpuGraphs, say_what_the_gpu_refuses) {
   const Tensor x = from_host<float>(device_, {3, 600}, Numbers(1800, 1)),
                sums = from_host<float>(device_, {600}, Numbers(600)),
                others = from_host<float>(device_, {600}, Numbers(600));
-  const auto list = [&](int scales, const Tensor& to) {
-    for (int k = 0; k < scales; ++k) kernels().scale(x, 1);
+  const auto list = [&](int scales, float first, const Tensor& to) {
+    for (int k = 0; k < scales; ++k) kernels().scale(x, k == 0 ? first : 1);
     kernels().sum_rows(to, x);
     device_.synchronize();
   };
-  for (int i = 0; i < 3; ++i) list(20, sums);
+  for (int i = 0; i < 3; ++i) list(20, 1, sums);
   emulated::set_cards({.shared = 8});
-  for (const int scales : {1, 20, 30, 30})  // by itself; set anew in a graph; for the first time, as a graph
-    EXPECT_TRUE(refused([&] { list(scales, others); }).starts_with("cuda: the GPU refuses a launch of "))
-        << scales;
+  // For the first time, as a graph, and set anew halfway in one; nothing of those is done.
+  for (const int scales : {30, 30, 20})
+    EXPECT_TRUE(refused([&] {
+                  list(scales, scales == 20 ? 3 : 1, others);
+                }).starts_with("cuda: the GPU refuses a launch of "));
   emulated::set_cards({});
-  for (int i = 0; i < 3; ++i) list(20, sums);
+  for (int i = 0; i < 3; ++i) list(20, 1, sums);
   EXPECT_EQ(to_host<float>(sums), Numbers(600, 18));
 }
 
