@@ -1,8 +1,9 @@
-// What tests ask the emulator's watcher, where a GPU of this machine does the work: whether it found
-// anything.
+// What tests ask of the emulator, where a GPU of this machine does the work: whether it found anything, and
+// to be late.
 #include <cuda_runtime.h>
 
 #include "tests/support/gpu/emulated.h"
+#include "tests/support/gpu/runtime.h"
 
 namespace emulated {
 
@@ -12,5 +13,8 @@ std::vector<std::string> take_reports() {
   return error == cudaSuccess ? std::vector<std::string>{}
                               : std::vector<std::string>{cudaGetErrorString(error)};
 }
+
+/// A GPU has one of its own.
+void set_pace(unsigned) {}
 
 }  // namespace emulated
