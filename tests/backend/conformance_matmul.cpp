@@ -63,6 +63,48 @@ TEST_P(Conformance, accumulates_products_in_f32) {
       }
 }
 
+/// Two walks round once more than one does: what the second reads, or is a factor of.
+Tolerance close_however_walked(Dtype dtype, std::int64_t terms) {
+  const Tolerance once = close(dtype, terms, 16);
+  return {2 * once.relative, once.absolute + once.relative};
+}
+
+// By the library where rows are whole vectors, and by two walks elsewhere.
+TEST_P(Conformance, multiplies_and_activates) {
+  for (const Sizes& s : {Sizes{21, 40, 32}, {64, 96, 80}, {7, 50, 129}})
+    for (const Dtype dtype : floats)
+      for (const Activation f : {Activation::gelu, Activation::silu}) {
+        SCOPED_TRACE(text(told(s, dtype), " ", words(f)[std::size_t(f)]));
+        const Act act = [&](Desk& desk) {
+          const Tensor a = desk.normal({s.m, s.k}, dtype), b = desk.normal({s.n, s.k}, dtype, 0.3),
+                       bias = desk.normal({s.n}, dtype);
+          for (const Tensor& with : {bias, Tensor()}) {
+            const Tensor before = desk.blank({s.m, s.n + 8}, dtype).slice(1, 0, s.n),
+                         y = desk.blank({s.m, s.n}, dtype);
+            desk.kernels().matmul_activated(y, before, a, b, {{.b = Read::transposed, .bias = with}, f});
+            desk.result("before", before, close(dtype, s.k));
+            desk.result("y", y, close_however_walked(dtype, s.k));
+          }
+        };
+        for (const Lay lay : row_lays) same(act, lay);
+      }
+}
+
+TEST_P(Conformance, multiplies_on_the_way_back_through_activations) {
+  for (const Sizes& s : {Sizes{21, 40, 32}, {64, 96, 80}, {7, 50, 129}})
+    for (const Dtype dtype : floats)
+      for (const Activation f : {Activation::gelu, Activation::silu}) {
+        SCOPED_TRACE(text(told(s, dtype), " ", words(f)[std::size_t(f)]));
+        const Act act = [&](Desk& desk) {
+          const Tensor dy = desk.normal({s.m, s.k}, dtype), w = desk.normal({s.k, s.n}, dtype),
+                       before = desk.normal({s.m, s.n}, dtype, 2), out = desk.blank({s.m, s.n}, dtype);
+          desk.kernels().matmul_derived(out, before, dy, w, {{}, f});
+          desk.result("out", out, close_however_walked(dtype, s.k));
+        };
+        for (const Lay lay : row_lays) same(act, lay);
+      }
+}
+
 // As routers do: tokens by weights, what came of them by weights, and by tokens.
 TEST_P(ConformanceInDoubles, multiplies_and_adds) {
   for (const Sizes& s : sizes)

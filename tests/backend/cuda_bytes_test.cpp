@@ -56,6 +56,19 @@ Call product(const Maker& m) {
   return {[=] { m.kernels().matmul(out, a, b, {}); }, {a, b}, {out}, flops};
 }
 
+/// As the first half of a layer behind attention, and on the way back.
+Call activated_product(const Maker& m) {
+  const Tensor a = m.rows(), b = m.tensor({m.is.h, m.is.h}), before = m.rows(), y = m.rows();
+  const double flops = 2 * double(m.is.rows) * double(m.is.h) * double(m.is.h);
+  return {[=] { m.kernels().matmul_activated(y, before, a, b, {}); }, {a, b}, {before, y}, flops};
+}
+
+Call derived_product(const Maker& m) {
+  const Tensor a = m.rows(), b = m.tensor({m.is.h, m.is.h}), before = m.rows(), out = m.rows();
+  const double flops = 2 * double(m.is.rows) * double(m.is.h) * double(m.is.h);
+  return {[=] { m.kernels().matmul_derived(out, before, a, b, {}); }, {a, b, before}, {out}, flops};
+}
+
 /// Eight experts of as many rows each, forward; where there are few rows, as many as have a block.
 Call grouped_product(const Maker& m) {
   const std::int64_t groups = std::min<std::int64_t>(8, m.is.rows / 128), each = m.is.rows / groups;
@@ -200,7 +213,8 @@ TEST_P(BytesMoved, are_the_least_or_have_a_reason) {
 
 INSTANTIATE_TEST_SUITE_P(
     Operations, BytesMoved,
-    ::testing::Values(Case{"product", product}, Case{"grouped_product", grouped_product},
+    ::testing::Values(Case{"product", product}, Case{"activated_product", activated_product},
+                      Case{"derived_product", derived_product}, Case{"grouped_product", grouped_product},
                       Case{"add", addition}, Case{"gelu", gelu}, Case{"gelu_backward", gelu_backward},
                       Case{"sum_rows", bias_sums}, Case{"norm", norm}, Case{"norm_backward", norm_backward},
                       Case{"attention", attention<64>}, Case{"attention_backward", attention_backward<64>},

@@ -8,7 +8,6 @@
 #include "weft/base/number.h"
 #include "weft/nn/region.h"
 #include "weft/ops/elementwise.h"
-#include "weft/ops/matmul.h"
 
 namespace weft {
 namespace {
@@ -41,7 +40,13 @@ Tensor Product::forward(const Tensor& x) const {
   return ops::matmul(x, weight_.value, {.b = Read::transposed, .bias = bias});
 }
 
-Tensor Product::input_grad(const Tensor& dy) const {
+ops::Activated Product::forward_activated(const Tensor& x, Activation f) const {
+  const Tensor bias = bias_ ? bias_->value : Tensor();
+  return ops::matmul_activated(x, weight_.value, {{.b = Read::transposed, .bias = bias}, f});
+}
+
+Tensor Product::input_grad(const Tensor& dy, const BackThrough& through) const {
+  if (through.before) return ops::matmul_derived(dy, weight_.value, through.before, {{}, through.f});
   if (!weight_.fp8.on()) return ops::matmul(dy, weight_.value);
   Tensor dx = empty(dy.device(), {dy.dim(0), weight_.shape[1]}, dy.dtype());
   fp8_input_grad_into(weight_.fp8, dx, dy, weight_.value);
@@ -118,6 +123,12 @@ Tensor ColumnLinear::forward(const Tensor& x) const {
   return as_sequence(product_.forward(full.rows()), full);
 }
 
+ops::Activated ColumnLinear::forward_activated(const Tensor& x, Activation f) const {
+  const Tensor full = enter(tp_, x).wait();
+  const ops::Activated out = product_.forward_activated(full.rows(), f);
+  return {as_sequence(out.before, full), as_sequence(out.after, full)};
+}
+
 Tensor ColumnLinear::backward(Pass& pass, const Tensor& dy, const Tensor& x) {
   if (tp_.sums.in_slabs()) return backward_in_slabs(pass, dy, x);
   Arriving full = enter(tp_, x);
@@ -148,9 +159,10 @@ Tensor RowLinear::forward(const Tensor& x) const {
   return leave(tp_, as_sequence(product_.forward(x.rows()), x)).wait();
 }
 
-Tensor RowLinear::backward(Pass& pass, const Tensor& dy, const Tensor& x) {
+Tensor RowLinear::backward(Pass& pass, const Tensor& dy, const Tensor& x, const BackThrough& through) {
   const Tensor full = enter(tp_, dy).wait();
-  const Tensor dx = as_sequence(product_.input_grad(full.rows()), full);
+  const BackThrough rows{through.before ? through.before.rows() : Tensor(), through.f};
+  const Tensor dx = as_sequence(product_.input_grad(full.rows(), rows), full);
   product_.owe_weight_grads(pass.weight_grads(), full.rows(), x.rows());
   return dx;
 }

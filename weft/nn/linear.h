@@ -9,6 +9,7 @@
 #include "weft/nn/parameter.h"
 #include "weft/nn/pass.h"
 #include "weft/nn/sum_rules.h"
+#include "weft/ops/matmul.h"
 
 namespace weft {
 
@@ -27,6 +28,12 @@ struct KeyRows {
   Share counted;
 };
 
+/// An activation that a gradient goes back through, and what it read; without `before`: none.
+struct BackThrough {
+  Tensor before;
+  Activation f = Activation::gelu;
+};
+
 /// W [out, in], b [out] or none: the three multiplications of a linear layer.
 class Product {
  public:
@@ -35,8 +42,10 @@ class Product {
       : weight_(std::move(weight)), bias_(std::move(bias)), added_(added), context_(context), keys_(keys) {}
   /// x [t, in] -> y [t, out]
   Tensor forward(const Tensor& x) const;
-  /// dy [t, out] -> dx [t, in]
-  Tensor input_grad(const Tensor& dy) const;
+  /// The same, and an activation of it; the bias is added, whoever reads y otherwise. Not in eight bits.
+  ops::Activated forward_activated(const Tensor& x, Activation f) const;
+  /// dy [t, out] -> dx [t, in], or the gradient of what an activation made x of
+  Tensor input_grad(const Tensor& dy, const BackThrough& through = {}) const;
   /// The same as parts of sums over ranks, in f32 and by so many slabs: y [t, out], and dx [boxes t, in], one
   /// sum for each box that the rank holds of the weight (queries are one, keys and values another), since
   /// boxes of one rank are not neighbours elsewhere.
@@ -48,6 +57,7 @@ class Product {
   Tensor bias_for_reader() const;
   void each_parameter(const VisitParameter& visit);
   Parameter& weight() { return weight_; }
+  bool in_eight_bits() const { return weight_.fp8.on(); }
 
  private:
   /// Rows that one sum goes over, `some` of every group.
@@ -84,6 +94,9 @@ class ColumnLinear {
   ColumnLinear(Product product, TensorParallel tp) : product_(std::move(product)), tp_(tp) {}
   /// x [s (/tp), b, in] -> y [s, b, out/tp]
   Tensor forward(const Tensor& x) const;
+  /// The same, and an activation of it, where this can be one walk over memory.
+  ops::Activated forward_activated(const Tensor& x, Activation f) const;
+  bool can_activate() const { return !product_.in_eight_bits() && !tp_.sums.in_slabs(); }
   /// dy [s, b, out/tp] -> dx [s (/tp), b, in]; x as forward read it
   Tensor backward(Pass& pass, const Tensor& dy, const Tensor& x);
   Tensor bias_for_reader() const { return product_.bias_for_reader(); }
@@ -101,8 +114,9 @@ class RowLinear {
   RowLinear(Product product, TensorParallel tp) : product_(std::move(product)), tp_(tp) {}
   /// x [s, b, in/tp] -> y [s (/tp), b, out]
   Tensor forward(const Tensor& x) const;
-  /// dy [s (/tp), b, out] -> dx [s, b, in/tp]
-  Tensor backward(Pass& pass, const Tensor& dy, const Tensor& x);
+  /// dy [s (/tp), b, out] -> dx [s, b, in/tp], or the gradient of what an activation made x of
+  Tensor backward(Pass& pass, const Tensor& dy, const Tensor& x, const BackThrough& through = {});
+  bool can_go_back_through() const { return !product_.in_eight_bits() && !tp_.sums.in_slabs(); }
   Tensor bias_for_reader() const { return product_.bias_for_reader(); }
   void each_parameter(const VisitParameter& visit) { product_.each_parameter(visit); }
 

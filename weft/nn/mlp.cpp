@@ -1,11 +1,21 @@
-// The bias of up is added inside the activation, so that memory is walked once.
+// The bias of up is added inside the activation, so that memory is walked once; or both of them inside the
+// product.
 #include "weft/nn/mlp.h"
 
 #include "weft/ops/activation.h"
 
 namespace weft {
 
+bool Mlp::in_one_walk(const Tensor& x) const {
+  return !options_.gated && up_.can_activate() && down_.can_go_back_through() &&
+         ops::activates_products(x, options_.activation);
+}
+
 Mlp::Saved Mlp::widen(const Tensor& x) const {
+  if (in_one_walk(x)) {
+    auto [before, after] = up_.forward_activated(x, options_.activation);
+    return {std::move(before), std::move(after)};
+  }
   const Tensor before = up_.forward(x);
   const Tensor bias = up_.bias_for_reader();
   return {before, options_.gated ? ops::gated(before, bias, options_.activation)
@@ -21,6 +31,8 @@ Tensor Mlp::forward(Pass& pass, const Tensor& x, const Flow&) {
 
 Tensor Mlp::backward(Pass& pass, const Tensor& dy, const Tensor& x, Flow&) {
   const Saved saved = options_.recompute ? widen(x) : pass.take<Saved>();
+  if (in_one_walk(x))
+    return up_.backward(pass, down_.backward(pass, dy, saved.after, {saved.before, options_.activation}), x);
   const Tensor dafter = down_.backward(pass, dy, saved.after);
   const Tensor bias = up_.bias_for_reader();
   if (options_.gated)

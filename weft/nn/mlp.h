@@ -26,6 +26,8 @@ class Mlp final : public Inner {
     Tensor before, after;  // the activation
   };
   Saved widen(const Tensor& x) const;
+  /// Whether products and activation are one walk over memory each way: then `before` has the bias in it.
+  bool in_one_walk(const Tensor& x) const;
   ColumnLinear up_;
   RowLinear down_;
   Options options_;

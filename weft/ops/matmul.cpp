@@ -113,6 +113,56 @@ void matmul_into(const Tensor& out, const Tensor& a, const Tensor& b, const Matm
 
 namespace {
 
+/// A product as kernels see it, whose result an activation reads, or that goes back through one.
+struct Through {
+  Operand left, right;
+  ActivatedArgs how;
+};
+
+Through through(const Door& door, const Tensor& a, const Tensor& b, const ActivatedArgs& how) {
+  door.given("b", b).ranked("a", a, 2, 2).ranked("b", b, 2, 2);
+  check_types(door, a, a, b);
+  Through out{straighten(door, "a", a, how.product.a), straighten(door, "b", b, how.product.b), how};
+  if (out.left.columns() != out.right.rows())
+    door.refuse(Kind::shape, spelled(a, how.product.a), " does not meet ", spelled(b, how.product.b));
+  if (how.product.bias) door.floats("bias", how.product.bias, {out.right.columns()});
+  if (how.product.accumulate || how.product.slabs != 1)
+    door.refuse(Kind::shape, "what an activation follows is one product, and added to nothing");
+  out.how.product.a = out.left.read;
+  out.how.product.b = out.right.read;
+  return out;
+}
+
+}  // namespace
+
+bool activates_products(const Tensor& x, Activation f) {
+  return x.device().kernels().activates_products(x.dtype(), f);
+}
+
+Activated matmul_activated(const Tensor& a, const Tensor& b, const ActivatedArgs& how) {
+  const Through it = through(Door("matmul_activated", a), a, b, how);
+  const Tensor before = empty(a.device(), {it.left.rows(), it.right.columns()}, a.dtype());
+  Activated out{before, empty_like(before)};
+  count::product(before, it.left.columns(), count::traffic(a, b, how.product.bias, before, out.after));
+  count::pass(before, Work::elementwise, count::activation, 0);
+  a.device().kernels().matmul_activated(out.after, before, it.left.tensor, it.right.tensor, it.how);
+  return out;
+}
+
+Tensor matmul_derived(const Tensor& a, const Tensor& b, const Tensor& before, const ActivatedArgs& how) {
+  const Door door("matmul_derived", a);
+  const Through it = through(door, a, b, how);
+  const Shape shape{it.left.rows(), it.right.columns()};
+  door.given("before", before).floats("before", before, shape);
+  Tensor out = empty(a.device(), shape, a.dtype());
+  count::product(out, it.left.columns(), count::traffic(a, b, before, out));
+  count::pass(out, Work::elementwise, count::activation_backward, 0);
+  a.device().kernels().matmul_derived(out, before, it.left.tensor, it.right.tensor, it.how);
+  return out;
+}
+
+namespace {
+
 void check_groups(const Door& door, const Groups& groups, std::int64_t count, std::int64_t rows) {
   const auto& at = groups.offsets;
   if (std::int64_t(at.size()) != count + 1)

@@ -12,6 +12,16 @@ Tensor matmul(const Tensor& a, const Tensor& b, const MatmulArgs& how = {});
 /// be of two types, and out is f64 or f32.
 void matmul_into(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how = {});
 
+/// Whether products of this type on x's device and an activation are one walk over memory.
+bool activates_products(const Tensor& x, Activation f);
+struct Activated {
+  Tensor before, after;  // f
+};
+/// a [m, k] b [k, n] (+ bias) and f of it.
+Activated matmul_activated(const Tensor& a, const Tensor& b, const ActivatedArgs& how);
+/// f'(before) * (a b): the gradient of what an activation read, `before` [m, n], from a gradient a behind it.
+Tensor matmul_derived(const Tensor& a, const Tensor& b, const Tensor& before, const ActivatedArgs& how);
+
 /// a [rows, k] b [groups, k, n] -> [rows, n]: the rows of group g meet b[g].
 Tensor grouped_matmul(const Tensor& a, const Tensor& b, const Groups& groups, const MatmulArgs& how = {});
 /// With a transposed: a [rows, m] b [rows, n] -> out [groups, m, n], the weight gradient.

@@ -26,6 +26,12 @@ struct MatmulArgs {
   int slabs = 1;
 };
 
+/// A product that an activation follows on its way to memory, or that goes back through one.
+struct ActivatedArgs {
+  MatmulArgs product;
+  Activation f = Activation::gelu;
+};
+
 // ---- eight bits
 // ------------------------------------------------------------------------------------------------
 

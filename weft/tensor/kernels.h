@@ -27,6 +27,21 @@ class Kernels {
   virtual void matmul(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how) {
     next({"matmul", Work::product}, &Kernels::matmul, out, a, b, how);
   }
+  /// Whether such products of this type are one walk over memory with the activation: then it is worth having
+  /// the bias in them. All that follows the product has the product's type.
+  virtual bool activates_products(Dtype, Activation) const { return false; }
+  /// before = a b (+ bias), y = f(before), which may be of the sum before it was stored; rank 2
+  virtual void matmul_activated(const Tensor& y, const Tensor& before, const Tensor& a, const Tensor& b,
+                                const ActivatedArgs& how) {
+    matmul(before, a, b, how.product);
+    activation(y, before, {}, how.f);
+  }
+  /// out = f'(before) * (a b), the way back through it; rank 2
+  virtual void matmul_derived(const Tensor& out, const Tensor& before, const Tensor& a, const Tensor& b,
+                              const ActivatedArgs& how) {
+    matmul(out, a, b, how.product);
+    activation_backward(out, out, before, {}, how.f);
+  }
   /// Rows by group: out_g[m_g, n] (+)= a_g[m_g, k] b[g] (+ bias[g, n]); with a transposed, out[g] (+)= a_g^T
   /// b_g, zeros for an empty group unless accumulating. Rows behind the last group are not touched.
   virtual void grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Groups& groups,

@@ -75,7 +75,9 @@ cudaError_t cudaDeviceGetPCIBusId(char* place, int length, int device) {
 cudaError_t cudaGetLastError() { return cudaSuccess; }
 // As few units as make a grid of two blocks run twice.
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int) {
-  *value = which == cudaDevAttrMultiProcessorCount ? 2 : which == cudaDevAttrComputeCapabilityMajor ? 8 : 0;
+  *value = which == cudaDevAttrMultiProcessorCount      ? 2
+           : which == cudaDevAttrComputeCapabilityMajor ? cards().capability
+                                                        : 0;
   return cudaSuccess;
 }
 const char* cudaGetErrorString(cudaError_t error) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <type_traits>
 #include <vector>
@@ -21,6 +22,8 @@ struct Desc {
   const void* bias = nullptr;
   const float *a_scale = nullptr, *b_scale = nullptr;  // of eight bits
   int bias_type = -1;                                  // that of d
+  void* before = nullptr;                              // what gelu reads or read, of d's type and batches
+  std::int64_t before_ld = 0;
 };
 struct Layout {
   cudaDataType type;
@@ -71,6 +74,16 @@ bool touch(const void* at, const Layout& is, Touch how) {
   return true;
 }
 
+struct Curve {
+  double value, slope;
+};
+/// The tanh form, which is the library's.
+Curve gelu(double x) {
+  constexpr double root = 0.7978845608028654, cube = 0.044715;  // the root of two over pi
+  const double t = std::tanh(root * (x + cube * x * x * x));
+  return {0.5 * x * (1 + t), 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * root * (1 + 3 * cube * x * x)};
+}
+
 /// A product as it was asked for.
 struct Product {
   Desc how;
@@ -84,6 +97,12 @@ struct Product {
   std::int64_t depth() const { return how.a == CUBLAS_OP_T ? la.rows : la.columns; }
   int bias_type() const { return how.bias_type < 0 ? int(ld.type) : how.bias_type; }
   bool biased() const { return (how.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0; }
+  bool goes_through_gelu() const {
+    return how.epilogue == CUBLASLT_EPILOGUE_GELU_AUX || how.epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+  }
+  bool goes_back() const { return how.epilogue == CUBLASLT_EPILOGUE_DGELU; }
+  /// What gelu reads beside the result, or read.
+  Layout before_is() const { return {ld.type, ld.rows, ld.columns, how.before_ld, 0, 1}; }
 
   bool fits() const {
     return (how.a == CUBLAS_OP_T ? la.columns : la.rows) == ld.rows &&
@@ -97,6 +116,7 @@ struct Product {
     if (is_f8(la.type) || is_f8(lb.type)) return supported_f8();
     if (la.type != lb.type || how.a_scale || how.b_scale) return false;
     if (ld.type != la.type && ld.type != CUDA_R_32F) return false;
+    if ((goes_through_gelu() || goes_back()) && !gelu_fits()) return false;
     return !biased() || bias_type() == int(ld.type);
   }
   /// Of eight bits, on the first GPUs that have them: both operands lie along what is summed, sizes and
@@ -116,6 +136,11 @@ struct Product {
         return false;  // as seen on a GPU: no manual says so
     return !biased() || bias_type() == (ld.type == CUDA_R_32F ? int(CUDA_R_16BF) : int(ld.type));
   }
+  /// As the header has it: rows of what gelu reads lie at multiples of eight elements, one matrix.
+  bool gelu_fits() const {
+    return how.before && reinterpret_cast<std::uintptr_t>(how.before) % 16 == 0 && how.before_ld % 8 == 0 &&
+           how.before_ld >= ld.rows && ld.batches == 1 && beta == 0;
+  }
   /// What the sums are multiplied by.
   float scale() const { return alpha * (how.a_scale ? *how.a_scale : 1) * (how.b_scale ? *how.b_scale : 1); }
   bool touched() const {
@@ -125,6 +150,8 @@ struct Product {
         touch(a, la, Touch::read) && touch(b, lb, Touch::read) && (beta == 0 || touch(c, lc, Touch::read));
     if (biased())
       alive = alive && emulated::touch(how.bias, std::size_t(ld.rows) * size_of(bias_type()), Touch::read);
+    if (goes_through_gelu()) alive = alive && touch(how.before, before_is(), Touch::write);
+    if (goes_back()) alive = alive && touch(how.before, before_is(), Touch::read);
     const std::uint64_t moved = emulated::meter().moved;
     if (workspace_bytes > 0) alive = alive && emulated::touch(workspace, workspace_bytes, Touch::write);
     emulated::meter().moved = moved;  // what the library moves there nobody knows
@@ -150,6 +177,12 @@ struct Product {
     float out = scale() * sum;
     if (beta != 0) out += beta * load(c, z * lc.batch_stride + j * lc.ld + i, lc.type);
     if (biased()) out += load(how.bias, i, bias_type());
+    const std::int64_t beside = j * how.before_ld + i;
+    if (goes_through_gelu()) {
+      store(how.before, beside, ld.type, out);
+      out = float(gelu(out).value);
+    }
+    if (goes_back()) out *= float(gelu(load(how.before, beside, ld.type)).slope);
     store(d, z * ld.batch_stride + j * ld.ld + i, ld.type, out);
   }
   void carry_out() const {
@@ -197,9 +230,10 @@ cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc) {
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t which,
                                               const void* value, std::size_t bytes) {
   Desc& is = as<Desc>(desc);
-  const bool is_place = which == CUBLASLT_MATMUL_DESC_BIAS_POINTER ||
-                        which == CUBLASLT_MATMUL_DESC_A_SCALE_POINTER ||
-                        which == CUBLASLT_MATMUL_DESC_B_SCALE_POINTER;
+  const bool is_place =
+      which == CUBLASLT_MATMUL_DESC_BIAS_POINTER || which == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER ||
+      which == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD || which == CUBLASLT_MATMUL_DESC_A_SCALE_POINTER ||
+      which == CUBLASLT_MATMUL_DESC_B_SCALE_POINTER;
   if (bytes != (is_place ? 8U : 4U)) return CUBLAS_STATUS_INVALID_VALUE;
   if (which == CUBLASLT_MATMUL_DESC_TRANSA)
     std::memcpy(&is.a, value, bytes);
@@ -209,6 +243,10 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc, cublasL
     std::memcpy(&is.epilogue, value, bytes);
   else if (which == CUBLASLT_MATMUL_DESC_BIAS_POINTER)
     std::memcpy(&is.bias, value, bytes);
+  else if (which == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER)
+    std::memcpy(&is.before, value, bytes);
+  else if (which == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD)
+    std::memcpy(&is.before_ld, value, bytes);
   else if (which == CUBLASLT_MATMUL_DESC_A_SCALE_POINTER)
     std::memcpy(&is.a_scale, value, bytes);
   else if (which == CUBLASLT_MATMUL_DESC_B_SCALE_POINTER)
@@ -266,15 +304,19 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
 }
 
 // The algorithm that is found remembers what was promised of alignments, and wants all of the workspace.
-// A bias that is to be added must lie somewhere: the manual does not say that the library asks for it here,
-// and nobody is to find out on a GPU.
+// A bias that is to be added must lie somewhere, and so must what gelu reads, at a place that it can take:
+// the manual does not say that the library asks for it here, and nobody is to find out on a GPU.
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc,
                                               cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
                                               cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
                                               cublasLtMatmulPreference_t preference, int,
                                               cublasLtMatmulHeuristicResult_t results[], int* found) {
   *found = 0;
-  if (as<Desc>(desc).epilogue != CUBLASLT_EPILOGUE_DEFAULT && !as<Desc>(desc).bias)
+  const Desc& how = as<Desc>(desc);
+  if ((how.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0 && !how.bias) return CUBLAS_STATUS_NOT_SUPPORTED;
+  const bool beside = how.epilogue > CUBLASLT_EPILOGUE_BIAS;
+  if (beside &&
+      (!how.before || reinterpret_cast<std::uintptr_t>(how.before) % 16 != 0 || how.before_ld % 8 != 0))
     return CUBLAS_STATUS_NOT_SUPPORTED;
   results[0] = {};
   results[0].workspaceSize = as<Preference>(preference).workspace;

@@ -28,10 +28,10 @@ int opened(const CudaOptions& options) {
   return options.device;
 }
 
-int units_of(int device) {
-  int units = 0;
-  check(cudaDeviceGetAttribute(&units, cudaDevAttrMultiProcessorCount, device), "asking a GPU");
-  return units;
+int asked(cudaDeviceAttr which, int device) {
+  int value = 0;
+  check(cudaDeviceGetAttribute(&value, which, device), "asking a GPU");
+  return value;
 }
 
 /// Segments of the GPU's memory. A large one that it has not got is asked for again, as small as will do.
@@ -55,7 +55,8 @@ class GpuGround final : public Ground {
 
 CudaDevice::CudaDevice(const CudaOptions& options)
     : device_(opened(options)),
-      units_(units_of(device_)),
+      units_(asked(cudaDevAttrMultiProcessorCount, device_)),
+      capability_(asked(cudaDevAttrComputeCapabilityMajor, device_)),
       queue_(options.graphs),
       up_(queue_.now()),
       down_(queue_.now()),

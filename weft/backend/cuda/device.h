@@ -50,6 +50,8 @@ class CudaDevice : public Device {
   cuda::FaultWord* fault_word() const { return faults_.word(); }
   /// Multiprocessors.
   int units() const { return units_; }
+  /// The first number of its compute capability.
+  int capability() const { return capability_; }
   /// Where it sits in its machine, as every process sees it.
   std::string place() const;
   /// From now on waits for fences call it again and again, and end where it fails. Empty: they call nobody.
@@ -66,7 +68,7 @@ class CudaDevice : public Device {
     std::uint64_t place = 0;
   };
 
-  int device_, units_;
+  int device_, units_, capability_;
   cuda::Queue queue_;
   cuda::GoingUp up_;
   cuda::ComingDown down_;

@@ -23,6 +23,11 @@ class CudaKernels final : public Kernels {
   const char* name() const override { return "cuda"; }
 
   void matmul(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs&) override;
+  bool activates_products(Dtype dtype, Activation f) const override;
+  void matmul_activated(const Tensor& y, const Tensor& before, const Tensor& a, const Tensor& b,
+                        const ActivatedArgs&) override;
+  void matmul_derived(const Tensor& out, const Tensor& before, const Tensor& a, const Tensor& b,
+                      const ActivatedArgs&) override;
   void grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Groups&,
                       const MatmulArgs&) override;
 
@@ -112,6 +117,9 @@ class CudaKernels final : public Kernels {
  private:
   /// By the library, which takes what is not empty.
   void product(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs&);
+  /// By the library, with the activation in it; false: it knows no such way.
+  bool activated(const Tensor& out, const Tensor& before, const Tensor& a, const Tensor& b,
+                 const ActivatedArgs&, bool back);
   void ready_products();
   void* product_space() const;
   /// What operands of eight bits are multiplied by to be what they stand for.

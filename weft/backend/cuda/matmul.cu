@@ -96,6 +96,28 @@ void CudaKernels::matmul(const Tensor& out, const Tensor& a, const Tensor& b, co
                  SumOfThree{});
 }
 
+bool CudaKernels::activated(const Tensor& out, const Tensor& before, const Tensor& a, const Tensor& b,
+                            const ActivatedArgs& how, bool back) {
+  const MatmulArgs& product = how.product;
+  const bool fused = !product.bias || (product.bias.dtype() == out.dtype() && product.bias.contiguous());
+  if (how.f != Activation::gelu || !is_half(out.dtype()) || !fused || out.elements() == 0) return false;
+  if (before.dtype() != out.dtype() || before.stride(-1) != 1) return false;
+  ready_products();
+  Products::Call call{out, a, b, product.a, product.b, false, product.bias, product_space(), &queue()};
+  call.gelu = {before, back};
+  return products_->multiply(call);
+}
+
+void CudaKernels::matmul_activated(const Tensor& y, const Tensor& before, const Tensor& a, const Tensor& b,
+                                   const ActivatedArgs& how) {
+  if (!activated(y, before, a, b, how, false)) Kernels::matmul_activated(y, before, a, b, how);
+}
+
+void CudaKernels::matmul_derived(const Tensor& out, const Tensor& before, const Tensor& a, const Tensor& b,
+                                 const ActivatedArgs& how) {
+  if (!activated(out, before, a, b, how, true)) Kernels::matmul_derived(out, before, a, b, how);
+}
+
 void CudaKernels::slabs_of(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how) {
   if (out.rank() == 3) {
     for (std::int64_t i = 0; i < out.dim(0); ++i) slabs_of(out.at(0, i), a.at(0, i), b.at(0, i), how);

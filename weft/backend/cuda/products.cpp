@@ -35,6 +35,12 @@ int alignment_of(const Tensor& t) {
   return int(bits == 0 ? 256 : std::min<std::uintptr_t>(256, bits & (~bits + 1)));
 }
 
+int epilogue_of(const Products::Call& call) {
+  if (!call.gelu.before) return call.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+  if (call.gelu.back) return CUBLASLT_EPILOGUE_DGELU;
+  return call.bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+}
+
 }  // namespace
 
 Products::Products() : library_(lt_library()) { check(library_.create(&handle_), "to begin"); }
@@ -82,14 +88,15 @@ Products::Plan Products::made(const Key& key, const Call& call) const {
   // The library's first operand is our second.
   set(CUBLASLT_MATMUL_DESC_TRANSA, key.turned_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(CUBLASLT_MATMUL_DESC_TRANSB, key.turned_a ? CUBLAS_OP_T : CUBLAS_OP_N);
-  if (call.bias) set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+  if (key.epilogue != CUBLASLT_EPILOGUE_DEFAULT) set(CUBLASLT_MATMUL_DESC_EPILOGUE, key.epilogue);
+  if (call.gelu.before) set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, key.before_ld);
   // Which ways there are is asked with vectors in their places: each call brings its own.
   point(planned(plan, call));
-  choose(plan, key);
+  plan.known = choose(plan, key);
   return plan;
 }
 
-void Products::choose(Plan& plan, const Key& key) const {
+bool Products::choose(Plan& plan, const Key& key) const {
   cublasLtMatmulPreference_t made = nullptr;
   check(library_.new_preference(&made), "a preference");
   const Handle<cublasLtMatmulPreferenceOpaque_t> preference(made, library_.drop_preference);
@@ -100,19 +107,24 @@ void Products::choose(Plan& plan, const Key& key) const {
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, std::uint32_t(key.b.alignment));
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, std::uint32_t(key.a.alignment));
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, std::uint32_t(key.out.alignment));
-  // There is no word for a bias's alignment, which goes with the result's.
-  const int d = key.bias_alignment > 0 ? std::min(key.out.alignment, key.bias_alignment) : key.out.alignment;
+  // There is no word for the alignment of a bias, or of what gelu reads: they go with the result's.
+  int d = key.out.alignment;
+  for (const int also : {key.bias_alignment, key.before_alignment})
+    if (also > 0) d = std::min(d, also);
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, std::uint32_t(d));
   cublasLtMatmulHeuristicResult_t found{};
   int count = 0;
   const cublasStatus_t status = library_.find(handle_, plan.form.get(), plan.b.get(), plan.a.get(),
                                               plan.out.get(), plan.out.get(), made, 1, &found, &count);
-  if (status != CUBLAS_STATUS_SUCCESS || count == 0)
+  const bool found_one = status == CUBLAS_STATUS_SUCCESS && count > 0;
+  if (!found_one && key.before_alignment > 0) return false;
+  if (!found_one)
     fail(Kind::device, "cuda: cuBLASLt knows no way to multiply ", key.out.rows, " x ", key.out.columns,
          " with strides ", key.a.ld, ", ", key.b.ld, " and ", key.out.ld,
          is_f8(key.a.type) ? "; products of eight bits want a GPU of compute capability 8.9 or more" : "");
   plan.algorithm = found.algo;
   plan.workspace = found.workspaceSize;
+  return true;
 }
 
 Products::Planned Products::planned(const Plan& plan, const Call& call) const {
@@ -122,6 +134,7 @@ Products::Planned Products::planned(const Plan& plan, const Call& call) const {
           .a = place_of(call.a),
           .b = place_of(call.b),
           .bias = call.bias ? place_of(call.bias) : nullptr,
+          .before = call.gelu.before ? place_of(call.gelu.before) : nullptr,
           .workspace = call.workspace,
           .a_inverse = call.a_inverse,
           .b_inverse = call.b_inverse,
@@ -133,6 +146,7 @@ void Products::point(const Planned& it) const {
     if (at) check(library_.set_form(it.plan->form.get(), which, &at, sizeof at), "a place");
   };
   set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, it.bias);
+  set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, it.before);
   set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, it.b_inverse);
   set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, it.a_inverse);
 }
@@ -157,16 +171,24 @@ Products::Plan& Products::plan(const Key& key, const Call& call) {
   return found != plans_.end() ? found->second : plans_.emplace(key, made(key, call)).first->second;
 }
 
-void Products::multiply(const Call& call) {
-  const Key key{matrix_of(call.out),
-                matrix_of(call.a),
-                matrix_of(call.b),
-                call.out.rank() == 3 ? call.out.dim(0) : 1,
-                call.read_a == Read::transposed,
-                call.read_b == Read::transposed,
-                alignment_of(call.bias)};
-  const Plan& how = plan(key, call);
-  call.queue->call(&how, planned(how, call));
+Products::Key Products::key_of(const Call& call) {
+  const Tensor& before = call.gelu.before;
+  return {.out = matrix_of(call.out),
+          .a = matrix_of(call.a),
+          .b = matrix_of(call.b),
+          .batches = call.out.rank() == 3 ? call.out.dim(0) : 1,
+          .turned_a = call.read_a == Read::transposed,
+          .turned_b = call.read_b == Read::transposed,
+          .bias_alignment = alignment_of(call.bias),
+          .epilogue = epilogue_of(call),
+          .before_ld = before ? matrix_of(before).ld : 0,
+          .before_alignment = alignment_of(before)};
+}
+
+bool Products::multiply(const Call& call) {
+  const Plan& how = plan(key_of(call), call);
+  if (how.known) call.queue->call(&how, planned(how, call));
+  return how.known;
 }
 
 }  // namespace weft::cuda

@@ -30,8 +30,14 @@ class Products {
     void* workspace = nullptr;
     Queue* queue = nullptr;
     const float *a_inverse = nullptr, *b_inverse = nullptr;  // of operands of eight bits
+    /// What gelu reads, beside the sum that goes through it; or, on the way back, what it read.
+    struct Gelu {
+      Tensor before;  // of out's type; none: there is no gelu
+      bool back = false;
+    } gelu = {};
   };
-  void multiply(const Call& call);
+  /// False where the library knows no way with gelu; where it knows none without, this fails.
+  bool multiply(const Call& call);
   /// Bytes that Call::workspace must have.
   static std::int64_t workspace_bytes();
 
@@ -46,6 +52,9 @@ class Products {
     std::int64_t batches;
     bool turned_a, turned_b;
     int bias_alignment;  // 0: no bias
+    int epilogue;
+    std::int64_t before_ld;
+    int before_alignment;  // 0: none
     auto operator<=>(const Key&) const = default;
   };
   template <class T>
@@ -55,26 +64,28 @@ class Products {
     Handle<cublasLtMatrixLayoutOpaque_t> out, a, b;
     cublasLtMatmulAlgo_t algorithm;
     std::size_t workspace;
+    bool known = true;
   };
 
   /// A call that knows its plan, as a value that a list of orders can keep.
   struct Planned {
     const Products* by;
     const Plan* plan;
-    void *out, *a, *b, *bias, *workspace;
+    void *out, *a, *b, *bias, *before, *workspace;
     const float *a_inverse, *b_inverse;
     float beta;  // what is there counts so much
     void operator()(cudaStream_t stream) const { by->run(*this, stream); }
   };
 
   static Matrix matrix_of(const Tensor& tensor);
+  static Key key_of(const Call& call);
   Plan& plan(const Key& key, const Call& call);
   Plan made(const Key& key, const Call& call) const;
   Planned planned(const Plan& plan, const Call& call) const;
   void run(const Planned& it, cudaStream_t stream) const;
   /// Where the vectors of a call lie.
   void point(const Planned& it) const;
-  void choose(Plan& plan, const Key& key) const;
+  bool choose(Plan& plan, const Key& key) const;
   Handle<cublasLtMatrixLayoutOpaque_t> layout(const Matrix& matrix, std::int64_t batches) const;
 
   LtLibrary library_;
