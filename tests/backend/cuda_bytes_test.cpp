@@ -69,6 +69,18 @@ Call derived_product(const Maker& m) {
   return {[=] { m.kernels().matmul_derived(out, before, a, b, {}); }, {a, b, before}, {out}, flops};
 }
 
+/// What a layer owes: the sums lie beside, and are added to what is there.
+Call weight_gradient(const Maker& m) {
+  const Tensor dy = m.rows(), x = m.rows(), dw = m.tensor({m.is.h, m.is.h}, Dtype::f32),
+               db = m.tensor({m.is.h}, Dtype::f32);
+  const double flops = 2 * double(m.is.rows) * double(m.is.h) * double(m.is.h);
+  return {[=] { m.kernels().weight_gradient(dw, db, dy, x); },
+          {dy, x, dw, db},
+          {dw, db},
+          flops,
+          2 * 4 * double(m.is.h)};
+}
+
 /// Eight experts of as many rows each, forward; where there are few rows, as many as have a block.
 Call grouped_product(const Maker& m) {
   const std::int64_t groups = std::min<std::int64_t>(8, m.is.rows / 128), each = m.is.rows / groups;
@@ -214,10 +226,11 @@ TEST_P(BytesMoved, are_the_least_or_have_a_reason) {
 INSTANTIATE_TEST_SUITE_P(
     Operations, BytesMoved,
     ::testing::Values(Case{"product", product}, Case{"activated_product", activated_product},
-                      Case{"derived_product", derived_product}, Case{"grouped_product", grouped_product},
-                      Case{"add", addition}, Case{"gelu", gelu}, Case{"gelu_backward", gelu_backward},
-                      Case{"sum_rows", bias_sums}, Case{"norm", norm}, Case{"norm_backward", norm_backward},
-                      Case{"attention", attention<64>}, Case{"attention_backward", attention_backward<64>},
+                      Case{"derived_product", derived_product}, Case{"weight_gradient", weight_gradient},
+                      Case{"grouped_product", grouped_product}, Case{"add", addition}, Case{"gelu", gelu},
+                      Case{"gelu_backward", gelu_backward}, Case{"sum_rows", bias_sums}, Case{"norm", norm},
+                      Case{"norm_backward", norm_backward}, Case{"attention", attention<64>},
+                      Case{"attention_backward", attention_backward<64>},
                       Case{"attention_256", attention<256>},
                       Case{"attention_256_backward", attention_backward<256>}, Case{"adam", adam}),
     [](const auto& about) { return std::string(about.param.name); });

@@ -1,6 +1,7 @@
 // Products that an activation follows, and the way back through one: against the two apart, and differences.
 #include "tests/ops/fixture.h"
 #include "weft/ops/activation.h"
+#include "weft/ops/elementwise.h"
 #include "weft/ops/matmul.h"
 #include "weft/tensor/meter.h"
 
@@ -67,6 +68,43 @@ TEST_F(MatmulActivated, says_what_does_not_fit) {
               (void)ops::matmul_derived(a, b, random({2, 3}), {});
             }),
             "matmul_derived: before is [2, 3], not [2, 4]");
+}
+
+using WeightGradient = Ops;
+
+TEST_F(WeightGradient, is_what_products_and_sums_add) {
+  for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
+    const Tensor dy = random({7, 5}, dtype), x = random({7, 6}, dtype), start = random({5, 6}),
+                 some = random({5});
+    const Tensor dw = holding({5, 6}, numbers(start)), db = holding({5}, numbers(some));
+    ops::weight_gradient_into(dw, db, dy, x);
+    ops::matmul_into(start, dy, x, {.a = Read::transposed, .accumulate = true});
+    ops::sum_rows_into(some, dy);
+    EXPECT_EQ(numbers(dw), numbers(start));
+    EXPECT_EQ(numbers(db), numbers(some));
+  }
+}
+
+TEST_F(WeightGradient, of_no_rows_or_of_turned_views_is_that_too) {
+  const Tensor dw = zeros({2, 3}), db = zeros({2});
+  ops::weight_gradient_into(dw, db, random({0, 2}), random({0, 3}));
+  EXPECT_EQ(numbers(dw), std::vector<double>(6));
+  ops::weight_gradient_into(dw, db, holding({2, 1}, {1, 2}).permute({1, 0}),
+                            holding({3, 1}, {1, 2, 3}).permute({1, 0}));
+  EXPECT_EQ(numbers(dw), (std::vector<double>{1, 2, 3, 2, 4, 6}));
+  EXPECT_EQ(numbers(db), (std::vector<double>{1, 2}));
+}
+
+TEST_F(WeightGradient, says_what_does_not_fit) {
+  const auto said = [&](const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x) {
+    return refused([&] { ops::weight_gradient_into(dw, db, dy, x); });
+  };
+  const Tensor dy = random({4, 2}), x = random({4, 3});
+  EXPECT_EQ(said(zeros({2, 2}), zeros({2}), dy, x), "matmul: [4, 2]^T by [4, 3] does not give [2, 2]");
+  EXPECT_EQ(said(zeros({2, 3}), zeros({3}), dy, x), "weight_gradient: db is [3], not [2]");
+  EXPECT_EQ(said(zeros({2, 3}), zeros({2}, Dtype::bf16), dy, x), "weight_gradient: db is bf16, not f32");
+  EXPECT_EQ(said(zeros({2, 3}), zeros({2}), random({2}), x),
+            "weight_gradient: dy [2] has 1 dimensions, not 2");
 }
 
 }  // namespace

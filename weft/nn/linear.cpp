@@ -90,6 +90,14 @@ Tensor Product::input_grad_in_slabs(const Tensor& dy, int slabs) const {
 void Product::owe_weight_grads(Debts& debts, const Tensor& dy, const Tensor& x) {
   const TokenCut cut = context_;
   const Share rows = cut.share(dy.dim(1));
+  if (weight_.grad.wanted() && bias_ && bias_->grad.wanted() && !weight_.fp8.on())
+    return debts.owe([weight = &weight_.grad, bias = &bias_->grad, cut, rows, dy, x] {
+      ops::weight_gradient_into(weight->sum().slice(0, rows.from, rows.count),
+                                bias->sum().slice(0, rows.from, rows.count),
+                                cut.whole(dy).slice(1, rows.from, rows.count), cut.whole(x));
+      weight->added();
+      bias->added();
+    });
   if (weight_.grad.wanted())
     debts.owe([weight = &weight_, cut, rows, dy, x] {
       const Tensor sum = weight->grad.sum().slice(0, rows.from, rows.count);

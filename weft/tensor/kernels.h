@@ -42,6 +42,12 @@ class Kernels {
     matmul(out, a, b, how.product);
     activation_backward(out, out, before, {}, how.f);
   }
+  /// What a linear layer owes: out[m, n] += a^T b of a [t, m] and b [t, n], sums[m] += sum over t of a[t, m];
+  /// out and sums f32
+  virtual void weight_gradient(const Tensor& out, const Tensor& sums, const Tensor& a, const Tensor& b) {
+    matmul(out, a, b, {.a = Read::transposed, .accumulate = true});
+    sum_rows(sums, a);
+  }
   /// Rows by group: out_g[m_g, n] (+)= a_g[m_g, k] b[g] (+ bias[g, n]); with a transposed, out[g] (+)= a_g^T
   /// b_g, zeros for an empty group unless accumulating. Rows behind the last group are not touched.
   virtual void grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Groups& groups,

@@ -50,7 +50,8 @@ enum cublasLtEpilogue_t {
   CUBLASLT_EPILOGUE_BIAS = 4,
   CUBLASLT_EPILOGUE_GELU_AUX = 160,
   CUBLASLT_EPILOGUE_GELU_AUX_BIAS = 164,
-  CUBLASLT_EPILOGUE_DGELU = 192
+  CUBLASLT_EPILOGUE_DGELU = 192,
+  CUBLASLT_EPILOGUE_BGRADB = 512
 };
 using cublasLtHandle_t = struct cublasLtContext*;
 struct cublasLtMatmulDescOpaque_t {

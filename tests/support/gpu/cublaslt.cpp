@@ -101,6 +101,7 @@ struct Product {
     return how.epilogue == CUBLASLT_EPILOGUE_GELU_AUX || how.epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
   }
   bool goes_back() const { return how.epilogue == CUBLASLT_EPILOGUE_DGELU; }
+  bool sums_up() const { return how.epilogue == CUBLASLT_EPILOGUE_BGRADB; }
   /// What gelu reads beside the result, or read.
   Layout before_is() const { return {ld.type, ld.rows, ld.columns, how.before_ld, 0, 1}; }
 
@@ -117,6 +118,7 @@ struct Product {
     if (la.type != lb.type || how.a_scale || how.b_scale) return false;
     if (ld.type != la.type && ld.type != CUDA_R_32F) return false;
     if ((goes_through_gelu() || goes_back()) && !gelu_fits()) return false;
+    if (sums_up() && (ld.batches != 1 || bias_type() != int(ld.type))) return false;
     return !biased() || bias_type() == int(ld.type);
   }
   /// Of eight bits, on the first GPUs that have them: both operands lie along what is summed, sizes and
@@ -150,6 +152,9 @@ struct Product {
         touch(a, la, Touch::read) && touch(b, lb, Touch::read) && (beta == 0 || touch(c, lc, Touch::read));
     if (biased())
       alive = alive && emulated::touch(how.bias, std::size_t(ld.rows) * size_of(bias_type()), Touch::read);
+    if (sums_up())
+      alive =
+          alive && emulated::touch(how.bias, std::size_t(ld.columns) * size_of(bias_type()), Touch::write);
     if (goes_through_gelu()) alive = alive && touch(how.before, before_is(), Touch::write);
     if (goes_back()) alive = alive && touch(how.before, before_is(), Touch::read);
     const std::uint64_t moved = emulated::meter().moved;
@@ -185,6 +190,12 @@ struct Product {
     if (goes_back()) out *= float(gelu(load(how.before, beside, ld.type)).slope);
     store(d, z * ld.batch_stride + j * ld.ld + i, ld.type, out);
   }
+  /// Of b, as it is read, along what is summed: not added to what is there.
+  void sum_up(std::int64_t j) const {
+    float sum = 0;
+    for (std::int64_t k = 0; k < depth(); ++k) sum += right(0, k, j);
+    store(const_cast<void*>(how.bias), j, bias_type(), sum);
+  }
   void carry_out() const {
     if (!touched()) return;
     std::vector<float> lefts(std::size_t(depth() * ld.rows)), sums(std::size_t(ld.rows));
@@ -194,6 +205,7 @@ struct Product {
       for (std::int64_t j = 0; j < ld.columns; ++j) {
         column(z, j, lefts, sums);
         for (std::int64_t i = 0; i < ld.rows; ++i) element(z, i, j, sums[std::size_t(i)]);
+        if (sums_up()) sum_up(j);
       }
     }
   }
@@ -313,8 +325,10 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                                               cublasLtMatmulHeuristicResult_t results[], int* found) {
   *found = 0;
   const Desc& how = as<Desc>(desc);
-  if ((how.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0 && !how.bias) return CUBLAS_STATUS_NOT_SUPPORTED;
-  const bool beside = how.epilogue > CUBLASLT_EPILOGUE_BIAS;
+  const bool vector = (how.epilogue & (CUBLASLT_EPILOGUE_BIAS | CUBLASLT_EPILOGUE_BGRADB)) != 0;
+  if (vector && !how.bias) return CUBLAS_STATUS_NOT_SUPPORTED;
+  const bool beside = how.epilogue == CUBLASLT_EPILOGUE_DGELU ||
+                      (how.epilogue & CUBLASLT_EPILOGUE_GELU_AUX) == CUBLASLT_EPILOGUE_GELU_AUX;
   if (beside &&
       (!how.before || reinterpret_cast<std::uintptr_t>(how.before) % 16 != 0 || how.before_ld % 8 != 0))
     return CUBLAS_STATUS_NOT_SUPPORTED;

@@ -118,6 +118,18 @@ void CudaKernels::matmul_derived(const Tensor& out, const Tensor& before, const 
   if (!activated(out, before, a, b, how, true)) Kernels::matmul_derived(out, before, a, b, how);
 }
 
+// The library gives the sums by themselves.
+void CudaKernels::weight_gradient(const Tensor& out, const Tensor& sums, const Tensor& a, const Tensor& b) {
+  if (is_half(a.dtype())) {
+    ready_products();
+    const Tensor fresh = workspace({out.dim(0)});
+    Products::Call call{out, a, b, Read::transposed, Read::as_is, true, {}, product_space(), &queue()};
+    call.sums = fresh;
+    if (products_->multiply(call)) return add(sums, sums, fresh);
+  }
+  Kernels::weight_gradient(out, sums, a, b);
+}
+
 void CudaKernels::slabs_of(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how) {
   if (out.rank() == 3) {
     for (std::int64_t i = 0; i < out.dim(0); ++i) slabs_of(out.at(0, i), a.at(0, i), b.at(0, i), how);

@@ -35,7 +35,9 @@ int alignment_of(const Tensor& t) {
   return int(bits == 0 ? 256 : std::min<std::uintptr_t>(256, bits & (~bits + 1)));
 }
 
+// The library's second operand is our first.
 int epilogue_of(const Products::Call& call) {
+  if (call.sums) return CUBLASLT_EPILOGUE_BGRADB;
   if (!call.gelu.before) return call.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
   if (call.gelu.back) return CUBLASLT_EPILOGUE_DGELU;
   return call.bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
@@ -107,9 +109,9 @@ bool Products::choose(Plan& plan, const Key& key) const {
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, std::uint32_t(key.b.alignment));
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, std::uint32_t(key.a.alignment));
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, std::uint32_t(key.out.alignment));
-  // There is no word for the alignment of a bias, or of what gelu reads: they go with the result's.
+  // There is no word for the alignment of a bias, of sums, or of what gelu reads: they go with the result's.
   int d = key.out.alignment;
-  for (const int also : {key.bias_alignment, key.before_alignment})
+  for (const int also : {key.vector_alignment, key.before_alignment})
     if (also > 0) d = std::min(d, also);
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, std::uint32_t(d));
   cublasLtMatmulHeuristicResult_t found{};
@@ -117,7 +119,7 @@ bool Products::choose(Plan& plan, const Key& key) const {
   const cublasStatus_t status = library_.find(handle_, plan.form.get(), plan.b.get(), plan.a.get(),
                                               plan.out.get(), plan.out.get(), made, 1, &found, &count);
   const bool found_one = status == CUBLAS_STATUS_SUCCESS && count > 0;
-  if (!found_one && key.before_alignment > 0) return false;
+  if (!found_one && (key.before_alignment > 0 || key.epilogue == CUBLASLT_EPILOGUE_BGRADB)) return false;
   if (!found_one)
     fail(Kind::device, "cuda: cuBLASLt knows no way to multiply ", key.out.rows, " x ", key.out.columns,
          " with strides ", key.a.ld, ", ", key.b.ld, " and ", key.out.ld,
@@ -133,7 +135,9 @@ Products::Planned Products::planned(const Plan& plan, const Call& call) const {
           .out = place_of(call.out),
           .a = place_of(call.a),
           .b = place_of(call.b),
-          .bias = call.bias ? place_of(call.bias) : nullptr,
+          .vector = call.bias   ? place_of(call.bias)
+                    : call.sums ? place_of(call.sums)
+                                : nullptr,
           .before = call.gelu.before ? place_of(call.gelu.before) : nullptr,
           .workspace = call.workspace,
           .a_inverse = call.a_inverse,
@@ -145,7 +149,7 @@ void Products::point(const Planned& it) const {
   const auto set = [&](cublasLtMatmulDescAttributes_t which, const void* at) {
     if (at) check(library_.set_form(it.plan->form.get(), which, &at, sizeof at), "a place");
   };
-  set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, it.bias);
+  set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, it.vector);
   set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, it.before);
   set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, it.b_inverse);
   set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, it.a_inverse);
@@ -179,7 +183,7 @@ Products::Key Products::key_of(const Call& call) {
           .batches = call.out.rank() == 3 ? call.out.dim(0) : 1,
           .turned_a = call.read_a == Read::transposed,
           .turned_b = call.read_b == Read::transposed,
-          .bias_alignment = alignment_of(call.bias),
+          .vector_alignment = alignment_of(call.bias ? call.bias : call.sums),
           .epilogue = epilogue_of(call),
           .before_ld = before ? matrix_of(before).ld : 0,
           .before_alignment = alignment_of(before)};

@@ -35,8 +35,9 @@ class Products {
       Tensor before;  // of out's type; none: there is no gelu
       bool back = false;
     } gelu = {};
+    Tensor sums = {};  // f32 [m]: of a's rows, as read, where it stands alone; or none
   };
-  /// False where the library knows no way with gelu; where it knows none without, this fails.
+  /// False where the library knows no way with gelu or sums; where it knows none without, this fails.
   bool multiply(const Call& call);
   /// Bytes that Call::workspace must have.
   static std::int64_t workspace_bytes();
@@ -51,7 +52,7 @@ class Products {
     Matrix out, a, b;
     std::int64_t batches;
     bool turned_a, turned_b;
-    int bias_alignment;  // 0: no bias
+    int vector_alignment;  // of a bias or sums; 0: none
     int epilogue;
     std::int64_t before_ld;
     int before_alignment;  // 0: none
@@ -71,7 +72,7 @@ class Products {
   struct Planned {
     const Products* by;
     const Plan* plan;
-    void *out, *a, *b, *bias, *before, *workspace;
+    void *out, *a, *b, *vector, *before, *workspace;
     const float *a_inverse, *b_inverse;
     float beta;  // what is there counts so much
     void operator()(cudaStream_t stream) const { by->run(*this, stream); }
