@@ -69,40 +69,44 @@ Tolerance close_however_walked(Dtype dtype, std::int64_t terms) {
   return {2 * once.relative, once.absolute + once.relative};
 }
 
-// By the library where rows are whole vectors, and by two walks elsewhere.
-TEST_P(Conformance, multiplies_and_activates) {
+/// f(sizes, type, activation) for products whose rows are whole vectors, and for others.
+void each_activated(const std::function<void(const Sizes&, Dtype, Activation)>& f) {
   for (const Sizes& s : {Sizes{21, 40, 32}, {64, 96, 80}, {7, 50, 129}})
     for (const Dtype dtype : floats)
-      for (const Activation f : {Activation::gelu, Activation::silu}) {
-        SCOPED_TRACE(text(told(s, dtype), " ", words(f)[std::size_t(f)]));
-        const Act act = [&](Desk& desk) {
-          const Tensor a = desk.normal({s.m, s.k}, dtype), b = desk.normal({s.n, s.k}, dtype, 0.3),
-                       bias = desk.normal({s.n}, dtype);
-          for (const Tensor& with : {bias, Tensor()}) {
-            const Tensor before = desk.blank({s.m, s.n + 8}, dtype).slice(1, 0, s.n),
-                         y = desk.blank({s.m, s.n}, dtype);
-            desk.kernels().matmul_activated(y, before, a, b, {{.b = Read::transposed, .bias = with}, f});
-            desk.result("before", before, close(dtype, s.k));
-            desk.result("y", y, close_however_walked(dtype, s.k));
-          }
-        };
-        for (const Lay lay : row_lays) same(act, lay);
+      for (const Activation activation : {Activation::gelu, Activation::silu}) {
+        SCOPED_TRACE(text(told(s, dtype), " ", words(activation)[std::size_t(activation)]));
+        f(s, dtype, activation);
       }
 }
 
-TEST_P(Conformance, multiplies_on_the_way_back_through_activations) {
-  for (const Sizes& s : {Sizes{21, 40, 32}, {64, 96, 80}, {7, 50, 129}})
-    for (const Dtype dtype : floats)
-      for (const Activation f : {Activation::gelu, Activation::silu}) {
-        SCOPED_TRACE(text(told(s, dtype), " ", words(f)[std::size_t(f)]));
-        const Act act = [&](Desk& desk) {
-          const Tensor dy = desk.normal({s.m, s.k}, dtype), w = desk.normal({s.k, s.n}, dtype),
-                       before = desk.normal({s.m, s.n}, dtype, 2), out = desk.blank({s.m, s.n}, dtype);
-          desk.kernels().matmul_derived(out, before, dy, w, {{}, f});
-          desk.result("out", out, close_however_walked(dtype, s.k));
-        };
-        for (const Lay lay : row_lays) same(act, lay);
+// By the library where rows are whole vectors, and by two walks elsewhere.
+TEST_P(Conformance, multiplies_and_activates) {
+  each_activated([&](const Sizes& s, Dtype dtype, Activation f) {
+    const Act act = [&](Desk& desk) {
+      const Tensor a = desk.normal({s.m, s.k}, dtype), b = desk.normal({s.n, s.k}, dtype, 0.3),
+                   bias = desk.normal({s.n}, dtype);
+      for (const Tensor& with : {bias, Tensor()}) {
+        const Tensor before = desk.blank({s.m, s.n + 8}, dtype).slice(1, 0, s.n),
+                     y = desk.blank({s.m, s.n}, dtype);
+        desk.kernels().matmul_activated(y, before, a, b, {{.b = Read::transposed, .bias = with}, f});
+        desk.result("before", before, close(dtype, s.k));
+        desk.result("y", y, close_however_walked(dtype, s.k));
       }
+    };
+    for (const Lay lay : row_lays) same(act, lay);
+  });
+}
+
+TEST_P(Conformance, multiplies_on_the_way_back_through_activations) {
+  each_activated([&](const Sizes& s, Dtype dtype, Activation f) {
+    const Act act = [&](Desk& desk) {
+      const Tensor dy = desk.normal({s.m, s.k}, dtype), w = desk.normal({s.k, s.n}, dtype),
+                   before = desk.normal({s.m, s.n}, dtype, 2), out = desk.blank({s.m, s.n}, dtype);
+      desk.kernels().matmul_derived(out, before, dy, w, {{}, f});
+      desk.result("out", out, close_however_walked(dtype, s.k));
+    };
+    for (const Lay lay : row_lays) same(act, lay);
+  });
 }
 
 // Added to what is there, both of them.

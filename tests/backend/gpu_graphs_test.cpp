@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+
 #include "tests/backend/faulty.h"
 #include "tests/backend/gpu_trial.h"
 
@@ -11,25 +13,22 @@ namespace {
 using ::testing::Each;
 using ::testing::HasSubstr;
 
-/// A stream on which nobody has work, and what was caught there.
-class Caught {
- public:
-  template <class Act>
-  explicit Caught(const Act& act) {
-    cudaStream_t aside = nullptr;
-    cudaStreamCreateWithFlags(&aside, cudaStreamNonBlocking);
-    cudaStreamBeginCapture(aside, cudaStreamCaptureModeThreadLocal);
-    act(aside);
-    cudaStreamEndCapture(aside, &graph_);
-  }
-  ~Caught() { cudaGraphDestroy(graph_); }
-  Caught(const Caught&) = delete;
-  Caught& operator=(const Caught&) = delete;
-  cudaGraph_t get() const { return graph_; }
-
- private:
-  cudaGraph_t graph_ = nullptr;
+struct Destroyed {
+  void operator()(cudaGraph_t graph) const { cudaGraphDestroy(graph); }
 };
+using Held = std::unique_ptr<CUgraph_st, Destroyed>;
+
+/// What was asked of a stream on which nobody has work.
+template <class Act>
+Held caught(const Act& act) {
+  cudaStream_t aside = nullptr;
+  cudaStreamCreateWithFlags(&aside, cudaStreamNonBlocking);
+  cudaStreamBeginCapture(aside, cudaStreamCaptureModeThreadLocal);
+  act(aside);
+  cudaGraph_t graph = nullptr;
+  cudaStreamEndCapture(aside, &graph);
+  return Held(graph);
+}
 
 /// Fills, then copies: two nodes of one graph.
 struct TwoNodes {
@@ -38,8 +37,8 @@ struct TwoNodes {
   cudaGraphExec_t runs = nullptr;
 
   TwoNodes(const Array& x, const Array& out, bool ordered) {
-    const Caught first([&](cudaStream_t s) { fill(s, x.data(), 3, 1000); }),
-        second([&](cudaStream_t s) { copy(s, out.data(), x.data(), 1000); });
+    const Held first = caught([&](cudaStream_t s) { fill(s, x.data(), 3, 1000); }),
+               second = caught([&](cudaStream_t s) { copy(s, out.data(), x.data(), 1000); });
     cudaGraphCreate(&graph, 0);
     cudaGraphAddChildGraphNode(&fills, graph, nullptr, 0, first.get());
     cudaGraphAddChildGraphNode(&copies, graph, &fills, ordered ? 1 : 0, second.get());
@@ -75,7 +74,7 @@ TEST(GpuNodes, are_what_they_were_for_launches_before_they_changed) {
     cudaGraphLaunch(nodes.runs, nullptr);
     const Array first(1000);
     copy(nullptr, first.data(), out.data(), 1000);
-    const Caught sevens([&](cudaStream_t s) { fill(s, x.data(), 7, 1000); });
+    const Held sevens = caught([&](cudaStream_t s) { fill(s, x.data(), 7, 1000); });
     EXPECT_EQ(cudaGraphExecChildGraphNodeSetParams(nodes.runs, nodes.fills, sevens.get()), cudaSuccess);
     cudaGraphLaunch(nodes.runs, nullptr);
     EXPECT_THAT(first.read(), Each(3));
@@ -87,7 +86,7 @@ TEST(GpuNodes, are_what_they_were_for_launches_before_they_changed) {
 TEST(GpuNodes, are_refused_where_the_runtime_refuses_them) {
   const Array x(1000), out(1000);
   const TwoNodes nodes(x, out, true), others(x, out, true);
-  const Caught two([&](cudaStream_t s) {
+  const Held two = caught([&](cudaStream_t s) {
     fill(s, x.data(), 7, 1000);
     fill(s, x.data(), 8, 1000);
   });

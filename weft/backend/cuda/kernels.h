@@ -7,6 +7,7 @@
 
 #include "weft/backend/cuda/faults.h"
 #include "weft/backend/cuda/queue.h"
+#include "weft/backend/cuda/through_gelu.h"
 #include "weft/tensor/kernels.h"
 
 namespace weft {
@@ -116,11 +117,9 @@ class CudaKernels final : public Kernels {
   void unpack_blocks(const Tensor& out, const Tensor& packed, const BlockCode& how) override;
 
  private:
-  /// By the library, which takes what is not empty.
-  void product(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs&);
-  /// By the library, with the activation in it; false: it knows no such way.
-  bool activated(const Tensor& out, const Tensor& before, const Tensor& a, const Tensor& b,
-                 const ActivatedArgs&, bool back);
+  /// By the library, which takes what is not empty. False: it knows no such way with gelu.
+  bool product(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs&,
+               const cuda::ThroughGelu& gelu = {});
   void ready_products();
   void* product_space() const;
   /// What operands of eight bits are multiplied by to be what they stand for.

@@ -55,6 +55,16 @@ Tensor in_slabs(const Tensor& x, int k_dim, std::int64_t slabs) {
   return k_dim == 0 ? cut : cut.permute({1, 0, 2});
 }
 
+bool adds_in_product(const Tensor& bias, const Tensor& out) {
+  return !bias || (bias.dtype() == out.dtype() && bias.contiguous());
+}
+
+/// Whether the library may have gelu in this product.
+bool takes_gelu(const Tensor& out, const Tensor& before, const ActivatedArgs& how) {
+  return how.f == Activation::gelu && is_half(out.dtype()) && out.elements() > 0 &&
+         before.dtype() == out.dtype() && before.stride(-1) == 1 && adds_in_product(how.product.bias, out);
+}
+
 }  // namespace
 
 void CudaKernels::ready_products() {
@@ -68,9 +78,19 @@ void* CudaKernels::product_space() const {
   return std::bit_cast<void*>((at + workspace_alignment - 1) / workspace_alignment * workspace_alignment);
 }
 
-void CudaKernels::product(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how) {
+bool CudaKernels::product(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how,
+                          const ThroughGelu& gelu) {
   ready_products();
-  products_->multiply({out, a, b, how.a, how.b, how.accumulate, how.bias, product_space(), &queue()});
+  return products_->multiply({.out = out,
+                              .a = a,
+                              .b = b,
+                              .read_a = how.a,
+                              .read_b = how.b,
+                              .accumulate = how.accumulate,
+                              .bias = how.bias,
+                              .workspace = product_space(),
+                              .queue = &queue(),
+                              .gelu = gelu});
 }
 
 void CudaKernels::matmul(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how) {
@@ -80,8 +100,10 @@ void CudaKernels::matmul(const Tensor& out, const Tensor& a, const Tensor& b, co
       return Kernels::matmul(out, a, b, how);  // which nobody has here, and says so
   const std::int64_t k = how.a == Read::as_is ? a.dim(-1) : a.dim(-2);
   if (how.slabs > 1) return slabs_of(out, a, b, how);
-  const bool fused = !how.bias || (how.bias.dtype() == out.dtype() && how.bias.contiguous());
-  if (k > 0 && fused) return product(out, a, b, how);
+  if (k > 0 && adds_in_product(how.bias, out)) {
+    product(out, a, b, how);
+    return;
+  }
   const Tensor whole = workspace(out.shape());
   MatmulArgs plain = how;
   plain.bias = {};
@@ -96,26 +118,16 @@ void CudaKernels::matmul(const Tensor& out, const Tensor& a, const Tensor& b, co
                  SumOfThree{});
 }
 
-bool CudaKernels::activated(const Tensor& out, const Tensor& before, const Tensor& a, const Tensor& b,
-                            const ActivatedArgs& how, bool back) {
-  const MatmulArgs& product = how.product;
-  const bool fused = !product.bias || (product.bias.dtype() == out.dtype() && product.bias.contiguous());
-  if (how.f != Activation::gelu || !is_half(out.dtype()) || !fused || out.elements() == 0) return false;
-  if (before.dtype() != out.dtype() || before.stride(-1) != 1) return false;
-  ready_products();
-  Products::Call call{out, a, b, product.a, product.b, false, product.bias, product_space(), &queue()};
-  call.gelu = {before, back};
-  return products_->multiply(call);
-}
-
 void CudaKernels::matmul_activated(const Tensor& y, const Tensor& before, const Tensor& a, const Tensor& b,
                                    const ActivatedArgs& how) {
-  if (!activated(y, before, a, b, how, false)) Kernels::matmul_activated(y, before, a, b, how);
+  const bool done = takes_gelu(y, before, how) && product(y, a, b, how.product, {before, false});
+  if (!done) Kernels::matmul_activated(y, before, a, b, how);
 }
 
 void CudaKernels::matmul_derived(const Tensor& out, const Tensor& before, const Tensor& a, const Tensor& b,
                                  const ActivatedArgs& how) {
-  if (!activated(out, before, a, b, how, true)) Kernels::matmul_derived(out, before, a, b, how);
+  const bool done = takes_gelu(out, before, how) && product(out, a, b, how.product, {before, true});
+  if (!done) Kernels::matmul_derived(out, before, a, b, how);
 }
 
 // The library gives the sums by themselves.

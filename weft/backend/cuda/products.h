@@ -11,6 +11,7 @@
 
 #include "weft/backend/cuda/lt_library.h"
 #include "weft/backend/cuda/queue.h"
+#include "weft/backend/cuda/through_gelu.h"
 #include "weft/tensor/args.h"
 
 namespace weft::cuda {
@@ -30,11 +31,7 @@ class Products {
     void* workspace = nullptr;
     Queue* queue = nullptr;
     const float *a_inverse = nullptr, *b_inverse = nullptr;  // of operands of eight bits
-    /// What gelu reads, beside the sum that goes through it; or, on the way back, what it read.
-    struct Gelu {
-      Tensor before;  // of out's type; none: there is no gelu
-      bool back = false;
-    } gelu = {};
+    ThroughGelu gelu = {};
     Tensor sums = {};  // f32 [m]: of a's rows, as read, where it stands alone; or none
   };
   /// False where the library knows no way with gelu or sums; where it knows none without, this fails.
