@@ -102,6 +102,25 @@ TEST(GpuTraining, gives_them_on_two_gpus) {
                         rounding_of_bf16);
 }
 
+// NCCL's streams follow lists and hold them: the bits of launches one by one.
+TEST(GpuTraining, gives_the_same_bits_by_graphs_on_two_gpus) {
+  const Machine two({.count = 2});
+  for (const Words& layout : {Words{"--tensor-model-parallel-size", "2", "--sequence-parallel"},
+                              {"--pipeline-model-parallel-size", "2", "--micro-batch-size", "1"},
+                              {"--use-distributed-optimizer", "--micro-batch-size", "1"}}) {
+    SCOPED_TRACE(layout.front());
+    Words more = layout;
+    more.insert(more.end(), {"--ranks", "2", "--train-iters", "6"});
+    const Training expected = trained(tiny_words(), more, "cuda");
+    more.insert(more.end(), {"--cuda-graph-impl", "local"});
+    const Training by_graphs = trained(tiny_words(), more, "cuda");
+    EXPECT_EQ(by_graphs.losses.size(), 6U) << by_graphs.err;
+    EXPECT_EQ(by_graphs.losses, expected.losses);
+    EXPECT_THAT(by_graphs.err, ::testing::HasSubstr("ranks speak from GPU to GPU by NCCL"));
+    EXPECT_EQ(found(), "");
+  }
+}
+
 // Rank 1 takes the first microbatch down to the end before it looks at the second one.
 TEST(GpuTraining, refuses_a_schedule_whose_letters_overtake_one_another) {
   const Machine two({.count = 2});

@@ -142,7 +142,7 @@ Products::Planned Products::planned(const Plan& plan, const Call& call) const {
           .workspace = call.workspace,
           .a_inverse = call.a_inverse,
           .b_inverse = call.b_inverse,
-          .beta = call.accumulate ? 1.0F : 0.0F};
+          .beta = call.accumulate ? 1.0 : 0.0};
 }
 
 void Products::point(const Planned& it) const {
@@ -158,8 +158,8 @@ void Products::point(const Planned& it) const {
 void Products::run(const Planned& it, cudaStream_t stream) const {
   point(it);
   const Plan& how = *it.plan;
-  const float alpha = 1;
-  check(library_.multiply(handle_, how.form.get(), &alpha, it.b, how.b.get(), it.a, how.a.get(), &it.beta,
+  const float alpha = 1, beta = float(it.beta);
+  check(library_.multiply(handle_, how.form.get(), &alpha, it.b, how.b.get(), it.a, how.a.get(), &beta,
                           it.out, how.out.get(), it.out, how.out.get(), &how.algorithm, it.workspace,
                           how.workspace, stream),
         "a product");

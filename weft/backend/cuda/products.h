@@ -71,7 +71,7 @@ class Products {
     const Plan* plan;
     void *out, *a, *b, *vector, *before, *workspace;
     const float *a_inverse, *b_inverse;
-    float beta;  // what is there counts so much
+    double beta;  // what is there counts so much; as wide as places, so that nothing lies between members
     void operator()(cudaStream_t stream) const { by->run(*this, stream); }
   };
 
