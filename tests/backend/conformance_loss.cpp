@@ -43,6 +43,31 @@ TEST_P(Conformance, gives_the_loss_and_its_gradient) {
       }
 }
 
+/// Of a whole vocabulary at once: rows that a block can hold, with several eights a thread, and others.
+TEST_P(Conformance, gives_the_loss_and_its_gradient_at_once) {
+  for (const Case& c : {Case{9, 50, {0, 50, 50}},
+                        {9, 64, {0, 50, 50}},
+                        {5, 9008, {0, 9001, 9001}},
+                        {1, 60000, {0, 60000, 60000}}})
+    for (const Dtype dtype : floats) {
+      SCOPED_TRACE(
+          text(c.t, " tokens, ", c.part.count, " words in ", c.columns, " columns of ", name(dtype)));
+      for (const Lay lay : {Lay::contiguous, Lay::gaps})
+        same(
+            [&](Desk& desk) {
+              const Tensor logits = desk.normal({c.t, c.columns}, dtype, 3);
+              desk.lay(Lay::contiguous);
+              const LossTargets targets{desk.integers({c.t}, Dtype::i32, 0, c.part.whole),
+                                        desk.normal({c.t})};
+              const Tensor loss = desk.blank({c.t});
+              desk.kernels().loss_and_gradient(loss, logits, targets, c.part);
+              desk.result("loss", loss, close(Dtype::f32, 64, 8));
+              desk.result("gradient", logits, close(dtype, 16, 2));
+            },
+            lay);
+    }
+}
+
 // Words before the part, its first and last, those where its padding stands, and behind it.
 TEST_P(Conformance, gives_the_loss_of_a_part_its_own_targets_alone) {
   const VocabularyPart part{64, 50, 188};

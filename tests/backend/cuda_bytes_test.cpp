@@ -81,6 +81,17 @@ Call weight_gradient(const Maker& m) {
           2 * 4 * double(m.is.h)};
 }
 
+/// Of logits that are as many as a row of h is long; GPT-2's are 50,304.
+Call loss(const Maker& m) {
+  const Tensor logits = m.rows(), ids = m.tensor({m.is.rows}, Dtype::i32),
+               weight = m.tensor({m.is.rows}, Dtype::f32), losses = m.tensor({m.is.rows}, Dtype::f32);
+  return {[=] {
+            m.kernels().loss_and_gradient(losses, logits, {ids, weight}, {0, m.is.h, m.is.h});
+          },
+          {logits, ids, weight},
+          {losses, logits}};
+}
+
 /// Eight experts of as many rows each, forward; where there are few rows, as many as have a block.
 Call grouped_product(const Maker& m) {
   const std::int64_t groups = std::min<std::int64_t>(8, m.is.rows / 128), each = m.is.rows / groups;
@@ -227,10 +238,10 @@ INSTANTIATE_TEST_SUITE_P(
     Operations, BytesMoved,
     ::testing::Values(Case{"product", product}, Case{"activated_product", activated_product},
                       Case{"derived_product", derived_product}, Case{"weight_gradient", weight_gradient},
-                      Case{"grouped_product", grouped_product}, Case{"add", addition}, Case{"gelu", gelu},
-                      Case{"gelu_backward", gelu_backward}, Case{"sum_rows", bias_sums}, Case{"norm", norm},
-                      Case{"norm_backward", norm_backward}, Case{"attention", attention<64>},
-                      Case{"attention_backward", attention_backward<64>},
+                      Case{"loss", loss}, Case{"grouped_product", grouped_product}, Case{"add", addition},
+                      Case{"gelu", gelu}, Case{"gelu_backward", gelu_backward}, Case{"sum_rows", bias_sums},
+                      Case{"norm", norm}, Case{"norm_backward", norm_backward},
+                      Case{"attention", attention<64>}, Case{"attention_backward", attention_backward<64>},
                       Case{"attention_256", attention<256>},
                       Case{"attention_256_backward", attention_backward<256>}, Case{"adam", adam}),
     [](const auto& about) { return std::string(about.param.name); });

@@ -53,6 +53,29 @@ TEST_F(LossOps, give_the_gradient_that_differences_show) {
   EXPECT_EQ(numbers(logits.slice(1, words, 3)), std::vector<double>(15, 0));
 }
 
+TEST_F(LossOps, at_once_are_what_the_pieces_are) {
+  const VocabularyPart all{0, words, words};
+  const Tensor logits = random({tokens, words + 3}, Dtype::f32, 3), weight = random({tokens});
+  const Tensor others = holding({tokens, words + 3}, numbers(logits));
+  const ops::LossSums sums = ops::loss_sums(ops::loss_max(others, all), others, targets(), all);
+  const Tensor expected = ops::loss_finish(sums.parts);
+  ops::loss_backward_in_place(others, sums.parts, {targets(), weight}, all);
+  EXPECT_EQ(numbers(ops::loss_and_gradient_in_place(logits, {targets(), weight}, all)), numbers(expected));
+  EXPECT_EQ(numbers(logits), numbers(others));
+}
+
+TEST_F(LossOps, at_once_want_the_whole_vocabulary) {
+  const Tensor logits = random({tokens, 4}), weight = random({tokens});
+  EXPECT_EQ(refused([&] {
+              (void)ops::loss_and_gradient_in_place(logits, {targets(), weight}, {0, 4, words});
+            }),
+            "loss_and_gradient: words 0 to 4 are not all of 7");
+  EXPECT_EQ(refused([&] {
+              (void)ops::loss_and_gradient_in_place(logits, {targets(), random({3})}, {0, 4, 4});
+            }),
+            "loss_and_gradient: weight [3] has 3 elements for 5 tokens");
+}
+
 /// What ranks do: the greatest of the maxima, the sum of the sums.
 ops::LossSums joined(const Tensor& left, const Tensor& right, const Tensor& targets) {
   const VocabularyPart low{0, 4, words};

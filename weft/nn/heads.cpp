@@ -12,6 +12,16 @@
 #include "weft/ops/matmul.h"
 
 namespace weft {
+namespace {
+
+Tensor scaled(const Tensor& x, float factor) {
+  Tensor out = empty_like(x);
+  ops::copy_into(out, x);
+  ops::scale_in_place(out, factor);
+  return out;
+}
+
+}  // namespace
 
 Flow FinalNorm::forward(Pass& pass, const Flow& in) {
   auto [y, stats] = norm_.forward(in.hidden);
@@ -83,6 +93,10 @@ LossParts LanguageHead::parts(const Tensor& logits, const Tensor& targets) const
   return sums.parts;
 }
 
+bool LanguageHead::loses_in_one_walk(const Tensor& logits) const {
+  return options_.tp.size() == 1 && !words_cut().cut() && slabs() == 1 && ops::loses_in_one_walk(logits);
+}
+
 // y = m x W^T, dy = factor (softmax(y) - onehot)  =>  dx = m dy W,  dW += m dy^T x
 void LanguageHead::measure(const Chunk& chunk, const Pass& pass, float factor) const {
   const Share rows = words_cut().share(output().shape[0]);
@@ -90,13 +104,15 @@ void LanguageHead::measure(const Chunk& chunk, const Pass& pass, float factor) c
   const Tensor bias = bias_ ? bias_->value.slice(0, rows.from, rows.count) : Tensor();
   const Tensor y = logits(chunk.x, weights, bias);
   pass.see("logits", -1, y);
-  const LossParts shared = parts(y, chunk.targets);
-  ops::multiply_into(chunk.losses, ops::loss_finish(shared), chunk.mask);
-  if (!chunk.dx) return;
-  const Tensor weight = empty_like(chunk.mask);
-  ops::copy_into(weight, chunk.mask);
-  ops::scale_in_place(weight, factor);
-  ops::loss_backward_in_place(y, shared, {chunk.targets, weight}, part(rows));
+  if (chunk.dx && loses_in_one_walk(y)) {
+    const LossTargets targets{chunk.targets, scaled(chunk.mask, factor)};
+    ops::multiply_into(chunk.losses, ops::loss_and_gradient_in_place(y, targets, part(rows)), chunk.mask);
+  } else {
+    const LossParts shared = parts(y, chunk.targets);
+    ops::multiply_into(chunk.losses, ops::loss_finish(shared), chunk.mask);
+    if (!chunk.dx) return;
+    ops::loss_backward_in_place(y, shared, {chunk.targets, scaled(chunk.mask, factor)}, part(rows));
+  }
   if (options_.multiplier != 1) ops::scale_in_place(y, options_.multiplier);
   ops::matmul_into(chunk.dx, y, weights, {.slabs = slabs()});
   if (output().grad.wanted())

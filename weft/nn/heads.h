@@ -95,6 +95,8 @@ class LanguageHead final : public Layer {
   void measure(const Chunk& chunk, const Pass& pass, float factor) const;
   /// How the rank's words are shared by those that share its sequences.
   TokenCut words_cut() const { return options_.tp.sums.words(options_.context); }
+  /// Whether this rank has all logits of a token, and their loss and its gradient are one walk over them.
+  bool loses_in_one_walk(const Tensor& logits) const;
   int slabs() const { return options_.tp.slabs() / words_cut().ranks(); }
   VocabularyPart part(const Share& rows) const;
   LossParts parts(const Tensor& logits, const Tensor& targets) const;

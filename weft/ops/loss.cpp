@@ -81,4 +81,24 @@ void loss_backward_in_place(const Tensor& logits, const LossParts& parts, const 
   logits.device().kernels().loss_backward(logits.rows(), flat(parts), flattened, part);
 }
 
+bool loses_in_one_walk(const Tensor& logits) {
+  return logits.device().kernels().loses_in_one_walk(logits.rows());
+}
+
+Tensor loss_and_gradient_in_place(const Tensor& logits, const LossTargets& targets, VocabularyPart part) {
+  const Door door("loss_and_gradient", logits);
+  const std::int64_t t = check_logits(door, logits, part);
+  if (part.first != 0 || part.count != part.whole)
+    door.refuse(Kind::shape, "words ", part.first, " to ", part.first + part.count, " are not all of ",
+                part.whole);
+  check_token(door, "targets", targets.ids, Dtype::i32, t);
+  check_token(door, "weight", targets.weight, Dtype::f32, t);
+  Tensor loss = empty(logits.device(), {t});
+  count::pass(logits, Work::loss, 2 * count::loss + 1,
+              count::traffic(logits, logits, targets.ids, targets.weight, loss));
+  logits.device().kernels().loss_and_gradient(loss, logits.rows(), {flat(targets.ids), flat(targets.weight)},
+                                              part);
+  return loss;
+}
+
 }  // namespace weft::ops

@@ -25,4 +25,10 @@ Tensor loss_finish(const LossParts& parts);
 void loss_backward_in_place(const Tensor& logits, const LossParts& parts, const LossTargets& targets,
                             VocabularyPart part);
 
+/// Whether the next is one walk over such logits.
+bool loses_in_one_walk(const Tensor& logits);
+/// All of it where the whole vocabulary is here: f32 [t], the loss of every token, and logits become the
+/// gradient.
+Tensor loss_and_gradient_in_place(const Tensor& logits, const LossTargets& targets, VocabularyPart part);
+
 }  // namespace weft::ops

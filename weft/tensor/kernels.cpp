@@ -41,6 +41,16 @@ void Kernels::hand_on(const KernelCall& call) {
   fail(Kind::device, call.op(), " is not implemented by the ", name(), " backend");
 }
 
+void Kernels::loss_and_gradient(const Tensor& loss, const Tensor& logits, const LossTargets& targets,
+                                VocabularyPart part) {
+  const auto a_token = [&] { return empty(logits.device(), {loss.elements()}); };
+  const LossParts parts{a_token(), a_token(), a_token()};
+  loss_max(parts, logits, part);
+  loss_sums(parts, logits, targets.ids, part);
+  loss_finish(loss, parts);
+  loss_backward(logits, parts, targets, part);
+}
+
 template <class Kernel, class... Operands>
 void Kernels::next(const KernelName& name, Kernel kernel, const Operands&... operands) {
   const auto act = [&](Kernels& other) { (other.*kernel)(operands...); };

@@ -221,6 +221,12 @@ class Kernels {
     next({"loss_backward", Work::loss}, &Kernels::loss_backward, logits, parts, targets, part);
   }
 
+  /// Whether the next is one walk over such logits.
+  virtual bool loses_in_one_walk(const Tensor&) const { return false; }
+  /// All of it where the whole vocabulary is here: loss[t], and logits become its gradient times weight[t]
+  virtual void loss_and_gradient(const Tensor& loss, const Tensor& logits, const LossTargets& targets,
+                                 VocabularyPart part);
+
   // ---- sums: results are tensors of one element
   /// out f64 = sum of x, of any type
   virtual void sum(const Tensor& out, const Tensor& x) { next({"sum", Work::other}, &Kernels::sum, out, x); }

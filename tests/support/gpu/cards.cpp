@@ -75,9 +75,10 @@ cudaError_t cudaDeviceGetPCIBusId(char* place, int length, int device) {
 cudaError_t cudaGetLastError() { return cudaSuccess; }
 // As few units as make a grid of two blocks run twice.
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int) {
-  *value = which == cudaDevAttrMultiProcessorCount      ? 2
-           : which == cudaDevAttrComputeCapabilityMajor ? cards().capability
-                                                        : 0;
+  *value = 0;
+  if (which == cudaDevAttrMultiProcessorCount) *value = 2;
+  if (which == cudaDevAttrComputeCapabilityMajor) *value = cards().capability;
+  if (which == cudaDevAttrMaxSharedMemoryPerBlockOptin) *value = int(cards().shared);
   return cudaSuccess;
 }
 const char* cudaGetErrorString(cudaError_t error) {

@@ -57,6 +57,7 @@ CudaDevice::CudaDevice(const CudaOptions& options)
     : device_(opened(options)),
       units_(asked(cudaDevAttrMultiProcessorCount, device_)),
       capability_(asked(cudaDevAttrComputeCapabilityMajor, device_)),
+      most_shared_(asked(cudaDevAttrMaxSharedMemoryPerBlockOptin, device_)),
       queue_(options.graphs),
       up_(queue_.now()),
       down_(queue_.now()),

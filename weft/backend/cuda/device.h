@@ -52,6 +52,8 @@ class CudaDevice : public Device {
   int units() const { return units_; }
   /// The first number of its compute capability.
   int capability() const { return capability_; }
+  /// Bytes of shared memory that a block may have.
+  int most_shared() const { return most_shared_; }
   /// Where it sits in its machine, as every process sees it.
   std::string place() const;
   /// From now on waits for fences call it again and again, and end where it fails. Empty: they call nobody.
@@ -68,7 +70,7 @@ class CudaDevice : public Device {
     std::uint64_t place = 0;
   };
 
-  int device_, units_, capability_;
+  int device_, units_, capability_, most_shared_;
   cuda::Queue queue_;
   cuda::GoingUp up_;
   cuda::ComingDown down_;

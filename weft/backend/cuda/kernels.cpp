@@ -1,6 +1,7 @@
 #include "weft/backend/cuda/kernels.h"
 
 #include "weft/backend/cuda/device.h"
+#include "weft/backend/cuda/held_row.h"
 #include "weft/backend/cuda/products.h"
 
 namespace weft {
@@ -15,6 +16,12 @@ cuda::FaultWord* CudaKernels::faults() const { return device_->fault_word(); }
 // walk would have taken.
 bool CudaKernels::activates_products(Dtype dtype, Activation f) const {
   return is_half(dtype) && f == Activation::gelu && device_->capability() >= 9;
+}
+
+// A row lies in shared memory meanwhile.
+bool CudaKernels::loses_in_one_walk(const Tensor& logits) const {
+  const std::int64_t bytes = cuda::bytes_to_hold_row(logits);
+  return bytes > 0 && bytes <= device_->most_shared();
 }
 
 Tensor CudaKernels::workspace(const Shape& shape, Dtype dtype) const {

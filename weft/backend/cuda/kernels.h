@@ -78,6 +78,10 @@ class CudaKernels final : public Kernels {
   void loss_finish(const Tensor& loss, const LossParts&) override;
   void loss_backward(const Tensor& logits, const LossParts&, const LossTargets&, VocabularyPart) override;
 
+  bool loses_in_one_walk(const Tensor& logits) const override;
+  void loss_and_gradient(const Tensor& loss, const Tensor& logits, const LossTargets&,
+                         VocabularyPart) override;
+
   void gather(const Tensor& out, const Tensor& table, const Tensor& ids, std::int64_t first) override;
   void scatter_add(const Tensor& dtable, const Tensor& dout, const Tensor& ids, std::int64_t first) override;
 

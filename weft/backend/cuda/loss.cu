@@ -1,6 +1,7 @@
 // Cross entropy in pieces, as ops/loss.h joins them. s = sum of exp(logit - max):
 //   loss = log s - (target - max) + z (max + log s)^2
 //   dlogit = p (1 + 2 z (max + log s)) - [target],  p = exp(logit - max) / s
+#include "weft/backend/cuda/held_row.h"
 #include "weft/backend/cuda/kernels.h"
 #include "weft/backend/cuda/rowwise.h"
 
@@ -34,36 +35,64 @@ __device__ __forceinline__ std::int64_t column_of(const Loss& job, std::int64_t 
   return job.ids[row] - job.first;
 }
 
+__device__ __forceinline__ float greater(const Loss& job, std::int64_t column, const Eight& e, float max) {
+#pragma unroll
+  for (int i = 0; i < 8; ++i)
+    if (column + i < job.count) max = e.x[i] > max ? e.x[i] : max;
+  return max;
+}
+
+/// Of a row, as far as a thread has come.
+struct Sums {
+  float max;
+  std::int64_t wanted;  // the target's column
+  float all = 0, target = 0;
+
+  __device__ __forceinline__ void add(const Loss& job, std::int64_t column, const Eight& e) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      if (column + i >= job.count) continue;
+      all += gpu::power_of_two((e.x[i] - max) * log2_e);
+      if (column + i == wanted) target = e.x[i] - max;
+    }
+  }
+  __device__ __forceinline__ void meet(Scratch& scratch) {
+    all = over_block(all, scratch, 0, Plus{});
+    target = over_block(target, scratch, 0, Plus{});
+  }
+};
+
+struct Slope {
+  float max, pull, weight;  // pull: one over the sum
+  std::int64_t wanted;
+
+  __device__ __forceinline__ Eight of(const Loss& job, std::int64_t column, Eight e) const {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const float aim = column + i == wanted ? 1.0F : 0.0F;
+      e.x[i] =
+          column + i < job.count ? weight * (gpu::power_of_two((e.x[i] - max) * log2_e) * pull - aim) : 0.0F;
+    }
+    return e;
+  }
+};
+
 __global__ void __launch_bounds__(256) find_max(Loss job) {
   const std::int64_t row = blockIdx.x;
   float max = -INFINITY;
-  walk(job.logits, row, [&](std::int64_t column, const Eight& e) {
-#pragma unroll
-    for (int i = 0; i < 8; ++i)
-      if (column + i < job.count) max = e.x[i] > max ? e.x[i] : max;
-  });
+  walk(job.logits, row, [&](std::int64_t column, const Eight& e) { max = greater(job, column, e, max); });
   max = over_block(max, gpu::shared<Scratch>(), -INFINITY, Greater{});
   if (threadIdx.x == 0) job.max[row] = max;
 }
 
 __global__ void __launch_bounds__(256) sum_up(Loss job) {
-  const std::int64_t row = blockIdx.x, wanted = column_of(job, row);
-  auto& scratch = gpu::shared<Scratch>();
-  const float max = job.max[row];
-  float sum = 0, target = 0;
-  walk(job.logits, row, [&](std::int64_t column, const Eight& e) {
-#pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      if (column + i >= job.count) continue;
-      sum += gpu::power_of_two((e.x[i] - max) * log2_e);
-      if (column + i == wanted) target = e.x[i] - max;
-    }
-  });
-  sum = over_block(sum, scratch, 0, Plus{});
-  target = over_block(target, scratch, 0, Plus{});
+  const std::int64_t row = blockIdx.x;
+  Sums sums{job.max[row], column_of(job, row)};
+  walk(job.logits, row, [&](std::int64_t column, const Eight& e) { sums.add(job, column, e); });
+  sums.meet(gpu::shared<Scratch>());
   if (threadIdx.x != 0) return;
-  job.sum[row] = sum;
-  job.target[row] = target;
+  job.sum[row] = sums.all;
+  job.target[row] = sums.target;
 }
 
 __global__ void __launch_bounds__(256) finish(Loss job, std::int64_t rows) {
@@ -73,18 +102,45 @@ __global__ void __launch_bounds__(256) finish(Loss job, std::int64_t rows) {
 }
 
 __global__ void __launch_bounds__(256) backward(Loss job) {
-  const std::int64_t row = blockIdx.x, wanted = column_of(job, row);
-  const float max = job.max[row], sum = job.sum[row], weight = job.weight[row];
-  const float pull = 1 / sum;
-  const std::int64_t start = start_of(job.logits, row);
-  walk(job.logits, row, [&](std::int64_t column, Eight e) {
-#pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const float aim = column + i == wanted ? 1.0F : 0.0F;
-      e.x[i] =
-          column + i < job.count ? weight * (gpu::power_of_two((e.x[i] - max) * log2_e) * pull - aim) : 0.0F;
-    }
-    write(job.logits, start, column, e);
+  const std::int64_t row = blockIdx.x, start = start_of(job.logits, row);
+  const Slope slope{job.max[row], 1 / job.sum[row], job.weight[row], column_of(job, row)};
+  walk(job.logits, row, [&](std::int64_t column, const Eight& e) {
+    write(job.logits, start, column, slope.of(job, column, e));
+  });
+}
+
+/// A row of halves, each thread's own eights: nobody reads what another thread has brought.
+struct HeldRow {
+  Scratch scratch;
+  uint4 eights[most_held / 8];
+};
+constexpr int holding_threads = 512;
+
+/// Calls f(column, eight) for what this thread holds.
+template <class F>
+__device__ __forceinline__ void walk_held(const Loss& job, const HeldRow& held, F f) {
+  for (std::int64_t column = threadIdx.x * 8; column < job.logits.width; column += blockDim.x * 8)
+    f(column, unpack(job.logits, column, {gpu::load<uint4>(held.eights + column / 8), {}}));
+}
+
+// All of the row is on its way before any of it is looked at.
+__global__ void __launch_bounds__(holding_threads) lose(Loss job) {
+  const std::int64_t row = blockIdx.x, wanted = column_of(job, row), start = start_of(job.logits, row);
+  auto& held = gpu::shared<HeldRow>();
+  for (std::int64_t column = threadIdx.x * 8; column < job.logits.width; column += blockDim.x * 8)
+    gpu::copy_async(held.eights + column / 8, job.logits.data + (start + column) * 2);
+  gpu::commit_copies();
+  gpu::wait_copies<0>();
+  float max = -INFINITY;
+  walk_held(job, held, [&](std::int64_t column, const Eight& e) { max = greater(job, column, e, max); });
+  max = over_block(max, held.scratch, -INFINITY, Greater{});
+  Sums sums{max, wanted};
+  walk_held(job, held, [&](std::int64_t column, const Eight& e) { sums.add(job, column, e); });
+  sums.meet(held.scratch);
+  if (threadIdx.x == 0) job.loss[row] = logf(sums.all) - sums.target;
+  const Slope slope{max, 1 / sums.all, job.weight[row], wanted};
+  walk_held(job, held, [&](std::int64_t column, const Eight& e) {
+    write(job.logits, start, column, slope.of(job, column, e));
   });
 }
 
@@ -94,6 +150,23 @@ void over_rows(Queue& queue, const Loss& job, void (*kernel)(Loss)) {
 }
 
 }  // namespace
+
+std::int64_t cuda::bytes_to_hold_row(const Tensor& logits) {
+  const Rows rows = rows_of(logits);
+  if (!is_half(rows.dtype) || !rows.vector || rows.width % 8 != 0 || rows.width > most_held) return 0;
+  return std::int64_t(sizeof(HeldRow)) - 2 * (most_held - rows.width);
+}
+
+void CudaKernels::loss_and_gradient(const Tensor& loss, const Tensor& logits, const LossTargets& targets,
+                                    VocabularyPart part) {
+  if (!loses_in_one_walk(logits)) return Kernels::loss_and_gradient(loss, logits, targets, part);
+  Loss job = job_of({}, logits, part);
+  job.loss = elements<float>(loss);
+  job.ids = elements<std::int32_t>(targets.ids);
+  job.weight = elements<float>(targets.weight);
+  const gpu::Shape shape{job.logits.count, holding_threads, std::size_t(bytes_to_hold_row(logits))};
+  if (job.logits.count > 0) gpu::launch(queue(), shape, lose, job);
+}
 
 void CudaKernels::loss_max(const LossParts& parts, const Tensor& logits, VocabularyPart part) {
   over_rows(queue(), job_of(parts, logits, part), find_max);
