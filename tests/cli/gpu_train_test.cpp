@@ -154,7 +154,6 @@ TEST(GpuTraining, says_where_there_is_no_nccl) {
       ::testing::HasSubstr("ranks speak through the host: on rank 0 libnccl.so.2 is not to be found"));
 }
 
-// With its feed, its log and its learning rate: the GPU is idle from such a wait until it is asked for more.
 // Launches that come again are one call, by whichever of Megatron's words, and a processor has none.
 TEST(GpuTraining, asks_for_less_by_graphs_and_gives_the_same_bits) {
   const auto asked = [](const Words& more, std::map<int, double>* losses) {
@@ -178,6 +177,7 @@ TEST(GpuTraining, asks_for_less_by_graphs_and_gives_the_same_bits) {
                   "no effect here: --cuda-graph-impl (a processor is asked for nothing that it could keep)"));
 }
 
+// With its feed, its log and its learning rate: the GPU is idle from such a wait until it is asked for more.
 TEST(GpuTraining, waits_for_the_gpu_once_a_step) {
   const auto waits = [](const char* steps) {
     emulated::set_pace(emulated::lazy);

@@ -74,12 +74,6 @@ inline std::string parted(const Training& a, const Training& b, double by) {
 inline std::string found() { return join(emulated::take_reports(), "; "); }
 
 /// So many GPUs for one test, of so much free memory.
-class Machine {
- public:
-  explicit Machine(const emulated::Cards& cards) { emulated::set_cards(cards); }
-  ~Machine() { emulated::set_cards({}); }
-  Machine(const Machine&) = delete;
-  Machine& operator=(const Machine&) = delete;
-};
+using Machine = emulated::CardsHere;
 
 }  // namespace weft::cli

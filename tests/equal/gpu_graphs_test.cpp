@@ -15,10 +15,9 @@ namespace {
 std::unique_ptr<Device> one_by_one() { return std::make_unique<CudaDevice>(); }
 std::unique_ptr<Device> by_graphs() { return std::make_unique<CudaDevice>(CudaOptions{.graphs = true}); }
 
-Cut steps_of(int steps, std::unique_ptr<Device> (*open)()) {
+Cut steps_of(int steps) {
   Cut cut{{.dp = 1}, 2};
   cut.steps = steps;
-  cut.open = open;
   return cut;
 }
 
@@ -34,7 +33,7 @@ TEST(GraphsOfTheGpu, give_the_bits_of_launches_one_by_one_in_every_family) {
   emulated::set_pace(5);
   for (const char* name : {"llama", "latent", "mixture", "bert", "t5"}) {
     SCOPED_TRACE(name);
-    expect_the_same_bits(shape_of(name), steps_of(4, by_graphs));
+    expect_the_same_bits(shape_of(name), steps_of(4));
   }
 }
 
@@ -43,7 +42,7 @@ TEST(GraphsOfTheGpu, give_them_whenever_the_gpu_works) {
   for (const unsigned pace : {0U, 1U, 6U}) {
     SCOPED_TRACE(pace);
     emulated::set_pace(pace);
-    expect_the_same_bits(shape_of("gpt2"), steps_of(4, by_graphs));
+    expect_the_same_bits(shape_of("gpt2"), steps_of(4));
   }
 }
 
@@ -61,7 +60,7 @@ TEST(GraphsOfTheGpu, give_them_in_half_precision_and_in_eight_bits) {
   ModelConfig config = shape_of("mixture");
   config.precision = Precision::bf16;
   config.fp8 = {.format = Fp8Format::hybrid};
-  expect_the_same_bits(config, steps_of(3, by_graphs));
+  expect_the_same_bits(config, steps_of(3));
 }
 
 }  // namespace

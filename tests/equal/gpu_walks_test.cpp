@@ -12,14 +12,6 @@ using namespace weft::testing;
 
 namespace {
 
-/// For one test, GPUs of that kind.
-struct Nine {
-  Nine() { emulated::set_cards({.capability = 9}); }
-  ~Nine() { emulated::set_cards({}); }
-  Nine(const Nine&) = delete;
-  Nine& operator=(const Nine&) = delete;
-};
-
 Curve stepped(const ModelConfig& config, Cut cut) {
   cut.steps = 3;
   cut.open = []() -> std::unique_ptr<Device> { return std::make_unique<CudaDevice>(); };
@@ -33,7 +25,7 @@ ModelConfig halves(const char* family, Precision precision) {
 }
 
 TEST(StepsWithGeluInProducts, are_those_of_the_processor) {
-  const Nine nine;
+  const emulated::CardsHere nine({.capability = 9});
   for (const char* family : {"gpt2", "bert", "t5"})
     for (const Precision precision : {Precision::bf16, Precision::f16})
       for (const Cut& cut : {Cut{{.dp = 1}, 4}, {{.tp = 2, .dp = 1, .sequence = true}, 4}}) {
@@ -60,7 +52,7 @@ TEST(StepsWithGeluInProducts, have_a_launch_less_each_way) {
   constexpr int layers = 2, microbatches = 2, steps = 3;
   const std::uint64_t of_half = launches(halves("gpt2", Precision::bf16)),
                       of_f32 = launches(halves("gpt2", Precision::f32));
-  const Nine nine;
+  const emulated::CardsHere nine({.capability = 9});
   EXPECT_EQ(launches(halves("gpt2", Precision::f32)), of_f32);
   const std::uint64_t evaluated = layers * microbatches;
   EXPECT_EQ(of_half - launches(halves("gpt2", Precision::bf16)),
@@ -69,7 +61,7 @@ TEST(StepsWithGeluInProducts, have_a_launch_less_each_way) {
 
 // What is computed again is computed by the same products.
 TEST(StepsWithGeluInProducts, have_the_same_bits_with_recomputation) {
-  const Nine nine;
+  const emulated::CardsHere nine({.capability = 9});
   ModelConfig config = halves("gpt2", Precision::bf16);
   const Curve expected = stepped(config, {{.dp = 1}, 4});
   config.recompute = {.what = Recompute::selective, .modules = {RecomputeModule::mlp}};

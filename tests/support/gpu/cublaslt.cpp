@@ -24,6 +24,18 @@ struct Desc {
   int bias_type = -1;                                  // that of d
   void* before = nullptr;                              // what gelu reads or read, of d's type and batches
   std::int64_t before_ld = 0;
+
+  bool goes_through_gelu() const {
+    return epilogue == CUBLASLT_EPILOGUE_GELU_AUX || epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+  }
+  bool goes_back() const { return epilogue == CUBLASLT_EPILOGUE_DGELU; }
+  bool sums_up() const { return epilogue == CUBLASLT_EPILOGUE_BGRADB; }
+  bool biased() const { return (epilogue & CUBLASLT_EPILOGUE_BIAS) != 0; }
+  /// As the header has it: what gelu reads lies somewhere, its rows at multiples of eight elements.
+  bool before_fits() const {
+    if (!goes_through_gelu() && !goes_back()) return true;
+    return before && reinterpret_cast<std::uintptr_t>(before) % 16 == 0 && before_ld % 8 == 0;
+  }
 };
 struct Layout {
   cudaDataType type;
@@ -96,12 +108,6 @@ struct Product {
 
   std::int64_t depth() const { return how.a == CUBLAS_OP_T ? la.rows : la.columns; }
   int bias_type() const { return how.bias_type < 0 ? int(ld.type) : how.bias_type; }
-  bool biased() const { return (how.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0; }
-  bool goes_through_gelu() const {
-    return how.epilogue == CUBLASLT_EPILOGUE_GELU_AUX || how.epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
-  }
-  bool goes_back() const { return how.epilogue == CUBLASLT_EPILOGUE_DGELU; }
-  bool sums_up() const { return how.epilogue == CUBLASLT_EPILOGUE_BGRADB; }
   /// What gelu reads beside the result, or read.
   Layout before_is() const { return {ld.type, ld.rows, ld.columns, how.before_ld, 0, 1}; }
 
@@ -117,9 +123,9 @@ struct Product {
     if (is_f8(la.type) || is_f8(lb.type)) return supported_f8();
     if (la.type != lb.type || how.a_scale || how.b_scale) return false;
     if (ld.type != la.type && ld.type != CUDA_R_32F) return false;
-    if ((goes_through_gelu() || goes_back()) && !gelu_fits()) return false;
-    if (sums_up() && (ld.batches != 1 || bias_type() != int(ld.type))) return false;
-    return !biased() || bias_type() == int(ld.type);
+    if (!gelu_fits()) return false;
+    if (how.sums_up() && (ld.batches != 1 || bias_type() != int(ld.type))) return false;
+    return !how.biased() || bias_type() == int(ld.type);
   }
   /// Of eight bits, on the first GPUs that have them: both operands lie along what is summed, sizes and
   /// places are multiples of 16 bytes, two of E5M2 are none, and a bias goes with a result of half precision
@@ -136,12 +142,12 @@ struct Product {
     for (const float* each : {how.a_scale, how.b_scale})
       if (reinterpret_cast<std::uintptr_t>(each) % 16 != 0)
         return false;  // as seen on a GPU: no manual says so
-    return !biased() || bias_type() == (ld.type == CUDA_R_32F ? int(CUDA_R_16BF) : int(ld.type));
+    return !how.biased() || bias_type() == (ld.type == CUDA_R_32F ? int(CUDA_R_16BF) : int(ld.type));
   }
-  /// As the header has it: rows of what gelu reads lie at multiples of eight elements, one matrix.
+  /// One matrix, and nothing that is added.
   bool gelu_fits() const {
-    return how.before && reinterpret_cast<std::uintptr_t>(how.before) % 16 == 0 && how.before_ld % 8 == 0 &&
-           how.before_ld >= ld.rows && ld.batches == 1 && beta == 0;
+    if (!how.goes_through_gelu() && !how.goes_back()) return true;
+    return how.before_fits() && how.before_ld >= ld.rows && ld.batches == 1 && beta == 0;
   }
   /// What the sums are multiplied by.
   float scale() const { return alpha * (how.a_scale ? *how.a_scale : 1) * (how.b_scale ? *how.b_scale : 1); }
@@ -150,13 +156,13 @@ struct Product {
       if (each && !emulated::touch(each, sizeof *each, Touch::read)) return false;
     bool alive =
         touch(a, la, Touch::read) && touch(b, lb, Touch::read) && (beta == 0 || touch(c, lc, Touch::read));
-    if (biased())
+    if (how.biased())
       alive = alive && emulated::touch(how.bias, std::size_t(ld.rows) * size_of(bias_type()), Touch::read);
-    if (sums_up())
+    if (how.sums_up())
       alive =
           alive && emulated::touch(how.bias, std::size_t(ld.columns) * size_of(bias_type()), Touch::write);
-    if (goes_through_gelu()) alive = alive && touch(how.before, before_is(), Touch::write);
-    if (goes_back()) alive = alive && touch(how.before, before_is(), Touch::read);
+    if (how.goes_through_gelu()) alive = alive && touch(how.before, before_is(), Touch::write);
+    if (how.goes_back()) alive = alive && touch(how.before, before_is(), Touch::read);
     const std::uint64_t moved = emulated::meter().moved;
     if (workspace_bytes > 0) alive = alive && emulated::touch(workspace, workspace_bytes, Touch::write);
     emulated::meter().moved = moved;  // what the library moves there nobody knows
@@ -181,13 +187,13 @@ struct Product {
   void element(std::int64_t z, std::int64_t i, std::int64_t j, float sum) const {
     float out = scale() * sum;
     if (beta != 0) out += beta * load(c, z * lc.batch_stride + j * lc.ld + i, lc.type);
-    if (biased()) out += load(how.bias, i, bias_type());
+    if (how.biased()) out += load(how.bias, i, bias_type());
     const std::int64_t beside = j * how.before_ld + i;
-    if (goes_through_gelu()) {
+    if (how.goes_through_gelu()) {
       store(how.before, beside, ld.type, out);
       out = float(gelu(out).value);
     }
-    if (goes_back()) out *= float(gelu(load(how.before, beside, ld.type)).slope);
+    if (how.goes_back()) out *= float(gelu(load(how.before, beside, ld.type)).slope);
     store(d, z * ld.batch_stride + j * ld.ld + i, ld.type, out);
   }
   /// Of b, as it is read, along what is summed: not added to what is there.
@@ -205,7 +211,7 @@ struct Product {
       for (std::int64_t j = 0; j < ld.columns; ++j) {
         column(z, j, lefts, sums);
         for (std::int64_t i = 0; i < ld.rows; ++i) element(z, i, j, sums[std::size_t(i)]);
-        if (sums_up()) sum_up(j);
+        if (how.sums_up()) sum_up(j);
       }
     }
   }
@@ -325,13 +331,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                                               cublasLtMatmulHeuristicResult_t results[], int* found) {
   *found = 0;
   const Desc& how = as<Desc>(desc);
-  const bool vector = (how.epilogue & (CUBLASLT_EPILOGUE_BIAS | CUBLASLT_EPILOGUE_BGRADB)) != 0;
-  if (vector && !how.bias) return CUBLAS_STATUS_NOT_SUPPORTED;
-  const bool beside = how.epilogue == CUBLASLT_EPILOGUE_DGELU ||
-                      (how.epilogue & CUBLASLT_EPILOGUE_GELU_AUX) == CUBLASLT_EPILOGUE_GELU_AUX;
-  if (beside &&
-      (!how.before || reinterpret_cast<std::uintptr_t>(how.before) % 16 != 0 || how.before_ld % 8 != 0))
-    return CUBLAS_STATUS_NOT_SUPPORTED;
+  if ((how.biased() || how.sums_up()) && !how.bias) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (!how.before_fits()) return CUBLAS_STATUS_NOT_SUPPORTED;
   results[0] = {};
   results[0].workspaceSize = as<Preference>(preference).workspace;
   std::memcpy(&results[0].algo, &as<Preference>(preference), sizeof(Preference));

@@ -28,12 +28,6 @@ int opened(const CudaOptions& options) {
   return options.device;
 }
 
-int asked(cudaDeviceAttr which, int device) {
-  int value = 0;
-  check(cudaDeviceGetAttribute(&value, which, device), "asking a GPU");
-  return value;
-}
-
 /// Segments of the GPU's memory. A large one that it has not got is asked for again, as small as will do.
 class GpuGround final : public Ground {
  public:
@@ -55,9 +49,9 @@ class GpuGround final : public Ground {
 
 CudaDevice::CudaDevice(const CudaOptions& options)
     : device_(opened(options)),
-      units_(asked(cudaDevAttrMultiProcessorCount, device_)),
-      capability_(asked(cudaDevAttrComputeCapabilityMajor, device_)),
-      most_shared_(asked(cudaDevAttrMaxSharedMemoryPerBlockOptin, device_)),
+      units_(cuda::attribute(cudaDevAttrMultiProcessorCount, device_)),
+      capability_(cuda::attribute(cudaDevAttrComputeCapabilityMajor, device_)),
+      most_shared_(cuda::attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device_)),
       queue_(options.graphs),
       up_(queue_.now()),
       down_(queue_.now()),
@@ -90,7 +84,8 @@ void CudaDevice::recycle(Storage& storage) noexcept {
   pool_.give(storage);
 }
 
-// What is copied has been taken when this returns. Copies may make pages, which must be this GPU's.
+// What is copied has been taken when this returns. Copies come behind what was asked for, which therefore
+// must be in the stream, and may make pages, which must be this GPU's.
 Fence CudaDevice::copy_from_host(Storage& to, std::int64_t offset, const void* from, std::int64_t bytes) {
   stream();
   if (bytes > 0) up_.copy(to.data() + offset, from, bytes);

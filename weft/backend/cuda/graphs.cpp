@@ -133,11 +133,6 @@ Graph* Graphs::fitting(Alike& alike, Orders& orders) {
   return &alike.back();
 }
 
-void Graphs::one_by_one(const Orders& orders, const Stream& stream) {
-  for (std::size_t i = 0; i < orders.size(); ++i) orders.play(i, stream.get());
-  counts_.one_by_one += std::int64_t(orders.size());
-}
-
 // What comes for the first time may load kernels and set what they may take, which a graph cannot.
 void Graphs::play(Orders& orders, const Stream& stream) {
   if (kept_ > most_kept || known_.size() > most_known) forget();
@@ -152,7 +147,7 @@ void Graphs::play(Orders& orders, const Stream& stream) {
     ++counts_.launched;
     counts_.orders += std::int64_t(graph->size());
   } else {
-    one_by_one(orders, stream);
+    for (std::size_t i = 0; i < orders.size(); ++i) orders.play(i, stream.get());
   }
 }
 

@@ -48,7 +48,6 @@ struct GraphCounts {
   std::int64_t launched = 0;  // graphs
   std::int64_t orders = 0;    // in them
   std::int64_t set_anew = 0;  // of these
-  std::int64_t one_by_one = 0;
 };
 
 class Graphs {
@@ -65,7 +64,6 @@ class Graphs {
 
   /// The graph that does these orders now; null: there is none, and they are best asked one by one.
   Graph* fitting(Alike& alike, Orders& orders);
-  void one_by_one(const Orders& orders, const Stream& stream);
 
   std::unordered_map<std::size_t, Alike> known_;  // by the hash of kinds; empty: they came once
   std::size_t kept_ = 0;                          // orders in all graphs

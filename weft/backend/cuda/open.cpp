@@ -31,13 +31,9 @@ std::string reason(cudaError_t error) {
 }
 
 GpuHere described(int device) {
-  const auto ask = [device](cudaDeviceAttr which) {
-    int value = 0;
-    cuda::check(cudaDeviceGetAttribute(&value, which, device), "asking a GPU");
-    return value;
-  };
-  return {ask(cudaDevAttrComputeCapabilityMajor), ask(cudaDevAttrComputeCapabilityMinor),
-          ask(cudaDevAttrMultiProcessorCount)};
+  return {cuda::attribute(cudaDevAttrComputeCapabilityMajor, device),
+          cuda::attribute(cudaDevAttrComputeCapabilityMinor, device),
+          cuda::attribute(cudaDevAttrMultiProcessorCount, device)};
 }
 
 }  // namespace

@@ -8,6 +8,12 @@ void check(cudaError_t error, const char* what) {
   if (error != cudaSuccess) fail(Kind::device, "cuda: ", what, ": ", cudaGetErrorString(error));
 }
 
+int attribute(cudaDeviceAttr which, int device) {
+  int value = 0;
+  check(cudaDeviceGetAttribute(&value, which, device), "asking a GPU");
+  return value;
+}
+
 Stream::Stream() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream"); }
 Stream::~Stream() { cudaStreamDestroy(stream_); }
 

@@ -11,6 +11,9 @@ namespace weft::cuda {
 /// Fails with Kind::device: "cuda: what: reason".
 void check(cudaError_t error, const char* what);
 
+/// What a GPU says of itself.
+int attribute(cudaDeviceAttr which, int device);
+
 class Stream {
  public:
   Stream();
