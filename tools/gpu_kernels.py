@@ -6,7 +6,7 @@ accesses of 16 bytes may not become fewer. A kernel that is not in the table fai
 of today, in which what is not named keeps its rows. Needs nvcc, and no GPU; where there is no nvcc it says so and succeeds. Without
 nvdisasm beside it, or on the path, instructions are not looked at, and the table cannot be written.
 
-A source may begin with a line "// nvcc: OPTIONS" of its own. Results are kept by what was compiled and by which nvcc, beside tidy.py's marks, so
+A source may begin with a line "// nvcc: OPTIONS" of its own, and with "// only: ARCH" where its kernels are for one kind of GPU. Results are kept by what was compiled and by which nvcc, beside tidy.py's marks, so
 that a kernel that nobody changed is not compiled again, in a fresh clone either. One that nobody asked for in sixty days goes.
 """
 import concurrent.futures
@@ -35,8 +35,8 @@ WARPS, BLOCKS, REGISTERS, SCHEDULERS = 64, 32, 65536, 4
 BLOCK_OVERHEAD = 1 << 10  # shared memory that the system takes of each block
 
 # A column, and whether more of it is better (1) or worse (-1). What is spilled must be 0.
-COLUMNS = {"threads": 0, "registers": -1, "spilled": 0, "local": -1, "shared": -1, "occupancy": 1, "tensor": 1, "wide": 1, "narrow": -1}
-OF_INSTRUCTIONS = ["tensor", "wide", "narrow"]
+COLUMNS = {"threads": 0, "registers": -1, "spilled": 0, "local": -1, "shared": -1, "occupancy": 1, "tensor": 1, "meanwhile": 1, "wide": 1, "narrow": -1}
+OF_INSTRUCTIONS = ["tensor", "meanwhile", "wide", "narrow"]
 HEAD = """# What nvcc makes of the GPU's kernels
 
 By `tools/gpu_kernels.py --write`, from {sources} sources with {nvcc}. **It needs no GPU.** The same command without `--write` fails where a
@@ -45,7 +45,7 @@ number of this table got worse.
 - threads: the most of a block (launch bounds). registers: of a thread. spilled: bytes of registers that went to memory, both ways.
 - local: bytes of a thread's stack. shared: bytes of a block's memory, those it is launched with included.
 - occupancy: warps that a multiprocessor can hold, in per cent of 64, from the columns before it.
-- tensor: tensor-core instructions in the code. wide, narrow: accesses to global and shared memory of 16 bytes, and of fewer.
+- tensor: tensor-core instructions in the code. meanwhile: powers that threads compute while a warpgroup's products go on. wide, narrow: accesses to global and shared memory of 16 bytes, and of fewer.
 
 | GPU | source | kernel | {columns} |
 |---|---|---|{bars}
@@ -60,6 +60,11 @@ def tool(name):
 def options_of(source):
     own = re.search(r"^// nvcc: (.*)$", source.read_text(), re.M)
     return OPTIONS + (own[1].split() if own else [])
+
+
+def fits(source, arch):
+    only = re.search(r"^// only: (.*)$", source.read_text(), re.M)
+    return not only or only[1] == arch
 
 
 def seen_by(path, seen):
@@ -142,8 +147,9 @@ def instructions(nvdisasm, cubin):
     for name, lines in parts(code, r"^\s*\.section\s+\.text\.([^,\s]+)"):
         accesses = re.findall(r"^\s*/\*[0-9a-f]+\*/\s+(?:@\S+ +)?((?:LD|ST|LDG|STG|LDS|STS|LDGSTS)(?:\.\S+)?) ", lines, re.M)
         wide = sum(".128" in access for access in accesses)
-        tensor = len(re.findall(r"\b[HBI]MMA\.", lines))
-        out[name] = dict(zip(OF_INSTRUCTIONS, (tensor, wide, len(accesses) - wide)))
+        tensor = len(re.findall(r"\b(?:[HBI]|HG)MMA\.", lines))
+        meanwhile = sum(part.count("MUFU.EX2") for part in re.findall(r"WARPGROUP\.DEPBAR\.LE gsb0, 0x1 (.*?)WARPGROUP\.DEPBAR\.LE gsb0, 0x0 ", lines, re.S))
+        out[name] = dict(zip(OF_INSTRUCTIONS, (tensor, meanwhile, wide, len(accesses) - wide)))
     return out
 
 
@@ -214,7 +220,7 @@ def main():
     named = [arg for arg in sys.argv[1:] if not arg.startswith("--")]
     archs = [arch for arch in SHARED if arch in named] or SHARED
     sources = sorted(CUDA / name for name in named if name not in SHARED) or sorted(CUDA.glob("*.cu"))
-    jobs = [(source, arch) for arch in archs for source in sources]
+    jobs = [(source, arch) for arch in archs for source in sources if fits(source, arch)]
     if "--write" in sys.argv and not nvdisasm:
         sys.exit("gpu_kernels: there is no nvdisasm, and the table has instructions")
     path = newest()

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/backend/gpus.h"
 #include "weft/backend/open.h"
 #include "weft/tensor/kernels.h"
 
@@ -78,18 +79,22 @@ void grouped(Device& device, std::int64_t rows, std::int64_t n) {
        [&] { device.kernels().grouped_matmul(out, x, w, {offsets}, {.b = Read::transposed}); });
 }
 
+struct Heads {
+  std::int64_t s, d, batch, count;
+};
 /// Causal, of which the half that is seen counts: two products forward, five backward.
-void attention(Device& device, std::int64_t s, std::int64_t d, std::int64_t batch, std::int64_t heads) {
-  const auto each = [&] { return filled(device, {s, batch, heads, 1, d}, Dtype::bf16); };
-  const auto keys = [&] { return filled(device, {s, batch, heads, d}, Dtype::bf16); };
+void attention(Device& device, const Heads& heads, const std::string& way) {
+  const auto [s, d, batch, count] = heads;
+  const auto each = [&] { return filled(device, {s, batch, count, 1, d}, Dtype::bf16); };
+  const auto keys = [&] { return filled(device, {s, batch, count, d}, Dtype::bf16); };
   const Attended in{each(), keys(), keys()};
-  const AttentionOut out{each(), empty(device, {batch, heads, s})};
+  const AttentionOut out{each(), empty(device, {batch, count, s})};
   const AttentionGrads grads{each(), keys(), keys()};
   const Tensor dout = each();
   const AttentionArgs how{.scale = 0.125F, .mask = Mask::causal};
-  const double one = double(s) * double(s) / 2 * double(d) * double(batch * heads) * 2;
-  const double row = 2 * double(s * batch * heads * d), lse = 4 * double(s * batch * heads);
-  const std::string name = " bf16 s" + std::to_string(s) + " d" + std::to_string(d);
+  const double one = double(s) * double(s) / 2 * double(d) * double(batch * count) * 2;
+  const double row = 2 * double(s * batch * count * d), lse = 4 * double(s * batch * count);
+  const std::string name = way + " bf16 s" + std::to_string(s) + " d" + std::to_string(d);
   tell(device, "attention" + name, {2 * one, 4 * row + lse},
        [&] { device.kernels().attention(out, in, how); });
   tell(device, "attention backward" + name, {5 * one, 8 * row + lse},
@@ -122,9 +127,14 @@ void run(std::string_view name, bool small) {
   const std::int64_t less = small ? 32 : 1;
   for (const std::int64_t n : {4096, 8192}) products(*device, n / less);
   grouped(*device, 16384 / less, 2048 / less);
-  for (const std::int64_t d : {64, 128, 256})
-    for (const std::int64_t s : {1024, 4096, 16384})
-      attention(*device, s / less, d, small ? 1 : 16384 / s, small ? 2 : 2048 / d);
+  const auto attentions = [&](Device& by, const std::string& way, std::int64_t widest) {
+    for (std::int64_t d = 64; d <= widest; d *= 2)
+      for (const std::int64_t s : {1024, 4096, 16384})
+        attention(by, {s / less, d, small ? 1 : 16384 / s, small ? 2 : 2048 / d}, way);
+  };
+  attentions(*device, "", 256);
+  if (names_gpu(name) && gpus_here().all.front().warpgroups)
+    attentions(*open_device(name, {.warpgroups = true}), " by warpgroups", 128);
   norms(*device, 16384 / less, small ? 64 : 2048);
   adam(*device, (std::int64_t(1) << 28) / less / less);
 }

@@ -106,6 +106,9 @@ class Conformance : public ::testing::TestWithParam<Subject> {
   std::unique_ptr<Device> oracle_;
 };
 
+/// Of GPUs that attend by warpgroups.
+class Warpgroups : public Conformance {};
+
 /// Of backends that compute in double too.
 class ConformanceInDoubles : public Conformance {};
 

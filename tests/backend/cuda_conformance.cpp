@@ -20,7 +20,8 @@ using ::testing::ThrowsMessage;
 
 class EmulatedGpu final : public CudaDevice {
  public:
-  EmulatedGpu(unsigned pace, bool waits) : pace_(pace), waits_(waits) {}
+  EmulatedGpu(const CudaOptions& options, unsigned pace, bool waits)
+      : CudaDevice(options), pace_(pace), waits_(waits) {}
   Kernels& kernels() override {
     emulated::set_pace(pace_);
     return waits_ ? waiting_ : CudaDevice::kernels();
@@ -32,18 +33,31 @@ class EmulatedGpu final : public CudaDevice {
   WaitingKernels waiting_{*this, CudaDevice::kernels()};
 };
 
-std::unique_ptr<Device> emulated_gpu(int threads) {
+std::unique_ptr<Device> opened(const CudaOptions& options, int threads) {
   constexpr std::array orders{unsigned{emulated::lazy}, unsigned{emulated::eager}, 7U, 11U};
   const std::string test = ::testing::UnitTest::GetInstance()->current_test_info()->name();
-  return std::make_unique<EmulatedGpu>(orders[std::size_t(threads) - 1], test.starts_with("refuses"));
+  return std::make_unique<EmulatedGpu>(options, orders[std::size_t(threads) - 1],
+                                       test.starts_with("refuses"));
+}
+
+std::unique_ptr<Device> emulated_gpu(int threads) { return opened({}, threads); }
+std::unique_ptr<Device> with_warpgroups(int threads) {
+  const emulated::CardsHere nine({.capability = 9});
+  return opened({.warpgroups = true}, threads);
 }
 
 const std::vector<Subject>& emulated_gpus() {
   static const std::vector<Subject> all{{"cuda_emulated", emulated_gpu, {2, 3, 4}}};
   return all;
 }
+const std::vector<Subject>& emulated_gpus_with_warpgroups() {
+  static const std::vector<Subject> all{{"cuda_emulated", with_warpgroups, {2, 3, 4}}};
+  return all;
+}
 
 INSTANTIATE_TEST_SUITE_P(EmulatedGpu, Conformance, ::testing::ValuesIn(emulated_gpus()), spelled);
+INSTANTIATE_TEST_SUITE_P(EmulatedGpu, Warpgroups, ::testing::ValuesIn(emulated_gpus_with_warpgroups()),
+                         spelled);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ConformanceInDoubles);
 
 TEST_P(Conformance, says_that_it_computes_nothing_in_double) {
@@ -54,6 +68,39 @@ TEST_P(Conformance, says_that_it_computes_nothing_in_double) {
               ThrowsMessage<Error>(HasSubstr("matmul is not implemented by the cuda backend")));
   EXPECT_THAT([&] { device.kernels().route(routed, wide, {}, {}); },
               ThrowsMessage<Error>(HasSubstr("route is not implemented by the cuda backend")));
+}
+
+/// Products of warpgroups that a device's attention of 64 queries forward and backward takes.
+std::uint64_t products(const CudaOptions& options, std::int64_t d) {
+  CudaDevice device(options);
+  const auto ones = [&](const Shape& shape) {
+    const Tensor out = empty(device, shape, Dtype::bf16);
+    device.kernels().fill(out, 1);
+    return out;
+  };
+  const Shape queries{64, 1, 1, 1, d}, keys{64, 1, 1, d};
+  const Attended in{ones(queries), ones(keys), ones(keys)};
+  const AttentionOut out{ones(queries), empty(device, {1, 1, 64})};
+  AttentionGrads grads;
+  grads.dq = ones(queries);
+  grads.dk = ones(keys);
+  grads.dv = ones(keys);
+  const std::uint64_t before = emulated::meter().products;
+  device.kernels().attention(out, in, {});
+  device.kernels().attention_backward(grads, ones(queries), out, in, {});
+  device.synchronize();
+  return emulated::meter().products - before;
+}
+
+// A block of queries has eight warps, which take four products for the scores of 64 keys and as many for the
+// sums; backward four more, for <dout, v>. A block of keys has four warps, of which the first two are twice
+// half a tile's, and the others of half of its rows.
+TEST_P(Warpgroups, compute_where_they_are_wanted_and_there) {
+  EXPECT_EQ(products({.warpgroups = true}, 64), 0U);  // of compute capability 8
+  const emulated::CardsHere nine({.capability = 9});
+  EXPECT_EQ(products({}, 64), 0U);
+  EXPECT_EQ(products({.warpgroups = true}, 64), 8U * (4 + 4) + 8U * (4 + 4 + 4) + 4U * 2 * (4 + 4 + 2 + 2));
+  EXPECT_EQ(products({.warpgroups = true}, 256), 0U);
 }
 
 // The pool lends memory again that no library knows to be free, so it tells the watcher.

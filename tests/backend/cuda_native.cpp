@@ -16,7 +16,7 @@ namespace {
 
 class Gpu final : public CudaDevice {
  public:
-  explicit Gpu(bool waits) : waits_(waits) {}
+  Gpu(const CudaOptions& options, bool waits) : CudaDevice(options), waits_(waits) {}
   Kernels& kernels() override { return waits_ ? waiting_ : CudaDevice::kernels(); }
 
  private:
@@ -24,18 +24,21 @@ class Gpu final : public CudaDevice {
   WaitingKernels waiting_{*this, CudaDevice::kernels()};
 };
 
-const std::vector<Subject>& gpus() {
-  static const std::vector<Subject> all = [] {
-    const auto open = [](int) {
-      const std::string test = ::testing::UnitTest::GetInstance()->current_test_info()->name();
-      return std::make_unique<Gpu>(test.starts_with("refuses"));
-    };
-    return gpus_here().all.empty() ? std::vector<Subject>{} : std::vector<Subject>{{"cuda", open}};
-  }();
-  return all;
+std::vector<Subject> gpus(const CudaOptions& options) {
+  const auto open = [=](int) {
+    const std::string test = ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    return std::make_unique<Gpu>(options, test.starts_with("refuses"));
+  };
+  return gpus_here().all.empty() ? std::vector<Subject>{} : std::vector<Subject>{{"cuda", open}};
+}
+std::vector<Subject> gpus_with_warpgroups() {
+  const GpusHere here = gpus_here();
+  return here.all.empty() || !here.all[0].warpgroups ? std::vector<Subject>{} : gpus({.warpgroups = true});
 }
 
-INSTANTIATE_TEST_SUITE_P(Native, Conformance, ::testing::ValuesIn(gpus()), spelled);
+INSTANTIATE_TEST_SUITE_P(Native, Conformance, ::testing::ValuesIn(gpus({})), spelled);
+INSTANTIATE_TEST_SUITE_P(Native, Warpgroups, ::testing::ValuesIn(gpus_with_warpgroups()), spelled);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Warpgroups);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Conformance);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ConformanceInDoubles);
 

@@ -15,7 +15,8 @@ struct Case {
   std::int64_t diagonal = 0, window = 0;
   bool segments = false, bias = false;
   float dropout = 0;
-  std::int64_t dv = 0;  // of values, d where it is 0
+  std::int64_t dv = 0;    // of values, d where it is 0
+  bool in_parts = false;  // results are f32, as those of parts are that will be merged
   std::int64_t value() const { return dv > 0 ? dv : d; }
 };
 
@@ -46,10 +47,13 @@ std::vector<Case> tiled() {
       {.name = "no mask", .sq = 70, .sk = 90, .mask = Mask::none},
       {.name = "some see nothing", .sq = 100, .sk = 70, .diagonal = -30},
       {.name = "wider heads", .sq = 70, .sk = 90, .d = 256, .diagonal = 20, .window = 70},
+      {.name = "in parts", .sq = 70, .sk = 90, .in_parts = true},
       {.name = "dropped", .sq = 150, .sk = 150, .dropout = 0.3F},
       {.name = "dropped in wider heads", .sq = 40, .sk = 90, .d = 256, .diagonal = 50, .dropout = 0.3F},
+      {.name = "two blocks of wide heads", .sq = 200, .sk = 200, .d = 128},
       {.name = "latent heads", .sq = 70, .sk = 90, .d = 192, .diagonal = 20, .dv = 128},
       everything(64, 64),
+      everything(128, 128),
       everything(192, 128),
       everything(256, 256),
   };
@@ -66,7 +70,7 @@ Tolerance within(const Case& c, Dtype dtype, std::int64_t sums) {
 }
 
 AttentionOut attended(Desk& desk, const Case& c, const AttentionOperands& o, Dtype dtype) {
-  const AttentionOut out{desk.blank({c.sq, c.b, c.g, c.r, c.value()}, dtype),
+  const AttentionOut out{desk.blank({c.sq, c.b, c.g, c.r, c.value()}, c.in_parts ? Dtype::f32 : dtype),
                          desk.blank({c.b, c.g * c.r, c.sq})};
   desk.kernels().attention(out, o.in, o.how);
   return out;
@@ -92,20 +96,46 @@ void backward(Desk& desk, const Case& c, Dtype dtype) {
   desk.result("dv", grads.dv, wide);
 }
 
-TEST_P(Conformance, attends_by_tiles) {
-  for (const Case& c : tiled())
+template <class Same>
+void expect_attention(const std::vector<Case>& cases, const Same& same) {
+  for (const Case& c : cases)
     for (const Dtype dtype : {Dtype::bf16, Dtype::f16}) {
       SCOPED_TRACE(c.name + " " + name(dtype));
       same([&](Desk& desk) { forward(desk, c, dtype); });
     }
 }
 
-TEST_P(Conformance, gives_derivatives_by_tiles) {
-  for (const Case& c : tiled()) {
+template <class Same>
+void expect_derivatives(const std::vector<Case>& cases, const Same& same) {
+  for (const Case& c : cases) {
     SCOPED_TRACE(c.name);
     same([&](Desk& desk) { backward(desk, c, Dtype::bf16); });
   }
   same([&](Desk& desk) { backward(desk, {.name = "f16", .sq = 70, .sk = 70}, Dtype::f16); });
+}
+
+TEST_P(Conformance, attends_by_tiles) {
+  expect_attention(tiled(), [&](const Act& act) { same(act); });
+}
+TEST_P(Conformance, gives_derivatives_by_tiles) {
+  expect_derivatives(tiled(), [&](const Act& act) { same(act); });
+}
+
+/// A block has two tiles of its own, or one.
+std::vector<Case> of_warpgroups() {
+  std::vector<Case> out;
+  for (const Case& c : tiled())
+    if (c.d == c.value() && c.d <= 128) out.push_back(c);
+  out.push_back(
+      {.name = "groups that see other keys", .sq = 280, .sk = 330, .g = 2, .diagonal = 50, .window = 100});
+  return out;
+}
+
+TEST_P(Warpgroups, attend) {
+  expect_attention(of_warpgroups(), [&](const Act& act) { same(act); });
+}
+TEST_P(Warpgroups, give_derivatives) {
+  expect_derivatives(of_warpgroups(), [&](const Act& act) { same(act); });
 }
 
 /// Rows by group where a product has blocks of 128 and panels of 64: groups of no block, of one and of two,

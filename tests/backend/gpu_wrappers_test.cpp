@@ -207,7 +207,7 @@ TEST(GpuWrappers, are_read_by_somebody_who_knows_what_they_say) {
     }
     return std::string();
   };
-  EXPECT_EQ(what("wgmma.fence.sync.aligned;"), "ptx: no instruction wgmma.fence.sync.aligned is known");
+  EXPECT_EQ(what("tcgen05.fence;"), "ptx: no instruction tcgen05.fence is known");
   EXPECT_EQ(what("cvt.f32.f16 %0, 1;"), "ptx: cvt.f32.f16 writes an input, x");
   EXPECT_EQ(what("cp.async.wait_group %0;"), "ptx: cp.async.wait_group reads x, which has no value");
   EXPECT_THROW(ptx::statements_of(source(), "nothing_like_it"), std::runtime_error);

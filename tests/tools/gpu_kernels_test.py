@@ -26,9 +26,16 @@ CODE = f"""\t.section\t.text.{MANGLED},"ax",@progbits
         /*0010*/              @!P0 LDG.E R4, desc[UR4][R2.64] ;
         /*0020*/                   HMMA.16816.F32.BF16 R4, R8, R2, R4 ;
         /*0030*/                   STS.128 [R9], R4 ;
+        /*0050*/                   HGMMA.64x64x16.F32.BF16 R24, gdesc[UR12], R24, gsb0 ;
+        /*0060*/                   MUFU.EX2 R4, R4 ;
+        /*0070*/                   WARPGROUP.DEPBAR.LE gsb0, 0x1 ;
+        /*0080*/                   MUFU.EX2 R5, R5 ;
+        /*0090*/                   MUFU.EX2 R6, R6 ;
+        /*00a0*/                   WARPGROUP.DEPBAR.LE gsb0, 0x0 ;
+        /*00b0*/                   MUFU.EX2 R7, R7 ;
         /*0040*/                   LDC R1, c[0x0][0x37c] ;
 """
-NUMBERS = {"threads": 256, "registers": 40, "spilled": 0, "local": 8, "shared": 2064, "occupancy": 75, "tensor": 1, "wide": 2, "narrow": 1}
+NUMBERS = {"threads": 256, "registers": 40, "spilled": 0, "local": 8, "shared": 2064, "occupancy": 75, "tensor": 2, "meanwhile": 2, "wide": 2, "narrow": 1}
 KEY = ("sm_80", "move.cu", "move<4>")
 
 
@@ -63,8 +70,8 @@ class GpuKernels(unittest.TestCase):
 
     def test_finds_what_got_worse(self):
         self.assertEqual(self.said({KEY: NUMBERS}, {KEY: NUMBERS}), [])
-        better = {"registers": 39, "local": 0, "shared": 0, "occupancy": 76, "tensor": 2, "wide": 3, "narrow": 0}
-        worse = {"registers": 41, "local": 9, "shared": 2065, "occupancy": 74, "tensor": 0, "wide": 1, "narrow": 2}
+        better = {"registers": 39, "local": 0, "shared": 0, "occupancy": 76, "tensor": 3, "meanwhile": 3, "wide": 3, "narrow": 0}
+        worse = {"registers": 41, "local": 9, "shared": 2065, "occupancy": 74, "tensor": 1, "meanwhile": 1, "wide": 1, "narrow": 2}
         for column, value in better.items():
             self.assertEqual(self.said({KEY: NUMBERS | {column: value}}, {KEY: NUMBERS}), [])
         for column, value in worse.items():

@@ -28,5 +28,8 @@ target_include_directories(weft_cuda PUBLIC ${CMAKE_SOURCE_DIR}/weft/backend/cud
 target_include_directories(weft_cuda SYSTEM PUBLIC ${WEFT_CUDA_HEADERS})
 target_compile_options(weft_cuda PRIVATE
   "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-diag-suppress=20012>")
+if("90a" IN_LIST WEFT_CUDA_ARCHITECTURES OR "90a-real" IN_LIST WEFT_CUDA_ARCHITECTURES)
+  target_compile_definitions(weft_cuda PRIVATE WEFT_CUDA_90A)
+endif()
 target_link_libraries(weft_cuda PRIVATE weft_backend weft_tensor weft_base ${WEFT_CUDART} Threads::Threads ${CMAKE_DL_LIBS} rt)
 target_link_libraries(weft_backend PRIVATE weft_cuda)

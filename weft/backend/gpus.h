@@ -20,11 +20,13 @@ struct CudaOptions {
   bool exact = false;             // refused: there are no products of fixed order
   std::int64_t memory_limit = 0;  // bytes, 0: none but the GPU's
   bool graphs = false;            // launches that came before are asked for in one call
+  bool warpgroups = false;        // attention by warpgroups, where the GPU has them (GpuHere)
 };
 
 struct GpuHere {
   int major = 0, minor = 0;  // compute capability
   int units = 0;             // multiprocessors
+  bool warpgroups = false;  // whether it multiplies by them, and this build too: compute capability 9.0 alone
 };
 
 struct GpusHere {

@@ -59,7 +59,8 @@ std::unique_ptr<Device> open_device(std::string_view name, const DeviceOptions& 
     return open_cuda({.device = gpu_of_rank(name, options.place, gpus_here().count()),
                       .exact = options.exact,
                       .memory_limit = options.memory_limit,
-                      .graphs = options.graphs});
+                      .graphs = options.graphs,
+                      .warpgroups = options.warpgroups});
   fail(Kind::usage, "device ", name,
        ": unknown, expected cpu, cpu:onednn, cpu:fast, cpu:reference, cuda, cuda:N or meta");
 }

@@ -85,6 +85,7 @@ class OneRank {
                .exact = config.model.exact,
                .times = &times_,
                .graphs = config.run.graphs,
+               .warpgroups = config.run.warpgroups,
                .place = world.rank()},
               world),
         world_(here_.world()),

@@ -92,6 +92,18 @@ void must_be_here(std::string_view device) {
     fail(Kind::usage, "{run.device} ", device, ": this machine has ", here.count(), " of them");
 }
 
+std::string why_no_warpgroups(std::string_view device, const ModelConfig& m) {
+  if (!names_gpu(device)) return "a processor has none";
+  const std::vector<GpuHere> here = gpus_here().all;
+  if (!here.empty() && std::ranges::none_of(here, &GpuHere::warpgroups))
+    return "GPUs of compute capability 9.0 have them, by a program that was compiled for sm_90a";
+  if (m.precision == Precision::f32) return "attention in fp32 goes by warps";
+  if (m.latent.on || (m.channels != 64 && m.channels != 128))
+    return text("attention of heads of ", m.latent.on ? "latent channels" : text(m.channels),
+                " goes by warps");
+  return "";
+}
+
 std::vector<Room> rooms_here(const TrainConfig& config, const Launched& launched) {
   const RanksHere all = ranks_here(config.parallel, launched);
   if (names_gpu(config.run.device)) return rooms_of_gpus(config, all, launched);

@@ -1,6 +1,7 @@
 // Runs on a GPU: what it cannot do, asked at the door, and whose memory ranks share.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -19,6 +20,10 @@ void must_carry(const TrainConfig& config);
 void must_read(std::string_view device, ModelConfig model);
 /// The same where it is a GPU and none is here, or the program has no kernels for one.
 void must_be_here(std::string_view device);
+
+/// Why attention does not go by warpgroups, though it may; empty where it does, or where no GPU is here to
+/// ask.
+std::string why_no_warpgroups(std::string_view device, const ModelConfig& model);
 
 /// Ranks that share a memory, and what is left of that.
 struct Room {

@@ -33,10 +33,16 @@ void take_tokenizer(Command& command) {
   for (std::string& sentence : said) command.notices.push_back(std::move(sentence));
 }
 
-void look_at_graphs(Command& command) {
-  if (command.config.run.graphs && !names_gpu(command.config.run.device))
-    command.notices.push_back(spelled(
-        "no effect here: {run.graphs} (a processor is asked for nothing that it could keep)", &command));
+/// What is asked of a GPU and cannot be had.
+void look_at_gpu(Command& command) {
+  const RunConfig& run = command.config.run;
+  const auto no_effect = [&](std::string_view setting, const std::string& why) {
+    command.notices.push_back(spelled(text("no effect here: ", setting, " (", why, ")"), &command));
+  };
+  if (run.graphs && !names_gpu(run.device))
+    no_effect("{run.graphs}", "a processor is asked for nothing that it could keep");
+  const std::string why = why_no_warpgroups(run.device, command.config.model);
+  if (run.warpgroups && !why.empty()) no_effect("{run.warpgroups}", why);
 }
 
 }  // namespace
@@ -48,7 +54,7 @@ void finish(Command& command, const Launched& launched) {
   if (const auto tokenizer = run_tokenizer(command.config.data.tokenizer, command.config.model.vocabulary))
     take_vocabulary(command, tokenizer->size());
   complete(command, launched.world);
-  look_at_graphs(command);
+  look_at_gpu(command);
   if (command.dry_run) return;
   must_be_here(command.config.run.device);
   if (!command.memory_check) return;

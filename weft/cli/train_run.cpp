@@ -197,6 +197,7 @@ DeviceOptions options_of(const TrainConfig& config, const Launched& launched, co
   return {.threads = threads_of_a_rank(config.run, launched, world.size()),
           .exact = config.model.exact,
           .graphs = config.run.graphs,
+          .warpgroups = config.run.warpgroups,
           .place = launched.processes() ? launched.local_rank : world.rank()};
 }
 

@@ -28,6 +28,7 @@ std::vector<std::string> take_reports();
 
 struct Meter {
   std::uint64_t threads = 0, accesses = 0, switches = 0, bank_conflicts = 0, launches = 0, multiplies = 0;
+  std::uint64_t products = 0;    // of warpgroups, a warp
   std::uint64_t asked = 0;       // calls that gave a stream something to do, or changed what a graph does
   std::uint64_t host_waits = 0;  // for what the device had not done yet
   std::uint64_t moved = 0;       // bytes of device memory, once for each operation that reads or writes them

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <numeric>
 #include <random>
+#include <utility>
 
 #include "tests/support/gpu/machine.h"
 
@@ -32,6 +33,7 @@ void suspend() {
 }
 
 void release_barrier() {
+  if (m.has_products) compare_warpgroups();
   m.arrived = 0;
   ++m.barriers;
   for (unsigned i = 0; i < m.size.x; ++i)
@@ -53,6 +55,7 @@ void start(Lane& lane, unsigned id) {
   lane.warp_barrier = 0;
   lane.copies.resize(1);
   lane.copies[0].clear();
+  lane.shown.clear();
   lane.stack = m.stacks + id * stack_bytes;
   // What emulated_switch pops: six registers and where to go; the stack is as after a call.
   auto* top = reinterpret_cast<void**>(lane.stack + stack_bytes - 64);
@@ -87,6 +90,7 @@ void run_block(const std::vector<unsigned>& turns) {
   // Who touched it before is told apart by the block.
   std::memset(m.shared.states, alive, (m.shared_size + grain - 1) / grain);
   m.meeting.fill(0);
+  if (std::exchange(m.has_products, false)) m.warps.fill({});
   m.barriers = 0;
   m.arrived = 0;
   m.living = m.size.x;
@@ -102,6 +106,7 @@ void run_block(const std::vector<unsigned>& turns) {
     }
     if (!moved) return say_who_waits();
   }
+  if (m.has_products) look_for_products_under_way();
 }
 
 /// Whether this lane waits where me waits.

@@ -13,6 +13,8 @@ namespace gpu {
 /// Whether this is a GPU.
 inline constexpr bool real = false;
 
+inline constexpr bool built_for_warpgroups = true;
+
 /// Bytes that the library of products may use, all of which the watcher looks at.
 inline constexpr std::int64_t product_workspace = 4096;
 

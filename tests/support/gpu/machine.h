@@ -9,6 +9,7 @@
 #include <set>
 
 #include "tests/support/gpu/emulated.h"
+#include "tests/support/gpu/products.h"
 
 namespace emulated {
 
@@ -65,6 +66,7 @@ struct Lane {
   void* out = nullptr;
   std::uint16_t warp_barrier = 0;
   std::vector<std::vector<Copy>> copies{1};  // by group, the last one is open
+  std::vector<std::uint16_t> shown;          // barriers before each time that it showed what it has written
 };
 
 struct Machine {
@@ -82,6 +84,10 @@ struct Machine {
   unsigned arrived = 0, living = 0, order = 0;
   int barrier_line = 0;                               // of those that have arrived
   std::array<unsigned, most_threads / 32> meeting{};  // lanes of each warp that wait for others of it
+  std::array<Warp, most_threads / 32> warps;
+  bool has_products = false;  // in this block
+  std::vector<std::uint16_t> shown =
+      std::vector<std::uint16_t>(shared.bytes / grain);  // how often who wrote it had
   struct Operation {
     std::uint32_t stream, position;
   };

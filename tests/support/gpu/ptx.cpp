@@ -4,7 +4,9 @@
 #include <bit>
 #include <cctype>
 #include <cstring>
+#include <functional>
 #include <stdexcept>
+#include <utility>
 
 #include "weft/base/half.h"
 
@@ -232,6 +234,83 @@ void wait_group(const Step& s) {
   }
 }
 
+// ---- products of a warpgroup, of which this is one warp
+
+// d = {a, b}, the first below
+void join_words(const Step& s) {
+  for (std::size_t l = 0; l < 32; ++l) s.set(l, 0, s.get(l, 2) << 32 | s.get(l, 1));
+}
+template <class Compare>
+void compare(const Step& s, const Compare& holds) {
+  for (std::size_t l = 0; l < 32; ++l)
+    s.set(l, 0, holds(std::uint32_t(s.get(l, 1)), std::uint32_t(s.get(l, 2))));
+}
+bool is_less(std::uint32_t a, std::uint32_t b) { return std::bit_cast<float>(a) < std::bit_cast<float>(b); }
+void trap(const Step& s) {
+  if (s.what.operands.at(0) != "trap") refuse("nothing is known to depend on a predicate but a trap");
+  for (std::size_t l = 0; l < 32; ++l)
+    if (s.warp.lanes[l].values.at(s.what.name.substr(1)) != 0) refuse("a GPU would stop");
+}
+
+/// A half in shared memory, of a matrix that a descriptor names. "Matrix-descriptor format": addresses and
+/// distances in 16 bytes, 14 bits each. Of a matrix whose rows lie along what is summed over, groups of eight
+/// rows of 128 bytes lie a stride apart; of one whose columns do, columns of 64 are a leading distance apart
+/// and groups of eight rows a stride. Bits 4 to 6 of an address are then exclusive with 7 to 9.
+std::uint16_t half_at(const Warp& warp, std::uint64_t name, bool along, std::size_t summed,
+                      std::size_t other) {
+  const auto distance = [&](int bit) { return (name >> bit & 0x3FFF) * 16; };
+  if (name >> 61 != 2) refuse("a matrix is not swizzled by 128 bytes");
+  std::size_t at = distance(0);
+  if (along)
+    at += other / 8 * distance(32) + other % 8 * 128 + summed * 2;
+  else
+    at += other / 64 * distance(16) + other % 64 * 2 + summed / 8 * distance(32) + summed % 8 * 128;
+  at ^= (at / 128 & 7) * 16;
+  if (at + 2 > warp.shared.size()) refuse("a matrix lies outside of shared memory");
+  std::uint16_t out = 0;
+  std::memcpy(&out, warp.shared.data() + at, 2);
+  return out;
+}
+
+/// wgmma.mma_async m64nNk16: the sums, a as a name or in four registers, b, whether it adds, signs, and which
+/// of the two lie transposed.
+template <class Half, std::size_t n>
+void multiply_group(const Step& s) {
+  const std::size_t sums = n / 2, size = s.what.operands.size();
+  const bool named = size == sums + 7;
+  if (!named && size != sums + 9) refuse(s.what.name + " has " + std::to_string(size) + " operands");
+  if (!s.warp.begun) refuse(s.what.name + " comes before wgmma.fence");
+  const std::size_t b_at = sums + (named ? 1 : 4);
+  if (s.get(0, b_at + 2) != 1 || s.get(0, b_at + 3) != 1) refuse("a sign is turned");
+  std::vector<float> left(16 * 16), right(16 * n);
+  const bool b_lies_along = s.get(0, size - 1) == 0;
+  for (std::size_t k = 0; k < 16; ++k) {
+    for (std::size_t j = 0; j < n; ++j)
+      right[k * n + j] = float(Half::from_bits(half_at(s.warp, s.get(0, b_at), b_lies_along, k, j)));
+    for (std::size_t i = 0; i < 16; ++i) {
+      const std::size_t lane = i % 8 * 4 + k % 8 / 2, pair = i / 8 + k / 8 * 2;
+      left[i * 16 + k] = named
+                             ? float(Half::from_bits(half_at(s.warp, s.get(0, sums), s.get(0, size - 2) == 0,
+                                                             k, s.warp.of_group * 16 + i)))
+                             : half_of<Half>(s.get(lane, sums + pair), k % 2);
+    }
+  }
+  for (std::size_t l = 0; l < 32; ++l)
+    for (std::size_t e = 0; e < sums; ++e) {
+      const std::size_t i = l / 4 + e / 2 % 2 * 8, j = e / 4 * 8 + l % 4 * 2 + e % 2;
+      float sum = s.get(l, b_at + 1) != 0 ? s.number(l, e) : 0;
+      for (std::size_t k = 0; k < 16; ++k) sum += left[i * 16 + k] * right[k * n + j];
+      s.set(l, e, std::bit_cast<std::uint32_t>(sum));
+    }
+  s.warp.under_way = true;
+}
+void begin_group(const Step& s) { s.warp.begun = true; }
+void close_products(const Step& s) { s.warp.groups += std::exchange(s.warp.under_way, false) ? 1 : 0; }
+void wait_products(const Step& s) {
+  s.warp.groups = std::min(s.warp.groups, s.get(0, 0));
+  s.warp.begun = false;
+}
+
 using Act = void (*)(const Step&);
 const std::map<std::string, Act>& known() {
   static const std::map<std::string, Act> all{
@@ -246,6 +325,19 @@ const std::map<std::string, Act>& known() {
       {"ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16", [](const Step& s) { load_matrices(s, true); }},
       {"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", multiply<weft::bf16>},
       {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", multiply<weft::f16>},
+      {"mov.b64", join_words},
+      {"setp.ne.b32", [](const Step& s) { compare(s, std::not_equal_to<>()); }},
+      {"setp.eq.b32", [](const Step& s) { compare(s, std::equal_to<>()); }},
+      {"setp.lt.f32", [](const Step& s) { compare(s, is_less); }},
+      {"@p", trap},
+      {"fence.proxy.async.shared::cta", [](const Step& s) { s.warp.shown = true; }},
+      {"wgmma.fence.sync.aligned", begin_group},
+      {"wgmma.commit_group.sync.aligned", close_products},
+      {"wgmma.wait_group.sync.aligned", wait_products},
+      {"wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16", multiply_group<weft::bf16, 64>},
+      {"wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16", multiply_group<weft::f16, 64>},
+      {"wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16", multiply_group<weft::bf16, 32>},
+      {"wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16", multiply_group<weft::f16, 32>},
   };
   return all;
 }

@@ -37,6 +37,9 @@ struct Lane {
 struct Warp {
   std::array<Lane, 32> lanes;
   std::vector<std::uint8_t> shared, global;
+  std::size_t of_group = 0;                              // of the four of a warpgroup
+  bool begun = false, under_way = false, shown = false;  // products, and what is written for them
+  std::uint64_t groups = 0;                              // of products that nobody has waited for
 };
 /// All lanes carry it out. Throws std::runtime_error for what it does not know.
 void run(const Statement& statement, Warp& warp);

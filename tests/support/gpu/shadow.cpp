@@ -174,6 +174,13 @@ bool check_all(Shadowed& of, const Access& access, std::size_t bytes) {
   return true;
 }
 
+/// Products see it when who writes it has shown it once more.
+void note_unshown(const void* at, std::size_t bytes) {
+  const std::size_t first = m.shared.grain_of(at);
+  for (std::size_t i = 0; i < (bytes + grain - 1) / grain; ++i)
+    m.shown[first + i] = std::uint16_t(m.lane->shown.size());
+}
+
 bool of_host(const void* at, bool writes) {
   const auto* p = static_cast<const char*>(at);
   if (!writes && p >= &__executable_start && p < &end) return true;
@@ -205,6 +212,7 @@ bool touch(const void* at, std::size_t bytes, Touch how, const void* pc) {
     // Neighbours in one grain may be two threads' bytes.
     Access access{of, at, how, pc, now(), is_shared, bytes > 1 || !m.lane};
     if (how == Touch::atomic) access.mine.several = atomics;
+    if (is_shared && how == Touch::write) note_unshown(at, bytes);
     return check_all(of, access, bytes);
   }
   if (of_host(at, how != Touch::read)) return true;

@@ -102,8 +102,11 @@ void CudaKernels::attention(const AttentionOut& out, const Attended& in, const A
          widest, " at most");
   const std::int64_t queries = out.lse.elements();
   if (queries == 0) return;
-  if (fits_tiles(in, out.o))
-    return attend_fast(queue(), {attend(in, how), heads_of(out.o), for_every_column(out.lse, 1)});
+  if (fits_tiles(in)) {
+    const FastForward job{attend(in, how), heads_of(out.o), for_every_column(out.lse, 1)};
+    const bool by_warpgroups = warpgroups() && warpgroups_attend(job.attend);
+    return by_warpgroups ? attend_by_warpgroups(queue(), job) : attend_fast(queue(), job);
+  }
   gpu::launch(queue(), {(queries + warps - 1) / warps, 32 * warps, sizeof(Shared)}, forward,
               Forward{attend(in, how), heads_of(out.o), for_every_column(out.lse, 1), queries});
 }

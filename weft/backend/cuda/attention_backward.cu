@@ -237,7 +237,10 @@ void CudaKernels::attention_backward(const AttentionGrads& grads, const Tensor& 
   const std::int64_t at_once = warps * queries_at_once;
   if (queries > 0) gpu::launch(queue(), {(queries + at_once - 1) / at_once, 32 * warps}, corrections, job);
   if (fits_tiles(in, dout)) {
-    attend_backward_fast(queue(), job);
+    if (warpgroups() && warpgroups_attend_backward(a))
+      attend_backward_by_warpgroups(queue(), job);
+    else
+      attend_backward_fast(queue(), job);
   } else {
     run(queue(), job, queries, of_queries);
     run(queue(), job, a.batch * a.groups * a.sk, of_keys);

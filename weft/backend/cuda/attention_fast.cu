@@ -4,8 +4,7 @@
 //   s = q k^T scale + bias,  m' = max(m, s),  o' = o exp(m - m') + exp(s - m') kept v,  l' = l exp(m - m') +
 //   sum
 #include "weft/backend/cuda/attention_fast.h"
-
-#include "weft/backend/cuda/attention_tiles.h"
+#include "weft/backend/cuda/attention_softmax.h"
 
 namespace weft::cuda {
 namespace {
@@ -19,91 +18,6 @@ struct Shared {
   Tile<d, keys> k[2];
   Tile<dv, keys> v[2];
 };
-
-struct Softmax {  // of rows fragment_row(0) and fragment_row(2), in powers of two
-  float max[2] = {-INFINITY, -INFINITY}, sum[2] = {0, 0};
-};
-
-/// Scores in powers of two, with what is added, and no one who is not seen.
-template <int count>
-__device__ __forceinline__ void finish_scores(const Attend& a, const Pair& at, std::uint32_t seen,
-                                              float (&s)[count][4]) {
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const float* bias = bias_of(a, pair_at<false>(at, fragment_row(2 * half), 0));
-#pragma unroll
-    for (int n = 0; n < count; ++n)
-#pragma unroll
-      for (int i = 2 * half; i < 2 * half + 2; ++i) {
-        if (seen >> (4 * n + i) & 1)
-          s[n][i] = (s[n][i] * a.scale + (a.bias ? bias[-fragment_column(n, i)] : 0)) * log2_e;
-        else
-          s[n][i] = -INFINITY;
-      }
-  }
-}
-
-/// Scores, which times unit (above zero) are in powers of two, become probabilities under the new maximum,
-/// and o is brought to it.
-template <int eights, int count>
-__device__ __forceinline__ void soften(Softmax& state, float unit, float (&s)[count][4],
-                                       float (&o)[eights][4]) {
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    float max = -INFINITY;
-#pragma unroll
-    for (int n = 0; n < count; ++n) max = fmaxf(max, fmaxf(s[n][2 * half], s[n][2 * half + 1]));
-    max = fmaxf(max, __shfl_xor_sync(~0U, max, 1));
-    max = fmaxf(max, __shfl_xor_sync(~0U, max, 2));
-    max = fmaxf(state.max[half], max * unit);
-    const float base = max == -INFINITY ? 0 : max, shrink = gpu::power_of_two(state.max[half] - base);
-    state.max[half] = max;
-    state.sum[half] *= shrink;
-#pragma unroll
-    for (int n = 0; n < count; ++n)
-#pragma unroll
-      for (int i = 2 * half; i < 2 * half + 2; ++i) {
-        s[n][i] = gpu::power_of_two(s[n][i] * unit - base);
-        state.sum[half] += s[n][i];
-      }
-#pragma unroll
-    for (int n = 0; n < eights; ++n) {
-      o[n][2 * half] *= shrink;
-      o[n][2 * half + 1] *= shrink;
-    }
-  }
-}
-
-/// Probabilities times what is kept of them.
-template <int count>
-__device__ __forceinline__ void drop(std::uint32_t dropped, float factor, float (&p)[count][4]) {
-#pragma unroll
-  for (int n = 0; n < count; ++n)
-#pragma unroll
-    for (int i = 0; i < 4; ++i) p[n][i] = dropped >> (4 * n + i) & 1 ? 0 : p[n][i] * factor;
-}
-
-template <int eights>
-__device__ __forceinline__ void put_rows(const FastForward& job, Pair at, const Softmax& state,
-                                         const float (&o)[eights][4]) {
-  const int query0 = at.i;
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    float sum = state.sum[half];
-    sum += __shfl_xor_sync(~0U, sum, 1);
-    sum += __shfl_xor_sync(~0U, sum, 2);
-    at.i = query0 + fragment_row(2 * half);
-    if (at.i >= job.attend.sq) continue;
-    const float share = sum == 0 ? 0 : 1 / sum;
-    const std::int64_t to = job.o.at(at.i, at.b, at.g, at.r);
-#pragma unroll
-    for (int n = 0; n < eights; ++n)
-      put_pair(job.o.one, to + fragment_column(n, 0), o[n][2 * half] * share, o[n][2 * half + 1] * share);
-    if (threadIdx.x % 4 != 0) continue;
-    put(job.lse, start_of(job.lse, job.attend.query_of(at)),
-        sum == 0 ? -INFINITY : (state.max[half] + log2f(sum)) / log2_e);
-  }
-}
 
 template <class Half, int d, int dv, bool everything>
 __global__ void __launch_bounds__(tile_threads, d > 64 || everything ? 2 : 3) forward(FastForward job) {
@@ -126,7 +40,7 @@ __global__ void __launch_bounds__(tile_threads, d > 64 || everything ? 2 : 3) fo
   float o[dv / 8][4] = {};
   Softmax state;
   OwnRows<d, 0> own(shared.q, row0);
-  const float unit = everything ? 1 : a.scale * log2_e;
+  const float unit = everything ? 1 : a.unit;
   for (int t = tiles.first; t < tiles.last; ++t) {
     if (t + 1 < tiles.last) fetch_keys(t + 1);
     gpu::commit_copies();
@@ -143,7 +57,7 @@ __global__ void __launch_bounds__(tile_threads, d > 64 || everything ? 2 : 3) fo
       finish_scores(a, at, sees, s);
     else if (what_to_ask<tile, keys>(a, query0, t * keys) == Ask::edges)
       hide<false>(a, at, s);
-    soften(state, unit, s, o);
+    shrink_rows(soften(state, unit, s), o);
     if (everything && a.samples) drop(drops, a.factor, s);
     add_by_columns<Half, dv>(o, s, shared.v[t % 2]);
     __syncthreads();

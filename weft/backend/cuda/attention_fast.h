@@ -1,4 +1,5 @@
-// Attention by tensor cores, where fits_tiles() says that it can be.
+// Attention by tensor cores, where fits_tiles() says that it can be: by warps, or by warpgroups, which some
+// GPUs have.
 #pragma once
 
 #include "weft/backend/cuda/attention_job.h"
@@ -12,6 +13,9 @@ struct FastForward {
   Rows lse;  // [b, n, sq], an element a row
 };
 void attend_fast(Queue& queue, const FastForward& job);
+/// What attend_fast does, where there is a kernel for it.
+bool warpgroups_attend(const Attend& job);
+void attend_by_warpgroups(Queue& queue, const FastForward& job);
 
 /// For both ways of going back. [b, n, sq]: delta = <dout, o>, and lse as a power of two, infinite where a
 /// query sees nothing.
@@ -26,6 +30,9 @@ struct AttentionBackward {
 };
 /// Gradients of queries, keys and values; delta and power are there, dbias is not its business.
 void attend_backward_fast(Queue& queue, const AttentionBackward& job);
+/// What attend_backward_fast does, where there are kernels for it.
+bool warpgroups_attend_backward(const Attend& job);
+void attend_backward_by_warpgroups(Queue& queue, const AttentionBackward& job);
 
 __device__ __forceinline__ void put_sum(const Heads& to, std::int64_t at, float x, bool accumulate) {
   put(to.one, at, accumulate ? x + get(to.one, at) : x);

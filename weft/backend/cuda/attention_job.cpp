@@ -11,6 +11,11 @@ namespace {
 constexpr std::int64_t far = 1 << 29;
 int distance(std::int64_t rows) { return int(std::clamp(rows, -far, far)); }
 
+/// Of one type with the queries, and whole vectors.
+bool are_tiles(const Tensor& rows, const Attended& in) {
+  return rows.dtype() == in.q.dtype() && rows_of(rows).vector;
+}
+
 }  // namespace
 
 Heads heads_of(const Tensor& t) {
@@ -35,6 +40,7 @@ Attend attend(const Attended& in, const AttentionArgs& how) {
   out.groups = int(in.q.dim(2));
   out.heads = int(in.q.dim(3));
   out.scale = how.scale;
+  out.unit = how.scale * log2_e;
   out.causal = how.mask == Mask::causal;
   out.diagonal = distance(how.diagonal);
   out.window = distance(how.window);
@@ -59,12 +65,11 @@ Attend attend(const Attended& in, const AttentionArgs& how) {
   return out;
 }
 
-bool fits_tiles(const Attended& in, const Tensor& o) {
+bool fits_tiles(const Attended& in) {
   const bool known = with_width(in.q.dim(-1), in.v.dim(-1), [](const auto&) {});
   if (!known || !is_half(in.q.dtype())) return false;
-  for (const Tensor* each : {&in.q, &in.k, &in.v, &o})
-    if (each->dtype() != in.q.dtype() || !rows_of(*each).vector) return false;
-  return true;
+  return are_tiles(in.q, in) && are_tiles(in.k, in) && are_tiles(in.v, in);
 }
+bool fits_tiles(const Attended& in, const Tensor& dout) { return fits_tiles(in) && are_tiles(dout, in); }
 
 }  // namespace weft::cuda

@@ -29,7 +29,7 @@ struct Pair {
 struct Attend {
   Heads q, k, v;
   int sq, sk, batch, groups, heads;  // heads of a group
-  float scale;
+  float scale, unit;                 // unit: scale where scores are in powers of two
   bool causal;
   int diagonal, window;
   const std::int32_t *query_segments, *key_segments;  // [b, sq], [b, sk]

@@ -1,5 +1,6 @@
 // Tiles in shared memory and their products by tensor cores: what attention of small floats is made of. A
-// block has a tile of 64 rows of its own; tiles of `passing` rows pass by, fewer where heads are wide.
+// block has a tile of 64 rows of its own, or two; tiles of `passing` rows pass by, fewer where heads are
+// wide.
 //
 // A warp has 16 rows of a product's result, in d-fragments: element i of fragment n is row lane / 4 + 8 (i /
 // 2), column 8 n + 2 (lane % 4) + i % 2.
@@ -11,13 +12,14 @@ namespace weft::cuda {
 
 inline constexpr int tile = 64, tile_threads = 128;
 
-/// [rows, d] of 16 bits. The 16-byte pieces of row r lie at piece ^ (r % 8), so that 8 rows of one column of
-/// pieces are in 8 different groups of banks.
+/// [rows, d] of 16 bits, in panels of 64 columns. The 16-byte pieces of a panel's row r lie at piece ^ (r %
+/// 8), so that 8 rows of one column of pieces are in 8 different groups of banks.
 template <int d, int rows = tile>
-struct alignas(128) Tile {
+struct alignas(1024) Tile {
   std::uint16_t numbers[rows * d];
   __device__ __forceinline__ std::uint16_t* piece(int row, int piece) {
-    return numbers + row * d + (piece ^ row % 8) * 8;
+    if constexpr (d == 64) return numbers + row * d + (piece ^ row % 8) * 8;
+    return numbers + (piece / 8 * rows + row) * 64 + (piece % 8 ^ row % 8) * 8;
   }
 };
 
@@ -26,27 +28,33 @@ struct Stretch {
   int first, length, b, g, r;
 };
 
-inline constexpr int pieces_at_once = 8, lines_at_once = tile_threads / pieces_at_once;
+inline constexpr int pieces_at_once = 8;
 
-/// What a thread fetches of tiles that follow one another: each call of fetch() takes the next.
+/// What one of a block's threads fetches of tiles that follow one another: each call of fetch() takes the
+/// next.
+template <int threads>
 struct Source {
+  static constexpr int lines_at_once = threads / pieces_at_once;
   const std::uint16_t* next;  // its first piece of the next tile
   std::int64_t step;          // to the row that it fetches after one
   int left;                   // rows from that piece's on; what lies behind them is not touched
 };
-__device__ __forceinline__ Source source_of(const Heads& from, const Stretch& which) {
+template <int threads = tile_threads>
+__device__ __forceinline__ Source<threads> source_of(const Heads& from, const Stretch& which) {
   const int row = int(threadIdx.x) / pieces_at_once, piece = int(threadIdx.x) % pieces_at_once;
   const std::int64_t start = from.at(which.first + row, which.b, which.g, which.r) + piece * 8;
-  return {reinterpret_cast<const std::uint16_t*>(from.one.data) + start, lines_at_once * from.s,
-          which.length - which.first - row};
+  return {reinterpret_cast<const std::uint16_t*>(from.one.data) + start,
+          Source<threads>::lines_at_once * from.s, which.length - which.first - row};
 }
 
 /// On its way when this returns: commit_copies() and wait_copies() follow.
-template <int d, int rows>
-__device__ __forceinline__ void fetch(Tile<d, rows>& to, Source& from) {
+template <int d, int rows, int threads>
+__device__ __forceinline__ void fetch(Tile<d, rows>& to, Source<threads>& from) {
+  constexpr int lines = Source<threads>::lines_at_once;
+  static_assert(rows % lines == 0);
   const int row0 = int(threadIdx.x) / pieces_at_once, piece0 = int(threadIdx.x) % pieces_at_once;
 #pragma unroll
-  for (int row = 0; row < rows; row += lines_at_once) {
+  for (int row = 0; row < rows; row += lines) {
     const bool inside = row < from.left;
 #pragma unroll
     for (int right = 0; right < d / 8; right += pieces_at_once)
@@ -55,9 +63,9 @@ __device__ __forceinline__ void fetch(Tile<d, rows>& to, Source& from) {
   }
   from.left -= rows;
 }
-template <int d, int rows>
+template <int threads = tile_threads, int d, int rows>
 __device__ __forceinline__ void fetch(Tile<d, rows>& to, const Heads& from, const Stretch& which) {
-  Source source = source_of(from, which);
+  Source source = source_of<threads>(from, which);
   fetch(to, source);
 }
 
@@ -179,17 +187,22 @@ struct Line {
 __device__ __forceinline__ int column_of(int from_first) {
   return from_first < 0 ? 0 : from_first > tile ? tile : from_first;
 }
-/// At the query and the first key of the tile; and turned, at the key and the first query.
+/// At the query and the first key of the tile; and turned, at the key and the first query. Only kernels that
+/// ask everything know of segments.
+template <bool everything>
 __device__ __forceinline__ Line line_of_query(const Attend& a, const Pair& at) {
   const bool inside = at.i < a.sq;
-  const std::int32_t* segments = a.query_segments ? a.key_segments + at.b * a.sk + at.j : nullptr;
+  const std::int32_t* segments =
+      everything && a.query_segments ? a.key_segments + at.b * a.sk + at.j : nullptr;
   const std::int32_t segment = segments && inside ? a.query_segments[at.b * a.sq + at.i] : 0;
   const int first = column_of(a.first_key(at.i) - at.j), last = column_of(a.last_key(at.i) - at.j);
   return {first, inside && segment >= 0 ? last : 0, segments, segment};
 }
+template <bool everything>
 __device__ __forceinline__ Line line_of_key(const Attend& a, const Pair& at) {
   const bool inside = at.j < a.sk;
-  const std::int32_t* segments = a.query_segments ? a.query_segments + at.b * a.sq + at.i : nullptr;
+  const std::int32_t* segments =
+      everything && a.query_segments ? a.query_segments + at.b * a.sq + at.i : nullptr;
   const std::int32_t segment = segments && inside ? a.key_segments[at.b * a.sk + at.j] : 0;
   const int first = a.causal ? at.j - a.diagonal : 0;
   const int last = a.window > 0 ? at.j - a.diagonal + a.window : a.sq;
@@ -207,10 +220,10 @@ __device__ __forceinline__ Pair pair_at(const Pair& at, int row, int column) {
 }
 
 /// The line of a thread's upper or lower row. At is the pair of the first row and column.
-template <bool turned>
+template <bool turned, bool everything>
 __device__ __forceinline__ Line line_at(const Attend& a, const Pair& at, int half) {
   const Pair start = pair_at<turned>(at, fragment_row(2 * half), 0);
-  return turned ? line_of_key(a, start) : line_of_query(a, start);
+  return turned ? line_of_key<everything>(a, start) : line_of_query<everything>(a, start);
 }
 
 /// A bit for each element of a warp's d-fragments that is seen, 4 n + i for element i of fragment n; and for
@@ -221,7 +234,7 @@ __device__ __forceinline__ std::uint32_t seen(const Attend& a, const Pair& at) {
   std::uint32_t bits = 0;
 #pragma unroll 1
   for (int half = 0; half < 2; ++half) {
-    const Line line = line_at<turned>(a, at, half);
+    const Line line = line_at<turned, true>(a, at, half);
 #pragma unroll 1
     for (int e = 0; e < 2 * count; ++e)
       if (line.sees(fragment_column(e / 2, e))) bits |= 1U << (e / 2 * 4 + 2 * half + e % 2);
@@ -290,7 +303,7 @@ template <bool turned, int count>
 __device__ __forceinline__ void hide(const Attend& a, const Pair& at, float (&s)[count][4]) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const Line line = line_at<turned>(a, at, half);
+    const Line line = line_at<turned, false>(a, at, half);
     const int first = line.first - fragment_column(0, 0), last = line.last - fragment_column(0, 0);
 #pragma unroll
     for (int n = 0; n < count; ++n)
@@ -306,6 +319,7 @@ __device__ __forceinline__ void put_pair(const Rows& to, std::int64_t at, float 
     gpu::store(to.data + at * 2, to.dtype == Dtype::bf16 ? gpu::pack<bf16>(x, y) : gpu::pack<f16>(x, y));
     return;
   }
+  if (to.vector) return gpu::store(to.data + at * 4, float2{x, y});
   put(to, at, x);
   put(to, at + 1, y);
 }
@@ -315,33 +329,38 @@ struct Task {
   Pair at;
   int last, number;
 };
-/// This block's, where each group has so many heads of so many rows.
+/// This block's, where each group has so many heads of so many rows, and a block `own` of them.
+template <int own = tile>
 __device__ __forceinline__ Task task_of(const Attend& a, int rows, int heads) {
-  const int tiles = (rows + tile - 1) / tile, block = int(blockIdx.x);
+  const int tiles = (rows + own - 1) / own, block = int(blockIdx.x);
   const int head = block / tiles, group = head / heads, batch = group / a.groups;
   return {{batch, group - batch * a.groups, head - group * heads, 0, 0}, tiles - 1, block - head * tiles};
 }
 
-/// Passing tiles of keys that a tile of queries may see: [first, last); and the other way round.
+/// Passing tiles of keys that `own` queries may see: [first, last); and the other way round.
 struct Tiles {
   int first, last;
+  __device__ __forceinline__ bool have(int t) const { return t >= first && t < last; }
 };
-template <int passing>
+template <int passing, int own = tile>
 __device__ __forceinline__ Tiles key_tiles(const Attend& a, int query0) {
-  const int lowest = a.first_key(query0), highest = a.last_key(query0 + tile - 1);
+  const int lowest = a.first_key(query0), highest = a.last_key(query0 + own - 1);
   return {lowest / passing, (highest + passing - 1) / passing};
 }
-template <int passing>
+template <int passing, int own = tile>
 __device__ __forceinline__ Tiles query_tiles(const Attend& a, int key0) {
   int lowest = a.causal ? key0 - a.diagonal : 0;
-  int highest = a.window > 0 ? key0 + tile - 1 - a.diagonal + a.window : a.sq;
+  int highest = a.window > 0 ? key0 + own - 1 - a.diagonal + a.window : a.sq;
   if (lowest < 0) lowest = 0;
   if (highest > a.sq) highest = a.sq;
   return {lowest / passing, (highest + passing - 1) / passing};
 }
 
-/// Whether tensor cores can do it: types, widths (with_width() has them) and places.
-bool fits_tiles(const Attended& in, const Tensor& o);
+/// Whether tensor cores can do it: types, widths (with_width() has them) and places. What is written may be
+/// anything.
+bool fits_tiles(const Attended& in);
+/// The same of going back, where gradients of results are read in tiles too.
+bool fits_tiles(const Attended& in, const Tensor& dout);
 
 /// Channels of queries and keys, and of values.
 template <int d_, int dv_>

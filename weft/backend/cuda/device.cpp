@@ -47,11 +47,16 @@ class GpuGround final : public Ground {
 
 }  // namespace
 
+bool has_warpgroups(int device) {
+  return gpu::built_for_warpgroups && cuda::attribute(cudaDevAttrComputeCapabilityMajor, device) == 9;
+}
+
 CudaDevice::CudaDevice(const CudaOptions& options)
     : device_(opened(options)),
       units_(cuda::attribute(cudaDevAttrMultiProcessorCount, device_)),
       capability_(cuda::attribute(cudaDevAttrComputeCapabilityMajor, device_)),
       most_shared_(cuda::attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device_)),
+      warpgroups_(options.warpgroups && has_warpgroups(device_)),
       queue_(options.graphs),
       up_(queue_.now()),
       down_(queue_.now()),

@@ -22,6 +22,9 @@
 
 namespace weft {
 
+/// Whether a GPU has warpgroups that multiply, and this build kernels for them.
+bool has_warpgroups(int device);
+
 class CudaDevice : public Device {
  public:
   explicit CudaDevice(const CudaOptions& options = {});
@@ -52,6 +55,8 @@ class CudaDevice : public Device {
   int units() const { return units_; }
   /// The first number of its compute capability.
   int capability() const { return capability_; }
+  /// Whether attention goes by warpgroups, where it can.
+  bool warpgroups() const { return warpgroups_; }
   /// Bytes of shared memory that a block may have.
   int most_shared() const { return most_shared_; }
   /// Where it sits in its machine, as every process sees it.
@@ -71,6 +76,7 @@ class CudaDevice : public Device {
   };
 
   int device_, units_, capability_, most_shared_;
+  bool warpgroups_;
   cuda::Queue queue_;
   cuda::GoingUp up_;
   cuda::ComingDown down_;

@@ -10,6 +10,7 @@ CudaKernels::CudaKernels(CudaDevice& device) : device_(&device) {}
 CudaKernels::~CudaKernels() = default;
 
 cuda::Queue& CudaKernels::queue() const { return device_->queue(); }
+bool CudaKernels::warpgroups() const { return device_->warpgroups(); }
 cuda::FaultWord* CudaKernels::faults() const { return device_->fault_word(); }
 
 // From compute capability 9 on, as llm.c has it: on those before a product with gelu takes longer by what the

@@ -33,7 +33,7 @@ std::string reason(cudaError_t error) {
 GpuHere described(int device) {
   return {cuda::attribute(cudaDevAttrComputeCapabilityMajor, device),
           cuda::attribute(cudaDevAttrComputeCapabilityMinor, device),
-          cuda::attribute(cudaDevAttrMultiProcessorCount, device)};
+          cuda::attribute(cudaDevAttrMultiProcessorCount, device), has_warpgroups(device)};
 }
 
 }  // namespace

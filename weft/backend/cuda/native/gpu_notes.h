@@ -10,6 +10,13 @@ namespace gpu {
 /// Whether this is a GPU.
 inline constexpr bool real = true;
 
+/// Whether kernels were compiled for sm_90a, which alone has warpgroup.h.
+#ifdef WEFT_CUDA_90A
+inline constexpr bool built_for_warpgroups = true;
+#else
+inline constexpr bool built_for_warpgroups = false;
+#endif
+
 /// Bytes that the library of products may use, all of which the watcher looks at.
 inline constexpr std::int64_t product_workspace = std::int64_t(32) << 20;
 

@@ -1,0 +1,48 @@
+// Steps whose attention goes by warpgroups, on GPUs of compute capability 9: those of the processor, in every
+// family.
+#include <gtest/gtest.h>
+#include <runtime.h>
+
+#include "tests/equal/run.h"
+#include "tests/support/gpu/emulated.h"
+#include "weft/backend/cuda/device.h"
+#include "weft/base/format.h"
+
+using namespace weft;
+using namespace weft::testing;
+
+namespace {
+
+Curve stepped(const ModelConfig& config, Cut cut, bool on_gpu) {
+  cut.steps = 3;
+  if (on_gpu)
+    cut.open = []() -> std::unique_ptr<Device> {
+      return std::make_unique<CudaDevice>(CudaOptions{.warpgroups = true});
+    };
+  return train(config, cut);
+}
+
+struct Case {
+  const char* family;
+  std::int64_t channels;
+  ParallelConfig parallel = {.dp = 1};
+};
+
+TEST(StepsByWarpgroups, are_those_of_the_processor) {
+  const emulated::CardsHere nine({.capability = 9});
+  for (const Case& c :
+       {Case{"gpt2", 64}, {"gpt2", 64, {.cp = 2, .dp = 1}}, {"llama", 128}, {"bert", 64}, {"t5", 64}}) {
+    const Cut cut{c.parallel, 2};
+    SCOPED_TRACE(text(c.family, " of ", c.channels, " channels, ", name_of(cut)));
+    ModelConfig config = shape_of(c.family);
+    config.precision = Precision::bf16;
+    config.channels = c.channels;
+    const std::uint64_t before = emulated::meter().products;
+    const Curve found = stepped(config, cut, true);
+    EXPECT_GT(emulated::meter().products, before);
+    EXPECT_EQ(difference(found, stepped(config, cut, false), rounding_of(config, cut)), "");
+    EXPECT_EQ(join(emulated::take_reports(), "; "), "");
+  }
+}
+
+}  // namespace

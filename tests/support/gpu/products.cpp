@@ -1,0 +1,260 @@
+// Products of warpgroups: what a warp asked for is looked at twice, when it is asked and when it is waited
+// for, and computed then; in between its sums are no numbers. So a kernel that reads sums early, writes them,
+// fills a tile again or shows it too late computes nonsense, or is found.
+#include "tests/support/gpu/products.h"
+
+#include <warpgroup.h>
+
+#include <cstring>
+#include <limits>
+
+#include "tests/support/gpu/machine.h"
+
+namespace emulated {
+namespace {
+
+Machine& m = machine();
+
+Warp& my_warp() { return m.warps[m.lane->id / 32]; }
+unsigned row_of_warp() { return m.lane->id / 32 % 4 * 16; }
+
+// ---- matrices in shared memory
+
+/// As a descriptor names it: bits 0 to 13 where it begins, 16 to 29 and 32 to 45 two distances, all in 16
+/// bytes; 62 and 63 how pieces lie, 1: at piece ^ row % 8 of rows of 128 bytes.
+struct Named {
+  std::uint32_t first, leading, stride, form;
+  explicit Named(std::uint64_t bits)
+      : first(std::uint32_t(bits & 0x3FFF) << 4),
+        leading(std::uint32_t(bits >> 16 & 0x3FFF) << 4),
+        stride(std::uint32_t(bits >> 32 & 0x3FFF) << 4),
+        form(std::uint32_t(bits >> 62)) {}
+  /// Eight of one column lie in 128 bytes, swizzled by where they lie.
+  static std::uint32_t swizzled(std::uint32_t byte) { return byte ^ (byte >> 7 & 7) << 4; }
+  /// Of a matrix whose columns are summed over; and of one whose rows are.
+  std::uint32_t by_rows(std::uint32_t row, std::uint32_t column) const {
+    return swizzled(first + row / 8 * stride + row % 8 * 128 + column * 2);
+  }
+  std::uint32_t by_columns(std::uint32_t row, std::uint32_t column) const {
+    return swizzled(first + row / 8 * stride + row % 8 * 128 + column / 64 * leading + column % 64 * 2);
+  }
+};
+
+/// Calls act(row, column, byte) for pieces of eight halves of an operand: 16 rows of the left one, or the
+/// right one, of which `eights` are rows or columns.
+template <class Act>
+void pieces_of_left(const Product& p, const Act& act) {
+  for (std::uint32_t row = 0; row < 16; ++row)
+    for (std::uint32_t column = 0; column < 16; column += 8)
+      act(row, column, Named(p.left).by_rows(row_of_warp() + row, column));
+}
+template <class Act>
+void pieces_of_right(const Product& p, const Act& act) {
+  const Named named(p.right);
+  const auto many = std::uint32_t(8 * p.eights);
+  if (p.in_registers)
+    for (std::uint32_t row = 0; row < 16; ++row)
+      for (std::uint32_t column = 0; column < many; column += 8)
+        act(row, column, named.by_columns(row, column));
+  else
+    for (std::uint32_t row = 0; row < many; ++row)
+      for (std::uint32_t column = 0; column < 16; column += 8) act(row, column, named.by_rows(row, column));
+}
+
+std::string begun(const std::string& what) {
+  return "a product of thread " + std::to_string(m.lane->id) + what;
+}
+
+/// Whether who wrote these bytes has shown them, before a barrier that this warp has passed.
+void look_whether_shown(const std::byte* at) {
+  for (std::size_t i = m.shared.grain_of(at); i < m.shared.grain_of(at) + 16 / grain; ++i) {
+    const Stamp& written = m.shared.cells[i].written;
+    const Lane& writer = m.lanes[written.thread];
+    const bool mine = written.thread / 32 == m.lane->id / 32;
+    const bool shown = writer.shown.size() > m.shown[i] && (mine || writer.shown[m.shown[i]] < m.barriers);
+    if (!shown)
+      return report(begun(" reads what thread ") + std::to_string(written.thread) +
+                    " has written and not shown to products");
+  }
+}
+
+/// The bytes that a product reads, when it is asked for and when it is waited for.
+void look_at(const Product& p, bool waited_for) {
+  const auto look = [&](std::uint32_t, std::uint32_t, std::uint32_t byte) {
+    const std::byte* at = m.shared.base + byte;
+    if (!touch(at, 16, Touch::read)) return;
+    if (!waited_for) return look_whether_shown(at);
+    if (m.shared.cells[m.shared.grain_of(at)].written.barrier > p.barrier)
+      report(begun(" was under way while its operand was written"));
+  };
+  if (!p.in_registers) pieces_of_left(p, look);
+  pieces_of_right(p, look);
+}
+
+void look_at_names(const Product& p) {
+  for (const std::uint64_t bits : {p.left, p.right}) {
+    if (bits == p.left && p.in_registers) continue;
+    const Named named(bits);
+    if (named.form != 1 || (bits >> 48 & 0x3FFF) != 0)
+      report(begun(" names a matrix in a form that is not known"));
+    if (named.first / 128 % 8 != 0) report(begun(" names a matrix that is not aligned to 1024 bytes"));
+  }
+}
+
+// ---- sums
+
+std::size_t sums_of(Warp& warp, const Handed& all) {
+  const auto of = [&](int lane) { return static_cast<const Asked*>(all.in[lane]); };
+  for (std::size_t i = 0; i < warp.sums.size(); ++i)
+    if (warp.sums[i].under_way > 0 && warp.sums[i].at[0] == of(0)->sums) return i;
+  Sums& made = warp.sums.emplace_back();
+  made.eights = of(0)->eights;
+  const auto each = std::size_t(made.eights) * 4;
+  for (int lane = 0; lane < 32; ++lane) {
+    float* at = (made.at[std::size_t(lane)] = of(lane)->sums)[0];
+    made.numbers.insert(made.numbers.end(), at, at + each);
+    std::fill_n(at, each, std::numeric_limits<float>::quiet_NaN());
+  }
+  return warp.sums.size() - 1;
+}
+
+void hand_back(const Sums& sums) {
+  const auto each = std::size_t(sums.eights) * 4;
+  for (std::size_t lane = 0; lane < 32; ++lane) {
+    float* at = sums.at[lane][0];
+    for (std::size_t i = 0; i < each; ++i)
+      if (!std::isnan(at[i])) return report(begun(" was under way while its sums were written"));
+    std::copy_n(sums.numbers.begin() + std::ptrdiff_t(lane * each), each, at);
+  }
+}
+
+// ---- arithmetic
+
+struct Numbers {
+  float left[16][16], right[16][64];  // right: by what is summed over
+};
+
+float half(bool is_bf16, std::uint16_t bits) {
+  return is_bf16 ? float(weft::bf16::from_bits(bits)) : float(weft::f16::from_bits(bits));
+}
+
+Numbers numbers_of(const Product& p) {
+  Numbers out{};
+  const auto eight = [&](std::uint32_t byte, const auto& to) {
+    std::uint16_t bits[8];
+    std::memcpy(bits, m.shared.base + byte, 16);
+    for (int i = 0; i < 8; ++i) to(i) = half(p.is_bf16, bits[i]);
+  };
+  // Of a lane: rows lane / 4 and 8 further on, columns 2 (lane % 4) and the next, and 8 further on.
+  for (std::uint32_t lane = 0; lane < 32 && p.in_registers; ++lane)
+    for (std::uint32_t i = 0; i < 4; ++i)
+      for (std::uint32_t h = 0; h < 2; ++h)
+        out.left[lane / 4 + i % 2 * 8][lane % 4 * 2 + h + i / 2 * 8] =
+            half(p.is_bf16, std::uint16_t(p.halves[lane][i] >> 16 * h));
+  if (!p.in_registers)
+    pieces_of_left(p, [&](std::uint32_t row, std::uint32_t column, std::uint32_t byte) {
+      eight(byte, [&](int i) -> float& { return out.left[row][column + std::uint32_t(i)]; });
+    });
+  pieces_of_right(p, [&](std::uint32_t row, std::uint32_t column, std::uint32_t byte) {
+    eight(byte, [&](int i) -> float& {
+      const std::uint32_t next = column + std::uint32_t(i);
+      return p.in_registers ? out.right[row][next] : out.right[next][row];
+    });
+  });
+  return out;
+}
+
+void compute(const Product& p, Sums& sums) {
+  ++meter().products;
+  const Numbers of = numbers_of(p);
+  std::size_t at = 0;
+  for (std::size_t lane = 0; lane < 32; ++lane)
+    for (std::size_t n = 0; n < std::size_t(p.eights); ++n)
+      for (std::size_t i = 0; i < 4; ++i, ++at) {
+        const std::size_t row = lane / 4 + i / 2 * 8, column = 8 * n + lane % 4 * 2 + i % 2;
+        float& sum = sums.numbers[at];
+        if (!p.adds) sum = 0;
+        for (std::size_t k = 0; k < 16; ++k) sum += of.left[row][k] * of.right[k][column];
+      }
+}
+
+// ---- by the last lane of a warp to come
+
+/// The four warps say the same, one after another.
+void say(Warp& warp, std::uint64_t what) { warp.said = (warp.said ^ what) * 0x9E3779B97F4A7C15U + 1; }
+
+void ask_together(const Handed& all) {
+  const auto of = [&](int lane) { return static_cast<const Asked*>(all.in[lane]); };
+  Warp& warp = my_warp();
+  m.has_products = true;
+  Product p{of(0)->is_bf16, of(0)->adds, of(0)->in_registers, of(0)->eights, of(0)->left, of(0)->right, {}, 0,
+            m.barriers};
+  for (int lane = 0; lane < 32; ++lane) {
+    if (of(lane)->left != p.left || of(lane)->right != p.right)
+      report(begun(" names other matrices than its neighbour's"));
+    if (p.in_registers) std::copy_n(of(lane)->halves, 4, p.halves[std::size_t(lane)].begin());
+  }
+  if (!warp.begun) report(begun(" is asked for, and no begin_products() came before it"));
+  look_at_names(p);
+  look_at(p, false);
+  p.sums = sums_of(warp, all);
+  ++warp.sums[p.sums].under_way;
+  for (const std::uint64_t what : {p.left, p.right, std::uint64_t(p.eights)}) say(warp, what);
+  warp.groups.back().push_back(p);
+}
+
+void begin_together(const Handed&) {
+  m.has_products = true;
+  my_warp().begun = true;
+}
+
+void commit_together(const Handed&) {
+  Warp& warp = my_warp();
+  warp.groups.emplace_back();
+  say(warp, 1);
+}
+
+void wait_together(const Handed& all) {
+  Warp& warp = my_warp();
+  warp.begun = false;  // whoever waits does so to touch registers
+  const auto left = std::size_t(*static_cast<const int*>(all.in[0]));
+  while (warp.groups.size() - 1 > left) {
+    for (const Product& p : warp.groups.front()) {
+      look_at(p, true);
+      Sums& sums = warp.sums[p.sums];
+      compute(p, sums);
+      if (--sums.under_way == 0) hand_back(sums);
+    }
+    warp.groups.erase(warp.groups.begin());
+  }
+  if (left == 0 && warp.groups.back().empty()) warp.sums.clear();
+}
+
+}  // namespace
+
+std::uint32_t place_of(const void* at) {
+  return std::uint32_t(static_cast<const std::byte*>(at) - m.shared.base);
+}
+
+void ask_product(const Asked& asked) { meet(~0U, {asked.what, asked.line}, &asked, nullptr, ask_together); }
+void begin_products(int line) { meet(~0U, {"begin_products", line}, nullptr, nullptr, begin_together); }
+void commit_products(int line) { meet(~0U, {"commit_products", line}, nullptr, nullptr, commit_together); }
+void wait_products(int groups_left, int line) {
+  meet(~0U, {"wait_products", line}, &groups_left, nullptr, wait_together);
+}
+void show_products() { m.lane->shown.push_back(m.barriers); }
+
+void compare_warpgroups() {
+  for (unsigned warp = 0; warp < m.size.x / 32; ++warp)
+    if (m.warps[warp].said != m.warps[warp / 4 * 4].said)
+      return report("warps of a warpgroup ask for other products than their first one");
+}
+
+void look_for_products_under_way() {
+  compare_warpgroups();
+  for (unsigned warp = 0; warp < m.size.x / 32; ++warp)
+    if (m.warps[warp].groups.size() > 1 || !m.warps[warp].groups[0].empty())
+      return report("products are under way when the block ends");
+}
+
+}  // namespace emulated

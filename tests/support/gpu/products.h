@@ -1,0 +1,36 @@
+// Products that the warps of a block have under way. For the emulator's own sources.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace emulated {
+
+/// Of a warp: 16 rows of a product, and when it was asked for.
+struct Product {
+  bool is_bf16, adds, in_registers;
+  int eights;
+  std::uint64_t left, right;
+  std::array<std::array<std::uint32_t, 4>, 32> halves;  // by lane
+  std::size_t sums;                                     // which of the warp's
+  std::uint16_t barrier;
+};
+/// Sums of a warp's lanes that are nobody's business until products are waited for: what they will be.
+struct Sums {
+  std::array<float (*)[4], 32> at;
+  int eights, under_way = 0;
+  std::vector<float> numbers;  // [32, eights, 4]
+};
+struct Warp {
+  bool begun = false;                           // since it waited for a group
+  std::vector<std::vector<Product>> groups{1};  // the last one is open
+  std::vector<Sums> sums;
+  std::uint64_t said = 0;  // of everything that the four warps must ask for alike
+};
+
+/// At a barrier and at a block's end.
+void compare_warpgroups();
+void look_for_products_under_way();
+
+}  // namespace emulated
