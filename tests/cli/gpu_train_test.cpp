@@ -194,8 +194,8 @@ TEST(GpuTraining, attends_by_warpgroups_where_they_are) {
               HasSubstr("(GPUs of compute capability 9.0 have them, by a program that was"));
   const emulated::CardsHere nine({.capability = 9});
   EXPECT_THAT(said({"--kv-channels", "64"}, "cuda"), HasSubstr("(attention in fp32 goes by warps)"));
-  EXPECT_THAT(said({"--bf16", "--kv-channels", "40"}, "cuda"),
-              HasSubstr("(attention of heads of 40 goes by warps)"));
+  EXPECT_THAT(said({"--bf16", "--kv-channels", "136"}, "cuda"),
+              HasSubstr("(attention of heads of 136 goes by warps)"));
   const std::uint64_t before = emulated::meter().products;
   const Training by_warps = run(half, {}, "cuda");
   EXPECT_EQ(emulated::meter().products, before);

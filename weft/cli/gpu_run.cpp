@@ -98,10 +98,10 @@ std::string why_no_warpgroups(std::string_view device, const ModelConfig& m) {
   if (!here.empty() && std::ranges::none_of(here, &GpuHere::warpgroups))
     return "GPUs of compute capability 9.0 have them, by a program that was compiled for sm_90a";
   if (m.precision == Precision::f32) return "attention in fp32 goes by warps";
-  if (m.latent.on || (m.channels != 64 && m.channels != 128))
-    return text("attention of heads of ", m.latent.on ? "latent channels" : text(m.channels),
-                " goes by warps");
-  return "";
+  const std::int64_t channels = m.latent.on ? m.latent.plain_channels + m.latent.turned_channels
+                                            : std::max(m.channels, value_channels(m));
+  const bool some = channels <= 128 && channels % 8 == 0;
+  return some ? "" : text("attention of heads of ", channels, " goes by warps");
 }
 
 std::vector<Room> rooms_here(const TrainConfig& config, const Launched& launched) {

@@ -32,8 +32,8 @@ __global__ void __launch_bounds__(tile_threads, d > 64 || everything ? 2 : 3) fo
   const Stretch passing{tiles.first * keys, a.sk, at.b, at.g, 0};
   Source k = source_of(a.k, passing), v = source_of(a.v, passing);
   const auto fetch_keys = [&](int t) {
-    fetch(shared.k[t % 2], k);
-    fetch(shared.v[t % 2], v);
+    fetch(shared.k[t % 2], k, a.k);
+    fetch(shared.v[t % 2], v, a.v);
   };
   if (tiles.first < tiles.last) fetch_keys(tiles.first);
   gpu::commit_copies();

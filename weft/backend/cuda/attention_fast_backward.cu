@@ -52,8 +52,8 @@ __global__ void __launch_bounds__(tile_threads, d > 64 || everything ? 2 : 3)
   const Stretch passing{tiles.first * keys, a.sk, at.b, at.g, 0};
   Source from_k = source_of(a.k, passing), from_v = source_of(a.v, passing);
   const auto fetch_keys = [&](int t) {
-    fetch(shared.passing[t % 2].left, from_k);
-    fetch(shared.passing[t % 2].right, from_v);
+    fetch(shared.passing[t % 2].left, from_k, a.k);
+    fetch(shared.passing[t % 2].right, from_v, a.v);
   };
   if (tiles.first < tiles.last) fetch_keys(tiles.first);
   gpu::commit_copies();

@@ -13,7 +13,7 @@ int distance(std::int64_t rows) { return int(std::clamp(rows, -far, far)); }
 
 /// Of one type with the queries, and whole vectors.
 bool are_tiles(const Tensor& rows, const Attended& in) {
-  return rows.dtype() == in.q.dtype() && rows_of(rows).vector;
+  return rows.dtype() == in.q.dtype() && rows_of(rows).vector && rows.dim(-1) % 8 == 0;
 }
 
 }  // namespace

@@ -48,8 +48,8 @@ struct PassingQueries {
       q = source_of<threads>(job.attend.q, rows);
       dout = source_of<threads>(job.dout, rows);
     }
-    fetch(to.left, q);
-    fetch(to.right, dout);
+    fetch(to.left, q, job.attend.q);
+    fetch(to.right, dout, job.dout);
   }
   /// This thread's of the numbers of the next tile's queries, which are on their way.
   __device__ __forceinline__ float next_number() const {

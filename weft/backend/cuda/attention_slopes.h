@@ -137,6 +137,7 @@ __device__ __forceinline__ void put_tile(const AttentionBackward& job, const Hea
     const std::int64_t start = to.at(row, rows.b, rows.g, rows.r);
 #pragma unroll
     for (int n = 0; n < eights; ++n) {
+      if (8 * n >= int(to.one.width)) continue;
       const std::int64_t at = start + fragment_column(n, 0);
       const float x = scale * sums[n][2 * half], y = scale * sums[n][2 * half + 1];
       if (job.accumulate)

@@ -92,7 +92,8 @@ __device__ __forceinline__ void put_rows(const FastForward& job, Pair at, const 
     const std::int64_t to = job.o.at(at.i, at.b, at.g, at.r);
 #pragma unroll
     for (int n = 0; n < eights; ++n)
-      put_pair(job.o.one, to + fragment_column(n, 0), o[n][2 * half] * share, o[n][2 * half + 1] * share);
+      if (8 * n < int(job.o.one.width))
+        put_pair(job.o.one, to + fragment_column(n, 0), o[n][2 * half] * share, o[n][2 * half + 1] * share);
     if (threadIdx.x % 4 != 0) continue;
     put(job.lse, start_of(job.lse, job.attend.query_of(at)),
         sum == 0 ? -INFINITY : (state.max[half] + log2f(sum)) / log2_e);

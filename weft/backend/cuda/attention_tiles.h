@@ -37,19 +37,21 @@ struct Source {
   static constexpr int lines_at_once = threads / pieces_at_once;
   const std::uint16_t* next;  // its first piece of the next tile
   std::int64_t step;          // to the row that it fetches after one
-  int left;                   // rows from that piece's on; what lies behind them is not touched
+  int left;                   // rows from that piece's on; none where the piece lies behind the last channel
 };
 template <int threads = tile_threads>
 __device__ __forceinline__ Source<threads> source_of(const Heads& from, const Stretch& which) {
   const int row = int(threadIdx.x) / pieces_at_once, piece = int(threadIdx.x) % pieces_at_once;
   const std::int64_t start = from.at(which.first + row, which.b, which.g, which.r) + piece * 8;
   return {reinterpret_cast<const std::uint16_t*>(from.one.data) + start,
-          Source<threads>::lines_at_once * from.s, which.length - which.first - row};
+          Source<threads>::lines_at_once * from.s,
+          piece * 8 < int(from.one.width) ? which.length - which.first - row : 0};
 }
 
-/// On its way when this returns: commit_copies() and wait_copies() follow.
+/// On its way when this returns: commit_copies() and wait_copies() follow. Zeros behind the last row, and
+/// behind the last channel.
 template <int d, int rows, int threads>
-__device__ __forceinline__ void fetch(Tile<d, rows>& to, Source<threads>& from) {
+__device__ __forceinline__ void fetch(Tile<d, rows>& to, Source<threads>& from, const Heads& of) {
   constexpr int lines = Source<threads>::lines_at_once;
   static_assert(rows % lines == 0);
   const int row0 = int(threadIdx.x) / pieces_at_once, piece0 = int(threadIdx.x) % pieces_at_once;
@@ -57,8 +59,10 @@ __device__ __forceinline__ void fetch(Tile<d, rows>& to, Source<threads>& from) 
   for (int row = 0; row < rows; row += lines) {
     const bool inside = row < from.left;
 #pragma unroll
-    for (int right = 0; right < d / 8; right += pieces_at_once)
-      gpu::copy_async(to.piece(row0 + row, piece0 + right), from.next + right * 8, inside);
+    for (int right = 0; right < d / 8; right += pieces_at_once) {
+      const bool there = right == 0 || (piece0 + right) * 8 < int(of.one.width);
+      gpu::copy_async(to.piece(row0 + row, piece0 + right), from.next + right * 8, inside && there);
+    }
     from.next += from.step;
   }
   from.left -= rows;
@@ -66,7 +70,7 @@ __device__ __forceinline__ void fetch(Tile<d, rows>& to, Source<threads>& from) 
 template <int threads = tile_threads, int d, int rows>
 __device__ __forceinline__ void fetch(Tile<d, rows>& to, const Heads& from, const Stretch& which) {
   Source source = source_of<threads>(from, which);
-  fetch(to, source);
+  fetch(to, source, from);
 }
 
 /// A warp's 16 rows of a tile, as left operands.
@@ -362,21 +366,21 @@ bool fits_tiles(const Attended& in);
 /// The same of going back, where gradients of results are read in tiles too.
 bool fits_tiles(const Attended& in, const Tensor& dout);
 
-/// Channels of queries and keys, and of values.
+/// Channels of queries and keys, and of values, that a kernel has room for.
 template <int d_, int dv_>
 struct Width {
   static constexpr int d = d_, dv = dv_;
 };
-/// Calls act(a Width) with that of a job, if it is one that there are kernels for.
+/// Calls act(a Width) with the least that a job fits into, if there is one.
 template <class Act>
 bool with_width(std::int64_t d, std::int64_t dv, const Act& act) {
-  if (d == 64 && dv == 64)
+  if (d <= 64 && dv <= 64)
     act(Width<64, 64>{});
-  else if (d == 128 && dv == 128)
+  else if (d <= 128 && dv <= 128)
     act(Width<128, 128>{});
-  else if (d == 192 && dv == 128)
+  else if (d <= 192 && dv <= 128)
     act(Width<192, 128>{});
-  else if (d == 256 && dv == 256)
+  else if (d <= 256 && dv <= 256)
     act(Width<256, 256>{});
   else
     return false;

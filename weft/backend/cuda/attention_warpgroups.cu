@@ -26,14 +26,15 @@ struct Shared {
 /// What passes by a block, and where it goes.
 template <int d>
 struct Keys {
+  const Attend& a;
   Shared<d>& shared;
   Tiles tiles;
   Source<threads> k, v;
 
   /// What turn t, which scores tile t and sums the values of the one before, will need.
   __device__ __forceinline__ void fetch_for(int t) {
-    if (t < tiles.last) fetch(shared.k[t & 1], k);
-    if (t > tiles.first && t <= tiles.last) fetch(shared.v[(t - 1) & 1], v);
+    if (t < tiles.last) fetch(shared.k[t & 1], k, a.k);
+    if (t > tiles.first && t <= tiles.last) fetch(shared.v[(t - 1) & 1], v, a.v);
     gpu::commit_copies();
   }
 };
@@ -93,7 +94,7 @@ __global__ void __launch_bounds__(threads, d > 64 || everything ? 1 : 2) forward
   const Tiles tiles = key_tiles<tile, queries>(a, query0), own = key_tiles<tile>(a, query0 + group_row());
   fetch<threads>(shared.q, a.q, {query0, a.sq, at.b, at.g, at.r});
   const Stretch passing{tiles.first * tile, a.sk, at.b, at.g, 0};
-  Keys<d> keys{shared, tiles, source_of<threads>(a.k, passing), source_of<threads>(a.v, passing)};
+  Keys<d> keys{a, shared, tiles, source_of<threads>(a.k, passing), source_of<threads>(a.v, passing)};
   keys.fetch_for(tiles.first);
   at.i = query0 + group_row() + warp_row();
   Queries<Half, d, everything> mine{a, shared, at, everything ? 1 : a.unit};
@@ -124,14 +125,12 @@ void launch(Queue& queue, const FastForward& job) {
 
 template <class Half>
 void launch_of(Queue& queue, const FastForward& job) {
-  job.attend.q.one.width == 64 ? launch<Half, 64>(queue, job) : launch<Half, 128>(queue, job);
+  widest(job.attend) <= 64 ? launch<Half, 64>(queue, job) : launch<Half, 128>(queue, job);
 }
 
 }  // namespace
 
-bool warpgroups_attend(const Attend& job) {
-  return job.q.one.width == job.v.one.width && (job.q.one.width == 64 || job.q.one.width == 128);
-}
+bool warpgroups_attend(const Attend& job) { return widest(job) <= 128; }
 void attend_by_warpgroups(Queue& queue, const FastForward& job) {
   job.attend.q.one.dtype == Dtype::bf16 ? launch_of<bf16>(queue, job) : launch_of<f16>(queue, job);
 }

@@ -9,6 +9,11 @@
 
 namespace weft::cuda {
 
+/// Channels of a job's heads, those of values too.
+inline std::int64_t widest(const Attend& job) {
+  return job.q.one.width > job.v.one.width ? job.q.one.width : job.v.one.width;
+}
+
 /// The first of this warpgroup's 64 rows of its block's, and of this warp's of those.
 __device__ __forceinline__ int group_row() { return int(threadIdx.x) / tile_threads * tile; }
 __device__ __forceinline__ int warp_row() { return int(threadIdx.x) % tile_threads / 32 * 16; }

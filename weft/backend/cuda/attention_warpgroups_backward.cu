@@ -52,8 +52,8 @@ __global__ void __launch_bounds__(2 * tile_threads, blocks_of_queries(d, everyth
   auto from_k = source_of<threads>(a.k, passing), from_v = source_of<threads>(a.v, passing);
   const auto fetch_keys = [&](int t) {
     if (t < tiles.last) {
-      fetch(shared.passing[t % 2].left, from_k);
-      fetch(shared.passing[t % 2].right, from_v);
+      fetch(shared.passing[t % 2].left, from_k, a.k);
+      fetch(shared.passing[t % 2].right, from_v, a.v);
     }
     gpu::commit_copies();
   };
@@ -168,13 +168,13 @@ void launch_asking(Queue& queue, const AttentionBackward& job) {
 }
 template <class Half>
 void launch_of(Queue& queue, const AttentionBackward& job) {
-  job.attend.q.one.width == 64 ? launch_asking<Half, 64>(queue, job) : launch<Half, 128, false>(queue, job);
+  widest(job.attend) <= 64 ? launch_asking<Half, 64>(queue, job) : launch<Half, 128, false>(queue, job);
 }
 
 }  // namespace
 
 bool warpgroups_attend_backward(const Attend& job) {
-  return warpgroups_attend(job) && (job.q.one.width == 64 || !asks_everything(job));
+  return warpgroups_attend(job) && (widest(job) <= 64 || !asks_everything(job));
 }
 void attend_backward_by_warpgroups(Queue& queue, const AttentionBackward& job) {
   job.attend.q.one.dtype == Dtype::bf16 ? launch_of<bf16>(queue, job) : launch_of<f16>(queue, job);
