@@ -1,18 +1,22 @@
 // Rows and columns so long, and so many, that every loop over them goes round twice, wherever it is cut: over
 // a block of a GPU, its grid, or the vectors of a processor.
+#include <array>
+#include <vector>
+
 #include "tests/backend/conformance.h"
 #include "weft/tensor/exact_sum.h"
 
 namespace weft::conformance {
 namespace {
 
+// The last are more than a GPU's block holds, and so many that a block has two of them.
 TEST_P(Conformance, normalizes_many_long_rows) {
-  for (const std::int64_t h : {2056, 4104})
+  for (const auto& [rows, h] : std::vector<std::array<std::int64_t, 2>>{{70, 2056}, {70, 4104}, {66, 32776}})
     same([&](Desk& desk) {
-      const Tensor x = desk.normal({70, 1, h}, Dtype::bf16, 3), dy = desk.normal({70, 1, h}, Dtype::bf16);
+      const Tensor x = desk.normal({rows, 1, h}, Dtype::bf16, 3), dy = desk.normal({rows, 1, h}, Dtype::bf16);
       const Tensor gain = desk.normal({h}, Dtype::bf16), bias = desk.normal({h}, Dtype::bf16);
-      const Tensor y = desk.blank({70, 1, h}, Dtype::bf16), dx = desk.blank({70, 1, h}, Dtype::bf16);
-      const NormStats stats{desk.blank({70, 1}), desk.blank({70, 1})};
+      const Tensor y = desk.blank({rows, 1, h}, Dtype::bf16), dx = desk.blank({rows, 1, h}, Dtype::bf16);
+      const NormStats stats{desk.blank({rows, 1}), desk.blank({rows, 1})};
       desk.kernels().norm(y, stats, x, {gain, bias}, {});
       desk.result("y", y, close(Dtype::bf16, 64, 4));
       const NormGrads grads{dx, desk.normal({h}), desk.normal({h})};
@@ -21,6 +25,37 @@ TEST_P(Conformance, normalizes_many_long_rows) {
       desk.result("dgain", grads.dgain, close(Dtype::f32, 256, 4));
       desk.result("dbias", grads.dbias, close(Dtype::f32, 256, 4));
     });
+}
+
+TEST_P(Conformance, adds_drops_and_normalizes_rows_that_no_block_holds) {
+  for (const Dtype dtype : floats)
+    for (const NormKind kind : {NormKind::layer, NormKind::rms})
+      same([&](Desk& desk) {
+        constexpr std::int64_t rows = 3, h = 8197;
+        const NormArgs how{.kind = kind, .epsilon = 1e-3F, .one_plus_gain = kind == NormKind::rms};
+        DropoutArgs dropout{.probability = 0.2F, .at = {.seed = 3, .step = 9, .layer = 2}, .width = h};
+        dropout.samples = desk.integers({1}, Dtype::i64, 0, 100);
+        dropout.positions = desk.integers({rows}, Dtype::i32, 0, 1000);
+        const auto normal = [&](const Shape& shape) { return desk.normal(shape, dtype); };
+        const auto blank = [&] { return desk.blank({rows, 1, h}, dtype); };
+        const NormWeights w{normal({h}), kind == NormKind::layer ? normal({h}) : Tensor()};
+        // A mean that is not near zero, as that of what lies behind a row would be.
+        const Tensor bias = desk.holding({h}, dtype, std::vector<double>(h, 3));
+        const SumNormIn in{normal({rows, 1, h}), bias, normal({rows, 1, h}), dropout};
+        const NormStats stats{kind == NormKind::layer ? desk.blank({rows, 1}) : Tensor(),
+                              desk.blank({rows, 1})};
+        const SumNormOut out{blank(), blank(), stats};
+        desk.kernels().sum_norm(out, in, w, how);
+        desk.result("sum", out.sum, close(dtype, 4));
+        desk.result("y", out.y, {16 * rounding(dtype) + 1e-6, 64 * rounding(dtype) + 1e-5});
+        const Tensor dy = normal({rows, 1, h}), dx = kind == NormKind::layer ? dy : blank();
+        const NormGrads grads{dx, desk.normal({h}), kind == NormKind::layer ? desk.normal({h}) : Tensor()};
+        desk.kernels().norm_backward(grads, dy, normal({rows, 1, h}), {out.sum, stats, w.gain}, how);
+        // Sums may round to neighbours, which everything behind them passes on.
+        desk.result("dx", dx, {32 * rounding(dtype) + 1e-5, 256 * rounding(dtype) + 1e-4});
+        desk.result("dgain", grads.dgain, {32 * rounding(dtype) + 1e-5, 256 * rounding(dtype) + 1e-4});
+        if (grads.dbias) desk.result("dbias", grads.dbias, close(Dtype::f32, 64, 4));
+      });
 }
 
 TEST_P(Conformance, sums_many_rows_and_multiplies_long_ones) {

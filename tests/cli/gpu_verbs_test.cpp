@@ -130,18 +130,3 @@ TEST(Gpu, is_told_of_by_the_doctor) {
   const Machine none({.count = 0});
   EXPECT_EQ(gpu_kernels().sentence, "built with an emulated GPU, but the driver shows no GPU" + known);
 }
-
-// The door refuses what kernels do: neither more nor less.
-TEST(Gpu, takes_rows_as_wide_as_the_door_lets_in) {
-  const auto device = open_device("cuda");
-  for (const std::int64_t width : {widest_gpu_row, widest_gpu_row + 1}) {
-    const Tensor x = ops::zeros(*device, {1, width}), gain = ops::zeros(*device, {width});
-    const auto normed = [&] { (void)ops::norm(x, {gain, {}}, {.kind = NormKind::rms}); };
-    if (width == widest_gpu_row)
-      normed();
-    else
-      EXPECT_EQ(refused(normed), "norm: rows of 8193 elements, and a GPU takes 8192 so far");
-  }
-  device->synchronize();
-  EXPECT_EQ(found(), "");
-}

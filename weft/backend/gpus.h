@@ -12,8 +12,8 @@
 
 namespace weft {
 
-/// What a GPU's kernels take at most: elements of a row that a norm reads, and channels of a head.
-inline constexpr std::int64_t widest_gpu_row = 8192, widest_gpu_head = 256;
+/// What a GPU's kernels take at most of a head's channels.
+inline constexpr std::int64_t widest_gpu_head = 256;
 
 struct CudaOptions {
   int device = 0;                 // which GPU of the machine

@@ -11,30 +11,17 @@
 namespace weft::cli {
 namespace {
 
-void at_most(std::int64_t width, std::int64_t most, std::string_view field, std::string_view what) {
-  if (width > most)
-    fail(Kind::usage, field, " ", width, ": ", what, " of ", most,
+void must_fit_heads(std::int64_t channels, std::string_view field) {
+  if (channels > widest_gpu_head)
+    fail(Kind::usage, field, " ", channels, ": attention takes heads of ", widest_gpu_head,
          " at most on a GPU; take {run.device=cpu}");
 }
 
-void widths_of_norms(const ModelConfig& m) {
-  constexpr std::string_view what = "a norm reads rows";
-  at_most(m.hidden, widest_gpu_row, "{model.hidden}", what);
-  if (m.latent.on) {
-    at_most(m.latent.query_rank, widest_gpu_row, "{model.latent.query_rank}", what);
-    at_most(m.latent.rank, widest_gpu_row, "{model.latent.rank}", what);
-  }
-  if (m.qk_norm_whole && m.heads * m.channels > widest_gpu_row)
-    fail(Kind::usage, "{model.qk_norm_whole} with ", m.heads, " heads of ", m.channels, ": ", what, " of ",
-         widest_gpu_row, " at most on a GPU; take {run.device=cpu}");
-}
-
 void widths_of_heads(const ModelConfig& m) {
-  constexpr std::string_view what = "attention takes heads";
-  if (!m.latent.on) return at_most(m.channels, widest_gpu_head, "{model.channels}", what);
-  at_most(m.latent.plain_channels + m.latent.turned_channels, widest_gpu_head,
-          "{model.latent.plain_channels} + {model.latent.turned_channels} =", what);
-  at_most(m.latent.value_channels, widest_gpu_head, "{model.latent.value_channels}", what);
+  if (!m.latent.on) return must_fit_heads(m.channels, "{model.channels}");
+  must_fit_heads(m.latent.plain_channels + m.latent.turned_channels,
+                 "{model.latent.plain_channels} + {model.latent.turned_channels} =");
+  must_fit_heads(m.latent.value_channels, "{model.latent.value_channels}");
 }
 
 /// Of the GPUs that ranks of this process compute on, each with those of the machine that share it.
@@ -66,7 +53,6 @@ void must_carry(std::string_view device, const ModelConfig& m) {
   if (m.experts.count > 0 && m.experts.router.precision == RouterPrecision::f64)
     fail(Kind::usage,
          "{model.experts.router.precision=f64}: a GPU has no doubles here; take {run.device=cpu}");
-  widths_of_norms(m);
   widths_of_heads(m);
 }
 

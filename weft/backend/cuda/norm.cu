@@ -1,7 +1,7 @@
-// Layer and RMS norms: a row a block, held in registers between its uses.
+// Layer and RMS norms: a row a block, held in registers between its uses. Longer ones: norm_wide.cu.
 #include "weft/backend/cuda/columns.h"
-#include "weft/backend/cuda/drops.h"
 #include "weft/backend/cuda/kernels.h"
+#include "weft/backend/cuda/norm_rows.h"
 #include "weft/backend/cuda/pointwise.h"
 #include "weft/backend/cuda/reduce.h"
 
@@ -10,40 +10,9 @@ namespace {
 
 using namespace cuda;
 
-constexpr std::int64_t widest = 256 * 8 * 4;
-
-struct Sums {  // sum = residual + dropped(x + bias); without data: sum is x
-  Rows bias, residual, sum;
-  Drops drops;
-};
-struct Forward {
-  Rows x, y, gain, bias, mean, rstd;
-  Sums before;
-  float epsilon, plus;  // what is added to the gain
-  bool centered;
-};
-
-__device__ __forceinline__ Eight input(const Forward& job, std::int64_t row, std::int64_t column) {
-  const Sums& before = job.before;
-  const Packed x = ask(job.x, start_of(job.x, row), column), biases = ask(before.bias, 0, column),
-               residuals = ask(before.residual, start_of(before.residual, row), column);
-  Eight e = unpack(job.x, column, x);
-  if (!before.sum.data) return e;
-  const Eight bias = unpack(before.bias, column, biases);
-  const Eight residual = unpack(before.residual, column, residuals);
-#pragma unroll
-  for (int i = 0; i < 8; ++i) e.x[i] += bias.x[i];
-  drop(job.before.drops, row, column, e);
-#pragma unroll
-  for (int i = 0; i < 8; ++i)
-    e.x[i] = column + i < job.x.width ? rounded(job.before.sum.dtype, e.x[i] + residual.x[i]) : 0.0F;
-  write(job.before.sum, start_of(job.before.sum, row), column, e);
-  return e;
-}
-
 // So many blocks at once: nvcc is told, or it spills registers of long rows to have more.
 template <int chunks>
-__global__ void __launch_bounds__(256, chunks > 1 ? 2 : 3) forward(Forward job) {
+__global__ void __launch_bounds__(256, chunks > 1 ? 2 : 3) forward(NormForward job) {
   const std::int64_t row = blockIdx.x;
   auto& scratch = gpu::shared<Scratch>();
   Eight held[chunks];
@@ -88,15 +57,15 @@ int threads_for(std::int64_t width) {
   return int(std::min<std::int64_t>(256, (chunks_of(width) + 31) / 32 * 32));
 }
 
-void launch_forward(Queue& queue, const Forward& job) {
+void launch_forward(Queue& queue, const NormForward& job) {
   if (job.x.count == 0 || job.x.width == 0) return;
-  if (job.x.width > widest)
-    fail(Kind::device, "norm: rows of ", job.x.width, " elements, and a GPU takes ", widest, " so far");
+  if (job.x.width > widest_held_row) return norm_of_wide_rows(queue, job);
   const gpu::Shape shape{job.x.count, threads_for(job.x.width), sizeof(Scratch)};
-  gpu::launch(queue, shape, job.x.width <= widest / 4 ? forward<1> : forward<4>, job);
+  gpu::launch(queue, shape, job.x.width <= widest_held_row / 4 ? forward<1> : forward<4>, job);
 }
 
-Forward forward_of(const Tensor& y, const NormStats& stats, const NormWeights& weights, const NormArgs& how) {
+NormForward forward_of(const Tensor& y, const NormStats& stats, const NormWeights& weights,
+                       const NormArgs& how) {
   return {.x = {},
           .y = rows_of(y),
           .gain = rows_of(weights.gain),
@@ -108,14 +77,6 @@ Forward forward_of(const Tensor& y, const NormStats& stats, const NormWeights& w
           .plus = how.one_plus_gain ? 1.0F : 0.0F,
           .centered = how.kind == NormKind::layer};
 }
-
-// n = (x - mean) rstd, g = dy gain  =>  dx = rstd (g - [mean of g] - n mean of (g n)); RMS norms have no [..]
-struct Backward {
-  Rows dx, dy, residual, x, mean, rstd, gain;
-  float *dgain, *dbias;  // [slabs, width]
-  float plus;
-  bool centered;
-};
 
 /// Two sums over a block, and those of the row after it, which may begin while some thread still reads these.
 struct TwoRows {
@@ -157,7 +118,7 @@ __device__ __forceinline__ void put_line(float* lines, std::int64_t width, const
 // A block takes a slab of rows, and a thread the same columns of each, so that sums over rows stay in
 // registers.
 template <int chunks>
-__global__ void __launch_bounds__(256, chunks > 1 ? 0 : 3) backward(Backward job) {
+__global__ void __launch_bounds__(256, chunks > 1 ? 0 : 3) backward(NormBackward job) {
   auto& scratch = gpu::shared<TwoRows>();
   const auto width = float(job.x.width);
   float dgain[chunks][8] = {}, dbias[chunks][8] = {};
@@ -216,14 +177,14 @@ __global__ void __launch_bounds__(256, chunks > 1 ? 0 : 3) backward(Backward job
 
 void CudaKernels::norm(const Tensor& y, const NormStats& stats, const Tensor& x, const NormWeights& weights,
                        const NormArgs& how) {
-  Forward job = forward_of(y, stats, weights, how);
+  NormForward job = forward_of(y, stats, weights, how);
   job.x = rows_of(x);
   launch_forward(queue(), job);
 }
 
 void CudaKernels::sum_norm(const SumNormOut& out, const SumNormIn& in, const NormWeights& weights,
                            const NormArgs& how) {
-  Forward job = forward_of(out.y, out.stats, weights, how);
+  NormForward job = forward_of(out.y, out.stats, weights, how);
   job.x = rows_of(in.x);
   job.before = {rows_of(in.bias), rows_of(in.residual), rows_of(out.sum), drops_of(in.dropout)};
   launch_forward(queue(), job);
@@ -243,25 +204,26 @@ void CudaKernels::norm_backward(const NormGrads& grads, const Tensor& dy, const 
   }
   const Rows x = rows_of(saved.x);
   if (x.count == 0 || x.width == 0) return;
-  if (x.width > widest)
-    fail(Kind::device, "norm_backward: rows of ", x.width, " elements, and a GPU takes ", widest, " so far");
   const int slabs = slabs_of_whole_rows(x.count, x.width);
   const auto lines = [&](const Tensor& wanted) { return wanted ? workspace({slabs, x.width}) : Tensor(); };
   const Tensor dgain = lines(grads.dgain), dbias = lines(grads.dbias);
   const auto floats = [](const Tensor& t) { return elements<float>(t); };
-  const Backward job{.dx = rows_of(grads.dx),
-                     .dy = rows_of(dy),
-                     .residual = rows_of(residual),
-                     .x = x,
-                     .mean = saved.stats.mean ? for_every_column(saved.stats.mean, 1) : Rows{},
-                     .rstd = for_every_column(saved.stats.rstd, 1),
-                     .gain = rows_of(saved.gain),
-                     .dgain = floats(dgain),
-                     .dbias = floats(dbias),
-                     .plus = how.one_plus_gain ? 1.0F : 0.0F,
-                     .centered = how.kind == NormKind::layer};
+  const NormBackward job{.dx = rows_of(grads.dx),
+                         .dy = rows_of(dy),
+                         .residual = rows_of(residual),
+                         .x = x,
+                         .mean = saved.stats.mean ? for_every_column(saved.stats.mean, 1) : Rows{},
+                         .rstd = for_every_column(saved.stats.rstd, 1),
+                         .gain = rows_of(saved.gain),
+                         .dgain = floats(dgain),
+                         .dbias = floats(dbias),
+                         .plus = how.one_plus_gain ? 1.0F : 0.0F,
+                         .centered = how.kind == NormKind::layer};
   const gpu::Shape shape{slabs, threads_for(x.width), sizeof(TwoRows)};
-  gpu::launch(queue(), shape, x.width <= widest / 4 ? backward<1> : backward<4>, job);
+  if (x.width > widest_held_row)
+    norm_backward_of_wide_rows(queue(), job, slabs);
+  else
+    gpu::launch(queue(), shape, x.width <= widest_held_row / 4 ? backward<1> : backward<4>, job);
   if (dgain) add_slabs(queue(), {rows_of(grads.dgain), job.dgain, slabs});
   if (dbias) add_slabs(queue(), {rows_of(grads.dbias), job.dbias, slabs});
 }
