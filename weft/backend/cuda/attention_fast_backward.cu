@@ -8,17 +8,14 @@
 #include "weft/backend/cuda/attention_fast.h"
 #include "weft/backend/cuda/attention_passing.h"
 #include "weft/backend/cuda/attention_slopes.h"
+#include "weft/backend/cuda/blackwell.h"
 
 namespace weft::cuda {
 namespace {
 
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
-constexpr bool blackwell = true;
-#else
-constexpr bool blackwell = false;
-#endif
-/// How many of them are worked on at once, in eights: scores and slopes of half a tile, or of a quarter, are
-/// what a thread has registers for beside the sums. With more, nvcc spills, for Blackwell sooner.
+/// How many rows that pass by are worked on at once, in eights: scores and slopes of half a tile, or of a
+/// quarter, are what a thread has registers for beside the sums. With more, nvcc spills, for Blackwell
+/// sooner.
 constexpr int keys_at_once(int d, bool everything) {
   return d > 192 || (blackwell && d == 64 && !everything) ? 2 : 4;
 }

@@ -1,11 +1,12 @@
 // Layer and RMS norms of rows that no block holds in registers: what is wanted again is read again.
+#include "weft/backend/cuda/blackwell.h"
 #include "weft/backend/cuda/norm_rows.h"
 #include "weft/backend/cuda/reduce.h"
 
 namespace weft::cuda {
 namespace {
 
-constexpr int threads = 256;
+constexpr int threads = 256, blocks = blackwell ? 1 : 3;
 
 /// Calls act(column) with the first of every eight columns of a row that are this thread's.
 template <class Act>
@@ -14,7 +15,8 @@ __device__ __forceinline__ void for_columns(std::int64_t width, const Act& act) 
   for (std::int64_t column = threadIdx.x * 8; column < width; column += threads * 8) act(column);
 }
 
-__global__ void __launch_bounds__(threads) forward(NormForward job) {
+/// x is what is normalized, when it is there: a thread reads what it has written itself.
+__global__ void __launch_bounds__(threads, blocks) forward(NormForward job, Rows x) {
   const std::int64_t row = blockIdx.x, width = job.x.width;
   auto& scratch = gpu::shared<Scratch>();
   float sum = 0;
@@ -23,8 +25,6 @@ __global__ void __launch_bounds__(threads) forward(NormForward job) {
 #pragma unroll
     for (int i = 0; i < 8; ++i) sum += e.x[i];
   });
-  // A thread reads what it has written itself.
-  const Rows& x = job.before.sum.data ? job.before.sum : job.x;
   const std::int64_t start = start_of(x, row);
   const float mean = job.centered ? over_block(sum, scratch, 0, Plus{}) / float(width) : 0;
   float squares = 0;
@@ -93,7 +93,7 @@ __device__ __forceinline__ void put_lines(const NormBackward& job, std::int64_t 
 }
 
 // Lines first: dx may come in the place of dy.
-__global__ void __launch_bounds__(threads) backward(NormBackward job) {
+__global__ void __launch_bounds__(threads, blocks) backward(NormBackward job) {
   const std::int64_t width = job.x.width;
   auto& scratch = gpu::shared<Scratch>();
   if (job.dgain || job.dbias) for_columns(width, [&](std::int64_t column) { put_lines(job, column); });
@@ -131,7 +131,8 @@ __global__ void __launch_bounds__(threads) backward(NormBackward job) {
 }  // namespace
 
 void norm_of_wide_rows(Queue& queue, const NormForward& job) {
-  gpu::launch(queue, {job.x.count, threads, sizeof(Scratch)}, forward, job);
+  const Rows& x = job.before.sum.data ? job.before.sum : job.x;
+  gpu::launch(queue, {job.x.count, threads, sizeof(Scratch)}, forward, job, x);
 }
 
 void norm_backward_of_wide_rows(Queue& queue, const NormBackward& job, int slabs) {
