@@ -48,6 +48,14 @@ std::vector<Case> tiled() {
       {.name = "some see nothing", .sq = 100, .sk = 70, .diagonal = -30},
       {.name = "wider heads", .sq = 70, .sk = 90, .d = 256, .diagonal = 20, .window = 70},
       {.name = "in parts", .sq = 70, .sk = 90, .in_parts = true},
+      {.name = "added by distance",
+       .sq = 150,
+       .sk = 200,
+       .b = 2,
+       .g = 2,
+       .r = 2,
+       .mask = Mask::none,
+       .bias = true},
       {.name = "dropped", .sq = 150, .sk = 150, .dropout = 0.3F},
       {.name = "dropped in wider heads", .sq = 40, .sk = 90, .d = 256, .diagonal = 50, .dropout = 0.3F},
       {.name = "two blocks of wide heads", .sq = 200, .sk = 200, .d = 128},
@@ -98,6 +106,8 @@ void backward(Desk& desk, const Case& c, Dtype dtype) {
   desk.result("dq", grads.dq, wide);
   desk.result("dk", grads.dk, wide);
   desk.result("dv", grads.dv, wide);
+  const double pairs = double(c.b * std::min(c.sq, c.sk)) / 16 + 1;  // of a distance
+  if (c.bias) desk.result("dbias", grads.dbias, {wide.relative, wide.absolute * pairs});
 }
 
 template <class Same>

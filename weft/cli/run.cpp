@@ -3,6 +3,7 @@
 #include <exception>
 #include <iostream>
 #include <new>
+#include <string>
 
 #include "weft/base/error.h"
 #include "weft/base/nearest.h"
@@ -34,20 +35,19 @@ std::string_view short_place(std::string_view file) {
   return at == std::string_view::npos ? file : file.substr(at);
 }
 
-int say(const Error& e) {
-  std::cout.flush();
-  std::cerr << spelled(e.what());
-  if (!persons(e))
-    std::cerr << " [" << word(e.kind()) << ", " << short_place(e.where().file) << ":" << e.where().line
-              << "]";
-  std::cerr << std::endl;
-  return static_cast<int>(persons(e) ? Exit::usage : Exit::failed);
-}
-
+/// In one write: ranks may share a stream, and a launcher add its own words to it.
 int say(std::string_view sentence) {
   std::cout.flush();
-  std::cerr << sentence << std::endl;
+  std::cerr << text(sentence, "\n") << std::flush;
   return static_cast<int>(Exit::failed);
+}
+
+int say(const Error& e) {
+  std::string sentence = spelled(e.what());
+  if (!persons(e))
+    sentence += text(" [", word(e.kind()), ", ", short_place(e.where().file), ":", e.where().line, "]");
+  const int failed = say(sentence);
+  return persons(e) ? static_cast<int>(Exit::usage) : failed;
 }
 
 int dispatch(std::span<const Verb> known, Args words) {

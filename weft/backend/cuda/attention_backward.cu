@@ -4,6 +4,7 @@
 // p = exp(score - lse), k(ept) its dropout factor, delta = <dout, o>:
 //   dv_j += p k dout,  ds = p (k <dout, v_j> - delta),  dq += scale ds k_j,  dk_j += scale ds q,  dbias += ds
 #include "weft/backend/cuda/attention_fast.h"
+#include "weft/backend/cuda/attention_lines.h"
 #include "weft/backend/cuda/attention_tiles.h"
 #include "weft/backend/cuda/kernels.h"
 #include "weft/backend/cuda/reduce.h"
@@ -221,6 +222,11 @@ void CudaKernels::attention_backward(const AttentionGrads& grads, const Tensor& 
   const std::int64_t queries = out.lse.elements();
   const Tensor numbers = workspace({2, queries});
   const Attend a = attend(in, how);
+  const bool by_tiles = fits_tiles(in, dout);
+  const std::int64_t tiles = (a.sq + tile - 1) / tile;
+  const Tensor lines = by_tiles && grads.dbias
+                           ? workspace({a.batch * a.groups * a.heads * tiles, line_length(a.sk)})
+                           : Tensor();
   AttentionBackward job{.attend = a,
                         .dout = heads_of(dout),
                         .o = heads_of(out.o),
@@ -231,20 +237,17 @@ void CudaKernels::attention_backward(const AttentionGrads& grads, const Tensor& 
                         .delta = elements<float>(numbers),
                         .power = elements<float>(numbers) + queries,
                         .dbias = elements<float>(grads.dbias),
+                        .lines = elements<float>(lines),
                         .accumulate = grads.accumulate,
                         .tasks = 0};
   job.tasks = queries;
   const std::int64_t at_once = warps * queries_at_once;
   if (queries > 0) gpu::launch(queue(), {(queries + at_once - 1) / at_once, 32 * warps}, corrections, job);
-  if (fits_tiles(in, dout)) {
-    if (warpgroups() && warpgroups_attend_backward(a))
-      attend_backward_by_warpgroups(queue(), job);
-    else
-      attend_backward_fast(queue(), job);
-  } else {
-    run(queue(), job, queries, of_queries);
-    run(queue(), job, a.batch * a.groups * a.sk, of_keys);
-  }
+  if (by_tiles && !job.dbias && warpgroups() && warpgroups_attend_backward(a))
+    return attend_backward_by_warpgroups(queue(), job);
+  if (by_tiles) return attend_backward_fast(queue(), job);
+  run(queue(), job, queries, of_queries);
+  run(queue(), job, a.batch * a.groups * a.sk, of_keys);
   if (job.dbias) run(queue(), job, a.groups * a.heads * a.distances, of_bias);
 }
 

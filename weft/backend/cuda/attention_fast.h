@@ -24,11 +24,13 @@ struct AttentionBackward {
   Heads dout, o, dq, dk, dv;
   Rows lse;
   float *delta, *power;
-  float* dbias;  // [n, distances], or null
+  float* dbias;            // [n, distances], or null
+  float* lines = nullptr;  // attention_lines.h, where tiles give that
   bool accumulate;
   std::int64_t tasks;  // of warps
 };
-/// Gradients of queries, keys and values; delta and power are there, dbias is not its business.
+/// Gradients of queries, keys and values, and of what is added where there are lines; delta and power are
+/// there.
 void attend_backward_fast(Queue& queue, const AttentionBackward& job);
 /// What attend_backward_fast does, where there are kernels for it.
 bool warpgroups_attend_backward(const Attend& job);

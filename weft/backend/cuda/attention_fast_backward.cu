@@ -6,6 +6,7 @@
 // p = exp(score - lse), k(ept) its dropout factor, delta = <dout, o>:
 //   dv_j += p k dout,  ds = p (k <dout, v_j> - delta),  dq += scale ds k_j,  dk_j += scale ds q
 #include "weft/backend/cuda/attention_fast.h"
+#include "weft/backend/cuda/attention_lines.h"
 #include "weft/backend/cuda/attention_passing.h"
 #include "weft/backend/cuda/attention_slopes.h"
 #include "weft/backend/cuda/blackwell.h"
@@ -31,14 +32,22 @@ struct Shared {
   float numbers[2][tile_threads];
 };
 
+/// The same where slopes are added up by distance too.
+template <int d, int dv>
+struct SharedWithSlopes : Shared<d, dv> {
+  Slanted<keys_at_once(d, true)> slopes;
+};
+template <int d, int dv, bool biased>
+using SharedOfQueries = std::conditional_t<biased, SharedWithSlopes<d, dv>, Shared<d, dv>>;
+
 /// Heads so wide that a block's own rows stay in registers.
 constexpr int held = 64;
 
-template <class Half, int d, int dv, bool everything>
+template <class Half, int d, int dv, bool everything, bool biased = false>
 __global__ void __launch_bounds__(tile_threads, d > 64 || everything ? 2 : 3)
     of_queries(AttentionBackward job) {
   constexpr int keys = rows_at_once(d), count = keys_at_once(d, everything);
-  auto& shared = gpu::shared<Shared<d, dv>>();
+  auto& shared = gpu::shared<SharedOfQueries<d, dv, biased>>();
   const Attend& a = job.attend;
   auto [at, last, number] = task_of(a, a.sq, a.heads);
   const int query0 = (last - number) * tile;  // those that see most begin first
@@ -60,6 +69,9 @@ __global__ void __launch_bounds__(tile_threads, d > 64 || everything ? 2 : 3)
     at.i = query0 + row0 + fragment_row(2 * half);
     query[half] = numbers_of(job, at);
   }
+  float* line = biased ? line_of(job, at, last - number, last + 1) : nullptr;
+  if constexpr (biased)
+    for (int i = int(threadIdx.x); i < int(line_length(a.sk)); i += tile_threads) line[i] = 0;
   float dq[d / 8][4] = {};
   OwnRows<d, held> own_q(shared.own.left, row0);
   OwnRows<dv, 0> own_dout(shared.own.right, row0);  // a thread has no registers for these too
@@ -83,12 +95,36 @@ __global__ void __launch_bounds__(tile_threads, d > 64 || everything ? 2 : 3)
       rows_by_rows<Half>(s, own_q, k, from);
       rows_by_rows<Half>(along, own_dout, v, from);
       slopes_of_queries(part, query, s, along);
+      if constexpr (biased) {
+        put_slopes(shared.slopes, row0, along);
+        __syncthreads();
+        add_slopes(line, a.sk - 1 - at.j, shared.slopes);
+        __syncthreads();
+      }
       add_by_columns<Half, d>(dq, along, k, from);
     }
     __syncthreads();
   }
   gpu::wait_copies<0>();
   put_tile(job, job.dq, {query0 + row0, a.sq, at.b, at.g, at.r}, dq, a.scale);
+}
+
+/// What lines have of a head and a distance; a thread each.
+constexpr int distances_at_once = 256;
+__global__ void __launch_bounds__(distances_at_once) add_lines(AttentionBackward job) {
+  const Attend& a = job.attend;
+  const std::int64_t task = std::int64_t(blockIdx.x) * distances_at_once + threadIdx.x;
+  if (task >= job.tasks) return;
+  const int n = a.groups * a.heads, tiles = (a.sq + tile - 1) / tile;
+  const auto head = int(task / a.distances);
+  const std::int64_t back = task % a.distances - a.bias0, length = line_length(a.sk);  // back: i - j
+  float sum = 0;
+  for (int b = 0; b < a.batch; ++b)
+    for (int t = 0; t < tiles; ++t) {
+      const std::int64_t at = back - t * tile + a.sk - 1;
+      if (at >= 0 && at < length) sum += job.lines[(std::int64_t(b * n + head) * tiles + t) * length + at];
+    }
+  job.dbias[task] += sum;
 }
 
 /// Whose gradients a kernel gives.
@@ -158,9 +194,12 @@ void launch(Queue& queue, const AttentionBackward& job) {
   const std::int64_t queries = (a.sq + tile - 1) / tile, keys = (a.sk + tile - 1) / tile;
   constexpr std::size_t shared = sizeof(Shared<d, dv>);
   const gpu::Shape of_all_keys{keys * a.batch * a.groups, tile_threads, shared};
-  if (queries > 0)
-    gpu::launch(queue, {queries * a.batch * a.groups * a.heads, tile_threads, shared},
-                of_queries<Half, d, dv, everything>, job);
+  const std::int64_t of_all_queries = queries * a.batch * a.groups * a.heads;
+  if (everything && job.lines && queries > 0)
+    gpu::launch(queue, {of_all_queries, tile_threads, sizeof(SharedWithSlopes<d, dv>)},
+                of_queries<Half, d, dv, everything, everything>, job);
+  else if (queries > 0)
+    gpu::launch(queue, {of_all_queries, tile_threads, shared}, of_queries<Half, d, dv, everything>, job);
   if (keys == 0) return;
   if constexpr (d > 128) {
     gpu::launch(queue, of_all_keys, of_keys<Half, d, dv, Sums::keys, everything>, job);
@@ -182,6 +221,11 @@ void launch_of(Queue& queue, const AttentionBackward& job) {
 
 void attend_backward_fast(Queue& queue, const AttentionBackward& job) {
   job.attend.q.one.dtype == Dtype::bf16 ? launch_of<bf16>(queue, job) : launch_of<f16>(queue, job);
+  if (!job.lines) return;
+  AttentionBackward sums = job;
+  sums.tasks = job.attend.groups * job.attend.heads * job.attend.distances;
+  gpu::launch(queue, {(sums.tasks + distances_at_once - 1) / distances_at_once, distances_at_once}, add_lines,
+              sums);
 }
 
 }  // namespace weft::cuda
