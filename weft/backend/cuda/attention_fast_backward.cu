@@ -69,9 +69,7 @@ __global__ void __launch_bounds__(tile_threads, d > 64 || everything ? 2 : 3)
     at.i = query0 + row0 + fragment_row(2 * half);
     query[half] = numbers_of(job, at);
   }
-  float* line = biased ? line_of(job, at, last - number, last + 1) : nullptr;
-  if constexpr (biased)
-    for (int i = int(threadIdx.x); i < int(line_length(a.sk)); i += tile_threads) line[i] = 0;
+  float* line = biased ? begin_line(job, at, last - number, last + 1) : nullptr;
   float dq[d / 8][4] = {};
   OwnRows<d, held> own_q(shared.own.left, row0);
   OwnRows<dv, 0> own_dout(shared.own.right, row0);  // a thread has no registers for these too
@@ -95,12 +93,7 @@ __global__ void __launch_bounds__(tile_threads, d > 64 || everything ? 2 : 3)
       rows_by_rows<Half>(s, own_q, k, from);
       rows_by_rows<Half>(along, own_dout, v, from);
       slopes_of_queries(part, query, s, along);
-      if constexpr (biased) {
-        put_slopes(shared.slopes, row0, along);
-        __syncthreads();
-        add_slopes(line, a.sk - 1 - at.j, shared.slopes);
-        __syncthreads();
-      }
+      if constexpr (biased) add_by_distance(line, a.sk - 1 - at.j, shared.slopes, row0, along);
       add_by_columns<Half, d>(dq, along, k, from);
     }
     __syncthreads();

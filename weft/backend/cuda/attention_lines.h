@@ -10,12 +10,14 @@ namespace weft::cuda {
 
 /// A line's numbers: a query's distance to a key, i - j, is at i - (the block's first) + sk - 1 - j.
 constexpr std::int64_t line_length(std::int64_t sk) { return sk + tile - 1; }
-/// Lines of [b, n], and each as many tiles of queries.
-__device__ __forceinline__ float* line_of(const AttentionBackward& job, const Pair& head, int number,
-                                          int tiles) {
+/// A block's, of as many as [b, n] has tiles of queries: zeros, behind the next barrier.
+__device__ __forceinline__ float* begin_line(const AttentionBackward& job, const Pair& head, int number,
+                                             int tiles) {
   const Attend& a = job.attend;
   const std::int64_t before = std::int64_t(head.b * a.groups * a.heads + a.head_of(head)) * tiles + number;
-  return job.lines + before * line_length(a.sk);
+  float* line = job.lines + before * line_length(a.sk);
+  for (int i = int(threadIdx.x); i < int(line_length(a.sk)); i += tile_threads) line[i] = 0;
+  return line;
 }
 
 /// Slopes of a block's queries and of the columns that it works on at once, a column apart so that those of
@@ -44,6 +46,14 @@ __device__ __forceinline__ void add_slopes(float* line, int begin, const Slanted
   for (int column = down < 0 ? -down : 0; column < columns && column + down < tile; ++column)
     sum += slopes.of[column + down][column];
   line[begin + down] += sum;
+}
+template <int count>
+__device__ __forceinline__ void add_by_distance(float* line, int begin, Slanted<count>& scratch, int row0,
+                                                const float (&slopes)[count][4]) {
+  put_slopes(scratch, row0, slopes);
+  __syncthreads();
+  add_slopes(line, begin, scratch);
+  __syncthreads();
 }
 
 }  // namespace weft::cuda
