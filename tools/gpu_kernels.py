@@ -6,8 +6,9 @@ accesses of 16 bytes may not become fewer. A kernel that is not in the table fai
 of today, in which what is not named keeps its rows. Needs nvcc, and no GPU; where there is no nvcc it says so and succeeds. Without
 nvdisasm beside it, or on the path, instructions are not looked at, and the table cannot be written.
 
-A source may begin with a line "// nvcc: OPTIONS" of its own, and with "// only: ARCH" where its kernels are for one kind of GPU. Results are kept by what was compiled and by which nvcc, beside tidy.py's marks, so
-that a kernel that nobody changed is not compiled again, in a fresh clone either. One that nobody asked for in sixty days goes.
+A source may begin with a line "// nvcc: OPTIONS" of its own, and with "// only: ARCH" where its kernels are for one kind of GPU. Results are
+kept by what was compiled and by which nvcc, beside tidy.py's marks, so that a kernel that nobody changed is not compiled again, in a fresh
+clone either. One that nobody asked for in sixty days goes.
 """
 import concurrent.futures
 import datetime
@@ -63,6 +64,7 @@ def options_of(source):
 
 
 def fits(source, arch):
+    """Whether a source has kernels for a GPU."""
     only = re.search(r"^// only: (.*)$", source.read_text(), re.M)
     return not only or only[1] == arch
 

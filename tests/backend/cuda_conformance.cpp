@@ -46,18 +46,10 @@ std::unique_ptr<Device> with_warpgroups(int threads) {
   return opened({.warpgroups = true}, threads);
 }
 
-const std::vector<Subject>& emulated_gpus() {
-  static const std::vector<Subject> all{{"cuda_emulated", emulated_gpu, {2, 3, 4}}};
-  return all;
-}
-const std::vector<Subject>& emulated_gpus_with_warpgroups() {
-  static const std::vector<Subject> all{{"cuda_emulated", with_warpgroups, {2, 3, 4}}};
-  return all;
-}
+Subject subject(std::unique_ptr<Device> (*open)(int threads)) { return {"cuda_emulated", open, {2, 3, 4}}; }
 
-INSTANTIATE_TEST_SUITE_P(EmulatedGpu, Conformance, ::testing::ValuesIn(emulated_gpus()), spelled);
-INSTANTIATE_TEST_SUITE_P(EmulatedGpu, Warpgroups, ::testing::ValuesIn(emulated_gpus_with_warpgroups()),
-                         spelled);
+INSTANTIATE_TEST_SUITE_P(EmulatedGpu, Conformance, ::testing::Values(subject(emulated_gpu)), spelled);
+INSTANTIATE_TEST_SUITE_P(EmulatedGpu, Warpgroups, ::testing::Values(subject(with_warpgroups)), spelled);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ConformanceInDoubles);
 
 TEST_P(Conformance, says_that_it_computes_nothing_in_double) {

@@ -76,6 +76,18 @@ TEST(GpuDoor, lets_in_norms_of_any_width) {
   EXPECT_EQ(carried(m), "");
 }
 
+// Where no GPU is here to ask, the model is asked alone.
+TEST(GpuDoor, knows_which_heads_go_by_warpgroups) {
+  ModelConfig m;
+  m.precision = Precision::bf16;
+  m.latent = {.on = true, .plain_channels = 64, .turned_channels = 32, .value_channels = 64};
+  EXPECT_EQ(why_no_warpgroups("cuda", m), "");
+  m.latent.value_channels = 136;
+  EXPECT_EQ(why_no_warpgroups("cuda", m), "attention of heads of 136 goes by warps");
+  m.latent.plain_channels = 128;
+  EXPECT_EQ(why_no_warpgroups("cuda", m), "attention of heads of 160 goes by warps");
+}
+
 TEST(GpuDoor, takes_devices_by_name_alone) {
   EXPECT_EQ(told({"--device", "gpu"}).err,
             "--device: 'gpu' is not one of cpu, cpu:fast, cpu:onednn, cpu:reference, cuda or cuda:N\n");

@@ -12,8 +12,8 @@
 
 namespace weft {
 
-/// What a GPU's kernels take at most of a head's channels.
-inline constexpr std::int64_t widest_gpu_head = 256;
+/// What a GPU's kernels take at most of a head's channels, and those by warpgroups.
+inline constexpr std::int64_t widest_gpu_head = 256, widest_warpgroup_head = 128;
 
 struct CudaOptions {
   int device = 0;                 // which GPU of the machine

@@ -84,10 +84,11 @@ std::string why_no_warpgroups(std::string_view device, const ModelConfig& m) {
   if (!here.empty() && std::ranges::none_of(here, &GpuHere::warpgroups))
     return "GPUs of compute capability 9.0 have them, by a program that was compiled for sm_90a";
   if (m.precision == Precision::f32) return "attention in fp32 goes by warps";
-  const std::int64_t channels = m.latent.on ? m.latent.plain_channels + m.latent.turned_channels
-                                            : std::max(m.channels, value_channels(m));
-  const bool some = channels <= 128 && channels % 8 == 0;
-  return some ? "" : text("attention of heads of ", channels, " goes by warps");
+  const std::int64_t keys = m.latent.on ? m.latent.plain_channels + m.latent.turned_channels : m.channels;
+  for (const std::int64_t channels : {keys, value_channels(m)})
+    if (channels > widest_warpgroup_head || channels % 8 != 0)
+      return text("attention of heads of ", channels, " goes by warps");
+  return "";
 }
 
 std::vector<Room> rooms_here(const TrainConfig& config, const Launched& launched) {

@@ -91,14 +91,11 @@ void look_at(const Product& p, bool waited_for) {
   pieces_of_right(p, look);
 }
 
-void look_at_names(const Product& p) {
-  for (const std::uint64_t bits : {p.left, p.right}) {
-    if (bits == p.left && p.in_registers) continue;
-    const Named named(bits);
-    if (named.form != 1 || (bits >> 48 & 0x3FFF) != 0)
-      report(begun(" names a matrix in a form that is not known"));
-    if (named.first / 128 % 8 != 0) report(begun(" names a matrix that is not aligned to 1024 bytes"));
-  }
+void look_at_name(std::uint64_t bits) {
+  const Named named(bits);
+  if (named.form != 1 || (bits >> 48 & 0x3FFF) != 0)
+    report(begun(" names a matrix in a form that is not known"));
+  if (named.first / 128 % 8 != 0) report(begun(" names a matrix that is not aligned to 1024 bytes"));
 }
 
 // ---- sums
@@ -195,7 +192,8 @@ void ask_together(const Handed& all) {
     if (p.in_registers) std::copy_n(of(lane)->halves, 4, p.halves[std::size_t(lane)].begin());
   }
   if (!warp.begun) report(begun(" is asked for, and no begin_products() came before it"));
-  look_at_names(p);
+  if (!p.in_registers) look_at_name(p.left);
+  look_at_name(p.right);
   look_at(p, false);
   p.sums = sums_of(warp, all);
   ++warp.sums[p.sums].under_way;

@@ -10,6 +10,7 @@
 
 #include "weft/backend/cuda/attention_fast.h"
 #include "weft/backend/cuda/attention_softmax.h"
+#include "weft/backend/gpus.h"
 
 namespace weft::cuda {
 namespace {
@@ -130,7 +131,7 @@ void launch_of(Queue& queue, const FastForward& job) {
 
 }  // namespace
 
-bool warpgroups_attend(const Attend& job) { return widest(job) <= 128; }
+bool warpgroups_attend(const Attend& job) { return widest(job) <= widest_warpgroup_head; }
 void attend_by_warpgroups(Queue& queue, const FastForward& job) {
   job.attend.q.one.dtype == Dtype::bf16 ? launch_of<bf16>(queue, job) : launch_of<f16>(queue, job);
 }

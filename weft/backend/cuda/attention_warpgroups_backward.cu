@@ -12,6 +12,7 @@ namespace {
 /// Of queries: a warpgroup works on a whole tile of keys at once, in eights. Of keys: on half a tile of
 /// queries, since it has two sums; of narrow heads three blocks then have the registers of a multiprocessor.
 constexpr int keys_at_once = tile / 8, queries_at_once = tile / 16;
+constexpr int groups_of_queries = 2;
 constexpr int blocks_of_queries(int d, bool everything) { return d > 64 || everything ? 1 : 2; }
 constexpr int groups_of_keys(int d, bool everything) { return d > 64 || everything ? 2 : 1; }
 constexpr int blocks_of_keys(int d, bool everything) { return d > 64 || everything ? 1 : 3; }
@@ -35,17 +36,18 @@ __device__ __forceinline__ void score(Scores<count>& s, Scores<count>& along, Ow
 }
 
 template <class Half, int d, bool everything>
-__global__ void __launch_bounds__(2 * tile_threads, blocks_of_queries(d, everything))
+__global__ void __launch_bounds__(groups_of_queries* tile_threads, blocks_of_queries(d, everything))
     of_queries(AttentionBackward job) {
-  constexpr int groups = 2, threads = groups * tile_threads, count = keys_at_once;
+  constexpr int groups = groups_of_queries, threads = groups * tile_threads, count = keys_at_once;
   if constexpr (!gpu::has_warpgroups) return;
   auto& shared = gpu::shared<Shared<d, groups>>();
   const Attend& a = job.attend;
   auto [at, last, number] = task_of<groups * tile>(a, a.sq, a.heads);
   const int query0 = (last - number) * groups * tile;  // those that see most begin first
   const int group0 = query0 + group_row();
-  const Tiles tiles = key_tiles<tile, groups * tile>(a, query0), own = key_tiles<tile>(a, group0);
-  const int own_last = own.last;
+  const Tiles tiles = key_tiles<tile, groups * tile>(a, query0);
+  const int own_last =
+      key_tiles<tile>(a, group0).last;  // at a window's other edge it is not worth a register
   fetch<threads>(shared.own.left, a.q, {query0, a.sq, at.b, at.g, at.r});
   fetch<threads>(shared.own.right, job.dout, {query0, a.sq, at.b, at.g, at.r});
   const Stretch passing{tiles.first * tile, a.sk, at.b, at.g, 0};
@@ -151,7 +153,7 @@ __global__ void __launch_bounds__(groups_of_keys(d, everything) * tile_threads, 
 template <class Half, int d, bool everything>
 void launch(Queue& queue, const AttentionBackward& job) {
   const Attend& a = job.attend;
-  constexpr int of_q = 2, of_k = groups_of_keys(d, everything);
+  constexpr int of_q = groups_of_queries, of_k = groups_of_keys(d, everything);
   const std::int64_t queries = (a.sq + of_q * tile - 1) / (of_q * tile),
                      keys = (a.sk + of_k * tile - 1) / (of_k * tile);
   if (queries > 0)
