@@ -109,6 +109,9 @@ class Conformance : public ::testing::TestWithParam<Subject> {
 /// Of GPUs that attend by warpgroups.
 class Warpgroups : public Conformance {};
 
+/// Of devices that were opened for exact mode.
+class InExactMode : public Conformance {};
+
 /// Of backends that compute in double too.
 class ConformanceInDoubles : public Conformance {};
 

@@ -25,6 +25,7 @@ const std::vector<Subject>& devices() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, Conformance, ::testing::ValuesIn(devices()), spelled);
+INSTANTIATE_TEST_SUITE_P(Devices, InExactMode, ::testing::Values(named("cpu", true)), spelled);
 INSTANTIATE_TEST_SUITE_P(Devices, ConformanceInDoubles, ::testing::ValuesIn(devices()), spelled);
 
 }  // namespace

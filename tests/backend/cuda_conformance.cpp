@@ -7,7 +7,9 @@
 #include "tests/backend/conformance.h"
 #include "tests/backend/waiting_kernels.h"
 #include "tests/support/gpu/emulated.h"
+#include "tests/support/refused.h"
 #include "weft/backend/cuda/device.h"
+#include "weft/backend/cuda/fixed_order.h"
 #include "weft/base/error.h"
 #include "weft/base/format.h"
 
@@ -16,7 +18,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 class EmulatedGpu final : public CudaDevice {
  public:
@@ -46,21 +47,18 @@ std::unique_ptr<Device> with_warpgroups(int threads) {
   return opened({.warpgroups = true}, threads);
 }
 
+std::unique_ptr<Device> in_exact_mode(int threads) {
+  const emulated::CardsHere nine({.capability = 9});  // whose products would have gelu in them
+  return opened({.exact = true}, threads);
+}
+
 Subject subject(std::unique_ptr<Device> (*open)(int threads)) { return {"cuda_emulated", open, {2, 3, 4}}; }
 
 INSTANTIATE_TEST_SUITE_P(EmulatedGpu, Conformance, ::testing::Values(subject(emulated_gpu)), spelled);
 INSTANTIATE_TEST_SUITE_P(EmulatedGpu, Warpgroups, ::testing::Values(subject(with_warpgroups)), spelled);
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ConformanceInDoubles);
-
-TEST_P(Conformance, says_that_it_computes_nothing_in_double) {
-  CudaDevice device;
-  const Tensor wide = empty(device, {2, 2}, Dtype::f64), narrow = empty(device, {2, 1});
-  const Routed routed{narrow, empty(device, {2, 1}, Dtype::i32)};
-  EXPECT_THAT([&] { device.kernels().matmul(wide, wide, wide, {}); },
-              ThrowsMessage<Error>(HasSubstr("matmul is not implemented by the cuda backend")));
-  EXPECT_THAT([&] { device.kernels().route(routed, wide, {}, {}); },
-              ThrowsMessage<Error>(HasSubstr("route is not implemented by the cuda backend")));
-}
+INSTANTIATE_TEST_SUITE_P(EmulatedGpu, InExactMode, ::testing::Values(subject(in_exact_mode)), spelled);
+INSTANTIATE_TEST_SUITE_P(EmulatedGpu, ConformanceInDoubles, ::testing::Values(subject(emulated_gpu)),
+                         spelled);
 
 /// Products of warpgroups that a device's attention of 64 queries forward and backward takes.
 std::uint64_t products(const CudaOptions& options, std::int64_t d) {
@@ -93,6 +91,41 @@ TEST_P(Warpgroups, compute_where_they_are_wanted_and_there) {
   EXPECT_EQ(products({}, 64), 0U);
   EXPECT_EQ(products({.warpgroups = true}, 64), 8U * (4 + 4) + 8U * (4 + 4 + 4) + 4U * 2 * (4 + 4 + 2 + 2));
   EXPECT_EQ(products({.warpgroups = true}, 256), 0U);
+}
+
+/// Kernels whose products show how many rows there are, in one type.
+class UnevenKernels final : public Kernels {
+ public:
+  UnevenKernels(Kernels& kernels, Dtype dtype) : kernels_(kernels), dtype_(dtype) {}
+  const char* name() const override { return kernels_.name(); }
+  void matmul(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how) override {
+    kernels_.matmul(out, a, b, how);
+    if (a.dtype() == dtype_ && out.dim(0) % 32 == 0) kernels_.scale(out, 1 + 0x1p-20F);
+  }
+
+ private:
+  void hand_on(const KernelCall& call) override { call.on(kernels_); }
+  Kernels& kernels_;
+  Dtype dtype_;
+};
+class UnevenGpu final : public CudaDevice {
+ public:
+  explicit UnevenGpu(Dtype dtype) : uneven_(CudaDevice::kernels(), dtype) {}
+  Kernels& kernels() override { return uneven_; }
+
+ private:
+  UnevenKernels uneven_;
+};
+
+TEST_P(InExactMode, asks_for_products_that_hold_their_bits) {
+  for (const Dtype dtype : floats) {
+    UnevenGpu gpu(dtype);
+    EXPECT_EQ(
+        refused([&] { cuda::must_hold_bits(gpu); }),
+        text("device cuda: exact mode multiplied a matrix in ", dtype,
+             " and a part of it, and their bits differ: this GPU's products show how rows and columns are "
+             "shared out; leave {model.exact} out, or take {run.device=cpu}"));
+  }
 }
 
 // The pool lends memory again that no library knows to be free, so it tells the watcher.

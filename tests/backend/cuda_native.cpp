@@ -38,8 +38,11 @@ std::vector<Subject> gpus_with_warpgroups() {
 
 INSTANTIATE_TEST_SUITE_P(Native, Conformance, ::testing::ValuesIn(gpus({})), spelled);
 INSTANTIATE_TEST_SUITE_P(Native, Warpgroups, ::testing::ValuesIn(gpus_with_warpgroups()), spelled);
+INSTANTIATE_TEST_SUITE_P(Native, InExactMode, ::testing::ValuesIn(gpus({.exact = true})), spelled);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(InExactMode);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Warpgroups);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Conformance);
+INSTANTIATE_TEST_SUITE_P(Native, ConformanceInDoubles, ::testing::ValuesIn(gpus({})), spelled);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ConformanceInDoubles);
 
 TEST(NativeGpu, is_there_or_a_sentence_says_why_not) {

@@ -52,6 +52,9 @@ TEST(GpuTraining, gives_them_where_attention_runs_by_tiles) {
 TEST(GpuTraining, gives_them_for_experts_for_a_bert_and_for_a_t5) {
   expect_the_processors(tiny_words(), {"--num-experts", "4", "--moe-router-topk", "2", "--moe-aux-loss-coeff",
                                        "0.01", "--disable-bias-linear"});
+  expect_the_processors(
+      tiny_words(), {"--num-experts", "4", "--moe-router-topk", "2", "--moe-router-dtype", "fp64",
+                     "--moe-aux-loss-coeff", "0.01", "--moe-z-loss-coeff", "0.01", "--disable-bias-linear"});
   expect_the_processors(tiny_words("bert"), {});
   expect_the_processors(tiny_words("t5"), {"--decoder-seq-length", "8"});
 }

@@ -166,6 +166,43 @@ TEST_F(GpuLines, round_numbers_of_16_bits_once) {
   expect_nothing_found();
 }
 
+/// Numbers of which any two sums in another order have other bits, soon.
+Tensor uneven(Device& device, int rank, std::int64_t count, Dtype dtype) {
+  std::vector<float> values;
+  for (std::int64_t i = 0; i < count; ++i) values.push_back(1.0F / float(3 + (i * 7 + rank * 13) % 29));
+  return of_type(device, {count}, values, dtype);
+}
+
+/// Sums of all ranks' numbers, and the part of them that falls to this one.
+Said sums_by(Communicator& circle, Device& device, Dtype dtype) {
+  const int n = circle.size();
+  const Tensor whole = uneven(device, circle.rank(), 53, dtype), part = uneven(device, 9, 11, dtype);
+  circle.all_reduce(whole, Reduce::sum).wait();
+  circle.reduce_scatter(part, uneven(device, circle.rank(), 11 * n, dtype)).wait();
+  return {numbers(whole), numbers(part)};
+}
+
+// Seven are no power of two: the tree's first half has one more.
+TEST_F(GpuLines, add_as_the_trees_of_hosts_where_that_is_asked_and_numbers_of_16_bits_everywhere) {
+  for (const int ranks : {2, 5, 7, 8})
+    on_ranks(ranks, emulated::eager, [](const Rank& rank) {
+      PlainDevice plain;
+      cuda::NcclLines lines(rank.device);
+      DirectCommunicator trees(rank.world, rank.device, lines, DirectCommunicator::Sums::trees);
+      EXPECT_TRUE(trees.adds_as_trees());
+      EXPECT_FALSE(rank.circle.adds_as_trees());
+      for (const Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::f16, Dtype::f64})
+        EXPECT_EQ(sums_by(trees, rank.device, dtype), sums_by(rank.world, plain, dtype)) << dtype;
+      for (const Dtype dtype : {Dtype::bf16, Dtype::f16})
+        EXPECT_EQ(sums_by(rank.circle, rank.device, dtype), sums_by(rank.world, plain, dtype)) << dtype;
+      EXPECT_EQ(said_by(trees, rank.device, Dtype::i64), said_by(rank.world, plain, Dtype::i64));
+      EXPECT_TRUE(trees.split(0, rank.world.rank())->adds_as_trees());
+      rank.device.synchronize();
+      rank.world.barrier();
+    });
+  expect_nothing_found();
+}
+
 // Pipelines send both ways before they read, and a ring passes two things on.
 TEST_F(GpuLines, carry_letters_both_ways_at_once) {
   for (const unsigned pace : paces)

@@ -82,6 +82,9 @@ TEST(StepsOnTheGpu, other_families_and_layers_are_those_of_the_processor) {
     expect_the_processors(shape_of(name), {{.dp = 1}, 4}, rounding);
   }
   expect_the_processors(shape_of("mixture"), {{.dp = 2, .ep = 2, .zero = 1}, 1}, rounding);
+  ModelConfig in_doubles = shape_of("mixture");
+  in_doubles.experts.router.precision = RouterPrecision::f64;
+  expect_the_processors(in_doubles, {{.tp = 2, .dp = 1, .sequence = true}, 4}, rounding);
 }
 
 // A last bit of a sum may put an element on the other side of a tie of eight bits: 2^-4 of itself. Tensor

@@ -17,7 +17,7 @@ inline constexpr std::int64_t widest_gpu_head = 256, widest_warpgroup_head = 128
 
 struct CudaOptions {
   int device = 0;                 // which GPU of the machine
-  bool exact = false;             // refused: there are no products of fixed order
+  bool exact = false;             // products have a fixed order
   std::int64_t memory_limit = 0;  // bytes, 0: none but the GPU's
   bool graphs = false;            // launches that came before are asked for in one call
   bool warpgroups = false;        // attention by warpgroups, where the GPU has them (GpuHere)

@@ -45,15 +45,7 @@ std::vector<Room> rooms_of_gpus(const TrainConfig& c, const RanksHere& all, cons
 }  // namespace
 
 void must_carry(std::string_view device, const ModelConfig& m) {
-  if (!names_gpu(device)) return;
-  if (m.exact)
-    fail(Kind::usage,
-         "{model.exact} wants products whose sums have a fixed order, and a GPU's have none; take "
-         "{run.device=cpu}");
-  if (m.experts.count > 0 && m.experts.router.precision == RouterPrecision::f64)
-    fail(Kind::usage,
-         "{model.experts.router.precision=f64}: a GPU has no doubles here; take {run.device=cpu}");
-  widths_of_heads(m);
+  if (names_gpu(device)) widths_of_heads(m);
 }
 
 void must_carry(const TrainConfig& c) {
@@ -64,8 +56,7 @@ void must_carry(const TrainConfig& c) {
   must_carry(c.run.device, c.model);
 }
 
-void must_read(std::string_view device, ModelConfig m) {
-  m.exact = false;
+void must_read(std::string_view device, const ModelConfig& m) {
   must_carry(device, m);
   must_be_here(device);
 }

@@ -16,10 +16,10 @@ namespace weft::cli {
 void must_carry(std::string_view device, const ModelConfig& model);
 /// And cannot do what else a training asks.
 void must_carry(const TrainConfig& config);
-/// The same of a model that is only read, whose training may have been exact.
-void must_read(std::string_view device, ModelConfig model);
 /// The same where it is a GPU and none is here, or the program has no kernels for one.
 void must_be_here(std::string_view device);
+/// Both, for a model that is only read.
+void must_read(std::string_view device, const ModelConfig& model);
 
 /// Why attention does not go by warpgroups, though it may; empty where it does, or where no GPU is here to
 /// ask.

@@ -36,7 +36,9 @@ RankDevice::RankDevice(std::string_view name, const DeviceOptions& options, Comm
   const std::string why = why_through_host(world, *lines_);
   if (why.empty()) {
     lines_->ask_while_waiting([&world] { world.check(); });
-    speaks_ = std::make_unique<DirectCommunicator>(world, *device_, *lines_);
+    using Sums = DirectCommunicator::Sums;
+    speaks_ = std::make_unique<DirectCommunicator>(world, *device_, *lines_,
+                                                   options.exact ? Sums::trees : Sums::of_lines);
     way_ = text("ranks speak from GPU to GPU by ", line_library());
     return;
   }

@@ -81,11 +81,17 @@ DeviceLine& DirectCommunicator::way(const char* word, const Ends& ends) {
   return *found->line;
 }
 
+bool DirectCommunicator::adds_parts(Dtype dtype) const {
+  const bool any_order = dtype == Dtype::i64 || dtype == Dtype::i32 || dtype == Dtype::u8;
+  return !lines_.reduce(dtype) || (adds_as_trees() && !any_order);
+}
+
 Pending DirectCommunicator::all_reduce(const Tensor& x, Reduce how) {
   if (is_the_hosts(x)) return inner().all_reduce(x, how);
   require_contiguous("all_reduce", x);
   if (x.elements() == 0) return {};
-  if (!lines_.reduce(x.dtype())) return all_reduce_by_parts(x, how);
+  const bool by_parts = how == Reduce::max ? !lines_.reduce(x.dtype()) : adds_parts(x.dtype());
+  if (by_parts) return all_reduce_by_parts(x, how);
   DeviceLine& line = this->line();
   line.all_reduce({place(x), place(x), x.elements(), x.dtype(), how == Reduce::max});
   return ending(line, x, {});
@@ -128,7 +134,7 @@ Pending DirectCommunicator::reduce_scatter(const Tensor& shard, const Tensor& fu
   if (is_the_hosts(full)) return inner().reduce_scatter(shard, full);
   require_parts("reduce_scatter", full, shard, size());
   if (full.elements() == 0) return {};
-  if (!lines_.reduce(full.dtype())) return reduce_scatter_by_parts(shard, full);
+  if (adds_parts(full.dtype())) return reduce_scatter_by_parts(shard, full);
   DeviceLine& line = this->line();
   line.reduce_scatter({place(full), place(shard), shard.elements(), full.dtype()});
   return ending(line, shard, full);
@@ -200,7 +206,7 @@ Pending DirectCommunicator::recv(const Tensor& x, int from, int tag) {
 std::unique_ptr<Communicator> DirectCommunicator::split(int color, int key) {
   auto hosts = inner().split(color, key);
   if (hosts->size() == 1) return std::make_unique<SoloCommunicator>();
-  return std::make_unique<DirectCommunicator>(std::move(hosts), device_, lines_);
+  return std::make_unique<DirectCommunicator>(std::move(hosts), device_, lines_, sums_);
 }
 
 }  // namespace weft

@@ -15,19 +15,20 @@ namespace weft {
 /// The host waits for nothing but the first word of a circle, when its line is opened: all its ranks say that
 /// at once. So it is with a circle's first letter, and letters go to the next rank and the one before, as
 /// pipelines and rings send them; those of two ranks are read in the order in which they were sent. Numbers
-/// of 16 bits are exchanged and added in f32, others by the lines in an order of theirs: no trees, so exact
-/// mode refuses it. Tensors of the host's memory are said by the hosts.
+/// of 16 bits are exchanged and added as trees, others by the lines in an order of theirs, but where all sums
+/// must be trees. Tensors of the host's memory are said by the hosts.
 class DirectCommunicator final : public PassingCommunicator {
  public:
+  enum class Sums : std::uint8_t { of_lines, trees };
   /// `hosts`, `device` and `lines` outlive it and every word.
-  DirectCommunicator(Communicator& hosts, Device& device, DeviceLines& lines)
-      : PassingCommunicator(hosts), device_(device), lines_(lines) {}
+  DirectCommunicator(Communicator& hosts, Device& device, DeviceLines& lines, Sums sums = Sums::of_lines)
+      : PassingCommunicator(hosts), device_(device), lines_(lines), sums_(sums) {}
   /// Of a circle that lives as long as this.
-  DirectCommunicator(std::unique_ptr<Communicator> hosts, Device& device, DeviceLines& lines)
-      : PassingCommunicator(std::move(hosts)), device_(device), lines_(lines) {}
+  DirectCommunicator(std::unique_ptr<Communicator> hosts, Device& device, DeviceLines& lines, Sums sums)
+      : PassingCommunicator(std::move(hosts)), device_(device), lines_(lines), sums_(sums) {}
 
   const char* carrier() const override { return "NCCL"; }
-  bool adds_as_trees() const override { return false; }
+  bool adds_as_trees() const override { return sums_ == Sums::trees && inner().adds_as_trees(); }
   bool keeps_letters() const override { return false; }
   Pending all_reduce(const Tensor& x, Reduce how) override;
   Pending all_gather(const Tensor& full, const Tensor& shard) override;
@@ -57,11 +58,14 @@ class DirectCommunicator final : public PassingCommunicator {
   void open_ways();
   /// What all ranks tell when a line is opened, so that one that opens another is found.
   std::vector<std::string> names(const char* what, const std::string& mine);
+  /// Whether sums of the type are made of what ranks exchange: of whole numbers any order is a tree's.
+  bool adds_parts(Dtype dtype) const;
   Pending all_reduce_by_parts(const Tensor& x, Reduce how);
   Pending reduce_scatter_by_parts(const Tensor& shard, const Tensor& full);
 
   Device& device_;
   DeviceLines& lines_;
+  Sums sums_;
   std::unique_ptr<DeviceLine> line_;
   std::optional<std::vector<Way>> ways_;
   std::vector<DeviceLine::Piece> out_, in_;  // of the word that is said

@@ -49,7 +49,8 @@ class DeviceLine {
   virtual void broadcast(void* x, std::int64_t bytes, int root) = 0;
   /// All pieces travel together. What two ends name for each other is of one length.
   virtual void exchange(std::span<const Piece> out, std::span<const Piece> in) = 0;
-  /// Of parts that lie one behind the other: in their order, in f32, rounded once.
+  /// Of parts of floats that lie one behind the other: as a balanced tree in their order (comm/tree_sum.h),
+  /// in f32 or, of f64, as they are, rounded once.
   virtual void add_parts(const Reduced& what, int parts) = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -60,11 +61,16 @@ inline int lane_of() { return int(thread_index().x) & 31; }  // blocks here have
 
 template <class T>
 T shuffle(unsigned mask, T value, int from, int line) {
-  static_assert(sizeof(T) == 4);
-  const Sent in{std::bit_cast<std::uint32_t>(value), from};
-  Sent out{};
-  meet(mask, {"a shuffle", line}, &in, &out, exchange);
-  return std::bit_cast<T>(out.bits);
+  if constexpr (sizeof(T) == 8) {  // one after the other, as CUDA does it
+    auto halves = std::bit_cast<std::array<std::uint32_t, 2>>(value);
+    for (std::uint32_t& half : halves) half = shuffle(mask, half, from, line);
+    return std::bit_cast<T>(halves);
+  } else {
+    const Sent in{std::bit_cast<std::uint32_t>(value), from};
+    Sent out{};
+    meet(mask, {"a shuffle", line}, &in, &out, exchange);
+    return std::bit_cast<T>(out.bits);
+  }
 }
 
 /// A launch of a kernel with copies of these arguments. Unwatched as far as the kernel's own body: they lie

@@ -1,7 +1,7 @@
 // Choosing and ordering rows, for experts: few and small, so clarity goes before speed.
+#include "weft/backend/cuda/any_type.h"
 #include "weft/backend/cuda/best.h"
 #include "weft/backend/cuda/kernels.h"
-#include "weft/backend/cuda/rows.h"
 
 namespace weft {
 namespace {
@@ -12,18 +12,24 @@ struct TopK {
   Rows x, values, indices;
 };
 
+__device__ __forceinline__ float number_at(const Rows& rows, std::int64_t at, float) { return get(rows, at); }
+__device__ __forceinline__ double number_at(const Rows& rows, std::int64_t at, double) {
+  return get_any(rows, at);
+}
+
 // A row a warp. Each round takes the best of those that come after the last one.
+template <class Float>
 __global__ void __launch_bounds__(256) choose(TopK job) {
   const std::int64_t row = std::int64_t(blockIdx.x) * 8 + threadIdx.x / 32;
   const int lane = int(threadIdx.x) % 32;
   if (row >= job.x.count) return;
   const std::int64_t from = start_of(job.x, row);
-  Best last{INFINITY, -1};
+  const auto value = [&](int j) { return number_at(job.x, from + j * job.x.step, Float()); };
+  Best<Float> last;
   for (std::int64_t k = 0; k < job.values.width; ++k) {
-    last = next_best(last, int(job.x.width), [&](int j) { return get(job.x, from + j * job.x.step); });
+    last = next_best(last, int(job.x.width), value);
     if (lane != 0) continue;
-    const float value = get(job.x, from + last.at * job.x.step);
-    put(job.values, start_of(job.values, row) + k * job.values.step, value);
+    put_any(job.values, start_of(job.values, row) + k * job.values.step, value(last.at));
     reinterpret_cast<std::int32_t*>(job.indices.data)[start_of(job.indices, row) + k * job.indices.step] =
         last.at;
   }
@@ -87,7 +93,8 @@ __global__ void __launch_bounds__(256) plan(Plan job) {
 void CudaKernels::top_k(const Tensor& values, const Tensor& indices, const Tensor& x) {
   const Rows rows = rows_of(x);
   if (rows.count == 0 || values.elements() == 0) return;
-  gpu::launch(queue(), {(rows.count + 7) / 8, 256}, choose, TopK{rows, rows_of(values), rows_of(indices)});
+  const auto kernel = x.dtype() == Dtype::f64 ? choose<double> : choose<float>;
+  gpu::launch(queue(), {(rows.count + 7) / 8, 256}, kernel, TopK{rows, rows_of(values), rows_of(indices)});
 }
 
 void CudaKernels::plan_rows(const RowPlan& out, const Tensor& experts) {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <thread>
 
+#include "weft/backend/cuda/fixed_order.h"
 #include "weft/backend/cuda/kernels.h"
 #include "weft/base/error.h"
 
@@ -18,8 +19,6 @@ void choose_gpu(int device) { check(cudaSetDevice(device), "choosing a GPU"); }
 
 /// Chooses the GPU for what follows; its number.
 int opened(const CudaOptions& options) {
-  if (options.exact)
-    fail(Kind::usage, "device cuda: exact mode wants products of fixed order, which it has not; use cpu");
   int count = 0;
   check(cudaGetDeviceCount(&count), "counting the GPUs");
   if (options.device < 0 || options.device >= count)
@@ -57,11 +56,16 @@ CudaDevice::CudaDevice(const CudaOptions& options)
       capability_(cuda::attribute(cudaDevAttrComputeCapabilityMajor, device_)),
       most_shared_(cuda::attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device_)),
       warpgroups_(options.warpgroups && has_warpgroups(device_)),
+      exact_(options.exact),
       queue_(options.graphs),
       up_(queue_.now()),
       down_(queue_.now()),
       pool_(*this, std::make_unique<GpuGround>(device_), options.memory_limit),
-      kernels_(std::make_unique<CudaKernels>(*this)) {}
+      kernels_(std::make_unique<CudaKernels>(*this)) {
+  if (!exact_) return;
+  cuda::must_hold_bits(*this);
+  forget_peaks();
+}
 
 CudaDevice::~CudaDevice() {
   queue_.finish();

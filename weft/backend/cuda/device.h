@@ -57,6 +57,8 @@ class CudaDevice : public Device {
   int capability() const { return capability_; }
   /// Whether attention goes by warpgroups, where it can.
   bool warpgroups() const { return warpgroups_; }
+  /// Whether products have a fixed order: bits do not show how rows and columns are shared out.
+  bool exact() const { return exact_; }
   /// Bytes of shared memory that a block may have.
   int most_shared() const { return most_shared_; }
   /// Where it sits in its machine, as every process sees it.
@@ -76,7 +78,7 @@ class CudaDevice : public Device {
   };
 
   int device_, units_, capability_, most_shared_;
-  bool warpgroups_;
+  bool warpgroups_, exact_;
   cuda::Queue queue_;
   cuda::GoingUp up_;
   cuda::ComingDown down_;

@@ -1,35 +1,20 @@
 // Products in groups of rows, as experts ask for them: small floats by tensor cores, all groups in one
 // launch; anything else a call a group.
-//
-// A block takes 128 x 128 of a result. Panels of what is summed come in turns of 64, the next one under way
-// while this one is used, and each element is one chain of sums over them, so no order but its own shows.
 #include "weft/backend/cuda/device.h"
 #include "weft/backend/cuda/kernels.h"
-#include "weft/backend/cuda/panels.h"
-#include "weft/backend/cuda/rows.h"
+#include "weft/backend/cuda/panel_products.h"
 
 namespace weft {
 namespace {
 
 using namespace cuda;
 
-/// A matrix of small floats, or a stack of them.
-struct Matrix {
-  const std::uint16_t* numbers;
-  std::int64_t stack, stride, columns;
-
-  __device__ __forceinline__ Corner from(std::int64_t row, std::int64_t column, std::int64_t rows) const {
-    return {numbers + row * stride + column, stride, rows - row, columns - column};
-  }
-};
-
 struct GroupedProduct {
-  Rows out, bias;
+  PanelResult out;
   Matrix a, b;
-  std::int64_t out_stack, out_stride, m, n, k;  // m is of a group's gradient, k of the others
-  const std::int64_t* offsets;                  // [groups + 1]
+  std::int64_t m, k;            // m is of a group's gradient, k of the others
+  const std::int64_t* offsets;  // [groups + 1]
   std::int64_t groups;
-  bool accumulate;
 };
 
 /// Blocks along m and n.
@@ -47,7 +32,7 @@ struct Spot {
 /// above each other come together, since they read the same weights. Each warp counts for itself, 32 groups
 /// at a time. A group of -1 behind the last: there are as many blocks as groups could want.
 __device__ __forceinline__ Spot spot_of_rows(const GroupedProduct& job) {
-  const int across = blocks_of(job.n), line = int(blockIdx.x) / across;
+  const int across = blocks_of(job.out.width), line = int(blockIdx.x) / across;
   const int lane = int(threadIdx.x) % 32;
   int before = 0;
   for (std::int64_t group0 = 0; group0 < job.groups; group0 += 32) {
@@ -76,91 +61,38 @@ __device__ __forceinline__ Spot spot_of_rows(const GroupedProduct& job) {
 
 /// Of gradients, which are of one size: m x n of each group.
 __device__ __forceinline__ Spot spot_of_gradient(const GroupedProduct& job) {
-  const int across = blocks_of(job.n), down = blocks_of(job.m);
+  const int across = blocks_of(job.out.width), down = blocks_of(job.m);
   const int group = int(blockIdx.x) / (across * down), place = int(blockIdx.x) - group * across * down;
   return {group, job.offsets[group], job.offsets[group + 1], place % down * panel_width,
           place / down * panel_width};
 }
 
-/// Panels, and the result when they are done with.
-template <bool gradient, bool right_by_depth>
-struct Panels {
-  Panel<gradient> left;
-  Panel<right_by_depth> right;
-};
-template <bool gradient, bool right_by_depth>
-union Shared {
-  Panels<gradient, right_by_depth> turns[2];
-  Square result;
-};
-
-/// Rows of the result that its block has, from its first: job.out's own.
-struct Result {
-  std::int64_t first, rows;
-};
-__device__ __forceinline__ void put_rows(const GroupedProduct& job, Square& result, const Spot& spot,
-                                         const Result& to) {
-  constexpr int pieces = panel_width / 8;
-  const std::int64_t bias = job.bias.data ? start_of(job.bias, spot.group) : 0;
-#pragma unroll 1
-  for (int i = int(threadIdx.x); i < panel_width * pieces; i += panel_threads) {
-    const int row = i / pieces;
-    const std::int64_t column = spot.column + i % pieces * 8;
-    if (row >= to.rows || column >= job.n) continue;
-    const std::int64_t start = to.first + row * job.out_stride;
-    const float* from = result.piece(row, i % pieces);
-    const auto low = gpu::load<float4>(from), high = gpu::load<float4>(from + 4);
-    Eight sum{{low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w}};
-    const Eight there = job.accumulate ? read(job.out, start, column) : Eight{};
-    const Eight added = read(job.bias, bias, column);
-#pragma unroll
-    for (int c = 0; c < 8; ++c) sum.x[c] = there.x[c] + (sum.x[c] + added.x[c]);
-    write(job.out, start, column, sum);
-  }
-}
-
 template <class Half, bool gradient, bool right_by_depth>
 __global__ void __launch_bounds__(panel_threads, 2) multiply_groups(GroupedProduct job) {
-  auto& shared = gpu::shared<Shared<gradient, right_by_depth>>();
+  auto& shared = gpu::shared<PanelTurns<gradient, right_by_depth>>();
   const Spot spot = gradient ? spot_of_gradient(job) : spot_of_rows(job);
   if (spot.group < 0) return;
   const std::int64_t depth = gradient ? spot.end - spot.first : job.k;
-  if (gradient && depth == 0 && job.accumulate) return;
-  Matrix b = job.b;
-  b.numbers += gradient ? 0 : spot.group * b.stack;
-  PanelSource<gradient> left(gradient ? job.a.from(spot.first, spot.row, spot.end)
-                                      : job.a.from(spot.first + spot.row, 0, spot.end));
-  PanelSource<right_by_depth> right(gradient         ? b.from(spot.first, spot.column, spot.end)
-                                    : right_by_depth ? b.from(0, spot.column, job.k)
-                                                     : b.from(spot.column, 0, job.n));
-  const auto fetch_panels = [&](int t) {
-    fetch(shared.turns[t % 2].left, left);
-    fetch(shared.turns[t % 2].right, right);
-  };
-  const int turns = int((depth + panel_depth - 1) / panel_depth);
-  if (turns > 0) fetch_panels(0);
-  gpu::commit_copies();
-  Quarter sums = {};
-  for (int t = 0; t < turns; ++t) {
-    if (t + 1 < turns) fetch_panels(t + 1);
-    gpu::commit_copies();
-    gpu::wait_copies<1>();
-    __syncthreads();
-    add_product<Half>(sums, shared.turns[t % 2].left, shared.turns[t % 2].right);
-    __syncthreads();
-  }
-  gpu::wait_copies<0>();
-  put_quarter(shared.result, sums);
-  __syncthreads();
+  if (gradient && depth == 0 && job.out.accumulate) return;
+  const Matrix b = gradient ? job.b : job.b.of(spot.group);
+  const PanelSource<gradient> left(gradient ? job.a.from(spot.first, spot.row, spot.end)
+                                            : job.a.from(spot.first + spot.row, 0, spot.end));
+  const PanelSource<right_by_depth> right(gradient         ? b.from(spot.first, spot.column, spot.end)
+                                          : right_by_depth ? b.from(0, spot.column, job.k)
+                                                           : b.from(spot.column, 0, job.out.width));
   const std::int64_t rows = (gradient ? job.m : spot.end - spot.first) - spot.row;
+  multiply_panels<Half>(shared, left, right, {rows, job.out.width - spot.column, depth});
   const std::int64_t row0 = gradient ? spot.row : spot.first + spot.row;
-  put_rows(job, shared.result, spot,
-           {(gradient ? spot.group * job.out_stack : 0) + row0 * job.out_stride, rows});
+  put_rows(job.out, shared.result,
+           {.start = (gradient ? spot.group * job.out.stack : 0) + row0 * job.out.stride,
+            .bias = job.out.bias.data ? start_of(job.out.bias, spot.group) : 0,
+            .column = spot.column,
+            .rows = rows});
 }
 
 template <class Half, bool gradient, bool right_by_depth>
 void launch(Queue& queue, const GroupedProduct& job, std::int64_t blocks) {
-  gpu::launch(queue, {blocks, panel_threads, sizeof(Shared<gradient, right_by_depth>)},
+  gpu::launch(queue, {blocks, panel_threads, sizeof(PanelTurns<gradient, right_by_depth>)},
               multiply_groups<Half, gradient, right_by_depth>, job);
 }
 template <class Half>
@@ -173,43 +105,25 @@ void launch(Queue& queue, const GroupedProduct& job, std::int64_t blocks, const 
     launch<Half, false, false>(queue, job, blocks);
 }
 
-/// Whether tensor cores can do it: types, and rows that are whole vectors.
-bool fits_panels(const Tensor& a, const Tensor& b) {
-  if (!is_half(a.dtype())) return false;
-  for (const Tensor* each : {&a, &b})
-    if (!rows_of(*each).vector || each->dim(-1) % 8 != 0) return false;
-  return true;
-}
-
-Matrix matrix_of(const Tensor& t) {
-  return {static_cast<const std::uint16_t*>(place_of(t)), t.rank() == 3 ? t.stride(0) : 0, t.stride(-2),
-          t.dim(-1)};
-}
-
 }  // namespace
 
 void CudaKernels::grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Groups& groups,
                                  const MatmulArgs& how) {
   if (out.elements() == 0) return;
-  if (!fits_panels(a, b)) return a_call_a_group(out, a, b, groups, how);
+  if (!is_half(a.dtype())) return a_call_a_group(out, a, b, groups, how);
   const bool gradient = how.a == Read::transposed;
   const auto count = std::int64_t(groups.offsets.size()) - 1;
   const Tensor offsets = workspace({count + 1}, Dtype::i64);
   // Nothing is waited for: the host's numbers have been taken when this returns.
   device_->copy_from_host(*offsets.storage(), 0, groups.offsets.data(), offsets.bytes()).wait();
-  const GroupedProduct job{.out = rows_of(out),
-                           .bias = rows_of(how.bias),
+  const GroupedProduct job{.out = panel_result(out, how),
                            .a = matrix_of(a),
                            .b = matrix_of(b),
-                           .out_stack = gradient ? out.stride(0) : 0,
-                           .out_stride = out.stride(-2),
                            .m = out.dim(-2),
-                           .n = out.dim(-1),
                            .k = gradient ? 0 : a.dim(1),
                            .offsets = elements<std::int64_t>(offsets),
-                           .groups = count,
-                           .accumulate = how.accumulate};
-  const std::int64_t across = (job.n + panel_width - 1) / panel_width;
+                           .groups = count};
+  const std::int64_t across = (job.out.width + panel_width - 1) / panel_width;
   const std::int64_t down = (job.m + panel_width - 1) / panel_width;
   // Rows by group begin a line of blocks with every group.
   const std::int64_t blocks = across * (gradient ? down * count : job.m / panel_width + count);

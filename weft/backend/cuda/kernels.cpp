@@ -11,12 +11,13 @@ CudaKernels::~CudaKernels() = default;
 
 cuda::Queue& CudaKernels::queue() const { return device_->queue(); }
 bool CudaKernels::warpgroups() const { return device_->warpgroups(); }
+bool CudaKernels::exact() const { return device_->exact(); }
 cuda::FaultWord* CudaKernels::faults() const { return device_->fault_word(); }
 
 // From compute capability 9 on, as llm.c has it: on those before a product with gelu takes longer by what the
 // walk would have taken.
 bool CudaKernels::activates_products(Dtype dtype, Activation f) const {
-  return is_half(dtype) && f == Activation::gelu && device_->capability() >= 9;
+  return !exact() && is_half(dtype) && f == Activation::gelu && device_->capability() >= 9;
 }
 
 // A row lies in shared memory meanwhile.

@@ -136,6 +136,7 @@ class CudaKernels final : public Kernels {
   void a_call_a_group(const Tensor& out, const Tensor& a, const Tensor& b, const Groups&, const MatmulArgs&);
   cuda::Queue& queue() const;
   bool warpgroups() const;
+  bool exact() const;
   cuda::FaultWord* faults() const;
   /// Memory until the end of the caller, in the stream's order.
   Tensor workspace(const Shape& shape, Dtype dtype = Dtype::f32) const;

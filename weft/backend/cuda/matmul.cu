@@ -1,6 +1,8 @@
-// Products, and what the library does not add to them: a bias of another type, slabs as a tree.
+// Products: by the library, which is told what it does not add, or in a fixed order; slabs as a tree.
 #include <bit>
 
+#include "weft/backend/cuda/chained_products.h"
+#include "weft/backend/cuda/fixed_products.h"
 #include "weft/backend/cuda/kernels.h"
 #include "weft/backend/cuda/pointwise.h"
 #include "weft/backend/cuda/products.h"
@@ -59,7 +61,7 @@ bool adds_in_product(const Tensor& bias, const Tensor& out) {
   return !bias || (bias.dtype() == out.dtype() && bias.contiguous());
 }
 
-/// Whether the library may have gelu in this product.
+/// Whether the library may have gelu in this product, where it multiplies at all.
 bool takes_gelu(const Tensor& out, const Tensor& before, const ActivatedArgs& how) {
   return how.f == Activation::gelu && is_half(out.dtype()) && out.elements() > 0 &&
          before.dtype() == out.dtype() && before.stride(-1) == 1 && adds_in_product(how.product.bias, out);
@@ -95,11 +97,10 @@ bool CudaKernels::product(const Tensor& out, const Tensor& a, const Tensor& b, c
 
 void CudaKernels::matmul(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how) {
   if (out.elements() == 0) return;
-  for (const Tensor* one : {&out, &a, &b})
-    if (one->dtype() == Dtype::f64)
-      return Kernels::matmul(out, a, b, how);  // which nobody has here, and says so
+  if (in_doubles(out, a, b)) return multiply_in_chains(queue(), out, a, b, how);
   const std::int64_t k = how.a == Read::as_is ? a.dim(-1) : a.dim(-2);
   if (how.slabs > 1) return slabs_of(out, a, b, how);
+  if (exact()) return multiply_in_fixed_order(queue(), out, a, b, how);
   if (k > 0 && adds_in_product(how.bias, out)) {
     product(out, a, b, how);
     return;
@@ -120,19 +121,20 @@ void CudaKernels::matmul(const Tensor& out, const Tensor& a, const Tensor& b, co
 
 void CudaKernels::matmul_activated(const Tensor& y, const Tensor& before, const Tensor& a, const Tensor& b,
                                    const ActivatedArgs& how) {
-  const bool done = takes_gelu(y, before, how) && product(y, a, b, how.product, {before, false});
+  const bool done = !exact() && takes_gelu(y, before, how) && product(y, a, b, how.product, {before, false});
   if (!done) Kernels::matmul_activated(y, before, a, b, how);
 }
 
 void CudaKernels::matmul_derived(const Tensor& out, const Tensor& before, const Tensor& a, const Tensor& b,
                                  const ActivatedArgs& how) {
-  const bool done = takes_gelu(out, before, how) && product(out, a, b, how.product, {before, true});
+  const bool done =
+      !exact() && takes_gelu(out, before, how) && product(out, a, b, how.product, {before, true});
   if (!done) Kernels::matmul_derived(out, before, a, b, how);
 }
 
 // The library gives the sums by themselves.
 void CudaKernels::weight_gradient(const Tensor& out, const Tensor& sums, const Tensor& a, const Tensor& b) {
-  if (is_half(a.dtype())) {
+  if (!exact() && is_half(a.dtype())) {
     ready_products();
     const Tensor fresh = workspace({out.dim(0)});
     Products::Call call{out, a, b, Read::transposed, Read::as_is, true, {}, product_space(), &queue()};
@@ -151,8 +153,8 @@ void CudaKernels::slabs_of(const Tensor& out, const Tensor& a, const Tensor& b, 
     fail(Kind::device, "matmul: ", how.slabs, " slabs, and a GPU adds 2, 4, ... or 128 as a tree");
   const Tensor parts = workspace({how.slabs, out.dim(0), out.dim(1)});
   const bool turned_a = how.a == Read::transposed, turned_b = how.b == Read::transposed;
-  product(parts, in_slabs(a, turned_a ? 0 : 1, how.slabs), in_slabs(b, turned_b ? 1 : 0, how.slabs),
-          {.a = how.a, .b = how.b});
+  matmul(parts, in_slabs(a, turned_a ? 0 : 1, how.slabs), in_slabs(b, turned_b ? 1 : 0, how.slabs),
+         {.a = how.a, .b = how.b});
   const Tree job{rows_of(out),   rows_of(parts), rows_of(how.bias), out.elements(),
                  out.elements(), how.slabs,      how.accumulate};
   gpu::launch(queue(), {(job.count + 255) / 256, 256}, add_tree, job);

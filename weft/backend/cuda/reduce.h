@@ -12,12 +12,15 @@ struct Plus {
   }
 };
 struct Greater {
-  __device__ __forceinline__ float operator()(float a, float b) const { return a > b ? a : b; }
+  template <class T>
+  __device__ __forceinline__ T operator()(T a, T b) const {
+    return a > b ? a : b;
+  }
 };
 
 /// combine(a, b) must be symmetric; every lane gets the same bits.
-template <class Combine>
-__device__ __forceinline__ float over_warp(float x, Combine combine) {
+template <class T, class Combine>
+__device__ __forceinline__ T over_warp(T x, Combine combine) {
 #pragma unroll
   for (int by = 16; by > 0; by /= 2) x = combine(x, __shfl_xor_sync(~0U, x, by));
   return x;

@@ -12,6 +12,8 @@ namespace weft::cuda {
 inline int slabs_of_whole_rows(std::int64_t rows, std::int64_t width) {
   return int(std::min(rows, std::clamp<std::int64_t>((1 << 21) / width, 64, 1024)));
 }
+/// What exact mode, whose ranks may share columns, takes for their width.
+inline constexpr std::int64_t width_of_any = 2048;
 /// Where a block takes 256 columns of eight rows at a time.
 inline int slabs_of_columns(std::int64_t rows, std::int64_t width) {
   const std::int64_t across = (width + 255) / 256;

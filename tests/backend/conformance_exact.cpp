@@ -1,0 +1,163 @@
+// Devices of exact mode: products of every form, and bits that do not show how rows and columns are shared
+// out.
+#include <bit>
+
+#include "tests/backend/conformance.h"
+#include "weft/base/format.h"
+#include "weft/tensor/host.h"
+
+namespace weft::conformance {
+namespace {
+
+struct Sizes {
+  std::int64_t m, n, k;
+};
+std::string told(const Sizes& s, Dtype dtype) {
+  return text(s.m, " x ", s.n, " x ", s.k, " in ", name(dtype));
+}
+Shape held(std::int64_t rows, std::int64_t columns, Read read) {
+  return read == Read::as_is ? Shape{rows, columns} : Shape{columns, rows};
+}
+
+/// f(sizes, type, how each operand is read)
+void each_form(const std::function<void(const Sizes&, Dtype, const MatmulArgs&)>& f) {
+  // Of one block, of several with rests, of rows that are whole vectors, and of others.
+  for (const Sizes& s :
+       {Sizes{1, 17, 5}, {33, 1, 64}, {7, 50, 129}, {5, 3, 300}, {136, 144, 80}, {133, 150, 72}})
+    for (const Dtype dtype : floats)
+      for (const Read a : {Read::as_is, Read::transposed})
+        for (const Read b : {Read::as_is, Read::transposed}) {
+          SCOPED_TRACE(told(s, dtype));
+          f(s, dtype, {.a = a, .b = b});
+        }
+}
+
+TEST_P(InExactMode, multiplies_all_forms_of_matrices) {
+  each_form([&](const Sizes& s, Dtype dtype, const MatmulArgs& how) {
+    same(
+        [&](Desk& desk) {
+          const Tensor left = desk.normal(held(s.m, s.k, how.a), dtype);
+          const Tensor right = desk.normal(held(s.k, s.n, how.b), dtype);
+          const Tensor out = desk.blank({s.m, s.n}, dtype), sum = desk.normal({s.m, s.n});
+          MatmulArgs with = how;
+          with.bias = desk.normal({s.n}, dtype);
+          desk.kernels().matmul(out, left, right, with);
+          with.bias = {};
+          with.accumulate = true;
+          desk.kernels().matmul(sum, left, right, with);
+          desk.result("out", out, close(dtype, s.k));
+          desk.result("sum", sum, close(Dtype::f32, s.k));
+        },
+        Lay::gaps);
+  });
+}
+
+TEST_P(InExactMode, multiplies_batches_and_slabs) {
+  for (const Dtype dtype : floats)
+    for (const Read a : {Read::as_is, Read::transposed})
+      for (const Read b : {Read::as_is, Read::transposed})
+        same(
+            [&](Desk& desk) {
+              const Tensor left = desk.normal(a == Read::as_is ? Shape{3, 10, 24} : Shape{3, 24, 10}, dtype);
+              const Tensor right = desk.normal(b == Read::as_is ? Shape{3, 24, 18} : Shape{3, 18, 24}, dtype);
+              const Tensor out = desk.blank({3, 10, 18}, dtype), sum = desk.normal({3, 10, 18});
+              desk.kernels().matmul(out, left, right, {.a = a, .b = b});
+              desk.kernels().matmul(sum, left, right, {.a = a, .b = b, .accumulate = true, .slabs = 4});
+              desk.result("out", out, close(dtype, 24));
+              desk.result("sum", sum, close(Dtype::f32, 24));
+            },
+            Lay::swapped);
+}
+
+// An activation that follows rounds what the product rounded, and a bias's gradient is added by itself.
+TEST_P(InExactMode, multiplies_and_activates_one_after_the_other) {
+  const auto device = GetParam().open(1);
+  for (const Dtype dtype : floats) {
+    SCOPED_TRACE(name(dtype));
+    Desk desk(*device, Lay::contiguous);
+    Kernels& kernels = desk.kernels();
+    EXPECT_FALSE(kernels.activates_products(dtype, Activation::gelu));
+    const Tensor a = desk.normal({24, 64}, dtype), b = desk.normal({64, 40}, dtype),
+                 y = desk.blank({24, 40}, dtype), before = desk.blank({24, 40}, dtype),
+                 y2 = desk.blank({24, 40}, dtype), before2 = desk.blank({24, 40}, dtype);
+    kernels.matmul_activated(y, before, a, b, {{}, Activation::gelu});
+    kernels.matmul(before2, a, b, {});
+    kernels.activation(y2, before2, {}, Activation::gelu);
+    EXPECT_EQ(numbers(before), numbers(before2));
+    EXPECT_EQ(numbers(y), numbers(y2));
+    kernels.matmul_derived(y, before, a, b, {{}, Activation::gelu});
+    kernels.activation_backward(y2, before2, before2, {}, Activation::gelu);
+    EXPECT_EQ(numbers(y), numbers(y2));
+    const Tensor dw = desk.holding({64, 40}, Dtype::f32, std::vector<double>(64 * 40, 0)),
+                 db = desk.holding({64}, Dtype::f32, std::vector<double>(64, 0)), dw2 = desk.blank({64, 40}),
+                 db2 = desk.holding({64}, Dtype::f32, std::vector<double>(64, 0));
+    kernels.weight_gradient(dw, db, a, y);
+    kernels.matmul(dw2, a, y, {.a = Read::transposed});
+    kernels.sum_rows(db2, a);
+    EXPECT_EQ(numbers(dw), numbers(dw2));
+    EXPECT_EQ(numbers(db), numbers(db2));
+  }
+}
+
+/// The rows and columns of x that a part has, as it may lie elsewhere.
+Tensor lines(const Tensor& x, int dim, std::int64_t first, std::int64_t count, Read read) {
+  return x.slice(read == Read::as_is ? dim : 1 - dim, first, count);
+}
+
+// Parts that begin anywhere, so that their elements lie in other blocks, warps, fragments and vectors.
+TEST_P(InExactMode, parts_of_products_have_the_bits_of_the_whole) {
+  const auto device = GetParam().open(1);
+  constexpr std::int64_t m = 200, n = 184, first_row = 45, first_column = 67;
+  for (const std::int64_t k : {8, 96, 200})
+    for (const Dtype dtype : floats)
+      for (const Read a : {Read::as_is, Read::transposed})
+        for (const Read b : {Read::as_is, Read::transposed})
+          for (const int slabs : {1, 8}) {
+            SCOPED_TRACE(text(told({m, n, k}, dtype), ", slabs ", slabs));
+            Desk desk(*device, Lay::contiguous);
+            const Tensor left = desk.normal(held(m, k, a), dtype), right = desk.normal(held(k, n, b), dtype);
+            const Tensor whole = desk.blank({m, n}), part = desk.blank({m - first_row, n - first_column});
+            const MatmulArgs how{.a = a, .b = b, .slabs = slabs};
+            desk.kernels().matmul(whole, left, right, how);
+            desk.kernels().matmul(part, lines(left, 0, first_row, m - first_row, a),
+                                  lines(right, 1, first_column, n - first_column, b), how);
+            EXPECT_EQ(
+                numbers(part),
+                numbers(whole.slice(0, first_row, m - first_row).slice(1, first_column, n - first_column)));
+          }
+}
+
+// Ranks share experts' columns and tokens out.
+TEST_P(InExactMode, parts_of_groups_have_the_bits_of_the_whole) {
+  const auto device = GetParam().open(1);
+  const std::vector<std::int64_t> offsets{0, 130, 130, 131, 170}, fewer{0, 85, 85, 85, 120};
+  for (const Dtype dtype : floats)
+    for (const Read b : {Read::as_is, Read::transposed}) {
+      SCOPED_TRACE(name(dtype));
+      Desk desk(*device, Lay::contiguous);
+      const Tensor x = desk.normal({170, 72}, dtype), out = desk.blank({170, 48});
+      const Tensor w = desk.normal(b == Read::as_is ? Shape{4, 72, 48} : Shape{4, 48, 72}, dtype);
+      desk.kernels().grouped_matmul(out, x, w, {offsets}, {.b = b});
+      const Tensor some = desk.blank({120, 72}, dtype), part = desk.blank({120, 31});
+      desk.kernels().copy(some.slice(0, 0, 85), x.slice(0, 45, 85));
+      desk.kernels().copy(some.slice(0, 85, 35), x.slice(0, 135, 35));
+      desk.kernels().grouped_matmul(part, some, w.slice(b == Read::as_is ? 2 : 1, 17, 31), {fewer}, {.b = b});
+      const Tensor columns = out.slice(1, 17, 31);
+      EXPECT_EQ(numbers(part.slice(0, 0, 85)), numbers(columns.slice(0, 45, 85)));
+      EXPECT_EQ(numbers(part.slice(0, 85, 35)), numbers(columns.slice(0, 135, 35)));
+    }
+}
+
+TEST_P(InExactMode, sums_of_some_columns_have_the_bits_of_all) {
+  const auto device = GetParam().open(1);
+  Desk desk(*device, Lay::contiguous);
+  const Tensor x = desk.normal({600, 2048});
+  const Tensor all = desk.holding({2048}, Dtype::f32, std::vector<double>(2048, 0)),
+               some = desk.holding({500}, Dtype::f32, std::vector<double>(500, 0));
+  desk.kernels().sum_rows(all, x);
+  desk.kernels().sum_rows(some, x.slice(1, 700, 500));
+  EXPECT_EQ(numbers(some), numbers(all.slice(0, 700, 500)));
+}
+
+}  // namespace
+}  // namespace weft::conformance
