@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """gpu_mutations.py BUILD [--check] [--from N] [--part K/N] [--write FILE] [WORD...]: plants the faults of tests/backend/gpu_mutations.txt
 into the GPU's kernels one after another, compiles what each touches, runs the tests that should find it on the emulated GPU, and tells
-which were found and by what. BUILD is a build with WEFT_GPU whose conformance_gpu_tests and backend_gpu_tests are built and pass. With
+which were found and by what. BUILD is a build whose conformance_gpu_tests, comm_gpu_tests and backend_gpu_tests are built and pass. With
 words, only faults whose line has one of them. --check looks only whether every fault still fits its source. --part 1/2 and 2/2 try every
 second fault each, and may run beside each other. Fails where one was not found.
 
@@ -61,9 +61,12 @@ class Build:
     def __init__(self, folder, part):
         self.folder, self.mutants = folder, folder / "mutants" / str(part)
         self.commands = {entry["file"]: entry["command"] for entry in json.loads((folder / "compile_commands.json").read_text())}
-        told = subprocess.run(["ninja", "-C", folder, "-t", "commands", "conformance_gpu_tests"], capture_output=True, text=True, check=True)
-        line = [one for one in told.stdout.splitlines() if "-o tests/backend/conformance_gpu_tests" in one][-1]
-        self.link = re.search(r": && (\S*c\+\+ .*?) && ", line)[1]
+
+    def link(self, tests):
+        """How tests of this path are linked."""
+        told = subprocess.run(["ninja", "-C", self.folder, "-t", "commands", tests], capture_output=True, text=True, check=True)
+        line = [one for one in told.stdout.splitlines() if f"-o {tests}" in one][-1]
+        return shlex.split(re.search(r": && (\S*c\+\+ .*?) && ", line)[1])
 
     def compile(self, fault):
         """The objects of what the fault touches."""
@@ -89,7 +92,7 @@ class Build:
 
     def binary(self, fault):
         objects = self.compile(fault)
-        command = shlex.split(self.link)
+        command = self.link("tests/comm/comm_gpu_tests" if fault.tests.startswith("GpuLines.") else "tests/backend/conformance_gpu_tests")
         command[command.index("-o") + 1] = str(self.mutants / "tests")
         first = next(i for i, word in enumerate(command) if word.endswith(".a"))
         subprocess.run(command[:first] + objects + command[first:], cwd=self.folder, check=True)

@@ -77,9 +77,9 @@ TEST_P(InExactMode, multiplies_and_activates_one_after_the_other) {
     Desk desk(*device, Lay::contiguous);
     Kernels& kernels = desk.kernels();
     EXPECT_FALSE(kernels.activates_products(dtype, Activation::gelu));
-    const Tensor a = desk.normal({24, 64}, dtype), b = desk.normal({64, 40}, dtype),
-                 y = desk.blank({24, 40}, dtype), before = desk.blank({24, 40}, dtype),
-                 y2 = desk.blank({24, 40}, dtype), before2 = desk.blank({24, 40}, dtype);
+    const Tensor a = desk.normal({25, 64}, dtype), b = desk.normal({64, 56}, dtype),
+                 y = desk.blank({25, 56}, dtype), before = desk.blank({25, 56}, dtype),
+                 y2 = desk.blank({25, 56}, dtype), before2 = desk.blank({25, 56}, dtype);
     kernels.matmul_activated(y, before, a, b, {{}, Activation::gelu});
     kernels.matmul(before2, a, b, {});
     kernels.activation(y2, before2, {}, Activation::gelu);
@@ -88,8 +88,8 @@ TEST_P(InExactMode, multiplies_and_activates_one_after_the_other) {
     kernels.matmul_derived(y, before, a, b, {{}, Activation::gelu});
     kernels.activation_backward(y2, before2, before2, {}, Activation::gelu);
     EXPECT_EQ(numbers(y), numbers(y2));
-    const Tensor dw = desk.holding({64, 40}, Dtype::f32, std::vector<double>(64 * 40, 0)),
-                 db = desk.holding({64}, Dtype::f32, std::vector<double>(64, 0)), dw2 = desk.blank({64, 40}),
+    const Tensor dw = desk.holding({64, 56}, Dtype::f32, std::vector<double>(64 * 56, 0)),
+                 db = desk.holding({64}, Dtype::f32, std::vector<double>(64, 0)), dw2 = desk.blank({64, 56}),
                  db2 = desk.holding({64}, Dtype::f32, std::vector<double>(64, 0));
     kernels.weight_gradient(dw, db, a, y);
     kernels.matmul(dw2, a, y, {.a = Read::transposed});

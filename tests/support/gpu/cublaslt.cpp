@@ -174,11 +174,14 @@ struct Product {
   float right(std::int64_t z, std::int64_t k, std::int64_t j) const {
     return load(b, z * lb.batch_stride + (how.b == CUBLAS_OP_T ? k * lb.ld + j : j * lb.ld + k), lb.type);
   }
-  /// sums[i] = sum over k of left[k][i] times right[k][j], in ascending k.
+  /// sums[i] = sum over k of left[k][i] times right[k][j], in an order that follows from the shape, as that of
+  /// the real library's kernels does: in ascending k or in descending.
   void column(std::int64_t z, std::int64_t j, const std::vector<float>& lefts,
               std::vector<float>& sums) const {
     std::fill(sums.begin(), sums.end(), 0.0F);
-    for (std::int64_t k = 0; k < depth(); ++k) {
+    const bool ascends = (ld.rows + ld.columns) % 3 != 0;
+    for (std::int64_t step = 0; step < depth(); ++step) {
+      const std::int64_t k = ascends ? step : depth() - 1 - step;
       const float factor = right(z, k, j);
       const float* with = lefts.data() + k * ld.rows;
       for (std::int64_t i = 0; i < ld.rows; ++i) sums[std::size_t(i)] += with[i] * factor;
