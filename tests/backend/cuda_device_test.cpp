@@ -45,8 +45,6 @@ TEST(CudaDevice, is_the_same_one_for_every_thread) {
 
 TEST(CudaDevice, is_refused_where_there_is_no_such_gpu) {
   EXPECT_EQ(refused([] { open_device("cuda:1"); }), "device cuda:1: this machine has 1 of them");
-  EXPECT_EQ(refused([] { open_device("cuda", {.exact = true}); }),
-            "device cuda: exact mode wants products of fixed order, which it has not; use cpu");
 }
 
 TEST(CudaDevice, says_why_there_is_none) {

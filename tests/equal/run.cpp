@@ -115,7 +115,7 @@ class Rank {
       : settings_(settings_of(config, cut)),
         cut_(cut),
         device_(open(cut, device)),
-        host_(cut.open ? open_device("cpu", {.threads = 1}) : nullptr),
+        host_(cut.open && device != "meta" ? open_device("cpu", {.threads = 1}) : nullptr),
         words_(words_for(world)),
         mesh_(layout_of(settings_.parallel), words_ ? *words_ : world),
         replica_(replica_of(settings_, cut), {*device_, mesh_}, [this](Parameter& p) { plant(p); }) {
@@ -193,8 +193,9 @@ class Rank {
 
  private:
   static std::unique_ptr<Device> open(const Cut& cut, const std::string& device) {
-    if (cut.open) return cut.open();
-    auto opened = open_device(device, {.threads = 1, .exact = cut.exact, .trials = trials()});
+    if (cut.open && device != "meta") return cut.open();
+    auto opened = open_device(
+        device, {.threads = 1, .exact = cut.exact, .trials = trials(), .counts_for = cut.counts_for});
     if (!cut.late) return opened;
     return std::make_unique<LateDevice>(std::move(opened), *cut.late);
   }

@@ -8,6 +8,7 @@
 
 #include "tests/support/late_device.h"
 #include "tests/support/sanitized.h"
+#include "weft/backend/gpus.h"
 #include "weft/comm/communicator.h"
 #include "weft/model/config.h"
 #include "weft/optim/config.h"
@@ -50,6 +51,8 @@ struct Cut {
   /// Opens what computes in the processor's place and keeps its memory to itself: ranks speak through the
   /// host.
   std::unique_ptr<Device> (*open)() = nullptr;
+  /// What a device that only counts counts for in the place of that one.
+  std::optional<GpuHere> counts_for = {};
   /// How often hosts have waited for such a device up to now.
   std::uint64_t (*waited)() = nullptr;
 };

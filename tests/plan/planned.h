@@ -85,6 +85,12 @@ inline void run(Replica& replica, const TrainConfig& c) {
   replica.evaluate(batches_here(c, c.eval.global, looked, replica), sums, int(c.eval.micro / looked));
 }
 
+/// Of its stage: the rank that a plan runs.
+inline bool is_last(const TrainConfig& c, const ProcessMesh& mesh) {
+  return mesh.place(Axis::tp) + 1 == c.parallel.tp && mesh.place(Axis::cp) + 1 == c.parallel.cp &&
+         mesh.place(Axis::dp) + 1 == c.parallel.dp;
+}
+
 /// What the last rank of every stage sends in the second step, when all ranks run for real.
 inline std::vector<Volumes> sent(const TrainConfig& c) {
   const ParallelLayout layout = layout_of(c.parallel);
@@ -104,9 +110,7 @@ inline std::vector<Volumes> sent(const TrainConfig& c) {
           batches,
           {.step = step, .rate = 1e-4, .ends_rate = 1e-4, .clip = 1, .together = int(c.batch.micro / rows)});
     }
-    const bool last = mesh.place(Axis::tp) + 1 == c.parallel.tp &&
-                      mesh.place(Axis::cp) + 1 == c.parallel.cp && mesh.place(Axis::dp) + 1 == c.parallel.dp;
-    if (last) out[std::size_t(mesh.place(Axis::pp))] = volumes;
+    if (is_last(c, mesh)) out[std::size_t(mesh.place(Axis::pp))] = volumes;
   });
   return out;
 }
@@ -134,9 +138,7 @@ inline std::vector<std::int64_t> most_held(const TrainConfig& c,
     Replica replica(replica_config(c), {*device, mesh});
     if (prepare) prepare(replica);
     run(replica, c);
-    const bool last = mesh.place(Axis::tp) + 1 == c.parallel.tp &&
-                      mesh.place(Axis::cp) + 1 == c.parallel.cp && mesh.place(Axis::dp) + 1 == c.parallel.dp;
-    if (last) most[std::size_t(mesh.place(Axis::pp))] = device->memory().total_peak;
+    if (is_last(c, mesh)) most[std::size_t(mesh.place(Axis::pp))] = device->memory().total_peak;
   });
   return most;
 }

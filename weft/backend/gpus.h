@@ -27,7 +27,16 @@ struct GpuHere {
   int major = 0, minor = 0;  // compute capability
   int units = 0;             // multiprocessors
   bool warpgroups = false;  // whether it multiplies by them, and this build too: compute capability 9.0 alone
+  std::int64_t most_shared = 0;    // bytes of shared memory that a block may have
+  std::int64_t product_space = 0;  // bytes that the library of products works in
 };
+/// What is counted for where no GPU is there to ask: an H100.
+inline constexpr GpuHere gpu_elsewhere{.major = 9,
+                                       .minor = 0,
+                                       .units = 132,
+                                       .warpgroups = true,
+                                       .most_shared = 227 << 10,
+                                       .product_space = std::int64_t(32) << 20};
 
 struct GpusHere {
   std::string built_with;  // "CUDA 13.0", "an emulated GPU"; empty: this build knows no GPUs

@@ -54,7 +54,8 @@ std::unique_ptr<Device> open_device(std::string_view name, const DeviceOptions& 
     return std::make_unique<MetaDevice>(MetaOptions{.threads = options.threads,
                                                     .exact = options.exact,
                                                     .memory_limit = options.memory_limit,
-                                                    .trials = options.trials});
+                                                    .trials = options.trials,
+                                                    .gpu = options.counts_for});
   if (names_gpu(name))
     return open_cuda({.device = gpu_of_rank(name, options.place, gpus_here().count()),
                       .exact = options.exact,

@@ -171,8 +171,9 @@ OpenCounter counter_of(const TrainConfig& config, const Launched& launched) {
   const int ranks = layout_of(config.parallel).world();
   const DeviceOptions options{.threads = threads_of_a_rank(config.run, launched, ranks),
                               .exact = config.model.exact,
-                              .trials = new_trials()};
-  return [options] { return open_device("meta", options); };
+                              .trials = new_trials(),
+                              .counts_for = counted_gpu(config.run.device)};
+  return {[options] { return open_device("meta", options); }, spoken_by(config, launched)};
 }
 
 RanksHere ranks_here(const ParallelConfig& parallel, const Launched& launched) {

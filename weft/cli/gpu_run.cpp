@@ -82,6 +82,23 @@ std::string why_no_warpgroups(std::string_view device, const ModelConfig& m) {
   return "";
 }
 
+std::optional<GpuHere> counted_gpu(std::string_view device) {
+  if (!names_gpu(device)) return std::nullopt;
+  const std::vector<GpuHere> here = gpus_here().all;
+  const auto first = std::size_t(gpu_of_rank(device, 0, int(here.size())));
+  return first < here.size() ? here[first] : gpu_elsewhere;
+}
+
+// Where no GPU is here, each rank is taken to have one of its own where it will run.
+SpokenBy spoken_by(const TrainConfig& config, const Launched& launched) {
+  if (!names_gpu(config.run.device)) return SpokenBy::hosts;
+  const int gpus = gpus_here().count();
+  const bool shared =
+      config.run.device != "cuda" || (gpus > 0 && ranks_here(config.parallel, launched).count() > gpus);
+  if (shared) return SpokenBy::hosts_for_gpus;
+  return config.model.exact ? SpokenBy::gpus_as_trees : SpokenBy::gpus;
+}
+
 std::vector<Room> rooms_here(const TrainConfig& config, const Launched& launched) {
   const RanksHere all = ranks_here(config.parallel, launched);
   if (names_gpu(config.run.device)) return rooms_of_gpus(config, all, launched);

@@ -1,10 +1,12 @@
 // Runs on a GPU: what it cannot do, asked at the door, and whose memory ranks share.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "weft/backend/gpus.h"
 #include "weft/cli/environment.h"
 #include "weft/model/config.h"
 #include "weft/plan/fit.h"
@@ -24,6 +26,12 @@ void must_read(std::string_view device, const ModelConfig& model);
 /// Why attention does not go by warpgroups, though it may; empty where it does, or where no GPU is here to
 /// ask.
 std::string why_no_warpgroups(std::string_view device, const ModelConfig& model);
+
+/// Whom a device that only counts counts for: the GPU that the first rank here computes on, another one where
+/// there is none here, and none for a processor.
+std::optional<GpuHere> counted_gpu(std::string_view device);
+/// Who says what its ranks have to say, as far as it is known before they meet.
+SpokenBy spoken_by(const TrainConfig& config, const Launched& launched);
 
 /// Ranks that share a memory, and what is left of that.
 struct Room {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 #include <utility>
 
 #include "weft/base/number.h"
@@ -213,10 +214,13 @@ void evaluate(Replica& replica, const TrainConfig& c) {
 }
 
 Counted count(const TrainConfig& c, int stage, const Colors& colors, const CountOrder& order) {
-  const auto device = order.open();
+  const auto device = order.open.device();
   const ParallelLayout layout = layout_of(c.parallel);
   QuietWorld world(layout.rank(counted(layout, stage)), colors);
-  CountedCommunicator counts(world);
+  const SpokenBy by = order.open.spoken_by;
+  std::optional<GpuWords> of_gpus;
+  if (by != SpokenBy::hosts) of_gpus.emplace(world, by);
+  CountedCommunicator counts(of_gpus ? static_cast<Communicator&>(*of_gpus) : world);
   const ProcessMesh mesh(layout, counts);
   Volumes sent;
   charge(counts, mesh, sent);

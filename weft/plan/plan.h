@@ -2,6 +2,7 @@
 // that only counts.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -9,14 +10,21 @@
 #include <vector>
 
 #include "weft/model/count.h"
+#include "weft/plan/gpu_words.h"
 #include "weft/plan/volumes.h"
 #include "weft/tensor/device.h"
 #include "weft/train/config.h"
 
 namespace weft {
 
-/// Opens a device that counts for the one that the run will have. The rooms above know which there are.
-using OpenCounter = std::function<std::unique_ptr<Device>()>;
+/// Opens a device that counts for the one that the run will have, whose words are said so. The rooms above
+/// know which there are.
+struct OpenCounter {
+  template <std::invocable Open>
+  OpenCounter(Open opens, SpokenBy by = SpokenBy::hosts) : device(std::move(opens)), spoken_by(by) {}
+  std::function<std::unique_ptr<Device>()> device;
+  SpokenBy spoken_by;
+};
 
 /// Ranks that hold the same: those of one pipeline stage, or of several that came out alike.
 struct KindOfRank {

@@ -223,10 +223,7 @@ void CudaKernels::attention_backward(const AttentionGrads& grads, const Tensor& 
   const Tensor numbers = workspace({2, queries});
   const Attend a = attend(in, how);
   const bool by_tiles = fits_tiles(in, dout);
-  const std::int64_t tiles = (a.sq + tile - 1) / tile;
-  const Tensor lines = by_tiles && grads.dbias
-                           ? workspace({a.batch * a.groups * a.heads * tiles, line_length(a.sk)})
-                           : Tensor();
+  const Tensor lines = by_tiles && grads.dbias ? workspace(lines_of_distances(in)) : Tensor();
   AttentionBackward job{.attend = a,
                         .dout = heads_of(dout),
                         .o = heads_of(out.o),

@@ -2,19 +2,12 @@
 
 #include <algorithm>
 
-#include "weft/backend/cuda/attention_tiles.h"
-
 namespace weft::cuda {
 namespace {
 
 /// No row lies so far from another, and sums of three such distances have 32 bits.
 constexpr std::int64_t far = 1 << 29;
 int distance(std::int64_t rows) { return int(std::clamp(rows, -far, far)); }
-
-/// Of one type with the queries, and whole vectors.
-bool are_tiles(const Tensor& rows, const Attended& in) {
-  return rows.dtype() == in.q.dtype() && rows_of(rows).vector && rows.dim(-1) % 8 == 0;
-}
 
 }  // namespace
 
@@ -64,12 +57,5 @@ Attend attend(const Attended& in, const AttentionArgs& how) {
   }
   return out;
 }
-
-bool fits_tiles(const Attended& in) {
-  const bool known = with_width(in.q.dim(-1), in.v.dim(-1), [](const auto&) {});
-  if (!known || !is_half(in.q.dtype())) return false;
-  return are_tiles(in.q, in) && are_tiles(in.k, in) && are_tiles(in.v, in);
-}
-bool fits_tiles(const Attended& in, const Tensor& dout) { return fits_tiles(in) && are_tiles(dout, in); }
 
 }  // namespace weft::cuda

@@ -8,8 +8,6 @@
 
 namespace weft::cuda {
 
-/// A line's numbers: a query's distance to a key, i - j, is at i - (the block's first) + sk - 1 - j.
-constexpr std::int64_t line_length(std::int64_t sk) { return sk + tile - 1; }
 /// A block's, of as many as [b, n] has tiles of queries: zeros, behind the next barrier.
 __device__ __forceinline__ float* begin_line(const AttentionBackward& job, const Pair& head, int number,
                                              int tiles) {

@@ -7,10 +7,11 @@
 #pragma once
 
 #include "weft/backend/cuda/attention_job.h"
+#include "weft/backend/cuda/space.h"
 
 namespace weft::cuda {
 
-inline constexpr int tile = 64, tile_threads = 128;
+inline constexpr int tile_threads = 128;
 
 /// [rows, d] of 16 bits, in panels of 64 columns. The 16-byte pieces of a panel's row r lie at piece ^ (r %
 /// 8), so that 8 rows of one column of pieces are in 8 different groups of banks.
@@ -360,18 +361,12 @@ __device__ __forceinline__ Tiles query_tiles(const Attend& a, int key0) {
   return {lowest / passing, (highest + passing - 1) / passing};
 }
 
-/// Whether tensor cores can do it: types, widths (with_width() has them) and places. What is written may be
-/// anything.
-bool fits_tiles(const Attended& in);
-/// The same of going back, where gradients of results are read in tiles too.
-bool fits_tiles(const Attended& in, const Tensor& dout);
-
 /// Channels of queries and keys, and of values, that a kernel has room for.
 template <int d_, int dv_>
 struct Width {
   static constexpr int d = d_, dv = dv_;
 };
-/// Calls act(a Width) with the least that a job fits into, if there is one.
+/// Calls act(a Width) with the least that a job fits into: up to widest_tiled_head there is one.
 template <class Act>
 bool with_width(std::int64_t d, std::int64_t dv, const Act& act) {
   if (d <= 64 && dv <= 64)

@@ -6,6 +6,7 @@
 #include "weft/backend/cuda/chained_products.h"
 
 #include "weft/backend/cuda/any_type.h"
+#include "weft/backend/cuda/space.h"
 
 namespace weft::cuda {
 namespace {
@@ -183,10 +184,6 @@ void launch(Queue& queue, Product job, std::int64_t matrices) {
 
 }  // namespace
 
-bool in_doubles(const Tensor& out, const Tensor& a, const Tensor& b) {
-  return out.dtype() == Dtype::f64 || a.dtype() == Dtype::f64 || b.dtype() == Dtype::f64;
-}
-
 void multiply_in_chains(Queue& queue, const Tensor& out, const Tensor& a, const Tensor& b,
                         const MatmulArgs& how) {
   const Product job{.a = operand(a, how.a == Read::transposed),
@@ -195,7 +192,7 @@ void multiply_in_chains(Queue& queue, const Tensor& out, const Tensor& a, const 
                     .bias = rows_of(how.bias),
                     .out_stack = out.rank() == 3 ? out.stride(0) : 0,
                     .out_stride = out.stride(-2),
-                    .k = how.a == Read::as_is ? a.dim(-1) : a.dim(-2),
+                    .k = depth_of(a, how),
                     .down = 0,
                     .blocks = 0,
                     .accumulate = how.accumulate};

@@ -6,9 +6,6 @@
 
 namespace weft::cuda {
 
-/// Whether a product is one in double: its result or an operand is f64.
-bool in_doubles(const Tensor& out, const Tensor& a, const Tensor& b);
-
 /// As Kernels::matmul has it, without slabs: of f32, or in double of operands of any two types.
 void multiply_in_chains(Queue& queue, const Tensor& out, const Tensor& a, const Tensor& b,
                         const MatmulArgs& how);

@@ -3,7 +3,7 @@
 
 #include "weft/backend/cuda/queue.h"
 #include "weft/backend/cuda/rows.h"
-#include "weft/backend/cuda/slabs.h"
+#include "weft/backend/cuda/space.h"
 
 namespace weft::cuda {
 

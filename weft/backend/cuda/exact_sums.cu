@@ -2,6 +2,7 @@
 // of adding shows. A thread keeps digits of its own in shared memory, a block adds those of its threads up.
 #include "weft/backend/cuda/kernels.h"
 #include "weft/backend/cuda/pointwise.h"
+#include "weft/backend/cuda/space.h"
 #include "weft/tensor/exact_sum.h"
 
 namespace weft {
@@ -9,7 +10,7 @@ namespace {
 
 using namespace cuda;
 
-constexpr int threads = 256, most_blocks = 792;  // six on each of 132 multiprocessors
+constexpr int threads = 256, most_blocks = most_exact_blocks;
 
 struct Exact {
   Rows x;

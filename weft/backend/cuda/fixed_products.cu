@@ -4,6 +4,7 @@
 
 #include "weft/backend/cuda/chained_products.h"
 #include "weft/backend/cuda/panel_products.h"
+#include "weft/backend/cuda/space.h"
 
 namespace weft::cuda {
 namespace {
@@ -63,7 +64,7 @@ void multiply_in_fixed_order(Queue& queue, const Tensor& out, const Tensor& a, c
                          .a = matrix_of(a),
                          .b = matrix_of(b),
                          .m = out.dim(-2),
-                         .k = how.a == Read::as_is ? a.dim(-1) : a.dim(-2),
+                         .k = depth_of(a, how),
                          .across = blocks_of(out.dim(-1)),
                          .down = blocks_of(out.dim(-2))};
   const std::int64_t matrices = out.rank() == 3 ? out.dim(0) : 1;

@@ -1,6 +1,7 @@
 // Products in groups of rows, as experts ask for them: small floats by tensor cores, all groups in one
 // launch; anything else a call a group.
 #include "weft/backend/cuda/device.h"
+#include "weft/backend/cuda/group_calls.h"
 #include "weft/backend/cuda/kernels.h"
 #include "weft/backend/cuda/panel_products.h"
 
@@ -110,7 +111,8 @@ void launch(Queue& queue, const GroupedProduct& job, std::int64_t blocks, const 
 void CudaKernels::grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Groups& groups,
                                  const MatmulArgs& how) {
   if (out.elements() == 0) return;
-  if (!is_half(a.dtype())) return a_call_a_group(out, a, b, groups, how);
+  if (!is_half(a.dtype()))
+    return a_call_a_group(out, a, b, groups, how, [this](const auto&... one) { matmul(one...); });
   const bool gradient = how.a == Read::transposed;
   const auto count = std::int64_t(groups.offsets.size()) - 1;
   const Tensor offsets = workspace({count + 1}, Dtype::i64);
@@ -128,22 +130,6 @@ void CudaKernels::grouped_matmul(const Tensor& out, const Tensor& a, const Tenso
   // Rows by group begin a line of blocks with every group.
   const std::int64_t blocks = across * (gradient ? down * count : job.m / panel_width + count);
   a.dtype() == Dtype::bf16 ? launch<bf16>(queue(), job, blocks, how) : launch<f16>(queue(), job, blocks, how);
-}
-
-// The host knows where they begin.
-void CudaKernels::a_call_a_group(const Tensor& out, const Tensor& a, const Tensor& b, const Groups& groups,
-                                 const MatmulArgs& how) {
-  const bool gradient = how.a == Read::transposed;
-  const auto offsets = groups.offsets;
-  for (std::size_t g = 0; g + 1 < offsets.size(); ++g) {
-    const std::int64_t first = offsets[g], count = offsets[g + 1] - first;
-    MatmulArgs one = how;
-    if (how.bias) one.bias = how.bias.at(0, std::int64_t(g));
-    if (gradient)
-      matmul(out.at(0, std::int64_t(g)), a.slice(0, first, count), b.slice(0, first, count), one);
-    else
-      matmul(out.slice(0, first, count), a.slice(0, first, count), b.at(0, std::int64_t(g)), one);
-  }
 }
 
 }  // namespace weft

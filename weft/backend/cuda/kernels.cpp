@@ -1,8 +1,8 @@
 #include "weft/backend/cuda/kernels.h"
 
 #include "weft/backend/cuda/device.h"
-#include "weft/backend/cuda/held_row.h"
 #include "weft/backend/cuda/products.h"
+#include "weft/backend/cuda/space.h"
 
 namespace weft {
 
@@ -14,10 +14,8 @@ bool CudaKernels::warpgroups() const { return device_->warpgroups(); }
 bool CudaKernels::exact() const { return device_->exact(); }
 cuda::FaultWord* CudaKernels::faults() const { return device_->fault_word(); }
 
-// From compute capability 9 on, as llm.c has it: on those before a product with gelu takes longer by what the
-// walk would have taken.
 bool CudaKernels::activates_products(Dtype dtype, Activation f) const {
-  return !exact() && is_half(dtype) && f == Activation::gelu && device_->capability() >= 9;
+  return !exact() && cuda::gelu_in_products(dtype, f, device_->capability());
 }
 
 // A row lies in shared memory meanwhile.

@@ -133,7 +133,6 @@ class CudaKernels final : public Kernels {
   /// Where the library takes them from.
   Inverses aligned(const Inverses& from);
   void slabs_of(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs&);
-  void a_call_a_group(const Tensor& out, const Tensor& a, const Tensor& b, const Groups&, const MatmulArgs&);
   cuda::Queue& queue() const;
   bool warpgroups() const;
   bool exact() const;

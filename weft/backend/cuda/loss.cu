@@ -1,9 +1,9 @@
 // Cross entropy in pieces, as ops/loss.h joins them. s = sum of exp(logit - max):
 //   loss = log s - (target - max) + z (max + log s)^2
 //   dlogit = p (1 + 2 z (max + log s)) - [target],  p = exp(logit - max) / s
-#include "weft/backend/cuda/held_row.h"
 #include "weft/backend/cuda/kernels.h"
 #include "weft/backend/cuda/rowwise.h"
+#include "weft/backend/cuda/space.h"
 
 namespace weft {
 namespace {
@@ -114,6 +114,7 @@ struct HeldRow {
   Scratch scratch;
   uint4 eights[most_held / 8];
 };
+static_assert(sizeof(HeldRow) == beside_held_row + 2 * most_held);
 constexpr int holding_threads = 512;
 
 /// Calls f(column, eight) for what this thread holds.
@@ -150,12 +151,6 @@ void over_rows(Queue& queue, const Loss& job, void (*kernel)(Loss)) {
 }
 
 }  // namespace
-
-std::int64_t cuda::bytes_to_hold_row(const Tensor& logits) {
-  const Rows rows = rows_of(logits);
-  if (!is_half(rows.dtype) || !rows.vector || rows.width % 8 != 0 || rows.width > most_held) return 0;
-  return std::int64_t(sizeof(HeldRow)) - 2 * (most_held - rows.width);
-}
 
 void CudaKernels::loss_and_gradient(const Tensor& loss, const Tensor& logits, const LossTargets& targets,
                                     VocabularyPart part) {

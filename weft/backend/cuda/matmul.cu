@@ -6,6 +6,7 @@
 #include "weft/backend/cuda/kernels.h"
 #include "weft/backend/cuda/pointwise.h"
 #include "weft/backend/cuda/products.h"
+#include "weft/backend/cuda/space.h"
 
 namespace weft {
 namespace {
@@ -17,9 +18,6 @@ struct SumOfThree {
     y[0] = x[2] + (x[0] + x[1]);
   }
 };
-
-/// Of the place that the library works in: it refuses every product that needs one elsewhere.
-constexpr std::uintptr_t workspace_alignment = 256;
 
 /// Slabs [slabs, m, n] and how many they are: a power of two.
 struct Tree {
@@ -57,10 +55,6 @@ Tensor in_slabs(const Tensor& x, int k_dim, std::int64_t slabs) {
   return k_dim == 0 ? cut : cut.permute({1, 0, 2});
 }
 
-bool adds_in_product(const Tensor& bias, const Tensor& out) {
-  return !bias || (bias.dtype() == out.dtype() && bias.contiguous());
-}
-
 /// Whether the library may have gelu in this product, where it multiplies at all.
 bool takes_gelu(const Tensor& out, const Tensor& before, const ActivatedArgs& how) {
   return how.f == Activation::gelu && is_half(out.dtype()) && out.elements() > 0 &&
@@ -72,12 +66,13 @@ bool takes_gelu(const Tensor& out, const Tensor& before, const ActivatedArgs& ho
 void CudaKernels::ready_products() {
   if (products_) return;
   products_ = std::make_unique<Products>();
-  product_space_ = workspace({Products::workspace_bytes() + std::int64_t(workspace_alignment)}, Dtype::u8);
+  product_space_ = workspace({Products::workspace_bytes() + product_space_alignment}, Dtype::u8);
 }
 
 void* CudaKernels::product_space() const {
   const auto at = std::bit_cast<std::uintptr_t>(place_of(product_space_));
-  return std::bit_cast<void*>((at + workspace_alignment - 1) / workspace_alignment * workspace_alignment);
+  constexpr auto to = std::uintptr_t(product_space_alignment);
+  return std::bit_cast<void*>((at + to - 1) / to * to);
 }
 
 bool CudaKernels::product(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how,
@@ -98,7 +93,7 @@ bool CudaKernels::product(const Tensor& out, const Tensor& a, const Tensor& b, c
 void CudaKernels::matmul(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how) {
   if (out.elements() == 0) return;
   if (in_doubles(out, a, b)) return multiply_in_chains(queue(), out, a, b, how);
-  const std::int64_t k = how.a == Read::as_is ? a.dim(-1) : a.dim(-2);
+  const std::int64_t k = depth_of(a, how);
   if (how.slabs > 1) return slabs_of(out, a, b, how);
   if (exact()) return multiply_in_fixed_order(queue(), out, a, b, how);
   if (k > 0 && adds_in_product(how.bias, out)) {

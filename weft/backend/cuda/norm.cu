@@ -204,8 +204,9 @@ void CudaKernels::norm_backward(const NormGrads& grads, const Tensor& dy, const 
   }
   const Rows x = rows_of(saved.x);
   if (x.count == 0 || x.width == 0) return;
-  const int slabs = slabs_of_whole_rows(x.count, x.width);
-  const auto lines = [&](const Tensor& wanted) { return wanted ? workspace({slabs, x.width}) : Tensor(); };
+  const Shape space = lines_of_norm(saved.x);
+  const int slabs = int(space[0]);
+  const auto lines = [&](const Tensor& wanted) { return wanted ? workspace(space) : Tensor(); };
   const Tensor dgain = lines(grads.dgain), dbias = lines(grads.dbias);
   const auto floats = [](const Tensor& t) { return elements<float>(t); };
   const NormBackward job{.dx = rows_of(grads.dx),

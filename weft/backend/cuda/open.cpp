@@ -33,7 +33,10 @@ std::string reason(cudaError_t error) {
 GpuHere described(int device) {
   return {cuda::attribute(cudaDevAttrComputeCapabilityMajor, device),
           cuda::attribute(cudaDevAttrComputeCapabilityMinor, device),
-          cuda::attribute(cudaDevAttrMultiProcessorCount, device), has_warpgroups(device)};
+          cuda::attribute(cudaDevAttrMultiProcessorCount, device),
+          has_warpgroups(device),
+          cuda::attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+          gpu::product_workspace};
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "weft/backend/cuda/any_type.h"
 #include "weft/backend/cuda/kernels.h"
 #include "weft/backend/cuda/pointwise.h"
+#include "weft/backend/cuda/space.h"
 
 namespace weft {
 namespace {
@@ -39,7 +40,7 @@ struct Zeros {
   __device__ static Value last(Value a) { return a; }
 };
 
-constexpr int threads = 256, most_blocks = 128;
+constexpr int threads = 256, most_blocks = most_reducing_blocks;
 
 template <class Value>
 struct Column {

@@ -1,12 +1,12 @@
 // Eight bits: rounding, as it lies and turned, in one pass that also meets the greatest; products by the
 // library, which wants both operands along what is summed; and scales, which never leave the GPU.
-#include <bit>
 #include <cmath>
 
 #include "weft/backend/cuda/kernels.h"
 #include "weft/backend/cuda/pointwise.h"
 #include "weft/backend/cuda/products.h"
 #include "weft/backend/cuda/reduce.h"
+#include "weft/backend/cuda/space.h"
 #include "weft/tensor/f8_rounding.h"
 
 namespace weft {
@@ -14,7 +14,7 @@ namespace {
 
 using namespace cuda;
 
-constexpr int threads = 256, tile = 64, unit = int(f8_unit);
+constexpr int threads = 256, unit = int(f8_unit);
 
 __global__ void __launch_bounds__(32) bring_inverses(const float* a, const float* b, float* to) {
   if (threadIdx.x < 2) to[4 * threadIdx.x] = threadIdx.x == 0 ? *a : *b;
@@ -32,7 +32,7 @@ struct Rounding {
 /// Codes of a tile. Rows are 66 bytes apart, so that sixteen of them are eight banks: threads that read
 /// columns are then spread over all banks.
 struct Tile {
-  std::uint16_t pairs[tile][tile / 2 + 1];
+  std::uint16_t pairs[rounded_tile][rounded_tile / 2 + 1];
   Scratch scratch;
 };
 
@@ -84,7 +84,8 @@ __device__ __forceinline__ void put_turned(const Rounding& job, const Tile& shar
 template <class F8>
 __global__ void __launch_bounds__(threads) round_tiles(Rounding job) {
   auto& shared = gpu::shared<Tile>();
-  const std::int64_t first_row = blockIdx.x / job.tiles * tile, first_column = blockIdx.x % job.tiles * tile;
+  const std::int64_t first_row = blockIdx.x / job.tiles * rounded_tile,
+                     first_column = blockIdx.x % job.tiles * rounded_tile;
   const std::int64_t row = first_row + threadIdx.x / 4, column = first_column + threadIdx.x % 4 * unit;
   float x[unit] = {};
   if (row < job.x.count) {
@@ -171,8 +172,8 @@ void CudaKernels::quantize(const Quantized& out, const Tensor& x, const Tensor& 
                0,
                nullptr};
   if (x.elements() == 0) return;
-  job.tiles = (job.columns + tile - 1) / tile;
-  const std::int64_t blocks = job.tiles * ((job.rows + tile - 1) / tile);
+  job.tiles = (job.columns + rounded_tile - 1) / rounded_tile;
+  const std::int64_t blocks = rounding_blocks(x);
   const Tensor parts = met ? workspace({blocks}) : Tensor();
   job.parts = elements<float>(parts);
   gpu::launch(queue(), {blocks, threads, sizeof(Tile)},
@@ -188,9 +189,7 @@ void CudaKernels::renew_scales(const Tensor& rows, const ScaleArgs& how) {
 }
 
 CudaKernels::Inverses CudaKernels::aligned(const Inverses& from) {
-  const auto lies_well = [](const float* at) { return std::bit_cast<std::uintptr_t>(at) % 16 == 0; };
-  if (lies_well(from.a) && lies_well(from.b)) return from;
-  if (!scale_space_) scale_space_ = workspace({8});
+  if (!scale_space_) scale_space_ = workspace({scale_space});
   auto* to = elements<float>(scale_space_);
   gpu::launch(queue(), {1, 32}, bring_inverses, from.a, from.b, to);
   return {to, to + 4};
@@ -201,12 +200,10 @@ CudaKernels::Inverses CudaKernels::aligned(const Inverses& from) {
 void CudaKernels::scaled_matmul(const Tensor& out, const Tensor& a, const Tensor& b, const ScaledArgs& how) {
   ready_products();
   const Rows to = rows_of(out);
-  const bool fits = out.dim(0) % f8_unit == 0 && out.dim(1) % f8_unit == 0 && to.vector;
-  const bool fused =
-      !how.bias || (is_half(out.dtype()) && how.bias.dtype() == out.dtype() && how.bias.contiguous());
-  // What is there already is added in f32: the library rounds a half's product before it adds.
-  const bool direct = fits && fused && !(how.accumulate && is_half(out.dtype()));
-  const Inverses scales = aligned({elements<float>(how.a_inverse), elements<float>(how.b_inverse)});
+  const bool direct = scaled_in_place(out, how);
+  const Inverses given{elements<float>(how.a_inverse), elements<float>(how.b_inverse)};
+  const bool lie_well = scale_lies_well(how.a_inverse) && scale_lies_well(how.b_inverse);
+  const Inverses scales = lie_well ? given : aligned(given);
   const Tensor whole = direct ? out : workspace({a.dim(0), b.dim(0)});
   Products::Call call{
       whole,           a,        b,        Read::as_is, Read::transposed, direct && how.accumulate, {},

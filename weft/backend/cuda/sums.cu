@@ -110,8 +110,8 @@ void add_slabs(Queue& queue, const Slabs& job) {
 void CudaKernels::sum_rows(const Tensor& dbias, const Tensor& dy) {
   const Rows rows = rows_of(dy);
   if (rows.count == 0 || rows.width == 0) return;
-  const int slabs = slabs_of_columns(rows.count, exact() ? width_of_any : rows.width);
-  const Tensor partial = workspace({slabs, rows.width});
+  const Tensor partial = workspace(lines_of_columns(dy, exact()));
+  const int slabs = int(partial.dim(0));
   const auto sums = elements<float>(partial);
   const std::int64_t blocks = (rows.width + 255) / 256 * slabs;
   gpu::launch(queue(), {blocks, 256, sizeof(Parts)}, sum_columns, Columns{rows, sums, slabs});

@@ -4,16 +4,21 @@
 
 #include "weft/backend/cpu/choose.h"
 #include "weft/backend/cpu/threads.h"
+#include "weft/backend/meta/gpu_kernels.h"
 #include "weft/backend/meta/kernels.h"
 
 namespace weft {
 
 MetaDevice::MetaDevice(const MetaOptions& options)
     : threads_(checked_threads("meta device", options.threads)),
-      exact_(options.exact),
       pool_(*this, counting_ground(), options.memory_limit),
-      kernels_(std::make_unique<MetaKernels>(
-          *this, choose_products({.threads = threads_, .exact = exact_, .trials = options.trials}, notes_))) {
+      kernels_(kernels_for(options)) {}
+
+std::unique_ptr<Kernels> MetaDevice::kernels_for(const MetaOptions& options) {
+  if (options.gpu) return std::make_unique<MetaGpuKernels>(*this, *options.gpu, options.exact);
+  return std::make_unique<MetaKernels>(
+      *this,
+      choose_products({.threads = threads_, .exact = options.exact, .trials = options.trials}, notes_));
 }
 
 MetaDevice::~MetaDevice() = default;

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
+#include "weft/backend/gpus.h"
 #include "weft/backend/pool.h"
 #include "weft/tensor/kernels.h"
 
@@ -15,10 +17,11 @@ struct MetaOptions {
   bool exact = false;
   std::int64_t memory_limit = 0;  // bytes, 0: none
   std::shared_ptr<ProductTrials> trials = nullptr;
+  std::optional<GpuHere> gpu = {};  // that is counted for; else a processor
 };
 
-/// Its pool is the processor's without memory behind it, so that what is held, its peak, and even what is
-/// reserved are equal, byte by byte.
+/// Its pool is that of the processor, or GPU, without memory behind it, so that what is held, its peak, and
+/// even what is reserved are equal, byte by byte.
 class MetaDevice final : public Device {
  public:
   explicit MetaDevice(const MetaOptions& options = {});
@@ -40,8 +43,9 @@ class MetaDevice final : public Device {
   std::int64_t reserved() const { return pool_.reserved(); }
 
  private:
+  std::unique_ptr<Kernels> kernels_for(const MetaOptions& options);
+
   int threads_;
-  bool exact_;
   std::vector<std::string> notes_;
   Pool pool_;
   std::unique_ptr<Kernels> kernels_;

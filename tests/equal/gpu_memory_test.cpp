@@ -1,0 +1,55 @@
+// What a device that only counts says of a GPU's memory is what steps hold there, byte by byte. What words
+// between ranks hold is in tests/plan/gpu_plan_test.cpp.
+#include <gtest/gtest.h>
+#include <runtime.h>
+
+#include "tests/equal/run.h"
+#include "tests/support/gpu/emulated.h"
+#include "weft/backend/cuda/device.h"
+#include "weft/base/format.h"
+
+using namespace weft;
+using namespace weft::testing;
+
+namespace {
+
+std::unique_ptr<Device> fast_gpu() { return std::make_unique<CudaDevice>(); }
+std::unique_ptr<Device> exact_gpu() { return std::make_unique<CudaDevice>(CudaOptions{.exact = true}); }
+
+struct Case {
+  const char* name;
+  Precision precision;
+  std::int64_t channels = 0;  // where they are not the family's
+};
+
+std::vector<Case> cases() {
+  using enum Precision;
+  return {{"gpt2", f32},    {"gpt2", bf16, 64}, {"llama", bf16},    {"llama", f16, 128}, {"latent", bf16},
+          {"mixture", f32}, {"mixture", bf16},  {"bert", bf16, 64}, {"t5", f32},         {"t5", bf16, 64}};
+}
+
+/// "" where it is the same, on GPUs of this compute capability.
+std::string parted(const Case& c, bool exact, int capability) {
+  const emulated::CardsHere cards({.capability = capability});
+  ModelConfig config = shape_of(c.name);
+  config.precision = c.precision;
+  if (c.channels > 0) config.channels = c.channels;
+  complete(config);
+  Cut cut{.parallel = {.dp = 1}};
+  cut.exact = exact;
+  cut.open = exact ? exact_gpu : fast_gpu;
+  cut.counts_for = gpus_here().all.at(0);
+  if (config.experts.count > 0) cut.always = {0, 2, 5};
+  return memory_difference(config, cut);
+}
+
+TEST(MemoryOfTheGpu, is_what_is_counted) {
+  for (const Case& c : cases())
+    for (const int capability : {8, 9}) EXPECT_EQ(parted(c, false, capability), "") << c.name << capability;
+}
+
+TEST(MemoryOfTheGpu, is_what_is_counted_in_exact_mode) {
+  for (const Case& c : cases()) EXPECT_EQ(parted(c, true, 8), "") << c.name;
+}
+
+}  // namespace

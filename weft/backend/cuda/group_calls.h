@@ -1,0 +1,25 @@
+// A product in groups as a product a group: the host knows where they begin.
+#pragma once
+
+#include "weft/tensor/args.h"
+
+namespace weft::cuda {
+
+/// multiply(out, a, b, how) for each group, as Kernels::matmul takes them.
+template <class Multiply>
+void a_call_a_group(const Tensor& out, const Tensor& a, const Tensor& b, const Groups& groups,
+                    const MatmulArgs& how, const Multiply& multiply) {
+  const bool gradient = how.a == Read::transposed;
+  const auto offsets = groups.offsets;
+  for (std::size_t g = 0; g + 1 < offsets.size(); ++g) {
+    const std::int64_t first = offsets[g], count = offsets[g + 1] - first;
+    MatmulArgs one = how;
+    if (how.bias) one.bias = how.bias.at(0, std::int64_t(g));
+    if (gradient)
+      multiply(out.at(0, std::int64_t(g)), a.slice(0, first, count), b.slice(0, first, count), one);
+    else
+      multiply(out.slice(0, first, count), a.slice(0, first, count), b.at(0, std::int64_t(g)), one);
+  }
+}
+
+}  // namespace weft::cuda
