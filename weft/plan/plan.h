@@ -20,8 +20,8 @@ namespace weft {
 /// Opens a device that counts for the one that the run will have, whose words are said so. The rooms above
 /// know which there are.
 struct OpenCounter {
-  template <std::invocable Open>
-  OpenCounter(Open opens, SpokenBy by = SpokenBy::hosts) : device(std::move(opens)), spoken_by(by) {}
+  template <std::invocable Opens>
+  OpenCounter(Opens opens, SpokenBy by = SpokenBy::hosts) : device(std::move(opens)), spoken_by(by) {}
   std::function<std::unique_ptr<Device>()> device;
   SpokenBy spoken_by;
 };

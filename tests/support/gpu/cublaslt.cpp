@@ -174,8 +174,8 @@ struct Product {
   float right(std::int64_t z, std::int64_t k, std::int64_t j) const {
     return load(b, z * lb.batch_stride + (how.b == CUBLAS_OP_T ? k * lb.ld + j : j * lb.ld + k), lb.type);
   }
-  /// sums[i] = sum over k of left[k][i] times right[k][j], in an order that follows from the shape, as that of
-  /// the real library's kernels does: in ascending k or in descending.
+  /// sums[i] = sum over k of left[k][i] times right[k][j], in an order that follows from the shape, as that
+  /// of the real library's kernels does: in ascending k or in descending.
   void column(std::int64_t z, std::int64_t j, const std::vector<float>& lefts,
               std::vector<float>& sums) const {
     std::fill(sums.begin(), sums.end(), 0.0F);

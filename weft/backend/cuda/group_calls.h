@@ -5,10 +5,17 @@
 
 namespace weft::cuda {
 
+/// What Kernels::grouped_matmul takes.
+struct InGroups {
+  const Tensor &out, &a, &b;
+  const Groups& groups;
+  const MatmulArgs& how;
+};
+
 /// multiply(out, a, b, how) for each group, as Kernels::matmul takes them.
 template <class Multiply>
-void a_call_a_group(const Tensor& out, const Tensor& a, const Tensor& b, const Groups& groups,
-                    const MatmulArgs& how, const Multiply& multiply) {
+void a_call_a_group(const InGroups& all, const Multiply& multiply) {
+  const auto& [out, a, b, groups, how] = all;
   const bool gradient = how.a == Read::transposed;
   const auto offsets = groups.offsets;
   for (std::size_t g = 0; g + 1 < offsets.size(); ++g) {

@@ -112,7 +112,7 @@ void CudaKernels::grouped_matmul(const Tensor& out, const Tensor& a, const Tenso
                                  const MatmulArgs& how) {
   if (out.elements() == 0) return;
   if (!is_half(a.dtype()))
-    return a_call_a_group(out, a, b, groups, how, [this](const auto&... one) { matmul(one...); });
+    return a_call_a_group({out, a, b, groups, how}, [this](const auto&... one) { matmul(one...); });
   const bool gradient = how.a == Read::transposed;
   const auto count = std::int64_t(groups.offsets.size()) - 1;
   const Tensor offsets = workspace({count + 1}, Dtype::i64);

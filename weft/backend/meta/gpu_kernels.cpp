@@ -58,7 +58,7 @@ void MetaGpuKernels::grouped_matmul(const Tensor& out, const Tensor& a, const Te
   if (is_half(a.dtype()))
     (void)workspace({std::int64_t(groups.offsets.size())}, Dtype::i64);
   else
-    a_call_a_group(out, a, b, groups, how, [this](const auto&... one) { matmul(one...); });
+    a_call_a_group({out, a, b, groups, how}, [this](const auto&... one) { matmul(one...); });
 }
 
 void MetaGpuKernels::quantize(const Quantized&, const Tensor& x, const Tensor&, const Tensor& met) {
