@@ -58,12 +58,15 @@ void tell(Device& device, const std::string& what, Need need, const std::functio
   std::fflush(stdout);
 }
 
-void products(Device& device, std::int64_t n) {
-  const Tensor a = filled(device, {n, n}, Dtype::bf16), b = filled(device, {n, n}, Dtype::bf16);
-  const Tensor out = filled(device, {n, n}, Dtype::bf16);
-  const double size = double(n);
-  tell(device, "product bf16 " + std::to_string(n), {2 * size * size * size, 6 * size * size},
-       [&] { device.kernels().matmul(out, a, b, {}); });
+void products(Device& device, const std::string& way, std::int64_t n) {
+  for (const Dtype dtype : {Dtype::bf16, Dtype::f32}) {
+    const Tensor a = filled(device, {n, n}, dtype), b = filled(device, {n, n}, dtype);
+    const Tensor out = filled(device, {n, n}, dtype);
+    const double size = double(n);
+    tell(device, std::string("product") + way + " " + name(dtype) + " " + std::to_string(n),
+         {2 * size * size * size, 3 * double(size_of(dtype)) * size * size},
+         [&] { device.kernels().matmul(out, a, b, {}); });
+  }
 }
 
 /// Eight experts that have as many rows each.
@@ -125,7 +128,11 @@ void adam(Device& device, std::int64_t n) {
 void run(std::string_view name, bool small) {
   const auto device = open_device(name);
   const std::int64_t less = small ? 32 : 1;
-  for (const std::int64_t n : {4096, 8192}) products(*device, n / less);
+  const auto exact = open_device(name, {.exact = true});
+  for (const std::int64_t n : {4096, 8192}) {
+    products(*device, "", n / less);
+    products(*exact, " of fixed order", n / less);
+  }
   grouped(*device, 16384 / less, 2048 / less);
   const auto attentions = [&](Device& by, const std::string& way, std::int64_t widest) {
     for (std::int64_t d = 64; d <= widest; d *= 2)
