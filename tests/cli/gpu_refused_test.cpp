@@ -42,9 +42,8 @@ TEST(WithoutGpuKernels, a_run_on_one_is_planned_and_not_begun) {
 
 TEST(GpuDoor, names_the_flag_of_what_a_gpu_cannot_do) {
   EXPECT_EQ(
-      told({"--dry-run", "--optimizer-cpu-offload", "--offload-directory", "spill"}).err,
-      "--optimizer-cpu-offload: states of a GPU's weights stay in its memory; leave it out, or take --device "
-      "cpu\n");
+      told({"--dry-run", "--optimizer-cpu-offload", "--offload-weights", "--offload-directory", "spill"}).err,
+      "--offload-weights: layers of a GPU read weights in its memory; leave it out, or take --device cpu\n");
   EXPECT_EQ(told({"--dry-run", "--kv-channels", "288"}).err,
             "--kv-channels 288: attention takes heads of 256 at most on a GPU; take --device cpu\n");
 }

@@ -49,9 +49,9 @@ void must_carry(std::string_view device, const ModelConfig& m) {
 }
 
 void must_carry(const TrainConfig& c) {
-  if (names_gpu(c.run.device) && c.optimizer.offload.on)
+  if (names_gpu(c.run.device) && c.optimizer.offload.weights)
     fail(Kind::usage,
-         "{optimizer.offload.on}: states of a GPU's weights stay in its memory; leave it out, or take "
+         "{optimizer.offload.weights}: layers of a GPU read weights in its memory; leave it out, or take "
          "{run.device=cpu}");
   must_carry(c.run.device, c.model);
 }

@@ -6,11 +6,33 @@
 
 #include "weft/base/error.h"
 #include "weft/base/format.h"
+#include "weft/tensor/host_memory.h"
 
 namespace weft {
 
+namespace {
+
+/// For a device that only counts: nothing is taken.
+class NoMemory final : public HostMemory {
+ public:
+  StorageRef allocate(std::int64_t bytes, Use use) override {
+    return StorageRef(std::make_unique<Storage>(*this, nullptr, bytes, use).release());
+  }
+};
+
+/// The host's memory where the device has another one.
+std::unique_ptr<Device> beside(const Device& computes) {
+  if (computes.shares_host_memory()) return nullptr;
+  return computes.holds_numbers() ? host_memory() : std::make_unique<NoMemory>();
+}
+
+}  // namespace
+
 Shelf::Shelf(Device& computes, Offload how)
-    : computes_(computes), how_(std::move(how)), file_(how_.place, computes) {
+    : computes_(computes),
+      host_(beside(computes)),
+      how_(std::move(how)),
+      file_(how_.place, host_ ? *host_ : computes) {
   if (how_.windows_here < 1) fail(Kind::internal, "shelf: ", how_.windows_here, " windows in memory");
   if (!computes.holds_numbers()) return;
   file_.before_copies([this](FileMemory::Copies way) {
@@ -49,12 +71,16 @@ void Shelf::make_rooms() { rooms_.resize(std::min(std::size_t(how_.windows_here)
 
 std::size_t Shelf::keep(const std::vector<Tensor>& by_block, ReadBy readers) {
   const std::scoped_lock lock(mutex_);
+  if (host_ && readers != ReadBy::update)
+    fail(Kind::internal, "shelf: layers of ", computes_.name(), " read what lies in a file");
   if (kept_.empty()) make_rooms();
   kept_.push_back({by_block, readers});
   const auto made = std::ranges::find_if(by_block, [](const Tensor& x) { return bool(x); });
-  for (Room& room : rooms_)
-    room.tensors.push_back(
-        made == by_block.end() ? Tensor() : empty(computes_, {longest_}, made->dtype(), Use::optimizer));
+  const auto window_on = [&](Device& device) {
+    return made == by_block.end() ? Tensor() : empty(device, {longest_}, made->dtype(), Use::optimizer);
+  };
+  for (Room& room : rooms_) room.tensors.push_back(window_on(host_ ? *host_ : computes_));
+  if (host_) desk_.push_back(window_on(computes_));
   return kept_.size() - 1;
 }
 
@@ -68,8 +94,34 @@ void Shelf::must_have_room() {
 }
 
 Tensor Shelf::here(std::size_t number, const OwnedPart& part) const {
-  return room_at(current_).tensors[number].slice(0, part.kept - windows_[window_at(current_)].part.kept,
-                                                 part.count);
+  const Tensor& window = host_ ? desk_[number] : room_at(current_).tensors[number];
+  return window.slice(0, part.kept - windows_[window_at(current_)].part.kept, part.count);
+}
+
+template <class Act>
+void Shelf::each_visited(const Act& act) {
+  if (!computes_.holds_numbers()) return;
+  const Window& window = windows_[window_at(current_)];
+  for (std::size_t i = 0; i < kept_.size(); ++i) {
+    const Tensor& there = kept_[i].by_block[window.block];
+    if (there && moves(i, Part::what_is_read))
+      act(room_at(current_).tensors[i], desk_[i], window.part.count * size_of(there.dtype()));
+  }
+}
+
+void Shelf::bring_to_desk() {
+  each_visited([](const Tensor& room, const Tensor& desk, std::int64_t bytes) {
+    desk.device().copy_from_host(*desk.storage(), 0, room.address(), bytes).wait();
+  });
+}
+
+// The last of them is behind the others.
+void Shelf::take_from_desk() {
+  Fence back;
+  each_visited([&](const Tensor& room, const Tensor& desk, std::int64_t bytes) {
+    back = desk.device().copy_to_host(room.address(), *desk.storage(), 0, bytes);
+  });
+  back.wait();
 }
 
 Shelf::Moved Shelf::moved() const {
@@ -115,6 +167,8 @@ const Shelf::Window* Shelf::next() {
   }
   if (computes_.holds_numbers()) wait_for(lock, [this] { return to_read_ > current_; });
   visiting_ = true;
+  lock.unlock();
+  if (host_) bring_to_desk();
   return &windows_[window_at(current_)];
 }
 
@@ -138,7 +192,8 @@ void Shelf::wait_for_layers(std::unique_lock<std::mutex>& lock) {
 }
 
 void Shelf::leave_current() {
-  computes_.synchronize();
+  if (host_ && walk_ == Walk::update) take_from_desk();
+  if (!host_) computes_.synchronize();
   const std::scoped_lock lock(mutex_);
   Room& room = room_at(current_);
   room.left = ++visits_;

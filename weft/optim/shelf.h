@@ -37,6 +37,10 @@ struct Offload {
 /// Where an update is made while layers wait for it (due_update.h), windows are put in the order of layers,
 /// and every walk takes that. What it visits is then written at once, unless there is room for all.
 ///
+/// Rooms are the host's memory. Of a device that has another one, a desk of one window lies there: what is
+/// visited is copied to it and back, in the device's order, and who leaves a window waits for that. States
+/// that are in no file are in the host's memory then.
+///
 /// Whoever copies from or to what lies there makes all that is newer in memory go first. A read or a write
 /// that fails ends the walk with its error, on the thread that walks, or the next thing that is asked.
 ///
@@ -117,6 +121,11 @@ class Shelf {
   const Room& room_at(std::size_t turn) const { return rooms_[window_at(turn) % rooms_.size()]; }
   bool moves(std::size_t number, Part part) const;
   void make_rooms();
+  void bring_to_desk();
+  void take_from_desk();
+  /// act(tensors of the room and of the desk, elements of the window) for all that an update reads.
+  template <class Act>
+  void each_visited(const Act& act);
   void leave_current();
   void wait_for(std::unique_lock<std::mutex>& lock, const std::function<bool()>& done);
   void wait_for_layers(std::unique_lock<std::mutex>& lock);
@@ -133,11 +142,13 @@ class Shelf {
   std::int64_t copied(const Room& room, Part part, To to);
 
   Device& computes_;
+  std::unique_ptr<Device> host_;  // where the device has a memory of its own
   Offload how_;
   FileMemory file_;
   std::vector<Window> windows_;
   std::vector<Kept> kept_;
   std::vector<Room> rooms_;
+  std::vector<Tensor> desk_;  // by number; empty where rooms serve
   std::int64_t longest_ = 0;
   mutable std::mutex mutex_;
   std::condition_variable changed_;

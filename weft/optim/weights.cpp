@@ -254,9 +254,17 @@ void Weights::set_master(const WeightBlock& block, const OwnedPart& own, const T
 /// Where what is kept of a block lies in a file.
 void Weights::put(const Tensor& file, const OwnedPart& own, const Tensor& values) {
   if (!device_.holds_numbers()) return;
-  device_.synchronize();
+  std::vector<std::byte> brought(std::size_t(values.device().host_visible() ? 0 : values.bytes()));
+  const void* from = brought.data();
+  if (values.device().host_visible()) {
+    device_.synchronize();
+    from = values.address();
+  } else {
+    const std::int64_t at = values.offset() * size_of(values.dtype());
+    values.device().copy_to_host(brought.data(), *values.storage(), at, values.bytes()).wait();
+  }
   file.device()
-      .copy_from_host(*file.storage(), own.kept * size_of(file.dtype()), values.address(), values.bytes())
+      .copy_from_host(*file.storage(), own.kept * size_of(file.dtype()), from, values.bytes())
       .wait();
 }
 

@@ -105,8 +105,11 @@ bool spill(TrainConfig& c) {
   return true;
 }
 
+/// Layers of a GPU read no files.
+bool reads_files(const TrainConfig& c) { return !c.run.device.starts_with("cuda"); }
+
 bool spill_weights(TrainConfig& c) {
-  if (c.optimizer.offload.weights || !c.optimizer.offload.on) return false;
+  if (c.optimizer.offload.weights || !c.optimizer.offload.on || !reads_files(c)) return false;
   c.optimizer.offload.weights = true;
   return true;
 }
@@ -134,7 +137,7 @@ Changes spilled(const TrainConfig& from) {
 /// Asked for before files are: what stands first is left out first.
 bool with_files(TrainConfig& c) {
   const bool some_are_cut = data_ranks(c.parallel) > 1 && (c.parallel.zero == 1 || c.parallel.zero == 2);
-  if (c.optimizer.offload.weights || some_are_cut) return false;
+  if (c.optimizer.offload.weights || some_are_cut || !reads_files(c)) return false;
   c.optimizer.offload.weights = true;
   return true;
 }

@@ -33,6 +33,9 @@ class Device {
   virtual bool holds_numbers() const { return true; }
   /// True when the host may read tensors' memory directly.
   virtual bool host_visible() const { return true; }
+  /// Whether what lies in the host's memory lies in this one's too, so that nothing travels that is computed
+  /// with. Of a device that only counts: of the one that it counts for.
+  virtual bool shares_host_memory() const { return host_visible(); }
   /// Copies take their turn. Until the fence `from` must stay as it is; where that is empty it was taken.
   virtual Fence copy_from_host(Storage& to, std::int64_t offset, const void* from, std::int64_t bytes) = 0;
   /// Behind the fence `to` holds the bytes.

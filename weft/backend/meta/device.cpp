@@ -11,6 +11,7 @@ namespace weft {
 
 MetaDevice::MetaDevice(const MetaOptions& options)
     : threads_(checked_threads("meta device", options.threads)),
+      counts_for_gpu_(options.gpu.has_value()),
       pool_(*this, counting_ground(), options.memory_limit),
       kernels_(kernels_for(options)) {}
 

@@ -33,6 +33,7 @@ class MetaDevice final : public Device {
   Kernels& kernels() override { return *kernels_; }
   bool holds_numbers() const override { return false; }
   bool host_visible() const override { return false; }
+  bool shares_host_memory() const override { return !counts_for_gpu_; }
   Fence copy_from_host(Storage&, std::int64_t, const void*, std::int64_t) override { return {}; }
   Fence copy_to_host(void* to, const Storage& from, std::int64_t offset, std::int64_t bytes) override;
   int threads() const override { return threads_; }
@@ -46,6 +47,7 @@ class MetaDevice final : public Device {
   std::unique_ptr<Kernels> kernels_for(const MetaOptions& options);
 
   int threads_;
+  bool counts_for_gpu_;
   std::vector<std::string> notes_;
   Pool pool_;
   std::unique_ptr<Kernels> kernels_;
