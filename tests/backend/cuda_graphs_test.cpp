@@ -165,6 +165,35 @@ TEST_P(GpuGraphs, say_what_the_gpu_refuses) {
   EXPECT_EQ(to_host<float>(sums), Numbers(600, 18));
 }
 
+/// A call that fails while it is told to, with something asked already.
+struct Wilful {
+  const bool* fails;
+  void* at;
+  void operator()(cudaStream_t stream) const {
+    cudaMemsetAsync(at, 0, sizeof(float), stream);
+    if (*fails) fail(Kind::device, "not now");
+  }
+};
+
+TEST_P(GpuGraphs, catch_the_next_call_where_one_failed) {
+  const Tensor x = from_host<float>(device_, {600}, Numbers(600, 1));
+  bool fails = false;
+  const int kind = 0;
+  const auto list = [&] {
+    for (int i = 0; i < 10; ++i) kernels().scale(x, 2);
+    device_.queue().call(&kind, Wilful{&fails, x.storage()->data()});
+    device_.synchronize();
+  };
+  list();
+  fails = true;
+  EXPECT_EQ(refused(list), "not now");  // while it is caught: nothing of the list is done
+  fails = false;
+  for (int i = 0; i < 2; ++i) list();
+  Numbers expected(600, 0x1p30F);
+  expected[0] = 0;
+  EXPECT_EQ(to_host<float>(x), expected);
+}
+
 TEST_P(GpuGraphs, hear_of_blocks_from_any_thread) {
   const Tensor x = from_host<float>(device_, {600}, Numbers(600, 1));
   std::vector<Tensor> blocks;

@@ -45,4 +45,27 @@ TEST(StepsByWarpgroups, are_those_of_the_processor) {
   }
 }
 
+TEST(StepsByWarpgroups, have_the_bits_of_one_rank_in_exact_mode) {
+  const emulated::CardsHere nine({.capability = 9});
+  ModelConfig config = shape_of("llama");
+  config.precision = Precision::bf16;
+  config.channels = 64;
+  const auto exactly = [&](const ParallelConfig& parallel) {
+    Cut cut{.parallel = parallel, .micro_batch = 1, .steps = 2, .exact = true};
+    cut.open = []() -> std::unique_ptr<Device> {
+      return std::make_unique<CudaDevice>(CudaOptions{.exact = true, .warpgroups = true});
+    };
+    return train(config, cut);
+  };
+  const std::uint64_t before = emulated::meter().products;
+  const Curve one = exactly({.dp = 1});
+  EXPECT_GT(emulated::meter().products, before);
+  for (const ParallelConfig& parallel : {ParallelConfig{.tp = 2, .dp = 1}, {.cp = 2, .dp = 1}}) {
+    const Curve two = exactly(parallel);
+    EXPECT_EQ(two.losses, one.losses);
+    EXPECT_EQ(two.norms, one.norms);
+  }
+  EXPECT_EQ(join(emulated::take_reports(), "; "), "");
+}
+
 }  // namespace

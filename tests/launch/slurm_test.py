@@ -159,7 +159,8 @@ def submit_one_that_is_told_to_go(cluster, args):
     first = sorted(path.name for path in (folder / "again").glob("step_*") if (path / "COMPLETE").exists())
     # A step's daemon outlives its job by a moment and holds the sockets that the same step needs when the job comes again; Slurm itself waits two minutes.
     cluster.wait_for(lambda: not [*folder.glob(f"spool.*/*_{job}.*"), *folder.glob(f"spool.*/*pmix.{job}.*")], "the end of the first round's steps")
-    cluster.wait_for(lambda: cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now").returncode == 0, "a job that waits")
+    # And a node takes no credential that was made in the second in which it revoked the job's last one.
+    cluster.wait_for(lambda: cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now+2").returncode == 0, "a job that waits")
     cluster.wait_for(lambda: "resumed from" in said(), "training that goes on")
     return cluster.run("scontrol", "show", "job", job).stdout, first
 

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "tests/support/failing_disk.h"
+#include "tests/support/late_device.h"
 #include "tests/support/numbers.h"
 #include "tests/support/refused.h"
 #include "tests/support/temporary.h"
@@ -22,10 +24,23 @@ using support::TemporaryDirectory;
 
 namespace {
 
+using weft::testing::Late;
+using weft::testing::LateDevice;
+
+/// A processor, or what has a memory of its own and does later what it is asked for.
+std::unique_ptr<Device> opened(std::optional<Late> late) {
+  auto processor = open_device("cpu", {.threads = 1});
+  if (!late) return processor;
+  return std::make_unique<LateDevice>(std::move(processor), *late);
+}
+
 /// Seven windows over two blocks, of which both keep one tensor and the first one more.
 struct Kept {
-  explicit Kept(const FileSystem& files = disk())
-      : shelf(*device, {.place = {.directory = folder.path(), .name = "a", .files = &files}, .window = 40}) {
+  explicit Kept(const FileSystem& files = disk(), std::optional<Late> late = {}, int rooms = 3)
+      : device(opened(late)),
+        shelf(*device, {.place = {.directory = folder.path(), .name = "a", .files = &files},
+                        .window = 40,
+                        .windows_here = rooms}) {
     for (const auto& [block, count] : {std::pair(0, 170), {1, 70}})
       shelf.add(std::size_t(block), {.at = 3, .kept = 0, .count = count});
     first = {empty(shelf.file(), {170}), empty(shelf.file(), {70})};
@@ -44,15 +59,15 @@ struct Kept {
       }
   }
   TemporaryDirectory folder;
-  std::unique_ptr<Device> device = open_device("cpu", {.threads = 1});
+  std::unique_ptr<Device> device;
   Tensor ones = from_host(*device, {40}, std::vector<float>(40, 1.F));
   Shelf shelf;
   std::vector<Tensor> first, second;
 };
 
 /// Adam of some tensors, in bf16, for a few steps; its states afterwards.
-std::map<std::string, std::vector<double>> trained(const Offload* offload) {
-  const auto device = open_device("cpu", {.threads = 1});
+std::map<std::string, std::vector<double>> trained(const Offload* offload, std::optional<Late> late = {}) {
+  const auto device = opened(late);
   std::vector<std::unique_ptr<Parameter>> all;
   const Init drawn{.spread = 0.1F};
   for (const std::int64_t n : {100, 64, 333}) {
@@ -206,6 +221,53 @@ TEST(Shelf, changes_no_bit_of_an_update) {
                             .windows_here = windows};
       EXPECT_EQ(trained(&offload), in_memory) << fraction << " and " << windows;
     }
+}
+
+// Of one room the next window waits until the one before has landed.
+TEST(Shelf, sends_windows_to_a_device_with_a_memory_of_its_own) {
+  for (const Late late : {Late::at_once, Late::when_waited})
+    for (const int rooms : {1, 2, 3, 100}) {
+      Kept kept(disk(), late, rooms);
+      for (int walk = 1; walk <= 3; ++walk) kept.walk();
+      kept.shelf.begin(Shelf::Walk::update);  // and is broken off, with a window on its way
+      for (int i = 0; i < 3; ++i) (void)kept.shelf.next();
+      kept.walk();
+      for (const Tensor& x : {kept.first[0], kept.first[1], kept.second[0]})
+        EXPECT_EQ(to_host<float>(x), std::vector<float>(std::size_t(x.elements()), 4.F)) << rooms;
+    }
+}
+
+TEST(Shelf, changes_no_bit_of_an_update_on_such_a_device) {
+  const TemporaryDirectory folder;
+  const auto in_memory = trained(nullptr);
+  for (const Late late : {Late::at_once, Late::when_waited})
+    for (const double fraction : {1.0, 0.4})
+      for (const int windows : {1, 2, 100}) {
+        const Offload offload{.place = {.directory = folder.path(), .name = "a", .fraction = fraction},
+                              .window = 48,
+                              .windows_here = windows};
+        EXPECT_EQ(trained(&offload, late), in_memory) << fraction << " and " << windows;
+      }
+}
+
+TEST(Shelf, ends_a_walk_of_such_a_device_with_the_error_of_its_disk) {
+  for (const int nth : {0, 1, 5}) {
+    FailingDisk full;
+    Kept kept(full, Late::when_waited, 2);
+    full.writes_left = nth;
+    EXPECT_NE(refused([&] {
+                kept.walk();
+                kept.walk();
+              }).find("No space left on device"),
+              std::string::npos)
+        << nth;
+  }
+}
+
+TEST(Shelf, keeps_nothing_there_that_layers_read) {
+  Kept kept(disk(), Late::at_once);
+  EXPECT_EQ(refused([&] { (void)kept.shelf.keep(kept.first, Shelf::ReadBy::layers); }),
+            "shelf: layers of late read what lies in a file");
 }
 
 TEST(Shelf, wants_room_on_its_disk) {

@@ -42,7 +42,12 @@ Shelf::Shelf(Device& computes, Offload how)
   writer_ = std::thread([this] { write_windows(); });
 }
 
+// What is on its way would come to memory that is gone.
 Shelf::~Shelf() {
+  try {
+    land();
+  } catch (...) {  // the device has failed, and whoever waits for it hears that
+  }
   {
     const std::scoped_lock lock(mutex_);
     stop_ = true;
@@ -67,7 +72,10 @@ void Shelf::put_in_order(const std::function<int(const Window&)>& number) {
   turns_ = false;
 }
 
-void Shelf::make_rooms() { rooms_.resize(std::min(std::size_t(how_.windows_here), windows_.size())); }
+void Shelf::make_rooms() {
+  rooms_.resize(std::min(std::size_t(how_.windows_here), windows_.size()));
+  if (host_) desks_.resize(std::min(std::size_t{2}, windows_.size()));
+}
 
 std::size_t Shelf::keep(const std::vector<Tensor>& by_block, ReadBy readers) {
   const std::scoped_lock lock(mutex_);
@@ -80,7 +88,7 @@ std::size_t Shelf::keep(const std::vector<Tensor>& by_block, ReadBy readers) {
     return made == by_block.end() ? Tensor() : empty(device, {longest_}, made->dtype(), Use::optimizer);
   };
   for (Room& room : rooms_) room.tensors.push_back(window_on(host_ ? *host_ : computes_));
-  if (host_) desk_.push_back(window_on(computes_));
+  for (std::vector<Tensor>& desk : desks_) desk.push_back(window_on(computes_));
   return kept_.size() - 1;
 }
 
@@ -94,7 +102,7 @@ void Shelf::must_have_room() {
 }
 
 Tensor Shelf::here(std::size_t number, const OwnedPart& part) const {
-  const Tensor& window = host_ ? desk_[number] : room_at(current_).tensors[number];
+  const Tensor& window = host_ ? desk()[number] : room_at(current_).tensors[number];
   return window.slice(0, part.kept - windows_[window_at(current_)].part.kept, part.count);
 }
 
@@ -105,7 +113,7 @@ void Shelf::each_visited(const Act& act) {
   for (std::size_t i = 0; i < kept_.size(); ++i) {
     const Tensor& there = kept_[i].by_block[window.block];
     if (there && moves(i, Part::what_is_read))
-      act(room_at(current_).tensors[i], desk_[i], window.part.count * size_of(there.dtype()));
+      act(room_at(current_).tensors[i], desk()[i], window.part.count * size_of(there.dtype()));
   }
 }
 
@@ -116,12 +124,29 @@ void Shelf::bring_to_desk() {
 }
 
 // The last of them is behind the others.
-void Shelf::take_from_desk() {
+Fence Shelf::send_from_desk() {
   Fence back;
   each_visited([&](const Tensor& room, const Tensor& desk, std::int64_t bytes) {
     back = desk.device().copy_to_host(room.address(), *desk.storage(), 0, bytes);
   });
-  back.wait();
+  return back;
+}
+
+// Where it fails nobody may take the room for what it was to hold.
+void Shelf::land() {
+  if (landing_.room == nullptr) return;
+  Landing landing = std::exchange(landing_, {});
+  std::exception_ptr failed;
+  try {
+    landing.behind.wait();
+  } catch (...) {
+    failed = std::current_exception();
+  }
+  const std::scoped_lock lock(mutex_);
+  landing.room->moving = false;
+  if (failed) landing.room->whole = landing.room->changed = landing.room->goes = false;
+  changed_.notify_all();
+  if (failed) std::rethrow_exception(failed);
 }
 
 Shelf::Moved Shelf::moved() const {
@@ -132,6 +157,7 @@ Shelf::Moved Shelf::moved() const {
 // An update that follows an update begins where that one ended, with what is still here. Of a walk that was
 // broken off, what was visited last may be half done.
 void Shelf::begin(Walk walk) {
+  land();
   bool goes_on = false;
   {
     const std::scoped_lock lock(mutex_);
@@ -159,6 +185,8 @@ void Shelf::wait_for(std::unique_lock<std::mutex>& lock, const std::function<boo
 
 const Shelf::Window* Shelf::next() {
   leave();
+  // There may be no other room for the next one.
+  if (current_ == windows_.size() || rooms_.size() == 1) land();
   std::unique_lock lock(mutex_);
   if (current_ == windows_.size()) {
     wait_for_layers(lock);
@@ -192,10 +220,16 @@ void Shelf::wait_for_layers(std::unique_lock<std::mutex>& lock) {
 }
 
 void Shelf::leave_current() {
-  if (host_ && walk_ == Walk::update) take_from_desk();
+  const bool lands = host_ && walk_ == Walk::update;
+  const Fence behind = lands ? send_from_desk() : Fence();
+  land();  // the one before
   if (!host_) computes_.synchronize();
   const std::scoped_lock lock(mutex_);
   Room& room = room_at(current_);
+  if (lands) {
+    room.moving = true;
+    landing_ = {&room, behind};
+  }
   room.left = ++visits_;
   if (walk_ == Walk::update) room.changed = true;
   if (walk_ != Walk::read_first)
@@ -210,6 +244,7 @@ void Shelf::leave_current() {
 
 // Whoever copies next finds all in the file.
 void Shelf::put_away(Then then) {
+  land();
   std::unique_lock lock(mutex_);
   const Room* const visited = visiting_ ? &room_at(current_) : nullptr;
   for (Room& room : rooms_) room.goes = room.goes || (room.changed && &room != visited);

@@ -37,9 +37,9 @@ struct Offload {
 /// Where an update is made while layers wait for it (due_update.h), windows are put in the order of layers,
 /// and every walk takes that. What it visits is then written at once, unless there is room for all.
 ///
-/// Rooms are the host's memory. Of a device that has another one, a desk of one window lies there: what is
-/// visited is copied to it and back, in the device's order, and who leaves a window waits for that. States
-/// that are in no file are in the host's memory then.
+/// Rooms are the host's memory. Where a device has another one, two desks of a window each lie there: what is
+/// visited is copied to one and back, in the device's order, and lands in its room while the next window is
+/// visited on the other. States that are in no file are in the host's memory then.
 ///
 /// Whoever copies from or to what lies there makes all that is newer in memory go first. A read or a write
 /// that fails ends the walk with its error, on the thread that walks, or the next thing that is asked.
@@ -113,6 +113,11 @@ class Shelf {
     std::int64_t left = 0;        // in what order it was visited
     std::vector<Tensor> tensors;  // by number
   };
+  /// On its way from a desk to its room.
+  struct Landing {
+    Room* room = nullptr;
+    Fence behind;
+  };
   enum class Part : std::uint8_t { what_is_read, what_layers_read, all };
   enum class To : std::uint8_t { memory, file };
 
@@ -121,9 +126,11 @@ class Shelf {
   const Room& room_at(std::size_t turn) const { return rooms_[window_at(turn) % rooms_.size()]; }
   bool moves(std::size_t number, Part part) const;
   void make_rooms();
+  const std::vector<Tensor>& desk() const { return desks_[current_ % desks_.size()]; }
   void bring_to_desk();
-  void take_from_desk();
-  /// act(tensors of the room and of the desk, elements of the window) for all that an update reads.
+  Fence send_from_desk();
+  void land();
+  /// act(tensors of the room and of the desk, bytes of the window) for all that the walk reads.
   template <class Act>
   void each_visited(const Act& act);
   void leave_current();
@@ -148,7 +155,8 @@ class Shelf {
   std::vector<Window> windows_;
   std::vector<Kept> kept_;
   std::vector<Room> rooms_;
-  std::vector<Tensor> desk_;  // by number; empty where rooms serve
+  std::vector<std::vector<Tensor>> desks_;  // by number; none where rooms serve
+  Landing landing_;
   std::int64_t longest_ = 0;
   mutable std::mutex mutex_;
   std::condition_variable changed_;

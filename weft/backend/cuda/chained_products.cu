@@ -2,7 +2,7 @@
 // promised, and in double, which routers may ask for.
 //
 // A block takes a square of a result, and each thread of 16 x 16 some of its rows and columns. Panels of 16
-// of what is summed lie in shared memory; the next is on its way in registers meanwhile.
+// of what is summed come to shared memory; a second block computes while one waits for them.
 #include "weft/backend/cuda/chained_products.h"
 
 #include "weft/backend/cuda/any_type.h"

@@ -18,15 +18,24 @@ class Caught {
  public:
   Caught(const Orders& orders, std::size_t i, const Stream& aside) {
     check(cudaStreamBeginCapture(aside.get(), cudaStreamCaptureModeThreadLocal), "catching a call");
-    orders.play(i, aside.get());
+    try {
+      orders.play(i, aside.get());
+    } catch (...) {  // the stream must be free for the next call
+      cudaStreamEndCapture(aside.get(), &graph_);
+      drop();
+      throw;
+    }
     check(cudaStreamEndCapture(aside.get(), &graph_), "catching a call");
   }
-  ~Caught() { cudaGraphDestroy(graph_); }
+  ~Caught() { drop(); }
   Caught(const Caught&) = delete;
   Caught& operator=(const Caught&) = delete;
   cudaGraph_t get() const { return graph_; }
 
  private:
+  void drop() const {
+    if (graph_) cudaGraphDestroy(graph_);
+  }
   cudaGraph_t graph_ = nullptr;
 };
 
