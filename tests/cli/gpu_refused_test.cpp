@@ -30,7 +30,7 @@ std::string carried(ModelConfig m, std::string_view device = "cuda:1") {
 TEST(WithoutGpuKernels, a_run_on_one_is_planned_and_not_begun) {
   const Told plan = told({"--dry-run"});
   EXPECT_EQ(plan.status, 0) << plan.err;
-  EXPECT_THAT(plan.out, HasSubstr("  no GPU is here to compare with: device cuda\n"));
+  EXPECT_THAT(plan.out, HasSubstr("  no GPU is here to compare with: device cuda, counted as for an H100\n"));
   const std::string none =
       "--device cuda: this build has no CUDA, and docs/gpu.md says how one is made that has; use cpu\n";
   for (const std::string_view verb : {"train", "selftest", "bench"}) {

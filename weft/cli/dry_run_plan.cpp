@@ -131,7 +131,9 @@ std::string said_of(const Room& room, const TrainConfig& c, const Plan& plan, co
 std::string rooms_text(const TrainConfig& c, const Plan& plan, const Launched& launched) {
   std::string out;
   for (const Room& room : rooms_here(c, launched)) out += said_of(room, c, plan, launched);
-  return out.empty() ? fmt::format("  no GPU is here to compare with: device {}\n", c.run.device) : out;
+  return out.empty() ? fmt::format("  no GPU is here to compare with: device {}, counted as for an H100\n",
+                                   c.run.device)
+                     : out;
 }
 
 Json json_of(const Room& room, const TrainConfig& c, const Plan& plan) {
