@@ -1,23 +1,10 @@
 // Devices of exact mode: products of every form, and bits that do not show how rows and columns are shared
 // out.
-#include <bit>
-
-#include "tests/backend/conformance.h"
-#include "weft/base/format.h"
+#include "tests/backend/conformance_products.h"
 #include "weft/tensor/host.h"
 
 namespace weft::conformance {
 namespace {
-
-struct Sizes {
-  std::int64_t m, n, k;
-};
-std::string told(const Sizes& s, Dtype dtype) {
-  return text(s.m, " x ", s.n, " x ", s.k, " in ", name(dtype));
-}
-Shape held(std::int64_t rows, std::int64_t columns, Read read) {
-  return read == Read::as_is ? Shape{rows, columns} : Shape{columns, rows};
-}
 
 /// f(sizes, type, how each operand is read)
 void each_form(const std::function<void(const Sizes&, Dtype, const MatmulArgs&)>& f) {
@@ -58,8 +45,8 @@ TEST_P(InExactMode, multiplies_batches_and_slabs) {
       for (const Read b : {Read::as_is, Read::transposed})
         same(
             [&](Desk& desk) {
-              const Tensor left = desk.normal(a == Read::as_is ? Shape{3, 10, 24} : Shape{3, 24, 10}, dtype);
-              const Tensor right = desk.normal(b == Read::as_is ? Shape{3, 24, 18} : Shape{3, 18, 24}, dtype);
+              const Tensor left = desk.normal(held(3, 10, 24, a), dtype);
+              const Tensor right = desk.normal(held(3, 24, 18, b), dtype);
               const Tensor out = desk.blank({3, 10, 18}, dtype), sum = desk.normal({3, 10, 18});
               desk.kernels().matmul(out, left, right, {.a = a, .b = b});
               desk.kernels().matmul(sum, left, right, {.a = a, .b = b, .accumulate = true, .slabs = 4});
@@ -136,7 +123,7 @@ TEST_P(InExactMode, parts_of_groups_have_the_bits_of_the_whole) {
       SCOPED_TRACE(name(dtype));
       Desk desk(*device, Lay::contiguous);
       const Tensor x = desk.normal({170, 72}, dtype), out = desk.blank({170, 48});
-      const Tensor w = desk.normal(b == Read::as_is ? Shape{4, 72, 48} : Shape{4, 48, 72}, dtype);
+      const Tensor w = desk.normal(held(4, 72, 48, b), dtype);
       desk.kernels().grouped_matmul(out, x, w, {offsets}, {.b = b});
       const Tensor some = desk.blank({120, 72}, dtype), part = desk.blank({120, 31});
       desk.kernels().copy(some.slice(0, 0, 85), x.slice(0, 45, 85));

@@ -1,12 +1,9 @@
 // Products: shapes that fill tiles and shapes that do not, all transpositions, views, batches, groups, slabs.
-#include "tests/backend/conformance.h"
+#include "tests/backend/conformance_products.h"
 
 namespace weft::conformance {
 namespace {
 
-struct Sizes {
-  std::int64_t m, n, k;
-};
 constexpr std::array<Sizes, 8> sizes{{{1, 1, 1},
                                       {1, 17, 5},
                                       {16, 16, 16},
@@ -15,14 +12,6 @@ constexpr std::array<Sizes, 8> sizes{{{1, 1, 1},
                                       {64, 96, 80},
                                       {5, 3, 300},
                                       {130, 66, 48}}};
-
-std::string told(const Sizes& s, Dtype dtype) {
-  return text(s.m, " x ", s.n, " x ", s.k, " in ", name(dtype));
-}
-
-Shape held(std::int64_t rows, std::int64_t columns, Read read) {
-  return read == Read::as_is ? Shape{rows, columns} : Shape{columns, rows};
-}
 
 /// Gaps between rows are legal; gaps between elements are not.
 constexpr std::array<Lay, 2> row_lays{Lay::contiguous, Lay::gaps};
@@ -181,8 +170,8 @@ TEST_P(Conformance, multiplies_batches) {
       for (const Read b : {Read::as_is, Read::transposed})
         same(
             [&](Desk& desk) {
-              const Tensor left = desk.normal(a == Read::as_is ? Shape{3, 10, 24} : Shape{3, 24, 10}, dtype);
-              const Tensor right = desk.normal(b == Read::as_is ? Shape{3, 24, 18} : Shape{3, 18, 24}, dtype);
+              const Tensor left = desk.normal(held(3, 10, 24, a), dtype);
+              const Tensor right = desk.normal(held(3, 24, 18, b), dtype);
               const Tensor out = desk.blank({3, 10, 18}, dtype);
               desk.kernels().matmul(out, left, right, {.a = a, .b = b});
               desk.result("out", out, close(dtype, 24));
@@ -208,7 +197,7 @@ TEST_P(Conformance, multiplies_rows_in_groups) {
     for (const Read b : {Read::as_is, Read::transposed})
       same([&](Desk& desk) {
         const Tensor x = desk.normal({30, 24}, dtype);
-        const Tensor w = desk.normal(b == Read::as_is ? Shape{4, 24, 16} : Shape{4, 16, 24}, dtype);
+        const Tensor w = desk.normal(held(4, 24, 16, b), dtype);
         const Tensor out = desk.blank({30, 16}, dtype);
         desk.kernels().grouped_matmul(out, x, w, {offsets}, {.b = b, .bias = desk.normal({4, 16}, dtype)});
         desk.result("out", out, close(dtype, 24));

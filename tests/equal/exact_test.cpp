@@ -1,7 +1,7 @@
 // Exact mode: the same leaves in the same tree, whoever holds them. Every layout gives the bits of one rank.
 #include <gtest/gtest.h>
 
-#include "tests/equal/run.h"
+#include "tests/equal/same_bits.h"
 #include "tests/support/sanitized.h"
 #include "weft/base/error.h"
 
@@ -23,13 +23,6 @@ Curve exactly(const ModelConfig& config, Cut cut) {
   cut.exact = true;
   cut.steps = few;
   return train(config, cut);
-}
-
-void expect_same_bits(const Curve& a, const Curve& b, const std::string& what) {
-  EXPECT_EQ(a.losses, b.losses) << what;
-  EXPECT_EQ(a.norms, b.norms) << what;
-  EXPECT_EQ(a.evaluations, b.evaluations) << what;
-  EXPECT_TRUE(a.copies_agree) << what;
 }
 
 class ExactMode : public ::testing::TestWithParam<std::tuple<const char*, Precision>> {

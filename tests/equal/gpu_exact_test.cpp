@@ -2,18 +2,15 @@
 #include <gpu_notes.h>
 #include <gtest/gtest.h>
 
-#include "tests/equal/run.h"
+#include "tests/equal/gpus.h"
+#include "tests/equal/same_bits.h"
 #include "tests/support/gpu/emulated.h"
-#include "weft/backend/cuda/device.h"
 #include "weft/base/format.h"
 
 using namespace weft;
 using namespace weft::testing;
 
 namespace {
-
-std::unique_ptr<Device> exact_gpu() { return std::make_unique<CudaDevice>(CudaOptions{.exact = true}); }
-std::unique_ptr<Device> fast_gpu() { return std::make_unique<CudaDevice>(); }
 
 Curve stepped(const ModelConfig& config, Cut cut, std::unique_ptr<Device> (*open)()) {
   cut.steps = 2;
@@ -23,13 +20,6 @@ Curve stepped(const ModelConfig& config, Cut cut, std::unique_ptr<Device> (*open
 Curve exactly(const ModelConfig& config, Cut cut, std::unique_ptr<Device> (*open)()) {
   cut.exact = true;
   return stepped(config, cut, open);
-}
-
-void expect_same_bits(const Curve& a, const Curve& b) {
-  EXPECT_EQ(a.losses, b.losses);
-  EXPECT_EQ(a.norms, b.norms);
-  EXPECT_EQ(a.evaluations, b.evaluations);
-  EXPECT_TRUE(a.copies_agree);
 }
 
 struct Case {
@@ -65,10 +55,7 @@ TEST_P(ExactOnTheGpu, gives_the_bits_of_one_rank) {
   complete(config);
   const Cut one{.parallel = {.dp = 1}};
   const Curve alone = exactly(config, one, exact_gpu);
-  for (const Cut& cut : c.cuts) {
-    SCOPED_TRACE(name_of(cut));
-    expect_same_bits(exactly(config, cut, exact_gpu), alone);
-  }
+  for (const Cut& cut : c.cuts) expect_same_bits(exactly(config, cut, exact_gpu), alone, name_of(cut));
   EXPECT_EQ(difference(alone, exactly(config, one, nullptr), rounding_of(config, one)), "");
   EXPECT_EQ(join(emulated::take_reports(), "; "), "");
 }

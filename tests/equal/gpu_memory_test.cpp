@@ -3,18 +3,15 @@
 #include <gtest/gtest.h>
 #include <runtime.h>
 
+#include "tests/equal/gpus.h"
 #include "tests/equal/run.h"
 #include "tests/support/gpu/emulated.h"
-#include "weft/backend/cuda/device.h"
 #include "weft/base/format.h"
 
 using namespace weft;
 using namespace weft::testing;
 
 namespace {
-
-std::unique_ptr<Device> fast_gpu() { return std::make_unique<CudaDevice>(); }
-std::unique_ptr<Device> exact_gpu() { return std::make_unique<CudaDevice>(CudaOptions{.exact = true}); }
 
 struct Case {
   const char* name;

@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 #include <runtime.h>
 
+#include "tests/equal/gpus.h"
 #include "tests/equal/run.h"
 #include "tests/support/gpu/emulated.h"
 #include "tests/support/temporary.h"
-#include "weft/backend/cuda/device.h"
 #include "weft/base/format.h"
 
 using namespace weft;
@@ -13,14 +13,12 @@ using namespace weft::testing;
 
 namespace {
 
-std::unique_ptr<Device> emulated_gpu() { return std::make_unique<CudaDevice>(); }
-
 /// Buckets so small that there are more windows than rooms for them.
 Cut on_the_gpu(const ParallelConfig& parallel, const OffloadConfig& offload) {
   Cut cut{.parallel = parallel, .micro_batch = 4, .steps = 4};
   cut.parallel.bucket_elements = 700;
   cut.optimizer.offload = offload;
-  cut.open = emulated_gpu;
+  cut.open = fast_gpu;
   return cut;
 }
 

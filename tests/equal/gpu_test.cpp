@@ -3,9 +3,9 @@
 #include <gpu_notes.h>
 #include <gtest/gtest.h>
 
+#include "tests/equal/gpus.h"
 #include "tests/equal/run.h"
 #include "tests/support/gpu/emulated.h"
-#include "weft/backend/cuda/device.h"
 #include "weft/base/error.h"
 #include "weft/base/format.h"
 
@@ -13,8 +13,6 @@ using namespace weft;
 using namespace weft::testing;
 
 namespace {
-
-std::unique_ptr<Device> emulated_gpu() { return std::make_unique<CudaDevice>(); }
 
 std::vector<Cut> cuts() {
   return {{{.dp = 1}, 2},          {{.tp = 2, .dp = 1}, 2},   {{.tp = 2, .dp = 1, .sequence = true}, 2},
@@ -32,7 +30,7 @@ constexpr Rounding of_muon{.loss = 1e-4, .norm = 1e-3};
 void expect_the_processors(const ModelConfig& config, Cut cut, const Rounding& within) {
   cut.steps = 3;
   const Curve expected = train(config, cut);
-  cut.open = emulated_gpu;
+  cut.open = fast_gpu;
   const Curve found = train(config, cut);
   EXPECT_EQ(difference(found, expected, within), "");
   EXPECT_NE(found.losses.front(), found.losses.back());

@@ -18,14 +18,6 @@ Pending ending(DeviceLine& line, const Tensor& out, const Tensor& in) {
   return Pending([&line, mark = line.mark(), out = out, in = in] { line.hold_device(mark); });
 }
 
-/// `ranks` ranks' shares of `elements`, as even as may be.
-struct Shares {
-  std::int64_t elements;
-  int ranks;
-  std::int64_t first(int rank) const { return elements * rank / ranks; }
-  std::int64_t count(int rank) const { return first(rank + 1) - first(rank); }
-};
-
 }  // namespace
 
 std::vector<std::string> DirectCommunicator::names(const char* what, const std::string& mine) {
@@ -81,17 +73,20 @@ DeviceLine& DirectCommunicator::way(const char* word, const Ends& ends) {
   return *found->line;
 }
 
-bool DirectCommunicator::adds_parts(Dtype dtype) const {
-  const bool any_order = dtype == Dtype::i64 || dtype == Dtype::i32 || dtype == Dtype::u8;
-  return !lines_.reduce(dtype) || (adds_as_trees() && !any_order);
+bool DirectCommunicator::exchanges(Dtype dtype, Reduce how, bool trees) {
+  const bool ordered = how == Reduce::sum && (dtype == Dtype::f32 || dtype == Dtype::f64);
+  return is_half(dtype) || (trees && ordered);
+}
+
+bool DirectCommunicator::by_parts(Dtype dtype, Reduce how) const {
+  return !lines_.reduce(dtype) || exchanges(dtype, how, adds_as_trees());
 }
 
 Pending DirectCommunicator::all_reduce(const Tensor& x, Reduce how) {
   if (is_the_hosts(x)) return inner().all_reduce(x, how);
   require_contiguous("all_reduce", x);
   if (x.elements() == 0) return {};
-  const bool by_parts = how == Reduce::max ? !lines_.reduce(x.dtype()) : adds_parts(x.dtype());
-  if (by_parts) return all_reduce_by_parts(x, how);
+  if (by_parts(x.dtype(), how)) return all_reduce_by_parts(x, how);
   DeviceLine& line = this->line();
   line.all_reduce({place(x), place(x), x.elements(), x.dtype(), how == Reduce::max});
   return ending(line, x, {});
@@ -134,7 +129,7 @@ Pending DirectCommunicator::reduce_scatter(const Tensor& shard, const Tensor& fu
   if (is_the_hosts(full)) return inner().reduce_scatter(shard, full);
   require_parts("reduce_scatter", full, shard, size());
   if (full.elements() == 0) return {};
-  if (adds_parts(full.dtype())) return reduce_scatter_by_parts(shard, full);
+  if (by_parts(full.dtype(), Reduce::sum)) return reduce_scatter_by_parts(shard, full);
   DeviceLine& line = this->line();
   line.reduce_scatter({place(full), place(shard), shard.elements(), full.dtype()});
   return ending(line, shard, full);

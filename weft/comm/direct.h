@@ -40,6 +40,16 @@ class DirectCommunicator final : public PassingCommunicator {
   Pending recv(const Tensor& x, int from, int tag) override;
   std::unique_ptr<Communicator> split(int color, int key) override;
 
+  /// Whether ranks exchange the terms of such a sum and add them: of whole numbers any order is a tree's.
+  static bool exchanges(Dtype dtype, Reduce how, bool trees);
+  /// `ranks` ranks' shares of `elements`, as even as may be: what each of them adds then.
+  struct Shares {
+    std::int64_t elements;
+    int ranks;
+    std::int64_t first(int rank) const { return elements * rank / ranks; }
+    std::int64_t count(int rank) const { return first(rank + 1) - first(rank); }
+  };
+
  private:
   static constexpr int lanes = 2;  // by tag
   /// A line of two, for what one of them sends to the other.
@@ -58,8 +68,7 @@ class DirectCommunicator final : public PassingCommunicator {
   void open_ways();
   /// What all ranks tell when a line is opened, so that one that opens another is found.
   std::vector<std::string> names(const char* what, const std::string& mine);
-  /// Whether sums of the type are made of what ranks exchange: of whole numbers any order is a tree's.
-  bool adds_parts(Dtype dtype) const;
+  bool by_parts(Dtype dtype, Reduce how) const;
   Pending all_reduce_by_parts(const Tensor& x, Reduce how);
   Pending reduce_scatter_by_parts(const Tensor& shard, const Tensor& full);
 

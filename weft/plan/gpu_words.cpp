@@ -1,5 +1,6 @@
 #include "weft/plan/gpu_words.h"
 
+#include "weft/comm/direct.h"
 #include "weft/comm/solo.h"
 
 namespace weft {
@@ -16,17 +17,16 @@ Pending GpuWords::holding(const Tensor& comes, const Tensor& goes) const {
 }
 
 Tensor GpuWords::parts_for(const Tensor& x, std::int64_t mine, Reduce how) const {
-  const bool trees = by_ == SpokenBy::gpus_as_trees && how == Reduce::sum;
-  const bool wide = x.dtype() == Dtype::f32 || x.dtype() == Dtype::f64;
-  const bool exchanged = by_ != SpokenBy::hosts_for_gpus && (is_half(x.dtype()) || (trees && wide));
-  if (!exchanged || x.elements() == 0) return {};
+  const bool trees = by_ == SpokenBy::gpus_as_trees;
+  const bool exchanged = DirectCommunicator::exchanges(x.dtype(), how, trees);
+  if (by_ == SpokenBy::hosts_for_gpus || !exchanged || x.elements() == 0) return {};
   return empty(x.device(), {size(), mine}, x.dtype(), Use::communication);
 }
 
 Pending GpuWords::all_reduce(const Tensor& x, Reduce how) {
   if (is_the_hosts(x)) return inner().all_reduce(x, how);
-  const std::int64_t first = x.elements() * rank() / size(), next = x.elements() * (rank() + 1) / size();
-  return holding(x, parts_for(x, next - first, how));
+  const DirectCommunicator::Shares shares{x.elements(), size()};
+  return holding(x, parts_for(x, shares.count(rank()), how));
 }
 
 Pending GpuWords::all_gather(const Tensor& full, const Tensor& shard) {

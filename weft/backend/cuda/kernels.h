@@ -121,7 +121,7 @@ class CudaKernels final : public Kernels {
   void unpack_blocks(const Tensor& out, const Tensor& packed, const BlockCode& how) override;
 
  private:
-  /// By the library, which takes what is not empty. False: it knows no such way with gelu.
+  /// By the library, which takes what is not empty. False: it knows no such way with gelu, or none is exact.
   bool product(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs&,
                const cuda::ThroughGelu& gelu = {});
   void ready_products();

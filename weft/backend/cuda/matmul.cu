@@ -55,7 +55,7 @@ Tensor in_slabs(const Tensor& x, int k_dim, std::int64_t slabs) {
   return k_dim == 0 ? cut : cut.permute({1, 0, 2});
 }
 
-/// Whether the library may have gelu in this product, where it multiplies at all.
+/// Whether the library may have gelu in this product.
 bool takes_gelu(const Tensor& out, const Tensor& before, const ActivatedArgs& how) {
   return how.f == Activation::gelu && is_half(out.dtype()) && out.elements() > 0 &&
          before.dtype() == out.dtype() && before.stride(-1) == 1 && adds_in_product(how.product.bias, out);
@@ -77,6 +77,7 @@ void* CudaKernels::product_space() const {
 
 bool CudaKernels::product(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how,
                           const ThroughGelu& gelu) {
+  if (exact()) return false;
   ready_products();
   return products_->multiply({.out = out,
                               .a = a,
@@ -116,14 +117,13 @@ void CudaKernels::matmul(const Tensor& out, const Tensor& a, const Tensor& b, co
 
 void CudaKernels::matmul_activated(const Tensor& y, const Tensor& before, const Tensor& a, const Tensor& b,
                                    const ActivatedArgs& how) {
-  const bool done = !exact() && takes_gelu(y, before, how) && product(y, a, b, how.product, {before, false});
+  const bool done = takes_gelu(y, before, how) && product(y, a, b, how.product, {before, false});
   if (!done) Kernels::matmul_activated(y, before, a, b, how);
 }
 
 void CudaKernels::matmul_derived(const Tensor& out, const Tensor& before, const Tensor& a, const Tensor& b,
                                  const ActivatedArgs& how) {
-  const bool done =
-      !exact() && takes_gelu(out, before, how) && product(out, a, b, how.product, {before, true});
+  const bool done = takes_gelu(out, before, how) && product(out, a, b, how.product, {before, true});
   if (!done) Kernels::matmul_derived(out, before, a, b, how);
 }
 
