@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""tally.py LOGS [--budget FILE]: what the stages took against their budget, the slowest tests, and as the last line how many tests passed and failed.
+"""tally.py LOGS [--budget FILE]: what the stages took against their budget, the slowest tests, what those said
+that failed, and as the last line how many tests passed and failed.
 
 LOGS holds NAME.log of every stage, NAME.time with its wall, user and system seconds, and times/NAME.* of the tests that shared a
 process there; cache has a line a stage of the compiler cache's hits and misses. A stage that took more processor time than .ci/budget allows, or a test
@@ -14,6 +15,9 @@ import sys
 # " 12/900 Test  #34: base:Half.rounds ....   Passed    0.01 sec"
 RAN = re.compile(r"^\s*\d+/\d+ Test\s+#\d+: (\S+) \.*\s*(Passed|\*\*\*\w[\w :-]*?)\s+(\d+\.\d+) sec")
 SHARED = re.compile(r":shard_\d+$")
+# What ctest prints between tests, and what a test's own words of a failure begin with: a script's name, or googletest's place.
+BETWEEN = re.compile(r"^\s+Start\s+\d+: |^\d+% tests passed")
+FAILURE = re.compile(r"^\S+\.py: (?!.* s$)|: Failure$|ERROR: |^\w*Error\b|^FAIL: ")
 Test = collections.namedtuple("Test", "stage name seconds passed")
 
 
@@ -32,6 +36,21 @@ def tests_of(logs, stage):
         for line in file.read_text().splitlines():
             seconds, verdict, name = line.split(" ", 2)
             yield Test(stage, name, float(seconds), verdict != "failed")
+
+
+def words_of_failures(logs, stage, most=12):
+    """(test, lines) of each test or process that failed: what it said from where it says what failed; its last lines where it does not."""
+    name, said = None, []
+    for line in [*(logs / f"{stage}.log").read_text(errors="replace").splitlines(), "100% tests passed"]:
+        ran = RAN.match(line)
+        if (ran or BETWEEN.match(line)) and name:
+            first = next((i for i, word in enumerate(said) if FAILURE.search(word)), max(0, len(said) - most))
+            yield name, said[first:first + most]
+            name = None
+        if ran and ran[2] not in ("Passed", "***Skipped"):
+            name, said = ran[1], []
+        elif name and line.strip():
+            said.append(line[:300])
 
 
 def shares_without_tests(logs, stage):
@@ -57,7 +76,7 @@ def main():
     parser.add_argument("logs", type=pathlib.Path)
     parser.add_argument("--budget", type=pathlib.Path, default=pathlib.Path(__file__).with_name("budget"))
     asked = parser.parse_args()
-    budget, over, tests, whole = budget_of(asked.budget), [], [], 0
+    budget, over, tests, words, whole = budget_of(asked.budget), [], [], [], 0
     print("ci: stage           wall   processor      budget")
     for file in sorted(asked.logs.glob("*.time"), key=lambda f: f.stat().st_mtime):
         wall, user, system = (float(word) for word in file.read_text().split())
@@ -67,6 +86,7 @@ def main():
         if allowed and took > allowed:
             over.append(f"ci: {stage} took {took:.0f} s of processor time, and .ci/budget allows {allowed:.0f} s")
         tests += [*tests_of(asked.logs, stage), *shares_without_tests(asked.logs, stage)]
+        words += words_of_failures(asked.logs, stage)
     allowed = budget.get("all", float("inf")) if cache_was_warm(asked.logs) else float("inf")
     print(f"ci: all          {'':7}     {whole:7.0f} s   " + (f"{allowed:7.0f} s" if allowed < float("inf") else "      none"))
     if whole > allowed:
@@ -81,6 +101,8 @@ def main():
     print("".join(line + "\n" for line in over), end="")
     failed = [test for test in tests if not test.passed]
     print("".join(f"ci: {test.name} failed in {test.stage}\n" for test in failed), end="")
+    for name, said in words[:4]:
+        print(f"ci: {name} said\n" + "".join(f"    {line}\n" for line in said), end="")
     print(f"{len(tests) - len(failed)} passed, {len(failed)} failed")
     return 1 if over else 0
 

@@ -662,6 +662,8 @@ def main():
     parser.add_argument("--weft", required=True)
     parser.add_argument("cases", nargs="*")
     args = parser.parse_args()
+    for number in signal.SIGINT, signal.SIGQUIT:  # which a shell's background job ignores, and all that it starts
+        signal.signal(number, signal.SIG_DFL)
     for case in CASES:
         if args.cases and case.__name__ not in args.cases:
             continue

@@ -20,6 +20,24 @@ SHARDS = """ 1/3 Test   #1: nn:shard_1 .......................   Passed   9.00 s
  3/3 Test   #3: nn:shard_3 .......................***Timeout 1800.00 sec
 """
 
+# What a failed test says, as ctest shows it: a script's, after what it says of its cases; a process of googletest's; one without a word of why.
+WORDS = """ 1/3 Test   #1: launch:starts ....................***Failed    9.00 sec
+a_case: 1.0 s
+launch_test.py: the other goes on
+1
+out
+
+err
+        Start   2: nn:shard_1
+ 2/3 Test   #2: nn:shard_1 .......................***Failed    1.00 sec
+[ RUN      ] A.b
+a_test.cpp:3: Failure
+Expected equality
+ 3/3 Test   #3: comm:mpi .........................***Failed    1.00 sec
+""" + "".join(f"line {i}\n" for i in range(30)) + """
+0% tests passed, 3 tests failed out of 3
+"""
+
 
 def tally(budget, cache=None, **stages):
     """(status, lines) for stages of (log, time, {file: what its tests took}), and what the compiler cache did."""
@@ -56,6 +74,13 @@ class Tally(unittest.TestCase):
         _, lines = tally("", test=(CTEST, "1 1 1", {}))
         listed = [line.split()[-1] for line in lines[lines.index("ci: the slowest tests") + 1:]][:2]
         self.assertEqual(listed, ["train:killed", "base:Half.rounds"])
+
+    def test_shows_what_a_failed_test_said(self):
+        lines = tally("", test=(WORDS, "1 1 1", {"nn_tests.1": "0.5 failed nn:A.b\n"}))[1]
+        said = lines[lines.index("ci: launch:starts said"):]
+        self.assertEqual(said[:5], ["ci: launch:starts said", "    launch_test.py: the other goes on", "    1", "    out", "    err"])
+        self.assertEqual(said[5:8], ["ci: nn:shard_1 said", "    a_test.cpp:3: Failure", "    Expected equality"])
+        self.assertEqual(said[8:], ["ci: comm:mpi said", *(f"    line {i}" for i in range(18, 30)), "0 passed, 3 failed"])
 
     def test_a_stage_over_its_budget_fails(self):
         status, lines = tally("build 10\n", build=("", "6 11 1", {}))

@@ -28,6 +28,9 @@ target_include_directories(weft_cuda PUBLIC ${CMAKE_SOURCE_DIR}/weft/backend/cud
 target_include_directories(weft_cuda SYSTEM PUBLIC ${WEFT_CUDA_HEADERS})
 target_compile_options(weft_cuda PRIVATE
   "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-diag-suppress=20012>")
+if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13)  # packed tightest: drivers from CUDA 12.4 on unpack it, and this runtime asks for one of 13
+  target_compile_options(weft_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--compress-mode=size>)
+endif()
 if("90a" IN_LIST WEFT_CUDA_ARCHITECTURES OR "90a-real" IN_LIST WEFT_CUDA_ARCHITECTURES)
   target_compile_definitions(weft_cuda PRIVATE WEFT_CUDA_90A)
 endif()
