@@ -85,6 +85,37 @@ TEST_P(ConformanceInDoubles, chooses_weighs_and_balances) {
     });
 }
 
+struct Crowd {
+  std::int64_t tokens, experts, most;
+  DropPolicy policy;
+};
+
+/// Of 41 sizes, above and below nothing, and noughts of both signs.
+std::vector<double> few_weights(std::int64_t count) {
+  std::vector<double> out;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double size = double(i * 7919 % 41 - 20) / 8;
+    out.push_back(size == 0 && i % 2 == 1 ? -0.0 : size);
+  }
+  return out;
+}
+
+/// Many choices an expert, of whom several are worth the same; more experts than blocks; nobody, everybody.
+TEST_P(Conformance, limits_experts_that_many_chose) {
+  for (const Crowd& crowd :
+       {Crowd{1200, 2, 390, DropPolicy::probs}, Crowd{300, 3, 74, DropPolicy::probs},
+        Crowd{300, 3, 74, DropPolicy::position}, Crowd{1200, 1, 1130, DropPolicy::position},
+        Crowd{200, 300, 1, DropPolicy::position}, Crowd{40, 2, 0, DropPolicy::probs},
+        Crowd{40, 2, 80, DropPolicy::probs}})
+    same([&](Desk& desk) {
+      const Routed routed{desk.holding({crowd.tokens, 2}, Dtype::f32, few_weights(2 * crowd.tokens)),
+                          desk.integers({crowd.tokens, 2}, Dtype::i32, -1, crowd.experts)};
+      const Tensor kept = desk.blank({crowd.tokens, 2}, Dtype::i32);
+      desk.kernels().limit_experts(kept, routed, crowd.most, crowd.policy);
+      desk.result("kept", kept, exactly);
+    });
+}
+
 TEST_P(Conformance, counts_drops_and_orders_what_was_chosen) {
   for (const std::int64_t experts : {1, 5, 64})
     for (const DropPolicy policy : {DropPolicy::probs, DropPolicy::position})

@@ -667,8 +667,9 @@ def main():
     for case in CASES:
         if args.cases and case.__name__ not in args.cases:
             continue
-        with tempfile.TemporaryDirectory(prefix="weft-launch-") as name:
+        with tempfile.TemporaryDirectory(prefix="weft-launch-") as name, tempfile.TemporaryDirectory(prefix="weft-tmp-") as scratch:
             began = time.monotonic()
+            ENVIRONMENT["TMPDIR"] = scratch  # a launcher that is killed leaves its folder there
             case(args.weft, pathlib.Path(name))
         print(f"{case.__name__}: {time.monotonic() - began:.1f} s")
 

@@ -1,7 +1,9 @@
-// Choosing and ordering rows, for experts: few and small, so clarity goes before speed.
+// Choosing and ordering rows, for experts.
 #include "weft/backend/cuda/any_type.h"
 #include "weft/backend/cuda/best.h"
+#include "weft/backend/cuda/in_order.h"
 #include "weft/backend/cuda/kernels.h"
+#include "weft/backend/cuda/reduce.h"
 
 namespace weft {
 namespace {
@@ -35,6 +37,8 @@ __global__ void __launch_bounds__(256) choose(TopK job) {
   }
 }
 
+constexpr int block_of_plan = 1024;
+
 struct Plan {
   const std::int32_t* experts;   // of n slots, k a token; negative: dropped
   std::int32_t *slots, *tokens;  // of each row; -1 behind the last
@@ -43,49 +47,35 @@ struct Plan {
   FaultWord* faults;
 };
 struct Counted {
-  int lower[8], equal[8];
+  ScratchOf<int> lower;
+  Votes<block_of_plan / 32> equal;
 };
-
-/// How many of a warp's votes stood before this thread's, and how many there are in the block.
-struct Ranks {
-  int before, all;
-};
-__device__ __forceinline__ Ranks rank(bool yes, int (&scratch)[8]) {
-  const unsigned votes = __ballot_sync(~0U, yes), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  __syncthreads();
-  if (lane == 0) scratch[warp] = __popc(votes);
-  __syncthreads();
-  Ranks out{__popc(votes & ((1U << lane) - 1)), 0};
-  for (unsigned w = 0; w < 8; ++w) {
-    if (w < warp) out.before += scratch[w];
-    out.all += scratch[w];
-  }
-  return out;
-}
 
 // A block an expert: it counts what comes before its rows, then puts their places down in order.
-__global__ void __launch_bounds__(256) plan(Plan job) {
+__global__ void __launch_bounds__(block_of_plan) plan(Plan job) {
   auto& tally = gpu::shared<Counted>();
   const std::int64_t mine = blockIdx.x;
-  std::int64_t next = 0, count = 0;
-  for (std::int64_t from = 0; from < job.n; from += 256) {
-    const std::int64_t i = from + threadIdx.x;
-    const std::int64_t expert = i < job.n ? job.experts[i] : job.buckets;
-    if (i < job.n && mine == 0 && expert >= job.buckets) *job.faults = fault_of(Index::plan_rows, i, expert);
-    next += rank(expert >= 0 && expert < mine, tally.lower).all;
+  int lower = 0;
+  for (std::int64_t i = threadIdx.x; i < job.n; i += block_of_plan) {
+    const std::int64_t expert = job.experts[i];
+    if (mine == 0 && expert >= job.buckets) *job.faults = fault_of(Index::plan_rows, i, expert);
+    lower += expert >= 0 && expert < mine;
   }
-  for (std::int64_t from = 0; from < job.n; from += 256) {
+  const std::int64_t first = over_block(lower, tally.lower, 0, Plus{});
+  std::int64_t next = first;
+  for (std::int64_t from = 0; from < job.n; from += block_of_plan) {
     const std::int64_t i = from + threadIdx.x;
     const bool yes = i < job.n && job.experts[i] == mine;
     const Ranks ranks = rank(yes, tally.equal);
-    const std::int64_t to = next + count + ranks.before;
+    const std::int64_t to = next + ranks.before;
     if (yes) job.slots[to] = std::int32_t(i);
     if (yes) job.tokens[to] = std::int32_t(i / job.k);
-    count += ranks.all;
+    next += ranks.all;
   }
   if (mine + 1 == job.buckets)
-    for (std::int64_t i = next + count + threadIdx.x; i < job.n; i += 256) job.tokens[i] = job.slots[i] = -1;
-  if (threadIdx.x == 0) job.counts[mine] = count;
+    for (std::int64_t i = next + threadIdx.x; i < job.n; i += block_of_plan)
+      job.tokens[i] = job.slots[i] = -1;
+  if (threadIdx.x == 0) job.counts[mine] = next - first;
 }
 
 }  // namespace
@@ -108,7 +98,7 @@ void CudaKernels::plan_rows(const RowPlan& out, const Tensor& experts) {
                  experts.dim(1),
                  buckets,
                  faults()};
-  gpu::launch(queue(), {buckets, 256, sizeof(Counted)}, plan, job);
+  gpu::launch(queue(), {buckets, block_of_plan, sizeof(Counted)}, plan, job);
 }
 
 }  // namespace weft

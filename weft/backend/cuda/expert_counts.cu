@@ -1,5 +1,9 @@
 // How often experts were chosen, who of them has too many tokens, and biases that follow.
+#include <algorithm>
+#include <bit>
+
 #include "weft/backend/cuda/best.h"
+#include "weft/backend/cuda/in_order.h"
 #include "weft/backend/cuda/kernels.h"
 #include "weft/backend/cuda/place.h"
 #include "weft/backend/cuda/reduce.h"
@@ -36,25 +40,80 @@ __global__ void __launch_bounds__(threads) count_chosen(Count job) {
   if (lane_of_warp() == 0) job.counts[place] = all;
 }
 
+constexpr std::int64_t few_choices = 2048;
+
 struct Limit {
   std::int32_t* kept;
   const std::int32_t* experts;
   const float* weights;
-  std::int64_t n, most;
+  std::int64_t n;
+  int most;
   bool by_weight;
 };
+constexpr int limiting_blocks = 256;  // nobody says how many experts there are, and there may be more
+template <int many>
+struct Limiting {
+  ScratchOf<int> counts;
+  Votes<many / 32> votes;
+};
 
-// A choice a thread, which looks for those of its expert that come before it: all against all.
-__global__ void __launch_bounds__(threads) limit_chosen(Limit job) {
-  const std::int64_t i = std::int64_t(blockIdx.x) * threads + threadIdx.x;
-  if (i >= job.n) return;
-  const std::int32_t mine = job.experts[i];
-  const Best<float> me = candidate(job.by_weight ? job.weights[i] : 0, int(i));
-  std::int64_t earlier = 0;
-  const std::int64_t end = job.by_weight ? job.n : i;
-  for (std::int64_t j = 0; j < end && earlier < job.most; ++j)
-    if (job.experts[j] == mine) earlier += before(candidate(job.by_weight ? job.weights[j] : 0, int(j)), me);
-  job.kept[i] = mine >= 0 && earlier >= job.most ? -1 : mine;
+/// A number that is greater where a weight is, of all but NaN, which is as great as can be, so that it is
+/// seen; the same of all where their places alone decide.
+__device__ __forceinline__ std::uint32_t worth_of(const Limit& job, std::int64_t i) {
+  if (!job.by_weight) return 0;
+  const float weight = candidate(job.weights[i], 0).value;
+  const std::uint32_t bits = weight == 0 ? 0 : std::bit_cast<std::uint32_t>(weight);
+  return bits >> 31 != 0 ? ~bits : bits | 1U << 31;
+}
+
+/// How many of an expert's choices are worth more than that.
+template <int many>
+__device__ __forceinline__ int count_above(const Limit& job, std::int32_t expert, std::int64_t worth,
+                                           Limiting<many>& room) {
+  int count = 0;
+  for (std::int64_t i = threadIdx.x; i < job.n; i += many)
+    count += job.experts[i] == expert && worth_of(job, i) > worth;
+  return over_block(count, room.counts, 0, Plus{});
+}
+
+/// The greatest worth of which, and of more, there are at least as many as are kept; 0 where all are. Found
+/// bit by bit.
+template <int many>
+__device__ __forceinline__ std::uint32_t least_kept(const Limit& job, std::int32_t expert,
+                                                    Limiting<many>& room) {
+  std::uint32_t least = 0;
+  if (!job.by_weight || count_above(job, expert, -1, room) <= job.most) return least;
+  for (std::uint32_t bit = 1U << 31; bit != 0; bit >>= 1)
+    if (count_above(job, expert, std::int64_t(least | bit) - 1, room) >= job.most) least |= bit;
+  return least;
+}
+
+/// Of those that are worth just as much as the least, the first are kept.
+template <int many>
+__device__ __forceinline__ void keep_most(const Limit& job, std::int32_t expert, Limiting<many>& room) {
+  const std::uint32_t least = least_kept(job, expert, room);
+  int left = job.most - count_above(job, expert, least, room);
+  for (std::int64_t from = 0; from < job.n; from += many) {
+    const std::int64_t i = from + threadIdx.x;
+    const bool mine = i < job.n && job.experts[i] == expert;
+    const std::uint32_t worth = mine ? worth_of(job, i) : 0;
+    const Ranks ranks = rank(mine && worth == least, room.votes);
+    if (mine) job.kept[i] = worth > least || (worth == least && ranks.before < left) ? expert : -1;
+    left -= ranks.all;
+  }
+}
+
+// An expert a block after the other; what was dropped before stays so.
+template <int many>
+__global__ void __launch_bounds__(many) limit_chosen(Limit job) {
+  auto& room = gpu::shared<Limiting<many>>();
+  int last = -1;
+  for (std::int64_t i = threadIdx.x; i < job.n; i += many) {
+    last = Greater{}(last, job.experts[i]);
+    if (blockIdx.x == 0 && job.experts[i] < 0) job.kept[i] = job.experts[i];
+  }
+  last = over_block(last, room.counts, -1, Greater{});
+  for (int expert = int(blockIdx.x); expert <= last; expert += int(gridDim.x)) keep_most(job, expert, room);
 }
 
 struct Follow {
@@ -88,13 +147,14 @@ void CudaKernels::count_experts(const Tensor& counts, const Tensor& experts) {
 
 void CudaKernels::limit_experts(const Tensor& kept, const Routed& routed, std::int64_t most,
                                 DropPolicy policy) {
-  const Limit job{elements<std::int32_t>(kept),
-                  elements<std::int32_t>(routed.experts),
-                  elements<float>(routed.weights),
-                  kept.elements(),
-                  most,
-                  policy == DropPolicy::probs};
-  if (job.n > 0) gpu::launch(queue(), {(job.n + threads - 1) / threads, threads}, limit_chosen, job);
+  const std::int64_t n = kept.elements();
+  const Limit job{elements<std::int32_t>(kept),    elements<std::int32_t>(routed.experts),
+                  elements<float>(routed.weights), n,
+                  int(std::min(most, n)),          policy == DropPolicy::probs};
+  if (n > few_choices)
+    gpu::launch(queue(), {limiting_blocks, 1024, sizeof(Limiting<1024>)}, limit_chosen<1024>, job);
+  else if (n > 0)
+    gpu::launch(queue(), {limiting_blocks, 256, sizeof(Limiting<256>)}, limit_chosen<256>, job);
 }
 
 void CudaKernels::follow_counts(const Tensor& bias, const Tensor& counts, float rate) {

@@ -3,6 +3,8 @@
 
 #include <gpu.h>
 
+#include <type_traits>
+
 namespace weft::cuda {
 
 struct Plus {
@@ -26,13 +28,16 @@ __device__ __forceinline__ T over_warp(T x, Combine combine) {
   return x;
 }
 
-struct Scratch {
-  float parts[32];
+template <class T>
+struct ScratchOf {
+  T parts[32];
 };
+using Scratch = ScratchOf<float>;
 
 /// Over a block of 32 warps at most; all threads call it. scratch is used again only after another barrier.
-template <class Combine>
-__device__ __forceinline__ float over_block(float x, Scratch& scratch, float nothing, Combine combine) {
+template <class T, class Combine>
+__device__ __forceinline__ T over_block(T x, ScratchOf<T>& scratch, std::type_identity_t<T> nothing,
+                                        Combine combine) {
   x = over_warp(x, combine);
   const unsigned lane = threadIdx.x % 32, warps = blockDim.x / 32;
   if (lane == 0) scratch.parts[threadIdx.x / 32] = x;

@@ -1,5 +1,6 @@
 // Rows of a table by index, and back: a row that several indices name is added up by one block, in order, so
 // that no number depends on who came first.
+#include "weft/backend/cuda/in_order.h"
 #include "weft/backend/cuda/kernels.h"
 #include "weft/backend/cuda/pointwise.h"
 
@@ -50,7 +51,8 @@ struct Scatter {
 constexpr int looks = 8, at_once = looks * 256;
 
 struct Found {
-  int some[2][8], count[8], at[256];
+  int some[2][8], at[256];
+  Votes<8> votes;
 };
 
 /// Bits of a thread's eight indices from `from` on, and before end, that name the same row.
@@ -87,18 +89,10 @@ __device__ __forceinline__ bool named_before(const Scatter& job, std::int64_t i,
 
 /// Puts the threads that say yes into found.at, in order; returns how many.
 __device__ __forceinline__ int line_up(bool yes, Found& found) {
-  const unsigned votes = __ballot_sync(~0U, yes), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const Ranks ranks = rank(yes, found.votes);
+  if (yes) found.at[ranks.before] = int(threadIdx.x);
   __syncthreads();
-  if (lane == 0) found.count[warp] = __popc(votes);
-  __syncthreads();
-  int before = 0, all = 0;
-  for (unsigned w = 0; w < 8; ++w) {
-    if (w == warp) before = all;
-    all += found.count[w];
-  }
-  if (yes) found.at[before + __popc(votes & ((1U << lane) - 1))] = int(threadIdx.x);
-  __syncthreads();
-  return all;
+  return ranks.all;
 }
 
 // A block an index and stripe. The first index that names a row does the work of all that do.
