@@ -113,6 +113,9 @@ TEST_P(Conformance, limits_experts_that_many_chose) {
       const Tensor kept = desk.blank({crowd.tokens, 2}, Dtype::i32);
       desk.kernels().limit_experts(kept, routed, crowd.most, crowd.policy);
       desk.result("kept", kept, exactly);
+      const Tensor counts = desk.blank({2, crowd.experts});
+      desk.kernels().count_experts(counts, kept);
+      desk.result("counts", counts, exactly);
     });
 }
 

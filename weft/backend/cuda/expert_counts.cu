@@ -7,12 +7,13 @@
 #include "weft/backend/cuda/kernels.h"
 #include "weft/backend/cuda/place.h"
 #include "weft/backend/cuda/reduce.h"
-#include "weft/backend/cuda/warp_each.h"
 
 namespace weft {
 namespace {
 
 using namespace cuda;
+
+constexpr int threads = 256;
 
 struct Count {
   float* counts;  // [samples, e]
@@ -21,13 +22,12 @@ struct Count {
   FaultWord* faults;
 };
 
-// An expert of a sample a warp.
+// An expert of a sample a block.
 __global__ void __launch_bounds__(threads) count_chosen(Count job) {
-  const std::int64_t place = token_of_warp(), sample = place / job.e, mine = place % job.e;
-  if (sample >= job.samples) return;
+  const std::int64_t sample = blockIdx.x / job.e, mine = blockIdx.x % job.e;
   const auto of_sample = int(job.tokens / job.samples), chosen = int(job.k);
   int count = 0;
-  for (int token = lane_of_warp(); token < of_sample; token += 32) {
+  for (int token = int(threadIdx.x); token < of_sample; token += threads) {
     const std::int64_t first = (token * job.samples + sample) * chosen;
     for (int choice = 0; choice < chosen; ++choice) {
       const std::int64_t at = first + choice;
@@ -36,8 +36,9 @@ __global__ void __launch_bounds__(threads) count_chosen(Count job) {
       count += expert == mine;
     }
   }
-  const float all = over_warp(float(count), Plus{});
-  if (lane_of_warp() == 0) job.counts[place] = all;
+  auto& room = gpu::shared<ScratchOf<int>>();
+  const int all = over_block(count, room, 0, Plus{});
+  if (threadIdx.x == 0) job.counts[blockIdx.x] = float(all);
 }
 
 constexpr std::int64_t few_choices = 2048;
@@ -142,7 +143,8 @@ void CudaKernels::count_experts(const Tensor& counts, const Tensor& experts) {
                   counts.dim(1),
                   experts.dim(1),
                   faults()};
-  a_warp_each(queue(), counts.elements(), count_chosen, job);
+  if (const std::int64_t blocks = counts.elements(); blocks > 0)
+    gpu::launch(queue(), {blocks, threads, sizeof(ScratchOf<int>)}, count_chosen, job);
 }
 
 void CudaKernels::limit_experts(const Tensor& kept, const Routed& routed, std::int64_t most,

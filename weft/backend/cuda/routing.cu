@@ -4,14 +4,24 @@
 #include "weft/backend/cuda/kernels.h"
 #include "weft/backend/cuda/place.h"
 #include "weft/backend/cuda/reduce.h"
-#include "weft/backend/cuda/warp_each.h"
 
 namespace weft {
 namespace {
 
 using namespace cuda;
 
+constexpr int warps = 8, threads = 32 * warps;
 constexpr float least_sum = 1e-20F;  // below which scores are not divided by their sum
+
+__device__ __forceinline__ std::int64_t token_of_warp() {
+  return std::int64_t(blockIdx.x) * warps + threadIdx.x / 32;
+}
+__device__ __forceinline__ int lane_of_warp() { return int(threadIdx.x) % 32; }
+
+template <class Job>
+void a_warp_each(Queue& queue, std::int64_t count, void (*kernel)(Job), const Job& job) {
+  if (count > 0) gpu::launch(queue, {(count + warps - 1) / warps, threads}, kernel, job);
+}
 
 // What is computed on the way has the type of the logits, Float.
 __device__ __forceinline__ float power(float x) { return expf(x); }
