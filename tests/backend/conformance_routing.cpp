@@ -131,11 +131,11 @@ TEST_P(Conformance, counts_drops_and_orders_what_was_chosen) {
         desk.kernels().count_experts(counts, kept);
         desk.result("counts", counts, exactly);
         const RowPlan plan{desk.blank({2 * tokens}, Dtype::i32), desk.blank({2 * tokens}, Dtype::i32),
-                           desk.blank({experts}, Dtype::i64)};
+                           desk.blank({experts + 1}, Dtype::i64)};
         desk.kernels().plan_rows(plan, kept);
         desk.result("tokens", plan.tokens, exactly);
         desk.result("slots", plan.slots, exactly);
-        desk.result("rows", plan.counts, exactly);
+        desk.result("offsets", plan.offsets, exactly);
         const Tensor bias = desk.normal({experts});
         desk.kernels().follow_counts(bias, desk.integers({experts}, Dtype::f32, 0, 4), 0.125F);
         desk.result("bias", bias, {1e-6, 1e-7});
@@ -147,11 +147,11 @@ TEST_P(Conformance, orders_the_rows_of_many_tokens) {
     same([&](Desk& desk) {
       const Tensor chosen = desk.integers({1500, 2}, Dtype::i32, -1, experts);
       const RowPlan plan{desk.blank({3000}, Dtype::i32), desk.blank({3000}, Dtype::i32),
-                         desk.blank({experts}, Dtype::i64)};
+                         desk.blank({experts + 1}, Dtype::i64)};
       desk.kernels().plan_rows(plan, chosen);
       desk.result("tokens", plan.tokens, exactly);
       desk.result("slots", plan.slots, exactly);
-      desk.result("rows", plan.counts, exactly);
+      desk.result("offsets", plan.offsets, exactly);
     });
 }
 

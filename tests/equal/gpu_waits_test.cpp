@@ -21,31 +21,50 @@ std::unique_ptr<Device> by_graphs() { return std::make_unique<CudaDevice>(CudaOp
 std::uint64_t waited() { return emulated::meter().host_waits; }
 
 /// Most of three steps, as late as may be: nothing is done before somebody waits for it.
-int waits_of_a_step(const std::string& family, OptimizerKind optimizer = OptimizerKind::adam) {
+int waits_of_a_step(const ModelConfig& config, OptimizerKind optimizer = OptimizerKind::adam) {
   emulated::set_pace(emulated::lazy);
   Cut cut{{.dp = 1}, 8 / microbatches};
   cut.steps = 3;
   cut.optimizer.kind = optimizer;
   cut.open = emulated_gpu;
   cut.waited = waited;
-  return train(shape_of(family, layers), cut).most_waits;
+  return train(config, cut).most_waits;
 }
 
 // For losses, norm and counts, which decide whether and how far the weights go.
 TEST(AStepOnTheGpu, waits_once) {
   for (const char* family : {"gpt2", "llama", "latent", "bert", "t5"})
-    EXPECT_EQ(waits_of_a_step(family), 1) << family;
+    EXPECT_EQ(waits_of_a_step(shape_of(family, layers)), 1) << family;
 }
 
-// How many rows an expert gets is read once a layer and microbatch, since shapes follow from it.
+ModelConfig mixture_of_halves() {
+  ModelConfig config = shape_of("mixture", layers);
+  config.precision = Precision::bf16;
+  return config;
+}
+
+// Products take groups of rows that the host has not seen, so it never asks how many rows an expert gets.
+TEST(AStepOnTheGpu, waits_once_for_experts_that_take_all) {
+  EXPECT_EQ(waits_of_a_step(mixture_of_halves()), 1);
+}
+
+// Shapes follow from how many rows are dropped; products in f32 are a call an expert; and so are biases'
+// sums.
 TEST(AStepOnTheGpu, waits_for_the_counts_of_every_layer_of_experts) {
-  EXPECT_EQ(waits_of_a_step("mixture"), 1 + layers * microbatches);
+  constexpr int counts = layers * microbatches;
+  EXPECT_EQ(waits_of_a_step(shape_of("mixture", layers)), 1 + counts);
+  ModelConfig config = mixture_of_halves();
+  config.experts.router.capacity = 1;
+  EXPECT_EQ(waits_of_a_step(config), 1 + counts);
+  config = mixture_of_halves();
+  config.linear_bias = true;
+  EXPECT_EQ(waits_of_a_step(config), 1 + counts);
 }
 
 // The norm of each tensor's step decides how far it goes, and stays on the GPU.
 TEST(AStepOnTheGpu, waits_no_more_for_optimizers_that_look_at_tensors_norms) {
   for (const OptimizerKind kind : {OptimizerKind::lamb, OptimizerKind::muon})
-    EXPECT_EQ(waits_of_a_step("gpt2", kind), 1) << words(kind)[std::size_t(kind)];
+    EXPECT_EQ(waits_of_a_step(shape_of("gpt2", layers), kind), 1) << words(kind)[std::size_t(kind)];
 }
 
 /// Calls of the runtime by which the host has a step done, once graphs are known: of one step more.
@@ -70,9 +89,10 @@ TEST(AStepByGraphs, asks_the_runtime_for_a_third_as_much) {
 }
 
 TEST(AStepByGraphs, sets_next_to_nothing_anew_where_nothing_is_dropped) {
-  ModelConfig config = shape_of("gpt2");
-  config.hidden_dropout = config.attention_dropout = 0;
-  EXPECT_LT(5 * calls_of_a_step(config, by_graphs), calls_of_a_step(config, emulated_gpu));
+  for (ModelConfig config : {shape_of("gpt2"), mixture_of_halves()}) {
+    config.hidden_dropout = config.attention_dropout = 0;
+    EXPECT_LT(5 * calls_of_a_step(config, by_graphs), calls_of_a_step(config, emulated_gpu));
+  }
 }
 
 TEST(AStepByGraphs, waits_once) {

@@ -198,6 +198,11 @@ TEST_F(Matmul, says_which_groups_do_not_fit) {
   EXPECT_EQ(said({0, 2, 5}, {.a = Read::transposed}),
             "grouped_matmul: a transposed gives weight gradients; use grouped_matmul_into");
   EXPECT_EQ(said({0, 2, 5}, {.slabs = 3}), "grouped_matmul: products in groups are not cut into slabs");
+  const auto unseen = [&](std::int64_t offsets) {
+    return refused([&] { (void)ops::grouped_matmul(x, w, {{}, zeros({offsets}, Dtype::i64)}); });
+  };
+  EXPECT_EQ(unseen(2), "grouped_matmul: groups.unseen is [2], not [3]");
+  EXPECT_EQ(unseen(3), "grouped_matmul: only the device knows the groups of f32, and kernels ask the host");
   const std::vector<std::int64_t> whole{0, 2, 5};
   const auto gradient = [&](const Shape& out, const Tensor& b, MatmulArgs how) {
     how.a = Read::transposed;

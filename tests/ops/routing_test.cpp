@@ -218,7 +218,7 @@ TEST_F(Routing, orders_rows_by_expert_and_token) {
   const RowPlan plan = ops::plan_rows(integers({3, 2}, {2, 0, -1, 2, 0, 2}), 4);
   EXPECT_EQ(numbers(plan.tokens), (Numbers{0, 2, 0, 1, 2, -1}));
   EXPECT_EQ(numbers(plan.slots), (Numbers{1, 4, 0, 3, 5, -1}));
-  EXPECT_EQ(numbers(plan.counts), (Numbers{2, 0, 3, 0}));
+  EXPECT_EQ(numbers(plan.offsets), (Numbers{0, 2, 2, 5, 5}));
 }
 
 TEST_F(Routing, moves_the_bias_toward_even_counts) {

@@ -62,26 +62,26 @@ class Written {
 class Exchange::Counts {
  public:
   Counts(const ExpertRanks& ranks, const Tensor& mine, std::int64_t rows)
-      : ranks_(ranks), experts_(mine.dim(0)), rows_(rows), all_(told(ranks, mine)) {}
+      : ranks_(ranks), experts_(mine.dim(0) - 1), rows_(rows), all_(told(ranks, mine)) {}
   std::int64_t experts() const { return experts_; }
-  std::int64_t of(int rank, std::int64_t expert) const {
-    return all_.none() ? made_up(expert) : all_[rank * experts_ + expert];
-  }
+  std::int64_t of(int rank, std::int64_t expert) const { return of(rank, expert, 1); }
   std::int64_t of(int rank, std::int64_t from, std::int64_t count) const {
-    std::int64_t sum = 0;
-    for (std::int64_t e = from; e < from + count; ++e) sum += of(rank, e);
-    return sum;
+    return before(rank, from + count) - before(rank, from);
   }
 
  private:
+  /// A rank's rows of all experts before this one.
+  std::int64_t before(int rank, std::int64_t expert) const {
+    return all_.none() ? made_up(expert) : all_[rank * (experts_ + 1) + expert];
+  }
   /// Every rank's rows, shared out as the loads say.
   std::int64_t made_up(std::int64_t expert) const {
     const std::vector<std::int64_t>& loads = ranks_.loads;
-    if (loads.empty()) return rows_ * (expert + 1) / experts_ - rows_ * expert / experts_;
+    if (loads.empty()) return rows_ * expert / experts_;
     const auto here = loads.begin() + expert;
-    const std::int64_t all = std::accumulate(loads.begin(), loads.end(), std::int64_t{0});
+    const std::int64_t all = std::accumulate(here, loads.end(), std::int64_t{0});
     const std::int64_t before = std::accumulate(loads.begin(), here, std::int64_t{0});
-    return rows_ * (before + *here) / all - rows_ * before / all;
+    return rows_ * before / (before + all);
   }
   static Tensor told(const ExpertRanks& ranks, const Tensor& mine) {
     if (!ranks.exchange()) return mine;
@@ -94,19 +94,27 @@ class Exchange::Counts {
   HostView<std::int64_t> all_;
 };
 
-Exchange::Exchange(const ExpertRanks& ranks, const Tensor& counts, std::int64_t planned) : ranks_(ranks) {
+Exchange::Exchange(const ExpertRanks& ranks, const Tensor& offsets, std::int64_t planned) : ranks_(ranks) {
   if (ranks.ranks() > most_expert_ranks)
     fail(Kind::usage, "experts: ", ranks.ranks(), " ranks exchange tokens, there is room for ",
          most_expert_ranks);
-  const Counts all(ranks, counts, planned);
+  const Counts all(ranks, offsets, planned);
   count(all);
   group(all);
   if (!ranks.exchange()) return;
-  Device& device = counts.device();
+  Device& device = offsets.device();
   Written order(device, kept_);
   if (device.holds_numbers()) order_by_rank(all, order.numbers());
   if (!ranks.by_place()) home_ = homes(device, order.numbers());
   order_ = order.done();
+}
+
+Exchange Exchange::unseen(const Tensor& offsets, std::int64_t rows) {
+  Exchange out;
+  out.sent_ = out.kept_ = rows;
+  out.groups_.count = int(offsets.dim(0) - 1);
+  out.groups_.unseen = offsets;
+  return out;
 }
 
 void Exchange::count(const Counts& counts) {

@@ -46,9 +46,11 @@ struct Travelling {
 class Exchange {
  public:
   Exchange() = default;
-  /// counts i64 [experts], of all of them: the rows that this rank sends, in ascending order of experts. The
-  /// host reads everybody's here, once; where a device holds no numbers there are `planned` rows.
-  Exchange(const ExpertRanks& ranks, const Tensor& counts, std::int64_t planned);
+  /// offsets i64 [experts + 1], of all of them: where the rows for each begin that this rank sends. The host
+  /// reads everybody's here, once; where a device holds no numbers there are `planned` rows.
+  Exchange(const ExpertRanks& ranks, const Tensor& offsets, std::int64_t planned);
+  /// All of these rows stay here, and the host does not ask whose they are.
+  static Exchange unseen(const Tensor& offsets, std::int64_t rows);
   /// Before any row goes. places i32 [rows]: where in the sequence each row's token stands, read where rows
   /// go by place, and then once more by the host.
   void arrange(const Tensor& places);

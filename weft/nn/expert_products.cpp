@@ -49,6 +49,12 @@ Tensor column(const Tensor& factors, Dtype dtype) {
 
 }  // namespace
 
+bool ExpertProducts::take_unseen_groups(const Tensor& x) const {
+  const bool one_by_one =
+      biased() || in_eight_bits() || sums_.sums.in_slabs() || sums_.sums.whole_sequences();
+  return !one_by_one && x.device().kernels().multiplies_unseen_groups(x.dtype());
+}
+
 Tensor ExpertProducts::forward(const Tensor& x, const RowGroups& rows) const {
   if (in_eight_bits()) {
     Tensor y = empty(x.device(), {x.dim(0), weights_.front().shape[0]}, x.dtype());

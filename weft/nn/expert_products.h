@@ -12,13 +12,15 @@ namespace weft {
 /// So many experts has one layer of one rank, at most; in exact mode times the sequences that meet there.
 inline constexpr int most_experts_here = 1024;
 
-/// Rows [at[e], at[e + 1]) are expert e's. The host's: a product asks for it.
+/// Rows [at[e], at[e + 1]) are expert e's: the host's, or where products take them so, the device's alone.
 struct RowGroups {
   std::array<std::int64_t, most_experts_here + 1> at{};
   int count = 0;
-  std::int64_t rows() const { return at[std::size_t(count)]; }
+  Tensor unseen = {};  // i64 [count + 1]; then `at` is empty
   Share of(int e) const { return {at[std::size_t(e)], at[std::size_t(e) + 1] - at[std::size_t(e)]}; }
-  Groups groups() const { return {{at.data(), std::size_t(count) + 1}}; }
+  Groups groups() const {
+    return unseen ? Groups{{}, unseen} : Groups{{at.data(), std::size_t(count) + 1}, {}};
+  }
 };
 
 /// How experts' sums are taken, and by whom.
@@ -40,6 +42,8 @@ class ExpertProducts {
   ExpertProducts(std::vector<Parameter> weights, std::vector<Parameter> biases, const ExpertSums& sums = {})
       : weights_(std::move(weights)), biases_(std::move(biases)), sums_(sums) {}
   bool biased() const { return !biases_.empty(); }
+  /// Whether rows like these may come in groups that the device alone knows.
+  bool take_unseen_groups(const Tensor& x) const;
   /// x [n, in] -> x W^T [n, out], bias added; the contraction is whole
   Tensor forward(const Tensor& x, const RowGroups& rows) const;
   /// The same of a contraction that ranks may cut, as terms of a sum over them, f32 where sums are exact;

@@ -47,10 +47,12 @@ Tensor Experts::all_tokens(const Tensor& y) const {
   return enter({options_.tp.circle, Between::sequence_cut, options_.tp.sums}, y).wait();
 }
 
-Experts::Saved Experts::asked(const Router::Out& routed) const {
+Experts::Saved Experts::asked(const Router::Out& routed, bool unseen) const {
   const RowPlan plan = ops::plan_rows(routed.experts, router_.experts());
+  const std::int64_t rows = routed.experts.elements();
   Saved out{.asked = {},
-            .exchange = Exchange(options_.ranks, plan.counts, routed.experts.elements()),
+            .exchange =
+                unseen ? Exchange::unseen(plan.offsets, rows) : Exchange(options_.ranks, plan.offsets, rows),
             .factors = {},
             .in = {},
             .before = {},
@@ -59,6 +61,13 @@ Experts::Saved Experts::asked(const Router::Out& routed) const {
   out.asked = {plan.tokens.slice(0, 0, n), plan.slots.slice(0, 0, n), {}};
   out.asked.factors = ops::gather_rows(column(routed.weights), out.asked.slots).view({n});
   return out;
+}
+
+/// Whether the host need not know whose rows are whose, and so does not wait for it: all stay here, and
+/// products take them so.
+bool Experts::unseen(const Pass& pass, const Tensor& own) const {
+  const bool all_stay = !options_.ranks.exchange() && !router_.drops(pass.training());
+  return all_stay && parts_.up.take_unseen_groups(own) && parts_.down.take_unseen_groups(own);
 }
 
 /// i32 [n]: where in the sequence the token of each row stands. Who asks for it has one sequence in a pass.
@@ -96,7 +105,7 @@ Tensor Experts::forward(Pass& pass, const Tensor& x, const Flow&) {
 
 /// own [s, b, h], the tokens of this rank
 Experts::Sent Experts::send(Pass& pass, const Tensor& own) {
-  Saved saved = asked(router_.forward(pass, own));
+  Saved saved = asked(router_.forward(pass, own), unseen(pass, own));
   saved.exchange.arrange(places(pass, saved.asked, own));
   const Tensor x = parts_.latent_in ? parts_.latent_in->forward(own) : own;
   Travelling rows = saved.exchange.leave(ops::gather_rows(x.rows(), saved.asked.tokens));

@@ -89,6 +89,8 @@ class Router {
   std::int64_t experts() const { return weight_.shape[0]; }
   std::int64_t chosen() const { return options_.chosen; }
   int layer() const { return options_.layer; }
+  /// Whether an expert may be chosen in vain.
+  bool drops(bool training) const { return options_.room(training).has_value(); }
 
   void each_parameter(const VisitParameter& visit);
 

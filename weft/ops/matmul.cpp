@@ -179,14 +179,23 @@ void weight_gradient_into(const Tensor& dw, const Tensor& db, const Tensor& dy, 
 
 namespace {
 
-void check_groups(const Door& door, const Groups& groups, std::int64_t count, std::int64_t rows) {
+/// What the device alone knows follows from a plan of rows, and is believed.
+void check_unseen(const Door& door, const Groups& groups, std::int64_t count, const Tensor& a) {
+  door.holds("groups.unseen", groups.unseen, Dtype::i64, {count + 1});
+  if (!a.device().kernels().multiplies_unseen_groups(a.dtype()))
+    door.refuse(Kind::internal, "only the device knows the groups of ", a.dtype(),
+                ", and kernels ask the host");
+}
+
+void check_groups(const Door& door, const Groups& groups, std::int64_t count, const Tensor& a) {
+  if (groups.unseen) return check_unseen(door, groups, count, a);
   const auto& at = groups.offsets;
   if (std::int64_t(at.size()) != count + 1)
     door.refuse(Kind::shape, at.size(), " offsets for ", count, " groups; one more than groups is needed");
   for (std::size_t g = 0; g + 1 < at.size(); ++g)
     if (at[g] > at[g + 1]) door.refuse(Kind::shape, "offsets descend from ", at[g], " to ", at[g + 1]);
-  if (at.front() != 0 || at.back() != rows)
-    door.refuse(Kind::shape, "groups cover rows ", at.front(), " to ", at.back(), " of ", rows);
+  if (at.front() != 0 || at.back() != a.dim(0))
+    door.refuse(Kind::shape, "groups cover rows ", at.front(), " to ", at.back(), " of ", a.dim(0));
 }
 
 /// a [rows, k] b [groups, k, n] -> out [rows, n]
@@ -230,7 +239,7 @@ void grouped_matmul_into(const Tensor& out, const Tensor& a, const Tensor& b, co
   const bool gradient = how.a == Read::transposed;
   const std::int64_t count =
       gradient ? check_grouped_gradient(door, out, a, right) : check_grouped(door, out, a, right);
-  check_groups(door, groups, count, a.dim(0));
+  check_groups(door, groups, count, a);
   if (how.bias && gradient) door.refuse(Kind::shape, "a weight gradient takes no bias");
   if (how.bias) door.floats("bias", how.bias, {count, right.columns()});
   if (how.slabs != 1) door.refuse(Kind::shape, "products in groups are not cut into slabs");

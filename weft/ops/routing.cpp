@@ -133,8 +133,8 @@ RowPlan plan_rows(const Tensor& experts, std::int64_t count) {
     door.refuse(Kind::shape, experts.elements(), " choices are more than 31 bits can number");
   Device& device = experts.device();
   RowPlan out{empty(device, {experts.elements()}, Dtype::i32),
-              empty(device, {experts.elements()}, Dtype::i32), empty(device, {count}, Dtype::i64)};
-  count::pass(experts, Work::other, count::add, count::traffic(experts, out.tokens, out.slots, out.counts));
+              empty(device, {experts.elements()}, Dtype::i32), empty(device, {count + 1}, Dtype::i64)};
+  count::pass(experts, Work::other, count::add, count::traffic(experts, out.tokens, out.slots, out.offsets));
   device.kernels().plan_rows(out, experts);
   return out;
 }

@@ -67,7 +67,10 @@ struct ScaleArgs {
 
 /// Groups of consecutive rows: group g of a and out is rows [offsets[g], offsets[g + 1]).
 struct Groups {
-  std::span<const std::int64_t> offsets = {};
+  std::span<const std::int64_t> offsets = {};  // the host's
+  /// i64 [groups + 1]: the same where the device alone knows them (Kernels::multiplies_unseen_groups)
+  Tensor unseen = {};
+  std::int64_t count() const { return (unseen ? unseen.dim(0) : std::ssize(offsets)) - 1; }
 };
 
 // ---- random numbers by address

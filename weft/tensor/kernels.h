@@ -55,6 +55,9 @@ class Kernels {
     next({"grouped_matmul", Work::product}, &Kernels::grouped_matmul, out, a, b, groups, how);
   }
 
+  /// Whether groups of operands of this type may be known to the device alone.
+  virtual bool multiplies_unseen_groups(Dtype) const { return false; }
+
   // ---- eight bits: matrices of f8e4m3 or f8e5m2, contiguous, whose sizes are multiples of f8_unit
   /// out = x [r, c] times scale f32 [1], rounded to the nearest (ties to even); what is larger than out's
   /// type holds becomes its largest, what is not finite NaN. met f32 [1], where given, becomes the greatest

@@ -35,12 +35,12 @@ struct Routed {
   Tensor experts;  // i32 [t, k]
 };
 
-/// Rows by expert: where they come from, and how many each expert has. What is not computed stands last, as
+/// Rows by expert: where they come from, and where each expert's begin. What is not computed stands last, as
 /// -1.
 struct RowPlan {
-  Tensor tokens;  // i32 [t * k]: the token of each row
-  Tensor slots;   // i32 [t * k]: its choice, counted through: token * k + which
-  Tensor counts;  // i64 [e]
+  Tensor tokens;   // i32 [t * k]: the token of each row
+  Tensor slots;    // i32 [t * k]: its choice, counted through: token * k + which
+  Tensor offsets;  // i64 [e + 1]: rows [offsets[j], offsets[j + 1]) are expert j's
 };
 
 }  // namespace weft

@@ -27,8 +27,14 @@ RoutingTable::RoutingTable(const ModelConfig& model, const ProcessMesh& mesh, De
 
 void RoutingTable::collect(std::span<const Stage* const> stages, int passes) {
   passes_ = passes;
-  counts_ = ops::zeros(device_, {layers_, width_});
-  if (losses_ > 0) told_ = ops::zeros(device_, {layers_, losses_ * exact_digits}, Dtype::f64);
+  // Theirs for good: a table that took the place of the last one would lie elsewhere, and so would all after
+  // it.
+  if (!counts_) counts_ = weft::empty(device_, {layers_, width_});
+  ops::fill(counts_, 0);
+  if (losses_ > 0) {
+    if (!told_) told_ = weft::empty(device_, {layers_, losses_ * exact_digits}, Dtype::f64);
+    ops::fill(told_, 0);
+  }
   const auto put = [this](Router& router) {
     const Tensor row = counts_.at(0, router.layer());
     const RouterCounts& counts = router.counts();

@@ -42,7 +42,7 @@ constexpr int block_of_plan = 1024;
 struct Plan {
   const std::int32_t* experts;   // of n slots, k a token; negative: dropped
   std::int32_t *slots, *tokens;  // of each row; -1 behind the last
-  std::int64_t* counts;
+  std::int64_t* offsets;
   std::int64_t n, k, buckets;
   FaultWord* faults;
 };
@@ -72,10 +72,10 @@ __global__ void __launch_bounds__(block_of_plan) plan(Plan job) {
     if (yes) job.tokens[to] = std::int32_t(i / job.k);
     next += ranks.all;
   }
-  if (mine + 1 == job.buckets)
-    for (std::int64_t i = next + threadIdx.x; i < job.n; i += block_of_plan)
-      job.tokens[i] = job.slots[i] = -1;
-  if (threadIdx.x == 0) job.counts[mine] = next - first;
+  if (threadIdx.x == 0) job.offsets[mine] = first;
+  if (mine + 1 < job.buckets) return;
+  if (threadIdx.x == 0) job.offsets[job.buckets] = next;
+  for (std::int64_t i = next + threadIdx.x; i < job.n; i += block_of_plan) job.tokens[i] = job.slots[i] = -1;
 }
 
 }  // namespace
@@ -88,12 +88,12 @@ void CudaKernels::top_k(const Tensor& values, const Tensor& indices, const Tenso
 }
 
 void CudaKernels::plan_rows(const RowPlan& out, const Tensor& experts) {
-  const std::int64_t buckets = out.counts.elements();
+  const std::int64_t buckets = out.offsets.elements() - 1;
   if (buckets == 0) return;
   const Plan job{elements<std::int32_t>(experts),
                  elements<std::int32_t>(out.slots),
                  elements<std::int32_t>(out.tokens),
-                 elements<std::int64_t>(out.counts),
+                 elements<std::int64_t>(out.offsets),
                  experts.elements(),
                  experts.dim(1),
                  buckets,

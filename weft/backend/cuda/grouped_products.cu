@@ -114,10 +114,11 @@ void CudaKernels::grouped_matmul(const Tensor& out, const Tensor& a, const Tenso
   if (!is_half(a.dtype()))
     return a_call_a_group({out, a, b, groups, how}, [this](const auto&... one) { matmul(one...); });
   const bool gradient = how.a == Read::transposed;
-  const auto count = std::int64_t(groups.offsets.size()) - 1;
-  const Tensor offsets = workspace({count + 1}, Dtype::i64);
+  const std::int64_t count = groups.count();
+  const Tensor offsets = groups.unseen ? groups.unseen : workspace({count + 1}, Dtype::i64);
   // Nothing is waited for: the host's numbers have been taken when this returns.
-  device_->copy_from_host(*offsets.storage(), 0, groups.offsets.data(), offsets.bytes()).wait();
+  if (!groups.unseen)
+    device_->copy_from_host(*offsets.storage(), 0, groups.offsets.data(), offsets.bytes()).wait();
   const GroupedProduct job{.out = panel_result(out, how),
                            .a = matrix_of(a),
                            .b = matrix_of(b),

@@ -55,10 +55,10 @@ void MetaGpuKernels::weight_gradient(const Tensor& out, const Tensor& sums, cons
 void MetaGpuKernels::grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Groups& groups,
                                     const MatmulArgs& how) {
   if (out.elements() == 0) return;
-  if (is_half(a.dtype()))
-    (void)workspace({std::int64_t(groups.offsets.size())}, Dtype::i64);
-  else
+  if (!is_half(a.dtype()))
     a_call_a_group({out, a, b, groups, how}, [this](const auto&... one) { matmul(one...); });
+  else if (!groups.unseen)
+    (void)workspace({groups.count() + 1}, Dtype::i64);
 }
 
 void MetaGpuKernels::quantize(const Quantized&, const Tensor& x, const Tensor&, const Tensor& met) {

@@ -307,17 +307,17 @@ void FastKernels::follow_counts(const Tensor& bias, const Tensor& counts, float 
 }
 
 void FastKernels::plan_rows(const RowPlan& out, const Tensor& experts) {
-  const std::int64_t n = experts.elements(), e = out.counts.dim(0), k = experts.dim(1);
+  const std::int64_t n = experts.elements(), e = out.offsets.dim(0) - 1, k = experts.dim(1);
   const auto* chosen = experts.data<std::int32_t>();
   auto *tokens = out.tokens.data<std::int32_t>(), *slots = out.slots.data<std::int32_t>();
-  auto* counts = out.counts.data<std::int64_t>();
-  std::fill_n(counts, e, 0);
+  auto* offsets = out.offsets.data<std::int64_t>();
+  std::fill_n(offsets, e + 1, 0);
   for (std::int64_t i = 0; i < n; ++i)
-    if (chosen[i] >= 0) ++counts[chosen[i]];
+    if (chosen[i] >= 0) ++offsets[chosen[i] + 1];
+  std::partial_sum(offsets, offsets + e + 1, offsets);
   auto* next = scratch_.take<std::int64_t>(e + 1);
-  next[0] = 0;
-  for (std::int64_t j = 0; j < e; ++j) next[j + 1] = next[j] + counts[j];
-  for (std::int64_t i = next[e]; i < n; ++i) tokens[i] = slots[i] = -1;
+  std::copy_n(offsets, e + 1, next);
+  for (std::int64_t i = offsets[e]; i < n; ++i) tokens[i] = slots[i] = -1;
   for (std::int64_t i = 0; i < n; ++i) {
     if (chosen[i] < 0) continue;
     const std::int64_t at = next[chosen[i]]++;

@@ -242,20 +242,21 @@ void ReferenceKernels::plan_rows(const RowPlan& out, const Tensor& experts) {
   called();
   const Numbers chosen = reference::load(experts);
   const std::size_t k = std::max<std::size_t>(std::size_t(experts.dim(1)), 1);
-  Numbers tokens, slots, counts(std::size_t(out.counts.dim(0)));
-  for (std::size_t e = 0; e < counts.size(); ++e)
+  Numbers tokens, slots, offsets{0};
+  for (std::int64_t e = 0; e + 1 < out.offsets.dim(0); ++e) {
     for (std::size_t i = 0; i < chosen.size(); ++i)
       if (chosen[i] == double(e)) {
         const std::size_t token = i / k;
         tokens.push_back(double(token));
         slots.push_back(double(i));
-        ++counts[e];
       }
+    offsets.push_back(double(tokens.size()));
+  }
   tokens.resize(chosen.size(), -1);
   slots.resize(chosen.size(), -1);
   reference::store(out.tokens, tokens);
   reference::store(out.slots, slots);
-  reference::store(out.counts, counts);
+  reference::store(out.offsets, offsets);
 }
 
 }  // namespace weft
