@@ -1,19 +1,16 @@
 // Steps whose launches the GPU keeps as graphs have the bits of steps that launch one by one.
 #include <gtest/gtest.h>
 
+#include "tests/equal/gpus.h"
 #include "tests/equal/run.h"
 #include "tests/support/gpu/emulated.h"
 #include "tests/support/gpu/runtime.h"
-#include "weft/backend/cuda/device.h"
 #include "weft/base/format.h"
 
 using namespace weft;
 using namespace weft::testing;
 
 namespace {
-
-std::unique_ptr<Device> one_by_one() { return std::make_unique<CudaDevice>(); }
-std::unique_ptr<Device> by_graphs() { return std::make_unique<CudaDevice>(CudaOptions{.graphs = true}); }
 
 Cut steps_of(int steps) {
   Cut cut{{.dp = 1}, 2};
@@ -22,7 +19,7 @@ Cut steps_of(int steps) {
 }
 
 void expect_the_same_bits(const ModelConfig& config, Cut cut) {
-  cut.open = one_by_one;
+  cut.open = fast_gpu;
   const Curve expected = train(config, cut);
   cut.open = by_graphs;
   EXPECT_EQ(train(config, cut), expected);

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 #include <runtime.h>
 
+#include "tests/equal/gpus.h"
 #include "tests/equal/run.h"
 #include "tests/support/gpu/emulated.h"
-#include "weft/backend/cuda/device.h"
 #include "weft/base/format.h"
 
 using namespace weft;
@@ -15,9 +15,6 @@ namespace {
 
 constexpr int layers = 2, microbatches = 4;
 
-std::unique_ptr<Device> emulated_gpu() { return std::make_unique<CudaDevice>(); }
-std::unique_ptr<Device> by_graphs() { return std::make_unique<CudaDevice>(CudaOptions{.graphs = true}); }
-
 std::uint64_t waited() { return emulated::meter().host_waits; }
 
 /// Most of three steps, as late as may be: nothing is done before somebody waits for it.
@@ -26,7 +23,7 @@ int waits_of_a_step(const ModelConfig& config, OptimizerKind optimizer = Optimiz
   Cut cut{{.dp = 1}, 8 / microbatches};
   cut.steps = 3;
   cut.optimizer.kind = optimizer;
-  cut.open = emulated_gpu;
+  cut.open = fast_gpu;
   cut.waited = waited;
   return train(config, cut).most_waits;
 }
@@ -84,14 +81,14 @@ std::int64_t calls_of_a_step(const ModelConfig& config, std::unique_ptr<Device> 
 // an address. Copies to and from the GPU are calls of their own.
 TEST(AStepByGraphs, asks_the_runtime_for_a_third_as_much) {
   for (const char* name : {"gpt2", "bert"})
-    EXPECT_LT(3 * calls_of_a_step(shape_of(name), by_graphs), calls_of_a_step(shape_of(name), emulated_gpu))
+    EXPECT_LT(3 * calls_of_a_step(shape_of(name), by_graphs), calls_of_a_step(shape_of(name), fast_gpu))
         << name;
 }
 
 TEST(AStepByGraphs, sets_next_to_nothing_anew_where_nothing_is_dropped) {
   for (ModelConfig config : {shape_of("gpt2"), mixture_of_halves()}) {
     config.hidden_dropout = config.attention_dropout = 0;
-    EXPECT_LT(5 * calls_of_a_step(config, by_graphs), calls_of_a_step(config, emulated_gpu));
+    EXPECT_LT(5 * calls_of_a_step(config, by_graphs), calls_of_a_step(config, fast_gpu));
   }
 }
 

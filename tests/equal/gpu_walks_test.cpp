@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 #include <runtime.h>
 
+#include "tests/equal/gpus.h"
 #include "tests/equal/run.h"
 #include "tests/support/gpu/emulated.h"
-#include "weft/backend/cuda/device.h"
 #include "weft/base/format.h"
 
 using namespace weft;
@@ -14,7 +14,7 @@ namespace {
 
 Curve stepped(const ModelConfig& config, Cut cut) {
   cut.steps = 3;
-  cut.open = []() -> std::unique_ptr<Device> { return std::make_unique<CudaDevice>(); };
+  cut.open = fast_gpu;
   return train(config, cut);
 }
 

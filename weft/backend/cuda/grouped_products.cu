@@ -115,10 +115,11 @@ void CudaKernels::grouped_matmul(const Tensor& out, const Tensor& a, const Tenso
     return a_call_a_group({out, a, b, groups, how}, [this](const auto&... one) { matmul(one...); });
   const bool gradient = how.a == Read::transposed;
   const std::int64_t count = groups.count();
-  const Tensor offsets = groups.unseen ? groups.unseen : workspace({count + 1}, Dtype::i64);
-  // Nothing is waited for: the host's numbers have been taken when this returns.
-  if (!groups.unseen)
+  Tensor offsets = groups.unseen;
+  if (!offsets) {  // nothing is waited for: the host's numbers have been taken when this returns
+    offsets = workspace({count + 1}, Dtype::i64);
     device_->copy_from_host(*offsets.storage(), 0, groups.offsets.data(), offsets.bytes()).wait();
+  }
   const GroupedProduct job{.out = panel_result(out, how),
                            .a = matrix_of(a),
                            .b = matrix_of(b),
