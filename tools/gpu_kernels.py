@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """gpu_kernels.py [--write] [ARCH...] [SOURCE...]: compiles every .cu of weft/backend/cuda, or those named, for GPUs and holds what the
-compiler made of each kernel against the newest bench/results/gpu_kernels_DATE.md. No kernel may spill, and nothing may get worse:
-registers, bytes of local and of shared memory may not grow, nor narrow accesses become more; occupancy, tensor-core instructions and
-accesses of 16 bytes may not become fewer. A kernel that is not in the table fails, and one that is there alone. --write writes the table
-of today, in which what is not named keeps its rows. Needs nvcc, and no GPU; where there is no nvcc it says so and succeeds. Without
-nvdisasm beside it, or on the path, instructions are not looked at, and the table cannot be written.
+compiler made of each kernel against the newest bench/results/gpu_kernels_DATE.md. No kernel may spill, no product of warpgroups may wait
+for the one before it, and nothing may get worse: registers, bytes of local and of shared memory may not grow, nor narrow accesses become
+more; occupancy, tensor-core instructions and accesses of 16 bytes may not become fewer. A kernel that is not in the table fails, and one
+that is there alone. --write writes the table of today, in which what is not named keeps its rows. Needs nvcc, and no GPU; where there is
+no nvcc it says so and succeeds. Without nvdisasm beside it, or on the path, instructions are not looked at, and the table cannot be
+written.
 
 A source may begin with a line "// nvcc: OPTIONS" of its own, and with "// only: ARCH" where its kernels are for one kind of GPU. Results are
 kept by what was compiled and by which nvcc, beside tidy.py's marks, so that a kernel that nobody changed is not compiled again, in a fresh
@@ -171,11 +172,19 @@ def told(kept, arch, nvdisasm):
     return out
 
 
+def must_overlap(said, source, arch):
+    """Fails where ptxas waits for each product of a warpgroup by itself, which it says of a function by name and does not refuse."""
+    waits = sorted(set(re.findall(r"wgmma\.mma_async instructions are serialized due to (.*?) in the function", said)))
+    if waits:
+        sys.exit(f"gpu_kernels: {source.name} for {arch}: products of warpgroups wait for each other, by {', '.join(waits)}")
+
+
 def found_now(nvcc, nvdisasm, jobs):
     """(arch, source, kernel) -> its numbers"""
     out = {}
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for (source, arch), kept in zip(jobs, pool.map(lambda job: compiled(nvcc, *job), jobs)):
+            must_overlap((kept / "said.txt").read_text(), source, arch)
             kernels = told(kept, arch, nvdisasm)
             out |= {(arch, source.name, name): numbers for name, numbers in zip(plain(kernels), kernels.values())}
     return out

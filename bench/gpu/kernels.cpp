@@ -70,14 +70,14 @@ void products(Device& device, const std::string& way, std::int64_t n) {
 }
 
 /// Eight experts that have as many rows each.
-void grouped(Device& device, std::int64_t rows, std::int64_t n) {
+void grouped(Device& device, const std::string& way, std::int64_t rows, std::int64_t n) {
   constexpr std::int64_t groups = 8;
   std::vector<std::int64_t> offsets;
   for (std::int64_t g = 0; g <= groups; ++g) offsets.push_back(g * rows / groups);
   const Tensor x = filled(device, {rows, n}, Dtype::bf16), w = filled(device, {groups, n, n}, Dtype::bf16);
   const Tensor out = filled(device, {rows, n}, Dtype::bf16);
   const double r = double(rows), size = double(n);
-  tell(device, "product of 8 groups bf16 " + std::to_string(rows) + " x " + std::to_string(n),
+  tell(device, "product of 8 groups" + way + " bf16 " + std::to_string(rows) + " x " + std::to_string(n),
        {2 * r * size * size, 4 * r * size + 16 * size * size},
        [&] { device.kernels().grouped_matmul(out, x, w, {offsets}, {.b = Read::transposed}); });
 }
@@ -133,15 +133,20 @@ void run(std::string_view name, bool small) {
     products(*device, "", n / less);
     products(*exact, " of fixed order", n / less);
   }
-  grouped(*device, 16384 / less, 2048 / less);
+  grouped(*device, "", 16384 / less, 2048 / less);
   const auto attentions = [&](Device& by, const std::string& way, std::int64_t widest) {
     for (std::int64_t d = 64; d <= widest; d *= 2)
       for (const std::int64_t s : {1024, 4096, 16384})
         attention(by, {s / less, d, small ? 1 : 16384 / s, small ? 2 : 2048 / d}, way);
   };
   attentions(*device, "", 256);
-  if (names_gpu(name) && gpus_here().all.front().warpgroups)
-    attentions(*open_device(name, {.warpgroups = true}), " by warpgroups", 128);
+  if (names_gpu(name) && gpus_here().all.front().warpgroups) {
+    const std::string way = " by warpgroups";
+    const auto by_them = open_device(name, {.warpgroups = true});
+    grouped(*by_them, way, 16384, 2048);
+    attentions(*by_them, way, 128);
+    products(*open_device(name, {.exact = true, .warpgroups = true}), " of fixed order" + way, 4096);
+  }
   norms(*device, 16384 / less, small ? 64 : 2048);
   adam(*device, (std::int64_t(1) << 28) / less / less);
 }

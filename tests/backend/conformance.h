@@ -106,7 +106,7 @@ class Conformance : public ::testing::TestWithParam<Subject> {
   std::unique_ptr<Device> oracle_;
 };
 
-/// Of GPUs that attend by warpgroups.
+/// Of GPUs that multiply by warpgroups.
 class Warpgroups : public Conformance {};
 
 /// Of devices that were opened for exact mode.

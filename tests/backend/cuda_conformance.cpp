@@ -19,44 +19,59 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
+/// A machine whose GPU has compute capability 9, for as long as somebody keeps it.
+using Nine = std::shared_ptr<emulated::CardsHere>;
+Nine nine() {
+  static std::weak_ptr<emulated::CardsHere> there;
+  Nine here = there.lock();
+  if (!here) there = here = std::make_shared<emulated::CardsHere>(emulated::Cards{.capability = 9});
+  return here;
+}
+
 class EmulatedGpu final : public CudaDevice {
  public:
-  EmulatedGpu(const CudaOptions& options, unsigned pace, bool waits)
-      : CudaDevice(options), pace_(pace), waits_(waits) {}
+  EmulatedGpu(const CudaOptions& options, unsigned pace, bool waits, Nine in)
+      : CudaDevice(options), in_(std::move(in)), pace_(pace), waits_(waits) {}
   Kernels& kernels() override {
     emulated::set_pace(pace_);
     return waits_ ? waiting_ : CudaDevice::kernels();
   }
 
  private:
+  Nine in_;
   unsigned pace_;
   bool waits_;
   WaitingKernels waiting_{*this, CudaDevice::kernels()};
 };
 
-std::unique_ptr<Device> opened(const CudaOptions& options, int threads) {
+std::unique_ptr<Device> opened(const CudaOptions& options, int threads, Nine in = nullptr) {
   constexpr std::array orders{unsigned{emulated::lazy}, unsigned{emulated::eager}, 7U, 11U};
   const std::string test = ::testing::UnitTest::GetInstance()->current_test_info()->name();
-  return std::make_unique<EmulatedGpu>(options, orders[std::size_t(threads) - 1],
-                                       test.starts_with("refuses"));
+  return std::make_unique<EmulatedGpu>(options, orders[std::size_t(threads) - 1], test.starts_with("refuses"),
+                                       std::move(in));
 }
 
 std::unique_ptr<Device> emulated_gpu(int threads) { return opened({}, threads); }
-std::unique_ptr<Device> with_warpgroups(int threads) {
-  const emulated::CardsHere nine({.capability = 9});
-  return opened({.warpgroups = true}, threads);
-}
+std::unique_ptr<Device> with_warpgroups(int threads) { return opened({.warpgroups = true}, threads, nine()); }
 
 std::unique_ptr<Device> in_exact_mode(int threads) {
-  const emulated::CardsHere nine({.capability = 9});  // whose products would have gelu in them
-  return opened({.exact = true}, threads);
+  return opened({.exact = true}, threads, nine());  // whose products would have gelu in them
 }
 
-Subject subject(std::unique_ptr<Device> (*open)(int threads)) { return {"cuda_emulated", open, {2, 3, 4}}; }
+std::unique_ptr<Device> exactly_by_warpgroups(int threads) {
+  return opened({.exact = true, .warpgroups = true}, threads, nine());
+}
+
+Subject subject(std::unique_ptr<Device> (*open)(int threads), std::string name = "cuda_emulated") {
+  return {std::move(name), open, {2, 3, 4}};
+}
 
 INSTANTIATE_TEST_SUITE_P(EmulatedGpu, Conformance, ::testing::Values(subject(emulated_gpu)), spelled);
 INSTANTIATE_TEST_SUITE_P(EmulatedGpu, Warpgroups, ::testing::Values(subject(with_warpgroups)), spelled);
-INSTANTIATE_TEST_SUITE_P(EmulatedGpu, InExactMode, ::testing::Values(subject(in_exact_mode)), spelled);
+INSTANTIATE_TEST_SUITE_P(EmulatedGpu, InExactMode,
+                         ::testing::Values(subject(in_exact_mode),
+                                           subject(exactly_by_warpgroups, "cuda_emulated_by_warpgroups")),
+                         spelled);
 INSTANTIATE_TEST_SUITE_P(EmulatedGpu, ConformanceInDoubles, ::testing::Values(subject(emulated_gpu)),
                          spelled);
 
@@ -82,15 +97,39 @@ std::uint64_t products(const CudaOptions& options, std::int64_t d) {
   return emulated::meter().products - before;
 }
 
+/// The same of a product in groups, or of exact mode, of 64 rows.
+std::uint64_t products_of_panels(const CudaOptions& options) {
+  CudaDevice device(options);
+  const Tensor x = empty(device, {64, 72}, Dtype::bf16), w = empty(device, {1, 72, 264}, Dtype::bf16),
+               out = empty(device, {64, 264}, Dtype::bf16);
+  for (const Tensor& t : {x, w}) device.kernels().fill(t, 1);
+  const std::uint64_t before = emulated::meter().products;
+  if (options.exact)
+    device.kernels().matmul(out, x, w.at(0, 0), {});
+  else
+    device.kernels().grouped_matmul(out, x, w, {{{0, 64}}}, {});
+  device.synchronize();
+  return emulated::meter().products - before;
+}
+
 // A block of queries has eight warps, which take four products for the scores of 64 keys and as many for the
 // sums; backward four more, for <dout, v>. A block of keys has four warps, of which the first two are twice
-// half a tile's, and the others of half of its rows.
+// half a tile's, and the others of half of its rows. Eight warps of two blocks take four products of two
+// panels.
 TEST_P(Warpgroups, compute_where_they_are_wanted_and_there) {
-  EXPECT_EQ(products({.warpgroups = true}, 64), 0U);  // of compute capability 8
+  {
+    const emulated::CardsHere eight({.capability = 8});
+    EXPECT_EQ(products({.warpgroups = true}, 64), 0U);
+    EXPECT_EQ(products_of_panels({.warpgroups = true}), 0U);
+  }
   const emulated::CardsHere nine({.capability = 9});
   EXPECT_EQ(products({}, 64), 0U);
   EXPECT_EQ(products({.warpgroups = true}, 64), 8U * (4 + 4) + 8U * (4 + 4 + 4) + 4U * 2 * (4 + 4 + 2 + 2));
   EXPECT_EQ(products({.warpgroups = true}, 256), 0U);
+  EXPECT_EQ(products_of_panels({}), 0U);
+  EXPECT_EQ(products_of_panels({.warpgroups = true}), 8U * 2 * 2 * 4);
+  EXPECT_EQ(products_of_panels({.exact = true}), 0U);
+  EXPECT_EQ(products_of_panels({.exact = true, .warpgroups = true}), 8U * 2 * 2 * 4);
 }
 
 /// Kernels whose products show how many rows there are, in one type.

@@ -24,21 +24,25 @@ class Gpu final : public CudaDevice {
   WaitingKernels waiting_{*this, CudaDevice::kernels()};
 };
 
-std::vector<Subject> gpus(const CudaOptions& options) {
+std::vector<Subject> gpus(const CudaOptions& options, const std::string& name = "cuda") {
   const auto open = [=](int) {
     const std::string test = ::testing::UnitTest::GetInstance()->current_test_info()->name();
     return std::make_unique<Gpu>(options, test.starts_with("refuses"));
   };
-  return gpus_here().all.empty() ? std::vector<Subject>{} : std::vector<Subject>{{"cuda", open}};
+  return gpus_here().all.empty() ? std::vector<Subject>{} : std::vector<Subject>{{name, open}};
 }
-std::vector<Subject> gpus_with_warpgroups() {
+std::vector<Subject> by_warpgroups(CudaOptions options) {
   const GpusHere here = gpus_here();
-  return here.all.empty() || !here.all[0].warpgroups ? std::vector<Subject>{} : gpus({.warpgroups = true});
+  options.warpgroups = true;
+  return here.all.empty() || !here.all[0].warpgroups ? std::vector<Subject>{}
+                                                     : gpus(options, "cuda_by_warpgroups");
 }
 
 INSTANTIATE_TEST_SUITE_P(Native, Conformance, ::testing::ValuesIn(gpus({})), spelled);
-INSTANTIATE_TEST_SUITE_P(Native, Warpgroups, ::testing::ValuesIn(gpus_with_warpgroups()), spelled);
+INSTANTIATE_TEST_SUITE_P(Native, Warpgroups, ::testing::ValuesIn(by_warpgroups({})), spelled);
 INSTANTIATE_TEST_SUITE_P(Native, InExactMode, ::testing::ValuesIn(gpus({.exact = true})), spelled);
+INSTANTIATE_TEST_SUITE_P(NativeByWarpgroups, InExactMode, ::testing::ValuesIn(by_warpgroups({.exact = true})),
+                         spelled);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(InExactMode);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Warpgroups);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Conformance);

@@ -1,6 +1,6 @@
 // Shapes at which every loop of the GPU's own kernels goes round twice with two warps and two blocks at
 // least, where the suite's are too small or take another kernel: attention by tiles, and by warps with many
-// keys, products in groups by panels.
+// keys.
 #include <algorithm>
 
 #include "tests/backend/attention_operands.h"
@@ -150,63 +150,6 @@ TEST_P(Warpgroups, attend) {
 }
 TEST_P(Warpgroups, give_derivatives) {
   expect_derivatives(of_warpgroups(), [&](const Act& act) { same(act); });
-}
-
-/// Rows by group where a product has blocks of 128 and panels of 64: groups of no block, of one and of two,
-/// and more of them than a warp counts at once.
-std::vector<std::int64_t> many_groups() {
-  std::vector<std::int64_t> offsets{0, 150, 150, 153};
-  while (offsets.size() < 38) offsets.push_back(offsets.back() + std::ssize(offsets) % 2);
-  offsets.push_back(offsets.back() + 128);
-  return offsets;
-}
-
-/// Rows that lie further apart than they are long, and are whole vectors all the same.
-Tensor spaced(const Tensor& wider) { return wider.slice(-1, 0, wider.dim(-1) - 8); }
-
-TEST_P(Conformance, multiplies_groups_by_panels) {
-  const std::vector<std::int64_t> offsets = many_groups();
-  const std::int64_t rows = offsets.back(), groups = std::ssize(offsets) - 1, k = 72, n = 136;
-  for (const Dtype dtype : {Dtype::bf16, Dtype::f16})
-    for (const Read read : {Read::as_is, Read::transposed})
-      same([&](Desk& desk) {
-        const Tensor x = spaced(desk.normal({rows, k + 8}, dtype));
-        const Tensor w = spaced(
-            desk.normal(read == Read::as_is ? Shape{groups, k, n + 8} : Shape{groups, n, k + 8}, dtype));
-        const Tensor out = spaced(desk.blank({rows, n + 8}, dtype)), sum = desk.normal({rows, n});
-        desk.kernels().grouped_matmul(out, x, w, {offsets}, {.b = read});
-        desk.result("out", out, close(dtype, k));
-        const Tensor bias = desk.normal({groups, n}, dtype);
-        desk.kernels().grouped_matmul(sum, x, w, {offsets}, {.b = read, .accumulate = true, .bias = bias});
-        desk.result("sum", sum, close(Dtype::f32, k));
-      });
-}
-
-// A result whose rows are no whole vectors, and operands that are none: the last take another way.
-TEST_P(Conformance, multiplies_groups_of_any_width) {
-  const std::vector<std::int64_t> offsets{0, 3, 3, 140};
-  for (const std::int64_t k : {std::int64_t{24}, std::int64_t{21}})
-    same([&](Desk& desk) {
-      const Tensor x = desk.normal({140, k}, Dtype::bf16), w = desk.normal({3, 13, k}, Dtype::bf16);
-      const Tensor out = desk.blank({140, 13}, Dtype::bf16);
-      desk.kernels().grouped_matmul(out, x, w, {offsets},
-                                    {.b = Read::transposed, .bias = desk.normal({3, 13})});
-      desk.result("out", out, close(Dtype::bf16, k));
-    });
-}
-
-TEST_P(Conformance, gives_weight_gradients_by_panels) {
-  const std::vector<std::int64_t> offsets{0, 150, 150, 153, 217};
-  for (const Dtype dtype : {Dtype::bf16, Dtype::f16})
-    for (const bool accumulate : {false, true})
-      same([&](Desk& desk) {
-        const Tensor dy = spaced(desk.normal({217, 144}, dtype)), x = spaced(desk.normal({217, 152}, dtype));
-        const Tensor wider = accumulate ? desk.normal({4, 136, 152}) : desk.blank({4, 136, 152});
-        const Tensor out = spaced(wider);
-        desk.kernels().grouped_matmul(out, dy, x, {offsets},
-                                      {.a = Read::transposed, .accumulate = accumulate});
-        desk.result("out", out, close(Dtype::f32, 150));
-      });
 }
 
 TEST_P(Conformance, softens_many_keys_of_a_query) {

@@ -33,16 +33,32 @@ struct Operands {
   std::vector<float> matrices, halves, d;  // the first two are bits
 
   explicit Operands(const ProductTrial& trial)
-      : matrices(matrix_halves), halves(128 * 4), d(std::size_t(128 * sums_of(trial.which))) {
+      : matrices(matrices_there * matrix_halves / 2),
+        halves(128 * 4),
+        d(std::size_t(128 * sums_of(trial.which))) {
     std::vector<std::uint16_t> bits;
-    for (int i = 0; i < 2 * matrix_halves; ++i) bits.push_back(small_half(i + i / 64, trial.bf16));
+    for (int i = 0; i < matrices_there * matrix_halves; ++i)
+      bits.push_back(small_half(i + i / 64 + i / 4096, trial.bf16));
     std::memcpy(matrices.data(), bits.data(), 2 * bits.size());
     bits.clear();
     for (int i = 0; i < 2 * 128 * 4; ++i) bits.push_back(small_half(3 * i + 1, trial.bf16));
     std::memcpy(halves.data(), bits.data(), 2 * bits.size());
     for (std::size_t i = 0; i < d.size(); ++i) d[i] = float(i % 19) - 9;
   }
+
+  /// Of bf16, by where it lies in the memory.
+  float element(int matrix, int row, int column) const {
+    std::uint16_t bits = 0;
+    const int place = row * 64 + (column / 8 ^ row % 8) * 8 + column % 8;
+    std::memcpy(&bits, reinterpret_cast<const char*>(matrices.data()) + 2 * (matrix * matrix_halves + place),
+                2);
+    return float(bf16::from_bits(bits));
+  }
 };
+
+/// A thread's sums.
+int row_of(int thread, int i) { return thread / 32 * 16 + thread % 32 / 4 + i % 4 / 2 * 8; }
+int column_of(int thread, int i) { return i / 4 * 8 + thread % 4 * 2 + i % 2; }
 
 std::vector<float> by_twin(const ProductTrial& trial, const Operands& operands) {
   const Array matrices(operands.matrices), halves(operands.halves), d(operands.d);
@@ -66,6 +82,9 @@ std::string sum_name(const ProductTrial& trial, std::size_t i) {
   return "d[" + first + std::to_string(i / 4) + "][" + std::to_string(i % 4) + "]";
 }
 
+/// Bytes from the first 16 that are summed over to the next.
+std::uint64_t sixteen(bool by_depth) { return by_depth ? 2048 : 32; }
+
 /// A warp's registers before the product: matrices lie at 0 and 8,192, and their descriptors are as the
 /// manual has them.
 ptx::Warp warp_of(const ProductTrial& trial, const Operands& operands, std::size_t of_group) {
@@ -77,8 +96,11 @@ ptx::Warp warp_of(const ProductTrial& trial, const Operands& operands, std::size
   const auto each = std::size_t(sums_of(trial.which));
   for (std::size_t l = 0; l < 32; ++l) {
     auto& values = warp.lanes[l].values;
-    values["a.low"] = 32 / 16 | 1 << 16;
-    values["b.low"] = (8192 + (columns ? 2048 : 32)) / 16 | 1 << 16;
+    values["a.low"] = sixteen(trial.left_by_depth) / 16 | 1 << 16;
+    values["b.low"] =
+        (8192 + sixteen(columns || trial.right_by_depth)) / 16 | (trial.right_by_depth ? 512 : 1) << 16;
+    values["int(left_by_depth)"] = trial.left_by_depth;
+    values["int(right_by_depth)"] = trial.right_by_depth;
     values["matrix_form"] = 1U << 30 | 1024 / 16;
     values["int(adds)"] = trial.adds ? 1 : 0;
     const std::size_t thread = 32 * of_group + l;
@@ -90,16 +112,28 @@ ptx::Warp warp_of(const ProductTrial& trial, const Operands& operands, std::size
   return warp;
 }
 
+ptx::Statement product(const ProductTrial& trial) {
+  const std::size_t which = trial.bf16 ? 0 : 1;
+  switch (trial.which) {
+    case Products::of_panels:
+      return statement(trial.bf16 ? "multiply_bf16_panels" : "multiply_f16_panels");
+    case Products::of_columns:
+      return statement("multiply_columns", which);
+    case Products::of_32_rows:
+      return statement("multiply_rows", which, 1);
+    case Products::of_64_rows:
+      break;
+  }
+  return statement("multiply_rows", which);
+}
+
 std::vector<float> by_ptx(const ProductTrial& trial, const Operands& operands) {
   std::vector<float> out;
-  const bool columns = trial.which == Products::of_columns;
   for (std::size_t of_group = 0; of_group < 4; ++of_group) {
     ptx::Warp warp = warp_of(trial, operands, of_group);
     run(statement("show_products"), warp);
     run(statement("begin_products"), warp);
-    run(statement(columns ? "multiply_columns" : "multiply_rows", trial.bf16 ? 0 : 1,
-                  trial.which == Products::of_32_rows ? 1 : 0),
-        warp);
+    run(product(trial), warp);
     run(statement("commit_products"), warp);
     EXPECT_EQ(warp.groups, 1U);
     for (auto& lane : warp.lanes) lane.values["groups_left"] = 0;
@@ -125,27 +159,51 @@ TEST(GpuWarpgroups, multiply_as_their_ptx_does) {
       }
 }
 
+TEST(GpuWarpgroups, multiply_panels_as_their_ptx_does) {
+  for (const bool left : {false, true})
+    for (const bool right : {false, true})
+      for (const bool is_bf16 : {true, false}) {
+        ProductTrial trial{Products::of_panels, is_bf16};
+        trial.left_by_depth = left;
+        trial.right_by_depth = right;
+        const Operands operands(trial);
+        EXPECT_EQ(by_twin(trial, operands), by_ptx(trial, operands)) << left << right << is_bf16;
+        EXPECT_THAT(emulated::take_reports(), ::testing::IsEmpty());
+      }
+}
+
 // Rows 16 to 31 of columns by columns: both forms by plain loops over where elements lie in the memory.
 TEST(GpuWarpgroups, multiply_what_lies_at_its_piece_of_each_row) {
   const ProductTrial trial{.which = Products::of_64_rows, .adds = false};
   const Operands operands(trial);
   const std::vector<float> found = by_twin(trial, operands);
-  const auto element = [&](int matrix, int row, int column) {
-    std::uint16_t bits = 0;
-    const int place = row * 64 + (column / 8 ^ row % 8) * 8 + column % 8;
-    std::memcpy(
-        &bits, reinterpret_cast<const char*>(operands.matrices.data()) + 2 * (matrix * matrix_halves + place),
-        2);
-    return float(bf16::from_bits(bits));
-  };
   for (int thread = 0; thread < 128; ++thread)
     for (int i = 0; i < 32; ++i) {
-      const int row = thread / 32 * 16 + thread % 32 / 4 + i % 4 / 2 * 8,
-                column = i / 4 * 8 + thread % 4 * 2 + i % 2;
+      const int row = row_of(thread, i), column = column_of(thread, i);
       float sum = 0;
-      for (int k = 16; k < 32; ++k) sum += element(0, row, k) * element(1, column, k);
+      for (int k = 16; k < 32; ++k) sum += operands.element(0, row, k) * operands.element(1, column, k);
       EXPECT_EQ(found[std::size_t(thread * 32 + i)], sum) << thread << " " << i;
     }
+}
+
+// What is summed over lies along rows of one operand and down columns of the other.
+TEST(GpuWarpgroups, multiply_panels_that_lie_by_depth) {
+  ProductTrial trial{.which = Products::of_panels};
+  for (const bool left : {false, true}) {
+    trial.left_by_depth = left;
+    trial.right_by_depth = !left;
+    const Operands operands(trial);
+    const std::vector<float> found = by_twin(trial, operands);
+    for (int thread = 0; thread < 128; ++thread)
+      for (int i = 0; i < 128; ++i) {
+        const int row = row_of(thread, i), column = column_of(thread, i);
+        float sum = operands.d[std::size_t(thread * 128 + i)];
+        for (int k = 16; k < 32; ++k)
+          sum += left ? operands.element(0, k, row) * operands.element(1 + column / 64, column % 64, k)
+                      : operands.element(0, row, k) * operands.element(1 + column / 64, k, column % 64);
+        EXPECT_EQ(found[std::size_t(thread * 128 + i)], sum) << thread << " " << i;
+      }
+  }
 }
 
 std::vector<std::string> found_of(Misuse misuse) {

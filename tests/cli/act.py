@@ -278,7 +278,7 @@ REASONS = {
                      "delay-wgrad-compute"), SAME_NUMBERS),
     **dict.fromkeys(("cuda-graph-impl", "enable-cuda-graph", "external-cuda-graph"),
                     "launches of a GPU, whose numbers are the same: tests/cli/gpu_train_test.cpp"),
-    "attention-by-warpgroups": "kernels of a GPU: tests/cli/gpu_train_test.cpp, tests/backend/cuda_conformance.cpp",
+    "by-warpgroups": "kernels of a GPU: tests/cli/gpu_train_test.cpp, tests/backend/cuda_conformance.cpp",
     "threads": "bits do not depend on threads: tests/backend/conformance_matmul.cpp",
     "async-save": "the same files, written while training goes on: tests/train/save_test.cpp",
     "tiktoken-num-special-tokens": "a tokenizer's ids: tests/text/open_test.cpp",

@@ -71,7 +71,7 @@ TEST(GpuDoor, lets_in_norms_of_any_width) {
 }
 
 // Where no GPU is here to ask, the model is asked alone.
-TEST(GpuDoor, knows_which_heads_go_by_warpgroups) {
+TEST(GpuDoor, knows_what_goes_by_warpgroups) {
   ModelConfig m;
   m.precision = Precision::bf16;
   m.latent = {.on = true, .plain_channels = 64, .turned_channels = 32, .value_channels = 64};
@@ -80,6 +80,13 @@ TEST(GpuDoor, knows_which_heads_go_by_warpgroups) {
   EXPECT_EQ(why_no_warpgroups("cuda", m), "attention of heads of 136 goes by warps");
   m.latent.plain_channels = 128;
   EXPECT_EQ(why_no_warpgroups("cuda", m), "attention of heads of 160 goes by warps");
+  m.exact = true;
+  EXPECT_EQ(why_no_warpgroups("cuda", m), "");
+  m.exact = false;
+  m.experts.count = 8;
+  EXPECT_EQ(why_no_warpgroups("cuda", m), "");
+  m.precision = Precision::f32;
+  EXPECT_EQ(why_no_warpgroups("cuda", m), "what is computed in fp32 goes by warps");
 }
 
 TEST(GpuDoor, takes_devices_by_name_alone) {

@@ -181,7 +181,7 @@ TEST(GpuTraining, asks_for_less_by_graphs_and_gives_the_same_bits) {
 }
 
 // Heads of 64: other sums, near by, where the GPU has them; and a sentence where not.
-TEST(GpuTraining, attends_by_warpgroups_where_they_are) {
+TEST(GpuTraining, multiplies_by_warpgroups_where_they_are) {
   using ::testing::HasSubstr;
   const auto run = [](Words words, const Words& more, const char* device) {
     words.insert(words.end(), more.begin(), more.end());
@@ -189,20 +189,19 @@ TEST(GpuTraining, attends_by_warpgroups_where_they_are) {
   };
   const Words half{"--bf16", "--kv-channels", "64"};
   const auto said = [&](const Words& words, const char* device) {
-    return run(words, {"--attention-by-warpgroups", "--train-iters", "1"}, device).err;
+    return run(words, {"--by-warpgroups", "--train-iters", "1"}, device).err;
   };
-  EXPECT_THAT(said(half, "cpu"),
-              HasSubstr("no effect here: --attention-by-warpgroups (a processor has none)"));
+  EXPECT_THAT(said(half, "cpu"), HasSubstr("no effect here: --by-warpgroups (a processor has none)"));
   EXPECT_THAT(said(half, "cuda"),
               HasSubstr("(GPUs of compute capability 9.0 have them, by a program that was"));
   const emulated::CardsHere nine({.capability = 9});
-  EXPECT_THAT(said({"--kv-channels", "64"}, "cuda"), HasSubstr("(attention in fp32 goes by warps)"));
+  EXPECT_THAT(said({"--kv-channels", "64"}, "cuda"), HasSubstr("(what is computed in fp32 goes by warps)"));
   EXPECT_THAT(said({"--bf16", "--kv-channels", "136"}, "cuda"),
               HasSubstr("(attention of heads of 136 goes by warps)"));
   const std::uint64_t before = emulated::meter().products;
   const Training by_warps = run(half, {}, "cuda");
   EXPECT_EQ(emulated::meter().products, before);
-  const Training by_warpgroups = run(half, {"--attention-by-warpgroups"}, "cuda");
+  const Training by_warpgroups = run(half, {"--by-warpgroups"}, "cuda");
   EXPECT_GT(emulated::meter().products, before);
   EXPECT_THAT(by_warpgroups.err, ::testing::Not(HasSubstr("no effect here")));
   EXPECT_EQ(parted(by_warpgroups, by_warps, rounding_of_bf16), "");

@@ -1,5 +1,5 @@
-// Steps whose attention goes by warpgroups, on GPUs of compute capability 9: those of the processor, in every
-// family.
+// Steps whose attention and experts go by warpgroups, on GPUs of compute capability 9: those of the
+// processor, in every family.
 #include <gtest/gtest.h>
 #include <runtime.h>
 
@@ -30,8 +30,12 @@ struct Case {
 
 TEST(StepsByWarpgroups, are_those_of_the_processor) {
   const emulated::CardsHere nine({.capability = 9});
-  for (const Case& c :
-       {Case{"gpt2", 64}, {"gpt2", 64, {.cp = 2, .dp = 1}}, {"llama", 128}, {"bert", 64}, {"t5", 64}}) {
+  for (const Case& c : {Case{"gpt2", 64},
+                        {"gpt2", 64, {.cp = 2, .dp = 1}},
+                        {"llama", 128},
+                        {"bert", 64},
+                        {"t5", 64},
+                        {"mixture", 136}}) {
     const Cut cut{c.parallel, 2};
     SCOPED_TRACE(text(c.family, " of ", c.channels, " channels, ", name_of(cut)));
     ModelConfig config = shape_of(c.family);
@@ -47,11 +51,11 @@ TEST(StepsByWarpgroups, are_those_of_the_processor) {
 
 TEST(StepsByWarpgroups, have_the_bits_of_one_rank_in_exact_mode) {
   const emulated::CardsHere nine({.capability = 9});
-  ModelConfig config = shape_of("llama");
-  config.precision = Precision::bf16;
-  config.channels = 64;
   const auto exactly = [&](const ParallelConfig& parallel) {
-    Cut cut{.parallel = parallel, .micro_batch = 1, .steps = 2, .exact = true};
+    ModelConfig config = shape_of("mixture", 1);
+    config.precision = Precision::bf16;
+    config.channels = 64;
+    Cut cut{.parallel = parallel, .micro_batch = 8, .steps = 1, .exact = true};
     cut.open = []() -> std::unique_ptr<Device> {
       return std::make_unique<CudaDevice>(CudaOptions{.exact = true, .warpgroups = true});
     };

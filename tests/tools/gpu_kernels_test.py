@@ -52,6 +52,15 @@ class GpuKernels(unittest.TestCase):
             self.assertEqual(read, {MANGLED: NUMBERS | {"spilled": 28}})
             self.assertEqual(list(kernels.plain(read)), ["move<4>"])
 
+    def test_refuses_products_that_wait_for_each_other(self):
+        said = ("ptxas info    : (C7520) Potential Performance Loss: wgmma.mma_async instructions are serialized due to program dependence on "
+                "compiler-inserted WG.AR in divergent path in the function 'move'\n")
+        kernels.must_overlap(SAID, pathlib.Path("move.cu"), "sm_90a")
+        with self.assertRaises(SystemExit) as refused:
+            kernels.must_overlap(SAID + 2 * said, pathlib.Path("x/move.cu"), "sm_90a")
+        self.assertEqual(str(refused.exception), "gpu_kernels: move.cu for sm_90a: products of warpgroups wait for each other, by program dependence on "
+                                                 "compiler-inserted WG.AR in divergent path")
+
     def test_knows_how_many_warps_fit(self):
         self.assertEqual(kernels.occupancy("sm_80", 256, 32, 0), 100)
         self.assertEqual(kernels.occupancy("sm_80", 256, 33, 0), 75)  # 1280 registers a warp: 12 to a scheduler

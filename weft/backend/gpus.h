@@ -12,7 +12,7 @@
 
 namespace weft {
 
-/// What a GPU's kernels take at most of a head's channels, and those by warpgroups.
+/// What a GPU's kernels take at most of a head's channels, and those of attention by warpgroups.
 inline constexpr std::int64_t widest_gpu_head = 256, widest_warpgroup_head = 128;
 
 struct CudaOptions {
@@ -20,7 +20,7 @@ struct CudaOptions {
   bool exact = false;             // products have a fixed order
   std::int64_t memory_limit = 0;  // bytes, 0: none but the GPU's
   bool graphs = false;            // launches that came before are asked for in one call
-  bool warpgroups = false;        // attention by warpgroups, where the GPU has them (GpuHere)
+  bool warpgroups = false;        // products by warpgroups, where the GPU has them (GpuHere)
 };
 
 struct GpuHere {

@@ -23,7 +23,7 @@ struct DeviceOptions {
   PlainCalls* plain_calls = nullptr;                // what falls back on plain loops is counted here
   WorkTimes* times = nullptr;              // what each kind of work takes is added here, by a processor alone
   bool graphs = false;                     // a GPU keeps launches that come again
-  bool warpgroups = false;                 // a GPU that has them attends by warpgroups
+  bool warpgroups = false;                 // a GPU that has them multiplies by them
   int place = 0;                           // of this rank among those of this machine
   std::optional<GpuHere> counts_for = {};  // meta: a GPU like this, not a processor
 };

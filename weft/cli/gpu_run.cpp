@@ -74,7 +74,8 @@ std::string why_no_warpgroups(std::string_view device, const ModelConfig& m) {
   const std::vector<GpuHere> here = gpus_here().all;
   if (!here.empty() && std::ranges::none_of(here, &GpuHere::warpgroups))
     return "GPUs of compute capability 9.0 have them, by a program that was compiled for sm_90a";
-  if (m.precision == Precision::f32) return "attention in fp32 goes by warps";
+  if (m.precision == Precision::f32) return "what is computed in fp32 goes by warps";
+  if (m.exact || m.experts.count > 0) return "";
   const std::int64_t keys = m.latent.on ? m.latent.plain_channels + m.latent.turned_channels : m.channels;
   for (const std::int64_t channels : {keys, value_channels(m)})
     if (channels > widest_warpgroup_head || channels % 8 != 0)

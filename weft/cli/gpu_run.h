@@ -23,8 +23,7 @@ void must_be_here(std::string_view device);
 /// Both, for a model that is only read.
 void must_read(std::string_view device, const ModelConfig& model);
 
-/// Why attention does not go by warpgroups, though it may; empty where it does, or where no GPU is here to
-/// ask.
+/// Why nothing goes by warpgroups, though it may; empty where something does, or where no GPU is here to ask.
 std::string why_no_warpgroups(std::string_view device, const ModelConfig& model);
 
 /// Whom a device that only counts counts for: the GPU that the first rank here computes on, another one where

@@ -240,7 +240,7 @@ struct RunConfig {
   std::int64_t seed = 1234;
   std::string device = "cpu";
   bool graphs = false;              // a GPU's launches that came before are asked for in one call
-  bool warpgroups = false;          // attention by warpgroups, on a GPU that has them
+  bool warpgroups = false;          // products by warpgroups, on a GPU that has them
   int ranks = 0;                    // thread ranks; 0: tp·pp·cp
   int threads = 0;                  // of a rank; 0: the processors it may use
   std::string sample_prompt;        // text to go on from when training is done; empty: none

@@ -13,6 +13,10 @@ Cards& cards() {
   return it;
 }
 
+std::size_t most_shared() {
+  return cards().shared.value_or(std::size_t(cards().capability < 9 ? 163 : 227) << 10);
+}
+
 int& chosen() {
   thread_local int it = 0;
   return it;
@@ -36,7 +40,7 @@ int launch_error(void* stream, const Grid& grid) {
   if (stream && static_cast<CUstream_st*>(stream)->device != chosen()) return cudaErrorInvalidResourceHandle;
   if (grid.threads.x > most_threads || grid.blocks.x == 0 || grid.threads.x == 0)
     return cudaErrorInvalidConfiguration;
-  return grid.shared > cards().shared ? cudaErrorInvalidValue : cudaSuccess;
+  return grid.shared > most_shared() ? cudaErrorInvalidValue : cudaSuccess;
 }
 
 }  // namespace emulated
@@ -78,7 +82,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int) {
   *value = 0;
   if (which == cudaDevAttrMultiProcessorCount) *value = 2;
   if (which == cudaDevAttrComputeCapabilityMajor) *value = cards().capability;
-  if (which == cudaDevAttrMaxSharedMemoryPerBlockOptin) *value = int(cards().shared);
+  if (which == cudaDevAttrMaxSharedMemoryPerBlockOptin) *value = int(emulated::most_shared());
   return cudaSuccess;
 }
 const char* cudaGetErrorString(cudaError_t error) {

@@ -41,24 +41,24 @@ struct Named {
 };
 
 /// Calls act(row, column, byte) for pieces of eight halves of an operand: 16 rows of the left one, or the
-/// right one, of which `eights` are rows or columns.
+/// right one, of which `eights` are. Its rows are of the result, or by depth its columns.
 template <class Act>
 void pieces_of_left(const Product& p, const Act& act) {
+  const Named named(p.left);
   for (std::uint32_t row = 0; row < 16; ++row)
     for (std::uint32_t column = 0; column < 16; column += 8)
-      act(row, column, Named(p.left).by_rows(row_of_warp() + row, column));
+      act(row, column,
+          p.lie.left_by_depth ? named.by_columns(row, row_of_warp() + column)
+                              : named.by_rows(row_of_warp() + row, column));
 }
 template <class Act>
 void pieces_of_right(const Product& p, const Act& act) {
   const Named named(p.right);
   const auto many = std::uint32_t(8 * p.eights);
-  if (p.in_registers)
-    for (std::uint32_t row = 0; row < 16; ++row)
-      for (std::uint32_t column = 0; column < many; column += 8)
-        act(row, column, named.by_columns(row, column));
-  else
-    for (std::uint32_t row = 0; row < many; ++row)
-      for (std::uint32_t column = 0; column < 16; column += 8) act(row, column, named.by_rows(row, column));
+  const bool by_depth = p.lie.right_by_depth;
+  for (std::uint32_t row = 0; row < (by_depth ? 16 : many); ++row)
+    for (std::uint32_t column = 0; column < (by_depth ? many : 16); column += 8)
+      act(row, column, by_depth ? named.by_columns(row, column) : named.by_rows(row, column));
 }
 
 std::string begun(const std::string& what) {
@@ -87,7 +87,7 @@ void look_at(const Product& p, bool waited_for) {
     if (m.shared.cells[m.shared.grain_of(at)].written.barrier > p.barrier)
       report(begun(" was under way while its operand was written"));
   };
-  if (!p.in_registers) pieces_of_left(p, look);
+  if (!p.lie.in_registers) pieces_of_left(p, look);
   pieces_of_right(p, look);
 }
 
@@ -127,8 +127,9 @@ void hand_back(const Sums& sums) {
 
 // ---- arithmetic
 
+constexpr std::size_t widest_product = 256;
 struct Numbers {
-  float left[16][16], right[16][64];  // right: by what is summed over
+  float left[16][16], right[16][widest_product];  // right: by what is summed over
 };
 
 float half(bool is_bf16, std::uint16_t bits) {
@@ -143,36 +144,48 @@ Numbers numbers_of(const Product& p) {
     for (int i = 0; i < 8; ++i) to(i) = half(p.is_bf16, bits[i]);
   };
   // Of a lane: rows lane / 4 and 8 further on, columns 2 (lane % 4) and the next, and 8 further on.
-  for (std::uint32_t lane = 0; lane < 32 && p.in_registers; ++lane)
+  for (std::uint32_t lane = 0; lane < 32 && p.lie.in_registers; ++lane)
     for (std::uint32_t i = 0; i < 4; ++i)
       for (std::uint32_t h = 0; h < 2; ++h)
         out.left[lane / 4 + i % 2 * 8][lane % 4 * 2 + h + i / 2 * 8] =
             half(p.is_bf16, std::uint16_t(p.halves[lane][i] >> 16 * h));
-  if (!p.in_registers)
+  if (!p.lie.in_registers)
     pieces_of_left(p, [&](std::uint32_t row, std::uint32_t column, std::uint32_t byte) {
-      eight(byte, [&](int i) -> float& { return out.left[row][column + std::uint32_t(i)]; });
+      eight(byte, [&](int i) -> float& {
+        const std::uint32_t next = column + std::uint32_t(i);
+        return p.lie.left_by_depth ? out.left[next][row] : out.left[row][next];
+      });
     });
   pieces_of_right(p, [&](std::uint32_t row, std::uint32_t column, std::uint32_t byte) {
     eight(byte, [&](int i) -> float& {
       const std::uint32_t next = column + std::uint32_t(i);
-      return p.in_registers ? out.right[row][next] : out.right[next][row];
+      return p.lie.right_by_depth ? out.right[row][next] : out.right[next][row];
     });
   });
   return out;
 }
 
+/// Calls act(number, row, column) for the sums that lanes hold.
+template <class Act>
+void each_sum(Sums& sums, const Act& act) {
+  std::size_t at = 0;
+  for (std::size_t lane = 0; lane < 32; ++lane)
+    for (std::size_t n = 0; n < std::size_t(sums.eights); ++n)
+      for (std::size_t i = 0; i < 4; ++i, ++at)
+        act(sums.numbers[at], lane / 4 + i / 2 * 8, 8 * n + lane % 4 * 2 + i % 2);
+}
+
 void compute(const Product& p, Sums& sums) {
   ++meter().products;
   const Numbers of = numbers_of(p);
-  std::size_t at = 0;
-  for (std::size_t lane = 0; lane < 32; ++lane)
-    for (std::size_t n = 0; n < std::size_t(p.eights); ++n)
-      for (std::size_t i = 0; i < 4; ++i, ++at) {
-        const std::size_t row = lane / 4 + i / 2 * 8, column = 8 * n + lane % 4 * 2 + i % 2;
-        float& sum = sums.numbers[at];
-        if (!p.adds) sum = 0;
-        for (std::size_t k = 0; k < 16; ++k) sum += of.left[row][k] * of.right[k][column];
-      }
+  float all[16][widest_product] = {};
+  if (p.adds)
+    each_sum(sums, [&](float& sum, std::size_t row, std::size_t column) { all[row][column] = sum; });
+  for (std::size_t row = 0; row < 16; ++row)
+    for (std::size_t k = 0; k < 16; ++k)
+      for (std::size_t column = 0; column < std::size_t(8 * p.eights); ++column)
+        all[row][column] += of.left[row][k] * of.right[k][column];
+  each_sum(sums, [&](float& sum, std::size_t row, std::size_t column) { sum = all[row][column]; });
 }
 
 // ---- by the last lane of a warp to come
@@ -184,15 +197,15 @@ void ask_together(const Handed& all) {
   const auto of = [&](int lane) { return static_cast<const Asked*>(all.in[lane]); };
   Warp& warp = my_warp();
   m.has_products = true;
-  Product p{of(0)->is_bf16, of(0)->adds, of(0)->in_registers, of(0)->eights, of(0)->left, of(0)->right, {}, 0,
-            m.barriers};
+  Product p{of(0)->is_bf16, of(0)->adds, of(0)->lie, of(0)->eights, of(0)->left,
+            of(0)->right,   {},          0,          m.barriers};
   for (int lane = 0; lane < 32; ++lane) {
     if (of(lane)->left != p.left || of(lane)->right != p.right)
       report(begun(" names other matrices than its neighbour's"));
-    if (p.in_registers) std::copy_n(of(lane)->halves, 4, p.halves[std::size_t(lane)].begin());
+    if (p.lie.in_registers) std::copy_n(of(lane)->halves, 4, p.halves[std::size_t(lane)].begin());
   }
   if (!warp.begun) report(begun(" is asked for, and no begin_products() came before it"));
-  if (!p.in_registers) look_at_name(p.left);
+  if (!p.lie.in_registers) look_at_name(p.left);
   look_at_name(p.right);
   look_at(p, false);
   p.sums = sums_of(warp, all);

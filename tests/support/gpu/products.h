@@ -1,6 +1,8 @@
 // Products that the warps of a block have under way. For the emulator's own sources.
 #pragma once
 
+#include <warpgroup.h>
+
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -9,7 +11,8 @@ namespace emulated {
 
 /// Of a warp: 16 rows of a product, and when it was asked for.
 struct Product {
-  bool is_bf16, adds, in_registers;
+  bool is_bf16, adds;
+  Lie lie;
   int eights;
   std::uint64_t left, right;
   std::array<std::array<std::uint32_t, 4>, 32> halves;  // by lane

@@ -338,6 +338,8 @@ const std::map<std::string, Act>& known() {
       {"wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16", multiply_group<weft::f16, 64>},
       {"wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16", multiply_group<weft::bf16, 32>},
       {"wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16", multiply_group<weft::f16, 32>},
+      {"wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16", multiply_group<weft::bf16, 256>},
+      {"wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16", multiply_group<weft::f16, 256>},
   };
   return all;
 }

@@ -10,12 +10,17 @@
 
 namespace emulated {
 
-/// What a warp asks for: sums of 16 rows and 8 `eights` columns, += where it adds. The left operand is a
-/// matrix in shared memory, or lies in registers where the right one's rows are summed over.
+/// How operands lie: the left one in registers, or in shared memory as the right one, and there with rows or,
+/// by depth, with columns along the result.
+struct Lie {
+  bool in_registers, left_by_depth, right_by_depth;
+};
+/// What a warp asks for: sums of 16 rows and 8 `eights` columns, += where it adds.
 struct Asked {
   const char* what;
   int line;
-  bool is_bf16, adds, in_registers;
+  bool is_bf16, adds;
+  Lie lie;
   int eights;
   std::uint64_t left, right;    // matrices as the machine names them
   const std::uint32_t* halves;  // of a lane
@@ -53,15 +58,44 @@ inline std::uint64_t whole(Matrix m) { return std::uint64_t(matrix_form) << 32 |
 template <class Half, bool adds, int eights>
 void multiply_rows(float (&d)[eights][4], Matrix a, Matrix b, int line = __builtin_LINE()) {
   static_assert(eights == 8 || eights == 4);
-  emulated::ask_product({"multiply_rows", line, std::is_same_v<Half, weft::bf16>, adds, false, eights,
-                         whole(a), whole(b), nullptr, d});
+  emulated::ask_product({"multiply_rows",
+                         line,
+                         std::is_same_v<Half, weft::bf16>,
+                         adds,
+                         {},
+                         eights,
+                         whole(a),
+                         whole(b),
+                         nullptr,
+                         d});
 }
 template <class Half, int first, int count>
 void multiply_columns(float (&d)[count][4], const std::uint32_t (&a)[4], Matrix b,
                       int line = __builtin_LINE()) {
   static_assert(first + 8 <= count);
-  emulated::ask_product(
-      {"multiply_columns", line, std::is_same_v<Half, weft::bf16>, true, true, 8, 0, whole(b), a, d + first});
+  emulated::ask_product({"multiply_columns",
+                         line,
+                         std::is_same_v<Half, weft::bf16>,
+                         true,
+                         {true, false, true},
+                         8,
+                         0,
+                         whole(b),
+                         a,
+                         d + first});
+}
+template <class Half, bool left_by_depth, bool right_by_depth>
+void multiply_panels(float (&d)[32][4], Matrix a, Matrix b, int line = __builtin_LINE()) {
+  emulated::ask_product({"multiply_panels",
+                         line,
+                         std::is_same_v<Half, weft::bf16>,
+                         true,
+                         {false, left_by_depth, right_by_depth},
+                         32,
+                         whole(a),
+                         whole(b),
+                         nullptr,
+                         d});
 }
 
 }  // namespace gpu

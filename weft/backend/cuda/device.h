@@ -55,7 +55,7 @@ class CudaDevice : public Device {
   int units() const { return units_; }
   /// The first number of its compute capability.
   int capability() const { return capability_; }
-  /// Whether attention goes by warpgroups, where it can.
+  /// Whether attention, products in groups and those of exact mode go by warpgroups, where they can.
   bool warpgroups() const { return warpgroups_; }
   /// Whether products have a fixed order: bits do not show how rows and columns are shared out.
   bool exact() const { return exact_; }

@@ -134,6 +134,7 @@ class CudaKernels final : public Kernels {
   /// Where the library takes them from.
   Inverses aligned(const Inverses& from);
   void slabs_of(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs&);
+  void in_fixed_order(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs&);
   cuda::Queue& queue() const;
   bool warpgroups() const;
   bool exact() const;

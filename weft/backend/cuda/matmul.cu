@@ -2,7 +2,7 @@
 #include <bit>
 
 #include "weft/backend/cuda/chained_products.h"
-#include "weft/backend/cuda/fixed_products.h"
+#include "weft/backend/cuda/fixed_panels.h"
 #include "weft/backend/cuda/kernels.h"
 #include "weft/backend/cuda/pointwise.h"
 #include "weft/backend/cuda/products.h"
@@ -91,12 +91,18 @@ bool CudaKernels::product(const Tensor& out, const Tensor& a, const Tensor& b, c
                               .gelu = gelu});
 }
 
+void CudaKernels::in_fixed_order(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how) {
+  if (!is_half(a.dtype())) return multiply_in_chains(queue(), out, a, b, how);
+  warpgroups() ? multiply_in_order_by_warpgroups(queue(), {out, a, b, how})
+               : multiply_in_order_by_warps(queue(), {out, a, b, how});
+}
+
 void CudaKernels::matmul(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how) {
   if (out.elements() == 0) return;
   if (in_doubles(out, a, b)) return multiply_in_chains(queue(), out, a, b, how);
   const std::int64_t k = depth_of(a, how);
   if (how.slabs > 1) return slabs_of(out, a, b, how);
-  if (exact()) return multiply_in_fixed_order(queue(), out, a, b, how);
+  if (exact()) return in_fixed_order(out, a, b, how);
   if (k > 0 && adds_in_product(how.bias, out)) {
     product(out, a, b, how);
     return;

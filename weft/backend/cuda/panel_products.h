@@ -1,6 +1,6 @@
-// How a block multiplies panels: it takes 128 x 128 of a result. Panels of what is summed come in turns of
-// 64, the next one under way while this one is used, and each element is one chain of sums over them, so no
-// order but its own shows: neither how many rows and columns there are nor where they lie.
+// What products of panels have in common: a block takes a rectangle of a result, the panels that are summed
+// over come in turns, and each element is one chain of sums over them, so no order but its own shows: neither
+// how many rows and columns there are nor where they lie. There are two ways: by warps and by warpgroups.
 #pragma once
 
 #include "weft/backend/cuda/panels.h"
@@ -38,64 +38,59 @@ inline PanelResult panel_result(const Tensor& out, const MatmulArgs& how) {
           out.stride(-2), out.dim(-1),       how.accumulate};
 }
 
-/// Panels, and the result when they are done with.
-template <bool left_by_depth, bool right_by_depth>
-struct PanelPair {
-  Panel<left_by_depth> left;
-  Panel<right_by_depth> right;
+/// A result on its way from fragments to rows. Pieces of 8 numbers lie as a panel's do.
+template <class Way>
+struct alignas(128) Square {
+  float numbers[Way::rows * Way::columns];
+  __device__ __forceinline__ float* piece(int row, int piece) {
+    return numbers + row * Way::columns + (piece ^ row % 8) * 8;
+  }
 };
-template <bool left_by_depth, bool right_by_depth>
+
+/// Panels, and the result when they are done with.
+template <class Way, bool left_by_depth, bool right_by_depth>
+struct PanelPair {
+  Panel<left_by_depth, Way::rows> left;
+  Panel<right_by_depth, Way::columns> right;
+};
+template <class Way, bool left_by_depth, bool right_by_depth>
 union PanelTurns {
-  PanelPair<left_by_depth, right_by_depth> turns[2];
-  Square result;
+  PanelPair<Way, left_by_depth, right_by_depth> turns[Way::turns];
+  Square<Way> result;
+};
+
+/// Where a block's panels come from.
+template <class Way, bool left_by_depth, bool right_by_depth>
+struct PanelSources {
+  PanelSource<left_by_depth, Way::rows, Way::threads> left;
+  PanelSource<right_by_depth, Way::columns, Way::threads> right;
+
+  __device__ __forceinline__ PanelSources(const Corner& a, const Corner& b) : left(a), right(b) {}
+  __device__ __forceinline__ void fetch(PanelPair<Way, left_by_depth, right_by_depth>& to) {
+    cuda::fetch(to.left, left);
+    cuda::fetch(to.right, right);
+  }
 };
 
 /// What a block has of a result, from its first row and column on.
 struct PanelExtent {
   std::int64_t rows, columns, depth;
-  /// Whether this warp has some of it.
-  __device__ __forceinline__ bool reach_warp() const {
-    return quarter_row() < rows && quarter_column() < columns;
-  }
+  __device__ __forceinline__ int panels() const { return int((depth + panel_depth - 1) / panel_depth); }
 };
 
-/// Into shared.result, from where the sources begin.
-template <class Half, bool left_by_depth, bool right_by_depth>
-__device__ __forceinline__ void multiply_panels(PanelTurns<left_by_depth, right_by_depth>& shared,
-                                                PanelSource<left_by_depth> left,
-                                                PanelSource<right_by_depth> right, const PanelExtent& have) {
-  const auto fetch_panels = [&](int t) {
-    fetch(shared.turns[t % 2].left, left);
-    fetch(shared.turns[t % 2].right, right);
-  };
-  const int turns = int((have.depth + panel_depth - 1) / panel_depth);
-  if (turns > 0) fetch_panels(0);
-  gpu::commit_copies();
-  Quarter sums = {};
-  const bool reached = have.reach_warp();
-  for (int t = 0; t < turns; ++t) {
-    if (t + 1 < turns) fetch_panels(t + 1);
-    gpu::commit_copies();
-    gpu::wait_copies<1>();
-    __syncthreads();
-    if (reached)
-      add_product<Half>(sums, shared.turns[t % 2].left, shared.turns[t % 2].right,
-                        have.depth - std::int64_t(t) * panel_depth);
-    __syncthreads();
-  }
-  gpu::wait_copies<0>();
-  if (reached) put_quarter(shared.result, sums);
-  __syncthreads();
-}
+/// Blocks along rows, or columns.
+constexpr int blocks_of(std::int64_t elements, int of) { return int((elements + of - 1) / of); }
 
 /// A block's place in a result: where its first row begins there, that of its bias, and rows that are left.
 struct PanelPlace {
   std::int64_t start, bias, column, rows;
 };
-__device__ __forceinline__ void put_rows(const PanelResult& to, Square& result, const PanelPlace& place) {
-  constexpr int pieces = panel_width / 8;
+template <class Way>
+__device__ __forceinline__ void put_rows(const PanelResult& to, Square<Way>& result,
+                                         const PanelPlace& place) {
+  constexpr int pieces = Way::columns / 8;
 #pragma unroll 1
-  for (int i = int(threadIdx.x); i < panel_width * pieces; i += panel_threads) {
+  for (int i = int(threadIdx.x); i < Way::rows * pieces; i += Way::threads) {
     const int row = i / pieces;
     const std::int64_t column = place.column + i % pieces * 8;
     if (row >= place.rows || column >= to.width) continue;

@@ -88,7 +88,7 @@ Group precision() {
           no_effect("no-persist-layer-norm", Arity::none, "fusion does not change what is computed here"),
           no_effect("use-transformer-engine-op-fuser", Arity::none,
                     "fusion does not change what is computed here"),
-          on("attention-by-warpgroups", {{.path = "run.warpgroups", .value = "true"}}),
+          on("by-warpgroups", {{.path = "run.warpgroups", .value = "true"}}),
           pick("cuda-graph-impl", Arity::one,
                {{.word = "none", .path = "run.graphs", .value = "false"},
                 {.word = "local", .path = "run.graphs", .value = "true"},
