@@ -20,6 +20,12 @@ __global__ void shorten(std::uint32_t* out, const float* in) {
   out[lane] = gpu::pack<Half>(in[2 * lane], in[2 * lane + 1]);
 }
 
+template <class F8>
+__global__ void pack(std::uint32_t* out, const float* in) {
+  const int lane = int(threadIdx.x);
+  out[lane] = gpu::pack_eights<F8>(in[2 * lane], in[2 * lane + 1]);
+}
+
 struct Matrix {
   alignas(16) std::uint16_t numbers[16 * 32];
 };
@@ -69,6 +75,9 @@ void widen_pairs(const Trial& trial, float* out, const std::uint32_t* in) {
 }
 void shorten_pairs(const Trial& trial, std::uint32_t* out, const float* in) {
   gpu::launch(trial.stream, {1, 32}, trial.bf16 ? shorten<bf16> : shorten<f16>, out, in);
+}
+void pack_eights(bool e5m2, std::uint32_t* out, const float* in) {
+  gpu::launch(cudaStream_t{}, {1, 32}, e5m2 ? pack<f8e5m2> : pack<f8e4m3>, out, in);
 }
 void load_rows(const Trial& trial, std::uint32_t* out, const std::uint16_t* matrix) {
   gpu::launch(trial.stream, {1, 32, sizeof(Matrix)}, trial.transposed ? load<true> : load<false>, out,

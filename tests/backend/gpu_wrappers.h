@@ -16,6 +16,8 @@ struct Trial {
 void widen_pairs(const Trial& trial, float* out, const std::uint32_t* in);
 /// out [32] = in [32, 2] as pairs
 void shorten_pairs(const Trial& trial, std::uint32_t* out, const float* in);
+/// out [32] = in [32, 2] as pairs of f8e5m2, or of f8e4m3
+void pack_eights(bool e5m2, std::uint32_t* out, const float* in);
 /// out [32, 4] from the rows of a matrix [16, 32] that row_of(lane) gives
 void load_rows(const Trial& trial, std::uint32_t* out, const std::uint16_t* matrix);
 /// Where lane's row begins in the matrix of load_rows, in elements.

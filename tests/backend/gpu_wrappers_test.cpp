@@ -4,8 +4,10 @@
 #include <gmock/gmock.h>
 
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <regex>
 #include <stdexcept>
 #include <vector>
@@ -105,6 +107,34 @@ TEST(GpuWrappers, round_pairs_as_their_ptx_does) {
     shorten_pairs({.bf16 = is_bf16}, out.data(), in.data());
     const Words twin = out.read();
     for (std::size_t l = 0; l < 32; ++l) EXPECT_EQ(warp.lanes[l].values.at("out"), twin[l]) << is_bf16 << l;
+  }
+}
+
+// What lies between codes, what is too large or too small, infinities; the last two become some NaN.
+TEST(GpuWrappers, pack_eights_as_their_ptx_does) {
+  const float infinity = std::numeric_limits<float>::infinity(),
+              nan = std::numeric_limits<float>::quiet_NaN();
+  Floats x{0.0F, -0.0F, 448, 449, -1e9F, 57344, 65000, 1e-9F, infinity, -infinity, 17, 19, -21, 0x1p-10F};
+  for (int i = int(x.size()); i < 62; ++i)
+    x.push_back(float(i % 2 * 2 - 1) * std::ldexp(1 + float(i) / 64, i % 29 - 18));
+  x.insert(x.end(), {nan, -nan});
+  for (const bool e5m2 : {false, true}) {
+    ptx::Warp warp;
+    for (std::size_t l = 0; l < 32; ++l) {
+      warp.lanes[l].values["low"] = bits(x[2 * l]);
+      warp.lanes[l].values["high"] = bits(x[2 * l + 1]);
+    }
+    run(statement("pack_eights", e5m2 ? 1 : 0), warp);
+    const OnGpu<float> in(x);
+    const OnGpu<std::uint32_t> out(Words(32));
+    pack_eights(e5m2, out.data(), in.data());
+    const Words twin = out.read();
+    for (std::size_t l = 0; l < 31; ++l) EXPECT_EQ(warp.lanes[l].values.at("out"), twin[l]) << e5m2 << l;
+    for (const std::uint64_t pair : {warp.lanes[31].values.at("out"), std::uint64_t(twin[31])})
+      for (const int shift : {0, 8}) {
+        const auto code = std::uint8_t(pair >> shift);
+        EXPECT_TRUE(std::isnan(e5m2 ? float(f8e5m2::from_bits(code)) : float(f8e4m3::from_bits(code))));
+      }
   }
 }
 

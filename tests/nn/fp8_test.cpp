@@ -84,9 +84,24 @@ TEST_F(InEightBits, multiplies_each_tensor_under_a_scale_of_its_own) {
   const Tensor y = zeros({t, out}), dx = zeros({t, in}), dw = zeros({out, in});
   fp8_product_into(fp8, y, x, w, {});
   expect_near(y, product(rounded<f8e4m3>(x), rounded<f8e4m3>(w)));
-  fp8_input_grad_into(fp8, dx, dy, w);
+  fp8_input_grad_into(fp8, dx, fp8_grad(fp8, dy, Fp8Back::input), w);
   expect_near(dx, product(rounded<f8e5m2>(dy), rounded<f8e4m3>(w).turned()));
-  fp8_weight_grad_into(fp8, dw, dy, x);
+  fp8_weight_grad_into(fp8, dw, fp8_grad(fp8, dy, Fp8Back::weight), x);
+  expect_near(dw, product(rounded<f8e5m2>(dy).turned(), rounded<f8e4m3>(x).turned()));
+}
+
+// Another microbatch goes back before the first one's weight gradient is added.
+TEST_F(InEightBits, a_gradient_that_is_rounded_for_both_products_keeps_its_scale) {
+  const Fp8 fp8 = rules(false);
+  const Tensor x = random({t, in}, 3), w = random({out, in}, 0.1), dy = random({t, out}, 1e-3),
+               next = random({t, out}, 10);
+  const Tensor dx = zeros({t, in}), dw = zeros({out, in});
+  const Fp8Rounded once = fp8_grad(fp8, dy, Fp8Back::both);
+  fp8_input_grad_into(fp8, dx, fp8_grad(fp8, next, Fp8Back::both), w);
+  expect_near(dx, product(rounded<f8e5m2>(next), rounded<f8e4m3>(w).turned()));
+  fp8_input_grad_into(fp8, dx, once, w);
+  expect_near(dx, product(rounded<f8e5m2>(dy), rounded<f8e4m3>(w).turned()));
+  fp8_weight_grad_into(fp8, dw, once, x);
   expect_near(dw, product(rounded<f8e5m2>(dy).turned(), rounded<f8e4m3>(x).turned()));
 }
 
@@ -101,8 +116,9 @@ TEST_F(InEightBits, has_the_derivatives_of_its_product) {
   };
   const Tensor x = whole({t, in}, 3), w = whole({out, in}, 5), probe = whole({t, out}, 2);
   const Tensor dx = zeros({t, in}), dw = zeros({out, in}), y = zeros({t, out});
-  fp8_input_grad_into(fp8, dx, probe, w);
-  fp8_weight_grad_into(fp8, dw, probe, x);
+  const Fp8Rounded back = fp8_grad(fp8, probe, Fp8Back::both);
+  fp8_input_grad_into(fp8, dx, back, w);
+  fp8_weight_grad_into(fp8, dw, back, x);
   const std::vector<double> weights = numbers(probe);
   const auto objective = [&] {
     fp8_product_into(fp8, y, x, w, {});
@@ -138,9 +154,11 @@ TEST_F(InEightBits, delayed_scales_meet_what_backward_multiplies_and_nothing_els
   const Tensor dy = of(*device_, {1, 1}, Dtype::f32, {-8}), y = zeros({1, 1}), d = zeros({1, 2});
   fp8_product_into(fp8, y, x, w, {});
   EXPECT_EQ(met(), (std::array{0.0, 0.0, 0.0}));
-  fp8_input_grad_into(fp8, d, dy, w);
+  const Fp8Rounded back = fp8_grad(fp8, dy, Fp8Back::both);
+  EXPECT_EQ(met(), (std::array{0.0, 0.0, 8.0}));
+  fp8_input_grad_into(fp8, d, back, w);
   EXPECT_EQ(met(), (std::array{0.0, 0.5, 8.0}));
-  fp8_weight_grad_into(fp8, d, dy, x);
+  fp8_weight_grad_into(fp8, d, fp8_grad(fp8, of(*device_, {1, 1}, Dtype::f32, {-9}), Fp8Back::weight), x);
   EXPECT_EQ(met(), (std::array{3.0, 0.5, 8.0}));
 }
 

@@ -29,7 +29,7 @@ class Scaled : public Ops {
  public:
   Tensor one(double value) { return holding({1}, {value}); }
   Tensor rounded(const Tensor& x, Dtype dtype = Dtype::f8e4m3, double scale = 1) {
-    return ops::quantize(x, dtype, ops::Turned::no, one(scale));
+    return ops::quantize(x, dtype, ops::Turned::no, one(scale)).codes;
   }
 };
 

@@ -29,8 +29,8 @@ Flow LanguageTransform::backward(Pass& pass, const Flow& dout) {
   const Tensor d = norm_.backward(dout.hidden, {}, saved.after, saved.stats);
   ops::activation_backward_into(d, d, saved.before, {}, Activation::gelu_erf);
   const Tensor dy = for_whole_weight(tp_, d), x = for_whole_weight(tp_, saved.x);
-  dense_.owe_weight_grads(pass.weight_grads(), dy.rows(), x.rows());
-  return {dense_.input_grad(d.rows()).view(d.shape()), dout.memory};
+  dense_.owe_weight_grads(pass.weight_grads(), {dy.rows()}, x.rows());
+  return {dense_.input_grad({d.rows()}).view(d.shape()), dout.memory};
 }
 
 void LanguageTransform::each_parameter(const VisitParameter& visit) {
@@ -89,13 +89,13 @@ Flow SentenceOrderHead::backward(Pass& pass, const Flow& dout) {
     });
     return dout;
   }
-  const Tensor d = binary_.input_grad(saved.dlogits);
-  binary_.owe_weight_grads(debts, saved.dlogits, saved.pooled);
+  const Tensor d = binary_.input_grad({saved.dlogits});
+  binary_.owe_weight_grads(debts, {saved.dlogits}, saved.pooled);
   ops::activation_backward_into(d, d, saved.before, {}, Activation::tanh);
-  pooler_.owe_weight_grads(debts, d, saved.first);
+  pooler_.owe_weight_grads(debts, {d}, saved.first);
   if (options_.tp.sequence_cut() && options_.tp.rank() > 0) return dout;
   const Tensor first = dout.hidden.at(0, 0);
-  ops::add_into(first, first, pooler_.input_grad(d));
+  ops::add_into(first, first, pooler_.input_grad({d}));
   return dout;
 }
 

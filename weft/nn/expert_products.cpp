@@ -96,7 +96,8 @@ Tensor ExpertProducts::input_grad(const Tensor& dy, const RowGroups& rows) const
   if (in_eight_bits()) {
     Tensor dx = empty(dy.device(), {dy.dim(0), weights_.front().shape[1]}, dy.dtype());
     for_each_with_rows(rows, [&](int e, const Share& here) {
-      fp8_input_grad_into(fp8(), of(dx, here), of(dy, here), weights_[std::size_t(e)].value);
+      fp8_input_grad_into(fp8(), of(dx, here), fp8_grad(fp8(), of(dy, here), Fp8Back::input),
+                          weights_[std::size_t(e)].value);
     });
     return dx;
   }
@@ -150,7 +151,8 @@ void ExpertProducts::add_weight_grads(const Tensor& dy, const Tensor& x, const R
                                     {.a = Read::transposed, .accumulate = true});
   for (const Parameter& weight : weights_) (void)weight.grad.sum();  // all have memory before any is told of
   for_each_with_rows(rows, [&](int e, const Share& here) {
-    fp8_weight_grad_into(fp8(), weights_[std::size_t(e)].grad.sum(), of(dy, here), of(x, here));
+    fp8_weight_grad_into(fp8(), weights_[std::size_t(e)].grad.sum(),
+                         fp8_grad(fp8(), of(dy, here), Fp8Back::weight), of(x, here));
   });
 }
 

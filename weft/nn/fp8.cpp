@@ -12,10 +12,6 @@ using ops::Turned;
 /// Whether what a product multiplies is what the next scales follow from.
 enum class Meets : std::uint8_t { no, yes };
 
-struct Rounded {
-  Tensor codes, inverse;
-};
-
 Tensor cell(const Fp8& fp8, Fp8Operand operand, std::int64_t column) {
   return fp8.scales.at(0, std::int64_t(operand)).slice(0, column, 1);
 }
@@ -28,7 +24,7 @@ void scale_by(const Fp8& fp8, Fp8Operand operand, const Tensor& x) {
   ops::renew_scales(fp8.scales.at(0, std::int64_t(operand)), {.dtype = fp8.type(operand)});
 }
 
-Rounded rounded(const Fp8& fp8, Fp8Operand operand, const Tensor& x, Turned turned, Meets meets) {
+Fp8Rounded rounded(const Fp8& fp8, Fp8Operand operand, const Tensor& x, Turned turned, Meets meets) {
   Tensor met;
   if (!fp8.rules.delayed)
     scale_by(fp8, operand, x);
@@ -41,22 +37,33 @@ Rounded rounded(const Fp8& fp8, Fp8Operand operand, const Tensor& x, Turned turn
 }  // namespace
 
 void fp8_product_into(const Fp8& fp8, const Tensor& y, const Tensor& x, const Tensor& w, const Tensor& bias) {
-  const Rounded a = rounded(fp8, Fp8Operand::x, x, Turned::no, Meets::no);
-  const Rounded b = rounded(fp8, Fp8Operand::weight, w, Turned::no, Meets::no);
-  ops::scaled_matmul_into(y, a.codes, b.codes, {a.inverse, b.inverse, bias});
+  const Fp8Rounded a = rounded(fp8, Fp8Operand::x, x, Turned::no, Meets::no);
+  const Fp8Rounded b = rounded(fp8, Fp8Operand::weight, w, Turned::no, Meets::no);
+  ops::scaled_matmul_into(y, a.of.codes, b.of.codes, {a.inverse, b.inverse, bias});
 }
 
-void fp8_input_grad_into(const Fp8& fp8, const Tensor& dx, const Tensor& dy, const Tensor& w) {
-  const Rounded a = rounded(fp8, Fp8Operand::dy, dy, Turned::no, Meets::yes);
-  const Rounded b = rounded(fp8, Fp8Operand::weight, w, Turned::yes, Meets::yes);
-  ops::scaled_matmul_into(dx, a.codes, b.codes, {a.inverse, b.inverse});
+// A scale that follows from dy itself is another microbatch's when a debt is paid late.
+Fp8Rounded fp8_grad(const Fp8& fp8, const Tensor& dy, Fp8Back wanted) {
+  if (wanted == Fp8Back::weight) return rounded(fp8, Fp8Operand::dy, dy, Turned::yes, Meets::no);
+  const bool both = wanted == Fp8Back::both;
+  Fp8Rounded out = rounded(fp8, Fp8Operand::dy, dy, both ? Turned::both : Turned::no, Meets::yes);
+  if (both && !fp8.rules.delayed) {
+    const Tensor kept = empty_like(out.inverse);
+    ops::copy_into(kept, out.inverse);
+    out.inverse = kept;
+  }
+  return out;
 }
 
-void fp8_weight_grad_into(const Fp8& fp8, const Tensor& dw, const Tensor& dy, const Tensor& x) {
-  const Rounded a = rounded(fp8, Fp8Operand::dy, dy, Turned::yes, Meets::no);
-  const Rounded b = rounded(fp8, Fp8Operand::x, x, Turned::yes, Meets::yes);
-  ops::scaled_matmul_into(dw, a.codes, b.codes,
-                          {.a_inverse = a.inverse, .b_inverse = b.inverse, .accumulate = true});
+void fp8_input_grad_into(const Fp8& fp8, const Tensor& dx, const Fp8Rounded& dy, const Tensor& w) {
+  const Fp8Rounded b = rounded(fp8, Fp8Operand::weight, w, Turned::yes, Meets::yes);
+  ops::scaled_matmul_into(dx, dy.of.codes, b.of.turned, {dy.inverse, b.inverse});
+}
+
+void fp8_weight_grad_into(const Fp8& fp8, const Tensor& dw, const Fp8Rounded& dy, const Tensor& x) {
+  const Fp8Rounded b = rounded(fp8, Fp8Operand::x, x, Turned::yes, Meets::yes);
+  ops::scaled_matmul_into(dw, dy.of.turned, b.of.turned,
+                          {.a_inverse = dy.inverse, .b_inverse = b.inverse, .accumulate = true});
 }
 
 void fp8_meet_input(const Fp8& fp8, const Tensor& x) {

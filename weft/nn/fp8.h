@@ -40,10 +40,20 @@ struct Fp8 {
 
 /// y [t, out] = x [t, in] W [out, in]^T (+ bias)
 void fp8_product_into(const Fp8& fp8, const Tensor& y, const Tensor& x, const Tensor& w, const Tensor& bias);
-/// dx [t, in] = dy [t, out] W
-void fp8_input_grad_into(const Fp8& fp8, const Tensor& dx, const Tensor& dy, const Tensor& w);
+
+/// A tensor's codes, and one over what it was multiplied by.
+struct Fp8Rounded {
+  Quantized of;
+  Tensor inverse;
+};
+/// Products that go back from dy: dx reads its codes as they lie, dw turned.
+enum class Fp8Back : std::uint8_t { input, weight, both };
+/// dy [t, out], in one pass over it.
+Fp8Rounded fp8_grad(const Fp8& fp8, const Tensor& dy, Fp8Back wanted);
+/// dx [t, in] = dy W
+void fp8_input_grad_into(const Fp8& fp8, const Tensor& dx, const Fp8Rounded& dy, const Tensor& w);
 /// dw [out, in] += dy^T x; unless rules.weight_grads says that dw is no product of eight bits
-void fp8_weight_grad_into(const Fp8& fp8, const Tensor& dw, const Tensor& dy, const Tensor& x);
+void fp8_weight_grad_into(const Fp8& fp8, const Tensor& dw, const Fp8Rounded& dy, const Tensor& x);
 /// Where dw is none: the scale of x follows from this.
 void fp8_meet_input(const Fp8& fp8, const Tensor& x);
 

@@ -45,11 +45,19 @@ ops::Activated Product::forward_activated(const Tensor& x, Activation f) const {
   return ops::matmul_activated(x, weight_.value, {{.b = Read::transposed, .bias = bias}, f});
 }
 
-Tensor Product::input_grad(const Tensor& dy, const BackThrough& through) const {
-  if (through.before) return ops::matmul_derived(dy, weight_.value, through.before, {{}, through.f});
-  if (!weight_.fp8.on()) return ops::matmul(dy, weight_.value);
-  Tensor dx = empty(dy.device(), {dy.dim(0), weight_.shape[1]}, dy.dtype());
-  fp8_input_grad_into(weight_.fp8, dx, dy, weight_.value);
+OutputGrad Product::output_grad(const Tensor& dy) const {
+  if (!weight_grad_in_eight_bits() || !weight_.grad.wanted()) return {dy};
+  return {dy, fp8_grad(weight_.fp8, dy, Fp8Back::both)};
+}
+
+Tensor Product::input_grad(const OutputGrad& dy, const BackThrough& through) const {
+  const Tensor& rows = dy.rows;
+  if (through.before) return ops::matmul_derived(rows, weight_.value, through.before, {{}, through.f});
+  if (!weight_.fp8.on()) return ops::matmul(rows, weight_.value);
+  Tensor dx = empty(rows.device(), {rows.dim(0), weight_.shape[1]}, rows.dtype());
+  const bool given = bool(dy.rounded.of.codes);
+  fp8_input_grad_into(weight_.fp8, dx, given ? dy.rounded : fp8_grad(weight_.fp8, rows, Fp8Back::input),
+                      weight_.value);
   return dx;
 }
 
@@ -87,7 +95,8 @@ Tensor Product::input_grad_in_slabs(const Tensor& dy, int slabs) const {
 // y = x W^T + b  =>  dx = dy W,  dW += dy^T x,  db += sum over t of dy
 //
 // Where tokens are cut a rank makes its share of the rows of dW and db over whole sequences.
-void Product::owe_weight_grads(Debts& debts, const Tensor& dy, const Tensor& x) {
+void Product::owe_weight_grads(Debts& debts, const OutputGrad& grad, const Tensor& x) {
+  const Tensor& dy = grad.rows;
   const TokenCut cut = context_;
   const Share rows = cut.share(dy.dim(1));
   if (weight_.grad.wanted() && bias_ && bias_->grad.wanted() && !weight_.fp8.on())
@@ -98,15 +107,14 @@ void Product::owe_weight_grads(Debts& debts, const Tensor& dy, const Tensor& x) 
       weight->added();
       bias->added();
     });
-  if (weight_.grad.wanted())
-    debts.owe([weight = &weight_, cut, rows, dy, x] {
-      const Tensor sum = weight->grad.sum().slice(0, rows.from, rows.count);
-      const Tensor here = cut.whole(dy).slice(1, rows.from, rows.count), in = cut.whole(x);
-      if (weight->fp8.on() && weight->fp8.rules.weight_grads)
-        fp8_weight_grad_into(weight->fp8, sum, here, in);
-      else
-        ops::matmul_into(sum, here, in, {.a = Read::transposed, .accumulate = true});
-      weight->grad.added();
+  if (weight_.grad.wanted() && weight_grad_in_eight_bits())
+    owe_in_eight_bits(debts, grad, x);
+  else if (weight_.grad.wanted())
+    debts.owe([sink = &weight_.grad, cut, rows, dy, x] {
+      ops::matmul_into(sink->sum().slice(0, rows.from, rows.count),
+                       cut.whole(dy).slice(1, rows.from, rows.count), cut.whole(x),
+                       {.a = Read::transposed, .accumulate = true});
+      sink->added();
     });
   if (weight_.fp8.on() && !weight_.fp8.rules.weight_grads) fp8_meet_input(weight_.fp8, x);
   if (bias_ && bias_->grad.wanted())
@@ -115,6 +123,18 @@ void Product::owe_weight_grads(Debts& debts, const Tensor& dy, const Tensor& x) 
                          cut.whole(dy).slice(1, rows.from, rows.count));
       sink->added();
     });
+}
+
+/// Never where tokens are cut for exact sums. Of what was rounded the debt keeps the turned codes alone.
+void Product::owe_in_eight_bits(Debts& debts, const OutputGrad& grad, const Tensor& x) {
+  const bool given = bool(grad.rounded.of.turned);
+  OutputGrad dy{given ? Tensor() : grad.rows, grad.rounded};
+  dy.rounded.of.codes = {};
+  debts.owe([weight = &weight_, dy = std::move(dy), x] {
+    const Fp8Rounded now = dy.rows ? fp8_grad(weight->fp8, dy.rows, Fp8Back::weight) : dy.rounded;
+    fp8_weight_grad_into(weight->fp8, weight->grad.sum(), now, x);
+    weight->grad.added();
+  });
 }
 
 Tensor Product::bias_for_reader() const {
@@ -140,8 +160,9 @@ ops::Activated ColumnLinear::forward_activated(const Tensor& x, Activation f) co
 Tensor ColumnLinear::backward(Pass& pass, const Tensor& dy, const Tensor& x) {
   if (tp_.sums.in_slabs()) return backward_in_slabs(pass, dy, x);
   Arriving full = enter(tp_, x);
-  Arriving dx = leave(tp_, as_sequence(product_.input_grad(dy.rows()), dy));
-  product_.owe_weight_grads(pass.weight_grads(), dy.rows(), full.wait().rows());
+  const OutputGrad grad = product_.output_grad(dy.rows());
+  Arriving dx = leave(tp_, as_sequence(product_.input_grad(grad), dy));
+  product_.owe_weight_grads(pass.weight_grads(), grad, full.wait().rows());
   return dx.wait();
 }
 
@@ -153,7 +174,7 @@ Tensor ColumnLinear::backward_in_slabs(Pass& pass, const Tensor& dy, const Tenso
   std::vector<Arriving> boxes;
   for (std::int64_t at = 0; at < partials.dim(0); at += t)
     boxes.push_back(leave(tp_, as_sequence(partials.slice(0, at, t), dy)));
-  product_.owe_weight_grads(pass.weight_grads(), dy.rows(), full.wait().rows());
+  product_.owe_weight_grads(pass.weight_grads(), {dy.rows()}, full.wait().rows());
   const Tensor sum = boxes.front().wait();
   for (std::size_t i = 1; i < boxes.size(); ++i) ops::add_into(sum, sum, boxes[i].wait());
   return ops::cast(sum, dy.dtype());
@@ -170,8 +191,9 @@ Tensor RowLinear::forward(const Tensor& x) const {
 Tensor RowLinear::backward(Pass& pass, const Tensor& dy, const Tensor& x, const BackThrough& through) {
   const Tensor full = enter(tp_, dy).wait();
   const BackThrough rows{through.before ? through.before.rows() : Tensor(), through.f};
-  const Tensor dx = as_sequence(product_.input_grad(full.rows(), rows), full);
-  product_.owe_weight_grads(pass.weight_grads(), full.rows(), x.rows());
+  const OutputGrad grad = product_.output_grad(full.rows());
+  const Tensor dx = as_sequence(product_.input_grad(grad, rows), full);
+  product_.owe_weight_grads(pass.weight_grads(), grad, x.rows());
   return dx;
 }
 

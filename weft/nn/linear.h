@@ -34,6 +34,13 @@ struct BackThrough {
   Activation f = Activation::gelu;
 };
 
+/// A gradient [t, out] of what a product made, and in eight bits where both products that go back from it
+/// read it so; empty elsewhere.
+struct OutputGrad {
+  Tensor rows;
+  Fp8Rounded rounded = {};
+};
+
 /// W [out, in], b [out] or none: the three multiplications of a linear layer.
 class Product {
  public:
@@ -44,15 +51,17 @@ class Product {
   Tensor forward(const Tensor& x) const;
   /// The same, and an activation of it; the bias is added, whoever reads y otherwise. Not in eight bits.
   ops::Activated forward_activated(const Tensor& x, Activation f) const;
+  /// For input_grad() and then owe_weight_grads(), which may have it one by one as well.
+  OutputGrad output_grad(const Tensor& dy) const;
   /// dy [t, out] -> dx [t, in], or the gradient of what an activation made x of
-  Tensor input_grad(const Tensor& dy, const BackThrough& through = {}) const;
+  Tensor input_grad(const OutputGrad& dy, const BackThrough& through = {}) const;
   /// The same as parts of sums over ranks, in f32 and by so many slabs: y [t, out], and dx [boxes t, in], one
   /// sum for each box that the rank holds of the weight (queries are one, keys and values another), since
   /// boxes of one rank are not neighbours elsewhere.
   Tensor forward_in_slabs(const Tensor& x, int slabs) const;
   Tensor input_grad_in_slabs(const Tensor& dy, int slabs) const;
   /// dW += dy^T x and db += sum of dy, now or when the debt is paid.
-  void owe_weight_grads(Debts& debts, const Tensor& dy, const Tensor& x);
+  void owe_weight_grads(Debts& debts, const OutputGrad& dy, const Tensor& x);
   /// What the reader of y must add; empty where there is nothing to add.
   Tensor bias_for_reader() const;
   void each_parameter(const VisitParameter& visit);
@@ -60,6 +69,8 @@ class Product {
   bool in_eight_bits() const { return weight_.fp8.on(); }
 
  private:
+  bool weight_grad_in_eight_bits() const { return weight_.fp8.on() && weight_.fp8.rules.weight_grads; }
+  void owe_in_eight_bits(Debts& debts, const OutputGrad& dy, const Tensor& x);
   /// Rows that one sum goes over, `some` of every group.
   struct Box {
     std::int64_t groups;

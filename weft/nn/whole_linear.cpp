@@ -10,9 +10,9 @@ Tensor WholeLinear::forward(const Tensor& x) const {
 }
 
 Tensor WholeLinear::backward(Pass& pass, const Tensor& dy, const Tensor& x) {
-  product_.owe_weight_grads(pass.weight_grads(), for_whole_weight(tp_, dy).rows(),
+  product_.owe_weight_grads(pass.weight_grads(), {for_whole_weight(tp_, dy).rows()},
                             for_whole_weight(tp_, x).rows());
-  return product_.input_grad(dy.rows()).view(x.shape());
+  return product_.input_grad({dy.rows()}).view(x.shape());
 }
 
 }  // namespace weft

@@ -26,17 +26,18 @@ void check_codes(const Door& door, const char* what, const Tensor& codes) {
 
 }  // namespace
 
-Tensor quantize(const Tensor& x, Dtype dtype, Turned turned, const Tensor& scale, const Tensor& met) {
+Quantized quantize(const Tensor& x, Dtype dtype, Turned turned, const Tensor& scale, const Tensor& met) {
   const Door door("quantize", x);
   door.ranked("x", x, 2, 2).floats("x", x);
   if (!is_f8(dtype)) door.refuse(Kind::shape, dtype, " is neither f8e4m3 nor f8e5m2");
   check_number(door, "scale", scale);
   if (met) check_number(door, "met", met);
   const std::int64_t r = in_units(x.dim(0)), c = in_units(x.dim(1));
-  Tensor out = turned == Turned::yes ? empty(x.device(), {c, r}, dtype) : empty(x.device(), {r, c}, dtype);
-  count::pass(x, Work::elementwise, count::multiply_add, count::traffic(x, out));
-  const Quantized into = turned == Turned::yes ? Quantized{{}, out} : Quantized{out, {}};
-  x.device().kernels().quantize(into, x, scale, met);
+  Quantized out;
+  if (turned != Turned::yes) out.codes = empty(x.device(), {r, c}, dtype);
+  if (turned != Turned::no) out.turned = empty(x.device(), {c, r}, dtype);
+  count::pass(x, Work::elementwise, count::multiply_add, count::traffic(x, out.codes, out.turned));
+  x.device().kernels().quantize(out, x, scale, met);
   return out;
 }
 

@@ -5,12 +5,12 @@
 
 namespace weft::ops {
 
-enum class Turned : std::uint8_t { no, yes };
+enum class Turned : std::uint8_t { no, yes, both };
 
-/// x [r, c] times scale f32 [1] as f8e4m3 or f8e5m2: [r', c'], or turned [c', r'], where r' and c' are r and
-/// c rounded up to f8_unit, with zeros. met f32 [1], where given, becomes the greatest finite |x| if that is
-/// more.
-Tensor quantize(const Tensor& x, Dtype dtype, Turned turned, const Tensor& scale, const Tensor& met = {});
+/// x [r, c] times scale f32 [1] as f8e4m3 or f8e5m2: [r', c'], turned [c', r'], or both, where r' and c' are
+/// r and c rounded up to f8_unit, with zeros. met f32 [1], where given, becomes the greatest finite |x| if
+/// that is more.
+Quantized quantize(const Tensor& x, Dtype dtype, Turned turned, const Tensor& scale, const Tensor& met = {});
 /// met becomes the greatest finite |x| if that is more.
 void meet(const Tensor& met, const Tensor& x);
 /// out [m, n] (+)= a b^T times both inverses (+ bias), of what quantize() made of a [m, k] and b [n, k]

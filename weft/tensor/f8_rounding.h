@@ -7,15 +7,19 @@
 
 namespace weft {
 
-/// To the nearest, ties to even; what is too large becomes the largest, what is not finite NaN. F8 is f8e4m3
-/// or f8e5m2. Selects only, so that a loop over it becomes vector code.
+/// To the nearest, ties to even; what is too large, infinities too, becomes the largest. F8 is f8e4m3 or
+/// f8e5m2. Selects only, so that a loop over it becomes vector code.
+template <class F8>
+constexpr F8 saturated(float x) {
+  constexpr float most = largest_of(dtype_of<F8>);
+  return F8(x > most ? most : x < -most ? -most : x);
+}
+
+/// Under a scale; what is not finite becomes NaN.
 template <class F8>
 constexpr F8 scaled_to(float x, float scale) {
-  constexpr float most = largest_of(dtype_of<F8>);
-  const float y = x * scale;
-  const float within = y > most ? most : y < -most ? -most : y;
   const bool finite = x - x == 0;
-  return F8(finite ? within : std::numeric_limits<float>::quiet_NaN());
+  return saturated<F8>(finite ? x * scale : std::numeric_limits<float>::quiet_NaN());
 }
 
 /// The scale that follows from the greatest |x| that was met; `before` where that was nothing but zeros.

@@ -15,6 +15,7 @@
 #include "tests/support/gpu/emulated.h"
 #include "weft/backend/cuda/launch.h"
 #include "weft/base/half.h"
+#include "weft/tensor/f8_rounding.h"
 
 // The words that CUDA adds to C++: here, and in the twin by nvcc itself.
 #define __global__                              // manners: a word of CUDA
@@ -118,6 +119,13 @@ using std::isfinite;
 using std::isinf;
 using std::isnan;
 inline int __popc(unsigned x) { return std::popcount(x); }
+/// Four of the eight bytes of low and high, a number of four bits each.
+inline unsigned __byte_perm(unsigned low, unsigned high, unsigned which) {
+  const std::uint64_t all = std::uint64_t(high) << 32 | low;
+  unsigned out = 0;
+  for (unsigned i = 0; i < 32; i += 8) out |= unsigned(all >> (which >> i / 2 & 7) * 8 & 0xFF) << i;
+  return out;
+}
 inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
 
 namespace gpu {
@@ -164,6 +172,12 @@ float high(std::uint32_t pair) {
 template <class Half>
 std::uint32_t pack(float low, float high) {
   return Half(low).bits | std::uint32_t(Half(high).bits) << 16;
+}
+
+/// F8 is weft::f8e4m3 or weft::f8e5m2.
+template <class F8>
+std::uint32_t pack_eights(float low, float high) {
+  return weft::saturated<F8>(low).bits | std::uint32_t(weft::saturated<F8>(high).bits) << 8;
 }
 
 // ---- copies that the thread does not wait for

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <bit>
 #include <cctype>
+#include <cmath>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <stdexcept>
 #include <utility>
 
@@ -158,6 +160,28 @@ void split(const Step& s) {
 void widen(const Step& s) {
   for (std::size_t l = 0; l < 32; ++l)
     s.set(l, 0, std::bit_cast<std::uint32_t>(half_of<weft::f16>(s.get(l, 1), 0)));
+}
+
+/// Of all codes but NaN's the nearest, of two as near the even one; the largest where x is larger still.
+template <class F8>
+std::uint32_t nearest_code(float x) {
+  if (std::isnan(x)) return 0x7F;
+  std::uint32_t best = 0;
+  double least = std::numeric_limits<double>::infinity();
+  for (std::uint32_t code = 0; code < 128; ++code) {
+    const auto number = double(float(F8::from_bits(std::uint8_t(code))));
+    if (!std::isfinite(number)) continue;
+    const double away = std::abs(std::min(std::abs(double(x)), 1e6) - number);
+    if (away < least || (away == least && code % 2 == 0)) best = code;
+    least = std::min(least, away);
+  }
+  return best | (std::signbit(x) ? 0x80U : 0U);
+}
+// d = {a, b}, the first above
+template <class F8>
+void pack_eights(const Step& s) {
+  for (std::size_t l = 0; l < 32; ++l)
+    s.set(l, 0, nearest_code<F8>(s.number(l, 1)) << 8 | nearest_code<F8>(s.number(l, 2)));
 }
 
 // Row r of matrix m is at the address of lane 8 m + r. Lane l gets of each the two neighbours at row l / 4,
@@ -318,6 +342,8 @@ const std::map<std::string, Act>& known() {
       {"cvt.f32.f16", widen},
       {"cvt.rn.bf16x2.f32", pack<weft::bf16>},
       {"cvt.rn.f16x2.f32", pack<weft::f16>},
+      {"cvt.rn.satfinite.e4m3x2.f32", pack_eights<weft::f8e4m3>},
+      {"cvt.rn.satfinite.e5m2x2.f32", pack_eights<weft::f8e5m2>},
       {"cp.async.cg.shared.global", begin_copy},
       {"cp.async.commit_group", close_group},
       {"cp.async.wait_group", wait_group},

@@ -36,14 +36,16 @@ struct Tile {
   Scratch scratch;
 };
 
+/// x times scale, or NaN where x is not finite: 0 times that is none.
+__device__ __forceinline__ float scaled(float x, float scale) { return fmaf(x, 0.0F, x * scale); }
 template <class F8>
 __device__ __forceinline__ std::uint32_t pair_of(float low, float high, float scale) {
-  return scaled_to<F8>(low, scale).bits | std::uint32_t(scaled_to<F8>(high, scale).bits) << 8;
+  return gpu::pack_eights<F8>(scaled(low, scale), scaled(high, scale));
 }
 
 __device__ __forceinline__ float greater_finite(float greatest, float x) {
-  const float size = x < 0 ? -x : x;
-  return size > greatest && x - x == 0 ? size : greatest;
+  const float size = fabsf(x);
+  return size > greatest && size <= std::numeric_limits<float>::max() ? size : greatest;
 }
 
 /// Sixteen codes of a row: to the tile, and to where the row lies.
@@ -65,19 +67,23 @@ __device__ __forceinline__ void put_codes(const Rounding& job, Tile& shared, con
     gpu::store(job.codes + row * job.columns + column, uint4{words[0], words[1], words[2], words[3]});
 }
 
-/// Sixteen codes of a column of the tile that begins at row, column.
+/// Sixteen codes each of two columns of the tile that begins at row, column: by half of the threads.
 __device__ __forceinline__ void put_turned(const Rounding& job, const Tile& shared, std::int64_t row,
                                            std::int64_t column) {
-  const unsigned mine = threadIdx.x / 4, first = threadIdx.x % 4 * unit;
-  if (row + first >= job.rows || column + mine >= job.columns) return;
-  std::uint32_t words[unit / 4] = {};
+  const unsigned mine = threadIdx.x / 4 * 2, first = threadIdx.x % 4 * unit;
+  if (mine >= rounded_tile || row + first >= job.rows || column + mine >= job.columns) return;
+  std::uint32_t left[unit / 4], right[unit / 4];
 #pragma unroll
-  for (int i = 0; i < unit; ++i) {
-    const std::uint32_t pair = shared.pairs[first + i][mine / 2];
-    words[i / 4] |= (pair >> mine % 2 * 8 & 0xFFU) << i % 4 * 8;
+  for (int i = 0; i < unit; i += 4) {
+    const auto pair = [&](int below) -> std::uint32_t { return shared.pairs[first + i + below][mine / 2]; };
+    const std::uint32_t upper = __byte_perm(pair(0), pair(1), 0x5140),  // both of the left, both of the right
+        lower = __byte_perm(pair(2), pair(3), 0x5140);
+    left[i / 4] = __byte_perm(upper, lower, 0x5410);
+    right[i / 4] = __byte_perm(upper, lower, 0x7632);
   }
-  gpu::store(job.turned + (column + mine) * job.rows + row + first,
-             uint4{words[0], words[1], words[2], words[3]});
+  unsigned char* const to = job.turned + (column + mine) * job.rows + row + first;
+  gpu::store(to, uint4{left[0], left[1], left[2], left[3]});
+  gpu::store(to + job.rows, uint4{right[0], right[1], right[2], right[3]});
 }
 
 // A tile of 64 x 64 a block, sixteen elements of a row a thread.
@@ -90,11 +96,12 @@ __global__ void __launch_bounds__(threads) round_tiles(Rounding job) {
   float x[unit] = {};
   if (row < job.x.count) {
     const std::int64_t start = start_of(job.x, row);
+    const Packed asked[] = {ask(job.x, start, column), ask(job.x, start, column + 8)};
 #pragma unroll
-    for (int half = 0; half < unit; half += 8) {
-      const Eight e = read(job.x, start, column + half);
+    for (int half = 0; half < 2; ++half) {
+      const Eight e = unpack(job.x, column + 8 * half, asked[half]);
 #pragma unroll
-      for (int i = 0; i < 8; ++i) x[half + i] = e.x[i];
+      for (int i = 0; i < 8; ++i) x[8 * half + i] = e.x[i];
     }
   }
   if (job.scale) put_codes<F8>(job, shared, x, row, column);

@@ -9,6 +9,7 @@
 
 #include "weft/backend/cuda/launch.h"
 #include "weft/base/half.h"
+#include "weft/tensor/f8_rounding.h"
 
 namespace gpu {
 
@@ -79,6 +80,28 @@ __device__ __forceinline__ std::uint32_t pack(float low, float high) {
   else
     asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(out) : "f"(high), "f"(low));
   return out;
+}
+
+// ---- pairs of eight bits: F8 is weft::f8e4m3 or weft::f8e5m2
+template <class F8>
+inline constexpr bool is_e4m3 = false;
+template <>
+inline constexpr bool is_e4m3<weft::f8e4m3> = true;
+
+/// Codes of two numbers as weft::saturated<F8>() has them, low's below; compute capabilities below 8.9 have
+/// no instruction for it. Which code of NaN is not said.
+template <class F8>
+__device__ __forceinline__ std::uint32_t pack_eights(float low, float high) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 890
+  return weft::saturated<F8>(low).bits | std::uint32_t(weft::saturated<F8>(high).bits) << 8;
+#else
+  std::uint16_t out;
+  if constexpr (is_e4m3<F8>)
+    asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(out) : "f"(high), "f"(low));
+  else
+    asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(out) : "f"(high), "f"(low));
+  return out;
+#endif
 }
 
 // ---- copies that the thread does not wait for
