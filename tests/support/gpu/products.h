@@ -1,7 +1,5 @@
-// Products that the warps of a block have under way. For the emulator's own sources.
+// Products that the warps of a block have under way.
 #pragma once
-
-#include <warpgroup.h>
 
 #include <array>
 #include <cstdint>
@@ -9,6 +7,11 @@
 
 namespace emulated {
 
+/// How operands lie: the left one in registers, or in shared memory as the right one, and there with rows or,
+/// by depth, with columns along the result.
+struct Lie {
+  bool in_registers, left_by_depth, right_by_depth;
+};
 /// Of a warp: 16 rows of a product, and when it was asked for.
 struct Product {
   bool is_bf16, adds;

@@ -6,15 +6,11 @@
 
 #include <type_traits>
 
+#include "tests/support/gpu/products.h"
 #include "weft/backend/cuda/matrix_names.h"
 
 namespace emulated {
 
-/// How operands lie: the left one in registers, or in shared memory as the right one, and there with rows or,
-/// by depth, with columns along the result.
-struct Lie {
-  bool in_registers, left_by_depth, right_by_depth;
-};
 /// What a warp asks for: sums of 16 rows and 8 `eights` columns, += where it adds.
 struct Asked {
   const char* what;
