@@ -21,8 +21,9 @@ AttentionOperands attention_operands(Desk& desk, const Case& c, Dtype dtype, flo
   out.how.dropout = c.dropout;
   out.how.at = {.seed = 5, .purpose = Purpose::dropout_attention, .step = 3, .layer = 1};
   if (c.segments) {
-    out.how.query_segments = desk.integers({c.b, c.sq}, Dtype::i32, -1, 3);
-    out.how.key_segments = desk.integers({c.b, c.sk}, Dtype::i32, -1, 3);
+    // Of parts of sequences, as ranks that share one have them: their rows are no run.
+    out.how.query_segments = desk.integers({c.b, c.sq + 3}, Dtype::i32, -1, 3).slice(1, 1, c.sq);
+    out.how.key_segments = desk.integers({c.b, c.sk + 5}, Dtype::i32, -1, 3).slice(1, 2, c.sk);
   }
   if (c.bias) out.how.bias = desk.normal({c.g * c.r, c.sq + c.sk + 1});
   out.how.bias0 = c.sk;

@@ -38,8 +38,10 @@ Attend attend(const Attended& in, const AttentionArgs& how) {
   out.diagonal = distance(how.diagonal);
   out.window = distance(how.window);
   if (how.query_segments) {
-    out.query_segments = elements<std::int32_t>(how.query_segments);
-    out.key_segments = elements<std::int32_t>(how.key_segments);
+    out.query_segments = static_cast<const std::int32_t*>(place_of(how.query_segments));
+    out.key_segments = static_cast<const std::int32_t*>(place_of(how.key_segments));
+    out.query_line = int(how.query_segments.stride(0));
+    out.key_line = int(how.key_segments.stride(0));
   }
   if (how.bias) {
     out.bias = elements<float>(how.bias);

@@ -33,6 +33,7 @@ struct Attend {
   bool causal;
   int diagonal, window;
   const std::int32_t *query_segments, *key_segments;  // [b, sq], [b, sk]
+  int query_line, key_line;                           // to the segments of the next row of the batch
   const float* bias;                                  // [n, distances]
   std::int64_t distances, bias0;
   const std::int64_t* samples;  // null: nothing is dropped
@@ -51,8 +52,8 @@ struct Attend {
     if (causal && p.j > p.i + diagonal) return false;
     if (window > 0 && p.j <= p.i + diagonal - window) return false;
     if (!query_segments) return true;
-    const std::int32_t segment = query_segments[p.b * sq + p.i];
-    return segment >= 0 && segment == key_segments[p.b * sk + p.j];
+    const std::int32_t segment = query_segments[p.b * query_line + p.i];
+    return segment >= 0 && segment == key_segments[p.b * key_line + p.j];
   }
   __device__ __forceinline__ float bias_at(const Pair& p) const {
     return bias ? bias[head_of(p) * distances + p.i - p.j + bias0] : 0.0F;

@@ -198,8 +198,8 @@ template <bool everything>
 __device__ __forceinline__ Line line_of_query(const Attend& a, const Pair& at) {
   const bool inside = at.i < a.sq;
   const std::int32_t* segments =
-      everything && a.query_segments ? a.key_segments + at.b * a.sk + at.j : nullptr;
-  const std::int32_t segment = segments && inside ? a.query_segments[at.b * a.sq + at.i] : 0;
+      everything && a.query_segments ? a.key_segments + at.b * a.key_line + at.j : nullptr;
+  const std::int32_t segment = segments && inside ? a.query_segments[at.b * a.query_line + at.i] : 0;
   const int first = column_of(a.first_key(at.i) - at.j), last = column_of(a.last_key(at.i) - at.j);
   return {first, inside && segment >= 0 ? last : 0, segments, segment};
 }
@@ -207,8 +207,8 @@ template <bool everything>
 __device__ __forceinline__ Line line_of_key(const Attend& a, const Pair& at) {
   const bool inside = at.j < a.sk;
   const std::int32_t* segments =
-      everything && a.query_segments ? a.query_segments + at.b * a.sq + at.i : nullptr;
-  const std::int32_t segment = segments && inside ? a.key_segments[at.b * a.sk + at.j] : 0;
+      everything && a.query_segments ? a.query_segments + at.b * a.query_line + at.i : nullptr;
+  const std::int32_t segment = segments && inside ? a.key_segments[at.b * a.key_line + at.j] : 0;
   const int first = a.causal ? at.j - a.diagonal : 0;
   const int last = a.window > 0 ? at.j - a.diagonal + a.window : a.sq;
   const int end = column_of((last < a.sq ? last : a.sq) - at.i);
