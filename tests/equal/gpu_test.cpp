@@ -79,6 +79,7 @@ TEST(StepsOnTheGpu, other_families_and_layers_are_those_of_the_processor) {
     SCOPED_TRACE(name);
     expect_the_processors(shape_of(name), {{.dp = 1}, 4}, rounding);
   }
+  expect_the_processors(shape_of("bert"), {{.cp = 2, .dp = 1}, 4}, rounding);
   expect_the_processors(shape_of("mixture"), {{.dp = 2, .ep = 2, .zero = 1}, 1}, rounding);
   ModelConfig in_doubles = shape_of("mixture");
   in_doubles.experts.router.precision = RouterPrecision::f64;
