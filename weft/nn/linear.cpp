@@ -3,6 +3,7 @@
 #include "weft/nn/linear.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "weft/base/number.h"
@@ -95,8 +96,8 @@ Tensor Product::input_grad_in_slabs(const Tensor& dy, int slabs) const {
 // y = x W^T + b  =>  dx = dy W,  dW += dy^T x,  db += sum over t of dy
 //
 // Where tokens are cut a rank makes its share of the rows of dW and db over whole sequences.
-void Product::owe_weight_grads(Debts& debts, const OutputGrad& grad, const Tensor& x) {
-  const Tensor& dy = grad.rows;
+void Product::owe_weight_grads(Debts& debts, OutputGrad grad, const Tensor& x) {
+  const Tensor dy = grad.rows;
   const TokenCut cut = context_;
   const Share rows = cut.share(dy.dim(1));
   if (weight_.grad.wanted() && bias_ && bias_->grad.wanted() && !weight_.fp8.on())
@@ -108,7 +109,7 @@ void Product::owe_weight_grads(Debts& debts, const OutputGrad& grad, const Tenso
       bias->added();
     });
   if (weight_.grad.wanted() && weight_grad_in_eight_bits())
-    owe_in_eight_bits(debts, grad, x);
+    owe_in_eight_bits(debts, std::move(grad), x);
   else if (weight_.grad.wanted())
     debts.owe([sink = &weight_.grad, cut, rows, dy, x] {
       ops::matmul_into(sink->sum().slice(0, rows.from, rows.count),
@@ -125,10 +126,9 @@ void Product::owe_weight_grads(Debts& debts, const OutputGrad& grad, const Tenso
     });
 }
 
-/// Never where tokens are cut for exact sums. Of what was rounded the debt keeps the turned codes alone.
-void Product::owe_in_eight_bits(Debts& debts, const OutputGrad& grad, const Tensor& x) {
-  const bool given = bool(grad.rounded.of.turned);
-  OutputGrad dy{given ? Tensor() : grad.rows, grad.rounded};
+// Never where tokens are cut for exact sums. Of what was rounded turned codes alone are kept.
+void Product::owe_in_eight_bits(Debts& debts, OutputGrad dy, const Tensor& x) {
+  if (dy.rounded.of.turned) dy.rows = {};
   dy.rounded.of.codes = {};
   debts.owe([weight = &weight_, dy = std::move(dy), x] {
     const Fp8Rounded now = dy.rows ? fp8_grad(weight->fp8, dy.rows, Fp8Back::weight) : dy.rounded;
@@ -160,9 +160,9 @@ ops::Activated ColumnLinear::forward_activated(const Tensor& x, Activation f) co
 Tensor ColumnLinear::backward(Pass& pass, const Tensor& dy, const Tensor& x) {
   if (tp_.sums.in_slabs()) return backward_in_slabs(pass, dy, x);
   Arriving full = enter(tp_, x);
-  const OutputGrad grad = product_.output_grad(dy.rows());
+  OutputGrad grad = product_.output_grad(dy.rows());
   Arriving dx = leave(tp_, as_sequence(product_.input_grad(grad), dy));
-  product_.owe_weight_grads(pass.weight_grads(), grad, full.wait().rows());
+  product_.owe_weight_grads(pass.weight_grads(), std::move(grad), full.wait().rows());
   return dx.wait();
 }
 
@@ -191,9 +191,9 @@ Tensor RowLinear::forward(const Tensor& x) const {
 Tensor RowLinear::backward(Pass& pass, const Tensor& dy, const Tensor& x, const BackThrough& through) {
   const Tensor full = enter(tp_, dy).wait();
   const BackThrough rows{through.before ? through.before.rows() : Tensor(), through.f};
-  const OutputGrad grad = product_.output_grad(full.rows());
+  OutputGrad grad = product_.output_grad(full.rows());
   const Tensor dx = as_sequence(product_.input_grad(grad, rows), full);
-  product_.owe_weight_grads(pass.weight_grads(), grad, x.rows());
+  product_.owe_weight_grads(pass.weight_grads(), std::move(grad), x.rows());
   return dx;
 }
 

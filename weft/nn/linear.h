@@ -61,7 +61,7 @@ class Product {
   Tensor forward_in_slabs(const Tensor& x, int slabs) const;
   Tensor input_grad_in_slabs(const Tensor& dy, int slabs) const;
   /// dW += dy^T x and db += sum of dy, now or when the debt is paid.
-  void owe_weight_grads(Debts& debts, const OutputGrad& dy, const Tensor& x);
+  void owe_weight_grads(Debts& debts, OutputGrad dy, const Tensor& x);
   /// What the reader of y must add; empty where there is nothing to add.
   Tensor bias_for_reader() const;
   void each_parameter(const VisitParameter& visit);
@@ -70,7 +70,7 @@ class Product {
 
  private:
   bool weight_grad_in_eight_bits() const { return weight_.fp8.on() && weight_.fp8.rules.weight_grads; }
-  void owe_in_eight_bits(Debts& debts, const OutputGrad& dy, const Tensor& x);
+  void owe_in_eight_bits(Debts& debts, OutputGrad dy, const Tensor& x);
   /// Rows that one sum goes over, `some` of every group.
   struct Box {
     std::int64_t groups;
