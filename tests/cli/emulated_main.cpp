@@ -1,6 +1,7 @@
 // weft with the emulated GPU in it, a program of its own: ranks that are processes each have one of these.
-// $EMULATED_GPUS says how many GPUs the machine has. Where there are several there is no NCCL, since the fake
-// of it knows one process alone.
+// $EMULATED_GPUS says how many GPUs the machine has, and $EMULATED_CAPABILITY of which compute capability.
+// Where there are several there is no NCCL, since the fake of it knows one process alone; who starts but one
+// says $EMULATED_NCCL.
 #include <runtime.h>
 
 #include <cstdlib>
@@ -13,8 +14,11 @@
 
 int main(int count, char** words) {
   const char* gpus = std::getenv("EMULATED_GPUS");
-  const int here = gpus == nullptr ? 1 : std::atoi(gpus);
-  emulated::set_cards({.count = here, .nccl = here == 1});
+  const char* capability = std::getenv("EMULATED_CAPABILITY");
+  emulated::Cards cards{.count = gpus == nullptr ? 1 : std::atoi(gpus)};
+  cards.nccl = cards.count == 1 || std::getenv("EMULATED_NCCL") != nullptr;
+  if (capability != nullptr) cards.capability = std::atoi(capability);
+  emulated::set_cards(cards);
   const std::vector<std::string_view> args(words + 1, words + count);
   const int status = weft::cli::run(weft::cli::verbs(), args);
   const std::vector<std::string> found = emulated::take_reports();
