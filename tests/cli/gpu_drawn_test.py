@@ -110,7 +110,7 @@ class Draw:
 
 def trained(program, draw, words, log, machine):
     """(Losses and norms by line of the log, what was said)."""
-    said = subprocess.run([str(program), "train", draw.kind, *STEPS, *draw.words, *words, "--log-jsonl", log], capture_output=True, text=True,
+    said = subprocess.run([str(program.resolve()), "train", draw.kind, *STEPS, *draw.words, *words, "--log-jsonl", log], capture_output=True, text=True,
                           timeout=SECONDS, env=os.environ | machine)
     lines = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
     return [(line["lm_loss"], line.get("grad_norm")) for line in lines if "lm_loss" in line], said
