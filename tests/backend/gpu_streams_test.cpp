@@ -67,6 +67,33 @@ TEST(GpuStreams, with_events_are_clean) {
     EXPECT_THAT(found_by([&] { between_streams(true, in_graph); }), Each(std::string()));
 }
 
+// From a stream to another by a third, which has nothing to do itself.
+void by_a_third_stream(bool waits) {
+  const TwoStreams s;
+  const TwoStreams third;
+  const Array x(1000, s.a), out(1000, s.a);
+  cudaStreamSynchronize(s.a);
+  fill(s.a, x.data(), 3, 1000);
+  cudaEventRecord(s.done, s.a);
+  if (waits) cudaStreamWaitEvent(third.a, s.done, 0);
+  cudaEventRecord(third.done, third.a);
+  cudaStreamWaitEvent(s.b, third.done, 0);
+  copy(s.b, out.data(), x.data(), 1000);
+  cudaStreamSynchronize(s.b);
+  cudaEventRecord(s.done, s.b);
+  cudaStreamWaitEvent(s.a, s.done, 0);
+  const auto is = out.read();
+  if (waits) {
+    EXPECT_THAT(is, Each(3));
+  }
+}
+
+TEST(GpuStreams, wait_for_what_an_event_of_another_has_waited_for) {
+  EXPECT_THAT(found_by([] { by_a_third_stream(true); }), Each(std::string()));
+  EXPECT_THAT(found_by([] { by_a_third_stream(false); }),
+              Each(HasSubstr("with no order between their streams")));
+}
+
 TEST(GpuStreams, without_an_event_are_found) {
   for (const bool in_graph : {false, true})
     EXPECT_THAT(found_by([&] { between_streams(false, in_graph); }),

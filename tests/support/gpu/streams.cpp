@@ -111,6 +111,7 @@ void record(CUevent_st& event, CUstream_st& stream) {
     stream.captures->calls.push_back({place_in(*stream.captures, stream), {}, {}, &event, nullptr});
     return;
   }
+  if (!stream.waits.empty()) give(stream, [] {}, {});  // it stands for what the stream waits for, too
   event.mark = {stream.id, stream.given};
   event.clock = stream.clock;
 }
