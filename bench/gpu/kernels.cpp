@@ -143,9 +143,9 @@ void run(std::string_view name, bool small) {
   if (names_gpu(name) && gpus_here().all.front().warpgroups) {
     const std::string way = " by warpgroups";
     const auto by_them = open_device(name, {.warpgroups = true});
-    grouped(*by_them, way, 16384, 2048);
+    grouped(*by_them, way, 16384 / less, 2048 / less);
     attentions(*by_them, way, 128);
-    products(*open_device(name, {.exact = true, .warpgroups = true}), " of fixed order" + way, 4096);
+    products(*open_device(name, {.exact = true, .warpgroups = true}), " of fixed order" + way, 4096 / less);
   }
   norms(*device, 16384 / less, small ? 64 : 2048);
   adam(*device, (std::int64_t(1) << 28) / less / less);

@@ -92,15 +92,21 @@ TEST(GpuWrappers, widen_halves_of_f16_as_their_ptx_does) {
   }
 }
 
+/// Each lane has two numbers beside each other.
+ptx::Warp warp_with_pairs(const Floats& x) {
+  ptx::Warp warp;
+  for (std::size_t l = 0; l < 32; ++l) {
+    warp.lanes[l].values["low"] = bits(x[2 * l]);
+    warp.lanes[l].values["high"] = bits(x[2 * l + 1]);
+  }
+  return warp;
+}
+
 TEST(GpuWrappers, round_pairs_as_their_ptx_does) {
   for (const bool is_bf16 : {true, false}) {
     Floats x;
     for (int i = 0; i < 64; ++i) x.push_back(1.0F / float(i * i - 40) * (i % 3 == 0 ? 1e-6F : 1));
-    ptx::Warp warp;
-    for (std::size_t l = 0; l < 32; ++l) {
-      warp.lanes[l].values["low"] = bits(x[2 * l]);
-      warp.lanes[l].values["high"] = bits(x[2 * l + 1]);
-    }
+    ptx::Warp warp = warp_with_pairs(x);
     run(statement("pack", is_bf16 ? 0 : 1), warp);
     const OnGpu<float> in(x);
     const OnGpu<std::uint32_t> out(Words(32));
@@ -119,11 +125,7 @@ TEST(GpuWrappers, pack_eights_as_their_ptx_does) {
     x.push_back(float(i % 2 * 2 - 1) * std::ldexp(1 + float(i) / 64, i % 29 - 18));
   x.insert(x.end(), {nan, -nan});
   for (const bool e5m2 : {false, true}) {
-    ptx::Warp warp;
-    for (std::size_t l = 0; l < 32; ++l) {
-      warp.lanes[l].values["low"] = bits(x[2 * l]);
-      warp.lanes[l].values["high"] = bits(x[2 * l + 1]);
-    }
+    ptx::Warp warp = warp_with_pairs(x);
     run(statement("pack_eights", e5m2 ? 1 : 0), warp);
     const OnGpu<float> in(x);
     const OnGpu<std::uint32_t> out(Words(32));

@@ -277,8 +277,7 @@ void describe(Visitor& v, RunConfig& c) {
     "differ");
   v("warpgroups", c.warpgroups, OnResume::sums,
     "multiply by warpgroups, which GPUs of compute capability 9.0 have, in bf16 and fp16: in attention of "
-    "heads "
-    "of 128 channels at most, in experts and in exact mode");
+    "heads of 128 channels at most, in experts and in exact mode");
   v("ranks", c.ranks, OnResume::free, "thread ranks, where no launcher gives them (0: tp times pp times cp)",
     legal::from_to(0, 1 << 20));
   v("threads", c.threads, OnResume::free,
