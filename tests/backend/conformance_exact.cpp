@@ -78,7 +78,7 @@ TEST_P(InExactMode, multiplies_and_activates_one_after_the_other) {
     const Tensor dw = desk.holding({64, 56}, Dtype::f32, std::vector<double>(64 * 56, 0)),
                  db = desk.holding({64}, Dtype::f32, std::vector<double>(64, 0)), dw2 = desk.blank({64, 56}),
                  db2 = desk.holding({64}, Dtype::f32, std::vector<double>(64, 0));
-    kernels.weight_gradient(dw, db, a, y);
+    kernels.weight_gradient({{dw}, db}, a, y);
     kernels.matmul(dw2, a, y, {.a = Read::transposed});
     kernels.sum_rows(db2, a);
     EXPECT_EQ(numbers(dw), numbers(dw2));

@@ -98,20 +98,22 @@ TEST_P(Conformance, multiplies_on_the_way_back_through_activations) {
   });
 }
 
-// Added to what is there, both of them.
+// Sums of rows are added to what is there, a product to that or in its place.
 TEST_P(Conformance, adds_what_a_linear_layer_owes) {
   for (const Sizes& s : sizes)
-    for (const Dtype dtype : floats) {
-      SCOPED_TRACE(told(s, dtype));
-      const Act act = [&](Desk& desk) {
-        const Tensor dy = desk.normal({s.k, s.m}, dtype), x = desk.normal({s.k, s.n}, dtype),
-                     dw = desk.normal({s.m, s.n}), db = desk.normal({s.m});
-        desk.kernels().weight_gradient(dw, db, dy, x);
-        desk.result("dw", dw, close(Dtype::f32, s.k));
-        desk.result("db", db, close(Dtype::f32, s.k));
-      };
-      for (const Lay lay : row_lays) same(act, lay);
-    }
+    for (const Dtype dtype : floats)
+      for (const bool on_top : {true, false}) {
+        SCOPED_TRACE(told(s, dtype));
+        const Act act = [&](Desk& desk) {
+          const Tensor dy = desk.normal({s.k, s.m}, dtype), x = desk.normal({s.k, s.n}, dtype),
+                       dw = on_top ? desk.normal({s.m, s.n}) : desk.blank({s.m, s.n}),
+                       db = desk.normal({s.m});
+          desk.kernels().weight_gradient({{dw, on_top}, db}, dy, x);
+          desk.result("dw", dw, close(Dtype::f32, s.k));
+          desk.result("db", db, close(Dtype::f32, s.k));
+        };
+        for (const Lay lay : row_lays) same(act, lay);
+      }
 }
 
 // As routers do: tokens by weights, what came of them by weights, and by tokens.

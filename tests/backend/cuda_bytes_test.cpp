@@ -74,7 +74,9 @@ Call weight_gradient(const Maker& m) {
   const Tensor dy = m.rows(), x = m.rows(), dw = m.tensor({m.is.h, m.is.h}, Dtype::f32),
                db = m.tensor({m.is.h}, Dtype::f32);
   const double flops = 2 * double(m.is.rows) * double(m.is.h) * double(m.is.h);
-  return {[=] { m.kernels().weight_gradient(dw, db, dy, x); },
+  return {[=] {
+            m.kernels().weight_gradient({{dw}, db}, dy, x);
+          },
           {dy, x, dw, db},
           {dw, db},
           flops,

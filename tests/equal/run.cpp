@@ -131,6 +131,7 @@ class Rank {
     auto batches = batches_of(*device_, settings_, cut_, mesh_, number);
     if (cut_.fault == Fault::samples_reordered)
       std::rotate(batches.begin(), batches.begin() + 1, batches.end());
+    if (cut_.spoils_gradients) spoil_gradients();
     const int before = waits();
     const StepReport report = stepped(batches, rate, number);
     most_waits_ = std::max(most_waits_, waits() - before);
@@ -205,6 +206,11 @@ class Rank {
     return nullptr;
   }
   LateDevice* late() const { return cut_.late ? static_cast<LateDevice*>(device_.get()) : nullptr; }
+
+  void spoil_gradients() {
+    for (const WeightBlock& block : replica_.weights().blocks())
+      ops::fill(block.grads, std::numeric_limits<double>::quiet_NaN());
+  }
 
   /// What is added to scores outweighs them.
   void choose_always() {

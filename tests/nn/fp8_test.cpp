@@ -86,7 +86,7 @@ TEST_F(InEightBits, multiplies_each_tensor_under_a_scale_of_its_own) {
   expect_near(y, product(rounded<f8e4m3>(x), rounded<f8e4m3>(w)));
   fp8_input_grad_into(fp8, dx, fp8_grad(fp8, dy, Fp8Back::input), w);
   expect_near(dx, product(rounded<f8e5m2>(dy), rounded<f8e4m3>(w).turned()));
-  fp8_weight_grad_into(fp8, dw, fp8_grad(fp8, dy, Fp8Back::weight), x);
+  fp8_weight_grad_into(fp8, {dw}, fp8_grad(fp8, dy, Fp8Back::weight), x);
   expect_near(dw, product(rounded<f8e5m2>(dy).turned(), rounded<f8e4m3>(x).turned()));
 }
 
@@ -101,7 +101,7 @@ TEST_F(InEightBits, a_gradient_that_is_rounded_for_both_products_keeps_its_scale
   expect_near(dx, product(rounded<f8e5m2>(next), rounded<f8e4m3>(w).turned()));
   fp8_input_grad_into(fp8, dx, once, w);
   expect_near(dx, product(rounded<f8e5m2>(dy), rounded<f8e4m3>(w).turned()));
-  fp8_weight_grad_into(fp8, dw, once, x);
+  fp8_weight_grad_into(fp8, {dw}, once, x);
   expect_near(dw, product(rounded<f8e5m2>(dy).turned(), rounded<f8e4m3>(x).turned()));
 }
 
@@ -118,7 +118,7 @@ TEST_F(InEightBits, has_the_derivatives_of_its_product) {
   const Tensor dx = zeros({t, in}), dw = zeros({out, in}), y = zeros({t, out});
   const Fp8Rounded back = fp8_grad(fp8, probe, Fp8Back::both);
   fp8_input_grad_into(fp8, dx, back, w);
-  fp8_weight_grad_into(fp8, dw, back, x);
+  fp8_weight_grad_into(fp8, {dw}, back, x);
   const std::vector<double> weights = numbers(probe);
   const auto objective = [&] {
     fp8_product_into(fp8, y, x, w, {});
@@ -158,7 +158,7 @@ TEST_F(InEightBits, delayed_scales_meet_what_backward_multiplies_and_nothing_els
   EXPECT_EQ(met(), (std::array{0.0, 0.0, 8.0}));
   fp8_input_grad_into(fp8, d, back, w);
   EXPECT_EQ(met(), (std::array{0.0, 0.5, 8.0}));
-  fp8_weight_grad_into(fp8, d, fp8_grad(fp8, of(*device_, {1, 1}, Dtype::f32, {-9}), Fp8Back::weight), x);
+  fp8_weight_grad_into(fp8, {d}, fp8_grad(fp8, of(*device_, {1, 1}, Dtype::f32, {-9}), Fp8Back::weight), x);
   EXPECT_EQ(met(), (std::array{3.0, 0.5, 8.0}));
 }
 

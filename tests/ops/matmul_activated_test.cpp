@@ -73,31 +73,34 @@ TEST_F(MatmulActivated, says_what_does_not_fit) {
 using WeightGradient = Ops;
 
 TEST_F(WeightGradient, is_what_products_and_sums_add) {
-  for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
-    const Tensor dy = random({7, 5}, dtype), x = random({7, 6}, dtype), start = random({5, 6}),
-                 some = random({5});
-    const Tensor dw = holding({5, 6}, numbers(start)), db = holding({5}, numbers(some));
-    ops::weight_gradient_into(dw, db, dy, x);
-    ops::matmul_into(start, dy, x, {.a = Read::transposed, .accumulate = true});
-    ops::sum_rows_into(some, dy);
-    EXPECT_EQ(numbers(dw), numbers(start));
-    EXPECT_EQ(numbers(db), numbers(some));
-  }
+  for (const Dtype dtype : {Dtype::f32, Dtype::bf16})
+    for (const bool on_top : {true, false}) {
+      const Tensor dy = random({7, 5}, dtype), x = random({7, 6}, dtype), start = random({5, 6}),
+                   some = random({5});
+      const Tensor dw = holding({5, 6}, numbers(start)), db = holding({5}, numbers(some));
+      ops::weight_gradient_into({{dw, on_top}, db}, dy, x);
+      ops::matmul_into(start, dy, x, {.a = Read::transposed, .accumulate = on_top});
+      ops::sum_rows_into(some, dy);
+      EXPECT_EQ(numbers(dw), numbers(start));
+      EXPECT_EQ(numbers(db), numbers(some));
+    }
 }
 
 TEST_F(WeightGradient, of_no_rows_or_of_turned_views_is_that_too) {
   const Tensor dw = zeros({2, 3}), db = zeros({2});
-  ops::weight_gradient_into(dw, db, random({0, 2}), random({0, 3}));
+  ops::weight_gradient_into({{dw}, db}, random({0, 2}), random({0, 3}));
   EXPECT_EQ(numbers(dw), std::vector<double>(6));
-  ops::weight_gradient_into(dw, db, holding({2, 1}, {1, 2}).permute({1, 0}),
+  ops::weight_gradient_into({{dw}, db}, holding({2, 1}, {1, 2}).permute({1, 0}),
                             holding({3, 1}, {1, 2, 3}).permute({1, 0}));
   EXPECT_EQ(numbers(dw), (std::vector<double>{1, 2, 3, 2, 4, 6}));
   EXPECT_EQ(numbers(db), (std::vector<double>{1, 2}));
+  ops::weight_gradient_into({{dw, false}, db}, random({0, 2}), random({0, 3}));
+  EXPECT_EQ(numbers(dw), std::vector<double>(6));
 }
 
 TEST_F(WeightGradient, says_what_does_not_fit) {
   const auto said = [&](const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x) {
-    return refused([&] { ops::weight_gradient_into(dw, db, dy, x); });
+    return refused([&] { ops::weight_gradient_into({{dw}, db}, dy, x); });
   };
   const Tensor dy = random({4, 2}), x = random({4, 3});
   EXPECT_EQ(said(zeros({2, 2}), zeros({2}), dy, x), "matmul: [4, 2]^T by [4, 3] does not give [2, 2]");

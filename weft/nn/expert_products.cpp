@@ -30,8 +30,12 @@ Tensor values(const std::vector<Parameter>& parameters) {
   return stacked(parameters, [](const Parameter& p) { return p.value; });
 }
 
-Tensor sums(const std::vector<Parameter>& parameters) {
-  return stacked(parameters, [](const Parameter& p) { return p.grad.sum(); });
+/// Where a product of all of them is written.
+GradPlace place_of(const std::vector<Parameter>& parameters) {
+  const bool first =
+      std::ranges::all_of(parameters, [](const Parameter& p) { return p.grad.holds_nothing(); });
+  const auto sum = [first](const Parameter& p) { return first ? p.grad.place().sum : p.grad.sum(); };
+  return {stacked(parameters, sum), !first};
 }
 
 Tensor of(const Tensor& rows, const Share& here) { return rows.slice(0, here.from, here.count); }
@@ -146,12 +150,15 @@ void ExpertProducts::add_grads(const Tensor& dy, const Tensor& x, const Tensor& 
 }
 
 void ExpertProducts::add_weight_grads(const Tensor& dy, const Tensor& x, const RowGroups& rows) const {
-  if (!in_eight_bits() || !fp8().rules.weight_grads)
-    return ops::grouped_matmul_into(sums(weights_), dy, x, rows.groups(),
-                                    {.a = Read::transposed, .accumulate = true});
-  for (const Parameter& weight : weights_) (void)weight.grad.sum();  // all have memory before any is told of
+  if (!in_eight_bits() || !fp8().rules.weight_grads) {
+    const GradPlace dw = place_of(weights_);
+    return ops::grouped_matmul_into(dw.sum, dy, x, rows.groups(),
+                                    {.a = Read::transposed, .accumulate = dw.on_top});
+  }
+  for (const Parameter& weight : weights_)
+    (void)weight.grad.holds_nothing();  // all have memory before any is told of
   for_each_with_rows(rows, [&](int e, const Share& here) {
-    fp8_weight_grad_into(fp8(), weights_[std::size_t(e)].grad.sum(),
+    fp8_weight_grad_into(fp8(), weights_[std::size_t(e)].grad.place(),
                          fp8_grad(fp8(), of(dy, here), Fp8Back::weight), of(x, here));
   });
 }
@@ -172,10 +179,11 @@ void ExpertProducts::add_by_sequence(const Tensor& dy, const Tensor& x, const Te
   for (int s = 0; s < each; ++s) {
     for (std::size_t e = 0; e < weights_.size(); ++e) {
       const auto [from, count] = sequences.of(int(e) * each + s);
-      if (weights_[e].grad.wanted())
-        ops::matmul_into(weights_[e].grad.sum().slice(0, mine.from, mine.count),
-                         dy.slice(0, from, count).slice(1, mine.from, mine.count), x.slice(0, from, count),
-                         {.a = Read::transposed, .accumulate = true});
+      if (weights_[e].grad.wanted()) {
+        const GradPlace dw = weights_[e].grad.place(mine.from, mine.count);
+        ops::matmul_into(dw.sum, dy.slice(0, from, count).slice(1, mine.from, mine.count),
+                         x.slice(0, from, count), {.a = Read::transposed, .accumulate = dw.on_top});
+      }
       if (biased() && biases_[e].grad.wanted())
         ops::sum_rows_into(biases_[e].grad.sum().slice(0, mine.from, mine.count),
                            weighed.slice(0, from, count).slice(1, mine.from, mine.count));

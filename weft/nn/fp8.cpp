@@ -60,10 +60,10 @@ void fp8_input_grad_into(const Fp8& fp8, const Tensor& dx, const Fp8Rounded& dy,
   ops::scaled_matmul_into(dx, dy.of.codes, b.of.turned, {dy.inverse, b.inverse});
 }
 
-void fp8_weight_grad_into(const Fp8& fp8, const Tensor& dw, const Fp8Rounded& dy, const Tensor& x) {
+void fp8_weight_grad_into(const Fp8& fp8, const GradPlace& dw, const Fp8Rounded& dy, const Tensor& x) {
   const Fp8Rounded b = rounded(fp8, Fp8Operand::x, x, Turned::yes, Meets::yes);
-  ops::scaled_matmul_into(dw, dy.of.turned, b.of.turned,
-                          {.a_inverse = dy.inverse, .b_inverse = b.inverse, .accumulate = true});
+  ops::scaled_matmul_into(dw.sum, dy.of.turned, b.of.turned,
+                          {.a_inverse = dy.inverse, .b_inverse = b.inverse, .accumulate = dw.on_top});
 }
 
 void fp8_meet_input(const Fp8& fp8, const Tensor& x) {

@@ -52,8 +52,8 @@ enum class Fp8Back : std::uint8_t { input, weight, both };
 Fp8Rounded fp8_grad(const Fp8& fp8, const Tensor& dy, Fp8Back wanted);
 /// dx [t, in] = dy W
 void fp8_input_grad_into(const Fp8& fp8, const Tensor& dx, const Fp8Rounded& dy, const Tensor& w);
-/// dw [out, in] += dy^T x; unless rules.weight_grads says that dw is no product of eight bits
-void fp8_weight_grad_into(const Fp8& fp8, const Tensor& dw, const Fp8Rounded& dy, const Tensor& x);
+/// dw [out, in] (+)= dy^T x; unless rules.weight_grads says that dw is no product of eight bits
+void fp8_weight_grad_into(const Fp8& fp8, const GradPlace& dw, const Fp8Rounded& dy, const Tensor& x);
 /// Where dw is none: the scale of x follows from this.
 void fp8_meet_input(const Fp8& fp8, const Tensor& x);
 

@@ -115,9 +115,10 @@ void LanguageHead::measure(const Chunk& chunk, const Pass& pass, float factor) c
   }
   if (options_.multiplier != 1) ops::scale_in_place(y, options_.multiplier);
   ops::matmul_into(chunk.dx, y, weights, {.slabs = slabs()});
-  if (output().grad.wanted())
-    ops::matmul_into(output().grad.sum().slice(0, rows.from, rows.count), y, chunk.x,
-                     {.a = Read::transposed, .accumulate = true});
+  if (output().grad.wanted()) {
+    const GradPlace dw = output().grad.place(rows.from, rows.count);
+    ops::matmul_into(dw.sum, y, chunk.x, {.a = Read::transposed, .accumulate = dw.on_top});
+  }
   if (bias_ && bias_->grad.wanted()) ops::sum_rows_into(bias_->grad.sum().slice(0, rows.from, rows.count), y);
 }
 

@@ -102,9 +102,9 @@ void Product::owe_weight_grads(Debts& debts, OutputGrad grad, const Tensor& x) {
   const Share rows = cut.share(dy.dim(1));
   if (weight_.grad.wanted() && bias_ && bias_->grad.wanted() && !weight_.fp8.on())
     return debts.owe([weight = &weight_.grad, bias = &bias_->grad, cut, rows, dy, x] {
-      ops::weight_gradient_into(weight->sum().slice(0, rows.from, rows.count),
-                                bias->sum().slice(0, rows.from, rows.count),
-                                cut.whole(dy).slice(1, rows.from, rows.count), cut.whole(x));
+      ops::weight_gradient_into(
+          {weight->place(rows.from, rows.count), bias->sum().slice(0, rows.from, rows.count)},
+          cut.whole(dy).slice(1, rows.from, rows.count), cut.whole(x));
       weight->added();
       bias->added();
     });
@@ -112,9 +112,9 @@ void Product::owe_weight_grads(Debts& debts, OutputGrad grad, const Tensor& x) {
     owe_in_eight_bits(debts, std::move(grad), x);
   else if (weight_.grad.wanted())
     debts.owe([sink = &weight_.grad, cut, rows, dy, x] {
-      ops::matmul_into(sink->sum().slice(0, rows.from, rows.count),
-                       cut.whole(dy).slice(1, rows.from, rows.count), cut.whole(x),
-                       {.a = Read::transposed, .accumulate = true});
+      const GradPlace dw = sink->place(rows.from, rows.count);
+      ops::matmul_into(dw.sum, cut.whole(dy).slice(1, rows.from, rows.count), cut.whole(x),
+                       {.a = Read::transposed, .accumulate = dw.on_top});
       sink->added();
     });
   if (weight_.fp8.on() && !weight_.fp8.rules.weight_grads) fp8_meet_input(weight_.fp8, x);
@@ -132,7 +132,7 @@ void Product::owe_in_eight_bits(Debts& debts, OutputGrad dy, const Tensor& x) {
   dy.rounded.of.codes = {};
   debts.owe([weight = &weight_, dy = std::move(dy), x] {
     const Fp8Rounded now = dy.rows ? fp8_grad(weight->fp8, dy.rows, Fp8Back::weight) : dy.rounded;
-    fp8_weight_grad_into(weight->fp8, weight->grad.sum(), now, x);
+    fp8_weight_grad_into(weight->fp8, weight->grad.place(), now, x);
     weight->grad.added();
   });
 }

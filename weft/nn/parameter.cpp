@@ -1,5 +1,7 @@
 #include "weft/nn/parameter.h"
 
+#include <utility>
+
 #include "weft/base/number.h"
 #include "weft/ops/elementwise.h"
 #include "weft/ops/random.h"
@@ -47,6 +49,21 @@ RandomBlock random_block(const Parameter& parameter, const Piece& piece, std::ui
 }
 
 }  // namespace
+
+void GradSink::clear() const {
+  ops::fill(sum_, 0);
+  old_ = false;
+}
+
+GradPlace GradSink::place(std::int64_t first, std::int64_t count) const {
+  if (holds_nothing() && count < sum_.dim(0)) clear();
+  return {sum_.slice(0, first, count), !std::exchange(old_, false)};
+}
+
+GradPlace GradSink::place() const {
+  (void)holds_nothing();  // has memory now
+  return place(0, sum_.dim(0));
+}
 
 Parameter whole_parameter(std::string name, const Shape& shape, const Init& init) {
   return cut_parameter(std::move(name), shape, init, 0, {});

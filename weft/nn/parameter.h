@@ -26,20 +26,35 @@ class GradListener {
  public:
   virtual ~GradListener() = default;
   virtual void added(int parameter) = 0;
-  /// A gradient is about to be added, and its sum has no memory: binds some that holds zeros.
+  /// A gradient is about to be added, and its sum has no memory: binds some that holds zeros, or is renewed.
   virtual void make_room(int) {}
 };
 
 /// Where the gradients of a weight are summed: f32, over all microbatches of a step.
 class GradSink {
  public:
-  void bind(Tensor sum) { sum_ = std::move(sum); }
+  void bind(Tensor sum) {
+    sum_ = std::move(sum);
+    old_ = false;
+  }
   /// Memory comes with the first gradient, from whoever listens, and goes when the sum leaves.
   void bind_on_demand() { on_demand_ = true; }
+  /// To be added to, or read.
   const Tensor& sum() const {
-    if (!sum_ && on_demand_) listener_->make_room(parameter_);
+    if (holds_nothing()) clear();
     return sum_;
   }
+  /// The sum begins anew: what lies there is old.
+  void renew() const { old_ = true; }
+  /// Whether nothing has been added since it began anew.
+  bool holds_nothing() const {
+    if (!sum_ && on_demand_) listener_->make_room(parameter_);
+    return old_;
+  }
+  /// For a product that is written to `count` rows of a matrix from `first` on, right away. Where those are
+  /// not all, others must be zeros.
+  GradPlace place(std::int64_t first, std::int64_t count) const;
+  GradPlace place() const;
   bool here() const { return bool(sum_); }
   bool wanted() const { return sum_ || on_demand_; }
   /// Nobody listens, or one who knows the parameter by this number.
@@ -53,7 +68,9 @@ class GradSink {
   }
 
  private:
+  void clear() const;
   Tensor sum_;
+  mutable bool old_ = false;
   GradListener* listener_ = nullptr;
   int parameter_ = 0;
   bool on_demand_ = false;

@@ -225,8 +225,9 @@ void Router::owe(Debts& debts, const Tensor& dlogits, const Tensor& x) {
   };
   if (weight_.grad.wanted())
     debts.owe([sink = &weight_.grad, mine, rows, cut, all_d, all_x] {
-      ops::matmul_into(sink->sum().slice(0, rows.from, rows.count), mine(all_d), cut.whole(all_x).rows(),
-                       {.a = Read::transposed, .accumulate = true});
+      const GradPlace dw = sink->place(rows.from, rows.count);
+      ops::matmul_into(dw.sum, mine(all_d), cut.whole(all_x).rows(),
+                       {.a = Read::transposed, .accumulate = dw.on_top});
       sink->added();
     });
   if (bias_ && bias_->grad.wanted())

@@ -161,20 +161,22 @@ Tensor matmul_derived(const Tensor& a, const Tensor& b, const Tensor& before, co
   return out;
 }
 
-void weight_gradient_into(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x) {
+void weight_gradient_into(const LinearGrads& grads, const Tensor& dy, const Tensor& x) {
+  const auto& [dw, on_top] = grads.dw;
+  const Tensor& db = grads.db;
   const Door door("weight_gradient", dy);
   door.given("x", x).given("dw", dw).given("db", db).ranked("dy", dy, 2, 2).ranked("x", x, 2, 2);
   const bool dense = dy.stride(-1) == 1 && x.stride(-1) == 1 && dw.stride(-1) == 1;
   const bool fits = x.dim(0) == dy.dim(0) && dw.shape() == Shape{dy.dim(1), x.dim(1)};
   if (!dense || !fits || dw.elements() == 0 || dy.dim(0) == 0) {  // the two know what to say, or to do
-    matmul_into(dw, dy, x, {.a = Read::transposed, .accumulate = true});
+    matmul_into(dw, dy, x, {.a = Read::transposed, .accumulate = on_top});
     return sum_rows_into(db, dy);
   }
   check_types(door, dw, dy, x);
   door.holds("dw", dw, Dtype::f32, dw.shape()).holds("db", db, Dtype::f32, {dy.dim(1)});
-  count::product(dw, dy.dim(0), count::traffic(dy, x, dw, dw));
+  count::product(dw, dy.dim(0), count::traffic(dy, x, dw) + (on_top ? dw.bytes() : 0));
   count::pass(dy, Work::elementwise, count::add, count::traffic(dy, db, db));
-  dy.device().kernels().weight_gradient(dw, db, dy, x);
+  dy.device().kernels().weight_gradient(grads, dy, x);
 }
 
 namespace {

@@ -22,9 +22,8 @@ Activated matmul_activated(const Tensor& a, const Tensor& b, const ActivatedArgs
 /// f'(before) * (a b): the gradient of what an activation read, `before` [m, n], from a gradient a behind it.
 Tensor matmul_derived(const Tensor& a, const Tensor& b, const Tensor& before, const ActivatedArgs& how);
 
-/// dw [m, n] += dy^T x and db [m] += sum over t of dy, f32, of dy [t, m] and x [t, n]: what a linear layer
-/// owes.
-void weight_gradient_into(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x);
+/// dw [m, n] (+)= dy^T x and db [m] += sum over t of dy, of dy [t, m] and x [t, n].
+void weight_gradient_into(const LinearGrads& grads, const Tensor& dy, const Tensor& x);
 
 /// a [rows, k] b [groups, k, n] -> [rows, n]: the rows of group g meet b[g].
 Tensor grouped_matmul(const Tensor& a, const Tensor& b, const Groups& groups, const MatmulArgs& how = {});

@@ -111,9 +111,8 @@ void DueUpdate::visit_next() {
 
 void DueUpdate::zero_grads() {
   if (error_) std::rethrow_exception(error_);
-  if (!going_) return weights_.zero_grads();
   for (const WeightBlock& block : weights_.blocks())
-    if (block.grads && block.kind.role == Role::kept) ops::fill(block.grads, 0);
+    if (block.grads && (!going_ || block.kind.role == Role::kept)) ops::fill(block.grads, 0);
 }
 
 void DueLender::lend(int layer, Way way) {

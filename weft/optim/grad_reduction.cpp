@@ -52,6 +52,8 @@ GradReduction::GradReduction(Weights& weights, ReduceWhen when, const SumRules& 
       }
       buckets_.push_back(
           {.block = &block, .bucket = i, .terms = terms, .neighbours = neighbours, .uses = expected});
+      if (buckets_.back().cut())
+        buckets_.back().fresh = FreshSums(block.slots_of(bucket), bucket.at, bucket.elements);
     }
   }
 }
@@ -119,10 +121,10 @@ void GradReduction::make_room(int parameter) {
   if (narrow_.hold(parameter)) return narrow_.make_room(parameter);
   Leaving& leaving = buckets_[parameters_[std::size_t(parameter)].leaving];
   const WeightBucket& bucket = leaving.place();
-  if (!leaving.room)
-    leaving.room = ops::zeros(weights_.device(), {bucket.elements}, Dtype::f32, Use::gradients);
+  leaving.room = empty(weights_.device(), {bucket.elements}, Dtype::f32, Use::gradients);
   for (const WeightSlot& slot : leaving.block->slots_of(bucket))
     slot.parameter->grad.bind(Weights::part(leaving.room, slot, bucket.at));
+  leaving.fresh.begin(leaving.room);
 }
 
 /// What was added leaves; what is added next gets another room.
@@ -146,6 +148,8 @@ void GradReduction::drop_rooms() {
 void GradReduction::set_out(Leaving& bucket) {
   go_on();
   bucket.left = true;
+  for (const WeightSlot& slot : bucket.block->slots_of(bucket.place()))
+    if (slot.parameter->grad.here()) (void)slot.parameter->grad.sum();  // zeros where nobody added anything
   if (bucket.cut())
     close(bucket);
   else

@@ -65,9 +65,10 @@ class GradReduction final : public GradListener {
     int uses = 0;                        // gradients that a microbatch adds, as parameters say
     int waits_for = 0;                   // gradients that are still to be added before it leaves
     bool left = false, sent = false;     // in this step: for ranks that hold terms, and for readers
-    Tensor wire;   // where gradients travel rounded: all of the bucket's, until it has arrived
-    Tensor room;   // where gradients are cut: what is being added to,
-    Tensor going;  // and what leaves
+    Tensor wire;        // where gradients travel rounded: all of the bucket's, until it has arrived
+    FreshSums fresh{};  // where gradients are cut: how those of a room begin,
+    Tensor room;        // what is being added to,
+    Tensor going;       // and what leaves
     bool cut() const { return block->readers.cut(CutUp::gradients); }
     const WeightBucket& place() const { return block->buckets[bucket]; }
     /// This rank's sum of all of it.

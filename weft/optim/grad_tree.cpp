@@ -84,9 +84,8 @@ void GradTree::close_sequence(Tree& tree) {
 }
 
 void GradTree::put_away(Tree& tree, std::size_t stack) {
-  const Tensor here = sum(tree);
-  ops::copy_into(waiting(tree, stack, tree.depth[stack]++), here);
-  ops::fill(here, 0);
+  ops::copy_into(waiting(tree, stack, tree.depth[stack]++), sum(tree));
+  tree.parameter->grad.renew();
 }
 
 }  // namespace weft

@@ -216,25 +216,23 @@ void Weights::allocate(WeightBlock& block, Dtype activations, For purpose) {
   }
   for (const WeightSlot& slot : block.slots) {
     if (!block.lent()) slot.parameter->value = part(block.values, slot);
-    if (!block.grads) continue;
-    if (block.readers.cut(CutUp::gradients) || block.grads.dtype() != Dtype::f32)
-      slot.parameter->grad.bind_on_demand();
-    else
+    if (block.sums_in_grads())
       slot.parameter->grad.bind(part(block.grads, slot));
+    else if (block.grads)
+      slot.parameter->grad.bind_on_demand();
   }
+  if (block.sums_in_grads()) block.fresh = FreshSums(block.slots, 0, block.elements);
 }
 
 void Weights::initialize(std::uint64_t seed) {
-  for (const WeightBlock& block : blocks_) {
-    const Readers& readers = block.readers;
+  for (const WeightBlock& block : blocks_)
     if (block.master_is_values() && !block.lent())
       for (const WeightSlot& slot : block.slots)
         weft::initialize(*slot.parameter, part(block.values, slot), seed);
-    else if (block.in_file || readers.cut(CutUp::gradients) || block.grads.dtype() != Dtype::f32)
-      initialize_by_buckets(block, seed);
-    else
+    else if (!block.in_file && block.sums_in_grads())
       initialize_through_grads(block, seed);
-  }
+    else
+      initialize_by_buckets(block, seed);
 }
 
 // Whole parameters are made where gradients will lie, so that a rank that keeps a part of the masters never
@@ -296,7 +294,10 @@ void Weights::initialize_by_buckets(const WeightBlock& block, std::uint64_t seed
 
 void Weights::zero_grads() {
   for (const WeightBlock& block : blocks_)
-    if (block.grads) ops::fill(block.grads, 0);
+    if (block.sums_in_grads())
+      block.fresh.begin(block.grads);
+    else if (block.grads)
+      ops::fill(block.grads, 0);
 }
 
 void Weights::publish() {

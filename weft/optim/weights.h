@@ -12,6 +12,7 @@
 #include "weft/mesh/mesh.h"
 #include "weft/nn/linear.h"
 #include "weft/nn/parameter.h"
+#include "weft/optim/fresh_sums.h"
 #include "weft/optim/owned_part.h"
 #include "weft/optim/ties.h"
 
@@ -77,6 +78,7 @@ struct WeightBlock {
   bool in_file = false;    // values do: lent to layers as cut ones are, and written by windows
   std::size_t values_there = 0;  // what the shelf calls them, where they are not the masters
   Tensor grads;                  // f32, or fewer bits (narrow_sums.h); empty where nothing is trained
+  FreshSums fresh;               // where layers add to these as they lie
 
   std::span<const WeightSlot> slots_of(const WeightBucket& bucket) const {
     return std::span(slots).subspan(std::size_t(bucket.first_slot), std::size_t(bucket.slots));
@@ -88,6 +90,9 @@ struct WeightBlock {
   /// Of what travels in small integers. Vectors are few, and one gain would be the scale of many a bias.
   bool holds_matrices(const WeightBucket& bucket) const;
 
+  bool sums_in_grads() const {
+    return grads && !readers.cut(CutUp::gradients) && grads.dtype() == Dtype::f32;
+  }
   bool master_is_values() const { return values.dtype() == master.dtype(); }
   /// Whoever reads these lends them to layers.
   bool lent() const { return in_file || readers.cut(CutUp::weights); }
@@ -150,6 +155,7 @@ class Weights {
   Weights& operator=(const Weights&) = delete;
   /// Fills masters by each parameter's init; the same numbers under every layout.
   void initialize(std::uint64_t seed);
+  /// Sums begin anew.
   void zero_grads();
   /// Layers see what the masters hold now, those of all data-parallel ranks: after they were filled or
   /// loaded. An update does this itself.

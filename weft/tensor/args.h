@@ -32,6 +32,17 @@ struct ActivatedArgs {
   Activation f = Activation::gelu;
 };
 
+/// Where a product's part of a gradient belongs: on top of what lies there, or in its place.
+struct GradPlace {
+  Tensor sum;
+  bool on_top = true;
+};
+/// What a linear layer owes, in f32: of its weight, and of its bias, which is always added to.
+struct LinearGrads {
+  GradPlace dw;
+  Tensor db;
+};
+
 // ---- eight bits
 // ------------------------------------------------------------------------------------------------
 

@@ -42,11 +42,10 @@ class Kernels {
     matmul(out, a, b, how.product);
     activation_backward(out, out, before, {}, how.f);
   }
-  /// What a linear layer owes: out[m, n] += a^T b of a [t, m] and b [t, n], sums[m] += sum over t of a[t, m];
-  /// out and sums f32
-  virtual void weight_gradient(const Tensor& out, const Tensor& sums, const Tensor& a, const Tensor& b) {
-    matmul(out, a, b, {.a = Read::transposed, .accumulate = true});
-    sum_rows(sums, a);
+  /// dw[m, n] (+)= dy^T x of dy [t, m] and x [t, n], db[m] += sum over t of dy[t, m]
+  virtual void weight_gradient(const LinearGrads& grads, const Tensor& dy, const Tensor& x) {
+    matmul(grads.dw.sum, dy, x, {.a = Read::transposed, .accumulate = grads.dw.on_top});
+    sum_rows(grads.db, dy);
   }
   /// Rows by group: out_g[m_g, n] (+)= a_g[m_g, k] b[g] (+ bias[g, n]); with a transposed, out[g] (+)= a_g^T
   /// b_g, zeros for an empty group unless accumulating. Rows behind the last group are not touched.

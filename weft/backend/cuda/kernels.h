@@ -30,7 +30,7 @@ class CudaKernels final : public Kernels {
                         const ActivatedArgs&) override;
   void matmul_derived(const Tensor& out, const Tensor& before, const Tensor& a, const Tensor& b,
                       const ActivatedArgs&) override;
-  void weight_gradient(const Tensor& out, const Tensor& sums, const Tensor& a, const Tensor& b) override;
+  void weight_gradient(const LinearGrads& grads, const Tensor& dy, const Tensor& x) override;
   void grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Groups&,
                       const MatmulArgs&) override;
 

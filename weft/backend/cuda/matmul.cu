@@ -134,15 +134,16 @@ void CudaKernels::matmul_derived(const Tensor& out, const Tensor& before, const 
 }
 
 // The library gives the sums by themselves.
-void CudaKernels::weight_gradient(const Tensor& out, const Tensor& sums, const Tensor& a, const Tensor& b) {
-  if (!exact() && is_half(a.dtype())) {
+void CudaKernels::weight_gradient(const LinearGrads& grads, const Tensor& dy, const Tensor& x) {
+  const auto& [dw, on_top] = grads.dw;
+  if (!exact() && is_half(dy.dtype())) {
     ready_products();
-    const Tensor fresh = workspace({out.dim(0)});
-    Products::Call call{out, a, b, Read::transposed, Read::as_is, true, {}, product_space(), &queue()};
+    const Tensor fresh = workspace({dw.dim(0)});
+    Products::Call call{dw, dy, x, Read::transposed, Read::as_is, on_top, {}, product_space(), &queue()};
     call.sums = fresh;
-    if (products_->multiply(call)) return add(sums, sums, fresh);
+    if (products_->multiply(call)) return add(grads.db, grads.db, fresh);
   }
-  Kernels::weight_gradient(out, sums, a, b);
+  Kernels::weight_gradient(grads, dy, x);
 }
 
 void CudaKernels::slabs_of(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs& how) {

@@ -42,14 +42,14 @@ bool MetaGpuKernels::activates_products(Dtype dtype, Activation f) const {
 }
 
 // The library gives the sums where rows are whole vectors; elsewhere it is asked in vain.
-void MetaGpuKernels::weight_gradient(const Tensor& out, const Tensor& sums, const Tensor& a,
-                                     const Tensor& b) {
-  if (!exact_ && is_half(a.dtype())) {
+void MetaGpuKernels::weight_gradient(const LinearGrads& grads, const Tensor& dy, const Tensor& x) {
+  const Tensor& dw = grads.dw.sum;
+  if (!exact_ && is_half(dy.dtype())) {
     ready_products();
-    const Tensor fresh = workspace({out.dim(0)});
-    if (whole_vectors(a) && whole_vectors(b) && whole_vectors(out)) return;
+    const Tensor fresh = workspace({dw.dim(0)});
+    if (whole_vectors(dy) && whole_vectors(x) && whole_vectors(dw)) return;
   }
-  Kernels::weight_gradient(out, sums, a, b);
+  Kernels::weight_gradient(grads, dy, x);
 }
 
 void MetaGpuKernels::grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Groups& groups,

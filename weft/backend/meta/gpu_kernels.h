@@ -16,7 +16,7 @@ class MetaGpuKernels final : public Kernels {
   void matmul(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs&) override;
   bool activates_products(Dtype dtype, Activation f) const override;
   bool multiplies_unseen_groups(Dtype dtype) const override { return is_half(dtype); }
-  void weight_gradient(const Tensor& out, const Tensor& sums, const Tensor& a, const Tensor& b) override;
+  void weight_gradient(const LinearGrads& grads, const Tensor& dy, const Tensor& x) override;
   void grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Groups&,
                       const MatmulArgs&) override;
   void quantize(const Quantized& out, const Tensor& x, const Tensor& scale, const Tensor& met) override;
