@@ -47,6 +47,24 @@ void multiply_groups_of_any_width(Desk& desk, std::int64_t k) {
   desk.result("out", out, close(Dtype::bf16, k));
 }
 
+/// Groups that end before the rows do, as where experts have no room for all: the rest becomes zeros, or
+/// stays. An oracle is told of them, and leaves the rest.
+void multiply_what_is_kept(Desk& desk, std::int64_t n, Dtype dtype) {
+  const std::vector<std::int64_t> offsets{0, 3, 3, 70};
+  const std::vector<double> numbers(offsets.begin(), offsets.end());
+  const std::int64_t rows = 330, kept = offsets.back(), k = 24;
+  const bool unseen = desk.kernels().multiplies_unseen_groups(dtype);
+  const Tensor held = desk.holding({4}, Dtype::i64, numbers), x = desk.normal({rows, k}, dtype),
+               w = desk.normal({3, k, n}, dtype), out = spaced(desk.blank({rows, n + 8}, dtype)),
+               sum = desk.normal({rows, n});
+  const Groups groups = unseen ? Groups{{}, held} : Groups{offsets, {}};
+  if (!unseen) desk.kernels().fill(out.slice(0, kept, rows - kept), 0);
+  desk.kernels().grouped_matmul(out, x, w, groups, {.bias = desk.normal({3, n}, dtype)});
+  desk.result("out", out, close(dtype, k));
+  desk.kernels().grouped_matmul(sum, x, w, groups, {.accumulate = true});
+  desk.result("sum", sum, close(Dtype::f32, k));
+}
+
 struct Gradient {
   std::vector<std::int64_t> offsets;
   std::int64_t m, n;
@@ -73,6 +91,14 @@ TEST_P(Warpgroups, multiply_groups) {
   same([&](Desk& desk) { multiply_groups(desk, {328, 136}, Dtype::bf16); });
   same([&](Desk& desk) { multiply_groups(desk, {72, 264, Read::transposed}, Dtype::bf16); });
   same([&](Desk& desk) { multiply_groups(desk, {72, 264}, Dtype::f16); });
+}
+
+TEST_P(Conformance, multiplies_groups_by_panels_and_clears_what_is_behind) {
+  for (const Dtype dtype : {Dtype::bf16, Dtype::f16})
+    same([&](Desk& desk) { multiply_what_is_kept(desk, 136, dtype); });
+}
+TEST_P(Warpgroups, multiply_groups_and_clear_what_is_behind) {
+  same([&](Desk& desk) { multiply_what_is_kept(desk, 264, Dtype::bf16); });
 }
 
 TEST_P(Conformance, multiplies_groups_of_any_width) {

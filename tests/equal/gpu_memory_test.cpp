@@ -17,12 +17,15 @@ struct Case {
   const char* name;
   Precision precision;
   std::int64_t channels = 0;  // where they are not the family's
+  double capacity = 0;        // of experts, which then have biases, too
 };
 
 std::vector<Case> cases() {
   using enum Precision;
-  return {{"gpt2", f32},    {"gpt2", bf16, 64}, {"llama", bf16},    {"llama", f16, 128}, {"latent", bf16},
-          {"mixture", f32}, {"mixture", bf16},  {"bert", bf16, 64}, {"t5", f32},         {"t5", bf16, 64}};
+  return {{"gpt2", f32},      {"gpt2", bf16, 64}, {"llama", bf16},   {"llama", f16, 128},
+          {"latent", bf16},   {"mixture", f32},   {"mixture", bf16}, {"mixture", bf16, 0, 0.5},
+
+          {"bert", bf16, 64}, {"t5", f32},        {"t5", bf16, 64}};
 }
 
 /// "" where it is the same, on GPUs of this compute capability.
@@ -31,6 +34,10 @@ std::string parted(const Case& c, bool exact, int capability) {
   ModelConfig config = shape_of(c.name);
   config.precision = c.precision;
   if (c.channels > 0) config.channels = c.channels;
+  if (c.capacity > 0) {
+    config.experts.router.capacity = c.capacity;
+    config.linear_bias = true;
+  }
   complete(config);
   Cut cut{.parallel = {.dp = 1}};
   cut.exact = exact;

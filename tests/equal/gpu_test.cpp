@@ -86,6 +86,21 @@ TEST(StepsOnTheGpu, other_families_and_layers_are_those_of_the_processor) {
   expect_the_processors(in_doubles, {{.tp = 2, .dp = 1, .sequence = true}, 4}, rounding);
 }
 
+// In half precision the host does not learn how many rows there are: behind those that are kept stand zeros.
+TEST(StepsOnTheGpu, experts_with_room_for_some_are_those_of_the_processor) {
+  for (const Precision precision : {Precision::bf16, Precision::f16})
+    for (const double capacity : {0.5, 1.5}) {
+      SCOPED_TRACE(text(words(precision)[std::size_t(precision)], ", ", capacity));
+      ModelConfig config = shape_of("mixture");
+      config.precision = precision;
+      config.linear_bias = true;
+      config.experts.router.capacity = capacity;
+      config.experts.router.drop = DropPolicy::position;
+      const Cut cut{{.dp = 1}, 4};
+      expect_the_processors(config, cut, rounding_of(config, cut));
+    }
+}
+
 // A last bit of a sum may put an element on the other side of a tie of eight bits: 2^-4 of itself. Tensor
 // cores of an H100 keep fewer bits of a sum of eight-bit products than f32 has: losses of the first step part
 // by 2.5e-3 there, and by up to 1.7e-2 two steps later.

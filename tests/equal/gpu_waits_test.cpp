@@ -40,21 +40,22 @@ ModelConfig mixture_of_halves() {
   return config;
 }
 
-// Products take groups of rows that the host has not seen, so it never asks how many rows an expert gets.
-TEST(AStepOnTheGpu, waits_once_for_experts_that_take_all) {
+// Products take groups of rows that the host has not seen, so it never asks how many rows an expert gets, nor
+// whether any were dropped.
+TEST(AStepOnTheGpu, waits_once_for_experts) {
   EXPECT_EQ(waits_of_a_step(mixture_of_halves()), 1);
+  ModelConfig config = mixture_of_halves();
+  config.experts.router.capacity = 1;
+  config.linear_bias = true;
+  EXPECT_EQ(waits_of_a_step(config), 1);
 }
 
-// Shapes follow from how many rows are dropped; products in f32 are a call an expert; and so are biases'
-// sums.
+// Products in f32 are a call an expert, and so are those in eight bits.
 TEST(AStepOnTheGpu, waits_for_the_counts_of_every_layer_of_experts) {
   constexpr int counts = layers * microbatches;
   EXPECT_EQ(waits_of_a_step(shape_of("mixture", layers)), 1 + counts);
   ModelConfig config = mixture_of_halves();
-  config.experts.router.capacity = 1;
-  EXPECT_EQ(waits_of_a_step(config), 1 + counts);
-  config = mixture_of_halves();
-  config.linear_bias = true;
+  config.fp8 = {.format = Fp8Format::hybrid, .recipe = Fp8Recipe::delayed};
   EXPECT_EQ(waits_of_a_step(config), 1 + counts);
 }
 

@@ -54,8 +54,7 @@ Tensor column(const Tensor& factors, Dtype dtype) {
 }  // namespace
 
 bool ExpertProducts::take_unseen_groups(const Tensor& x) const {
-  const bool one_by_one =
-      biased() || in_eight_bits() || sums_.sums.in_slabs() || sums_.sums.whole_sequences();
+  const bool one_by_one = in_eight_bits() || sums_.sums.in_slabs() || sums_.sums.whole_sequences();
   return !one_by_one && x.device().kernels().multiplies_unseen_groups(x.dtype());
 }
 
@@ -163,7 +162,15 @@ void ExpertProducts::add_weight_grads(const Tensor& dy, const Tensor& x, const R
   });
 }
 
+// What only the device knows the groups of is summed as a product with ones.
 void ExpertProducts::add_bias_grads(const Tensor& dy, const RowGroups& rows) const {
+  if (rows.unseen) {
+    const Tensor ones = empty(dy.device(), {dy.dim(0), 1}, dy.dtype());
+    ops::fill(ones, 1);
+    const GradPlace sums = place_of(biases_);
+    return ops::grouped_matmul_into(sums.sum, ones, dy, rows.groups(),
+                                    {.a = Read::transposed, .accumulate = sums.on_top});
+  }
   for (int e = 0; e < rows.count; ++e) {
     const auto [from, count] = rows.of(e);
     ops::sum_rows_into(biases_[std::size_t(e)].grad.sum(), dy.slice(0, from, count));

@@ -47,12 +47,13 @@ Tensor Experts::all_tokens(const Tensor& y) const {
   return enter({options_.tp.circle, Between::sequence_cut, options_.tp.sums}, y).wait();
 }
 
+// Rows that the host has not seen are as many as there may be: behind the last that is kept stand zeros,
+// which belong to no token.
 Experts::Saved Experts::asked(const Router::Out& routed, bool unseen) const {
   const RowPlan plan = ops::plan_rows(routed.experts, router_.experts());
-  const std::int64_t rows = routed.experts.elements();
   Saved out{.asked = {},
-            .exchange =
-                unseen ? Exchange::unseen(plan.offsets, rows) : Exchange(options_.ranks, plan.offsets, rows),
+            .exchange = unseen ? Exchange::unseen(plan.offsets, routed.rows)
+                               : Exchange(options_.ranks, plan.offsets, routed.experts.elements()),
             .factors = {},
             .in = {},
             .before = {},
@@ -65,9 +66,9 @@ Experts::Saved Experts::asked(const Router::Out& routed, bool unseen) const {
 
 /// Whether the host need not know whose rows are whose, and so does not wait for it: all stay here, and
 /// products take them so.
-bool Experts::unseen(const Pass& pass, const Tensor& own) const {
-  const bool all_stay = !options_.ranks.exchange() && !router_.drops(pass.training());
-  return all_stay && parts_.up.take_unseen_groups(own) && parts_.down.take_unseen_groups(own);
+bool Experts::unseen(const Tensor& own) const {
+  return !options_.ranks.exchange() && parts_.up.take_unseen_groups(own) &&
+         parts_.down.take_unseen_groups(own);
 }
 
 /// i32 [n]: where in the sequence the token of each row stands. Who asks for it has one sequence in a pass.
@@ -105,7 +106,7 @@ Tensor Experts::forward(Pass& pass, const Tensor& x, const Flow&) {
 
 /// own [s, b, h], the tokens of this rank
 Experts::Sent Experts::send(Pass& pass, const Tensor& own) {
-  Saved saved = asked(router_.forward(pass, own), unseen(pass, own));
+  Saved saved = asked(router_.forward(pass, own), unseen(own));
   saved.exchange.arrange(places(pass, saved.asked, own));
   const Tensor x = parts_.latent_in ? parts_.latent_in->forward(own) : own;
   Travelling rows = saved.exchange.leave(ops::gather_rows(x.rows(), saved.asked.tokens));

@@ -70,7 +70,7 @@ class Experts final : public Inner {
   Tensor own_tokens(const Tensor& x) const;
   Tensor all_tokens(const Tensor& y) const;
   Saved asked(const Router::Out& routed, bool unseen) const;
-  bool unseen(const Pass& pass, const Tensor& own) const;
+  bool unseen(const Tensor& own) const;
   Tensor places(const Pass& pass, const ExpertRows& asked, const Tensor& own) const;
   Tensor activated(const Tensor& before) const;
   Tensor mixed(const Tensor& rows, const ExpertRows& asked, const Tensor& like) const;

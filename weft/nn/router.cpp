@@ -68,10 +68,11 @@ Router::Out Router::forward(Pass& pass, const Tensor& x) {
   const Routed routed = choose(pass, scored, x);
   const Tensor dlogits = balance(pass, scored, x);
   const auto& room = options_.room(pass.training());
-  const Tensor experts = room ? kept(routed, x, *room) : routed.experts;
-  if (pass.training() && !pass.again()) count(experts);
+  const Out out =
+      room ? kept(routed, x, *room) : Out{routed.weights, routed.experts, routed.experts.elements()};
+  if (pass.training() && !pass.again()) count(out.experts);
   pass.save(Saved{scored, dlogits, routed});
-  return {routed.weights, experts};
+  return out;
 }
 
 /// [s, b, c] of this rank's steps -> [all, c], of whole sequences, in their order
@@ -86,11 +87,12 @@ Tensor Router::here(const Tensor& all, const Tensor& x) const {
 }
 
 // Who competes for an expert's room are the tokens of whole sequences, in their order.
-Tensor Router::kept(const Routed& routed, const Tensor& x, double factor) const {
+Router::Out Router::kept(const Routed& routed, const Tensor& x, double factor) const {
   const Routed all{whole(routed.weights, x.dim(1)), whole(routed.experts, x.dim(1))};
   const double even = double(all.experts.elements()) / double(experts());
   const auto most = std::max(std::int64_t(std::ceil(even * factor)), std::int64_t{options_.least_rows});
-  return here(ops::limit_experts(all, most, options_.policy), x).rows();
+  const Tensor mine = here(ops::limit_experts(all, most, options_.policy), x).rows();
+  return {routed.weights, mine, std::min(mine.elements(), experts() * most)};
 }
 
 // So is what Sinkhorn's iteration shares out. Its weights are those of the scores over all experts.

@@ -72,8 +72,9 @@ class Router {
          const Options& options, const TokenRanks& ranks, Device& device);
 
   struct Out {
-    Tensor weights;  // f32 [t, k]
-    Tensor experts;  // i32 [t, k], -1: dropped
+    Tensor weights;         // f32 [t, k]
+    Tensor experts;         // i32 [t, k], -1: dropped
+    std::int64_t rows = 0;  // that are not, at most
   };
   /// x [s, b, h], the tokens of this rank
   Out forward(Pass& pass, const Tensor& x);
@@ -89,8 +90,6 @@ class Router {
   std::int64_t experts() const { return weight_.shape[0]; }
   std::int64_t chosen() const { return options_.chosen; }
   int layer() const { return options_.layer; }
-  /// Whether an expert may be chosen in vain.
-  bool drops(bool training) const { return options_.room(training).has_value(); }
 
   void each_parameter(const VisitParameter& visit);
 
@@ -109,7 +108,7 @@ class Router {
   Routed choose(const Pass& pass, const Tensor& scored, const Tensor& x) const;
   Tensor whole(const Tensor& rows, std::int64_t samples) const;
   Tensor here(const Tensor& all, const Tensor& x) const;
-  Tensor kept(const Routed& routed, const Tensor& x, double factor) const;
+  Out kept(const Routed& routed, const Tensor& x, double factor) const;
   Tensor balance(Pass& pass, const Tensor& logits, const Tensor& x);
   Tensor factors(Pass& pass, const BalanceLoss& loss, const Tensor& plain, std::int64_t samples);
   void tell(Pass& pass, int which, const Tensor& terms, std::int64_t samples) const;

@@ -48,7 +48,8 @@ class Kernels {
     sum_rows(grads.db, dy);
   }
   /// Rows by group: out_g[m_g, n] (+)= a_g[m_g, k] b[g] (+ bias[g, n]); with a transposed, out[g] (+)= a_g^T
-  /// b_g, zeros for an empty group unless accumulating. Rows behind the last group are not touched.
+  /// b_g, zeros for an empty group unless accumulating. Rows behind the last group, which only the device can
+  /// know of, become zeros, or where it accumulates stay as they are.
   virtual void grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Groups& groups,
                               const MatmulArgs& how) {
     next({"grouped_matmul", Work::product}, &Kernels::grouped_matmul, out, a, b, groups, how);

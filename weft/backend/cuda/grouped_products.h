@@ -15,7 +15,8 @@ struct GroupedProduct {
   std::int64_t groups;
 };
 
-/// A group, its rows, and a block's place in its result.
+/// A group, its rows, and a block's place in its result. Rows behind the last group are one more, of no
+/// products.
 struct Spot {
   std::int64_t group, first, end;
   std::int64_t row, column;
@@ -23,7 +24,7 @@ struct Spot {
 
 /// Of rows by group: a group has as many rows of blocks as its rows need, and those of a group that stand
 /// above each other come together, since they read the same weights. Each warp counts for itself, 32 groups
-/// at a time. A group of -1 behind the last: there are as many blocks as groups could want.
+/// at a time. A group of -1 behind all: there are as many blocks as groups could want.
 template <class Way>
 __device__ __forceinline__ Spot spot_of_rows(const GroupedProduct& job) {
   const int across = blocks_of(job.out.width, Way::columns), line = int(blockIdx.x) / across;
@@ -50,7 +51,10 @@ __device__ __forceinline__ Spot spot_of_rows(const GroupedProduct& job) {
     }
     before += __shfl_sync(~0U, upto, 31);
   }
-  return {-1, 0, 0, 0, 0};
+  const std::int64_t end = job.offsets[job.groups];
+  const int down = blocks_of(job.m - end, Way::rows), place = int(blockIdx.x) - before * across;
+  if (job.out.accumulate || place >= down * across) return {-1, 0, 0, 0, 0};
+  return {job.groups, end, job.m, place % down * Way::rows, place / down * Way::columns};
 }
 
 /// Of gradients, which are of one size: m x n of each group.
@@ -62,12 +66,23 @@ __device__ __forceinline__ Spot spot_of_gradient(const GroupedProduct& job) {
           place / down * Way::columns};
 }
 
+template <class Way>
+__device__ __forceinline__ void put_zeros(const PanelResult& to, const Spot& spot) {
+  constexpr int pieces = Way::columns / 8;
+#pragma unroll 1
+  for (int i = int(threadIdx.x); i < Way::rows * pieces; i += Way::threads) {
+    const std::int64_t row = spot.first + spot.row + i / pieces, column = spot.column + i % pieces * 8;
+    if (row < spot.end && column < to.width) write(to.rows, row * to.stride, column, Eight{});
+  }
+}
+
 template <class Way, class Half, bool gradient, bool right_by_depth>
 __global__ void __launch_bounds__(Way::threads, Way::blocks_at_once) multiply_groups(GroupedProduct job) {
   if constexpr (!Way::compiled) return;
   auto& shared = gpu::shared<PanelTurns<Way, gradient, right_by_depth>>();
   const Spot spot = gradient ? spot_of_gradient<Way>(job) : spot_of_rows<Way>(job);
   if (spot.group < 0) return;
+  if (!gradient && spot.group == job.groups) return put_zeros<Way>(job.out, spot);
   const std::int64_t depth = gradient ? spot.end - spot.first : job.k;
   if (gradient && depth == 0 && job.out.accumulate) return;
   const Matrix b = gradient ? job.b : job.b.of(spot.group);
@@ -88,9 +103,9 @@ __global__ void __launch_bounds__(Way::threads, Way::blocks_at_once) multiply_gr
 
 template <class Way, class Half, bool gradient, bool right_by_depth>
 void launch_groups(Queue& queue, const GroupedProduct& job) {
-  // Rows by group begin a line of blocks with every group.
+  // Rows by group begin a line of blocks with every group, and with what is behind them.
   const std::int64_t lines =
-      gradient ? blocks_of(job.m, Way::rows) * job.groups : job.m / Way::rows + job.groups;
+      gradient ? blocks_of(job.m, Way::rows) * job.groups : job.m / Way::rows + job.groups + 1;
   gpu::launch(queue,
               {blocks_of(job.out.width, Way::columns) * lines, Way::threads,
                sizeof(PanelTurns<Way, gradient, right_by_depth>)},
