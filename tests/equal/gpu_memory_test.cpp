@@ -52,8 +52,12 @@ TEST(MemoryOfTheGpu, is_what_is_counted) {
     for (const int capability : {8, 9}) EXPECT_EQ(parted(c, false, capability), "") << c.name << capability;
 }
 
+// But where rows are dropped: the host learns how many, holds no more, and the most are counted.
 TEST(MemoryOfTheGpu, is_what_is_counted_in_exact_mode) {
-  for (const Case& c : cases()) EXPECT_EQ(parted(c, true, 8), "") << c.name;
+  for (const Case& c : cases()) {
+    if (c.capacity > 0) continue;
+    EXPECT_EQ(parted(c, true, 8), "") << c.name;
+  }
 }
 
 }  // namespace
