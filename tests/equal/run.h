@@ -53,10 +53,10 @@ struct Cut {
   std::unique_ptr<Device> (*open)() = nullptr;
   /// What a device that only counts counts for in the place of that one.
   std::optional<GpuHere> counts_for = {};
-  /// A step finds nonsense where the one before left its gradients.
-  bool spoils_gradients = false;
   /// How often hosts have waited for such a device up to now.
   std::uint64_t (*waited)() = nullptr;
+  /// A step finds nonsense where the one before left its gradients.
+  bool spoils_gradients = false;
 };
 
 struct Curve {

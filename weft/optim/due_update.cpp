@@ -109,6 +109,8 @@ void DueUpdate::visit_next() {
   going_ = false;
 }
 
+// Zeros, and not sums that begin anew (fresh_sums.h), as windows are left: a run that goes on from a
+// checkpoint takes the same way as one that did not stop.
 void DueUpdate::zero_grads() {
   if (error_) std::rethrow_exception(error_);
   for (const WeightBlock& block : weights_.blocks())

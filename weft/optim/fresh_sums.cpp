@@ -3,7 +3,6 @@
 #include "weft/optim/fresh_sums.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "weft/ops/elementwise.h"
 #include "weft/optim/weights.h"
