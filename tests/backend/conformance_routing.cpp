@@ -132,7 +132,7 @@ TEST_P(Conformance, counts_drops_and_orders_what_was_chosen) {
         desk.result("counts", counts, exactly);
         const RowPlan plan{desk.blank({2 * tokens}, Dtype::i32), desk.blank({2 * tokens}, Dtype::i32),
                            desk.blank({experts + 1}, Dtype::i64)};
-        desk.kernels().plan_rows(plan, kept);
+        desk.kernels().plan_rows(plan, kept, 0);
         desk.result("tokens", plan.tokens, exactly);
         desk.result("slots", plan.slots, exactly);
         desk.result("offsets", plan.offsets, exactly);
@@ -148,11 +148,28 @@ TEST_P(Conformance, orders_the_rows_of_many_tokens) {
       const Tensor chosen = desk.integers({1500, 2}, Dtype::i32, -1, experts);
       const RowPlan plan{desk.blank({3000}, Dtype::i32), desk.blank({3000}, Dtype::i32),
                          desk.blank({experts + 1}, Dtype::i64)};
-      desk.kernels().plan_rows(plan, chosen);
+      desk.kernels().plan_rows(plan, chosen, 0);
       desk.result("tokens", plan.tokens, exactly);
       desk.result("slots", plan.slots, exactly);
       desk.result("offsets", plan.offsets, exactly);
     });
+}
+
+/// Less room than some are chosen, as much as any is, and more than anybody wants.
+TEST_P(Conformance, orders_the_rows_of_experts_by_their_room) {
+  for (const std::int64_t experts : {1, 8, 70})
+    for (const std::int64_t room : {1, 40, 1300, 3100}) {
+      if (experts * room > 30000) continue;
+      same([&](Desk& desk) {
+        const Tensor chosen = desk.integers({1500, 2}, Dtype::i32, -1, experts);
+        const RowPlan plan{desk.blank({experts * room}, Dtype::i32), desk.blank({experts * room}, Dtype::i32),
+                           desk.blank({experts + 1}, Dtype::i64)};
+        desk.kernels().plan_rows(plan, chosen, room);
+        desk.result("tokens", plan.tokens, exactly);
+        desk.result("slots", plan.slots, exactly);
+        desk.result("offsets", plan.offsets, exactly);
+      });
+    }
 }
 
 }  // namespace

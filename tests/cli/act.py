@@ -232,6 +232,7 @@ PAIRS |= {
     "moe-token-drop-policy": (FULL_ROOM, "probs", "position"), "expert-model-parallel-size": (EXPERTS | DP2, "1", "2"), "moe-expert-parallel-size": (EXPERTS | DP2, "1", "2"),
     "expert-tensor-parallel-size": (EXPERTS | TP2 | {"disable-bias-linear": None}, "1", "2"), "expert-interval": (EXPERTS, "1", "2"),
     "moe-eval-capacity-factor": (FULL_ROOM | {"eval-interval": "2"}, "0.25", "4"), "moe-min-capacity": (FULL_ROOM, "0", "100"),
+    "moe-pad-expert-input-to-capacity": (EXPERTS | {"moe-expert-capacity-factor": "4"}, True, UNSET),
     "moe-input-jitter-eps": (EXPERTS, "0.5", UNSET), "moe-router-dtype": (EXPERTS, "fp32", "fp64"), "moe-router-force-load-balancing": (EXPERTS, True, UNSET), "moe-layer-recompute": (EXPERTS | {"num-layers": "4"}, True, UNSET),
     "mlp-type": (EXPERTS, "standard", "residual"), "disable-moe-token-dropping": (EXPERTS | {"moe-train-capacity-factor": "0.5"}, True, UNSET),
     "ds-sequence-parallel-size": ({"ranks": "2"}, "2", "1"),

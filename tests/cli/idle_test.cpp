@@ -53,6 +53,8 @@ TEST(Idle, flags_of_experts_wait_for_experts) {
            "every layer has experts, and --moe-ffn-hidden-size says how wide they are"},
       Case{"--num-experts 4 --moe-token-drop-policy position", "--moe-token-drop-policy",
            "only --moe-expert-capacity-factor drops rows"},
+      Case{"--num-experts 4 --moe-expert-capacity-factor 1 --moe-pad-expert-input-to-capacity --exact",
+           "--moe-pad-expert-input-to-capacity", "exact sums are over the rows that are"},
       Case{"--num-experts 4 --moe-router-load-balancing-type seq_aux_loss",
            "--moe-router-load-balancing-type", "only --moe-aux-loss-coeff gives losses a weight"},
       Case{"--num-experts 4 --moe-router-load-balancing-type none --moe-aux-loss-coeff 0.1",
@@ -63,6 +65,12 @@ TEST(Idle, flags_of_experts_wait_for_experts) {
   EXPECT_EQ(said("--num-experts 4 --moe-router-load-balancing-type aux_loss --moe-aux-loss-coeff 0.1 "
                  "--moe-layer-freq 2"),
             "");
+  EXPECT_EQ(
+      said("--num-experts 4 --moe-expert-capacity-factor 1 --moe-pad-expert-input-to-capacity "
+           "--context-parallel-size 2",
+           2),
+      "no effect here: --moe-pad-expert-input-to-capacity (ranks that share a sequence share the room of "
+      "experts, too, and ask each other what they take of it)");
 }
 
 TEST(Idle, flags_of_the_model_wait_for_its_form) {

@@ -164,6 +164,45 @@ TEST(ExpertsWithBiases, learn_as_on_one_rank) {
                            {.tp = 2, .cp = 2, .dp = 2, .ep = 4, .etp = 1, .sequence = true, .zero = 1}});
 }
 
+/// With room for some of the rows, or for more than there are.
+ModelConfig with_room(double capacity, bool filled) {
+  ModelConfig config = mixture();
+  config.linear_bias = true;
+  config.experts.router.capacity = capacity;
+  config.experts.router.drop = DropPolicy::position;
+  config.experts.router.filled = filled;
+  return config;
+}
+
+// Rows of nobody change no number, wherever they go. Of a room that is shared nobody knows what others leave.
+TEST(ExpertsFilledUp, learn_as_those_that_are_not) {
+  const std::vector<ParallelConfig> layouts{{.dp = 1},
+                                            {.dp = 2, .ep = 2},
+                                            {.dp = 4, .ep = 4, .zero = 1},
+                                            {.dp = 4, .ep = 2, .zero = 3},
+                                            {.dp = 4, .ep = 2, .etp = 2},
+                                            {.tp = 2, .dp = 2, .ep = 2, .etp = 1, .sequence = true},
+                                            {.cp = 2, .dp = 1, .ep = 2}};
+  for (const double capacity : {0.5, 1.0, 100.0})
+    for (const ParallelConfig& parallel : some_of(layouts, 3)) {
+      const Cut cut{.parallel = parallel, .micro_batch = 2, .steps = few};
+      const Curve plain = train(with_room(capacity, false), cut);
+      EXPECT_EQ(difference(train(with_room(capacity, true), cut), plain), "") << name_of(cut) << capacity;
+    }
+  const Cut exact{.parallel = {.dp = 2, .ep = 2}, .micro_batch = 2, .steps = few, .exact = true};
+  EXPECT_EQ(train(with_room(0.5, true), exact).norms, train(with_room(0.5, false), exact).norms);
+}
+
+// No router decides how much is held.
+TEST(ExpertsFilledUp, hold_what_the_counting_device_counts_whoever_is_chosen) {
+  for (const ParallelConfig& parallel : std::vector<ParallelConfig>{
+           {.dp = 1}, {.dp = 2, .ep = 2}, {.dp = 4, .ep = 2, .zero = 1}, {.dp = 4, .ep = 4}})
+    for (const double capacity : {0.5, 100.0}) {
+      const Cut cut{.parallel = parallel, .micro_batch = 2};
+      EXPECT_EQ(memory_difference(with_room(capacity, true), cut), "") << name_of(cut) << capacity;
+    }
+}
+
 // A loss that looks at the microbatches so far sees what it saw, although others came before its backward.
 TEST(ExpertsBalancedOverAStep, learn_the_same_where_layers_are_computed_again) {
   ModelConfig config = mixture(4);

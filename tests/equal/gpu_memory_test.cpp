@@ -18,14 +18,24 @@ struct Case {
   Precision precision;
   std::int64_t channels = 0;  // where they are not the family's
   double capacity = 0;        // of experts, which then have biases, too
+  bool filled = false;        // up to it
 };
 
 std::vector<Case> cases() {
   using enum Precision;
-  return {{"gpt2", f32},      {"gpt2", bf16, 64}, {"llama", bf16},   {"llama", f16, 128},
-          {"latent", bf16},   {"mixture", f32},   {"mixture", bf16}, {"mixture", bf16, 0, 0.5},
-
-          {"bert", bf16, 64}, {"t5", f32},        {"t5", bf16, 64}};
+  return {{"gpt2", f32},
+          {"gpt2", bf16, 64},
+          {"llama", bf16},
+          {"llama", f16, 128},
+          {"latent", bf16},
+          {"mixture", f32},
+          {"mixture", bf16},
+          {"mixture", bf16, 0, 0.5},
+          {"mixture", f32, 0, 1, true},
+          {"mixture", bf16, 0, 1, true},
+          {"bert", bf16, 64},
+          {"t5", f32},
+          {"t5", bf16, 64}};
 }
 
 /// "" where it is the same, on GPUs of this compute capability.
@@ -36,6 +46,7 @@ std::string parted(const Case& c, bool exact, int capability) {
   if (c.channels > 0) config.channels = c.channels;
   if (c.capacity > 0) {
     config.experts.router.capacity = c.capacity;
+    config.experts.router.filled = c.filled;
     config.linear_bias = true;
   }
   complete(config);
@@ -43,7 +54,7 @@ std::string parted(const Case& c, bool exact, int capability) {
   cut.exact = exact;
   cut.open = exact ? exact_gpu : fast_gpu;
   cut.counts_for = gpus_here().all.at(0);
-  if (config.experts.count > 0) cut.always = {0, 2, 5};
+  if (config.experts.count > 0 && !c.filled) cut.always = {0, 2, 5};
   return memory_difference(config, cut);
 }
 

@@ -101,6 +101,23 @@ TEST(StepsOnTheGpu, experts_with_room_for_some_are_those_of_the_processor) {
     }
 }
 
+// Of experts that are filled up the host knows how many rows they have, in every type and wherever these come
+// from.
+TEST(StepsOnTheGpu, experts_that_are_filled_up_are_those_of_the_processor) {
+  for (const Precision precision : {Precision::f32, Precision::bf16})
+    for (const ParallelConfig& parallel : {ParallelConfig{.dp = 1}, {.dp = 2, .ep = 2}}) {
+      ModelConfig config = shape_of("mixture");
+      config.precision = precision;
+      config.linear_bias = true;
+      config.experts.router.capacity = 0.8;
+      config.experts.router.filled = true;
+      config.experts.router.drop = DropPolicy::position;
+      const Cut cut{parallel, parallel.dp > 1 ? 2 : 4};
+      SCOPED_TRACE(text(words(precision)[std::size_t(precision)], ", ", name_of(cut)));
+      expect_the_processors(config, cut, rounding_of(config, cut));
+    }
+}
+
 // A last bit of a sum may put an element on the other side of a tie of eight bits: 2^-4 of itself. Tensor
 // cores of an H100 keep fewer bits of a sum of eight-bit products than f32 has: losses of the first step part
 // by 2.5e-3 there, and by up to 1.7e-2 two steps later.

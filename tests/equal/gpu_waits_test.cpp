@@ -50,6 +50,23 @@ TEST(AStepOnTheGpu, waits_once_for_experts) {
   EXPECT_EQ(waits_of_a_step(config), 1);
 }
 
+// Where experts are filled up to their room nobody asks either, and calls repeat themselves.
+ModelConfig filled_up(Precision precision, Fp8Format format = {}) {
+  ModelConfig config = shape_of("mixture", layers);
+  config.precision = precision;
+  config.fp8 = {.format = format, .recipe = Fp8Recipe::delayed};
+  config.hidden_dropout = config.attention_dropout = 0;
+  config.experts.router.capacity = 1;
+  config.experts.router.filled = true;
+  return config;
+}
+
+TEST(AStepOnTheGpu, waits_once_for_experts_that_are_filled_up) {
+  for (const ModelConfig& config :
+       {filled_up(Precision::f32), filled_up(Precision::bf16), filled_up(Precision::bf16, Fp8Format::hybrid)})
+    EXPECT_EQ(waits_of_a_step(config), 1);
+}
+
 // Products in f32 are a call an expert, and so are those in eight bits.
 TEST(AStepOnTheGpu, waits_for_the_counts_of_every_layer_of_experts) {
   constexpr int counts = layers * microbatches;
@@ -87,7 +104,7 @@ TEST(AStepByGraphs, asks_the_runtime_for_a_third_as_much) {
 }
 
 TEST(AStepByGraphs, sets_next_to_nothing_anew_where_nothing_is_dropped) {
-  for (ModelConfig config : {shape_of("gpt2"), mixture_of_halves()}) {
+  for (ModelConfig config : {shape_of("gpt2"), mixture_of_halves(), filled_up(Precision::f32)}) {
     config.hidden_dropout = config.attention_dropout = 0;
     EXPECT_LT(5 * calls_of_a_step(config, by_graphs), calls_of_a_step(config, fast_gpu));
   }

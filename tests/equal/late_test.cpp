@@ -119,6 +119,24 @@ TEST(LateSteps, of_experts_wait_for_the_counts_of_each_layer) {
   }
 }
 
+// Where experts are filled up, shapes follow from settings, whoever sends them rows.
+TEST(LateSteps, of_experts_that_are_filled_up_wait_for_no_counts) {
+  ModelConfig config = shape_of("mixture", 2);
+  config.experts.router.capacity = 1;
+  config.experts.router.filled = true;
+  for (Cut cut : {Cut{{.dp = 1}, 2}, {{.dp = 2, .ep = 2}, 1}, {{.dp = 4, .ep = 2, .etp = 2}, 1}}) {
+    cut.steps = rounds(3);
+    cut.late = {};
+    const Curve now = train(config, cut);
+    cut.late = Late::when_waited;
+    const Curve later = train(config, cut);
+    EXPECT_EQ(later.losses, now.losses);
+    EXPECT_EQ(later.norms, now.norms);
+    EXPECT_EQ(later.evaluations, now.evaluations);
+    EXPECT_EQ(later.most_waits, 1) << name_of(cut);
+  }
+}
+
 // Who draws by sample asks the batch which these are, not the device.
 TEST(LateSteps, of_layers_that_draw_on_the_host_wait_no_more) {
   ModelConfig jitters = shape_of("mixture", 2), drops = shape_of("gpt2", 4);

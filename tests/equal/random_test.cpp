@@ -75,6 +75,8 @@ class Lottery {
     Drawn other = drawn;
     other.cut.parallel.overlap_experts = later_() % 2 == 0;
     other.cut.parallel.delay_weight_grads = other.cut.parallel.overlap_experts && later_() % 2 == 0;
+    RouterConfig& r = other.model.experts.router;
+    r.filled = r.capacity && later_() % 2 == 0;
     return allowed(other).value_or(drawn);
   }
   int one_of(std::initializer_list<int> list) { return list.begin()[random_() % list.size()]; }
@@ -237,6 +239,7 @@ void see_experts(std::set<std::string>& seen, const Drawn& drawn) {
   if (model.latent.on) seen.insert("experts behind latents");
   if (model.ahead.depths > 0) seen.insert("experts of further tokens");
   if (model.experts.router.capacity) seen.insert("experts with little room");
+  if (model.experts.router.filled) seen.insert("experts that are filled up");
   if (model.experts.router.sinkhorn()) seen.insert(cut.exact ? "exact sinkhorn" : "sinkhorn");
   if (model.experts.router.jitter > 0 && p.cp * p.tp > 1) seen.insert("noise of cut samples");
   if (model.experts.latent > 0)
@@ -266,7 +269,8 @@ std::set<std::string> everything() {
       "three cuts,further tokens,further tokens of cut samples,latents,"
       "latents of a cut sequence,latents of cut samples,exact latents of cut samples,experts,"
       "experts that ranks share,experts of cut samples,experts of several stages,"
-      "experts behind latents,experts of further tokens,experts with little room,exact experts,"
+      "experts behind latents,experts of further tokens,experts with little room,"
+      "experts that are filled up,exact experts,"
       "sinkhorn,exact sinkhorn,noise of cut samples,experts on few channels,"
       "exact experts on few channels,experts beside an MLP,experts chosen in doubles,"
       "roots of softplus,forwards beside backwards,forwards beside backwards over stages,weight gradients "
@@ -303,9 +307,9 @@ std::string name_of(const ExpertsConfig& x) {
   for (const Balancing loss : r.balancing) losses += text(" ", words(loss)[std::size_t(loss)]);
   return text("experts by ", words(r.score)[std::size_t(r.score)], r.softmax_first ? " first" : "",
               r.precision == RouterPrecision::f64 ? " in doubles" : "", ",", losses, r.z_loss > 0 ? " z" : "",
-              r.capacity ? " with little room" : "", r.jitter > 0 ? " with noise" : "",
-              r.by_chance ? " by chance" : "", x.latent > 0 ? " on few channels" : "",
-              x.residual ? " beside an MLP" : "", ", ");
+              r.capacity ? " with little room" : "", r.filled ? " that is filled up" : "",
+              r.jitter > 0 ? " with noise" : "", r.by_chance ? " by chance" : "",
+              x.latent > 0 ? " on few channels" : "", x.residual ? " beside an MLP" : "", ", ");
 }
 
 std::string name_of(const Drawn& drawn) {

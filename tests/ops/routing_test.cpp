@@ -221,6 +221,18 @@ TEST_F(Routing, orders_rows_by_expert_and_token) {
   EXPECT_EQ(numbers(plan.offsets), (Numbers{0, 2, 2, 5, 5}));
 }
 
+// What an expert has no room for is left out.
+TEST_F(Routing, gives_every_expert_the_rows_that_it_has_room_for) {
+  const RowPlan plan = ops::plan_rows(integers({3, 2}, {2, 0, -1, 2, 0, 2}), 3, 2);
+  EXPECT_EQ(numbers(plan.tokens), (Numbers{0, 2, -1, -1, 0, 1}));
+  EXPECT_EQ(numbers(plan.slots), (Numbers{1, 4, -1, -1, 0, 3}));
+  EXPECT_EQ(numbers(plan.offsets), (Numbers{0, 2, 4, 6}));
+  EXPECT_EQ(refused([&] {
+              (void)ops::plan_rows(integers({1, 1}, {0}), 1, -1);
+            }),
+            "plan_rows: room for -1 rows an expert");
+}
+
 TEST_F(Routing, moves_the_bias_toward_even_counts) {
   const Tensor bias = holding({4}, {1, 1, 1, 1});
   ops::follow_counts(bias, holding({4}, {4, 0, 6, 6}), 0.25F);

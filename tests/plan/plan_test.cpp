@@ -60,6 +60,10 @@ TEST(Plan, counts_a_rank_to_whose_experts_all_tokens_go) {
   EXPECT_GT(kind.crowded, kind.memory.total_peak);
   EXPECT_NEAR(double(kind.crowded), most, 0.01 * most);
   EXPECT_EQ(plan_for(tiny({.dp = 2}, mixture)).kinds.front().crowded, 0);
+  TrainConfig filled = c;  // whoever is chosen, experts compute as many rows
+  filled.model.experts.router.capacity = 1;
+  filled.model.experts.router.filled = true;
+  EXPECT_EQ(plan_for(filled).kinds.front().crowded, 0);
 }
 
 // Sixteen samples, one at a time: more microbatches than are counted one by one.

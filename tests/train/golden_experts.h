@@ -139,10 +139,15 @@ inline std::vector<Original> originals() {
       {"m2", "run.json", m2()},
       {"m3", "run.json", m3()},
       {"m4", "run.json", m4()},
-      {"m4", "run_probs_pad.json", m4()},
+      {"m4", "run_probs_pad.json", with(m4(), [](RouterConfig& r) { r.filled = true; })},
       {"m4", "run_position.json", with(m4(), [](RouterConfig& r) { r.drop = DropPolicy::position; }), false,
        "probe_grads_position.safetensors"},
-      {"m4", "run_position_pad.json", with(m4(), [](RouterConfig& r) { r.drop = DropPolicy::position; }),
+      {"m4", "run_position_pad.json",
+       with(m4(),
+            [](RouterConfig& r) {
+              r.drop = DropPolicy::position;
+              r.filled = true;
+            }),
        false, "probe_grads_position.safetensors"},
       {"m5", "run.json", m5()},
   };

@@ -74,6 +74,7 @@ Router Builder::router(const std::string& name, int layer) const {
            .capacity_factor = r.capacity,
            .capacity_evaluating = r.capacity_evaluating,
            .least_rows = r.least_rows,
+           .filled = r.filled,
            .policy = r.drop,
            .jitter = float(r.jitter),
            .by_chance = r.by_chance,

@@ -38,6 +38,11 @@ void check_room(const RouterConfig& r) {
     fail(Kind::usage,
          "model: {model.experts.router.capacity_evaluating} is another room than that of training, where "
          "experts take all: add {model.experts.router.capacity}");
+  if (r.filled)
+    fail(Kind::usage,
+         "model: {model.experts.router.filled} fills experts up to the rows that they take, and they take "
+         "all: "
+         "add {model.experts.router.capacity}");
   if (r.least_rows > 0)
     fail(Kind::usage,
          "model: {model.experts.router.least_rows} is a least room of experts, and they take all: add "

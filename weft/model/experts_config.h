@@ -41,6 +41,7 @@ struct RouterConfig {
   DropPolicy drop = DropPolicy::probs;
   std::optional<double> capacity_evaluating;  // where nobody trains; none: the same
   int least_rows = 0;                         // that an expert takes, however small its share
+  bool filled = false;                        // what an expert has no rows for, it computes on zeros
   double jitter = 0.0;                        // of what a router reads, a share of it at most
   bool by_chance = false;                     // whatever is read: to measure speed
   RouterPrecision precision = RouterPrecision::f32;
@@ -93,6 +94,8 @@ void describe(Visitor& v, RouterConfig& c) {
     "the same where nobody trains (none: as in training)", legal::positive);
   v("least_rows", c.least_rows, OnResume::step, "rows that an expert takes, however small its share",
     legal::size_or_none);
+  v("filled", c.filled, OnResume::free,
+    "experts compute as many rows as they take, zeros where fewer came, so that no host asks how many");
   v("jitter", c.jitter, OnResume::step,
     "noise on what routers read in training: a factor from 1 - this to 1 + this", legal::below_one);
   v("by_chance", c.by_chance, OnResume::step, "choose experts by chance, to measure speed");

@@ -62,7 +62,10 @@ class Written {
 class Exchange::Counts {
  public:
   Counts(const ExpertRanks& ranks, const Tensor& mine, std::int64_t rows)
-      : ranks_(ranks), experts_(mine.dim(0) - 1), rows_(rows), all_(told(ranks, mine)) {}
+      : ranks_(ranks), experts_(mine.dim(0) - 1), rows_(rows), all_(std::in_place, told(ranks, mine)) {}
+  /// As many of every rank for every expert.
+  Counts(const ExpertRanks& ranks, std::int64_t experts, std::int64_t room)
+      : ranks_(ranks), experts_(experts), rows_(room), all_() {}
   std::int64_t experts() const { return experts_; }
   std::int64_t of(int rank, std::int64_t expert) const { return of(rank, expert, 1); }
   std::int64_t of(int rank, std::int64_t from, std::int64_t count) const {
@@ -72,7 +75,8 @@ class Exchange::Counts {
  private:
   /// A rank's rows of all experts before this one.
   std::int64_t before(int rank, std::int64_t expert) const {
-    return all_.none() ? made_up(expert) : all_[rank * (experts_ + 1) + expert];
+    if (!all_) return rows_ * expert;
+    return all_->none() ? made_up(expert) : (*all_)[rank * (experts_ + 1) + expert];
   }
   /// Every rank's rows, shared out as the loads say.
   std::int64_t made_up(std::int64_t expert) const {
@@ -91,16 +95,12 @@ class Exchange::Counts {
   }
   const ExpertRanks& ranks_;
   std::int64_t experts_, rows_;
-  HostView<std::int64_t> all_;
+  std::optional<HostView<std::int64_t>> all_;
 };
 
 Exchange::Exchange(const ExpertRanks& ranks, const Tensor& offsets, std::int64_t planned) : ranks_(ranks) {
-  if (ranks.ranks() > most_expert_ranks)
-    fail(Kind::usage, "experts: ", ranks.ranks(), " ranks exchange tokens, there is room for ",
-         most_expert_ranks);
   const Counts all(ranks, offsets, planned);
-  count(all);
-  group(all);
+  take(all);
   if (!ranks.exchange()) return;
   Device& device = offsets.device();
   Written order(device, kept_);
@@ -109,12 +109,28 @@ Exchange::Exchange(const ExpertRanks& ranks, const Tensor& offsets, std::int64_t
   order_ = order.done();
 }
 
+Exchange Exchange::filled(const ExpertRanks& ranks, std::int64_t experts, std::int64_t room) {
+  Exchange out;
+  out.ranks_ = ranks;
+  out.room_ = room;
+  out.take(Counts(ranks, experts, room));
+  return out;
+}
+
 Exchange Exchange::unseen(const Tensor& offsets, std::int64_t rows) {
   Exchange out;
   out.sent_ = out.kept_ = rows;
   out.groups_.count = int(offsets.dim(0) - 1);
   out.groups_.unseen = offsets;
   return out;
+}
+
+void Exchange::take(const Counts& counts) {
+  if (ranks_.ranks() > most_expert_ranks)
+    fail(Kind::usage, "experts: ", ranks_.ranks(), " ranks exchange tokens, there is room for ",
+         most_expert_ranks);
+  count(counts);
+  group(counts);
 }
 
 void Exchange::count(const Counts& counts) {
@@ -235,7 +251,19 @@ Travelling Exchange::leave(const Tensor& rows) const {
 
 Tensor Exchange::there(Travelling rows) const {
   rows.pending.wait();
+  if (room_ > 0) return turned(rows.came, ranks_.ranks());
   return ranks_.exchange() ? ops::gather_rows(rows.came, order_) : rows.came;
+}
+
+/// Rooms of rows, [blocks][..], the other way round: [..][blocks]. Those of ranks become those of experts.
+Tensor Exchange::turned(const Tensor& rows, std::int64_t blocks) const {
+  const Tensor rooms = rows.view({blocks, rows.dim(0) / (room_ * blocks), room_ * rows.dim(1)});
+  return ops::contiguous(rooms.permute({1, 0, 2})).view(rows.shape());
+}
+
+/// What goes back, as the ranks want it.
+Tensor Exchange::by_rank(const Tensor& rows) const {
+  return room_ > 0 ? turned(rows, groups_.count) : ops::gather_rows(rows, home_);
 }
 
 namespace {
@@ -262,9 +290,7 @@ Tensor parts_added(const Tensor& rows, int parts) {
 Travelling Exchange::leave_back(const Tensor& rows, Dtype dtype, int parts) const {
   if (!ranks_.exchange()) return {rows, {}, dtype, parts};
   const Tensor came = empty(rows.device(), {sent_ * ranks_.etp, rows.dim(1)}, rows.dtype());
-  return {came,
-          ranks_.circle->all_to_all(came, ops::gather_rows(rows, home_), all(returned_), all(received_)),
-          dtype, parts};
+  return {came, ranks_.circle->all_to_all(came, by_rank(rows), all(returned_), all(received_)), dtype, parts};
 }
 
 Tensor Exchange::back(Travelling rows) const {

@@ -51,6 +51,8 @@ class Exchange {
   Exchange(const ExpertRanks& ranks, const Tensor& offsets, std::int64_t planned);
   /// All of these rows stay here, and the host does not ask whose they are.
   static Exchange unseen(const Tensor& offsets, std::int64_t rows);
+  /// Every rank sends every expert `room` rows, so nobody asks how many.
+  static Exchange filled(const ExpertRanks& ranks, std::int64_t experts, std::int64_t room);
   /// Before any row goes. places i32 [rows]: where in the sequence each row's token stands, read where rows
   /// go by place, and then once more by the host.
   void arrange(const Tensor& places);
@@ -74,6 +76,7 @@ class Exchange {
  private:
   using ByRank = std::array<std::int64_t, most_expert_ranks>;
   class Counts;
+  void take(const Counts& counts);
   void count(const Counts& counts);
   void group(const Counts& counts);
   Tensor arrived_places(const Tensor& places) const;
@@ -82,6 +85,8 @@ class Exchange {
   Tensor homes(Device& device, std::span<const std::int32_t> order) const;
   void find_homes(std::span<const std::int32_t> order, std::span<std::int32_t> home) const;
   Tensor copies_for_all(const Tensor& rows) const;
+  Tensor turned(const Tensor& rows, std::int64_t blocks) const;
+  Tensor by_rank(const Tensor& rows) const;
   std::span<const std::int64_t> all(const ByRank& by) const {
     return {by.data(), std::size_t(ranks_.ranks())};
   }
@@ -94,6 +99,7 @@ class Exchange {
   Tensor order_,
       home_;  // i32: which arrived row an expert's row is, and which of those an arrived one became
   std::int64_t sent_ = 0, kept_ = 0;
+  std::int64_t room_ = 0;  // of an expert for a rank's rows, where it is filled up; then there is no order
 };
 
 }  // namespace weft

@@ -47,13 +47,12 @@ Tensor Experts::all_tokens(const Tensor& y) const {
   return enter({options_.tp.circle, Between::sequence_cut, options_.tp.sums}, y).wait();
 }
 
-// Rows that the host has not seen are as many as there may be: behind the last that is kept stand zeros,
-// which belong to no token.
-Experts::Saved Experts::asked(const Router::Out& routed, bool unseen) const {
-  const RowPlan plan = ops::plan_rows(routed.experts, router_.experts());
+// Rows of experts that are filled up, and those that the host has not seen, are as many as there may be: some
+// are zeros, which belong to no token.
+Experts::Saved Experts::asked(const Router::Out& routed, const Tensor& own) const {
+  const RowPlan plan = ops::plan_rows(routed.experts, router_.experts(), routed.room);
   Saved out{.asked = {},
-            .exchange = unseen ? Exchange::unseen(plan.offsets, routed.rows)
-                               : Exchange(options_.ranks, plan.offsets, routed.experts.elements()),
+            .exchange = exchange(routed, plan.offsets, own),
             .factors = {},
             .in = {},
             .before = {},
@@ -62,6 +61,12 @@ Experts::Saved Experts::asked(const Router::Out& routed, bool unseen) const {
   out.asked = {plan.tokens.slice(0, 0, n), plan.slots.slice(0, 0, n), {}};
   out.asked.factors = ops::gather_rows(column(routed.weights), out.asked.slots).view({n});
   return out;
+}
+
+Exchange Experts::exchange(const Router::Out& routed, const Tensor& offsets, const Tensor& own) const {
+  if (routed.room > 0) return Exchange::filled(options_.ranks, router_.experts(), routed.room);
+  if (unseen(own)) return Exchange::unseen(offsets, routed.rows);
+  return {options_.ranks, offsets, routed.experts.elements()};
 }
 
 /// Whether the host need not know whose rows are whose, and so does not wait for it: all stay here, and
@@ -106,7 +111,7 @@ Tensor Experts::forward(Pass& pass, const Tensor& x, const Flow&) {
 
 /// own [s, b, h], the tokens of this rank
 Experts::Sent Experts::send(Pass& pass, const Tensor& own) {
-  Saved saved = asked(router_.forward(pass, own), unseen(own));
+  Saved saved = asked(router_.forward(pass, own), own);
   saved.exchange.arrange(places(pass, saved.asked, own));
   const Tensor x = parts_.latent_in ? parts_.latent_in->forward(own) : own;
   Travelling rows = saved.exchange.leave(ops::gather_rows(x.rows(), saved.asked.tokens));

@@ -69,7 +69,8 @@ class Experts final : public Inner {
   };
   Tensor own_tokens(const Tensor& x) const;
   Tensor all_tokens(const Tensor& y) const;
-  Saved asked(const Router::Out& routed, bool unseen) const;
+  Saved asked(const Router::Out& routed, const Tensor& own) const;
+  Exchange exchange(const Router::Out& routed, const Tensor& offsets, const Tensor& own) const;
   bool unseen(const Tensor& own) const;
   Tensor places(const Pass& pass, const ExpertRows& asked, const Tensor& own) const;
   Tensor activated(const Tensor& before) const;

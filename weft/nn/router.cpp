@@ -69,7 +69,7 @@ Router::Out Router::forward(Pass& pass, const Tensor& x) {
   const Tensor dlogits = balance(pass, scored, x);
   const auto& room = options_.room(pass.training());
   const Out out =
-      room ? kept(routed, x, *room) : Out{routed.weights, routed.experts, routed.experts.elements()};
+      room ? kept(routed, x, *room) : Out{routed.weights, routed.experts, routed.experts.elements(), 0};
   if (pass.training() && !pass.again()) count(out.experts);
   pass.save(Saved{scored, dlogits, routed});
   return out;
@@ -92,7 +92,14 @@ Router::Out Router::kept(const Routed& routed, const Tensor& x, double factor) c
   const double even = double(all.experts.elements()) / double(experts());
   const auto most = std::max(std::int64_t(std::ceil(even * factor)), std::int64_t{options_.least_rows});
   const Tensor mine = here(ops::limit_experts(all, most, options_.policy), x).rows();
-  return {routed.weights, mine, std::min(mine.elements(), experts() * most)};
+  return {routed.weights, mine, std::min(mine.elements(), experts() * most), room_here(most, mine.dim(0))};
+}
+
+// Ranks that share a sequence share an expert's room, too, and none knows what the others leave of it. Exact
+// sums are over the rows that are.
+std::int64_t Router::room_here(std::int64_t most, std::int64_t tokens) const {
+  const bool whole = ranks_.in_a_sequence() == 1 && !ranks_.sums.whole_sequences();
+  return options_.filled && whole ? std::min(most, tokens) : 0;
 }
 
 // So is what Sinkhorn's iteration shares out. Its weights are those of the scores over all experts.

@@ -54,6 +54,7 @@ class Router {
     std::optional<double> capacity_factor;  // of what an expert takes, times even shares
     std::optional<double> capacity_evaluating;
     int least_rows = 0;
+    bool filled = false;  // experts get as many rows as they have room for, some of nobody
     DropPolicy policy = DropPolicy::probs;
     float jitter = 0;
     bool by_chance = false;
@@ -75,6 +76,7 @@ class Router {
     Tensor weights;         // f32 [t, k]
     Tensor experts;         // i32 [t, k], -1: dropped
     std::int64_t rows = 0;  // that are not, at most
+    std::int64_t room = 0;  // rows that each expert gets of this rank, whoever chose it; 0: those that are
   };
   /// x [s, b, h], the tokens of this rank
   Out forward(Pass& pass, const Tensor& x);
@@ -109,6 +111,7 @@ class Router {
   Tensor whole(const Tensor& rows, std::int64_t samples) const;
   Tensor here(const Tensor& all, const Tensor& x) const;
   Out kept(const Routed& routed, const Tensor& x, double factor) const;
+  std::int64_t room_here(std::int64_t most, std::int64_t tokens) const;
   Tensor balance(Pass& pass, const Tensor& logits, const Tensor& x);
   Tensor factors(Pass& pass, const BalanceLoss& loss, const Tensor& plain, std::int64_t samples);
   void tell(Pass& pass, int which, const Tensor& terms, std::int64_t samples) const;

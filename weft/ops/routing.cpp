@@ -126,16 +126,18 @@ void follow_counts(const Tensor& bias, const Tensor& counts, float rate) {
   bias.device().kernels().follow_counts(bias, counts, rate);
 }
 
-RowPlan plan_rows(const Tensor& experts, std::int64_t count) {
+RowPlan plan_rows(const Tensor& experts, std::int64_t count, std::int64_t room) {
   const Door door("plan_rows", experts);
   check_experts(door, experts);
   if (experts.elements() > std::numeric_limits<std::int32_t>::max())
     door.refuse(Kind::shape, experts.elements(), " choices are more than 31 bits can number");
+  if (room < 0) door.refuse(Kind::usage, "room for ", room, " rows an expert");
   Device& device = experts.device();
-  RowPlan out{empty(device, {experts.elements()}, Dtype::i32),
-              empty(device, {experts.elements()}, Dtype::i32), empty(device, {count + 1}, Dtype::i64)};
+  const std::int64_t rows = room > 0 ? count * room : experts.elements();
+  RowPlan out{empty(device, {rows}, Dtype::i32), empty(device, {rows}, Dtype::i32),
+              empty(device, {count + 1}, Dtype::i64)};
   count::pass(experts, Work::other, count::add, count::traffic(experts, out.tokens, out.slots, out.offsets));
-  device.kernels().plan_rows(out, experts);
+  device.kernels().plan_rows(out, experts, room);
   return out;
 }
 

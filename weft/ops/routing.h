@@ -29,7 +29,7 @@ void follow_counts(const Tensor& bias, const Tensor& counts, float rate);
 
 /// i32 [t, k]: the experts, -1 where one of them has more than `most` tokens.
 Tensor limit_experts(const Routed& routed, std::int64_t most, DropPolicy policy);
-/// experts i32 [t, k], -1: dropped
-RowPlan plan_rows(const Tensor& experts, std::int64_t count);
+/// experts i32 [t, k], -1: dropped; room: rows of each expert, 0: as many as chose it
+RowPlan plan_rows(const Tensor& experts, std::int64_t count, std::int64_t room = 0);
 
 }  // namespace weft::ops

@@ -278,9 +278,11 @@ Plan plan_run(const TrainConfig& c, const OpenCounter& open, PlanFor what) {
                             .on_disk = counted.on_disk,
                             .copied = counted.copied,
                             .sends = {}});
-    if (c.parallel.ep * c.parallel.etp > 1 && c.model.experts.count > 0 && !alike)
-      plan.kinds.back().crowded =
+    if (c.parallel.ep * c.parallel.etp > 1 && c.model.experts.count > 0 && !alike) {
+      const std::int64_t most =
           count(c, stage, colors, {.open = open, .load = Load::crowded}).memory.total_peak;
+      plan.kinds.back().crowded = most != counted.memory.total_peak ? most : 0;
+    }
     plan.kinds.back().last = stage;
     plan.kinds.back().ranks += twins;
   }

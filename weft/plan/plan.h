@@ -34,7 +34,7 @@ struct KindOfRank {
   std::int64_t training = 0;  // the most at once, where evaluations are left out; these may need more
   std::int64_t on_disk = 0;   // of a rank's optimizer states
   std::int64_t copied = 0;    // for saves that are written in the background, beside all else
-  /// At most, where routers send all that they can to this rank's experts; 0 where nothing travels.
+  /// At most, where routers send all that they can to this rank's experts; 0 where nothing follows from that.
   std::int64_t crowded = 0;
   /// Where it was asked for: of a rank, in a step at its largest batch, at most; of experts, with even loads.
   Volumes sends;

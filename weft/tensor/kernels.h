@@ -312,9 +312,10 @@ class Kernels {
   virtual void follow_counts(const Tensor& bias, const Tensor& counts, float rate) {
     next({"follow_counts", Work::other}, &Kernels::follow_counts, bias, counts, rate);
   }
-  /// Rows in the order of experts i32 [t, k], then of tokens; a negative expert gives no row
-  virtual void plan_rows(const RowPlan& out, const Tensor& experts) {
-    next({"plan_rows", Work::other}, &Kernels::plan_rows, out, experts);
+  /// Rows in the order of experts i32 [t, k], then of tokens; a negative expert gives no row. With `room`
+  /// each expert has so many rows: its first, then none
+  virtual void plan_rows(const RowPlan& out, const Tensor& experts, std::int64_t room) {
+    next({"plan_rows", Work::other}, &Kernels::plan_rows, out, experts, room);
   }
 
   // ---- optimizers: one pass; grad f32 (or bf16), flat

@@ -35,11 +35,11 @@ struct Routed {
   Tensor experts;  // i32 [t, k]
 };
 
-/// Rows by expert: where they come from, and where each expert's begin. What is not computed stands last, as
-/// -1.
+/// Rows by expert: where they come from, and where each expert's begin. What is no row is -1: it stands last,
+/// or where experts have room for so many rows each, behind those of each expert.
 struct RowPlan {
-  Tensor tokens;   // i32 [t * k]: the token of each row
-  Tensor slots;    // i32 [t * k]: its choice, counted through: token * k + which
+  Tensor tokens;   // i32 [t * k], or [e * room]: the token of each row
+  Tensor slots;    // the same: its choice, counted through: token * k + which
   Tensor offsets;  // i64 [e + 1]: rows [offsets[j], offsets[j + 1]) are expert j's
 };
 

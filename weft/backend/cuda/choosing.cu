@@ -44,12 +44,18 @@ struct Plan {
   std::int32_t *slots, *tokens;  // of each row; -1 behind the last
   std::int64_t* offsets;
   std::int64_t n, k, buckets;
+  std::int64_t room;  // rows of each expert, 0: as many as chose it
   FaultWord* faults;
 };
 struct Counted {
   ScratchOf<int> lower;
   Votes<block_of_plan / 32> equal;
 };
+
+/// From here to the end there are no rows.
+__device__ __forceinline__ void none_from(const Plan& job, std::int64_t from, std::int64_t end) {
+  for (std::int64_t i = from + threadIdx.x; i < end; i += block_of_plan) job.tokens[i] = job.slots[i] = -1;
+}
 
 // A block an expert: it counts what comes before its rows, then puts their places down in order.
 __global__ void __launch_bounds__(block_of_plan) plan(Plan job) {
@@ -61,21 +67,23 @@ __global__ void __launch_bounds__(block_of_plan) plan(Plan job) {
     if (mine == 0 && expert >= job.buckets) *job.faults = fault_of(Index::plan_rows, i, expert);
     lower += expert >= 0 && expert < mine;
   }
-  const std::int64_t first = over_block(lower, tally.lower, 0, Plus{});
+  const std::int64_t before = over_block(lower, tally.lower, 0, Plus{});
+  const std::int64_t first = job.room > 0 ? mine * job.room : before;
+  const std::int64_t end = job.room > 0 ? first + job.room : job.n;
   std::int64_t next = first;
   for (std::int64_t from = 0; from < job.n; from += block_of_plan) {
     const std::int64_t i = from + threadIdx.x;
     const bool yes = i < job.n && job.experts[i] == mine;
     const Ranks ranks = rank(yes, tally.equal);
     const std::int64_t to = next + ranks.before;
-    if (yes) job.slots[to] = std::int32_t(i);
-    if (yes) job.tokens[to] = std::int32_t(i / job.k);
+    if (yes && to < end) job.slots[to] = std::int32_t(i);
+    if (yes && to < end) job.tokens[to] = std::int32_t(i / job.k);
     next += ranks.all;
   }
+  const bool last = mine + 1 == job.buckets;
   if (threadIdx.x == 0) job.offsets[mine] = first;
-  if (mine + 1 < job.buckets) return;
-  if (threadIdx.x == 0) job.offsets[job.buckets] = next;
-  for (std::int64_t i = next + threadIdx.x; i < job.n; i += block_of_plan) job.tokens[i] = job.slots[i] = -1;
+  if (threadIdx.x == 0 && last) job.offsets[job.buckets] = job.room > 0 ? end : next;
+  if (last || job.room > 0) none_from(job, next, end);
 }
 
 }  // namespace
@@ -87,7 +95,7 @@ void CudaKernels::top_k(const Tensor& values, const Tensor& indices, const Tenso
   gpu::launch(queue(), {(rows.count + 7) / 8, 256}, kernel, TopK{rows, rows_of(values), rows_of(indices)});
 }
 
-void CudaKernels::plan_rows(const RowPlan& out, const Tensor& experts) {
+void CudaKernels::plan_rows(const RowPlan& out, const Tensor& experts, std::int64_t room) {
   const std::int64_t buckets = out.offsets.elements() - 1;
   if (buckets == 0) return;
   const Plan job{elements<std::int32_t>(experts),
@@ -97,6 +105,7 @@ void CudaKernels::plan_rows(const RowPlan& out, const Tensor& experts) {
                  experts.elements(),
                  experts.dim(1),
                  buckets,
+                 room,
                  faults()};
   gpu::launch(queue(), {buckets, block_of_plan, sizeof(Counted)}, plan, job);
 }

@@ -259,6 +259,7 @@ constexpr Idle table[] = {
     {"model.experts.router.drop", no_experts, experts},
     {"model.experts.router.capacity_evaluating", no_experts, experts},
     {"model.experts.router.least_rows", no_experts, experts},
+    {"model.experts.router.filled", no_experts, experts},
     {"model.experts.router.jitter", no_experts, experts},
     {"model.experts.router.by_chance", no_experts, experts},
     {"model.experts.router.precision", no_experts, experts},
@@ -269,6 +270,11 @@ constexpr Idle table[] = {
      "only --moe-router-enable-expert-bias moves by it"},
     {"model.experts.router.drop", [](const TrainConfig& c) { return !no_experts(c) && no_room(c); },
      "only --moe-expert-capacity-factor drops rows"},
+    {"model.experts.router.filled",
+     [](const TrainConfig& c) { return !no_experts(c) && c.parallel.tp * c.parallel.cp > 1; },
+     "ranks that share a sequence share the room of experts, too, and ask each other what they take of it"},
+    {"model.experts.router.filled", [](const TrainConfig& c) { return !no_experts(c) && c.model.exact; },
+     "exact sums are over the rows that are"},
     {"model.experts.router.balancing",
      [](const TrainConfig& c) {
        return !no_experts(c) && nothing_weighed(c) && !nothing_balanced(c) &&

@@ -306,7 +306,7 @@ void FastKernels::follow_counts(const Tensor& bias, const Tensor& counts, float 
     if (double(seen[i]) != mean) sums[i] += double(seen[i]) < mean ? rate : -rate;
 }
 
-void FastKernels::plan_rows(const RowPlan& out, const Tensor& experts) {
+void FastKernels::plan_rows(const RowPlan& out, const Tensor& experts, std::int64_t room) {
   const std::int64_t n = experts.elements(), e = out.offsets.dim(0) - 1, k = experts.dim(1);
   const auto* chosen = experts.data<std::int32_t>();
   auto *tokens = out.tokens.data<std::int32_t>(), *slots = out.slots.data<std::int32_t>();
@@ -315,12 +315,17 @@ void FastKernels::plan_rows(const RowPlan& out, const Tensor& experts) {
   for (std::int64_t i = 0; i < n; ++i)
     if (chosen[i] >= 0) ++offsets[chosen[i] + 1];
   std::partial_sum(offsets, offsets + e + 1, offsets);
+  if (room > 0)
+    for (std::int64_t i = 0; i <= e; ++i) offsets[i] = i * room;
   auto* next = scratch_.take<std::int64_t>(e + 1);
   std::copy_n(offsets, e + 1, next);
-  for (std::int64_t i = offsets[e]; i < n; ++i) tokens[i] = slots[i] = -1;
+  const std::int64_t none = room > 0 ? 0 : offsets[e];
+  std::fill(tokens + none, tokens + out.tokens.elements(), -1);
+  std::fill(slots + none, slots + out.tokens.elements(), -1);
   for (std::int64_t i = 0; i < n; ++i) {
     if (chosen[i] < 0) continue;
     const std::int64_t at = next[chosen[i]]++;
+    if (room > 0 && at >= offsets[chosen[i] + 1]) continue;
     tokens[at] = std::int32_t(i / k);
     slots[at] = std::int32_t(i);
   }

@@ -87,7 +87,7 @@ class ReferenceKernels : public Kernels {
   void square_log_sum(const Tensor& terms, const Tensor& dlogits, const Tensor& logits, float scale) override;
   void limit_experts(const Tensor& kept, const Routed& routed, std::int64_t most, DropPolicy policy) override;
   void follow_counts(const Tensor& bias, const Tensor& counts, float rate) override;
-  void plan_rows(const RowPlan& out, const Tensor& experts) override;
+  void plan_rows(const RowPlan& out, const Tensor& experts, std::int64_t room) override;
 
   void adam(const AdamState&, const Tensor& grad, const AdamArgs&) override;
   void sgd(const SgdState&, const Tensor& grad, const SgdArgs&) override;

@@ -238,7 +238,7 @@ void ReferenceKernels::follow_counts(const Tensor& bias, const Tensor& counts, f
   reference::store(bias, sums);
 }
 
-void ReferenceKernels::plan_rows(const RowPlan& out, const Tensor& experts) {
+void ReferenceKernels::plan_rows(const RowPlan& out, const Tensor& experts, std::int64_t room) {
   called();
   const Numbers chosen = reference::load(experts);
   const std::size_t k = std::max<std::size_t>(std::size_t(experts.dim(1)), 1);
@@ -250,10 +250,11 @@ void ReferenceKernels::plan_rows(const RowPlan& out, const Tensor& experts) {
         tokens.push_back(double(token));
         slots.push_back(double(i));
       }
+    if (room > 0)
+      for (Numbers* rows : {&tokens, &slots}) rows->resize(std::size_t((e + 1) * room), -1);
     offsets.push_back(double(tokens.size()));
   }
-  tokens.resize(chosen.size(), -1);
-  slots.resize(chosen.size(), -1);
+  for (Numbers* rows : {&tokens, &slots}) rows->resize(std::size_t(out.tokens.elements()), -1);
   reference::store(out.tokens, tokens);
   reference::store(out.slots, slots);
   reference::store(out.offsets, offsets);
