@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """gpu_drawn_test.py --weft PROGRAM --emulated PROGRAM [--first N] [--count N]: models and layouts that are drawn, N of them from number N on,
-train three steps on emulated GPUs and on the processor, and are held against each other.
+train three steps on emulated GPUs and on the processor, and are held against each other. Some GPUs go on from what the processor has saved.
 
 EMULATED has the emulated GPU in it, and WEFT has not. A draw that the processor refuses is left out, and half of them at least must be taken. The
 first step is held closely; behind it an update may have turned a number that was near zero, which the steps that follow make more of."""
@@ -27,13 +27,24 @@ LAYOUTS = [(1, 1, ""), (1, 1, ""), (2, 1, "--tensor-model-parallel-size 2"), (2,
            (2, 1, "--pipeline-model-parallel-size 2"), (2, 1, "--pipeline-model-parallel-size 2 --pipeline-schedule zb-h1"),
            (2, 1, "--context-parallel-size 2"), (4, 1, "--tensor-model-parallel-size 2 --context-parallel-size 2 --sequence-parallel"),
            (2, 2, "--zero-stage 1"), (2, 2, "--zero-stage 2"), (2, 2, "--zero-stage 3")]
+EXPERT_LAYOUTS = [(1, 1, ""), (2, 2, "--expert-model-parallel-size 2"), (2, 2, "--expert-model-parallel-size 2 --zero-stage 1"),
+                  (4, 4, "--expert-model-parallel-size 2 --zero-stage 3"), (2, 1, "--context-parallel-size 2 --expert-model-parallel-size 2"),
+                  (4, 4, "--expert-model-parallel-size 2 --expert-tensor-parallel-size 2 --disable-bias-linear"),
+                  (2, 1, "--tensor-model-parallel-size 2 --sequence-parallel --expert-model-parallel-size 2 --expert-tensor-parallel-size 1"),
+                  (4, 2, "--pipeline-model-parallel-size 2 --expert-model-parallel-size 2")]
+LAYOUTS_OF_FOUR_LAYERS = [(2, 1, "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1"),
+                          (2, 1, "--pipeline-model-parallel-size 2 --pipeline-schedule zb-v")]
+LATENTS = ["--multi-latent-attention --kv-lora-rank 16 --qk-head-dim 16 --qk-pos-emb-head-dim 8 --v-head-dim 16",
+           "--multi-latent-attention --q-lora-rank 24 --kv-lora-rank 16 --qk-head-dim 8 --qk-pos-emb-head-dim 8 --v-head-dim 24"]
+ROOM = ["--moe-expert-capacity-factor 0.5", "--moe-expert-capacity-factor 1.25", "--moe-expert-capacity-factor 0.75 --moe-token-drop-policy position",
+        "--moe-expert-capacity-factor 1 --moe-pad-expert-input-to-capacity"]
 
 
 class Draw:
     """A model, a layout and an emulated GPU, which follow from a number."""
 
     def __init__(self, number):
-        self.random, self.words = random.Random(number), []
+        self.random, self.words, self.layouts = random.Random(number), [], LAYOUTS
         self.kind = self.one("gpt", "gpt", "gpt", "bert", "t5")
         self.precision = self.one("f32", "f32", "bf16", "bf16", "fp16")
         self.sizes()
@@ -41,6 +52,7 @@ class Draw:
         self.of_kind()
         self.layout()
         self.gpu()
+        self.before = 1 if self.random.random() < 0.3 else 0  # steps that the processor has done for it
 
     def one(self, *all):
         return self.random.choice(all)
@@ -55,7 +67,10 @@ class Draw:
     def sizes(self):
         heads, channels = self.one(2, 2, 4, 4, 3, 1, 6), self.one(8, 12, 16, 16, 20, 24, 40, 64, 72)
         self.heads, hidden = heads, self.one(min(heads * channels, 144), 48, 64, 80, 96, 100)
-        self.say("--num-layers", self.one(1, 2, 2, 2, 4), "--hidden-size", hidden, "--num-attention-heads", heads, "--kv-channels", channels)
+        layers = self.one(1, 2, 2, 2, 4)
+        if layers == 4:
+            self.layouts = LAYOUTS + LAYOUTS_OF_FOUR_LAYERS
+        self.say("--num-layers", layers, "--hidden-size", hidden, "--num-attention-heads", heads, "--kv-channels", channels)
         self.say("--seq-length", self.one(16, 16, 24, 32, 40), "--vocab-size", self.one(61, 97, 128, 300), "--make-vocab-size-divisible-by", self.one(4, 8, 16))
         self.maybe(0.3, *(f"--ffn-hidden-size {width}" for width in (48, 64, 100, 129, 256)))
 
@@ -83,6 +98,7 @@ class Draw:
         self.maybe(0.15, "--window-size 4 0", "--window-size 20 0")
         self.maybe(0.25, "--eod-mask-loss --reset-position-ids --reset-attention-mask")
         self.maybe(0.1, "--mtp-num-layers 1")
+        self.maybe(0.1, *LATENTS)
         if self.heads % 2 == 0:
             self.maybe(0.3, "--group-query-attention --num-query-groups 1", "--group-query-attention --num-query-groups 2")
         if self.random.random() < 0.35:
@@ -90,15 +106,16 @@ class Draw:
 
     def experts(self):
         chosen = self.one(1, 2, 2)
+        self.layouts = EXPERT_LAYOUTS + self.layouts[-2:]
         self.say("--num-experts", self.one(2, 4, 8, 5), "--moe-router-topk", chosen)
         self.say("--moe-router-pre-softmax" if chosen == 1 else self.one("", "--moe-router-score-function sigmoid --moe-router-enable-expert-bias"))
-        self.maybe(0.4, "--moe-aux-loss-coeff 0.01", "--moe-z-loss-coeff 0.001")
-        self.maybe(0.3, "--moe-expert-capacity-factor 0.5", "--moe-expert-capacity-factor 1.25")
+        self.maybe(0.4, "--moe-aux-loss-coeff 0.01", "--moe-z-loss-coeff 0.001", "--moe-router-load-balancing-type sinkhorn")
+        self.maybe(0.4, *ROOM)
         self.maybe(0.2, "--moe-shared-expert-intermediate-size 32")
         self.maybe(0.2, "--moe-ffn-hidden-size 24", "--moe-ffn-hidden-size 33")
 
     def layout(self):
-        ranks, others, words = self.one(*LAYOUTS)
+        ranks, others, words = self.one(*self.layouts)
         samples = self.one(1, 2, 3)
         self.say(words, "--ranks", ranks, "--micro-batch-size", samples, "--global-batch-size", samples * others * self.one(1, 2, 4))
 
@@ -134,11 +151,13 @@ def tried(weft, emulated, number):
     """Whether the processor takes it; fails where GPUs give something else."""
     draw = Draw(number)
     with tempfile.TemporaryDirectory(prefix="weft-gpu-drawn-") as folder:
-        expected, said = trained(weft, draw, [], pathlib.Path(folder, "processor.jsonl"), {})
+        saves = f"--save {folder}/saved --save-interval 1".split() if draw.before else []
+        loads = f"--load {folder}/saved --ckpt-step {draw.before}".split() if draw.before else []
+        expected, said = trained(weft, draw, saves, pathlib.Path(folder, "processor.jsonl"), {})
         if said.returncode:
             return False
-        found, said = trained(emulated, draw, draw.on_gpu, pathlib.Path(folder, "gpu.jsonl"), draw.machine)
-    wrong = f"it ended with {said.returncode}" if said.returncode else what_parts(draw, found, expected)
+        found, said = trained(emulated, draw, draw.on_gpu + loads, pathlib.Path(folder, "gpu.jsonl"), draw.machine)
+    wrong = f"it ended with {said.returncode}" if said.returncode else what_parts(draw, found, expected[draw.before:])
     if wrong:
         machine = " ".join(f"{name}={value}" for name, value in draw.machine.items())
         sys.exit(f"gpu_drawn_test.py: draw {number}: {wrong}\n{machine} train {draw.kind} {' '.join(STEPS + draw.words + draw.on_gpu)}\n{said.stderr}")

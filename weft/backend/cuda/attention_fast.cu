@@ -3,6 +3,7 @@
 //
 //   s = q k^T scale + bias,  m' = max(m, s),  o' = o exp(m - m') + exp(s - m') kept v,  l' = l exp(m - m') +
 //   sum
+#include "weft/backend/cuda/attention_drops.h"
 #include "weft/backend/cuda/attention_fast.h"
 #include "weft/backend/cuda/attention_softmax.h"
 
@@ -19,8 +20,8 @@ struct Shared {
   Tile<dv, keys> v[2];
 };
 
-template <class Half, int d, int dv, bool everything>
-__global__ void __launch_bounds__(tile_threads, d > 64 || everything ? 2 : 3) forward(FastForward job) {
+template <class Half, int d, int dv, Pairs pairs>
+__global__ void __launch_bounds__(tile_threads, blocks_at_once(d, pairs)) forward(FastForward job) {
   constexpr int keys = keys_at_once(d);
   auto& shared = gpu::shared<Shared<d, dv, keys>>();
   const Attend& a = job.attend;
@@ -40,7 +41,8 @@ __global__ void __launch_bounds__(tile_threads, d > 64 || everything ? 2 : 3) fo
   float o[dv / 8][4] = {};
   Softmax state;
   OwnRows<d, 0> own(shared.q, row0);
-  const float unit = everything ? 1 : a.unit;
+  const float unit = pairs == Pairs::any ? 1 : a.unit;
+  const Draw draw = a.drawn(at);
   for (int t = tiles.first; t < tiles.last; ++t) {
     if (t + 1 < tiles.last) fetch_keys(t + 1);
     gpu::commit_copies();
@@ -49,16 +51,16 @@ __global__ void __launch_bounds__(tile_threads, d > 64 || everything ? 2 : 3) fo
     if (t == tiles.first) own.load();
     at.i = query0 + row0;
     at.j = t * keys;
-    const std::uint32_t sees = everything ? seen<false, keys / 8>(a, at) : 0;
-    const std::uint32_t drops = everything && a.samples ? dropped<false, keys / 8>(a, at) : 0;
+    const std::uint32_t sees = pairs == Pairs::any ? seen<false, keys / 8>(a, at) : 0;
+    const std::uint32_t drops = dropped<pairs, false, keys / 8>(a, draw, at);
     float s[keys / 8][4];
     rows_by_rows<Half>(s, own, shared.k[t % 2]);
-    if constexpr (everything)
+    if constexpr (pairs == Pairs::any)
       finish_scores(a, at, sees, s);
     else if (what_to_ask<tile, keys>(a, query0, t * keys) == Ask::edges)
       hide<false>(a, at, s);
     shrink_rows(soften(state, unit, s), o);
-    if (everything && a.samples) drop(drops, a.factor, s);
+    if (pairs != Pairs::plain && a.samples) drop(drops, a.factor, s);
     add_by_columns<Half, dv>(o, s, shared.v[t % 2]);
     __syncthreads();
   }
@@ -67,19 +69,19 @@ __global__ void __launch_bounds__(tile_threads, d > 64 || everything ? 2 : 3) fo
   put_rows(job, at, state, o);
 }
 
-template <class Half, int d, int dv, bool everything>
+template <class Half, int d, int dv, Pairs pairs>
 void launch(Queue& queue, const FastForward& job) {
   const Attend& a = job.attend;
   const std::int64_t blocks = std::int64_t(a.sq + tile - 1) / tile * a.batch * a.groups * a.heads;
   gpu::launch(queue, {blocks, tile_threads, sizeof(Shared<d, dv, keys_at_once(d)>)},
-              forward<Half, d, dv, everything>, job);
+              forward<Half, d, dv, pairs>, job);
 }
 
 template <class Half>
 void launch_of(Queue& queue, const FastForward& job) {
   const Attend& a = job.attend;
   with_width(a.q.one.width, a.v.one.width, [&]<int d, int dv>(Width<d, dv>) {
-    asks_everything(a) ? launch<Half, d, dv, true>(queue, job) : launch<Half, d, dv, false>(queue, job);
+    with_pairs(a, [&]<Pairs pairs>(Knows<pairs>) { launch<Half, d, dv, pairs>(queue, job); });
   });
 }
 

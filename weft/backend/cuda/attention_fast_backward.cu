@@ -9,7 +9,6 @@
 #include "weft/backend/cuda/attention_lines.h"
 #include "weft/backend/cuda/attention_passing.h"
 #include "weft/backend/cuda/attention_slopes.h"
-#include "weft/backend/cuda/blackwell.h"
 
 namespace weft::cuda {
 namespace {
@@ -17,11 +16,13 @@ namespace {
 /// How many rows that pass by are worked on at once, in eights: scores and slopes of half a tile, or of a
 /// quarter, are what a thread has registers for beside the sums. With more, nvcc spills, for Blackwell
 /// sooner.
-constexpr int keys_at_once(int d, bool everything) {
-  return d > 192 || (blackwell && d == 64 && !everything) ? 2 : 4;
+constexpr int keys_at_once(int d, Pairs pairs) {
+  return d > 192 || (blackwell && d == 64 && pairs == Pairs::plain) ? 2 : 4;
 }
-constexpr int queries_at_once(int d, bool everything) {
-  return d > 192 || (everything && d == 128) || (blackwell && (d == 128 || everything)) ? 2 : 4;
+constexpr int queries_at_once(int d, Pairs pairs) {
+  return d > 192 || (pairs != Pairs::plain && d == 128) || (blackwell && (d == 128 || pairs != Pairs::plain))
+             ? 2
+             : 4;
 }
 /// Those that pass by, the next ones under way. Where queries pass by, numbers are of each: first those that
 /// make a probability of its scores, then its corrections.
@@ -35,7 +36,7 @@ struct Shared {
 /// The same where slopes are added up by distance too.
 template <int d, int dv>
 struct SharedWithSlopes : Shared<d, dv> {
-  Slanted<keys_at_once(d, true)> slopes;
+  Slanted<keys_at_once(d, Pairs::any)> slopes;
 };
 template <int d, int dv, bool biased>
 using SharedOfQueries = std::conditional_t<biased, SharedWithSlopes<d, dv>, Shared<d, dv>>;
@@ -43,10 +44,9 @@ using SharedOfQueries = std::conditional_t<biased, SharedWithSlopes<d, dv>, Shar
 /// Heads so wide that a block's own rows stay in registers.
 constexpr int held = 64;
 
-template <class Half, int d, int dv, bool everything, bool biased = false>
-__global__ void __launch_bounds__(tile_threads, d > 64 || everything ? 2 : 3)
-    of_queries(AttentionBackward job) {
-  constexpr int keys = rows_at_once(d), count = keys_at_once(d, everything);
+template <class Half, int d, int dv, Pairs pairs, bool biased = false>
+__global__ void __launch_bounds__(tile_threads, blocks_at_once(d, pairs)) of_queries(AttentionBackward job) {
+  constexpr int keys = rows_at_once(d), count = keys_at_once(d, pairs);
   auto& shared = gpu::shared<SharedOfQueries<d, dv, biased>>();
   const Attend& a = job.attend;
   auto [at, last, number] = task_of(a, a.sq, a.heads);
@@ -70,6 +70,7 @@ __global__ void __launch_bounds__(tile_threads, d > 64 || everything ? 2 : 3)
     query[half] = numbers_of(job, at);
   }
   float* line = biased ? begin_line(job, at, last - number, last + 1) : nullptr;
+  const Draw draw = a.drawn(at);
   float dq[d / 8][4] = {};
   OwnRows<d, held> own_q(shared.own.left, row0);
   OwnRows<dv, 0> own_dout(shared.own.right, row0);  // a thread has no registers for these too
@@ -88,7 +89,7 @@ __global__ void __launch_bounds__(tile_threads, d > 64 || everything ? 2 : 3)
 #pragma unroll 1
     for (int from = 0; from < keys; from += 8 * count) {
       at.j = t * keys + from;
-      const auto part = part_at<everything, false, count>(a, at, ask);
+      const auto part = part_at<pairs, false, count>(a, draw, at, ask);
       Scores<count> s, along;
       rows_by_rows<Half>(s, own_q, k, from);
       rows_by_rows<Half>(along, own_dout, v, from);
@@ -124,9 +125,9 @@ __global__ void __launch_bounds__(distances_at_once) add_lines(AttentionBackward
 enum class Sums { both, keys, values };
 
 // Everything is turned: rows are keys, columns queries.
-template <class Half, int d, int dv, Sums which, bool everything>
+template <class Half, int d, int dv, Sums which, Pairs pairs>
 __global__ void __launch_bounds__(tile_threads, 2) of_keys(AttentionBackward job) {
-  constexpr int queries = rows_at_once(d), count = queries_at_once(d, everything);
+  constexpr int queries = rows_at_once(d), count = queries_at_once(d, pairs);
   constexpr bool keys = which != Sums::values, values = which != Sums::keys;
   constexpr bool keeps = d <= 192;  // of wide heads a thread has no register for a number on its way
   auto& shared = gpu::shared<Shared<d, dv>>();
@@ -140,6 +141,7 @@ __global__ void __launch_bounds__(tile_threads, 2) of_keys(AttentionBackward job
   if (passing.more()) passing.fetch_next(shared.passing[0]);
   shared.numbers[0][threadIdx.x] = passing.next_number();
   gpu::commit_copies();
+  const Draw draw = a.drawn(at);
   float dk[keys ? d / 8 : 1][4] = {}, of_values[values ? dv / 8 : 1][4] = {};
   OwnRows<d, held> own_k(shared.own.left, row0);
   OwnRows<dv, held> own_v(shared.own.right, row0);
@@ -164,7 +166,7 @@ __global__ void __launch_bounds__(tile_threads, 2) of_keys(AttentionBackward job
 #pragma unroll 1
     for (int from = 0; from < queries; from += 8 * count) {
       at.i = now.first + from;
-      const auto part = part_at<everything, true, count>(a, at, ask);
+      const auto part = part_at<pairs, true, count>(a, draw, at, ask);
       Scores<count> s, along = {};
       rows_by_rows<Half>(s, own_k, q, from);
       if constexpr (keys) rows_by_rows<Half>(along, own_v, dout, from);
@@ -181,32 +183,32 @@ __global__ void __launch_bounds__(tile_threads, 2) of_keys(AttentionBackward job
   if constexpr (values) put_tile(job, job.dv, rows, of_values, 1);
 }
 
-template <class Half, int d, int dv, bool everything>
+template <class Half, int d, int dv, Pairs pairs>
 void launch(Queue& queue, const AttentionBackward& job) {
   const Attend& a = job.attend;
   const std::int64_t queries = (a.sq + tile - 1) / tile, keys = (a.sk + tile - 1) / tile;
   constexpr std::size_t shared = sizeof(Shared<d, dv>);
   const gpu::Shape of_all_keys{keys * a.batch * a.groups, tile_threads, shared};
   const std::int64_t of_all_queries = queries * a.batch * a.groups * a.heads;
-  if (everything && job.lines && queries > 0)
+  constexpr bool any = pairs == Pairs::any;
+  if (any && job.lines && queries > 0)
     gpu::launch(queue, {of_all_queries, tile_threads, sizeof(SharedWithSlopes<d, dv>)},
-                of_queries<Half, d, dv, everything, everything>, job);
+                of_queries<Half, d, dv, pairs, any>, job);
   else if (queries > 0)
-    gpu::launch(queue, {of_all_queries, tile_threads, shared}, of_queries<Half, d, dv, everything>, job);
+    gpu::launch(queue, {of_all_queries, tile_threads, shared}, of_queries<Half, d, dv, pairs>, job);
   if (keys == 0) return;
   if constexpr (d > 128) {
-    gpu::launch(queue, of_all_keys, of_keys<Half, d, dv, Sums::keys, everything>, job);
-    gpu::launch(queue, of_all_keys, of_keys<Half, d, dv, Sums::values, everything>, job);
+    gpu::launch(queue, of_all_keys, of_keys<Half, d, dv, Sums::keys, pairs>, job);
+    gpu::launch(queue, of_all_keys, of_keys<Half, d, dv, Sums::values, pairs>, job);
   } else {
-    gpu::launch(queue, of_all_keys, of_keys<Half, d, dv, Sums::both, everything>, job);
+    gpu::launch(queue, of_all_keys, of_keys<Half, d, dv, Sums::both, pairs>, job);
   }
 }
 
 template <class Half>
 void launch_of(Queue& queue, const AttentionBackward& job) {
   with_width(job.attend.q.one.width, job.attend.v.one.width, [&]<int d, int dv>(Width<d, dv>) {
-    asks_everything(job.attend) ? launch<Half, d, dv, true>(queue, job)
-                                : launch<Half, d, dv, false>(queue, job);
+    with_pairs(job.attend, [&]<Pairs pairs>(Knows<pairs>) { launch<Half, d, dv, pairs>(queue, job); });
   });
 }
 

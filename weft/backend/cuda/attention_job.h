@@ -20,6 +20,9 @@ struct Heads {
 };
 Heads heads_of(const Tensor& t);
 
+/// Blocks of four random numbers from a query's to the next one's.
+constexpr std::uint64_t blocks_of_a_query = std::uint64_t{1} << 18;
+
 /// A place in the matrix of scores, by row of the batch, group and head of it. In 32 bits, as all that counts
 /// rows of attention: a division in 64 is a hundred instructions, and threads have no registers to waste.
 struct Pair {
@@ -64,11 +67,14 @@ struct Attend {
     at.sample = samples ? std::uint64_t(samples[p.b]) : 0;
     return Draw(at);
   }
-  /// The random numbers of a pair and of the keys beside it, four that begin at a multiple of four: a bit for
-  /// each that is dropped.
-  __device__ __forceinline__ std::uint32_t dropped_of_four(const Draw& draw, const Pair& p) const {
+  /// Which four random numbers a pair and the keys beside it have, that begin at a multiple of four.
+  __device__ __forceinline__ std::uint64_t block_of(const Pair& p) const {
     const std::int64_t element = ((head0 + head_of(p)) << 40) | ((query0 + p.i) << 20) | (key0 + p.j);
-    const PhiloxCounter four = draw.block(std::uint64_t(element) >> 2);
+    return std::uint64_t(element) >> 2;
+  }
+  /// A bit for each of four that is dropped.
+  __device__ __forceinline__ std::uint32_t dropped_of_four(const Draw& draw, std::uint64_t block) const {
+    const PhiloxCounter four = draw.block(block);
     std::uint32_t bits = 0;
 #pragma unroll
     for (int i = 0; i < 4; ++i) bits |= std::uint32_t(four[std::size_t(i)] < threshold) << i;
@@ -76,7 +82,7 @@ struct Attend {
   }
   /// What a probability is multiplied with: 0 where dropped, 1 / (1 - p) where kept.
   __device__ __forceinline__ float kept(const Draw& draw, const Pair& p) const {
-    return dropped_of_four(draw, p) >> ((key0 + p.j) & 3) & 1 ? 0.0F : factor;
+    return dropped_of_four(draw, block_of(p)) >> ((key0 + p.j) & 3) & 1 ? 0.0F : factor;
   }
   __device__ __forceinline__ float kept(const Pair& p) const { return samples ? kept(drawn(p), p) : 1; }
   /// Keys that a query may see: all that it sees lie in [first, last).

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "weft/backend/cuda/attention_job.h"
+#include "weft/backend/cuda/blackwell.h"
 #include "weft/backend/cuda/space.h"
 
 namespace weft::cuda {
@@ -231,9 +232,8 @@ __device__ __forceinline__ Line line_at(const Attend& a, const Pair& at, int hal
   return turned ? line_of_key<everything>(a, start) : line_of_query<everything>(a, start);
 }
 
-/// A bit for each element of a warp's d-fragments that is seen, 4 n + i for element i of fragment n; and for
-/// each that dropout takes. Asked before there are scores and not unrolled: who is seen and random numbers
-/// want registers that products have.
+/// A bit for each element of a warp's d-fragments that is seen, 4 n + i for element i of fragment n. Asked
+/// before there are scores and not unrolled: who is seen wants registers that products have.
 template <bool turned, int count>
 __device__ __forceinline__ std::uint32_t seen(const Attend& a, const Pair& at) {
   std::uint32_t bits = 0;
@@ -246,55 +246,44 @@ __device__ __forceinline__ std::uint32_t seen(const Attend& a, const Pair& at) {
   }
   return bits;
 }
-template <bool turned, int count>
-__device__ __forceinline__ std::uint32_t dropped_alone(const Attend& a, const Draw& draw, const Pair& at) {
-  std::uint32_t bits = 0;
-#pragma unroll 1
-  for (int e = 0; e < 4 * count; ++e)
-    if (a.kept(draw, pair_at<turned>(at, fragment_row(e % 4), fragment_column(e / 4, e))) == 0)
-      bits |= 1U << e;
-  return bits;
-}
-/// Random numbers come four at a time, for keys beside each other, and cost more than all else of a pair. Two
-/// lanes have four keys of two queries, or turned four lanes of four: each draws for one, and they tell each
-/// other.
-template <bool turned, int count>
-__device__ __forceinline__ std::uint32_t dropped(const Attend& a, const Pair& at) {
-  const Draw draw = a.drawn(at);
-  if (a.key0 % 4 != 0) return dropped_alone<turned, count>(a, draw, at);
-  const int lane = int(threadIdx.x) % 32, mine = turned ? lane / 4 % 4 : lane % 2;
-  const int row = turned ? lane / 16 * 4 + mine / 2 * 8 : lane / 4 + mine * 8;
-  const int column = turned ? lane % 4 * 2 + mine % 2 : lane % 4 / 2 * 4;
-  std::uint32_t drawn = 0;  // four bits for each fragment
-#pragma unroll 1
-  for (int n = 0; n < count; ++n)
-    drawn |= a.dropped_of_four(draw, pair_at<turned>(at, row, 8 * n + column)) << 4 * n;
-  if constexpr (turned) {
-    std::uint32_t bits = 0;
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-      bits |= (__shfl_sync(~0U, drawn, (lane & ~12) | i * 4) >> mine & 0x11111111U) << i;
-    return bits;
-  } else {
-    const std::uint32_t other = __shfl_xor_sync(~0U, drawn, 1);
-    constexpr std::uint32_t low = 0x33333333U;
-    return mine == 0 ? (drawn & low) | (other & low) << 2 : (other >> 2 & low) | (drawn & ~low);
-  }
-}
-
 /// Where what is added to scores lies, if anything is: of column 0; behind this for the columns of a key,
 /// before it for those of a query, and only of those that are seen.
 __device__ __forceinline__ const float* bias_of(const Attend& a, const Pair& at) {
   return a.bias + a.head_of(at) * a.distances + at.i - at.j + a.bias0;
 }
 
-/// What is to be asked of the pairs of two tiles: nothing, since every query sees every key; on which side of
-/// the masks' edges they lie; or everything, where something is added, dropped or cut into segments.
-enum class Ask { nothing, edges, everything };
-/// Of all tiles of a job: kernels that ask everything have fewer registers for the rest.
-inline bool asks_everything(const Attend& a) {
-  return a.query_segments || a.bias || a.samples || !(a.scale > 0);
+/// What a kernel knows of all pairs of a job: that nothing but the masks' edges is to be asked of them, and
+/// whom dropout takes; or nothing, where something is added, too, or cut into segments. Who knows less has
+/// fewer registers for the rest.
+enum class Pairs { plain, dropped, any };
+inline Pairs pairs_of(const Attend& a) {
+  if (a.query_segments || a.bias || !(a.scale > 0)) return Pairs::any;
+  if (!a.samples) return Pairs::plain;
+  return a.key0 % 4 == 0 ? Pairs::dropped : Pairs::any;
 }
+/// Blocks by warps that a multiprocessor is to have registers for. Those that draw spill for Blackwell where
+/// it is to have three.
+constexpr int blocks_at_once(int d, Pairs pairs) {
+  return d > 64 || pairs == Pairs::any || (blackwell && pairs == Pairs::dropped) ? 2 : 3;
+}
+/// use(Knows<pairs>()), by what is known.
+template <Pairs pairs>
+struct Knows {};
+template <class Use>
+void with_pairs(const Attend& a, const Use& use) {
+  switch (pairs_of(a)) {
+    case Pairs::plain:
+      return use(Knows<Pairs::plain>());
+    case Pairs::dropped:
+      return use(Knows<Pairs::dropped>());
+    case Pairs::any:
+      return use(Knows<Pairs::any>());
+  }
+}
+
+/// What is to be asked of the pairs of two tiles, of masks: nothing, since every query sees every key; or on
+/// which side of their edges they lie.
+enum class Ask { nothing, edges };
 template <int queries, int keys>
 __device__ __forceinline__ Ask what_to_ask(const Attend& a, int query0, int key0) {
   if (query0 + queries > a.sq || key0 + keys > a.sk) return Ask::edges;

@@ -8,6 +8,7 @@
 // only: sm_90a
 #include "weft/backend/cuda/attention_warpgroups.h"
 
+#include "weft/backend/cuda/attention_drops.h"
 #include "weft/backend/cuda/attention_fast.h"
 #include "weft/backend/cuda/attention_softmax.h"
 #include "weft/backend/gpus.h"
@@ -41,12 +42,13 @@ struct Keys {
 };
 
 /// A warpgroup's part of the work.
-template <class Half, int d, bool everything>
+template <class Half, int d, Pairs pairs>
 struct Queries {
   const Attend& a;
   Shared<d>& shared;
   Pair at;  // of the first of the warp's queries
   float unit;
+  Draw draw;
   Softmax state = {};
   float o[d / 8][4] = {};
   Halves<tile / 8> p = {};
@@ -55,8 +57,8 @@ struct Queries {
   template <bool scores, bool values>
   __device__ __forceinline__ void turn(int t) {
     at.j = t * tile;
-    const std::uint32_t sees = scores && everything ? seen<false, tile / 8>(a, at) : 0;
-    const std::uint32_t drops = scores && everything && a.samples ? dropped<false, tile / 8>(a, at) : 0;
+    const std::uint32_t sees = scores && pairs == Pairs::any ? seen<false, tile / 8>(a, at) : 0;
+    const std::uint32_t drops = scores ? dropped<pairs, false, tile / 8>(a, draw, at) : 0;
     float s[tile / 8][4];
     gpu::begin_products();
     if constexpr (scores) {
@@ -69,12 +71,12 @@ struct Queries {
     }
     gpu::wait_products<scores && values ? 1 : 0>();
     if constexpr (scores) {
-      if constexpr (everything)
+      if constexpr (pairs == Pairs::any)
         finish_scores(a, at, sees, s);
       else if (what_to_ask<tile, tile>(a, at.i - warp_row(), at.j) == Ask::edges)
         hide<false>(a, at, s);
       const Shrink shrink = soften(state, unit, s);
-      if (everything && a.samples) drop(drops, a.factor, s);
+      if (pairs != Pairs::plain && a.samples) drop(drops, a.factor, s);
       if constexpr (values) {
         gpu::before_what_follows(state.sum[0] + state.sum[1]);
         gpu::wait_products<0>();
@@ -85,8 +87,8 @@ struct Queries {
   }
 };
 
-template <class Half, int d, bool everything>
-__global__ void __launch_bounds__(threads, d > 64 || everything ? 1 : 2) forward(FastForward job) {
+template <class Half, int d, Pairs pairs>
+__global__ void __launch_bounds__(threads, d > 64 || pairs != Pairs::plain ? 1 : 2) forward(FastForward job) {
   if constexpr (!gpu::has_warpgroups) return;
   auto& shared = gpu::shared<Shared<d>>();
   const Attend& a = job.attend;
@@ -98,7 +100,7 @@ __global__ void __launch_bounds__(threads, d > 64 || everything ? 1 : 2) forward
   Keys<d> keys{a, shared, tiles, source_of<threads>(a.k, passing), source_of<threads>(a.v, passing)};
   keys.fetch_for(tiles.first);
   at.i = query0 + group_row() + warp_row();
-  Queries<Half, d, everything> mine{a, shared, at, everything ? 1 : a.unit};
+  Queries<Half, d, pairs> mine{a, shared, at, pairs == Pairs::any ? 1 : a.unit, a.drawn(at)};
   for (int t = tiles.first; t <= tiles.last; ++t) {
     gpu::wait_copies<0>();
     gpu::show_products();
@@ -120,8 +122,7 @@ void launch(Queue& queue, const FastForward& job) {
   const Attend& a = job.attend;
   const std::int64_t blocks = std::int64_t(a.sq + queries - 1) / queries * a.batch * a.groups * a.heads;
   const gpu::Shape shape{blocks, threads, sizeof(Shared<d>)};
-  asks_everything(a) ? gpu::launch(queue, shape, forward<Half, d, true>, job)
-                     : gpu::launch(queue, shape, forward<Half, d, false>, job);
+  with_pairs(a, [&]<Pairs pairs>(Knows<pairs>) { gpu::launch(queue, shape, forward<Half, d, pairs>, job); });
 }
 
 template <class Half>

@@ -13,9 +13,9 @@ namespace {
 /// queries, since it has two sums; of narrow heads three blocks then have the registers of a multiprocessor.
 constexpr int keys_at_once = tile / 8, queries_at_once = tile / 16;
 constexpr int groups_of_queries = 2;
-constexpr int blocks_of_queries(int d, bool everything) { return d > 64 || everything ? 1 : 2; }
-constexpr int groups_of_keys(int d, bool everything) { return d > 64 || everything ? 2 : 1; }
-constexpr int blocks_of_keys(int d, bool everything) { return d > 64 || everything ? 1 : 3; }
+constexpr int blocks_of_queries(int d, Pairs pairs) { return d > 64 || pairs != Pairs::plain ? 1 : 2; }
+constexpr int groups_of_keys(int d, Pairs pairs) { return d > 64 || pairs != Pairs::plain ? 2 : 1; }
+constexpr int blocks_of_keys(int d, Pairs pairs) { return d > 64 || pairs != Pairs::plain ? 1 : 3; }
 
 template <int d, int groups>
 struct Shared {
@@ -35,8 +35,8 @@ __device__ __forceinline__ void score(Scores<count>& s, Scores<count>& along, Ow
   gpu::wait_products<0>();
 }
 
-template <class Half, int d, bool everything>
-__global__ void __launch_bounds__(groups_of_queries* tile_threads, blocks_of_queries(d, everything))
+template <class Half, int d, Pairs pairs>
+__global__ void __launch_bounds__(groups_of_queries* tile_threads, blocks_of_queries(d, pairs))
     of_queries(AttentionBackward job) {
   constexpr int groups = groups_of_queries, threads = groups * tile_threads, count = keys_at_once;
   if constexpr (!gpu::has_warpgroups) return;
@@ -63,6 +63,7 @@ __global__ void __launch_bounds__(groups_of_queries* tile_threads, blocks_of_que
   at.i = query0 + int(threadIdx.x);
   if (threadIdx.x < groups * tile) shared.numbers[threadIdx.x] = numbers_of(job, at);
   at.i = group0 + warp_row();
+  const Draw draw = a.drawn(at);
   float dq[d / 8][4] = {};
   for (int t = tiles.first; t < tiles.last; ++t) {
     gpu::wait_copies<0>();
@@ -73,7 +74,7 @@ __global__ void __launch_bounds__(groups_of_queries* tile_threads, blocks_of_que
     auto& now = shared.passing[t % 2];
     at.j = t * tile;
     const auto part =
-        part_at<everything, false, count>(a, at, what_to_ask<tile, tile>(a, at.i - warp_row(), at.j));
+        part_at<pairs, false, count>(a, draw, at, what_to_ask<tile, tile>(a, at.i - warp_row(), at.j));
     Scores<count> s, along;
     score<Half>(s, along, shared.own, now, 0);
     const OfQuery* numbers = shared.numbers + group_row() + warp_row();
@@ -91,11 +92,10 @@ __global__ void __launch_bounds__(groups_of_queries* tile_threads, blocks_of_que
 }
 
 // Everything is turned: rows are keys, columns queries.
-template <class Half, int d, bool everything>
-__global__ void __launch_bounds__(groups_of_keys(d, everything) * tile_threads, blocks_of_keys(d, everything))
+template <class Half, int d, Pairs pairs>
+__global__ void __launch_bounds__(groups_of_keys(d, pairs) * tile_threads, blocks_of_keys(d, pairs))
     of_keys(AttentionBackward job) {
-  constexpr int groups = groups_of_keys(d, everything), threads = groups * tile_threads,
-                count = queries_at_once;
+  constexpr int groups = groups_of_keys(d, pairs), threads = groups * tile_threads, count = queries_at_once;
   if constexpr (!gpu::has_warpgroups) return;
   auto& shared = gpu::shared<Shared<d, groups>>();
   const Attend& a = job.attend;
@@ -110,6 +110,7 @@ __global__ void __launch_bounds__(groups_of_keys(d, everything) * tile_threads, 
   const int i = int(threadIdx.x);
   auto numbers = reinterpret_cast<float*>(shared.numbers);  // of two tiles
   if (i < 2 * tile) numbers[i] = passing.next_number();
+  const Draw draw = a.drawn(at);
   float dk[d / 8][4] = {}, of_values[d / 8][4] = {};
   at.j = group0 + warp_row();
   for (int t = 0; passing.more(); ++t) {
@@ -128,7 +129,7 @@ __global__ void __launch_bounds__(groups_of_keys(d, everything) * tile_threads, 
 #pragma unroll 1
       for (int from = 0; from < tile; from += 8 * count) {
         at.i = now.first + from;
-        const auto part = part_at<everything, true, count>(a, at, ask);
+        const auto part = part_at<pairs, true, count>(a, draw, at, ask);
         Scores<count> s, along;
         score<Half>(s, along, shared.own, with, from);
         slopes_of_keys<tile>(part, numbers + t % 2 * 2 * tile + from, s, along);
@@ -150,33 +151,33 @@ __global__ void __launch_bounds__(groups_of_keys(d, everything) * tile_threads, 
   put_tile(job, job.dv, rows, of_values, 1);
 }
 
-template <class Half, int d, bool everything>
+template <class Half, int d, Pairs pairs>
 void launch(Queue& queue, const AttentionBackward& job) {
   const Attend& a = job.attend;
-  constexpr int of_q = groups_of_queries, of_k = groups_of_keys(d, everything);
+  constexpr int of_q = groups_of_queries, of_k = groups_of_keys(d, pairs);
   const std::int64_t queries = (a.sq + of_q * tile - 1) / (of_q * tile),
                      keys = (a.sk + of_k * tile - 1) / (of_k * tile);
   if (queries > 0)
     gpu::launch(queue, {queries * a.batch * a.groups * a.heads, of_q * tile_threads, sizeof(Shared<d, of_q>)},
-                of_queries<Half, d, everything>, job);
+                of_queries<Half, d, pairs>, job);
   if (keys > 0)
     gpu::launch(queue, {keys * a.batch * a.groups, of_k * tile_threads, sizeof(Shared<d, of_k>)},
-                of_keys<Half, d, everything>, job);
+                of_keys<Half, d, pairs>, job);
 }
 
-template <class Half, int d>
-void launch_asking(Queue& queue, const AttentionBackward& job) {
-  asks_everything(job.attend) ? launch<Half, d, true>(queue, job) : launch<Half, d, false>(queue, job);
-}
 template <class Half>
 void launch_of(Queue& queue, const AttentionBackward& job) {
-  widest(job.attend) <= 64 ? launch_asking<Half, 64>(queue, job) : launch<Half, 128, false>(queue, job);
+  with_pairs(job.attend, [&]<Pairs pairs>(Knows<pairs>) {
+    if constexpr (pairs != Pairs::any)
+      if (widest(job.attend) > 64) return launch<Half, 128, pairs>(queue, job);
+    launch<Half, 64, pairs>(queue, job);
+  });
 }
 
 }  // namespace
 
 bool warpgroups_attend_backward(const Attend& job) {
-  return warpgroups_attend(job) && (widest(job) <= 64 || !asks_everything(job));
+  return warpgroups_attend(job) && (widest(job) <= 64 || pairs_of(job) != Pairs::any);
 }
 void attend_backward_by_warpgroups(Queue& queue, const AttentionBackward& job) {
   job.attend.q.one.dtype == Dtype::bf16 ? launch_of<bf16>(queue, job) : launch_of<f16>(queue, job);
