@@ -46,8 +46,8 @@ __device__ __forceinline__ std::uint32_t dropped_by_four(const Attend& a, const 
   }
 }
 
-/// Of a kernel that knows so much; draw is that of the row of the batch, which those that know nothing have no
-/// registers for.
+/// Of a kernel that knows so much; draw is that of the row of the batch, which those that know nothing have
+/// no registers for.
 template <Pairs pairs, bool turned, int count>
 __device__ __forceinline__ std::uint32_t dropped(const Attend& a, const Draw& draw, const Pair& at) {
   if constexpr (pairs == Pairs::plain) return 0;
