@@ -17,6 +17,7 @@ struct Case {
   float dropout = 0;
   std::int64_t dv = 0;    // of values, d where it is 0
   bool in_parts = false;  // results are f32, as those of parts are that will be merged
+  float scale = 0.15F;
   std::int64_t value() const { return dv > 0 ? dv : d; }
 };
 
@@ -75,6 +76,7 @@ std::vector<Case> tiled() {
        .dropout = 0.3F},
       {.name = "dropped from an odd key on", .sq = 70, .sk = 70, .r = 2, .dropout = 0.3F},
       {.name = "dropped in documents", .sq = 70, .sk = 70, .segments = true, .dropout = 0.3F},
+      {.name = "the least is the most", .sq = 70, .sk = 70, .scale = -0.15F},
       {.name = "two blocks of wide heads", .sq = 200, .sk = 200, .d = 128},
       {.name = "latent heads", .sq = 70, .sk = 90, .d = 192, .diagonal = 20, .dv = 128},
       {.name = "narrower than a tile", .sq = 70, .sk = 90, .b = 2, .g = 2, .d = 40},
@@ -89,7 +91,7 @@ std::vector<Case> tiled() {
 }
 
 AttentionOperands operands(Desk& desk, const Case& c, Dtype dtype) {
-  return attention_operands(desk, c, dtype, 0.15F);
+  return attention_operands(desk, c, dtype, c.scale);
 }
 
 /// Half types round probabilities and slopes too, which the oracle does not.

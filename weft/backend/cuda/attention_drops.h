@@ -5,7 +5,7 @@
 // other. What numbers of a row of the batch have in common is computed once a block.
 #pragma once
 
-#include "weft/backend/cuda/attention_tiles.h"
+#include "weft/backend/cuda/attention_masks.h"
 
 namespace weft::cuda {
 

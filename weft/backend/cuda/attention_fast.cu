@@ -3,7 +3,6 @@
 //
 //   s = q k^T scale + bias,  m' = max(m, s),  o' = o exp(m - m') + exp(s - m') kept v,  l' = l exp(m - m') +
 //   sum
-#include "weft/backend/cuda/attention_drops.h"
 #include "weft/backend/cuda/attention_fast.h"
 #include "weft/backend/cuda/attention_softmax.h"
 
@@ -41,7 +40,7 @@ __global__ void __launch_bounds__(tile_threads, blocks_at_once(d, pairs)) forwar
   float o[dv / 8][4] = {};
   Softmax state;
   OwnRows<d, 0> own(shared.q, row0);
-  const float unit = pairs == Pairs::any ? 1 : a.unit;
+  const float unit = unit_of<pairs>(a);
   const Draw draw = a.drawn(at);
   for (int t = tiles.first; t < tiles.last; ++t) {
     if (t + 1 < tiles.last) fetch_keys(t + 1);
@@ -51,16 +50,12 @@ __global__ void __launch_bounds__(tile_threads, blocks_at_once(d, pairs)) forwar
     if (t == tiles.first) own.load();
     at.i = query0 + row0;
     at.j = t * keys;
-    const std::uint32_t sees = pairs == Pairs::any ? seen<false, keys / 8>(a, at) : 0;
-    const std::uint32_t drops = dropped<pairs, false, keys / 8>(a, draw, at);
     float s[keys / 8][4];
     rows_by_rows<Half>(s, own, shared.k[t % 2]);
-    if constexpr (pairs == Pairs::any)
-      finish_scores(a, at, sees, s);
-    else if (what_to_ask<tile, keys>(a, query0, t * keys) == Ask::edges)
-      hide<false>(a, at, s);
+    const auto part = part_at<pairs, false, keys / 8>(a, draw, at);
+    finish_scores(part, what_to_ask<tile, keys>(a, query0, t * keys), s);
     shrink_rows(soften(state, unit, s), o);
-    if (pairs != Pairs::plain && a.samples) drop(drops, a.factor, s);
+    drop(part, s);
     add_by_columns<Half, dv>(o, s, shared.v[t % 2]);
     __syncthreads();
   }

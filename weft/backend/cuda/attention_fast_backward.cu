@@ -89,11 +89,11 @@ __global__ void __launch_bounds__(tile_threads, blocks_at_once(d, pairs)) of_que
 #pragma unroll 1
     for (int from = 0; from < keys; from += 8 * count) {
       at.j = t * keys + from;
-      const auto part = part_at<pairs, false, count>(a, draw, at, ask);
+      const auto part = part_at<pairs, false, count>(a, draw, at);
       Scores<count> s, along;
       rows_by_rows<Half>(s, own_q, k, from);
       rows_by_rows<Half>(along, own_dout, v, from);
-      slopes_of_queries(part, query, s, along);
+      slopes_of_queries(part, ask, query, s, along);
       if constexpr (biased) add_by_distance(line, a.sk - 1 - at.j, shared.slopes, row0, along);
       add_by_columns<Half, d>(dq, along, k, from);
     }
@@ -166,11 +166,11 @@ __global__ void __launch_bounds__(tile_threads, 2) of_keys(AttentionBackward job
 #pragma unroll 1
     for (int from = 0; from < queries; from += 8 * count) {
       at.i = now.first + from;
-      const auto part = part_at<pairs, true, count>(a, draw, at, ask);
       Scores<count> s, along = {};
       rows_by_rows<Half>(s, own_k, q, from);
       if constexpr (keys) rows_by_rows<Half>(along, own_v, dout, from);
-      slopes_of_keys<queries>(part, shared.numbers[t % 2] + from, s, along);
+      const auto part = part_at<pairs, true, count>(a, draw, at);
+      slopes_of_keys<queries>(part, ask, shared.numbers[t % 2] + from, s, along);
       if constexpr (values) add_by_columns<Half, dv>(of_values, s, dout, from);
       if constexpr (keys) add_by_columns<Half, d>(dk, along, q, from);
     }

@@ -3,32 +3,13 @@
 #pragma once
 
 #include "weft/backend/cuda/attention_fast.h"
-#include "weft/backend/cuda/attention_tiles.h"
+#include "weft/backend/cuda/attention_part.h"
 
 namespace weft::cuda {
 
 struct Softmax {  // of rows fragment_row(0) and fragment_row(2), in powers of two
   float max[2] = {-INFINITY, -INFINITY}, sum[2] = {0, 0};
 };
-
-/// Scores in powers of two, with what is added, and no one who is not seen.
-template <int count>
-__device__ __forceinline__ void finish_scores(const Attend& a, const Pair& at, std::uint32_t seen,
-                                              float (&s)[count][4]) {
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const float* bias = bias_of(a, pair_at<false>(at, fragment_row(2 * half), 0));
-#pragma unroll
-    for (int n = 0; n < count; ++n)
-#pragma unroll
-      for (int i = 2 * half; i < 2 * half + 2; ++i) {
-        if (seen >> (4 * n + i) & 1)
-          s[n][i] = (s[n][i] * a.scale + (a.bias ? bias[-fragment_column(n, i)] : 0)) * log2_e;
-        else
-          s[n][i] = -INFINITY;
-      }
-  }
-}
 
 /// What rows of sums are multiplied with, to be brought to a new maximum.
 struct Shrink {
@@ -69,12 +50,16 @@ __device__ __forceinline__ void shrink_rows(const Shrink& shrink, float (&o)[eig
 }
 
 /// Probabilities times what is kept of them.
-template <int count>
-__device__ __forceinline__ void drop(std::uint32_t dropped, float factor, float (&p)[count][4]) {
+template <Pairs pairs, int count>
+__device__ __forceinline__ void drop(const Part<pairs, false>& part, float (&p)[count][4]) {
+  if constexpr (pairs == Pairs::plain) return;
+  if (part.attend.samples) {
 #pragma unroll
-  for (int n = 0; n < count; ++n)
+    for (int n = 0; n < count; ++n)
 #pragma unroll
-    for (int i = 0; i < 4; ++i) p[n][i] = dropped >> (4 * n + i) & 1 ? 0 : p[n][i] * factor;
+      for (int i = 0; i < 4; ++i)
+        p[n][i] = part.dropped >> (4 * n + i) & 1 ? 0 : p[n][i] * part.attend.factor;
+  }
 }
 
 template <int eights>

@@ -8,7 +8,6 @@
 // only: sm_90a
 #include "weft/backend/cuda/attention_warpgroups.h"
 
-#include "weft/backend/cuda/attention_drops.h"
 #include "weft/backend/cuda/attention_fast.h"
 #include "weft/backend/cuda/attention_softmax.h"
 #include "weft/backend/gpus.h"
@@ -57,8 +56,7 @@ struct Queries {
   template <bool scores, bool values>
   __device__ __forceinline__ void turn(int t) {
     at.j = t * tile;
-    const std::uint32_t sees = scores && pairs == Pairs::any ? seen<false, tile / 8>(a, at) : 0;
-    const std::uint32_t drops = scores ? dropped<pairs, false, tile / 8>(a, draw, at) : 0;
+    const auto part = part_at<pairs, false, tile / 8>(a, draw, at);
     float s[tile / 8][4];
     gpu::begin_products();
     if constexpr (scores) {
@@ -71,12 +69,9 @@ struct Queries {
     }
     gpu::wait_products<scores && values ? 1 : 0>();
     if constexpr (scores) {
-      if constexpr (pairs == Pairs::any)
-        finish_scores(a, at, sees, s);
-      else if (what_to_ask<tile, tile>(a, at.i - warp_row(), at.j) == Ask::edges)
-        hide<false>(a, at, s);
+      finish_scores(part, what_to_ask<tile, tile>(a, at.i - warp_row(), at.j), s);
       const Shrink shrink = soften(state, unit, s);
-      if (pairs != Pairs::plain && a.samples) drop(drops, a.factor, s);
+      drop(part, s);
       if constexpr (values) {
         gpu::before_what_follows(state.sum[0] + state.sum[1]);
         gpu::wait_products<0>();
@@ -100,7 +95,7 @@ __global__ void __launch_bounds__(threads, d > 64 || pairs != Pairs::plain ? 1 :
   Keys<d> keys{a, shared, tiles, source_of<threads>(a.k, passing), source_of<threads>(a.v, passing)};
   keys.fetch_for(tiles.first);
   at.i = query0 + group_row() + warp_row();
-  Queries<Half, d, pairs> mine{a, shared, at, pairs == Pairs::any ? 1 : a.unit, a.drawn(at)};
+  Queries<Half, d, pairs> mine{a, shared, at, unit_of<pairs>(a), a.drawn(at)};
   for (int t = tiles.first; t <= tiles.last; ++t) {
     gpu::wait_copies<0>();
     gpu::show_products();

@@ -73,13 +73,13 @@ __global__ void __launch_bounds__(groups_of_queries* tile_threads, blocks_of_que
     if (t >= own_last) continue;
     auto& now = shared.passing[t % 2];
     at.j = t * tile;
-    const auto part =
-        part_at<pairs, false, count>(a, draw, at, what_to_ask<tile, tile>(a, at.i - warp_row(), at.j));
+    const auto part = part_at<pairs, false, count>(a, draw, at);
+    const Ask ask = what_to_ask<tile, tile>(a, at.i - warp_row(), at.j);
     Scores<count> s, along;
     score<Half>(s, along, shared.own, now, 0);
     const OfQuery* numbers = shared.numbers + group_row() + warp_row();
     const OfQuery query[2] = {numbers[fragment_row(0)], numbers[fragment_row(2)]};
-    slopes_of_queries(part, query, s, along);
+    slopes_of_queries(part, ask, query, s, along);
     Halves<count> slopes;
     pack<Half>(slopes, along);
     gpu::begin_products();
@@ -129,10 +129,10 @@ __global__ void __launch_bounds__(groups_of_keys(d, pairs) * tile_threads, block
 #pragma unroll 1
       for (int from = 0; from < tile; from += 8 * count) {
         at.i = now.first + from;
-        const auto part = part_at<pairs, true, count>(a, draw, at, ask);
+        const auto part = part_at<pairs, true, count>(a, draw, at);
         Scores<count> s, along;
         score<Half>(s, along, shared.own, with, from);
-        slopes_of_keys<tile>(part, numbers + t % 2 * 2 * tile + from, s, along);
+        slopes_of_keys<tile>(part, ask, numbers + t % 2 * 2 * tile + from, s, along);
         Halves<count> probabilities, slopes;
         pack<Half>(probabilities, s);
         pack<Half>(slopes, along);
