@@ -119,22 +119,25 @@ TEST(LateSteps, of_experts_wait_for_the_counts_of_each_layer) {
   }
 }
 
+/// Some steps have the processor's bits, and wait so often each.
+void expect_waits(const ModelConfig& config, Cut cut, int waits) {
+  cut.steps = rounds(3);
+  const Curve now = train(config, cut);
+  cut.late = Late::when_waited;
+  const Curve later = train(config, cut);
+  EXPECT_EQ(later.losses, now.losses) << name_of(cut);
+  EXPECT_EQ(later.norms, now.norms) << name_of(cut);
+  EXPECT_EQ(later.evaluations, now.evaluations) << name_of(cut);
+  EXPECT_EQ(later.most_waits, waits) << name_of(cut);
+}
+
 // Where experts are filled up, shapes follow from settings, whoever sends them rows.
 TEST(LateSteps, of_experts_that_are_filled_up_wait_for_no_counts) {
   ModelConfig config = shape_of("mixture", 2);
   config.experts.router.capacity = 1;
   config.experts.router.filled = true;
-  for (Cut cut : {Cut{{.dp = 1}, 2}, {{.dp = 2, .ep = 2}, 1}, {{.dp = 4, .ep = 2, .etp = 2}, 1}}) {
-    cut.steps = rounds(3);
-    cut.late = {};
-    const Curve now = train(config, cut);
-    cut.late = Late::when_waited;
-    const Curve later = train(config, cut);
-    EXPECT_EQ(later.losses, now.losses);
-    EXPECT_EQ(later.norms, now.norms);
-    EXPECT_EQ(later.evaluations, now.evaluations);
-    EXPECT_EQ(later.most_waits, 1) << name_of(cut);
-  }
+  for (const Cut& cut : {Cut{{.dp = 1}, 2}, {{.dp = 2, .ep = 2}, 1}, {{.dp = 4, .ep = 2, .etp = 2}, 1}})
+    expect_waits(config, cut, 1);
 }
 
 // Who draws by sample asks the batch which these are, not the device.
@@ -142,17 +145,8 @@ TEST(LateSteps, of_layers_that_draw_on_the_host_wait_no_more) {
   ModelConfig jitters = shape_of("mixture", 2), drops = shape_of("gpt2", 4);
   jitters.experts.router.jitter = 0.1;
   drops.token_drop = {.layers = {1, 2}, .least = 4, .most = 8, .steps = 100};
-  Cut cut{{.dp = 1}, 2};
-  cut.steps = rounds(3);
-  for (const auto& [config, waits] : {std::pair{jitters, 1 + 2 * 4}, {drops, 1}}) {
-    cut.late = {};
-    const Curve now = train(config, cut);
-    cut.late = Late::when_waited;
-    const Curve later = train(config, cut);
-    EXPECT_EQ(later.losses, now.losses);
-    EXPECT_EQ(later.norms, now.norms);
-    EXPECT_EQ(later.most_waits, waits);
-  }
+  expect_waits(jitters, {{.dp = 1}, 2}, 1 + 2 * 4);
+  expect_waits(drops, {{.dp = 1}, 2}, 1);
 }
 
 std::unique_ptr<LateDevice> late_device(Late when = Late::when_waited) {

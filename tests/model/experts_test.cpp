@@ -46,10 +46,9 @@ TEST(ExpertSettings, refuse_rooms_that_are_none) {
   EXPECT_EQ(said([](ModelConfig& m) { m.experts.router.capacity_evaluating = 2; }),
             "model: {model.experts.router.capacity_evaluating} is another room than that of training, where "
             "experts take all: add {model.experts.router.capacity}");
-  EXPECT_EQ(
-      said([](ModelConfig& m) { m.experts.router.filled = true; }),
-      "model: {model.experts.router.filled} fills experts up to the rows that they take, and they take all: "
-      "add {model.experts.router.capacity}");
+  EXPECT_EQ(said([](ModelConfig& m) { m.experts.router.filled = true; }),
+            "model: {model.experts.router.filled} fills experts up to the rows that they take, and "
+            "they take all: add {model.experts.router.capacity}");
   EXPECT_EQ(said([](ModelConfig& m) { m.experts.router.least_rows = 4; }),
             "model: {model.experts.router.least_rows} is a least room of experts, and they take all: add "
             "{model.experts.router.capacity}");

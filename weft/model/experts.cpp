@@ -40,9 +40,8 @@ void check_room(const RouterConfig& r) {
          "experts take all: add {model.experts.router.capacity}");
   if (r.filled)
     fail(Kind::usage,
-         "model: {model.experts.router.filled} fills experts up to the rows that they take, and they take "
-         "all: "
-         "add {model.experts.router.capacity}");
+         "model: {model.experts.router.filled} fills experts up to the rows that they take, and "
+         "they take all: add {model.experts.router.capacity}");
   if (r.least_rows > 0)
     fail(Kind::usage,
          "model: {model.experts.router.least_rows} is a least room of experts, and they take all: add "

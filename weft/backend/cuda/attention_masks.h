@@ -130,8 +130,7 @@ __device__ __forceinline__ std::uint32_t of_one_segment(const Attend& a, const P
   return bits;
 }
 
-/// A bit for each element of a warp's d-fragments that is seen. Asked before there are scores: it wants
-/// registers that products have.
+/// A bit for each element of a warp's d-fragments that is seen.
 template <bool turned, int count>
 __device__ __forceinline__ std::uint32_t seen(const Attend& a, const Pair& at) {
   std::uint32_t bits = 0;

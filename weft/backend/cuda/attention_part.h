@@ -1,5 +1,5 @@
-// Columns that pass by a warp's rows: what is to be asked of their pairs, before there are scores, and what
-// then becomes of these.
+// Columns that pass by a warp's rows: what is to be asked of their pairs, and what then becomes of their
+// scores. Each kernel asks before its products or behind them, wherever it has registers for it.
 #pragma once
 
 #include "weft/backend/cuda/attention_drops.h"
