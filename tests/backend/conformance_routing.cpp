@@ -119,6 +119,16 @@ TEST_P(Conformance, limits_experts_that_many_chose) {
     });
 }
 
+void orders_rows(Desk& desk, const Tensor& chosen, std::int64_t experts, std::int64_t room) {
+  const std::int64_t rows = room > 0 ? experts * room : chosen.elements();
+  const RowPlan plan{desk.blank({rows}, Dtype::i32), desk.blank({rows}, Dtype::i32),
+                     desk.blank({experts + 1}, Dtype::i64)};
+  desk.kernels().plan_rows(plan, chosen, room);
+  desk.result("tokens", plan.tokens, exactly);
+  desk.result("slots", plan.slots, exactly);
+  desk.result("offsets", plan.offsets, exactly);
+}
+
 TEST_P(Conformance, counts_drops_and_orders_what_was_chosen) {
   for (const std::int64_t experts : {1, 5, 64})
     for (const DropPolicy policy : {DropPolicy::probs, DropPolicy::position})
@@ -130,12 +140,7 @@ TEST_P(Conformance, counts_drops_and_orders_what_was_chosen) {
         const Tensor counts = desk.blank({4, experts});
         desk.kernels().count_experts(counts, kept);
         desk.result("counts", counts, exactly);
-        const RowPlan plan{desk.blank({2 * tokens}, Dtype::i32), desk.blank({2 * tokens}, Dtype::i32),
-                           desk.blank({experts + 1}, Dtype::i64)};
-        desk.kernels().plan_rows(plan, kept, 0);
-        desk.result("tokens", plan.tokens, exactly);
-        desk.result("slots", plan.slots, exactly);
-        desk.result("offsets", plan.offsets, exactly);
+        orders_rows(desk, kept, experts, 0);
         const Tensor bias = desk.normal({experts});
         desk.kernels().follow_counts(bias, desk.integers({experts}, Dtype::f32, 0, 4), 0.125F);
         desk.result("bias", bias, {1e-6, 1e-7});
@@ -146,12 +151,7 @@ TEST_P(Conformance, orders_the_rows_of_many_tokens) {
   for (const std::int64_t experts : {1, 8, 200})
     same([&](Desk& desk) {
       const Tensor chosen = desk.integers({1500, 2}, Dtype::i32, -1, experts);
-      const RowPlan plan{desk.blank({3000}, Dtype::i32), desk.blank({3000}, Dtype::i32),
-                         desk.blank({experts + 1}, Dtype::i64)};
-      desk.kernels().plan_rows(plan, chosen, 0);
-      desk.result("tokens", plan.tokens, exactly);
-      desk.result("slots", plan.slots, exactly);
-      desk.result("offsets", plan.offsets, exactly);
+      orders_rows(desk, chosen, experts, 0);
     });
 }
 
@@ -162,12 +162,7 @@ TEST_P(Conformance, orders_the_rows_of_experts_by_their_room) {
       if (experts * room > 30000) continue;
       same([&](Desk& desk) {
         const Tensor chosen = desk.integers({1500, 2}, Dtype::i32, -1, experts);
-        const RowPlan plan{desk.blank({experts * room}, Dtype::i32), desk.blank({experts * room}, Dtype::i32),
-                           desk.blank({experts + 1}, Dtype::i64)};
-        desk.kernels().plan_rows(plan, chosen, room);
-        desk.result("tokens", plan.tokens, exactly);
-        desk.result("slots", plan.slots, exactly);
-        desk.result("offsets", plan.offsets, exactly);
+        orders_rows(desk, chosen, experts, room);
       });
     }
 }

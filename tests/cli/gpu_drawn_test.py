@@ -160,7 +160,7 @@ def tried(weft, emulated, number):
     wrong = f"it ended with {said.returncode}" if said.returncode else what_parts(draw, found, expected[draw.before:])
     if wrong:
         machine = " ".join(f"{name}={value}" for name, value in draw.machine.items())
-        sys.exit(f"gpu_drawn_test.py: draw {number}: {wrong}\n{machine} train {draw.kind} {' '.join(STEPS + draw.words + draw.on_gpu)}\n{said.stderr}")
+        sys.exit(f"gpu_drawn_test.py: draw {number}: {wrong}\n{machine} train {draw.kind} {' '.join(STEPS + draw.words + draw.on_gpu + loads)}\n{said.stderr}")
     return True
 
 
