@@ -72,9 +72,9 @@ struct StepTimes {
 class Notes final : public pipe::Timekeeper {
  public:
   explicit Notes(StepTimes& all) : all_(all) {}
-  void took(const pipe::Action& action, double seconds) override {
+  void took(const pipe::Action& action, Stretch stretch) override {
     const std::lock_guard lock(all_.mutex);
-    all_.computations[action].push_back(seconds);
+    all_.computations[action].push_back(stretch.to.since(stretch.from));
   }
 
  private:

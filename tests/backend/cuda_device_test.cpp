@@ -5,9 +5,11 @@
 #include <runtime.h>
 
 #include <thread>
+#include <utility>
 
 #include "tests/support/refused.h"
 #include "weft/backend/open.h"
+#include "weft/backend/timed.h"
 #include "weft/tensor/host.h"
 
 namespace weft {
@@ -78,6 +80,55 @@ TEST(CudaDevice, gives_its_memory_back) {
   };
   const void* const first = where();
   for (int i = 0; i < 3; ++i) EXPECT_EQ(where(), first);
+}
+
+// Nothing is done before somebody waits, so until then no instant is over; and the host has asked for all of
+// it.
+TEST(CudaDevice, knows_when_it_came_to_a_place) {
+  emulated::set_pace(emulated::lazy);
+  CudaDevice device;
+  const Tensor x = from_host<float>(device, {1 << 14}, std::vector<float>(1 << 14, 1));
+  const Instant before = device.instant();
+  device.kernels().scale(x, 2);
+  const Instant between = device.instant(), after = device.instant();
+  device.synchronize();
+  EXPECT_TRUE(before.over() && between.over() && after.over());
+  EXPECT_GT(between.since(before), 0);
+  EXPECT_GE(after.since(between), 0);
+  EXPECT_LT(after.since(between), between.since(before));
+}
+
+TEST(CudaDevice, is_outlived_by_its_moments) {
+  Spent spent;
+  {
+    CudaDevice device;
+    Instant before = device.instant();
+    const Tensor x = from_host<float>(device, {3}, std::vector<float>{1, 2, 3});
+    device.kernels().scale(x, 2);
+    spent.add({std::move(before), device.instant()});
+  }
+  EXPECT_GT(spent.seconds(), 0);
+}
+
+TEST(CudaDevice, knows_what_each_kind_of_work_takes) {
+  WorkTimes times;
+  CudaDevice device({.times = &times});
+  const auto matrix = [&] { return from_host<float>(device, {4, 4}, std::vector<float>(16, 1)); };
+  const Tensor a = matrix(), b = matrix(), out = matrix();
+  device.kernels().matmul(out, a, b, {});
+  device.kernels().scale(out, 2);
+  times.paused = true;
+  device.kernels().softmax(out, out);
+  device.synchronize();
+  EXPECT_EQ(times.calls[std::size_t(Work::product)], 1);
+  EXPECT_EQ(times.calls[std::size_t(Work::elementwise)], 1);
+  EXPECT_EQ(times.calls[std::size_t(Work::attention)], 0);
+  EXPECT_GT(times.spent[std::size_t(Work::product)].seconds(), 0);
+  EXPECT_GT(times.spent[std::size_t(Work::elementwise)].seconds(), 0);
+  EXPECT_EQ(times.total(), times.spent[std::size_t(Work::product)].seconds() +
+                               times.spent[std::size_t(Work::elementwise)].seconds());
+  times.forget();
+  EXPECT_EQ(times.total(), 0);
 }
 
 // A launch that is refused never runs, so nobody would hear of it later.

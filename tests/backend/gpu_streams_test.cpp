@@ -248,6 +248,31 @@ TEST(GpuRanks, must_all_come) {
   emulated::set_patience(2);
 }
 
+// As NVIDIA's: two that know the time, and have been reached.
+TEST(GpuEvents, know_the_time_between_them_where_they_may) {
+  emulated::set_pace(emulated::lazy);
+  cudaStream_t stream = nullptr;
+  cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  cudaEvent_t from = nullptr, to = nullptr, whether = nullptr;
+  cudaEventCreateWithFlags(&from, cudaEventDefault);
+  cudaEventCreateWithFlags(&to, cudaEventDefault);
+  cudaEventCreateWithFlags(&whether, cudaEventDisableTiming);
+  float passed = -1;
+  EXPECT_EQ(cudaEventElapsedTime(&passed, from, to),
+            cudaErrorInvalidResourceHandle);  // of none that was recorded
+  const Array x(1000, stream);
+  cudaEventRecord(from, stream);
+  fill(stream, x.data(), 3, 1000);
+  cudaEventRecord(to, stream);
+  cudaEventRecord(whether, stream);
+  EXPECT_EQ(cudaEventElapsedTime(&passed, from, to), cudaErrorNotReady);
+  cudaStreamSynchronize(stream);
+  EXPECT_EQ(cudaEventElapsedTime(&passed, from, to), cudaSuccess);
+  EXPECT_GT(passed, 0);
+  EXPECT_EQ(cudaEventElapsedTime(&passed, from, whether), cudaErrorInvalidResourceHandle);
+  for (const cudaEvent_t event : {from, to, whether}) cudaEventDestroy(event);
+}
+
 // A copy that comes late shows it: the page is read when the device gets there.
 TEST(GpuStreams, read_a_pinned_page_when_they_get_there) {
   emulated::set_pace(emulated::lazy);

@@ -280,6 +280,8 @@ REASONS = {
     **dict.fromkeys(("cuda-graph-impl", "enable-cuda-graph", "external-cuda-graph"),
                     "launches of a GPU, whose numbers are the same: tests/cli/gpu_train_test.cpp"),
     "by-warpgroups": "kernels of a GPU: tests/cli/gpu_train_test.cpp, tests/backend/cuda_conformance.cpp",
+    **dict.fromkeys(("profile", "profile-step-start", "profile-step-end", "profile-ranks"),
+                    "what a profiler beside a GPU is shown: tests/cli/gpu_train_test.cpp, tests/train/profiler_window_test.cpp"),
     "threads": "bits do not depend on threads: tests/backend/conformance_matmul.cpp",
     "async-save": "the same files, written while training goes on: tests/train/save_test.cpp",
     "tiktoken-num-special-tokens": "a tokenizer's ids: tests/text/open_test.cpp",

@@ -180,6 +180,46 @@ TEST(GpuTraining, asks_for_less_by_graphs_and_gives_the_same_bits) {
                   "no effect here: --cuda-graph-impl (a processor is asked for nothing that it could keep)"));
 }
 
+TEST(GpuTraining, shows_a_profiler_the_steps_that_are_named) {
+  using ::testing::HasSubstr;
+  const auto shown = [](const char* after, const char* last, const Words& more = {}) {
+    Words words{"--profile", "--profile-step-start", after, "--profile-step-end", last};
+    words.insert(words.end(), more.begin(), more.end());
+    const auto windows = emulated::meter().windows, launches = emulated::meter().in_windows;
+    const Training run = trained(tiny_words(), words, "cuda");
+    EXPECT_EQ(run.losses.size(), 3U) << run.err;
+    EXPECT_FALSE(emulated::meter().profiled);
+    return std::pair(emulated::meter().windows - windows, emulated::meter().in_windows - launches);
+  };
+  const auto [windows, launches] = shown("1", "2");
+  EXPECT_EQ(windows, 1U);
+  EXPECT_GT(launches, 0U);
+  EXPECT_EQ(shown("1", "3"), std::pair(windows, 2 * launches));
+  EXPECT_EQ(shown("1", "9"), std::pair(windows, 2 * launches));  // as many as there are
+  EXPECT_EQ(shown("7", "9").first, 0U);
+  const Words two{"--ranks", "2", "--micro-batch-size", "1", "--profile-ranks"};
+  const auto on_ranks = [&](const char* rank) {
+    Words words = two;
+    words.emplace_back(rank);
+    return shown("0", "1", words).first;
+  };
+  EXPECT_EQ(on_ranks("1"), 1U);
+  const auto said = [](Words words, const char* device = "cuda") {
+    words.emplace_back("--profile");
+    return trained(tiny_words(), words, device).err;
+  };
+  EXPECT_THAT(said({"--profile-step-start", "7", "--profile-step-end", "9"}),
+              HasSubstr("a profiler is shown nothing: steps 8 to 9 are none of this run, which has 1 to 3"));
+  EXPECT_EQ(
+      said({"--profile-step-end", "10"}),
+      "--profile-step-end 10 is not behind --profile-step-start 10: a profiler would be shown no step\n");
+  EXPECT_EQ(said({"--profile-ranks", "0", "3"}),
+            "--profile-ranks 3: ranks are counted from 0, and the last is 0\n");
+  EXPECT_THAT(
+      said({}, "cpu"),
+      HasSubstr("no effect here: --profile (a processor's profilers look when they are told to: perf"));
+}
+
 // Heads of 64: other sums, near by, where the GPU has them; and a sentence where not.
 TEST(GpuTraining, multiplies_by_warpgroups_where_they_are) {
   using ::testing::HasSubstr;

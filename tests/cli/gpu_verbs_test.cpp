@@ -1,6 +1,8 @@
 // What other verbs do with the emulated GPU, whose memory a run must fit into, and which it takes.
 #include <gmock/gmock.h>
 
+#include <numeric>
+
 #include "tests/cli/gpu_trained.h"
 #include "tests/cli/small_training.h"
 #include "tests/support/refused.h"
@@ -67,14 +69,22 @@ TEST(Gpu, trains_a_layout_as_one_rank) {
   EXPECT_EQ(found(), "");
 }
 
-TEST(Gpu, is_measured_but_for_kinds_of_work) {
+TEST(Gpu, is_measured_by_kinds_of_work) {
   const TrainBench bench = bench_training(tiny(2), 2, {.side = 32, .block = 1 << 12});
   EXPECT_EQ(bench.device, "cuda");
   EXPECT_EQ(bench.steps.size(), 2U);
   EXPECT_GT(bench.limits.product_flops, 0);
   EXPECT_GT(bench.limits.copy_bytes, 0);
   EXPECT_GT(bench.memory.total_peak, 0);
-  EXPECT_EQ(bench.times.total(), 0);
+  EXPECT_EQ(bench.timed.size(), 2U);
+  double all = 0;
+  for (const Work kind : {Work::product, Work::attention, Work::norm, Work::elementwise, Work::loss,
+                          Work::embedding, Work::optimizer}) {
+    EXPECT_GT(bench.kinds[std::size_t(kind)].seconds, 0) << name(kind);
+    EXPECT_GT(bench.kinds[std::size_t(kind)].calls, 0) << name(kind);
+    all += bench.kinds[std::size_t(kind)].seconds;
+  }
+  EXPECT_LT(all, std::reduce(bench.timed.begin(), bench.timed.end()));
   EXPECT_EQ(limit_sizes("cuda:1").side, 8192);
   EXPECT_EQ(limit_sizes("cpu").side, LimitSizes().side);
   EXPECT_EQ(found(), "");

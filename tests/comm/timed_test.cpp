@@ -29,7 +29,7 @@ TEST(Timed, charges_the_circle_in_which_a_rank_waits) {
     PlainDevice device;
     TimedCommunicator timed(world);
     const auto pair = timed.split(0, world.rank()), quiet = timed.split(0, world.rank());
-    double waited = 0, elsewhere = 0;
+    Spent waited, elsewhere;
     timed.charge(*pair, waited);
     timed.charge(*quiet, elsewhere);
     const Tensor x = from_host<float>(device, {2}, std::vector<float>{1, 2});
@@ -38,9 +38,9 @@ TEST(Timed, charges_the_circle_in_which_a_rank_waits) {
     EXPECT_EQ(to_host<float>(x), (std::vector<float>{2, 4}));
     // The one that comes late waits for nobody: only the first has to be slow.
     if (world.rank() == 0) {
-      EXPECT_GT(waited, 0.04);
+      EXPECT_GT(waited.seconds(), 0.04);
     }
-    EXPECT_EQ(elsewhere, 0);
+    EXPECT_EQ(elsewhere.seconds(), 0);
   });
 }
 

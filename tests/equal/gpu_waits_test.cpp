@@ -18,13 +18,15 @@ constexpr int layers = 2, microbatches = 4;
 std::uint64_t waited() { return emulated::meter().host_waits; }
 
 /// Most of three steps, as late as may be: nothing is done before somebody waits for it.
-int waits_of_a_step(const ModelConfig& config, OptimizerKind optimizer = OptimizerKind::adam) {
+int waits_of_a_step(const ModelConfig& config, OptimizerKind optimizer = OptimizerKind::adam,
+                    StepTimers* timers = nullptr) {
   emulated::set_pace(emulated::lazy);
   Cut cut{{.dp = 1}, 8 / microbatches};
   cut.steps = 3;
   cut.optimizer.kind = optimizer;
   cut.open = fast_gpu;
   cut.waited = waited;
+  cut.timers = timers;
   return train(config, cut).most_waits;
 }
 
@@ -32,6 +34,20 @@ int waits_of_a_step(const ModelConfig& config, OptimizerKind optimizer = Optimiz
 TEST(AStepOnTheGpu, waits_once) {
   for (const char* family : {"gpt2", "llama", "latent", "bert", "t5"})
     EXPECT_EQ(waits_of_a_step(shape_of(family, layers)), 1) << family;
+}
+
+// A GPU that nobody waits for does nothing until the step's end, when the optimizer wants to know whether all
+// is finite: by the host's clock all of a step would be that. The optimizer's last step is not over yet.
+TEST(AStepOnTheGpu, is_timed_by_the_gpu_and_waits_no_more) {
+  StepTimers timers(2);
+  EXPECT_EQ(waits_of_a_step(shape_of("gpt2", layers), OptimizerKind::adam, &timers), 1);
+  const auto of = [&](StepPart part) { return timers.of(part); };
+  for (const StepPart part :
+       {StepPart::forward_compute, StepPart::backward_compute, StepPart::clip, StepPart::inner_step})
+    EXPECT_GT(of(part), 0) << name(part);
+  EXPECT_GT(of(StepPart::backward_compute), of(StepPart::forward_compute));
+  EXPECT_GT(of(StepPart::forward_compute), of(StepPart::optimizer));
+  EXPECT_LE(of(StepPart::forward_compute) + of(StepPart::backward_compute), of(StepPart::forward_backward));
 }
 
 ModelConfig mixture_of_halves() {

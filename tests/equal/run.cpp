@@ -148,6 +148,7 @@ class Rank {
     order.rate = order.ends_rate = rate;
     order.width_rate = rate * width_factor(settings_);
     order.decay = 0.01;
+    order.timers = cut_.timers;
     return replica_.step(batches, order);
   }
   std::string search(const std::string& weight) {

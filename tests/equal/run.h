@@ -13,6 +13,7 @@
 #include "weft/model/config.h"
 #include "weft/optim/config.h"
 #include "weft/train/config.h"
+#include "weft/train/timers.h"
 
 namespace weft::testing {
 
@@ -55,6 +56,8 @@ struct Cut {
   std::optional<GpuHere> counts_for = {};
   /// How often hosts have waited for such a device up to now.
   std::uint64_t (*waited)() = nullptr;
+  /// One rank's: it is told where its steps spend their time.
+  StepTimers* timers = nullptr;
   /// A step finds nonsense where the one before left its gradients.
   bool spoils_gradients = false;
 };

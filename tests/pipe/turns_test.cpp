@@ -3,10 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "tests/support/plain_device.h"
 #include "tests/support/refused.h"
+#include "weft/base/clock.h"
 #include "weft/base/error.h"
 
 using namespace weft;
@@ -80,9 +84,14 @@ TEST(Turns, know_how_long_each_was_at_work) {
       while (watch.seconds() < seconds) continue;
     };
   };
-  turns.run(busy(0.001), busy(0.02));
-  EXPECT_GE(turns.seconds(Turns::Side::first), 0.001);
-  EXPECT_GE(turns.seconds(Turns::Side::second), 0.02);
+  weft::testing::PlainDevice device;
+  std::array<Spent, 2> spent;
+  const Turns::Clock clock{
+      device, [&](Turns::Side side, Stretch stretch) { spent[std::size_t(side)].add(std::move(stretch)); }};
+  turns.run(busy(0.001), busy(0.02), &clock);
+  EXPECT_GE(spent[0].seconds(), 0.001);
+  EXPECT_LT(spent[0].seconds(), 0.02);
+  EXPECT_GE(spent[1].seconds(), 0.02);
 }
 
 TEST(Pass, pays_while_messages_travel_where_it_is_told_to) {

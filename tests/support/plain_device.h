@@ -12,7 +12,7 @@ class PlainKernels final : public Kernels {
   const char* name() const override { return "plain"; }
 };
 
-class PlainDevice final : public HostMemory {
+class PlainDevice : public HostMemory {
  public:
   const char* name() const override { return "plain"; }
   StorageRef allocate(std::int64_t bytes, Use use) override {

@@ -1,7 +1,7 @@
 # Who opens GPUs (gpus.h): CUDA where the build has nvcc, nobody elsewhere. On the emulated GPU, where the same sources are compiled for a
 # processor, it is tests/backend/cuda.cmake. The program needs neither CUDA's libraries nor a driver to start: the runtime is linked
 # in, and finds the driver when it is asked for a GPU; cuBLASLt is loaded then too.
-set(weft_cuda_sources attention_job.cpp device.cpp faults.cpp fixed_order.cpp graphs.cpp kernels.cpp nccl_lines.cpp orders.cpp products.cpp queue.cpp rows.cpp runtime.cpp staging.cpp)
+set(weft_cuda_sources attention_job.cpp device.cpp faults.cpp fixed_order.cpp graphs.cpp instants.cpp kernels.cpp nccl_lines.cpp orders.cpp products.cpp queue.cpp rows.cpp runtime.cpp staging.cpp)
 list(TRANSFORM weft_cuda_sources PREPEND ${CMAKE_CURRENT_LIST_DIR}/cuda/)
 set(weft_cuda_sources ${weft_cuda_sources} PARENT_SCOPE)  # for tests/backend too
 if(NOT WEFT_HAS_CUDA)

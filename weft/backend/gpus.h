@@ -12,6 +12,8 @@
 
 namespace weft {
 
+struct WorkTimes;
+
 /// What a GPU's kernels take at most of a head's channels, and those of attention by warpgroups.
 inline constexpr std::int64_t widest_gpu_head = 256, widest_warpgroup_head = 128;
 
@@ -21,6 +23,7 @@ struct CudaOptions {
   std::int64_t memory_limit = 0;  // bytes, 0: none but the GPU's
   bool graphs = false;            // launches that came before are asked for in one call
   bool warpgroups = false;        // products by warpgroups, where the GPU has them (GpuHere)
+  WorkTimes* times = nullptr;     // what each kind of work takes is added here; null: nobody looks
 };
 
 struct GpuHere {

@@ -61,7 +61,8 @@ std::unique_ptr<Device> open_device(std::string_view name, const DeviceOptions& 
                       .exact = options.exact,
                       .memory_limit = options.memory_limit,
                       .graphs = options.graphs,
-                      .warpgroups = options.warpgroups});
+                      .warpgroups = options.warpgroups,
+                      .times = options.times});
   fail(Kind::usage, "device ", name,
        ": unknown, expected cpu, cpu:onednn, cpu:fast, cpu:reference, cuda, cuda:N or meta");
 }

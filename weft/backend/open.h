@@ -21,11 +21,11 @@ struct DeviceOptions {
   std::int64_t memory_limit = 0;                    // bytes, 0: none but the machine's
   std::shared_ptr<ProductTrials> trials = nullptr;  // null: not shared
   PlainCalls* plain_calls = nullptr;                // what falls back on plain loops is counted here
-  WorkTimes* times = nullptr;              // what each kind of work takes is added here, by a processor alone
-  bool graphs = false;                     // a GPU keeps launches that come again
-  bool warpgroups = false;                 // a GPU that has them multiplies by them
-  int place = 0;                           // of this rank among those of this machine
-  std::optional<GpuHere> counts_for = {};  // meta: a GPU like this, not a processor
+  WorkTimes* times = nullptr;                       // what each kind of work takes is added here
+  bool graphs = false;                              // a GPU keeps launches that come again
+  bool warpgroups = false;                          // a GPU that has them multiplies by them
+  int place = 0;                                    // of this rank among those of this machine
+  std::optional<GpuHere> counts_for = {};           // meta: a GPU like this, not a processor
 };
 
 /// Exact mode tries the bits of products on the processor it finds: once for all devices that share this.

@@ -3,6 +3,8 @@
 #include <charconv>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <span>
 
 #include "weft/backend/open.h"
 #include "weft/base/error.h"
@@ -89,20 +91,15 @@ std::string line(std::string_view name, const std::vector<std::string>& columns)
   return out + "\n";
 }
 
-double waited(const RankBench& rank) {
-  double all = 0;
-  for (const double seconds : rank.waits) all += seconds;
-  return all;
-}
+double sum_of(std::span<const double> seconds) { return std::reduce(seconds.begin(), seconds.end()); }
 
 /// What each rank waits for; nothing where there is one.
 std::string waits_text(const TrainBench& b) {
   if (b.ranks.size() < 2) return {};
-  double all = 0;
-  for (const double step : b.steps) all += step;
+  const double all = sum_of(b.timed);
   const auto told = [&](double seconds) {
     return seconds < 1e-9 ? std::string("-")
-                          : fixed(1e3 * seconds / double(b.steps.size()), 1) + " (" +
+                          : fixed(1e3 * seconds / double(b.timed.size()), 1) + " (" +
                                 fixed(100 * seconds / all, 0) + " %)";
   };
   std::vector<std::string> heads{"in kernels"};
@@ -118,25 +115,20 @@ std::string waits_text(const TrainBench& b) {
 }
 
 std::string times_text(const TrainBench& b) {
-  if (b.times.total() == 0)
-    return "what each kind of work takes is not known: a GPU works while the host goes on\n";
-  const auto steps = double(b.steps.size());
-  double all = 0;
-  for (const double step : b.steps) all += step;
-  all *= double(b.ranks.size());
+  const auto steps = double(b.timed.size());
+  const double all = sum_of(b.timed) * double(b.ranks.size());
   std::string out = line("kind of work", {"calls", "ms", "of the step", "GFLOP/s", "of the limit", "GB/s"});
   for (int i = 0; i < works; ++i) {
-    const auto at = std::size_t(i);
-    const double seconds = b.times.seconds[at];
-    if (b.times.calls[at] == 0) continue;
-    const double flops = double(b.work[at].flops) / seconds * double(b.ranks.size());
-    out += line(name(Work(i)), {fixed(double(b.times.calls[at]) / steps, 0), fixed(1e3 * seconds / steps, 1),
+    const auto& [seconds, calls, counted] = b.kinds[std::size_t(i)];
+    if (calls == 0) continue;
+    const double flops = double(counted.flops) / seconds * double(b.ranks.size());
+    out += line(name(Work(i)), {fixed(double(calls) / steps, 0), fixed(1e3 * seconds / steps, 1),
                                 fixed(100 * seconds / all, 1) + " %", fixed(flops / 1e9, 1),
                                 fixed(100 * flops / b.limits.product_flops, 1) + " %",
-                                fixed(double(b.work[at].bytes) / seconds / 1e9, 2)});
+                                fixed(double(counted.bytes) / seconds / 1e9, 2)});
   }
-  double rest = all - b.times.total();
-  for (const RankBench& rank : b.ranks) rest -= waited(rank);
+  double rest = all;
+  for (const RankBench& rank : b.ranks) rest -= rank.work + sum_of(rank.waits);
   return out + line("between kernels", {"", fixed(1e3 * rest / steps, 1), fixed(100 * rest / all, 1) + " %"});
 }
 
@@ -173,6 +165,7 @@ Json json_of(const ModelConfig& model, std::int64_t micro_batch, const TrainBenc
            {"share_of_product_rate", b.share()},
            {"step_seconds", b.steps},
            {"first_step_seconds", b.first},
+           {"timed_step_seconds", b.timed},
            {"tokens", b.tokens},
            {"flops", b.flops},
            {"device", b.device},
@@ -189,11 +182,11 @@ Json json_of(const ModelConfig& model, std::int64_t micro_batch, const TrainBenc
     out["ranks"].push_back(std::move(one));
   }
   for (int i = 0; i < works; ++i) {
-    const auto at = std::size_t(i);
-    out["work"][name(Work(i))] = {{"seconds", b.times.seconds[at]},
-                                  {"calls", b.times.calls[at]},
-                                  {"flops", b.work[at].flops},
-                                  {"bytes", b.work[at].bytes}};
+    const KindBench& kind = b.kinds[std::size_t(i)];
+    out["work"][name(Work(i))] = {{"seconds", kind.seconds},
+                                  {"calls", kind.calls},
+                                  {"flops", kind.counted.flops},
+                                  {"bytes", kind.counted.bytes}};
   }
   for (int i = 0; i < uses; ++i)
     out["memory"][name(Use(i))] = {{"peak", b.memory.peak[std::size_t(i)]},

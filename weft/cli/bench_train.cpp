@@ -5,7 +5,9 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
 
+#include "weft/backend/timed.h"
 #include "weft/base/clock.h"
 #include "weft/base/error.h"
 #include "weft/base/random.h"
@@ -90,8 +92,9 @@ class OneRank {
               world),
         world_(here_.world()),
         mesh_(layout_of(config.parallel), world_) {
+    look(!names_gpu(config.run.device));
     weft::charge(world_, mesh_,
-                 [this](Partners partners) -> double& { return waits_[std::size_t(partners)]; });
+                 [this](Partners partners) -> Spent& { return waits_[std::size_t(partners)]; });
     replica_.emplace(replica_config(config), ReplicaPlace{device(), mesh_});
     if (replica_->kind().samples(config.model).of == Samples::Of::documents)
       make_up();
@@ -100,6 +103,8 @@ class OneRank {
   }
   Device& device() { return here_.device(); }
   WorkTimes& times() { return times_; }
+  /// Whether kernels are timed; it was so before. A GPU that notes when it came to each is held up by that.
+  bool look(bool at_kernels) { return !std::exchange(times_.paused, !at_kernels); }
   Dtype dtype() const { return replica_->dtype(); }
 
   StepReport step(int number) {
@@ -116,14 +121,15 @@ class OneRank {
   void forget() {
     device().forget_peaks();
     device().work() = {};
-    times_.clear();
-    waits_ = {};
+    times_.forget();
+    for (Spent& one : waits_) one.forget();
   }
-  RankBench told() const {
-    return {
+  RankBench told() {
+    RankBench out{
         .place = {mesh_.place(Axis::tp), mesh_.place(Axis::cp), mesh_.place(Axis::dp), mesh_.place(Axis::pp)},
-        .work = times_.total(),
-        .waits = waits_};
+        .work = times_.total()};
+    for (std::size_t i = 0; i < waits_.size(); ++i) out.waits[i] = waits_[i].seconds();
+    return out;
   }
 
  private:
@@ -138,13 +144,16 @@ class OneRank {
   }
   const TrainConfig& config_;
   WorkTimes times_;
-  std::array<double, kinds_of_partners> waits_{};
+  std::array<Spent, kinds_of_partners> waits_;
   RankDevice here_;
   TimedCommunicator world_;
   ProcessMesh mesh_;
   std::optional<Replica> replica_;  // built when circles know whom they are charged to
   std::vector<Batch> batches_;
 };
+
+/// Steps of a GPU in which its kernels are timed: few say it, since nobody else has it.
+constexpr int most_looked_at = 3;
 
 void must_be_measured(const TrainConfig& config) {
   const OptimizerKind kind = config.optimizer.kind;
@@ -168,10 +177,10 @@ class Ledger {
     if (out_.ranks.size() <= number) out_.ranks.resize(number + 1);
     out_.ranks[number] = rank.told();
     for (std::size_t i = 0; i < std::size_t(works); ++i) {
-      out_.times.seconds[i] += rank.times().seconds[i];
-      out_.times.calls[i] += rank.times().calls[i];
-      out_.work[i].flops += rank.device().work().by[i].flops;
-      out_.work[i].bytes += rank.device().work().by[i].bytes;
+      out_.kinds[i].seconds += rank.times().spent[i].seconds();
+      out_.kinds[i].calls += rank.times().calls[i];
+      out_.kinds[i].counted.flops += rank.device().work().by[i].flops;
+      out_.kinds[i].counted.bytes += rank.device().work().by[i].bytes;
     }
   }
 
@@ -192,11 +201,11 @@ Limits limits_here(Communicator& world, OneRank& rank, const Measured& what) {
   Limits limits;
   world.barrier();
   if (world.rank() == 0) {
-    const WorkTimes kept = rank.times();
+    const bool looked = rank.look(false);
     const bool own = world.size() == 1 || names_gpu(what.device);
     const auto whole = own ? nullptr : open_device(what.device, {.threads = what.threads * world.size()});
     limits = measure_limits(own ? rank.device() : *whole, rank.dtype(), what.sizes);
-    rank.times() = kept;
+    rank.look(looked);
   }
   world.barrier();
   return limits;
@@ -209,6 +218,22 @@ struct Job {
   Measured limits;
 };
 
+struct Run {
+  int first, count;
+};
+/// What each of these steps takes until the last rank has begun it and this one has done it.
+std::vector<double> timed_steps(Communicator& world, OneRank& rank, Run run, TrainBench& out) {
+  std::vector<double> seconds;
+  for (int i = 0; i < run.count; ++i) {
+    world.barrier();
+    const Stopwatch watch;
+    const double loss = rank.step(run.first + i).loss();
+    seconds.push_back(watch.seconds());
+    if (world.rank() == 0) out.loss = loss;
+  }
+  return seconds;
+}
+
 void measure(const Job& job, Communicator& world, Ledger& ledger, TrainBench& out) {
   OneRank rank(job.config, world, out.threads);
   const bool tells = world.rank() == 0;
@@ -220,19 +245,18 @@ void measure(const Job& job, Communicator& world, Ledger& ledger, TrainBench& ou
   (void)rank.step(2);
   rank.forget();
   const std::int64_t blocks = rank.device().memory().fresh_blocks;
-  for (int i = 0; i < job.steps; ++i) {
-    world.barrier();
-    const Stopwatch watch;
-    const double loss = rank.step(3 + i).loss();
-    if (!tells) continue;
-    out.loss = loss;
-    out.steps.push_back(watch.seconds());
-  }
-  ledger.add(rank, std::size_t(world.rank()));
+  std::vector<double> steps = timed_steps(world, rank, {3, job.steps}, out);
   if (tells) {
     out.memory = rank.device().memory();
     out.fresh_blocks = out.memory.fresh_blocks - blocks;
+    out.steps = steps;
   }
+  if (!rank.look(true)) {
+    rank.forget();
+    steps = timed_steps(world, rank, {3 + job.steps, std::min(job.steps, most_looked_at)}, out);
+  }
+  if (tells) out.timed = steps;
+  ledger.add(rank, std::size_t(world.rank()));
   const Limits limits = better(before, limits_here(world, rank, job.limits));
   if (tells) out.limits = limits;
 }

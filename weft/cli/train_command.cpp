@@ -41,6 +41,8 @@ void look_at_gpu(Command& command) {
   };
   if (run.graphs && !names_gpu(run.device))
     no_effect("{run.graphs}", "a processor is asked for nothing that it could keep");
+  if (command.config.profile.on && !names_gpu(run.device))
+    no_effect("{profile.on}", "a processor's profilers look when they are told to: perf record -p …");
   const std::string why = why_no_warpgroups(run.device, command.config.model);
   if (run.warpgroups && !why.empty()) no_effect("{run.warpgroups}", why);
 }

@@ -2,11 +2,13 @@
 #pragma once
 
 #include "weft/comm/passing.h"
+#include "weft/tensor/instant.h"
 
 namespace weft {
 
-/// Speaks through another, and adds the seconds that words and waits take to its account.
-class TimedCommunicator final : public ChargedCommunicator<TimedCommunicator, double> {
+/// Speaks through another, and adds to its account how long the device of what is said is held up by words
+/// and waits.
+class TimedCommunicator final : public ChargedCommunicator<TimedCommunicator, Spent> {
  public:
   using ChargedCommunicator::ChargedCommunicator;
 
@@ -22,7 +24,7 @@ class TimedCommunicator final : public ChargedCommunicator<TimedCommunicator, do
 
  private:
   template <class Word>
-  Pending timed(const Word& word);
+  Pending timed(Device& device, const Word& word);
 };
 
 }  // namespace weft

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "weft/base/clock.h"
 #include "weft/base/error.h"
 #include "weft/pipe/letters.h"
 
@@ -89,9 +88,9 @@ void Runner::run(const Order& order, const Forwarded& forwarded) {
 
 void Runner::act_and_tell(const Action& action, const Order& order, const Forwarded& forwarded) {
   if (!order.timekeeper) return act(action, order, forwarded);
-  const Stopwatch watch;
+  Instant from = device_.instant();
   act(action, order, forwarded);
-  order.timekeeper->took(action, watch.seconds());
+  order.timekeeper->took(action, {std::move(from), device_.instant()});
 }
 
 bool Runner::beside_the_next(std::size_t at) const {
@@ -106,11 +105,13 @@ void Runner::act_by_turns(std::size_t at, const Order& order, const Forwarded& f
   const auto& program = schedule_.program[std::size_t(along_pp_.rank())];
   const Action &forth = program[at], &back = program[at + 1];
   by_turns_ = true;
-  turns_->run([&] { act(back, order, forwarded); }, [&] { act(forth, order, forwarded); });
+  const Turns::Clock clock{device_, [&](Turns::Side side, Stretch stretch) {
+                             order.timekeeper->took(side == Turns::Side::first ? back : forth,
+                                                    std::move(stretch));
+                           }};
+  turns_->run([&] { act(back, order, forwarded); }, [&] { act(forth, order, forwarded); },
+              order.timekeeper ? &clock : nullptr);
   by_turns_ = false;
-  if (!order.timekeeper) return;
-  order.timekeeper->took(forth, turns_->seconds(Turns::Side::second));
-  order.timekeeper->took(back, turns_->seconds(Turns::Side::first));
 }
 
 void Runner::act(const Action& action, const Order& order, const Forwarded& forwarded) {

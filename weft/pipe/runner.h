@@ -28,11 +28,11 @@ struct Parcel {
   bool carries(Stream stream) const { return (*this)[stream].rank() > 0; }
 };
 
-/// Told how long every action took, where somebody measures.
+/// Told when the device was at every action, where somebody measures.
 class Timekeeper {
  public:
   virtual ~Timekeeper() = default;
-  virtual void took(const Action& action, double seconds) = 0;
+  virtual void took(const Action& action, Stretch stretch) = 0;
 };
 
 class Runner {

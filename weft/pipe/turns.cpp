@@ -12,14 +12,15 @@ Turns::~Turns() {
   changed_.notify_all();
 }
 
-void Turns::run(Work first, Work second) {
+void Turns::run(Work first, Work second, const Clock* clock) {
   second_ = std::move(second);
   ended_ = {};
-  busy_ = {};
-  since_.restart();
+  clock_ = clock;
+  if (clock_) since_ = clock_->device.instant();
   work(first);
   while (!other_ended()) hand_over();
-  busy_[0] += since_.restart();
+  tell();
+  since_.reset();
   second_.reset();
   if (std::exception_ptr failure = std::exchange(failure_, nullptr)) std::rethrow_exception(failure);
 }
@@ -42,17 +43,23 @@ void Turns::work_second() {
       if (closing_) return;
     }
     work(second_);
-    busy_[1] += since_.restart();
+    tell();
     const std::lock_guard lock(mutex_);
     turn_ = Side::first;
     changed_.notify_all();
   }
 }
 
+void Turns::tell() {
+  if (!clock_) return;
+  clock_->told(turn_, {std::move(*since_), clock_->device.instant()});
+  since_ = clock_->device.instant();
+}
+
 void Turns::hand_over() {
   std::unique_lock lock(mutex_);
   const Side mine = turn_;
-  busy_[std::size_t(mine)] += since_.restart();
+  tell();
   turn_ = mine == Side::first ? Side::second : Side::first;
   changed_.notify_all();
   changed_.wait(lock, [&] { return turn_ == mine; });

@@ -5,12 +5,14 @@
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <mutex>
+#include <optional>
 #include <thread>
 
-#include "weft/base/clock.h"
 #include "weft/base/inline_function.h"
 #include "weft/nn/pass.h"
+#include "weft/tensor/device.h"
 
 namespace weft::pipe {
 
@@ -29,10 +31,13 @@ class Turns final : public Beside {
   Turns& operator=(const Turns&) = delete;
   ~Turns() override;
 
-  /// Both, to their ends; the first one begins.
-  void run(Work first, Work second);
-  /// How long a side of the last run was at work.
-  double seconds(Side side) const { return busy_[std::size_t(side)]; }
+  /// Told each time that a side was at work, by the time of its device.
+  struct Clock {
+    Device& device;
+    std::function<void(Side, Stretch)> told;
+  };
+  /// Both, to their ends; the first one begins. Without a clock nobody is told.
+  void run(Work first, Work second, const Clock* clock = nullptr);
 
   void go_on() override;
   void end() override;
@@ -43,13 +48,15 @@ class Turns final : public Beside {
   void work(Work& one);
   void work_second();
   void hand_over();
+  /// Whose turn it is was at work until now.
+  void tell();
 
   // Read and written by whose turn it is.
   Work second_;
   std::array<bool, 2> ended_{};
-  std::array<double, 2> busy_{};
   std::exception_ptr failure_;
-  Stopwatch since_;
+  const Clock* clock_ = nullptr;
+  std::optional<Instant> since_;
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "weft/tensor/fence.h"
+#include "weft/tensor/instant.h"
 #include "weft/tensor/meter.h"
 #include "weft/tensor/storage.h"
 
@@ -43,6 +44,8 @@ class Device {
   /// Behind all that was asked for up to now.
   virtual Fence fence() { return {}; }
   void synchronize() { fence().wait(); }
+  /// When it will have done what it was asked for up to now.
+  virtual Instant instant() { return {}; }
   /// Threads that this rank's arithmetic may use.
   virtual int threads() const { return 1; }
   /// From now on (or no longer) a block that the pool has not got is an error, not a request to the system.
@@ -50,6 +53,10 @@ class Device {
   /// A snapshot; peaks since the last forget_peaks().
   virtual MemoryMeter memory() const = 0;
   virtual void forget_peaks() = 0;
+
+  /// A profiler that runs beside this process sees what is asked for from now on, until the end.
+  virtual void begin_profile() {}
+  virtual void end_profile() noexcept {}
 
   /// Sentences for the log: what this device does otherwise than was asked, and why.
   virtual std::vector<std::string> notes() const { return {}; }

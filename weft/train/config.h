@@ -220,6 +220,13 @@ struct LogConfig {
   report::TimerForm timing_report = report::TimerForm::minmax;
 };
 
+/// Steps that a profiler beside the process is shown: those behind `after`, and with them `last`.
+struct ProfileConfig {
+  bool on = false;
+  std::int64_t after = 10, last = 12;
+  std::vector<std::int64_t> ranks = {0};
+};
+
 struct GuardConfig {
   NonFinite non_finite = NonFinite::stop;
   bool spiky_loss = false;
@@ -260,6 +267,7 @@ struct TrainConfig {
   CheckpointConfig checkpoint;
   EvalConfig eval;
   LogConfig log;
+  ProfileConfig profile;
   GuardConfig guard;
   ExitConfig exit;
   RunConfig run;

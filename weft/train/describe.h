@@ -241,6 +241,16 @@ void describe(Visitor& v, LogConfig& c) {
 }
 
 template <class Visitor>
+void describe(Visitor& v, ProfileConfig& c) {
+  v("on", c.on, OnResume::free,
+    "show steps of a GPU to a profiler that runs beside this process, and no others: nsys profile "
+    "--capture-range=cudaProfilerApi …");
+  v("after", c.after, OnResume::free, "the step before the first that it is shown", legal::size_or_none);
+  v("last", c.last, OnResume::free, "the last step that it is shown", legal::size);
+  v("ranks", c.ranks, OnResume::free, "ranks whose steps those are", legal::size_or_none);
+}
+
+template <class Visitor>
 void describe(Visitor& v, GuardConfig& c) {
   v("non_finite", c.non_finite, OnResume::free, "what happens when a loss or gradient is not finite");
   v("spiky_loss", c.spiky_loss, OnResume::free,
@@ -301,6 +311,7 @@ void describe(Visitor& v, TrainConfig& c) {
   v.group("checkpoint", c.checkpoint);
   v.group("eval", c.eval);
   v.group("log", c.log);
+  v.group("profile", c.profile);
   v.group("guard", c.guard);
   v.group("exit", c.exit);
   v.group("run", c.run);

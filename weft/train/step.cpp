@@ -212,7 +212,7 @@ StepReport Replica::step(std::span<const Batch> microbatches, const StepOrder& o
                    optimizer_->wants_sums() ? GradsOf::all_ranks : GradsOf::own_samples);
   pipe::Runner::Order work = work_on(microbatches, factors_, place_of(order));
   if (order.timers && order.timers->level() > 1) work.timekeeper = order.timers;
-  Laps laps(order.timers);
+  Laps laps(order.timers, device_);
   runner_->run(work, [&](int microbatch, const Pass& pass) { measure(numbers, microbatch, pass); });
   laps.end(StepPart::forward_backward);
   reduction_.finish();

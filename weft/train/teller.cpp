@@ -159,9 +159,9 @@ void Teller::tell_experts(const RoutingTable& routing, report::StepRecord& into)
 
 // Ranks wait for each other in different parts, so all are asked; parts that nobody had are left out.
 void Teller::tell_times(std::int64_t step, std::int64_t steps) {
-  timers_.add(StepPart::optimizer, timers_.of(StepPart::clip) + timers_.of(StepPart::count_zeros) +
-                                       timers_.of(StepPart::inner_step));
-  std::vector<double> mine(timers_.seconds().begin(), timers_.seconds().end());
+  lent_.device.synchronize();  // so that the last update is over
+  const auto seconds = timers_.seconds();
+  std::vector<double> mine(seconds.begin(), seconds.end());
   for (double& part : mine) part *= 1000 / double(steps);
   timers_.forget();
   Communicator& world = lent_.mesh.world();

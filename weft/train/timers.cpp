@@ -47,6 +47,20 @@ std::string_view name(StepPart part) {
   return names[std::size_t(part)];
 }
 
-void StepTimers::took(const pipe::Action& action, double seconds) { add(part_of(action.what), seconds); }
+void StepTimers::took(const pipe::Action& action, Stretch stretch) {
+  add(part_of(action.what), std::move(stretch));
+}
+
+std::array<double, parts_of_step> StepTimers::seconds() {
+  std::array<double, parts_of_step> out{};
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = spent_[i].seconds();
+  for (const StepPart part : {StepPart::clip, StepPart::count_zeros, StepPart::inner_step})
+    out[std::size_t(StepPart::optimizer)] += out[std::size_t(part)];
+  return out;
+}
+
+void StepTimers::forget() {
+  for (Spent& one : spent_) one.forget();
+}
 
 }  // namespace weft

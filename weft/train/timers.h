@@ -1,13 +1,14 @@
-// How long the parts of steps took, under Megatron's names.
+// How long a device was at the parts of steps, under Megatron's names.
 #pragma once
 
 #include <array>
 #include <cstdint>
-#include <span>
+#include <optional>
 #include <string_view>
+#include <utility>
 
-#include "weft/base/clock.h"
 #include "weft/pipe/runner.h"
+#include "weft/tensor/device.h"
 
 namespace weft {
 
@@ -26,43 +27,50 @@ enum class StepPart : std::uint8_t {
   clip,
   count_zeros,
   inner_step,
-  optimizer,  // the last three together
+  optimizer,  // the last three together: nobody adds to it
 };
 inline constexpr int parts_of_step = 14;
 std::string_view name(StepPart part);
 
-/// This rank's seconds since they were last forgotten. Level 1 knows the stages of a step, 2 also what the
-/// schedule does in forward and backward; 0 looks at no clock.
+/// This rank's seconds since they were last forgotten, of what its device has done by now. Level 1 knows the
+/// stages of a step, 2 also what the schedule does in forward and backward; 0 looks at no clock.
 class StepTimers final : public pipe::Timekeeper {
  public:
   explicit StepTimers(int level) : level_(level) {}
   int level() const { return level_; }
-  void took(const pipe::Action& action, double seconds) override;
-  void add(StepPart part, double seconds) { seconds_[std::size_t(part)] += seconds; }
-  double of(StepPart part) const { return seconds_[std::size_t(part)]; }
-  std::span<const double> seconds() const { return seconds_; }
-  void forget() { seconds_.fill(0); }
+  void took(const pipe::Action& action, Stretch stretch) override;
+  void add(StepPart part, Stretch stretch) { spent_[std::size_t(part)].add(std::move(stretch)); }
+  /// All of them. What several make up together is their sum.
+  std::array<double, parts_of_step> seconds();
+  double of(StepPart part) { return seconds()[std::size_t(part)]; }
+  void forget();
 
  private:
   int level_;
-  std::array<double, parts_of_step> seconds_{};
+  std::array<Spent, parts_of_step> spent_;
 };
 
 /// Ends one part after the other; without timers it does nothing.
 class Laps {
  public:
-  explicit Laps(StepTimers* timers) : timers_(timers && timers->level() > 0 ? timers : nullptr) {}
+  Laps(StepTimers* timers, Device& device)
+      : timers_(timers && timers->level() > 0 ? timers : nullptr), device_(device) {
+    skip();
+  }
   void end(StepPart part) {
-    if (timers_) timers_->add(part, watch_.restart());
+    if (!timers_) return;
+    timers_->add(part, {std::move(*since_), device_.instant()});
+    skip();
   }
   /// What was done since the last end has no name.
   void skip() {
-    if (timers_) watch_.restart();
+    if (timers_) since_ = device_.instant();
   }
 
  private:
   StepTimers* timers_;
-  Stopwatch watch_;
+  Device& device_;
+  std::optional<Instant> since_;
 };
 
 }  // namespace weft

@@ -39,7 +39,8 @@ Trainer::Trainer(const TrainConfig& config, const RunData& data, const Lent& len
       verifier_({data.sets[data::Split::train], config.data}, lent, replica_, stepper_),
       checkpoints_(config, lent,
                    {.replica = replica_, .progress = progress_, .stepper = stepper_, .verifier = verifier_}),
-      pulse_(lent.mesh.world().pulse() != nullptr ? *lent.mesh.world().pulse() : unseen_) {
+      pulse_(lent.mesh.world().pulse() != nullptr ? *lent.mesh.world().pulse() : unseen_),
+      window_(config.profile, lent.device, lent.mesh.world().rank()) {
   pulse_.begin(lent.mesh.world().rank(), lent.mesh.place(Axis::pp));
   if (lent.outlet)
     lent.log.info(fmt::format("{} parameters, {} steps of {} samples",
@@ -89,12 +90,16 @@ StepReport Trainer::take(std::int64_t step) {
 }
 
 Ending Trainer::run() {
+  if (const std::string why = window_.begin(progress_.first_step, progress_.steps); !why.empty())
+    lent_.log.warning(why);
   teller_.begin();
   const auto due = [](std::int64_t step, std::int64_t every) { return every > 0 && step % every == 0; };
   for (std::int64_t step = progress_.first_step; step <= progress_.steps && loop_.trains; ++step) {
     pulse_.begin_step(step);
+    window_.before(step);
     if (lent_.before_step) lent_.before_step(step, replica_);
     const StepReport report = take(step);
+    window_.after(step);
     pulse_.end_step();
     teller_.tell(step, report, stepper_.consumed());
     if (step == progress_.first_step) teller_.tell_memory_of_ranks();

@@ -6,6 +6,7 @@
 #include "weft/train/checkpointing.h"
 #include "weft/train/evaluator.h"
 #include "weft/train/lent.h"
+#include "weft/train/profiler_window.h"
 #include "weft/train/teller.h"
 
 namespace weft {
@@ -43,6 +44,7 @@ class Trainer {
   Checkpointing checkpoints_;
   Pulse unseen_;
   Pulse& pulse_;  // says where we are, for whoever watches
+  ProfilerWindow window_;
 };
 
 }  // namespace weft

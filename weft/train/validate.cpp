@@ -10,6 +10,7 @@
 #include "weft/ops/attention_limits.h"
 #include "weft/optim/rules.h"
 #include "weft/train/ranks.h"
+#include "weft/train/stages.h"
 
 namespace weft {
 namespace {
@@ -170,6 +171,16 @@ void small_integers(const ParallelConfig& p, std::vector<std::string>& notices) 
              ", and are added in f32"));
 }
 
+void profile(const ProfileConfig& p, int world) {
+  if (!p.on) return;
+  if (p.last <= p.after)
+    fail(Kind::usage, "{profile.last} ", p.last, " is not behind {profile.after} ", p.after,
+         ": a profiler would be shown no step");
+  for (const std::int64_t rank : p.ranks)
+    if (world > 0 && rank >= world)
+      fail(Kind::usage, "{profile.ranks} ", rank, ": ranks are counted from 0, and the last is ", world - 1);
+}
+
 }  // namespace
 
 std::vector<std::string> complete(TrainConfig& c, int world) {
@@ -194,6 +205,7 @@ std::vector<std::string> complete(TrainConfig& c, int world) {
         "it: "
         "leave it out where memory is short");
   small_integers(c.parallel, notices);
+  profile(c.profile, layout_of(c.parallel).world());
   within(c.log.timing_level, 0, 2, "{log.timing_level}");
   return notices;
 }

@@ -1,4 +1,6 @@
 // The GPUs of the fake machine: how many, which one a thread chose, and what they refuse to launch.
+#include <cuda_profiler_api.h>
+
 #include <cstdio>
 
 #include "tests/support/gpu/machine.h"
@@ -77,6 +79,15 @@ cudaError_t cudaDeviceGetPCIBusId(char* place, int length, int device) {
   return cudaSuccess;
 }
 cudaError_t cudaGetLastError() { return cudaSuccess; }
+cudaError_t cudaProfilerStart() {
+  emulated::meter().windows += !emulated::meter().profiled;
+  emulated::meter().profiled = true;
+  return cudaSuccess;
+}
+cudaError_t cudaProfilerStop() {
+  emulated::meter().profiled = false;
+  return cudaSuccess;
+}
 // As few units as make a grid of two blocks run twice.
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int) {
   *value = 0;

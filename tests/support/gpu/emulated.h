@@ -31,6 +31,9 @@ struct Meter {
   std::uint64_t products = 0;    // of warpgroups, a warp
   std::uint64_t asked = 0;       // calls that gave a stream something to do, or changed what a graph does
   std::uint64_t host_waits = 0;  // for what the device had not done yet
+  bool profiled = false;         // a profiler looks
+  std::uint64_t windows = 0;     // how often it began to
+  std::uint64_t in_windows = 0;  // launches meanwhile
   std::uint64_t moved = 0;       // bytes of device memory, once for each operation that reads or writes them
 };
 Meter& meter();

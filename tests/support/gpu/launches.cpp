@@ -25,6 +25,7 @@ Bound bound(const void* kernel, void** arguments) {
 }
 
 void count_asked(void* stream) {
+  meter().in_windows += meter().profiled;
   meter().asked += stream_of(static_cast<cudaStream_t>(stream)).captures ? 0 : 1;
 }
 

@@ -46,6 +46,10 @@ bool reach(Mark mark) {
   return true;
 }
 
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 std::size_t place_in(const CUgraph_st& graph, const CUstream_st& stream) {
   return std::size_t(std::find(graph.streams.begin(), graph.streams.end(), &stream) - graph.streams.begin());
 }
@@ -111,7 +115,12 @@ void record(CUevent_st& event, CUstream_st& stream) {
     stream.captures->calls.push_back({place_in(*stream.captures, stream), {}, {}, &event, nullptr});
     return;
   }
-  if (!stream.waits.empty()) give(stream, [] {}, {});  // it stands for what the stream waits for, too
+  if (event.timed) {
+    event.when = std::make_shared<double>(0);
+    give(stream, [when = event.when] { *when = now(); }, {});
+  } else if (!stream.waits.empty()) {
+    give(stream, [] {}, {});  // it stands for what the stream waits for, too
+  }
   event.mark = {stream.id, stream.given};
   event.clock = stream.clock;
 }
@@ -169,8 +178,9 @@ cudaError_t cudaDeviceSynchronize() {
       emulated::wait_for(stream, lock);
   return cudaSuccess;
 }
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   *event = new CUevent_st;
+  (*event)->timed = (flags & cudaEventDisableTiming) == 0;
   (*event)->device = emulated::chosen_device();
   return cudaSuccess;
 }
@@ -207,6 +217,15 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
       emulated::advance(*emulated::runtime().streams[i]);
   if (stream.done < event->mark.position) return cudaErrorNotReady;
   emulated::join(emulated::host_clock(), event->clock);
+  return cudaSuccess;
+}
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEvent_t to) {
+  const auto lock = emulated::hold();
+  if (!from->when || !to->when || from->device != to->device) return cudaErrorInvalidResourceHandle;
+  for (const CUevent_st* event : {from, to})
+    if (emulated::runtime().streams[event->mark.stream]->done < event->mark.position)
+      return cudaErrorNotReady;
+  *milliseconds = float(1e3 * (*to->when - *from->when));
   return cudaSuccess;
 }
 

@@ -39,6 +39,8 @@ struct CUevent_st {  // of the GPU that was chosen when it was made
   emulated::Clock clock;
   CUgraph_st* in = nullptr;  // recorded while capturing
   int device = 0;
+  bool timed = false;
+  std::shared_ptr<double> when;  // of a timed one that was recorded: seconds, when the stream comes there
 };
 struct CUgraphNode_st {  // a kernel or a graph, behind other nodes
   std::vector<std::size_t> after;

@@ -5,6 +5,7 @@
 
 #include "weft/backend/cpu/choose.h"
 #include "weft/backend/cpu/threads.h"
+#include "weft/backend/timed.h"
 
 namespace weft {
 CpuDevice::CpuDevice(const CpuOptions& options)
@@ -13,7 +14,7 @@ CpuDevice::CpuDevice(const CpuOptions& options)
       pool_(*this, system_ground(), options.memory_limit),
       kernels_(
           choose_kernels({options.kernels, threads_, exact_, options.trials, options.plain_calls}, notes_)) {
-  if (options.times) kernels_ = timed(std::move(kernels_), *options.times);
+  if (options.times) kernels_ = timed(std::move(kernels_), *this, *options.times);
   // What the choice itself used is nobody's peak.
   pool_.forget_peaks();
 }

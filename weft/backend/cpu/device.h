@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "weft/backend/cpu/timed.h"
 #include "weft/backend/plain_calls.h"
 #include "weft/backend/pool.h"
 #include "weft/tensor/kernels.h"
@@ -13,6 +12,7 @@
 namespace weft {
 
 class ProductTrials;
+struct WorkTimes;
 
 /// Who computes. Each builds on the one before but for products.
 enum class CpuKernels : std::uint8_t {

@@ -1,5 +1,6 @@
 #include "weft/backend/cuda/device.h"
 
+#include <cuda_profiler_api.h>
 #include <gpu_notes.h>
 
 #include <chrono>
@@ -7,6 +8,7 @@
 
 #include "weft/backend/cuda/fixed_order.h"
 #include "weft/backend/cuda/kernels.h"
+#include "weft/backend/timed.h"
 #include "weft/base/error.h"
 
 namespace weft {
@@ -60,8 +62,10 @@ CudaDevice::CudaDevice(const CudaOptions& options)
       queue_(options.graphs),
       up_(queue_.now()),
       down_(queue_.now()),
+      instants_(std::make_shared<cuda::StreamInstants>(device_)),
       pool_(*this, std::make_unique<GpuGround>(device_), options.memory_limit),
       kernels_(std::make_unique<CudaKernels>(*this)) {
+  if (options.times) kernels_ = timed(std::move(kernels_), *this, *options.times);
   if (!exact_) return;
   cuda::must_hold_bits(*this);
   forget_peaks();
@@ -109,12 +113,22 @@ Fence CudaDevice::copy_to_host(void* to, const Storage& from, std::int64_t offse
 
 Fence CudaDevice::fence() { return mark(queue().now()); }
 
+Instant CudaDevice::instant() { return {instants_, instants_->note(queue().now())}; }
+
 Fence CudaDevice::mark(const cuda::Stream& stream) {
   last_mark_ = (last_mark_ + 1) % marks_.size();
   marks_[last_mark_].reached.record(stream);
   marks_[last_mark_].place = ++asked_;
   return {*this, asked_};
 }
+
+void CudaDevice::begin_profile() {
+  choose();
+  check(cudaProfilerStart(), "showing a profiler what follows");
+}
+
+// For destructors, so it says nothing of errors.
+void CudaDevice::end_profile() noexcept { cudaProfilerStop(); }
 
 std::string CudaDevice::place() const {
   char bus[32] = {};

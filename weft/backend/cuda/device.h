@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "weft/backend/cuda/faults.h"
+#include "weft/backend/cuda/instants.h"
 #include "weft/backend/cuda/queue.h"
 #include "weft/backend/cuda/runtime.h"
 #include "weft/backend/cuda/staging.h"
@@ -40,9 +41,13 @@ class CudaDevice : public Device {
   Fence copy_from_host(Storage& to, std::int64_t offset, const void* from, std::int64_t bytes) override;
   Fence copy_to_host(void* to, const Storage& from, std::int64_t offset, std::int64_t bytes) override;
   Fence fence() override;
+  Instant instant() override;
   void forbid_fresh_memory(bool forbidden) override { pool_.forbid_fresh(forbidden); }
   MemoryMeter memory() const override { return pool_.meter(); }
   void forget_peaks() override { pool_.forget_peaks(); }
+
+  void begin_profile() override;
+  void end_profile() noexcept override;
 
   /// For this thread, which without it would launch on the first GPU.
   void choose() const;
@@ -86,6 +91,7 @@ class CudaDevice : public Device {
   std::uint64_t asked_ = 0;  // the last place of a copy or fence
   std::array<Mark, 16> marks_;
   std::size_t last_mark_ = 0;
+  std::shared_ptr<cuda::StreamInstants> instants_;
   std::function<void()> ask_;
   Pool pool_;
   std::unique_ptr<Kernels> kernels_;

@@ -17,8 +17,13 @@ int attribute(cudaDeviceAttr which, int device) {
 Stream::Stream() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream"); }
 Stream::~Stream() { cudaStreamDestroy(stream_); }
 
-Event::Event() { check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "an event"); }
-Event::~Event() { cudaEventDestroy(event_); }
+Event::Event(Knows knows) {
+  const unsigned flags = knows == Knows::when ? cudaEventDefault : cudaEventDisableTiming;
+  check(cudaEventCreateWithFlags(&event_, flags), "an event");
+}
+Event::~Event() {
+  if (event_) cudaEventDestroy(event_);
+}
 void Event::record(cudaStream_t stream) const {
   check(cudaEventRecord(event_, stream), "recording an event");
 }
@@ -28,6 +33,11 @@ bool Event::reached() const {
   if (error == cudaErrorNotReady) return false;
   check(error, "asking for an event");
   return true;
+}
+double Event::seconds_since(const Event& earlier) const {
+  float milliseconds = 0;
+  check(cudaEventElapsedTime(&milliseconds, earlier.event_, event_), "the time between two events");
+  return 1e-3 * double(milliseconds);
 }
 void Event::hold(cudaStream_t stream) const {
   check(cudaStreamWaitEvent(stream, event_, 0), "holding a stream");

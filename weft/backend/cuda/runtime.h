@@ -30,16 +30,21 @@ class Stream {
 
 class Event {
  public:
-  Event();
+  /// Which costs less than to know when, too.
+  enum class Knows : bool { whether, when };
+  explicit Event(Knows knows = Knows::whether);
   ~Event();
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
+  Event(Event&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
   void record(const Stream& stream) const { record(stream.get()); }
   void record(cudaStream_t stream) const;
   /// The host waits; at once where nothing was recorded.
   void wait() const;
   /// Whether what was recorded has been reached. Does not wait.
   bool reached() const;
+  /// Of two that know when, and have been reached.
+  double seconds_since(const Event& earlier) const;
   /// What the stream is asked for from now on comes behind it, and the host goes on; at once where nothing
   /// was recorded.
   void hold(const Stream& stream) const { hold(stream.get()); }

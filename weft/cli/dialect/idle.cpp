@@ -52,6 +52,7 @@ constexpr std::string_view saves = "only --save writes checkpoints", loads = "on
                            rounds = "only --fp8-format rounds to eight bits",
                            delayed = "only --fp8-recipe delayed remembers earlier steps",
                            ends = "only --first-last-layers-bf16 leaves layers out",
+                           profiles = "only --profile shows steps to a profiler",
                            scales = "only --fp16 without --loss-scale grows and halves a scale";
 
 constexpr Idle table[] = {
@@ -308,6 +309,9 @@ constexpr Idle table[] = {
     {"parallel.count_loss", no_stages, stages},
     {"log.timing_report", [](const TrainConfig& c) { return c.log.timing_level == 0; },
      "only --timing-log-level 1 and 2 time parts of a step"},
+    {"profile.after", no_profile, profiles},
+    {"profile.last", no_profile, profiles},
+    {"profile.ranks", no_profile, profiles},
     {"guard.non_finite", [](const TrainConfig& c) { return c.guard.non_finite == NonFinite::rescale; },
      "a loss scale that moves skips what is not finite"},
     {"data.cache", no_indices, caches},
