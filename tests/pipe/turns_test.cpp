@@ -94,6 +94,23 @@ TEST(Turns, know_how_long_each_was_at_work) {
   EXPECT_GE(spent[1].seconds(), 0.02);
 }
 
+// As of a GPU that broke meanwhile.
+TEST(Turns, end_where_the_device_does_not_know_the_time) {
+  Turns turns;
+  weft::testing::PlainDevice device;
+  const Turns::Clock broken{device, [](Turns::Side, Stretch) { fail(Kind::device, "a launch failed"); }};
+  for (const int first : {1, 3}) {
+    Said said;
+    EXPECT_EQ(refused([&] {
+                turns.run(counting(turns, said, "a", first), counting(turns, said, "b", 4 - first), &broken);
+              }),
+              "a launch failed");
+  }
+  Said said;
+  turns.run(counting(turns, said, "a", 1), counting(turns, said, "b", 1));
+  EXPECT_EQ(said, (Said{"a1", "b1"}));
+}
+
 TEST(Pass, pays_while_messages_travel_where_it_is_told_to) {
   for (const bool meanwhile : {true, false}) {
     int paid = 0;

@@ -52,8 +52,12 @@ void Turns::work_second() {
 
 void Turns::tell() {
   if (!clock_) return;
-  clock_->told(turn_, {std::move(*since_), clock_->device.instant()});
-  since_ = clock_->device.instant();
+  try {
+    clock_->told(turn_, {std::move(*since_), clock_->device.instant()});
+    since_ = clock_->device.instant();
+  } catch (...) {  // a device that broke says so where it is asked for its time
+    if (!failure_) failure_ = std::current_exception();
+  }
 }
 
 void Turns::hand_over() {
