@@ -53,6 +53,7 @@ class Draw:
         self.layout()
         self.gpu()
         self.before = 1 if self.random.random() < 0.3 else 0  # steps that the processor has done for it
+        self.on_gpu += self.one("", "", "--timing-log-level 1", "--timing-log-level 2", "--profile --profile-step-start 1 --profile-step-end 2").split()
 
     def one(self, *all):
         return self.random.choice(all)

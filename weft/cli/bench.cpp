@@ -223,6 +223,8 @@ VerbHelp about_bench() {
                         " [flags of weft train] [--bench-steps N] [--json]"),
           .examples = {{"weft bench train gpt --config examples/gpt2_124m.yaml --vocab-size 50257",
                         "tokens a second, the share of this machine's limit, and where the time goes"},
+                       {"weft bench train gpt --config examples/gpt2_124m.yaml --bf16 --device cuda",
+                        "the same of a GPU, which times its kernels itself in three steps more"},
                        {"weft bench train gpt --num-experts 4 --expert-model-parallel-size 2 --ranks 2 …",
                         "and for whom each rank of a layout waits; a script's flags of data, evaluation and "
                         "saving may stay: steps alone are measured"}},
