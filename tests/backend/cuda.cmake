@@ -18,7 +18,7 @@ if(WEFT_TESTS AND NOT WEFT_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL GNU AND C
   file(GLOB kernels CONFIGURE_DEPENDS ${cuda}/*.cu)
   weft_watch(${kernels})
   add_library(weft_cuda_emulated STATIC
-    ${gpu}/lt_library.cpp ${gpu}/nccl_library.cpp
+    ${gpu}/lt_library.cpp ${gpu}/nccl_folder.cpp ${gpu}/nccl_library.cpp
     ${weft_cuda_sources} ${kernels})
   set_source_files_properties(${cuda}/blocks.cu ${cuda}/random.cu PROPERTIES COMPILE_OPTIONS
     "-O1;-g1;-fno-strict-aliasing;-fsanitize=thread;-Wno-unknown-pragmas;-Wno-tsan;-ffp-contract=off")

@@ -14,36 +14,19 @@
 #include <vector>
 
 #include "tests/support/gpu/emulated.h"
+#include "tests/support/gpu/nccl_calls.h"
 #include "tests/support/gpu/streams.h"
 
 namespace {
 
-enum class What { all_reduce, reduce_scatter, all_gather, broadcast };
-
-const char* name(What what) {
-  constexpr const char* names[] = {"ncclAllReduce", "ncclReduceScatter", "ncclAllGather", "ncclBroadcast"};
-  return names[int(what)];
-}
-
-std::size_t size_of(int type) {
-  return type == ncclUint8 ? 1 : type == ncclInt64 || type == ncclFloat64 ? 8 : type == ncclBfloat16 ? 2 : 4;
-}
+using emulated::Collective;
+using emulated::What;
 
 struct Call {
-  What what{};
-  std::size_t count = 0;  // that the caller names
-  int type = 0, op = 0, root = 0;
+  Collective said;
   const void* from = nullptr;
   void* to = nullptr;
   bool made = false;
-  bool agrees(const Call& o) const {
-    return what == o.what && count == o.count && type == o.type && op == o.op && root == o.root;
-  }
-  std::string told() const {
-    return std::string(name(what)) + " of " + std::to_string(count) + " elements of type " +
-           std::to_string(type);
-  }
-  std::size_t bytes() const { return count * size_of(type); }
 };
 /// One collective.
 struct Meeting {
@@ -85,65 +68,21 @@ std::map<std::string, std::shared_ptr<World>>& worlds() {
   return *it;
 }
 
-template <class T>
-void join(std::byte* sum, const std::byte* part, std::size_t count, int op) {
-  for (std::size_t i = 0; i < count; ++i) {
-    T a, b;
-    std::memcpy(&a, sum + i * sizeof(T), sizeof(T));
-    std::memcpy(&b, part + i * sizeof(T), sizeof(T));
-    const T out = op == ncclMax ? std::max(a, b) : T(a + b);
-    std::memcpy(sum + i * sizeof(T), &out, sizeof(T));
-  }
-}
-
-void join(int type, std::byte* sum, const std::byte* part, std::size_t count, int op) {
-  switch (type) {
-    case ncclUint8:
-      return join<unsigned char>(sum, part, count, op);
-    case ncclInt32:
-      return join<std::int32_t>(sum, part, count, op);
-    case ncclInt64:
-      return join<std::int64_t>(sum, part, count, op);
-    case ncclFloat64:
-      return join<double>(sum, part, count, op);
-    default:
-      return join<float>(sum, part, count, op);
-  }
-}
-
-/// Bytes that a rank hands in.
-std::size_t handed_in(const Call& call, std::size_t ranks) {
-  return call.bytes() * (call.what == What::reduce_scatter ? ranks : 1);
-}
-
-/// Everybody's, one behind the other or reduced in order of ranks.
-std::vector<std::byte> gathered(const Meeting& meeting) {
-  const Call& first = meeting.calls[0];
-  const bool reduces = first.what == What::all_reduce || first.what == What::reduce_scatter;
-  const std::size_t bytes = handed_in(first, meeting.calls.size());
-  std::vector<std::byte> all;
-  for (std::size_t rank = 0; rank < meeting.calls.size(); ++rank) {
-    if (first.what == What::broadcast && int(rank) != first.root) continue;
-    emulated::as_operation(meeting.turns[rank]);
-    emulated::touch(meeting.calls[rank].from, bytes, emulated::Touch::read);
-    const auto* from = static_cast<const std::byte*>(meeting.calls[rank].from);
-    if (!reduces || all.empty())
-      all.insert(all.end(), from, from + bytes);
-    else
-      join(first.type, all.data(), from, bytes / size_of(first.type), first.op);
-  }
-  return all;
-}
-
 void carry_out(const Meeting& meeting) {
-  const std::vector<std::byte> all = gathered(meeting);
+  const Collective& said = meeting.calls[0].said;
+  std::vector<const std::byte*> parts;
   for (std::size_t rank = 0; rank < meeting.calls.size(); ++rank) {
     emulated::as_operation(meeting.turns[rank]);
-    const Call& call = meeting.calls[rank];
-    const bool part = call.what == What::reduce_scatter;
-    const std::size_t bytes = part ? call.bytes() : all.size();
-    if (emulated::touch(call.to, bytes, emulated::Touch::write))
-      std::memcpy(call.to, all.data() + (part ? rank * bytes : 0), bytes);
+    parts.push_back(static_cast<const std::byte*>(meeting.calls[rank].from));
+    if (said.what != What::broadcast || int(rank) == said.root)
+      emulated::touch(parts.back(), said.handed_in(meeting.calls.size()), emulated::Touch::read);
+  }
+  const std::vector<std::byte> all = emulated::gathered(said, parts);
+  for (std::size_t rank = 0; rank < meeting.calls.size(); ++rank) {
+    emulated::as_operation(meeting.turns[rank]);
+    const auto share = emulated::share_of(said, rank, all);
+    if (emulated::touch(meeting.calls[rank].to, share.size(), emulated::Touch::write))
+      std::memcpy(meeting.calls[rank].to, share.data(), share.size());
   }
 }
 
@@ -190,17 +129,16 @@ ncclResult_t refuse(World& world, const std::string& what) {
 }
 
 ncclResult_t meet(ncclComm& comm, const Call& call, cudaStream_t stream) {
-  if (call.type == ncclBfloat16 && (call.what == What::all_reduce || call.what == What::reduce_scatter))
-    return ncclInvalidArgument;
+  if (call.said.rounds()) return ncclInvalidArgument;
   const auto lock = emulated::hold();
   const std::size_t turn = comm.calls++, rank = comm.rank;
   auto& meeting = comm.world->meetings[turn];
   if (!meeting) meeting = std::make_shared<Meeting>(comm.world->ranks);
   for (std::size_t other = 0; other < comm.world->ranks; ++other)
-    if (const Call& theirs = meeting->calls[other]; theirs.made && !theirs.agrees(call))
+    if (const Call& theirs = meeting->calls[other]; theirs.made && theirs.said != call.said)
       return refuse(*comm.world, "collective " + std::to_string(turn) + ": rank " + std::to_string(rank) +
-                                     " calls " + call.told() + ", rank " + std::to_string(other) +
-                                     " called " + theirs.told());
+                                     " calls " + call.said.told() + ", rank " + std::to_string(other) +
+                                     " called " + theirs.said.told());
   meeting->calls[rank] = call;
   meeting->calls[rank].made = true;
   const auto arrive = [meeting, world = comm.world, rank, cut = comm.cut] {
@@ -344,27 +282,27 @@ const char* ncclGetErrorString(ncclResult_t result) {
 }
 ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDataType_t type, ncclRedOp_t op,
                            ncclComm_t comm, cudaStream_t stream) {
-  return meet(*comm, {What::all_reduce, count, type, op, 0, from, to}, stream);
+  return meet(*comm, {{What::all_reduce, count, type, op, 0}, from, to}, stream);
 }
 ncclResult_t ncclReduceScatter(const void* from, void* to, std::size_t count, ncclDataType_t type,
                                ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
-  return meet(*comm, {What::reduce_scatter, count, type, op, 0, from, to}, stream);
+  return meet(*comm, {{What::reduce_scatter, count, type, op, 0}, from, to}, stream);
 }
 ncclResult_t ncclAllGather(const void* from, void* to, std::size_t count, ncclDataType_t type,
                            ncclComm_t comm, cudaStream_t stream) {
-  return meet(*comm, {What::all_gather, count, type, 0, 0, from, to}, stream);
+  return meet(*comm, {{What::all_gather, count, type, 0, 0}, from, to}, stream);
 }
 ncclResult_t ncclBroadcast(const void* from, void* to, std::size_t count, ncclDataType_t type, int root,
                            ncclComm_t comm, cudaStream_t stream) {
-  return meet(*comm, {What::broadcast, count, type, 0, root, from, to}, stream);
+  return meet(*comm, {{What::broadcast, count, type, 0, root}, from, to}, stream);
 }
 ncclResult_t ncclSend(const void* from, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                       cudaStream_t stream) {
-  return post({comm, stream, true, peer, const_cast<void*>(from), count * size_of(type)});
+  return post({comm, stream, true, peer, const_cast<void*>(from), count * emulated::size_of(type)});
 }
 ncclResult_t ncclRecv(void* to, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                       cudaStream_t stream) {
-  return post({comm, stream, false, peer, to, count * size_of(type)});
+  return post({comm, stream, false, peer, to, count * emulated::size_of(type)});
 }
 ncclResult_t ncclGroupStart() {
   ++group().depth;

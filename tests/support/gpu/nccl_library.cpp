@@ -1,11 +1,13 @@
 // On the emulated GPU the library is part of the program, unless a test takes it away.
 #include "weft/backend/cuda/nccl_library.h"
 
+#include "tests/support/gpu/nccl_folder.h"
 #include "tests/support/gpu/runtime.h"
 
 namespace weft::cuda {
 
 NcclLibrary nccl_library() {
+  if (emulated::shares_nccl()) return emulated::nccl_of_folder();
   NcclLibrary out{ncclGetVersion,    ncclGetUniqueId,       ncclCommInitRank,   ncclCommDestroy,
                   ncclCommAbort,     ncclCommGetAsyncError, ncclGetErrorString, ncclAllReduce,
                   ncclReduceScatter, ncclAllGather,         ncclBroadcast,      ncclSend,

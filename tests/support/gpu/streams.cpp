@@ -78,11 +78,15 @@ bool advance(CUstream_st& stream) {
 
 void wait_for(Mark mark, Lock& lock) {
   Runtime& r = runtime();
-  const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(r.patience);
+  using Steady = std::chrono::steady_clock;
+  const auto until =
+      Steady::now() + std::chrono::duration_cast<Steady::duration>(std::chrono::duration<double>(r.patience));
   while (!reach(mark)) {
     bool moved = false;  // a collective may want the other ranks' streams to come
     for (std::size_t i = 0; i < r.streams.size(); ++i) moved = advance(*r.streams[i]) || moved;
-    if (moved || r.news.wait_until(lock, until) == std::cv_status::no_timeout) continue;
+    if (moved) continue;
+    const auto next = r.others ? std::min(until, Steady::now() + std::chrono::milliseconds(1)) : until;
+    if (r.news.wait_until(lock, next) == std::cv_status::no_timeout || next < until) continue;
     return report("the device waits for ranks that do not come");
   }
 }

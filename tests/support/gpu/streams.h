@@ -82,6 +82,7 @@ struct Runtime {
   std::condition_variable_any news;
   unsigned pace = 0;
   double patience = 2;
+  bool others = false;  // other processes are waited for, who give no news
   std::mt19937 random;
 };
 Runtime& runtime();
