@@ -229,31 +229,31 @@ ncclResult_t failure(ncclComm_t comm, ncclResult_t* error) {
   return ncclSuccess;
 }
 
-ncclResult_t all_reduce(const void* from, void* to, std::size_t count, ncclDataType_t type, ncclRedOp_t op,
-                        ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t nccl_all_reduce(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                             ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
   return meet(comm, {What::all_reduce, count, type, op, 0}, from, to, stream);
 }
-ncclResult_t reduce_scatter(const void* from, void* to, std::size_t count, ncclDataType_t type,
-                            ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t nccl_reduce_scatter(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                                 ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
   return meet(comm, {What::reduce_scatter, count, type, op, 0}, from, to, stream);
 }
-ncclResult_t all_gather(const void* from, void* to, std::size_t count, ncclDataType_t type, ncclComm_t comm,
-                        cudaStream_t stream) {
+ncclResult_t nccl_all_gather(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                             ncclComm_t comm, cudaStream_t stream) {
   return meet(comm, {What::all_gather, count, type, 0, 0}, from, to, stream);
 }
-ncclResult_t broadcast(const void* from, void* to, std::size_t count, ncclDataType_t type, int root,
-                       ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t nccl_broadcast(const void* from, void* to, std::size_t count, ncclDataType_t type, int root,
+                            ncclComm_t comm, cudaStream_t stream) {
   return meet(comm, {What::broadcast, count, type, 0, root}, from, to, stream);
 }
-ncclResult_t send(const void* from, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
-                  cudaStream_t stream) {
+ncclResult_t nccl_send(const void* from, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                       cudaStream_t stream) {
   const auto lock = hold();
   Circle& circle = of(comm);
   return post({shared(comm), stream, true, const_cast<void*>(from), count * size_of(type),
                circle.letter(circle.rank, peer, circle.sent[peer]++)});
 }
-ncclResult_t recv(void* to, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
-                  cudaStream_t stream) {
+ncclResult_t nccl_recv(void* to, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                       cudaStream_t stream) {
   const auto lock = hold();
   Circle& circle = of(comm);
   return post({shared(comm), stream, false, to, count * size_of(type),
@@ -279,8 +279,21 @@ void share_nccl(const fs::path& where) {
 bool shares_nccl() { return !folder().empty(); }
 
 weft::cuda::NcclLibrary nccl_of_folder() {
-  return {ncclGetVersion, fresh_id,   open,      close, cut,  failure,     ncclGetErrorString, all_reduce,
-          reduce_scatter, all_gather, broadcast, send,  recv, begin_group, end_group};
+  return {.version = ncclGetVersion,
+          .fresh_id = fresh_id,
+          .open = open,
+          .close = close,
+          .cut = cut,
+          .failure = failure,
+          .told = ncclGetErrorString,
+          .all_reduce = nccl_all_reduce,
+          .reduce_scatter = nccl_reduce_scatter,
+          .all_gather = nccl_all_gather,
+          .broadcast = nccl_broadcast,
+          .send = nccl_send,
+          .recv = nccl_recv,
+          .begin_group = begin_group,
+          .end_group = end_group};
 }
 
 void go_on() {
