@@ -132,7 +132,7 @@ def plain(mangled):
     """Names as they are written, without what encloses them and what they take."""
     told = subprocess.run(["c++filt"], input="\n".join(mangled), capture_output=True, text=True, check=True).stdout.splitlines()
     for name in told:
-        short = re.sub(r"weft::|cuda::|\(anonymous namespace\)::|^void |\((?:int|bool)\)", "", name)
+        short = re.sub(r"weft::|cuda::|backward_by_tiles::|\(anonymous namespace\)::|^void |\((?:int|bool)\)", "", name)
         yield re.sub(r"\((?!.*>).*$|(?<=>)\(.*$", "", short).replace(" ", "")
 
 

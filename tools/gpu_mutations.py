@@ -24,14 +24,14 @@ SECONDS = 900  # after which a test is said to hang
 
 
 class Fault:
-    """[FILE > SOURCES] WHAT :: TESTS, then what is replaced ("-") and by what ("+"); SOURCES are those to compile where FILE is a header."""
+    """[FILE > SOURCES] WHAT :: TESTS, then what is replaced ("-") and by what ("+"); SOURCES are those to compile where FILE is a header, and may have a *."""
 
     def __init__(self, line):
         head = re.fullmatch(r"\[(\S+)(?: > ([^\]]+))?\] (.+) :: (\S+)", line)
         if not head:
             sys.exit(f"gpu_mutations: {line!r} is no fault: [FILE > SOURCES] WHAT :: TESTS")
         self.file, sources, self.what, self.tests = head.groups()
-        self.sources = sources.split() if sources else [self.file]
+        self.sources = [path.name for word in sources.split() for path in sorted((ROOT / CUDA).glob(word))] if sources else [self.file]
         self.before, self.after = [], []
 
     def path(self):

@@ -32,6 +32,9 @@ struct AttentionBackward {
 /// Gradients of queries, keys and values, and of what is added where there are lines; delta and power are
 /// there.
 void attend_backward_fast(Queue& queue, const AttentionBackward& job);
+/// The same but for lines, of heads that fit into such a width (attention_tiles.h).
+template <int d, int dv>
+void attend_backward_by_tiles(Queue& queue, const AttentionBackward& job);
 /// What attend_backward_fast does, where there are kernels for it.
 bool warpgroups_attend_backward(const Attend& job);
 void attend_backward_by_warpgroups(Queue& queue, const AttentionBackward& job);

@@ -1,4 +1,4 @@
-// Attention of small floats backward, by warpgroups: the sums of attention_fast_backward.cu in its order. A
+// Attention of small floats backward, by warpgroups: the sums of attention_backward_tiles.h in its order. A
 // warpgroup has 64 queries or keys, and a block as many warpgroups as have registers.
 // only: sm_90a
 #include "weft/backend/cuda/attention_fast.h"

@@ -1,0 +1,8 @@
+// Attention backward by tiles, of heads of 256 channels.
+#include "weft/backend/cuda/attention_backward_tiles.h"
+
+namespace weft::cuda {
+
+template void attend_backward_by_tiles<256, 256>(Queue&, const AttentionBackward&);
+
+}  // namespace weft::cuda
