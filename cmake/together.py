@@ -3,7 +3,7 @@
 CMake a source.
 
 Two sources may not where a name of one's own (in an anonymous namespace, or an alias) is a name of the other, or one that the other sees
-in a header and the first does not. With `rename` a source of a room may have another name there, where it is nobody else's: a second line of
+in a header and the first does not, or one that the other says and finds in a namespace around the first's: there it would be hidden. With `rename` a source of a room may have another name there, where it is nobody else's: a second line of
 CMake says which of its names it is.
 """
 import pathlib
@@ -119,15 +119,25 @@ class Tree:
     def source(self, name):
         own, every, _ = self.of(name)
         seen = set().union(*(self.of(header)[1] for header in self.headers(name, set())))
-        return own, every, seen
+        path = self.root / name
+        said = set(re.findall(r"\w+", BLANKS.sub(" ", path.read_text()))) if path.exists() else set()
+        return own, every, seen, said
+
+
+def around(outer):
+    """The namespaces around one that is named by its scopes: ("namespace weft::cli",) lies in ("weft",)."""
+    names = [part for scope in outer for part in scope.removeprefix("namespace").strip().split("::") if part]
+    return [tuple(names[:count]) for count in range(len(names))], tuple(names)
 
 
 def clash(one, other):
     """The names of one's own that could mean something else, or nothing clear, behind or before the other."""
-    own, _, seen = one
-    others_own, others_every, others_seen = other
+    own, every, seen, _ = one
+    others_own, others_every, others_seen, said = other
     twice = {name for name in own if name in others_own and not (own[name] and own[name] == others_own[name])}
-    return twice | (own.keys() - others_own.keys()) & {name for *_, name in (others_every | others_seen) - seen}
+    hides = {(space, name) for *scopes, name in every if name in own and name in said for space in around(scopes)[0]}
+    hidden = {name for *scopes, name in others_seen if (around(scopes)[1], name) in hides}
+    return twice | (own.keys() - others_own.keys()) & {name for *_, name in (others_every | others_seen) - seen} | hidden - others_own.keys()
 
 
 def renamed(tree, group, name, source):

@@ -62,6 +62,15 @@ class Together(unittest.TestCase):
         self.assertEqual(grouped(header=header, a=own("int copy(int x) { return x; }"), b=reads), [["a"], ["b"]])
         self.assertEqual(grouped(header=header, a=reads + own("int copy(long x) { return x; }"), b=reads), [["a", "b"]])
 
+    def test_a_name_that_would_hide_what_the_other_finds_further_out_keeps_them_apart(self):
+        header = "#pragma once\nnamespace weft {\nvoid copy(int from);\n}\n"
+        reads = '#include "weft/base/header.h"\n'
+        hides = reads + "namespace weft::cli {\nnamespace {\nint copy(long x) { return x; }\n}\n}\n"
+        calls = reads + "namespace weft::cli {\nvoid work() { copy(1); }\n}\n"
+        self.assertEqual(grouped(header=header, a=hides, b=calls), [["a"], ["b"]])
+        self.assertEqual(grouped(header=header, a=calls, b=hides), [["a"], ["b"]])
+        self.assertEqual(grouped(header=header, a=hides, b=calls.replace("copy(1)", "return")), [["a", "b"]])
+
     def test_what_stands_inside_of_bodies_strings_and_comments_is_nobodys(self):
         self.assertEqual(grouped(a=own('void f() { struct Case { int x; }; say("int Case;"); }  // int Case;'), b=own("int Case;")), [["a", "b"]])
 

@@ -2,6 +2,7 @@
 #include "weft/pipe/runner.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -105,12 +106,13 @@ void Runner::act_by_turns(std::size_t at, const Order& order, const Forwarded& f
   const auto& program = schedule_.program[std::size_t(along_pp_.rank())];
   const Action &forth = program[at], &back = program[at + 1];
   by_turns_ = true;
-  const Turns::Clock clock{device_, [&](Turns::Side side, Stretch stretch) {
-                             order.timekeeper->took(side == Turns::Side::first ? back : forth,
-                                                    std::move(stretch));
-                           }};
+  std::optional<Turns::Clock> clock;
+  const auto told = [&](Turns::Side side, Stretch stretch) {
+    order.timekeeper->took(side == Turns::Side::first ? back : forth, std::move(stretch));
+  };
+  if (order.timekeeper) clock.emplace(Turns::Clock{device_, told});
   turns_->run([&] { act(back, order, forwarded); }, [&] { act(forth, order, forwarded); },
-              order.timekeeper ? &clock : nullptr);
+              clock ? &*clock : nullptr);
   by_turns_ = false;
 }
 

@@ -243,8 +243,8 @@ void describe(Visitor& v, LogConfig& c) {
 template <class Visitor>
 void describe(Visitor& v, ProfileConfig& c) {
   v("on", c.on, OnResume::free,
-    "show steps of a GPU to a profiler that runs beside this process, and no others: nsys profile "
-    "--capture-range=cudaProfilerApi …");
+    "show steps of a GPU to a profiler that runs beside this process and waits for cudaProfilerApi, and no "
+    "others");
   v("after", c.after, OnResume::free, "the step before the first that it is shown", legal::size_or_none);
   v("last", c.last, OnResume::free, "the last step that it is shown", legal::size);
   v("ranks", c.ranks, OnResume::free, "ranks whose steps those are", legal::size_or_none);

@@ -14,7 +14,7 @@ namespace {
 using dialect::Effect;
 using dialect::Row;
 
-std::string dashed(std::string_view name) {
+std::string as_flag(std::string_view name) {
   std::string out = "--" + std::string(name);
   std::ranges::replace(out, '_', '-');
   return out;
@@ -58,7 +58,7 @@ class Speller {
 
  private:
   std::optional<std::string> setting(std::string_view name) const {
-    if (plain_.contains(name)) return dashed(name);
+    if (plain_.contains(name)) return as_flag(name);
     const std::size_t equals = name.find('=');
     if (equals == std::string_view::npos) return as_written(name);
     return with_value(name.substr(0, equals), name.substr(equals + 1));
