@@ -113,12 +113,8 @@ struct Post {
   void* at;
   std::size_t bytes;
 };
-struct Group {
-  int depth = 0;
-  std::vector<Post> posts;
-};
-Group& group() {
-  thread_local Group it;
+emulated::Group<Post>& group() {
+  thread_local emulated::Group<Post> it;
   return it;
 }
 
@@ -205,9 +201,7 @@ ncclResult_t send_out(const std::vector<Post>& posts) {
 
 ncclResult_t post(const Post& post) {
   if (post.peer < 0 || std::size_t(post.peer) >= post.comm->world->ranks) return ncclInvalidArgument;
-  if (group().depth == 0) return send_out({post});
-  group().posts.push_back(post);
-  return ncclSuccess;
+  return group().take(post, send_out);
 }
 
 /// Waits until all have joined. Two ranks of one GPU are refused.
@@ -305,13 +299,9 @@ ncclResult_t ncclRecv(void* to, std::size_t count, ncclDataType_t type, int peer
   return post({comm, stream, false, peer, to, count * emulated::size_of(type)});
 }
 ncclResult_t ncclGroupStart() {
-  ++group().depth;
+  group().begin();
   return ncclSuccess;
 }
-ncclResult_t ncclGroupEnd() {
-  if (group().depth == 0) return ncclInvalidUsage;
-  if (--group().depth > 0 || group().posts.empty()) return ncclSuccess;
-  return send_out(std::exchange(group().posts, {}));
-}
+ncclResult_t ncclGroupEnd() { return group().end(send_out); }
 
 }  // extern "C"

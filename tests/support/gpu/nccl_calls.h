@@ -8,6 +8,7 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace emulated {
@@ -89,5 +90,29 @@ inline std::span<const std::byte> share_of(const Collective& said, std::size_t r
                                            std::span<const std::byte> all) {
   return said.what == What::reduce_scatter ? all.subspan(rank * said.bytes(), said.bytes()) : all;
 }
+
+/// Letters of a thread that travel together.
+template <class Post>
+class Group {
+ public:
+  void begin() { ++depth_; }
+  /// Sends it at once, or with the others of the group.
+  template <class SendOut>
+  ncclResult_t take(const Post& post, const SendOut& send_out) {
+    if (depth_ == 0) return send_out({post});
+    posts_.push_back(post);
+    return ncclSuccess;
+  }
+  template <class SendOut>
+  ncclResult_t end(const SendOut& send_out) {
+    if (depth_ == 0) return ncclInvalidUsage;
+    if (--depth_ > 0 || posts_.empty()) return ncclSuccess;
+    return send_out(std::exchange(posts_, {}));
+  }
+
+ private:
+  int depth_ = 0;
+  std::vector<Post> posts_;
+};
 
 }  // namespace emulated

@@ -129,12 +129,8 @@ struct Post {
   std::size_t bytes;
   fs::path letter;
 };
-struct Group {
-  int depth = 0;
-  std::vector<Post> posts;
-};
-Group& group() {
-  thread_local Group it;
+Group<Post>& group() {
+  thread_local Group<Post> it;
   return it;
 }
 
@@ -173,11 +169,7 @@ ncclResult_t send_out(const std::vector<Post>& posts) {
   return ncclSuccess;
 }
 
-ncclResult_t post(const Post& post) {
-  if (group().depth == 0) return send_out({post});
-  group().posts.push_back(post);
-  return ncclSuccess;
-}
+ncclResult_t post(const Post& post) { return group().take(post, send_out); }
 
 ncclResult_t fresh_id(ncclUniqueId* id) {
   const auto lock = hold();
@@ -260,14 +252,10 @@ ncclResult_t nccl_recv(void* to, std::size_t count, ncclDataType_t type, int pee
                circle.letter(peer, circle.rank, circle.read[peer]++)});
 }
 ncclResult_t begin_group() {
-  ++group().depth;
+  group().begin();
   return ncclSuccess;
 }
-ncclResult_t end_group() {
-  if (group().depth == 0) return ncclInvalidUsage;
-  if (--group().depth > 0 || group().posts.empty()) return ncclSuccess;
-  return send_out(std::exchange(group().posts, {}));
-}
+ncclResult_t end_group() { return group().end(send_out); }
 
 }  // namespace
 
