@@ -3,7 +3,7 @@
 CMake a source.
 
 Two sources may not where a name of one's own (in an anonymous namespace, or an alias) is a name of the other, or one that the other sees
-in a header and the first does not, or one that the other says and finds in a namespace around the first's: there it would be hidden. With `rename` a source of a room may have another name there, where it is nobody else's: a second line of
+in a header and the first does not, or one that the other says and finds in the namespace around the first's, or further out: there it would be hidden. With `rename` a source of a room may have another name there, where it is nobody else's: a second line of
 CMake says which of its names it is.
 """
 import pathlib
@@ -124,10 +124,9 @@ class Tree:
         return own, every, seen, said
 
 
-def around(outer):
-    """The namespaces around one that is named by its scopes: ("namespace weft::cli",) lies in ("weft",)."""
-    names = [part for scope in outer for part in scope.removeprefix("namespace").strip().split("::") if part]
-    return [tuple(names[:count]) for count in range(len(names))], tuple(names)
+def named(scopes):
+    """("namespace weft::cli",) is ("weft", "cli")."""
+    return tuple(part for scope in scopes for part in scope.removeprefix("namespace").strip().split("::") if part)
 
 
 def clash(one, other):
@@ -135,8 +134,8 @@ def clash(one, other):
     own, every, seen, _ = one
     others_own, others_every, others_seen, said = other
     twice = {name for name in own if name in others_own and not (own[name] and own[name] == others_own[name])}
-    hides = {(space, name) for *scopes, name in every if name in own and name in said for space in around(scopes)[0]}
-    hidden = {name for *scopes, name in others_seen if (around(scopes)[1], name) in hides}
+    hides = {name: named(scopes) for *scopes, name in every if name in own and name in said}
+    hidden = {name for *scopes, name in others_seen if name in hides and hides[name][:len(named(scopes))] == named(scopes)}
     return twice | (own.keys() - others_own.keys()) & {name for *_, name in (others_every | others_seen) - seen} | hidden - others_own.keys()
 
 

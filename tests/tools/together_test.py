@@ -70,6 +70,8 @@ class Together(unittest.TestCase):
         self.assertEqual(grouped(header=header, a=hides, b=calls), [["a"], ["b"]])
         self.assertEqual(grouped(header=header, a=calls, b=hides), [["a"], ["b"]])
         self.assertEqual(grouped(header=header, a=hides, b=calls.replace("copy(1)", "return")), [["a", "b"]])
+        inside = reads + own("void work() { copy(1); }")
+        self.assertEqual(grouped(header=header, a=reads + own("int copy(long x) { return x; }"), b=inside), [["a"], ["b"]])
 
     def test_what_stands_inside_of_bodies_strings_and_comments_is_nobodys(self):
         self.assertEqual(grouped(a=own('void f() { struct Case { int x; }; say("int Case;"); }  // int Case;'), b=own("int Case;")), [["a", "b"]])
