@@ -98,7 +98,7 @@ TEST(CudaDevice, knows_when_it_came_to_a_place) {
   EXPECT_LT(after.since(between), between.since(before));
 }
 
-TEST(CudaDevice, is_outlived_by_its_moments) {
+TEST(CudaDevice, is_outlived_by_its_instants) {
   Spent spent;
   {
     CudaDevice device;

@@ -79,21 +79,11 @@ void NcclLine::follow_device() {
   asked_.hold(own_.get());
 }
 
-int NcclLine::mark() {
-  if (idle_.empty()) {
-    idle_.push_back(int(marks_.size()));
-    marks_.push_back(std::make_unique<Event>());
-    idle_.reserve(marks_.size());
-  }
-  const int mark = idle_.back();
-  idle_.pop_back();
-  marks_[std::size_t(mark)]->record(stream());
-  return mark;
-}
+int NcclLine::mark() { return marks_.record(stream()); }
 
 void NcclLine::hold_device(int mark) {
-  marks_[std::size_t(mark)]->hold(device_.stream());
-  idle_.push_back(mark);
+  marks_[mark].hold(device_.stream());
+  marks_.give_back(mark);
 }
 
 bool NcclLines::reduce(Dtype dtype) const { return dtype != Dtype::bf16 && dtype != Dtype::f16; }

@@ -60,8 +60,7 @@ class NcclLine final : public DeviceLine {
   std::shared_ptr<NcclCircle> circle_;
   Stream own_;
   Event asked_;
-  std::vector<std::unique_ptr<Event>> marks_;
-  std::vector<int> idle_;  // marks that were held
+  Events marks_{Event::Knows::whether};
 };
 
 class NcclLines final : public DeviceLines {

@@ -43,6 +43,18 @@ void Event::hold(cudaStream_t stream) const {
   check(cudaStreamWaitEvent(stream, event_, 0), "holding a stream");
 }
 
+int Events::record(cudaStream_t stream) {
+  if (idle_.empty()) {
+    idle_.push_back(int(all_.size()));
+    all_.emplace_back(know_);
+    idle_.reserve(all_.size());
+  }
+  const int number = idle_.back();
+  idle_.pop_back();
+  (*this)[number].record(stream);
+  return number;
+}
+
 Pinned::Pinned(std::size_t bytes) { check(cudaMallocHost(&data_, bytes), "pinned memory"); }
 Pinned::~Pinned() { cudaFreeHost(data_); }
 

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <utility>
+#include <vector>
 
 namespace weft::cuda {
 
@@ -52,6 +53,21 @@ class Event {
 
  private:
   cudaEvent_t event_ = nullptr;
+};
+
+/// Events that are lent by number.
+class Events {
+ public:
+  explicit Events(Event::Knows know) : know_(know) {}
+  /// The number of one that is recorded now.
+  int record(cudaStream_t stream);
+  const Event& operator[](int number) const { return all_[std::size_t(number)]; }
+  void give_back(int number) noexcept { idle_.push_back(number); }
+
+ private:
+  Event::Knows know_;
+  std::vector<Event> all_;
+  std::vector<int> idle_;  // has room for all
 };
 
 /// Pages of the host that the device reads and writes by itself.
