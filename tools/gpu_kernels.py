@@ -7,10 +7,11 @@ that is there alone. --write writes the table of today, in which what is not nam
 no nvcc it says so and succeeds. Without nvdisasm beside it, or on the path, instructions are not looked at, and the table cannot be
 written.
 
-A source may begin with a line "// nvcc: OPTIONS" of its own, and with "// only: ARCH" where its kernels are for one kind of GPU. Results are
-kept by what was compiled and by which nvcc, beside tidy.py's marks, so that a kernel that nobody changed is not compiled again, in a fresh
+A source may begin with a line "// nvcc: OPTIONS" of its own, with "// only: ARCH" where its kernels are for one kind of GPU, and with
+"// apart: ARCH" where it has code of its own for a kind (CODE_OF). Results are kept by what was compiled and by which nvcc, beside tidy.py's marks, so that a kernel that nobody changed is not compiled again, in a fresh
 clone either. One that nobody asked for in sixty days goes.
 """
+import collections
 import concurrent.futures
 import datetime
 import hashlib
@@ -28,11 +29,14 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 CUDA = ROOT / "weft/backend/cuda"
 RESULTS = ROOT / "bench/results"
 KEPT = tidy.marks_folder().with_name("weft-gpu-kernels")
-OPTIONS = ["-std=c++20", "-O3", "--expt-relaxed-constexpr", "-diag-suppress=20012", "-Xptxas", "-v", "-cubin"]
+OPTIONS = ["-std=c++20", "-O3", "--expt-relaxed-constexpr", "-diag-suppress=20012", "-Xptxas", "-v", "-fatbin"]
 
 # Of a multiprocessor: bytes of shared memory that blocks divide. All of these hold 64 warps, 32 blocks and 65536 registers, a quarter of
 # the warps and registers to a scheduler (CUDA C++ programming guide, compute capabilities).
 SHARED = {"sm_80": 164 << 10, "sm_90a": 228 << 10, "sm_100a": 228 << 10}
+# Whose PTX code is made of. That of compute_80 becomes for sm_90a, to the instruction, what that of compute_90a would, in half the time;
+# not so for sm_100a. weft/backend/cuda.cmake compiles the program alike.
+CODE_OF = {"sm_80": "compute_80", "sm_90a": "compute_80", "sm_100a": "compute_100a"}
 WARPS, BLOCKS, REGISTERS, SCHEDULERS = 64, 32, 65536, 4
 BLOCK_OVERHEAD = 1 << 10  # shared memory that the system takes of each block
 
@@ -59,15 +63,32 @@ def tool(name):
     return path and pathlib.Path(path)
 
 
+def line_of(source, word):
+    """What a source says behind "// WORD: ", which must be a line's beginning."""
+    text = source.read_text()
+    said = re.search(rf"^// {word}: (.*)$", text, re.M)
+    if not said and re.search(rf"^//.*\b{word}: ", text, re.M):
+        sys.exit(f"gpu_kernels: {source.name}: '{word}:' must begin a line of its own, or nobody reads it")
+    return said[1] if said else ""
+
+
 def options_of(source):
-    own = re.search(r"^// nvcc: (.*)$", source.read_text(), re.M)
-    return OPTIONS + (own[1].split() if own else [])
+    return OPTIONS + line_of(source, "nvcc").split()
 
 
 def fits(source, arch):
     """Whether a source has kernels for a GPU."""
-    only = re.search(r"^// only: (.*)$", source.read_text(), re.M)
-    return not only or only[1] == arch
+    return line_of(source, "only") in ("", arch)
+
+
+def compilations(sources, archs):
+    """(source, whose PTX, the GPUs that it is for)"""
+    for source in sources:
+        own, kinds = (line_of(source, "only"), line_of(source, "apart")), collections.defaultdict(list)
+        for arch in archs:
+            if fits(source, arch):
+                kinds[arch.replace("sm_", "compute_") if arch in own else CODE_OF[arch]].append(arch)
+        yield from ((source, ptx, of) for ptx, of in kinds.items())
 
 
 def seen_by(path, seen):
@@ -86,26 +107,28 @@ def version_of(nvcc):
     return re.search(r"V([\d.]+)", said)[1]
 
 
-def compiled(nvcc, source, arch):
-    """A folder with what ptxas said, the PTX and the code."""
-    options = [*options_of(source), f"-arch={arch}"]
+def compiled(nvcc, source, ptx, archs):
+    """A folder with what ptxas said, the PTX and the code for each GPU."""
+    options = [*options_of(source), "-gencode", f"arch={ptx},code=[{','.join(archs)}]"]
     digest = hashlib.sha256(" ".join([version_of(nvcc), *options]).encode())
     for path in sorted(seen_by(source, set())):
         digest.update(path.read_bytes())
-    kept = KEPT / f"{source.stem}.{arch}.{digest.hexdigest()[:16]}"
+    kept = KEPT / f"{source.stem}.{ptx}.{digest.hexdigest()[:16]}"
     said = kept / "said.txt"
     if said.exists():
         said.touch()
         return kept
     kept.mkdir(parents=True, exist_ok=True)
-    run = subprocess.run([nvcc, *options, "-keep", "-keep-dir", kept, f"-I{CUDA / 'native'}", f"-I{ROOT}", "-o", kept / "code.cubin", source],
+    run = subprocess.run([nvcc, *options, "-keep", "-keep-dir", kept, f"-I{CUDA / 'native'}", f"-I{ROOT}", "-o", kept / "code.fatbin", source],
                          capture_output=True, text=True)
     if run.returncode != 0:
-        sys.exit(f"gpu_kernels: {source.name} for {arch}:\n{run.stdout}{run.stderr}")
+        sys.exit(f"gpu_kernels: {source.name} for {' and '.join(archs)}:\n{run.stdout}{run.stderr}")
     for path in kept.iterdir():
         if path.suffix == ".ptx":
             path.rename(kept / "code.ptx")
-        elif path.name != "code.cubin":
+        elif path.suffix == ".cubin":  # where there are several it has the kind in its name
+            path.rename(kept / (f"{archs[0]}.cubin" if len(archs) == 1 else path.name.removeprefix(f"{source.stem}.")))
+        else:
             path.unlink()
     said.write_text(run.stderr)
     return kept
@@ -160,8 +183,11 @@ def told(kept, arch, nvdisasm):
     """kernel, mangled -> its numbers"""
     out = {}
     said, ptx = (kept / "said.txt").read_text(), dict(parts((kept / "code.ptx").read_text(), r"^(?:\.visible )?\.entry (\w+)"))
-    counts = instructions(nvdisasm, kept / "code.cubin") if nvdisasm else {}
-    for name, words in parts(said, r"Compiling entry function '(\S+)'"):
+    counts = instructions(nvdisasm, kept / f"{arch}.cubin") if nvdisasm else {}
+    for entry, words in parts(said, r"Compiling entry function '(\S+' for '\S+)'"):
+        name, kind = entry.split("' for '")
+        if kind != arch:
+            continue
         local, *spilled = (int(x) for x in re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", words).groups())
         registers, fixed = int(re.search(r"Used (\d+) registers", words)[1]), re.search(r"(\d+) bytes smem", words)
         threads = int(re.search(r"\.maxntid (\d+)", ptx[name])[1])
@@ -172,21 +198,22 @@ def told(kept, arch, nvdisasm):
     return out
 
 
-def must_overlap(said, source, arch):
+def must_overlap(said, source, archs):
     """Fails where ptxas waits for each product of a warpgroup by itself, which it says of a function by name and does not refuse."""
     waits = sorted(set(re.findall(r"wgmma\.mma_async instructions are serialized due to (.*?) in the function", said)))
     if waits:
-        sys.exit(f"gpu_kernels: {source.name} for {arch}: products of warpgroups wait for each other, by {', '.join(waits)}")
+        sys.exit(f"gpu_kernels: {source.name} for {' and '.join(archs)}: products of warpgroups wait for each other, by {', '.join(waits)}")
 
 
 def found_now(nvcc, nvdisasm, jobs):
     """(arch, source, kernel) -> its numbers"""
     out = {}
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for (source, arch), kept in zip(jobs, pool.map(lambda job: compiled(nvcc, *job), jobs)):
-            must_overlap((kept / "said.txt").read_text(), source, arch)
-            kernels = told(kept, arch, nvdisasm)
-            out |= {(arch, source.name, name): numbers for name, numbers in zip(plain(kernels), kernels.values())}
+        for (source, _, archs), kept in zip(jobs, pool.map(lambda job: compiled(nvcc, *job), jobs)):
+            must_overlap((kept / "said.txt").read_text(), source, archs)
+            for arch in archs:
+                kernels = told(kept, arch, nvdisasm)
+                out |= {(arch, source.name, name): numbers for name, numbers in zip(plain(kernels), kernels.values())}
     return out
 
 
@@ -231,13 +258,14 @@ def main():
     named = [arg for arg in sys.argv[1:] if not arg.startswith("--")]
     archs = [arch for arch in SHARED if arch in named] or SHARED
     sources = sorted(CUDA / name for name in named if name not in SHARED) or sorted(CUDA.glob("*.cu"))
-    jobs = [(source, arch) for arch in archs for source in sources if fits(source, arch)]
+    jobs = list(compilations(sources, archs))
     if "--write" in sys.argv and not nvdisasm:
         sys.exit("gpu_kernels: there is no nvdisasm, and the table has instructions")
     path = newest()
     before, now = table(path) if path else {}, found_now(nvcc, nvdisasm, jobs)
     forget()
-    others = {key: numbers for key, numbers in before.items() if (CUDA / key[1], key[0]) not in jobs}
+    asked = {(arch, source.name) for source, _, of in jobs for arch in of}
+    others = {key: numbers for key, numbers in before.items() if key[:2] not in asked and (CUDA / key[1]).exists()}
     if "--write" in sys.argv:
         (RESULTS / f"gpu_kernels_{datetime.date.today()}.md").write_text(head(nvcc, others | now) + rows(others | now))
         return 0

@@ -50,14 +50,42 @@ class GpuKernels(unittest.TestCase):
             disassembler.chmod(0o755)
             read = kernels.told(kept, "sm_80", disassembler)
             self.assertEqual(read, {MANGLED: NUMBERS | {"spilled": 28}})
+            of_both = SAID + SAID.replace("sm_80", "sm_90a").replace(", 16 bytes smem", "").replace("40 registers", "41 registers")
+            (kept / "said.txt").write_text(of_both)
+            self.assertEqual(kernels.told(kept, "sm_80", disassembler), read)
+            self.assertEqual((kernels.told(kept, "sm_90a", disassembler)[MANGLED]["registers"], kernels.told(kept, "sm_90a", disassembler)[MANGLED]["shared"]), (41, 2048))
             self.assertEqual(list(kernels.plain(read)), ["move<4>"])
+
+    def test_makes_code_of_one_ptx_for_kinds_that_have_it_in_common(self):
+        with tempfile.TemporaryDirectory() as folder:
+            all_kinds = list(kernels.SHARED)
+
+            def asked(text, archs=all_kinds):
+                source = pathlib.Path(folder, "move.cu")
+                source.write_text(text)
+                return [(ptx, kinds) for _, ptx, kinds in kernels.compilations([source], archs)]
+            self.assertEqual(asked("// Moves.\n"), [("compute_80", ["sm_80", "sm_90a"]), ("compute_100a", ["sm_100a"])])
+            self.assertEqual(asked("// Moves.\n", ["sm_90a"]), [("compute_80", ["sm_90a"])])
+            self.assertEqual(asked("// Moves.\n// only: sm_90a\n"), [("compute_90a", ["sm_90a"])])
+            self.assertEqual(asked("// apart: sm_90a\n"), [("compute_80", ["sm_80"]), ("compute_90a", ["sm_90a"]), ("compute_100a", ["sm_100a"])])
+            self.assertEqual(kernels.options_of(pathlib.Path(folder, "move.cu")), kernels.OPTIONS)
+            asked("// Moves.\n// nvcc: -fmad=false -lineinfo\n")
+            self.assertEqual(kernels.options_of(pathlib.Path(folder, "move.cu")), [*kernels.OPTIONS, "-fmad=false", "-lineinfo"])
+            with self.assertRaises(SystemExit) as refused:
+                asked("// Moves, exactly. only: sm_90a\n")
+            self.assertEqual(str(refused.exception), "gpu_kernels: move.cu: 'only:' must begin a line of its own, or nobody reads it")
+
+    def test_reads_what_the_sources_say(self):
+        for source in kernels.CUDA.glob("*.cu"):
+            for word in ("nvcc", "only", "apart"):
+                kernels.line_of(source, word)
 
     def test_refuses_products_that_wait_for_each_other(self):
         said = ("ptxas info    : (C7520) Potential Performance Loss: wgmma.mma_async instructions are serialized due to program dependence on "
                 "compiler-inserted WG.AR in divergent path in the function 'move'\n")
-        kernels.must_overlap(SAID, pathlib.Path("move.cu"), "sm_90a")
+        kernels.must_overlap(SAID, pathlib.Path("move.cu"), ["sm_90a"])
         with self.assertRaises(SystemExit) as refused:
-            kernels.must_overlap(SAID + 2 * said, pathlib.Path("x/move.cu"), "sm_90a")
+            kernels.must_overlap(SAID + 2 * said, pathlib.Path("x/move.cu"), ["sm_90a"])
         self.assertEqual(str(refused.exception), "gpu_kernels: move.cu for sm_90a: products of warpgroups wait for each other, by program dependence on "
                                                  "compiler-inserted WG.AR in divergent path")
 

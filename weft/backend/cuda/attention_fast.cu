@@ -76,7 +76,7 @@ template <class Half>
 void launch_of(Queue& queue, const FastForward& job) {
   const Attend& a = job.attend;
   with_width(a.q.one.width, a.v.one.width, [&]<int d, int dv>(Width<d, dv>) {
-    with_pairs(a, [&]<Pairs pairs>(Knows<pairs>) { launch<Half, d, dv, pairs>(queue, job); });
+    with_pairs<d>(a, [&]<Pairs pairs>(Knows<pairs>) { launch<Half, d, dv, pairs>(queue, job); });
   });
 }
 

@@ -117,7 +117,8 @@ void launch(Queue& queue, const FastForward& job) {
   const Attend& a = job.attend;
   const std::int64_t blocks = std::int64_t(a.sq + queries - 1) / queries * a.batch * a.groups * a.heads;
   const gpu::Shape shape{blocks, threads, sizeof(Shared<d>)};
-  with_pairs(a, [&]<Pairs pairs>(Knows<pairs>) { gpu::launch(queue, shape, forward<Half, d, pairs>, job); });
+  with_pairs<d>(a,
+                [&]<Pairs pairs>(Knows<pairs>) { gpu::launch(queue, shape, forward<Half, d, pairs>, job); });
 }
 
 template <class Half>

@@ -167,7 +167,7 @@ void launch(Queue& queue, const AttentionBackward& job) {
 
 template <class Half>
 void launch_of(Queue& queue, const AttentionBackward& job) {
-  with_pairs(job.attend, [&]<Pairs pairs>(Knows<pairs>) {
+  with_pairs<128>(job.attend, [&]<Pairs pairs>(Knows<pairs>) {
     if constexpr (pairs != Pairs::any)
       if (widest(job.attend) > 64) return launch<Half, 128, pairs>(queue, job);
     launch<Half, 64, pairs>(queue, job);

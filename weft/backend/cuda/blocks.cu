@@ -1,5 +1,7 @@
-// Numbers as small integers with a scale a block: a warp for each. Products are rounded before they are
-// added. nvcc: -fmad=false
+// Numbers as small integers with a scale a block: a warp for each.
+// nvcc: -fmad=false
+//
+// Products are rounded before they are added.
 #include <bit>
 
 #include "weft/backend/cuda/kernels.h"

@@ -1,5 +1,6 @@
 // Eight bits: rounding, as it lies and turned, in one pass that also meets the greatest; products by the
 // library, which wants both operands along what is summed; and scales, which never leave the GPU.
+// apart: sm_90a
 #include <cmath>
 
 #include "weft/backend/cuda/kernels.h"
