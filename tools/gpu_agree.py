@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""gpu_agree.py [INCLUDE...]: holds the emulated GPU's fakes of CUDA's runtime, cuBLASLt and NCCL against NVIDIA's own headers in the folders
+"""gpu_agree.py [INCLUDE...]: holds the emulated GPU's fakes of CUDA's runtime, cuBLASLt, NCCL and NVTX against NVIDIA's own headers in the folders
 INCLUDE (default: beside nvcc). The fakes' sources are compiled with those headers in place of ours, so that a function of other parameters does
 not compile; and every enumerator, constant and size that our headers declare is asserted to be NVIDIA's. Needs a compiler and the
 headers, and no GPU; where there are no headers it says so and succeeds.
@@ -14,9 +14,9 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FAKES = ROOT / "tests/support/gpu"
-HEADERS = {"cuda_runtime.h": ["cards.cpp", "streams.cpp", "device_memory.cpp", "graphs.cpp", "launches.cpp"], "cuda_profiler_api.h": ["cards.cpp"], "cublasLt.h": ["cublaslt.cpp"], "nccl.h": ["nccl.cpp"]}
+HEADERS = {"cuda_runtime.h": ["cards.cpp", "streams.cpp", "device_memory.cpp", "graphs.cpp", "launches.cpp"], "cuda_profiler_api.h": ["cards.cpp"], "cublasLt.h": ["cublaslt.cpp"], "nccl.h": ["nccl.cpp"], "nvtx3/nvToolsExt.h": ["nvtx.cpp"]}
 OURS = {"nccl.h": ROOT / "weft/backend/cuda/declared"}  # what a build without NVIDIA's header is compiled with too; others lie beside the fakes
-COMPILE = ["-std=c++20", "-fsyntax-only", "-w", f"-I{ROOT}"]
+COMPILE = ["-std=c++20", "-fsyntax-only", "-w", "-DNVTX_NO_IMPL", f"-I{ROOT}"]  # NVTX's header would define what the fake does
 
 
 def enumerators(text):

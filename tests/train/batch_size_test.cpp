@@ -136,4 +136,11 @@ TEST(Evaluation, counts_one_pass_more_than_intervals) {
   EXPECT_EQ(n.test, 20);
   EXPECT_EQ(eval_counts({.interval = 0, .iterations = 5, .global = 4}, 100).valid, 0);
   EXPECT_EQ(eval_counts({.interval = 10, .iterations = 5, .global = 4, .skip_train = true}, 100).valid, 20);
+  const auto from = [](std::int64_t step) {
+    return eval_counts({.interval = 10, .from = step, .iterations = 5, .global = 4}, 100).valid;
+  };
+  EXPECT_EQ(from(0), 220);
+  EXPECT_EQ(from(30), 160);
+  EXPECT_EQ(from(39), 160);
+  EXPECT_EQ(from(500), 0);
 }

@@ -6,6 +6,8 @@
 #include <string>
 
 #include "tests/support/plain_device.h"
+#include "weft/base/error.h"
+#include "weft/tensor/named.h"
 
 using namespace weft;
 
@@ -19,6 +21,10 @@ class WatchedDevice final : public weft::testing::PlainDevice {
   }
   void begin_profile() override { told += '('; }
   void end_profile() noexcept override { told += ')'; }
+  void begin_name(std::string_view name, std::int64_t number) override {
+    told += text(name, number < 0 ? "" : text(number), '[');
+  }
+  void end_name() noexcept override { told += ']'; }
 
   std::string told;
 };
@@ -31,7 +37,10 @@ std::string told(const ProfileConfig& asked, std::int64_t first, std::int64_t la
     (void)window.begin(first, last);
     for (std::int64_t step = first; step <= last; ++step) {
       window.before(step);
-      device.told += std::to_string(step % 10);
+      {
+        const Named whole(device, "step", step), part(device, "part");
+        device.told += std::to_string(step % 10);
+      }
       window.after(step);
     }
   }
@@ -52,6 +61,12 @@ TEST(ProfilerWindow, shows_what_a_run_has_of_it) {
   EXPECT_EQ(told({.on = true, .after = 2, .last = 4}, 4, 6), "s(4s)56");
   EXPECT_EQ(told({.on = true, .after = 2, .last = 9}, 1, 4), "12s(34s)");  // and ends with the run
   EXPECT_EQ(told({.on = true, .after = 2, .last = 4}, 5, 6), "56");
+}
+
+TEST(ProfilerWindow, has_names_where_they_are_wanted) {
+  EXPECT_EQ(told({.on = true, .after = 1, .last = 2, .names = true}, 1, 3), "1s(step2[part[2]]s)3");
+  EXPECT_EQ(told({.on = false, .after = 1, .last = 2, .names = true}, 1, 3), "123");
+  EXPECT_EQ(told({.on = true, .after = 0, .last = 9, .names = true}, 1, 1), "s(step1[part[1]]s)");
 }
 
 TEST(ProfilerWindow, says_where_a_run_has_nothing_of_it) {

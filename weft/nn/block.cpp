@@ -5,6 +5,7 @@
 #include "weft/base/number.h"
 #include "weft/nn/layer_weight.h"
 #include "weft/ops/elementwise.h"
+#include "weft/tensor/named.h"
 
 namespace weft {
 namespace {
@@ -69,6 +70,7 @@ Flow Block::forward(Pass& pass, const Flow& in) {
   Norm::Out normed = sublayers_.front().norm.forward(x);
   for (std::size_t i = 0; i < sublayers_.size(); ++i) {
     const Sublayer& here = sublayers_[i];
+    const Named named(x.device(), here.name, options_.layer);
     const Tensor y = here.inner->forward(pass, normed.y, in);
     pass.save(Saved{x, options_.recompute_norms ? Tensor() : normed.y, normed.stats});
     if (weight != 1) ops::scale_in_place(y, weight);
@@ -94,6 +96,7 @@ Flow Block::backward(Pass& pass, const Flow& dout) {
   Flow d = dout;
   for (std::size_t i = sublayers_.size(); i-- > 0;) {
     Sublayer& here = sublayers_[i];
+    const Named named(d.hidden.device(), here.name, options_.layer);
     const Saved saved = pass.take<Saved>();
     const DropoutArgs args = dropout(pass, i, d.hidden.dim(2));
     const Tensor dy = times(args.probability == 0 ? d.hidden : ops::dropout(d.hidden, args), weight);

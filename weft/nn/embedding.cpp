@@ -6,6 +6,7 @@
 #include "weft/nn/region.h"
 #include "weft/ops/elementwise.h"
 #include "weft/ops/embedding.h"
+#include "weft/tensor/named.h"
 
 namespace weft {
 namespace {
@@ -46,6 +47,7 @@ DropoutArgs Embedding::dropout(const Pass& pass, int place) const {
 
 Tensor Embedding::look_up(const Pass& pass, const Sequences& read, int place) const {
   const Tensor& tokens = read.tokens;
+  const Named named(tokens.device(), "embedding");
   const Tensor found = ops::gather(words_.get().value, flat(tokens), options_.first)
                            .view({tokens.dim(0), tokens.dim(1), width()});
   const Tensor x = leave(options_.tp, found).wait();
@@ -65,6 +67,7 @@ Flow Embedding::forward(Pass& pass, const Flow& beside) {
 }
 
 void Embedding::look_up_backward(Pass& pass, const Tensor& dout, const Sequences& side, int place) const {
+  const Named named(dout.device(), "embedding");
   const DropoutArgs args = dropout(pass, place);
   Tensor dx = args.probability > 0 ? ops::dropout(dout, args) : dout;
   if (options_.multiplier != 1) ops::scale_in_place(dx, options_.multiplier);

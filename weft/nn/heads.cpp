@@ -10,6 +10,7 @@
 #include "weft/ops/embedding.h"
 #include "weft/ops/loss.h"
 #include "weft/ops/matmul.h"
+#include "weft/tensor/named.h"
 
 namespace weft {
 namespace {
@@ -133,6 +134,7 @@ LanguageHead::Rows LanguageHead::rows_of(const Tensor& full, const Guess& guess)
 }
 
 void LanguageHead::measure(Pass& pass, const Tensor& hidden, const Guess& guess) const {
+  const Named named(hidden.device(), "output and loss");
   const TokenCut cut = words_cut();
   const Tensor full = cut.whole(enter(options_.tp, hidden).wait());
   const auto [x, targets, mask, rows] = rows_of(full, guess);

@@ -1,6 +1,8 @@
 // Random numbers are addressed, so the second forward makes the same bits without any state to restore.
 #include "weft/nn/recompute.h"
 
+#include "weft/tensor/named.h"
+
 namespace weft {
 
 Flow RecomputeLayers::forward(Pass& pass, const Flow& x) {
@@ -12,10 +14,15 @@ Flow RecomputeLayers::forward(Pass& pass, const Flow& x) {
   return y;
 }
 
-Flow RecomputeLayers::backward(Pass& pass, const Flow& dy) {
+void RecomputeLayers::go_again(Pass& pass, const Flow& x) {
+  const Named named(x.hidden.device(), "recompute");
   again_.open_again(pass);
-  (void)inner_.forward(again_, pass.take<Saved>().x);
+  (void)inner_.forward(again_, x);
   again_.forget_losses();
+}
+
+Flow RecomputeLayers::backward(Pass& pass, const Flow& dy) {
+  go_again(pass, pass.take<Saved>().x);
   return inner_.backward(again_, dy);
 }
 
@@ -27,10 +34,15 @@ Tensor RecomputeInner::forward(Pass& pass, const Tensor& x, const Flow& beside) 
   return y;
 }
 
-Tensor RecomputeInner::backward(Pass& pass, const Tensor& dy, const Tensor& x, Flow& dbeside) {
+void RecomputeInner::go_again(Pass& pass, const Tensor& x) {
+  const Named named(x.device(), "recompute");
   again_.open_again(pass);
   (void)inner_->forward(again_, x, {});
   again_.forget_losses();
+}
+
+Tensor RecomputeInner::backward(Pass& pass, const Tensor& dy, const Tensor& x, Flow& dbeside) {
+  go_again(pass, x);
   return inner_->backward(again_, dy, x, dbeside);
 }
 

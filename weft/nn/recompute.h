@@ -24,6 +24,8 @@ class RecomputeLayers final : public Layer {
   struct Saved {
     Flow x;
   };
+  void go_again(Pass& pass, const Flow& x);
+
   Stage inner_;
   Pass again_;  // kept for its memory; open only during backward
 };
@@ -39,6 +41,8 @@ class RecomputeInner final : public Inner {
   void each_router(const VisitRouter& visit) override { inner_->each_router(visit); }
 
  private:
+  void go_again(Pass& pass, const Tensor& x);
+
   std::unique_ptr<Inner> inner_;
   Pass again_;  // kept for its memory
 };

@@ -11,32 +11,6 @@
 namespace weft::pipe {
 namespace {
 
-const char* word(Do what) {
-  switch (what) {
-    case Do::forward:
-      return "forward";
-    case Do::backward:
-      return "backward";
-    case Do::backward_input:
-      return "backward_input";
-    case Do::backward_weight:
-      return "backward_weight";
-    case Do::send_activation:
-      return "send_activation";
-    case Do::recv_activation:
-      return "recv_activation";
-    case Do::send_gradient:
-      return "send_gradient";
-    case Do::recv_gradient:
-      return "recv_gradient";
-    case Do::post_activation:
-      return "post_activation";
-    case Do::post_gradient:
-      return "post_gradient";
-  }
-  return "?";
-}
-
 std::string say(const Action& a) {
   return text(word(a.what), " of stage ", a.stage, ", microbatch ", a.microbatch);
 }

@@ -7,6 +7,7 @@
 
 #include "weft/base/error.h"
 #include "weft/pipe/letters.h"
+#include "weft/tensor/named.h"
 
 namespace weft::pipe {
 namespace {
@@ -117,6 +118,7 @@ void Runner::act_by_turns(std::size_t at, const Order& order, const Forwarded& f
 }
 
 void Runner::act(const Action& action, const Order& order, const Forwarded& forwarded) {
+  const Named named(device_, word(action.what), action.microbatch);
   Slot& here = slot(action.stage, action.microbatch);
   switch (action.what) {
     case Do::recv_activation:

@@ -24,6 +24,32 @@ Schedule one_stage_per_rank(std::string name, int ranks, int microbatches) {
 
 }  // namespace
 
+const char* word(Do what) {
+  switch (what) {
+    case Do::forward:
+      return "forward";
+    case Do::backward:
+      return "backward";
+    case Do::backward_input:
+      return "backward_input";
+    case Do::backward_weight:
+      return "backward_weight";
+    case Do::send_activation:
+      return "send_activation";
+    case Do::recv_activation:
+      return "recv_activation";
+    case Do::send_gradient:
+      return "send_gradient";
+    case Do::recv_gradient:
+      return "recv_gradient";
+    case Do::post_activation:
+      return "post_activation";
+    case Do::post_gradient:
+      return "post_gradient";
+  }
+  return "?";
+}
+
 Schedule gpipe(int ranks, int microbatches) {
   Schedule s = one_stage_per_rank("gpipe", ranks, microbatches);
   for (int r = 0; r < ranks; ++r) {

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "weft/tensor/fence.h"
@@ -57,6 +58,12 @@ class Device {
   /// A profiler that runs beside this process sees what is asked for from now on, until the end.
   virtual void begin_profile() {}
   virtual void end_profile() noexcept {}
+  /// Whether what is asked for has names that a profiler shows (named.h).
+  void name_work(bool yes) { names_work_ = yes; }
+  bool names_work() const { return names_work_; }
+  /// What this thread asks for up to end_name() has a name, and a number where that is not negative.
+  virtual void begin_name(std::string_view, std::int64_t) {}
+  virtual void end_name() noexcept {}
 
   /// Sentences for the log: what this device does otherwise than was asked, and why.
   virtual std::vector<std::string> notes() const { return {}; }
@@ -70,6 +77,7 @@ class Device {
 
  private:
   WorkMeter work_;
+  bool names_work_ = false;
 };
 
 }  // namespace weft

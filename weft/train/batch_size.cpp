@@ -140,7 +140,9 @@ std::int64_t BatchSchedule::steps_for(std::int64_t samples) const {
 EvalCounts eval_counts(const EvalConfig& c, std::int64_t steps) {
   const std::int64_t one = c.iterations * c.global;
   if (c.skip_train) return {.valid = one, .test = one};
-  return {.valid = c.interval > 0 ? (steps / c.interval + 1) * one : 0, .test = one};
+  if (c.interval == 0) return {.valid = 0, .test = one};
+  const std::int64_t left_out = c.from / c.interval;
+  return {.valid = std::max<std::int64_t>(0, steps / c.interval + 1 - left_out) * one, .test = one};
 }
 
 }  // namespace weft

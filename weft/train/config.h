@@ -198,6 +198,7 @@ struct CheckpointConfig {
 
 struct EvalConfig {
   std::int64_t interval = 0;  // 0: never
+  std::int64_t from = 0;      // the first step that it may be due at
   std::int64_t iterations = 100;
   std::int64_t micro = 0, global = 0;  // 0: as in training
   bool whole_set = false;
@@ -225,6 +226,7 @@ struct ProfileConfig {
   bool on = false;
   std::int64_t after = 10, last = 12;
   std::vector<std::int64_t> ranks = {0};
+  bool names = false;  // and what is asked for in them has names
 };
 
 struct GuardConfig {

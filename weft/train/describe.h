@@ -200,6 +200,7 @@ void describe(Visitor& v, CheckpointConfig& c) {
 template <class Visitor>
 void describe(Visitor& v, EvalConfig& c) {
   v("interval", c.interval, OnResume::free, "steps between validations (0: none)", legal::size_or_none);
+  v("from", c.from, OnResume::free, "the step from which on there are validations", legal::size_or_none);
   v("iterations", c.iterations, OnResume::free, "batches in one validation or test", legal::size_or_none);
   v("micro", c.micro, OnResume::free, "samples in one forward pass when evaluating", legal::size_or_none);
   v("global", c.global, OnResume::free, "samples in one batch when evaluating", legal::size_or_none);
@@ -248,6 +249,8 @@ void describe(Visitor& v, ProfileConfig& c) {
   v("after", c.after, OnResume::free, "the step before the first that it is shown", legal::size_or_none);
   v("last", c.last, OnResume::free, "the last step that it is shown", legal::size);
   v("ranks", c.ranks, OnResume::free, "ranks whose steps those are", legal::size_or_none);
+  v("names", c.names, OnResume::free,
+    "and what is asked for in them has names (NVTX): steps, microbatches, layers, parts of the update");
 }
 
 template <class Visitor>

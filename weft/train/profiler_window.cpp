@@ -23,6 +23,7 @@ void ProfilerWindow::before(std::int64_t step) {
   if (!asked_.on || open_ || step <= asked_.after || step > last_) return;
   device_.synchronize();
   device_.begin_profile();
+  device_.name_work(asked_.names);
   open_ = true;
 }
 
@@ -33,7 +34,9 @@ void ProfilerWindow::after(std::int64_t step) {
 }
 
 void ProfilerWindow::close() noexcept {
-  if (std::exchange(open_, false)) device_.end_profile();
+  if (!std::exchange(open_, false)) return;
+  device_.name_work(false);
+  device_.end_profile();
 }
 
 }  // namespace weft

@@ -213,22 +213,16 @@ StepReport Replica::step(std::span<const Batch> microbatches, const StepOrder& o
   pipe::Runner::Order work = work_on(microbatches, factors_, place_of(order));
   if (order.timers && order.timers->level() > 1) work.timekeeper = order.timers;
   Laps laps(order.timers, device_);
-  runner_->run(work, [&](int microbatch, const Pass& pass) { measure(numbers, microbatch, pass); });
-  laps.end(StepPart::forward_backward);
-  reduction_.finish();
-  laps.end(StepPart::all_grads_sync);
-  if (tied_) {
-    tied_->add_gradients();
-    laps.end(StepPart::embedding_grads);
-  }
+  laps.take(StepPart::forward_backward, [&] {
+    runner_->run(work, [&](int microbatch, const Pass& pass) { measure(numbers, microbatch, pass); });
+  });
+  laps.take(StepPart::all_grads_sync, [&] { reduction_.finish(); });
+  if (tied_) laps.take(StepPart::embedding_grads, [&] { tied_->add_gradients(); });
   numbers.everywhere();
   laps.skip();
-  sum_squares_into(numbers.squares(), weights_, looks_at());
-  laps.end(StepPart::clip);
-  if (order.count_zeros) {
-    count_zeros_into(numbers.zeros(), weights_);
-    laps.end(StepPart::count_zeros);
-  }
+  laps.take(StepPart::clip, [&] { sum_squares_into(numbers.squares(), weights_, looks_at()); });
+  if (order.count_zeros)
+    laps.take(StepPart::count_zeros, [&] { count_zeros_into(numbers.zeros(), weights_); });
   collect_routing();
   look(numbers, order, report);
   report.as_expected = !order.expected || same_bits(*order.expected, report);
@@ -240,8 +234,9 @@ StepReport Replica::step(std::span<const Batch> microbatches, const StepOrder& o
   if (scaler_) scaler_->update(report.applied);
   if (report.applied) follow_routing();
   if (report.applied) fp8_.follow();
-  if (report.applied) update(order, report);
-  laps.end(StepPart::inner_step);
+  laps.take(StepPart::inner_step, [&] {
+    if (report.applied) update(order, report);
+  });
   return report;
 }
 

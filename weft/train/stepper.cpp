@@ -50,8 +50,8 @@ StepReport Stepper::step(std::int64_t step, StepTimers* timers, NotFinite troubl
   const data::SampleTurn turn = turn_at(consumed_before_);
   const std::int64_t tokens = progress_.curriculum.tokens_at(step, turn.global_batch);
   Laps laps(timers && timers->level() > 1 ? timers : nullptr, replica_.device());
-  const std::span<const Batch> batches = feed_->next(turn, excerpt_at(step));
-  laps.end(StepPart::batch_generator);
+  std::span<const Batch> batches;
+  laps.take(StepPart::batch_generator, [&] { batches = feed_->next(turn, excerpt_at(step)); });
   progress_.last_batch = turn.global_batch;
   progress_.consumed_tokens += tokens;
   if (skips(step)) {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "weft/pipe/runner.h"
-#include "weft/tensor/device.h"
+#include "weft/tensor/named.h"
 
 namespace weft {
 
@@ -50,12 +50,18 @@ class StepTimers final : public pipe::Timekeeper {
   std::array<Spent, parts_of_step> spent_;
 };
 
-/// Ends one part after the other; without timers it does nothing.
+/// One part after the other, each by its name; without timers nobody is told how long they took.
 class Laps {
  public:
   Laps(StepTimers* timers, Device& device)
       : timers_(timers && timers->level() > 0 ? timers : nullptr), device_(device) {
     skip();
+  }
+  template <class Work>
+  void take(StepPart part, const Work& work) {
+    const Named named(device_, name(part));
+    work();
+    end(part);
   }
   void end(StepPart part) {
     if (!timers_) return;

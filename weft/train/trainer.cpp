@@ -5,6 +5,7 @@
 #include "weft/base/error.h"
 #include "weft/base/format.h"
 #include "weft/model/count.h"
+#include "weft/tensor/named.h"
 #include "weft/train/settings.h"
 #include "weft/train/stages.h"
 
@@ -25,6 +26,7 @@ std::unique_ptr<Feed> training_feed(const TrainConfig& config, const RunData& da
 Trainer::Trainer(const TrainConfig& config, const RunData& data, const Lent& lent)
     : loop_{.exit = config.exit,
             .evaluate_every = config.eval.interval,
+            .evaluate_from = config.eval.from,
             .save_every = config.checkpoint.interval,
             .trains = !config.eval.skip_train,
             .writes_a_sample = !config.run.sample_prompt.empty()},
@@ -80,6 +82,7 @@ std::optional<Ending> Trainer::must_stop(std::int64_t step) const {
 }
 
 StepReport Trainer::take(std::int64_t step) {
+  const Named named(replica_.device(), "step", step);
   try {
     return verifier_.step(step, &teller_.timers(), checkpoints_.wants_record_of(step));
   } catch (const Refused& refused) {
@@ -104,7 +107,7 @@ Ending Trainer::run() {
     teller_.tell(step, report, stepper_.consumed());
     if (step == progress_.first_step) teller_.tell_memory_of_ranks();
     stepper_.compare_copies(step);
-    if (due(step, loop_.evaluate_every)) {
+    if (due(step, loop_.evaluate_every) && step >= loop_.evaluate_from) {
       pulse_.enter(Section::evaluating);
       (void)evaluator_.evaluate({step, stepper_.consumed()}, data::Split::valid,
                                 fmt::format("iteration {}", step));

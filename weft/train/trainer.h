@@ -29,7 +29,7 @@ class Trainer {
   /// What is asked of it, apart from its parts.
   struct Loop {
     ExitConfig exit;
-    std::int64_t evaluate_every = 0, save_every = 0;  // steps; 0: not on the way
+    std::int64_t evaluate_every = 0, evaluate_from = 0, save_every = 0;  // steps; 0: not on the way
     bool trains = true, writes_a_sample = false;
   };
   Loop loop_;

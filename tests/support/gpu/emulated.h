@@ -37,6 +37,8 @@ struct Meter {
   std::uint64_t moved = 0;       // bytes of device memory, once for each operation that reads or writes them
 };
 Meter& meter();
+/// What a profiler would have shown as names, each behind those that it lies in, taken away.
+std::vector<std::string> take_names();
 
 // ---- the threads of a block
 // -------------------------------------------------------------------------------

@@ -2,8 +2,10 @@
 
 #include <cuda_profiler_api.h>
 #include <gpu_notes.h>
+#include <nvtx3/nvToolsExt.h>
 
 #include <chrono>
+#include <cstdio>
 #include <thread>
 
 #include "weft/backend/cuda/fixed_order.h"
@@ -129,6 +131,19 @@ void CudaDevice::begin_profile() {
 
 // For destructors, so it says nothing of errors.
 void CudaDevice::end_profile() noexcept { cudaProfilerStop(); }
+
+// What is longer is cut: names are short.
+void CudaDevice::begin_name(std::string_view name, std::int64_t number) {
+  char words[64] = {};
+  const int length = int(name.size());
+  if (number < 0)
+    std::snprintf(words, sizeof words, "%.*s", length, name.data());
+  else
+    std::snprintf(words, sizeof words, "%.*s %lld", length, name.data(), static_cast<long long>(number));
+  nvtxRangePushA(words);
+}
+
+void CudaDevice::end_name() noexcept { nvtxRangePop(); }
 
 std::string CudaDevice::place() const {
   char bus[32] = {};

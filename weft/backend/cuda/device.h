@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "weft/backend/cuda/faults.h"
@@ -48,6 +49,8 @@ class CudaDevice : public Device {
 
   void begin_profile() override;
   void end_profile() noexcept override;
+  void begin_name(std::string_view name, std::int64_t number) override;
+  void end_name() noexcept override;
 
   /// For this thread, which without it would launch on the first GPU.
   void choose() const;
