@@ -220,6 +220,34 @@ TEST(GpuTraining, shows_a_profiler_the_steps_that_are_named) {
       HasSubstr("no effect here: --profile (a processor's profilers look when they are told to: perf"));
 }
 
+TEST(GpuTraining, names_what_a_profiler_sees) {
+  using ::testing::Contains;
+  const auto names_of = [](const Words& more, const std::string& family = "gpt") {
+    (void)emulated::take_names();
+    Words words{"--profile", "--profile-step-start", "1", "--profile-step-end", "2"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Training run = trained(tiny_words(family), words, "cuda");
+    EXPECT_EQ(run.losses.size(), 3U) << run.err;
+    return emulated::take_names();
+  };
+  EXPECT_THAT(names_of({}), ::testing::IsEmpty());
+  const std::string forward = "step 2 > forward-backward > forward 1",
+                    backward = "step 2 > forward-backward > backward 1";
+  const std::vector<std::string> names = names_of({"--nvtx-ranges"});
+  for (const std::string& name :
+       {std::string("step 2"), forward, forward + " > embedding", forward + " > attention block 1",
+        forward + " > mlp block 1", forward + " > output and loss", backward + " > mlp block 1",
+        backward + " > attention block 0", backward + " > embedding", std::string("step 2 > all-grads-sync"),
+        std::string("step 2 > optimizer-clip-main-grad"), std::string("step 2 > optimizer-inner-step")})
+    EXPECT_THAT(names, Contains(name));
+  for (const std::string& name : names) EXPECT_TRUE(name.starts_with("step 2")) << name;
+  EXPECT_THAT(names_of({"--nvtx-ranges", "--recompute-granularity", "full"}),
+              Contains(backward + " > recompute > mlp block 1"));
+  EXPECT_THAT(names_of({"--nvtx-ranges", "--num-experts", "2", "--moe-ffn-hidden-size", "64"}),
+              Contains(forward + " > experts block 1"));
+  EXPECT_EQ(found(), "");
+}
+
 // Heads of 64: other sums, near by, where the GPU has them; and a sentence where not.
 TEST(GpuTraining, multiplies_by_warpgroups_where_they_are) {
   using ::testing::HasSubstr;

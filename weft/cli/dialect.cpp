@@ -22,12 +22,17 @@ constexpr Flag own[] = {
     {"config"}, {"dry-run", Arity::none}, {"json", Arity::none}, {"no-memory-check", Arity::none}};
 enum Own : std::size_t { config_file, dry_run, as_json, no_memory_check };
 
+/// Beginnings of a flag stand for it where it can be meant.
+bool may_be_cut(Treatment treatment) {
+  return treatment != Treatment::foreign && treatment != Treatment::gone;
+}
+
 class CommandReader {
  public:
   CommandReader(Command& command) : command_(command) {
     for (dialect::Group& group : dialect::table())
       for (Row& row : group.rows) {
-        flags_.push_back({row.flag, row.arity, row.treatment != Treatment::foreign});
+        flags_.push_back({row.flag, row.arity, may_be_cut(row.treatment)});
         rows_.push_back(std::move(row));
       }
     flags_.insert(flags_.end(), std::begin(own), std::end(own));

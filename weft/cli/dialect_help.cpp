@@ -137,7 +137,8 @@ std::string dialect_markdown() {
   const Fields fields(defaults);
   std::string out =
       "# Flags of `weft train`\n\n"
-      "Every flag of Megatron-LM that its own examples and tests use, and of the scripts that come with "
+      "Every flag that Megatron-LM's pretraining had from 2021 to August 2026, those that its examples and "
+      "tests use, and those of the scripts that come with "
       "DeepSpeed: what "
       "weft does about it. `weft help flags` prints this page; it is made from the table that reads the "
       "command line, so `weft help flags > docs/flags.md` writes it again, and tests try what it says.\n\n"

@@ -3,6 +3,12 @@
 
 namespace weft::cli::dialect {
 
+namespace {
+
+constexpr std::string_view own_disks = "checkpoints on the disks or in the memory of single machines";
+
+}  // namespace
+
 Group checkpoint() {
   return {
       "Checkpoints",
@@ -49,6 +55,57 @@ Group checkpoint() {
           no_effect("async-strategy", Arity::one, "one thread writes"),
           no_effect("async-ckpt-use-cpu-shm", Arity::none, "one thread writes"),
           no_effect("verify-integrity", Arity::none, "every block always carries its checksum"),
+          value("persistent-save-interval", "checkpoint.interval"),
+          parsed("non-persistent-save-interval", Arity::one, "checkpoint.interval", rolling_saves,
+                 "save so often, and keep of these the newest alone; those of --save-interval stay"),
+          pick("non-persistent-ckpt-type", Arity::one,
+               {{.word = "global"},
+                {.word = "local", .refusal = own_disks},
+                {.word = "in_memory", .refusal = own_disks}}),
+          cannot("non-persistent-global-ckpt-dir", Arity::one,
+                 "a directory of their own for checkpoints of which the newest stays: they lie in --save"),
+          cannot("non-persistent-local-ckpt-dir", Arity::one, own_disks),
+          cannot("non-persistent-local-ckpt-algo", Arity::one, own_disks),
+          cannot("replication-jump", Arity::one, own_disks),
+          cannot("replication-factor", Arity::one, own_disks),
+          cannot("replication", Arity::none, own_disks),
+          cannot("save-params-interval", Arity::one, "a step's tensors in files"),
+          cannot("save-activations-interval", Arity::one, "a step's tensors in files"),
+          cannot("save-tokens-per-expert-interval", Arity::one, "a step's tensors in files"),
+          cannot("save-wgrads-interval", Arity::one, "a step's tensors in files"),
+          cannot("save-dgrads-interval", Arity::one, "a step's tensors in files"),
+          no_effect("load-main-params-from-ckpt", Arity::none,
+                    "weights are loaded as steps take them, in f32"),
+          cannot("use-mp-args-from-checkpoint-args", Arity::none,
+                 "a layout taken from a checkpoint, which loads under every layout"),
+          on("disable-use-tokenizer-model-from-checkpoint-args",
+             {{.path = "checkpoint.use_tokenizer", .value = "false"}}, "but not the tokenizer's"),
+          cannot("ckpt-convert-format", Arity::one, "conversion by training: weft checkpoint convert"),
+          cannot("ckpt-convert-save", Arity::one, "conversion by training: weft checkpoint convert"),
+          cannot("ckpt-convert-update-legacy-dist-opt-format", Arity::none,
+                 "conversion by training: weft checkpoint convert"),
+          no_effect("async-ckpt-cpu-priority", Arity::one, "one thread writes"),
+          no_effect("async-ckpt-io-priority", Arity::one, "one thread writes"),
+          no_effect("dist-ckpt-workers", Arity::one, "one thread writes"),
+          no_effect("dist-ckpt-format", Arity::one,
+                    "checkpoints have weft's form; weft checkpoint convert writes others"),
+          no_effect("ckpt-fully-parallel-load-exchange-algo", Arity::one, "loading is spread over all ranks"),
+          no_effect("ckpt-fully-parallel-load-process-group", Arity::one, "loading is spread over all ranks"),
+          no_effect("ckpt-fully-parallel-save-process-group", Arity::one, "saving is spread over all ranks"),
+          no_effect("ckpt-pg-tensors-cache-path", Arity::one, "the plan of a save is kept"),
+          no_effect("ckpt-pg-tensors-cache-create", Arity::none, "the plan of a save is kept"),
+          no_effect("disable-ckpt-load-validate-sharding-integrity", Arity::none,
+                    "what is loaded is always checked"),
+          no_effect("no-strict-fsdp-dtensor-load", Arity::none, "every tensor must be accounted for"),
+          no_effect("disable-strict-fsdp-dtensor-load", Arity::none, "every tensor must be accounted for"),
+          no_effect("dist-ckpt-save-pre-mcore-014", Arity::none,
+                    "checkpoints have weft's form; weft checkpoint convert writes others"),
+          no_effect("distrib-optim-fully-reshardable-mem-efficient", Arity::none,
+                    "every checkpoint loads under every layout"),
+          no_effect("no-save-tokenizer-assets", Arity::none, "a checkpoint always has its tokenizer's files"),
+          no_effect("disable-save-tokenizer-assets", Arity::none,
+                    "a checkpoint always has its tokenizer's files"),
+          cannot("override-ckpt-iteration", Arity::one, "a checkpoint that is to count from another step"),
           cannot("checkpoint", Arity::one, "a flag of Megatron's tools"),
       }};
 }

@@ -267,6 +267,24 @@ void distributed_optimizer(Fields& fields, std::span<const std::string>, Origin 
     fail(Kind::usage, "optimizer states are to be cut over ranks, and another flag says that nothing is");
 }
 
+// Both lie in --save: what --save-interval saves stays, and of what is saved in between the newest.
+void rolling_saves(Fields& fields, std::span<const std::string> words, Origin who) {
+  if (fields.at("checkpoint.retain_interval").origin() == who)
+    fail(Kind::usage, "--save-retain-interval says which checkpoints stay, too: leave one of them out");
+  const Words kept = fields.at("checkpoint.interval").write();
+  const std::int64_t stays = numbers(kept).front();
+  const auto rolls = numbers(words);
+  if (rolls.size() != 1 || rolls[0] < 1) fail(Kind::usage, "expected one number of 1 or more");
+  if (stays % rolls[0] != 0)
+    fail(Kind::usage, "--save-interval ", stays,
+         " is not a multiple of it: saves of both kinds lie in --save");
+  if (stays > 0)
+    set(fields, "checkpoint.retain_interval", kept, who);
+  else if (is(fields, "checkpoint.keep_last", "0"))
+    set(fields, "checkpoint.keep_last", {"1"}, who);
+  set(fields, "checkpoint.interval", {words.begin(), words.end()}, who);
+}
+
 void recompute_modules(Fields& fields, std::span<const std::string> words, Origin who) {
   struct Known {
     std::string_view theirs, ours;

@@ -1,11 +1,11 @@
-// Megatron's flags: precision, kernels and recompute.
+// Megatron's flags: precision and kernels.
 #include "weft/cli/dialect/rows.h"
 
 namespace weft::cli::dialect {
 
 Group precision() {
   return {
-      "Precision, kernels and recompute",
+      "Precision and kernels",
       {
           value("loss-scale", "scaling.constant"),
           value("initial-loss-scale", "scaling.initial"),
@@ -46,27 +46,6 @@ Group precision() {
           no_effect("use-cpu-initialization", Arity::none, "initial weights are the same whoever makes them"),
           no_effect("disable-bf16-reduced-precision-matmul", Arity::none,
                     "products are always summed in f32"),
-          pick("recompute-granularity", Arity::one,
-               {{.word = "full", .path = "model.recompute.what", .value = "full"},
-                {.word = "selective", .path = "model.recompute.what", .value = "selective"}}),
-          on("recompute-activations", {{.path = "model.recompute.what", .value = "selective"}},
-             "the short spelling of --recompute-granularity selective"),
-          pick("recompute-method", Arity::one,
-               {{.word = "uniform", .path = "model.recompute.method", .value = "uniform"},
-                {.word = "block", .path = "model.recompute.method", .value = "block"}}),
-          value("recompute-num-layers", "model.recompute.layers"),
-          parsed("recompute-modules", Arity::some, "model.recompute.modules", recompute_modules),
-          pick("activations-checkpoint-method", Arity::one,
-               {{.word = "uniform", .path = "model.recompute.what", .value = "full"},
-                {.word = "uniform", .path = "model.recompute.method", .value = "uniform"},
-                {.word = "block", .path = "model.recompute.what", .value = "full"},
-                {.word = "block", .path = "model.recompute.method", .value = "block"}}),
-          on("checkpoint-activations",
-             {{.path = "model.recompute.what", .value = "full"},
-              {.path = "model.recompute.method", .value = "uniform"}},
-             "recompute every layer"),
-          cannot("distribute-saved-activations", Arity::none,
-                 "saved activations cut over tensor-parallel ranks"),
           no_effect("transformer-impl", Arity::one, "there is one implementation"),
           no_effect("use-mcore-models", Arity::none, "there is one implementation"),
           no_effect("use-te", Arity::none, "there is one implementation"),
@@ -103,8 +82,33 @@ Group precision() {
           no_effect("cuda-graph-scope", Arity::one, "which launches come again is found by comparing them"),
           no_effect("cuda-graph-warmup-steps", Arity::one,
                     "launches become graphs when they come for the second time"),
-          cannot("fine-grained-activation-offloading", Arity::none, "activations on another device"),
-          cannot("offload-modules", Arity::some, "activations on another device"),
+          on("disable-fp8-wgrad", {{.path = "model.fp8.weight_grads", .value = "false"}},
+             "weights' gradients are products of what was not rounded"),
+          cannot("fp8-quantizer-factory", Arity::one, "a quantizer written in Python"),
+          cannot("fp8-output-proj", Arity::none, "an output layer in eight bits"),
+          cannot("fp4-format", Arity::one, "four bits"),
+          cannot("fp4-recipe", Arity::one, "four bits"),
+          cannot("fp4-quantizer-factory", Arity::one, "four bits"),
+          cannot("fp4-param-gather", Arity::none, "four bits"),
+          cannot("te-precision-config-file", Arity::one, "precisions by the names of layers"),
+          cannot("use-kitchen-attention", Arity::none, "NVIDIA's kitchen of number formats"),
+          cannot("kitchen-attention-backend", Arity::one, "NVIDIA's kitchen of number formats"),
+          cannot("kitchen-config-file", Arity::one, "NVIDIA's kitchen of number formats"),
+          cannot("kitchen-recipe-number", Arity::one, "NVIDIA's kitchen of number formats"),
+          cannot("output-logit-dtype", Arity::one, "logits of another type"),
+          no_effect("disable-jit-fuser", Arity::none, "nothing is compiled while a run goes on"),
+          no_effect("fused-residual-rmsnorm", Arity::none, "fusion does not change what is computed here"),
+          no_effect("mla-down-proj-fusion", Arity::none, "fusion does not change what is computed here"),
+          no_effect("use-te-activation-func", Arity::none, "there is one implementation"),
+          no_effect("flash-attention-version", Arity::one,
+                    "attention never stores its scores, whatever the backend"),
+          no_effect("no-initialization", Arity::none, "weights that are loaded take the place of others"),
+          no_effect("no-clone-scatter-output-in-embedding", Arity::none,
+                    "memory is given back as soon as nobody reads it"),
+          no_effect("disable-clone-scatter-output-in-embedding", Arity::none,
+                    "memory is given back as soon as nobody reads it"),
+          cannot("batch-invariant-mode", Arity::none, "products that do not see how many rows there are"),
+          cannot("batch-invariant-backend", Arity::one, "products that do not see how many rows there are"),
       }};
 }
 

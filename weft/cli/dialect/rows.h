@@ -62,15 +62,20 @@ Group model_refused();
 Group moe();
 Group megatron_deepspeed();
 Group parallel();
+Group communication();
 Group optimizer();
 Group loop();
 Group precision();
+Group recompute();
 Group data();
 Group checkpoint();
 Group logging();
+Group surroundings();
+Group older();
 Group generation();
 Group reinforcement();
 Group multimodal();
+Group retrieval();
 Group tools();
 /// All of them, in the order help shows them.
 std::vector<Group> table();
@@ -93,6 +98,7 @@ void computes_on(Fields&, std::span<const std::string>, Origin);
 void context_forms(Fields&, std::span<const std::string>, Origin);
 void megatron_fsdp(Fields&, std::span<const std::string>, Origin);
 void distributed_optimizer(Fields&, std::span<const std::string>, Origin);
+void rolling_saves(Fields&, std::span<const std::string>, Origin);
 void recompute_modules(Fields&, std::span<const std::string>, Origin);
 void deepspeed(Fields&, std::span<const std::string>, Origin);
 
