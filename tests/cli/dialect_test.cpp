@@ -60,7 +60,7 @@ TEST(Dialect, has_one_row_for_every_flag_of_megatrons_scripts) {
   std::ifstream in(WEFT_SOURCE_DIR "/tests/golden/cli/megatron_flags.txt");
   int flags = 0;
   for (std::string flag; std::getline(in, flag); ++flags) EXPECT_TRUE(rows.contains(dashed(flag))) << flag;
-  EXPECT_EQ(flags, 596);
+  EXPECT_EQ(flags, 1190);
 }
 
 TEST(Dialect, sets_only_fields_that_exist_to_words_they_take) {
@@ -268,8 +268,9 @@ TEST(Dialect, names_the_flag_and_the_choices_when_a_value_is_wrong) {
   refused({"--normalization", "BatchNorm"}, "--normalization: 'BatchNorm' is not one of LayerNorm, RMSNorm");
   refused({"--cp-comm-type", "p2p", "ring"},
           "--cp-comm-type: 'ring' is not one of p2p, all_gather, a2a or a2a+p2p");
-  refused({"--recompute-modules", "moe_act"},
-          "--recompute-modules: 'moe_act' is not one of core_attn, layernorm, mlp, mla_up_proj or moe");
+  refused({"--recompute-modules", "gdp_qkv"},
+          "--recompute-modules: 'gdp_qkv' is not one of core_attn, layernorm, mlp, mla_up_proj, moe, moe_act "
+          "or shared_experts");
   refused({"--num-layesr", "2"}, "--num-layesr is not a flag, did you mean --num-layers");
 }
 

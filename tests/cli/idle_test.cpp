@@ -75,9 +75,13 @@ TEST(Idle, flags_of_experts_wait_for_experts) {
 
 TEST(Idle, flags_of_the_model_wait_for_its_form) {
   expect_said(std::array{
-      Case{"--recompute-activations", "--recompute-activations", "attention never stores its scores"},
+      Case{"--recompute-activations", "--recompute-activations",
+           "attention never stores its scores, nor do experts what they activate"},
       Case{"--recompute-granularity selective --recompute-modules core_attn",
-           "--recompute-granularity, --recompute-modules", "attention never stores its scores"},
+           "--recompute-granularity, --recompute-modules",
+           "attention never stores its scores, nor do experts what they activate"},
+      Case{"--num-experts 4 --moe-router-score-function sigmoid --moe-router-pre-softmax",
+           "--moe-router-pre-softmax", "it is about softmax, and --moe-router-score-function is another"},
       Case{"--mtp-loss-scaling-factor 0.5", "--mtp-loss-scaling-factor",
            "only --mtp-num-layers guesses further tokens"},
       Case{

@@ -1,16 +1,9 @@
-// What people who come from Megatron-LM type: every flag is known, whatever weft does about it.
+// What people who come from Megatron-LM type. That every flag is known is in dialect_test.cpp.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <set>
-#include <sstream>
-
-#include "tests/support/source_dir.h"
 #include "weft/base/error.h"
-#include "weft/base/flags.h"
 #include "weft/cli/dialect.h"
-#include "weft/cli/dialect/rows.h"
 
 using namespace weft;
 using namespace weft::cli;
@@ -18,18 +11,6 @@ using namespace weft::cli;
 namespace {
 
 using Words = std::vector<std::string_view>;
-
-/// Of megatron_flags.txt, whose lines of notes begin with #.
-std::vector<std::string> flags_of_megatron() {
-  std::ifstream in(WEFT_SOURCE_DIR "/tests/cli/megatron_flags.txt");
-  std::vector<std::string> out;
-  for (std::string line, name; std::getline(in, line);) {
-    if (line.starts_with("#")) continue;
-    std::istringstream words(line);
-    while (words >> name) out.push_back(dashed(name));
-  }
-  return out;
-}
 
 CheckpointConfig checkpoint_of(const Words& words) { return read_command(words)->config.checkpoint; }
 
@@ -43,16 +24,6 @@ std::string refusal(const Words& words) {
 }
 
 }  // namespace
-
-TEST(MegatronsFlags, are_all_known) {
-  std::set<std::string> known{"config"};
-  for (const dialect::Group& group : dialect::table())
-    for (const dialect::Row& row : group.rows)
-      EXPECT_TRUE(known.insert(dashed(row.flag)).second) << row.flag << " is there twice";
-  const std::vector<std::string> theirs = flags_of_megatron();
-  EXPECT_GT(theirs.size(), 1000U);
-  for (const std::string& flag : theirs) EXPECT_TRUE(known.contains(flag)) << flag;
-}
 
 TEST(MegatronsFlags, that_are_gone_stand_for_no_beginning_of_others) {
   EXPECT_EQ(refusal({"--moe-frequency", "2"}),
@@ -81,4 +52,14 @@ TEST(MegatronsFlags, save_more_often_and_keep_the_newest_of_these) {
     EXPECT_EQ(refusal({"--non-persistent-save-interval", wrong}),
               "--non-persistent-save-interval: expected one number of 1 or more")
         << wrong;
+}
+
+TEST(MegatronsFlags, recompute_what_is_never_kept) {
+  const auto modules = [](Words words) {
+    words.insert(words.end(), {"--recompute-granularity", "selective"});
+    return read_command(words)->config.model.recompute.modules;
+  };
+  EXPECT_EQ(modules({"--recompute-modules", "moe_act"}), std::vector<RecomputeModule>{});
+  EXPECT_EQ(modules({"--recompute-modules", "moe_act", "layernorm"}), std::vector{RecomputeModule::norm});
+  EXPECT_EQ(modules({"--recompute-modules", "shared_experts"}), std::vector{RecomputeModule::shared_experts});
 }

@@ -53,6 +53,20 @@ TEST(Recompute, makes_experts_again_as_they_were_chosen) {
   EXPECT_LT(again.peak, plain.peak);
 }
 
+TEST(Recompute, makes_shared_experts_again) {
+  ModelConfig config = tiny_mixture();
+  config.layers = 6;
+  config.experts.layers.clear();
+  config.experts.shared_hidden = 48;
+  complete(config);
+  const Trained plain = train_once(config, {});
+  const Trained again =
+      train_once(config, {.what = Recompute::selective, .modules = {RecomputeModule::shared_experts}});
+  EXPECT_EQ(again.loss, plain.loss);
+  EXPECT_EQ(again.grads, plain.grads);
+  EXPECT_LT(again.peak, plain.peak);
+}
+
 namespace {
 
 /// Six layers, of a T5 two in its encoder.

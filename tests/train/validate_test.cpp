@@ -217,6 +217,12 @@ TEST(Validate, refuses_models_that_cannot_be) {
         c.model.recompute = {.what = Recompute::selective, .modules = {RecomputeModule::experts}};
       },
       "{model.recompute.modules} names experts, and the model has none");
+  refused(
+      [](TrainConfig& c) {
+        c.model.experts.count = 2;
+        c.model.recompute = {.what = Recompute::selective, .modules = {RecomputeModule::shared_experts}};
+      },
+      "{model.recompute.modules} names shared experts, and the model has none");
   refused([](TrainConfig& c) { c.model.recompute = {.what = Recompute::full, .layers = 5, .modules = {}}; },
           "{model.recompute.layers} 5 is not between 1 and 4 layers");
 }

@@ -251,14 +251,14 @@ void Builder::cut_in_halves(Parameter& parameter, const Along& cut) {
   }
 }
 
-Mlp Builder::mlp(const std::string& name) const {
+Mlp Builder::mlp(const std::string& name, RecomputeModule alone) const {
   ColumnLinear up = column(name + ".up", BiasAdded::by_reader);
   if (config_.gated) up.each_parameter([this](Parameter& p) { cut_in_halves(p, tensor_ranks()); });
   return {std::move(up),
           row(name + ".down"),
           {.activation = config_.activation,
            .gated = config_.gated,
-           .recompute = recomputes(RecomputeModule::mlp)}};
+           .recompute = recomputes(RecomputeModule::mlp) || recomputes(alone)}};
 }
 
 bool Builder::recomputes(RecomputeModule module) const {

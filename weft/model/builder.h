@@ -35,7 +35,8 @@ class Builder {
   Norm norm(const std::string& name) const;
   ColumnLinear column(const std::string& name, BiasAdded added) const;
   RowLinear row(const std::string& name) const;
-  Mlp mlp(const std::string& name) const;
+  /// It is computed again with all MLPs, or with those of its kind alone.
+  Mlp mlp(const std::string& name, RecomputeModule alone = RecomputeModule::mlp) const;
   /// What a stack of layers reads, and which keys its queries see.
   struct Looks {
     Mask mask = Mask::causal;

@@ -143,7 +143,8 @@ std::unique_ptr<Inner> Builder::experts(const std::string& name, int layer) cons
   const TensorParallel inside{tp_.circle, Between::sequence_cut, sums_};
   std::unique_ptr<Mlp> beside;
   for (const char* part : {".shared", ".residual"})
-    if (list_.has(name + part + ".up.weight")) beside = std::make_unique<Mlp>(mlp(name + part));
+    if (list_.has(name + part + ".up.weight"))
+      beside = std::make_unique<Mlp>(mlp(name + part, RecomputeModule::shared_experts));
   Experts::Parts parts{.up = expert_products(name, ExpertSide::up),
                        .down = expert_products(name, ExpertSide::down),
                        .shared = std::move(beside),

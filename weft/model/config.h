@@ -29,7 +29,14 @@ enum class InitMethod : std::uint8_t { normal, xavier_uniform };
 enum class Recompute : std::uint8_t { none, full, selective };
 enum class RecomputeMethod : std::uint8_t { uniform, block };
 /// What selective recompute may forget inside a block.
-enum class RecomputeModule : std::uint8_t { core_attention, norm, mlp, latent_heads, experts };
+enum class RecomputeModule : std::uint8_t {
+  core_attention,
+  norm,
+  mlp,  // shared experts, too
+  latent_heads,
+  experts,
+  shared_experts
+};
 
 /// The words of an enum in the order of its enumerators: how flags, files and help spell them.
 constexpr std::array<std::string_view, 3> words(Precision) { return {"f32", "bf16", "f16"}; }
@@ -42,8 +49,8 @@ constexpr std::array<std::string_view, 4> words(RotaryScaling) {
 constexpr std::array<std::string_view, 2> words(InitMethod) { return {"normal", "xavier_uniform"}; }
 constexpr std::array<std::string_view, 3> words(Recompute) { return {"none", "full", "selective"}; }
 constexpr std::array<std::string_view, 2> words(RecomputeMethod) { return {"uniform", "block"}; }
-constexpr std::array<std::string_view, 5> words(RecomputeModule) {
-  return {"core_attention", "norm", "mlp", "latent_heads", "experts"};
+constexpr std::array<std::string_view, 6> words(RecomputeModule) {
+  return {"core_attention", "norm", "mlp", "latent_heads", "experts", "shared_experts"};
 }
 
 /// The angles of rotary positions. `percent` of each head's channels turn, the rest pass.

@@ -77,10 +77,6 @@ void check_router(const ExpertsConfig& x) {
         Kind::usage,
         "model: softmax over the one expert that is chosen is 1 whatever the router says, and it would learn "
         "nothing: add {model.experts.router.softmax_first}");
-  if (!softmax && r.softmax_first)
-    fail(Kind::usage,
-         "model: {model.experts.router.softmax_first} is about softmax, and "
-         "{model.experts.router.score} is another");
   if (softmax && r.expert_bias)
     fail(Kind::usage,
          "model: {model.experts.router.expert_bias} is added to scores of a sigmoid or a root of "
@@ -145,6 +141,7 @@ void complete_experts(ModelConfig& m) {
          "model: {model.experts.residual} puts an MLP beside the chosen experts, and "
          "{model.experts.shared_hidden} another: leave one of them out");
   fill_layers(m);
+  if (x.router.score != RouterScore::softmax) x.router.softmax_first = false;  // which it says nothing about
   check_router(x);
   check_balancing(m);
 }

@@ -247,6 +247,8 @@ void validate::model(TrainConfig& c, std::vector<std::string>& notices) {
          "{model.recompute.modules} names heads that are made of latents: add {model.latent.on}");
   if (std::ranges::count(m.recompute.modules, RecomputeModule::experts) > 0 && m.experts.count == 0)
     fail(Kind::usage, "{model.recompute.modules} names experts, and the model has none");
+  if (std::ranges::count(m.recompute.modules, RecomputeModule::shared_experts) > 0 && m.experts.beside() == 0)
+    fail(Kind::usage, "{model.recompute.modules} names shared experts, and the model has none");
   const int layers = m.layers + m.decoder_layers;
   if (m.recompute.what == Recompute::full && (m.recompute.layers < 1 || m.recompute.layers > layers))
     fail(Kind::usage, "{model.recompute.layers} ", m.recompute.layers, " is not between 1 and ", layers,

@@ -17,7 +17,9 @@ struct Idle {
   std::string_view why;
 };
 
-constexpr std::string_view saves = "only --save writes checkpoints", loads = "only --load reads a checkpoint",
+constexpr std::string_view saves = "only --save writes checkpoints",
+                           scores = "attention never stores its scores, nor do experts what they activate",
+                           loads = "only --load reads a checkpoint",
                            anneals = "only --lr-decay-style WSD ends with such a part",
                            events = "only --tensorboard-dir writes events",
                            distances = "only --position-embedding-type relative reads it",
@@ -159,8 +161,8 @@ constexpr Idle table[] = {
      "only --zero-stage 2 and 3 cut gradients"},
     {"run.sample_tokens", [](const TrainConfig& c) { return c.run.sample_prompt.empty(); },
      "only --sample-prompt prints a continuation"},
-    {"model.recompute.what", nothing_forgotten, "attention never stores its scores"},
-    {"model.recompute.modules", nothing_forgotten, "attention never stores its scores"},
+    {"model.recompute.what", nothing_forgotten, scores},
+    {"model.recompute.modules", nothing_forgotten, scores},
     {"model.recompute.method", [](const TrainConfig& c) { return c.model.recompute.what != Recompute::full; },
      "only --recompute-granularity full recomputes layers"},
     {"model.recompute.layers", [](const TrainConfig& c) { return c.model.recompute.what != Recompute::full; },
@@ -250,6 +252,11 @@ constexpr Idle table[] = {
     {"model.experts.router.chosen", no_experts, experts},
     {"model.experts.router.score", no_experts, experts},
     {"model.experts.router.softmax_first", no_experts, experts},
+    {"model.experts.router.softmax_first",
+     [](const TrainConfig& c) {
+       return !no_experts(c) && c.model.experts.router.score != RouterScore::softmax;
+     },
+     "it is about softmax, and --moe-router-score-function is another"},
     {"model.experts.router.groups", no_experts, experts},
     {"model.experts.router.groups_kept", no_experts, experts},
     {"model.experts.router.scaling", no_experts, experts},

@@ -289,16 +289,21 @@ void recompute_modules(Fields& fields, std::span<const std::string> words, Origi
   struct Known {
     std::string_view theirs, ours;
   };
-  constexpr std::array known{Known{"core_attn", "core_attention"}, Known{"layernorm", "norm"},
-                             Known{"mlp", "mlp"}, Known{"mla_up_proj", "latent_heads"},
-                             Known{"moe", "experts"}};
+  constexpr std::array known{Known{"core_attn", "core_attention"},
+                             Known{"layernorm", "norm"},
+                             Known{"mlp", "mlp"},
+                             Known{"mla_up_proj", "latent_heads"},
+                             Known{"moe", "experts"},
+                             Known{"moe_act", ""},  // it is never kept
+                             Known{"shared_experts", "shared_experts"}};
   Words ours;
   for (const std::string& word : words) {
     const auto at =
         std::find_if(known.begin(), known.end(), [&](const Known& k) { return k.theirs == word; });
     if (at == known.end())
-      fail(Kind::usage, "'", word, "' is not one of core_attn, layernorm, mlp, mla_up_proj or moe");
-    ours.emplace_back(at->ours);
+      fail(Kind::usage, "'", word,
+           "' is not one of core_attn, layernorm, mlp, mla_up_proj, moe, moe_act or shared_experts");
+    if (!at->ours.empty()) ours.emplace_back(at->ours);
   }
   set(fields, "model.recompute.modules", ours, who);
 }
