@@ -140,6 +140,9 @@ TEST(DeepSpeedFile, takes_what_its_optimizer_would_where_nothing_is_said) {
   EXPECT_THAT(muon.fields.at("optimizer.weight_decay"), ElementsAre("0"));
   const Said lion = said(R"({"optimizer": {"type": "Lion", "params": {"betas": [0.8, 0.9]}}})");
   EXPECT_THAT(lion.fields.at("optimizer.lion.beta2"), ElementsAre("0.9"));
+  const Said bare = said(R"({"optimizer": {"type": "Lion"}})");
+  EXPECT_THAT(bare.fields.at("optimizer.lion.beta1"), ElementsAre("0.9"));
+  EXPECT_THAT(bare.fields.at("optimizer.lion.beta2"), ElementsAre("0.99"));
   EXPECT_EQ(refusal(R"({"optimizer": {"type": "Adagrad"}})"),
             "ds.json: optimizer.type Adagrad: weft has Adam, AdamW, SGD, Lamb, Lion, Muon, OneBitAdam, "
             "ZeroOneAdam and "

@@ -84,6 +84,7 @@ TEST(ValidateOptimizer, refuses_ways_of_muon_that_a_layout_does_not_carry) {
       [&](TrainConfig& c) {
         two_ranks(c);
         c.model.exact = true;
+        c.optimizer.muon.ranks = MuonRanks::blockwise;
       },
       "{model.exact}: the bits of {optimizer.muon.ranks} blockwise depend on the tensor-parallel ranks; take "
       "duplicated",

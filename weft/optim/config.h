@@ -31,7 +31,7 @@ constexpr std::array<std::string_view, 9> words(OptimizerKind) {
 constexpr std::array<std::string_view, 4> words(MomentType) { return {"fp32", "bf16", "fp16", "fp8"}; }
 
 struct LionConfig {
-  double beta1 = 0.9, beta2 = 0.99;
+  double beta1 = 0.95, beta2 = 0.98;
 };
 
 /// DeepSpeed's.
@@ -64,7 +64,7 @@ struct MuonConfig {
   bool split_qkv = true;
   MuonScale scale = MuonScale::spectral;
   double extra_scale = 1;
-  MuonRanks ranks = MuonRanks::blockwise;
+  MuonRanks ranks = MuonRanks::duplicated;
   MuonPrecision precision = MuonPrecision::medium;
   MuonSteps rounds = MuonSteps::quintic;
   int steps = 5;

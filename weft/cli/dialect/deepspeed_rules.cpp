@@ -34,6 +34,10 @@ std::string rule_in(const Taking& t) { return lower(t.word_at("optimizer.type", 
 void usual_numbers(Taking& t, std::string_view rule) {
   t.usual("optimizer.weight_decay", "0");
   if (rule == "sgd") t.usual("optimizer.momentum", "0");
+  if (rule == "lion") {
+    t.usual("optimizer.lion.beta1", "0.9");
+    t.usual("optimizer.lion.beta2", "0.99");
+  }
   if (rule != "muon") return;
   t.usual("optimizer.muon.momentum", "0.95");
   t.usual("optimizer.muon.nesterov", "true");
