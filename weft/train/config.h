@@ -226,7 +226,7 @@ struct ProfileConfig {
   bool on = false;
   std::int64_t after = 10, last = 12;
   std::vector<std::int64_t> ranks = {0};
-  bool names = false;  // and what is asked for in them has names
+  bool names = false;  // what is asked for in them has names
 };
 
 struct GuardConfig {

@@ -250,7 +250,8 @@ void describe(Visitor& v, ProfileConfig& c) {
   v("last", c.last, OnResume::free, "the last step that it is shown", legal::size);
   v("ranks", c.ranks, OnResume::free, "ranks whose steps those are", legal::size_or_none);
   v("names", c.names, OnResume::free,
-    "and what is asked for in them has names (NVTX): steps, microbatches, layers, parts of the update");
+    "give names (ranges of NVTX) to what is asked for in these steps: microbatches, layers, parts of the "
+    "update");
 }
 
 template <class Visitor>
