@@ -12,8 +12,9 @@ import pathlib
 import re
 import sys
 
-# " 12/900 Test  #34: base:Half.rounds ....   Passed    0.01 sec"
-RAN = re.compile(r"^\s*\d+/\d+ Test\s+#\d+: (\S+) \.*\s*(Passed|\*\*\*\w[\w :-]*?)\s+(\d+\.\d+) sec")
+# " 12/900 Test  #34: base:Half.rounds ....   Passed    0.01 sec", with "  # GetParam() = gpt" behind the name of one that has a parameter, whose
+# words may be in the name, too: "backend:Devices/Products.walk/1-byte object <02>"
+RAN = re.compile(r"^\s*\d+/\d+ Test\s+#\d+: (\S.*?)(?:\s+# .*?)? \.*\s*(Passed|\*\*\*\w[\w :-]*?)\s+(\d+\.\d+) sec")
 SHARED = re.compile(r":shard_\d+$")
 # What ctest prints between tests, and what a test's own words of a failure begin with: a script's name, or googletest's place.
 BETWEEN = re.compile(r"^\s+Start\s+\d+: |^\d+% tests passed")

@@ -56,7 +56,19 @@ def tally(budget, cache=None, **stages):
         return run.returncode, run.stdout.splitlines()
 
 
+# Tests that have a parameter, which ctest shows behind the name, or in it.
+PARAMETERS = """ 1/3 Test   #1: nn:Models/Counters.agree/gelu  # GetParam() = gelu ......   Passed    0.03 sec
+ 2/3 Test   #2: backend:Devices/Products.walk/1-byte object <02> ..........   Passed    0.01 sec
+ 3/3 Test   #3: nn:Models/Counters.agree/a.b  # GetParam() = a.b ........***Failed    0.02 sec
+"""
+
+
 class Tally(unittest.TestCase):
+    def test_counts_tests_that_have_parameters(self):
+        _, lines = tally("test 100\na-test 300\n", test=(PARAMETERS, "10.0 5.0 1.0", {}))
+        self.assertEqual(lines[-1], "2 passed, 1 failed")
+        self.assertTrue(any("nn:Models/Counters.agree/a.b" in line for line in lines), lines)
+
     def test_counts_what_ctest_ran(self):
         status, lines = tally("test 60\n", test=(CTEST, "20.0 30.5 4.5", {}))
         self.assertEqual((status, lines[-1]), (0, "1 passed, 3 failed"))
