@@ -8,8 +8,8 @@ no nvcc it says so and succeeds. Without nvdisasm beside it, or on the path, ins
 written.
 
 A source may begin with a line "// nvcc: OPTIONS" of its own, with "// only: ARCH" where its kernels are for one kind of GPU, and with
-"// apart: ARCH" where it has code of its own for a kind (CODE_OF). Results are kept by what was compiled and by which nvcc, beside tidy.py's marks, so that a kernel that nobody changed is not compiled again, in a fresh
-clone either. One that nobody asked for in sixty days goes.
+"// apart: ARCH" where it has code of its own for a kind (CODE_OF). Results are kept by what was compiled and by which nvcc, beside
+tidy.py's marks, so that a kernel that nobody changed is not compiled again, in a fresh clone either. One that nobody asked for in sixty days goes.
 """
 import collections
 import concurrent.futures
