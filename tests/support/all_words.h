@@ -95,15 +95,30 @@ inline void exchange_rows(Communicator& circle, Device& device, Draws& draws, By
   keep(said, letter);
 }
 
+/// A rank that waits in one circle gets what it waits for from one that has joined there and waits in the
+/// other circle, and for it.
+inline void wait_crosswise(Communicator& one, Communicator& other, Device& device, Draws& draws,
+                           Bytes& said) {
+  const Tensor x = random(device, draws.mine, 500, Dtype::f32),
+               y = random(device, draws.mine, 500, Dtype::f32);
+  Pending first = one.all_reduce(x, Reduce::sum);
+  if (one.rank() % 2 == 0) first.wait();
+  other.all_reduce(y, Reduce::sum).wait();
+  if (one.rank() % 2 != 0) first.wait();
+  keep(said, x);
+  keep(said, y);
+}
+
 /// The same bytes of every communicator.
 inline Bytes speak(Communicator& world) {
   PlainDevice device;
   Bytes said;
   Draws draws{std::mt19937(5), std::mt19937(unsigned(100 + world.rank()))};
-  const auto half = world.split(world.rank() % 2, -world.rank());
+  const auto half = world.split(world.rank() % 2, -world.rank()), same = world.split(0, world.rank());
   for (int round = 0; round < 12; ++round) {
     speak_at_once(world, device, draws, said);
     exchange_rows(world, device, draws, said);
+    wait_crosswise(world, *same, device, draws, said);
     Draws of_half{std::mt19937(unsigned(round)), std::mt19937(unsigned(7 * round + world.rank()))};
     speak_at_once(*half, device, of_half, said);
     world.barrier();

@@ -126,7 +126,7 @@ void Circle::finish(int rank, std::int64_t number, std::vector<Offer>* seen) {
   std::unique_lock lock(mutex_);
   Operation& operation = at(number);
   while (operation.done < size_)
-    if (!work_on_any(lock, rank)) wait_in(lock, operation);
+    if (!work_on_any(lock, rank) && !work_for_another(lock, operation)) wait_in(lock, operation);
   if (seen) *seen = operation.offers;
   if (++operation.left < size_) return;
   operation.number = -1;
@@ -141,6 +141,15 @@ bool Circle::work_on_any(std::unique_lock<std::mutex>& lock, int rank) {
     return true;
   }
   return false;
+}
+
+// One that has joined may wait in another circle first, and for somebody who waits here.
+bool Circle::work_for_another(std::unique_lock<std::mutex>& lock, Operation& operation) {
+  if (world_->broken() || operation.joined < size_) return false;
+  const auto idle = std::ranges::find(operation.worked, std::uint8_t{0});
+  if (idle == operation.worked.end()) return false;
+  work(lock, int(idle - operation.worked.begin()), operation);
+  return true;
 }
 
 void Circle::work(std::unique_lock<std::mutex>& lock, int rank, Operation& operation) {

@@ -71,7 +71,8 @@ struct Offer {
 
 /// Operations are numbered: every rank joins them in the same order. Joining never blocks for long; finishing
 /// does a rank's share of the work as soon as all have joined, and helps its own other operations while it
-/// waits, so ranks may finish in different orders. Waiting sleeps: 64 ranks on two cores do not spin.
+/// waits, then those who have joined this one and wait elsewhere, so ranks may finish in different orders,
+/// and those of several circles too. Waiting sleeps: 64 ranks on two cores do not spin.
 class Circle : public std::enable_shared_from_this<Circle> {
  public:
   Circle(std::shared_ptr<ThreadWorld> world, int size);
@@ -118,6 +119,7 @@ class Circle : public std::enable_shared_from_this<Circle> {
   void wait_in(std::unique_lock<std::mutex>& lock, const Operation& operation);
   void work(std::unique_lock<std::mutex>& lock, int rank, Operation& operation);
   bool work_on_any(std::unique_lock<std::mutex>& lock, int rank);
+  bool work_for_another(std::unique_lock<std::mutex>& lock, Operation& operation);
   void share(int rank, const Operation& operation) const;
   void check(const Operation& operation, int rank, const Saying& saying) const;
 
