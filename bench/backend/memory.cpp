@@ -239,14 +239,14 @@ TimedWork activation_backward(const Bench& b, Activation kind) {
 TimedWork gated(const Bench& b) {
   const Tensor x = b.normal({b.t, 2 * h});
   const Tensor y = b.normal({b.t, h});
-  return {[=] { y.device().kernels().gated(y, x, {}, Activation::silu); }, sum_of_bytes({x, y})};
+  return {[=] { y.device().kernels().gated(y, x, {}, {Activation::silu}); }, sum_of_bytes({x, y})};
 }
 
 TimedWork gated_backward(const Bench& b) {
   const Tensor x = b.normal({b.t, 2 * h});
   const Tensor dy = b.normal({b.t, h});
   const Tensor dx = b.normal({b.t, 2 * h});
-  return {[=] { x.device().kernels().gated_backward(dx, dy, x, {}, Activation::silu); },
+  return {[=] { x.device().kernels().gated_backward(dx, dy, x, {}, {Activation::silu}); },
           sum_of_bytes({x, dy, dx})};
 }
 

@@ -43,14 +43,40 @@ TEST_P(Conformance, evaluates_gated_activations_and_their_derivatives) {
         const Tensor y = desk.blank({11, 37}, dtype);
         const Tensor dx = desk.blank({11, 2 * 37}, dtype);
         const Tensor dy = desk.normal({11, 37}, dtype);
-        desk.kernels().gated(y, x, bias, kind);
+        desk.kernels().gated(y, x, bias, {kind});
         desk.result("y", y, close(dtype, 16, 8));
-        desk.kernels().gated_backward(dx, dy, x, bias, kind);
+        desk.kernels().gated_backward(dx, dy, x, bias, {kind});
         desk.result("dx", dx, close(dtype, 16, 8));
-        desk.kernels().gated(y, x, {}, kind);
+        desk.kernels().gated(y, x, {}, {kind});
         desk.result("y without bias", y, close(dtype, 16, 8));
-        desk.kernels().gated_backward(dx, dy, x, {}, kind);
+        desk.kernels().gated_backward(dx, dy, x, {}, {kind});
         desk.result("dx without bias", dx, close(dtype, 16, 8));
+      });
+    });
+}
+
+/// Of what is beyond a gate's limit, on either side, and what is no number.
+TEST_P(Conformance, keeps_gates_within_their_limit) {
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const Dtype dtype : floats)
+    each_kind([&](Activation kind) {
+      same_however_it_lies([&](Desk& desk) {
+        const Gate gate{.f = kind, .limit = 0.75F, .offset = 1};
+        const Tensor x = desk.normal({11, 2 * 37}, dtype, 2), bias = desk.normal({2 * 37}, dtype);
+        const Tensor y = desk.blank({11, 37}, dtype), dx = desk.blank({11, 2 * 37}, dtype);
+        desk.kernels().gated(y, x, bias, gate);
+        desk.result("y", y, close(dtype, 16, 8));
+        desk.kernels().gated_backward(dx, desk.normal({11, 37}, dtype), x, {}, gate);
+        desk.result("dx", dx, close(dtype, 16, 8));
+      });
+      same([&](Desk& desk) {
+        const Gate gate{.f = kind, .limit = 2};
+        const Tensor x = desk.holding({8}, dtype, {nan, 1, 3, -3, 1, nan, 1, -1});
+        const Tensor y = desk.blank({4}, dtype), dx = desk.blank({8}, dtype);
+        desk.kernels().gated(y, x, {}, gate);
+        desk.result("y of NaN", y, close(dtype, 16, 8));
+        desk.kernels().gated_backward(dx, desk.holding({4}, dtype, {1, 2, 3, 4}), x, {}, gate);
+        desk.result("dx of NaN", dx, close(dtype, 16, 8));
       });
     });
 }

@@ -156,6 +156,33 @@ TEST_P(Conformance, attends_in_views_of_one_fused_tensor) {
     });
 }
 
+// One row of zeros and one score a head in memory, wherever they are read.
+TEST_P(Conformance, merges_what_no_key_gives) {
+  for (const Dtype dtype : floats)
+    for (const std::int64_t diagonal : {0, -6})
+      same([&](Desk& desk) {
+        const Case c{.name = "", .r = 2};
+        const AttentionOut out = blank_out(desk, c, dtype);
+        desk.kernels().attention(out, operands(desk, c, dtype).in,
+                                 {.scale = 0.3F, .mask = Mask::causal, .diagonal = diagonal});
+        Tensor zeros = desk.holding({c.d}, dtype, std::vector<double>(std::size_t(c.d)));
+        for (const std::int64_t times : {c.r, c.g, c.b, c.sq}) zeros = zeros.row_of(times, 0);
+        const Tensor scores = desk.normal({c.g * c.r}).row_of(c.b, 0).row_of(c.sq, 0).permute({1, 2, 0});
+        desk.kernels().merge_attention(out, {zeros, scores});
+        desk.result("o", out.o, within(c, dtype));
+        desk.result("lse", out.lse, {1e-5, 1e-5});
+      });
+}
+
+TEST_P(Conformance, gives_derivatives_of_sinks) {
+  for (const std::int64_t heads : {1, 7, 40})
+    same_however_it_lies([&](Desk& desk) {
+      const Tensor terms = desk.normal({6, 5, heads}), lse = desk.normal({6, 5, heads}, Dtype::f32, 2);
+      desk.kernels().sink_terms(terms, lse, desk.normal({heads}, Dtype::f32, 2));
+      desk.result("terms", terms, close(Dtype::f32, 16));
+    });
+}
+
 TEST_P(Conformance, merges_parts_of_attention) {
   for (const Dtype dtype : floats)
     for (const std::int64_t diagonal : {0, -6})

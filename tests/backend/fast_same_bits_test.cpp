@@ -118,9 +118,9 @@ TEST(SameBits, activations) {
       b.kernels().activation_backward(dx, dx, x, {}, kind);
       b.keep(dx);
       const Tensor half = b.blank({few, h / 2}, Dtype::bf16);
-      b.kernels().gated(half, x, {}, kind);
+      b.kernels().gated(half, x, {}, {kind});
       b.keep(half);
-      b.kernels().gated_backward(dx, half, x, {}, kind);
+      b.kernels().gated_backward(dx, half, x, {}, {kind});
       b.keep(dx);
     });
 }

@@ -50,6 +50,8 @@ const std::map<std::string, std::int64_t> published = {
     {"qwen1.5_moe_a2.7b", 14'315'784'192},
     {"qwen3_30b_a3b", 30'532'122'624},
     {"olmoe_1b_7b", 6'919'161'856},
+    {"gpt_oss_20b", 20'914'757'184},
+    {"gpt_oss_120b", 116'829'156'672},
     {"deepseek_v2_lite", 15'706'484'224},
     // 671,026,419,200 with the biases that choose experts, and what guesses a further token.
     {"deepseek_v3", 682'636'487'424},

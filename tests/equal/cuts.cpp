@@ -80,16 +80,18 @@ ModelConfig shape_of(const std::string& name, int layers) {
                        : name == "t5"      ? tiny_t5()
                        : name == "latent"  ? tiny_latent()
                        : name == "mixture" ? tiny_mixture()
+                       : name == "oss"     ? tiny_oss()
                                            : tiny_llama();
   config.layers = layers;
   if (name == "t5") {
     config.layers = std::max(layers / 2, 1);
     config.decoder_layers = layers - config.layers;
   }
-  if (name == "llama" || name == "mixture")
+  if (name == "llama" || name == "mixture" || name == "oss")
     config.groups = config.heads;  // so that four ranks have a group each
   config.hidden_dropout = config.attention_dropout = 0.1;
   config.experts.layers.clear();
+  config.window_layers.clear();
   complete(config);
   return config;
 }

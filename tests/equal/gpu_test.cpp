@@ -44,7 +44,8 @@ TEST_P(OnTheGpu, steps_are_those_of_the_processor) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, OnTheGpu,
-                         ::testing::Combine(::testing::Values("gpt2", "llama"), ::testing::ValuesIn(cuts())),
+                         ::testing::Combine(::testing::Values("gpt2", "llama", "oss"),
+                                            ::testing::ValuesIn(cuts())),
                          [](const auto& test) {
                            return std::get<0>(test.param) + "_" + name_of(std::get<1>(test.param));
                          });

@@ -1,5 +1,4 @@
-// Layouts that nobody thought of: drawn at random, each against one rank. And mistakes planted, each of which
-// must be seen.
+// Layouts that nobody thought of, drawn at random, each against one rank; and planted mistakes, all seen.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -77,6 +76,8 @@ class Lottery {
     other.cut.parallel.delay_weight_grads = other.cut.parallel.overlap_experts && later_() % 2 == 0;
     RouterConfig& r = other.model.experts.router;
     r.filled = r.capacity && later_() % 2 == 0;
+    if (other.model.kind == "gpt") other.model.sink = Sink(later_() % 3);
+    if (other.model.gated && later_() % 2 == 0) other.model.gate_limit = other.model.gate_offset = 0.5;
     return allowed(other).value_or(drawn);
   }
   int one_of(std::initializer_list<int> list) { return list.begin()[random_() % list.size()]; }

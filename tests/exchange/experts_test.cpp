@@ -6,6 +6,7 @@
 #include "tests/support/refused.h"
 #include "tests/support/temporary.h"
 #include "weft/exchange/hub_write.h"
+#include "weft/exchange/mxfp4.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -129,6 +130,14 @@ TEST(HubExperts, that_are_chosen_in_another_way_are_refused) {
       said("deepseek_v2", {{"topk_group", 1}}),
       "c: \"topk_group\" is 1, weft compares groups by their best 2 experts, and transformers by their best "
       "1: of 2 experts of a token it can only keep 2 groups");
+  EXPECT_EQ(said("gpt_oss", {{"swiglu_alpha", 1.5}}),
+            "c: \"swiglu_alpha\" is 1.5, weft can only compute 1.702");
+  EXPECT_EQ(said("gpt_oss", {{"hidden_act", "gelu"}}),
+            "c: \"hidden_act\" is \"gelu\", weft can only compute \"silu\"");
+  EXPECT_EQ(said("gpt_oss", {{"attention_bias", false}}),
+            "c: \"attention_bias\" is false, weft can only compute true");
+  EXPECT_EQ(said("gpt_oss", {{"quantization_config", {{"quant_method", "gptq"}}}}),
+            "c: \"quantization_config\" is {\"quant_method\":\"gptq\"}, weft reads mxfp4");
   EXPECT_EQ(said("olmoe", {{"clip_qkv", 8.0}}), "c: \"clip_qkv\" is 8.0, which weft cannot compute");
   EXPECT_EQ(said("qwen2_moe", {{"num_experts_per_tok", 5}}),
             "c: \"num_experts_per_tok\" is 5, expected a whole number from 1 to 4");
@@ -182,6 +191,84 @@ TEST(HubExperts, that_no_family_has_are_named) {
   model = model_of("deepseek_v3");
   model.ahead = {.depths = 2, .repeated = true};
   EXPECT_EQ(refused_of(model), "several further tokens through one layer");
+}
+
+TEST(HubSinks, that_no_family_has_are_named) {
+  const ModelConfig oss = model_of("gpt_oss");
+  EXPECT_EQ(type_for(oss), "gpt_oss");
+  const auto reason = [&](const std::function<void(ModelConfig&)>& change) {
+    ModelConfig model = oss;
+    change(model);
+    const std::string words = refused([&] { (void)type_for(model); });
+    return words.substr(words.find(") has ") + 6);
+  };
+  EXPECT_EQ(reason([](auto& m) { m.sink = Sink::zero; }), "attention sinks that do not learn");
+  EXPECT_EQ(reason([](auto& m) { m.sink = Sink::none; }),
+            "gates with a limit or an offset, without attention sinks");
+  EXPECT_EQ(reason([](auto& m) { m.positions = Positions::learned; }),
+            "attention sinks without rotary positions");
+  EXPECT_EQ(reason([](auto& m) { m.norm = NormKind::layer; }), "attention sinks with a layer norm");
+  EXPECT_EQ(reason([](auto& m) { m.qk_norm = true; }), "attention sinks with norms of queries and keys");
+  EXPECT_EQ(reason([](auto& m) { m.qkv_bias = m.linear_bias = false; }), "attention sinks without biases");
+  EXPECT_EQ(reason([](auto& m) { m.experts.layers = {0, 1}; }), "attention sinks in layers without experts");
+  for (const auto& gates : std::vector<std::function<void(ModelConfig&)>>{
+           [](auto& m) { m.activation = Activation::silu; }, [](auto& m) { m.gate_limit = 0; },
+           [](auto& m) { m.gate_offset = 0; }})
+    EXPECT_EQ(reason(gates),
+              "attention sinks with gates other than quick_gelu's with a limit and an offset of 1");
+  EXPECT_EQ(reason([](auto& m) { m.experts.router.softmax_first = true; }),
+            "attention sinks with weights of experts that are no softmax over the chosen");
+  EXPECT_EQ(reason([](auto& m) { m.experts.shared_hidden = 8; }),
+            "attention sinks with shared experts, or with experts on fewer channels");
+}
+
+TEST(HubSinks, of_gpt_oss_have_settings_that_go_without_saying) {
+  json object = settings_of("gpt_oss");
+  for (const char* name :
+       {"rope_parameters", "layer_types", "sliding_window", "swiglu_limit", "rms_norm_eps"})
+    object.erase(name);
+  object["max_position_embeddings"] = 131072;
+  const ModelConfig model = hub_config_from_json(object.dump(), "c").model;
+  EXPECT_EQ(model.window, 128);
+  EXPECT_EQ(model.window_layers, (std::vector{1, 0}));
+  EXPECT_EQ(model.gate_limit, 7);
+  EXPECT_EQ(model.norm_epsilon, 1e-5);
+  EXPECT_EQ(model.rotary.scaling, RotaryScaling::yarn);
+  EXPECT_EQ(model.rotary.base, 150000);
+  EXPECT_EQ(model.rotary.factor, 32);
+  EXPECT_EQ(model.rotary.original_positions, 4096);
+  EXPECT_FALSE(model.rotary.whole_channels);
+}
+
+// The oracle for what make.py's model is made of: every code under every scale, wherever one begins.
+TEST(FourBits, are_numbers_and_powers_of_two) {
+  constexpr double numbers[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+  std::vector<std::byte> codes, scales;
+  for (int scale = 0; scale < 255; ++scale) {
+    scales.push_back(std::byte(scale));
+    for (int pair = 0; pair < 16; ++pair) codes.push_back(std::byte(pair * 16 + (scale + pair) % 16));
+  }
+  const auto expected = [&](std::size_t i) {
+    const auto pair = std::to_integer<unsigned>(codes[i / 2]), code = i % 2 == 0 ? pair % 16 : pair / 16;
+    const double size = numbers[code % 8] * std::pow(2.0, double(i / 32) - 127);
+    return float(code < 8 ? size : -size);
+  };
+  for (const std::size_t first : {0, 1, 31, 32, 777})
+    for (const std::size_t count : {1, 64, 1000}) {
+      std::vector<float> found(count);
+      unpack_mxfp4(codes, scales, std::int64_t(first), found);
+      for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(found[i], expected(first + i)) << first + i;
+    }
+}
+
+TEST(FourBits, that_do_not_fit_are_named) {
+  const std::string stem = "model.layers.1.mlp.experts.down_proj";
+  EXPECT_EQ(said_without("gpt_oss_packed", stem + "_scales"),
+            "lacks " + stem + ", which layers.1.experts.0.down.weight is made of");
+  EXPECT_EQ(said_without("gpt_oss_packed", stem + "_scales", stem + "_scales"),
+            stem + "_blocks is [4, 32, 1, 16] and " + stem +
+                "_scales [4], its config.json asks for [4, 32, 1, 16] and [4, 32, 1]");
+  EXPECT_EQ(said_without("gpt_oss_packed", "", stem), stem + " is [4], its config.json asks for [4, 32, 32]");
 }
 
 // What chooses experts stays f32 where the weights are stored in bf16, as DeepSeek's files have it.

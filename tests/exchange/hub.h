@@ -15,12 +15,31 @@
 
 namespace weft::testing {
 
-constexpr const char* hub_models[] = {"gpt2",        "llama2",        "llama3",     "mistral",
-                                      "qwen2",       "qwen2_window",  "qwen3",      "gemma",
-                                      "mixtral",     "qwen2_moe",     "qwen3_moe",  "olmoe",
-                                      "deepseek_v3", "deepseek_v2",   "bert",       "megatron_bert",
-                                      "t5",          "t5_gated",      "bert_words", "megatron_bert_words",
-                                      "bert_untied", "t5_gated_tied", "t5_untied"};
+constexpr const char* hub_models[] = {"gpt2",
+                                      "llama2",
+                                      "llama3",
+                                      "mistral",
+                                      "qwen2",
+                                      "qwen2_window",
+                                      "qwen3",
+                                      "gemma",
+                                      "mixtral",
+                                      "qwen2_moe",
+                                      "qwen3_moe",
+                                      "olmoe",
+                                      "deepseek_v3",
+                                      "deepseek_v2",
+                                      "bert",
+                                      "megatron_bert",
+                                      "t5",
+                                      "t5_gated",
+                                      "bert_words",
+                                      "megatron_bert_words",
+                                      "bert_untied",
+                                      "t5_gated_tied",
+                                      "t5_untied",
+                                      "gpt_oss",
+                                      "gpt_oss_packed"};
 
 inline std::filesystem::path hub_model(const std::string& name) {
   return std::filesystem::path(WEFT_SOURCE_DIR) / "tests/golden/exchange" / name;

@@ -28,13 +28,13 @@ struct Case {
   Dtype dtype = Dtype::f32;
   Mask mask = Mask::causal;
   std::int64_t keys = s;  // another number: those of another text
-  bool distances = false;
+  bool distances = false, sinks = false;
 };
 
 /// Whole sequences, the same for every rank.
 struct Whole {
   Attended in;
-  Tensor dout, query_segments, key_segments, samples, bias;
+  Tensor dout, query_segments, key_segments, samples, bias, sinks;
 };
 
 Tensor drawn(Device& device, const Shape& shape, std::uint64_t number, Dtype dtype) {
@@ -64,7 +64,9 @@ Whole whole_of(Device& device, const Case& test) {
             segments_of(device, test.seen, s),
             segments_of(device, test.seen, keys),
             of(device, {b}, Dtype::i64, {41, 42}),
+            {},
             {}};
+  if (test.sinks) all.sinks = drawn(device, {g * r}, 6, Dtype::f32);
   if (test.distances) all.bias = drawn(device, {g * r, s + keys - 1}, 5, Dtype::f32);
   return all;
 }
@@ -77,6 +79,7 @@ AttentionArgs args_of(const Case& test, const Whole& all, const Tensor& queries,
   how.query_segments = queries;
   how.key_segments = keys;
   how.bias = all.bias;
+  how.sinks = all.sinks;
   how.bias0 = all.bias ? test.keys - 1 : 0;
   how.samples = all.samples;
   how.head0 = 8;
@@ -115,8 +118,9 @@ void compare(Communicator& circle, const Way& way, const Case& test, Mode mode =
   const Whole all = whole_of(*device, test);
   const AttentionArgs whole_how = args_of(test, all, all.query_segments, all.key_segments);
   const AttentionOut whole = ops::attention(all.in, whole_how);
-  const AttentionGrads expected{empty_like(all.in.q), empty_like(all.in.k), empty_like(all.in.v),
-                                zeros_like(all.bias)};
+  const AttentionGrads expected{
+      empty_like(all.in.q), empty_like(all.in.k), empty_like(all.in.v), zeros_like(all.bias), false,
+      zeros_like(all.sinks)};
   ops::attention_backward_into(expected, all.dout, whole, all.in, whole_how);
 
   const Attended in{mine(circle, all.in.q, 0), mine(circle, all.in.k, 0), mine(circle, all.in.v, 0)};
@@ -126,7 +130,9 @@ void compare(Communicator& circle, const Way& way, const Case& test, Mode mode =
   const ContextParallel context{
       &circle, way.form, {.exact = mode == Mode::exact}, levels.inner.get(), levels.outer.get()};
   const ContextKept kept = context_attention(context, in, how);
-  const AttentionGrads grads{empty_like(in.q), empty_like(in.k), empty_like(in.v), zeros_like(all.bias)};
+  const AttentionGrads grads{
+      empty_like(in.q),     empty_like(in.k), empty_like(in.v), zeros_like(all.bias), false,
+      zeros_like(all.sinks)};
   context_attention_backward_into(context, grads, mine(circle, all.dout, 0), kept, how);
 
   // Parts are summed in another order; bf16 is stored once more on the way out of backward.
@@ -136,9 +142,12 @@ void compare(Communicator& circle, const Way& way, const Case& test, Mode mode =
   EXPECT_EQ(gap(grads.dq, mine(circle, expected.dq, 0), within), "") << "dq";
   EXPECT_EQ(gap(grads.dk, mine(circle, expected.dk, 0), within), "") << "dk";
   EXPECT_EQ(gap(grads.dv, mine(circle, expected.dv, 0), within), "") << "dv";
-  if (!test.distances) return;
-  circle.all_reduce(grads.dbias, Reduce::sum).wait();
-  EXPECT_EQ(gap(grads.dbias, expected.dbias, within), "") << "dbias";
+  for (const auto& [what, found, wanted] :
+       {std::tuple{"dbias", grads.dbias, expected.dbias}, {"dsinks", grads.dsinks, expected.dsinks}}) {
+    if (!found) continue;
+    circle.all_reduce(found, Reduce::sum).wait();
+    EXPECT_EQ(gap(found, wanted, within), "") << what;
+  }
 }
 
 /// A GPT's, then a BERT's, a T5's encoder's, decoder's, and what its decoder sees of its encoder.
@@ -155,6 +164,8 @@ std::vector<Case> cases() {
           {.name = "distances", .mask = Mask::none, .distances = true},
           {.name = "padded_distances", .seen = Seen::all_but_padding, .mask = Mask::none, .distances = true},
           {.name = "causal_distances", .seen = Seen::all_but_padding, .distances = true},
+          {.name = "sinks", .how = {.window = 5, .dropout = 0.25F}, .seen = Seen::documents, .sinks = true},
+          {.name = "sinks_bf16", .dtype = Dtype::bf16, .sinks = true},
           {.name = "cross", .mask = Mask::none, .keys = 2 * s},
           {.name = "cross_padded",
            .how = {.dropout = 0.25F},

@@ -50,6 +50,15 @@ std::vector<Case> cases() {
       with("documents", tiny_gpt2(), {}, true),
       with("geglu", tiny_llama(), [](auto& c) { c.activation = Activation::gelu_erf; }),
       with("squared_relu", tiny_gpt2(), [](auto& c) { c.activation = Activation::squared_relu; }),
+      with("sinks", tiny_llama(), [](auto& c) { c.sink = Sink::learned; }),
+      with("sinks_of_zero", tiny_gpt2(), [](auto& c) { c.sink = Sink::zero; }),
+      with("latent_with_sinks", tiny_latent(), [](auto& c) { c.sink = Sink::learned; }),
+      with("gates_within_a_limit", tiny_llama(),
+           [](auto& c) {
+             c.activation = Activation::quick_gelu;
+             c.gate_limit = 1.75;
+             c.gate_offset = 1;
+           }),
       with("wide_heads", tiny_gpt2(), [](auto& c) { c.channels = 8; }),
       with("residual_after_norm", tiny_gpt2(), [](auto& c) { c.residual_after_norm = true; }),
       with("latent", tiny_latent()),

@@ -57,7 +57,7 @@ TEST_F(ActivationOps, when_gated_are_the_activation_times_the_other_half) {
   std::vector<double> expected = numbers(gate);
   const std::vector<double> up = numbers(x.slice(1, 4, 4));
   for (std::size_t i = 0; i < up.size(); ++i) expected[i] *= up[i];
-  EXPECT_EQ(difference(numbers(ops::gated(x, {}, Activation::silu)), expected, f32_near), "");
+  EXPECT_EQ(difference(numbers(ops::gated(x, {}, {Activation::silu})), expected, f32_near), "");
 }
 
 TEST_F(ActivationOps, when_gated_have_the_derivatives_that_differences_show) {
@@ -65,14 +65,27 @@ TEST_F(ActivationOps, when_gated_have_the_derivatives_that_differences_show) {
     const Tensor x = random({2, 6}, Dtype::f32, 2);
     const Tensor bias = random({6});
     const Tensor dy = random({2, 3});
-    const auto f = [&] { return probed(dy, ops::gated(x, bias, kind)); };
-    EXPECT_EQ(difference(numbers(ops::gated_backward(dy, x, bias, kind)), slopes(x, f), slope_near), "");
+    const auto f = [&] { return probed(dy, ops::gated(x, bias, {kind})); };
+    EXPECT_EQ(difference(numbers(ops::gated_backward(dy, x, bias, {kind})), slopes(x, f), slope_near), "");
   }
+}
+
+TEST_F(ActivationOps, keep_gates_within_their_limit) {
+  const Gate gate{.f = Activation::quick_gelu, .limit = 2, .offset = 1};
+  const Tensor x = holding({2, 4}, {3, 1, 5, -7, 1, -9, 0.5, 1.5});
+  const auto quick = [](double v) { return v / (1 + std::exp(-1.702 * v)); };
+  const std::vector<double> expected{quick(2) * 3, quick(1) * -1, quick(1) * 1.5, quick(-9) * 2.5};
+  EXPECT_EQ(difference(numbers(ops::gated(x, {}, gate)), expected, f32_near), "");
+  const Tensor dy = holding({2, 2}, {1, 1, 1, 1});
+  const auto f = [&] { return probed(dy, ops::gated(x, {}, gate)); };
+  EXPECT_EQ(difference(numbers(ops::gated_backward(dy, x, {}, gate)), slopes(x, f), slope_near), "");
+  const std::vector<double> slope = numbers(ops::gated_backward(dy, x, {}, gate));
+  for (const std::size_t beyond : {0, 2, 3}) EXPECT_EQ(slope[beyond], 0);
 }
 
 TEST_F(ActivationOps, say_what_does_not_fit) {
   const Tensor x = random({2, 5});
-  EXPECT_EQ(refused([&] { (void)ops::gated(x, {}, Activation::silu); }),
+  EXPECT_EQ(refused([&] { (void)ops::gated(x, {}, {Activation::silu}); }),
             "gated: x [2, 5] has an odd last dimension; gate and up are its halves");
   EXPECT_EQ(refused([&] { (void)ops::activation(x, random({4}), Activation::silu); }),
             "activation: bias is [4], not [5]");
@@ -81,9 +94,13 @@ TEST_F(ActivationOps, say_what_does_not_fit) {
             }),
             "activation_backward: dy is [5, 2], not [2, 5]");
   EXPECT_EQ(refused([&] {
-              (void)ops::gated_backward(x, random({2, 6}), {}, Activation::silu);
+              (void)ops::gated_backward(x, random({2, 6}), {}, {Activation::silu});
             }),
             "gated_backward: dy is [2, 5], not [2, 3]");
+  EXPECT_EQ(refused([&] {
+              (void)ops::gated(random({2, 6}), {}, {.limit = 0});
+            }),
+            "gated: a gate's limit is 0, not above 0");
 }
 
 }  // namespace

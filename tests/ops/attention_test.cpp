@@ -14,7 +14,7 @@ struct Case {
   std::int64_t sq = 5, sk = 5, b = 2, g = 2, r = 1, d = 4;
   Mask mask = Mask::causal;
   std::int64_t diagonal = 0, window = 0;
-  bool segments = false, bias = false;
+  bool segments = false, bias = false, sinks = false;
   float dropout = 0;
 };
 
@@ -27,6 +27,8 @@ std::vector<Case> cases() {
           {.name = "documents", .segments = true},
           {.name = "padding and bias", .sk = 6, .mask = Mask::none, .segments = true, .bias = true},
           {.name = "dropout", .r = 2, .dropout = 0.4F},
+          {.name = "sinks", .r = 2, .sinks = true},
+          {.name = "sinks, some see nothing", .sq = 6, .sk = 4, .diagonal = -2, .sinks = true},
           {.name = "everything",
            .sq = 4,
            .sk = 7,
@@ -35,6 +37,7 @@ std::vector<Case> cases() {
            .window = 5,
            .segments = true,
            .bias = true,
+           .sinks = true,
            .dropout = 0.3F}};
 }
 
@@ -57,6 +60,7 @@ class AttentionOps : public Ops {
     }
     if (c.bias) how.bias = random({c.g * c.r, c.sq + c.sk + 1});
     how.bias0 = c.sk;
+    if (c.sinks) how.sinks = random({c.g * c.r});
     how.dropout = c.dropout;
     how.at = {.seed = 3, .purpose = Purpose::dropout_attention, .step = 1, .layer = 2};
     if (c.dropout > 0) how.samples = holding({c.b}, {8, 2}, Dtype::i64);
@@ -94,6 +98,7 @@ std::pair<std::vector<double>, double> probabilities(const Attended& in, const A
     p.push_back(sees(how, b, i, j) ? std::exp(score) : 0);
     sum += p.back();
   }
+  if (how.sinks) sum += std::exp(element(how.sinks, {g * in.q.dim(3) + r}));
   for (double& x : p) x /= sum > 0 ? sum : 1;
   return {p, std::log(sum)};
 }
@@ -132,8 +137,9 @@ TEST_F(AttentionOps, have_the_derivatives_that_differences_show) {
     const Attended in = operands(c);
     const AttentionArgs how = args(c);
     const Tensor dout = random(in.q.shape());
-    const AttentionGrads grads{zeros(in.q.shape()), zeros(in.k.shape()), zeros(in.v.shape()),
-                               c.bias ? zeros(how.bias.shape()) : Tensor()};
+    AttentionGrads grads{zeros(in.q.shape()), zeros(in.k.shape()), zeros(in.v.shape()),
+                         c.bias ? zeros(how.bias.shape()) : Tensor()};
+    if (c.sinks) grads.dsinks = zeros(how.sinks.shape());
     ops::attention_backward_into(grads, dout, ops::attention(in, how), in, how);
     const auto f = [&] { return probed(dout, ops::attention(in, how).o); };
     EXPECT_EQ(difference(numbers(grads.dq), slopes(in.q, f), slope_near), "") << c.name;
@@ -141,6 +147,9 @@ TEST_F(AttentionOps, have_the_derivatives_that_differences_show) {
     EXPECT_EQ(difference(numbers(grads.dv), slopes(in.v, f), slope_near), "") << c.name;
     if (c.bias) {
       EXPECT_EQ(difference(numbers(grads.dbias), slopes(how.bias, f), slope_near), "") << c.name;
+    }
+    if (c.sinks) {
+      EXPECT_EQ(difference(numbers(grads.dsinks), slopes(how.sinks, f), slope_near), "") << c.name;
     }
   }
 }
@@ -162,6 +171,7 @@ std::pair<Attended, AttentionArgs> part(const Attended& in, AttentionArgs how, s
   how.key0 += from;
   if (how.key_segments) how.key_segments = how.key_segments.slice(1, from, count);
   how.bias0 -= from;
+  if (from == 0) how.sinks = {};  // one part takes them
   return {{in.q, in.k.slice(0, from, count), in.v.slice(0, from, count)}, how};
 }
 
@@ -235,6 +245,7 @@ TEST_F(AttentionOps, say_what_does_not_fit) {
             "attention: bias has distances -3 to 5, but queries and keys are -4 to 4 apart");
   EXPECT_EQ(said(in, {.bias = random({2, 9}), .bias0 = 5}),
             "attention: bias has distances -5 to 3, but queries and keys are -4 to 4 apart");
+  EXPECT_EQ(said(in, {.sinks = random({3})}), "add_sinks: sinks is [3], not [2]");
   EXPECT_EQ(said(in, {.dropout = 1.5F}), "attention: a dropout probability of 1.5 is not in [0, 1)");
   AttentionArgs far = args({.name = "", .dropout = 0.1F});
   far.query0 = 1 << 20;
@@ -255,6 +266,8 @@ TEST_F(AttentionOps, say_which_gradients_do_not_fit) {
   const Tensor k = zeros(in.k.shape());
   EXPECT_EQ(said({q, k, k, random({2, 5, 5})}, q),
             "attention_backward: dbias is given where there is no bias");
+  EXPECT_EQ(said({q, k, k, {}, false, random({2})}, q),
+            "attention_backward: dsinks is given where there are no sinks");
   EXPECT_EQ(said({q, k, k}, random({5, 2, 2, 1, 3})),
             "attention_backward: dout is [5, 2, 2, 1, 3], not [5, 2, 2, 1, 4]");
   EXPECT_EQ(said({q, q, k}, q), "attention_backward: dk is [5, 2, 2, 1, 4], not [5, 2, 2, 4]");

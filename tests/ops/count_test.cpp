@@ -31,7 +31,7 @@ void a_bit_of_everything(Device& device) {
   const SumNormOut sum = testing::sum_norm({y, gain, x, {}}, {gain, gain}, {});
   const NormWeights dw{ops::zeros(device, {8}), ops::zeros(device, {8})};
   (void)testing::norm_backward(y, x, {sum.sum, sum.stats, gain}, dw, {});
-  (void)ops::gated_backward(ops::gated(x, {}, Activation::silu), x, {}, Activation::silu);
+  (void)ops::gated_backward(ops::gated(x, {}, {Activation::silu}), x, {}, {Activation::silu});
   const Attended in{x.split(2, {2, 1, 4}), x.split(2, {2, 4}), x.split(2, {2, 4})};
   const AttentionOut out = ops::attention(in, {.mask = Mask::causal});
   (void)testing::attention_backward(out.o, out, in, {.mask = Mask::causal});

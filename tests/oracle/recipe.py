@@ -9,7 +9,8 @@ STEPS, WARM, DECAY, GLOBAL, MICRO = 20, 5, 0.1, 4, 2
 def steps(model, loss_of, samples, rate):
     """Losses and gradient norms with torch's AdamW: the mean over microbatches, clipping to 1, no decay of biases and gains.
     loss_of takes a microbatch: a tensor for each list of a sample."""
-    wide, thin = ([p for p in model.parameters() if (p.dim() > 1) == matrix] for matrix in (True, False))
+    matrix = lambda name, p: p.dim() > 1 and not name.endswith("bias")  # transformers' gpt-oss has biases of all experts in one tensor
+    wide, thin = ([p for name, p in model.named_parameters() if matrix(name, p) == decayed] for decayed in (True, False))
     adam = torch.optim.AdamW([{"params": wide, "weight_decay": DECAY}, {"params": thin, "weight_decay": 0.0}], betas=(0.9, 0.999), eps=1e-8)
     losses, norms = [], []
     for step in range(STEPS):

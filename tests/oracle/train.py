@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Twenty steps of AdamW, by weft, by transformers and by megatron-core's own GPTModel, from the same weights on the same samples:
-train.py WEFT [--cases N] [--seed S] [--kind K]. Random small configurations like GPT-2, Llama and Mixtral, the last with and without balancing losses
-(which transformers defines in another way, and sits out). The losses and gradient norms of all steps and the weights after them must agree. Needs
+train.py WEFT [--cases N] [--seed S] [--kind K]. Random small configurations like GPT-2, Llama, Mixtral and gpt-oss, the last two with and without
+balancing losses (which transformers defines in another way, and sits out). The losses and gradient norms of all steps and the weights after them must agree. Needs
 torch, transformers and megatron-core (`make oracle` installs them)."""
 import argparse, functools, importlib.util, json, pathlib, random, sys, tempfile, warnings
 
@@ -13,6 +13,8 @@ from megatron.core import parallel_state, tensor_parallel
 from megatron.core.datasets.indexed_dataset import IndexedDatasetBuilder
 from megatron.core.models.gpt import GPTModel
 from megatron.core.models.gpt.gpt_layer_specs import get_gpt_layer_local_spec
+from megatron.core.fusions import fused_softmax
+from megatron.core.fusions.fused_bias_geglu import quick_gelu
 from megatron.core.transformer import TransformerConfig
 from megatron.core.transformer.moe.moe_utils import MoEAuxLossAutoScaler
 from torch.nn import functional as F
@@ -37,15 +39,45 @@ def mixtral(rng, shape):
     return transformers.MixtralForCausalLM(config), shape
 
 
+def gpt_oss(rng, shape):
+    heads = shape["heads"]
+    shape |= dict(kind="gpt_oss", groups=rng.choice([g for g in (1, 2, heads) if heads % g == 0]), inner=rng.choice([24, 40]), tied=False,
+                  experts=rng.choice([4, 6, 8]), chosen=rng.choice([2, 3]), balance=rng.choice([0, 0.05]), z=rng.choice([0, 0.01]),
+                  window=rng.choice([3, 5]), limit=rng.choice([0.2, 7.0]), fast=rng.choice([1.0, 32.0]))
+    config = transformers.GptOssConfig(
+        vocab_size=shape["words"], hidden_size=shape["width"], intermediate_size=shape["inner"], num_hidden_layers=shape["layers"],
+        num_attention_heads=heads, num_key_value_heads=shape["groups"], head_dim=shape["width"] // heads, max_position_embeddings=shape["sequence"],
+        num_local_experts=shape["experts"], num_experts_per_tok=shape["chosen"], sliding_window=shape["window"], swiglu_limit=shape["limit"],
+        tie_word_embeddings=False, initializer_range=0.1, attn_implementation="eager",
+        rope_parameters=dict(rope_type="yarn", rope_theta=500.0, factor=4.0, beta_fast=shape["fast"], beta_slow=0.1, truncate=False,
+                             original_max_position_embeddings=8))
+    model = transformers.GptOssForCausalLM(config)
+    for name, weight in model.named_parameters():
+        if name.endswith(("sinks", "_bias", ".bias")):
+            torch.nn.init.normal_(weight, std=0.3)
+        if name.endswith("router.weight"):
+            torch.nn.init.normal_(weight, std=0.3)  # so that few choices are close enough for rounding to make another
+    return model, shape
+
+
+def window_mask(queries, keys, window):
+    """megatron-core's own makes it on a GPU: True where a query does not see a key."""
+    apart = torch.arange(queries)[:, None] - torch.arange(keys)[None]
+    return (apart < -window[1]) | (apart > window[0])
+
+
+MIXTURES = {"mixtral": mixtral, "gpt_oss": gpt_oss}
+
+
 def draw(rng, kind):
     """A model of transformers with random weights, and what megatron-core must know of it."""
     heads = rng.choice([2, 4, 6])
     width = heads * rng.choice([4, 8, 16])
     layers, words, sequence = rng.randint(1, 3), rng.choice([64, 101, 130]), rng.choice([8, 16, 24])
     shape = dict(heads=heads, width=width, layers=layers, words=words, sequence=sequence)
-    kind = kind or rng.choice(["gpt2", "llama", "mixtral"])
-    if kind == "mixtral":
-        return mixtral(rng, shape)
+    kind = kind or rng.choice(["gpt2", "llama", "mixtral", "gpt_oss"])
+    if kind in MIXTURES:
+        return MIXTURES[kind](rng, shape)
     if kind == "gpt2":
         config = transformers.GPT2Config(vocab_size=words, n_positions=sequence, n_embd=width, n_layer=layers, n_head=heads, resid_pdrop=0,
                                          embd_pdrop=0, attn_pdrop=0, bos_token_id=0, eos_token_id=0)
@@ -61,25 +93,44 @@ def draw(rng, kind):
 
 def megatron(shape):
     llama = shape["kind"] != "gpt2"
+    oss = shape["kind"] == "gpt_oss"
     experts = {}
-    if shape["kind"] == "mixtral":
+    if shape["kind"] in MIXTURES:
         experts = dict(num_moe_experts=shape["experts"], moe_router_topk=shape["chosen"], moe_ffn_hidden_size=shape["inner"],
                        moe_token_dispatcher_type="alltoall", moe_router_load_balancing_type="aux_loss", moe_aux_loss_coeff=shape["balance"],
                        moe_z_loss_coeff=shape["z"] or None)
+    if oss:
+        experts |= dict(softmax_type="learnable", window_size=(shape["window"] - 1, 0), window_attn_skip_freq=2, glu_linear_offset=1.0,
+                        activation_func_clamp_value=shape["limit"])
     config = TransformerConfig(
         num_layers=shape["layers"], hidden_size=shape["width"], num_attention_heads=shape["heads"], num_query_groups=shape["groups"],
         ffn_hidden_size=shape["inner"], gated_linear_unit=llama,
-        activation_func=F.silu if llama else functools.partial(F.gelu, approximate="tanh"), add_bias_linear=not llama,
+        activation_func=quick_gelu if oss else F.silu if llama else functools.partial(F.gelu, approximate="tanh"), add_bias_linear=oss or not llama,
         normalization="RMSNorm" if llama else "LayerNorm", layernorm_epsilon=1e-5, **PEERS.PLAIN, **experts)
+    if oss:
+        for name, value in dict(rotary_scaling_factor=4.0, original_max_position_embeddings=8, beta_fast=shape["fast"], beta_slow=0.1, mscale=None,
+                                mscale_all_dim=None, correction_range_round_to_int=False).items():
+            setattr(config, f"yarn_{name}", value)
     return GPTModel(config, get_gpt_layer_local_spec(num_experts=shape.get("experts"), moe_grouped_gemm=False, normalization=config.normalization), shape["words"], shape["sequence"],
                     share_embeddings_and_output_weights=shape.get("tied", True), rotary_base=500,
-                    position_embedding_type="rope" if llama else "learned_absolute")
+                    position_embedding_type="yarn" if oss else "rope" if llama else "learned_absolute")
 
 
 def by_groups(parts, shape):
     """Queries, keys and values as Megatron keeps them: group by group."""
     d = shape["width"] // shape["heads"]
     return torch.cat([p.unflatten(0, (shape["groups"], -1, d)).flatten(1, 2) for p in parts], 1).flatten(0, 1)
+
+
+def own_of_gpt_oss(weights, layer, to, kind, shape):
+    """Sinks and experts: matrices are turned there, and rows of the gate stand between those that it multiplies."""
+    out = {f"{to}self_attention.core_attention.softmax_offset": weights[layer + "self_attn.sinks"]}
+    end = {"weight": "", "bias": "_bias"}[kind]
+    for e in range(shape["experts"]):
+        expert = f"{to}mlp.experts.local_experts.{e}."
+        up, down = (weights[f"{layer}mlp.experts.{name}_proj{end}"][e].movedim(-1, 0) for name in ("gate_up", "down"))
+        out |= {f"{expert}linear_fc1.{kind}": torch.cat([up[::2], up[1::2]]), f"{expert}linear_fc2.{kind}": down}
+    return out
 
 
 def renamed(weights, shape):
@@ -96,26 +147,30 @@ def renamed(weights, shape):
         out["embedding.word_embeddings.weight"] = weights["model.embed_tokens.weight"]
         ends, layer = "model.norm", "model.layers"
         plain = {"input_layernorm": "input_layernorm", "post_attention_layernorm": "pre_mlp_layernorm", "self_attn.o_proj": "self_attention.linear_proj"}
-        plain |= {"mlp.gate": "mlp.router"} if shape["kind"] == "mixtral" else {"mlp.down_proj": "mlp.linear_fc2"}
+        plain |= {"mixtral": {"mlp.gate": "mlp.router"}, "gpt_oss": {"mlp.router": "mlp.router"}}.get(shape["kind"], {"mlp.down_proj": "mlp.linear_fc2"})
         turned = {}
     if not shape.get("tied", True):
         out["output_layer.weight"] = weights["lm_head.weight"]
-    kinds = ("weight", "bias") if shape["kind"] == "gpt2" else ("weight",)
+    kinds = ("weight", "bias") if shape["kind"] in ("gpt2", "gpt_oss") else ("weight",)
     for kind in kinds:
-        out[f"decoder.final_layernorm.{kind}"] = weights[f"{ends}.{kind}"]
+        if f"{ends}.{kind}" in weights:
+            out[f"decoder.final_layernorm.{kind}"] = weights[f"{ends}.{kind}"]
         for i in range(shape["layers"]):
             to = f"decoder.layers.{i}."
             for old, new in plain.items():
-                out[f"{to}{new}.{kind}"] = weights[f"{layer}.{i}.{old}.{kind}"]
+                if kind == "weight" or f"{layer}.{i}.{old}.{kind}" in weights:
+                    out[f"{to}{new}.{kind}"] = weights[f"{layer}.{i}.{old}.{kind}"]
             for old, new in turned.items():
                 out[f"{to}{new}.{kind}"] = weights[f"{layer}.{i}.{old}.{kind}"].t()
             if shape["kind"] == "gpt2":
                 qkv = out[f"{to}self_attention.linear_qkv.{kind}"].chunk(3)
             else:
-                qkv = [weights[f"{layer}.{i}.self_attn.{p}_proj.weight"] for p in "qkv"]
+                qkv = [weights[f"{layer}.{i}.self_attn.{p}_proj.{kind}"] for p in "qkv"]
                 if shape["kind"] == "llama":
                     out[f"{to}mlp.linear_fc1.weight"] = torch.cat([weights[f"{layer}.{i}.mlp.{p}_proj.weight"] for p in ("gate", "up")])
-                for e in range(shape.get("experts", 0)):  # transformers has them in one tensor
+                if shape["kind"] == "gpt_oss":
+                    out |= own_of_gpt_oss(weights, f"{layer}.{i}.", to, kind, shape)
+                for e in range(shape.get("experts", 0) if shape["kind"] == "mixtral" else 0):  # transformers has them in one tensor
                     expert = f"{to}mlp.experts.local_experts.{e}."
                     out[expert + "linear_fc1.weight"] = weights[f"{layer}.{i}.mlp.experts.gate_up_proj"][e]
                     out[expert + "linear_fc2.weight"] = weights[f"{layer}.{i}.mlp.experts.down_proj"][e]
@@ -130,7 +185,7 @@ def by_weft(weft, folder, shape):
              "--lr-decay-style", "constant", "--lr-warmup-iters", WARM, "--weight-decay", DECAY, "--clip-grad", 1, "--adam-beta2", 0.999,
              "--attention-dropout", 0, "--hidden-dropout", 0, "--eval-iters", 0, "--tokenizer-type", "NullTokenizer", "--vocab-size",
              shape["words"], "--max-position-embeddings", shape["sequence"]]
-    if shape["kind"] == "mixtral":
+    if shape["kind"] in MIXTURES:
         flags += ["--moe-aux-loss-coeff", shape["balance"], "--moe-z-loss-coeff", shape["z"]]
     run(weft, "train", "gpt", *flags, "--log-interval", 1, "--log-jsonl", folder / "log.jsonl", "--save", folder / "saved", "--save-interval", STEPS)
     lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
@@ -146,7 +201,7 @@ def apart(a, b):
 
 def zero_in_theory(name, shape):
     """The gradient of a key's bias is zero, so Adam walks after noise."""
-    return shape["kind"] == "gpt2" and "linear_qkv.bias" in name
+    return shape["kind"] in ("gpt2", "gpt_oss") and "linear_qkv.bias" in name
 
 
 def compare(weft, folder, seed, kind):
@@ -183,13 +238,17 @@ def compare(weft, folder, seed, kind):
 def main():
     words = argparse.ArgumentParser(description=__doc__)
     words.add_argument("weft"), words.add_argument("--cases", type=int, default=6), words.add_argument("--seed", type=int, default=None)
-    words.add_argument("--kind", choices=["gpt2", "llama", "mixtral"])
+    words.add_argument("--kind", choices=["gpt2", "llama", *MIXTURES])
     args = words.parse_args()
     seed = random.randrange(2**31) if args.seed is None else args.seed
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     PEERS.pretend_cuda()
     PEERS.pretend_streams()
+    fused_softmax.get_sliding_window_causal_mask = window_mask
+    # Biases of experts are added in place to what this returns, which newer versions of torch do not allow of the sum itself.
+    summed = tensor_parallel.layers.reduce_from_tensor_model_parallel_region
+    tensor_parallel.layers.reduce_from_tensor_model_parallel_region = lambda *a, **k: summed(*a, **k).clone()
     MoEAuxLossAutoScaler.set_loss_scale(torch.tensor(MICRO / GLOBAL))  # as Megatron's schedules do
     with tempfile.TemporaryDirectory() as folder:
         torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=0, world_size=1)

@@ -63,6 +63,30 @@ inline ModelConfig tiny_mixture() {
   return config;
 }
 
+/// As gpt-oss is built: sinks that learn, a window in every other layer, gates within a limit, and biases
+/// everywhere, those of eight experts and their router too.
+inline ModelConfig tiny_oss() {
+  ModelConfig config = tiny_llama();
+  config.sink = Sink::learned;
+  config.window = 3;
+  config.window_full_every = 2;
+  config.activation = Activation::quick_gelu;
+  config.gate_limit = 0.5;
+  config.gate_offset = 1;
+  config.linear_bias = config.qkv_bias = true;
+  config.experts.count = 8;
+  config.experts.ffn_hidden = 16;
+  config.experts.router = {.chosen = 3, .balancing = {Balancing::seq_aux_loss}, .coefficients = {0.02}};
+  config.rotary.scaling = RotaryScaling::yarn;
+  config.rotary.factor = 4;
+  config.rotary.original_positions = 4;
+  config.rotary.beta_fast = 2;
+  config.rotary.beta_slow = 0.1;
+  config.rotary.whole_channels = false;
+  complete(config);
+  return config;
+}
+
 /// The same with latents, each behind a norm: heads of 6 + 4 channels, and values of 6.
 inline ModelConfig tiny_latent() {
   ModelConfig config = tiny_llama();

@@ -7,12 +7,15 @@
 
 #include "weft/base/error.h"
 #include "weft/checkpoint/agree.h"
+#include "weft/exchange/mxfp4.h"
 #include "weft/model/kinds.h"
 
 namespace weft::exchange {
 namespace {
 
 constexpr std::int64_t chunk_elements = std::int64_t{1} << 20;
+/// What names of weights in four bits end with.
+constexpr const char *codes_end = "_blocks", *scales_end = "_scales";
 
 // `count` elements of `bytes`, from element `first` on, each `step` after the last.
 struct Walk {
@@ -73,7 +76,7 @@ void HubWeights::account_for(const HubConfig& config) {
     places_[recipes_[i].name] = i;
     for (Theirs& theirs : recipes_[i].parts) {
       check_part(recipes_[i], theirs);
-      used.insert(theirs.name);
+      for (const std::string& name : stored_as(theirs)) used.insert(name);
     }
   }
   for (const std::string& name : tensors_.names()) {
@@ -90,11 +93,34 @@ void HubWeights::account_for(const HubConfig& config) {
   }
 }
 
-void HubWeights::check_part(const Recipe& recipe, Theirs& theirs) const {
+bool HubWeights::check_packed(const Theirs& theirs) {
+  const checkpoint::Entry* codes = tensors_.find(theirs.name + codes_end);
+  const checkpoint::Entry* scales = tensors_.find(theirs.name + scales_end);
+  if (codes == nullptr || scales == nullptr || !theirs.slab) return false;
+  const std::int64_t rows = theirs.rows(), columns = theirs.elements() / rows;
+  const Shape blocks{theirs.shape[0], rows, columns / mxfp4_block};
+  const Shape bytes{blocks[0], blocks[1], blocks[2], mxfp4_bytes};
+  if (columns % mxfp4_block != 0 || codes->shape != bytes || scales->shape != blocks)
+    fail(Kind::data, tensors_.directory().string(), ": ", codes->name, " is ", codes->shape, " and ",
+         scales->name, ' ', scales->shape, ", its config.json asks for ", bytes, " and ", blocks);
+  if (codes->dtype != Dtype::u8 || scales->dtype != Dtype::u8)
+    fail(Kind::data, tensors_.directory().string(), ": ", codes->name, " and ", scales->name, " are of ",
+         name(codes->dtype), " and ", name(scales->dtype), ", expected u8");
+  packed_.insert(theirs.name);
+  return true;
+}
+
+std::vector<std::string> HubWeights::stored_as(const Theirs& theirs) const {
+  if (!packed_.contains(theirs.name)) return {theirs.name};
+  return {theirs.name + codes_end, theirs.name + scales_end};
+}
+
+void HubWeights::check_part(const Recipe& recipe, Theirs& theirs) {
   const std::string where = tensors_.directory().string();
   const checkpoint::Entry* entry = tensors_.find(theirs.name);
   for (const std::string& other : {short_name(theirs.name), old_name(theirs.name), shared_name(theirs.name)})
     if (entry == nullptr && (entry = tensors_.find(other)) != nullptr) theirs.name = entry->name;
+  if (entry == nullptr && (packed_.contains(theirs.name) || check_packed(theirs))) return;
   if (entry == nullptr)
     fail(Kind::data, where, ": lacks ", theirs.name, ", which ", recipe.name, " is made of");
   if (entry->shape != theirs.shape)
@@ -120,10 +146,27 @@ const Recipe& HubWeights::at(const std::string& ours) const {
 }
 
 Dtype HubWeights::dtype(const Recipe& recipe) const {
-  Dtype widest = tensors_.find(recipe.parts.front().name)->dtype;
+  // Four bits and a power of two are a bf16.
+  const auto of = [&](const Theirs& theirs) {
+    return packed_.contains(theirs.name) ? Dtype::bf16 : tensors_.find(theirs.name)->dtype;
+  };
+  Dtype widest = of(recipe.parts.front());
   for (const Theirs& theirs : recipe.parts)
-    if (const Dtype other = tensors_.find(theirs.name)->dtype; other != widest) widest = Dtype::f32;
+    if (of(theirs) != widest) widest = Dtype::f32;
   return widest;
+}
+
+/// Some of a row, from its column on.
+void HubWeights::read_row(const Theirs& theirs, std::int64_t row, std::int64_t column,
+                          std::span<float> to) const {
+  const std::int64_t rows = theirs.rows(), columns = theirs.elements() / rows;
+  const std::int64_t slab = theirs.slab.value_or(0) * theirs.elements();
+  if (packed_.contains(theirs.name))
+    return unpack_mxfp4(tensors_.bytes(theirs.name + codes_end), tensors_.bytes(theirs.name + scales_end),
+                        slab + row * columns + column, to);
+  const Walk walk = theirs.turned ? Walk{slab + column * rows + row, rows, std::ssize(to)}
+                                  : Walk{slab + row * columns + column, 1, std::ssize(to)};
+  widen(tensors_.bytes(theirs.name), tensors_.find(theirs.name)->dtype, walk, to.data());
 }
 
 void HubWeights::read(const Recipe& recipe, std::int64_t first, std::span<float> to) const {
@@ -133,11 +176,8 @@ void HubWeights::read(const Recipe& recipe, std::int64_t first, std::span<float>
   for (std::size_t done = 0; done < to.size();) {
     if (row >= run->to + run->count) ++run;
     const std::int64_t count = std::min(columns - column, std::int64_t(to.size() - done));
-    const Theirs& theirs = recipe.parts[run->part];
-    const std::int64_t their_row = run->from + row - run->to;
-    const Walk walk = theirs.turned ? Walk{column * theirs.rows() + their_row, theirs.rows(), count}
-                                    : Walk{their_row * columns + column, 1, count};
-    widen(tensors_.bytes(theirs.name), tensors_.find(theirs.name)->dtype, walk, to.data() + done);
+    read_row(recipe.parts[run->part], run->from + (row - run->to) * run->step, column,
+             to.subspan(done, std::size_t(count)));
     done += std::size_t(count);
     column = 0;
     ++row;

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 
 #include "weft/checkpoint/named.h"
@@ -28,11 +29,15 @@ class HubWeights {
 
  private:
   void account_for(const HubConfig& config);
-  void check_part(const Recipe& recipe, Theirs& theirs) const;
+  void check_part(const Recipe& recipe, Theirs& theirs);
+  bool check_packed(const Theirs& theirs);
+  std::vector<std::string> stored_as(const Theirs& theirs) const;
+  void read_row(const Theirs& theirs, std::int64_t row, std::int64_t column, std::span<float> to) const;
   void check_tied(const std::string& theirs, const std::string& ours) const;
   HubTensors tensors_;
   std::vector<Recipe> recipes_;
   std::map<std::string, std::size_t> places_;
+  std::set<std::string> packed_;  // of theirs, those that stand in four bits, under two names
 };
 
 /// Every rank of `world` calls it. Fills every piece of `mine`, which are weights under our names, rounding

@@ -18,9 +18,14 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t chunk_elements = std::size_t{1} << 20;
 
-struct TensorToWrite {
-  const Recipe* recipe = nullptr;  // null: zeros
+/// A part of one of our tensors.
+struct Source {
+  const Recipe* recipe = nullptr;
   std::size_t part = 0;
+};
+
+struct TensorToWrite {
+  std::vector<Source> slabs;  // one of a tensor that has none; empty: zeros
   const Theirs* tensor = nullptr;
   std::int64_t bytes = 0;
   const Theirs& theirs() const { return *tensor; }
@@ -35,10 +40,14 @@ const Recipe* recipe_of(std::string_view ours, const std::vector<Recipe>& all) {
 std::vector<TensorToWrite> jobs_of(const std::vector<Recipe>& all, const std::vector<Theirs>& beside,
                                    Dtype dtype) {
   std::vector<TensorToWrite> jobs;
+  std::map<std::string_view, std::size_t> of_slabs;  // the jobs of tensors that several of ours are slabs of
   const auto add = [&](const Recipe* recipe, std::size_t part, const Theirs& theirs) {
-    TensorToWrite job{recipe, part, &theirs, 0};
+    if (theirs.slab.value_or(0) > 0) return jobs[of_slabs.at(theirs.name)].slabs.push_back({recipe, part});
+    if (theirs.slab) of_slabs[theirs.name] = jobs.size();
+    TensorToWrite job{{}, &theirs, 0};
+    if (recipe != nullptr) job.slabs.push_back({recipe, part});
     job.bytes = theirs.shape.elements() * size_of(job.dtype(dtype));
-    jobs.push_back(job);
+    jobs.push_back(std::move(job));
   };
   for (const Recipe& recipe : all)
     for (std::size_t part = 0; part < recipe.parts.size(); ++part) add(&recipe, part, recipe.parts[part]);
@@ -61,25 +70,25 @@ std::vector<std::vector<TensorToWrite>> shards_of(const std::vector<TensorToWrit
   return shards;
 }
 
-// Their elements in their order, out of ours.
-std::vector<float> theirs_of(const TensorToWrite& job, const std::vector<float>& ours) {
-  const Theirs& theirs = job.theirs();
-  std::vector<float> out(std::size_t(theirs.shape.elements()));
-  if (job.recipe == nullptr) return out;
-  const std::int64_t columns = job.recipe->columns();
-  for (const RowRun& run : job.recipe->runs) {
-    if (run.part != job.part) continue;
+// Their elements in their order, out of ours; of a slab, those of the slab.
+std::vector<float> theirs_of(const Theirs& theirs, const Source& source, const std::vector<float>& ours) {
+  std::vector<float> out(std::size_t(theirs.elements()));
+  const std::int64_t columns = source.recipe->columns();
+  for (const RowRun& run : source.recipe->runs) {
+    if (run.part != source.part) continue;
     const float* from = ours.data() + run.to * columns;
-    if (!theirs.turned) {
-      std::copy(from, from + run.count * columns, out.data() + run.from * columns);
-      continue;
-    }
-    for (std::int64_t row = 0; row < run.count; ++row)
+    for (std::int64_t row = 0; row < run.count; ++row, from += columns) {
+      const std::int64_t their_row = run.from + row * run.step;
+      if (!theirs.turned) {
+        std::copy(from, from + columns, out.data() + their_row * columns);
+        continue;
+      }
       for (std::int64_t column = 0; column < columns; ++column)
-        out[std::size_t(column * theirs.rows() + run.from + row)] = from[row * columns + column];
+        out[std::size_t(column * theirs.rows() + their_row)] = from[column];
+    }
   }
-  if (job.recipe->plus != 0)
-    for (float& value : out) value = float(double(value) + job.recipe->plus);
+  if (source.recipe->plus != 0)
+    for (float& value : out) value = float(double(value) + source.recipe->plus);
   return out;
 }
 
@@ -109,13 +118,18 @@ class Kitchen {
     const std::string first = checkpoint::lay_out(entries, {{"format", "pt"}});
     checkpoint::write_tensors(path, first, entries, [&](const checkpoint::Entry& entry, File& file) {
       const TensorToWrite& job = *by_name.at(entry.name);
-      if (job.recipe != nullptr && recipe_ != job.recipe) ours_ = read_(*job.recipe);
-      if (job.recipe != nullptr) recipe_ = job.recipe;
-      write_as(job.dtype(dtype_), theirs_of(job, ours_), file);
+      if (job.slabs.empty())
+        write_as(job.dtype(dtype_), std::vector<float>(std::size_t(job.theirs().elements())), file);
+      for (const Source& slab : job.slabs) write_as(job.dtype(dtype_), theirs_of(slab), file);
     });
   }
 
  private:
+  std::vector<float> theirs_of(const Source& slab) {
+    if (recipe_ != slab.recipe) ours_ = read_(*slab.recipe);
+    recipe_ = slab.recipe;
+    return exchange::theirs_of(slab.recipe->parts[slab.part], slab, ours_);
+  }
   const ReadWeight& read_;
   Dtype dtype_;
   const Recipe* recipe_ = nullptr;

@@ -11,8 +11,15 @@
 #include "weft/nn/part_of_tokens.h"
 #include "weft/nn/recompute.h"
 #include "weft/nn/region.h"
+#include "weft/ops/elementwise.h"
 
 namespace weft {
+
+Gate gate_of(const ModelConfig& config) {
+  Gate gate{.f = config.activation, .offset = float(config.gate_offset)};
+  if (config.gate_limit > 0) gate.limit = float(config.gate_limit);
+  return gate;
+}
 
 Builder::Builder(const ModelConfig& config, ParameterList list, const StagePart& part, const Circles& circles,
                  Device& device)
@@ -223,7 +230,16 @@ SelfAttention Builder::attention(const std::string& name, int layer, const Looks
   } else if (config_.qk_norm)
     norms.emplace(
         SelfAttention::HeadNorms{norm_of(name + ".q_norm", queries), norm_of(name + ".k_norm", keys)});
-  return {qkv(name + ".qkv"), row(name + ".project"), std::move(norms), attention_shape(layer, looks)};
+  return {qkv(name + ".qkv"), row(name + ".project"), std::move(norms), attention_shape(layer, looks),
+          sinks(name + ".sinks")};
+}
+
+Sinks Builder::sinks(const std::string& name) const {
+  if (config_.sink == Sink::none) return {};
+  if (config_.sink == Sink::learned) return Sinks(rows_of(name, tensor_ranks()));
+  const Tensor fixed = empty(device_, {exact(config_.heads, tp_.size())}, Dtype::f32, Use::weights);
+  ops::fill(fixed, 0);
+  return Sinks(fixed);
 }
 
 // Its dropout has a place of its own behind all layers.
@@ -256,7 +272,7 @@ Mlp Builder::mlp(const std::string& name, RecomputeModule alone) const {
   if (config_.gated) up.each_parameter([this](Parameter& p) { cut_in_halves(p, tensor_ranks()); });
   return {std::move(up),
           row(name + ".down"),
-          {.activation = config_.activation,
+          {.gate = gate_of(config_),
            .gated = config_.gated,
            .recompute = recomputes(RecomputeModule::mlp) || recomputes(alone)}};
 }

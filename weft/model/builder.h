@@ -20,6 +20,9 @@
 
 namespace weft {
 
+/// What a model's MLPs make of their halves.
+Gate gate_of(const ModelConfig& config);
+
 /// Makes the parts of one stage; what they are called is the family's affair.
 class Builder {
  public:
@@ -87,6 +90,7 @@ class Builder {
   std::int64_t window(int layer) const;
   ContextParallel context_of(int layer) const;
   AttentionShape attention_shape(int layer, const Looks& looks);
+  Sinks sinks(const std::string& name) const;
   /// Of a key group, in sums over its heads; 1 where nobody asks for the same bits.
   std::int64_t parts() const { return sums_.key_parts(config_.heads, config_.groups); }
   std::int64_t parts_here() const { return parts() > 1 ? parts() / sharers() : 1; }

@@ -154,8 +154,7 @@ std::unique_ptr<Inner> Builder::experts(const std::string& name, int layer) cons
                        .latent_out = for_tokens(name + ".latent.out", inside)};
   auto all = std::make_unique<Experts>(
       router(name + ".router", layer), std::move(parts),
-      Experts::Options{
-          .activation = config_.activation, .gated = config_.gated, .tp = tp_, .ranks = experts_.ranks});
+      Experts::Options{.gate = gate_of(config_), .gated = config_.gated, .tp = tp_, .ranks = experts_.ranks});
   if (!recomputes(RecomputeModule::experts)) return all;
   return std::make_unique<RecomputeInner>(std::move(all));
 }

@@ -31,7 +31,8 @@ std::unique_ptr<Inner> Builder::latent_attention(const std::string& name, int la
                   .turned = config_.latent.turned_channels,
                   .value = config_.latent.value_channels,
                   .leaves = leaves > 1 ? exact(leaves, std::int64_t{tp_.size()}) : 1,
-                  .recompute = recomputes(RecomputeModule::latent_heads)});
+                  .recompute = recomputes(RecomputeModule::latent_heads)},
+      sinks(name + ".sinks"));
 }
 
 }  // namespace weft

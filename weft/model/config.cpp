@@ -113,6 +113,8 @@ void check_forms(const ModelConfig& m, const LayerForms& may) {
     fail(
         Kind::usage,
         "model: {model.ahead.repeated} is about further tokens, and {model.ahead.depths} is 0: say how many");
+  if (m.sink != Sink::none && !may.sinks)
+    fail(Kind::usage, "model: ", m.kind, " has no attention sinks: leave {model.sink} out");
   if (m.experts.count > 0 && !may.experts)
     fail(Kind::usage, "model: ", m.kind, " has no mixtures of experts: leave {model.experts.count} out");
 }

@@ -25,6 +25,8 @@ namespace weft {
 enum class Precision : std::uint8_t { f32, bf16, f16 };
 enum class Positions : std::uint8_t { learned, rotary, none, relative };
 enum class RotaryScaling : std::uint8_t { none, linear, llama3, yarn };
+/// What each head gives to no key: nothing, what a score of zero takes, or of a score that it learns.
+enum class Sink : std::uint8_t { none, zero, learned };
 enum class InitMethod : std::uint8_t { normal, xavier_uniform };
 enum class Recompute : std::uint8_t { none, full, selective };
 enum class RecomputeMethod : std::uint8_t { uniform, block };
@@ -46,6 +48,7 @@ constexpr std::array<std::string_view, 4> words(Positions) {
 constexpr std::array<std::string_view, 4> words(RotaryScaling) {
   return {"none", "linear", "llama3", "yarn"};
 }
+constexpr std::array<std::string_view, 3> words(Sink) { return {"none", "zero", "learned"}; }
 constexpr std::array<std::string_view, 2> words(InitMethod) { return {"normal", "xavier_uniform"}; }
 constexpr std::array<std::string_view, 3> words(Recompute) { return {"none", "full", "selective"}; }
 constexpr std::array<std::string_view, 2> words(RecomputeMethod) { return {"uniform", "block"}; }
@@ -63,6 +66,7 @@ struct RotaryConfig {
   double low = 1.0, high = 4.0;  // llama3: wavelengths in original_positions / low … / high are blended
   std::int64_t original_positions = 0;    // llama3, yarn: the length the base was trained for
   double beta_fast = 32, beta_slow = 1;   // yarn: rotations between which the two forms are blended
+  bool whole_channels = true;             // yarn: from a whole channel to a whole channel
   double mscale = 1.0, mscale_all = 0.0;  // yarn: growth of the attention temperature
   int skip_every = 0;                     // every n-th layer turns nothing; 0: all layers turn
 };
@@ -134,7 +138,9 @@ struct ModelConfig {
   bool qk_norm_whole = false;       // normalize the queries of all heads together, and the keys
 
   Activation activation = Activation::gelu;
-  bool gated = false;  // act(x W_gate) * (x W_up): swiglu with silu, geglu with gelu
+  bool gated = false;      // act(x W_gate) * (x W_up): swiglu with silu, geglu with gelu
+  double gate_limit = 0;   // of both halves before that (tensor/args.h); 0: none
+  double gate_offset = 0;  // added to what the gate lets through
 
   bool linear_bias = true;  // of attention projection and both MLP matrices
   bool qkv_bias = true;
@@ -154,7 +160,8 @@ struct ModelConfig {
   double hidden_dropout = 0.1, attention_dropout = 0.1;
   LayerDrop layer_drop;
   TokenDrop token_drop;
-  double softmax_scale = 0.0;      // 0: 1/sqrt(channels)
+  double softmax_scale = 0.0;  // 0: 1/sqrt(channels)
+  Sink sink = Sink::none;
   std::int64_t window = 0;         // keys a query sees, itself included; 0: all before it
   std::vector<int> window_layers;  // one 0 or 1 a layer: 1 looks through the window; empty: all do
   int window_full_every = 0;       // fills window_layers: every n-th layer sees everything; 0: none does
@@ -190,6 +197,8 @@ void describe(Visitor& v, RotaryConfig& c) {
     legal::positive);
   v("beta_slow", c.beta_slow, OnResume::model,
     "yarn: channels turning less often than this are divided by the factor", legal::positive);
+  v("whole_channels", c.whole_channels, OnResume::model,
+    "yarn: blend from a whole channel to a whole channel");
   v("mscale", c.mscale, OnResume::model, "yarn: growth of the attention temperature", legal::not_negative);
   v("mscale_all", c.mscale_all, OnResume::model,
     "yarn: the same for all channels, by which mscale is divided", legal::not_negative);
@@ -294,6 +303,10 @@ void describe(Visitor& v, ModelConfig& c) {
     "normalize queries and keys of all heads together, as OLMoE does");
   v("activation", c.activation, OnResume::model, "non-linearity of the MLP");
   v("gated", c.gated, OnResume::model, "gate the MLP: activation(gate) times up");
+  v("gate_limit", c.gate_limit, OnResume::model,
+    "gated MLPs: what is gated is kept within this on both sides, what gates it below it (0: no limit)",
+    legal::not_negative);
+  v("gate_offset", c.gate_offset, OnResume::model, "gated MLPs: added to what is gated", legal::finite);
   v("linear_bias", c.linear_bias, OnResume::model, "biases in the attention projection and the MLP");
   v("qkv_bias", c.qkv_bias, OnResume::model, "biases in the query, key and value projection");
   v("tied_output", c.tied_output, OnResume::model, "the output layer is the embedding");
@@ -314,6 +327,8 @@ void describe(Visitor& v, ModelConfig& c) {
   v.group("token_drop", c.token_drop);
   v("softmax_scale", c.softmax_scale, OnResume::model, "scores are multiplied by this (0: 1/sqrt(channels))",
     legal::not_negative);
+  v("sink", c.sink, OnResume::model,
+    "what each head gives to no key: nothing, or a score's share of softmax");
   v("window", c.window, OnResume::model, "keys that a query sees, itself included (0: all before it)",
     legal::size_or_none);
   v("window_layers", c.window_layers, OnResume::model, "which layers look through the window (empty: all)",
@@ -344,7 +359,7 @@ std::int64_t value_channels(const ModelConfig&);
 void complete(ModelConfig&);
 /// What layers of some families may be, and of others not.
 struct LayerForms {
-  bool experts = false, latent = false, further_tokens = false;
+  bool experts = false, latent = false, further_tokens = false, sinks = false;
 };
 /// The same for one stack of layers.
 void complete_decoder(ModelConfig&, const LayerForms& may = {});

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,13 +24,16 @@ struct Theirs {
   bool turned = false;
   bool always_f32 = false;        // whatever type the others are stored in
   std::string_view copy_of = {};  // beside recipes: the parameter that it holds once more, all of it
-  std::int64_t rows() const { return turned ? shape[1] : shape[0]; }
+  /// Which of the slabs of a tensor, one for each index of its first dimension; none: it is all of it.
+  std::optional<std::int64_t> slab = {};
+  std::int64_t rows() const { return shape[(slab ? 1 : 0) + (turned ? 1 : 0)]; }
+  std::int64_t elements() const { return slab ? shape.elements() / shape[0] : shape.elements(); }
 };
 
-/// Rows [to, to + count) of ours are rows [from, from + count) of theirs[part].
+/// Rows [to, to + count) of ours are rows from, from + step, … of theirs[part].
 struct RowRun {
   std::size_t part = 0;
-  std::int64_t from = 0, to = 0, count = 0;
+  std::int64_t from = 0, to = 0, count = 0, step = 1;
 };
 
 /// The runs fill ours in ascending order of `to`, and use every row of every part once.

@@ -43,6 +43,10 @@ void add_matrix(ParameterList& list, const std::string& name, const LinearShape&
 
 namespace {
 
+void add_sinks(ParameterList& list, const ModelConfig& c, const std::string& name) {
+  if (c.sink == Sink::learned) list.add(name + ".sinks", {c.heads}, matrix_init(c, c.heads, 1));
+}
+
 /// A latent of keys and values, or of queries, and what is made of it.
 void add_latent(ParameterList& list, const ModelConfig& c, const std::string& name, const LinearShape& up,
                 std::int64_t down) {
@@ -60,6 +64,7 @@ void add_latent_attention(ParameterList& list, const ModelConfig& c, const std::
     add_matrix(list, name + ".query", {queries, c.hidden, false}, matrix_init(c, queries, c.hidden));
   add_latent(list, c, name + ".key_value", {c.heads * l.plain_channels + values, l.rank, false},
              l.rank + l.turned_channels);
+  add_sinks(list, c, name);
   add_matrix(list, name + ".project", {c.hidden, values, c.linear_bias}, output_init(c, c.hidden, values));
 }
 
@@ -74,6 +79,7 @@ void add_attention(ParameterList& list, const ModelConfig& c, const std::string&
     add_norm(list, c, name + ".q_norm", c.qk_norm_whole ? queries : c.channels);
     add_norm(list, c, name + ".k_norm", c.qk_norm_whole ? c.groups * c.channels : c.channels);
   }
+  add_sinks(list, c, name);
   add_matrix(list, name + ".project", {h, queries, c.linear_bias}, output_init(c, h, queries));
 }
 

@@ -28,9 +28,10 @@ double yarn_channel(double turns, std::int64_t channels, const RotaryConfig& rot
 }
 
 double yarn(double frequency, std::int64_t i, std::int64_t channels, const RotaryConfig& rotary) {
-  const double low = std::max(0.0, std::floor(yarn_channel(rotary.beta_fast, channels, rotary)));
-  const double high =
-      std::min(double(channels - 1), std::ceil(yarn_channel(rotary.beta_slow, channels, rotary)));
+  const double first = yarn_channel(rotary.beta_fast, channels, rotary),
+               last = yarn_channel(rotary.beta_slow, channels, rotary);
+  const double low = std::max(0.0, rotary.whole_channels ? std::floor(first) : first);
+  const double high = std::min(double(channels - 1), rotary.whole_channels ? std::ceil(last) : last);
   const double ramp = std::clamp((double(i) - low) / std::max(high - low, 0.001), 0.0, 1.0);
   return frequency / rotary.factor * ramp + frequency * (1 - ramp);
 }

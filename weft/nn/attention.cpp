@@ -97,13 +97,19 @@ void SelfAttention::turn(const Pass& pass, const Attended& heads, Turn turn) con
   ops::rope_in_place(heads.k, how);
 }
 
+AttentionArgs SelfAttention::args(const Pass& pass, const Tensor& biases) const {
+  AttentionArgs out = attention_args(pass, shape_, biases);
+  out.sinks = sinks_.scores();
+  return out;
+}
+
 Tensor SelfAttention::forward(Pass& pass, const Tensor& x, const Flow& beside) {
   Saved saved{.biases = beside.biases};
   saved.qkv = qkv_.forward(x);
   if (norms_) norm_heads(saved);
   const Attended heads = norms_ ? normed_views(saved) : views(saved.qkv);
   turn(pass, heads, Turn::forward);
-  saved.kept = shape_.parts.attention(shape_.context, heads, attention_args(pass, shape_, beside.biases));
+  saved.kept = shape_.parts.attention(shape_.context, heads, args(pass, beside.biases));
   const Tensor o = saved.kept.out.o;
   pass.see("attention", shape_.layer, o);
   pass.save(std::move(saved));
@@ -119,8 +125,9 @@ Tensor SelfAttention::backward(Pass& pass, const Tensor& dy, const Tensor& x, Fl
   const Tensor dout = project_.backward(pass, dy, flat).view(o.shape());
   const Tensor dqkv = empty_like(saved.qkv);
   const Attended grads = views(dqkv);
-  shape_.parts.attention_backward_into(shape_.context, {grads.q, grads.k, grads.v, dbeside.biases}, dout,
-                                       saved.kept, attention_args(pass, shape_, saved.biases));
+  const AttentionGrads into{grads.q, grads.k, grads.v, dbeside.biases, false, sinks_.grads()};
+  shape_.parts.attention_backward_into(shape_.context, into, dout, saved.kept, args(pass, saved.biases));
+  sinks_.added();
   turn(pass, grads, Turn::backward);
   if (norms_) norm_heads_backward(saved, grads);
   return qkv_.backward(pass, dqkv, x);
@@ -132,6 +139,7 @@ void SelfAttention::each_parameter(const VisitParameter& visit) {
     norms_->q.each_parameter(visit);
     norms_->k.each_parameter(visit);
   }
+  sinks_.each_parameter(visit);
   project_.each_parameter(visit);
 }
 

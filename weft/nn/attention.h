@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "weft/nn/key_parts.h"
+#include "weft/nn/sinks.h"
 #include "weft/nn/sublayer.h"
 #include "weft/tensor/args.h"
 
@@ -40,8 +41,12 @@ class SelfAttention final : public Inner {
     bool whole = false;
   };
   SelfAttention(ColumnLinear qkv, RowLinear project, std::optional<HeadNorms> norms,
-                const AttentionShape& shape)
-      : qkv_(std::move(qkv)), project_(std::move(project)), norms_(std::move(norms)), shape_(shape) {}
+                const AttentionShape& shape, Sinks sinks = {})
+      : qkv_(std::move(qkv)),
+        project_(std::move(project)),
+        norms_(std::move(norms)),
+        shape_(shape),
+        sinks_(std::move(sinks)) {}
   /// x [s (/tp), b, h] -> y [s (/tp), b, h]; the projection's bias is left to the reader
   Tensor forward(Pass& pass, const Tensor& x, const Flow& beside) override;
   Tensor backward(Pass& pass, const Tensor& dy, const Tensor& x, Flow& dbeside) override;
@@ -63,11 +68,13 @@ class SelfAttention final : public Inner {
   void norm_whole_backward(const Saved& saved, const Attended& dqkv);
   void norm_heads_backward(const Saved& saved, const Attended& dqkv);
   void turn(const Pass& pass, const Attended& heads, Turn turn) const;
+  AttentionArgs args(const Pass& pass, const Tensor& biases) const;
 
   ColumnLinear qkv_;
   RowLinear project_;
   std::optional<HeadNorms> norms_;
   AttentionShape shape_;
+  Sinks sinks_;
 };
 
 }  // namespace weft

@@ -7,6 +7,7 @@
 #include "weft/nn/token_cut.h"
 #include "weft/ops/attention.h"
 #include "weft/ops/elementwise.h"
+#include "weft/ops/sinks.h"
 
 namespace weft {
 namespace {
@@ -166,7 +167,10 @@ void whole_attention_backward_into(const TokenCut& cut, const AttentionGrads& gr
   const Attended& whole = kept.whole;
   AttentionGrads inner = grads_like(whole, grads);
   // All ranks compute all of it, and ranks' gradients are added up.
-  if (cut.rank() == 0) inner.dbias = grads.dbias;
+  if (cut.rank() == 0) {
+    inner.dbias = grads.dbias;
+    inner.dsinks = grads.dsinks;
+  }
   ops::attention_backward_into(inner, cut.whole(dout), kept.inner, whole, whole_args(cut, how));
   ops::copy_into(grads.dq, cut.here(inner.dq));
   ops::copy_into(grads.dk, cut.here(inner.dk));
@@ -191,6 +195,7 @@ ContextKept context_attention(const ContextParallel& context, const Attended& in
     each_gathered(*context.circle, packed(in), add);
   else
     each_in_ring(Ring(*context.circle), packed(in), add);
+  if (how.sinks) ops::add_sinks(sum, how.sinks);
   return {in, {ops::cast(sum.o, in.q.dtype()), sum.lse}, {}, {}};
 }
 
@@ -208,6 +213,7 @@ void context_attention_backward_into(const ContextParallel& context, const Atten
   else
     ring_backward(context, parts, grads, queries, in);
   ops::copy_into(grads.dq, queries.dq);
+  if (grads.dsinks) ops::add_sink_grads(grads.dsinks, dout, kept.out, how.sinks);
 }
 
 }  // namespace weft

@@ -12,7 +12,7 @@
 namespace weft {
 namespace {
 
-/// Of [n, ..] of all heads held here, those that this rank has whole sequences of.
+/// Of [n] or [n, ..] of all heads held here, those that this rank has whole sequences of.
 Tensor traded_rows(const Tensor& all, const Communicator& circle, std::int64_t heads) {
   return all ? all.slice(0, circle.rank() * heads, heads) : Tensor();
 }
@@ -103,6 +103,7 @@ AttentionArgs whole_args(const Trade& trade, const Communicator& circle, const A
   args.query_segments = trade.whole_segments(how.query_segments);
   args.key_segments = trade.whole_segments(how.key_segments);
   args.bias = traded_rows(how.bias, circle, heads);
+  args.sinks = traded_rows(how.sinks, circle, heads);
   return args;
 }
 
@@ -133,7 +134,9 @@ void heads_attention_backward_into(const HeadTrade& how_traded, const AttentionG
   const Trade trade(circle);
   const Attended& whole = kept.whole;
   AttentionGrads inner = grads_like(whole, grads);
-  inner.dbias = traded_rows(grads.dbias, circle, whole.q.dim(2) * whole.q.dim(3));
+  const std::int64_t heads = whole.q.dim(2) * whole.q.dim(3);
+  inner.dbias = traded_rows(grads.dbias, circle, heads);
+  inner.dsinks = traded_rows(grads.dsinks, circle, heads);
   context_attention_backward_into(how_traded.beyond, inner, trade.to_whole(dout), {whole, kept.inner, {}, {}},
                                   whole_args(trade, circle, whole, how));
   trade.to_steps(grads.dq, inner.dq);

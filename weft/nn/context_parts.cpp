@@ -32,6 +32,7 @@ AttentionArgs ContextParts::args(const Pair& pair) const {
   args.key0 = keys_.start(pair.owner, pair.key_half);
   args.diagonal = args.query0 - args.key0;
   args.bias0 += args.diagonal;
+  args.sinks = {};  // taken once, of all keys together
   if (how_.query_segments) {
     args.query_segments = half(how_.query_segments, 1, pair.query_half);
     args.key_segments = half(key_segments_.at(0, pair.owner), 1, pair.key_half);

@@ -88,8 +88,8 @@ Tensor Experts::places(const Pass& pass, const ExpertRows& asked, const Tensor& 
 }
 
 Tensor Experts::activated(const Tensor& before) const {
-  return options_.gated ? ops::gated(before, {}, options_.activation)
-                        : ops::activation(before, {}, options_.activation);
+  return options_.gated ? ops::gated(before, {}, options_.gate)
+                        : ops::activation(before, {}, options_.gate.f);
 }
 
 /// Rows [n, c], added up for each of their tokens: f32 [t, c]
@@ -190,9 +190,9 @@ Experts::Grads Experts::rows_backward(Pass& pass, const Saved& saved, const Tens
   ops::scale_rows_into(d, d, saved.factors);
   Tensor dbefore = d;
   if (options_.gated)
-    dbefore = ops::gated_backward(d, saved.before, {}, options_.activation);
+    dbefore = ops::gated_backward(d, saved.before, {}, options_.gate);
   else
-    ops::activation_backward_into(d, d, saved.before, {}, options_.activation);
+    ops::activation_backward_into(d, d, saved.before, {}, options_.gate.f);
   const Tensor din = parts_.up.input_grad_terms(dbefore, exchange.groups());
   Travelling in = exchange.leave_back(din, dout.dtype(), parts_.up.parts());
   Travelling factors = exchange.leave_back(column(dfactors), Dtype::f32);

@@ -13,9 +13,9 @@ namespace weft {
 class Experts final : public Inner {
  public:
   struct Options {
-    Activation activation = Activation::silu;
-    bool gated = false;
-    TensorParallel tp;  // how activations lie outside
+    Gate gate;
+    bool gated = false;  // else the gate's function is all that it says
+    TensorParallel tp;   // how activations lie outside
     ExpertRanks ranks;
   };
   struct Parts {

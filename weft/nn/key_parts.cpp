@@ -70,7 +70,8 @@ void KeyParts::attention_backward_into(const ContextParallel& context, const Att
   const bool in_place = seen_in_parts(grads.dq, here);
   const Tensor dq = in_place ? in_parts(grads.dq, here) : empty(q.device(), parted, q.dtype());
   const KeyGrads leaves{empty(q.device(), {groups * here, 2, q.dim(0), q.dim(1), q.dim(4)})};
-  context_attention_backward_into(context, {dq, leaves.seen(0), leaves.seen(1), grads.dbias},
+  context_attention_backward_into(context,
+                                  {dq, leaves.seen(0), leaves.seen(1), grads.dbias, false, grads.dsinks},
                                   dout.view(parted), parts, how);
   if (!in_place) ops::copy_into(grads.dq, dq.view(q.shape()));
 

@@ -32,11 +32,12 @@ class LatentAttention final : public Inner {
     std::optional<Norm> norm;
     ColumnLinear up;
   };
-  LatentAttention(Path query, Path key_value, RowLinear project, const LatentShape& shape)
+  LatentAttention(Path query, Path key_value, RowLinear project, const LatentShape& shape, Sinks sinks)
       : query_(std::move(query)),
         key_value_(std::move(key_value)),
         project_(std::move(project)),
-        shape_(shape) {}
+        shape_(shape),
+        sinks_(std::move(sinks)) {}
   /// x [s (/tp), b, h] -> y [s (/tp), b, h]; the projection's bias is left to the reader
   Tensor forward(Pass& pass, const Tensor& x, const Flow& beside) override;
   Tensor backward(Pass& pass, const Tensor& dy, const Tensor& x, Flow& dbeside) override;
@@ -58,6 +59,7 @@ class LatentAttention final : public Inner {
     ContextKept kept;
   };
   const AttentionShape& heads() const { return shape_.heads; }
+  AttentionArgs args(const Pass& pass) const;
   std::int64_t plain() const { return heads().channels - shape_.turned; }
   Latent latent(const Path& path, const Tensor& raw) const;
   Latents press(const Tensor& x) const;
@@ -74,6 +76,7 @@ class LatentAttention final : public Inner {
   Path query_, key_value_;
   RowLinear project_;
   LatentShape shape_;
+  Sinks sinks_;
 };
 
 }  // namespace weft

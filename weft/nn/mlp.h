@@ -9,8 +9,8 @@ namespace weft {
 class Mlp final : public Inner {
  public:
   struct Options {
-    Activation activation = Activation::gelu;
-    bool gated = false;      // up makes [gate | up]
+    Gate gate = {.f = Activation::gelu};
+    bool gated = false;      // up makes [gate | up]; else the gate's function is all that it says
     bool recompute = false;  // keep nothing but x, which the block keeps anyway
   };
   Mlp(ColumnLinear up, RowLinear down, const Options& options)

@@ -11,13 +11,17 @@ void check_input(const Door& door, const Tensor& x, const Tensor& bias) {
   if (bias) door.floats("bias", bias, {x.dim(-1)});
 }
 
-/// The shape of kind(gate) * up.
+/// The shape of what a gate lets through.
 Shape halved(const Door& door, const Tensor& x) {
   if (x.dim(-1) % 2 != 0)
     door.refuse(Kind::shape, "x ", x.shape(), " has an odd last dimension; gate and up are its halves");
   Dims dims = x.shape();
   dims[-1] /= 2;
   return Shape(dims);
+}
+
+void check_limit(const Door& door, const Gate& gate) {
+  if (!(gate.limit > 0)) door.refuse(Kind::usage, "a gate's limit is ", gate.limit, ", not above 0");
 }
 
 }  // namespace
@@ -46,22 +50,24 @@ void activation_backward_into(const Tensor& dx, const Tensor& dy, const Tensor& 
   x.device().kernels().activation_backward(dx, dy, x, bias, kind);
 }
 
-Tensor gated(const Tensor& x, const Tensor& bias, Activation kind) {
+Tensor gated(const Tensor& x, const Tensor& bias, const Gate& gate) {
   const Door door("gated", x);
   check_input(door, x, bias);
+  check_limit(door, gate);
   Tensor y = empty(x.device(), halved(door, x), x.dtype());
   count::pass(y, Work::elementwise, count::activation + 1, count::traffic(y, x, bias));
-  x.device().kernels().gated(y, x, bias, kind);
+  x.device().kernels().gated(y, x, bias, gate);
   return y;
 }
 
-Tensor gated_backward(const Tensor& dy, const Tensor& x, const Tensor& bias, Activation kind) {
+Tensor gated_backward(const Tensor& dy, const Tensor& x, const Tensor& bias, const Gate& gate) {
   const Door door("gated_backward", x);
   check_input(door, x, bias);
+  check_limit(door, gate);
   door.floats("dy", dy, halved(door, x));
   Tensor dx = empty_like(x);
   count::pass(dy, Work::elementwise, count::activation_backward + 2, count::traffic(dx, dy, x, bias));
-  x.device().kernels().gated_backward(dx, dy, x, bias, kind);
+  x.device().kernels().gated_backward(dx, dy, x, bias, gate);
   return dx;
 }
 

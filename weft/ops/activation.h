@@ -13,10 +13,10 @@ Tensor activation_backward(const Tensor& dy, const Tensor& x, const Tensor& bias
 void activation_backward_into(const Tensor& dx, const Tensor& dy, const Tensor& x, const Tensor& bias,
                               Activation kind);
 
-/// x [.., 2f] holds [gate | up], bias [2f] or empty -> y [.., f] = kind(gate) * up: swiglu is gated silu,
-/// geglu gated gelu.
-Tensor gated(const Tensor& x, const Tensor& bias, Activation kind);
+/// x [.., 2f] holds [gate | up], bias [2f] or empty -> y [.., f] = f(gate) (up + offset): swiglu is gated
+/// silu, geglu gated gelu.
+Tensor gated(const Tensor& x, const Tensor& bias, const Gate& gate);
 /// dy [.., f] -> dx [.., 2f]
-Tensor gated_backward(const Tensor& dy, const Tensor& x, const Tensor& bias, Activation kind);
+Tensor gated_backward(const Tensor& dy, const Tensor& x, const Tensor& bias, const Gate& gate);
 
 }  // namespace weft::ops

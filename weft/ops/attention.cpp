@@ -5,6 +5,7 @@
 #include "weft/ops/count.h"
 #include "weft/ops/door.h"
 #include "weft/ops/dropout_door.h"
+#include "weft/ops/sinks.h"
 
 namespace weft::ops {
 namespace {
@@ -91,6 +92,7 @@ void attention_into(const AttentionOut& out, const Attended& in, const Attention
   count::attention(in, how, count::attention_products,
                    count::traffic(in.q, in.k, in.v, out.o, out.lse) + mask_bytes(how));
   in.q.device().kernels().attention(out, in, how);
+  if (how.sinks) add_sinks(out, how.sinks);
 }
 
 void attention_backward_into(const AttentionGrads& grads, const Tensor& dout, const AttentionOut& out,
@@ -102,6 +104,7 @@ void attention_backward_into(const AttentionGrads& grads, const Tensor& dout, co
   door.floats("dq", grads.dq, in.q.shape()).dense_rows("dq", grads.dq);
   door.floats("dk", grads.dk, in.k.shape()).dense_rows("dk", grads.dk);
   door.floats("dv", grads.dv, in.v.shape()).dense_rows("dv", grads.dv);
+  if (grads.dsinks && !how.sinks) door.refuse(Kind::shape, "dsinks is given where there are no sinks");
   if (grads.dbias && !how.bias) door.refuse(Kind::shape, "dbias is given where there is no bias");
   if (grads.dbias)
     door.holds("dbias", grads.dbias, Dtype::f32, how.bias.shape()).dense_rows("dbias", grads.dbias);
@@ -110,6 +113,7 @@ void attention_backward_into(const AttentionGrads& grads, const Tensor& dout, co
                    count::traffic(in.q, in.k, in.v, dout, out.o, out.lse) + mask_bytes(how) + written +
                        (grads.accumulate ? written : 0) + 2 * count::traffic(grads.dbias));
   in.q.device().kernels().attention_backward(grads, dout, out, in, how);
+  if (grads.dsinks) add_sink_grads(grads.dsinks, dout, out, how.sinks);
 }
 
 void merge_attention(const AttentionOut& into, const AttentionOut& part) {

@@ -160,6 +160,9 @@ struct AttentionArgs {
   /// Of relative positions, added to the scaled scores: query i and key j take column i - j + bias0.
   Tensor bias = {};  // f32 [n, distances]
   std::int64_t bias0 = 0;
+  /// A score for each head that no key has: one more part of every softmax, whose value is zero. ops merges
+  /// it into what kernels make (ops/sinks.h), and these do not look at it.
+  Tensor sinks = {};  // [n]
   /// Dropout of probabilities. Element = ((head0 + head) << 40 | query position << 20 | key position), of
   /// sample b.
   float dropout = 0;  // of being dropped; a word below share(dropout) is
@@ -177,11 +180,13 @@ struct AttentionOut {
   Tensor lse;  // f32 [b, n, sq]; -inf where a query sees nothing (its o is zero)
 };
 /// Shapes of q, k and v; accumulate adds to these. dbias (f32, like bias) is added to where it is given: a
-/// sum over the batch, and over queries along a diagonal.
+/// sum over the batch, and over queries along a diagonal. So is dsinks (f32, like sinks), by ops: a sum over
+/// the batch and over queries.
 struct AttentionGrads {
   Tensor dq, dk, dv;
   Tensor dbias = {};
   bool accumulate = false;
+  Tensor dsinks = {};
 };
 
 // ---- rotary positions

@@ -137,13 +137,13 @@ class Kernels {
                                    Activation f) {
     next({"activation_backward", Work::elementwise}, &Kernels::activation_backward, dx, dy, x, bias, f);
   }
-  /// x [t, 2f] holds gate and up: y [t, f] = f(gate) * up
-  virtual void gated(const Tensor& y, const Tensor& x, const Tensor& bias, Activation f) {
-    next({"gated", Work::elementwise}, &Kernels::gated, y, x, bias, f);
+  /// x [t, 2f] holds gate and up: y [t, f] = f(gate) (up + offset); kinds.h has the rest
+  virtual void gated(const Tensor& y, const Tensor& x, const Tensor& bias, const Gate& gate) {
+    next({"gated", Work::elementwise}, &Kernels::gated, y, x, bias, gate);
   }
   virtual void gated_backward(const Tensor& dx, const Tensor& dy, const Tensor& x, const Tensor& bias,
-                              Activation f) {
-    next({"gated_backward", Work::elementwise}, &Kernels::gated_backward, dx, dy, x, bias, f);
+                              const Gate& gate) {
+    next({"gated_backward", Work::elementwise}, &Kernels::gated_backward, dx, dy, x, bias, gate);
   }
 
   // ---- norms: x [t, h]; mixed (residual streams may be f32); stats f32, stats.mean empty for RMS
@@ -190,6 +190,10 @@ class Kernels {
   /// Merges parts over different keys: into (o, lse) comes (part.o, part.lse); o mixed
   virtual void merge_attention(const AttentionOut& into, const AttentionOut& part) {
     next({"merge_attention", Work::attention}, &Kernels::merge_attention, into, part);
+  }
+  /// terms [t, n] *= -e^(sinks[n] - lse[t, n]): the derivative of a sink's score; f32
+  virtual void sink_terms(const Tensor& terms, const Tensor& lse, const Tensor& sinks) {
+    next({"sink_terms", Work::attention}, &Kernels::sink_terms, terms, lse, sinks);
   }
   /// In place on the first 2 * angles.dim(1) of d; x [s, b, .., d]; without positions step i is at position i
   virtual void rope(const Tensor& x, const RopeArgs& how) {

@@ -1,8 +1,9 @@
-// The kinds of norms and activations: words that kernels, layers and configurations share.
+// The kinds of norms, activations and gates: words that kernels, layers and configurations share.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <string_view>
 
 namespace weft {
@@ -21,6 +22,14 @@ enum class Activation : std::uint8_t {
   squared_relu,
   tanh,
   sigmoid
+};
+
+/// What a gated layer makes of its halves: f(gate) (up + offset). Neither half goes beyond the limit: gate is
+/// at most that, up lies between it and its negative.
+struct Gate {
+  Activation f = Activation::silu;
+  float limit = std::numeric_limits<float>::infinity();
+  float offset = 0;
 };
 
 /// The words in the order of the enumerators: how flags, files and help spell them.

@@ -13,6 +13,8 @@ import sys
 
 import torch
 import transformers as t
+from safetensors.torch import save_file
+from transformers.integrations.mxfp4 import convert_moe_packed_tensors
 
 HERE = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).parent
 SEED = int(sys.argv[2]) if len(sys.argv) > 2 else 1
@@ -54,6 +56,10 @@ def turned(rope_theta, **stretched):
     return dict(rope_theta=rope_theta, rope_scaling=None if stretched["rope_type"] == "default" else stretched)
 
 
+OSS = dict(num_local_experts=EXPERTS, num_experts_per_tok=2, head_dim=8, sliding_window=pick(5, 2, 9), swiglu_limit=pick(0.5, 1.5, 7.0),
+           **turned(rope_type="yarn", rope_theta=150000.0, factor=4.0, beta_fast=pick(2.0, 32.0), beta_slow=pick(0.1, 1.0), truncate=False,
+                    original_max_position_embeddings=8))
+
 MODELS = {
     "gpt2": (t.GPT2LMHeadModel, t.GPT2Config(vocab_size=WORDS, n_positions=24, n_embd=HEADS * WIDTH, n_layer=LAYERS,
                                                n_head=HEADS, bos_token_id=0, eos_token_id=0), {}),
@@ -72,6 +78,8 @@ MODELS = {
     "qwen3_moe": (t.Qwen3MoeForCausalLM, t.Qwen3MoeConfig(**SMALL, **CHOSEN, head_dim=8, norm_topk_prob=True,
                                                           decoder_sparse_step=pick(2, 1)), dict(dtype=torch.bfloat16)),
     "olmoe": (t.OlmoeForCausalLM, t.OlmoeConfig(**SMALL, num_experts=EXPERTS, num_experts_per_tok=2), dict(max_shard_size="8KB")),
+    "gpt_oss": (t.GptOssForCausalLM, t.GptOssConfig(**SMALL, **OSS), dict(max_shard_size="30KB")),
+    "gpt_oss_packed": (t.GptOssForCausalLM, t.GptOssConfig(**{**SMALL, "hidden_size": 32, "intermediate_size": 32}, **OSS), dict(packed=True)),
     "deepseek_v3": (t.DeepseekV3ForCausalLM, t.DeepseekV3Config(**{**SMALL, "num_key_value_heads": HEADS}, **DEEPSEEK), {}),
     "deepseek_v2": (t.DeepseekV2ForCausalLM, t.DeepseekV2Config(**{**SMALL, "num_key_value_heads": HEADS}, **DEEPSEEK2), {}),
     "bert": (t.BertForPreTraining, t.BertConfig(**ENCODER), {}),
@@ -101,6 +109,31 @@ def randomize(model, name):
         if path.endswith("e_score_correction_bias"):
             # Above zero: transformers gives experts of groups that are not kept a 0, which would beat one below it.
             b.data = 0.2 * torch.rand(b.shape, generator=noises)
+
+
+def pack(model):
+    """Experts' matrices in four bits, as gpt-oss is published: drawn codes and scales by their names there, of which transformers makes the
+    model's weights."""
+    noises = torch.Generator().manual_seed(SEED)
+    out = {}
+    for path, p in model.named_parameters():
+        if path.endswith(("gate_up_proj", "down_proj")) and p.dim() == 3:
+            experts, columns, rows = p.shape
+            out[path + "_blocks"] = torch.randint(0, 256, (experts, rows, columns // 32, 16), generator=noises, dtype=torch.uint8)
+            out[path + "_scales"] = torch.randint(122, 127, (experts, rows, columns // 32), generator=noises, dtype=torch.uint8)
+            p.data = convert_moe_packed_tensors(out[path + "_blocks"], out[path + "_scales"], dtype=torch.float32)
+        else:
+            out[path] = p.data
+    return out
+
+
+def save_packed(model, directory):
+    directory.mkdir(exist_ok=True)
+    save_file(pack(model), directory / "model.safetensors", metadata={"format": "pt"})
+    model.config.save_pretrained(directory)
+    said = json.loads((directory / "config.json").read_text())
+    said |= {"architectures": ["GptOssForCausalLM"], "quantization_config": {"quant_method": "mxfp4", "modules_to_not_convert": ["lm_head"]}}
+    (directory / "config.json").write_text(json.dumps(said, indent=2) + "\n")
 
 
 def untie(model):
@@ -142,9 +175,12 @@ for name, (kind, config, how) in MODELS.items():
     if name in OWN_OUTPUT:
         untie(model)
     how = dict(how)
-    dtype = how.pop("dtype", torch.float32)
-    model.to(dtype).save_pretrained(HERE / name, **how)
-    told = answers(loaded(kind, HERE / name), [(7 * i * i + 3 * i + SEED) % WORDS for i in range(LENGTH)])
+    if how.pop("packed", False):
+        save_packed(model, HERE / name)
+    else:
+        model.to(how.pop("dtype", torch.float32)).save_pretrained(HERE / name, **how)
+        model = loaded(kind, HERE / name)
+    told = answers(model, [(7 * i * i + 3 * i + SEED) % WORDS for i in range(LENGTH)])
     with open(HERE / name / "logits.json", "w") as file:
         json.dump(told, file)
         file.write("\n")

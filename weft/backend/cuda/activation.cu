@@ -92,28 +92,32 @@ struct AloneBackward {
     });
   }
 };
+/// x, but at most the limit; none where x is no number, which the instruction for the lesser of two would
+/// hide.
+__device__ __forceinline__ float below(float limit, float x) { return x > limit ? limit : x; }
 struct Gated {
-  Activation kind;
+  Gate kind;
   template <class Each>
   __device__ __forceinline__ void for_all(const Each& each) const {
-    with_function(kind, [&](const auto& at) {
+    with_function(kind.f, [&](const auto& at) {
       each([&](const float(&in)[4], float(&out)[1]) {
-        const float gate = in[0] + in[2], up = in[1] + in[3];
-        out[0] = at(gate).value * up;
+        const float gate = below(kind.limit, in[0] + in[2]), up = in[1] + in[3];
+        out[0] = at(gate).value * (-below(kind.limit, -below(kind.limit, up)) + kind.offset);
       });
     });
   }
 };
 struct GatedBackward {
-  Activation kind;
+  Gate kind;
   template <class Each>
   __device__ __forceinline__ void for_all(const Each& each) const {
-    with_function(kind, [&](const auto& at) {
+    with_function(kind.f, [&](const auto& at) {
       each([&](const float(&in)[5], float(&out)[2]) {
         const float gate = in[0] + in[2], up = in[1] + in[3];
-        const Point there = at(gate);
-        out[0] = in[4] * up * there.slope;
-        out[1] = in[4] * there.value;
+        const Point there = at(below(kind.limit, gate));
+        const float let = -below(kind.limit, -below(kind.limit, up)) + kind.offset;
+        out[0] = gate > kind.limit ? 0.0F : in[4] * let * there.slope;
+        out[1] = up > kind.limit || up < -kind.limit ? 0.0F : in[4] * there.value;
       });
     });
   }
@@ -147,16 +151,16 @@ void CudaKernels::activation_backward(const Tensor& dx, const Tensor& dy, const 
                  AloneBackward{kind});
 }
 
-void CudaKernels::gated(const Tensor& y, const Tensor& x, const Tensor& bias, Activation kind) {
+void CudaKernels::gated(const Tensor& y, const Tensor& x, const Tensor& bias, const Gate& gate) {
   const Halves from = halves_of(x), more = bias_halves(bias, from);
-  run_pass<1, 4>(queue(), {rows_of(y)}, {from.gate, from.up, more.gate, more.up}, Gated{kind});
+  run_pass<1, 4>(queue(), {rows_of(y)}, {from.gate, from.up, more.gate, more.up}, Gated{gate});
 }
 
 void CudaKernels::gated_backward(const Tensor& dx, const Tensor& dy, const Tensor& x, const Tensor& bias,
-                                 Activation kind) {
+                                 const Gate& gate) {
   const Halves from = halves_of(x), to = halves_of(dx), more = bias_halves(bias, from);
   run_pass<2, 5>(queue(), {to.gate, to.up}, {from.gate, from.up, more.gate, more.up, rows_of(dy)},
-                 GatedBackward{kind});
+                 GatedBackward{gate});
 }
 
 }  // namespace weft

@@ -58,9 +58,9 @@ class CudaKernels final : public Kernels {
   void activation(const Tensor& y, const Tensor& x, const Tensor& bias, Activation) override;
   void activation_backward(const Tensor& dx, const Tensor& dy, const Tensor& x, const Tensor& bias,
                            Activation) override;
-  void gated(const Tensor& y, const Tensor& x, const Tensor& bias, Activation) override;
+  void gated(const Tensor& y, const Tensor& x, const Tensor& bias, const Gate&) override;
   void gated_backward(const Tensor& dx, const Tensor& dy, const Tensor& x, const Tensor& bias,
-                      Activation) override;
+                      const Gate&) override;
 
   void norm(const Tensor& y, const NormStats&, const Tensor& x, const NormWeights&, const NormArgs&) override;
   void norm_backward(const NormGrads&, const Tensor& dy, const Tensor& residual, const NormSaved&,
@@ -72,6 +72,7 @@ class CudaKernels final : public Kernels {
   void attention_backward(const AttentionGrads&, const Tensor& dout, const AttentionOut& out, const Attended&,
                           const AttentionArgs&) override;
   void merge_attention(const AttentionOut& into, const AttentionOut& part) override;
+  void sink_terms(const Tensor& terms, const Tensor& lse, const Tensor& sinks) override;
   void rope(const Tensor& x, const RopeArgs&) override;
 
   void loss_max(const LossParts&, const Tensor& logits, VocabularyPart) override;

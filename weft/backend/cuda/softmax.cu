@@ -1,5 +1,6 @@
-// Softmax in the stable form, a row a block.
+// Softmax in the stable form, a row a block; and what a sink takes of one.
 #include "weft/backend/cuda/kernels.h"
+#include "weft/backend/cuda/pointwise.h"
 #include "weft/backend/cuda/rowwise.h"
 
 namespace weft {
@@ -36,7 +37,18 @@ __global__ void __launch_bounds__(256, 3) soften(Softmax job) {
   });
 }
 
+struct SinkTerm {
+  __device__ __forceinline__ void operator()(const float (&in)[3], float (&out)[1]) const {
+    out[0] = -in[0] * expf(in[2] - in[1]);
+  }
+};
+
 }  // namespace
+
+void CudaKernels::sink_terms(const Tensor& terms, const Tensor& lse, const Tensor& sinks) {
+  const Rows to = rows_of(terms);
+  run_pass<1, 3>(queue(), {to}, {to, rows_of(lse), for_every_row(sinks, to.count)}, SinkTerm{});
+}
 
 void CudaKernels::softmax(const Tensor& y, const Tensor& x) {
   const Rows rows = rows_of(x);

@@ -23,6 +23,7 @@ inline bool no_events(const TrainConfig& c) { return c.log.tensorboard.empty(); 
 inline bool no_distances(const TrainConfig& c) { return c.model.positions != Positions::relative; }
 inline bool no_rotary(const TrainConfig& c) { return c.model.positions != Positions::rotary; }
 inline bool not_stretched(const TrainConfig& c) { return c.model.rotary.scaling == RotaryScaling::none; }
+inline bool not_gated(const TrainConfig& c) { return !c.model.gated; }
 inline bool not_yarn(const TrainConfig& c) { return c.model.rotary.scaling != RotaryScaling::yarn; }
 inline bool not_llama3(const TrainConfig& c) { return c.model.rotary.scaling != RotaryScaling::llama3; }
 inline bool no_moments(const TrainConfig& c) {

@@ -57,6 +57,7 @@ Row gone(std::string_view flag, std::string_view instead);
 Group foreign(std::string_view title, std::string_view why, std::initializer_list<Flag> flags);
 
 Group model();
+Group positions();
 Group vocabulary();
 Group model_refused();
 Group moe();

@@ -18,12 +18,13 @@ enum class GptType : std::uint8_t {
   qwen2_moe,
   qwen3_moe,
   olmoe,
+  gpt_oss,
   deepseek_v3,
   deepseek_v2
 };
-inline constexpr std::array<std::string_view, 12> gpt_types{
-    "gpt2",    "llama",     "mistral",   "qwen2", "qwen3",       "gemma",
-    "mixtral", "qwen2_moe", "qwen3_moe", "olmoe", "deepseek_v3", "deepseek_v2"};
+inline constexpr std::array<std::string_view, 13> gpt_types{
+    "gpt2",      "llama",     "mistral", "qwen2",   "qwen3",       "gemma",      "mixtral",
+    "qwen2_moe", "qwen3_moe", "olmoe",   "gpt_oss", "deepseek_v3", "deepseek_v2"};
 /// Those whose layers have experts, or may.
 constexpr bool has_experts(GptType type) { return type >= GptType::mixtral; }
 /// Latent attention, and layers without experts that stand first.
@@ -38,8 +39,12 @@ GptType gpt_type(std::string_view word);
 void read_hub_experts(ModelConfig& model, GptType type, HubSettings& settings);
 /// Latent attention and the rest of DeepSeek's settings.
 void read_hub_latent(ModelConfig& model, HubSettings& settings);
+/// gpt-oss: sinks, and what its gates do.
+void read_hub_gates(ModelConfig& model, HubSettings& settings);
 /// Why no type that weft writes has these experts; empty where `type` has them.
 std::string_view no_such_experts(const ModelConfig& model, GptType type);
+/// The same of a model with attention sinks, which gpt-oss alone has.
+std::string_view no_gpt_oss(const ModelConfig& model);
 GptType type_of_experts(const ModelConfig& model);
 void write_hub_experts(nlohmann::ordered_json& out, const ModelConfig& model, GptType type);
 void write_hub_latent(nlohmann::ordered_json& out, const ModelConfig& model, GptType type);

@@ -14,8 +14,9 @@ bool is_qwen(GptType type) { return type == GptType::qwen2_moe || type == GptTyp
 // transformers 5 writes Qwen3-MoE's number under Mixtral's name; published files have the other.
 std::int64_t experts_in(GptType type, HubSettings& s) {
   if (is_deepseek(type)) return s.size("n_routed_experts", most_experts);
-  const char* const usual = type == GptType::mixtral ? "num_local_experts" : "num_experts";
-  const char* const other = type == GptType::mixtral ? "num_experts" : "num_local_experts";
+  const bool local = type == GptType::mixtral || type == GptType::gpt_oss;
+  const char* const usual = local ? "num_local_experts" : "num_experts";
+  const char* const other = local ? "num_experts" : "num_local_experts";
   return s.find(usual) == nullptr && s.find(other) != nullptr ? s.size(other, most_experts)
                                                               : s.size(usual, most_experts);
 }
@@ -80,7 +81,8 @@ void read_scaled_softmax_router(RouterConfig& router, HubSettings& s) {
 
 void read_softmax_router(RouterConfig& router, GptType type, HubSettings& s) {
   // Softmax over all, of which the chosen are scaled to a sum of 1, is softmax over the chosen.
-  router.softmax_first = type != GptType::mixtral && !s.yes("norm_topk_prob", false);
+  const bool over_chosen = type == GptType::mixtral || type == GptType::gpt_oss;
+  router.softmax_first = !over_chosen && !s.yes("norm_topk_prob", false);
 }
 
 // Settings of training: they change no logit.
@@ -95,7 +97,7 @@ void pass_over(HubSettings& s) {
 void read_hub_experts(ModelConfig& m, GptType type, HubSettings& s) {
   ExpertsConfig& x = m.experts;
   x.count = int(experts_in(type, s));
-  const bool own_width = type != GptType::mixtral && type != GptType::olmoe;
+  const bool own_width = type != GptType::mixtral && type != GptType::olmoe && type != GptType::gpt_oss;
   x.ffn_hidden = own_width ? s.size("moe_intermediate_size", HubSettings::widest) : m.ffn_hidden;
   x.router.chosen = int(s.size("num_experts_per_tok", x.count));
   if (type == GptType::qwen2_moe) {
@@ -117,6 +119,20 @@ void read_hub_experts(ModelConfig& m, GptType type, HubSettings& s) {
   pass_over(s);
   const bool none = std::ranges::count(x.layers, 1) == 0;
   if (none) x = {};
+}
+
+// transformers multiplies by 1.702 in the sigmoid and adds one, whatever the name of the activation.
+void read_hub_gates(ModelConfig& m, HubSettings& s) {
+  m.sink = Sink::learned;
+  m.activation = Activation::quick_gelu;
+  m.gate_limit = s.positive("swiglu_limit", 7);
+  m.gate_offset = 1;
+  s.must_be("swiglu_alpha", 1.702);
+  s.must_be("hidden_act", "silu");
+  if (const HubSettings::Json* packed = s.find("quantization_config"))
+    if (const auto method = packed->find("quant_method"); method == packed->end() || *method != "mxfp4")
+      s.refuse("quantization_config", "weft reads mxfp4");
+  for (const char* name : {"experts_per_token", "initial_context_length"}) (void)s.find(name);
 }
 
 void read_hub_latent(ModelConfig& m, HubSettings& s) {

@@ -65,6 +65,24 @@ std::string_view no_deepseek(const ModelConfig& m, GptType type) {
 
 }  // namespace
 
+std::string_view no_gpt_oss(const ModelConfig& m) {
+  const ExpertsConfig& x = m.experts;
+  if (m.positions != Positions::rotary) return "attention sinks without rotary positions";
+  if (m.norm != NormKind::rms) return "attention sinks with a layer norm";
+  if (m.latent.on) return "attention sinks with latent attention";
+  if (m.qk_norm) return "attention sinks with norms of queries and keys";
+  if (!m.linear_bias || !m.qkv_bias) return "attention sinks without biases";
+  if (x.count == 0 || !all_have(m)) return "attention sinks in layers without experts";
+  if (!m.gated || m.activation != Activation::quick_gelu || m.gate_limit == 0 || m.gate_offset != 1)
+    return "attention sinks with gates other than quick_gelu's with a limit and an offset of 1";
+  if (x.router.score != RouterScore::softmax || x.router.softmax_first || x.router.groups > 0 ||
+      x.router.scaling != 1)
+    return "attention sinks with weights of experts that are no softmax over the chosen";
+  if (x.shared_hidden > 0 || x.latent > 0)
+    return "attention sinks with shared experts, or with experts on fewer channels";
+  return "";
+}
+
 GptType type_of_experts(const ModelConfig& m) {
   const bool softmax = m.experts.count > 0 && m.experts.router.score == RouterScore::softmax;
   if (m.latent.on) return softmax ? GptType::deepseek_v2 : GptType::deepseek_v3;
@@ -80,9 +98,15 @@ std::string_view no_such_experts(const ModelConfig& m, GptType type) {
 
 void write_hub_experts(ordered_json& out, const ModelConfig& m, GptType type) {
   const ExpertsConfig& x = m.experts;
-  out[type == GptType::mixtral ? "num_local_experts" : "num_experts"] = x.count;
+  const bool local = type == GptType::mixtral || type == GptType::gpt_oss;
+  out[local ? "num_local_experts" : "num_experts"] = x.count;
   out["num_experts_per_tok"] = x.router.chosen;
   out["output_router_logits"] = false;
+  if (type == GptType::gpt_oss) {
+    out["intermediate_size"] = x.ffn_hidden;
+    out["swiglu_limit"] = m.gate_limit;
+    return;
+  }
   if (type == GptType::mixtral) {
     out["intermediate_size"] = x.ffn_hidden;
     return;

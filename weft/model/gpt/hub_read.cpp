@@ -11,7 +11,7 @@ namespace {
 bool slides_everywhere(GptType type) { return type == GptType::mistral || type == GptType::mixtral; }
 bool slides_by_layer(GptType type) {
   return type == GptType::qwen2 || type == GptType::qwen3 || type == GptType::qwen2_moe ||
-         type == GptType::qwen3_moe;
+         type == GptType::qwen3_moe || type == GptType::gpt_oss;
 }
 
 void read_yarn(RotaryConfig& rotary, HubSettings& s) {
@@ -19,7 +19,7 @@ void read_yarn(RotaryConfig& rotary, HubSettings& s) {
   rotary.factor = s.positive("factor", 1);
   rotary.beta_fast = s.positive("beta_fast", 32);
   rotary.beta_slow = s.positive("beta_slow", 1);
-  s.must_be("truncate", true);
+  rotary.whole_channels = s.yes("truncate", true);
   if (s.find("mscale") != nullptr && s.find("mscale_all_dim") != nullptr) {
     rotary.mscale = s.positive("mscale", 1);
     rotary.mscale_all = s.positive("mscale_all_dim", 0);
@@ -31,14 +31,27 @@ void read_yarn(RotaryConfig& rotary, HubSettings& s) {
     s.refuse("attention_factor", text("weft can only compute ", usual, " with this factor"));
 }
 
+double usual_base(GptType type) {
+  if (type == GptType::gpt_oss) return 150000;
+  return type == GptType::mixtral ? 1e6 : 10000;
+}
+
+/// What goes without saying there.
+HubSettings::Json stretched_for_gpt_oss() {
+  return {{"rope_type", "yarn"}, {"factor", 32.0},    {"beta_fast", 32.0},
+          {"beta_slow", 1.0},    {"truncate", false}, {"original_max_position_embeddings", 4096U}};
+}
+
 // "rope_scaling" until transformers 4, "rope_parameters" since 5; the base stands beside or inside.
 void read_rotary(ModelConfig& model, GptType type, HubSettings& outer) {
   RotaryConfig& rotary = model.rotary;
   model.positions = Positions::rotary;
-  rotary.base = outer.positive("rope_theta", type == GptType::mixtral ? 1e6 : 10000);
+  rotary.base = outer.positive("rope_theta", usual_base(type));
   outer.must_be("partial_rotary_factor", 1.0);
   const HubSettings::Json* scaling = outer.find("rope_parameters");
   if (scaling == nullptr) scaling = outer.find("rope_scaling");
+  const HubSettings::Json usual = stretched_for_gpt_oss();
+  if (scaling == nullptr && type == GptType::gpt_oss) scaling = &usual;
   if (scaling == nullptr) return;
   const std::string who = outer.who() + ": rope scaling";
   if (!scaling->is_object()) fail(Kind::data, who, ": ", scaling->type_name(), ", expected an object");
@@ -77,8 +90,9 @@ std::int64_t read_width(HubSettings& s, std::int64_t otherwise) {
 void read_window(ModelConfig& model, GptType type, HubSettings& s) {
   const bool everywhere = slides_everywhere(type), can = everywhere || slides_by_layer(type);
   const HubSettings::Json* types = s.find("layer_types");
-  const bool on = everywhere || s.yes("use_sliding_window", false);
-  const std::int64_t window = read_width(s, everywhere ? 0 : 4096);
+  const bool in_turn = type == GptType::gpt_oss,
+             on = everywhere || in_turn || s.yes("use_sliding_window", false);
+  const std::int64_t window = read_width(s, in_turn ? 128 : everywhere ? 0 : 4096);
   const std::int64_t full = s.size_or("max_window_layers", 28);
   if (!can || !on || window == 0) {
     if (types != nullptr)
@@ -89,7 +103,8 @@ void read_window(ModelConfig& model, GptType type, HubSettings& s) {
   model.window = window;
   if (types == nullptr) {
     if (everywhere) return;
-    for (int layer = 0; layer < model.layers; ++layer) model.window_layers.push_back(layer >= full);
+    for (int layer = 0; layer < model.layers; ++layer)
+      model.window_layers.push_back(in_turn ? layer % 2 == 0 : layer >= full);
     return;
   }
   if (!types->is_array() || std::ssize(*types) != model.layers)
@@ -121,6 +136,11 @@ void read_biases(ModelConfig& m, GptType type, HubSettings& s) {
   m.qkv_bias = m.linear_bias = false;
   if (type == GptType::qwen2) m.qkv_bias = true;
   if (type == GptType::qwen2_moe) m.qkv_bias = s.yes("qkv_bias", true);
+  if (type == GptType::gpt_oss) {
+    s.must_be("attention_bias", true);
+    m.qkv_bias = m.linear_bias = true;
+    return;
+  }
   if (slides_everywhere(type) || type == GptType::qwen2 || type == GptType::qwen2_moe) return;
   const bool attention = s.yes("attention_bias", false);
   if (type == GptType::deepseek_v2) s.must_be("mlp_bias", false);
@@ -140,7 +160,7 @@ void read_heads(ModelConfig& m, GptType type, HubSettings& s) {
 }
 
 double usual_epsilon(GptType type) {
-  return type == GptType::mixtral || type == GptType::olmoe ? 1e-5 : 1e-6;
+  return type == GptType::mixtral || type == GptType::olmoe || type == GptType::gpt_oss ? 1e-5 : 1e-6;
 }
 
 void read_llama_like(ModelConfig& m, GptType type, HubSettings& s) {
@@ -170,6 +190,8 @@ void read_llama_like(ModelConfig& m, GptType type, HubSettings& s) {
     m.norm_centered_gain = true;
     m.embedding_multiplier = std::sqrt(double(m.hidden));
     s.must_be("use_bidirectional_attention", false);
+  } else if (type == GptType::gpt_oss) {
+    read_hub_gates(m, s);
   } else {
     m.activation = hub_activation(s.word("hidden_act", "silu"), s, "hidden_act");
   }

@@ -76,8 +76,11 @@ class Cook {
     else
       attention(ours + ".attention", theirs + ".self_attn");
     linear(ours + ".attention.project", theirs + ".self_attn.o_proj");
+    if (list_.has(ours + ".attention.sinks")) same(ours + ".attention.sinks", theirs + ".self_attn.sinks");
     norm(ours + ".mlp_norm", theirs + ".post_attention_layernorm");
-    if (list_.has(ours + ".router.weight"))
+    if (type_ == GptType::gpt_oss)
+      stacked_experts(ours, theirs + ".mlp");
+    else if (list_.has(ours + ".router.weight"))
       experts(ours, theirs + (type_ == GptType::mixtral ? ".block_sparse_moe" : ".mlp"));
     else
       mlp(ours + ".mlp", theirs + ".mlp");
@@ -123,6 +126,30 @@ class Cook {
     if (type_ != GptType::mixtral) return mlp(ours, theirs);
     two_halves(ours + ".up.weight", theirs + ".w1.weight", theirs + ".w3.weight");
     linear(ours + ".down", theirs + ".w2");
+  }
+  /// gpt-oss has one tensor for all experts of a layer, stored [in, out], with a row of the gate and one of
+  /// what it lets through in turn.
+  void stacked_experts(const std::string& ours, const std::string& theirs) {
+    linear(ours + ".router", theirs + ".router");
+    for (int e = 0; e < m_.experts.count; ++e) {
+      const std::string expert = ours + ".experts." + std::to_string(e);
+      for (const auto& [what, theirs_end] : {std::pair{".weight", ""}, std::pair{".bias", "_bias"}}) {
+        stacked(expert + ".up" + what, theirs + ".experts.gate_up_proj" + theirs_end, e);
+        const std::int64_t f = out_.back().shape[0] / 2;
+        out_.back().runs = {{0, 0, 0, f, 2}, {0, 1, f, f, 2}};
+        stacked(expert + ".down" + what, theirs + ".experts.down_proj" + theirs_end, e);
+      }
+    }
+  }
+  /// The e-th slab of a tensor, turned where it is a matrix.
+  void stacked(const std::string& ours, std::string theirs, std::int64_t e) {
+    const Shape& shape = shape_of(ours);
+    const bool matrix = shape.rank() == 2;
+    const Shape stored =
+        matrix ? Shape{m_.experts.count, shape[1], shape[0]} : Shape{m_.experts.count, shape[0]};
+    Theirs whole{std::move(theirs), stored, matrix};
+    whole.slab = e;
+    out_.push_back({ours, shape, {std::move(whole)}, {{0, 0, 0, shape[0]}}});
   }
   /// What DeepSeek-V3's files have behind the last layer, as layers of their own.
   void further_tokens() {

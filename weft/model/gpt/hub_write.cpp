@@ -44,6 +44,9 @@ std::string_view nobody_has(const ModelConfig& m) {
     return "a growth of the attention temperature without one for all channels";
   if (!m.latent.on && m.ahead.depths > 0) return "further tokens without latent attention";
   if (m.ahead.layers() < m.ahead.depths) return "several further tokens through one layer";
+  if (m.sink == Sink::zero) return "attention sinks that do not learn";
+  if (m.sink == Sink::none && m.gated && (m.gate_limit != 0 || m.gate_offset != 0))
+    return "gates with a limit or an offset, without attention sinks";
   if (m.experts.residual) return "experts beside an MLP, weighed by a gate";
   if (m.output_multiplier != 1) return "an output multiplier";
   if (m.mup.output_multiplier != 1 || m.mup.embedding_multiplier != 1) return "multipliers of muP";
@@ -92,7 +95,8 @@ bool is_gemma(const ModelConfig& m) {
   return m.gated && m.activation == Activation::gelu && m.tied_output && m.experts.count == 0 &&
          !m.latent.on &&
          std::abs(m.embedding_multiplier - std::sqrt(double(m.hidden))) < 1e-6 * m.embedding_multiplier &&
-         m.norm_centered_gain && !m.qk_norm && !m.qkv_bias && !m.linear_bias && !has_window(m);
+         m.norm_centered_gain && m.sink == Sink::none && !m.qk_norm && !m.qkv_bias && !m.linear_bias &&
+         !has_window(m);
 }
 
 ordered_json activation_word(const ModelConfig& m) {
@@ -118,6 +122,7 @@ void add_rotary(ordered_json& out, const RotaryConfig& r) {
   }
   s["beta_fast"] = r.beta_fast;
   s["beta_slow"] = r.beta_slow;
+  if (!r.whole_channels) s["truncate"] = false;
   if (r.mscale == 1 && r.mscale_all == 0) return;
   s["mscale"] = r.mscale;
   s["mscale_all_dim"] = r.mscale_all;
@@ -127,11 +132,12 @@ void add_window(ordered_json& out, const ModelConfig& m, GptType type) {
   if (type == GptType::mistral) out["sliding_window"] = m.window;
   if (type == GptType::mixtral)
     out["sliding_window"] = has_window(m) ? ordered_json(m.window) : ordered_json();
+  const bool in_turn = type == GptType::gpt_oss;
   const bool by_layer = type == GptType::qwen2 || type == GptType::qwen3 || type == GptType::qwen2_moe ||
-                        type == GptType::qwen3_moe;
+                        type == GptType::qwen3_moe || in_turn;
   if (!by_layer) return;
   const bool on = has_window(m);
-  out["use_sliding_window"] = on;
+  if (!in_turn) out["use_sliding_window"] = on;
   out["sliding_window"] = on ? ordered_json(m.window) : ordered_json();
   for (int layer = 0; layer < m.layers; ++layer) {
     const bool here = on && (m.window_layers.empty() || m.window_layers[std::size_t(layer)] != 0);
@@ -157,9 +163,10 @@ ordered_json gpt2_json(const ModelConfig& m) {
 }
 
 constexpr std::array<std::string_view, gpt_types.size()> class_names{
-    "GPT2LMHeadModel",     "LlamaForCausalLM", "MistralForCausalLM",    "Qwen2ForCausalLM",
-    "Qwen3ForCausalLM",    "GemmaForCausalLM", "MixtralForCausalLM",    "Qwen2MoeForCausalLM",
-    "Qwen3MoeForCausalLM", "OlmoeForCausalLM", "DeepseekV3ForCausalLM", "DeepseekV2ForCausalLM"};
+    "GPT2LMHeadModel",      "LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM",
+    "Qwen3ForCausalLM",     "GemmaForCausalLM", "MixtralForCausalLM", "Qwen2MoeForCausalLM",
+    "Qwen3MoeForCausalLM",  "OlmoeForCausalLM", "GptOssForCausalLM",  "DeepseekV3ForCausalLM",
+    "DeepseekV2ForCausalLM"};
 
 ordered_json llama_like_json(const ModelConfig& m, GptType type) {
   ordered_json out{{"architectures", {class_names[std::size_t(type)]}},
@@ -172,12 +179,12 @@ ordered_json llama_like_json(const ModelConfig& m, GptType type) {
                    {"intermediate_size", m.ffn_hidden},
                    {"max_position_embeddings", m.max_positions},
                    {"rms_norm_eps", m.norm_epsilon},
-                   {"hidden_act", activation_word(m)},
+                   {"hidden_act", type == GptType::gpt_oss ? "silu" : activation_word(m)},
                    {"attention_dropout", m.attention_dropout}};
   if (type == GptType::gemma) out["hidden_activation"] = activation_word(m);
   if (type == GptType::llama) out["mlp_bias"] = m.linear_bias;
   if (type == GptType::llama || type == GptType::qwen3 || type == GptType::gemma ||
-      type == GptType::qwen3_moe || type == GptType::olmoe || is_deepseek(type))
+      type == GptType::qwen3_moe || type == GptType::olmoe || type == GptType::gpt_oss || is_deepseek(type))
     out["attention_bias"] = m.linear_bias;
   add_rotary(out, m.rotary);
   add_window(out, m, type);
@@ -192,12 +199,13 @@ GptType plainest(const ModelConfig& m) {
   std::string_view reason = nobody_has(m);
   const bool learned = m.positions == Positions::learned;
   if (reason.empty() && !is_gemma(m)) {
-    reason = learned ? no_gpt2(m) : no_llama(m);
+    reason = m.sink != Sink::none ? no_gpt_oss(m) : learned ? no_gpt2(m) : no_llama(m);
     if (reason.empty() && m.embedding_multiplier != 1) reason = "an embedding multiplier";
   }
   if (!reason.empty())
     fail(Kind::usage, "exchange: no Hugging Face model that weft writes (", join(gpt_types, ", "), ") has ",
          reason);
+  if (m.sink != Sink::none) return GptType::gpt_oss;
   if (learned) return GptType::gpt2;
   if (is_gemma(m)) return GptType::gemma;
   if (m.experts.count > 0 || m.latent.on) return type_of_experts(m);
@@ -233,11 +241,13 @@ ModelConfig plain_gpt(ModelConfig m) {
     if (r.scaling == RotaryScaling::yarn) {
       m.rotary.beta_fast = r.beta_fast;
       m.rotary.beta_slow = r.beta_slow;
+      m.rotary.whole_channels = r.whole_channels;
       m.rotary.mscale = r.mscale;
       m.rotary.mscale_all = r.mscale_all;
       m.rotary.original_positions = r.original_positions;
     }
   }
+  if (!m.gated) m.gate_limit = m.gate_offset = 0;
   if (m.mup.output_multiplier == 1 && m.mup.embedding_multiplier == 1) m.mup = {};
   const bool windowed = has_window(m);
   if (!windowed) m.window = 0;

@@ -63,9 +63,9 @@ class FastKernels : public ReferenceKernels {
   void activation(const Tensor& y, const Tensor& x, const Tensor& bias, Activation) override;
   void activation_backward(const Tensor& dx, const Tensor& dy, const Tensor& x, const Tensor& bias,
                            Activation) override;
-  void gated(const Tensor& y, const Tensor& x, const Tensor& bias, Activation) override;
+  void gated(const Tensor& y, const Tensor& x, const Tensor& bias, const Gate&) override;
   void gated_backward(const Tensor& dx, const Tensor& dy, const Tensor& x, const Tensor& bias,
-                      Activation) override;
+                      const Gate&) override;
 
   void norm(const Tensor& y, const NormStats&, const Tensor& x, const NormWeights&, const NormArgs&) override;
   void norm_backward(const NormGrads&, const Tensor& dy, const Tensor& residual, const NormSaved&,
@@ -75,6 +75,7 @@ class FastKernels : public ReferenceKernels {
   void dot_rows(const Tensor& out, const Tensor& a, const Tensor& b) override;
 
   void softmax(const Tensor& y, const Tensor& x) override;
+  void sink_terms(const Tensor& terms, const Tensor& lse, const Tensor& sinks) override;
   void rope(const Tensor& x, const RopeArgs&) override;
 
   void gather(const Tensor& out, const Tensor& table, const Tensor& ids, std::int64_t first) override;

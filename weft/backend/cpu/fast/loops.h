@@ -75,8 +75,8 @@ struct ActivationLoops {
   void (*forward)(Activation, Out y, In x, const float* bias, std::int64_t n);
   void (*backward)(Activation, Out dx, In dy, In x, const float* bias, std::int64_t n);
   /// x and bias hold n of the gate, then n that it lets through; dx likewise.
-  void (*gated)(Activation, Out y, In x, const float* bias, std::int64_t n);
-  void (*gated_backward)(Activation, Out dx, In dy, In x, const float* bias, std::int64_t n);
+  void (*gated)(const Gate&, Out y, In x, const float* bias, std::int64_t n);
+  void (*gated_backward)(const Gate&, Out dx, In dy, In x, const float* bias, std::int64_t n);
 };
 
 struct NormShape {
@@ -150,6 +150,8 @@ struct SoftmaxLoops {
   float (*greatest)(In x, std::int64_t n);
   /// Of exp(x - greatest).
   double (*sum)(In x, float greatest, std::int64_t n);
+  /// terms *= -exp(sinks - lse)
+  void (*sink_terms)(float* terms, const float* lse, const float* sinks, std::int64_t n);
 };
 
 /// What a row of logits becomes: slope exp(logit - greatest), plus extra at the target.

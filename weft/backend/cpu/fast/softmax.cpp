@@ -21,4 +21,16 @@ void FastKernels::softmax(const Tensor& y, const Tensor& x) {
   });
 }
 
+void FastKernels::sink_terms(const Tensor& terms, const Tensor& lse, const Tensor& sinks) {
+  if (!ready({&terms, &lse, &sinks})) return ReferenceKernels::sink_terms(terms, lse, sinks);
+  const Lines to(terms);
+  const Lines from(lse);
+  const auto floats = [](std::byte* at) { return reinterpret_cast<float*>(at); };
+  const float* scores = sinks.data<float>();
+  in_parallel(threads_, to.count(), to.elements(), [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i)
+      loops_.softmax.sink_terms(floats(to.at(i)), floats(from.at(i)), scores, to.width());
+  });
+}
+
 }  // namespace weft

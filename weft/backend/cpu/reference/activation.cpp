@@ -61,6 +61,20 @@ Point evaluate(Activation kind, double x) {
   return {x, 1};
 }
 
+/// Both halves of a gate at one place: what each becomes, and the slope of that.
+struct Halves {
+  Point gate, up;
+};
+
+Halves evaluate(const Gate& kind, double gate, double up) {
+  const double limit = kind.limit;
+  Halves out{evaluate(kind.f, gate > limit ? limit : gate), {up + kind.offset, 1}};
+  if (gate > limit) out.gate.slope = 0;
+  if (up > limit) out.up = {limit + kind.offset, 0};
+  if (up < -limit) out.up = {-limit + kind.offset, 0};
+  return out;
+}
+
 /// x + bias, row by row
 class Biased {
  public:
@@ -104,7 +118,7 @@ void ReferenceKernels::activation_backward(const Tensor& dx, const Tensor& dy, c
   }
 }
 
-void ReferenceKernels::gated(const Tensor& y, const Tensor& x, const Tensor& bias, Activation kind) {
+void ReferenceKernels::gated(const Tensor& y, const Tensor& x, const Tensor& bias, const Gate& kind) {
   called();
   const LoadedRows to(y);
   const Biased from(x, bias);
@@ -112,13 +126,16 @@ void ReferenceKernels::gated(const Tensor& y, const Tensor& x, const Tensor& bia
   std::vector<double> row(f);
   for (std::int64_t i = 0; i < to.count(); ++i) {
     const std::vector<double> in = from.load(i);
-    for (std::size_t j = 0; j < f; ++j) row[j] = evaluate(kind, in[j]).value * in[f + j];
+    for (std::size_t j = 0; j < f; ++j) {
+      const Halves at = evaluate(kind, in[j], in[f + j]);
+      row[j] = at.gate.value * at.up.value;
+    }
     to.store(i, row);
   }
 }
 
 void ReferenceKernels::gated_backward(const Tensor& dx, const Tensor& dy, const Tensor& x, const Tensor& bias,
-                                      Activation kind) {
+                                      const Gate& kind) {
   called();
   const LoadedRows to(dx);
   const LoadedRows given(dy);
@@ -128,9 +145,9 @@ void ReferenceKernels::gated_backward(const Tensor& dx, const Tensor& dy, const 
     std::vector<double> row = from.load(i);
     const std::vector<double> slope = given.load(i);
     for (std::size_t j = 0; j < f; ++j) {
-      const Point gate = evaluate(kind, row[j]);
-      row[j] = slope[j] * row[f + j] * gate.slope;
-      row[f + j] = slope[j] * gate.value;
+      const Halves at = evaluate(kind, row[j], row[f + j]);
+      row[j] = slope[j] * at.up.value * at.gate.slope;
+      row[f + j] = slope[j] * at.gate.value * at.up.slope;
     }
     to.store(i, row);
   }

@@ -239,4 +239,16 @@ void ReferenceKernels::merge_attention(const AttentionOut& into, const Attention
   });
 }
 
+void ReferenceKernels::sink_terms(const Tensor& terms, const Tensor& lse, const Tensor& sinks) {
+  called();
+  const LoadedRows to(terms), sums(lse);
+  const Row scores = reference::load(sinks);
+  for (std::int64_t i = 0; i < to.count(); ++i) {
+    Row row = to.load(i);
+    const Row logs = sums.load(i);
+    for (std::size_t j = 0; j < row.size(); ++j) row[j] *= -std::exp(scores[j] - logs[j]);
+    to.store(i, row);
+  }
+}
+
 }  // namespace weft

@@ -298,28 +298,57 @@ template <Walk walk, class Function>
   });
 }
 
+/// Within a gate's limit, from above or from both sides. What is no number stays none.
+template <int n>
+[[gnu::always_inline]] inline Many<n> below(float limit, Many<n> x) {
+  return least(all<n>(limit), x);
+}
+template <int n>
+[[gnu::always_inline]] inline Many<n> between(float limit, Many<n> x) {
+  return most(all<n>(-limit), below(limit, x));
+}
+/// What a half's gradient is where it was cut off: zero.
+template <int n>
+[[gnu::always_inline]] inline Many<n> unless_above(float limit, Many<n> x, Many<n> gradient) {
+  return choose(all<n>(limit) < x, all<n>(0.0F), gradient);
+}
+template <int n>
+[[gnu::always_inline]] inline Many<n> unless_beyond(float limit, Many<n> x, Many<n> gradient) {
+  return choose(x < all<n>(-limit), all<n>(0.0F), unless_above(limit, x, gradient));
+}
+template <int n>
+[[gnu::always_inline]] inline Many<n> operator+(Many<n> x, float more) {
+  return x + all<n>(more);
+}
+
 template <Walk walk, class Function>
-[[gnu::noinline, gnu::flatten]] void gated_as(Out to, In from, const float* bias, std::int64_t n) {
+[[gnu::noinline, gnu::flatten]] void gated_as(const Gate& kind, Out to, In from, const float* bias,
+                                              std::int64_t n) {
   const float* up_bias = bias ? bias + n : nullptr;
   const Coming x = {settled<walk>(from)};
   const Coming up = {after(x.in, n)};
   map_at_once<walk, at_once<Function>()>(Outs<1>{{to}}, n, [&](auto at) {
-    return Results{Function::value(biased(x, bias, at)) * biased(up, up_bias, at)};
+    const auto gate = below(kind.limit, biased(x, bias, at));
+    const auto let = between(kind.limit, biased(up, up_bias, at)) + kind.offset;
+    return Results{Function::value(gate) * let};
   });
 }
 
 template <Walk walk, class Function>
-[[gnu::noinline, gnu::flatten]] void gated_backward_as(Out to, In given, In from, const float* bias,
-                                                       std::int64_t n) {
+[[gnu::noinline, gnu::flatten]] void gated_backward_as(const Gate& kind, Out to, In given, In from,
+                                                       const float* bias, std::int64_t n) {
   const Outs<2> both = {{to, after(to, n)}};
   const float* up_bias = bias ? bias + n : nullptr;
   const Coming dy = {settled<walk>(given)};
   const Coming x = {settled<walk>(from)};
   const Coming up = {after(x.in, n)};
   map_at_once<walk, at_once<Function>()>(both, n, [&](auto at) {
-    const auto gate = Function::both(biased(x, bias, at));
+    const auto by = biased(x, bias, at);
+    const auto let = biased(up, up_bias, at);
+    const auto gate = Function::both(below(kind.limit, by));
     const auto d = load(dy, at);
-    return Results{d * biased(up, up_bias, at) * gate.slope, d * gate.value};
+    return Results{unless_above(kind.limit, by, d * (between(kind.limit, let) + kind.offset) * gate.slope),
+                   unless_beyond(kind.limit, let, d * gate.value)};
   });
 }
 
@@ -334,14 +363,15 @@ void backward(Activation f, Out to, In given, In from, const float* bias, std::i
   });
 }
 
-void gated(Activation f, Out to, In from, const float* bias, std::int64_t n) {
-  with(f, walk_of(to.type, from.type),
-       [&]<Walk walk>(auto function) { gated_as<walk, Called<decltype(function)>>(to, from, bias, n); });
+void gated(const Gate& gate, Out to, In from, const float* bias, std::int64_t n) {
+  with(gate.f, walk_of(to.type, from.type), [&]<Walk walk>(auto function) {
+    gated_as<walk, Called<decltype(function)>>(gate, to, from, bias, n);
+  });
 }
 
-void gated_backward(Activation f, Out to, In given, In from, const float* bias, std::int64_t n) {
-  with(f, walk_of(to.type, given.type, from.type), [&]<Walk walk>(auto function) {
-    gated_backward_as<walk, Called<decltype(function)>>(to, given, from, bias, n);
+void gated_backward(const Gate& gate, Out to, In given, In from, const float* bias, std::int64_t n) {
+  with(gate.f, walk_of(to.type, given.type, from.type), [&]<Walk walk>(auto function) {
+    gated_backward_as<walk, Called<decltype(function)>>(gate, to, given, from, bias, n);
   });
 }
 

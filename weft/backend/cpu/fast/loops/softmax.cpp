@@ -58,9 +58,17 @@ constexpr float infinity = __builtin_inff();
   map(y, walk_of(y.type, Type::f32), n, [&](auto at) { return load(In{row, Type::f32}, at) * share; });
 }
 
+[[gnu::flatten]] void sink_terms(float* terms, const float* lse, const float* sinks, std::int64_t n) {
+  each(n, [=](auto at) {
+    const F share = exponential(along(sinks, at) - along(lse, at));
+    store(terms, at, along(terms, at) * (all(0.0F) - share));
+  });
+}
+
 }  // namespace
 
 extern const SoftmaxLoops softmaxes;
-const SoftmaxLoops softmaxes = {.forward = forward, .greatest = greatest, .sum = sum};
+const SoftmaxLoops softmaxes = {
+    .forward = forward, .greatest = greatest, .sum = sum, .sink_terms = sink_terms};
 
 }  // namespace weft::fast::WEFT_ISA

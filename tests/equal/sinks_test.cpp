@@ -1,0 +1,94 @@
+// Attention sinks under every kind of cut: each rank has those of its own heads, and learns what they take
+// from its own queries; in a model as gpt-oss is built.
+#include <gtest/gtest.h>
+
+#include "tests/equal/run.h"
+#include "tests/support/sanitized.h"
+
+using namespace weft;
+using namespace weft::testing;
+
+namespace {
+
+constexpr int few = rounds(4);
+
+/// Experts with biases are whole on every tensor-parallel rank.
+std::vector<Cut> cuts() {
+  return {{{.tp = 2, .dp = 1, .etp = 1}},
+          {{.tp = 4, .dp = 1, .etp = 1, .sequence = true}},
+          {{.cp = 2, .dp = 1}},
+          {{.cp = 2, .dp = 1, .context = ContextForm::gather}},
+          {{.cp = 2, .dp = 1, .context = ContextForm::heads}},
+          {{.cp = 4, .dp = 1, .context = ContextForm::two_levels, .context_levels = {2, 2}}},
+          {{.pp = 2, .dp = 1, .schedule = "zb-h1"}},
+          {{.dp = 4, .ep = 4, .zero = 1}, 1},
+          {{.tp = 2, .pp = 2, .cp = 2, .dp = 2, .etp = 1, .sequence = true}, 1},
+          {{.tp = 2, .cp = 2, .dp = 2, .etp = 1, .sequence = true, .zero = 3}, 1}};
+}
+
+/// Of these some, where a sanitizer waits.
+std::vector<Cut> some_cuts() { return some_of(cuts(), 4); }
+
+Cut with_steps(Cut cut, bool exact) {
+  cut.steps = few;
+  cut.exact = exact;
+  return cut;
+}
+
+Curve alone(const ModelConfig& config, bool exact) {
+  return train(config, with_steps({.parallel = {.dp = 1}, .micro_batch = exact ? 1 : 8}, exact));
+}
+
+}  // namespace
+
+TEST(Sinks, train_as_on_one_rank) {
+  const ModelConfig config = shape_of("oss", 2);
+  const Curve one = alone(config, false);
+  for (const Cut& cut : some_cuts())
+    EXPECT_EQ(difference(train(config, with_steps(cut, false)), one, rounding_of(config, cut)), "")
+        << name_of(cut);
+}
+
+TEST(Sinks, have_the_bits_of_one_rank_in_exact_mode) {
+  ModelConfig config = shape_of("oss", 2);
+  for (const Precision precision : {Precision::f32, Precision::bf16}) {
+    config.precision = precision;
+    const Curve one = alone(config, true);
+    for (const Cut& cut : some_cuts()) {
+      const Curve many = train(config, with_steps(cut, true));
+      EXPECT_EQ(many.losses, one.losses) << name_of(cut);
+      EXPECT_EQ(many.norms, one.norms) << name_of(cut);
+    }
+  }
+}
+
+TEST(Sinks, are_learned) {
+  ModelConfig config = shape_of("oss", 2);
+  const Curve learned = alone(config, false);
+  config.sink = Sink::zero;
+  const Curve zero = alone(config, false);
+  config.sink = Sink::none;
+  const Curve none = alone(config, false);
+  EXPECT_NE(learned.losses, zero.losses);
+  EXPECT_NE(zero.losses, none.losses);
+}
+
+TEST(Sinks, hold_what_the_counting_device_counts) {
+  ModelConfig config = shape_of("oss", 2);
+  for (const Cut& cut : {cuts()[1], cuts()[3], cuts()[4], cuts()[8]}) {
+    EXPECT_EQ(memory_difference(config, cut), "") << name_of(cut);
+    Cut exact = cut;
+    exact.exact = true;
+    EXPECT_EQ(memory_difference(config, exact), "") << name_of(cut);
+  }
+}
+
+TEST(Sinks, show_planted_faults) {
+  const ModelConfig config = shape_of("oss", 2);
+  const Curve one = alone(config, false);
+  for (const Fault fault : {Fault::sequence_parts_not_added, Fault::experts_learn_nothing}) {
+    Cut cut = with_steps({{.tp = 2, .dp = 1, .etp = 1, .sequence = true}}, false);
+    cut.fault = fault;
+    EXPECT_NE(difference(train(config, cut), one, rounding_of(config, cut)), "") << int(fault);
+  }
+}
