@@ -279,7 +279,7 @@ SAME_NUMBERS = "its effect is on who computes what and when, and the numbers are
 REASONS = {
     **dict.fromkeys(("moe-token-dispatcher-type", "moe-upcycling-granularity", "remote-device",
                      "main-params-dtype", "megatron-fsdp-main-params-dtype", "spec",
-                     "outer-dp-sharding-strategy", "softmax-type", "data-impl", "non-persistent-ckpt-type", "exit-signal", "muon-scalar-optimizer",
+                     "outer-dp-sharding-strategy", "data-impl", "non-persistent-ckpt-type", "exit-signal", "muon-scalar-optimizer",
                      "moe-dispatch-fwd-dtype", "moe-combine-bwd-dtype", "mid-level-dataset-surplus"), NOTHING_ELSE),
     **dict.fromkeys(("exit-on-missing-checkpoint", "log-learning-rate-to-tensorboard", "log-loss-scale-to-tensorboard"), AS_IT_IS),
     **dict.fromkeys(("zero-reduce-bucket-size", "ddp-num-buckets", "ddp-bucket-size", "overlap-grad-reduce", "overlap-moe-expert-parallel-comm",

@@ -139,7 +139,7 @@ struct ModelConfig {
 
   Activation activation = Activation::gelu;
   bool gated = false;      // act(x W_gate) * (x W_up): swiglu with silu, geglu with gelu
-  double gate_limit = 0;   // of both halves before that (tensor/args.h); 0: none
+  double gate_limit = 0;   // of both halves before that (tensor/kinds.h); 0: none
   double gate_offset = 0;  // added to what the gate lets through
 
   bool linear_bias = true;  // of attention projection and both MLP matrices

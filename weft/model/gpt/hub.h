@@ -27,6 +27,8 @@ inline constexpr std::array<std::string_view, 13> gpt_types{
     "qwen2_moe", "qwen3_moe", "olmoe",   "gpt_oss", "deepseek_v3", "deepseek_v2"};
 /// Those whose layers have experts, or may.
 constexpr bool has_experts(GptType type) { return type >= GptType::mixtral; }
+/// Experts in Mixtral's words: their number is local, and weights are a softmax over the chosen.
+constexpr bool says_as_mixtral(GptType type) { return type == GptType::mixtral || type == GptType::gpt_oss; }
 /// Latent attention, and layers without experts that stand first.
 constexpr bool is_deepseek(GptType type) { return type >= GptType::deepseek_v3; }
 /// The last two: of DeepSeek's further tokens.

@@ -14,7 +14,7 @@ bool is_qwen(GptType type) { return type == GptType::qwen2_moe || type == GptTyp
 // transformers 5 writes Qwen3-MoE's number under Mixtral's name; published files have the other.
 std::int64_t experts_in(GptType type, HubSettings& s) {
   if (is_deepseek(type)) return s.size("n_routed_experts", most_experts);
-  const bool local = type == GptType::mixtral || type == GptType::gpt_oss;
+  const bool local = says_as_mixtral(type);
   const char* const usual = local ? "num_local_experts" : "num_experts";
   const char* const other = local ? "num_experts" : "num_local_experts";
   return s.find(usual) == nullptr && s.find(other) != nullptr ? s.size(other, most_experts)
@@ -81,8 +81,7 @@ void read_scaled_softmax_router(RouterConfig& router, HubSettings& s) {
 
 void read_softmax_router(RouterConfig& router, GptType type, HubSettings& s) {
   // Softmax over all, of which the chosen are scaled to a sum of 1, is softmax over the chosen.
-  const bool over_chosen = type == GptType::mixtral || type == GptType::gpt_oss;
-  router.softmax_first = !over_chosen && !s.yes("norm_topk_prob", false);
+  router.softmax_first = !says_as_mixtral(type) && !s.yes("norm_topk_prob", false);
 }
 
 // Settings of training: they change no logit.
@@ -97,7 +96,7 @@ void pass_over(HubSettings& s) {
 void read_hub_experts(ModelConfig& m, GptType type, HubSettings& s) {
   ExpertsConfig& x = m.experts;
   x.count = int(experts_in(type, s));
-  const bool own_width = type != GptType::mixtral && type != GptType::olmoe && type != GptType::gpt_oss;
+  const bool own_width = !says_as_mixtral(type) && type != GptType::olmoe;
   x.ffn_hidden = own_width ? s.size("moe_intermediate_size", HubSettings::widest) : m.ffn_hidden;
   x.router.chosen = int(s.size("num_experts_per_tok", x.count));
   if (type == GptType::qwen2_moe) {

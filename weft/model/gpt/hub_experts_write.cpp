@@ -98,16 +98,11 @@ std::string_view no_such_experts(const ModelConfig& m, GptType type) {
 
 void write_hub_experts(ordered_json& out, const ModelConfig& m, GptType type) {
   const ExpertsConfig& x = m.experts;
-  const bool local = type == GptType::mixtral || type == GptType::gpt_oss;
-  out[local ? "num_local_experts" : "num_experts"] = x.count;
+  out[says_as_mixtral(type) ? "num_local_experts" : "num_experts"] = x.count;
   out["num_experts_per_tok"] = x.router.chosen;
   out["output_router_logits"] = false;
-  if (type == GptType::gpt_oss) {
-    out["intermediate_size"] = x.ffn_hidden;
-    out["swiglu_limit"] = m.gate_limit;
-    return;
-  }
-  if (type == GptType::mixtral) {
+  if (type == GptType::gpt_oss) out["swiglu_limit"] = m.gate_limit;
+  if (says_as_mixtral(type)) {
     out["intermediate_size"] = x.ffn_hidden;
     return;
   }
