@@ -15,7 +15,8 @@ RopeArgs rope_args(const Pass& pass, const AttentionShape& shape, Turn turn) {
           .turn = turn};
 }
 
-AttentionArgs attention_args(const Pass& pass, const AttentionShape& shape, const Tensor& biases) {
+AttentionArgs attention_args(const Pass& pass, const AttentionShape& shape, const Tensor& biases,
+                             const Tensor& sinks) {
   const Tensor& segments = pass.batch().of(shape.side).segments;
   return {.scale = shape.scale,
           .mask = shape.mask,
@@ -24,6 +25,7 @@ AttentionArgs attention_args(const Pass& pass, const AttentionShape& shape, cons
           .key_segments = segments,
           .bias = biases,
           .bias0 = shape.no_distance,
+          .sinks = sinks,
           .dropout = pass.training() ? shape.dropout : 0,
           .at = pass.address(Purpose::dropout_attention, shape.layer),
           .samples = pass.batch().samples,
@@ -97,19 +99,14 @@ void SelfAttention::turn(const Pass& pass, const Attended& heads, Turn turn) con
   ops::rope_in_place(heads.k, how);
 }
 
-AttentionArgs SelfAttention::args(const Pass& pass, const Tensor& biases) const {
-  AttentionArgs out = attention_args(pass, shape_, biases);
-  out.sinks = sinks_.scores();
-  return out;
-}
-
 Tensor SelfAttention::forward(Pass& pass, const Tensor& x, const Flow& beside) {
   Saved saved{.biases = beside.biases};
   saved.qkv = qkv_.forward(x);
   if (norms_) norm_heads(saved);
   const Attended heads = norms_ ? normed_views(saved) : views(saved.qkv);
   turn(pass, heads, Turn::forward);
-  saved.kept = shape_.parts.attention(shape_.context, heads, args(pass, beside.biases));
+  saved.kept = shape_.parts.attention(shape_.context, heads,
+                                      attention_args(pass, shape_, beside.biases, sinks_.scores()));
   const Tensor o = saved.kept.out.o;
   pass.see("attention", shape_.layer, o);
   pass.save(std::move(saved));
@@ -126,7 +123,8 @@ Tensor SelfAttention::backward(Pass& pass, const Tensor& dy, const Tensor& x, Fl
   const Tensor dqkv = empty_like(saved.qkv);
   const Attended grads = views(dqkv);
   const AttentionGrads into{grads.q, grads.k, grads.v, dbeside.biases, false, sinks_.grads()};
-  shape_.parts.attention_backward_into(shape_.context, into, dout, saved.kept, args(pass, saved.biases));
+  shape_.parts.attention_backward_into(shape_.context, into, dout, saved.kept,
+                                       attention_args(pass, shape_, saved.biases, sinks_.scores()));
   sinks_.added();
   turn(pass, grads, Turn::backward);
   if (norms_) norm_heads_backward(saved, grads);

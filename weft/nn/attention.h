@@ -30,7 +30,8 @@ struct AttentionShape {
 };
 
 /// How a rank's heads attend in this pass, and how they turn.
-AttentionArgs attention_args(const Pass& pass, const AttentionShape& shape, const Tensor& biases);
+AttentionArgs attention_args(const Pass& pass, const AttentionShape& shape, const Tensor& biases,
+                             const Tensor& sinks);
 RopeArgs rope_args(const Pass& pass, const AttentionShape& shape, Turn turn);
 
 class SelfAttention final : public Inner {
@@ -68,7 +69,6 @@ class SelfAttention final : public Inner {
   void norm_whole_backward(const Saved& saved, const Attended& dqkv);
   void norm_heads_backward(const Saved& saved, const Attended& dqkv);
   void turn(const Pass& pass, const Attended& heads, Turn turn) const;
-  AttentionArgs args(const Pass& pass, const Tensor& biases) const;
 
   ColumnLinear qkv_;
   RowLinear project_;

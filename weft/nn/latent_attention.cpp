@@ -56,15 +56,10 @@ Attended LatentAttention::widen(const Pass& pass, const Latents& latents, const 
           last(key_value, shape_.value)};
 }
 
-AttentionArgs LatentAttention::args(const Pass& pass) const {
-  AttentionArgs out = attention_args(pass, heads(), {});
-  out.sinks = sinks_.scores();
-  return out;
-}
-
 Tensor LatentAttention::forward(Pass& pass, const Tensor& x, const Flow&) {
   Saved saved{press(x), {}};
-  saved.kept = context_attention(heads().context, widen(pass, saved.latents, x), args(pass));
+  saved.kept = context_attention(heads().context, widen(pass, saved.latents, x),
+                                 attention_args(pass, heads(), {}, sinks_.scores()));
   const Tensor o = saved.kept.out.o;
   pass.see("attention", heads().layer, o);
   if (shape_.recompute) saved.kept.in = {};
@@ -97,7 +92,8 @@ LatentAttention::HeadGrads LatentAttention::widen_backward(const Pass& pass, con
   const Tensor dq = heads_of(d.query, n), dk = empty_like(k), dkey_value = heads_of(d.key_value, n);
   const AttentionGrads into{dq.split(2, {n, 1}), dk, last(dkey_value, shape_.value), {}, false,
                             sinks_.grads()};
-  context_attention_backward_into(heads().context, into, dout, saved.kept, args(pass));
+  context_attention_backward_into(heads().context, into, dout, saved.kept,
+                                  attention_args(pass, heads(), {}, sinks_.scores()));
   sinks_.added();
   if (heads().angles) {
     ops::rope_in_place(last(dq, shape_.turned), rope_args(pass, heads(), Turn::backward));

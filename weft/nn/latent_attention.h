@@ -59,7 +59,6 @@ class LatentAttention final : public Inner {
     ContextKept kept;
   };
   const AttentionShape& heads() const { return shape_.heads; }
-  AttentionArgs args(const Pass& pass) const;
   std::int64_t plain() const { return heads().channels - shape_.turned; }
   Latent latent(const Path& path, const Tensor& raw) const;
   Latents press(const Tensor& x) const;
