@@ -253,8 +253,8 @@ TEST(FourBits, are_numbers_and_powers_of_two) {
     const double size = numbers[code % 8] * std::pow(2.0, double(i / 32) - 127);
     return float(code < 8 ? size : -size);
   };
-  for (const std::size_t first : {0, 1, 31, 32, 777})
-    for (const std::size_t count : {1, 64, 1000}) {
+  for (const std::size_t first : {0U, 1U, 31U, 32U, 777U})
+    for (const std::size_t count : {1U, 64U, 1000U}) {
       std::vector<float> found(count);
       unpack_mxfp4(codes, scales, std::int64_t(first), found);
       for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(found[i], expected(first + i)) << first + i;

@@ -80,7 +80,7 @@ TEST_F(ActivationOps, keep_gates_within_their_limit) {
   const auto f = [&] { return probed(dy, ops::gated(x, {}, gate)); };
   EXPECT_EQ(difference(numbers(ops::gated_backward(dy, x, {}, gate)), slopes(x, f), slope_near), "");
   const std::vector<double> slope = numbers(ops::gated_backward(dy, x, {}, gate));
-  for (const std::size_t beyond : {0, 2, 3}) EXPECT_EQ(slope[beyond], 0);
+  for (const std::size_t beyond : {0U, 2U, 3U}) EXPECT_EQ(slope[beyond], 0);
 }
 
 TEST_F(ActivationOps, say_what_does_not_fit) {
