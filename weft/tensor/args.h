@@ -189,6 +189,30 @@ struct AttentionGrads {
   Tensor dsinks = {};
 };
 
+// ---- layers that remember
+// -------------------------------------------------------------------------------------------
+
+/// dx is written, dweight f32 added to.
+struct ConvolveGrads {
+  Tensor dx, dweight;
+};
+/// The gated delta rule. A head's memory S [d, d'] is zero before the first step; at each it fades, and is
+/// corrected where k_i points by as much of v_i as it did not say already:
+///
+///   S_i = a_i S_(i-1) + k_i u_i^T,   u_i = b_i (v_i - a_i S_(i-1)^T k_i),   o_i = scale S_i^T q_i
+///   a = exp(-e^speed softplus(decay + shift)),   b = sigmoid(rate)
+struct DeltaIn {
+  Tensor q, k;          // [s, b, g, d]; each serves r heads
+  Tensor v;             // [s, b, g, r, d']
+  Tensor decay, rate;   // [s, b, g, r]
+  Tensor speed, shift;  // f32 [g, r]
+  float scale = 1;
+};
+/// Those of dspeed and dshift (f32) are added to, sums over the batch and over steps.
+struct DeltaGrads {
+  Tensor dq, dk, dv, ddecay, drate, dspeed, dshift;
+};
+
 // ---- rotary positions
 // -------------------------------------------------------------------------------------------
 

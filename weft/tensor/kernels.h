@@ -200,6 +200,22 @@ class Kernels {
     next({"rope", Work::attention}, &Kernels::rope, x, how);
   }
 
+  // ---- layers that remember: mixed, last dimensions of step 1; args.h says what
+  /// y [s, b, g, c] = silu(sum over j of weight[g, c, j] x[i - taps + 1 + j]), steps before the first are 0
+  virtual void convolve(const Tensor& y, const Tensor& x, const Tensor& weight) {
+    next({"convolve", Work::elementwise}, &Kernels::convolve, y, x, weight);
+  }
+  virtual void convolve_backward(const ConvolveGrads& grads, const Tensor& dy, const Tensor& x,
+                                 const Tensor& weight) {
+    next({"convolve_backward", Work::elementwise}, &Kernels::convolve_backward, grads, dy, x, weight);
+  }
+  virtual void delta_rule(const Tensor& o, const DeltaIn& in) {
+    next({"delta_rule", Work::attention}, &Kernels::delta_rule, o, in);
+  }
+  virtual void delta_rule_backward(const DeltaGrads& grads, const Tensor& dout, const DeltaIn& in) {
+    next({"delta_rule_backward", Work::attention}, &Kernels::delta_rule_backward, grads, dout, in);
+  }
+
   // ---- embedding: ids i32 [t]; rows [first, first + table.dim(0)) are held here, others give zero rows;
   // mixed
   virtual void gather(const Tensor& out, const Tensor& table, const Tensor& ids, std::int64_t first) {

@@ -1,0 +1,112 @@
+// Layers that remember: filters over a few steps, and the gated delta rule.
+#include <cmath>
+
+#include "tests/backend/conformance.h"
+
+namespace weft::conformance {
+namespace {
+
+struct FilterCase {
+  std::int64_t steps, groups, channels, taps;
+};
+
+/// More steps and channels than any walk takes at once, fewer steps than taps, a single channel.
+TEST_P(Conformance, filters_a_few_steps) {
+  for (const Dtype dtype : floats)
+    for (const FilterCase& c : {FilterCase{70, 2, 40, 4}, FilterCase{3, 1, 7, 4}, FilterCase{9, 3, 1, 1},
+                                FilterCase{5, 2, 272, 2}, FilterCase{140, 1, 3, 8}})
+      for (const Lay lay : {Lay::contiguous, Lay::gaps, Lay::swapped})
+        same(
+            [&](Desk& desk) {
+              const Shape shape{c.steps, 2, c.groups, c.channels};
+              const Tensor x = desk.normal(shape, dtype), dy = desk.normal(shape, dtype);
+              const Tensor y = desk.blank(shape, dtype), dx = desk.blank(shape, dtype);
+              desk.lay(Lay::contiguous);
+              const Tensor weight = desk.normal({c.groups, c.channels, c.taps}, dtype, 0.5);
+              const Tensor dweight = desk.normal({c.groups, c.channels, c.taps});
+              desk.kernels().convolve(y, x, weight);
+              desk.result("y", y, close(dtype, c.taps, 4));
+              desk.kernels().convolve_backward({dx, dweight}, dy, x, weight);
+              desk.result("dx", dx, close(dtype, c.taps, 4));
+              desk.result("dweight", dweight, close(Dtype::f32, 2 * c.steps * c.taps, 8));
+            },
+            lay);
+}
+
+struct DeltaCase {
+  std::int64_t steps, groups, heads, d, d_value;
+};
+
+DeltaIn operands(Desk& desk, const DeltaCase& c, Dtype dtype) {
+  DeltaIn in;
+  // As long as keys are that were normed: longer ones would let memories grow.
+  const double size = 0.8 / std::sqrt(double(c.d));
+  in.q = desk.normal({c.steps, 2, c.groups, c.d}, dtype, size);
+  in.k = desk.normal({c.steps, 2, c.groups, c.d}, dtype, size);
+  in.v = desk.normal({c.steps, 2, c.groups, c.heads, c.d_value}, dtype);
+  in.decay = desk.normal({c.steps, 2, c.groups, c.heads}, dtype, 2);
+  in.rate = desk.normal({c.steps, 2, c.groups, c.heads}, dtype, 2);
+  desk.lay(Lay::contiguous);
+  in.speed = desk.normal({c.groups, c.heads}, Dtype::f32, 2);
+  in.shift = desk.normal({c.groups, c.heads}, Dtype::f32, 1);
+  in.scale = float(1 / std::sqrt(double(c.d)));
+  return in;
+}
+
+void remembers(Desk& desk, const DeltaCase& c, Dtype dtype) {
+  const DeltaIn in = operands(desk, c, dtype);
+  // A sum over steps, heads and channels is as exact as its f32 terms are, and what is small there is small
+  // beside the others.
+  const Tolerance sums{2e-5, 2e-5 * double(c.steps)};
+  const Tolerance rounded{rounding(dtype) + 2e-5, rounding(dtype) * 1e-2 + 2e-5};
+  const Tensor o = desk.blank(in.v.shape(), dtype), dout = desk.normal(in.v.shape(), dtype);
+  desk.kernels().delta_rule(o, in);
+  desk.result("o", o, rounded);
+  const auto like = [&](const Tensor& x) { return desk.blank(x.shape(), dtype); };
+  const DeltaGrads grads{like(in.q),
+                         like(in.k),
+                         like(in.v),
+                         like(in.decay),
+                         like(in.rate),
+                         desk.normal(in.speed.shape()),
+                         desk.normal(in.shift.shape())};
+  desk.kernels().delta_rule_backward(grads, dout, in);
+  desk.result("dq", grads.dq, rounded);
+  desk.result("dk", grads.dk, rounded);
+  desk.result("dv", grads.dv, rounded);
+  desk.result("ddecay", grads.ddecay, rounded);
+  desk.result("drate", grads.drate, rounded);
+  desk.result("dspeed", grads.dspeed, sums);
+  desk.result("dshift", grads.dshift, sums);
+}
+
+/// Several chunks and a rest, less than a chunk, one step; heads that share a key and such that do not;
+/// widths that are no whole registers.
+TEST_P(Conformance, remembers_by_the_delta_rule) {
+  for (const DeltaCase& c :
+       {DeltaCase{150, 2, 2, 16, 32}, DeltaCase{64, 1, 1, 32, 16}, DeltaCase{13, 1, 3, 24, 8},
+        DeltaCase{1, 2, 1, 8, 8}, DeltaCase{70, 1, 2, 5, 19}})
+    for (const Dtype dtype : floats)
+      for (const Lay lay : {Lay::contiguous, Lay::gaps, Lay::swapped})
+        same([&](Desk& desk) { remembers(desk, c, dtype); }, lay);
+}
+
+/// As wide as published models have them.
+TEST_P(Conformance, remembers_in_wide_heads) {
+  same([&](Desk& desk) { remembers(desk, {100, 1, 2, 128, 128}, Dtype::bf16); });
+}
+
+/// e^-100 a step: nothing is left, and nothing is infinite.
+TEST_P(Conformance, forgets_at_once) {
+  same([&](Desk& desk) {
+    DeltaIn in = operands(desk, {80, 1, 2, 16, 16}, Dtype::f32);
+    in.speed = desk.holding({1, 2}, Dtype::f32, {4, -20});
+    in.shift = desk.holding({1, 2}, Dtype::f32, {40, -3});
+    const Tensor o = desk.blank(in.v.shape());
+    desk.kernels().delta_rule(o, in);
+    desk.result("o", o, {2e-5, 2e-5});
+  });
+}
+
+}  // namespace
+}  // namespace weft::conformance

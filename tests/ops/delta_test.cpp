@@ -1,0 +1,125 @@
+// Filters over a few steps and the gated delta rule: written out, against differences, and what they refuse.
+#include "weft/ops/delta.h"
+
+#include <cmath>
+
+#include "tests/ops/fixture.h"
+
+namespace weft {
+namespace {
+
+class Delta : public Ops {
+ protected:
+  static constexpr std::int64_t steps = 5, rows = 2, groups = 2, heads = 2, d = 3, d_value = 2;
+  DeltaIn operands() {
+    return {.q = random({steps, rows, groups, d}),
+            .k = random({steps, rows, groups, d}),
+            .v = random({steps, rows, groups, heads, d_value}),
+            .decay = random({steps, rows, groups, heads}),
+            .rate = random({steps, rows, groups, heads}),
+            .speed = random({groups, heads}),
+            .shift = random({groups, heads}),
+            .scale = 0.5F};
+  }
+  DeltaGrads zeros_like(const DeltaIn& in) {
+    return {zeros(in.q.shape()),    zeros(in.k.shape()),     zeros(in.v.shape()),    zeros(in.decay.shape()),
+            zeros(in.rate.shape()), zeros(in.speed.shape()), zeros(in.shift.shape())};
+  }
+};
+
+TEST_F(Delta, filters_see_the_step_and_those_before_it) {
+  const Tensor x = holding({3, 1, 1, 2}, {1, 10, 2, 20, 3, 30});
+  const Tensor weight = holding({1, 2, 2}, {0.5, 1, 0, -1});
+  const auto silu = [](double sum) { return sum / (1 + std::exp(-sum)); };
+  EXPECT_EQ(
+      difference(numbers(ops::convolve(x, weight)),
+                 std::vector<double>{silu(1), silu(-10), silu(2.5), silu(-20), silu(4), silu(-30)}, f32_near),
+      "");
+}
+
+TEST_F(Delta, filters_have_the_slopes_of_differences) {
+  const Tensor x = random({6, 2, 2, 3}), weight = random({2, 3, 3}), probe = random({6, 2, 2, 3});
+  const auto value = [&] { return probed(probe, ops::convolve(x, weight)); };
+  const ConvolveGrads grads{zeros(x.shape()), zeros(weight.shape())};
+  ops::convolve_backward_into(grads, probe, x, weight);
+  EXPECT_EQ(difference(numbers(grads.dx), slopes(x, value), slope_near), "");
+  EXPECT_EQ(difference(numbers(grads.dweight), slopes(weight, value), slope_near), "");
+}
+
+/// What is written under a key of length 1 at full rate is what that key says, whatever it said before.
+TEST_F(Delta, corrects_what_a_key_says) {
+  const Tensor key = holding({2, 1, 1, 2}, {0.6, 0.8, 0.6, 0.8});
+  const DeltaIn in{.q = key,
+                   .k = key,
+                   .v = holding({2, 1, 1, 1, 1}, {7, -2}),
+                   .decay = holding({2, 1, 1, 1}, {0, 0}),
+                   .rate = holding({2, 1, 1, 1}, {40, 40}),
+                   .speed = holding({1, 1}, {0}),
+                   .shift = holding({1, 1}, {0}),
+                   .scale = 1};
+  EXPECT_EQ(difference(numbers(ops::delta_rule(in)), std::vector<double>{7, -2}, f32_near), "");
+}
+
+/// Half of it is gone at the next step where e^speed softplus(decay + shift) is log 2, and a key at a right
+/// angle changes nothing.
+TEST_F(Delta, forgets_by_its_decay) {
+  const DeltaIn in{.q = holding({2, 1, 1, 2}, {1, 0, 1, 0}),
+                   .k = holding({2, 1, 1, 2}, {1, 0, 0, 1}),
+                   .v = holding({2, 1, 1, 1, 1}, {8, 5}),
+                   .decay = holding({2, 1, 1, 1}, {0.25, 0.25}),
+                   .rate = holding({2, 1, 1, 1}, {0, 0}),
+                   .speed = holding({1, 1}, {0}),
+                   .shift = holding({1, 1}, {-0.25}),
+                   .scale = 2};
+  EXPECT_EQ(difference(numbers(ops::delta_rule(in)), std::vector<double>{8, 4}, f32_near), "");
+}
+
+TEST_F(Delta, has_the_slopes_of_differences) {
+  const DeltaIn in = operands();
+  const Tensor probe = random(in.v.shape());
+  const auto value = [&] { return probed(probe, ops::delta_rule(in)); };
+  const DeltaGrads grads = zeros_like(in);
+  ops::delta_rule_backward_into(grads, probe, in);
+  EXPECT_EQ(difference(numbers(grads.dq), slopes(in.q, value), slope_near), "");
+  EXPECT_EQ(difference(numbers(grads.dk), slopes(in.k, value), slope_near), "");
+  EXPECT_EQ(difference(numbers(grads.dv), slopes(in.v, value), slope_near), "");
+  EXPECT_EQ(difference(numbers(grads.ddecay), slopes(in.decay, value), slope_near), "");
+  EXPECT_EQ(difference(numbers(grads.drate), slopes(in.rate, value), slope_near), "");
+  EXPECT_EQ(difference(numbers(grads.dspeed), slopes(in.speed, value), slope_near), "");
+  EXPECT_EQ(difference(numbers(grads.dshift), slopes(in.shift, value), slope_near), "");
+}
+
+TEST_F(Delta, adds_to_gradients_of_weights) {
+  const DeltaIn in = operands();
+  const Tensor probe = random(in.v.shape());
+  const DeltaGrads once = zeros_like(in), twice = zeros_like(in);
+  ops::delta_rule_backward_into(once, probe, in);
+  for (int i = 0; i < 2; ++i) ops::delta_rule_backward_into(twice, probe, in);
+  const auto doubled = [](const Tensor& x) {
+    std::vector<double> out = numbers(x);
+    for (double& each : out) each *= 2;
+    return out;
+  };
+  EXPECT_EQ(difference(numbers(twice.dspeed), doubled(once.dspeed), f32_near), "");
+  EXPECT_EQ(difference(numbers(twice.dshift), doubled(once.dshift), f32_near), "");
+  EXPECT_EQ(numbers(twice.dq), numbers(once.dq));
+}
+
+TEST_F(Delta, says_what_does_not_fit) {
+  EXPECT_EQ(refused([&] {
+              (void)ops::convolve(random({2, 1, 2, 3}), random({2, 4, 4}));
+            }),
+            "convolve: weight [2, 4, 4] has no filter for each channel of x [2, 1, 2, 3]");
+  DeltaIn in = operands();
+  in.k = random({steps, rows, groups, d + 1});
+  EXPECT_EQ(refused([&] { (void)ops::delta_rule(in); }), "delta_rule: k is [5, 2, 2, 4], not [5, 2, 2, 3]");
+  in = operands();
+  in.q = random({steps, rows, groups + 1, d});
+  EXPECT_EQ(refused([&] { (void)ops::delta_rule(in); }), "delta_rule: q is [5, 2, 3, 3], not [5, 2, 2, 3]");
+  in = operands();
+  in.speed = random({groups});
+  EXPECT_EQ(refused([&] { (void)ops::delta_rule(in); }), "delta_rule: speed is [2], not [2, 2]");
+}
+
+}  // namespace
+}  // namespace weft
