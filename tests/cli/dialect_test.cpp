@@ -269,8 +269,8 @@ TEST(Dialect, names_the_flag_and_the_choices_when_a_value_is_wrong) {
   refused({"--cp-comm-type", "p2p", "ring"},
           "--cp-comm-type: 'ring' is not one of p2p, all_gather, a2a or a2a+p2p");
   refused({"--recompute-modules", "gdp_qkv"},
-          "--recompute-modules: 'gdp_qkv' is not one of core_attn, layernorm, mlp, mla_up_proj, moe, moe_act "
-          "or shared_experts");
+          "--recompute-modules: 'gdp_qkv' is not one of core_attn, layernorm, mlp, mla_up_proj, moe, moe_act, "
+          "gdn_norm_out or shared_experts");
   refused({"--num-layesr", "2"}, "--num-layesr is not a flag, did you mean --num-layers");
 }
 

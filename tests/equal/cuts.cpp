@@ -81,17 +81,19 @@ ModelConfig shape_of(const std::string& name, int layers) {
                        : name == "latent"  ? tiny_latent()
                        : name == "mixture" ? tiny_mixture()
                        : name == "oss"     ? tiny_oss()
+                       : name == "delta"   ? tiny_delta()
                                            : tiny_llama();
   config.layers = layers;
   if (name == "t5") {
     config.layers = std::max(layers / 2, 1);
     config.decoder_layers = layers - config.layers;
   }
-  if (name == "llama" || name == "mixture" || name == "oss")
+  if (name == "llama" || name == "mixture" || name == "oss" || name == "delta")
     config.groups = config.heads;  // so that four ranks have a group each
   config.hidden_dropout = config.attention_dropout = 0.1;
   config.experts.layers.clear();
   config.window_layers.clear();
+  config.delta.layers.clear();
   complete(config);
   return config;
 }

@@ -87,7 +87,24 @@ inline ModelConfig tiny_oss() {
   return config;
 }
 
-/// The same with latents, each behind a norm: heads of 6 + 4 channels, and values of 6.
+/// As Qwen3-Next is built: every other layer attends, with gates and norms of heads; the rest remember, each
+/// key head for two value heads.
+inline ModelConfig tiny_delta() {
+  ModelConfig config = tiny_llama();
+  config.qk_norm = config.norm_centered_gain = config.attention_gate = true;
+  config.rotary.percent = 0.5;
+  config.delta = {.on = true,
+                  .attends_every = 2,
+                  .key_heads = 4,
+                  .value_heads = 8,
+                  .key_channels = 6,
+                  .value_channels = 5,
+                  .taps = 3};
+  complete(config);
+  return config;
+}
+
+/// A llama with latents, each behind a norm: heads of 6 + 4 channels, and values of 6.
 inline ModelConfig tiny_latent() {
   ModelConfig config = tiny_llama();
   config.groups = 0;

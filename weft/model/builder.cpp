@@ -50,6 +50,13 @@ Norm Builder::norm(const std::string& name) const {
 }
 
 Norm Builder::norm_of(const std::string& name, const NormRows& rows) const {
+  return norm_of(name, rows,
+                 {.kind = config_.norm,
+                  .epsilon = float(config_.norm_epsilon),
+                  .one_plus_gain = config_.norm_centered_gain});
+}
+
+Norm Builder::norm_of(const std::string& name, const NormRows& rows, const NormArgs& how) const {
   // In exact mode a gain's gradient is the same on all tensor-parallel ranks, who bring their pieces
   // together.
   const Axes terms = rows.sequence || rows.heads ? sums_.terms(Axis::tp) : Axes();
@@ -60,12 +67,7 @@ Norm Builder::norm_of(const std::string& name, const NormRows& rows) const {
     bias = shared(name + ".bias");
     bias->spread = gain.spread;
   }
-  return {std::move(gain),
-          std::move(bias),
-          {.kind = config_.norm,
-           .epsilon = float(config_.norm_epsilon),
-           .one_plus_gain = config_.norm_centered_gain},
-          rows};
+  return {std::move(gain), std::move(bias), how, rows};
 }
 
 Parameter Builder::shared_in_sequence(const std::string& name) const {
@@ -158,6 +160,7 @@ AttentionShape Builder::attention_shape(int layer, const Looks& looks) {
   return {.groups = groups,
           .per_group = exact(heads, groups),
           .channels = config_.channels,
+          .gated = config_.attention_gate,
           .head0 = tp_.rank() * heads,
           .layer = layer,
           .scale = float(attention_scale(config_)),
@@ -172,21 +175,25 @@ AttentionShape Builder::attention_shape(int layer, const Looks& looks) {
           .no_distance = config_.positions == Positions::relative ? side_length(config_, looks.side) - 1 : 0};
 }
 
-// Fewer groups than ranks: neighbours share a group. Each has its own queries of it, and all have its key
-// and value.
+// Fewer groups than ranks: neighbours share a group. Each has its own queries of it and their gates, and all
+// have its key and value.
 void Builder::share_group(Parameter& parameter) const {
-  const int group = tp_.rank() / sharers();
+  const int group = tp_.rank() / sharers(), of_a_query = config_.attention_gate ? 2 : 1;
   const std::int64_t per_group = exact(config_.heads, config_.groups);
   const std::int64_t heads = exact(config_.heads, tp_.size());
-  Shard queries = parameter.pieces.front().where, key_value = queries;
-  const auto take = [&](Shard& box, std::int64_t head, std::int64_t count) {
-    box.offset[0] = (group * (per_group + 2) + head) * config_.channels;
+  const Shard whole = parameter.pieces.front().where;
+  parameter.pieces.clear();
+  std::int64_t at = 0;
+  const auto take = [&](std::int64_t head, std::int64_t count) {
+    Shard box = whole;
+    box.offset[0] = (group * (of_a_query * per_group + 2) + head) * config_.channels;
     box.local[0] = count * config_.channels;
+    parameter.pieces.push_back({box, at});
+    at += box.local.elements();
   };
-  take(queries, neighbour() * heads, heads);
-  take(key_value, per_group, 2);
-  parameter.pieces = {{queries, 0}, {key_value, queries.local.elements()}};
-  parameter.shape[0] = (heads + 2) * config_.channels;
+  for (int kind = 0; kind < of_a_query; ++kind) take(kind * per_group + neighbour() * heads, heads);
+  take(of_a_query * per_group, 2);
+  parameter.shape[0] = (of_a_query * heads + 2) * config_.channels;
   parameter.shared = {.along = Axis::tp, .ranks = sharers(), .partial = !sums_.terms(Axis::tp).empty()};
 }
 
@@ -203,8 +210,9 @@ ColumnLinear Builder::qkv(const std::string& name) const {
   const Along cut = shared ? Along{Axis::tp} : tensor_ranks();
   Parameter weight = rows_of(name + ".weight", cut);
   weight.fp8 = fp8_of(name);
-  weight.bands = {exact(config_.heads, config_.groups) * config_.channels, config_.channels,
-                  config_.channels};
+  const std::int64_t queries = exact(config_.heads, config_.groups) * config_.channels;
+  weight.bands = {queries, config_.channels, config_.channels};
+  if (config_.attention_gate) weight.bands.insert(weight.bands.begin(), queries);
   std::optional<Parameter> bias;
   if (list_.has(name + ".bias")) bias = rows_of(name + ".bias", cut);
   if (shared) share_group(weight);
@@ -292,8 +300,12 @@ std::unique_ptr<Inner> Builder::attends(const std::string& name, int layer, cons
 std::unique_ptr<Layer> Builder::block(const std::string& name, int layer, const Looks& looks) {
   layer_ = layer;
   std::vector<Sublayer> sublayers;
-  sublayers.push_back(
-      {"attention block", norm(name + ".attention_norm"), attends(name + ".attention", layer, looks)});
+  if (config_.delta.at(as_layer(layer)))
+    sublayers.push_back(
+        {"delta block", norm(name + ".attention_norm"), delta_memory(name + ".delta", layer)});
+  else
+    sublayers.push_back(
+        {"attention block", norm(name + ".attention_norm"), attends(name + ".attention", layer, looks)});
   if (looks.memory)
     sublayers.push_back({"cross attention block", norm(name + ".cross_norm"),
                          std::make_unique<CrossAttention>(cross_attention(name + ".cross", layer))});

@@ -49,6 +49,7 @@ class Builder {
   SelfAttention attention(const std::string& name, int layer, const Looks& looks);
 
   std::unique_ptr<Inner> latent_attention(const std::string& name, int layer, const Looks& looks);
+  std::unique_ptr<Inner> delta_memory(const std::string& name, int layer);
   CrossAttention cross_attention(const std::string& name, int layer);
   /// What stands in the place of the MLP of a layer that has experts.
   std::unique_ptr<Inner> experts(const std::string& name, int layer) const;
@@ -79,6 +80,7 @@ class Builder {
  private:
   Along tensor_ranks() const { return {Axis::tp, tp_.rank(), tp_.size()}; }
   Norm norm_of(const std::string& name, const NormRows& rows) const;
+  Norm norm_of(const std::string& name, const NormRows& rows, const NormArgs& how) const;
   Parameter rows_of(const std::string& name, const Along& cut) const;
   Parameter columns_of(const std::string& name) const;
   /// Of a matrix that tensor-parallel ranks hold whole.

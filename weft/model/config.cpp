@@ -115,6 +115,11 @@ void check_forms(const ModelConfig& m, const LayerForms& may) {
         "model: {model.ahead.repeated} is about further tokens, and {model.ahead.depths} is 0: say how many");
   if (m.sink != Sink::none && !may.sinks)
     fail(Kind::usage, "model: ", m.kind, " has no attention sinks: leave {model.sink} out");
+  if (m.attention_gate && (!may.gates || m.latent.on))
+    fail(Kind::usage, "model: ", m.latent.on ? "latent attention" : m.kind,
+         " has no gates of what heads give: leave {model.attention_gate} out");
+  if (m.delta.on && !may.delta)
+    fail(Kind::usage, "model: ", m.kind, " has no layers that remember: leave {model.delta.on} out");
   if (m.experts.count > 0 && !may.experts)
     fail(Kind::usage, "model: ", m.kind, " has no mixtures of experts: leave {model.experts.count} out");
 }
@@ -153,6 +158,11 @@ std::int64_t value_channels(const ModelConfig& m) {
   return m.latent.on ? m.latent.value_channels : m.channels;
 }
 
+std::int64_t qkv_rows(const ModelConfig& m) {
+  const int of_a_query = m.attention_gate ? 2 : 1;
+  return (of_a_query * m.heads + 2 * m.groups) * m.channels;
+}
+
 void complete_decoder(ModelConfig& m, const LayerForms& may) {
   complete_layers(m, may);
   if (m.decoder_layers > 0 || m.decoder_sequence > 0)
@@ -174,6 +184,7 @@ void complete_layers(ModelConfig& m, const LayerForms& may) {
          m.sequence);
   complete_window(m);
   complete_experts(m);
+  complete_delta(m);
   complete_mup(m);
   check_fp8(m);
 }

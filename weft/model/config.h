@@ -11,6 +11,7 @@
 #include "weft/base/legal.h"
 #include "weft/base/on_resume.h"
 #include "weft/model/ahead_config.h"
+#include "weft/model/delta_config.h"
 #include "weft/model/experts_config.h"
 #include "weft/model/fp8_config.h"
 #include "weft/model/latent_config.h"
@@ -119,6 +120,7 @@ struct ModelConfig {
   int groups = 0;             // key/value heads; 0: as many as heads
   std::int64_t channels = 0;  // per head; 0: hidden / heads
   LatentConfig latent;        // where it is on, groups and channels follow from it
+  DeltaConfig delta;          // of the layers that remember in place of attention
 
   std::int64_t sequence = 0;          // tokens in a training sample; T5: of the encoder
   std::int64_t decoder_sequence = 0;  // T5: tokens of the decoder
@@ -136,6 +138,8 @@ struct ModelConfig {
   bool norm_centered_gain = false;  // the stored gain g is used as 1 + g
   bool qk_norm = false;             // normalize each head's queries and keys before they turn
   bool qk_norm_whole = false;       // normalize the queries of all heads together, and the keys
+
+  bool attention_gate = false;  // what a head gives is multiplied by the sigmoid of a gate of its own
 
   Activation activation = Activation::gelu;
   bool gated = false;      // act(x W_gate) * (x W_up): swiglu with silu, geglu with gelu
@@ -281,6 +285,7 @@ void describe(Visitor& v, ModelConfig& c) {
   v("groups", c.groups, OnResume::model, "key/value heads", legal::size_or_none);
   v("channels", c.channels, OnResume::model, "channels of one head", legal::size_or_none);
   v.group("latent", c.latent);
+  v.group("delta", c.delta);
   v("sequence", c.sequence, OnResume::model, "tokens in one training sample; T5: of the encoder",
     legal::size);
   v("decoder_sequence", c.decoder_sequence, OnResume::model,
@@ -301,6 +306,8 @@ void describe(Visitor& v, ModelConfig& c) {
   v("qk_norm", c.qk_norm, OnResume::model, "normalize queries and keys, head by head");
   v("qk_norm_whole", c.qk_norm_whole, OnResume::model,
     "normalize queries and keys of all heads together, as OLMoE does");
+  v("attention_gate", c.attention_gate, OnResume::model,
+    "multiply what heads give by the sigmoid of gates that are made of the token, as Qwen3-Next does");
   v("activation", c.activation, OnResume::model, "non-linearity of the MLP");
   v("gated", c.gated, OnResume::model, "gate the MLP: activation(gate) times up");
   v("gate_limit", c.gate_limit, OnResume::model,
@@ -354,12 +361,14 @@ bool turns_channels(const ModelConfig&);
 std::int64_t turning_channels(const ModelConfig&);
 /// Of a head's values.
 std::int64_t value_channels(const ModelConfig&);
+/// Of what makes queries, keys and values, and gates where there are some.
+std::int64_t qkv_rows(const ModelConfig&);
 
 /// Fills in what follows from other fields, and refuses shapes that no model of the family has.
 void complete(ModelConfig&);
 /// What layers of some families may be, and of others not.
 struct LayerForms {
-  bool experts = false, latent = false, further_tokens = false, sinks = false;
+  bool experts = false, latent = false, further_tokens = false, sinks = false, delta = false, gates = false;
 };
 /// The same for one stack of layers.
 void complete_decoder(ModelConfig&, const LayerForms& may = {});

@@ -73,7 +73,7 @@ void add_latent_attention(ParameterList& list, const ModelConfig& c, const std::
 void add_attention(ParameterList& list, const ModelConfig& c, const std::string& name) {
   if (c.latent.on) return add_latent_attention(list, c, name);
   const std::int64_t h = c.hidden, queries = c.heads * c.channels;
-  const std::int64_t qkv = (c.heads + 2 * c.groups) * c.channels;
+  const std::int64_t qkv = qkv_rows(c);
   add_matrix(list, name + ".qkv", {qkv, h, c.qkv_bias}, matrix_init(c, qkv, h));
   if (c.qk_norm) {
     add_norm(list, c, name + ".q_norm", c.qk_norm_whole ? queries : c.channels);
@@ -85,7 +85,10 @@ void add_attention(ParameterList& list, const ModelConfig& c, const std::string&
 
 void add_block(ParameterList& list, const ModelConfig& c, const std::string& name, int layer) {
   add_norm(list, c, name + ".attention_norm", c.hidden);
-  add_attention(list, c, name + ".attention");
+  if (layer >= 0 && c.delta.at(layer))
+    add_delta(list, c, name + ".delta");
+  else
+    add_attention(list, c, name + ".attention");
   add_norm(list, c, name + ".mlp_norm", c.hidden);
   add_mlp(list, c, name, layer);
 }

@@ -14,15 +14,24 @@ void check_layers(const ModelConfig& m, int tp) {
   if (m.qk_norm_whole && tp > 1)
     fail(Kind::usage, "{model.qk_norm_whole}: norms over all heads cannot be shared by ", tp,
          " tensor-parallel ranks; cut the model over pipeline or data-parallel ranks");
+  if (m.delta.on && m.delta.key_heads % tp != 0)
+    fail(Kind::usage, "{model.delta.key_heads} ", m.delta.key_heads, " cannot be shared by ", tp,
+         " tensor-parallel ranks");
   if (m.groups % tp != 0 && tp % m.groups != 0)
     fail(Kind::usage, m.groups, " query groups are neither a multiple nor a divisor of ", tp,
          " tensor-parallel ranks");
+  if (m.attention_gate && m.exact && tp > m.groups)
+    fail(Kind::usage, "{model.attention_gate}: in exact mode ", tp, " tensor-parallel ranks cannot share ",
+         m.groups, " query groups");
   if (m.ffn_hidden % tp != 0)
     fail(Kind::usage, "the MLP's width ", m.ffn_hidden, " cannot be shared by ", tp,
          " tensor-parallel ranks");
 }
 
 void check_sequence(const ModelConfig& m, const CutOver& cut) {
+  if (cut.cp > 1 && m.delta.on)
+    fail(Kind::usage, "{model.delta.on}: layers that remember walk over whole sequences, which ", cut.cp,
+         " context-parallel ranks cut; cut the model over tensor-parallel or pipeline ranks");
   if (cut.cp > 1 && m.sequence % (2 * cut.cp) != 0)
     fail(Kind::usage, "sequence length ", m.sequence, " is not a multiple of ", 2 * cut.cp,
          ", twice the context-parallel ranks");
@@ -61,14 +70,18 @@ void check_stack_cut(const ModelConfig& config, const CutOver& cut) {
 }
 
 std::vector<ExactWidth> stack_exact_widths(const ModelConfig& m) {
-  const std::int64_t keys = m.latent.on ? m.heads * (m.latent.plain_channels + m.latent.value_channels)
-                                        : (m.heads + 2 * m.groups) * m.channels;
+  const std::int64_t keys =
+      m.latent.on ? m.heads * (m.latent.plain_channels + m.latent.value_channels) : qkv_rows(m);
   std::vector<ExactWidth> widths{{m.heads * m.channels, "the width of all heads,"},
                                  {m.heads * value_channels(m), "the width of all values,"},
                                  {keys, m.latent.on ? "the width of all keys and values,"
                                                     : "the width of all queries, keys and values,"},
                                  {m.ffn_hidden, "the MLP's width,"},
                                  {m.padded_vocabulary, "the padded vocabulary,"}};
+  if (m.delta.on) {
+    widths.push_back({m.delta.key_heads * m.delta.width(), "the width of what layers that remember make,"});
+    widths.push_back({m.delta.value_heads * m.delta.value_channels, "the width of all that they say,"});
+  }
   if (m.experts.count > 0) widths.push_back({m.experts.ffn_hidden, "an expert's width,"});
   if (m.experts.beside() > 0) widths.push_back({m.experts.beside(), "the shared experts' width,"});
   return widths;

@@ -1,7 +1,8 @@
-// One product makes [g][r queries, key, value][d] for every token; attention reads it through strides,
-// copying nothing.
+// One product makes [g][r queries, as many gates if heads have them, key, value][d] for every token;
+// attention reads it through strides, copying nothing.
 #include "weft/nn/attention.h"
 
+#include "weft/ops/activation.h"
 #include "weft/ops/elementwise.h"
 #include "weft/ops/rope.h"
 
@@ -33,9 +34,14 @@ AttentionArgs attention_args(const Pass& pass, const AttentionShape& shape, cons
 }
 
 Attended SelfAttention::views(const Tensor& qkv) const {
-  const auto [g, r, d] = std::array{shape_.groups, shape_.per_group, shape_.channels};
-  const Tensor heads = qkv.split(2, {g, r + 2, d});
-  return {heads.slice(3, 0, r), heads.at(3, r), heads.at(3, r + 1)};
+  const std::int64_t rows = shape_.rows_of_group();
+  const Tensor heads = qkv.split(2, {shape_.groups, rows, shape_.channels});
+  return {heads.slice(3, 0, shape_.per_group), heads.at(3, rows - 2), heads.at(3, rows - 1)};
+}
+
+Tensor SelfAttention::gates(const Tensor& qkv) const {
+  return qkv.split(2, {shape_.groups, shape_.rows_of_group(), shape_.channels})
+      .slice(3, shape_.per_group, shape_.per_group);
 }
 
 namespace {
@@ -99,6 +105,28 @@ void SelfAttention::turn(const Pass& pass, const Attended& heads, Turn turn) con
   ops::rope_in_place(heads.k, how);
 }
 
+// Gates are cheap to open again, so what they let through is not kept for backward.
+Tensor SelfAttention::said(const Saved& saved) const {
+  const Tensor& o = saved.kept.out.o;
+  const Shape flat{o.dim(0), o.dim(1), shape_.groups * shape_.per_group * shape_.channels};
+  if (!shape_.gated) return o.view(flat);
+  const Tensor open = ops::activation(gates(saved.qkv), {}, Activation::sigmoid);
+  ops::multiply_into(open, open, o);
+  return open.view(flat);
+}
+
+Tensor SelfAttention::said_backward(const Saved& saved, const Tensor& dsaid, const Tensor& dqkv) const {
+  const Tensor& o = saved.kept.out.o;
+  const Tensor d = dsaid.view(o.shape());
+  if (!shape_.gated) return d;
+  const Tensor gate = gates(saved.qkv), open = ops::activation(gate, {}, Activation::sigmoid);
+  const Tensor dopen = empty_like(open);
+  ops::multiply_into(dopen, d, o);
+  ops::activation_backward_into(gates(dqkv), dopen, gate, {}, Activation::sigmoid);
+  ops::multiply_into(d, d, open);
+  return d;
+}
+
 Tensor SelfAttention::forward(Pass& pass, const Tensor& x, const Flow& beside) {
   Saved saved{.biases = beside.biases};
   saved.qkv = qkv_.forward(x);
@@ -107,20 +135,18 @@ Tensor SelfAttention::forward(Pass& pass, const Tensor& x, const Flow& beside) {
   turn(pass, heads, Turn::forward);
   saved.kept = shape_.parts.attention(shape_.context, heads,
                                       attention_args(pass, shape_, beside.biases, sinks_.scores()));
-  const Tensor o = saved.kept.out.o;
-  pass.see("attention", shape_.layer, o);
+  pass.see("attention", shape_.layer, saved.kept.out.o);
+  const Tensor y = said(saved);
   pass.save(std::move(saved));
-  return project_.forward(o.view({o.dim(0), o.dim(1), shape_.groups * shape_.per_group * shape_.channels}));
+  return project_.forward(y);
 }
 
 Tensor SelfAttention::backward(Pass& pass, const Tensor& dy, const Tensor& x, Flow& dbeside) {
   const Saved saved = pass.take<Saved>();
   if (saved.biases && !dbeside.biases)
     dbeside.biases = ops::zeros(saved.biases.device(), saved.biases.shape());
-  const Tensor& o = saved.kept.out.o;
-  const Tensor flat = o.view({o.dim(0), o.dim(1), shape_.groups * shape_.per_group * shape_.channels});
-  const Tensor dout = project_.backward(pass, dy, flat).view(o.shape());
   const Tensor dqkv = empty_like(saved.qkv);
+  const Tensor dout = said_backward(saved, project_.backward(pass, dy, said(saved)), dqkv);
   const Attended grads = views(dqkv);
   const AttentionGrads into{grads.q, grads.k, grads.v, dbeside.biases, false, sinks_.grads()};
   shape_.parts.attention_backward_into(shape_.context, into, dout, saved.kept,

@@ -15,6 +15,7 @@ struct AttentionShape {
   std::int64_t groups = 1;     // key heads held here
   std::int64_t per_group = 1;  // query heads that share one
   std::int64_t channels = 1;   // of a head
+  bool gated = false;          // every head has a gate, beside its query
   std::int64_t head0 = 0;      // number of the first query head held here, in the whole model
   int layer = 0;               // number of the layer, in the whole model
   float scale = 1;
@@ -27,6 +28,8 @@ struct AttentionShape {
   ContextParallel context;
   KeyParts parts;                // of key groups, in exact mode
   std::int64_t no_distance = 0;  // the column of the biases for a query and a key at the same place
+  /// What the first product makes of a key group: queries, gates, a key and a value.
+  std::int64_t rows_of_group() const { return (gated ? 2 : 1) * per_group + 2; }
 };
 
 /// How a rank's heads attend in this pass, and how they turn.
@@ -56,7 +59,7 @@ class SelfAttention final : public Inner {
 
  private:
   struct Saved {
-    Tensor qkv;  // [s, b, g (r + 2) d]; turned in place where there are no head norms
+    Tensor qkv;  // [s, b, g (r (+ r) + 2) d]; turned in place where there are no head norms
     Tensor qk;   // [s, b, g (r + 1) d]: normed and turned, where there are; all queries first where they are
                  // whole
     NormStats q_stats, k_stats;
@@ -64,6 +67,11 @@ class SelfAttention final : public Inner {
     Tensor biases;
   };
   Attended views(const Tensor& qkv) const;
+  Tensor gates(const Tensor& qkv) const;
+  /// What the projection reads, [s, b, g r d].
+  Tensor said(const Saved& saved) const;
+  /// The gradient of what heads give; that of gates goes to theirs.
+  Tensor said_backward(const Saved& saved, const Tensor& dsaid, const Tensor& dqkv) const;
   Attended normed_views(const Saved& saved) const;
   void norm_heads(Saved& saved) const;
   void norm_whole_backward(const Saved& saved, const Attended& dqkv);

@@ -1,10 +1,13 @@
 #include "weft/nn/parameter.h"
 
+#include <cmath>
 #include <utility>
+#include <vector>
 
 #include "weft/base/number.h"
 #include "weft/ops/elementwise.h"
 #include "weft/ops/random.h"
+#include "weft/tensor/host.h"
 
 namespace weft {
 namespace {
@@ -32,11 +35,12 @@ Parameter cut_parameter(std::string name, const Shape& whole, const Init& init, 
 
 Spread spread_along(Axis axis) { return spread_in(axis == Axis::tp ? View::dense : View::experts, axis); }
 
-/// The part of the local memory that a piece fills, as a matrix.
+/// The part of the local memory that a piece fills, as a matrix; of three dimensions only the first is cut.
 Tensor block_of(const Tensor& value, const Piece& piece) {
   const Tensor flat = value.view({value.elements()});
   const Shape& box = piece.where.local;
-  return flat.slice(0, piece.at, box.elements()).view(box.rank() == 1 ? Shape{1, box[0]} : box);
+  const std::int64_t rows = box.rank() == 1 ? 1 : box[0];
+  return flat.slice(0, piece.at, box.elements()).view({rows, box.elements() / rows});
 }
 
 RandomBlock random_block(const Parameter& parameter, const Piece& piece, std::uint64_t seed) {
@@ -45,7 +49,14 @@ RandomBlock random_block(const Parameter& parameter, const Piece& piece, std::ui
   return {.at = {.seed = seed, .purpose = Purpose::init, .sample = number_of(parameter.name)},
           .row = vector ? 0 : at.offset[0],
           .column = vector ? at.offset[0] : at.offset[1],
-          .columns = at.global[-1]};
+          .columns = vector ? at.global[0] : at.global.elements() / at.global[0]};
+}
+
+/// A few numbers, once: no device needs a kernel for it.
+void take_logarithms(const Tensor& few) {
+  std::vector<float> host = to_host<float>(few);
+  for (float& x : host) x = std::log(x);
+  copy_to<float>(few, host);
 }
 
 }  // namespace
@@ -92,6 +103,7 @@ void initialize(const Parameter& parameter, const Tensor& value, std::uint64_t s
       ops::random_normal_into(block, init.value, init.spread, place);
     else
       ops::random_uniform_into(block, init.value - init.spread, init.value + init.spread, place);
+    if (init.how == Init::How::log_of_uniform) take_logarithms(block);
   }
 }
 

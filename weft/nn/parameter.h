@@ -15,10 +15,11 @@ namespace weft {
 /// How a parameter starts. Random elements are addressed by the parameter's name and their place in the whole
 /// tensor.
 struct Init {
-  enum class How : std::uint8_t { normal, uniform, constant };
+  enum class How : std::uint8_t { normal, uniform, constant, log_of_uniform };
   How how = How::normal;
-  float value = 0;       // the constant, or the mean
-  float spread = 0.02F;  // standard deviation, or half the width of the uniform range
+  float value = 0;  // the constant, or the mean
+  float spread =
+      0.02F;  // standard deviation, or half the width of the uniform range (of what logarithms are of)
 };
 
 /// Told when a layer has added what one of its uses of a weight gives for one microbatch.

@@ -218,6 +218,10 @@ void validate::data(TrainConfig& c, std::vector<std::string>& notices) {
     fail(Kind::usage,
          "{data.between_documents} begins anew with each document, {data.reset_positions} and "
          "{data.reset_attention} behind each end-of-document token: leave one of them out");
+  if (c.model.delta.on && (d.between_documents || d.reset_attention))
+    fail(Kind::usage,
+         "{model.delta.on}: layers that remember go on from one document to the next: leave "
+         "{data.between_documents} and {data.reset_attention} out");
   if (!d.validation_names.empty() && !d.separate_validation)
     fail(Kind::usage, "{data.validation_names} needs {data.separate_validation}");
   if (!d.sharded_cycles && d.order == SampleOrder::single)

@@ -158,14 +158,31 @@ void window(Fields& fields, std::span<const std::string> words, Origin who) {
   set(fields, "model.window", {write_word(seen)}, who);
 }
 
-void window_layers(Fields& fields, std::span<const std::string> words, Origin who) {
-  if (words.size() != 1) fail(Kind::usage, "expected one value, found ", words.size());
-  const auto pattern = read_pattern(words[0]);
+namespace {
+
+struct Patterned {
+  const char *every, *layers;
+};
+/// A number of layers from one to the next, or a list with an entry for each.
+void layers_by_pattern(Fields& fields, const std::string& word, const Patterned& to, Origin who) {
+  const auto pattern = read_pattern(word);
   Words all;
   for (const int layer : pattern) all.push_back(write_word(layer));
-  const bool every = words[0].find('[') == std::string::npos;
-  set(fields, every ? "model.window_full_every" : "model.window_layers", all, who);
-  if (every) set(fields, "model.window_layers", {}, who);  // a list that a file gave, and that would win
+  const bool every = word.find('[') == std::string::npos;
+  set(fields, every ? to.every : to.layers, all, who);
+  if (every) set(fields, to.layers, {}, who);  // a list that a file gave, and that would win
+}
+
+}  // namespace
+
+void window_layers(Fields& fields, std::span<const std::string> words, Origin who) {
+  if (words.size() != 1) fail(Kind::usage, "expected one value, found ", words.size());
+  layers_by_pattern(fields, words[0], {"model.window_full_every", "model.window_layers"}, who);
+}
+
+void delta_layers(Fields& fields, std::span<const std::string> words, Origin who) {
+  if (words.size() != 1) fail(Kind::usage, "expected one value, found ", words.size());
+  layers_by_pattern(fields, words[0], {"model.delta.attends_every", "model.delta.layers"}, who);
 }
 
 // Megatron-DeepSpeed takes a number for each layer of experts, and one for all.
@@ -295,6 +312,7 @@ void recompute_modules(Fields& fields, std::span<const std::string> words, Origi
                              Known{"mla_up_proj", "latent_heads"},
                              Known{"moe", "experts"},
                              Known{"moe_act", ""},  // it is never kept
+                             Known{"gdn_norm_out", ""},
                              Known{"shared_experts", "shared_experts"}};
   Words ours;
   for (const std::string& word : words) {
@@ -302,7 +320,8 @@ void recompute_modules(Fields& fields, std::span<const std::string> words, Origi
         std::find_if(known.begin(), known.end(), [&](const Known& k) { return k.theirs == word; });
     if (at == known.end())
       fail(Kind::usage, "'", word,
-           "' is not one of core_attn, layernorm, mlp, mla_up_proj, moe, moe_act or shared_experts");
+           "' is not one of core_attn, layernorm, mlp, mla_up_proj, moe, moe_act, gdn_norm_out or "
+           "shared_experts");
     if (!at->ours.empty()) ours.emplace_back(at->ours);
   }
   set(fields, "model.recompute.modules", ours, who);

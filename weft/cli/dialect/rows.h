@@ -58,6 +58,7 @@ Group foreign(std::string_view title, std::string_view why, std::initializer_lis
 
 Group model();
 Group positions();
+Group remember();
 Group vocabulary();
 Group model_refused();
 Group moe();
@@ -90,6 +91,7 @@ void query_groups(Fields&, std::span<const std::string>, Origin);
 void qkv_bias(Fields&, std::span<const std::string>, Origin);
 void window(Fields&, std::span<const std::string>, Origin);
 void window_layers(Fields&, std::span<const std::string>, Origin);
+void delta_layers(Fields&, std::span<const std::string>, Origin);
 void expert_count(Fields&, std::span<const std::string>, Origin);
 void expert_interval(Fields&, std::span<const std::string>, Origin);
 void all_tokens(Fields&, std::span<const std::string>, Origin);

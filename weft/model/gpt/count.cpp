@@ -26,11 +26,32 @@ Widths widths(const ModelConfig& c) {
 /// Multiplications of a token in attention's matrices, norms of latents counted as Megatron does.
 double attention_products(const ModelConfig& c, const Widths& w) {
   const LatentConfig& l = c.latent;
-  if (!l.on) return w.h * (w.q + 2 * w.kv) + w.q * w.h;
+  if (!l.on) return w.h * double(qkv_rows(c)) + w.q * w.h;
   const double rank = double(l.rank), query_rank = double(l.query_rank);
   const double values = double(c.heads * l.value_channels), keys = double(c.heads * l.plain_channels);
   const double queries = query_rank > 0 ? query_rank * (w.h + w.q + 1) : w.h * w.q;
   return queries + rank * (w.h + keys + values + 1) + w.h * double(l.turned_channels) + values * w.h;
+}
+
+/// The same of a layer that remembers, with what it multiplies beside matrices, as Megatron counts it.
+double delta_products(const ModelConfig& c, const Widths& w) {
+  const DeltaConfig& d = c.delta;
+  const double values = double(d.value_heads * d.value_channels), keys = double(d.key_heads);
+  return w.h * keys * double(d.width()) + keys * double(d.filtered() * d.taps) +
+         4 * values * double(d.value_channels) + values * w.h;
+}
+
+/// Layers of further tokens are as the last one is.
+double layers_that_remember(const ModelConfig& c) {
+  return c.delta.layers_with() + (c.delta.at(c.layers - 1) ? c.ahead.depths : 0);
+}
+
+/// What a token leaves in such a layer beside its norm: what was made, filtered, brought to one length and
+/// said.
+double delta_activations(const ModelConfig& c) {
+  const DeltaConfig& d = c.delta;
+  const std::int64_t values = d.value_heads * d.value_channels;
+  return 2 * double(d.key_heads * (d.width() + d.filtered() + 2 * d.key_channels) + 2 * values);
 }
 
 /// The channels of a query and of a value, over all heads: what a pair of tokens multiplies.
@@ -42,7 +63,7 @@ double channels_of_a_pair(const ModelConfig& c, const Widths& w) {
 /// may be wider than the hidden state.
 double latent_activations(const ModelConfig& c, const Widths& w) {
   const LatentConfig& l = c.latent;
-  if (!l.on) return 0;
+  if (!l.on) return c.attention_gate ? 4 * w.q : 0;
   const double latents = 2 * double(l.query_rank) + 2 * double(l.rank) + double(l.turned_channels);
   return 2 * (latents + 2 * w.q + double(c.heads * (l.plain_channels + 2 * l.value_channels)));
 }
@@ -71,11 +92,13 @@ double rows_of_experts(const ModelConfig& c) {
 
 double gpt_training_flops(const ModelConfig& c, std::int64_t sequence) {
   const Widths w = widths(c);
-  const double products = w.h * inner_widths(c, w) * (w.gates + 1) + w.layers * attention_products(c, w) +
+  const double remember = layers_that_remember(c), attend = w.layers - remember;
+  const double products = w.h * inner_widths(c, w) * (w.gates + 1) + attend * attention_products(c, w) +
+                          (remember > 0 ? remember * delta_products(c, w) : 0) +
                           layers_of_experts(c) * 2 * w.h * double(c.experts.latent);
   const double tokens = double(sequence), joins = double(c.ahead.depths) * (3 * w.h + 2 * w.h * w.h);
   return 6 * tokens * (products + joins + w.ends * w.h * w.v) +
-         6 * tokens * tokens * channels_of_a_pair(c, w) * w.layers;
+         6 * tokens * tokens * channels_of_a_pair(c, w) * attend;
 }
 
 // s b h (34 + 5 n s / h) counts two bytes an element and the score matrices; the latter exist nowhere here.
@@ -83,6 +106,7 @@ double gpt_activation_bound(const ModelConfig& c, std::int64_t micro_batch) {
   const Widths w = widths(c);
   const double tokens = w.s * double(micro_batch);
   const double layers = w.layers * (w.h * 18 + latent_activations(c, w)) + 4 * inner_widths(c, w) +
+                        layers_that_remember(c) * delta_activations(c) +
                         layers_of_experts(c) * rows_of_experts(c);
   const double ends = 8 * tokens + tokens * w.h + 4 * tokens * w.h * (1 + w.v / w.h);
   const double joins = double(c.ahead.depths) * tokens * w.h * 12;  // words, both norms, the end

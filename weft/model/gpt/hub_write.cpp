@@ -44,6 +44,7 @@ std::string_view nobody_has(const ModelConfig& m) {
     return "a growth of the attention temperature without one for all channels";
   if (!m.latent.on && m.ahead.depths > 0) return "further tokens without latent attention";
   if (m.ahead.layers() < m.ahead.depths) return "several further tokens through one layer";
+  if (m.delta.on) return "layers that remember";
   if (m.sink == Sink::zero) return "attention sinks that do not learn";
   if (m.sink == Sink::none && m.gated && (m.gate_limit != 0 || m.gate_offset != 0))
     return "gates with a limit or an offset, without attention sinks";

@@ -1,0 +1,33 @@
+// A layer that remembers: key heads are cut over tensor-parallel ranks.
+#include <cmath>
+
+#include "weft/base/number.h"
+#include "weft/model/builder.h"
+#include "weft/nn/delta_memory.h"
+#include "weft/ops/elementwise.h"
+
+namespace weft {
+
+std::unique_ptr<Inner> Builder::delta_memory(const std::string& name, int layer) {
+  const DeltaConfig& d = config_.delta;
+  const DeltaShape shape{.keys = exact(d.key_heads, tp_.size()),
+                         .per_key = d.per_key(),
+                         .channels = d.key_channels,
+                         .value = d.value_channels,
+                         .layer = layer};
+  const NormRows heads{
+      .sums = sums_, .heads = tp_.size() > 1 ? &tp_.circle : nullptr, .context = token_cut()};
+  const NormArgs rms{.kind = NormKind::rms, .epsilon = float(config_.norm_epsilon)};
+  const Tensor unit = empty(device_, {d.key_channels}, Dtype::f32, Use::weights);
+  ops::fill(unit, 1 / std::sqrt(double(d.key_channels)));
+  return std::make_unique<DeltaMemory>(DeltaMemory::Parts{.in = column(name + ".in", BiasAdded::by_product),
+                                                          .filter = rows_of(name + ".filter", tensor_ranks()),
+                                                          .speed = rows_of(name + ".speed", tensor_ranks()),
+                                                          .shift = rows_of(name + ".shift", tensor_ranks()),
+                                                          .norm = norm_of(name + ".norm", heads, rms),
+                                                          .project = row(name + ".project"),
+                                                          .unit = unit},
+                                       shape);
+}
+
+}  // namespace weft

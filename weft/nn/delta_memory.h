@@ -1,0 +1,72 @@
+// A layer that remembers by the gated delta rule (tensor/args.h) where others attend: it costs a token the
+// same however long the text before it is.
+//
+//   p = x W,            of every key head: query | key | values | gates | rates | decays
+//   q | k | v = filter(p),   q and k of length one each
+//   y = norm(rule(q, k, v, rates, decays)) silu(gates) W_o
+//
+// Key heads are cut over tensor-parallel ranks, each with the value heads that it serves.
+#pragma once
+
+#include "weft/nn/norm.h"
+#include "weft/nn/sublayer.h"
+#include "weft/tensor/args.h"
+
+namespace weft {
+
+/// What a rank holds of it.
+struct DeltaShape {
+  std::int64_t keys = 1;      // key heads held here
+  std::int64_t per_key = 1;   // value heads that one serves
+  std::int64_t channels = 1;  // of a query and a key
+  std::int64_t value = 1;     // of a value
+  int layer = 0;              // number of the layer, in the whole model
+  std::int64_t values() const { return per_key * value; }
+  /// Of a key head in what filters read, and in what the first product makes.
+  std::int64_t filtered() const { return 2 * channels + values(); }
+  std::int64_t width() const { return filtered() + values() + 2 * per_key; }
+};
+
+class DeltaMemory final : public Inner {
+ public:
+  struct Parts {
+    ColumnLinear in;
+    Parameter filter;        // [keys, filtered, taps]
+    Parameter speed, shift;  // [keys per_key]
+    Norm norm;               // of a value head
+    RowLinear project;
+    Tensor unit;  // f32 [channels]: what makes a row's root mean square its length
+  };
+  DeltaMemory(Parts parts, const DeltaShape& shape) : parts_(std::move(parts)), shape_(shape) {}
+  /// x [s (/tp), b, h] -> y [s (/tp), b, h]; the projection's bias is left to the reader
+  Tensor forward(Pass& pass, const Tensor& x, const Flow& beside) override;
+  Tensor backward(Pass& pass, const Tensor& dy, const Tensor& x, Flow& dbeside) override;
+  Tensor bias_for_reader() const override { return parts_.project.bias_for_reader(); }
+  void each_parameter(const VisitParameter& visit) override;
+
+ private:
+  struct Saved {
+    Tensor made;        // [s, b, keys, width]: of the product
+    Tensor filtered;    // [s, b, keys, filtered]
+    Tensor units;       // [s, b, keys, 2, channels]: query and key of length one
+    NormStats lengths;  // of these
+    Tensor o;           // [s, b, keys, per_key, value]
+    NormStats stats;
+  };
+  /// Windows on what the product made, or on its gradient.
+  struct Made {
+    Tensor to_filter, gates, rates, decays;
+  };
+  Made windows(const Tensor& made) const;
+  Tensor queries_and_keys(const Tensor& filtered) const;
+  Tensor values(const Tensor& filtered) const;
+  DeltaIn rule(const Saved& saved) const;
+  NormArgs lengths() const;
+  Tensor gated(const Tensor& normed, const Tensor& gates) const;
+  Tensor rule_backward(const Saved& saved, const Tensor& d_o, const Made& dmade);
+
+  Parts parts_;
+  DeltaShape shape_;
+};
+
+}  // namespace weft
