@@ -53,6 +53,8 @@ CURRICULUM = {"curriculum-schedule": "fixed_linear", "curriculum-min-length": "4
 ALL_SAMPLES = "all:clusters=single_cluster,curve=fixed_linear,least=1,most=2,steps=2"
 TOKENS = {"token-drop-layers": ["1"], "token-drop-min-tokens": "4", "token-drop-max-tokens": "16", "token-drop-steps": "4"}
 STAIRS = {"curriculum-schedule": "fixed_discrete", "curriculum-lengths": ["4", "16"], "curriculum-until": ["2"]}
+DELTA = {"swiglu": None, "experimental-attention-variant": "gdn", "linear-attention-freq": "2", "linear-num-key-heads": "2", "linear-num-value-heads": "4",
+         "linear-key-head-dim": "8", "linear-value-head-dim": "8"}
 
 # flag: (what else is given, the words of one run, the words of the other); no words: the flag is left out.
 PAIRS = {
@@ -64,6 +66,9 @@ PAIRS = {
     "relative-attention-max-distance": (DISTANCES | {"relative-attention-num-buckets": "8"}, "6", "12"),
     "multi-latent-attention": (ROPE, True, UNSET), "q-lora-rank": (LATENT, "8", UNSET), "kv-lora-rank": (LATENT, "8", "16"),
     "qk-head-dim": (LATENT, "8", "16"), "qk-pos-emb-head-dim": (LATENT, "4", "8"), "v-head-dim": (LATENT, "8", "16"),
+    "experimental-attention-variant": (DELTA | {"experimental-attention-variant": UNSET}, "gdn", UNSET), "attention-output-gate": ({}, True, UNSET),
+    "linear-attention-freq": (DELTA, "2", "[1,1]"), "linear-conv-kernel-dim": (DELTA, "4", "2"), "linear-key-head-dim": (DELTA, "8", "4"),
+    "linear-value-head-dim": (DELTA, "8", "4"), "linear-num-key-heads": (DELTA, "2", "4"), "linear-num-value-heads": (DELTA, "4", "8"),
     "mtp-num-layers": ({}, "1", "2"), "mtp-use-repeated-layer": ({"mtp-num-layers": "2"}, True, UNSET), "mtp-loss-scaling-factor": ({"mtp-num-layers": "1"}, "0.1", "0.5"),
     "encoder-seq-length": ({"seq-length": UNSET}, "16", "32"), "max-position-embeddings": ({}, "16", "32"),
     "position-embedding-type": ({}, "rope", "none"), "use-rotary-position-embeddings": ({}, True, UNSET),

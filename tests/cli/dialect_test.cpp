@@ -85,9 +85,10 @@ TEST(Dialect, leads_to_every_field) {
     const Said of_file = said(with_sample(key));
     for (const dialect::KeySaid& one : of_file.rest.keys) reached.emplace(one.field);
   }
-  // Derived; the other forms of --window-attn-skip-freq, --cp-comm-type and --moe-layer-freq.
-  reached.insert({"parallel.dp", "model.window_layers", "parallel.context_layers", "model.experts.layers",
-                  "model.experts.first"});
+  // Derived; the other forms of --window-attn-skip-freq, --linear-attention-freq, --cp-comm-type and
+  // --moe-layer-freq.
+  reached.insert({"parallel.dp", "model.window_layers", "model.delta.layers", "parallel.context_layers",
+                  "model.experts.layers", "model.experts.first"});
   TrainConfig config;
   const Fields fields(config);
   for (const auto& field : fields.all()) EXPECT_TRUE(reached.contains(field->path())) << field->path();
@@ -185,6 +186,28 @@ TEST(Dialect, reads_mixtures_of_experts_in_megatrons_words_and_in_deepspeeds) {
   EXPECT_TRUE(read({"--mlp-type", "residual"})->config.model.experts.residual);
 }
 
+TEST(Dialect, reads_linear_attention_in_megatrons_words) {
+  const auto model = [](std::vector<std::string_view> words) {
+    words.insert(words.begin(),
+                 {"--experimental-attention-variant", "gated_delta_net", "--linear-key-head-dim", "64",
+                  "--linear-num-value-heads", "48", "--attention-output-gate"});
+    return read(words)->config.model;
+  };
+  const ModelConfig c = model({"--linear-attention-freq", "4"});
+  EXPECT_TRUE(c.delta.on && c.attention_gate);
+  EXPECT_EQ(c.delta.attends_every, 4);
+  EXPECT_EQ(c.delta.key_channels, 64);
+  EXPECT_EQ(c.delta.value_channels, 128);
+  EXPECT_EQ(c.delta.key_heads, 16);
+  EXPECT_EQ(c.delta.value_heads, 48);
+  EXPECT_THAT(model({"--linear-attention-freq", "[1]*3+[0]"}).delta.layers, ElementsAre(1, 1, 1, 0));
+  refused({"--experimental-attention-variant", "dsa"},
+          "weft cannot do this yet: sparse attention: --experimental-attention-variant");
+  refused(
+      {"--experimental-attention-variant", "gdn2"},
+      "weft cannot do this yet: the second form of the gated delta rule: --experimental-attention-variant");
+}
+
 // A list in the file is another field than the number on the command line, and would win where both stand.
 TEST(Dialect, lets_a_number_of_layers_on_the_command_line_win_over_a_list_in_a_file) {
   const File file("lists.yaml",
@@ -268,9 +291,10 @@ TEST(Dialect, names_the_flag_and_the_choices_when_a_value_is_wrong) {
   refused({"--normalization", "BatchNorm"}, "--normalization: 'BatchNorm' is not one of LayerNorm, RMSNorm");
   refused({"--cp-comm-type", "p2p", "ring"},
           "--cp-comm-type: 'ring' is not one of p2p, all_gather, a2a or a2a+p2p");
-  refused({"--recompute-modules", "gdp_qkv"},
-          "--recompute-modules: 'gdp_qkv' is not one of core_attn, layernorm, mlp, mla_up_proj, moe, moe_act, "
-          "gdn_norm_out or shared_experts");
+  refused(
+      {"--recompute-modules", "gdp_qkv"},
+      "--recompute-modules: 'gdp_qkv' is not one of core_attn, layernorm, mlp, mla_up_proj, moe, moe_act, "
+      "gdn_norm_out or shared_experts");
   refused({"--num-layesr", "2"}, "--num-layesr is not a flag, did you mean --num-layers");
 }
 

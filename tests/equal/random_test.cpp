@@ -79,7 +79,7 @@ class Lottery {
     if (other.model.kind == "gpt") other.model.sink = Sink(later_() % 3);
     other.model.attention_gate = other.model.kind == "gpt" && !other.model.latent.on && later_() % 2 == 0;
     if (other.model.gated && later_() % 2 == 0) other.model.gate_limit = other.model.gate_offset = 0.5;
-    if (other.model.kind == "gpt" && other.cut.parallel.cp == 1 && later_() % 2 == 0) remember(other.model);
+    if (other.model.kind == "gpt" && later_() % 2 == 0) remember(other.model);
     return allowed(other).value_or(drawn);
   }
   /// Some layers do in place of attention. Their keys are normed too: number 17 had norms of 9.7 and 10.3 in

@@ -194,6 +194,57 @@ TEST(ModelConfig, refuses_what_latent_attention_does_not_have) {
           "model: sizes of latent attention are given, but it is not on: add {model.latent.on}");
 }
 
+TEST(ModelConfig, knows_which_layers_remember) {
+  ModelConfig m = small();
+  m.layers = 5;
+  m.activation = Activation::silu;
+  m.delta = {.on = true, .attends_every = 2};
+  complete(m);
+  EXPECT_EQ(m.delta.layers, (std::vector<int>{1, 0, 1, 0, 1}));
+  EXPECT_EQ(m.delta.layers_with(), 3);
+  const ParameterList list = gpt_parameters(m);
+  EXPECT_EQ(list.at("layers.2.delta.in.weight").shape,
+            (Shape{16 * (2 * 128 + 2 * 2 * 128 + 2 * 2), m.hidden}));
+  EXPECT_EQ(list.at("layers.2.delta.filter").shape, (Shape{16, 2 * 128 + 2 * 128, 4}));
+  EXPECT_EQ(list.at("layers.2.delta.speed").shape, (Shape{32}));
+  EXPECT_FALSE(list.has("layers.2.attention.qkv.weight"));
+  EXPECT_FALSE(list.has("layers.1.delta.in.weight"));
+}
+
+TEST(ModelConfig, refuses_what_layers_that_remember_do_not_have) {
+  const auto with = [](auto change) {
+    ModelConfig m = small();
+    m.activation = Activation::silu;
+    m.delta = {.on = true, .attends_every = 2};
+    change(m);
+    return m;
+  };
+  refused(with([](ModelConfig& m) { m.delta.value_heads = 40; }),
+          "model: {model.delta.value_heads} 40 is not a multiple of {model.delta.key_heads} 16");
+  refused(with([](ModelConfig& m) { m.activation = Activation::gelu; }),
+          "model: filters and gates of layers that remember are silu, and {model.activation} is another");
+  refused(with([](ModelConfig& m) { m.mup.on = true; }),
+          "model: layers that remember have no scale by width: leave {model.mup.on} out");
+  refused(with([](ModelConfig& m) { m.delta.attends_every = 0; }),
+          "model: nothing says which layers remember and which attend: add {model.delta.attends_every}");
+  refused(with([](ModelConfig& m) { m.delta.layers = {1}; }),
+          text("model: 1 entries say which layers remember, but there are ", small().layers, " layers"));
+  refused(with([](ModelConfig& m) { m.delta.attends_every = 1; }),
+          "model: no layer remembers, all attend: leave {model.delta.on} out");
+  refused(with([](ModelConfig& m) { m.kind = "bert"; }),
+          "model: bert has no layers that remember: leave {model.delta.on} out");
+}
+
+TEST(ModelConfig, refuses_gates_where_no_heads_have_them) {
+  ModelConfig m = small();
+  m.attention_gate = true;
+  m.kind = "bert";
+  refused(m, "model: bert has no gates of what heads give: leave {model.attention_gate} out");
+  m = latent();
+  m.attention_gate = true;
+  refused(m, "model: latent attention has no gates of what heads give: leave {model.attention_gate} out");
+}
+
 TEST(ModelConfig, guesses_further_tokens_in_a_gpt_only) {
   ModelConfig m = small();
   m.ahead.depths = 2;

@@ -41,7 +41,7 @@ TEST(Count, agrees_with_the_parameters_that_are_made) {
   biased.linear_bias = biased.qkv_bias = true;
   for (const ModelConfig& config :
        {tiny_gpt2(), tiny_llama(), normed, biased, tiny_latent(), tiny_ahead(tiny_gpt2()), tiny_mixture(),
-        tiny_ahead(tiny_mixture()), gpt2_124m()})
+        tiny_ahead(tiny_mixture()), tiny_delta(), gpt2_124m()})
     EXPECT_EQ(count_parameters(config).total(), parameters_made(config));
 }
 
@@ -55,6 +55,14 @@ TEST(Count, gives_the_flops_of_gpt2_as_megatrons_formula_does) {
 TEST(Count, gives_the_flops_of_latent_attention_as_megatrons_formula_does) {
   const double products = 8 * 57 + 12 * 65 + 64 + 384 + 1152;
   EXPECT_DOUBLE_EQ(training_flops(tiny_latent(), 8), 8 * 6 * (2 * products + 16 * 29) + 6 * 64 * 32 * 2);
+}
+
+// A token's products where a layer remembers: 16 4 36 in, 3 taps for 4 22 channels, four times 8 memories' 5
+// by 5, 40 16 out; where the other attends with gates 16 (2 16 + 2 8) and 16 16; two MLPs 3 16 24.
+TEST(Count, gives_the_flops_of_layers_that_remember_as_megatrons_formula_does) {
+  const double remembers = 2304 + 264 + 4 * 40 * 5 + 640, attends = 768 + 256;
+  EXPECT_DOUBLE_EQ(training_flops(tiny_delta(), 8),
+                   8 * 6 * (remembers + attends + 2 * 1152 + 16 * 29) + 6 * 64 * 16);
 }
 
 // 16 by 29 for each word that is not guessed.

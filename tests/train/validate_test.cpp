@@ -65,6 +65,35 @@ TEST(Validate, refuses_layers_that_tensor_parallel_ranks_cannot_share) {
       "the MLP's width 255 cannot be shared by 2 tensor-parallel ranks");
 }
 
+TEST(Validate, refuses_layers_that_remember_where_ranks_cannot_share_them) {
+  const auto remembers = [](auto change) {
+    return [change](TrainConfig& c) {
+      c.model.activation = Activation::silu;
+      c.model.delta = {.on = true, .attends_every = 2, .key_heads = 6, .value_heads = 6};
+      change(c);
+    };
+  };
+  refused(remembers([](TrainConfig& c) { c.parallel.tp = 4; }),
+          "{model.delta.key_heads} 6 cannot be shared by 4 tensor-parallel ranks");
+  refused(
+      remembers([](TrainConfig& c) {
+        c.parallel.tp = 2;
+        c.parallel.cp = 2;
+      }),
+      "{model.delta.key_heads}: 3 key heads of a rank cannot be shared by 2 context-parallel ranks, which "
+      "trade them in layers that remember");
+  refused(remembers([](TrainConfig& c) { c.data.reset_attention = true; }),
+          "{model.delta.on}: layers that remember go on from one document to the next: leave "
+          "{data.between_documents} and {data.reset_attention} out");
+  refused(
+      [](TrainConfig& c) {
+        c.model.attention_gate = c.model.exact = true;
+        c.model.groups = 2;
+        c.parallel.tp = 4;
+      },
+      "{model.attention_gate}: in exact mode 4 tensor-parallel ranks cannot share 2 query groups");
+}
+
 TEST(Validate, takes_fewer_query_groups_than_ranks) {
   const TrainConfig c = completed([](TrainConfig& t) {
     t.model.groups = 2;

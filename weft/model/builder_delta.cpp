@@ -1,4 +1,4 @@
-// A layer that remembers: key heads are cut over tensor-parallel ranks.
+// A layer that remembers: key heads are cut over tensor-parallel ranks, and traded by context-parallel ones.
 #include <cmath>
 
 #include "weft/base/number.h"
@@ -10,13 +10,14 @@ namespace weft {
 
 std::unique_ptr<Inner> Builder::delta_memory(const std::string& name, int layer) {
   const DeltaConfig& d = config_.delta;
-  const DeltaShape shape{.keys = exact(d.key_heads, tp_.size()),
+  Communicator* traders = context_.cut() ? context_.circle : nullptr;
+  const int ranks = tp_.size() * (traders ? traders->size() : 1);
+  const DeltaShape shape{.keys = exact(d.key_heads, ranks),
                          .per_key = d.per_key(),
                          .channels = d.key_channels,
                          .value = d.value_channels,
                          .layer = layer};
-  const NormRows heads{
-      .sums = sums_, .heads = tp_.size() > 1 ? &tp_.circle : nullptr, .context = token_cut()};
+  const NormRows heads{.sums = sums_, .heads = tp_.size() > 1 ? &tp_.circle : nullptr, .traded = traders};
   const NormArgs rms{.kind = NormKind::rms, .epsilon = float(config_.norm_epsilon)};
   const Tensor unit = empty(device_, {d.key_channels}, Dtype::f32, Use::weights);
   ops::fill(unit, 1 / std::sqrt(double(d.key_channels)));
@@ -26,7 +27,8 @@ std::unique_ptr<Inner> Builder::delta_memory(const std::string& name, int layer)
                                                           .shift = rows_of(name + ".shift", tensor_ranks()),
                                                           .norm = norm_of(name + ".norm", heads, rms),
                                                           .project = row(name + ".project"),
-                                                          .unit = unit},
+                                                          .unit = unit,
+                                                          .traders = traders},
                                        shape);
 }
 

@@ -8,15 +8,6 @@
 namespace weft {
 namespace {
 
-void none_described(const DeltaConfig& d) {
-  const DeltaConfig none;
-  if (d.attends_every != none.attends_every || !d.layers.empty() || d.key_heads != none.key_heads ||
-      d.value_heads != none.value_heads || d.key_channels != none.key_channels ||
-      d.value_channels != none.value_channels || d.taps != none.taps)
-    fail(Kind::usage,
-         "model: layers that remember are described, and there are none: add {model.delta.on=true}");
-}
-
 void fill_layers(ModelConfig& m) {
   DeltaConfig& d = m.delta;
   if (d.layers.empty() && d.attends_every == 0)
@@ -39,7 +30,7 @@ int DeltaConfig::layers_with() const {
 
 void complete_delta(ModelConfig& m) {
   const DeltaConfig& d = m.delta;
-  if (!d.on) return none_described(d);
+  if (!d.on) return;
   if (d.value_heads % d.key_heads != 0)
     fail(Kind::usage, "model: {model.delta.value_heads} ", d.value_heads,
          " is not a multiple of {model.delta.key_heads} ", d.key_heads);

@@ -29,15 +29,16 @@ void check_layers(const ModelConfig& m, int tp) {
 }
 
 void check_sequence(const ModelConfig& m, const CutOver& cut) {
-  if (cut.cp > 1 && m.delta.on)
-    fail(Kind::usage, "{model.delta.on}: layers that remember walk over whole sequences, which ", cut.cp,
-         " context-parallel ranks cut; cut the model over tensor-parallel or pipeline ranks");
   if (cut.cp > 1 && m.sequence % (2 * cut.cp) != 0)
     fail(Kind::usage, "sequence length ", m.sequence, " is not a multiple of ", 2 * cut.cp,
          ", twice the context-parallel ranks");
   if (cut.sequence && m.sequence / cut.cp % cut.tp != 0)
     fail(Kind::usage, "{parallel.sequence}: ", m.sequence / cut.cp, " tokens of a rank cannot be shared by ",
          cut.tp, " tensor-parallel ranks");
+  if (m.delta.on && m.delta.key_heads / cut.tp % cut.cp != 0)
+    fail(Kind::usage, "{model.delta.key_heads}: ", m.delta.key_heads / cut.tp,
+         " key heads of a rank cannot be shared by ", cut.cp,
+         " context-parallel ranks, which trade them in layers that remember");
   const int groups = std::max(m.groups / cut.tp, 1);
   if (groups % cut.trading != 0)
     fail(Kind::usage,

@@ -5,7 +5,8 @@
 //   q | k | v = filter(p),   q and k of length one each
 //   y = norm(rule(q, k, v, rates, decays)) silu(gates) W_o
 //
-// Key heads are cut over tensor-parallel ranks, each with the value heads that it serves.
+// Key heads are cut over tensor-parallel ranks, each with the value heads that it serves. Ranks that share a
+// sequence trade them, so that each walks over whole sequences of some.
 #pragma once
 
 #include "weft/nn/norm.h"
@@ -16,7 +17,7 @@ namespace weft {
 
 /// What a rank holds of it.
 struct DeltaShape {
-  std::int64_t keys = 1;      // key heads held here
+  std::int64_t keys = 1;      // key heads held here, or walked over where ranks trade them
   std::int64_t per_key = 1;   // value heads that one serves
   std::int64_t channels = 1;  // of a query and a key
   std::int64_t value = 1;     // of a value
@@ -35,7 +36,8 @@ class DeltaMemory final : public Inner {
     Parameter speed, shift;  // [keys per_key]
     Norm norm;               // of a value head
     RowLinear project;
-    Tensor unit;  // f32 [channels]: what makes a row's root mean square its length
+    Tensor unit;                      // f32 [channels]: what makes a row's root mean square its length
+    Communicator* traders = nullptr;  // who share sequences; null: nobody
   };
   DeltaMemory(Parts parts, const DeltaShape& shape) : parts_(std::move(parts)), shape_(shape) {}
   /// x [s (/tp), b, h] -> y [s (/tp), b, h]; the projection's bias is left to the reader
@@ -52,6 +54,7 @@ class DeltaMemory final : public Inner {
     NormStats lengths;  // of these
     Tensor o;           // [s, b, keys, per_key, value]
     NormStats stats;
+    Tensor said;  // what the projection read, where it came from several ranks
   };
   /// Windows on what the product made, or on its gradient.
   struct Made {
@@ -61,6 +64,12 @@ class DeltaMemory final : public Inner {
   Tensor queries_and_keys(const Tensor& filtered) const;
   Tensor values(const Tensor& filtered) const;
   DeltaIn rule(const Saved& saved) const;
+  /// Of a parameter, or of its gradient, the rows of the heads that are walked over here.
+  Tensor rows(const Tensor& all) const;
+  Tensor said(const Saved& saved, const Tensor& normed) const;
+  /// [s/c, b, keys of c ranks, n] as [s, b, keys, n], and back; the same where nobody trades.
+  Tensor whole(const Tensor& steps) const;
+  Tensor steps(const Tensor& whole) const;
   NormArgs lengths() const;
   Tensor gated(const Tensor& normed, const Tensor& gates) const;
   Tensor rule_backward(const Saved& saved, const Tensor& d_o, const Made& dmade);

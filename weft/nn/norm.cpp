@@ -82,8 +82,10 @@ void Norm::add_pieces(const Tensor& pieces) const {
   }
   const Tensor sum = added_as_tree(added_as_tree(rows_.context.whole(all)));
   if (!rows_.counted) ops::fill(sum, 0);
-  if (rows_.heads) rows_.heads->all_reduce(sum, Reduce::sum).wait();
-  if (rows_.context.rank() > 0) return;  // the gradients of context-parallel ranks are added
+  for (Communicator* others : {rows_.traded, rows_.heads})
+    if (others) others->all_reduce(sum, Reduce::sum).wait();
+  if (rows_.context.rank() > 0 || (rows_.traded && rows_.traded->rank() > 0))
+    return;  // the gradients of context-parallel ranks are added
   ops::add_into(gain_.grad.sum(), gain_.grad.sum(), sum.at(0, 0));
   if (bias_) ops::add_into(bias_->grad.sum(), bias_->grad.sum(), sum.at(0, 1));
 }

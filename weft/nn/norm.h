@@ -13,6 +13,7 @@ struct NormRows {
   SumRules sums = {};
   Communicator* sequence = nullptr;  // tensor-parallel ranks with neighbouring parts of what is held here
   Communicator* heads = nullptr;     // tensor-parallel ranks with other heads
+  Communicator* traded = nullptr;    // context-parallel ranks with others of those, of whole sequences
   TokenCut context = TokenCut();
   std::int64_t parts = 1;  // of a key head's queries, which have sums of their own (key_parts.h)
   bool counted = true;     // false: heads that others count

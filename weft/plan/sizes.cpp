@@ -39,7 +39,8 @@ bool halve_layers(TrainConfig& c) {
   if (!even || !halve(m.layers, std::int64_t{c.parallel.pp} * std::max(c.parallel.virtual_stages, 1)))
     return false;
   if (m.decoder_layers > 0) m.decoder_layers = m.layers;
-  m.experts.layers.resize(std::min(m.experts.layers.size(), std::size_t(m.layers)));
+  for (std::vector<int>* each : {&m.experts.layers, &m.delta.layers})
+    each->resize(std::min(each->size(), std::size_t(m.layers)));
   return m.experts.count == 0 || m.experts.layers_with() > 0;
 }
 

@@ -71,6 +71,7 @@ inline bool no_warmup(const TrainConfig& c) {
   return r.warmup_iterations + r.warmup_samples + r.warmup_tokens == 0 && r.warmup_fraction.value_or(0) == 0;
 }
 inline bool latent(const TrainConfig& c) { return c.model.latent.on; }
+inline bool remembers_nothing(const TrainConfig& c) { return !c.model.delta.on; }
 inline bool no_profile(const TrainConfig& c) { return !c.profile.on; }
 inline bool no_indices(const TrainConfig& c) {
   const bool stored = c.data.index == IndexKind::stored;
