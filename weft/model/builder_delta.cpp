@@ -18,14 +18,14 @@ std::unique_ptr<Inner> Builder::delta_memory(const std::string& name, int layer)
                          .value = d.value_channels,
                          .layer = layer};
   const NormRows heads{.sums = sums_, .heads = tp_.size() > 1 ? &tp_.circle : nullptr, .traded = traders};
-  const NormArgs rms{.kind = NormKind::rms, .epsilon = float(config_.norm_epsilon)};
+  const NormArgs plain{.kind = config_.norm, .epsilon = float(config_.norm_epsilon)};
   const Tensor unit = empty(device_, {d.key_channels}, Dtype::f32, Use::weights);
   ops::fill(unit, 1 / std::sqrt(double(d.key_channels)));
   return std::make_unique<DeltaMemory>(DeltaMemory::Parts{.in = column(name + ".in", BiasAdded::by_product),
                                                           .filter = rows_of(name + ".filter", tensor_ranks()),
                                                           .speed = rows_of(name + ".speed", tensor_ranks()),
                                                           .shift = rows_of(name + ".shift", tensor_ranks()),
-                                                          .norm = norm_of(name + ".norm", heads, rms),
+                                                          .norm = norm_of(name + ".norm", heads, plain),
                                                           .project = row(name + ".project"),
                                                           .unit = unit,
                                                           .traders = traders},

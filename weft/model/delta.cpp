@@ -55,6 +55,7 @@ void add_delta(ParameterList& list, const ModelConfig& c, const std::string& nam
            {.how = Init::How::log_of_uniform, .value = 8.5F, .spread = 7.5F});
   list.add(name + ".shift", {d.value_heads}, constant_init(1));
   list.add(name + ".norm.gain", {d.value_channels}, constant_init(1));
+  if (c.norm == NormKind::layer) list.add(name + ".norm.bias", {d.value_channels}, constant_init(0));
   add_matrix(list, name + ".project", {c.hidden, values, c.linear_bias}, output_init(c, c.hidden, values));
 }
 
