@@ -186,28 +186,6 @@ TEST(Dialect, reads_mixtures_of_experts_in_megatrons_words_and_in_deepspeeds) {
   EXPECT_TRUE(read({"--mlp-type", "residual"})->config.model.experts.residual);
 }
 
-TEST(Dialect, reads_linear_attention_in_megatrons_words) {
-  const auto model = [](std::vector<std::string_view> words) {
-    words.insert(words.begin(),
-                 {"--experimental-attention-variant", "gated_delta_net", "--linear-key-head-dim", "64",
-                  "--linear-num-value-heads", "48", "--attention-output-gate"});
-    return read(words)->config.model;
-  };
-  const ModelConfig c = model({"--linear-attention-freq", "4"});
-  EXPECT_TRUE(c.delta.on && c.attention_gate);
-  EXPECT_EQ(c.delta.attends_every, 4);
-  EXPECT_EQ(c.delta.key_channels, 64);
-  EXPECT_EQ(c.delta.value_channels, 128);
-  EXPECT_EQ(c.delta.key_heads, 16);
-  EXPECT_EQ(c.delta.value_heads, 48);
-  EXPECT_THAT(model({"--linear-attention-freq", "[1]*3+[0]"}).delta.layers, ElementsAre(1, 1, 1, 0));
-  refused({"--experimental-attention-variant", "dsa"},
-          "weft cannot do this yet: sparse attention: --experimental-attention-variant");
-  refused(
-      {"--experimental-attention-variant", "gdn2"},
-      "weft cannot do this yet: the second form of the gated delta rule: --experimental-attention-variant");
-}
-
 // A list in the file is another field than the number on the command line, and would win where both stand.
 TEST(Dialect, lets_a_number_of_layers_on_the_command_line_win_over_a_list_in_a_file) {
   const File file("lists.yaml",

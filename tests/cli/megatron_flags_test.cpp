@@ -63,3 +63,25 @@ TEST(MegatronsFlags, recompute_what_is_never_kept) {
   EXPECT_EQ(modules({"--recompute-modules", "moe_act", "layernorm"}), std::vector{RecomputeModule::norm});
   EXPECT_EQ(modules({"--recompute-modules", "shared_experts"}), std::vector{RecomputeModule::shared_experts});
 }
+
+TEST(MegatronsFlags, describe_linear_attention) {
+  const auto model = [](Words words) {
+    words.insert(words.begin(),
+                 {"--experimental-attention-variant", "gated_delta_net", "--linear-key-head-dim", "64",
+                  "--linear-num-value-heads", "48", "--attention-output-gate"});
+    return read_command(words)->config.model;
+  };
+  const ModelConfig c = model({"--linear-attention-freq", "4"});
+  EXPECT_TRUE(c.delta.on && c.attention_gate);
+  EXPECT_EQ(c.delta.attends_every, 4);
+  EXPECT_EQ(c.delta.key_channels, 64);
+  EXPECT_EQ(c.delta.value_channels, 128);
+  EXPECT_EQ(c.delta.key_heads, 16);
+  EXPECT_EQ(c.delta.value_heads, 48);
+  EXPECT_EQ(model({"--linear-attention-freq", "[1]*3+[0]"}).delta.layers, (std::vector{1, 1, 1, 0}));
+  EXPECT_EQ(refusal({"--experimental-attention-variant", "dsa"}),
+            "weft cannot do this yet: sparse attention: --experimental-attention-variant");
+  EXPECT_EQ(refusal({"--experimental-attention-variant", "gdn2"}),
+            "weft cannot do this yet: the second form of the gated delta rule: "
+            "--experimental-attention-variant");
+}

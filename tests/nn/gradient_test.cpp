@@ -59,20 +59,6 @@ std::vector<Case> cases() {
              c.gate_limit = 1.75;
              c.gate_offset = 1;
            }),
-      with("delta", tiny_delta()),
-      with("delta_alone", tiny_gpt2(),
-           [](auto& c) {
-             c.activation = Activation::silu;
-             c.hidden_dropout = 0.2;
-             c.delta = {.on = true,
-                        .layers = {1, 1},
-                        .key_heads = 2,
-                        .value_heads = 2,
-                        .key_channels = 3,
-                        .value_channels = 4};
-           }),
-      with("gates_of_heads", tiny_llama(), [](auto& c) { c.attention_gate = true; }),
-      with("gates_of_heads_with_biases", tiny_gpt2(), [](auto& c) { c.attention_gate = true; }),
       with("wide_heads", tiny_gpt2(), [](auto& c) { c.channels = 8; }),
       with("residual_after_norm", tiny_gpt2(), [](auto& c) { c.residual_after_norm = true; }),
       with("latent", tiny_latent()),
@@ -135,6 +121,25 @@ std::vector<Case> cases() {
              c.positions = Positions::rotary;
            }),
       with("embedding_multiplier", tiny_llama(), [](auto& c) { c.embedding_multiplier = 4; }),
+  };
+}
+
+std::vector<Case> remembering() {
+  return {
+      with("delta", tiny_delta()),
+      with("delta_alone", tiny_gpt2(),
+           [](auto& c) {
+             c.activation = Activation::silu;
+             c.hidden_dropout = 0.2;
+             c.delta = {.on = true,
+                        .layers = {1, 1},
+                        .key_heads = 2,
+                        .value_heads = 2,
+                        .key_channels = 3,
+                        .value_channels = 4};
+           }),
+      with("gates_of_heads", tiny_llama(), [](auto& c) { c.attention_gate = true; }),
+      with("gates_of_heads_with_biases", tiny_gpt2(), [](auto& c) { c.attention_gate = true; }),
   };
 }
 
@@ -212,8 +217,8 @@ TEST_P(Gradient, agrees_with_differences_for_every_parameter) {
   constexpr float factor = 0.25;
   (void)model.train(batch, factor);
   const auto loss = [&] { return model.objective(batch, factor); };
-  // Where another expert is chosen the objective jumps: so near no choice of these models changes. And a short
-  // key is turned far by a small step.
+  // Where another expert is chosen the objective jumps: so near no choice of these models changes. And a
+  // short key is turned far by a small step.
   const double h = config.experts.count > 0 || config.delta.on ? 1e-3 : 5e-3;
   model.stage().each_parameter([&](Parameter& p) {
     const auto grad = numbers(p.grad.sum());
@@ -228,6 +233,8 @@ TEST_P(Gradient, agrees_with_differences_for_every_parameter) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Gradient, ::testing::ValuesIn(cases()),
+                         [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(Remembering, Gradient, ::testing::ValuesIn(remembering()),
                          [](const auto& test) { return test.param.name; });
 INSTANTIATE_TEST_SUITE_P(Mixtures, Gradient, ::testing::ValuesIn(mixtures()),
                          [](const auto& test) { return test.param.name; });

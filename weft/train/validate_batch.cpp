@@ -172,6 +172,30 @@ void validate::rates(const TrainConfig& c) {
          " ", unit, ", found ", s.anneal);
 }
 
+namespace {
+
+/// What is said of documents, who have none or cannot tell them apart.
+void validate_documents(const TrainConfig& c) {
+  const DataConfig& d = c.data;
+  const bool of_documents = d.mask_eod_loss || d.reset_positions || d.reset_attention ||
+                            d.between_documents || d.partial_validation || d.fim.on;
+  if (of_documents && kind_of(c.model).samples(c.model).of != Samples::Of::documents)
+    fail(Kind::usage, c.model.kind,
+         ": {data.mask_eod_loss}, {data.reset_positions}, {data.reset_attention}, "
+         "{data.between_documents}, {data.partial_validation} and {data.fim.on} are for "
+         "windows on documents, and here samples are sentences with hidden words: leave them out");
+  if (d.between_documents && (d.reset_positions || d.reset_attention))
+    fail(Kind::usage,
+         "{data.between_documents} begins anew with each document, {data.reset_positions} and "
+         "{data.reset_attention} behind each end-of-document token: leave one of them out");
+  if (c.model.delta.on && (d.between_documents || d.reset_attention))
+    fail(Kind::usage,
+         "{model.delta.on}: layers that remember go on from one document to the next: leave "
+         "{data.between_documents} and {data.reset_attention} out");
+}
+
+}  // namespace
+
 void validate::data(TrainConfig& c, std::vector<std::string>& notices) {
   DataConfig& d = c.data;
   const bool per_split =
@@ -207,21 +231,7 @@ void validate::data(TrainConfig& c, std::vector<std::string>& notices) {
          "{data.fim.on} reads text, so it needs a tokenizer: give {data.tokenizer.type} with its files");
   if (d.fim.on && d.fim.split.empty() == d.fim.fragment_rate.has_value())
     fail(Kind::usage, "{data.fim.split} and {data.fim.fragment_rate} go together: give both or neither");
-  const bool of_documents = d.mask_eod_loss || d.reset_positions || d.reset_attention ||
-                            d.between_documents || d.partial_validation || d.fim.on;
-  if (of_documents && kind_of(c.model).samples(c.model).of != Samples::Of::documents)
-    fail(Kind::usage, c.model.kind,
-         ": {data.mask_eod_loss}, {data.reset_positions}, {data.reset_attention}, "
-         "{data.between_documents}, {data.partial_validation} and {data.fim.on} are for "
-         "windows on documents, and here samples are sentences with hidden words: leave them out");
-  if (d.between_documents && (d.reset_positions || d.reset_attention))
-    fail(Kind::usage,
-         "{data.between_documents} begins anew with each document, {data.reset_positions} and "
-         "{data.reset_attention} behind each end-of-document token: leave one of them out");
-  if (c.model.delta.on && (d.between_documents || d.reset_attention))
-    fail(Kind::usage,
-         "{model.delta.on}: layers that remember go on from one document to the next: leave "
-         "{data.between_documents} and {data.reset_attention} out");
+  validate_documents(c);
   if (!d.validation_names.empty() && !d.separate_validation)
     fail(Kind::usage, "{data.validation_names} needs {data.separate_validation}");
   if (!d.sharded_cycles && d.order == SampleOrder::single)

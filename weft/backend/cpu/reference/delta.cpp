@@ -112,9 +112,17 @@ struct Slopes {
   Row dq, dk, dv, ddecay, drate, dspeed, dshift;
 };
 
+/// A step as backward finds it.
+struct StepBehind {
+  StepPlace at;
+  const Matrix& before;  // the memory
+  Row dout;
+};
+
 /// dmemory goes from behind the step to before it.
-void step_backward(Slopes& to, Matrix& dmemory, const Step& step, const Given& in, const StepPlace& at,
-                   const Matrix& before, const Row& dout) {
+void step_backward(Slopes& to, Matrix& dmemory, const Given& in, const StepBehind& behind) {
+  const auto& [at, before, dout] = behind;
+  const Step step(in, at);
   Matrix after = before;
   step.apply(after);
   add_row(to.dq, at.shared, after.times(dout), in.scale);
@@ -170,8 +178,7 @@ void ReferenceKernels::delta_rule_backward(const DeltaGrads& grads, const Tensor
       Matrix dmemory(given.d, given.d_value);
       for (std::int64_t i = in.v.dim(0); i-- > 0;) {
         const StepPlace at = given.place(i, b, head);
-        step_backward(to, dmemory, Step(given, at), given, at, before[std::size_t(i)],
-                      row_of(above, at.own, given.d_value));
+        step_backward(to, dmemory, given, {at, before[std::size_t(i)], row_of(above, at.own, given.d_value)});
       }
     }
   reference::store(grads.dq, to.dq);
