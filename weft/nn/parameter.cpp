@@ -35,12 +35,18 @@ Parameter cut_parameter(std::string name, const Shape& whole, const Init& init, 
 
 Spread spread_along(Axis axis) { return spread_in(axis == Axis::tp ? View::dense : View::experts, axis); }
 
+/// Elements behind each other in a whole tensor as a matrix: a vector is one row.
+std::int64_t row_width(const Shape& shape) {
+  std::int64_t width = 1;
+  for (int i = shape.rank() == 1 ? 0 : 1; i < shape.rank(); ++i) width *= shape[i];
+  return width;
+}
+
 /// The part of the local memory that a piece fills, as a matrix; of three dimensions only the first is cut.
 Tensor block_of(const Tensor& value, const Piece& piece) {
   const Tensor flat = value.view({value.elements()});
   const Shape& box = piece.where.local;
-  const std::int64_t rows = box.rank() == 1 ? 1 : box[0];
-  return flat.slice(0, piece.at, box.elements()).view({rows, box.elements() / rows});
+  return flat.slice(0, piece.at, box.elements()).view({box.rank() == 1 ? 1 : box[0], row_width(box)});
 }
 
 RandomBlock random_block(const Parameter& parameter, const Piece& piece, std::uint64_t seed) {
@@ -49,7 +55,7 @@ RandomBlock random_block(const Parameter& parameter, const Piece& piece, std::ui
   return {.at = {.seed = seed, .purpose = Purpose::init, .sample = number_of(parameter.name)},
           .row = vector ? 0 : at.offset[0],
           .column = vector ? at.offset[0] : at.offset[1],
-          .columns = vector ? at.global[0] : at.global.elements() / at.global[0]};
+          .columns = row_width(at.global)};
 }
 
 /// A few numbers, once: no device needs a kernel for it.
