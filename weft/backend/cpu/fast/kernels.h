@@ -78,6 +78,10 @@ class FastKernels : public ReferenceKernels {
   void sink_terms(const Tensor& terms, const Tensor& lse, const Tensor& sinks) override;
   void rope(const Tensor& x, const RopeArgs&) override;
 
+  void convolve(const Tensor& y, const Tensor& x, const Tensor& weight) override;
+  void convolve_backward(const ConvolveGrads& grads, const Tensor& dy, const Tensor& x,
+                         const Tensor& weight) override;
+
   void gather(const Tensor& out, const Tensor& table, const Tensor& ids, std::int64_t first) override;
   void scatter_add(const Tensor& dtable, const Tensor& dout, const Tensor& ids, std::int64_t first) override;
 

@@ -11,11 +11,12 @@ extern const SoftmaxLoops softmaxes;
 extern const LossLoops losses;
 extern const SumLoops sums;
 extern const RopeLoops ropes;
+extern const FilterLoops filters;
 extern const OptimizerLoops optimizers;
 extern const BlockLoops blocks;
 
 extern const Loops loops;
-const Loops loops = {elementwise, dropouts, activations, norms,      softmaxes,
-                     losses,      sums,     ropes,       optimizers, blocks};
+const Loops loops = {elementwise, dropouts, activations, norms,      softmaxes, losses,
+                     sums,        ropes,    filters,     optimizers, blocks};
 
 }  // namespace weft::fast::WEFT_ISA
