@@ -81,6 +81,8 @@ class FastKernels : public ReferenceKernels {
   void convolve(const Tensor& y, const Tensor& x, const Tensor& weight) override;
   void convolve_backward(const ConvolveGrads& grads, const Tensor& dy, const Tensor& x,
                          const Tensor& weight) override;
+  void delta_rule(const Tensor& o, const DeltaIn& in) override;
+  void delta_rule_backward(const DeltaGrads& grads, const Tensor& dout, const DeltaIn& in) override;
 
   void gather(const Tensor& out, const Tensor& table, const Tensor& ids, std::int64_t first) override;
   void scatter_add(const Tensor& dtable, const Tensor& dout, const Tensor& ids, std::int64_t first) override;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "weft/backend/cpu/fast/delta_job.h"
 #include "weft/backend/cpu/fast/instruction_set.h"
 #include "weft/tensor/kinds.h"
 
@@ -301,6 +302,7 @@ struct Loops {
   const SumLoops& sums;
   const RopeLoops& rope;
   const FilterLoops& filter;
+  const DeltaLoops& delta;
   const OptimizerLoops& optimizer;
   const BlockLoops& blocks;
 };
