@@ -16,7 +16,7 @@ using fast::ready;
 
 namespace {
 
-/// Channels of a walk backward: so many that its slopes stay in the first cache.
+/// Channels of a walk: so many that what several steps read, and weights, stay in the first cache.
 constexpr std::int64_t most_channels = 512;
 
 /// x [s, b, g, c] and its like. Where the channels of all groups lie side by side in all of them, they are
@@ -78,15 +78,14 @@ void FastKernels::convolve(const Tensor& y, const Tensor& x, const Tensor& weigh
   turn(room, widened(weight.view({size}), room + size), in.columns(), taps);
   const bool past = Lines(y, {&x}).past();
   in_parallel(threads_, in.steps, x.elements(), [&](std::int64_t first, std::int64_t last) {
-    // All channels of a few steps, then the next: memory is read in its order.
-    for (std::int64_t step = first; step < last; step += fast::filter_steps)
-      for (std::int64_t line = 0; line < in.batch * in.groups; ++line) {
-        const WalkStart at = {step, line / in.groups, line % in.groups, 0};
-        const std::int64_t count = std::min(fast::filter_steps, last - step);
+    if (first == last) return;
+    for (std::int64_t line = 0; line < in.batch * in.groups; ++line)
+      for (std::int64_t channel = 0; channel < in.channels; channel += most_channels) {
+        const WalkStart at = {first, line / in.groups, line % in.groups, channel};
         loops_.filter.forward(rows_to(y, at, past),
-                              {rows_from(x, at), room + at.group * in.channels, in.columns(), taps, count,
-                               std::min(step, taps - 1), 0},
-                              in.channels);
+                              {rows_from(x, at), room + at.group * in.channels + channel, in.columns(), taps,
+                               last - first, std::min(first, taps - 1), 0},
+                              std::min(in.channels - channel, most_channels));
       }
     loops_.elementwise.finish();
   });

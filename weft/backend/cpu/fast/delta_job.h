@@ -8,9 +8,9 @@ namespace weft::fast {
 
 /// Steps whose corrections are found together; a memory is read and written once for all of them. No result
 /// depends on the number of threads, but bits do on this.
-inline constexpr std::int64_t delta_chunk = 64;
+inline constexpr std::int64_t delta_chunk = 48;
 /// Floats from one row of a [chunk, chunk] to the next: not a multiple of 128 bytes.
-inline constexpr std::int64_t delta_square = delta_chunk + 16;
+inline constexpr std::int64_t delta_square = delta_chunk % 32 == 0 ? delta_chunk + 16 : delta_chunk;
 
 /// Where a task keeps its things, in floats from the start of its workspace.
 struct DeltaPlaces {

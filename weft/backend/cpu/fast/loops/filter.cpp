@@ -1,6 +1,7 @@
 // Filters that look back a few steps, and silu of what they give. Four steps go at once: what a step reads
 // the next three read too, and weights are read once for all.
 #include "weft/backend/cpu/fast/math.h"
+#include "weft/backend/cpu/fast/wide.h"
 
 namespace weft::fast::WEFT_ISA {
 namespace {
@@ -21,49 +22,92 @@ struct Block {
   int steps;
 
   /// use(step of the block, row of x) for all that tap j reads.
-  template <int taps, class Use>
+  template <class Use>
   [[gnu::always_inline]] void each_read(int j, const Use& use) const {
-    const std::int64_t from = first - of<taps>() + 1 + j;
+    const std::int64_t from = first - rows.taps + 1 + j;
 #pragma GCC unroll 4
     for (int t = 0; t < at_once; ++t)
       if (t < steps && from + t >= -rows.before) use(t, row_of(rows.x, from + t));
   }
-  /// Where the number of taps is known, loops over them are written out.
-  template <int taps>
-  [[gnu::always_inline]] int of() const {
-    return taps > 0 ? taps : int(rows.taps);
-  }
-  template <int taps, class At>
+  template <class At>
   [[gnu::always_inline]] void sum(At at, F (&sums)[at_once]) const {
     for (F& one : sums) one = all(0.0F);
-    for (int j = 0; j < of<taps>(); ++j) {
+    for (int j = 0; j < rows.taps; ++j) {
       const F weight = load(rows.weight + j * rows.weight_step, at);
-      each_read<taps>(j, [&](int t, In x) { sums[t] = fused(weight, load(x, at), sums[t]); });
+      each_read(j, [&](int t, In x) { sums[t] = fused(weight, load(x, at), sums[t]); });
     }
   }
 };
 
 [[gnu::always_inline]] inline F share(F x) { return share_beside_power(all(-log2_of_e) * x); }
-
-template <int taps>
-[[gnu::always_inline]] inline void forward_block(const OutRows& y, const Block& block, std::int64_t n) {
-  each(n, [&](auto at) {
-    F sums[at_once];
-    block.sum<taps>(at, sums);
-#pragma GCC unroll 4
-    for (int t = 0; t < at_once; ++t)
-      if (t < block.steps) store(row_of(y, block.first + t), at, sums[t] * share(sums[t]));
-  });
+/// Of x share(x).
+[[gnu::always_inline]] inline F slope(F x) {
+  const F s = share(x);
+  return fused(x * s, all(1.0F) - s, s);
 }
 
-[[gnu::flatten]] void forward(OutRows y, const FilterRows& rows, std::int64_t n) {
+/// The usual case: four taps, all there, four steps, one type. What several steps read is read once.
+constexpr int usual = 4, reach = usual + at_once - 1;
+bool is_usual(const Block& block) {
+  return block.rows.taps == usual && block.steps == at_once && block.first - usual + 1 >= -block.rows.before;
+}
+/// Rows that come next lie pages away, where the processor does not look by itself.
+[[gnu::always_inline]] inline void ask_for(const InRows& rows, std::int64_t first, std::int64_t at) {
+  const std::int64_t offset = at * size_of(rows.first.type);
+  for (std::int64_t i = first; i < first + at_once; ++i)
+    __builtin_prefetch(static_cast<const char*>(row_of(rows, i).from) + offset, 0, 2);
+}
+template <Walk walk, class At>
+[[gnu::always_inline]] inline void load_usual(const Block& block, At at, F (&x)[reach], F (&weight)[usual]) {
+#pragma GCC unroll 8
+  for (int i = 0; i < reach; ++i)
+    x[i] = load(settled<walk>(row_of(block.rows.x, block.first - usual + 1 + i)), at);
+#pragma GCC unroll 4
+  for (int j = 0; j < usual; ++j) weight[j] = load(block.rows.weight + j * block.rows.weight_step, at);
+}
+[[gnu::always_inline]] inline F usual_sum(const F (&x)[reach], const F (&weight)[usual], int t) {
+  F sum = all(0.0F);
+#pragma GCC unroll 4
+  for (int j = 0; j < usual; ++j) sum = fused(weight[j], x[t + j], sum);
+  return sum;
+}
+
+[[gnu::noinline]] void forward_block(const OutRows& y, const Block& block, std::int64_t n) {
+  each(
+      n, [&](auto at) __attribute__((always_inline)) {
+        F sums[at_once];
+        block.sum(at, sums);
+#pragma GCC unroll 4
+        for (int t = 0; t < at_once; ++t)
+          if (t < block.steps) store(row_of(y, block.first + t), at, sums[t] * share(sums[t]));
+      });
+}
+template <Walk walk>
+[[gnu::noinline]] void forward_usual(const OutRows& y, const Block& block, std::int64_t n) {
+  each(
+      n, [&](auto at) __attribute__((always_inline)) {
+        F x[reach], weight[usual];
+        ask_for(block.rows.x, block.first + at_once, at.at);
+        load_usual<walk>(block, at, x, weight);
+#pragma GCC unroll 4
+        for (int t = 0; t < at_once; ++t) {
+          const F sum = usual_sum(x, weight, t);
+          store(settled<walk>(row_of(y, block.first + t)), at, sum * share(sum));
+        }
+      });
+}
+
+void forward(OutRows y, const FilterRows& rows, std::int64_t n) {
+  const Walk walk = walk_of(rows.x.first.type, y.first.type);
   for (std::int64_t i = 0; i < rows.count; i += at_once) {
     const std::int64_t left = rows.count - i;
     const Block block = {rows, i, left < at_once ? int(left) : at_once};
-    if (rows.taps == 4)
-      forward_block<4>(y, block, n);
+    if (walk == Walk::bf16 && is_usual(block))
+      forward_usual<Walk::bf16>(y, block, n);
+    else if (walk == Walk::f32 && is_usual(block))
+      forward_usual<Walk::f32>(y, block, n);
     else
-      forward_block<0>(y, block, n);
+      forward_block(y, block, n);
   }
 }
 
@@ -75,35 +119,33 @@ struct SlopeRoom {
 };
 
 /// d [4 + taps - 1, n]: those behind the block move on, and the block's own are written before them.
-template <int taps, class At>
+template <class At>
 [[gnu::always_inline]] inline void take_slopes(const FilterSlopes& to, const Block& block,
                                                const SlopeRoom& room, At at) {
   const Whole here = {at.at};
-  for (std::int64_t k = block.of<taps>() - 2; k >= 0; --k)
+  for (std::int64_t k = int(block.rows.taps) - 2; k >= 0; --k)
     store(room.row(k + block.steps), here, load(room.row(k), here));
   F sums[at_once];
-  block.sum<taps>(at, sums);
+  block.sum(at, sums);
 #pragma GCC unroll 4
   for (int t = 0; t < at_once; ++t) {
     if (t >= block.steps) continue;
-    const F s = share(sums[t]);
-    const F slope = fused(sums[t] * s, all(1.0F) - s, s);
-    store(room.row(t), here, load(row_of(to.dy, block.first + t), at) * slope);
+    store(room.row(t), here, load(row_of(to.dy, block.first + t), at) * slope(sums[t]));
   }
 }
 
-template <int taps, class At>
+template <class At>
 [[gnu::always_inline]] inline void give_slopes(const FilterSlopes& to, const Block& block,
                                                const SlopeRoom& room, At at) {
   const Whole here = {at.at};
-  const int count = block.of<taps>();
+  const int count = int(block.rows.taps);
   F dx[at_once];
   for (F& one : dx) one = all(0.0F);
   for (int j = 0; j < count; ++j) {
     const F weight = load(block.rows.weight + j * block.rows.weight_step, at);
     float* const dweight = to.dweight + j * block.rows.weight_step;
     F sum = load(dweight, at);
-    block.each_read<taps>(j, [&](int t, In x) { sum = fused(load(room.row(t), here), load(x, at), sum); });
+    block.each_read(j, [&](int t, In x) { sum = fused(load(room.row(t), here), load(x, at), sum); });
     store(dweight, at, sum);
 #pragma GCC unroll 4
     for (int t = 0; t < at_once; ++t)
@@ -114,33 +156,70 @@ template <int taps, class At>
     if (t < block.steps) store(row_of(to.dx, block.first + t), at, dx[t]);
 }
 
+template <Walk walk>
+[[gnu::noinline]] void backward_usual(const FilterSlopes& to, const Block& block, const SlopeRoom& room,
+                                      std::int64_t n) {
+  each(
+      n, [&](auto at) __attribute__((always_inline)) {
+        const Whole here = {at.at};
+        F x[reach], weight[usual], d[reach];
+        ask_for(block.rows.x, block.first - reach, at.at);
+        ask_for(to.dy, block.first - at_once, at.at);
+        load_usual<walk>(block, at, x, weight);
+#pragma GCC unroll 4
+        for (int t = 0; t < at_once; ++t)
+          d[t] = load(settled<walk>(row_of(to.dy, block.first + t)), at) * slope(usual_sum(x, weight, t));
+#pragma GCC unroll 4
+        for (int k = 0; k < usual - 1; ++k) d[at_once + k] = load(room.row(k), here);
+#pragma GCC unroll 4
+        for (int k = 0; k < usual - 1; ++k) store(room.row(k), here, d[k]);
+#pragma GCC unroll 4
+        for (int j = 0; j < usual; ++j) {
+          float* const dweight = to.dweight + j * block.rows.weight_step;
+          F sum = load(dweight, at);
+#pragma GCC unroll 4
+          for (int t = 0; t < at_once; ++t) sum = fused(d[t], x[t + j], sum);
+          store(dweight, at, sum);
+        }
+#pragma GCC unroll 4
+        for (int t = 0; t < at_once; ++t) {
+          F dx = all(0.0F);
+#pragma GCC unroll 4
+          for (int j = 0; j < usual; ++j) dx = fused(weight[j], d[t + usual - 1 - j], dx);
+          store(settled<walk>(row_of(to.dx, block.first + t)), at, dx);
+        }
+      });
+}
+[[gnu::noinline]] void backward_block(const FilterSlopes& to, const Block& block, const SlopeRoom& room,
+                                      std::int64_t n) {
+  each(
+      n, [&](auto at) __attribute__((always_inline)) {
+        take_slopes(to, block, room, at);
+        give_slopes(to, block, room, at);
+      });
+}
+
 /// From the last step to the first.
-template <int taps>
-[[gnu::always_inline]] inline void backward_as(const FilterSlopes& to, const FilterRows& rows,
-                                               std::int64_t n) {
+void backward(const FilterSlopes& to, const FilterRows& rows, std::int64_t n) {
   const SlopeRoom room = {to.room, (n + lanes - 1) / lanes * lanes};
+  const Walk walk = walk_of(rows.x.first.type, to.dy.first.type, to.dx.first.type);
   for (std::int64_t i = 0; i < (rows.taps - 1) * room.step; i += lanes) store(room.at + i, all(0.0F));
   // What lies behind gives slopes to the last steps, and its own to whoever walks there.
   for (std::int64_t i = rows.count + rows.after - 1; i >= rows.count; --i) {
     const Block block = {rows, i, 1};
-    each(n, [&](auto at) { take_slopes<taps>(to, block, room, at); });
+    each(n, [&](auto at) { take_slopes(to, block, room, at); });
   }
   for (std::int64_t end = rows.count; end > 0;) {
     const int steps = end < at_once ? int(end) : at_once;
     const Block block = {rows, end - steps, steps};
-    each(n, [&](auto at) {
-      take_slopes<taps>(to, block, room, at);
-      give_slopes<taps>(to, block, room, at);
-    });
+    if (walk == Walk::bf16 && is_usual(block))
+      backward_usual<Walk::bf16>(to, block, room, n);
+    else if (walk == Walk::f32 && is_usual(block))
+      backward_usual<Walk::f32>(to, block, room, n);
+    else
+      backward_block(to, block, room, n);
     end -= steps;
   }
-}
-
-[[gnu::flatten]] void backward(const FilterSlopes& to, const FilterRows& rows, std::int64_t n) {
-  if (rows.taps == 4)
-    backward_as<4>(to, rows, n);
-  else
-    backward_as<0>(to, rows, n);
 }
 
 }  // namespace
