@@ -1,7 +1,7 @@
 // Filters that look back a few steps, and silu of what they give. Four steps go at once: what a step reads
 // the next three read too, and weights are read once for all.
 #include "weft/backend/cpu/fast/math.h"
-#include "weft/backend/cpu/fast/wide.h"
+#include "weft/backend/cpu/fast/order.h"
 
 namespace weft::fast::WEFT_ISA {
 namespace {
@@ -57,13 +57,29 @@ bool is_usual(const Block& block) {
   for (std::int64_t i = first; i < first + at_once; ++i)
     __builtin_prefetch(static_cast<const char*>(row_of(rows, i).from) + offset, 0, 2);
 }
-template <Walk walk, class At>
+/// Numbers in their own order, for a walk in another.
+template <class At>
+[[gnu::always_inline]] inline F in_order(const float* from, At at) {
+  return as_floats(load_words(reinterpret_cast<const std::uint32_t*>(from), at));
+}
+[[gnu::always_inline]] inline void keep_both(float* to, Evens at, Odds, F even, F odd) {
+  for (int i = 0; i < parts; ++i) {
+    Floats low, high;
+    interleave(even.part[i], odd.part[i], low, high);
+    write(to + at.at + 2 * i * width, low);
+    write(to + at.at + (2 * i + 1) * width, high);
+  }
+}
+[[gnu::always_inline]] inline void keep_both(float* to, Plain first, Plain second, F x, F y) {
+  store(to + first.at, x);
+  store(to + second.at, y);
+}
+template <class At>
 [[gnu::always_inline]] inline void load_usual(const Block& block, At at, F (&x)[reach], F (&weight)[usual]) {
 #pragma GCC unroll 8
-  for (int i = 0; i < reach; ++i)
-    x[i] = load(settled<walk>(row_of(block.rows.x, block.first - usual + 1 + i)), at);
+  for (int i = 0; i < reach; ++i) x[i] = load(row_of(block.rows.x, block.first - usual + 1 + i), at);
 #pragma GCC unroll 4
-  for (int j = 0; j < usual; ++j) weight[j] = load(block.rows.weight + j * block.rows.weight_step, at);
+  for (int j = 0; j < usual; ++j) weight[j] = in_order(block.rows.weight + j * block.rows.weight_step, at);
 }
 [[gnu::always_inline]] inline F usual_sum(const F (&x)[reach], const F (&weight)[usual], int t) {
   F sum = all(0.0F);
@@ -82,19 +98,22 @@ template <Walk walk, class At>
           if (t < block.steps) store(row_of(y, block.first + t), at, sums[t] * share(sums[t]));
       });
 }
-template <Walk walk>
-[[gnu::noinline]] void forward_usual(const OutRows& y, const Block& block, std::int64_t n) {
-  each(
-      n, [&](auto at) __attribute__((always_inline)) {
-        F x[reach], weight[usual];
-        ask_for(block.rows.x, block.first + at_once, at.at);
-        load_usual<walk>(block, at, x, weight);
+[[gnu::noinline, gnu::flatten]] void forward_usual(const OutRows& y, const Block& block, Walk walk,
+                                                   std::int64_t n) {
+  const Outs<at_once> to = {{row_of(y, block.first), row_of(y, block.first + 1), row_of(y, block.first + 2),
+                             row_of(y, block.first + 3)}};
+  map(to, walk, n, [&](auto at) {
+    F x[reach], weight[usual];
+    ask_for(block.rows.x, block.first + at_once, at.at);
+    load_usual(block, at, x, weight);
+    Values<at_once> values;
 #pragma GCC unroll 4
-        for (int t = 0; t < at_once; ++t) {
-          const F sum = usual_sum(x, weight, t);
-          store(settled<walk>(row_of(y, block.first + t)), at, sum * share(sum));
-        }
-      });
+    for (int t = 0; t < at_once; ++t) {
+      const F sum = usual_sum(x, weight, t);
+      values.of[t] = sum * share(sum);
+    }
+    return values;
+  });
 }
 
 void forward(OutRows y, const FilterRows& rows, std::int64_t n) {
@@ -102,10 +121,8 @@ void forward(OutRows y, const FilterRows& rows, std::int64_t n) {
   for (std::int64_t i = 0; i < rows.count; i += at_once) {
     const std::int64_t left = rows.count - i;
     const Block block = {rows, i, left < at_once ? int(left) : at_once};
-    if (walk == Walk::bf16 && is_usual(block))
-      forward_usual<Walk::bf16>(y, block, n);
-    else if (walk == Walk::f32 && is_usual(block))
-      forward_usual<Walk::f32>(y, block, n);
+    if (walk != Walk::mixed && is_usual(block))
+      forward_usual(y, block, walk, n);
     else
       forward_block(y, block, n);
   }
@@ -156,39 +173,67 @@ template <class At>
     if (t < block.steps) store(row_of(to.dx, block.first + t), at, dx[t]);
 }
 
-template <Walk walk>
+/// Of sixteen channels: dx, the slopes that the block before reads, and what the weights have now.
+struct Given {
+  F dx[at_once], behind[usual - 1], dweight[usual];
+};
+template <class At>
+[[gnu::always_inline]] inline Given give(const FilterSlopes& to, const Block& block, const SlopeRoom& room,
+                                         At at) {
+  F x[reach], weight[usual], d[reach];
+  load_usual(block, at, x, weight);
+#pragma GCC unroll 4
+  for (int t = 0; t < at_once; ++t)
+    d[t] = load(row_of(to.dy, block.first + t), at) * slope(usual_sum(x, weight, t));
+  Given r;
+#pragma GCC unroll 4
+  for (int k = 0; k < usual - 1; ++k) {
+    d[at_once + k] = in_order(room.row(k), at);
+    r.behind[k] = d[k];
+  }
+#pragma GCC unroll 4
+  for (int j = 0; j < usual; ++j) {
+    r.dweight[j] = in_order(to.dweight + j * block.rows.weight_step, at);
+#pragma GCC unroll 4
+    for (int t = 0; t < at_once; ++t) r.dweight[j] = fused(d[t], x[t + j], r.dweight[j]);
+  }
+#pragma GCC unroll 4
+  for (int t = 0; t < at_once; ++t) {
+    r.dx[t] = all(0.0F);
+#pragma GCC unroll 4
+    for (int j = 0; j < usual; ++j) r.dx[t] = fused(weight[j], d[t + usual - 1 - j], r.dx[t]);
+  }
+  return r;
+}
+template <class A, class B>
+[[gnu::always_inline]] inline void give_both(const FilterSlopes& to, const Block& block,
+                                             const SlopeRoom& room, A a, B b) {
+  ask_for(block.rows.x, block.first - reach, a.at);
+  ask_for(to.dy, block.first - at_once, a.at);
+  const Given first = give(to, block, room, a), second = give(to, block, room, b);
+#pragma GCC unroll 4
+  for (int t = 0; t < at_once; ++t)
+    store_both(row_of(to.dx, block.first + t), a, b, first.dx[t], second.dx[t]);
+#pragma GCC unroll 4
+  for (int k = 0; k < usual - 1; ++k) keep_both(room.row(k), a, b, first.behind[k], second.behind[k]);
+#pragma GCC unroll 4
+  for (int j = 0; j < usual; ++j)
+    keep_both(to.dweight + j * block.rows.weight_step, a, b, first.dweight[j], second.dweight[j]);
+}
 [[gnu::noinline]] void backward_usual(const FilterSlopes& to, const Block& block, const SlopeRoom& room,
-                                      std::int64_t n) {
-  each(
-      n, [&](auto at) __attribute__((always_inline)) {
-        const Whole here = {at.at};
-        F x[reach], weight[usual], d[reach];
-        ask_for(block.rows.x, block.first - reach, at.at);
-        ask_for(to.dy, block.first - at_once, at.at);
-        load_usual<walk>(block, at, x, weight);
-#pragma GCC unroll 4
-        for (int t = 0; t < at_once; ++t)
-          d[t] = load(settled<walk>(row_of(to.dy, block.first + t)), at) * slope(usual_sum(x, weight, t));
-#pragma GCC unroll 4
-        for (int k = 0; k < usual - 1; ++k) d[at_once + k] = load(room.row(k), here);
-#pragma GCC unroll 4
-        for (int k = 0; k < usual - 1; ++k) store(room.row(k), here, d[k]);
-#pragma GCC unroll 4
-        for (int j = 0; j < usual; ++j) {
-          float* const dweight = to.dweight + j * block.rows.weight_step;
-          F sum = load(dweight, at);
-#pragma GCC unroll 4
-          for (int t = 0; t < at_once; ++t) sum = fused(d[t], x[t + j], sum);
-          store(dweight, at, sum);
-        }
-#pragma GCC unroll 4
-        for (int t = 0; t < at_once; ++t) {
-          F dx = all(0.0F);
-#pragma GCC unroll 4
-          for (int j = 0; j < usual; ++j) dx = fused(weight[j], d[t + usual - 1 - j], dx);
-          store(settled<walk>(row_of(to.dx, block.first + t)), at, dx);
-        }
-      });
+                                      Walk walk, std::int64_t n) {
+  std::int64_t i = 0;
+  if (walk == Walk::bf16)
+    for (; i + pair <= n; i += pair) give_both(to, block, room, Evens{i}, Odds{i});
+  else
+    for (; i + pair <= n; i += pair) give_both(to, block, room, Plain{i}, Plain{i + lanes});
+  for (; i < n; i += lanes) {
+    const Tail at = {i, n - i < lanes ? n - i : lanes};
+    const Given one = give(to, block, room, at);
+    for (int t = 0; t < at_once; ++t) store(row_of(to.dx, block.first + t), at, one.dx[t]);
+    for (int k = 0; k < usual - 1; ++k) store(room.row(k), at, one.behind[k]);
+    for (int j = 0; j < usual; ++j) store(to.dweight + j * block.rows.weight_step, at, one.dweight[j]);
+  }
 }
 [[gnu::noinline]] void backward_block(const FilterSlopes& to, const Block& block, const SlopeRoom& room,
                                       std::int64_t n) {
@@ -212,10 +257,8 @@ void backward(const FilterSlopes& to, const FilterRows& rows, std::int64_t n) {
   for (std::int64_t end = rows.count; end > 0;) {
     const int steps = end < at_once ? int(end) : at_once;
     const Block block = {rows, end - steps, steps};
-    if (walk == Walk::bf16 && is_usual(block))
-      backward_usual<Walk::bf16>(to, block, room, n);
-    else if (walk == Walk::f32 && is_usual(block))
-      backward_usual<Walk::f32>(to, block, room, n);
+    if (walk != Walk::mixed && is_usual(block))
+      backward_usual(to, block, room, walk, n);
     else
       backward_block(to, block, room, n);
     end -= steps;
