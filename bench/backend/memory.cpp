@@ -250,6 +250,25 @@ TimedWork gated_backward(const Bench& b) {
           sum_of_bytes({x, dy, dx})};
 }
 
+/// Filters of four taps; heads of 128 channels.
+TimedWork convolve(const Bench& b) {
+  const Shape shape{b.t, 1, h / 128, 128};
+  const Tensor x = b.normal(shape);
+  const Tensor y = b.normal(shape);
+  const Tensor weight = b.normal({h / 128, 128, 4});
+  return {[=] { y.device().kernels().convolve(y, x, weight); }, sum_of_bytes({x, y})};
+}
+
+TimedWork convolve_backward(const Bench& b) {
+  const Shape shape{b.t, 1, h / 128, 128};
+  const Tensor x = b.normal(shape);
+  const Tensor dy = b.normal(shape);
+  const Tensor weight = b.normal({h / 128, 128, 4});
+  const ConvolveGrads grads{b.normal(shape), b.normal({h / 128, 128, 4}, Dtype::f32)};
+  return {[=] { x.device().kernels().convolve_backward(grads, dy, x, weight); },
+          sum_of_bytes({x, dy, grads.dx})};
+}
+
 /// b's type is that of the copy that layers read.
 TimedWork adam(const Bench& b) {
   const std::int64_t n = b.t * h / 2;
@@ -313,6 +332,8 @@ std::vector<std::pair<std::string, Make>> jobs() {
       {"gelu_erf", [](const Bench& b) { return activation(b, Activation::gelu_erf); }},
       {"swiglu", gated},
       {"swiglu backward", gated_backward},
+      {"convolve", convolve},
+      {"convolve backward", convolve_backward},
       {"adam", adam},
       {"loss_max", [](const Bench& b) { return loss(b, 0); }},
       {"loss_sums", [](const Bench& b) { return loss(b, 1); }},

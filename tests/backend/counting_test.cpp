@@ -9,6 +9,7 @@
 #include "weft/backend/meta/device.h"
 #include "weft/ops/activation.h"
 #include "weft/ops/attention.h"
+#include "weft/ops/delta.h"
 #include "weft/ops/elementwise.h"
 #include "weft/ops/matmul.h"
 #include "weft/ops/norm.h"
@@ -78,6 +79,30 @@ CountedStep attention_step(std::int64_t s, std::int64_t d, Dtype dtype) {
   };
 }
 
+CountedStep delta_step(std::int64_t s, std::int64_t d, Dtype dtype) {
+  return [=](std::vector<Tensor>& held) {
+    Device& device = device_of(held);
+    const auto zeros = [&](const Shape& shape) { return ops::zeros(device, shape, dtype); };
+    const auto weights = [&] { return ops::zeros(device, {2, 3}); };
+    const DeltaIn in{.q = zeros({s, 2, 2, d}),
+                     .k = zeros({s, 2, 2, d}),
+                     .v = zeros({s, 2, 2, 3, 20}),
+                     .decay = zeros({s, 2, 2, 3}),
+                     .rate = zeros({s, 2, 2, 3}),
+                     .speed = weights(),
+                     .shift = weights()};
+    const DeltaGrads grads{zeros(in.q.shape()),
+                           zeros(in.k.shape()),
+                           zeros(in.v.shape()),
+                           zeros(in.decay.shape()),
+                           zeros(in.rate.shape()),
+                           weights(),
+                           weights()};
+    held.push_back(ops::delta_rule(in).view({s * 12, 20}));
+    ops::delta_rule_backward_into(grads, in.v, in);
+  };
+}
+
 CountedStep elementwise_step(std::size_t i, int which) {
   return [=](std::vector<Tensor>& held) {
     const Tensor x = pick(held, i);
@@ -92,7 +117,7 @@ CountedStep elementwise_step(std::size_t i, int which) {
 CountedStep any_step() {
   const std::size_t i = *rc::gen::inRange<std::size_t>(0, 100);
   const std::int64_t n = *rc::gen::inRange(1, 150);
-  switch (*rc::gen::inRange(0, 8)) {
+  switch (*rc::gen::inRange(0, 9)) {
     case 0:
     case 1:
       return product_step(i, n, *rc::gen::arbitrary<bool>());
@@ -104,6 +129,8 @@ CountedStep any_step() {
       return norm_step(i);
     case 5:
       return attention_step(n, *rc::gen::element(16, 64), *rc::gen::element(Dtype::f32, Dtype::bf16));
+    case 6:
+      return delta_step(n, *rc::gen::element(16, 40), *rc::gen::element(Dtype::f32, Dtype::bf16));
     default:
       return elementwise_step(i, *rc::gen::inRange(0, 5));
   }

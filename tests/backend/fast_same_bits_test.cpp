@@ -60,16 +60,20 @@ void expect_equal(const std::vector<Tensor>& a, const std::vector<Tensor>& b, co
         << "result " << i << " differs with " << set << " and " << threads << " threads";
 }
 
-void same_bits(const Act& act) {
-  Bench plain(InstructionSet::generic, 1);
+/// On every set from this one on.
+void same_bits_from(InstructionSet least, const Act& act) {
+  Bench plain(least, 1);
   act(plain);
   for (const InstructionSet set : fast::all_here())
-    for (const int threads : testing::some_of<int>({team, 1}, 2)) {
-      Bench other(set, threads);
-      act(other);
-      expect_equal(plain.results(), other.results(), name(set), threads);
-    }
+    if (set >= least)
+      for (const int threads : testing::some_of<int>({team, 1}, 2)) {
+        Bench other(set, threads);
+        act(other);
+        expect_equal(plain.results(), other.results(), name(set), threads);
+      }
 }
+
+void same_bits(const Act& act) { same_bits_from(InstructionSet::generic, act); }
 
 DropoutArgs dropout(Bench& bench) {
   DropoutArgs how{.probability = 0.1F, .at = {.seed = 1, .purpose = Purpose::dropout_hidden}};
@@ -157,6 +161,58 @@ TEST(SameBits, softmax_and_loss) {
     b.kernels().loss_backward(x, parts, targets, part);
     for (const Tensor& one : {x, parts.max, parts.sum, parts.target}) b.keep(one);
   });
+}
+
+TEST(SameBits, filters) {
+  for (const Dtype dtype : {Dtype::f32, Dtype::bf16})
+    for (const std::int64_t taps : {3, 4})
+      same_bits([&](Bench& b) {
+        const Shape shape{300, 2, 3, 48};
+        const Tensor x = b.random({600, 144}, 1, dtype).view(shape);
+        const Tensor dy = b.random({600, 144}, 2, dtype).view(shape);
+        const Tensor weight = b.random({3 * 48, taps}, 3).view({3, 48, taps});
+        const Tensor dweight = b.random({3 * 48, taps}, 4).view({3, 48, taps});
+        const Tensor y = b.blank(shape, dtype), dx = b.blank(shape, dtype);
+        b.kernels().convolve(y, x, weight);
+        b.kernels().convolve_backward({dx, dweight}, dy, x, weight);
+        for (const Tensor& one : {y, dx, dweight}) b.keep(one);
+      });
+}
+
+/// Its products are rounded once where the processor has an instruction for that, which the generic loops of
+/// an x86 do without.
+TEST(SameBits, delta_rule) {
+  if (!fast::runs_here(InstructionSet::avx2)) GTEST_SKIP() << "one set of loops";
+  for (const Dtype dtype : {Dtype::f32, Dtype::bf16})
+    same_bits_from(InstructionSet::avx2, [&](Bench& b) {
+      constexpr std::int64_t s = 110, g = 2, r = 2, d = 24, d_value = 40;
+      const auto of_keys = [&](std::uint64_t step) {
+        const Tensor x = b.random({s * 2 * g, d}, step, dtype).view({s, 2, g, d});
+        b.kernels().scale(x, 0.15F);
+        return x;
+      };
+      const auto of_values = [&](std::uint64_t step) {
+        return b.random({s * 2 * g * r, d_value}, step, dtype).view({s, 2, g, r, d_value});
+      };
+      const auto of_numbers = [&](std::uint64_t step) {
+        return b.random({s * 2 * g, r}, step, dtype).view({s, 2, g, r});
+      };
+      const DeltaIn in{of_keys(1),    of_keys(2),          of_values(3),       of_numbers(4),
+                       of_numbers(5), b.random({g, r}, 6), b.random({g, r}, 7)};
+      const Tensor o = b.blank(in.v.shape(), dtype);
+      const DeltaGrads grads{b.blank(in.q.shape(), dtype),
+                             b.blank(in.k.shape(), dtype),
+                             b.blank(in.v.shape(), dtype),
+                             b.blank(in.decay.shape(), dtype),
+                             b.blank(in.rate.shape(), dtype),
+                             b.random({g, r}, 8),
+                             b.random({g, r}, 9)};
+      b.kernels().delta_rule(o, in);
+      b.kernels().delta_rule_backward(grads, of_values(10), in);
+      for (const Tensor& one :
+           {o, grads.dq, grads.dk, grads.dv, grads.ddecay, grads.drate, grads.dspeed, grads.dshift})
+        b.keep(one);
+    });
 }
 
 TEST(SameBits, sums) {

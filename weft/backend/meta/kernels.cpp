@@ -2,6 +2,7 @@
 #include "weft/backend/meta/kernels.h"
 
 #include "weft/backend/cpu/fast/attention.h"
+#include "weft/backend/cpu/fast/delta.h"
 #include "weft/backend/cpu/fast/doubles.h"
 #include "weft/backend/cpu/product/scaled.h"
 
@@ -33,6 +34,14 @@ void MetaKernels::attention(const AttentionOut&, const Attended& in, const Atten
 void MetaKernels::attention_backward(const AttentionGrads& grads, const Tensor&, const AttentionOut&,
                                      const Attended& in, const AttentionArgs& how) {
   pass_through(fast::attention_backward_workspace(grads, in, how, device_->threads()));
+}
+
+void MetaKernels::delta_rule(const Tensor& o, const DeltaIn& in) {
+  pass_through(fast::delta_workspace(o, in, device_->threads()));
+}
+
+void MetaKernels::delta_rule_backward(const DeltaGrads& grads, const Tensor& dout, const DeltaIn& in) {
+  pass_through(fast::delta_backward_workspace(grads, dout, in, device_->threads()));
 }
 
 }  // namespace weft

@@ -19,6 +19,8 @@ class MetaKernels final : public Kernels {
   void attention(const AttentionOut&, const Attended& in, const AttentionArgs& how) override;
   void attention_backward(const AttentionGrads& grads, const Tensor&, const AttentionOut&, const Attended& in,
                           const AttentionArgs& how) override;
+  void delta_rule(const Tensor& o, const DeltaIn& in) override;
+  void delta_rule_backward(const DeltaGrads& grads, const Tensor& dout, const DeltaIn& in) override;
 
  private:
   void hand_on(const KernelCall&) override {}

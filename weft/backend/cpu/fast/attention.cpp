@@ -1,28 +1,14 @@
 // Attention's tasks over the threads of the device, and the memory they work in.
 #include "weft/backend/cpu/fast/attention.h"
 
-#include <omp.h>
-
 #include <algorithm>
 
 #include "weft/backend/cpu/fast/attention_plan.h"
+#include "weft/backend/cpu/fast/parallel.h"
 
 namespace weft::fast {
 
 namespace {
-
-/// task(i, workspace) for i in [0, tasks), the next one to whoever is free.
-template <class Task>
-void share_out(std::int64_t tasks, int threads, std::int64_t floats, float* workspace, const Task& task) {
-  // No more threads than tasks: the workspace has a piece for each.
-  const int team = int(std::clamp<std::int64_t>(tasks, 1, threads));
-#pragma omp parallel for schedule(dynamic, 1) num_threads(team) if (team > 1)
-  for (std::int64_t i = 0; i < tasks; ++i) task(i, workspace + omp_get_thread_num() * floats);
-}
-
-std::int64_t bytes_for(std::int64_t tasks, int threads, std::int64_t floats) {
-  return std::min<std::int64_t>(tasks, threads) * floats * std::int64_t(sizeof(float));
-}
 
 /// The draws of all rows of the batch stand at the start of the workspace.
 std::int64_t draw_bytes(const AttentionArgs& how, std::int64_t rows) {

@@ -4,36 +4,18 @@
 
 #include <algorithm>
 
+#include "weft/backend/cpu/fast/layout.h"
 #include "weft/base/error.h"
 
 namespace weft::fast {
 
 namespace {
 
-constexpr std::int64_t padding = 16;  // floats: a cache line, and what rows of a head are padded to
-constexpr std::int64_t slack = 24;    // rows that a product may touch beyond its last
 // bf16 may be multiplied as pairs, where the processor has an instruction for them. Everything has room for
 // it wherever it runs, so that what a run needs does not depend on the processor; most of it fits where f32
 // would lie.
 constexpr std::int64_t pair_depth = 32;
 constexpr std::int64_t short_scores = attention_queries * attention_keys / 2;
-
-constexpr std::int64_t round_up(std::int64_t x, std::int64_t unit) { return (x + unit - 1) / unit * unit; }
-constexpr std::int64_t pieces(std::int64_t x, std::int64_t unit) { return (x + unit - 1) / unit; }
-
-/// Lays one thing after another.
-class Layout {
- public:
-  std::int64_t take(std::int64_t floats) {
-    const std::int64_t at = total_;
-    total_ += round_up(floats, padding);
-    return at;
-  }
-  std::int64_t total() const { return total_; }
-
- private:
-  std::int64_t total_ = 0;
-};
 
 Element element(const Tensor& t) {
   switch (t.dtype()) {
@@ -52,13 +34,6 @@ void* address(const Tensor& t) { return t.device().holds_numbers() ? t.address()
 
 AttentionSegments segments(const Tensor& t) {
   return {static_cast<const std::int32_t*>(address(t)), t.stride(0), t.stride(1)};
-}
-
-/// Rows that are a multiple of 128 bytes longer than a tile is wide would put its columns into half of a
-/// cache's sets.
-std::int64_t row_step(std::int64_t d) {
-  const std::int64_t whole = round_up(d, padding);
-  return whole > 64 && whole % 32 == 0 ? whole + padding : whole;
 }
 
 /// Queries of whole tiles, wide or narrow.

@@ -7,12 +7,9 @@
 #include <cut.h>
 
 #include "weft/backend/cpu/fast/attention_job.h"
-#include "weft/backend/cpu/fast/gemm_tile.h"
-#include "weft/backend/cpu/fast/lanes.h"
+#include "weft/backend/cpu/fast/row_copies.h"
 
 namespace weft::fast::WEFT_ISA {
-
-using Index = std::int64_t;
 
 inline constexpr Index tile_keys = attention_keys;
 inline constexpr Index tile_registers = tile_queries / width;
@@ -20,11 +17,7 @@ inline constexpr float log2_e = 1.44269504088896341F;
 inline constexpr float ln_2 = 0.693147180559945309F;
 inline constexpr float infinite = __builtin_inff();
 
-[[gnu::always_inline]] inline Floats spread(float x) { return x - Floats{}; }
 [[gnu::always_inline]] inline Ints spread(std::int32_t x) { return x - Ints{}; }
-[[gnu::always_inline]] inline Index least(Index a, Index b) { return a < b ? a : b; }
-[[gnu::always_inline]] inline Index most(Index a, Index b) { return a > b ? a : b; }
-[[gnu::always_inline]] inline Index round_up(Index x, Index unit) { return (x + unit - 1) / unit * unit; }
 
 /// A number for each query of some registers.
 template <int count>
@@ -46,16 +39,6 @@ template <class Body>
   for (; v < queries; v += width) body(v, Registers<1>{});
 }
 
-/// Where keys or queries start and end.
-struct Range {
-  Index from = 0, to = 0;
-  [[gnu::always_inline]] Index size() const { return to - from; }
-  [[gnu::always_inline]] bool empty() const { return to <= from; }
-  [[gnu::always_inline]] Range both(Range other) const {
-    return {most(from, other.from), least(to, other.to)};
-  }
-};
-
 /// 2^x to 1 ulp for x up to 127; below -126 zero, and at -inf; NaN stays.
 [[gnu::always_inline]] inline Floats exp2(Floats x) {
   // x = n + f with |f| <= 1/2; adding 1.5 * 2^23 + 127 leaves n + 127 in the lowest bits.
@@ -72,29 +55,7 @@ struct Range {
   return x < -126.0F ? Floats{} : p * power;
 }
 
-// ---- copies of rows
-
-template <class T>
-[[gnu::always_inline]] inline void widen_row(float* to, const T* from, Index d, float factor) {
-  Index c = 0;
-  for (; c + lanes <= d; c += lanes) store(to + c, load(from + c) * all(factor));
-  if (c < d) store(to + c, load(from, Tail{c, d - c}) * all(factor));
-}
-
-/// Rows of d elements as f32 times factor, `step` floats apart; each ends in zeros up to a multiple of lanes.
-struct Widen {
-  Index count, d, step;
-  float factor = 1;
-};
-template <class T>
-[[gnu::noinline]] void widen_rows(float* to, const T* from, Index step, Widen how) {
-  for (Index i = 0; i < how.count; ++i) widen_row(to + i * how.step, from + i * step, how.d, how.factor);
-}
-inline void widen_rows(float* to, const AttentionRows& rows, Index offset, Widen how) {
-  if (rows.type == Element::f32) widen_rows(to, static_cast<const float*>(rows.at) + offset, rows.s, how);
-  if (rows.type == Element::bf16) widen_rows(to, static_cast<const bf16*>(rows.at) + offset, rows.s, how);
-  if (rows.type == Element::f16) widen_rows(to, static_cast<const f16*>(rows.at) + offset, rows.s, how);
-}
+// ---- what comes next, and copies along the lanes
 
 /// Some rows of a tensor, over the tiles of about `products` products with a tile of keys.
 struct Ahead {
@@ -108,40 +69,9 @@ inline void fetch_rows(Fetch& fetch, const AttentionRows& rows, Index d, Ahead h
                                (d * size + 63) / 64, how.rows, (how.rows + tiles - 1) / tiles};
 }
 
-/// to = from, whose rows are `step` floats apart, in the tensor's type.
-struct Narrow {
-  Index count, d, step;
-};
-template <class T>
-[[gnu::noinline]] void narrow_rows(T* to, Index step, const float* from, Narrow how) {
-  // Rows lie pages apart, and what is written next is not asked for by itself.
-  constexpr Index ahead = 12, line = 64 / Index(sizeof(T));
-  for (Index i = 0; i < how.count; ++i) {
-    T* row = to + i * step;
-    const float* source = from + i * how.step;
-    if (i + ahead < how.count)
-      for (Index c = 0; c < how.d; c += line) __builtin_prefetch(row + ahead * step + c, 1);
-    each(how.d, [&](auto where) { store(row, where, load(source, where)); });
-  }
-}
-inline void narrow_rows(const AttentionRows& rows, Index offset, const float* from, Narrow how) {
-  if (rows.type == Element::f32) narrow_rows(static_cast<float*>(rows.at) + offset, rows.s, from, how);
-  if (rows.type == Element::bf16) narrow_rows(static_cast<bf16*>(rows.at) + offset, rows.s, from, how);
-  if (rows.type == Element::f16) narrow_rows(static_cast<f16*>(rows.at) + offset, rows.s, from, how);
-}
-
-/// to[c][i] = from[i][c]: `to` has rows of tile_queries, and columns are a multiple of lanes. Rows i beyond
-/// the count are cleared in both, up to a register's border.
-struct Transposed {
-  Index count, columns;
-};
+/// to[c][i] = from[i][c]: `to` has rows of tile_queries.
 inline void transpose(float* to, float* from, Index step, Transposed how) {
-  const Index whole = round_up(how.count, width);
-  for (Index i = how.count; i < whole; ++i)
-    for (Index c = 0; c < how.columns; c += width) write(from + i * step + c, Floats{});
-  for (Index i = 0; i < whole; i += width)
-    for (Index c = 0; c < how.columns; c += width)
-      transpose_square(to + c * tile_queries + i, tile_queries, from + i * step + c, step);
+  transpose(to, tile_queries, from, step, how);
 }
 
 // ---- who sees whom

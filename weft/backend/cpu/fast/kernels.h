@@ -34,8 +34,8 @@ class Scratch {
 }  // namespace fast
 
 /// One rank's kernels: called by one thread at a time, computing on `threads`. Every instruction set and
-/// every number of threads gives the same bits. What is not in lines (last dimension of step 1) falls back on
-/// the reference.
+/// every number of threads gives the same bits, but for the delta rule, whose products the generic loops of
+/// an x86 round twice. What is not in lines (last dimension of step 1) falls back on the reference.
 class FastKernels : public ReferenceKernels {
  public:
   explicit FastKernels(int threads, fast::InstructionSet set = fast::best_here())
@@ -77,6 +77,12 @@ class FastKernels : public ReferenceKernels {
   void softmax(const Tensor& y, const Tensor& x) override;
   void sink_terms(const Tensor& terms, const Tensor& lse, const Tensor& sinks) override;
   void rope(const Tensor& x, const RopeArgs&) override;
+
+  void convolve(const Tensor& y, const Tensor& x, const Tensor& weight) override;
+  void convolve_backward(const ConvolveGrads& grads, const Tensor& dy, const Tensor& x,
+                         const Tensor& weight) override;
+  void delta_rule(const Tensor& o, const DeltaIn& in) override;
+  void delta_rule_backward(const DeltaGrads& grads, const Tensor& dout, const DeltaIn& in) override;
 
   void gather(const Tensor& out, const Tensor& table, const Tensor& ids, std::int64_t first) override;
   void scatter_add(const Tensor& dtable, const Tensor& dout, const Tensor& ids, std::int64_t first) override;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "weft/backend/cpu/fast/delta_job.h"
 #include "weft/backend/cpu/fast/instruction_set.h"
 #include "weft/tensor/kinds.h"
 
@@ -191,6 +192,31 @@ struct RopeLoops {
   void (*neighbours)(Out x, const float* cosines, const float* sines, std::int64_t pairs);
 };
 
+/// The rows of one sequence over some steps, n channels each: y = silu(sum over j of weight[j]
+/// x[i - taps + 1 + j]), weight f32 [taps, n].
+struct FilterRows {
+  InRows x;
+  const float* weight;
+  std::int64_t weight_step;    // floats from the weights of one tap to those of the next
+  std::int64_t taps, count;    // count: steps
+  std::int64_t before, after;  // steps that there are on either side
+};
+/// dx and dy likewise. dweight, rows `weight_step` apart, is added to; room: of filter_room(taps, n) floats.
+struct FilterSlopes {
+  OutRows dx;
+  InRows dy;
+  float* dweight;
+  float* room;
+};
+inline constexpr std::int64_t filter_steps = 4;  // that go at once
+constexpr std::int64_t filter_room(std::int64_t taps, std::int64_t n) {
+  return (filter_steps + taps - 1) * (n + 16);
+}
+struct FilterLoops {
+  void (*forward)(OutRows y, const FilterRows& rows, std::int64_t n);
+  void (*backward)(const FilterSlopes& to, const FilterRows& rows, std::int64_t n);
+};
+
 /// The update of n weights; copy.to may be null.
 struct AdamRow {
   float* master;
@@ -275,6 +301,8 @@ struct Loops {
   const LossLoops& loss;
   const SumLoops& sums;
   const RopeLoops& rope;
+  const FilterLoops& filter;
+  const DeltaLoops& delta;
   const OptimizerLoops& optimizer;
   const BlockLoops& blocks;
 };

@@ -4,6 +4,7 @@
 
 #include <omp.h>
 
+#include <algorithm>
 #include <cstdint>
 
 namespace weft::fast {
@@ -28,6 +29,19 @@ void in_parallel(int threads, std::int64_t items, std::int64_t elements, const B
     const std::int64_t team = omp_get_num_threads();
     body(items * me / team, items * (me + 1) / team);
   }
+}
+
+/// task(i, workspace) for i in [0, tasks), the next one to whoever is free.
+template <class Task>
+void share_out(std::int64_t tasks, int threads, std::int64_t floats, float* workspace, const Task& task) {
+  // No more threads than tasks: the workspace has a piece for each.
+  const int team = int(std::clamp<std::int64_t>(tasks, 1, threads));
+#pragma omp parallel for schedule(dynamic, 1) num_threads(team) if (team > 1)
+  for (std::int64_t i = 0; i < tasks; ++i) task(i, workspace + omp_get_thread_num() * floats);
+}
+
+inline std::int64_t bytes_for(std::int64_t tasks, int threads, std::int64_t floats) {
+  return std::min<std::int64_t>(tasks, threads) * floats * std::int64_t(sizeof(float));
 }
 
 /// Rows in pieces, at most 64, whose sums are kept apart: [first(i), first(i + 1)).

@@ -1,0 +1,1 @@
+weft_bench(delta FILES delta_bench.cpp SEES backend tensor base)

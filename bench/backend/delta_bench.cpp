@@ -1,0 +1,132 @@
+// The delta rule beside a large product of f32 with the same threads in the same process, in turn: its share
+// of that rate. What counts is what a recurrence step by step would multiply, three products of a head's
+// memory forward and eight backward; what chunks multiply beyond that is their own affair.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <ctime>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "weft/backend/cpu/fast/delta.h"
+#include "weft/backend/open.h"
+#include "weft/tensor/kernels.h"
+
+namespace weft {
+namespace {
+
+constexpr std::int64_t s = 2048, g = 8, r = 2, large = 2048;
+
+/// Of all threads of the process: where others compute on the machine, the clock on the wall tells of them.
+double processor_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
+}
+struct Seconds {
+  double wall, busy;
+};
+Seconds seconds_of(const std::function<void()>& work) {
+  const auto start = std::chrono::steady_clock::now();
+  const double busy = processor_seconds();
+  work();
+  return {std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
+          processor_seconds() - busy};
+}
+double median(std::vector<double> x) {
+  std::nth_element(x.begin(), x.begin() + std::ptrdiff_t(x.size() / 2), x.end());
+  return x[x.size() / 2];
+}
+
+Tensor normal(Device& device, const Shape& shape, Dtype dtype, float deviation = 1) {
+  const Tensor out = empty(device, shape, dtype);
+  device.kernels().random_normal(out.view({shape.elements() / shape[-1], shape[-1]}), 0, deviation,
+                                 {{}, 0, 0, shape[-1]});
+  return out;
+}
+
+struct Case {
+  std::int64_t d;
+  Dtype dtype;
+  bool backward;
+};
+
+DeltaIn operands(Device& device, const Case& c) {
+  const float size = 1 / std::sqrt(float(c.d));
+  const Shape numbers{s, 1, g, r};
+  return {normal(device, {s, 1, g, c.d}, c.dtype, size),
+          normal(device, {s, 1, g, c.d}, c.dtype, size),
+          normal(device, {s, 1, g, r, c.d}, c.dtype),
+          normal(device, numbers, c.dtype),
+          normal(device, numbers, c.dtype),
+          normal(device, {g, r}, Dtype::f32),
+          normal(device, {g, r}, Dtype::f32),
+          size};
+}
+
+void run(benchmark::State& state, Device& device, const Case& c) {
+  const DeltaIn in = operands(device, c);
+  const Tensor o = empty_like(in.v), dout = normal(device, in.v.shape(), c.dtype);
+  const DeltaGrads grads{empty_like(in.q),
+                         empty_like(in.k),
+                         empty_like(in.v),
+                         empty_like(in.decay),
+                         empty_like(in.rate),
+                         normal(device, {g, r}, Dtype::f32),
+                         normal(device, {g, r}, Dtype::f32)};
+  const Tensor a = normal(device, {large, large}, Dtype::f32), b = normal(device, {large, large}, Dtype::f32),
+               product = empty_like(a);
+  const auto work = [&] {
+    if (c.backward)
+      device.kernels().delta_rule_backward(grads, dout, in);
+    else
+      device.kernels().delta_rule(o, in);
+  };
+  work();
+  device.kernels().matmul(product, a, b, {});
+  std::vector<double> wall, busy, busy_products, products;
+  for (auto _ : state) {
+    const Seconds ours = seconds_of(work);
+    const Seconds theirs = seconds_of([&] { device.kernels().matmul(product, a, b, {}); });
+    wall.push_back(ours.wall);
+    busy.push_back(ours.busy);
+    products.push_back(theirs.wall);
+    busy_products.push_back(theirs.busy);
+    state.SetIterationTime(ours.wall);
+  }
+  const double flops = (c.backward ? 8 : 3) * 2 * double(s * g * r * c.d * c.d);
+  const double limit = 2 * double(large) * double(large) * double(large);
+  state.counters["GFLOP/s"] = flops / median(wall) / 1e9;
+  state.counters["product"] = limit / median(products) / 1e9;
+  state.counters["share"] = flops / median(wall) / (limit / median(products));
+  state.counters["busy"] = flops / median(busy) / (limit / median(busy_products));
+  const std::int64_t bytes = c.backward ? fast::delta_backward_workspace(grads, dout, in, device.threads())
+                                        : fast::delta_workspace(o, in, device.threads());
+  state.counters["workspace_MiB"] = double(bytes) / double(1 << 20);
+}
+
+}  // namespace
+}  // namespace weft
+
+int main(int argc, char** argv) {
+  using namespace weft;
+  const std::unique_ptr<Device> device = open_device("cpu", {});
+  for (const Dtype dtype : {Dtype::f32, Dtype::bf16})
+    for (const bool backward : {false, true})
+      for (const std::int64_t d : {64, 128}) {
+        const Case c = {d, dtype, backward};
+        const std::string title =
+            std::string(name(dtype)) + (backward ? "/backward" : "/forward") + "/d" + std::to_string(d);
+        benchmark::RegisterBenchmark(title.c_str(),
+                                     [&, c](benchmark::State& state) { run(state, *device, c); })
+            ->UseManualTime()
+            ->Unit(benchmark::kMillisecond)
+            ->Iterations(9);
+      }
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}

@@ -1,0 +1,265 @@
+// What forward and backward delta rule share. Over the steps i of a chunk, S0 the memory before it and G the
+// running sum of log a:
+//
+//   fade_ij = e^(G_i - G_j)  (j <= i),   gamma_i = e^(G_i),   rest_i = e^(G_last - G_i)
+//   r_i = v_i - gamma_i S0^T k_i - sum over j < i of fade_ij (k_i k_j) u_j,   u_i = b_i r_i
+//   S = gamma_last S0 + sum over i of rest_i k_i u_i^T
+//
+// Every factor is at most 1: nothing is ever divided by gamma, and what is forgotten at once is 0. For
+// sources of loops/ only.
+#pragma once
+
+#include "weft/backend/cpu/fast/delta_job.h"
+#include "weft/backend/cpu/fast/math.h"
+#include "weft/backend/cpu/fast/row_copies.h"
+
+namespace weft::fast::WEFT_ISA {
+
+/// Rows of whole tiles, whatever the number of columns: what goes beyond them stays in the last block.
+inline constexpr Index block_rows = tile_slack;
+static_assert(delta_chunk % lanes == 0);
+
+/// One task's state, in its workspace; of the chunk and head at hand.
+struct Chunk {
+  const DeltaJob& job;
+  const DeltaTask& task;
+  float* room;
+  Index padded, padded_value;  // columns of a row's copy
+  Index first = 0, count = 0;  // steps of the chunk
+  Index head = 0;
+  float *gamma, *rest, *high, *low, *b, *a_terms, *c_terms, *slopes, *last;
+
+  Chunk(const DeltaJob& j, const DeltaTask& t, float* workspace)
+      : job(j),
+        task(t),
+        room(workspace),
+        padded(round_up(j.d, lanes)),
+        padded_value(round_up(j.d_value, lanes)) {
+    constexpr Index rows = delta_chunk + tile_slack;
+    float* at = workspace + j.places.factors;
+    for (float** one : {&gamma, &rest, &high, &low, &b, &a_terms, &c_terms, &slopes}) {
+      *one = at;
+      at += rows;
+    }
+    last = at;
+  }
+  float* at(Index place) const { return room + place; }
+  float* numbers(Index place) const { return room + place + head * job.numbers + first; }
+  Index index() const { return first / delta_chunk; }
+  Index memory_size() const { return padded * job.step_value; }
+  Index held_size() const { return (padded + tile_slack) * job.step_value; }  // of one that is added to
+  Index group_offset(const AttentionRows& of) const {
+    return first * of.s + task.sequence * of.b + task.group * of.g;
+  }
+  Index head_offset(const AttentionRows& of) const { return group_offset(of) + head * of.r; }
+  Index registers() const { return padded / width; }
+  Index registers_value() const { return padded_value / width; }
+};
+
+inline void clear(float* to, Index count) {
+  for (Index i = 0; i < count; i += lanes) store(to + i, all(0.0F));
+}
+/// body(first row, rows) of whole blocks.
+template <class Body>
+[[gnu::always_inline]] inline void each_block(Index count, const Body& body) {
+  for (Index p = 0; p < count; p += block_rows) body(p, least(block_rows, count - p));
+}
+
+// ---- numbers of a step
+
+/// log(1 + e^x)
+[[gnu::always_inline]] inline F softplus(F x) {
+  // log(1 + e) = 2 atanh(e / (2 + e)), whose argument is at most a third
+  const F e = exponential(all(0.0F) - absolute(x));
+  const F w = e / (all(2.0F) + e);
+  constexpr float c[] = {2.0F, 2.0F / 3, 2.0F / 5, 2.0F / 7, 2.0F / 9, 2.0F / 11, 2.0F / 13, 2.0F / 15};
+  return fused(w, polynomial(w * w, c), most(all(0.0F), x));
+}
+
+/// log a and b of all steps and heads.
+[[gnu::noinline]] inline void prepare_numbers(const Chunk& c) {
+  const DeltaPlaces& at = c.job.places;
+  for (Index head = 0; head < c.job.r; ++head) {
+    const float slowness = c.at(at.slowness)[head];
+    const F slow = all(slowness < 1e30F ? slowness : 1e30F);
+    const Index first = head * c.job.numbers;
+    for (Index i = first; i < first + c.job.numbers; i += lanes) {
+      const F log_keep = all(0.0F) - slow * softplus(load(c.at(at.raw) + i));
+      store(c.at(at.log_keep) + i, most(all(-1e30F), log_keep));
+      store(c.at(at.rate) + i, sigmoid(load(c.at(at.rate) + i)));
+    }
+  }
+}
+
+/// G of the head in two floats, whose differences are as exact as what is next to them may be; gamma, rest
+/// and b.
+[[gnu::noinline]] inline void sum_logs(const Chunk& c) {
+  const float* log_keep = c.numbers(c.job.places.log_keep);
+  const float* rate = c.numbers(c.job.places.rate);
+  double sum = 0;
+  for (Index i = 0; i < round_up(c.count, lanes); ++i) {
+    if (i < c.count) sum += double(log_keep[i]);
+    c.high[i] = float(sum);
+    c.low[i] = float(sum - double(c.high[i]));
+    c.b[i] = i < c.count ? rate[i] : 0;
+  }
+  const F high = all(c.high[c.count - 1]), low = all(c.low[c.count - 1]);
+  for (Index i = 0; i < c.count; i += lanes) {
+    store(c.gamma + i, exponential(load(c.high + i)));
+    store(c.rest + i, exponential((high - load(c.high + i)) + (low - load(c.low + i))));
+  }
+  for (Index i = 0; i < c.padded + tile_slack; ++i) c.last[i] = c.gamma[c.count - 1];
+}
+
+/// Where a row's diagonal is.
+[[gnu::always_inline]] inline I up_to(Index column, Index row) {
+  F number;
+  for (int i = 0; i < parts; ++i)
+    for (int l = 0; l < width; ++l) number.part[i][l] = float(i * width + l);
+  return number < all(float(row - column) + 0.5F);
+}
+/// fade, and with it p = fade qk and n = -fade kk b, of which the diagonal is 0.
+[[gnu::noinline]] inline void fade_products(const Chunk& c) {
+  const DeltaPlaces& at = c.job.places;
+  for (Index i = 0; i < c.count; ++i) {
+    const Index row = i * delta_square;
+    const F high = all(c.high[i]), low = all(c.low[i]);
+    for (Index j = 0; j < c.count; j += lanes) {
+      F fade = all(0.0F);
+      if (j <= i) {
+        const F log = (high - load(c.high + j)) + (low - load(c.low + j));
+        // What is below the least number that is not denormal is of no account, and slow.
+        fade = choose(log < all(-87.0F), all(0.0F), exponential(log));
+        fade = choose(up_to(j, i), fade, all(0.0F));
+      }
+      store(c.at(at.fade) + row + j, fade);
+      store(c.at(at.p) + row + j, fade * load(c.at(at.qk) + row + j));
+      store(c.at(at.n) + row + j, all(0.0F) - fade * load(c.at(at.kk) + row + j) * load(c.b + j));
+    }
+    c.at(at.n)[row + i] = 0;
+  }
+}
+
+// ---- triangles
+
+template <int registers>
+[[gnu::always_inline]] inline void add_rows(float* x, Index step, const float* n, Index n_step, Range rows) {
+  Floats sum[registers];
+  for (int v = 0; v < registers; ++v) sum[v] = read(x + v * width);
+  for (Index j = rows.from; j < rows.to; ++j) {
+    const Floats factor = spread(n[j * n_step]);
+    for (int v = 0; v < registers; ++v)
+      sum[v] = added_product(factor, read(x + j * step + v * width), sum[v]);
+  }
+  for (int v = 0; v < registers; ++v) write(x + v * width, sum[v]);
+}
+/// x_i += sum over j of n_ij x_j in a block of rows, in order of rows or the other way.
+enum class Way : std::uint8_t { down, up };
+template <Way way, int registers>
+[[gnu::noinline]] void substitute_columns(float* x, Index step, const float* n, Index count) {
+  for (Index k = 0; k < count; ++k) {
+    const Index i = way == Way::down ? k : count - 1 - k;
+    if constexpr (way == Way::down)
+      add_rows<registers>(x + i * step, step, n + i * delta_square + i, 1, {-i, 0});
+    else
+      add_rows<registers>(x + i * step, step, n + i * delta_square + i, delta_square, {1, count - i});
+  }
+}
+template <Way way>
+inline void substitute(float* x, Index step, const float* n, Index count, Index registers) {
+  for (; registers >= 8; registers -= 8, x += 8 * width) substitute_columns<way, 8>(x, step, n, count);
+  for (; registers >= 2; registers -= 2, x += 2 * width) substitute_columns<way, 2>(x, step, n, count);
+  if (registers > 0) substitute_columns<way, 1>(x, step, n, count);
+}
+
+/// x_i += sum over j < i of n_ij x_j, from the first row to the last.
+inline void solve_down(const Chunk& c, float* x) {
+  const float* n = c.at(c.job.places.n);
+  const Index step = c.job.step_value, registers = c.registers_value();
+  each_block(c.count, [&](Index p, Index rows) {
+    multiply<Start::more>({x + p * step, step}, rows, registers, ByRows{n + p * delta_square, delta_square},
+                          {x, step}, p);
+    substitute<Way::down>(x + p * step, step, n + p * delta_square + p, rows, registers);
+  });
+}
+/// x_i += sum over j > i of n_ji x_j, from the last row to the first.
+inline void solve_up(const Chunk& c, float* x) {
+  const float* n = c.at(c.job.places.n);
+  const Index step = c.job.step_value, registers = c.registers_value();
+  for (Index p = (c.count - 1) / block_rows * block_rows; p >= 0; p -= block_rows) {
+    const Index rows = least(block_rows, c.count - p), end = p + rows;
+    if (end < c.count)
+      multiply<Start::more>({x + p * step, step}, rows, registers,
+                            ByColumns{n + end * delta_square + p, delta_square}, {x + end * step, step},
+                            c.count - end);
+    substitute<Way::up>(x + p * step, step, n + p * delta_square + p, rows, registers);
+  }
+}
+
+// ---- a chunk's products
+
+/// The lower triangle of to [chunk, chunk] = a turned, at least.
+inline void multiply_lower(const Chunk& c, float* to, ByRows a, const float* turned, Index depth) {
+  each_block(c.count, [&](Index p, Index rows) {
+    multiply<Start::zero>({to + p * delta_square, delta_square}, rows, round_up(p + rows, lanes) / width,
+                          a.from(p), {turned, delta_square}, depth);
+  });
+}
+
+/// q (times the scale) and k of the group, and what all its heads share.
+inline void load_group(const Chunk& c) {
+  const DeltaJob& job = c.job;
+  const DeltaPlaces& at = job.places;
+  widen_rows(c.at(at.q), job.q, c.group_offset(job.q), {c.count, job.d, job.step, job.scale});
+  widen_rows(c.at(at.k), job.k, c.group_offset(job.k), {c.count, job.d, job.step});
+  transpose(c.at(at.k_turned), delta_square, c.at(at.k), job.step, {c.count, c.padded});
+  multiply_lower(c, c.at(at.kk), {c.at(at.k), job.step}, c.at(at.k_turned), job.d);
+  multiply_lower(c, c.at(at.qk), {c.at(at.q), job.step}, c.at(at.k_turned), job.d);
+}
+
+/// r of the chunk, and u.
+inline void correct(const Chunk& c, const float* memory, float* missing) {
+  const DeltaJob& job = c.job;
+  const Index step = job.step_value;
+  float* written = c.at(job.places.written);
+  multiply<Start::zero>({missing, step}, c.count, c.registers_value(), ByRows{c.at(job.places.k), job.step},
+                        {memory, step}, job.d);
+  widen_rows(written, job.v, c.head_offset(job.v), {c.count, job.d_value, step});
+  for (Index i = 0; i < c.count; ++i) {
+    const F gamma = all(-c.gamma[i]);
+    for (Index v = i * step; v < i * step + c.padded_value; v += lanes)
+      store(missing + v, added_product(gamma, load(missing + v), load(written + v)));
+  }
+  solve_down(c, missing);
+}
+/// to = factor of the row times from.
+inline void scale_rows(const Chunk& c, float* to, const float* from, const float* factor) {
+  for (Index i = 0; i < c.count; ++i) {
+    const F by = all(factor[i]);
+    for (Index v = i * c.job.step_value; v < i * c.job.step_value + c.padded_value; v += lanes)
+      store(to + v, by * load(from + v));
+  }
+}
+/// The memory behind the chunk. u is lost.
+inline void remember(const Chunk& c, float* to, const float* from) {
+  const DeltaJob& job = c.job;
+  float* written = c.at(job.places.written);
+  scale_rows(c, written, written, c.rest);
+  const F keep = all(c.gamma[c.count - 1]);
+  for (Index i = 0; i < c.memory_size(); i += lanes) store(to + i, keep * load(from + i));
+  multiply<Start::more>({to, job.step_value}, c.padded, c.registers_value(),
+                        ByColumns{c.at(job.places.k), job.step}, {written, job.step_value}, c.count);
+}
+
+inline void begin_chunk(Chunk& c, Index first) {
+  c.first = first;
+  c.count = least(delta_chunk, c.job.s - first);
+  load_group(c);
+}
+inline void begin_head(Chunk& c, Index head) {
+  c.head = head;
+  sum_logs(c);
+  fade_products(c);
+}
+
+}  // namespace weft::fast::WEFT_ISA
