@@ -6,6 +6,7 @@
 
 #include "weft/base/legal.h"
 #include "weft/base/on_resume.h"
+#include "weft/tensor/args.h"
 
 namespace weft {
 
@@ -38,10 +39,10 @@ void describe(Visitor& v, DeltaConfig& c) {
   v("value_heads", c.value_heads, OnResume::model, "gated delta rule: heads of values, each with a memory",
     legal::size);
   v("key_channels", c.key_channels, OnResume::model, "gated delta rule: channels of a query and a key",
-    legal::from_to(1, 256));
+    legal::from_to(1, most_delta_channels));
   v("value_channels", c.value_channels, OnResume::model, "gated delta rule: channels of a value",
     legal::size);
-  v("taps", c.taps, OnResume::model, "gated delta rule: steps that filters see", legal::from_to(1, 64));
+  v("taps", c.taps, OnResume::model, "gated delta rule: steps that filters see", legal::from_to(1, most_taps));
 }
 
 struct ModelConfig;

@@ -11,6 +11,8 @@ void check_filter(const Door& door, const Tensor& x, const Tensor& weight) {
   door.floats("weight", weight).ranked("weight", weight, 3, 3).contiguous("weight", weight);
   if (weight.dim(0) != x.dim(2) || weight.dim(1) != x.dim(3) || weight.dim(2) == 0)
     door.refuse(Kind::shape, "weight ", weight.shape(), " has no filter for each channel of x ", x.shape());
+  if (weight.dim(2) > most_taps)
+    door.refuse(Kind::shape, "filters of ", weight.dim(2), " taps, and ", most_taps, " is the most");
 }
 
 void check_heads(const Door& door, const DeltaIn& in) {
@@ -19,6 +21,8 @@ void check_heads(const Door& door, const DeltaIn& in) {
   const Shape& v = in.v.shape();
   door.shaped("q", in.q, {v[0], v[1], v[2], in.q.dim(3)});
   door.floats("k", in.k, in.q.shape()).dense_rows("k", in.k);
+  if (in.q.dim(3) > most_delta_channels)
+    door.refuse(Kind::shape, "keys of ", in.q.dim(3), " channels, and ", most_delta_channels, " is the most");
   const Shape numbers{v[0], v[1], v[2], v[3]}, weights{v[2], v[3]};
   door.floats("decay", in.decay, numbers).floats("rate", in.rate, numbers);
   door.holds("speed", in.speed, Dtype::f32, weights).contiguous("speed", in.speed);

@@ -192,6 +192,8 @@ struct AttentionGrads {
 // ---- layers that remember
 // -------------------------------------------------------------------------------------------
 
+/// Filters see so many steps at most.
+inline constexpr std::int64_t most_taps = 8;
 /// dx is written, dweight f32 added to.
 struct ConvolveGrads {
   Tensor dx, dweight;
@@ -201,6 +203,8 @@ struct ConvolveGrads {
 ///
 ///   S_i = a_i S_(i-1) + k_i u_i^T,   u_i = b_i (v_i - a_i S_(i-1)^T k_i),   o_i = scale S_i^T q_i
 ///   a = exp(-e^speed softplus(decay + shift)),   b = sigmoid(rate)
+/// Queries and keys have so many channels at most.
+inline constexpr std::int64_t most_delta_channels = 256;
 struct DeltaIn {
   Tensor q, k;          // [s, b, g, d]; each serves r heads
   Tensor v;             // [s, b, g, r, d']

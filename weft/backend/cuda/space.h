@@ -98,6 +98,15 @@ inline Shape lines_of_distances(const Attended& in) {
   return {in.q.dim(1) * in.q.dim(2) * in.q.dim(3) * tiles, line_length(in.k.dim(0))};
 }
 
+// ---- layers that remember
+/// Steps of a channel that one thread filters.
+inline constexpr std::int64_t filtered_run = 32;
+inline std::int64_t runs_of_filter(const Tensor& x) { return (x.dim(0) + filtered_run - 1) / filtered_run; }
+/// Of the sums of a filter's gradient.
+inline Shape lines_of_filter(const Tensor& x, const Tensor& weight) {
+  return {runs_of_filter(x) * x.dim(1), weight.elements()};
+}
+
 // ---- eight bits
 inline constexpr int rounded_tile = 64;  // rows and columns that a block rounds
 inline std::int64_t rounding_blocks(const Tensor& x) {
