@@ -119,6 +119,17 @@ template <int n>
   return {guess, fused(off, off, all<n>(0.187259764F))};
 }
 
+/// 1 / (1 + 2^t) = guess better, within 1.1e-4, to be rounded to bf16; t <= 127.9.
+template <int n>
+struct RoughSigmoid {
+  [[gnu::always_inline]] RoughSigmoid(Many<n> a, Many<n> b)  // t = a b
+      : rest(rough_power(fused(a, b, all<n>(raised - 3)))), eighth(eighth_over(rest + all<n>(0.125F))) {}
+  // In this order nothing is beyond x on the way.
+  [[gnu::always_inline]] Many<n> times(Many<n> x) const { return x * eighth.better * eighth.guess; }
+  Many<n> rest;  // 2^t / 8
+  Eighth<n> eighth;
+};
+
 /// 1 / d within 2 units in the last place, where 2^-100 <= d <= 2^100: the same with a step of Newton's,
 /// which on many processors is several times faster than a division.
 template <int n>

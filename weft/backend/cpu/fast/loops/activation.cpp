@@ -101,17 +101,6 @@ struct Quick {
 
 // ---- the same, to be rounded to bf16: within 1.1e-4, with no division
 
-/// 1 / (1 + 2^t) = guess better, where t <= 127.9.
-template <int n>
-struct RoughSigmoid {
-  [[gnu::always_inline]] RoughSigmoid(Many<n> a, Many<n> b)  // t = a b
-      : rest(rough_power(fused(a, b, all<n>(raised - 3)))), eighth(eighth_over(rest + all<n>(0.125F))) {}
-  // In this order nothing is beyond x on the way.
-  [[gnu::always_inline]] Many<n> times(Many<n> x) const { return x * eighth.better * eighth.guess; }
-  Many<n> rest;  // 2^t / 8
-  Eighth<n> eighth;
-};
-
 struct RoughGelu : Long<8> {
   // Below, t is beyond 127.9 and the result below 3e-37.
   template <int n>

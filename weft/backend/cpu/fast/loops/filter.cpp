@@ -1,5 +1,7 @@
 // Filters that look back a few steps, and silu of what they give. Four steps go at once: what a step reads
 // the next three read too, and weights are read once for all.
+#include <type_traits>
+
 #include "weft/backend/cpu/fast/math.h"
 #include "weft/backend/cpu/fast/order.h"
 
@@ -40,6 +42,13 @@ struct Block {
 };
 
 [[gnu::always_inline]] inline F share(F x) { return share_beside_power(all(-log2_of_e) * x); }
+/// x share(x); to be rounded to bf16, roughly.
+template <bool rough>
+[[gnu::always_inline]] inline F bent(F x) {
+  if constexpr (!rough) return x * share(x);
+  x = most(all(-127.9F / log2_of_e), x);
+  return RoughSigmoid<parts>(x, all(-log2_of_e)).times(x);
+}
 /// Of x share(x).
 [[gnu::always_inline]] inline F slope(F x) {
   const F s = share(x);
@@ -88,6 +97,7 @@ template <class At>
   return sum;
 }
 
+template <bool rough>
 [[gnu::noinline]] void forward_block(const OutRows& y, const Block& block, std::int64_t n) {
   each(
       n, [&](auto at) __attribute__((always_inline)) {
@@ -95,23 +105,20 @@ template <class At>
         block.sum(at, sums);
 #pragma GCC unroll 4
         for (int t = 0; t < at_once; ++t)
-          if (t < block.steps) store(row_of(y, block.first + t), at, sums[t] * share(sums[t]));
+          if (t < block.steps) store(row_of(y, block.first + t), at, bent<rough>(sums[t]));
       });
 }
-[[gnu::noinline, gnu::flatten]] void forward_usual(const OutRows& y, const Block& block, Walk walk,
-                                                   std::int64_t n) {
+template <Walk walk>
+[[gnu::noinline, gnu::flatten]] void forward_usual(const OutRows& y, const Block& block, std::int64_t n) {
   const Outs<at_once> to = {{row_of(y, block.first), row_of(y, block.first + 1), row_of(y, block.first + 2),
                              row_of(y, block.first + 3)}};
   map(to, walk, n, [&](auto at) {
     F x[reach], weight[usual];
-    ask_for(block.rows.x, block.first + at_once, at.at);
+    if constexpr (!std::is_same_v<decltype(at), Odds>) ask_for(block.rows.x, block.first + at_once, at.at);
     load_usual(block, at, x, weight);
     Values<at_once> values;
 #pragma GCC unroll 4
-    for (int t = 0; t < at_once; ++t) {
-      const F sum = usual_sum(x, weight, t);
-      values.of[t] = sum * share(sum);
-    }
+    for (int t = 0; t < at_once; ++t) values.of[t] = bent<walk == Walk::bf16>(usual_sum(x, weight, t));
     return values;
   });
 }
@@ -121,10 +128,14 @@ void forward(OutRows y, const FilterRows& rows, std::int64_t n) {
   for (std::int64_t i = 0; i < rows.count; i += at_once) {
     const std::int64_t left = rows.count - i;
     const Block block = {rows, i, left < at_once ? int(left) : at_once};
-    if (walk != Walk::mixed && is_usual(block))
-      forward_usual(y, block, walk, n);
+    if (walk == Walk::bf16 && is_usual(block))
+      forward_usual<Walk::bf16>(y, block, n);
+    else if (walk == Walk::f32 && is_usual(block))
+      forward_usual<Walk::f32>(y, block, n);
+    else if (walk == Walk::bf16)
+      forward_block<true>(y, block, n);
     else
-      forward_block(y, block, n);
+      forward_block<false>(y, block, n);
   }
 }
 
