@@ -110,7 +110,9 @@ TEST_F(Delta, says_what_does_not_fit) {
               (void)ops::convolve(random({2, 1, 2, 3}), random({2, 4, 4}));
             }),
             "convolve: weight [2, 4, 4] has no filter for each channel of x [2, 1, 2, 3]");
-  EXPECT_EQ(refused([&] { (void)ops::convolve(random({2, 1, 2, 3}), random({2, 3, 9})); }),
+  EXPECT_EQ(refused([&] {
+              (void)ops::convolve(random({2, 1, 2, 3}), random({2, 3, 9}));
+            }),
             "convolve: filters of 9 taps, and 8 is the most");
   DeltaIn in = operands();
   in.q = in.k = random({steps, rows, groups, 257});

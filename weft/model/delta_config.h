@@ -42,7 +42,8 @@ void describe(Visitor& v, DeltaConfig& c) {
     legal::from_to(1, most_delta_channels));
   v("value_channels", c.value_channels, OnResume::model, "gated delta rule: channels of a value",
     legal::size);
-  v("taps", c.taps, OnResume::model, "gated delta rule: steps that filters see", legal::from_to(1, most_taps));
+  v("taps", c.taps, OnResume::model, "gated delta rule: steps that filters see",
+    legal::from_to(1, most_taps));
 }
 
 struct ModelConfig;

@@ -12,9 +12,9 @@ using namespace cuda;
 constexpr int most = int(most_taps);
 
 struct Filters {
-  Rows x, y, dy, dx;  // [s b g, c]
-  Rows weight;        // one row: [g c taps]
-  float* sums;        // [b runs, g c taps]: of dweight
+  Rows x, y, dy, dx;                                     // [s b g, c]
+  Rows weight;                                           // one row: [g c taps]
+  float* sums;                                           // [b runs, g c taps]: of dweight
   std::int64_t steps, across, channels, columns, total;  // across: b g, columns: b g c
   int groups, taps;
 };
@@ -51,8 +51,7 @@ struct Taps {
 __device__ __forceinline__ Taps taps_of(const Filters& job, const Run& run) {
   Taps out;
 #pragma unroll
-  for (int j = 0; j < most; ++j)
-    out.of[j] = j < job.taps ? get(job.weight, run.first_tap + j) : 0.0F;
+  for (int j = 0; j < most; ++j) out.of[j] = j < job.taps ? get(job.weight, run.first_tap + j) : 0.0F;
   return out;
 }
 

@@ -107,6 +107,34 @@ inline Shape lines_of_filter(const Tensor& x, const Tensor& weight) {
   return {runs_of_filter(x) * x.dim(1), weight.elements()};
 }
 
+/// Steps that are taken together, and columns of a memory that a block has.
+inline constexpr int delta_chunk = 32;
+constexpr int delta_columns(std::int64_t channels) { return channels <= 128 ? 64 : 32; }
+inline int delta_parts(const DeltaIn& in) {
+  const int columns = delta_columns(in.q.dim(3));
+  return int((in.v.dim(4) + columns - 1) / columns);
+}
+/// Backward takes so many steps at a time, the last first, each from the memories before them; within them it
+/// keeps those before every chunk.
+inline constexpr std::int64_t delta_segment = 16 * delta_chunk;
+struct DeltaSpace {
+  Shape before_segments, before_chunks, dmemory;  // [.., b g r, d, d']
+  Shape dkeys, dgates;                            // [2, parts, steps b g r, d], and without d
+  Shape all_dgates;                               // [2, s b g r]
+};
+inline DeltaSpace space_of_delta(const DeltaIn& in) {
+  const Shape& v = in.v.shape();
+  const std::int64_t steps = v[0], heads = v[1] * v[2] * v[3], d = in.q.dim(3);
+  const std::int64_t at_once = std::min(steps, delta_segment), parts = delta_parts(in);
+  const auto pieces = [](std::int64_t n, std::int64_t size) { return (n + size - 1) / size; };
+  return {{pieces(steps, delta_segment), heads, d, v[4]},
+          {pieces(at_once, delta_chunk), heads, d, v[4]},
+          {heads, d, v[4]},
+          {2, parts, at_once * heads, d},
+          {2, parts, at_once * heads},
+          {2, steps * heads}};
+}
+
 // ---- eight bits
 inline constexpr int rounded_tile = 64;  // rows and columns that a block rounds
 inline std::int64_t rounding_blocks(const Tensor& x) {

@@ -2,6 +2,8 @@
 // much is in cuda/space.h, which both ask.
 #include "weft/backend/meta/gpu_kernels.h"
 
+#include <vector>
+
 #include "weft/backend/cuda/group_calls.h"
 #include "weft/backend/cuda/space.h"
 #include "weft/tensor/exact_sum.h"
@@ -91,6 +93,20 @@ void MetaGpuKernels::attention_backward(const AttentionGrads& grads, const Tenso
                                         const AttentionOut& out, const Attended& in, const AttentionArgs&) {
   const Tensor numbers = workspace({2, out.lse.elements()});
   if (grads.dbias && fits_tiles(in, dout)) (void)workspace(lines_of_distances(in));
+}
+
+void MetaGpuKernels::convolve_backward(const ConvolveGrads&, const Tensor&, const Tensor& x,
+                                       const Tensor& weight) {
+  if (x.elements() > 0) (void)workspace(lines_of_filter(x, weight));
+}
+
+void MetaGpuKernels::delta_rule_backward(const DeltaGrads&, const Tensor&, const DeltaIn& in) {
+  if (in.v.elements() == 0) return;
+  const DeltaSpace space = space_of_delta(in);
+  std::vector<Tensor> all;
+  for (const Shape& each : {space.before_segments, space.before_chunks, space.dmemory, space.dkeys,
+                            space.dgates, space.all_dgates})
+    all.push_back(workspace(each));
 }
 
 bool MetaGpuKernels::loses_in_one_walk(const Tensor& logits) const {
