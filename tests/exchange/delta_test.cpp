@@ -112,6 +112,41 @@ TEST(HubDelta, rows_of_theirs_stand_key_head_by_key_head) {
                                                             {2, 8, 88, 8}}));
 }
 
+// Theirs of Qwen 3.5 stand by what they are, all heads' together.
+TEST(HubDelta, rows_of_qwen3_5_are_found_in_four_tensors) {
+  const auto all = recipes("qwen3_5_text", read_hub_config(hub_model("qwen3_5")).model);
+  std::vector<std::array<std::int64_t, 4>> runs;
+  for (const RowRun& run : recipe_of(all, "layers.0.delta.in.weight").runs)
+    runs.push_back({std::int64_t(run.part), run.from, run.to, run.count});
+  EXPECT_EQ(runs, (std::vector<std::array<std::int64_t, 4>>{{0, 0, 0, 6},
+                                                            {0, 12, 6, 6},
+                                                            {0, 24, 12, 8},
+                                                            {1, 0, 20, 8},
+                                                            {2, 0, 28, 2},
+                                                            {3, 0, 30, 2},
+                                                            {0, 6, 32, 6},
+                                                            {0, 18, 38, 6},
+                                                            {0, 32, 44, 8},
+                                                            {1, 8, 52, 8},
+                                                            {2, 2, 60, 2},
+                                                            {3, 2, 62, 2}}));
+}
+
+TEST(HubDelta, of_qwen3_5_has_settings_of_pictures_and_of_its_own) {
+  json object = settings_of("qwen3_5_moe");
+  object["rope_parameters"].update({{"mrope_interleaved", true}, {"mrope_section", {11, 11, 10}}});
+  object.update({{"attn_output_gate", true}, {"mamba_ssm_dtype", "float32"}, {"mtp_num_hidden_layers", 1}});
+  const HubConfig config = hub_config_from_json(object.dump(), "c");
+  EXPECT_TRUE(config.notices.empty());
+  EXPECT_EQ(config.model.experts.shared_hidden, 16);
+  EXPECT_TRUE(config.model.experts.shared_gate);
+  EXPECT_FALSE(config.model.experts.router.softmax_first);
+  EXPECT_EQ(said("qwen3_5_moe", {{"norm_topk_prob", false}}),
+            "c: \"norm_topk_prob\" is false, weft can only compute true");
+  EXPECT_EQ(said("qwen3_5", {{"attn_output_gate", false}}),
+            "c: \"attn_output_gate\" is false, weft can only compute true");
+}
+
 TEST(HubDelta, a_missing_tensor_is_named_and_further_tokens_are_passed_over) {
   EXPECT_EQ(said_without("qwen3_next", "model.layers.2.linear_attn.in_proj_ba.weight"),
             "lacks model.layers.2.linear_attn.in_proj_ba.weight, which layers.2.delta.in.weight is made of");
@@ -129,6 +164,8 @@ TEST(HubDelta, a_missing_tensor_is_named_and_further_tokens_are_passed_over) {
 
 TEST(HubDelta, that_no_family_has_are_named) {
   EXPECT_EQ(type_for(qwen3_next()), "qwen3_next");
+  EXPECT_EQ(type_for(read_hub_config(hub_model("qwen3_5")).model), "qwen3_5_text");
+  EXPECT_EQ(type_for(read_hub_config(hub_model("qwen3_5_moe")).model), "qwen3_next");
   const auto reason = [&](const std::function<void(ModelConfig&)>& change) {
     ModelConfig model = qwen3_next();
     change(model);
@@ -148,7 +185,6 @@ TEST(HubDelta, that_no_family_has_are_named) {
   EXPECT_EQ(reason([](auto& m) { m.window = 4; }), "layers that remember, with a window");
   EXPECT_EQ(reason([](auto& m) { m.gated = false; }), "layers that remember, with an MLP that is not gated");
   EXPECT_EQ(reason([](auto& m) { m.sink = Sink::learned; }), "layers that remember, with attention sinks");
-  EXPECT_EQ(reason([](auto& m) { m.experts = {}; }), "layers that remember, without experts");
   for (const auto& shared : std::vector<std::function<void(ModelConfig&)>>{
            [](auto& m) { m.experts.shared_hidden = 0; }, [](auto& m) { m.experts.shared_gate = false; }})
     EXPECT_EQ(reason(shared), "layers that remember, with experts and no shared one behind a gate");

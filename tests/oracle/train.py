@@ -16,7 +16,7 @@ from megatron.core.models.gpt.gpt_layer_specs import get_gpt_layer_local_spec
 from megatron.core.fusions import fused_softmax
 from megatron.core.fusions.fused_bias_geglu import quick_gelu
 from megatron.core.transformer import TransformerConfig
-from megatron.core.transformer.moe.moe_utils import MoEAuxLossAutoScaler
+from megatron.core.transformer.moe.moe_utils import MoEAuxLossAutoScaler, get_moe_layer_wise_logging_tracker
 from torch.nn import functional as F
 
 import qwen3_next
@@ -213,9 +213,17 @@ def zero_in_theory(name, shape):
     return shape["kind"] in ("gpt2", "gpt_oss") and "linear_qkv.bias" in name
 
 
+def allowed(name, shape):
+    """Of a weight's largest element. The peers add decays up over a chunk, and their difference is small: in f32 that leaves what Adam makes of
+    gradients of decays up to 3e-3 from what it makes of them in f64, to which weft is a hundred times nearer."""
+    made_of_decays = shape["kind"] == "qwen3_next" and name.endswith(("self_attention.in_proj.weight", "dt_bias", "A_log"))
+    return 1e-2 if made_of_decays else 2e-3
+
+
 def compare(weft, folder, seed, kind):
     rng = random.Random(seed)
     torch.manual_seed(seed)
+    get_moe_layer_wise_logging_tracker().clear()  # it is as long as the first model that wrote to it
     model, shape = draw(rng, kind)
     model.save_pretrained(folder / "model")
     builder = IndexedDatasetBuilder(str(folder / "text.bin"), dtype=numpy.uint16)
@@ -244,9 +252,9 @@ def compare(weft, folder, seed, kind):
     for who, theirs in trained.items():
         differences = {name: ((ours[name] - theirs[name]).abs().max() / theirs[name].abs().max()).item()
                        for name in ours if not zero_in_theory(name, shape)}
-        worst = max(differences, key=differences.get)
+        worst = max(differences, key=lambda name: differences[name] / allowed(name, shape))
         print(f"  {who}: weights after {STEPS} steps apart by {differences[worst]:.1e} ({worst})")
-        if differences[worst] > 2e-3:
+        if differences[worst] > allowed(worst, shape):
             sys.exit(1)
 
 

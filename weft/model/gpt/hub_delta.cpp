@@ -1,4 +1,4 @@
-// Layers that remember, in the words of Qwen3-Next, and what its layers have besides.
+// Layers that remember, in the words of Qwen3-Next and Qwen 3.5, and what its layers have besides.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -40,7 +40,7 @@ void must_turn_in_pairs(const ModelConfig& m, const HubSettings& s) {
 }
 
 std::string_view no_such_experts_there(const ExpertsConfig& x) {
-  if (x.count == 0) return "layers that remember, without experts";
+  if (x.count == 0) return "";
   if (x.router.score != RouterScore::softmax || x.router.expert_bias || x.router.groups > 0 ||
       x.router.scaling != 1)
     return "layers that remember, with weights of experts that are no plain softmax";
@@ -52,11 +52,16 @@ std::string_view no_such_experts_there(const ExpertsConfig& x) {
 
 }  // namespace
 
-void read_hub_delta(ModelConfig& m, HubSettings& s) {
+void read_hub_delta(ModelConfig& m, GptType type, HubSettings& s) {
   m.norm_centered_gain = m.attention_gate = true;
   must_turn_in_pairs(m, s);
   s.must_be("hidden_act", "silu");
   s.must_be("use_sliding_window", false);
+  if (type != GptType::qwen3_next) {
+    s.must_be("attn_output_gate", true);
+    for (const char* name : {"mamba_ssm_dtype", "mtp_num_hidden_layers", "mtp_use_dedicated_embeddings"})
+      (void)s.find(name);
+  }
   DeltaConfig d{.on = true,
                 .layers = read_layers(m.layers, s),
                 .key_heads = int(s.size_or("linear_num_key_heads", 16, HubSettings::most_heads)),

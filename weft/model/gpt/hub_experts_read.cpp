@@ -83,7 +83,7 @@ void read_scaled_softmax_router(RouterConfig& router, HubSettings& s) {
 
 void read_softmax_router(RouterConfig& router, GptType type, HubSettings& s) {
   // Softmax over all, of which the chosen are scaled to a sum of 1, is softmax over the chosen.
-  router.softmax_first = !says_as_mixtral(type) && !s.yes("norm_topk_prob", remembers(type));
+  router.softmax_first = !says_as_mixtral(type) && !s.yes("norm_topk_prob", type == GptType::qwen3_next);
 }
 
 // Settings of training: they change no logit.
@@ -114,6 +114,8 @@ void read_hub_experts(ModelConfig& m, GptType type, HubSettings& s) {
     read_sigmoid_router(x.router, s);
   else if (type == GptType::deepseek_v2)
     read_scaled_softmax_router(x.router, s);
+  else if (type == GptType::qwen3_5_moe_text)
+    s.must_be("norm_topk_prob", true);
   else
     read_softmax_router(x.router, type, s);
   if (type == GptType::olmoe) s.must_be_absent("clip_qkv");

@@ -82,6 +82,9 @@ void read_rotary(ModelConfig& model, GptType type, HubSettings& outer) {
     s.refuse(s.find("rope_type") != nullptr ? "rope_type" : "type",
              "weft knows default, linear, llama3 and yarn");
   }
+  // Of a picture's places, which a text has none of.
+  for (const char* name : {"mrope_section", "mrope_interleaved"})
+    if (remembers(type)) (void)s.find(name);
   if (const auto other = s.unasked(); !other.empty())
     fail(Kind::data, who, ": \"", other.front(), "\" is a setting that weft does not know");
 }
@@ -178,7 +181,8 @@ void read_llama_like(ModelConfig& m, GptType type, HubSettings& s) {
   m.hidden = s.size("hidden_size", HubSettings::widest);
   m.heads = int(s.size("num_attention_heads", HubSettings::most_heads));
   read_heads(m, type, s);
-  m.ffn_hidden = s.size("intermediate_size", HubSettings::widest);
+  m.ffn_hidden = s.size(type == GptType::qwen3_5_moe_text ? "moe_intermediate_size" : "intermediate_size",
+                        HubSettings::widest);
   m.max_positions = s.size("max_position_embeddings");
   m.norm = NormKind::rms;
   m.norm_epsilon = s.positive("rms_norm_eps", usual_epsilon(type));
@@ -192,7 +196,7 @@ void read_llama_like(ModelConfig& m, GptType type, HubSettings& s) {
   read_biases(m, type, s);
   read_rotary(m, type, s);
   if (remembers(type))
-    read_hub_delta(m, s);
+    read_hub_delta(m, type, s);
   else
     read_window(m, type, s);
   if (is_deepseek(type)) read_hub_latent(m, s);

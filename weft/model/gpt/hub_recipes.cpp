@@ -87,36 +87,64 @@ class Cook {
     else
       mlp(ours + ".mlp", theirs + ".mlp");
   }
-  /// A layer that remembers. Of each key head theirs have queries, keys, values and gates in one tensor,
-  /// rates and decays in another, and all heads' filters of queries, of keys and of values behind each other.
+  /// A layer that remembers: filters of all heads' queries, of their keys and of their values stand behind
+  /// each other.
   void delta(const std::string& ours, const std::string& theirs) {
     const DeltaConfig& d = m_.delta;
-    const std::int64_t values = d.per_key() * d.value_channels, main = d.filtered() + values;
-    Recipe in{ours + ".in.weight",
-              shape_of(ours + ".in.weight"),
-              {{theirs + ".in_proj_qkvz.weight", {d.key_heads * main, m_.hidden}},
-               {theirs + ".in_proj_ba.weight", {2 * d.value_heads, m_.hidden}}},
-              {}};
+    type_ == GptType::qwen3_next ? made_in_two(ours + ".in.weight", theirs)
+                                 : made_in_four(ours + ".in.weight", theirs);
     Recipe filter{ours + ".filter",
                   shape_of(ours + ".filter"),
                   {{theirs + ".conv1d.weight", {d.key_heads * d.filtered(), 1, d.taps}}},
                   {}};
-    for (std::int64_t head = 0; head < d.key_heads; ++head) {
-      const std::int64_t to = head * d.width(), few = 2 * d.per_key();
-      in.runs.push_back({0, head * main, to, main});
-      in.runs.push_back({1, head * few, to + main, few});
-      filter_of(filter.runs, head);
-    }
-    for (Recipe* recipe : {&in, &filter}) out_.push_back(std::move(*recipe));
+    for (std::int64_t head = 0; head < d.key_heads; ++head) filtered(filter.runs, head, head * d.filtered());
+    out_.push_back(std::move(filter));
     same(ours + ".speed", theirs + ".A_log");
     same(ours + ".shift", theirs + ".dt_bias");
     same(ours + ".norm.gain", theirs + ".norm.weight");  // never around zero
     linear(ours + ".project", theirs + ".out_proj");
   }
-  void filter_of(std::vector<RowRun>& runs, std::int64_t head) const {
+  /// Of each key head queries, keys, values and gates in one tensor, rates and decays in another.
+  void made_in_two(const std::string& ours, const std::string& theirs) {
+    const DeltaConfig& d = m_.delta;
+    const std::int64_t few = 2 * d.per_key(), main = d.width() - few;
+    Recipe recipe{ours,
+                  shape_of(ours),
+                  {{theirs + ".in_proj_qkvz.weight", {d.key_heads * main, m_.hidden}},
+                   {theirs + ".in_proj_ba.weight", {d.key_heads * few, m_.hidden}}},
+                  {}};
+    for (std::int64_t head = 0; head < d.key_heads; ++head) {
+      const std::int64_t to = head * d.width();
+      recipe.runs.push_back({0, head * main, to, main});
+      recipe.runs.push_back({1, head * few, to + main, few});
+    }
+    out_.push_back(std::move(recipe));
+  }
+  /// What filters read as they have it, then all heads' gates, rates and decays, each in a tensor.
+  void made_in_four(const std::string& ours, const std::string& theirs) {
+    const DeltaConfig& d = m_.delta;
+    const std::int64_t each = d.per_key(), values = each * d.value_channels;
+    Recipe recipe{ours,
+                  shape_of(ours),
+                  {{theirs + ".in_proj_qkv.weight", {d.key_heads * d.filtered(), m_.hidden}},
+                   {theirs + ".in_proj_z.weight", {d.key_heads * values, m_.hidden}},
+                   {theirs + ".in_proj_b.weight", {d.value_heads, m_.hidden}},
+                   {theirs + ".in_proj_a.weight", {d.value_heads, m_.hidden}}},
+                  {}};
+    for (std::int64_t head = 0; head < d.key_heads; ++head) {
+      const std::int64_t to = head * d.width(), gates = to + d.filtered();
+      filtered(recipe.runs, head, to);
+      recipe.runs.push_back({1, head * values, gates, values});
+      recipe.runs.push_back({2, head * each, gates + values, each});
+      recipe.runs.push_back({3, head * each, gates + values + each, each});
+    }
+    out_.push_back(std::move(recipe));
+  }
+  /// A key head's query, key and values, out of all queries, all keys and all values.
+  void filtered(std::vector<RowRun>& runs, std::int64_t head, std::int64_t to) const {
     const DeltaConfig& d = m_.delta;
     const std::int64_t key = d.key_channels, values = d.per_key() * d.value_channels;
-    const std::int64_t to = head * d.filtered(), all_keys = d.key_heads * key;
+    const std::int64_t all_keys = d.key_heads * key;
     runs.push_back({0, head * key, to, key});
     runs.push_back({0, all_keys + head * key, to + key, key});
     runs.push_back({0, 2 * all_keys + head * values, to + 2 * key, values});
@@ -287,9 +315,9 @@ bool is_known_gpt_table(std::string_view name) {
          name.ends_with("rotary_emb.inv_freq");
 }
 
-// Further tokens' layers, which transformers does not make either.
+// What makes further tokens, and what sees pictures: transformers' models of text do not make them either.
 bool is_unmade_part_of_gpt(std::string_view type, std::string_view name) {
-  return remembers(gpt_type(type)) && name.starts_with("mtp.");
+  return remembers(gpt_type(type)) && (name.starts_with("mtp.") || name.starts_with("model.visual."));
 }
 
 }  // namespace weft

@@ -166,10 +166,10 @@ ordered_json gpt2_json(const ModelConfig& m) {
 }
 
 constexpr std::array<std::string_view, gpt_types.size()> class_names{
-    "GPT2LMHeadModel",       "LlamaForCausalLM",     "MistralForCausalLM", "Qwen2ForCausalLM",
-    "Qwen3ForCausalLM",      "GemmaForCausalLM",     "MixtralForCausalLM", "Qwen2MoeForCausalLM",
-    "Qwen3MoeForCausalLM",   "OlmoeForCausalLM",     "GptOssForCausalLM",  "Qwen3NextForCausalLM",
-    "DeepseekV3ForCausalLM", "DeepseekV2ForCausalLM"};
+    "GPT2LMHeadModel",      "LlamaForCausalLM",      "MistralForCausalLM",    "Qwen2ForCausalLM",
+    "Qwen3ForCausalLM",     "GemmaForCausalLM",      "Qwen3_5ForCausalLM",    "MixtralForCausalLM",
+    "Qwen2MoeForCausalLM",  "Qwen3MoeForCausalLM",   "OlmoeForCausalLM",      "GptOssForCausalLM",
+    "Qwen3NextForCausalLM", "Qwen3_5MoeForCausalLM", "DeepseekV3ForCausalLM", "DeepseekV2ForCausalLM"};
 
 ordered_json llama_like_json(const ModelConfig& m, GptType type) {
   ordered_json out{{"architectures", {class_names[std::size_t(type)]}},
@@ -214,7 +214,7 @@ GptType plainest(const ModelConfig& m) {
     fail(Kind::usage, "exchange: no Hugging Face model that weft writes (", join(gpt_types, ", "), ") has ",
          reason);
   if (m.sink != Sink::none) return GptType::gpt_oss;
-  if (m.delta.on) return GptType::qwen3_next;
+  if (m.delta.on) return m.experts.count > 0 ? GptType::qwen3_next : GptType::qwen3_5_text;
   if (learned) return GptType::gpt2;
   if (is_gemma(m)) return GptType::gemma;
   if (m.experts.count > 0 || m.latent.on) return type_of_experts(m);
