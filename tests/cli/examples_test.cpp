@@ -49,6 +49,7 @@ const std::map<std::string, std::int64_t> published = {
     {"mixtral_8x7b", 46'702'792'704},
     {"qwen1.5_moe_a2.7b", 14'315'784'192},
     {"qwen3_30b_a3b", 30'532'122'624},
+    {"qwen3_next_80b_a3b", 79'674'391'296},
     {"olmoe_1b_7b", 6'919'161'856},
     {"gpt_oss_20b", 20'914'757'184},
     {"gpt_oss_120b", 116'829'156'672},

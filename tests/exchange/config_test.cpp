@@ -51,10 +51,12 @@ TEST(HubConfig, scaling_is_read_in_the_old_words_and_in_the_new_ones) {
 
 TEST(HubConfig, what_weft_cannot_compute_is_refused_by_name) {
   const json base = plain_llama();
-  EXPECT_EQ(said(base, {{"model_type", "mamba"}}),
-            "c: \"model_type\" is \"mamba\", weft reads gpt2, llama, mistral, qwen2, qwen3, gemma, mixtral, "
-            "qwen2_moe, qwen3_moe, olmoe, gpt_oss, deepseek_v3, deepseek_v2, bert, "
-            "megatron-bert, t5");
+  EXPECT_EQ(
+      said(base, {{"model_type", "mamba"}}),
+      "c: \"model_type\" is \"mamba\", weft reads gpt2, llama, mistral, qwen2, qwen3, gemma, qwen3_5_text, "
+      "mixtral, "
+      "qwen2_moe, qwen3_moe, olmoe, gpt_oss, qwen3_next, qwen3_5_moe_text, deepseek_v3, deepseek_v2, bert, "
+      "megatron-bert, t5");
   EXPECT_EQ(said(base, {{"rope_scaling", {{"rope_type", "dynamic"}, {"factor", 2.0}}}}),
             "c: rope scaling: \"rope_type\" is \"dynamic\", weft knows default, linear, llama3 and yarn");
   EXPECT_EQ(said(base, {{"rope_scaling", {{"rope_type", "linear"}, {"wobble", 1}}}}),
@@ -125,8 +127,9 @@ TEST(HubConfig, a_run_of_another_model_is_refused_with_the_first_setting_that_di
 
 TEST(HubConfig, what_no_family_has_is_named) {
   const std::string start =
-      "exchange: no Hugging Face model that weft writes (gpt2, llama, mistral, qwen2, qwen3, gemma, mixtral, "
-      "qwen2_moe, qwen3_moe, olmoe, gpt_oss, deepseek_v3, deepseek_v2) has ";
+      "exchange: no Hugging Face model that weft writes (gpt2, llama, mistral, qwen2, qwen3, gemma, "
+      "qwen3_5_text, mixtral, "
+      "qwen2_moe, qwen3_moe, olmoe, gpt_oss, qwen3_next, qwen3_5_moe_text, deepseek_v3, deepseek_v2) has ";
   ModelConfig model = tiny_llama();
   EXPECT_EQ(type_for(model), "llama");
   model.window = 4;

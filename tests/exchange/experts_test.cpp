@@ -2,6 +2,7 @@
 // weft computes in another way is refused.
 #include <gtest/gtest.h>
 
+#include "tests/exchange/changed.h"
 #include "tests/exchange/hub.h"
 #include "tests/support/refused.h"
 #include "tests/support/temporary.h"
@@ -15,35 +16,6 @@ using nlohmann::json;
 using support::TemporaryDirectory;
 
 namespace {
-
-json settings_of(const std::string& name) {
-  std::ifstream file(hub_model(name) / "config.json");
-  return json::parse(file);
-}
-
-std::string said(const std::string& name, const json& changes) {
-  json object = settings_of(name);
-  object.update(changes);
-  return refused([&] { (void)hub_config_from_json(object.dump(), "c"); });
-}
-
-/// What is said of a model one of whose tensors is missing, or that has one more.
-std::string said_without(const std::string& name, const std::string& tensor, const std::string& more = "") {
-  const TemporaryDirectory folder;
-  std::filesystem::copy(hub_model(name), folder.path(), std::filesystem::copy_options::recursive);
-  const auto file = folder / "model.safetensors";
-  std::filesystem::permissions(file, std::filesystem::perms::owner_all);
-  auto entries = checkpoint::TensorFile(file).header().entries;
-  std::erase_if(entries, [&](const checkpoint::Entry& e) { return e.name == tensor; });
-  if (!more.empty()) entries.push_back({more, Dtype::f32, {4}, 0});
-  const std::string first = checkpoint::lay_out(entries);
-  checkpoint::write_tensors(file, first, entries, [](const checkpoint::Entry& entry, File& to) {
-    to.write(std::string(std::size_t(entry.bytes()), '\0'));
-  });
-  const std::string words = refused([&] { HubWeights(folder.path(), read_hub_config(folder.path())); });
-  const std::string at = folder.path().string() + ": ";
-  return words.starts_with(at) ? words.substr(at.size()) : words;
-}
 
 ModelConfig model_of(const std::string& name) { return read_hub_config(hub_model(name)).model; }
 

@@ -39,7 +39,10 @@ constexpr const char* hub_models[] = {"gpt2",
                                       "t5_gated_tied",
                                       "t5_untied",
                                       "gpt_oss",
-                                      "gpt_oss_packed"};
+                                      "gpt_oss_packed",
+                                      "qwen3_next",
+                                      "qwen3_5",
+                                      "qwen3_5_moe"};
 
 inline std::filesystem::path hub_model(const std::string& name) {
   return std::filesystem::path(WEFT_SOURCE_DIR) / "tests/golden/exchange" / name;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Twenty steps of AdamW, by weft, by transformers and by megatron-core's own GPTModel, from the same weights on the same samples:
-train.py WEFT [--cases N] [--seed S] [--kind K]. Random small configurations like GPT-2, Llama, Mixtral and gpt-oss, the last two with and without
+train.py WEFT [--cases N] [--seed S] [--kind K]. Random small configurations like GPT-2, Llama, Mixtral, gpt-oss and Qwen3-Next, the last three with and without
 balancing losses (which transformers defines in another way, and sits out). The losses and gradient norms of all steps and the weights after them must agree. Needs
 torch, transformers and megatron-core (`make oracle` installs them)."""
 import argparse, functools, importlib.util, json, pathlib, random, sys, tempfile, warnings
@@ -16,9 +16,10 @@ from megatron.core.models.gpt.gpt_layer_specs import get_gpt_layer_local_spec
 from megatron.core.fusions import fused_softmax
 from megatron.core.fusions.fused_bias_geglu import quick_gelu
 from megatron.core.transformer import TransformerConfig
-from megatron.core.transformer.moe.moe_utils import MoEAuxLossAutoScaler
+from megatron.core.transformer.moe.moe_utils import MoEAuxLossAutoScaler, get_moe_layer_wise_logging_tracker
 from torch.nn import functional as F
 
+import qwen3_next
 from recipe import DECAY, GLOBAL, MICRO, STEPS, WARM, run, steps
 
 RATE = 3e-3
@@ -66,7 +67,7 @@ def window_mask(queries, keys, window):
     return (apart < -window[1]) | (apart > window[0])
 
 
-MIXTURES = {"mixtral": mixtral, "gpt_oss": gpt_oss}
+MIXTURES = {"mixtral": mixtral, "gpt_oss": gpt_oss, "qwen3_next": qwen3_next.draw}
 
 
 def draw(rng, kind):
@@ -75,7 +76,7 @@ def draw(rng, kind):
     width = heads * rng.choice([4, 8, 16])
     layers, words, sequence = rng.randint(1, 3), rng.choice([64, 101, 130]), rng.choice([8, 16, 24])
     shape = dict(heads=heads, width=width, layers=layers, words=words, sequence=sequence)
-    kind = kind or rng.choice(["gpt2", "llama", "mixtral", "gpt_oss"])
+    kind = kind or rng.choice(["gpt2", "llama", *MIXTURES])
     if kind in MIXTURES:
         return MIXTURES[kind](rng, shape)
     if kind == "gpt2":
@@ -99,6 +100,8 @@ def megatron(shape):
         experts = dict(num_moe_experts=shape["experts"], moe_router_topk=shape["chosen"], moe_ffn_hidden_size=shape["inner"],
                        moe_token_dispatcher_type="alltoall", moe_router_load_balancing_type="aux_loss", moe_aux_loss_coeff=shape["balance"],
                        moe_z_loss_coeff=shape["z"] or None)
+    if shape["kind"] == "qwen3_next":
+        experts |= qwen3_next.settings(shape)
     if oss:
         experts |= dict(softmax_type="learnable", window_size=(shape["window"] - 1, 0), window_attn_skip_freq=2, glu_linear_offset=1.0,
                         activation_func_clamp_value=shape["limit"])
@@ -111,7 +114,11 @@ def megatron(shape):
         for name, value in dict(rotary_scaling_factor=4.0, original_max_position_embeddings=8, beta_fast=shape["fast"], beta_slow=0.1, mscale=None,
                                 mscale_all_dim=None, correction_range_round_to_int=False).items():
             setattr(config, f"yarn_{name}", value)
-    return GPTModel(config, get_gpt_layer_local_spec(num_experts=shape.get("experts"), moe_grouped_gemm=False, normalization=config.normalization), shape["words"], shape["sequence"],
+    if shape["kind"] == "qwen3_next":
+        layers = qwen3_next.block(shape)
+    else:
+        layers = get_gpt_layer_local_spec(num_experts=shape.get("experts"), moe_grouped_gemm=False, normalization=config.normalization)
+    return GPTModel(config, layers, shape["words"], shape["sequence"], rotary_percent=shape.get("turned", 1.0),
                     share_embeddings_and_output_weights=shape.get("tied", True), rotary_base=500,
                     position_embedding_type="yarn" if oss else "rope" if llama else "learned_absolute")
 
@@ -135,6 +142,8 @@ def own_of_gpt_oss(weights, layer, to, kind, shape):
 
 def renamed(weights, shape):
     """Weights of transformers under megatron-core's names."""
+    if shape["kind"] == "qwen3_next":
+        return qwen3_next.renamed(weights, shape)
     out = {}
     if shape["kind"] == "gpt2":
         out |= {"embedding.word_embeddings.weight": weights["transformer.wte.weight"],
@@ -204,9 +213,17 @@ def zero_in_theory(name, shape):
     return shape["kind"] in ("gpt2", "gpt_oss") and "linear_qkv.bias" in name
 
 
+def allowed(name, shape):
+    """Of a weight's largest element. The peers add decays up over a chunk, and their difference is small: in f32 that leaves what Adam makes of
+    gradients of decays up to 3e-3 from what it makes of them in f64, to which weft is a hundred times nearer."""
+    made_of_decays = shape["kind"] == "qwen3_next" and name.endswith(("self_attention.in_proj.weight", "dt_bias", "A_log"))
+    return 1e-2 if made_of_decays else 2e-3
+
+
 def compare(weft, folder, seed, kind):
     rng = random.Random(seed)
     torch.manual_seed(seed)
+    get_moe_layer_wise_logging_tracker().clear()  # it is as long as the first model that wrote to it
     model, shape = draw(rng, kind)
     model.save_pretrained(folder / "model")
     builder = IndexedDatasetBuilder(str(folder / "text.bin"), dtype=numpy.uint16)
@@ -228,11 +245,17 @@ def compare(weft, folder, seed, kind):
         print(f"  {name}: losses apart by {a:.1e}, gradient norms by {b:.1e}")
         if a > 1e-4 or b > 1e-3:
             sys.exit(f"  ours   {losses} {norms}\n  theirs {their_losses} {their_norms}")
-    ours, theirs = renamed(after, shape), dict(other.named_parameters())
-    for name in ours.keys() - {n for n in ours if zero_in_theory(n, shape)}:
-        difference = ((ours[name] - theirs[name]).abs().max() / theirs[name].abs().max()).item()
-        if difference > 2e-3:
-            sys.exit(f"  {name} after {STEPS} steps is apart by {difference:.1e}")
+    ours = renamed(after, shape)
+    trained = {"megatron-core": dict(other.named_parameters())}
+    if "transformers" in found:
+        trained["transformers"] = renamed(model.state_dict(), shape)
+    for who, theirs in trained.items():
+        differences = {name: ((ours[name] - theirs[name]).abs().max() / theirs[name].abs().max()).item()
+                       for name in ours if not zero_in_theory(name, shape)}
+        worst = max(differences, key=lambda name: differences[name] / allowed(name, shape))
+        print(f"  {who}: weights after {STEPS} steps apart by {differences[worst]:.1e} ({worst})")
+        if differences[worst] > allowed(worst, shape):
+            sys.exit(1)
 
 
 def main():

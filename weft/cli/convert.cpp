@@ -197,6 +197,7 @@ void report(const Conversion& job, const Result& result, const Compared& compare
 
 Result to_weft(const Conversion& job, const NamedModel& source) {
   const exchange::HubWeights weights(source.path, *source.hub);
+  for (const std::string& notice : weights.notices()) std::cerr << spelled(notice) << '\n';
   Result out;
   out.made = checkpoint::step_directory(job.to, 0);
   if (!checkpoint::step_directories(job.to).empty())

@@ -2,6 +2,7 @@
 #include "weft/exchange/hub_weights.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <set>
 
@@ -79,8 +80,13 @@ void HubWeights::account_for(const HubConfig& config) {
       for (const std::string& name : stored_as(theirs)) used.insert(name);
     }
   }
+  std::vector<std::string> unmade;
   for (const std::string& name : tensors_.names()) {
     if (used.contains(name) || kind.hub.known_table(name)) continue;
+    if (kind.hub.unmade_part != nullptr && kind.hub.unmade_part(config.type, name)) {
+      unmade.push_back(name);
+      continue;
+    }
     const auto tied = std::ranges::find_if(kind.hub.twice, [&](const StoredTwice& one) {
       return one.names(name) && places_.contains(std::string(one.ours));
     });
@@ -91,6 +97,9 @@ void HubWeights::account_for(const HubConfig& config) {
     fail(Kind::data, where, ": holds ", name, ", which is no part of a ", config.type, " model of ",
          config.model.layers, " layers");
   }
+  if (!unmade.empty())
+    notices_.push_back(text(where, ": ", unmade.front(), " and ", unmade.size() - 1,
+                            " more tensors are of a part that weft does not make: they are passed over"));
 }
 
 bool HubWeights::check_packed(const Theirs& theirs) {
@@ -188,13 +197,24 @@ void HubWeights::read(const Recipe& recipe, std::int64_t first, std::span<float>
 
 namespace {
 
+// As a matrix: rows lie along all dimensions but the last. Nobody cuts those of a filter but along the first.
+std::array<std::array<std::int64_t, 2>, 2> rows_of(const Shard& box) {
+  const Shape &global = box.global, &local = box.local, &offset = box.offset;
+  const int last = global.rank() - 1;
+  if (last == 0) return {{{local[0], 1}, {offset[0], 0}}};
+  std::int64_t below = 1;
+  for (int i = 1; i < last; ++i) {
+    if (local[i] != global[i]) fail(Kind::internal, "exchange: a box of ", local, " of ", global);
+    below *= global[i];
+  }
+  return {{{local[0] * below, local[last]}, {offset[0] * below, offset[last]}}};
+}
+
 // A box is whole rows, or parts of rows that are read one by one.
 void fill(const HubWeights& weights, const Recipe& recipe, const checkpoint::Named& named,
           const Piece& piece) {
-  const bool matrix = recipe.shape.rank() == 2;
-  const std::int64_t rows = piece.where.local[0], row0 = piece.where.offset[0];
-  const std::int64_t width = matrix ? piece.where.local[1] : 1;
-  const std::int64_t column0 = matrix ? piece.where.offset[1] : 0;
+  const auto [local, offset] = rows_of(piece.where);
+  const std::int64_t rows = local[0], row0 = offset[0], width = local[1], column0 = offset[1];
   const Tensor& tensor = named.tensor;
   const std::int64_t at_once =
       width == recipe.columns() ? std::max<std::int64_t>(1, chunk_elements / std::max<std::int64_t>(width, 1))
@@ -235,8 +255,11 @@ std::vector<std::string> load_hugging_face(const std::filesystem::path& director
                                            std::span<const checkpoint::Named> mine, Communicator& world) {
   const HubConfig config = read_hub_config(directory);
   must_agree(run, config, directory.string());
-  load_hub(HubWeights(directory, config), mine, world);
-  return config.notices;
+  const HubWeights weights(directory, config);
+  load_hub(weights, mine, world);
+  std::vector<std::string> notices = config.notices;
+  notices.insert(notices.end(), weights.notices().begin(), weights.notices().end());
+  return notices;
 }
 
 }  // namespace weft::exchange

@@ -26,6 +26,8 @@ class HubWeights {
   void read(const Recipe& recipe, std::int64_t first, std::span<float> to) const;
   /// The type that a tensor of ours is stored in: the widest of its parts'.
   Dtype dtype(const Recipe& recipe) const;
+  /// What is passed over, to be said once.
+  const std::vector<std::string>& notices() const { return notices_; }
 
  private:
   void account_for(const HubConfig& config);
@@ -37,6 +39,7 @@ class HubWeights {
   HubTensors tensors_;
   std::vector<Recipe> recipes_;
   std::map<std::string, std::size_t> places_;
+  std::vector<std::string> notices_;
   std::set<std::string> packed_;  // of theirs, those that stand in four bits, under two names
 };
 

@@ -44,7 +44,8 @@ struct Recipe {
   std::vector<RowRun> runs;
   double plus = 0;  // theirs = ours + plus: a gain that we store around zero
 
-  std::int64_t columns() const { return shape.rank() == 2 ? shape[1] : 1; }
+  /// Rows lie along all dimensions but the last.
+  std::int64_t columns() const { return shape.rank() < 2 ? 1 : shape[shape.rank() - 1]; }
 };
 
 /// A tensor that they may store although it is another one of ours, which both must then hold.
@@ -77,6 +78,9 @@ struct HubSpelling {
   /// Tensors that they cannot do without and no recipe names, written as copies, or as zeros where the model
   /// has none; null: there are none.
   std::vector<Theirs> (*beside)(const ModelConfig&) = nullptr;
+  /// Whether a tensor that no recipe names is of a part that weft does not make, and that transformers passes
+  /// over as well; null: none is.
+  bool (*unmade_part)(std::string_view type, std::string_view their_name) = nullptr;
   /// What config.json says in two ways and the names of the tensors beside it in one; null: nothing.
   void (*settle)(ModelConfig&, const IsStored&) = nullptr;
 };

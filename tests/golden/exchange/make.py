@@ -60,6 +60,13 @@ OSS = dict(num_local_experts=EXPERTS, num_experts_per_tok=2, head_dim=8, sliding
            **turned(rope_type="yarn", rope_theta=150000.0, factor=4.0, beta_fast=pick(2.0, 32.0), beta_slow=pick(0.1, 1.0), truncate=False,
                     original_max_position_embeddings=8))
 
+NARROW = {name: value for name, value in SMALL.items() if name != "intermediate_size"} | {"hidden_size": 32, "num_hidden_layers": 4}
+# Head by head, gates of what attention gives stand among the queries; of what remembers, heads of values are more than those of keys.
+NEXT = dict(head_dim=8, partial_rotary_factor=pick(0.5, 0.25, 1.0), linear_num_key_heads=2, linear_num_value_heads=pick(4, 2, 6),
+            linear_key_head_dim=pick(6, 4, 8), linear_value_head_dim=pick(4, 8), linear_conv_kernel_dim=pick(4, 3, 2),
+            layer_types=pick(["linear_attention", "full_attention"] * 2, ["linear_attention"] * 3 + ["full_attention"]),
+            rope_parameters=dict(rope_type="default", rope_theta=500.0, partial_rotary_factor=pick(0.5, 0.25, 1.0)))
+
 MODELS = {
     "gpt2": (t.GPT2LMHeadModel, t.GPT2Config(vocab_size=WORDS, n_positions=24, n_embd=HEADS * WIDTH, n_layer=LAYERS,
                                                n_head=HEADS, bos_token_id=0, eos_token_id=0), {}),
@@ -80,6 +87,12 @@ MODELS = {
     "olmoe": (t.OlmoeForCausalLM, t.OlmoeConfig(**SMALL, num_experts=EXPERTS, num_experts_per_tok=2), dict(max_shard_size="8KB")),
     "gpt_oss": (t.GptOssForCausalLM, t.GptOssConfig(**SMALL, **OSS), dict(max_shard_size="30KB")),
     "gpt_oss_packed": (t.GptOssForCausalLM, t.GptOssConfig(**{**SMALL, "hidden_size": 32, "intermediate_size": 32}, **OSS), dict(packed=True)),
+    "qwen3_next": (t.Qwen3NextForCausalLM, t.Qwen3NextConfig(**NARROW, **CHOSEN, **NEXT, intermediate_size=SMALL["intermediate_size"],
+                                                             shared_expert_intermediate_size=pick(16, 24), mlp_only_layers=[1],
+                                                             norm_topk_prob=pick(True, False)), {}),
+    "qwen3_5": (t.Qwen3_5ForCausalLM, t.Qwen3_5TextConfig(**NARROW, **NEXT, intermediate_size=SMALL["intermediate_size"]), {}),
+    "qwen3_5_moe": (t.Qwen3_5MoeForCausalLM, t.Qwen3_5MoeTextConfig(**NARROW, **CHOSEN, **NEXT,
+                                                                    shared_expert_intermediate_size=pick(16, 24)), dict(max_shard_size="60KB")),
     "deepseek_v3": (t.DeepseekV3ForCausalLM, t.DeepseekV3Config(**{**SMALL, "num_key_value_heads": HEADS}, **DEEPSEEK), {}),
     "deepseek_v2": (t.DeepseekV2ForCausalLM, t.DeepseekV2Config(**{**SMALL, "num_key_value_heads": HEADS}, **DEEPSEEK2), {}),
     "bert": (t.BertForPreTraining, t.BertConfig(**ENCODER), {}),
@@ -104,7 +117,9 @@ def randomize(model, name):
     for path, p in model.named_parameters():
         noise = torch.randn(p.shape, generator=noises)
         gain = p.dim() == 1 and path.endswith("weight")
-        p.data = (0.0 if name == "gemma" or not gain else 1.0) + (0.2 if p.dim() == 1 else 0.3) * noise
+        from_zero = name == "gemma" or name.startswith(("qwen3_next", "qwen3_5")) and "linear_attn" not in path
+        wide = 1.0 if "conv1d" in path else 0.3  # or values are so small that their norm makes much of rounding
+        p.data = (0.0 if from_zero or not gain else 1.0) + (0.2 if p.dim() == 1 else wide) * noise
     for path, b in model.named_buffers():
         if path.endswith("e_score_correction_bias"):
             # Above zero: transformers gives experts of groups that are not kept a 0, which would beat one below it.

@@ -14,21 +14,33 @@ enum class GptType : std::uint8_t {
   qwen2,
   qwen3,
   gemma,
+  qwen3_5_text,
   mixtral,
   qwen2_moe,
   qwen3_moe,
   olmoe,
   gpt_oss,
+  qwen3_next,
+  qwen3_5_moe_text,
   deepseek_v3,
   deepseek_v2
 };
-inline constexpr std::array<std::string_view, 13> gpt_types{
-    "gpt2",      "llama",     "mistral", "qwen2",   "qwen3",       "gemma",      "mixtral",
-    "qwen2_moe", "qwen3_moe", "olmoe",   "gpt_oss", "deepseek_v3", "deepseek_v2"};
+inline constexpr std::array<std::string_view, 16> gpt_types{
+    "gpt2",        "llama",      "mistral",   "qwen2", "qwen3",   "gemma",      "qwen3_5_text",
+    "mixtral",     "qwen2_moe",  "qwen3_moe", "olmoe", "gpt_oss", "qwen3_next", "qwen3_5_moe_text",
+    "deepseek_v3", "deepseek_v2"};
 /// Those whose layers have experts, or may.
 constexpr bool has_experts(GptType type) { return type >= GptType::mixtral; }
 /// Experts in Mixtral's words: their number is local, and weights are a softmax over the chosen.
 constexpr bool says_as_mixtral(GptType type) { return type == GptType::mixtral || type == GptType::gpt_oss; }
+/// Layers that remember among those that attend, and gates of what attention's heads give.
+constexpr bool remembers(GptType type) {
+  return type == GptType::qwen3_next || type == GptType::qwen3_5_text || type == GptType::qwen3_5_moe_text;
+}
+/// Gains of norms are stored around zero.
+constexpr bool centers_gains(GptType type) { return type == GptType::gemma || remembers(type); }
+/// A shared expert with a gate beside the others.
+constexpr bool has_shared_gate(GptType type) { return type == GptType::qwen2_moe || remembers(type); }
 /// Latent attention, and layers without experts that stand first.
 constexpr bool is_deepseek(GptType type) { return type >= GptType::deepseek_v3; }
 /// The last two: of DeepSeek's further tokens.
@@ -43,19 +55,25 @@ void read_hub_experts(ModelConfig& model, GptType type, HubSettings& settings);
 void read_hub_latent(ModelConfig& model, HubSettings& settings);
 /// gpt-oss: sinks, and what its gates do.
 void read_hub_gates(ModelConfig& model, HubSettings& settings);
+/// Qwen3-Next and Qwen 3.5: layers that remember, gates, norms and the part of each head that turns.
+void read_hub_delta(ModelConfig& model, GptType type, HubSettings& settings);
 /// Why no type that weft writes has these experts; empty where `type` has them.
 std::string_view no_such_experts(const ModelConfig& model, GptType type);
 /// The same of a model with attention sinks, which gpt-oss alone has.
 std::string_view no_gpt_oss(const ModelConfig& model);
+/// The same of a model with layers that remember, which Qwen3-Next and Qwen 3.5 alone have.
+std::string_view no_qwen3_next(const ModelConfig& model);
 GptType type_of_experts(const ModelConfig& model);
 void write_hub_experts(nlohmann::ordered_json& out, const ModelConfig& model, GptType type);
 void write_hub_latent(nlohmann::ordered_json& out, const ModelConfig& model, GptType type);
+void write_hub_delta(nlohmann::ordered_json& out, const ModelConfig& model);
 
 void read_gpt(ModelConfig& model, HubSettings& settings, std::string_view type);
 std::string_view type_for_gpt(const ModelConfig& model);
 nlohmann::ordered_json write_gpt(const ModelConfig& model, std::string_view type);
 std::vector<Recipe> gpt_recipes(const ModelConfig& model, std::string_view type);
 bool is_known_gpt_table(std::string_view their_name);
+bool is_unmade_part_of_gpt(std::string_view type, std::string_view their_name);
 ModelConfig plain_gpt(ModelConfig model);
 
 }  // namespace weft

@@ -9,7 +9,9 @@ namespace {
 
 constexpr std::int64_t most_experts = 1 << 16;
 
-bool is_qwen(GptType type) { return type == GptType::qwen2_moe || type == GptType::qwen3_moe; }
+bool is_qwen(GptType type) {
+  return type == GptType::qwen2_moe || type == GptType::qwen3_moe || type == GptType::qwen3_next;
+}
 
 // transformers 5 writes Qwen3-MoE's number under Mixtral's name; published files have the other.
 std::int64_t experts_in(GptType type, HubSettings& s) {
@@ -81,7 +83,7 @@ void read_scaled_softmax_router(RouterConfig& router, HubSettings& s) {
 
 void read_softmax_router(RouterConfig& router, GptType type, HubSettings& s) {
   // Softmax over all, of which the chosen are scaled to a sum of 1, is softmax over the chosen.
-  router.softmax_first = !says_as_mixtral(type) && !s.yes("norm_topk_prob", false);
+  router.softmax_first = !says_as_mixtral(type) && !s.yes("norm_topk_prob", type == GptType::qwen3_next);
 }
 
 // Settings of training: they change no logit.
@@ -99,7 +101,7 @@ void read_hub_experts(ModelConfig& m, GptType type, HubSettings& s) {
   const bool own_width = !says_as_mixtral(type) && type != GptType::olmoe;
   x.ffn_hidden = own_width ? s.size("moe_intermediate_size", HubSettings::widest) : m.ffn_hidden;
   x.router.chosen = int(s.size("num_experts_per_tok", x.count));
-  if (type == GptType::qwen2_moe) {
+  if (has_shared_gate(type)) {
     x.shared_hidden = s.size("shared_expert_intermediate_size", HubSettings::widest);
     x.shared_gate = true;
   }
@@ -112,6 +114,8 @@ void read_hub_experts(ModelConfig& m, GptType type, HubSettings& s) {
     read_sigmoid_router(x.router, s);
   else if (type == GptType::deepseek_v2)
     read_scaled_softmax_router(x.router, s);
+  else if (type == GptType::qwen3_5_moe_text)
+    s.must_be("norm_topk_prob", true);
   else
     read_softmax_router(x.router, type, s);
   if (type == GptType::olmoe) s.must_be_absent("clip_qkv");

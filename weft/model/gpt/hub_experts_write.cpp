@@ -116,10 +116,8 @@ void write_hub_experts(ordered_json& out, const ModelConfig& m, GptType type) {
   out["mlp_only_layers"] = ordered_json::array();
   for (int layer = 0; layer < m.layers; ++layer)
     if (!x.at(layer)) out["mlp_only_layers"].push_back(layer);
-  if (type == GptType::qwen2_moe) {
-    out["shared_expert_intermediate_size"] = x.shared_hidden;
-    out["qkv_bias"] = m.qkv_bias;
-  }
+  if (has_shared_gate(type)) out["shared_expert_intermediate_size"] = x.shared_hidden;
+  if (type == GptType::qwen2_moe) out["qkv_bias"] = m.qkv_bias;
 }
 
 void write_hub_latent(ordered_json& out, const ModelConfig& m, GptType type) {

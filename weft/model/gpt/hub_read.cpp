@@ -36,6 +36,12 @@ double usual_base(GptType type) {
   return type == GptType::mixtral ? 1e6 : 10000;
 }
 
+/// Of each head, the part that turns.
+void read_percent(RotaryConfig& rotary, GptType type, HubSettings& s, double otherwise) {
+  if (!remembers(type)) return s.must_be("partial_rotary_factor", 1.0);
+  rotary.percent = s.positive("partial_rotary_factor", otherwise);
+}
+
 /// What goes without saying there.
 HubSettings::Json stretched_for_gpt_oss() {
   return {{"rope_type", "yarn"}, {"factor", 32.0},    {"beta_fast", 32.0},
@@ -47,7 +53,7 @@ void read_rotary(ModelConfig& model, GptType type, HubSettings& outer) {
   RotaryConfig& rotary = model.rotary;
   model.positions = Positions::rotary;
   rotary.base = outer.positive("rope_theta", usual_base(type));
-  outer.must_be("partial_rotary_factor", 1.0);
+  read_percent(rotary, type, outer, 0.25);
   const HubSettings::Json* scaling = outer.find("rope_parameters");
   if (scaling == nullptr) scaling = outer.find("rope_scaling");
   const HubSettings::Json usual = stretched_for_gpt_oss();
@@ -57,7 +63,7 @@ void read_rotary(ModelConfig& model, GptType type, HubSettings& outer) {
   if (!scaling->is_object()) fail(Kind::data, who, ": ", scaling->type_name(), ", expected an object");
   HubSettings s(*scaling, who);
   rotary.base = s.positive("rope_theta", rotary.base);
-  s.must_be("partial_rotary_factor", 1.0);
+  read_percent(rotary, type, s, rotary.percent);
   const std::string kind = s.word("rope_type", s.word("type", "default"));
   rotary.original_positions =
       s.size_or("original_max_position_embeddings", outer.size("max_position_embeddings"));
@@ -76,6 +82,9 @@ void read_rotary(ModelConfig& model, GptType type, HubSettings& outer) {
     s.refuse(s.find("rope_type") != nullptr ? "rope_type" : "type",
              "weft knows default, linear, llama3 and yarn");
   }
+  // Of a picture's places, which a text has none of.
+  for (const char* name : {"mrope_section", "mrope_interleaved"})
+    if (remembers(type)) (void)s.find(name);
   if (const auto other = s.unasked(); !other.empty())
     fail(Kind::data, who, ": \"", other.front(), "\" is a setting that weft does not know");
 }
@@ -155,6 +164,10 @@ void read_heads(ModelConfig& m, GptType type, HubSettings& s) {
   m.groups = int(may_lack ? s.size_or("num_key_value_heads", m.heads, HubSettings::most_heads)
                           : s.size("num_key_value_heads", HubSettings::most_heads));
   const bool own_width = type == GptType::qwen3 || type == GptType::gemma;
+  if (remembers(type)) {
+    m.channels = s.size_or("head_dim", 256, HubSettings::widest / 16);
+    return;
+  }
   m.channels = own_width ? s.size("head_dim", HubSettings::widest / 16)
                          : s.size_or("head_dim", 0, HubSettings::widest / 16);
 }
@@ -168,7 +181,8 @@ void read_llama_like(ModelConfig& m, GptType type, HubSettings& s) {
   m.hidden = s.size("hidden_size", HubSettings::widest);
   m.heads = int(s.size("num_attention_heads", HubSettings::most_heads));
   read_heads(m, type, s);
-  m.ffn_hidden = s.size("intermediate_size", HubSettings::widest);
+  m.ffn_hidden = s.size(type == GptType::qwen3_5_moe_text ? "moe_intermediate_size" : "intermediate_size",
+                        HubSettings::widest);
   m.max_positions = s.size("max_position_embeddings");
   m.norm = NormKind::rms;
   m.norm_epsilon = s.positive("rms_norm_eps", usual_epsilon(type));
@@ -176,11 +190,15 @@ void read_llama_like(ModelConfig& m, GptType type, HubSettings& s) {
   m.hidden_dropout = 0;
   m.attention_dropout = s.fraction("attention_dropout", 0);
   m.tied_output = s.yes("tie_word_embeddings", type == GptType::gemma);
-  m.qk_norm = type == GptType::qwen3 || type == GptType::qwen3_moe || type == GptType::olmoe;
+  m.qk_norm =
+      type == GptType::qwen3 || type == GptType::qwen3_moe || type == GptType::olmoe || remembers(type);
   m.qk_norm_whole = type == GptType::olmoe;
   read_biases(m, type, s);
   read_rotary(m, type, s);
-  read_window(m, type, s);
+  if (remembers(type))
+    read_hub_delta(m, type, s);
+  else
+    read_window(m, type, s);
   if (is_deepseek(type)) read_hub_latent(m, s);
   if (has_experts(type)) read_hub_experts(m, type, s);
   if (type == GptType::gemma) {

@@ -12,8 +12,7 @@ class Cook {
  public:
   Cook(const ModelConfig& model, GptType type)
       : type_(type), gpt2_(type == GptType::gpt2), m_(model), list_(gpt_parameters(model)) {
-    // Only Gemma stores its gains as we do where ours stand around zero.
-    plus_ = m_.norm_centered_gain && type != GptType::gemma ? 1 : 0;
+    plus_ = (m_.norm_centered_gain ? 1 : 0) - (centers_gains(type) ? 1 : 0);
   }
 
   std::vector<Recipe> all() {
@@ -71,11 +70,14 @@ class Cook {
   /// Attention and an MLP, or experts, of any layer that is made so.
   void layer_of(const std::string& ours, const std::string& theirs) {
     norm(ours + ".attention_norm", theirs + ".input_layernorm");
-    if (m_.latent.on)
+    if (list_.has(ours + ".delta.in.weight"))
+      delta(ours + ".delta", theirs + ".linear_attn");
+    else if (m_.latent.on)
       latent_attention(ours + ".attention", theirs + ".self_attn");
     else
       attention(ours + ".attention", theirs + ".self_attn");
-    linear(ours + ".attention.project", theirs + ".self_attn.o_proj");
+    if (list_.has(ours + ".attention.project.weight"))
+      linear(ours + ".attention.project", theirs + ".self_attn.o_proj");
     if (list_.has(ours + ".attention.sinks")) same(ours + ".attention.sinks", theirs + ".self_attn.sinks");
     norm(ours + ".mlp_norm", theirs + ".post_attention_layernorm");
     if (type_ == GptType::gpt_oss)
@@ -84,6 +86,68 @@ class Cook {
       experts(ours, theirs + (type_ == GptType::mixtral ? ".block_sparse_moe" : ".mlp"));
     else
       mlp(ours + ".mlp", theirs + ".mlp");
+  }
+  /// A layer that remembers: filters of all heads' queries, of their keys and of their values stand behind
+  /// each other.
+  void delta(const std::string& ours, const std::string& theirs) {
+    const DeltaConfig& d = m_.delta;
+    type_ == GptType::qwen3_next ? made_in_two(ours + ".in.weight", theirs)
+                                 : made_in_four(ours + ".in.weight", theirs);
+    Recipe filter{ours + ".filter",
+                  shape_of(ours + ".filter"),
+                  {{theirs + ".conv1d.weight", {d.key_heads * d.filtered(), 1, d.taps}}},
+                  {}};
+    for (std::int64_t head = 0; head < d.key_heads; ++head) filtered(filter.runs, head, head * d.filtered());
+    out_.push_back(std::move(filter));
+    same(ours + ".speed", theirs + ".A_log");
+    same(ours + ".shift", theirs + ".dt_bias");
+    same(ours + ".norm.gain", theirs + ".norm.weight");  // never around zero
+    linear(ours + ".project", theirs + ".out_proj");
+  }
+  /// Of each key head queries, keys, values and gates in one tensor, rates and decays in another.
+  void made_in_two(const std::string& ours, const std::string& theirs) {
+    const DeltaConfig& d = m_.delta;
+    const std::int64_t few = 2 * d.per_key(), main = d.width() - few;
+    Recipe recipe{ours,
+                  shape_of(ours),
+                  {{theirs + ".in_proj_qkvz.weight", {d.key_heads * main, m_.hidden}},
+                   {theirs + ".in_proj_ba.weight", {d.key_heads * few, m_.hidden}}},
+                  {}};
+    for (std::int64_t head = 0; head < d.key_heads; ++head) {
+      const std::int64_t to = head * d.width();
+      recipe.runs.push_back({0, head * main, to, main});
+      recipe.runs.push_back({1, head * few, to + main, few});
+    }
+    out_.push_back(std::move(recipe));
+  }
+  /// What filters read as they have it, then all heads' gates, rates and decays, each in a tensor.
+  void made_in_four(const std::string& ours, const std::string& theirs) {
+    const DeltaConfig& d = m_.delta;
+    const std::int64_t each = d.per_key(), values = each * d.value_channels;
+    Recipe recipe{ours,
+                  shape_of(ours),
+                  {{theirs + ".in_proj_qkv.weight", {d.key_heads * d.filtered(), m_.hidden}},
+                   {theirs + ".in_proj_z.weight", {d.key_heads * values, m_.hidden}},
+                   {theirs + ".in_proj_b.weight", {d.value_heads, m_.hidden}},
+                   {theirs + ".in_proj_a.weight", {d.value_heads, m_.hidden}}},
+                  {}};
+    for (std::int64_t head = 0; head < d.key_heads; ++head) {
+      const std::int64_t to = head * d.width(), gates = to + d.filtered();
+      filtered(recipe.runs, head, to);
+      recipe.runs.push_back({1, head * values, gates, values});
+      recipe.runs.push_back({2, head * each, gates + values, each});
+      recipe.runs.push_back({3, head * each, gates + values + each, each});
+    }
+    out_.push_back(std::move(recipe));
+  }
+  /// A key head's query, key and values, out of all queries, all keys and all values.
+  void filtered(std::vector<RowRun>& runs, std::int64_t head, std::int64_t to) const {
+    const DeltaConfig& d = m_.delta;
+    const std::int64_t key = d.key_channels, values = d.per_key() * d.value_channels;
+    const std::int64_t all_keys = d.key_heads * key;
+    runs.push_back({0, head * key, to, key});
+    runs.push_back({0, all_keys + head * key, to + key, key});
+    runs.push_back({0, 2 * all_keys + head * values, to + 2 * key, values});
   }
   void attention(const std::string& ours, const std::string& theirs) {
     attend(ours + ".qkv", theirs, ".weight");
@@ -118,7 +182,7 @@ class Cook {
     for (int e = 0; e < m_.experts.count; ++e)
       expert(ours + ".experts." + std::to_string(e), theirs + ".experts." + std::to_string(e));
     if (!list_.has(ours + ".shared.up.weight")) return;
-    mlp(ours + ".shared", theirs + (type_ == GptType::qwen2_moe ? ".shared_expert" : ".shared_experts"));
+    mlp(ours + ".shared", theirs + (has_shared_gate(type_) ? ".shared_expert" : ".shared_experts"));
     if (list_.has(ours + ".shared.gate.weight"))
       linear(ours + ".shared.gate", theirs + ".shared_expert_gate");
   }
@@ -171,7 +235,7 @@ class Cook {
     return out;
   }
   void attend(const std::string& ours, const std::string& theirs, const std::string& what) {
-    const std::int64_t q = m_.heads * m_.channels, kv = m_.groups * m_.channels;
+    const std::int64_t q = m_.heads * of_a_query(), kv = m_.groups * m_.channels;
     const Shape& shape = shape_of(ours + what);
     Recipe recipe{ours + what,
                   shape,
@@ -203,14 +267,16 @@ class Cook {
   // One head's channels. They turn the first half with the second; where we turn neighbors, our channels
   // 2i and 2i + 1 are their i and i + d/2.
   void turning(std::vector<RowRun>& runs, std::size_t part, std::int64_t from, std::int64_t to) const {
+    const bool sorted = m_.positions == Positions::rotary && m_.rotary.interleaved;
     const std::int64_t d = m_.channels;
-    if (m_.positions != Positions::rotary || !m_.rotary.interleaved) {
-      runs.push_back({part, from, to, d});
-      return;
-    }
-    for (std::int64_t i = 0; i < d; ++i) runs.push_back({part, from + i / 2 + i % 2 * (d / 2), to + i, 1});
+    const std::int64_t turn = sorted ? std::int64_t(double(d) * m_.rotary.percent) / 2 * 2 : 0;
+    for (std::int64_t i = 0; i < turn; ++i)
+      runs.push_back({part, from + i / 2 + i % 2 * (turn / 2), to + i, 1});
+    if (turn < d) runs.push_back({part, from + turn, to + turn, d - turn});
   }
-  // [group][queries, key, value], each from its part, where queries, keys and values start at `first`.
+  /// Rows that a query has in their tensor, where a gate may follow it.
+  std::int64_t of_a_query() const { return m_.channels * (m_.attention_gate ? 2 : 1); }
+  // [group][queries, gates, key, value], each from its part, where queries, keys and values start at `first`.
   std::vector<RowRun> groups(const std::array<std::size_t, 3>& part,
                              const std::array<std::int64_t, 3>& first) const {
     const std::int64_t d = m_.channels, per_group = m_.heads / m_.groups;
@@ -218,7 +284,9 @@ class Cook {
     std::int64_t to = 0;
     for (std::int64_t g = 0; g < m_.groups; ++g) {
       for (std::int64_t q = 0; q < per_group; ++q, to += d)
-        turning(runs, part[0], first[0] + (g * per_group + q) * d, to);
+        turning(runs, part[0], first[0] + (g * per_group + q) * of_a_query(), to);
+      for (std::int64_t q = 0; m_.attention_gate && q < per_group; ++q, to += d)
+        runs.push_back({part[0], first[0] + (g * per_group + q) * of_a_query() + d, to, d});
       turning(runs, part[1], first[1] + g * d, to);
       to += d;
       runs.push_back({part[2], first[2] + g * d, to, d});
@@ -245,6 +313,11 @@ std::vector<Recipe> gpt_recipes(const ModelConfig& model, std::string_view type)
 bool is_known_gpt_table(std::string_view name) {
   return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") ||
          name.ends_with("rotary_emb.inv_freq");
+}
+
+// What makes further tokens, and what sees pictures: transformers' models of text do not make them either.
+bool is_unmade_part_of_gpt(std::string_view type, std::string_view name) {
+  return remembers(gpt_type(type)) && (name.starts_with("mtp.") || name.starts_with("model.visual."));
 }
 
 }  // namespace weft

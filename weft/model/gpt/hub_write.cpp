@@ -34,7 +34,7 @@ double usual_scale(ModelConfig m) {
 std::string_view nobody_has(const ModelConfig& m) {
   if (m.positions == Positions::none) return "no positions";
   if (m.residual_after_norm) return "blocks that add to what their norm gave";
-  if (m.positions == Positions::rotary && m.rotary.percent != 1)
+  if (m.positions == Positions::rotary && m.rotary.percent != 1 && !m.delta.on)
     return "rotary positions on a part of each head";
   if (m.positions == Positions::rotary && m.rotary.skip_every != 0) return "layers without rotary positions";
   if (!near(plain_gpt(m).softmax_scale, usual_scale(m))) return "a softmax scale of its own";
@@ -44,7 +44,9 @@ std::string_view nobody_has(const ModelConfig& m) {
     return "a growth of the attention temperature without one for all channels";
   if (!m.latent.on && m.ahead.depths > 0) return "further tokens without latent attention";
   if (m.ahead.layers() < m.ahead.depths) return "several further tokens through one layer";
-  if (m.delta.on) return "layers that remember";
+  if (m.delta.on && m.sink != Sink::none) return "layers that remember, with attention sinks";
+  if (m.delta.on && has_window(m)) return "layers that remember, with a window";
+  if (m.attention_gate && !m.delta.on) return "gates of what heads give, without layers that remember";
   if (m.sink == Sink::zero) return "attention sinks that do not learn";
   if (m.sink == Sink::none && m.gated && (m.gate_limit != 0 || m.gate_offset != 0))
     return "gates with a limit or an offset, without attention sinks";
@@ -164,10 +166,10 @@ ordered_json gpt2_json(const ModelConfig& m) {
 }
 
 constexpr std::array<std::string_view, gpt_types.size()> class_names{
-    "GPT2LMHeadModel",      "LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM",
-    "Qwen3ForCausalLM",     "GemmaForCausalLM", "MixtralForCausalLM", "Qwen2MoeForCausalLM",
-    "Qwen3MoeForCausalLM",  "OlmoeForCausalLM", "GptOssForCausalLM",  "DeepseekV3ForCausalLM",
-    "DeepseekV2ForCausalLM"};
+    "GPT2LMHeadModel",      "LlamaForCausalLM",      "MistralForCausalLM",    "Qwen2ForCausalLM",
+    "Qwen3ForCausalLM",     "GemmaForCausalLM",      "Qwen3_5ForCausalLM",    "MixtralForCausalLM",
+    "Qwen2MoeForCausalLM",  "Qwen3MoeForCausalLM",   "OlmoeForCausalLM",      "GptOssForCausalLM",
+    "Qwen3NextForCausalLM", "Qwen3_5MoeForCausalLM", "DeepseekV3ForCausalLM", "DeepseekV2ForCausalLM"};
 
 ordered_json llama_like_json(const ModelConfig& m, GptType type) {
   ordered_json out{{"architectures", {class_names[std::size_t(type)]}},
@@ -185,10 +187,12 @@ ordered_json llama_like_json(const ModelConfig& m, GptType type) {
   if (type == GptType::gemma) out["hidden_activation"] = activation_word(m);
   if (type == GptType::llama) out["mlp_bias"] = m.linear_bias;
   if (type == GptType::llama || type == GptType::qwen3 || type == GptType::gemma ||
-      type == GptType::qwen3_moe || type == GptType::olmoe || type == GptType::gpt_oss || is_deepseek(type))
+      type == GptType::qwen3_moe || type == GptType::olmoe || type == GptType::gpt_oss || is_deepseek(type) ||
+      remembers(type))
     out["attention_bias"] = m.linear_bias;
   add_rotary(out, m.rotary);
   add_window(out, m, type);
+  if (remembers(type)) write_hub_delta(out, m);
   if (is_deepseek(type))
     write_hub_latent(out, m, type);
   else if (has_experts(type))
@@ -200,13 +204,17 @@ GptType plainest(const ModelConfig& m) {
   std::string_view reason = nobody_has(m);
   const bool learned = m.positions == Positions::learned;
   if (reason.empty() && !is_gemma(m)) {
-    reason = m.sink != Sink::none ? no_gpt_oss(m) : learned ? no_gpt2(m) : no_llama(m);
+    reason = m.sink != Sink::none ? no_gpt_oss(m)
+             : m.delta.on         ? no_qwen3_next(m)
+             : learned            ? no_gpt2(m)
+                                  : no_llama(m);
     if (reason.empty() && m.embedding_multiplier != 1) reason = "an embedding multiplier";
   }
   if (!reason.empty())
     fail(Kind::usage, "exchange: no Hugging Face model that weft writes (", join(gpt_types, ", "), ") has ",
          reason);
   if (m.sink != Sink::none) return GptType::gpt_oss;
+  if (m.delta.on) return m.experts.count > 0 ? GptType::qwen3_next : GptType::qwen3_5_text;
   if (learned) return GptType::gpt2;
   if (is_gemma(m)) return GptType::gemma;
   if (m.experts.count > 0 || m.latent.on) return type_of_experts(m);
@@ -224,6 +232,7 @@ ModelConfig plain_gpt(ModelConfig m) {
     const bool none_dense = std::ranges::all_of(m.experts.layers, [](int one) { return one != 0; });
     if (none_dense) m.ffn_hidden = m.experts.ffn_hidden;  // of no layer
   }
+  m.delta.attends_every = 0;  // the layers say it
   const RotaryConfig r = m.rotary;
   m.rotary = {};
   if (m.positions == Positions::rotary) {

@@ -64,7 +64,8 @@ ModelKind gpt_kind() {
                   .recipes = gpt_recipes,
                   .twice = gpt_stored_twice,
                   .known_table = is_known_gpt_table,
-                  .plainly = plain_gpt}};
+                  .plainly = plain_gpt,
+                  .unmade_part = is_unmade_part_of_gpt}};
 }
 
 }  // namespace weft

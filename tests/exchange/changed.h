@@ -1,0 +1,48 @@
+// Model directories of the tests with other settings, a tensor less or one more, and what is said of them.
+#pragma once
+
+#include "tests/exchange/hub.h"
+#include "tests/support/refused.h"
+#include "tests/support/temporary.h"
+
+namespace weft::testing {
+
+inline nlohmann::json settings_of(const std::string& name) {
+  std::ifstream file(hub_model(name) / "config.json");
+  return nlohmann::json::parse(file);
+}
+
+/// What is said of a model's config.json with other settings.
+inline std::string said(const std::string& name, const nlohmann::json& changes) {
+  nlohmann::json object = settings_of(name);
+  object.update(changes);
+  return refused([&] { (void)exchange::hub_config_from_json(object.dump(), "c"); });
+}
+
+/// A copy of a directory whose tensors are zeros, without one of them, or with one more.
+inline void copy_changed(const std::string& name, const std::filesystem::path& to, const std::string& without,
+                         const std::string& more) {
+  std::filesystem::copy(hub_model(name), to, std::filesystem::copy_options::recursive);
+  const auto file = to / "model.safetensors";
+  std::filesystem::permissions(file, std::filesystem::perms::owner_all);
+  auto entries = checkpoint::TensorFile(file).header().entries;
+  std::erase_if(entries, [&](const checkpoint::Entry& e) { return e.name == without; });
+  if (!more.empty()) entries.push_back({more, Dtype::f32, {4}, 0});
+  const std::string first = checkpoint::lay_out(entries);
+  checkpoint::write_tensors(file, first, entries, [](const checkpoint::Entry& entry, File& written) {
+    written.write(std::string(std::size_t(entry.bytes()), '\0'));
+  });
+}
+
+/// What is said of a model one of whose tensors is missing, or that has one more.
+inline std::string said_without(const std::string& name, const std::string& tensor,
+                                const std::string& more = "") {
+  const support::TemporaryDirectory folder;
+  copy_changed(name, folder.path(), tensor, more);
+  const std::string words =
+      refused([&] { exchange::HubWeights(folder.path(), exchange::read_hub_config(folder.path())); });
+  const std::string at = folder.path().string() + ": ";
+  return words.starts_with(at) ? words.substr(at.size()) : words;
+}
+
+}  // namespace weft::testing
