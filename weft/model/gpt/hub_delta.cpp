@@ -66,9 +66,9 @@ void read_hub_delta(ModelConfig& m, GptType type, HubSettings& s) {
                 .layers = read_layers(m.layers, s),
                 .key_heads = int(s.size_or("linear_num_key_heads", 16, HubSettings::most_heads)),
                 .value_heads = int(s.size_or("linear_num_value_heads", 32, HubSettings::most_heads)),
-                .key_channels = s.size_or("linear_key_head_dim", 128, 256),
+                .key_channels = s.size_or("linear_key_head_dim", 128, most_delta_channels),
                 .value_channels = s.size_or("linear_value_head_dim", 128, HubSettings::widest / 16),
-                .taps = int(s.size_or("linear_conv_kernel_dim", 4, 64))};
+                .taps = int(s.size_or("linear_conv_kernel_dim", 4, most_taps))};
   if (d.layers_with() > 0) m.delta = std::move(d);
 }
 
