@@ -2,10 +2,12 @@
 // chunks from the last to the first, with dS the slope of the memory behind the chunk. u = b r; q is times
 // the scale.
 //
-//   y_i = b_i (rest_i dS^T k_i + sum over j >= i of p_ji do_j - sum over j > i of fade_ji (k_j k_i) y_j) =
-//   dv_i db_i = (y_i r_i) / b_i xp_ij = fade_ij do_i u_j  (j <= i),   xm_ij = -fade_ij y_i u_j  (j < i) dq_i
-//   = gamma_i S0 do_i + sum over j of xp_ij k_j dk_i = rest_i dS u_i - gamma_i S0 y_i + sum over j of (xp_ji
-//   q_j + xm_ji k_j + xm_ij k_j) dS0  = gamma_last dS + sum over i of gamma_i (q_i do_i^T - k_i y_i^T)
+//   y_i   = b_i (rest_i dS^T k_i + sum_(j >= i) p_ji do_j - sum_(j > i) fade_ji (k_j k_i) y_j) = dv_i
+//   db_i  = (y_i r_i) / b_i
+//   xp_ij = fade_ij do_i u_j  (j <= i),   xm_ij = -fade_ij y_i u_j  (j < i)
+//   dq_i  = gamma_i S0 do_i + sum_j xp_ij k_j
+//   dk_i  = rest_i dS u_i - gamma_i S0 y_i + sum_j (xp_ji q_j + xm_ji k_j + xm_ij k_j)
+//   dS0   = gamma_last dS + sum_i gamma_i (q_i do_i^T - k_i y_i^T)
 //
 // and log a_m has a slope from all that it fades: from before step m to it or behind it.
 #include "weft/backend/cpu/fast/delta_tile.h"
