@@ -75,6 +75,10 @@ class CudaKernels final : public Kernels {
   void sink_terms(const Tensor& terms, const Tensor& lse, const Tensor& sinks) override;
   void rope(const Tensor& x, const RopeArgs&) override;
 
+  void convolve(const Tensor& y, const Tensor& x, const Tensor& weight) override;
+  void convolve_backward(const ConvolveGrads&, const Tensor& dy, const Tensor& x,
+                         const Tensor& weight) override;
+
   void loss_max(const LossParts&, const Tensor& logits, VocabularyPart) override;
   void loss_sums(const LossParts&, const Tensor& logits, const Tensor& targets, VocabularyPart) override;
   void loss_finish(const Tensor& loss, const LossParts&) override;

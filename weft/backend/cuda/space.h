@@ -98,6 +98,13 @@ inline Shape lines_of_distances(const Attended& in) {
   return {in.q.dim(1) * in.q.dim(2) * in.q.dim(3) * tiles, line_length(in.k.dim(0))};
 }
 
+// ---- layers that remember
+/// Steps that a thread walks over in one go; back, where a line of sums is written for them, more.
+inline constexpr int filtered_at_once = 32, filtered_in_line = 128;
+inline Shape lines_of_filters(const Tensor& x, const Tensor& weight) {
+  return {(x.dim(0) + filtered_in_line - 1) / filtered_in_line * x.dim(1), weight.elements()};
+}
+
 // ---- eight bits
 inline constexpr int rounded_tile = 64;  // rows and columns that a block rounds
 inline std::int64_t rounding_blocks(const Tensor& x) {

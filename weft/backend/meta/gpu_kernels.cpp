@@ -93,6 +93,11 @@ void MetaGpuKernels::attention_backward(const AttentionGrads& grads, const Tenso
   if (grads.dbias && fits_tiles(in, dout)) (void)workspace(lines_of_distances(in));
 }
 
+void MetaGpuKernels::convolve_backward(const ConvolveGrads&, const Tensor&, const Tensor& x,
+                                       const Tensor& weight) {
+  if (x.elements() > 0) (void)workspace(lines_of_filters(x, weight));
+}
+
 bool MetaGpuKernels::loses_in_one_walk(const Tensor& logits) const {
   const std::int64_t bytes = bytes_to_hold_row(logits);
   return bytes > 0 && bytes <= like_.most_shared;

@@ -26,6 +26,8 @@ class MetaGpuKernels final : public Kernels {
                      const NormArgs&) override;
   void attention_backward(const AttentionGrads&, const Tensor& dout, const AttentionOut&, const Attended& in,
                           const AttentionArgs&) override;
+  void convolve_backward(const ConvolveGrads&, const Tensor& dy, const Tensor& x,
+                         const Tensor& weight) override;
   bool loses_in_one_walk(const Tensor& logits) const override;
   void loss_and_gradient(const Tensor& loss, const Tensor& logits, const LossTargets&,
                          VocabularyPart) override;
