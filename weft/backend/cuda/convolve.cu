@@ -14,7 +14,7 @@ namespace {
 using namespace cuda;
 
 /// Filters of so many taps at most keep what they saw last in registers; longer ones read it again.
-constexpr int held = 4, threads = 128;
+constexpr int held = 4, threads = 64;
 
 struct Filter {
   Heads x, y;    // y: what is written
@@ -42,10 +42,19 @@ __device__ __forceinline__ Spot spot_of(const Filter& job, std::int64_t task) {
           line};
 }
 
+/// Elements of a row lie side by side here; threads that walk have no registers for eight places apart.
+__device__ __forceinline__ Rows side_by_side(const Heads& of) {
+  Rows out = of.one;
+  out.step = 1;
+  return out;
+}
 /// Eight channels of a step; zeros before the first and behind the last.
 __device__ __forceinline__ Eight step_of(const Filter& job, const Heads& of, const Spot& at, int step) {
   if (step < 0 || step >= job.steps) return {};
-  return read(of.one, of.at(step, at.b, at.g, 0), at.column);
+  return read(side_by_side(of), of.at(step, at.b, at.g, 0), at.column);
+}
+__device__ __forceinline__ void put_step(const Filter& job, const Spot& at, int step, const Eight& e) {
+  write(side_by_side(job.y), job.y.at(step, at.b, at.g, 0), at.column, e);
 }
 /// Of channel column + i, k steps back.
 __device__ __forceinline__ std::int64_t place_of_weight(const Filter& job, const Spot& at, int i, int k) {
@@ -58,9 +67,6 @@ __device__ __forceinline__ Eight weights_of(const Filter& job, const Spot& at, i
     if (k < job.taps && at.column + i < job.x.one.width)
       out.x[i] = get(job.weight, place_of_weight(job, at, i, k));
   return out;
-}
-__device__ __forceinline__ void put_step(const Filter& job, const Spot& at, int step, const Eight& e) {
-  write(job.y.one, job.y.at(step, at.b, at.g, 0), at.column, e);
 }
 __device__ __forceinline__ void put_line(const Filter& job, const Spot& at, int k, const Eight& sums) {
   const std::int64_t line = at.line * job.groups * job.x.one.width * job.taps;
@@ -95,6 +101,7 @@ __device__ __forceinline__ void move_on(Eight (&window)[held], const Eight& newe
   for (int k = held - 1; k > 0; --k) window[k] = window[k - 1];
   window[0] = newest;
 }
+
 __device__ __forceinline__ Eight sum_of(const Eight (&window)[held], const Eight (&w)[held]) {
   Eight sum{};
 #pragma unroll
@@ -102,7 +109,9 @@ __device__ __forceinline__ Eight sum_of(const Eight (&window)[held], const Eight
   return sum;
 }
 
-__global__ void __launch_bounds__(threads) filter(Filter job) {
+// In the walks below moves from place to place in a window cost less than registers of several turns would.
+
+__global__ void __launch_bounds__(threads, 10) filter(Filter job) {
   const std::int64_t task = std::int64_t(blockIdx.x) * threads + threadIdx.x;
   if (task >= job.total) return;
   const Spot at = spot_of(job, task);
@@ -111,14 +120,14 @@ __global__ void __launch_bounds__(threads) filter(Filter job) {
   for (int k = 0; k < held; ++k) w[k] = weights_of(job, at, k);
 #pragma unroll
   for (int k = held - 1; k > 0; --k) move_on(x, step_of(job, job.x, at, at.first - k));
-#pragma unroll 4
+#pragma unroll 1
   for (int i = at.first; i < at.last; ++i) {
     move_on(x, step_of(job, job.x, at, i));
     put_step(job, at, i, silu(sum_of(x, w)));
   }
 }
 
-__global__ void __launch_bounds__(threads) filter_backward(Filter job) {
+__global__ void __launch_bounds__(threads, 5) filter_backward(Filter job) {
   const std::int64_t task = std::int64_t(blockIdx.x) * threads + threadIdx.x;
   if (task >= job.total) return;
   const Spot at = spot_of(job, task);
@@ -128,7 +137,7 @@ __global__ void __launch_bounds__(threads) filter_backward(Filter job) {
 #pragma unroll
   for (int k = held - 1; k > 0; --k) move_on(x, step_of(job, job.x, at, at.first - k));
     // The steps of the next stretch that look back into this one are walked over, too: for dx alone.
-#pragma unroll 4
+#pragma unroll 1
   for (int i = at.first; i < at.last + held - 1; ++i) {
     move_on(x, step_of(job, job.x, at, i));
     move_on(d, through_silu(step_of(job, job.dy, at, i), sum_of(x, w)));
@@ -154,14 +163,14 @@ __device__ __forceinline__ Eight slope_again(const Filter& job, const Spot& at, 
   return through_silu(step_of(job, job.dy, at, step), sum_again(job, at, step));
 }
 
-__global__ void __launch_bounds__(threads) filter_long(Filter job) {
+__global__ void __launch_bounds__(threads, 8) filter_long(Filter job) {
   const std::int64_t task = std::int64_t(blockIdx.x) * threads + threadIdx.x;
   if (task >= job.total) return;
   const Spot at = spot_of(job, task);
   for (int i = at.first; i < at.last; ++i) put_step(job, at, i, silu(sum_again(job, at, i)));
 }
 
-__global__ void __launch_bounds__(threads) filter_long_backward(Filter job) {
+__global__ void __launch_bounds__(threads, 6) filter_long_backward(Filter job) {
   const std::int64_t task = std::int64_t(blockIdx.x) * threads + threadIdx.x;
   if (task >= job.total) return;
   const Spot at = spot_of(job, task);
