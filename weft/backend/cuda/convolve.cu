@@ -127,7 +127,7 @@ __global__ void __launch_bounds__(threads, 10) filter(Filter job) {
   }
 }
 
-__global__ void __launch_bounds__(threads, 5) filter_backward(Filter job) {
+__global__ void __launch_bounds__(threads, 4) filter_backward(Filter job) {
   const std::int64_t task = std::int64_t(blockIdx.x) * threads + threadIdx.x;
   if (task >= job.total) return;
   const Spot at = spot_of(job, task);
