@@ -78,6 +78,8 @@ class CudaKernels final : public Kernels {
   void convolve(const Tensor& y, const Tensor& x, const Tensor& weight) override;
   void convolve_backward(const ConvolveGrads&, const Tensor& dy, const Tensor& x,
                          const Tensor& weight) override;
+  void delta_rule(const Tensor& o, const DeltaIn&) override;
+  void delta_rule_backward(const DeltaGrads&, const Tensor& dout, const DeltaIn&) override;
 
   void loss_max(const LossParts&, const Tensor& logits, VocabularyPart) override;
   void loss_sums(const LossParts&, const Tensor& logits, const Tensor& targets, VocabularyPart) override;

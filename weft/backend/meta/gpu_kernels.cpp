@@ -98,6 +98,12 @@ void MetaGpuKernels::convolve_backward(const ConvolveGrads&, const Tensor&, cons
   if (x.elements() > 0) (void)workspace(lines_of_filters(x, weight));
 }
 
+void MetaGpuKernels::delta_rule_backward(const DeltaGrads&, const Tensor& dout, const DeltaIn& in) {
+  if (dout.elements() == 0) return;
+  const Tensor states = workspace(states_of_delta(in)), dq = workspace(lines_of_delta(in)),
+               dk = workspace(lines_of_delta(in)), numbers = workspace(numbers_of_delta(in));
+}
+
 bool MetaGpuKernels::loses_in_one_walk(const Tensor& logits) const {
   const std::int64_t bytes = bytes_to_hold_row(logits);
   return bytes > 0 && bytes <= like_.most_shared;

@@ -28,6 +28,7 @@ class MetaGpuKernels final : public Kernels {
                           const AttentionArgs&) override;
   void convolve_backward(const ConvolveGrads&, const Tensor& dy, const Tensor& x,
                          const Tensor& weight) override;
+  void delta_rule_backward(const DeltaGrads&, const Tensor& dout, const DeltaIn&) override;
   bool loses_in_one_walk(const Tensor& logits) const override;
   void loss_and_gradient(const Tensor& loss, const Tensor& logits, const LossTargets&,
                          VocabularyPart) override;

@@ -1,0 +1,100 @@
+// The gated delta rule forward, and the states that the way back begins its chunks with.
+#include "weft/backend/cuda/delta_chunks.h"
+#include "weft/backend/cuda/kernels.h"
+
+namespace weft {
+namespace cuda {
+namespace {
+
+/// Two steps a warp.
+template <class Chunk>
+__device__ __forceinline__ void put_results(const Chunk& s, const DeltaJob& job, const DeltaPlace& at,
+                                            int first) {
+  const int lane = lane_here(), column = at.part * delta_part + lane;
+  if (column >= job.v.one.width) return;
+#pragma unroll
+  for (int i = 2 * warp_here(); i < 2 * warp_here() + 2; ++i) {
+    if (first + i >= job.steps) return;
+    float sum = s.from_start[i] * s.asked[i][lane];
+    for (int j = 0; j <= i; ++j) sum += s.of_queries[i][j] * s.rate[j] * s.missing[j][lane];
+    put(job.o.one, job.o.at(first + i, at.b, at.g, at.r) + column, job.scale * sum);
+  }
+}
+
+template <int wide>
+__global__ void __launch_bounds__(delta_threads, 2) remember(DeltaJob job) {
+  auto& s = gpu::shared<DeltaChunk<wide>>();
+  const DeltaPlace at = delta_place(job, int(blockIdx.x));
+  clear_matrix(s.state, job.eights() * 8);
+  for (int first = 0; first < job.steps; first += delta_chunk) {
+    go_through<true>(s, job, at, first);
+    put_results(s, job, at, first);
+    move_state(s, job);
+  }
+}
+
+template <int wide>
+__global__ void __launch_bounds__(delta_threads, 2) keep(DeltaJob job) {
+  auto& s = gpu::shared<DeltaChunk<wide>>();
+  const DeltaPlace at = delta_place(job, int(blockIdx.x));
+  clear_matrix(s.state, job.eights() * 8);
+  for (int first = 0; first < job.steps; first += delta_chunk) {
+    if (first % delta_stretch == 0) {
+      float* const to = state_place(job, int(blockIdx.x), first / delta_stretch);
+      each_own_row(job.eights() * 8,
+                   [&](int row) { to[row * delta_part + lane_here()] = s.state[row][lane_here()]; });
+    }
+    go_through<false>(s, job, at, first);
+    move_state(s, job);
+  }
+}
+
+}  // namespace
+
+Heads numbers_at(const Tensor& t) {
+  Heads out = heads_of(t);
+  out.r = t.stride(3);
+  return out;
+}
+
+DeltaJob delta_job(const char* name, const Tensor& o, const DeltaIn& in) {
+  if (in.q.dim(3) > widest_remembered)
+    fail(Kind::usage, name, ": heads of ", in.q.dim(3), " channels, and a GPU takes ", widest_remembered,
+         " at most");
+  return {.q = heads_of(in.q),
+          .k = heads_of(in.k),
+          .v = heads_of(in.v),
+          .o = heads_of(o),
+          .decay = numbers_at(in.decay),
+          .rate = numbers_at(in.rate),
+          .speed = elements<float>(in.speed),
+          .shift = elements<float>(in.shift),
+          .scale = in.scale,
+          .steps = int(in.v.dim(0)),
+          .batch = int(in.v.dim(1)),
+          .groups = int(in.v.dim(2)),
+          .heads = int(in.v.dim(3)),
+          .d = int(in.q.dim(3)),
+          .parts = int(parts_of_delta(in)),
+          .blocks = blocks_of_delta(in),
+          .states = nullptr};
+}
+
+void keep_states(Queue& queue, const DeltaJob& job) {
+  with_room(job, [&]<int wide>(Wide<wide>) {
+    gpu::launch(queue, {job.blocks, delta_threads, sizeof(DeltaChunk<wide>)}, keep<wide>, job);
+  });
+}
+
+}  // namespace cuda
+
+void CudaKernels::delta_rule(const Tensor& o, const DeltaIn& in) {
+  using namespace cuda;
+  if (o.elements() == 0) return;
+  const DeltaJob job = delta_job("delta_rule", o, in);
+  with_room(job, [&]<int wide>(Wide<wide>) {
+    gpu::launch(queue(), {job.blocks, delta_threads, sizeof(DeltaChunk<wide>)}, remember<wide>, job);
+  });
+}
+
+}  // namespace weft
