@@ -179,22 +179,5 @@ TEST_P(Conformance, softens_many_keys_of_a_query) {
   }
 }
 
-/// Stretches of a GPU's walks, each way, in several warps and blocks; and filters too long for registers.
-TEST_P(Conformance, filters_in_stretches) {
-  for (const std::int64_t taps : {4, 3, 6})
-    same([&](Desk& desk) {
-      const Shape shape{140, 2, 2, 264};
-      const Tensor x = desk.normal(shape, Dtype::bf16), dy = desk.normal(shape, Dtype::f16);
-      const Tensor y = desk.blank(shape, Dtype::bf16), dx = desk.blank(shape);
-      const Tensor weight = desk.normal({2, 264, taps}, Dtype::f32, 0.5);
-      const Tensor dweight = desk.normal({2, 264, taps});
-      desk.kernels().convolve(y, x, weight);
-      desk.result("y", y, close(Dtype::bf16, taps, 4));
-      desk.kernels().convolve_backward({dx, dweight}, dy, x, weight);
-      desk.result("dx", dx, close(Dtype::f32, taps, 4));
-      desk.result("dweight", dweight, close(Dtype::f32, 280 * taps, 8));
-    });
-}
-
 }  // namespace
 }  // namespace weft::conformance
