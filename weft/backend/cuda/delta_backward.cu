@@ -5,8 +5,9 @@
 //   w_i = e^x_last,i T^T k_i + scale sum over j >= i of P_ji do_j - sum over j > i of M_ji y_j
 //   dv_i = y_i,  db_i = w_i m_i,  dP_ij = scale do_i u_j,  dM_ij = -y_i u_j
 //   dq_i = e^x_i scale S0 do_i + sum over j of e^x_ij dP_ij k_j
-//   dk_i = e^x_last,i T u_i - e^x_i S0 y_i + sums over j of e^x_ji dP_ji q_j, e^x_ji dM_ji k_j, e^x_ij dM_ij
-//   k_j T before = e^x_last T + sum over i of e^x_i (scale q_i do_i^T - k_i y_i^T)
+//   dk_i = e^x_last,i T u_i - e^x_i S0 y_i
+//          + sums over j of e^x_ji dP_ji q_j, e^x_ji dM_ji k_j, e^x_ij dM_ij k_j
+//   T before = e^x_last T + sum over i of e^x_i (scale q_i do_i^T - k_i y_i^T)
 //
 // An exponent's slope is what it multiplied times that one's slope, and a step's log a is in each exponent
 // that reaches over it.

@@ -25,7 +25,6 @@ using Pairs = float[delta_chunk][delta_chunk];
 
 template <int wide>
 struct DeltaChunk {
-  static constexpr int width = wide;
   using Keys = float[wide + 4];
   Keys q[delta_chunk], k[delta_chunk];
   Columns state[wide];
