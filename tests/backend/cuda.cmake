@@ -32,5 +32,5 @@ if(WEFT_TESTS AND NOT WEFT_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL GNU AND C
   weft_tests(backend NAME backend_gpu SEES base tensor LINKS weft_emulated_gpu
     FILES faulty.cu gpu_faults_test.cpp gpu_graphs_test.cpp gpu_streams_test.cpp gpu_warpgroup_test.cpp gpu_wrappers.cu gpu_wrappers_test.cpp warpgroup_trial.cu)
   weft_tests(backend NAME conformance_gpu SEES base tensor ops LINKS weft_opens_emulated FILES
-    conformance.cpp conformance_long.cpp cuda_bytes_test.cpp cuda_conformance.cpp cuda_copies.cpp cuda_device_test.cpp cuda_f8_test.cpp cuda_graphs_test.cpp cuda_groups.cpp cuda_shapes.cpp ${conformance_cases})
+    conformance.cpp conformance_long.cpp cuda_bytes_test.cpp cuda_conformance.cpp cuda_copies.cpp cuda_delta.cpp cuda_device_test.cpp cuda_f8_test.cpp cuda_graphs_test.cpp cuda_groups.cpp cuda_shapes.cpp ${conformance_cases})
 endif()

@@ -9,6 +9,7 @@
 #include "tests/support/gpu/emulated.h"
 #include "weft/backend/cuda/device.h"
 #include "weft/backend/cuda/slabs.h"
+#include "weft/backend/cuda/space.h"
 #include "weft/backend/open.h"
 
 namespace weft {
@@ -49,6 +50,13 @@ struct Maker {
   Tensor rows(Dtype dtype = Dtype::bf16) const { return tensor({is.rows, is.h}, dtype); }
   Kernels& kernels() const { return device.kernels(); }
 };
+
+/// Of a workspace, in f32.
+double bytes_of(const Shape& shape) {
+  double out = 4;
+  for (int d = 0; d < shape.rank(); ++d) out *= double(shape[d]);
+  return out;
+}
 
 Call product(const Maker& m) {
   const Tensor a = m.rows(), b = m.tensor({m.is.h, m.is.h}), out = m.rows();
@@ -202,6 +210,61 @@ Call attention_backward(const Maker& m) {
           again};
 }
 
+/// Filters of four steps for each of h channels.
+Call filter(const Maker& m) {
+  const Shape shape{m.is.s, m.is.rows / m.is.s, 1, m.is.h};
+  const Tensor x = m.tensor(shape), y = m.tensor(shape), w = m.tensor({1, m.is.h, 4});
+  return {[=] { m.kernels().convolve(y, x, w); }, {x, w}, {y}};
+}
+
+Call filter_backward(const Maker& m) {
+  const Shape shape{m.is.s, m.is.rows / m.is.s, 1, m.is.h};
+  const Tensor x = m.tensor(shape), dx = m.tensor(shape), dy = m.tensor(shape), w = m.tensor({1, m.is.h, 4}),
+               dw = m.tensor({1, m.is.h, 4}, Dtype::f32);
+  const double again = 2 * bytes_of(cuda::lines_of_filters(x, w));  // stretches have lines of their own
+  return {[=] { m.kernels().convolve_backward({dx, dw}, dy, x, w); }, {x, dy, w, dw}, {dx, dw}, 0, again};
+}
+
+/// Heads of 64 channels. Their products go without tensor cores, so no rate of those is theirs.
+DeltaIn remembered(const Maker& m) {
+  const std::int64_t s = m.is.s, b = m.is.rows / s, n = m.is.h / 64;
+  return {.q = m.tensor({s, b, n, 64}),
+          .k = m.tensor({s, b, n, 64}),
+          .v = m.tensor({s, b, n, 1, 64}),
+          .decay = m.tensor({s, b, n, 1}),
+          .rate = m.tensor({s, b, n, 1}),
+          .speed = m.tensor({n, 1}, Dtype::f32),
+          .shift = m.tensor({n, 1}, Dtype::f32)};
+}
+
+Call delta_rule(const Maker& m) {
+  const DeltaIn in = remembered(m);
+  const Tensor o = m.tensor(in.v.shape());
+  return {
+      [=] { m.kernels().delta_rule(o, in); }, {in.q, in.k, in.v, in.decay, in.rate, in.speed, in.shift}, {o}};
+}
+
+Call delta_rule_backward(const Maker& m) {
+  const DeltaIn in = remembered(m), out = remembered(m);
+  const Tensor dout = m.tensor(in.v.shape());
+  const DeltaGrads grads{out.q, out.k, out.v, out.decay, out.rate, out.speed, out.shift};
+  const auto read = [](std::initializer_list<Tensor> all) {
+    double bytes = 0;
+    for (const Tensor& t : all) bytes += double(t.bytes());
+    return bytes;
+  };
+  // States are made first, of keys, values and what fades; each head and part has lines and numbers of its
+  // own, which are added up last, when what fades is asked for once more.
+  const double fading = read({in.decay, in.rate, in.speed, in.shift});
+  const double again = read({in.k, in.v}) + 2 * fading + 2 * bytes_of(cuda::states_of_delta(in)) +
+                       4 * bytes_of(cuda::lines_of_delta(in)) + 2 * bytes_of(cuda::numbers_of_delta(in));
+  return {[=] { m.kernels().delta_rule_backward(grads, dout, in); },
+          {in.q, in.k, in.v, in.decay, in.rate, in.speed, in.shift, dout, grads.dspeed, grads.dshift},
+          {grads.dq, grads.dk, grads.dv, grads.ddecay, grads.drate, grads.dspeed, grads.dshift},
+          0,
+          again};
+}
+
 Call adam(const Maker& m) {
   const auto flat = [&](Dtype dtype) { return m.tensor({m.is.rows * m.is.h}, dtype); };
   const AdamState state{flat(Dtype::f32), flat(Dtype::f32), flat(Dtype::f32), flat(Dtype::bf16)};
@@ -245,7 +308,9 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"norm", norm}, Case{"norm_backward", norm_backward},
                       Case{"attention", attention<64>}, Case{"attention_backward", attention_backward<64>},
                       Case{"attention_256", attention<256>},
-                      Case{"attention_256_backward", attention_backward<256>}, Case{"adam", adam}),
+                      Case{"attention_256_backward", attention_backward<256>}, Case{"filter", filter},
+                      Case{"filter_backward", filter_backward}, Case{"delta_rule", delta_rule},
+                      Case{"delta_rule_backward", delta_rule_backward}, Case{"adam", adam}),
     [](const auto& about) { return std::string(about.param.name); });
 
 }  // namespace

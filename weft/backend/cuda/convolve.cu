@@ -1,172 +1,230 @@
-// Filters over a few steps, and silu of what they give. A thread takes one channel of one sequence over a run
-// of steps; neighbouring lanes take neighbouring channels.
+// A filter for every channel that looks back a few steps, and silu of what it gives. A thread has eight
+// channels and walks over a stretch of steps.
+//
+//   sum_i = sum over k of w_k x_(i-k),  y = silu(sum)
+//   d_i = dy_i silu'(sum_i),  dx_i = sum over k of w_k d_(i+k),  dw_k += sum over i of d_i x_(i-k)
+#include "weft/backend/cuda/attention_job.h"
+#include "weft/backend/cuda/columns.h"
 #include "weft/backend/cuda/kernels.h"
 #include "weft/backend/cuda/pointwise.h"
-#include "weft/backend/cuda/space.h"
 
 namespace weft {
 namespace {
 
 using namespace cuda;
 
-constexpr int most = int(most_taps);
+/// Filters of so many taps at most keep what they saw last in registers; longer ones read it again.
+constexpr int held = 4, threads = 64;
 
-struct Filters {
-  Rows x, y, dy, dx;                                     // [s b g, c]
-  Rows weight;                                           // one row: [g c taps]
-  float* sums;                                           // [b runs, g c taps]: of dweight
-  std::int64_t steps, across, channels, columns, total;  // across: b g, columns: b g c
-  int groups, taps;
+struct Filter {
+  Heads x, y;    // y: what is written
+  Heads dy;      // backward
+  Rows weight;   // [g, c, taps], in order
+  float* lines;  // backward: [stretches, b, g, c, taps]
+  int taps, steps, batch, groups, chunks, stretch;
+  std::int64_t total;  // threads that have something to do
 };
 
-/// A channel's elements at step after step.
-struct Line {
-  std::int64_t at, step;
+/// Where a thread is at work.
+struct Spot {
+  int b, g, column, first, last;  // steps [first, last)
+  std::int64_t line;              // of those of weights' gradients
 };
-__device__ __forceinline__ Line line_of(const Filters& job, const Rows& rows, std::int64_t column) {
-  const std::int64_t row = column / job.channels, first = start_of(rows, row);
-  const std::int64_t step = job.steps > 1 ? start_of(rows, row + job.across) - first : 0;
-  return {first + (column - row * job.channels) * rows.step, step};
+__device__ __forceinline__ Spot spot_of(const Filter& job, std::int64_t task) {
+  const auto at = std::uint32_t(task);  // a thread has a thousand elements, so no GPU has memory for 2^32
+  const std::uint32_t of_row = std::uint32_t(job.chunks), row = at / of_row, line = row / job.groups;
+  const int first = int(line / job.batch) * job.stretch, last = first + job.stretch;
+  return {int(line % job.batch),
+          int(row % job.groups),
+          int(at % of_row) * 8,
+          first,
+          last < job.steps ? last : job.steps,
+          line};
 }
 
-/// What a thread takes: a channel of a group, and steps.
-struct Run {
-  std::int64_t number, column, from, to;
-  std::int64_t first_tap;  // of its weights, in all of them
-};
-__device__ __forceinline__ Run run_of(const Filters& job, std::int64_t thread) {
-  Run out;
-  out.number = row_of(thread, job.columns, job.total);
-  out.column = thread - out.number * job.columns;
-  out.from = out.number * filtered_run;
-  out.to = out.from + filtered_run < job.steps ? out.from + filtered_run : job.steps;
-  const std::int64_t group = out.column / job.channels % job.groups;
-  out.first_tap = (group * job.channels + out.column % job.channels) * job.taps;
+/// Elements of a row lie side by side here; threads that walk have no registers for eight places apart.
+__device__ __forceinline__ Rows side_by_side(const Heads& of) {
+  Rows out = of.one;
+  out.step = 1;
   return out;
 }
-
-struct Taps {
-  float of[most];
-};
-__device__ __forceinline__ Taps taps_of(const Filters& job, const Run& run) {
-  Taps out;
+/// Eight channels of a step; zeros before the first and behind the last.
+__device__ __forceinline__ Eight step_of(const Filter& job, const Heads& of, const Spot& at, int step) {
+  if (step < 0 || step >= job.steps) return {};
+  return read(side_by_side(of), of.at(step, at.b, at.g, 0), at.column);
+}
+__device__ __forceinline__ void put_step(const Filter& job, const Spot& at, int step, const Eight& e) {
+  write(side_by_side(job.y), job.y.at(step, at.b, at.g, 0), at.column, e);
+}
+/// Of channel column + i, k steps back.
+__device__ __forceinline__ std::int64_t place_of_weight(const Filter& job, const Spot& at, int i, int k) {
+  return ((at.g * job.x.one.width + at.column + i) + 1) * job.taps - 1 - k;
+}
+__device__ __forceinline__ Eight weights_of(const Filter& job, const Spot& at, int k) {
+  Eight out{};
 #pragma unroll
-  for (int j = 0; j < most; ++j) out.of[j] = j < job.taps ? get(job.weight, run.first_tap + j) : 0.0F;
+  for (int i = 0; i < 8; ++i)
+    if (k < job.taps && at.column + i < job.x.one.width)
+      out.x[i] = get(job.weight, place_of_weight(job, at, i, k));
   return out;
 }
-
-/// Tap j reads the step `taps - 1 - j` before; what lies before the first is 0.
-__device__ __forceinline__ float seen(const Filters& job, const Line& x, std::int64_t step, int j) {
-  const std::int64_t from = step - job.taps + 1 + j;
-  return from >= 0 ? get(job.x, x.at + from * x.step) : 0.0F;
-}
-__device__ __forceinline__ float filtered(const Filters& job, const Line& x, std::int64_t step,
-                                          const Taps& taps) {
-  float sum = 0;
+__device__ __forceinline__ void put_line(const Filter& job, const Spot& at, int k, const Eight& sums) {
+  const std::int64_t line = at.line * job.groups * job.x.one.width * job.taps;
 #pragma unroll
-  for (int j = 0; j < most; ++j)
-    if (j < job.taps) sum += taps.of[j] * seen(job, x, step, j);
+  for (int i = 0; i < 8; ++i)
+    if (k < job.taps && at.column + i < job.x.one.width)
+      job.lines[line + place_of_weight(job, at, i, k)] = sums.x[i];
+}
+
+__device__ __forceinline__ void add_products(Eight& to, const Eight& a, const Eight& b) {
+#pragma unroll
+  for (int i = 0; i < 8; ++i) to.x[i] += a.x[i] * b.x[i];
+}
+__device__ __forceinline__ Eight silu(Eight sum) {
+#pragma unroll
+  for (int i = 0; i < 8; ++i) sum.x[i] = sum.x[i] / (1 + expf(-sum.x[i]));
+  return sum;
+}
+/// dy silu'(sum)
+__device__ __forceinline__ Eight through_silu(const Eight& dy, Eight sum) {
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    const float share = 1 / (1 + expf(-sum.x[i]));
+    sum.x[i] = dy.x[i] * share * (1 + sum.x[i] * (1 - share));
+  }
   return sum;
 }
 
-__global__ void __launch_bounds__(256) filter(Filters job) {
-  const std::int64_t thread = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (thread >= job.total) return;
-  const Run run = run_of(job, thread);
-  const Taps taps = taps_of(job, run);
-  const Line x = line_of(job, job.x, run.column), y = line_of(job, job.y, run.column);
-  for (std::int64_t i = run.from; i < run.to; ++i) {
-    const float sum = filtered(job, x, i, taps);
-    put(job.y, y.at + i * y.step, sum / (1 + expf(-sum)));
+/// The newest comes first, the oldest goes.
+__device__ __forceinline__ void move_on(Eight (&window)[held], const Eight& newest) {
+#pragma unroll
+  for (int k = held - 1; k > 0; --k) window[k] = window[k - 1];
+  window[0] = newest;
+}
+
+__device__ __forceinline__ Eight sum_of(const Eight (&window)[held], const Eight (&w)[held]) {
+  Eight sum{};
+#pragma unroll
+  for (int k = 0; k < held; ++k) add_products(sum, w[k], window[k]);
+  return sum;
+}
+
+// In the walks below moves from place to place in a window cost less than registers of several turns would.
+
+__global__ void __launch_bounds__(threads, 10) filter(Filter job) {
+  const std::int64_t task = std::int64_t(blockIdx.x) * threads + threadIdx.x;
+  if (task >= job.total) return;
+  const Spot at = spot_of(job, task);
+  Eight w[held], x[held] = {};
+#pragma unroll
+  for (int k = 0; k < held; ++k) w[k] = weights_of(job, at, k);
+#pragma unroll
+  for (int k = held - 1; k > 0; --k) move_on(x, step_of(job, job.x, at, at.first - k));
+#pragma unroll 1
+  for (int i = at.first; i < at.last; ++i) {
+    move_on(x, step_of(job, job.x, at, i));
+    put_step(job, at, i, silu(sum_of(x, w)));
   }
 }
 
-/// The slope of a step's sum.
-__device__ __forceinline__ float slope_of(const Filters& job, const Line& dy, std::int64_t step, float sum) {
-  const float share = 1 / (1 + expf(-sum));
-  return get(job.dy, dy.at + step * dy.step) * share * (1 + sum * (1 - share));
-}
-
-// From the last step of a run and of those behind it that see it to the first: a step's slope, once made,
-// serves the steps that it saw.
-__global__ void __launch_bounds__(256) filter_backward(Filters job) {
-  const std::int64_t thread = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (thread >= job.total) return;
-  const Run run = run_of(job, thread);
-  const Taps taps = taps_of(job, run);
-  const Line x = line_of(job, job.x, run.column), dy = line_of(job, job.dy, run.column),
-             dx = line_of(job, job.dx, run.column);
-  float slopes[most] = {}, dweight[most] = {};  // slopes[j]: of the step j behind this one
-  const std::int64_t behind = run.to + job.taps - 1 < job.steps ? run.to + job.taps - 1 : job.steps;
-  for (std::int64_t i = behind - 1; i >= run.from; --i) {
+__global__ void __launch_bounds__(threads, 4) filter_backward(Filter job) {
+  const std::int64_t task = std::int64_t(blockIdx.x) * threads + threadIdx.x;
+  if (task >= job.total) return;
+  const Spot at = spot_of(job, task);
+  Eight w[held], turned[held], dw[held] = {}, x[held] = {}, d[held] = {};
 #pragma unroll
-    for (int j = most - 1; j > 0; --j) slopes[j] = slopes[j - 1];
-    slopes[0] = slope_of(job, dy, i, filtered(job, x, i, taps));
-    if (i >= run.to) continue;
-    float sum = 0;
+  for (int k = 0; k < held; ++k) turned[held - 1 - k] = w[k] = weights_of(job, at, k);
 #pragma unroll
-    for (int j = 0; j < most; ++j) {
-      if (j >= job.taps) continue;
-      dweight[j] += slopes[0] * seen(job, x, i, j);
-      // The step j behind reads this one by its tap taps - 1 - j.
-      sum += slopes[j] * get(job.weight, run.first_tap + job.taps - 1 - j);
+  for (int k = held - 1; k > 0; --k) move_on(x, step_of(job, job.x, at, at.first - k));
+    // The steps of the next stretch that look back into this one are walked over, too: for dx alone.
+#pragma unroll 1
+  for (int i = at.first; i < at.last + held - 1; ++i) {
+    move_on(x, step_of(job, job.x, at, i));
+    move_on(d, through_silu(step_of(job, job.dy, at, i), sum_of(x, w)));
+    if (i < at.last) {
+#pragma unroll
+      for (int k = 0; k < held; ++k) add_products(dw[k], d[0], x[k]);
     }
-    put(job.dx, dx.at + i * dx.step, sum);
+    const int whole = i - (held - 1);  // whose dx has all its terms
+    if (whole >= at.first) put_step(job, at, whole, sum_of(d, turned));
   }
-  const std::int64_t sequence = run.column / job.channels / job.groups;
-  float* sums = job.sums + (run.number * (job.across / job.groups) + sequence) * job.weight.width;
 #pragma unroll
-  for (int j = 0; j < most; ++j)
-    if (j < job.taps) sums[run.first_tap + j] = dweight[j];
+  for (int k = 0; k < held; ++k) put_line(job, at, k, dw[k]);
 }
 
-struct Added {
-  float* total;
-  const float* sums;
-  std::int64_t lines, width;
-};
-__global__ void __launch_bounds__(256) add_lines(Added job) {
-  const std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i >= job.width) return;
-  float sum = 0;
-  for (std::int64_t line = 0; line < job.lines; ++line) sum += job.sums[line * job.width + i];
-  job.total[i] += sum;
+/// Of as many taps as there are.
+__device__ __forceinline__ Eight sum_again(const Filter& job, const Spot& at, int step) {
+  Eight sum{};
+  for (int k = 0; k < job.taps && k <= step; ++k)
+    add_products(sum, weights_of(job, at, k), step_of(job, job.x, at, step - k));
+  return sum;
+}
+__device__ __forceinline__ Eight slope_again(const Filter& job, const Spot& at, int step) {
+  return through_silu(step_of(job, job.dy, at, step), sum_again(job, at, step));
 }
 
-Filters job_of(const Tensor& x, const Tensor& weight) {
-  Filters job{};
-  job.x = rows_of(x);
-  job.weight = rows_of(weight.view({weight.elements()}));
-  job.steps = x.dim(0);
-  job.across = x.dim(1) * x.dim(2);
-  job.channels = x.dim(3);
-  job.columns = job.across * job.channels;
-  job.total = job.columns * runs_of_filter(x);
-  job.groups = int(x.dim(2));
+__global__ void __launch_bounds__(threads, 8) filter_long(Filter job) {
+  const std::int64_t task = std::int64_t(blockIdx.x) * threads + threadIdx.x;
+  if (task >= job.total) return;
+  const Spot at = spot_of(job, task);
+  for (int i = at.first; i < at.last; ++i) put_step(job, at, i, silu(sum_again(job, at, i)));
+}
+
+__global__ void __launch_bounds__(threads, 6) filter_long_backward(Filter job) {
+  const std::int64_t task = std::int64_t(blockIdx.x) * threads + threadIdx.x;
+  if (task >= job.total) return;
+  const Spot at = spot_of(job, task);
+  for (int i = at.first; i < at.last; ++i) {
+    Eight dx{};
+    for (int k = 0; k < job.taps && i + k < job.steps; ++k)
+      add_products(dx, weights_of(job, at, k), slope_again(job, at, i + k));
+    put_step(job, at, i, dx);
+  }
+  for (int k = 0; k < job.taps; ++k) {
+    Eight dw{};
+    for (int i = at.first; i < at.last; ++i)
+      add_products(dw, slope_again(job, at, i), step_of(job, job.x, at, i - k));
+    put_line(job, at, k, dw);
+  }
+}
+
+Filter filter_of(const Tensor& to, const Tensor& x, const Tensor& weight, int stretch) {
+  Filter job{};
+  job.x = heads_of(x);
+  job.y = heads_of(to);
+  job.weight = rows_of(weight);
   job.taps = int(weight.dim(2));
+  job.steps = int(x.dim(0));
+  job.batch = int(x.dim(1));
+  job.groups = int(x.dim(2));
+  job.chunks = int(chunks_of(x.dim(3)));
+  job.stretch = stretch;
+  const std::int64_t stretches = (x.dim(0) + stretch - 1) / stretch;
+  job.total = stretches * x.dim(1) * x.dim(2) * job.chunks;
   return job;
+}
+
+void launch(Queue& queue, void (*kernel)(Filter), const Filter& job) {
+  gpu::launch(queue, {(job.total + threads - 1) / threads, threads}, kernel, job);
 }
 
 }  // namespace
 
 void CudaKernels::convolve(const Tensor& y, const Tensor& x, const Tensor& weight) {
   if (x.elements() == 0) return;
-  Filters job = job_of(x, weight);
-  job.y = rows_of(y);
-  gpu::launch(queue(), {(job.total + 255) / 256, 256}, filter, job);
+  const Filter job = filter_of(y, x, weight, filtered_at_once);
+  launch(queue(), job.taps <= held ? filter : filter_long, job);
 }
 
 void CudaKernels::convolve_backward(const ConvolveGrads& grads, const Tensor& dy, const Tensor& x,
                                     const Tensor& weight) {
   if (x.elements() == 0) return;
-  Filters job = job_of(x, weight);
-  job.dy = rows_of(dy);
-  job.dx = rows_of(grads.dx);
-  const Tensor sums = workspace(lines_of_filter(x, weight));
-  job.sums = elements<float>(sums);
-  gpu::launch(queue(), {(job.total + 255) / 256, 256}, filter_backward, job);
-  gpu::launch(queue(), {(sums.dim(1) + 255) / 256, 256}, add_lines,
-              Added{elements<float>(grads.dweight), job.sums, sums.dim(0), sums.dim(1)});
+  const Tensor lines = workspace(lines_of_filters(x, weight));
+  Filter job = filter_of(grads.dx, x, weight, filtered_in_line);
+  job.dy = heads_of(dy);
+  job.lines = elements<float>(lines);
+  launch(queue(), job.taps <= held ? filter_backward : filter_long_backward, job);
+  add_slabs(queue(), {rows_of(grads.dweight.view({weight.elements()})), job.lines, int(lines.dim(0))});
 }
 
 }  // namespace weft

@@ -1,139 +1,100 @@
-// The gated delta rule forward (delta_chunks.h): what heads say, or memories that backward begins from.
-#include "weft/backend/cuda/delta_job.h"
+// The gated delta rule forward, and the states that the way back begins its chunks with.
+#include "weft/backend/cuda/delta_chunks.h"
 #include "weft/backend/cuda/kernels.h"
 
 namespace weft {
+namespace cuda {
 namespace {
 
-using namespace cuda;
-
-template <int widest>
-struct Forward {
-  DeltaChunk<widest> chunk;
-  typename DeltaColumns<widest>::Memory memory;
-  typename DeltaColumns<widest>::Values u;
-};
-
-/// The first sums of a thread's steps: what the memory says to keys and to queries.
-template <int widest>
-struct Said {
-  float to_keys[DeltaColumns<widest>::each] = {}, to_queries[DeltaColumns<widest>::each] = {};
-
-  __device__ __forceinline__ void ask(const DeltaJob& job, const Forward<widest>& shared,
-                                      const Mine<widest>& mine) {
-    for (int x = 0; x < job.d; ++x) {
-      const float here = shared.memory[x][mine.column];
+/// Two steps a warp.
+template <class Chunk>
+__device__ __forceinline__ void put_results(const Chunk& s, const DeltaJob& job, const DeltaPlace& at,
+                                            int first) {
+  const int lane = lane_here(), column = at.part * delta_part + lane;
+  if (column >= job.v.one.width) return;
 #pragma unroll
-      for (int n = 0; n < DeltaColumns<widest>::each; ++n) {
-        const int i = mine.step(n, mine.first);
-        to_keys[n] += shared.chunk.k[i][x] * here;
-        to_queries[n] += shared.chunk.q[i][x] * here;
-      }
+  for (int i = 2 * warp_here(); i < 2 * warp_here() + 2; ++i) {
+    if (first + i >= job.steps) return;
+    float sum = s.from_start[i] * s.asked[i][lane];
+    for (int j = 0; j <= i; ++j) sum += s.of_queries[i][j] * s.rate[j] * s.missing[j][lane];
+    put(job.o.one, job.o.at(first + i, at.b, at.g, at.r) + column, job.scale * sum);
+  }
+}
+
+template <int wide>
+__global__ void __launch_bounds__(delta_threads, 2) remember(DeltaJob job) {
+  auto& s = gpu::shared<DeltaChunk<wide>>();
+  const DeltaPlace at = delta_place(job, int(blockIdx.x));
+  clear_matrix(s.state, job.eights() * 8);
+  for (int first = 0; first < job.steps; first += delta_chunk) {
+    go_through<true>(s, job, at, first);
+    put_results(s, job, at, first);
+    move_state(s, job);
+  }
+}
+
+template <int wide>
+__global__ void __launch_bounds__(delta_threads, 2) keep(DeltaJob job) {
+  auto& s = gpu::shared<DeltaChunk<wide>>();
+  const DeltaPlace at = delta_place(job, int(blockIdx.x));
+  clear_matrix(s.state, job.eights() * 8);
+  for (int first = 0; first < job.steps; first += delta_chunk) {
+    if (first % delta_stretch == 0) {
+      float* const to = state_place(job, int(blockIdx.x), first / delta_stretch);
+      each_own_row(job.eights() * 8,
+                   [&](int row) { to[row * delta_part + lane_here()] = s.state[row][lane_here()]; });
     }
+    go_through<false>(s, job, at, first);
+    move_state(s, job);
   }
-};
-
-template <int widest>
-__device__ __forceinline__ void write_chunk(const DeltaJob& job, const HeadPlace& place,
-                                            const Forward<widest>& shared, const Said<widest>& said,
-                                            std::int64_t from) {
-  const Mine<widest> mine(job, place);
-#pragma unroll
-  for (int n = 0; n < DeltaColumns<widest>::each; ++n) {
-    const int i = mine.step(n, mine.first);
-    float sum = shared.chunk.since[i] * said.to_queries[n];
-    for (int j = 0; j <= i; ++j) sum += shared.chunk.queries[i][j] * shared.u[j][mine.column];
-    if (from + i >= job.last || !mine.there) continue;
-    put(job.o, start_of(job.o, place.own_row(job, from + i)) + mine.of_value * job.o.step, job.scale * sum);
-  }
-}
-
-template <int widest>
-__device__ __forceinline__ void keep_memory(const DeltaJob& job, const HeadPlace& place,
-                                            const Forward<widest>& shared, std::int64_t number) {
-  const Mine<widest> mine(job, place);
-  const std::int64_t heads = job.batch * job.groups * job.heads;
-  float* to = job.states + number * heads * job.d * job.d_value;
-  if (!mine.there) return;
-  for (int x = mine.first; x < job.d; x += DeltaColumns<widest>::apart)
-    to[mine.in_memory(job, place, x)] = shared.memory[x][mine.column];
-}
-
-template <int widest, bool keeps>
-__global__ void __launch_bounds__(delta_threads) remember(DeltaJob job) {
-  auto& shared = gpu::shared<Forward<widest>>();
-  const HeadPlace place(job);
-  const Mine<widest> mine(job, place);
-  begin_memory<widest>(job, place, mine, job.begin, shared.memory);
-  int number = 0;
-  for (std::int64_t from = job.first; from < job.last; from += delta_chunk, ++number) {
-    if (keeps && number % job.every == 0) keep_memory<widest>(job, place, shared, number / job.every);
-    const int count = int(job.last - from < delta_chunk ? job.last - from : delta_chunk);
-    shared.chunk.load(job, place, from, count);
-    __syncthreads();
-    shared.chunk.relate(job.d);
-    Said<widest> said;
-    said.ask(job, shared, mine);
-    __syncthreads();
-#pragma unroll
-    for (int n = 0; n < DeltaColumns<widest>::each; ++n) {
-      const int i = mine.step(n, mine.first);
-      float v = 0;
-      if (i < count && mine.there)
-        v = get(job.v, start_of(job.v, place.own_row(job, from + i)) + mine.of_value * job.v.step);
-      shared.u[i][mine.column] = v - shared.chunk.since[i] * said.to_keys[n];
-    }
-    __syncthreads();
-    correct<widest>(shared.chunk, shared.u);
-    __syncthreads();
-    if constexpr (!keeps) write_chunk<widest>(job, place, shared, said, from);
-    pass_on<widest>(job, shared.chunk, mine, shared.u, shared.memory);
-    __syncthreads();
-  }
-}
-
-template <int widest, bool keeps>
-void run(cuda::Queue& queue, const DeltaJob& job) {
-  const std::int64_t blocks = job.batch * job.groups * job.heads * job.parts;
-  gpu::launch(queue, {blocks, delta_threads, sizeof(Forward<widest>)}, remember<widest, keeps>, job);
 }
 
 }  // namespace
 
-namespace cuda {
-
-DeltaJob delta_job(const DeltaIn& in) {
-  DeltaJob job{};
-  job.q = rows_of(in.q);
-  job.k = rows_of(in.k);
-  job.v = rows_of(in.v);
-  job.decay = rows_of(in.decay);
-  job.rate = rows_of(in.rate);
-  job.speed = elements<float>(in.speed);
-  job.shift = elements<float>(in.shift);
-  job.last = in.v.dim(0);
-  job.batch = in.v.dim(1);
-  job.groups = int(in.v.dim(2));
-  job.heads = int(in.v.dim(3));
-  job.d = int(in.q.dim(3));
-  job.d_value = int(in.v.dim(4));
-  job.parts = delta_parts(in);
-  job.scale = in.scale;
-  job.every = 1;
-  return job;
+Heads numbers_at(const Tensor& t) {
+  Heads out = heads_of(t);
+  out.r = t.stride(3);
+  return out;
 }
 
-void keep_memories(Queue& queue, const DeltaJob& job) {
-  job.d <= 128 ? run<128, true>(queue, job) : run<256, true>(queue, job);
+DeltaJob delta_job(const char* name, const Tensor& o, const DeltaIn& in) {
+  if (in.q.dim(3) > widest_remembered)
+    fail(Kind::usage, name, ": heads of ", in.q.dim(3), " channels, and a GPU takes ", widest_remembered,
+         " at most");
+  return {.q = heads_of(in.q),
+          .k = heads_of(in.k),
+          .v = heads_of(in.v),
+          .o = heads_of(o),
+          .decay = numbers_at(in.decay),
+          .rate = numbers_at(in.rate),
+          .speed = elements<float>(in.speed),
+          .shift = elements<float>(in.shift),
+          .scale = in.scale,
+          .steps = int(in.v.dim(0)),
+          .batch = int(in.v.dim(1)),
+          .groups = int(in.v.dim(2)),
+          .heads = int(in.v.dim(3)),
+          .d = int(in.q.dim(3)),
+          .parts = int(parts_of_delta(in)),
+          .blocks = blocks_of_delta(in),
+          .states = nullptr};
+}
+
+void keep_states(Queue& queue, const DeltaJob& job) {
+  with_room(job, [&]<int wide>(Wide<wide>) {
+    gpu::launch(queue, {job.blocks, delta_threads, sizeof(DeltaChunk<wide>)}, keep<wide>, job);
+  });
 }
 
 }  // namespace cuda
 
 void CudaKernels::delta_rule(const Tensor& o, const DeltaIn& in) {
+  using namespace cuda;
   if (o.elements() == 0) return;
-  DeltaJob job = delta_job(in);
-  job.o = rows_of(o);
-  job.d <= 128 ? run<128, false>(queue(), job) : run<256, false>(queue(), job);
+  const DeltaJob job = delta_job("delta_rule", o, in);
+  with_room(job, [&]<int wide>(Wide<wide>) {
+    gpu::launch(queue(), {job.blocks, delta_threads, sizeof(DeltaChunk<wide>)}, remember<wide>, job);
+  });
 }
 
 }  // namespace weft

@@ -1,195 +1,263 @@
-// The gated delta rule backward: segment by segment from the last, each from the memories before its chunks,
-// which are made again. Blocks have parts of sums over columns and heads, which are added in order.
-#include "weft/backend/cuda/delta_backward.h"
+// The gated delta rule backward: chunks from the last to the first, with the slope T of the state behind
+// each. States were kept before every second chunk; the one between is computed again. With what
+// delta_chunks.h says, P_ij = e^x_ij (q_i k_j), M_ij = e^x_ij (k_i k_j), u_i = b_i m_i, y_i = b_i w_i:
+//
+//   w_i = e^x_last,i T^T k_i + scale sum over j >= i of P_ji do_j - sum over j > i of M_ji y_j
+//   dv_i = y_i,  db_i = w_i m_i,  dP_ij = scale do_i u_j,  dM_ij = -y_i u_j
+//   dq_i = e^x_i scale S0 do_i + sum over j of e^x_ij dP_ij k_j
+//   dk_i = e^x_last,i T u_i - e^x_i S0 y_i
+//          + sums over j of e^x_ji dP_ji q_j, e^x_ji dM_ji k_j, e^x_ij dM_ij k_j
+//   T before = e^x_last T + sum over i of e^x_i (scale q_i do_i^T - k_i y_i^T)
+//
+// An exponent's slope is what it multiplied times that one's slope, and a step's log a is in each exponent
+// that reaches over it.
+#include "weft/backend/cuda/delta_chunks.h"
+#include "weft/backend/cuda/delta_slopes.h"
 #include "weft/backend/cuda/kernels.h"
-#include "weft/backend/cuda/pointwise.h"
+#include "weft/backend/cuda/reduce.h"
 
 namespace weft {
+namespace cuda {
 namespace {
 
-using namespace cuda;
+template <int wide>
+struct DeltaSlopes : DeltaChunk<wide> {
+  DeltaPlace at;        // here, since threads would keep all that follows from it in registers
+  Columns slope[wide];  // T
+  Columns dout[delta_chunk], told[delta_chunk];  // told: T^T k
+  Columns w[delta_chunk];
+  Pairs dqueries, dqueries_turned, dkeys;  // e^x dP, from row i to column j; e^x dM, both ways
+  Pairs crossed;                           // slopes of exponents between steps
+  float since_start[delta_chunk], until_end[delta_chunk];  // slopes of those from S0 on, and to the end
+  float drate[delta_chunk], whole[delta_warps];            // whole: of the one over all steps, a warp's share
+};
 
-template <int widest>
-__global__ void __launch_bounds__(delta_threads) go_back(DeltaBack job) {
-  auto& shared = gpu::shared<DeltaBackward<widest>>();
-  const HeadPlace place(job.of);
-  const Mine<widest> mine(job.of, place);
-  begin_memory<widest>(job.of, place, mine, job.of.begin, shared.dmemory);
-  std::int64_t from = job.of.first + (job.of.last - job.of.first - 1) / delta_chunk * delta_chunk;
-  for (; from >= job.of.first; from -= delta_chunk) {
-    shared.load(job, place, mine, from);
-    __syncthreads();
-    shared.chunk.relate(job.of.d);
-    const auto read = shared.read(job.of.d, mine);
-    __syncthreads();
+/// As find_missing(), from the last step on.
+template <class Chunk>
+__device__ __forceinline__ void find_slopes(Chunk& s, float scale) {
+  const int lane = lane_here();
+  float x[delta_chunk];
 #pragma unroll
-    for (int n = 0; n < DeltaColumns<widest>::each; ++n) {
-      const int i = mine.step(n, mine.first);
-      shared.missing[i][mine.column] -= shared.chunk.since[i] * read.to_keys[n];
-    }
-    shared.gather(job.of, mine, read);
-    __syncthreads();
-    shared.miss();
-    shared.solve();
-    __syncthreads();
-    shared.values(job, place, mine, read, from);
-    shared.relate_backward(job.of);
-    __syncthreads();
-    shared.keys_backward(job, place, from);
-    shared.gates_backward(job, place, from);
-    __syncthreads();
-    shared.go_back(job.of, mine);
-    __syncthreads();
+  for (int i = 0; i < delta_chunk; ++i) x[i] = s.to_end[i] * s.told[i][lane];
+#pragma unroll 1
+  for (int j = 0; j < delta_chunk; ++j) {
+    const float above = scale * s.dout[j][lane];
+#pragma unroll
+    for (int i = 0; i < delta_chunk; ++i) x[i] += s.of_queries[j][i] * above;  // 0 for i > j
   }
-  if (!mine.there) return;
-  for (int x = mine.first; x < job.of.d; x += DeltaColumns<widest>::apart)
-    job.dmemory[mine.in_memory(job.of, place, x)] = shared.dmemory[x][mine.column];
+#pragma unroll
+  for (int j = delta_chunk - 1; j >= 0; --j) {
+    s.w[j][lane] = x[j];
+    const float y = s.rate[j] * x[j];
+#pragma unroll
+    for (int i = 0; i < j; ++i) x[i] -= s.of_keys[j][i] * y;
+  }
 }
 
-template <int widest>
-void run(cuda::Queue& queue, const DeltaBack& job) {
-  const std::int64_t blocks = job.of.batch * job.of.groups * job.of.heads * job.of.parts;
-  gpu::launch(queue, {blocks, delta_threads, sizeof(DeltaBackward<widest>)}, go_back<widest>, job);
-}
-
-struct Added {
-  Rows out;           // [s b g, d]
-  const float* sums;  // [parts, rows heads, d], of rows from `first` on
-  std::int64_t first, rows, total;
-  int parts, heads, d;
-};
-__global__ void __launch_bounds__(256) add_parts(Added job) {
-  const std::int64_t at = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (at >= job.total) return;
-  const std::int64_t row = cuda::row_of(at, job.d, job.total), x = at - row * job.d;
+/// What two steps of this warp have along all columns.
+template <class Chunk>
+__device__ __forceinline__ void add_along_columns(Chunk& s, float scale, int width) {
+  const int lane = lane_here();
+#pragma unroll
+  for (int i = 2 * warp_here(); i < 2 * warp_here() + 2; ++i) {
+    const float rate = s.rate[i], w = s.w[i][lane], missing = s.missing[i][lane];
+    const float start = scale * s.asked[i][lane] * s.dout[i][lane] - rate * w * s.said[i][lane];
+    const float from_start = over_warp(s.from_start[i] * start, Plus{});
+    const float to_end = over_warp(s.to_end[i] * rate * missing * s.told[i][lane], Plus{});
+    const float drate = over_warp(w * missing, Plus{});
+    if (lane != 0) continue;
+    s.since_start[i] = from_start;
+    s.until_end[i] = to_end;
+    s.drate[i] = drate;
+  }
   float sum = 0;
-  for (int part = 0; part < job.parts; ++part)
-    for (int head = 0; head < job.heads; ++head)
-      sum += job.sums[((part * job.rows + row) * job.heads + head) * job.d + x];
-  put(job.out, start_of(job.out, job.first + row) + x * job.out.step, sum);
+  each_own_row(width, [&](int row) { sum += s.state[row][lane] * s.slope[row][lane]; });
+  sum = s.kept() * over_warp(sum, Plus{});
+  if (lane == 0) s.whole[warp_here()] = sum;
 }
 
-/// A head a block.
-struct Gates {
-  Rows decay, rate, ddecay, drate;         // [s b g, r]
-  const float *speed, *shift, *dlog, *db;  // the latter [s b, g r]
-  float *dspeed, *dshift;
-  std::int64_t rows;  // s b
-  int groups, heads;
-};
-__global__ void __launch_bounds__(256) gates_backward(Gates job) {
-  const int number = int(blockIdx.x), group = number / job.heads, own = number % job.heads;
-  const float slowness = expf(job.speed[number]), shift = job.shift[number];
-  float dspeed = 0, dshift = 0;
-  for (std::int64_t row = threadIdx.x; row < job.rows; row += blockDim.x) {
-    const std::int64_t at = row * job.groups + group, of_head = at * job.heads + own;
-    const float raw = get(job.decay, start_of(job.decay, at) + own * job.decay.step) + shift;
-    const float b = sigmoid(get(job.rate, start_of(job.rate, at) + own * job.rate.step));
-    const float dlog = job.dlog[of_head], draw = -dlog * slowness * sigmoid(raw);
-    dspeed -= dlog * slowness * softplus(raw);
-    dshift += draw;
-    put(job.ddecay, start_of(job.ddecay, at) + own * job.ddecay.step, draw);
-    put(job.drate, start_of(job.drate, at) + own * job.drate.step, job.db[of_head] * b * (1 - b));
+/// Slopes of what steps have to do with each other; a thread a pair.
+template <class Chunk>
+__device__ __forceinline__ void slopes_of_pairs(Chunk& s, float scale) {
+  const int i = int(threadIdx.x) / delta_chunk, j = int(threadIdx.x) % delta_chunk;
+  const float dp = j <= i ? scale * s.rate[j] * along(s.dout[i], s.missing[j], delta_part) : 0.0F;
+  s.dqueries[i][j] = s.dqueries_turned[j][i] = s.fade[i][j] * dp;
+  if (j > i) return;
+  const float dm = j < i ? -s.rate[i] * s.rate[j] * along(s.w[i], s.missing[j], delta_part) : 0.0F;
+  s.dkeys[i][j] = s.dkeys[j][i] = s.fade[i][j] * dm;
+  s.crossed[i][j] = dp * s.of_queries[i][j] + dm * s.of_keys[i][j];
+}
+
+/// The slopes of log a and of b, of this thread's step.
+template <class Chunk>
+__device__ __forceinline__ void put_numbers(const Chunk& s, const DeltaBackward& job, const DeltaPlace& at,
+                                            int first) {
+  const int l = int(threadIdx.x);
+  if (l >= delta_chunk || first + l >= job.is.steps) return;
+  float sum = 0;
+  for (int w = 0; w < delta_warps; ++w) sum += s.whole[w];
+  for (int i = 0; i < l; ++i) sum += s.until_end[i];
+  for (int i = l; i < delta_chunk; ++i) {
+    sum += s.since_start[i];
+    for (int j = 0; j < l; ++j) sum += s.crossed[i][j];
   }
-  auto& scratch = gpu::shared<Scratch>();
-  dspeed = over_block(dspeed, scratch, 0, Plus{});
-  dshift = over_block(dshift, scratch, 0, Plus{});
-  if (threadIdx.x != 0) return;
-  job.dspeed[number] += dspeed;
-  job.dshift[number] += dshift;
+  job.dlog[job.number(at, first + l)] = sum;
+  job.drate[job.number(at, first + l)] = s.drate[l];
 }
 
-/// out = the parts' sums, over heads that share a row, at the segment's rows.
-struct Parts {
-  const float* sums;
-  int heads, d;
-};
-void add(cuda::Queue& queue, const Tensor& out, const Parts& parts, const DeltaJob& of) {
-  const std::int64_t rows = (of.last - of.first) * of.batch * of.groups * of.heads / parts.heads;
-  const std::int64_t first = of.first * of.batch * of.groups * of.heads / parts.heads;
-  const Added job{.out = rows_of(out),
-                  .sums = parts.sums,
-                  .first = first,
-                  .rows = rows,
-                  .total = rows * parts.d,
-                  .parts = of.parts,
-                  .heads = parts.heads,
-                  .d = parts.d};
-  gpu::launch(queue, {(job.total + 255) / 256, 256}, add_parts, job);
-}
-
-/// The memory that a call works in.
-struct Room {
-  Tensor before_segments, before_chunks, dmemory, dkeys, dgates, all_dgates;
-  /// The first or second of two.
-  static float* half(const Tensor& both, int which) { return elements<float>(both.at(0, which)); }
+/// Steps of a chunk whose rows a thread computes, a channel of each.
+constexpr int own_steps = 8;
+struct Own {
+  int row, step;  // the first of own_steps
 };
 
-/// One segment: memories before its chunks, its share of all gradients, and dmemory before it.
-void go_back_a_segment(cuda::Queue& queue, DeltaBack job, const DeltaGrads& grads, const Room& room) {
-  DeltaJob& of = job.of;
-  const std::int64_t number = of.first / delta_segment;
-  DeltaJob ahead = of;
-  ahead.begin = elements<float>(room.before_segments.at(0, number));
-  ahead.states = elements<float>(room.before_chunks);
-  keep_memories(queue, ahead);
-  of.states = ahead.states;
-  job.rows = (of.last - of.first) * of.batch * of.groups * of.heads;
-  of.d <= 128 ? run<128>(queue, job) : run<256>(queue, job);
-  add(queue, grads.dq, {job.dq, of.heads, of.d}, of);
-  add(queue, grads.dk, {job.dk, of.heads, of.d}, of);
-  for (const int which : {0, 1}) {
-    const Tensor all = room.all_dgates.at(0, which);
-    add(queue, all.view({all.dim(0), 1}), {which == 0 ? job.dlog : job.drate, 1, 1}, of);
+/// What they have through the states: sums[0] is of dq, [1] and [2] of dk, whose factors still miss.
+template <class Chunk>
+__device__ __forceinline__ void through_states(const Chunk& s, const Own& own, float (&sums)[3][own_steps]) {
+  const auto add = [](float& to, const float4& a, const float4& b) {
+    to += a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w;
+  };
+#pragma unroll 1
+  for (int c = 0; c < delta_part; c += 4) {
+    const auto state = gpu::load<float4>(&s.state[own.row][c]),
+               slope = gpu::load<float4>(&s.slope[own.row][c]);
+#pragma unroll
+    for (int i = 0; i < own_steps; ++i) {
+      add(sums[0][i], state, gpu::load<float4>(&s.dout[own.step + i][c]));
+      add(sums[1][i], slope, gpu::load<float4>(&s.missing[own.step + i][c]));
+      add(sums[2][i], state, gpu::load<float4>(&s.w[own.step + i][c]));
+    }
   }
 }
 
-Gates gates_of(const DeltaGrads& grads, const DeltaIn& in, const Tensor& all_dgates) {
-  return {.decay = rows_of(in.decay),
-          .rate = rows_of(in.rate),
-          .ddecay = rows_of(grads.ddecay),
-          .drate = rows_of(grads.drate),
-          .speed = elements<float>(in.speed),
-          .shift = elements<float>(in.shift),
-          .dlog = Room::half(all_dgates, 0),
-          .db = Room::half(all_dgates, 1),
-          .dspeed = elements<float>(grads.dspeed),
-          .dshift = elements<float>(grads.dshift),
-          .rows = in.v.dim(0) * in.v.dim(1),
-          .groups = int(in.v.dim(2)),
-          .heads = int(in.v.dim(3))};
+/// This part's dq and dk of a chunk.
+template <class Chunk>
+__device__ __forceinline__ void put_rows(const Chunk& s, const DeltaBackward& job, const DeltaPlace& at,
+                                         int first) {
+  constexpr int at_once = delta_threads / (delta_chunk / own_steps);
+  Own own{int(threadIdx.x) % at_once, int(threadIdx.x) / at_once * own_steps};
+  for (; own.row < job.is.d; own.row += at_once) {
+    float sums[3][own_steps] = {};
+    through_states(s, own, sums);
+#pragma unroll
+    for (int i = 0; i < own_steps; ++i) {
+      const int step = own.step + i;
+      sums[0][i] *= job.is.scale * s.from_start[step];
+      sums[1][i] = s.rate[step] * (s.to_end[step] * sums[1][i] - s.from_start[step] * sums[2][i]);
+    }
+#pragma unroll 1
+    for (int j = 0; j < delta_chunk; ++j) {
+      const float q = s.q[j][own.row], k = s.k[j][own.row];
+#pragma unroll
+      for (int i = 0; i < own_steps; ++i) {
+        sums[0][i] += s.dqueries_turned[j][own.step + i] * k;
+        sums[1][i] += s.dqueries[j][own.step + i] * q + s.dkeys[j][own.step + i] * k;
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < own_steps; ++i) {
+      if (first + own.step + i >= job.is.steps) break;
+      const std::int64_t line = job.line(at, first + own.step + i) + own.row;
+      job.dq[line] = sums[0][i];
+      job.dk[line] = sums[1][i];
+    }
+  }
+}
+
+template <class Chunk>
+__device__ __forceinline__ void put_values(const Chunk& s, const DeltaBackward& job, const DeltaPlace& at,
+                                           int first) {
+  const int lane = lane_here(), column = at.part * delta_part + lane;
+  if (column >= job.dv.one.width) return;
+#pragma unroll
+  for (int i = 2 * warp_here(); i < 2 * warp_here() + 2; ++i)
+    if (first + i < job.is.steps)
+      put(job.dv.one, job.dv.at(first + i, at.b, at.g, at.r) + column, s.rate[i] * s.w[i][lane]);
+}
+
+/// From behind a chunk to before it.
+template <class Chunk>
+__device__ __forceinline__ void move_slope(Chunk& s, float scale, int width) {
+  const int lane = lane_here();
+  float by[delta_chunk];
+#pragma unroll
+  for (int i = 0; i < delta_chunk; ++i) by[i] = scale * s.from_start[i] * s.dout[i][lane];
+  add_to_matrix(s.slope, s.kept(), s.q, by, width);
+#pragma unroll
+  for (int i = 0; i < delta_chunk; ++i) by[i] = -s.from_start[i] * s.rate[i] * s.w[i][lane];
+  add_to_matrix(s.slope, 1, s.k, by, width);
+}
+
+/// Gives what a chunk owes, and brings the slope before it; the state is that before it.
+template <class Chunk>
+__device__ __forceinline__ void go_back(Chunk& s, const DeltaBackward& job, const DeltaPlace& at, int first) {
+  const int width = job.is.eights() * 8;
+  __syncthreads();
+  load_chunk<true>(s, job.is, at, first);
+  hold_steps(s.dout, job.is, job.is.o, at, {first, at.part * delta_part, delta_part / 8});
+  __syncthreads();
+  compare_steps<true>(s, width);
+  through_matrix(s.said, s.k, s.state, width);
+  through_matrix(s.asked, s.q, s.state, width);
+  through_matrix(s.told, s.k, s.slope, width);
+  __syncthreads();
+  if (warp_here() == 0) find_missing(s);
+  if (warp_here() == 1) find_slopes(s, job.is.scale);
+  __syncthreads();
+  add_along_columns(s, job.is.scale, width);
+  slopes_of_pairs(s, job.is.scale);
+  put_values(s, job, at, first);
+  __syncthreads();
+  put_rows(s, job, at, first);
+  put_numbers(s, job, at, first);
+  __syncthreads();
+  move_slope(s, job.is.scale, width);
+}
+
+template <int wide>
+__global__ void __launch_bounds__(delta_threads, 2) remember_backward(DeltaBackward job) {
+  auto& s = gpu::shared<DeltaSlopes<wide>>();
+  if (threadIdx.x == 0) s.at = delta_place(job.is, int(blockIdx.x));
+  const int width = job.is.eights() * 8, last = (job.is.steps - 1) / delta_chunk * delta_chunk;
+  clear_matrix(s.slope, width);
+#pragma unroll 1
+  for (int first = last; first >= 0; first -= delta_chunk) {
+    const int begin = first / delta_stretch * delta_stretch;
+    const float* const from = state_place(job.is, int(blockIdx.x), first / delta_stretch);
+    each_own_row(width, [&](int row) { s.state[row][lane_here()] = from[row * delta_part + lane_here()]; });
+#pragma unroll 1
+    for (int before = begin; before < first; before += delta_chunk) {
+      go_through<false>(s, job.is, s.at, before);
+      move_state(s, job.is);
+    }
+    go_back(s, job, s.at, first);
+  }
 }
 
 }  // namespace
+}  // namespace cuda
 
 void CudaKernels::delta_rule_backward(const DeltaGrads& grads, const Tensor& dout, const DeltaIn& in) {
-  if (in.v.elements() == 0) return;
-  const DeltaSpace space = space_of_delta(in);
-  const Room room{workspace(space.before_segments), workspace(space.before_chunks),
-                  workspace(space.dmemory),         workspace(space.dkeys),
-                  workspace(space.dgates),          workspace(space.all_dgates)};
-  DeltaBack job{};
-  job.of = delta_job(in);
-  job.of.dout = rows_of(dout);
-  job.dv = rows_of(grads.dv);
-  job.dmemory = elements<float>(room.dmemory);
-  job.dq = Room::half(room.dkeys, 0);
-  job.dk = Room::half(room.dkeys, 1);
-  job.dlog = Room::half(room.dgates, 0);
-  job.drate = Room::half(room.dgates, 1);
-  DeltaJob all = job.of;
-  all.states = elements<float>(room.before_segments);
-  all.every = int(delta_segment / delta_chunk);
-  keep_memories(queue(), all);
-  const std::int64_t steps = in.v.dim(0);
-  for (std::int64_t first = (steps - 1) / delta_segment * delta_segment; first >= 0; first -= delta_segment) {
-    job.of.first = first;
-    job.of.last = std::min(steps, first + delta_segment);
-    go_back_a_segment(queue(), job, grads, room);
-    job.of.begin = job.dmemory;
-  }
-  gpu::launch(queue(), {in.v.dim(2) * in.v.dim(3), 256, sizeof(Scratch)}, gates_backward,
-              gates_of(grads, in, room.all_dgates));
+  using namespace cuda;
+  if (dout.elements() == 0) return;
+  DeltaBackward job{};
+  job.is = delta_job("delta_rule_backward", dout, in);
+  job.dv = heads_of(grads.dv);
+  const Tensor states = workspace(states_of_delta(in)), dq = workspace(lines_of_delta(in)),
+               dk = workspace(lines_of_delta(in)), numbers = workspace(numbers_of_delta(in));
+  job.is.states = elements<float>(states);
+  job.dq = elements<float>(dq);
+  job.dk = elements<float>(dk);
+  job.dlog = elements<float>(numbers);
+  job.drate = job.dlog + numbers.elements() / 2;
+  keep_states(queue(), job.is);
+  with_room(job.is, [&]<int wide>(Wide<wide>) {
+    gpu::launch(queue(), {job.is.blocks, delta_threads, sizeof(DeltaSlopes<wide>)}, remember_backward<wide>,
+                job);
+  });
+  add_lines_of_delta(queue(), grads.dq, dq);
+  add_lines_of_delta(queue(), grads.dk, dk);
+  add_numbers_of_delta(queue(), job, grads);
 }
 
 }  // namespace weft

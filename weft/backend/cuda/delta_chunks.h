@@ -1,188 +1,191 @@
-// The gated delta rule a chunk of steps at a time. With S0 the memory before the chunk, G the logarithms of
-// fading summed from its first step on, and D_ij = e^(G_i - G_j):
+// The gated delta rule by chunks of steps: what its kernels share. A block has one head of one sequence, and
+// 32 columns of its memory S [d, d']; columns do not ask for each other. In a chunk that begins with S0,
+// where e^x_ij is what is left at step i of what was there behind step j, and e^x_i of what was there before
+// the chunk:
 //
-//   u_i = b_i (v_i - e^G_i S0^T k_i - sum over j < i of D_ij <k_i, k_j> u_j)
-//   o_i = scale (e^G_i S0^T q_i + sum over j <= i of D_ij <q_i, k_j> u_j)
-//   S   = e^G_last S0 + sum over i of e^(G_last - G_i) k_i u_i^T
+//   u_i = b_i m_i,  m_i = v_i - e^x_i S0^T k_i - sum over j < i of e^x_ij (k_i k_j) u_j
+//   o_i = scale (e^x_i S0^T q_i + sum over j <= i of e^x_ij (q_i k_j) u_j)
+//   S = e^x_last S0 + sum over i of e^x_last,i k_i u_i^T
 //
-// A block has a head's memory, or some columns of it: a column does not ask for others. A difference of two
-// sums of logarithms is summed by itself, so that nothing large is taken from something large.
+// Each exponent is a sum of its own, so that what is small is no difference of what is large.
 #pragma once
 
-#include "weft/backend/cuda/rows.h"
-#include "weft/backend/cuda/space.h"
+#include "weft/backend/cuda/delta_job.h"
+#include "weft/backend/cuda/pointwise.h"
 
 namespace weft::cuda {
 
-inline constexpr int delta_threads = 256;
+/// A thread for each pair of steps; warps share out steps, or rows, and a lane has a column.
+inline constexpr int delta_threads = delta_chunk * delta_chunk, delta_warps = delta_threads / 32;
+static_assert(delta_part == 32 && delta_chunk == 2 * delta_warps);
 
-struct DeltaJob {
-  Rows q, k;         // [s b g, d]
-  Rows v, o, dout;   // [s b g r, d']
-  Rows decay, rate;  // [s b g, r]
-  const float *speed, *shift;
-  std::int64_t first, last, batch;  // steps [first, last)
-  int groups, heads, d, d_value, parts;
-  float scale;
-  const float* begin;  // memories before `first`, [b g r, d, d']; null: zeros
-  float* states;       // kept, [.., b g r, d, d']; or read
-  int every;           // chunks from one that is kept to the next
-};
+/// Rows of a part, apart such that lanes meet no bank twice whether they read along or down.
+using Columns = float[delta_part + 4];
+using Pairs = float[delta_chunk][delta_chunk];
 
-__device__ __forceinline__ float softplus(float x) { return x > 20 ? x : log1pf(expf(x)); }
-__device__ __forceinline__ float sigmoid(float x) { return 1 / (1 + expf(-x)); }
-
-/// Which head, of which sequence, and which columns of its memory a block has.
-struct HeadPlace {
-  std::int64_t sequence, number;  // number: of the head, over all sequences
-  int head, part;
-
-  __device__ __forceinline__ explicit HeadPlace(const DeltaJob& job) {
-    const int all = job.groups * job.heads;
-    number = blockIdx.x / unsigned(job.parts);
-    part = int(blockIdx.x % unsigned(job.parts));
-    sequence = number / all;
-    head = int(number % all);
-  }
-  /// Rows of q and k, and of v.
-  __device__ __forceinline__ std::int64_t shared_row(const DeltaJob& job, std::int64_t step) const {
-    return (step * job.batch + sequence) * job.groups + head / job.heads;
-  }
-  __device__ __forceinline__ std::int64_t own_row(const DeltaJob& job, std::int64_t step) const {
-    return shared_row(job, step) * job.heads + head % job.heads;
-  }
-};
-
-/// What the columns of a head have in common of a chunk. Rows are an odd number of floats apart, so that
-/// lanes on neighbouring rows meet no bank twice.
-template <int widest>
+template <int wide>
 struct DeltaChunk {
-  static constexpr int steps = delta_chunk;
-  float q[steps][widest + 1], k[steps][widest + 1];
-  float keys[steps][steps + 1], queries[steps][steps + 1];  // D <k, k> below the diagonal, D <q, k> on it too
-  float fading[steps], rate[steps];                         // log a, and b; 0 behind the last step
-  float since[steps], left[steps];                          // e^G, and e^(G_last - G)
-  float whole;                                              // e^G_last
+  using Keys = float[wide + 4];
+  Keys q[delta_chunk], k[delta_chunk];
+  Columns state[wide];
+  Columns v[delta_chunk], said[delta_chunk], asked[delta_chunk];  // said: S0^T k, asked: S0^T q
+  Columns missing[delta_chunk];                                   // m
+  Pairs fade, of_keys, of_queries;  // what is left; times k_i k_j for j < i; times q_i k_j for j <= i
+  float log[delta_chunk], rate[delta_chunk];
+  float from_start[delta_chunk], to_end[delta_chunk];  // what is left since S0, and what will be at the end
 
-  /// Of steps [from, from + count). All threads; what follows needs a barrier.
-  __device__ __forceinline__ void load(const DeltaJob& job, const HeadPlace& place, std::int64_t from,
-                                       int count) {
-    for (int at = int(threadIdx.x); at < steps * job.d; at += delta_threads) {
-      const int i = at / job.d, x = at - i * job.d;
-      const std::int64_t row = place.shared_row(job, from + i);
-      q[i][x] = i < count ? get(job.q, start_of(job.q, row) + x * job.q.step) : 0.0F;
-      k[i][x] = i < count ? get(job.k, start_of(job.k, row) + x * job.k.step) : 0.0F;
-    }
-    const int i = int(threadIdx.x);
-    if (i >= steps) return;
-    fading[i] = rate[i] = 0;
-    if (i >= count) return;
-    const std::int64_t row = place.shared_row(job, from + i);
-    const int own = place.head % job.heads;
-    const float raw = get(job.decay, start_of(job.decay, row) + own * job.decay.step);
-    fading[i] = -expf(job.speed[place.head]) * softplus(raw + job.shift[place.head]);
-    rate[i] = sigmoid(get(job.rate, start_of(job.rate, row) + own * job.rate.step));
-  }
-
-  /// e to the sum of logarithms behind step j up to step i.
-  __device__ __forceinline__ float between(int j, int i) const {
-    float sum = 0;
-    for (int l = j + 1; l <= i; ++l) sum += fading[l];
-    return expf(sum);
-  }
-  /// Behind a barrier, and before one.
-  __device__ __forceinline__ void relate(int d) {
-    for (int at = int(threadIdx.x); at < steps * steps; at += delta_threads) {
-      const int i = at / steps, j = at % steps;
-      float of_keys = 0, of_queries = 0;
-      if (j <= i)
-        for (int x = 0; x < d; ++x) {
-          of_keys += k[i][x] * k[j][x];
-          of_queries += q[i][x] * k[j][x];
-        }
-      const float fades = j <= i ? between(j, i) : 0;
-      keys[i][j] = j < i ? fades * of_keys : 0;
-      queries[i][j] = fades * of_queries;
-    }
-    const int i = int(threadIdx.x);
-    if (i >= steps) return;
-    since[i] = between(-1, i);
-    left[i] = between(i, steps - 1);
-    if (i == 0) whole = between(-1, steps - 1);
-  }
+  __device__ __forceinline__ float kept() const { return from_start[delta_chunk - 1]; }
 };
 
-/// Some columns of a memory and of a chunk's values: a thread has one column, and every `apart`-th step.
-template <int widest>
-struct DeltaColumns {
-  static constexpr int columns = widest <= 128 ? 64 : 32;
-  static constexpr int apart = delta_threads / columns, each = delta_chunk / apart;
-  using Memory = float[widest][columns + 1];
-  using Values = float[delta_chunk][columns + 1];
-};
-static_assert(DeltaColumns<128>::columns == delta_columns(128) &&
-              DeltaColumns<256>::columns == delta_columns(256));
+__device__ __forceinline__ int lane_here() { return int(threadIdx.x) % 32; }
+__device__ __forceinline__ int warp_here() { return int(threadIdx.x) / 32; }
 
-/// A thread's column of a block's.
-template <int widest>
-struct Mine {
-  static constexpr int columns = DeltaColumns<widest>::columns;
-  int column, first;
-  std::int64_t of_value;  // of all columns of a value
-  bool there;
-
-  __device__ __forceinline__ Mine(const DeltaJob& job, const HeadPlace& place)
-      : column(int(threadIdx.x) % columns),
-        first(int(threadIdx.x) / columns),
-        of_value(std::int64_t(place.part) * columns + column),
-        there(of_value < job.d_value) {}
-  __device__ __forceinline__ static int step(int n, int first) {
-    return first + n * DeltaColumns<widest>::apart;
-  }
-  /// Element (x, column) of memories [.., d, d'].
-  __device__ __forceinline__ std::int64_t in_memory(const DeltaJob& job, const HeadPlace& place,
-                                                    int x) const {
-    return (place.number * job.d + x) * job.d_value + of_value;
-  }
-};
-
-/// memory = where the first step begins. Behind it a barrier.
-template <int widest>
-__device__ __forceinline__ void begin_memory(const DeltaJob& job, const HeadPlace& place,
-                                             const Mine<widest>& mine, const float* from,
-                                             typename DeltaColumns<widest>::Memory& memory) {
-  for (int x = mine.first; x < job.d; x += DeltaColumns<widest>::apart)
-    memory[x][mine.column] = from && mine.there ? from[mine.in_memory(job, place, x)] : 0.0F;
-}
-
-/// u = b (u - sum over j < i of keys_ij u_j), row by row: a thread a column. Barriers on both sides.
-template <int widest>
-__device__ __forceinline__ void correct(const DeltaChunk<widest>& chunk,
-                                        typename DeltaColumns<widest>::Values& u) {
-  const int column = int(threadIdx.x);
-  if (column >= DeltaColumns<widest>::columns) return;
-  for (int i = 0; i < delta_chunk; ++i) {
-    float missing = u[i][column];
-    for (int j = 0; j < i; ++j) missing -= chunk.keys[i][j] * u[j][column];
-    u[i][column] = chunk.rate[i] * missing;
+/// Rows of steps from `first` on, columns [column, column + 8 eights); zeros behind the last step and column.
+template <class Row>
+__device__ __forceinline__ void hold_steps(Row* to, const DeltaJob& job, const Heads& from,
+                                           const DeltaPlace& at, const Corner& corner) {
+  for (int task = int(threadIdx.x); task < delta_chunk * corner.eights; task += delta_threads) {
+    const int i = task / corner.eights, c = (task - i * corner.eights) * 8, step = corner.step + i;
+    Eight e{};
+    if (step < job.steps) e = read(from.one, from.at(step, at.b, at.g, at.r), corner.column + c);
+    gpu::store(&to[i][c], float4{e.x[0], e.x[1], e.x[2], e.x[3]});
+    gpu::store(&to[i][c + 4], float4{e.x[4], e.x[5], e.x[6], e.x[7]});
   }
 }
 
-/// The memory behind the chunk.
-template <int widest>
-__device__ __forceinline__ void pass_on(const DeltaJob& job, const DeltaChunk<widest>& chunk,
-                                        const Mine<widest>& mine,
-                                        const typename DeltaColumns<widest>::Values& u,
-                                        typename DeltaColumns<widest>::Memory& memory) {
-  float u_left[delta_chunk];
-#pragma unroll
-  for (int i = 0; i < delta_chunk; ++i) u_left[i] = chunk.left[i] * u[i][mine.column];
-  for (int x = mine.first; x < job.d; x += DeltaColumns<widest>::apart) {
-    float sum = chunk.whole * memory[x][mine.column];
-#pragma unroll
-    for (int i = 0; i < delta_chunk; ++i) sum += chunk.k[i][x] * u_left[i];
-    memory[x][mine.column] = sum;
+/// All of a chunk but what is computed. Steps behind the last change nothing.
+template <bool queries, class Chunk>
+__device__ __forceinline__ void load_chunk(Chunk& s, const DeltaJob& job, const DeltaPlace& at, int first) {
+  const Corner keys{first, 0, job.eights()}, values{first, at.part * delta_part, delta_part / 8};
+  hold_steps(s.k, job, job.k, at, keys);
+  if (queries) hold_steps(s.q, job, job.q, at, keys);
+  hold_steps(s.v, job, job.v, at, values);
+  if (threadIdx.x >= delta_chunk) return;
+  const int i = int(threadIdx.x), step = first + i;
+  const bool inside = step < job.steps;
+  const DeltaNumbers is = inside ? numbers_of(job, at, step) : DeltaNumbers{};
+  s.log[i] = inside ? is.log() : 0.0F;
+  s.rate[i] = inside ? is.rate : 0.0F;
+}
+
+template <class Chunk>
+__device__ __forceinline__ float left_between(const Chunk& s, int first, int last) {
+  float sum = 0;
+  for (int l = first; l <= last; ++l) sum += s.log[l];
+  return expf(sum);
+}
+
+template <class Row>
+__device__ __forceinline__ float along(const Row& a, const Row& b, int width) {
+  float sum = 0;
+#pragma unroll 4
+  for (int c = 0; c < width; c += 4) {
+    const auto x = gpu::load<float4>(&a[c]), y = gpu::load<float4>(&b[c]);
+    sum += x.x * y.x + x.y * y.y + x.z * y.z + x.w * y.w;
   }
+  return sum;
+}
+
+/// What steps of a chunk have to do with each other; a thread a pair.
+template <bool queries, class Chunk>
+__device__ __forceinline__ void compare_steps(Chunk& s, int width) {
+  const int i = int(threadIdx.x) / delta_chunk, j = int(threadIdx.x) % delta_chunk;
+  const float fade = j <= i ? left_between(s, j + 1, i) : 0.0F;
+  s.fade[i][j] = fade;
+  s.of_keys[i][j] = j < i ? fade * along(s.k[i], s.k[j], width) : 0.0F;
+  if (queries) s.of_queries[i][j] = j <= i ? fade * along(s.q[i], s.k[j], width) : 0.0F;
+  if (i == 0) s.from_start[j] = left_between(s, 0, j);
+  if (i == 1) s.to_end[j] = left_between(s, j + 1, delta_chunk - 1);
+}
+
+/// to = rows matrix, for the two steps of this warp.
+template <class Row>
+__device__ __forceinline__ void through_matrix(Columns* to, const Row* rows, const Columns* matrix,
+                                               int width) {
+  const int i = 2 * warp_here(), lane = lane_here();
+  float a = 0, b = 0;
+#pragma unroll 4
+  for (int c = 0; c < width; c += 4) {
+    const auto x = gpu::load<float4>(&rows[i][c]), y = gpu::load<float4>(&rows[i + 1][c]);
+    const float m[4] = {matrix[c][lane], matrix[c + 1][lane], matrix[c + 2][lane], matrix[c + 3][lane]};
+    a += x.x * m[0] + x.y * m[1] + x.z * m[2] + x.w * m[3];
+    b += y.x * m[0] + y.y * m[1] + y.z * m[2] + y.w * m[3];
+  }
+  to[i][lane] = a;
+  to[i + 1][lane] = b;
+}
+
+/// Each m follows from those before it: a warp, its lanes by themselves.
+template <class Chunk>
+__device__ __forceinline__ void find_missing(Chunk& s) {
+  const int lane = lane_here();
+  float x[delta_chunk];
+#pragma unroll
+  for (int i = 0; i < delta_chunk; ++i) x[i] = s.v[i][lane] - s.from_start[i] * s.said[i][lane];
+#pragma unroll
+  for (int j = 0; j < delta_chunk; ++j) {
+    s.missing[j][lane] = x[j];
+    const float u = s.rate[j] * x[j];
+#pragma unroll
+    for (int i = j + 1; i < delta_chunk; ++i) x[i] -= s.of_keys[i][j] * u;
+  }
+}
+
+/// Up to m; all that wrote before may write again only behind another barrier.
+template <bool queries, class Chunk>
+__device__ __forceinline__ void go_through(Chunk& s, const DeltaJob& job, const DeltaPlace& at, int first) {
+  __syncthreads();
+  load_chunk<queries>(s, job, at, first);
+  __syncthreads();
+  const int width = job.eights() * 8;
+  compare_steps<queries>(s, width);
+  through_matrix(s.said, s.k, s.state, width);
+  if (queries) through_matrix(s.asked, s.q, s.state, width);
+  __syncthreads();
+  if (warp_here() == 0) find_missing(s);
+  __syncthreads();
+}
+
+/// f(row) for the rows of a matrix that a warp writes alone.
+template <class F>
+__device__ __forceinline__ void each_own_row(int width, F f) {
+  for (int row = 4 * warp_here(); row < width; row += 4 * delta_warps)
+#pragma unroll
+    for (int r = 0; r < 4; ++r) f(row + r);
+}
+__device__ __forceinline__ void clear_matrix(Columns* matrix, int width) {
+  each_own_row(width, [&](int row) { matrix[row][lane_here()] = 0; });
+}
+
+/// matrix = kept matrix + sum over i of rows_i by_i, by a lane's column of it.
+template <class Row>
+__device__ __forceinline__ void add_to_matrix(Columns* matrix, float kept, const Row* rows,
+                                              const float (&by)[delta_chunk], int width) {
+  const int lane = lane_here();
+  for (int row = 4 * warp_here(); row < width; row += 4 * delta_warps) {
+    float sums[4];
+#pragma unroll
+    for (int r = 0; r < 4; ++r) sums[r] = kept * matrix[row + r][lane];
+#pragma unroll
+    for (int i = 0; i < delta_chunk; ++i) {
+      const auto x = gpu::load<float4>(&rows[i][row]);
+      sums[0] += x.x * by[i];
+      sums[1] += x.y * by[i];
+      sums[2] += x.z * by[i];
+      sums[3] += x.w * by[i];
+    }
+#pragma unroll
+    for (int r = 0; r < 4; ++r) matrix[row + r][lane] = sums[r];
+  }
+}
+
+/// From S0 to S.
+template <class Chunk>
+__device__ __forceinline__ void move_state(Chunk& s, const DeltaJob& job) {
+  float by[delta_chunk];
+#pragma unroll
+  for (int i = 0; i < delta_chunk; ++i) by[i] = s.to_end[i] * s.rate[i] * s.missing[i][lane_here()];
+  add_to_matrix(s.state, s.kept(), s.k, by, job.eights() * 8);
 }
 
 }  // namespace weft::cuda

@@ -1,14 +1,75 @@
-// The host's side of the gated delta rule, for forward and backward.
+// The gated delta rule: where its operands lie, and what a step's two numbers say.
 #pragma once
 
-#include "weft/backend/cuda/delta_chunks.h"
+#include "weft/backend/cuda/attention_job.h"
 #include "weft/backend/cuda/queue.h"
+#include "weft/backend/cuda/space.h"
 
 namespace weft::cuda {
 
-/// All steps, and memories that begin as zeros; nothing is written or kept yet.
-DeltaJob delta_job(const DeltaIn& in);
-/// job.states = the memories before every job.every-th chunk.
-void keep_memories(Queue& queue, const DeltaJob& job);
+struct DeltaJob {
+  Heads q, k, v;
+  Heads o;                     // or its gradient
+  Heads decay, rate;           // [s, b, g, r]
+  const float *speed, *shift;  // [g, r]
+  float scale;
+  int steps, batch, groups, heads, d, parts;
+  std::int64_t blocks;
+  float* states;  // [blocks, chunks that have one, rows, part]; null: nobody keeps them
+
+  __device__ __forceinline__ int eights() const { return (d + 7) / 8; }
+};
+/// Fails where keys are too wide; who says so is `name`.
+DeltaJob delta_job(const char* name, const Tensor& o, const DeltaIn& in);
+
+/// Of numbers [s, b, g, r].
+Heads numbers_at(const Tensor& t);
+
+/// f(Wide<..>) with the fewest rows that a block's memory must have room for.
+template <int wide>
+struct Wide {};
+template <class F>
+void with_room(const DeltaJob& job, F f) {
+  if (job.d <= widest_remembered / 2) return f(Wide<widest_remembered / 2>{});
+  f(Wide<widest_remembered>{});
+}
+
+/// What a block has.
+struct DeltaPlace {
+  int b, g, r, part;
+};
+__device__ __forceinline__ DeltaPlace delta_place(const DeltaJob& job, int block) {
+  const int head = block / job.parts, group = head / job.heads, b = group / job.groups;
+  return {b, group - b * job.groups, head - group * job.heads, block - head * job.parts};
+}
+
+/// Where rows of a chunk begin, and their eights.
+struct Corner {
+  int step, column, eights;
+};
+
+__device__ __forceinline__ float sigmoid(float x) { return 1 / (1 + expf(-x)); }
+__device__ __forceinline__ float softplus(float x) { return x > 20 ? x : log1pf(expf(x)); }
+
+/// a = e^log, and b.
+struct DeltaNumbers {
+  float raw, slowness, rate;
+  __device__ __forceinline__ float log() const { return -slowness * softplus(raw); }
+};
+__device__ __forceinline__ DeltaNumbers numbers_of(const DeltaJob& job, const DeltaPlace& at, int step) {
+  const int head = at.g * job.heads + at.r;
+  const float decay = get(job.decay.one, job.decay.at(step, at.b, at.g, at.r)),
+              rate = get(job.rate.one, job.rate.at(step, at.b, at.g, at.r));
+  return {decay + job.shift[head], expf(job.speed[head]), sigmoid(rate)};
+}
+
+/// Where a block keeps the state before every second chunk.
+__device__ __forceinline__ float* state_place(const DeltaJob& job, int block, int number) {
+  const std::int64_t all = (job.steps + delta_stretch - 1) / delta_stretch;
+  return job.states + (block * all + number) * (job.eights() * 8) * delta_part;
+}
+
+/// Fills job.states.
+void keep_states(Queue& queue, const DeltaJob& job);
 
 }  // namespace weft::cuda

@@ -99,41 +99,29 @@ inline Shape lines_of_distances(const Attended& in) {
 }
 
 // ---- layers that remember
-/// Steps of a channel that one thread filters.
-inline constexpr std::int64_t filtered_run = 32;
-inline std::int64_t runs_of_filter(const Tensor& x) { return (x.dim(0) + filtered_run - 1) / filtered_run; }
-/// Of the sums of a filter's gradient.
-inline Shape lines_of_filter(const Tensor& x, const Tensor& weight) {
-  return {runs_of_filter(x) * x.dim(1), weight.elements()};
+/// Steps that a thread walks over in one go; back, where a line of sums is written for them, more.
+inline constexpr int filtered_at_once = 32, filtered_in_line = 128;
+inline Shape lines_of_filters(const Tensor& x, const Tensor& weight) {
+  return {(x.dim(0) + filtered_in_line - 1) / filtered_in_line * x.dim(1), weight.elements()};
 }
 
-/// Steps that are taken together, and columns of a memory that a block has.
-inline constexpr int delta_chunk = 32;
-constexpr int delta_columns(std::int64_t channels) { return channels <= 128 ? 64 : 32; }
-inline int delta_parts(const DeltaIn& in) {
-  const int columns = delta_columns(in.q.dim(3));
-  return int((in.v.dim(4) + columns - 1) / columns);
+/// Of the gated delta rule: steps that are taken at once, after how many of them a state is kept for the way
+/// back, columns of a head's memory that a block has, and how many rows of it there may be.
+inline constexpr int delta_chunk = 16, delta_stretch = 2 * delta_chunk, delta_part = 32;
+inline constexpr std::int64_t widest_remembered = 256;
+inline std::int64_t parts_of_delta(const DeltaIn& in) { return (in.v.dim(4) + delta_part - 1) / delta_part; }
+inline std::int64_t blocks_of_delta(const DeltaIn& in) {
+  return in.v.dim(1) * in.v.dim(2) * in.v.dim(3) * parts_of_delta(in);
 }
-/// Backward takes so many steps at a time, the last first, each from the memories before them; within them it
-/// keeps those before every chunk.
-inline constexpr std::int64_t delta_segment = 16 * delta_chunk;
-struct DeltaSpace {
-  Shape before_segments, before_chunks, dmemory;  // [.., b g r, d, d']
-  Shape dkeys, dgates;                            // [2, parts, steps b g r, d], and without d
-  Shape all_dgates;                               // [2, s b g r]
-};
-inline DeltaSpace space_of_delta(const DeltaIn& in) {
-  const Shape& v = in.v.shape();
-  const std::int64_t steps = v[0], heads = v[1] * v[2] * v[3], d = in.q.dim(3);
-  const std::int64_t at_once = std::min(steps, delta_segment), parts = delta_parts(in);
-  const auto pieces = [](std::int64_t n, std::int64_t size) { return (n + size - 1) / size; };
-  return {{pieces(steps, delta_segment), heads, d, v[4]},
-          {pieces(at_once, delta_chunk), heads, d, v[4]},
-          {heads, d, v[4]},
-          {2, parts, at_once * heads, d},
-          {2, parts, at_once * heads},
-          {2, steps * heads}};
+/// States, in whole eights of rows; what each part and head has of a key's row; and two numbers a step.
+inline Shape states_of_delta(const DeltaIn& in) {
+  const std::int64_t states = (in.v.dim(0) + delta_stretch - 1) / delta_stretch;
+  return {blocks_of_delta(in), states, (in.q.dim(3) + 7) / 8 * 8, delta_part};
 }
+inline Shape lines_of_delta(const DeltaIn& in) {
+  return {in.v.dim(3) * parts_of_delta(in) * in.q.dim(0) * in.q.dim(1) * in.q.dim(2), in.q.dim(3)};
+}
+inline Shape numbers_of_delta(const DeltaIn& in) { return {2, parts_of_delta(in), in.decay.elements()}; }
 
 // ---- eight bits
 inline constexpr int rounded_tile = 64;  // rows and columns that a block rounds

@@ -2,8 +2,6 @@
 // much is in cuda/space.h, which both ask.
 #include "weft/backend/meta/gpu_kernels.h"
 
-#include <vector>
-
 #include "weft/backend/cuda/group_calls.h"
 #include "weft/backend/cuda/space.h"
 #include "weft/tensor/exact_sum.h"
@@ -97,16 +95,13 @@ void MetaGpuKernels::attention_backward(const AttentionGrads& grads, const Tenso
 
 void MetaGpuKernels::convolve_backward(const ConvolveGrads&, const Tensor&, const Tensor& x,
                                        const Tensor& weight) {
-  if (x.elements() > 0) (void)workspace(lines_of_filter(x, weight));
+  if (x.elements() > 0) (void)workspace(lines_of_filters(x, weight));
 }
 
-void MetaGpuKernels::delta_rule_backward(const DeltaGrads&, const Tensor&, const DeltaIn& in) {
-  if (in.v.elements() == 0) return;
-  const DeltaSpace space = space_of_delta(in);
-  std::vector<Tensor> all;
-  for (const Shape& each : {space.before_segments, space.before_chunks, space.dmemory, space.dkeys,
-                            space.dgates, space.all_dgates})
-    all.push_back(workspace(each));
+void MetaGpuKernels::delta_rule_backward(const DeltaGrads&, const Tensor& dout, const DeltaIn& in) {
+  if (dout.elements() == 0) return;
+  const Tensor states = workspace(states_of_delta(in)), dq = workspace(lines_of_delta(in)),
+               dk = workspace(lines_of_delta(in)), numbers = workspace(numbers_of_delta(in));
 }
 
 bool MetaGpuKernels::loses_in_one_walk(const Tensor& logits) const {

@@ -1,0 +1,152 @@
+// Filters over a few steps and the gated delta rule at shapes that take a GPU's kernels twice round every
+// loop, in operands of many types; what they work in is counted, and what they do not take is refused.
+#include <cmath>
+
+#include "tests/backend/conformance.h"
+#include "tests/support/refused.h"
+#include "weft/backend/cuda/device.h"
+#include "weft/backend/meta/device.h"
+
+namespace weft::conformance {
+namespace {
+
+/// Stretches of walks, each way, in several warps and blocks; and filters too long for registers.
+TEST_P(Conformance, filters_in_stretches) {
+  for (const std::int64_t taps : {4, 3, 6})
+    same([&](Desk& desk) {
+      const Shape shape{140, 2, 2, 264};
+      const Tensor x = desk.normal(shape, Dtype::bf16), dy = desk.normal(shape, Dtype::f16);
+      const Tensor y = desk.blank(shape, Dtype::bf16), dx = desk.blank(shape);
+      const Tensor weight = desk.normal({2, 264, taps}, Dtype::f32, 0.5);
+      const Tensor dweight = desk.normal({2, 264, taps});
+      desk.kernels().convolve(y, x, weight);
+      desk.result("y", y, close(Dtype::bf16, taps, 4));
+      desk.kernels().convolve_backward({dx, dweight}, dy, x, weight);
+      desk.result("dx", dx, close(Dtype::f32, taps, 4));
+      desk.result("dweight", dweight, close(Dtype::f32, 280 * taps, 8));
+    });
+}
+
+struct Memories {
+  std::int64_t steps, heads, d, d_value;
+};
+
+/// Of two sequences, whose heads share keys.
+DeltaIn operands(Desk& desk, const Memories& c) {
+  DeltaIn in;
+  const double size = 0.8 / std::sqrt(double(c.d));  // as long as keys are that were normed
+  in.q = desk.normal({c.steps, 2, 1, c.d}, Dtype::bf16, size);
+  in.k = desk.normal({c.steps, 2, 1, c.d}, Dtype::f16, size);
+  in.v = desk.normal({c.steps, 2, 1, c.heads, c.d_value}, Dtype::bf16);
+  in.decay = desk.normal({c.steps, 2, 1, c.heads}, Dtype::f32, 2);
+  in.rate = desk.normal({c.steps, 2, 1, c.heads}, Dtype::f16, 2);
+  in.speed = desk.normal({1, c.heads}, Dtype::f32, 2);
+  in.shift = desk.normal({1, c.heads}, Dtype::f32, 1);
+  in.scale = float(1 / std::sqrt(double(c.d)));
+  return in;
+}
+
+void both_ways(Desk& desk, const DeltaIn& in) {
+  const Tolerance near{2e-5, 2e-5}, sums{2e-5, 2e-5 * double(in.v.dim(0))};
+  const Tensor o = desk.blank(in.v.shape()), dout = desk.normal(in.v.shape(), Dtype::f16);
+  desk.kernels().delta_rule(o, in);
+  desk.result("o", o, near);
+  const auto like = [&](const Tensor& x) { return desk.blank(x.shape()); };
+  const DeltaGrads grads{like(in.q),
+                         like(in.k),
+                         like(in.v),
+                         like(in.decay),
+                         like(in.rate),
+                         desk.normal(in.speed.shape()),
+                         desk.normal(in.shift.shape())};
+  desk.kernels().delta_rule_backward(grads, dout, in);
+  desk.result("dq", grads.dq, near);
+  desk.result("dk", grads.dk, near);
+  desk.result("dv", grads.dv, near);
+  desk.result("ddecay", grads.ddecay, near);
+  desk.result("drate", grads.drate, near);
+  desk.result("dspeed", grads.dspeed, sums);
+  desk.result("dshift", grads.dshift, sums);
+}
+
+/// Three parts of values, the last one not full; four chunks and a rest, so states that are there and such
+/// that are not.
+TEST_P(Conformance, remembers_in_parts) {
+  same([&](Desk& desk) { both_ways(desk, operands(desk, {70, 2, 40, 70})); });
+}
+TEST_P(Conformance, remembers_in_the_widest_heads) {
+  same([&](Desk& desk) { both_ways(desk, operands(desk, {40, 1, 204, 40})); });
+}
+/// More steps of all sequences than a block of the last sums has threads.
+TEST_P(Conformance, remembers_many_steps) {
+  same([&](Desk& desk) { both_ways(desk, operands(desk, {150, 1, 8, 8})); });
+}
+/// e^-5000 a step, by a number whose power has no float, and a head beside it that keeps nearly all.
+TEST_P(Conformance, forgets_at_once_both_ways) {
+  same([&](Desk& desk) {
+    DeltaIn in = operands(desk, {40, 2, 16, 16});
+    in.speed = desk.holding({1, 2}, Dtype::f32, {4, -20});
+    in.shift = desk.holding({1, 2}, Dtype::f32, {100, -3});
+    both_ways(desk, in);
+  });
+}
+
+DeltaIn zeros(Device& device, const Memories& c) {
+  const auto make = [&](const Shape& shape) {
+    const Tensor out = empty(device, shape);
+    device.kernels().fill(out, 0);
+    return out;
+  };
+  return {.q = make({c.steps, 2, 1, c.d}),
+          .k = make({c.steps, 2, 1, c.d}),
+          .v = make({c.steps, 2, 1, c.heads, c.d_value}),
+          .decay = make({c.steps, 2, 1, c.heads}),
+          .rate = make({c.steps, 2, 1, c.heads}),
+          .speed = make({1, c.heads}),
+          .shift = make({1, c.heads})};
+}
+
+void backward_of_zeros(Device& device, const Memories& c) {
+  const DeltaIn in = zeros(device, c), out = zeros(device, c);
+  const Tensor dout = out.v;
+  const DeltaGrads grads{out.q, out.k, zeros(device, c).v, out.decay, out.rate, out.speed, out.shift};
+  device.kernels().delta_rule_backward(grads, dout, in);
+}
+
+TEST(RememberingOnTheGpu, takes_keys_of_256_channels_at_most) {
+  CudaDevice gpu;
+  const DeltaIn in = zeros(gpu, {3, 1, 257, 8});
+  const Tensor o = zeros(gpu, {3, 1, 257, 8}).v;
+  EXPECT_EQ(refused([&] { gpu.kernels().delta_rule(o, in); }),
+            "delta_rule: heads of 257 channels, and a GPU takes 256 at most");
+  EXPECT_EQ(refused([&] {
+              backward_of_zeros(gpu, {3, 1, 257, 8});
+            }),
+            "delta_rule_backward: heads of 257 channels, and a GPU takes 256 at most");
+}
+
+/// The most that is worked in, of one that has numbers and of one that counts for it.
+TEST(RememberingOnTheGpu, works_in_what_is_counted) {
+  CudaDevice gpu;
+  MetaDevice meta({.gpu = gpu_elsewhere});
+  const auto worked_in = [](Device& device, const auto& act) {
+    device.forget_peaks();
+    act(device);
+    return device.memory().peak[std::size_t(Use::workspace)];
+  };
+  const auto delta = [](Device& device) { backward_of_zeros(device, {70, 2, 13, 40}); };
+  EXPECT_GT(worked_in(meta, delta), 0);
+  EXPECT_EQ(worked_in(meta, delta), worked_in(gpu, delta));
+  const auto filter = [](Device& device) {
+    const Tensor x = zeros(device, {140, 1, 24, 8}).q, dx = zeros(device, {140, 1, 24, 8}).q;
+    const Tensor w = empty(device, {1, 24, 4}), dw = empty(device, {1, 24, 4});
+    device.kernels().fill(w, 0);
+    device.kernels().fill(dw, 0);
+    device.kernels().convolve_backward({dx, dw}, x, x, w);
+  };
+  EXPECT_GT(worked_in(meta, filter), 0);
+  EXPECT_EQ(worked_in(meta, filter), worked_in(gpu, filter));
+}
+
+}  // namespace
+}  // namespace weft::conformance

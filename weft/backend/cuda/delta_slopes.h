@@ -1,0 +1,29 @@
+// The gated delta rule backward, what a block has of it and what becomes of that.
+#pragma once
+
+#include "weft/backend/cuda/delta_job.h"
+
+namespace weft::cuda {
+
+struct DeltaBackward {
+  DeltaJob is;  // o: its gradient
+  Heads dv;
+  float *dq, *dk;       // [r, parts, s, b, g, d]: each head's and part's
+  float *dlog, *drate;  // [parts, g, r, b, s]: of log a and of b
+
+  __device__ __forceinline__ std::int64_t line(const DeltaPlace& at, int step) const {
+    const std::int64_t steps = std::int64_t(at.r * is.parts + at.part) * is.steps + step;
+    return ((steps * is.batch + at.b) * is.groups + at.g) * is.d;
+  }
+  __device__ __forceinline__ std::int64_t number(const DeltaPlace& at, int step) const {
+    const std::int64_t heads = std::int64_t(at.part) * is.groups * is.heads + at.g * is.heads + at.r;
+    return (heads * is.batch + at.b) * is.steps + step;
+  }
+};
+
+/// What heads and parts have of rows, in order.
+void add_lines_of_delta(Queue& queue, const Tensor& to, const Tensor& lines);
+/// What parts have of steps' numbers, and of what those come of.
+void add_numbers_of_delta(Queue& queue, const DeltaBackward& job, const DeltaGrads& grads);
+
+}  // namespace weft::cuda
