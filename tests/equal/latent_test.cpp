@@ -2,15 +2,12 @@
 // has a gradient from all of them.
 #include <gtest/gtest.h>
 
-#include "tests/equal/same_bits.h"
-#include "tests/support/sanitized.h"
+#include "tests/equal/few_steps.h"
 
 using namespace weft;
 using namespace weft::testing;
 
 namespace {
-
-constexpr int few = rounds(4);
 
 std::vector<Cut> cuts() {
   return {{{.tp = 2, .dp = 1}},
@@ -26,16 +23,6 @@ std::vector<Cut> cuts() {
 /// Of these some, where a sanitizer waits.
 std::vector<Cut> some_cuts() { return some_of(cuts(), 3); }
 
-Cut with_steps(Cut cut, bool exact) {
-  cut.steps = few;
-  cut.exact = exact;
-  return cut;
-}
-
-Curve alone(const ModelConfig& config, bool exact) {
-  return train(config, with_steps({.parallel = {.dp = 1}, .micro_batch = exact ? 1 : 8}, exact));
-}
-
 ModelConfig latent(bool of_queries) {
   ModelConfig config = shape_of("latent", 2);
   if (!of_queries) config.latent.query_rank = 0;
@@ -44,45 +31,31 @@ ModelConfig latent(bool of_queries) {
 
 std::string with_fault(Fault fault, bool sequence) {
   const ModelConfig config = latent(true);
-  Cut cut = with_steps({{.tp = 2, .dp = 1, .sequence = sequence}}, false);
+  Cut cut = with_few_steps({{.tp = 2, .dp = 1, .sequence = sequence}});
   cut.fault = fault;
-  return difference(train(config, cut), alone(config, false), rounding_of(config, cut));
+  return difference(train(config, cut), alone(config), rounding_of(config, cut));
 }
 
 }  // namespace
 
 TEST(LatentAttention, trains_as_on_one_rank) {
   const ModelConfig config = latent(true);
-  const Curve one = alone(config, false);
-  for (const Cut& cut : some_cuts())
-    EXPECT_EQ(difference(train(config, with_steps(cut, false)), one), "") << name_of(cut);
+  expect_steps_of_one_rank(config, some_cuts());
 }
 
 TEST(LatentAttention, trains_as_on_one_rank_where_queries_have_no_latent) {
   const ModelConfig config = latent(false);
-  const Curve one = alone(config, false);
-  for (const Cut& cut : {cuts()[0], cuts()[1], cuts()[6]})
-    EXPECT_EQ(difference(train(config, with_steps(cut, false)), one), "") << name_of(cut);
+  expect_steps_of_one_rank(config, {cuts()[0], cuts()[1], cuts()[6]});
 }
 
 TEST(LatentAttention, has_the_bits_of_one_rank_in_exact_mode) {
-  ModelConfig config = latent(true);
-  for (const Precision precision : {Precision::f32, Precision::bf16}) {
-    config.precision = precision;
-    const Curve one = alone(config, true);
-    for (const Cut& cut : some_cuts())
-      expect_same_bits(train(config, with_steps(cut, true)), one, name_of(cut));
-  }
+  const ModelConfig config = latent(true);
+  expect_bits_of_one_rank(config, some_cuts());
 }
 
 TEST(LatentAttention, holds_what_the_counting_device_counts) {
   ModelConfig config = latent(true);
-  for (const Cut& cut : {cuts()[1], cuts()[4], cuts()[6]}) {
-    EXPECT_EQ(memory_difference(config, cut), "") << name_of(cut);
-    Cut exact = cut;
-    exact.exact = true;
-    EXPECT_EQ(memory_difference(config, exact), "") << name_of(cut);
-  }
+  expect_counted_memory(config, {cuts()[1], cuts()[4], cuts()[6]});
   config.recompute = {.what = Recompute::selective, .modules = {RecomputeModule::latent_heads}};
   EXPECT_EQ(memory_difference(config, cuts()[6]), "");
 }

@@ -2,15 +2,12 @@
 // from its own queries; in a model as gpt-oss is built.
 #include <gtest/gtest.h>
 
-#include "tests/equal/same_bits.h"
-#include "tests/support/sanitized.h"
+#include "tests/equal/few_steps.h"
 
 using namespace weft;
 using namespace weft::testing;
 
 namespace {
-
-constexpr int few = rounds(4);
 
 /// Experts with biases are whole on every tensor-parallel rank.
 std::vector<Cut> cuts() {
@@ -29,62 +26,39 @@ std::vector<Cut> cuts() {
 /// Of these some, where a sanitizer waits.
 std::vector<Cut> some_cuts() { return some_of(cuts(), 4); }
 
-Cut with_steps(Cut cut, bool exact) {
-  cut.steps = few;
-  cut.exact = exact;
-  return cut;
-}
-
-Curve alone(const ModelConfig& config, bool exact) {
-  return train(config, with_steps({.parallel = {.dp = 1}, .micro_batch = exact ? 1 : 8}, exact));
-}
-
 }  // namespace
 
 TEST(Sinks, train_as_on_one_rank) {
   const ModelConfig config = shape_of("oss", 2);
-  const Curve one = alone(config, false);
-  for (const Cut& cut : some_cuts())
-    EXPECT_EQ(difference(train(config, with_steps(cut, false)), one, rounding_of(config, cut)), "")
-        << name_of(cut);
+  expect_steps_of_one_rank(config, some_cuts());
 }
 
 TEST(Sinks, have_the_bits_of_one_rank_in_exact_mode) {
-  ModelConfig config = shape_of("oss", 2);
-  for (const Precision precision : {Precision::f32, Precision::bf16}) {
-    config.precision = precision;
-    const Curve one = alone(config, true);
-    for (const Cut& cut : some_cuts())
-      expect_same_bits(train(config, with_steps(cut, true)), one, name_of(cut));
-  }
+  const ModelConfig config = shape_of("oss", 2);
+  expect_bits_of_one_rank(config, some_cuts());
 }
 
 TEST(Sinks, are_learned) {
   ModelConfig config = shape_of("oss", 2);
-  const Curve learned = alone(config, false);
+  const Curve learned = alone(config);
   config.sink = Sink::zero;
-  const Curve zero = alone(config, false);
+  const Curve zero = alone(config);
   config.sink = Sink::none;
-  const Curve none = alone(config, false);
+  const Curve none = alone(config);
   EXPECT_NE(learned.losses, zero.losses);
   EXPECT_NE(zero.losses, none.losses);
 }
 
 TEST(Sinks, hold_what_the_counting_device_counts) {
   ModelConfig config = shape_of("oss", 2);
-  for (const Cut& cut : {cuts()[1], cuts()[3], cuts()[4], cuts()[8]}) {
-    EXPECT_EQ(memory_difference(config, cut), "") << name_of(cut);
-    Cut exact = cut;
-    exact.exact = true;
-    EXPECT_EQ(memory_difference(config, exact), "") << name_of(cut);
-  }
+  expect_counted_memory(config, {cuts()[1], cuts()[3], cuts()[4], cuts()[8]});
 }
 
 TEST(Sinks, show_planted_faults) {
   const ModelConfig config = shape_of("oss", 2);
-  const Curve one = alone(config, false);
+  const Curve one = alone(config);
   for (const Fault fault : {Fault::sequence_parts_not_added, Fault::experts_learn_nothing}) {
-    Cut cut = with_steps({{.tp = 2, .dp = 1, .etp = 1, .sequence = true}}, false);
+    Cut cut = with_few_steps({{.tp = 2, .dp = 1, .etp = 1, .sequence = true}});
     cut.fault = fault;
     EXPECT_NE(difference(train(config, cut), one, rounding_of(config, cut)), "") << int(fault);
   }

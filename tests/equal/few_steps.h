@@ -1,0 +1,47 @@
+// What a kind of layer is asked under its cuts: a few steps as on one rank, and in exact mode with its bits.
+#pragma once
+
+#include <vector>
+
+#include "tests/equal/same_bits.h"
+#include "tests/support/sanitized.h"
+
+namespace weft::testing {
+
+inline Cut with_few_steps(Cut cut, bool exact = false) {
+  cut.steps = rounds(4);
+  cut.exact = exact;
+  return cut;
+}
+
+/// The same steps of one rank.
+inline Curve alone(const ModelConfig& config, bool exact = false) {
+  return train(config, with_few_steps({.parallel = {.dp = 1}, .micro_batch = exact ? 1 : 8}, exact));
+}
+
+inline void expect_steps_of_one_rank(const ModelConfig& config, const std::vector<Cut>& cuts) {
+  const Curve one = alone(config);
+  for (const Cut& cut : cuts)
+    EXPECT_EQ(difference(train(config, with_few_steps(cut)), one, rounding_of(config, cut)), "")
+        << name_of(cut);
+}
+
+inline void expect_bits_of_one_rank(ModelConfig config, const std::vector<Cut>& cuts) {
+  for (const Precision precision : {Precision::f32, Precision::bf16}) {
+    config.precision = precision;
+    const Curve one = alone(config, true);
+    for (const Cut& cut : cuts) expect_same_bits(train(config, with_few_steps(cut, true)), one, name_of(cut));
+  }
+}
+
+/// What counts memory without numbers says what steps hold, in exact mode too.
+inline void expect_counted_memory(const ModelConfig& config, const std::vector<Cut>& cuts) {
+  for (const Cut& cut : cuts) {
+    EXPECT_EQ(memory_difference(config, cut), "") << name_of(cut);
+    Cut exact = cut;
+    exact.exact = true;
+    EXPECT_EQ(memory_difference(config, exact), "") << name_of(cut);
+  }
+}
+
+}  // namespace weft::testing
