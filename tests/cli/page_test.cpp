@@ -121,7 +121,8 @@ class Beside {
             "--num-experts=4 --ranks=2 --expert-model-parallel-size=2 --overlap-moe-expert-parallel-comm"},
            {"zero-quantized-weights", "--ranks=2 --zero-stage=3"},
            {"zero-quantized-gradients", "--ranks=2 --zero-stage=2"},
-           {"moe-use-upcycling", "--load=ck --num-experts=4"}};
+           {"moe-use-upcycling", "--load=ck --num-experts=4"},
+           {"experimental-attention-variant", "--swiglu --linear-attention-freq=2"}};
   }
   std::vector<std::string> of(const std::string& flag, const std::string& value) const {
     for (const std::string& key : {text(flag, " ", value), flag})
