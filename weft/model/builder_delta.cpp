@@ -12,11 +12,8 @@ std::unique_ptr<Inner> Builder::delta_memory(const std::string& name, int layer)
   const DeltaConfig& d = config_.delta;
   Communicator* traders = context_.cut() ? context_.circle : nullptr;
   const int ranks = tp_.size() * (traders ? traders->size() : 1);
-  const DeltaShape shape{.keys = exact(d.key_heads, ranks),
-                         .per_key = d.per_key(),
-                         .channels = d.key_channels,
-                         .value = d.value_channels,
-                         .layer = layer};
+  DeltaShape shape = d.shape();
+  shape.keys = exact(shape.keys, std::int64_t{ranks});
   const NormRows heads{.sums = sums_, .heads = tp_.size() > 1 ? &tp_.circle : nullptr, .traded = traders};
   const NormArgs plain{.kind = config_.norm, .epsilon = float(config_.norm_epsilon)};
   const Tensor unit = empty(device_, {d.key_channels}, Dtype::f32, Use::weights);
@@ -29,7 +26,7 @@ std::unique_ptr<Inner> Builder::delta_memory(const std::string& name, int layer)
                                                           .project = row(name + ".project"),
                                                           .unit = unit,
                                                           .traders = traders},
-                                       shape);
+                                       shape, layer);
 }
 
 }  // namespace weft

@@ -87,8 +87,7 @@ void complete_vocabulary(ModelConfig& m) {
 
 void complete_window(ModelConfig& m) {
   if (m.window_full_every > 0 && m.window_layers.empty())
-    for (int layer = 1; layer <= m.layers; ++layer)
-      m.window_layers.push_back(layer % m.window_full_every != 0);
+    m.window_layers = all_but_every(m.window_full_every, m.layers);
   if (!m.window_layers.empty() && std::ssize(m.window_layers) != m.layers)
     fail(Kind::usage, "model: ", m.window_layers.size(),
          " entries say which layers have a window, but there are ", m.layers, " layers");
@@ -161,6 +160,12 @@ std::int64_t value_channels(const ModelConfig& m) {
 std::int64_t qkv_rows(const ModelConfig& m) {
   const int of_a_query = m.attention_gate ? 2 : 1;
   return (of_a_query * m.heads + 2 * m.groups) * m.channels;
+}
+
+std::vector<int> all_but_every(int n, int layers) {
+  std::vector<int> out;
+  for (int layer = 1; layer <= layers; ++layer) out.push_back(layer % n != 0);
+  return out;
 }
 
 void complete_decoder(ModelConfig& m, const LayerForms& may) {

@@ -364,6 +364,9 @@ std::int64_t value_channels(const ModelConfig&);
 /// Of what makes queries, keys and values, and gates where there are some.
 std::int64_t qkv_rows(const ModelConfig&);
 
+/// One 0 or 1 a layer: 0 for every n-th.
+std::vector<int> all_but_every(int n, int layers);
+
 /// Fills in what follows from other fields, and refuses shapes that no model of the family has.
 void complete(ModelConfig&);
 /// What layers of some families may be, and of others not.

@@ -13,8 +13,7 @@ void fill_layers(ModelConfig& m) {
   if (d.layers.empty() && d.attends_every == 0)
     fail(Kind::usage,
          "model: nothing says which layers remember and which attend: add {model.delta.attends_every}");
-  if (d.layers.empty())
-    for (int layer = 1; layer <= m.layers; ++layer) d.layers.push_back(layer % d.attends_every != 0);
+  if (d.layers.empty()) d.layers = all_but_every(d.attends_every, m.layers);
   if (std::ssize(d.layers) != m.layers)
     fail(Kind::usage, "model: ", d.layers.size(), " entries say which layers remember, but there are ",
          m.layers, " layers");
@@ -46,10 +45,11 @@ void complete_delta(ModelConfig& m) {
 // convolution's weights do.
 void add_delta(ParameterList& list, const ModelConfig& c, const std::string& name) {
   const DeltaConfig& d = c.delta;
-  const std::int64_t in = d.key_heads * d.width(), values = d.value_heads * d.value_channels;
+  const DeltaShape shape = d.shape();
+  const std::int64_t in = shape.keys * shape.width(), values = shape.keys * shape.values();
   const auto half_width = float(1 / std::sqrt(double(d.taps)));
   add_matrix(list, name + ".in", {in, c.hidden, false}, matrix_init(c, in, c.hidden));
-  list.add(name + ".filter", {d.key_heads, d.filtered(), d.taps},
+  list.add(name + ".filter", {shape.keys, shape.filtered(), d.taps},
            {.how = Init::How::uniform, .value = 0, .spread = half_width});
   list.add(name + ".speed", {d.value_heads},
            {.how = Init::How::log_of_uniform, .value = 8.5F, .spread = 7.5F});

@@ -6,6 +6,7 @@
 
 #include "weft/base/legal.h"
 #include "weft/base/on_resume.h"
+#include "weft/nn/delta_shape.h"
 #include "weft/tensor/args.h"
 
 namespace weft {
@@ -22,10 +23,7 @@ struct DeltaConfig {
   bool at(int layer) const { return on && layers[std::size_t(layer)] != 0; }
   /// Layers that remember.
   int layers_with() const;
-  int per_key() const { return value_heads / key_heads; }
-  /// Of a key head, queries, keys and values; and with gates, rates and decays.
-  std::int64_t filtered() const { return 2 * key_channels + per_key() * value_channels; }
-  std::int64_t width() const { return filtered() + per_key() * (value_channels + 2); }
+  DeltaShape shape() const { return {key_heads, value_heads / key_heads, key_channels, value_channels}; }
 };
 
 template <class Visitor>

@@ -80,8 +80,9 @@ std::vector<ExactWidth> stack_exact_widths(const ModelConfig& m) {
                                  {m.ffn_hidden, "the MLP's width,"},
                                  {m.padded_vocabulary, "the padded vocabulary,"}};
   if (m.delta.on) {
-    widths.push_back({m.delta.key_heads * m.delta.width(), "the width of what layers that remember make,"});
-    widths.push_back({m.delta.value_heads * m.delta.value_channels, "the width of all that they say,"});
+    const DeltaShape shape = m.delta.shape();
+    widths.push_back({shape.keys * shape.width(), "the width of what layers that remember make,"});
+    widths.push_back({shape.keys * shape.values(), "the width of all that they say,"});
   }
   if (m.experts.count > 0) widths.push_back({m.experts.ffn_hidden, "an expert's width,"});
   if (m.experts.beside() > 0) widths.push_back({m.experts.beside(), "the shared experts' width,"});

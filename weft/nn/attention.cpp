@@ -106,25 +106,18 @@ void SelfAttention::turn(const Pass& pass, const Attended& heads, Turn turn) con
 }
 
 // Gates are cheap to open again, so what they let through is not kept for backward.
-Tensor SelfAttention::said(const Saved& saved) const {
-  const Tensor& o = saved.kept.out.o;
-  const Shape flat{o.dim(0), o.dim(1), shape_.groups * shape_.per_group * shape_.channels};
-  if (!shape_.gated) return o.view(flat);
-  const Tensor open = ops::activation(gates(saved.qkv), {}, Activation::sigmoid);
-  ops::multiply_into(open, open, o);
-  return open.view(flat);
+Tensor SelfAttention::open(const Saved& saved) const {
+  return shape_.gated ? ops::activation(gates(saved.qkv), {}, Activation::sigmoid) : Tensor();
 }
 
-Tensor SelfAttention::said_backward(const Saved& saved, const Tensor& dsaid, const Tensor& dqkv) const {
-  const Tensor& o = saved.kept.out.o;
-  const Tensor d = dsaid.view(o.shape());
-  if (!shape_.gated) return d;
-  const Tensor gate = gates(saved.qkv), open = ops::activation(gate, {}, Activation::sigmoid);
-  const Tensor dopen = empty_like(open);
-  ops::multiply_into(dopen, d, o);
-  ops::activation_backward_into(gates(dqkv), dopen, gate, {}, Activation::sigmoid);
-  ops::multiply_into(d, d, open);
-  return d;
+// Of open gates the memory serves what comes back through them.
+Tensor SelfAttention::said_backward(const Saved& saved, const Tensor& open, const Tensor& d,
+                                    const Tensor& dqkv) const {
+  if (!open) return d;
+  const Tensor dopen = ops::multiply(d, saved.kept.out.o);
+  ops::activation_backward_into(gates(dqkv), dopen, gates(saved.qkv), {}, Activation::sigmoid);
+  ops::multiply_into(open, open, d);
+  return open;
 }
 
 Tensor SelfAttention::forward(Pass& pass, const Tensor& x, const Flow& beside) {
@@ -136,17 +129,23 @@ Tensor SelfAttention::forward(Pass& pass, const Tensor& x, const Flow& beside) {
   saved.kept = shape_.parts.attention(shape_.context, heads,
                                       attention_args(pass, shape_, beside.biases, sinks_.scores()));
   pass.see("attention", shape_.layer, saved.kept.out.o);
-  const Tensor y = said(saved);
+  Tensor y = saved.kept.out.o;
+  if (const Tensor open = this->open(saved)) {
+    ops::multiply_into(open, open, y);
+    y = open;
+  }
   pass.save(std::move(saved));
-  return project_.forward(y);
+  return project_.forward(together(y));
 }
 
 Tensor SelfAttention::backward(Pass& pass, const Tensor& dy, const Tensor& x, Flow& dbeside) {
   const Saved saved = pass.take<Saved>();
   if (saved.biases && !dbeside.biases)
     dbeside.biases = ops::zeros(saved.biases.device(), saved.biases.shape());
-  const Tensor dqkv = empty_like(saved.qkv);
-  const Tensor dout = said_backward(saved, project_.backward(pass, dy, said(saved)), dqkv);
+  const Tensor dqkv = empty_like(saved.qkv), open = this->open(saved);
+  const Tensor &o = saved.kept.out.o, y = open ? ops::multiply(open, o) : o;
+  const Tensor dsaid = project_.backward(pass, dy, together(y)).view(o.shape());
+  const Tensor dout = said_backward(saved, open, dsaid, dqkv);
   const Attended grads = views(dqkv);
   const AttentionGrads into{grads.q, grads.k, grads.v, dbeside.biases, false, sinks_.grads()};
   shape_.parts.attention_backward_into(shape_.context, into, dout, saved.kept,

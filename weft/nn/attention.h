@@ -68,10 +68,10 @@ class SelfAttention final : public Inner {
   };
   Attended views(const Tensor& qkv) const;
   Tensor gates(const Tensor& qkv) const;
-  /// What the projection reads, [s, b, g r d].
-  Tensor said(const Saved& saved) const;
+  /// How far gates are open, [s, b, g, r, d]; empty where heads have none.
+  Tensor open(const Saved& saved) const;
   /// The gradient of what heads give; that of gates goes to theirs.
-  Tensor said_backward(const Saved& saved, const Tensor& dsaid, const Tensor& dqkv) const;
+  Tensor said_backward(const Saved& saved, const Tensor& open, const Tensor& d, const Tensor& dqkv) const;
   Attended normed_views(const Saved& saved) const;
   void norm_heads(Saved& saved) const;
   void norm_whole_backward(const Saved& saved, const Attended& dqkv);

@@ -57,10 +57,8 @@ DeltaIn DeltaMemory::rule(const Saved& saved) const {
           .scale = float(1 / std::sqrt(double(shape_.channels)))};
 }
 
-Tensor DeltaMemory::gated(const Tensor& normed, const Tensor& gates) const {
-  Tensor y = ops::activation(gates, {}, Activation::silu);
-  ops::multiply_into(y, y, normed);
-  return y;
+Tensor DeltaMemory::open(const Saved& saved) const {
+  return ops::activation(windows(saved.made).gates, {}, Activation::silu);
 }
 
 Tensor DeltaMemory::rows(const Tensor& all) const {
@@ -84,8 +82,7 @@ Tensor DeltaMemory::steps(const Tensor& whole) const {
 }
 
 /// [s (/c), b, all values held here]
-Tensor DeltaMemory::said(const Saved& saved, const Tensor& normed) const {
-  const Tensor y = gated(normed, windows(saved.made).gates);
+Tensor DeltaMemory::said(const Tensor& y) const {
   return flat(steps(y.view({y.dim(0), y.dim(1), shape_.keys, shape_.values()})));
 }
 
@@ -99,10 +96,11 @@ Tensor DeltaMemory::forward(Pass& pass, const Tensor& x, const Flow&) {
   saved.lengths = {{}, empty(raw.device(), {raw.dim(0), raw.dim(1), raw.dim(2), raw.dim(3)})};
   ops::norm_into({saved.units, saved.lengths}, raw, {parts_.unit, {}}, lengths());
   saved.o = ops::delta_rule(rule(saved));
-  pass.see("delta rule", shape_.layer, saved.o);
+  pass.see("delta rule", layer_, saved.o);
   const Norm::Out normed = parts_.norm.forward(saved.o);
   saved.stats = normed.stats;
-  const Tensor y = said(saved, normed.y);
+  ops::multiply_into(normed.y, normed.y, open(saved));
+  const Tensor y = said(normed.y);
   if (parts_.traders) saved.said = y;
   pass.save(std::move(saved));
   return parts_.project.forward(y);
@@ -124,16 +122,16 @@ Tensor DeltaMemory::rule_backward(const Saved& saved, const Tensor& d_o, const M
 
 Tensor DeltaMemory::backward(Pass& pass, const Tensor& dy, const Tensor& x, Flow&) {
   const Saved saved = pass.take<Saved>();
-  const Made made = windows(saved.made);
   const Tensor dmade = empty_like(saved.made), normed = parts_.norm.again(saved.o);
-  const Made into = windows(dmade);
-  const Tensor y = parts_.traders ? saved.said : said(saved, normed);
+  const Made made = windows(saved.made), into = windows(dmade);
+  const Tensor open = this->open(saved), y = parts_.traders ? saved.said : said(ops::multiply(open, normed));
   const Tensor dsaid = parts_.project.backward(pass, dy, y);
   const Tensor dgated =
       whole(dsaid.split(2, {exact(dsaid.dim(2), shape_.values()), shape_.values()})).view(saved.o.shape());
   ops::multiply_into(normed, normed, dgated);
   ops::activation_backward_into(into.gates, normed, made.gates, {}, Activation::silu);
-  const Tensor d_o = gated(dgated, made.gates);
+  const Tensor& d_o = open;
+  ops::multiply_into(d_o, open, dgated);
   (void)parts_.norm.backward(d_o, {}, saved.o, saved.stats);
   const Tensor dfiltered = rule_backward(saved, d_o, into);
   ops::convolve_backward_into({into.to_filter, rows(parts_.filter.grad.sum())}, dfiltered, made.to_filter,

@@ -9,24 +9,12 @@
 // sequence trade them, so that each walks over whole sequences of some.
 #pragma once
 
+#include "weft/nn/delta_shape.h"
 #include "weft/nn/norm.h"
 #include "weft/nn/sublayer.h"
 #include "weft/tensor/args.h"
 
 namespace weft {
-
-/// What a rank holds of it.
-struct DeltaShape {
-  std::int64_t keys = 1;      // key heads held here, or walked over where ranks trade them
-  std::int64_t per_key = 1;   // value heads that one serves
-  std::int64_t channels = 1;  // of a query and a key
-  std::int64_t value = 1;     // of a value
-  int layer = 0;              // number of the layer, in the whole model
-  std::int64_t values() const { return per_key * value; }
-  /// Of a key head in what filters read, and in what the first product makes.
-  std::int64_t filtered() const { return 2 * channels + values(); }
-  std::int64_t width() const { return filtered() + values() + 2 * per_key; }
-};
 
 class DeltaMemory final : public Inner {
  public:
@@ -39,7 +27,9 @@ class DeltaMemory final : public Inner {
     Tensor unit;                      // f32 [channels]: what makes a row's root mean square its length
     Communicator* traders = nullptr;  // who share sequences; null: nobody
   };
-  DeltaMemory(Parts parts, const DeltaShape& shape) : parts_(std::move(parts)), shape_(shape) {}
+  /// layer: its number in the whole model
+  DeltaMemory(Parts parts, const DeltaShape& shape, int layer)
+      : parts_(std::move(parts)), shape_(shape), layer_(layer) {}
   /// x [s (/tp), b, h] -> y [s (/tp), b, h]; the projection's bias is left to the reader
   Tensor forward(Pass& pass, const Tensor& x, const Flow& beside) override;
   Tensor backward(Pass& pass, const Tensor& dy, const Tensor& x, Flow& dbeside) override;
@@ -66,16 +56,18 @@ class DeltaMemory final : public Inner {
   DeltaIn rule(const Saved& saved) const;
   /// Of a parameter, or of its gradient, the rows of the heads that are walked over here.
   Tensor rows(const Tensor& all) const;
-  Tensor said(const Saved& saved, const Tensor& normed) const;
+  /// What the projection reads, of what came through the gates [s, b, keys, per_key, value].
+  Tensor said(const Tensor& y) const;
   /// [s/c, b, keys of c ranks, n] as [s, b, keys, n], and back; the same where nobody trades.
   Tensor whole(const Tensor& steps) const;
   Tensor steps(const Tensor& whole) const;
   NormArgs lengths() const;
-  Tensor gated(const Tensor& normed, const Tensor& gates) const;
+  Tensor open(const Saved& saved) const;
   Tensor rule_backward(const Saved& saved, const Tensor& d_o, const Made& dmade);
 
   Parts parts_;
   DeltaShape shape_;
+  int layer_;
 };
 
 }  // namespace weft

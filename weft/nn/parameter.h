@@ -17,9 +17,8 @@ namespace weft {
 struct Init {
   enum class How : std::uint8_t { normal, uniform, constant, log_of_uniform };
   How how = How::normal;
-  float value = 0;  // the constant, or the mean
-  float spread =
-      0.02F;  // standard deviation, or half the width of the uniform range (of what logarithms are of)
+  float value = 0;       // the constant, or the mean (of what logarithms are taken of)
+  float spread = 0.02F;  // standard deviation, or half the width of the uniform range
 };
 
 /// Told when a layer has added what one of its uses of a weight gives for one microbatch.

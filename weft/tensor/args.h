@@ -198,13 +198,13 @@ inline constexpr std::int64_t most_taps = 8;
 struct ConvolveGrads {
   Tensor dx, dweight;
 };
+/// Queries and keys of the gated delta rule have so many channels at most.
+inline constexpr std::int64_t most_delta_channels = 256;
 /// The gated delta rule. A head's memory S [d, d'] is zero before the first step; at each it fades, and is
 /// corrected where k_i points by as much of v_i as it did not say already:
 ///
 ///   S_i = a_i S_(i-1) + k_i u_i^T,   u_i = b_i (v_i - a_i S_(i-1)^T k_i),   o_i = scale S_i^T q_i
 ///   a = exp(-e^speed softplus(decay + shift)),   b = sigmoid(rate)
-/// Queries and keys have so many channels at most.
-inline constexpr std::int64_t most_delta_channels = 256;
 struct DeltaIn {
   Tensor q, k;          // [s, b, g, d]; each serves r heads
   Tensor v;             // [s, b, g, r, d']

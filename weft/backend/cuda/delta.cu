@@ -58,8 +58,8 @@ Heads numbers_at(const Tensor& t) {
 }
 
 DeltaJob delta_job(const char* name, const Tensor& o, const DeltaIn& in) {
-  if (in.q.dim(3) > widest_remembered)
-    fail(Kind::usage, name, ": heads of ", in.q.dim(3), " channels, and a GPU takes ", widest_remembered,
+  if (in.q.dim(3) > most_delta_channels)
+    fail(Kind::usage, name, ": heads of ", in.q.dim(3), " channels, and a GPU takes ", most_delta_channels,
          " at most");
   return {.q = heads_of(in.q),
           .k = heads_of(in.k),

@@ -30,8 +30,8 @@ template <int wide>
 struct Wide {};
 template <class F>
 void with_room(const DeltaJob& job, F f) {
-  if (job.d <= widest_remembered / 2) return f(Wide<widest_remembered / 2>{});
-  f(Wide<widest_remembered>{});
+  if (job.d <= most_delta_channels / 2) return f(Wide<most_delta_channels / 2>{});
+  f(Wide<most_delta_channels>{});
 }
 
 /// What a block has.

@@ -106,9 +106,8 @@ inline Shape lines_of_filters(const Tensor& x, const Tensor& weight) {
 }
 
 /// Of the gated delta rule: steps that are taken at once, after how many of them a state is kept for the way
-/// back, columns of a head's memory that a block has, and how many rows of it there may be.
+/// back, and columns of a head's memory that a block has.
 inline constexpr int delta_chunk = 16, delta_stretch = 2 * delta_chunk, delta_part = 32;
-inline constexpr std::int64_t widest_remembered = 256;
 inline std::int64_t parts_of_delta(const DeltaIn& in) { return (in.v.dim(4) + delta_part - 1) / delta_part; }
 inline std::int64_t blocks_of_delta(const DeltaIn& in) {
   return in.v.dim(1) * in.v.dim(2) * in.v.dim(3) * parts_of_delta(in);

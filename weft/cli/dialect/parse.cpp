@@ -163,26 +163,32 @@ namespace {
 struct Patterned {
   const char *every, *layers;
 };
-/// A number of layers from one to the next, or a list with an entry for each.
-void layers_by_pattern(Fields& fields, const std::string& word, const Patterned& to, Origin who) {
-  const auto pattern = read_pattern(word);
+/// A number of layers from one to the next, or a list with an entry for each; true: the former.
+bool layers_by_pattern(Fields& fields, std::span<const std::string> words, const Patterned& to, Origin who) {
+  if (words.size() != 1) fail(Kind::usage, "expected one value, found ", words.size());
+  const auto pattern = read_pattern(words[0]);
   Words all;
   for (const int layer : pattern) all.push_back(write_word(layer));
-  const bool every = word.find('[') == std::string::npos;
+  const bool every = words[0].find('[') == std::string::npos;
   set(fields, every ? to.every : to.layers, all, who);
   if (every) set(fields, to.layers, {}, who);  // a list that a file gave, and that would win
+  return every;
 }
 
 }  // namespace
 
 void window_layers(Fields& fields, std::span<const std::string> words, Origin who) {
-  if (words.size() != 1) fail(Kind::usage, "expected one value, found ", words.size());
-  layers_by_pattern(fields, words[0], {"model.window_full_every", "model.window_layers"}, who);
+  layers_by_pattern(fields, words, {"model.window_full_every", "model.window_layers"}, who);
 }
 
 void delta_layers(Fields& fields, std::span<const std::string> words, Origin who) {
-  if (words.size() != 1) fail(Kind::usage, "expected one value, found ", words.size());
-  layers_by_pattern(fields, words[0], {"model.delta.attends_every", "model.delta.layers"}, who);
+  layers_by_pattern(fields, words, {"model.delta.attends_every", "model.delta.layers"}, who);
+}
+
+// A flag before it may have begun elsewhere.
+void expert_layers(Fields& fields, std::span<const std::string> words, Origin who) {
+  if (layers_by_pattern(fields, words, {"model.experts.every", "model.experts.layers"}, who))
+    set(fields, "model.experts.first", {"0"}, who);
 }
 
 // Megatron-DeepSpeed takes a number for each layer of experts, and one for all.
@@ -195,26 +201,6 @@ void expert_count(Fields& fields, std::span<const std::string> words, Origin who
   set(fields, "model.experts.count", {write_word(all.front())}, who);
 }
 
-namespace {
-
-/// A list that a file gave would win over that, and a flag before it may have begun elsewhere.
-void every_layer_of(Fields& fields, std::int64_t every, std::int64_t first, Origin who) {
-  set(fields, "model.experts.every", {write_word(every)}, who);
-  set(fields, "model.experts.first", {write_word(first)}, who);
-  set(fields, "model.experts.layers", {}, who);
-}
-
-}  // namespace
-
-void expert_layers(Fields& fields, std::span<const std::string> words, Origin who) {
-  if (words.size() != 1) fail(Kind::usage, "expected one value, found ", words.size());
-  const std::vector<int> pattern = read_pattern(words[0]);
-  if (words[0].find('[') == std::string::npos) return every_layer_of(fields, pattern.front(), 0, who);
-  Words all;
-  for (const int layer : pattern) all.push_back(write_word(layer));
-  set(fields, "model.experts.layers", all, who);
-}
-
 // Counted from 1, where --moe-layer-freq counts from 0.
 void expert_interval(Fields& fields, std::span<const std::string> words, Origin who) {
   const auto every = numbers(words);
@@ -222,7 +208,9 @@ void expert_interval(Fields& fields, std::span<const std::string> words, Origin 
     fail(Kind::usage, "expected one number of 1 or more");
   if (fields.at("model.experts.layers").origin() == who)
     fail(Kind::usage, "--moe-layer-freq says which layers have experts, too: leave one of them out");
-  every_layer_of(fields, every[0], every[0] - 1, who);
+  set(fields, "model.experts.every", {write_word(every[0])}, who);
+  set(fields, "model.experts.first", {write_word(every[0] - 1)}, who);
+  set(fields, "model.experts.layers", {}, who);  // as above
 }
 
 // A capacity goes with dropping, as in DeepSpeed.

@@ -35,10 +35,10 @@ double attention_products(const ModelConfig& c, const Widths& w) {
 
 /// The same of a layer that remembers, with what it multiplies beside matrices, as Megatron counts it.
 double delta_products(const ModelConfig& c, const Widths& w) {
-  const DeltaConfig& d = c.delta;
-  const double values = double(d.value_heads * d.value_channels), keys = double(d.key_heads);
-  return w.h * keys * double(d.width()) + keys * double(d.filtered() * d.taps) +
-         4 * values * double(d.value_channels) + values * w.h;
+  const DeltaShape d = c.delta.shape();
+  const double keys = double(d.keys), values = keys * double(d.values());
+  return w.h * keys * double(d.width()) + keys * double(d.filtered() * c.delta.taps) +
+         4 * values * double(d.value) + values * w.h;
 }
 
 /// Layers of further tokens are as the last one is.
@@ -49,9 +49,8 @@ double layers_that_remember(const ModelConfig& c) {
 /// What a token leaves in such a layer beside its norm: what was made, filtered, brought to one length and
 /// said.
 double delta_activations(const ModelConfig& c) {
-  const DeltaConfig& d = c.delta;
-  const std::int64_t values = d.value_heads * d.value_channels;
-  return 2 * double(d.key_heads * (d.width() + d.filtered() + 2 * d.key_channels) + 2 * values);
+  const DeltaShape d = c.delta.shape();
+  return 2 * double(d.keys * (d.width() + d.filtered() + 2 * d.channels + 2 * d.values()));
 }
 
 /// The channels of a query and of a value, over all heads: what a pair of tokens multiplies.
@@ -59,9 +58,9 @@ double channels_of_a_pair(const ModelConfig& c, const Widths& w) {
   return (w.q + double(c.heads * value_channels(c))) / 2;
 }
 
-/// What a token leaves in latent attention beyond attention as it is counted below: latents and heads, which
-/// may be wider than the hidden state.
-double latent_activations(const ModelConfig& c, const Widths& w) {
+/// What a token leaves in attention beyond attention as it is counted below: gates and what they let through,
+/// or latents and heads, which may be wider than the hidden state.
+double attention_activations(const ModelConfig& c, const Widths& w) {
   const LatentConfig& l = c.latent;
   if (!l.on) return c.attention_gate ? 4 * w.q : 0;
   const double latents = 2 * double(l.query_rank) + 2 * double(l.rank) + double(l.turned_channels);
@@ -105,7 +104,7 @@ double gpt_training_flops(const ModelConfig& c, std::int64_t sequence) {
 double gpt_activation_bound(const ModelConfig& c, std::int64_t micro_batch) {
   const Widths w = widths(c);
   const double tokens = w.s * double(micro_batch);
-  const double layers = w.layers * (w.h * 18 + latent_activations(c, w)) + 4 * inner_widths(c, w) +
+  const double layers = w.layers * (w.h * 18 + attention_activations(c, w)) + 4 * inner_widths(c, w) +
                         layers_that_remember(c) * delta_activations(c) +
                         layers_of_experts(c) * rows_of_experts(c);
   const double ends = 8 * tokens + tokens * w.h + 4 * tokens * w.h * (1 + w.v / w.h);

@@ -14,15 +14,12 @@ constexpr const char *remembering = "linear_attention", *attending = "full_atten
 
 /// A list says which layers remember, or how often others come.
 std::vector<int> read_layers(int layers, HubSettings& s) {
-  std::vector<int> out;
   const std::int64_t every = s.size_or("full_attention_interval", 4);
   const HubSettings::Json* types = s.find("layer_types");
-  if (types == nullptr) {
-    for (int layer = 1; layer <= layers; ++layer) out.push_back(layer % every != 0);
-    return out;
-  }
+  if (types == nullptr) return all_but_every(int(every), layers);
   if (!types->is_array() || std::ssize(*types) != layers)
     s.refuse("layer_types", text("expected a list of ", layers, " words"));
+  std::vector<int> out;
   for (const HubSettings::Json& one : *types) {
     if (one != remembering && one != attending)
       s.refuse("layer_types", "weft knows linear_attention and full_attention");

@@ -90,14 +90,14 @@ class Cook {
   /// A layer that remembers: filters of all heads' queries, of their keys and of their values stand behind
   /// each other.
   void delta(const std::string& ours, const std::string& theirs) {
-    const DeltaConfig& d = m_.delta;
+    const DeltaShape d = m_.delta.shape();
     type_ == GptType::qwen3_next ? made_in_two(ours + ".in.weight", theirs)
                                  : made_in_four(ours + ".in.weight", theirs);
     Recipe filter{ours + ".filter",
                   shape_of(ours + ".filter"),
-                  {{theirs + ".conv1d.weight", {d.key_heads * d.filtered(), 1, d.taps}}},
+                  {{theirs + ".conv1d.weight", {d.keys * d.filtered(), 1, m_.delta.taps}}},
                   {}};
-    for (std::int64_t head = 0; head < d.key_heads; ++head) filtered(filter.runs, head, head * d.filtered());
+    for (std::int64_t head = 0; head < d.keys; ++head) filtered(filter.runs, head, head * d.filtered());
     out_.push_back(std::move(filter));
     same(ours + ".speed", theirs + ".A_log");
     same(ours + ".shift", theirs + ".dt_bias");
@@ -106,14 +106,14 @@ class Cook {
   }
   /// Of each key head queries, keys, values and gates in one tensor, rates and decays in another.
   void made_in_two(const std::string& ours, const std::string& theirs) {
-    const DeltaConfig& d = m_.delta;
-    const std::int64_t few = 2 * d.per_key(), main = d.width() - few;
+    const DeltaShape d = m_.delta.shape();
+    const std::int64_t few = 2 * d.per_key, main = d.width() - few;
     Recipe recipe{ours,
                   shape_of(ours),
-                  {{theirs + ".in_proj_qkvz.weight", {d.key_heads * main, m_.hidden}},
-                   {theirs + ".in_proj_ba.weight", {d.key_heads * few, m_.hidden}}},
+                  {{theirs + ".in_proj_qkvz.weight", {d.keys * main, m_.hidden}},
+                   {theirs + ".in_proj_ba.weight", {d.keys * few, m_.hidden}}},
                   {}};
-    for (std::int64_t head = 0; head < d.key_heads; ++head) {
+    for (std::int64_t head = 0; head < d.keys; ++head) {
       const std::int64_t to = head * d.width();
       recipe.runs.push_back({0, head * main, to, main});
       recipe.runs.push_back({1, head * few, to + main, few});
@@ -122,16 +122,16 @@ class Cook {
   }
   /// What filters read as they have it, then all heads' gates, rates and decays, each in a tensor.
   void made_in_four(const std::string& ours, const std::string& theirs) {
-    const DeltaConfig& d = m_.delta;
-    const std::int64_t each = d.per_key(), values = each * d.value_channels;
+    const DeltaShape d = m_.delta.shape();
+    const std::int64_t each = d.per_key, values = d.values();
     Recipe recipe{ours,
                   shape_of(ours),
-                  {{theirs + ".in_proj_qkv.weight", {d.key_heads * d.filtered(), m_.hidden}},
-                   {theirs + ".in_proj_z.weight", {d.key_heads * values, m_.hidden}},
-                   {theirs + ".in_proj_b.weight", {d.value_heads, m_.hidden}},
-                   {theirs + ".in_proj_a.weight", {d.value_heads, m_.hidden}}},
+                  {{theirs + ".in_proj_qkv.weight", {d.keys * d.filtered(), m_.hidden}},
+                   {theirs + ".in_proj_z.weight", {d.keys * values, m_.hidden}},
+                   {theirs + ".in_proj_b.weight", {d.keys * each, m_.hidden}},
+                   {theirs + ".in_proj_a.weight", {d.keys * each, m_.hidden}}},
                   {}};
-    for (std::int64_t head = 0; head < d.key_heads; ++head) {
+    for (std::int64_t head = 0; head < d.keys; ++head) {
       const std::int64_t to = head * d.width(), gates = to + d.filtered();
       filtered(recipe.runs, head, to);
       recipe.runs.push_back({1, head * values, gates, values});
@@ -142,9 +142,9 @@ class Cook {
   }
   /// A key head's query, key and values, out of all queries, all keys and all values.
   void filtered(std::vector<RowRun>& runs, std::int64_t head, std::int64_t to) const {
-    const DeltaConfig& d = m_.delta;
-    const std::int64_t key = d.key_channels, values = d.per_key() * d.value_channels;
-    const std::int64_t all_keys = d.key_heads * key;
+    const DeltaShape d = m_.delta.shape();
+    const std::int64_t key = d.channels, values = d.values();
+    const std::int64_t all_keys = d.keys * key;
     runs.push_back({0, head * key, to, key});
     runs.push_back({0, all_keys + head * key, to + key, key});
     runs.push_back({0, 2 * all_keys + head * values, to + 2 * key, values});
