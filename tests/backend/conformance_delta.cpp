@@ -1,7 +1,7 @@
 // Layers that remember: filters over a few steps, and the gated delta rule.
 #include <cmath>
 
-#include "tests/backend/conformance.h"
+#include "tests/backend/conformance_delta.h"
 
 namespace weft::conformance {
 namespace {
@@ -53,32 +53,10 @@ DeltaIn operands(Desk& desk, const DeltaCase& c, Dtype dtype) {
   return in;
 }
 
+// Either answer is rounded: next to a tie they are a step apart.
 void remembers(Desk& desk, const DeltaIn& in) {
   const Dtype dtype = in.v.dtype();
-  // A sum over steps, heads and channels is as exact as its f32 terms are, and what is small there is small
-  // beside the others.
-  const Tolerance sums{2e-5, 2e-5 * double(in.v.dim(0))};
-  // Either answer is rounded: next to a tie they are a step apart.
-  const Tolerance rounded{2 * rounding(dtype) + 2e-5, rounding(dtype) * 1e-2 + 2e-5};
-  const Tensor o = desk.blank(in.v.shape(), dtype), dout = desk.normal(in.v.shape(), dtype);
-  desk.kernels().delta_rule(o, in);
-  desk.result("o", o, rounded);
-  const auto like = [&](const Tensor& x) { return desk.blank(x.shape(), dtype); };
-  const DeltaGrads grads{like(in.q),
-                         like(in.k),
-                         like(in.v),
-                         like(in.decay),
-                         like(in.rate),
-                         desk.normal(in.speed.shape()),
-                         desk.normal(in.shift.shape())};
-  desk.kernels().delta_rule_backward(grads, dout, in);
-  desk.result("dq", grads.dq, rounded);
-  desk.result("dk", grads.dk, rounded);
-  desk.result("dv", grads.dv, rounded);
-  desk.result("ddecay", grads.ddecay, rounded);
-  desk.result("drate", grads.drate, rounded);
-  desk.result("dspeed", grads.dspeed, sums);
-  desk.result("dshift", grads.dshift, sums);
+  remember(desk, in, {dtype, dtype, {2 * rounding(dtype) + 2e-5, rounding(dtype) * 1e-2 + 2e-5}});
 }
 
 struct Laid {

@@ -2,7 +2,7 @@
 // loop, in operands of many types; what they work in is counted, and what they do not take is refused.
 #include <cmath>
 
-#include "tests/backend/conformance.h"
+#include "tests/backend/conformance_delta.h"
 #include "tests/support/refused.h"
 #include "weft/backend/cuda/device.h"
 #include "weft/backend/meta/device.h"
@@ -46,28 +46,7 @@ DeltaIn operands(Desk& desk, const Memories& c) {
   return in;
 }
 
-void both_ways(Desk& desk, const DeltaIn& in) {
-  const Tolerance near{2e-5, 2e-5}, sums{2e-5, 2e-5 * double(in.v.dim(0))};
-  const Tensor o = desk.blank(in.v.shape()), dout = desk.normal(in.v.shape(), Dtype::f16);
-  desk.kernels().delta_rule(o, in);
-  desk.result("o", o, near);
-  const auto like = [&](const Tensor& x) { return desk.blank(x.shape()); };
-  const DeltaGrads grads{like(in.q),
-                         like(in.k),
-                         like(in.v),
-                         like(in.decay),
-                         like(in.rate),
-                         desk.normal(in.speed.shape()),
-                         desk.normal(in.shift.shape())};
-  desk.kernels().delta_rule_backward(grads, dout, in);
-  desk.result("dq", grads.dq, near);
-  desk.result("dk", grads.dk, near);
-  desk.result("dv", grads.dv, near);
-  desk.result("ddecay", grads.ddecay, near);
-  desk.result("drate", grads.drate, near);
-  desk.result("dspeed", grads.dspeed, sums);
-  desk.result("dshift", grads.dshift, sums);
-}
+void both_ways(Desk& desk, const DeltaIn& in) { remember(desk, in, {Dtype::f32, Dtype::f16, {2e-5, 2e-5}}); }
 
 /// Three parts of values, the last one not full; four chunks and a rest, so states that are there and such
 /// that are not.

@@ -61,6 +61,7 @@ TEST(MegatronsFlags, recompute_what_is_never_kept) {
   };
   EXPECT_EQ(modules({"--recompute-modules", "moe_act"}), std::vector<RecomputeModule>{});
   EXPECT_EQ(modules({"--recompute-modules", "moe_act", "layernorm"}), std::vector{RecomputeModule::norm});
+  EXPECT_EQ(modules({"--recompute-modules", "gdn_norm_out"}), std::vector<RecomputeModule>{});
   EXPECT_EQ(modules({"--recompute-modules", "shared_experts"}), std::vector{RecomputeModule::shared_experts});
 }
 

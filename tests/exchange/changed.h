@@ -1,11 +1,17 @@
 // Model directories of the tests with other settings, a tensor less or one more, and what is said of them.
 #pragma once
 
+#include <functional>
+#include <map>
+
 #include "tests/exchange/hub.h"
 #include "tests/support/refused.h"
 #include "tests/support/temporary.h"
+#include "weft/exchange/hub_write.h"
 
 namespace weft::testing {
+
+inline const std::vector<std::int32_t> written_prompt{3, 1, 4, 1, 5, 9, 2, 6};
 
 inline nlohmann::json settings_of(const std::string& name) {
   std::ifstream file(hub_model(name) / "config.json");
@@ -43,6 +49,25 @@ inline std::string said_without(const std::string& name, const std::string& tens
       refused([&] { exchange::HubWeights(folder.path(), exchange::read_hub_config(folder.path())); });
   const std::string at = folder.path().string() + ": ";
   return words.starts_with(at) ? words.substr(at.size()) : words;
+}
+
+/// Writes a model whose gains are `gain` of their place, and says what it makes of a prompt.
+inline std::vector<float> write_with_gains(const ModelConfig& config, const std::filesystem::path& to,
+                                           const std::function<float(std::size_t)>& gain) {
+  SoloCommunicator solo;
+  const auto device = open_device("cpu", {.threads = 1});
+  TinyModel model(config, *device);
+  std::map<std::string, std::vector<float>> values;
+  model.stage().each_parameter([&](Parameter& p) {
+    auto all = to_host<float>(p.value);
+    if (p.name.ends_with("gain"))
+      for (std::size_t i = 0; i < all.size(); ++i) all[i] = gain(i);
+    copy_to<float>(p.value, all);
+    all.resize(std::size_t(p.pieces.front().where.global.elements()));
+    values[p.name] = all;
+  });
+  exchange::write_hub(to, config, [&](const Recipe& r) { return values.at(r.name); }, {});
+  return TextReader({model.stages(), config, {solo}, *device}).logits(written_prompt, 8);
 }
 
 }  // namespace weft::testing

@@ -1,9 +1,7 @@
 // Our logits against transformers': tests/golden/exchange/make.py made them.
 #include <gtest/gtest.h>
 
-#include "tests/exchange/hub.h"
-#include "tests/support/refused.h"
-#include "tests/support/temporary.h"
+#include "tests/exchange/changed.h"
 #include "weft/checkpoint/find.h"
 #include "weft/checkpoint/save.h"
 #include "weft/comm/threads.h"
@@ -103,23 +101,10 @@ TEST(HubWrite, models_in_our_own_ways_of_storing_become_theirs) {
   ModelConfig config = tiny_llama();
   config.rotary.interleaved = true;
   config.norm_centered_gain = config.qk_norm = true;
-  SoloCommunicator solo;
-  const auto device = open_device("cpu", {.threads = 1});
-  TinyModel model(config, *device);
-  std::map<std::string, std::vector<float>> values;
-  model.stage().each_parameter([&](Parameter& p) {
-    auto all = to_host<float>(p.value);
-    if (p.name.ends_with("gain"))
-      for (std::size_t i = 0; i < all.size(); ++i) all[i] = 0.1F * float(i % 5);
-    copy_to<float>(p.value, all);
-    all.resize(std::size_t(p.pieces.front().where.global.elements()));
-    values[p.name] = all;
-  });
-  write_hub(folder / "out", config, [&](const Recipe& r) { return values.at(r.name); }, {});
-  const std::vector<std::int32_t> prompt{3, 1, 4, 1, 5, 9, 2, 6};
-  const auto ours = TextReader({model.stages(), config, {solo}, *device}).logits(prompt, 8);
+  const auto ours =
+      write_with_gains(config, folder / "out", [](std::size_t i) { return 0.1F * float(i % 5); });
   EXPECT_EQ(read_hub_config(folder / "out").type, "qwen3");
-  EXPECT_LT(difference(logits_in(folder / "out", prompt), ours), 1e-5);
+  EXPECT_LT(difference(logits_in(folder / "out", written_prompt), ours), 1e-5);
 }
 
 TEST(HubWrite, a_directory_that_holds_a_model_is_left_alone) {
