@@ -256,7 +256,7 @@ TimedWork convolve(const Bench& b) {
   const Tensor x = b.normal(shape);
   const Tensor y = b.normal(shape);
   const Tensor weight = b.normal({h / 128, 128, 4});
-  return {[=] { y.device().kernels().convolve(y, x, weight); }, sum_of_bytes({x, y})};
+  return {[=] { y.device().kernels().convolve(y, x, {weight}); }, sum_of_bytes({x, y})};
 }
 
 TimedWork convolve_backward(const Bench& b) {
@@ -265,7 +265,7 @@ TimedWork convolve_backward(const Bench& b) {
   const Tensor dy = b.normal(shape);
   const Tensor weight = b.normal({h / 128, 128, 4});
   const ConvolveGrads grads{b.normal(shape), b.normal({h / 128, 128, 4}, Dtype::f32)};
-  return {[=] { x.device().kernels().convolve_backward(grads, dy, x, weight); },
+  return {[=] { x.device().kernels().convolve_backward(grads, dy, x, {weight}); },
           sum_of_bytes({x, dy, grads.dx})};
 }
 

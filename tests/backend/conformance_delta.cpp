@@ -1,4 +1,4 @@
-// Layers that remember: filters over a few steps, and the gated delta rule.
+// Layers that remember: filters over a few steps, the gated delta rule and state spaces.
 #include <cmath>
 
 #include "tests/backend/conformance_delta.h"
@@ -24,13 +24,34 @@ TEST_P(Conformance, filters_a_few_steps) {
               desk.lay(Lay::contiguous);
               const Tensor weight = desk.normal({c.groups, c.channels, c.taps}, dtype, 0.5);
               const Tensor dweight = desk.normal({c.groups, c.channels, c.taps});
-              desk.kernels().convolve(y, x, weight);
+              desk.kernels().convolve(y, x, {weight});
               desk.result("y", y, close(dtype, c.taps, 4));
-              desk.kernels().convolve_backward({dx, dweight}, dy, x, weight);
+              desk.kernels().convolve_backward({dx, dweight}, dy, x, {weight});
               desk.result("dx", dx, close(dtype, c.taps, 4));
               desk.result("dweight", dweight, close(Dtype::f32, 2 * c.steps * c.taps, 8));
             },
             lay);
+}
+
+TEST_P(Conformance, filters_a_few_steps_and_adds_a_bias) {
+  for (const Dtype dtype : floats)
+    for (const FilterCase& c : {FilterCase{150, 2, 40, 4}, FilterCase{5, 1, 7, 6}})
+      same([&](Desk& desk) {
+        const Shape shape{c.steps, 2, c.groups, c.channels};
+        const Tensor x = desk.normal(shape, dtype), dy = desk.normal(shape, dtype);
+        const Tensor y = desk.blank(shape, dtype), dx = desk.blank(shape, dtype);
+        desk.lay(Lay::contiguous);
+        const Filters filters{desk.normal({c.groups, c.channels, c.taps}, dtype, 0.5),
+                              desk.normal({c.groups, c.channels}, dtype)};
+        const Tensor dweight = desk.normal({c.groups, c.channels, c.taps});
+        const Tensor dbias = desk.normal({c.groups, c.channels});
+        desk.kernels().convolve(y, x, filters);
+        desk.result("y", y, close(dtype, c.taps, 4));
+        desk.kernels().convolve_backward({dx, dweight, dbias}, dy, x, filters);
+        desk.result("dx", dx, close(dtype, c.taps, 4));
+        desk.result("dweight", dweight, close(Dtype::f32, 2 * c.steps * c.taps, 8));
+        desk.result("dbias", dbias, close(Dtype::f32, 2 * c.steps * c.taps, 8));
+      });
 }
 
 struct DeltaCase {
@@ -73,6 +94,27 @@ TEST_P(Conformance, remembers_by_the_delta_rule) {
     for (const auto& [dtype, lay] :
          {Laid{Dtype::f32, Lay::contiguous}, Laid{Dtype::bf16, Lay::gaps}, Laid{Dtype::f16, Lay::swapped}})
       same([&, dtype = dtype](Desk& desk) { remembers(desk, operands(desk, c, dtype)); }, lay);
+}
+
+/// The same operands, but rates, and skips.
+DeltaIn state_space(Desk& desk, const DeltaCase& c, Dtype dtype) {
+  DeltaIn in = operands(desk, c, dtype);
+  in.rate = {};
+  in.skip = desk.normal({c.groups, c.heads});
+  return in;
+}
+
+TEST_P(Conformance, remembers_as_a_state_space) {
+  for (const DeltaCase& c :
+       {DeltaCase{100, 2, 2, 16, 8}, DeltaCase{40, 1, 1, 32, 72}, DeltaCase{13, 1, 3, 24, 8},
+        DeltaCase{1, 2, 1, 8, 8}, DeltaCase{70, 1, 2, 5, 19}, DeltaCase{50, 1, 4, 128, 64}})
+    for (const auto& [dtype, lay] :
+         {Laid{Dtype::f32, Lay::contiguous}, Laid{Dtype::bf16, Lay::gaps}, Laid{Dtype::f16, Lay::swapped}})
+      same([&, dtype = dtype](Desk& desk) { remembers(desk, state_space(desk, c, dtype)); }, lay);
+}
+
+TEST_P(Conformance, remembers_as_a_state_space_for_long) {
+  same([&](Desk& desk) { remembers(desk, state_space(desk, {530, 1, 2, 8, 8}, Dtype::f32)); });
 }
 
 /// As wide as published models have them, and wider.

@@ -1,4 +1,4 @@
-// The gated delta rule on a desk, both ways.
+// The gated delta rule and state spaces on a desk, both ways.
 #pragma once
 
 #include "tests/backend/conformance.h"
@@ -19,21 +19,23 @@ inline void remember(Desk& desk, const DeltaIn& in, const Written& as) {
   desk.kernels().delta_rule(o, in);
   desk.result("o", o, as.within);
   const auto like = [&](const Tensor& x) { return desk.blank(x.shape(), as.dtype); };
-  const DeltaGrads grads{like(in.q),
-                         like(in.k),
-                         like(in.v),
-                         like(in.decay),
-                         like(in.rate),
-                         desk.normal(in.speed.shape()),
-                         desk.normal(in.shift.shape())};
+  const DeltaGrads grads{.dq = like(in.q),
+                         .dk = like(in.k),
+                         .dv = like(in.v),
+                         .ddecay = like(in.decay),
+                         .drate = in.corrects() ? like(in.rate) : Tensor(),
+                         .dspeed = desk.normal(in.speed.shape()),
+                         .dshift = desk.normal(in.shift.shape()),
+                         .dskip = in.corrects() ? Tensor() : desk.normal(in.skip.shape())};
   desk.kernels().delta_rule_backward(grads, dout, in);
   desk.result("dq", grads.dq, as.within);
   desk.result("dk", grads.dk, as.within);
   desk.result("dv", grads.dv, as.within);
   desk.result("ddecay", grads.ddecay, as.within);
-  desk.result("drate", grads.drate, as.within);
+  if (in.corrects()) desk.result("drate", grads.drate, as.within);
   desk.result("dspeed", grads.dspeed, sums);
   desk.result("dshift", grads.dshift, sums);
+  if (!in.corrects()) desk.result("dskip", grads.dskip, sums);
 }
 
 }  // namespace weft::conformance

@@ -214,7 +214,7 @@ Call attention_backward(const Maker& m) {
 Call filter(const Maker& m) {
   const Shape shape{m.is.s, m.is.rows / m.is.s, 1, m.is.h};
   const Tensor x = m.tensor(shape), y = m.tensor(shape), w = m.tensor({1, m.is.h, 4});
-  return {[=] { m.kernels().convolve(y, x, w); }, {x, w}, {y}};
+  return {[=] { m.kernels().convolve(y, x, {w}); }, {x, w}, {y}};
 }
 
 Call filter_backward(const Maker& m) {
@@ -222,7 +222,7 @@ Call filter_backward(const Maker& m) {
   const Tensor x = m.tensor(shape), dx = m.tensor(shape), dy = m.tensor(shape), w = m.tensor({1, m.is.h, 4}),
                dw = m.tensor({1, m.is.h, 4}, Dtype::f32);
   const double again = 2 * bytes_of(cuda::lines_of_filters(x, w));  // stretches have lines of their own
-  return {[=] { m.kernels().convolve_backward({dx, dw}, dy, x, w); }, {x, dy, w, dw}, {dx, dw}, 0, again};
+  return {[=] { m.kernels().convolve_backward({dx, dw}, dy, x, {w}); }, {x, dy, w, dw}, {dx, dw}, 0, again};
 }
 
 /// Heads of 64 channels. Their products go without tensor cores, so no rate of those is theirs.

@@ -19,9 +19,9 @@ TEST_P(Conformance, filters_in_stretches) {
       const Tensor y = desk.blank(shape, Dtype::bf16), dx = desk.blank(shape);
       const Tensor weight = desk.normal({2, 264, taps}, Dtype::f32, 0.5);
       const Tensor dweight = desk.normal({2, 264, taps});
-      desk.kernels().convolve(y, x, weight);
+      desk.kernels().convolve(y, x, {weight});
       desk.result("y", y, close(Dtype::bf16, taps, 4));
-      desk.kernels().convolve_backward({dx, dweight}, dy, x, weight);
+      desk.kernels().convolve_backward({dx, dweight}, dy, x, {weight});
       desk.result("dx", dx, close(Dtype::f32, taps, 4));
       desk.result("dweight", dweight, close(Dtype::f32, 280 * taps, 8));
     });
@@ -121,7 +121,7 @@ TEST(RememberingOnTheGpu, works_in_what_is_counted) {
     const Tensor w = empty(device, {1, 24, 4}), dw = empty(device, {1, 24, 4});
     device.kernels().fill(w, 0);
     device.kernels().fill(dw, 0);
-    device.kernels().convolve_backward({dx, dw}, x, x, w);
+    device.kernels().convolve_backward({dx, dw}, x, x, {w});
   };
   EXPECT_GT(worked_in(meta, filter), 0);
   EXPECT_EQ(worked_in(meta, filter), worked_in(gpu, filter));

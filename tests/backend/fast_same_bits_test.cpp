@@ -173,8 +173,8 @@ TEST(SameBits, filters) {
         const Tensor weight = b.random({3 * 48, taps}, 3).view({3, 48, taps});
         const Tensor dweight = b.random({3 * 48, taps}, 4).view({3, 48, taps});
         const Tensor y = b.blank(shape, dtype), dx = b.blank(shape, dtype);
-        b.kernels().convolve(y, x, weight);
-        b.kernels().convolve_backward({dx, dweight}, dy, x, weight);
+        b.kernels().convolve(y, x, {weight});
+        b.kernels().convolve_backward({dx, dweight}, dy, x, {weight});
         for (const Tensor& one : {y, dx, dweight}) b.keep(one);
       });
 }

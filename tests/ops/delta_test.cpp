@@ -21,9 +21,37 @@ class Delta : public Ops {
             .shift = random({groups, heads}),
             .scale = 0.5F};
   }
+  DeltaIn state_space() {
+    DeltaIn in = operands();
+    in.rate = {};
+    in.skip = random({groups, heads});
+    return in;
+  }
   DeltaGrads zeros_like(const DeltaIn& in) {
-    return {zeros(in.q.shape()),    zeros(in.k.shape()),     zeros(in.v.shape()),    zeros(in.decay.shape()),
-            zeros(in.rate.shape()), zeros(in.speed.shape()), zeros(in.shift.shape())};
+    return {.dq = zeros(in.q.shape()),
+            .dk = zeros(in.k.shape()),
+            .dv = zeros(in.v.shape()),
+            .ddecay = zeros(in.decay.shape()),
+            .drate = in.rate ? zeros(in.rate.shape()) : Tensor(),
+            .dspeed = zeros(in.speed.shape()),
+            .dshift = zeros(in.shift.shape()),
+            .dskip = in.skip ? zeros(in.skip.shape()) : Tensor()};
+  }
+  void has_the_slopes_of_differences(const DeltaIn& in) {
+    const Tensor probe = random(in.v.shape());
+    const auto value = [&] { return probed(probe, ops::delta_rule(in)); };
+    const DeltaGrads grads = zeros_like(in);
+    ops::delta_rule_backward_into(grads, probe, in);
+    const auto meets = [&](const Tensor& slope, const Tensor& of) {
+      EXPECT_EQ(difference(numbers(slope), slopes(of, value), slope_near), "");
+    };
+    meets(grads.dq, in.q);
+    meets(grads.dk, in.k);
+    meets(grads.dv, in.v);
+    meets(grads.ddecay, in.decay);
+    meets(grads.dspeed, in.speed);
+    meets(grads.dshift, in.shift);
+    in.corrects() ? meets(grads.drate, in.rate) : meets(grads.dskip, in.skip);
   }
 };
 
@@ -32,18 +60,31 @@ TEST_F(Delta, filters_see_the_step_and_those_before_it) {
   const Tensor weight = holding({1, 2, 2}, {0.5, 1, 0, -1});
   const auto silu = [](double sum) { return sum / (1 + std::exp(-sum)); };
   EXPECT_EQ(
-      difference(numbers(ops::convolve(x, weight)),
+      difference(numbers(ops::convolve(x, {weight})),
                  std::vector<double>{silu(1), silu(-10), silu(2.5), silu(-20), silu(4), silu(-30)}, f32_near),
       "");
 }
 
 TEST_F(Delta, filters_have_the_slopes_of_differences) {
-  const Tensor x = random({6, 2, 2, 3}), weight = random({2, 3, 3}), probe = random({6, 2, 2, 3});
-  const auto value = [&] { return probed(probe, ops::convolve(x, weight)); };
-  const ConvolveGrads grads{zeros(x.shape()), zeros(weight.shape())};
-  ops::convolve_backward_into(grads, probe, x, weight);
-  EXPECT_EQ(difference(numbers(grads.dx), slopes(x, value), slope_near), "");
-  EXPECT_EQ(difference(numbers(grads.dweight), slopes(weight, value), slope_near), "");
+  const Tensor x = random({6, 2, 2, 3}), weight = random({2, 3, 3}), bias = random({2, 3}),
+               probe = random({6, 2, 2, 3});
+  for (const Filters& filters : {Filters{weight}, Filters{weight, bias}}) {
+    const auto value = [&] { return probed(probe, ops::convolve(x, filters)); };
+    const ConvolveGrads grads{zeros(x.shape()), zeros(weight.shape()),
+                              filters.bias ? zeros(bias.shape()) : Tensor()};
+    ops::convolve_backward_into(grads, probe, x, filters);
+    EXPECT_EQ(difference(numbers(grads.dx), slopes(x, value), slope_near), "");
+    EXPECT_EQ(difference(numbers(grads.dweight), slopes(weight, value), slope_near), "");
+    if (filters.bias) EXPECT_EQ(difference(numbers(grads.dbias), slopes(bias, value), slope_near), "");
+  }
+}
+
+TEST_F(Delta, filters_add_their_bias_before_silu) {
+  const Tensor x = holding({2, 1, 1, 1}, {1, 3}), weight = holding({1, 1, 1}, {2});
+  const auto silu = [](double sum) { return sum / (1 + std::exp(-sum)); };
+  EXPECT_EQ(difference(numbers(ops::convolve(x, {weight, holding({1, 1}, {-4})})),
+                       std::vector<double>{silu(-2), silu(2)}, f32_near),
+            "");
 }
 
 /// What is written under a key of length 1 at full rate is what that key says, whatever it said before.
@@ -74,20 +115,23 @@ TEST_F(Delta, forgets_by_its_decay) {
   EXPECT_EQ(difference(numbers(ops::delta_rule(in)), std::vector<double>{8, 4}, f32_near), "");
 }
 
-TEST_F(Delta, has_the_slopes_of_differences) {
-  const DeltaIn in = operands();
-  const Tensor probe = random(in.v.shape());
-  const auto value = [&] { return probed(probe, ops::delta_rule(in)); };
-  const DeltaGrads grads = zeros_like(in);
-  ops::delta_rule_backward_into(grads, probe, in);
-  EXPECT_EQ(difference(numbers(grads.dq), slopes(in.q, value), slope_near), "");
-  EXPECT_EQ(difference(numbers(grads.dk), slopes(in.k, value), slope_near), "");
-  EXPECT_EQ(difference(numbers(grads.dv), slopes(in.v, value), slope_near), "");
-  EXPECT_EQ(difference(numbers(grads.ddecay), slopes(in.decay, value), slope_near), "");
-  EXPECT_EQ(difference(numbers(grads.drate), slopes(in.rate, value), slope_near), "");
-  EXPECT_EQ(difference(numbers(grads.dspeed), slopes(in.speed, value), slope_near), "");
-  EXPECT_EQ(difference(numbers(grads.dshift), slopes(in.shift, value), slope_near), "");
+/// t = log 2 at every step, so that half is left of what was there, and log 2 of a value is written.
+TEST_F(Delta, state_spaces_add_and_skip) {
+  const Tensor ones = holding({2, 1, 1, 1}, {1, 1});
+  const DeltaIn in{.q = ones,
+                   .k = ones,
+                   .v = holding({2, 1, 1, 1, 1}, {4, 6}),
+                   .decay = holding({2, 1, 1, 1}, {0.25, 0.25}),
+                   .speed = holding({1, 1}, {0}),
+                   .shift = holding({1, 1}, {-0.25}),
+                   .skip = holding({1, 1}, {10})};
+  const double t = std::log(2.0);
+  EXPECT_EQ(difference(numbers(ops::delta_rule(in)), std::vector<double>{4 * t + 40, 8 * t + 60}, f32_near),
+            "");
 }
+
+TEST_F(Delta, has_the_slopes_of_differences) { has_the_slopes_of_differences(operands()); }
+TEST_F(Delta, state_spaces_have_the_slopes_of_differences) { has_the_slopes_of_differences(state_space()); }
 
 TEST_F(Delta, adds_to_gradients_of_weights) {
   const DeltaIn in = operands();
@@ -107,11 +151,11 @@ TEST_F(Delta, adds_to_gradients_of_weights) {
 
 TEST_F(Delta, says_what_does_not_fit) {
   EXPECT_EQ(refused([&] {
-              (void)ops::convolve(random({2, 1, 2, 3}), random({2, 4, 4}));
+              (void)ops::convolve(random({2, 1, 2, 3}), {random({2, 4, 4})});
             }),
             "convolve: weight [2, 4, 4] has no filter for each channel of x [2, 1, 2, 3]");
   EXPECT_EQ(refused([&] {
-              (void)ops::convolve(random({2, 1, 2, 3}), random({2, 3, 9}));
+              (void)ops::convolve(random({2, 1, 2, 3}), {random({2, 3, 9})});
             }),
             "convolve: filters of 9 taps, and 8 is the most");
   DeltaIn in = operands();
@@ -127,6 +171,25 @@ TEST_F(Delta, says_what_does_not_fit) {
   in = operands();
   in.speed = random({groups});
   EXPECT_EQ(refused([&] { (void)ops::delta_rule(in); }), "delta_rule: speed is [2], not [2, 2]");
+  in = state_space();
+  in.rate = in.decay;
+  EXPECT_EQ(refused([&] { (void)ops::delta_rule(in); }),
+            "delta_rule: both rates, which correct, and skips, which are a state space's");
+  in.rate = in.skip = {};
+  EXPECT_EQ(refused([&] { (void)ops::delta_rule(in); }),
+            "delta_rule: neither rates, which correct, nor skips, which are a state space's");
+  in = state_space();
+  in.skip = random({groups});
+  EXPECT_EQ(refused([&] { (void)ops::delta_rule(in); }), "delta_rule: skip is [2], not [2, 2]");
+  const Tensor x = random({2, 1, 2, 3}), weight = random({2, 3, 4}), bias = random({2, 3});
+  EXPECT_EQ(refused([&] {
+              (void)ops::convolve(x, {weight, random({3})});
+            }),
+            "convolve: bias is [3], not [2, 3]");
+  EXPECT_EQ(refused([&] {
+              ops::convolve_backward_into({zeros(x.shape()), zeros(weight.shape())}, x, x, {weight, bias});
+            }),
+            "convolve_backward: a bias without dbias");
 }
 
 }  // namespace

@@ -90,7 +90,7 @@ Tensor DeltaMemory::forward(Pass& pass, const Tensor& x, const Flow&) {
   Saved saved;
   const Tensor made = parts_.in.forward(x);
   saved.made = whole(made.split(2, {exact(made.dim(2), shape_.width()), shape_.width()}));
-  saved.filtered = ops::convolve(windows(saved.made).to_filter, rows(parts_.filter.value));
+  saved.filtered = ops::convolve(windows(saved.made).to_filter, {rows(parts_.filter.value)});
   const Tensor raw = queries_and_keys(saved.filtered);
   saved.units = empty(raw.device(), raw.shape(), raw.dtype());
   saved.lengths = {{}, empty(raw.device(), {raw.dim(0), raw.dim(1), raw.dim(2), raw.dim(3)})};
@@ -135,7 +135,7 @@ Tensor DeltaMemory::backward(Pass& pass, const Tensor& dy, const Tensor& x, Flow
   (void)parts_.norm.backward(d_o, {}, saved.o, saved.stats);
   const Tensor dfiltered = rule_backward(saved, d_o, into);
   ops::convolve_backward_into({into.to_filter, rows(parts_.filter.grad.sum())}, dfiltered, made.to_filter,
-                              rows(parts_.filter.value));
+                              {rows(parts_.filter.value)});
   parts_.filter.grad.added();
   return parts_.in.backward(pass, flat(steps(dmade)), x);
 }

@@ -64,6 +64,8 @@ inline std::int64_t convolve(std::int64_t taps) { return 2 * taps + activation; 
 /// Of a head's memory at each step: read twice and changed; backward reads it again twice, goes back through
 /// all three twice.
 inline constexpr std::int64_t delta_products = 3, delta_backward_products = 8;
+/// The same where nothing is corrected, so that one reading less is.
+inline constexpr std::int64_t state_products = 2, state_backward_products = 5;
 inline void delta(const DeltaIn& in, std::int64_t products, std::int64_t bytes) {
   in.v.device().work().add(Work::attention, 2 * products * in.v.elements() * in.q.dim(3), bytes);
 }

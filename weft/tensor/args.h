@@ -194,27 +194,43 @@ struct AttentionGrads {
 
 /// Filters see so many steps at most.
 inline constexpr std::int64_t most_taps = 8;
-/// dx is written, dweight f32 added to.
+struct Filters {
+  Tensor weight;     // [g, c, taps]
+  Tensor bias = {};  // [g, c]; none: nothing is added
+};
+/// dx is written, dweight and dbias f32 added to.
 struct ConvolveGrads {
-  Tensor dx, dweight;
+  Tensor dx, dweight, dbias = {};
 };
 /// Queries and keys of the gated delta rule have so many channels at most.
 inline constexpr std::int64_t most_delta_channels = 256;
-/// The gated delta rule. A head's memory S [d, d'] is zero before the first step; at each it fades, and is
-/// corrected where k_i points by as much of v_i as it did not say already:
+/// A head's memory S [d, d'] is zero before the first step; at each it fades, something is written where k_i
+/// points, and read where q_i does:
 ///
-///   S_i = a_i S_(i-1) + k_i u_i^T,   u_i = b_i (v_i - a_i S_(i-1)^T k_i),   o_i = scale S_i^T q_i
-///   a = exp(-e^speed softplus(decay + shift)),   b = sigmoid(rate)
+///   S_i = a_i S_(i-1) + k_i u_i^T,   o_i = scale S_i^T q_i
+///   a = exp(-e^speed t),   t = softplus(decay + shift)
+///
+/// The gated delta rule has rates, and writes as much of v_i as the memory did not say already:
+///
+///   u_i = sigmoid(rate_i) (v_i - a_i S_(i-1)^T k_i)
+///
+/// A state space (Mamba-2's) has skips instead, and adds:
+///
+///   u_i = t_i v_i,   o_i = scale S_i^T q_i + skip v_i
 struct DeltaIn {
   Tensor q, k;          // [s, b, g, d]; each serves r heads
   Tensor v;             // [s, b, g, r, d']
-  Tensor decay, rate;   // [s, b, g, r]
+  Tensor decay;         // [s, b, g, r]
+  Tensor rate = {};     // the same; none in a state space
   Tensor speed, shift;  // f32 [g, r]
+  Tensor skip = {};     // the same; of a state space
   float scale = 1;
+
+  bool corrects() const { return bool(rate); }
 };
-/// Those of dspeed and dshift (f32) are added to, sums over the batch and over steps.
+/// Those of dspeed, dshift and dskip (f32) are added to, sums over the batch and over steps.
 struct DeltaGrads {
-  Tensor dq, dk, dv, ddecay, drate, dspeed, dshift;
+  Tensor dq, dk, dv, ddecay, drate, dspeed, dshift, dskip = {};
 };
 
 // ---- rotary positions

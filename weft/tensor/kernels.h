@@ -202,12 +202,12 @@ class Kernels {
 
   // ---- layers that remember: mixed, last dimensions of step 1; args.h says what
   /// y [s, b, g, c] = silu(sum over j of weight[g, c, j] x[i - taps + 1 + j]), steps before the first are 0
-  virtual void convolve(const Tensor& y, const Tensor& x, const Tensor& weight) {
-    next({"convolve", Work::elementwise}, &Kernels::convolve, y, x, weight);
+  virtual void convolve(const Tensor& y, const Tensor& x, const Filters& filters) {
+    next({"convolve", Work::elementwise}, &Kernels::convolve, y, x, filters);
   }
   virtual void convolve_backward(const ConvolveGrads& grads, const Tensor& dy, const Tensor& x,
-                                 const Tensor& weight) {
-    next({"convolve_backward", Work::elementwise}, &Kernels::convolve_backward, grads, dy, x, weight);
+                                 const Filters& filters) {
+    next({"convolve_backward", Work::elementwise}, &Kernels::convolve_backward, grads, dy, x, filters);
   }
   virtual void delta_rule(const Tensor& o, const DeltaIn& in) {
     next({"delta_rule", Work::attention}, &Kernels::delta_rule, o, in);

@@ -210,14 +210,16 @@ void launch(Queue& queue, void (*kernel)(Filter), const Filter& job) {
 
 }  // namespace
 
-void CudaKernels::convolve(const Tensor& y, const Tensor& x, const Tensor& weight) {
+void CudaKernels::convolve(const Tensor& y, const Tensor& x, const Filters& filters) {
   if (x.elements() == 0) return;
-  const Filter job = filter_of(y, x, weight, filtered_at_once);
+  if (filters.bias) fail(Kind::usage, "convolve: filters with biases are not on a GPU yet");
+  const Filter job = filter_of(y, x, filters.weight, filtered_at_once);
   launch(queue(), job.taps <= held ? filter : filter_long, job);
 }
 
 void CudaKernels::convolve_backward(const ConvolveGrads& grads, const Tensor& dy, const Tensor& x,
-                                    const Tensor& weight) {
+                                    const Filters& filters) {
+  const Tensor& weight = filters.weight;
   if (x.elements() == 0) return;
   const Tensor lines = workspace(lines_of_filters(x, weight));
   Filter job = filter_of(grads.dx, x, weight, filtered_in_line);

@@ -58,6 +58,7 @@ Heads numbers_at(const Tensor& t) {
 }
 
 DeltaJob delta_job(const char* name, const Tensor& o, const DeltaIn& in) {
+  if (!in.corrects()) fail(Kind::usage, name, ": state spaces are not on a GPU yet");
   if (in.q.dim(3) > most_delta_channels)
     fail(Kind::usage, name, ": heads of ", in.q.dim(3), " channels, and a GPU takes ", most_delta_channels,
          " at most");

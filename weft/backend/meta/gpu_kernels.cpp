@@ -94,8 +94,8 @@ void MetaGpuKernels::attention_backward(const AttentionGrads& grads, const Tenso
 }
 
 void MetaGpuKernels::convolve_backward(const ConvolveGrads&, const Tensor&, const Tensor& x,
-                                       const Tensor& weight) {
-  if (x.elements() > 0) (void)workspace(lines_of_filters(x, weight));
+                                       const Filters& filters) {
+  if (x.elements() > 0) (void)workspace(lines_of_filters(x, filters.weight));
 }
 
 void MetaGpuKernels::delta_rule_backward(const DeltaGrads&, const Tensor& dout, const DeltaIn& in) {

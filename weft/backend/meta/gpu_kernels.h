@@ -27,7 +27,7 @@ class MetaGpuKernels final : public Kernels {
   void attention_backward(const AttentionGrads&, const Tensor& dout, const AttentionOut&, const Attended& in,
                           const AttentionArgs&) override;
   void convolve_backward(const ConvolveGrads&, const Tensor& dy, const Tensor& x,
-                         const Tensor& weight) override;
+                         const Filters& filters) override;
   void delta_rule_backward(const DeltaGrads&, const Tensor& dout, const DeltaIn&) override;
   bool loses_in_one_walk(const Tensor& logits) const override;
   void loss_and_gradient(const Tensor& loss, const Tensor& logits, const LossTargets&,

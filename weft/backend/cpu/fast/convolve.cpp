@@ -69,9 +69,10 @@ struct StepPieces {
 
 }  // namespace
 
-void FastKernels::convolve(const Tensor& y, const Tensor& x, const Tensor& weight) {
-  if (!ready({&y, &x, &weight}) || !weight.contiguous() || x.elements() == 0)
-    return ReferenceKernels::convolve(y, x, weight);
+void FastKernels::convolve(const Tensor& y, const Tensor& x, const Filters& filters) {
+  const Tensor& weight = filters.weight;
+  if (filters.bias || !ready({&y, &x, &weight}) || !weight.contiguous() || x.elements() == 0)
+    return ReferenceKernels::convolve(y, x, filters);
   const Filtered in({&x, &y});
   const std::int64_t taps = weight.dim(2), size = in.columns() * taps;
   float* room = scratch_.take<float>(2 * size);
@@ -92,10 +93,11 @@ void FastKernels::convolve(const Tensor& y, const Tensor& x, const Tensor& weigh
 }
 
 void FastKernels::convolve_backward(const ConvolveGrads& grads, const Tensor& dy, const Tensor& x,
-                                    const Tensor& weight) {
-  if (!ready({&grads.dx, &dy, &x, &weight}) || !weight.contiguous() || !grads.dweight.contiguous() ||
-      x.elements() == 0)
-    return ReferenceKernels::convolve_backward(grads, dy, x, weight);
+                                    const Filters& filters) {
+  const Tensor& weight = filters.weight;
+  if (filters.bias || !ready({&grads.dx, &dy, &x, &weight}) || !weight.contiguous() ||
+      !grads.dweight.contiguous() || x.elements() == 0)
+    return ReferenceKernels::convolve_backward(grads, dy, x, filters);
   const Filtered in({&x, &dy, &grads.dx});
   const StepPieces pieces(in.steps);
   const std::int64_t taps = weight.dim(2), size = in.columns() * taps;

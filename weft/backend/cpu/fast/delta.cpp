@@ -17,7 +17,7 @@ namespace fast {
 namespace {
 
 bool ready_for(std::initializer_list<const Tensor*> rows, const DeltaIn& in) {
-  return ready(rows) && ready({&in.q, &in.k, &in.v}) && all_floats({&in.decay, &in.rate}) &&
+  return in.corrects() && ready(rows) && ready({&in.q, &in.k, &in.v}) && all_floats({&in.decay, &in.rate}) &&
          in.speed.contiguous() && in.shift.contiguous() && in.q.elements() > 0 && in.v.elements() > 0;
 }
 

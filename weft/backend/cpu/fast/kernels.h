@@ -78,9 +78,9 @@ class FastKernels : public ReferenceKernels {
   void sink_terms(const Tensor& terms, const Tensor& lse, const Tensor& sinks) override;
   void rope(const Tensor& x, const RopeArgs&) override;
 
-  void convolve(const Tensor& y, const Tensor& x, const Tensor& weight) override;
+  void convolve(const Tensor& y, const Tensor& x, const Filters& filters) override;
   void convolve_backward(const ConvolveGrads& grads, const Tensor& dy, const Tensor& x,
-                         const Tensor& weight) override;
+                         const Filters& filters) override;
   void delta_rule(const Tensor& o, const DeltaIn& in) override;
   void delta_rule_backward(const DeltaGrads& grads, const Tensor& dout, const DeltaIn& in) override;
 

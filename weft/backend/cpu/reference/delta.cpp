@@ -1,4 +1,4 @@
-// The gated delta rule step by step, every state in memory.
+// The gated delta rule and state spaces step by step, every state in memory.
 #include <cmath>
 
 #include "weft/backend/cpu/reference/kernels.h"
@@ -52,25 +52,28 @@ struct StepPlace {
 
 /// Everything that was given, in order.
 struct Given {
-  Row q, k, v, decay, rate, speed, shift;
+  Row q, k, v, decay, rate, speed, shift, skip;
   std::int64_t batch, groups, heads;
   std::size_t d, d_value;
   double scale;
+  bool corrects;
 
   explicit Given(const DeltaIn& in)
       : q(reference::load(in.q)),
         k(reference::load(in.k)),
         v(reference::load(in.v)),
         decay(reference::load(in.decay)),
-        rate(reference::load(in.rate)),
+        rate(in.rate ? reference::load(in.rate) : Row()),
         speed(reference::load(in.speed)),
         shift(reference::load(in.shift)),
+        skip(in.skip ? reference::load(in.skip) : Row(shift.size(), 0.0)),
         batch(in.v.dim(1)),
         groups(in.v.dim(2)),
         heads(in.v.dim(3)),
         d(std::size_t(in.q.dim(3))),
         d_value(std::size_t(in.v.dim(4))),
-        scale(double(in.scale)) {}
+        scale(double(in.scale)),
+        corrects(in.corrects()) {}
   StepPlace place(std::int64_t step, std::int64_t sequence, std::int64_t head) const {
     const std::int64_t row = (step * batch + sequence) * groups + head / heads;
     return {std::size_t(row), std::size_t(row * heads + head % heads), std::size_t(head)};
@@ -88,19 +91,22 @@ void add_row(Row& all, std::size_t row, const Row& x, double factor = 1) {
 /// One step of one head.
 struct Step {
   Row q, k, v;
+  bool corrects;
   double raw, slowness;  // decay + shift, e^speed
   double keep, rate;
   Step(const Given& in, const StepPlace& at)
       : q(row_of(in.q, at.shared, in.d)),
         k(row_of(in.k, at.shared, in.d)),
         v(row_of(in.v, at.own, in.d_value)),
+        corrects(in.corrects),
         raw(in.decay[at.own] + in.shift[at.weight]),
         slowness(std::exp(in.speed[at.weight])),
         keep(std::exp(-slowness * softplus(raw))),
-        rate(sigmoid(in.rate[at.own])) {}
-  /// v less what the memory says, and what is written of it
+        rate(corrects ? sigmoid(in.rate[at.own]) : softplus(raw)) {}
+  /// v less what the memory says; all of it where nothing is corrected.
   Row missing(const Matrix& before) const {
     Row out = v;
+    if (!corrects) return out;
     const Row said = before.turned_times(k);
     for (std::size_t j = 0; j < out.size(); ++j) out[j] -= keep * said[j];
     return out;
@@ -109,7 +115,7 @@ struct Step {
 };
 
 struct Slopes {
-  Row dq, dk, dv, ddecay, drate, dspeed, dshift;
+  Row dq, dk, dv, ddecay, drate, dspeed, dshift, dskip;
 };
 
 /// A step as backward finds it.
@@ -131,15 +137,22 @@ void step_backward(Slopes& to, Matrix& dmemory, const Given& in, const StepBehin
   Row du = dmemory.turned_times(step.k), w = du;
   for (double& x : w) x *= step.rate;
   add_row(to.dk, at.shared, dmemory.times(missing), step.rate);
-  add_row(to.dk, at.shared, before.times(w), -step.keep);
   add_row(to.dv, at.own, w);
-  to.drate[at.own] = dot(du, missing) * step.rate * (1 - step.rate);
-  const double dkeep = dot(dmemory.at, before.at) - dot(w, before.turned_times(step.k));
-  const double dlog = dkeep * step.keep, draw = -dlog * step.slowness * sigmoid(step.raw);
+  double dkeep = dot(dmemory.at, before.at), dtime = 0;
+  if (step.corrects) {
+    add_row(to.dk, at.shared, before.times(w), -step.keep);
+    to.drate[at.own] = dot(du, missing) * step.rate * (1 - step.rate);
+    dkeep -= dot(w, before.turned_times(step.k));
+  } else {
+    dtime = dot(du, step.v);
+    add_row(to.dv, at.own, dout, in.skip[at.weight]);
+    to.dskip[at.weight] += dot(dout, step.v);
+  }
+  const double dlog = dkeep * step.keep, draw = (dtime - dlog * step.slowness) * sigmoid(step.raw);
   to.ddecay[at.own] = draw;
   to.dshift[at.weight] += draw;
   to.dspeed[at.weight] -= dlog * step.slowness * softplus(step.raw);
-  dmemory.change(step.keep, -step.keep, step.k, w);
+  dmemory.change(step.keep, step.corrects ? -step.keep : 0, step.k, w);
 }
 
 }  // namespace
@@ -156,6 +169,7 @@ void ReferenceKernels::delta_rule(const Tensor& o, const DeltaIn& in) {
         const Step step(given, at);
         step.apply(memory);
         add_row(out, at.own, memory.turned_times(step.q), given.scale);
+        add_row(out, at.own, step.v, given.skip[at.weight]);
       }
     }
   reference::store(o, out);
@@ -165,9 +179,14 @@ void ReferenceKernels::delta_rule_backward(const DeltaGrads& grads, const Tensor
   called();
   const Given given(in);
   const Row above = reference::load(dout);
-  Slopes to{Row(given.q.size()),          Row(given.k.size()),    Row(given.v.size()),
-            Row(given.decay.size()),      Row(given.rate.size()), reference::load(grads.dspeed),
-            reference::load(grads.dshift)};
+  Slopes to{.dq = Row(given.q.size()),
+            .dk = Row(given.k.size()),
+            .dv = Row(given.v.size()),
+            .ddecay = Row(given.decay.size()),
+            .drate = Row(given.rate.size()),
+            .dspeed = reference::load(grads.dspeed),
+            .dshift = reference::load(grads.dshift),
+            .dskip = grads.dskip ? reference::load(grads.dskip) : Row(given.skip.size())};
   for (std::int64_t b = 0; b < given.batch; ++b)
     for (std::int64_t head = 0; head < given.groups * given.heads; ++head) {
       std::vector<Matrix> before{Matrix(given.d, given.d_value)};
@@ -185,9 +204,10 @@ void ReferenceKernels::delta_rule_backward(const DeltaGrads& grads, const Tensor
   reference::store(grads.dk, to.dk);
   reference::store(grads.dv, to.dv);
   reference::store(grads.ddecay, to.ddecay);
-  reference::store(grads.drate, to.drate);
+  if (grads.drate) reference::store(grads.drate, to.drate);
   reference::store(grads.dspeed, to.dspeed);
   reference::store(grads.dshift, to.dshift);
+  if (grads.dskip) reference::store(grads.dskip, to.dskip);
 }
 
 }  // namespace weft

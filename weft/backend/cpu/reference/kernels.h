@@ -57,9 +57,9 @@ class ReferenceKernels : public Kernels {
   void merge_attention(const AttentionOut& into, const AttentionOut& part) override;
   void sink_terms(const Tensor& terms, const Tensor& lse, const Tensor& sinks) override;
   void rope(const Tensor& x, const RopeArgs&) override;
-  void convolve(const Tensor& y, const Tensor& x, const Tensor& weight) override;
+  void convolve(const Tensor& y, const Tensor& x, const Filters& filters) override;
   void convolve_backward(const ConvolveGrads&, const Tensor& dy, const Tensor& x,
-                         const Tensor& weight) override;
+                         const Filters& filters) override;
   void delta_rule(const Tensor& o, const DeltaIn&) override;
   void delta_rule_backward(const DeltaGrads&, const Tensor& dout, const DeltaIn&) override;
 
