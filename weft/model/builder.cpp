@@ -297,27 +297,38 @@ std::unique_ptr<Inner> Builder::attends(const std::string& name, int layer, cons
 }
 
 // ---- layers
+Sublayer Builder::sublayer(const std::string& name, int layer, LayerPart part, const Looks& looks) {
+  Norm before = norm(name + norm_name(part));
+  switch (part) {
+    case LayerPart::attention:
+      return {"attention block", std::move(before), attends(name + ".attention", layer, looks)};
+    case LayerPart::delta:
+      return {"delta block", std::move(before), delta_memory(name + ".delta", layer)};
+    case LayerPart::state:
+      return {"state block", std::move(before), state_memory(name + ".state", layer)};
+    case LayerPart::mlp:
+      return {"mlp block", std::move(before), std::make_unique<Mlp>(mlp(name + ".mlp"))};
+    case LayerPart::experts:
+      return {"experts block", std::move(before), experts(name, layer)};
+  }
+  fail(Kind::internal, "model: a layer of no kind");
+}
+
 std::unique_ptr<Layer> Builder::block(const std::string& name, int layer, const Looks& looks) {
   layer_ = layer;
   std::vector<Sublayer> sublayers;
-  if (config_.delta.at(as_layer(layer)))
-    sublayers.push_back(
-        {"delta block", norm(name + ".attention_norm"), delta_memory(name + ".delta", layer)});
-  else
-    sublayers.push_back(
-        {"attention block", norm(name + ".attention_norm"), attends(name + ".attention", layer, looks)});
-  if (looks.memory)
-    sublayers.push_back({"cross attention block", norm(name + ".cross_norm"),
-                         std::make_unique<CrossAttention>(cross_attention(name + ".cross", layer))});
-  if (!list_.has(name + ".router.weight"))
-    sublayers.push_back({"mlp block", norm(name + ".mlp_norm"), std::make_unique<Mlp>(mlp(name + ".mlp"))});
-  else
-    sublayers.push_back({"experts block", norm(name + ".mlp_norm"), experts(name, layer)});
+  for (const LayerPart part : parts_of_layer(config_, layer)) {
+    sublayers.push_back(sublayer(name, layer, part, looks));
+    if (looks.memory && part == LayerPart::attention)
+      sublayers.push_back({"cross attention block", norm(name + ".cross_norm"),
+                           std::make_unique<CrossAttention>(cross_attention(name + ".cross", layer))});
+  }
+  const int parts = int(sublayers.size());
   auto block = std::make_unique<Block>(
       std::move(sublayers),
       Block::Options{
           .layer = layer,
-          .first_dropout = looks.memory ? 3 * layer - config_.layers : 2 * layer,
+          .first_dropout = first_dropout(layer, parts),
           .dropout = float(config_.hidden_dropout),
           .recompute_norms = recomputes(RecomputeModule::norm),
           .residual = config_.residual_after_norm ? Block::Residual::of_norm : Block::Residual::of_input,
@@ -328,6 +339,11 @@ std::unique_ptr<Layer> Builder::block(const std::string& name, int layer, const 
   if (!config_.token_drop.at(layer)) return block;
   return std::make_unique<PartOfTokens>(std::move(block), config_.token_drop, layer,
                                         PartOfTokens::Cuts{tp_, TokenCut(context_.circle)});
+}
+
+// Those of the layers of a stack end at twice their number; what stands behind them goes on from there.
+int Builder::first_dropout(int layer, int parts) const {
+  return 2 * config_.layers + parts * (layer - config_.layers);
 }
 
 // Full recompute: uniform wraps every run of `layers` blocks, block wraps each of the first `layers` of the

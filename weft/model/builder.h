@@ -8,6 +8,7 @@
 #include <string>
 
 #include "weft/model/kind.h"
+#include "weft/model/layer_parts.h"
 #include "weft/nn/attention.h"
 #include "weft/nn/block.h"
 #include "weft/nn/cross_attention.h"
@@ -50,12 +51,14 @@ class Builder {
 
   std::unique_ptr<Inner> latent_attention(const std::string& name, int layer, const Looks& looks);
   std::unique_ptr<Inner> delta_memory(const std::string& name, int layer);
+  std::unique_ptr<Inner> state_memory(const std::string& name, int layer);
   CrossAttention cross_attention(const std::string& name, int layer);
   /// What stands in the place of the MLP of a layer that has experts.
   std::unique_ptr<Inner> experts(const std::string& name, int layer) const;
 
   // ---- layers
-  /// Attention, an MLP, and attention to an encoder's output between them where the stack looks there.
+  /// What the layer of this number is made of, and attention to an encoder's output behind attention where
+  /// the stack looks there.
   std::unique_ptr<Layer> block(const std::string& name, int layer, const Looks& looks);
   using MakeBlock = std::function<std::unique_ptr<Layer>(int layer)>;
   /// The stage's blocks, some of them recomputed together; `make` gets the number of a layer.
@@ -87,6 +90,9 @@ class Builder {
   WholeLinear whole(const std::string& name) const;
   // ---- attention
   std::unique_ptr<Inner> attends(const std::string& name, int layer, const Looks& looks);
+  Sublayer sublayer(const std::string& name, int layer, LayerPart part, const Looks& looks);
+  /// The number of the first dropout of a layer of so many parts.
+  int first_dropout(int layer, int parts) const;
   int as_layer(int layer) const;
   bool turns(int layer) const;
   std::int64_t window(int layer) const;

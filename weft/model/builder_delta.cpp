@@ -12,7 +12,7 @@ std::unique_ptr<Inner> Builder::delta_memory(const std::string& name, int layer)
   const DeltaConfig& d = config_.delta;
   Communicator* traders = context_.cut() ? context_.circle : nullptr;
   const int ranks = tp_.size() * (traders ? traders->size() : 1);
-  DeltaShape shape = d.shape();
+  MemoryShape shape = d.shape();
   shape.keys = exact(shape.keys, std::int64_t{ranks});
   const NormRows heads{.sums = sums_, .heads = tp_.size() > 1 ? &tp_.circle : nullptr, .traded = traders};
   const NormArgs plain{.kind = config_.norm, .epsilon = float(config_.norm_epsilon)};
@@ -25,7 +25,7 @@ std::unique_ptr<Inner> Builder::delta_memory(const std::string& name, int layer)
                                                           .norm = norm_of(name + ".norm", heads, plain),
                                                           .project = row(name + ".project"),
                                                           .unit = unit,
-                                                          .traders = traders},
+                                                          .heads = MemoryHeads(traders)},
                                        shape, layer);
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "weft/base/error.h"
+#include "weft/model/layer_parts.h"
 
 namespace weft {
 namespace {
@@ -119,6 +120,9 @@ void check_forms(const ModelConfig& m, const LayerForms& may) {
          " has no gates of what heads give: leave {model.attention_gate} out");
   if (m.delta.on && !may.delta)
     fail(Kind::usage, "model: ", m.kind, " has no layers that remember: leave {model.delta.on} out");
+  if (m.hybrid.on() && !may.hybrid)
+    fail(Kind::usage, "model: ", m.kind,
+         " has no layers that are one thing each: leave {model.hybrid.layers} out");
   if (m.experts.count > 0 && !may.experts)
     fail(Kind::usage, "model: ", m.kind, " has no mixtures of experts: leave {model.experts.count} out");
 }
@@ -188,8 +192,10 @@ void complete_layers(ModelConfig& m, const LayerForms& may) {
     fail(Kind::usage, "model: ", m.max_positions, " positions are fewer than the sequence length ",
          m.sequence);
   complete_window(m);
+  complete_hybrid(m);
   complete_experts(m);
   complete_delta(m);
+  complete_state(m);
   complete_mup(m);
   check_fp8(m);
 }

@@ -15,6 +15,7 @@
 #include "weft/model/experts_config.h"
 #include "weft/model/fp8_config.h"
 #include "weft/model/latent_config.h"
+#include "weft/model/state_config.h"
 #include "weft/nn/layer_drop.h"
 #include "weft/nn/token_drop.h"
 #include "weft/tensor/kinds.h"
@@ -121,6 +122,8 @@ struct ModelConfig {
   std::int64_t channels = 0;  // per head; 0: hidden / heads
   LatentConfig latent;        // where it is on, groups and channels follow from it
   DeltaConfig delta;          // of the layers that remember in place of attention
+  StateConfig state;          // of the layers that are state spaces
+  HybridConfig hybrid;        // layers that are one thing each
 
   std::int64_t sequence = 0;          // tokens in a training sample; T5: of the encoder
   std::int64_t decoder_sequence = 0;  // T5: tokens of the decoder
@@ -286,6 +289,8 @@ void describe(Visitor& v, ModelConfig& c) {
   v("channels", c.channels, OnResume::model, "channels of one head", legal::size_or_none);
   v.group("latent", c.latent);
   v.group("delta", c.delta);
+  v.group("state", c.state);
+  v.group("hybrid", c.hybrid);
   v("sequence", c.sequence, OnResume::model, "tokens in one training sample; T5: of the encoder",
     legal::size);
   v("decoder_sequence", c.decoder_sequence, OnResume::model,
@@ -371,7 +376,8 @@ std::vector<int> all_but_every(int n, int layers);
 void complete(ModelConfig&);
 /// What layers of some families may be, and of others not.
 struct LayerForms {
-  bool experts = false, latent = false, further_tokens = false, sinks = false, delta = false, gates = false;
+  bool experts = false, latent = false, further_tokens = false, sinks = false, delta = false, gates = false,
+       hybrid = false;
 };
 /// The same for one stack of layers.
 void complete_decoder(ModelConfig&, const LayerForms& may = {});

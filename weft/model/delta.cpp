@@ -45,7 +45,7 @@ void complete_delta(ModelConfig& m) {
 // convolution's weights do.
 void add_delta(ParameterList& list, const ModelConfig& c, const std::string& name) {
   const DeltaConfig& d = c.delta;
-  const DeltaShape shape = d.shape();
+  const MemoryShape shape = d.shape();
   const std::int64_t in = shape.keys * shape.width(), values = shape.keys * shape.values();
   const auto half_width = float(1 / std::sqrt(double(d.taps)));
   add_matrix(list, name + ".in", {in, c.hidden, false}, matrix_init(c, in, c.hidden));

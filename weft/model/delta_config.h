@@ -6,7 +6,7 @@
 
 #include "weft/base/legal.h"
 #include "weft/base/on_resume.h"
-#include "weft/nn/delta_shape.h"
+#include "weft/nn/memory_shape.h"
 #include "weft/tensor/args.h"
 
 namespace weft {
@@ -23,7 +23,7 @@ struct DeltaConfig {
   bool at(int layer) const { return on && layers[std::size_t(layer)] != 0; }
   /// Layers that remember.
   int layers_with() const;
-  DeltaShape shape() const { return {key_heads, value_heads / key_heads, key_channels, value_channels}; }
+  MemoryShape shape() const { return {key_heads, value_heads / key_heads, key_channels, value_channels}; }
 };
 
 template <class Visitor>

@@ -5,6 +5,7 @@
 
 #include "weft/base/error.h"
 #include "weft/model/kinds.h"
+#include "weft/model/layer_parts.h"
 
 namespace weft {
 namespace {
@@ -99,7 +100,7 @@ void check_balancing(const ModelConfig& m) {
     fail(Kind::usage,
          "model: global_aux_loss looks at the microbatches that came before, so its bits depend on "
          "the layout: leave {model.exact} out, or take seq_aux_loss");
-  if (m.exact && m.ahead.layers() < m.ahead.depths && m.experts.at(m.layers - 1))
+  if (m.exact && m.ahead.layers() < m.ahead.depths && has_part(m, m.layers, LayerPart::experts))
     fail(Kind::usage,
          "model: a layer of experts that guesses several further tokens adds up its uses in an order that "
          "depends on the layout: leave {model.exact} or {model.ahead.repeated} out");
@@ -210,7 +211,7 @@ std::int64_t idle_parameters(const ModelConfig& c) {
   if (x.count == 0) return 0;
   const std::int64_t inner = x.latent > 0 ? x.latent : c.hidden, up = (c.gated ? 2 : 1) * x.ffn_hidden;
   const std::int64_t biases = c.linear_bias ? up + inner : 0;
-  const int further = c.ahead.depths > 0 && x.at(c.layers - 1) ? c.ahead.layers() : 0;
+  const int further = c.ahead.depths > 0 && has_part(c, c.layers, LayerPart::experts) ? c.ahead.layers() : 0;
   return std::int64_t{x.layers_with() + further} * (x.count - x.router.chosen) *
          (inner * (up + x.ffn_hidden) + biases);
 }

@@ -32,7 +32,8 @@ Init matrix_init(const ModelConfig& config, std::int64_t rows, std::int64_t colu
 }
 
 Init output_init(const ModelConfig& config, std::int64_t rows, std::int64_t columns) {
-  const double shrink = config.init.scale_output_layers ? std::sqrt(2.0 * config.layers) : 1;
+  const double sums = config.hybrid.on() ? 1 : 2;  // of a layer, that it is added by
+  const double shrink = config.init.scale_output_layers ? std::sqrt(sums * config.layers) : 1;
   return random_init(config, rows, columns, config.init.std / (shrink * std::sqrt(width_of(config))));
 }
 
@@ -83,18 +84,32 @@ void add_attention(ParameterList& list, const ModelConfig& c, const std::string&
   add_matrix(list, name + ".project", {h, queries, c.linear_bias}, output_init(c, h, queries));
 }
 
-void add_block(ParameterList& list, const ModelConfig& c, const std::string& name, int layer) {
-  add_norm(list, c, name + ".attention_norm", c.hidden);
-  if (layer >= 0 && c.delta.at(layer))
-    add_delta(list, c, name + ".delta");
-  else
-    add_attention(list, c, name + ".attention");
-  add_norm(list, c, name + ".mlp_norm", c.hidden);
-  add_mlp(list, c, name, layer);
+void add_part(ParameterList& list, const ModelConfig& c, const std::string& name, LayerPart part) {
+  add_norm(list, c, name + norm_name(part), c.hidden);
+  switch (part) {
+    case LayerPart::attention:
+      return add_attention(list, c, name + ".attention");
+    case LayerPart::delta:
+      return add_delta(list, c, name + ".delta");
+    case LayerPart::state:
+      return add_state(list, c, name + ".state");
+    case LayerPart::mlp:
+      return add_mlp(list, c, name);
+    case LayerPart::experts:
+      return add_experts(list, c, name);
+  }
 }
 
-void add_mlp(ParameterList& list, const ModelConfig& c, const std::string& name, int layer) {
-  if (layer >= 0 && c.experts.at(layer)) return add_experts(list, c, name);
+const char* norm_name(LayerPart part) {
+  if (part == LayerPart::state) return ".state_norm";
+  return part == LayerPart::attention || part == LayerPart::delta ? ".attention_norm" : ".mlp_norm";
+}
+
+void add_block(ParameterList& list, const ModelConfig& c, const std::string& name, int layer) {
+  for (const LayerPart part : parts_of_layer(c, layer)) add_part(list, c, name, part);
+}
+
+void add_mlp(ParameterList& list, const ModelConfig& c, const std::string& name) {
   const std::int64_t h = c.hidden, up = c.gated ? 2 * c.ffn_hidden : c.ffn_hidden;
   add_matrix(list, name + ".mlp.up", {up, h, c.linear_bias}, matrix_init(c, up, h));
   add_matrix(list, name + ".mlp.down", {h, c.ffn_hidden, c.linear_bias}, output_init(c, h, c.ffn_hidden));

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/model/config.h"
+#include "weft/model/layer_parts.h"
 #include "weft/nn/parameter.h"
 
 namespace weft {
@@ -48,10 +48,11 @@ struct LinearShape {
 };
 void add_matrix(ParameterList& list, const std::string& name, const LinearShape& m, const Init& init);
 void add_attention(ParameterList& list, const ModelConfig& config, const std::string& name);
-/// Attention and an MLP, each with the norm before it.
-void add_block(ParameterList& list, const ModelConfig& config, const std::string& name, int layer = -1);
-/// What stands behind a block's second norm: experts, where the layer of this number has them, or an MLP.
-void add_mlp(ParameterList& list, const ModelConfig& config, const std::string& name, int layer);
+/// What the layer of this number is made of, each part with the norm before it.
+void add_block(ParameterList& list, const ModelConfig& config, const std::string& name, int layer);
+/// What a part's norm is called behind the layer's name.
+const char* norm_name(LayerPart part);
+void add_mlp(ParameterList& list, const ModelConfig& config, const std::string& name);
 void add_norm(ParameterList& list, const ModelConfig& config, const std::string& name, std::int64_t width);
 
 }  // namespace weft

@@ -4,9 +4,12 @@
 
 #include "weft/base/error.h"
 #include "weft/base/number.h"
+#include "weft/model/layer_parts.h"
 
 namespace weft {
 namespace {
+
+bool has_states(const ModelConfig& m) { return parts_in_all(m, LayerPart::state) > 0; }
 
 void check_layers(const ModelConfig& m, int tp) {
   if (m.heads % tp != 0)
@@ -16,6 +19,9 @@ void check_layers(const ModelConfig& m, int tp) {
          " tensor-parallel ranks; cut the model over pipeline or data-parallel ranks");
   if (m.delta.on && m.delta.key_heads % tp != 0)
     fail(Kind::usage, "{model.delta.key_heads} ", m.delta.key_heads, " cannot be shared by ", tp,
+         " tensor-parallel ranks");
+  if (has_states(m) && m.state.groups % tp != 0)
+    fail(Kind::usage, "{model.state.groups} ", m.state.groups, " cannot be shared by ", tp,
          " tensor-parallel ranks");
   if (m.groups % tp != 0 && tp % m.groups != 0)
     fail(Kind::usage, m.groups, " query groups are neither a multiple nor a divisor of ", tp,
@@ -39,6 +45,10 @@ void check_sequence(const ModelConfig& m, const CutOver& cut) {
     fail(Kind::usage, "{model.delta.key_heads}: ", m.delta.key_heads / cut.tp,
          " key heads of a rank cannot be shared by ", cut.cp,
          " context-parallel ranks, which trade them in layers that remember");
+  if (has_states(m) && m.state.groups / cut.tp % cut.cp != 0)
+    fail(Kind::usage, "{model.state.groups}: ", m.state.groups / cut.tp,
+         " groups of a rank cannot be shared by ", cut.cp,
+         " context-parallel ranks, which trade them in state spaces");
   const int groups = std::max(m.groups / cut.tp, 1);
   if (groups % cut.trading != 0)
     fail(Kind::usage,
@@ -80,8 +90,13 @@ std::vector<ExactWidth> stack_exact_widths(const ModelConfig& m) {
                                  {m.ffn_hidden, "the MLP's width,"},
                                  {m.padded_vocabulary, "the padded vocabulary,"}};
   if (m.delta.on) {
-    const DeltaShape shape = m.delta.shape();
+    const MemoryShape shape = m.delta.shape();
     widths.push_back({shape.keys * shape.width(), "the width of what layers that remember make,"});
+    widths.push_back({shape.keys * shape.values(), "the width of all that they say,"});
+  }
+  if (has_states(m)) {
+    const MemoryShape shape = m.state.shape();
+    widths.push_back({shape.keys * shape.width(), "the width of what state spaces make,"});
     widths.push_back({shape.keys * shape.values(), "the width of all that they say,"});
   }
   if (m.experts.count > 0) widths.push_back({m.experts.ffn_hidden, "an expert's width,"});

@@ -4,8 +4,6 @@
 
 #include <cmath>
 
-#include "weft/base/number.h"
-#include "weft/nn/head_trade.h"
 #include "weft/ops/activation.h"
 #include "weft/ops/delta.h"
 #include "weft/ops/elementwise.h"
@@ -16,10 +14,6 @@ namespace {
 
 /// Added to the squared length of a query and a key, as the rule's authors do.
 constexpr double length_epsilon = 1e-6;
-
-Tensor flat(const Tensor& heads) {
-  return heads.view({heads.dim(0), heads.dim(1), heads.elements() / heads.dim(0) / heads.dim(1)});
-}
 
 }  // namespace
 
@@ -45,7 +39,7 @@ NormArgs DeltaMemory::lengths() const {
 DeltaIn DeltaMemory::rule(const Saved& saved) const {
   const Made made = windows(saved.made);
   const auto weights = [&](const Parameter& p) {
-    return ops::cast(rows(p.value), Dtype::f32).view({shape_.keys, shape_.per_key});
+    return ops::cast(parts_.heads.rows(p.value), Dtype::f32).view({shape_.keys, shape_.per_key});
   };
   return {.q = saved.units.at(3, 0),
           .k = saved.units.at(3, 1),
@@ -61,36 +55,10 @@ Tensor DeltaMemory::open(const Saved& saved) const {
   return ops::activation(windows(saved.made).gates, {}, Activation::silu);
 }
 
-Tensor DeltaMemory::rows(const Tensor& all) const {
-  if (!parts_.traders) return all;
-  const std::int64_t each = exact(all.dim(0), std::int64_t{parts_.traders->size()});
-  return all.slice(0, parts_.traders->rank() * each, each);
-}
-
-Tensor DeltaMemory::whole(const Tensor& steps) const {
-  return parts_.traders ? Trade(*parts_.traders).to_whole(steps) : steps;
-}
-
-Tensor DeltaMemory::steps(const Tensor& whole) const {
-  if (!parts_.traders) return whole;
-  const std::int64_t ranks = parts_.traders->size();
-  const Tensor out =
-      empty(whole.device(), {exact(whole.dim(0), ranks), whole.dim(1), whole.dim(2) * ranks, whole.dim(3)},
-            whole.dtype());
-  Trade(*parts_.traders).to_steps(out, whole);
-  return out;
-}
-
-/// [s (/c), b, all values held here]
-Tensor DeltaMemory::said(const Tensor& y) const {
-  return flat(steps(y.view({y.dim(0), y.dim(1), shape_.keys, shape_.values()})));
-}
-
 Tensor DeltaMemory::forward(Pass& pass, const Tensor& x, const Flow&) {
   Saved saved;
-  const Tensor made = parts_.in.forward(x);
-  saved.made = whole(made.split(2, {exact(made.dim(2), shape_.width()), shape_.width()}));
-  saved.filtered = ops::convolve(windows(saved.made).to_filter, {rows(parts_.filter.value)});
+  saved.made = parts_.heads.whole(parts_.in.forward(x), shape_.width());
+  saved.filtered = ops::convolve(windows(saved.made).to_filter, {parts_.heads.rows(parts_.filter.value)});
   const Tensor raw = queries_and_keys(saved.filtered);
   saved.units = empty(raw.device(), raw.shape(), raw.dtype());
   saved.lengths = {{}, empty(raw.device(), {raw.dim(0), raw.dim(1), raw.dim(2), raw.dim(3)})};
@@ -100,8 +68,8 @@ Tensor DeltaMemory::forward(Pass& pass, const Tensor& x, const Flow&) {
   const Norm::Out normed = parts_.norm.forward(saved.o);
   saved.stats = normed.stats;
   ops::multiply_into(normed.y, normed.y, open(saved));
-  const Tensor y = said(normed.y);
-  if (parts_.traders) saved.said = y;
+  const Tensor y = parts_.heads.steps(normed.y);
+  if (parts_.heads.traded()) saved.said = y;
   pass.save(std::move(saved));
   return parts_.project.forward(y);
 }
@@ -109,7 +77,9 @@ Tensor DeltaMemory::forward(Pass& pass, const Tensor& x, const Flow&) {
 // dfiltered [s, b, keys, filtered], of what rule and norm of length read
 Tensor DeltaMemory::rule_backward(const Saved& saved, const Tensor& d_o, const Made& dmade) {
   const Tensor dfiltered = empty_like(saved.filtered), dunits = queries_and_keys(dfiltered);
-  const auto sums = [&](Parameter& p) { return rows(p.grad.sum()).view({shape_.keys, shape_.per_key}); };
+  const auto sums = [&](Parameter& p) {
+    return parts_.heads.rows(p.grad.sum()).view({shape_.keys, shape_.per_key});
+  };
   ops::delta_rule_backward_into({dunits.at(3, 0), dunits.at(3, 1), values(dfiltered), dmade.decays,
                                  dmade.rates, sums(parts_.speed), sums(parts_.shift)},
                                 d_o, rule(saved));
@@ -124,20 +94,20 @@ Tensor DeltaMemory::backward(Pass& pass, const Tensor& dy, const Tensor& x, Flow
   const Saved saved = pass.take<Saved>();
   const Tensor dmade = empty_like(saved.made), normed = parts_.norm.again(saved.o);
   const Made made = windows(saved.made), into = windows(dmade);
-  const Tensor open = this->open(saved), y = parts_.traders ? saved.said : said(ops::multiply(open, normed));
+  const Tensor open = this->open(saved),
+               y = parts_.heads.traded() ? saved.said : parts_.heads.steps(ops::multiply(open, normed));
   const Tensor dsaid = parts_.project.backward(pass, dy, y);
-  const Tensor dgated =
-      whole(dsaid.split(2, {exact(dsaid.dim(2), shape_.values()), shape_.values()})).view(saved.o.shape());
+  const Tensor dgated = parts_.heads.whole(dsaid, shape_.values()).view(saved.o.shape());
   ops::multiply_into(normed, normed, dgated);
   ops::activation_backward_into(into.gates, normed, made.gates, {}, Activation::silu);
   const Tensor& d_o = open;
   ops::multiply_into(d_o, open, dgated);
   (void)parts_.norm.backward(d_o, {}, saved.o, saved.stats);
   const Tensor dfiltered = rule_backward(saved, d_o, into);
-  ops::convolve_backward_into({into.to_filter, rows(parts_.filter.grad.sum())}, dfiltered, made.to_filter,
-                              {rows(parts_.filter.value)});
+  ops::convolve_backward_into({into.to_filter, parts_.heads.rows(parts_.filter.grad.sum())}, dfiltered,
+                              made.to_filter, {parts_.heads.rows(parts_.filter.value)});
   parts_.filter.grad.added();
-  return parts_.in.backward(pass, flat(steps(dmade)), x);
+  return parts_.in.backward(pass, parts_.heads.steps(dmade), x);
 }
 
 void DeltaMemory::each_parameter(const VisitParameter& visit) {

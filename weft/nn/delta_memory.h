@@ -9,7 +9,8 @@
 // sequence trade them, so that each walks over whole sequences of some.
 #pragma once
 
-#include "weft/nn/delta_shape.h"
+#include "weft/nn/memory_heads.h"
+#include "weft/nn/memory_shape.h"
 #include "weft/nn/norm.h"
 #include "weft/nn/sublayer.h"
 #include "weft/tensor/args.h"
@@ -24,11 +25,11 @@ class DeltaMemory final : public Inner {
     Parameter speed, shift;  // [keys per_key]
     Norm norm;               // of a value head
     RowLinear project;
-    Tensor unit;                      // f32 [channels]: what makes a row's root mean square its length
-    Communicator* traders = nullptr;  // who share sequences; null: nobody
+    Tensor unit;  // f32 [channels]: what makes a row's root mean square its length
+    MemoryHeads heads;
   };
   /// layer: its number in the whole model
-  DeltaMemory(Parts parts, const DeltaShape& shape, int layer)
+  DeltaMemory(Parts parts, const MemoryShape& shape, int layer)
       : parts_(std::move(parts)), shape_(shape), layer_(layer) {}
   /// x [s (/tp), b, h] -> y [s (/tp), b, h]; the projection's bias is left to the reader
   Tensor forward(Pass& pass, const Tensor& x, const Flow& beside) override;
@@ -54,19 +55,12 @@ class DeltaMemory final : public Inner {
   Tensor queries_and_keys(const Tensor& filtered) const;
   Tensor values(const Tensor& filtered) const;
   DeltaIn rule(const Saved& saved) const;
-  /// Of a parameter, or of its gradient, the rows of the heads that are walked over here.
-  Tensor rows(const Tensor& all) const;
-  /// What the projection reads, of what came through the gates [s, b, keys, per_key, value].
-  Tensor said(const Tensor& y) const;
-  /// [s/c, b, keys of c ranks, n] as [s, b, keys, n], and back; the same where nobody trades.
-  Tensor whole(const Tensor& steps) const;
-  Tensor steps(const Tensor& whole) const;
   NormArgs lengths() const;
   Tensor open(const Saved& saved) const;
   Tensor rule_backward(const Saved& saved, const Tensor& d_o, const Made& dmade);
 
   Parts parts_;
-  DeltaShape shape_;
+  MemoryShape shape_;
   int layer_;
 };
 

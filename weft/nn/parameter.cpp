@@ -58,10 +58,17 @@ RandomBlock random_block(const Parameter& parameter, const Piece& piece, std::ui
           .columns = row_width(at.global)};
 }
 
+bool made_of_uniform(Init::How how) {
+  return how == Init::How::log_of_uniform || how == Init::How::softplus_gives_exp_of_uniform;
+}
+double made_of(Init::How how, double x) {
+  if (how == Init::How::log_of_uniform) return std::log(x);
+  return std::log(std::expm1(std::exp(x)));
+}
 /// A few numbers, once: no device needs a kernel for it.
-void take_logarithms(const Tensor& few) {
+void make(const Tensor& few, Init::How how) {
   std::vector<float> host = to_host<float>(few);
-  for (float& x : host) x = std::log(x);
+  for (float& x : host) x = float(made_of(how, double(x)));
   copy_to<float>(few, host);
 }
 
@@ -109,7 +116,7 @@ void initialize(const Parameter& parameter, const Tensor& value, std::uint64_t s
       ops::random_normal_into(block, init.value, init.spread, place);
     else
       ops::random_uniform_into(block, init.value - init.spread, init.value + init.spread, place);
-    if (init.how == Init::How::log_of_uniform) take_logarithms(block);
+    if (made_of_uniform(init.how)) make(block, init.how);
   }
 }
 

@@ -15,9 +15,9 @@ namespace weft {
 /// How a parameter starts. Random elements are addressed by the parameter's name and their place in the whole
 /// tensor.
 struct Init {
-  enum class How : std::uint8_t { normal, uniform, constant, log_of_uniform };
+  enum class How : std::uint8_t { normal, uniform, constant, log_of_uniform, softplus_gives_exp_of_uniform };
   How how = How::normal;
-  float value = 0;       // the constant, or the mean (of what logarithms are taken of)
+  float value = 0;       // the constant, or the mean (of what the rest is made of)
   float spread = 0.02F;  // standard deviation, or half the width of the uniform range
 };
 

@@ -33,7 +33,7 @@ std::int64_t unit_of_widths(const TrainConfig& c) { return std::int64_t{8} * c.p
 bool halve_layers(TrainConfig& c) {
   ModelConfig& m = c.model;
   const bool even = c.parallel.layout.empty() && c.parallel.first_stage_layers == 0 &&
-                    c.parallel.last_stage_layers == 0 && m.window_layers.empty() &&
+                    c.parallel.last_stage_layers == 0 && m.window_layers.empty() && !m.hybrid.on() &&
                     c.parallel.context_layers.empty() &&
                     (m.decoder_layers == 0 || m.decoder_layers == m.layers);
   if (!even || !halve(m.layers, std::int64_t{c.parallel.pp} * std::max(c.parallel.virtual_stages, 1)))

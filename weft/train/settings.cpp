@@ -6,6 +6,7 @@
 #include "weft/mesh/samples.h"
 #include "weft/model/count.h"
 #include "weft/model/experts.h"
+#include "weft/model/layer_parts.h"
 #include "weft/train/ranks.h"
 #include "weft/train/stages.h"
 
@@ -18,13 +19,7 @@ std::int64_t samples_of_run(const TrainConfig& config, std::int64_t steps) {
 
 /// Of one of the model's layers: what a second one like it adds.
 double layer_flops(const ModelConfig& model, int layer, std::int64_t length) {
-  const auto of = [&](int layers) {
-    ModelConfig some = model;
-    some.layers = layers;
-    if (!some.experts.layers.empty())
-      some.experts.layers.assign(std::size_t(layers), model.experts.layers[std::size_t(layer)]);
-    return training_flops(some, length);
-  };
+  const auto of = [&](int layers) { return training_flops(layers_alike(model, layer, layers), length); };
   return of(2) - of(1);
 }
 

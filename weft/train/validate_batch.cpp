@@ -4,6 +4,7 @@
 #include "weft/base/error.h"
 #include "weft/data/split.h"
 #include "weft/model/kinds.h"
+#include "weft/model/layer_parts.h"
 #include "weft/train/ranks.h"
 #include "weft/train/settings.h"
 #include "weft/train/stages.h"
@@ -191,6 +192,10 @@ void validate_documents(const TrainConfig& c) {
   if (c.model.delta.on && (d.between_documents || d.reset_attention))
     fail(Kind::usage,
          "{model.delta.on}: layers that remember go on from one document to the next: leave "
+         "{data.between_documents} and {data.reset_attention} out");
+  if (parts_in_all(c.model, LayerPart::state) > 0 && (d.between_documents || d.reset_attention))
+    fail(Kind::usage,
+         "{model.hybrid.layers}: state spaces go on from one document to the next: leave "
          "{data.between_documents} and {data.reset_attention} out");
 }
 

@@ -5,6 +5,7 @@
 
 #include "weft/base/number.h"
 #include "weft/model/kinds.h"
+#include "weft/model/layer_parts.h"
 #include "weft/train/ranks.h"
 #include "weft/train/settings.h"
 
@@ -45,10 +46,10 @@ inline bool no_dynamic_scale(const TrainConfig& c) {
 }
 
 inline bool no_experts(const TrainConfig& c) { return c.model.experts.count == 0; }
-/// Where experts compute every layer, and are told their own width.
+/// Where experts compute every layer that others have an MLP in, and are told their own width.
 inline bool no_mlp(const TrainConfig& c) {
-  const auto& x = c.model.experts;
-  return x.layers_with() == c.model.layers && x.ffn_hidden != c.model.ffn_hidden;
+  const ModelConfig& m = c.model;
+  return parts_in_all(m, LayerPart::mlp) == 0 && m.experts.ffn_hidden != m.ffn_hidden;
 }
 inline bool no_room(const TrainConfig& c) { return !c.model.experts.router.capacity; }
 inline bool nothing_weighed(const TrainConfig& c) {
@@ -72,6 +73,7 @@ inline bool no_warmup(const TrainConfig& c) {
 }
 inline bool latent(const TrainConfig& c) { return c.model.latent.on; }
 inline bool remembers_nothing(const TrainConfig& c) { return !c.model.delta.on; }
+inline bool no_state(const TrainConfig& c) { return parts_in_all(c.model, LayerPart::state) == 0; }
 inline bool no_profile(const TrainConfig& c) { return !c.profile.on; }
 inline bool no_indices(const TrainConfig& c) {
   const bool stored = c.data.index == IndexKind::stored;

@@ -7,16 +7,15 @@ Group model_refused() {
   return {
       "Models that weft does not build yet",
       {
-          cannot("hybrid-layer-pattern", Arity::one, "layers of several kinds"),
-          cannot("hybrid-override-pattern", Arity::one, "layers of several kinds"),
-          cannot("is-hybrid-model", Arity::none, "layers of several kinds"),
-          // The layers that its BERT and T5 take by this word are the only ones here.
+          // The layers that its BERT and T5 take by the first word, and its models of layers of one thing
+          // each by the others, are the only ones here.
           pick("spec", Arity::any,
-               {{.word = "local"}, {.word = "", .refusal = "layers given as Python code"}}),
-          cannot("mamba-num-heads", Arity::one, "state-space layers"),
-          cannot("mamba-head-dim", Arity::one, "state-space layers"),
-          cannot("mamba-state-dim", Arity::one, "state-space layers"),
-          cannot("mamba-num-groups", Arity::one, "state-space layers"),
+               {{.word = "local"},
+                {.word = "megatron.core.models.hybrid.hybrid_layer_specs"},
+                {.word = "hybrid_stack_spec"},
+                {.word = "megatron.core.models.mamba.mamba_layer_specs"},
+                {.word = "mamba_stack_spec"},
+                {.word = "", .refusal = "layers given as Python code"}}),
           value("vocab-extra-ids", "data.tokenizer.extra_ids"),
           cannot("enable-gpt-oss", Arity::none, "a preset of another tool"),
           cannot("export-te-mcore-model", Arity::none, "conversion by ModelOpt"),
@@ -32,7 +31,6 @@ Group model_refused() {
           cannot("dsa-indexer-loss-coeff", Arity::one, "sparse attention"),
           cannot("dsa-indexer-n-heads", Arity::one, "sparse attention"),
           cannot("dsa-indexer-topk", Arity::one, "sparse attention"),
-          cannot("mtp-hybrid-override-pattern", Arity::one, "layers of several kinds"),
           cannot("heterogeneous-layers-config-path", Arity::one, "layers of several kinds"),
           cannot("heterogeneous-layers-config-encoded-json", Arity::one, "layers of several kinds"),
           cannot("mtp-detach-heads", Arity::none, "further tokens that the model does not learn from"),
@@ -62,8 +60,6 @@ Group model_refused() {
           cannot("gdp-num-householder", Arity::one, "linear attention"),
           cannot("gdp-cutedsl-kernel", Arity::none, "linear attention"),
           cannot("gdp-num-chunk-states-to-recompute", Arity::one, "linear attention"),
-          cannot("disable-mamba-mem-eff-path", Arity::none, "state-space layers"),
-          cannot("mamba-training-ssm-states-dtype", Arity::one, "state-space layers"),
           no_effect("yarn-correction-range-round-to-int", Arity::none, "the ends of the range are rounded"),
       }};
 }

@@ -87,8 +87,8 @@ Group older() {
           cannot("embedding-weights-in-fp32", Arity::none, "an embedding of another type"),
           cannot("renormalize-blend-weights", Arity::none,
                  "weights of a mixture that are made anew for each split"),
-          cannot("hybrid-attention-ratio", Arity::one, "layers of several kinds"),
-          cannot("hybrid-mlp-ratio", Arity::one, "layers of several kinds"),
+          gone("hybrid-attention-ratio", "--hybrid-layer-pattern"),
+          gone("hybrid-mlp-ratio", "--hybrid-layer-pattern"),
       }};
 }
 

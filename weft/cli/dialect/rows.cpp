@@ -63,11 +63,12 @@ Group foreign(std::string_view title, std::string_view why, std::initializer_lis
 }
 
 std::vector<Group> table() {
-  return {model(),         positions(),    remember(),  vocabulary(), parallel(),
-          communication(), loop(),         optimizer(), precision(),  recompute(),
-          data(),          checkpoint(),   logging(),   moe(),        megatron_deepspeed(),
-          model_refused(), surroundings(), older(),     generation(), reinforcement(),
-          multimodal(),    retrieval(),    tools()};
+  return {model(),         positions(),    remember(),      hybrid(),
+          vocabulary(),    parallel(),     communication(), loop(),
+          optimizer(),     precision(),    recompute(),     data(),
+          checkpoint(),    logging(),      moe(),           megatron_deepspeed(),
+          model_refused(), surroundings(), older(),         generation(),
+          reinforcement(), multimodal(),   retrieval(),     tools()};
 }
 
 }  // namespace weft::cli::dialect

@@ -59,6 +59,7 @@ Group foreign(std::string_view title, std::string_view why, std::initializer_lis
 Group model();
 Group positions();
 Group remember();
+Group hybrid();
 Group vocabulary();
 Group model_refused();
 Group moe();

@@ -12,7 +12,7 @@ ParameterList bert_parameters(const ModelConfig& c) {
   if (c.positions == Positions::learned)
     list.add("embedding.positions", {c.max_positions, h}, table(c.max_positions));
   if (c.sentence_order || c.token_types) list.add("embedding.types", {2, h}, table(2));
-  for (int layer = 0; layer < c.layers; ++layer) add_block(list, c, "layers." + std::to_string(layer));
+  for (int layer = 0; layer < c.layers; ++layer) add_block(list, c, "layers." + std::to_string(layer), layer);
   add_norm(list, c, "final_norm", h);
   if (c.sentence_order) {
     add_matrix(list, "pooler", {h, h}, matrix_init(c, h, h));

@@ -1,14 +1,15 @@
 // What a step of a GPT costs: arithmetic on shapes.
 #include "weft/model/experts.h"
 #include "weft/model/gpt/gpt.h"
+#include "weft/model/layer_parts.h"
 
 namespace weft {
 namespace {
 
 struct Widths {
   double h, q, kv, f, v, s;
-  double gates;         // matrices of the MLP that read x: two where it is gated
-  double layers, ends;  // with those of further tokens
+  double gates;  // matrices of the MLP that read x: two where it is gated
+  double ends;   // of the model, and of further tokens
 };
 
 Widths widths(const ModelConfig& c) {
@@ -19,7 +20,6 @@ Widths widths(const ModelConfig& c) {
           .v = double(c.vocabulary),
           .s = double(c.sequence),
           .gates = c.gated ? 2.0 : 1.0,
-          .layers = double(c.layers + c.ahead.depths),
           .ends = double(1 + c.ahead.depths)};
 }
 
@@ -35,22 +35,42 @@ double attention_products(const ModelConfig& c, const Widths& w) {
 
 /// The same of a layer that remembers, with what it multiplies beside matrices, as Megatron counts it.
 double delta_products(const ModelConfig& c, const Widths& w) {
-  const DeltaShape d = c.delta.shape();
+  const MemoryShape d = c.delta.shape();
   const double keys = double(d.keys), values = keys * double(d.values());
   return w.h * keys * double(d.width()) + keys * double(d.filtered() * c.delta.taps) +
          4 * values * double(d.value) + values * w.h;
 }
 
-/// Layers of further tokens are as the last one is.
-double layers_that_remember(const ModelConfig& c) {
-  return c.delta.layers_with() + (c.delta.at(c.layers - 1) ? c.ahead.depths : 0);
+/// The same of a state space, as Megatron counts it, but for the true width of its heads together.
+double state_products(const ModelConfig& c, const Widths& w) {
+  const MemoryShape s = c.state.shape();
+  const double keys = double(s.keys), values = keys * double(s.values());
+  return w.h * keys * double(s.width()) + 3.5 * values * double(s.channels) + values * w.h;
 }
+
+/// Parts of the model's layers.
+struct Parts {
+  double attention, delta, state, mlps, mixtures;
+  explicit Parts(const ModelConfig& c)
+      : attention(parts_in_all(c, LayerPart::attention)),
+        delta(parts_in_all(c, LayerPart::delta)),
+        state(parts_in_all(c, LayerPart::state)),
+        mlps(parts_in_all(c, LayerPart::mlp)),
+        mixtures(parts_in_all(c, LayerPart::experts)) {}
+  double all() const { return attention + delta + state + mlps + mixtures; }
+};
 
 /// What a token leaves in such a layer beside its norm: what was made, filtered, brought to one length and
 /// said.
 double delta_activations(const ModelConfig& c) {
-  const DeltaShape d = c.delta.shape();
+  const MemoryShape d = c.delta.shape();
   return 2 * double(d.keys * (d.width() + d.filtered() + 2 * d.channels + 2 * d.values()));
+}
+
+/// The same of a state space: what was made, filtered and remembered, and what its norm read.
+double state_activations(const ModelConfig& c) {
+  const MemoryShape s = c.state.shape();
+  return 2 * double(s.keys * (s.width() + s.filtered() + 2 * s.values()));
 }
 
 /// The channels of a query and of a value, over all heads: what a pair of tokens multiplies.
@@ -69,16 +89,10 @@ double attention_activations(const ModelConfig& c, const Widths& w) {
 
 std::int64_t bytes_of(Precision precision) { return precision == Precision::f32 ? 4 : 2; }
 
-/// Layers of further tokens are as the last one is.
-double layers_of_experts(const ModelConfig& c) {
-  const bool last = c.experts.count > 0 && c.experts.at(c.layers - 1);
-  return c.experts.layers_with() + (last ? c.ahead.depths : 0);
-}
-
 /// Inner widths that a token goes through, over all layers: of experts those that compute it.
 double inner_widths(const ModelConfig& c, const Widths& w) {
-  const double mixtures = layers_of_experts(c);
-  return (w.layers - mixtures) * w.f + (mixtures > 0 ? mixtures * width_of_experts(c) : 0);
+  const Parts parts(c);
+  return parts.mlps * w.f + (parts.mixtures > 0 ? parts.mixtures * width_of_experts(c) : 0);
 }
 
 /// What a token leaves in a layer of experts beside inner widths: its rows, one for each expert.
@@ -91,22 +105,26 @@ double rows_of_experts(const ModelConfig& c) {
 
 double gpt_training_flops(const ModelConfig& c, std::int64_t sequence) {
   const Widths w = widths(c);
-  const double remember = layers_that_remember(c), attend = w.layers - remember;
-  const double products = w.h * inner_widths(c, w) * (w.gates + 1) + attend * attention_products(c, w) +
-                          (remember > 0 ? remember * delta_products(c, w) : 0) +
-                          layers_of_experts(c) * 2 * w.h * double(c.experts.latent);
+  const Parts parts(c);
+  const double products = w.h * inner_widths(c, w) * (w.gates + 1) +
+                          parts.attention * attention_products(c, w) +
+                          (parts.delta > 0 ? parts.delta * delta_products(c, w) : 0) +
+                          (parts.state > 0 ? parts.state * state_products(c, w) : 0) +
+                          parts.mixtures * 2 * w.h * double(c.experts.latent);
   const double tokens = double(sequence), joins = double(c.ahead.depths) * (3 * w.h + 2 * w.h * w.h);
   return 6 * tokens * (products + joins + w.ends * w.h * w.v) +
-         6 * tokens * tokens * channels_of_a_pair(c, w) * attend;
+         6 * tokens * tokens * channels_of_a_pair(c, w) * parts.attention;
 }
 
 // s b h (34 + 5 n s / h) counts two bytes an element and the score matrices; the latter exist nowhere here.
 double gpt_activation_bound(const ModelConfig& c, std::int64_t micro_batch) {
   const Widths w = widths(c);
   const double tokens = w.s * double(micro_batch);
-  const double layers = w.layers * (w.h * 18 + attention_activations(c, w)) + 4 * inner_widths(c, w) +
-                        layers_that_remember(c) * delta_activations(c) +
-                        layers_of_experts(c) * rows_of_experts(c);
+  const Parts parts(c);
+  const double layers = parts.all() * w.h * 9 + parts.attention * attention_activations(c, w) +
+                        4 * inner_widths(c, w) + parts.delta * delta_activations(c) +
+                        (parts.state > 0 ? parts.state * state_activations(c) : 0) +
+                        parts.mixtures * rows_of_experts(c);
   const double ends = 8 * tokens + tokens * w.h + 4 * tokens * w.h * (1 + w.v / w.h);
   const double joins = double(c.ahead.depths) * tokens * w.h * 12;  // words, both norms, the end
   return (tokens * layers + w.ends * ends + joins) * double(bytes_of(c.precision)) / 2;

@@ -90,7 +90,7 @@ class Cook {
   /// A layer that remembers: filters of all heads' queries, of their keys and of their values stand behind
   /// each other.
   void delta(const std::string& ours, const std::string& theirs) {
-    const DeltaShape d = m_.delta.shape();
+    const MemoryShape d = m_.delta.shape();
     type_ == GptType::qwen3_next ? made_in_two(ours + ".in.weight", theirs)
                                  : made_in_four(ours + ".in.weight", theirs);
     Recipe filter{ours + ".filter",
@@ -106,7 +106,7 @@ class Cook {
   }
   /// Of each key head queries, keys, values and gates in one tensor, rates and decays in another.
   void made_in_two(const std::string& ours, const std::string& theirs) {
-    const DeltaShape d = m_.delta.shape();
+    const MemoryShape d = m_.delta.shape();
     const std::int64_t few = 2 * d.per_key, main = d.width() - few;
     Recipe recipe{ours,
                   shape_of(ours),
@@ -122,7 +122,7 @@ class Cook {
   }
   /// What filters read as they have it, then all heads' gates, rates and decays, each in a tensor.
   void made_in_four(const std::string& ours, const std::string& theirs) {
-    const DeltaShape d = m_.delta.shape();
+    const MemoryShape d = m_.delta.shape();
     const std::int64_t each = d.per_key, values = d.values();
     Recipe recipe{ours,
                   shape_of(ours),
@@ -142,7 +142,7 @@ class Cook {
   }
   /// A key head's query, key and values, out of all queries, all keys and all values.
   void filtered(std::vector<RowRun>& runs, std::int64_t head, std::int64_t to) const {
-    const DeltaShape d = m_.delta.shape();
+    const MemoryShape d = m_.delta.shape();
     const std::int64_t key = d.channels, values = d.values();
     const std::int64_t all_keys = d.keys * key;
     runs.push_back({0, head * key, to, key});

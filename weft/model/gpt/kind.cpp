@@ -32,9 +32,13 @@ constexpr std::array<BatchField, 5> fields_of_gpt{
       .may_lack = true}}};
 
 void complete_gpt(ModelConfig& m) {
-  complete_decoder(
-      m,
-      {.experts = true, .latent = true, .further_tokens = true, .sinks = true, .delta = true, .gates = true});
+  complete_decoder(m, {.experts = true,
+                       .latent = true,
+                       .further_tokens = true,
+                       .sinks = true,
+                       .delta = true,
+                       .gates = true,
+                       .hybrid = true});
 }
 
 Samples gpt_samples(const ModelConfig& config) { return {.sequence = config.sequence}; }

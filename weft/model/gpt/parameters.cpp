@@ -4,12 +4,13 @@
 namespace weft {
 namespace {
 
-/// What a further token is guessed by, or all of them; its layer is as the last one.
-void add_depth(ParameterList& list, const ModelConfig& c, const std::string& name) {
+/// What a further token is guessed by, or all of them.
+void add_depth(ParameterList& list, const ModelConfig& c, int depth) {
+  const std::string name = "ahead.layers." + std::to_string(depth);
   add_norm(list, c, name + ".word_norm", c.hidden);
   add_norm(list, c, name + ".hidden_norm", c.hidden);
   add_matrix(list, name + ".join", {c.hidden, 2 * c.hidden, false}, matrix_init(c, c.hidden, 2 * c.hidden));
-  add_block(list, c, name, c.layers - 1);
+  add_block(list, c, name, c.layers + depth);
   add_norm(list, c, name + ".final_norm", c.hidden);
 }
 
@@ -24,8 +25,7 @@ ParameterList gpt_parameters(const ModelConfig& c) {
              random_init(c, c.max_positions, c.hidden, c.init.std));
   for (int layer = 0; layer < c.layers; ++layer) add_block(list, c, "layers." + std::to_string(layer), layer);
   add_norm(list, c, "final_norm", c.hidden);
-  for (int depth = 0; depth < c.ahead.layers(); ++depth)
-    add_depth(list, c, "ahead.layers." + std::to_string(depth));
+  for (int depth = 0; depth < c.ahead.layers(); ++depth) add_depth(list, c, depth);
   if (!c.tied_output) list.add("output.words", {c.vocabulary, c.hidden}, words);
   return list;
 }

@@ -31,12 +31,12 @@ ParameterList t5_parameters(const ModelConfig& config) {
              random_init(c, c.max_positions, c.hidden, c.init.std));
   add_biases(list, c, "encoder.distances");
   for (int layer = 0; layer < config.layers; ++layer)
-    add_block(list, c, "encoder.layers." + std::to_string(layer));
+    add_block(list, c, "encoder.layers." + std::to_string(layer), layer);
   add_norm(list, c, "encoder.final_norm", c.hidden);
   add_biases(list, c, "decoder.distances");
   for (int layer = 0; layer < config.decoder_layers; ++layer) {
     const std::string name = "decoder.layers." + std::to_string(layer);
-    add_block(list, c, name);
+    add_block(list, c, name, layer);
     add_cross(list, c, name);
   }
   add_norm(list, c, "decoder.final_norm", c.hidden);
