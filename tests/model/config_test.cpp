@@ -1,37 +1,12 @@
 #include "weft/model/config.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "weft/base/error.h"
+#include "tests/model/small.h"
 #include "weft/model/bert/bert.h"
 #include "weft/model/gpt/gpt.h"
 #include "weft/model/t5/t5.h"
 
 using namespace weft;
-using testing::ThrowsMessage;
-
-namespace {
-
-ModelConfig small() {
-  ModelConfig m;
-  m.layers = 2;
-  m.hidden = 256;
-  m.heads = 4;
-  m.sequence = 64;
-  m.vocabulary = 1000;
-  return m;
-}
-
-void refused(const ModelConfig& m, const std::string& sentence) {
-  const auto completing = [&m] {
-    ModelConfig copy = m;
-    complete(copy);
-  };
-  EXPECT_THAT(completing, ThrowsMessage<Error>(sentence));
-}
-
-}  // namespace
+using namespace weft::testing;
 
 TEST(ModelConfig, fills_in_what_follows_from_other_sizes) {
   ModelConfig m = small();

@@ -41,7 +41,7 @@ TEST(Count, agrees_with_the_parameters_that_are_made) {
   biased.linear_bias = biased.qkv_bias = true;
   for (const ModelConfig& config :
        {tiny_gpt2(), tiny_llama(), normed, biased, tiny_latent(), tiny_ahead(tiny_gpt2()), tiny_mixture(),
-        tiny_ahead(tiny_mixture()), tiny_delta(), gpt2_124m()})
+        tiny_ahead(tiny_mixture()), tiny_delta(), tiny_hybrid("M*-EG"), gpt2_124m()})
     EXPECT_EQ(count_parameters(config).total(), parameters_made(config));
 }
 
@@ -63,6 +63,14 @@ TEST(Count, gives_the_flops_of_layers_that_remember_as_megatrons_formula_does) {
   const double remembers = 2304 + 264 + 4 * 40 * 5 + 640, attends = 768 + 256;
   EXPECT_DOUBLE_EQ(training_flops(tiny_delta(), 8),
                    8 * 6 * (remembers + attends + 2 * 1152 + 16 * 29) + 6 * 64 * 16);
+}
+
+// A token's products in a state space: 16 4 (2 6 + 2 10 + 2) in, three and a half times 8 memories' 5 by 6,
+// 40 16 out; where the other attends 16 (16 + 2 16) and 16 16, causal; an MLP 3 16 24.
+TEST(Count, gives_the_flops_of_state_spaces_as_megatrons_formula_does) {
+  const double state = 2176 + 3.5 * 40 * 6 + 640, attends = 768 + 256;
+  EXPECT_DOUBLE_EQ(training_flops(tiny_hybrid("M*-M"), 8),
+                   8 * 6 * (2 * state + attends + 1152 + 16 * 29) + 6 * 64 * 16);
 }
 
 // 16 by 29 for each word that is not guessed.

@@ -138,6 +138,23 @@ std::vector<Case> remembering() {
                         .key_channels = 3,
                         .value_channels = 4};
            }),
+      with("state_spaces", tiny_hybrid("MM")),
+      with("layers_of_one_thing_each", tiny_hybrid("M*-G"), [](auto& c) { c.hidden_dropout = 0.2; }),
+      with("state_spaces_and_experts", tiny_hybrid("ME"),
+           [](auto& c) {
+             c = mixture(c, {.score = RouterScore::sigmoid});
+             c.experts.router.coefficients = {1};  // of the one layer that has experts
+           }),
+      with("state_spaces_behind_layer_norms", tiny_hybrid("M-"),
+           [](auto& c) {
+             c.norm = NormKind::layer;
+             c.linear_bias = true;
+           }),
+      with("further_tokens_by_layers_of_one_thing_each", tiny_hybrid("M*-"),
+           [](auto& c) {
+             c.ahead = {.depths = 2, .factor = 2};
+             c.hybrid.ahead = "M*-";
+           }),
       with("gates_of_heads", tiny_llama(), [](auto& c) { c.attention_gate = true; }),
       with("gates_of_heads_with_biases", tiny_gpt2(), [](auto& c) { c.attention_gate = true; }),
   };
@@ -219,7 +236,7 @@ TEST_P(Gradient, agrees_with_differences_for_every_parameter) {
   const auto loss = [&] { return model.objective(batch, factor); };
   // Where another expert is chosen the objective jumps: so near no choice of these models changes. And a
   // short key is turned far by a small step.
-  const double h = config.experts.count > 0 || config.delta.on ? 1e-3 : 5e-3;
+  const double h = config.experts.count > 0 || config.delta.on || config.hybrid.on() ? 1e-3 : 5e-3;
   model.stage().each_parameter([&](Parameter& p) {
     const auto grad = numbers(p.grad.sum());
     const double scale = std::abs(*std::ranges::max_element(grad, {}, [](double g) { return std::abs(g); }));

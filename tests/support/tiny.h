@@ -104,6 +104,29 @@ inline ModelConfig tiny_delta() {
   return config;
 }
 
+/// Layers that are one thing each: eight memories of a state space in four groups, and what the letters ask
+/// for beside them.
+inline ModelConfig tiny_hybrid(const std::string& letters) {
+  ModelConfig config = tiny_llama();
+  const ModelConfig mixture = tiny_mixture(), delta = tiny_delta();
+  config.groups = config.heads;
+  config.layers = int(letters.size());
+  config.hybrid.layers = letters;
+  if (letters.find('M') != std::string::npos)
+    config.state = {.heads = 8, .groups = 4, .channels = 6, .head_channels = 5, .taps = 3};
+  if (letters.find('E') != std::string::npos) {
+    config.experts = mixture.experts;
+    config.experts.layers.clear();
+  }
+  if (letters.find('G') != std::string::npos) {
+    config.delta = delta.delta;
+    config.delta.attends_every = 0;
+    config.delta.layers.clear();
+  }
+  complete(config);
+  return config;
+}
+
 /// A llama with latents, each behind a norm: heads of 6 + 4 channels, and values of 6.
 inline ModelConfig tiny_latent() {
   ModelConfig config = tiny_llama();

@@ -85,6 +85,25 @@ TEST(Validate, refuses_layers_that_remember_where_ranks_cannot_share_them) {
   refused(remembers([](TrainConfig& c) { c.data.reset_attention = true; }),
           "{model.delta.on}: layers that remember go on from one document to the next: leave "
           "{data.between_documents} and {data.reset_attention} out");
+  const auto states = [](auto change) {
+    return [change](TrainConfig& c) {
+      c.model.hybrid.layers = std::string(std::size_t(c.model.layers), 'M');
+      c.model.state = {.heads = 12, .groups = 6};
+      change(c);
+    };
+  };
+  refused(states([](TrainConfig& c) { c.parallel.tp = 4; }),
+          "{model.state.groups} 6 cannot be shared by 4 tensor-parallel ranks");
+  refused(states([](TrainConfig& c) {
+            c.parallel.tp = 2;
+            c.parallel.cp = 2;
+          }),
+          "{model.state.groups}: 3 groups of a rank cannot be shared by 2 context-parallel ranks, which "
+          "trade them in "
+          "state spaces");
+  refused(states([](TrainConfig& c) { c.data.reset_attention = true; }),
+          "{model.hybrid.layers}: state spaces go on from one document to the next: leave "
+          "{data.between_documents} and {data.reset_attention} out");
   refused(
       [](TrainConfig& c) {
         c.model.attention_gate = c.model.exact = true;
