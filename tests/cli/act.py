@@ -56,6 +56,8 @@ STAIRS = {"curriculum-schedule": "fixed_discrete", "curriculum-lengths": ["4", "
 DELTA = {"swiglu": None, "experimental-attention-variant": "gdn", "linear-attention-freq": "2", "linear-num-key-heads": "2", "linear-num-value-heads": "4",
          "linear-key-head-dim": "8", "linear-value-head-dim": "8"}
 
+LETTERS = {"num-layers": UNSET, "swiglu": None, "hybrid-layer-pattern": "MM", "mamba-num-heads": "4", "mamba-head-dim": "8", "mamba-state-dim": "8", "mamba-num-groups": "2"}
+
 # flag: (what else is given, the words of one run, the words of the other); no words: the flag is left out.
 PAIRS = {
     "num-layers": ({}, "2", "3"), "encoder-num-layers": ({"num-layers": UNSET}, "2", "3"), "hidden-size": ({}, "32", "64"),
@@ -69,6 +71,10 @@ PAIRS = {
     "experimental-attention-variant": (DELTA | {"experimental-attention-variant": UNSET}, "gdn", UNSET), "attention-output-gate": ({}, True, UNSET),
     "linear-attention-freq": (DELTA, "2", "[1,1]"), "linear-conv-kernel-dim": (DELTA, "4", "2"), "linear-key-head-dim": (DELTA, "8", "4"),
     "linear-value-head-dim": (DELTA, "8", "4"), "linear-num-key-heads": (DELTA, "2", "4"), "linear-num-value-heads": (DELTA, "4", "8"),
+    "hybrid-layer-pattern": (LETTERS, "MM", "M-"), "hybrid-override-pattern": (LETTERS | {"hybrid-layer-pattern": UNSET}, "MM", "M*"),
+    "mtp-hybrid-override-pattern": (LETTERS | {"mtp-num-layers": "1"}, "M", "-"), "mamba-num-heads": (LETTERS, "4", "2"), "mamba-head-dim": (LETTERS, "8", "4"),
+    "mamba-state-dim": (LETTERS, "8", "4"), "mamba-num-groups": (LETTERS, "2", "1"), "mamba-conv-kernel-dim": (LETTERS, "4", "2"),
+    "mamba-norm-epsilon": (LETTERS, "1e-5", "0.1"),
     "mtp-num-layers": ({}, "1", "2"), "mtp-use-repeated-layer": ({"mtp-num-layers": "2"}, True, UNSET), "mtp-loss-scaling-factor": ({"mtp-num-layers": "1"}, "0.1", "0.5"),
     "encoder-seq-length": ({"seq-length": UNSET}, "16", "32"), "max-position-embeddings": ({}, "16", "32"),
     "position-embedding-type": ({}, "rope", "none"), "use-rotary-position-embeddings": ({}, True, UNSET),

@@ -145,9 +145,10 @@ TEST(Dialect, says_once_and_with_the_reason_what_has_no_effect) {
 }
 
 TEST(Dialect, refuses_what_weft_cannot_do_all_at_once) {
-  refused({"--moe-token-dispatcher-type", "alltoall_seq", "--mamba-num-heads", "4", "--mamba-head-dim", "8"},
-          "weft cannot do this yet: a dispatcher of old: --moe-token-dispatcher-type; state-space layers: "
-          "--mamba-num-heads, --mamba-head-dim");
+  refused({"--moe-token-dispatcher-type", "alltoall_seq", "--dsa-indexer-topk", "4", "--dsa-indexer-n-heads",
+           "8"},
+          "weft cannot do this yet: a dispatcher of old: --moe-token-dispatcher-type; sparse attention: "
+          "--dsa-indexer-topk, --dsa-indexer-n-heads");
   refused({"--position-embedding-type", "mrope"},
           "weft cannot do this yet: positions of images and video: --position-embedding-type");
   refused({"--grpo-iterations", "2"}, "weft cannot do this yet: reinforcement learning: --grpo-iterations");

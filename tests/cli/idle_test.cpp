@@ -50,7 +50,7 @@ TEST(Idle, flags_of_experts_wait_for_experts) {
       Case{"--num-experts 4 --moe-router-bias-update-rate 0.1", "--moe-router-bias-update-rate",
            "only --moe-router-enable-expert-bias moves by it"},
       Case{"--num-experts 4 --moe-ffn-hidden-size 32 --ffn-hidden-size 128", "--ffn-hidden-size",
-           "every layer has experts, and --moe-ffn-hidden-size says how wide they are"},
+           "no layer has an MLP; --moe-ffn-hidden-size says how wide experts are"},
       Case{"--num-experts 4 --moe-token-drop-policy position", "--moe-token-drop-policy",
            "only --moe-expert-capacity-factor drops rows"},
       Case{"--num-experts 4 --moe-expert-capacity-factor 1 --moe-pad-expert-input-to-capacity --exact",
@@ -174,6 +174,16 @@ TEST(Idle, flags_of_files_wait_for_files) {
   EXPECT_EQ(said("--data-cache-path here --data-cache-version 0.16"), "");
   EXPECT_EQ(said("--data-order keyed", 0, "bert"),
             "no effect here: --data-order (samples of BERT and T5 are always stored in their order)");
+}
+
+TEST(Idle, sizes_of_state_spaces_wait_for_them) {
+  const std::string_view states = "only M in --hybrid-layer-pattern gives state spaces";
+  expect_said(std::array{
+      Case{"--mamba-num-heads 4 --mamba-num-groups 4 --mamba-state-dim 32",
+           "--mamba-num-heads, --mamba-num-groups, --mamba-state-dim", states},
+      Case{"--mamba-head-dim 32 --mamba-conv-kernel-dim 3 --mamba-norm-epsilon 1e-6",
+           "--mamba-head-dim, --mamba-conv-kernel-dim, --mamba-norm-epsilon", states},
+  });
 }
 
 TEST(Idle, flags_of_eight_bits_wait_for_them_and_for_each_other) {

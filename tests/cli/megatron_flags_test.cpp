@@ -65,6 +65,48 @@ TEST(MegatronsFlags, recompute_what_is_never_kept) {
   EXPECT_EQ(modules({"--recompute-modules", "shared_experts"}), std::vector{RecomputeModule::shared_experts});
 }
 
+TEST(MegatronsFlags, describe_layers_of_one_thing_each) {
+  const auto config = [](Words words) { return read_command(words)->config; };
+  const TrainConfig c =
+      config({"--hybrid-layer-pattern", "M-*E|MG-E/*E/*E", "--mamba-num-heads", "32", "--mamba-head-dim",
+              "16", "--mamba-state-dim", "64", "--mamba-num-groups", "4"});
+  EXPECT_EQ(c.model.hybrid.layers, "M-*EMG-E");
+  EXPECT_EQ(c.model.layers, 8);
+  EXPECT_EQ(c.model.hybrid.ahead, "*E");
+  EXPECT_EQ(c.model.ahead.depths, 2);
+  EXPECT_EQ(c.parallel.layout, "Etttt|ttttmmL");
+  EXPECT_EQ(c.model.state.heads, 32);
+  EXPECT_EQ(c.model.state.head_channels, 16);
+  EXPECT_EQ(c.model.state.channels, 64);
+  EXPECT_EQ(c.model.state.groups, 4);
+  const TrainConfig old = config({"--hybrid-override-pattern", "M+-/", "--mtp-num-layers", "1",
+                                  "--mtp-hybrid-override-pattern", "M", "--is-hybrid-model"});
+  EXPECT_EQ(old.model.hybrid.layers, "M*-");
+  EXPECT_TRUE(old.model.latent.on);
+  EXPECT_EQ(old.model.hybrid.ahead, "M");
+  EXPECT_EQ(old.parallel.layout, "");
+  EXPECT_NO_THROW(config({"--spec", "megatron.core.models.hybrid.hybrid_layer_specs", "hybrid_stack_spec"}));
+}
+
+TEST(MegatronsFlags, refuse_letters_that_say_two_things) {
+  EXPECT_EQ(refusal({"--hybrid-layer-pattern", "MD"}),
+            "--hybrid-layer-pattern: 'MD' has layers of sparse attention, D, which weft cannot do yet");
+  EXPECT_EQ(
+      refusal({"--hybrid-layer-pattern", "M*+"}),
+      "--hybrid-layer-pattern: 'M*+' has layers of latent attention, +, and of the other, *: take one of "
+      "them");
+  EXPECT_EQ(refusal({"--hybrid-layer-pattern", "M*/M/*"}),
+            "--hybrid-layer-pattern: further tokens are guessed by layers that are alike, found 'M' and '*'");
+  EXPECT_EQ(
+      refusal({"--hybrid-layer-pattern", "M*/M", "--mtp-num-layers", "2"}),
+      "--hybrid-layer-pattern: there are 1 parts behind a slash, one a further token, and --mtp-num-layers "
+      "says 2");
+  EXPECT_EQ(
+      refusal({"--hybrid-layer-pattern", "M|*", "--pipeline-model-parallel-layout", "Et|tL"}),
+      "--hybrid-layer-pattern: '|' cuts layers into stages, and so does --pipeline-model-parallel-layout: "
+      "leave one of them out");
+}
+
 TEST(MegatronsFlags, describe_linear_attention) {
   const auto model = [](Words words) {
     words.insert(words.begin(),

@@ -236,7 +236,7 @@ TEST_P(Gradient, agrees_with_differences_for_every_parameter) {
   const auto loss = [&] { return model.objective(batch, factor); };
   // Where another expert is chosen the objective jumps: so near no choice of these models changes. And a
   // short key is turned far by a small step.
-  const double h = config.experts.count > 0 || config.delta.on || config.hybrid.on() ? 1e-3 : 5e-3;
+  const double h = config.experts.count > 0 || config.delta.on ? 1e-3 : 5e-3;
   model.stage().each_parameter([&](Parameter& p) {
     const auto grad = numbers(p.grad.sum());
     const double scale = std::abs(*std::ranges::max_element(grad, {}, [](double g) { return std::abs(g); }));

@@ -74,13 +74,13 @@ void check_alone(const ModelConfig& m) {
   if (m.delta.attends_every != 0 || says_otherwise(m.delta.layers, letters, 'G'))
     fail(Kind::usage,
          "model: {model.hybrid.layers} says which layers remember: leave "
-         "{model.delta.attends_every} and {model.delta.layers} out");
+         "{model.delta.attends_every} out");
   const ExpertsConfig none;
   if (m.experts.every != none.every || m.experts.first != none.first ||
       says_otherwise(m.experts.layers, letters, 'E'))
     fail(Kind::usage,
          "model: {model.hybrid.layers} says which layers have experts: leave "
-         "{model.experts.every} and {model.experts.layers} out");
+         "{model.experts.every} out");
   if (m.residual_after_norm)
     fail(Kind::usage,
          "model: layers of one thing each add to what came in: leave "

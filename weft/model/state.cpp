@@ -9,15 +9,7 @@ namespace weft {
 
 void complete_state(ModelConfig& m) {
   StateConfig& s = m.state;
-  if (parts_in_all(m, LayerPart::state) == 0) {
-    const StateConfig none;
-    if (s.heads != none.heads || s.groups != none.groups || s.channels != none.channels ||
-        s.head_channels != none.head_channels || s.taps != none.taps)
-      fail(Kind::usage,
-           "model: sizes of state spaces are given, and no layer is one: add M to "
-           "{model.hybrid.layers}");
-    return;
-  }
+  if (parts_in_all(m, LayerPart::state) == 0) return;
   if (s.heads == 0) {
     if (2 * m.hidden % s.head_channels != 0)
       fail(Kind::usage, "model: twice the hidden size ", m.hidden,

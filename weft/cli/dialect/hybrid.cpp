@@ -27,7 +27,7 @@ std::string layout_of(const std::string& letters, std::size_t further) {
 /// Latent attention is a setting of the whole model.
 std::string with_latents_as_attention(Fields& fields, std::string letters, Origin who) {
   if (letters.find('D') != std::string::npos)
-    fail(Kind::usage, "weft cannot do this yet: sparse attention, D");
+    fail(Kind::usage, "'", letters, "' has layers of sparse attention, D, which weft cannot do yet");
   if (letters.find('+') == std::string::npos) return letters;
   if (letters.find('*') != std::string::npos)
     fail(Kind::usage, "'", letters,
@@ -53,7 +53,6 @@ void further_tokens(Fields& fields, const std::vector<std::string_view>& parts, 
 }
 
 void hybrid_layers(Fields& fields, std::span<const std::string> words, Origin who) {
-  if (words.size() != 1) fail(Kind::usage, "expected one word of letters, found ", words.size());
   const std::string all = with_latents_as_attention(fields, words[0], who);
   std::vector<std::string_view> parts = split(all, '/');
   while (parts.size() > 1 && parts.back().empty()) parts.pop_back();
