@@ -7,6 +7,7 @@
 
 #include "tests/equal/run.h"
 #include "tests/support/sanitized.h"
+#include "tests/support/tiny.h"
 #include "weft/base/error.h"
 #include "weft/train/validate.h"
 
@@ -68,6 +69,7 @@ class Lottery {
     other.model.attention_gate = other.model.kind == "gpt" && !other.model.latent.on && later_() % 2 == 0;
     if (other.model.gated && later_() % 2 == 0) other.model.gate_limit = other.model.gate_offset = 0.5;
     if (other.model.kind == "gpt" && later_() % 2 == 0) remember(other.model);
+    if (other.model.kind == "gpt" && later_() % 3 == 0) part(other.model);
     return allowed(other).value_or(drawn);
   }
   /// Some layers do in place of attention. Their keys are normed too: number 17 had norms of 9.7 and 10.3 in
@@ -78,6 +80,23 @@ class Lottery {
     model.delta = shape_of("delta", 2).delta;
     model.delta.layers.clear();
     model.delta.attends_every = 2 + int(later_() % 2);
+    complete(model);
+  }
+  /// Layers are one thing each. Of a model that is so small and deep, see above.
+  void part(ModelConfig& model) {
+    if (model.precision != Precision::f32 && model.layers > 2) return;
+    const bool experts = model.experts.count > 0;
+    std::string letters;
+    for (int layer = 0; layer < model.layers; ++layer) letters += (experts ? "ME*-" : "MM*-")[later_() % 4];
+    if (letters.find_first_of("M*") == std::string::npos ||
+        (experts && letters.find('E') == std::string::npos))
+      return;
+    model.delta = {};
+    model.experts.layers.clear();
+    model.experts.every = 1;
+    model.hybrid.layers = letters;
+    model.state = tiny_hybrid("M").state;
+    if (model.ahead.depths > 0) model.hybrid.ahead = later_() % 2 == 0 ? "M-" : "*";
     complete(model);
   }
   int one_of(std::initializer_list<int> list) { return list.begin()[random_() % list.size()]; }

@@ -8,6 +8,7 @@
 #include "tests/support/sanitized.h"
 #include "weft/base/format.h"
 #include "weft/model/kinds.h"
+#include "weft/model/layer_parts.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -72,7 +73,7 @@ std::set<std::string> everything() {
       "roots of softplus,forwards beside backwards,forwards beside backwards over stages,weight gradients "
       "that wait,more room to evaluate,none alone,aux_loss alone,seq_aux_loss alone,"
       "global_aux_loss alone,sinkhorn alone,zero 1,zero 2,zero 3,zero 1 of a cut model,"
-      "zero 2 of a cut model,zero 3 of a cut model",
+      "zero 2 of a cut model,zero 3 of a cut model,state spaces,exact state spaces",
       ',');
   return {all.begin(), all.end()};
 }
@@ -111,7 +112,8 @@ std::string name_of(const ExpertsConfig& x) {
 std::string name_of(const Drawn& drawn) {
   const ModelConfig& m = drawn.model;
   const std::string precision(words(m.precision)[std::size_t(m.precision)]);
-  return text(m.kind, ", ", m.layers + m.decoder_layers, " layers, ", m.groups, " groups, ", precision, ", ",
+  const std::string letters = m.hybrid.on() ? text(" ", m.hybrid.layers, "/", m.hybrid.ahead) : "";
+  return text(m.kind, ", ", m.layers + m.decoder_layers, " layers", letters, ", ", m.groups, " groups, ", precision, ", ",
               name_of(m.experts), drawn.cut.exact ? "exact, " : "", name_of(drawn.cut));
 }
 
@@ -156,6 +158,8 @@ TEST(RandomLayouts, have_something_of_everything) {
     if (model.latent.on && p.tp > 1) seen.insert(p.sequence ? "latents of a cut sequence" : "latents");
     if (model.latent.on && p.cp > 1)
       seen.insert(cut.exact ? "exact latents of cut samples" : "latents of cut samples");
+    if (parts_in_all(model, LayerPart::state) > 0 && p.tp * p.cp * p.pp > 1)
+      seen.insert(cut.exact ? "exact state spaces" : "state spaces");
     if (model.precision == Precision::bf16) seen.insert("bf16");
     if (model.precision == Precision::f16) seen.insert(cut.loss_scale > 0x1p14 ? "overflow" : "f16");
     if (cut.reduce_in_bf16) seen.insert("bf16 gradients");
