@@ -3,6 +3,7 @@
 #include "tests/support/tiny.h"
 #include "weft/model/gpt/gpt.h"
 #include "weft/model/layer_parts.h"
+#include "weft/optim/rules/muon.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -135,4 +136,16 @@ TEST(Hybrid, knows_layers_like_one_of_its_own) {
   EXPECT_EQ(alike.experts.layers, (std::vector<int>{1, 1}));
   EXPECT_EQ(parts_in_all(alike, LayerPart::experts), 2);
   EXPECT_EQ(parts_in_all(alike, LayerPart::state), 0);
+}
+
+/// As in Megatron: of what a state space makes, no direction is worth another's.
+TEST(Hybrid, gives_muon_the_matrices_of_state_spaces_that_it_has_elsewhere) {
+  const auto device = open_device("meta");
+  TinyModel model(tiny_hybrid("M-"), *device);
+  std::vector<std::string> muons;
+  model.stage().each_parameter([&](Parameter& p) {
+    if (is_muons(p)) muons.push_back(p.name);
+  });
+  EXPECT_EQ(muons, (std::vector<std::string>{"layers.0.state.project.weight", "layers.1.mlp.up.weight",
+                                             "layers.1.mlp.down.weight"}));
 }

@@ -11,7 +11,9 @@ std::unique_ptr<Inner> Builder::state_memory(const std::string& name, int layer)
   shape.keys = exact(shape.keys, std::int64_t{tp_.size()} * (traders ? traders->size() : 1));
   const auto rows = [&](const char* part) { return rows_of(name + part, tensor_ranks()); };
   const NormArgs norm{.kind = NormKind::rms, .epsilon = float(config_.state.norm_epsilon)};
-  return std::make_unique<StateMemory>(StateMemory::Parts{.in = column(name + ".in", BiasAdded::by_product),
+  ColumnLinear in = column(name + ".in", BiasAdded::by_product);
+  in.each_parameter([](Parameter& p) { p.role = Role::mixed; });
+  return std::make_unique<StateMemory>(StateMemory::Parts{.in = std::move(in),
                                                           .filter = rows(".filter"),
                                                           .filter_bias = rows(".filter_bias"),
                                                           .speed = rows(".speed"),

@@ -79,8 +79,9 @@ class GradSink {
 /// Weights that an optimizer may treat otherwise than others.
 enum class Role : std::uint8_t {
   inner,
-  kept,  // no gradient: f32, and its own layer's to change
-  words  // embedding and output: a learning rate of their own may apply
+  mixed,  // rows of many kinds and few channels: no matrix to who looks at its directions (muon)
+  kept,   // no gradient: f32, and its own layer's to change
+  words   // embedding and output: a learning rate of their own may apply
 };
 
 /// How fast it learns, where that follows the width of the model (muP): as the schedule says, or by the rate
