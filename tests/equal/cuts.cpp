@@ -74,6 +74,17 @@ std::string difference(const Curve& a, const Curve& b, const Rounding& rounding)
   return a.copies_agree && b.copies_agree ? "" : "copies of a tied weight or a shared key differ";
 }
 
+namespace {
+
+/// A state space, attention, an MLP and a state space in turn.
+std::string letters(int layers) {
+  std::string out;
+  for (int layer = 0; layer < layers; ++layer) out += "M*-M"[layer % 4];
+  return out;
+}
+
+}  // namespace
+
 ModelConfig shape_of(const std::string& name, int layers) {
   ModelConfig config = name == "gpt2"      ? tiny_gpt2()
                        : name == "bert"    ? tiny_bert()
@@ -82,6 +93,7 @@ ModelConfig shape_of(const std::string& name, int layers) {
                        : name == "mixture" ? tiny_mixture()
                        : name == "oss"     ? tiny_oss()
                        : name == "delta"   ? tiny_delta()
+                       : name == "hybrid"  ? tiny_hybrid(letters(layers))
                                            : tiny_llama();
   config.layers = layers;
   if (name == "t5") {

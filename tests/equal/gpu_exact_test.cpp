@@ -40,6 +40,8 @@ std::vector<Case> cases() {
           {"latent", Precision::bf16, {along, deeply}},
           {"mixture", Precision::f32, {experts}},
           {"mixture", Precision::bf16, {deeply}},
+          {"delta", Precision::f32, {along}},
+          {"hybrid", Precision::bf16, {along}},
           {"bert", Precision::bf16, {widely, along}},
           {"t5", Precision::bf16, {widely, deeply}}};
 }

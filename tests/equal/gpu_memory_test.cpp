@@ -31,6 +31,8 @@ std::vector<Case> cases() {
           {"mixture", f32},
           {"mixture", bf16},
           {"mixture", bf16, 0, 0.5},
+          {"delta", f32},
+          {"hybrid", bf16},
           {"mixture", f32, 0, 1, true},
           {"mixture", bf16, 0, 1, true},
           {"bert", bf16, 64},

@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""hybrid.py [f32|bf16] [--steps N] [--warm N]: the step of a model of state spaces, attention and MLPs that `weft bench train` measures, by transformers.
+
+As Nemotron-H is built, small: letters M-M*M-M-, hidden 768, state spaces of 24 heads of 64 in 4 groups with 128 channels, 12 heads of attention, MLPs of 3072 with
+squared relu, RMSNorm, no positions, sequence 1024, batch 1, vocabulary 50304, untied, no dropout: forward, backward, clipping to 1 and AdamW. transformers' own path for
+processors, which walks over a sequence in chunks as products; its fast one is for GPUs. Prints one JSON object. Needs torch and transformers; weft needs neither."""
+import argparse
+import importlib.util
+import json
+import pathlib
+import statistics
+import sys
+
+import torch
+
+peers = importlib.util.spec_from_file_location("peers", pathlib.Path(__file__).with_name("peers.py"))
+PEERS = importlib.util.module_from_spec(peers)
+peers.loader.exec_module(PEERS)
+
+SEQUENCE, WORDS = 1024, 50304
+TYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
+
+
+def made(dtype):
+    from transformers import NemotronHConfig, NemotronHForCausalLM
+
+    config = NemotronHConfig(
+        vocab_size=WORDS, hidden_size=768, hybrid_override_pattern="M-M*M-M-", num_attention_heads=12, num_key_value_heads=12, head_dim=64, intermediate_size=3072,
+        max_position_embeddings=SEQUENCE, mamba_num_heads=24, mamba_head_dim=64, n_groups=4, ssm_state_size=128, use_cache=False)
+    return NemotronHForCausalLM(config).to(dtype).train()
+
+
+def main():
+    words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    words.add_argument("precision", choices=list(TYPES), nargs="?", default="f32")
+    words.add_argument("--steps", type=int, default=2)
+    words.add_argument("--warm", type=int, default=1)
+    how = words.parse_args()
+    torch.manual_seed(1)
+    model = made(TYPES[how.precision])
+    tokens = torch.randint(0, WORDS, (1, SEQUENCE + 1))
+    loss_of = lambda: torch.nn.functional.cross_entropy(model(tokens[:, :-1].contiguous()).logits.float().view(-1, WORDS), tokens[:, 1:].reshape(-1))
+    seconds = []
+    for took, loss in PEERS.take_steps(model.parameters(), loss_of, how.warm + how.steps):
+        seconds.append(took)
+    counted = seconds[how.warm:]
+    print(json.dumps({"peer": "transformers", "precision": how.precision, "steps": [round(x, 3) for x in counted],
+                      "tokens_per_second": round(SEQUENCE / statistics.median(counted), 1), "loss": round(loss, 4),
+                      "parameters": sum(p.numel() for p in model.parameters()), "torch": torch.__version__, "threads": torch.get_num_threads()}))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
