@@ -192,6 +192,8 @@ TEST(HubNemotron, layers_that_weft_does_not_know_are_refused_by_name) {
   EXPECT_EQ(no("layers_block_type", "M*"), "c: \"layers_block_type\" is \"M*\", expected a list of words");
   EXPECT_EQ(no("hybrid_override_pattern", "M*M*"),
             "c: \"hybrid_override_pattern\" is \"M*M*\", weft can only compute \"ME*-\"");
+  EXPECT_EQ(no("layer_types", {"mamba"}),
+            "c: \"layer_types\" is [\"mamba\"], and layers_block_type says ME*-");
   EXPECT_EQ(said("nemotron_h", {{"layers_block_type", nullptr}}),
             "c: \"hybrid_override_pattern\" is missing, expected a letter a layer");
   EXPECT_EQ(said("nemotron_h", {{"layers_block_type", nullptr}, {"hybrid_override_pattern", "MG"}}),

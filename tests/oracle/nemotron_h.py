@@ -42,6 +42,8 @@ def draw(rng, shape):
             weight.data = 0.2 * torch.rand_like(weight)
         if name.endswith(("conv1d.weight", "conv1d.bias")):
             torch.nn.init.normal_(weight, std=0.5)  # so that norms have more than rounding to make something of
+        if name.endswith("A_log"):
+            weight.data = torch.log(1 + 15 * torch.rand_like(weight))
         if name.endswith("dt_bias"):
             times = torch.exp(math.log(1e-3) + math.log(100) * torch.rand_like(weight))
             weight.data = times + torch.log(-torch.expm1(-times))

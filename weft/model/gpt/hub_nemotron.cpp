@@ -34,11 +34,15 @@ std::string read_words(const char* name, HubSettings& s) {
   return out;
 }
 
-/// A list of words, or letters, which older files have.
+/// A list of words, or letters, which older files have. Where both are there they say the same.
 std::string read_layers(std::initializer_list<const char*> lists, const char* pattern, HubSettings& s) {
   std::string out;
-  for (const char* name : lists)
-    if (const std::string found = read_words(name, s); out.empty()) out = found;
+  for (const char* name : lists) {
+    const std::string found = read_words(name, s);
+    if (!out.empty() && !found.empty() && found != out)
+      s.refuse(name, text("and ", *lists.begin(), " says ", out));
+    if (out.empty()) out = found;
+  }
   if (out.empty()) out = s.word(pattern, "");
   if (out.find_first_not_of(letters) != std::string::npos) s.refuse(pattern, "weft knows M, *, - and E");
   s.must_be(pattern, out);
@@ -168,7 +172,8 @@ void read_nemotron_h(ModelConfig& m, HubSettings& s) {
   m.hidden = s.size("hidden_size", HubSettings::widest);
   m.heads = int(s.size("num_attention_heads", HubSettings::most_heads));
   m.groups = int(s.size("num_key_value_heads", HubSettings::most_heads));
-  m.channels = s.size_or("head_dim", s.size_or("attention_head_dim", 128), HubSettings::widest / 16);
+  const std::int64_t usual = s.size_or("attention_head_dim", 128, HubSettings::widest / 16);
+  m.channels = s.size_or("head_dim", usual, HubSettings::widest / 16);
   m.ffn_hidden = s.size_or("intermediate_size", 21504, HubSettings::widest);
   m.max_positions = s.size_or("max_position_embeddings", 4096);
   m.positions = Positions::none;
