@@ -50,6 +50,9 @@ const std::map<std::string, std::int64_t> published = {
     {"qwen1.5_moe_a2.7b", 14'315'784'192},
     {"qwen3_30b_a3b", 30'532'122'624},
     {"qwen3_next_80b_a3b", 79'674'391'296},
+    {"nemotron_h_8b", 8'100'852'736},
+    // 31,577,937,344 and the biases that choose experts.
+    {"nemotron3_nano_30b_a3b", 31'577'940'288},
     {"olmoe_1b_7b", 6'919'161'856},
     {"gpt_oss_20b", 20'914'757'184},
     {"gpt_oss_120b", 116'829'156'672},

@@ -55,7 +55,8 @@ TEST(HubConfig, what_weft_cannot_compute_is_refused_by_name) {
       said(base, {{"model_type", "mamba"}}),
       "c: \"model_type\" is \"mamba\", weft reads gpt2, llama, mistral, qwen2, qwen3, gemma, qwen3_5_text, "
       "mixtral, "
-      "qwen2_moe, qwen3_moe, olmoe, gpt_oss, qwen3_next, qwen3_5_moe_text, deepseek_v3, deepseek_v2, bert, "
+      "qwen2_moe, qwen3_moe, olmoe, gpt_oss, qwen3_next, qwen3_5_moe_text, nemotron_h, deepseek_v3, "
+      "deepseek_v2, bert, "
       "megatron-bert, t5");
   EXPECT_EQ(said(base, {{"rope_scaling", {{"rope_type", "dynamic"}, {"factor", 2.0}}}}),
             "c: rope scaling: \"rope_type\" is \"dynamic\", weft knows default, linear, llama3 and yarn");
@@ -129,7 +130,8 @@ TEST(HubConfig, what_no_family_has_is_named) {
   const std::string start =
       "exchange: no Hugging Face model that weft writes (gpt2, llama, mistral, qwen2, qwen3, gemma, "
       "qwen3_5_text, mixtral, "
-      "qwen2_moe, qwen3_moe, olmoe, gpt_oss, qwen3_next, qwen3_5_moe_text, deepseek_v3, deepseek_v2) has ";
+      "qwen2_moe, qwen3_moe, olmoe, gpt_oss, qwen3_next, qwen3_5_moe_text, nemotron_h, deepseek_v3, "
+      "deepseek_v2) has ";
   ModelConfig model = tiny_llama();
   EXPECT_EQ(type_for(model), "llama");
   model.window = 4;

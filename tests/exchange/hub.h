@@ -42,7 +42,9 @@ constexpr const char* hub_models[] = {"gpt2",
                                       "gpt_oss_packed",
                                       "qwen3_next",
                                       "qwen3_5",
-                                      "qwen3_5_moe"};
+                                      "qwen3_5_moe",
+                                      "nemotron_h",
+                                      "nemotron_h_latent"};
 
 inline std::filesystem::path hub_model(const std::string& name) {
   return std::filesystem::path(WEFT_SOURCE_DIR) / "tests/golden/exchange" / name;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Twenty steps of AdamW, by weft, by transformers and by megatron-core's own GPTModel, from the same weights on the same samples:
-train.py WEFT [--cases N] [--seed S] [--kind K]. Random small configurations like GPT-2, Llama, Mixtral, gpt-oss and Qwen3-Next, the last three with and without
-balancing losses (which transformers defines in another way, and sits out). The losses and gradient norms of all steps and the weights after them must agree. Needs
+train.py WEFT [--cases N] [--seed S] [--kind K]. Random small configurations like GPT-2, Llama, Mixtral, gpt-oss, Qwen3-Next and Nemotron-H, the third to fifth with and
+without balancing losses (which transformers defines in another way, and sits out), the last by transformers alone. The losses and gradient norms of all steps and the weights after them must agree. Needs
 torch, transformers and megatron-core (`make oracle` installs them)."""
 import argparse, functools, importlib.util, json, pathlib, random, sys, tempfile, warnings
 
@@ -19,7 +19,7 @@ from megatron.core.transformer import TransformerConfig
 from megatron.core.transformer.moe.moe_utils import MoEAuxLossAutoScaler, get_moe_layer_wise_logging_tracker
 from torch.nn import functional as F
 
-import qwen3_next
+import nemotron_h, qwen3_next
 from recipe import DECAY, GLOBAL, MICRO, STEPS, WARM, run, steps
 
 RATE = 3e-3
@@ -67,7 +67,7 @@ def window_mask(queries, keys, window):
     return (apart < -window[1]) | (apart > window[0])
 
 
-MIXTURES = {"mixtral": mixtral, "gpt_oss": gpt_oss, "qwen3_next": qwen3_next.draw}
+MIXTURES = {"mixtral": mixtral, "gpt_oss": gpt_oss, "qwen3_next": qwen3_next.draw, "nemotron_h": nemotron_h.draw}
 
 
 def draw(rng, kind):
@@ -141,7 +141,9 @@ def own_of_gpt_oss(weights, layer, to, kind, shape):
 
 
 def renamed(weights, shape):
-    """Weights of transformers under megatron-core's names."""
+    """Weights of transformers under megatron-core's names, where it has such models."""
+    if shape["kind"] == "nemotron_h":
+        return dict(weights)
     if shape["kind"] == "qwen3_next":
         return qwen3_next.renamed(weights, shape)
     out = {}
@@ -194,8 +196,10 @@ def by_weft(weft, folder, shape):
              "--lr-decay-style", "constant", "--lr-warmup-iters", WARM, "--weight-decay", DECAY, "--clip-grad", 1, "--adam-beta2", 0.999,
              "--attention-dropout", 0, "--hidden-dropout", 0, "--eval-iters", 0, "--tokenizer-type", "NullTokenizer", "--vocab-size",
              shape["words"], "--max-position-embeddings", shape["sequence"]]
-    if shape["kind"] in MIXTURES:
+    if shape.get("experts"):
         flags += ["--moe-aux-loss-coeff", shape["balance"], "--moe-z-loss-coeff", shape["z"]]
+    if shape["kind"] == "nemotron_h" and shape["experts"]:
+        flags += ["--moe-router-bias-update-rate", 0]  # nobody else moves it
     run(weft, "train", "gpt", *flags, "--log-interval", 1, "--log-jsonl", folder / "log.jsonl", "--save", folder / "saved", "--save-interval", STEPS)
     lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
     samples = run(weft, "data", "sample", "--index", 0, "--count", STEPS * GLOBAL, "--json", *flags)
@@ -230,11 +234,13 @@ def compare(weft, folder, seed, kind):
         builder.add_document(torch.tensor(tokens), [len(tokens)])
     builder.finalize(str(folder / "text.idx"))
     losses, norms, samples, after = by_weft(weft, folder, shape)
-    other = megatron(shape)
-    other.load_state_dict({k: v.clone() for k, v in renamed(model.state_dict(), shape).items()}, strict=False)
-    positions = torch.arange(shape["sequence"]).expand(MICRO, -1)
-    mask = torch.ones(1, 1, shape["sequence"], shape["sequence"], dtype=torch.bool).triu(1)
-    found = {"megatron-core": steps(other, lambda x: other(x["tokens"], positions, mask, labels=x["labels"]).mean(), samples, RATE)}
+    found, trained = {}, {}
+    if shape["kind"] != "nemotron_h":
+        other = trained["megatron-core"] = megatron(shape)
+        other.load_state_dict({k: v.clone() for k, v in renamed(model.state_dict(), shape).items()}, strict=False)
+        positions = torch.arange(shape["sequence"]).expand(MICRO, -1)
+        mask = torch.ones(1, 1, shape["sequence"], shape["sequence"], dtype=torch.bool).triu(1)
+        found["megatron-core"] = steps(other, lambda x: other(x["tokens"], positions, mask, labels=x["labels"]).mean(), samples, RATE)
     if not shape.get("balance") and not shape.get("z"):
         found["transformers"] = steps(model, lambda x: F.cross_entropy(model(x["tokens"]).logits.flatten(0, 1), x["labels"].flatten()), samples, RATE)
     print(f"seed {seed}: {shape}")
@@ -245,7 +251,7 @@ def compare(weft, folder, seed, kind):
             sys.exit(f"  ours   {losses} {norms}\n  theirs {their_losses} {their_norms}")
     parted = (lambda weights: qwen3_next.parted(weights, shape)) if shape["kind"] == "qwen3_next" else dict
     ours = parted(renamed(after, shape))
-    trained = {"megatron-core": parted(dict(other.named_parameters()))}
+    trained = {who: parted(dict(peer.named_parameters())) for who, peer in trained.items()}
     if "transformers" in found:
         trained["transformers"] = parted(renamed(model.state_dict(), shape))
     for who, theirs in trained.items():
@@ -280,7 +286,7 @@ def main():
             own = pathlib.Path(folder) / str(case)
             own.mkdir()
             compare(args.weft, own, seed + case, args.kind)
-    print(f"{args.cases} models: {STEPS} steps as transformers' and as megatron-core's")
+    print(f"{args.cases} models: {STEPS} steps as transformers'" + (" and as megatron-core's" if args.kind != "nemotron_h" else ""))
 
 
 if __name__ == "__main__":

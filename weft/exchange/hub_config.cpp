@@ -52,10 +52,30 @@ void read_ends(HubConfig& out, HubSettings& s) {
   for (const json& id : list) out.ends.push_back(id_of(id, "eos_token_id", s));
 }
 
+// Python's JSON has a word for infinity, which JSON has not. It becomes what newer programs write.
+std::string without_infinities(std::string_view from) {
+  constexpr std::string_view word = "Infinity";
+  std::string out;
+  bool quoted = false;
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    if (!quoted && from.substr(i).starts_with(word)) {
+      out += R"({"__float__":"Infinity"})";
+      i += word.size() - 1;
+      continue;
+    }
+    out += from[i];
+    if (quoted && from[i] == '\\' && i + 1 < from.size())
+      out += from[++i];
+    else if (from[i] == '"')
+      quoted = !quoted;
+  }
+  return out;
+}
+
 }  // namespace
 
 HubConfig hub_config_from_json(std::string_view from, const std::string& who) {
-  const json object = checkpoint::strict_json(from, who, 8);
+  const json object = checkpoint::strict_json(without_infinities(from), who, 8);
   HubSettings s(object, who);
   HubConfig out{.type = s.word("model_type", "")};
   ModelConfig& m = out.model;

@@ -76,7 +76,7 @@ void HubWeights::account_for(const HubConfig& config) {
   for (std::size_t i = 0; i < recipes_.size(); ++i) {
     places_[recipes_[i].name] = i;
     for (Theirs& theirs : recipes_[i].parts) {
-      check_part(recipes_[i], theirs);
+      check_part(recipes_[i], theirs, config.model);
       for (const std::string& name : stored_as(theirs)) used.insert(name);
     }
   }
@@ -124,11 +124,14 @@ std::vector<std::string> HubWeights::stored_as(const Theirs& theirs) const {
   return {theirs.name + codes_end, theirs.name + scales_end};
 }
 
-void HubWeights::check_part(const Recipe& recipe, Theirs& theirs) {
+void HubWeights::check_part(const Recipe& recipe, Theirs& theirs, const ModelConfig& model) {
   const std::string where = tensors_.directory().string();
   const checkpoint::Entry* entry = tensors_.find(theirs.name);
   for (const std::string& other : {short_name(theirs.name), old_name(theirs.name), shared_name(theirs.name)})
     if (entry == nullptr && (entry = tensors_.find(other)) != nullptr) theirs.name = entry->name;
+  if (const auto others = kind_of(model).hub.other_ways; entry == nullptr && others != nullptr)
+    for (const Theirs& other : others(model, theirs))
+      if (entry == nullptr && (entry = tensors_.find(other.name)) != nullptr) theirs = other;
   if (entry == nullptr && (packed_.contains(theirs.name) || check_packed(theirs))) return;
   if (entry == nullptr)
     fail(Kind::data, where, ": lacks ", theirs.name, ", which ", recipe.name, " is made of");

@@ -31,7 +31,7 @@ class HubWeights {
 
  private:
   void account_for(const HubConfig& config);
-  void check_part(const Recipe& recipe, Theirs& theirs);
+  void check_part(const Recipe& recipe, Theirs& theirs, const ModelConfig& model);
   bool check_packed(const Theirs& theirs);
   std::vector<std::string> stored_as(const Theirs& theirs) const;
   void read_row(const Theirs& theirs, std::int64_t row, std::int64_t column, std::span<float> to) const;

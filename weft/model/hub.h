@@ -83,6 +83,9 @@ struct HubSpelling {
   bool (*unmade_part)(std::string_view type, std::string_view their_name) = nullptr;
   /// What config.json says in two ways and the names of the tensors beside it in one; null: nothing.
   void (*settle)(ModelConfig&, const IsStored&) = nullptr;
+  /// What other programs, or other versions, store a tensor as: the first of them that is there counts where
+  /// the tensor itself is not; null: there are none.
+  std::vector<Theirs> (*other_ways)(const ModelConfig&, const Theirs&) = nullptr;
 };
 
 }  // namespace weft

@@ -67,6 +67,13 @@ NEXT = dict(head_dim=8, partial_rotary_factor=pick(0.5, 0.25, 1.0), linear_num_k
             layer_types=pick(["linear_attention", "full_attention"] * 2, ["linear_attention"] * 3 + ["full_attention"]),
             rope_parameters=dict(rope_type="default", rope_theta=500.0, partial_rotary_factor=pick(0.5, 0.25, 1.0)))
 
+# Layers of one thing each, heads that read and write in groups. transformers raises times to time_step_min, and weft has no such limit.
+NEMOTRON = dict(vocab_size=WORDS, hidden_size=32, num_attention_heads=HEADS, num_key_value_heads=HEADS // 2, head_dim=8,
+                intermediate_size=SMALL["intermediate_size"], max_position_embeddings=32, mamba_num_heads=pick(4, 2, 6), mamba_head_dim=pick(6, 4, 8),
+                n_groups=2, ssm_state_size=pick(5, 4, 8), conv_kernel=pick(4, 3, 2), n_routed_experts=8, moe_intermediate_size=pick(12, 20),
+                moe_shared_expert_intermediate_size=pick(16, 24), num_experts_per_tok=4, routed_scaling_factor=pick(2.5, 1.0), time_step_min=1e-30)
+STATE, ATTENTION = "linear_attention", "full_attention"
+
 MODELS = {
     "gpt2": (t.GPT2LMHeadModel, t.GPT2Config(vocab_size=WORDS, n_positions=24, n_embd=HEADS * WIDTH, n_layer=LAYERS,
                                                n_head=HEADS, bos_token_id=0, eos_token_id=0), {}),
@@ -93,6 +100,10 @@ MODELS = {
     "qwen3_5": (t.Qwen3_5ForCausalLM, t.Qwen3_5TextConfig(**NARROW, **NEXT, intermediate_size=SMALL["intermediate_size"]), {}),
     "qwen3_5_moe": (t.Qwen3_5MoeForCausalLM, t.Qwen3_5MoeTextConfig(**NARROW, **CHOSEN, **NEXT,
                                                                     shared_expert_intermediate_size=pick(16, 24)), dict(max_shard_size="60KB")),
+    "nemotron_h": (t.NemotronHForCausalLM, t.NemotronHConfig(**NEMOTRON, layers_block_type=pick([STATE, "moe", ATTENTION, "mlp"],
+                                                                                                 [STATE, "mlp", STATE, "mlp", ATTENTION])), {}),
+    "nemotron_h_latent": (t.NemotronHForCausalLM, t.NemotronHConfig(**NEMOTRON, **pick(dict(n_group=4, topk_group=2), {}), moe_latent_size=pick(8, 16),
+                                                                    layers_block_type=[ATTENTION, STATE, "moe"]), dict(max_shard_size="30KB")),
     "deepseek_v3": (t.DeepseekV3ForCausalLM, t.DeepseekV3Config(**{**SMALL, "num_key_value_heads": HEADS}, **DEEPSEEK), {}),
     "deepseek_v2": (t.DeepseekV2ForCausalLM, t.DeepseekV2Config(**{**SMALL, "num_key_value_heads": HEADS}, **DEEPSEEK2), {}),
     "bert": (t.BertForPreTraining, t.BertConfig(**ENCODER), {}),

@@ -22,13 +22,14 @@ enum class GptType : std::uint8_t {
   gpt_oss,
   qwen3_next,
   qwen3_5_moe_text,
+  nemotron_h,
   deepseek_v3,
   deepseek_v2
 };
-inline constexpr std::array<std::string_view, 16> gpt_types{
-    "gpt2",        "llama",      "mistral",   "qwen2", "qwen3",   "gemma",      "qwen3_5_text",
-    "mixtral",     "qwen2_moe",  "qwen3_moe", "olmoe", "gpt_oss", "qwen3_next", "qwen3_5_moe_text",
-    "deepseek_v3", "deepseek_v2"};
+inline constexpr std::array<std::string_view, 17> gpt_types{
+    "gpt2",       "llama",       "mistral",    "qwen2", "qwen3",   "gemma",      "qwen3_5_text",
+    "mixtral",    "qwen2_moe",   "qwen3_moe",  "olmoe", "gpt_oss", "qwen3_next", "qwen3_5_moe_text",
+    "nemotron_h", "deepseek_v3", "deepseek_v2"};
 /// Those whose layers have experts, or may.
 constexpr bool has_experts(GptType type) { return type >= GptType::mixtral; }
 /// Experts in Mixtral's words: their number is local, and weights are a softmax over the chosen.
@@ -57,16 +58,26 @@ void read_hub_latent(ModelConfig& model, HubSettings& settings);
 void read_hub_gates(ModelConfig& model, HubSettings& settings);
 /// Qwen3-Next and Qwen 3.5: layers that remember, gates, norms and the part of each head that turns.
 void read_hub_delta(ModelConfig& model, GptType type, HubSettings& settings);
+/// Nemotron-H: all of it, since its layers are one thing each.
+void read_nemotron_h(ModelConfig& model, HubSettings& settings);
+/// Groups of experts that are compared by their best so many.
+void read_hub_groups(RouterConfig& router, int best, HubSettings& settings);
 /// Why no type that weft writes has these experts; empty where `type` has them.
 std::string_view no_such_experts(const ModelConfig& model, GptType type);
 /// The same of a model with attention sinks, which gpt-oss alone has.
 std::string_view no_gpt_oss(const ModelConfig& model);
 /// The same of a model with layers that remember, which Qwen3-Next and Qwen 3.5 alone have.
 std::string_view no_qwen3_next(const ModelConfig& model);
+/// The same of a model whose layers are one thing each, which Nemotron-H alone has.
+std::string_view no_nemotron_h(const ModelConfig& model);
 GptType type_of_experts(const ModelConfig& model);
 void write_hub_experts(nlohmann::ordered_json& out, const ModelConfig& model, GptType type);
 void write_hub_latent(nlohmann::ordered_json& out, const ModelConfig& model, GptType type);
 void write_hub_delta(nlohmann::ordered_json& out, const ModelConfig& model);
+nlohmann::ordered_json nemotron_h_json(const ModelConfig& model);
+/// Of a state space, where rows of our product, and of our filters, stand among theirs.
+std::vector<RowRun> state_in_runs(const MemoryShape& shape);
+std::vector<RowRun> state_filter_runs(const MemoryShape& shape);
 
 void read_gpt(ModelConfig& model, HubSettings& settings, std::string_view type);
 std::string_view type_for_gpt(const ModelConfig& model);
@@ -75,5 +86,9 @@ std::vector<Recipe> gpt_recipes(const ModelConfig& model, std::string_view type)
 bool is_known_gpt_table(std::string_view their_name);
 bool is_unmade_part_of_gpt(std::string_view type, std::string_view their_name);
 ModelConfig plain_gpt(ModelConfig model);
+/// Nemotron-H is stored in more than one way.
+std::vector<Theirs> other_ways_of_gpt(const ModelConfig& model, const Theirs& theirs);
+/// And says that it guesses further tokens where its files have nothing to guess them by.
+void settle_gpt(ModelConfig& model, const IsStored& stored);
 
 }  // namespace weft

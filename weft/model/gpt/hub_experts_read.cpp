@@ -44,21 +44,6 @@ void read_layers(ModelConfig& m, GptType type, HubSettings& s) {
   }
 }
 
-// A group is as good as its best two to DeepSeek-V3, its best to V2, and its best k / groups kept to us.
-void read_groups(RouterConfig& router, int best, HubSettings& s) {
-  router.groups = int(s.size_or("n_group", 1, most_experts));
-  router.groups_kept = int(s.size_or("topk_group", 1, most_experts));
-  if (router.groups_kept > router.groups) s.refuse("topk_group", "expected at most n_group");
-  if (router.groups_kept == router.groups) {
-    router.groups = router.groups_kept = 0;
-    return;
-  }
-  if (router.chosen / router.groups_kept != best)
-    s.refuse("topk_group", text("weft compares groups by their best ", router.chosen / router.groups_kept,
-                                " experts, and transformers by their best ", best, ": of ", router.chosen,
-                                " experts of a token it can only keep ", router.chosen / best, " groups"));
-}
-
 void read_sigmoid_router(RouterConfig& router, HubSettings& s) {
   router.score = RouterScore::sigmoid;
   router.expert_bias = true;
@@ -66,7 +51,7 @@ void read_sigmoid_router(RouterConfig& router, HubSettings& s) {
   s.must_be("scoring_func", "sigmoid");
   s.must_be("topk_method", "noaux_tc");
   s.must_be("norm_topk_prob", true);
-  read_groups(router, 2, s);
+  read_hub_groups(router, 2, s);
 }
 
 // Weights are scores over all experts; transformers divides them by nothing, whatever the file says.
@@ -76,7 +61,7 @@ void read_scaled_softmax_router(RouterConfig& router, HubSettings& s) {
   s.must_be("scoring_func", "softmax");
   s.must_be("norm_topk_prob", false);
   const std::string method = s.word("topk_method", "greedy");
-  if (method == "group_limited_greedy") return read_groups(router, 1, s);
+  if (method == "group_limited_greedy") return read_hub_groups(router, 1, s);
   if (method != "greedy") s.refuse("topk_method", "weft knows greedy and group_limited_greedy");
   for (const char* name : {"n_group", "topk_group"}) (void)s.find(name);
 }
@@ -94,6 +79,21 @@ void pass_over(HubSettings& s) {
 }
 
 }  // namespace
+
+// A group is as good as its best two to DeepSeek-V3, its best to V2, and its best k / groups kept to us.
+void read_hub_groups(RouterConfig& router, int best, HubSettings& s) {
+  router.groups = int(s.size_or("n_group", 1, most_experts));
+  router.groups_kept = int(s.size_or("topk_group", 1, most_experts));
+  if (router.groups_kept > router.groups) s.refuse("topk_group", "expected at most n_group");
+  if (router.groups_kept == router.groups) {
+    router.groups = router.groups_kept = 0;
+    return;
+  }
+  if (router.chosen / router.groups_kept != best)
+    s.refuse("topk_group", text("weft compares groups by their best ", router.chosen / router.groups_kept,
+                                " experts, and transformers by their best ", best, ": of ", router.chosen,
+                                " experts of a token it can only keep ", router.chosen / best, " groups"));
+}
 
 void read_hub_experts(ModelConfig& m, GptType type, HubSettings& s) {
   ExpertsConfig& x = m.experts;

@@ -4,6 +4,8 @@
 #include "weft/base/error.h"
 #include "weft/model/gpt/gpt.h"
 #include "weft/model/gpt/hub.h"
+#include "weft/model/layer_parts.h"
+#include "weft/model/parameters.h"
 
 namespace weft {
 namespace {
@@ -16,19 +18,23 @@ class Cook {
   }
 
   std::vector<Recipe> all() {
+    if (m_.hybrid.on()) return hybrid();
     same("embedding.words", gpt2_ ? "transformer.wte.weight" : "model.embed_tokens.weight");
     if (list_.has("embedding.positions")) same("embedding.positions", "transformer.wpe.weight");
     for (int layer = 0; layer < m_.layers; ++layer) gpt2_ ? gpt2_layer(layer) : llama_layer(layer);
     norm("final_norm", gpt2_ ? "transformer.ln_f" : "model.norm");
     further_tokens();
+    return finished();
+  }
+
+ private:
+  std::vector<Recipe> finished() {
     if (list_.has("output.words")) same("output.words", "lm_head.weight");
     if (out_.size() != list_.all().size())
       fail(Kind::internal, "exchange: ", out_.size(), " recipes for a model of ", list_.all().size(),
            " parameters");
     return std::move(out_);
   }
-
- private:
   const Shape& shape_of(const std::string& ours) const { return list_.at(ours).shape; }
   void same(const std::string& ours, std::string theirs, double plus = 0) {
     const Shape& shape = shape_of(ours);
@@ -169,6 +175,10 @@ class Cook {
     linear(ours + ".key_value_up", theirs + ".kv_b_proj");
   }
   void mlp(const std::string& ours, const std::string& theirs) {
+    if (!m_.gated) {
+      linear(ours + ".up", theirs + ".up_proj");
+      return linear(ours + ".down", theirs + ".down_proj");
+    }
     widen(ours + ".up", theirs, ".weight");
     if (list_.has(ours + ".up.bias")) widen(ours + ".up", theirs, ".bias");
     linear(ours + ".down", theirs + ".down_proj");
@@ -181,6 +191,10 @@ class Cook {
     }
     for (int e = 0; e < m_.experts.count; ++e)
       expert(ours + ".experts." + std::to_string(e), theirs + ".experts." + std::to_string(e));
+    if (list_.has(ours + ".latent.in.weight")) {
+      linear(ours + ".latent.in", theirs + ".fc1_latent_proj");
+      linear(ours + ".latent.out", theirs + ".fc2_latent_proj");
+    }
     if (!list_.has(ours + ".shared.up.weight")) return;
     mlp(ours + ".shared", theirs + (has_shared_gate(type_) ? ".shared_expert" : ".shared_experts"));
     if (list_.has(ours + ".shared.gate.weight"))
@@ -226,6 +240,56 @@ class Cook {
       layer_of(ours, theirs);
       norm(ours + ".final_norm", theirs + ".shared_head.norm");
     }
+  }
+
+  /// Nemotron-H's names.
+  std::vector<Recipe> hybrid() {
+    same("embedding.words", "backbone.embeddings.weight");
+    for (int layer = 0; layer < m_.layers; ++layer)
+      part("layers." + std::to_string(layer), "backbone.layers." + std::to_string(layer), part_at(layer, 0));
+    norm("final_norm", "backbone.norm_f");
+    for (int depth = 0; depth < m_.ahead.depths; ++depth) further_parts(depth);
+    return finished();
+  }
+  LayerPart part_at(int layer, std::size_t i) const { return parts_of_layer(m_, layer)[i]; }
+  void part(const std::string& ours, const std::string& theirs, LayerPart what) {
+    const std::string mixer = theirs + ".mixer";
+    norm(ours + norm_name(what), theirs + ".norm");
+    if (what == LayerPart::state) return state(ours + ".state", mixer);
+    if (what == LayerPart::experts) return experts(ours, mixer);
+    if (what == LayerPart::mlp) return mlp(ours + ".mlp", mixer);
+    attention(ours + ".attention", mixer);
+    linear(ours + ".attention.project", mixer + ".o_proj");
+  }
+  void state(const std::string& ours, const std::string& theirs) {
+    const MemoryShape shape = m_.state.shape();
+    linear(ours + ".in", theirs + ".in_proj");
+    out_.back().runs = state_in_runs(shape);
+    const std::int64_t rows = shape.keys * shape.filtered();
+    out_.push_back({ours + ".filter",
+                    shape_of(ours + ".filter"),
+                    {{theirs + ".conv1d.weight", {rows, 1, m_.state.taps}}},
+                    state_filter_runs(shape)});
+    same(ours + ".filter_bias", theirs + ".conv1d.bias");
+    out_.back().runs = state_filter_runs(shape);
+    same(ours + ".speed", theirs + ".A_log");
+    same(ours + ".shift", theirs + ".dt_bias");
+    same(ours + ".skip", theirs + ".D");
+    same(ours + ".norm.gain", theirs + ".norm.weight");  // never around zero
+    linear(ours + ".project", theirs + ".out_proj");
+  }
+  /// A depth's parts are layers there, of which the first has what joins, and the last a norm behind it.
+  void further_parts(int depth) {
+    const std::string ours = "ahead.layers." + std::to_string(depth);
+    const std::size_t parts = m_.hybrid.ahead.size();
+    const auto layer = [&](std::size_t i) {
+      return "mtp.layers." + std::to_string(std::size_t(depth) * parts + i);
+    };
+    norm(ours + ".word_norm", layer(0) + ".enorm");
+    norm(ours + ".hidden_norm", layer(0) + ".hnorm");
+    linear(ours + ".join", layer(0) + ".eh_proj");
+    for (std::size_t i = 0; i < parts; ++i) part(ours, layer(i), part_at(m_.layers + depth, i));
+    norm(ours + ".final_norm", layer(parts - 1) + ".final_layernorm");
   }
 
   /// As wide as a tensor of ours, with another number of rows.
@@ -317,7 +381,9 @@ bool is_known_gpt_table(std::string_view name) {
 
 // What makes further tokens, and what sees pictures: transformers' models of text do not make them either.
 bool is_unmade_part_of_gpt(std::string_view type, std::string_view name) {
-  return remembers(gpt_type(type)) && (name.starts_with("mtp.") || name.starts_with("model.visual."));
+  const GptType known = gpt_type(type);
+  if (known == GptType::nemotron_h) return name.starts_with("mtp.");
+  return remembers(known) && (name.starts_with("mtp.") || name.starts_with("model.visual."));
 }
 
 }  // namespace weft

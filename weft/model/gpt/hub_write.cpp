@@ -8,6 +8,7 @@
 #include "weft/base/format.h"
 #include "weft/model/gpt/hub.h"
 #include "weft/model/hub_settings.h"
+#include "weft/model/layer_parts.h"
 #include "weft/model/rotary.h"
 
 namespace weft {
@@ -25,6 +26,11 @@ bool all_windowed(const ModelConfig& m) {
   return std::ranges::all_of(m.window_layers, [](int w) { return w != 0; });
 }
 
+bool has_mlp(const ModelConfig& m) {
+  if (m.hybrid.on()) return parts_in_all(m, LayerPart::mlp) > 0;
+  return m.experts.count == 0 || std::ranges::any_of(m.experts.layers, [](int one) { return one == 0; });
+}
+
 double usual_scale(ModelConfig m) {
   m.softmax_scale = 0;
   return attention_scale(m);
@@ -32,7 +38,7 @@ double usual_scale(ModelConfig m) {
 
 // What must hold for any family: the reason that none has it, else nothing.
 std::string_view nobody_has(const ModelConfig& m) {
-  if (m.positions == Positions::none) return "no positions";
+  if (m.positions == Positions::none && !m.hybrid.on()) return "no positions";
   if (m.residual_after_norm) return "blocks that add to what their norm gave";
   if (m.positions == Positions::rotary && m.rotary.percent != 1 && !m.delta.on)
     return "rotary positions on a part of each head";
@@ -42,7 +48,7 @@ std::string_view nobody_has(const ModelConfig& m) {
     return "latent attention with angles that are stretched as Llama 3's";
   if (m.rotary.scaling == RotaryScaling::yarn && m.rotary.mscale != 1 && m.rotary.mscale_all == 0)
     return "a growth of the attention temperature without one for all channels";
-  if (!m.latent.on && m.ahead.depths > 0) return "further tokens without latent attention";
+  if (!m.latent.on && m.ahead.depths > 0 && !m.hybrid.on()) return "further tokens without latent attention";
   if (m.ahead.layers() < m.ahead.depths) return "several further tokens through one layer";
   if (m.delta.on && m.sink != Sink::none) return "layers that remember, with attention sinks";
   if (m.delta.on && has_window(m)) return "layers that remember, with a window";
@@ -92,6 +98,12 @@ std::string_view no_llama(const ModelConfig& m) {
   if (has_window(m) && !all_windowed(m) && !m.qkv_bias && !m.qk_norm)
     return "a window in some layers, without biases or norms of queries and keys";
   return "";
+}
+
+std::string_view no_hybrid(const ModelConfig& m) {
+  if (m.sink != Sink::none) return "layers of one thing each, with attention sinks";
+  if (has_window(m)) return "layers of one thing each, with a window";
+  return no_nemotron_h(m);
 }
 
 bool is_gemma(const ModelConfig& m) {
@@ -166,10 +178,11 @@ ordered_json gpt2_json(const ModelConfig& m) {
 }
 
 constexpr std::array<std::string_view, gpt_types.size()> class_names{
-    "GPT2LMHeadModel",      "LlamaForCausalLM",      "MistralForCausalLM",    "Qwen2ForCausalLM",
-    "Qwen3ForCausalLM",     "GemmaForCausalLM",      "Qwen3_5ForCausalLM",    "MixtralForCausalLM",
-    "Qwen2MoeForCausalLM",  "Qwen3MoeForCausalLM",   "OlmoeForCausalLM",      "GptOssForCausalLM",
-    "Qwen3NextForCausalLM", "Qwen3_5MoeForCausalLM", "DeepseekV3ForCausalLM", "DeepseekV2ForCausalLM"};
+    "GPT2LMHeadModel",      "LlamaForCausalLM",      "MistralForCausalLM",   "Qwen2ForCausalLM",
+    "Qwen3ForCausalLM",     "GemmaForCausalLM",      "Qwen3_5ForCausalLM",   "MixtralForCausalLM",
+    "Qwen2MoeForCausalLM",  "Qwen3MoeForCausalLM",   "OlmoeForCausalLM",     "GptOssForCausalLM",
+    "Qwen3NextForCausalLM", "Qwen3_5MoeForCausalLM", "NemotronHForCausalLM", "DeepseekV3ForCausalLM",
+    "DeepseekV2ForCausalLM"};
 
 ordered_json llama_like_json(const ModelConfig& m, GptType type) {
   ordered_json out{{"architectures", {class_names[std::size_t(type)]}},
@@ -204,15 +217,17 @@ GptType plainest(const ModelConfig& m) {
   std::string_view reason = nobody_has(m);
   const bool learned = m.positions == Positions::learned;
   if (reason.empty() && !is_gemma(m)) {
-    reason = m.sink != Sink::none ? no_gpt_oss(m)
-             : m.delta.on         ? no_qwen3_next(m)
-             : learned            ? no_gpt2(m)
-                                  : no_llama(m);
+    reason = m.hybrid.on()          ? no_hybrid(m)
+             : m.sink != Sink::none ? no_gpt_oss(m)
+             : m.delta.on           ? no_qwen3_next(m)
+             : learned              ? no_gpt2(m)
+                                    : no_llama(m);
     if (reason.empty() && m.embedding_multiplier != 1) reason = "an embedding multiplier";
   }
   if (!reason.empty())
     fail(Kind::usage, "exchange: no Hugging Face model that weft writes (", join(gpt_types, ", "), ") has ",
          reason);
+  if (m.hybrid.on()) return GptType::nemotron_h;
   if (m.sink != Sink::none) return GptType::gpt_oss;
   if (m.delta.on) return m.experts.count > 0 ? GptType::qwen3_next : GptType::qwen3_5_text;
   if (learned) return GptType::gpt2;
@@ -227,14 +242,13 @@ GptType plainest(const ModelConfig& m) {
 
 ModelConfig plain_gpt(ModelConfig m) {
   if (m.softmax_scale == 0) m.softmax_scale = attention_scale(m);
-  if (m.experts.count > 0) {
-    m.experts.every = 1;
-    const bool none_dense = std::ranges::all_of(m.experts.layers, [](int one) { return one != 0; });
-    if (none_dense) m.ffn_hidden = m.experts.ffn_hidden;  // of no layer
-  }
+  if (m.experts.count > 0) m.experts.every = 1;
+  if (!has_mlp(m)) m.ffn_hidden = m.experts.ffn_hidden;  // of no layer
+  if (!m.hybrid.on() || parts_in_all(m, LayerPart::state) == 0) m.state = {};
   m.delta.attends_every = 0;  // the layers say it
   const RotaryConfig r = m.rotary;
   m.rotary = {};
+  if (m.positions == Positions::none) m.max_positions = 0;
   if (m.positions == Positions::rotary) {
     m.max_positions = 0;  // a table that can be made at any length
     m.rotary = {.base = r.base,
@@ -268,6 +282,7 @@ ModelConfig plain_gpt(ModelConfig m) {
 std::string_view type_for_gpt(const ModelConfig& m) { return gpt_types[std::size_t(plainest(m))]; }
 
 ordered_json write_gpt(const ModelConfig& m, std::string_view type) {
+  if (gpt_type(type) == GptType::nemotron_h) return nemotron_h_json(m);
   return gpt_type(type) == GptType::gpt2 ? gpt2_json(m) : llama_like_json(m, gpt_type(type));
 }
 

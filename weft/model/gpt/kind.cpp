@@ -69,7 +69,9 @@ ModelKind gpt_kind() {
                   .twice = gpt_stored_twice,
                   .known_table = is_known_gpt_table,
                   .plainly = plain_gpt,
-                  .unmade_part = is_unmade_part_of_gpt}};
+                  .unmade_part = is_unmade_part_of_gpt,
+                  .settle = settle_gpt,
+                  .other_ways = other_ways_of_gpt}};
 }
 
 }  // namespace weft
