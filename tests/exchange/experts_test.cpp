@@ -82,7 +82,9 @@ TEST(HubExperts, that_are_chosen_in_another_way_are_refused) {
   EXPECT_EQ(said("deepseek_v3", {{"scoring_func", "softmax"}}),
             "c: \"scoring_func\" is \"softmax\", weft can only compute \"sigmoid\"");
   EXPECT_EQ(said("deepseek_v3", {{"norm_topk_prob", false}}),
-            "c: \"norm_topk_prob\" is false, weft can only compute true");
+            "c: \"norm_topk_prob\" is false, weft can only compute true with 4 experts of a token");
+  EXPECT_EQ(said("deepseek_v3", {{"num_experts_per_tok", 1}}),
+            "c: \"norm_topk_prob\" is true, weft can only compute false with 1 expert of a token");
   EXPECT_EQ(said("deepseek_v3", {{"topk_group", 5}}), "c: \"topk_group\" is 5, expected at most n_group");
   EXPECT_EQ(
       said("deepseek_v3", {{"topk_group", 1}}),

@@ -108,10 +108,15 @@ TEST(Hybrid, refuses_letters_of_further_tokens_that_make_none) {
   m = tiny_hybrid("G*");
   m.ahead.depths = 1;
   m.hybrid.ahead = "G*";
-  refused(
-      m,
-      "model: {model.hybrid.ahead} 'G*' attends and remembers by the delta rule for one further token, and "
-      "there can be one of the two");
+  refused(m,
+          "model: {model.hybrid.ahead} 'G*' has 'G' and '*' for one further token, and there can be one of "
+          "the two");
+  m = tiny_hybrid("ME");
+  m.ahead.depths = 1;
+  m.hybrid.ahead = "E-";
+  refused(m,
+          "model: {model.hybrid.ahead} 'E-' has '-' and 'E' for one further token, and there can be one of "
+          "the two");
 }
 
 TEST(Hybrid, refuses_what_state_spaces_do_not_have) {

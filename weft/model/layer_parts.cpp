@@ -48,9 +48,10 @@ void check_ahead(const ModelConfig& m) {
     if (ahead.find(letter) != std::string::npos && m.hybrid.layers.find(letter) == std::string::npos)
       fail(Kind::usage, "model: {model.hybrid.ahead} '", ahead, "' guesses further tokens by '", letter,
            "', and {model.hybrid.layers} has no such layer");
-  if (ahead.find('G') != std::string::npos && ahead.find('*') != std::string::npos)
-    fail(Kind::usage, "model: {model.hybrid.ahead} '", ahead,
-         "' attends and remembers by the delta rule for one further token, and there can be one of the two");
+  for (const char* two : {"G*", "-E"})
+    if (ahead.find(two[0]) != std::string::npos && ahead.find(two[1]) != std::string::npos)
+      fail(Kind::usage, "model: {model.hybrid.ahead} '", ahead, "' has '", two[0], "' and '", two[1],
+           "' for one further token, and there can be one of the two");
 }
 
 std::vector<int> where(const std::string& pattern, char letter) {

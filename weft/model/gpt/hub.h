@@ -62,6 +62,8 @@ void read_hub_delta(ModelConfig& model, GptType type, HubSettings& settings);
 void read_nemotron_h(ModelConfig& model, HubSettings& settings);
 /// Groups of experts that are compared by their best so many.
 void read_hub_groups(RouterConfig& router, int best, HubSettings& settings);
+/// The weights of the chosen are divided by their sum, but that of one alone is not.
+void check_hub_weights(const RouterConfig& router, HubSettings& settings);
 /// Why no type that weft writes has these experts; empty where `type` has them.
 std::string_view no_such_experts(const ModelConfig& model, GptType type);
 /// The same of a model with attention sinks, which gpt-oss alone has.

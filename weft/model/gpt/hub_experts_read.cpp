@@ -50,7 +50,7 @@ void read_sigmoid_router(RouterConfig& router, HubSettings& s) {
   router.scaling = s.positive("routed_scaling_factor", 2.5);
   s.must_be("scoring_func", "sigmoid");
   s.must_be("topk_method", "noaux_tc");
-  s.must_be("norm_topk_prob", true);
+  check_hub_weights(router, s);
   read_hub_groups(router, 2, s);
 }
 
@@ -93,6 +93,13 @@ void read_hub_groups(RouterConfig& router, int best, HubSettings& s) {
     s.refuse("topk_group", text("weft compares groups by their best ", router.chosen / router.groups_kept,
                                 " experts, and transformers by their best ", best, ": of ", router.chosen,
                                 " experts of a token it can only keep ", router.chosen / best, " groups"));
+}
+
+void check_hub_weights(const RouterConfig& router, HubSettings& s) {
+  const bool sum_to_one = router.chosen > 1;
+  if (s.yes("norm_topk_prob", true) != sum_to_one)
+    s.refuse("norm_topk_prob", text("weft can only compute ", sum_to_one ? "true" : "false", " with ",
+                                    router.chosen, sum_to_one ? " experts" : " expert", " of a token"));
 }
 
 void read_hub_experts(ModelConfig& m, GptType type, HubSettings& s) {

@@ -92,10 +92,7 @@ ExpertsConfig read_experts(HubSettings& s) {
   router.score = RouterScore::sigmoid;
   router.expert_bias = true;
   router.scaling = s.positive("routed_scaling_factor", 1);
-  const bool sums_to_one = router.chosen > 1;
-  if (s.yes("norm_topk_prob", true) != sums_to_one)
-    s.refuse("norm_topk_prob", text("weft can only compute ", sums_to_one ? "true" : "false", " with ",
-                                    router.chosen, sums_to_one ? " experts" : " expert", " of a token"));
+  check_hub_weights(router, s);
   read_hub_groups(router, 2, s);
   return x;
 }
