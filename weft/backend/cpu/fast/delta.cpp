@@ -52,7 +52,8 @@ void lay_out_common(Layout& layout, const DeltaJob& job, DeltaPlaces& at) {
   const std::int64_t rows = delta_chunk + slack;
   for (std::int64_t* place : {&at.raw, &at.rate, &at.log_keep}) *place = layout.take(job.heads * job.numbers);
   for (std::int64_t* place : {&at.slowness, &at.skip}) *place = layout.take(job.heads);
-  for (std::int64_t* place : {&at.q, &at.k}) *place = layout.take(rows * job.step);
+  for (std::int64_t* place : {&at.q, &at.k})
+    *place = layout.take((at.kept_step > 0 ? job.rows : rows) * job.step);
   at.k_turned = layout.take(round_up(job.d, padding) * delta_square);
   at.p = layout.take(rows * delta_square);
   for (std::int64_t* place : {&at.written, &at.o}) *place = layout.take(rows * job.step_value);
@@ -111,6 +112,7 @@ DeltaPlaces state_backward_places(const DeltaJob& job) {
                      squares = (chunks * delta_chunk + slack) * delta_square;
   DeltaPlaces at;
   Layout layout;
+  at.kept_step = job.step;
   lay_out_common(layout, job, at);
   lay_out_slopes(layout, job, at);
   at.fade = layout.take((delta_chunk + slack) * delta_square);

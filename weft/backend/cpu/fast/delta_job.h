@@ -24,9 +24,10 @@ struct DeltaPlaces {
   // Backward: memory and missing of every chunk and head instead, and slopes.
   std::int64_t dmemory = 0, memory_turned = 0, dmemory_turned = 0, written_turned = 0;
   std::int64_t dout = 0, y = 0, by_k = 0, by_q = 0, by_end = 0, dk = 0, dq = 0;
-  // A state space goes backward head by head: memory is one head's, of every chunk and turned, and qk, dq, dk
-  // and pairs, sums over heads, are of all chunks.
+  // A state space goes backward head by head: memory is one head's, of every chunk and turned, and q, k, qk,
+  // dq, dk and pairs, sums over heads, are of all chunks.
   std::int64_t pairs = 0;
+  std::int64_t kept_step = 0;  // floats from q or k of one step to the next's, where those of all are kept
   std::int64_t floats = 0;
 };
 

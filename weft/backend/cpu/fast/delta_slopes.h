@@ -12,10 +12,10 @@ namespace weft::fast::WEFT_ISA {
 }
 
 /// The slope of what was written: y = dS^T k, first.
-inline void from_memory(const Chunk& c, const float* dmemory) {
+inline void from_memory(const Chunk& c, const float* dmemory, Fetch* fetch = nullptr) {
   const DeltaPlaces& at = c.job.places;
-  multiply<Start::zero>({c.at(at.y), c.job.step_value}, c.count, c.registers_value(),
-                        ByRows{c.at(at.k), c.job.step}, {dmemory, c.job.step_value}, c.job.d);
+  multiply<Start::zero>({c.at(at.y), c.job.step_value}, c.count, c.registers_value(), ByRows{c.k, c.job.step},
+                        {dmemory, c.job.step_value}, c.job.d, fetch);
 }
 /// And then y_i = rest_i y_i + sum over j >= i of p_ji do_j.
 inline void from_answers(const Chunk& c) {

@@ -27,6 +27,7 @@ struct Chunk {
   Index padded, padded_value;  // columns of a row's copy
   Index first = 0, count = 0;  // steps of the chunk
   Index head = 0;
+  float *q = nullptr, *k = nullptr;
   float *gamma, *rest, *high, *low, *b, *a_terms, *c_terms, *slopes, *last;
 
   Chunk(const DeltaJob& j, const DeltaTask& t, float* workspace)
@@ -46,6 +47,8 @@ struct Chunk {
   void go_to(Index step) {
     first = step;
     count = least(delta_chunk, job.s - first);
+    q = at(job.places.q) + first * job.places.kept_step;
+    k = at(job.places.k) + first * job.places.kept_step;
   }
   float* at(Index place) const { return room + place; }
   float* numbers(Index place) const { return room + place + head * job.numbers + first; }
@@ -217,21 +220,15 @@ inline void multiply_lower(const Chunk& c, float* to, ByRows a, const float* tur
   });
 }
 
-/// q (times the scale) and k of the group.
-inline void load_rows(const Chunk& c) {
-  const DeltaJob& job = c.job;
-  const DeltaPlaces& at = job.places;
-  widen_rows(c.at(at.q), job.q, c.group_offset(job.q), {c.count, job.d, job.step, job.scale});
-  widen_rows(c.at(at.k), job.k, c.group_offset(job.k), {c.count, job.d, job.step});
-}
-/// And what all its heads share.
+/// q (times the scale) and k of the group, and what all its heads share.
 inline void load_group(const Chunk& c, float* qk) {
   const DeltaJob& job = c.job;
   const DeltaPlaces& at = job.places;
-  load_rows(c);
-  transpose(c.at(at.k_turned), delta_square, c.at(at.k), job.step, {c.count, c.padded});
-  if (job.corrects) multiply_lower(c, c.at(at.kk), {c.at(at.k), job.step}, c.at(at.k_turned), job.d);
-  multiply_lower(c, qk, {c.at(at.q), job.step}, c.at(at.k_turned), job.d);
+  widen_rows(c.q, job.q, c.group_offset(job.q), {c.count, job.d, job.step, job.scale});
+  widen_rows(c.k, job.k, c.group_offset(job.k), {c.count, job.d, job.step});
+  transpose(c.at(at.k_turned), delta_square, c.k, job.step, {c.count, c.padded});
+  if (job.corrects) multiply_lower(c, c.at(at.kk), {c.k, job.step}, c.at(at.k_turned), job.d);
+  multiply_lower(c, qk, {c.q, job.step}, c.at(at.k_turned), job.d);
 }
 
 inline void load_values(const Chunk& c) {
@@ -243,8 +240,8 @@ inline void correct(const Chunk& c, const float* memory, float* missing) {
   const DeltaJob& job = c.job;
   const Index step = job.step_value;
   float* written = c.at(job.places.written);
-  multiply<Start::zero>({missing, step}, c.count, c.registers_value(), ByRows{c.at(job.places.k), job.step},
-                        {memory, step}, job.d);
+  multiply<Start::zero>({missing, step}, c.count, c.registers_value(), ByRows{c.k, job.step}, {memory, step},
+                        job.d);
   load_values(c);
   for (Index i = 0; i < c.count; ++i) {
     const F gamma = all(-c.gamma[i]);
@@ -270,8 +267,7 @@ inline void answer(const Chunk& c, const float* memory) {
   const DeltaJob& job = c.job;
   const Index step = job.step_value, registers = c.registers_value();
   float *o = c.at(job.places.o), *p_rows = c.at(job.places.p);
-  multiply<Start::zero>({o, step}, c.count, registers, ByRows{c.at(job.places.q), job.step}, {memory, step},
-                        job.d);
+  multiply<Start::zero>({o, step}, c.count, registers, ByRows{c.q, job.step}, {memory, step}, job.d);
   each_block(c.count, [&](Index p, Index rows) {
     multiply<Start::scaled>({o + p * step, step, c.gamma + p}, rows, registers,
                             ByRows{p_rows + p * delta_square, delta_square}, {c.at(job.places.written), step},
@@ -287,7 +283,7 @@ inline void remember(const Chunk& c, float* to, const float* from, const float* 
   if (to != from)
     for (Index i = 0; i < c.memory_size(); i += lanes) store(to + i, load(from + i));
   multiply<Start::scaled>({to, job.step_value, c.last}, c.padded, c.registers_value(),
-                          ByColumns{c.at(job.places.k), job.step}, {written, job.step_value}, c.count);
+                          ByColumns{c.k, job.step}, {written, job.step_value}, c.count);
 }
 
 inline void begin_chunk(Chunk& c, Index first) {

@@ -78,7 +78,7 @@ void through_memories(const Chunk& c, const float* memory, const float* dmemory)
     const F gamma = all(c.gamma[i]), rest = all(c.rest[i]);
     F before = all(0.0F), behind = all(0.0F);
     for (Index x = i * step; x < i * step + c.padded; x += lanes) {
-      const F k = load(c.at(at.k) + x), q = load(c.at(at.q) + x);
+      const F k = load(c.k + x), q = load(c.q + x);
       const F of_k = gamma * load(c.at(at.by_k) + x), of_q = gamma * load(c.at(at.by_q) + x);
       const F of_end = rest * load(c.at(at.by_end) + x);
       before = fused(q, of_q, fused(all(0.0F) - k, of_k, before));
@@ -122,10 +122,10 @@ void through_pairs(const Chunk& c) {
   multiply_lower(c, p_rows, {c.at(at.dout), job.step_value}, written_turned, job.d_value);
   multiply_lower(c, n_rows, {c.at(at.y), job.step_value}, written_turned, job.d_value);
   differentiate_pairs(c);
-  add_earlier(c, c.at(at.dq), p_rows, c.at(at.k));
-  add_earlier(c, c.at(at.dk), n_rows, c.at(at.k));
-  add_later(c, c.at(at.dk), p_rows, c.at(at.q));
-  add_later(c, c.at(at.dk), n_rows, c.at(at.k));
+  add_earlier(c, c.at(at.dq), p_rows, c.k);
+  add_earlier(c, c.at(at.dk), n_rows, c.k);
+  add_later(c, c.at(at.dk), p_rows, c.q);
+  add_later(c, c.at(at.dk), n_rows, c.k);
 }
 
 /// Slopes of the numbers of a step.
@@ -151,9 +151,9 @@ void forget(const Chunk& c, float* dmemory) {
   scale_rows(c, dout, dout, c.gamma);
   for (Index i = 0; i < c.count; ++i) c.slopes[i] = -c.gamma[i];
   scale_rows(c, y, y, c.slopes);
-  multiply<Start::scaled>({dmemory, step, c.last}, c.padded, registers, ByColumns{c.at(at.k), job.step},
-                          {y, step}, c.count);
-  multiply<Start::more>({dmemory, step}, c.padded, registers, ByColumns{c.at(at.q), job.step}, {dout, step},
+  multiply<Start::scaled>({dmemory, step, c.last}, c.padded, registers, ByColumns{c.k, job.step}, {y, step},
+                          c.count);
+  multiply<Start::more>({dmemory, step}, c.padded, registers, ByColumns{c.q, job.step}, {dout, step},
                         c.count);
 }
 

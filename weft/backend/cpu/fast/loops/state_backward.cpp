@@ -35,24 +35,44 @@ void each_chunk(Chunk& c, Way way, const Body& body) {
   }
 }
 
+constexpr Index tile_rows = tile_sums / tile_columns;
+/// Rows of d that are kept, over the tiles of a product of a chunk's.
+void fetch_kept(Fetch& fetch, const Chunk& c, const float* at, Index rows) {
+  const Index bytes = c.job.step * Index(sizeof(float));
+  fetch.from[fetch.count++] = {reinterpret_cast<const char*>(at), bytes, (bytes + 63) / 64, rows,
+                               (rows * tile_rows + delta_chunk - 1) / delta_chunk};
+}
+/// Head by head every chunk's values lie far from those of the one before: a product of one asks for what the
+/// next reads, if there is a next.
+void fetch_values(Fetch& fetch, const Chunk& c, const AttentionRows& rows, Way way) {
+  const Index step = way == Way::down ? delta_chunk : -delta_chunk;
+  if (c.first + step < 0) return;
+  fetch_over(fetch, rows, c.job.d_value,
+             {c.head_offset(rows) + step * rows.s, least(delta_chunk, c.job.s - (c.first + step)),
+              delta_chunk / tile_rows});
+}
+
 /// Memories before all chunks, in ascending order: a product may write beyond the one it makes, which is made
 /// next.
-void remember_all(Chunk& c) {
+[[gnu::noinline]] void remember_all(Chunk& c) {
   const DeltaJob& job = c.job;
   const DeltaPlaces& at = job.places;
   clear(memory(c, 0), turned_size(c));
   each_chunk(c, Way::down, [&] {
     if (c.first + delta_chunk >= job.s) return;
     sum_logs(c);
-    widen_rows(c.at(at.k), job.k, c.group_offset(job.k), {c.count, job.d, job.step});
     load_values(c);
     weigh_rows(c);
     scale_rows(c, c.at(at.written), c.at(at.written), c.slopes);
     const float* from = memory(c, c.index());
     float* to = memory(c, c.index() + 1);
     for (Index i = 0; i < turned_size(c); i += lanes) store(to + i, load(from + i));
+    Fetch fetch;
+    fetch_values(fetch, c, job.v, Way::down);
+    if (c.first + 2 * delta_chunk < job.s)
+      fetch_kept(fetch, c, memory(c, c.index() + 2), c.padded_value);  // which is written next
     multiply<Start::scaled>({to, job.step, c.last}, c.padded_value, c.registers(),
-                            ByColumns{c.at(at.written), job.step_value}, {c.at(at.k), job.step}, c.count);
+                            ByColumns{c.at(at.written), job.step_value}, {c.k, job.step}, c.count, &fetch);
   });
 }
 
@@ -66,7 +86,7 @@ void remember_all(Chunk& c) {
 }
 
 /// dv, and the slopes of the skip and of t where it is a factor: drate and ddecay, for now.
-void give_values(const Chunk& c) {
+[[gnu::noinline]] void give_values(const Chunk& c) {
   const DeltaJob& job = c.job;
   const DeltaPlaces& at = job.places;
   const F skip = all(c.at(at.skip)[c.head]);
@@ -87,7 +107,7 @@ void give_values(const Chunk& c) {
 
 /// xp, to those of the other heads, and what pairs of steps add to the slopes of all logarithms between them,
 /// in fade.
-void differentiate_pairs(const Chunk& c) {
+[[gnu::noinline]] void differentiate_pairs(const Chunk& c) {
   const DeltaPlaces& at = c.job.places;
   transpose(c.at(at.written_turned), delta_square, c.at(at.written), c.job.step_value,
             {c.count, c.padded_value});
@@ -105,16 +125,19 @@ void differentiate_pairs(const Chunk& c) {
 }
 
 /// What comes through the memories on either side, and slopes of gamma's logarithms. v and dout are lost.
-void through_memories(const Chunk& c) {
+[[gnu::noinline]] void through_memories(const Chunk& c) {
   const DeltaJob& job = c.job;
   const DeltaPlaces& at = job.places;
   const Index step = job.step;
   scale_rows(c, c.at(at.dout), c.at(at.dout), c.gamma);
+  Fetch fetch;
+  fetch_values(fetch, c, job.v, Way::up);
+  fetch_values(fetch, c, job.dout, Way::up);
   multiply<Start::zero>({c.at(at.by_q), step}, c.count, c.registers(), ByRows{c.at(at.dout), job.step_value},
-                        {memory(c, c.index()), step}, job.d_value);
+                        {memory(c, c.index()), step}, job.d_value, &fetch);
   for (Index i = 0; i < c.count; ++i) {
     float* dq = own_rows(c, at.dq) + i * step;
-    const float *q = c.at(at.q) + i * step, *by_q = c.at(at.by_q) + i * step;
+    const float *q = c.q + i * step, *by_q = c.at(at.by_q) + i * step;
     F before = all(0.0F);
     for (Index x = 0; x < c.padded; x += lanes) {
       const F slope = load(by_q + x);
@@ -131,7 +154,7 @@ void through_memories(const Chunk& c) {
 }
 
 /// Slopes of the numbers of a step.
-void give_numbers(const Chunk& c) {
+[[gnu::noinline]] void give_numbers(const Chunk& c) {
   const DeltaPlaces& at = c.job.places;
   float of_last = 0;
   for (Index i = 0; i < c.job.d_value; ++i)
@@ -145,18 +168,21 @@ void give_numbers(const Chunk& c) {
   }
 }
 
-void chunk_backward(const Chunk& c) {
+[[gnu::noinline]] void chunk_backward(const Chunk& c) {
   const DeltaJob& job = c.job;
   const DeltaPlaces& at = job.places;
   const Index step = job.step_value;
   float* dmemory = c.at(at.dmemory);
-  load_rows(c);
   load_values(c);
   widen_rows(c.at(at.dout), job.dout, c.head_offset(job.dout), {c.count, job.d_value, step});
   sum_logs(c);
   weigh_pairs(c);
   transpose(c.at(at.dmemory_turned), job.step, dmemory, step, {c.padded, c.padded_value});
-  from_memory(c, dmemory);
+  Fetch fetch;
+  fetch_kept(fetch, c, own_rows(c, at.dq), c.count);
+  fetch_kept(fetch, c, own_rows(c, at.dk), c.count);
+  fetch_kept(fetch, c, memory(c, c.index()), c.padded_value);
+  from_memory(c, dmemory, &fetch);
   for (Index i = 0; i < c.count; ++i)
     c.c_terms[i] =
         c.rest[i] * c.b[i] * dot(c.at(at.y) + i * step, c.at(at.written) + i * step, c.padded_value);
@@ -165,16 +191,15 @@ void chunk_backward(const Chunk& c) {
   differentiate_pairs(c);
   through_memories(c);
   give_numbers(c);
-  multiply<Start::scaled>({dmemory, step, c.last}, c.padded, c.registers_value(),
-                          ByColumns{c.at(at.q), job.step}, {c.at(at.dout), step}, c.count);
+  multiply<Start::scaled>({dmemory, step, c.last}, c.padded, c.registers_value(), ByColumns{c.q, job.step},
+                          {c.at(at.dout), step}, c.count);
 }
 
 /// What pairs of steps give, all heads' at once.
-void through_pairs(const Chunk& c) {
+[[gnu::noinline]] void through_pairs(const Chunk& c) {
   const DeltaPlaces& at = c.job.places;
-  load_rows(c);
-  add_earlier(c, own_rows(c, at.dq), pairs(c), c.at(at.k));
-  add_later(c, own_rows(c, at.dk), pairs(c), c.at(at.q));
+  add_earlier(c, own_rows(c, at.dq), pairs(c), c.k);
+  add_later(c, own_rows(c, at.dk), pairs(c), c.q);
   float* dq = own_rows(c, at.dq);
   const F scale = all(c.job.scale);
   for (Index i = 0; i < c.count * c.job.step; i += lanes) store(dq + i, scale * load(dq + i));
