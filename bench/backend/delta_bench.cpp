@@ -37,6 +37,7 @@ Seconds seconds_of(const std::function<void()>& work) {
   return {std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
           processor_seconds() - busy};
 }
+double least(const std::vector<double>& x) { return *std::min_element(x.begin(), x.end()); }
 double median(std::vector<double> x) {
   std::nth_element(x.begin(), x.begin() + std::ptrdiff_t(x.size() / 2), x.end());
   return x[x.size() / 2];
@@ -116,6 +117,8 @@ void run(benchmark::State& state, Device& device, const Case& c) {
   state.counters["GFLOP/s"] = flops / median(wall) / 1e9;
   state.counters["product"] = limit / median(products) / 1e9;
   state.counters["share"] = flops / median(wall) / (limit / median(products));
+  // Of the turns that others disturbed least.
+  state.counters["best"] = flops / least(busy) / (limit / least(busy_products));
   state.counters["busy"] = flops / median(busy) / (limit / median(busy_products));
   const std::int64_t bytes = c.backward ? fast::delta_backward_workspace(grads, dout, in, device.threads())
                                         : fast::delta_workspace(o, in, device.threads());

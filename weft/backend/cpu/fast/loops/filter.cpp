@@ -96,13 +96,17 @@ struct Read {
   }
 };
 template <class At>
-[[gnu::always_inline]] inline void load_usual(const Block& block, At at, Read& read) {
+[[gnu::always_inline]] inline F biased_start(const Block& block, At at) {
+  return block.rows.bias == nullptr ? all(0.0F) : in_order(block.rows.bias, at);
+}
+template <class At>
+[[gnu::always_inline]] inline void load_usual(const Block& block, At at, F bias, Read& read) {
+  read.bias = bias;
 #pragma GCC unroll 8
   for (int i = 0; i < reach; ++i) read.x[i] = load(row_of(block.rows.x, block.first - usual + 1 + i), at);
 #pragma GCC unroll 4
   for (int j = 0; j < usual; ++j)
     read.weight[j] = in_order(block.rows.weight + j * block.rows.weight_step, at);
-  read.bias = block.rows.bias == nullptr ? all(0.0F) : in_order(block.rows.bias, at);
 }
 
 template <bool rough>
@@ -123,7 +127,7 @@ template <Walk walk>
   map(to, walk, n, [&](auto at) {
     Read read;
     if constexpr (!std::is_same_v<decltype(at), Odds>) ask_for(block.rows.x, block.first + at_once, at.at);
-    load_usual(block, at, read);
+    load_usual(block, at, biased_start(block, at), read);
     Values<at_once> values;
 #pragma GCC unroll 4
     for (int t = 0; t < at_once; ++t) values.of[t] = bent<walk == Walk::bf16>(read.sum(t));
@@ -201,16 +205,16 @@ template <class At>
 struct Given {
   F dx[at_once], behind[usual - 1], dweight[usual], dbias;
 };
-template <class At>
+template <bool biased, class At>
 [[gnu::always_inline]] inline Given give(const FilterSlopes& to, const Block& block, const SlopeRoom& room,
                                          At at) {
   Read read;
   F d[reach];
-  load_usual(block, at, read);
+  load_usual(block, at, biased ? in_order(block.rows.bias, at) : all(0.0F), read);
 #pragma GCC unroll 4
   for (int t = 0; t < at_once; ++t) d[t] = load(row_of(to.dy, block.first + t), at) * slope(read.sum(t));
   Given r;
-  if (block.rows.bias != nullptr) r.dbias = (((in_order(to.dbias, at) + d[0]) + d[1]) + d[2]) + d[3];
+  if constexpr (biased) r.dbias = (((in_order(to.dbias, at) + d[0]) + d[1]) + d[2]) + d[3];
 #pragma GCC unroll 4
   for (int k = 0; k < usual - 1; ++k) {
     d[at_once + k] = in_order(room.row(k), at);
@@ -230,12 +234,12 @@ template <class At>
   }
   return r;
 }
-template <class A, class B>
+template <bool biased, class A, class B>
 [[gnu::always_inline]] inline void give_both(const FilterSlopes& to, const Block& block,
                                              const SlopeRoom& room, A a, B b) {
   ask_for(block.rows.x, block.first - reach, a.at);
   ask_for(to.dy, block.first - at_once, a.at);
-  const Given first = give(to, block, room, a), second = give(to, block, room, b);
+  const Given first = give<biased>(to, block, room, a), second = give<biased>(to, block, room, b);
 #pragma GCC unroll 4
   for (int t = 0; t < at_once; ++t)
     store_both(row_of(to.dx, block.first + t), a, b, first.dx[t], second.dx[t]);
@@ -244,22 +248,24 @@ template <class A, class B>
 #pragma GCC unroll 4
   for (int j = 0; j < usual; ++j)
     keep_both(to.dweight + j * block.rows.weight_step, a, b, first.dweight[j], second.dweight[j]);
-  if (block.rows.bias != nullptr) keep_both(to.dbias, a, b, first.dbias, second.dbias);
+  if constexpr (biased) keep_both(to.dbias, a, b, first.dbias, second.dbias);
 }
+/// By itself without a bias: registers are short.
+template <bool biased>
 [[gnu::noinline]] void backward_usual(const FilterSlopes& to, const Block& block, const SlopeRoom& room,
                                       Walk walk, std::int64_t n) {
   std::int64_t i = 0;
   if (walk == Walk::bf16)
-    for (; i + pair <= n; i += pair) give_both(to, block, room, Evens{i}, Odds{i});
+    for (; i + pair <= n; i += pair) give_both<biased>(to, block, room, Evens{i}, Odds{i});
   else
-    for (; i + pair <= n; i += pair) give_both(to, block, room, Plain{i}, Plain{i + lanes});
+    for (; i + pair <= n; i += pair) give_both<biased>(to, block, room, Plain{i}, Plain{i + lanes});
   for (; i < n; i += lanes) {
     const Tail at = {i, n - i < lanes ? n - i : lanes};
-    const Given one = give(to, block, room, at);
+    const Given one = give<biased>(to, block, room, at);
     for (int t = 0; t < at_once; ++t) store(row_of(to.dx, block.first + t), at, one.dx[t]);
     for (int k = 0; k < usual - 1; ++k) store(room.row(k), at, one.behind[k]);
     for (int j = 0; j < usual; ++j) store(to.dweight + j * block.rows.weight_step, at, one.dweight[j]);
-    if (block.rows.bias != nullptr) store(to.dbias, at, one.dbias);
+    if constexpr (biased) store(to.dbias, at, one.dbias);
   }
 }
 [[gnu::noinline]] void backward_block(const FilterSlopes& to, const Block& block, const SlopeRoom& room,
@@ -285,7 +291,7 @@ void backward(const FilterSlopes& to, const FilterRows& rows, std::int64_t n) {
     const int steps = end < at_once ? int(end) : at_once;
     const Block block = {rows, end - steps, steps};
     if (walk != Walk::mixed && is_usual(block))
-      backward_usual(to, block, room, walk, n);
+      (rows.bias == nullptr ? backward_usual<false> : backward_usual<true>)(to, block, room, walk, n);
     else
       backward_block(to, block, room, n);
     end -= steps;
