@@ -250,22 +250,26 @@ TimedWork gated_backward(const Bench& b) {
           sum_of_bytes({x, dy, dx})};
 }
 
-/// Filters of four taps; heads of 128 channels.
-TimedWork convolve(const Bench& b) {
+/// Four taps; heads of 128 channels.
+Filters filters(const Bench& b, bool biased) {
+  return {b.normal({h / 128, 128, 4}), biased ? b.normal({h / 128, 128}) : Tensor()};
+}
+TimedWork convolve(const Bench& b, bool biased) {
   const Shape shape{b.t, 1, h / 128, 128};
   const Tensor x = b.normal(shape);
   const Tensor y = b.normal(shape);
-  const Tensor weight = b.normal({h / 128, 128, 4});
-  return {[=] { y.device().kernels().convolve(y, x, {weight}); }, sum_of_bytes({x, y})};
+  const Filters with = filters(b, biased);
+  return {[=] { y.device().kernels().convolve(y, x, with); }, sum_of_bytes({x, y})};
 }
 
-TimedWork convolve_backward(const Bench& b) {
+TimedWork convolve_backward(const Bench& b, bool biased) {
   const Shape shape{b.t, 1, h / 128, 128};
   const Tensor x = b.normal(shape);
   const Tensor dy = b.normal(shape);
-  const Tensor weight = b.normal({h / 128, 128, 4});
-  const ConvolveGrads grads{b.normal(shape), b.normal({h / 128, 128, 4}, Dtype::f32)};
-  return {[=] { x.device().kernels().convolve_backward(grads, dy, x, {weight}); },
+  const Filters with = filters(b, biased);
+  const ConvolveGrads grads{b.normal(shape), b.normal({h / 128, 128, 4}, Dtype::f32),
+                            biased ? b.normal({h / 128, 128}, Dtype::f32) : Tensor()};
+  return {[=] { x.device().kernels().convolve_backward(grads, dy, x, with); },
           sum_of_bytes({x, dy, grads.dx})};
 }
 
@@ -332,8 +336,10 @@ std::vector<std::pair<std::string, Make>> jobs() {
       {"gelu_erf", [](const Bench& b) { return activation(b, Activation::gelu_erf); }},
       {"swiglu", gated},
       {"swiglu backward", gated_backward},
-      {"convolve", convolve},
-      {"convolve backward", convolve_backward},
+      {"convolve", [](const Bench& b) { return convolve(b, false); }},
+      {"convolve with a bias", [](const Bench& b) { return convolve(b, true); }},
+      {"convolve backward", [](const Bench& b) { return convolve_backward(b, false); }},
+      {"convolve backward with a bias", [](const Bench& b) { return convolve_backward(b, true); }},
       {"adam", adam},
       {"loss_max", [](const Bench& b) { return loss(b, 0); }},
       {"loss_sums", [](const Bench& b) { return loss(b, 1); }},

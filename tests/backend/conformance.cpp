@@ -166,6 +166,14 @@ void Conformance::same(const Act& act, Lay lay) {
   }
 }
 
+void Conformance::same_by_itself(const Act& act, Lay lay) {
+  GetParam().plain->clear();
+  same(act, lay);
+  // Random operands are no affair of these.
+  GetParam().plain->erase("random_normal");
+  EXPECT_EQ(*GetParam().plain, PlainCalls()) << word(lay);
+}
+
 void Conformance::same_however_it_lies(const Act& act) {
   for (const Lay lay : lays) same(act, lay);
 }

@@ -16,6 +16,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/compare.h"
+#include "weft/backend/plain_calls.h"
 #include "weft/tensor/kernels.h"
 
 namespace weft::conformance {
@@ -30,6 +31,8 @@ struct Subject {
   std::function<std::unique_ptr<Device>(int threads)> open;
   std::vector<int> others = {3};  // numbers of threads
   std::string missing = {};       // why this build cannot open it; empty: it can
+  // What its devices leave to plain loops, where it is asked.
+  std::shared_ptr<PlainCalls> plain = std::make_shared<PlainCalls>();
   std::shared_ptr<Opened> opened = std::make_shared<Opened>();
 };
 std::ostream& operator<<(std::ostream& out, const Subject& subject);
@@ -99,6 +102,8 @@ class Conformance : public ::testing::TestWithParam<Subject> {
   using Act = std::function<void(Desk&)>;
   /// Runs act on the oracle and on the subject with one and with other numbers of threads.
   void same(const Act& act, Lay lay = Lay::contiguous);
+  /// The same, and none of it in plain loops.
+  void same_by_itself(const Act& act, Lay lay = Lay::contiguous);
   /// For every way to lie.
   void same_however_it_lies(const Act& act);
 

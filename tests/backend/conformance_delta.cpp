@@ -16,7 +16,7 @@ TEST_P(Conformance, filters_a_few_steps) {
     for (const FilterCase& c : {FilterCase{70, 2, 40, 4}, FilterCase{3, 1, 7, 4}, FilterCase{9, 3, 1, 1},
                                 FilterCase{5, 2, 272, 2}, FilterCase{140, 1, 3, 8}})
       for (const Lay lay : {Lay::contiguous, Lay::gaps, Lay::swapped})
-        same(
+        same_by_itself(
             [&](Desk& desk) {
               const Shape shape{c.steps, 2, c.groups, c.channels};
               const Tensor x = desk.normal(shape, dtype), dy = desk.normal(shape, dtype);
@@ -36,7 +36,7 @@ TEST_P(Conformance, filters_a_few_steps) {
 TEST_P(Conformance, filters_a_few_steps_and_adds_a_bias) {
   for (const Dtype dtype : floats)
     for (const FilterCase& c : {FilterCase{150, 2, 40, 4}, FilterCase{5, 1, 7, 6}})
-      same([&](Desk& desk) {
+      same_by_itself([&](Desk& desk) {
         const Shape shape{c.steps, 2, c.groups, c.channels};
         const Tensor x = desk.normal(shape, dtype), dy = desk.normal(shape, dtype);
         const Tensor y = desk.blank(shape, dtype), dx = desk.blank(shape, dtype);
@@ -93,10 +93,10 @@ TEST_P(Conformance, remembers_by_the_delta_rule) {
         DeltaCase{1, 2, 1, 8, 8}, DeltaCase{70, 1, 2, 5, 19}})
     for (const auto& [dtype, lay] :
          {Laid{Dtype::f32, Lay::contiguous}, Laid{Dtype::bf16, Lay::gaps}, Laid{Dtype::f16, Lay::swapped}})
-      same([&, dtype = dtype](Desk& desk) { remembers(desk, operands(desk, c, dtype)); }, lay);
+      same_by_itself([&, dtype = dtype](Desk& desk) { remembers(desk, operands(desk, c, dtype)); }, lay);
 }
 
-/// The same operands, but rates, and skips.
+/// The same operands, and skips instead of rates.
 DeltaIn state_space(Desk& desk, const DeltaCase& c, Dtype dtype) {
   DeltaIn in = operands(desk, c, dtype);
   in.rate = {};
@@ -110,32 +110,39 @@ TEST_P(Conformance, remembers_as_a_state_space) {
         DeltaCase{1, 2, 1, 8, 8}, DeltaCase{70, 1, 2, 5, 19}, DeltaCase{50, 1, 4, 128, 64}})
     for (const auto& [dtype, lay] :
          {Laid{Dtype::f32, Lay::contiguous}, Laid{Dtype::bf16, Lay::gaps}, Laid{Dtype::f16, Lay::swapped}})
-      same([&, dtype = dtype](Desk& desk) { remembers(desk, state_space(desk, c, dtype)); }, lay);
+      same_by_itself([&, dtype = dtype](Desk& desk) { remembers(desk, state_space(desk, c, dtype)); }, lay);
+}
+
+/// More heads in a group than one thread takes at once.
+TEST_P(Conformance, remembers_as_a_state_space_with_many_heads) {
+  for (const DeltaCase& c : {DeltaCase{60, 2, 11, 16, 8}, DeltaCase{20, 1, 17, 8, 24}})
+    same_by_itself([&](Desk& desk) { remembers(desk, state_space(desk, c, Dtype::bf16)); });
 }
 
 TEST_P(Conformance, remembers_as_a_state_space_for_long) {
-  same([&](Desk& desk) { remembers(desk, state_space(desk, {530, 1, 2, 8, 8}, Dtype::f32)); });
+  same_by_itself([&](Desk& desk) { remembers(desk, state_space(desk, {530, 1, 2, 8, 8}, Dtype::f32)); });
 }
 
 /// As wide as published models have them, and wider.
 TEST_P(Conformance, remembers_in_wide_heads) {
   for (const DeltaCase& c : {DeltaCase{50, 1, 1, 128, 128}, DeltaCase{35, 1, 1, 136, 40}})
-    same([&](Desk& desk) { remembers(desk, operands(desk, c, Dtype::bf16)); });
+    same_by_itself([&](Desk& desk) { remembers(desk, operands(desk, c, Dtype::bf16)); });
 }
 
 /// Longer than what a GPU goes back over at once.
 TEST_P(Conformance, remembers_for_long) {
-  same([&](Desk& desk) { remembers(desk, operands(desk, {530, 1, 1, 8, 8}, Dtype::f32)); });
+  same_by_itself([&](Desk& desk) { remembers(desk, operands(desk, {530, 1, 1, 8, 8}, Dtype::f32)); });
 }
 
 /// e^-100 a step: nothing is left, and nothing is infinite.
 TEST_P(Conformance, forgets_at_once) {
-  same([&](Desk& desk) {
-    DeltaIn in = operands(desk, {40, 1, 2, 16, 16}, Dtype::f32);
-    in.speed = desk.holding({1, 2}, Dtype::f32, {4, -20});
-    in.shift = desk.holding({1, 2}, Dtype::f32, {40, -3});
-    remembers(desk, in);
-  });
+  for (const bool corrects : {true, false})
+    same_by_itself([&](Desk& desk) {
+      DeltaIn in = (corrects ? operands : state_space)(desk, {40, 1, 2, 16, 16}, Dtype::f32);
+      in.speed = desk.holding({1, 2}, Dtype::f32, {4, -20});
+      in.shift = desk.holding({1, 2}, Dtype::f32, {40, -3});
+      remembers(desk, in);
+    });
 }
 
 }  // namespace

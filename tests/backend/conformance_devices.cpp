@@ -8,8 +8,13 @@ namespace weft::conformance {
 namespace {
 
 Subject named(const std::string& device, bool exact = false) {
-  return {device + (exact ? " exact" : ""),
-          [=](int threads) { return open_device(device, {.threads = threads, .exact = exact}); }};
+  const auto plain = std::make_shared<PlainCalls>();
+  return {.name = device + (exact ? " exact" : ""),
+          .open =
+              [=](int threads) {
+                return open_device(device, {.threads = threads, .exact = exact, .plain_calls = plain.get()});
+              },
+          .plain = plain};
 }
 
 Subject of_onednn() {

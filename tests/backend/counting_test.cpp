@@ -79,26 +79,34 @@ CountedStep attention_step(std::int64_t s, std::int64_t d, Dtype dtype) {
   };
 }
 
-CountedStep delta_step(std::int64_t s, std::int64_t d, Dtype dtype) {
+/// By the delta rule with so many heads a group, or as a state space.
+struct Remembers {
+  std::int64_t heads;
+  bool corrects;
+};
+CountedStep delta_step(std::int64_t s, std::int64_t d, Dtype dtype, Remembers as) {
   return [=](std::vector<Tensor>& held) {
     Device& device = device_of(held);
     const auto zeros = [&](const Shape& shape) { return ops::zeros(device, shape, dtype); };
-    const auto weights = [&] { return ops::zeros(device, {2, 3}); };
+    const auto weights = [&] { return ops::zeros(device, {2, as.heads}); };
+    const Shape numbers{s, 2, 2, as.heads};
     const DeltaIn in{.q = zeros({s, 2, 2, d}),
                      .k = zeros({s, 2, 2, d}),
-                     .v = zeros({s, 2, 2, 3, 20}),
-                     .decay = zeros({s, 2, 2, 3}),
-                     .rate = zeros({s, 2, 2, 3}),
+                     .v = zeros({s, 2, 2, as.heads, 20}),
+                     .decay = zeros(numbers),
+                     .rate = as.corrects ? zeros(numbers) : Tensor(),
                      .speed = weights(),
-                     .shift = weights()};
-    const DeltaGrads grads{zeros(in.q.shape()),
-                           zeros(in.k.shape()),
-                           zeros(in.v.shape()),
-                           zeros(in.decay.shape()),
-                           zeros(in.rate.shape()),
-                           weights(),
-                           weights()};
-    held.push_back(ops::delta_rule(in).view({s * 12, 20}));
+                     .shift = weights(),
+                     .skip = as.corrects ? Tensor() : weights()};
+    const DeltaGrads grads{.dq = zeros(in.q.shape()),
+                           .dk = zeros(in.k.shape()),
+                           .dv = zeros(in.v.shape()),
+                           .ddecay = zeros(numbers),
+                           .drate = as.corrects ? zeros(numbers) : Tensor(),
+                           .dspeed = weights(),
+                           .dshift = weights(),
+                           .dskip = as.corrects ? Tensor() : weights()};
+    held.push_back(ops::delta_rule(in).view({s * 4 * as.heads, 20}));
     ops::delta_rule_backward_into(grads, in.v, in);
   };
 }
@@ -130,7 +138,8 @@ CountedStep any_step() {
     case 5:
       return attention_step(n, *rc::gen::element(16, 64), *rc::gen::element(Dtype::f32, Dtype::bf16));
     case 6:
-      return delta_step(n, *rc::gen::element(16, 40), *rc::gen::element(Dtype::f32, Dtype::bf16));
+      return delta_step(n, *rc::gen::element(16, 40), *rc::gen::element(Dtype::f32, Dtype::bf16),
+                        {*rc::gen::element(3, 9), *rc::gen::arbitrary<bool>()});
     default:
       return elementwise_step(i, *rc::gen::inRange(0, 5));
   }

@@ -9,9 +9,14 @@ namespace {
 std::vector<Subject> all_instruction_sets() {
   std::vector<Subject> out;
   for (const fast::InstructionSet set : fast::all_here())
-    if (set != fast::best_here())
-      out.push_back({std::string("fast ") + fast::name(set),
-                     [set](int threads) { return std::make_unique<testing::FastDevice>(set, threads); }});
+    if (set != fast::best_here()) {
+      const auto plain = std::make_shared<PlainCalls>();
+      out.push_back(
+          {.name = std::string("fast ") + fast::name(set),
+           .open =
+               [=](int threads) { return std::make_unique<testing::FastDevice>(set, threads, plain.get()); },
+           .plain = plain});
+    }
   return out;
 }
 

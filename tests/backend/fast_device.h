@@ -8,7 +8,10 @@ namespace weft::testing {
 
 class FastDevice final : public HostMemory {
  public:
-  FastDevice(fast::InstructionSet set, int threads) : kernels_(threads, set) {}
+  /// What falls back on plain loops is counted.
+  FastDevice(fast::InstructionSet set, int threads, PlainCalls* plain = nullptr) : kernels_(threads, set) {
+    kernels_.count_in(plain);
+  }
   const char* name() const override { return "fast"; }
   Kernels& kernels() override { return kernels_; }
   int threads() const override { return kernels_.threads(); }

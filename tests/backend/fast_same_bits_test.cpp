@@ -29,7 +29,7 @@ static_assert(t * h * 4 > std::int64_t{8} << 20);
 /// Operands and results of one run, by a word for each.
 class Bench {
  public:
-  Bench(InstructionSet set, int threads) : device_(set, threads) {}
+  Bench(InstructionSet set, int threads) : device_(set, threads, &plain_) {}
   Kernels& kernels() { return device_.kernels(); }
   Tensor blank(const Shape& shape, Dtype dtype = Dtype::f32) { return empty(device_, shape, dtype); }
   Tensor random(const Shape& shape, std::uint64_t step, Dtype dtype = Dtype::f32) {
@@ -45,8 +45,11 @@ class Bench {
   }
   void keep(const Tensor& tensor) { kept_.push_back(tensor); }
   std::vector<Tensor> results() const { return kept_; }
+  /// How often a kernel was left to plain loops.
+  std::int64_t plainly(const std::string& kernel) { return plain_[kernel]; }
 
  private:
+  PlainCalls plain_;
   FastDevice device_;
   std::vector<Tensor> kept_;
 };
@@ -172,11 +175,47 @@ TEST(SameBits, filters) {
         const Tensor dy = b.random({600, 144}, 2, dtype).view(shape);
         const Tensor weight = b.random({3 * 48, taps}, 3).view({3, 48, taps});
         const Tensor dweight = b.random({3 * 48, taps}, 4).view({3, 48, taps});
-        const Tensor y = b.blank(shape, dtype), dx = b.blank(shape, dtype);
-        b.kernels().convolve(y, x, {weight});
-        b.kernels().convolve_backward({dx, dweight}, dy, x, {weight});
-        for (const Tensor& one : {y, dx, dweight}) b.keep(one);
+        const Tensor bias = b.random({3, 48}, 5), dbias = b.random({3, 48}, 6);
+        for (const bool biased : {false, true}) {
+          const Filters filters{weight, biased ? bias : Tensor()};
+          const Tensor y = b.blank(shape, dtype), dx = b.blank(shape, dtype);
+          b.kernels().convolve(y, x, filters);
+          b.kernels().convolve_backward({dx, dweight, biased ? dbias : Tensor()}, dy, x, filters);
+          b.keep(y);
+          b.keep(dx);
+        }
+        b.keep(dweight);
+        b.keep(dbias);
+        EXPECT_EQ(b.plainly("convolve") + b.plainly("convolve_backward"), 0);
       });
+}
+
+void remember(Bench& b, Dtype dtype, std::int64_t r, bool corrects) {
+  constexpr std::int64_t s = 110, g = 2, d = 24, d_value = 40;
+  const auto of_keys = [&](std::uint64_t step) {
+    const Tensor x = b.random({s * 2 * g, d}, step, dtype).view({s, 2, g, d});
+    b.kernels().scale(x, 0.15F);
+    return x;
+  };
+  const auto of_values = [&](std::uint64_t step) {
+    return b.random({s * 2 * g * r, d_value}, step, dtype).view({s, 2, g, r, d_value});
+  };
+  const auto of_numbers = [&](std::uint64_t step) {
+    return b.random({s * 2 * g, r}, step, dtype).view({s, 2, g, r});
+  };
+  const auto of_heads = [&](std::uint64_t step) { return b.random({g, r}, step); };
+  DeltaIn in{of_keys(1), of_keys(2), of_values(3), of_numbers(4), {}, of_heads(6), of_heads(7)};
+  const auto like = [&](const Tensor& x) { return b.blank(x.shape(), dtype); };
+  DeltaGrads grads{like(in.q), like(in.k), like(in.v), like(in.decay), {}, of_heads(8), of_heads(9)};
+  (corrects ? in.rate : in.skip) = corrects ? of_numbers(5) : of_heads(5);
+  (corrects ? grads.drate : grads.dskip) = corrects ? like(in.rate) : of_heads(11);
+  const Tensor o = like(in.v);
+  b.kernels().delta_rule(o, in);
+  b.kernels().delta_rule_backward(grads, of_values(10), in);
+  for (const Tensor& one : {o, grads.dq, grads.dk, grads.dv, grads.ddecay, grads.dspeed, grads.dshift,
+                            corrects ? grads.drate : grads.dskip})
+    b.keep(one);
+  EXPECT_EQ(b.plainly("delta_rule") + b.plainly("delta_rule_backward"), 0);
 }
 
 /// Its products are rounded once where the processor has an instruction for that, which the generic loops of
@@ -184,35 +223,13 @@ TEST(SameBits, filters) {
 TEST(SameBits, delta_rule) {
   if (!fast::runs_here(InstructionSet::avx2)) GTEST_SKIP() << "one set of loops";
   for (const Dtype dtype : {Dtype::f32, Dtype::bf16})
-    same_bits_from(InstructionSet::avx2, [&](Bench& b) {
-      constexpr std::int64_t s = 110, g = 2, r = 2, d = 24, d_value = 40;
-      const auto of_keys = [&](std::uint64_t step) {
-        const Tensor x = b.random({s * 2 * g, d}, step, dtype).view({s, 2, g, d});
-        b.kernels().scale(x, 0.15F);
-        return x;
-      };
-      const auto of_values = [&](std::uint64_t step) {
-        return b.random({s * 2 * g * r, d_value}, step, dtype).view({s, 2, g, r, d_value});
-      };
-      const auto of_numbers = [&](std::uint64_t step) {
-        return b.random({s * 2 * g, r}, step, dtype).view({s, 2, g, r});
-      };
-      const DeltaIn in{of_keys(1),    of_keys(2),          of_values(3),       of_numbers(4),
-                       of_numbers(5), b.random({g, r}, 6), b.random({g, r}, 7)};
-      const Tensor o = b.blank(in.v.shape(), dtype);
-      const DeltaGrads grads{b.blank(in.q.shape(), dtype),
-                             b.blank(in.k.shape(), dtype),
-                             b.blank(in.v.shape(), dtype),
-                             b.blank(in.decay.shape(), dtype),
-                             b.blank(in.rate.shape(), dtype),
-                             b.random({g, r}, 8),
-                             b.random({g, r}, 9)};
-      b.kernels().delta_rule(o, in);
-      b.kernels().delta_rule_backward(grads, of_values(10), in);
-      for (const Tensor& one :
-           {o, grads.dq, grads.dk, grads.dv, grads.ddecay, grads.drate, grads.dspeed, grads.dshift})
-        b.keep(one);
-    });
+    same_bits_from(InstructionSet::avx2, [&](Bench& b) { remember(b, dtype, 2, true); });
+}
+/// The heads of a group in one task, and in several.
+TEST(SameBits, state_space) {
+  if (!fast::runs_here(InstructionSet::avx2)) GTEST_SKIP() << "one set of loops";
+  for (const std::int64_t r : {2, 19})
+    same_bits_from(InstructionSet::avx2, [&](Bench& b) { remember(b, Dtype::bf16, r, false); });
 }
 
 TEST(SameBits, sums) {

@@ -62,11 +62,7 @@ struct Ahead {
   Index offset, rows, products;
 };
 inline void fetch_rows(Fetch& fetch, const AttentionRows& rows, Index d, Ahead how) {
-  if (how.rows <= 0) return;
-  const Index size = rows.type == Element::f32 ? 4 : 2;
-  const Index tiles = how.products * (tile_keys / 8);
-  fetch.from[fetch.count++] = {static_cast<const char*>(rows.at) + how.offset * size, rows.s * size,
-                               (d * size + 63) / 64, how.rows, (how.rows + tiles - 1) / tiles};
+  fetch_over(fetch, rows, d, {how.offset, how.rows, how.products * (tile_keys / 8)});
 }
 
 /// to[c][i] = from[i][c]: `to` has rows of tile_queries.

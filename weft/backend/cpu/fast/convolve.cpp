@@ -58,6 +58,24 @@ void turn(float* to, const float* weight, std::int64_t columns, std::int64_t tap
     for (std::int64_t j = 0; j < taps; ++j) to[j * columns + column] = weight[column * taps + j];
 }
 
+bool ready_for(std::initializer_list<const Tensor*> rows, const Filters& filters) {
+  return ready(rows) && ready({&filters.weight}) && filters.weight.contiguous() &&
+         (!filters.bias || (ready({&filters.bias}) && filters.bias.contiguous())) &&
+         (*rows.begin())->elements() > 0;
+}
+
+/// Of both: dweight and dbias += sums.
+void turn_back(const ConvolveGrads& grads, const float* sums, std::int64_t columns, std::int64_t taps) {
+  auto* dweight = grads.dweight.data<float>();
+  for (std::int64_t column = 0; column < columns; ++column)
+    for (std::int64_t j = 0; j < taps; ++j) dweight[column * taps + j] += sums[j * columns + column];
+  if (!grads.dbias) return;
+  auto* dbias = grads.dbias.data<float>();
+  for (std::int64_t column = 0; column < columns; ++column) dbias[column] += sums[taps * columns + column];
+}
+/// What there is of a vector in more dimensions.
+Tensor flat(const Tensor& x) { return x ? x.view({x.elements()}) : x; }
+
 /// Steps in at most so many pieces, whatever the number of threads.
 struct StepPieces {
   explicit StepPieces(std::int64_t count)
@@ -70,22 +88,22 @@ struct StepPieces {
 }  // namespace
 
 void FastKernels::convolve(const Tensor& y, const Tensor& x, const Filters& filters) {
-  const Tensor& weight = filters.weight;
-  if (filters.bias || !ready({&y, &x, &weight}) || !weight.contiguous() || x.elements() == 0)
-    return ReferenceKernels::convolve(y, x, filters);
+  if (!ready_for({&y, &x}, filters)) return ReferenceKernels::convolve(y, x, filters);
   const Filtered in({&x, &y});
-  const std::int64_t taps = weight.dim(2), size = in.columns() * taps;
-  float* room = scratch_.take<float>(2 * size);
-  turn(room, widened(weight.view({size}), room + size), in.columns(), taps);
+  const std::int64_t taps = filters.weight.dim(2), size = in.columns() * taps;
+  float* room = scratch_.take<float>(2 * size + in.columns());
+  turn(room, widened(flat(filters.weight), room + size), in.columns(), taps);
+  const float* bias = widened(flat(filters.bias), room + 2 * size);
   const bool past = Lines(y, {&x}).past();
   in_parallel(threads_, in.steps, x.elements(), [&](std::int64_t first, std::int64_t last) {
     if (first == last) return;
     for (std::int64_t line = 0; line < in.batch * in.groups; ++line)
       for (std::int64_t channel = 0; channel < in.channels; channel += most_channels) {
         const WalkStart at = {first, line / in.groups, line % in.groups, channel};
+        const std::int64_t column = at.group * in.channels + channel;
         loops_.filter.forward(rows_to(y, at, past),
-                              {rows_from(x, at), room + at.group * in.channels + channel, in.columns(), taps,
-                               last - first, std::min(first, taps - 1), 0},
+                              {rows_from(x, at), room + column, bias == nullptr ? nullptr : bias + column,
+                               in.columns(), taps, last - first, std::min(first, taps - 1), 0},
                               std::min(in.channels - channel, most_channels));
       }
     loops_.elementwise.finish();
@@ -94,27 +112,30 @@ void FastKernels::convolve(const Tensor& y, const Tensor& x, const Filters& filt
 
 void FastKernels::convolve_backward(const ConvolveGrads& grads, const Tensor& dy, const Tensor& x,
                                     const Filters& filters) {
-  const Tensor& weight = filters.weight;
-  if (filters.bias || !ready({&grads.dx, &dy, &x, &weight}) || !weight.contiguous() ||
-      !grads.dweight.contiguous() || x.elements() == 0)
+  if (!ready_for({&grads.dx, &dy, &x}, filters) || !grads.dweight.contiguous() ||
+      (filters.bias && !grads.dbias.contiguous()))
     return ReferenceKernels::convolve_backward(grads, dy, x, filters);
   const Filtered in({&x, &dy, &grads.dx});
   const StepPieces pieces(in.steps);
-  const std::int64_t taps = weight.dim(2), size = in.columns() * taps;
+  const std::int64_t taps = filters.weight.dim(2), size = in.columns() * taps;
   const std::int64_t floats = fast::filter_room(taps, std::min(in.channels, most_channels));
-  float* room = scratch_.take<float>((2 + pieces.count()) * size + threads_ * floats);
-  turn(room, widened(weight.view({size}), room + size), in.columns(), taps);
-  float *const sums = room + 2 * size, *const slopes = sums + pieces.count() * size;
-  std::fill_n(sums, pieces.count() * size, 0.0F);
+  // Of weights and, where there is a bias, of it, behind them.
+  const std::int64_t each = size + (filters.bias ? in.columns() : 0);
+  float* room = scratch_.take<float>(2 * size + in.columns() + pieces.count() * each + threads_ * floats);
+  turn(room, widened(flat(filters.weight), room + size), in.columns(), taps);
+  const float* bias = widened(flat(filters.bias), room + 2 * size);
+  float *const sums = room + 2 * size + in.columns(), *const slopes = sums + pieces.count() * each;
+  std::fill_n(sums, pieces.count() * each, 0.0F);
   const std::int64_t blocks = (in.channels + most_channels - 1) / most_channels;
   const bool past = Lines(grads.dx, {&x, &dy}).past();
   const auto walk = [&](std::int64_t piece, const WalkStart& at) {
     const std::int64_t end = pieces.first(piece + 1), column = at.group * in.channels + at.channel;
-    loops_.filter.backward({rows_to(grads.dx, at, past), rows_from(dy, at), sums + piece * size + column,
-                            slopes + fast::me() * floats},
-                           {rows_from(x, at), room + column, in.columns(), taps, end - at.step,
-                            std::min(at.step, taps - 1), std::min(in.steps - end, taps - 1)},
-                           std::min(in.channels - at.channel, most_channels));
+    float* const mine = sums + piece * each + column;
+    loops_.filter.backward(
+        {rows_to(grads.dx, at, past), rows_from(dy, at), mine, mine + size, slopes + fast::me() * floats},
+        {rows_from(x, at), room + column, bias == nullptr ? nullptr : bias + column, in.columns(), taps,
+         end - at.step, std::min(at.step, taps - 1), std::min(in.steps - end, taps - 1)},
+        std::min(in.channels - at.channel, most_channels));
   };
   const std::int64_t walks = in.groups * blocks;
   in_parallel(threads_, pieces.count() * walks, x.elements(), [&](std::int64_t first, std::int64_t last) {
@@ -124,11 +145,9 @@ void FastKernels::convolve_backward(const ConvolveGrads& grads, const Tensor& dy
     loops_.elementwise.finish();
   });
   for (std::int64_t p = 1; p < pieces.count(); ++p)
-    loops_.elementwise.add_scaled({sums, fast::Type::f32, false}, {sums + p * size, fast::Type::f32}, 1,
-                                  size);
-  auto* dweight = grads.dweight.data<float>();
-  for (std::int64_t column = 0; column < in.columns(); ++column)
-    for (std::int64_t j = 0; j < taps; ++j) dweight[column * taps + j] += sums[j * in.columns() + column];
+    loops_.elementwise.add_scaled({sums, fast::Type::f32, false}, {sums + p * each, fast::Type::f32}, 1,
+                                  each);
+  turn_back(grads, sums, in.columns(), taps);
 }
 
 }  // namespace weft

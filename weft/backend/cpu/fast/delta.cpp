@@ -1,5 +1,5 @@
-// The delta rule's tasks over the threads, the memory they work in, and the numbers of a step on their way in
-// and out.
+// The tasks of the delta rule and of state spaces over the threads, the memory they work in, and the numbers
+// of a step on their way in and out.
 #include "weft/backend/cpu/fast/delta.h"
 
 #include <algorithm>
@@ -17,9 +17,15 @@ namespace fast {
 namespace {
 
 bool ready_for(std::initializer_list<const Tensor*> rows, const DeltaIn& in) {
-  return in.corrects() && ready(rows) && ready({&in.q, &in.k, &in.v}) && all_floats({&in.decay, &in.rate}) &&
-         in.speed.contiguous() && in.shift.contiguous() && in.q.elements() > 0 && in.v.elements() > 0;
+  return ready(rows) && ready({&in.q, &in.k, &in.v}) && all_floats({&in.decay}) &&
+         (in.corrects() ? all_floats({&in.rate}) : in.skip.contiguous()) && in.speed.contiguous() &&
+         in.shift.contiguous() && in.q.elements() > 0 && in.v.elements() > 0;
 }
+
+/// Heads of a state space that a task has at most, whatever the number of threads: some models have all of
+/// theirs in one group. Products of q and k are made once a task.
+constexpr std::int64_t most_state_heads = 8;
+std::int64_t parts_of(const DeltaJob& job) { return pieces(job.r, job.heads); }
 
 DeltaJob delta_job(const DeltaIn& in) {
   DeltaJob job;
@@ -29,6 +35,8 @@ DeltaJob delta_job(const DeltaIn& in) {
   job.r = in.v.dim(3);
   job.d = in.q.dim(3);
   job.d_value = in.v.dim(4);
+  job.corrects = in.corrects();
+  job.heads = job.corrects ? job.r : pieces(job.r, pieces(job.r, most_state_heads));
   job.q = attention_rows(in.q);
   job.k = attention_rows(in.k);
   job.v = attention_rows(in.v);
@@ -36,59 +44,102 @@ DeltaJob delta_job(const DeltaIn& in) {
   job.step = row_step(job.d);
   job.step_value = row_step(job.d_value);
   job.numbers = round_up(job.s, padding);
+  job.rows = round_up(job.s, delta_chunk) + slack;
   return job;
 }
 
-/// Chunks whose memories are kept.
-enum class Keeps : std::uint8_t { one, all };
-
-void lay_out_common(Layout& layout, const DeltaJob& job, DeltaPlaces& at, Keeps keeps) {
-  const std::int64_t rows = delta_chunk + slack, square = rows * delta_square;
-  const std::int64_t chunks = keeps == Keeps::all ? pieces(job.s, delta_chunk) : 1;
-  for (std::int64_t* place : {&at.raw, &at.rate, &at.log_keep}) *place = layout.take(job.r * job.numbers);
-  at.slowness = layout.take(job.r);
-  for (std::int64_t* place : {&at.q, &at.k}) *place = layout.take(rows * job.step);
+void lay_out_common(Layout& layout, const DeltaJob& job, DeltaPlaces& at) {
+  const std::int64_t rows = delta_chunk + slack;
+  for (std::int64_t* place : {&at.raw, &at.rate, &at.log_keep}) *place = layout.take(job.heads * job.numbers);
+  for (std::int64_t* place : {&at.slowness, &at.skip}) *place = layout.take(job.heads);
+  for (std::int64_t* place : {&at.q, &at.k})
+    *place = layout.take((at.kept_step > 0 ? job.rows : rows) * job.step);
   at.k_turned = layout.take(round_up(job.d, padding) * delta_square);
-  for (std::int64_t* place : {&at.kk, &at.qk, &at.fade, &at.n, &at.p}) *place = layout.take(square);
+  at.p = layout.take(rows * delta_square);
   for (std::int64_t* place : {&at.written, &at.o}) *place = layout.take(rows * job.step_value);
-  at.factors = layout.take(8 * rows + round_up(job.d, padding) + slack);
-  const std::int64_t memory = round_up(job.d, padding) * job.step_value, end = slack * job.step_value;
-  at.memory = layout.take(keeps == Keeps::all ? chunks * job.r * memory + end : job.r * (memory + end));
-  at.missing =
-      layout.take((keeps == Keeps::all ? chunks * job.r * delta_chunk : delta_chunk) * job.step_value + end);
+  at.factors = layout.take(8 * rows + round_up(std::max(job.d, job.d_value), padding) + slack);
 }
+/// What the delta rule has besides.
+void lay_out_rule(Layout& layout, DeltaPlaces& at) {
+  for (std::int64_t* place : {&at.kk, &at.qk, &at.fade, &at.n})
+    *place = layout.take((delta_chunk + slack) * delta_square);
+}
+void lay_out_slopes(Layout& layout, const DeltaJob& job, DeltaPlaces& at) {
+  const std::int64_t rows = delta_chunk + slack, padded_value = round_up(job.d_value, padding);
+  for (std::int64_t* place : {&at.ddecay, &at.drate, &at.dspeed})
+    *place = layout.take(job.heads * job.numbers);
+  at.dmemory_turned = layout.take(padded_value * job.step);
+  at.written_turned = layout.take(padded_value * delta_square);
+  for (std::int64_t* place : {&at.dout, &at.y}) *place = layout.take(rows * job.step_value);
+  at.by_q = layout.take(rows * job.step);
+}
+/// Floats of a memory that products add to.
+std::int64_t held_memory(const DeltaJob& job) { return (round_up(job.d, padding) + slack) * job.step_value; }
 
 DeltaPlaces forward_places(const DeltaJob& job) {
   DeltaPlaces at;
   Layout layout;
-  lay_out_common(layout, job, at, Keeps::one);
+  lay_out_common(layout, job, at);
+  if (job.corrects)
+    lay_out_rule(layout, at);
+  else
+    at.qk = layout.take((delta_chunk + slack) * delta_square);
+  at.memory = layout.take(job.heads * held_memory(job));
+  if (job.corrects) at.missing = layout.take((delta_chunk + slack) * job.step_value);
+  at.floats = layout.total();
+  return at;
+}
+/// With memory and missing of every chunk.
+DeltaPlaces rule_backward_places(const DeltaJob& job) {
+  const std::int64_t rows = delta_chunk + slack, padded = round_up(job.d, padding),
+                     end = slack * job.step_value, kept = pieces(job.s, delta_chunk) * job.r;
+  DeltaPlaces at;
+  Layout layout;
+  lay_out_common(layout, job, at);
+  lay_out_rule(layout, at);
+  at.memory = layout.take(kept * padded * job.step_value + end);
+  at.missing = layout.take(kept * delta_chunk * job.step_value + end);
+  lay_out_slopes(layout, job, at);
+  at.dmemory = layout.take(job.r * held_memory(job));
+  at.memory_turned = layout.take(round_up(job.d_value, padding) * job.step);
+  for (std::int64_t* place : {&at.by_k, &at.by_end, &at.dk, &at.dq}) *place = layout.take(rows * job.step);
+  at.floats = layout.total();
+  return at;
+}
+/// Of every chunk one head's memory at a time.
+DeltaPlaces state_backward_places(const DeltaJob& job) {
+  const std::int64_t chunks = pieces(job.s, delta_chunk), end = slack * job.step,
+                     squares = (chunks * delta_chunk + slack) * delta_square;
+  DeltaPlaces at;
+  Layout layout;
+  at.kept_step = job.step;
+  lay_out_common(layout, job, at);
+  lay_out_slopes(layout, job, at);
+  at.fade = layout.take((delta_chunk + slack) * delta_square);
+  for (std::int64_t* place : {&at.qk, &at.pairs}) *place = layout.take(squares);
+  at.memory = layout.take(chunks * round_up(job.d_value, padding) * job.step + end);
+  at.dmemory = layout.take(held_memory(job));
+  at.dq = layout.take(2 * job.rows * job.step);
+  at.dk = at.dq + job.rows * job.step;
   at.floats = layout.total();
   return at;
 }
 DeltaPlaces backward_places(const DeltaJob& job) {
-  const std::int64_t rows = delta_chunk + slack, padded = round_up(job.d, padding),
-                     padded_value = round_up(job.d_value, padding);
-  DeltaPlaces at;
-  Layout layout;
-  lay_out_common(layout, job, at, Keeps::all);
-  for (std::int64_t* place : {&at.ddecay, &at.drate, &at.dspeed}) *place = layout.take(job.r * job.numbers);
-  at.dmemory = layout.take(job.r * (padded + slack) * job.step_value);
-  for (std::int64_t* place : {&at.memory_turned, &at.dmemory_turned})
-    *place = layout.take(padded_value * job.step);
-  at.written_turned = layout.take(padded_value * delta_square);
-  for (std::int64_t* place : {&at.dout, &at.y}) *place = layout.take(rows * job.step_value);
-  for (std::int64_t* place : {&at.by_k, &at.by_q, &at.by_end, &at.dk, &at.dq})
-    *place = layout.take(rows * job.step);
-  at.floats = layout.total();
-  return at;
+  return job.corrects ? rule_backward_places(job) : state_backward_places(job);
 }
 
-std::int64_t tasks_of(const DeltaJob& job) { return job.b * job.g; }
-/// Sums over the steps of every head and sequence: of dspeed and of dshift.
-std::int64_t sums_of(const DeltaJob& job) { return 2 * job.b * job.g * job.r; }
-std::int64_t sum_bytes(const DeltaJob& job) {
-  return round_up(sums_of(job) * std::int64_t(sizeof(double)), 64);
+std::int64_t tasks_of(const DeltaJob& job) { return job.b * job.g * parts_of(job); }
+DeltaTask task_of(const DeltaJob& job, std::int64_t i) {
+  const std::int64_t group = i / parts_of(job), head = i % parts_of(job) * job.heads;
+  return {group / job.g, group % job.g, head, std::min(job.heads, job.r - head)};
 }
+/// Sums over the steps of every head and sequence: of dspeed, dshift and dskip.
+constexpr std::int64_t sums_of_head = 3;
+std::int64_t sum_bytes(const DeltaJob& job) {
+  return round_up(sums_of_head * job.b * job.g * job.r * std::int64_t(sizeof(double)), 64);
+}
+/// dq and dk of a group whose tasks are not all done.
+std::int64_t carried(const DeltaJob& job) { return parts_of(job) > 1 ? 2 * job.rows * job.step : 0; }
 
 /// Elements of decay and its like, [s, b, g, r] in whatever steps.
 template <class Visit>
@@ -101,7 +152,7 @@ void visit(const Tensor& x, const Visit& visit) {
     visit(x.data<f16>());
 }
 std::int64_t offset_of(const Tensor& x, const DeltaTask& task, std::int64_t head) {
-  return task.sequence * x.stride(1) + task.group * x.stride(2) + head * x.stride(3);
+  return task.sequence * x.stride(1) + task.group * x.stride(2) + (task.head + head) * x.stride(3);
 }
 /// One head's numbers as f32; zeros fill up the last register.
 void gather(float* to, std::int64_t numbers, const Tensor& x, std::int64_t offset) {
@@ -118,48 +169,56 @@ void scatter(const Tensor& x, std::int64_t offset, const float* from) {
 }
 
 void load_numbers(const DeltaJob& job, const DeltaTask& task, const DeltaIn& in, float* workspace) {
-  for (std::int64_t head = 0; head < job.r; ++head) {
-    const std::int64_t weight = task.group * job.r + head, first = head * job.numbers;
-    float* raw = workspace + job.places.raw + first;
+  const DeltaPlaces& at = job.places;
+  for (std::int64_t head = 0; head < task.heads; ++head) {
+    const std::int64_t weight = task.group * job.r + task.head + head, first = head * job.numbers;
+    float* raw = workspace + at.raw + first;
     gather(raw, job.numbers, in.decay, offset_of(in.decay, task, head));
     for (std::int64_t i = 0; i < job.s; ++i) raw[i] += in.shift.data<float>()[weight];
-    gather(workspace + job.places.rate + first, job.numbers, in.rate, offset_of(in.rate, task, head));
-    workspace[job.places.slowness + head] = float(std::exp(double(in.speed.data<float>()[weight])));
+    if (job.corrects)
+      gather(workspace + at.rate + first, job.numbers, in.rate, offset_of(in.rate, task, head));
+    else
+      workspace[at.skip + head] = in.skip.data<float>()[weight];
+    workspace[at.slowness + head] = float(std::exp(double(in.speed.data<float>()[weight])));
   }
 }
 void store_slopes(const DeltaJob& job, const DeltaTask& task, const DeltaGrads& grads, float* workspace,
                   double* sums) {
-  for (std::int64_t head = 0; head < job.r; ++head) {
+  for (std::int64_t head = 0; head < task.heads; ++head) {
     const std::int64_t first = head * job.numbers;
     const float* ddecay = workspace + job.places.ddecay + first;
     const float* dspeed = workspace + job.places.dspeed + first;
+    const float* drate = workspace + job.places.drate + first;
     scatter(grads.ddecay, offset_of(grads.ddecay, task, head), ddecay);
-    scatter(grads.drate, offset_of(grads.drate, task, head), workspace + job.places.drate + first);
-    double* mine = sums + 2 * ((task.sequence * job.g + task.group) * job.r + head);
-    mine[0] = mine[1] = 0;
+    if (job.corrects) scatter(grads.drate, offset_of(grads.drate, task, head), drate);
+    const std::int64_t weight = (task.sequence * job.g + task.group) * job.r + task.head + head;
+    double* mine = sums + sums_of_head * weight;
+    std::fill_n(mine, sums_of_head, 0.0);
     for (std::int64_t i = 0; i < job.s; ++i) {
       mine[0] += double(dspeed[i]);
       mine[1] += double(ddecay[i]);
+      mine[2] += double(drate[i]);
     }
   }
 }
 /// Over sequences, in ascending order.
 void add_sums(const DeltaJob& job, const DeltaGrads& grads, const double* sums) {
-  for (std::int64_t weight = 0; weight < job.g * job.r; ++weight) {
-    double speed = 0, shift = 0;
-    for (std::int64_t sequence = 0; sequence < job.b; ++sequence) {
-      speed += sums[2 * (sequence * job.g * job.r + weight)];
-      shift += sums[2 * (sequence * job.g * job.r + weight) + 1];
+  const Tensor* const to[sums_of_head] = {&grads.dspeed, &grads.dshift, &grads.dskip};
+  const std::int64_t weights = job.g * job.r;
+  for (std::int64_t of = 0; of < (job.corrects ? 2 : sums_of_head); ++of)
+    for (std::int64_t weight = 0; weight < weights; ++weight) {
+      double sum = 0;
+      for (std::int64_t sequence = 0; sequence < job.b; ++sequence)
+        sum += sums[sums_of_head * (sequence * weights + weight) + of];
+      to[of]->data<float>()[weight] += float(sum);
     }
-    grads.dspeed.data<float>()[weight] += float(speed);
-    grads.dshift.data<float>()[weight] += float(shift);
-  }
 }
 
 bool ready_for(const Tensor& o, const DeltaIn& in) { return ready_for({&o}, in); }
 bool ready_for(const DeltaGrads& grads, const Tensor& dout, const DeltaIn& in) {
-  return ready_for({&dout, &grads.dq, &grads.dk, &grads.dv}, in) &&
-         all_floats({&grads.ddecay, &grads.drate}) && grads.dspeed.contiguous() && grads.dshift.contiguous();
+  return ready_for({&dout, &grads.dq, &grads.dk, &grads.dv}, in) && all_floats({&grads.ddecay}) &&
+         (in.corrects() ? all_floats({&grads.drate}) : grads.dskip.contiguous()) &&
+         grads.dspeed.contiguous() && grads.dshift.contiguous();
 }
 
 }  // namespace
@@ -173,7 +232,8 @@ std::int64_t delta_backward_workspace(const DeltaGrads& grads, const Tensor& dou
                                       int threads) {
   if (!ready_for(grads, dout, in)) return 0;
   const DeltaJob job = delta_job(in);
-  return sum_bytes(job) + bytes_for(tasks_of(job), threads, backward_places(job).floats);
+  return sum_bytes(job) + carried(job) * std::int64_t(sizeof(float)) +
+         bytes_for(tasks_of(job), threads, backward_places(job).floats);
 }
 
 }  // namespace fast
@@ -186,9 +246,9 @@ void FastKernels::delta_rule(const Tensor& o, const DeltaIn& in) {
   const StorageRef workspace = o.device().allocate(fast::delta_workspace(o, in, threads_), Use::workspace);
   fast::share_out(fast::tasks_of(job), threads_, job.places.floats,
                   reinterpret_cast<float*>(workspace->data()), [&](std::int64_t i, float* floats) {
-                    const fast::DeltaTask task = {i / job.g, i % job.g};
+                    const fast::DeltaTask task = fast::task_of(job, i);
                     fast::load_numbers(job, task, in, floats);
-                    loops_.delta.forward(job, task, floats);
+                    (job.corrects ? loops_.delta.forward : loops_.delta.state_forward)(job, task, floats);
                   });
 }
 
@@ -203,14 +263,30 @@ void FastKernels::delta_rule_backward(const DeltaGrads& grads, const Tensor& dou
   const StorageRef workspace =
       dout.device().allocate(fast::delta_backward_workspace(grads, dout, in, threads_), Use::workspace);
   auto* sums = reinterpret_cast<double*>(workspace->data());
-  fast::share_out(fast::tasks_of(job), threads_, job.places.floats,
-                  reinterpret_cast<float*>(workspace->data() + fast::sum_bytes(job)),
-                  [&](std::int64_t i, float* floats) {
-                    const fast::DeltaTask task = {i / job.g, i % job.g};
-                    fast::load_numbers(job, task, in, floats);
-                    loops_.delta.backward(job, task, floats);
-                    fast::store_slopes(job, task, grads, floats, sums);
-                  });
+  auto* carry = reinterpret_cast<float*>(workspace->data() + fast::sum_bytes(job));
+  const auto work = [&](std::int64_t i, float* floats) {
+    const fast::DeltaTask task = fast::task_of(job, i);
+    fast::load_numbers(job, task, in, floats);
+    (job.corrects ? loops_.delta.backward : loops_.delta.state_backward)(job, task, floats);
+    fast::store_slopes(job, task, grads, floats, sums);
+    if (!job.corrects && fast::parts_of(job) == 1) loops_.delta.state_give(job, task, floats + job.places.dq);
+  };
+  // A group's parts are added up in ascending order.
+  const auto add = [&](std::int64_t i, const float* floats) {
+    const fast::DeltaTask task = fast::task_of(job, i);
+    const fast::Out to = {carry, fast::Type::f32, false};
+    const fast::In part = {floats + job.places.dq, fast::Type::f32};
+    if (task.head == 0)
+      loops_.elementwise.copy(to, part, fast::carried(job));
+    else
+      loops_.elementwise.add_scaled(to, part, 1, fast::carried(job));
+    if (task.head + task.heads == job.r) loops_.delta.state_give(job, task, carry);
+  };
+  const std::int64_t tasks = fast::tasks_of(job), floats = job.places.floats;
+  if (fast::carried(job) == 0)
+    fast::share_out(tasks, threads_, floats, carry, work);
+  else
+    fast::share_out_in_order({tasks, threads_, floats, carry + fast::carried(job)}, work, add);
   fast::add_sums(job, grads, sums);
 }
 

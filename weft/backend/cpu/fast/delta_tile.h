@@ -1,12 +1,12 @@
-// What forward and backward delta rule share. Over the steps i of a chunk, S0 the memory before it and G the
-// running sum of log a:
+// What forward and backward share, of the delta rule and of state spaces. Over the steps i of a chunk, S0 the
+// memory before it and G the running sum of log a:
 //
 //   fade_ij = e^(G_i - G_j)  (j <= i),   gamma_i = e^(G_i),   rest_i = e^(G_last - G_i)
 //   r_i = v_i - gamma_i S0^T k_i - sum over j < i of fade_ij (k_i k_j) u_j,   u_i = b_i r_i
 //   S = gamma_last S0 + sum over i of rest_i k_i u_i^T
 //
-// Every factor is at most 1: nothing is ever divided by gamma, and what is forgotten at once is 0. For
-// sources of loops/ only.
+// In a state space u_i = t_i v_i. Every factor of these is at most 1: nothing is ever divided by gamma, and
+// what is forgotten at once is 0. For sources of loops/ only.
 #pragma once
 
 #include "weft/backend/cpu/fast/delta_job.h"
@@ -27,6 +27,7 @@ struct Chunk {
   Index padded, padded_value;  // columns of a row's copy
   Index first = 0, count = 0;  // steps of the chunk
   Index head = 0;
+  float *q = nullptr, *k = nullptr;
   float *gamma, *rest, *high, *low, *b, *a_terms, *c_terms, *slopes, *last;
 
   Chunk(const DeltaJob& j, const DeltaTask& t, float* workspace)
@@ -43,6 +44,12 @@ struct Chunk {
     }
     last = at;
   }
+  void go_to(Index step) {
+    first = step;
+    count = least(delta_chunk, job.s - first);
+    q = at(job.places.q) + first * job.places.kept_step;
+    k = at(job.places.k) + first * job.places.kept_step;
+  }
   float* at(Index place) const { return room + place; }
   float* numbers(Index place) const { return room + place + head * job.numbers + first; }
   Index index() const { return first / delta_chunk; }
@@ -51,7 +58,7 @@ struct Chunk {
   Index group_offset(const AttentionRows& of) const {
     return first * of.s + task.sequence * of.b + task.group * of.g;
   }
-  Index head_offset(const AttentionRows& of) const { return group_offset(of) + head * of.r; }
+  Index head_offset(const AttentionRows& of) const { return group_offset(of) + (task.head + head) * of.r; }
   Index registers() const { return padded / width; }
   Index registers_value() const { return padded_value / width; }
 };
@@ -76,23 +83,23 @@ template <class Body>
   return fused(w, polynomial(w * w, c), most(all(0.0F), x));
 }
 
-/// log a and b of all steps and heads.
+/// log a, and b or t, of all steps and heads.
 [[gnu::noinline]] inline void prepare_numbers(const Chunk& c) {
   const DeltaPlaces& at = c.job.places;
-  for (Index head = 0; head < c.job.r; ++head) {
+  for (Index head = 0; head < c.task.heads; ++head) {
     const float slowness = c.at(at.slowness)[head];
     const F slow = all(slowness < 1e30F ? slowness : 1e30F);
     const Index first = head * c.job.numbers;
     for (Index i = first; i < first + c.job.numbers; i += lanes) {
-      const F log_keep = all(0.0F) - slow * softplus(load(c.at(at.raw) + i));
-      store(c.at(at.log_keep) + i, most(all(-1e30F), log_keep));
-      store(c.at(at.rate) + i, sigmoid(load(c.at(at.rate) + i)));
+      const F time = softplus(load(c.at(at.raw) + i));
+      store(c.at(at.log_keep) + i, most(all(-1e30F), all(0.0F) - slow * time));
+      store(c.at(at.rate) + i, c.job.corrects ? sigmoid(load(c.at(at.rate) + i)) : time);
     }
   }
 }
 
 /// G of the head in two floats, whose differences are as exact as what is next to them may be; gamma, rest
-/// and b.
+/// and b, or t.
 [[gnu::noinline]] inline void sum_logs(const Chunk& c) {
   const float* log_keep = c.numbers(c.job.places.log_keep);
   const float* rate = c.numbers(c.job.places.rate);
@@ -108,7 +115,8 @@ template <class Body>
     store(c.gamma + i, exponential(load(c.high + i)));
     store(c.rest + i, exponential((high - load(c.high + i)) + (low - load(c.low + i))));
   }
-  for (Index i = 0; i < c.padded + tile_slack; ++i) c.last[i] = c.gamma[c.count - 1];
+  const Index rows = most(c.padded, c.padded_value) + tile_slack;
+  for (Index i = 0; i < rows; ++i) c.last[i] = c.gamma[c.count - 1];
 }
 
 /// Where a row's diagonal is.
@@ -118,11 +126,10 @@ template <class Body>
     for (int l = 0; l < width; ++l) number.part[i][l] = float(i * width + l);
   return number < all(float(row - column) + 0.5F);
 }
-/// fade, and with it p = fade qk and n = -fade kk b, of which the diagonal is 0.
-[[gnu::noinline]] inline void fade_products(const Chunk& c) {
-  const DeltaPlaces& at = c.job.places;
+/// use(place, column, fade) for all places of the square; fade is 0 beyond the diagonal.
+template <class Use>
+[[gnu::always_inline]] inline void each_fade(const Chunk& c, const Use& use) {
   for (Index i = 0; i < c.count; ++i) {
-    const Index row = i * delta_square;
     const F high = all(c.high[i]), low = all(c.low[i]);
     for (Index j = 0; j < c.count; j += lanes) {
       F fade = all(0.0F);
@@ -132,12 +139,19 @@ template <class Body>
         fade = choose(log < all(-87.0F), all(0.0F), exponential(log));
         fade = choose(up_to(j, i), fade, all(0.0F));
       }
-      store(c.at(at.fade) + row + j, fade);
-      store(c.at(at.p) + row + j, fade * load(c.at(at.qk) + row + j));
-      store(c.at(at.n) + row + j, all(0.0F) - fade * load(c.at(at.kk) + row + j) * load(c.b + j));
+      use(i * delta_square + j, j, fade);
     }
-    c.at(at.n)[row + i] = 0;
   }
+}
+/// fade, and with it p = fade qk and n = -fade kk b, of which the diagonal is 0.
+[[gnu::noinline]] inline void fade_products(const Chunk& c) {
+  const DeltaPlaces& at = c.job.places;
+  each_fade(c, [&](Index place, Index j, F fade) {
+    store(c.at(at.fade) + place, fade);
+    store(c.at(at.p) + place, fade * load(c.at(at.qk) + place));
+    store(c.at(at.n) + place, all(0.0F) - fade * load(c.at(at.kk) + place) * load(c.b + j));
+  });
+  for (Index i = 0; i < c.count; ++i) c.at(at.n)[i * delta_square + i] = 0;
 }
 
 // ---- triangles
@@ -207,30 +221,38 @@ inline void multiply_lower(const Chunk& c, float* to, ByRows a, const float* tur
 }
 
 /// q (times the scale) and k of the group, and what all its heads share.
-inline void load_group(const Chunk& c) {
+inline void load_group(const Chunk& c, float* qk) {
   const DeltaJob& job = c.job;
   const DeltaPlaces& at = job.places;
-  widen_rows(c.at(at.q), job.q, c.group_offset(job.q), {c.count, job.d, job.step, job.scale});
-  widen_rows(c.at(at.k), job.k, c.group_offset(job.k), {c.count, job.d, job.step});
-  transpose(c.at(at.k_turned), delta_square, c.at(at.k), job.step, {c.count, c.padded});
-  multiply_lower(c, c.at(at.kk), {c.at(at.k), job.step}, c.at(at.k_turned), job.d);
-  multiply_lower(c, c.at(at.qk), {c.at(at.q), job.step}, c.at(at.k_turned), job.d);
+  widen_rows(c.q, job.q, c.group_offset(job.q), {c.count, job.d, job.step, job.scale});
+  widen_rows(c.k, job.k, c.group_offset(job.k), {c.count, job.d, job.step});
+  transpose(c.at(at.k_turned), delta_square, c.k, job.step, {c.count, c.padded});
+  if (job.corrects) multiply_lower(c, c.at(at.kk), {c.k, job.step}, c.at(at.k_turned), job.d);
+  multiply_lower(c, qk, {c.q, job.step}, c.at(at.k_turned), job.d);
 }
 
+inline void load_values(const Chunk& c) {
+  const DeltaJob& job = c.job;
+  widen_rows(c.at(job.places.written), job.v, c.head_offset(job.v), {c.count, job.d_value, job.step_value});
+}
 /// r of the chunk, and u.
 inline void correct(const Chunk& c, const float* memory, float* missing) {
   const DeltaJob& job = c.job;
   const Index step = job.step_value;
   float* written = c.at(job.places.written);
-  multiply<Start::zero>({missing, step}, c.count, c.registers_value(), ByRows{c.at(job.places.k), job.step},
-                        {memory, step}, job.d);
-  widen_rows(written, job.v, c.head_offset(job.v), {c.count, job.d_value, step});
+  multiply<Start::zero>({missing, step}, c.count, c.registers_value(), ByRows{c.k, job.step}, {memory, step},
+                        job.d);
+  load_values(c);
   for (Index i = 0; i < c.count; ++i) {
     const F gamma = all(-c.gamma[i]);
     for (Index v = i * step; v < i * step + c.padded_value; v += lanes)
       store(missing + v, added_product(gamma, load(missing + v), load(written + v)));
   }
   solve_down(c, missing);
+}
+/// A state space's factors of what is written, into slopes.
+inline void weigh_rows(const Chunk& c) {
+  for (Index i = 0; i < c.count; i += lanes) store(c.slopes + i, load(c.rest + i) * load(c.b + i));
 }
 /// to = factor of the row times from.
 inline void scale_rows(const Chunk& c, float* to, const float* from, const float* factor) {
@@ -240,21 +262,33 @@ inline void scale_rows(const Chunk& c, float* to, const float* from, const float
       store(to + v, by * load(from + v));
   }
 }
-/// The memory behind the chunk. u is lost.
-inline void remember(const Chunk& c, float* to, const float* from) {
+/// What the chunk's queries find in the memory and in u, or whatever p is for.
+inline void answer(const Chunk& c, const float* memory) {
+  const DeltaJob& job = c.job;
+  const Index step = job.step_value, registers = c.registers_value();
+  float *o = c.at(job.places.o), *p_rows = c.at(job.places.p);
+  multiply<Start::zero>({o, step}, c.count, registers, ByRows{c.q, job.step}, {memory, step}, job.d);
+  each_block(c.count, [&](Index p, Index rows) {
+    multiply<Start::scaled>({o + p * step, step, c.gamma + p}, rows, registers,
+                            ByRows{p_rows + p * delta_square, delta_square}, {c.at(job.places.written), step},
+                            p + rows);
+  });
+  narrow_rows(job.o, c.head_offset(job.o), o, {c.count, job.d_value, step});
+}
+/// The memory behind the chunk, which takes u times a factor of each step. u is lost.
+inline void remember(const Chunk& c, float* to, const float* from, const float* factor) {
   const DeltaJob& job = c.job;
   float* written = c.at(job.places.written);
-  scale_rows(c, written, written, c.rest);
-  const F keep = all(c.gamma[c.count - 1]);
-  for (Index i = 0; i < c.memory_size(); i += lanes) store(to + i, keep * load(from + i));
-  multiply<Start::more>({to, job.step_value}, c.padded, c.registers_value(),
-                        ByColumns{c.at(job.places.k), job.step}, {written, job.step_value}, c.count);
+  scale_rows(c, written, written, factor);
+  if (to != from)
+    for (Index i = 0; i < c.memory_size(); i += lanes) store(to + i, load(from + i));
+  multiply<Start::scaled>({to, job.step_value, c.last}, c.padded, c.registers_value(),
+                          ByColumns{c.k, job.step}, {written, job.step_value}, c.count);
 }
 
 inline void begin_chunk(Chunk& c, Index first) {
-  c.first = first;
-  c.count = least(delta_chunk, c.job.s - first);
-  load_group(c);
+  c.go_to(first);
+  load_group(c, c.at(c.job.places.qk));
 }
 inline void begin_head(Chunk& c, Index head) {
   c.head = head;

@@ -34,8 +34,9 @@ class Scratch {
 }  // namespace fast
 
 /// One rank's kernels: called by one thread at a time, computing on `threads`. Every instruction set and
-/// every number of threads gives the same bits, but for the delta rule, whose products the generic loops of
-/// an x86 round twice. What is not in lines (last dimension of step 1) falls back on the reference.
+/// every number of threads gives the same bits, but for the delta rule and state spaces, whose products the
+/// generic loops of an x86 round twice. What is not in lines (last dimension of step 1) falls back on the
+/// reference.
 class FastKernels : public ReferenceKernels {
  public:
   explicit FastKernels(int threads, fast::InstructionSet set = fast::best_here())

@@ -192,20 +192,23 @@ struct RopeLoops {
   void (*neighbours)(Out x, const float* cosines, const float* sines, std::int64_t pairs);
 };
 
-/// The rows of one sequence over some steps, n channels each: y = silu(sum over j of weight[j]
-/// x[i - taps + 1 + j]), weight f32 [taps, n].
+/// The rows of one sequence over some steps, n channels each: y = silu(bias + sum over j of weight[j]
+/// x[i - taps + 1 + j]), weight f32 [taps, n], bias f32 [n] or null.
 struct FilterRows {
   InRows x;
   const float* weight;
+  const float* bias;
   std::int64_t weight_step;    // floats from the weights of one tap to those of the next
   std::int64_t taps, count;    // count: steps
   std::int64_t before, after;  // steps that there are on either side
 };
-/// dx and dy likewise. dweight, rows `weight_step` apart, is added to; room: of filter_room(taps, n) floats.
+/// dx and dy likewise. dweight, rows `weight_step` apart, is added to, and dbias where there is a bias; room:
+/// of filter_room(taps, n) floats.
 struct FilterSlopes {
   OutRows dx;
   InRows dy;
   float* dweight;
+  float* dbias;
   float* room;
 };
 inline constexpr std::int64_t filter_steps = 4;  // that go at once

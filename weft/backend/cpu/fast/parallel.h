@@ -40,6 +40,25 @@ void share_out(std::int64_t tasks, int threads, std::int64_t floats, float* work
   for (std::int64_t i = 0; i < tasks; ++i) task(i, workspace + omp_get_thread_num() * floats);
 }
 
+struct Shares {
+  std::int64_t tasks;
+  int threads;
+  std::int64_t floats;
+  float* workspace;
+};
+/// The same, and behind it then(i, workspace) for one i after the other, in ascending order.
+template <class Task, class Then>
+void share_out_in_order(const Shares& how, const Task& task, const Then& then) {
+  const int team = int(std::clamp<std::int64_t>(how.tasks, 1, how.threads));
+#pragma omp parallel for ordered schedule(dynamic, 1) num_threads(team) if (team > 1)
+  for (std::int64_t i = 0; i < how.tasks; ++i) {
+    float* const mine = how.workspace + omp_get_thread_num() * how.floats;
+    task(i, mine);
+#pragma omp ordered
+    then(i, mine);
+  }
+}
+
 inline std::int64_t bytes_for(std::int64_t tasks, int threads, std::int64_t floats) {
   return std::min<std::int64_t>(tasks, threads) * floats * std::int64_t(sizeof(float));
 }

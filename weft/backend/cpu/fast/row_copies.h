@@ -70,6 +70,17 @@ inline void narrow_rows(const AttentionRows& rows, Index offset, const float* fr
   if (rows.type == Element::f16) narrow_rows(static_cast<f16*>(rows.at) + offset, rows.s, from, how);
 }
 
+/// Some rows of a tensor that will be read, over so many tiles of products.
+struct OverTiles {
+  Index offset, rows, tiles;
+};
+inline void fetch_over(Fetch& fetch, const AttentionRows& rows, Index d, OverTiles how) {
+  if (how.rows <= 0) return;
+  const Index size = rows.type == Element::f32 ? 4 : 2;
+  fetch.from[fetch.count++] = {static_cast<const char*>(rows.at) + how.offset * size, rows.s * size,
+                               (d * size + 63) / 64, how.rows, (how.rows + how.tiles - 1) / how.tiles};
+}
+
 /// to[c][i] = from[i][c]; columns are a multiple of lanes. Rows i beyond the count are cleared in both,
 /// up to a register's border.
 struct Transposed {

@@ -10,7 +10,7 @@
 //   dS0   = gamma_last dS + sum_i gamma_i (q_i do_i^T - k_i y_i^T)
 //
 // and log a_m has a slope from all that it fades: from before step m to it or behind it.
-#include "weft/backend/cpu/fast/delta_tile.h"
+#include "weft/backend/cpu/fast/delta_slopes.h"
 #include "weft/backend/cpu/fast/loops/delta.h"
 
 namespace weft::fast::WEFT_ISA {
@@ -38,7 +38,7 @@ void remember_all(Chunk& c) {
       correct(c, here.memory, here.missing);
       if (first + delta_chunk >= c.job.s) continue;
       scale_rows(c, c.at(c.job.places.written), here.missing, c.b);
-      remember(c, kept(c, c.index() + 1).memory, here.memory);
+      remember(c, kept(c, c.index() + 1).memory, here.memory, c.rest);
     }
   }
 }
@@ -46,25 +46,14 @@ void remember_all(Chunk& c) {
 /// y, and with it dv.
 void correct_backward(const Chunk& c, const float* dmemory) {
   const DeltaJob& job = c.job;
-  const Index step = job.step_value, registers = c.registers_value();
+  const Index step = job.step_value;
   float *y = c.at(job.places.y), *dout = c.at(job.places.dout);
   widen_rows(dout, job.dout, c.head_offset(job.dout), {c.count, job.d_value, step});
-  multiply<Start::zero>({y, step}, c.count, registers, ByRows{c.at(job.places.k), job.step}, {dmemory, step},
-                        job.d);
-  each_block(c.count, [&](Index p, Index rows) {
-    multiply<Start::scaled>({y + p * step, step, c.rest + p}, rows, registers,
-                            ByColumns{c.at(job.places.p) + p * delta_square + p, delta_square},
-                            {dout + p * step, step}, c.count - p);
-  });
+  from_memory(c, dmemory);
+  from_answers(c);
   scale_rows(c, y, y, c.b);
   solve_up(c, y);
   narrow_rows(job.dv, c.head_offset(job.dv), y, {c.count, job.d_value, step});
-}
-
-[[gnu::always_inline]] inline float dot(const float* a, const float* b, Index count) {
-  F products = all(0.0F);
-  for (Index i = 0; i < count; i += lanes) products = fused(load(a + i), load(b + i), products);
-  return sum(products);
 }
 
 /// What comes through the memories on either side; a_terms and c_terms are slopes of gamma's and of rest's
@@ -89,7 +78,7 @@ void through_memories(const Chunk& c, const float* memory, const float* dmemory)
     const F gamma = all(c.gamma[i]), rest = all(c.rest[i]);
     F before = all(0.0F), behind = all(0.0F);
     for (Index x = i * step; x < i * step + c.padded; x += lanes) {
-      const F k = load(c.at(at.k) + x), q = load(c.at(at.q) + x);
+      const F k = load(c.k + x), q = load(c.q + x);
       const F of_k = gamma * load(c.at(at.by_k) + x), of_q = gamma * load(c.at(at.by_q) + x);
       const F of_end = rest * load(c.at(at.by_end) + x);
       before = fused(q, of_q, fused(all(0.0F) - k, of_k, before));
@@ -128,49 +117,15 @@ void differentiate_pairs(const Chunk& c) {
 void through_pairs(const Chunk& c) {
   const DeltaJob& job = c.job;
   const DeltaPlaces& at = job.places;
-  const Index step = job.step, registers = c.registers();
   float *written_turned = c.at(at.written_turned), *p_rows = c.at(at.p), *n_rows = c.at(at.n);
   transpose(written_turned, delta_square, c.at(at.written), job.step_value, {c.count, c.padded_value});
   multiply_lower(c, p_rows, {c.at(at.dout), job.step_value}, written_turned, job.d_value);
   multiply_lower(c, n_rows, {c.at(at.y), job.step_value}, written_turned, job.d_value);
   differentiate_pairs(c);
-  const Panel q = {c.at(at.q), step}, k = {c.at(at.k), step};
-  each_block(c.count, [&](Index p, Index rows) {
-    const Index row = p * delta_square;
-    const Target dq = {c.at(at.dq) + p * step, step}, dk = {c.at(at.dk) + p * step, step};
-    const Panel later_q = {q.at + p * step, step}, later_k = {k.at + p * step, step};
-    multiply<Start::more>(dq, rows, registers, ByRows{p_rows + row, delta_square}, k, p + rows);
-    multiply<Start::more>(dk, rows, registers, ByRows{n_rows + row, delta_square}, k, p + rows);
-    multiply<Start::more>(dk, rows, registers, ByColumns{p_rows + row + p, delta_square}, later_q,
-                          c.count - p);
-    multiply<Start::more>(dk, rows, registers, ByColumns{n_rows + row + p, delta_square}, later_k,
-                          c.count - p);
-  });
-}
-
-/// Slopes of log a: of step m from gamma_i with i >= m, from rest_i with i < m, from pairs j < m <= i, and
-/// from gamma_last. No term is added that is taken away again.
-void sum_slopes(const Chunk& c, float of_last) {
-  float* const pairs = c.slopes;  // for each j, those with i >= m
-  const float* rows = c.at(c.job.places.fade);
-  const Index whole = round_up(c.count, lanes);
-  float before = 0;
-  for (Index i = 0; i < c.count; ++i) {
-    const float own = c.c_terms[i];
-    c.c_terms[i] = of_last;  // and of those before i
-    of_last += own;
-  }
-  clear(pairs, whole);
-  for (Index m = c.count - 1; m >= 0; --m) {
-    F total = all(0.0F);
-    for (Index j = 0; j < whole; j += lanes) {
-      const F x = load(pairs + j) + load(rows + m * delta_square + j);
-      store(pairs + j, x);
-      total = total + choose(up_to(j, m - 1), x, all(0.0F));
-    }
-    before += c.a_terms[m];
-    c.a_terms[m] = (before + c.c_terms[m]) + sum(total);
-  }
+  add_earlier(c, c.at(at.dq), p_rows, c.k);
+  add_earlier(c, c.at(at.dk), n_rows, c.k);
+  add_later(c, c.at(at.dk), p_rows, c.q);
+  add_later(c, c.at(at.dk), n_rows, c.k);
 }
 
 /// Slopes of the numbers of a step.
@@ -196,9 +151,9 @@ void forget(const Chunk& c, float* dmemory) {
   scale_rows(c, dout, dout, c.gamma);
   for (Index i = 0; i < c.count; ++i) c.slopes[i] = -c.gamma[i];
   scale_rows(c, y, y, c.slopes);
-  multiply<Start::scaled>({dmemory, step, c.last}, c.padded, registers, ByColumns{c.at(at.k), job.step},
-                          {y, step}, c.count);
-  multiply<Start::more>({dmemory, step}, c.padded, registers, ByColumns{c.at(at.q), job.step}, {dout, step},
+  multiply<Start::scaled>({dmemory, step, c.last}, c.padded, registers, ByColumns{c.k, job.step}, {y, step},
+                          c.count);
+  multiply<Start::more>({dmemory, step}, c.padded, registers, ByColumns{c.q, job.step}, {dout, step},
                         c.count);
 }
 

@@ -33,7 +33,8 @@ struct Block {
   }
   template <class At>
   [[gnu::always_inline]] void sum(At at, F (&sums)[at_once]) const {
-    for (F& one : sums) one = all(0.0F);
+    const F start = rows.bias == nullptr ? all(0.0F) : load(rows.bias, at);
+    for (F& one : sums) one = start;
     for (int j = 0; j < rows.taps; ++j) {
       const F weight = load(rows.weight + j * rows.weight_step, at);
       each_read(j, [&](int t, In x) { sums[t] = fused(weight, load(x, at), sums[t]); });
@@ -83,18 +84,29 @@ template <class At>
   store(to + first.at, x);
   store(to + second.at, y);
 }
+/// What the sums of a block are made of.
+struct Read {
+  F x[reach], weight[usual], bias;
+
+  [[gnu::always_inline]] F sum(int t) const {
+    F sum = bias;
+#pragma GCC unroll 4
+    for (int j = 0; j < usual; ++j) sum = fused(weight[j], x[t + j], sum);
+    return sum;
+  }
+};
 template <class At>
-[[gnu::always_inline]] inline void load_usual(const Block& block, At at, F (&x)[reach], F (&weight)[usual]) {
-#pragma GCC unroll 8
-  for (int i = 0; i < reach; ++i) x[i] = load(row_of(block.rows.x, block.first - usual + 1 + i), at);
-#pragma GCC unroll 4
-  for (int j = 0; j < usual; ++j) weight[j] = in_order(block.rows.weight + j * block.rows.weight_step, at);
+[[gnu::always_inline]] inline F biased_start(const Block& block, At at) {
+  return block.rows.bias == nullptr ? all(0.0F) : in_order(block.rows.bias, at);
 }
-[[gnu::always_inline]] inline F usual_sum(const F (&x)[reach], const F (&weight)[usual], int t) {
-  F sum = all(0.0F);
+template <class At>
+[[gnu::always_inline]] inline void load_usual(const Block& block, At at, F bias, Read& read) {
+  read.bias = bias;
+#pragma GCC unroll 8
+  for (int i = 0; i < reach; ++i) read.x[i] = load(row_of(block.rows.x, block.first - usual + 1 + i), at);
 #pragma GCC unroll 4
-  for (int j = 0; j < usual; ++j) sum = fused(weight[j], x[t + j], sum);
-  return sum;
+  for (int j = 0; j < usual; ++j)
+    read.weight[j] = in_order(block.rows.weight + j * block.rows.weight_step, at);
 }
 
 template <bool rough>
@@ -113,12 +125,12 @@ template <Walk walk>
   const Outs<at_once> to = {{row_of(y, block.first), row_of(y, block.first + 1), row_of(y, block.first + 2),
                              row_of(y, block.first + 3)}};
   map(to, walk, n, [&](auto at) {
-    F x[reach], weight[usual];
+    Read read;
     if constexpr (!std::is_same_v<decltype(at), Odds>) ask_for(block.rows.x, block.first + at_once, at.at);
-    load_usual(block, at, x, weight);
+    load_usual(block, at, biased_start(block, at), read);
     Values<at_once> values;
 #pragma GCC unroll 4
-    for (int t = 0; t < at_once; ++t) values.of[t] = bent<walk == Walk::bf16>(usual_sum(x, weight, t));
+    for (int t = 0; t < at_once; ++t) values.of[t] = bent<walk == Walk::bf16>(read.sum(t));
     return values;
   });
 }
@@ -169,6 +181,11 @@ template <class At>
   const int count = int(block.rows.taps);
   F dx[at_once];
   for (F& one : dx) one = all(0.0F);
+  if (block.rows.bias != nullptr) {
+    F sum = load(to.dbias, at);
+    for (int t = 0; t < block.steps; ++t) sum = sum + load(room.row(t), here);
+    store(to.dbias, at, sum);
+  }
   for (int j = 0; j < count; ++j) {
     const F weight = load(block.rows.weight + j * block.rows.weight_step, at);
     float* const dweight = to.dweight + j * block.rows.weight_step;
@@ -184,19 +201,20 @@ template <class At>
     if (t < block.steps) store(row_of(to.dx, block.first + t), at, dx[t]);
 }
 
-/// Of sixteen channels: dx, the slopes that the block before reads, and what the weights have now.
+/// Of sixteen channels: dx, the slopes that the block before reads, and what weights and bias have now.
 struct Given {
-  F dx[at_once], behind[usual - 1], dweight[usual];
+  F dx[at_once], behind[usual - 1], dweight[usual], dbias;
 };
-template <class At>
+template <bool biased, class At>
 [[gnu::always_inline]] inline Given give(const FilterSlopes& to, const Block& block, const SlopeRoom& room,
                                          At at) {
-  F x[reach], weight[usual], d[reach];
-  load_usual(block, at, x, weight);
+  Read read;
+  F d[reach];
+  load_usual(block, at, biased ? in_order(block.rows.bias, at) : all(0.0F), read);
 #pragma GCC unroll 4
-  for (int t = 0; t < at_once; ++t)
-    d[t] = load(row_of(to.dy, block.first + t), at) * slope(usual_sum(x, weight, t));
+  for (int t = 0; t < at_once; ++t) d[t] = load(row_of(to.dy, block.first + t), at) * slope(read.sum(t));
   Given r;
+  if constexpr (biased) r.dbias = (((in_order(to.dbias, at) + d[0]) + d[1]) + d[2]) + d[3];
 #pragma GCC unroll 4
   for (int k = 0; k < usual - 1; ++k) {
     d[at_once + k] = in_order(room.row(k), at);
@@ -206,22 +224,22 @@ template <class At>
   for (int j = 0; j < usual; ++j) {
     r.dweight[j] = in_order(to.dweight + j * block.rows.weight_step, at);
 #pragma GCC unroll 4
-    for (int t = 0; t < at_once; ++t) r.dweight[j] = fused(d[t], x[t + j], r.dweight[j]);
+    for (int t = 0; t < at_once; ++t) r.dweight[j] = fused(d[t], read.x[t + j], r.dweight[j]);
   }
 #pragma GCC unroll 4
   for (int t = 0; t < at_once; ++t) {
     r.dx[t] = all(0.0F);
 #pragma GCC unroll 4
-    for (int j = 0; j < usual; ++j) r.dx[t] = fused(weight[j], d[t + usual - 1 - j], r.dx[t]);
+    for (int j = 0; j < usual; ++j) r.dx[t] = fused(read.weight[j], d[t + usual - 1 - j], r.dx[t]);
   }
   return r;
 }
-template <class A, class B>
+template <bool biased, class A, class B>
 [[gnu::always_inline]] inline void give_both(const FilterSlopes& to, const Block& block,
                                              const SlopeRoom& room, A a, B b) {
   ask_for(block.rows.x, block.first - reach, a.at);
   ask_for(to.dy, block.first - at_once, a.at);
-  const Given first = give(to, block, room, a), second = give(to, block, room, b);
+  const Given first = give<biased>(to, block, room, a), second = give<biased>(to, block, room, b);
 #pragma GCC unroll 4
   for (int t = 0; t < at_once; ++t)
     store_both(row_of(to.dx, block.first + t), a, b, first.dx[t], second.dx[t]);
@@ -230,20 +248,24 @@ template <class A, class B>
 #pragma GCC unroll 4
   for (int j = 0; j < usual; ++j)
     keep_both(to.dweight + j * block.rows.weight_step, a, b, first.dweight[j], second.dweight[j]);
+  if constexpr (biased) keep_both(to.dbias, a, b, first.dbias, second.dbias);
 }
+/// By itself without a bias: registers are short.
+template <bool biased>
 [[gnu::noinline]] void backward_usual(const FilterSlopes& to, const Block& block, const SlopeRoom& room,
                                       Walk walk, std::int64_t n) {
   std::int64_t i = 0;
   if (walk == Walk::bf16)
-    for (; i + pair <= n; i += pair) give_both(to, block, room, Evens{i}, Odds{i});
+    for (; i + pair <= n; i += pair) give_both<biased>(to, block, room, Evens{i}, Odds{i});
   else
-    for (; i + pair <= n; i += pair) give_both(to, block, room, Plain{i}, Plain{i + lanes});
+    for (; i + pair <= n; i += pair) give_both<biased>(to, block, room, Plain{i}, Plain{i + lanes});
   for (; i < n; i += lanes) {
     const Tail at = {i, n - i < lanes ? n - i : lanes};
-    const Given one = give(to, block, room, at);
+    const Given one = give<biased>(to, block, room, at);
     for (int t = 0; t < at_once; ++t) store(row_of(to.dx, block.first + t), at, one.dx[t]);
     for (int k = 0; k < usual - 1; ++k) store(room.row(k), at, one.behind[k]);
     for (int j = 0; j < usual; ++j) store(to.dweight + j * block.rows.weight_step, at, one.dweight[j]);
+    if constexpr (biased) store(to.dbias, at, one.dbias);
   }
 }
 [[gnu::noinline]] void backward_block(const FilterSlopes& to, const Block& block, const SlopeRoom& room,
@@ -269,7 +291,7 @@ void backward(const FilterSlopes& to, const FilterRows& rows, std::int64_t n) {
     const int steps = end < at_once ? int(end) : at_once;
     const Block block = {rows, end - steps, steps};
     if (walk != Walk::mixed && is_usual(block))
-      backward_usual(to, block, room, walk, n);
+      (rows.bias == nullptr ? backward_usual<false> : backward_usual<true>)(to, block, room, walk, n);
     else
       backward_block(to, block, room, n);
     end -= steps;

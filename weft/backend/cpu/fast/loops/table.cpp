@@ -14,7 +14,11 @@ extern const LossLoops losses;
 extern const SumLoops sums;
 extern const RopeLoops ropes;
 extern const FilterLoops filters;
-constexpr DeltaLoops deltas = {.forward = delta_forward, .backward = delta_backward};
+constexpr DeltaLoops deltas = {.forward = delta_forward,
+                               .backward = delta_backward,
+                               .state_forward = state_forward,
+                               .state_backward = state_backward,
+                               .state_give = state_give};
 extern const OptimizerLoops optimizers;
 extern const BlockLoops blocks;
 
