@@ -50,6 +50,32 @@ Trained tiny() {
 
 }  // namespace
 
+/// Forty layers become one of each kind.
+TEST(Selftest, makes_layers_of_one_thing_each_fewer) {
+  const Told t =
+      told({"--hybrid-layer-pattern", "M-M-M*M-M-M-M-M-M*M-M-M-M-M-M*M-M-M-M-M-",
+            "--tensor-model-parallel-size", "2", "--pipeline-model-parallel-size", "2", "--ranks", "4"});
+  EXPECT_EQ(t.status, 0) << t.out << t.err;
+  EXPECT_THAT(t.out, HasSubstr("4 layers of 32 channels and 2 heads, 32 tokens: your model, made small\n"));
+}
+
+TEST(Selftest, finds_that_experts_train_as_on_one_rank) {
+  const Told t =
+      told({"--num-experts", "8", "--moe-router-topk", "2", "--disable-bias-linear",
+            "--tensor-model-parallel-size", "2", "--sequence-parallel", "--expert-model-parallel-size", "2",
+            "--expert-tensor-parallel-size", "1", "--ranks", "4"});
+  EXPECT_EQ(t.status, 0) << t.out << t.err;
+}
+
+TEST(Selftest, makes_lists_of_layers_shorter) {
+  const std::string every_fourth_attends = "[1,1,1,0]*10", most_have_experts = "[0]*3+[1]*37";
+  const Told t =
+      told({"--experimental-attention-variant", "gdn", "--linear-attention-freq", every_fourth_attends,
+            "--swiglu", "--num-experts", "4", "--moe-layer-freq", most_have_experts,
+            "--tensor-model-parallel-size", "2", "--expert-tensor-parallel-size", "1", "--ranks", "2"});
+  EXPECT_EQ(t.status, 0) << t.out << t.err;
+}
+
 TEST(Selftest, finds_that_a_layout_trains_as_one_rank_does) {
   const Told t =
       told({"--tensor-model-parallel-size", "2", "--sequence-parallel", "--pipeline-model-parallel-size", "2",

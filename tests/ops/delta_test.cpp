@@ -75,7 +75,9 @@ TEST_F(Delta, filters_have_the_slopes_of_differences) {
     ops::convolve_backward_into(grads, probe, x, filters);
     EXPECT_EQ(difference(numbers(grads.dx), slopes(x, value), slope_near), "");
     EXPECT_EQ(difference(numbers(grads.dweight), slopes(weight, value), slope_near), "");
-    if (filters.bias) EXPECT_EQ(difference(numbers(grads.dbias), slopes(bias, value), slope_near), "");
+    if (filters.bias) {
+      EXPECT_EQ(difference(numbers(grads.dbias), slopes(bias, value), slope_near), "");
+    }
   }
 }
 

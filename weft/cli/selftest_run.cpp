@@ -2,10 +2,13 @@
 #include <algorithm>
 #include <mutex>
 #include <numeric>
+#include <set>
 
+#include "weft/base/number.h"
 #include "weft/cli/rank_device.h"
 #include "weft/cli/selftest.h"
 #include "weft/comm/threads.h"
+#include "weft/model/layer_parts.h"
 #include "weft/tensor/host.h"
 #include "weft/train/ranks.h"
 #include "weft/train/settings.h"
@@ -70,6 +73,48 @@ void shrink_lengths(ModelConfig& m, const TrainConfig& asked) {
   m.max_positions = std::max(m.sequence, m.decoder_sequence);
 }
 
+/// The same of state spaces' groups and heads.
+void shrink_states(ModelConfig& m, const TrainConfig& asked) {
+  if (parts_in_all(asked.model, LayerPart::state) == 0) return;
+  const int groups = std::max(asked.parallel.tp * asked.parallel.cp, 2);
+  m.state = {.heads = 2 * groups, .groups = groups, .channels = 16, .head_channels = 16};
+}
+
+/// Hundreds of experts would be a large model; groups of them say how many there are.
+void shrink_experts(ModelConfig& m, const TrainConfig& asked) {
+  ExpertsConfig& x = m.experts;
+  if (x.count == 0 || x.router.groups > 0) return;
+  x.count = std::min(x.count, int(round_up(std::max(16, 2 * x.router.chosen), asked.parallel.ep)));
+  for (std::int64_t* width : {&x.ffn_hidden, &x.shared_hidden}) *width = std::min(*width, m.ffn_hidden);
+}
+
+/// Of layers that are not alike, one of each kind and then the same again.
+std::string some_of(const std::string& letters, int layers) {
+  std::string kinds;
+  for (const char letter : letters)
+    if (kinds.find(letter) == std::string::npos) kinds += letter;
+  std::string out;
+  for (int layer = 0; layer < layers; ++layer) out += kinds[std::size_t(layer) % kinds.size()];
+  return out;
+}
+void keep_some(std::vector<int>& which, int layers) {
+  if (which.empty()) return;
+  which.resize(std::size_t(layers), 1);
+  if (std::ranges::count(which, 1) == 0) which.back() = 1;
+}
+
+/// What is said of each layer, of as many as there are now; so many stages share them evenly.
+void keep_layers(ModelConfig& m, int stages) {
+  if (m.hybrid.on() && std::ssize(m.hybrid.layers) != m.layers) {
+    const int kinds = int(std::set(m.hybrid.layers.begin(), m.hybrid.layers.end()).size());
+    while (m.layers < kinds) m.layers += stages;
+    m.hybrid.layers = some_of(m.hybrid.layers, m.layers);
+    return;  // and what follows from them
+  }
+  for (std::vector<int>* which : {&m.window_layers, &m.experts.layers, &m.delta.layers})
+    keep_some(*which, m.layers);
+}
+
 // Heads and groups stay what the layout can cut; a head is 16 channels wide.
 void shrink_model(ModelConfig& m, const TrainConfig& asked) {
   const ParallelConfig& p = asked.parallel;
@@ -92,8 +137,10 @@ void shrink_model(ModelConfig& m, const TrainConfig& asked) {
     m.decoder_layers = kept ? asked.model.decoder_layers : m.layers / 2;
     m.layers = kept ? asked.model.layers : m.layers - m.decoder_layers;
   }
+  shrink_states(m, asked);
+  shrink_experts(m, asked);
+  keep_layers(m, p.pp * std::max(p.virtual_stages, 1));
   m.recompute.layers = std::min(m.recompute.layers, m.layers + m.decoder_layers);
-  if (!m.window_layers.empty()) m.window_layers.resize(std::size_t(m.layers), 1);
   m.rotary.original_positions = std::min(m.rotary.original_positions, m.sequence);
 }
 
@@ -129,6 +176,7 @@ TrainConfig shrunk(const TrainConfig& asked, TrainConfig raw) {
 TrainConfig alone(const TrainConfig& small) {
   TrainConfig c = small;
   c.parallel = {.dp = 1};
+  if (c.model.experts.count > 0) c.parallel.etp = 1;
   c.run.ranks = 1;
   return c;
 }
