@@ -225,6 +225,22 @@ Call filter_backward(const Maker& m) {
   return {[=] { m.kernels().convolve_backward({dx, dw}, dy, x, {w}); }, {x, dy, w, dw}, {dx, dw}, 0, again};
 }
 
+Call biased_filter_backward(const Maker& m) {
+  const Shape shape{m.is.s, m.is.rows / m.is.s, 1, m.is.h};
+  const Tensor x = m.tensor(shape), dx = m.tensor(shape), dy = m.tensor(shape),
+               dw = m.tensor({1, m.is.h, 4}, Dtype::f32), dbias = m.tensor({1, m.is.h}, Dtype::f32);
+  const Filters filters{m.tensor({1, m.is.h, 4}), m.tensor({1, m.is.h})};
+  const double again = 2 * (bytes_of(cuda::lines_of_filters(x, filters.weight)) +
+                            bytes_of(cuda::lines_of_filters(x, filters.bias)));
+  return {[=] {
+            m.kernels().convolve_backward({dx, dw, dbias}, dy, x, filters);
+          },
+          {x, dy, filters.weight, filters.bias, dw, dbias},
+          {dx, dw, dbias},
+          0,
+          again};
+}
+
 /// Heads of 64 channels. Their products go without tensor cores, so no rate of those is theirs.
 DeltaIn remembered(const Maker& m) {
   const std::int64_t s = m.is.s, b = m.is.rows / s, n = m.is.h / 64;
@@ -309,7 +325,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"attention", attention<64>}, Case{"attention_backward", attention_backward<64>},
                       Case{"attention_256", attention<256>},
                       Case{"attention_256_backward", attention_backward<256>}, Case{"filter", filter},
-                      Case{"filter_backward", filter_backward}, Case{"delta_rule", delta_rule},
+                      Case{"filter_backward", filter_backward},
+                      Case{"biased_filter_backward", biased_filter_backward}, Case{"delta_rule", delta_rule},
                       Case{"delta_rule_backward", delta_rule_backward}, Case{"adam", adam}),
     [](const auto& about) { return std::string(about.param.name); });
 

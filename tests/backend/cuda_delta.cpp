@@ -10,21 +10,28 @@
 namespace weft::conformance {
 namespace {
 
-/// Stretches of walks, each way, in several warps and blocks; and filters too long for registers.
+/// Stretches of walks, each way, in several warps and blocks.
+void filter_in_stretches(Desk& desk, std::int64_t taps, bool biased) {
+  const Shape shape{140, 2, 2, 264};
+  const Tensor x = desk.normal(shape, Dtype::bf16), dy = desk.normal(shape, Dtype::f16);
+  const Tensor y = desk.blank(shape, Dtype::bf16), dx = desk.blank(shape);
+  const Filters filters{desk.normal({2, 264, taps}, Dtype::f32, 0.5),
+                        biased ? desk.normal({2, 264}, Dtype::f16) : Tensor()};
+  const ConvolveGrads grads{dx, desk.normal({2, 264, taps}), biased ? desk.normal({2, 264}) : Tensor()};
+  desk.kernels().convolve(y, x, filters);
+  desk.result("y", y, close(Dtype::bf16, taps, 4));
+  desk.kernels().convolve_backward(grads, dy, x, filters);
+  desk.result("dx", dx, close(Dtype::f32, taps, 4));
+  desk.result("dweight", grads.dweight, close(Dtype::f32, 280 * taps, 8));
+  if (biased) desk.result("dbias", grads.dbias, close(Dtype::f32, 280 * taps, 8));
+}
+
+/// Six taps are too long for registers.
 TEST_P(Conformance, filters_in_stretches) {
-  for (const std::int64_t taps : {4, 3, 6})
-    same([&](Desk& desk) {
-      const Shape shape{140, 2, 2, 264};
-      const Tensor x = desk.normal(shape, Dtype::bf16), dy = desk.normal(shape, Dtype::f16);
-      const Tensor y = desk.blank(shape, Dtype::bf16), dx = desk.blank(shape);
-      const Tensor weight = desk.normal({2, 264, taps}, Dtype::f32, 0.5);
-      const Tensor dweight = desk.normal({2, 264, taps});
-      desk.kernels().convolve(y, x, {weight});
-      desk.result("y", y, close(Dtype::bf16, taps, 4));
-      desk.kernels().convolve_backward({dx, dweight}, dy, x, {weight});
-      desk.result("dx", dx, close(Dtype::f32, taps, 4));
-      desk.result("dweight", dweight, close(Dtype::f32, 280 * taps, 8));
-    });
+  for (const std::int64_t taps : {4, 3, 6}) same([&](Desk& desk) { filter_in_stretches(desk, taps, false); });
+}
+TEST_P(Conformance, filters_in_stretches_with_a_bias) {
+  for (const std::int64_t taps : {4, 6}) same([&](Desk& desk) { filter_in_stretches(desk, taps, true); });
 }
 
 struct Memories {
@@ -118,10 +125,10 @@ TEST(RememberingOnTheGpu, works_in_what_is_counted) {
   EXPECT_EQ(worked_in(meta, delta), worked_in(gpu, delta));
   const auto filter = [](Device& device) {
     const Tensor x = zeros(device, {140, 1, 24, 8}).q, dx = zeros(device, {140, 1, 24, 8}).q;
-    const Tensor w = empty(device, {1, 24, 4}), dw = empty(device, {1, 24, 4});
-    device.kernels().fill(w, 0);
-    device.kernels().fill(dw, 0);
-    device.kernels().convolve_backward({dx, dw}, x, x, {w});
+    const Tensor w = empty(device, {1, 24, 4}), dw = empty(device, {1, 24, 4}), bias = empty(device, {1, 24}),
+                 dbias = empty(device, {1, 24});
+    for (const Tensor& t : {w, dw, bias, dbias}) device.kernels().fill(t, 0);
+    device.kernels().convolve_backward({dx, dw, dbias}, x, x, {w, bias});
   };
   EXPECT_GT(worked_in(meta, filter), 0);
   EXPECT_EQ(worked_in(meta, filter), worked_in(gpu, filter));

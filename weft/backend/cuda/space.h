@@ -101,8 +101,9 @@ inline Shape lines_of_distances(const Attended& in) {
 // ---- layers that remember
 /// Steps that a thread walks over in one go; back, where a line of sums is written for them, more.
 inline constexpr int filtered_at_once = 32, filtered_in_line = 128;
-inline Shape lines_of_filters(const Tensor& x, const Tensor& weight) {
-  return {(x.dim(0) + filtered_in_line - 1) / filtered_in_line * x.dim(1), weight.elements()};
+/// Of what channels have: their taps, or a bias.
+inline Shape lines_of_filters(const Tensor& x, const Tensor& of) {
+  return {(x.dim(0) + filtered_in_line - 1) / filtered_in_line * x.dim(1), of.elements()};
 }
 
 /// Of the gated delta rule: steps that are taken at once, after how many of them a state is kept for the way

@@ -95,7 +95,9 @@ void MetaGpuKernels::attention_backward(const AttentionGrads& grads, const Tenso
 
 void MetaGpuKernels::convolve_backward(const ConvolveGrads&, const Tensor&, const Tensor& x,
                                        const Filters& filters) {
-  if (x.elements() > 0) (void)workspace(lines_of_filters(x, filters.weight));
+  if (x.elements() == 0) return;
+  const Tensor lines = workspace(lines_of_filters(x, filters.weight)),
+               of_biases = filters.bias ? workspace(lines_of_filters(x, filters.bias)) : Tensor();
 }
 
 void MetaGpuKernels::delta_rule_backward(const DeltaGrads&, const Tensor& dout, const DeltaIn& in) {
