@@ -241,42 +241,51 @@ Call biased_filter_backward(const Maker& m) {
           again};
 }
 
-/// Heads of 64 channels. Their products go without tensor cores, so no rate of those is theirs.
-DeltaIn remembered(const Maker& m) {
+/// Heads of 64 channels, by the delta rule or a state space. Their products go without tensor cores, so no
+/// rate of those is theirs.
+DeltaIn remembered(const Maker& m, bool corrects) {
   const std::int64_t s = m.is.s, b = m.is.rows / s, n = m.is.h / 64;
   return {.q = m.tensor({s, b, n, 64}),
           .k = m.tensor({s, b, n, 64}),
           .v = m.tensor({s, b, n, 1, 64}),
           .decay = m.tensor({s, b, n, 1}),
-          .rate = m.tensor({s, b, n, 1}),
+          .rate = corrects ? m.tensor({s, b, n, 1}) : Tensor(),
           .speed = m.tensor({n, 1}, Dtype::f32),
-          .shift = m.tensor({n, 1}, Dtype::f32)};
+          .shift = m.tensor({n, 1}, Dtype::f32),
+          .skip = corrects ? Tensor() : m.tensor({n, 1}, Dtype::f32)};
 }
+Tensor rate_or_skip(const DeltaIn& in) { return in.corrects() ? in.rate : in.skip; }
 
-Call delta_rule(const Maker& m) {
-  const DeltaIn in = remembered(m);
+template <bool corrects>
+Call remember(const Maker& m) {
+  const DeltaIn in = remembered(m, corrects);
   const Tensor o = m.tensor(in.v.shape());
-  return {
-      [=] { m.kernels().delta_rule(o, in); }, {in.q, in.k, in.v, in.decay, in.rate, in.speed, in.shift}, {o}};
+  return {[=] { m.kernels().delta_rule(o, in); },
+          {in.q, in.k, in.v, in.decay, rate_or_skip(in), in.speed, in.shift},
+          {o}};
 }
 
-Call delta_rule_backward(const Maker& m) {
-  const DeltaIn in = remembered(m), out = remembered(m);
+template <bool corrects>
+Call remember_backward(const Maker& m) {
+  const DeltaIn in = remembered(m, corrects), out = remembered(m, corrects);
   const Tensor dout = m.tensor(in.v.shape());
-  const DeltaGrads grads{out.q, out.k, out.v, out.decay, out.rate, out.speed, out.shift};
-  const auto read = [](std::initializer_list<Tensor> all) {
-    double bytes = 0;
-    for (const Tensor& t : all) bytes += double(t.bytes());
-    return bytes;
+  const DeltaGrads grads{out.q, out.k, out.v, out.decay, out.rate, out.speed, out.shift, out.skip};
+  const auto bytes = [](std::initializer_list<Tensor> all) {
+    double sum = 0;
+    for (const Tensor& t : all) sum += double(t.bytes());
+    return sum;
   };
   // States are made first, of keys, values and what fades; each head and part has lines and numbers of its
   // own, which are added up last, when what fades is asked for once more.
-  const double fading = read({in.decay, in.rate, in.speed, in.shift});
-  const double again = read({in.k, in.v}) + 2 * fading + 2 * bytes_of(cuda::states_of_delta(in)) +
+  const double fading = bytes({in.decay, in.speed, in.shift}) + (corrects ? bytes({in.rate}) : 0);
+  const double again = bytes({in.k, in.v}) + 2 * fading + 2 * bytes_of(cuda::states_of_delta(in)) +
                        4 * bytes_of(cuda::lines_of_delta(in)) + 2 * bytes_of(cuda::numbers_of_delta(in));
+  std::vector<Tensor> reads{in.q,     in.k,     in.v, in.decay,     rate_or_skip(in),
+                            in.speed, in.shift, dout, grads.dspeed, grads.dshift};
+  if (!corrects) reads.push_back(grads.dskip);
   return {[=] { m.kernels().delta_rule_backward(grads, dout, in); },
-          {in.q, in.k, in.v, in.decay, in.rate, in.speed, in.shift, dout, grads.dspeed, grads.dshift},
-          {grads.dq, grads.dk, grads.dv, grads.ddecay, grads.drate, grads.dspeed, grads.dshift},
+          reads,
+          {grads.dq, grads.dk, grads.dv, grads.ddecay, rate_or_skip(out), grads.dspeed, grads.dshift},
           0,
           again};
 }
@@ -317,17 +326,18 @@ TEST_P(BytesMoved, are_the_least_or_have_a_reason) {
 
 INSTANTIATE_TEST_SUITE_P(
     Operations, BytesMoved,
-    ::testing::Values(Case{"product", product}, Case{"activated_product", activated_product},
-                      Case{"derived_product", derived_product}, Case{"weight_gradient", weight_gradient},
-                      Case{"loss", loss}, Case{"grouped_product", grouped_product}, Case{"add", addition},
-                      Case{"gelu", gelu}, Case{"gelu_backward", gelu_backward}, Case{"sum_rows", bias_sums},
-                      Case{"norm", norm}, Case{"norm_backward", norm_backward},
-                      Case{"attention", attention<64>}, Case{"attention_backward", attention_backward<64>},
-                      Case{"attention_256", attention<256>},
-                      Case{"attention_256_backward", attention_backward<256>}, Case{"filter", filter},
-                      Case{"filter_backward", filter_backward},
-                      Case{"biased_filter_backward", biased_filter_backward}, Case{"delta_rule", delta_rule},
-                      Case{"delta_rule_backward", delta_rule_backward}, Case{"adam", adam}),
+    ::testing::Values(
+        Case{"product", product}, Case{"activated_product", activated_product},
+        Case{"derived_product", derived_product}, Case{"weight_gradient", weight_gradient},
+        Case{"loss", loss}, Case{"grouped_product", grouped_product}, Case{"add", addition},
+        Case{"gelu", gelu}, Case{"gelu_backward", gelu_backward}, Case{"sum_rows", bias_sums},
+        Case{"norm", norm}, Case{"norm_backward", norm_backward}, Case{"attention", attention<64>},
+        Case{"attention_backward", attention_backward<64>}, Case{"attention_256", attention<256>},
+        Case{"attention_256_backward", attention_backward<256>}, Case{"filter", filter},
+        Case{"filter_backward", filter_backward}, Case{"biased_filter_backward", biased_filter_backward},
+        Case{"delta_rule", remember<true>}, Case{"delta_rule_backward", remember_backward<true>},
+        Case{"state_space", remember<false>}, Case{"state_space_backward", remember_backward<false>},
+        Case{"adam", adam}),
     [](const auto& about) { return std::string(about.param.name); });
 
 }  // namespace

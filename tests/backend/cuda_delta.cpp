@@ -1,5 +1,6 @@
-// Filters over a few steps and the gated delta rule at shapes that take a GPU's kernels twice round every
-// loop, in operands of many types; what they work in is counted, and what they do not take is refused.
+// Filters over a few steps, the gated delta rule and state spaces at shapes that take a GPU's kernels twice
+// round every loop, in operands of many types; what they work in is counted, and what they do not take is
+// refused.
 #include <cmath>
 
 #include "tests/backend/conformance_delta.h"
@@ -67,6 +68,20 @@ TEST_P(Conformance, remembers_in_the_widest_heads) {
 TEST_P(Conformance, remembers_many_steps) {
   same([&](Desk& desk) { both_ways(desk, operands(desk, {150, 1, 8, 8})); });
 }
+DeltaIn state_space(Desk& desk, const Memories& c) {
+  DeltaIn in = operands(desk, c);
+  in.rate = {};
+  in.skip = desk.normal({1, c.heads});
+  return in;
+}
+/// As above.
+TEST_P(Conformance, remembers_as_a_state_space_in_parts) {
+  same([&](Desk& desk) { both_ways(desk, state_space(desk, {70, 2, 40, 70})); });
+}
+TEST_P(Conformance, remembers_as_a_state_space_in_the_widest_heads) {
+  same([&](Desk& desk) { both_ways(desk, state_space(desk, {40, 1, 204, 40})); });
+}
+
 /// e^-5000 a step, by a number whose power has no float, and a head beside it that keeps nearly all.
 TEST_P(Conformance, forgets_at_once_both_ways) {
   same([&](Desk& desk) {

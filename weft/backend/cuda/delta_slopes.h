@@ -1,4 +1,4 @@
-// The gated delta rule backward, what a block has of it and what becomes of that.
+// The gated delta rule and state spaces backward, what a block has of it and what becomes of that.
 #pragma once
 
 #include "weft/backend/cuda/delta_job.h"
@@ -8,8 +8,8 @@ namespace weft::cuda {
 struct DeltaBackward {
   DeltaJob is;  // o: its gradient
   Heads dv;
-  float *dq, *dk;       // [r, parts, s, b, g, d]: each head's and part's
-  float *dlog, *drate;  // [parts, g, r, b, s]: of log a and of b
+  float *dq, *dk;               // [r, parts, s, b, g, d]: each head's and part's
+  float *dlog, *drate, *dskip;  // [parts, g, r, b, s]: of log a, of b or t, and of the skip
 
   __device__ __forceinline__ std::int64_t line(const DeltaPlace& at, int step) const {
     const std::int64_t steps = std::int64_t(at.r * is.parts + at.part) * is.steps + step;

@@ -1,4 +1,5 @@
-// The gated delta rule backward, last: what blocks have of the same numbers is added up, in order.
+// The gated delta rule and state spaces backward, last: what blocks have of the same numbers is added up, in
+// order.
 #include "weft/backend/cuda/delta_slopes.h"
 #include "weft/backend/cuda/pointwise.h"
 #include "weft/backend/cuda/reduce.h"
@@ -30,7 +31,7 @@ __global__ void __launch_bounds__(256) add_lines(DeltaLines job) {
 struct DeltaSums {
   DeltaBackward from;
   Heads ddecay, drate;
-  float *dspeed, *dshift;
+  float *dspeed, *dshift, *dskip;
 };
 
 /// A head a block.
@@ -38,7 +39,7 @@ __global__ void __launch_bounds__(256) add_numbers(DeltaSums job) {
   auto& scratch = gpu::shared<Scratch>();
   const DeltaJob& is = job.from.is;
   const int head = int(blockIdx.x), g = head / is.heads;
-  float dspeed = 0, dshift = 0;
+  float dspeed = 0, dshift = 0, dskip = 0;
   for (int at = int(threadIdx.x); at < is.batch * is.steps; at += int(blockDim.x)) {
     const int b = at / is.steps, step = at - b * is.steps;
     float dlog = 0, drate = 0;
@@ -46,19 +47,23 @@ __global__ void __launch_bounds__(256) add_numbers(DeltaSums job) {
     for (; place.part < is.parts; ++place.part) {
       dlog += job.from.dlog[job.from.number(place, step)];
       drate += job.from.drate[job.from.number(place, step)];
+      if (!is.corrects) dskip += job.from.dskip[job.from.number(place, step)];
     }
     const DeltaNumbers numbers = numbers_of(is, place, step);
-    const float draw = -dlog * numbers.slowness * sigmoid(numbers.raw);
+    const float draw = ((is.corrects ? 0 : drate) - dlog * numbers.slowness) * sigmoid(numbers.raw);
     put(job.ddecay.one, job.ddecay.at(step, b, g, place.r), draw);
-    put(job.drate.one, job.drate.at(step, b, g, place.r), drate * numbers.rate * (1 - numbers.rate));
+    if (is.corrects)
+      put(job.drate.one, job.drate.at(step, b, g, place.r), drate * numbers.rate * (1 - numbers.rate));
     dshift += draw;
     dspeed += dlog * numbers.log();
   }
   dspeed = over_block(dspeed, scratch, 0, Plus{});
   dshift = over_block(dshift, scratch, 0, Plus{});
+  dskip = over_block(dskip, scratch, 0, Plus{});
   if (threadIdx.x != 0) return;
   job.dspeed[head] += dspeed;
   job.dshift[head] += dshift;
+  if (!is.corrects) job.dskip[head] += dskip;
 }
 
 }  // namespace
@@ -74,8 +79,13 @@ void add_lines_of_delta(Queue& queue, const Tensor& to, const Tensor& lines) {
 }
 
 void add_numbers_of_delta(Queue& queue, const DeltaBackward& job, const DeltaGrads& grads) {
-  const DeltaSums sums{job, numbers_at(grads.ddecay), numbers_at(grads.drate), elements<float>(grads.dspeed),
-                       elements<float>(grads.dshift)};
+  const bool corrects = job.is.corrects;
+  const DeltaSums sums{job,
+                       numbers_at(grads.ddecay),
+                       corrects ? numbers_at(grads.drate) : Heads{},
+                       elements<float>(grads.dspeed),
+                       elements<float>(grads.dshift),
+                       corrects ? nullptr : elements<float>(grads.dskip)};
   gpu::launch(queue, {job.is.groups * job.is.heads, 256, sizeof(Scratch)}, add_numbers, sums);
 }
 

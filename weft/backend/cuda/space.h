@@ -106,14 +106,15 @@ inline Shape lines_of_filters(const Tensor& x, const Tensor& of) {
   return {(x.dim(0) + filtered_in_line - 1) / filtered_in_line * x.dim(1), of.elements()};
 }
 
-/// Of the gated delta rule: steps that are taken at once, after how many of them a state is kept for the way
-/// back, and columns of a head's memory that a block has.
+/// Of the gated delta rule and state spaces: steps that are taken at once, after how many of them a state is
+/// kept for the way back, and columns of a head's memory that a block has.
 inline constexpr int delta_chunk = 16, delta_stretch = 2 * delta_chunk, delta_part = 32;
 inline std::int64_t parts_of_delta(const DeltaIn& in) { return (in.v.dim(4) + delta_part - 1) / delta_part; }
 inline std::int64_t blocks_of_delta(const DeltaIn& in) {
   return in.v.dim(1) * in.v.dim(2) * in.v.dim(3) * parts_of_delta(in);
 }
-/// States, in whole eights of rows; what each part and head has of a key's row; and two numbers a step.
+/// States, in whole eights of rows; what each part and head has of a key's row; and two numbers a step, of a
+/// state space three.
 inline Shape states_of_delta(const DeltaIn& in) {
   const std::int64_t states = (in.v.dim(0) + delta_stretch - 1) / delta_stretch;
   return {blocks_of_delta(in), states, (in.q.dim(3) + 7) / 8 * 8, delta_part};
@@ -121,7 +122,9 @@ inline Shape states_of_delta(const DeltaIn& in) {
 inline Shape lines_of_delta(const DeltaIn& in) {
   return {in.v.dim(3) * parts_of_delta(in) * in.q.dim(0) * in.q.dim(1) * in.q.dim(2), in.q.dim(3)};
 }
-inline Shape numbers_of_delta(const DeltaIn& in) { return {2, parts_of_delta(in), in.decay.elements()}; }
+inline Shape numbers_of_delta(const DeltaIn& in) {
+  return {in.corrects() ? 2 : 3, parts_of_delta(in), in.decay.elements()};
+}
 
 // ---- eight bits
 inline constexpr int rounded_tile = 64;  // rows and columns that a block rounds
