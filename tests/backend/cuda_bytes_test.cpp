@@ -275,11 +275,11 @@ Call remember_backward(const Maker& m) {
     for (const Tensor& t : all) sum += double(t.bytes());
     return sum;
   };
-  // States are made first, of keys, values and what fades; each head and part has lines and numbers of its
-  // own, which are added up last, when what fades is asked for once more.
+  // States are made first, in the same launch; each head and part has lines and numbers of its own, which are
+  // added up last, when what fades is asked for once more.
   const double fading = bytes({in.decay, in.speed, in.shift}) + (corrects ? bytes({in.rate}) : 0);
-  const double again = bytes({in.k, in.v}) + 2 * fading + 2 * bytes_of(cuda::states_of_delta(in)) +
-                       4 * bytes_of(cuda::lines_of_delta(in)) + 2 * bytes_of(cuda::numbers_of_delta(in));
+  const double again = fading + bytes_of(cuda::states_in_segment(in)) +
+                       2 * bytes_of(cuda::lines_of_delta(in)) + 2 * bytes_of(cuda::numbers_of_delta(in));
   std::vector<Tensor> reads{in.q,     in.k,     in.v, in.decay,     rate_or_skip(in),
                             in.speed, in.shift, dout, grads.dspeed, grads.dshift};
   if (!corrects) reads.push_back(grads.dskip);

@@ -36,18 +36,18 @@ TEST_P(Conformance, filters_in_stretches_with_a_bias) {
 }
 
 struct Memories {
-  std::int64_t steps, heads, d, d_value;
+  std::int64_t steps, heads, d, d_value, batch = 2;
 };
 
-/// Of two sequences, whose heads share keys.
+/// Of a few sequences, whose heads share keys.
 DeltaIn operands(Desk& desk, const Memories& c) {
   DeltaIn in;
   const double size = 0.8 / std::sqrt(double(c.d));  // as long as keys are that were normed
-  in.q = desk.normal({c.steps, 2, 1, c.d}, Dtype::bf16, size);
-  in.k = desk.normal({c.steps, 2, 1, c.d}, Dtype::f16, size);
-  in.v = desk.normal({c.steps, 2, 1, c.heads, c.d_value}, Dtype::bf16);
-  in.decay = desk.normal({c.steps, 2, 1, c.heads}, Dtype::f32, 2);
-  in.rate = desk.normal({c.steps, 2, 1, c.heads}, Dtype::f16, 2);
+  in.q = desk.normal({c.steps, c.batch, 1, c.d}, Dtype::bf16, size);
+  in.k = desk.normal({c.steps, c.batch, 1, c.d}, Dtype::f16, size);
+  in.v = desk.normal({c.steps, c.batch, 1, c.heads, c.d_value}, Dtype::bf16);
+  in.decay = desk.normal({c.steps, c.batch, 1, c.heads}, Dtype::f32, 2);
+  in.rate = desk.normal({c.steps, c.batch, 1, c.heads}, Dtype::f16, 2);
   in.speed = desk.normal({1, c.heads}, Dtype::f32, 2);
   in.shift = desk.normal({1, c.heads}, Dtype::f32, 1);
   in.scale = float(1 / std::sqrt(double(c.d)));
@@ -81,6 +81,12 @@ TEST_P(Conformance, remembers_as_a_state_space_in_parts) {
 TEST_P(Conformance, remembers_as_a_state_space_in_the_widest_heads) {
   same([&](Desk& desk) { both_ways(desk, state_space(desk, {40, 1, 204, 40})); });
 }
+/// Sequences that are so many that a segment has two stretches: two segments, and one of less than a chunk.
+TEST_P(Conformance, remembers_in_segments) {
+  const Memories c{140, 1, 13, 8, 16};
+  same([&](Desk& desk) { both_ways(desk, operands(desk, c)); });
+  same([&](Desk& desk) { both_ways(desk, state_space(desk, c)); });
+}
 
 /// e^-5000 a step, by a number whose power has no float, and a head beside it that keeps nearly all.
 TEST_P(Conformance, forgets_at_once_both_ways) {
@@ -98,11 +104,11 @@ DeltaIn zeros(Device& device, const Memories& c) {
     device.kernels().fill(out, 0);
     return out;
   };
-  return {.q = make({c.steps, 2, 1, c.d}),
-          .k = make({c.steps, 2, 1, c.d}),
-          .v = make({c.steps, 2, 1, c.heads, c.d_value}),
-          .decay = make({c.steps, 2, 1, c.heads}),
-          .rate = make({c.steps, 2, 1, c.heads}),
+  return {.q = make({c.steps, c.batch, 1, c.d}),
+          .k = make({c.steps, c.batch, 1, c.d}),
+          .v = make({c.steps, c.batch, 1, c.heads, c.d_value}),
+          .decay = make({c.steps, c.batch, 1, c.heads}),
+          .rate = make({c.steps, c.batch, 1, c.heads}),
           .speed = make({1, c.heads}),
           .shift = make({1, c.heads})};
 }
@@ -135,9 +141,11 @@ TEST(RememberingOnTheGpu, works_in_what_is_counted) {
     act(device);
     return device.memory().peak[std::size_t(Use::workspace)];
   };
-  const auto delta = [](Device& device) { backward_of_zeros(device, {70, 2, 13, 40}); };
-  EXPECT_GT(worked_in(meta, delta), 0);
-  EXPECT_EQ(worked_in(meta, delta), worked_in(gpu, delta));
+  for (const std::int64_t batch : {2, 16}) {  // of a segment, and of three
+    const auto delta = [=](Device& device) { backward_of_zeros(device, {140, 1, 13, 8, batch}); };
+    EXPECT_GT(worked_in(meta, delta), 0);
+    EXPECT_EQ(worked_in(meta, delta), worked_in(gpu, delta));
+  }
   const auto filter = [](Device& device) {
     const Tensor x = zeros(device, {140, 1, 24, 8}).q, dx = zeros(device, {140, 1, 24, 8}).q;
     const Tensor w = empty(device, {1, 24, 4}), dw = empty(device, {1, 24, 4}), bias = empty(device, {1, 24}),

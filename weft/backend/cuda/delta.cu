@@ -1,4 +1,4 @@
-// The gated delta rule and state spaces forward, and the states that the way back begins its chunks with.
+// The gated delta rule and state spaces forward, and the states that the way back begins its segments with.
 #include "weft/backend/cuda/delta_chunks.h"
 #include "weft/backend/cuda/kernels.h"
 
@@ -40,12 +40,11 @@ __global__ void __launch_bounds__(delta_threads, 2) keep(DeltaJob job) {
   auto& s = gpu::shared<DeltaChunk<wide, corrects>>();
   const DeltaPlace at = delta_place(job, int(blockIdx.x));
   clear_matrix(s.state, job.eights() * 8);
-  for (int first = 0; first < job.steps; first += delta_chunk) {
-    if (first % delta_stretch == 0) {
-      float* const to = state_place(job, int(blockIdx.x), first / delta_stretch);
-      each_own_row(job.eights() * 8,
-                   [&](int row) { to[row * delta_part + lane_here()] = s.state[row][lane_here()]; });
-    }
+  const int last = (job.segments - 1) * job.segment;
+  for (int first = 0;; first += delta_chunk) {
+    if (first > 0 && first % job.segment == 0)
+      keep_matrix(segment_place(job, first / job.segment), s.state, job.eights() * 8);
+    if (first == last) return;
     go_through<false>(s, job, at, first);
     move_state(s, job);
   }
@@ -81,10 +80,13 @@ DeltaJob delta_job(const char* name, const Tensor& o, const DeltaIn& in) {
           .parts = int(parts_of_delta(in)),
           .corrects = in.corrects(),
           .blocks = blocks_of_delta(in),
-          .states = nullptr};
+          .segment = int(segment_of_delta(in)),
+          .segments = int(segments_of_delta(in)),
+          .begins = nullptr};
 }
 
 void keep_states(Queue& queue, const DeltaJob& job) {
+  if (job.segments == 1) return;
   with_form(job, [&]<int wide, bool corrects>(Form<wide, corrects>) {
     gpu::launch(queue, {job.blocks, delta_threads, sizeof(DeltaChunk<wide, corrects>)}, keep<wide, corrects>,
                 job);

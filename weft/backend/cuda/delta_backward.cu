@@ -1,5 +1,6 @@
 // The gated delta rule and state spaces backward: chunks from the last to the first, with the slope T of the
-// state behind each. States were kept before every second chunk; the one between is computed again. With what
+// state behind each. That goes by segments of steps, for each of which a launch makes the states before every
+// second chunk, from the one that was kept before the segment; the one between is computed again. With what
 // delta_chunks.h says, P_ij = e^x_ij (q_i k_j), M_ij = e^x_ij (k_i k_j), u_i = b_i m_i, y_i = b_i w_i:
 //
 //   w_i = e^x_last,i T^T k_i + scale sum over j >= i of P_ji do_j - sum over j > i of M_ji y_j
@@ -57,7 +58,8 @@ __device__ __forceinline__ void find_slopes(Chunk& s, float scale) {
   }
 }
 
-/// The same where nothing is corrected: of two steps of this warp, which do not ask for others.
+/// The same where nothing is corrected: of two steps of this warp, which alone asks for them until the next
+/// barrier.
 template <class Chunk>
 __device__ __forceinline__ void add_slopes(Chunk& s, float scale) {
   const int lane = lane_here();
@@ -230,10 +232,10 @@ __device__ __forceinline__ void go_back(Chunk& s, const DeltaBackward& job, cons
   if constexpr (Chunk::corrects) {
     if (warp_here() == 0) find_missing(s);
     if (warp_here() == 1) find_slopes(s, job.is.scale);
+    __syncthreads();
   } else {
     add_slopes(s, job.is.scale);
   }
-  __syncthreads();
   add_along_columns(s, job.is.scale, width);
   slopes_of_pairs(s, job.is.scale);
   put_values(s, job, at, first);
@@ -244,24 +246,59 @@ __device__ __forceinline__ void go_back(Chunk& s, const DeltaBackward& job, cons
   move_slope(s, job.is.scale, width);
 }
 
+/// Steps from one on, with the state before it in hand, to another; on the way states may be kept before each
+/// stretch.
+struct Walk {
+  int first, last;
+  bool keeping;
+};
+template <class Chunk>
+__device__ __forceinline__ void walk_over(Chunk& s, const DeltaBackward& job, const Walk& walk) {
+  const int width = job.is.eights() * 8;
+#pragma unroll 1
+  for (int first = walk.first;; first += delta_chunk) {
+    if (walk.keeping && first % delta_stretch == 0) keep_matrix(job.state_before(first), s.state, width);
+    if (first == walk.last) return;
+    go_through<false>(s, job.is, s.at, first);
+    move_state(s, job.is);
+  }
+}
+
+/// What a segment begins with, and what comes to it from behind.
+template <class Chunk>
+__device__ __forceinline__ void begin_segment(Chunk& s, const DeltaBackward& job, int width) {
+  if (job.now == 0)
+    clear_matrix(s.state, width);
+  else
+    fetch_matrix(s.state, segment_place(job.is, job.now), width);
+  if (job.now + 1 == job.is.segments)
+    clear_matrix(s.slope, width);
+  else
+    fetch_matrix(s.slope, segment_place(job.is, job.now + 1), width);
+}
+
+/// A segment: over all of it once, for the states, then back. (Both walks are one place in the code, which
+/// would be twice as long.)
 template <int wide, bool corrects>
 __global__ void __launch_bounds__(delta_threads, 2) remember_backward(DeltaBackward job) {
   auto& s = gpu::shared<DeltaSlopes<wide, corrects>>();
   if (threadIdx.x == 0) s.at = delta_place(job.is, int(blockIdx.x));
-  const int width = job.is.eights() * 8, last = (job.is.steps - 1) / delta_chunk * delta_chunk;
-  clear_matrix(s.slope, width);
+  const int width = job.is.eights() * 8;
+  begin_segment(s, job, width);
+  Walk walk{job.first(), (job.last() - 1) / delta_stretch * delta_stretch, true};
+  int first = (job.last() - 1) / delta_chunk * delta_chunk;
 #pragma unroll 1
-  for (int first = last; first >= 0; first -= delta_chunk) {
-    const int begin = first / delta_stretch * delta_stretch;
-    const float* const from = state_place(job.is, int(blockIdx.x), first / delta_stretch);
-    each_own_row(width, [&](int row) { s.state[row][lane_here()] = from[row * delta_part + lane_here()]; });
-#pragma unroll 1
-    for (int before = begin; before < first; before += delta_chunk) {
-      go_through<false>(s, job.is, s.at, before);
-      move_state(s, job.is);
+  while (true) {
+    walk_over(s, job, walk);
+    if (!walk.keeping) {
+      go_back(s, job, s.at, first);
+      first -= delta_chunk;
     }
-    go_back(s, job, s.at, first);
+    if (first < job.first()) break;
+    walk = {first / delta_stretch * delta_stretch, first, false};
+    fetch_matrix(s.state, job.state_before(first), width);
   }
+  if (job.now > 0) keep_matrix(segment_place(job.is, job.now), s.slope, width);
 }
 
 }  // namespace
@@ -273,22 +310,24 @@ void CudaKernels::delta_rule_backward(const DeltaGrads& grads, const Tensor& dou
   DeltaBackward job{};
   job.is = delta_job("delta_rule_backward", dout, in);
   job.dv = heads_of(grads.dv);
-  const Tensor states = workspace(states_of_delta(in)), dq = workspace(lines_of_delta(in)),
-               dk = workspace(lines_of_delta(in)), numbers = workspace(numbers_of_delta(in));
-  job.is.states = elements<float>(states);
-  job.dq = elements<float>(dq);
-  job.dk = elements<float>(dk);
-  job.dlog = elements<float>(numbers);
+  const Tensor begins = workspace(states_of_segments(in)), states = workspace(states_in_segment(in)),
+               lines = workspace(lines_of_delta(in)), numbers = workspace(numbers_of_delta(in));
+  job.is.begins = elements<float>(begins);
+  job.states = elements<float>(states);
+  job.dq = elements<float>(lines);
+  job.dk = job.dq + lines.elements() / 2;
   const std::int64_t one_number = numbers.elements() / numbers.dim(0);
+  job.dlog = elements<float>(numbers);
   job.drate = job.dlog + one_number;
   if (!in.corrects()) job.dskip = job.drate + one_number;
   keep_states(queue(), job.is);
-  with_form(job.is, [&]<int wide, bool corrects>(Form<wide, corrects>) {
-    gpu::launch(queue(), {job.is.blocks, delta_threads, sizeof(DeltaSlopes<wide, corrects>)},
-                remember_backward<wide, corrects>, job);
-  });
-  add_lines_of_delta(queue(), grads.dq, dq);
-  add_lines_of_delta(queue(), grads.dk, dk);
+  for (job.now = job.is.segments - 1; job.now >= 0; --job.now) {
+    with_form(job.is, [&]<int wide, bool corrects>(Form<wide, corrects>) {
+      gpu::launch(queue(), {job.is.blocks, delta_threads, sizeof(DeltaSlopes<wide, corrects>)},
+                  remember_backward<wide, corrects>, job);
+    });
+    add_lines_of_delta(queue(), job, grads, lines);
+  }
   add_numbers_of_delta(queue(), job, grads);
 }
 

@@ -162,6 +162,19 @@ __device__ __forceinline__ void clear_matrix(Columns* matrix, int width) {
   each_own_row(width, [&](int row) { matrix[row][lane_here()] = 0; });
 }
 
+/// Between a block's memory and the GPU's: a warp its own rows, four at once.
+__device__ __forceinline__ void keep_matrix(float* to, const Columns* matrix, int width) {
+  __syncwarp();
+  const int c = lane_here() % 8 * 4;
+  for (int row = 4 * warp_here() + lane_here() / 8; row < width; row += 4 * delta_warps)
+    gpu::store(&to[row * delta_part + c], gpu::load<float4>(&matrix[row][c]));
+}
+__device__ __forceinline__ void fetch_matrix(Columns* matrix, const float* from, int width) {
+  const int c = lane_here() % 8 * 4;
+  for (int row = 4 * warp_here() + lane_here() / 8; row < width; row += 4 * delta_warps)
+    gpu::store(&matrix[row][c], gpu::load<float4>(&from[row * delta_part + c]));
+}
+
 /// matrix = kept matrix + sum over i of rows_i by_i, by a lane's column of it.
 template <class Row>
 __device__ __forceinline__ void add_to_matrix(Columns* matrix, float kept, const Row* rows,

@@ -16,7 +16,10 @@ struct DeltaJob {
   int steps, batch, groups, heads, d, parts;
   bool corrects;
   std::int64_t blocks;
-  float* states;  // [blocks, chunks that have one, rows, part]; null: nobody keeps them
+  // Backward: steps of a segment, how many there are, and states [blocks, segments - 1, rows, part] before
+  // each but the first; where one was gone over stands the slope there instead.
+  int segment, segments;
+  float* begins;
 
   __device__ __forceinline__ int eights() const { return (d + 7) / 8; }
 };
@@ -70,13 +73,20 @@ __device__ __forceinline__ DeltaNumbers numbers_of(const DeltaJob& job, const De
   return {raw, expf(job.speed[head]), rate};
 }
 
-/// Where a block keeps the state before every second chunk.
-__device__ __forceinline__ float* state_place(const DeltaJob& job, int block, int number) {
-  const std::int64_t all = (job.steps + delta_stretch - 1) / delta_stretch;
-  return job.states + (block * all + number) * (job.eights() * 8) * delta_part;
+/// A block's matrix in memory, where it has so many.
+struct Nth {
+  int number, of;
+};
+__device__ __forceinline__ float* matrix_place(float* all, const DeltaJob& job, const Nth& nth) {
+  const std::int64_t before = std::int64_t(blockIdx.x) * nth.of + nth.number;
+  return all + before * (job.eights() * 8) * delta_part;
+}
+/// Of the state before a segment, or the slope.
+__device__ __forceinline__ float* segment_place(const DeltaJob& job, int segment) {
+  return matrix_place(job.begins, job, {segment - 1, job.segments - 1});
 }
 
-/// Fills job.states.
+/// Fills job.begins, where there are several segments.
 void keep_states(Queue& queue, const DeltaJob& job);
 
 }  // namespace weft::cuda

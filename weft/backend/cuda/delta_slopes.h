@@ -8,11 +8,20 @@ namespace weft::cuda {
 struct DeltaBackward {
   DeltaJob is;  // o: its gradient
   Heads dv;
-  float *dq, *dk;               // [r, parts, s, b, g, d]: each head's and part's
+  int now;                      // the segment
+  float* states;                // [blocks, stretches of a segment, rows, part]: those before each
+  float *dq, *dk;               // [r, parts, steps of a segment, b, g, d]: each head's and part's
   float *dlog, *drate, *dskip;  // [parts, g, r, b, s]: of log a, of b or t, and of the skip
 
+  __device__ __forceinline__ int first() const { return now * is.segment; }
+  __device__ __forceinline__ int last() const {  // behind the last
+    return first() + is.segment < is.steps ? first() + is.segment : is.steps;
+  }
+  __device__ __forceinline__ float* state_before(int step) const {
+    return matrix_place(states, is, {(step - first()) / delta_stretch, is.segment / delta_stretch});
+  }
   __device__ __forceinline__ std::int64_t line(const DeltaPlace& at, int step) const {
-    const std::int64_t steps = std::int64_t(at.r * is.parts + at.part) * is.steps + step;
+    const std::int64_t steps = std::int64_t(at.r * is.parts + at.part) * is.segment + (step - first());
     return ((steps * is.batch + at.b) * is.groups + at.g) * is.d;
   }
   __device__ __forceinline__ std::int64_t number(const DeltaPlace& at, int step) const {
@@ -21,8 +30,8 @@ struct DeltaBackward {
   }
 };
 
-/// What heads and parts have of rows, in order.
-void add_lines_of_delta(Queue& queue, const Tensor& to, const Tensor& lines);
+/// What heads and parts have of a segment's rows, in order.
+void add_lines_of_delta(Queue& queue, const DeltaBackward& job, const DeltaGrads& grads, const Tensor& lines);
 /// What parts have of steps' numbers, and of what those come of.
 void add_numbers_of_delta(Queue& queue, const DeltaBackward& job, const DeltaGrads& grads);
 

@@ -7,25 +7,27 @@
 namespace weft::cuda {
 namespace {
 
-/// Rows of `to`, each so many times in `from`.
+/// Rows of dq, then of dk, each so many times in lines.
 struct DeltaLines {
-  Rows to, from;
+  Rows to[2], from[2];
   int lines;
-  std::int64_t chunks, total;  // of eight
+  std::int64_t apart, chunks, total;  // apart: rows from line to line; chunks of eight
 };
 
+/// Every second block adds for keys.
 __global__ void __launch_bounds__(256) add_lines(DeltaLines job) {
-  const std::int64_t chunk = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  const Rows &to = job.to[blockIdx.x % 2], &from = job.from[blockIdx.x % 2];
+  const std::int64_t chunk = std::int64_t(blockIdx.x / 2) * blockDim.x + threadIdx.x;
   if (chunk >= job.total) return;
   const std::int64_t row = row_of(chunk, job.chunks, job.total), column = (chunk - row * job.chunks) * 8;
   Eight sum{};
 #pragma unroll 1
   for (int line = 0; line < job.lines; ++line) {
-    const Eight one = read(job.from, start_of(job.from, line * job.to.count + row), column);
+    const Eight one = read(from, (line * job.apart + row) * to.width, column);
 #pragma unroll
     for (int i = 0; i < 8; ++i) sum.x[i] += one.x[i];
   }
-  write(job.to, start_of(job.to, row), column, sum);
+  write(to, start_of(to, row), column, sum);
 }
 
 struct DeltaSums {
@@ -68,14 +70,17 @@ __global__ void __launch_bounds__(256) add_numbers(DeltaSums job) {
 
 }  // namespace
 
-void add_lines_of_delta(Queue& queue, const Tensor& to, const Tensor& lines) {
-  DeltaLines job{};
-  job.to = rows_of(to);
-  job.from = rows_of(lines);
-  job.lines = int(lines.elements() / to.elements());
-  job.chunks = chunks_of(job.to.width);
-  job.total = job.to.count * job.chunks;
-  gpu::launch(queue, {(job.total + 255) / 256, 256}, add_lines, job);
+void add_lines_of_delta(Queue& queue, const DeltaBackward& job, const DeltaGrads& grads,
+                        const Tensor& lines) {
+  const std::int64_t first = std::int64_t(job.now) * job.is.segment,
+                     count = std::min<std::int64_t>(job.is.segment, job.is.steps - first);
+  DeltaLines sums{{rows_of(grads.dq.slice(0, first, count)), rows_of(grads.dk.slice(0, first, count))},
+                  {rows_of(lines.at(0, 0)), rows_of(lines.at(0, 1))}};
+  sums.lines = int(lines.dim(1));
+  sums.apart = lines.dim(2);
+  sums.chunks = chunks_of(sums.to[0].width);
+  sums.total = sums.to[0].count * sums.chunks;
+  gpu::launch(queue, {2 * ((sums.total + 255) / 256), 256}, add_lines, sums);
 }
 
 void add_numbers_of_delta(Queue& queue, const DeltaBackward& job, const DeltaGrads& grads) {

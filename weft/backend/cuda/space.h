@@ -113,14 +113,28 @@ inline std::int64_t parts_of_delta(const DeltaIn& in) { return (in.v.dim(4) + de
 inline std::int64_t blocks_of_delta(const DeltaIn& in) {
   return in.v.dim(1) * in.v.dim(2) * in.v.dim(3) * parts_of_delta(in);
 }
-/// States, in whole eights of rows; what each part and head has of a key's row; and two numbers a step, of a
-/// state space three.
-inline Shape states_of_delta(const DeltaIn& in) {
-  const std::int64_t states = (in.v.dim(0) + delta_stretch - 1) / delta_stretch;
-  return {blocks_of_delta(in), states, (in.q.dim(3) + 7) / 8 * 8, delta_part};
+/// Steps that the way back goes over at once, since it works in so much for each of them: whole stretches,
+/// and of many sequences fewer. No bit depends on it.
+inline std::int64_t segment_of_delta(const DeltaIn& in) {
+  const std::int64_t stretches = (in.v.dim(0) + delta_stretch - 1) / delta_stretch,
+                     at_once = 1024 / in.v.dim(1) / delta_stretch;
+  return std::min(stretches, std::clamp<std::int64_t>(at_once, 2, 16)) * delta_stretch;
 }
+inline std::int64_t segments_of_delta(const DeltaIn& in) {
+  return (in.v.dim(0) + segment_of_delta(in) - 1) / segment_of_delta(in);
+}
+/// States, in whole eights of rows: of the stretches of a segment, and before each segment but the first.
+inline Shape states_of_delta(const DeltaIn& in, std::int64_t count) {
+  return {blocks_of_delta(in), count, (in.q.dim(3) + 7) / 8 * 8, delta_part};
+}
+inline Shape states_in_segment(const DeltaIn& in) {
+  return states_of_delta(in, segment_of_delta(in) / delta_stretch);
+}
+inline Shape states_of_segments(const DeltaIn& in) { return states_of_delta(in, segments_of_delta(in) - 1); }
+/// What each part and head has of a query's row and of a key's, in a segment; and two numbers a step, of a
+/// state space three.
 inline Shape lines_of_delta(const DeltaIn& in) {
-  return {in.v.dim(3) * parts_of_delta(in) * in.q.dim(0) * in.q.dim(1) * in.q.dim(2), in.q.dim(3)};
+  return {2, in.v.dim(3) * parts_of_delta(in), segment_of_delta(in) * in.v.dim(1) * in.v.dim(2), in.q.dim(3)};
 }
 inline Shape numbers_of_delta(const DeltaIn& in) {
   return {in.corrects() ? 2 : 3, parts_of_delta(in), in.decay.elements()};
