@@ -81,6 +81,19 @@ TEST_P(Conformance, remembers_as_a_state_space_in_parts) {
 TEST_P(Conformance, remembers_as_a_state_space_in_the_widest_heads) {
   same([&](Desk& desk) { both_ways(desk, state_space(desk, {40, 1, 204, 40})); });
 }
+/// By tensor cores: several chunks and a rest, parts of values of which one is not full, channels that fill
+/// no tile; results in f32, so that all that is lost on the way is seen.
+TEST_P(Conformance, scans_by_tiles) {
+  for (const Memories& c :
+       {Memories{150, 2, 128, 72}, Memories{70, 3, 40, 40}, Memories{64, 1, 64, 32}, Memories{3, 1, 8, 8}})
+    same([&](Desk& desk) {
+      DeltaIn in = state_space(desk, c);
+      for (Tensor* const t : {&in.q, &in.k})
+        *t = desk.normal(t->shape(), Dtype::bf16, 0.8 / std::sqrt(double(c.d)));
+      remember(desk, in, {Dtype::f32, Dtype::bf16, {2e-5, 2e-5}});
+    });
+}
+
 /// Sequences that are so many that a segment has two stretches: two segments, and one of less than a chunk.
 TEST_P(Conformance, remembers_in_segments) {
   const Memories c{140, 1, 13, 8, 16};

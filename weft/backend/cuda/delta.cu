@@ -99,6 +99,7 @@ void CudaKernels::delta_rule(const Tensor& o, const DeltaIn& in) {
   using namespace cuda;
   if (o.elements() == 0) return;
   const DeltaJob job = delta_job("delta_rule", o, in);
+  if (scans_by_tiles(in)) return scan_by_tiles(queue(), job);
   with_form(job, [&]<int wide, bool corrects>(Form<wide, corrects>) {
     gpu::launch(queue(), {job.blocks, delta_threads, sizeof(DeltaChunk<wide, corrects>)},
                 remember<wide, corrects>, job);

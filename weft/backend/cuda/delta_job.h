@@ -86,6 +86,9 @@ __device__ __forceinline__ float* segment_place(const DeltaJob& job, int segment
   return matrix_place(job.begins, job, {segment - 1, job.segments - 1});
 }
 
+/// A state space forward by tensor cores, where scans_by_tiles() says that they can.
+void scan_by_tiles(Queue& queue, const DeltaJob& job);
+
 /// Fills job.begins, where there are several segments.
 void keep_states(Queue& queue, const DeltaJob& job);
 

@@ -106,6 +106,16 @@ inline Shape lines_of_filters(const Tensor& x, const Tensor& of) {
   return {(x.dim(0) + filtered_in_line - 1) / filtered_in_line * x.dim(1), of.elements()};
 }
 
+/// Whether tensor cores do a state space (state_tiles.h): not in f16, since a memory may be larger than that.
+inline bool fits_scan(const Tensor& rows) {
+  return rows.dtype() == Dtype::bf16 && whole_vectors(rows) && rows.dim(-1) % 8 == 0;
+}
+inline constexpr std::int64_t widest_scanned_head = 128;
+inline bool scans_by_tiles(const DeltaIn& in) {
+  return !in.corrects() && in.q.dim(3) <= widest_scanned_head && fits_scan(in.q) && fits_scan(in.k) &&
+         fits_scan(in.v);
+}
+
 /// Of the gated delta rule and state spaces: steps that are taken at once, after how many of them a state is
 /// kept for the way back, and columns of a head's memory that a block has.
 inline constexpr int delta_chunk = 16, delta_stretch = 2 * delta_chunk, delta_part = 32;
