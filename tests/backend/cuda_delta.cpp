@@ -81,17 +81,52 @@ TEST_P(Conformance, remembers_as_a_state_space_in_parts) {
 TEST_P(Conformance, remembers_as_a_state_space_in_the_widest_heads) {
   same([&](Desk& desk) { both_ways(desk, state_space(desk, {40, 1, 204, 40})); });
 }
-/// By tensor cores: several chunks and a rest, parts of values of which one is not full, channels that fill
-/// no tile; results in f32, so that all that is lost on the way is seen.
+/// By tensor cores; results are f32, so that all that is lost on the way is seen.
+void scan(Desk& desk, const Memories& c, double within = 2e-5) {
+  DeltaIn in = state_space(desk, c);
+  for (Tensor* const t : {&in.q, &in.k})
+    *t = desk.normal(t->shape(), Dtype::bf16, 0.8 / std::sqrt(double(c.d)));
+  remember(desk, in, {Dtype::f32, Dtype::bf16, {within, within}});
+}
+/// Several chunks and a rest, parts of values of which one is not full, channels that fill no tile.
 TEST_P(Conformance, scans_by_tiles) {
-  for (const Memories& c :
-       {Memories{150, 2, 128, 72}, Memories{70, 3, 40, 40}, Memories{64, 1, 64, 32}, Memories{3, 1, 8, 8}})
-    same([&](Desk& desk) {
-      DeltaIn in = state_space(desk, c);
-      for (Tensor* const t : {&in.q, &in.k})
-        *t = desk.normal(t->shape(), Dtype::bf16, 0.8 / std::sqrt(double(c.d)));
-      remember(desk, in, {Dtype::f32, Dtype::bf16, {2e-5, 2e-5}});
-    });
+  for (const Memories& c : {Memories{150, 2, 128, 72}, Memories{70, 3, 40, 40}, Memories{3, 1, 8, 8}})
+    same([&](Desk& desk) { scan(desk, c); });
+}
+TEST_P(Conformance, scans_by_tiles_in_segments) {
+  same([&](Desk& desk) { scan(desk, {140, 1, 64, 32, 16}); });
+}
+/// A segment of several chunks behind another: what is given back is small beside slopes of hundreds of
+/// steps.
+TEST_P(Conformance, scans_by_tiles_for_long) {
+  same([&](Desk& desk) { scan(desk, {600, 1, 8, 8}, 6e-5); });
+}
+/// Two groups, of which queries and keys lie beside each other, as a layer's first product leaves them.
+TEST_P(Conformance, scans_by_tiles_in_groups) {
+  same([&](Desk& desk) {
+    const Tensor both = desk.normal({70, 2, 2, 144}, Dtype::bf16, 0.1);
+    const Shape numbers{70, 2, 2, 3}, weights{2, 3};
+    const DeltaIn in{.q = both.slice(3, 0, 72),
+                     .k = both.slice(3, 72, 72),
+                     .v = desk.normal({70, 2, 2, 3, 40}, Dtype::bf16),
+                     .decay = desk.normal(numbers, Dtype::bf16, 2),
+                     .speed = desk.normal(weights, Dtype::f32, 2),
+                     .shift = desk.normal(weights),
+                     .skip = desk.normal(weights),
+                     .scale = 0.1F};
+    remember(desk, in, {Dtype::f32, Dtype::bf16, {2e-5, 2e-5}});
+  });
+}
+/// As above, and what is published: results in bf16.
+TEST_P(Conformance, scans_what_is_forgotten_at_once) {
+  same([&](Desk& desk) {
+    DeltaIn in = state_space(desk, {70, 2, 16, 16});
+    in.k = desk.normal(in.q.shape(), Dtype::bf16, 0.2);
+    in.speed = desk.holding({1, 2}, Dtype::f32, {4, -20});
+    in.shift = desk.holding({1, 2}, Dtype::f32, {100, -3});
+    const double step = rounding(Dtype::bf16);
+    remember(desk, in, {Dtype::bf16, Dtype::bf16, {2 * step + 2e-5, step * 1e-2 + 2e-5}});
+  });
 }
 
 /// Sequences that are so many that a segment has two stretches: two segments, and one of less than a chunk.
@@ -111,36 +146,41 @@ TEST_P(Conformance, forgets_at_once_both_ways) {
   });
 }
 
-DeltaIn zeros(Device& device, const Memories& c) {
-  const auto make = [&](const Shape& shape) {
-    const Tensor out = empty(device, shape);
+enum class Which { delta, scanned };  // scanned: a state space in bf16
+
+DeltaIn zeros(Device& device, const Memories& c, Which which) {
+  const bool scanned = which == Which::scanned;
+  const auto make = [&](const Shape& shape, Dtype dtype = Dtype::f32) {
+    const Tensor out = empty(device, shape, dtype);
     device.kernels().fill(out, 0);
     return out;
   };
-  return {.q = make({c.steps, c.batch, 1, c.d}),
-          .k = make({c.steps, c.batch, 1, c.d}),
-          .v = make({c.steps, c.batch, 1, c.heads, c.d_value}),
+  const Dtype dtype = scanned ? Dtype::bf16 : Dtype::f32;
+  return {.q = make({c.steps, c.batch, 1, c.d}, dtype),
+          .k = make({c.steps, c.batch, 1, c.d}, dtype),
+          .v = make({c.steps, c.batch, 1, c.heads, c.d_value}, dtype),
           .decay = make({c.steps, c.batch, 1, c.heads}),
-          .rate = make({c.steps, c.batch, 1, c.heads}),
+          .rate = scanned ? Tensor() : make({c.steps, c.batch, 1, c.heads}),
           .speed = make({1, c.heads}),
-          .shift = make({1, c.heads})};
+          .shift = make({1, c.heads}),
+          .skip = scanned ? make({1, c.heads}) : Tensor()};
 }
 
-void backward_of_zeros(Device& device, const Memories& c) {
-  const DeltaIn in = zeros(device, c), out = zeros(device, c);
-  const Tensor dout = out.v;
-  const DeltaGrads grads{out.q, out.k, zeros(device, c).v, out.decay, out.rate, out.speed, out.shift};
-  device.kernels().delta_rule_backward(grads, dout, in);
+void backward_of_zeros(Device& device, const Memories& c, Which which = Which::delta) {
+  const DeltaIn in = zeros(device, c, which), out = zeros(device, c, which);
+  const Tensor dout = out.v, dv = zeros(device, c, which).v;
+  device.kernels().delta_rule_backward(
+      {out.q, out.k, dv, out.decay, out.rate, out.speed, out.shift, out.skip}, dout, in);
 }
 
 TEST(RememberingOnTheGpu, takes_keys_of_256_channels_at_most) {
   CudaDevice gpu;
-  const DeltaIn in = zeros(gpu, {3, 1, 257, 8});
-  const Tensor o = zeros(gpu, {3, 1, 257, 8}).v;
+  const DeltaIn in = zeros(gpu, {3, 1, 257, 8}, Which::delta);
+  const Tensor o = zeros(gpu, {3, 1, 257, 8}, Which::delta).v;
   EXPECT_EQ(refused([&] { gpu.kernels().delta_rule(o, in); }),
             "delta_rule: heads of 257 channels, and a GPU takes 256 at most");
   EXPECT_EQ(refused([&] {
-              backward_of_zeros(gpu, {3, 1, 257, 8});
+              backward_of_zeros(gpu, {3, 1, 257, 8}, Which::delta);
             }),
             "delta_rule_backward: heads of 257 channels, and a GPU takes 256 at most");
 }
@@ -154,13 +194,15 @@ TEST(RememberingOnTheGpu, works_in_what_is_counted) {
     act(device);
     return device.memory().peak[std::size_t(Use::workspace)];
   };
-  for (const std::int64_t batch : {2, 16}) {  // of a segment, and of three
-    const auto delta = [=](Device& device) { backward_of_zeros(device, {140, 1, 13, 8, batch}); };
-    EXPECT_GT(worked_in(meta, delta), 0);
-    EXPECT_EQ(worked_in(meta, delta), worked_in(gpu, delta));
-  }
+  for (const std::int64_t batch : {2, 16})  // of a segment, and of three
+    for (const Which which : {Which::delta, Which::scanned}) {
+      const auto act = [=](Device& device) { backward_of_zeros(device, {140, 1, 72, 8, batch}, which); };
+      EXPECT_GT(worked_in(meta, act), 0);
+      EXPECT_EQ(worked_in(meta, act), worked_in(gpu, act));
+    }
   const auto filter = [](Device& device) {
-    const Tensor x = zeros(device, {140, 1, 24, 8}).q, dx = zeros(device, {140, 1, 24, 8}).q;
+    const Tensor x = zeros(device, {140, 1, 24, 8}, Which::delta).q,
+                 dx = zeros(device, {140, 1, 24, 8}, Which::delta).q;
     const Tensor w = empty(device, {1, 24, 4}), dw = empty(device, {1, 24, 4}), bias = empty(device, {1, 24}),
                  dbias = empty(device, {1, 24});
     for (const Tensor& t : {w, dw, bias, dbias}) device.kernels().fill(t, 0);

@@ -301,6 +301,14 @@ __global__ void __launch_bounds__(delta_threads, 2) remember_backward(DeltaBackw
   if (job.now > 0) keep_matrix(segment_place(job.is, job.now), s.slope, width);
 }
 
+void go_back_over_segment(Queue& queue, const DeltaBackward& job, bool by_tiles) {
+  if (by_tiles) return scan_backward_by_tiles(queue, job);
+  with_form(job.is, [&]<int wide, bool corrects>(Form<wide, corrects>) {
+    gpu::launch(queue, {job.is.blocks, delta_threads, sizeof(DeltaSlopes<wide, corrects>)},
+                remember_backward<wide, corrects>, job);
+  });
+}
+
 }  // namespace
 }  // namespace cuda
 
@@ -310,8 +318,9 @@ void CudaKernels::delta_rule_backward(const DeltaGrads& grads, const Tensor& dou
   DeltaBackward job{};
   job.is = delta_job("delta_rule_backward", dout, in);
   job.dv = heads_of(grads.dv);
-  const Tensor begins = workspace(states_of_segments(in)), states = workspace(states_in_segment(in)),
-               lines = workspace(lines_of_delta(in)), numbers = workspace(numbers_of_delta(in));
+  const Tensor begins = workspace(states_of_segments(in, dout)),
+               states = workspace(states_in_segment(in, dout)), lines = workspace(lines_of_delta(in)),
+               numbers = workspace(numbers_of_delta(in));
   job.is.begins = elements<float>(begins);
   job.states = elements<float>(states);
   job.dq = elements<float>(lines);
@@ -320,12 +329,10 @@ void CudaKernels::delta_rule_backward(const DeltaGrads& grads, const Tensor& dou
   job.dlog = elements<float>(numbers);
   job.drate = job.dlog + one_number;
   if (!in.corrects()) job.dskip = job.drate + one_number;
-  keep_states(queue(), job.is);
+  const bool by_tiles = scans_by_tiles(in, dout);
+  by_tiles ? keep_scanned(queue(), job.is) : keep_states(queue(), job.is);
   for (job.now = job.is.segments - 1; job.now >= 0; --job.now) {
-    with_form(job.is, [&]<int wide, bool corrects>(Form<wide, corrects>) {
-      gpu::launch(queue(), {job.is.blocks, delta_threads, sizeof(DeltaSlopes<wide, corrects>)},
-                  remember_backward<wide, corrects>, job);
-    });
+    go_back_over_segment(queue(), job, by_tiles);
     add_lines_of_delta(queue(), job, grads, lines);
   }
   add_numbers_of_delta(queue(), job, grads);

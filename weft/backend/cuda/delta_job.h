@@ -88,6 +88,8 @@ __device__ __forceinline__ float* segment_place(const DeltaJob& job, int segment
 
 /// A state space forward by tensor cores, where scans_by_tiles() says that they can.
 void scan_by_tiles(Queue& queue, const DeltaJob& job);
+/// Fills job.begins for its way back, in an order of its own.
+void keep_scanned(Queue& queue, const DeltaJob& job);
 
 /// Fills job.begins, where there are several segments.
 void keep_states(Queue& queue, const DeltaJob& job);

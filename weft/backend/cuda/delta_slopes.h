@@ -9,6 +9,7 @@ struct DeltaBackward {
   DeltaJob is;  // o: its gradient
   Heads dv;
   int now;                      // the segment
+  int chunks;                   // of it, by tensor cores
   float* states;                // [blocks, stretches of a segment, rows, part]: those before each
   float *dq, *dk;               // [r, parts, steps of a segment, b, g, d]: each head's and part's
   float *dlog, *drate, *dskip;  // [parts, g, r, b, s]: of log a, of b or t, and of the skip
@@ -29,6 +30,11 @@ struct DeltaBackward {
     return (heads * is.batch + at.b) * is.steps + step;
   }
 };
+
+/// A segment by tensor cores, where scans_by_tiles() says that they can.
+void scan_backward_by_tiles(Queue& queue, DeltaBackward job);
+/// Its states, before each chunk.
+void keep_chunks(Queue& queue, const DeltaBackward& job);
 
 /// What heads and parts have of a segment's rows, in order.
 void add_lines_of_delta(Queue& queue, const DeltaBackward& job, const DeltaGrads& grads, const Tensor& lines);

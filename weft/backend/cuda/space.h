@@ -115,6 +115,9 @@ inline bool scans_by_tiles(const DeltaIn& in) {
   return !in.corrects() && in.q.dim(3) <= widest_scanned_head && fits_scan(in.q) && fits_scan(in.k) &&
          fits_scan(in.v);
 }
+inline bool scans_by_tiles(const DeltaIn& in, const Tensor& dout) {
+  return scans_by_tiles(in) && fits_scan(dout);
+}
 
 /// Of the gated delta rule and state spaces: steps that are taken at once, after how many of them a state is
 /// kept for the way back, and columns of a head's memory that a block has.
@@ -123,24 +126,31 @@ inline std::int64_t parts_of_delta(const DeltaIn& in) { return (in.v.dim(4) + de
 inline std::int64_t blocks_of_delta(const DeltaIn& in) {
   return in.v.dim(1) * in.v.dim(2) * in.v.dim(3) * parts_of_delta(in);
 }
-/// Steps that the way back goes over at once, since it works in so much for each of them: whole stretches,
-/// and of many sequences fewer. No bit depends on it.
+/// Steps of a chunk by tensor cores.
+inline constexpr int scan_chunk = tile;
+/// Steps that the way back goes over at once, since it works in so much for each of them: whole chunks, and
+/// of many sequences fewer. No bit depends on it.
 inline std::int64_t segment_of_delta(const DeltaIn& in) {
-  const std::int64_t stretches = (in.v.dim(0) + delta_stretch - 1) / delta_stretch,
-                     at_once = 1024 / in.v.dim(1) / delta_stretch;
-  return std::min(stretches, std::clamp<std::int64_t>(at_once, 2, 16)) * delta_stretch;
+  const std::int64_t chunks = (in.v.dim(0) + scan_chunk - 1) / scan_chunk,
+                     at_once = 1024 / in.v.dim(1) / scan_chunk;
+  return std::min(chunks, std::clamp<std::int64_t>(at_once, 1, 8)) * scan_chunk;
 }
 inline std::int64_t segments_of_delta(const DeltaIn& in) {
   return (in.v.dim(0) + segment_of_delta(in) - 1) / segment_of_delta(in);
 }
-/// States, in whole eights of rows: of the stretches of a segment, and before each segment but the first.
-inline Shape states_of_delta(const DeltaIn& in, std::int64_t count) {
-  return {blocks_of_delta(in), count, (in.q.dim(3) + 7) / 8 * 8, delta_part};
+/// States, in whole eights of rows, or whole tiles: of a segment, and before each segment but the first.
+inline std::int64_t rows_of_states(const DeltaIn& in, const Tensor& dout) {
+  const std::int64_t d = in.q.dim(3);
+  if (!scans_by_tiles(in, dout)) return (d + 7) / 8 * 8;
+  return d <= widest_scanned_head / 2 ? widest_scanned_head / 2 : widest_scanned_head;
 }
-inline Shape states_in_segment(const DeltaIn& in) {
-  return states_of_delta(in, segment_of_delta(in) / delta_stretch);
+inline Shape states_in_segment(const DeltaIn& in, const Tensor& dout) {
+  const std::int64_t states = segment_of_delta(in) / (scans_by_tiles(in, dout) ? scan_chunk : delta_stretch);
+  return {blocks_of_delta(in), states, rows_of_states(in, dout), delta_part};
 }
-inline Shape states_of_segments(const DeltaIn& in) { return states_of_delta(in, segments_of_delta(in) - 1); }
+inline Shape states_of_segments(const DeltaIn& in, const Tensor& dout) {
+  return {blocks_of_delta(in), segments_of_delta(in) - 1, rows_of_states(in, dout), delta_part};
+}
 /// What each part and head has of a query's row and of a key's, in a segment; and two numbers a step, of a
 /// state space three.
 inline Shape lines_of_delta(const DeltaIn& in) {

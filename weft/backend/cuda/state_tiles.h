@@ -12,8 +12,6 @@
 namespace weft::cuda {
 
 inline constexpr int scan_threads = tile_threads;
-/// Steps of a chunk: a tile's rows.
-inline constexpr int scan_chunk = tile;
 static_assert(delta_part == 32 && scan_chunk == 64 && scan_threads == 128);
 
 /// Rows of 32 numbers. Eight rows of one column of 16-byte pieces are in 8 different groups of banks.
@@ -142,7 +140,7 @@ __device__ __forceinline__ void multiply_rows(PartRows& o, const std::uint32_t (
 template <int d>
 __device__ __forceinline__ void through_memory(PartRows& o, Tile<d>& a, int row0, Split<d>& b) {
   const int lane = int(threadIdx.x) % 32;
-#pragma unroll 2
+#pragma unroll 1
   for (int k = 0; k < d / 16; ++k) {
     std::uint32_t left[4];
     gpu::load_matrices(left, a.piece(row0 + lane % 16, 2 * k + lane / 16));
@@ -151,20 +149,29 @@ __device__ __forceinline__ void through_memory(PartRows& o, Tile<d>& a, int row0
   }
 }
 
+/// Two bf16 for each number of p in columns [16 k, 16 k + 16), as left operands.
+struct SplitRows {
+  std::uint32_t high[4], low[4];
+};
+__device__ __forceinline__ SplitRows split_rows(const float (&p)[8][4], int k) {
+  SplitRows out;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {  // two d-fragments are one a-fragment
+    const float* const at = &p[2 * k + i / 2][i % 2 * 2];
+    const Halves halves = split(at[0], at[1]);
+    out.high[i] = halves.high;
+    out.low[i] = halves.low;
+  }
+  return out;
+}
+
 /// o [16, 32] += p [16, 64] b
 __device__ __forceinline__ void add_by_steps(PartRows& o, const float (&p)[8][4], Narrow<scan_chunk>& b) {
 #pragma unroll
   for (int k = 0; k < 4; ++k) {
-    std::uint32_t high[4], low[4];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {  // two d-fragments are one a-fragment
-      const float* const at = &p[2 * k + i / 2][i % 2 * 2];
-      const Halves halves = split(at[0], at[1]);
-      high[i] = halves.high;
-      low[i] = halves.low;
-    }
-    multiply_rows(o, high, b, k);
-    multiply_rows(o, low, b, k);
+    const SplitRows left = split_rows(p, k);
+    multiply_rows(o, left.high, b, k);
+    multiply_rows(o, left.low, b, k);
   }
 }
 
@@ -205,6 +212,39 @@ __device__ __forceinline__ void show_memory(Split<d>& to, const OwnMemory<d>& me
       }
 }
 
+/// Between registers and memory, where each thread has its own places: one of so many matrices of a block.
+struct OneOf {
+  int block, number, of;
+};
+template <int d>
+__device__ __forceinline__ float* own_place(float* all, const OneOf& one, int m, int n) {
+  const std::int64_t before = std::int64_t(one.block) * one.of + one.number;
+  return all + before * (d * delta_part) + ((4 * m + n) * scan_threads + int(threadIdx.x)) * 4;
+}
+template <int d>
+__device__ __forceinline__ void keep_memory(float* all, const OneOf& one, const OwnMemory<d>& memory) {
+#pragma unroll
+  for (int m = 0; m < d / 64; ++m)
+#pragma unroll
+    for (int n = 0; n < 4; ++n) {
+      const float(&x)[4] = memory[m][n];
+      gpu::store(own_place<d>(all, one, m, n), float4{x[0], x[1], x[2], x[3]});
+    }
+}
+template <int d>
+__device__ __forceinline__ void fetch_memory(OwnMemory<d>& memory, float* all, const OneOf& one) {
+#pragma unroll
+  for (int m = 0; m < d / 64; ++m)
+#pragma unroll
+    for (int n = 0; n < 4; ++n) {
+      const auto x = gpu::load<float4>(own_place<d>(all, one, m, n));
+      memory[m][n][0] = x.x;
+      memory[m][n][1] = x.y;
+      memory[m][n][2] = x.z;
+      memory[m][n][3] = x.w;
+    }
+}
+
 /// to = rows of from, each times its factor.
 template <class Factor>
 __device__ __forceinline__ void weigh_rows(Split<scan_chunk>& to, Narrow<scan_chunk>& from,
@@ -225,6 +265,12 @@ __device__ __forceinline__ void weigh_rows(Split<scan_chunk>& to, Narrow<scan_ch
     gpu::store(to.low.piece(row, piece), uint4{low[0], low[1], low[2], low[3]});
   }
 }
+
+/// Where a warp is at work: its head, the chunk's first step, and the first of its own 16 in that.
+struct OwnSteps {
+  const DeltaPlace& at;
+  int first, row0;
+};
 
 /// f(Channels<..>) with the fewest channels that a tile must have room for.
 template <int d>
