@@ -276,18 +276,18 @@ Call remember_backward(const Maker& m) {
     return sum;
   };
   // Each head and part has lines and numbers of its own, which are added up last, when what fades is asked
-  // for once more. States are made first, in the same launch. By tensor cores that is a launch before, for
-  // all chunks but a segment's last; and queries' gradients have one of their own, which begins what fades
-  // owes. States before segments are made of all that comes before the last of those; segments read them and
-  // leave slopes there.
+  // for once more. States are made first, in the same launch. By tensor cores that is a launch before, of all
+  // chunks but a segment's last; another puts slopes in their place; queries and keys have a launch each, and
+  // what fades owes is added up by three. States before segments are made of all that comes before the last
+  // of those; segments read them and leave slopes there.
   const double fading = bytes({in.decay, in.speed, in.shift}) + (corrects ? bytes({in.rate}) : 0);
   const double numbers = bytes_of(cuda::numbers_of_delta(in)),
-               lines = 2 * bytes_of(cuda::lines_of_delta(in)) + 2 * numbers;
+               lines = 2 * bytes_of(cuda::lines_of_delta(in, dout)) + 2 * numbers;
   const double states = bytes_of(cuda::states_in_segment(in, dout)),
                chunks = double(cuda::segment_of_delta(in) / cuda::scan_chunk),
                segments = double(cuda::segments_of_delta(in));
-  const double by_tiles = 2 * states + 2 * fading + bytes({in.k, in.v}) * (chunks - 1) / chunks +
-                          bytes({in.q, in.k, in.v, dout}) + 2 * numbers / 3;
+  const double by_tiles = 4 * states + 3 * fading + bytes({in.k, in.v}) * (chunks - 1) / chunks +
+                          bytes({in.q, in.k, in.v, dout}) + bytes({in.q, dout}) + 4 * numbers / 3;
   const double of_states = corrects ? states : states + by_tiles;
   const double of_segments = (fading + bytes({in.k, in.v})) * (segments - 1) / segments +
                              (corrects ? 3 : 4) * bytes_of(cuda::states_of_segments(in, dout));

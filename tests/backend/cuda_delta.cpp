@@ -88,9 +88,10 @@ void scan(Desk& desk, const Memories& c, double within = 2e-5) {
     *t = desk.normal(t->shape(), Dtype::bf16, 0.8 / std::sqrt(double(c.d)));
   remember(desk, in, {Dtype::f32, Dtype::bf16, {within, within}});
 }
-/// Several chunks and a rest, parts of values of which one is not full, channels that fill no tile.
+/// Several chunks and a rest, parts of values of which one is not full, channels that fill no tile, and more
+/// heads than a block takes.
 TEST_P(Conformance, scans_by_tiles) {
-  for (const Memories& c : {Memories{150, 2, 128, 72}, Memories{70, 3, 40, 40}, Memories{3, 1, 8, 8}})
+  for (const Memories& c : {Memories{150, 2, 128, 72}, Memories{70, 6, 40, 40}, Memories{3, 1, 8, 8}})
     same([&](Desk& desk) { scan(desk, c); });
 }
 TEST_P(Conformance, scans_by_tiles_in_segments) {

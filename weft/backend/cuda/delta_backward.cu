@@ -319,7 +319,7 @@ void CudaKernels::delta_rule_backward(const DeltaGrads& grads, const Tensor& dou
   job.is = delta_job("delta_rule_backward", dout, in);
   job.dv = heads_of(grads.dv);
   const Tensor begins = workspace(states_of_segments(in, dout)),
-               states = workspace(states_in_segment(in, dout)), lines = workspace(lines_of_delta(in)),
+               states = workspace(states_in_segment(in, dout)), lines = workspace(lines_of_delta(in, dout)),
                numbers = workspace(numbers_of_delta(in));
   job.is.begins = elements<float>(begins);
   job.states = elements<float>(states);

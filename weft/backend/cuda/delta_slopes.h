@@ -33,7 +33,9 @@ struct DeltaBackward {
 
 /// A segment by tensor cores, where scans_by_tiles() says that they can.
 void scan_backward_by_tiles(Queue& queue, DeltaBackward job);
-/// Its states, before each chunk.
+/// Its states, before each chunk; and in their place the slopes behind each, which adds to dlog what all of a
+/// chunk's steps share.
+void slopes_of_chunks(Queue& queue, const DeltaBackward& job);
 void keep_chunks(Queue& queue, const DeltaBackward& job);
 
 /// What heads and parts have of a segment's rows, in order.

@@ -126,8 +126,9 @@ inline std::int64_t parts_of_delta(const DeltaIn& in) { return (in.v.dim(4) + de
 inline std::int64_t blocks_of_delta(const DeltaIn& in) {
   return in.v.dim(1) * in.v.dim(2) * in.v.dim(3) * parts_of_delta(in);
 }
-/// Steps of a chunk by tensor cores.
-inline constexpr int scan_chunk = tile;
+/// Steps of a chunk by tensor cores, and heads that a block takes one after another on the way back, to add
+/// up what they have of the same keys. Not by how many blocks there would be: ranks may have fewer groups.
+inline constexpr int scan_chunk = tile, scan_heads = 4;
 /// Steps that the way back goes over at once, since it works in so much for each of them: whole chunks, and
 /// of many sequences fewer. No bit depends on it.
 inline std::int64_t segment_of_delta(const DeltaIn& in) {
@@ -151,10 +152,12 @@ inline Shape states_in_segment(const DeltaIn& in, const Tensor& dout) {
 inline Shape states_of_segments(const DeltaIn& in, const Tensor& dout) {
   return {blocks_of_delta(in), segments_of_delta(in) - 1, rows_of_states(in, dout), delta_part};
 }
-/// What each part and head has of a query's row and of a key's, in a segment; and two numbers a step, of a
-/// state space three.
-inline Shape lines_of_delta(const DeltaIn& in) {
-  return {2, in.v.dim(3) * parts_of_delta(in), segment_of_delta(in) * in.v.dim(1) * in.v.dim(2), in.q.dim(3)};
+/// What each part and head, or set of heads, has of a query's row and of a key's, in a segment; and two
+/// numbers a step, of a state space three.
+inline Shape lines_of_delta(const DeltaIn& in, const Tensor& dout) {
+  const std::int64_t heads = in.v.dim(3), sets = (heads + scan_heads - 1) / scan_heads;
+  return {2, (scans_by_tiles(in, dout) ? sets : heads) * parts_of_delta(in),
+          segment_of_delta(in) * in.v.dim(1) * in.v.dim(2), in.q.dim(3)};
 }
 inline Shape numbers_of_delta(const DeltaIn& in) {
   return {in.corrects() ? 2 : 3, parts_of_delta(in), in.decay.elements()};

@@ -5,7 +5,6 @@
 //   S = e^x_last S0 + sum over j of k_j (e^x_last,j t_j v_j)^T
 //
 // A warp has 16 steps of what is given, and a quarter of the rows of S in its registers.
-#include "weft/backend/cuda/delta_slopes.h"
 #include "weft/backend/cuda/state_tiles.h"
 
 namespace weft::cuda {
@@ -101,81 +100,12 @@ __global__ void __launch_bounds__(scan_threads, 2) scan(DeltaJob job) {
   gpu::wait_copies<0>();
 }
 
-/// States on the way, of the same chunks: `count` of them, `every` so many steps from `first` on.
-struct Sweep {
-  DeltaJob is;
-  int first, every, count, skipped;  // skipped: of the count, not kept, since it is empty
-  float *from, *to;                  // from: where it begins, among the states before segments; null: empty
-  int segment;
-};
-template <int d>
-struct Swept {
-  Tile<d> k[2];
-  Narrow<scan_chunk> v[2];
-  Split<scan_chunk> written;
-  ChunkNumbers numbers[2];
-};
-
-template <int d>
-__device__ __forceinline__ void fetch_written(Swept<d>& s, const DeltaJob& job, const DeltaPlace& at,
-                                              int first, int now) {
-  const Stretch steps{first, job.steps, at.b, at.g, at.r};
-  fetch(s.k[now], job.k, steps);
-  fetch_part(s.v[now], job.v, steps, at.part * delta_part);
-  gpu::commit_copies();
-}
-
-template <int d>
-__global__ void __launch_bounds__(scan_threads, 2) sweep(Sweep job) {
-  auto& s = gpu::shared<Swept<d>>();
-  const DeltaPlace at = delta_place(job.is, int(blockIdx.x));
-  const int warp = int(threadIdx.x) / 32, last = job.first + (job.count - 1) * job.every;
-  const HeadNumbers head = numbers_of_head(job.is, at);
-  OwnMemory<d> memory = {};
-  if (job.from) fetch_memory<d>(memory, job.from, {int(blockIdx.x), job.segment - 1, job.is.segments - 1});
-  if (job.first < last) fetch_written(s, job.is, at, job.first, 0);
-  if (warp == 0)
-    find_numbers(s.numbers[0], head, ask_decays(job.is, at, job.first), job.is.steps - job.first);
-#pragma unroll 1
-  for (int first = job.first, now = 0;; first += scan_chunk, now = 1 - now) {
-    const int number = (first - job.first) / job.every;
-    if ((first - job.first) % job.every == 0 && number >= job.skipped)
-      keep_memory<d>(job.to, {int(blockIdx.x), number - job.skipped, job.count - job.skipped}, memory);
-    if (first == last) break;
-    gpu::wait_copies<0>();
-    __syncthreads();
-    const int next = first + scan_chunk;
-    if (next < last) fetch_written(s, job.is, at, next, 1 - now);
-    const float2 decays = warp == 0 ? ask_decays(job.is, at, next) : float2{};
-    const ChunkNumbers& is = s.numbers[now];
-    weigh_rows(s.written, s.v[now], [&](int row) { return is.to_end(row) * is.time[row]; });
-    __syncthreads();
-    move_memory<d>(memory, is.kept(), s.k[now], s.written);
-    if (warp == 0) find_numbers(s.numbers[1 - now], head, decays, job.is.steps - next);
-  }
-}
-
-void launch(Queue& queue, const Sweep& job) {
-  with_channels(job.is, [&]<int d>(Channels<d>) {
-    gpu::launch(queue, {job.is.blocks, scan_threads, sizeof(Swept<d>)}, sweep<d>, job);
-  });
-}
-
 }  // namespace
 
 void scan_by_tiles(Queue& queue, const DeltaJob& job) {
   with_channels(job, [&]<int d>(Channels<d>) {
     gpu::launch(queue, {job.blocks, scan_threads, sizeof(Scan<d>)}, scan<d>, job);
   });
-}
-
-void keep_scanned(Queue& queue, const DeltaJob& job) {
-  if (job.segments > 1) launch(queue, {job, 0, job.segment, job.segments, 1, nullptr, job.begins, 0});
-}
-
-void keep_chunks(Queue& queue, const DeltaBackward& job) {
-  launch(queue, {job.is, job.now * job.is.segment, scan_chunk, job.chunks, 0,
-                 job.now > 0 ? job.is.begins : nullptr, job.states, job.now});
 }
 
 }  // namespace weft::cuda

@@ -1,6 +1,6 @@
-// State spaces backward in bf16, by tensor cores (state_tiles.h): chunks of a segment from the last to the
-// first, with the slope T of the memory behind each. S0 is the memory before a chunk; with what
-// state_space.cu says,
+// State spaces backward in bf16, by tensor cores (state_tiles.h): all chunks of a segment at once, since the
+// memory S0 before each and the slope T behind it are there (state_space_sweeps.cu). With what state_space.cu
+// says,
 //
 //   P_ij = scale e^x_ij (q_i k_j),  dP_ij = scale e^x_ij t_j (do_i v_j)
 //   dq_i = scale e^x_i S0 do_i + sum over j <= i of dP_ij k_j
@@ -11,36 +11,33 @@
 //
 // An exponent's slope is what it multiplied times that one's slope. A pair's is counted where it is left
 // behind and taken away where it is reached, so what steps pass on to those behind them is a sum along steps.
+// Queries' share of those is written, that of all steps and of keys added to it.
 #include <algorithm>
 
 #include "weft/backend/cuda/delta_slopes.h"
-#include "weft/backend/cuda/reduce.h"
 #include "weft/backend/cuda/state_tiles.h"
 
 namespace weft::cuda {
 namespace {
 
-/// A chunk as both kernels have it.
+/// A chunk as both kernels have it, of one head after another.
 template <int d>
 struct ChunkOf {
   Tile<d> q, k;
-  Narrow<scan_chunk> v, dout;
   DeltaPlace at;  // here, since threads would keep all that follows from it in registers
+  Narrow<scan_chunk> v, dout;
+  Split<d> memory;             // or its slope
+  float sums[scan_chunk * d];  // of the heads before, in places of threads' own
   ChunkNumbers numbers;
 };
 template <int d>
 struct OfQueries : ChunkOf<d> {
-  Split<d> memory;
   float since_start[scan_chunk], reached[scan_chunk];  // slopes of exponents from S0 on, and from other steps
 };
 template <int d>
 struct OfKeys : ChunkOf<d> {
-  Split<d> slope;
-  Split<scan_chunk> written;
-  float held[d * delta_part];  // the slope as it is: threads have no registers for it all the time
-  float passed[scan_chunk];    // slopes of exponents to other steps and to the end
+  float passed[scan_chunk];                  // slopes of exponents to other steps and to the end
   float time[scan_chunk], skip[scan_chunk];  // slopes of t and of the skip
-  float whole[scan_threads / 32];            // of the exponent over all steps, a warp's share
 };
 
 /// acc [16, 64] += a b^T, of 32 columns and rows [from, from + 64) of b.
@@ -100,15 +97,50 @@ __device__ __forceinline__ void put_rows(float* to, int row0, const TwoRows& sha
 }
 
 /// A gradient of rows of a tile: what they have through a memory, each row times its factor; what they have
-/// of other steps of the chunk; and where it goes.
+/// of other steps of the chunk; and where it goes, behind the last head.
 template <int d>
 struct Gradient {
   LeftPart through;
-  Split<d>& memory;
+  ChunkOf<d>& chunk;
   TwoRows factors;
   Tile<d>&own, &others;
   float* lines;
 };
+/// With what the heads before have.
+__device__ __forceinline__ void add_heads(float* sums, const OwnSteps& own, float (&x)[8][4]) {
+#pragma unroll
+  for (int n = 0; n < 8; ++n) {
+    float* const at = sums + (n * scan_threads + int(threadIdx.x)) * 4;
+    if (!own.first_head) {
+      const auto before = gpu::load<float4>(at);
+      x[n][0] += before.x;
+      x[n][1] += before.y;
+      x[n][2] += before.z;
+      x[n][3] += before.w;
+    }
+    if (!own.last_head) gpu::store(at, float4{x[n][0], x[n][1], x[n][2], x[n][3]});
+  }
+}
+/// 64 channels of this warp's rows, from one on.
+struct Put {
+  float* lines;
+  int from;
+};
+__device__ __forceinline__ void put_lines(const Put& to, const DeltaBackward& job, const OwnSteps& own,
+                                          const float (&x)[8][4]) {
+  DeltaPlace set = own.at;
+  set.r /= scan_heads;
+#pragma unroll
+  for (int i = 0; i < 4; i += 2) {
+    const int step = own.first + own.row0 + fragment_row(i);
+    if (step >= job.is.steps) continue;
+    float* const line = to.lines + job.line(set, step) + to.from;
+#pragma unroll
+    for (int n = 0; n < 8; ++n)
+      if (to.from + 8 * n < job.is.d) gpu::store(line + fragment_column(n, 0), float2{x[n][i], x[n][i + 1]});
+  }
+}
+
 /// p: of the chunk's steps. To sums goes the product of what is had through the memory with the rows
 /// themselves.
 template <int d>
@@ -117,8 +149,8 @@ __device__ __forceinline__ void put_gradient(const DeltaBackward& job, const Own
 #pragma unroll 1
   for (int panel = 0; panel < d / 64; ++panel) {
     float x[8][4] = {};
-    add_by_parts(x, of.through.of, of.memory.high, 64 * panel);
-    add_by_parts(x, of.through.of, of.memory.low, 64 * panel);
+    add_by_parts(x, of.through.of, of.chunk.memory.high, 64 * panel);
+    add_by_parts(x, of.through.of, of.chunk.memory.low, 64 * panel);
 #pragma unroll
     for (int n = 0; n < 8; ++n)
 #pragma unroll
@@ -130,16 +162,8 @@ __device__ __forceinline__ void put_gradient(const DeltaBackward& job, const Own
         sums[i / 2] += x[n][i] * gpu::low<bf16>(pair) + x[n][i + 1] * gpu::high<bf16>(pair);
       }
     add_by_rows<d>(x, p, of.others, panel);
-#pragma unroll
-    for (int i = 0; i < 4; i += 2) {
-      const int step = own.first + own.row0 + fragment_row(i);
-      if (step >= job.is.steps) continue;
-      float* const to = of.lines + job.line(own.at, step) + 64 * panel;
-#pragma unroll
-      for (int n = 0; n < 8; ++n)
-        if (64 * panel + 8 * n < job.is.d)
-          gpu::store(to + fragment_column(n, 0), float2{x[n][i], x[n][i + 1]});
-    }
+    add_heads(&of.chunk.sums[panel * scan_chunk * 64], own, x);
+    if (own.last_head) put_lines({of.lines, 64 * panel}, job, own, x);
   }
 }
 
@@ -164,7 +188,7 @@ __device__ __forceinline__ void of_queries(OfQueries<d>& s, const DeltaBackward&
   put_rows(s.reached, row0, reached);
   TwoRows since_start = {};
   const Gradient<d> of{dout,
-                       s.memory,
+                       s,
                        {job.is.scale * is.from_start(row0 + fragment_row(0)),
                         job.is.scale * is.from_start(row0 + fragment_row(2))},
                        s.q,
@@ -198,7 +222,7 @@ __device__ __forceinline__ void of_values(OfKeys<d>& s, const DeltaBackward& job
                                           const float (&p)[8][4]) {
   const int row0 = own.row0;
   PartRows w = {};
-  through_memory<d>(w, s.k, row0, s.slope);
+  through_memory<d>(w, s.k, row0, s.memory);
   TwoRows time = {}, skip = {};
 #pragma unroll
   for (int n = 0; n < 4; ++n)
@@ -245,130 +269,101 @@ __device__ __forceinline__ void of_keys(OfKeys<d>& s, const DeltaBackward& job, 
   of_values(s, job, own, p);
   const int rows[2] = {row0 + fragment_row(0), row0 + fragment_row(2)};
   const Gradient<d> of{
-      v,   s.slope, {is.to_end(rows[0]) * is.time[rows[0]], is.to_end(rows[1]) * is.time[rows[1]]},
-      s.k, s.q,     job.dk};
+      v, s, {is.to_end(rows[0]) * is.time[rows[0]], is.to_end(rows[1]) * is.time[rows[1]]}, s.k, s.q, job.dk};
   put_gradient(job, own, of, dp, passed);
   put_rows(s.passed, row0, passed);
 }
 
-/// A chunk's operands, on their way.
-template <int d>
-__device__ __forceinline__ void fetch_chunk(ChunkOf<d>& s, const DeltaBackward& job, int first) {
-  const DeltaPlace& at = s.at;
-  const Stretch steps{first, job.is.steps, at.b, at.g, at.r};
-  fetch(s.q, job.is.q, steps);
-  fetch(s.k, job.is.k, steps);
-  fetch_part(s.v, job.is.v, steps, at.part * delta_part);
-  fetch_part(s.dout, job.is.o, steps, at.part * delta_part);
-  gpu::commit_copies();
+/// A block's chunk, set of heads and part of their columns, and the first of those heads.
+struct SetPlace {
+  int first;
+  DeltaPlace at;
+};
+__device__ __forceinline__ SetPlace set_place(const DeltaBackward& job) {
+  const int sets = (job.is.heads + scan_heads - 1) / scan_heads;
+  const int all = int(blockIdx.x) / job.chunks, parts = all / job.is.parts, groups = parts / sets,
+            b = groups / job.is.groups;
+  return {job.first() + (int(blockIdx.x) - all * job.chunks) * scan_chunk,
+          {b, groups - b * job.is.groups, (parts - groups * sets) * scan_heads, all - parts * job.is.parts}};
 }
-template <int d>
-__device__ __forceinline__ void wait_for_chunk(ChunkOf<d>& s, const DeltaBackward& job, int first) {
-  if (threadIdx.x < 32)
-    find_numbers(s.numbers, numbers_of_head(job.is, s.at), ask_decays(job.is, s.at, first),
-                 job.is.steps - first);
-  gpu::wait_copies<0>();
-  __syncthreads();
-}
-/// The place of the memory before a chunk.
-__device__ __forceinline__ OneOf chunk_of(const DeltaBackward& job, int first) {
-  return {int(blockIdx.x), (first - job.first()) / scan_chunk, job.chunks};
+/// As delta_place() has it.
+__device__ __forceinline__ int block_of(const DeltaJob& job, const DeltaPlace& at) {
+  return ((at.b * job.groups + at.g) * job.heads + at.r) * job.parts + at.part;
 }
 
-/// A chunk, of all of a segment's at once, since none asks for another.
+/// A chunk and what memory it has, or slope; act(where) once for each head. Another chunk asks for nothing of
+/// it.
+template <class Chunk, class Act>
+__device__ __forceinline__ void each_head(Chunk& s, const DeltaBackward& job, Act act) {
+  const auto [first, set] = set_place(job);
+  const Stretch steps{first, job.is.steps, set.b, set.g, 0};
+  fetch(s.q, job.is.q, steps);
+  fetch(s.k, job.is.k, steps);
+  if (threadIdx.x == 0) s.at = set;
+  const int left = job.is.heads - set.r, heads = left < scan_heads ? left : scan_heads;
+#pragma unroll 1
+  for (int head = 0; head < heads; ++head) {
+    __syncthreads();
+    const DeltaPlace& at = s.at;
+    const Stretch of_head{first, job.is.steps, at.b, at.g, at.r};
+    fetch_part(s.v, job.is.v, of_head, at.part * delta_part);
+    fetch_part(s.dout, job.is.o, of_head, at.part * delta_part);
+    gpu::commit_copies();
+    show_kept(s.memory, job.states, {block_of(job.is, at), (first - job.first()) / scan_chunk, job.chunks});
+    if (threadIdx.x < 32)
+      find_numbers(s.numbers, numbers_of_head(job.is, at), ask_decays(job.is, at, first),
+                   job.is.steps - first);
+    gpu::wait_copies<0>();
+    __syncthreads();
+    act(OwnSteps{at, first, int(threadIdx.x) / 32 * 16, head == 0, head + 1 == heads});
+    __syncthreads();
+    if (threadIdx.x == 0) ++s.at.r;
+  }
+}
+
 template <int d>
 __global__ void __launch_bounds__(scan_threads, 2) scan_queries(DeltaBackward job) {
   auto& s = gpu::shared<OfQueries<d>>();
-  const int block = int(blockIdx.x) / job.chunks, chunk = int(blockIdx.x) - block * job.chunks;
-  if (threadIdx.x == 0) s.at = delta_place(job.is, block);
-  __syncthreads();
-  const OwnSteps own{s.at, job.first() + chunk * scan_chunk, int(threadIdx.x) / 32 * 16};
-  fetch_chunk(s, job, own.first);
-  OwnMemory<d> memory;
-  fetch_memory<d>(memory, job.states, {block, chunk, job.chunks});
-  show_memory<d>(s.memory, memory);
-  wait_for_chunk(s, job, own.first);
-  of_queries(s, job, own);
-  __syncthreads();
-  const int l = int(threadIdx.x);
-  if (l >= scan_chunk || own.first + l >= job.is.steps) return;
-  float sum = 0;
-  for (int i = 0; i < scan_chunk; ++i) sum += i < l ? -s.reached[i] : s.since_start[i];
-  job.dlog[job.number(own.at, own.first + l)] = sum;
-}
-
-/// The slopes of t and of the skip, of this thread's step, and what is left of that of log a.
-template <int d>
-__device__ __forceinline__ void put_numbers(const OfKeys<d>& s, const DeltaBackward& job, int first) {
-  const int l = int(threadIdx.x);
-  if (l >= scan_chunk || first + l >= job.is.steps) return;
-  float sum = 0;
-  for (const float share : s.whole) sum += share;
-  sum *= s.numbers.kept();
-  for (int i = 0; i < l; ++i) sum += s.passed[i];
-  const std::int64_t to = job.number(s.at, first + l);
-  job.dlog[to] += sum;
-  job.drate[to] = s.time[l];
-  job.dskip[to] = s.skip[l];
-}
-
-/// The slope behind a chunk, and what it has of the memory before it.
-template <int d>
-__device__ __forceinline__ void show_slope(OfKeys<d>& s, const DeltaBackward& job, int first) {
-  OwnMemory<d> memory, slope;
-  fetch_memory<d>(memory, job.states, chunk_of(job, first));
-  fetch_memory<d>(slope, s.held, {0, 0, 1});
-  show_memory<d>(s.slope, slope);
-  float whole = 0;
-#pragma unroll
-  for (int m = 0; m < d / 64; ++m)
-#pragma unroll
-    for (int n = 0; n < 4; ++n)
-#pragma unroll
-      for (int i = 0; i < 4; ++i) whole += memory[m][n][i] * slope[m][n][i];
-  whole = over_warp(whole, Plus{});
-  if (threadIdx.x % 32 == 0) s.whole[threadIdx.x / 32] = whole;
+  each_head(s, job, [&](const OwnSteps& own) {
+    of_queries(s, job, own);
+    __syncthreads();
+    const int l = int(threadIdx.x);
+    if (l >= scan_chunk || own.first + l >= job.is.steps) return;
+    float sum = 0;
+    for (int i = 0; i < scan_chunk; ++i) sum += i < l ? -s.reached[i] : s.since_start[i];
+    job.dlog[job.number(own.at, own.first + l)] = sum;
+  });
 }
 
 template <int d>
 __global__ void __launch_bounds__(scan_threads, 2) scan_keys(DeltaBackward job) {
   auto& s = gpu::shared<OfKeys<d>>();
-  if (threadIdx.x == 0) s.at = delta_place(job.is, int(blockIdx.x));
-  __syncthreads();
-  const int between = job.is.segments - 1;  // segments
-  OwnMemory<d> slope = {};
-  if (job.now < between) fetch_memory<d>(slope, job.is.begins, {int(blockIdx.x), job.now, between});
-  keep_memory<d>(s.held, {0, 0, 1}, slope);
-  OwnSteps own{s.at, (job.last() - 1) / scan_chunk * scan_chunk, int(threadIdx.x) / 32 * 16};
-#pragma unroll 1
-  for (; own.first >= job.first(); own.first -= scan_chunk) {
-    fetch_chunk(s, job, own.first);
-    show_slope(s, job, own.first);
-    wait_for_chunk(s, job, own.first);
+  each_head(s, job, [&](const OwnSteps& own) {
     of_keys(s, job, own);
-    weigh_rows(s.written, s.dout, [&](int row) { return job.is.scale * s.numbers.from_start(row); });
     __syncthreads();
-    put_numbers(s, job, own.first);
-    fetch_memory<d>(slope, s.held, {0, 0, 1});
-    move_memory<d>(slope, s.numbers.kept(), s.q, s.written);
-    keep_memory<d>(s.held, {0, 0, 1}, slope);
-    __syncthreads();
-  }
-  if (job.now == 0) return;
-  fetch_memory<d>(slope, s.held, {0, 0, 1});
-  keep_memory<d>(job.is.begins, {int(blockIdx.x), job.now - 1, between}, slope);
+    const int l = int(threadIdx.x);
+    if (l >= scan_chunk || own.first + l >= job.is.steps) return;
+    float sum = 0;
+    for (int i = 0; i < l; ++i) sum += s.passed[i];
+    const std::int64_t to = job.number(own.at, own.first + l);
+    job.dlog[to] += sum;
+    job.drate[to] = s.time[l];
+    job.dskip[to] = s.skip[l];
+  });
 }
 
 }  // namespace
 
 void scan_backward_by_tiles(Queue& queue, DeltaBackward job) {
-  const int steps = std::min(job.is.segment, job.is.steps - job.now * job.is.segment);
+  const int steps = std::min(job.is.segment, job.is.steps - job.now * job.is.segment),
+            sets = (job.is.heads + scan_heads - 1) / scan_heads;
   job.chunks = (steps + scan_chunk - 1) / scan_chunk;
+  const std::int64_t blocks = std::int64_t(job.is.batch) * job.is.groups * sets * job.is.parts * job.chunks;
   keep_chunks(queue, job);
   with_channels(job.is, [&]<int d>(Channels<d>) {
-    gpu::launch(queue, {job.is.blocks * job.chunks, scan_threads, sizeof(OfQueries<d>)}, scan_queries<d>,
-                job);
-    gpu::launch(queue, {job.is.blocks, scan_threads, sizeof(OfKeys<d>)}, scan_keys<d>, job);
+    gpu::launch(queue, {blocks, scan_threads, sizeof(OfQueries<d>)}, scan_queries<d>, job);
+    slopes_of_chunks(queue, job);
+    gpu::launch(queue, {blocks, scan_threads, sizeof(OfKeys<d>)}, scan_keys<d>, job);
   });
 }
 

@@ -245,6 +245,13 @@ __device__ __forceinline__ void fetch_memory(OwnMemory<d>& memory, float* all, c
     }
 }
 
+template <int d>
+__device__ __forceinline__ void show_kept(Split<d>& to, float* all, const OneOf& one) {
+  OwnMemory<d> memory;
+  fetch_memory<d>(memory, all, one);
+  show_memory<d>(to, memory);
+}
+
 /// to = rows of from, each times its factor.
 template <class Factor>
 __device__ __forceinline__ void weigh_rows(Split<scan_chunk>& to, Narrow<scan_chunk>& from,
@@ -266,10 +273,12 @@ __device__ __forceinline__ void weigh_rows(Split<scan_chunk>& to, Narrow<scan_ch
   }
 }
 
-/// Where a warp is at work: its head, the chunk's first step, and the first of its own 16 in that.
+/// Where a warp is at work: its head, the chunk's first step, and the first of its own 16 in that; backward,
+/// whether its block had or has other heads of the chunk.
 struct OwnSteps {
   const DeltaPlace& at;
   int first, row0;
+  bool first_head = true, last_head = true;
 };
 
 /// f(Channels<..>) with the fewest channels that a tile must have room for.

@@ -103,7 +103,7 @@ void MetaGpuKernels::convolve_backward(const ConvolveGrads&, const Tensor&, cons
 void MetaGpuKernels::delta_rule_backward(const DeltaGrads&, const Tensor& dout, const DeltaIn& in) {
   if (dout.elements() == 0) return;
   const Tensor begins = workspace(states_of_segments(in, dout)),
-               states = workspace(states_in_segment(in, dout)), lines = workspace(lines_of_delta(in)),
+               states = workspace(states_in_segment(in, dout)), lines = workspace(lines_of_delta(in, dout)),
                numbers = workspace(numbers_of_delta(in));
 }
 
