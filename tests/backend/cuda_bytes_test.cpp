@@ -241,8 +241,7 @@ Call biased_filter_backward(const Maker& m) {
           again};
 }
 
-/// Heads of 64 channels, by the delta rule or a state space. Their products go without tensor cores, so no
-/// rate of those is theirs.
+/// Heads of 64 channels. The delta rule's products go without tensor cores, so no rate of those is theirs.
 DeltaIn remembered(const Maker& m, bool corrects) {
   const std::int64_t s = m.is.s, b = m.is.rows / s, n = m.is.h / 64;
   return {.q = m.tensor({s, b, n, 64}),
@@ -254,6 +253,11 @@ DeltaIn remembered(const Maker& m, bool corrects) {
           .shift = m.tensor({n, 1}, Dtype::f32),
           .skip = corrects ? Tensor() : m.tensor({n, 1}, Dtype::f32)};
 }
+/// A state space's go by those: of a step, head and 32 columns of values, by channels of keys and beside
+/// them.
+double operations(const DeltaIn& in, double a_channel, double beside) {
+  return double(in.v.elements()) / 32 * (a_channel * double(in.q.dim(3)) + beside);
+}
 Tensor rate_or_skip(const DeltaIn& in) { return in.corrects() ? in.rate : in.skip; }
 
 template <bool corrects>
@@ -262,7 +266,8 @@ Call remember(const Maker& m) {
   const Tensor o = m.tensor(in.v.shape());
   return {[=] { m.kernels().delta_rule(o, in); },
           {in.q, in.k, in.v, in.decay, rate_or_skip(in), in.speed, in.shift},
-          {o}};
+          {o},
+          corrects ? 0 : operations(in, 384, 8192)};
 }
 
 template <bool corrects>
@@ -298,7 +303,7 @@ Call remember_backward(const Maker& m) {
   return {[=] { m.kernels().delta_rule_backward(grads, dout, in); },
           reads,
           {grads.dq, grads.dk, grads.dv, grads.ddecay, rate_or_skip(out), grads.dspeed, grads.dshift},
-          0,
+          corrects ? 0 : operations(in, 1408, 16384),
           again};
 }
 

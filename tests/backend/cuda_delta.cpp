@@ -2,6 +2,7 @@
 // round every loop, in operands of many types; what they work in is counted, and what they do not take is
 // refused.
 #include <cmath>
+#include <vector>
 
 #include "tests/backend/conformance_delta.h"
 #include "tests/support/refused.h"
@@ -118,13 +119,25 @@ TEST_P(Conformance, scans_by_tiles_in_groups) {
     remember(desk, in, {Dtype::f32, Dtype::bf16, {2e-5, 2e-5}});
   });
 }
-/// As above, and what is published: results in bf16.
-TEST_P(Conformance, scans_what_is_forgotten_at_once) {
+/// Every third step forgets everything, by an exponent of a thousand, and others next to nothing: what is
+/// left between those is no difference of what is large.
+TEST_P(Conformance, scans_what_is_forgotten_now_and_then) {
+  same([&](Desk& desk) {
+    DeltaIn in = state_space(desk, {150, 2, 40, 16});
+    in.k = desk.normal(in.q.shape(), Dtype::bf16, 0.2);
+    std::vector<double> decays;
+    for (int i = 0; i < 150 * 2 * 2; ++i) decays.push_back(i / 4 % 3 == 1 ? 3 : -16 + i / 4 % 5);
+    in.decay = desk.holding(in.decay.shape(), Dtype::f32, decays);
+    in.speed = desk.holding({1, 2}, Dtype::f32, {6, -3});
+    in.shift = desk.holding({1, 2}, Dtype::f32, {0, -3});
+    remember(desk, in, {Dtype::f32, Dtype::bf16, {2e-5, 5e-5}});
+  });
+}
+/// As what is published has them: results in bf16.
+TEST_P(Conformance, scans_into_small_floats) {
   same([&](Desk& desk) {
     DeltaIn in = state_space(desk, {70, 2, 16, 16});
     in.k = desk.normal(in.q.shape(), Dtype::bf16, 0.2);
-    in.speed = desk.holding({1, 2}, Dtype::f32, {4, -20});
-    in.shift = desk.holding({1, 2}, Dtype::f32, {100, -3});
     const double step = rounding(Dtype::bf16);
     remember(desk, in, {Dtype::bf16, Dtype::bf16, {2 * step + 2e-5, step * 1e-2 + 2e-5}});
   });

@@ -52,6 +52,9 @@ __global__ void __launch_bounds__(256) add_numbers(DeltaSums job) {
       if (!is.corrects) dskip += job.from.dskip[job.from.number(place, step)];
     }
     const DeltaNumbers numbers = numbers_of(is, place, step);
+    // Who leaves nothing owes nothing for it; running sums (state_space_backward.cu) have some noise there,
+    // and what it is multiplied with is large.
+    if (numbers.log() < -30) dlog = 0;
     const float draw = ((is.corrects ? 0 : drate) - dlog * numbers.slowness) * sigmoid(numbers.raw);
     put(job.ddecay.one, job.ddecay.at(step, b, g, place.r), draw);
     if (is.corrects)
