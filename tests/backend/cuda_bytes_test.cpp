@@ -225,43 +225,85 @@ Call filter_backward(const Maker& m) {
   return {[=] { m.kernels().convolve_backward({dx, dw}, dy, x, {w}); }, {x, dy, w, dw}, {dx, dw}, 0, again};
 }
 
-/// Heads of 64 channels. Their products go without tensor cores, so no rate of those is theirs.
-DeltaIn remembered(const Maker& m) {
+Call biased_filter_backward(const Maker& m) {
+  const Shape shape{m.is.s, m.is.rows / m.is.s, 1, m.is.h};
+  const Tensor x = m.tensor(shape), dx = m.tensor(shape), dy = m.tensor(shape),
+               dw = m.tensor({1, m.is.h, 4}, Dtype::f32), dbias = m.tensor({1, m.is.h}, Dtype::f32);
+  const Filters filters{m.tensor({1, m.is.h, 4}), m.tensor({1, m.is.h})};
+  const double again = 2 * (bytes_of(cuda::lines_of_filters(x, filters.weight)) +
+                            bytes_of(cuda::lines_of_filters(x, filters.bias)));
+  return {[=] {
+            m.kernels().convolve_backward({dx, dw, dbias}, dy, x, filters);
+          },
+          {x, dy, filters.weight, filters.bias, dw, dbias},
+          {dx, dw, dbias},
+          0,
+          again};
+}
+
+/// Heads of 64 channels. The delta rule's products go without tensor cores, so no rate of those is theirs.
+DeltaIn remembered(const Maker& m, bool corrects) {
   const std::int64_t s = m.is.s, b = m.is.rows / s, n = m.is.h / 64;
   return {.q = m.tensor({s, b, n, 64}),
           .k = m.tensor({s, b, n, 64}),
           .v = m.tensor({s, b, n, 1, 64}),
           .decay = m.tensor({s, b, n, 1}),
-          .rate = m.tensor({s, b, n, 1}),
+          .rate = corrects ? m.tensor({s, b, n, 1}) : Tensor(),
           .speed = m.tensor({n, 1}, Dtype::f32),
-          .shift = m.tensor({n, 1}, Dtype::f32)};
+          .shift = m.tensor({n, 1}, Dtype::f32),
+          .skip = corrects ? Tensor() : m.tensor({n, 1}, Dtype::f32)};
 }
+/// A state space's go by those: of a step, head and 32 columns of values, by channels of keys and beside
+/// them.
+double operations(const DeltaIn& in, double a_channel, double beside) {
+  return double(in.v.elements()) / 32 * (a_channel * double(in.q.dim(3)) + beside);
+}
+Tensor rate_or_skip(const DeltaIn& in) { return in.corrects() ? in.rate : in.skip; }
 
-Call delta_rule(const Maker& m) {
-  const DeltaIn in = remembered(m);
+template <bool corrects>
+Call remember(const Maker& m) {
+  const DeltaIn in = remembered(m, corrects);
   const Tensor o = m.tensor(in.v.shape());
-  return {
-      [=] { m.kernels().delta_rule(o, in); }, {in.q, in.k, in.v, in.decay, in.rate, in.speed, in.shift}, {o}};
+  return {[=] { m.kernels().delta_rule(o, in); },
+          {in.q, in.k, in.v, in.decay, rate_or_skip(in), in.speed, in.shift},
+          {o},
+          corrects ? 0 : operations(in, 384, 8192)};
 }
 
-Call delta_rule_backward(const Maker& m) {
-  const DeltaIn in = remembered(m), out = remembered(m);
+template <bool corrects>
+Call remember_backward(const Maker& m) {
+  const DeltaIn in = remembered(m, corrects), out = remembered(m, corrects);
   const Tensor dout = m.tensor(in.v.shape());
-  const DeltaGrads grads{out.q, out.k, out.v, out.decay, out.rate, out.speed, out.shift};
-  const auto read = [](std::initializer_list<Tensor> all) {
-    double bytes = 0;
-    for (const Tensor& t : all) bytes += double(t.bytes());
-    return bytes;
+  const DeltaGrads grads{out.q, out.k, out.v, out.decay, out.rate, out.speed, out.shift, out.skip};
+  const auto bytes = [](std::initializer_list<Tensor> all) {
+    double sum = 0;
+    for (const Tensor& t : all) sum += double(t.bytes());
+    return sum;
   };
-  // States are made first, of keys, values and what fades; each head and part has lines and numbers of its
-  // own, which are added up last, when what fades is asked for once more.
-  const double fading = read({in.decay, in.rate, in.speed, in.shift});
-  const double again = read({in.k, in.v}) + 2 * fading + 2 * bytes_of(cuda::states_of_delta(in)) +
-                       4 * bytes_of(cuda::lines_of_delta(in)) + 2 * bytes_of(cuda::numbers_of_delta(in));
+  // Each head and part has lines and numbers of its own, which are added up last, when what fades is asked
+  // for once more. States are made first, in the same launch. By tensor cores that is a launch before, of all
+  // chunks but a segment's last; another puts slopes in their place; queries and keys have a launch each, and
+  // what fades owes is added up by three. States before segments are made of all that comes before the last
+  // of those; segments read them and leave slopes there.
+  const double fading = bytes({in.decay, in.speed, in.shift}) + (corrects ? bytes({in.rate}) : 0);
+  const double numbers = bytes_of(cuda::numbers_of_delta(in)),
+               lines = 2 * bytes_of(cuda::lines_of_delta(in, dout)) + 2 * numbers;
+  const double states = bytes_of(cuda::states_in_segment(in, dout)),
+               chunks = double(cuda::segment_of_delta(in) / cuda::scan_chunk),
+               segments = double(cuda::segments_of_delta(in));
+  const double by_tiles = 4 * states + 3 * fading + bytes({in.k, in.v}) * (chunks - 1) / chunks +
+                          bytes({in.q, in.k, in.v, dout}) + bytes({in.q, dout}) + 4 * numbers / 3;
+  const double of_states = corrects ? states : states + by_tiles;
+  const double of_segments = (fading + bytes({in.k, in.v})) * (segments - 1) / segments +
+                             (corrects ? 3 : 4) * bytes_of(cuda::states_of_segments(in, dout));
+  const double again = fading + lines + of_states + of_segments;
+  std::vector<Tensor> reads{in.q,     in.k,     in.v, in.decay,     rate_or_skip(in),
+                            in.speed, in.shift, dout, grads.dspeed, grads.dshift};
+  if (!corrects) reads.push_back(grads.dskip);
   return {[=] { m.kernels().delta_rule_backward(grads, dout, in); },
-          {in.q, in.k, in.v, in.decay, in.rate, in.speed, in.shift, dout, grads.dspeed, grads.dshift},
-          {grads.dq, grads.dk, grads.dv, grads.ddecay, grads.drate, grads.dspeed, grads.dshift},
-          0,
+          reads,
+          {grads.dq, grads.dk, grads.dv, grads.ddecay, rate_or_skip(out), grads.dspeed, grads.dshift},
+          corrects ? 0 : operations(in, 1408, 16384),
           again};
 }
 
@@ -301,16 +343,18 @@ TEST_P(BytesMoved, are_the_least_or_have_a_reason) {
 
 INSTANTIATE_TEST_SUITE_P(
     Operations, BytesMoved,
-    ::testing::Values(Case{"product", product}, Case{"activated_product", activated_product},
-                      Case{"derived_product", derived_product}, Case{"weight_gradient", weight_gradient},
-                      Case{"loss", loss}, Case{"grouped_product", grouped_product}, Case{"add", addition},
-                      Case{"gelu", gelu}, Case{"gelu_backward", gelu_backward}, Case{"sum_rows", bias_sums},
-                      Case{"norm", norm}, Case{"norm_backward", norm_backward},
-                      Case{"attention", attention<64>}, Case{"attention_backward", attention_backward<64>},
-                      Case{"attention_256", attention<256>},
-                      Case{"attention_256_backward", attention_backward<256>}, Case{"filter", filter},
-                      Case{"filter_backward", filter_backward}, Case{"delta_rule", delta_rule},
-                      Case{"delta_rule_backward", delta_rule_backward}, Case{"adam", adam}),
+    ::testing::Values(
+        Case{"product", product}, Case{"activated_product", activated_product},
+        Case{"derived_product", derived_product}, Case{"weight_gradient", weight_gradient},
+        Case{"loss", loss}, Case{"grouped_product", grouped_product}, Case{"add", addition},
+        Case{"gelu", gelu}, Case{"gelu_backward", gelu_backward}, Case{"sum_rows", bias_sums},
+        Case{"norm", norm}, Case{"norm_backward", norm_backward}, Case{"attention", attention<64>},
+        Case{"attention_backward", attention_backward<64>}, Case{"attention_256", attention<256>},
+        Case{"attention_256_backward", attention_backward<256>}, Case{"filter", filter},
+        Case{"filter_backward", filter_backward}, Case{"biased_filter_backward", biased_filter_backward},
+        Case{"delta_rule", remember<true>}, Case{"delta_rule_backward", remember_backward<true>},
+        Case{"state_space", remember<false>}, Case{"state_space_backward", remember_backward<false>},
+        Case{"adam", adam}),
     [](const auto& about) { return std::string(about.param.name); });
 
 }  // namespace

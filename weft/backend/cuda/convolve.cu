@@ -1,8 +1,9 @@
 // A filter for every channel that looks back a few steps, and silu of what it gives. A thread has eight
 // channels and walks over a stretch of steps.
 //
-//   sum_i = sum over k of w_k x_(i-k),  y = silu(sum)
+//   sum_i = bias + sum over k of w_k x_(i-k),  y = silu(sum)
 //   d_i = dy_i silu'(sum_i),  dx_i = sum over k of w_k d_(i+k),  dw_k += sum over i of d_i x_(i-k)
+//   dbias += sum over i of d_i
 #include "weft/backend/cuda/attention_job.h"
 #include "weft/backend/cuda/columns.h"
 #include "weft/backend/cuda/kernels.h"
@@ -17,10 +18,12 @@ using namespace cuda;
 constexpr int held = 4, threads = 64;
 
 struct Filter {
-  Heads x, y;    // y: what is written
-  Heads dy;      // backward
-  Rows weight;   // [g, c, taps], in order
-  float* lines;  // backward: [stretches, b, g, c, taps]
+  Heads x, y;         // y: what is written
+  Heads dy;           // backward
+  Rows weight;        // [g, c, taps], in order
+  Rows bias;          // [g, c], in order; or none
+  float* lines;       // backward: [stretches, b, g, c, taps]
+  float* bias_lines;  // [stretches, b, g, c]
   int taps, steps, batch, groups, chunks, stretch;
   std::int64_t total;  // threads that have something to do
 };
@@ -68,6 +71,25 @@ __device__ __forceinline__ Eight weights_of(const Filter& job, const Spot& at, i
       out.x[i] = get(job.weight, place_of_weight(job, at, i, k));
   return out;
 }
+__device__ __forceinline__ std::int64_t place_of_bias(const Filter& job, const Spot& at) {
+  return at.g * job.x.one.width + at.column;
+}
+/// Zeros where there is none, and behind the last channel.
+template <bool biased>
+__device__ __forceinline__ Eight bias_of(const Filter& job, const Spot& at) {
+  Eight out{};
+  if (!biased) return out;
+#pragma unroll
+  for (int i = 0; i < 8; ++i)
+    if (at.column + i < job.x.one.width) out.x[i] = get(job.bias, place_of_bias(job, at) + i);
+  return out;
+}
+__device__ __forceinline__ void put_bias_line(const Filter& job, const Spot& at, const Eight& sums) {
+  const std::int64_t line = at.line * job.groups * job.x.one.width + place_of_bias(job, at);
+#pragma unroll
+  for (int i = 0; i < 8; ++i)
+    if (at.column + i < job.x.one.width) job.bias_lines[line + i] = sums.x[i];
+}
 __device__ __forceinline__ void put_line(const Filter& job, const Spot& at, int k, const Eight& sums) {
   const std::int64_t line = at.line * job.groups * job.x.one.width * job.taps;
 #pragma unroll
@@ -79,6 +101,10 @@ __device__ __forceinline__ void put_line(const Filter& job, const Spot& at, int 
 __device__ __forceinline__ void add_products(Eight& to, const Eight& a, const Eight& b) {
 #pragma unroll
   for (int i = 0; i < 8; ++i) to.x[i] += a.x[i] * b.x[i];
+}
+__device__ __forceinline__ void add_to(Eight& to, const Eight& by) {
+#pragma unroll
+  for (int i = 0; i < 8; ++i) to.x[i] += by.x[i];
 }
 __device__ __forceinline__ Eight silu(Eight sum) {
 #pragma unroll
@@ -102,15 +128,16 @@ __device__ __forceinline__ void move_on(Eight (&window)[held], const Eight& newe
   window[0] = newest;
 }
 
-__device__ __forceinline__ Eight sum_of(const Eight (&window)[held], const Eight (&w)[held]) {
-  Eight sum{};
+__device__ __forceinline__ Eight sum_of(const Eight (&window)[held], const Eight (&w)[held], Eight sum = {}) {
 #pragma unroll
   for (int k = 0; k < held; ++k) add_products(sum, w[k], window[k]);
   return sum;
 }
 
+// Walks without a bias have no registers for one.
 // In the walks below moves from place to place in a window cost less than registers of several turns would.
 
+template <bool biased>
 __global__ void __launch_bounds__(threads, 10) filter(Filter job) {
   const std::int64_t task = std::int64_t(blockIdx.x) * threads + threadIdx.x;
   if (task >= job.total) return;
@@ -118,15 +145,17 @@ __global__ void __launch_bounds__(threads, 10) filter(Filter job) {
   Eight w[held], x[held] = {};
 #pragma unroll
   for (int k = 0; k < held; ++k) w[k] = weights_of(job, at, k);
+  const Eight bias = bias_of<biased>(job, at);
 #pragma unroll
   for (int k = held - 1; k > 0; --k) move_on(x, step_of(job, job.x, at, at.first - k));
 #pragma unroll 1
   for (int i = at.first; i < at.last; ++i) {
     move_on(x, step_of(job, job.x, at, i));
-    put_step(job, at, i, silu(sum_of(x, w)));
+    put_step(job, at, i, silu(sum_of(x, w, bias)));
   }
 }
 
+template <bool biased>
 __global__ void __launch_bounds__(threads, 4) filter_backward(Filter job) {
   const std::int64_t task = std::int64_t(blockIdx.x) * threads + threadIdx.x;
   if (task >= job.total) return;
@@ -134,14 +163,17 @@ __global__ void __launch_bounds__(threads, 4) filter_backward(Filter job) {
   Eight w[held], turned[held], dw[held] = {}, x[held] = {}, d[held] = {};
 #pragma unroll
   for (int k = 0; k < held; ++k) turned[held - 1 - k] = w[k] = weights_of(job, at, k);
+  const Eight bias = bias_of<biased>(job, at);
+  Eight dbias{};
 #pragma unroll
   for (int k = held - 1; k > 0; --k) move_on(x, step_of(job, job.x, at, at.first - k));
     // The steps of the next stretch that look back into this one are walked over, too: for dx alone.
 #pragma unroll 1
   for (int i = at.first; i < at.last + held - 1; ++i) {
     move_on(x, step_of(job, job.x, at, i));
-    move_on(d, through_silu(step_of(job, job.dy, at, i), sum_of(x, w)));
+    move_on(d, through_silu(step_of(job, job.dy, at, i), sum_of(x, w, bias)));
     if (i < at.last) {
+      if (biased) add_to(dbias, d[0]);
 #pragma unroll
       for (int k = 0; k < held; ++k) add_products(dw[k], d[0], x[k]);
     }
@@ -150,26 +182,31 @@ __global__ void __launch_bounds__(threads, 4) filter_backward(Filter job) {
   }
 #pragma unroll
   for (int k = 0; k < held; ++k) put_line(job, at, k, dw[k]);
+  if (biased) put_bias_line(job, at, dbias);
 }
 
 /// Of as many taps as there are.
+template <bool biased>
 __device__ __forceinline__ Eight sum_again(const Filter& job, const Spot& at, int step) {
-  Eight sum{};
+  Eight sum = bias_of<biased>(job, at);
   for (int k = 0; k < job.taps && k <= step; ++k)
     add_products(sum, weights_of(job, at, k), step_of(job, job.x, at, step - k));
   return sum;
 }
+template <bool biased>
 __device__ __forceinline__ Eight slope_again(const Filter& job, const Spot& at, int step) {
-  return through_silu(step_of(job, job.dy, at, step), sum_again(job, at, step));
+  return through_silu(step_of(job, job.dy, at, step), sum_again<biased>(job, at, step));
 }
 
+template <bool biased>
 __global__ void __launch_bounds__(threads, 8) filter_long(Filter job) {
   const std::int64_t task = std::int64_t(blockIdx.x) * threads + threadIdx.x;
   if (task >= job.total) return;
   const Spot at = spot_of(job, task);
-  for (int i = at.first; i < at.last; ++i) put_step(job, at, i, silu(sum_again(job, at, i)));
+  for (int i = at.first; i < at.last; ++i) put_step(job, at, i, silu(sum_again<biased>(job, at, i)));
 }
 
+template <bool biased>
 __global__ void __launch_bounds__(threads, 6) filter_long_backward(Filter job) {
   const std::int64_t task = std::int64_t(blockIdx.x) * threads + threadIdx.x;
   if (task >= job.total) return;
@@ -177,23 +214,28 @@ __global__ void __launch_bounds__(threads, 6) filter_long_backward(Filter job) {
   for (int i = at.first; i < at.last; ++i) {
     Eight dx{};
     for (int k = 0; k < job.taps && i + k < job.steps; ++k)
-      add_products(dx, weights_of(job, at, k), slope_again(job, at, i + k));
+      add_products(dx, weights_of(job, at, k), slope_again<biased>(job, at, i + k));
     put_step(job, at, i, dx);
   }
   for (int k = 0; k < job.taps; ++k) {
     Eight dw{};
     for (int i = at.first; i < at.last; ++i)
-      add_products(dw, slope_again(job, at, i), step_of(job, job.x, at, i - k));
+      add_products(dw, slope_again<biased>(job, at, i), step_of(job, job.x, at, i - k));
     put_line(job, at, k, dw);
   }
+  if (!biased) return;
+  Eight dbias{};
+  for (int i = at.first; i < at.last; ++i) add_to(dbias, slope_again<biased>(job, at, i));
+  put_bias_line(job, at, dbias);
 }
 
-Filter filter_of(const Tensor& to, const Tensor& x, const Tensor& weight, int stretch) {
+Filter filter_of(const Tensor& to, const Tensor& x, const Filters& filters, int stretch) {
   Filter job{};
   job.x = heads_of(x);
   job.y = heads_of(to);
-  job.weight = rows_of(weight);
-  job.taps = int(weight.dim(2));
+  job.weight = rows_of(filters.weight);
+  if (filters.bias) job.bias = rows_of(filters.bias);
+  job.taps = int(filters.weight.dim(2));
   job.steps = int(x.dim(0));
   job.batch = int(x.dim(1));
   job.groups = int(x.dim(2));
@@ -204,7 +246,12 @@ Filter filter_of(const Tensor& to, const Tensor& x, const Tensor& weight, int st
   return job;
 }
 
-void launch(Queue& queue, void (*kernel)(Filter), const Filter& job) {
+struct Walks {
+  void (*of_few_taps)(Filter);
+  void (*of_many)(Filter);
+};
+void launch(Queue& queue, const Walks& walks, const Filter& job) {
+  const auto kernel = job.taps <= held ? walks.of_few_taps : walks.of_many;
   gpu::launch(queue, {(job.total + threads - 1) / threads, threads}, kernel, job);
 }
 
@@ -212,21 +259,30 @@ void launch(Queue& queue, void (*kernel)(Filter), const Filter& job) {
 
 void CudaKernels::convolve(const Tensor& y, const Tensor& x, const Filters& filters) {
   if (x.elements() == 0) return;
-  if (filters.bias) fail(Kind::usage, "convolve: filters with biases are not on a GPU yet");
-  const Filter job = filter_of(y, x, filters.weight, filtered_at_once);
-  launch(queue(), job.taps <= held ? filter : filter_long, job);
+  const Filter job = filter_of(y, x, filters, filtered_at_once);
+  if (filters.bias)
+    launch(queue(), {filter<true>, filter_long<true>}, job);
+  else
+    launch(queue(), {filter<false>, filter_long<false>}, job);
 }
 
 void CudaKernels::convolve_backward(const ConvolveGrads& grads, const Tensor& dy, const Tensor& x,
                                     const Filters& filters) {
-  const Tensor& weight = filters.weight;
   if (x.elements() == 0) return;
-  const Tensor lines = workspace(lines_of_filters(x, weight));
-  Filter job = filter_of(grads.dx, x, weight, filtered_in_line);
+  const Tensor lines = workspace(lines_of_filters(x, filters.weight)),
+               bias_lines = filters.bias ? workspace(lines_of_filters(x, filters.bias)) : Tensor();
+  Filter job = filter_of(grads.dx, x, filters, filtered_in_line);
   job.dy = heads_of(dy);
   job.lines = elements<float>(lines);
-  launch(queue(), job.taps <= held ? filter_backward : filter_long_backward, job);
-  add_slabs(queue(), {rows_of(grads.dweight.view({weight.elements()})), job.lines, int(lines.dim(0))});
+  if (filters.bias) job.bias_lines = elements<float>(bias_lines);
+  if (filters.bias)
+    launch(queue(), {filter_backward<true>, filter_long_backward<true>}, job);
+  else
+    launch(queue(), {filter_backward<false>, filter_long_backward<false>}, job);
+  const int count = int(lines.dim(0));
+  add_slabs(queue(), {rows_of(grads.dweight.view({grads.dweight.elements()})), job.lines, count});
+  if (filters.bias)
+    add_slabs(queue(), {rows_of(grads.dbias.view({grads.dbias.elements()})), job.bias_lines, count});
 }
 
 }  // namespace weft

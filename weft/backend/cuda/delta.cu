@@ -1,4 +1,4 @@
-// The gated delta rule forward, and the states that the way back begins its chunks with.
+// The gated delta rule and state spaces forward, and the states that the way back begins its segments with.
 #include "weft/backend/cuda/delta_chunks.h"
 #include "weft/backend/cuda/kernels.h"
 
@@ -17,13 +17,15 @@ __device__ __forceinline__ void put_results(const Chunk& s, const DeltaJob& job,
     if (first + i >= job.steps) return;
     float sum = s.from_start[i] * s.asked[i][lane];
     for (int j = 0; j <= i; ++j) sum += s.of_queries[i][j] * s.rate[j] * s.missing[j][lane];
-    put(job.o.one, job.o.at(first + i, at.b, at.g, at.r) + column, job.scale * sum);
+    sum *= job.scale;
+    if (!Chunk::corrects) sum += job.skip[at.g * job.heads + at.r] * s.missing[i][lane];
+    put(job.o.one, job.o.at(first + i, at.b, at.g, at.r) + column, sum);
   }
 }
 
-template <int wide>
+template <int wide, bool corrects>
 __global__ void __launch_bounds__(delta_threads, 2) remember(DeltaJob job) {
-  auto& s = gpu::shared<DeltaChunk<wide>>();
+  auto& s = gpu::shared<DeltaChunk<wide, corrects>>();
   const DeltaPlace at = delta_place(job, int(blockIdx.x));
   clear_matrix(s.state, job.eights() * 8);
   for (int first = 0; first < job.steps; first += delta_chunk) {
@@ -33,17 +35,16 @@ __global__ void __launch_bounds__(delta_threads, 2) remember(DeltaJob job) {
   }
 }
 
-template <int wide>
+template <int wide, bool corrects>
 __global__ void __launch_bounds__(delta_threads, 2) keep(DeltaJob job) {
-  auto& s = gpu::shared<DeltaChunk<wide>>();
+  auto& s = gpu::shared<DeltaChunk<wide, corrects>>();
   const DeltaPlace at = delta_place(job, int(blockIdx.x));
   clear_matrix(s.state, job.eights() * 8);
-  for (int first = 0; first < job.steps; first += delta_chunk) {
-    if (first % delta_stretch == 0) {
-      float* const to = state_place(job, int(blockIdx.x), first / delta_stretch);
-      each_own_row(job.eights() * 8,
-                   [&](int row) { to[row * delta_part + lane_here()] = s.state[row][lane_here()]; });
-    }
+  const int last = (job.segments - 1) * job.segment;
+  for (int first = 0;; first += delta_chunk) {
+    if (first > 0 && first % job.segment == 0)
+      keep_matrix(segment_place(job, first / job.segment), s.state, job.eights() * 8);
+    if (first == last) return;
     go_through<false>(s, job, at, first);
     move_state(s, job);
   }
@@ -58,7 +59,6 @@ Heads numbers_at(const Tensor& t) {
 }
 
 DeltaJob delta_job(const char* name, const Tensor& o, const DeltaIn& in) {
-  if (!in.corrects()) fail(Kind::usage, name, ": state spaces are not on a GPU yet");
   if (in.q.dim(3) > most_delta_channels)
     fail(Kind::usage, name, ": heads of ", in.q.dim(3), " channels, and a GPU takes ", most_delta_channels,
          " at most");
@@ -67,9 +67,10 @@ DeltaJob delta_job(const char* name, const Tensor& o, const DeltaIn& in) {
           .v = heads_of(in.v),
           .o = heads_of(o),
           .decay = numbers_at(in.decay),
-          .rate = numbers_at(in.rate),
+          .rate = in.corrects() ? numbers_at(in.rate) : Heads{},
           .speed = elements<float>(in.speed),
           .shift = elements<float>(in.shift),
+          .skip = in.corrects() ? nullptr : elements<float>(in.skip),
           .scale = in.scale,
           .steps = int(in.v.dim(0)),
           .batch = int(in.v.dim(1)),
@@ -77,13 +78,18 @@ DeltaJob delta_job(const char* name, const Tensor& o, const DeltaIn& in) {
           .heads = int(in.v.dim(3)),
           .d = int(in.q.dim(3)),
           .parts = int(parts_of_delta(in)),
+          .corrects = in.corrects(),
           .blocks = blocks_of_delta(in),
-          .states = nullptr};
+          .segment = int(segment_of_delta(in)),
+          .segments = int(segments_of_delta(in)),
+          .begins = nullptr};
 }
 
 void keep_states(Queue& queue, const DeltaJob& job) {
-  with_room(job, [&]<int wide>(Wide<wide>) {
-    gpu::launch(queue, {job.blocks, delta_threads, sizeof(DeltaChunk<wide>)}, keep<wide>, job);
+  if (job.segments == 1) return;
+  with_form(job, [&]<int wide, bool corrects>(Form<wide, corrects>) {
+    gpu::launch(queue, {job.blocks, delta_threads, sizeof(DeltaChunk<wide, corrects>)}, keep<wide, corrects>,
+                job);
   });
 }
 
@@ -93,8 +99,10 @@ void CudaKernels::delta_rule(const Tensor& o, const DeltaIn& in) {
   using namespace cuda;
   if (o.elements() == 0) return;
   const DeltaJob job = delta_job("delta_rule", o, in);
-  with_room(job, [&]<int wide>(Wide<wide>) {
-    gpu::launch(queue(), {job.blocks, delta_threads, sizeof(DeltaChunk<wide>)}, remember<wide>, job);
+  if (scans_by_tiles(in)) return scan_by_tiles(queue(), job);
+  with_form(job, [&]<int wide, bool corrects>(Form<wide, corrects>) {
+    gpu::launch(queue(), {job.blocks, delta_threads, sizeof(DeltaChunk<wide, corrects>)},
+                remember<wide, corrects>, job);
   });
 }
 

@@ -1,11 +1,13 @@
-// The gated delta rule by chunks of steps: what its kernels share. A block has one head of one sequence, and
-// 32 columns of its memory S [d, d']; columns do not ask for each other. In a chunk that begins with S0,
-// where e^x_ij is what is left at step i of what was there behind step j, and e^x_i of what was there before
-// the chunk:
+// The gated delta rule and state spaces by chunks of steps: what its kernels share. A block has one head of
+// one sequence, and 32 columns of its memory S [d, d']; columns do not ask for each other. In a chunk that
+// begins with S0, where e^x_ij is what is left at step i of what was there behind step j, and e^x_i of what
+// was there before the chunk:
 //
 //   u_i = b_i m_i,  m_i = v_i - e^x_i S0^T k_i - sum over j < i of e^x_ij (k_i k_j) u_j
 //   o_i = scale (e^x_i S0^T q_i + sum over j <= i of e^x_ij (q_i k_j) u_j)
 //   S = e^x_last S0 + sum over i of e^x_last,i k_i u_i^T
+//
+// A state space has m_i = v_i, t for b, and skip v_i in o_i.
 //
 // Each exponent is a sum of its own, so that what is small is no difference of what is large.
 #pragma once
@@ -23,13 +25,14 @@ static_assert(delta_part == 32 && delta_chunk == 2 * delta_warps);
 using Columns = float[delta_part + 4];
 using Pairs = float[delta_chunk][delta_chunk];
 
-template <int wide>
+template <int wide, bool corrects_>
 struct DeltaChunk {
+  static constexpr bool corrects = corrects_;
   using Keys = float[wide + 4];
   Keys q[delta_chunk], k[delta_chunk];
   Columns state[wide];
   Columns v[delta_chunk], said[delta_chunk], asked[delta_chunk];  // said: S0^T k, asked: S0^T q
-  Columns missing[delta_chunk];                                   // m
+  Columns missing[delta_chunk];                                   // m, which v is in a state space
   Pairs fade, of_keys, of_queries;  // what is left; times k_i k_j for j < i; times q_i k_j for j <= i
   float log[delta_chunk], rate[delta_chunk];
   float from_start[delta_chunk], to_end[delta_chunk];  // what is left since S0, and what will be at the end
@@ -59,7 +62,7 @@ __device__ __forceinline__ void load_chunk(Chunk& s, const DeltaJob& job, const 
   const Corner keys{first, 0, job.eights()}, values{first, at.part * delta_part, delta_part / 8};
   hold_steps(s.k, job, job.k, at, keys);
   if (queries) hold_steps(s.q, job, job.q, at, keys);
-  hold_steps(s.v, job, job.v, at, values);
+  hold_steps(Chunk::corrects ? s.v : s.missing, job, job.v, at, values);
   if (threadIdx.x >= delta_chunk) return;
   const int i = int(threadIdx.x), step = first + i;
   const bool inside = step < job.steps;
@@ -90,9 +93,9 @@ __device__ __forceinline__ float along(const Row& a, const Row& b, int width) {
 template <bool queries, class Chunk>
 __device__ __forceinline__ void compare_steps(Chunk& s, int width) {
   const int i = int(threadIdx.x) / delta_chunk, j = int(threadIdx.x) % delta_chunk;
-  const float fade = j <= i ? left_between(s, j + 1, i) : 0.0F;
+  const float fade = (Chunk::corrects || queries) && j <= i ? left_between(s, j + 1, i) : 0.0F;
   s.fade[i][j] = fade;
-  s.of_keys[i][j] = j < i ? fade * along(s.k[i], s.k[j], width) : 0.0F;
+  if (Chunk::corrects) s.of_keys[i][j] = j < i ? fade * along(s.k[i], s.k[j], width) : 0.0F;
   if (queries) s.of_queries[i][j] = j <= i ? fade * along(s.q[i], s.k[j], width) : 0.0F;
   if (i == 0) s.from_start[j] = left_between(s, 0, j);
   if (i == 1) s.to_end[j] = left_between(s, j + 1, delta_chunk - 1);
@@ -139,10 +142,12 @@ __device__ __forceinline__ void go_through(Chunk& s, const DeltaJob& job, const 
   __syncthreads();
   const int width = job.eights() * 8;
   compare_steps<queries>(s, width);
-  through_matrix(s.said, s.k, s.state, width);
   if (queries) through_matrix(s.asked, s.q, s.state, width);
-  __syncthreads();
-  if (warp_here() == 0) find_missing(s);
+  if constexpr (Chunk::corrects) {
+    through_matrix(s.said, s.k, s.state, width);
+    __syncthreads();
+    if (warp_here() == 0) find_missing(s);
+  }
   __syncthreads();
 }
 
@@ -155,6 +160,19 @@ __device__ __forceinline__ void each_own_row(int width, F f) {
 }
 __device__ __forceinline__ void clear_matrix(Columns* matrix, int width) {
   each_own_row(width, [&](int row) { matrix[row][lane_here()] = 0; });
+}
+
+/// Between a block's memory and the GPU's: a warp its own rows, four at once.
+__device__ __forceinline__ void keep_matrix(float* to, const Columns* matrix, int width) {
+  __syncwarp();
+  const int c = lane_here() % 8 * 4;
+  for (int row = 4 * warp_here() + lane_here() / 8; row < width; row += 4 * delta_warps)
+    gpu::store(&to[row * delta_part + c], gpu::load<float4>(&matrix[row][c]));
+}
+__device__ __forceinline__ void fetch_matrix(Columns* matrix, const float* from, int width) {
+  const int c = lane_here() % 8 * 4;
+  for (int row = 4 * warp_here() + lane_here() / 8; row < width; row += 4 * delta_warps)
+    gpu::store(&matrix[row][c], gpu::load<float4>(&from[row * delta_part + c]));
 }
 
 /// matrix = kept matrix + sum over i of rows_i by_i, by a lane's column of it.

@@ -101,26 +101,67 @@ inline Shape lines_of_distances(const Attended& in) {
 // ---- layers that remember
 /// Steps that a thread walks over in one go; back, where a line of sums is written for them, more.
 inline constexpr int filtered_at_once = 32, filtered_in_line = 128;
-inline Shape lines_of_filters(const Tensor& x, const Tensor& weight) {
-  return {(x.dim(0) + filtered_in_line - 1) / filtered_in_line * x.dim(1), weight.elements()};
+/// Of what channels have: their taps, or a bias.
+inline Shape lines_of_filters(const Tensor& x, const Tensor& of) {
+  return {(x.dim(0) + filtered_in_line - 1) / filtered_in_line * x.dim(1), of.elements()};
 }
 
-/// Of the gated delta rule: steps that are taken at once, after how many of them a state is kept for the way
-/// back, and columns of a head's memory that a block has.
+/// Whether tensor cores do a state space (state_tiles.h): not in f16, since a memory may be larger than that.
+inline bool fits_scan(const Tensor& rows) {
+  return rows.dtype() == Dtype::bf16 && whole_vectors(rows) && rows.dim(-1) % 8 == 0;
+}
+inline constexpr std::int64_t widest_scanned_head = 128;
+inline bool scans_by_tiles(const DeltaIn& in) {
+  return !in.corrects() && in.q.dim(3) <= widest_scanned_head && fits_scan(in.q) && fits_scan(in.k) &&
+         fits_scan(in.v);
+}
+inline bool scans_by_tiles(const DeltaIn& in, const Tensor& dout) {
+  return scans_by_tiles(in) && fits_scan(dout);
+}
+
+/// Of the gated delta rule and state spaces: steps that are taken at once, after how many of them a state is
+/// kept for the way back, and columns of a head's memory that a block has.
 inline constexpr int delta_chunk = 16, delta_stretch = 2 * delta_chunk, delta_part = 32;
 inline std::int64_t parts_of_delta(const DeltaIn& in) { return (in.v.dim(4) + delta_part - 1) / delta_part; }
 inline std::int64_t blocks_of_delta(const DeltaIn& in) {
   return in.v.dim(1) * in.v.dim(2) * in.v.dim(3) * parts_of_delta(in);
 }
-/// States, in whole eights of rows; what each part and head has of a key's row; and two numbers a step.
-inline Shape states_of_delta(const DeltaIn& in) {
-  const std::int64_t states = (in.v.dim(0) + delta_stretch - 1) / delta_stretch;
-  return {blocks_of_delta(in), states, (in.q.dim(3) + 7) / 8 * 8, delta_part};
+/// Steps of a chunk by tensor cores, and heads that a block takes one after another on the way back, to add
+/// up what they have of the same keys. Not by how many blocks there would be: ranks may have fewer groups.
+inline constexpr int scan_chunk = tile, scan_heads = 4;
+/// Steps that the way back goes over at once, since it works in so much for each of them: whole chunks, and
+/// of many sequences fewer. No bit depends on it.
+inline std::int64_t segment_of_delta(const DeltaIn& in) {
+  const std::int64_t chunks = (in.v.dim(0) + scan_chunk - 1) / scan_chunk,
+                     at_once = 1024 / in.v.dim(1) / scan_chunk;
+  return std::min(chunks, std::clamp<std::int64_t>(at_once, 1, 8)) * scan_chunk;
 }
-inline Shape lines_of_delta(const DeltaIn& in) {
-  return {in.v.dim(3) * parts_of_delta(in) * in.q.dim(0) * in.q.dim(1) * in.q.dim(2), in.q.dim(3)};
+inline std::int64_t segments_of_delta(const DeltaIn& in) {
+  return (in.v.dim(0) + segment_of_delta(in) - 1) / segment_of_delta(in);
 }
-inline Shape numbers_of_delta(const DeltaIn& in) { return {2, parts_of_delta(in), in.decay.elements()}; }
+/// States, in whole eights of rows, or whole tiles: of a segment, and before each segment but the first.
+inline std::int64_t rows_of_states(const DeltaIn& in, const Tensor& dout) {
+  const std::int64_t d = in.q.dim(3);
+  if (!scans_by_tiles(in, dout)) return (d + 7) / 8 * 8;
+  return d <= widest_scanned_head / 2 ? widest_scanned_head / 2 : widest_scanned_head;
+}
+inline Shape states_in_segment(const DeltaIn& in, const Tensor& dout) {
+  const std::int64_t states = segment_of_delta(in) / (scans_by_tiles(in, dout) ? scan_chunk : delta_stretch);
+  return {blocks_of_delta(in), states, rows_of_states(in, dout), delta_part};
+}
+inline Shape states_of_segments(const DeltaIn& in, const Tensor& dout) {
+  return {blocks_of_delta(in), segments_of_delta(in) - 1, rows_of_states(in, dout), delta_part};
+}
+/// What each part and head, or set of heads, has of a query's row and of a key's, in a segment; and two
+/// numbers a step, of a state space three.
+inline Shape lines_of_delta(const DeltaIn& in, const Tensor& dout) {
+  const std::int64_t heads = in.v.dim(3), sets = (heads + scan_heads - 1) / scan_heads;
+  return {2, (scans_by_tiles(in, dout) ? sets : heads) * parts_of_delta(in),
+          segment_of_delta(in) * in.v.dim(1) * in.v.dim(2), in.q.dim(3)};
+}
+inline Shape numbers_of_delta(const DeltaIn& in) {
+  return {in.corrects() ? 2 : 3, parts_of_delta(in), in.decay.elements()};
+}
 
 // ---- eight bits
 inline constexpr int rounded_tile = 64;  // rows and columns that a block rounds

@@ -95,13 +95,16 @@ void MetaGpuKernels::attention_backward(const AttentionGrads& grads, const Tenso
 
 void MetaGpuKernels::convolve_backward(const ConvolveGrads&, const Tensor&, const Tensor& x,
                                        const Filters& filters) {
-  if (x.elements() > 0) (void)workspace(lines_of_filters(x, filters.weight));
+  if (x.elements() == 0) return;
+  const Tensor lines = workspace(lines_of_filters(x, filters.weight)),
+               of_biases = filters.bias ? workspace(lines_of_filters(x, filters.bias)) : Tensor();
 }
 
 void MetaGpuKernels::delta_rule_backward(const DeltaGrads&, const Tensor& dout, const DeltaIn& in) {
   if (dout.elements() == 0) return;
-  const Tensor states = workspace(states_of_delta(in)), dq = workspace(lines_of_delta(in)),
-               dk = workspace(lines_of_delta(in)), numbers = workspace(numbers_of_delta(in));
+  const Tensor begins = workspace(states_of_segments(in, dout)),
+               states = workspace(states_in_segment(in, dout)), lines = workspace(lines_of_delta(in, dout)),
+               numbers = workspace(numbers_of_delta(in));
 }
 
 bool MetaGpuKernels::loses_in_one_walk(const Tensor& logits) const {
