@@ -113,8 +113,8 @@ std::string name_of(const Drawn& drawn) {
   const ModelConfig& m = drawn.model;
   const std::string precision(words(m.precision)[std::size_t(m.precision)]);
   const std::string letters = m.hybrid.on() ? text(" ", m.hybrid.layers, "/", m.hybrid.ahead) : "";
-  return text(m.kind, ", ", m.layers + m.decoder_layers, " layers", letters, ", ", m.groups, " groups, ", precision, ", ",
-              name_of(m.experts), drawn.cut.exact ? "exact, " : "", name_of(drawn.cut));
+  return text(m.kind, ", ", m.layers + m.decoder_layers, " layers", letters, ", ", m.groups, " groups, ",
+              precision, ", ", name_of(m.experts), drawn.cut.exact ? "exact, " : "", name_of(drawn.cut));
 }
 
 /// With gradients that travel as bf16, or without.
