@@ -118,7 +118,8 @@ Tensor StateMemory::backward(Pass& pass, const Tensor& dy, const Tensor& x, Flow
   const Tensor y = parts_.heads.traded() ? saved.said : parts_.heads.steps(normed(read, saved.rstd));
   const Tensor dgated = parts_.heads.whole(parts_.project.backward(pass, dy, y), shape_.values());
   norm_backward(dgated, read, saved.rstd);
-  const Tensor dmade = empty_like(saved.made), d_o = open, by_head = dgated.view(gated.shape());
+  const Tensor dmade = empty_like(saved.made), by_head = dgated.view(gated.shape());
+  const Tensor& d_o = open;
   const Made into = windows(dmade);
   ops::multiply_into(d_o, open, by_head);
   ops::multiply_into(gated, by_head, saved.o);
