@@ -84,6 +84,13 @@ void add_attention(ParameterList& list, const ModelConfig& c, const std::string&
   add_matrix(list, name + ".project", {h, queries, c.linear_bias}, output_init(c, h, queries));
 }
 
+const char* norm_name(LayerPart part) {
+  if (part == LayerPart::state) return ".state_norm";
+  return part == LayerPart::attention || part == LayerPart::delta ? ".attention_norm" : ".mlp_norm";
+}
+
+namespace {
+
 void add_part(ParameterList& list, const ModelConfig& c, const std::string& name, LayerPart part) {
   add_norm(list, c, name + norm_name(part), c.hidden);
   switch (part) {
@@ -100,10 +107,7 @@ void add_part(ParameterList& list, const ModelConfig& c, const std::string& name
   }
 }
 
-const char* norm_name(LayerPart part) {
-  if (part == LayerPart::state) return ".state_norm";
-  return part == LayerPart::attention || part == LayerPart::delta ? ".attention_norm" : ".mlp_norm";
-}
+}  // namespace
 
 void add_block(ParameterList& list, const ModelConfig& c, const std::string& name, int layer) {
   for (const LayerPart part : parts_of_layer(c, layer)) add_part(list, c, name, part);
