@@ -67,6 +67,15 @@ TEST(Selftest, finds_that_experts_train_as_on_one_rank) {
   EXPECT_EQ(t.status, 0) << t.out << t.err;
 }
 
+/// In bf16 six steps of these differed by a tenth of what they changed.
+TEST(Selftest, compares_experts_in_f32) {
+  const Told t =
+      told({"--bf16", "--num-experts", "8", "--moe-router-topk", "2", "--disable-bias-linear",
+            "--tensor-model-parallel-size", "2", "--expert-tensor-parallel-size", "1", "--ranks", "2"});
+  EXPECT_EQ(t.status, 0) << t.out << t.err;
+  EXPECT_THAT(t.out, HasSubstr("in f32, since rounding to half of its bits would choose other experts\n"));
+}
+
 TEST(Selftest, makes_lists_of_layers_shorter) {
   const std::string every_fourth_attends = "[1,1,1,0]*10", most_have_experts = "[0]*3+[1]*37";
   const Told t =
@@ -122,6 +131,7 @@ TEST(Selftest, compares_all_layers_of_a_kind_by_what_training_changed) {
   EXPECT_EQ(all[1].group, "layers.*.mlp.up.weight");
   EXPECT_EQ(all[1].change, 1);
   EXPECT_EQ(all[1].difference, 0.25);
+  EXPECT_EQ(all[1].spacing, 5 * 0x1p-23);
 }
 
 TEST(Selftest, notices_another_start_a_lost_tensor_and_what_is_no_number) {

@@ -30,6 +30,7 @@ struct Comparison {
   std::string group;
   double change = 0;      // by training on one rank
   double difference = 0;  // between the two, after training
+  double spacing = 0;     // of floats next to each other that are as large as the largest
   bool started_alike = true;
   double share() const { return change > 0 ? difference / change : difference; }
 };

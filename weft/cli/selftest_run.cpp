@@ -144,11 +144,19 @@ void shrink_model(ModelConfig& m, const TrainConfig& asked) {
   m.rotary.original_positions = std::min(m.rotary.original_positions, m.sequence);
 }
 
+/// What is rounded in another order, and much, chooses other experts, and is then another model.
+void choose_alike(TrainConfig& c) {
+  c.model.precision = Precision::f32;
+  c.model.fp8 = {};
+  c.scaling = {};
+}
+
 }  // namespace
 
 TrainConfig shrunk(const TrainConfig& asked, TrainConfig raw) {
   TrainConfig c = std::move(raw);
   shrink_model(c.model, asked);
+  if (asked.model.experts.count > 0 && !asked.model.exact) choose_alike(c);
   c.parallel = asked.parallel;
   c.parallel.virtual_stage_layers = 0;
   if (!c.parallel.layout.empty()) c.parallel.virtual_stages = ParallelConfig().virtual_stages;  // it says so
