@@ -21,6 +21,8 @@ struct Trained {
 TrainConfig shrunk(const TrainConfig& asked, TrainConfig raw);
 /// The same small model on one rank.
 TrainConfig alone(const TrainConfig& small);
+/// The same in f32, whose rounding is too small to make another model of it.
+TrainConfig in_f32(const TrainConfig& small);
 /// On as many thread ranks as the configuration says. What falls back on plain loops is counted in
 /// `plain_calls`, which one rank alone may ask for.
 Trained train_small(const TrainConfig& small, PlainCalls* plain_calls = nullptr);

@@ -73,7 +73,20 @@ void shrink_lengths(ModelConfig& m, const TrainConfig& asked) {
   m.max_positions = std::max(m.sequence, m.decoder_sequence);
 }
 
-/// The same of state spaces' groups and heads.
+/// Where these are, groups and channels follow from them.
+void shrink_latents(ModelConfig& m, const TrainConfig& asked) {
+  if (!asked.model.latent.on) return;
+  m.groups = 0;
+  m.channels = 0;
+  m.latent = {.on = true,
+              .query_rank = asked.model.latent.query_rank > 0 ? 24 : 0,
+              .rank = 24,
+              .plain_channels = 16,
+              .turned_channels = 8,
+              .value_channels = 16};
+}
+
+/// As many groups of a state space as ranks cut and trade.
 void shrink_states(ModelConfig& m, const TrainConfig& asked) {
   if (parts_in_all(asked.model, LayerPart::state) == 0) return;
   const int groups = std::max(asked.parallel.tp * asked.parallel.cp, 2);
@@ -137,6 +150,7 @@ void shrink_model(ModelConfig& m, const TrainConfig& asked) {
     m.decoder_layers = kept ? asked.model.decoder_layers : m.layers / 2;
     m.layers = kept ? asked.model.layers : m.layers - m.decoder_layers;
   }
+  shrink_latents(m, asked);
   shrink_states(m, asked);
   shrink_experts(m, asked);
   keep_layers(m, p.pp * std::max(p.virtual_stages, 1));
@@ -144,19 +158,11 @@ void shrink_model(ModelConfig& m, const TrainConfig& asked) {
   m.rotary.original_positions = std::min(m.rotary.original_positions, m.sequence);
 }
 
-/// What is rounded in another order, and much, chooses other experts, and is then another model.
-void choose_alike(TrainConfig& c) {
-  c.model.precision = Precision::f32;
-  c.model.fp8 = {};
-  c.scaling = {};
-}
-
 }  // namespace
 
 TrainConfig shrunk(const TrainConfig& asked, TrainConfig raw) {
   TrainConfig c = std::move(raw);
   shrink_model(c.model, asked);
-  if (asked.model.experts.count > 0 && !asked.model.exact) choose_alike(c);
   c.parallel = asked.parallel;
   c.parallel.virtual_stage_layers = 0;
   if (!c.parallel.layout.empty()) c.parallel.virtual_stages = ParallelConfig().virtual_stages;  // it says so
@@ -186,6 +192,14 @@ TrainConfig alone(const TrainConfig& small) {
   c.parallel = {.dp = 1};
   if (c.model.experts.count > 0) c.parallel.etp = 1;
   c.run.ranks = 1;
+  return c;
+}
+
+TrainConfig in_f32(const TrainConfig& small) {
+  TrainConfig c = small;
+  c.model.precision = Precision::f32;
+  c.model.fp8 = {};
+  c.scaling = {};
   return c;
 }
 
