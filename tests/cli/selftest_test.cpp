@@ -4,8 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <map>
+
 #include "tests/cli/told.h"
 #include "tests/support/source_dir.h"
+#include "weft/base/error.h"
 #include "weft/cli/verb.h"
 
 using namespace weft::cli;
@@ -117,6 +121,33 @@ TEST(Selftest, needs_nothing_to_read) {
       "selftest", "gpt", "--config", config, "--tensor-model-parallel-size", "2", "--ranks", "2"});
   EXPECT_EQ(t.status, 0) << t.out << t.err;
   EXPECT_THAT(t.out, HasSubstr("the layout trains as one rank does\n"));
+}
+
+/// Of every kind of layer one.
+TEST(Selftest, makes_examples_of_every_kind_small) {
+  const std::map<std::string, std::string> kinds{{"bert_base", "bert"},       {"t5_small", "t5"},
+                                                 {"nemotron_h_8b", "gpt"},    {"gemma_2b", "gpt"},
+                                                 {"gpt_oss_20b", "gpt"},      {"qwen3_next_80b_a3b", "gpt"},
+                                                 {"deepseek_v2_lite", "gpt"}, {"qwen1.5_moe_a2.7b", "gpt"}};
+  for (const auto& [name, kind] : kinds) {
+    const std::string config = weft::text(WEFT_SOURCE_DIR "/examples/", name, ".yaml");
+    std::vector<std::string_view> words{"selftest",
+                                        kind,
+                                        "--config",
+                                        config,
+                                        "--tensor-model-parallel-size",
+                                        "2",
+                                        "--pipeline-model-parallel-size",
+                                        "1",
+                                        "--sequence-parallel",
+                                        "--ranks",
+                                        "2"};
+    std::ifstream file(config);
+    if (std::string(std::istreambuf_iterator(file), {}).find("num-experts:") != std::string::npos)
+      words.insert(words.end(), {"--expert-model-parallel-size", "2", "--expert-tensor-parallel-size", "1"});
+    const Told t = run_and_hear(words);
+    EXPECT_EQ(t.status, 0) << name << t.out << t.err;
+  }
 }
 
 TEST(Selftest, takes_stages_that_are_spelled_and_layers_that_are_computed_again) {
