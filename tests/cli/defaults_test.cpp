@@ -63,13 +63,6 @@ bool same(const std::string& theirs, const std::string& ours) {
   return a == b;
 }
 
-/// A word that asks for what is done anyway.
-bool asks_for_nothing(const Row& row, const std::string& word) {
-  return std::ranges::any_of(row.effects, [&](const Effect& effect) {
-    return effect.word == word && effect.path.empty() && effect.refusal.empty();
-  });
-}
-
 /// The word of the flag that says what a run without it does; the field's own words where it takes any.
 std::string usual(const Row& row, const Fields& fields) {
   std::string held;

@@ -239,13 +239,6 @@ class CommandReader {
     }
   }
 
-  /// It is among the row's words, and sets nothing.
-  static bool idle(const Row& row, const std::string& word) {
-    return std::ranges::any_of(row.effects, [&](const Effect& effect) {
-      return effect.word == word && effect.path.empty() && effect.refusal.empty();
-    });
-  }
-
   void honor(const Row& row, const std::vector<std::string>& words, Origin who,
              std::map<std::string_view, Setter>& setters) {
     bool known = false;
@@ -262,7 +255,7 @@ class CommandReader {
            choices(row));
     const bool one = std::adjacent_find(words.begin(), words.end(), std::not_equal_to<>()) == words.end();
     if (!row.effects[0].word.empty() && !one &&
-        !std::ranges::all_of(words, [&](const auto& w) { return idle(row, w); }))
+        !std::ranges::all_of(words, [&](const auto& w) { return asks_for_nothing(row, w); }))
       fail(Kind::usage, "--", row.flag, ": one value holds for all layers, found ", words.size());
   }
 

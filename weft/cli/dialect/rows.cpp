@@ -1,6 +1,8 @@
 // Short ways to write a row, and the table made of all groups.
 #include "weft/cli/dialect/rows.h"
 
+#include <algorithm>
+
 namespace weft::cli::dialect {
 
 std::string_view name(Treatment treatment) {
@@ -17,6 +19,12 @@ std::string_view name(Treatment treatment) {
       return "foreign";
   }
   return "unknown";
+}
+
+bool asks_for_nothing(const Row& row, std::string_view word) {
+  return std::ranges::any_of(row.effects, [&](const Effect& effect) {
+    return effect.word == word && effect.path.empty() && effect.refusal.empty();
+  });
 }
 
 Row value(std::string_view flag, std::string_view path, std::string_view help) {

@@ -37,6 +37,9 @@ struct Row {
   Parse parse = nullptr;
 };
 
+/// The word is one of the row's, and sets nothing: what it asks for is done anyway.
+bool asks_for_nothing(const Row& row, std::string_view word);
+
 struct Group {
   std::string_view title;
   std::vector<Row> rows;
