@@ -1,5 +1,5 @@
-// Norms of what attention and MLPs give, windows with angles of their own, and experts that read weighed rows
-// under every kind of cut; in models as Gemma 3, OLMo 2 and Llama 4 are built.
+// Norms of what attention and MLPs give, and windows with angles of their own, under every kind of cut; in
+// models as Gemma 3 and OLMo 2 are built.
 #include <gtest/gtest.h>
 
 #include "tests/equal/few_steps.h"
@@ -20,18 +20,8 @@ std::vector<Cut> cuts() {
           {{.tp = 2, .cp = 2, .dp = 2, .sequence = true, .zero = 3}, 1}};
 }
 
-std::vector<Cut> cuts_of_experts() {
-  return {{{.tp = 2, .dp = 1, .etp = 1}},
-          {{.tp = 2, .dp = 1, .etp = 2, .sequence = true}},
-          {{.cp = 2, .dp = 1}},
-          {{.dp = 4, .ep = 4, .zero = 1}, 1},
-          {{.tp = 2, .pp = 2, .dp = 2, .ep = 2, .etp = 2, .sequence = true}, 1},
-          {{.tp = 2, .cp = 2, .dp = 2, .ep = 4, .etp = 1, .sequence = true, .zero = 3}, 1}};
-}
-
 /// Of these some, where a sanitizer waits.
 std::vector<Cut> some_cuts() { return some_of(cuts(), 4); }
-std::vector<Cut> some_cuts_of_experts() { return some_of(cuts_of_experts(), 3); }
 
 }  // namespace
 
@@ -69,23 +59,4 @@ TEST(NormPlaces, show_planted_faults) {
   Cut cut = with_few_steps(cuts()[1]);
   cut.fault = Fault::sequence_parts_not_added;
   EXPECT_NE(difference(train(config, cut), one, rounding_of(config, cut)), "");
-}
-
-TEST(WeighedRows, train_as_on_one_rank) {
-  expect_steps_of_one_rank(shape_of("weighed", 2), some_cuts_of_experts());
-}
-
-TEST(WeighedRows, have_the_bits_of_one_rank_in_exact_mode) {
-  expect_bits_of_one_rank(shape_of("weighed", 2), some_cuts_of_experts());
-}
-
-TEST(WeighedRows, are_what_experts_read) {
-  ModelConfig config = shape_of("weighed", 2);
-  const Curve before = alone(config);
-  config.experts.weigh_input = false;
-  EXPECT_NE(before.losses, alone(config).losses);
-}
-
-TEST(WeighedRows, hold_what_the_counting_device_counts) {
-  expect_counted_memory(shape_of("weighed", 2), {cuts_of_experts()[1], cuts_of_experts()[5]});
 }
