@@ -108,6 +108,7 @@ ModelConfig shape_of(const std::string& name, int layers) {
   config.hidden_dropout = config.attention_dropout = 0.1;
   config.experts.layers.clear();
   config.window_layers.clear();
+  config.rotary.skip_layers.clear();
   config.delta.layers.clear();
   complete(config);
   return config;

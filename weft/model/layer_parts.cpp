@@ -136,6 +136,7 @@ ModelConfig layers_alike(const ModelConfig& config, int layer, int count) {
   repeat(out.experts.layers);
   repeat(out.delta.layers);
   repeat(out.window_layers);
+  repeat(out.rotary.skip_layers);
   if (config.hybrid.on())
     out.hybrid.layers.assign(std::size_t(count), config.hybrid.layers[std::size_t(layer)]);
   return out;
