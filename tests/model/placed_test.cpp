@@ -4,6 +4,7 @@
 #include "tests/model/small.h"
 #include "weft/model/gpt/gpt.h"
 #include "weft/model/rotary.h"
+#include "weft/model/stack.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -55,6 +56,14 @@ TEST(NormPlaces, are_refused_where_nothing_has_them) {
             m.qk_norm_plain = true;
           }),
           "model: latent attention normalizes latents: leave {model.qk_norm_plain} out");
+}
+
+TEST(NormPlaces, of_all_heads_need_key_heads_for_each_rank) {
+  ModelConfig config = tiny_olmo();
+  EXPECT_NO_THROW(check_stack_cut(config, {.tp = 2}));
+  EXPECT_THAT([&] { check_stack_cut(config, {.tp = 4}); },
+              ::testing::ThrowsMessage<Error>("{model.qk_norm_whole}: 2 query groups cannot be shared by 4 "
+                                              "tensor-parallel ranks, which show each other theirs"));
 }
 
 TEST(WindowBase, turns_layers_with_a_window_alone) {

@@ -59,14 +59,6 @@ TEST(Validate, refuses_layers_that_tensor_parallel_ranks_cannot_share) {
       "6 query groups are neither a multiple nor a divisor of 4 tensor-parallel ranks");
   refused(
       [](TrainConfig& c) {
-        c.model.groups = 1;
-        c.model.qk_norm_whole = true;
-        c.parallel.tp = 2;
-      },
-      "{model.qk_norm_whole}: 1 query groups cannot be shared by 2 tensor-parallel ranks, which show each "
-      "other theirs");
-  refused(
-      [](TrainConfig& c) {
         c.model.ffn_hidden = 255;
         c.parallel.tp = 2;
       },
