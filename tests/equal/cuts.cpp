@@ -71,7 +71,7 @@ std::string difference(const Curve& a, const Curve& b, const Rounding& rounding)
   for (std::size_t i = 0; i < a.evaluations.size(); ++i)
     if (far(a.evaluations[i], b.evaluations.at(i), rounding.loss))
       return text("evaluations", apart(a.evaluations[i], b.evaluations[i]));
-  return a.copies_agree && b.copies_agree ? "" : "copies of a tied weight or a shared key differ";
+  return a.copies_agree && b.copies_agree ? "" : "copies of a weight differ";
 }
 
 namespace {

@@ -66,7 +66,7 @@ struct Curve {
   std::vector<double> losses, norms;  // of every step; where a family measures several losses, all of them
   std::vector<double> evaluations;    // of each loss, at the end
   int skipped = 0;                    // steps that were not applied
-  bool copies_agree = true;           // of tied weights and shared keys, after the last step
+  bool copies_agree = true;           // what several ranks or stages hold, after the last step
   std::vector<std::int64_t> most_remembered;  // passes, by rank
   std::vector<std::int64_t> bytes_at_rest;    // weights, gradients and optimizer, by rank
   int most_waits = 0;  // of a rank's host for its device, in a step; where late, or counted
