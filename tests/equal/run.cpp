@@ -123,6 +123,7 @@ class Rank {
     if (cut.fault == Fault::weight_gradient_dropped) drop_a_gradient(".mlp.down.weight");
     if (cut.fault == Fault::experts_learn_nothing && mesh_.place(Axis::ep) + 1 == cut.parallel.ep)
       drop_a_gradient(".down.weight");
+    if (cut.disturbance.share > 0) disturb(replica_.weights(), cut.disturbance);
   }
 
   StepReport step(int number) {
