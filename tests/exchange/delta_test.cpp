@@ -190,7 +190,7 @@ TEST(HubDelta, that_no_family_has_are_named) {
     EXPECT_EQ(reason(shared), "layers that remember, with experts and no shared one behind a gate");
   EXPECT_EQ(reason([](auto& m) { m.experts.router.score = RouterScore::sigmoid; }),
             "layers that remember, with weights of experts that are no plain softmax");
-  EXPECT_EQ(reason([](auto& m) { m.delta = {}; }), "rotary positions on a part of each head");
+  EXPECT_EQ(reason([](auto& m) { m.delta = {}; }), "rotary positions on a part of each head, with experts");
   EXPECT_EQ(reason([](auto& m) {
               m.delta = {};
               m.rotary.percent = 1;

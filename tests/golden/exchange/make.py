@@ -44,6 +44,10 @@ DEEPSEEK = dict(n_routed_experts=8, num_experts_per_tok=4, n_group=4, topk_group
                 num_nextn_predict_layers=0,  # newer versions say 1 otherwise, and store none
                 rope_scaling=dict(rope_type="yarn", factor=4.0, mscale=0.7, mscale_all_dim=1.3,
                                                                     original_max_position_embeddings=8, beta_fast=32.0, beta_slow=1.0))
+# It says that it guesses a further token, and stores nothing to guess it by.
+GLM = {name: DEEPSEEK[name] for name in ("n_routed_experts", "num_experts_per_tok", "n_group", "topk_group", "n_shared_experts", "moe_intermediate_size",
+                                         "first_k_dense_replace", "routed_scaling_factor")} | dict(
+    head_dim=8, attention_bias=pick(True, False), use_qk_norm=pick(True, False), rope_parameters=dict(rope_type="default", rope_theta=500.0))
 # No stretched angles: transformers 4.57 leaves out what DeepSeek's own program multiplies scores with then.
 DEEPSEEK2 = {**DEEPSEEK, "num_experts_per_tok": 2, "topk_method": pick("group_limited_greedy", "greedy"), "norm_topk_prob": False,
              "routed_scaling_factor": 1.5, "rope_scaling": None}
@@ -85,6 +89,10 @@ MODELS = {
     "qwen2_window": (t.Qwen2ForCausalLM, t.Qwen2Config(**SMALL, use_sliding_window=True, sliding_window=4,
                                                        max_window_layers=1), dict(dtype=torch.float16)),
     "qwen3": (t.Qwen3ForCausalLM, t.Qwen3Config(**SMALL, head_dim=8, **turned(rope_type="default", rope_theta=1e6)), {}),
+    "phi3": (t.Phi3ForCausalLM, t.Phi3Config(**SMALL, head_dim=8, sliding_window=pick(5, None, 9),
+                                             **turned(rope_type="default", rope_theta=500.0, partial_rotary_factor=pick(0.75, 0.5, 1.0))), {}),
+    "smollm3": (t.SmolLM3ForCausalLM, t.SmolLM3Config(**{**SMALL, "num_hidden_layers": 4}, no_rope_layer_interval=pick(2, 4, 3),
+                                                      use_sliding_window=pick(True, False), sliding_window=pick(5, None)), dict(dtype=torch.bfloat16)),
     "mixtral": (t.MixtralForCausalLM, t.MixtralConfig(**SMALL, num_local_experts=EXPERTS, num_experts_per_tok=2,
                                                       sliding_window=pick(None, 5)), {}),
     "qwen2_moe": (t.Qwen2MoeForCausalLM, t.Qwen2MoeConfig(**SMALL, **CHOSEN, shared_expert_intermediate_size=pick(16, 24),
@@ -100,6 +108,7 @@ MODELS = {
     "qwen3_5": (t.Qwen3_5ForCausalLM, t.Qwen3_5TextConfig(**NARROW, **NEXT, intermediate_size=SMALL["intermediate_size"]), {}),
     "qwen3_5_moe": (t.Qwen3_5MoeForCausalLM, t.Qwen3_5MoeTextConfig(**NARROW, **CHOSEN, **NEXT,
                                                                     shared_expert_intermediate_size=pick(16, 24)), dict(max_shard_size="60KB")),
+    "glm4_moe": (t.Glm4MoeForCausalLM, t.Glm4MoeConfig(**SMALL, **GLM), dict(max_shard_size="30KB")),
     "nemotron_h": (t.NemotronHForCausalLM, t.NemotronHConfig(**NEMOTRON, layers_block_type=pick([STATE, "moe", ATTENTION, "mlp"],
                                                                                                  [STATE, "mlp", STATE, "mlp", ATTENTION])), {}),
     "nemotron_h_latent": (t.NemotronHForCausalLM, t.NemotronHConfig(**NEMOTRON, **pick(dict(n_group=4, topk_group=2), {}), moe_latent_size=pick(8, 16),

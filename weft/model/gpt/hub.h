@@ -14,6 +14,8 @@ enum class GptType : std::uint8_t {
   qwen2,
   qwen3,
   gemma,
+  phi3,
+  smollm3,
   qwen3_5_text,
   mixtral,
   qwen2_moe,
@@ -22,14 +24,45 @@ enum class GptType : std::uint8_t {
   gpt_oss,
   qwen3_next,
   qwen3_5_moe_text,
+  glm4_moe,
   nemotron_h,
   deepseek_v3,
   deepseek_v2
 };
-inline constexpr std::array<std::string_view, 17> gpt_types{
-    "gpt2",       "llama",       "mistral",    "qwen2", "qwen3",   "gemma",      "qwen3_5_text",
-    "mixtral",    "qwen2_moe",   "qwen3_moe",  "olmoe", "gpt_oss", "qwen3_next", "qwen3_5_moe_text",
-    "nemotron_h", "deepseek_v3", "deepseek_v2"};
+inline constexpr std::array<std::string_view, 20> gpt_types{
+    "gpt2",         "llama",      "mistral",     "qwen2",
+    "qwen3",        "gemma",      "phi3",        "smollm3",
+    "qwen3_5_text", "mixtral",    "qwen2_moe",   "qwen3_moe",
+    "olmoe",        "gpt_oss",    "qwen3_next",  "qwen3_5_moe_text",
+    "glm4_moe",     "nemotron_h", "deepseek_v3", "deepseek_v2"};
+/// What transformers calls a type's class, and what goes without saying there.
+struct GptWays {
+  std::string_view class_name;
+  double base = 10000, epsilon = 1e-6;
+  bool tied = false;
+};
+inline constexpr std::array<GptWays, gpt_types.size()> gpt_ways{
+    {{"GPT2LMHeadModel"},
+     {"LlamaForCausalLM"},
+     {"MistralForCausalLM"},
+     {"Qwen2ForCausalLM"},
+     {"Qwen3ForCausalLM"},
+     {.class_name = "GemmaForCausalLM", .tied = true},
+     {.class_name = "Phi3ForCausalLM", .epsilon = 1e-5},
+     {.class_name = "SmolLM3ForCausalLM", .base = 2e6, .tied = true},
+     {"Qwen3_5ForCausalLM"},
+     {.class_name = "MixtralForCausalLM", .base = 1e6, .epsilon = 1e-5},
+     {"Qwen2MoeForCausalLM"},
+     {"Qwen3MoeForCausalLM"},
+     {.class_name = "OlmoeForCausalLM", .epsilon = 1e-5},
+     {.class_name = "GptOssForCausalLM", .base = 150000, .epsilon = 1e-5},
+     {"Qwen3NextForCausalLM"},
+     {"Qwen3_5MoeForCausalLM"},
+     {.class_name = "Glm4MoeForCausalLM", .epsilon = 1e-5},
+     {"NemotronHForCausalLM"},
+     {"DeepseekV3ForCausalLM"},
+     {"DeepseekV2ForCausalLM"}}};
+constexpr const GptWays& ways_of(GptType type) { return gpt_ways[std::size_t(type)]; }
 /// Those whose layers have experts, or may.
 constexpr bool has_experts(GptType type) { return type >= GptType::mixtral; }
 /// Experts in Mixtral's words: their number is local, and weights are a softmax over the chosen.
@@ -42,7 +75,23 @@ constexpr bool remembers(GptType type) {
 constexpr bool centers_gains(GptType type) { return type == GptType::gemma || remembers(type); }
 /// A shared expert with a gate beside the others.
 constexpr bool has_shared_gate(GptType type) { return type == GptType::qwen2_moe || remembers(type); }
-/// Latent attention, and layers without experts that stand first.
+/// A part of each head turns.
+constexpr bool turns_partly(GptType type) {
+  return type == GptType::phi3 || type == GptType::glm4_moe || remembers(type);
+}
+/// Looks through one window in all layers, or in those that a list names.
+constexpr bool slides_everywhere(GptType type) {
+  return type == GptType::mistral || type == GptType::mixtral || type == GptType::phi3;
+}
+constexpr bool slides_by_layer(GptType type) {
+  return type == GptType::qwen2 || type == GptType::qwen3 || type == GptType::smollm3 ||
+         type == GptType::qwen2_moe || type == GptType::qwen3_moe || type == GptType::gpt_oss;
+}
+/// Experts in DeepSeek's words, of which layers without any stand first.
+constexpr bool says_as_deepseek(GptType type) {
+  return type == GptType::glm4_moe || type >= GptType::deepseek_v3;
+}
+/// Latent attention.
 constexpr bool is_deepseek(GptType type) { return type >= GptType::deepseek_v3; }
 /// The last two: of DeepSeek's further tokens.
 inline constexpr std::array<StoredTwice, 3> gpt_stored_twice{{{"lm_head.weight", "embedding.words"},
@@ -50,6 +99,11 @@ inline constexpr std::array<StoredTwice, 3> gpt_stored_twice{{{"lm_head.weight",
                                                               {"*.shared_head.head.weight", "output.words"}}};
 GptType gpt_type(std::string_view word);
 
+/// Bases, scaling, and which channels and layers turn.
+void read_hub_rotary(ModelConfig& model, GptType type, HubSettings& settings);
+constexpr bool turns_in(const RotaryConfig& rotary, int layer) {
+  return rotary.skip_every == 0 || (layer + 1) % rotary.skip_every != 0;
+}
 /// What such a type says of its experts; layers and widths are read already.
 void read_hub_experts(ModelConfig& model, GptType type, HubSettings& settings);
 /// Latent attention and the rest of DeepSeek's settings.
@@ -64,8 +118,15 @@ void read_nemotron_h(ModelConfig& model, HubSettings& settings);
 void read_hub_groups(RouterConfig& router, int best, HubSettings& settings);
 /// The weights of the chosen are divided by their sum, but that of one alone is not.
 void check_hub_weights(const RouterConfig& router, HubSettings& settings);
+/// Whether any layer looks through a window, and whether all do.
+bool has_window(const ModelConfig& model);
+bool all_windowed(const ModelConfig& model);
 /// Why no type that weft writes has these experts; empty where `type` has them.
 std::string_view no_such_experts(const ModelConfig& model, GptType type);
+/// Experts that are chosen by sigmoids, behind attention that is not latent.
+bool has_glm_experts(const ModelConfig& model);
+/// The same of such a model, which GLM-4.5 alone is.
+std::string_view no_glm4_moe(const ModelConfig& model);
 /// The same of a model with attention sinks, which gpt-oss alone has.
 std::string_view no_gpt_oss(const ModelConfig& model);
 /// The same of a model with layers that remember, which Qwen3-Next and Qwen 3.5 alone have.

@@ -67,6 +67,8 @@ class GptCook {
     return out;
   }
   void attend(const std::string& ours, const std::string& theirs, const std::string& what);
+  /// All queries, then all keys, then all values, in one tensor without biases.
+  void attend_in_one(const std::string& ours, const std::string& theirs);
   void widen(const std::string& ours, const std::string& theirs, const std::string& what);
   /// Ours is theirs, one above the other.
   void two_halves(const std::string& ours, std::string above, std::string below);

@@ -215,9 +215,12 @@ std::vector<Theirs> other_ways_of_gpt(const ModelConfig& m, const Theirs& theirs
   return out;
 }
 
-// transformers writes such a model without them.
+// transformers writes models without them, whatever config.json says.
 void settle_gpt(ModelConfig& m, const IsStored& stored) {
-  if (!m.hybrid.on() || m.ahead.depths == 0 || stored(first_of_further)) return;
+  if (m.ahead.depths == 0) return;
+  const std::string first =
+      m.hybrid.on() ? first_of_further : text("model.layers.", m.layers, ".eh_proj.weight");
+  if (stored(first)) return;
   m.ahead.depths = 0;
   m.hybrid.ahead.clear();
 }

@@ -8,87 +8,6 @@
 namespace weft {
 namespace {
 
-bool slides_everywhere(GptType type) { return type == GptType::mistral || type == GptType::mixtral; }
-bool slides_by_layer(GptType type) {
-  return type == GptType::qwen2 || type == GptType::qwen3 || type == GptType::qwen2_moe ||
-         type == GptType::qwen3_moe || type == GptType::gpt_oss;
-}
-
-void read_yarn(RotaryConfig& rotary, HubSettings& s) {
-  rotary.scaling = RotaryScaling::yarn;
-  rotary.factor = s.positive("factor", 1);
-  rotary.beta_fast = s.positive("beta_fast", 32);
-  rotary.beta_slow = s.positive("beta_slow", 1);
-  rotary.whole_channels = s.yes("truncate", true);
-  if (s.find("mscale") != nullptr && s.find("mscale_all_dim") != nullptr) {
-    rotary.mscale = s.positive("mscale", 1);
-    rotary.mscale_all = s.positive("mscale_all_dim", 0);
-  } else if (s.find("mscale_all_dim") != nullptr) {
-    s.refuse("mscale", "expected a number beside mscale_all_dim");
-  }
-  const double usual = rotary.factor <= 1 ? 1 : 0.1 * std::log(rotary.factor) + 1;
-  if (std::abs(s.number("attention_factor", usual) - usual) > 1e-6)
-    s.refuse("attention_factor", text("weft can only compute ", usual, " with this factor"));
-}
-
-double usual_base(GptType type) {
-  if (type == GptType::gpt_oss) return 150000;
-  return type == GptType::mixtral ? 1e6 : 10000;
-}
-
-/// Of each head, the part that turns.
-void read_percent(RotaryConfig& rotary, GptType type, HubSettings& s, double otherwise) {
-  if (!remembers(type)) return s.must_be("partial_rotary_factor", 1.0);
-  rotary.percent = s.positive("partial_rotary_factor", otherwise);
-}
-
-/// What goes without saying there.
-HubSettings::Json stretched_for_gpt_oss() {
-  return {{"rope_type", "yarn"}, {"factor", 32.0},    {"beta_fast", 32.0},
-          {"beta_slow", 1.0},    {"truncate", false}, {"original_max_position_embeddings", 4096U}};
-}
-
-// "rope_scaling" until transformers 4, "rope_parameters" since 5; the base stands beside or inside.
-void read_rotary(ModelConfig& model, GptType type, HubSettings& outer) {
-  RotaryConfig& rotary = model.rotary;
-  model.positions = Positions::rotary;
-  rotary.base = outer.positive("rope_theta", usual_base(type));
-  read_percent(rotary, type, outer, 0.25);
-  const HubSettings::Json* scaling = outer.find("rope_parameters");
-  if (scaling == nullptr) scaling = outer.find("rope_scaling");
-  const HubSettings::Json usual = stretched_for_gpt_oss();
-  if (scaling == nullptr && type == GptType::gpt_oss) scaling = &usual;
-  if (scaling == nullptr) return;
-  const std::string who = outer.who() + ": rope scaling";
-  if (!scaling->is_object()) fail(Kind::data, who, ": ", scaling->type_name(), ", expected an object");
-  HubSettings s(*scaling, who);
-  rotary.base = s.positive("rope_theta", rotary.base);
-  read_percent(rotary, type, s, rotary.percent);
-  const std::string kind = s.word("rope_type", s.word("type", "default"));
-  rotary.original_positions =
-      s.size_or("original_max_position_embeddings", outer.size("max_position_embeddings"));
-  if (kind == "linear") {
-    rotary.scaling = RotaryScaling::linear;
-    rotary.factor = s.positive("factor", 1);
-  } else if (kind == "llama3") {
-    rotary.scaling = RotaryScaling::llama3;
-    rotary.factor = s.positive("factor", 8);
-    rotary.low = s.positive("low_freq_factor", 1);
-    rotary.high = s.positive("high_freq_factor", 4);
-    if (!(rotary.low < rotary.high)) s.refuse("high_freq_factor", "expected more than low_freq_factor");
-  } else if (kind == "yarn") {
-    read_yarn(rotary, s);
-  } else if (kind != "default") {
-    s.refuse(s.find("rope_type") != nullptr ? "rope_type" : "type",
-             "weft knows default, linear, llama3 and yarn");
-  }
-  // Of a picture's places, which a text has none of.
-  for (const char* name : {"mrope_section", "mrope_interleaved"})
-    if (remembers(type)) (void)s.find(name);
-  if (const auto other = s.unasked(); !other.empty())
-    fail(Kind::data, who, ": \"", other.front(), "\" is a setting that weft does not know");
-}
-
 /// transformers writes 0 where no layer looks through one.
 std::int64_t read_width(HubSettings& s, std::int64_t otherwise) {
   const HubSettings::Json* found = s.find("sliding_window");
@@ -99,9 +18,9 @@ std::int64_t read_width(HubSettings& s, std::int64_t otherwise) {
 void read_window(ModelConfig& model, GptType type, HubSettings& s) {
   const bool everywhere = slides_everywhere(type), can = everywhere || slides_by_layer(type);
   const HubSettings::Json* types = s.find("layer_types");
-  const bool in_turn = type == GptType::gpt_oss,
+  const bool in_turn = type == GptType::gpt_oss, smol = type == GptType::smollm3,
              on = everywhere || in_turn || s.yes("use_sliding_window", false);
-  const std::int64_t window = read_width(s, in_turn ? 128 : everywhere ? 0 : 4096);
+  const std::int64_t window = read_width(s, in_turn ? 128 : everywhere || smol ? 0 : 4096);
   const std::int64_t full = s.size_or("max_window_layers", 28);
   if (!can || !on || window == 0) {
     if (types != nullptr)
@@ -113,7 +32,9 @@ void read_window(ModelConfig& model, GptType type, HubSettings& s) {
   if (types == nullptr) {
     if (everywhere) return;
     for (int layer = 0; layer < model.layers; ++layer)
-      model.window_layers.push_back(in_turn ? layer % 2 == 0 : layer >= full);
+      model.window_layers.push_back(in_turn ? layer % 2 == 0
+                                    : smol  ? !turns_in(model.rotary, layer)
+                                            : layer >= full);
     return;
   }
   if (!types->is_array() || std::ssize(*types) != model.layers)
@@ -150,18 +71,25 @@ void read_biases(ModelConfig& m, GptType type, HubSettings& s) {
     m.qkv_bias = m.linear_bias = true;
     return;
   }
+  if (type == GptType::glm4_moe) m.qkv_bias = s.yes("attention_bias", false);
+  if (type == GptType::glm4_moe) return;
+  if (type == GptType::phi3)  // transformers has none, and the model's own program only these
+    for (const char* name : {"attention_bias", "mlp_bias", "lm_head_bias"}) s.must_be(name, false);
   if (slides_everywhere(type) || type == GptType::qwen2 || type == GptType::qwen2_moe) return;
   const bool attention = s.yes("attention_bias", false);
   if (type == GptType::deepseek_v2) s.must_be("mlp_bias", false);
-  const bool mlp = type == GptType::llama && s.yes("mlp_bias", false);
+  const bool both = type == GptType::llama || type == GptType::smollm3;
+  const bool mlp = both && s.yes("mlp_bias", false);
   if (attention != mlp) s.refuse("attention_bias", "weft has biases in attention and MLP, or in neither");
   m.qkv_bias = m.linear_bias = attention;
 }
 
 void read_heads(ModelConfig& m, GptType type, HubSettings& s) {
   if (is_deepseek(type)) return;
-  const bool may_lack = type == GptType::llama || type == GptType::olmoe;
-  m.groups = int(may_lack ? s.size_or("num_key_value_heads", m.heads, HubSettings::most_heads)
+  const bool may_lack =
+      type == GptType::llama || type == GptType::olmoe || type == GptType::phi3 || type == GptType::smollm3;
+  const bool four = type == GptType::smollm3 && !s.says("num_key_value_heads");
+  m.groups = int(may_lack ? s.size_or("num_key_value_heads", four ? 4 : m.heads, HubSettings::most_heads)
                           : s.size("num_key_value_heads", HubSettings::most_heads));
   const bool own_width = type == GptType::qwen3 || type == GptType::gemma;
   if (remembers(type)) {
@@ -172,8 +100,9 @@ void read_heads(ModelConfig& m, GptType type, HubSettings& s) {
                          : s.size_or("head_dim", 0, HubSettings::widest / 16);
 }
 
-double usual_epsilon(GptType type) {
-  return type == GptType::mixtral || type == GptType::olmoe || type == GptType::gpt_oss ? 1e-5 : 1e-6;
+bool has_head_norms(GptType type, HubSettings& s) {
+  if (type == GptType::glm4_moe) return s.yes("use_qk_norm", false);
+  return type == GptType::qwen3 || type == GptType::qwen3_moe || type == GptType::olmoe || remembers(type);
 }
 
 void read_llama_like(ModelConfig& m, GptType type, HubSettings& s) {
@@ -185,16 +114,15 @@ void read_llama_like(ModelConfig& m, GptType type, HubSettings& s) {
                         HubSettings::widest);
   m.max_positions = s.size("max_position_embeddings");
   m.norm = NormKind::rms;
-  m.norm_epsilon = s.positive("rms_norm_eps", usual_epsilon(type));
+  m.norm_epsilon = s.positive("rms_norm_eps", ways_of(type).epsilon);
   m.gated = true;
-  m.hidden_dropout = 0;
+  m.hidden_dropout = type == GptType::phi3 ? s.fraction("resid_pdrop", 0) : 0;
   m.attention_dropout = s.fraction("attention_dropout", 0);
-  m.tied_output = s.yes("tie_word_embeddings", type == GptType::gemma);
-  m.qk_norm =
-      type == GptType::qwen3 || type == GptType::qwen3_moe || type == GptType::olmoe || remembers(type);
+  m.tied_output = s.yes("tie_word_embeddings", ways_of(type).tied);
+  m.qk_norm = has_head_norms(type, s);
   m.qk_norm_whole = type == GptType::olmoe;
   read_biases(m, type, s);
-  read_rotary(m, type, s);
+  read_hub_rotary(m, type, s);
   if (remembers(type))
     read_hub_delta(m, type, s);
   else

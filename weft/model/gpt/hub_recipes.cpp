@@ -83,6 +83,7 @@ void GptCook::layer_of(const std::string& ours, const std::string& theirs) {
 }
 
 void GptCook::attention(const std::string& ours, const std::string& theirs) {
+  if (type_ == GptType::phi3) return attend_in_one(ours + ".qkv", theirs + ".qkv_proj");
   attend(ours + ".qkv", theirs, ".weight");
   if (list_.has(ours + ".qkv.bias")) attend(ours + ".qkv", theirs, ".bias");
   if (!list_.has(ours + ".q_norm.gain")) return;
@@ -106,6 +107,10 @@ void GptCook::latent_attention(const std::string& ours, const std::string& their
 void GptCook::mlp(const std::string& ours, const std::string& theirs) {
   if (!m_.gated) {
     linear(ours + ".up", theirs + ".up_proj");
+    return linear(ours + ".down", theirs + ".down_proj");
+  }
+  if (type_ == GptType::phi3) {
+    linear(ours + ".up", theirs + ".gate_up_proj");
     return linear(ours + ".down", theirs + ".down_proj");
   }
   widen(ours + ".up", theirs, ".weight");
@@ -135,6 +140,12 @@ void GptCook::attend(const std::string& ours, const std::string& theirs, const s
                  {theirs + ".v_proj" + what, rows_of(shape, kv)}},
                 groups({0, 1, 2}, {0, 0, 0})};
   out_.push_back(std::move(recipe));
+}
+
+void GptCook::attend_in_one(const std::string& ours, const std::string& theirs) {
+  const std::int64_t q = m_.heads * m_.channels, kv = m_.groups * m_.channels;
+  linear(ours, theirs);
+  out_.back().runs = groups({0, 0, 0}, {0, q, q + kv});
 }
 
 void GptCook::widen(const std::string& ours, const std::string& theirs, const std::string& what) {
