@@ -46,8 +46,8 @@ DEEPSEEK = dict(n_routed_experts=8, num_experts_per_tok=4, n_group=4, topk_group
                                                                     original_max_position_embeddings=8, beta_fast=32.0, beta_slow=1.0))
 # It says that it guesses a further token, and stores nothing to guess it by.
 GLM = {name: DEEPSEEK[name] for name in ("n_routed_experts", "num_experts_per_tok", "n_group", "topk_group", "n_shared_experts", "moe_intermediate_size",
-                                         "first_k_dense_replace", "routed_scaling_factor")} | dict(
-    head_dim=8, attention_bias=pick(True, False), use_qk_norm=pick(True, False), rope_parameters=dict(rope_type="default", rope_theta=500.0))
+                                         "routed_scaling_factor")} | dict(
+    head_dim=8, first_k_dense_replace=min(1, LAYERS - 1), attention_bias=pick(True, False), use_qk_norm=pick(True, False), rope_parameters=dict(rope_type="default", rope_theta=500.0))
 # No stretched angles: transformers 4.57 leaves out what DeepSeek's own program multiplies scores with then.
 DEEPSEEK2 = {**DEEPSEEK, "num_experts_per_tok": 2, "topk_method": pick("group_limited_greedy", "greedy"), "norm_topk_prob": False,
              "routed_scaling_factor": 1.5, "rope_scaling": None}
