@@ -97,6 +97,8 @@ constexpr bool is_deepseek(GptType type) { return type >= GptType::deepseek_v3; 
 inline constexpr std::array<StoredTwice, 3> gpt_stored_twice{{{"lm_head.weight", "embedding.words"},
                                                               {"*.embed_tokens.weight", "embedding.words"},
                                                               {"*.shared_head.head.weight", "output.words"}}};
+inline constexpr std::array<HubWrapper, 3> gpt_wrappers{
+    {{"qwen3_5", "qwen3_5_text"}, {"qwen3_5_moe", "qwen3_5_moe_text"}, {"mistral3", "mistral"}}};
 GptType gpt_type(std::string_view word);
 
 /// Bases, scaling, and which channels and layers turn.
@@ -149,7 +151,9 @@ std::vector<Recipe> gpt_recipes(const ModelConfig& model, std::string_view type)
 bool is_known_gpt_table(std::string_view their_name);
 bool is_unmade_part_of_gpt(std::string_view type, std::string_view their_name);
 ModelConfig plain_gpt(ModelConfig model);
-/// Nemotron-H is stored in more than one way.
+/// What stands under "language_model" there, wherever that stands.
+std::string text_name_of_gpt(std::string_view their_name);
+/// Nemotron-H and mixtures of experts are stored in more than one way.
 std::vector<Theirs> other_ways_of_gpt(const ModelConfig& model, const Theirs& theirs);
 /// And says that it guesses further tokens where its files have nothing to guess them by.
 void settle_gpt(ModelConfig& model, const IsStored& stored);

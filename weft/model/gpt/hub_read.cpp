@@ -20,7 +20,8 @@ void read_window(ModelConfig& model, GptType type, HubSettings& s) {
   const HubSettings::Json* types = s.find("layer_types");
   const bool in_turn = type == GptType::gpt_oss, smol = type == GptType::smollm3,
              on = everywhere || in_turn || s.yes("use_sliding_window", false);
-  const std::int64_t window = read_width(s, in_turn ? 128 : everywhere || smol ? 0 : 4096);
+  const bool unsaid = type == GptType::mistral && !s.says("sliding_window");
+  const std::int64_t window = read_width(s, in_turn ? 128 : (everywhere && !unsaid) || smol ? 0 : 4096);
   const std::int64_t full = s.size_or("max_window_layers", 28);
   if (!can || !on || window == 0) {
     if (types != nullptr)
