@@ -46,6 +46,9 @@ constexpr const char* hub_models[] = {"gpt2",
                                       "qwen3_next",
                                       "qwen3_5",
                                       "qwen3_5_moe",
+                                      "qwen3_5_seeing",
+                                      "qwen3_5_moe_seeing",
+                                      "mistral3",
                                       "nemotron_h",
                                       "nemotron_h_latent"};
 

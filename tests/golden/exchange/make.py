@@ -78,6 +78,12 @@ NEMOTRON = dict(vocab_size=WORDS, hidden_size=32, num_attention_heads=HEADS, num
                 moe_shared_expert_intermediate_size=pick(16, 24), num_experts_per_tok=4, routed_scaling_factor=pick(2.5, 1.0), time_step_min=1e-30)
 STATE, ATTENTION = "linear_attention", "full_attention"
 
+# What sees pictures, as small as it may be: weft passes it over.
+EYES = dict(depth=1, hidden_size=8, intermediate_size=8, num_heads=2, patch_size=2, temporal_patch_size=1, spatial_merge_size=1,
+            num_position_embeddings=4)
+PIXTRAL = dict(model_type="pixtral", hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=2, patch_size=2, image_size=4,
+               rope_parameters=dict(rope_type="default", rope_theta=100.0))
+
 MODELS = {
     "gpt2": (t.GPT2LMHeadModel, t.GPT2Config(vocab_size=WORDS, n_positions=24, n_embd=HEADS * WIDTH, n_layer=LAYERS,
                                                n_head=HEADS, bos_token_id=0, eos_token_id=0), {}),
@@ -108,6 +114,16 @@ MODELS = {
     "qwen3_5": (t.Qwen3_5ForCausalLM, t.Qwen3_5TextConfig(**NARROW, **NEXT, intermediate_size=SMALL["intermediate_size"]), {}),
     "qwen3_5_moe": (t.Qwen3_5MoeForCausalLM, t.Qwen3_5MoeTextConfig(**NARROW, **CHOSEN, **NEXT,
                                                                     shared_expert_intermediate_size=pick(16, 24)), dict(max_shard_size="60KB")),
+    "qwen3_5_moe_seeing": (t.Qwen3_5MoeForConditionalGeneration, t.Qwen3_5MoeConfig(
+        text_config=dict(**{**NARROW, **NEXT, "num_hidden_layers": 2, "layer_types": ["linear_attention", "full_attention"]}, **CHOSEN,
+                         shared_expert_intermediate_size=pick(16, 24)), vision_config=dict(**EYES, out_hidden_size=32)),
+        dict(save_original_format=False)),  # all experts of a layer in two tensors, as it is published
+    "qwen3_5_seeing": (t.Qwen3_5ForConditionalGeneration, t.Qwen3_5Config(
+        text_config=dict(**NARROW, **NEXT, intermediate_size=SMALL["intermediate_size"], tie_word_embeddings=True), tie_word_embeddings=True,
+        vision_config=dict(**EYES, out_hidden_size=32)), dict(dtype=torch.bfloat16)),
+    "mistral3": (t.Mistral3ForConditionalGeneration, t.Mistral3Config(
+        text_config=dict(model_type="mistral", **SMALL, head_dim=8, sliding_window=None), vision_config=PIXTRAL, spatial_merge_size=1,
+        tie_word_embeddings=False), {}),
     "glm4_moe": (t.Glm4MoeForCausalLM, t.Glm4MoeConfig(**SMALL, **GLM), dict(max_shard_size="30KB")),
     "nemotron_h": (t.NemotronHForCausalLM, t.NemotronHConfig(**NEMOTRON, layers_block_type=pick([STATE, "moe", ATTENTION, "mlp"],
                                                                                                  [STATE, "mlp", STATE, "mlp", ATTENTION])), {}),

@@ -10,7 +10,7 @@ constexpr std::string_view trunk = "backbone.", end = ".weight";
 /// expert's, whose name has a number behind `experts`; else nothing comes back.
 std::optional<Theirs> stacked(const ModelConfig& m, const Theirs& theirs, std::string_view experts) {
   const std::size_t at = theirs.name.find(experts);
-  if (at == std::string::npos) return std::nullopt;
+  if (theirs.slab || at == std::string::npos) return std::nullopt;  // or it is in one already
   const std::size_t number = at + experts.size(), dot = theirs.name.find('.', number);
   Theirs slab = theirs;
   slab.slab = std::stoll(theirs.name.substr(number, dot - number));
