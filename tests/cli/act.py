@@ -93,7 +93,8 @@ PAIRS = {
     "openai-gelu": ({"disable-bias-linear": None}, True, UNSET), "no-bias-gelu-fusion": ({}, True, UNSET),
     "disable-bias-linear": ({}, True, UNSET), "add-qkv-bias": ({"disable-bias-linear": None}, True, UNSET),
     "untie-embeddings-and-output-weights": ({}, True, UNSET), "embedding-multiplier": ({}, "1", "2"), "attention-dropout": ({}, "0", "0.2"),
-    "hidden-dropout": ({}, "0", "0.2"), "softmax-scale": ({}, "0.1", "3"), "window-size": ({}, "3,0", "8,0"),
+    "qk-l2-norm": ({}, True, UNSET), "norm-places": ({}, "around", "behind"), "residual-multiplier": ({}, "1", "0.5"),
+    "rotary-window-base": (ROPE | {"window-size": "3,0"}, "100", UNSET), "hidden-dropout": ({}, "0", "0.2"), "softmax-scale": ({}, "0.1", "3"), "window-size": ({}, "3,0", "8,0"),
     "window-attn-skip-freq": ({"window-size": "3,0"}, "2", UNSET), "vocab-size": ({}, "64", "128"),
     "make-vocab-size-divisible-by": ({}, "64", "1024"), "padded-vocab-size": ({}, "64", "1024"), "no-pad-vocab-size": ({}, True, UNSET), "disable-pad-vocab-size": ({}, True, UNSET),
     "init-method-std": ({}, "0.02", "0.1"), "embedding-init-method-std": ({}, "0.02", "0.1"), "init-method-xavier-uniform": ({}, True, UNSET),
@@ -239,7 +240,7 @@ SHARED = EXPERTS | {"moe-shared-expert-intermediate-size": "32"}
 PAIRS |= {
     "num-experts": ({}, "4", "8"), "moe-layer-freq": (EXPERTS, "2", "[0,1]"), "moe-ffn-hidden-size": (EXPERTS, "32", "64"),
     "moe-shared-expert-intermediate-size": (EXPERTS, "32", UNSET), "moe-shared-expert-gate": (SHARED, True, UNSET), "moe-latent-size": (EXPERTS, "16", UNSET),
-    "moe-router-topk": (EXPERTS, "2", "3"), "topk": (EXPERTS, "2", "3"), "moe-router-score-function": (EXPERTS, "softmax", "sigmoid"),
+    "moe-apply-probs-on-input": (EXPERTS, True, UNSET), "moe-router-topk": (EXPERTS, "2", "3"), "topk": (EXPERTS, "2", "3"), "moe-router-score-function": (EXPERTS, "softmax", "sigmoid"),
     "moe-router-pre-softmax": (EXPERTS, True, UNSET), "moe-router-num-groups": (SIGMOIDS | {"moe-router-group-topk": "1", "init-method-std": "0.5"}, "2", "1"),
     "moe-router-group-topk": (SIGMOIDS | {"moe-router-num-groups": "2", "init-method-std": "0.5"}, "1", "2"),
     "moe-router-topk-scaling-factor": (EXPERTS, "1", "2"), "moe-router-enable-expert-bias": (SIGMOIDS | {"moe-router-bias-update-rate": "1"}, True, UNSET),

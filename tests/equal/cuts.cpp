@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "tests/equal/run.h"
-#include "tests/support/tiny.h"
+#include "tests/support/placed.h"
 #include "weft/base/error.h"
 
 namespace weft::testing {
@@ -92,6 +92,9 @@ ModelConfig shape_of(const std::string& name, int layers) {
                        : name == "latent"  ? tiny_latent()
                        : name == "mixture" ? tiny_mixture()
                        : name == "oss"     ? tiny_oss()
+                       : name == "weighed" ? tiny_weighed()
+                       : name == "gemma"   ? tiny_gemma()
+                       : name == "olmo"    ? tiny_olmo()
                        : name == "delta"   ? tiny_delta()
                        : name == "hybrid"  ? tiny_hybrid(letters(layers))
                                            : tiny_llama();
@@ -100,7 +103,7 @@ ModelConfig shape_of(const std::string& name, int layers) {
     config.layers = std::max(layers / 2, 1);
     config.decoder_layers = layers - config.layers;
   }
-  if (name == "llama" || name == "mixture" || name == "oss" || name == "delta")
+  if (name != "gpt2" && name != "bert" && name != "t5" && name != "latent" && name != "hybrid")
     config.groups = config.heads;  // so that four ranks have a group each
   config.hidden_dropout = config.attention_dropout = 0.1;
   config.experts.layers.clear();

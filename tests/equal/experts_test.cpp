@@ -238,6 +238,33 @@ TEST(ExpertMemory, is_what_the_counting_device_counts_for_the_same_loads) {
     }
 }
 
+// At home, so that ranks that share an expert, or its rows, never see a weight.
+TEST(WeighedRows, train_as_on_one_rank) {
+  expect_one_rank(shape_of("weighed"), {{.tp = 2, .dp = 1},
+                                        {.tp = 4, .dp = 1, .ep = 2, .etp = 2, .sequence = true},
+                                        {.dp = 4, .ep = 4, .zero = 1},
+                                        {.pp = 2, .dp = 2, .ep = 2, .schedule = "zb-h1"},
+                                        {.tp = 2, .cp = 2, .dp = 2, .ep = 4, .etp = 1, .sequence = true}});
+}
+
+TEST(WeighedRows, are_what_experts_read) {
+  ModelConfig config = shape_of("weighed");
+  const Cut cut = one_rank({.micro_batch = 2, .steps = few});
+  const Curve before = train(config, cut);
+  config.experts.weigh_input = false;
+  EXPECT_NE(before.losses, train(config, cut).losses);
+}
+
+TEST(WeighedRows, hold_what_the_counting_device_counts) {
+  for (const bool exact : {false, true}) {
+    const Cut cut{.parallel = {.tp = 2, .dp = 2, .ep = 4, .etp = 1, .sequence = true},
+                  .micro_batch = 2,
+                  .exact = exact,
+                  .always = {0, 2, 5}};
+    EXPECT_EQ(memory_difference(shape_of("weighed"), cut), "") << exact;
+  }
+}
+
 TEST(ExpertFaults, are_all_seen_and_none_where_none_is) {
   const ModelConfig config = mixture();
   Cut cut{

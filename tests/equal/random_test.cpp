@@ -49,6 +49,16 @@ void see_experts(std::set<std::string>& seen, const Drawn& drawn) {
   if (losses.size() == 1) seen.insert(std::string(words(losses[0])[std::size_t(losses[0])]) + " alone");
 }
 
+/// What stands beside attention and MLPs that are cut.
+void see_norms(std::set<std::string>& seen, const ModelConfig& model) {
+  if (model.norm_places != NormPlaces::before)
+    seen.insert(model.norm_places == NormPlaces::around ? "norms around" : "norms behind");
+  if (model.rotary.window_base) seen.insert("windows that turn otherwise");
+  if (model.qk_norm_plain) seen.insert("norms without gains");
+  if (model.qk_norm_whole) seen.insert("norms of all heads");
+  if (model.experts.weigh_input) seen.insert("weighed rows");
+}
+
 /// How its family is cut.
 void see_family(std::set<std::string>& seen, const Drawn& drawn) {
   const auto& [model, cut] = drawn;
@@ -73,7 +83,9 @@ std::set<std::string> everything() {
       "roots of softplus,forwards beside backwards,forwards beside backwards over stages,weight gradients "
       "that wait,more room to evaluate,none alone,aux_loss alone,seq_aux_loss alone,"
       "global_aux_loss alone,sinkhorn alone,zero 1,zero 2,zero 3,zero 1 of a cut model,"
-      "zero 2 of a cut model,zero 3 of a cut model,state spaces,exact state spaces",
+      "zero 2 of a cut model,zero 3 of a cut model,state spaces,exact state spaces,"
+      "norms around,norms behind,windows that turn otherwise,norms without gains,norms of all heads,weighed "
+      "rows",
       ',');
   return {all.begin(), all.end()};
 }
@@ -160,6 +172,7 @@ TEST(RandomLayouts, have_something_of_everything) {
       seen.insert(cut.exact ? "exact latents of cut samples" : "latents of cut samples");
     if (parts_in_all(model, LayerPart::state) > 0 && p.tp * p.cp * p.pp > 1)
       seen.insert(cut.exact ? "exact state spaces" : "state spaces");
+    if (p.tp * p.cp > 1) see_norms(seen, model);
     if (model.precision == Precision::bf16) seen.insert("bf16");
     if (model.precision == Precision::f16) seen.insert(cut.loss_scale > 0x1p14 ? "overflow" : "f16");
     if (cut.reduce_in_bf16) seen.insert("bf16 gradients");

@@ -60,6 +60,27 @@ std::vector<Case> cases() {
              c.gate_offset = 1;
            }),
       with("wide_heads", tiny_gpt2(), [](auto& c) { c.channels = 8; }),
+      with("qk_norm_plain", tiny_gpt2(), [](auto& c) { c.qk_norm_plain = true; }),
+      with("norms_around", tiny_gpt2(), [](auto& c) { c.norm_places = NormPlaces::around; }),
+      with("norms_behind", tiny_llama(),
+           [](auto& c) {
+             c.norm_places = NormPlaces::behind;
+             c.qk_norm_whole = true;
+             c.hidden_dropout = 0.2;
+           }),
+      with("windows_that_turn_otherwise", tiny_llama(),
+           [](auto& c) {
+             c.window = 3;
+             c.window_layers = {1, 0};
+             c.rotary.window_base = 50;
+             c.norm_places = NormPlaces::around;
+             c.norm_centered_gain = true;
+           }),
+      with("residual_multiplier", tiny_gpt2(),
+           [](auto& c) {
+             c.residual_multiplier = 0.3;
+             c.hidden_dropout = 0.2;
+           }),
       with("residual_after_norm", tiny_gpt2(), [](auto& c) { c.residual_after_norm = true; }),
       with("latent", tiny_latent()),
       with("latent_with_learned_positions", tiny_latent(), [](auto& c) { c.positions = Positions::learned; }),
@@ -179,6 +200,16 @@ std::vector<Case> mixtures() {
              c.experts.latent = 8;
              c.experts.router.coefficients = {1};
              c.experts.layers = {0, 1};
+           }),
+      with("experts_of_weighed_rows", mixture(tiny_llama(), {.chosen = 1, .score = RouterScore::sigmoid}),
+           [](auto& c) {
+             c.experts.weigh_input = true;
+             c.experts.shared_hidden = 16;
+           }),
+      with("experts_with_biases_of_weighed_rows", mixture(tiny_gpt2(), {.capacity = 0.7}),
+           [](auto& c) {
+             c.experts.weigh_input = true;
+             c.norm_places = NormPlaces::around;
            }),
       with("experts_beside_an_mlp", mixture(tiny_gpt2(), {}),
            [](auto& c) {

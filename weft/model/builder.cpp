@@ -8,6 +8,7 @@
 #include "weft/base/number.h"
 #include "weft/model/relative.h"
 #include "weft/model/rotary.h"
+#include "weft/nn/normed_inner.h"
 #include "weft/nn/part_of_tokens.h"
 #include "weft/nn/recompute.h"
 #include "weft/nn/region.h"
@@ -50,10 +51,13 @@ Norm Builder::norm(const std::string& name) const {
 }
 
 Norm Builder::norm_of(const std::string& name, const NormRows& rows) const {
-  return norm_of(name, rows,
-                 {.kind = config_.norm,
-                  .epsilon = float(config_.norm_epsilon),
-                  .one_plus_gain = config_.norm_centered_gain});
+  return norm_of(name, rows, usual_norm());
+}
+
+NormArgs Builder::usual_norm() const {
+  return {.kind = config_.norm,
+          .epsilon = float(config_.norm_epsilon),
+          .one_plus_gain = config_.norm_centered_gain};
 }
 
 Norm Builder::norm_of(const std::string& name, const NormRows& rows, const NormArgs& how) const {
@@ -135,132 +139,6 @@ Fp8 Builder::fp8_of(const std::string& product) const {
   return {.name = product + ".fp8", .rules = rules_of(config_.fp8), .scales = {}};
 }
 
-bool Builder::turns(int layer) const {
-  const int skip = config_.rotary.skip_every;
-  return turns_channels(config_) && (skip == 0 || (layer + 1) % skip != 0);
-}
-
-// Layers of further tokens are numbered on, and are as the last layer is.
-int Builder::as_layer(int layer) const { return std::min(layer, config_.layers - 1); }
-
-std::int64_t Builder::window(int layer) const {
-  const auto& chosen = config_.window_layers;
-  return chosen.empty() || chosen[std::size_t(as_layer(layer))] != 0 ? config_.window : 0;
-}
-
-ContextParallel Builder::context_of(int layer) const {
-  ContextParallel context = context_;
-  if (!context_layers_.empty()) context.form = context_layers_[std::size_t(as_layer(layer))];
-  return context;
-}
-AttentionShape Builder::attention_shape(int layer, const Looks& looks) {
-  if (turns(layer) && !angles_) angles_ = rotary_angles(config_, device_);
-  const std::int64_t groups = std::max<std::int64_t>(config_.groups / tp_.size(), 1);
-  const std::int64_t heads = exact(config_.heads, tp_.size());
-  return {.groups = groups,
-          .per_group = exact(heads, groups),
-          .channels = config_.channels,
-          .gated = config_.attention_gate,
-          .head0 = tp_.rank() * heads,
-          .layer = layer,
-          .scale = float(attention_scale(config_)),
-          .dropout = float(config_.attention_dropout),
-          .window = window(layer),
-          .side = looks.side,
-          .mask = looks.mask,
-          .angles = turns(layer) ? angles_ : Tensor(),
-          .pairing = config_.rotary.interleaved ? Pairing::neighbours : Pairing::halves,
-          .context = context_of(layer),
-          .parts = {.here = parts_here(), .sharers = parts() > 1 ? keys_ : nullptr},
-          .no_distance = config_.positions == Positions::relative ? side_length(config_, looks.side) - 1 : 0};
-}
-
-// Fewer groups than ranks: neighbours share a group. Each has its own queries of it and their gates, and all
-// have its key and value.
-void Builder::share_group(Parameter& parameter) const {
-  const int group = tp_.rank() / sharers(), of_a_query = config_.attention_gate ? 2 : 1;
-  const std::int64_t per_group = exact(config_.heads, config_.groups);
-  const std::int64_t heads = exact(config_.heads, tp_.size());
-  const Shard whole = parameter.pieces.front().where;
-  parameter.pieces.clear();
-  std::int64_t at = 0;
-  const auto take = [&](std::int64_t head, std::int64_t count) {
-    Shard box = whole;
-    box.offset[0] = (group * (of_a_query * per_group + 2) + head) * config_.channels;
-    box.local[0] = count * config_.channels;
-    parameter.pieces.push_back({box, at});
-    at += box.local.elements();
-  };
-  for (int kind = 0; kind < of_a_query; ++kind) take(kind * per_group + neighbour() * heads, heads);
-  take(of_a_query * per_group, 2);
-  parameter.shape[0] = (of_a_query * heads + 2) * config_.channels;
-  parameter.shared = {.along = Axis::tp, .ranks = sharers(), .partial = !sums_.terms(Axis::tp).empty()};
-}
-
-KeyRows Builder::key_rows() const {
-  if (parts() == 1) return {};
-  const std::int64_t rows = 2 * config_.channels, share = exact(rows, sharers());
-  return {.groups = std::max(config_.groups / tp_.size(), 1),
-          .of_group = rows,
-          .counted = {neighbour() * share, share}};
-}
-
-ColumnLinear Builder::qkv(const std::string& name) const {
-  const bool shared = sharers() > 1;
-  const Along cut = shared ? Along{Axis::tp} : tensor_ranks();
-  Parameter weight = rows_of(name + ".weight", cut);
-  weight.fp8 = fp8_of(name);
-  const std::int64_t queries = exact(config_.heads, config_.groups) * config_.channels;
-  weight.bands = {queries, config_.channels, config_.channels};
-  if (config_.attention_gate) weight.bands.insert(weight.bands.begin(), queries);
-  std::optional<Parameter> bias;
-  if (list_.has(name + ".bias")) bias = rows_of(name + ".bias", cut);
-  if (shared) share_group(weight);
-  if (shared && bias) share_group(*bias);
-  return {Product(std::move(weight), std::move(bias), BiasAdded::by_product, token_cut(), key_rows()), tp_};
-}
-
-SelfAttention Builder::attention(const std::string& name, int layer, const Looks& looks) {
-  std::optional<SelfAttention::HeadNorms> norms;
-  // Every tensor-parallel rank sees its own heads only, so these gradients are partial even without
-  // sequence cuts.
-  const NormRows keys{.sums = sums_,
-                      .heads = tp_.size() > 1 ? &tp_.circle : nullptr,
-                      .context = token_cut(),
-                      .counted = neighbour() == 0};
-  NormRows queries = keys;
-  queries.parts = parts_here();
-  queries.counted = true;
-  if (config_.qk_norm_whole) {
-    const NormRows rows{.sums = sums_, .context = token_cut()};
-    norms.emplace(
-        SelfAttention::HeadNorms{norm_of(name + ".q_norm", rows), norm_of(name + ".k_norm", rows), true});
-  } else if (config_.qk_norm)
-    norms.emplace(
-        SelfAttention::HeadNorms{norm_of(name + ".q_norm", queries), norm_of(name + ".k_norm", keys)});
-  return {qkv(name + ".qkv"), row(name + ".project"), std::move(norms), attention_shape(layer, looks),
-          sinks(name + ".sinks")};
-}
-
-Sinks Builder::sinks(const std::string& name) const {
-  if (config_.sink == Sink::none) return {};
-  if (config_.sink == Sink::learned) return Sinks(rows_of(name, tensor_ranks()));
-  const Tensor fixed = empty(device_, {exact(config_.heads, tp_.size())}, Dtype::f32, Use::weights);
-  ops::fill(fixed, 0);
-  return Sinks(fixed);
-}
-
-// Its dropout has a place of its own behind all layers.
-CrossAttention Builder::cross_attention(const std::string& name, int layer) {
-  AttentionShape shape = attention_shape(layer, {.mask = Mask::none, .memory = true});
-  shape.layer = layer + config_.decoder_layers;
-  shape.window = 0;
-  shape.angles = {};
-  shape.no_distance = 0;
-  return {column(name + ".query", BiasAdded::by_product), column(name + ".key_value", BiasAdded::by_product),
-          row(name + ".project"), shape};
-}
-
 // [gate | up]: each half is cut by itself, so the rank's rows are two boxes of the whole.
 void Builder::cut_in_halves(Parameter& parameter, const Along& cut) {
   const Shard whole = parameter.pieces.front().where;
@@ -291,27 +169,50 @@ bool Builder::recomputes(RecomputeModule module) const {
          std::find(chosen.modules.begin(), chosen.modules.end(), module) != chosen.modules.end();
 }
 
-std::unique_ptr<Inner> Builder::attends(const std::string& name, int layer, const Looks& looks) {
-  if (config_.latent.on) return latent_attention(name, layer, looks);
-  return std::make_unique<SelfAttention>(attention(name, layer, looks));
-}
-
 // ---- layers
-Sublayer Builder::sublayer(const std::string& name, int layer, LayerPart part, const Looks& looks) {
-  Norm before = norm(name + norm_name(part));
+namespace {
+
+const char* block_name(LayerPart part) {
   switch (part) {
     case LayerPart::attention:
-      return {"attention block", std::move(before), attends(name + ".attention", layer, looks)};
+      return "attention block";
     case LayerPart::delta:
-      return {"delta block", std::move(before), delta_memory(name + ".delta", layer)};
+      return "delta block";
     case LayerPart::state:
-      return {"state block", std::move(before), state_memory(name + ".state", layer)};
+      return "state block";
     case LayerPart::mlp:
-      return {"mlp block", std::move(before), std::make_unique<Mlp>(mlp(name + ".mlp"))};
+      return "mlp block";
     case LayerPart::experts:
-      return {"experts block", std::move(before), experts(name, layer)};
+      return "experts block";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::unique_ptr<Inner> Builder::inner(const std::string& name, int layer, LayerPart part,
+                                      const Looks& looks) {
+  switch (part) {
+    case LayerPart::attention:
+      return attends(name + ".attention", layer, looks);
+    case LayerPart::delta:
+      return delta_memory(name + ".delta", layer);
+    case LayerPart::state:
+      return state_memory(name + ".state", layer);
+    case LayerPart::mlp:
+      return std::make_unique<Mlp>(mlp(name + ".mlp"));
+    case LayerPart::experts:
+      return experts(name, layer);
   }
   fail(Kind::internal, "model: a layer of no kind");
+}
+
+Sublayer Builder::sublayer(const std::string& name, int layer, LayerPart part, const Looks& looks) {
+  Sublayer made{block_name(part), std::nullopt, inner(name, layer, part, looks)};
+  if (config_.norm_places != NormPlaces::behind) made.norm = norm(name + norm_name(part));
+  if (config_.norm_places != NormPlaces::before)
+    made.inner = std::make_unique<NormedInner>(std::move(made.inner), norm(name + norm_behind_name(part)));
+  return made;
 }
 
 std::unique_ptr<Layer> Builder::block(const std::string& name, int layer, const Looks& looks) {
@@ -330,6 +231,7 @@ std::unique_ptr<Layer> Builder::block(const std::string& name, int layer, const 
           .layer = layer,
           .first_dropout = first_dropout(layer, parts),
           .dropout = float(config_.hidden_dropout),
+          .multiplier = float(config_.residual_multiplier),
           .recompute_norms = recomputes(RecomputeModule::norm),
           .residual = config_.residual_after_norm ? Block::Residual::of_norm : Block::Residual::of_input,
           .drop = layer < config_.layers ? config_.layer_drop : LayerDrop(),  // further tokens' are kept

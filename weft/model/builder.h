@@ -37,6 +37,8 @@ class Builder {
   Parameter shared_in_sequence(const std::string& name) const;
   std::optional<Parameter> shared_if_listed(const std::string& name) const;
   Norm norm(const std::string& name) const;
+  /// Of each head, with gains or without.
+  Norm head_norm(const std::string& name, const NormRows& rows) const;
   ColumnLinear column(const std::string& name, BiasAdded added) const;
   RowLinear row(const std::string& name) const;
   /// It is computed again with all MLPs, or with those of its kind alone.
@@ -84,17 +86,20 @@ class Builder {
   Along tensor_ranks() const { return {Axis::tp, tp_.rank(), tp_.size()}; }
   Norm norm_of(const std::string& name, const NormRows& rows) const;
   Norm norm_of(const std::string& name, const NormRows& rows, const NormArgs& how) const;
+  NormArgs usual_norm() const;
   Parameter rows_of(const std::string& name, const Along& cut) const;
   Parameter columns_of(const std::string& name) const;
   /// Of a matrix that tensor-parallel ranks hold whole.
   WholeLinear whole(const std::string& name) const;
   // ---- attention
   std::unique_ptr<Inner> attends(const std::string& name, int layer, const Looks& looks);
+  std::unique_ptr<Inner> inner(const std::string& name, int layer, LayerPart part, const Looks& looks);
   Sublayer sublayer(const std::string& name, int layer, LayerPart part, const Looks& looks);
   /// The number of the first dropout of a layer of so many parts.
   int first_dropout(int layer, int parts) const;
   int as_layer(int layer) const;
   bool turns(int layer) const;
+  Tensor angles(int layer);
   std::int64_t window(int layer) const;
   ContextParallel context_of(int layer) const;
   AttentionShape attention_shape(int layer, const Looks& looks);
@@ -140,6 +145,7 @@ class Builder {
   int layer_ = 0;                 // that is being built
   Communicator* keys_ = nullptr;  // who share a key group
   Tensor angles_;                 // one table for all layers
+  Tensor window_angles_;          // but for those with a window, which may turn otherwise
   Parameter* words_ = nullptr;    // of this stage's first embedding
   Parameter* positions_ = nullptr;
   Parameter* ahead_words_ = nullptr;  // of further tokens: an output layer that is tied shares them

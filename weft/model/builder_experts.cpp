@@ -152,9 +152,12 @@ std::unique_ptr<Inner> Builder::experts(const std::string& name, int layer) cons
                        .residual_gate = for_tokens(name + ".residual.gate", tp_),
                        .latent_in = for_tokens(name + ".latent.in", inside),
                        .latent_out = for_tokens(name + ".latent.out", inside)};
-  auto all = std::make_unique<Experts>(
-      router(name + ".router", layer), std::move(parts),
-      Experts::Options{.gate = gate_of(config_), .gated = config_.gated, .tp = tp_, .ranks = experts_.ranks});
+  auto all = std::make_unique<Experts>(router(name + ".router", layer), std::move(parts),
+                                       Experts::Options{.gate = gate_of(config_),
+                                                        .gated = config_.gated,
+                                                        .weigh_input = config_.experts.weigh_input,
+                                                        .tp = tp_,
+                                                        .ranks = experts_.ranks});
   if (!recomputes(RecomputeModule::experts)) return all;
   return std::make_unique<RecomputeInner>(std::move(all));
 }

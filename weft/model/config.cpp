@@ -61,10 +61,20 @@ void no_latent(const LatentConfig& l) {
     fail(Kind::usage, "model: sizes of latent attention are given, but it is not on: add {model.latent.on}");
 }
 
+void complete_head_norms(ModelConfig& m) {
+  for (const auto& [on, name] : {std::pair{m.qk_norm_whole, "{model.qk_norm_whole}"},
+                                 std::pair{m.qk_norm_plain, "{model.qk_norm_plain}"}})
+    if (on && m.latent.on)
+      fail(Kind::usage, "model: latent attention normalizes latents: leave ", name, " out");
+  if (m.qk_norm_whole && m.qk_norm_plain)
+    fail(Kind::usage,
+         "model: {model.qk_norm_whole} is about all heads together and {model.qk_norm_plain} about each: "
+         "leave one of them out");
+  if (m.qk_norm_whole || m.qk_norm_plain) m.qk_norm = true;
+}
+
 void complete_heads(ModelConfig& m) {
-  if (m.qk_norm_whole && m.latent.on)
-    fail(Kind::usage, "model: latent attention normalizes latents: leave {model.qk_norm_whole} out");
-  if (m.qk_norm_whole) m.qk_norm = true;
+  complete_head_norms(m);
   if (m.latent.on) return complete_latent(m);
   no_latent(m.latent);
   if (m.groups == 0) m.groups = m.heads;
@@ -92,6 +102,24 @@ void complete_window(ModelConfig& m) {
   if (!m.window_layers.empty() && std::ssize(m.window_layers) != m.layers)
     fail(Kind::usage, "model: ", m.window_layers.size(),
          " entries say which layers have a window, but there are ", m.layers, " layers");
+  if (m.rotary.window_base && m.window == 0)
+    fail(Kind::usage,
+         "model: {model.rotary.window_base} is of layers that look through a window, and none does: add "
+         "{model.window}");
+  if (m.rotary.window_base && !turns_channels(m))
+    fail(Kind::usage,
+         "model: {model.rotary.window_base} is of rotary positions, and {model.positions} are others");
+}
+
+void check_norm_places(const ModelConfig& m, const LayerForms& may) {
+  if (m.norm_places == NormPlaces::before) return;
+  if (!may.norm_places)
+    fail(Kind::usage, "model: ", m.kind,
+         " has norms before attention and MLPs: leave {model.norm_places} out");
+  if (m.residual_after_norm)
+    fail(Kind::usage,
+         "model: {model.residual_after_norm} adds to what a norm before gave: leave it or "
+         "{model.norm_places} out");
 }
 
 void complete_mup(ModelConfig& m) {
@@ -125,6 +153,7 @@ void check_forms(const ModelConfig& m, const LayerForms& may) {
          " has no layers that are one thing each: leave {model.hybrid.layers} out");
   if (m.experts.count > 0 && !may.experts)
     fail(Kind::usage, "model: ", m.kind, " has no mixtures of experts: leave {model.experts.count} out");
+  check_norm_places(m, may);
 }
 
 void check_fp8(const ModelConfig& m) {

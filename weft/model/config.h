@@ -15,6 +15,7 @@
 #include "weft/model/experts_config.h"
 #include "weft/model/fp8_config.h"
 #include "weft/model/latent_config.h"
+#include "weft/model/rotary_config.h"
 #include "weft/model/state_config.h"
 #include "weft/nn/layer_drop.h"
 #include "weft/nn/token_drop.h"
@@ -26,9 +27,11 @@ namespace weft {
 /// says.
 enum class Precision : std::uint8_t { f32, bf16, f16 };
 enum class Positions : std::uint8_t { learned, rotary, none, relative };
-enum class RotaryScaling : std::uint8_t { none, linear, llama3, yarn };
 /// What each head gives to no key: nothing, what a score of zero takes, or of a score that it learns.
 enum class Sink : std::uint8_t { none, zero, learned };
+/// Where the norms of a block stand: before what attention or an MLP reads, behind what it gives and before
+/// that is added to what came in, or around it.
+enum class NormPlaces : std::uint8_t { before, around, behind };
 enum class InitMethod : std::uint8_t { normal, xavier_uniform };
 enum class Recompute : std::uint8_t { none, full, selective };
 enum class RecomputeMethod : std::uint8_t { uniform, block };
@@ -47,31 +50,14 @@ constexpr std::array<std::string_view, 3> words(Precision) { return {"f32", "bf1
 constexpr std::array<std::string_view, 4> words(Positions) {
   return {"learned", "rotary", "none", "relative"};
 }
-constexpr std::array<std::string_view, 4> words(RotaryScaling) {
-  return {"none", "linear", "llama3", "yarn"};
-}
 constexpr std::array<std::string_view, 3> words(Sink) { return {"none", "zero", "learned"}; }
+constexpr std::array<std::string_view, 3> words(NormPlaces) { return {"before", "around", "behind"}; }
 constexpr std::array<std::string_view, 2> words(InitMethod) { return {"normal", "xavier_uniform"}; }
 constexpr std::array<std::string_view, 3> words(Recompute) { return {"none", "full", "selective"}; }
 constexpr std::array<std::string_view, 2> words(RecomputeMethod) { return {"uniform", "block"}; }
 constexpr std::array<std::string_view, 6> words(RecomputeModule) {
   return {"core_attention", "norm", "mlp", "latent_heads", "experts", "shared_experts"};
 }
-
-/// The angles of rotary positions. `percent` of each head's channels turn, the rest pass.
-struct RotaryConfig {
-  double base = 10000.0;
-  double percent = 1.0;
-  bool interleaved = false;  // pairs (0,1), (2,3), … instead of first half with second half
-  RotaryScaling scaling = RotaryScaling::none;
-  double factor = 1.0;           // how many times longer than trained: linear, llama3, yarn
-  double low = 1.0, high = 4.0;  // llama3: wavelengths in original_positions / low … / high are blended
-  std::int64_t original_positions = 0;    // llama3, yarn: the length the base was trained for
-  double beta_fast = 32, beta_slow = 1;   // yarn: rotations between which the two forms are blended
-  bool whole_channels = true;             // yarn: from a whole channel to a whole channel
-  double mscale = 1.0, mscale_all = 0.0;  // yarn: growth of the attention temperature
-  int skip_every = 0;                     // every n-th layer turns nothing; 0: all layers turn
-};
 
 /// Biases of scores by the distance of query and key: near distances have a bucket each, farther ones share
 /// them, the more the farther, and all beyond `farthest` share the last.
@@ -139,8 +125,10 @@ struct ModelConfig {
   NormKind norm = NormKind::layer;
   double norm_epsilon = 1e-5;
   bool norm_centered_gain = false;  // the stored gain g is used as 1 + g
-  bool qk_norm = false;             // normalize each head's queries and keys before they turn
-  bool qk_norm_whole = false;       // normalize the queries of all heads together, and the keys
+  NormPlaces norm_places = NormPlaces::before;
+  bool qk_norm = false;        // normalize each head's queries and keys before they turn
+  bool qk_norm_whole = false;  // normalize the queries of all heads together, and the keys
+  bool qk_norm_plain = false;  // normalize each head's queries and keys, and give them no gain
 
   bool attention_gate = false;  // what a head gives is multiplied by the sigmoid of a gate of its own
 
@@ -153,6 +141,7 @@ struct ModelConfig {
   bool qkv_bias = true;
   bool tied_output = true;
   bool residual_after_norm = false;   // a block adds to what its norm gave, not to what the norm read
+  double residual_multiplier = 1.0;   // of what attention and MLPs add
   bool sentence_order = true;         // BERT: tells too whether the text's two parts were swapped
   bool token_types = false;           // BERT: words have types without sentence_order, too
   bool output_bias = true;            // of the words' logits: a BERT's, and a T5's whose output is tied
@@ -186,32 +175,6 @@ struct ModelConfig {
 
 /// What a run needs is planned a layer at a time, before it takes any memory.
 inline constexpr int most_layers = 20'000;
-
-template <class Visitor>
-void describe(Visitor& v, RotaryConfig& c) {
-  v("base", c.base, OnResume::model, "base of the rotary angles", legal::positive);
-  v("percent", c.percent, OnResume::model, "part of each head's channels that turns", legal::fraction);
-  v("interleaved", c.interleaved, OnResume::model, "turn neighboring channels instead of halves");
-  v("scaling", c.scaling, OnResume::model, "how angles stretch beyond the trained length");
-  v("factor", c.factor, OnResume::model, "how many times the trained length", legal::positive);
-  v("low", c.low, OnResume::model,
-    "llama3 scaling: wavelengths above original_positions / low are divided by the factor", legal::positive);
-  v("high", c.high, OnResume::model, "llama3 scaling: wavelengths below original_positions / high are kept",
-    legal::positive);
-  v("original_positions", c.original_positions, OnResume::model, "length the angles were first trained for",
-    legal::size_or_none);
-  v("beta_fast", c.beta_fast, OnResume::model, "yarn: channels turning more often than this are kept",
-    legal::positive);
-  v("beta_slow", c.beta_slow, OnResume::model,
-    "yarn: channels turning less often than this are divided by the factor", legal::positive);
-  v("whole_channels", c.whole_channels, OnResume::model,
-    "yarn: blend from a whole channel to a whole channel");
-  v("mscale", c.mscale, OnResume::model, "yarn: growth of the attention temperature", legal::not_negative);
-  v("mscale_all", c.mscale_all, OnResume::model,
-    "yarn: the same for all channels, by which mscale is divided", legal::not_negative);
-  v("skip_every", c.skip_every, OnResume::model, "every n-th layer has no rotary positions (0: all have)",
-    legal::size_or_none);
-}
 
 template <class Visitor>
 void describe(Visitor& v, RelativeConfig& c) {
@@ -308,9 +271,13 @@ void describe(Visitor& v, ModelConfig& c) {
   v("norm", c.norm, OnResume::model, "kind of all norms");
   v("norm_epsilon", c.norm_epsilon, OnResume::model, "added to the variance in all norms", legal::positive);
   v("norm_centered_gain", c.norm_centered_gain, OnResume::model, "store the gain minus one");
+  v("norm_places", c.norm_places, OnResume::model,
+    "norms of what attention and MLPs read, of what they give, or of both");
   v("qk_norm", c.qk_norm, OnResume::model, "normalize queries and keys, head by head");
   v("qk_norm_whole", c.qk_norm_whole, OnResume::model,
     "normalize queries and keys of all heads together, as OLMoE does");
+  v("qk_norm_plain", c.qk_norm_plain, OnResume::model,
+    "normalize queries and keys, head by head, and give them no gain, as Llama 4 does");
   v("attention_gate", c.attention_gate, OnResume::model,
     "multiply what heads give by the sigmoid of gates that are made of the token, as Qwen3-Next does");
   v("activation", c.activation, OnResume::model, "non-linearity of the MLP");
@@ -324,6 +291,8 @@ void describe(Visitor& v, ModelConfig& c) {
   v("tied_output", c.tied_output, OnResume::model, "the output layer is the embedding");
   v("residual_after_norm", c.residual_after_norm, OnResume::model,
     "a block adds to its norm's output, not to its input");
+  v("residual_multiplier", c.residual_multiplier, OnResume::model,
+    "what attention and MLPs add is multiplied by this", legal::positive);
   v("sentence_order", c.sentence_order, OnResume::model,
     "BERT: tell whether the two parts of a text were swapped");
   v("token_types", c.token_types, OnResume::model, "BERT: tokens have types without sentence_order, too");
@@ -377,7 +346,7 @@ void complete(ModelConfig&);
 /// What layers of some families may be, and of others not.
 struct LayerForms {
   bool experts = false, latent = false, further_tokens = false, sinks = false, delta = false, gates = false,
-       hybrid = false;
+       hybrid = false, norm_places = false;
 };
 /// The same for one stack of layers.
 void complete_decoder(ModelConfig&, const LayerForms& may = {});

@@ -13,7 +13,7 @@ namespace {
 void refuse_without_experts(const ExpertsConfig& x) {
   const ExpertsConfig none;
   if (!x.layers.empty() || x.every != none.every || x.first != none.first || x.shared_hidden != 0 ||
-      x.residual || x.latent != 0 || x.ffn_hidden != 0)
+      x.residual || x.latent != 0 || x.ffn_hidden != 0 || x.weigh_input)
     fail(Kind::usage, "model: experts are described, and {model.experts.count} is 0: say how many there are");
 }
 
@@ -141,6 +141,10 @@ void complete_experts(ModelConfig& m) {
     fail(Kind::usage,
          "model: {model.experts.residual} puts an MLP beside the chosen experts, and "
          "{model.experts.shared_hidden} another: leave one of them out");
+  if (x.weigh_input && x.latent > 0)
+    fail(Kind::usage,
+         "model: {model.experts.weigh_input} multiplies what the router reads, and {model.experts.latent} "
+         "gives experts something else: leave one of them out");
   fill_layers(m);
   if (x.router.score != RouterScore::softmax) x.router.softmax_first = false;  // which it says nothing about
   check_router(x);

@@ -57,8 +57,9 @@ struct ExpertsConfig {
   std::int64_t ffn_hidden = 0;     // of one expert; 0: as the MLP's
   std::int64_t shared_hidden = 0;  // of what all tokens go through, too; 0: nothing
   bool shared_gate = false;
-  bool residual = false;    // an MLP as wide as an expert beside them, and a gate that weighs the two
-  std::int64_t latent = 0;  // channels that experts work on; 0: the model's
+  bool residual = false;     // an MLP as wide as an expert beside them, and a gate that weighs the two
+  std::int64_t latent = 0;   // channels that experts work on; 0: the model's
+  bool weigh_input = false;  // what experts read is multiplied by their weights, not what they give
   RouterConfig router;
 
   bool at(int layer) const { return count > 0 && layers[std::size_t(layer)] != 0; }
@@ -118,6 +119,8 @@ void describe(Visitor& v, ExpertsConfig& c) {
     "put an MLP as wide as an expert beside the chosen ones, and weigh the two by the softmax of a gate");
   v("latent", c.latent, OnResume::model, "channels that experts work on (0: the model's)",
     legal::size_or_none);
+  v("weigh_input", c.weigh_input, OnResume::model,
+    "multiply what experts read by their weights, instead of what they give, as Llama 4 does");
   v.group("router", c.router);
 }
 

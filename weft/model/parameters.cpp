@@ -76,7 +76,7 @@ void add_attention(ParameterList& list, const ModelConfig& c, const std::string&
   const std::int64_t h = c.hidden, queries = c.heads * c.channels;
   const std::int64_t qkv = qkv_rows(c);
   add_matrix(list, name + ".qkv", {qkv, h, c.qkv_bias}, matrix_init(c, qkv, h));
-  if (c.qk_norm) {
+  if (c.qk_norm && !c.qk_norm_plain) {
     add_norm(list, c, name + ".q_norm", c.qk_norm_whole ? queries : c.channels);
     add_norm(list, c, name + ".k_norm", c.qk_norm_whole ? c.groups * c.channels : c.channels);
   }
@@ -84,15 +84,16 @@ void add_attention(ParameterList& list, const ModelConfig& c, const std::string&
   add_matrix(list, name + ".project", {h, queries, c.linear_bias}, output_init(c, h, queries));
 }
 
-const char* norm_name(LayerPart part) {
+std::string norm_name(LayerPart part) {
   if (part == LayerPart::state) return ".state_norm";
   return part == LayerPart::attention || part == LayerPart::delta ? ".attention_norm" : ".mlp_norm";
 }
 
+std::string norm_behind_name(LayerPart part) { return norm_name(part) + "_behind"; }
+
 namespace {
 
-void add_part(ParameterList& list, const ModelConfig& c, const std::string& name, LayerPart part) {
-  add_norm(list, c, name + norm_name(part), c.hidden);
+void add_inner(ParameterList& list, const ModelConfig& c, const std::string& name, LayerPart part) {
   switch (part) {
     case LayerPart::attention:
       return add_attention(list, c, name + ".attention");
@@ -110,7 +111,11 @@ void add_part(ParameterList& list, const ModelConfig& c, const std::string& name
 }  // namespace
 
 void add_block(ParameterList& list, const ModelConfig& c, const std::string& name, int layer) {
-  for (const LayerPart part : parts_of_layer(c, layer)) add_part(list, c, name, part);
+  for (const LayerPart part : parts_of_layer(c, layer)) {
+    if (c.norm_places != NormPlaces::behind) add_norm(list, c, name + norm_name(part), c.hidden);
+    add_inner(list, c, name, part);
+    if (c.norm_places != NormPlaces::before) add_norm(list, c, name + norm_behind_name(part), c.hidden);
+  }
 }
 
 void add_mlp(ParameterList& list, const ModelConfig& c, const std::string& name) {

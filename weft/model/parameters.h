@@ -48,10 +48,11 @@ struct LinearShape {
 };
 void add_matrix(ParameterList& list, const std::string& name, const LinearShape& m, const Init& init);
 void add_attention(ParameterList& list, const ModelConfig& config, const std::string& name);
-/// What the layer of this number is made of, each part with the norm before it.
+/// What the layer of this number is made of, each part with its norms.
 void add_block(ParameterList& list, const ModelConfig& config, const std::string& name, int layer);
-/// What a part's norm is called behind the layer's name.
-const char* norm_name(LayerPart part);
+/// What the norm of what a part reads is called behind the layer's name, and that of what it gives.
+std::string norm_name(LayerPart part);
+std::string norm_behind_name(LayerPart part);
 void add_mlp(ParameterList& list, const ModelConfig& config, const std::string& name);
 void add_norm(ParameterList& list, const ModelConfig& config, const std::string& name, std::int64_t width);
 

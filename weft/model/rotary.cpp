@@ -61,6 +61,26 @@ std::vector<double> frequencies(const RotaryConfig& rotary, std::int64_t channel
   return out;
 }
 
+Tensor angles_of(const ModelConfig& config, const RotaryConfig& rotary, Device& device) {
+  if (!turns_channels(config)) return {};
+  const auto channels = std::int64_t(double(turning_channels(config)) * rotary.percent) / 2 * 2;
+  const std::vector<double> frequency = frequencies(rotary, channels);
+  const double concentration =
+      rotary.scaling == RotaryScaling::yarn
+          ? mscale(rotary.factor, rotary.mscale) / mscale(rotary.factor, rotary.mscale_all)
+          : 1;
+  const std::int64_t positions = std::max(config.sequence, config.max_positions);
+  std::vector<float> angles;
+  angles.reserve(std::size_t(positions) * std::size_t(channels));
+  for (std::int64_t at = 0; at < positions; ++at)
+    for (const double f : frequency) {
+      const double angle = float(float(at) * float(f));
+      angles.push_back(float(std::cos(angle) * concentration));
+      angles.push_back(float(std::sin(angle) * concentration));
+    }
+  return from_host(device, {positions, channels / 2, 2}, angles, Use::weights);
+}
+
 }  // namespace
 
 double attention_scale(const ModelConfig& config) {
@@ -72,23 +92,16 @@ double attention_scale(const ModelConfig& config) {
 }
 
 Tensor rotary_angles(const ModelConfig& config, Device& device) {
-  if (!turns_channels(config)) return {};
-  const auto channels = std::int64_t(double(turning_channels(config)) * config.rotary.percent) / 2 * 2;
-  const std::vector<double> frequency = frequencies(config.rotary, channels);
-  const double concentration = config.rotary.scaling == RotaryScaling::yarn
-                                   ? mscale(config.rotary.factor, config.rotary.mscale) /
-                                         mscale(config.rotary.factor, config.rotary.mscale_all)
-                                   : 1;
-  const std::int64_t positions = std::max(config.sequence, config.max_positions);
-  std::vector<float> angles;
-  angles.reserve(std::size_t(positions) * std::size_t(channels));
-  for (std::int64_t at = 0; at < positions; ++at)
-    for (const double f : frequency) {
-      const double angle = float(float(at) * float(f));
-      angles.push_back(float(std::cos(angle) * concentration));
-      angles.push_back(float(std::sin(angle) * concentration));
-    }
-  return from_host(device, {positions, channels / 2, 2}, angles, Use::weights);
+  return angles_of(config, config.rotary, device);
+}
+
+Tensor rotary_angles_of_window(const ModelConfig& config, Device& device) {
+  RotaryConfig rotary = config.rotary;
+  if (rotary.window_base) {
+    rotary.base = *rotary.window_base;
+    rotary.scaling = RotaryScaling::none;
+  }
+  return angles_of(config, rotary, device);
 }
 
 }  // namespace weft

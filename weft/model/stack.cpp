@@ -14,9 +14,9 @@ bool has_states(const ModelConfig& m) { return parts_in_all(m, LayerPart::state)
 void check_layers(const ModelConfig& m, int tp) {
   if (m.heads % tp != 0)
     fail(Kind::usage, m.heads, " attention heads cannot be shared by ", tp, " tensor-parallel ranks");
-  if (m.qk_norm_whole && tp > 1)
-    fail(Kind::usage, "{model.qk_norm_whole}: norms over all heads cannot be shared by ", tp,
-         " tensor-parallel ranks; cut the model over pipeline or data-parallel ranks");
+  if (m.qk_norm_whole && m.groups % tp != 0)
+    fail(Kind::usage, "{model.qk_norm_whole}: ", m.groups, " query groups cannot be shared by ", tp,
+         " tensor-parallel ranks, which show each other theirs");
   if (m.delta.on && m.delta.key_heads % tp != 0)
     fail(Kind::usage, "{model.delta.key_heads} ", m.delta.key_heads, " cannot be shared by ", tp,
          " tensor-parallel ranks");

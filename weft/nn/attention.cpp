@@ -52,6 +52,44 @@ Tensor together(const Tensor& heads) {
       {heads.dim(0), heads.dim(1), heads.elements() / heads.dim(0) / heads.dim(1)});
 }
 
+/// Of the heads of all ranks: [s, b, .., d] -> [s, b, all channels]
+Tensor of_all_ranks(Communicator& ranks, const Tensor& heads) {
+  const Tensor own = together(heads);
+  if (ranks.size() == 1) return own;
+  const Tensor all = empty(own.device(), {ranks.size(), own.dim(0), own.dim(1), own.dim(2)}, own.dtype());
+  ranks.all_gather(all, own).wait();
+  return ops::contiguous(all.permute({1, 2, 0, 3})).view({own.dim(0), own.dim(1), ranks.size() * own.dim(2)});
+}
+
+/// And back: this rank's heads, of so many channels, where they lie among all.
+Tensor of_this_rank(const Communicator& ranks, const Tensor& all, std::int64_t channels) {
+  return all.slice(2, ranks.rank() * channels, channels);
+}
+
+/// Each rank makes the norm of all heads, and keeps its own.
+NormStats norm_own(const SelfAttention::HeadNorms& norms, const Norm& norm, const Tensor& own,
+                   const Tensor& heads) {
+  const Tensor all = of_all_ranks(*norms.whole, heads);
+  if (norms.whole->size() == 1) return norm.forward_into(own, all);
+  const Norm::Out normed = norm.forward(all);
+  ops::copy_into(own, of_this_rank(*norms.whole, normed.y, own.dim(2)));
+  return normed.stats;
+}
+
+/// d [s, b, .., d] of this rank's heads is replaced.
+void norm_own_backward(const SelfAttention::HeadNorms& norms, const Norm& norm, const Tensor& d,
+                       const Tensor& heads, const NormStats& stats) {
+  Communicator& ranks = *norms.whole;
+  const Tensor dx = norm.backward(of_all_ranks(ranks, d), {}, of_all_ranks(ranks, heads), stats);
+  Dims parts;
+  std::int64_t channels = 1;
+  for (int i = 2; i < d.rank(); ++i) {
+    parts.push_back(d.dim(i));
+    channels *= d.dim(i);
+  }
+  ops::copy_into(d, of_this_rank(ranks, dx, channels).split(2, Shape(parts)));
+}
+
 }  // namespace
 
 // Queries and keys from the normed copy, values from where the product left them.
@@ -70,25 +108,21 @@ void SelfAttention::norm_heads(Saved& saved) const {
                  shape_.groups * (shape_.per_group + 1) * shape_.channels};
   saved.qk = empty(saved.qkv.device(), qk, saved.qkv.dtype());
   const Attended normed = normed_views(saved);
-  if (norms_->whole) {
-    const std::int64_t q = shape_.groups * shape_.per_group * shape_.channels;
-    saved.q_stats = norms_->q.forward_into(saved.qk.slice(2, 0, q), together(raw.q));
-    saved.k_stats = norms_->k.forward_into(saved.qk.slice(2, q, saved.qk.dim(2) - q), together(raw.k));
-    return;
-  }
+  if (norms_->whole) return norm_whole(saved, raw);
   saved.q_stats = norms_->q.forward_into(normed.q, raw.q);
   saved.k_stats = norms_->k.forward_into(normed.k, raw.k);
 }
 
+void SelfAttention::norm_whole(Saved& saved, const Attended& raw) const {
+  const std::int64_t q = shape_.groups * shape_.per_group * shape_.channels;
+  saved.q_stats = norm_own(*norms_, norms_->q, saved.qk.slice(2, 0, q), raw.q);
+  saved.k_stats = norm_own(*norms_, norms_->k, saved.qk.slice(2, q, saved.qk.dim(2) - q), raw.k);
+}
+
 void SelfAttention::norm_whole_backward(const Saved& saved, const Attended& dqkv) {
-  const auto back = [](Norm& norm, const Tensor& d, const Tensor& raw, const NormStats& stats) {
-    const Tensor x = together(raw), dx = empty_like(x);
-    ops::copy_into(dx.view(d.shape()), d);
-    ops::copy_into(d, norm.backward(dx, {}, x, stats).view(d.shape()));
-  };
   const Attended raw = views(saved.qkv);
-  back(norms_->q, dqkv.q, raw.q, saved.q_stats);
-  back(norms_->k, dqkv.k, raw.k, saved.k_stats);
+  norm_own_backward(*norms_, norms_->q, dqkv.q, raw.q, saved.q_stats);
+  norm_own_backward(*norms_, norms_->k, dqkv.k, raw.k, saved.k_stats);
 }
 
 void SelfAttention::norm_heads_backward(const Saved& saved, const Attended& dqkv) {

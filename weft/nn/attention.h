@@ -42,7 +42,7 @@ class SelfAttention final : public Inner {
   /// Norms of single heads' queries and keys, where a model has them, or of those of all heads together.
   struct HeadNorms {
     Norm q, k;
-    bool whole = false;
+    Communicator* whole = nullptr;  // of these, the tensor-parallel ranks that have them
   };
   SelfAttention(ColumnLinear qkv, RowLinear project, std::optional<HeadNorms> norms,
                 const AttentionShape& shape, Sinks sinks = {})
@@ -74,6 +74,7 @@ class SelfAttention final : public Inner {
   Tensor said_backward(const Saved& saved, const Tensor& open, const Tensor& d, const Tensor& dqkv) const;
   Attended normed_views(const Saved& saved) const;
   void norm_heads(Saved& saved) const;
+  void norm_whole(Saved& saved, const Attended& raw) const;
   void norm_whole_backward(const Saved& saved, const Attended& dqkv);
   void norm_heads_backward(const Saved& saved, const Attended& dqkv);
   void turn(const Pass& pass, const Attended& heads, Turn turn) const;

@@ -10,6 +10,10 @@
 namespace weft {
 namespace {
 
+Norm::Out normed_for(const Sublayer& sublayer, const Tensor& x) {
+  return sublayer.norm ? sublayer.norm->forward(x) : Norm::Out{x, {}};
+}
+
 /// x itself where that is the same.
 Tensor times(const Tensor& x, float weight) {
   if (weight == 1 || !x) return x;
@@ -39,13 +43,15 @@ DropoutArgs Block::dropout(const Pass& pass, std::size_t sublayer, std::int64_t 
   return args;
 }
 
-float Block::weight(const Pass& pass) const { return layer_weight(pass, options_.drop, options_.place); }
+float Block::weight(const Pass& pass) const {
+  return options_.multiplier * layer_weight(pass, options_.drop, options_.place);
+}
 
 Flow Block::left_out(Pass& pass, const Flow& in) const {
   if (options_.residual == Residual::of_input) return in;
   Flow out = in;
   for (const Sublayer& here : sublayers_) {
-    const Norm::Out normed = here.norm.forward(out.hidden);
+    const Norm::Out normed = here.norm->forward(out.hidden);
     pass.save(Saved{out.hidden, {}, normed.stats});
     out.hidden = normed.y;
   }
@@ -57,7 +63,7 @@ Flow Block::left_out_backward(Pass& pass, const Flow& dout) {
   Flow d = dout;
   for (std::size_t i = sublayers_.size(); i-- > 0;) {
     const Saved saved = pass.take<Saved>();
-    d.hidden = sublayers_[i].norm.backward(d.hidden, {}, saved.x, saved.stats);
+    d.hidden = sublayers_[i].norm->backward(d.hidden, {}, saved.x, saved.stats);
   }
   return d;
 }
@@ -67,23 +73,25 @@ Flow Block::forward(Pass& pass, const Flow& in) {
   if (weight == 0) return left_out(pass, in);
   Flow out = in;
   Tensor& x = out.hidden;
-  Norm::Out normed = sublayers_.front().norm.forward(x);
+  Norm::Out normed = normed_for(sublayers_.front(), x);
   for (std::size_t i = 0; i < sublayers_.size(); ++i) {
     const Sublayer& here = sublayers_[i];
     const Named named(x.device(), here.name, options_.layer);
     const Tensor y = here.inner->forward(pass, normed.y, in);
-    pass.save(Saved{x, options_.recompute_norms ? Tensor() : normed.y, normed.stats});
+    pass.save(Saved{x, keeps_normed(here) ? normed.y : Tensor(), normed.stats});
     if (weight != 1) ops::scale_in_place(y, weight);
     const Tensor bias = times(here.inner->bias_for_reader(), weight);
     const DropoutArgs args = dropout(pass, i, x.dim(2));
     const Tensor residual = options_.residual == Residual::of_norm ? normed.y : x;
-    if (i + 1 < sublayers_.size()) {
-      const SumNormOut next = sublayers_[i + 1].norm.forward_sum({y, bias, residual, args});
+    const bool last = i + 1 == sublayers_.size();
+    if (!last && sublayers_[i + 1].norm) {
+      const SumNormOut next = sublayers_[i + 1].norm->forward_sum({y, bias, residual, args});
       normed = {next.y, next.stats};
       x = next.sum;
     } else {
       ops::bias_dropout_add_into(y, y, bias, residual, args);
       x = y;
+      if (!last) normed = {x, {}};
     }
     pass.see(here.name, options_.layer, x);
   }
@@ -100,21 +108,19 @@ Flow Block::backward(Pass& pass, const Flow& dout) {
     const Saved saved = pass.take<Saved>();
     const DropoutArgs args = dropout(pass, i, d.hidden.dim(2));
     const Tensor dy = times(args.probability == 0 ? d.hidden : ops::dropout(d.hidden, args), weight);
-    const Tensor normed = saved.normed ? saved.normed : here.norm.again(saved.x);
+    const Tensor normed = saved.normed ? saved.normed : normed_for(here, saved.x).y;
     const Tensor dnormed = here.inner->backward(pass, dy, normed, d);
-    if (options_.residual == Residual::of_norm) {
-      ops::add_into(dnormed, dnormed, d.hidden);
-      d.hidden = here.norm.backward(dnormed, {}, saved.x, saved.stats);
-    } else {
-      d.hidden = here.norm.backward(dnormed, d.hidden, saved.x, saved.stats);
-    }
+    const bool through_norm = here.norm && options_.residual == Residual::of_input;
+    if (!through_norm) ops::add_into(dnormed, dnormed, d.hidden);
+    const Tensor residual = through_norm ? d.hidden : Tensor();
+    d.hidden = here.norm ? here.norm->backward(dnormed, residual, saved.x, saved.stats) : dnormed;
   }
   return d;
 }
 
 void Block::each_parameter(const VisitParameter& visit) {
   for (Sublayer& sublayer : sublayers_) {
-    sublayer.norm.each_parameter(visit);
+    if (sublayer.norm) sublayer.norm->each_parameter(visit);
     sublayer.inner->each_parameter(visit);
   }
 }

@@ -10,9 +10,10 @@
 
 namespace weft {
 
-/// x + dropout(inner(norm(x))), once for every sublayer; or norm(x) + dropout(inner(norm(x))), which with the
-/// norms that follow is a block whose norms stand behind its sums. A step that leaves it out (layer_drop.h)
-/// hands on what came in, through its norms where these are what is added to.
+/// x + dropout(inner(norm(x))), once for every sublayer, which may have no norm; or norm(x) +
+/// dropout(inner(norm(x))), which with the norms that follow is a block whose norms stand behind its sums. A
+/// step that leaves it out (layer_drop.h) hands on what came in, through its norms where these are what is
+/// added to.
 class Block final : public Layer {
  public:
   enum class Residual : std::uint8_t { of_input, of_norm };
@@ -21,6 +22,7 @@ class Block final : public Layer {
     int first_dropout =
         0;  // the number of the first sublayer's dropout in the whole model; the next ones follow
     float dropout = 0;
+    float multiplier = 1;          // of what its sublayers add
     bool recompute_norms = false;  // keep no norm's output
     Residual residual = Residual::of_input;
     LayerDrop drop = {};
@@ -43,6 +45,9 @@ class Block final : public Layer {
   DropoutArgs dropout(const Pass& pass, std::size_t sublayer, std::int64_t width) const;
   /// What its sublayers add counts so many times; 0 in a step that leaves it out.
   float weight(const Pass& pass) const;
+  bool keeps_normed(const Sublayer& sublayer) const {
+    return sublayer.norm.has_value() && !options_.recompute_norms;
+  }
   Flow left_out(Pass& pass, const Flow& in) const;
   Flow left_out_backward(Pass& pass, const Flow& dout);
 

@@ -114,9 +114,26 @@ Experts::Sent Experts::send(Pass& pass, const Tensor& own) {
   Saved saved = asked(router_.forward(pass, own), own);
   saved.exchange.arrange(places(pass, saved.asked, own));
   const Tensor x = parts_.latent_in ? parts_.latent_in->forward(own) : own;
-  Travelling rows = saved.exchange.leave(ops::gather_rows(x.rows(), saved.asked.tokens));
-  Travelling factors = saved.exchange.leave(column(saved.asked.factors));
+  Travelling rows = saved.exchange.leave(rows_asked(x, saved.asked));
+  Travelling factors;
+  if (!options_.weigh_input) factors = saved.exchange.leave(column(saved.asked.factors));
   return {std::move(saved), std::move(rows), std::move(factors)};
+}
+
+/// What experts read of x [s, b, c], at home: [n, c]
+Tensor Experts::rows_asked(const Tensor& x, const ExpertRows& asked) const {
+  const Tensor rows = ops::gather_rows(x.rows(), asked.tokens);
+  if (options_.weigh_input) ops::scale_rows_into(rows, rows, asked.factors);
+  return rows;
+}
+
+/// f32 [m], of what this rank's experts give
+Tensor Experts::factors_of(Travelling sent, const Saved& saved) const {
+  const std::int64_t m = saved.in.dim(0);
+  if (!options_.weigh_input) return saved.exchange.there(std::move(sent)).view({m});
+  const Tensor ones = empty(saved.in.device(), {m});
+  ops::fill(ones, 1);
+  return ones;
 }
 
 Tensor Experts::chosen_forward(Pass& pass, const Tensor& own, Sent sent) {
@@ -125,10 +142,10 @@ Tensor Experts::chosen_forward(Pass& pass, const Tensor& own, Sent sent) {
   const Exchange& exchange = saved.exchange;
   if (exchange.travels()) pass.meanwhile();
   saved.in = exchange.there(std::move(sent.rows));
-  saved.factors = exchange.there(std::move(sent.factors)).view({saved.in.dim(0)});
+  saved.factors = factors_of(std::move(sent.factors), saved);
   saved.before = parts_.up.forward(saved.in, exchange.groups());
   const Tensor after = activated(saved.before);
-  ops::scale_rows_into(after, after, saved.factors);
+  if (!options_.weigh_input) ops::scale_rows_into(after, after, saved.factors);
   const Tensor out = parts_.down.forward_terms(after, saved.factors, exchange.groups());
   Travelling home = exchange.leave_back(out, own.dtype());
   if (exchange.travels()) pass.meanwhile();
@@ -166,7 +183,8 @@ Travelling Experts::send_back(Pass& pass, const Tensor& dy, const Saved& saved) 
 Tensor Experts::chosen_backward(Pass& pass, Travelling dout, const Saved& saved, const Tensor& x) {
   const ExpertRows& asked = saved.asked;
   if (saved.exchange.travels()) pass.meanwhile();
-  const Grads d = rows_backward(pass, saved, saved.exchange.there(std::move(dout)));
+  Grads d = rows_backward(pass, saved, saved.exchange.there(std::move(dout)));
+  if (options_.weigh_input) d.factors = input_weights_backward(d.in, asked, x);
   Tensor dx = mixed(d.in, asked, x);
   if (parts_.latent_in) {
     const Tensor dinner = ops::cast(dx, x.dtype()).view({x.dim(0), x.dim(1), dx.dim(1)});
@@ -178,16 +196,26 @@ Tensor Experts::chosen_backward(Pass& pass, Travelling dout, const Saved& saved,
   return ops::cast(dx, x.dtype()).view(x.shape());
 }
 
+// r = p x  =>  dp = <dr, x>,  dx = p dr, which is written over dr
+Tensor Experts::input_weights_backward(const Tensor& dr, const ExpertRows& asked, const Tensor& x) const {
+  const Tensor dfactors = ops::dot_rows(dr, ops::gather_rows(x.rows(), asked.tokens));
+  ops::scale_rows_into(dr, dr, asked.factors);
+  return dfactors;
+}
+
 // y = (p a) D^T + p d, a = f(u)  =>  dp = <dy D, a> + <dy, d>,  da = p dy D
 Experts::Grads Experts::rows_backward(Pass& pass, const Saved& saved, const Tensor& dout) {
   const Exchange& exchange = saved.exchange;
   const Tensor after = activated(saved.before);
   const Tensor d = parts_.down.input_grad(dout, exchange.groups());
-  const Tensor dfactors = parts_.down.dot_terms(d, after);
-  if (parts_.down.biased())
-    ops::add_into(dfactors, dfactors, parts_.down.factor_grad(dout, exchange.groups()));
-  ops::scale_rows_into(after, after, saved.factors);
-  ops::scale_rows_into(d, d, saved.factors);
+  Tensor dfactors;
+  if (!options_.weigh_input) {
+    dfactors = parts_.down.dot_terms(d, after);
+    if (parts_.down.biased())
+      ops::add_into(dfactors, dfactors, parts_.down.factor_grad(dout, exchange.groups()));
+    ops::scale_rows_into(after, after, saved.factors);
+    ops::scale_rows_into(d, d, saved.factors);
+  }
   Tensor dbefore = d;
   if (options_.gated)
     dbefore = ops::gated_backward(d, saved.before, {}, options_.gate);
@@ -195,13 +223,15 @@ Experts::Grads Experts::rows_backward(Pass& pass, const Saved& saved, const Tens
     ops::activation_backward_into(d, d, saved.before, {}, options_.gate.f);
   const Tensor din = parts_.up.input_grad_terms(dbefore, exchange.groups());
   Travelling in = exchange.leave_back(din, dout.dtype(), parts_.up.parts());
-  Travelling factors = exchange.leave_back(column(dfactors), Dtype::f32);
+  Travelling factors;
+  if (dfactors) factors = exchange.leave_back(column(dfactors), Dtype::f32);
   pass.weight_grads().owe([this, exchange, dout, after, dbefore, in = saved.in, factors = saved.factors] {
     parts_.down.add_grads(dout, after, factors, exchange.groups(), exchange.sequences());
     parts_.up.add_grads(dbefore, in, {}, exchange.groups(), exchange.sequences());
   });
   if (exchange.travels()) pass.meanwhile();
-  return {exchange.back(std::move(in)), exchange.back(std::move(factors))};
+  Tensor din_home = exchange.back(std::move(in));
+  return {std::move(din_home), dfactors ? exchange.back(std::move(factors)) : Tensor()};
 }
 
 // y = p c + (1 - p) m, p = sigmoid(l): the softmax of two logits that l apart

@@ -15,7 +15,8 @@ class Experts final : public Inner {
   struct Options {
     Gate gate;
     bool gated = false;  // else the gate's function is all that it says
-    TensorParallel tp;   // how activations lie outside
+    bool weigh_input = false;
+    TensorParallel tp;  // how activations lie outside
     ExpertRanks ranks;
   };
   struct Parts {
@@ -72,6 +73,8 @@ class Experts final : public Inner {
   Saved asked(const Router::Out& routed, const Tensor& own) const;
   Exchange exchange(const Router::Out& routed, const Tensor& offsets, const Tensor& own) const;
   bool unseen(const Tensor& own) const;
+  Tensor rows_asked(const Tensor& x, const ExpertRows& asked) const;
+  Tensor factors_of(Travelling sent, const Saved& saved) const;
   Tensor places(const Pass& pass, const ExpertRows& asked, const Tensor& own) const;
   Tensor activated(const Tensor& before) const;
   Tensor mixed(const Tensor& rows, const ExpertRows& asked, const Tensor& like) const;
@@ -80,6 +83,7 @@ class Experts final : public Inner {
   Travelling send_back(Pass& pass, const Tensor& dy, const Saved& saved);
   Tensor chosen_backward(Pass& pass, Travelling dout, const Saved& saved, const Tensor& x);
   Grads rows_backward(Pass& pass, const Saved& saved, const Tensor& dout);
+  Tensor input_weights_backward(const Tensor& dr, const ExpertRows& asked, const Tensor& x) const;
   Tensor beside_forward(Pass& pass, const Tensor& x);
   Tensor weighed(Pass& pass, const Tensor& chosen, const Tensor& beside, const Tensor& x);
   Weighed weighed_backward(const SavedWeighed& saved, const Tensor& dy) const;

@@ -34,11 +34,11 @@ SumNormOut Norm::forward_sum(const SumNormIn& in) const {
 
 /// What backward reads, some rows of it.
 struct Norm::PieceRows {
-  Tensor dy, residual, x;
+  Tensor dx, dy, residual, x;
   NormStats stats;
   PieceRows slice(int dim, std::int64_t from, std::int64_t count) const {
     const auto cut = [&](const Tensor& t) { return t ? t.slice(dim, from, count) : t; };
-    return {cut(dy), cut(residual), cut(x), {cut(stats.mean), cut(stats.rstd)}};
+    return {cut(dx), cut(dy), cut(residual), cut(x), {cut(stats.mean), cut(stats.rstd)}};
   }
   bool of_heads() const { return dy.rank() > 3; }
   /// Of key heads in so many parts each, the i-th part of all.
@@ -53,7 +53,7 @@ struct Norm::PieceRows {
 
 // A sum for every piece of the sequence that is held here, and for every part of a key head: units that no
 // layout cuts.
-void Norm::backward_in_pieces(const PieceRows& rows) {
+void Norm::backward_in_pieces(const PieceRows& rows) const {
   const std::int64_t steps = rows.dy.dim(0), width = rows.dy.dim(-1);
   const std::int64_t parts = rows.of_heads() ? rows.dy.dim(2) * rows_.parts : 1;
   const std::int64_t ranks =
@@ -65,7 +65,7 @@ void Norm::backward_in_pieces(const PieceRows& rows) {
     const NormStats stats{some.stats.mean ? ops::contiguous(some.stats.mean) : Tensor(),
                           ops::contiguous(some.stats.rstd)};
     const Tensor here = sums.at(0, i);
-    const NormGrads grads{some.dy, here.at(0, 0), bias_ ? here.at(0, 1) : Tensor()};
+    const NormGrads grads{some.dx, here.at(0, 0), bias_ ? here.at(0, 1) : Tensor()};
     ops::norm_backward_into(grads, some.dy, some.residual, {some.x, stats, gain_.value}, args_);
   }
   add_pieces(ops::contiguous(sums.permute({2, 0, 1, 3})));
@@ -90,20 +90,20 @@ void Norm::add_pieces(const Tensor& pieces) const {
   if (bias_) ops::add_into(bias_->grad.sum(), bias_->grad.sum(), sum.at(0, 1));
 }
 
-Tensor Norm::backward(const Tensor& dy, const Tensor& residual, const Tensor& x, const NormStats& stats) {
+void Norm::backward_into(const Tensor& dx, const Tensor& dy, const Tensor& residual, const Read& read) const {
+  const auto& [x, stats] = read;
   if (rows_.sums.in_pieces()) {
-    backward_in_pieces({dy, residual, x, stats});
+    backward_in_pieces({dx, dy, residual, x, stats});
   } else {
-    const NormGrads grads{dy, gain_.grad.sum(), bias_ ? bias_->grad.sum() : Tensor()};
+    const NormGrads grads{dx, gain_.grad.sum(), bias_ ? bias_->grad.sum() : Tensor()};
     ops::norm_backward_into(grads, dy, residual, {x, stats, gain_.value}, args_);
   }
   gain_.grad.added();
   if (bias_) bias_->grad.added();
-  return dy;
 }
 
 void Norm::each_parameter(const VisitParameter& visit) {
-  visit(gain_);
+  if (learns()) visit(gain_);
   if (bias_) visit(*bias_);
 }
 

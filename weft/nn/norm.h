@@ -21,6 +21,8 @@ struct NormRows {
 
 class Norm {
  public:
+  /// With a gain that nobody learns.
+  Norm(Tensor gain, const NormArgs& args) : args_(args) { gain_.value = std::move(gain); }
   Norm(Parameter gain, std::optional<Parameter> bias, const NormArgs& args, const NormRows& rows = {})
       : gain_(std::move(gain)), bias_(std::move(bias)), args_(args), rows_(rows) {}
   struct Out {
@@ -36,13 +38,24 @@ class Norm {
   /// y again, from what backward kept
   Tensor again(const Tensor& x) const { return forward(x).y; }
   /// dx = residual + J^T dy, written over dy. [s, b, h], or [s, b, g, .., d] for norms of heads
-  Tensor backward(const Tensor& dy, const Tensor& residual, const Tensor& x, const NormStats& stats);
+  Tensor backward(const Tensor& dy, const Tensor& residual, const Tensor& x, const NormStats& stats) const {
+    backward_into(dy, dy, residual, {x, stats});
+    return dy;
+  }
+  /// What forward read and gave beside y.
+  struct Read {
+    Tensor x;
+    NormStats stats;
+  };
+  /// The same, written to dx, which may be dy or residual.
+  void backward_into(const Tensor& dx, const Tensor& dy, const Tensor& residual, const Read& read) const;
   void each_parameter(const VisitParameter& visit);
 
  private:
   NormStats make_stats(const Tensor& x) const;
   struct PieceRows;
-  void backward_in_pieces(const PieceRows& rows);
+  bool learns() const { return !gain_.name.empty(); }
+  void backward_in_pieces(const PieceRows& rows) const;
   void add_pieces(const Tensor& pieces) const;
   NormWeights weights() const { return {gain_.value, bias_ ? bias_->value : Tensor()}; }
   Parameter gain_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "weft/nn/flow.h"
@@ -28,8 +29,8 @@ class Inner {
 };
 
 struct Sublayer {
-  const char* name;  // for whoever looks for numbers that are not finite
-  Norm norm;
+  const char* name;          // for whoever looks for numbers that are not finite
+  std::optional<Norm> norm;  // none: it reads what came in as it is
   std::unique_ptr<Inner> inner;
 };
 

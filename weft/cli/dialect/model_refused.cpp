@@ -39,7 +39,6 @@ Group model_refused() {
           cannot("qk-clip-alpha", Arity::one, "weights of queries and keys that follow the largest score"),
           cannot("qk-clip-threshold", Arity::one,
                  "weights of queries and keys that follow the largest score"),
-          cannot("qk-l2-norm", Arity::none, "queries and keys of length one"),
           cannot("dsa-indexer-topk-freq", Arity::one, "sparse attention"),
           cannot("dsa-indexer-skip-topk-offset", Arity::one, "sparse attention"),
           cannot("dsa-kernel-backend", Arity::one, "sparse attention"),

@@ -76,7 +76,7 @@ Group moe() {
           on("moe-use-upcycling", {{.path = "checkpoint.upcycle", .value = "true"}}),
           pick("moe-upcycling-granularity", Arity::one,
                {{.word = "1"}, {.word = "", .refusal = "experts that are parts of an MLP"}}),
-          cannot("moe-apply-probs-on-input", Arity::none, "weights before the experts"),
+          on("moe-apply-probs-on-input", {{.path = "model.experts.weigh_input", .value = "true"}}),
           cannot("moe-expert-rank-capacity-factor", Arity::one, "room of a rank for all its experts"),
           cannot("moe-router-force-biased", Arity::one, "random choices of experts"),
           no_effect("moe-use-legacy-grouped-gemm", Arity::none, "products of experts are grouped"),

@@ -23,6 +23,7 @@ Group positions() {
           parsed("no-position-embedding", Arity::none, "model.positions", no_learned_positions,
                  "the old spelling of no learned positions; others stay"),
           value("rotary-base", "model.rotary.base"),
+          value("rotary-window-base", "model.rotary.window_base"),
           value("rotary-percent", "model.rotary.percent"),
           on("rotary-interleaved", {{.path = "model.rotary.interleaved", .value = "true"}}),
           parsed("rotary-seq-len-interpolation-factor", Arity::one, "model.rotary.factor", linear_scaling),

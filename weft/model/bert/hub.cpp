@@ -20,6 +20,7 @@ std::string_view nobody_has(const ModelConfig& m) {
   if (!m.linear_bias || !m.qkv_bias) return "an encoder without biases";
   if (m.groups != m.heads) return "an encoder with grouped heads";
   if (m.qk_norm) return "an encoder with query and key norms";
+  if (m.residual_multiplier != 1) return "an encoder with a multiplier of what attention and MLPs add";
   if (m.channels * m.heads != m.hidden) return "an encoder with heads that are not hidden / heads wide";
   if (m.embedding_multiplier != 1) return "an encoder with an embedding multiplier";
   if (m.mup.on) return "an encoder with multipliers of muP";

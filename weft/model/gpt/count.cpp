@@ -121,7 +121,8 @@ double gpt_activation_bound(const ModelConfig& c, std::int64_t micro_batch) {
   const Widths w = widths(c);
   const double tokens = w.s * double(micro_batch);
   const Parts parts(c);
-  const double layers = parts.all() * w.h * 9 + parts.attention * attention_activations(c, w) +
+  const double a_part = 9 + (c.norm_places == NormPlaces::around ? 2 : 0);  // and what its norm behind read
+  const double layers = parts.all() * w.h * a_part + parts.attention * attention_activations(c, w) +
                         4 * inner_widths(c, w) + parts.delta * delta_activations(c) +
                         (parts.state > 0 ? parts.state * state_activations(c) : 0) +
                         parts.mixtures * rows_of_experts(c);

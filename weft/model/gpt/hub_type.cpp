@@ -63,6 +63,10 @@ std::string_view no_such_turning(const ModelConfig& m) {
 std::string_view nobody_has(const ModelConfig& m) {
   if (m.positions == Positions::none && !m.hybrid.on()) return "no positions";
   if (m.residual_after_norm) return "blocks that add to what their norm gave";
+  if (m.norm_places != NormPlaces::before) return "norms of what attention and MLPs give";
+  if (m.residual_multiplier != 1) return "a multiplier of what attention and MLPs add";
+  if (m.rotary.window_base) return "angles of their own in layers that look through a window";
+  if (m.qk_norm_plain) return "norms of queries and keys without gains";
   if (const auto reason = no_such_turning(m); !reason.empty()) return reason;
   if (!near(plain_gpt(m).softmax_scale, usual_scale(m))) return "a softmax scale of its own";
   if (m.latent.on && m.rotary.scaling == RotaryScaling::llama3)
@@ -78,6 +82,7 @@ std::string_view nobody_has(const ModelConfig& m) {
   if (m.sink == Sink::zero) return "attention sinks that do not learn";
   if (m.sink == Sink::none && m.gated && (m.gate_limit != 0 || m.gate_offset != 0))
     return "gates with a limit or an offset, without attention sinks";
+  if (m.experts.weigh_input) return "weights of what experts read";
   if (m.experts.residual) return "experts beside an MLP, weighed by a gate";
   if (m.output_multiplier != 1) return "an output multiplier";
   if (m.mup.output_multiplier != 1 || m.mup.embedding_multiplier != 1) return "multipliers of muP";

@@ -38,7 +38,8 @@ void complete_gpt(ModelConfig& m) {
                        .sinks = true,
                        .delta = true,
                        .gates = true,
-                       .hybrid = true});
+                       .hybrid = true,
+                       .norm_places = true});
 }
 
 Samples gpt_samples(const ModelConfig& config) { return {.sequence = config.sequence}; }

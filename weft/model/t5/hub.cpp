@@ -27,6 +27,7 @@ std::string_view no_t5_has_in_layers(const ModelConfig& m) {
   if (m.linear_bias || m.qkv_bias) return "biases, not {model.linear_bias=false}";
   if (!near(m.softmax_scale, 1)) return "scores that are scaled, not {model.softmax_scale=1}";
   if (m.residual_after_norm) return "blocks that add to what their norm gave";
+  if (m.residual_multiplier != 1) return "a multiplier of what attention and MLPs add";
   if (m.gated && m.activation == Activation::gelu_erf) return "MLPs gated by the exact gelu";
   if (m.gated && (m.gate_limit != 0 || m.gate_offset != 0)) return "gates with a limit or an offset";
   return "";

@@ -1,0 +1,62 @@
+// Norms of what attention and MLPs give, and windows with angles of their own, under every kind of cut; in
+// models as Gemma 3 and OLMo 2 are built.
+#include <gtest/gtest.h>
+
+#include "tests/equal/few_steps.h"
+
+using namespace weft;
+using namespace weft::testing;
+
+namespace {
+
+std::vector<Cut> cuts() {
+  return {{{.tp = 2, .dp = 1}},
+          {{.tp = 4, .dp = 1, .sequence = true}},
+          {{.cp = 2, .dp = 1}},
+          {{.cp = 2, .dp = 1, .context = ContextForm::heads}},
+          {{.pp = 2, .dp = 1, .schedule = "zb-h1"}},
+          {{.dp = 4, .zero = 1}, 1},
+          {{.tp = 2, .pp = 2, .cp = 2, .dp = 2, .sequence = true}, 1},
+          {{.tp = 2, .cp = 2, .dp = 2, .sequence = true, .zero = 3}, 1}};
+}
+
+/// Of these some, where a sanitizer waits.
+std::vector<Cut> some_cuts() { return some_of(cuts(), 4); }
+
+}  // namespace
+
+TEST(NormPlaces, train_as_on_one_rank) {
+  for (const char* name : {"gemma", "olmo"}) expect_steps_of_one_rank(shape_of(name, 4), some_cuts());
+}
+
+TEST(NormPlaces, have_the_bits_of_one_rank_in_exact_mode) {
+  for (const char* name : {"gemma", "olmo"}) expect_bits_of_one_rank(shape_of(name, 4), some_cuts());
+}
+
+TEST(NormPlaces, are_those_that_were_asked_for) {
+  ModelConfig config = shape_of("gemma", 4);
+  std::vector<std::vector<double>> losses{alone(config).losses};
+  config.norm_places = NormPlaces::behind;
+  losses.push_back(alone(config).losses);
+  config.norm_places = NormPlaces::before;
+  losses.push_back(alone(config).losses);
+  config.rotary.window_base.reset();
+  losses.push_back(alone(config).losses);
+  config.residual_multiplier = 1;
+  losses.push_back(alone(config).losses);
+  for (std::size_t i = 0; i < losses.size(); ++i)
+    for (std::size_t k = 0; k < i; ++k) EXPECT_NE(losses[i], losses[k]) << i << " " << k;
+}
+
+TEST(NormPlaces, hold_what_the_counting_device_counts) {
+  expect_counted_memory(shape_of("gemma", 4), {cuts()[1], cuts()[3], cuts()[6]});
+  expect_counted_memory(shape_of("olmo", 4), {cuts()[1], cuts()[7]});
+}
+
+TEST(NormPlaces, show_planted_faults) {
+  const ModelConfig config = shape_of("gemma", 4);
+  const Curve one = alone(config);
+  Cut cut = with_few_steps(cuts()[1]);
+  cut.fault = Fault::sequence_parts_not_added;
+  EXPECT_NE(difference(train(config, cut), one, rounding_of(config, cut)), "");
+}

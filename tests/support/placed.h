@@ -1,0 +1,42 @@
+// Small models whose norms stand elsewhere.
+#pragma once
+
+#include "tests/support/tiny.h"
+
+namespace weft::testing {
+
+/// As Gemma 3 is built, but for gains: norms around attention and MLPs, and of each head without one, and
+/// windows that turn otherwise.
+inline ModelConfig tiny_gemma() {
+  ModelConfig config = tiny_llama();
+  config.norm_places = NormPlaces::around;
+  config.norm_centered_gain = config.qk_norm_plain = true;
+  config.activation = Activation::gelu;
+  config.window = 3;
+  config.window_full_every = 2;
+  config.rotary.window_base = 50;
+  config.rotary.scaling = RotaryScaling::linear;
+  config.rotary.factor = 4;
+  config.residual_multiplier = 0.7;
+  complete(config);
+  return config;
+}
+
+/// As OLMo 2 is built: norms of what attention and MLPs give, and of all heads together.
+inline ModelConfig tiny_olmo() {
+  ModelConfig config = tiny_llama();
+  config.norm_places = NormPlaces::behind;
+  config.qk_norm_whole = true;
+  complete(config);
+  return config;
+}
+
+/// As Llama 4 is built: experts read rows that are multiplied by their weights, beside a shared one.
+inline ModelConfig tiny_weighed() {
+  ModelConfig config = tiny_mixture();
+  config.experts.weigh_input = true;
+  complete(config);
+  return config;
+}
+
+}  // namespace weft::testing
